@@ -1,0 +1,22 @@
+/* tenon/ext/threads.h: extension "tenon.threads/1", offered by plugins that compute on host threads.
+ *
+ * The core asks for it when tn_set_num_threads is called and when a device is opened. */
+#ifndef TENON_EXT_THREADS_H
+#define TENON_EXT_THREADS_H
+
+#include <tenon/plugin.h>
+
+#define TN_EXT_THREADS "tenon.threads/1"
+
+typedef struct tn_ext_threads {
+    uint64_t struct_size;
+
+    /* From now on a kernel uses at most `n` (at least 1) host threads. [any-thread] [plugin init]
+     * [required] */
+    tn_status (*set_num_threads)(tn_pself *self, uint32_t n);
+
+    /* How many it uses. [any-thread] [plugin init] [required] */
+    uint32_t (*get_num_threads)(tn_pself *self);
+} tn_ext_threads;
+
+#endif /* TENON_EXT_THREADS_H */
