@@ -1,0 +1,31 @@
+/* The standing error of a thread, for the library's own code; tenon/base.h has the public half. */
+#ifndef TNI_BASE_ERROR_H
+#define TNI_BASE_ERROR_H
+
+#include <tenon/base.h>
+
+/* tn_fail, as the library writes it. Messages: "tn_matmul: inner sizes differ: [64, 784] x [512,
+ * 10]; self.size(-1) must equal mat2.size(-2)". */
+#define tni_fail tn_fail
+
+/* Host memory is exhausted; `what` was being made. */
+tn_status tni_fail_memory(const char *what);
+
+/* The operator in whose call failures happen now; returns the one before, to be put back. */
+const char *tni_error_enter(const char *operator_name);
+
+/* host->fail: keeps a plugin's message for the thread; tni_error_take_plugin turns it into the
+ * standing error, with `context` ("cpu:0, kernel add") in front. Returns status, or TN_INTERNAL for
+ * a number that is no status. */
+tn_status tni_error_plugin(tn_status status, const char *message);
+tn_status tni_error_take_plugin(tn_status status, const char *context);
+
+/* Saves the standing error and clears it / puts a saved one back, for code that must try something
+ * and not disturb it. `saved` is 64 bytes of the caller's. */
+typedef struct tni_saved_error {
+    uint64_t words[8];
+} tni_saved_error;
+void tni_error_save(tni_saved_error *saved);
+void tni_error_restore(tni_saved_error *saved);
+
+#endif
