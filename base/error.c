@@ -17,7 +17,6 @@ typedef struct error_state {
 } error_state;
 
 static TNI_TLS error_state standing;
-static TNI_TLS const char *current_operator;
 static TNI_TLS char *plugin_message;
 static TNI_TLS bool exit_registered;
 
@@ -58,8 +57,7 @@ static tn_status stand(tn_status status, char *message) {
     tni_free(standing.message);
     standing = (error_state){.status = status,
                              .message = message,
-                             .fixed = "out of host memory while describing an error",
-                             .operator_ = current_operator};
+                             .fixed = "out of host memory while describing an error"};
     return status;
 }
 
@@ -107,10 +105,9 @@ void tn_error_clear(void) {
     standing = (error_state){0};
 }
 
-const char *tni_error_enter(const char *operator_name) {
-    const char *before = current_operator;
-    current_operator = operator_name;
-    return before;
+void tni_error_operator(const char *operator_name) {
+    if (standing.status != TN_OK && !standing.read && !standing.operator_)
+        standing.operator_ = operator_name;
 }
 
 tn_status tni_error_plugin(tn_status status, const char *message) {

@@ -11,8 +11,8 @@
 /* Host memory is exhausted; `what` was being made. */
 tn_status tni_fail_memory(const char *what);
 
-/* The operator in whose call failures happen now; returns the one before, to be put back. */
-const char *tni_error_enter(const char *operator_name);
+/* Names the operator of the standing error, unless it has one or was read already. */
+void tni_error_operator(const char *operator_name);
 
 /* host->fail: keeps a plugin's message for the thread; tni_error_take_plugin turns it into the
  * standing error, with `context` ("cpu:0, kernel add") in front. Returns status, or TN_INTERNAL for

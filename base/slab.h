@@ -23,7 +23,7 @@ typedef enum tni_slab_id {
 } tni_slab_id;
 
 enum {
-    TNI_SLAB_TENSOR_BYTES = 448,
+    TNI_SLAB_TENSOR_BYTES = 384,
     TNI_SLAB_AUTOGRAD_BYTES = 128,
     TNI_SLAB_NODE_BYTES = 512,
     TNI_SLAB_BLOCK_BYTES = 128

@@ -1,0 +1,97 @@
+/* Devices, streams and events inside the core: one object for each open device of any plugin.
+ *
+ * Devices are opened on first demand and stay open until tn_shutdown. A tni_device * may be kept by
+ * anything that lives inside the library.
+ */
+#ifndef TNI_CORE_DEVICE_H
+#define TNI_CORE_DEVICE_H
+
+#include "base/thread.h"
+#include "dispatcher/kernels.h"
+#include "dispatcher/loader/loader.h"
+
+#include <stdatomic.h>
+#include <tenon/device.h>
+
+struct tni_allocator;
+
+/* Enough to say what was running when an asynchronous error is found: the names of the operators
+ * that were enqueued since the last point at which all was well. */
+enum { TNI_STREAM_TRAIL = 8 };
+
+struct tn_stream {
+    _Atomic uint32_t refs;
+    uint32_t id; /* dense per device; 0 is the default stream */
+    struct tni_device *device;
+    tn_pstream *handle;       /* NULL on a synchronous device */
+    _Atomic uint32_t n_trail; /* operators since the last good point */
+    const char *trail[TNI_STREAM_TRAIL];
+};
+
+typedef struct tni_device {
+    tn_device id;
+    uint32_t ordinal;         /* dense over all open devices, for thread tables */
+    int backend;              /* 0..63 */
+    uint64_t backends;        /* 1 << backend */
+    const tni_plugin *plugin; /* NULL for meta, the device without data */
+    tn_pdevice *handle;
+    const tn_device_ops *ops;
+    const tn_memory_ops *memory;
+    const tn_stream_ops *streams; /* NULL: synchronous */
+    const tn_event_ops *events;   /* NULL: synchronous */
+    tni_kernel_set kernels;
+    struct tni_allocator *allocator;
+    tn_stream default_stream;
+    uint64_t dtypes;         /* mask it can store */
+    uint64_t alignment;      /* of allocations */
+    uint64_t max_allocation; /* 0 = no limit */
+    bool host_memory;        /* device memory is host memory */
+    bool is_meta;
+    bool is_cpu;       /* type "cpu": its 0-dim tensors mix with any device */
+    _Atomic bool lost; /* every later call fails */
+    char name[64];     /* "npu@com.acme:0" */
+    const char *product;
+} tni_device;
+
+enum { TNI_MAX_DEVICES = 256 }; /* over all types */
+
+/* The open device, or NULL with an error (opens it when it is not yet open). */
+tni_device *tni_device_get(tn_device id);
+/* By ordinal; NULL past the last. */
+tni_device *tni_device_at(uint32_t ordinal);
+
+/* TN_STATE in a forked child of a process that had opened the device; TN_DEVICE_LOST after loss.
+ * Asked before anything is sent to the device. One load in the good case. */
+tn_status tni_device_check(tni_device *device);
+
+/* Turns the status of a plugin call into the standing error ("npu:0: <what>: <plugin's message>");
+ * notices device loss. Returns the status. */
+tn_status tni_device_fail(tni_device *device, tn_status status, const char *what);
+
+/* The calling thread's stream. */
+extern TNI_TLS tn_stream **tni_current_streams; /* by ordinal; NULL entries: the default stream */
+extern TNI_TLS uint32_t tni_n_current_streams;
+static inline tn_stream *tni_stream_current(tni_device *device) {
+    if (TNI_LIKELY(device->ordinal >= tni_n_current_streams))
+        return &device->default_stream;
+    tn_stream *s = tni_current_streams[device->ordinal];
+    return s ? s : &device->default_stream;
+}
+
+/* Notes that `operator_name` was enqueued (static string). Cheap; racing threads may lose a name.
+ */
+static inline void tni_stream_note(tn_stream *stream, const char *operator_name) {
+    if (stream->handle) {
+        uint32_t n = atomic_fetch_add_explicit(&stream->n_trail, 1, memory_order_relaxed);
+        stream->trail[n % TNI_STREAM_TRAIL] = operator_name;
+    }
+}
+
+/* Makes `stream` wait for all work queued on `source` so far (events; the host waits where the two
+ * belong to different plugins). A no-op for the same stream and for synchronous devices. */
+tn_status tni_stream_wait_stream(tn_stream *stream, tn_stream *source);
+
+/* Closes every device: synchronises, empties caches, destroys streams, closes. */
+void tni_devices_finish(void);
+
+#endif

@@ -1,0 +1,164 @@
+/* tenon/autograd.h: gradients.
+ *
+ * Reverse mode over operators: a call with an input that requires a gradient records a node;
+ * backward walks the nodes in reverse and accumulates into the leaves' gradients. Backward formulas
+ * are operators themselves, so derivatives of derivatives come for free (create_graph).
+ */
+#ifndef TENON_AUTOGRAD_H
+#define TENON_AUTOGRAD_H
+
+#include <tenon/tensor.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+/* ---- leaves
+ * --------------------------------------------------------------------------------------- */
+
+/* Marks a leaf (floating dtype). Returns t. A tensor made by a recorded operator refuses to be
+ * unmarked. */
+TN_API tn_tensor *tn_set_requires_grad(tn_tensor *t, bool requires_grad);
+TN_API bool tn_requires_grad(const tn_tensor *t);
+TN_API bool tn_is_leaf(const tn_tensor *t);
+/* The accumulated gradient, borrowed from t, or NULL (no error) while there is none. */
+TN_API tn_tensor *tn_grad(const tn_tensor *t);
+/* Replaces it (keeps `grad`; NULL removes it). Shape, dtype and device must be t's. */
+TN_API tn_status tn_set_grad(tn_tensor *t, tn_tensor *grad);
+/* Keeps the gradient of a tensor that is not a leaf. */
+TN_API tn_status tn_retain_grad(tn_tensor *t);
+/* Name of the node that made t ("MulBackward"), "" for a leaf. */
+TN_API const char *tn_grad_fn_name(const tn_tensor *t);
+
+/* ---- backward
+ * --------------------------------------------------------------------------------------- */
+
+/* Gradients of `loss`, which must have one element, into the leaves; frees what the graph saved. */
+TN_API tn_status tn_backward(tn_tensor *loss);
+
+/* Gradients of several roots. grads[i] NULL: ones, for roots of one element. retain_graph keeps
+ * what was saved for another pass; create_graph records the backward pass itself (and retains). */
+TN_API tn_status tn_backward_full(tn_tensor *const *roots, tn_tensor *const *grads, uint64_t n,
+                                  bool retain_graph, bool create_graph);
+
+/* Gradients of roots by `inputs` into out_grads[n_inputs], owned by the scope; leaves' gradients
+ * are not touched. Where an input was not used: an error, or NULL with allow_unused. */
+TN_API tn_status tn_gradients(tn_tensor *const *roots, tn_tensor *const *grads, uint64_t n,
+                              tn_tensor *const *inputs, uint64_t n_inputs, bool retain_graph,
+                              bool create_graph, bool allow_unused, tn_tensor **out_grads);
+
+/* ---- modes, of the calling thread
+ * --------------------------------------------------------------------- */
+
+/* Recording on or off; returns what it was. */
+TN_API bool tn_set_grad_enabled(bool enabled);
+TN_API bool tn_grad_enabled(void);
+/* In inference mode nothing is recorded and results take no part in autograd ever, which saves
+ * version counting and view tracking. */
+TN_API bool tn_set_inference_mode(bool enabled);
+TN_API bool tn_inference_mode(void);
+
+/* TN_NO_GRAD; at the head of a block: nothing is recorded until its end, however it is left. */
+#ifdef __cplusplus
+} /* extern "C" */
+class tn_no_grad_guard {
+  public:
+    tn_no_grad_guard() : before(tn_set_grad_enabled(false)) {}
+    ~tn_no_grad_guard() {
+        tn_set_grad_enabled(before);
+    }
+    tn_no_grad_guard(const tn_no_grad_guard &) = delete;
+    tn_no_grad_guard &operator=(const tn_no_grad_guard &) = delete;
+
+  private:
+    bool before;
+};
+extern "C" {
+#define TN_NO_GRAD tn_no_grad_guard tn_no_grad_of_block
+#else
+static inline void tn_grad_mode_cleanup(bool *before) {
+    tn_set_grad_enabled(*before);
+}
+#define TN_NO_GRAD \
+    __attribute__((cleanup(tn_grad_mode_cleanup), unused)) bool tn_no_grad_of_block = \
+        tn_set_grad_enabled(false)
+#endif
+
+/* ---- hooks
+ * -----------------------------------------------------------------------------------------------
+ */
+
+/* Called with the gradient of a tensor when it is complete, inside a scope of the engine. Returns
+ * the gradient to go on with: `grad`, another tensor, or NULL with an error to stop backward. */
+typedef tn_tensor *(*tn_grad_hook)(tn_tensor *grad, void *user);
+
+/* Hangs a hook on t (leaf or not); tn_registration_drop takes it off. `destroy` (may be NULL) is
+ * called with `user` when the hook goes. */
+TN_API tn_registration *tn_register_hook(tn_tensor *t, tn_grad_hook hook, void *user,
+                                         void (*destroy)(void *user));
+
+/* The same for the node that made t: called after the node's backward with the gradients of its
+ * inputs; entries may be replaced (by tensors of the engine's scope). */
+typedef tn_status (*tn_node_hook)(tn_tensor **input_grads, uint64_t n, void *user);
+TN_API tn_registration *tn_register_node_hook(tn_tensor *t, tn_node_hook hook, void *user,
+                                              void (*destroy)(void *user));
+
+/* ---- functions of your own
+ * --------------------------------------------------------------------------------- */
+
+typedef struct tn_function_context tn_function_context;
+
+/* A differentiable function written in C. forward runs without recording, inside a scope; it fills
+ * outputs[n_outputs] with fresh tensors or inputs. backward gets one gradient for each output
+ * (NULL: zero) and fills grads[n_inputs] (NULL: no gradient); what it does is recorded under
+ * create_graph. */
+typedef struct tn_function {
+    const char *name; /* "SwigluBackward"; lives as long as the graph */
+    tn_status (*forward)(tn_function_context *context, tn_tensor *const *inputs, uint64_t n_inputs,
+                         tn_tensor **outputs, uint64_t n_outputs, void *user);
+    tn_status (*backward)(tn_function_context *context, tn_tensor *const *output_grads,
+                          uint64_t n_outputs, tn_tensor **grads, uint64_t n_inputs, void *user);
+    void (*destroy)(void *user); /* of the graph's hold on user; may be NULL */
+} tn_function;
+
+/* Saves inputs or outputs for backward (they are checked for in-place changes), and finds them
+ * again. */
+TN_API tn_status tn_function_save(tn_function_context *context, tn_tensor *const *tensors,
+                                  uint64_t n);
+TN_API tn_tensor *tn_function_saved(tn_function_context *context, uint64_t i);
+/* Does input i need a gradient? */
+TN_API bool tn_function_needs_grad(const tn_function_context *context, uint64_t i);
+
+/* Calls it. Outputs belong to the scope. */
+TN_API tn_status tn_function_apply(const tn_function *function, void *user,
+                                   tn_tensor *const *inputs, uint64_t n_inputs, tn_tensor **outputs,
+                                   uint64_t n_outputs);
+
+/* ---- checking
+ * ------------------------------------------------------------------------------------------------
+ */
+
+/* A function under test: makes outputs[*n_outputs] (room for 8) from inputs. */
+typedef tn_status (*tn_check_fn)(tn_tensor *const *inputs, uint64_t n_inputs, tn_tensor **outputs,
+                                 uint64_t *n_outputs, void *user);
+
+typedef struct tn_gradcheck_options {
+    uint64_t struct_size;
+    double eps;  /* [1e-6] central differences */
+    double atol; /* [1e-5] */
+    double rtol; /* [1e-3] */
+} tn_gradcheck_options;
+
+/* Compares analytic with numerical Jacobians, for every f64 input that requires a gradient, as
+ * PyTorch's gradcheck does; the error names input, output and element. options may be NULL. */
+TN_API tn_status tn_gradcheck(tn_check_fn fn, void *user, tn_tensor *const *inputs,
+                              uint64_t n_inputs, const tn_gradcheck_options *options);
+/* The same for the derivative of the derivative, with random gradients of the outputs. */
+TN_API tn_status tn_gradgradcheck(tn_check_fn fn, void *user, tn_tensor *const *inputs,
+                                  uint64_t n_inputs, const tn_gradcheck_options *options);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* TENON_AUTOGRAD_H */

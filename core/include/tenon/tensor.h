@@ -1,0 +1,208 @@
+/* tenon/tensor.h: tensors, scopes, devices as values, data in and out.
+ *
+ * Ownership, exactly
+ *   A functional operator's result belongs to the innermost open scope of the thread, which drops
+ * it when it closes. tn_keep takes a reference of your own, tn_drop gives it back; tn_free gives
+ * the scope's reference back early; tn_escape moves it to the parent scope. In-place and out forms
+ *   return their argument and add nothing. NULL is a failed tensor: operators pass it on and leave
+ * the standing error alone (tenon/base.h). TN_NONE stands for an optional tensor that is left out.
+ *
+ * Threads: reading and calling from several threads is safe. Keep a tensor before handing it to
+ * another thread. Changing one tensor from two threads is the caller's race.
+ */
+#ifndef TENON_TENSOR_H
+#define TENON_TENSOR_H
+
+#include <tenon/base.h>
+#include <tenon/dispatch.h>
+
+#ifdef __cplusplus
+#include <initializer_list>
+extern "C" {
+#endif
+
+#define TN_MAX_RANK 12
+
+/* ---- small values
+ * -------------------------------------------------------------------------------- */
+
+/* A device: make one with tn_device_of or tn_device_parse. All zero: "not given". */
+typedef struct tn_device {
+    int32_t type;  /* an id of this process, 1..64 */
+    int32_t index; /* of its type */
+} tn_device;
+
+/* A borrowed list of integers: a shape, dimensions, strides. n < 0: "not given". */
+typedef struct tn_ints {
+    const int64_t *data;
+    int64_t n;
+} tn_ints;
+
+/* A number that keeps its kind: integer, floating or bool; tag NONE: "not given". */
+typedef tn_cell tn_scalar;
+
+#define TN_NONE ((tn_tensor *)1) /* an optional tensor left out */
+#define TN_NO_INT INT64_MIN      /* an optional int left out */
+
+static inline tn_scalar tn_int(int64_t value) {
+    tn_scalar s;
+    s.tag = TN_CELL_I64;
+    s.n = 0;
+    s.v.i64 = value;
+    return s;
+}
+static inline tn_scalar tn_float(double value) {
+    tn_scalar s;
+    s.tag = TN_CELL_F64;
+    s.n = 0;
+    s.v.f64 = value;
+    return s;
+}
+static inline tn_scalar tn_bool(bool value) {
+    tn_scalar s;
+    s.tag = TN_CELL_BOOL;
+    s.n = 0;
+    s.v.boolean = value;
+    return s;
+}
+static inline tn_scalar tn_no_scalar(void) {
+    tn_scalar s;
+    s.tag = TN_CELL_NONE;
+    s.n = 0;
+    s.v.i64 = 0;
+    return s;
+}
+static inline tn_ints tn_ints_of(const int64_t *data, int64_t n) {
+    tn_ints v;
+    v.data = data;
+    v.n = n;
+    return v;
+}
+static inline tn_ints tn_no_ints(void) {
+    return tn_ints_of(0, -1);
+}
+static inline tn_device tn_no_device(void) {
+    tn_device d = {0, 0};
+    return d;
+}
+
+/* TN_SHAPE(2, 3): a shape or a list of dimensions, valid in the enclosing block (C) or expression
+ * (C++). TN_SCALAR_SHAPE: rank 0. */
+#ifdef __cplusplus
+} /* extern "C" */
+static inline tn_ints tn_ints_from(std::initializer_list<int64_t> list) {
+    return tn_ints_of(list.begin(), (int64_t)list.size());
+}
+extern "C" {
+#define TN_SHAPE(...) (tn_ints_from({__VA_ARGS__}))
+#define TN_SCALAR_SHAPE (tn_ints_of(0, 0))
+#else
+#define TN_SHAPE(...) \
+    ((tn_ints){(const int64_t[]){__VA_ARGS__}, \
+               (int64_t)(sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t))})
+#define TN_SCALAR_SHAPE ((tn_ints){0, 0})
+#endif
+#define TN_DIMS(...) TN_SHAPE(__VA_ARGS__)
+
+/* ---- references and scopes
+ * ------------------------------------------------------------------------ */
+
+/* Takes one more reference and returns t. NULL and TN_NONE pass through. */
+TN_API tn_tensor *tn_keep(tn_tensor *t);
+/* Gives one back; the tensor dies with the last. */
+TN_API void tn_drop(tn_tensor *t);
+/* Gives back the reference that a scope of this thread holds; t may be used no more unless kept. A
+ * tensor that no scope of the thread holds is left alone. */
+TN_API void tn_free(tn_tensor *t);
+/* Moves the innermost scope's reference to its parent scope and returns t. */
+TN_API tn_tensor *tn_escape(tn_tensor *t);
+
+/* A scope is a watermark on the thread's stack of temporaries; closing one closes all above it. A
+ * thread has a root scope, closed when the thread ends or by tn_scope_close(0). */
+typedef uint64_t tn_scope;
+TN_API tn_scope tn_scope_open(void);
+TN_API void tn_scope_close(tn_scope scope);
+/* How many tensors the thread's scopes hold. */
+TN_API uint64_t tn_scope_held(void);
+
+/* TN_SCOPE; at the head of a block: what operators make in the rest of the block dies at its end,
+ * however it is left. One per block. */
+#ifdef __cplusplus
+} /* extern "C" */
+class tn_scope_guard {
+  public:
+    tn_scope_guard() : scope(tn_scope_open()) {}
+    ~tn_scope_guard() {
+        tn_scope_close(scope);
+    }
+    tn_scope_guard(const tn_scope_guard &) = delete;
+    tn_scope_guard &operator=(const tn_scope_guard &) = delete;
+
+  private:
+    tn_scope scope;
+};
+extern "C" {
+#define TN_SCOPE tn_scope_guard tn_scope_of_block
+#else
+static inline void tn_scope_cleanup(tn_scope *scope) {
+    tn_scope_close(*scope);
+}
+#define TN_SCOPE \
+    __attribute__((cleanup(tn_scope_cleanup), unused)) tn_scope tn_scope_of_block = tn_scope_open()
+#endif
+
+/* ---- what a tensor is
+ * ------------------------------------------------------------------------------ */
+
+TN_API int64_t tn_rank(const tn_tensor *t); /* -1 for NULL */
+/* Size of a dimension; negative counts from the end. -1, with an error, when there is none such. */
+TN_API int64_t tn_size(const tn_tensor *t, int64_t dim);
+TN_API int64_t tn_stride(const tn_tensor *t, int64_t dim); /* in elements */
+TN_API tn_ints tn_sizes(const tn_tensor *t);               /* borrowed from t */
+TN_API tn_ints tn_strides(const tn_tensor *t);
+TN_API int64_t tn_numel(const tn_tensor *t);
+TN_API tn_dtype tn_dtype_of(const tn_tensor *t);
+TN_API tn_device tn_device_of(const tn_tensor *t);
+TN_API bool tn_is_contiguous(const tn_tensor *t);
+/* Position of the first element in its storage, in elements. */
+TN_API int64_t tn_storage_offset(const tn_tensor *t);
+/* Do the two use one storage? */
+TN_API bool tn_shares_storage(const tn_tensor *a, const tn_tensor *b);
+/* How often the storage was written by in-place operators. */
+TN_API uint64_t tn_version_of(const tn_tensor *t);
+
+/* "f32" and so on; "?" for no dtype. */
+TN_API const char *tn_dtype_name(tn_dtype dtype);
+TN_API int64_t tn_dtype_size(tn_dtype dtype);
+/* The dtype that values of both kinds promote to, as PyTorch's promote_types. */
+TN_API tn_dtype tn_promote(tn_dtype a, tn_dtype b);
+
+/* ---- data in and out
+ * -------------------------------------------------------------------------------- */
+
+/* A tensor with a copy of `data`: row-major elements of `dtype`. Belongs to the scope. */
+TN_API tn_tensor *tn_from_data(const void *data, tn_ints shape, tn_dtype dtype, tn_device device);
+
+/* Copies t's elements, row-major, to `out` of `bytes`, which must be exactly numel * size. Waits
+ * for the device. */
+TN_API tn_status tn_to_host(tn_tensor *t, void *out, uint64_t bytes);
+
+/* The value of a tensor of one element, as double or as integer. Waits for the device. */
+TN_API tn_status tn_item(tn_tensor *t, double *out);
+TN_API tn_status tn_item_i64(tn_tensor *t, int64_t *out);
+
+/* Address of the first element where the device's memory is host memory, else NULL with an error.
+ * Wait for the device before reading. */
+TN_API void *tn_data(tn_tensor *t);
+
+/* The tensor as text, like PyTorch prints it; free with tn_string_free. NULL on failure. */
+TN_API char *tn_to_string(tn_tensor *t);
+TN_API void tn_string_free(char *s);
+/* tn_to_string to standard output. */
+TN_API tn_status tn_print(tn_tensor *t);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* TENON_TENSOR_H */

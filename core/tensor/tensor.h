@@ -1,0 +1,168 @@
+/* Tensors and storages inside the core.
+ *
+ * A storage is embedded in the tensor that made it, so that an operator's result is one object from
+ * a slab. Views point to another tensor's storage; the slot of a tensor whose storage outlives it
+ * is freed with the storage.
+ */
+#ifndef TNI_CORE_TENSOR_H
+#define TNI_CORE_TENSOR_H
+
+#include "base/slab.h"
+#include "core/device/device.h"
+#include "core/memory/allocator.h"
+#include "dispatcher/registry.h"
+
+#include <tenon/tensor.h>
+
+typedef struct tni_storage {
+    _Atomic uint32_t refs;    /* tensors that use it */
+    _Atomic uint32_t version; /* writes by in-place operators */
+    tni_block *block;         /* NULL: no bytes, meta, or foreign memory */
+    tn_memory memory;
+    uint64_t offset; /* of the storage in `memory`, in bytes */
+    uint64_t bytes;
+    void *host;              /* address of the first byte where the host may use it, else NULL */
+    void (*release)(void *); /* foreign memory: called with `release_user` instead of freeing */
+    void *release_user;
+    struct tn_tensor *slot; /* the tensor it is embedded in */
+} tni_storage;
+
+struct tni_autograd; /* core/autograd/autograd.h */
+
+enum {
+    TNI_TENSOR_INFERENCE = 1u, /* made in inference mode: no version, no history, ever */
+    TNI_TENSOR_RESTRIDED = 2u  /* reserved for views whose strides are not their storage's */
+};
+
+struct tn_tensor {
+    tni_tensor_head head; /* must be first */
+    _Atomic uint32_t refs;
+    uint32_t flags;
+    tni_device *device;
+    tni_storage *storage;          /* &own, or another tensor's */
+    struct tni_autograd *autograd; /* NULL until it has a gradient, a history or a base */
+    tn_view view; /* what kernels get; view.sizes and .strides point to the arrays below */
+    tni_storage own;
+    int64_t sizes[TN_MAX_RANK];
+    int64_t strides[TN_MAX_RANK];
+};
+_Static_assert(sizeof(struct tn_tensor) <= TNI_SLAB_TENSOR_BYTES, "TNI_SLAB_TENSOR_BYTES");
+
+/* ---- life
+ * ------------------------------------------------------------------------------------------ */
+
+void tni_tensor_destroy(tn_tensor *t);
+
+static inline tn_tensor *tni_keep(tn_tensor *t) {
+    atomic_fetch_add_explicit(&t->refs, 1, memory_order_relaxed);
+    return t;
+}
+/* Allows NULL. When the count is one nobody else can see the tensor, and no atomic write is needed.
+ */
+static inline void tni_drop(tn_tensor *t) {
+    if (t && (atomic_load_explicit(&t->refs, memory_order_acquire) == 1 ||
+              atomic_fetch_sub_explicit(&t->refs, 1, memory_order_acq_rel) == 1))
+        tni_tensor_destroy(t);
+}
+static inline tn_tensor *tni_keep_opt(tn_tensor *t) {
+    return t ? tni_keep(t) : NULL;
+}
+
+/* All of these return owned references, NULL with an error. */
+
+/* Uninitialised, contiguous, on the device's current stream. */
+tn_tensor *tni_tensor_new(tni_device *device, tn_dtype dtype, int32_t rank, const int64_t *sizes);
+/* Uninitialised, with given non-overlapping strides (elements). */
+tn_tensor *tni_tensor_new_strided(tni_device *device, tn_dtype dtype, int32_t rank,
+                                  const int64_t *sizes, const int64_t *strides);
+/* Another view of base's storage; offset in elements from the start of the storage. Checked against
+ * the storage's end. Knows nothing of autograd. */
+tn_tensor *tni_tensor_view(tn_tensor *base, int32_t rank, const int64_t *sizes,
+                           const int64_t *strides, int64_t offset);
+/* The same view of the same storage: a new tensor without history. */
+tn_tensor *tni_tensor_alias(tn_tensor *t);
+/* A tensor over foreign memory. */
+tn_tensor *tni_tensor_foreign(tni_device *device, tn_dtype dtype, int32_t rank,
+                              const int64_t *sizes, const int64_t *strides, tn_memory memory,
+                              void *host, uint64_t bytes, void (*release)(void *), void *user);
+
+/* Pushes an owned reference to the thread's innermost scope and returns t; drops it and returns
+ * NULL when there is no memory for the stack. NULL passes through. */
+typedef struct tni_scope_stack {
+    tn_tensor **items;
+    uint64_t n, capacity;
+} tni_scope_stack;
+extern TNI_TLS tni_scope_stack tni_scopes;
+tn_tensor *tni_scope_push_slow(tn_tensor *t);
+static inline tn_tensor *tni_scope_push(tn_tensor *t) {
+    if (TNI_UNLIKELY(!t || tni_scopes.n == tni_scopes.capacity))
+        return tni_scope_push_slow(t);
+    return tni_scopes.items[tni_scopes.n++] = t;
+}
+
+/* How many tensors are alive, in all threads (counted by slab slots in the slow path only): for
+ * tests and tn_shutdown. */
+int64_t tni_tensors_alive(void);
+
+/* ---- geometry
+ * ---------------------------------------------------------------------------------------- */
+
+static inline int64_t tni_dtype_size(tn_dtype dtype) {
+    static const int8_t bytes[TN_DTYPE_COUNT] = {
+#define X(NAME, value, name, size, category) [value] = size,
+        TN_DTYPE_MAP(X)
+#undef X
+    };
+    return bytes[dtype];
+}
+static inline bool tni_is_float(tn_dtype d) {
+    return (TN_DTYPES_FLOAT >> d) & 1;
+}
+static inline int64_t tni_offset_elements(const tn_tensor *t) {
+    return (int64_t)((t->view.offset - t->storage->offset) /
+                     (uint64_t)tni_dtype_size(t->view.dtype));
+}
+
+/* Fills row-major strides. */
+void tni_contiguous_strides(int32_t rank, const int64_t *sizes, int64_t *out_strides);
+/* Product of sizes, or false on overflow (also of numel * element size) or a negative size. */
+bool tni_numel(int32_t rank, const int64_t *sizes, int64_t element_size, int64_t *out_numel);
+/* Row-major without holes; dimensions of size 1 do not matter. */
+bool tni_is_contiguous(const tn_view *v);
+/* Some permutation of a contiguous tensor: no holes, no overlap. */
+bool tni_is_dense(const tn_view *v);
+/* Can two elements share memory (a stride of zero, or overlapping strides)? Conservative: true if
+ * unsure. */
+bool tni_may_overlap(const tn_view *v);
+/* Do the storages' byte ranges of the two intersect without being the same view? */
+bool tni_partial_overlap(const tn_tensor *a, const tn_tensor *b);
+/* First and one-past-last byte the view touches, from the start of `memory`. */
+void tni_view_extent(const tn_view *v, uint64_t *out_begin, uint64_t *out_end);
+/* dim in [-rank, rank) to [0, rank); rank 0 counts as 1. -1 with an error that names `what`. */
+int32_t tni_wrap_dim(int64_t dim, int32_t rank, const char *what);
+/* "[2, 3]" into a buffer; for messages. Returns out. */
+enum { TNI_SHAPE_TEXT = 256 };
+char *tni_shape_text(int32_t rank, const int64_t *sizes, char out[TNI_SHAPE_TEXT]);
+/* out = the broadcast of a and b; false when they do not fit (no error is set). */
+bool tni_broadcast(int32_t rank_a, const int64_t *a, int32_t rank_b, const int64_t *b,
+                   int32_t *out_rank, int64_t *out);
+
+/* ---- data
+ * -------------------------------------------------------------------------------------------- */
+
+/* Copies bytes between host and a contiguous range of the storage; waits where the direction
+ * demands. */
+tn_status tni_tensor_write(tn_tensor *t, const void *src, uint64_t bytes);
+tn_status tni_tensor_read(tn_tensor *t, void *dst, uint64_t bytes);
+/* Value of a one-element tensor as a cell of its kind (synchronises). */
+tn_status tni_tensor_scalar(tn_tensor *t, tn_scalar *out);
+
+/* Conversions used by data in and out and by printing. */
+float tni_f16_to_f32(uint16_t bits);
+uint16_t tni_f32_to_f16(float value);
+float tni_bf16_to_f32(uint16_t bits);
+uint16_t tni_f32_to_bf16(float value);
+/* Element `i` of an array of `dtype` as a cell. */
+tn_scalar tni_element(const void *data, tn_dtype dtype, int64_t i);
+
+#endif
