@@ -377,7 +377,7 @@ static tn_status ask(const tni_plugin *plugin, tn_pdevice *device, const tn_kern
 
 tn_status tni_kernel_set_init(tni_kernel_set *set, const struct tni_plugin *plugin,
                               tn_pdevice *device) {
-    *set = (tni_kernel_set){0};
+    *set = (tni_kernel_set){.state = NULL};
     state *s = tni_calloc(1, sizeof *s);
     if (!s)
         return tni_fail_memory("a device's kernels");
