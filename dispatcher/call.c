@@ -97,8 +97,8 @@ static void append(char *text, size_t size, const char *more) {
     snprintf(text + used, size - used, "%s", more);
 }
 
-tn_status tni_call_unhandled(const tn_op *op, tn_keyset keys) {
-    if (!atomic_load(&tni_operator_of(op)->alive))
+tn_status tni_call_unhandled(const tn_op *op, const tni_row *row, tn_keyset keys) {
+    if (row == &tni_row_dropped)
         return tn_fail(TN_STATE, "%s: the operator was unregistered", op->name);
 
     static const char *const key_names[TN_KEY_COUNT] = {

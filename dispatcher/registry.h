@@ -61,9 +61,9 @@ static inline uint64_t tni_device_cell_backends(const tn_cell *cell) {
                : 0;
 }
 
-/* The failure of a call that no handler takes: names operator, keys and backends, or says that the
- * operator was unregistered. */
-tn_status tni_call_unhandled(const tn_op *op, tn_keyset keys);
+/* The failure of a call that no handler of `row` takes: names operator, keys and backends, or says
+ * that the operator was unregistered. */
+tn_status tni_call_unhandled(const tn_op *op, const tni_row *row, tn_keyset keys);
 /* The entry for a call on `backends`: the first of the row's entries for one of them, else `other`.
  * The cpu's bit counts only when it is alone, since cpu scalars may join any device's call. */
 tni_entry tni_row_backend_entry(const tni_row *row, tn_key key, uint64_t backends, tni_entry other);
@@ -110,7 +110,7 @@ static inline tn_status tni_dispatch(const tn_op *op, tn_keyset keys, const tn_c
         }
         left &= ~TN_KEY_BIT(key);
     }
-    return tni_call_unhandled(op, keys);
+    return tni_call_unhandled(op, row, keys);
 }
 
 /* The call, without checks of the cells: what the generated wrappers use. Defaults are filled in.

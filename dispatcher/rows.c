@@ -14,7 +14,7 @@ typedef struct stored_row {
 
 enum { N_BUCKETS = 256 };
 
-const tni_row tni_row_empty = {0};
+const tni_row tni_row_empty = {0}, tni_row_dropped = {0};
 
 static stored_row *buckets[N_BUCKETS];
 static stored_row *reserve;

@@ -191,7 +191,7 @@ static void print_name(const tn_op *op, void *user) {
 static void operators_are_listed_in_order_and_finish_starts_anew(void **state) {
     tn_registration *definition;
     char names[64] = "";
-    int info;
+    int info = 0;
     assert_ptr_equal(tni_op_define("z() -> ()", "core", &info)->info, &info);
     tn_op_define("y() -> ()", "test", &definition);
     tn_op_define("a() -> ()", "test", NULL);

@@ -2,6 +2,7 @@
 #include "dispatch_test.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 
 #include <tenon/kernels.h>
