@@ -153,6 +153,7 @@ typedef struct node {
 
 typedef struct table {
     struct table *next;
+    uint64_t hash; /* of the rows */
     tni_kernel_table table;
 } table;
 
@@ -239,6 +240,20 @@ failed:
     return false;
 }
 
+static uint64_t mix(uint64_t hash, uint64_t word) {
+    hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+    return hash ^ hash >> 29;
+}
+
+static uint64_t hash_rows(const tni_kernel_row *rows, uint32_t n_rows) {
+    uint64_t hash = n_rows;
+    for (uint32_t i = 0; i < n_rows; i++) {
+        for (int dtype = 0; dtype < TN_DTYPE_COUNT; dtype++)
+            hash = mix(hash, (uint64_t)(uintptr_t)rows[i].by_dtype[dtype]);
+    }
+    return hash;
+}
+
 static uint64_t hash_kernel(const tni_kernel *k) {
     const uint64_t words[] = {(uint64_t)(uintptr_t)k->run,
                               (uint64_t)(uintptr_t)k->user,
@@ -248,10 +263,8 @@ static uint64_t hash_kernel(const tni_kernel *k) {
                               k->dtypes[0],
                               k->dtypes[1]};
     uint64_t hash = 0;
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        hash = (hash ^ words[i]) * UINT64_C(0x9e3779b97f4a7c15);
-        hash ^= hash >> 29;
-    }
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        hash = mix(hash, words[i]);
     return hash;
 }
 
@@ -293,8 +306,10 @@ static const tni_kernel_table *build(state *s) {
                 row->by_dtype[dtype] = intern(s, &r->kernel, row->by_dtype[dtype]);
         }
     }
+    made->hash = hash_rows(made->table.rows, s->n_rows);
     for (table *old = s->tables; old; old = old->next) {
-        if (old->table.n_rows == s->n_rows && memcmp(old->table.rows, made->table.rows, bytes) == 0)
+        if (old->hash == made->hash && old->table.n_rows == s->n_rows &&
+            memcmp(old->table.rows, made->table.rows, bytes) == 0)
             return &old->table;
     }
     s->spare_tables = made->next;
