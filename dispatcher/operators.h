@@ -53,6 +53,11 @@ bool tni_rows_reserve(size_t n, size_t n_backend_entries);
  * before; never fails. */
 const tni_row *tni_row_resolve(const tn_registration *own, const tn_registration *for_all);
 
+/* The entry of `key` for a call on `backends`: the first of the row's entries for one of them, else
+ * the one for all. The cpu's bit counts only when it is alone, since cpu scalars may join any
+ * device's call. */
+tni_entry tni_row_entry(const tni_row *row, tn_key key, uint64_t backends);
+
 void tni_rows_finish(void);
 
 /* ---- the parts of registry
