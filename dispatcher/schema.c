@@ -495,7 +495,7 @@ static bool parse_arg(parser *p, draft *d, bool keyword_only, bool *defaults_beg
         skip_space(p);
         if (!parse_default(p, arg, &d->ints[i * TNI_MAX_INTS]))
             return false;
-        *defaults_began |= !keyword_only;
+        *defaults_began = true;
     } else if (!keyword_only && *defaults_began) {
         return wrong(p, name.at, "an argument without a default follows one with a default");
     }

@@ -74,7 +74,8 @@ static void a_plugin_s_records_fill_the_rows(void **state) {
     assert_null(match(&set, TNI_KERNEL_add, TN_I32, -1));
     assert_null(match(&set, TNI_KERNEL_sub, TN_F32, -1));
     assert_null(match(&set, 100000, TN_F32, -1));
-    assert_non_null(match(&set, TNI_KERNEL_mul, TN_F32, -1));
+    /* A dtype that a later core may know is left out. */
+    assert_true(match(&set, TNI_KERNEL_mul, TN_F32, -1)->dtypes[0] == F32);
     tni_kernel_set_finish(&set);
     assert_null(atomic_load(&set.table));
     tni_kernel_set_finish(&set);

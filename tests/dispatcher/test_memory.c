@@ -29,6 +29,21 @@ static void registering_in_a_loop_does_not_grow(void **state) {
     tn_registration_drop(first);
 }
 
+static void many_registrations_for_one_backend_are_one_entry(void **state) {
+    enum { MANY = 600 }; /* more than a row has room for */
+    static tn_registration *all[MANY];
+    tn_op *f = tn_op_define("f(Tensor x) -> int", "test", NULL);
+    tni_tensor_head t = tensor_on("npu", 0);
+    for (int i = 0; i < MANY; i++)
+        all[i] = hang(i % 2 ? f : NULL, "npu", i);
+    assert_int_equal(atomic_load(&f->row)->n_backend_entries, 1);
+    for (int i = MANY - 1; i > 2; i--) {
+        if (i % 2)
+            assert_int_equal(who_answers(f, &t), i);
+        tn_registration_drop(all[i]);
+    }
+}
+
 static void the_same_state_publishes_the_same_row(void **state) {
     tn_op *f = tn_op_define("f(Tensor x) -> int", "test", NULL);
     tn_op *g = tn_op_define("g(Tensor x) -> int", "test", NULL);
@@ -125,6 +140,7 @@ static void a_backend_without_memory_takes_no_id(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(registering_in_a_loop_does_not_grow),
+        TEST(many_registrations_for_one_backend_are_one_entry),
         TEST(the_same_state_publishes_the_same_row),
         TEST(failing_allocations_change_nothing),
         TEST(a_backend_without_memory_takes_no_id),
