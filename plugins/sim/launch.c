@@ -134,7 +134,7 @@ static tn_status check_call(struct check *check, const tn_call *call, const char
     if (call->n_args != n_args || call->n_outs != n_outs)
         return REFUSE(check, TN_INVALID_ARGUMENT, "%u arguments and %u outputs, should be %zu, %zu",
                       call->n_args, call->n_outs, n_args, n_outs);
-    data += n_outs;
+    char **arg_data = data + n_outs;
     for (uint32_t i = 0; i < n_args && status == TN_OK; i++) {
         const tn_cell *cell = &call->args[i];
         if (!is_tensor(signature[i]))
@@ -142,9 +142,8 @@ static tn_status check_call(struct check *check, const tn_call *call, const char
         else if (cell->tag != TN_CELL_TENSOR)
             status = REFUSE(check, TN_INVALID_ARGUMENT, "argument %u is no tensor", i);
         else
-            status = check_view(check, cell->v.view, signature[i], false, i, data++);
+            status = check_view(check, cell->v.view, signature[i], false, i, arg_data++);
     }
-    data -= n_outs;
     for (uint32_t i = 0; i < n_outs && status == TN_OK; i++)
         status = check_view(check, call->outs[i], outs[i], true, i, &data[i]);
     return status;

@@ -81,8 +81,8 @@ struct tn_pstream {
     struct sim_command *head, **tail;
     uint64_t queued, done; /* commands so far: queued == done is an idle stream */
     uint32_t n_waiters;    /* threads waiting for progress */
-    bool stop;
-    tn_status error; /* the first since errors were last reported */
+    bool idle, stop;       /* the thread sleeps; the thread is to end when nothing is queued */
+    tn_status error;       /* the first since errors were last reported */
     char message[SIM_MESSAGE];
 };
 

@@ -8,15 +8,9 @@
 #include <signal.h>
 #include <string.h>
 
-/* Runs one command outside the lock; called with the lock held. */
-static void run_next(tn_pstream *stream) {
-    struct sim_command *command = stream->head;
-    char message[SIM_MESSAGE] = "";
-    stream->head = command->next;
-    if (!stream->head)
-        stream->tail = &stream->head;
-    pthread_mutex_unlock(&stream->lock);
-
+/* Runs one command, outside the lock, and notes that it is done. */
+static void run_command(tn_pstream *stream, struct sim_command *command) {
+    char message[SIM_MESSAGE];
     tn_status status = command->run(command, message);
     stream->device->self->host->free(command);
 
@@ -28,19 +22,31 @@ static void run_next(tn_pstream *stream) {
     stream->done++;
     if (stream->n_waiters)
         pthread_cond_broadcast(&stream->progress);
+    pthread_mutex_unlock(&stream->lock);
+}
+
+/* Takes all that is queued, or NULL when the stream is to stop. Sleeps while there is nothing. */
+static struct sim_command *take_commands(tn_pstream *stream) {
+    pthread_mutex_lock(&stream->lock);
+    stream->idle = true;
+    while (!stream->head && !stream->stop)
+        pthread_cond_wait(&stream->work, &stream->lock);
+    stream->idle = false;
+    struct sim_command *commands = stream->head;
+    stream->head = NULL;
+    stream->tail = &stream->head;
+    pthread_mutex_unlock(&stream->lock);
+    return commands;
 }
 
 static void *run_stream(void *argument) {
     tn_pstream *stream = argument;
-    pthread_mutex_lock(&stream->lock);
-    for (;;) {
-        while (!stream->head && !stream->stop)
-            pthread_cond_wait(&stream->work, &stream->lock);
-        if (!stream->head)
-            break; /* asked to stop, and nothing is left */
-        run_next(stream);
-    }
-    pthread_mutex_unlock(&stream->lock);
+    struct sim_command *command, *next;
+    while ((command = take_commands(stream)))
+        for (; command; command = next) {
+            next = command->next;
+            run_command(stream, command);
+        }
     return NULL;
 }
 
@@ -113,7 +119,7 @@ tn_status sim_stream_check(tn_pdevice *device, const tn_pstream *stream, const c
 uint64_t sim_stream_push(tn_pstream *stream, struct sim_command *command) {
     command->next = NULL;
     pthread_mutex_lock(&stream->lock);
-    if (!stream->head)
+    if (stream->idle && !stream->head)
         pthread_cond_signal(&stream->work);
     *stream->tail = command;
     stream->tail = &command->next;

@@ -17,47 +17,44 @@ static inline int64_t least(int64_t a, int64_t b) {
 }
 
 #define BMM(t, NAME, stored, value, sum, name, wide) \
-    /* acc[i][j] = sum over k of a[i][k] * panel[k][j] */ \
-    static inline void tile_##t(const stored *const a[TILE_ROWS], const sum(*panel)[TILE_COLUMNS], \
-                                int64_t depth, sum acc[TILE_ROWS][TILE_COLUMNS]) { \
-        sum s0[TILE_COLUMNS] = {0}, s1[TILE_COLUMNS] = {0}, s2[TILE_COLUMNS] = {0}, \
-            s3[TILE_COLUMNS] = {0}; \
+    /* A row of a tile. Vectors of C are spelled out by the compiler for what the machine has. */ \
+    typedef sum row_##t __attribute__((vector_size(TILE_COLUMNS * sizeof(sum)))); \
+\
+    /* out[i] = sum over k of a[i][k] * panel[k] */ \
+    static inline void tile_##t(const stored *const a[TILE_ROWS], const row_##t *panel, \
+                                int64_t depth, row_##t out[TILE_ROWS]) { \
         const stored *const a0 = a[0], *const a1 = a[1], *const a2 = a[2], *const a3 = a[3]; \
+        row_##t s0 = {0}, s1 = {0}, s2 = {0}, s3 = {0}; \
         for (int64_t k = 0; k < depth; k++) { \
-            const sum x0 = (sum)sim_load_##t(a0[k]), x1 = (sum)sim_load_##t(a1[k]), \
-                      x2 = (sum)sim_load_##t(a2[k]), x3 = (sum)sim_load_##t(a3[k]); \
-            for (int j = 0; j < TILE_COLUMNS; j++) { \
-                s0[j] += x0 * panel[k][j]; \
-                s1[j] += x1 * panel[k][j]; \
-                s2[j] += x2 * panel[k][j]; \
-                s3[j] += x3 * panel[k][j]; \
-            } \
+            s0 += (sum)sim_load_##t(a0[k]) * panel[k]; \
+            s1 += (sum)sim_load_##t(a1[k]) * panel[k]; \
+            s2 += (sum)sim_load_##t(a2[k]) * panel[k]; \
+            s3 += (sum)sim_load_##t(a3[k]) * panel[k]; \
         } \
-        memcpy(acc[0], s0, sizeof s0); \
-        memcpy(acc[1], s1, sizeof s1); \
-        memcpy(acc[2], s2, sizeof s2); \
-        memcpy(acc[3], s3, sizeof s3); \
+        out[0] = s0, out[1] = s1, out[2] = s2, out[3] = s3; \
     } \
 \
     /* Rows [m0, m0 + rows) and columns [n0, n0 + columns) of out. */ \
     static void strip_##t(const stored *a, const stored *b, stored *out, int64_t n, int64_t depth, \
                           int64_t m0, int64_t rows, int64_t n0, int64_t columns) { \
         wide carry[ROWS][TILE_COLUMNS] = {{0}}; \
-        sum panel[DEPTH][TILE_COLUMNS] = {{0}}; \
+        row_##t panel[DEPTH]; \
         for (int64_t k0 = 0; k0 < depth; k0 += DEPTH) { \
             const int64_t block = least(depth - k0, DEPTH); \
-            for (int64_t k = 0; k < block; k++) \
+            for (int64_t k = 0; k < block; k++) { \
+                panel[k] = (row_##t){0}; \
                 for (int64_t j = 0; j < columns; j++) \
                     panel[k][j] = (sum)sim_load_##t(b[(k0 + k) * n + n0 + j]); \
+            } \
             for (int64_t m = 0; m < rows; m += TILE_ROWS) { \
                 const stored *tile[TILE_ROWS]; \
-                sum acc[TILE_ROWS][TILE_COLUMNS]; \
+                row_##t sums[TILE_ROWS]; \
                 for (int64_t i = 0; i < TILE_ROWS; i++) \
                     tile[i] = a + (m0 + least(m + i, rows - 1)) * depth + k0; \
-                tile_##t(tile, (const sum(*)[TILE_COLUMNS])panel, block, acc); \
+                tile_##t(tile, panel, block, sums); \
                 for (int i = 0; i < TILE_ROWS; i++) \
                     for (int j = 0; j < TILE_COLUMNS; j++) \
-                        carry[m + i][j] += acc[i][j]; \
+                        carry[m + i][j] += sums[i][j]; \
             } \
         } \
         for (int64_t m = 0; m < rows; m++) \
