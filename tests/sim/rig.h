@@ -86,7 +86,7 @@ void array_free_host(array *a);
 tn_status rig_launch(const char *op, tn_pdevice *device, tn_pstream *stream, uint32_t n_args,
                      const tn_cell *args, const tn_view *out);
 
-/* A product that keeps a stream busy for tens of milliseconds each time. */
+/* A product that keeps a stream busy for some ten milliseconds each time. */
 typedef struct slow {
     mini_tensor *a, *b, *out;
 } slow;

@@ -149,7 +149,7 @@ static void pinned_memory_is_used_when_the_stream_gets_there(void **state) {
     assert_non_null(host);
     memset(host, 1, 64);
     memset(host + 64, 9, 64);
-    slow_queue(&work, rig.stream, 8);
+    slow_queue(&work, rig.stream, 25);
     assert_ok(memory()->write(rig.device, rig.stream, m, 0, host, 64));
     assert_ok(memory()->read(rig.device, rig.stream, host + 64, m, 0, 64));
     /* Neither has happened: both waits for the slow work. */

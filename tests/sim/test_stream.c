@@ -95,7 +95,7 @@ static void a_stream_waits_for_an_event_of_another(void **state) {
     assert_ok(events()->wait(other, event));
     queue_fill(rig.device, rig.stream, x, 0);
     assert_ok(mini_synchronize(&rig));
-    slow_queue(&work, rig.stream, 6);
+    slow_queue(&work, rig.stream, 25);
     queue_fill(rig.device, rig.stream, x, 7);
     assert_ok(events()->record(event, rig.stream));
     assert_ok(events()->wait(other, event));
@@ -122,7 +122,7 @@ static void events_join_two_devices_and_peers_copy(void **state) {
     assert_ok(memory->alloc(second, TN_SPACE_DEVICE, sizeof words, &there, &host));
     assert_ok(memory->alloc(rig.device, TN_SPACE_DEVICE, sizeof words, &here, &host));
 
-    slow_queue(&work, rig.stream, 4);
+    slow_queue(&work, rig.stream, 25);
     assert_ok(memory->fill(rig.device, rig.stream, here, 0, 3, sizeof words));
     assert_ok(events()->record(event, rig.stream));
     assert_ok(events()->wait(stream, event));
@@ -154,7 +154,7 @@ static void a_wait_keeps_its_mark_when_the_event_moves_on(void **state) {
     /* Recorded on an idle stream: passed soon. Then again behind slow work. */
     assert_ok(events()->record(event, waiter));
     assert_ok(events()->synchronize(event));
-    slow_queue(&work, rig.stream, 8);
+    slow_queue(&work, rig.stream, 25);
     queue_fill(rig.device, rig.stream, x, 1);
     assert_ok(events()->wait(waiter, event));
     assert_ok(events()->record(event, rig.stream));
@@ -208,7 +208,7 @@ static void elapsed_measures_the_work_between_two_marks(void **state) {
     assert_status(events()->elapsed(start, end, &ns), TN_STATE);
     clock_gettime(CLOCK_MONOTONIC, &before);
     assert_ok(events()->record(start, rig.stream));
-    slow_queue(&work, rig.stream, 4);
+    slow_queue(&work, rig.stream, 25);
     assert_ok(events()->record(end, rig.stream));
     assert_ok(events()->record(plain, rig.stream));
     assert_status(events()->elapsed(start, end, &ns), TN_STATE);
