@@ -26,8 +26,7 @@
 /* Made by the build beside its libtenon, and never installed: plugins lie in ../plugins/<name>. */
 #define BUILD_TREE_MARKER ".tenon-build-tree"
 
-/* ---- names --------------------------------------------------------------------------------------
- */
+/* ---- names ---------------------------------------------------------------------------------- */
 
 const char *tni_file_name(const char *path) {
     const char *slash = strrchr(path, '/');
@@ -61,8 +60,7 @@ bool tni_disabled(const char *name) {
     return false;
 }
 
-/* ---- trust --------------------------------------------------------------------------------------
- */
+/* ---- trust ---------------------------------------------------------------------------------- */
 
 static bool trusted_step(const char *path, bool is_ancestor, bool secure, char *why, size_t size) {
     struct stat st;
@@ -110,8 +108,7 @@ bool tni_trusted(const char *path, bool secure, char *why, size_t size) {
     return true;
 }
 
-/* ---- the catalog --------------------------------------------------------------------------------
- */
+/* ---- the catalog ---------------------------------------------------------------------------- */
 
 void tni_candidate_free(tni_candidate *candidate) {
     if (!candidate)
@@ -324,8 +321,7 @@ tn_status tni_catalog_add_query(tni_catalog *catalog, tn_plugin_query_fn query,
     return TN_OK;
 }
 
-/* ---- the search ---------------------------------------------------------------------------------
- */
+/* ---- the search ----------------------------------------------------------------------------- */
 
 /* A search under way: candidates move from `old` to `found`. */
 typedef struct search {

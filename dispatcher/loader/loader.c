@@ -11,8 +11,6 @@
 #include "dispatcher/loader/parts.h"
 #include "dispatcher/registry.h"
 
-#include <tenon/plugins.h>
-
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
@@ -60,9 +58,7 @@ static void name_plugin(const tni_plugin *p, char *out, size_t size) {
         snprintf(out, size, "%s", path);
 }
 
-/* ---- from FOUND to LOADED
- * ------------------------------------------------------------------------
- */
+/* ---- from FOUND to LOADED ------------------------------------------------------------------- */
 
 /* The type's name is the first plugin's; later ones are told apart by id. */
 static char *make_key(const tni_plugin *plugin, const tn_plugin *table) {
@@ -151,9 +147,7 @@ static tn_status load(tni_plugin *p) {
     return load_table(p);
 }
 
-/* ---- from LOADED to READY
- * ------------------------------------------------------------------------
- */
+/* ---- from LOADED to READY ------------------------------------------------------------------- */
 
 static tn_status fail_start(tni_plugin *p, tn_status status, const char *what) {
     char name[4200], context[4300];
@@ -233,9 +227,7 @@ static tn_status start(tni_plugin *p) {
     return status;
 }
 
-/* ---- finding the plugin for a type
- * ---------------------------------------------------------------
- */
+/* ---- finding the plugin for a type ---------------------------------------------------------- */
 
 static tn_status scan(void) {
     if (scanned)
@@ -483,9 +475,7 @@ void tni_loader_for_each(void (*fn)(const tni_plugin *plugin, void *user), void 
     leave(&saved);
 }
 
-/* ---- plugins that the program brings
- * -------------------------------------------------------------
- */
+/* ---- plugins that the program brings -------------------------------------------------------- */
 
 /* Loads a candidate and says what came of it. */
 static tn_status load_named(tni_saved_error *saved, tni_candidate *c, const tni_plugin **out) {
@@ -538,9 +528,7 @@ tn_status tni_loader_register(tn_plugin_query_fn query, const tni_plugin **out) 
     return load_named(&saved, c, out);
 }
 
-/* ---- the end
- * -------------------------------------------------------------------------------------
- */
+/* ---- the end -------------------------------------------------------------------------------- */
 
 /* The plugin that was started last and still runs. */
 static tni_plugin *last_started(void) {
@@ -572,52 +560,4 @@ void tni_loader_finish(void) {
     scanned = false;
     starts = 0;
     leave(&saved);
-}
-
-/* ---- tenon/plugins.h
- * -----------------------------------------------------------------------------
- */
-
-tn_status tn_plugin_load(const char *path) {
-    return tni_loader_load(path, NULL);
-}
-
-tn_status tn_plugin_register(tn_plugin_query_fn query) {
-    return tni_loader_register(query, NULL);
-}
-
-tn_status tn_plugin_set_option(const char *device_type, const char *name, const char *value) {
-    return tni_loader_set_option(device_type, name, value);
-}
-
-typedef struct listing {
-    void (*fn)(const tn_plugin_info *info, void *user);
-    void *user;
-} listing;
-
-static void list_one(const tni_plugin *p, void *user) {
-    const listing *l = user;
-    const tn_plugin *table = p->table;
-    tn_plugin_info info = {
-        .struct_size = sizeof info,
-        .state = tni_plugin_state_name(p->state),
-        .reason = p->reason ? p->reason : "",
-        .path = p->path ? p->path : "",
-        .id = table ? table->id : "",
-        .device_type = p->key ? p->key : "",
-        .name = table ? table->name : "",
-        .version = table ? table->version : "",
-        .abi_version = table ? table->abi_version : 0,
-        .n_devices = p->n_devices,
-        .n_kernels = p->n_kernels,
-        .n_unknown_kernels = p->n_unknown,
-    };
-    l->fn(&info, l->user);
-}
-
-void tn_plugin_list(bool open, void (*fn)(const tn_plugin_info *info, void *user), void *user) {
-    if (open)
-        tni_loader_open_all();
-    listing l = {fn, user};
-    tni_loader_for_each(list_one, &l);
 }
