@@ -487,9 +487,11 @@ void tni_loader_for_each(void (*fn)(const tni_plugin *plugin, void *user), void 
     if (enter(&saved))
         return;
     scan();
+    tn_error_clear();
+    tni_error_restore(&saved); /* what fn fails at is the caller's */
     for (tni_plugin *p = catalog.first; p; p = p->next)
         fn(p, user);
-    leave(&saved);
+    pthread_mutex_unlock(&lock);
 }
 
 /* ---- plugins that the program brings -------------------------------------------------------- */
