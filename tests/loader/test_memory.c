@@ -79,6 +79,8 @@ static void program_loads_by_hand(void **state) {
         fresh_loader(NULL);
         int64_t before = tni_alloc_outstanding();
         tni_alloc_fail_at(n);
+        assert_int_not_equal(tn_plugin_load("/no/such.so"), TN_OK);
+        tn_error_clear();
         tn_status status = tn_plugin_load(zoo("good"));
         made = tni_alloc_fail_at(0);
         assert_int_equal(tn_error_status(), status);
