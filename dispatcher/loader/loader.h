@@ -76,7 +76,8 @@ bool tni_plugin_forked(const tni_plugin *plugin);
  * whole. */
 void tni_loader_open_all(void);
 
-/* Adds a candidate by path (opened at once), or by query function. */
+/* Adds a candidate by path (opened at once; tried again if it was refused before), or by query
+ * function. */
 tn_status tni_loader_load(const char *path, const tni_plugin **out);
 tn_status tni_loader_register(tn_plugin_query_fn query, const tni_plugin **out);
 

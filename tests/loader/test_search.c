@@ -285,6 +285,41 @@ static void rescan_sees_what_changed(void **state) {
     assert_int_equal(count_candidates(), 2);
 }
 
+static void program_may_ask_again_for_a_file(void **state) {
+    const char *dir = temp_dir();
+    const char *path = in_dir(dir, "libtenon_zoo.so");
+    assert_int_equal(tn_plugin_load(path), TN_NOT_FOUND);
+    tn_error_clear();
+    copy_file(zoo("good"), path);
+    assert_int_equal(chmod(path, 0777), 0);
+    assert_int_equal(tn_plugin_load(path), TN_STATE);
+    assert_error(TN_STATE, path, "may be written by everyone");
+    assert_int_equal(chmod(path, 0755), 0);
+    assert_int_equal(tn_plugin_load(path), TN_OK);
+    assert_int_equal(count_candidates(), 1);
+    assert_non_null(tni_loader_get("zoo"));
+}
+
+static void rescan_judges_the_programs_files_too(void **state) {
+    char before[1024];
+    const char *dir = temp_dir(), *path = copy_file(zoo("good"), in_dir(dir, "libtenon_zoo.so"));
+    assert_int_equal(chmod(path, 0777), 0);
+    assert_int_equal(tn_plugin_load(path), TN_STATE);
+    tn_error_clear();
+    assert_non_null(getcwd(before, sizeof before));
+    assert_int_equal(chdir(dir), 0);
+    assert_int_equal(tn_plugin_load("libtenon_zoo.so"), TN_INVALID_ARGUMENT);
+    tn_error_clear();
+    tni_loader_rescan();
+    assert_null(tni_loader_get("zoo"));
+    assert_error(TN_STATE, "may be written by everyone", "bare file name is refused");
+    assert_false(is_open(path));
+    assert_int_equal(chdir(before), 0);
+    assert_int_equal(chmod(path, 0755), 0);
+    tni_loader_rescan();
+    assert_non_null(tni_loader_get("zoo"));
+}
+
 #define TEST(name) cmocka_unit_test_setup_teardown(name, fresh_loader, fresh_loader)
 
 int main(void) {
@@ -305,6 +340,8 @@ int main(void) {
         TEST(globs_disable_by_file_name_before_opening),
         TEST(globs_disable_by_id_after_opening),
         TEST(rescan_sees_what_changed),
+        TEST(program_may_ask_again_for_a_file),
+        TEST(rescan_judges_the_programs_files_too),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
