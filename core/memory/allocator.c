@@ -269,7 +269,7 @@ void tni_block_free_slow(tni_block *b) {
         tni_block_cache *c = tni_block_caches[b->ordinal];
         if (c && atomic_load_explicit(&c->held_bytes, memory_order_relaxed) >= TNI_CACHE_BYTES)
             tni_cache_drain(a, c, false);
-        tni_pool_put(a, b);
+        tni_pool_put(b);
     }
     tni_allocator_unlock(a);
 }

@@ -87,7 +87,7 @@ void tni_cache_drain(tni_allocator *a, tni_block_cache *c, bool all) {
             tni_block *b = *at;
             *at = b->link;
             moved += b->bytes;
-            tni_pool_put(a, b);
+            tni_pool_put(b);
             if (!all && *at)
                 at = &(*at)->link;
         }

@@ -107,7 +107,7 @@ void tni_parked_process(tni_allocator *a, bool wait) {
         }
         *at = b->link;
         a->parked_bytes -= b->bytes;
-        tni_pool_put(a, b);
+        tni_pool_put(b);
     }
     tni_error_plugin(TN_OK, NULL);
 }
@@ -122,6 +122,6 @@ void tni_parked_finish(tni_allocator *a, bool forget) {
         }
         a->parked = b->link;
         a->parked_bytes -= b->bytes;
-        tni_pool_put(a, b);
+        tni_pool_put(b);
     }
 }

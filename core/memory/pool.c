@@ -107,7 +107,7 @@ static bool should_split(const tni_allocator *a, const tni_pool *pool, const tni
 }
 
 /* Cuts the end off; without host memory the block stays whole, which is as right. */
-static void split(const tni_allocator *a, tni_pool *pool, tni_block *b, uint64_t bytes) {
+static void split(tni_pool *pool, tni_block *b, uint64_t bytes) {
     tni_block *rest = tni_slab_alloc(TNI_SLAB_BLOCK);
     if (!rest)
         return;
@@ -139,7 +139,7 @@ tni_block *tni_pool_take(tni_allocator *a, tni_pool *pool, uint64_t bytes) {
         return NULL;
     tree_remove(&pool->free, b);
     if (should_split(a, pool, b, bytes))
-        split(a, pool, b, bytes);
+        split(pool, b, bytes);
     b->segment->last_used = ++a->clock;
     return b;
 }
@@ -158,7 +158,7 @@ static void join(tni_block *b) {
     tni_slab_free(TNI_SLAB_BLOCK, gone);
 }
 
-void tni_pool_put(tni_allocator *a, tni_block *b) {
+void tni_pool_put(tni_block *b) {
     tni_pool *pool = b->segment->pool;
     if (is_free(b->next)) {
         tree_remove(&pool->free, b->next);

@@ -94,7 +94,7 @@ tni_pools *tni_pools_of(tni_allocator *a, tn_stream *stream);
  * nothing fits. */
 tni_block *tni_pool_take(tni_allocator *a, tni_pool *pool, uint64_t bytes);
 /* Puts a block back and joins it with its free neighbours. */
-void tni_pool_put(tni_allocator *a, tni_block *block);
+void tni_pool_put(tni_block *block);
 
 /* A new segment from the plugin, whole in the pool. */
 typedef enum tni_segment_result {
