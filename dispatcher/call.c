@@ -97,8 +97,8 @@ static void append(char *text, size_t size, const char *more) {
     snprintf(text + used, size - used, "%s", more);
 }
 
-tn_status tni_call_unhandled(const tn_op *op, tn_keyset keys) {
-    if (!atomic_load(&tni_operator_of(op)->alive))
+static tn_status unhandled(const tn_op *op, const tni_row *row, tn_keyset keys) {
+    if (row == &tni_row_dropped)
         return tn_fail(TN_STATE, "%s: the operator was unregistered", op->name);
 
     static const char *const key_names[TN_KEY_COUNT] = {
@@ -130,4 +130,18 @@ tn_status tni_call_unhandled(const tn_op *op, tn_keyset keys) {
                    : is_one       ? "device type "
                                   : "device types ",
                    backends);
+}
+
+tn_status tni_dispatch_slow(const tn_op *op, const tni_row *row, tn_keyset keys,
+                            const tn_cell *args, tn_cell *rets) {
+    for (uint32_t here = keys.keys & row->handled; here;) {
+        uint32_t key = (uint32_t)__builtin_clz(here) ^ 31;
+        tni_entry entry = tni_row_entry(row, (tn_key)key, keys.backends);
+        if (entry.fn) {
+            tn_keyset left = {keys.backends, keys.keys & ((2u << key) - 1), 0};
+            return entry.fn(op, left, args, rets, entry.user);
+        }
+        here &= ~TN_KEY_BIT(key);
+    }
+    return unhandled(op, row, keys);
 }

@@ -23,8 +23,8 @@ const tni_row *tni_default_row(void) {
 
 static void publish(tni_operator *o) {
     const tni_row *row = default_row;
-    if (!atomic_load_explicit(&o->alive, memory_order_relaxed))
-        row = &tni_row_empty;
+    if (!o->alive)
+        row = &tni_row_dropped;
     else if (o->registrations)
         row = tni_row_resolve(o->registrations, for_all);
     atomic_store_explicit(&o->op.row, row, memory_order_release);
@@ -81,7 +81,7 @@ tn_registration *tn_handler_register(const tn_op *op, tn_key key, const char *de
 
     tn_registration *done = NULL;
     pthread_mutex_lock(&tni_registry_lock);
-    if (o && !atomic_load(&o->alive)) {
+    if (o && !o->alive) {
         tn_fail(TN_STATE, "tn_handler_register: operator %s was unregistered", op->name);
         goto out;
     }

@@ -1,4 +1,4 @@
-/* The kernel operators, and the table of kernels of each open device.
+/* The table of kernels of each open device.
  *
  * A table holds chains of nodes, one chain for each (operator, first dtype). Tables and nodes are
  * immutable and interned by content, since calls read them without a lock, and since a program that
@@ -9,142 +9,12 @@
 #include "base/error.h"
 #include "dispatcher/kernels.h"
 #include "dispatcher/loader/loader.h"
-#include "dispatcher/schema.h"
 
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
-/* ---- kernel operators
- * ------------------------------------------------------------------------------ */
-
-static const tni_kernel_op built_in[TNI_KERNEL_COUNT] = {
-#define X(name, hash, small, kind, schema) {#name, schema, hash, TNI_KERNEL_##name, small},
-    TN_KERNEL_TABLE(X)
-#undef X
-};
-
-/* One that a program added. */
-typedef struct added_op {
-    tni_kernel_op op;
-    struct added_op *next;
-    tni_schema *schema; /* owns op's strings */
-} added_op;
-
 enum { N_BUCKETS = 128 };
-
-static uint16_t first_in_bucket[N_BUCKETS]; /* index of a built-in operator plus one */
-static uint16_t next_in_bucket[TNI_KERNEL_COUNT];
-static pthread_once_t names_once = PTHREAD_ONCE_INIT;
-
-static pthread_mutex_t ops_lock = PTHREAD_MUTEX_INITIALIZER;
-static added_op *added; /* newest first */
-static uint32_t n_added;
-
-static void hash_names(void) {
-    for (int i = TNI_KERNEL_COUNT - 1; i >= 0; i--) {
-        uint16_t *bucket = &first_in_bucket[tni_schema_hash(built_in[i].name) % N_BUCKETS];
-        next_in_bucket[i] = *bucket;
-        *bucket = (uint16_t)(i + 1);
-    }
-}
-
-static const tni_kernel_op *find_built_in(const char *name) {
-    pthread_once(&names_once, hash_names);
-    uint16_t i = first_in_bucket[tni_schema_hash(name) % N_BUCKETS];
-    while (i && strcmp(built_in[i - 1].name, name) != 0)
-        i = next_in_bucket[i - 1];
-    return i ? &built_in[i - 1] : NULL;
-}
-
-static const tni_kernel_op *find_added(const char *name) {
-    const added_op *a = added;
-    while (a && strcmp(a->op.name, name) != 0)
-        a = a->next;
-    return a ? &a->op : NULL;
-}
-
-const tni_kernel_op *tni_kernel_op_find(const char *name) {
-    name = tni_plain_name(name);
-    const tni_kernel_op *op = find_built_in(name);
-    if (op)
-        return op;
-    pthread_mutex_lock(&ops_lock);
-    op = find_added(name);
-    pthread_mutex_unlock(&ops_lock);
-    return op;
-}
-
-const tni_kernel_op *tni_kernel_op_at(uint32_t index) {
-    if (index < TNI_KERNEL_COUNT)
-        return &built_in[index];
-    pthread_mutex_lock(&ops_lock);
-    const added_op *a = added;
-    while (a && a->op.index != index)
-        a = a->next;
-    pthread_mutex_unlock(&ops_lock);
-    return a ? &a->op : NULL;
-}
-
-uint32_t tni_kernel_op_count(void) {
-    pthread_mutex_lock(&ops_lock);
-    uint32_t n = TNI_KERNEL_COUNT + n_added;
-    pthread_mutex_unlock(&ops_lock);
-    return n;
-}
-
-const tni_kernel_op *tni_kernel_op_define(const char *name, const char *schema_text) {
-    tni_schema *schema = NULL;
-    if (tni_schema_parse(schema_text, &schema) != TN_OK)
-        return NULL;
-    added_op *made = tni_alloc(sizeof *made);
-    const tni_kernel_op *op = NULL;
-    name = tni_plain_name(name);
-    pthread_mutex_lock(&ops_lock);
-    const tni_kernel_op *old = find_built_in(name);
-    if (!old)
-        old = find_added(name);
-    if (!made) {
-        tni_fail_memory("a kernel operator");
-    } else if (strcmp(tni_plain_name(schema->name), name) != 0) {
-        tn_fail(TN_INVALID_ARGUMENT, "kernel operator %s: the schema is of '%s': %s", name,
-                schema->name, schema->text);
-    } else if (old && strcmp(old->schema, schema->text) != 0) {
-        tn_fail(TN_INVALID_ARGUMENT, "kernel operator %s exists with the schema %s, not %s", name,
-                old->schema, schema->text);
-    } else if (old) {
-        op = old;
-    } else {
-        *made = (added_op){.op = {.name = tni_plain_name(schema->name),
-                                  .schema = schema->text,
-                                  .hash = tni_schema_hash(schema->text),
-                                  .index = TNI_KERNEL_COUNT + n_added++},
-                           .next = added,
-                           .schema = schema};
-        added = made;
-        op = &made->op;
-        made = NULL;
-        schema = NULL;
-    }
-    pthread_mutex_unlock(&ops_lock);
-    tni_free(made);
-    tni_schema_destroy(schema);
-    return op;
-}
-
-void tni_kernel_ops_finish(void) {
-    pthread_mutex_lock(&ops_lock);
-    for (added_op *next; added; added = next) {
-        next = added->next;
-        tni_schema_destroy(added->schema);
-        tni_free(added);
-    }
-    n_added = 0;
-    pthread_mutex_unlock(&ops_lock);
-}
-
-/* ---- the kernels of a device
- * ----------------------------------------------------------------------- */
 
 typedef struct node {
     tni_kernel kernel; /* next points to the kernel of another node */
@@ -153,6 +23,7 @@ typedef struct node {
 
 typedef struct table {
     struct table *next;
+    uint64_t hash; /* of the rows */
     tni_kernel_table table;
 } table;
 
@@ -239,6 +110,20 @@ failed:
     return false;
 }
 
+static uint64_t mix(uint64_t hash, uint64_t word) {
+    hash = (hash ^ word) * UINT64_C(0x9e3779b97f4a7c15);
+    return hash ^ hash >> 29;
+}
+
+static uint64_t hash_rows(const tni_kernel_row *rows, uint32_t n_rows) {
+    uint64_t hash = n_rows;
+    for (uint32_t i = 0; i < n_rows; i++) {
+        for (int dtype = 0; dtype < TN_DTYPE_COUNT; dtype++)
+            hash = mix(hash, (uint64_t)(uintptr_t)rows[i].by_dtype[dtype]);
+    }
+    return hash;
+}
+
 static uint64_t hash_kernel(const tni_kernel *k) {
     const uint64_t words[] = {(uint64_t)(uintptr_t)k->run,
                               (uint64_t)(uintptr_t)k->user,
@@ -248,10 +133,8 @@ static uint64_t hash_kernel(const tni_kernel *k) {
                               k->dtypes[0],
                               k->dtypes[1]};
     uint64_t hash = 0;
-    for (size_t i = 0; i < sizeof words / sizeof *words; i++) {
-        hash = (hash ^ words[i]) * UINT64_C(0x9e3779b97f4a7c15);
-        hash ^= hash >> 29;
-    }
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        hash = mix(hash, words[i]);
     return hash;
 }
 
@@ -293,8 +176,10 @@ static const tni_kernel_table *build(state *s) {
                 row->by_dtype[dtype] = intern(s, &r->kernel, row->by_dtype[dtype]);
         }
     }
+    made->hash = hash_rows(made->table.rows, s->n_rows);
     for (table *old = s->tables; old; old = old->next) {
-        if (old->table.n_rows == s->n_rows && memcmp(old->table.rows, made->table.rows, bytes) == 0)
+        if (old->hash == made->hash && old->table.n_rows == s->n_rows &&
+            memcmp(old->table.rows, made->table.rows, bytes) == 0)
             return &old->table;
     }
     s->spare_tables = made->next;
@@ -377,7 +262,7 @@ static tn_status ask(const tni_plugin *plugin, tn_pdevice *device, const tn_kern
 
 tn_status tni_kernel_set_init(tni_kernel_set *set, const struct tni_plugin *plugin,
                               tn_pdevice *device) {
-    *set = (tni_kernel_set){0};
+    *set = (tni_kernel_set){.state = NULL};
     state *s = tni_calloc(1, sizeof *s);
     if (!s)
         return tni_fail_memory("a device's kernels");

@@ -2,7 +2,7 @@
  *
  * A row follows from two lists of registrations alone: those of the operator and those for all
  * operators. So rows are interned by content and shared by operators, and "the same state comes
- * back" is a look-up. Everything here is guarded by tni_registry_lock, save what is marked atomic.
+ * back" is a look-up. Everything here is guarded by tni_registry_lock.
  */
 #ifndef TNI_DISPATCHER_OPERATORS_H
 #define TNI_DISPATCHER_OPERATORS_H
@@ -10,14 +10,13 @@
 #include "dispatcher/registry.h"
 
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stddef.h>
 
 extern pthread_mutex_t tni_registry_lock;
 
 typedef struct tni_operator {
-    tn_op op; /* first: tn_op * and tni_operator * are the same address */
-    _Atomic(bool) alive;
+    tn_op op;   /* first: tn_op * and tni_operator * are the same address */
+    bool alive; /* the definition was not dropped */
     char *origin;
     struct tni_operator *next;      /* in order of definition */
     struct tni_operator *same_hash; /* in the table of names */
@@ -43,8 +42,8 @@ static inline tni_operator *tni_operator_of(const tn_op *op) {
 /* ---- rows
  * ---------------------------------------------------------------------------------------- */
 
-/* Nothing is handled: of an operator without handlers, and of one that was dropped. */
-extern const tni_row tni_row_empty;
+/* Nothing is handled: of an operator without handlers; and of one that was dropped. */
+extern const tni_row tni_row_empty, tni_row_dropped;
 
 /* Makes sure that n more rows, of up to `n_backend_entries` each, can be made without asking for
  * memory; false, and nothing changed, when there is none. */
@@ -53,6 +52,11 @@ bool tni_rows_reserve(size_t n, size_t n_backend_entries);
 /* The row for an operator with these registrations. Uses up a reserved row unless this row was made
  * before; never fails. */
 const tni_row *tni_row_resolve(const tn_registration *own, const tn_registration *for_all);
+
+/* The entry of `key` for a call on `backends`: the first of the row's entries for one of them, else
+ * the one for all. The cpu's bit counts only when it is alone, since cpu scalars may join any
+ * device's call. */
+tni_entry tni_row_entry(const tni_row *row, tn_key key, uint64_t backends);
 
 void tni_rows_finish(void);
 

@@ -27,8 +27,7 @@ static tni_operator **bucket_of(const char *name) {
 
 static tni_operator *find(const char *name) {
     tni_operator *o = *bucket_of(name);
-    while (o && (!atomic_load_explicit(&o->alive, memory_order_relaxed) ||
-                 strcmp(o->op.name, name) != 0))
+    while (o && (!o->alive || strcmp(o->op.name, name) != 0))
         o = o->same_hash;
     return o;
 }
@@ -36,8 +35,8 @@ static tni_operator *find(const char *name) {
 /* A dropped operator that is just what is to be defined, and that nothing hangs on. */
 static tni_operator *find_dropped(const char *name, const tni_schema *schema, const void *info) {
     tni_operator *o = *bucket_of(name);
-    while (o && (atomic_load_explicit(&o->alive, memory_order_relaxed) || o->registrations ||
-                 o->op.info != info || strcmp(o->op.schema->text, schema->text) != 0))
+    while (o && (o->alive || o->registrations || o->op.info != info ||
+                 strcmp(o->op.schema->text, schema->text) != 0))
         o = o->same_hash;
     return o;
 }
@@ -90,7 +89,7 @@ static tni_operator *add(tni_operator *o) {
         *last = o;
         last = &o->next;
     }
-    atomic_store(&o->alive, true);
+    o->alive = true;
     atomic_store_explicit(&o->op.row, tni_default_row(), memory_order_release);
     return o;
 }
@@ -143,8 +142,8 @@ tn_op *tni_op_define(const char *schema, const char *origin, const void *info) {
 
 void tni_operator_drop(tni_operator *o) {
     o->definition = NULL;
-    atomic_store(&o->alive, false);
-    atomic_store_explicit(&o->op.row, &tni_row_empty, memory_order_release);
+    o->alive = false;
+    atomic_store_explicit(&o->op.row, &tni_row_dropped, memory_order_release);
 }
 
 tn_op *tni_op_lookup(const char *name) {
@@ -159,7 +158,7 @@ static void list_overloads(const char *name, char *out, size_t size) {
     size_t n = strlen(name), used = 0;
     out[0] = 0;
     for (const tni_operator *o = first; o && used + 1 < size; o = o->next) {
-        if (!atomic_load(&o->alive) || strncmp(o->op.name, name, n) != 0 || o->op.name[n] != '.')
+        if (!o->alive || strncmp(o->op.name, name, n) != 0 || o->op.name[n] != '.')
             continue;
         const char *before = used ? ", " : "; there is ";
         if (used + strlen(before) + strlen(o->op.name) >= size)
@@ -208,7 +207,7 @@ uint32_t tn_op_n_rets(const tn_op *op) {
 void tni_op_for_each(void (*fn)(const tn_op *op, void *user), void *user) {
     pthread_mutex_lock(&tni_registry_lock);
     for (tni_operator *o = first; o; o = o->next) {
-        if (atomic_load(&o->alive))
+        if (o->alive)
             fn(&o->op, user);
     }
     pthread_mutex_unlock(&tni_registry_lock);

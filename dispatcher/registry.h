@@ -19,7 +19,7 @@ typedef struct tni_tensor_head {
 } tni_tensor_head;
 
 typedef struct tni_entry {
-    tn_handler_fn fn; /* NULL: falls through */
+    tn_handler_fn fn; /* NULL: falls through; never of a handled key without backend entries */
     void *user;
 } tni_entry;
 
@@ -61,12 +61,11 @@ static inline uint64_t tni_device_cell_backends(const tn_cell *cell) {
                : 0;
 }
 
-/* The failure of a call that no handler takes: names operator, keys and backends, or says that the
- * operator was unregistered. */
-tn_status tni_call_unhandled(const tn_op *op, tn_keyset keys);
-/* The entry for a call on `backends`: the first of the row's entries for one of them, else `other`.
- * The cpu's bit counts only when it is alone, since cpu scalars may join any device's call. */
-tni_entry tni_row_backend_entry(const tni_row *row, tn_key key, uint64_t backends, tni_entry other);
+/* The dispatch over a row with entries for single backends, and of a call that the row does not
+ * handle: a failure that names operator, keys and backends, or says that the operator was
+ * unregistered. */
+tn_status tni_dispatch_slow(const tn_op *op, const tni_row *row, tn_keyset keys,
+                            const tn_cell *args, tn_cell *rets);
 
 static inline tn_keyset tni_keyset_of(const tn_op *op, const tn_cell *args) {
     tn_keyset set = {0, TN_KEY_BIT(TN_KEY_BACKEND), 0};
@@ -94,23 +93,19 @@ static inline tn_keyset tni_keyset_of(const tn_op *op, const tn_cell *args) {
     return set;
 }
 
-/* Jumps to the handler of the highest key in `keys` that this operator handles. */
+/* Jumps to the handler of the highest key in `keys` that this operator handles. Nothing is called
+ * on the way but in tail position, so that no register needs saving. */
 static inline tn_status tni_dispatch(const tn_op *op, tn_keyset keys, const tn_cell *args,
                                      tn_cell *rets) {
     const tni_row *row = atomic_load_explicit(&op->row, memory_order_acquire);
-    uint32_t left = keys.keys & row->handled;
-    while (TNI_LIKELY(left != 0)) {
-        uint32_t key = 31 - (uint32_t)__builtin_clz(left);
-        tni_entry entry = row->entries[key];
-        if (TNI_UNLIKELY(row->n_backend_entries))
-            entry = tni_row_backend_entry(row, (tn_key)key, keys.backends, entry);
-        if (TNI_LIKELY(entry.fn != NULL)) {
-            keys.keys &= (2u << key) - 1; /* what fell through is done */
-            return entry.fn(op, keys, args, rets, entry.user);
-        }
-        left &= ~TN_KEY_BIT(key);
-    }
-    return tni_call_unhandled(op, keys);
+    uint32_t here = keys.keys & row->handled;
+    if (TNI_UNLIKELY(!here || row->n_backend_entries))
+        return tni_dispatch_slow(op, row, keys, args, rets);
+    uint32_t key = (uint32_t)__builtin_clz(here) ^ 31;
+    const tni_entry *entry = &row->entries[key];
+    /* What fell through is done: the handler sees its own key as the highest. */
+    tn_keyset left = {keys.backends, keys.keys & ((2u << key) - 1), 0};
+    return entry->fn(op, left, args, rets, entry->user);
 }
 
 /* The call, without checks of the cells: what the generated wrappers use. Defaults are filled in.

@@ -14,7 +14,7 @@ typedef struct stored_row {
 
 enum { N_BUCKETS = 256 };
 
-const tni_row tni_row_empty = {0};
+const tni_row tni_row_empty = {0}, tni_row_dropped = {0};
 
 static stored_row *buckets[N_BUCKETS];
 static stored_row *reserve;
@@ -149,8 +149,7 @@ const tni_row *tni_row_resolve(const tn_registration *own, const tn_registration
     return &made->row;
 }
 
-tni_entry tni_row_backend_entry(const tni_row *row, tn_key key, uint64_t backends,
-                                tni_entry other) {
+tni_entry tni_row_entry(const tni_row *row, tn_key key, uint64_t backends) {
     /* Tensors of the cpu may accompany those of another device (0-dim operands); the call is then
      * the other device's. */
     if (backends & ~TNI_BACKEND_CPU_BIT)
@@ -160,7 +159,7 @@ tni_entry tni_row_backend_entry(const tni_row *row, tn_key key, uint64_t backend
         if (e->key == key && (e->backends & backends))
             return e->entry;
     }
-    return other;
+    return row->entries[key];
 }
 
 void tni_rows_finish(void) {

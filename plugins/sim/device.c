@@ -120,7 +120,7 @@ static void close_device(tn_pdevice *device) {
                  (unsigned long long)device->allocations.n);
         self->host->log(self, TN_LOG_ERROR, line);
     }
-    sim_table_finish(self, &device->allocations);
+    sim_memory_finish(device);
     munmap(device->reservation, device->reserved_bytes);
     pthread_mutex_destroy(&device->lock);
     self->host->free(device);

@@ -59,8 +59,6 @@ static void table_remove(struct sim_table *table, struct sim_allocation *entry) 
 }
 
 void sim_table_finish(const tn_pself *self, struct sim_table *table) {
-    for (uint64_t i = 0; i < table->n; i++)
-        self->host->free(table->entries[i].data);
     self->host->free(table->entries);
     *table = (struct sim_table){0};
 }
@@ -128,9 +126,10 @@ static tn_status alloc_device(tn_pdevice *device, uint64_t bytes, tn_memory *out
     }
     data = self->host->alloc(bytes, SIM_ALIGNMENT);
     if (!data) {
-        status = sim_fail(self, TN_OUT_OF_MEMORY,
-                          "sim:%u: the host has no %llu bytes left to simulate device memory with",
-                          device->index, (unsigned long long)bytes);
+        status =
+            sim_fail(self, TN_OUT_OF_MEMORY,
+                     "sim:%u: no host memory to simulate device memory with: %llu bytes asked for",
+                     device->index, (unsigned long long)bytes);
         goto out;
     }
     status = enter(device, TN_SPACE_DEVICE, bytes, data, out_memory);
@@ -153,8 +152,9 @@ static tn_status alloc_pinned(tn_pdevice *device, uint64_t bytes, tn_memory *out
                         (unsigned long long)bytes);
     char *data = self->host->alloc(bytes, SIM_ALIGNMENT);
     if (!data)
-        return sim_fail(self, TN_OUT_OF_MEMORY, "sim:%u: the host has no %llu bytes to pin",
-                        device->index, (unsigned long long)bytes);
+        return sim_fail(self, TN_OUT_OF_MEMORY,
+                        "sim:%u: no host memory to pin: %llu bytes asked for", device->index,
+                        (unsigned long long)bytes);
 
     /* The two tables are locked one after the other: device, then plugin. */
     tn_status status;
@@ -214,6 +214,14 @@ static void free_memory(tn_pdevice *device, int32_t space, tn_memory memory) {
         self->host->free(data);
     else
         self->host->log(self, TN_LOG_ERROR, "free of a handle that names no allocation");
+}
+
+void sim_memory_finish(tn_pdevice *device) {
+    while (device->allocations.n) {
+        const struct sim_allocation last = device->allocations.entries[device->allocations.n - 1];
+        free_memory(device, last.space, last.start);
+    }
+    sim_table_finish(device->self, &device->allocations);
 }
 
 tn_status sim_resolve(tn_pdevice *device, const char *what, tn_memory memory, uint64_t offset,

@@ -115,6 +115,9 @@ extern const tn_memory_ops sim_memory_ops;
 
 void sim_table_finish(const tn_pself *self, struct sim_table *table);
 
+/* Frees what is still allocated on a device that is closed. */
+void sim_memory_finish(tn_pdevice *device);
+
 /* The bytes behind [offset, offset + bytes) of an allocation. A handle that names no allocation or
  * a range outside it fails with a message that starts with `what`. */
 tn_status sim_resolve(tn_pdevice *device, const char *what, tn_memory memory, uint64_t offset,
