@@ -71,6 +71,8 @@ static inline const tni_op_info *tni_info(const tn_op *op) {
 }
 
 /* Type variables of the kernel operators, generated from kernels.toml. */
+enum { TNI_FIXED_TYPE = 16, TNI_SCALAR_TYPE = 254, TNI_NO_TENSOR = 255 };
+
 typedef struct tni_kernel_types {
     uint8_t n_args, n_outs, n_types;
     uint8_t kind; /* 0 pointwise, 1 reduction, 2 factory, 3 general */

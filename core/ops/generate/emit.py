@@ -1,0 +1,63 @@
+"""What several emitters share: defaults, parameter lists, text."""
+
+import textwrap
+
+GENERATED = "Generated from operators.toml. Do not edit."
+
+
+def default_c(arg):
+    """The default of an argument as a C expression."""
+    d, kind = arg.default, arg.kind
+    if d is None:
+        return {"tensor": "TN_NONE", "int": "TN_NO_INT", "ints": "tn_no_ints()",
+                "scalar": "tn_no_scalar()", "dtype": "TN_DTYPE_NONE", "device": "tn_no_device()",
+                "str": "NULL"}[kind]
+    if kind == "ints":
+        values = [d] * arg.n_ints if isinstance(d, int) else list(d)
+        return f"TN_SHAPE({', '.join(map(str, values))})" if values else "TN_SCALAR_SHAPE"
+    if kind == "scalar":
+        if isinstance(d, bool):
+            return f"tn_bool({str(d).lower()})"
+        return f"tn_int({d})" if isinstance(d, int) else f"tn_float({d!r})"
+    if kind == "bool":
+        return str(bool(d)).lower()
+    if kind == "float":
+        return repr(float(d))
+    if kind == "str":
+        return f'"{d}"'
+    return str(d)
+
+
+def parameters(op):
+    """[(C type, name, default or None)] of the operator's C function, results last."""
+    out = []
+    for arg in op.schema.args:
+        if arg.kind == "tensors":
+            out += [("tn_tensor *const *", arg.name, None), ("uint64_t ", "n_" + arg.name, None)]
+        else:
+            out.append((arg.c_type, arg.name, default_c(arg) if arg.has_default else None))
+    if op.returns_list:
+        out += [("tn_tensor **", "outs", None), ("uint64_t ", "n_outs", None)]
+    elif op.n_outs > 1:
+        out += [("tn_tensor **", "out_" + r.name, None) for r in op.schema.rets]
+    return out
+
+
+def result_type(op):
+    return "tn_tensor *" if op.n_outs == 1 and not op.returns_list else "tn_status "
+
+
+def prototype(op, prefix, name=None):
+    params = ", ".join(f"{t}{n}" for t, n, _ in parameters(op)) or "void"
+    return f"{result_type(op)}{name or prefix + op.c_name}({params})"
+
+
+def wrap(text, indent=0):
+    """A C declaration broken at 100 columns."""
+    return "\n".join(textwrap.wrap(text, 100, subsequent_indent=" " * (indent or 4),
+                                   break_long_words=False, break_on_hyphens=False))
+
+
+def comment(text):
+    lines = textwrap.wrap(text, 95, break_long_words=False, break_on_hyphens=False)
+    return "/* " + "\n * ".join(lines) + " */"

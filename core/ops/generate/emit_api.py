@@ -1,0 +1,181 @@
+"""tenon/ops.h (public), ops.h (internal prototypes) and ops.c (both kinds of wrappers)."""
+
+from emit import GENERATED, comment, parameters, prototype, result_type, wrap
+
+PUBLIC_HEAD = f"""\
+/* tenon/ops.h: the operators. {GENERATED}
+ *
+ * The C name follows from the schema: tn_ + name + _overload in lower case (Tensor is left out), with a
+ * _ at the end for in-place and _out for out forms. Arguments come in the schema's order; those with
+ * defaults may be left out from the right: tn_sum_dim(x, TN_DIMS(1)) and tn_sum_dim(x, TN_DIMS(1), true).
+ * A Tensor[] argument is a pointer and a count. Results belong to the innermost scope; in-place and out
+ * forms return the argument they wrote and add nothing. An operator with several results returns a
+ * status, and its results through out_ pointers; one that returns Tensor[] fills an array of exactly the
+ * right size. NULL arguments make the result NULL and leave the standing error alone; TN_NONE stands for
+ * an optional tensor. Any thread may call.
+ */
+#ifndef TENON_OPS_H
+#define TENON_OPS_H
+
+#include <tenon/tensor.h>
+
+/* Picks the macro for a number of arguments. */
+#define TN_CAT_(a, b) a##b
+#define TN_CAT(a, b) TN_CAT_(a, b)
+#define TN_COUNT_(a, b, c, d, e, f, g, h, i, j, k, l, m, n, ...) n
+#define TN_COUNT(...) TN_COUNT_(__VA_ARGS__, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0)
+
+#ifdef __cplusplus
+extern "C" {{
+#define TN_DEFAULT(value) = value
+#else
+#define TN_DEFAULT(value)
+#endif
+
+"""
+
+
+def has_trailing_defaults(op):
+    params = parameters(op)
+    return bool(params) and params[-1][2] is not None
+
+
+def public_prototype(op):
+    """With C++ defaults on the trailing run of defaulted parameters."""
+    params = parameters(op)
+    first = len(params)
+    while first > 0 and params[first - 1][2] is not None:
+        first -= 1
+    text = ", ".join(f"{t}{n}" + (f" TN_DEFAULT(({d}))" if i >= first else "")
+                     for i, (t, n, d) in enumerate(params)) or "void"
+    return f"TN_API {result_type(op)}tn_{op.c_name}({text});"
+
+
+def default_macros(op):
+    params = parameters(op)
+    first = len(params)
+    while first > 0 and params[first - 1][2] is not None:
+        first -= 1
+    name = f"tn_{op.c_name}"
+    lines = [f"#define {name}(...) TN_CAT({name}__, TN_COUNT(__VA_ARGS__))(__VA_ARGS__)\n"]
+    for n in range(max(first, 1), len(params) + 1):
+        given = [f"a{i}" for i in range(n)]
+        rest = [params[i][2] for i in range(n, len(params))]
+        call = f"({name})({', '.join(given + rest)})"
+        lines.append(f"#define {name}__{n}({', '.join(given)}) \\\n    {call}\n")
+    return "".join(lines)
+
+
+def public_header(table):
+    out = [PUBLIC_HEAD]
+    for op in table.ops:
+        text = op.entry["doc"] if op.form == "functional" else \
+            op.entry["doc"] + (" In place." if op.form == "inplace" else " Into out.")
+        out.append(comment(f"{op.schema.text}: {text}") + "\n")
+        out.append(wrap(public_prototype(op)) + "\n")
+    out.append("\n#ifndef __cplusplus\n/* What may be left out. C++ has default arguments. */\n")
+    out += [default_macros(op) for op in table.ops if has_trailing_defaults(op)]
+    out.append("#endif\n\n#ifdef __cplusplus\n}\n#endif\n\n#endif /* TENON_OPS_H */\n")
+    return "".join(out)
+
+
+def internal_header(table):
+    out = [f"/* The operators as the library calls them: results are owned references. {GENERATED} */\n"
+           "#ifndef TNI_OPS_LIST_H\n#define TNI_OPS_LIST_H\n\n#include \"core/ops/op.h\"\n\n"
+           "typedef enum tni_op_id {\n"]
+    out += [f"    TNI_OP_{op.c_name},\n" for op in table.ops]
+    out.append("    TNI_OP_COUNT\n} tni_op_id;\n\n"
+               "extern const tn_op *tni_ops[TNI_OP_COUNT];\n"
+               "extern const tni_op_info tni_op_infos[TNI_OP_COUNT];\n\n")
+    out += [wrap(prototype(op, "tni_") + ";") + "\n" for op in table.ops]
+    out.append("\n#endif\n")
+    return "".join(out)
+
+
+def cell_of(arg):
+    return {
+        "tensor": f"tni_cell_tensor({arg.name})",
+        "tensors": f"{{.tag = TN_CELL_TENSORS, .n = (uint32_t)n_{arg.name}, .v.pointer = (void *){arg.name}}}",
+        "int": f"tni_cell_i64({arg.name})" if arg.type == "int" else f"tni_cell_opt_int({arg.name})",
+        "ints": f"tni_cell_ints({arg.name})",
+        "float": f"tni_cell_f64({arg.name})",
+        "bool": f"tni_cell_bool({arg.name})",
+        "scalar": arg.name,
+        "dtype": f"tni_cell_dtype({arg.name})",
+        "device": f"tni_cell_device({arg.name})",
+        "str": f"tni_cell_string({arg.name})",
+    }[arg.kind]
+
+
+def internal_wrapper(op):
+    """tni_add: cells on the stack, the call, the result."""
+    bad = "NULL" if result_type(op).startswith("tn_tensor") else "tni_failed()"
+    lines = [prototype(op, "tni_") + " {"]
+    if op.returns_list:
+        lines.append("    for (uint64_t i = 0; i < n_outs; i++)\n        outs[i] = NULL;")
+    elif op.n_outs > 1:
+        lines += [f"    *out_{r.name} = NULL;" for r in op.schema.rets]
+    for arg in op.schema.args:
+        if arg.kind == "tensor":
+            floor = "tni_not_tensor" if arg.type == "Tensor" else "!"
+            lines.append(f"    if (TNI_UNLIKELY({floor}({arg.name})))")
+            lines.append(f"        return {bad};" if arg.type != "Tensor" else
+                         f"        return tni_refuse({arg.name}, \"tn_{op.c_name}\", \"{arg.name}\"), {bad};")
+        elif arg.kind == "tensors":
+            lines.append(f"    if (!tni_list_ok({arg.name}, n_{arg.name}, \"tn_{op.c_name}\", \"{arg.name}\"))")
+            lines.append(f"        return {bad};")
+    if not any(a.kind in ("tensor", "tensors") for a in op.schema.args):
+        lines.append(f"    if (tni_core_init() != TN_OK)\n        return {bad};")
+    cells = ", ".join(cell_of(a) for a in op.schema.args)
+    n_rets = max(op.n_outs, 1)
+    lines.append(f"    tn_cell args[] = {{{cells}}};")
+    lines.append(f"    tn_cell rets[{n_rets}];")
+    call = f"tni_call(tni_ops[TNI_OP_{op.c_name}], args, rets)"
+    if op.n_outs == 1 and not op.returns_list:
+        lines.append(f"    return TNI_LIKELY({call} == TN_OK) ? rets[0].v.pointer : NULL;")
+    elif op.n_outs == 0:
+        lines.append(f"    return {call};")
+    elif op.returns_list:
+        lines.append(f"    tn_status status = {call};")
+        lines.append(f"    return status == TN_OK ? tni_take_list(rets, outs, n_outs, \"tn_{op.c_name}\") : status;")
+    else:
+        lines.append(f"    tn_status status = {call};")
+        lines.append("    if (status != TN_OK)\n        return status;")
+        lines += [f"    *out_{r.name} = rets[{i}].v.pointer;" for i, r in enumerate(op.schema.rets)]
+        lines.append("    return TN_OK;")
+    lines.append("}\n")
+    return "\n".join(lines)
+
+
+def public_wrapper(op):
+    """tn_add: the same, and the result goes to the scope."""
+    names = [n for _, n, _ in parameters(op)]
+    call = f"tni_{op.c_name}({', '.join(names)})"
+    lines = [prototype(op, "", f"(tn_{op.c_name})") + " {"]
+    label = f'"{op.schema.name}"'
+    if op.n_outs == 1 and not op.returns_list:
+        if op.returns_written():
+            lines.append(f"    return tni_public_written({call}, {label});")
+        else:
+            lines.append(f"    return tni_public(({call}), {label});")
+    elif op.n_outs == 0:
+        lines.append(f"    return tni_public_status({call}, NULL, 0, {label});")
+    elif op.returns_list:
+        lines.append(f"    return tni_public_status({call}, outs, n_outs, {label});")
+    else:
+        lines.append(f"    tn_tensor *results[{op.n_outs}] = {{NULL}};")
+        results = [f"&results[{i}]" for i in range(op.n_outs)]
+        inner = f"tni_{op.c_name}({', '.join(names[:-op.n_outs] + results)})"
+        lines.append(f"    tn_status status = {inner};")
+        lines.append(f"    status = tni_public_status(status, results, {op.n_outs}, {label});")
+        lines += [f"    *{n} = results[{i}];" for i, n in enumerate(names[-op.n_outs:])]
+        lines.append("    return status;")
+    lines.append("}\n")
+    return "\n".join(lines)
+
+
+def source(table):
+    out = [f"/* The operators as C functions. {GENERATED} */\n"
+           "#include \"core/ops/ops.h\"\n#include \"core/ops/wrap.h\"\n\n#include <tenon/ops.h>\n\n"]
+    out += [internal_wrapper(op) + "\n" + public_wrapper(op) + "\n" for op in table.ops]
+    return "".join(out)

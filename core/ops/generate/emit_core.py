@@ -1,0 +1,252 @@
+"""table.c: records of the operators, decompositions and backward functions from expressions."""
+
+import ast
+
+import expr
+from emit import GENERATED
+
+READ = {  # argument cell -> C value, by kind
+    "tensor": ("tn_tensor *", "tni_arg_some(&args[{}])"),
+    "int": ("int64_t ", "tni_arg_int(&args[{}])"),
+    "ints": ("tn_ints ", "tni_arg_ints(&args[{}])"),
+    "float": ("double ", "args[{}].v.f64"),
+    "bool": ("bool ", "args[{}].v.boolean != 0"),
+    "scalar": ("tn_scalar ", "args[{}]"),
+    "dtype": ("tn_dtype ", "tni_arg_dtype(&args[{}])"),
+    "device": ("tn_device ", "tni_arg_device(&args[{}])"),
+    "str": ("const char *", "args[{}].v.string"),
+}
+ATTR = {  # the same from a node's attribute
+    "int": ("int64_t ", "tni_arg_int(&node->attrs[{}])"),
+    "ints": ("tn_ints ", "tni_node_ints(node, {})"),
+    "float": ("double ", "node->attrs[{}].v.f64"),
+    "bool": ("bool ", "node->attrs[{}].v.boolean != 0"),
+    "scalar": ("tn_scalar ", "node->attrs[{}]"),
+    "dtype": ("tn_dtype ", "(tn_dtype)node->attrs[{}].v.i64"),
+    "str": ("const char *", "node->attrs[{}].v.string"),
+}
+
+
+def names_in(text):
+    """Names and dotted names of an expression."""
+    found = []
+    for node in ast.walk(ast.parse(text, mode="eval")):
+        if isinstance(node, ast.Attribute):
+            found.append(f"{node.value.id}.{node.attr}")
+        elif isinstance(node, ast.Name):
+            found.append(node.id)
+    called = {n.func.id for n in ast.walk(ast.parse(text, mode="eval")) if isinstance(n, ast.Call)}
+    return [n for i, n in enumerate(found) if n not in called and n not in found[:i]]
+
+
+class CoreEmitter:
+    def __init__(self, table, kernels):
+        self.table = table
+        self.kernels = {k.name: (i, k) for i, k in enumerate(kernels)}
+        self.functions, self.declared = [], set()
+
+    def declare(self, line):
+        self.declared.add(line)
+
+    # ---- decompositions --------------------------------------------------------------------------
+
+    def run_function(self, op):
+        """C name of the boxed function that runs the operator by others, or NULL."""
+        run = op.entry.get("run")
+        if run is None:
+            return "NULL"
+        if run.startswith("c:"):
+            self.declare(f"tn_status {run[2:]}(const tn_cell *args, tn_cell *rets);")
+            return run[2:]
+        name = f"run_{op.functional_c_name}"
+        if op.form != op.entry["forms"].split()[0]:
+            return name
+        names = {a.name: (a.kind, a.name) for a in op.functional.args}
+        compiler = expr.Compiler(self.table, names, op.functional.name)
+        result = compiler.compile(run)
+        used = names_in(run)
+        lines = [f"static tn_status {name}(const tn_cell *args, tn_cell *rets) {{"]
+        for arg in op.functional.args:
+            if arg.name in used:
+                c_type, read = READ[arg.kind]
+                lines.append(f"    {c_type}{arg.name} = {read.format(arg.position)};")
+        lines += [f"    {line}" for line in compiler.lines]
+        lines.append(f"    return tni_return(rets, {result});\n}}\n")
+        self.functions.append("\n".join(lines))
+        return name
+
+    # ---- derivatives --------------------------------------------------------------------------------
+
+    def derivative(self, op):
+        """C name of the derivative record, or NULL."""
+        grad = op.entry.get("grad")
+        if grad is None:
+            return "NULL"
+        name = f"derivative_{op.functional_c_name}"
+        if op.form != op.entry["forms"].split()[0]:
+            return "&" + name
+        node = "".join(w.capitalize() for w in op.functional.base.strip("_").split("_")) + "Backward"
+        if isinstance(grad, str):
+            self.custom_derivative(op, name, node, grad[2:])
+        else:
+            self.expression_derivative(op, name, node, grad)
+        return "&" + name
+
+    def attr_source(self, op, text):
+        """(position, source, kind) of 'self.sizes', 'self.dtype' or 'dim'."""
+        base, _, what = text.partition(".")
+        arg = op.functional.arg(base)
+        if arg is None:
+            raise SystemExit(f"operators.toml: {op.schema.name}: no argument '{base}' in '{text}'")
+        if what:
+            return arg.position, {"sizes": "TNI_ATTR_SIZES", "dtype": "TNI_ATTR_DTYPE"}[what], \
+                {"sizes": "ints", "dtype": "dtype"}[what]
+        return arg.position, "TNI_ATTR_CELL", arg.kind
+
+    def record(self, op, name, node, function, inputs, saved, attrs, is_list):
+        mask = sum(1 << i for i in op.entry.get("nondifferentiable_outputs", []))
+        saved_c = ", ".join(f"{{{p}, {int(out)}, {only}}}" for p, out, only in saved)
+        attrs_c = ", ".join(f"{{{p}, {s}}}" for p, s, _ in attrs)
+        if len(inputs) > 8 or len(saved) > 8 or len(attrs) > 16:
+            raise SystemExit(f"operators.toml: {op.schema.name}: too many inputs, saved or attrs")
+        lines = [f"static const tni_derivative {name} = {{",
+                 f'    .node = {{.name = "{node}", .backward = {function}}},',
+                 f"    .n_inputs = {len(inputs)}, .n_saved = {len(saved)}, .n_attrs = {len(attrs)},",
+                 f"    .is_list = {int(is_list)}, .inputs = {{{', '.join(map(str, inputs))}}},"]
+        if saved:
+            lines.append(f"    .saved = {{{saved_c}}},")
+        if attrs:
+            lines.append(f"    .attrs = {{{attrs_c}}},")
+        lines.append(f"    .nondifferentiable_outputs = {mask}}};\n")
+        self.functions.append("\n".join(lines))
+
+    def custom_derivative(self, op, name, node, function):
+        self.declare(f"tn_status {function}(tni_node *node, tn_tensor *const *grads, tn_tensor **out);")
+        attrs = [self.attr_source(op, text) for text in op.entry.get("attrs", {}).values()]
+        first = op.functional.args[0]
+        self.record(op, name, node, function, [0], [], attrs, first.kind == "tensors")
+
+    def expression_derivative(self, op, name, node, grad):
+        outs = {("result" if i == 0 else f"result{i}"): i for i in range(op.n_outs)}
+        edges = list(grad)
+        saved, attrs = {}, {}  # name -> mask of edges / name -> (position, source, kind)
+        for i, (arg, text) in enumerate(grad.items()):
+            for used in names_in(text):
+                if used == "grad":
+                    continue
+                target = op.functional.arg(used)
+                if used in outs or (target and target.is_tensor):
+                    saved[used] = saved.get(used, 0) | 1 << i
+                else:
+                    attrs[used] = self.attr_source(op, used)
+        names = {"grad": ("tensor", "grad")}
+        for used in saved:
+            names[used] = ("tensor", used)
+        for used, (_, _, kind) in attrs.items():
+            names[used] = (kind, used.replace(".", "_"))
+        body = []
+        for i, text in enumerate(grad.values()):
+            compiler = expr.Compiler(self.table, names, op.functional.name)
+            result = compiler.compile(text)
+            body.append(f"    if (needed & {1 << i}u) {{")
+            body += [f"        {line}" for line in compiler.lines]
+            body.append(f"        if (!(out[{i}] = {result}))\n            goto failed;\n    }}")
+        lines = [f"static tn_status backward_{op.functional_c_name}(tni_node *node, "
+                 "tn_tensor *const *grads, tn_tensor **out) {",
+                 "    tn_tensor *grad = grads[0];", "    if (!grad)\n        return TN_OK;",
+                 "    uint32_t needed = tni_needed(node);"]
+        for used in saved:
+            lines.append(f"    tn_tensor *{used} = NULL;")
+        for k, (used, (_, _, kind)) in enumerate(attrs.items()):
+            c_type, read = ATTR[kind]
+            lines.append(f"    {c_type}{used.replace('.', '_')} = {read.format(k)};")
+        for k, (used, mask) in enumerate(saved.items()):
+            lines.append(f"    if ((needed & {mask}u) && !({used} = tni_unpack(node, {k})))\n        goto failed;")
+        drops = [f"    tni_drop_some({used});" for used in saved]
+        lines += body + drops + ["    return TN_OK;", "failed:"] + drops
+        lines += [f"    tni_drop_all(out, {len(edges)});", "    return tni_failed();", "}\n"]
+        self.functions.append("\n".join(lines))
+        positions = {a.name: a.position for a in op.functional.args}
+        self.record(op, name, node, f"backward_{op.functional_c_name}",
+                    [positions[arg] for arg in edges],
+                    [(outs[u] if u in outs else positions[u], u in outs, m) for u, m in saved.items()],
+                    list(attrs.values()), False)
+
+    # ---- records ---------------------------------------------------------------------------------------
+
+    def constant_c(self, value):
+        if isinstance(value, float):
+            return f"{{.tag = TN_CELL_F64, .v.f64 = {value!r}}}"
+        return f"{{.tag = TN_CELL_I64, .v.i64 = {int(value)}}}"
+
+    def info(self, op):
+        entry, fields = op.entry, []
+        form = "INPLACE" if op.native_inplace else op.form.upper()
+        kind = entry["kind"].upper()
+        fields += [f'.name = "{op.schema.name}"', f'.schema = "{op.schema.text}"',
+                   f'.call = "tn_{op.c_name}"', f".kind = TNI_OP_{kind}", f".form = TNI_FORM_{form}",
+                   f".type_rule = TNI_TYPES_{entry['types'].upper()}", f".n_outs = {op.n_outs}"]
+        written = sum(1 << a.position for a in op.schema.args if a.written)
+        if written:
+            fields.append(f".written = {written:#x}")
+        if entry.get("cross_device"):
+            fields.append(".cross_device = 1")
+        if op.returns_list and kind == "VIEW":
+            fields.append(".multi_view = 1")
+        kernel = entry.get("kernel")
+        if kernel:
+            if kernel not in self.kernels:
+                raise SystemExit(f"operators.toml: {op.schema.name}: no kernel operator '{kernel}'")
+            fields.append(f".kernel = TNI_KERNEL_{kernel}")
+            self.kernel_args(op, self.kernels[kernel][1], fields)
+        else:
+            fields.append(".kernel = -1")
+        if "infer" in entry:
+            self.declare(f"tn_status {entry['infer']}(struct tni_build *build);")
+            fields.append(f".infer = {entry['infer']}")
+        fields += [f".run = {self.run_function(op)}", f".derivative = {self.derivative(op)}"]
+        if "constant" in entry:
+            fields.append(".not_differentiable = true")
+        return f"    [TNI_OP_{op.c_name}] = {{{', '.join(fields)}}},\n"
+
+    def kernel_args(self, op, kernel, fields):
+        rename, constants = op.entry.get("rename", {}), dict(op.entry.get("constants", {}))
+        positions, values = [], []
+        for _, arg in kernel.args:
+            target = op.functional.arg(rename.get(arg, arg))
+            if target:
+                positions.append(str(target.position))
+            elif arg in constants:
+                positions.append(f"TNI_ARG_CONSTANT + {len(values)}")
+                values.append(self.constant_c(constants[arg]))
+            elif op.kind == "general":
+                positions.append("TNI_ARG_INFERRED")
+            else:
+                raise SystemExit(f"operators.toml: {op.schema.name}: nothing fills the kernel's '{arg}'")
+        fields.append(f".kernel_args = {{{', '.join(positions) or '0'}}}")
+        if values:
+            fields.append(f".constants = {{{', '.join(values)}}}")
+
+    def kernel_types(self):
+        kinds = ("pointwise", "reduction", "factory", "general")
+        out = ["const tni_kernel_types tni_kernel_type_table[TNI_KERNEL_COUNT] = {\n"]
+        for _, k in self.kernels.values():
+            variable = {n: i for i, (_, names, _) in enumerate(k.types) for n in names}
+            variable |= {n: f"TNI_FIXED_TYPE + TN_{d.upper()}" for n, d in k.fixed.items()}
+            args = [str(variable[n]) if t.startswith("Tensor") else
+                    "TNI_SCALAR_TYPE" if t.startswith("Scalar") else "TNI_NO_TENSOR" for t, n in k.args]
+            outs = [str(variable[n]) for n in k.outs]
+            masks = [f"{m:#x}" for _, _, m in k.types]
+            out.append(f"    [TNI_KERNEL_{k.name}] = {{{len(k.args)}, {len(k.outs)}, {len(k.types)}, "
+                       f"{kinds.index(k.kind)}, {{{', '.join(args) or '0'}}}, {{{', '.join(outs)}}}, "
+                       f"{{{', '.join(masks)}}}}},\n")
+        return "".join(out) + "};\n"
+
+    def source(self):
+        infos = [self.info(op) for op in self.table.ops]
+        return "".join(
+            [f"/* The table of operators, decompositions and derivatives. {GENERATED} */\n"
+             "#include \"core/ops/ops.h\"\n#include \"core/ops/derivatives.h\"\n\n"]
+            + [line + "\n" for line in sorted(self.declared)] + ["\n"]
+            + [f + "\n" for f in self.functions]
+            + ["const tni_op_info tni_op_infos[TNI_OP_COUNT] = {\n"] + infos + ["};\n\n", self.kernel_types()])

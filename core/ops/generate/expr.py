@@ -1,0 +1,137 @@
+"""Expressions over operators, compiled to C that frees each temporary after its one use.
+
+A tensor is `tn_tensor *`; what a call makes is owned, what has a name is borrowed. NULL is a failure
+and passes through every call, so the result alone is checked.
+"""
+
+import ast
+
+from emit import default_c
+
+# C functions of core/ops that are no operators: name -> kind of the result
+HELPERS = {
+    "zero_of": "tensor", "scaled": "tensor", "device_of": "device", "permute_backward": "tensor",
+    "select_backward": "tensor", "slice_backward": "tensor", "as_strided_backward": "tensor",
+    "diagonal_backward": "tensor", "pow_backward_self": "tensor", "pow_backward_exponent": "tensor",
+    "pow_scalar_backward": "tensor", "clamp_backward": "tensor", "sum_backward": "tensor",
+    "amax_backward": "tensor", "cumsum_backward": "tensor", "maximum_backward": "tensor",
+    "minimum_backward": "tensor", "max_pool2d_double_backward": "tensor",
+    "layer_norm_backward_weight": "tensor", "layer_norm_backward_bias": "tensor",
+}
+BINARY = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div"}
+
+
+class Compiler:
+    def __init__(self, table, names, where):
+        """names: name -> (kind, C expression); where: for messages"""
+        self.table, self.names, self.where = table, names, where
+        self.lines, self.n_temps = [], 0
+
+    def fail(self, why):
+        raise SystemExit(f"operators.toml: {self.where}: {why}")
+
+    def compile(self, text):
+        """Statements go to self.lines; returns a C expression of an owned tensor."""
+        kind, code, owned = self.visit(ast.parse(text, mode="eval").body)
+        if kind != "tensor":
+            self.fail(f"'{text}' is no tensor but {kind}")
+        return code if owned else f"tni_keep_some({code})"
+
+    def visit(self, node):
+        if isinstance(node, ast.Name):
+            if node.id not in self.names:
+                self.fail(f"no argument or result '{node.id}'")
+            return (*self.names[node.id], False)
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            name = f"{node.value.id}.{node.attr}"
+            if name not in self.names:
+                self.fail(f"'{name}' is not known here")
+            return (*self.names[name], False)
+        if isinstance(node, ast.Constant):
+            return "constant", node.value, False
+        if isinstance(node, ast.List):
+            items = [self.visit(item) for item in node.elts]
+            if not items:
+                return "ints", "TN_SCALAR_SHAPE", False
+            return "ints", f"TN_SHAPE({', '.join(str(code) for _, code, _ in items)})", False
+        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+            return self.negate(node.operand)
+        if isinstance(node, ast.BinOp):
+            return self.binary(node)
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            return self.call(node.func.id, [self.visit(a) for a in node.args])
+        self.fail(f"cannot compile '{ast.unparse(node)}'")
+
+    def negate(self, operand):
+        kind, code, owned = value = self.visit(operand)
+        if kind == "constant":
+            return kind, -code, False
+        if kind == "scalar":
+            return kind, f"tni_scalar_neg({code})", False
+        return self.call("neg", [value])
+
+    def binary(self, node):
+        left, right = self.visit(node.left), self.visit(node.right)
+        name = BINARY.get(type(node.op)) or self.fail("only + - * / are operators")
+        if left[0] != "tensor":
+            self.fail(f"'{ast.unparse(node)}': the left operand must be a tensor")
+        if right[0] == "tensor":
+            return self.call(name, [left, right])
+        return self.call(name + "_scalar", [left, right])
+
+    def call(self, name, values):
+        """A call of an operator (defaults filled in) or of a helper."""
+        op = self.table.by_c_name(name)
+        if op:
+            args = op.schema.args
+            if len(values) > len(args):
+                self.fail(f"{name} takes {len(args)} arguments")
+            code = []
+            for i, arg in enumerate(args):
+                if i < len(values):
+                    code.append(self.convert(values[i], arg))
+                elif arg.has_default:
+                    code.append(default_c(arg))
+                else:
+                    self.fail(f"{name}: argument '{arg.name}' is missing")
+            kind = "tensor"
+        elif name in HELPERS:
+            code = [self.plain(value) for value in values]
+            kind = HELPERS[name]
+        else:
+            self.fail(f"no operator or helper '{name}'")
+        text = f"tni_{name}({', '.join(code)})"
+        if kind != "tensor":
+            return kind, text, False
+        temp = f"t{self.n_temps}"
+        self.n_temps += 1
+        self.lines.append(f"tn_tensor *{temp} = {text};")
+        for value in values:
+            if value[2]:
+                self.lines.append(f"tni_drop({value[1]});")
+        return "tensor", temp, True
+
+    def plain(self, value):
+        kind, code, _ = value
+        if kind != "constant":
+            return code
+        return {True: "true", False: "false", None: "TN_NONE"}.get(code, str(code)) \
+            if isinstance(code, (bool, type(None))) else repr(code)
+
+    def convert(self, value, arg):
+        kind, code, _ = value
+        if kind != "constant":
+            if kind != arg.kind:
+                self.fail(f"argument '{arg.name}' is {arg.kind}, given {kind} '{code}'")
+            return code
+        return constant_c(code, arg, self.fail)
+
+
+def constant_c(value, arg, fail):
+    """A Python constant as C for an argument."""
+    class Given:
+        pass
+    given = Given()
+    given.__dict__.update(arg.__dict__, default=value, has_default=True)
+    given.kind, given.c_type = arg.kind, arg.c_type
+    return default_c(given)

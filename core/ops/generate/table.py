@@ -1,0 +1,137 @@
+"""operators.toml and kernels.toml, read and checked. A hole in the table stops the build here."""
+
+import sys
+import tomllib
+from dataclasses import dataclass, field
+
+import schema as schemas
+
+FIELDS = {"schema", "forms", "kind", "types", "kernel", "rename", "constants", "infer", "run", "grad",
+          "attrs", "constant", "nondifferentiable_outputs", "cross_device", "samples", "second",
+          "why_not_second", "tolerance", "doc"}
+KINDS = ("pointwise", "general", "view", "composite")
+TYPES = ("promote", "float", "same")
+FORMS = ("functional", "inplace", "out")
+TOLERANCES = ("exact", "ulp2", "ulp4", "sum", "dot", "composite")
+
+
+@dataclass
+class Op:
+    """One form of one entry: what the dispatcher knows as an operator."""
+
+    entry: dict
+    form: str
+    schema: schemas.Schema
+    functional: schemas.Schema  # of the entry as written
+
+    @property
+    def c_name(self):
+        """The written rule: base, overload in lower case unless Tensor, then _ or _out."""
+        base, overload = self.functional.base, self.functional.overload
+        name = base + ("_" + overload.lower() if overload not in ("", "Tensor") else "")
+        return name + {"functional": "", "inplace": "_", "out": "_out"}[self.form]
+
+    @property
+    def functional_c_name(self):
+        return Op(self.entry, "functional", self.functional, self.functional).c_name
+
+    @property
+    def native_inplace(self):
+        return self.functional.base.endswith("_")
+
+    @property
+    def kind(self):
+        return self.entry["kind"]
+
+    @property
+    def n_outs(self):
+        return len(self.schema.rets)
+
+    @property
+    def returns_list(self):
+        return self.n_outs == 1 and self.schema.rets[0].type == "Tensor[]"
+
+    def returns_written(self):
+        """Does it return an argument that it writes?"""
+        return self.n_outs == 1 and self.schema.rets[0].alias.endswith("!")
+
+
+@dataclass
+class Table:
+    entries: list
+    ops: list = field(default_factory=list)
+    sample_classes: dict = field(default_factory=dict)
+
+    def by_c_name(self, name):
+        return next((op for op in self.ops if op.c_name == name), None)
+
+
+def fail(entry, why):
+    sys.exit(f"operators.toml: {entry.get('schema', '?')}: {why}")
+
+
+def form_schema(entry, functional, form):
+    """The schema text of a form, from the functional one."""
+    if form == "functional":
+        return functional
+    args = functional.text[functional.text.index("(") + 1:functional.text.rindex(") ->")]
+    if form == "inplace":
+        first = functional.args[0]
+        if first.type != "Tensor":
+            fail(entry, "an in-place form needs a Tensor as first argument")
+        args = args.replace("Tensor ", "Tensor(a!) ", 1)
+        name = functional.base + "_" + (f".{functional.overload}" if functional.overload else "")
+        return schemas.parse(f"{name}({args}) -> Tensor(a!)")
+    if len(functional.rets) != 1:
+        fail(entry, "an out form needs one result")
+    overload = "out" if functional.overload in ("", "Tensor") else functional.overload + "_out"
+    star = "" if ", *, " in args else ", *"
+    return schemas.parse(f"{functional.base}.{overload}({args}{star}, Tensor(a!) out) -> Tensor(a!)")
+
+
+def load(path):
+    with open(path, "rb") as f:
+        data = tomllib.load(f)
+    table = Table(data["op"], sample_classes=data["samples"])
+    for entry in table.entries:
+        unknown = set(entry) - FIELDS
+        if unknown:
+            fail(entry, f"unknown fields {sorted(unknown)}")
+        for name in ("schema", "kind", "samples", "tolerance", "doc"):
+            if name not in entry:
+                fail(entry, f"has no '{name}'")
+        entry.setdefault("types", "promote")
+        entry.setdefault("forms", "functional")
+        for value, allowed, name in ((entry["kind"], KINDS, "kind"), (entry["types"], TYPES, "types"),
+                                     (entry["tolerance"], TOLERANCES, "tolerance")):
+            if value not in allowed:
+                fail(entry, f"{name} '{value}' is not one of {allowed}")
+        if (entry["kind"] in ("pointwise", "general")) != ("kernel" in entry):
+            fail(entry, "pointwise and general operators have a kernel, the others have none")
+        if entry["kind"] in ("view", "composite") and "run" not in entry:
+            fail(entry, "has no 'run'")
+        if entry["kind"] == "general" and "infer" not in entry:
+            fail(entry, "has no 'infer'")
+        if "grad" in entry and "constant" in entry:
+            fail(entry, "has a 'grad' and says why it has none")
+        if not ({"grad", "constant"} & set(entry)) and "run" not in entry:
+            fail(entry, "has no 'grad', no 'run' to differentiate through, and no 'constant' that says why")
+        if entry.get("second") is False and "why_not_second" not in entry:
+            fail(entry, "second = false needs why_not_second")
+        if isinstance(entry["samples"], str) and not entry["samples"].startswith("none: ") \
+                and entry["samples"] not in table.sample_classes:
+            fail(entry, f"no sample class '{entry['samples']}'")
+        try:
+            functional = schemas.parse(entry["schema"])
+        except ValueError as error:
+            fail(entry, str(error))
+        for form in entry["forms"].split():
+            if form not in FORMS:
+                fail(entry, f"form '{form}' is not one of {FORMS}")
+            table.ops.append(Op(entry, form, form_schema(entry, functional, form), functional))
+    for op in table.ops:
+        if sum(o.c_name == op.c_name for o in table.ops) > 1:
+            fail(op.entry, f"the C name {op.c_name} stands twice")
+        if sum(o.schema.name == op.schema.name for o in table.ops) > 1:
+            fail(op.entry, f"the operator {op.schema.name} stands twice")
+    return table
