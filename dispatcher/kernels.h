@@ -33,8 +33,11 @@ enum {
 const tni_kernel_op *tni_kernel_op_find(const char *name); /* NULL when there is none; no error */
 const tni_kernel_op *tni_kernel_op_at(uint32_t index);
 uint32_t tni_kernel_op_count(void);
-/* Adds one, for a custom operator; the same name with the same schema gives the same row. */
+/* Adds one, for a custom operator; the same name with the same schema gives the same row. `name` is
+ * the schema's; text and hash are of the schema with normal spacing. NULL with an error. */
 const tni_kernel_op *tni_kernel_op_define(const char *name, const char *schema);
+/* Forgets those that were added; tni_registry_finish calls it. */
+void tni_kernel_ops_finish(void);
 
 /* A kernel as a device's table holds it: the record, read once through TN_HAS. */
 typedef struct tni_kernel {

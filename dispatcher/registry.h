@@ -19,7 +19,7 @@ typedef struct tni_tensor_head {
 } tni_tensor_head;
 
 typedef struct tni_entry {
-    tn_handler_fn fn; /* NULL: falls through */
+    tn_handler_fn fn; /* NULL: falls through; never of a handled key without backend entries */
     void *user;
 } tni_entry;
 
@@ -61,8 +61,11 @@ static inline uint64_t tni_device_cell_backends(const tn_cell *cell) {
                : 0;
 }
 
-tn_status tni_call_unhandled(const tn_op *op, tn_keyset keys);
-tni_entry tni_row_backend_entry(const tni_row *row, tn_key key, uint64_t backends, tni_entry other);
+/* The dispatch over a row with entries for single backends, and of a call that the row does not
+ * handle: a failure that names operator, keys and backends, or says that the operator was
+ * unregistered. */
+tn_status tni_dispatch_slow(const tn_op *op, const tni_row *row, tn_keyset keys,
+                            const tn_cell *args, tn_cell *rets);
 
 static inline tn_keyset tni_keyset_of(const tn_op *op, const tn_cell *args) {
     tn_keyset set = {0, TN_KEY_BIT(TN_KEY_BACKEND), 0};
@@ -90,22 +93,19 @@ static inline tn_keyset tni_keyset_of(const tn_op *op, const tn_cell *args) {
     return set;
 }
 
-/* Jumps to the handler of the highest key in `keys` that this operator handles. */
+/* Jumps to the handler of the highest key in `keys` that this operator handles. Nothing is called
+ * on the way but in tail position, so that no register needs saving. */
 static inline tn_status tni_dispatch(const tn_op *op, tn_keyset keys, const tn_cell *args,
                                      tn_cell *rets) {
     const tni_row *row = atomic_load_explicit(&op->row, memory_order_acquire);
-    for (;;) {
-        uint32_t here = keys.keys & row->handled;
-        if (TNI_UNLIKELY(!here))
-            return tni_call_unhandled(op, keys);
-        uint32_t key = 31 - (uint32_t)__builtin_clz(here);
-        tni_entry entry = row->entries[key];
-        if (TNI_UNLIKELY(row->n_backend_entries))
-            entry = tni_row_backend_entry(row, (tn_key)key, keys.backends, entry);
-        if (TNI_LIKELY(entry.fn != NULL))
-            return entry.fn(op, keys, args, rets, entry.user);
-        keys.keys &= ~TN_KEY_BIT(key);
-    }
+    uint32_t here = keys.keys & row->handled;
+    if (TNI_UNLIKELY(!here || row->n_backend_entries))
+        return tni_dispatch_slow(op, row, keys, args, rets);
+    uint32_t key = (uint32_t)__builtin_clz(here) ^ 31;
+    const tni_entry *entry = &row->entries[key];
+    /* What fell through is done: the handler sees its own key as the highest. */
+    tn_keyset left = {keys.backends, keys.keys & ((2u << key) - 1), 0};
+    return entry->fn(op, left, args, rets, entry->user);
 }
 
 /* The call, without checks of the cells: what the generated wrappers use. Defaults are filled in.
@@ -119,16 +119,27 @@ static inline tn_status tni_call(const tn_op *op, const tn_cell *args, tn_cell *
 /* ---- the table of operators ---------------------------------------------------------------------
  */
 
+/* Names: "tenon" is the namespace that need not be written, so "tenon::add.Tensor" and "add.Tensor"
+ * are one name. A tn_op stays valid until finish, also when its definition is dropped; calls on it
+ * then fail. Defining the same schema again revives it, index included. */
+
 /* Defines an operator with the core's record about it; not to be dropped before finish. */
 tn_op *tni_op_define(const char *schema, const char *origin, const void *info);
 /* NULL, without an error, when there is none of that name. */
 tn_op *tni_op_lookup(const char *name);
-/* All operators in the order of definition: calls fn for each under the registry's lock. */
+/* All operators in the order of definition: calls fn for each under the registry's lock, so fn must
+ * not define, register or look up. */
 void tni_op_for_each(void (*fn)(const tn_op *op, void *user), void *user);
+/* How many indices were given out; dropped operators count. */
 uint32_t tni_op_count(void);
+/* Who defined it; valid while it is defined. */
+const char *tni_op_origin(const tn_op *op);
 
 /* One line of the resolved table, for `tenon ops`: who answers `key` (on `device_type` if not
- * NULL), where that entry came from, and why it won. */
+ * NULL), where that entry came from, and why it won. Highest key first, and of one key the
+ * strongest first: the operator's own before those for all, the newest before the older, whether
+ * for one device type or for every one. A key that may remain unanswered ends with a line of origin
+ * "". */
 typedef struct tni_provenance {
     tn_key key;
     const char *device_type; /* NULL: every backend */
@@ -136,6 +147,7 @@ typedef struct tni_provenance {
     const char *why;         /* "for this operator", "default of the key", "falls through" */
     bool active;             /* false: hidden behind a newer registration */
 } tni_provenance;
+/* Calls fn for each line under the registry's lock; the strings are valid during the call. */
 void tni_op_provenance(const tn_op *op, void (*fn)(const tni_provenance *line, void *user),
                        void *user);
 
@@ -144,13 +156,17 @@ void tni_op_provenance(const tn_op *op, void (*fn)(const tni_provenance *line, v
 
 enum { TNI_MAX_BACKENDS = 64 };
 
+/* Id 0 is always "cpu": the one backend whose tensors may be operands of another's call. */
+#define TNI_BACKEND_CPU_BIT UINT64_C(1)
+
 /* The id (0..63) of a device type, given out at first sight; `key` is "npu", or "npu@com.acme" for
  * the second plugin of a type. -1 with an error when all are taken. */
 int tni_backend_id(const char *key);
 /* The key of an id, or NULL. */
 const char *tni_backend_name(int id);
 
-/* Frees everything; no other thread may be in a call. */
+/* Frees everything, registrations included; no other thread may be in a call. The registry is then
+ * as it was at the start. */
 void tni_registry_finish(void);
 
 #endif

@@ -89,8 +89,8 @@ TN_API tn_status tn_op_redispatch(const tn_op *op, tn_keyset keys, const tn_cell
 
 /* The keyset with `key` and all above it cleared. */
 static inline tn_keyset tn_keyset_below(tn_keyset keys, tn_key key) {
-    keys.keys &= TN_KEY_BIT(key) - 1;
-    return keys;
+    tn_keyset below = {keys.backends, keys.keys & (TN_KEY_BIT(key) - 1), 0};
+    return below;
 }
 
 /* Keys switched on and off for the calling thread. Save the state, change it, put it back. */

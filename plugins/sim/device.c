@@ -1,0 +1,163 @@
+/* device.c: how many chips there are, what each is like, opening and closing one. */
+#include "sim.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+enum { DEFAULT_DEVICES = 2, MAX_DEVICES = 8 };
+
+static const uint64_t DEFAULT_MEMORY = UINT64_C(2) << 30;
+
+/* Handles are given out in turn and reused late, so the reservation is larger than the memory. It
+ * is address space only and costs nothing. */
+enum { RESERVATION_FACTOR = 8 };
+static const uint64_t MIN_RESERVATION = UINT64_C(1) << 30;
+static const uint64_t MAX_MEMORY = UINT64_C(1) << 40;
+
+/* Option `devices`: how many chips to simulate. */
+static tn_status read_devices(tn_pself *self, uint32_t *out_count) {
+    const char *text = self->host->option(self, "devices");
+    *out_count = DEFAULT_DEVICES;
+    if (!text || !*text)
+        return TN_OK;
+    char *end;
+    unsigned long n = strtoul(text, &end, 10);
+    if (*end || *text < '0' || *text > '9' || n > MAX_DEVICES)
+        return sim_fail(self, TN_INVALID_ARGUMENT,
+                        "option devices (TENON_SIM_DEVICES) is '%.40s'; it must be 0 to %d", text,
+                        MAX_DEVICES);
+    *out_count = (uint32_t)n;
+    return TN_OK;
+}
+
+/* Option `memory`: bytes of device memory of each chip, with k, m or g for powers of 1024. */
+static tn_status read_memory(tn_pself *self, uint64_t *out_bytes) {
+    const char *text = self->host->option(self, "memory");
+    *out_bytes = DEFAULT_MEMORY;
+    if (!text || !*text)
+        return TN_OK;
+    char *end;
+    unsigned long long n = strtoull(text, &end, 10);
+    unsigned shift = 0;
+    switch (*end) {
+    case 'k':
+    case 'K':
+        shift = 10;
+        break;
+    case 'm':
+    case 'M':
+        shift = 20;
+        break;
+    case 'g':
+    case 'G':
+        shift = 30;
+        break;
+    }
+    if (shift)
+        end++;
+    if (*end || *text < '0' || *text > '9' || n == 0 || n > MAX_MEMORY >> shift)
+        return sim_fail(self, TN_INVALID_ARGUMENT,
+                        "option memory (TENON_SIM_MEMORY) is '%.40s'; it must be a number of bytes "
+                        "up to 1024g, with an optional k, m or g",
+                        text);
+    *out_bytes = (uint64_t)n << shift;
+    return TN_OK;
+}
+
+static tn_status count(tn_pself *self, uint32_t *out_count) {
+    return read_devices(self, out_count);
+}
+
+static tn_status check_index(tn_pself *self, uint32_t index) {
+    uint32_t n;
+    tn_status status = read_devices(self, &n);
+    if (status == TN_OK && index >= n)
+        status = sim_fail(self, TN_DEVICE,
+                          "there is no sim:%u; TENON_SIM_DEVICES makes it %u devices", index, n);
+    return status;
+}
+
+static tn_status open_device(tn_pself *self, uint32_t index, tn_pdevice **out_device) {
+    *out_device = NULL;
+    uint64_t limit;
+    tn_status status = check_index(self, index);
+    if (status == TN_OK)
+        status = read_memory(self, &limit);
+    if (status != TN_OK)
+        return status;
+
+    tn_pdevice *device = sim_host_alloc(self, sizeof *device, "a device");
+    if (!device)
+        return TN_OUT_OF_MEMORY;
+    *device = (tn_pdevice){.self = self, .index = index, .limit_bytes = limit};
+    device->reserved_bytes =
+        limit > MIN_RESERVATION / RESERVATION_FACTOR ? limit * RESERVATION_FACTOR : MIN_RESERVATION;
+    device->reservation = mmap(NULL, device->reserved_bytes, PROT_NONE,
+                               MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (device->reservation == MAP_FAILED) {
+        status = sim_fail(self, TN_OUT_OF_MEMORY,
+                          "sim:%u: cannot reserve %llu bytes of address space for handles; lower "
+                          "TENON_SIM_MEMORY or raise the limit of the process (ulimit -v)",
+                          index, (unsigned long long)device->reserved_bytes);
+        self->host->free(device);
+        return status;
+    }
+    device->cursor = (uint64_t)(uintptr_t)device->reservation;
+    pthread_mutex_init(&device->lock, NULL);
+    *out_device = device;
+    return TN_OK;
+}
+
+/* Streams, events and memory were released before; what was forgotten is told. */
+static void close_device(tn_pdevice *device) {
+    tn_pself *self = device->self;
+    if (device->n_streams || device->n_events || device->allocations.n) {
+        char line[SIM_MESSAGE];
+        snprintf(line, sizeof line,
+                 "sim:%u is closed with %u streams, %u events and %llu allocations alive",
+                 device->index, device->n_streams, device->n_events,
+                 (unsigned long long)device->allocations.n);
+        self->host->log(self, TN_LOG_ERROR, line);
+    }
+    sim_memory_finish(device);
+    munmap(device->reservation, device->reserved_bytes);
+    pthread_mutex_destroy(&device->lock);
+    self->host->free(device);
+}
+
+static tn_status property(tn_pself *self, uint32_t index, int32_t name, tn_cell *out_value) {
+    tn_status status = check_index(self, index);
+    if (status != TN_OK)
+        return status;
+    switch (name) {
+    case TN_PROP_NAME:
+        *out_value = (tn_cell){.tag = TN_CELL_STRING, .v.string = "Tenon simulated chip"};
+        return TN_OK;
+    case TN_PROP_ALIGNMENT:
+        *out_value = (tn_cell){.tag = TN_CELL_I64, .v.i64 = SIM_ALIGNMENT};
+        return TN_OK;
+    case TN_PROP_MAX_ALLOCATION: {
+        uint64_t bytes;
+        status = read_memory(self, &bytes);
+        *out_value = (tn_cell){.tag = TN_CELL_I64, .v.i64 = (int64_t)bytes};
+        return status;
+    }
+    case TN_PROP_COMPUTE_UNITS:
+        *out_value = (tn_cell){.tag = TN_CELL_I64, .v.i64 = 1};
+        return TN_OK;
+    default: /* no fail(): "the default holds" is an answer */
+        return TN_UNSUPPORTED;
+    }
+}
+
+const tn_device_ops sim_device_ops = {
+    .struct_size = sizeof sim_device_ops,
+    .count = count,
+    .open = open_device,
+    .close = close_device,
+    .property = property,
+    .memory = &sim_memory_ops,
+    .streams = &sim_stream_ops,
+    .events = &sim_event_ops,
+};

@@ -1,0 +1,200 @@
+/* event.c: marks in streams.
+ *
+ * An event is a name for its latest mark. Each record makes a new mark; the event, the record
+ * command and every wait hold a reference to it. So recording an event again, or destroying it,
+ * leaves alone the streams and threads that wait for an earlier mark. */
+#include "sim.h"
+
+#include <time.h>
+
+struct sim_mark {
+    tn_pself *self;
+    atomic_uint references;
+    pthread_mutex_t lock; /* guards passed and time_ns */
+    pthread_cond_t passing;
+    bool passed;
+    uint64_t time_ns; /* when it was passed */
+};
+
+struct mark_command {
+    struct sim_command command;
+    struct sim_mark *mark;
+};
+
+static struct sim_mark *mark_create(tn_pself *self) {
+    struct sim_mark *mark = sim_host_alloc(self, sizeof *mark, "the mark of an event");
+    if (!mark)
+        return NULL;
+    *mark = (struct sim_mark){.self = self, .references = 1};
+    pthread_mutex_init(&mark->lock, NULL);
+    pthread_cond_init(&mark->passing, NULL);
+    return mark;
+}
+
+static struct sim_mark *mark_keep(struct sim_mark *mark) {
+    atomic_fetch_add_explicit(&mark->references, 1, memory_order_relaxed);
+    return mark;
+}
+
+static void mark_drop(struct sim_mark *mark) {
+    if (!mark || atomic_fetch_sub_explicit(&mark->references, 1, memory_order_acq_rel) != 1)
+        return;
+    pthread_cond_destroy(&mark->passing);
+    pthread_mutex_destroy(&mark->lock);
+    mark->self->host->free(mark);
+}
+
+static void mark_pass(struct sim_mark *mark) {
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    pthread_mutex_lock(&mark->lock);
+    mark->passed = true;
+    mark->time_ns = (uint64_t)now.tv_sec * 1000000000u + (uint64_t)now.tv_nsec;
+    pthread_cond_broadcast(&mark->passing);
+    pthread_mutex_unlock(&mark->lock);
+}
+
+static void mark_wait(struct sim_mark *mark) {
+    pthread_mutex_lock(&mark->lock);
+    while (!mark->passed)
+        pthread_cond_wait(&mark->passing, &mark->lock);
+    pthread_mutex_unlock(&mark->lock);
+}
+
+/* Whether it was passed, and when. */
+static bool mark_time(struct sim_mark *mark, uint64_t *out_ns) {
+    pthread_mutex_lock(&mark->lock);
+    bool passed = mark->passed;
+    *out_ns = mark->time_ns;
+    pthread_mutex_unlock(&mark->lock);
+    return passed;
+}
+
+static tn_status run_record(struct sim_command *command, char message[SIM_MESSAGE]) {
+    struct mark_command *record = (struct mark_command *)command;
+    mark_pass(record->mark);
+    mark_drop(record->mark);
+    return TN_OK;
+}
+
+static tn_status run_wait(struct sim_command *command, char message[SIM_MESSAGE]) {
+    struct mark_command *wait = (struct mark_command *)command;
+    mark_wait(wait->mark);
+    mark_drop(wait->mark);
+    return TN_OK;
+}
+
+/* ---- the table ---- */
+
+static tn_status create(tn_pdevice *device, uint32_t flags, tn_pevent **out_event) {
+    *out_event = NULL;
+    tn_pevent *event = sim_host_alloc(device->self, sizeof *event, "an event");
+    if (!event)
+        return TN_OUT_OF_MEMORY;
+    *event = (tn_pevent){.device = device, .flags = flags};
+    pthread_mutex_init(&event->lock, NULL);
+    device->n_events++;
+    *out_event = event;
+    return TN_OK;
+}
+
+static void destroy(tn_pevent *event) {
+    if (!event)
+        return;
+    mark_drop(event->mark);
+    pthread_mutex_destroy(&event->lock);
+    event->device->n_events--;
+    event->device->self->host->free(event);
+}
+
+/* The event's present mark, kept for the caller; NULL when it was never recorded. */
+static struct sim_mark *present_mark(tn_pevent *event) {
+    pthread_mutex_lock(&event->lock);
+    struct sim_mark *mark = event->mark ? mark_keep(event->mark) : NULL;
+    pthread_mutex_unlock(&event->lock);
+    return mark;
+}
+
+static tn_status record(tn_pevent *event, tn_pstream *stream) {
+    tn_pself *self = event->device->self;
+    tn_status status = sim_stream_check(event->device, stream, "event record");
+    if (status != TN_OK)
+        return status;
+    struct mark_command *command = sim_host_alloc(self, sizeof *command, "an event record");
+    struct sim_mark *mark = command ? mark_create(self) : NULL;
+    if (!mark) {
+        self->host->free(command);
+        return TN_OUT_OF_MEMORY;
+    }
+    *command = (struct mark_command){.command.run = run_record, .mark = mark_keep(mark)};
+
+    pthread_mutex_lock(&event->lock);
+    struct sim_mark *before = event->mark;
+    event->mark = mark;
+    sim_stream_push(stream, &command->command);
+    pthread_mutex_unlock(&event->lock);
+    mark_drop(before);
+    return TN_OK;
+}
+
+static tn_status wait(tn_pstream *stream, tn_pevent *event) {
+    tn_pself *self = event->device->self;
+    struct sim_mark *mark = present_mark(event);
+    if (!mark)
+        return TN_OK;
+    struct mark_command *command = sim_host_alloc(self, sizeof *command, "an event wait");
+    if (!command) {
+        mark_drop(mark);
+        return TN_OUT_OF_MEMORY;
+    }
+    *command = (struct mark_command){.command.run = run_wait, .mark = mark};
+    sim_stream_push(stream, &command->command);
+    return TN_OK;
+}
+
+static tn_status query(tn_pevent *event) {
+    uint64_t ns;
+    struct sim_mark *mark = present_mark(event);
+    tn_status status = !mark || mark_time(mark, &ns) ? TN_OK : TN_NOT_READY;
+    mark_drop(mark);
+    return status;
+}
+
+static tn_status synchronize(tn_pevent *event) {
+    struct sim_mark *mark = present_mark(event);
+    if (mark)
+        mark_wait(mark);
+    mark_drop(mark);
+    return TN_OK;
+}
+
+static tn_status elapsed(tn_pevent *start, tn_pevent *end, double *out_ns) {
+    const tn_pself *self = start->device->self;
+    uint64_t start_ns = 0, end_ns = 0;
+    tn_status status = TN_OK;
+    *out_ns = 0;
+    if (!(start->flags & end->flags & TN_EVENT_TIMING))
+        return sim_fail(self, TN_STATE, "elapsed: an event was created without TN_EVENT_TIMING");
+    struct sim_mark *first = present_mark(start), *last = present_mark(end);
+    if (!first || !last)
+        status = sim_fail(self, TN_STATE, "elapsed: an event was never recorded");
+    else if (!mark_time(first, &start_ns) || !mark_time(last, &end_ns))
+        status = sim_fail(self, TN_STATE,
+                          "elapsed: an event has not been passed yet; synchronize it first");
+    else
+        *out_ns = (double)end_ns - (double)start_ns;
+    mark_drop(first);
+    mark_drop(last);
+    return status;
+}
+
+const tn_event_ops sim_event_ops = {
+    .struct_size = sizeof sim_event_ops,
+    .create = create,
+    .destroy = destroy,
+    .record = record,
+    .wait = wait,
+    .query = query,
+    .synchronize = synchronize,
+    .elapsed = elapsed,
+};

@@ -1,0 +1,156 @@
+/* reduce.c: sums, maxima and running sums. */
+#include "kernel.h"
+#include "../dtype.h"
+#include "../view.h"
+
+/* ---- the shape of a reduction ---- */
+
+/* `outer` walks over the output (strides 0: input, 1: output), `inner` over what goes into one
+ * element of it. */
+struct reduction {
+    struct sim_walk outer, inner;
+};
+
+static void reduction_init(struct reduction *r, const struct sim_tensor *in,
+                           const struct sim_tensor *out, const struct sim_value *dims) {
+    int64_t outer_sizes[SIM_MAX_RANK], inner_sizes[SIM_MAX_RANK];
+    for (int32_t d = 0; d < in->rank; d++) {
+        outer_sizes[d] = in->sizes[d];
+        inner_sizes[d] = 1;
+    }
+    for (uint32_t i = 0; i < dims->n; i++) {
+        const int64_t d = dims->v.ints[i];
+        inner_sizes[d] = in->sizes[d];
+        outer_sizes[d] = 1;
+    }
+    sim_walk_init(&r->outer, in->rank, outer_sizes, in->strides, out->strides);
+    sim_walk_init(&r->inner, in->rank, inner_sizes, in->strides, in->strides);
+}
+
+/* For each element of the output: `begin`, `each` element x that goes into it, then `end` gives its
+ * value. */
+#define REDUCE(stored, begin, each, end) \
+    struct reduction r; \
+    const stored *in = task->args[0].v.tensor->data; \
+    stored *out = task->outs[0].data; \
+    reduction_init(&r, task->args[0].v.tensor, &task->outs[0], &task->args[1]); \
+    do \
+        for (int64_t o = 0; o < r.outer.n; o++) { \
+            const stored *base = in + r.outer.offset[0] + o * r.outer.step[0]; \
+            begin; \
+            do \
+                for (int64_t i = 0; i < r.inner.n; i++) { \
+                    const stored x = base[r.inner.offset[0] + i * r.inner.step[0]]; \
+                    each; \
+                } \
+            while (sim_walk_next(&r.inner)); \
+            out[r.outer.offset[1] + o * r.outer.step[1]] = end; \
+        } \
+    while (sim_walk_next(&r.outer));
+
+/* ---- sum ---- */
+
+/* A pairwise sum of any number of f64, taken one by one: sums of 128 are joined two by two like the
+ * digits of a binary counter, so the error grows with the logarithm of their number. */
+struct pairwise {
+    double sum;
+    int n;
+    uint64_t blocks; /* bit i: level[i] holds the sum of 2^i blocks */
+    double level[56];
+};
+
+static inline void pairwise_add(struct pairwise *p, double x) {
+    p->sum += x;
+    if (++p->n < 128)
+        return;
+    double sum = p->sum;
+    int i = 0;
+    for (; p->blocks >> i & 1; i++)
+        sum += p->level[i];
+    p->level[i] = sum;
+    p->blocks++;
+    p->sum = 0;
+    p->n = 0;
+}
+
+static inline double pairwise_total(const struct pairwise *p) {
+    double sum = p->sum;
+    for (int i = 0; p->blocks >> i; i++)
+        if (p->blocks >> i & 1)
+            sum += p->level[i];
+    return sum;
+}
+
+#define SUM_FLOAT(t, NAME, stored, value, wrap, name) \
+    static void name##_##t(struct sim_task *task) { \
+        struct pairwise p; \
+        REDUCE(stored, (p.sum = 0, p.n = 0, p.blocks = 0), pairwise_add(&p, sim_load_##t(x)), \
+               sim_store_##t((wrap)pairwise_total(&p))) \
+    }
+
+#define SUM_INT(t, NAME, stored, value, wrap, name) \
+    static void name##_##t(struct sim_task *task) { \
+        wrap sum; \
+        REDUCE(stored, sum = 0, sum += (wrap)sim_load_##t(x), sim_store_##t(sum)) \
+    }
+
+SIM_FLOAT_TYPES(SUM_FLOAT, sum)
+SIM_INT_TYPES(SUM_INT, sum)
+
+const struct sim_kernel sim_kernel_sum = {
+    .record = {SIM_RECORD(sum, TN_DTYPES_NUMBER)},
+    .signature = "TI>T",
+    .compute = {SIM_NUMBER_TYPES(SIM_COMPUTE, sum)},
+};
+
+/* ---- amax ---- */
+
+/* The first element stands for "none yet"; from the first NaN on the result is NaN. */
+#define AMAX(t, NAME, stored, value, wrap, name) \
+    static void name##_##t(struct sim_task *task) { \
+        stored largest; \
+        REDUCE(stored, largest = *base, \
+               if (!(sim_load_##t(x) <= sim_load_##t(largest)) && \
+                   sim_load_##t(largest) == sim_load_##t(largest)) largest = x, \
+               largest) \
+    }
+
+SIM_ALL_TYPES(AMAX, amax)
+
+const struct sim_kernel sim_kernel_amax = {
+    .record = {SIM_RECORD(amax, TN_DTYPES_ALL)},
+    .signature = "TI>T",
+    .compute = {SIM_ALL_TYPES(SIM_COMPUTE, amax)},
+};
+
+/* ---- cumsum ---- */
+
+/* The tensor is [outer, n, inner], and the sums run along n. */
+#define CUMSUM(t, NAME, stored, value, wrap, name, wide) \
+    static void name##_##t(struct sim_task *task) { \
+        const struct sim_tensor *in = task->args[TN_ARG_cumsum_self].v.tensor; \
+        const int64_t dim = task->args[TN_ARG_cumsum_dim].v.i64; \
+        const stored *x = in->data; \
+        stored *z = task->outs[0].data; \
+        const int64_t n = in->rank ? in->sizes[dim] : 1; \
+        int64_t inner = 1; \
+        for (int64_t d = dim + 1; d < in->rank; d++) \
+            inner *= in->sizes[d]; \
+        for (int64_t o = 0; o < in->numel; o += n * inner) \
+            for (int64_t i = o; i < o + inner; i++) { \
+                wide sum = 0; \
+                for (int64_t k = i; k < i + n * inner; k += inner) { \
+                    sum += (wide)sim_load_##t(x[k]); \
+                    z[k] = sim_store_##t((wrap)sum); \
+                } \
+            } \
+    }
+
+SIM_FLOAT_TYPES(CUMSUM, cumsum, double)
+SIM_INT_TYPES(CUMSUM, cumsum, uint64_t)
+
+const struct sim_kernel sim_kernel_cumsum = {
+    .record = {SIM_RECORD(cumsum, TN_DTYPES_NUMBER)},
+    .signature = "Ti>T",
+    .compute = {SIM_NUMBER_TYPES(SIM_COMPUTE, cumsum)},
+};

@@ -1,0 +1,75 @@
+/* plugin.c: who the plugin is. The one exported function, start and end, and the table of tables.
+ */
+#include "sim.h"
+#include "kernels/kernel.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+tn_status sim_fail(const tn_pself *self, tn_status status, const char *format, ...) {
+    char message[SIM_MESSAGE];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(message, sizeof message, format, list);
+    va_end(list);
+    return self->host->fail(status, message);
+}
+
+void *sim_host_alloc(const tn_pself *self, uint64_t bytes, const char *what) {
+    void *p = self->host->alloc(bytes, _Alignof(max_align_t));
+    if (!p)
+        sim_fail(self, TN_OUT_OF_MEMORY, "no host memory for %s (%llu bytes)", what,
+                 (unsigned long long)bytes);
+    return p;
+}
+
+static tn_status init(const tn_host *host, const char *path, tn_pself **out_self) {
+    *out_self = NULL;
+    tn_pself *self = host->alloc(sizeof *self, _Alignof(tn_pself));
+    if (!self)
+        return host->fail(TN_OUT_OF_MEMORY, "no host memory to start the simulated chip");
+    *self = (tn_pself){.host = host};
+    pthread_mutex_init(&self->lock, NULL);
+    *out_self = self;
+    return TN_OK;
+}
+
+static void shutdown(tn_pself *self) {
+    sim_table_finish(self, &self->pinned);
+    pthread_mutex_destroy(&self->lock);
+    self->host->free(self);
+}
+
+static const void *extension(tn_pself *self, const char *id) {
+    return NULL;
+}
+
+static const tn_kernel *const kernels[] = {
+#define KERNEL(name) &sim_kernel_##name.record,
+    SIM_KERNELS(KERNEL)
+#undef KERNEL
+};
+
+static const tn_plugin plugin = {
+    .struct_size = sizeof plugin,
+    .abi_version = TN_ABI_VERSION,
+    .abi_required = TN_ABI_MAKE(0, 9),
+    .flags = TN_PLUGIN_UNLOADABLE,
+    .id = "org.tenon.sim",
+    .device_type = "sim",
+    .name = "Tenon's simulated chip",
+    .version = "0.9.0",
+    .init = init,
+    .shutdown = shutdown,
+    .devices = &sim_device_ops,
+    .kernels = kernels,
+    .n_kernels = sizeof kernels / sizeof kernels[0],
+    .extension = extension,
+};
+
+const tn_plugin *TN_PLUGIN_QUERY(const tn_host *host) {
+    /* `option` is the last slot we call; a host that lacks it is older than we can work with. */
+    if (!host || !TN_HAS(host, tn_host, option) || host->abi_version < plugin.abi_required)
+        return NULL;
+    return &plugin;
+}

@@ -1,0 +1,143 @@
+/* sim.h: the objects of the simulated chip and what its files ask of each other.
+ *
+ * The chip is a device made of software that keeps every habit of a real one which a careless host
+ * could come to rely on the absence of: its memory cannot be reached through its handles, its work
+ * runs later on a queue of its own, its errors surface at synchronization. A vendor who starts a
+ * plugin can begin from these files: plugin.c says who we are, device.c, memory.c, stream.c and
+ * event.c fill the tables of tenon/plugin.h, launch.c turns a kernel call into queued work, and
+ * kernels/ has the arithmetic.
+ *
+ * There are no globals: everything hangs on tn_pself, so that the plugin can be started, shut down
+ * and started again. All memory comes from the host, and every object finds the host through its
+ * `self`. */
+#ifndef TENON_SIM_H
+#define TENON_SIM_H
+
+#include <tenon/plugin.h>
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+
+enum {
+    SIM_ALIGNMENT = 256, /* of every allocation; also the gap that is left between two handles */
+    SIM_MAX_RANK = 64,
+    SIM_MESSAGE = 320 /* bytes of an error message */
+};
+
+/* ---- memory ---- */
+
+/* One allocation. Handles are numbers inside the device's reservation; `data` is where the bytes
+ * really are. */
+struct sim_allocation {
+    uint64_t start; /* the handle */
+    uint64_t bytes;
+    char *data;
+    int32_t space; /* tn_memory_space */
+};
+
+/* Allocations sorted by `start`. The owner locks. */
+struct sim_table {
+    struct sim_allocation *entries;
+    uint64_t n, capacity;
+};
+
+/* ---- the handles of plugin.h, completed ---- */
+
+struct tn_pself {
+    const tn_host *host;
+    pthread_mutex_t lock;    /* guards pinned */
+    struct sim_table pinned; /* pinned memory of all devices, by host address */
+};
+
+struct tn_pdevice {
+    tn_pself *self;
+    uint32_t index;
+    void *reservation; /* address space nobody may touch; handles point into it */
+    uint64_t reserved_bytes;
+    uint64_t limit_bytes; /* how much device memory there is */
+
+    pthread_mutex_t lock; /* guards what follows */
+    struct sim_table allocations;
+    uint64_t cursor; /* where the search for an unused handle goes on */
+    uint64_t used_bytes;
+
+    atomic_uint n_streams, n_events; /* still alive, to tell the host of leaks at close */
+};
+
+/* Work in a queue. `run` is called once, on the stream's thread; the stream then frees the command.
+ * A status other than TN_OK, with its text in `message`, becomes the stream's error. */
+struct sim_command {
+    struct sim_command *next;
+    tn_status (*run)(struct sim_command *command, char message[SIM_MESSAGE]);
+};
+
+struct tn_pstream {
+    tn_pdevice *device;
+    pthread_t thread;
+    pthread_mutex_t lock;    /* guards what follows */
+    pthread_cond_t work;     /* a command was queued, or stop was set */
+    pthread_cond_t progress; /* done has grown */
+    struct sim_command *head, **tail;
+    uint64_t queued, done; /* commands so far: queued == done is an idle stream */
+    uint32_t n_waiters;    /* threads waiting for progress */
+    bool idle, stop;       /* the thread sleeps; the thread is to end when nothing is queued */
+    tn_status error;       /* the first since errors were last reported */
+    char message[SIM_MESSAGE];
+};
+
+struct sim_mark;
+
+struct tn_pevent {
+    tn_pdevice *device;
+    uint32_t flags;
+    pthread_mutex_t lock;  /* guards mark */
+    struct sim_mark *mark; /* the latest; NULL before the first record */
+};
+
+/* ---- errors ---- */
+
+/* Hands the formatted message to the host and returns `status`. */
+tn_status sim_fail(const tn_pself *self, tn_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Host memory for an object of the plugin. On failure tells the host and returns NULL; the caller
+ * returns TN_OUT_OF_MEMORY. */
+void *sim_host_alloc(const tn_pself *self, uint64_t bytes, const char *what);
+
+/* ---- devices (device.c) ---- */
+
+extern const tn_device_ops sim_device_ops;
+
+/* ---- memory (memory.c) ---- */
+
+extern const tn_memory_ops sim_memory_ops;
+
+void sim_table_finish(const tn_pself *self, struct sim_table *table);
+
+/* Frees what is still allocated on a device that is closed. */
+void sim_memory_finish(tn_pdevice *device);
+
+/* The bytes behind [offset, offset + bytes) of an allocation. A handle that names no allocation or
+ * a range outside it fails with a message that starts with `what`. */
+tn_status sim_resolve(tn_pdevice *device, const char *what, tn_memory memory, uint64_t offset,
+                      uint64_t bytes, char **out_data);
+
+/* ---- streams (stream.c) ---- */
+
+extern const tn_stream_ops sim_stream_ops;
+
+/* A stream that belongs to `device`, or a failure. */
+tn_status sim_stream_check(tn_pdevice *device, const tn_pstream *stream, const char *what);
+
+/* Appends a command, which now belongs to the stream, and returns its place in the queue. */
+uint64_t sim_stream_push(tn_pstream *stream, struct sim_command *command);
+
+/* Waits until the command at `place` has run. */
+void sim_stream_wait(tn_pstream *stream, uint64_t place);
+
+/* ---- events (event.c) ---- */
+
+extern const tn_event_ops sim_event_ops;
+
+#endif /* TENON_SIM_H */

@@ -1,0 +1,177 @@
+/* stream.c: a stream is a list of commands and a thread that runs them in order.
+ *
+ * Callers append under the stream's lock and go on; the list has no bound, so queueing never waits.
+ * The first error of queued work is kept and handed over once, by query or synchronize; later
+ * commands run all the same. */
+#include "sim.h"
+
+#include <signal.h>
+#include <string.h>
+
+/* Runs one command, outside the lock, and notes that it is done. */
+static void run_command(tn_pstream *stream, struct sim_command *command) {
+    char message[SIM_MESSAGE];
+    tn_status status = command->run(command, message);
+    stream->device->self->host->free(command);
+
+    pthread_mutex_lock(&stream->lock);
+    if (status != TN_OK && stream->error == TN_OK) {
+        stream->error = status;
+        memcpy(stream->message, message, sizeof message);
+    }
+    stream->done++;
+    if (stream->n_waiters)
+        pthread_cond_broadcast(&stream->progress);
+    pthread_mutex_unlock(&stream->lock);
+}
+
+/* Takes all that is queued, or NULL when the stream is to stop. Sleeps while there is nothing. */
+static struct sim_command *take_commands(tn_pstream *stream) {
+    pthread_mutex_lock(&stream->lock);
+    stream->idle = true;
+    while (!stream->head && !stream->stop)
+        pthread_cond_wait(&stream->work, &stream->lock);
+    stream->idle = false;
+    struct sim_command *commands = stream->head;
+    stream->head = NULL;
+    stream->tail = &stream->head;
+    pthread_mutex_unlock(&stream->lock);
+    return commands;
+}
+
+static void *run_stream(void *argument) {
+    tn_pstream *stream = argument;
+    struct sim_command *command, *next;
+    while ((command = take_commands(stream)))
+        for (; command; command = next) {
+            next = command->next;
+            run_command(stream, command);
+        }
+    return NULL;
+}
+
+/* Starts a thread that leaves the program's signals to the program; faults stay its own. */
+static int start_thread(pthread_t *out_thread, void *(*run)(void *), void *argument) {
+    static const int faults[] = {SIGSEGV, SIGBUS, SIGFPE, SIGILL, SIGTRAP, SIGABRT};
+    sigset_t blocked, before;
+    sigfillset(&blocked);
+    for (size_t i = 0; i < sizeof faults / sizeof faults[0]; i++)
+        sigdelset(&blocked, faults[i]);
+    pthread_sigmask(SIG_SETMASK, &blocked, &before);
+    int error = pthread_create(out_thread, NULL, run, argument);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return error;
+}
+
+/* All streams are alike: `priority` is a hint. */
+static tn_status create(tn_pdevice *device, int32_t priority, tn_pstream **out_stream) {
+    tn_pself *self = device->self;
+    *out_stream = NULL;
+    tn_pstream *stream = sim_host_alloc(self, sizeof *stream, "a stream");
+    if (!stream)
+        return TN_OUT_OF_MEMORY;
+    *stream = (tn_pstream){.device = device, .tail = &stream->head};
+    pthread_mutex_init(&stream->lock, NULL);
+    pthread_cond_init(&stream->work, NULL);
+    pthread_cond_init(&stream->progress, NULL);
+    int error = start_thread(&stream->thread, run_stream, stream);
+    if (error) {
+        pthread_cond_destroy(&stream->progress);
+        pthread_cond_destroy(&stream->work);
+        pthread_mutex_destroy(&stream->lock);
+        self->host->free(stream);
+        return sim_fail(self, TN_OUT_OF_MEMORY,
+                        "sim:%u: no thread for a stream (error %d); the process or system limit of "
+                        "threads is reached",
+                        device->index, error);
+    }
+    device->n_streams++;
+    *out_stream = stream;
+    return TN_OK;
+}
+
+static void destroy(tn_pstream *stream) {
+    if (!stream)
+        return;
+    pthread_mutex_lock(&stream->lock);
+    stream->stop = true;
+    pthread_cond_signal(&stream->work);
+    pthread_mutex_unlock(&stream->lock);
+    pthread_join(stream->thread, NULL);
+
+    pthread_cond_destroy(&stream->progress);
+    pthread_cond_destroy(&stream->work);
+    pthread_mutex_destroy(&stream->lock);
+    stream->device->n_streams--;
+    stream->device->self->host->free(stream);
+}
+
+tn_status sim_stream_check(tn_pdevice *device, const tn_pstream *stream, const char *what) {
+    if (!stream)
+        return sim_fail(device->self, TN_INVALID_ARGUMENT,
+                        "%s: no stream; sim devices have streams and every call names one", what);
+    if (stream->device != device)
+        return sim_fail(device->self, TN_INVALID_ARGUMENT, "%s: a stream of sim:%u used on sim:%u",
+                        what, stream->device->index, device->index);
+    return TN_OK;
+}
+
+uint64_t sim_stream_push(tn_pstream *stream, struct sim_command *command) {
+    command->next = NULL;
+    pthread_mutex_lock(&stream->lock);
+    if (stream->idle && !stream->head)
+        pthread_cond_signal(&stream->work);
+    *stream->tail = command;
+    stream->tail = &command->next;
+    uint64_t place = ++stream->queued;
+    pthread_mutex_unlock(&stream->lock);
+    return place;
+}
+
+/* Called with the lock held. */
+static void wait_for(tn_pstream *stream, uint64_t place) {
+    stream->n_waiters++;
+    while (stream->done < place)
+        pthread_cond_wait(&stream->progress, &stream->lock);
+    stream->n_waiters--;
+}
+
+void sim_stream_wait(tn_pstream *stream, uint64_t place) {
+    pthread_mutex_lock(&stream->lock);
+    wait_for(stream, place);
+    pthread_mutex_unlock(&stream->lock);
+}
+
+/* Hands over the error, if there is one; releases the lock. */
+static tn_status report_and_unlock(tn_pstream *stream) {
+    char message[SIM_MESSAGE];
+    tn_status error = stream->error;
+    stream->error = TN_OK;
+    if (error != TN_OK)
+        memcpy(message, stream->message, sizeof message);
+    pthread_mutex_unlock(&stream->lock);
+    return error == TN_OK ? TN_OK : stream->device->self->host->fail(error, message);
+}
+
+static tn_status query(tn_pstream *stream) {
+    pthread_mutex_lock(&stream->lock);
+    if (stream->done < stream->queued) {
+        pthread_mutex_unlock(&stream->lock);
+        return TN_NOT_READY;
+    }
+    return report_and_unlock(stream);
+}
+
+static tn_status synchronize(tn_pstream *stream) {
+    pthread_mutex_lock(&stream->lock);
+    wait_for(stream, stream->queued);
+    return report_and_unlock(stream);
+}
+
+const tn_stream_ops sim_stream_ops = {
+    .struct_size = sizeof sim_stream_ops,
+    .create = create,
+    .destroy = destroy,
+    .query = query,
+    .synchronize = synchronize,
+};

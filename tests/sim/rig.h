@@ -1,0 +1,97 @@
+/* rig.h: what the tests of the simulated chip share: the plugin loaded, elements of every dtype
+ * read and written by rules of their own, tensors with a copy on the host, and work that takes a
+ * while. */
+#ifndef TENON_TESTS_SIM_RIG_H
+#define TENON_TESTS_SIM_RIG_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <mini_host.h>
+#include <tenon/kernels.h>
+
+/* Each test program defines this; rig.c has main. */
+int all_tests(void);
+
+/* The plugin under test, from the command line. */
+extern const char *rig_plugin;
+
+/* The loaded plugin with device 0 open. rig_setup and rig_teardown are cmocka fixtures; teardown
+ * fails when host memory is missing. */
+extern mini rig;
+int rig_setup(void **state);
+int rig_teardown(void **state);
+
+#define assert_ok(call) \
+    do { \
+        tn_status status_ = (call); \
+        if (status_ != TN_OK) \
+            fail_msg("%s: status %d, %s", #call, status_, mini_error()); \
+    } while (0)
+
+#define assert_status(call, expected) assert_int_equal((call), (expected))
+
+/* Does the standing message contain `part`? */
+#define assert_message(part) \
+    do { \
+        if (!strstr(mini_error(), part)) \
+            fail_msg("'%s' is not in the message '%s'", part, mini_error()); \
+    } while (0)
+
+/* ---- elements ---- */
+
+bool is_float(tn_dtype dtype);
+
+/* Relative spacing of a floating dtype around 1. */
+double epsilon(tn_dtype dtype);
+
+/* An element as a number: `f` for floating dtypes, `i` for the others. */
+typedef struct number {
+    double f;
+    int64_t i;
+} number;
+
+number get(tn_dtype dtype, const void *data, int64_t i);
+
+/* Floating dtypes round `x.f` to nearest even, integers wrap `x.i`, bool is x.i != 0. */
+void set(tn_dtype dtype, void *data, int64_t i, number x);
+
+/* Uniform in [low, high], rounded to the dtype; both included for integers. */
+void set_random(tn_dtype dtype, void *data, int64_t i, double low, double high);
+
+uint64_t random_u64(void);
+
+/* ---- tensors with a host copy ---- */
+
+typedef struct array {
+    mini_tensor *tensor;
+    void *host; /* contiguous, row-major */
+    tn_dtype dtype;
+    int64_t numel;
+} array;
+
+array array_create(tn_dtype dtype, int32_t rank, const int64_t *sizes);
+array array_random(tn_dtype dtype, int32_t rank, const int64_t *sizes, double low, double high);
+void array_upload(array *a);
+void array_download(array *a);
+void array_free_host(array *a);
+
+/* ---- work ---- */
+
+/* Queues kernel `op` without waiting for it. */
+tn_status rig_launch(const char *op, tn_pdevice *device, tn_pstream *stream, uint32_t n_args,
+                     const tn_cell *args, const tn_view *out);
+
+/* A product that keeps a stream busy for some ten milliseconds each time. */
+typedef struct slow {
+    mini_tensor *a, *b, *out;
+} slow;
+
+slow slow_create(void);
+void slow_queue(const slow *work, tn_pstream *stream, int times);
+
+#endif /* TENON_TESTS_SIM_RIG_H */

@@ -1,0 +1,200 @@
+/* Device memory is out of the host's reach, ranges are checked, and memory runs out politely. */
+#include "rig.h"
+
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+static const tn_memory_ops *memory(void) {
+    return rig.ops->memory;
+}
+
+static tn_memory allocate(uint64_t bytes) {
+    tn_memory m;
+    void *host;
+    assert_ok(memory()->alloc(rig.device, TN_SPACE_DEVICE, bytes, &m, &host));
+    assert_null(host);
+    assert_true(m != 0);
+    assert_int_equal(m % 256, 0);
+    return m;
+}
+
+static void release(tn_memory m) {
+    memory()->free(rig.device, TN_SPACE_DEVICE, m);
+}
+
+static void dereferencing_a_handle_faults(void **state) {
+    tn_memory m = allocate(4096);
+    pid_t child = fork();
+    if (child == 0) {
+        struct rlimit none = {0};
+        setrlimit(RLIMIT_CORE, &none);
+        signal(SIGSEGV, SIG_DFL);
+        *(volatile char *)(uintptr_t)m = 1;
+        _exit(0);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGSEGV);
+    release(m);
+}
+
+static void written_bytes_are_read_back(void **state) {
+    char out[100], in[100];
+    for (int i = 0; i < 100; i++)
+        in[i] = (char)i;
+    tn_memory a = allocate(100), b = allocate(50);
+    assert_ok(memory()->write(rig.device, rig.stream, a, 0, in, 100));
+    assert_ok(memory()->copy(rig.device, rig.stream, b, 10, a, 60, 40));
+    assert_ok(memory()->fill(rig.device, rig.stream, b, 0, 0x1ab, 10));
+    assert_ok(memory()->read(rig.device, rig.stream, out, b, 0, 50));
+    for (int i = 0; i < 10; i++)
+        assert_int_equal((unsigned char)out[i], 0xab);
+    assert_memory_equal(out + 10, in + 60, 40);
+    assert_ok(memory()->read(rig.device, rig.stream, out, a, 7, 0));
+    release(a);
+    release(b);
+}
+
+static void ranges_outside_an_allocation_are_refused(void **state) {
+    char bytes[64] = {0};
+    tn_memory a = allocate(64), b = allocate(64);
+    assert_status(memory()->write(rig.device, rig.stream, a, 1, bytes, 64), TN_INVALID_ARGUMENT);
+    assert_message("[1, 65)");
+    assert_message("has 64 bytes");
+    assert_status(memory()->read(rig.device, rig.stream, bytes, a, 65, 0), TN_INVALID_ARGUMENT);
+    assert_status(memory()->fill(rig.device, rig.stream, a, UINT64_MAX, 0, 2), TN_INVALID_ARGUMENT);
+    assert_status(memory()->copy(rig.device, rig.stream, a, 0, b, 32, 33), TN_INVALID_ARGUMENT);
+    assert_message("copy from");
+    assert_status(memory()->copy(rig.device, rig.stream, a, 0, a, 8, 16), TN_INVALID_ARGUMENT);
+    assert_message("overlap");
+    /* A handle takes no arithmetic, and a freed one is none. */
+    assert_status(memory()->read(rig.device, rig.stream, bytes, a + 8, 0, 8), TN_INVALID_ARGUMENT);
+    assert_message("no memory handle");
+    release(b);
+    assert_status(memory()->read(rig.device, rig.stream, bytes, b, 0, 8), TN_INVALID_ARGUMENT);
+    assert_status(memory()->read(rig.device, NULL, bytes, a, 0, 8), TN_INVALID_ARGUMENT);
+    assert_message("no stream");
+    release(a);
+}
+
+static void a_freed_handle_is_not_given_out_again_soon(void **state) {
+    tn_memory first = allocate(512);
+    release(first);
+    for (int i = 0; i < 100; i++) {
+        tn_memory next = allocate(512);
+        assert_true(next != first);
+        release(next);
+    }
+}
+
+static void handles_outlast_the_address_range(void **state) {
+    /* The range is 1 GiB here; many times that is allocated, with some allocations in the way. */
+    tn_memory kept[4], m;
+    for (int i = 0; i < 4; i++) {
+        m = allocate(40 << 20);
+        kept[i] = allocate(1000);
+        release(m);
+    }
+    for (int i = 0; i < 30; i++)
+        release(allocate(100 << 20));
+    for (int i = 0; i < 4; i++)
+        release(kept[i]);
+}
+
+static void exhausted_memory_is_told_with_figures(void **state) {
+    tn_memory_info info = {.struct_size = sizeof info};
+    tn_memory a, b;
+    void *host;
+    a = allocate(100 << 20);
+    assert_status(memory()->alloc(rig.device, TN_SPACE_DEVICE, 29 << 20, &b, &host),
+                  TN_OUT_OF_MEMORY);
+    assert_int_equal(b, 0);
+    assert_message("30408704 bytes asked for");
+    assert_message("104857600 of 134217728 bytes");
+    assert_status(memory()->alloc(rig.device, TN_SPACE_DEVICE, UINT64_MAX, &b, &host),
+                  TN_OUT_OF_MEMORY);
+    assert_ok(memory()->info(rig.device, &info));
+    assert_int_equal(info.total_bytes, 128 << 20);
+    assert_int_equal(info.free_bytes, 28 << 20);
+    b = allocate(28 << 20);
+    release(a);
+    release(b);
+    assert_ok(memory()->info(rig.device, &info));
+    assert_int_equal(info.free_bytes, 128 << 20);
+}
+
+static void a_pageable_source_is_consumed_at_once(void **state) {
+    slow work = slow_create();
+    tn_memory m = allocate(64);
+    char bytes[64], out[64];
+    memset(bytes, 1, sizeof bytes);
+    slow_queue(&work, rig.stream, 2);
+    assert_ok(memory()->write(rig.device, rig.stream, m, 0, bytes, 64));
+    memset(bytes, 2, sizeof bytes);
+    assert_ok(memory()->read(rig.device, rig.stream, out, m, 0, 64));
+    assert_int_equal(out[0], 1);
+    assert_int_equal(out[63], 1);
+    release(m);
+}
+
+static void pinned_memory_is_used_when_the_stream_gets_there(void **state) {
+    slow work = slow_create();
+    tn_memory pinned, m = allocate(64);
+    char *host;
+    assert_ok(memory()->alloc(rig.device, TN_SPACE_PINNED, 128, &pinned, (void **)&host));
+    assert_non_null(host);
+    memset(host, 1, 64);
+    memset(host + 64, 9, 64);
+    slow_queue(&work, rig.stream, 25);
+    assert_ok(memory()->write(rig.device, rig.stream, m, 0, host, 64));
+    assert_ok(memory()->read(rig.device, rig.stream, host + 64, m, 0, 64));
+    /* Neither has happened: both waits for the slow work. */
+    assert_status(rig.ops->streams->query(rig.stream), TN_NOT_READY);
+    assert_int_equal(host[64], 9);
+    memset(host, 2, 64);
+    assert_ok(mini_synchronize(&rig));
+    assert_int_equal(host[64], 2);
+    assert_int_equal(host[127], 2);
+
+    /* The handle works too, and a range that leaves the pinned allocation is pageable. */
+    assert_ok(memory()->copy(rig.device, rig.stream, pinned, 0, m, 0, 64));
+    assert_status(memory()->fill(rig.device, rig.stream, pinned, 100, 0, 29), TN_INVALID_ARGUMENT);
+    assert_ok(mini_synchronize(&rig));
+    memory()->free(rig.device, TN_SPACE_PINNED, pinned);
+    release(m);
+}
+
+static void freeing_what_is_no_handle_is_logged(void **state) {
+    memory()->free(rig.device, TN_SPACE_DEVICE, 12345);
+    assert_non_null(strstr(mini_log(), "names no allocation"));
+}
+
+static int setup(void **state) {
+    mini_option("memory", "128m");
+    return rig_setup(state);
+}
+
+static int teardown(void **state) {
+    mini_option("memory", NULL);
+    return rig_teardown(state);
+}
+
+int all_tests(void) {
+#define TEST(name) cmocka_unit_test_setup_teardown(name, setup, teardown)
+    const struct CMUnitTest tests[] = {
+        TEST(dereferencing_a_handle_faults),
+        TEST(written_bytes_are_read_back),
+        TEST(ranges_outside_an_allocation_are_refused),
+        TEST(a_freed_handle_is_not_given_out_again_soon),
+        TEST(handles_outlast_the_address_range),
+        TEST(exhausted_memory_is_told_with_figures),
+        TEST(a_pageable_source_is_consumed_at_once),
+        TEST(pinned_memory_is_used_when_the_stream_gets_there),
+        TEST(freeing_what_is_no_handle_is_logged),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
