@@ -18,9 +18,10 @@ enum {
     MARGIN = 40,
     TITLE_HEIGHT = 64,
     HEAD_HEIGHT = 56,
-    PLOT_WIDTH = 390, /* inside the axes */
+    LABEL_WIDTH = 40, /* of the numbers left of an axis */
+    PLOT_WIDTH = 374, /* inside the axes */
     PLOT_HEIGHT = 170,
-    PLOT_GAP = 100,
+    PLOT_GAP = 92,
     PLOT_TOP = 24, /* the panel's name */
     AXIS_HEIGHT = 44,
     DIGIT = 36, /* side of a drawn image */
@@ -155,7 +156,7 @@ static void draw_losses(FILE *f, const history *h, const char *colour, double le
 
     axis x = time_axis(h, left),
          y = {low, high, top + PLOT_TOP + PLOT_HEIGHT, top + PLOT_TOP, true};
-    panel_name(f, left, top, "training loss (cross entropy, log scale)");
+    panel_name(f, left - LABEL_WIDTH, top, "training loss (cross entropy, log scale)");
     draw_y_axis(f, &x, &y);
     draw_x_axis(f, &x, &y);
     draw_line(f, "raw", colour, &x, &y, h->losses, h->n_losses);
@@ -168,7 +169,7 @@ static void draw_accuracies(FILE *f, const history *h, const char *colour, doubl
     limits(h->accuracies, h->n_accuracies, &low, &high);
     low = fmax(0, floor(low * 20 - 0.2) / 20);
     axis x = time_axis(h, left), y = {low, 1, top + PLOT_TOP + PLOT_HEIGHT, top + PLOT_TOP, false};
-    panel_name(f, left, top, "test accuracy");
+    panel_name(f, left - LABEL_WIDTH, top, "test accuracy");
     draw_y_axis(f, &x, &y);
     draw_x_axis(f, &x, &y);
     draw_line(f, "line", colour, &x, &y, h->accuracies, h->n_accuracies);
@@ -250,8 +251,8 @@ static void draw_block(FILE *f, const history *h, const char *colour, double top
             h->n_epochs == 1 ? "" : "s", (long long)h->n_images, h->seconds,
             (double)(h->n_images * h->n_epochs) / h->seconds);
     top += HEAD_HEIGHT - 12;
-    draw_losses(f, h, colour, MARGIN, top);
-    draw_accuracies(f, h, colour, MARGIN + PLOT_WIDTH + PLOT_GAP, top);
+    draw_losses(f, h, colour, MARGIN + LABEL_WIDTH, top);
+    draw_accuracies(f, h, colour, MARGIN + LABEL_WIDTH + PLOT_WIDTH + PLOT_GAP, top);
     draw_mistakes(f, h, colour, top + PLOT_TOP + PLOT_HEIGHT + AXIS_HEIGHT + 12);
 }
 
