@@ -51,9 +51,17 @@ const tn_host *tni_host_table(void);
 /* Looks for candidates (once; again after tni_loader_rescan) without opening any. */
 tn_status tni_loader_scan(void);
 
+/* Forgets what was refused, disabled or failed, so that the next call searches and tries again.
+ * Plugins that were loaded stay as they are. */
+void tni_loader_rescan(void);
+
 /* The plugin that serves `type` ("npu" or "npu@com.acme"), opened and started; NULL with an error
  * that lists every candidate tried and its reason. */
 const tni_plugin *tni_loader_get(const char *type);
+
+/* Was this plugin started in another process, whose fork this one is, without being fork-safe? Then
+ * none of its functions may be called any more. */
+bool tni_plugin_forked(const tni_plugin *plugin);
 
 /* Opens and starts every candidate: for `tenon plugins` and `tenon devices`. Never fails as a
  * whole. */
@@ -63,7 +71,7 @@ void tni_loader_open_all(void);
 tn_status tni_loader_load(const char *path, const tni_plugin **out);
 tn_status tni_loader_register(tn_plugin_query_fn query, const tni_plugin **out);
 
-/* Every candidate in search order. */
+/* Every candidate in search order. Under the loader's lock: fn must not call the loader. */
 void tni_loader_for_each(void (*fn)(const tni_plugin *plugin, void *user), void *user);
 
 /* Sets option `name` for plugins of `type`, before they are loaded; wins over the environment. */
