@@ -144,7 +144,7 @@ static tn_status make_device(const device_type *type, tn_device id, tni_device *
     }
     if (plugin)
         tni_threads_apply(d);
-    tni_log(TN_LOG_INFO, "device", "%s is open%s%s", d->name, *d->product ? ": " : "", d->product);
+    tni_log_line(TN_LOG_INFO, "device", "%s is open%s%s", d->name, *d->product ? ": " : "", d->product);
     *out = d;
     return TN_OK;
 }
@@ -292,7 +292,7 @@ static void close_device(tni_device *d) {
             close_handle(d);
     }
     tni_error_plugin(TN_OK, NULL);
-    tni_log(TN_LOG_INFO, "device", "%s is closed", d->name);
+    tni_log_line(TN_LOG_INFO, "device", "%s is closed", d->name);
     destroy(d);
 }
 
@@ -304,7 +304,7 @@ static void finish_work(tn_stream *s, void *user) {
     tni_saved_error saved;
     tni_error_save(&saved);
     if (tn_stream_synchronize(s))
-        tni_log(TN_LOG_WARN, "device", "at the end: %s", tn_error_message());
+        tni_log_line(TN_LOG_WARN, "device", "at the end: %s", tn_error_message());
     tni_error_restore(&saved);
 }
 

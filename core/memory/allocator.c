@@ -136,7 +136,7 @@ static tni_segment_result grow(tni_allocator *a, tni_pool *pool, uint64_t bytes,
     tni_segment_result result = tni_segment_create(a, pool, segment);
     if (result == TNI_SEGMENT_FULL) {
         a->n_retries++;
-        tni_log(TN_LOG_INFO, "memory", "%s: full; the cache is given back", a->device->name);
+        tni_log_line(TN_LOG_INFO, "memory", "%s: full; the cache is given back", a->device->name);
         tni_cache_release(a);
         *out = tni_pool_take(a, pool, bytes);
         if (*out)

@@ -41,7 +41,7 @@ struct tn_tensor {
     tni_device *device;
     tni_storage *storage;          /* &own, or another tensor's */
     struct tni_autograd *autograd; /* NULL until it has a gradient, a history or a base */
-    tn_view view; /* what kernels get; view.sizes and .strides point to the arrays below */
+    tn_tensor_view view; /* what kernels get; view.sizes and .strides point to the arrays below */
     tni_storage own;
     int64_t sizes[TN_MAX_RANK];
     int64_t strides[TN_MAX_RANK];
@@ -139,16 +139,16 @@ void tni_contiguous_strides(int32_t rank, const int64_t *sizes, int64_t *out_str
 /* Product of sizes, or false on overflow (also of numel * element size) or a negative size. */
 bool tni_numel(int32_t rank, const int64_t *sizes, int64_t element_size, int64_t *out_numel);
 /* Row-major without holes; dimensions of size 1 do not matter. */
-bool tni_is_contiguous(const tn_view *v);
+bool tni_is_contiguous(const tn_tensor_view *v);
 /* Some permutation of a contiguous tensor: no holes, no overlap. */
-bool tni_is_dense(const tn_view *v);
+bool tni_is_dense(const tn_tensor_view *v);
 /* Can two elements share memory (a stride of zero, or overlapping strides)? Conservative: true if
  * unsure. */
-bool tni_may_overlap(const tn_view *v);
+bool tni_may_overlap(const tn_tensor_view *v);
 /* Do the storages' byte ranges of the two intersect without being the same view? */
 bool tni_partial_overlap(const tn_tensor *a, const tn_tensor *b);
 /* First and one-past-last byte the view touches, from the start of `memory`. */
-void tni_view_extent(const tn_view *v, uint64_t *out_begin, uint64_t *out_end);
+void tni_view_extent(const tn_tensor_view *v, uint64_t *out_begin, uint64_t *out_end);
 /* dim in [-rank, rank) to [0, rank); rank 0 counts as 1. -1 with an error that names `what`. */
 int32_t tni_wrap_dim(int64_t dim, int32_t rank, const char *what);
 /* "[2, 3]" into a buffer; for messages. Returns out. */

@@ -1,4 +1,4 @@
-/* Which files are candidates, in what order, and may they be trusted. Opens none of them. */
+/* Which files are candidates, and in what order. Opens none of them. */
 #define _GNU_SOURCE /* dladdr */
 #include "base/alloc.h"
 #include "base/env.h"
@@ -60,54 +60,6 @@ bool tni_disabled(const char *name) {
     return false;
 }
 
-/* ---- trust ---------------------------------------------------------------------------------- */
-
-static bool trusted_step(const char *path, bool is_ancestor, bool secure, char *why, size_t size) {
-    struct stat st;
-    if (stat(path, &st) != 0) {
-        snprintf(why, size, "%s cannot be examined: %s", path, strerror(errno));
-        return false;
-    }
-    /* In a sticky directory others can add files, but not replace ours. */
-    mode_t others = secure ? S_IWOTH | S_IWGRP : S_IWOTH;
-    bool replaceable = (st.st_mode & others) && !(is_ancestor && (st.st_mode & S_ISVTX));
-    const char *kind = S_ISDIR(st.st_mode) ? "directory" : "file";
-    if (replaceable) {
-        bool group = !(st.st_mode & S_IWOTH);
-        snprintf(why, size,
-                 "the %s %s may be written by %s, who could so put code into this program; "
-                 "chmod %s it, or move the plugin elsewhere",
-                 kind, path, group ? "its group" : "everyone", group ? "g-w" : "o-w");
-        return false;
-    }
-    if (secure && st.st_uid != 0 && st.st_uid != geteuid()) {
-        snprintf(why, size,
-                 "the %s %s belongs to user %u, and this program runs with raised privileges; "
-                 "plugins for it must belong to root or to user %u",
-                 kind, path, (unsigned)st.st_uid, (unsigned)geteuid());
-        return false;
-    }
-    return true;
-}
-
-bool tni_trusted(const char *path, bool secure, char *why, size_t size) {
-    if (!trusted_step(path, false, secure, why, size))
-        return false;
-    struct stat st;
-    bool first = stat(path, &st) == 0 && !S_ISDIR(st.st_mode);
-    char parent[PATH_MAX];
-    snprintf(parent, sizeof parent, "%s", path);
-    /* The directory of a file always; all that lie above only where a lot is at stake. */
-    for (char *slash; (first || secure) && (slash = strrchr(parent, '/')); first = false) {
-        slash[slash == parent] = '\0';
-        if (!trusted_step(parent, !first, secure, why, size))
-            return false;
-        if (slash == parent)
-            break;
-    }
-    return true;
-}
-
 /* ---- the catalog ---------------------------------------------------------------------------- */
 
 void tni_candidate_free(tni_candidate *candidate) {
@@ -149,7 +101,7 @@ tn_status tni_candidate_stop(tni_plugin *plugin, tni_plugin_state state, tn_stat
     plugin->reason = reason;
     plugin->status = status;
     plugin->state = state;
-    tni_log(state == TNI_PLUGIN_DISABLED ? TN_LOG_INFO : TN_LOG_WARN, "loader", "%s", reason);
+    tni_log_line(state == TNI_PLUGIN_DISABLED ? TN_LOG_INFO : TN_LOG_WARN, "loader", "%s", reason);
     return TN_OK;
 }
 
@@ -279,17 +231,29 @@ static void insert_programs(tni_catalog *catalog, tni_candidate *c) {
     *at = &c->plugin;
 }
 
+static void retire(tni_catalog *catalog, tni_plugin *plugin) {
+    tni_plugin **at = &catalog->first;
+    while (*at != plugin)
+        at = &(*at)->next;
+    *at = plugin->next;
+    append(&catalog->retired, plugin);
+}
+
 tn_status tni_catalog_add_file(tni_catalog *catalog, const char *path, tni_candidate **out) {
     file_facts f;
     look_at(&f, path, TNI_FROM_PROGRAM);
     *out = NULL;
-    for (tni_plugin *p = catalog->first; p; p = p->next) {
-        if (is_file(p, &f)) {
-            *out = tni_candidate_of(p);
-            return TN_OK;
-        }
+    tni_plugin *old = catalog->first, *none = NULL;
+    while (old && !is_file(old, &f))
+        old = old->next;
+    /* One that was refused is looked at afresh: the program asks again, perhaps having put it
+     * right.
+     */
+    bool again = old && (old->state == TNI_PLUGIN_REFUSED || old->state == TNI_PLUGIN_DISABLED);
+    if (old && !again) {
+        *out = tni_candidate_of(old);
+        return judge(*out, &f);
     }
-    tni_plugin *none = NULL;
     tni_candidate *c = take_or_make(&none, &f, TNI_FROM_PROGRAM);
     if (!c)
         return TN_OUT_OF_MEMORY;
@@ -298,6 +262,8 @@ tn_status tni_catalog_add_file(tni_catalog *catalog, const char *path, tni_candi
         tni_candidate_free(c);
         return status;
     }
+    if (old)
+        retire(catalog, old);
     insert_programs(catalog, c);
     *out = c;
     return TN_OK;
@@ -364,7 +330,7 @@ static tn_status add_problem(tni_place *place, char *problem) {
     if (!problem)
         return TN_OUT_OF_MEMORY;
     place->problem = problem;
-    tni_log(place->expected ? TN_LOG_WARN : TN_LOG_DEBUG, "loader", "%s: %s (%s)", place->name,
+    tni_log_line(place->expected ? TN_LOG_WARN : TN_LOG_DEBUG, "loader", "%s: %s (%s)", place->name,
             problem, place->from);
     return TN_OK;
 }
@@ -569,6 +535,23 @@ static tn_status run_search(search *s) {
     return status;
 }
 
+/* What the program named is not searched for, but judged like the rest. */
+static tn_status look_again(tni_candidate *c) {
+    tni_plugin *p = &c->plugin;
+    if (!p->path || p->state != TNI_PLUGIN_FOUND)
+        return TN_OK;
+    file_facts f;
+    look_at(&f, p->path, TNI_FROM_PROGRAM);
+    char *path = tni_strdup(f.path);
+    if (!path)
+        return TN_OUT_OF_MEMORY;
+    tni_free(p->path);
+    p->path = path;
+    c->device = f.device;
+    c->inode = f.inode;
+    return judge(c, &f);
+}
+
 tn_status tni_discover(tni_catalog *catalog) {
     search s = {.catalog = catalog};
     free_places(catalog);
@@ -576,7 +559,11 @@ tn_status tni_discover(tni_catalog *catalog) {
         next = p->next;
         append(tni_candidate_of(p)->source == TNI_FROM_PROGRAM ? &s.found : &s.old, p);
     }
-    tn_status status = run_search(&s);
+    tn_status status = TN_OK;
+    for (tni_plugin *p = s.found; p && !status; p = p->next)
+        status = look_again(tni_candidate_of(p));
+    if (!status)
+        status = run_search(&s);
     /* What was not found again stays when it is in use, or when the search was not finished. */
     for (tni_plugin *p = s.old, *next; p; p = next) {
         next = p->next;

@@ -88,7 +88,7 @@ static const tni_plugin *caller(tn_pself *self) {
 
 static void *host_alloc(uint64_t bytes, uint64_t alignment) {
     if (alignment & (alignment - 1)) {
-        tni_log(TN_LOG_ERROR, "plugin", "host->alloc: alignment %llu is no power of two",
+        tni_log_line(TN_LOG_ERROR, "plugin", "host->alloc: alignment %llu is no power of two",
                 (unsigned long long)alignment);
         return NULL;
     }
@@ -108,7 +108,7 @@ static void host_log(tn_pself *self, int32_t level, const char *message) {
         return;
     const tni_plugin *plugin = caller(self);
     const char *id = plugin && plugin->table ? plugin->table->id : "unknown plugin";
-    tni_log(level, "plugin", "%s: %s", id, message ? message : "(no message)");
+    tni_log_line(level, "plugin", "%s: %s", id, message ? message : "(no message)");
 }
 
 static tn_status host_fail(tn_status status, const char *message) {

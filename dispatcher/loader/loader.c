@@ -97,7 +97,7 @@ static void warn_of_name(const tni_plugin *p) {
     const char *type = p->table->device_type;
     if (p->path && tni_candidate_of(p)->source == TNI_FROM_DIRECTORY &&
         !tni_name_serves(p->path, type))
-        tni_log(TN_LOG_WARN, "loader",
+        tni_log_line(TN_LOG_WARN, "loader",
                 "%s provides '%s', but is not found when that is asked for; name it"
                 " libtenon_%s*.so",
                 p->path, type, type);
@@ -131,7 +131,7 @@ static tn_status load_table(tni_plugin *p) {
     p->devices = table->devices;
     tni_plugin_count_kernels(table, &p->n_kernels, &p->n_unknown);
     p->state = TNI_PLUGIN_LOADED;
-    tni_log(TN_LOG_INFO, "loader", "%s: %s %s provides '%s' with %u kernels (%u more are unknown)",
+    tni_log_line(TN_LOG_INFO, "loader", "%s: %s %s provides '%s' with %u kernels (%u more are unknown)",
             where, table->id, table->version, p->key, p->n_kernels, p->n_unknown);
     warn_of_name(p);
     return TN_OK;
@@ -171,7 +171,7 @@ static tn_status note_no_devices(tni_plugin *p) {
     p->reason = tni_format("%s: no devices found (driver reported none)", name);
     if (!p->reason)
         return TN_OUT_OF_MEMORY;
-    tni_log(TN_LOG_INFO, "loader", "%s", p->reason);
+    tni_log_line(TN_LOG_INFO, "loader", "%s", p->reason);
     return TN_OK;
 }
 
@@ -183,10 +183,12 @@ static tn_status start_devices(tni_plugin *p) {
     if (status)
         return fail_start(p, status, "devices->count failed");
     if (n > MAX_DEVICES) {
-        char text[96];
-        snprintf(text, sizeof text, "devices->count says %u devices, more than %d", n,
-                 (int)MAX_DEVICES);
-        return fail_start(p, TN_ABI, text);
+        char name[4200];
+        name_plugin(p, name, sizeof name);
+        tni_fail(TN_ABI,
+                 "%s: devices->count says %u devices, more than %d; set *out_count to their number",
+                 name, n, (int)MAX_DEVICES);
+        return stop_with_error(p, TNI_PLUGIN_FAILED);
     }
     int backend = tni_backend_id(p->key);
     if (backend < 0)
@@ -199,7 +201,7 @@ static tn_status start_devices(tni_plugin *p) {
     p->state = TNI_PLUGIN_READY;
     tni_candidate_of(p)->pid = getpid();
     tni_candidate_of(p)->started = ++starts;
-    tni_log(TN_LOG_INFO, "loader", "'%s' (%s) is ready with %u %s", p->key, p->table->id, n,
+    tni_log_line(TN_LOG_INFO, "loader", "'%s' (%s) is ready with %u %s", p->key, p->table->id, n,
             n == 1 ? "device" : "devices");
     return TN_OK;
 }
@@ -280,11 +282,29 @@ static tn_status pass_key(tni_plugin *p) {
     return TN_OK;
 }
 
+static void tell_of_others(const tni_plugin *first, const tni_plugin *used) {
+    const char *type = used->table->device_type;
+    for (const tni_plugin *p = first; p; p = p->next)
+        if (p != used && p->state != TNI_PLUGIN_FAILED && provides(p, type))
+            tni_log_line(TN_LOG_INFO, "loader",
+                    "several plugins provide '%s': %s is used; %s is reached as '%s@%s'", type,
+                    used->table->id, p->table->id, type, p->table->id);
+    if (used != first)
+        tni_log_line(TN_LOG_WARN, "loader", "'%s' is served by %s, because %s, found first, %s", type,
+                used->table->id, first->table->id,
+                first->state == TNI_PLUGIN_FAILED ? "failed" : "has no devices");
+}
+
 /* Starts plugins for `type` in search order until one has devices. `*out` is that one, else the
  * first that started. */
 static tn_status choose_by_type(const char *type, tni_plugin **out) {
     tni_plugin *first = NULL;
+    uint32_t before = starts;
     *out = NULL;
+    /* Who has the name keeps it, whatever a later search found in front of it. */
+    for (tni_plugin *p = catalog.first; p; p = p->next)
+        if (p->state == TNI_PLUGIN_READY && p->n_devices > 0 && strcmp(p->key, type) == 0)
+            return *out = p, TN_OK;
     for (tni_plugin *p = catalog.first; p; p = p->next) {
         if (!provides(p, type))
             continue;
@@ -300,11 +320,8 @@ static tn_status choose_by_type(const char *type, tni_plugin **out) {
         if (*out && (*out)->n_devices > 0)
             break;
     }
-    for (tni_plugin *p = first; p && *out; p = p->next)
-        if (p != *out && provides(p, type))
-            tni_log(*out == first ? TN_LOG_INFO : TN_LOG_WARN, "loader",
-                    "two plugins provide '%s': %s is used, %s is reached as '%s@%s'", type,
-                    (*out)->table->id, p->table->id, type, p->table->id);
+    if (*out && starts != before)
+        tell_of_others(first, *out);
     return TN_OK;
 }
 
@@ -470,9 +487,11 @@ void tni_loader_for_each(void (*fn)(const tni_plugin *plugin, void *user), void 
     if (enter(&saved))
         return;
     scan();
+    tn_error_clear();
+    tni_error_restore(&saved); /* what fn fails at is the caller's */
     for (tni_plugin *p = catalog.first; p; p = p->next)
         fn(p, user);
-    leave(&saved);
+    pthread_mutex_unlock(&lock);
 }
 
 /* ---- plugins that the program brings -------------------------------------------------------- */

@@ -179,7 +179,7 @@ tn_status tni_object_open(const char *path, void **out_handle, tn_plugin_query_f
     close(fd);
     if (status)
         return status;
-    tni_log(TN_LOG_DEBUG, "loader", "opening %s", path);
+    tni_log_line(TN_LOG_DEBUG, "loader", "opening %s", path);
     /* NOW: a missing symbol is told here, not in the middle of a call. LOCAL: plugins do not see
      * each other. No DEEPBIND: it breaks allocators and sanitizers. */
     void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);

@@ -1,6 +1,7 @@
 /* What the loader's own files share; nobody else includes this.
  *
- *   discover.c   which files are candidates, in what order, and may they be trusted
+ *   discover.c   which files are candidates, and in what order
+ *   trust.c      may a file be loaded, or could others have put it there
  *   object.c     from a file to its query function
  *   validate.c   are the tables right
  *   host.c       the table a plugin calls, and its options

@@ -42,16 +42,13 @@ static bool concerns(const tni_plugin *p, const char *type) {
            tni_name_serves(p->path, type);
 }
 
-static bool add_candidate(char **text, const tni_plugin *p, const char *type) {
+static bool add_candidate(char **text, const tni_plugin *p) {
     const char *path = p->path ? p->path : "(linked into the program)";
     if (p->state == TNI_PLUGIN_FOUND)
-        return tni_text_add(text,
-                            "\n  %s: not opened; a plugin for '%s' would be named"
-                            " libtenon_%s*.so",
-                            path, type, type);
-    if (p->table && (p->state == TNI_PLUGIN_LOADED || p->state == TNI_PLUGIN_READY))
-        return tni_text_add(text, "\n  %s: provides '%s' (%s)", path, p->table->device_type,
-                            p->table->id);
+        return tni_text_add(text, "\n  %s: not opened, being named for another device type", path);
+    if (p->state == TNI_PLUGIN_LOADED || p->state == TNI_PLUGIN_READY)
+        return tni_text_add(text, "\n  %s: provides '%s' (as '%s@%s')", path, p->table->device_type,
+                            p->table->device_type, p->table->id);
     /* A reason begins with the path. */
     return tni_text_add(text, "\n  %s", p->reason ? p->reason : path);
 }
@@ -60,7 +57,8 @@ static bool add_place(char **text, const tni_place *place) {
     if (!place->problem)
         return tni_text_add(text, "\n  searched: %s (%u %s; %s)", place->name, place->n_files,
                             place->n_files == 1 ? "plugin" : "plugins", place->from);
-    return tni_text_add(text, "\n  not searched: '%s' (%s): %s", place->name, place->from,
+    return tni_text_add(text, "\n  %s: '%s' (%s): %s",
+                        place->expected ? "not searched" : "searched", place->name, place->from,
                         place->problem);
 }
 
@@ -75,8 +73,7 @@ static bool add_advice(char **text, const char *type, bool tried) {
                                   " looked at; add the plugin for '%s' to it, or unset it",
                                   type);
     if (tried)
-        return ok && tni_text_add(text, "\n  put right what is said above, or choose another"
-                                        " device");
+        return ok && tni_text_add(text, "\n  put that right, or choose another device");
     return ok && tni_text_add(text,
                               "\n  put libtenon_%s*.so into a directory that is searched, add its"
                               " directory to TENON_PLUGIN_PATH, or name the file in TENON_PLUGINS",
@@ -90,7 +87,8 @@ char *tni_report_missing(const tni_catalog *catalog, const char *type, const cha
     for (const tni_plugin *p = catalog->first; p; p = p->next) {
         bool stopped = p->state == TNI_PLUGIN_REFUSED || p->state == TNI_PLUGIN_FAILED ||
                        p->state == TNI_PLUGIN_DISABLED;
-        if (!stopped || !concerns(p, type))
+        bool other = id && p->table && strcmp(p->table->id, id) != 0;
+        if (!stopped || other || !concerns(p, type))
             continue;
         if (!tried && p->status)
             *out_status = p->status;
@@ -101,14 +99,14 @@ char *tni_report_missing(const tni_catalog *catalog, const char *type, const cha
     if (id)
         ok = tni_text_add(&text, "no plugin '%s' provides device type '%s'", id, type);
     else if (tried)
-        ok = tni_text_add(&text, "no plugin that works provides device type '%s'", type);
+        ok = tni_text_add(&text, "no working plugin for device type '%s'", type);
     else
         ok = tni_text_add(&text, "no plugin provides device type '%s'", type);
     /* What was tried for this type first; the rest only shows that the search itself worked. */
     for (int round = 0; round < 2; round++)
         for (const tni_plugin *p = catalog->first; p && ok; p = p->next)
             if (concerns(p, type) == (round == 0))
-                ok = add_candidate(&text, p, type);
+                ok = add_candidate(&text, p);
     for (const tni_place *place = catalog->places; place && ok; place = place->next)
         ok = add_place(&text, place);
     ok = ok && add_advice(&text, type, tried);

@@ -55,9 +55,9 @@ const char *temp_dir(void) {
 }
 
 const char *in_dir(const char *dir, const char *name) {
-    static char ring[8][1024];
+    static char ring[32][1024];
     static int next;
-    char *path = ring[next++ % 8];
+    char *path = ring[next++ % 32];
     snprintf(path, sizeof ring[0], "%s/%s", dir, name);
     return path;
 }

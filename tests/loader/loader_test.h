@@ -28,7 +28,7 @@ int fresh_loader(void **state);
 
 /* A new directory, removed with all in it by fresh_loader. */
 const char *temp_dir(void);
-/* dir/name, in a buffer that lives until the eighth call from now. */
+/* dir/name, in a buffer that lives until the 32nd call from now. */
 const char *in_dir(const char *dir, const char *name);
 /* The zoo's plugin of that name. */
 const char *zoo(const char *animal);

@@ -1,5 +1,6 @@
 /* Every animal of the zoo is loaded or refused as the design says, with words that name the plugin,
  * the field and the fix, and none of them keeps the good one beside it from working. */
+#define _GNU_SOURCE /* memmem */
 #include "loader_test.h"
 
 enum { MAX_WORDS = 6 };
@@ -267,6 +268,40 @@ static void wrong_architecture_is_named(void **state) {
     assert_error(TN_UNSUPPORTED, "libtenon_c.so", "no shared object", "-shared");
 }
 
+/* Writes a copy of the good plugin in which every `from` is `to`, of the same length. */
+static const char *replaced(const char *path, const char *from, const char *to) {
+    static char bytes[1 << 20]; /* plenty for the good plugin */
+    FILE *f = fopen(zoo("good"), "rb");
+    assert_non_null(f);
+    size_t n = fread(bytes, 1, sizeof bytes, f), replacements = 0;
+    fclose(f);
+    for (char *at = bytes; (at = memmem(at, n - (size_t)(at - bytes), from, strlen(from)));) {
+        memcpy(at, to, strlen(to));
+        replacements++;
+    }
+    if (replacements == 0)
+        skip(); /* built with a sanitizer that brings its own */
+    f = fopen(path, "wb");
+    assert_non_null(f);
+    assert_int_equal(fwrite(bytes, 1, n, f), n);
+    fclose(f);
+    assert_int_equal(chmod(path, 0755), 0);
+    return path;
+}
+
+static void missing_library_is_named(void **state) {
+    const char *path = in_dir(temp_dir(), "libtenon_zoo.so");
+    assert_int_equal(tn_plugin_load(replaced(path, "libc.so.6", "libq.so.6")), TN_IO);
+    assert_error(TN_IO, path, "libq.so.6: cannot open shared object file", "is not installed",
+                 "ldd shows");
+}
+
+static void newer_c_library_is_asked_for(void **state) {
+    const char *path = in_dir(temp_dir(), "libtenon_zoo.so");
+    assert_int_equal(tn_plugin_load(replaced(path, "GLIBC_2.", "GLIBC_9.")), TN_IO);
+    assert_error(TN_IO, path, "version `GLIBC_9.", "built on a system with a newer C library");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(each_animal_alone, fresh_loader, fresh_loader),
@@ -284,6 +319,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(file_that_is_no_object_is_refused, fresh_loader,
                                         fresh_loader),
         cmocka_unit_test_setup_teardown(wrong_architecture_is_named, fresh_loader, fresh_loader),
+        cmocka_unit_test_setup_teardown(missing_library_is_named, fresh_loader, fresh_loader),
+        cmocka_unit_test_setup_teardown(newer_c_library_is_asked_for, fresh_loader, fresh_loader),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -125,7 +125,7 @@ typedef uint64_t tn_memory;
 
 /* A tensor as a kernel sees it. Sizes and strides count elements, offset counts bytes. Strides are
  * never negative; a stride of zero (broadcast) reaches only kernels that declare it. */
-typedef struct tn_view {
+typedef struct tn_tensor_view {
     uint64_t struct_size;
     tn_memory memory;
     uint64_t offset; /* of the first element from the start of the allocation, in bytes */
@@ -136,7 +136,7 @@ typedef struct tn_view {
     const int64_t *strides; /* [rank] */
     uint32_t layout;        /* 0 strided; other values name prepacked formats of an extension */
     uint32_t reserved;      /* 0 */
-} tn_view;
+} tn_tensor_view;
 
 /* The tagged value, 16 bytes, frozen for ever. */
 typedef struct tn_cell {
@@ -148,8 +148,8 @@ typedef struct tn_cell {
         int64_t boolean; /* 0 or 1 */
         const int64_t *ints;
         const char *string;
-        const tn_view *view;         /* TN_CELL_TENSOR in a kernel call */
-        const tn_view *const *views; /* TN_CELL_TENSORS in a kernel call; elements may be NULL */
+        const tn_tensor_view *view;         /* TN_CELL_TENSOR in a kernel call */
+        const tn_tensor_view *const *views; /* TN_CELL_TENSORS in a kernel call; elements may be NULL */
         void *pointer;
     } v;
 } tn_cell;
@@ -343,7 +343,7 @@ typedef struct tn_call {
     tn_pstream *stream; /* NULL on a device without streams */
     void *user;         /* tn_kernel.user */
     const tn_cell *args;         /* [n_args], as the kernel operator's schema says */
-    const tn_view *const *outs;  /* [n_outs] */
+    const tn_tensor_view *const *outs;  /* [n_outs] */
     uint32_t n_args;
     uint32_t n_outs;
     tn_memory workspace; /* what the workspace function asked for, or 0 */
@@ -506,7 +506,7 @@ TN_PLUGIN_EXPORT const tn_plugin *TN_PLUGIN_QUERY(const tn_host *host);
 
 TN_LAYOUT_ASSERT(sizeof(tn_cell) == 16, "tn_cell is frozen at 16 bytes");
 TN_LAYOUT_ASSERT(sizeof(void *) == 8, "tenon/plugin.h is for 64-bit machines");
-TN_LAST_MEMBER(tn_view, reserved);
+TN_LAST_MEMBER(tn_tensor_view, reserved);
 TN_LAST_MEMBER(tn_host, extension);
 TN_LAST_MEMBER(tn_memory_info, free_bytes);
 TN_LAST_MEMBER(tn_memory_ops, info);
