@@ -144,7 +144,8 @@ static tn_status make_device(const device_type *type, tn_device id, tni_device *
     }
     if (plugin)
         tni_threads_apply(d);
-    tni_log_line(TN_LOG_INFO, "device", "%s is open%s%s", d->name, *d->product ? ": " : "", d->product);
+    tni_log_line(TN_LOG_INFO, "device", "%s is open%s%s", d->name, *d->product ? ": " : "",
+                 d->product);
     *out = d;
     return TN_OK;
 }
@@ -269,9 +270,7 @@ tn_status tni_device_unusable(tni_device *d) {
 tn_status tni_device_fail(tni_device *d, tn_status status, const char *what) {
     char context[1536];
     snprintf(context, sizeof context, "%s: %s", d->name, what);
-    if (status == TN_DEVICE_LOST)
-        atomic_store(&d->lost, true);
-    return tni_error_take_plugin(status, context);
+    return tni_error_take_plugin(tni_device_notice(d, status), context);
 }
 
 /* ---- the end -------------------------------------------------------------------------------- */

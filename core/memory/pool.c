@@ -253,8 +253,8 @@ tni_segment_result tni_segment_create(tni_allocator *a, tni_pool *pool, uint64_t
     append(a, s);
     tree_insert(&pool->free, b);
     tni_log_line(TN_LOG_DEBUG, "memory",
-            "%s: segment of %" PRIu64 " bytes for stream %u, %" PRIu64 " held", d->name, bytes,
-            pool->of->stream->id, a->reserved_bytes);
+                 "%s: segment of %" PRIu64 " bytes for stream %u, %" PRIu64 " held", d->name, bytes,
+                 pool->of->stream->id, a->reserved_bytes);
     return TNI_SEGMENT_MADE;
 }
 

@@ -11,6 +11,7 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "core/device/device.h"
 #include "core/memory/allocator.h"
 #include "fake_plugin.h"
