@@ -124,7 +124,7 @@ static void collect_garbage(tni_allocator *a, uint64_t bytes) {
 void tni_cache_release(tni_allocator *a) {
     tni_caches_drain(a);
     tni_parked_process(a, true);
-    tni_pools_adopt(a);
+    tni_pools_adopt(a, a->pools);
     tni_segments_release(a);
 }
 
@@ -186,8 +186,12 @@ static tni_block *find(tni_allocator *a, tni_pool *pool, uint64_t requested, uin
     tni_block *b = tni_pool_take(a, pool, bytes);
     if (b)
         return b;
-    if (a->pools->next)
-        tni_pools_adopt(a);
+    if (a->pools->next) {
+        tni_pools_adopt(a, pool->of);
+        b = tni_pool_take(a, pool, bytes);
+        if (b)
+            return b;
+    }
     if (grow(a, pool, bytes, &b) == TNI_SEGMENT_FULL)
         fail_full(a, requested, bytes);
     return b;

@@ -78,8 +78,12 @@ static void mark_all(pinned *p) {
     tni_error_plugin(TN_OK, NULL);
 }
 
-/* Have all streams passed? What could not be marked is waited for the other way. */
+/* Have all streams passed? */
 static bool passed(pinned *p, bool wait) {
+    if (p->unmarked) {
+        p->unmarked = false;
+        mark_all(p);
+    }
     for (mark *m; (m = p->marks);) {
         tni_device *d = m->stream->device;
         tn_status status = TN_OK;
@@ -90,11 +94,7 @@ static bool passed(pinned *p, bool wait) {
         p->marks = m->next;
         mark_free(m);
     }
-    if (!p->unmarked)
-        return true;
-    p->unmarked = false;
-    mark_all(p);
-    return !p->marks && !p->unmarked;
+    return !p->unmarked;
 }
 
 /* ---- taking and giving back ----------------------------------------------------------------- */

@@ -36,8 +36,7 @@ static void test_a_device_is_opened_by_its_name(void **state) {
 
 static void test_what_is_no_name_is_refused(void **state) {
     static const char *const bad[] = {
-        "",         ":",      ":0",   "fake:", "fake:x", "fake:-1", "fake:0x1", "fake:99999999",
-        "fake:1:2", "Fake:0", "fa ke"};
+        "", ":", ":0", "fake:", "fake:x", "fake:-1", "fake:0x1", "fake:999999999", "fake:1:2"};
     open_fake();
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         assert_no_device(tn_device_parse(bad[i]));
