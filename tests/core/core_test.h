@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "core/device/device.h"
 #include "core/memory/allocator.h"
+#include "core/tensor/tensor.h"
 #include "fake_plugin.h"
 
 #include <tenon/plugins.h>

@@ -333,6 +333,75 @@ static void test_the_library_can_be_used_again(void **state) {
     }
 }
 
+static void test_shutdown_waits_for_the_last_tensor(void **state) {
+    tni_device *d = open_fake();
+    int64_t sizes[] = {2, 3};
+    tn_tensor *kept = tni_tensor_new(d, TN_F32, 2, sizes),
+              *held = tni_tensor_new(d, TN_F32, 2, sizes);
+    assert_non_null(tni_scope_push(held));
+    assert_int_equal(tn_shutdown(), TN_STATE);
+    assert_error(TN_STATE, "2 tensors are alive (1 held by this thread's scopes)", NULL);
+    tni_drop(kept);
+    assert_int_equal(tn_shutdown(), TN_STATE);
+    assert_error(TN_STATE, "1 tensor is alive (1 held", NULL);
+    assert_int_equal(tn_synchronize(d->id), TN_OK); /* nothing was shut down */
+    tn_scope_close(0);
+    assert_int_equal(tn_shutdown(), TN_OK);
+}
+
+/* Uses the library, waits until it was shut down and started again, and uses it once more. */
+typedef struct bystander {
+    tni_device *_Atomic device;
+    _Atomic int stage;
+    bool ok;
+} bystander;
+
+static bool use(tni_device *d) {
+    tn_stream *s = tn_stream_create(d->id, 0);
+    bool ok = s && tn_set_current_stream(s) == TN_OK && tn_current_stream(d->id) == s;
+    tn_stream_drop(s);
+    tni_block *b = tni_block_alloc(d, &d->default_stream, 100);
+    ok = ok && b;
+    tni_block_free(b);
+    b = tni_block_alloc(d, &d->default_stream, 3 << 20);
+    ok = ok && b;
+    tni_block_free(b);
+    return ok;
+}
+
+static void *stand_by(void *arg) {
+    bystander *t = arg;
+    t->ok = use(t->device);
+    atomic_store(&t->stage, 1);
+    while (atomic_load(&t->stage) != 2)
+        usleep(100);
+    tni_device *d = t->device;
+    t->ok = t->ok && (!d || (tn_current_stream(d->id) == &d->default_stream && use(d)));
+    return NULL;
+}
+
+static void outlive_shutdown(bool use_again) {
+    fake.async = true;
+    bystander t = {.device = open_fake()};
+    pthread_t thread;
+    pthread_create(&thread, NULL, stand_by, &t);
+    while (atomic_load(&t.stage) != 1)
+        usleep(100);
+    assert_int_equal(tn_shutdown(), TN_OK);
+    t.device = use_again ? open_fake() : NULL;
+    atomic_store(&t.stage, 2);
+    pthread_join(thread, NULL);
+    assert_true(t.ok);
+}
+
+static void test_a_thread_may_outlive_a_shutdown(void **state) {
+    outlive_shutdown(false);
+}
+
+static void test_a_thread_may_go_on_after_a_shutdown(void **state) {
+    outlive_shutdown(true);
+}
+
 /* ---- the simulated chip --------------------------------------------------------------------- */
 
 static void test_the_simulated_chip_opens(void **state) {
@@ -366,6 +435,9 @@ int main(void) {
         TEST(test_a_device_opened_later_learns_the_number),
         TEST(test_without_a_wish_the_device_decides),
         TEST(test_the_library_can_be_used_again),
+        TEST(test_shutdown_waits_for_the_last_tensor),
+        TEST(test_a_thread_may_outlive_a_shutdown),
+        TEST(test_a_thread_may_go_on_after_a_shutdown),
         TEST(test_the_simulated_chip_opens),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
