@@ -329,6 +329,27 @@ static void test_the_simulated_chip_keeps_recorded_blocks(void **state) {
     tn_stream_drop(s);
 }
 
+static void test_memory_is_given_back_after_the_work_on_it(void **state) {
+    fake.async = true;
+    tni_device *d = open_fake();
+    tn_stream *s = tn_stream_create(d->id, 0);
+    fake_hold(true);
+    tni_block *b = tni_block_alloc(d, s, 2 * MIB);
+    d->memory->fill(d->handle, s->handle, b->memory, b->offset, 1, 100);
+    fake_stream_error(s->handle, TN_INTERNAL, "of the fill");
+    tni_block_free(b);
+    assert_true(s->handle && fake_count().live_bytes > 0);
+    fake_fail_at(1); /* no event: the work cannot be waited for, so the memory stays */
+    assert_int_equal(tn_empty_cache(d->id), TN_OK);
+    assert_true(fake_count().live_bytes > 0);
+    assert_int_equal(tn_stream_query(s), TN_NOT_READY);
+    assert_int_equal(tn_empty_cache(d->id), TN_OK);
+    assert_int_equal(fake_count().live_bytes, 0);
+    assert_int_equal(tn_stream_query(s), TN_INTERNAL); /* and its error is still to be had */
+    assert_error(TN_INTERNAL, "of the fill", NULL);
+    tn_stream_drop(s);
+}
+
 /* ---- streams that go ------------------------------------------------------------------------ */
 
 static void test_a_dropped_streams_memory_is_used_again(void **state) {
@@ -832,6 +853,7 @@ int main(void) {
         TEST(test_parked_blocks_survive_failing_events),
         TEST(test_a_block_may_wait_for_another_device),
         TEST(test_the_simulated_chip_keeps_recorded_blocks),
+        TEST(test_memory_is_given_back_after_the_work_on_it),
         TEST(test_a_dropped_streams_memory_is_used_again),
         TEST(test_a_full_device_gets_its_cache_back_and_is_asked_again),
         TEST(test_parked_blocks_are_waited_for_before_giving_up),
