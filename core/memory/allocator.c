@@ -202,7 +202,8 @@ static tni_block *find(tni_allocator *a, tni_pool *pool, uint64_t requested, uin
 /* Marks the block as handed out. */
 static void hand_out(tni_allocator *a, tni_block *b, uint64_t requested) {
     uint64_t size_class = (b->bytes >> a->shift) - 1;
-    bool may_cache = b->stream == &a->device->default_stream && size_class < TNI_SIZE_CLASSES;
+    bool may_cache = b->stream == &a->device->default_stream && size_class < TNI_SIZE_CLASSES &&
+                     b->bytes <= TNI_CACHE_BLOCK_BYTES;
     b->size_class = may_cache ? (uint32_t)size_class : TNI_NO_CLASS;
     b->requested = requested;
     b->uses = NULL;
