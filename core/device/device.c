@@ -272,9 +272,7 @@ tn_status tni_device_unusable(tni_device *d) {
 tn_status tni_device_fail(tni_device *d, tn_status status, const char *what) {
     char context[1536];
     snprintf(context, sizeof context, "%s: %s", d->name, what);
-    if (status == TN_DEVICE_LOST)
-        atomic_store(&d->lost, true);
-    return tni_error_take_plugin(status, context);
+    return tni_error_take_plugin(tni_device_notice(d, status), context);
 }
 
 /* ---- the end -------------------------------------------------------------------------------- */
