@@ -67,7 +67,7 @@ bool tni_log_on(int32_t level, const char *subsystem) {
     return level <= (limit >= 0 ? limit : level_of(subsystem));
 }
 
-void tni_log(int32_t level, const char *subsystem, const char *format, ...) {
+void tni_log_line(int32_t level, const char *subsystem, const char *format, ...) {
     if (!tni_log_on(level, subsystem))
         return;
     char line[1024];

@@ -8,7 +8,7 @@
 /* Would a line at `level` of `subsystem` be written? Cheap when the log is off. */
 bool tni_log_on(int32_t level, const char *subsystem);
 
-void tni_log(int32_t level, const char *subsystem, const char *format, ...)
+void tni_log_line(int32_t level, const char *subsystem, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 #endif

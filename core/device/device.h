@@ -10,6 +10,7 @@
 #include "dispatcher/kernels.h"
 #include "dispatcher/loader/loader.h"
 
+#include <pthread.h>
 #include <stdatomic.h>
 #include <tenon/device.h>
 
@@ -25,8 +26,13 @@ struct tn_stream {
     struct tni_device *device;
     tn_pstream *handle;       /* NULL on a synchronous device */
     _Atomic uint32_t n_trail; /* operators since the last good point */
-    const char *trail[TNI_STREAM_TRAIL];
+    _Atomic(const char *) trail[TNI_STREAM_TRAIL];
+    struct tn_stream *next;  /* in the device's list, by rising id */
+    struct tni_pools *pools; /* the allocator's, with its lock; they hold a reference */
 };
+
+/* Events of a device that are not in use, for waits that nobody sees. */
+enum { TNI_IDLE_EVENTS = 16 };
 
 typedef struct tni_device {
     tn_device id;
@@ -51,6 +57,11 @@ typedef struct tni_device {
     _Atomic bool lost; /* every later call fails */
     char name[64];     /* "npu@com.acme:0" */
     const char *product;
+    _Atomic bool forked;  /* opened by the parent of this process; `lost` is set too */
+    pthread_mutex_t lock; /* guards what follows */
+    tn_stream *made;      /* all streams but the default one */
+    uint32_t n_idle_events;
+    tn_pevent *idle_events[TNI_IDLE_EVENTS];
 } tni_device;
 
 enum { TNI_MAX_DEVICES = 256 }; /* over all types */
@@ -62,7 +73,12 @@ tni_device *tni_device_at(uint32_t ordinal);
 
 /* TN_STATE in a forked child of a process that had opened the device; TN_DEVICE_LOST after loss.
  * Asked before anything is sent to the device. One load in the good case. */
-tn_status tni_device_check(tni_device *device);
+tn_status tni_device_unusable(tni_device *device);
+static inline tn_status tni_device_check(tni_device *device) {
+    if (TNI_LIKELY(!atomic_load_explicit(&device->lost, memory_order_relaxed)))
+        return TN_OK;
+    return tni_device_unusable(device);
+}
 
 /* Turns the status of a plugin call into the standing error ("npu:0: <what>: <plugin's message>");
  * notices device loss. Returns the status. */
@@ -82,14 +98,34 @@ static inline tn_stream *tni_stream_current(tni_device *device) {
  */
 static inline void tni_stream_note(tn_stream *stream, const char *operator_name) {
     if (stream->handle) {
-        uint32_t n = atomic_fetch_add_explicit(&stream->n_trail, 1, memory_order_relaxed);
-        stream->trail[n % TNI_STREAM_TRAIL] = operator_name;
+        uint32_t n = atomic_load_explicit(&stream->n_trail, memory_order_relaxed);
+        atomic_store_explicit(&stream->trail[n % TNI_STREAM_TRAIL], operator_name,
+                              memory_order_relaxed);
+        atomic_store_explicit(&stream->n_trail, n + 1, memory_order_relaxed);
     }
 }
 
 /* Makes `stream` wait for all work queued on `source` so far (events; the host waits where the two
  * belong to different plugins). A no-op for the same stream and for synchronous devices. */
 tn_status tni_stream_wait_stream(tn_stream *stream, tn_stream *source);
+
+/* An unrecorded event of the device, and giving it back. NULL with the plugin's message kept for
+ * tni_device_fail; `*out_status` says why. The device must not be synchronous. */
+tn_pevent *tni_event_take(tni_device *device, tn_status *out_status);
+void tni_event_give(tni_device *device, tn_pevent *event);
+
+/* Waits until all work queued on `stream` so far is done, without taking the stream's error from
+ * whoever synchronises it. True at once on a synchronous or lost device; false when the wait could
+ * not be made. Sets no error. */
+bool tni_stream_drain(tn_stream *stream);
+
+/* Makes later work on `stream` wait for what is queued on `source`, a stream of the same device.
+ * False when that could not be done. Sets no error, and does not wait. */
+bool tni_stream_follow(tn_stream *stream, tn_stream *source);
+
+/* Calls fn with every stream of the device, each kept for the call, without a lock. */
+void tni_device_for_each_stream(tni_device *device, void (*fn)(tn_stream *stream, void *user),
+                                void *user);
 
 /* Closes every device: synchronises, empties caches, destroys streams, closes. */
 void tni_devices_finish(void);

@@ -75,9 +75,11 @@ tn_status tni_fallback(const tn_op *op, tni_device *device, tn_dtype dtype, cons
  * run in f32, small integers in i64. NULL when there is none. */
 const tni_kernel *tni_find_kernel(tni_device *device, int kernel, tn_dtype *types);
 
-/* Calls a kernel: workspace, the plugin's function, its error. cells and outs are views. */
+/* Calls a kernel: supports, workspace, the plugin's function, its error. cells and outs are views.
+ * TNI_NOT_SUPPORTED, without an error: the kernel cannot take these shapes. */
+enum { TNI_NOT_SUPPORTED = -1 };
 tn_status tni_invoke(tni_device *device, const tni_kernel *kernel, const char *call_name,
-                     const tn_cell *cells, uint32_t n_cells, const tn_view *const *outs,
+                     const tn_cell *cells, uint32_t n_cells, const tn_tensor_view *const *outs,
                      uint32_t n_outs);
 
 /* The argument that a written form writes: self, or out. */

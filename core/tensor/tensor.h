@@ -41,7 +41,7 @@ struct tn_tensor {
     tni_device *device;
     tni_storage *storage;          /* &own, or another tensor's */
     struct tni_autograd *autograd; /* NULL until it has a gradient, a history or a base */
-    tn_view view; /* what kernels get; view.sizes and .strides point to the arrays below */
+    tn_tensor_view view; /* what kernels get; view.sizes and .strides point to the arrays below */
     tni_storage own;
     int64_t sizes[TN_MAX_RANK];
     int64_t strides[TN_MAX_RANK];
@@ -50,6 +50,14 @@ _Static_assert(sizeof(struct tn_tensor) <= TNI_SLAB_TENSOR_BYTES, "TNI_SLAB_TENS
 
 /* ---- life
  * ------------------------------------------------------------------------------------------ */
+
+/* What tensors that the calling thread makes start with: InplaceOrView and no flags, or, while
+ * tn_set_inference_mode is on, no keys and TNI_TENSOR_INFERENCE. Views take after their base. */
+typedef struct tni_fresh_state {
+    uint32_t keys;  /* of the head */
+    uint32_t flags; /* TNI_TENSOR_* */
+} tni_fresh_state;
+extern TNI_TLS tni_fresh_state tni_fresh;
 
 void tni_tensor_destroy(tn_tensor *t);
 
@@ -75,8 +83,8 @@ tn_tensor *tni_tensor_new(tni_device *device, tn_dtype dtype, int32_t rank, cons
 /* Uninitialised, with given non-overlapping strides (elements). */
 tn_tensor *tni_tensor_new_strided(tni_device *device, tn_dtype dtype, int32_t rank,
                                   const int64_t *sizes, const int64_t *strides);
-/* Another view of base's storage; offset in elements from the start of the storage. Checked against
- * the storage's end. Knows nothing of autograd. */
+/* Another view of base's storage, of base's dtype; offset in elements from the start of the
+ * storage. Checked against the storage's end. Knows nothing of autograd. */
 tn_tensor *tni_tensor_view(tn_tensor *base, int32_t rank, const int64_t *sizes,
                            const int64_t *strides, int64_t offset);
 /* The same view of the same storage: a new tensor without history. */
@@ -94,14 +102,16 @@ typedef struct tni_scope_stack {
 } tni_scope_stack;
 extern TNI_TLS tni_scope_stack tni_scopes;
 tn_tensor *tni_scope_push_slow(tn_tensor *t);
+/* Closes the root scope and frees the stacks; at the end of a thread and in tn_shutdown. */
+void tni_scope_finish(void);
 static inline tn_tensor *tni_scope_push(tn_tensor *t) {
     if (TNI_UNLIKELY(!t || tni_scopes.n == tni_scopes.capacity))
         return tni_scope_push_slow(t);
     return tni_scopes.items[tni_scopes.n++] = t;
 }
 
-/* How many tensors are alive, in all threads (counted by slab slots in the slow path only): for
- * tests and tn_shutdown. */
+/* How many tensors are alive, in all threads. Exact while no other thread makes or drops any; for
+ * tests and tn_shutdown. Each thread counts its own, so that a tensor costs no shared write. */
 int64_t tni_tensors_alive(void);
 
 /* ---- geometry
@@ -118,9 +128,10 @@ static inline int64_t tni_dtype_size(tn_dtype dtype) {
 static inline bool tni_is_float(tn_dtype d) {
     return (TN_DTYPES_FLOAT >> d) & 1;
 }
+/* Position of the first element in its storage. Element sizes are powers of two: no division. */
 static inline int64_t tni_offset_elements(const tn_tensor *t) {
-    return (int64_t)((t->view.offset - t->storage->offset) /
-                     (uint64_t)tni_dtype_size(t->view.dtype));
+    return (int64_t)((t->view.offset - t->storage->offset) >>
+                     __builtin_ctzll((uint64_t)tni_dtype_size(t->view.dtype)));
 }
 
 /* Fills row-major strides. */
@@ -128,16 +139,16 @@ void tni_contiguous_strides(int32_t rank, const int64_t *sizes, int64_t *out_str
 /* Product of sizes, or false on overflow (also of numel * element size) or a negative size. */
 bool tni_numel(int32_t rank, const int64_t *sizes, int64_t element_size, int64_t *out_numel);
 /* Row-major without holes; dimensions of size 1 do not matter. */
-bool tni_is_contiguous(const tn_view *v);
+bool tni_is_contiguous(const tn_tensor_view *v);
 /* Some permutation of a contiguous tensor: no holes, no overlap. */
-bool tni_is_dense(const tn_view *v);
+bool tni_is_dense(const tn_tensor_view *v);
 /* Can two elements share memory (a stride of zero, or overlapping strides)? Conservative: true if
  * unsure. */
-bool tni_may_overlap(const tn_view *v);
+bool tni_may_overlap(const tn_tensor_view *v);
 /* Do the storages' byte ranges of the two intersect without being the same view? */
 bool tni_partial_overlap(const tn_tensor *a, const tn_tensor *b);
 /* First and one-past-last byte the view touches, from the start of `memory`. */
-void tni_view_extent(const tn_view *v, uint64_t *out_begin, uint64_t *out_end);
+void tni_view_extent(const tn_tensor_view *v, uint64_t *out_begin, uint64_t *out_end);
 /* dim in [-rank, rank) to [0, rank); rank 0 counts as 1. -1 with an error that names `what`. */
 int32_t tni_wrap_dim(int64_t dim, int32_t rank, const char *what);
 /* "[2, 3]" into a buffer; for messages. Returns out. */
@@ -150,12 +161,15 @@ bool tni_broadcast(int32_t rank_a, const int64_t *a, int32_t rank_b, const int64
 /* ---- data
  * -------------------------------------------------------------------------------------------- */
 
-/* Copies bytes between host and a contiguous range of the storage; waits where the direction
- * demands. */
+/* Copies bytes between host memory and the storage, from t's first element on. Reading waits for
+ * the stream and reports its errors. Writing to a meta tensor does nothing. */
 tn_status tni_tensor_write(tn_tensor *t, const void *src, uint64_t bytes);
 tn_status tni_tensor_read(tn_tensor *t, void *dst, uint64_t bytes);
 /* Value of a one-element tensor as a cell of its kind (synchronises). */
 tn_status tni_tensor_scalar(tn_tensor *t, tn_scalar *out);
+/* A contiguous copy, or t itself kept; owned, without history. Defined in core/ops, which knows how
+ * to copy. */
+tn_tensor *tni_contiguous_data(tn_tensor *t);
 
 /* Conversions used by data in and out and by printing. */
 float tni_f16_to_f32(uint16_t bits);

@@ -7,7 +7,13 @@
  * Search order: tn_plugin_register / tn_plugin_load; TENON_PLUGINS (paths; then nothing else is
  * searched); TENON_PLUGIN_PATH; the directory `tenon/plugins` beside libtenon (in a build tree:
  * what the build set); the system's plugin directory. Directories are read sorted; relative paths
- * in variables are refused. For type `npu` only files named libtenon_npu*.so are opened.
+ * in variables are refused. For type `npu` only files named libtenon_npu*.so are opened, and those
+ * of TENON_PLUGINS whose names tell nothing.
+ *
+ * Every function may be called from any thread. One lock is held while a plugin's query, init,
+ * count and shutdown run: they may use the host table, but a call of theirs into the loader fails
+ * with TN_STATE, as does one from a callback of tni_loader_for_each. Pointers to plugins stay good
+ * until tni_loader_finish.
  */
 #ifndef TNI_DISPATCHER_LOADER_H
 #define TNI_DISPATCHER_LOADER_H
@@ -51,26 +57,39 @@ const tn_host *tni_host_table(void);
 /* Looks for candidates (once; again after tni_loader_rescan) without opening any. */
 tn_status tni_loader_scan(void);
 
+/* Forgets what was refused, disabled or failed, so that the next call searches and tries again.
+ * Plugins that were loaded stay as they are. */
+void tni_loader_rescan(void);
+
 /* The plugin that serves `type` ("npu" or "npu@com.acme"), opened and started; NULL with an error
- * that lists every candidate tried and its reason. */
+ * that lists every candidate tried and its reason. Of several that serve "npu", the first in search
+ * order that starts and has devices; it keeps that name from then on, whatever a later search
+ * finds. After "@" stands an id, or its first parts where they fit one plugin only. What failed is
+ * not tried again before tni_loader_rescan. */
 const tni_plugin *tni_loader_get(const char *type);
+
+/* Was this plugin started in another process, whose fork this one is, without being fork-safe? Then
+ * none of its functions may be called any more. */
+bool tni_plugin_forked(const tni_plugin *plugin);
 
 /* Opens and starts every candidate: for `tenon plugins` and `tenon devices`. Never fails as a
  * whole. */
 void tni_loader_open_all(void);
 
-/* Adds a candidate by path (opened at once), or by query function. */
+/* Adds a candidate by path (opened at once; tried again if it was refused before), or by query
+ * function. */
 tn_status tni_loader_load(const char *path, const tni_plugin **out);
 tn_status tni_loader_register(tn_plugin_query_fn query, const tni_plugin **out);
 
-/* Every candidate in search order. */
+/* Every candidate in search order. Under the loader's lock: fn must not call the loader. */
 void tni_loader_for_each(void (*fn)(const tni_plugin *plugin, void *user), void *user);
 
 /* Sets option `name` for plugins of `type`, before they are loaded; wins over the environment. */
 tn_status tni_loader_set_option(const char *type, const char *name, const char *value);
 
-/* Shuts every plugin down (their devices are closed already) and forgets the candidates; dlcloses
- * only plugins that say they may be. */
+/* Shuts every plugin down, the last started first (their devices are closed already), and forgets
+ * candidates and options; dlcloses only plugins that say they may be. The loader can be used again
+ * afterwards. */
 void tni_loader_finish(void);
 
 /* Checks a plugin's tables: versions, sizes, required slots, ids, kernel records. On refusal sets

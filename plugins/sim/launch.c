@@ -50,7 +50,7 @@ static bool is_tensor(char kind) {
     return kind == 'T' || kind == 'B' || kind == 'L' || kind == 'A';
 }
 
-static tn_status check_dtype(struct check *check, const tn_view *view, char kind, const char *role,
+static tn_status check_dtype(struct check *check, const tn_tensor_view *view, char kind, const char *role,
                              uint32_t i) {
     if (view->dtype < 0 || view->dtype >= TN_DTYPE_COUNT)
         return REFUSE(check, TN_DTYPE, "%s %u has the unknown dtype %d", role, i, view->dtype);
@@ -67,7 +67,7 @@ static tn_status check_dtype(struct check *check, const tn_view *view, char kind
 }
 
 /* Checks one view and finds its bytes. */
-static tn_status check_view(struct check *check, const tn_view *view, char kind, bool is_out,
+static tn_status check_view(struct check *check, const tn_tensor_view *view, char kind, bool is_out,
                             uint32_t i, char **out_data) {
     const char *role = is_out ? "output" : "argument";
     if (!view)
@@ -217,7 +217,7 @@ static const int64_t *copy_ints(int64_t **rest, const int64_t *from, uint64_t n)
     return to;
 }
 
-static struct sim_tensor copy_view(int64_t **rest, const tn_view *view, char *data) {
+static struct sim_tensor copy_view(int64_t **rest, const tn_tensor_view *view, char *data) {
     return (struct sim_tensor){
         .data = data,
         .dtype = view->dtype,

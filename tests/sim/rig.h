@@ -84,7 +84,7 @@ void array_free_host(array *a);
 
 /* Queues kernel `op` without waiting for it. */
 tn_status rig_launch(const char *op, tn_pdevice *device, tn_pstream *stream, uint32_t n_args,
-                     const tn_cell *args, const tn_view *out);
+                     const tn_cell *args, const tn_tensor_view *out);
 
 /* A product that keeps a stream busy for some ten milliseconds each time. */
 typedef struct slow {

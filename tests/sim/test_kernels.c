@@ -834,7 +834,7 @@ static void broken_promises_are_refused(void **state) {
         assert_message(calls[c].message);
     }
     /* A view that reaches past its allocation, and one that starts within an element. */
-    tn_view view = a->view;
+    tn_tensor_view view = a->view;
     const tn_cell args[] = {mini_f64(0)};
     view.offset = 4;
     assert_status(rig_launch("fill", rig.device, rig.stream, 1, args, &view), TN_INVALID_ARGUMENT);
@@ -849,7 +849,7 @@ static void broken_promises_are_refused(void **state) {
                   TN_INVALID_ARGUMENT);
     /* sort without its workspace */
     array s = array_create(TN_F32, 1, four), from = array_create(TN_I64, 1, four);
-    const tn_view *outs[] = {&s.tensor->view, &from.tensor->view};
+    const tn_tensor_view *outs[] = {&s.tensor->view, &from.tensor->view};
     const tn_cell sort[] = {mini_view(a), mini_i64(0), mini_bool(false)};
     const tn_kernel *kernel = mini_find(&rig, "sort", TN_F32, TN_DTYPE_NONE);
     const tn_call call = {.struct_size = sizeof call,

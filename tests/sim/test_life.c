@@ -193,9 +193,9 @@ struct life {
             fail_msg("%s: status %d, %s", #call, status_, mini_error()); \
     } while (0)
 
-static tn_view view_of(tn_memory memory, tn_dtype dtype, const int64_t *size,
+static tn_tensor_view view_of(tn_memory memory, tn_dtype dtype, const int64_t *size,
                        const int64_t *stride) {
-    return (tn_view){.struct_size = sizeof(tn_view),
+    return (tn_tensor_view){.struct_size = sizeof(tn_tensor_view),
                      .memory = memory,
                      .numel = *size,
                      .dtype = dtype,
@@ -230,12 +230,12 @@ static void live(struct life *life) {
     TWICE(life, life->ops->events->wait(life->stream, life->event));
     for (uint64_t k = 0; k < life->plugin->n_kernels; k++)
         if (strcmp(life->plugin->kernels[k]->op, "sort") == 0) {
-            const tn_view in = view_of(blocks[0], TN_F32, &size, &stride);
-            const tn_view values = view_of(blocks[5], TN_F32, &size, &stride);
-            const tn_view indices = view_of(blocks[6], TN_I64, &size, &stride);
+            const tn_tensor_view in = view_of(blocks[0], TN_F32, &size, &stride);
+            const tn_tensor_view values = view_of(blocks[5], TN_F32, &size, &stride);
+            const tn_tensor_view indices = view_of(blocks[6], TN_I64, &size, &stride);
             const tn_cell args[] = {
                 {.tag = TN_CELL_TENSOR, .v.view = &in}, mini_i64(0), mini_bool(false)};
-            const tn_view *outs[] = {&values, &indices};
+            const tn_tensor_view *outs[] = {&values, &indices};
             tn_call call = {.struct_size = sizeof call,
                             .device = life->device,
                             .stream = life->stream,

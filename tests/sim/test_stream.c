@@ -73,7 +73,7 @@ static void the_call_may_be_forgotten_once_queued(void **state) {
     slow_queue(&work, rig.stream, 2);
     {
         int64_t sizes[] = {1}, strides[] = {1}, dims[] = {0};
-        tn_view in = x->view, out = z->view;
+        tn_tensor_view in = x->view, out = z->view;
         in.sizes = out.sizes = sizes;
         in.strides = out.strides = strides;
         tn_cell args[] = {{.tag = TN_CELL_TENSOR, .v.view = &in}, mini_ints(dims, 1)};
@@ -309,7 +309,7 @@ static void *use_a_stream(void *argument) {
             memory->alloc(rig.device, TN_SPACE_PINNED, 64, &pinned, &host) != TN_OK)
             return (void *)1;
         const int64_t size = 1, stride = 1;
-        const tn_view view = {.struct_size = sizeof view,
+        const tn_tensor_view view = {.struct_size = sizeof view,
                               .memory = m,
                               .numel = 1,
                               .dtype = TN_I32,

@@ -217,8 +217,8 @@ static mini_tensor *tensor_new(mini *m, tn_dtype dtype, int32_t rank, const int6
     }
     uint64_t itemsize = mini_dtype_bytes(dtype);
     t->bytes = (uint64_t)(last + 1) * itemsize;
-    t->view = (tn_view){
-        .struct_size = sizeof(tn_view),
+    t->view = (tn_tensor_view){
+        .struct_size = sizeof(tn_tensor_view),
         .offset = (uint64_t)offset * itemsize,
         .numel = numel,
         .dtype = dtype,
@@ -293,7 +293,7 @@ const tn_kernel *mini_find(const mini *m, const char *op, tn_dtype t0, tn_dtype 
 
 tn_status mini_run(mini *m, const tn_kernel *kernel, uint32_t n_args, const tn_cell *args,
                    uint32_t n_outs, mini_tensor *const *outs) {
-    const tn_view *out_views[8];
+    const tn_tensor_view *out_views[8];
     if (n_outs > 8)
         return host_fail(TN_INVALID_ARGUMENT, "mini_run: more than 8 outputs");
     for (uint32_t i = 0; i < n_outs; i++)

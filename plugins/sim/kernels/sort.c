@@ -72,7 +72,7 @@ static inline int64_t least(int64_t a, int64_t b) {
 SIM_ALL_TYPES(SORT, sort)
 
 static tn_status sort_workspace(const tn_call *call, uint64_t *out_bytes) {
-    const tn_view *self = call->args[TN_ARG_sort_self].v.view;
+    const tn_tensor_view *self = call->args[TN_ARG_sort_self].v.view;
     const int64_t dim = call->args[TN_ARG_sort_dim].v.i64;
     *out_bytes = (uint64_t)(self->rank ? self->sizes[dim] : 1) * 3 * sizeof(int64_t);
     return TN_OK;

@@ -1,0 +1,105 @@
+/* tenon devices: every device that can be used, and which one is the default. */
+#include "cli.h"
+#include "devices.h"
+#include "json.h"
+#include "table.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <tenon/tenon.h>
+
+typedef struct visit {
+    device_fn fn;
+    void *user;
+} visit;
+
+static void visit_plugin(const tn_plugin_info *info, void *user) {
+    const visit *v = user;
+    if (strcmp(info->state, "ready") != 0)
+        return;
+    for (uint32_t i = 0; i < info->n_devices; i++) {
+        char name[96];
+        snprintf(name, sizeof(name), "%s:%u", info->device_type, i);
+        tn_device device = tn_device_parse(name);
+        v->fn(name, device, info->id, v->user);
+        tn_error_clear();
+    }
+}
+
+void for_each_device(device_fn fn, void *user) {
+    visit v = {fn, user};
+    tn_plugin_list(true, visit_plugin, &v);
+}
+
+typedef struct listing {
+    bool json;
+    table *table;
+    tn_device standard; /* the default */
+    int n_usable;
+} listing;
+
+static uint64_t dtype_mask(tn_device device) {
+    uint64_t mask = 0;
+    for (tn_dtype dtype = 0; dtype < TN_DTYPE_COUNT; dtype++) {
+        if (tn_device_has_dtype(device, dtype))
+            mask |= TN_DTYPE_BIT(dtype);
+    }
+    return mask;
+}
+
+static void list_device(const char *name, tn_device device, const char *plugin, void *user) {
+    listing *l = user;
+    bool opened = device.type != 0;
+    bool is_default = opened && tn_device_equal(device, l->standard);
+    const char *failure = opened ? "" : tn_error_message();
+    const char *product = opened ? tn_device_product(device) : "";
+    char dtypes[96] = "";
+    if (opened)
+        dtypes_text(dtype_mask(device), dtypes, sizeof(dtypes));
+    l->n_usable += opened;
+
+    if (l->json) {
+        json_object_open(NULL);
+        json_string("device", name);
+        json_string("product", product);
+        json_string("plugin", plugin);
+        json_string("dtypes", dtypes);
+        json_bool("default", is_default);
+        json_bool("usable", opened);
+        json_string("reason", failure);
+        json_object_close();
+        return;
+    }
+    const char *cells[] = {is_default ? "*" : " ", name, product, plugin, dtypes, NULL};
+    table_row(l->table, cells);
+    if (!opened)
+        table_note(l->table, failure);
+}
+
+int command_devices(const struct options *options) {
+    static const char *const headings[] = {" ", "DEVICE", "PRODUCT", "PLUGIN", "DTYPES", NULL};
+    listing l = {.json = options->json, .standard = tn_default_device()};
+    bool no_default = l.standard.type == 0;
+    char why[4096] = "";
+    if (no_default)
+        snprintf(why, sizeof(why), "%s", tn_error_message());
+    tn_error_clear();
+
+    if (l.json) {
+        json_array_open(NULL);
+        for_each_device(list_device, &l);
+        json_array_close();
+    } else {
+        l.table = table_create(headings);
+        for_each_device(list_device, &l);
+        table_print(l.table, 0);
+        table_destroy(l.table);
+        if (!no_default)
+            printf("\n* the default (TENON_DEVICE)\n");
+    }
+    if (no_default)
+        fprintf(stderr, "tenon: the default device cannot be used: %s\n", why);
+    if (l.n_usable == 0)
+        fprintf(stderr, "tenon: no device can be used; `tenon plugins` says why\n");
+    return l.n_usable > 0 ? EXIT_OK : EXIT_FAILED;
+}

@@ -1,0 +1,35 @@
+/* What the files of core/device share: the parts of opening and closing a device. */
+#ifndef TNI_CORE_DEVICE_OPEN_H
+#define TNI_CORE_DEVICE_OPEN_H
+
+#include "core/device/device.h"
+
+/* The device's default stream and the list of the others (stream.c). */
+tn_status tni_streams_init(tni_device *device);
+/* Destroys them; all work was waited for, the allocator is gone. */
+void tni_streams_finish(tni_device *device);
+/* Forgets the current streams of every thread. */
+void tni_current_streams_finish(void);
+
+/* Starts the plugin of `type` ("npu", "npu@com.acme", "meta") if need be; says the type's id and
+ * how many devices it has (device.c). */
+tn_status tni_device_type_count(const char *type, int32_t *out_type, uint32_t *out_n);
+/* Why a type without devices has none. */
+const char *tni_device_type_reason(int32_t type);
+/* In a forked child: makes the table's lock usable. */
+void tni_devices_forked(void);
+
+/* Lets the default device be chosen anew (name.c). */
+void tni_default_device_forget(void);
+
+/* Destroys the idle events (event.c). */
+void tni_events_finish(tni_device *device);
+
+/* Tells the device's plugin what tn_set_num_threads or TENON_NUM_THREADS said (threads.c). */
+void tni_threads_apply(const tni_device *device);
+void tni_threads_finish(void);
+
+/* Sees to it that a forked child knows its devices are its parent's (fork.c). */
+tn_status tni_fork_watch(void);
+
+#endif

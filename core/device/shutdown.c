@@ -1,0 +1,32 @@
+/* tn_shutdown: the order in which everything ends. */
+#include "base/error.h"
+#include "base/slab.h"
+#include "core/tensor/tensor.h"
+#include "dispatcher/registry.h"
+
+/* What the operators keep, when the program has them. */
+void tni_core_finish(void) __attribute__((weak));
+
+tn_status tn_shutdown(void) {
+    int64_t alive = tni_tensors_alive();
+    if (alive > 0) {
+        uint64_t held = tn_scope_held();
+        return tni_fail(TN_STATE,
+                        "tn_shutdown: %lld %s alive (%llu held by this thread's scopes); drop"
+                        " what was kept, close scopes with tn_scope_close(0), and end other"
+                        " threads first",
+                        (long long)alive, alive == 1 ? "tensor is" : "tensors are",
+                        (unsigned long long)held);
+    }
+    /* The thread's caches go back to their devices while there are any. */
+    tni_thread_run_exit();
+    if (tni_core_finish)
+        tni_core_finish();
+    tni_devices_finish();
+    tni_loader_finish();
+    tni_registry_finish();
+    /* What the above registered for the thread's end uses slabs and errors. */
+    tni_thread_run_exit();
+    tni_slab_release_all();
+    return TN_OK;
+}

@@ -1,0 +1,254 @@
+/* Pinned host memory: allocations of powers of two, kept for reuse.
+ *
+ * Which copies use a piece of pinned memory is not followed. When it is freed, every stream of
+ * every device of the plugin is marked, and it is handed out again when all have passed their
+ * marks.
+ */
+#include "base/alloc.h"
+#include "base/error.h"
+#include "core/memory/pool.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+
+enum { MIN_LOG2 = 9, N_BUCKETS = 256 };
+
+typedef struct mark {
+    struct mark *next;
+    tn_stream *stream; /* kept */
+    tn_pevent *event;
+} mark;
+
+typedef struct pinned {
+    struct pinned *next; /* in its bucket while it is in use, else in the list of free ones */
+    tni_device *device;
+    void *host;
+    tn_memory memory;
+    uint32_t log2_bytes;
+    bool unmarked; /* there was no way to mark the streams: not reusable before the end */
+    mark *marks;
+} pinned;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static pinned *in_use[N_BUCKETS]; /* by address */
+static pinned *idle;              /* freed, maybe still marked */
+
+static pinned **bucket_of(const void *host) {
+    uint64_t hash = ((uint64_t)(uintptr_t)host >> 6) * UINT64_C(0x9e3779b97f4a7c15);
+    return &in_use[hash >> 56];
+}
+
+/* ---- marks ---------------------------------------------------------------------------------- */
+
+static void mark_free(mark *m) {
+    if (m->event)
+        tni_event_give(m->stream->device, m->event);
+    tn_stream_drop(m->stream);
+    tni_free(m);
+}
+
+static void mark_stream(tn_stream *s, void *user) {
+    pinned *p = user;
+    tni_device *d = s->device;
+    if (!s->handle || atomic_load(&d->lost) || p->unmarked)
+        return;
+    mark *m = tni_calloc(1, sizeof *m);
+    tn_status status;
+    p->unmarked = true;
+    if (!m)
+        return;
+    m->stream = tn_stream_keep(s);
+    m->event = tni_event_take(d, &status);
+    if (m->event && d->events->record(m->event, s->handle) == TN_OK) {
+        m->next = p->marks;
+        p->marks = m;
+        p->unmarked = false;
+    } else {
+        mark_free(m);
+    }
+}
+
+static void mark_all(pinned *p) {
+    tni_device *d;
+    for (uint32_t i = 0; (d = tni_device_at(i)); i++)
+        if (d->plugin == p->device->plugin)
+            tni_device_for_each_stream(d, mark_stream, p);
+    tni_error_plugin(TN_OK, NULL);
+}
+
+/* Have all streams passed? What could not be marked is waited for the other way. */
+static bool passed(pinned *p, bool wait) {
+    for (mark *m; (m = p->marks);) {
+        tni_device *d = m->stream->device;
+        tn_status status = TN_OK;
+        if (!atomic_load(&d->lost))
+            status = wait ? d->events->synchronize(m->event) : d->events->query(m->event);
+        if (status && status != TN_DEVICE_LOST)
+            return false;
+        p->marks = m->next;
+        mark_free(m);
+    }
+    if (!p->unmarked)
+        return true;
+    p->unmarked = false;
+    mark_all(p);
+    return !p->marks && !p->unmarked;
+}
+
+/* ---- taking and giving back ----------------------------------------------------------------- */
+
+static void destroy(pinned *p) {
+    tni_device *d = p->device;
+    if (!atomic_load(&d->forked))
+        d->memory->free(d->handle, TN_SPACE_PINNED, p->memory);
+    tni_free(p);
+}
+
+static pinned *take_idle(tni_device *d, uint32_t log2_bytes) {
+    for (pinned **at = &idle, *p; (p = *at); at = &p->next) {
+        if (p->device != d || p->log2_bytes != log2_bytes || !passed(p, false))
+            continue;
+        *at = p->next;
+        return p;
+    }
+    return NULL;
+}
+
+static void release(tni_device *d) {
+    for (pinned **at = &idle, *p; (p = *at);) {
+        if (p->device != d || !passed(p, true)) {
+            at = &p->next;
+            continue;
+        }
+        *at = p->next;
+        destroy(p);
+    }
+}
+
+static pinned *fail(tni_device *d, pinned *p, tn_status status, uint64_t bytes) {
+    char what[96], text[TNI_BYTES_TEXT];
+    snprintf(what, sizeof what, "allocating %s of pinned host memory", tni_bytes_text(bytes, text));
+    tni_device_fail(d, status, what);
+    tni_free(p);
+    return NULL;
+}
+
+static pinned *make(tni_device *d, uint32_t log2_bytes) {
+    uint64_t bytes = UINT64_C(1) << log2_bytes;
+    pinned *p = tni_calloc(1, sizeof *p);
+    if (!p) {
+        tni_fail_memory("pinned host memory");
+        return NULL;
+    }
+    p->device = d;
+    p->log2_bytes = log2_bytes;
+    for (int attempt = 0;; attempt++) {
+        tni_error_plugin(TN_OK, NULL);
+        tn_status status =
+            d->memory->alloc(d->handle, TN_SPACE_PINNED, bytes, &p->memory, &p->host);
+        if (status == TN_OUT_OF_MEMORY && attempt == 0) {
+            release(d);
+            continue;
+        }
+        if (status)
+            return fail(d, p, status, bytes);
+        break;
+    }
+    if (p->memory && p->host)
+        return p;
+    if (p->memory)
+        d->memory->free(d->handle, TN_SPACE_PINNED, p->memory);
+    tni_error_plugin(TN_INTERNAL, "memory->alloc returned TN_OK without a handle or without a host"
+                                  " pointer; both are required of pinned memory");
+    return fail(d, p, TN_INTERNAL, bytes);
+}
+
+void *tn_pinned_alloc(tn_device device, uint64_t bytes) {
+    tni_device *d = tni_device_get(device);
+    if (!d || tni_device_check(d))
+        return NULL;
+    if (!d->allocator) {
+        tni_fail(TN_UNSUPPORTED, "%s: this device has no memory, so none can be pinned for it",
+                 d->name);
+        return NULL;
+    }
+    if (bytes > UINT64_C(1) << 46) {
+        tni_fail(TN_OUT_OF_MEMORY,
+                 "%s: %" PRIu64 " bytes of pinned memory are more than any host"
+                 " has",
+                 d->name, bytes);
+        return NULL;
+    }
+    uint32_t log2_bytes = MIN_LOG2;
+    while (UINT64_C(1) << log2_bytes < bytes)
+        log2_bytes++;
+    pthread_mutex_lock(&lock);
+    pinned *p = take_idle(d, log2_bytes);
+    if (!p)
+        p = make(d, log2_bytes);
+    if (p) {
+        pinned **bucket = bucket_of(p->host);
+        p->next = *bucket;
+        *bucket = p;
+    }
+    void *host = p ? p->host : NULL;
+    tni_error_plugin(TN_OK, NULL);
+    pthread_mutex_unlock(&lock);
+    return host;
+}
+
+void tn_pinned_free(void *host) {
+    if (!host)
+        return;
+    pthread_mutex_lock(&lock);
+    pinned **at = bucket_of(host);
+    while (*at && (*at)->host != host)
+        at = &(*at)->next;
+    pinned *p = *at;
+    if (p) {
+        *at = p->next;
+        mark_all(p);
+        p->next = idle;
+        idle = p;
+    }
+    pthread_mutex_unlock(&lock);
+    if (!p)
+        tni_fail(TN_INVALID_ARGUMENT,
+                 "tn_pinned_free: %p was not returned by tn_pinned_alloc, or was freed already",
+                 host);
+}
+
+void tni_pinned_release(tni_device *d) {
+    pthread_mutex_lock(&lock);
+    release(d);
+    tni_error_plugin(TN_OK, NULL);
+    pthread_mutex_unlock(&lock);
+}
+
+static void destroy_list(pinned *p) {
+    for (pinned *next; p; p = next) {
+        next = p->next;
+        for (mark *m; (m = p->marks);) {
+            p->marks = m->next;
+            if (atomic_load(&m->stream->device->forked))
+                m->event = NULL;
+            mark_free(m);
+        }
+        destroy(p);
+    }
+}
+
+void tni_pinned_finish(void) {
+    pthread_mutex_lock(&lock);
+    for (int i = 0; i < N_BUCKETS; i++) {
+        destroy_list(in_use[i]);
+        in_use[i] = NULL;
+    }
+    destroy_list(idle);
+    idle = NULL;
+    pthread_mutex_unlock(&lock);
+}
+
+void tni_pinned_forked(void) {
+    pthread_mutex_init(&lock, NULL);
+}

@@ -1,0 +1,137 @@
+/* The Backend handler: where a call leaves the dispatcher and becomes work.
+ *
+ * Views and composites run their C function. Pointwise and general operators find the kernel of their
+ * device; without one the decomposition runs, and without that the fallback policy decides. */
+#include "core/ops/build.h"
+
+#include <string.h>
+
+tn_status tni_backend_handler(const tn_op *op, tn_keyset keys, const tn_cell *args, tn_cell *rets,
+                              void *user) {
+    const tni_op_info *info = tni_info(op);
+    switch (info->kind) {
+    case TNI_OP_POINTWISE:
+        return tni_pointwise(op, args, rets);
+    case TNI_OP_GENERAL:
+        return tni_general(op, args, rets);
+    default:
+        break;
+    }
+    /* What has a derivative of its own runs without recording; the rest differentiates through. */
+    tn_thread_keys before = tni_thread_keys;
+    if (info->derivative)
+        tni_thread_keys.excluded |= TNI_KEYS_BELOW_AUTOGRAD;
+    tn_status status = info->run(args, rets);
+    /* copy_ and its like write self in `run`; the in-place form of a functional composite is its result
+     * copied into self. */
+    if (status == TN_OK && info->form != TNI_FORM_FUNCTIONAL && op->schema->n_rets == 1)
+        status = tni_store(info, tni_written_arg(info, op, args), rets[0].v.pointer, rets);
+    tni_thread_keys = before;
+    return status;
+}
+
+tn_status tni_without_kernel(const tn_op *op, tni_device *device, tn_dtype dtype,
+                             const tn_cell *args, tn_cell *rets) {
+    const tni_op_info *info = tni_info(op);
+    if (!info->run)
+        return tni_fallback(op, device, dtype, args, rets);
+    tn_thread_keys before = tni_thread_keys;
+    tni_thread_keys.excluded |= TNI_KEYS_BELOW_AUTOGRAD;
+    tn_status status = info->run(args, rets);
+    tni_thread_keys = before;
+    if (status == TN_OK && info->form != TNI_FORM_FUNCTIONAL)
+        status = tni_store(info, tni_written_arg(info, op, args), rets[0].v.pointer, rets);
+    return status;
+}
+
+tn_status tni_store(const tni_op_info *info, tn_tensor *dst, tn_tensor *result, tn_cell *rets) {
+    if (!dst || dst == result)
+        return tni_return(rets, result);
+    rets[0] = (tn_cell){0};
+    tn_status status = TN_OK;
+    char want[TNI_SHAPE_TEXT], have[TNI_SHAPE_TEXT];
+    if (dst->view.rank != result->view.rank ||
+        memcmp(dst->sizes, result->sizes, (size_t)dst->view.rank * sizeof(int64_t)) != 0)
+        status = tni_fail(TN_SHAPE, "%s: the result has shape %s, but %s has %s; they must be equal",
+                          info->call, tni_shape_text(result->view.rank, result->sizes, want),
+                          info->form == TNI_FORM_INPLACE ? "self" : "out",
+                          tni_shape_text(dst->view.rank, dst->sizes, have));
+    else if (!tni_can_cast(result->view.dtype, dst->view.dtype))
+        status = tni_fail(TN_DTYPE, "%s: the result is %s and cannot be stored as %s; cast the "
+                                    "operands, or give another output",
+                          info->call, tn_dtype_name(result->view.dtype),
+                          tn_dtype_name(dst->view.dtype));
+    else
+        status = tni_copy_data(dst, result);
+    tni_drop(result);
+    return status == TN_OK ? tni_return(rets, tni_keep(dst)) : status;
+}
+
+/* ---- devices of a call ---------------------------------------------------------------------------- */
+
+/* A walk over every tensor argument: single tensors, then lists. */
+typedef struct walk {
+    const tn_op *op;
+    const tn_cell *args;
+    uint32_t arg, element;
+} walk;
+
+static tn_tensor *next_tensor(walk *w) {
+    uint32_t n = w->op->n_tensor_args + w->op->n_list_args;
+    while (w->arg < n) {
+        const tn_cell *a = &w->args[w->op->tensor_args[w->arg]];
+        if (a->tag == TN_CELL_TENSORS && w->element < a->n)
+            return ((tn_tensor *const *)a->v.pointer)[w->element++];
+        w->arg++;
+        w->element = 0;
+        if (a->tag == TN_CELL_TENSOR)
+            return a->v.pointer;
+    }
+    return NULL;
+}
+
+static bool defers(const tn_tensor *t) {
+    return t->device->is_cpu && t->view.rank == 0;
+}
+
+tni_device *tni_call_device(const tn_op *op, const tn_cell *args) {
+    walk w = {op, args, 0, 0};
+    tni_device *device = NULL, *deferred = NULL;
+    for (tn_tensor *t; (t = next_tensor(&w));) {
+        if (defers(t)) {
+            deferred = t->device;
+        } else if (!device) {
+            device = t->device;
+        } else if (device != t->device) {
+            tni_fail(TN_DEVICE,
+                     "%s: tensors on %s and on %s cannot be mixed; move one with tn_to_device",
+                     tni_info(op)->call, device->name, t->device->name);
+            return NULL;
+        }
+    }
+    return device ? device : deferred;
+}
+
+tni_device *tni_factory_device(tn_device device) {
+    if (device.type == 0)
+        device = tn_default_device();
+    return device.type == 0 ? NULL : tni_device_get(device);
+}
+
+/* ---- small helpers of formulas ---------------------------------------------------------------------- */
+
+tn_device tni_device_of(tn_tensor *t) {
+    return t && t != TN_NONE ? t->device->id : tn_no_device();
+}
+
+tn_tensor *tni_zero_of(tn_tensor *t) {
+    if (!t)
+        return NULL;
+    return tni_zeros(TN_SCALAR_SHAPE, t->view.dtype, t->device->id);
+}
+
+tn_tensor *tni_scaled(tn_tensor *t, tn_scalar factor) {
+    if (!t)
+        return NULL;
+    return tni_scalar_is_one(factor) ? tni_keep(t) : tni_mul_scalar(t, factor);
+}

@@ -1,0 +1,355 @@
+/* The life of tensors and storages: one slab slot holds both, and views hold the storage's slot.
+ *
+ * A slot is free when its tensor and its embedded storage are dead. A tensor that made its storage
+ * holds one reference to it, so the storage is never the first of the two to die, and whoever drops
+ * the storage's last reference frees the slot. */
+#include "core/autograd/autograd.h"
+#include "core/tensor/tensor.h"
+#include "base/alloc.h"
+#include "base/error.h"
+
+#include <pthread.h>
+#include <string.h>
+
+TNI_TLS tni_fresh_state tni_fresh = {TN_KEY_BIT(TN_KEY_INPLACE_OR_VIEW), 0};
+
+/* ---- counting ------------------------------------------------------------------------------- */
+
+/* Tensors made minus tensors destroyed by one thread. Written by its thread alone, so a load and a
+ * store are enough; the sum over all threads is what is alive. */
+typedef struct counter {
+    _Atomic int64_t n;
+    struct counter *next;
+    bool known; /* in the list */
+} counter;
+
+static TNI_TLS counter mine;
+static pthread_mutex_t counters_lock = PTHREAD_MUTEX_INITIALIZER;
+static counter *counters;
+static _Atomic int64_t n_of_others; /* of threads that ended, or could not be listed */
+
+static void forget_thread(void) {
+    pthread_mutex_lock(&counters_lock);
+    counter **p = &counters;
+    while (*p && *p != &mine)
+        p = &(*p)->next;
+    if (*p)
+        *p = mine.next;
+    atomic_fetch_add(&n_of_others, atomic_exchange(&mine.n, 0));
+    mine.known = false;
+    pthread_mutex_unlock(&counters_lock);
+}
+
+static __attribute__((noinline)) void count_slow(int64_t by) {
+    if (!tni_slab_thread_init() || !tni_thread_at_exit(forget_thread)) {
+        atomic_fetch_add(&n_of_others, by);
+        return;
+    }
+    pthread_mutex_lock(&counters_lock);
+    mine.next = counters;
+    counters = &mine;
+    mine.known = true;
+    atomic_store_explicit(&mine.n, by, memory_order_relaxed);
+    pthread_mutex_unlock(&counters_lock);
+}
+
+static inline void count(int64_t by) {
+    if (TNI_UNLIKELY(!mine.known)) {
+        count_slow(by);
+        return;
+    }
+    int64_t n = atomic_load_explicit(&mine.n, memory_order_relaxed);
+    atomic_store_explicit(&mine.n, n + by, memory_order_relaxed);
+}
+
+int64_t tni_tensors_alive(void) {
+    pthread_mutex_lock(&counters_lock);
+    int64_t n = atomic_load(&n_of_others);
+    for (counter *c = counters; c; c = c->next)
+        n += atomic_load_explicit(&c->n, memory_order_relaxed);
+    pthread_mutex_unlock(&counters_lock);
+    return n;
+}
+
+/* ---- refusals ------------------------------------------------------------------------------- */
+
+/* Says which of the conditions for a tensor's sizes does not hold. */
+static __attribute__((noinline, cold)) tn_tensor *refuse(tni_device *device, tn_dtype dtype,
+                                                         int32_t rank, const int64_t *sizes) {
+    char text[TNI_SHAPE_TEXT];
+    if (rank < 0 || rank > TN_MAX_RANK) {
+        tni_fail(TN_SHAPE, "a tensor of rank %d on %s: ranks go from 0 to %d", rank, device->name,
+                 TN_MAX_RANK);
+        return NULL;
+    }
+    tni_shape_text(rank, sizes, text);
+    if (dtype < 0 || dtype >= TN_DTYPE_COUNT) {
+        tni_fail(TN_DTYPE, "a tensor %s on %s: %d is no dtype", text, device->name, dtype);
+        return NULL;
+    }
+    if (!(device->dtypes & TN_DTYPE_BIT(dtype))) {
+        tni_fail(TN_DTYPE,
+                 "a tensor %s: device %s cannot store %s; use another dtype, or another device",
+                 text, device->name, tn_dtype_name(dtype));
+        return NULL;
+    }
+    for (int32_t i = 0; i < rank; i++) {
+        if (sizes[i] < 0) {
+            tni_fail(TN_SHAPE, "a tensor %s of %s: size %lld of dimension %d is negative", text,
+                     tn_dtype_name(dtype), (long long)sizes[i], i);
+            return NULL;
+        }
+    }
+    tni_fail(TN_SHAPE, "a tensor %s of %s: its size in bytes is more than 63 bits hold", text,
+             tn_dtype_name(dtype));
+    return NULL;
+}
+
+static bool storable(const tni_device *device, tn_dtype dtype) {
+    return (uint32_t)dtype < TN_DTYPE_COUNT && ((device->dtypes >> dtype) & 1);
+}
+
+/* ---- making --------------------------------------------------------------------------------- */
+
+static inline void fill_common(tn_tensor *t, tni_device *device, tn_dtype dtype, int32_t rank,
+                               int64_t numel) {
+    t->head.backends = device->backends;
+    atomic_init(&t->refs, 1);
+    t->device = device;
+    t->autograd = NULL;
+    t->view.struct_size = sizeof t->view;
+    t->view.numel = numel;
+    t->view.dtype = dtype;
+    t->view.rank = rank;
+    t->view.sizes = t->sizes;
+    t->view.strides = t->strides;
+    t->view.layout = 0;
+    t->view.reserved = 0;
+}
+
+/* Gives a slot, whose sizes and strides are set, its keys and `bytes` of fresh memory. */
+static inline tn_tensor *finish_new(tn_tensor *t, tni_device *device, tn_dtype dtype, int32_t rank,
+                                    int64_t numel, uint64_t bytes) {
+    tni_block *block = NULL;
+    if (TNI_LIKELY(bytes && !device->is_meta)) {
+        block = tni_block_alloc(device, tni_stream_current(device), bytes);
+        if (TNI_UNLIKELY(!block)) {
+            tni_slab_free(TNI_SLAB_TENSOR, t);
+            return NULL;
+        }
+        t->own.memory = block->memory;
+        t->own.offset = block->offset;
+        t->own.host = block->host;
+    } else {
+        t->own.memory = 0;
+        t->own.offset = 0;
+        t->own.host = NULL;
+    }
+    fill_common(t, device, dtype, rank, numel);
+    t->head.keys = tni_fresh.keys;
+    t->flags = tni_fresh.flags;
+    t->storage = &t->own;
+    t->view.memory = t->own.memory;
+    t->view.offset = t->own.offset;
+    atomic_init(&t->own.refs, 1);
+    atomic_init(&t->own.version, 0);
+    t->own.block = block;
+    t->own.bytes = bytes;
+    t->own.release = NULL;
+    t->own.slot = t;
+    count(1);
+    return t;
+}
+
+tn_tensor *tni_tensor_new(tni_device *device, tn_dtype dtype, int32_t rank, const int64_t *sizes) {
+    if (TNI_UNLIKELY(!storable(device, dtype) || (uint32_t)rank > TN_MAX_RANK))
+        return refuse(device, dtype, rank, sizes);
+    tn_tensor *t = tni_slab_alloc(TNI_SLAB_TENSOR);
+    if (TNI_UNLIKELY(!t)) {
+        tni_fail_memory("a tensor");
+        return NULL;
+    }
+    int64_t stride = 1, numel = 1, bytes;
+    bool wrong = false;
+    for (int32_t i = rank - 1; i >= 0; i--) {
+        int64_t n = sizes[i];
+        t->sizes[i] = n;
+        t->strides[i] = stride;
+        wrong |= n < 0;
+        numel = n ? numel : 0;
+        wrong |= __builtin_mul_overflow(stride, n + !n, &stride);
+    }
+    wrong |= __builtin_mul_overflow(stride, tni_dtype_size(dtype), &bytes);
+    if (TNI_UNLIKELY(wrong)) {
+        tni_slab_free(TNI_SLAB_TENSOR, t);
+        return refuse(device, dtype, rank, sizes);
+    }
+    return finish_new(t, device, dtype, rank, numel ? stride : 0, numel ? (uint64_t)bytes : 0);
+}
+
+/* Elements from the first to one past the last that sizes and strides reach; 0 when there are none.
+ * False on overflow and on negative sizes or strides. */
+static bool reach(int32_t rank, const int64_t *sizes, const int64_t *strides, int64_t *out_numel,
+                  int64_t *out_reach) {
+    int64_t numel = 1, last = 0, step;
+    bool empty = false;
+    for (int32_t i = 0; i < rank; i++) {
+        if (sizes[i] < 0 || strides[i] < 0)
+            return false;
+        if (sizes[i] == 0) {
+            empty = true;
+            continue;
+        }
+        if (!tni_mul_i64(numel, sizes[i], &numel) ||
+            !tni_mul_i64(sizes[i] - 1, strides[i], &step) || !tni_add_i64(last, step, &last))
+            return false;
+    }
+    *out_numel = empty ? 0 : numel;
+    *out_reach = empty ? 0 : last + 1;
+    return last < INT64_MAX;
+}
+
+tn_tensor *tni_tensor_new_strided(tni_device *device, tn_dtype dtype, int32_t rank,
+                                  const int64_t *sizes, const int64_t *strides) {
+    if (!storable(device, dtype) || (uint32_t)rank > TN_MAX_RANK)
+        return refuse(device, dtype, rank, sizes);
+    int64_t numel, extent, bytes;
+    for (int32_t i = 0; i < rank; i++) {
+        if (strides[i] < 0) {
+            char text[TNI_SHAPE_TEXT];
+            tni_fail(TN_SHAPE, "a tensor with strides %s: strides are never negative",
+                     tni_shape_text(rank, strides, text));
+            return NULL;
+        }
+    }
+    if (!reach(rank, sizes, strides, &numel, &extent) ||
+        !tni_mul_i64(extent, tni_dtype_size(dtype), &bytes))
+        return refuse(device, dtype, rank, sizes);
+    tn_tensor *t = tni_slab_alloc(TNI_SLAB_TENSOR);
+    if (!t) {
+        tni_fail_memory("a tensor");
+        return NULL;
+    }
+    for (int32_t i = 0; i < rank; i++) {
+        t->sizes[i] = sizes[i];
+        t->strides[i] = strides[i];
+    }
+    return finish_new(t, device, dtype, rank, numel, (uint64_t)bytes);
+}
+
+static __attribute__((noinline, cold)) tn_tensor *refuse_view(const tn_tensor *base, int32_t rank,
+                                                              const int64_t *sizes,
+                                                              const int64_t *strides,
+                                                              int64_t offset) {
+    if (rank < 0 || rank > TN_MAX_RANK) {
+        tni_fail(TN_SHAPE, "as_strided: rank %d; ranks go from 0 to %d", rank, TN_MAX_RANK);
+        return NULL;
+    }
+    char size_text[TNI_SHAPE_TEXT], stride_text[TNI_SHAPE_TEXT];
+    tni_shape_text(rank, sizes, size_text);
+    tni_shape_text(rank, strides, stride_text);
+    int64_t numel, extent, bytes;
+    if (offset < 0) {
+        tni_fail(TN_SHAPE, "as_strided: offset %lld is negative", (long long)offset);
+    } else if (!reach(rank, sizes, strides, &numel, &extent) ||
+               !tni_add_i64(extent, offset, &extent) ||
+               !tni_mul_i64(extent, tni_dtype_size(base->view.dtype), &bytes)) {
+        tni_fail(TN_SHAPE,
+                 "as_strided: sizes %s, strides %s: sizes and strides must not be negative, and"
+                 " what they reach must fit in 63 bits",
+                 size_text, stride_text);
+    } else {
+        tni_fail(TN_SHAPE,
+                 "as_strided: sizes %s, strides %s, offset %lld of %s need %lld bytes, storage has"
+                 " %llu",
+                 size_text, stride_text, (long long)offset, tn_dtype_name(base->view.dtype),
+                 (long long)bytes, (unsigned long long)base->storage->bytes);
+    }
+    return NULL;
+}
+
+tn_tensor *tni_tensor_view(tn_tensor *base, int32_t rank, const int64_t *sizes,
+                           const int64_t *strides, int64_t offset) {
+    int64_t numel, extent, bytes;
+    int64_t item = tni_dtype_size(base->view.dtype);
+    /* An empty view touches nothing, so its offset may be anywhere, as in PyTorch. */
+    if (TNI_UNLIKELY((uint32_t)rank > TN_MAX_RANK || offset < 0 ||
+                     !reach(rank, sizes, strides, &numel, &extent) ||
+                     !tni_add_i64(extent, offset, &extent) || !tni_mul_i64(extent, item, &bytes) ||
+                     (numel && (uint64_t)bytes > base->storage->bytes)))
+        return refuse_view(base, rank, sizes, strides, offset);
+    tn_tensor *t = tni_slab_alloc(TNI_SLAB_TENSOR);
+    if (TNI_UNLIKELY(!t)) {
+        tni_fail_memory("a view");
+        return NULL;
+    }
+    for (int32_t i = 0; i < rank; i++) {
+        t->sizes[i] = sizes[i];
+        t->strides[i] = strides[i];
+    }
+    fill_common(t, base->device, base->view.dtype, rank, numel);
+    t->head.keys = base->head.keys & TN_KEY_BIT(TN_KEY_INPLACE_OR_VIEW);
+    t->flags = base->flags & TNI_TENSOR_INFERENCE;
+    t->storage = base->storage;
+    atomic_fetch_add_explicit(&t->storage->refs, 1, memory_order_relaxed);
+    t->view.memory = t->storage->memory;
+    t->view.offset = t->storage->offset + (uint64_t)(offset * item);
+    count(1);
+    return t;
+}
+
+tn_tensor *tni_tensor_alias(tn_tensor *t) {
+    return tni_tensor_view(t, t->view.rank, t->sizes, t->strides, tni_offset_elements(t));
+}
+
+tn_tensor *tni_tensor_foreign(tni_device *device, tn_dtype dtype, int32_t rank,
+                              const int64_t *sizes, const int64_t *strides, tn_memory memory,
+                              void *host, uint64_t bytes, void (*release)(void *), void *user) {
+    if (!storable(device, dtype) || (uint32_t)rank > TN_MAX_RANK)
+        return refuse(device, dtype, rank, sizes);
+    int64_t numel, extent, needed;
+    if (!reach(rank, sizes, strides, &numel, &extent) ||
+        !tni_mul_i64(extent, tni_dtype_size(dtype), &needed) || (uint64_t)needed > bytes) {
+        char size_text[TNI_SHAPE_TEXT], stride_text[TNI_SHAPE_TEXT];
+        tni_fail(TN_SHAPE,
+                 "foreign memory of %llu bytes: sizes %s with strides %s of %s do not fit in it",
+                 (unsigned long long)bytes, tni_shape_text(rank, sizes, size_text),
+                 tni_shape_text(rank, strides, stride_text), tn_dtype_name(dtype));
+        return NULL;
+    }
+    tn_tensor *t = tni_slab_alloc(TNI_SLAB_TENSOR);
+    if (!t) {
+        tni_fail_memory("a tensor");
+        return NULL;
+    }
+    for (int32_t i = 0; i < rank; i++) {
+        t->sizes[i] = sizes[i];
+        t->strides[i] = strides[i];
+    }
+    t = finish_new(t, device, dtype, rank, numel, 0);
+    t->own.memory = t->view.memory = memory;
+    t->own.host = host;
+    t->own.bytes = bytes;
+    t->own.release = release;
+    t->own.release_user = user;
+    return t;
+}
+
+/* ---- dying ---------------------------------------------------------------------------------- */
+
+void tni_tensor_destroy(tn_tensor *t) {
+    if (TNI_UNLIKELY(t->autograd != NULL))
+        tni_autograd_destroy(t);
+    tni_storage *storage = t->storage;
+    if (storage != &t->own)
+        tni_slab_free(TNI_SLAB_TENSOR, t);
+    count(-1);
+    if (TNI_LIKELY(atomic_load_explicit(&storage->refs, memory_order_acquire) == 1) ||
+        atomic_fetch_sub_explicit(&storage->refs, 1, memory_order_acq_rel) == 1) {
+        if (TNI_LIKELY(storage->block != NULL))
+            tni_block_free(storage->block);
+        else if (storage->release)
+            storage->release(storage->release_user);
+        tni_slab_free(TNI_SLAB_TENSOR, storage->slot);
+    }
+}

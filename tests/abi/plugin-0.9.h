@@ -1,0 +1,548 @@
+/* tenon/plugin.h: everything a device plugin and the Tenon core say to each other.
+ *
+ * A plugin is one shared object that exports one function, tenon_plugin_query_v1. It links against
+ * nothing of Tenon: what it may call is in the host table it is handed, what it offers is in the
+ * tables it returns. This header needs no other header of Tenon and compiles as C99, C11, C17 and
+ * C++17. The kernel operators a plugin can implement are listed in tenon/kernels.h.
+ *
+ * Rules that hold for every struct here
+ *   - The first member is `struct_size`, set by whoever fills the struct. A reader tests the member
+ *     it wants with TN_HAS(), never the whole size, so old and new work together in both
+ * directions. The two exceptions are tn_cell, whose 16 bytes are frozen, and the handles.
+ *   - Members are fixed-width and 8-byte aligned, there is no tail padding, and members are only
+ *     ever added at the end. A function pointer that is NULL is a feature that is absent.
+ *   - Arrays that cross the boundary are arrays of pointers, so that an element may grow.
+ *   - Strings are UTF-8, NUL-terminated. What the plugin's tables point to lives until shutdown
+ *     returns; what a call hands over is borrowed for that call, unless its contract says
+ * otherwise.
+ *
+ * Errors: a function that can fail returns a tn_status. Before it returns one that is not TN_OK it
+ * should call host->fail with a message that says what went wrong and what the user can do; the
+ * host copies the message at once and adds plugin, device and operator. No error object crosses.
+ *
+ * Each slot of each table ends its contract with three tags:
+ *   [any-thread]    may be called by several threads at once, also for the same object
+ *   [one-thread]    the host never makes two such calls at once for the same plugin
+ *   [loaded]        after dlopen; nothing else has been called
+ *   [plugin init]   between init and shutdown
+ *   [device open]   for a device that is open (streams, events and memory belong to one)
+ *   [required] / [optional]
+ *
+ * ABI version 0.9: complete, and frozen as 1.0 when a strict simulated device and OpenCL have been
+ * through it. Until then a plugin must be built against the same minor as the core.
+ */
+#ifndef TENON_PLUGIN_H
+#define TENON_PLUGIN_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+#define TN_ABI_MAJOR 0u
+#define TN_ABI_MINOR 9u
+#define TN_ABI_MAKE(major, minor) (((uint32_t)(major) << 16) | (uint32_t)(minor))
+#define TN_ABI_VERSION TN_ABI_MAKE(TN_ABI_MAJOR, TN_ABI_MINOR)
+
+/* Is `member` inside the struct that `p` points to, as its writer knew it? */
+#define TN_HAS(p, type, member) \
+    ((p)->struct_size >= offsetof(type, member) + sizeof(((const type *)0)->member))
+
+/* ---- statuses --------------------------------------------------------------------------------
+ * X(name, value, when to use it) */
+#define TN_STATUS_MAP(X) \
+    X(OK, 0, "success") \
+    X(INVALID_ARGUMENT, 1, "the caller passed something that can never work") \
+    X(SHAPE, 2, "sizes, strides or ranks do not fit each other or the storage") \
+    X(DTYPE, 3, "an element type is not accepted here") \
+    X(DEVICE, 4, "tensors on devices that cannot be mixed, or no such device") \
+    X(OUT_OF_MEMORY, 5, "host or device memory is exhausted; the call may be tried again") \
+    X(UNSUPPORTED, 6, "valid, but this device, kernel or build cannot do it") \
+    X(NOT_FOUND, 7, "a name, file, symbol or plugin does not exist") \
+    X(INDEX_OUT_OF_RANGE, 8, "an index read from a tensor lies outside its dimension") \
+    X(NOT_READY, 9, "work is still running; only a query answers this, and it is no error") \
+    X(STATE, 10, "right call, wrong time: freed graph, closed device, changed saved tensor") \
+    X(DEVICE_LOST, 11, "the device is gone; every later call on it fails with this") \
+    X(ABI, 12, "tables or versions of plugin and host do not match") \
+    X(IO, 13, "a file could not be read or written, or its content is not what it claims") \
+    X(INTERNAL, 14, "a bug in Tenon or in a plugin")
+
+typedef int32_t tn_status;
+enum {
+#define TN_STATUS_ENUM(name, value, text) TN_##name = value,
+    TN_STATUS_MAP(TN_STATUS_ENUM)
+#undef TN_STATUS_ENUM
+        TN_STATUS_COUNT = 15
+};
+
+/* ---- element types ---------------------------------------------------------------------------
+ * X(NAME, value, name, bytes, category); category: f floating, i signed, u unsigned, b bool */
+#define TN_DTYPE_MAP(X) \
+    X(F32, 0, "f32", 4, 'f') \
+    X(F64, 1, "f64", 8, 'f') \
+    X(F16, 2, "f16", 2, 'f') \
+    X(BF16, 3, "bf16", 2, 'f') \
+    X(I8, 4, "i8", 1, 'i') \
+    X(I16, 5, "i16", 2, 'i') \
+    X(I32, 6, "i32", 4, 'i') \
+    X(I64, 7, "i64", 8, 'i') \
+    X(U8, 8, "u8", 1, 'u') \
+    X(BOOL, 9, "bool", 1, 'b')
+
+typedef int32_t tn_dtype;
+enum {
+#define TN_DTYPE_ENUM(NAME, value, name, bytes, category) TN_##NAME = value,
+    TN_DTYPE_MAP(TN_DTYPE_ENUM)
+#undef TN_DTYPE_ENUM
+        TN_DTYPE_COUNT = 10,
+    TN_DTYPE_NONE = -1 /* "not given"; never seen by a plugin */
+};
+
+/* A set of dtypes is a mask with one bit per dtype. */
+#define TN_DTYPE_BIT(dtype) ((uint64_t)1 << (dtype))
+#define TN_DTYPES_FLOAT \
+    (TN_DTYPE_BIT(TN_F32) | TN_DTYPE_BIT(TN_F64) | TN_DTYPE_BIT(TN_F16) | TN_DTYPE_BIT(TN_BF16))
+#define TN_DTYPES_INT \
+    (TN_DTYPE_BIT(TN_I8) | TN_DTYPE_BIT(TN_I16) | TN_DTYPE_BIT(TN_I32) | TN_DTYPE_BIT(TN_I64) | \
+     TN_DTYPE_BIT(TN_U8))
+#define TN_DTYPES_NUMBER (TN_DTYPES_FLOAT | TN_DTYPES_INT)
+#define TN_DTYPES_ALL (TN_DTYPES_NUMBER | TN_DTYPE_BIT(TN_BOOL))
+
+/* ---- handles ---------------------------------------------------------------------------------
+ * Incomplete here; a plugin completes them in its own source (`struct tn_pdevice { ... };`) and so
+ * needs no cast. The host only stores and returns them. */
+typedef struct tn_pself tn_pself;     /* an initialised plugin */
+typedef struct tn_pdevice tn_pdevice; /* an open device */
+typedef struct tn_pstream tn_pstream; /* an in-order queue of a device */
+typedef struct tn_pevent tn_pevent;   /* a point in a stream */
+
+/* A memory handle: whatever names an allocation on the device (an address, a cl_mem, an index).
+ * Zero is "no memory". Handles are not addresses to the host: it keeps offsets apart. */
+typedef uint64_t tn_memory;
+
+/* No tensor has more dimensions. */
+#define TN_MAX_RANK 12
+
+/* ---- values -----------------------------------------------------------------------------------
+ */
+
+/* A tensor as a kernel sees it. Sizes and strides count elements, offset counts bytes. Strides are
+ * never negative; a stride of zero (broadcast) reaches only kernels that declare it. Rank 0 is one
+ * element; pointwise kernels see rank 1 at least. */
+typedef struct tn_tensor_view {
+    uint64_t struct_size;
+    tn_memory memory;
+    uint64_t offset; /* of the first element from the start of the allocation, in bytes */
+    int64_t numel;   /* product of sizes; at least 1 in every kernel call */
+    tn_dtype dtype;
+    int32_t rank;
+    const int64_t *sizes;   /* [rank] */
+    const int64_t *strides; /* [rank] */
+    uint32_t layout;        /* 0 strided; other values name prepacked formats of an extension */
+    uint32_t reserved;      /* 0 */
+} tn_tensor_view;
+
+/* The tagged value, 16 bytes, frozen for ever. */
+typedef struct tn_cell {
+    uint32_t tag; /* tn_cell_tag */
+    uint32_t n;   /* number of elements of a list, else 0 */
+    union {
+        int64_t i64;
+        double f64;
+        int64_t boolean; /* 0 or 1 */
+        const int64_t *ints;
+        const char *string;
+        const tn_tensor_view *view; /* TN_CELL_TENSOR in a kernel call */
+        const tn_tensor_view *const
+            *views; /* TN_CELL_TENSORS in a kernel call; elements may be NULL */
+        void *pointer;
+    } v;
+} tn_cell;
+
+enum tn_cell_tag {
+    TN_CELL_NONE = 0, /* an optional value that was left out */
+    TN_CELL_TENSOR = 1,
+    TN_CELL_TENSORS = 2,
+    TN_CELL_I64 = 3,
+    TN_CELL_F64 = 4,
+    TN_CELL_BOOL = 5,
+    TN_CELL_INTS = 6,
+    TN_CELL_STRING = 7
+};
+
+/* ---- the host's side ---------------------------------------------------------------------------
+ */
+
+typedef enum tn_log_level {
+    TN_LOG_ERROR = 0,
+    TN_LOG_WARN = 1,
+    TN_LOG_INFO = 2,
+    TN_LOG_DEBUG = 3,
+    TN_LOG_TRACE = 4
+} tn_log_level;
+
+/* What a plugin may call. The table outlives the plugin. */
+typedef struct tn_host {
+    uint64_t struct_size;
+    uint32_t abi_version; /* TN_ABI_VERSION of the core */
+    uint32_t reserved;    /* 0 */
+
+    /* Host memory, `alignment` a power of two; NULL when there is none. Plugins are asked to take
+     * all host memory here, so that failing allocations can be tested. [any-thread] [loaded]
+     * [required] */
+    void *(*alloc)(uint64_t bytes, uint64_t alignment);
+
+    /* Gives back what alloc returned; NULL is allowed. [any-thread] [loaded] [required] */
+    void (*free)(void *p);
+
+    /* Writes one line to Tenon's log, with the plugin's id; `self` is NULL inside init.
+     * [any-thread] [loaded] [required] */
+    void (*log)(tn_pself *self, int32_t level, const char *message);
+
+    /* Keeps `message` for the calling thread as the reason of the failure that is about to be
+     * returned, and returns `status`: `return host->fail(TN_IO, "...")`. The text is copied.
+     * [any-thread] [loaded] [required] */
+    tn_status (*fail)(tn_status status, const char *message);
+
+    /* The value of option `name` for this plugin, or NULL. Option `threads` of plugin type `npu` is
+     * the environment variable TENON_NPU_THREADS; programs can set options before the plugin is
+     * loaded, not later. Inside init, where there is no self yet, `self` is NULL. The string is
+     * valid until shutdown. [any-thread] [plugin init] [required] */
+    const char *(*option)(tn_pself *self, const char *name);
+
+    /* A host-side extension table, or NULL; id such as "tenon.trace/1". [any-thread] [loaded]
+     * [optional] */
+    const void *(*extension)(const char *id);
+} tn_host;
+
+/* ---- memory ------------------------------------------------------------------------------------
+ */
+
+typedef enum tn_memory_space {
+    TN_SPACE_DEVICE = 0, /* the device's own memory, where tensors live */
+    TN_SPACE_PINNED = 1  /* host memory the device reaches directly; handle and host pointer */
+} tn_memory_space;
+
+typedef struct tn_memory_info {
+    uint64_t struct_size;
+    uint64_t total_bytes; /* 0 when unknown */
+    uint64_t free_bytes;  /* 0 when unknown */
+} tn_memory_info;
+
+/* Raw memory of one device. The core caches, splits and reuses allocations; the plugin need not.
+ * `stream` is NULL on a device without streams: then the call is complete when it returns. */
+typedef struct tn_memory_ops {
+    uint64_t struct_size;
+
+    /* Allocates `bytes` (at least 1) aligned to the device's `alignment` property. Fails with
+     * TN_OUT_OF_MEMORY and no side effect. `*out_host` receives the address at which the host may
+     * read and write the memory, or NULL when it may not; never NULL for TN_SPACE_PINNED.
+     * [any-thread] [device open] [required] */
+    tn_status (*alloc)(tn_pdevice *device, int32_t space, uint64_t bytes, tn_memory *out_memory,
+                       void **out_host);
+
+    /* Frees an allocation. The core has made sure that no queued work uses it. On a lost device it
+     * releases host resources and does nothing else. [any-thread] [device open] [required] */
+    void (*free)(tn_pdevice *device, int32_t space, tn_memory memory);
+
+    /* Host to device, in stream order. `src` is pageable and consumed before the call returns, or
+     * lies in memory of TN_SPACE_PINNED and stays untouched until the stream has passed this point.
+     * [any-thread] [device open] [required] */
+    tn_status (*write)(tn_pdevice *device, tn_pstream *stream, tn_memory dst, uint64_t dst_offset,
+                       const void *src, uint64_t bytes);
+
+    /* Device to host, in stream order. Pageable `dst` is complete when the call returns; pinned
+     * `dst` is complete when the stream has passed this point. An error of earlier work stays for
+     * query and synchronize, which the host asks before it trusts the bytes. [any-thread] [device
+     * open] [required] */
+    tn_status (*read)(tn_pdevice *device, tn_pstream *stream, void *dst, tn_memory src,
+                      uint64_t src_offset, uint64_t bytes);
+
+    /* Device to device on one device, in stream order; the ranges do not overlap. [any-thread]
+     * [device open] [required] */
+    tn_status (*copy)(tn_pdevice *device, tn_pstream *stream, tn_memory dst, uint64_t dst_offset,
+                      tn_memory src, uint64_t src_offset, uint64_t bytes);
+
+    /* From `src_device` to `device`, both of this plugin, in order on `stream` of `device`; the
+     * core has made `stream` wait for the source. Absent or TN_UNSUPPORTED: the core stages through
+     * the host. [any-thread] [device open] [optional] */
+    tn_status (*copy_peer)(tn_pdevice *device, tn_pstream *stream, tn_memory dst,
+                           uint64_t dst_offset, tn_pdevice *src_device, tn_memory src,
+                           uint64_t src_offset, uint64_t bytes);
+
+    /* Sets every byte of a range to `value`, in stream order. [any-thread] [device open]
+     * [required] */
+    tn_status (*fill)(tn_pdevice *device, tn_pstream *stream, tn_memory dst, uint64_t dst_offset,
+                      uint32_t value, uint64_t bytes);
+
+    /* How much memory there is; `out->struct_size` is set by the caller. [any-thread]
+     * [device open] [optional] */
+    tn_status (*info)(tn_pdevice *device, tn_memory_info *out);
+} tn_memory_ops;
+
+/* ---- streams and events -------------------------------------------------------------------------
+ * A device without streams leaves tn_device_ops.streams NULL: everything it does is complete when
+ * the call returns. With streams, events are required too. */
+typedef struct tn_stream_ops {
+    uint64_t struct_size;
+
+    /* A new in-order queue. `priority`: 0 normal, negative is more urgent; a hint. [any-thread]
+     * [device open] [required] */
+    tn_status (*create)(tn_pdevice *device, int32_t priority, tn_pstream **out_stream);
+
+    /* Frees a queue; work still in it is finished first. [any-thread] [device open] [required] */
+    void (*destroy)(tn_pstream *stream);
+
+    /* TN_OK: all work is done; TN_NOT_READY: not yet, also when an error is known already; else the
+     * first error of work queued since the last query or synchronize that reported one. An error is
+     * reported once; work behind it still runs. Never blocks.
+     * [any-thread] [device open] [required] */
+    tn_status (*query)(tn_pstream *stream);
+
+    /* Waits until all work queued so far is done; reports errors as query does. [any-thread]
+     * [device open] [required] */
+    tn_status (*synchronize)(tn_pstream *stream);
+
+    /* The queue of the underlying API (cl_command_queue, CUstream), or NULL. [any-thread]
+     * [device open] [optional] */
+    void *(*native_handle)(tn_pstream *stream);
+} tn_stream_ops;
+
+enum { TN_EVENT_TIMING = 1u /* elapsed will be asked for */ };
+
+typedef struct tn_event_ops {
+    uint64_t struct_size;
+
+    /* A new event, not yet recorded; `flags` of TN_EVENT_*. [any-thread] [device open]
+     * [required] */
+    tn_status (*create)(tn_pdevice *device, uint32_t flags, tn_pevent **out_event);
+
+    /* Frees an event; streams that wait for it still do. [any-thread] [device open] [required] */
+    void (*destroy)(tn_pevent *event);
+
+    /* Marks the present end of `stream`, which is of the event's device; an earlier mark is
+     * forgotten. [any-thread] [device open]
+     * [required] */
+    tn_status (*record)(tn_pevent *event, tn_pstream *stream);
+
+    /* Makes work queued on `stream` from now on wait for the event's present mark; the stream may
+     * be of another device of this plugin. Never blocks the host. An event that was never recorded
+     * is done. [any-thread] [device open] [required] */
+    tn_status (*wait)(tn_pstream *stream, tn_pevent *event);
+
+    /* TN_OK when the mark was passed (or there is none), else TN_NOT_READY. Never blocks.
+     * [any-thread] [device open] [required] */
+    tn_status (*query)(tn_pevent *event);
+
+    /* Waits until the mark was passed. [any-thread] [device open] [required] */
+    tn_status (*synchronize)(tn_pevent *event);
+
+    /* Device time between the marks of two TN_EVENT_TIMING events that were passed, in
+     * nanoseconds. TN_STATE when one was not. [any-thread] [device open] [optional] */
+    tn_status (*elapsed)(tn_pevent *start, tn_pevent *end, double *out_ns);
+
+    /* The event of the underlying API, or NULL. [any-thread] [device open] [optional] */
+    void *(*native_handle)(tn_pevent *event);
+} tn_event_ops;
+
+/* ---- kernels ------------------------------------------------------------------------------------
+ */
+
+/* One call of a kernel. All tensors have at least one element; the core has promoted dtypes,
+ * broadcast shapes, filled in defaults, made dimensions non-negative and allocated the outputs. */
+typedef struct tn_call {
+    uint64_t struct_size;
+    tn_pdevice *device;
+    tn_pstream *stream;                /* NULL on a device without streams */
+    void *user;                        /* tn_kernel.user */
+    const tn_cell *args;               /* [n_args], as the kernel operator's schema says */
+    const tn_tensor_view *const *outs; /* [n_outs] */
+    uint32_t n_args;
+    uint32_t n_outs;
+    tn_memory workspace;       /* what the workspace function asked for, or 0 */
+    uint64_t workspace_offset; /* a multiple of the device's alignment */
+    uint64_t workspace_bytes;
+} tn_call;
+
+/* What a kernel takes beyond the plainest case. Without a flag the core adapts the call: it makes
+ * inputs contiguous, materialises broadcasts, computes into a temporary, fills a scalar into a
+ * tensor, splits large calls. A kernel without flags therefore sees contiguous tensors (row-major,
+ * no zero strides) of fewer than 2^31 elements; no output shares memory with another tensor, while
+ * inputs may be the same tensor. */
+enum {
+    TN_KERNEL_STRIDED = 1u,        /* any non-negative strides, inputs and outputs */
+    TN_KERNEL_BROADCAST = 2u,      /* inputs with strides of zero */
+    TN_KERNEL_IN_PLACE = 4u,       /* an output may be exactly an input (same view) */
+    TN_KERNEL_INDEX64 = 8u,        /* 2^31 elements or more */
+    TN_KERNEL_SCALARS = 16u,       /* pointwise: at most one Tensor argument may arrive as I64, F64
+                                      or BOOL cell instead of a tensor */
+    TN_KERNEL_DETERMINISTIC = 32u, /* same inputs, same bits, every time */
+    TN_KERNEL_CAPTURE_SAFE = 64u /* only queues work on the stream; never waits for it, allocates no
+                                    device memory */
+};
+
+enum { TN_KERNEL_MAX_TYPES = 4 };
+
+/* A kernel offered for one kernel operator (tenon/kernels.h) and the dtypes it handles. Several
+ * records may serve one operator: with disjoint dtypes, or with different flags, the first that
+ * fits being taken. */
+typedef struct tn_kernel {
+    uint64_t struct_size;
+    const char *op;       /* "add"; an operator the core does not know is skipped and counted */
+    uint64_t schema_hash; /* TN_KERNEL_HASH_...; a mismatch is refused */
+    uint64_t dtypes[TN_KERNEL_MAX_TYPES]; /* accepted dtypes of each type variable; 0 = not used */
+    uint32_t flags;                       /* TN_KERNEL_* */
+    int32_t reserved;                     /* 0 */
+    void *user;                           /* handed back in tn_call.user */
+
+    /* Queues the work on call->stream and returns; on a device without streams does the work. An
+     * index out of range, found on the device, must not touch memory: it sets the stream's error,
+     * reported as TN_INDEX_OUT_OF_RANGE by the next query or synchronize. [any-thread]
+     * [device open] [required] */
+    tn_status (*run)(const tn_call *call);
+
+    /* Can this kernel take these shapes, strides and attributes? Pure: same question, same answer;
+     * looks at no memory; `call->outs` is set, the workspace is not. TN_OK or TN_UNSUPPORTED; then
+     * the operator's decomposition runs instead. [any-thread] [device open] [optional] */
+    tn_status (*supports)(const tn_call *call);
+
+    /* Bytes of scratch device memory that this call needs. [any-thread] [device open] [optional] */
+    tn_status (*workspace)(const tn_call *call, uint64_t *out_bytes);
+} tn_kernel;
+
+/* ---- devices ------------------------------------------------------------------------------------
+ */
+
+typedef enum tn_device_property {
+    TN_PROP_NAME = 0,           /* STRING: the product's name, for people; valid until shutdown */
+    TN_PROP_ALIGNMENT = 1,      /* I64: alignment of allocations in bytes, a power of two [64] */
+    TN_PROP_MAX_ALLOCATION = 2, /* I64: the largest single allocation in bytes, 0 = no limit [0] */
+    TN_PROP_COMPUTE_UNITS = 3,  /* I64: cores, multiprocessors; for information [1] */
+    TN_PROP_DTYPES = 4,         /* I64: mask of dtypes the device can store and copy [all] */
+    TN_PROP_HOST_MEMORY = 5     /* BOOL: device memory is ordinary host memory: every allocation has
+                                   a host pointer, and once synchronized host reads are cheap [0] */
+} tn_device_property;
+
+typedef struct tn_device_ops {
+    uint64_t struct_size;
+
+    /* How many devices there are; zero, with TN_OK, where there is no hardware. A driver that fails
+     * to start is a failure with a message. Must not create contexts. [one-thread] [plugin init]
+     * [required] */
+    tn_status (*count)(tn_pself *self, uint32_t *out_count);
+
+    /* Opens device `index`. [one-thread] [plugin init] [required] */
+    tn_status (*open)(tn_pself *self, uint32_t index, tn_pdevice **out_device);
+
+    /* Closes a device; its streams, events and memory were released before. [one-thread]
+     * [device open] [required] */
+    void (*close)(tn_pdevice *device);
+
+    /* A tn_device_property of device `index`, open or not. TN_UNSUPPORTED: the default, given in
+     * brackets above, holds. [any-thread] [plugin init] [required] */
+    tn_status (*property)(tn_pself *self, uint32_t index, int32_t property, tn_cell *out_value);
+
+    /* Does this device run `kernel`? Devices of one plugin may differ (f64, f16, memory). Asked
+     * once per record when a device is opened; TN_OK or TN_UNSUPPORTED. Absent: every device runs
+     * every kernel. [one-thread] [device open] [optional] */
+    tn_status (*supports)(tn_pdevice *device, const tn_kernel *kernel);
+
+    const tn_memory_ops *memory;  /* required */
+    const tn_stream_ops *streams; /* NULL: a synchronous device */
+    const tn_event_ops *events;   /* required with streams */
+} tn_device_ops;
+
+/* ---- the plugin ---------------------------------------------------------------------------------
+ */
+
+enum {
+    TN_PLUGIN_FORK_SAFE = 1u, /* open devices still work in a forked child; without it the core
+                                 makes no call in the child */
+    TN_PLUGIN_UNLOADABLE = 2u /* after shutdown the object may be dlclosed */
+};
+
+typedef struct tn_plugin {
+    uint64_t struct_size;
+    uint32_t abi_version;    /* TN_ABI_VERSION the plugin was built against */
+    uint32_t abi_required;   /* the oldest host it works with, TN_ABI_MAKE(major, minor) */
+    uint64_t flags;          /* TN_PLUGIN_* */
+    const char *id;          /* reverse domain name, unique: "com.acme.npu"; at most 127 bytes */
+    const char *device_type; /* what users write before the colon: [a-z][a-z0-9_]*, at most 31 */
+    const char *name;        /* for people; at most 255 bytes */
+    const char *version;     /* the plugin's own; at most 255 bytes */
+
+    /* Starts the plugin. `path` is the real path of its shared object, or NULL when linked
+     * statically. Cheap; hardware is first touched by devices->count. Called again after shutdown.
+     * `*out_self` is not NULL and no other plugin's. Must not call back into Tenon but through
+     * `host`. [one-thread] [loaded] [required] */
+    tn_status (*init)(const tn_host *host, const char *path, tn_pself **out_self);
+
+    /* Ends it; all devices were closed. No thread of the plugin runs when it returns.
+     * [one-thread] [plugin init] [required] */
+    void (*shutdown)(tn_pself *self);
+
+    const tn_device_ops *devices;    /* required */
+    const tn_kernel *const *kernels; /* [n_kernels] */
+    uint64_t n_kernels;
+
+    /* A plugin-side extension table, or NULL; see tenon/ext/. Must answer NULL to any id it does
+     * not know. [any-thread] [plugin init] [optional] */
+    const void *(*extension)(tn_pself *self, const char *id);
+} tn_plugin;
+
+/* ---- the entry ----------------------------------------------------------------------------------
+ */
+
+#if defined(__GNUC__)
+#define TN_PLUGIN_EXPORT __attribute__((visibility("default")))
+#else
+#define TN_PLUGIN_EXPORT
+#endif
+
+/* The one symbol a plugin exports. Define TN_PLUGIN_QUERY before including this header to rename
+ * it, for a plugin that is linked into the program and registered with tn_plugin_register. */
+#ifndef TN_PLUGIN_QUERY
+#define TN_PLUGIN_QUERY tenon_plugin_query_v1
+#endif
+#define TN_PLUGIN_QUERY_NAME "tenon_plugin_query_v1"
+
+typedef const tn_plugin *(*tn_plugin_query_fn)(const tn_host *host);
+
+/* Returns the plugin's table, or NULL when it cannot work with `host`. Pure, cheap, repeatable: no
+ * hardware, no threads, no allocation. [any-thread] [loaded] [required] */
+TN_PLUGIN_EXPORT const tn_plugin *TN_PLUGIN_QUERY(const tn_host *host);
+
+/* ---- layout, checked wherever this header is compiled
+ * -------------------------------------------- Each assertion names the last member: its end must
+ * be the end of the struct. */
+#if defined(__cplusplus)
+#define TN_LAYOUT_ASSERT(cond, text) static_assert(cond, text)
+#elif defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
+#define TN_LAYOUT_ASSERT(cond, text) _Static_assert(cond, text)
+#else
+#define TN_LAYOUT_ASSERT(cond, text) struct tn_layout_assert
+#endif
+#define TN_LAST_MEMBER(type, last) \
+    TN_LAYOUT_ASSERT(sizeof(type) == offsetof(type, last) + sizeof(((type *)0)->last), \
+                     #type ": " #last " must be the last member, without tail padding")
+
+TN_LAYOUT_ASSERT(sizeof(tn_cell) == 16, "tn_cell is frozen at 16 bytes");
+TN_LAYOUT_ASSERT(sizeof(void *) == 8, "tenon/plugin.h is for 64-bit machines");
+TN_LAST_MEMBER(tn_tensor_view, reserved);
+TN_LAST_MEMBER(tn_host, extension);
+TN_LAST_MEMBER(tn_memory_info, free_bytes);
+TN_LAST_MEMBER(tn_memory_ops, info);
+TN_LAST_MEMBER(tn_stream_ops, native_handle);
+TN_LAST_MEMBER(tn_event_ops, native_handle);
+TN_LAST_MEMBER(tn_call, workspace_bytes);
+TN_LAST_MEMBER(tn_kernel, workspace);
+TN_LAST_MEMBER(tn_device_ops, events);
+TN_LAST_MEMBER(tn_plugin, extension);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* TENON_PLUGIN_H */

@@ -1,0 +1,4 @@
+#include "core_test.h"
+int main(void) {
+    return 0;
+}

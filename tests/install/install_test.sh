@@ -1,0 +1,98 @@
+#!/usr/bin/env bash
+# Installs Tenon into an empty folder and uses it as a stranger would: a program and a plugin built
+# outside of the tree by pkg-config.  usage: install_test.sh SOURCE-ROOT BUILD-ROOT PREFIX
+set -euo pipefail
+source_root=$1 build_root=$2 prefix=$3
+cc=${CC:-cc}
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+unset TENON_DEVICE TENON_PLUGINS TENON_PLUGIN_PATH TENON_PLUGINS_DISABLE TENON_LOG DESTDIR
+
+n_checks=0
+ok() {
+    n_checks=$((n_checks + 1))
+    echo "ok: $*"
+}
+fail() {
+    echo "FAILED: $*" >&2
+    exit 1
+}
+
+# expect TEXT FILE: the file holds the text.
+expect() {
+    grep -qF -- "$1" "$2" || {
+        echo "--- $2" >&2
+        cat "$2" >&2
+        fail "'$1' is not in it"
+    }
+}
+
+# ---- install -------------------------------------------------------------------------------------
+
+meson install -C "$build_root" --no-rebuild --quiet --destdir "$work/root"
+installed=$work/root$prefix
+library=$(dirname "$(find "$installed" -name 'libtenon.so' | head -n 1)")
+export PKG_CONFIG_PATH=$library/pkgconfig PKG_CONFIG_SYSROOT_DIR=$work/root
+export LD_LIBRARY_PATH=$library
+pkg-config --exists tenon tenon-plugin || fail "pkg-config does not find tenon and tenon-plugin"
+ok "installed, and found by pkg-config"
+
+# The build tree's plugins must not help: an installed library looks beside itself.
+"$installed/bin/tenon" plugins >"$work/plugins"
+expect "$library/tenon/plugins" "$work/plugins"
+! grep -qF "$build_root" "$work/plugins" || fail "the installed library searches the build tree"
+ok "plugins are searched beside the installed library"
+
+# ---- a program -----------------------------------------------------------------------------------
+
+cp "$source_root/samples/hello/hello.c" "$work/hello.c"
+# shellcheck disable=SC2046 # words are wanted
+$cc -std=c11 -Wall -Wextra -Werror -o "$work/hello" "$work/hello.c" $(pkg-config --cflags --libs tenon)
+TENON_DEVICE=cpu:0 "$work/hello" >"$work/hello.out"
+expect "device cpu:0" "$work/hello.out"
+expect "sum of squares 91" "$work/hello.out"
+ok "a program of its own runs on cpu:0"
+
+if TENON_DEVICE=npu:0 "$work/hello" >"$work/npu.out" 2>&1; then
+    fail "a device that is not there was accepted"
+fi
+expect "npu" "$work/npu.out"
+expect "TENON_PLUGIN_PATH" "$work/npu.out"
+ok "a device that is not there is refused, with what to do"
+
+if command -v g++ >/dev/null; then
+    printf '#include <tenon/tenon.h>\nint main() { TN_SCOPE; return tn_relu(tn_zeros(TN_SHAPE(2))) ? 0 : 1; }\n' \
+        >"$work/hello.cpp"
+    # shellcheck disable=SC2046
+    g++ -std=c++17 -Wall -Wextra -Werror -o "$work/hello_cpp" "$work/hello.cpp" \
+        $(pkg-config --cflags --libs tenon)
+    "$work/hello_cpp"
+    ok "a C++ program compiles and runs"
+fi
+
+# ---- a plugin ------------------------------------------------------------------------------------
+
+mkdir "$work/vendor"
+# shellcheck disable=SC2046
+$cc -std=c11 -Wall -Wextra -Wno-unused-parameter -Werror -shared -fPIC -fvisibility=hidden \
+    -Wl,-z,defs -o "$work/vendor/libtenon_toy.so" "$source_root/tests/install/toy.c" \
+    $(pkg-config --cflags --libs tenon-plugin)
+python3 "$source_root/tools/check_exports.py" plugin "$work/vendor/libtenon_toy.so"
+TENON_PLUGIN_PATH=$work/vendor "$installed/bin/tenon" devices >"$work/devices"
+expect "toy:0" "$work/devices"
+expect "cpu:0" "$work/devices"
+ok "a plugin built with tenon-plugin brings its device"
+
+if TENON_PLUGIN_PATH=$work/vendor TENON_DEVICE=toy:0 "$work/hello" >"$work/toy.out" 2>&1; then
+    fail "a device without kernels computed something"
+fi
+expect "toy:0" "$work/toy.out"
+expect "TENON_FALLBACK" "$work/toy.out"
+ok "a missing kernel is refused, with what would help"
+
+TENON_FALLBACK=cpu TENON_PLUGIN_PATH=$work/vendor TENON_DEVICE=toy:0 "$work/hello" >"$work/toy.out"
+expect "sum of squares 91" "$work/toy.out"
+ok "with TENON_FALLBACK=cpu the program runs on it all the same"
+
+echo "$n_checks passed, 0 failed"

@@ -1,0 +1,438 @@
+/* The fake device: counters, failures and queues under the test's control. */
+#define TN_PLUGIN_QUERY fake_query
+#include "fake_plugin.h"
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tenon/ext/threads.h>
+
+struct tn_pself {
+    const tn_host *host;
+};
+struct tn_pdevice {
+    uint32_t index;
+    uint64_t used_bytes;
+};
+struct tn_pstream {
+    tn_pdevice *device;
+    uint64_t queued, passed;
+    tn_status error;
+    const char *message;
+};
+struct tn_pevent {
+    tn_pstream *stream; /* of the mark */
+    uint64_t at;
+    bool marked;
+};
+
+/* In front of each allocation. */
+typedef struct header {
+    uint64_t magic, bytes;
+    int32_t space;
+    void *base;
+} header;
+static const uint64_t MAGIC = UINT64_C(0xfa4e0000a110c8ed);
+
+fake_settings fake;
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards all below */
+static struct tn_pself self;
+static fake_counts counts;
+static uint64_t n_calls, fail_at;
+static bool lost, held;
+static tn_plugin plugin;
+
+/* ---- control -------------------------------------------------------------------------------- */
+
+void fake_reset(void) {
+    pthread_mutex_lock(&lock);
+    fake = (fake_settings){.n_devices = 1, .alignment = 64};
+    counts = (fake_counts){0};
+    n_calls = fail_at = 0;
+    lost = held = false;
+    pthread_mutex_unlock(&lock);
+}
+
+fake_counts fake_count(void) {
+    pthread_mutex_lock(&lock);
+    fake_counts c = counts;
+    pthread_mutex_unlock(&lock);
+    return c;
+}
+
+uint64_t fake_fail_at(uint64_t n) {
+    pthread_mutex_lock(&lock);
+    uint64_t made = n_calls;
+    n_calls = 0;
+    fail_at = n;
+    pthread_mutex_unlock(&lock);
+    return made;
+}
+
+void fake_lose(void) {
+    pthread_mutex_lock(&lock);
+    lost = true;
+    pthread_mutex_unlock(&lock);
+}
+
+void fake_hold(bool hold) {
+    pthread_mutex_lock(&lock);
+    held = hold;
+    pthread_mutex_unlock(&lock);
+}
+
+void fake_advance(tn_pstream *stream) {
+    pthread_mutex_lock(&lock);
+    stream->passed = stream->queued;
+    pthread_mutex_unlock(&lock);
+}
+
+void fake_stream_error(tn_pstream *stream, tn_status status, const char *message) {
+    pthread_mutex_lock(&lock);
+    stream->error = status;
+    stream->message = message;
+    pthread_mutex_unlock(&lock);
+}
+
+/* Does this call fail? With the lock held. */
+static tn_status refuse(tn_status status) {
+    n_calls++;
+    if (lost)
+        return self.host->fail(TN_DEVICE_LOST, "the fake device was lost");
+    if (fail_at && n_calls == fail_at)
+        return self.host->fail(status, "the fake device was told to fail");
+    return TN_OK;
+}
+
+/* ---- memory --------------------------------------------------------------------------------- */
+
+static tn_status take(tn_pdevice *d, int32_t space, uint64_t bytes, void **out) {
+    tn_status status = refuse(TN_OUT_OF_MEMORY);
+    if (status)
+        return status;
+    if (space == TN_SPACE_DEVICE && fake.memory_bytes && d->used_bytes + bytes > fake.memory_bytes)
+        return self.host->fail(TN_OUT_OF_MEMORY, "the fake device is full");
+    uint64_t front = fake.alignment > sizeof(header) ? fake.alignment : 64;
+    char *base = aligned_alloc(front, (bytes + 2 * front - 1) / front * front);
+    if (!base)
+        return self.host->fail(TN_OUT_OF_MEMORY, "the host is full");
+    *out = base + front;
+    ((header *)*out)[-1] = (header){MAGIC, bytes, space, base};
+    counts.n_allocs++;
+    if (space == TN_SPACE_DEVICE) {
+        d->used_bytes += bytes;
+        counts.live_bytes += bytes;
+    } else {
+        counts.live_pinned_bytes += bytes;
+    }
+    return TN_OK;
+}
+
+static tn_status memory_alloc(tn_pdevice *d, int32_t space, uint64_t bytes, tn_memory *out_memory,
+                              void **out_host) {
+    void *p = NULL;
+    pthread_mutex_lock(&lock);
+    tn_status status = take(d, space, bytes, &p);
+    pthread_mutex_unlock(&lock);
+    *out_memory = (tn_memory)(uintptr_t)p;
+    *out_host = p;
+    return status;
+}
+
+static void memory_free(tn_pdevice *d, int32_t space, tn_memory memory) {
+    header *h = (header *)(uintptr_t)memory - 1;
+    pthread_mutex_lock(&lock);
+    counts.n_frees++;
+    if (h->magic != MAGIC || h->space != space) {
+        counts.n_bad_frees++;
+        pthread_mutex_unlock(&lock);
+        return;
+    }
+    h->magic = 0;
+    if (space == TN_SPACE_DEVICE) {
+        d->used_bytes -= h->bytes;
+        counts.live_bytes -= h->bytes;
+    } else {
+        counts.live_pinned_bytes -= h->bytes;
+    }
+    pthread_mutex_unlock(&lock);
+    free(h->base);
+}
+
+/* Copies are done at once, also while the queues are held. */
+static tn_status move(tn_pstream *stream, void *dst, const void *src, uint64_t bytes) {
+    pthread_mutex_lock(&lock);
+    tn_status status = refuse(TN_INTERNAL);
+    if (!status)
+        memcpy(dst, src, bytes);
+    if (!status && stream)
+        stream->queued++;
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+static void *at(tn_memory memory, uint64_t offset) {
+    return (char *)(uintptr_t)memory + offset;
+}
+
+static tn_status memory_write(tn_pdevice *d, tn_pstream *stream, tn_memory dst, uint64_t offset,
+                              const void *src, uint64_t bytes) {
+    return move(stream, at(dst, offset), src, bytes);
+}
+
+static tn_status memory_read(tn_pdevice *d, tn_pstream *stream, void *dst, tn_memory src,
+                             uint64_t offset, uint64_t bytes) {
+    return move(stream, dst, at(src, offset), bytes);
+}
+
+static tn_status memory_copy(tn_pdevice *d, tn_pstream *stream, tn_memory dst, uint64_t dst_offset,
+                             tn_memory src, uint64_t src_offset, uint64_t bytes) {
+    return move(stream, at(dst, dst_offset), at(src, src_offset), bytes);
+}
+
+static tn_status memory_fill(tn_pdevice *d, tn_pstream *stream, tn_memory dst, uint64_t offset,
+                             uint32_t value, uint64_t bytes) {
+    pthread_mutex_lock(&lock);
+    tn_status status = refuse(TN_INTERNAL);
+    if (!status)
+        memset(at(dst, offset), (int)value, bytes);
+    if (!status && stream)
+        stream->queued++;
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+static tn_status memory_info(tn_pdevice *d, tn_memory_info *out) {
+    pthread_mutex_lock(&lock);
+    out->total_bytes = fake.memory_bytes;
+    out->free_bytes = fake.memory_bytes ? fake.memory_bytes - d->used_bytes : 0;
+    pthread_mutex_unlock(&lock);
+    return TN_OK;
+}
+
+static const tn_memory_ops memory_ops = {.struct_size = sizeof memory_ops,
+                                         .alloc = memory_alloc,
+                                         .free = memory_free,
+                                         .write = memory_write,
+                                         .read = memory_read,
+                                         .copy = memory_copy,
+                                         .fill = memory_fill,
+                                         .info = memory_info};
+
+/* ---- streams and events --------------------------------------------------------------------- */
+
+static tn_status stream_create(tn_pdevice *d, int32_t priority, tn_pstream **out_stream) {
+    *out_stream = NULL;
+    pthread_mutex_lock(&lock);
+    tn_status status = refuse(TN_OUT_OF_MEMORY);
+    if (!status) {
+        *out_stream = calloc(1, sizeof **out_stream);
+        (*out_stream)->device = d;
+        counts.n_streams++;
+    }
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+static void stream_destroy(tn_pstream *stream) {
+    pthread_mutex_lock(&lock);
+    counts.n_streams--;
+    pthread_mutex_unlock(&lock);
+    free(stream);
+}
+
+static tn_status take_error(tn_pstream *s) {
+    if (lost)
+        return self.host->fail(TN_DEVICE_LOST, "the fake device was lost");
+    tn_status status = s->error;
+    s->error = TN_OK;
+    return status ? self.host->fail(status, s->message) : TN_OK;
+}
+
+static tn_status stream_query(tn_pstream *s) {
+    pthread_mutex_lock(&lock);
+    if (!held)
+        s->passed = s->queued;
+    tn_status status = s->passed < s->queued && !lost ? TN_NOT_READY : take_error(s);
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+static tn_status stream_synchronize(tn_pstream *s) {
+    pthread_mutex_lock(&lock);
+    s->passed = s->queued;
+    tn_status status = take_error(s);
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+static void *stream_native(tn_pstream *s) {
+    return s;
+}
+
+static const tn_stream_ops stream_ops = {.struct_size = sizeof stream_ops,
+                                         .create = stream_create,
+                                         .destroy = stream_destroy,
+                                         .query = stream_query,
+                                         .synchronize = stream_synchronize,
+                                         .native_handle = stream_native};
+
+static tn_status event_create(tn_pdevice *d, uint32_t flags, tn_pevent **out_event) {
+    *out_event = NULL;
+    pthread_mutex_lock(&lock);
+    tn_status status = refuse(TN_OUT_OF_MEMORY);
+    if (!status) {
+        *out_event = calloc(1, sizeof **out_event);
+        counts.n_events++;
+    }
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+static void event_destroy(tn_pevent *event) {
+    pthread_mutex_lock(&lock);
+    counts.n_events--;
+    pthread_mutex_unlock(&lock);
+    free(event);
+}
+
+static tn_status event_record(tn_pevent *event, tn_pstream *stream) {
+    pthread_mutex_lock(&lock);
+    tn_status status = refuse(TN_OUT_OF_MEMORY);
+    if (!status)
+        *event = (tn_pevent){.stream = stream, .at = ++stream->queued, .marked = true};
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+static tn_status event_wait(tn_pstream *stream, tn_pevent *event) {
+    pthread_mutex_lock(&lock);
+    counts.n_waits++;
+    stream->queued++;
+    pthread_mutex_unlock(&lock);
+    return TN_OK;
+}
+
+static tn_status event_query(tn_pevent *event) {
+    pthread_mutex_lock(&lock);
+    if (event->marked && !held && event->stream->passed < event->at)
+        event->stream->passed = event->at;
+    bool passed = !event->marked || event->stream->passed >= event->at;
+    tn_status status = lost ? TN_DEVICE_LOST : passed ? TN_OK : TN_NOT_READY;
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+static tn_status event_synchronize(tn_pevent *event) {
+    pthread_mutex_lock(&lock);
+    if (event->marked && event->stream->passed < event->at)
+        event->stream->passed = event->at;
+    tn_status status = lost ? TN_DEVICE_LOST : TN_OK;
+    pthread_mutex_unlock(&lock);
+    return status;
+}
+
+static const tn_event_ops event_ops = {.struct_size = sizeof event_ops,
+                                       .create = event_create,
+                                       .destroy = event_destroy,
+                                       .record = event_record,
+                                       .wait = event_wait,
+                                       .query = event_query,
+                                       .synchronize = event_synchronize};
+
+/* ---- devices and the plugin ----------------------------------------------------------------- */
+
+static tn_status device_count(tn_pself *s, uint32_t *out_count) {
+    *out_count = fake.n_devices;
+    return TN_OK;
+}
+
+static tn_status device_open(tn_pself *s, uint32_t index, tn_pdevice **out_device) {
+    *out_device = NULL;
+    if (fake.open_fails)
+        return s->host->fail(fake.open_fails, "the fake device does not open");
+    *out_device = s->host->alloc(sizeof **out_device, 16);
+    if (!*out_device)
+        return s->host->fail(TN_OUT_OF_MEMORY, "no memory for a fake device");
+    **out_device = (tn_pdevice){.index = index};
+    pthread_mutex_lock(&lock);
+    counts.n_devices++;
+    pthread_mutex_unlock(&lock);
+    return TN_OK;
+}
+
+static void device_close(tn_pdevice *d) {
+    pthread_mutex_lock(&lock);
+    counts.n_devices--;
+    pthread_mutex_unlock(&lock);
+    self.host->free(d);
+}
+
+static tn_status property(tn_pself *s, uint32_t index, int32_t which, tn_cell *out) {
+    switch (which) {
+    case TN_PROP_NAME:
+        *out = (tn_cell){.tag = TN_CELL_STRING, .v.string = "Fake device"};
+        return TN_OK;
+    case TN_PROP_ALIGNMENT:
+        *out = (tn_cell){.tag = TN_CELL_I64, .v.i64 = (int64_t)fake.alignment};
+        return TN_OK;
+    case TN_PROP_MAX_ALLOCATION:
+        *out = (tn_cell){.tag = TN_CELL_I64, .v.i64 = (int64_t)fake.max_allocation};
+        return TN_OK;
+    case TN_PROP_DTYPES:
+        *out = (tn_cell){.tag = TN_CELL_I64, .v.i64 = TN_DTYPES_ALL & ~TN_DTYPE_BIT(TN_F64)};
+        return TN_OK;
+    }
+    return TN_UNSUPPORTED;
+}
+
+static tn_device_ops device_ops = {.struct_size = sizeof device_ops,
+                                   .count = device_count,
+                                   .open = device_open,
+                                   .close = device_close,
+                                   .property = property,
+                                   .memory = &memory_ops};
+
+static tn_status set_num_threads(tn_pself *s, uint32_t n) {
+    fake.threads = (int32_t)n;
+    return TN_OK;
+}
+
+static uint32_t get_num_threads(tn_pself *s) {
+    return fake.threads ? (uint32_t)fake.threads : 7;
+}
+
+static const tn_ext_threads threads_ext = {sizeof threads_ext, set_num_threads, get_num_threads};
+
+static const void *extension(tn_pself *s, const char *id) {
+    return strcmp(id, TN_EXT_THREADS) == 0 ? &threads_ext : NULL;
+}
+
+static tn_status init(const tn_host *host, const char *path, tn_pself **out_self) {
+    self.host = host;
+    *out_self = &self;
+    return TN_OK;
+}
+
+static void shutdown_plugin(tn_pself *s) {}
+
+static tn_plugin plugin = {.struct_size = sizeof plugin,
+                           .abi_version = TN_ABI_VERSION,
+                           .abi_required = TN_ABI_VERSION,
+                           .id = "org.tenon.fake",
+                           .device_type = "fake",
+                           .name = "Fake device for tests",
+                           .version = "1",
+                           .init = init,
+                           .shutdown = shutdown_plugin,
+                           .devices = &device_ops,
+                           .extension = extension};
+
+const tn_plugin *fake_query(const tn_host *host) {
+    device_ops.streams = fake.async ? &stream_ops : NULL;
+    device_ops.events = fake.async ? &event_ops : NULL;
+    plugin.flags = fake.fork_safe ? TN_PLUGIN_FORK_SAFE : 0;
+    return &plugin;
+}

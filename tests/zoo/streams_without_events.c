@@ -1,0 +1,20 @@
+/* Has streams, but no events. */
+#include <tenon/plugin.h>
+
+static tn_status create(tn_pdevice *device, int32_t priority, tn_pstream **out_stream) {
+    return TN_UNSUPPORTED;
+}
+static void destroy(tn_pstream *stream) {}
+static tn_status done(tn_pstream *stream) {
+    return TN_OK;
+}
+static const tn_stream_ops stream_ops = {
+    .struct_size = sizeof stream_ops,
+    .create = create,
+    .destroy = destroy,
+    .query = done,
+    .synchronize = done,
+};
+
+#define ZOO_BREAK device_ops.streams = &stream_ops;
+#include "good.c"
