@@ -1,8 +1,9 @@
 /* Leaves: the node that stands for one in the graph, and the sum of what arrives there.
  *
  * A leaf knows its accumulator without holding it, a graph holds accumulators and through them
- * leaves. Handing out and destroying meet at the leaf's lock: a count that has reached zero is never
- * raised again, and one that has been raised in time keeps the accumulator alive. */
+ * leaves. Handing out and destroying meet at the leaf's lock: a count that has reached zero is
+ * never raised again, and one that has been raised in time keeps the accumulator alive. */
+#define _GNU_SOURCE /* recursive mutexes without a constructor */
 #include "core/autograd/engine.h"
 #include "core/ops/ops.h"
 
@@ -78,10 +79,11 @@ tn_tensor *tni_add_grads(tn_tensor *sum, tn_tensor *grad, bool create_graph) {
     return result;
 }
 
-/* A leaf may be shared by graphs that run in several threads. */
+/* A leaf may be shared by graphs that run in several threads. The locks are recursive since a
+ * handler that sees the addition may itself call backward. */
 enum { N_LOCKS = 64 };
-static pthread_mutex_t locks[N_LOCKS] = {
-    [0 ... N_LOCKS - 1] = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP};
+static pthread_mutex_t locks[N_LOCKS] = {[0 ... N_LOCKS - 1] =
+                                             PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP};
 
 /* The gradient that becomes the leaf's own: `grad` itself where nobody else can write to it and its
  * strides are the leaf's, else a copy. */

@@ -24,8 +24,8 @@ typedef struct tni_edge {
 /* A tensor kept for backward. An output of the node itself is kept without its node, which would be
  * a cycle; the node is put back when it is unpacked. */
 typedef struct tni_saved {
-    tn_tensor *tensor; /* owned; NULL: undefined, or released after backward */
-    uint32_t version;  /* of its storage when it was saved */
+    tn_tensor *tensor;    /* owned; NULL: undefined, or released after backward */
+    uint32_t version;     /* of its storage when it was saved */
     uint32_t output : 31; /* 1 + which output of the node it is; 0: an input */
     uint32_t released : 1;
 } tni_saved;
@@ -48,8 +48,8 @@ typedef struct tni_node_type {
      * zero. Where node->edges[i].node is NULL nothing need be computed (tni_node_needs). */
     tn_status (*backward)(tni_node *node, tn_tensor *const *grads, tn_tensor **out);
 
-    /* Frees what the node type saved beside the saved tensors, when they are freed: after a backward
-     * pass that does not retain the graph, and once more before the end; may be NULL. */
+    /* Frees what the node type saved beside the saved tensors, when they are freed: after a
+     * backward pass that does not retain the graph, and once more before the end; may be NULL. */
     void (*release)(tni_node *node);
     /* At the end of the node: frees `extra`; may be NULL. */
     void (*finish)(tni_node *node);
@@ -69,16 +69,16 @@ struct tni_node {
     bool from_slab;
     const tni_node_type *type;
     union {
-        uint64_t sequence;  /* order of recording in the thread; UINT64_MAX for accumulation */
+        uint64_t sequence;   /* order of recording in the thread; UINT64_MAX for accumulation */
         tni_node *next_dead; /* while it waits for destruction */
     };
     tni_edge *edges; /* one per differentiable input */
     tni_saved *saved;
     tn_cell *attrs; /* non-tensor arguments and sizes that the formula uses; lists point into the
                        block */
-    void *extra;             /* of the node type */
-    struct tni_hook *hooks;  /* hooks.c */
-    _Atomic uint64_t owner;  /* the backward pass that `slot` belongs to; 0: none */
+    void *extra;    /* of the node type */
+    struct tni_hook *hooks;    /* hooks.c */
+    _Atomic uint64_t owner;    /* the backward pass that `slot` belongs to; 0: none */
     tni_output_meta outputs[]; /* [n_outputs] */
 };
 
@@ -103,7 +103,8 @@ static inline tni_node *tni_node_keep(tni_node *n) {
  * when the input needs no gradient, is NULL or TN_NONE. */
 tn_status tni_node_set_edge(tni_node *node, uint32_t i, tn_tensor *input);
 /* Edges whose gradient the running pass wants (bit i; edges past 63 are always wanted): all in
- * tn_backward, in tn_gradients those that lead to its inputs. Set by the engine round each formula. */
+ * tn_backward, in tn_gradients those that lead to its inputs. Set by the engine round each formula.
+ */
 extern TNI_TLS uint64_t tni_wanted_edges;
 /* Does anyone want the gradient of input i? */
 static inline bool tni_node_needs(const tni_node *node, uint32_t i) {
@@ -171,8 +172,8 @@ static inline void tni_bump_version(tn_tensor *t) {
 bool tni_view_refresh(tn_tensor *view);
 static inline bool tni_view_current(tn_tensor *t) {
     tni_autograd *a = t->autograd;
-    return TNI_LIKELY(!a->base || __atomic_load_n(&a->base_version, __ATOMIC_ACQUIRE) ==
-                                      tni_version(t)) ||
+    return TNI_LIKELY(!a->base ||
+                      __atomic_load_n(&a->base_version, __ATOMIC_ACQUIRE) == tni_version(t)) ||
            tni_view_refresh(t);
 }
 

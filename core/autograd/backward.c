@@ -36,16 +36,17 @@ static tn_status root_grad(const char *call, tn_tensor *root, tn_tensor *given, 
                             "given; reduce it to one element (tn_sum, tn_mean), or give a gradient "
                             "of its shape to tn_backward_full",
                             call, text, (long long)root->view.numel);
-        *out = tni_ones(tn_ints_of(root->sizes, root->view.rank), root->view.dtype,
-                        root->device->id);
+        *out =
+            tni_ones(tn_ints_of(root->sizes, root->view.rank), root->view.dtype, root->device->id);
         return *out ? TN_OK : tni_standing();
     }
     bool same = given->view.rank == root->view.rank;
     for (int32_t i = 0; same && i < root->view.rank; i++)
         same = given->sizes[i] == root->sizes[i];
     if (!same)
-        return tni_fail(TN_SHAPE, "%s: a gradient of shape %s was given for a root of shape %s; "
-                                  "they must be equal",
+        return tni_fail(TN_SHAPE,
+                        "%s: a gradient of shape %s was given for a root of shape %s; "
+                        "they must be equal",
                         call, tni_shape_text(given->view.rank, given->sizes, other), text);
     *out = tni_keep(given);
     return TN_OK;
@@ -137,15 +138,16 @@ tn_status tn_gradients(tn_tensor *const *tensors, tn_tensor *const *grads, uint6
     if (status == TN_OK)
         status = roots_init(&r, "tn_gradients", tensors, grads, n);
     if (status == TN_OK)
-        status = tni_engine_run(r.edges, r.grads, r.n, captures, n_inputs, retain_graph,
-                                create_graph);
+        status =
+            tni_engine_run(r.edges, r.grads, r.n, captures, n_inputs, retain_graph, create_graph);
     roots_finish(&r);
     for (uint64_t i = 0; i < n_inputs && status == TN_OK; i++)
         if (!captures[i].grad && !allow_unused)
-            status = tni_fail(TN_STATE,
-                              "tn_gradients: input %llu was not used by the roots; set allow_unused "
-                              "to get NULL for it",
-                              (unsigned long long)i);
+            status =
+                tni_fail(TN_STATE,
+                         "tn_gradients: input %llu was not used by the roots; set allow_unused "
+                         "to get NULL for it",
+                         (unsigned long long)i);
     for (uint64_t i = 0; captures && i < n_inputs; i++) {
         tni_node_drop(captures[i].node);
         if (status == TN_OK && captures[i].grad) {

@@ -68,9 +68,8 @@ tn_status tni_conform(tn_tensor **grad, const tni_output_meta *meta, const char 
     }
     if (status == TN_OK && (*grad)->view.dtype != meta->dtype) {
         if (!tni_is_float((*grad)->view.dtype))
-            return tni_fail(TN_DTYPE,
-                            "%s made a gradient of %s; gradients are of floating dtypes", source,
-                            tn_dtype_name((*grad)->view.dtype));
+            return tni_fail(TN_DTYPE, "%s made a gradient of %s; gradients are of floating dtypes",
+                            source, tn_dtype_name((*grad)->view.dtype));
         status = replace(grad, tni_to_dtype(*grad, meta->dtype));
     }
     if (status == TN_OK && (*grad)->device != meta->device)

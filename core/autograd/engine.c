@@ -3,8 +3,8 @@
  * First it counts, for each node it reaches, the gradients the node will get. Then nodes run as
  * their last gradient arrives, the one recorded last first. With captures (tn_gradients) a search
  * finds beforehand which nodes lead to one, and only those run. Passes in several threads may share
- * nodes and leaves; a formula, a hook or a custom function may itself call backward, which is then a
- * pass of its own on the same thread. */
+ * nodes and leaves; a formula, a hook or a custom function may itself call backward, which is then
+ * a pass of its own on the same thread. */
 #include "core/autograd/pass.h"
 #include "core/autograd/streams.h"
 #include "base/alloc.h"
@@ -284,16 +284,17 @@ static tn_status run_node(run *r, uint32_t index) {
 /* Puts the node's name in front of the message. An error that stood before the pass is put back, so
  * that this one replaces it, or is counted behind it, as any other would. */
 static tn_status name_failure(const run *r, tn_status status, bool stood, tni_saved_error *saved) {
-    char *message = r->failed ? tni_format("%s, in backward: %s", r->failed->type->name,
-                                           tn_error_message())
-                              : tni_strdup(tn_error_message());
+    char *message =
+        r->failed ? tni_format("%s, in backward: %s", r->failed->type->name, tn_error_message())
+                  : tni_strdup(tn_error_message());
     const char *operator_name = tn_error_operator();
     if (!message && !stood)
         return status; /* no memory for more words */
     tn_error_clear();
     if (stood)
         tni_error_restore(saved);
-    tni_fail(status, "%s", message ? message : "backward failed, and there is no memory to say how");
+    tni_fail(status, "%s",
+             message ? message : "backward failed, and there is no memory to say how");
     if (*operator_name)
         tni_error_operator(operator_name);
     tni_free(message);
@@ -339,9 +340,8 @@ tn_status tni_engine_run(const tni_edge *roots, tn_tensor **grads, uint64_t n_ro
     tn_thread_keys keys = tni_keys_formula(create_graph);
     tn_status status = (r.pass = tni_pass_begin()) ? TN_OK : TN_OUT_OF_MEMORY;
     if (status == TN_OK)
-        status = r.partial
-                     ? count_captured(r.pass, roots, n_roots, captures, n_captures)
-                     : count_all(r.pass, roots, n_roots);
+        status = r.partial ? count_captured(r.pass, roots, n_roots, captures, n_captures)
+                           : count_all(r.pass, roots, n_roots);
     if (status == TN_OK)
         status = seed(&r, roots, grads, n_roots);
     while (status == TN_OK && r.pass->n_queue > 0)

@@ -13,8 +13,8 @@ struct tn_function_context {
     tni_node_type type; /* with the function's name */
     tni_node *node;     /* not owned: the node owns the context; NULL in forward */
     uint64_t n_inputs;
-    bool *needs;           /* [n_inputs] */
-    tn_tensor **to_save;   /* owned, in forward */
+    bool *needs;         /* [n_inputs] */
+    tn_tensor **to_save; /* owned, in forward */
     size_t n_to_save, save_capacity;
 };
 
@@ -98,8 +98,8 @@ static tn_function_context *context_new(const tn_function *function, void *user,
     return c;
 }
 
-/* An output that is an input, or that shows up twice, becomes a tensor of its own: it gets a history
- * of its own. Outputs: owned references. */
+/* An output that is an input, or that shows up twice, becomes a tensor of its own: it gets a
+ * history of its own. Outputs: owned references. */
 static tn_status take_outputs(tn_function_context *c, tn_tensor *const *inputs, uint64_t n_inputs,
                               tn_tensor **outputs, uint64_t n_outputs) {
     for (uint64_t i = 0; i < n_outputs; i++) {

@@ -1,8 +1,8 @@
 /* Checks derivatives against central differences, as PyTorch's gradcheck does: every element of
  * every output by every element of every f64 input that requires a gradient.
  *
- * Each output is a root by itself, so that formulas see undefined gradients for the others; then all
- * outputs together must give the sum. Each analytic gradient is asked for twice and must be the
+ * Each output is a root by itself, so that formulas see undefined gradients for the others; then
+ * all outputs together must give the sum. Each analytic gradient is asked for twice and must be the
  * same. */
 #include "core/autograd/engine.h"
 #include "core/ops/ops.h"
@@ -58,8 +58,8 @@ static tn_status call(const check *c, tn_tensor *const *inputs, tn_tensor **outp
     if (status != TN_OK)
         return status;
     if (n == 0 || n > MAX_OUTPUTS)
-        return tni_fail(TN_INVALID_ARGUMENT, "%s: the function made %llu outputs; 1 to %d",
-                        c->name, (unsigned long long)n, MAX_OUTPUTS);
+        return tni_fail(TN_INVALID_ARGUMENT, "%s: the function made %llu outputs; 1 to %d", c->name,
+                        (unsigned long long)n, MAX_OUTPUTS);
     if (c->n_outputs && n != c->n_outputs)
         return tni_fail(TN_INVALID_ARGUMENT,
                         "%s: the function made %llu outputs, before it made %llu", c->name,
@@ -206,8 +206,8 @@ static tn_status analytic_row(const check *c, tn_tensor *const *outputs, uint64_
 }
 
 /* All outputs as roots of one pass, with gradients of ones, must give the sum of the rows. */
-static tn_status check_together(const check *c, tn_tensor *const *outputs,
-                                tn_tensor *const *wanted, const uint64_t *index, uint64_t n_wanted,
+static tn_status check_together(const check *c, tn_tensor *const *outputs, tn_tensor *const *wanted,
+                                const uint64_t *index, uint64_t n_wanted,
                                 double *(*jacobians)[MAX_OUTPUTS]) {
     TN_SCOPE;
     tn_tensor *roots[MAX_OUTPUTS], *ones[MAX_OUTPUTS];
@@ -216,8 +216,8 @@ static tn_status check_together(const check *c, tn_tensor *const *outputs,
         if (!c->differentiable[o])
             continue;
         roots[n] = outputs[o];
-        ones[n] = tni_scope_push(tni_ones(tn_sizes(outputs[o]), outputs[o]->view.dtype,
-                                          outputs[o]->device->id));
+        ones[n] = tni_scope_push(
+            tni_ones(tn_sizes(outputs[o]), outputs[o]->view.dtype, outputs[o]->device->id));
         if (!ones[n++])
             return tni_standing();
     }
@@ -304,9 +304,8 @@ static tn_status compare(const check *c, tn_tensor *input, uint64_t index, doubl
             "%g); %llu of %lld derivatives of this output by this input differ",
             c->name, (unsigned long long)o, (long long)(worst % c->numel[o]),
             (unsigned long long)index, tni_shape_text(input->view.rank, input->sizes, shape),
-            place(input, worst / c->numel[o], where), analytic_of[o][worst],
-            numerical_of[o][worst], c->eps, c->atol, c->rtol, (unsigned long long)wrong,
-            (long long)n);
+            place(input, worst / c->numel[o], where), analytic_of[o][worst], numerical_of[o][worst],
+            c->eps, c->atol, c->rtol, (unsigned long long)wrong, (long long)n);
     }
     return TN_OK;
 }
@@ -405,7 +404,7 @@ tn_status tn_gradcheck(tn_check_fn fn, void *user, tn_tensor *const *inputs, uin
 
 typedef struct second {
     const check *first;
-    uint64_t n_inputs;  /* of the first; the rest are gradients of its outputs */
+    uint64_t n_inputs; /* of the first; the rest are gradients of its outputs */
 } second;
 
 /* (inputs, gradients of the differentiable outputs) to gradients of the inputs. */
@@ -425,8 +424,9 @@ static tn_status first_derivative(tn_tensor *const *inputs, uint64_t n_inputs, t
         if (!is_checked(inputs[i]))
             continue;
         if (n_wanted == MAX_OUTPUTS)
-            return tni_fail(TN_UNSUPPORTED, "tn_gradgradcheck: more than %d inputs that require a "
-                                            "gradient",
+            return tni_fail(TN_UNSUPPORTED,
+                            "tn_gradgradcheck: more than %d inputs that require a "
+                            "gradient",
                             MAX_OUTPUTS);
         wanted[n_wanted++] = inputs[i];
     }
@@ -434,8 +434,8 @@ static tn_status first_derivative(tn_tensor *const *inputs, uint64_t n_inputs, t
                           outputs);
     for (uint64_t i = 0; i < n_wanted && status == TN_OK; i++) {
         if (!outputs[i])
-            outputs[i] = tni_scope_push(
-                tni_zeros(tn_sizes(wanted[i]), TN_F64, tn_device_of(wanted[i])));
+            outputs[i] =
+                tni_scope_push(tni_zeros(tn_sizes(wanted[i]), TN_F64, tn_device_of(wanted[i])));
         if (!outputs[i])
             status = tni_standing();
     }

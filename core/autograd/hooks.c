@@ -239,8 +239,8 @@ static tn_status call_grad_hook(const tni_hook *h, tn_tensor **grad) {
     return TN_OK;
 }
 
-/* Hands the gradient to the tensor that retains it, which takes itself off the list, under the lock,
- * before it dies. */
+/* Hands the gradient to the tensor that retains it, which takes itself off the list, under the
+ * lock, before it dies. */
 static void retain(tni_hook **list, uint32_t output, tn_tensor *grad) {
     tn_tensor *before = NULL;
     pthread_mutex_lock(&hooks_lock);

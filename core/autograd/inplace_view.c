@@ -45,8 +45,7 @@ static void bump(const tn_cell *cell) {
 tn_status tni_inplace_or_view_handler(const tn_op *op, tn_keyset keys, const tn_cell *args,
                                       tn_cell *rets, void *user) {
     const tni_op_info *info = tni_info(op);
-    tn_status status =
-        tni_dispatch(op, tn_keyset_below(keys, TN_KEY_INPLACE_OR_VIEW), args, rets);
+    tn_status status = tni_dispatch(op, tn_keyset_below(keys, TN_KEY_INPLACE_OR_VIEW), args, rets);
     if (TNI_UNLIKELY(status != TN_OK))
         return status;
     if (info && info->kind == TNI_OP_VIEW)

@@ -33,8 +33,9 @@ tn_tensor *tn_set_requires_grad(tn_tensor *t, bool requires_grad) {
         return t;
     }
     if (!tni_is_float(t->view.dtype)) {
-        tni_fail(TN_DTYPE, "tn_set_requires_grad: the tensor is %s; only floating dtypes have "
-                           "gradients",
+        tni_fail(TN_DTYPE,
+                 "tn_set_requires_grad: the tensor is %s; only floating dtypes have "
+                 "gradients",
                  tn_dtype_name(t->view.dtype));
         return NULL;
     }
@@ -85,8 +86,7 @@ tn_status tn_set_grad(tn_tensor *t, tn_tensor *grad) {
                             tn_dtype_name(t->view.dtype),
                             tni_shape_text(t->view.rank, t->sizes, want), t->device->name,
                             tn_dtype_name(grad->view.dtype),
-                            tni_shape_text(grad->view.rank, grad->sizes, have),
-                            grad->device->name);
+                            tni_shape_text(grad->view.rank, grad->sizes, have), grad->device->name);
     } else if (!t->autograd) {
         return TN_OK;
     }

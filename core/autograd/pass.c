@@ -146,8 +146,8 @@ static bool make_room(tni_pass *pass, uint32_t n_outputs) {
         return false;
     return TNI_LIKELY(n_outputs <= pass->grads_capacity - pass->n_grads) ||
            (pass->n_grads + (uint64_t)n_outputs <= UINT32_MAX &&
-            grow(&pass->grads, pass->n_grads + n_outputs, pass->grads_capacity,
-                 sizeof *pass->grads, &pass->grads_capacity));
+            grow(&pass->grads, pass->n_grads + n_outputs, pass->grads_capacity, sizeof *pass->grads,
+                 &pass->grads_capacity));
 }
 
 uint32_t tni_pass_add(tni_pass *pass, tni_node *node) {

@@ -88,8 +88,7 @@ static tn_status set_histories(const tn_op *op, bool written, const tn_cell *ret
         tn_tensor *const *list = tensors_of(&rets[i], &n);
         for (uint32_t j = 0; j < n && status == TN_OK; j++, output++) {
             tn_tensor *t = list[j];
-            if (!t || !tni_is_float(t->view.dtype) ||
-                (output < 32 && (without >> output & 1)))
+            if (!t || !tni_is_float(t->view.dtype) || (output < 32 && (without >> output & 1)))
                 continue;
             status = written ? tni_rebase_history(t, node) : tni_set_history(t, node, output);
         }
@@ -118,8 +117,8 @@ static tn_status record_failing(const tn_op *op, tn_keyset below, const tn_cell 
     if (status != TN_OK)
         return status;
     uint32_t n_results = count_results(op, rets);
-    tni_node *node = tni_node_new(&not_differentiable_type, n_edges, n_results ? n_results : 1, 0,
-                                  0, 0);
+    tni_node *node =
+        tni_node_new(&not_differentiable_type, n_edges, n_results ? n_results : 1, 0, 0, 0);
     status = node ? TN_OK : TN_OUT_OF_MEMORY;
     uint32_t edge = 0;
     for (uint32_t i = 0; i < (uint32_t)op->n_tensor_args + op->n_list_args; i++) {
@@ -236,10 +235,9 @@ static tni_node *make_node(const call *c, uint32_t n_outputs, const tn_cell *ret
         status = tni_node_set_edge(node, i, edge_input(d, args, i));
     for (uint32_t i = 0; i < d->n_saved && status == TN_OK; i++) {
         if (!d->saved[i].is_output && (d->saved[i].only_for & c->wanted))
-            status = tni_node_save(node, i,
-                                   c->originals[i] ? c->originals[i]
-                                                   : tni_arg_tensor(&args[d->saved[i].arg]),
-                                   0);
+            status = tni_node_save(
+                node, i, c->originals[i] ? c->originals[i] : tni_arg_tensor(&args[d->saved[i].arg]),
+                0);
     }
     if (d->n_attrs && status == TN_OK)
         status = set_attrs(node, d, args, rets);
@@ -284,8 +282,7 @@ static __attribute__((noinline)) tn_status record_written(call *c, tn_keyset bel
     if (status == TN_OK) {
         status = save_outputs(c, node, rets);
         if (status == TN_OK)
-            status = set_histories(c->op, true, rets, node,
-                                   d->nondifferentiable_outputs);
+            status = set_histories(c->op, true, rets, node, d->nondifferentiable_outputs);
         if (status != TN_OK)
             drop_rets(c->op, rets);
     }

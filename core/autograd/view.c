@@ -1,9 +1,9 @@
 /* Views and writes in place.
  *
  * A view remembers its root base. A write to a view is a write to the base: the base's new node,
- * CopySlices, takes the gradient of the whole, runs the operator's formula on the view's part of it,
- * and passes the rest through. The view itself, and any sibling when it is next asked, then gets
- * its history from the base, as an AsStrided node.
+ * CopySlices, takes the gradient of the whole, runs the operator's formula on the view's part of
+ * it, and passes the rest through. The view itself, and any sibling when it is next asked, then
+ * gets its history from the base, as an AsStrided node.
  *
  * Both nodes see the base as the one-dimensional memory from its first to its last element, so that
  * any strides of base and view work, and every step is an operator that can be differentiated. */
@@ -70,15 +70,15 @@ static tn_status as_strided_backward(tni_node *node, tn_tensor *const *grads, tn
     if (!grads[0] || !tni_node_needs(node, 0))
         return TN_OK;
     const int64_t n = node->attrs[EXTENT].v.i64;
-    tn_tensor *flat = tni_as_strided_backward(
-        grads[0], tn_ints_of(&n, 1), tni_node_ints(node, VIEW_SIZES),
-        tni_node_ints(node, VIEW_STRIDES), node->attrs[OFFSET].v.i64);
+    tn_tensor *flat =
+        tni_as_strided_backward(grads[0], tn_ints_of(&n, 1), tni_node_ints(node, VIEW_SIZES),
+                                tni_node_ints(node, VIEW_STRIDES), node->attrs[OFFSET].v.i64);
     out[0] = whole_of(node, flat);
     tni_drop(flat);
     return out[0] ? TN_OK : tni_standing();
 }
 
-static const tni_node_type as_strided_type = {"AsStridedBackward", as_strided_backward, NULL};
+static const tni_node_type as_strided_type = {"AsStridedBackward", as_strided_backward, NULL, NULL};
 
 /* The base as it is now is given by the caller's edge: before or after the base was rebased. */
 static tni_node *as_strided_to(tn_tensor *base, tn_tensor *view, tni_edge edge) {
@@ -139,8 +139,8 @@ static const tni_node_type copy_slices_type = {"CopySlices", copy_slices_backwar
 
 /* Takes the gradient of `base` after the write to `view` that `fn` stands for; keeps fn. */
 static tni_node *copy_slices_of(tn_tensor *base, tn_tensor *view, tni_node *fn) {
-    tni_node *node = tni_node_new(&copy_slices_type, fn->n_edges, 1, 0, N_GEOMETRY,
-                                  geometry_bytes(base, view));
+    tni_node *node =
+        tni_node_new(&copy_slices_type, fn->n_edges, 1, 0, N_GEOMETRY, geometry_bytes(base, view));
     if (!node)
         return NULL;
     node->extra = tni_node_keep(fn);
@@ -190,8 +190,7 @@ bool tni_view_refresh(tn_tensor *view) {
         const tni_autograd *of = a->base->autograd;
         tni_node *stale = NULL;
         if (of && of->node && (int32_t)(of->rebased - a->base_version) > 0) {
-            tni_node *node =
-                as_strided_to(a->base, view, (tni_edge){of->node, of->output, 0});
+            tni_node *node = as_strided_to(a->base, view, (tni_edge){of->node, of->output, 0});
             ok = node != NULL;
             if (ok) {
                 stale = a->node;
@@ -238,7 +237,7 @@ tn_status tni_rebase_history(tn_tensor *t, tni_node *node) {
 /* ---- what may be written
  * --------------------------------------------------------------------------- */
 
-static bool repeats(const tn_view *v) {
+static bool repeats(const tn_tensor_view *v) {
     for (int32_t i = 0; i < v->rank; i++)
         if (v->sizes[i] > 1 && v->strides[i] == 0)
             return true;
