@@ -11,9 +11,9 @@ typedef struct error_state {
     tn_status status;
     bool read;
     uint64_t suppressed;
-    char *message;         /* owned; NULL: `fixed` is the message */
-    const char *fixed;     /* for when there is no memory for a message */
-    const char *operator_; /* names live as long as the library */
+    char *message;     /* owned; NULL: `fixed` is the message */
+    const char *fixed; /* for when there is no memory for a message */
+    char *operator_;   /* owned; NULL: none, or no memory for it */
 } error_state;
 
 static TNI_TLS error_state standing;
@@ -55,6 +55,7 @@ static tn_status stand(tn_status status, char *message) {
         return status;
     }
     tni_free(standing.message);
+    tni_free(standing.operator_);
     standing = (error_state){.status = status,
                              .message = message,
                              .fixed = "out of host memory while describing an error"};
@@ -102,12 +103,13 @@ uint64_t tn_error_suppressed(void) {
 
 void tn_error_clear(void) {
     tni_free(standing.message);
+    tni_free(standing.operator_);
     standing = (error_state){0};
 }
 
 void tni_error_operator(const char *operator_name) {
     if (standing.status != TN_OK && !standing.read && !standing.operator_)
-        standing.operator_ = operator_name;
+        standing.operator_ = tni_strdup(operator_name);
 }
 
 tn_status tni_error_plugin(tn_status status, const char *message) {
@@ -138,6 +140,6 @@ void tni_error_save(tni_saved_error *saved) {
 }
 
 void tni_error_restore(tni_saved_error *saved) {
-    tni_free(standing.message);
+    tn_error_clear();
     memcpy(&standing, saved, sizeof standing);
 }

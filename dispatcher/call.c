@@ -75,15 +75,15 @@ tn_status tn_op_call(const tn_op *op, const tn_cell *args, uint32_t n_args, tn_c
     if (tn_error_status() != TN_OK && is_failed_argument(op, args, n_args))
         return tn_error_status();
 
-    const char *outer = tni_error_enter(op->name);
     tn_cell cells[TNI_MAX_ARGS];
     int64_t ints[TNI_MAX_ARGS][TNI_MAX_INTS];
     tn_status status = complete(op, args, n_args, cells, ints);
     if (status == TN_OK)
         status = tni_call(op, cells, rets);
-    if (status != TN_OK)
+    if (status != TN_OK) {
         clear(op, rets);
-    tni_error_enter(outer);
+        tni_error_operator(op->name);
+    }
     return status;
 }
 

@@ -29,7 +29,7 @@ bool tni_numel(int32_t rank, const int64_t *sizes, int64_t element_size, int64_t
     return true;
 }
 
-bool tni_is_contiguous(const tn_view *v) {
+bool tni_is_contiguous(const tn_tensor_view *v) {
     int64_t stride = 1;
     if (v->numel == 0)
         return true;
@@ -44,7 +44,7 @@ bool tni_is_contiguous(const tn_view *v) {
 }
 
 /* Dimensions of more than one element by rising stride, then size. Returns how many. */
-static int32_t sort_dims(const tn_view *v, int32_t out[TN_MAX_RANK]) {
+static int32_t sort_dims(const tn_tensor_view *v, int32_t out[TN_MAX_RANK]) {
     int32_t n = 0;
     for (int32_t i = v->rank - 1; i >= 0; i--) {
         if (v->sizes[i] == 1)
@@ -61,7 +61,7 @@ static int32_t sort_dims(const tn_view *v, int32_t out[TN_MAX_RANK]) {
     return n;
 }
 
-bool tni_is_dense(const tn_view *v) {
+bool tni_is_dense(const tn_tensor_view *v) {
     if (v->numel <= 1 || tni_is_contiguous(v))
         return true;
     int32_t dims[TN_MAX_RANK];
@@ -75,7 +75,7 @@ bool tni_is_dense(const tn_view *v) {
     return true;
 }
 
-bool tni_may_overlap(const tn_view *v) {
+bool tni_may_overlap(const tn_tensor_view *v) {
     if (v->numel <= 1 || tni_is_contiguous(v))
         return false;
     /* Elements are apart for certain when each stride steps over all that the smaller ones reach.
@@ -91,7 +91,7 @@ bool tni_may_overlap(const tn_view *v) {
     return false;
 }
 
-void tni_view_extent(const tn_view *v, uint64_t *out_begin, uint64_t *out_end) {
+void tni_view_extent(const tn_tensor_view *v, uint64_t *out_begin, uint64_t *out_end) {
     *out_begin = *out_end = v->offset;
     if (v->numel == 0)
         return;
@@ -101,7 +101,7 @@ void tni_view_extent(const tn_view *v, uint64_t *out_begin, uint64_t *out_end) {
     *out_end += (uint64_t)((last + 1) * tni_dtype_size(v->dtype));
 }
 
-static bool same_view(const tn_view *a, const tn_view *b) {
+static bool same_view(const tn_tensor_view *a, const tn_tensor_view *b) {
     if (a->offset != b->offset || a->dtype != b->dtype || a->rank != b->rank)
         return false;
     for (int32_t i = 0; i < a->rank; i++) {

@@ -49,7 +49,7 @@ static void end_of_thread(void) {
         const char *line = "a thread ended with %llu tensors held by its scopes; open a scope"
                            " round the work of a thread (TN_SCOPE)";
         if (tni_log_on(TN_LOG_WARN, "scope")) {
-            tni_log(TN_LOG_WARN, "scope", "a thread ended with %llu tensors held by its scopes",
+            tni_log_line(TN_LOG_WARN, "scope", "a thread ended with %llu tensors held by its scopes",
                     (unsigned long long)tni_scopes.n);
         } else {
             fprintf(stderr, line, (unsigned long long)tni_scopes.n);

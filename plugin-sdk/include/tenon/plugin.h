@@ -7,17 +7,18 @@
  *
  * Rules that hold for every struct here
  *   - The first member is `struct_size`, set by whoever fills the struct. A reader tests the member
- *     it wants with TN_HAS(), never the whole size, so old and new work together in both directions.
- *     The two exceptions are tn_cell, whose 16 bytes are frozen, and the handles.
+ *     it wants with TN_HAS(), never the whole size, so old and new work together in both
+ * directions. The two exceptions are tn_cell, whose 16 bytes are frozen, and the handles.
  *   - Members are fixed-width and 8-byte aligned, there is no tail padding, and members are only
  *     ever added at the end. A function pointer that is NULL is a feature that is absent.
  *   - Arrays that cross the boundary are arrays of pointers, so that an element may grow.
  *   - Strings are UTF-8, NUL-terminated. What the plugin's tables point to lives until shutdown
- *     returns; what a call hands over is borrowed for that call, unless its contract says otherwise.
+ *     returns; what a call hands over is borrowed for that call, unless its contract says
+ * otherwise.
  *
  * Errors: a function that can fail returns a tn_status. Before it returns one that is not TN_OK it
- * should call host->fail with a message that says what went wrong and what the user can do; the host
- * copies the message at once and adds plugin, device and operator. No error object crosses.
+ * should call host->fail with a message that says what went wrong and what the user can do; the
+ * host copies the message at once and adds plugin, device and operator. No error object crosses.
  *
  * Each slot of each table ends its contract with three tags:
  *   [any-thread]    may be called by several threads at once, also for the same object
@@ -73,7 +74,7 @@ enum {
 #define TN_STATUS_ENUM(name, value, text) TN_##name = value,
     TN_STATUS_MAP(TN_STATUS_ENUM)
 #undef TN_STATUS_ENUM
-    TN_STATUS_COUNT = 15
+        TN_STATUS_COUNT = 15
 };
 
 /* ---- element types ---------------------------------------------------------------------------
@@ -95,7 +96,7 @@ enum {
 #define TN_DTYPE_ENUM(NAME, value, name, bytes, category) TN_##NAME = value,
     TN_DTYPE_MAP(TN_DTYPE_ENUM)
 #undef TN_DTYPE_ENUM
-    TN_DTYPE_COUNT = 10,
+        TN_DTYPE_COUNT = 10,
     TN_DTYPE_NONE = -1 /* "not given"; never seen by a plugin */
 };
 
@@ -121,10 +122,15 @@ typedef struct tn_pevent tn_pevent;   /* a point in a stream */
  * Zero is "no memory". Handles are not addresses to the host: it keeps offsets apart. */
 typedef uint64_t tn_memory;
 
-/* ---- values ----------------------------------------------------------------------------------- */
+/* No tensor has more dimensions. */
+#define TN_MAX_RANK 12
+
+/* ---- values -----------------------------------------------------------------------------------
+ */
 
 /* A tensor as a kernel sees it. Sizes and strides count elements, offset counts bytes. Strides are
- * never negative; a stride of zero (broadcast) reaches only kernels that declare it. */
+ * never negative; a stride of zero (broadcast) reaches only kernels that declare it. Rank 0 is one
+ * element; pointwise kernels see rank 1 at least. */
 typedef struct tn_tensor_view {
     uint64_t struct_size;
     tn_memory memory;
@@ -148,8 +154,9 @@ typedef struct tn_cell {
         int64_t boolean; /* 0 or 1 */
         const int64_t *ints;
         const char *string;
-        const tn_tensor_view *view;         /* TN_CELL_TENSOR in a kernel call */
-        const tn_tensor_view *const *views; /* TN_CELL_TENSORS in a kernel call; elements may be NULL */
+        const tn_tensor_view *view; /* TN_CELL_TENSOR in a kernel call */
+        const tn_tensor_view *const
+            *views; /* TN_CELL_TENSORS in a kernel call; elements may be NULL */
         void *pointer;
     } v;
 } tn_cell;
@@ -165,7 +172,8 @@ enum tn_cell_tag {
     TN_CELL_STRING = 7
 };
 
-/* ---- the host's side --------------------------------------------------------------------------- */
+/* ---- the host's side ---------------------------------------------------------------------------
+ */
 
 typedef enum tn_log_level {
     TN_LOG_ERROR = 0,
@@ -189,7 +197,8 @@ typedef struct tn_host {
     /* Gives back what alloc returned; NULL is allowed. [any-thread] [loaded] [required] */
     void (*free)(void *p);
 
-    /* Writes one line to Tenon's log, with the plugin's id. [any-thread] [loaded] [required] */
+    /* Writes one line to Tenon's log, with the plugin's id; `self` is NULL inside init.
+     * [any-thread] [loaded] [required] */
     void (*log)(tn_pself *self, int32_t level, const char *message);
 
     /* Keeps `message` for the calling thread as the reason of the failure that is about to be
@@ -199,7 +208,8 @@ typedef struct tn_host {
 
     /* The value of option `name` for this plugin, or NULL. Option `threads` of plugin type `npu` is
      * the environment variable TENON_NPU_THREADS; programs can set options before the plugin is
-     * loaded. The string is valid until shutdown. [any-thread] [plugin init] [required] */
+     * loaded, not later. Inside init, where there is no self yet, `self` is NULL. The string is
+     * valid until shutdown. [any-thread] [plugin init] [required] */
     const char *(*option)(tn_pself *self, const char *name);
 
     /* A host-side extension table, or NULL; id such as "tenon.trace/1". [any-thread] [loaded]
@@ -207,7 +217,8 @@ typedef struct tn_host {
     const void *(*extension)(const char *id);
 } tn_host;
 
-/* ---- memory ------------------------------------------------------------------------------------ */
+/* ---- memory ------------------------------------------------------------------------------------
+ */
 
 typedef enum tn_memory_space {
     TN_SPACE_DEVICE = 0, /* the device's own memory, where tensors live */
@@ -243,8 +254,9 @@ typedef struct tn_memory_ops {
                        const void *src, uint64_t bytes);
 
     /* Device to host, in stream order. Pageable `dst` is complete when the call returns; pinned
-     * `dst` is complete when the stream has passed this point. [any-thread] [device open]
-     * [required] */
+     * `dst` is complete when the stream has passed this point. An error of earlier work stays for
+     * query and synchronize, which the host asks before it trusts the bytes. [any-thread] [device
+     * open] [required] */
     tn_status (*read)(tn_pdevice *device, tn_pstream *stream, void *dst, tn_memory src,
                       uint64_t src_offset, uint64_t bytes);
 
@@ -253,9 +265,9 @@ typedef struct tn_memory_ops {
     tn_status (*copy)(tn_pdevice *device, tn_pstream *stream, tn_memory dst, uint64_t dst_offset,
                       tn_memory src, uint64_t src_offset, uint64_t bytes);
 
-    /* From `src_device` to `device`, both of this plugin, in order on `stream` of `device`; the core
-     * has made `stream` wait for the source. Absent or TN_UNSUPPORTED: the core stages through the
-     * host. [any-thread] [device open] [optional] */
+    /* From `src_device` to `device`, both of this plugin, in order on `stream` of `device`; the
+     * core has made `stream` wait for the source. Absent or TN_UNSUPPORTED: the core stages through
+     * the host. [any-thread] [device open] [optional] */
     tn_status (*copy_peer)(tn_pdevice *device, tn_pstream *stream, tn_memory dst,
                            uint64_t dst_offset, tn_pdevice *src_device, tn_memory src,
                            uint64_t src_offset, uint64_t bytes);
@@ -283,8 +295,9 @@ typedef struct tn_stream_ops {
     /* Frees a queue; work still in it is finished first. [any-thread] [device open] [required] */
     void (*destroy)(tn_pstream *stream);
 
-    /* TN_OK: all work is done; TN_NOT_READY: not yet; else the first error of work queued since the
-     * last query or synchronize that reported one. An error is reported once. Never blocks.
+    /* TN_OK: all work is done; TN_NOT_READY: not yet, also when an error is known already; else the
+     * first error of work queued since the last query or synchronize that reported one. An error is
+     * reported once; work behind it still runs. Never blocks.
      * [any-thread] [device open] [required] */
     tn_status (*query)(tn_pstream *stream);
 
@@ -309,7 +322,8 @@ typedef struct tn_event_ops {
     /* Frees an event; streams that wait for it still do. [any-thread] [device open] [required] */
     void (*destroy)(tn_pevent *event);
 
-    /* Marks the present end of `stream`; an earlier mark is forgotten. [any-thread] [device open]
+    /* Marks the present end of `stream`, which is of the event's device; an earlier mark is
+     * forgotten. [any-thread] [device open]
      * [required] */
     tn_status (*record)(tn_pevent *event, tn_pstream *stream);
 
@@ -326,50 +340,54 @@ typedef struct tn_event_ops {
     tn_status (*synchronize)(tn_pevent *event);
 
     /* Device time between the marks of two TN_EVENT_TIMING events that were passed, in
-     * nanoseconds. [any-thread] [device open] [optional] */
+     * nanoseconds. TN_STATE when one was not. [any-thread] [device open] [optional] */
     tn_status (*elapsed)(tn_pevent *start, tn_pevent *end, double *out_ns);
 
     /* The event of the underlying API, or NULL. [any-thread] [device open] [optional] */
     void *(*native_handle)(tn_pevent *event);
 } tn_event_ops;
 
-/* ---- kernels ------------------------------------------------------------------------------------ */
+/* ---- kernels ------------------------------------------------------------------------------------
+ */
 
 /* One call of a kernel. All tensors have at least one element; the core has promoted dtypes,
  * broadcast shapes, filled in defaults, made dimensions non-negative and allocated the outputs. */
 typedef struct tn_call {
     uint64_t struct_size;
     tn_pdevice *device;
-    tn_pstream *stream; /* NULL on a device without streams */
-    void *user;         /* tn_kernel.user */
-    const tn_cell *args;         /* [n_args], as the kernel operator's schema says */
-    const tn_tensor_view *const *outs;  /* [n_outs] */
+    tn_pstream *stream;                /* NULL on a device without streams */
+    void *user;                        /* tn_kernel.user */
+    const tn_cell *args;               /* [n_args], as the kernel operator's schema says */
+    const tn_tensor_view *const *outs; /* [n_outs] */
     uint32_t n_args;
     uint32_t n_outs;
-    tn_memory workspace; /* what the workspace function asked for, or 0 */
-    uint64_t workspace_offset;
+    tn_memory workspace;       /* what the workspace function asked for, or 0 */
+    uint64_t workspace_offset; /* a multiple of the device's alignment */
     uint64_t workspace_bytes;
 } tn_call;
 
 /* What a kernel takes beyond the plainest case. Without a flag the core adapts the call: it makes
  * inputs contiguous, materialises broadcasts, computes into a temporary, fills a scalar into a
  * tensor, splits large calls. A kernel without flags therefore sees contiguous tensors (row-major,
- * no zero strides) of fewer than 2^31 elements, no two of which share memory. */
+ * no zero strides) of fewer than 2^31 elements; no output shares memory with another tensor, while
+ * inputs may be the same tensor. */
 enum {
-    TN_KERNEL_STRIDED = 1u,       /* any non-negative strides, inputs and outputs */
-    TN_KERNEL_BROADCAST = 2u,     /* inputs with strides of zero */
-    TN_KERNEL_IN_PLACE = 4u,      /* an output may be exactly an input (same view) */
-    TN_KERNEL_INDEX64 = 8u,       /* 2^31 elements or more */
-    TN_KERNEL_SCALARS = 16u,      /* pointwise: at most one Tensor argument may arrive as I64, F64
-                                     or BOOL cell instead of a tensor */
+    TN_KERNEL_STRIDED = 1u,        /* any non-negative strides, inputs and outputs */
+    TN_KERNEL_BROADCAST = 2u,      /* inputs with strides of zero */
+    TN_KERNEL_IN_PLACE = 4u,       /* an output may be exactly an input (same view) */
+    TN_KERNEL_INDEX64 = 8u,        /* 2^31 elements or more */
+    TN_KERNEL_SCALARS = 16u,       /* pointwise: at most one Tensor argument may arrive as I64, F64
+                                      or BOOL cell instead of a tensor */
     TN_KERNEL_DETERMINISTIC = 32u, /* same inputs, same bits, every time */
-    TN_KERNEL_CAPTURE_SAFE = 64u  /* only queues work on the stream; never waits or allocates */
+    TN_KERNEL_CAPTURE_SAFE = 64u /* only queues work on the stream; never waits for it, allocates no
+                                    device memory */
 };
 
 enum { TN_KERNEL_MAX_TYPES = 4 };
 
 /* A kernel offered for one kernel operator (tenon/kernels.h) and the dtypes it handles. Several
- * records may serve one operator with disjoint dtypes. */
+ * records may serve one operator: with disjoint dtypes, or with different flags, the first that
+ * fits being taken. */
 typedef struct tn_kernel {
     uint64_t struct_size;
     const char *op;       /* "add"; an operator the core does not know is skipped and counted */
@@ -394,16 +412,17 @@ typedef struct tn_kernel {
     tn_status (*workspace)(const tn_call *call, uint64_t *out_bytes);
 } tn_kernel;
 
-/* ---- devices ------------------------------------------------------------------------------------ */
+/* ---- devices ------------------------------------------------------------------------------------
+ */
 
 typedef enum tn_device_property {
-    TN_PROP_NAME = 0,          /* STRING: the product's name, for people; valid until shutdown */
-    TN_PROP_ALIGNMENT = 1,     /* I64: alignment of allocations in bytes, a power of two [64] */
+    TN_PROP_NAME = 0,           /* STRING: the product's name, for people; valid until shutdown */
+    TN_PROP_ALIGNMENT = 1,      /* I64: alignment of allocations in bytes, a power of two [64] */
     TN_PROP_MAX_ALLOCATION = 2, /* I64: the largest single allocation in bytes, 0 = no limit [0] */
-    TN_PROP_COMPUTE_UNITS = 3, /* I64: cores, multiprocessors; for information [1] */
-    TN_PROP_DTYPES = 4,        /* I64: mask of dtypes the device can store and copy [all] */
-    TN_PROP_HOST_MEMORY = 5    /* BOOL: device memory is ordinary host memory: every allocation has
-                                  a host pointer, and once synchronized host reads are cheap [0] */
+    TN_PROP_COMPUTE_UNITS = 3,  /* I64: cores, multiprocessors; for information [1] */
+    TN_PROP_DTYPES = 4,         /* I64: mask of dtypes the device can store and copy [all] */
+    TN_PROP_HOST_MEMORY = 5     /* BOOL: device memory is ordinary host memory: every allocation has
+                                   a host pointer, and once synchronized host reads are cheap [0] */
 } tn_device_property;
 
 typedef struct tn_device_ops {
@@ -425,44 +444,47 @@ typedef struct tn_device_ops {
      * brackets above, holds. [any-thread] [plugin init] [required] */
     tn_status (*property)(tn_pself *self, uint32_t index, int32_t property, tn_cell *out_value);
 
-    /* Does this device run `kernel`? Devices of one plugin may differ (f64, f16, memory). Asked once
-     * per record when a device is opened; TN_OK or TN_UNSUPPORTED. Absent: every device runs every
-     * kernel. [one-thread] [device open] [optional] */
+    /* Does this device run `kernel`? Devices of one plugin may differ (f64, f16, memory). Asked
+     * once per record when a device is opened; TN_OK or TN_UNSUPPORTED. Absent: every device runs
+     * every kernel. [one-thread] [device open] [optional] */
     tn_status (*supports)(tn_pdevice *device, const tn_kernel *kernel);
 
-    const tn_memory_ops *memory; /* required */
+    const tn_memory_ops *memory;  /* required */
     const tn_stream_ops *streams; /* NULL: a synchronous device */
     const tn_event_ops *events;   /* required with streams */
 } tn_device_ops;
 
-/* ---- the plugin --------------------------------------------------------------------------------- */
+/* ---- the plugin ---------------------------------------------------------------------------------
+ */
 
 enum {
-    TN_PLUGIN_FORK_SAFE = 1u,  /* open devices still work in a forked child */
-    TN_PLUGIN_UNLOADABLE = 2u  /* after shutdown the object may be dlclosed */
+    TN_PLUGIN_FORK_SAFE = 1u, /* open devices still work in a forked child; without it the core
+                                 makes no call in the child */
+    TN_PLUGIN_UNLOADABLE = 2u /* after shutdown the object may be dlclosed */
 };
 
 typedef struct tn_plugin {
     uint64_t struct_size;
-    uint32_t abi_version;  /* TN_ABI_VERSION the plugin was built against */
-    uint32_t abi_required; /* the oldest host it works with, TN_ABI_MAKE(major, minor) */
-    uint64_t flags;        /* TN_PLUGIN_* */
-    const char *id;          /* reverse domain name, unique: "com.acme.npu" */
-    const char *device_type; /* what users write before the colon: lower-case letters, digits, _ */
-    const char *name;        /* for people */
-    const char *version;     /* the plugin's own */
+    uint32_t abi_version;    /* TN_ABI_VERSION the plugin was built against */
+    uint32_t abi_required;   /* the oldest host it works with, TN_ABI_MAKE(major, minor) */
+    uint64_t flags;          /* TN_PLUGIN_* */
+    const char *id;          /* reverse domain name, unique: "com.acme.npu"; at most 127 bytes */
+    const char *device_type; /* what users write before the colon: [a-z][a-z0-9_]*, at most 31 */
+    const char *name;        /* for people; at most 255 bytes */
+    const char *version;     /* the plugin's own; at most 255 bytes */
 
     /* Starts the plugin. `path` is the real path of its shared object, or NULL when linked
      * statically. Cheap; hardware is first touched by devices->count. Called again after shutdown.
-     * [one-thread] [loaded] [required] */
+     * `*out_self` is not NULL and no other plugin's. Must not call back into Tenon but through
+     * `host`. [one-thread] [loaded] [required] */
     tn_status (*init)(const tn_host *host, const char *path, tn_pself **out_self);
 
     /* Ends it; all devices were closed. No thread of the plugin runs when it returns.
      * [one-thread] [plugin init] [required] */
     void (*shutdown)(tn_pself *self);
 
-    const tn_device_ops *devices;     /* required */
-    const tn_kernel *const *kernels;  /* [n_kernels] */
+    const tn_device_ops *devices;    /* required */
+    const tn_kernel *const *kernels; /* [n_kernels] */
     uint64_t n_kernels;
 
     /* A plugin-side extension table, or NULL; see tenon/ext/. Must answer NULL to any id it does
@@ -470,7 +492,8 @@ typedef struct tn_plugin {
     const void *(*extension)(tn_pself *self, const char *id);
 } tn_plugin;
 
-/* ---- the entry ---------------------------------------------------------------------------------- */
+/* ---- the entry ----------------------------------------------------------------------------------
+ */
 
 #if defined(__GNUC__)
 #define TN_PLUGIN_EXPORT __attribute__((visibility("default")))
@@ -478,8 +501,8 @@ typedef struct tn_plugin {
 #define TN_PLUGIN_EXPORT
 #endif
 
-/* The one symbol a plugin exports. Define TN_PLUGIN_QUERY before including this header to rename it,
- * for a plugin that is linked into the program and registered with tn_plugin_register. */
+/* The one symbol a plugin exports. Define TN_PLUGIN_QUERY before including this header to rename
+ * it, for a plugin that is linked into the program and registered with tn_plugin_register. */
 #ifndef TN_PLUGIN_QUERY
 #define TN_PLUGIN_QUERY tenon_plugin_query_v1
 #endif
@@ -491,8 +514,9 @@ typedef const tn_plugin *(*tn_plugin_query_fn)(const tn_host *host);
  * hardware, no threads, no allocation. [any-thread] [loaded] [required] */
 TN_PLUGIN_EXPORT const tn_plugin *TN_PLUGIN_QUERY(const tn_host *host);
 
-/* ---- layout, checked wherever this header is compiled --------------------------------------------
- * Each assertion names the last member: its end must be the end of the struct. */
+/* ---- layout, checked wherever this header is compiled
+ * -------------------------------------------- Each assertion names the last member: its end must
+ * be the end of the struct. */
 #if defined(__cplusplus)
 #define TN_LAYOUT_ASSERT(cond, text) static_assert(cond, text)
 #elif defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
