@@ -2,7 +2,7 @@
 # Every check that needs no test run: the quick ones that Meson knows as suite `source`, then
 # clang-tidy and cppcheck. usage: lint.sh BUILD-FOLDER
 set -uo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit
 build=$1
 failed=0
 

@@ -122,8 +122,9 @@ static tn_status run_model(tn_status (*init)(model *m, tn_device device), const 
 
 static tn_status run(const options *o, history *histories, int *out_n) {
     tn_device device = tn_default_device();
-    if (device.type == 0 || tn_manual_seed(o->seed) != TN_OK)
+    if (device.type == 0)
         return tn_error_status();
+    tn_manual_seed(o->seed);
     char name[64];
     printf("device  %s  %s\n", tn_device_name(device, name, sizeof(name)),
            tn_device_product(device));
