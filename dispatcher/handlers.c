@@ -111,6 +111,10 @@ out:
 void tn_registration_drop(tn_registration *registration) {
     if (!registration)
         return;
+    if (registration->head.drop) {
+        registration->head.drop(registration);
+        return;
+    }
     pthread_mutex_lock(&tni_registry_lock);
     if (registration->is_definition) {
         tni_operator_drop(registration->op);

@@ -50,6 +50,12 @@ struct tn_op {
     const void *info;                  /* what the core keeps about it (tni_op_info), or NULL */
 };
 
+/* What every registration starts with. One of another layer sets `drop`, and tn_registration_drop
+ * leaves the rest to it. */
+typedef struct tni_registration_head {
+    void (*drop)(tn_registration *registration);
+} tni_registration_head;
+
 /* Thread state. */
 extern TNI_TLS tn_thread_keys tni_thread_keys;
 

@@ -314,7 +314,7 @@ static void append_suffixes(text *out, tn_tensor *t) {
     suffixes s = {out, line ? (int64_t)strlen(line) + 1 : (int64_t)out->n + 2};
     tn_dtype dtype = t->view.dtype;
     if (!t->device->is_cpu)
-        add_suffix(&s, "device='%s'", t->device->name);
+        add_suffix(&s, "device='%s'", t->device->is_meta ? "meta" : t->device->name);
     if (t->device->is_meta || t->view.numel == 0) {
         if (t->device->is_meta || t->view.rank != 1)
             add_size(&s, t);
