@@ -40,8 +40,8 @@ static bool parse_number(const char *text, long long least, long long *out) {
     return *text && !*end && *out >= least;
 }
 
-static bool wants(const options *o, const char *model) {
-    return strcmp(o->model, model) == 0 || strcmp(o->model, "both") == 0;
+static bool wants(const options *o, const char *name) {
+    return strcmp(o->model, name) == 0 || strcmp(o->model, "both") == 0;
 }
 
 /* False, after a message, when the command line is wrong. */
