@@ -87,7 +87,7 @@ BOXED(view_view) {
     tn_ints shape = tni_arg_ints(&args[1]);
     int64_t sizes[TN_MAX_RANK], strides[TN_MAX_RANK];
     char want[TNI_SHAPE_TEXT], have[TNI_SHAPE_TEXT], steps[TNI_SHAPE_TEXT];
-    if (resolve_shape("tn_view", self, shape, sizes) != TN_OK)
+    if (resolve_shape("tn_tensor_view", self, shape, sizes) != TN_OK)
         return tni_failed();
     if (!view_strides(self, (int32_t)shape.n, sizes, strides))
         return tni_fail(TN_SHAPE,
