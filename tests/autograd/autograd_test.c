@@ -4,8 +4,11 @@
 static int64_t outstanding_before;
 
 int fresh(void **state) {
+    /* Whatever a test that failed left. */
     tn_error_clear();
+    tn_set_inference_mode(false);
     tn_set_grad_enabled(true);
+    tn_scope_close(0);
     outstanding_before = tni_alloc_outstanding();
     return 0;
 }
