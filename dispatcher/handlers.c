@@ -62,6 +62,8 @@ static void count(const tn_registration *r, size_t by) {
 
 tn_registration *tn_handler_register(const tn_op *op, tn_key key, const char *device_type,
                                      tn_handler_fn fn, void *user, const char *origin) {
+    if (!tni_registry_ready())
+        return NULL;
     tni_operator *o = op ? tni_operator_of(op) : NULL;
     if ((int)key < 0 || key >= TN_KEY_COUNT) {
         tn_fail(TN_INVALID_ARGUMENT, "tn_handler_register: there is no key %d; see TN_KEY_MAP",

@@ -122,6 +122,11 @@ static inline tn_status tni_call(const tn_op *op, const tn_cell *args, tn_cell *
     return tni_dispatch(op, keys, args, rets);
 }
 
+/* The layer above may put its operators here before anyone looks: called by the public functions
+ * that define, find and hang handlers. NULL: nothing to prepare. */
+extern tn_status (*tni_registry_prepare)(void);
+bool tni_registry_ready(void);
+
 /* ---- the table of operators ---------------------------------------------------------------------
  */
 

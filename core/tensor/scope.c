@@ -26,6 +26,7 @@ static TNI_TLS struct {
     bool known; /* the thread's end closes the root scope */
 } marks;
 
+/* Handle of a scope for which there was no memory; closing it does nothing. */
 static const tn_scope not_opened = UINT64_MAX;
 
 /* Pops one by one: a tensor's end may run a program's code, which may push. */
@@ -49,8 +50,9 @@ static void end_of_thread(void) {
         const char *line = "a thread ended with %llu tensors held by its scopes; open a scope"
                            " round the work of a thread (TN_SCOPE)";
         if (tni_log_on(TN_LOG_WARN, "scope")) {
-            tni_log_line(TN_LOG_WARN, "scope", "a thread ended with %llu tensors held by its scopes",
-                    (unsigned long long)tni_scopes.n);
+            tni_log_line(TN_LOG_WARN, "scope",
+                         "a thread ended with %llu tensors held by its scopes",
+                         (unsigned long long)tni_scopes.n);
         } else {
             fprintf(stderr, line, (unsigned long long)tni_scopes.n);
             fputc('\n', stderr);
@@ -83,10 +85,8 @@ tn_tensor *tni_scope_push_slow(tn_tensor *t) {
 tn_scope tn_scope_open(void) {
     if (TNI_UNLIKELY(marks.n == marks.capacity)) {
         if (!know_thread() ||
-            !tni_grow(&marks.items, marks.n, &marks.capacity, sizeof *marks.items)) {
-            tni_fail_memory("a scope");
-            return not_opened; /* the parent scope takes what would have been its tensors */
-        }
+            !tni_grow(&marks.items, marks.n, &marks.capacity, sizeof *marks.items))
+            return not_opened;
     }
     marks.items[marks.n++] = (mark){tni_scopes.n, ++marks.serial};
     return (uint64_t)marks.serial << 32 | marks.n;

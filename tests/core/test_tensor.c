@@ -352,14 +352,14 @@ static void tensors_are_counted_over_threads(void **state) {
     pthread_t threads[4];
     for (int i = 0; i < 4; i++)
         pthread_create(&threads[i], NULL, make_many, d);
+    void *kept[4];
+    for (int i = 0; i < 4; i++)
+        pthread_join(threads[i], &kept[i]);
     for (int i = 0; i < 4; i++) {
-        void *result;
-        pthread_join(threads[i], &result);
-        tn_tensor **kept = result;
         assert_int_equal(tni_tensors_alive(), 400 - 100 * i);
         for (int k = 0; k < 100; k++)
-            tn_drop(kept[k]);
-        free(kept);
+            tn_drop(((tn_tensor **)kept[i])[k]);
+        free(kept[i]);
     }
     assert_int_equal(tni_tensors_alive(), 0);
 }
