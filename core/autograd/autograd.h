@@ -215,7 +215,9 @@ typedef enum tni_attr_source {
     TNI_ATTR_CELL,     /* the argument's cell */
     TNI_ATTR_SIZES,    /* sizes of the tensor argument, as ints */
     TNI_ATTR_DTYPE,    /* dtype of the tensor argument, as I64 */
-    TNI_ATTR_OUT_SIZES /* sizes of output `arg` */
+    TNI_ATTR_OUT_SIZES, /* sizes of output `arg` */
+    TNI_ATTR_LENGTHS    /* of each element of the Tensor[] argument its size along the dimension that the
+                           next argument names, as ints; 0 where it has none such */
 } tni_attr_source;
 
 typedef struct tni_derivative {

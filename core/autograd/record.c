@@ -167,11 +167,30 @@ static uint32_t attr_bytes(const tni_derivative *d, const tn_cell *args, const t
             if (cell->tag == TN_CELL_TENSOR)
                 bytes += (uint32_t)(tni_arg_tensor(cell)->view.rank * (int32_t)sizeof(int64_t));
             break;
+        case TNI_ATTR_LENGTHS:
+            bytes += cell->n * (uint32_t)sizeof(int64_t);
+            break;
         case TNI_ATTR_DTYPE:
             break;
         }
     }
     return bytes;
+}
+
+/* cell is the list, the cell behind it the dimension. */
+static tn_status set_lengths(tni_node *node, uint32_t i, const tn_cell *cell) {
+    tn_tensor *const *list = cell->v.pointer;
+    int64_t *lengths = tni_alloc((cell->n + 1) * sizeof *lengths);
+    if (!lengths)
+        return tni_fail_memory("a node of the graph");
+    for (uint32_t j = 0; j < cell->n; j++) {
+        int64_t dim = cell[1].v.i64 < 0 ? cell[1].v.i64 + list[j]->view.rank : cell[1].v.i64;
+        lengths[j] = dim >= 0 && dim < list[j]->view.rank ? list[j]->sizes[dim] : 0;
+    }
+    tn_cell made = tni_cell_ints(tn_ints_of(lengths, cell->n));
+    tn_status status = tni_node_set_attr(node, i, &made);
+    tni_free(lengths);
+    return status;
 }
 
 static tn_status set_attrs(tni_node *node, const tni_derivative *d, const tn_cell *args,
@@ -197,6 +216,9 @@ static tn_status set_attrs(tni_node *node, const tni_derivative *d, const tn_cel
             if (cell->tag == TN_CELL_TENSOR)
                 made = tni_cell_i64(tni_arg_tensor(cell)->view.dtype);
             break;
+        case TNI_ATTR_LENGTHS:
+            status = set_lengths(node, i, cell);
+            continue;
         }
         status = tni_node_set_attr(node, i, &made);
     }

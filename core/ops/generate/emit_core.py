@@ -99,8 +99,9 @@ class CoreEmitter:
         if arg is None:
             raise SystemExit(f"operators.toml: {op.schema.name}: no argument '{base}' in '{text}'")
         if what:
-            return arg.position, {"sizes": "TNI_ATTR_SIZES", "dtype": "TNI_ATTR_DTYPE"}[what], \
-                {"sizes": "ints", "dtype": "dtype"}[what]
+            return arg.position, {"sizes": "TNI_ATTR_SIZES", "dtype": "TNI_ATTR_DTYPE",
+                                  "lengths": "TNI_ATTR_LENGTHS"}[what], \
+                {"sizes": "ints", "dtype": "dtype", "lengths": "ints"}[what]
         return arg.position, "TNI_ATTR_CELL", arg.kind
 
     def record(self, op, name, node, function, inputs, saved, attrs, is_list):
@@ -121,7 +122,6 @@ class CoreEmitter:
         self.functions.append("\n".join(lines))
 
     def custom_derivative(self, op, name, node, function):
-        self.declare(f"tn_status {function}(tni_node *node, tn_tensor *const *grads, tn_tensor **out);")
         attrs = [self.attr_source(op, text) for text in op.entry.get("attrs", {}).values()]
         first = op.functional.args[0]
         self.record(op, name, node, function, [0], [], attrs, first.kind == "tensors")
