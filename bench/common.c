@@ -23,6 +23,7 @@ typedef struct options {
     bool json, serve, list;
     const char *child; /* run this row's child and stop */
     double seconds;    /* for each row */
+    uint64_t times;    /* not 0: do each row so often, untimed */
     uint32_t n_threads;
 } options;
 
@@ -93,6 +94,10 @@ static bool run_child(const bench_row *row, const options *o, double *out_value,
 }
 
 static bool measure_row(const bench_row *row, const options *o, result *out) {
+    if (o->times) {
+        *out = (result){.n = o->times};
+        return !row->run || row->run(o->times) >= 0;
+    }
     if (row->run)
         return time_row(row, o->seconds, out);
     double samples[MIN_BATCHES];
@@ -248,9 +253,10 @@ static void *idle(void *unused) {
 static int usage(const bench_program *p, int status) {
     fprintf(status ? stderr : stdout,
             "usage: %s [--json] [--seconds S] [--threads N] [ROW...]\n"
+            "       %s --times N ROW           does it N times, for profilers\n"
             "       %s --list\n"
             "       %s --serve [--threads N]   answers lines of \"ROW SECONDS\" with JSON\n",
-            p->name, p->name, p->name);
+            p->name, p->name, p->name, p->name);
     return status;
 }
 
@@ -273,6 +279,8 @@ int bench_main(const bench_program *p, int argc, char **argv) {
             o.child = argv[++i];
         else if (!strcmp(a, "--seconds") && has_value)
             o.seconds = atof(argv[++i]);
+        else if (!strcmp(a, "--times") && has_value)
+            o.times = strtoull(argv[++i], NULL, 10);
         else if (!strcmp(a, "--threads") && has_value)
             o.n_threads = (uint32_t)atoi(argv[++i]);
         else if (a[0] != '-' && find_row(p, a))
