@@ -283,16 +283,28 @@ static tn_status save_outputs(const call *c, tni_node *node, const tn_cell *rets
     return TN_OK;
 }
 
+/* Does the call write to the memory of t? */
+static bool overwrites(const call *c, const tn_tensor *t) {
+    for (uint32_t mask = c->info->written; t && mask; mask &= mask - 1) {
+        const tn_tensor *written = tni_arg_tensor(&c->args[__builtin_ctz(mask)]);
+        if (written && written->storage == t->storage)
+            return true;
+    }
+    return false;
+}
+
 /* In place: the node is made before the call, while self has its old history, and a formula that
  * needs what is overwritten gets a copy, with history, so that second derivatives are right. */
 static __attribute__((noinline)) tn_status record_written(call *c, tn_keyset below, tn_cell *rets) {
     const tni_derivative *d = c->d;
     tn_status status = check_written(c->op, c->args, c->info->written);
     for (uint32_t i = 0; i < d->n_saved && status == TN_OK; i++) {
-        if (d->saved[i].is_output || !(d->saved[i].only_for & c->wanted) ||
-            !(c->info->written >> d->saved[i].arg & 1))
+        if (d->saved[i].is_output || !(d->saved[i].only_for & c->wanted))
             continue;
-        c->originals[i] = tni_clone(tni_arg_tensor(&c->args[d->saved[i].arg]));
+        tn_tensor *t = tni_arg_tensor(&c->args[d->saved[i].arg]);
+        if (!overwrites(c, t))
+            continue;
+        c->originals[i] = tni_clone(t);
         status = c->originals[i] ? TN_OK : tni_standing();
     }
     tni_node *node = status == TN_OK ? make_node(c, c->info->n_outs, NULL) : NULL;

@@ -28,15 +28,13 @@ ATTR = {  # the same from a node's attribute
 
 
 def names_in(text):
-    """Names and dotted names of an expression."""
-    found = []
-    for node in ast.walk(ast.parse(text, mode="eval")):
-        if isinstance(node, ast.Attribute):
-            found.append(f"{node.value.id}.{node.attr}")
-        elif isinstance(node, ast.Name):
-            found.append(node.id)
-    called = {n.func.id for n in ast.walk(ast.parse(text, mode="eval")) if isinstance(n, ast.Call)}
-    return [n for i, n in enumerate(found) if n not in called and n not in found[:i]]
+    """Names and dotted names of an expression; `self.sizes` does not name `self`."""
+    nodes = list(ast.walk(ast.parse(text, mode="eval")))
+    inner = {id(n.value) for n in nodes if isinstance(n, ast.Attribute)}
+    inner |= {id(n.func) for n in nodes if isinstance(n, ast.Call)}
+    found = [f"{n.value.id}.{n.attr}" if isinstance(n, ast.Attribute) else n.id
+             for n in nodes if isinstance(n, (ast.Attribute, ast.Name)) and id(n) not in inner]
+    return list(dict.fromkeys(found))
 
 
 class CoreEmitter:
