@@ -17,7 +17,7 @@ typedef enum fill {
 
 typedef struct sample {
     tn_device device;
-    bool strided; /* make every tensor non-contiguous */
+    bool strided;   /* make every tensor non-contiguous */
     uint64_t state; /* of the numbers */
     tn_cell args[MAX_ARGS];
     tn_tensor *lists[MAX_ARGS][MAX_LIST];

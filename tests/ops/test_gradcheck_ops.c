@@ -10,7 +10,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- samples --------------------------------------------------------------------------------------- */
+/* ---- samples
+ * --------------------------------------------------------------------------------------- */
 
 static double uniform(sample *s) {
     s->state = s->state * 6364136223846793005u + 1442695040888963407u;
@@ -31,7 +32,8 @@ static double value(sample *s, fill how, int64_t i, int64_t n) {
     }
 }
 
-void make_tensor(sample *s, tn_cell *cell, fill how, int64_t limit, int rank, const int64_t *sizes) {
+void make_tensor(sample *s, tn_cell *cell, fill how, int64_t limit, int rank,
+                 const int64_t *sizes) {
     int64_t n = 1;
     for (int d = 0; d < rank; d++)
         n *= sizes[d];
@@ -84,7 +86,8 @@ void make_string(tn_cell *cell, const char *text) {
     *cell = (tn_cell){.tag = TN_CELL_STRING, .v.string = text};
 }
 
-/* ---- one case ------------------------------------------------------------------------------------------ */
+/* ---- one case
+ * ------------------------------------------------------------------------------------------ */
 
 typedef struct call {
     const tn_op *op;
@@ -111,8 +114,8 @@ static tn_status run(tn_tensor *const *inputs, uint64_t n_inputs, tn_tensor **ou
         return status;
     *n_outputs = 0;
     for (unsigned r = 0; r < tn_op_n_rets(c->op); r++) {
-        tn_tensor **list = rets[r].tag == TN_CELL_TENSORS ? rets[r].v.pointer
-                                                          : (tn_tensor **)&rets[r].v.pointer;
+        tn_tensor **list =
+            rets[r].tag == TN_CELL_TENSORS ? rets[r].v.pointer : (tn_tensor **)&rets[r].v.pointer;
         unsigned n = rets[r].tag == TN_CELL_TENSORS ? rets[r].n : 1;
         for (unsigned i = 0; i < n; i++) {
             tn_tensor *t = tn_give(list[i]);
