@@ -1,0 +1,377 @@
+/* Convolution in two dimensions, its gradients, and the shorter forms of it.
+ *
+ * Without a kernel for it a device gets one matrix product for all groups (im2col): with
+ * CK = C / groups * KH * KW and L = OH * OW,
+ *
+ *     out      [G, O / G, n * L]  = weight [G, O / G, CK]       x columns [G, CK, n * L]
+ *     columns' [G, CK, n * L]     = weight^T [G, CK, O / G]     x out' [G, O / G, n * L]
+ *     weight'  [G, O / G, CK]    += out' [G, O / G, n * L]      x columns^T [G, n * L, CK]
+ *
+ * for as many images n at a time as keep the columns within a bound. These three run below
+ * autograd, on data.
+ */
+#include "core/ops/window.h"
+
+#include <string.h>
+
+tn_status infer_convolution(tni_build *b);
+tn_status infer_convolution_backward_input(tni_build *b);
+tn_status infer_convolution_backward_weight(tni_build *b);
+tn_status run_convolution(const tn_cell *args, tn_cell *rets);
+tn_status run_convolution_backward_input(const tn_cell *args, tn_cell *rets);
+tn_status run_convolution_backward_weight(const tn_cell *args, tn_cell *rets);
+tn_status run_conv2d(const tn_cell *args, tn_cell *rets);
+tn_status run_conv1d(const tn_cell *args, tn_cell *rets);
+
+enum { COLUMNS_BYTES = 64 << 20 };
+
+/* ---- geometry
+ * --------------------------------------------------------------------------------------- */
+
+typedef struct conv {
+    tni_window window; /* .c: channels of the input */
+    int64_t groups, out_channels;
+    const char *call;
+} conv;
+
+static tn_status fail_rank(const conv *c, const char *name, const char *expected, tn_ints sizes) {
+    char text[TNI_SHAPE_TEXT];
+    return tni_fail(TN_SHAPE, "%s: %s must be %s, but has shape %s", c->call, name, expected,
+                    tni_shape_text((int32_t)sizes.n, sizes.data, text));
+}
+
+/* From the shapes of input and weight, and the arguments stride, padding, dilation and groups, which
+ * stand together. */
+static tn_status conv_init(conv *c, const char *call, tn_ints input, tn_ints weight,
+                           const tn_cell *options) {
+    tni_window *w = &c->window;
+    c->call = call;
+    c->groups = options[3].v.i64;
+    if (input.n != 4)
+        return fail_rank(c, "input", "[N, C, H, W]", input);
+    if (weight.n != 4)
+        return fail_rank(c, "weight", "[O, C / groups, KH, KW]", weight);
+    if (!tni_window_pair(tni_arg_ints(&options[0]), 1, "stride", call, w->stride) ||
+        !tni_window_pair(tni_arg_ints(&options[1]), 0, "padding", call, w->padding) ||
+        !tni_window_pair(tni_arg_ints(&options[2]), 1, "dilation", call, w->dilation) ||
+        !tni_window_pair(tn_ints_of(weight.data + 2, 2), 1, "the size of the kernel", call,
+                         w->kernel))
+        return tni_failed();
+    w->n = input.data[0];
+    w->c = input.data[1];
+    memcpy(w->in, input.data + 2, sizeof w->in);
+    c->out_channels = weight.data[0];
+    if (c->groups < 1 || c->out_channels % c->groups != 0)
+        return tni_fail(TN_INVALID_ARGUMENT,
+                        "%s: %lld output channels cannot be divided into %lld groups", call,
+                        (long long)c->out_channels, (long long)c->groups);
+    char text[2][TNI_SHAPE_TEXT];
+    if (weight.data[1] * c->groups != w->c || w->c == 0)
+        return tni_fail(TN_SHAPE,
+                        "%s: input %s and weight %s with %lld groups do not fit; input.size(1) "
+                        "must equal groups * weight.size(1), and not be 0",
+                        call, tni_shape_text(4, input.data, text[0]),
+                        tni_shape_text(4, weight.data, text[1]), (long long)c->groups);
+    return tni_window_finish(w, false, call) ? TN_OK : tni_failed();
+}
+
+static tn_status check_grad(const conv *c, const tn_tensor *grad) {
+    int64_t sizes[4] = {c->window.n, c->out_channels, c->window.out[0], c->window.out[1]};
+    if (grad->view.rank == 4 && memcmp(grad->sizes, sizes, sizeof sizes) == 0)
+        return TN_OK;
+    char text[2][TNI_SHAPE_TEXT];
+    return tni_fail(TN_SHAPE,
+                    "%s: grad_output has shape %s, but an output of these sizes has %s", c->call,
+                    tni_shape_text(grad->view.rank, grad->sizes, text[0]),
+                    tni_shape_text(4, sizes, text[1]));
+}
+
+static tn_ints sizes_of(const tn_tensor *t) {
+    return tn_ints_of(t->sizes, t->view.rank);
+}
+
+/* The kernel gets two values for each of stride, padding and dilation. */
+static void set_pairs(tni_build *b, const conv *c) {
+    const int64_t *pairs[3] = {c->window.stride, c->window.padding, c->window.dilation};
+    for (int i = 0; i < 3; i++) {
+        int64_t *list = tni_build_ints(b, 2);
+        memcpy(list, pairs[i], 2 * sizeof *list);
+        b->kargs[3 + i] = tni_cell_ints(tn_ints_of(list, 2));
+    }
+}
+
+/* convolution(input, weight, bias, stride, padding, dilation, groups) */
+tn_status infer_convolution(tni_build *b) {
+    tn_tensor *input = tni_build_tensor(b, 0), *weight = tni_build_tensor(b, 1);
+    tn_tensor *bias = tni_build_tensor(b, 2);
+    conv c;
+    tn_status status =
+        conv_init(&c, b->info->call, sizes_of(input), sizes_of(weight), b->args + 3);
+    if (status != TN_OK)
+        return status;
+    if (bias && (bias->view.rank != 1 || bias->sizes[0] != c.out_channels)) {
+        char text[TNI_SHAPE_TEXT];
+        return tni_build_fail(b, TN_SHAPE, "bias must have shape [%lld], but has %s",
+                              (long long)c.out_channels,
+                              tni_shape_text(bias->view.rank, bias->sizes, text));
+    }
+    set_pairs(b, &c);
+    tni_build_out(b, 0, 4,
+                  (int64_t[]){c.window.n, c.out_channels, c.window.out[0], c.window.out[1]});
+    return TN_OK;
+}
+
+/* convolution_backward_input(grad_output, weight, input_size, stride, ...) */
+tn_status infer_convolution_backward_input(tni_build *b) {
+    tn_tensor *grad = tni_build_tensor(b, 0), *weight = tni_build_tensor(b, 1);
+    tn_ints sizes = tni_arg_ints(&b->args[2]);
+    conv c;
+    tn_status status = conv_init(&c, b->info->call, sizes, sizes_of(weight), b->args + 3);
+    if (status != TN_OK || (status = check_grad(&c, grad)) != TN_OK)
+        return status;
+    set_pairs(b, &c);
+    tni_build_out(b, 0, 4, sizes.data);
+    b->has_empty_value = true;
+    b->empty_value = tn_int(0);
+    return TN_OK;
+}
+
+/* convolution_backward_weight(grad_output, input, weight_size, stride, ...) */
+tn_status infer_convolution_backward_weight(tni_build *b) {
+    tn_tensor *grad = tni_build_tensor(b, 0), *input = tni_build_tensor(b, 1);
+    tn_ints sizes = tni_arg_ints(&b->args[2]);
+    conv c;
+    tn_status status = conv_init(&c, b->info->call, sizes_of(input), sizes, b->args + 3);
+    if (status != TN_OK || (status = check_grad(&c, grad)) != TN_OK)
+        return status;
+    set_pairs(b, &c);
+    tni_build_out(b, 0, 4, sizes.data);
+    b->has_empty_value = true;
+    b->empty_value = tn_int(0);
+    return TN_OK;
+}
+
+/* ---- by matrix products
+ * ----------------------------------------------------------------------------- */
+
+static int64_t column_length(const conv *c) {
+    return c->window.c / c->groups * c->window.kernel[0] * c->window.kernel[1];
+}
+
+static int64_t images_at_once(const conv *c, tn_dtype dtype) {
+    int64_t bytes = column_length(c) * c->groups * c->window.out[0] * c->window.out[1] *
+                    tni_dtype_size(dtype);
+    int64_t n = bytes < COLUMNS_BYTES ? COLUMNS_BYTES / bytes : 1;
+    return n < c->window.n ? n : c->window.n;
+}
+
+/* A contiguous copy of what a view shows, as [groups, rows, columns]. Drops the view. */
+static tn_tensor *as_matrices(const conv *c, tn_tensor *view, int64_t rows, int64_t columns) {
+    tn_tensor *dense = view ? tni_then(tni_contiguous_data(view), view) : NULL;
+    return tni_then(tni_data_reshape(dense, TN_SHAPE(c->groups, rows, columns)), dense);
+}
+
+/* Columns of n images from `first`: [G, CK, n * L] */
+static tn_tensor *columns_of(const conv *c, tn_tensor *input, int64_t first, int64_t n) {
+    const tni_window *w = &c->window;
+    tn_tensor *padded = tni_window_pad(w, input, first, n, tn_int(0));
+    tn_tensor *windows = tni_then(tni_window_view(w, padded), padded);
+    if (!windows)
+        return NULL;
+    const int64_t *d = windows->sizes, *s = windows->strides;
+    tn_tensor *view =
+        tni_data_view(windows, TN_SHAPE(d[1], d[2], d[3], d[0], d[4], d[5]),
+                      TN_SHAPE(s[1], s[2], s[3], s[0], s[4], s[5]), 0);
+    tni_drop(windows);
+    return as_matrices(c, view, column_length(c), n * w->out[0] * w->out[1]);
+}
+
+/* n images of [N, O, OH, OW] seen as [O, n, OH, OW] */
+static tn_tensor *channels_first(tn_tensor *t, int64_t first, int64_t n) {
+    tn_tensor *images = tni_data_narrow(t, 0, first, n);
+    if (!images)
+        return NULL;
+    const int64_t *d = images->sizes, *s = images->strides;
+    return tni_then(tni_data_view(images, TN_SHAPE(d[1], d[0], d[2], d[3]),
+                                  TN_SHAPE(s[1], s[0], s[2], s[3]), 0),
+                    images);
+}
+
+/* grad_output of n images: [G, O / G, n * L] */
+static tn_tensor *grads_of(const conv *c, tn_tensor *grad, int64_t first, int64_t n) {
+    return as_matrices(c, channels_first(grad, first, n), c->out_channels / c->groups,
+                       n * c->window.out[0] * c->window.out[1]);
+}
+
+static tn_tensor *transposed(tn_tensor *t) {
+    if (!t)
+        return NULL;
+    const int64_t *d = t->sizes, *s = t->strides;
+    return tni_data_view(t, TN_SHAPE(d[0], d[2], d[1]), TN_SHAPE(s[0], s[2], s[1]), 0);
+}
+
+/* [G, O / G, CK] */
+static tn_tensor *weights_of(const conv *c, tn_tensor *weight) {
+    return as_matrices(c, tni_keep(weight), c->out_channels / c->groups, column_length(c));
+}
+
+static tn_status add_bias(const conv *c, tn_tensor *out, tn_tensor *bias) {
+    tn_tensor *planes = tni_data_view(bias, TN_SHAPE(1, c->out_channels, 1, 1),
+                                      TN_SHAPE(0, bias->strides[0], 0, 0), 0);
+    tn_tensor *sum = tni_then(tni_add_(out, planes, tn_int(1)), planes);
+    if (!sum)
+        return tni_failed();
+    tni_drop(sum);
+    return TN_OK;
+}
+
+tn_status run_convolution(const tn_cell *args, tn_cell *rets) {
+    tn_tensor *input = tni_arg_tensor(&args[0]), *weight = tni_arg_tensor(&args[1]);
+    tn_tensor *bias = tni_arg_tensor(&args[2]);
+    conv c;
+    tn_status status =
+        conv_init(&c, "tn_convolution", sizes_of(input), sizes_of(weight), args + 3);
+    if (status != TN_OK)
+        return status;
+    const tni_window *w = &c.window;
+    tn_tensor *weights = weights_of(&c, weight);
+    tn_tensor *out = tni_tensor_new(input->device, input->view.dtype, 4,
+                                    (int64_t[]){w->n, c.out_channels, w->out[0], w->out[1]});
+    status = weights && out ? TN_OK : tni_failed();
+    int64_t step = images_at_once(&c, input->view.dtype);
+    for (int64_t first = 0; first < w->n && status == TN_OK; first += step) {
+        int64_t n = first + step < w->n ? step : w->n - first;
+        tn_tensor *columns = columns_of(&c, input, first, n);
+        tn_tensor *product = tni_then(tni_bmm(weights, columns), columns);
+        tn_tensor *part = tni_then(
+            tni_data_reshape(product, TN_SHAPE(c.out_channels, n, w->out[0], w->out[1])), product);
+        tn_tensor *into = channels_first(out, first, n);
+        status = part && into ? tni_copy_data(into, part) : tni_failed();
+        tni_drop(part);
+        tni_drop(into);
+    }
+    tni_drop(weights);
+    if (status == TN_OK && bias)
+        status = add_bias(&c, out, bias);
+    if (status == TN_OK)
+        return tni_return(rets, out);
+    tni_drop(out);
+    return status;
+}
+
+tn_status run_convolution_backward_input(const tn_cell *args, tn_cell *rets) {
+    tn_tensor *grad = tni_arg_tensor(&args[0]), *weight = tni_arg_tensor(&args[1]);
+    tn_ints sizes = tni_arg_ints(&args[2]);
+    conv c;
+    tn_status status =
+        conv_init(&c, "tn_convolution_backward_input", sizes, sizes_of(weight), args + 3);
+    if (status != TN_OK)
+        return status;
+    const tni_window *w = &c.window;
+    tn_tensor *weights = weights_of(&c, weight), *turned = transposed(weights);
+    tn_tensor *out = tni_tensor_new(grad->device, grad->view.dtype, 4, sizes.data);
+    status = turned && out ? TN_OK : tni_failed();
+    int64_t step = images_at_once(&c, grad->view.dtype);
+    for (int64_t first = 0; first < w->n && status == TN_OK; first += step) {
+        int64_t n = first + step < w->n ? step : w->n - first;
+        tn_tensor *grads = grads_of(&c, grad, first, n);
+        tn_tensor *columns = tni_then(tni_bmm(turned, grads), grads);
+        /* [G, CK, n * L] as [n, C, KH, KW, OH, OW] */
+        int64_t d[6] = {w->c, w->kernel[0], w->kernel[1], n, w->out[0], w->out[1]}, s[6];
+        tni_contiguous_strides(6, d, s);
+        tn_tensor *parts = tni_data_view(columns, TN_SHAPE(d[3], d[0], d[1], d[2], d[4], d[5]),
+                                         TN_SHAPE(s[3], s[0], s[1], s[2], s[4], s[5]), 0);
+        tni_drop(columns);
+        status = tni_window_add(w, parts, out, first, n);
+        tni_drop(parts);
+    }
+    tni_drop(weights);
+    tni_drop(turned);
+    if (status == TN_OK)
+        return tni_return(rets, out);
+    tni_drop(out);
+    return status;
+}
+
+tn_status run_convolution_backward_weight(const tn_cell *args, tn_cell *rets) {
+    tn_tensor *grad = tni_arg_tensor(&args[0]), *input = tni_arg_tensor(&args[1]);
+    tn_ints sizes = tni_arg_ints(&args[2]);
+    conv c;
+    tn_status status =
+        conv_init(&c, "tn_convolution_backward_weight", sizes_of(input), sizes, args + 3);
+    if (status != TN_OK)
+        return status;
+    tn_tensor *sum = NULL;
+    int64_t images = c.window.n, step = images_at_once(&c, grad->view.dtype);
+    for (int64_t first = 0; first < images; first += step) {
+        int64_t n = first + step < images ? step : images - first;
+        tn_tensor *columns = columns_of(&c, input, first, n), *turned = transposed(columns);
+        tn_tensor *grads = grads_of(&c, grad, first, n);
+        tn_tensor *part = tni_then2(tni_bmm(grads, turned), grads, turned);
+        tni_drop(columns);
+        sum = first == 0 ? part : tni_then2(tni_add(sum, part, tn_int(1)), sum, part);
+        if (!sum)
+            return tni_failed();
+    }
+    return tni_return(rets, tni_then(tni_data_reshape(sum, sizes), sum));
+}
+
+/* ---- shorter forms
+ * ---------------------------------------------------------------------------------- */
+
+static tn_status fail_input(const tn_tensor *input, const char *call, const char *expected) {
+    char text[TNI_SHAPE_TEXT];
+    return tni_fail(TN_SHAPE, "%s: input must be %s, but has shape %s", call, expected,
+                    tni_shape_text(input->view.rank, input->sizes, text));
+}
+
+/* conv2d(input, weight, bias, stride, padding, dilation, groups); a single image may lack N */
+tn_status run_conv2d(const tn_cell *args, tn_cell *rets) {
+    tn_tensor *input = tni_arg_tensor(&args[0]);
+    int32_t rank = input->view.rank;
+    if (rank != 3 && rank != 4)
+        return fail_input(input, "tn_conv2d", "[N, C, H, W] or [C, H, W]");
+    tn_tensor *x = rank == 3 ? tni_unsqueeze(input, 0) : tni_keep(input);
+    tn_tensor *out = tni_convolution(x, tni_arg_tensor(&args[1]), tni_arg_some(&args[2]),
+                                     tni_arg_ints(&args[3]), tni_arg_ints(&args[4]),
+                                     tni_arg_ints(&args[5]), args[6].v.i64);
+    tni_drop(x);
+    if (rank == 3)
+        out = tni_then(tni_squeeze_dim(out, 0), out);
+    return tni_return(rets, out);
+}
+
+/* conv1d: planes of height one */
+tn_status run_conv1d(const tn_cell *args, tn_cell *rets) {
+    tn_tensor *input = tni_arg_tensor(&args[0]), *weight = tni_arg_tensor(&args[1]);
+    int32_t rank = input->view.rank;
+    if (rank != 2 && rank != 3)
+        return fail_input(input, "tn_conv1d", "[N, C, L] or [C, L]");
+    if (weight->view.rank != 3) {
+        char text[TNI_SHAPE_TEXT];
+        return tni_fail(TN_SHAPE,
+                        "tn_conv1d: weight must be [O, C / groups, K], but has shape %s",
+                        tni_shape_text(weight->view.rank, weight->sizes, text));
+    }
+    int64_t options[3][2] = {{1, 1}, {0, 0}, {1, 1}};
+    for (int i = 0; i < 3; i++) {
+        tn_ints given = tni_arg_ints(&args[3 + i]);
+        if (given.n != 1)
+            return tni_fail(TN_INVALID_ARGUMENT,
+                            "tn_conv1d: %s must be one value, but there are %lld",
+                            (const char *[]){"stride", "padding", "dilation"}[i],
+                            (long long)(given.n < 0 ? 0 : given.n));
+        options[i][1] = given.data[0];
+    }
+    tn_tensor *batch = rank == 2 ? tni_unsqueeze(input, 0) : tni_keep(input);
+    tn_tensor *planes = tni_then(tni_unsqueeze(batch, 2), batch);
+    tn_tensor *kernels = tni_unsqueeze(weight, 2);
+    tn_tensor *out = tni_convolution(planes, kernels, tni_arg_some(&args[2]),
+                                     tn_ints_of(options[0], 2), tn_ints_of(options[1], 2),
+                                     tn_ints_of(options[2], 2), args[6].v.i64);
+    out = tni_then2(out, planes, kernels);
+    out = tni_then(tni_squeeze_dim(out, 2), out);
+    if (rank == 2)
+        out = tni_then(tni_squeeze_dim(out, 0), out);
+    return tni_return(rets, out);
+}
