@@ -40,8 +40,8 @@ static tn_status fail_rank(const conv *c, const char *name, const char *expected
                     tni_shape_text((int32_t)sizes.n, sizes.data, text));
 }
 
-/* From the shapes of input and weight, and the arguments stride, padding, dilation and groups, which
- * stand together. */
+/* From the shapes of input and weight, and the arguments stride, padding, dilation and groups,
+ * which stand together. */
 static tn_status conv_init(conv *c, const char *call, tn_ints input, tn_ints weight,
                            const tn_cell *options) {
     tni_window *w = &c->window;
@@ -80,9 +80,8 @@ static tn_status check_grad(const conv *c, const tn_tensor *grad) {
     if (grad->view.rank == 4 && memcmp(grad->sizes, sizes, sizeof sizes) == 0)
         return TN_OK;
     char text[2][TNI_SHAPE_TEXT];
-    return tni_fail(TN_SHAPE,
-                    "%s: grad_output has shape %s, but an output of these sizes has %s", c->call,
-                    tni_shape_text(grad->view.rank, grad->sizes, text[0]),
+    return tni_fail(TN_SHAPE, "%s: grad_output has shape %s, but an output of these sizes has %s",
+                    c->call, tni_shape_text(grad->view.rank, grad->sizes, text[0]),
                     tni_shape_text(4, sizes, text[1]));
 }
 
@@ -105,8 +104,7 @@ tn_status infer_convolution(tni_build *b) {
     tn_tensor *input = tni_build_tensor(b, 0), *weight = tni_build_tensor(b, 1);
     tn_tensor *bias = tni_build_tensor(b, 2);
     conv c;
-    tn_status status =
-        conv_init(&c, b->info->call, sizes_of(input), sizes_of(weight), b->args + 3);
+    tn_status status = conv_init(&c, b->info->call, sizes_of(input), sizes_of(weight), b->args + 3);
     if (status != TN_OK)
         return status;
     if (bias && (bias->view.rank != 1 || bias->sizes[0] != c.out_channels)) {
@@ -159,8 +157,8 @@ static int64_t column_length(const conv *c) {
 }
 
 static int64_t images_at_once(const conv *c, tn_dtype dtype) {
-    int64_t bytes = column_length(c) * c->groups * c->window.out[0] * c->window.out[1] *
-                    tni_dtype_size(dtype);
+    int64_t bytes =
+        column_length(c) * c->groups * c->window.out[0] * c->window.out[1] * tni_dtype_size(dtype);
     int64_t n = bytes < COLUMNS_BYTES ? COLUMNS_BYTES / bytes : 1;
     return n < c->window.n ? n : c->window.n;
 }
@@ -179,9 +177,8 @@ static tn_tensor *columns_of(const conv *c, tn_tensor *input, int64_t first, int
     if (!windows)
         return NULL;
     const int64_t *d = windows->sizes, *s = windows->strides;
-    tn_tensor *view =
-        tni_data_view(windows, TN_SHAPE(d[1], d[2], d[3], d[0], d[4], d[5]),
-                      TN_SHAPE(s[1], s[2], s[3], s[0], s[4], s[5]), 0);
+    tn_tensor *view = tni_data_view(windows, TN_SHAPE(d[1], d[2], d[3], d[0], d[4], d[5]),
+                                    TN_SHAPE(s[1], s[2], s[3], s[0], s[4], s[5]), 0);
     tni_drop(windows);
     return as_matrices(c, view, column_length(c), n * w->out[0] * w->out[1]);
 }
@@ -229,8 +226,7 @@ tn_status run_convolution(const tn_cell *args, tn_cell *rets) {
     tn_tensor *input = tni_arg_tensor(&args[0]), *weight = tni_arg_tensor(&args[1]);
     tn_tensor *bias = tni_arg_tensor(&args[2]);
     conv c;
-    tn_status status =
-        conv_init(&c, "tn_convolution", sizes_of(input), sizes_of(weight), args + 3);
+    tn_status status = conv_init(&c, "tn_convolution", sizes_of(input), sizes_of(weight), args + 3);
     if (status != TN_OK)
         return status;
     const tni_window *w = &c.window;
@@ -332,9 +328,9 @@ tn_status run_conv2d(const tn_cell *args, tn_cell *rets) {
     if (rank != 3 && rank != 4)
         return fail_input(input, "tn_conv2d", "[N, C, H, W] or [C, H, W]");
     tn_tensor *x = rank == 3 ? tni_unsqueeze(input, 0) : tni_keep(input);
-    tn_tensor *out = tni_convolution(x, tni_arg_tensor(&args[1]), tni_arg_some(&args[2]),
-                                     tni_arg_ints(&args[3]), tni_arg_ints(&args[4]),
-                                     tni_arg_ints(&args[5]), args[6].v.i64);
+    tn_tensor *out =
+        tni_convolution(x, tni_arg_tensor(&args[1]), tni_arg_some(&args[2]), tni_arg_ints(&args[3]),
+                        tni_arg_ints(&args[4]), tni_arg_ints(&args[5]), args[6].v.i64);
     tni_drop(x);
     if (rank == 3)
         out = tni_then(tni_squeeze_dim(out, 0), out);
@@ -349,8 +345,7 @@ tn_status run_conv1d(const tn_cell *args, tn_cell *rets) {
         return fail_input(input, "tn_conv1d", "[N, C, L] or [C, L]");
     if (weight->view.rank != 3) {
         char text[TNI_SHAPE_TEXT];
-        return tni_fail(TN_SHAPE,
-                        "tn_conv1d: weight must be [O, C / groups, K], but has shape %s",
+        return tni_fail(TN_SHAPE, "tn_conv1d: weight must be [O, C / groups, K], but has shape %s",
                         tni_shape_text(weight->view.rank, weight->sizes, text));
     }
     int64_t options[3][2] = {{1, 1}, {0, 0}, {1, 1}};
@@ -366,9 +361,9 @@ tn_status run_conv1d(const tn_cell *args, tn_cell *rets) {
     tn_tensor *batch = rank == 2 ? tni_unsqueeze(input, 0) : tni_keep(input);
     tn_tensor *planes = tni_then(tni_unsqueeze(batch, 2), batch);
     tn_tensor *kernels = tni_unsqueeze(weight, 2);
-    tn_tensor *out = tni_convolution(planes, kernels, tni_arg_some(&args[2]),
-                                     tn_ints_of(options[0], 2), tn_ints_of(options[1], 2),
-                                     tn_ints_of(options[2], 2), args[6].v.i64);
+    tn_tensor *out =
+        tni_convolution(planes, kernels, tni_arg_some(&args[2]), tn_ints_of(options[0], 2),
+                        tn_ints_of(options[1], 2), tn_ints_of(options[2], 2), args[6].v.i64);
     out = tni_then2(out, planes, kernels);
     out = tni_then(tni_squeeze_dim(out, 2), out);
     if (rank == 2)

@@ -162,8 +162,8 @@ static tn_tensor *fold_mm(tn_tensor *x, tn_tensor *y, tn_tensor *bias) {
     for (int32_t d = 0; d < rank - 1; d++)
         rows *= sizes[d];
     tn_tensor *flat = rank == 2 ? tni_keep(x) : tni_reshape(x, TN_SHAPE(rows, sizes[rank - 1]));
-    tn_tensor *product = bias == TN_NONE ? tni_mm(flat, y)
-                                         : tni_addmm(bias, flat, y, tn_int(1), tn_int(1));
+    tn_tensor *product =
+        bias == TN_NONE ? tni_mm(flat, y) : tni_addmm(bias, flat, y, tn_int(1), tn_int(1));
     tni_drop(flat);
     if (rank == 2 || !product)
         return product;
@@ -220,7 +220,8 @@ tn_status run_matmul(const tn_cell *args, tn_cell *rets) {
                                      : "self.size(-1) must equal other.size(-2)");
     if (rank1 == 2 && rank2 == 2)
         return tni_return(rets, tni_mm(self, other));
-    /* a vector is a row on the left and a column on the right; its dimension of 1 goes at the end */
+    /* a vector is a row on the left and a column on the right; its dimension of 1 goes at the end
+     */
     tn_tensor *x = rank1 == 1 ? tni_unsqueeze(self, 0) : tni_keep(self);
     tn_tensor *y = rank2 == 1 ? tni_unsqueeze(other, 1) : tni_keep(other);
     tn_tensor *product = rank2 <= 2 && x ? fold_mm(x, y, TN_NONE) : batched(x, y);

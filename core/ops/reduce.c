@@ -115,8 +115,8 @@ static tn_status reduce_over(tni_build *b, tn_ints dim, bool keepdim) {
 /* sum(self, dim, keepdim, dtype) */
 tn_status infer_sum(tni_build *b) {
     tn_dtype dtype = tni_arg_dtype(&b->args[3]);
-    b->types[0] = dtype != TN_DTYPE_NONE ? dtype
-                                         : accumulator_dtype(tni_build_tensor(b, 0)->view.dtype);
+    b->types[0] =
+        dtype != TN_DTYPE_NONE ? dtype : accumulator_dtype(tni_build_tensor(b, 0)->view.dtype);
     b->has_empty_value = true;
     b->empty_value = tn_int(0);
     return reduce_over(b, tni_arg_ints(&b->args[1]), b->args[2].v.boolean);
@@ -202,8 +202,8 @@ static tn_status along(tni_build *b, uint32_t at) {
 /* cumsum(self, dim, dtype) */
 tn_status infer_cumsum(tni_build *b) {
     tn_dtype dtype = tni_arg_dtype(&b->args[2]);
-    b->types[0] = dtype != TN_DTYPE_NONE ? dtype
-                                         : accumulator_dtype(tni_build_tensor(b, 0)->view.dtype);
+    b->types[0] =
+        dtype != TN_DTYPE_NONE ? dtype : accumulator_dtype(tni_build_tensor(b, 0)->view.dtype);
     return along(b, 1);
 }
 

@@ -259,8 +259,8 @@ tn_status run_all(const tn_cell *args, tn_cell *rets) {
 
 tn_status run_argsort(const tn_cell *args, tn_cell *rets) {
     tn_tensor *values, *indices;
-    tn_status status = tni_sort(tni_arg_tensor(&args[0]), args[1].v.i64, args[2].v.boolean, &values,
-                                &indices);
+    tn_status status =
+        tni_sort(tni_arg_tensor(&args[0]), args[1].v.i64, args[2].v.boolean, &values, &indices);
     if (status != TN_OK)
         return status;
     tni_drop(values);

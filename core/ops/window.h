@@ -34,8 +34,8 @@ tn_tensor *tni_window_pad(const tni_window *w, tn_tensor *input, int64_t first, 
                           tn_scalar value);
 /* The view above of padded planes, n images of them. */
 tn_tensor *tni_window_view(const tni_window *w, tn_tensor *padded);
-/* The inverse of both: adds parts [n, C, KH, KW, OH, OW], of any strides, onto zeros where they came
- * from, and writes what is not padding to images [first, first + n) of `into`. */
+/* The inverse of both: adds parts [n, C, KH, KW, OH, OW], of any strides, onto zeros where they
+ * came from, and writes what is not padding to images [first, first + n) of `into`. */
 tn_status tni_window_add(const tni_window *w, tn_tensor *parts, tn_tensor *into, int64_t first,
                          int64_t n);
 
