@@ -27,8 +27,8 @@ static const char *lookup(tni_env_id id) {
         static _Atomic uint64_t told;
         uint64_t bit = (uint64_t)1 << id;
         if (!(atomic_fetch_or(&told, bit) & bit))
-            tni_log_line(TN_LOG_WARN, "env", "%s is ignored: the program runs with raised privileges",
-                    e->name);
+            tni_log_line(TN_LOG_WARN, "env",
+                         "%s is ignored: the program runs with raised privileges", e->name);
         return NULL;
     }
     return value;
@@ -51,7 +51,8 @@ int64_t tni_env_i64(tni_env_id id) {
     long long n = strtoll(value, &end, 0);
     if (errno == 0 && end != value && *end == '\0')
         return n;
-    tni_log_line(TN_LOG_WARN, "env", "%s=%s is not a number; %s is used", e->name, value, e->fallback);
+    tni_log_line(TN_LOG_WARN, "env", "%s=%s is not a number; %s is used", e->name, value,
+                 e->fallback);
     return strtoll(e->fallback, NULL, 0);
 }
 

@@ -5,30 +5,53 @@
 #include "table.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <tenon/tenon.h>
 
-typedef struct visit {
-    device_fn fn;
-    void *user;
-} visit;
+/* What a plugin offers, kept until the list of plugins is through: devices cannot be opened while
+ * the loader is telling of its plugins. */
+typedef struct offer {
+    struct offer *next;
+    char device_type[80], plugin[80];
+    uint32_t n_devices;
+} offer;
 
-static void visit_plugin(const tn_plugin_info *info, void *user) {
-    const visit *v = user;
+typedef struct offers {
+    offer *first, **end;
+} offers;
+
+static void note_offer(const tn_plugin_info *info, void *user) {
+    offers *all = user;
     if (strcmp(info->state, "ready") != 0)
         return;
-    for (uint32_t i = 0; i < info->n_devices; i++) {
+    offer *o = calloc(1, sizeof(*o));
+    if (!o)
+        return;
+    snprintf(o->device_type, sizeof(o->device_type), "%s", info->device_type);
+    snprintf(o->plugin, sizeof(o->plugin), "%s", info->id);
+    o->n_devices = info->n_devices;
+    *all->end = o;
+    all->end = &o->next;
+}
+
+static void open_devices(const offer *o, device_fn fn, void *user) {
+    for (uint32_t i = 0; i < o->n_devices; i++) {
         char name[96];
-        snprintf(name, sizeof(name), "%s:%u", info->device_type, i);
-        tn_device device = tn_device_parse(name);
-        v->fn(name, device, info->id, v->user);
+        snprintf(name, sizeof(name), "%s:%u", o->device_type, i);
+        fn(name, tn_device_parse(name), o->plugin, user);
         tn_error_clear();
     }
 }
 
 void for_each_device(device_fn fn, void *user) {
-    visit v = {fn, user};
-    tn_plugin_list(true, visit_plugin, &v);
+    offers all = {.end = &all.first};
+    tn_plugin_list(true, note_offer, &all);
+    for (offer *o = all.first, *next; o; o = next) {
+        next = o->next;
+        open_devices(o, fn, user);
+        free(o);
+    }
 }
 
 typedef struct listing {
@@ -97,6 +120,7 @@ int command_devices(const struct options *options) {
         if (!no_default)
             printf("\n* the default (TENON_DEVICE)\n");
     }
+    fflush(stdout); /* the notes come after the table, wherever each goes */
     if (no_default)
         fprintf(stderr, "tenon: the default device cannot be used: %s\n", why);
     if (l.n_usable == 0)

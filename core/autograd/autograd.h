@@ -146,11 +146,13 @@ typedef struct tni_autograd {
     bool requires_grad; /* of a leaf */
     bool retains_grad;
     uint8_t view_kind;
+    bool saved;            /* some node saved the tensor, or a view of it, with its history */
     _Atomic bool lock;     /* held for a few loads and stores round `accumulator` */
     tni_node *accumulator; /* of a leaf, while some graph holds it; not owned (it unhooks itself) */
     tn_tensor *base;       /* root base of a view; owned; NULL otherwise */
     uint32_t base_version; /* storage version at which `node` of a view is right */
     uint32_t rebased;      /* storage version after the last write that changed the history */
+    uint64_t since;        /* sequence of the first node, once the history was rewritten */
     struct tni_hook *hooks; /* of a leaf; those of other tensors hang on their node */
 } tni_autograd;
 _Static_assert(sizeof(tni_autograd) <= TNI_SLAB_AUTOGRAD_BYTES, "TNI_SLAB_AUTOGRAD_BYTES");
@@ -212,10 +214,12 @@ tn_status tni_set_view(tn_tensor *view, tn_tensor *t, tni_view_kind kind);
 enum { TNI_MAX_DIFFERENTIABLE = 8, TNI_MAX_SAVED = 8, TNI_MAX_NODE_ATTRS = 16 };
 
 typedef enum tni_attr_source {
-    TNI_ATTR_CELL,     /* the argument's cell */
-    TNI_ATTR_SIZES,    /* sizes of the tensor argument, as ints */
-    TNI_ATTR_DTYPE,    /* dtype of the tensor argument, as I64 */
-    TNI_ATTR_OUT_SIZES /* sizes of output `arg` */
+    TNI_ATTR_CELL,      /* the argument's cell */
+    TNI_ATTR_SIZES,     /* sizes of the tensor argument, as ints */
+    TNI_ATTR_DTYPE,     /* dtype of the tensor argument, as I64 */
+    TNI_ATTR_OUT_SIZES, /* sizes of output `arg` */
+    TNI_ATTR_LENGTHS /* of each element of the Tensor[] argument its size along the dimension that
+                        the next argument names, as ints; 0 where it has none such */
 } tni_attr_source;
 
 typedef struct tni_derivative {

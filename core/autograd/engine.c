@@ -346,8 +346,10 @@ tn_status tni_engine_run(const tni_edge *roots, tn_tensor **grads, uint64_t n_ro
         status = seed(&r, roots, grads, n_roots);
     while (status == TN_OK && r.pass->n_queue > 0)
         status = run_node(&r, tni_pass_pop(r.pass));
-    for (uint64_t i = 0; i < n_roots; i++)
+    for (uint64_t i = 0; i < n_roots; i++) {
         tni_drop(grads[i]);
+        grads[i] = NULL;
+    }
     if (r.pass)
         tni_pass_end(r.pass);
     tn_status joined = tni_streams_join(&r.streams);

@@ -14,6 +14,7 @@ struct tn_function_context {
     tni_node *node;     /* not owned: the node owns the context; NULL in forward */
     uint64_t n_inputs;
     bool *needs;         /* [n_inputs] */
+    tn_tensor **inputs;  /* [n_inputs]; borrowed, in forward */
     tn_tensor **to_save; /* owned, in forward */
     size_t n_to_save, save_capacity;
 };
@@ -23,6 +24,7 @@ static void context_destroy(tn_function_context *c) {
         tni_drop(c->to_save[i]);
     tni_free(c->to_save);
     tni_free(c->needs);
+    tni_free(c->inputs);
     if (c->function->destroy)
         c->function->destroy(c->user);
     tni_free(c);
@@ -84,9 +86,11 @@ static tn_function_context *context_new(const tn_function *function, void *user,
                                         tn_tensor *const *inputs, uint64_t n_inputs) {
     tn_function_context *c = tni_calloc(1, sizeof *c);
     bool *needs = tni_calloc(n_inputs, sizeof *needs);
-    if (!c || !needs) {
+    tn_tensor **copy = tni_alloc(n_inputs * sizeof *copy);
+    if (!c || !needs || !copy) {
         tni_free(c);
         tni_free(needs);
+        tni_free(copy);
         tni_fail_memory("the context of a function");
         return NULL;
     }
@@ -94,6 +98,9 @@ static tn_function_context *context_new(const tn_function *function, void *user,
     c->user = user;
     c->type = (tni_node_type){function->name, call_backward, NULL, node_finish};
     c->needs = needs;
+    c->inputs = copy;
+    if (n_inputs)
+        memcpy(copy, inputs, n_inputs * sizeof *copy);
     c->n_inputs = n_inputs;
     return c;
 }
@@ -161,14 +168,16 @@ tn_status tn_function_apply(const tn_function *function, void *user, tn_tensor *
         return tni_fail(TN_INVALID_ARGUMENT,
                         "tn_function_apply: a function needs a name, forward and backward");
     }
-    for (uint64_t i = 0; i < n_outputs; i++)
-        outputs[i] = NULL;
     tn_function_context *c = context_new(function, user, inputs, n_inputs);
     if (!c) {
         if (function->destroy)
             function->destroy(user);
         return TN_OUT_OF_MEMORY;
     }
+    /* The caller may give one array for both. */
+    inputs = c->inputs;
+    for (uint64_t i = 0; i < n_outputs; i++)
+        outputs[i] = NULL;
     bool records = false;
     for (uint64_t i = 0; i < n_inputs; i++) {
         if (!inputs[i]) {

@@ -167,11 +167,30 @@ static uint32_t attr_bytes(const tni_derivative *d, const tn_cell *args, const t
             if (cell->tag == TN_CELL_TENSOR)
                 bytes += (uint32_t)(tni_arg_tensor(cell)->view.rank * (int32_t)sizeof(int64_t));
             break;
+        case TNI_ATTR_LENGTHS:
+            bytes += cell->n * (uint32_t)sizeof(int64_t);
+            break;
         case TNI_ATTR_DTYPE:
             break;
         }
     }
     return bytes;
+}
+
+/* cell is the list, the cell behind it the dimension. */
+static tn_status set_lengths(tni_node *node, uint32_t i, const tn_cell *cell) {
+    tn_tensor *const *list = cell->v.pointer;
+    int64_t *lengths = tni_alloc((cell->n + 1) * sizeof *lengths);
+    if (!lengths)
+        return tni_fail_memory("a node of the graph");
+    for (uint32_t j = 0; j < cell->n; j++) {
+        int64_t dim = cell[1].v.i64 < 0 ? cell[1].v.i64 + list[j]->view.rank : cell[1].v.i64;
+        lengths[j] = dim >= 0 && dim < list[j]->view.rank ? list[j]->sizes[dim] : 0;
+    }
+    tn_cell made = tni_cell_ints(tn_ints_of(lengths, cell->n));
+    tn_status status = tni_node_set_attr(node, i, &made);
+    tni_free(lengths);
+    return status;
 }
 
 static tn_status set_attrs(tni_node *node, const tni_derivative *d, const tn_cell *args,
@@ -197,6 +216,9 @@ static tn_status set_attrs(tni_node *node, const tni_derivative *d, const tn_cel
             if (cell->tag == TN_CELL_TENSOR)
                 made = tni_cell_i64(tni_arg_tensor(cell)->view.dtype);
             break;
+        case TNI_ATTR_LENGTHS:
+            status = set_lengths(node, i, cell);
+            continue;
         }
         status = tni_node_set_attr(node, i, &made);
     }
@@ -261,16 +283,28 @@ static tn_status save_outputs(const call *c, tni_node *node, const tn_cell *rets
     return TN_OK;
 }
 
+/* Does the call write to the memory of t? */
+static bool overwrites(const call *c, const tn_tensor *t) {
+    for (uint32_t mask = c->info->written; t && mask; mask &= mask - 1) {
+        const tn_tensor *written = tni_arg_tensor(&c->args[__builtin_ctz(mask)]);
+        if (written && written->storage == t->storage)
+            return true;
+    }
+    return false;
+}
+
 /* In place: the node is made before the call, while self has its old history, and a formula that
  * needs what is overwritten gets a copy, with history, so that second derivatives are right. */
 static __attribute__((noinline)) tn_status record_written(call *c, tn_keyset below, tn_cell *rets) {
     const tni_derivative *d = c->d;
     tn_status status = check_written(c->op, c->args, c->info->written);
     for (uint32_t i = 0; i < d->n_saved && status == TN_OK; i++) {
-        if (d->saved[i].is_output || !(d->saved[i].only_for & c->wanted) ||
-            !(c->info->written >> d->saved[i].arg & 1))
+        if (d->saved[i].is_output || !(d->saved[i].only_for & c->wanted))
             continue;
-        c->originals[i] = tni_clone(tni_arg_tensor(&c->args[d->saved[i].arg]));
+        tn_tensor *t = tni_arg_tensor(&c->args[d->saved[i].arg]);
+        if (!overwrites(c, t))
+            continue;
+        c->originals[i] = tni_clone(t);
         status = c->originals[i] ? TN_OK : tni_standing();
     }
     tni_node *node = status == TN_OK ? make_node(c, c->info->n_outs, NULL) : NULL;

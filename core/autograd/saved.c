@@ -5,13 +5,23 @@ tn_status tni_node_save(tni_node *node, uint32_t i, tn_tensor *t, uint32_t outpu
     tni_saved *s = &node->saved[i];
     if (!t || t == TN_NONE)
         return TN_OK;
-    if (output) {
-        /* The tensor holds the node; only its memory may be held in return. */
+    if (TNI_UNLIKELY(t->flags & TNI_TENSOR_INFERENCE))
+        return tni_fail(TN_STATE,
+                        "%s: a tensor made in inference mode cannot be saved for backward, since "
+                        "writes to it are not counted; use a tn_clone of it",
+                        node->type->name);
+    if (output || !tni_requires_grad(t)) {
+        /* An output holds the node, and what has no history may get one that leads here: only the
+         * memory is held in return. */
         t = tni_tensor_alias(t);
-        if (!t)
+        if (TNI_UNLIKELY(!t))
             return tni_standing();
         s->output = output;
     } else {
+        tni_autograd *a = t->autograd;
+        if (a->base && a->base->autograd)
+            a->base->autograd->saved = true;
+        a->saved = true;
         tni_keep(t);
     }
     s->tensor = t;

@@ -214,14 +214,21 @@ tn_status tni_rebase_history(tn_tensor *t, tni_node *node) {
         return TN_OUT_OF_MEMORY;
     tni_output_meta_fill(&node->outputs[0], t);
     tn_tensor *base = a->base;
+    tni_autograd *root = base ? tni_autograd_of(base) : a;
+    if (!root)
+        return TN_OUT_OF_MEMORY;
+    if (!root->since)
+        root->since = root->node ? root->node->sequence : node->sequence;
+    if (root->saved) {
+        tn_status status = tni_break_cycles(node, t->storage, root->since);
+        if (status != TN_OK)
+            return status;
+    }
     if (!base) {
         tni_history_point(t, tni_node_keep(node), 0);
         a->rebased = tni_version(t);
         return TN_OK;
     }
-    tni_autograd *b = tni_autograd_of(base);
-    if (!b)
-        return TN_OUT_OF_MEMORY;
     tni_node *whole = copy_slices_of(base, t, node);
     tni_node *part = whole ? as_strided_to(base, t, (tni_edge){whole, 0, 0}) : NULL;
     if (!part) {
@@ -229,7 +236,7 @@ tn_status tni_rebase_history(tn_tensor *t, tni_node *node) {
         return tni_standing();
     }
     tni_history_point(base, whole, 0);
-    b->rebased = tni_version(t);
+    root->rebased = tni_version(t);
     tni_history_point(t, part, 0);
     return TN_OK;
 }

@@ -14,15 +14,6 @@
 
 #include <string.h>
 
-tn_status infer_convolution(tni_build *b);
-tn_status infer_convolution_backward_input(tni_build *b);
-tn_status infer_convolution_backward_weight(tni_build *b);
-tn_status run_convolution(const tn_cell *args, tn_cell *rets);
-tn_status run_convolution_backward_input(const tn_cell *args, tn_cell *rets);
-tn_status run_convolution_backward_weight(const tn_cell *args, tn_cell *rets);
-tn_status run_conv2d(const tn_cell *args, tn_cell *rets);
-tn_status run_conv1d(const tn_cell *args, tn_cell *rets);
-
 enum { COLUMNS_BYTES = 64 << 20 };
 
 /* ---- geometry
@@ -85,10 +76,6 @@ static tn_status check_grad(const conv *c, const tn_tensor *grad) {
                     tni_shape_text(4, sizes, text[1]));
 }
 
-static tn_ints sizes_of(const tn_tensor *t) {
-    return tn_ints_of(t->sizes, t->view.rank);
-}
-
 /* The kernel gets two values for each of stride, padding and dilation. */
 static void set_pairs(tni_build *b, const conv *c) {
     const int64_t *pairs[3] = {c->window.stride, c->window.padding, c->window.dilation};
@@ -100,11 +87,12 @@ static void set_pairs(tni_build *b, const conv *c) {
 }
 
 /* convolution(input, weight, bias, stride, padding, dilation, groups) */
-tn_status infer_convolution(tni_build *b) {
+INFER(infer_convolution) {
     tn_tensor *input = tni_build_tensor(b, 0), *weight = tni_build_tensor(b, 1);
     tn_tensor *bias = tni_build_tensor(b, 2);
     conv c;
-    tn_status status = conv_init(&c, b->info->call, sizes_of(input), sizes_of(weight), b->args + 3);
+    tn_status status =
+        conv_init(&c, b->info->call, tni_sizes(input), tni_sizes(weight), b->args + 3);
     if (status != TN_OK)
         return status;
     if (bias && (bias->view.rank != 1 || bias->sizes[0] != c.out_channels)) {
@@ -120,11 +108,11 @@ tn_status infer_convolution(tni_build *b) {
 }
 
 /* convolution_backward_input(grad_output, weight, input_size, stride, ...) */
-tn_status infer_convolution_backward_input(tni_build *b) {
+INFER(infer_convolution_backward_input) {
     tn_tensor *grad = tni_build_tensor(b, 0), *weight = tni_build_tensor(b, 1);
     tn_ints sizes = tni_arg_ints(&b->args[2]);
     conv c;
-    tn_status status = conv_init(&c, b->info->call, sizes, sizes_of(weight), b->args + 3);
+    tn_status status = conv_init(&c, b->info->call, sizes, tni_sizes(weight), b->args + 3);
     if (status != TN_OK || (status = check_grad(&c, grad)) != TN_OK)
         return status;
     set_pairs(b, &c);
@@ -135,11 +123,11 @@ tn_status infer_convolution_backward_input(tni_build *b) {
 }
 
 /* convolution_backward_weight(grad_output, input, weight_size, stride, ...) */
-tn_status infer_convolution_backward_weight(tni_build *b) {
+INFER(infer_convolution_backward_weight) {
     tn_tensor *grad = tni_build_tensor(b, 0), *input = tni_build_tensor(b, 1);
     tn_ints sizes = tni_arg_ints(&b->args[2]);
     conv c;
-    tn_status status = conv_init(&c, b->info->call, sizes_of(input), sizes, b->args + 3);
+    tn_status status = conv_init(&c, b->info->call, tni_sizes(input), sizes, b->args + 3);
     if (status != TN_OK || (status = check_grad(&c, grad)) != TN_OK)
         return status;
     set_pairs(b, &c);
@@ -222,11 +210,12 @@ static tn_status add_bias(const conv *c, tn_tensor *out, tn_tensor *bias) {
     return TN_OK;
 }
 
-tn_status run_convolution(const tn_cell *args, tn_cell *rets) {
+BOXED(run_convolution) {
     tn_tensor *input = tni_arg_tensor(&args[0]), *weight = tni_arg_tensor(&args[1]);
     tn_tensor *bias = tni_arg_tensor(&args[2]);
     conv c;
-    tn_status status = conv_init(&c, "tn_convolution", sizes_of(input), sizes_of(weight), args + 3);
+    tn_status status =
+        conv_init(&c, "tn_convolution", tni_sizes(input), tni_sizes(weight), args + 3);
     if (status != TN_OK)
         return status;
     const tni_window *w = &c.window;
@@ -255,12 +244,12 @@ tn_status run_convolution(const tn_cell *args, tn_cell *rets) {
     return status;
 }
 
-tn_status run_convolution_backward_input(const tn_cell *args, tn_cell *rets) {
+BOXED(run_convolution_backward_input) {
     tn_tensor *grad = tni_arg_tensor(&args[0]), *weight = tni_arg_tensor(&args[1]);
     tn_ints sizes = tni_arg_ints(&args[2]);
     conv c;
     tn_status status =
-        conv_init(&c, "tn_convolution_backward_input", sizes, sizes_of(weight), args + 3);
+        conv_init(&c, "tn_convolution_backward_input", sizes, tni_sizes(weight), args + 3);
     if (status != TN_OK)
         return status;
     const tni_window *w = &c.window;
@@ -289,12 +278,12 @@ tn_status run_convolution_backward_input(const tn_cell *args, tn_cell *rets) {
     return status;
 }
 
-tn_status run_convolution_backward_weight(const tn_cell *args, tn_cell *rets) {
+BOXED(run_convolution_backward_weight) {
     tn_tensor *grad = tni_arg_tensor(&args[0]), *input = tni_arg_tensor(&args[1]);
     tn_ints sizes = tni_arg_ints(&args[2]);
     conv c;
     tn_status status =
-        conv_init(&c, "tn_convolution_backward_weight", sizes_of(input), sizes, args + 3);
+        conv_init(&c, "tn_convolution_backward_weight", tni_sizes(input), sizes, args + 3);
     if (status != TN_OK)
         return status;
     tn_tensor *sum = NULL;
@@ -322,7 +311,7 @@ static tn_status fail_input(const tn_tensor *input, const char *call, const char
 }
 
 /* conv2d(input, weight, bias, stride, padding, dilation, groups); a single image may lack N */
-tn_status run_conv2d(const tn_cell *args, tn_cell *rets) {
+BOXED(run_conv2d) {
     tn_tensor *input = tni_arg_tensor(&args[0]);
     int32_t rank = input->view.rank;
     if (rank != 3 && rank != 4)
@@ -338,7 +327,7 @@ tn_status run_conv2d(const tn_cell *args, tn_cell *rets) {
 }
 
 /* conv1d: planes of height one */
-tn_status run_conv1d(const tn_cell *args, tn_cell *rets) {
+BOXED(run_conv1d) {
     tn_tensor *input = tni_arg_tensor(&args[0]), *weight = tni_arg_tensor(&args[1]);
     int32_t rank = input->view.rank;
     if (rank != 2 && rank != 3)

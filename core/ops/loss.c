@@ -5,11 +5,6 @@
 
 #include <string.h>
 
-tn_status run_nll_loss(const tn_cell *args, tn_cell *rets);
-tn_status run_cross_entropy(const tn_cell *args, tn_cell *rets);
-tn_status run_mse_loss(const tn_cell *args, tn_cell *rets);
-tn_status run_bce_with_logits(const tn_cell *args, tn_cell *rets);
-
 typedef enum reduction { REDUCE_NONE, REDUCE_SUM, REDUCE_MEAN } reduction;
 
 static tn_status parse_reduction(const tn_cell *cell, const char *call, reduction *out) {
@@ -135,7 +130,7 @@ static tn_status class_losses(const class_loss *l, tn_tensor *logs, tn_tensor *t
 }
 
 /* nll_loss(self, target, weight, reduction, ignore_index) */
-tn_status run_nll_loss(const tn_cell *args, tn_cell *rets) {
+BOXED(run_nll_loss) {
     tn_tensor *self = tni_arg_tensor(&args[0]), *target = tni_arg_tensor(&args[1]);
     class_loss l = {
         .call = "tn_nll_loss", .weight = tni_arg_tensor(&args[2]), .ignore_index = args[4].v.i64};
@@ -179,7 +174,7 @@ static bool same_shape(const tn_tensor *a, const tn_tensor *b) {
 }
 
 /* cross_entropy(self, target, weight, reduction, ignore_index, label_smoothing) */
-tn_status run_cross_entropy(const tn_cell *args, tn_cell *rets) {
+BOXED(run_cross_entropy) {
     tn_tensor *self = tni_arg_tensor(&args[0]), *target = tni_arg_tensor(&args[1]);
     class_loss l = {.call = "tn_cross_entropy",
                     .weight = tni_arg_tensor(&args[2]),
@@ -207,7 +202,7 @@ tn_status run_cross_entropy(const tn_cell *args, tn_cell *rets) {
  * ------------------------------------------------------------------------------------ */
 
 /* mse_loss(self, target, reduction) */
-tn_status run_mse_loss(const tn_cell *args, tn_cell *rets) {
+BOXED(run_mse_loss) {
     reduction how;
     tn_status status = parse_reduction(&args[2], "tn_mse_loss", &how);
     if (status != TN_OK)
@@ -219,7 +214,7 @@ tn_status run_mse_loss(const tn_cell *args, tn_cell *rets) {
 /* binary_cross_entropy_with_logits(self = x, target = t, reduction):
  * max(x, 0) - x * t + log(1 + exp(-|x|)). max and |x| are written with `where` on one condition, so
  * that their derivatives at 0 add up to the 1/2 - t that is right there. */
-tn_status run_bce_with_logits(const tn_cell *args, tn_cell *rets) {
+BOXED(run_bce_with_logits) {
     tn_tensor *x = tni_arg_tensor(&args[0]), *target = tni_arg_tensor(&args[1]);
     const char *call = "tn_binary_cross_entropy_with_logits";
     reduction how;

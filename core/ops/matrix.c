@@ -5,13 +5,6 @@
 
 #include <string.h>
 
-tn_status infer_mm(tni_build *b);
-tn_status infer_bmm(tni_build *b);
-tn_status infer_addmm(tni_build *b);
-tn_status run_addmm(const tn_cell *args, tn_cell *rets);
-tn_status run_matmul(const tn_cell *args, tn_cell *rets);
-tn_status run_linear(const tn_cell *args, tn_cell *rets);
-
 typedef struct shape_texts {
     char a[TNI_SHAPE_TEXT], b[TNI_SHAPE_TEXT];
 } shape_texts;
@@ -58,7 +51,7 @@ static tn_tensor *batch_of_one(tni_build *b, tn_tensor *t) {
     return tni_build_view(b, t, 3, sizes, strides);
 }
 
-tn_status infer_mm(tni_build *b) {
+INFER(infer_mm) {
     tn_tensor *self = tni_build_tensor(b, 0), *mat2 = tni_build_tensor(b, 1);
     tn_status status = check_product(b, self, mat2, 2, (const char *[]){"self", "mat2"});
     if (status != TN_OK)
@@ -76,7 +69,7 @@ tn_status infer_mm(tni_build *b) {
     return TN_OK;
 }
 
-tn_status infer_bmm(tni_build *b) {
+INFER(infer_bmm) {
     tn_tensor *self = tni_build_tensor(b, 0), *mat2 = tni_build_tensor(b, 1);
     tn_status status = check_product(b, self, mat2, 3, (const char *[]){"self", "mat2"});
     if (status != TN_OK)
@@ -88,7 +81,7 @@ tn_status infer_bmm(tni_build *b) {
 }
 
 /* addmm(self, mat1, mat2, beta, alpha) */
-tn_status infer_addmm(tni_build *b) {
+INFER(infer_addmm) {
     tn_tensor *self = tni_build_tensor(b, 0);
     tn_tensor *mat1 = tni_build_tensor(b, 1), *mat2 = tni_build_tensor(b, 2);
     tn_status status = check_product(b, mat1, mat2, 2, (const char *[]){"mat1", "mat2"});
@@ -133,7 +126,7 @@ tn_status infer_addmm(tni_build *b) {
 }
 
 /* self is not read when beta is zero, so that its NaN does not come through. */
-tn_status run_addmm(const tn_cell *args, tn_cell *rets) {
+BOXED(run_addmm) {
     tn_scalar beta = args[3], alpha = args[4];
     tn_tensor *product = tni_mm(tni_arg_tensor(&args[1]), tni_arg_tensor(&args[2]));
     if (tni_scalar_f64(beta) == 0)
@@ -204,7 +197,7 @@ static tn_tensor *batched(tn_tensor *x, tn_tensor *y) {
     return tni_then(tni_view(product, tn_ints_of(sizes, n_batch + 2)), product);
 }
 
-tn_status run_matmul(const tn_cell *args, tn_cell *rets) {
+BOXED(run_matmul) {
     tn_tensor *self = tni_arg_tensor(&args[0]), *other = tni_arg_tensor(&args[1]);
     int32_t rank1 = self->view.rank, rank2 = other->view.rank;
     if (rank1 == 0 || rank2 == 0) {
@@ -235,7 +228,7 @@ tn_status run_matmul(const tn_cell *args, tn_cell *rets) {
 }
 
 /* linear(input [..., K], weight [N, K], bias [N]) */
-tn_status run_linear(const tn_cell *args, tn_cell *rets) {
+BOXED(run_linear) {
     tn_tensor *input = tni_arg_tensor(&args[0]), *weight = tni_arg_tensor(&args[1]);
     tn_tensor *bias = tni_arg_some(&args[2]);
     int32_t rank = input->view.rank;

@@ -3,17 +3,10 @@
  * layer_norm has kernels; its decompositions use means over the last dimensions. batch_norm is
  * made of other operators, and autograd looks through it. */
 #include "core/ops/build.h"
-#include "core/ops/helpers_a.h"
+#include "core/ops/derivatives.h"
 #include "core/ops/owned.h"
 
 #include <string.h>
-
-tn_status infer_layer_norm(tni_build *b);
-tn_status infer_layer_norm_backward(tni_build *b);
-tn_status run_native_layer_norm(const tn_cell *args, tn_cell *rets);
-tn_status run_layer_norm_backward(const tn_cell *args, tn_cell *rets);
-tn_status run_layer_norm(const tn_cell *args, tn_cell *rets);
-tn_status run_batch_norm(const tn_cell *args, tn_cell *rets);
 
 /* ---- layer norm: shapes
  * ----------------------------------------------------------------------------- */
@@ -53,7 +46,7 @@ static void statistics_sizes(const tn_tensor *input, tn_ints shape, int64_t *out
 }
 
 /* native_layer_norm(input, normalized_shape, weight, bias, eps) -> out, mean, rstd */
-tn_status infer_layer_norm(tni_build *b) {
+INFER(infer_layer_norm) {
     tn_tensor *input = tni_build_tensor(b, 0);
     tn_ints shape = tni_arg_ints(&b->args[1]);
     tn_status status = check_normalized(b, input, shape);
@@ -75,7 +68,7 @@ tn_status infer_layer_norm(tni_build *b) {
 }
 
 /* layer_norm_backward(grad_output, input, mean, rstd, weight, normalized_shape) */
-tn_status infer_layer_norm_backward(tni_build *b) {
+INFER(infer_layer_norm_backward) {
     tn_tensor *grad = tni_build_tensor(b, 0), *input = tni_build_tensor(b, 1);
     tn_ints shape = tni_arg_ints(&b->args[5]);
     tn_status status = check_normalized(b, input, shape);
@@ -127,7 +120,7 @@ static tn_tensor *mean_of_squares(tn_tensor *x, tn_ints dims) {
 }
 
 /* Runs below autograd. */
-tn_status run_native_layer_norm(const tn_cell *args, tn_cell *rets) {
+BOXED(run_native_layer_norm) {
     tn_tensor *input = tni_arg_tensor(&args[0]), *results[3];
     tn_tensor *weight = tni_arg_tensor(&args[2]), *bias = tni_arg_tensor(&args[3]);
     int64_t list[TN_MAX_RANK];
@@ -181,7 +174,7 @@ static tn_tensor *normalised(tn_tensor *input, tn_tensor *mean, tn_tensor *rstd,
 }
 
 /* rstd * (g - mean(g) - xhat * mean(g * xhat)), g = grad_output * weight; differentiable. */
-tn_status run_layer_norm_backward(const tn_cell *args, tn_cell *rets) {
+BOXED(run_layer_norm_backward) {
     tn_tensor *grad = tni_arg_tensor(&args[0]), *input = tni_arg_tensor(&args[1]), *rstd;
     tn_tensor *weight = tni_arg_tensor(&args[4]);
     int64_t list[TN_MAX_RANK];
@@ -221,7 +214,7 @@ tn_tensor *tni_layer_norm_backward_bias(tn_tensor *grad, tn_ints normalized_shap
 }
 
 /* layer_norm(input, normalized_shape, weight, bias, eps) */
-tn_status run_layer_norm(const tn_cell *args, tn_cell *rets) {
+BOXED(run_layer_norm) {
     tn_tensor *out, *mean, *rstd;
     tn_status status = tni_native_layer_norm(tni_arg_tensor(&args[0]), tni_arg_ints(&args[1]),
                                              tni_arg_some(&args[2]), tni_arg_some(&args[3]),
@@ -294,7 +287,7 @@ static tn_status check_batch_norm(const tn_cell *args) {
 }
 
 /* batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps) */
-tn_status run_batch_norm(const tn_cell *args, tn_cell *rets) {
+BOXED(run_batch_norm) {
     tn_status status = check_batch_norm(args);
     if (status != TN_OK)
         return status;

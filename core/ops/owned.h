@@ -2,7 +2,7 @@
 #ifndef TNI_CORE_OPS_OWNED_H
 #define TNI_CORE_OPS_OWNED_H
 
-#include "core/ops/ops.h"
+#include "core/ops/boxed.h"
 
 /* x = tni_then(tni_exp(x), x): the result of a call, after which its argument is no longer needed.
  */

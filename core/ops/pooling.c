@@ -5,28 +5,14 @@
  * is a small table made on the host.
  */
 #include "base/alloc.h"
-#include "core/ops/helpers_a.h"
+#include "core/ops/derivatives.h"
 #include "core/ops/window.h"
 
 #include <math.h>
 #include <string.h>
 
-tn_status infer_max_pool2d(tni_build *b);
-tn_status infer_max_pool2d_backward(tni_build *b);
-tn_status infer_avg_pool2d(tni_build *b);
-tn_status infer_avg_pool2d_backward(tni_build *b);
-tn_status run_max_pool2d_with_indices(const tn_cell *args, tn_cell *rets);
-tn_status run_max_pool2d_backward(const tn_cell *args, tn_cell *rets);
-tn_status run_max_pool2d(const tn_cell *args, tn_cell *rets);
-tn_status run_avg_pool2d(const tn_cell *args, tn_cell *rets);
-tn_status run_avg_pool2d_backward(const tn_cell *args, tn_cell *rets);
-
 /* ---- geometry
  * --------------------------------------------------------------------------------------- */
-
-static tn_ints sizes_of(const tn_tensor *t) {
-    return tn_ints_of(t->sizes, t->view.rank);
-}
 
 /* The planes of [N, C, H, W] or [C, H, W], and the windows that kernel_size, stride and padding
  * describe; dilation NULL: 1. */
@@ -112,10 +98,10 @@ static tn_status check_sizes(const char *call, const char *name, const tn_tensor
 }
 
 /* max_pool2d_with_indices(self, kernel_size, stride, padding, dilation, ceil_mode) */
-tn_status infer_max_pool2d(tni_build *b) {
+INFER(infer_max_pool2d) {
     tn_tensor *self = tni_build_tensor(b, 0);
     tni_window w;
-    tn_status status = pool_init(&w, b->info->call, sizes_of(self), b->args + 1, &b->args[4],
+    tn_status status = pool_init(&w, b->info->call, tni_sizes(self), b->args + 1, &b->args[4],
                                  b->args[5].v.boolean);
     if (status != TN_OK)
         return status;
@@ -129,10 +115,10 @@ tn_status infer_max_pool2d(tni_build *b) {
 }
 
 /* max_pool2d_backward(grad_output, indices, input_size) */
-tn_status infer_max_pool2d_backward(tni_build *b) {
+INFER(infer_max_pool2d_backward) {
     tn_tensor *grad = tni_build_tensor(b, 0), *indices = tni_build_tensor(b, 1);
     tn_ints sizes = tni_arg_ints(&b->args[2]);
-    tn_status status = check_sizes(b->info->call, "indices", indices, sizes_of(grad));
+    tn_status status = check_sizes(b->info->call, "indices", indices, tni_sizes(grad));
     if (status != TN_OK)
         return status;
     int64_t rank = grad->view.rank, lead = rank - 2;
@@ -157,11 +143,11 @@ tn_status infer_max_pool2d_backward(tni_build *b) {
 }
 
 /* avg_pool2d(self, kernel_size, stride, padding, ceil_mode, count_include_pad) */
-tn_status infer_avg_pool2d(tni_build *b) {
+INFER(infer_avg_pool2d) {
     tn_tensor *self = tni_build_tensor(b, 0);
     tni_window w;
     tn_status status =
-        pool_init(&w, b->info->call, sizes_of(self), b->args + 1, NULL, b->args[4].v.boolean);
+        pool_init(&w, b->info->call, tni_sizes(self), b->args + 1, NULL, b->args[4].v.boolean);
     if (status != TN_OK)
         return status;
     set_pair(b, 1, w.kernel);
@@ -172,7 +158,7 @@ tn_status infer_avg_pool2d(tni_build *b) {
 }
 
 /* avg_pool2d_backward(grad_output, input_size, kernel_size, stride, padding, ceil_mode, ...) */
-tn_status infer_avg_pool2d_backward(tni_build *b) {
+INFER(infer_avg_pool2d_backward) {
     tn_tensor *grad = tni_build_tensor(b, 0);
     tn_ints sizes = tni_arg_ints(&b->args[1]);
     tni_window w;
@@ -241,11 +227,11 @@ static tn_scalar lowest(tn_dtype dtype) {
 }
 
 /* Below autograd, on data. */
-tn_status run_max_pool2d_with_indices(const tn_cell *args, tn_cell *rets) {
+BOXED(run_max_pool2d_with_indices) {
     tn_tensor *self = tni_arg_tensor(&args[0]), *results[2];
     tni_window w;
     tn_status status =
-        pool_init(&w, "tn_max_pool2d", sizes_of(self), args + 1, &args[4], args[5].v.boolean);
+        pool_init(&w, "tn_max_pool2d", tni_sizes(self), args + 1, &args[4], args[5].v.boolean);
     if (status != TN_OK)
         return status;
     int64_t out[4], in[4], rank = self->view.rank;
@@ -284,11 +270,11 @@ static tn_ints flat_planes(tn_ints sizes, int64_t *out) {
     return tn_ints_of(out, sizes.n - 1);
 }
 
-tn_status run_max_pool2d_backward(const tn_cell *args, tn_cell *rets) {
+BOXED(run_max_pool2d_backward) {
     tn_tensor *grad = tni_arg_tensor(&args[0]), *indices = tni_arg_tensor(&args[1]);
     tn_ints sizes = tni_arg_ints(&args[2]);
     int64_t flat_in[TN_MAX_RANK], flat_out[TN_MAX_RANK];
-    tn_ints out_shape = flat_planes(sizes_of(grad), flat_out);
+    tn_ints out_shape = flat_planes(tni_sizes(grad), flat_out);
     tn_tensor *g = tni_reshape(grad, out_shape), *index = tni_reshape(indices, out_shape);
     tn_tensor *sum = tni_zeros(flat_planes(sizes, flat_in), grad->view.dtype, grad->device->id);
     tn_tensor *x = tni_then2(tni_scatter_add(sum, out_shape.n - 1, index, g), index, g);
@@ -300,15 +286,15 @@ tn_tensor *tni_max_pool2d_double_backward(tn_tensor *grad, tn_tensor *indices) {
     if (!grad || !indices)
         return NULL;
     int64_t flat_in[TN_MAX_RANK], flat_out[TN_MAX_RANK];
-    tn_ints out_shape = flat_planes(sizes_of(indices), flat_out);
-    tn_tensor *g = tni_reshape(grad, flat_planes(sizes_of(grad), flat_in));
+    tn_ints out_shape = flat_planes(tni_sizes(indices), flat_out);
+    tn_tensor *g = tni_reshape(grad, flat_planes(tni_sizes(grad), flat_in));
     tn_tensor *index = tni_reshape(indices, out_shape);
     tn_tensor *x = tni_then2(tni_gather(g, out_shape.n - 1, index), g, index);
-    return tni_then(tni_view(x, sizes_of(indices)), x);
+    return tni_then(tni_view(x, tni_sizes(indices)), x);
 }
 
 /* max_pool2d(self, kernel_size, stride, padding, dilation, ceil_mode) */
-tn_status run_max_pool2d(const tn_cell *args, tn_cell *rets) {
+BOXED(run_max_pool2d) {
     tn_tensor *values, *indices;
     tn_status status = tni_max_pool2d_with_indices(
         tni_arg_tensor(&args[0]), tni_arg_ints(&args[1]), tni_arg_ints(&args[2]),
@@ -366,11 +352,11 @@ static tn_tensor *divide(const tni_window *w, tn_tensor *t, bool count_include_p
 }
 
 /* Below autograd, on data. */
-tn_status run_avg_pool2d(const tn_cell *args, tn_cell *rets) {
+BOXED(run_avg_pool2d) {
     tn_tensor *self = tni_arg_tensor(&args[0]);
     tni_window w;
     tn_status status =
-        pool_init(&w, "tn_avg_pool2d", sizes_of(self), args + 1, NULL, args[4].v.boolean);
+        pool_init(&w, "tn_avg_pool2d", tni_sizes(self), args + 1, NULL, args[4].v.boolean);
     if (status != TN_OK)
         return status;
     int64_t in[4], out[4], rank = self->view.rank;
@@ -387,7 +373,7 @@ tn_status run_avg_pool2d(const tn_cell *args, tn_cell *rets) {
 }
 
 /* Below autograd, on data: each window's share goes to all of its elements. */
-tn_status run_avg_pool2d_backward(const tn_cell *args, tn_cell *rets) {
+BOXED(run_avg_pool2d_backward) {
     tn_tensor *grad = tni_arg_tensor(&args[0]);
     tn_ints sizes = tni_arg_ints(&args[1]);
     tni_window w;

@@ -5,18 +5,9 @@
  * the same elements in another shape. */
 #include "core/ops/reduce.h"
 #include "core/ops/build.h"
-#include "core/ops/helpers_a.h"
+#include "core/ops/derivatives.h"
 
 #include <math.h>
-
-tn_status infer_sum(tni_build *b);
-tn_status infer_reduce_same(tni_build *b);
-tn_status infer_arg(tni_build *b);
-tn_status infer_prod(tni_build *b);
-tn_status infer_var(tni_build *b);
-tn_status infer_cumsum(tni_build *b);
-tn_status infer_sort(tni_build *b);
-tn_status infer_dim(tni_build *b);
 
 /* ---- which dimensions
  * ------------------------------------------------------------------------------- */
@@ -113,7 +104,7 @@ static tn_status reduce_over(tni_build *b, tn_ints dim, bool keepdim) {
 }
 
 /* sum(self, dim, keepdim, dtype) */
-tn_status infer_sum(tni_build *b) {
+INFER(infer_sum) {
     tn_dtype dtype = tni_arg_dtype(&b->args[3]);
     b->types[0] =
         dtype != TN_DTYPE_NONE ? dtype : accumulator_dtype(tni_build_tensor(b, 0)->view.dtype);
@@ -123,12 +114,12 @@ tn_status infer_sum(tni_build *b) {
 }
 
 /* amax(self, dim, keepdim) */
-tn_status infer_reduce_same(tni_build *b) {
+INFER(infer_reduce_same) {
     return reduce_over(b, tni_arg_ints(&b->args[1]), b->args[2].v.boolean);
 }
 
 /* prod(self, dim, keepdim) of one dimension */
-tn_status infer_prod(tni_build *b) {
+INFER(infer_prod) {
     b->types[0] = accumulator_dtype(tni_build_tensor(b, 0)->view.dtype);
     b->has_empty_value = true;
     b->empty_value = tn_int(1);
@@ -136,14 +127,14 @@ tn_status infer_prod(tni_build *b) {
 }
 
 /* var(self, dim, correction, keepdim) */
-tn_status infer_var(tni_build *b) {
+INFER(infer_var) {
     b->has_empty_value = true;
     b->empty_value = tn_float(NAN);
     return reduce_over(b, tni_arg_ints(&b->args[1]), b->args[3].v.boolean);
 }
 
 /* argmax(self, dim, keepdim); without dim over the flattened tensor */
-tn_status infer_arg(tni_build *b) {
+INFER(infer_arg) {
     tn_tensor *self = tni_build_tensor(b, 0);
     bool keepdim = b->args[2].v.boolean;
     if (b->args[1].tag != TN_CELL_NONE) {
@@ -200,7 +191,7 @@ static tn_status along(tni_build *b, uint32_t at) {
 }
 
 /* cumsum(self, dim, dtype) */
-tn_status infer_cumsum(tni_build *b) {
+INFER(infer_cumsum) {
     tn_dtype dtype = tni_arg_dtype(&b->args[2]);
     b->types[0] =
         dtype != TN_DTYPE_NONE ? dtype : accumulator_dtype(tni_build_tensor(b, 0)->view.dtype);
@@ -208,12 +199,12 @@ tn_status infer_cumsum(tni_build *b) {
 }
 
 /* sort(self, dim, descending) */
-tn_status infer_sort(tni_build *b) {
+INFER(infer_sort) {
     return along(b, 1);
 }
 
 /* softmax(self, dim) and softmax_backward(grad_output, output, dim) */
-tn_status infer_dim(tni_build *b) {
+INFER(infer_dim) {
     uint32_t n_tensors = b->types_of->n_args - 1u;
     if (n_tensors == 2) {
         tn_tensor *grad = tni_build_tensor(b, 0), *output = tni_build_tensor(b, 1);

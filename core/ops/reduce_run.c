@@ -8,24 +8,11 @@
 #include <float.h>
 #include <math.h>
 
-tn_status run_mean_dim(const tn_cell *args, tn_cell *rets);
-tn_status run_amin(const tn_cell *args, tn_cell *rets);
-tn_status run_max_dim(const tn_cell *args, tn_cell *rets);
-tn_status run_argmax(const tn_cell *args, tn_cell *rets);
-tn_status run_argmin(const tn_cell *args, tn_cell *rets);
-tn_status run_prod_dim(const tn_cell *args, tn_cell *rets);
-tn_status run_any(const tn_cell *args, tn_cell *rets);
-tn_status run_all(const tn_cell *args, tn_cell *rets);
-tn_status run_var_dim(const tn_cell *args, tn_cell *rets);
-tn_status run_logsumexp(const tn_cell *args, tn_cell *rets);
-tn_status run_argsort(const tn_cell *args, tn_cell *rets);
-tn_status run_topk(const tn_cell *args, tn_cell *rets);
-
 /* ---- sums
  * ------------------------------------------------------------------------------------------- */
 
 /* mean(self, dim, keepdim, dtype). Halves are summed and divided in f32: their sum may overflow. */
-tn_status run_mean_dim(const tn_cell *args, tn_cell *rets) {
+BOXED(run_mean_dim) {
     tn_tensor *self = tni_arg_tensor(&args[0]);
     tn_ints dim = tni_arg_ints(&args[1]);
     tn_dtype dtype = tni_arg_dtype(&args[3]);
@@ -46,7 +33,7 @@ tn_status run_mean_dim(const tn_cell *args, tn_cell *rets) {
 }
 
 /* var(self, dim, correction, keepdim) */
-tn_status run_var_dim(const tn_cell *args, tn_cell *rets) {
+BOXED(run_var_dim) {
     tn_tensor *self = tni_arg_tensor(&args[0]);
     tn_ints dim = tni_arg_ints(&args[1]);
     tn_dtype dtype = self->view.dtype;
@@ -75,7 +62,7 @@ static double largest_finite(tn_dtype dtype) {
 
 /* logsumexp(self, dim, keepdim) = m + log(sum(exp(self - m))), m the largest, as a constant: it
  * cancels out of the derivative. An infinite m is made finite, so that inf - inf does not arise. */
-tn_status run_logsumexp(const tn_cell *args, tn_cell *rets) {
+BOXED(run_logsumexp) {
     tn_tensor *self = tni_arg_tensor(&args[0]);
     tn_ints dim = tni_arg_ints(&args[1]);
     bool keepdim = args[2].v.boolean;
@@ -109,7 +96,7 @@ tn_status run_logsumexp(const tn_cell *args, tn_cell *rets) {
 
 /* prod(self, dim, keepdim): the halves of the dimension are multiplied until one element is left,
  * which takes log2(n) steps. */
-tn_status run_prod_dim(const tn_cell *args, tn_cell *rets) {
+BOXED(run_prod_dim) {
     tn_tensor *self = tni_arg_tensor(&args[0]);
     int32_t dim = tni_wrap_dim(args[1].v.i64, self->view.rank, "tn_prod");
     if (dim < 0)
@@ -149,7 +136,7 @@ tn_status run_prod_dim(const tn_cell *args, tn_cell *rets) {
 
 /* amin(self, dim, keepdim): the amax of the order reversed. ~x reverses integers without overflow,
  * and bool. */
-tn_status run_amin(const tn_cell *args, tn_cell *rets) {
+BOXED(run_amin) {
     tn_tensor *self = tni_arg_tensor(&args[0]);
     bool is_float = tni_is_float(self->view.dtype);
     tn_tensor *x = is_float ? tni_neg(self) : tni_bitwise_not(self);
@@ -209,16 +196,16 @@ static tn_status run_arg(const tn_cell *args, tn_cell *rets, bool largest, const
     return tni_return(rets, index);
 }
 
-tn_status run_argmax(const tn_cell *args, tn_cell *rets) {
+BOXED(run_argmax) {
     return run_arg(args, rets, true, "tn_argmax");
 }
 
-tn_status run_argmin(const tn_cell *args, tn_cell *rets) {
+BOXED(run_argmin) {
     return run_arg(args, rets, false, "tn_argmin");
 }
 
 /* max(self, dim, keepdim) -> values, indices: gather passes the gradient to the element found. */
-tn_status run_max_dim(const tn_cell *args, tn_cell *rets) {
+BOXED(run_max_dim) {
     tn_tensor *self = tni_arg_tensor(&args[0]), *results[2];
     int32_t dim = tni_wrap_dim(args[1].v.i64, self->view.rank, "tn_max_dim");
     if (dim < 0)
@@ -238,7 +225,7 @@ static tn_tensor *truth(tn_tensor *self) {
     return self->view.dtype == TN_BOOL ? tni_keep(self) : tni_ne_scalar(self, tn_int(0));
 }
 
-tn_status run_any(const tn_cell *args, tn_cell *rets) {
+BOXED(run_any) {
     tn_tensor *self = tni_arg_tensor(&args[0]);
     if (self->view.numel == 0)
         return tni_return(rets, tni_zeros(TN_SCALAR_SHAPE, TN_BOOL, self->device->id));
@@ -246,7 +233,7 @@ tn_status run_any(const tn_cell *args, tn_cell *rets) {
     return tni_return(rets, tni_then(tni_amax(t, TN_SCALAR_SHAPE, false), t));
 }
 
-tn_status run_all(const tn_cell *args, tn_cell *rets) {
+BOXED(run_all) {
     tn_tensor *self = tni_arg_tensor(&args[0]);
     if (self->view.numel == 0)
         return tni_return(rets, tni_ones(TN_SCALAR_SHAPE, TN_BOOL, self->device->id));
@@ -257,7 +244,7 @@ tn_status run_all(const tn_cell *args, tn_cell *rets) {
 /* ---- order
  * ------------------------------------------------------------------------------------------ */
 
-tn_status run_argsort(const tn_cell *args, tn_cell *rets) {
+BOXED(run_argsort) {
     tn_tensor *values, *indices;
     tn_status status =
         tni_sort(tni_arg_tensor(&args[0]), args[1].v.i64, args[2].v.boolean, &values, &indices);
@@ -268,7 +255,7 @@ tn_status run_argsort(const tn_cell *args, tn_cell *rets) {
 }
 
 /* topk(self, k, dim, largest) -> values, indices */
-tn_status run_topk(const tn_cell *args, tn_cell *rets) {
+BOXED(run_topk) {
     tn_tensor *self = tni_arg_tensor(&args[0]), *results[2];
     int32_t rank = self->view.rank, dim = tni_wrap_dim(args[2].v.i64, rank, "tn_topk");
     if (dim < 0)

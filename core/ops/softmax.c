@@ -1,11 +1,6 @@
 /* softmax and log_softmax: what a caller asks for, and the decompositions of the kernels. */
 #include "core/ops/owned.h"
 
-tn_status run_softmax(const tn_cell *args, tn_cell *rets);
-tn_status run_log_softmax(const tn_cell *args, tn_cell *rets);
-tn_status run_softmax_forward(const tn_cell *args, tn_cell *rets);
-tn_status run_log_softmax_forward(const tn_cell *args, tn_cell *rets);
-
 /* self as the dtype in which the result is wanted: the argument `dtype`, else its own, f32 for
  * integers and bool; owned. */
 static tn_tensor *as_wanted(const tn_cell *args) {
@@ -17,12 +12,12 @@ static tn_tensor *as_wanted(const tn_cell *args) {
 }
 
 /* softmax(self, dim, dtype) */
-tn_status run_softmax(const tn_cell *args, tn_cell *rets) {
+BOXED(run_softmax) {
     tn_tensor *x = as_wanted(args);
     return tni_return(rets, tni_then(tni_softmax_forward(x, args[1].v.i64), x));
 }
 
-tn_status run_log_softmax(const tn_cell *args, tn_cell *rets) {
+BOXED(run_log_softmax) {
     tn_tensor *x = as_wanted(args);
     return tni_return(rets, tni_then(tni_log_softmax_forward(x, args[1].v.i64), x));
 }
@@ -34,7 +29,7 @@ static tn_tensor *shifted(tn_tensor *self, tn_ints dim) {
     return tni_then2(tni_sub(x, largest, tn_int(1)), x, largest);
 }
 
-tn_status run_softmax_forward(const tn_cell *args, tn_cell *rets) {
+BOXED(run_softmax_forward) {
     tn_tensor *self = tni_arg_tensor(&args[0]);
     tn_ints dim = tn_ints_of(&args[1].v.i64, 1);
     tn_tensor *x = shifted(self, dim);
@@ -44,7 +39,7 @@ tn_status run_softmax_forward(const tn_cell *args, tn_cell *rets) {
     return tni_return(rets, tni_as_dtype(x, self->view.dtype));
 }
 
-tn_status run_log_softmax_forward(const tn_cell *args, tn_cell *rets) {
+BOXED(run_log_softmax_forward) {
     tn_tensor *self = tni_arg_tensor(&args[0]);
     tn_ints dim = tn_ints_of(&args[1].v.i64, 1);
     tn_tensor *x = shifted(self, dim);

@@ -331,7 +331,7 @@ static tn_status add_problem(tni_place *place, char *problem) {
         return TN_OUT_OF_MEMORY;
     place->problem = problem;
     tni_log_line(place->expected ? TN_LOG_WARN : TN_LOG_DEBUG, "loader", "%s: %s (%s)", place->name,
-            problem, place->from);
+                 problem, place->from);
     return TN_OK;
 }
 

@@ -89,7 +89,7 @@ static const tni_plugin *caller(tn_pself *self) {
 static void *host_alloc(uint64_t bytes, uint64_t alignment) {
     if (alignment & (alignment - 1)) {
         tni_log_line(TN_LOG_ERROR, "plugin", "host->alloc: alignment %llu is no power of two",
-                (unsigned long long)alignment);
+                     (unsigned long long)alignment);
         return NULL;
     }
     return tni_alloc_aligned(bytes, alignment);

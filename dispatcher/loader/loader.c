@@ -98,9 +98,9 @@ static void warn_of_name(const tni_plugin *p) {
     if (p->path && tni_candidate_of(p)->source == TNI_FROM_DIRECTORY &&
         !tni_name_serves(p->path, type))
         tni_log_line(TN_LOG_WARN, "loader",
-                "%s provides '%s', but is not found when that is asked for; name it"
-                " libtenon_%s*.so",
-                p->path, type, type);
+                     "%s provides '%s', but is not found when that is asked for; name it"
+                     " libtenon_%s*.so",
+                     p->path, type, type);
 }
 
 /* What is left to do once the query function is known. */
@@ -131,8 +131,9 @@ static tn_status load_table(tni_plugin *p) {
     p->devices = table->devices;
     tni_plugin_count_kernels(table, &p->n_kernels, &p->n_unknown);
     p->state = TNI_PLUGIN_LOADED;
-    tni_log_line(TN_LOG_INFO, "loader", "%s: %s %s provides '%s' with %u kernels (%u more are unknown)",
-            where, table->id, table->version, p->key, p->n_kernels, p->n_unknown);
+    tni_log_line(TN_LOG_INFO, "loader",
+                 "%s: %s %s provides '%s' with %u kernels (%u more are unknown)", where, table->id,
+                 table->version, p->key, p->n_kernels, p->n_unknown);
     warn_of_name(p);
     return TN_OK;
 }
@@ -202,7 +203,7 @@ static tn_status start_devices(tni_plugin *p) {
     tni_candidate_of(p)->pid = getpid();
     tni_candidate_of(p)->started = ++starts;
     tni_log_line(TN_LOG_INFO, "loader", "'%s' (%s) is ready with %u %s", p->key, p->table->id, n,
-            n == 1 ? "device" : "devices");
+                 n == 1 ? "device" : "devices");
     return TN_OK;
 }
 
@@ -287,12 +288,12 @@ static void tell_of_others(const tni_plugin *first, const tni_plugin *used) {
     for (const tni_plugin *p = first; p; p = p->next)
         if (p != used && p->state != TNI_PLUGIN_FAILED && provides(p, type))
             tni_log_line(TN_LOG_INFO, "loader",
-                    "several plugins provide '%s': %s is used; %s is reached as '%s@%s'", type,
-                    used->table->id, p->table->id, type, p->table->id);
+                         "several plugins provide '%s': %s is used; %s is reached as '%s@%s'", type,
+                         used->table->id, p->table->id, type, p->table->id);
     if (used != first)
-        tni_log_line(TN_LOG_WARN, "loader", "'%s' is served by %s, because %s, found first, %s", type,
-                used->table->id, first->table->id,
-                first->state == TNI_PLUGIN_FAILED ? "failed" : "has no devices");
+        tni_log_line(TN_LOG_WARN, "loader", "'%s' is served by %s, because %s, found first, %s",
+                     type, used->table->id, first->table->id,
+                     first->state == TNI_PLUGIN_FAILED ? "failed" : "has no devices");
 }
 
 /* Starts plugins for `type` in search order until one has devices. `*out` is that one, else the

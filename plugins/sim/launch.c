@@ -50,8 +50,8 @@ static bool is_tensor(char kind) {
     return kind == 'T' || kind == 'B' || kind == 'L' || kind == 'A';
 }
 
-static tn_status check_dtype(struct check *check, const tn_tensor_view *view, char kind, const char *role,
-                             uint32_t i) {
+static tn_status check_dtype(struct check *check, const tn_tensor_view *view, char kind,
+                             const char *role, uint32_t i) {
     if (view->dtype < 0 || view->dtype >= TN_DTYPE_COUNT)
         return REFUSE(check, TN_DTYPE, "%s %u has the unknown dtype %d", role, i, view->dtype);
     tn_dtype wanted = kind == 'B'   ? TN_BOOL

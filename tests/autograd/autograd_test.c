@@ -1,11 +1,16 @@
 /* See autograd_test.h. */
 #include "autograd_test.h"
+#include "base/log.h"
 
 static int64_t outstanding_before;
 
 int fresh(void **state) {
+    /* Whatever a test that failed left. */
     tn_error_clear();
+    tn_set_inference_mode(false);
     tn_set_grad_enabled(true);
+    tn_scope_close(0);
+    tni_log_on(TN_LOG_ERROR, "test"); /* reads its settings once, and keeps them */
     outstanding_before = tni_alloc_outstanding();
     return 0;
 }
@@ -54,7 +59,8 @@ void check_values(tn_tensor *t, const double *expected, uint64_t n, const char *
         _fail(file, line);
         return;
     }
-    bool before = tn_set_grad_enabled(false);
+    TN_SCOPE;
+    TN_NO_GRAD;
     double *data = calloc(n ? n : 1, sizeof(double));
     tn_tensor *wide = tn_to_dtype(t, TN_F64);
     check_ok(tn_to_host(wide, data, n * sizeof(double)), file, line);
@@ -66,7 +72,6 @@ void check_values(tn_tensor *t, const double *expected, uint64_t n, const char *
         }
     }
     free(data);
-    tn_set_grad_enabled(before);
 }
 
 void check_error(const char *file, int line, tn_status status, ...) {

@@ -50,8 +50,8 @@ static void a_leaf_can_be_a_root(void **state) {
 
 static void a_diamond_sums_its_paths(void **state) {
     tn_tensor *x = LEAF(TN_SHAPE(1), 3);
-    tn_tensor *a = tn_mul(x, x);                  /* x^2 */
-    tn_tensor *b = tn_add(tn_mul(a, x), a);       /* x^3 + x^2 */
+    tn_tensor *a = tn_mul(x, x);                    /* x^2 */
+    tn_tensor *b = tn_add(tn_mul(a, x), a);         /* x^3 + x^2 */
     tn_tensor *c = tn_mul(b, tn_exp(tn_sub(x, x))); /* times 1 */
     assert_ok(tn_backward(c));
     assert_values(tn_grad(x), 3 * 9 + 2 * 3);
@@ -69,8 +69,8 @@ static void broadcast_gradients_are_summed(void **state) {
 }
 
 static void gradients_have_the_dtype_of_their_input(void **state) {
-    tn_tensor *x = tn_set_requires_grad(
-        tn_from_data((const float[]){1, 2}, TN_SHAPE(2), TN_F32, cpu()), true);
+    tn_tensor *x =
+        tn_set_requires_grad(tn_from_data((const float[]){1, 2}, TN_SHAPE(2), TN_F32, cpu()), true);
     tn_tensor *y = LEAF(TN_SHAPE(2), 3, 4);
     assert_ok(tn_backward(tn_sum(tn_mul(x, y))));
     assert_int_equal(tn_dtype_of(tn_grad(x)), TN_F32);
@@ -306,8 +306,7 @@ static void operators_without_derivative_fail_by_name(void **state) {
     tn_registration *definition;
     const tn_op *op = tn_op_define("t::twice(Tensor x) -> Tensor", "test", &definition);
     assert_non_null(op);
-    tn_registration *handler =
-        tn_handler_register(op, TN_KEY_BACKEND, NULL, twice, NULL, "test");
+    tn_registration *handler = tn_handler_register(op, TN_KEY_BACKEND, NULL, twice, NULL, "test");
     tn_cell args[] = {{.tag = TN_CELL_TENSOR, .v.pointer = x}}, rets[1];
     assert_ok(tn_op_call(op, args, 1, rets));
     tn_tensor *y = rets[0].v.pointer;

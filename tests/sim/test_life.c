@@ -194,14 +194,14 @@ struct life {
     } while (0)
 
 static tn_tensor_view view_of(tn_memory memory, tn_dtype dtype, const int64_t *size,
-                       const int64_t *stride) {
+                              const int64_t *stride) {
     return (tn_tensor_view){.struct_size = sizeof(tn_tensor_view),
-                     .memory = memory,
-                     .numel = *size,
-                     .dtype = dtype,
-                     .rank = 1,
-                     .sizes = size,
-                     .strides = stride};
+                            .memory = memory,
+                            .numel = *size,
+                            .dtype = dtype,
+                            .rank = 1,
+                            .sizes = size,
+                            .strides = stride};
 }
 
 static void live(struct life *life) {

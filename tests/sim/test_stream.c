@@ -310,12 +310,12 @@ static void *use_a_stream(void *argument) {
             return (void *)1;
         const int64_t size = 1, stride = 1;
         const tn_tensor_view view = {.struct_size = sizeof view,
-                              .memory = m,
-                              .numel = 1,
-                              .dtype = TN_I32,
-                              .rank = 1,
-                              .sizes = &size,
-                              .strides = &stride};
+                                     .memory = m,
+                                     .numel = 1,
+                                     .dtype = TN_I32,
+                                     .rank = 1,
+                                     .sizes = &size,
+                                     .strides = &stride};
         const tn_cell args[] = {mini_i64(id * ROUNDS + i)};
         failures += rig_launch("fill", rig.device, stream, 1, args, &view) != TN_OK;
         failures += memory->read(rig.device, stream, host, m, 0, 4) != TN_OK;

@@ -28,7 +28,7 @@ enum { MINI_MAX_RANK = 8 };
 
 typedef struct mini_tensor {
     struct mini_tensor *next; /* of the mini that owns it */
-    tn_tensor_view view;             /* hand `&view` to kernels */
+    tn_tensor_view view;      /* hand `&view` to kernels */
     int64_t sizes[MINI_MAX_RANK];
     int64_t strides[MINI_MAX_RANK];
     uint64_t bytes; /* of the whole allocation, from its start to the last element */

@@ -90,8 +90,8 @@ TN_API tn_status tn_record_stream(tn_tensor *t, tn_stream *stream);
 /* ---- memory
  * ------------------------------------------------------------------------------------------- */
 
-/* Small blocks that threads keep for themselves count as free. Peaks are taken when memory is not to
- * be had there, so they may miss up to 1 MiB per thread. */
+/* Small blocks that threads keep for themselves count as free. Peaks are taken when memory is not
+ * to be had there, so they may miss up to 1 MiB per thread. */
 typedef struct tn_memory_stats {
     uint64_t struct_size;                     /* set by the caller */
     uint64_t allocated_bytes, allocated_peak; /* in live tensors */

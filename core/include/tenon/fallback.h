@@ -1,9 +1,9 @@
 /* tenon/fallback.h: what happens to an operator whose device has neither kernel nor decomposition.
  *
- * TENON_FALLBACK, or tn_fallback_set_policy, decides: `error` (the default) fails with the operator, the
- * dtype and the device; `warn` and `cpu` copy the arguments to the CPU, run there and copy every output
- * and every written argument back, with a line in the log for `warn`. Nothing is silent: each fallback,
- * and each copy that went through the host, is counted.
+ * TENON_FALLBACK, or tn_fallback_set_policy, decides: `error` (the default) fails with the
+ * operator, the dtype and the device; `warn` and `cpu` copy the arguments to the CPU, run there and
+ * copy every output and every written argument back, with a line in the log for `warn`. Nothing is
+ * silent: each fallback, and each copy that went through the host, is counted.
  */
 #ifndef TENON_FALLBACK_H
 #define TENON_FALLBACK_H

@@ -28,15 +28,13 @@ ATTR = {  # the same from a node's attribute
 
 
 def names_in(text):
-    """Names and dotted names of an expression."""
-    found = []
-    for node in ast.walk(ast.parse(text, mode="eval")):
-        if isinstance(node, ast.Attribute):
-            found.append(f"{node.value.id}.{node.attr}")
-        elif isinstance(node, ast.Name):
-            found.append(node.id)
-    called = {n.func.id for n in ast.walk(ast.parse(text, mode="eval")) if isinstance(n, ast.Call)}
-    return [n for i, n in enumerate(found) if n not in called and n not in found[:i]]
+    """Names and dotted names of an expression; `self.sizes` does not name `self`."""
+    nodes = list(ast.walk(ast.parse(text, mode="eval")))
+    inner = {id(n.value) for n in nodes if isinstance(n, ast.Attribute)}
+    inner |= {id(n.func) for n in nodes if isinstance(n, ast.Call)}
+    found = [f"{n.value.id}.{n.attr}" if isinstance(n, ast.Attribute) else n.id
+             for n in nodes if isinstance(n, (ast.Attribute, ast.Name)) and id(n) not in inner]
+    return list(dict.fromkeys(found))
 
 
 class CoreEmitter:
@@ -99,8 +97,9 @@ class CoreEmitter:
         if arg is None:
             raise SystemExit(f"operators.toml: {op.schema.name}: no argument '{base}' in '{text}'")
         if what:
-            return arg.position, {"sizes": "TNI_ATTR_SIZES", "dtype": "TNI_ATTR_DTYPE"}[what], \
-                {"sizes": "ints", "dtype": "dtype"}[what]
+            return arg.position, {"sizes": "TNI_ATTR_SIZES", "dtype": "TNI_ATTR_DTYPE",
+                                  "lengths": "TNI_ATTR_LENGTHS"}[what], \
+                {"sizes": "ints", "dtype": "dtype", "lengths": "ints"}[what]
         return arg.position, "TNI_ATTR_CELL", arg.kind
 
     def record(self, op, name, node, function, inputs, saved, attrs, is_list):
@@ -121,7 +120,6 @@ class CoreEmitter:
         self.functions.append("\n".join(lines))
 
     def custom_derivative(self, op, name, node, function):
-        self.declare(f"tn_status {function}(tni_node *node, tn_tensor *const *grads, tn_tensor **out);")
         attrs = [self.attr_source(op, text) for text in op.entry.get("attrs", {}).values()]
         first = op.functional.args[0]
         self.record(op, name, node, function, [0], [], attrs, first.kind == "tensors")

@@ -1,4 +1,5 @@
-/* tenon/ext/threads.h: extension "tenon.threads/1", offered by plugins that compute on host threads.
+/* tenon/ext/threads.h: extension "tenon.threads/1", offered by plugins that compute on host
+ * threads.
  *
  * The core asks for it when tn_set_num_threads is called and when a device is opened. */
 #ifndef TENON_EXT_THREADS_H

@@ -1,0 +1,78 @@
+/* Copies, casts and moves as operators; copy.c does the work. */
+#include "core/ops/boxed.h"
+
+BOXED(run_copy_) {
+    tn_tensor *self = tni_arg_tensor(&args[0]), *src = tni_arg_tensor(&args[1]);
+    if (tni_may_overlap(&self->view))
+        return tni_fail(TN_SHAPE, "tn_copy_: several elements of self share memory (an expanded "
+                                  "tensor); copy to tn_clone of it");
+    tn_status status = tni_copy_data(self, src);
+    return status == TN_OK ? tni_return(rets, tni_keep(self)) : status;
+}
+
+BOXED(run_fill_) {
+    tn_tensor *self = tni_arg_tensor(&args[0]);
+    if (args[1].tag == TN_CELL_F64 && !tni_is_float(self->view.dtype) &&
+        self->view.dtype != TN_BOOL && args[1].v.f64 != (double)(int64_t)args[1].v.f64)
+        return tni_fail(TN_DTYPE, "tn_fill_: %g cannot be stored as %s", args[1].v.f64,
+                        tn_dtype_name(self->view.dtype));
+    tn_status status = tni_fill_data(self, args[1]);
+    return status == TN_OK ? tni_return(rets, tni_keep(self)) : status;
+}
+
+BOXED(run_zero_) {
+    tn_tensor *self = tni_arg_tensor(&args[0]);
+    tn_status status = tni_fill_data(self, tn_float(0));
+    return status == TN_OK ? tni_return(rets, tni_keep(self)) : status;
+}
+
+/* to_copy(self, dtype, device): row-major, or dense like self */
+BOXED(run_to_copy) {
+    tn_tensor *self = tni_arg_tensor(&args[0]);
+    tn_dtype dtype = tni_arg_dtype(&args[1]);
+    tn_device where = tni_arg_device(&args[2]);
+    tni_device *device = where.type == 0 ? self->device : tni_device_get(where);
+    if (!device)
+        return tni_failed();
+    dtype = dtype == TN_DTYPE_NONE ? self->view.dtype : dtype;
+    tn_tensor *copy =
+        tni_is_dense(&self->view)
+            ? tni_tensor_new_strided(device, dtype, self->view.rank, self->sizes, self->strides)
+            : tni_tensor_new(device, dtype, self->view.rank, self->sizes);
+    if (copy && tni_copy_data(copy, self) != TN_OK) {
+        tni_drop(copy);
+        copy = NULL;
+    }
+    return tni_return(rets, copy);
+}
+
+static tn_tensor *to(tn_tensor *self, tn_dtype dtype, tn_device device, bool copy) {
+    bool same = (dtype == TN_DTYPE_NONE || dtype == self->view.dtype) &&
+                (device.type == 0 || tn_device_equal(device, self->device->id));
+    return same && !copy ? tni_keep(self) : tni_to_copy(self, dtype, device);
+}
+
+BOXED(run_to) {
+    return tni_return(rets, to(tni_arg_tensor(&args[0]), tni_arg_dtype(&args[1]),
+                               tni_arg_device(&args[2]), args[3].v.boolean != 0));
+}
+
+BOXED(run_to_dtype) {
+    return tni_return(rets,
+                      to(tni_arg_tensor(&args[0]), tni_arg_dtype(&args[1]), tn_no_device(), false));
+}
+
+BOXED(run_to_device) {
+    return tni_return(rets,
+                      to(tni_arg_tensor(&args[0]), TN_DTYPE_NONE, tni_arg_device(&args[1]), false));
+}
+
+BOXED(run_contiguous) {
+    tn_tensor *self = tni_arg_tensor(&args[0]);
+    if (tni_is_contiguous(&self->view))
+        return tni_return(rets, tni_keep(self));
+    tn_tensor *fresh = tni_empty_like(self, TN_DTYPE_NONE, tn_no_device());
+    tn_tensor *copy = tni_copy_(fresh, self, false);
+    tni_drop(fresh);
+    return tni_return(rets, copy);
+}

@@ -1,0 +1,170 @@
+/* Pointwise operators out of the small set, where one expression in the table does not say it. */
+#include "core/ops/boxed.h"
+
+#include <string.h>
+
+/* (0 < x) - (x < 0); NaN stays */
+BOXED(run_sign) {
+    tni_temps temps = {0};
+    tn_tensor *x = tni_arg_tensor(&args[0]);
+    tn_tensor *up = OWN(tni_to_dtype(OWN(tni_gt_scalar(x, tn_int(0))), x->view.dtype));
+    tn_tensor *down = OWN(tni_to_dtype(OWN(tni_lt_scalar(x, tn_int(0))), x->view.dtype));
+    tn_tensor *sign = OWN(tni_add(up, down, tn_int(-1)));
+    RETURN(OWN(tni_where(OWN(tni_eq(x, x)), sign, x)));
+}
+
+/* W. Kahan's: with u = exp(x), (u - 1) x / log(u) is exp(x) - 1 to nearly full accuracy, as the
+ * errors of u - 1 and log(u) cancel (HP-15C Advanced Functions Handbook, 1982). */
+BOXED(run_expm1) {
+    tni_temps temps = {0};
+    tn_tensor *x = tni_arg_tensor(&args[0]);
+    tn_tensor *u = OWN(tni_exp(x));
+    tn_tensor *less = OWN(tni_add_scalar(u, tn_int(-1), tn_int(1)));
+    tn_tensor *log_u = OWN(tni_log(u));
+    tn_tensor *exact = OWN(tni_div(OWN(tni_mul(less, x)), log_u));
+    /* u rounded to 1: the result is x; u - 1 rounded to -1, or infinite: that is the result */
+    tn_tensor *large =
+        OWN(tni_bitwise_or(OWN(tni_eq_scalar(less, tn_int(-1))), OWN(tni_eq(less, u))));
+    tn_tensor *result = OWN(tni_where(large, less, exact));
+    RETURN(OWN(tni_where(OWN(tni_eq_scalar(u, tn_int(1))), x, result)));
+}
+
+/* The same source: with u = 1 + x, log(u) x / (u - 1). */
+BOXED(run_log1p) {
+    tni_temps temps = {0};
+    tn_tensor *x = tni_arg_tensor(&args[0]);
+    tn_tensor *u = OWN(tni_add_scalar(x, tn_int(1), tn_int(1)));
+    tn_tensor *less = OWN(tni_add_scalar(u, tn_int(-1), tn_int(1)));
+    tn_tensor *log_u = OWN(tni_log(u));
+    tn_tensor *exact = OWN(tni_div(OWN(tni_mul(log_u, x)), less));
+    tn_tensor *result = OWN(tni_where(OWN(tni_eq(u, less)), log_u, exact)); /* infinite */
+    RETURN(OWN(tni_where(OWN(tni_eq_scalar(u, tn_int(1))), x, result)));
+}
+
+/* floor(x + 1/2), less one where x lies half way and that is odd */
+BOXED(run_round) {
+    tni_temps temps = {0};
+    tn_tensor *x = tni_arg_tensor(&args[0]);
+    tn_tensor *low = OWN(tni_floor(x));
+    tn_tensor *rest = OWN(tni_sub(x, low, tn_int(1)));
+    tn_tensor *half_low = OWN(tni_floor(OWN(tni_mul_scalar(low, tn_float(0.5)))));
+    tn_tensor *odd = OWN(tni_ne(OWN(tni_mul_scalar(half_low, tn_int(2))), low));
+    tn_tensor *tie = OWN(tni_bitwise_and(OWN(tni_eq_scalar(rest, tn_float(0.5))), odd));
+    tn_tensor *up = OWN(tni_bitwise_or(OWN(tni_gt_scalar(rest, tn_float(0.5))), tie));
+    tn_tensor *raised = OWN(tni_add_scalar(low, tn_int(1), tn_int(1)));
+    RETURN(OWN(tni_where(up, raised, low)));
+}
+
+BOXED(run_bitwise_not) {
+    tni_temps temps = {0};
+    tn_tensor *x = tni_arg_tensor(&args[0]);
+    if (tni_is_float(x->view.dtype))
+        return tni_fail(TN_DTYPE, "tn_bitwise_not: not defined for %s",
+                        tn_dtype_name(x->view.dtype));
+    if (x->view.dtype == TN_BOOL)
+        RETURN(OWN(tni_logical_not(x)));
+    tn_tensor *ones = OWN(tni_full(TN_SCALAR_SHAPE, tn_int(-1), x->view.dtype, x->device->id));
+    RETURN(OWN(tni_bitwise_xor(x, ones)));
+}
+
+/* A bound as a 0-dim tensor of x's dtype. */
+static tn_tensor *bound(tni_temps *list, tn_tensor *x, tn_scalar value) {
+    return tni_own(list, tni_full(TN_SCALAR_SHAPE, value, x->view.dtype, x->device->id));
+}
+
+BOXED(run_clamp) {
+    tni_temps temps = {0};
+    tn_tensor *x = tni_arg_tensor(&args[0]);
+    if (args[1].tag == TN_CELL_NONE && args[2].tag == TN_CELL_NONE)
+        return tni_fail(TN_INVALID_ARGUMENT, "tn_clamp: give min, max or both");
+    if (args[1].tag != TN_CELL_NONE)
+        x = OWN(tni_maximum(x, bound(&temps, x, args[1])));
+    if (x && args[2].tag != TN_CELL_NONE)
+        x = OWN(tni_minimum(x, bound(&temps, x, args[2])));
+    RETURN(x);
+}
+
+/* where(self < other, self, other), and NaN if either is */
+BOXED(run_minimum) {
+    tni_temps temps = {0};
+    tn_tensor *a = tni_arg_tensor(&args[0]), *b = tni_arg_tensor(&args[1]);
+    tn_tensor *smaller = OWN(tni_where(OWN(tni_lt(a, b)), a, b));
+    RETURN(OWN(tni_where(OWN(tni_eq(a, a)), smaller, a)));
+}
+
+/* ---- activations
+ * -------------------------------------------------------------------------------------------- */
+
+BOXED(run_silu_backward) {
+    tni_temps temps = {0};
+    tn_tensor *grad = tni_arg_tensor(&args[0]), *x = tni_arg_tensor(&args[1]);
+    tn_tensor *s = OWN(tni_sigmoid(x));
+    tn_tensor *slope = OWN(tni_mul(x, OWN(tni_rsub_scalar(s, tn_int(1)))));
+    slope = OWN(tni_mul(s, OWN(tni_add_scalar(slope, tn_int(1), tn_int(1)))));
+    RETURN(OWN(tni_mul(grad, slope)));
+}
+
+static bool is_tanh(const tn_cell *cell, const char *call, tn_status *status) {
+    *status = TN_OK;
+    if (strcmp(cell->v.string, "tanh") == 0)
+        return true;
+    if (strcmp(cell->v.string, "none") != 0)
+        *status = tni_fail(TN_INVALID_ARGUMENT,
+                           "%s: approximate is '%s'; it must be 'none' or "
+                           "'tanh'",
+                           call, cell->v.string);
+    return false;
+}
+
+/* tanh(sqrt(2 / pi) (x + 0.044715 x^3)), Hendrycks and Gimpel, arXiv:1606.08415 */
+static tn_tensor *tanh_part(tni_temps *list, tn_tensor *x) {
+    tni_temps temps = {0};
+    tn_tensor *cube = OWN(tni_mul(OWN(tni_mul(x, x)), x));
+    tn_tensor *inner = OWN(tni_add(x, cube, tn_float(0.044715)));
+    tn_tensor *result = OWN(tni_tanh(OWN(tni_mul_scalar(inner, tn_float(0.7978845608028654)))));
+    return tni_own(list, tni_temps_keep(&temps, result));
+}
+
+/* erf(x / sqrt(2)) */
+static tn_tensor *erf_part(tni_temps *list, tn_tensor *x) {
+    tn_tensor *scaled = tni_own(list, tni_mul_scalar(x, tn_float(0.7071067811865476)));
+    return tni_own(list, tni_erf(scaled));
+}
+
+BOXED(run_gelu) {
+    tni_temps temps = {0};
+    tn_status status;
+    tn_tensor *x = tni_arg_tensor(&args[0]);
+    bool tanh = is_tanh(&args[1], "tn_gelu", &status);
+    if (status != TN_OK)
+        return status;
+    tn_tensor *part = tanh ? tanh_part(&temps, x) : erf_part(&temps, x);
+    tn_tensor *weight =
+        OWN(tni_mul_scalar(OWN(tni_add_scalar(part, tn_int(1), tn_int(1))), tn_float(0.5)));
+    RETURN(OWN(tni_mul(x, weight)));
+}
+
+BOXED(run_gelu_backward) {
+    tni_temps temps = {0};
+    tn_status status;
+    tn_tensor *grad = tni_arg_tensor(&args[0]), *x = tni_arg_tensor(&args[1]);
+    bool tanh = is_tanh(&args[2], "tn_gelu_backward", &status);
+    if (status != TN_OK)
+        return status;
+    tn_tensor *part = tanh ? tanh_part(&temps, x) : erf_part(&temps, x);
+    tn_tensor *weight =
+        OWN(tni_mul_scalar(OWN(tni_add_scalar(part, tn_int(1), tn_int(1))), tn_float(0.5)));
+    tn_tensor *square = OWN(tni_mul(x, x)), *density;
+    if (tanh) {
+        /* x / 2 (1 - t^2) sqrt(2 / pi) (1 + 3 * 0.044715 x^2) */
+        tn_tensor *inner = OWN(tni_mul_scalar(square, tn_float(3 * 0.044715)));
+        inner = OWN(tni_add_scalar(inner, tn_int(1), tn_int(1)));
+        tn_tensor *rest = OWN(tni_rsub_scalar(OWN(tni_mul(part, part)), tn_int(1)));
+        density = OWN(tni_mul_scalar(OWN(tni_mul(rest, inner)), tn_float(0.3989422804014327)));
+    } else {
+        /* the normal density */
+        density = OWN(tni_exp(OWN(tni_mul_scalar(square, tn_float(-0.5)))));
+        density = OWN(tni_mul_scalar(density, tn_float(0.3989422804014327)));
+    }
+    RETURN(OWN(tni_mul(grad, OWN(tni_add(weight, OWN(tni_mul(x, density)), tn_int(1))))));
+}

@@ -1,0 +1,194 @@
+/* Random tensors, all from the words of one kernel (random_bits, Philox 4x32-10) and plain
+ * arithmetic.
+ *
+ * The words are the same on every device, so integers, masks and uniform numbers are too; normal
+ * numbers differ by the rounding of log, sqrt and cos. Each element uses words of its own, counted
+ * by its logical index: neither strides nor threads change what it gets. */
+#include "core/ops/boxed.h"
+#include "core/ops/build.h"
+#include "core/random/generator.h"
+
+#include <math.h>
+
+/* random_bits(size, seed, offset, dtype, device) */
+INFER(infer_random_bits) {
+    tn_ints size = tni_arg_ints(&b->args[0]);
+    tn_dtype dtype = tni_arg_dtype(&b->args[3]);
+    int64_t numel;
+    if (size.n > TN_MAX_RANK || !tni_numel((int32_t)size.n, size.data, 8, &numel))
+        return tni_build_fail(b, TN_SHAPE,
+                              "size is negative, or has too many elements or "
+                              "dimensions");
+    b->types[0] = dtype == TN_DTYPE_NONE ? TN_I64 : dtype;
+    tni_build_out(b, 0, (int32_t)size.n, size.data);
+    return TN_OK;
+}
+
+/* Fresh words for `size`, from the device's generator. */
+static tn_tensor *draw(tn_ints size, tn_dtype dtype, tni_device *device) {
+    int64_t numel;
+    char text[TNI_SHAPE_TEXT];
+    if (size.n > TN_MAX_RANK || !tni_numel((int32_t)size.n, size.data, 8, &numel)) {
+        tni_fail(
+            TN_SHAPE, "a random tensor cannot have shape %s",
+            tni_shape_text(size.n > TN_MAX_RANK ? TN_MAX_RANK : (int32_t)size.n, size.data, text));
+        return NULL;
+    }
+    uint64_t seed, offset;
+    tni_generator_take(device, (uint64_t)numel * (dtype == TN_I64 ? 2 : 1), &seed, &offset);
+    return tni_random_bits(size, (int64_t)seed, (int64_t)offset, dtype, device->id);
+}
+
+/* Uniform on [0, 1), a multiple of 2^-bits, so that no value rounds to 1: 24 bits in f32, 53 in
+ * f64, 11 in f16, 8 in bf16. */
+static tn_tensor *uniform(tn_ints size, tn_dtype dtype, tni_device *device) {
+    tni_temps temps = {0};
+    int bits = dtype == TN_F64 ? 53 : dtype == TN_F16 ? 11 : dtype == TN_BF16 ? 8 : 24;
+    if (!tni_is_float(dtype)) {
+        tni_fail(TN_DTYPE, "uniform and normal numbers are floating; %s is not: use tn_randint",
+                 tn_dtype_name(dtype));
+        return NULL;
+    }
+    tn_tensor *words = OWN(draw(size, dtype == TN_F64 ? TN_I64 : TN_I32, device));
+    tn_tensor *low = OWN(tni_bitwise_and_scalar(words, tn_int(((int64_t)1 << bits) - 1)));
+    tn_tensor *real = OWN(tni_to_dtype(low, dtype));
+    return tni_temps_keep(&temps, OWN(tni_mul_scalar(real, tn_float(ldexp(1.0, -bits)))));
+}
+
+/* Box and Muller, "A note on the generation of random normal deviates", 1958: sqrt(-2 ln u) cos(2
+ * pi v) with u in (0, 1]. In f64 for f64, else in f32. */
+static tn_tensor *normal(tn_ints size, tn_dtype dtype, tni_device *device) {
+    tni_temps temps = {0};
+    tn_dtype in = dtype == TN_F64 ? TN_F64 : TN_F32;
+    tn_tensor *u = OWN(uniform(size, in, device)), *v = OWN(uniform(size, in, device));
+    u = OWN(tni_rsub_scalar(u, tn_int(1)));
+    tn_tensor *radius = OWN(tni_sqrt(OWN(tni_mul_scalar(OWN(tni_log(u)), tn_float(-2)))));
+    tn_tensor *angle = OWN(tni_cos(OWN(tni_mul_scalar(v, tn_float(6.283185307179586)))));
+    tn_tensor *result = OWN(tni_mul(radius, angle));
+    if (result && dtype != in)
+        result = tni_is_float(dtype) ? OWN(tni_to_dtype(result, dtype)) : NULL;
+    if (!tni_is_float(dtype) && u)
+        tni_fail(TN_DTYPE, "normal numbers are floating; %s is not", tn_dtype_name(dtype));
+    return tni_temps_keep(&temps, result);
+}
+
+static tn_dtype dtype_or_f32(const tn_cell *cell) {
+    return cell->tag == TN_CELL_NONE ? TN_F32 : tni_arg_dtype(cell);
+}
+
+BOXED(run_rand) {
+    tni_device *device = tni_factory_device(tni_arg_device(&args[2]));
+    return tni_return(rets, device ? uniform(tni_arg_ints(&args[0]), dtype_or_f32(&args[1]), device)
+                                   : NULL);
+}
+
+BOXED(run_randn) {
+    tni_device *device = tni_factory_device(tni_arg_device(&args[2]));
+    return tni_return(rets, device ? normal(tni_arg_ints(&args[0]), dtype_or_f32(&args[1]), device)
+                                   : NULL);
+}
+
+BOXED(run_rand_like) {
+    tn_tensor *self = tni_arg_tensor(&args[0]);
+    return tni_return(rets, uniform(tni_sizes(self), self->view.dtype, self->device));
+}
+
+BOXED(run_randn_like) {
+    tn_tensor *self = tni_arg_tensor(&args[0]);
+    return tni_return(rets, normal(tni_sizes(self), self->view.dtype, self->device));
+}
+
+/* randint(low, high, size): 63 random bits modulo the range; the bias is below range / 2^63. */
+BOXED(run_randint) {
+    int64_t low = args[0].v.i64, high = args[1].v.i64, range;
+    tni_device *device = tni_factory_device(tni_arg_device(&args[4]));
+    if (!device)
+        return tni_failed();
+    if (high <= low || __builtin_sub_overflow(high, low, &range))
+        return tni_fail(TN_INVALID_ARGUMENT, "tn_randint: [%lld, %lld) is empty or too wide",
+                        (long long)low, (long long)high);
+    tni_temps temps = {0};
+    tn_tensor *words = OWN(draw(tni_arg_ints(&args[2]), TN_I64, device));
+    tn_tensor *positive = OWN(tni_bitwise_and_scalar(words, tn_int(INT64_MAX)));
+    tn_tensor *modulus = OWN(tni_full(TN_SCALAR_SHAPE, tn_int(range), TN_I64, device->id));
+    tn_tensor *offset = OWN(tni_remainder(positive, modulus));
+    tn_tensor *result = OWN(tni_add_scalar(offset, tn_int(low), tn_int(1)));
+    tn_dtype dtype = tni_arg_dtype(&args[3]);
+    RETURN(dtype == TN_DTYPE_NONE ? result : OWN(tni_to_dtype(result, dtype)));
+}
+
+/* The order in which n random keys sort. */
+BOXED(run_randperm) {
+    int64_t n = args[0].v.i64;
+    tni_device *device = tni_factory_device(tni_arg_device(&args[2]));
+    if (!device)
+        return tni_failed();
+    if (n < 0)
+        return tni_fail(TN_INVALID_ARGUMENT, "tn_randperm: n is %lld; it must not be negative",
+                        (long long)n);
+    tni_temps temps = {0};
+    tn_dtype dtype = tni_arg_dtype(&args[1]);
+    tn_tensor *order = OWN(tni_argsort(OWN(draw(TN_SHAPE(n), TN_I64, device)), 0, false));
+    RETURN(dtype == TN_DTYPE_NONE ? order : OWN(tni_to_dtype(order, dtype)));
+}
+
+static tn_status store(tn_tensor *self, tn_tensor *values, tni_temps *temps, tn_cell *rets) {
+    tn_status status = values ? tni_copy_data(self, values) : tni_failed();
+    tni_temps_drop(temps);
+    return status == TN_OK ? tni_return(rets, tni_keep(self)) : status;
+}
+
+BOXED(run_uniform_) {
+    tn_tensor *self = tni_arg_tensor(&args[0]);
+    double low = args[1].v.f64, high = args[2].v.f64;
+    if (!(low <= high))
+        return tni_fail(TN_INVALID_ARGUMENT, "tn_uniform_: low %g is above high %g", low, high);
+    tni_temps temps = {0};
+    tn_tensor *u = OWN(uniform(tni_sizes(self), self->view.dtype, self->device));
+    u = OWN(tni_mul_scalar(u, tn_float(high - low)));
+    return store(self, OWN(tni_add_scalar(u, tn_float(low), tn_int(1))), &temps, rets);
+}
+
+BOXED(run_normal_) {
+    tn_tensor *self = tni_arg_tensor(&args[0]);
+    double mean = args[1].v.f64, std = args[2].v.f64;
+    if (!(std >= 0))
+        return tni_fail(TN_INVALID_ARGUMENT, "tn_normal_: std is %g; it must not be negative", std);
+    tni_temps temps = {0};
+    tn_tensor *z = OWN(normal(tni_sizes(self), self->view.dtype, self->device));
+    z = OWN(tni_mul_scalar(z, tn_float(std)));
+    return store(self, OWN(tni_add_scalar(z, tn_float(mean), tn_int(1))), &temps, rets);
+}
+
+/* bernoulli_mask(size, p, device): compares integers, so every device makes the same mask */
+BOXED(run_bernoulli_mask) {
+    double p = args[1].v.f64;
+    tni_device *device = tni_factory_device(tni_arg_device(&args[2]));
+    if (!device)
+        return tni_failed();
+    if (!(p >= 0 && p <= 1))
+        return tni_fail(TN_INVALID_ARGUMENT,
+                        "tn_bernoulli_mask: p is %g; a probability lies in "
+                        "[0, 1]",
+                        p);
+    tni_temps temps = {0};
+    tn_tensor *words = OWN(draw(tni_arg_ints(&args[0]), TN_I32, device));
+    tn_tensor *low = OWN(tni_bitwise_and_scalar(words, tn_int(0xffffff)));
+    RETURN(OWN(tni_lt_scalar(low, tn_int(llround(p * 0x1000000)))));
+}
+
+BOXED(run_dropout) {
+    tn_tensor *input = tni_arg_tensor(&args[0]);
+    double p = args[1].v.f64;
+    if (!(p >= 0 && p <= 1))
+        return tni_fail(TN_INVALID_ARGUMENT, "tn_dropout: p is %g; a probability lies in [0, 1]",
+                        p);
+    if (!args[2].v.boolean || p == 0)
+        return tni_return(rets, tni_keep(input));
+    tni_temps temps = {0};
+    tn_tensor *mask = OWN(tni_bernoulli_mask(tni_sizes(input), 1 - p, input->device->id));
+    tn_tensor *scale = OWN(tni_to_dtype(mask, input->view.dtype));
+    if (p < 1)
+        scale = OWN(tni_mul_scalar(scale, tn_float(1 / (1 - p))));
+    RETURN(OWN(tni_mul(input, scale)));
+}

@@ -1,0 +1,180 @@
+/* Copies between any two layouts and dtypes: the kernel that adapts calls for all others. */
+#include "pointwise.h"
+
+/* ---- conversions: one loop per pair of computing types ------------------------------------------------ */
+
+/* X(suffix, C type) */
+#define SOURCES(X) \
+    X(f32, float) \
+    X(f64, double) \
+    X(i8, int8_t) \
+    X(i16, int16_t) \
+    X(i32, int32_t) \
+    X(i64, int64_t) \
+    X(u8, uint8_t)
+
+/* Small integers go through i32, as hardware converts floating point. */
+#define LOOPS(sfx, T) \
+    TNC_LOOP1(sfx##_to_f32, float, T, TNC_NOTHING, a) \
+    TNC_LOOP1(sfx##_to_f64, double, T, TNC_NOTHING, a) \
+    TNC_LOOP1(sfx##_to_half, float, T, TNC_NOTHING, tnc_round_to_odd((double)a)) \
+    TNC_LOOP1(sfx##_to_i8, int8_t, T, TNC_NOTHING, (int32_t)a) \
+    TNC_LOOP1(sfx##_to_i16, int16_t, T, TNC_NOTHING, (int32_t)a) \
+    TNC_LOOP1(sfx##_to_i32, int32_t, T, TNC_NOTHING, (int32_t)a) \
+    TNC_LOOP1(sfx##_to_i64, int64_t, T, TNC_NOTHING, (int64_t)a) \
+    TNC_LOOP1(sfx##_to_u8, uint8_t, T, TNC_NOTHING, (int32_t)a) \
+    TNC_LOOP1(sfx##_to_bool, uint8_t, T, TNC_NOTHING, a != 0)
+SOURCES(LOOPS)
+
+/* In order of tn_dtype. f16 and bf16 are f32 in a loop; what is narrower than they are goes to f32
+ * exactly, what is wider is rounded to odd on the way. */
+#define ROW(s, to_half) \
+    {s##_to_f32, s##_to_f64, to_half,    to_half,    s##_to_i8, \
+     s##_to_i16, s##_to_i32, s##_to_i64, s##_to_u8, s##_to_bool}
+
+static const tnc_loop loops[TN_DTYPE_COUNT][TN_DTYPE_COUNT] = {
+    [TN_F32] = ROW(f32, f32_to_f32), [TN_F64] = ROW(f64, f64_to_half),
+    [TN_F16] = ROW(f32, f32_to_f32), [TN_BF16] = ROW(f32, f32_to_f32),
+    [TN_I8] = ROW(i8, i8_to_f32),    [TN_I16] = ROW(i16, i16_to_f32),
+    [TN_I32] = ROW(i32, i32_to_half), [TN_I64] = ROW(i64, i64_to_half),
+    [TN_U8] = ROW(u8, u8_to_f32),    [TN_BOOL] = ROW(u8, u8_to_f32),
+};
+
+typedef struct mover {
+    tnc_plan plan; /* output, input */
+    int across;    /* the dimension along which the input is dense, or -1 */
+    tnc_loop loop; /* with conversion */
+} mover;
+
+static void convert(void *context, int64_t begin, int64_t end, int slot) {
+    const mover *m = context;
+    const tnc_plan *p = &m->plan;
+    const tnc_operand *out = &p->operands[0], *in = &p->operands[1];
+    (void)slot;
+    _Alignas(64) char source[TNC_BLOCK * 8], result[TNC_BLOCK * 8];
+    int64_t at[TNC_MAX_RANK], n;
+    for (int64_t i = begin; i < end; i += n) {
+        n = tnc_min(TNC_BLOCK, end - i);
+        tnc_plan_seek(p, i, at);
+        const void *src = in->dense ? in->base + i * in->item : source;
+        void *dst = out->dense ? out->base + i * out->item : result;
+        if (!in->dense)
+            tnc_plan_move(p, in, at, source, n, false);
+        m->loop(n, &dst, &src, NULL);
+        if (!out->dense)
+            tnc_plan_move(p, out, at, result, n, true);
+    }
+}
+
+/* ---- moving without conversion ---------------------------------------------------------------------------- */
+
+/* Tiles of a transposition, in elements: both sides' cache lines are used whole. */
+enum { TILE = 32 };
+
+static void transpose_tile(char *dst, int64_t dst_stride, const char *src, int64_t src_stride,
+                           int64_t rows, int64_t columns, int32_t item) {
+    /* dst rows are dense, src columns are dense */
+    for (int64_t r = 0; r < rows; r++)
+        tnc_copy_run(dst + r * dst_stride, item, src + r * item, src_stride, columns, item);
+}
+
+/* Tasks are the tile pairs of (across, inner) for each index of the other dimensions. */
+static void transpose(void *context, int64_t begin, int64_t end, int slot) {
+    const mover *m = context;
+    const tnc_plan *p = &m->plan;
+    const tnc_operand *out = &p->operands[0], *in = &p->operands[1];
+    (void)slot;
+    int inner = p->rank - 1, across = m->across;
+    int64_t tile_rows = tnc_ceil_div(p->sizes[across], TILE);
+    int64_t tile_columns = tnc_ceil_div(p->sizes[inner], TILE);
+    for (int64_t t = begin; t < end; t++) {
+        int64_t rest = t, column = rest % tile_columns * TILE;
+        rest /= tile_columns;
+        int64_t row = rest % tile_rows * TILE;
+        rest /= tile_rows;
+        char *dst = out->base + row * out->strides[across] + column * out->strides[inner];
+        const char *src = in->base + row * in->strides[across] + column * in->strides[inner];
+        for (int d = inner - 1; d >= 0; d--) {
+            if (d == across)
+                continue;
+            dst += rest % p->sizes[d] * out->strides[d];
+            src += rest % p->sizes[d] * in->strides[d];
+            rest /= p->sizes[d];
+        }
+        transpose_tile(dst, out->strides[across], src, in->strides[inner],
+                       tnc_min(TILE, p->sizes[across] - row),
+                       tnc_min(TILE, p->sizes[inner] - column), out->item);
+    }
+}
+
+/* Rows of one stride each, or parts of one when the plan has a single dimension. */
+static void move_rows(void *context, int64_t begin, int64_t end, int slot) {
+    const mover *m = context;
+    const tnc_plan *p = &m->plan;
+    const tnc_operand *out = &p->operands[0], *in = &p->operands[1];
+    (void)slot;
+    int inner = p->rank - 1;
+    int64_t at[TNC_MAX_RANK], n;
+    for (int64_t i = begin; i < end; i += n) {
+        tnc_plan_seek(p, i, at);
+        n = tnc_min(end - i, p->sizes[inner] - at[inner]);
+        char *dst = tnc_plan_address(p, out, at);
+        const char *src = tnc_plan_address(p, in, at);
+        if (in->strides[inner] == 0 && out->strides[inner] == out->item)
+            tnc_splat_run(dst, src, n, out->item);
+        else
+            tnc_copy_run(dst, out->strides[inner], src, in->strides[inner], n, out->item);
+    }
+}
+
+/* A dimension, other than the inner one, along which the input is dense and not short. */
+static int dense_across(const tnc_plan *p) {
+    const tnc_operand *out = &p->operands[0], *in = &p->operands[1];
+    int inner = p->rank - 1;
+    if (p->sizes[inner] >= 4 && out->strides[inner] == out->item && in->strides[inner] != in->item)
+        for (int d = inner - 1; d >= 0; d--)
+            if (in->strides[d] == in->item && p->sizes[d] >= 4)
+                return d;
+    return -1;
+}
+
+/* ---- the kernel -------------------------------------------------------------------------------------------- */
+
+static tn_status run(const tn_call *call) {
+    const tn_tensor_view *in = tnc_view(call, TN_ARG_copy_self), *out = call->outs[0];
+    mover m;
+    tn_status status = tnc_plan_init(&m.plan, out);
+    if (status != TN_OK)
+        return status;
+    tnc_plan_add_view(&m.plan, out);
+    tnc_plan_add_view(&m.plan, in);
+    tnc_plan_finish(&m.plan, true);
+    const tnc_plan *p = &m.plan;
+    if (in->dtype != out->dtype) {
+        m.loop = loops[in->dtype][out->dtype];
+        tnc_parallel(p->numel, TNC_GRAIN, TNC_MAX_SLOTS, convert, &m);
+        return TN_OK;
+    }
+    m.across = dense_across(p);
+    if (m.across < 0) {
+        tnc_parallel(p->numel, TNC_GRAIN, TNC_MAX_SLOTS, move_rows, &m);
+        return TN_OK;
+    }
+    int64_t rows = p->sizes[m.across], columns = p->sizes[p->rank - 1];
+    int64_t tiles = tnc_ceil_div(rows, TILE) * tnc_ceil_div(columns, TILE);
+    tiles *= p->numel / (rows * columns);
+    tnc_parallel(tiles, tnc_max(1, TNC_GRAIN * tiles / p->numel), TNC_MAX_SLOTS, transpose, &m);
+    return TN_OK;
+}
+
+static const tn_kernel records[] = {
+    {
+        .struct_size = sizeof(tn_kernel),
+        .op = TN_KERNEL_copy,
+        .schema_hash = TN_KERNEL_HASH_copy,
+        .dtypes = {TN_DTYPES_ALL, TN_DTYPES_ALL},
+        .flags = TNC_FLAGS_STRIDED,
+        .run = run,
+    },
+};
+TNC_PUBLISH(copy, records);

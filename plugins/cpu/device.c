@@ -1,0 +1,134 @@
+/* The device: one, synchronous, whose memory is host memory. The shortest complete tn_device_ops. */
+#include "cpu.h"
+
+#include <string.h>
+#include <unistd.h>
+
+enum { ALIGNMENT = 64 };
+
+/* ---- memory: a handle is the address -------------------------------------------------------------------- */
+
+static void *at(tn_memory memory, uint64_t offset) {
+    return (void *)(uintptr_t)(memory + offset);
+}
+
+static tn_status memory_alloc(tn_pdevice *device, int32_t space, uint64_t bytes,
+                              tn_memory *out_memory, void **out_host) {
+    (void)space; /* pinned memory is memory like any other */
+    *out_memory = 0;
+    *out_host = NULL;
+    void *p = device->self->host->alloc(bytes, ALIGNMENT);
+    if (!p)
+        return tnc_fail(TN_OUT_OF_MEMORY, "no host memory for %llu bytes",
+                        (unsigned long long)bytes);
+    *out_memory = (tn_memory)(uintptr_t)p;
+    *out_host = p;
+    return TN_OK;
+}
+
+static void memory_free(tn_pdevice *device, int32_t space, tn_memory memory) {
+    (void)space;
+    device->self->host->free(at(memory, 0));
+}
+
+static tn_status memory_write(tn_pdevice *device, tn_pstream *stream, tn_memory dst,
+                              uint64_t dst_offset, const void *src, uint64_t bytes) {
+    (void)device, (void)stream;
+    memcpy(at(dst, dst_offset), src, bytes);
+    return TN_OK;
+}
+
+static tn_status memory_read(tn_pdevice *device, tn_pstream *stream, void *dst, tn_memory src,
+                             uint64_t src_offset, uint64_t bytes) {
+    (void)device, (void)stream;
+    memcpy(dst, at(src, src_offset), bytes);
+    return TN_OK;
+}
+
+static tn_status memory_copy(tn_pdevice *device, tn_pstream *stream, tn_memory dst,
+                             uint64_t dst_offset, tn_memory src, uint64_t src_offset,
+                             uint64_t bytes) {
+    (void)device, (void)stream;
+    memcpy(at(dst, dst_offset), at(src, src_offset), bytes);
+    return TN_OK;
+}
+
+static tn_status memory_fill(tn_pdevice *device, tn_pstream *stream, tn_memory dst,
+                             uint64_t dst_offset, uint32_t value, uint64_t bytes) {
+    (void)device, (void)stream;
+    memset(at(dst, dst_offset), (int)value, bytes);
+    return TN_OK;
+}
+
+static tn_status memory_info(tn_pdevice *device, tn_memory_info *out) {
+    (void)device;
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
+    out->total_bytes = page * (uint64_t)sysconf(_SC_PHYS_PAGES);
+    out->free_bytes = page * (uint64_t)sysconf(_SC_AVPHYS_PAGES);
+    return TN_OK;
+}
+
+static const tn_memory_ops memory_ops = {
+    .struct_size = sizeof memory_ops,
+    .alloc = memory_alloc,
+    .free = memory_free,
+    .write = memory_write,
+    .read = memory_read,
+    .copy = memory_copy,
+    .fill = memory_fill,
+    .info = memory_info,
+};
+
+/* ---- the device ------------------------------------------------------------------------------------------ */
+
+static tn_status device_count(tn_pself *self, uint32_t *out_count) {
+    (void)self;
+    *out_count = 1;
+    return TN_OK;
+}
+
+static tn_status device_open(tn_pself *self, uint32_t index, tn_pdevice **out_device) {
+    *out_device = NULL;
+    if (index != 0)
+        return tnc_fail(TN_DEVICE, "cpu:%u: there is one CPU device, cpu:0", (unsigned)index);
+    tn_pdevice *device = self->host->alloc(sizeof *device, 16);
+    if (!device)
+        return tnc_fail(TN_OUT_OF_MEMORY, "no host memory for the device's state");
+    device->self = self;
+    *out_device = device;
+    return TN_OK;
+}
+
+static void device_close(tn_pdevice *device) {
+    device->self->host->free(device);
+}
+
+static tn_status device_property(tn_pself *self, uint32_t index, int32_t property,
+                                 tn_cell *out_value) {
+    (void)self, (void)index;
+    switch (property) {
+    case TN_PROP_NAME:
+        *out_value = (tn_cell){.tag = TN_CELL_STRING, .v.string = "host processor"};
+        return TN_OK;
+    case TN_PROP_ALIGNMENT:
+        *out_value = (tn_cell){.tag = TN_CELL_I64, .v.i64 = ALIGNMENT};
+        return TN_OK;
+    case TN_PROP_COMPUTE_UNITS:
+        *out_value = (tn_cell){.tag = TN_CELL_I64, .v.i64 = sysconf(_SC_NPROCESSORS_ONLN)};
+        return TN_OK;
+    case TN_PROP_HOST_MEMORY:
+        *out_value = (tn_cell){.tag = TN_CELL_BOOL, .v.boolean = 1};
+        return TN_OK;
+    default: /* the documented default holds */
+        return TN_UNSUPPORTED;
+    }
+}
+
+const tn_device_ops tnc_device_ops = {
+    .struct_size = sizeof tnc_device_ops,
+    .count = device_count,
+    .open = device_open,
+    .close = device_close,
+    .property = device_property,
+    .memory = &memory_ops,
+};

@@ -1,0 +1,113 @@
+/* half.h: f16 and bf16 to f32 and back, for runs of elements. All arithmetic on them is done in f32:
+ * kernels load a block, compute, and round once at the end, to nearest even. */
+#ifndef TENON_PLUGINS_CPU_HALF_H
+#define TENON_PLUGINS_CPU_HALF_H
+
+#include "cpu.h"
+
+#include <string.h>
+#ifdef __F16C__
+#include <immintrin.h>
+#endif
+
+static inline uint32_t tnc_bits(float x) {
+    uint32_t u;
+    memcpy(&u, &x, sizeof u);
+    return u;
+}
+
+static inline float tnc_float(uint32_t u) {
+    float x;
+    memcpy(&x, &u, sizeof x);
+    return x;
+}
+
+/* ---- bf16: the upper half of an f32 ---------------------------------------------------------------- */
+
+static inline float tnc_from_bf16(uint16_t h) {
+    return tnc_float((uint32_t)h << 16);
+}
+
+static inline uint16_t tnc_to_bf16(float x) {
+    uint32_t u = tnc_bits(x);
+    uint32_t rounded = (u + 0x7fff + (u >> 16 & 1)) >> 16;
+    uint32_t quiet = u >> 16 | 0x40;
+    return (uint16_t)((u & 0x7fffffff) > 0x7f800000 ? quiet : rounded);
+}
+
+/* ---- f16, without hardware: branch-free, after F. Giesen, "Float->half variants" -------------------- */
+
+static inline float tnc_from_f16(uint16_t h) {
+    uint32_t magnitude = (uint32_t)(h & 0x7fff) << 13;
+    uint32_t exponent = magnitude & 0x0f800000;
+    uint32_t normal = magnitude + (112u << 23);
+    uint32_t special = magnitude + (224u << 23);                                 /* inf and NaN */
+    uint32_t subnormal = tnc_bits(tnc_float(magnitude + (113u << 23)) - 0x1p-14f); /* renormalise */
+    uint32_t u = exponent == 0 ? subnormal : exponent == 0x0f800000 ? special : normal;
+    return tnc_float(u | (uint32_t)(h & 0x8000) << 16);
+}
+
+static inline uint16_t tnc_to_f16(float x) {
+    uint32_t u = tnc_bits(x), sign = u >> 16 & 0x8000;
+    u &= 0x7fffffff;
+    uint32_t normal = (u - (112u << 23) + 0xfff + (u >> 13 & 1)) >> 13;
+    uint32_t subnormal = tnc_bits(tnc_float(u) + 0.5f) - 0x3f000000;
+    uint32_t h = u < 0x38800000 ? subnormal : normal;
+    h = u >= 0x477ff000 ? 0x7c00 : h; /* rounds to infinity, or is it */
+    h = u > 0x7f800000 ? 0x7e00 : h;
+    return (uint16_t)(h | sign);
+}
+
+/* ---- runs -------------------------------------------------------------------------------------------- */
+
+static inline void tnc_halves_to_floats(tn_dtype dtype, float *out, const void *in, int64_t n) {
+    const uint16_t *h = in;
+    int64_t i = 0;
+    if (dtype == TN_BF16) {
+        for (; i < n; i++)
+            out[i] = tnc_from_bf16(h[i]);
+        return;
+    }
+#ifdef __F16C__
+    for (; i + 8 <= n; i += 8)
+        _mm256_storeu_ps(out + i, _mm256_cvtph_ps(_mm_loadu_si128((const __m128i *)(h + i))));
+    for (; i < n; i++)
+        out[i] = _cvtsh_ss(h[i]);
+#else
+    for (; i < n; i++)
+        out[i] = tnc_from_f16(h[i]);
+#endif
+}
+
+static inline void tnc_floats_to_halves(tn_dtype dtype, void *out, const float *in, int64_t n) {
+    uint16_t *h = out;
+    int64_t i = 0;
+    if (dtype == TN_BF16) {
+        for (; i < n; i++)
+            h[i] = tnc_to_bf16(in[i]);
+        return;
+    }
+#ifdef __F16C__
+    for (; i + 8 <= n; i += 8)
+        _mm_storeu_si128((__m128i *)(h + i),
+                         _mm256_cvtps_ph(_mm256_loadu_ps(in + i), _MM_FROUND_TO_NEAREST_INT));
+    for (; i < n; i++)
+        h[i] = _cvtss_sh(in[i], _MM_FROUND_TO_NEAREST_INT);
+#else
+    for (; i < n; i++)
+        h[i] = tnc_to_f16(in[i]);
+#endif
+}
+
+/* f64 to f32, rounded to odd: a later rounding to f16 or bf16 is then as if done at once (Boldo and
+ * Melquiond, "When double rounding is odd", 2005). */
+static inline float tnc_round_to_odd(double x) {
+    float f = (float)x;
+    uint32_t u = tnc_bits(f);
+    double back = f, magnitude = x < 0 ? -x : x;
+    uint32_t too_far = (back < 0 ? -back : back) > magnitude;
+    uint32_t inexact = back != x && x == x;
+    return tnc_float((u - too_far) | inexact);
+}
+
+#endif /* TENON_PLUGINS_CPU_HALF_H */

@@ -1,0 +1,60 @@
+/* Elementary functions of one tensor. */
+#include "pointwise.h"
+#include "vmath.h"
+
+/* X(op, f32 expression, f64 expression, expensive) */
+#define FUNCTIONS(X) \
+    X(exp, tnc_exp(a), exp(a), 1) \
+    X(log, tnc_log(a), log(a), 1) \
+    X(log1p, tnc_log1p(a), log1p(a), 1) \
+    X(expm1, tnc_expm1(a), expm1(a), 1) \
+    X(sqrt, sqrtf(a), sqrt(a), 0) \
+    X(rsqrt, 1.0f / sqrtf(a), 1.0 / sqrt(a), 0) \
+    X(reciprocal, 1.0f / a, 1.0 / a, 0) \
+    X(tanh, tnc_tanh(a), tanh(a), 1) \
+    X(erf, tnc_erf(a), erf(a), 1) \
+    X(floor, floorf(a), floor(a), 0) \
+    X(ceil, ceilf(a), ceil(a), 0) \
+    X(trunc, truncf(a), trunc(a), 0) \
+    X(round, rintf(a), rint(a), 0)
+
+#define LOOPS(op, f32, f64, expensive) \
+    TNC_LOOP1(op##_f32, float, float, TNC_NOTHING, f32) \
+    TNC_LOOP1(op##_f64, double, double, TNC_NOTHING, f64)
+FUNCTIONS(LOOPS)
+
+TNC_LOOP1(sin_f64, double, double, TNC_NOTHING, sin(a))
+TNC_LOOP1(cos_f64, double, double, TNC_NOTHING, cos(a))
+
+/* The fast reduction of sin and cos ends at TNC_TRIG_MAX; the few elements beyond it are done again
+ * by the C library, from a copy since the output may be the input. */
+#define TRIG_LOOP(name, fast, slow) \
+    TNC_LOOP_HEAD(name) { \
+        float part[TNC_BLOCK]; \
+        for (int64_t begin = 0; begin < n; begin += TNC_BLOCK) { \
+            const float *x = (const float *)in[0] + begin; \
+            float *r = (float *)out[0] + begin; \
+            int64_t m = tnc_min(TNC_BLOCK, n - begin); \
+            int32_t beyond = 0; \
+            for (int64_t i = 0; i < m; i++) { \
+                part[i] = x[i]; \
+                beyond |= !(tnc_fabs(x[i]) < TNC_TRIG_MAX); \
+            } \
+            for (int64_t i = 0; i < m; i++) \
+                r[i] = fast(part[i]); \
+            if (beyond) \
+                for (int64_t i = 0; i < m; i++) \
+                    if (!(tnc_fabs(part[i]) < TNC_TRIG_MAX)) \
+                        r[i] = slow(part[i]); \
+        } \
+    }
+TRIG_LOOP(sin_f32, tnc_sin, sinf)
+TRIG_LOOP(cos_f32, tnc_cos, cosf)
+
+#define RECORDS(op, f32, f64, expensive_) TNC_FLOATS(TNC_UNARY, op, .expensive = expensive_),
+
+static const tn_kernel records[] = {
+    FUNCTIONS(RECORDS) TNC_FLOATS(TNC_UNARY, sin, .expensive = 1),
+    TNC_FLOATS(TNC_UNARY, cos, .expensive = 1),
+};
+TNC_PUBLISH(math, records);

@@ -1,0 +1,86 @@
+/* cumsum: running sums along one dimension. Floating sums are carried in f64. */
+#include "iterate.h"
+
+/* n elements of a line, dense; `carried` is the sum of those before. A is what the sum is carried in. */
+#define LINE(sfx, T, A) \
+    static void line_##sfx(void *out, const void *in, int64_t n, void *carried) { \
+        const T *x = in; \
+        T *r = out; \
+        A sum = *(A *)carried; \
+        for (int64_t i = 0; i < n; i++) { \
+            sum += (A)x[i]; \
+            r[i] = (T)sum; \
+        } \
+        *(A *)carried = sum; \
+    }
+#define LINE_INT(sfx, T, U, DT) LINE(sfx, T, uint64_t)
+LINE(f32, float, double)
+LINE(f64, double, double)
+TNC_INT_TYPES(LINE_INT)
+
+/* What a record's user pointer leads to. */
+typedef struct line {
+    void (*run)(void *out, const void *in, int64_t n, void *carried);
+} line;
+
+typedef struct scan {
+    const line *line;
+    tnc_plan plan; /* of the lines: output, input */
+    int64_t length, out_stride, in_stride;
+} scan;
+
+static void scan_lines(void *context, int64_t begin, int64_t end, int slot) {
+    const scan *s = context;
+    const tnc_operand *out = &s->plan.operands[0], *in = &s->plan.operands[1];
+    (void)slot;
+    _Alignas(64) char block[TNC_BLOCK * 8];
+    int64_t at[TNC_MAX_RANK];
+    for (int64_t i = begin; i < end; i++) {
+        tnc_plan_seek(&s->plan, i, at);
+        char *dst = tnc_plan_address(&s->plan, out, at);
+        const char *src = tnc_plan_address(&s->plan, in, at);
+        uint64_t carried = 0; /* as f64, too, this is zero */
+        for (int64_t j = 0; j < s->length; j += TNC_BLOCK) {
+            int64_t n = tnc_min(TNC_BLOCK, s->length - j);
+            tnc_gather_run(block, src + j * s->in_stride, s->in_stride, n, in->dtype);
+            s->line->run(block, block, n, &carried);
+            tnc_scatter_run(dst + j * s->out_stride, s->out_stride, block, n, out->dtype);
+        }
+    }
+}
+
+static tn_status run(const tn_call *call) {
+    const tn_tensor_view *in = tnc_view(call, TN_ARG_cumsum_self), *out = call->outs[0];
+    int64_t dim = call->args[TN_ARG_cumsum_dim].v.i64;
+    scan s;
+    tn_status status = tnc_plan_init(&s.plan, out);
+    if (status != TN_OK)
+        return status;
+    tnc_plan_add_view(&s.plan, out);
+    tnc_plan_add_view(&s.plan, in);
+    int64_t item = tnc_dtype_bytes(in->dtype);
+    s.line = call->user;
+    s.length = in->rank ? in->sizes[dim] : 1;
+    s.in_stride = in->rank ? in->strides[dim] * item : item;
+    s.out_stride = in->rank ? out->strides[dim] * item : item;
+    if (in->rank)
+        s.plan.sizes[dim] = 1;
+    tnc_plan_finish(&s.plan, true);
+    tnc_parallel(in->numel / s.length, tnc_max(1, TNC_GRAIN / s.length), TNC_MAX_SLOTS, scan_lines,
+                 &s);
+    return TN_OK;
+}
+
+#define CUMSUM(DT, sfx) \
+    TNC_KERNEL(cumsum, TN_DTYPE_BIT(TN_##DT), TNC_FLAGS_STRIDED | TN_KERNEL_IN_PLACE, run, \
+               .user = (void *)&(const line){line_##sfx})
+#define CUMSUM_INT(sfx, T, U, DT) CUMSUM(DT, sfx),
+
+static const tn_kernel records[] = {
+    CUMSUM(F32, f32),
+    CUMSUM(F64, f64),
+    CUMSUM(F16, f32),
+    CUMSUM(BF16, f32),
+    TNC_INT_TYPES(CUMSUM_INT)
+};
+TNC_PUBLISH(scan, records);

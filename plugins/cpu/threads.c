@@ -1,0 +1,112 @@
+/* How kernels share their work among host threads: one place that knows OpenMP, so that kernels are
+ * plain functions over a range, and the number of threads is ours and not the process's. */
+#include "cpu.h"
+#include "matmul.h"
+
+#include <omp.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#ifdef TNC_HAVE_OPENBLAS
+#include <cblas.h>
+#endif
+
+static atomic_int n_threads = 1;
+static atomic_bool forked;
+
+/* libgomp's workers do not exist in a forked child, and waiting for them hangs: stay on one thread. */
+static void after_fork_in_child(void) {
+    atomic_store(&forked, true);
+}
+
+static void watch_fork(void) {
+    pthread_atfork(NULL, NULL, after_fork_in_child);
+}
+
+static void blas_start(void);
+static void blas_stop(void);
+
+/* `option` is a number or NULL; then OMP_NUM_THREADS or the number of available cores holds. */
+void tnc_threads_start(const char *option) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, watch_fork);
+    long n = option ? strtol(option, NULL, 10) : 0;
+    tnc_set_threads(n > 0 ? (uint32_t)n : (uint32_t)omp_get_max_threads());
+    blas_start();
+}
+
+/* Ends the workers that OpenMP keeps for the calling thread. */
+void tnc_threads_stop(void) {
+    blas_stop();
+    if (!atomic_load(&forked))
+        omp_pause_resource_all(omp_pause_soft);
+}
+
+void tnc_set_threads(uint32_t n) {
+    atomic_store(&n_threads, n < 1 ? 1 : n > TNC_MAX_SLOTS ? TNC_MAX_SLOTS : (int)n);
+}
+
+uint32_t tnc_get_threads(void) {
+    return (uint32_t)atomic_load_explicit(&n_threads, memory_order_relaxed);
+}
+
+void tnc_parallel(int64_t n, int64_t grain, int n_slots, tnc_body body, void *context) {
+    int64_t n_grains = (n - 1) / grain + 1;
+    if (n <= grain) {
+        body(context, 0, n, 0);
+        return;
+    }
+    int64_t team = tnc_min(tnc_min(tnc_get_threads(), n_slots), n_grains);
+    if (team <= 1 || omp_in_parallel() || atomic_load_explicit(&forked, memory_order_relaxed)) {
+        body(context, 0, n, 0);
+        return;
+    }
+#pragma omp parallel num_threads((int)team)
+    {
+        int64_t size = omp_get_num_threads(), slot = omp_get_thread_num();
+        int64_t begin = n_grains * slot / size * grain;
+        int64_t end = tnc_min(n_grains * (slot + 1) / size * grain, n);
+        if (begin < end)
+            body(context, begin, end, (int)slot);
+    }
+}
+
+/* ---- BLAS: we share out the work, it computes ------------------------------------------------------------ */
+
+/* OpenBLAS built for OpenMP asks OpenMP how many threads to use; that answer belongs to the calling
+ * thread, so it can be changed for a while without anyone noticing. Its own setter would change the
+ * whole process. Inside a parallel region it is serial anyway. */
+int tnc_blas_enter(void) {
+    int was = omp_get_max_threads();
+    if (was != 1)
+        omp_set_num_threads(1);
+    return was;
+}
+
+void tnc_blas_leave(int entered) {
+    if (entered != 1)
+        omp_set_num_threads(entered);
+}
+
+#ifdef TNC_HAVE_OPENBLAS
+/* OpenBLAS built for pthreads has only its process-wide setter: one thread while the plugin lives. */
+enum { OPENBLAS_PTHREADS = 1 };
+static int blas_threads;
+
+static void blas_start(void) {
+    blas_threads = openblas_get_parallel() == OPENBLAS_PTHREADS ? openblas_get_num_threads() : 0;
+    if (blas_threads)
+        openblas_set_num_threads(1);
+}
+
+static void blas_stop(void) {
+    if (blas_threads)
+        openblas_set_num_threads(blas_threads);
+}
+#else
+static void blas_start(void) {
+}
+
+static void blas_stop(void) {
+}
+#endif

@@ -1,0 +1,224 @@
+/* Hooks: what they see, what they change, when they go. */
+#include "autograd_test.h"
+
+typedef struct seen {
+    int calls, destroyed;
+    double value;
+    double factor; /* 0: leave the gradient */
+    int order, *clock;
+} seen;
+
+static tn_tensor *note(tn_tensor *grad, void *user) {
+    seen *s = user;
+    s->calls++;
+    s->order = s->clock ? ++*s->clock : 0;
+    double first[8];
+    if (tn_to_host(grad, first, (uint64_t)tn_numel(grad) * sizeof(double)) != TN_OK)
+        return NULL;
+    s->value = first[0];
+    return s->factor != 0 ? tn_mul_scalar(grad, tn_float(s->factor)) : grad;
+}
+
+static void gone(void *user) {
+    ((seen *)user)->destroyed++;
+}
+
+static void a_hook_sees_the_complete_gradient(void **state) {
+    seen s = {0}, of_leaf = {0};
+    tn_tensor *x = LEAF(TN_SHAPE(1), 3), *h = tn_mul(x, x);
+    tn_registration *r = tn_register_hook(h, note, &s, gone);
+    tn_registration *l = tn_register_hook(x, note, &of_leaf, gone);
+    assert_ok(tn_backward(tn_add(h, tn_mul(h, h)))); /* 1 + 2h */
+    assert_int_equal(s.calls, 1);
+    assert_true(s.value == 19);
+    assert_int_equal(of_leaf.calls, 1);
+    assert_true(of_leaf.value == 114);
+    tn_registration_drop(r);
+    tn_registration_drop(l);
+    assert_int_equal(s.destroyed, 1);
+    assert_int_equal(of_leaf.destroyed, 1);
+}
+
+static void hooks_run_in_order_and_replace(void **state) {
+    int clock = 0;
+    seen a = {.factor = 2, .clock = &clock}, b = {.factor = 5, .clock = &clock};
+    tn_tensor *x = LEAF(TN_SHAPE(1), 3), *h = tn_mul(x, x);
+    tn_registration *ra = tn_register_hook(h, note, &a, NULL);
+    tn_registration *rb = tn_register_hook(h, note, &b, NULL);
+    assert_ok(tn_retain_grad(h));
+    assert_ok(tn_backward(h));
+    assert_int_equal(a.order, 1);
+    assert_int_equal(b.order, 2);
+    assert_true(b.value == 2);
+    assert_values(tn_grad(h), 10);
+    assert_values(tn_grad(x), 60);
+    tn_registration_drop(rb);
+    tn_registration_drop(ra);
+}
+
+static void a_dropped_hook_is_not_called(void **state) {
+    seen s = {0};
+    tn_tensor *x = LEAF(TN_SHAPE(1), 3);
+    tn_registration *r = tn_register_hook(x, note, &s, gone);
+    tn_registration_drop(r);
+    assert_ok(tn_backward(tn_mul(x, x)));
+    assert_int_equal(s.calls, 0);
+}
+
+static void hooks_go_with_their_tensor(void **state) {
+    seen s = {0};
+    tn_registration *r;
+    {
+        TN_SCOPE;
+        tn_tensor *x = LEAF(TN_SHAPE(1), 3);
+        r = tn_register_hook(tn_mul(x, x), note, &s, gone);
+        assert_non_null(r);
+    }
+    assert_int_equal(s.destroyed, 1);
+    tn_registration_drop(r);
+    assert_int_equal(s.destroyed, 1);
+}
+
+static void hooks_are_called_for_captures(void **state) {
+    seen s = {.factor = 3};
+    tn_tensor *x = LEAF(TN_SHAPE(1), 3), *y = tn_mul(x, x), *g;
+    tn_registration *r = tn_register_hook(x, note, &s, NULL);
+    assert_ok(tn_gradients(&y, NULL, 1, &x, 1, false, false, false, &g));
+    assert_values(g, 18);
+    tn_registration_drop(r);
+}
+
+static tn_tensor *stop(tn_tensor *grad, void *user) {
+    tn_fail(TN_INVALID_ARGUMENT, "enough");
+    return NULL;
+}
+static tn_tensor *misshape(tn_tensor *grad, void *user) {
+    return VALUES(TN_SHAPE(2), 1, 2);
+}
+static tn_tensor *nothing(tn_tensor *grad, void *user) {
+    return NULL;
+}
+
+static void a_hook_can_stop_backward(void **state) {
+    tn_tensor *x = LEAF(TN_SHAPE(1), 3), *y = tn_mul(x, x);
+    tn_registration *r = tn_register_hook(y, stop, NULL, NULL);
+    assert_int_equal(tn_backward(y), TN_INVALID_ARGUMENT);
+    assert_error(TN_INVALID_ARGUMENT, "MulBackward", "enough");
+    assert_null(tn_grad(x));
+    tn_registration_drop(r);
+    r = tn_register_hook(y, misshape, NULL, NULL);
+    assert_int_equal(tn_backward(y), TN_SHAPE);
+    assert_error(TN_SHAPE, "[1]", "[2]");
+    tn_registration_drop(r);
+    r = tn_register_hook(y, nothing, NULL, NULL);
+    assert_int_equal(tn_backward(y), TN_INVALID_ARGUMENT);
+    assert_error(TN_INVALID_ARGUMENT, "returned NULL");
+    tn_registration_drop(r);
+    assert_ok(tn_backward(y));
+}
+
+static void hooks_need_something_to_hang_on(void **state) {
+    tn_tensor *x = LEAF(TN_SHAPE(1), 3), *plain = SCALAR(1);
+    assert_null(tn_register_hook(plain, stop, NULL, NULL));
+    assert_error(TN_STATE, "tn_set_requires_grad");
+    assert_null(tn_register_node_hook(x, NULL, NULL, NULL));
+    assert_error(TN_INVALID_ARGUMENT, "function");
+    assert_null(tn_register_hook(NULL, stop, NULL, NULL));
+}
+
+static tn_status drop_second(tn_tensor **grads, uint64_t n, void *user) {
+    assert_int_equal(n, 2);
+    grads[0] = tn_mul_scalar(grads[0], tn_float(100));
+    grads[1] = NULL;
+    (*(int *)user)++;
+    return TN_OK;
+}
+static tn_status refuse(tn_tensor **grads, uint64_t n, void *user) {
+    grads[0] = NULL;
+    return tn_fail(TN_UNSUPPORTED, "no more");
+}
+
+static void node_hooks_change_input_gradients(void **state) {
+    int calls = 0;
+    tn_tensor *x = LEAF(TN_SHAPE(1), 3), *w = LEAF(TN_SHAPE(1), 5), *y = tn_mul(x, w);
+    tn_registration *r = tn_register_node_hook(y, drop_second, &calls, NULL);
+    assert_ok(tn_backward_full(&y, NULL, 1, true, false));
+    assert_int_equal(calls, 1);
+    assert_values(tn_grad(x), 500);
+    assert_null(tn_grad(w));
+    tn_registration_drop(r);
+    r = tn_register_node_hook(y, refuse, NULL, NULL);
+    assert_int_equal(tn_backward(y), TN_UNSUPPORTED);
+    assert_error(TN_UNSUPPORTED, "MulBackward", "no more");
+    tn_registration_drop(r);
+    assert_null(tn_register_node_hook(x, drop_second, NULL, NULL));
+    assert_error(TN_STATE, "tn_register_hook");
+}
+
+/* Backward inside backward: of a graph of its own, and of the graph that is being walked. */
+static tn_tensor *nested(tn_tensor *grad, void *user) {
+    tn_tensor *shared = user, *x = LEAF(TN_SHAPE(1), 4), *g;
+    bool before = tn_set_grad_enabled(true);
+    tn_tensor *y = tn_mul(x, x);
+    tn_status status = tn_backward(y);
+    tn_set_grad_enabled(before);
+    if (status != TN_OK || tn_gradients(&shared, NULL, 1, &shared, 1, true, false, false, &g))
+        return NULL;
+    return tn_mul(tn_mul(grad, tn_grad(x)), g);
+}
+
+static void backward_may_be_called_in_a_hook(void **state) {
+    tn_tensor *x = LEAF(TN_SHAPE(1), 3), *h = tn_mul(x, x), *y = tn_mul(h, h);
+    tn_registration *r = tn_register_hook(h, nested, h, NULL);
+    assert_ok(tn_backward(y));
+    assert_values(tn_grad(x), 8 * 108);
+    tn_registration_drop(r);
+}
+
+static tn_tensor *drops_itself(tn_tensor *grad, void *user) {
+    tn_registration **r = user;
+    tn_registration_drop(*r);
+    *r = NULL;
+    return grad;
+}
+
+static void a_hook_may_take_itself_off(void **state) {
+    tn_registration *r;
+    tn_tensor *x = LEAF(TN_SHAPE(1), 3);
+    r = tn_register_hook(x, drops_itself, &r, NULL);
+    assert_ok(tn_backward(tn_mul(x, x)));
+    assert_null(r);
+    assert_ok(tn_backward(tn_mul(x, x)));
+    assert_values(tn_grad(x), 12);
+}
+
+static void many_hooks(void **state) {
+    tn_tensor *x = LEAF(TN_SHAPE(1), 3);
+    seen s[20];
+    tn_registration *r[20];
+    for (int i = 0; i < 20; i++) {
+        s[i] = (seen){.factor = 2};
+        r[i] = tn_register_hook(x, note, &s[i], NULL);
+    }
+    assert_ok(tn_backward(tn_sum(x)));
+    assert_values(tn_grad(x), 1048576);
+    for (int i = 0; i < 20; i++)
+        tn_registration_drop(r[(i * 7) % 20]);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(a_hook_sees_the_complete_gradient),
+        TEST(hooks_run_in_order_and_replace),
+        TEST(a_dropped_hook_is_not_called),
+        TEST(hooks_go_with_their_tensor),
+        TEST(hooks_are_called_for_captures),
+        TEST(a_hook_can_stop_backward),
+        TEST(hooks_need_something_to_hang_on),
+        TEST(node_hooks_change_input_gradients),
+        TEST(backward_may_be_called_in_a_hook),
+        TEST(a_hook_may_take_itself_off),
+        TEST(many_hooks),
+    };
+    return cmocka_run_group_tests_name("hooks", tests, NULL, NULL);
+}
