@@ -31,6 +31,8 @@ typedef struct tni_build {
 
     bool has_empty_value; /* an input without elements: fill the outputs with this */
     tn_scalar empty_value;
+    bool has_copy_value; /* the same, but with the elements of a tensor */
+    tn_tensor *copy_value;
 
     tn_tensor *temps[TNI_BUILD_TEMPS]; /* owned */
     uint32_t n_temps;

@@ -184,9 +184,11 @@ static bool trivial(tni_build *b, tn_cell *rets, tn_status *status) {
     tn_tensor *results[TNI_MAX_OUTS] = {NULL};
     *status = make_outputs(b, b->types, false, results);
     if (*status == TN_OK && !empty_out && !b->device->is_meta) {
-        if (!b->has_empty_value)
+        if (b->has_copy_value)
+            *status = tni_copy_data(results[0], b->copy_value);
+        else if (!b->has_empty_value)
             *status = tni_build_fail(b, TN_SHAPE, "an argument has no elements");
-        for (uint32_t i = 0; i < b->info->n_outs && *status == TN_OK; i++)
+        for (uint32_t i = 0; b->has_empty_value && i < b->info->n_outs && *status == TN_OK; i++)
             *status = tni_fill_data(results[i], b->empty_value);
     }
     if (*status == TN_OK)
@@ -254,7 +256,7 @@ tn_status tni_general(const tn_op *op, const tn_cell *args, tn_cell *rets) {
     b.info = tni_info(op);
     b.types_of = &tni_kernel_type_table[b.info->kernel];
     b.args = args;
-    b.kernel_shaped = b.has_empty_value = false;
+    b.kernel_shaped = b.has_empty_value = b.has_copy_value = false;
     b.n_temps = b.n_ints = 0;
     for (int i = 0; i < TN_KERNEL_MAX_TYPES; i++)
         b.types[i] = TN_DTYPE_NONE;

@@ -111,18 +111,15 @@ INFER(infer_addmm) {
     if (!expanded)
         return tni_failed();
     b->kargs[0] = tni_cell_tensor(expanded);
-    if (mat1->sizes[1] > 0 || expanded->view.numel == 0)
+    if (mat1->sizes[1] > 0)
         return TN_OK;
-    /* beta * self alone: a product over one zero instead of over nothing */
-    tn_device device = b->device->id;
-    tn_dtype dtype = mat1->view.dtype;
-    tn_tensor *zeros1 = tni_build_own(b, tni_zeros(TN_SHAPE(sizes[0], 1), dtype, device));
-    tn_tensor *zeros2 = tni_build_own(b, tni_zeros(TN_SHAPE(1, sizes[1]), dtype, device));
-    if (!zeros1 || !zeros2)
-        return tni_failed();
-    b->kargs[1] = tni_cell_tensor(zeros1);
-    b->kargs[2] = tni_cell_tensor(zeros2);
-    return TN_OK;
+    /* a product over nothing: beta * self */
+    b->has_empty_value = tni_scalar_f64(b->args[3]) == 0;
+    b->empty_value = tn_int(0);
+    b->has_copy_value = !b->has_empty_value;
+    if (b->has_copy_value)
+        b->copy_value = tni_build_own(b, tni_scaled(expanded, b->args[3]));
+    return b->has_copy_value && !b->copy_value ? tni_failed() : TN_OK;
 }
 
 /* self is not read when beta is zero, so that its NaN does not come through. */

@@ -66,7 +66,7 @@ static tn_dtype accumulator_dtype(tn_dtype dtype) {
 
 /* Output 0 of a reduction of `self`, which the kernel gets as of at least rank 1. */
 static tn_status set_reduced(tni_build *b, tn_tensor *self, uint32_t mask, bool keepdim) {
-    int64_t kept[TN_MAX_RANK] = {1}, out[TN_MAX_RANK];
+    int64_t kept[TN_MAX_RANK] = {1}, out[TN_MAX_RANK] = {1};
     int32_t rank = self->view.rank, out_rank = 0, empty_dim = -1;
     bool out_empty = false;
     for (int32_t d = 0; d < rank; d++) {
