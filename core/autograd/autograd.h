@@ -146,7 +146,7 @@ typedef struct tni_autograd {
     bool requires_grad; /* of a leaf */
     bool retains_grad;
     uint8_t view_kind;
-    bool saved;            /* some node saved the tensor, or a view of it, with its history */
+    _Atomic bool saved;    /* some node saved it, or a view of it, with its history */
     _Atomic bool lock;     /* held for a few loads and stores round `accumulator` */
     tni_node *accumulator; /* of a leaf, while some graph holds it; not owned (it unhooks itself) */
     tn_tensor *base;       /* root base of a view; owned; NULL otherwise */

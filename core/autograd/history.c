@@ -66,7 +66,8 @@ void tni_history_point(tn_tensor *t, tni_node *node, uint32_t index) {
     a->requires_grad = false;
     if (a->base)
         __atomic_store_n(&a->base_version, tni_version(t), __ATOMIC_RELEASE);
-    t->head.keys |= TN_KEY_BIT(TN_KEY_AUTOGRAD);
+    if (!(t->head.keys & TN_KEY_BIT(TN_KEY_AUTOGRAD))) /* of a view it is, and others may read */
+        t->head.keys |= TN_KEY_BIT(TN_KEY_AUTOGRAD);
     tni_node_drop(before);
     /* Without memory for the hook the gradient is not retained; the graph is right all the same. */
     if (TNI_UNLIKELY(a->retains_grad))
