@@ -95,8 +95,7 @@ static void dimensions_are_checked(void **state) {
     tn_tensor *x = of(TN_F32, TN_SHAPE(2, 1), 1, 2);
     assert_fails(tn_sum_dim(x, TN_DIMS(2)), TN_SHAPE, "tn_sum_dim", "dimension 2", "-2 to 1");
     assert_fails(tn_mean_dim(x, TN_DIMS(0, -2)), TN_INVALID_ARGUMENT, "tn_mean", "twice");
-    assert_fails(tn_amax(x, TN_DIMS(1, 1)), TN_INVALID_ARGUMENT, "tn_amax", "dimension 1",
-                 "twice");
+    assert_fails(tn_amax(x, TN_DIMS(1, 1)), TN_INVALID_ARGUMENT, "tn_amax", "dimension 1", "twice");
     assert_fails(tn_cumsum(x, -3), TN_SHAPE, "tn_cumsum", "dimension -3");
     assert_fails(tn_softmax(x, 5), TN_SHAPE, "dimension 5");
 }
