@@ -195,6 +195,8 @@ void tni_output_meta_fill(tni_output_meta *meta, const tn_tensor *t);
 /* Makes `t` output `index` of `node` (keeps the node; fills the output's geometry; sets the key).
  */
 tn_status tni_set_history(tn_tensor *t, tni_node *node, uint32_t index);
+/* The same with the caller's reference to the node, which is gone afterwards in any case. */
+tn_status tni_take_history(tn_tensor *t, tni_node *node, uint32_t index);
 /* The same after an in-place write to t: a view rewrites its base's history. t must have passed
  * tni_check_inplace before the write. */
 tn_status tni_rebase_history(tn_tensor *t, tni_node *node);

@@ -48,11 +48,17 @@ void tni_output_meta_fill(tni_output_meta *meta, const tn_tensor *t) {
 }
 
 tn_status tni_set_history(tn_tensor *t, tni_node *node, uint32_t index) {
+    return tni_take_history(t, tni_node_keep(node), index);
+}
+
+tn_status tni_take_history(tn_tensor *t, tni_node *node, uint32_t index) {
     tni_autograd *a = tni_autograd_of(t);
-    if (TNI_UNLIKELY(!a))
+    if (TNI_UNLIKELY(!a)) {
+        tni_node_drop(node);
         return TN_OUT_OF_MEMORY;
+    }
     tni_output_meta_fill(&node->outputs[index], t);
-    tni_history_point(t, tni_node_keep(node), index);
+    tni_history_point(t, node, index);
     return TN_OK;
 }
 

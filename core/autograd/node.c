@@ -46,9 +46,16 @@ tni_node *tni_node_new(const tni_node_type *type, uint32_t n_edges, uint32_t n_o
         node->outputs[i].device = NULL;
         node->outputs[i].stream = NULL;
     }
-    node->edges = memset(at + outputs, 0, edges + saved + attrs);
+    node->edges = (tni_edge *)(at + outputs);
     node->saved = (tni_saved *)(at + outputs + edges);
     node->attrs = (tn_cell *)(at + outputs + edges + saved);
+    /* A few words each: a call of memset would cost more. */
+    for (uint32_t i = 0; i < n_edges; i++)
+        node->edges[i] = (tni_edge){NULL, 0, 0};
+    for (uint32_t i = 0; i < n_saved; i++)
+        node->saved[i] = (tni_saved){.tensor = NULL};
+    for (uint32_t i = 0; i < n_attrs; i++)
+        node->attrs[i] = (tn_cell){0};
     node->extra = NULL;
     node->hooks = NULL;
     atomic_init(&node->owner, 0);
@@ -70,7 +77,8 @@ void tni_node_release(tni_node *node) {
 }
 
 static void destroy_one(tni_node *node) {
-    tni_hooks_destroy(&node->hooks);
+    if (TNI_UNLIKELY(node->hooks != NULL))
+        tni_hooks_destroy(&node->hooks);
     tni_node_release(node);
     if (node->type->finish)
         node->type->finish(node);

@@ -239,8 +239,8 @@ typedef struct call {
     const tni_op_info *info;
     const tni_derivative *d;
     const tn_cell *args;
-    uint32_t wanted; /* differentiable inputs that require a gradient; all ones for a list */
-    tn_tensor *originals[TNI_MAX_SAVED]; /* copies of what the call writes and a formula needs */
+    uint32_t wanted;       /* differentiable inputs that require a gradient; all ones for a list */
+    tn_tensor **originals; /* copies of saved inputs that it writes; NULL: it writes nothing */
 } call;
 
 /* Node, edges, saved inputs, attrs. `rets` NULL: before the call. */
@@ -257,9 +257,11 @@ static tni_node *make_node(const call *c, uint32_t n_outputs, const tn_cell *ret
         status = tni_node_set_edge(node, i, edge_input(d, args, i));
     for (uint32_t i = 0; i < d->n_saved && status == TN_OK; i++) {
         if (!d->saved[i].is_output && (d->saved[i].only_for & c->wanted))
-            status = tni_node_save(
-                node, i, c->originals[i] ? c->originals[i] : tni_arg_tensor(&args[d->saved[i].arg]),
-                0);
+            status = tni_node_save(node, i,
+                                   c->originals && c->originals[i]
+                                       ? c->originals[i]
+                                       : tni_arg_tensor(&args[d->saved[i].arg]),
+                                   0);
     }
     if (d->n_attrs && status == TN_OK)
         status = set_attrs(node, d, args, rets);
@@ -297,6 +299,8 @@ static bool overwrites(const call *c, const tn_tensor *t) {
  * needs what is overwritten gets a copy, with history, so that second derivatives are right. */
 static __attribute__((noinline)) tn_status record_written(call *c, tn_keyset below, tn_cell *rets) {
     const tni_derivative *d = c->d;
+    tn_tensor *originals[TNI_MAX_SAVED] = {NULL};
+    c->originals = originals;
     tn_status status = check_written(c->op, c->args, c->info->written);
     for (uint32_t i = 0; i < d->n_saved && status == TN_OK; i++) {
         if (d->saved[i].is_output || !(d->saved[i].only_for & c->wanted))
@@ -329,15 +333,18 @@ static tn_status record_fresh(call *c, tn_keyset below, tn_cell *rets) {
     if (TNI_UNLIKELY(status != TN_OK))
         return status;
     const tni_derivative *d = c->d;
-    bool plain = c->info->n_outs == 1 && rets[0].tag == TN_CELL_TENSOR;
-    if (plain && !tni_is_float(tni_arg_tensor(&rets[0])->view.dtype))
+    tn_tensor *only = c->info->n_outs == 1 ? tni_arg_tensor(&rets[0]) : NULL;
+    if (only && !tni_is_float(only->view.dtype))
         return TN_OK;
-    tni_node *node = make_node(c, plain ? 1 : count_results(c->op, rets), rets);
+    tni_node *node = make_node(c, only ? 1 : count_results(c->op, rets), rets);
     status = node ? save_outputs(c, node, rets) : tni_standing();
-    if (TNI_LIKELY(status == TN_OK))
-        status = plain ? tni_set_history(tni_arg_tensor(&rets[0]), node, 0)
-                       : set_histories(c->op, false, rets, node, d->nondifferentiable_outputs);
-    tni_node_drop(node);
+    if (TNI_LIKELY(status == TN_OK && only)) {
+        status = tni_take_history(only, node, 0);
+    } else {
+        if (status == TN_OK)
+            status = set_histories(c->op, false, rets, node, d->nondifferentiable_outputs);
+        tni_node_drop(node);
+    }
     if (TNI_UNLIKELY(status != TN_OK))
         drop_rets(c->op, rets);
     return status;

@@ -30,7 +30,9 @@ static tn_status expand(const tn_op *op, tn_keyset keys, const tn_cell *args, tn
 
 /* What the Autograd key does for this operator, where the default (record a node) is not right. */
 static bool autograd_handler(const tni_op_info *info, tn_handler_fn *out) {
-    if (info->not_differentiable || (info->kind == TNI_OP_COMPOSITE && !info->derivative)) {
+    bool records = !info->not_differentiable;
+    bool composite = info->kind == TNI_OP_COMPOSITE && !info->derivative;
+    if (!records || (composite && info->form == TNI_FORM_FUNCTIONAL)) {
         *out = NULL; /* falls through: nothing to record, or `run` calls what records */
         return true;
     }

@@ -86,6 +86,25 @@ BOXED(run_native_layer_norm) {
     return tni_return_many(rets, results, 3);
 }
 
+/* The statistics of the forward pass, or, where a derivative of the derivative is being recorded,
+ * the same as functions of the input: mean and variance anew, eps being what 1 / rstd^2 is above
+ * the variance. */
+static void statistics(tni_temps *list, tn_tensor *input, tn_ints dims, tn_tensor **mean,
+                       tn_tensor **rstd) {
+    if (!input || !*mean || !*rstd || !tn_grad_enabled() || !tni_requires_grad(input))
+        return;
+    tni_temps temps = {0};
+    tn_tensor *m = tni_mean_dim(input, dims, true, TN_DTYPE_NONE);
+    tn_tensor *centered = OWN(tni_sub(input, m, tn_int(1)));
+    tn_tensor *variance =
+        OWN(tni_mean_dim(OWN(tni_mul(centered, centered)), dims, true, TN_DTYPE_NONE));
+    tn_tensor *whole = OWN(tni_reciprocal(OWN(tni_mul(*rstd, *rstd))));
+    tn_tensor *eps = OWN(tni_detach(OWN(tni_sub(whole, variance, tn_int(1)))));
+    *mean = tni_own(list, m);
+    *rstd = tni_own(list, tni_rsqrt(OWN(tni_add(variance, eps, tn_int(1)))));
+    tni_temps_drop(&temps);
+}
+
 /* rstd (g - mean(g) - xhat mean(g xhat)), g = grad weight, xhat = (input - mean) rstd */
 BOXED(run_layer_norm_backward) {
     tn_tensor *grad = tni_arg_tensor(&args[0]), *input = tni_arg_tensor(&args[1]);
@@ -94,6 +113,7 @@ BOXED(run_layer_norm_backward) {
     int64_t buffer[TN_MAX_RANK];
     tn_ints dims = last_dims(args[5].n, buffer);
     tni_temps temps = {0};
+    statistics(&temps, input, dims, &mean, &rstd);
     tn_tensor *g = weight == TN_NONE ? grad : OWN(tni_mul(grad, weight));
     tn_tensor *xhat = OWN(tni_mul(OWN(tni_sub(input, mean, tn_int(1))), rstd));
     tn_tensor *mean_g = OWN(tni_mean_dim(g, dims, true, TN_DTYPE_NONE));
@@ -117,6 +137,8 @@ static tn_tensor *sum_leading(tni_temps *list, tn_tensor *t, int64_t n_last) {
 tn_tensor *tni_layer_norm_backward_weight(tn_tensor *grad, tn_tensor *input, tn_tensor *mean,
                                           tn_tensor *rstd, tn_ints normalized_shape) {
     tni_temps temps = {0};
+    int64_t buffer[TN_MAX_RANK];
+    statistics(&temps, input, last_dims(normalized_shape.n, buffer), &mean, &rstd);
     tn_tensor *xhat = OWN(tni_mul(OWN(tni_sub(input, mean, tn_int(1))), rstd));
     tn_tensor *product = OWN(tni_mul(grad, xhat));
     return tni_temps_keep(&temps, sum_leading(&temps, product, normalized_shape.n));
