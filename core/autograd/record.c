@@ -49,7 +49,7 @@ static uint32_t written_args(const tn_op *op) {
     if (info)
         return info->written;
     uint32_t mask = 0;
-    for (uint32_t i = 0; i < op->schema->n_args; i++)
+    for (uint32_t i = 0; i < op->schema->n_args && i < TNI_MAX_ARGS; i++)
         mask |= (uint32_t)op->schema->args[i].is_written << i;
     return mask;
 }

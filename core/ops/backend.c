@@ -7,17 +7,10 @@
 
 #include <string.h>
 
-tn_status tni_backend_handler(const tn_op *op, tn_keyset keys, const tn_cell *args, tn_cell *rets,
-                              void *user) {
+/* Views and composites. */
+static __attribute__((noinline)) tn_status run(const tn_op *op, const tn_cell *args,
+                                               tn_cell *rets) {
     const tni_op_info *info = tni_info(op);
-    switch (info->kind) {
-    case TNI_OP_POINTWISE:
-        return tni_pointwise(op, args, rets);
-    case TNI_OP_GENERAL:
-        return tni_general(op, args, rets);
-    default:
-        break;
-    }
     /* What has a derivative of its own runs without recording; the rest differentiates through. */
     tn_thread_keys before = tni_thread_keys;
     if (info->derivative)
@@ -29,6 +22,21 @@ tn_status tni_backend_handler(const tn_op *op, tn_keyset keys, const tn_cell *ar
         status = tni_store(info, tni_written_arg(info, op, args), rets[0].v.pointer, rets);
     tni_thread_keys = before;
     return status;
+}
+
+tn_status tni_backend_handler(const tn_op *op, tn_keyset keys, const tn_cell *args, tn_cell *rets,
+                              void *user) {
+    const tni_op_info *info = tni_info(op);
+    switch (info->kind) {
+    case TNI_OP_POINTWISE:
+        return tni_pointwise(op, args, rets);
+    case TNI_OP_GENERAL:
+        return tni_general(op, args, rets);
+    case TNI_OP_VIEW:
+        return info->run(args, rets); /* makes a tensor and calls nobody */
+    default:
+        return run(op, args, rets);
+    }
 }
 
 tn_status tni_without_kernel(const tn_op *op, tni_device *device, tn_dtype dtype,

@@ -1,275 +1,361 @@
-/* Convolution in two dimensions, its two gradients, and how a device without such kernels does
- * them: patches of the input as the rows of a matrix (im2col), a batched product, and back. */
-#include "core/ops/boxed.h"
-#include "core/ops/build.h"
+/* Convolution in two dimensions, its gradients, and the shorter forms of it.
+ *
+ * Without a kernel for it a device gets one matrix product for all groups (im2col): with
+ * CK = C / groups * KH * KW and L = OH * OW,
+ *
+ *     out      [G, O / G, n * L]  = weight [G, O / G, CK]       x columns [G, CK, n * L]
+ *     columns' [G, CK, n * L]     = weight^T [G, CK, O / G]     x out' [G, O / G, n * L]
+ *     weight'  [G, O / G, CK]    += out' [G, O / G, n * L]      x columns^T [G, n * L, CK]
+ *
+ * for as many images n at a time as keep the columns within a bound. These three run below
+ * autograd, on data.
+ */
+#include "core/ops/window.h"
 
-/* Shapes of one convolution: input [n, c, h, w], weight [o, c / groups, kh, kw], output [n, o, oh,
- * ow] */
-typedef struct geometry {
-    int64_t n, c, h, w, o, kh, kw, oh, ow, groups;
-    int64_t stride[2], padding[2], dilation[2];
-} geometry;
+#include <string.h>
 
-static int64_t out_size(int64_t in, int64_t kernel, int64_t stride, int64_t padding,
-                        int64_t dilation) {
-    int64_t span = in + 2 * padding - dilation * (kernel - 1) - 1;
-    return span < 0 ? -1 : span / stride + 1;
+enum { COLUMNS_BYTES = 64 << 20 };
+
+/* ---- geometry
+ * --------------------------------------------------------------------------------------- */
+
+typedef struct conv {
+    tni_window window; /* .c: channels of the input */
+    int64_t groups, out_channels;
+    const char *call;
+} conv;
+
+static tn_status fail_rank(const conv *c, const char *name, const char *expected, tn_ints sizes) {
+    char text[TNI_SHAPE_TEXT];
+    return tni_fail(TN_SHAPE, "%s: %s must be %s, but has shape %s", c->call, name, expected,
+                    tni_shape_text((int32_t)sizes.n, sizes.data, text));
 }
 
-/* Reads and checks; `first` is the position of stride in the arguments. */
-static tn_status read_geometry(const char *call, tn_ints input, tn_ints weight, const tn_cell *args,
-                               uint32_t first, geometry *g) {
-    char a[TNI_SHAPE_TEXT], c[TNI_SHAPE_TEXT];
-    if (input.n != 4 || weight.n != 4)
+/* From the shapes of input and weight, and the arguments stride, padding, dilation and groups,
+ * which stand together. */
+static tn_status conv_init(conv *c, const char *call, tn_ints input, tn_ints weight,
+                           const tn_cell *options) {
+    tni_window *w = &c->window;
+    c->call = call;
+    c->groups = options[3].v.i64;
+    if (input.n != 4)
+        return fail_rank(c, "input", "[N, C, H, W]", input);
+    if (weight.n != 4)
+        return fail_rank(c, "weight", "[O, C / groups, KH, KW]", weight);
+    if (!tni_window_pair(tni_arg_ints(&options[0]), 1, "stride", call, w->stride) ||
+        !tni_window_pair(tni_arg_ints(&options[1]), 0, "padding", call, w->padding) ||
+        !tni_window_pair(tni_arg_ints(&options[2]), 1, "dilation", call, w->dilation) ||
+        !tni_window_pair(tn_ints_of(weight.data + 2, 2), 1, "the size of the kernel", call,
+                         w->kernel))
+        return tni_failed();
+    w->n = input.data[0];
+    w->c = input.data[1];
+    memcpy(w->in, input.data + 2, sizeof w->in);
+    c->out_channels = weight.data[0];
+    if (c->groups < 1 || c->out_channels % c->groups != 0)
+        return tni_fail(TN_INVALID_ARGUMENT,
+                        "%s: %lld output channels cannot be divided into %lld groups", call,
+                        (long long)c->out_channels, (long long)c->groups);
+    char text[2][TNI_SHAPE_TEXT];
+    if (weight.data[1] * c->groups != w->c || w->c == 0)
         return tni_fail(TN_SHAPE,
-                        "%s: input %s and weight %s must be [N, C, H, W] and "
-                        "[O, C / groups, KH, KW]",
-                        call, tni_shape_text((int32_t)input.n, input.data, a),
-                        tni_shape_text((int32_t)weight.n, weight.data, c));
-    *g = (geometry){input.data[0],
-                    input.data[1],
-                    input.data[2],
-                    input.data[3],
-                    weight.data[0],
-                    weight.data[2],
-                    weight.data[3],
-                    0,
-                    0,
-                    args[first + 3].v.i64,
-                    {0},
-                    {0},
-                    {0}};
-    for (int i = 0; i < 2; i++) {
-        g->stride[i] = args[first].v.ints[i];
-        g->padding[i] = args[first + 1].v.ints[i];
-        g->dilation[i] = args[first + 2].v.ints[i];
-        if (g->stride[i] < 1 || g->padding[i] < 0 || g->dilation[i] < 1)
-            return tni_fail(TN_INVALID_ARGUMENT,
-                            "%s: stride and dilation must be at least 1, padding "
-                            "at least 0",
-                            call);
+                        "%s: input %s and weight %s with %lld groups do not fit; input.size(1) "
+                        "must equal groups * weight.size(1), and not be 0",
+                        call, tni_shape_text(4, input.data, text[0]),
+                        tni_shape_text(4, weight.data, text[1]), (long long)c->groups);
+    return tni_window_finish(w, false, call) ? TN_OK : tni_failed();
+}
+
+static tn_status check_grad(const conv *c, const tn_tensor *grad) {
+    int64_t sizes[4] = {c->window.n, c->out_channels, c->window.out[0], c->window.out[1]};
+    if (grad->view.rank == 4 && memcmp(grad->sizes, sizes, sizeof sizes) == 0)
+        return TN_OK;
+    char text[2][TNI_SHAPE_TEXT];
+    return tni_fail(TN_SHAPE, "%s: grad_output has shape %s, but an output of these sizes has %s",
+                    c->call, tni_shape_text(grad->view.rank, grad->sizes, text[0]),
+                    tni_shape_text(4, sizes, text[1]));
+}
+
+/* The kernel gets two values for each of stride, padding and dilation. */
+static void set_pairs(tni_build *b, const conv *c) {
+    const int64_t *pairs[3] = {c->window.stride, c->window.padding, c->window.dilation};
+    for (int i = 0; i < 3; i++) {
+        int64_t *list = tni_build_ints(b, 2);
+        memcpy(list, pairs[i], 2 * sizeof *list);
+        b->kargs[3 + i] = tni_cell_ints(tn_ints_of(list, 2));
     }
-    if (g->groups < 1 || g->c % g->groups || g->o % g->groups || weight.data[1] != g->c / g->groups)
-        return tni_fail(TN_SHAPE,
-                        "%s: input %s has %lld channels in %lld groups, but weight is %s; "
-                        "weight.size(1) must be channels / groups, and both sizes must "
-                        "divide",
-                        call, tni_shape_text(4, input.data, a), (long long)g->c,
-                        (long long)g->groups, tni_shape_text(4, weight.data, c));
-    g->oh = out_size(g->h, g->kh, g->stride[0], g->padding[0], g->dilation[0]);
-    g->ow = out_size(g->w, g->kw, g->stride[1], g->padding[1], g->dilation[1]);
-    if (g->oh < 1 || g->ow < 1 || g->kh < 1 || g->kw < 1)
-        return tni_fail(TN_SHAPE, "%s: kernel [%lld, %lld] is larger than the padded input %s",
-                        call, (long long)g->kh, (long long)g->kw, tni_shape_text(4, input.data, a));
-    return TN_OK;
 }
 
 /* convolution(input, weight, bias, stride, padding, dilation, groups) */
 INFER(infer_convolution) {
     tn_tensor *input = tni_build_tensor(b, 0), *weight = tni_build_tensor(b, 1);
     tn_tensor *bias = tni_build_tensor(b, 2);
-    geometry g;
+    conv c;
     tn_status status =
-        read_geometry(b->info->call, tni_sizes(input), tni_sizes(weight), b->args, 3, &g);
+        conv_init(&c, b->info->call, tni_sizes(input), tni_sizes(weight), b->args + 3);
     if (status != TN_OK)
         return status;
-    if (bias && (bias->view.rank != 1 || bias->sizes[0] != g.o))
-        return tni_build_fail(b, TN_SHAPE, "bias must be [%lld], one for each output channel",
-                              (long long)g.o);
-    const int64_t out[4] = {g.n, g.o, g.oh, g.ow};
-    tni_build_out(b, 0, 4, out);
-    b->has_empty_value = true; /* no input channels */
-    b->empty_value = tn_int(0);
+    if (bias && (bias->view.rank != 1 || bias->sizes[0] != c.out_channels)) {
+        char text[TNI_SHAPE_TEXT];
+        return tni_build_fail(b, TN_SHAPE, "bias must have shape [%lld], but has %s",
+                              (long long)c.out_channels,
+                              tni_shape_text(bias->view.rank, bias->sizes, text));
+    }
+    set_pairs(b, &c);
+    tni_build_out(b, 0, 4,
+                  (int64_t[]){c.window.n, c.out_channels, c.window.out[0], c.window.out[1]});
     return TN_OK;
 }
 
-static tn_status check_grad(tni_build *b, const geometry *g, const tn_tensor *grad) {
-    char text[TNI_SHAPE_TEXT];
-    if (grad->view.rank == 4 && grad->sizes[0] == g->n && grad->sizes[1] == g->o &&
-        grad->sizes[2] == g->oh && grad->sizes[3] == g->ow)
-        return TN_OK;
-    return tni_build_fail(b, TN_SHAPE,
-                          "grad_output is %s, but the convolution's output is [%lld, "
-                          "%lld, %lld, %lld]",
-                          tni_shape_text(grad->view.rank, grad->sizes, text), (long long)g->n,
-                          (long long)g->o, (long long)g->oh, (long long)g->ow);
-}
-
-/* (grad_output, weight, input_size, stride, padding, dilation, groups) */
+/* convolution_backward_input(grad_output, weight, input_size, stride, ...) */
 INFER(infer_convolution_backward_input) {
-    tn_ints size = tni_arg_ints(&b->args[2]);
-    geometry g;
-    tn_status status =
-        read_geometry(b->info->call, size, tni_sizes(tni_build_tensor(b, 1)), b->args, 3, &g);
-    if (status == TN_OK)
-        status = check_grad(b, &g, tni_build_tensor(b, 0));
-    if (status != TN_OK)
+    tn_tensor *grad = tni_build_tensor(b, 0), *weight = tni_build_tensor(b, 1);
+    tn_ints sizes = tni_arg_ints(&b->args[2]);
+    conv c;
+    tn_status status = conv_init(&c, b->info->call, sizes, tni_sizes(weight), b->args + 3);
+    if (status != TN_OK || (status = check_grad(&c, grad)) != TN_OK)
         return status;
-    tni_build_out(b, 0, 4, size.data);
+    set_pairs(b, &c);
+    tni_build_out(b, 0, 4, sizes.data);
     b->has_empty_value = true;
     b->empty_value = tn_int(0);
     return TN_OK;
 }
 
-/* (grad_output, input, weight_size, stride, padding, dilation, groups) */
+/* convolution_backward_weight(grad_output, input, weight_size, stride, ...) */
 INFER(infer_convolution_backward_weight) {
-    tn_ints size = tni_arg_ints(&b->args[2]);
-    geometry g;
-    tn_status status =
-        read_geometry(b->info->call, tni_sizes(tni_build_tensor(b, 1)), size, b->args, 3, &g);
-    if (status == TN_OK)
-        status = check_grad(b, &g, tni_build_tensor(b, 0));
-    if (status != TN_OK)
+    tn_tensor *grad = tni_build_tensor(b, 0), *input = tni_build_tensor(b, 1);
+    tn_ints sizes = tni_arg_ints(&b->args[2]);
+    conv c;
+    tn_status status = conv_init(&c, b->info->call, tni_sizes(input), sizes, b->args + 3);
+    if (status != TN_OK || (status = check_grad(&c, grad)) != TN_OK)
         return status;
-    tni_build_out(b, 0, 4, size.data);
+    set_pairs(b, &c);
+    tni_build_out(b, 0, 4, sizes.data);
     b->has_empty_value = true;
     b->empty_value = tn_int(0);
     return TN_OK;
 }
 
 /* ---- by matrix products
- * ----------------------------------------------------------------------------------- */
+ * ----------------------------------------------------------------------------- */
 
-/* t with zeros round its last two dimensions: [n, c, h + 2p, w + 2q] */
-static tn_tensor *pad(tni_temps *list, tn_tensor *t, const geometry *g) {
-    if (!t || (g->padding[0] == 0 && g->padding[1] == 0))
-        return tni_own(list, tni_contiguous(t));
-    tni_temps temps = {0};
-    tn_tensor *whole =
-        OWN(tni_zeros(TN_SHAPE(g->n, g->c, g->h + 2 * g->padding[0], g->w + 2 * g->padding[1]),
-                      t->view.dtype, t->device->id));
-    tn_tensor *rows = OWN(tni_narrow(whole, 2, g->padding[0], g->h));
-    tn_tensor *middle = OWN(tni_narrow(rows, 3, g->padding[1], g->w));
-    tn_tensor *written = OWN(tni_copy_(middle, t, false));
-    return tni_own(list, tni_temps_keep(&temps, written ? whole : NULL));
+static int64_t column_length(const conv *c) {
+    return c->window.c / c->groups * c->window.kernel[0] * c->window.kernel[1];
 }
 
-/* The patches of a padded input, as a view: [n, groups, c / groups, kh, kw, oh, ow] */
-static tn_tensor *patches(tni_temps *list, tn_tensor *padded, const geometry *g) {
-    int64_t h = g->h + 2 * g->padding[0], w = g->w + 2 * g->padding[1], per = g->c / g->groups;
-    return tni_own(
-        list, tni_as_strided(padded, TN_SHAPE(g->n, g->groups, per, g->kh, g->kw, g->oh, g->ow),
-                             TN_SHAPE(g->c * h * w, per * h * w, h * w, g->dilation[0] * w,
-                                      g->dilation[1], g->stride[0] * w, g->stride[1]),
-                             TN_NO_INT));
+static int64_t images_at_once(const conv *c, tn_dtype dtype) {
+    int64_t bytes =
+        column_length(c) * c->groups * c->window.out[0] * c->window.out[1] * tni_dtype_size(dtype);
+    int64_t n = bytes < COLUMNS_BYTES ? COLUMNS_BYTES / bytes : 1;
+    return n < c->window.n ? n : c->window.n;
 }
 
-/* [groups, c / groups * kh * kw, n * oh * ow], a copy */
-static tn_tensor *columns(tni_temps *list, tn_tensor *input, const geometry *g) {
-    tni_temps temps = {0};
-    tn_tensor *p = patches(&temps, pad(&temps, input, g), g);
-    tn_tensor *ordered = OWN(tni_permute(p, TN_SHAPE(1, 2, 3, 4, 0, 5, 6)));
-    tn_tensor *result = OWN(tni_reshape(
-        ordered, TN_SHAPE(g->groups, g->c / g->groups * g->kh * g->kw, g->n * g->oh * g->ow)));
-    return tni_own(list, tni_temps_keep(&temps, result));
+/* A contiguous copy of what a view shows, as [groups, rows, columns]. Drops the view. */
+static tn_tensor *as_matrices(const conv *c, tn_tensor *view, int64_t rows, int64_t columns) {
+    tn_tensor *dense = view ? tni_then(tni_contiguous_data(view), view) : NULL;
+    return tni_then(tni_data_reshape(dense, TN_SHAPE(c->groups, rows, columns)), dense);
 }
 
-/* grad_output [n, o, oh, ow] as [groups, o / groups, n * oh * ow] */
-static tn_tensor *grad_rows(tni_temps *list, tn_tensor *grad, const geometry *g) {
-    tn_tensor *swapped = tni_own(list, tni_transpose(grad, 0, 1));
-    return tni_own(
-        list, tni_reshape(swapped, TN_SHAPE(g->groups, g->o / g->groups, g->n * g->oh * g->ow)));
+/* Columns of n images from `first`: [G, CK, n * L] */
+static tn_tensor *columns_of(const conv *c, tn_tensor *input, int64_t first, int64_t n) {
+    const tni_window *w = &c->window;
+    tn_tensor *padded = tni_window_pad(w, input, first, n, tn_int(0));
+    tn_tensor *windows = tni_then(tni_window_view(w, padded), padded);
+    if (!windows)
+        return NULL;
+    const int64_t *d = windows->sizes, *s = windows->strides;
+    tn_tensor *view = tni_data_view(windows, TN_SHAPE(d[1], d[2], d[3], d[0], d[4], d[5]),
+                                    TN_SHAPE(s[1], s[2], s[3], s[0], s[4], s[5]), 0);
+    tni_drop(windows);
+    return as_matrices(c, view, column_length(c), n * w->out[0] * w->out[1]);
 }
 
-static tn_tensor *weight_rows(tni_temps *list, tn_tensor *weight, const geometry *g) {
-    return tni_own(list, tni_reshape(weight, TN_SHAPE(g->groups, g->o / g->groups,
-                                                      g->c / g->groups * g->kh * g->kw)));
+/* n images of [N, O, OH, OW] seen as [O, n, OH, OW] */
+static tn_tensor *channels_first(tn_tensor *t, int64_t first, int64_t n) {
+    tn_tensor *images = tni_data_narrow(t, 0, first, n);
+    if (!images)
+        return NULL;
+    const int64_t *d = images->sizes, *s = images->strides;
+    return tni_then(tni_data_view(images, TN_SHAPE(d[1], d[0], d[2], d[3]),
+                                  TN_SHAPE(s[1], s[0], s[2], s[3]), 0),
+                    images);
+}
+
+/* grad_output of n images: [G, O / G, n * L] */
+static tn_tensor *grads_of(const conv *c, tn_tensor *grad, int64_t first, int64_t n) {
+    return as_matrices(c, channels_first(grad, first, n), c->out_channels / c->groups,
+                       n * c->window.out[0] * c->window.out[1]);
+}
+
+static tn_tensor *transposed(tn_tensor *t) {
+    if (!t)
+        return NULL;
+    const int64_t *d = t->sizes, *s = t->strides;
+    return tni_data_view(t, TN_SHAPE(d[0], d[2], d[1]), TN_SHAPE(s[0], s[2], s[1]), 0);
+}
+
+/* [G, O / G, CK] */
+static tn_tensor *weights_of(const conv *c, tn_tensor *weight) {
+    return as_matrices(c, tni_keep(weight), c->out_channels / c->groups, column_length(c));
+}
+
+static tn_status add_bias(const conv *c, tn_tensor *out, tn_tensor *bias) {
+    tn_tensor *planes = tni_data_view(bias, TN_SHAPE(1, c->out_channels, 1, 1),
+                                      TN_SHAPE(0, bias->strides[0], 0, 0), 0);
+    tn_tensor *sum = tni_then(tni_add_(out, planes, tn_int(1)), planes);
+    if (!sum)
+        return tni_failed();
+    tni_drop(sum);
+    return TN_OK;
 }
 
 BOXED(run_convolution) {
     tn_tensor *input = tni_arg_tensor(&args[0]), *weight = tni_arg_tensor(&args[1]);
-    tn_tensor *bias = tni_arg_some(&args[2]);
-    geometry g;
+    tn_tensor *bias = tni_arg_tensor(&args[2]);
+    conv c;
     tn_status status =
-        read_geometry("tn_convolution", tni_sizes(input), tni_sizes(weight), args, 3, &g);
+        conv_init(&c, "tn_convolution", tni_sizes(input), tni_sizes(weight), args + 3);
     if (status != TN_OK)
         return status;
-    tni_temps temps = {0};
-    tn_tensor *product = OWN(tni_bmm(weight_rows(&temps, weight, &g), columns(&temps, input, &g)));
-    tn_tensor *split = OWN(tni_reshape(product, TN_SHAPE(g.o, g.n, g.oh, g.ow)));
-    tn_tensor *result = OWN(tni_contiguous(OWN(tni_transpose(split, 0, 1))));
-    if (bias != TN_NONE)
-        result = OWN(tni_add(result, OWN(tni_reshape(bias, TN_SHAPE(g.o, 1, 1))), tn_int(1)));
-    RETURN(result);
+    const tni_window *w = &c.window;
+    tn_tensor *weights = weights_of(&c, weight);
+    tn_tensor *out = tni_tensor_new(input->device, input->view.dtype, 4,
+                                    (int64_t[]){w->n, c.out_channels, w->out[0], w->out[1]});
+    status = weights && out ? TN_OK : tni_failed();
+    int64_t step = images_at_once(&c, input->view.dtype);
+    for (int64_t first = 0; first < w->n && status == TN_OK; first += step) {
+        int64_t n = first + step < w->n ? step : w->n - first;
+        tn_tensor *columns = columns_of(&c, input, first, n);
+        tn_tensor *product = tni_then(tni_bmm(weights, columns), columns);
+        tn_tensor *part = tni_then(
+            tni_data_reshape(product, TN_SHAPE(c.out_channels, n, w->out[0], w->out[1])), product);
+        tn_tensor *into = channels_first(out, first, n);
+        status = part && into ? tni_copy_data(into, part) : tni_failed();
+        tni_drop(part);
+        tni_drop(into);
+    }
+    tni_drop(weights);
+    if (status == TN_OK && bias)
+        status = add_bias(&c, out, bias);
+    if (status == TN_OK)
+        return tni_return(rets, out);
+    tni_drop(out);
+    return status;
 }
 
-/* Every place of the kernel adds its gradients to a strided view of the padded input. */
 BOXED(run_convolution_backward_input) {
     tn_tensor *grad = tni_arg_tensor(&args[0]), *weight = tni_arg_tensor(&args[1]);
-    geometry g;
-    tn_status status = read_geometry("tn_convolution_backward_input", tni_arg_ints(&args[2]),
-                                     tni_sizes(weight), args, 3, &g);
+    tn_ints sizes = tni_arg_ints(&args[2]);
+    conv c;
+    tn_status status =
+        conv_init(&c, "tn_convolution_backward_input", sizes, tni_sizes(weight), args + 3);
     if (status != TN_OK)
         return status;
-    tni_temps temps = {0};
-    int64_t h = g.h + 2 * g.padding[0], w = g.w + 2 * g.padding[1];
-    tn_tensor *turned = OWN(tni_transpose(weight_rows(&temps, weight, &g), 1, 2));
-    tn_tensor *product = OWN(tni_bmm(turned, grad_rows(&temps, grad, &g)));
-    tn_tensor *parts = OWN(tni_reshape(product, TN_SHAPE(g.c, g.kh * g.kw, g.n, g.oh, g.ow)));
-    tn_tensor *whole = OWN(tni_zeros(TN_SHAPE(g.n, g.c, h, w), grad->view.dtype, grad->device->id));
-    for (int64_t k = 0; whole && parts && k < g.kh * g.kw; k++) {
-        tni_temps inner = {0};
-        int64_t first = k / g.kw * g.dilation[0] * w + k % g.kw * g.dilation[1];
-        tn_tensor *place = tni_own(
-            &inner,
-            tni_as_strided(whole, TN_SHAPE(g.n, g.c, g.oh, g.ow),
-                           TN_SHAPE(g.c * h * w, h * w, g.stride[0] * w, g.stride[1]), first));
-        tn_tensor *part = tni_own(&inner, tni_select(parts, 1, k));
-        part = tni_own(&inner, tni_transpose(part, 0, 1));
-        tn_tensor *written = tni_own(&inner, tni_add_(place, part, tn_int(1)));
-        whole = written ? whole : NULL;
-        tni_temps_drop(&inner);
+    const tni_window *w = &c.window;
+    tn_tensor *weights = weights_of(&c, weight), *turned = transposed(weights);
+    tn_tensor *out = tni_tensor_new(grad->device, grad->view.dtype, 4, sizes.data);
+    status = turned && out ? TN_OK : tni_failed();
+    int64_t step = images_at_once(&c, grad->view.dtype);
+    for (int64_t first = 0; first < w->n && status == TN_OK; first += step) {
+        int64_t n = first + step < w->n ? step : w->n - first;
+        tn_tensor *grads = grads_of(&c, grad, first, n);
+        tn_tensor *columns = tni_then(tni_bmm(turned, grads), grads);
+        /* [G, CK, n * L] as [n, C, KH, KW, OH, OW] */
+        int64_t d[6] = {w->c, w->kernel[0], w->kernel[1], n, w->out[0], w->out[1]}, s[6];
+        tni_contiguous_strides(6, d, s);
+        tn_tensor *parts = tni_data_view(columns, TN_SHAPE(d[3], d[0], d[1], d[2], d[4], d[5]),
+                                         TN_SHAPE(s[3], s[0], s[1], s[2], s[4], s[5]), 0);
+        tni_drop(columns);
+        status = tni_window_add(w, parts, out, first, n);
+        tni_drop(parts);
     }
-    if (!parts)
-        whole = NULL;
-    tn_tensor *rows = OWN(tni_narrow(whole, 2, g.padding[0], g.h));
-    RETURN(OWN(tni_contiguous(OWN(tni_narrow(rows, 3, g.padding[1], g.w)))));
+    tni_drop(weights);
+    tni_drop(turned);
+    if (status == TN_OK)
+        return tni_return(rets, out);
+    tni_drop(out);
+    return status;
 }
 
 BOXED(run_convolution_backward_weight) {
     tn_tensor *grad = tni_arg_tensor(&args[0]), *input = tni_arg_tensor(&args[1]);
-    tn_ints size = tni_arg_ints(&args[2]);
-    geometry g;
+    tn_ints sizes = tni_arg_ints(&args[2]);
+    conv c;
     tn_status status =
-        read_geometry("tn_convolution_backward_weight", tni_sizes(input), size, args, 3, &g);
+        conv_init(&c, "tn_convolution_backward_weight", tni_sizes(input), sizes, args + 3);
     if (status != TN_OK)
         return status;
-    tni_temps temps = {0};
-    tn_tensor *turned = OWN(tni_transpose(columns(&temps, input, &g), 1, 2));
-    tn_tensor *product = OWN(tni_bmm(grad_rows(&temps, grad, &g), turned));
-    RETURN(OWN(tni_reshape(product, size)));
+    tn_tensor *sum = NULL;
+    int64_t images = c.window.n, step = images_at_once(&c, grad->view.dtype);
+    for (int64_t first = 0; first < images; first += step) {
+        int64_t n = first + step < images ? step : images - first;
+        tn_tensor *columns = columns_of(&c, input, first, n), *turned = transposed(columns);
+        tn_tensor *grads = grads_of(&c, grad, first, n);
+        tn_tensor *part = tni_then2(tni_bmm(grads, turned), grads, turned);
+        tni_drop(columns);
+        sum = first == 0 ? part : tni_then2(tni_add(sum, part, tn_int(1)), sum, part);
+        if (!sum)
+            return tni_failed();
+    }
+    return tni_return(rets, tni_then(tni_data_reshape(sum, sizes), sum));
 }
 
-/* ---- with defaults, without a batch, in one dimension
- * -------------------------------------------------------- */
+/* ---- shorter forms
+ * ---------------------------------------------------------------------------------- */
 
-/* conv2d(input, weight, bias, stride, padding, dilation, groups); input may lack N */
+static tn_status fail_input(const tn_tensor *input, const char *call, const char *expected) {
+    char text[TNI_SHAPE_TEXT];
+    return tni_fail(TN_SHAPE, "%s: input must be %s, but has shape %s", call, expected,
+                    tni_shape_text(input->view.rank, input->sizes, text));
+}
+
+/* conv2d(input, weight, bias, stride, padding, dilation, groups); a single image may lack N */
 BOXED(run_conv2d) {
-    tni_temps temps = {0};
     tn_tensor *input = tni_arg_tensor(&args[0]);
-    bool single = input->view.rank == 3;
-    if (single && !(input = OWN(tni_unsqueeze(input, 0))))
-        RETURN(NULL);
-    tn_tensor *result = OWN(tni_convolution(input, tni_arg_tensor(&args[1]), tni_arg_some(&args[2]),
-                                            tni_arg_ints(&args[3]), tni_arg_ints(&args[4]),
-                                            tni_arg_ints(&args[5]), args[6].v.i64));
-    RETURN(single ? OWN(tni_squeeze_dim(result, 0)) : result);
+    int32_t rank = input->view.rank;
+    if (rank != 3 && rank != 4)
+        return fail_input(input, "tn_conv2d", "[N, C, H, W] or [C, H, W]");
+    tn_tensor *x = rank == 3 ? tni_unsqueeze(input, 0) : tni_keep(input);
+    tn_tensor *out =
+        tni_convolution(x, tni_arg_tensor(&args[1]), tni_arg_some(&args[2]), tni_arg_ints(&args[3]),
+                        tni_arg_ints(&args[4]), tni_arg_ints(&args[5]), args[6].v.i64);
+    tni_drop(x);
+    if (rank == 3)
+        out = tni_then(tni_squeeze_dim(out, 0), out);
+    return tni_return(rets, out);
 }
 
-/* conv1d: a height of one */
+/* conv1d: planes of height one */
 BOXED(run_conv1d) {
     tn_tensor *input = tni_arg_tensor(&args[0]), *weight = tni_arg_tensor(&args[1]);
-    char a[TNI_SHAPE_TEXT], c[TNI_SHAPE_TEXT];
-    if (input->view.rank != 3 || weight->view.rank != 3)
-        return tni_fail(TN_SHAPE,
-                        "tn_conv1d: input %s and weight %s must be [N, C, L] and "
-                        "[O, C / groups, K]",
-                        tni_shape_text(input->view.rank, input->sizes, a),
-                        tni_shape_text(weight->view.rank, weight->sizes, c));
-    tni_temps temps = {0};
-    tn_tensor *plane = OWN(tni_unsqueeze(input, 2)), *kernel = OWN(tni_unsqueeze(weight, 2));
-    tn_tensor *result = OWN(tni_convolution(
-        plane, kernel, tni_arg_some(&args[2]), TN_SHAPE(1, args[3].v.ints[0]),
-        TN_SHAPE(0, args[4].v.ints[0]), TN_SHAPE(1, args[5].v.ints[0]), args[6].v.i64));
-    RETURN(OWN(tni_squeeze_dim(result, 2)));
+    int32_t rank = input->view.rank;
+    if (rank != 2 && rank != 3)
+        return fail_input(input, "tn_conv1d", "[N, C, L] or [C, L]");
+    if (weight->view.rank != 3) {
+        char text[TNI_SHAPE_TEXT];
+        return tni_fail(TN_SHAPE, "tn_conv1d: weight must be [O, C / groups, K], but has shape %s",
+                        tni_shape_text(weight->view.rank, weight->sizes, text));
+    }
+    int64_t options[3][2] = {{1, 1}, {0, 0}, {1, 1}};
+    for (int i = 0; i < 3; i++) {
+        tn_ints given = tni_arg_ints(&args[3 + i]);
+        if (given.n != 1)
+            return tni_fail(TN_INVALID_ARGUMENT,
+                            "tn_conv1d: %s must be one value, but there are %lld",
+                            (const char *[]){"stride", "padding", "dilation"}[i],
+                            (long long)(given.n < 0 ? 0 : given.n));
+        options[i][1] = given.data[0];
+    }
+    tn_tensor *batch = rank == 2 ? tni_unsqueeze(input, 0) : tni_keep(input);
+    tn_tensor *planes = tni_then(tni_unsqueeze(batch, 2), batch);
+    tn_tensor *kernels = tni_unsqueeze(weight, 2);
+    tn_tensor *out =
+        tni_convolution(planes, kernels, tni_arg_some(&args[2]), tn_ints_of(options[0], 2),
+                        tn_ints_of(options[1], 2), tn_ints_of(options[2], 2), args[6].v.i64);
+    out = tni_then2(out, planes, kernels);
+    out = tni_then(tni_squeeze_dim(out, 2), out);
+    if (rank == 2)
+        out = tni_then(tni_squeeze_dim(out, 0), out);
+    return tni_return(rets, out);
 }

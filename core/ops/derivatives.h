@@ -38,7 +38,8 @@ tn_tensor *tni_clamp_backward(tn_tensor *grad, tn_tensor *self, tn_scalar min, t
 tn_tensor *tni_maximum_backward(tn_tensor *grad, tn_tensor *self, tn_tensor *other);
 tn_tensor *tni_minimum_backward(tn_tensor *grad, tn_tensor *self, tn_tensor *other);
 
-/* reductions: `dim` as the caller gave it, empty for all */
+/* reductions: `dim` as the caller gave it, empty for all. Each element's share in a sum; the
+ * elements that equal the extreme share its gradient evenly; a running sum from the other end. */
 tn_tensor *tni_sum_backward(tn_tensor *grad, tn_ints sizes, tn_ints dim, bool keepdim);
 tn_tensor *tni_amax_backward(tn_tensor *grad, tn_tensor *self, tn_tensor *result, tn_ints dim,
                              bool keepdim);

@@ -46,6 +46,40 @@ static tn_status kernel_failed(tni_device *device, const tni_kernel *kernel, tn_
     return tni_device_fail(device, status, what);
 }
 
+/* Of a kernel that must be asked about the call first. */
+static __attribute__((noinline)) tn_status ask_and_run(tni_device *device, tn_stream *stream,
+                                                       const tni_kernel *kernel,
+                                                       const char *call_name, tn_call *call) {
+    tn_status status;
+    if (kernel->supports) {
+        status = kernel->supports(call);
+        if (status == TN_UNSUPPORTED)
+            return TNI_NOT_SUPPORTED;
+        if (status != TN_OK)
+            return kernel_failed(device, kernel, status, call_name);
+    }
+    tni_block *workspace = NULL;
+    if (kernel->workspace) {
+        uint64_t bytes = 0;
+        status = kernel->workspace(call, &bytes);
+        if (status != TN_OK)
+            return kernel_failed(device, kernel, status, call_name);
+        if (bytes > 0) {
+            workspace = tni_block_alloc(device, stream, bytes);
+            if (!workspace)
+                return tni_failed();
+            call->workspace = workspace->memory;
+            call->workspace_offset = workspace->offset;
+            call->workspace_bytes = bytes;
+        }
+    }
+    tni_stream_note(stream, call_name);
+    status = kernel->run(call);
+    if (workspace)
+        tni_block_free(workspace); /* in stream order: reused only after this kernel */
+    return TNI_LIKELY(status == TN_OK) ? TN_OK : kernel_failed(device, kernel, status, call_name);
+}
+
 tn_status tni_invoke(tni_device *device, const tni_kernel *kernel, const char *call_name,
                      const tn_cell *cells, uint32_t n_cells, const tn_tensor_view *const *outs,
                      uint32_t n_outs) {
@@ -63,33 +97,9 @@ tn_status tni_invoke(tni_device *device, const tni_kernel *kernel, const char *c
         .n_args = n_cells,
         .n_outs = n_outs,
     };
-    if (TNI_UNLIKELY(kernel->supports != NULL)) {
-        status = kernel->supports(&call);
-        if (status == TN_UNSUPPORTED)
-            return TNI_NOT_SUPPORTED;
-        if (status != TN_OK)
-            return kernel_failed(device, kernel, status, call_name);
-    }
-    tni_block *workspace = NULL;
-    if (TNI_UNLIKELY(kernel->workspace != NULL)) {
-        uint64_t bytes = 0;
-        status = kernel->workspace(&call, &bytes);
-        if (status != TN_OK)
-            return kernel_failed(device, kernel, status, call_name);
-        if (bytes > 0) {
-            workspace = tni_block_alloc(device, stream, bytes);
-            if (!workspace)
-                return tni_failed();
-            call.workspace = workspace->memory;
-            call.workspace_offset = workspace->offset;
-            call.workspace_bytes = bytes;
-        }
-    }
+    if (TNI_UNLIKELY(kernel->supports || kernel->workspace))
+        return ask_and_run(device, stream, kernel, call_name, &call);
     tni_stream_note(stream, call_name);
     status = kernel->run(&call);
-    if (workspace)
-        tni_block_free(workspace); /* in stream order: reused only after this kernel */
-    if (TNI_UNLIKELY(status != TN_OK))
-        return kernel_failed(device, kernel, status, call_name);
-    return TN_OK;
+    return TNI_LIKELY(status == TN_OK) ? TN_OK : kernel_failed(device, kernel, status, call_name);
 }

@@ -1,168 +1,249 @@
-/* Matrix products. The kernels are bmm, on batches of matrices, and addmm. */
-#include "core/ops/boxed.h"
+/* Matrix products: mm, bmm and addmm, which have kernels, and matmul and linear, which find the
+ * one call that does their work. */
 #include "core/ops/build.h"
+#include "core/ops/owned.h"
 
 #include <string.h>
 
-static tn_status sizes_differ(tni_build *b, const tn_tensor *x, const tn_tensor *y,
-                              const char *what) {
-    char left[TNI_SHAPE_TEXT], right[TNI_SHAPE_TEXT];
-    return tni_build_fail(b, TN_SHAPE, "%s: %s x %s; self.size(-1) must equal mat2.size(-2)", what,
-                          tni_shape_text(x->view.rank, x->sizes, left),
-                          tni_shape_text(y->view.rank, y->sizes, right));
+typedef struct shape_texts {
+    char a[TNI_SHAPE_TEXT], b[TNI_SHAPE_TEXT];
+} shape_texts;
+
+static shape_texts texts_of(const tn_tensor *a, const tn_tensor *b) {
+    shape_texts t;
+    tni_shape_text(a->view.rank, a->sizes, t.a);
+    tni_shape_text(b->view.rank, b->sizes, t.b);
+    return t;
 }
 
-/* mm(self [M, K], mat2 [K, N]): a batch of one */
-INFER(infer_mm) {
-    tn_tensor *x = tni_build_tensor(b, 0), *y = tni_build_tensor(b, 1);
-    if (x->view.rank != 2 || y->view.rank != 2)
-        return sizes_differ(b, x, y, "two matrices are needed");
-    if (x->sizes[1] != y->sizes[0])
-        return sizes_differ(b, x, y, "inner sizes differ");
-    const int64_t out[3] = {1, x->sizes[0], y->sizes[1]};
-    for (uint32_t i = 0; i < 2; i++) {
-        tn_tensor *t = tni_build_tensor(b, i);
-        const int64_t sizes[3] = {1, t->sizes[0], t->sizes[1]};
-        const int64_t strides[3] = {t->sizes[0] * t->sizes[1], t->strides[0], t->strides[1]};
-        tn_tensor *batch = tni_build_view(b, t, 3, sizes, strides);
-        if (!batch)
-            return tni_failed();
-        b->kargs[i] = tni_cell_tensor(batch);
+/* ---- kernels
+ * ---------------------------------------------------------------------------------------- */
+
+/* Both [M, K] and [K, N], or with a batch in front. */
+static tn_status check_product(const tni_build *b, const tn_tensor *x, const tn_tensor *y,
+                               int32_t rank, const char *names[2]) {
+    if (x->view.rank != rank || y->view.rank != rank) {
+        shape_texts t = texts_of(x, y);
+        return tni_build_fail(b, TN_SHAPE,
+                              "%s and %s must both be of rank %d, but have shapes %s and %s; "
+                              "tn_matmul takes other ranks",
+                              names[0], names[1], rank, t.a, t.b);
     }
-    b->has_empty_value = true;
-    b->empty_value = tn_int(0);
-    tni_build_out(b, 0, 2, out + 1);
-    tni_build_kernel_out(b, 0, 3, out);
+    if (x->sizes[rank - 1] != y->sizes[rank - 2]) {
+        shape_texts t = texts_of(x, y);
+        return tni_build_fail(b, TN_SHAPE,
+                              "inner sizes differ: %s x %s; %s.size(-1) must equal %s.size(-2)",
+                              t.a, t.b, names[0], names[1]);
+    }
+    if (rank == 3 && x->sizes[0] != y->sizes[0]) {
+        shape_texts t = texts_of(x, y);
+        return tni_build_fail(b, TN_SHAPE,
+                              "batch sizes differ: %s x %s; %s.size(0) must equal %s.size(0)", t.a,
+                              t.b, names[0], names[1]);
+    }
     return TN_OK;
 }
 
-/* bmm(self [B, M, K], mat2 [B, K, N]) */
+/* [M, N] as [1, M, N] */
+static tn_tensor *batch_of_one(tni_build *b, tn_tensor *t) {
+    int64_t sizes[3] = {1, t->sizes[0], t->sizes[1]};
+    int64_t strides[3] = {t->sizes[0] * t->strides[0], t->strides[0], t->strides[1]};
+    return tni_build_view(b, t, 3, sizes, strides);
+}
+
+INFER(infer_mm) {
+    tn_tensor *self = tni_build_tensor(b, 0), *mat2 = tni_build_tensor(b, 1);
+    tn_status status = check_product(b, self, mat2, 2, (const char *[]){"self", "mat2"});
+    if (status != TN_OK)
+        return status;
+    int64_t sizes[3] = {1, self->sizes[0], mat2->sizes[1]};
+    tni_build_out(b, 0, 2, sizes + 1);
+    tni_build_kernel_out(b, 0, 3, sizes);
+    b->has_empty_value = true;
+    b->empty_value = tn_int(0);
+    tn_tensor *x = batch_of_one(b, self), *y = x ? batch_of_one(b, mat2) : NULL;
+    if (!y)
+        return tni_failed();
+    b->kargs[0] = tni_cell_tensor(x);
+    b->kargs[1] = tni_cell_tensor(y);
+    return TN_OK;
+}
+
 INFER(infer_bmm) {
-    tn_tensor *x = tni_build_tensor(b, 0), *y = tni_build_tensor(b, 1);
-    if (x->view.rank != 3 || y->view.rank != 3 || x->sizes[0] != y->sizes[0])
-        return sizes_differ(b, x, y, "two batches [B, M, K] and [B, K, N] are needed");
-    if (x->sizes[2] != y->sizes[1])
-        return sizes_differ(b, x, y, "inner sizes differ");
-    const int64_t out[3] = {x->sizes[0], x->sizes[1], y->sizes[2]};
+    tn_tensor *self = tni_build_tensor(b, 0), *mat2 = tni_build_tensor(b, 1);
+    tn_status status = check_product(b, self, mat2, 3, (const char *[]){"self", "mat2"});
+    if (status != TN_OK)
+        return status;
+    tni_build_out(b, 0, 3, (int64_t[]){self->sizes[0], self->sizes[1], mat2->sizes[2]});
     b->has_empty_value = true;
     b->empty_value = tn_int(0);
-    tni_build_out(b, 0, 3, out);
     return TN_OK;
 }
 
-/* addmm(self, mat1 [M, K], mat2 [K, N], beta, alpha); self broadcasts to [M, N] */
+/* addmm(self, mat1, mat2, beta, alpha) */
 INFER(infer_addmm) {
     tn_tensor *self = tni_build_tensor(b, 0);
-    tn_tensor *x = tni_build_tensor(b, 1), *y = tni_build_tensor(b, 2);
-    char text[TNI_SHAPE_TEXT];
-    if (x->view.rank != 2 || y->view.rank != 2 || x->sizes[1] != y->sizes[0])
-        return sizes_differ(b, x, y, "two matrices that fit are needed");
-    const int64_t out[2] = {x->sizes[0], y->sizes[1]};
-    int32_t rank;
-    int64_t sizes[TN_MAX_RANK];
-    if (self->view.rank > 2 || !tni_broadcast(2, out, self->view.rank, self->sizes, &rank, sizes) ||
-        sizes[0] != out[0] || sizes[1] != out[1])
-        return tni_build_fail(b, TN_SHAPE, "self %s does not broadcast to the result [%lld, %lld]",
-                              tni_shape_text(self->view.rank, self->sizes, text), (long long)out[0],
-                              (long long)out[1]);
-    int64_t strides[2];
-    for (int32_t d = 0; d < 2; d++) {
-        int32_t s = d - (2 - self->view.rank);
-        strides[d] = s < 0 || (self->sizes[s] == 1 && out[d] != 1) ? 0 : self->strides[s];
+    tn_tensor *mat1 = tni_build_tensor(b, 1), *mat2 = tni_build_tensor(b, 2);
+    tn_status status = check_product(b, mat1, mat2, 2, (const char *[]){"mat1", "mat2"});
+    if (status != TN_OK)
+        return status;
+    int64_t sizes[2] = {mat1->sizes[0], mat2->sizes[1]}, strides[2] = {0, 0};
+    bool fits = self->view.rank <= 2;
+    for (int32_t d = 0; fits && d < self->view.rank; d++) {
+        int32_t at = 2 - self->view.rank + d;
+        fits = self->sizes[d] == sizes[at] || self->sizes[d] == 1;
+        strides[at] = self->sizes[d] == 1 ? 0 : self->strides[d];
     }
-    tn_tensor *wide = tni_build_view(b, self, 2, out, strides);
-    b->kargs[0] = tni_cell_tensor(wide);
-    tni_build_out(b, 0, 2, out);
-    if (x->sizes[1] == 0) { /* nothing is multiplied: beta * self */
-        tn_tensor *scaled = wide ? tni_build_own(b, tni_scaled(wide, b->args[3])) : NULL;
-        b->has_copy_value = true;
-        b->copy_value = scaled;
-        return scaled ? TN_OK : tni_failed();
+    if (!fits) {
+        char text[2][TNI_SHAPE_TEXT];
+        return tni_build_fail(b, TN_SHAPE,
+                              "self of shape %s does not broadcast to the product's %s",
+                              tni_shape_text(self->view.rank, self->sizes, text[0]),
+                              tni_shape_text(2, sizes, text[1]));
     }
-    return wide ? TN_OK : tni_failed();
+    if (!tni_is_float(self->view.dtype) &&
+        (b->args[3].tag == TN_CELL_F64 || b->args[4].tag == TN_CELL_F64))
+        return tni_build_fail(b, TN_DTYPE,
+                              "beta and alpha must be integers where the tensors are %s",
+                              tn_dtype_name(self->view.dtype));
+    tni_build_out(b, 0, 2, sizes);
+    tn_tensor *expanded = tni_build_view(b, self, 2, sizes, strides);
+    if (!expanded)
+        return tni_failed();
+    b->kargs[0] = tni_cell_tensor(expanded);
+    if (mat1->sizes[1] > 0)
+        return TN_OK;
+    /* a product over nothing: beta * self */
+    b->has_empty_value = tni_scalar_f64(b->args[3]) == 0;
+    b->empty_value = tn_int(0);
+    b->has_copy_value = !b->has_empty_value;
+    if (b->has_copy_value)
+        b->copy_value = tni_build_own(b, tni_scaled(expanded, b->args[3]));
+    return b->has_copy_value && !b->copy_value ? tni_failed() : TN_OK;
 }
 
+/* self is not read when beta is zero, so that its NaN does not come through. */
 BOXED(run_addmm) {
-    tni_temps temps = {0};
-    tn_tensor *product = OWN(tni_mm(tni_arg_tensor(&args[1]), tni_arg_tensor(&args[2])));
-    product = OWN(tni_scaled(product, args[4]));
-    if (tni_scalar_f64(args[3]) == 0)
-        RETURN(product);
-    RETURN(OWN(tni_add(product, tni_arg_tensor(&args[0]), args[3])));
+    tn_scalar beta = args[3], alpha = args[4];
+    tn_tensor *product = tni_mm(tni_arg_tensor(&args[1]), tni_arg_tensor(&args[2]));
+    if (tni_scalar_f64(beta) == 0)
+        return tni_return(rets, tni_then(tni_scaled(product, alpha), product));
+    tn_tensor *self = tni_scaled(tni_arg_tensor(&args[0]), beta);
+    return tni_return(rets, tni_then2(tni_add(self, product, alpha), self, product));
 }
 
-/* Batches of matrices of any rank: broadcast, folded to rank 3, multiplied, unfolded. */
-static tn_tensor *batched(tni_temps *list, tn_tensor *x, tn_tensor *y) {
-    tni_temps temps = {0};
-    int64_t batch[TN_MAX_RANK], left[TN_MAX_RANK], right[TN_MAX_RANK], out[TN_MAX_RANK];
-    int32_t n;
-    if (!tni_broadcast(x->view.rank - 2, x->sizes, y->view.rank - 2, y->sizes, &n, batch)) {
-        char a[TNI_SHAPE_TEXT], c[TNI_SHAPE_TEXT];
-        tni_fail(TN_SHAPE, "tn_matmul: the batches of %s and %s do not broadcast",
-                 tni_shape_text(x->view.rank, x->sizes, a),
-                 tni_shape_text(y->view.rank, y->sizes, c));
+/* ---- any ranks
+ * -------------------------------------------------------------------------------------- */
+
+static tn_status fail_inner(const tn_tensor *x, const tn_tensor *y, const char *call,
+                            const char *rule) {
+    shape_texts t = texts_of(x, y);
+    return tni_fail(TN_SHAPE, "%s: inner sizes differ: %s x %s; %s", call, t.a, t.b, rule);
+}
+
+/* x [..., M, K] folded to [... * M, K], times y [K, N]; the result unfolded. With `bias` it is
+ * added in the same call. */
+static tn_tensor *fold_mm(tn_tensor *x, tn_tensor *y, tn_tensor *bias) {
+    if (!y)
+        return NULL;
+    int32_t rank = x->view.rank;
+    int64_t sizes[TN_MAX_RANK], rows = 1;
+    memcpy(sizes, x->sizes, (size_t)rank * sizeof *sizes);
+    for (int32_t d = 0; d < rank - 1; d++)
+        rows *= sizes[d];
+    tn_tensor *flat = rank == 2 ? tni_keep(x) : tni_reshape(x, TN_SHAPE(rows, sizes[rank - 1]));
+    tn_tensor *product =
+        bias == TN_NONE ? tni_mm(flat, y) : tni_addmm(bias, flat, y, tn_int(1), tn_int(1));
+    tni_drop(flat);
+    if (rank == 2 || !product)
+        return product;
+    sizes[rank - 1] = product->sizes[1];
+    return tni_then(tni_view(product, tn_ints_of(sizes, rank)), product);
+}
+
+/* t [..., M, K] with its batch broadcast to `batch` and made one dimension: [B, M, K] */
+static tn_tensor *as_batch(tn_tensor *t, int32_t n_batch, const int64_t *batch, int64_t numel) {
+    int64_t sizes[TN_MAX_RANK + 2], rank = t->view.rank;
+    memcpy(sizes, batch, (size_t)n_batch * sizeof *sizes);
+    sizes[n_batch] = t->sizes[rank - 2];
+    sizes[n_batch + 1] = t->sizes[rank - 1];
+    tn_tensor *wide = tni_expand(t, tn_ints_of(sizes, n_batch + 2));
+    return tni_then(tni_reshape(wide, TN_SHAPE(numel, sizes[n_batch], sizes[n_batch + 1])), wide);
+}
+
+/* x [..., M, K] and y [..., K, N], one of them with a batch. */
+static tn_tensor *batched(tn_tensor *x, tn_tensor *y) {
+    if (!x || !y)
+        return NULL;
+    int64_t sizes[TN_MAX_RANK + 2], numel = 1;
+    int32_t n_batch;
+    if (!tni_broadcast(x->view.rank - 2, x->sizes, y->view.rank - 2, y->sizes, &n_batch, sizes)) {
+        shape_texts t = texts_of(x, y);
+        tni_fail(TN_SHAPE,
+                 "tn_matmul: batch dimensions of %s x %s do not broadcast; each pair must be equal "
+                 "or one of them 1",
+                 t.a, t.b);
         return NULL;
     }
-    int64_t count = 1;
-    for (int32_t d = 0; d < n; d++) {
-        left[d] = right[d] = out[d] = batch[d];
-        count *= batch[d];
-    }
-    int64_t m = left[n] = out[n] = x->sizes[x->view.rank - 2];
-    int64_t k = left[n + 1] = x->sizes[x->view.rank - 1];
-    right[n] = y->sizes[y->view.rank - 2];
-    int64_t p = right[n + 1] = out[n + 1] = y->sizes[y->view.rank - 1];
-    tn_tensor *a =
-        OWN(tni_reshape(OWN(tni_expand(x, tn_ints_of(left, n + 2))), TN_SHAPE(count, m, k)));
-    tn_tensor *c = OWN(
-        tni_reshape(OWN(tni_expand(y, tn_ints_of(right, n + 2))), TN_SHAPE(count, right[n], p)));
-    tn_tensor *product = OWN(tni_bmm(a, c));
-    tn_tensor *result = OWN(tni_reshape(product, tn_ints_of(out, n + 2)));
-    return tni_own(list, tni_temps_keep(&temps, result));
+    for (int32_t d = 0; d < n_batch; d++)
+        numel *= sizes[d];
+    tn_tensor *a = as_batch(x, n_batch, sizes, numel), *b = as_batch(y, n_batch, sizes, numel);
+    tn_tensor *product = tni_then2(tni_bmm(a, b), a, b);
+    sizes[n_batch] = x->sizes[x->view.rank - 2];
+    sizes[n_batch + 1] = y->sizes[y->view.rank - 1];
+    return tni_then(tni_view(product, tn_ints_of(sizes, n_batch + 2)), product);
 }
 
 BOXED(run_matmul) {
-    tni_temps temps = {0};
-    tn_tensor *x = tni_arg_tensor(&args[0]), *y = tni_arg_tensor(&args[1]);
-    if (x->view.rank == 2 && y->view.rank == 2)
-        return tni_return(rets, tni_mm(x, y));
-    if (x->view.rank == 0 || y->view.rank == 0)
+    tn_tensor *self = tni_arg_tensor(&args[0]), *other = tni_arg_tensor(&args[1]);
+    int32_t rank1 = self->view.rank, rank2 = other->view.rank;
+    if (rank1 == 0 || rank2 == 0) {
+        shape_texts t = texts_of(self, other);
         return tni_fail(TN_SHAPE,
-                        "tn_matmul: both operands need at least one dimension; use tn_mul "
-                        "for scalars");
-    bool row = x->view.rank == 1, column = y->view.rank == 1;
-    x = row ? OWN(tni_unsqueeze(x, 0)) : x;
-    y = column ? OWN(tni_unsqueeze(y, 1)) : y;
-    if (!x || !y)
-        RETURN(NULL);
-    tn_tensor *result;
-    if (x->view.rank == 2 && y->view.rank == 2) {
-        result = OWN(tni_mm(x, y));
-    } else if (y->view.rank == 2) {
-        /* [..., M, K] x [K, N] is one product of [... * M, K] */
-        int64_t sizes[TN_MAX_RANK];
-        memcpy(sizes, x->sizes, (size_t)x->view.rank * sizeof *sizes);
-        sizes[x->view.rank - 1] = y->sizes[1];
-        tn_tensor *flat = OWN(tni_reshape(
-            x, TN_SHAPE(x->sizes[x->view.rank - 1] ? -1 : 0, x->sizes[x->view.rank - 1])));
-        result = OWN(tni_reshape(OWN(tni_mm(flat, y)), tn_ints_of(sizes, x->view.rank)));
-    } else {
-        result = batched(&temps, x, y);
+                        "tn_matmul: both tensors need a dimension, but have shapes %s and %s; use "
+                        "tn_mul to scale",
+                        t.a, t.b);
     }
-    if (result && column)
-        result = OWN(tni_squeeze_dim(result, -1));
-    if (result && row)
-        result = OWN(tni_squeeze_dim(result, column ? -1 : -2));
-    RETURN(result);
+    if (self->sizes[rank1 - 1] != other->sizes[rank2 == 1 ? 0 : rank2 - 2])
+        return fail_inner(self, other, "tn_matmul",
+                          rank2 == 1 ? "self.size(-1) must equal other.size(0)"
+                                     : "self.size(-1) must equal other.size(-2)");
+    if (rank1 == 2 && rank2 == 2)
+        return tni_return(rets, tni_mm(self, other));
+    /* a vector is a row on the left and a column on the right; its dimension of 1 goes at the end
+     */
+    tn_tensor *x = rank1 == 1 ? tni_unsqueeze(self, 0) : tni_keep(self);
+    tn_tensor *y = rank2 == 1 ? tni_unsqueeze(other, 1) : tni_keep(other);
+    tn_tensor *product = rank2 <= 2 && x ? fold_mm(x, y, TN_NONE) : batched(x, y);
+    tni_drop(x);
+    tni_drop(y);
+    if (rank1 == 1)
+        product = tni_then(tni_squeeze_dim(product, -2), product);
+    if (rank2 == 1)
+        product = tni_then(tni_squeeze_dim(product, -1), product);
+    return tni_return(rets, product);
 }
 
-/* linear(input [..., I], weight [O, I], bias [O]) */
+/* linear(input [..., K], weight [N, K], bias [N]) */
 BOXED(run_linear) {
-    tni_temps temps = {0};
-    tn_tensor *input = tni_arg_tensor(&args[0]), *bias = tni_arg_some(&args[2]);
-    tn_tensor *weight = OWN(tni_t(tni_arg_tensor(&args[1])));
-    if (bias != TN_NONE && input->view.rank == 2)
-        RETURN(OWN(tni_addmm(bias, input, weight, tn_int(1), tn_int(1))));
-    tn_tensor *product = OWN(tni_matmul(input, weight));
-    RETURN(bias == TN_NONE ? product : OWN(tni_add(product, bias, tn_int(1))));
+    tn_tensor *input = tni_arg_tensor(&args[0]), *weight = tni_arg_tensor(&args[1]);
+    tn_tensor *bias = tni_arg_some(&args[2]);
+    int32_t rank = input->view.rank;
+    if (rank == 0 || weight->view.rank != 2) {
+        shape_texts t = texts_of(input, weight);
+        return tni_fail(TN_SHAPE,
+                        "tn_linear: expected input [..., in] and weight [out, in], but got %s and "
+                        "%s",
+                        t.a, t.b);
+    }
+    if (input->sizes[rank - 1] != weight->sizes[1])
+        return fail_inner(input, weight, "tn_linear", "input.size(-1) must equal weight.size(1)");
+    tn_tensor *x = rank == 1 ? tni_unsqueeze(input, 0) : tni_keep(input);
+    tn_tensor *transposed = tni_transpose(weight, 0, 1);
+    tn_tensor *out = x ? fold_mm(x, transposed, bias) : NULL;
+    tni_drop(x);
+    tni_drop(transposed);
+    if (rank == 1)
+        out = tni_then(tni_squeeze_dim(out, 0), out);
+    return tni_return(rets, out);
 }

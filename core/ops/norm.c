@@ -1,154 +1,219 @@
-/* layer_norm with its gradients, and batch_norm. */
-#include "core/ops/boxed.h"
+/* Layer and batch normalisation.
+ *
+ * layer_norm has kernels; its decompositions use means over the last dimensions. batch_norm is
+ * made of other operators, and autograd looks through it. */
 #include "core/ops/build.h"
 #include "core/ops/derivatives.h"
+#include "core/ops/owned.h"
 
-/* Does `shape` end `t`? */
-static bool is_tail(const tn_tensor *t, tn_ints shape) {
-    bool fits = shape.n >= 1 && shape.n <= t->view.rank;
-    for (int64_t d = 0; fits && d < shape.n; d++)
-        fits = shape.data[d] == t->sizes[t->view.rank - shape.n + d];
-    return fits;
+#include <string.h>
+
+/* ---- layer norm: shapes
+ * ----------------------------------------------------------------------------- */
+
+static bool ends_with(const tn_tensor *t, tn_ints shape) {
+    return shape.n <= t->view.rank && memcmp(t->sizes + t->view.rank - shape.n, shape.data,
+                                             (size_t)shape.n * sizeof(int64_t)) == 0;
 }
 
-/* The last n dimensions of t, as negative numbers. */
-static tn_ints last_dims(int64_t n, int64_t out[TN_MAX_RANK]) {
-    for (int64_t d = 0; d < n; d++)
-        out[d] = d - n;
-    return tn_ints_of(out, n);
+static tn_status check_normalized(const tni_build *b, const tn_tensor *input, tn_ints shape) {
+    char text[2][TNI_SHAPE_TEXT];
+    if (shape.n < 1)
+        return tni_build_fail(b, TN_INVALID_ARGUMENT,
+                              "normalized_shape is empty; name the sizes of the last dimensions");
+    if (!ends_with(input, shape))
+        return tni_build_fail(b, TN_SHAPE,
+                              "input has shape %s, which does not end with normalized_shape %s",
+                              tni_shape_text(input->view.rank, input->sizes, text[0]),
+                              tni_shape_text((int32_t)shape.n, shape.data, text[1]));
+    return TN_OK;
 }
 
-static tn_status check_shape(tni_build *b, const tn_tensor *input, tn_ints shape) {
-    char a[TNI_SHAPE_TEXT], c[TNI_SHAPE_TEXT];
-    if (is_tail(input, shape))
+static tn_status check_scale(const tni_build *b, uint32_t arg, const char *name, tn_ints shape) {
+    const tn_tensor *t = tni_build_tensor(b, arg);
+    if (!t || (t->view.rank == shape.n && ends_with(t, shape)))
         return TN_OK;
-    return tni_build_fail(b, TN_SHAPE, "normalized_shape %s must be the last sizes of input %s",
-                          tni_shape_text((int32_t)shape.n, shape.data, c),
-                          tni_shape_text(input->view.rank, input->sizes, a));
+    char text[2][TNI_SHAPE_TEXT];
+    return tni_build_fail(b, TN_SHAPE, "%s has shape %s, but must have normalized_shape %s", name,
+                          tni_shape_text(t->view.rank, t->sizes, text[0]),
+                          tni_shape_text((int32_t)shape.n, shape.data, text[1]));
 }
 
-static tn_status check_parameter(tni_build *b, const tn_tensor *t, tn_ints shape,
-                                 const char *name) {
-    if (!t || (t->view.rank == shape.n && is_tail(t, shape)))
-        return TN_OK;
-    return tni_build_fail(b, TN_SHAPE, "%s must have normalized_shape", name);
+/* input's sizes, 1 in the normalised dimensions */
+static void statistics_sizes(const tn_tensor *input, tn_ints shape, int64_t *out) {
+    for (int32_t d = 0; d < input->view.rank; d++)
+        out[d] = d < input->view.rank - shape.n ? input->sizes[d] : 1;
 }
 
-/* native_layer_norm(input, normalized_shape, weight, bias, eps); the kernel takes the number of
- * dims */
+/* native_layer_norm(input, normalized_shape, weight, bias, eps) -> out, mean, rstd */
 INFER(infer_layer_norm) {
     tn_tensor *input = tni_build_tensor(b, 0);
     tn_ints shape = tni_arg_ints(&b->args[1]);
-    if (check_shape(b, input, shape) != TN_OK ||
-        check_parameter(b, tni_build_tensor(b, 2), shape, "weight") != TN_OK ||
-        check_parameter(b, tni_build_tensor(b, 3), shape, "bias") != TN_OK)
-        return tni_failed();
-    int64_t stats[TN_MAX_RANK];
-    for (int32_t d = 0; d < input->view.rank; d++)
-        stats[d] = d < input->view.rank - shape.n ? input->sizes[d] : 1;
-    b->kargs[TN_ARG_layer_norm_n_dims] = tni_cell_i64(shape.n);
+    tn_status status = check_normalized(b, input, shape);
+    if (status == TN_OK)
+        status = check_scale(b, 2, "weight", shape);
+    if (status == TN_OK)
+        status = check_scale(b, 3, "bias", shape);
+    if (status != TN_OK)
+        return status;
+    int64_t sizes[TN_MAX_RANK];
+    statistics_sizes(input, shape, sizes);
     tni_build_out(b, 0, input->view.rank, input->sizes);
-    tni_build_out(b, 1, input->view.rank, stats);
-    tni_build_out(b, 2, input->view.rank, stats);
-    b->has_empty_value = true; /* statistics of nothing */
-    b->empty_value = tn_float(0);
+    tni_build_out(b, 1, input->view.rank, sizes);
+    tni_build_out(b, 2, input->view.rank, sizes);
+    b->has_empty_value = true; /* the statistics of nothing */
+    b->empty_value = tn_int(0);
+    b->kargs[3] = tni_cell_i64(shape.n);
     return TN_OK;
 }
 
-/* (grad_output, input, mean, rstd, weight, normalized_shape) */
+/* layer_norm_backward(grad_output, input, mean, rstd, weight, normalized_shape) */
 INFER(infer_layer_norm_backward) {
-    tn_tensor *input = tni_build_tensor(b, 1);
+    tn_tensor *grad = tni_build_tensor(b, 0), *input = tni_build_tensor(b, 1);
     tn_ints shape = tni_arg_ints(&b->args[5]);
-    if (check_shape(b, input, shape) != TN_OK)
-        return tni_failed();
-    b->kargs[TN_ARG_layer_norm_backward_n_dims] = tni_cell_i64(shape.n);
+    tn_status status = check_normalized(b, input, shape);
+    if (status == TN_OK)
+        status = check_scale(b, 4, "weight", shape);
+    if (status != TN_OK)
+        return status;
+    int64_t sizes[TN_MAX_RANK];
+    statistics_sizes(input, shape, sizes);
+    const char *names[] = {"grad_output", "", "mean", "rstd"};
+    for (uint32_t i = 0; i < 4; i++) {
+        const tn_tensor *t = i == 0 ? grad : tni_build_tensor(b, i);
+        const int64_t *expected = i < 2 ? input->sizes : sizes;
+        char text[2][TNI_SHAPE_TEXT];
+        if (t->view.rank != input->view.rank ||
+            memcmp(t->sizes, expected, (size_t)t->view.rank * sizeof *expected) != 0)
+            return tni_build_fail(b, TN_SHAPE, "%s has shape %s, but must have %s", names[i],
+                                  tni_shape_text(t->view.rank, t->sizes, text[0]),
+                                  tni_shape_text(input->view.rank, expected, text[1]));
+    }
     tni_build_out(b, 0, input->view.rank, input->sizes);
+    b->kargs[5] = tni_cell_i64(shape.n);
     return TN_OK;
 }
 
+/* ---- layer norm: decompositions
+ * --------------------------------------------------------------------- */
+
+/* The last n of `rank` dimensions, or with `rest` the others. */
+static tn_ints last_dims(int32_t rank, int64_t n, bool rest, int64_t *out) {
+    int64_t first = rest ? 0 : rank - n, end = rest ? rank - n : rank;
+    for (int64_t d = first; d < end; d++)
+        out[d - first] = d;
+    return tn_ints_of(out, end - first);
+}
+
+/* Halves are computed in f32. */
+static tn_tensor *widened(tn_tensor *t) {
+    return tni_is_half(t->view.dtype) ? tni_to_dtype(t, TN_F32) : tni_keep(t);
+}
+
+static tn_tensor *centred(tn_tensor *x, tn_tensor *mean) {
+    return tni_sub(x, mean, tn_int(1));
+}
+
+static tn_tensor *mean_of_squares(tn_tensor *x, tn_ints dims) {
+    tn_tensor *squares = tni_mul(x, x);
+    return tni_then(tni_mean_dim(squares, dims, true, TN_DTYPE_NONE), squares);
+}
+
+/* Runs below autograd. */
 BOXED(run_native_layer_norm) {
-    tn_tensor *input = tni_arg_tensor(&args[0]), *weight = tni_arg_some(&args[2]);
-    tn_tensor *bias = tni_arg_some(&args[3]);
-    int64_t buffer[TN_MAX_RANK];
-    tn_ints dims = last_dims(args[1].n, buffer);
-    tni_temps temps = {0};
-    tn_tensor *mean = OWN(tni_mean_dim(input, dims, true, TN_DTYPE_NONE));
-    tn_tensor *centered = OWN(tni_sub(input, mean, tn_int(1)));
-    tn_tensor *variance =
-        OWN(tni_mean_dim(OWN(tni_mul(centered, centered)), dims, true, TN_DTYPE_NONE));
-    tn_tensor *rstd =
-        OWN(tni_rsqrt(OWN(tni_add_scalar(variance, tn_float(args[4].v.f64), tn_int(1)))));
-    tn_tensor *out = OWN(tni_mul(centered, rstd));
-    out = weight == TN_NONE ? out : OWN(tni_mul(out, weight));
-    out = bias == TN_NONE ? out : OWN(tni_add(out, bias, tn_int(1)));
-    tn_tensor *results[3] = {tni_keep_opt(out), tni_keep_opt(mean), tni_keep_opt(rstd)};
-    tni_temps_drop(&temps);
+    tn_tensor *input = tni_arg_tensor(&args[0]), *results[3];
+    tn_tensor *weight = tni_arg_tensor(&args[2]), *bias = tni_arg_tensor(&args[3]);
+    int64_t list[TN_MAX_RANK];
+    tn_ints dims = last_dims(input->view.rank, tni_arg_ints(&args[1]).n, false, list);
+    tn_dtype dtype = input->view.dtype;
+    tn_tensor *x = widened(input);
+    tn_tensor *mean = tni_mean_dim(x, dims, true, TN_DTYPE_NONE);
+    x = tni_then(centred(x, mean), x);
+    tn_tensor *rstd = mean_of_squares(x, dims);
+    rstd = tni_then(tni_add_scalar(rstd, tn_float(args[4].v.f64), tn_int(1)), rstd);
+    rstd = tni_then(tni_rsqrt(rstd), rstd);
+    x = tni_then(tni_mul(x, rstd), x);
+    if (weight)
+        x = tni_then(tni_mul(x, weight), x);
+    if (bias)
+        x = tni_then(tni_add(x, bias, tn_int(1)), x);
+    results[0] = tni_as_dtype(x, dtype);
+    results[1] = tni_as_dtype(mean, dtype);
+    results[2] = tni_as_dtype(rstd, dtype);
     return tni_return_many(rets, results, 3);
 }
 
-/* The statistics of the forward pass, or, where a derivative of the derivative is being recorded,
- * the same as functions of the input: mean and variance anew, eps being what 1 / rstd^2 is above
+/* mean and rstd as they were computed, owned. Where a second derivative may be taken they are
+ * computed again from the input, so that it passes through them: eps is what 1 / rstd^2 has beyond
  * the variance. */
-static void statistics(tni_temps *list, tn_tensor *input, tn_ints dims, tn_tensor **mean,
-                       tn_tensor **rstd) {
-    if (!input || !*mean || !*rstd || !tn_grad_enabled() || !tni_requires_grad(input))
+static void statistics(tn_tensor *input, tn_ints dims, tn_tensor **mean, tn_tensor **rstd) {
+    if (!tn_grad_enabled() || !tni_requires_grad(input)) {
+        *mean = widened(*mean);
+        *rstd = widened(*rstd);
         return;
-    tni_temps temps = {0};
-    tn_tensor *m = tni_mean_dim(input, dims, true, TN_DTYPE_NONE);
-    tn_tensor *centered = OWN(tni_sub(input, m, tn_int(1)));
-    tn_tensor *variance =
-        OWN(tni_mean_dim(OWN(tni_mul(centered, centered)), dims, true, TN_DTYPE_NONE));
-    tn_tensor *whole = OWN(tni_reciprocal(OWN(tni_mul(*rstd, *rstd))));
-    tn_tensor *eps = OWN(tni_detach(OWN(tni_sub(whole, variance, tn_int(1)))));
-    *mean = tni_own(list, m);
-    *rstd = tni_own(list, tni_rsqrt(OWN(tni_add(variance, eps, tn_int(1)))));
-    tni_temps_drop(&temps);
+    }
+    tn_tensor *x = widened(input), *old = widened(*rstd);
+    *mean = tni_mean_dim(x, dims, true, TN_DTYPE_NONE);
+    x = tni_then(centred(x, *mean), x);
+    tn_tensor *variance = tni_then(mean_of_squares(x, dims), x);
+    tn_tensor *constant = tni_detach(variance);
+    tn_tensor *eps = tni_then(tni_pow_scalar(old, tn_float(-2)), old);
+    eps = tni_then2(tni_sub(eps, constant, tn_int(1)), eps, constant);
+    variance = tni_then2(tni_add(variance, eps, tn_int(1)), variance, eps);
+    *rstd = tni_then(tni_rsqrt(variance), variance);
 }
 
-/* rstd (g - mean(g) - xhat mean(g xhat)), g = grad weight, xhat = (input - mean) rstd */
+/* (input - mean) * rstd; also gives rstd, both owned */
+static tn_tensor *normalised(tn_tensor *input, tn_tensor *mean, tn_tensor *rstd, tn_ints dims,
+                             tn_tensor **out_rstd) {
+    statistics(input, dims, &mean, &rstd);
+    tn_tensor *x = widened(input);
+    x = tni_then2(centred(x, mean), x, mean);
+    *out_rstd = rstd;
+    return tni_then(tni_mul(x, rstd), x);
+}
+
+/* rstd * (g - mean(g) - xhat * mean(g * xhat)), g = grad_output * weight; differentiable. */
 BOXED(run_layer_norm_backward) {
-    tn_tensor *grad = tni_arg_tensor(&args[0]), *input = tni_arg_tensor(&args[1]);
-    tn_tensor *mean = tni_arg_tensor(&args[2]), *rstd = tni_arg_tensor(&args[3]);
-    tn_tensor *weight = tni_arg_some(&args[4]);
-    int64_t buffer[TN_MAX_RANK];
-    tn_ints dims = last_dims(args[5].n, buffer);
-    tni_temps temps = {0};
-    statistics(&temps, input, dims, &mean, &rstd);
-    tn_tensor *g = weight == TN_NONE ? grad : OWN(tni_mul(grad, weight));
-    tn_tensor *xhat = OWN(tni_mul(OWN(tni_sub(input, mean, tn_int(1))), rstd));
-    tn_tensor *mean_g = OWN(tni_mean_dim(g, dims, true, TN_DTYPE_NONE));
-    tn_tensor *mean_gx = OWN(tni_mean_dim(OWN(tni_mul(g, xhat)), dims, true, TN_DTYPE_NONE));
-    tn_tensor *rest = OWN(tni_sub(g, mean_g, tn_int(1)));
-    rest = OWN(tni_sub(rest, OWN(tni_mul(xhat, mean_gx)), tn_int(1)));
-    RETURN(OWN(tni_mul(rest, rstd)));
-}
-
-/* Sums everything but the last dimensions. */
-static tn_tensor *sum_leading(tni_temps *list, tn_tensor *t, int64_t n_last) {
-    if (!t || t->view.rank == n_last)
-        return t;
-    int64_t dims[TN_MAX_RANK];
-    for (int64_t d = 0; d < t->view.rank - n_last; d++)
-        dims[d] = d;
-    return tni_own(list,
-                   tni_sum_dim(t, tn_ints_of(dims, t->view.rank - n_last), false, TN_DTYPE_NONE));
+    tn_tensor *grad = tni_arg_tensor(&args[0]), *input = tni_arg_tensor(&args[1]), *rstd;
+    tn_tensor *weight = tni_arg_tensor(&args[4]);
+    int64_t list[TN_MAX_RANK];
+    tn_ints dims = last_dims(input->view.rank, tni_arg_ints(&args[5]).n, false, list);
+    tn_tensor *xhat =
+        normalised(input, tni_arg_tensor(&args[2]), tni_arg_tensor(&args[3]), dims, &rstd);
+    tn_tensor *g = widened(grad);
+    if (weight)
+        g = tni_then(tni_mul(g, weight), g);
+    tn_tensor *along = tni_mul(g, xhat);
+    along = tni_then(tni_mean_dim(along, dims, true, TN_DTYPE_NONE), along);
+    along = tni_then2(tni_mul(xhat, along), xhat, along);
+    tn_tensor *mean = tni_mean_dim(g, dims, true, TN_DTYPE_NONE);
+    g = tni_then2(tni_sub(g, mean, tn_int(1)), g, mean);
+    g = tni_then2(tni_sub(g, along, tn_int(1)), g, along);
+    g = tni_then2(tni_mul(g, rstd), g, rstd);
+    return tni_return(rets, tni_as_dtype(g, input->view.dtype));
 }
 
 tn_tensor *tni_layer_norm_backward_weight(tn_tensor *grad, tn_tensor *input, tn_tensor *mean,
                                           tn_tensor *rstd, tn_ints normalized_shape) {
-    tni_temps temps = {0};
-    int64_t buffer[TN_MAX_RANK];
-    statistics(&temps, input, last_dims(normalized_shape.n, buffer), &mean, &rstd);
-    tn_tensor *xhat = OWN(tni_mul(OWN(tni_sub(input, mean, tn_int(1))), rstd));
-    tn_tensor *product = OWN(tni_mul(grad, xhat));
-    return tni_temps_keep(&temps, sum_leading(&temps, product, normalized_shape.n));
+    if (!grad || !input || !mean || !rstd)
+        return NULL;
+    int64_t list[TN_MAX_RANK];
+    tn_ints dims = last_dims(input->view.rank, normalized_shape.n, false, list);
+    tn_tensor *used, *x = normalised(input, mean, rstd, dims, &used);
+    x = tni_then2(tni_mul(x, grad), x, used);
+    return tni_then(tni_layer_norm_backward_bias(x, normalized_shape), x);
 }
 
 tn_tensor *tni_layer_norm_backward_bias(tn_tensor *grad, tn_ints normalized_shape) {
-    tni_temps temps = {0};
-    return tni_temps_keep(&temps, sum_leading(&temps, grad, normalized_shape.n));
+    if (!grad || grad->view.rank == normalized_shape.n)
+        return grad ? tni_keep(grad) : NULL;
+    int64_t list[TN_MAX_RANK];
+    tn_ints dims = last_dims(grad->view.rank, normalized_shape.n, true, list);
+    return tni_sum_dim(grad, dims, false, TN_DTYPE_NONE);
 }
 
+/* layer_norm(input, normalized_shape, weight, bias, eps) */
 BOXED(run_layer_norm) {
     tn_tensor *out, *mean, *rstd;
     tn_status status = tni_native_layer_norm(tni_arg_tensor(&args[0]), tni_arg_ints(&args[1]),
@@ -161,78 +226,114 @@ BOXED(run_layer_norm) {
     return tni_return(rets, out);
 }
 
-/* [C] as [1, C, 1, ...] for a tensor of `rank` dimensions */
-static tn_tensor *per_channel(tni_temps *list, tn_tensor *t, int32_t rank) {
-    int64_t shape[TN_MAX_RANK];
-    if (!t)
-        return NULL;
-    for (int32_t d = 0; d < rank; d++)
-        shape[d] = d == 1 ? t->view.numel : 1;
-    return tni_own(list, tni_reshape(t, tn_ints_of(shape, rank)));
+/* ---- batch norm
+ * ------------------------------------------------------------------------------------- */
+
+/* running = (1 - momentum) * running + momentum * value [1, C, 1, ...] */
+static tn_status update(tn_tensor *running, tn_tensor *value, double momentum) {
+    if (!running)
+        return TN_OK;
+    tn_tensor *constant = tni_detach(value);
+    tn_tensor *flat =
+        tni_then(tni_reshape(constant, tn_ints_of(running->sizes, running->view.rank)), constant);
+    tn_tensor *scaled = flat ? tni_mul_scalar_(running, tn_float(1 - momentum)) : NULL;
+    tn_tensor *sum = scaled ? tni_add_(running, flat, tn_float(momentum)) : NULL;
+    tni_drop(flat);
+    tni_drop(scaled);
+    if (!sum)
+        return tni_failed();
+    tni_drop(sum);
+    return TN_OK;
 }
 
-/* running = (1 - momentum) running + momentum value, without recording */
-static tn_status update_running(tn_tensor *running, tn_tensor *value, double momentum) {
-    if (running == TN_NONE || !value)
-        return value ? TN_OK : tni_failed();
-    tni_temps temps = {0};
-    bool before = tn_set_grad_enabled(false);
-    tn_tensor *flat = OWN(tni_reshape(OWN(tni_detach(value)), TN_SHAPE(-1)));
-    tn_tensor *old = OWN(tni_mul_scalar_(running, tn_float(1 - momentum)));
-    tn_tensor *now = OWN(tni_add_(old, flat, tn_float(momentum)));
-    tn_set_grad_enabled(before);
-    tni_temps_drop(&temps);
-    return now ? TN_OK : tni_failed();
+/* A tensor of C elements as [1, C, 1, ...] of the input's rank; owned. */
+static tn_tensor *per_channel(tn_tensor *t, int32_t rank) {
+    int64_t sizes[TN_MAX_RANK];
+    for (int32_t d = 0; d < rank; d++)
+        sizes[d] = d == 1 ? -1 : 1;
+    return tni_reshape(t, tn_ints_of(sizes, rank));
+}
+
+static tn_status check_batch_norm(const tn_cell *args) {
+    const tn_tensor *input = tni_arg_tensor(&args[0]);
+    char text[TNI_SHAPE_TEXT];
+    if (input->view.rank < 2)
+        return tni_fail(TN_SHAPE, "tn_batch_norm: input must be [N, C, ...], but has shape %s",
+                        tni_shape_text(input->view.rank, input->sizes, text));
+    if (!tni_is_float(input->view.dtype))
+        return tni_fail(TN_DTYPE, "tn_batch_norm: not defined for %s; cast with tn_to_dtype",
+                        tn_dtype_name(input->view.dtype));
+    static const char *const names[] = {"", "weight", "bias", "running_mean", "running_var"};
+    for (int i = 1; i < 5; i++) {
+        const tn_tensor *t = tni_arg_tensor(&args[i]);
+        if (t && (t->view.rank != 1 || t->sizes[0] != input->sizes[1]))
+            return tni_fail(TN_SHAPE,
+                            "tn_batch_norm: %s must have shape [%lld], one for each channel, but "
+                            "has %s",
+                            names[i], (long long)input->sizes[1],
+                            tni_shape_text(t->view.rank, t->sizes, text));
+    }
+    bool training = args[5].v.boolean;
+    if (!training && (!tni_arg_tensor(&args[3]) || !tni_arg_tensor(&args[4])))
+        return tni_fail(TN_INVALID_ARGUMENT,
+                        "tn_batch_norm: running_mean and running_var cannot be left out where "
+                        "training is false");
+    if (training && input->sizes[1] > 0 && input->view.numel / input->sizes[1] <= 1)
+        return tni_fail(TN_SHAPE,
+                        "tn_batch_norm: training needs more than one value for each channel, but "
+                        "the input has shape %s",
+                        tni_shape_text(input->view.rank, input->sizes, text));
+    return TN_OK;
 }
 
 /* batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps) */
 BOXED(run_batch_norm) {
-    tn_tensor *input = tni_arg_tensor(&args[0]), *weight = tni_arg_some(&args[1]);
-    tn_tensor *bias = tni_arg_some(&args[2]), *running_mean = tni_arg_some(&args[3]);
-    tn_tensor *running_var = tni_arg_some(&args[4]);
-    bool training = args[5].v.boolean != 0;
+    tn_status status = check_batch_norm(args);
+    if (status != TN_OK)
+        return status;
+    tn_tensor *input = tni_arg_tensor(&args[0]);
+    tn_tensor *weight = tni_arg_tensor(&args[1]), *bias = tni_arg_tensor(&args[2]);
+    tn_tensor *running_mean = tni_arg_tensor(&args[3]), *running_var = tni_arg_tensor(&args[4]);
+    double momentum = args[6].v.f64;
     int32_t rank = input->view.rank;
-    if (rank < 2)
-        return tni_fail(TN_SHAPE, "tn_batch_norm: input needs at least 2 dimensions, [N, C, ...]");
-    tn_tensor *parameters[4] = {weight, bias, running_mean, running_var};
-    for (int i = 0; i < 4; i++)
-        if (parameters[i] != TN_NONE &&
-            (parameters[i]->view.rank != 1 || parameters[i]->sizes[0] != input->sizes[1]))
-            return tni_fail(TN_SHAPE,
-                            "tn_batch_norm: weight, bias and running statistics must be "
-                            "[%lld], one for each channel",
-                            (long long)input->sizes[1]);
-    if (!training && (running_mean == TN_NONE || running_var == TN_NONE))
-        return tni_fail(TN_INVALID_ARGUMENT, "tn_batch_norm: without training the running "
-                                             "statistics are needed");
-    tni_temps temps = {0};
-    tn_tensor *mean, *variance;
-    if (training) {
-        int64_t dims[TN_MAX_RANK], n = 0;
-        for (int32_t d = 0; d < rank; d++)
-            if (d != 1)
-                dims[n++] = d;
-        int64_t count = input->sizes[1] ? input->view.numel / input->sizes[1] : 0;
-        if (count < 2)
-            return tni_fail(TN_SHAPE, "tn_batch_norm: training needs more than one value for each "
-                                      "channel");
-        mean = OWN(tni_mean_dim(input, tn_ints_of(dims, n), true, TN_DTYPE_NONE));
-        variance = OWN(tni_var_dim(input, tn_ints_of(dims, n), 0.0, true));
-        double bessel = (double)count / (double)(count - 1);
-        tn_tensor *unbiased = OWN(tni_mul_scalar(variance, tn_float(bessel)));
-        if (update_running(running_mean, mean, args[6].v.f64) != TN_OK ||
-            update_running(running_var, unbiased, args[6].v.f64) != TN_OK)
-            RETURN(NULL);
+    tn_tensor *x = widened(input), *mean, *variance;
+    if (args[5].v.boolean) {
+        int64_t list[TN_MAX_RANK] = {0};
+        for (int32_t d = 2; d < rank; d++)
+            list[d - 1] = d;
+        tn_ints dims = tn_ints_of(list, rank - 1);
+        mean = tni_mean_dim(x, dims, true, TN_DTYPE_NONE);
+        x = tni_then(centred(x, mean), x);
+        variance = mean_of_squares(x, dims);
+        double n = input->sizes[1] ? (double)(input->view.numel / input->sizes[1]) : 0;
+        if (mean && variance && running_mean)
+            status = update(running_mean, mean, momentum);
+        if (mean && variance && running_var && status == TN_OK) {
+            tn_tensor *unbiased = tni_mul_scalar(variance, tn_float(n / (n - 1)));
+            status = update(running_var, unbiased, momentum);
+            tni_drop(unbiased);
+        }
     } else {
-        mean = per_channel(&temps, running_mean, rank);
-        variance = per_channel(&temps, running_var, rank);
+        mean = per_channel(running_mean, rank);
+        variance = per_channel(running_var, rank);
+        x = tni_then(centred(x, mean), x);
     }
-    tn_tensor *rstd =
-        OWN(tni_rsqrt(OWN(tni_add_scalar(variance, tn_float(args[7].v.f64), tn_int(1)))));
-    tn_tensor *out = OWN(tni_mul(OWN(tni_sub(input, mean, tn_int(1))), rstd));
-    if (weight != TN_NONE)
-        out = OWN(tni_mul(out, per_channel(&temps, weight, rank)));
-    if (bias != TN_NONE)
-        out = OWN(tni_add(out, per_channel(&temps, bias, rank), tn_int(1)));
-    RETURN(out);
+    tni_drop(mean);
+    tn_tensor *scale = tni_add_scalar(variance, tn_float(args[7].v.f64), tn_int(1));
+    scale = tni_then2(tni_rsqrt(scale), scale, variance);
+    tn_tensor *w = weight && scale ? per_channel(weight, rank) : NULL;
+    if (weight)
+        scale = tni_then2(tni_mul(scale, w), scale, w);
+    if (bias) {
+        tn_tensor *shift = per_channel(bias, rank);
+        x = tni_then2(tni_addcmul(shift, x, scale, tn_int(1)), shift, x);
+        tni_drop(scale);
+    } else {
+        x = tni_then2(tni_mul(x, scale), x, scale);
+    }
+    x = tni_as_dtype(x, input->view.dtype);
+    if (status == TN_OK)
+        return tni_return(rets, x);
+    tni_drop(x);
+    return status;
 }

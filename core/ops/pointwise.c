@@ -372,6 +372,10 @@ static __attribute__((noinline)) tn_status go_long_way(const tn_op *op, const tn
 /* ---- the short way
  * ----------------------------------------------------------------------------------- */
 
+static inline bool is_contiguous(const tn_tensor *t) {
+    return TNI_LIKELY(t->view.rank == 1 && t->strides[0] == 1) || tni_is_contiguous(&t->view);
+}
+
 /* Beside the contiguous tensor a: is t of its sizes, on its device, and contiguous too? */
 static inline bool alike(const tn_tensor *a, const tn_tensor *t) {
     if (a->view.rank != t->view.rank || a->device != t->device)
@@ -439,7 +443,7 @@ tn_status tni_pointwise(const tn_op *op, const tn_cell *args, tn_cell *rets) {
         cells[i] = *source(info, args, i);
         if (of < TNI_SCALAR_TYPE && TNI_LIKELY(cells[i].tag == TN_CELL_TENSOR)) {
             const tn_tensor *t = cells[i].v.pointer;
-            if (like ? !alike(like, t) : !tni_is_contiguous(&t->view))
+            if (like ? !alike(like, t) : !is_contiguous(t))
                 return go_long_way(op, args, rets);
             like = t;
             if (of >= TNI_FIXED_TYPE) {
@@ -477,7 +481,7 @@ tn_status tni_pointwise(const tn_op *op, const tn_cell *args, tn_cell *rets) {
             return go_long_way(op, args, rets);
         tni_keep(result);
     } else {
-        result = tni_tensor_new(device, result_type, like->view.rank, like->sizes);
+        result = tni_tensor_new_like(like, result_type);
         if (TNI_UNLIKELY(!result))
             return tni_failed();
     }

@@ -1,43 +1,51 @@
-/* softmax and log_softmax: of any dtype, and as decompositions of their kernels. */
-#include "core/ops/boxed.h"
+/* softmax and log_softmax: what a caller asks for, and the decompositions of the kernels. */
+#include "core/ops/owned.h"
 
-/* In dtype, else in self's when that is floating, else in f32. */
-static tn_tensor *floating(tni_temps *list, tn_tensor *self, const tn_cell *dtype) {
-    tn_dtype to = dtype->tag != TN_CELL_NONE       ? tni_arg_dtype(dtype)
-                  : tni_is_float(self->view.dtype) ? self->view.dtype
-                                                   : TN_F32;
-    return to == self->view.dtype ? self : tni_own(list, tni_to_dtype(self, to));
+/* self as the dtype in which the result is wanted: the argument `dtype`, else its own, f32 for
+ * integers and bool; owned. */
+static tn_tensor *as_wanted(const tn_cell *args) {
+    tn_tensor *self = tni_arg_tensor(&args[0]);
+    tn_dtype dtype = tni_arg_dtype(&args[2]);
+    if (dtype == TN_DTYPE_NONE)
+        dtype = tni_is_float(self->view.dtype) ? self->view.dtype : TN_F32;
+    return self->view.dtype == dtype ? tni_keep(self) : tni_to_dtype(self, dtype);
 }
 
+/* softmax(self, dim, dtype) */
 BOXED(run_softmax) {
-    tni_temps temps = {0};
-    tn_tensor *x = floating(&temps, tni_arg_tensor(&args[0]), &args[2]);
-    RETURN(OWN(tni_softmax_forward(x, args[1].v.i64)));
+    tn_tensor *x = as_wanted(args);
+    return tni_return(rets, tni_then(tni_softmax_forward(x, args[1].v.i64), x));
 }
 
 BOXED(run_log_softmax) {
-    tni_temps temps = {0};
-    tn_tensor *x = floating(&temps, tni_arg_tensor(&args[0]), &args[2]);
-    RETURN(OWN(tni_log_softmax_forward(x, args[1].v.i64)));
+    tn_tensor *x = as_wanted(args);
+    return tni_return(rets, tni_then(tni_log_softmax_forward(x, args[1].v.i64), x));
 }
 
-/* self less its largest along dim */
-static tn_tensor *shifted(tni_temps *list, tn_tensor *self, int64_t dim) {
-    tn_tensor *top = tni_own(list, tni_amax(self, TN_SHAPE(dim), true));
-    return tni_own(list, tni_sub(self, top, tn_int(1)));
+/* self - its largest along dim; halves as f32, in which the steps that follow are computed. */
+static tn_tensor *shifted(tn_tensor *self, tn_ints dim) {
+    tn_tensor *x = tni_is_half(self->view.dtype) ? tni_to_dtype(self, TN_F32) : tni_keep(self);
+    tn_tensor *largest = tni_amax(x, dim, true);
+    return tni_then2(tni_sub(x, largest, tn_int(1)), x, largest);
 }
 
 BOXED(run_softmax_forward) {
-    tni_temps temps = {0};
-    int64_t dim = args[1].v.i64;
-    tn_tensor *e = OWN(tni_exp(shifted(&temps, tni_arg_tensor(&args[0]), dim)));
-    RETURN(OWN(tni_div(e, OWN(tni_sum_dim(e, TN_SHAPE(dim), true, TN_DTYPE_NONE)))));
+    tn_tensor *self = tni_arg_tensor(&args[0]);
+    tn_ints dim = tn_ints_of(&args[1].v.i64, 1);
+    tn_tensor *x = shifted(self, dim);
+    x = tni_then(tni_exp(x), x);
+    tn_tensor *sum = tni_sum_dim(x, dim, true, TN_DTYPE_NONE);
+    x = tni_then2(tni_div(x, sum), x, sum);
+    return tni_return(rets, tni_as_dtype(x, self->view.dtype));
 }
 
 BOXED(run_log_softmax_forward) {
-    tni_temps temps = {0};
-    int64_t dim = args[1].v.i64;
-    tn_tensor *x = shifted(&temps, tni_arg_tensor(&args[0]), dim);
-    tn_tensor *sum = OWN(tni_sum_dim(OWN(tni_exp(x)), TN_SHAPE(dim), true, TN_DTYPE_NONE));
-    RETURN(OWN(tni_sub(x, OWN(tni_log(sum)), tn_int(1))));
+    tn_tensor *self = tni_arg_tensor(&args[0]);
+    tn_ints dim = tn_ints_of(&args[1].v.i64, 1);
+    tn_tensor *x = shifted(self, dim);
+    tn_tensor *sum = tni_exp(x);
+    sum = tni_then(tni_sum_dim(sum, dim, true, TN_DTYPE_NONE), sum);
+    sum = tni_then(tni_log(sum), sum);
+    x = tni_then2(tni_sub(x, sum, tn_int(1)), x, sum);
+    return tni_return(rets, tni_as_dtype(x, self->view.dtype));
 }

@@ -11,6 +11,12 @@ static tn_status return_view(tn_cell *rets, tn_tensor *self, int32_t rank, const
     return tni_return(rets, tni_tensor_view(self, rank, sizes, strides, offset));
 }
 
+/* All of self's elements, from its first. */
+static tn_status return_all(tn_cell *rets, tn_tensor *self, int32_t rank, const int64_t *sizes,
+                            const int64_t *strides) {
+    return tni_return(rets, tni_tensor_view_all(self, rank, sizes, strides));
+}
+
 BOXED(view_alias) {
     return tni_return(rets, tni_tensor_alias(tni_arg_tensor(&args[0])));
 }
@@ -65,7 +71,7 @@ static tn_status resolve_shape(const char *call, const tn_tensor *self, tn_ints 
  * ATen's computeStride). False: only a copy can. */
 static bool view_strides(const tn_tensor *self, int32_t rank, const int64_t *sizes,
                          int64_t *strides) {
-    if (self->view.numel == 0 || self->view.rank == 0) {
+    if (self->view.rank == 0 || tni_is_contiguous(&self->view)) {
         tni_contiguous_strides(rank, sizes, strides);
         return true;
     }
@@ -106,7 +112,7 @@ BOXED(view_view) {
                         tni_shape_text(self->view.rank, self->sizes, have),
                         tni_shape_text(self->view.rank, self->strides, steps),
                         tni_shape_text((int32_t)shape.n, sizes, want));
-    return return_view(rets, self, (int32_t)shape.n, sizes, strides, tni_offset_elements(self));
+    return return_all(rets, self, (int32_t)shape.n, sizes, strides);
 }
 
 BOXED(run_reshape) {
@@ -173,7 +179,7 @@ BOXED(view_permute) {
         sizes[i] = self->sizes[d];
         strides[i] = self->strides[d];
     }
-    return return_view(rets, self, self->view.rank, sizes, strides, tni_offset_elements(self));
+    return return_all(rets, self, self->view.rank, sizes, strides);
 }
 
 BOXED(view_transpose) {
@@ -314,7 +320,7 @@ static tn_status squeeze(tn_tensor *self, uint32_t drop, tn_cell *rets) {
         sizes[rank] = self->sizes[d];
         strides[rank++] = self->strides[d];
     }
-    return return_view(rets, self, rank, sizes, strides, tni_offset_elements(self));
+    return return_all(rets, self, rank, sizes, strides);
 }
 
 BOXED(view_squeeze) {
@@ -343,7 +349,7 @@ BOXED(view_unsqueeze) {
                                            : 1;
         k += d != dim;
     }
-    return return_view(rets, self, self->view.rank + 1, sizes, strides, tni_offset_elements(self));
+    return return_all(rets, self, self->view.rank + 1, sizes, strides);
 }
 
 BOXED(view_as_strided) {

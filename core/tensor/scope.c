@@ -125,9 +125,10 @@ void tn_free(tn_tensor *t) {
     uint64_t i = find(t, 0);
     if (i == UINT64_MAX)
         return;
-    memmove(tni_scopes.items + i, tni_scopes.items + i + 1,
-            (tni_scopes.n - i - 1) * sizeof *tni_scopes.items);
     tni_scopes.n--;
+    if (TNI_UNLIKELY(i < tni_scopes.n)) /* the newest is freed most */
+        memmove(tni_scopes.items + i, tni_scopes.items + i + 1,
+                (tni_scopes.n - i) * sizeof *tni_scopes.items);
     for (size_t k = marks.n; k > 0 && marks.items[k - 1].at > i; k--)
         marks.items[k - 1].at--;
     tni_drop(t);

@@ -128,8 +128,9 @@ static inline void fill_common(tn_tensor *t, tni_device *device, tn_dtype dtype,
 }
 
 /* Gives a slot, whose sizes and strides are set, its keys and `bytes` of fresh memory. */
-static inline tn_tensor *finish_new(tn_tensor *t, tni_device *device, tn_dtype dtype, int32_t rank,
-                                    int64_t numel, uint64_t bytes) {
+static inline __attribute__((always_inline)) tn_tensor *finish_new(tn_tensor *t, tni_device *device,
+                                                                   tn_dtype dtype, int32_t rank,
+                                                                   int64_t numel, uint64_t bytes) {
     tni_block *block = NULL;
     if (TNI_LIKELY(bytes && !device->is_meta)) {
         block = tni_block_alloc(device, tni_stream_current(device), bytes);
@@ -185,6 +186,26 @@ tn_tensor *tni_tensor_new(tni_device *device, tn_dtype dtype, int32_t rank, cons
         return refuse(device, dtype, rank, sizes);
     }
     return finish_new(t, device, dtype, rank, numel ? stride : 0, numel ? (uint64_t)bytes : 0);
+}
+
+tn_tensor *tni_tensor_new_like(const tn_tensor *like, tn_dtype dtype) {
+    tni_device *device = like->device;
+    int32_t rank = like->view.rank;
+    if (TNI_UNLIKELY(!storable(device, dtype)))
+        return refuse(device, dtype, rank, like->sizes);
+    tn_tensor *t = tni_slab_alloc(TNI_SLAB_TENSOR);
+    if (TNI_UNLIKELY(!t)) {
+        tni_fail_memory("a tensor");
+        return NULL;
+    }
+    int64_t stride = 1, numel = like->view.numel;
+    for (int32_t i = rank - 1; i >= 0; i--) {
+        int64_t n = like->sizes[i];
+        t->sizes[i] = n;
+        t->strides[i] = stride;
+        stride *= n + !n;
+    }
+    return finish_new(t, device, dtype, rank, numel, (uint64_t)(numel * tni_dtype_size(dtype)));
 }
 
 /* Elements from the first to one past the last that sizes and strides reach; 0 when there are none.
@@ -268,16 +289,9 @@ static __attribute__((noinline, cold)) tn_tensor *refuse_view(const tn_tensor *b
     return NULL;
 }
 
-tn_tensor *tni_tensor_view(tn_tensor *base, int32_t rank, const int64_t *sizes,
-                           const int64_t *strides, int64_t offset) {
-    int64_t numel, extent, bytes;
-    int64_t item = tni_dtype_size(base->view.dtype);
-    /* An empty view touches nothing, so its offset may be anywhere, as in PyTorch. */
-    if (TNI_UNLIKELY((uint32_t)rank > TN_MAX_RANK || offset < 0 ||
-                     !reach(rank, sizes, strides, &numel, &extent) ||
-                     !tni_add_i64(extent, offset, &extent) || !tni_mul_i64(extent, item, &bytes) ||
-                     (numel && (uint64_t)bytes > base->storage->bytes)))
-        return refuse_view(base, rank, sizes, strides, offset);
+/* The view itself, once it is known to lie in the storage. `offset` in bytes, in the memory. */
+static inline tn_tensor *make_view(tn_tensor *base, int32_t rank, const int64_t *sizes,
+                                   const int64_t *strides, int64_t numel, uint64_t offset) {
     tn_tensor *t = tni_slab_alloc(TNI_SLAB_TENSOR);
     if (TNI_UNLIKELY(!t)) {
         tni_fail_memory("a view");
@@ -293,13 +307,32 @@ tn_tensor *tni_tensor_view(tn_tensor *base, int32_t rank, const int64_t *sizes,
     t->storage = base->storage;
     atomic_fetch_add_explicit(&t->storage->refs, 1, memory_order_relaxed);
     t->view.memory = t->storage->memory;
-    t->view.offset = t->storage->offset + (uint64_t)(offset * item);
+    t->view.offset = offset;
     count(1);
     return t;
 }
 
+tn_tensor *tni_tensor_view(tn_tensor *base, int32_t rank, const int64_t *sizes,
+                           const int64_t *strides, int64_t offset) {
+    int64_t numel, extent, bytes;
+    int64_t item = tni_dtype_size(base->view.dtype);
+    /* An empty view touches nothing, so its offset may be anywhere, as in PyTorch. */
+    if (TNI_UNLIKELY((uint32_t)rank > TN_MAX_RANK || offset < 0 ||
+                     !reach(rank, sizes, strides, &numel, &extent) ||
+                     !tni_add_i64(extent, offset, &extent) || !tni_mul_i64(extent, item, &bytes) ||
+                     (numel && (uint64_t)bytes > base->storage->bytes)))
+        return refuse_view(base, rank, sizes, strides, offset);
+    return make_view(base, rank, sizes, strides, numel,
+                     base->storage->offset + (uint64_t)(offset * item));
+}
+
+tn_tensor *tni_tensor_view_all(tn_tensor *base, int32_t rank, const int64_t *sizes,
+                               const int64_t *strides) {
+    return make_view(base, rank, sizes, strides, base->view.numel, base->view.offset);
+}
+
 tn_tensor *tni_tensor_alias(tn_tensor *t) {
-    return tni_tensor_view(t, t->view.rank, t->sizes, t->strides, tni_offset_elements(t));
+    return tni_tensor_view_all(t, t->view.rank, t->sizes, t->strides);
 }
 
 tn_tensor *tni_tensor_foreign(tni_device *device, tn_dtype dtype, int32_t rank,

@@ -83,10 +83,16 @@ tn_tensor *tni_tensor_new(tni_device *device, tn_dtype dtype, int32_t rank, cons
 /* Uninitialised, with given non-overlapping strides (elements). */
 tn_tensor *tni_tensor_new_strided(tni_device *device, tn_dtype dtype, int32_t rank,
                                   const int64_t *sizes, const int64_t *strides);
+/* Uninitialised, with the sizes of a contiguous tensor of fewer than 2^31 elements, on its device.
+ */
+tn_tensor *tni_tensor_new_like(const tn_tensor *t, tn_dtype dtype);
 /* Another view of base's storage, of base's dtype; offset in elements from the start of the
  * storage. Checked against the storage's end. Knows nothing of autograd. */
 tn_tensor *tni_tensor_view(tn_tensor *base, int32_t rank, const int64_t *sizes,
                            const int64_t *strides, int64_t offset);
+/* The same for a view of exactly base's elements, from its first: nothing is checked. */
+tn_tensor *tni_tensor_view_all(tn_tensor *base, int32_t rank, const int64_t *sizes,
+                               const int64_t *strides);
 /* The same view of the same storage: a new tensor without history. */
 tn_tensor *tni_tensor_alias(tn_tensor *t);
 /* A tensor over foreign memory. */

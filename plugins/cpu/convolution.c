@@ -1,10 +1,10 @@
-/* convolution and its derivatives, as matrix products over columns ("im2col": K. Chellapilla et al.,
- * 2006): column p of the matrix holds the inputs that output pixel p sees.
+/* convolution and its derivatives, as matrix products over columns ("im2col": K. Chellapilla et
+ * al., 2006): column p of the matrix holds the inputs that output pixel p sees.
  *
  *     output [O, P] = weight [O, K] columns [K, P]             K = C KH KW, P = OH OW
  *
- * Work is cut into blocks of pixels, channels or images that depend on the shape alone; each block is
- * a product on one thread in scratch of its own.
+ * Work is cut into blocks of pixels, channels or images that depend on the shape alone; each block
+ * is a product on one thread in scratch of its own.
  */
 #include "convolution.h"
 #include "matmul.h"
@@ -14,7 +14,9 @@ enum {
     MAX_PARTS = 16           /* partial sums of the weight's gradient */
 };
 
-/* ---- columns ------------------------------------------------------------------------------------------------- */
+/* ---- columns
+ * -------------------------------------------------------------------------------------------------
+ */
 
 /* Output positions [*begin, *end) along dimension d at which tap k lies on the input. */
 static void on_input(const conv *v, int d, int64_t k, int64_t *begin, int64_t *end) {
@@ -35,8 +37,8 @@ static void on_input(const conv *v, int d, int64_t k, int64_t *begin, int64_t *e
     int64_t column_shift = (kx) * (v)->dilation[1] - (v)->padding[1]; \
     for (int64_t oy = tnc_max(top, (first) / (v)->out[1]), at, x, run, lo, hi; \
          oy < bottom && oy * (v)->out[1] < (first) + (n); oy++) \
-        if (lo = tnc_max(left, (first) - oy * (v)->out[1]), \
-            hi = tnc_min(right, (first) + (n) - oy * (v)->out[1]), \
+        if (lo = tnc_max(left, (first)-oy * (v)->out[1]), \
+            hi = tnc_min(right, (first) + (n)-oy * (v)->out[1]), \
             at = oy * (v)->out[1] + lo - (first), \
             x = (oy * (v)->stride[0] + row_shift) * (v)->size[1] + lo * (v)->stride[1] + \
                 column_shift, \
@@ -51,8 +53,8 @@ static void gather_columns(const conv *v, const char *planes, int64_t channels, 
                 const char *plane = planes + c * v->size[0] * v->size[1] * v->item;
                 memset(columns, 0, (size_t)(n * v->cell));
                 FOR_EACH_RUN(v, ky, kx, first, n, at, x, run)
-                    tnc_gather_run(columns + at * v->cell, plane + x * v->item,
-                                   v->stride[1] * v->item, run, v->dtype);
+                tnc_gather_run(columns + at * v->cell, plane + x * v->item, v->stride[1] * v->item,
+                               run, v->dtype);
                 columns += n * v->cell;
             }
 }
@@ -86,16 +88,17 @@ static const char *computable(const conv *v, const char *x, int64_t n, char *to)
     return tnc_load_run(to, x, v->item, n, v->dtype);
 }
 
-/* ---- a task's share ------------------------------------------------------------------------------------------ */
+/* ---- a task's share
+ * ------------------------------------------------------------------------------------------ */
 
 typedef struct job {
     conv v;
-    int64_t block;   /* pixels (forward, weight) or channels (input) of a task */
-    int64_t blocks;  /* of an image and group */
-    int64_t parts;   /* weight: groups of images summed apart */
+    int64_t block;  /* pixels (forward, weight) or channels (input) of a task */
+    int64_t blocks; /* of an image and group */
+    int64_t parts;  /* weight: groups of images summed apart */
     int64_t slot_bytes;
-    char *shared;    /* weight as the computing type, or the partial sums */
-    char *slots;     /* [slots] of slot_bytes */
+    char *shared; /* weight as the computing type, or the partial sums */
+    char *slots;  /* [slots] of slot_bytes */
     int64_t shared_bytes;
     /* Offsets in a slot: columns, then copies of halves. */
     int64_t second, third;
@@ -117,7 +120,8 @@ static const char *prepare_weight(job *j) {
     return j->shared;
 }
 
-/* ---- convolution --------------------------------------------------------------------------------------------- */
+/* ---- convolution
+ * --------------------------------------------------------------------------------------------- */
 
 /* Tasks: image, group, block of pixels. */
 static void forward_tasks(void *context, int64_t begin, int64_t end, int slot) {
@@ -150,7 +154,8 @@ static void forward_tasks(void *context, int64_t begin, int64_t end, int slot) {
     tnc_blas_leave(entered);
 }
 
-/* ---- convolution_backward_input ---------------------------------------------------------------------------------- */
+/* ---- convolution_backward_input
+ * ---------------------------------------------------------------------------------- */
 
 /* Tasks: image, group, block of channels. Gradients of the columns [channels taps, P] = weight^T
  * gradient, added back to where the columns came from. */
@@ -183,7 +188,8 @@ static void input_tasks(void *context, int64_t begin, int64_t end, int slot) {
     tnc_blas_leave(entered);
 }
 
-/* ---- convolution_backward_weight --------------------------------------------------------------------------------- */
+/* ---- convolution_backward_weight
+ * --------------------------------------------------------------------------------- */
 
 /* Tasks: part of the images, group. Its own sum of gradient [O, P] columns^T [P, K]. */
 static void weight_tasks(void *context, int64_t begin, int64_t end, int slot) {
@@ -198,7 +204,8 @@ static void weight_tasks(void *context, int64_t begin, int64_t end, int slot) {
         int64_t image = v->n * part / j->parts, last = v->n * (part + 1) / j->parts;
         char *sum = j->shared + (part * v->o + g * outs) * k * v->cell;
         for (double beta = 0; image < last; image++) {
-            const char *x = v->x + (image * v->c + g * channels) * v->size[0] * v->size[1] * v->item;
+            const char *x =
+                v->x + (image * v->c + g * channels) * v->size[0] * v->size[1] * v->item;
             const char *y = v->y + (image * v->o + g * outs) * pixels * v->item;
             y = computable(v, y, outs * pixels, gradient);
             for (int64_t first = 0; first < pixels; first += j->block, beta = 1) {
@@ -225,7 +232,7 @@ static void weight_sum(void *context, int64_t begin, int64_t end, int slot) {
             const char *from = j->shared + (part * total + i) * v->cell;
             for (int64_t e = 0; e < n; e++)
                 block[e] = (part ? block[e] : 0) + (v->type == TN_F32 ? ((const float *)from)[e]
-                                                                     : ((const double *)from)[e]);
+                                                                      : ((const double *)from)[e]);
         }
         if (v->type == TN_F32)
             for (int64_t e = 0; e < n; e++)
@@ -234,7 +241,9 @@ static void weight_sum(void *context, int64_t begin, int64_t end, int slot) {
     }
 }
 
-/* ---- calls ------------------------------------------------------------------------------------------------------- */
+/* ---- calls
+ * -------------------------------------------------------------------------------------------------------
+ */
 
 static void pair(int64_t *out, const tn_cell *cell) {
     out[0] = cell->v.ints[0];
@@ -242,8 +251,8 @@ static void pair(int64_t *out, const tn_cell *cell) {
 }
 
 /* x, w, y: those of the three that have the shapes; attributes start at argument `first`. */
-static conv describe(const tn_call *call, const tn_tensor_view *x, const tn_tensor_view *w, const tn_tensor_view *y,
-                     int first) {
+static conv describe(const tn_call *call, const tn_tensor_view *x, const tn_tensor_view *w,
+                     const tn_tensor_view *y, int first) {
     conv v = {
         .n = x->sizes[0],
         .c = x->sizes[1],

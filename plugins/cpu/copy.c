@@ -1,7 +1,8 @@
 /* Copies between any two layouts and dtypes: the kernel that adapts calls for all others. */
 #include "pointwise.h"
 
-/* ---- conversions: one loop per pair of computing types ------------------------------------------------ */
+/* ---- conversions: one loop per pair of computing types
+ * ------------------------------------------------ */
 
 /* X(suffix, C type) */
 #define SOURCES(X) \
@@ -29,15 +30,17 @@ SOURCES(LOOPS)
 /* In order of tn_dtype. f16 and bf16 are f32 in a loop; what is narrower than they are goes to f32
  * exactly, what is wider is rounded to odd on the way. */
 #define ROW(s, to_half) \
-    {s##_to_f32, s##_to_f64, to_half,    to_half,    s##_to_i8, \
-     s##_to_i16, s##_to_i32, s##_to_i64, s##_to_u8, s##_to_bool}
+    { \
+        s##_to_f32, s##_to_f64, to_half, to_half, s##_to_i8, s##_to_i16, s##_to_i32, s##_to_i64, \
+            s##_to_u8, s##_to_bool \
+    }
 
 static const tnc_loop loops[TN_DTYPE_COUNT][TN_DTYPE_COUNT] = {
-    [TN_F32] = ROW(f32, f32_to_f32), [TN_F64] = ROW(f64, f64_to_half),
-    [TN_F16] = ROW(f32, f32_to_f32), [TN_BF16] = ROW(f32, f32_to_f32),
-    [TN_I8] = ROW(i8, i8_to_f32),    [TN_I16] = ROW(i16, i16_to_f32),
+    [TN_F32] = ROW(f32, f32_to_f32),  [TN_F64] = ROW(f64, f64_to_half),
+    [TN_F16] = ROW(f32, f32_to_f32),  [TN_BF16] = ROW(f32, f32_to_f32),
+    [TN_I8] = ROW(i8, i8_to_f32),     [TN_I16] = ROW(i16, i16_to_f32),
     [TN_I32] = ROW(i32, i32_to_half), [TN_I64] = ROW(i64, i64_to_half),
-    [TN_U8] = ROW(u8, u8_to_f32),    [TN_BOOL] = ROW(u8, u8_to_f32),
+    [TN_U8] = ROW(u8, u8_to_f32),     [TN_BOOL] = ROW(u8, u8_to_f32),
 };
 
 typedef struct mover {
@@ -66,7 +69,8 @@ static void convert(void *context, int64_t begin, int64_t end, int slot) {
     }
 }
 
-/* ---- moving without conversion ---------------------------------------------------------------------------- */
+/* ---- moving without conversion
+ * ---------------------------------------------------------------------------- */
 
 /* Tiles of a transposition, in elements: both sides' cache lines are used whole. */
 enum { TILE = 32 };
@@ -138,7 +142,8 @@ static int dense_across(const tnc_plan *p) {
     return -1;
 }
 
-/* ---- the kernel -------------------------------------------------------------------------------------------- */
+/* ---- the kernel
+ * -------------------------------------------------------------------------------------------- */
 
 static tn_status run(const tn_call *call) {
     const tn_tensor_view *in = tnc_view(call, TN_ARG_copy_self), *out = call->outs[0];

@@ -1,9 +1,10 @@
 /* cpu.h: what the files of the CPU plugin share.
  *
  * The plugin is in two halves. plugin.c, device.c and threads.c are compiled once. Every file with
- * kernels is compiled once per instruction set (see meson.build), with TNC_ISA_NAME set to base, avx2
- * or avx512; what such a file shows to others carries that name, everything else in it is static, so
- * that no instruction of one set can reach a machine without it. plugin.c picks one set at load.
+ * kernels is compiled once per instruction set (see meson.build), with TNC_ISA_NAME set to base,
+ * avx2 or avx512; what such a file shows to others carries that name, everything else in it is
+ * static, so that no instruction of one set can reach a machine without it. plugin.c picks one set
+ * at load.
  *
  * A kernel file ends with its table of tn_kernel records, published as a tnc_family. A new family
  * is named in TNC_FAMILIES and in meson.build.
@@ -16,7 +17,8 @@
 #include <tenon/kernels.h>
 #include <tenon/plugin.h>
 
-/* ---- the plugin and its device -------------------------------------------------------------------- */
+/* ---- the plugin and its device
+ * -------------------------------------------------------------------- */
 
 struct tn_pself {
     const tn_host *host;
@@ -34,7 +36,8 @@ tn_status tnc_fail(tn_status status, const char *format, ...) __attribute__((for
 
 extern const tn_device_ops tnc_device_ops;
 
-/* ---- threads ----------------------------------------------------------------------------------------- */
+/* ---- threads
+ * ----------------------------------------------------------------------------------------- */
 
 void tnc_threads_start(const char *option);
 void tnc_threads_stop(void);
@@ -55,7 +58,8 @@ enum {
     TNC_GRAIN = 32768 /* elements of cheap work worth a thread: about ten microseconds */
 };
 
-/* ---- the kernel tables ----------------------------------------------------------------------------- */
+/* ---- the kernel tables
+ * ----------------------------------------------------------------------------- */
 
 typedef struct tnc_family {
     const tn_kernel *records;
@@ -100,12 +104,14 @@ typedef struct tnc_family {
         __VA_ARGS__ \
     }
 
-/* Declared by nearly every kernel here. CAPTURE_SAFE is not: a synchronous device queues nothing. */
+/* Declared by nearly every kernel here. CAPTURE_SAFE is not: a synchronous device queues nothing.
+ */
 #define TNC_FLAGS_DENSE (TN_KERNEL_INDEX64 | TN_KERNEL_DETERMINISTIC)
 #define TNC_FLAGS_STRIDED (TNC_FLAGS_DENSE | TN_KERNEL_STRIDED | TN_KERNEL_BROADCAST)
 #define TNC_FLAGS_POINTWISE (TNC_FLAGS_STRIDED | TN_KERNEL_IN_PLACE | TN_KERNEL_SCALARS)
 
-/* ---- element types --------------------------------------------------------------------------------- */
+/* ---- element types
+ * --------------------------------------------------------------------------------- */
 
 /* X(suffix, C type, unsigned C type to compute in without overflow, DTYPE) */
 #define TNC_INT_TYPES(X) \
@@ -115,7 +121,8 @@ typedef struct tnc_family {
     X(i64, int64_t, uint64_t, I64) \
     X(u8, uint8_t, uint32_t, U8)
 
-/* ---- views ------------------------------------------------------------------------------------------- */
+/* ---- views
+ * ------------------------------------------------------------------------------------------- */
 
 /* The address of a view's first element: on this device a memory handle is an address. */
 static inline void *tnc_data(const tn_tensor_view *v) {

@@ -1,4 +1,5 @@
-/* The device: one, synchronous, whose memory is host memory. The shortest complete tn_device_ops. */
+/* The device: one, synchronous, whose memory is host memory. The shortest complete tn_device_ops.
+ */
 #include "cpu.h"
 
 #include <string.h>
@@ -6,7 +7,8 @@
 
 enum { ALIGNMENT = 64 };
 
-/* ---- memory: a handle is the address -------------------------------------------------------------------- */
+/* ---- memory: a handle is the address
+ * -------------------------------------------------------------------- */
 
 static void *at(tn_memory memory, uint64_t offset) {
     return (void *)(uintptr_t)(memory + offset);
@@ -79,7 +81,8 @@ static const tn_memory_ops memory_ops = {
     .info = memory_info,
 };
 
-/* ---- the device ------------------------------------------------------------------------------------------ */
+/* ---- the device
+ * ------------------------------------------------------------------------------------------ */
 
 static tn_status device_count(tn_pself *self, uint32_t *out_count) {
     (void)self;

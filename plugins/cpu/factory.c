@@ -1,8 +1,9 @@
-/* Tensors from nothing: one value, a sequence, and the random bits from which all random numbers are
- * made. */
+/* Tensors from nothing: one value, a sequence, and the random bits from which all random numbers
+ * are made. */
 #include "iterate.h"
 
-/* ---- fill and arange ------------------------------------------------------------------------------------ */
+/* ---- fill and arange
+ * ------------------------------------------------------------------------------------ */
 
 typedef struct sequence {
     tnc_plan plan; /* the output */
@@ -73,7 +74,7 @@ static tn_status fill(const tn_call *call) {
     tnc_plan_finish(&f.plan, true);
     const tn_cell *value = &call->args[TN_ARG_fill_value];
     double x = value->tag == TN_CELL_F64 ? value->v.f64 : (double)value->v.i64;
-    int64_t i = value->tag != TN_CELL_F64 ? value->v.i64
+    int64_t i = value->tag != TN_CELL_F64         ? value->v.i64
                 : call->outs[0]->dtype == TN_BOOL ? x != 0
                 : call->outs[0]->dtype >= TN_I8   ? (int64_t)x
                                                   : 0;
@@ -116,8 +117,9 @@ static tn_status arange(const tn_call *call) {
     return TN_OK;
 }
 
-/* ---- Philox 4x32-10 ----------------------------------------------------------------------------------------
- * J. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011. Counters are independent, so
+/* ---- Philox 4x32-10
+ * ---------------------------------------------------------------------------------------- J.
+ * Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011. Counters are independent, so
  * the loop over LANES of them vectorises. */
 
 enum { LANES = 64 };

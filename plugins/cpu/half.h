@@ -1,5 +1,5 @@
-/* half.h: f16 and bf16 to f32 and back, for runs of elements. All arithmetic on them is done in f32:
- * kernels load a block, compute, and round once at the end, to nearest even. */
+/* half.h: f16 and bf16 to f32 and back, for runs of elements. All arithmetic on them is done in
+ * f32: kernels load a block, compute, and round once at the end, to nearest even. */
 #ifndef TENON_PLUGINS_CPU_HALF_H
 #define TENON_PLUGINS_CPU_HALF_H
 
@@ -22,7 +22,8 @@ static inline float tnc_float(uint32_t u) {
     return x;
 }
 
-/* ---- bf16: the upper half of an f32 ---------------------------------------------------------------- */
+/* ---- bf16: the upper half of an f32
+ * ---------------------------------------------------------------- */
 
 static inline float tnc_from_bf16(uint16_t h) {
     return tnc_float((uint32_t)h << 16);
@@ -35,13 +36,14 @@ static inline uint16_t tnc_to_bf16(float x) {
     return (uint16_t)((u & 0x7fffffff) > 0x7f800000 ? quiet : rounded);
 }
 
-/* ---- f16, without hardware: branch-free, after F. Giesen, "Float->half variants" -------------------- */
+/* ---- f16, without hardware: branch-free, after F. Giesen, "Float->half variants"
+ * -------------------- */
 
 static inline float tnc_from_f16(uint16_t h) {
     uint32_t magnitude = (uint32_t)(h & 0x7fff) << 13;
     uint32_t exponent = magnitude & 0x0f800000;
     uint32_t normal = magnitude + (112u << 23);
-    uint32_t special = magnitude + (224u << 23);                                 /* inf and NaN */
+    uint32_t special = magnitude + (224u << 23);                                   /* inf and NaN */
     uint32_t subnormal = tnc_bits(tnc_float(magnitude + (113u << 23)) - 0x1p-14f); /* renormalise */
     uint32_t u = exponent == 0 ? subnormal : exponent == 0x0f800000 ? special : normal;
     return tnc_float(u | (uint32_t)(h & 0x8000) << 16);
@@ -58,7 +60,8 @@ static inline uint16_t tnc_to_f16(float x) {
     return (uint16_t)(h | sign);
 }
 
-/* ---- runs -------------------------------------------------------------------------------------------- */
+/* ---- runs
+ * -------------------------------------------------------------------------------------------- */
 
 static inline void tnc_halves_to_floats(tn_dtype dtype, float *out, const void *in, int64_t n) {
     const uint16_t *h = in;

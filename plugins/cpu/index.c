@@ -2,7 +2,9 @@
  * index_add. Every index is checked before anything is read or written through it. */
 #include "iterate.h"
 
-/* ---- checking ------------------------------------------------------------------------------------------------ */
+/* ---- checking
+ * ------------------------------------------------------------------------------------------------
+ */
 
 typedef struct check {
     tnc_plan plan; /* the index tensor */
@@ -45,7 +47,8 @@ static tn_status complain(const check *c, const char *op, int64_t dim) {
                     (long long)index, (long long)dim, (long long)c->size);
 }
 
-static tn_status check_index(const char *op, const tn_tensor_view *index, int64_t dim, int64_t size) {
+static tn_status check_index(const char *op, const tn_tensor_view *index, int64_t dim,
+                             int64_t size) {
     check c = {.size = size};
     tn_status status = tnc_plan_init(&c.plan, index);
     if (status != TN_OK)
@@ -59,7 +62,8 @@ static tn_status check_index(const char *op, const tn_tensor_view *index, int64_
     return TN_OK;
 }
 
-/* ---- moving or adding one run ---------------------------------------------------------------------------------- */
+/* ---- moving or adding one run
+ * ---------------------------------------------------------------------------------- */
 
 /* dst[j] += alpha * src[j] for n elements at strides in bytes; bool: or. */
 typedef void (*add_run)(char *dst, int64_t dst_stride, const char *src, int64_t src_stride,
@@ -93,26 +97,25 @@ TNC_INT_TYPES(ADD_RUN_INT)
 
 /* By dtype; halves are added as f32 in the workspace. */
 static const add_run add_runs[TN_DTYPE_COUNT] = {
-    [TN_F32] = add_f32, [TN_F64] = add_f64, [TN_F16] = add_f32, [TN_BF16] = add_f32,
-    [TN_I8] = add_i8,   [TN_I16] = add_i16, [TN_I32] = add_i32, [TN_I64] = add_i64,
+    [TN_F32] = add_f32, [TN_F64] = add_f64,   [TN_F16] = add_f32, [TN_BF16] = add_f32,
+    [TN_I8] = add_i8,   [TN_I16] = add_i16,   [TN_I32] = add_i32, [TN_I64] = add_i64,
     [TN_U8] = add_u8,   [TN_BOOL] = add_bool,
 };
 
-/* ---- gather and scatter_add: an index for each element ------------------------------------------------------------ */
+/* ---- gather and scatter_add: an index for each element
+ * ------------------------------------------------------------ */
 
-/* Operands of the plan, which has index's shape: index, the tensor of index's shape (gather's output,
- * scatter_add's src), and the indexed tensor with a stride of zero along dim. */
+/* Operands of the plan, which has index's shape: index, the tensor of index's shape (gather's
+ * output, scatter_add's src), and the indexed tensor with a stride of zero along dim. */
 typedef struct elements {
     tnc_plan plan;
     int64_t stride; /* of the indexed tensor along dim, bytes */
     add_run add;    /* NULL: gather */
 } elements;
 
-static inline __attribute__((always_inline)) void gather_row(char *dst, int64_t dst_stride,
-                                                             const char *base, int64_t base_stride,
-                                                             int64_t stride, const char *index,
-                                                             int64_t index_stride, int64_t n,
-                                                             size_t item) {
+static inline __attribute__((always_inline)) void
+gather_row(char *dst, int64_t dst_stride, const char *base, int64_t base_stride, int64_t stride,
+           const char *index, int64_t index_stride, int64_t n, size_t item) {
     for (int64_t j = 0; j < n; j++) {
         int64_t i;
         memcpy(&i, index + j * index_stride, sizeof i);
@@ -193,7 +196,8 @@ static tn_status gather(const tn_call *call) {
     return TN_OK;
 }
 
-/* ---- out = self, and the f32 stand-in for halves --------------------------------------------------------------------- */
+/* ---- out = self, and the f32 stand-in for halves
+ * --------------------------------------------------------------------- */
 
 typedef struct transfer {
     tnc_plan plan; /* to, from */
@@ -256,10 +260,12 @@ static tn_status add_workspace(const tn_call *call, uint64_t *out_bytes) {
     return TN_OK;
 }
 
-/* ---- scatter_add --------------------------------------------------------------------------------------------------- */
+/* ---- scatter_add
+ * ---------------------------------------------------------------------------------------------------
+ */
 
-/* Brings the largest dimension other than dim to the front, if there is one: places that differ there
- * never meet, so threads may share it out. */
+/* Brings the largest dimension other than dim to the front, if there is one: places that differ
+ * there never meet, so threads may share it out. */
 static bool move_dim_first(tnc_plan *p, int64_t dim) {
     int best = -1;
     for (int d = 0; d < p->rank; d++)
@@ -315,7 +321,8 @@ static tn_status scatter_add(const tn_call *call) {
     return TN_OK;
 }
 
-/* ---- index_select and index_add: an index for each slice ------------------------------------------------------------- */
+/* ---- index_select and index_add: an index for each slice
+ * ------------------------------------------------------------- */
 
 /* Slices are walked by a plan without dim: slice i of `own` and slice index[i] of `base`. */
 typedef struct slices {

@@ -1,9 +1,9 @@
 /* iterate.h: walking several tensors of one shape, in blocks.
  *
  * A plan holds the shape, with dimensions of size 1 dropped, sorted by the strides of operand 0 and
- * merged where every operand allows it, and each operand's address and strides. Kernels' inner loops
- * only know dense arrays of their computing type: what is strided, broadcast or half precision is
- * gathered into a block that stays in the first-level cache, and scattered back.
+ * merged where every operand allows it, and each operand's address and strides. Kernels' inner
+ * loops only know dense arrays of their computing type: what is strided, broadcast or half
+ * precision is gathered into a block that stays in the first-level cache, and scattered back.
  */
 #ifndef TENON_PLUGINS_CPU_ITERATE_H
 #define TENON_PLUGINS_CPU_ITERATE_H
@@ -130,11 +130,12 @@ static inline void tnc_plan_finish(tnc_plan *p, bool sorted) {
     }
 }
 
-/* ---- runs of one dimension --------------------------------------------------------------------------- */
+/* ---- runs of one dimension
+ * --------------------------------------------------------------------------- */
 
 #define TNC_COPY_RUN(T) \
     for (int64_t i = 0; i < n; i++) \
-        memcpy((char *)dst + i * dst_stride, (const char *)src + i * src_stride, sizeof(T))
+    memcpy((char *)dst + i * dst_stride, (const char *)src + i * src_stride, sizeof(T))
 
 /* n elements of `item` bytes from one stride to another. */
 static inline void tnc_copy_run(void *dst, int64_t dst_stride, const void *src, int64_t src_stride,
@@ -249,7 +250,8 @@ static inline void tnc_store_run(void *dst, int64_t stride, const void *run, int
         tnc_scatter_run(dst, stride, run, n, dtype);
 }
 
-/* ---- blocks of many dimensions ------------------------------------------------------------------------ */
+/* ---- blocks of many dimensions
+ * ------------------------------------------------------------------------ */
 
 /* The coordinates of linear index `i`. */
 static inline void tnc_plan_seek(const tnc_plan *p, int64_t i, int64_t *at) {

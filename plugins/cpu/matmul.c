@@ -1,9 +1,10 @@
 /* Matrix products: bmm and addmm.
  *
- * The product is cut into tiles whose sizes depend on the shape alone, so that results do not depend
- * on the number of threads; a tile is one call of BLAS on one thread. Row and column strides become
- * BLAS's transposition where they can; what it cannot read (both strides, zero strides, f16 and
- * bf16) is packed into scratch, a panel of K at a time. Integers and tiny products use plain loops.
+ * The product is cut into tiles whose sizes depend on the shape alone, so that results do not
+ * depend on the number of threads; a tile is one call of BLAS on one thread. Row and column strides
+ * become BLAS's transposition where they can; what it cannot read (both strides, zero strides, f16
+ * and bf16) is packed into scratch, a panel of K at a time. Integers and tiny products use plain
+ * loops.
  */
 #include "matmul.h"
 #include "iterate.h"
@@ -12,7 +13,8 @@
 #include <cblas.h>
 #endif
 
-/* ---- plain loops: any strides, any type ------------------------------------------------------------------- */
+/* ---- plain loops: any strides, any type
+ * ------------------------------------------------------------------- */
 
 /* A matrix: element [i, j] is data[i * row + j * column]. */
 typedef struct matrix {
@@ -68,7 +70,9 @@ LOOP_GEMM(f64, double, double)
 #define LOOP_GEMM_INT(sfx, T, U, DT) LOOP_GEMM(sfx, T, U)
 TNC_INT_TYPES(LOOP_GEMM_INT)
 
-/* ---- BLAS ---------------------------------------------------------------------------------------------------- */
+/* ---- BLAS
+ * ----------------------------------------------------------------------------------------------------
+ */
 
 #ifdef TNC_HAVE_OPENBLAS
 #define GEMM_BLAS(sfx, T, letter) \
@@ -76,17 +80,17 @@ TNC_INT_TYPES(LOOP_GEMM_INT)
                                 const T *a, int64_t lda, const T *b, int64_t ldb, T beta, T *c, \
                                 int64_t ldc) { \
         if (n == 1) { \
-            cblas_##letter##gemv(CblasRowMajor, ta ? CblasTrans : CblasNoTrans, \
-                                 (int)(ta ? k : m), (int)(ta ? m : k), alpha, a, (int)lda, b, \
-                                 tb ? 1 : (int)ldb, beta, c, (int)ldc); \
+            cblas_##letter##gemv(CblasRowMajor, ta ? CblasTrans : CblasNoTrans, (int)(ta ? k : m), \
+                                 (int)(ta ? m : k), alpha, a, (int)lda, b, tb ? 1 : (int)ldb, \
+                                 beta, c, (int)ldc); \
         } else if (m == 1) { \
-            cblas_##letter##gemv(CblasRowMajor, tb ? CblasNoTrans : CblasTrans, \
-                                 (int)(tb ? n : k), (int)(tb ? k : n), alpha, b, (int)ldb, a, \
-                                 ta ? (int)lda : 1, beta, c, 1); \
+            cblas_##letter##gemv(CblasRowMajor, tb ? CblasNoTrans : CblasTrans, (int)(tb ? n : k), \
+                                 (int)(tb ? k : n), alpha, b, (int)ldb, a, ta ? (int)lda : 1, \
+                                 beta, c, 1); \
         } else { \
             cblas_##letter##gemm(CblasRowMajor, ta ? CblasTrans : CblasNoTrans, \
-                                 tb ? CblasTrans : CblasNoTrans, (int)m, (int)n, (int)k, alpha, \
-                                 a, (int)lda, b, (int)ldb, beta, c, (int)ldc); \
+                                 tb ? CblasTrans : CblasNoTrans, (int)m, (int)n, (int)k, alpha, a, \
+                                 (int)lda, b, (int)ldb, beta, c, (int)ldc); \
         } \
     }
 GEMM_BLAS(f32, float, s)
@@ -114,18 +118,20 @@ void tnc_gemm(tn_dtype dtype, bool ta, bool tb, int64_t m, int64_t n, int64_t k,
         blas_gemm_f64(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
 }
 
-/* ---- one call ------------------------------------------------------------------------------------------------ */
+/* ---- one call
+ * ------------------------------------------------------------------------------------------------
+ */
 
 /* C [b, m, n] = beta S + alpha A [b, m, k] B [b, k, n] */
 typedef struct product {
     int64_t batch, m, n, k;
-    matrix a, b, c, s;                /* s.data is NULL where there is no S */
+    matrix a, b, c, s;                 /* s.data is NULL where there is no S */
     int64_t batch_a, batch_b, batch_c; /* strides in elements */
     int64_t tile_m, tile_n, tile_k;
-    tn_dtype type;        /* computed in: a and b of halves are packed as f32 */
-    bool loops;           /* not BLAS but plain loops, which take any strides */
-    bool pack_a, pack_b;  /* BLAS cannot read it in place */
-    bool stage_c;         /* BLAS cannot write it in place */
+    tn_dtype type;       /* computed in: a and b of halves are packed as f32 */
+    bool loops;          /* not BLAS but plain loops, which take any strides */
+    bool pack_a, pack_b; /* BLAS cannot read it in place */
+    bool stage_c;        /* BLAS cannot write it in place */
     tn_cell alpha, beta;
     char *scratch; /* [slots] of scratch_bytes */
     int64_t scratch_bytes;
@@ -134,8 +140,8 @@ typedef struct product {
 enum {
     MAX_TILE = 256,
     MAX_TILE_K = 2048,
-    TINY = 4096,                      /* multiplications, below which BLAS costs more than it saves */
-    GRAIN_MULTIPLICATIONS = 1 << 19   /* worth a thread */
+    TINY = 4096,                    /* multiplications, below which BLAS costs more than it saves */
+    GRAIN_MULTIPLICATIONS = 1 << 19 /* worth a thread */
 };
 
 /* Can BLAS read [rows, columns] of it? */
@@ -295,13 +301,14 @@ static void tiles(void *context, int64_t begin, int64_t end, int slot) {
     int entered = tnc_blas_enter();
     for (int64_t t = begin; t < end; t++) {
         int64_t j = t % across * p->tile_n, i = t / across % down * p->tile_m;
-        tile(p, t / across / down, i, j, tnc_min(p->tile_m, p->m - i),
-             tnc_min(p->tile_n, p->n - j), scratch);
+        tile(p, t / across / down, i, j, tnc_min(p->tile_m, p->m - i), tnc_min(p->tile_n, p->n - j),
+             scratch);
     }
     tnc_blas_leave(entered);
 }
 
-/* ---- the kernels --------------------------------------------------------------------------------------------- */
+/* ---- the kernels
+ * --------------------------------------------------------------------------------------------- */
 
 static matrix as_matrix(const tn_tensor_view *v, int rows) {
     return (matrix){tnc_data(v), v->strides[rows], v->strides[rows + 1], v->dtype};
@@ -330,7 +337,8 @@ static void bmm_product(const tn_call *call, product *p) {
 
 /* self [M, N], mat1 [M, K], mat2 [K, N], out [M, N] */
 static void addmm_product(const tn_call *call, product *p) {
-    const tn_tensor_view *s = tnc_view(call, TN_ARG_addmm_self), *a = tnc_view(call, TN_ARG_addmm_mat1);
+    const tn_tensor_view *s = tnc_view(call, TN_ARG_addmm_self),
+                         *a = tnc_view(call, TN_ARG_addmm_mat1);
     const tn_tensor_view *b = tnc_view(call, TN_ARG_addmm_mat2), *c = call->outs[0];
     *p = (product){
         .batch = 1,

@@ -4,9 +4,9 @@
 
 #include "cpu.h"
 
-/* C [m, n] = alpha op(A) [m, k] op(B) [k, n] + beta C, row-major; `ta` and `tb` transpose. With beta 0
- * C is not read. Runs on the calling thread; the caller brackets its calls with tnc_blas_enter and
- * tnc_blas_leave. T is float or double, as `dtype` (F32 or F64) says. */
+/* C [m, n] = alpha op(A) [m, k] op(B) [k, n] + beta C, row-major; `ta` and `tb` transpose. With
+ * beta 0 C is not read. Runs on the calling thread; the caller brackets its calls with
+ * tnc_blas_enter and tnc_blas_leave. T is float or double, as `dtype` (F32 or F64) says. */
 #define tnc_gemm TNC_ISA(tnc_gemm)
 void tnc_gemm(tn_dtype dtype, bool ta, bool tb, int64_t m, int64_t n, int64_t k, double alpha,
               const void *a, int64_t lda, const void *b, int64_t ldb, double beta, void *c,

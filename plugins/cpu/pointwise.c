@@ -1,9 +1,10 @@
 /* Runs a pointwise operator's loop over whatever the call brings. Three ways, cheapest first: dense
- * tensors and few elements go straight to the loop; otherwise a plan is made, and threads walk it in
- * runs as long as the layouts allow. */
+ * tensors and few elements go straight to the loop; otherwise a plan is made, and threads walk it
+ * in runs as long as the layouts allow. */
 #include "pointwise.h"
 
-/* ---- the planned way ---------------------------------------------------------------------------------- */
+/* ---- the planned way
+ * ---------------------------------------------------------------------------------- */
 
 typedef struct walk {
     tnc_plan plan; /* outputs first, then inputs */
@@ -107,21 +108,21 @@ static __attribute__((noinline)) tn_status run_planned(const tn_call *call,
         }
     }
     tnc_plan_finish(&w.plan, true);
-    tnc_parallel(w.plan.numel, op->expensive ? TNC_GRAIN / 8 : TNC_GRAIN, TNC_MAX_SLOTS,
-                 walk_range, &w);
+    tnc_parallel(w.plan.numel, op->expensive ? TNC_GRAIN / 8 : TNC_GRAIN, TNC_MAX_SLOTS, walk_range,
+                 &w);
     return TN_OK;
 }
 
-/* ---- the short way ------------------------------------------------------------------------------------- */
+/* ---- the short way
+ * ------------------------------------------------------------------------------------- */
 
 static inline bool is_dense(const tn_tensor_view *v) {
     return v->numel == 1 || (v->rank == 1 && v->strides[0] == 1);
 }
 
 /* Inlined with constant n_in: for one element everything below is a few nanoseconds. */
-static inline __attribute__((always_inline)) tn_status run(const tn_call *call,
-                                                           const tnc_pointwise *op, int n_in,
-                                                           int n_out) {
+static inline __attribute__((always_inline)) tn_status
+run(const tn_call *call, const tnc_pointwise *op, int n_in, int n_out) {
     const void *in[TNC_MAX_OPERANDS];
     void *out[TNC_MAX_OPERANDS];
     int64_t numel = call->outs[0]->numel;

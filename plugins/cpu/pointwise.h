@@ -35,7 +35,8 @@ tn_status tnc_pointwise_run_any(const tn_call *call);
 #define tnc_pointwise_apply TNC_ISA(tnc_pointwise_apply)
 tn_status tnc_pointwise_apply(const tn_call *call, const tnc_pointwise *op);
 
-/* ---- loops: TNC_LOOPn(name, output type, input type, declarations, expression) ------------------------- */
+/* ---- loops: TNC_LOOPn(name, output type, input type, declarations, expression)
+ * ------------------------- */
 
 #define TNC_LOOP_HEAD(name) \
     static void name(int64_t n, void *const *out, const void *const *in, const tn_cell *attrs)
@@ -83,7 +84,8 @@ tn_status tnc_pointwise_apply(const tn_call *call, const tnc_pointwise *op);
 #define TNC_ATTR_F(T, k) ((T)attrs[k].v.f64)
 #define TNC_ATTR_I(T, k) ((T)attrs[k].v.i64)
 
-/* ---- records ---------------------------------------------------------------------------------------------- */
+/* ---- records
+ * ---------------------------------------------------------------------------------------------- */
 
 /* TNC_POINTWISE(op, DTYPE, loop, inputs, outputs, run, further members of tnc_pointwise) */
 #define TNC_POINTWISE(op, DT, loop_, n_in_, n_out_, run_, ...) \
@@ -109,6 +111,7 @@ tn_status tnc_pointwise_apply(const tn_call *call, const tnc_pointwise *op);
         KIND(op, I32, op##_i32, __VA_ARGS__), KIND(op, I64, op##_i64, __VA_ARGS__), \
         KIND(op, U8, op##_u8, __VA_ARGS__)
 
-#define TNC_NUMBERS(KIND, op, ...) TNC_FLOATS(KIND, op, __VA_ARGS__), TNC_INTS(KIND, op, __VA_ARGS__)
+#define TNC_NUMBERS(KIND, op, ...) \
+    TNC_FLOATS(KIND, op, __VA_ARGS__), TNC_INTS(KIND, op, __VA_ARGS__)
 
 #endif /* TENON_PLUGINS_CPU_POINTWISE_H */

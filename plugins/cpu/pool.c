@@ -6,7 +6,7 @@
 typedef struct pool {
     const char *in;
     char *out;
-    int64_t *places; /* of the maxima; read by the derivative */
+    int64_t *places;  /* of the maxima; read by the derivative */
     atomic_bool *bad; /* set when one of them is out of range */
     tn_dtype dtype;
     int64_t h, w, oh, ow; /* H, W is the side of the input, also in a derivative */
@@ -18,7 +18,9 @@ typedef struct pool {
 /* One plane from `in` to `out`, dense, of the computing type. */
 typedef void (*plane)(const pool *p, const void *in, void *out, int64_t *places);
 
-/* ---- max_pool2d ------------------------------------------------------------------------------------------------ */
+/* ---- max_pool2d
+ * ------------------------------------------------------------------------------------------------
+ */
 
 #define MAX_POOL(sfx, T) \
     static void max_any_##sfx(const pool *p, const void *in, void *out, int64_t *places) { \
@@ -95,7 +97,9 @@ TNC_INT_TYPES(MAX_POOL_INT)
 MAX_POOL_BACKWARD(f32, float)
 MAX_POOL_BACKWARD(f64, double)
 
-/* ---- avg_pool2d ------------------------------------------------------------------------------------------------ */
+/* ---- avg_pool2d
+ * ------------------------------------------------------------------------------------------------
+ */
 
 /* The part of a window that lies on the input, along one dimension, and what it counts for. */
 typedef struct span {
@@ -145,7 +149,9 @@ static span window(const pool *p, int d, int64_t size, int64_t o) {
 AVG_POOL(f32, float)
 AVG_POOL(f64, double)
 
-/* ---- one call --------------------------------------------------------------------------------------------------- */
+/* ---- one call
+ * ---------------------------------------------------------------------------------------------------
+ */
 
 typedef struct planes {
     pool pool;
@@ -180,7 +186,8 @@ static void pair(int64_t *out, const tn_cell *cell) {
 }
 
 static tn_status run(const tn_call *call, planes *t, const tn_tensor_view *in, bool backward) {
-    const tn_tensor_view *large = backward ? call->outs[0] : in, *small = backward ? in : call->outs[0];
+    const tn_tensor_view *large = backward ? call->outs[0] : in,
+                         *small = backward ? in : call->outs[0];
     pool *p = &t->pool;
     p->in = tnc_data(in);
     p->out = tnc_data(call->outs[0]);

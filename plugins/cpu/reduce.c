@@ -1,10 +1,10 @@
 /* Reductions: sum, prod, amax, amin, var, argmax, argmin.
  *
- * The input's dimensions fall into kept and reduced ones; a plan of each walks them. Outputs are made
- * in groups: one at a time, reading along the reduced dimension ("rows"), or up to GROUP neighbours
- * at once, adding row after row ("columns"), whichever follows memory. Where there are few outputs
- * the reduced range is cut into chunks, whose states are merged in order. Groups and chunks depend
- * on the shape alone, so results do not depend on the number of threads.
+ * The input's dimensions fall into kept and reduced ones; a plan of each walks them. Outputs are
+ * made in groups: one at a time, reading along the reduced dimension ("rows"), or up to GROUP
+ * neighbours at once, adding row after row ("columns"), whichever follows memory. Where there are
+ * few outputs the reduced range is cut into chunks, whose states are merged in order. Groups and
+ * chunks depend on the shape alone, so results do not depend on the number of threads.
  */
 #include "iterate.h"
 
@@ -31,15 +31,16 @@ typedef struct reducer {
 
 enum {
     GROUP = 256,
-    LANES = 32,          /* partial sums of a row: two to eight vectors, to hide latency */
-    PAIR = 16,           /* elements that a lane adds before lanes are combined */
-    CHUNK = 16384,       /* elements */
+    LANES = 32,    /* partial sums of a row: two to eight vectors, to hide latency */
+    PAIR = 16,     /* elements that a lane adds before lanes are combined */
+    CHUNK = 16384, /* elements */
     MAX_CHUNKS = 128,
-    ENOUGH_GROUPS = 32,  /* to keep threads busy without chunks */
-    SHORT_COLUMNS = 16   /* kept runs shorter than this are read as rows */
+    ENOUGH_GROUPS = 32, /* to keep threads busy without chunks */
+    SHORT_COLUMNS = 16  /* kept runs shorter than this are read as rows */
 };
 
-/* ---- sum and prod: T as given, L in the lanes, A accumulated in --------------------------------------------- */
+/* ---- sum and prod: T as given, L in the lanes, A accumulated in
+ * --------------------------------------------- */
 
 /* Runs of LANES * PAIR elements are combined in L, each lane adding PAIR of them and the lanes in a
  * tree, and carried in A. */
@@ -54,14 +55,14 @@ enum {
                 lanes[j] = (L)x[i + j]; \
             for (int k = 1; k < PAIR; k++) \
                 for (int j = 0; j < LANES; j++) \
-                    lanes[j] = lanes[j] symbol (L)x[i + k * LANES + j]; \
+                    lanes[j] = lanes[j] symbol(L) x[i + k * LANES + j]; \
             for (int width = LANES / 2; width > 0; width /= 2) \
                 for (int j = 0; j < width; j++) \
                     lanes[j] = lanes[j] symbol lanes[j + width]; \
-            total = total symbol (A)lanes[0]; \
+            total = total symbol(A) lanes[0]; \
         } \
         for (; i < n; i++) \
-            total = total symbol (A)x[i]; \
+            total = total symbol(A) x[i]; \
         *(A *)s->a = total; \
         s->n += n; \
     } \
@@ -73,7 +74,7 @@ enum {
                 a[j] = identity; \
         TNC_INDEPENDENT \
         for (int64_t j = 0; j < width; j++) \
-            a[j] = a[j] symbol (A)x[j]; \
+            a[j] = a[j] symbol(A) x[j]; \
     } \
     static void op##_merge_##sfx(state *into, const state *from, int64_t width) { \
         A *a = into->a; \
@@ -82,7 +83,8 @@ enum {
             a[j] = a[j] symbol b[j]; \
         into->n += from->n; \
     } \
-    static void op##_finish_##sfx(const state *s, void *out, int64_t width, const tn_cell *attrs) { \
+    static void op##_finish_##sfx(const state *s, void *out, int64_t width, \
+                                  const tn_cell *attrs) { \
         const A *a = s->a; \
         for (int64_t j = 0; j < width; j++) \
             ((T *)out)[j] = (T)a[j]; \
@@ -100,10 +102,11 @@ FOLD(prod, f32, float, double, double, *, 1)
 FOLD(prod, f64, double, double, double, *, 1)
 TNC_INT_TYPES(FOLD_INT)
 
-/* ---- amax and amin, argmax and argmin ------------------------------------------------------------------------ */
+/* ---- amax and amin, argmax and argmin
+ * ------------------------------------------------------------------------ */
 
 /* Does x replace `best`? NaN replaces all but NaN; for integers the second half folds away. */
-#define BEATS(x, symbol, best) ((x) symbol (best) || ((x) != (x) && (best) == (best)))
+#define BEATS(x, symbol, best) ((x)symbol(best) || ((x) != (x) && (best) == (best)))
 
 #define EXTREME(op, sfx, T, symbol) \
     static T op##_run_##sfx(const T *x, int64_t n) { \
@@ -145,7 +148,8 @@ TNC_INT_TYPES(FOLD_INT)
     static void op##_merge_##sfx(state *into, const state *from, int64_t width) { \
         op##_columns_##sfx(into, from->a, width, 0); \
     } \
-    static void op##_finish_##sfx(const state *s, void *out, int64_t width, const tn_cell *attrs) { \
+    static void op##_finish_##sfx(const state *s, void *out, int64_t width, \
+                                  const tn_cell *attrs) { \
         memcpy(out, s->a, sizeof(T) * (size_t)width); \
     } \
     static const reducer op##_##sfx = {op##_rows_##sfx, op##_columns_##sfx, op##_merge_##sfx, \
@@ -162,7 +166,8 @@ TNC_INT_TYPES(FOLD_INT)
         } \
         s->n += n; \
     } \
-    static void arg##op##_columns_##sfx(state *s, const void *data, int64_t width, int64_t first) { \
+    static void arg##op##_columns_##sfx(state *s, const void *data, int64_t width, \
+                                        int64_t first) { \
         const T *x = data; \
         T *a = s->a; \
         int64_t *b = s->b; \
@@ -204,10 +209,13 @@ EXTREMES(f32, float, float, F32)
 EXTREMES(f64, double, double, F64)
 TNC_INT_TYPES(EXTREMES)
 
-/* ---- var ---------------------------------------------------------------------------------------------------- */
+/* ---- var
+ * ----------------------------------------------------------------------------------------------------
+ */
 
-/* T. Chan et al., "Updating formulae and a pairwise algorithm for computing sample variances", 1979:
- * means in a, sums of squared distances in b, both f64. A row's block is taken in two passes. */
+/* T. Chan et al., "Updating formulae and a pairwise algorithm for computing sample variances",
+ * 1979: means in a, sums of squared distances in b, both f64. A row's block is taken in two passes.
+ */
 static void var_add(state *s, int64_t j, double n, double mean, double m2) {
     double *means = s->a, *m2s = s->b, before = (double)s->n;
     double distance = mean - means[j];
@@ -262,7 +270,9 @@ static void var_merge(state *into, const state *from, int64_t width) {
 VAR(f32, float)
 VAR(f64, double)
 
-/* ---- one call ------------------------------------------------------------------------------------------------ */
+/* ---- one call
+ * ------------------------------------------------------------------------------------------------
+ */
 
 typedef struct reduction {
     const reducer *op;
@@ -270,9 +280,9 @@ typedef struct reduction {
     tnc_plan kept;    /* input, output */
     tnc_plan reduced; /* input, from the address of an output's first element */
     bool by_columns;
-    int64_t width;    /* outputs of a group: GROUP by columns, 1 by rows */
+    int64_t width; /* outputs of a group: GROUP by columns, 1 by rows */
     int64_t n_groups, n_chunks;
-    int64_t chunk;    /* elements of the reduced range */
+    int64_t chunk; /* elements of the reduced range */
     int64_t state_bytes;
     char *states; /* [n_groups][n_chunks] of state_bytes, where n_chunks > 1 */
 } reduction;
@@ -407,8 +417,8 @@ static tn_status run(const tn_call *call) {
         return status;
     r.states = (char *)(uintptr_t)(call->workspace + call->workspace_offset);
     int64_t task = r.width * tnc_min(r.chunk, r.reduced.numel);
-    tnc_parallel(r.n_groups * r.n_chunks, tnc_max(1, TNC_GRAIN / task), TNC_MAX_SLOTS,
-                 reduce_tasks, &r);
+    tnc_parallel(r.n_groups * r.n_chunks, tnc_max(1, TNC_GRAIN / task), TNC_MAX_SLOTS, reduce_tasks,
+                 &r);
     if (r.n_chunks > 1)
         for (int64_t g = 0; g < r.n_groups; g++) {
             int64_t at[TNC_MAX_RANK], width = locate(&r, g, at);

@@ -1,7 +1,8 @@
 /* cumsum: running sums along one dimension. Floating sums are carried in f64. */
 #include "iterate.h"
 
-/* n elements of a line, dense; `carried` is the sum of those before. A is what the sum is carried in. */
+/* n elements of a line, dense; `carried` is the sum of those before. A is what the sum is carried
+ * in. */
 #define LINE(sfx, T, A) \
     static void line_##sfx(void *out, const void *in, int64_t n, void *carried) { \
         const T *x = in; \
@@ -76,11 +77,6 @@ static tn_status run(const tn_call *call) {
                .user = (void *)&(const line){line_##sfx})
 #define CUMSUM_INT(sfx, T, U, DT) CUMSUM(DT, sfx),
 
-static const tn_kernel records[] = {
-    CUMSUM(F32, f32),
-    CUMSUM(F64, f64),
-    CUMSUM(F16, f32),
-    CUMSUM(BF16, f32),
-    TNC_INT_TYPES(CUMSUM_INT)
-};
+static const tn_kernel records[] = {CUMSUM(F32, f32), CUMSUM(F64, f64), CUMSUM(F16, f32),
+                                    CUMSUM(BF16, f32), TNC_INT_TYPES(CUMSUM_INT)};
 TNC_PUBLISH(scan, records);

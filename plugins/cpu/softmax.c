@@ -8,7 +8,8 @@
 
 enum {
     LANES = 32,
-    KEPT = 2048, /* exponentials kept between the passes over a line; longer ones compute them again */
+    KEPT =
+        2048, /* exponentials kept between the passes over a line; longer ones compute them again */
     WIDTH = 128
 };
 
@@ -40,8 +41,7 @@ static const void *load(const side *s, const char *line, int64_t i, int64_t n, v
     return tnc_load_run(block, line + i * s->along, s->along, n, s->dtype);
 }
 
-static const void *load_across(const side *s, const char *line, int64_t i, int64_t n,
-                               void *block) {
+static const void *load_across(const side *s, const char *line, int64_t i, int64_t n, void *block) {
     return tnc_load_run(block, line + i * s->along, s->across, n, s->dtype);
 }
 
@@ -78,7 +78,9 @@ static void store_across(const side *s, char *line, int64_t i, const void *run, 
 #define NAME(x) x##_f64
 #include "softmax.inc"
 
-/* ---- one call ------------------------------------------------------------------------------------------------ */
+/* ---- one call
+ * ------------------------------------------------------------------------------------------------
+ */
 
 /* Tasks are groups of `width` lines, neighbours along the plan's last dimension. */
 static void run_lines(void *context, int64_t begin, int64_t end, int slot) {
@@ -140,9 +142,10 @@ static tn_status run(const tn_call *call) {
 
 #define VARIANT(op, DT, pass, sfx, n_in_, log_) \
     TNC_KERNEL(op, TN_DTYPE_BIT(TN_##DT), TNC_FLAGS_STRIDED | TN_KERNEL_IN_PLACE, run, \
-               .user = (void *)&(const variant){ \
-                   .row = pass##_row_##sfx, .columns = pass##_columns_##sfx, \
-                   .n_in = n_in_, .is_log = log_})
+               .user = (void *)&(const variant){.row = pass##_row_##sfx, \
+                                                .columns = pass##_columns_##sfx, \
+                                                .n_in = n_in_, \
+                                                .is_log = log_})
 
 #define VARIANTS(op, pass, n_in, is_log) \
     VARIANT(op, F32, pass, f32, n_in, is_log), VARIANT(op, F64, pass, f64, n_in, is_log), \

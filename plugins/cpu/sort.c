@@ -11,9 +11,12 @@ typedef struct entry {
     int64_t place;
 } entry;
 
-/* ---- keys -------------------------------------------------------------------------------------------------- */
+/* ---- keys
+ * --------------------------------------------------------------------------------------------------
+ */
 
-/* Sign and magnitude to an order of unsigned numbers; `bits` wide, NaN above the bits of `infinity`. */
+/* Sign and magnitude to an order of unsigned numbers; `bits` wide, NaN above the bits of
+ * `infinity`. */
 static inline uint64_t float_key(uint64_t u, int bits, uint64_t infinity) {
     uint64_t sign = (uint64_t)1 << (bits - 1), magnitude = u & (sign - 1);
     if (magnitude > infinity)
@@ -72,7 +75,9 @@ static void read_keys(entry *e, const char *line, int64_t stride, int64_t n, tn_
     }
 }
 
-/* ---- sorting ------------------------------------------------------------------------------------------------ */
+/* ---- sorting
+ * ------------------------------------------------------------------------------------------------
+ */
 
 enum { SHORT = 48 };
 
@@ -109,7 +114,9 @@ static entry *radix_sort(entry *e, entry *other, int64_t n, int n_bytes) {
     return e;
 }
 
-/* ---- one call ------------------------------------------------------------------------------------------------ */
+/* ---- one call
+ * ------------------------------------------------------------------------------------------------
+ */
 
 typedef struct sorter {
     tnc_plan plan; /* of the lines: values, places, input */

@@ -14,7 +14,8 @@
 static atomic_int n_threads = 1;
 static atomic_bool forked;
 
-/* libgomp's workers do not exist in a forked child, and waiting for them hangs: stay on one thread. */
+/* libgomp's workers do not exist in a forked child, and waiting for them hangs: stay on one thread.
+ */
 static void after_fork_in_child(void) {
     atomic_store(&forked, true);
 }
@@ -71,7 +72,8 @@ void tnc_parallel(int64_t n, int64_t grain, int n_slots, tnc_body body, void *co
     }
 }
 
-/* ---- BLAS: we share out the work, it computes ------------------------------------------------------------ */
+/* ---- BLAS: we share out the work, it computes
+ * ------------------------------------------------------------ */
 
 /* OpenBLAS built for OpenMP asks OpenMP how many threads to use; that answer belongs to the calling
  * thread, so it can be changed for a while without anyone noticing. Its own setter would change the
@@ -89,7 +91,8 @@ void tnc_blas_leave(int entered) {
 }
 
 #ifdef TNC_HAVE_OPENBLAS
-/* OpenBLAS built for pthreads has only its process-wide setter: one thread while the plugin lives. */
+/* OpenBLAS built for pthreads has only its process-wide setter: one thread while the plugin lives.
+ */
 enum { OPENBLAS_PTHREADS = 1 };
 static int blas_threads;
 
@@ -104,9 +107,7 @@ static void blas_stop(void) {
         openblas_set_num_threads(blas_threads);
 }
 #else
-static void blas_start(void) {
-}
+static void blas_start(void) {}
 
-static void blas_stop(void) {
-}
+static void blas_stop(void) {}
 #endif

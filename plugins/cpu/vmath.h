@@ -1,6 +1,6 @@
-/* vmath.h: elementary functions of f32, written so that a loop over them vectorises: no branches, no
- * tables, no calls. Errors are at most 2 ULP (tests/kernels measures them); infinities, NaN, signed
- * zeros and subnormals come out as in C's <math.h>. f64 uses the C library.
+/* vmath.h: elementary functions of f32, written so that a loop over them vectorises: no branches,
+ * no tables, no calls. Errors are at most 2 ULP (tests/kernels measures them); infinities, NaN,
+ * signed zeros and subnormals come out as in C's <math.h>. f64 uses the C library.
  *
  * Sources of the polynomials
  *   Cephes    S. L. Moshier, Cephes Mathematical Library (exp, log)
@@ -38,7 +38,7 @@ TNC_VMATH float tnc_fabs(float x) {
 }
 
 /* Adding it makes the low bits of the sum the nearest integer. */
-#define TNC_ROUND_F32 12582912.0f /* 1.5 * 2^23 */
+#define TNC_ROUND_F32 12582912.0f        /* 1.5 * 2^23 */
 #define TNC_ROUND_F64 6755399441055744.0 /* 1.5 * 2^52 */
 
 /* exp(x): x = n ln2 + r, |r| <= ln2 / 2; 2^n in two factors, for subnormal results. */
@@ -230,7 +230,8 @@ TNC_VMATH float tnc_sigmoid(float x) {
     return x < 0.0f ? e * r : r;
 }
 
-/* ---- the same names for f64 ------------------------------------------------------------------------- */
+/* ---- the same names for f64
+ * ------------------------------------------------------------------------- */
 
 static inline double tnc_normal_cdf_f64(double x) {
     return 0.5 * erfc(x * -0.707106781186547524400844362104849039);

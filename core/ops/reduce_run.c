@@ -1,0 +1,277 @@
+/* Reductions made of other operators: those without a kernel, and the decompositions of those whose
+ * kernel is optional.
+ *
+ * mean, prod, var and logsumexp have no derivative in the table: autograd looks through them, so
+ * every step here has one. */
+#include "core/ops/reduce.h"
+
+#include <float.h>
+#include <math.h>
+
+/* ---- sums
+ * ------------------------------------------------------------------------------------------- */
+
+/* mean(self, dim, keepdim, dtype). Halves are summed and divided in f32: their sum may overflow. */
+BOXED(run_mean_dim) {
+    tn_tensor *self = tni_arg_tensor(&args[0]);
+    tn_ints dim = tni_arg_ints(&args[1]);
+    tn_dtype dtype = tni_arg_dtype(&args[3]);
+    uint32_t mask;
+    if (dtype == TN_DTYPE_NONE)
+        dtype = self->view.dtype;
+    if (!tni_is_float(dtype))
+        return tni_fail(TN_DTYPE,
+                        "tn_mean: a mean is floating, but the dtype is %s; give a floating dtype, "
+                        "or cast with tn_to_dtype",
+                        tn_dtype_name(dtype));
+    if (!tni_reduce_mask(dim, self->view.rank, "tn_mean", &mask))
+        return tni_failed();
+    double count = (double)tni_reduce_count(self, mask);
+    tn_tensor *sum = tni_sum_dim(self, dim, args[2].v.boolean, tni_is_half(dtype) ? TN_F32 : dtype);
+    sum = tni_then(tni_div_scalar(sum, tn_float(count)), sum);
+    return tni_return(rets, tni_as_dtype(sum, dtype));
+}
+
+/* var(self, dim, correction, keepdim) */
+BOXED(run_var_dim) {
+    tn_tensor *self = tni_arg_tensor(&args[0]);
+    tn_ints dim = tni_arg_ints(&args[1]);
+    tn_dtype dtype = self->view.dtype;
+    uint32_t mask;
+    if (!tni_is_float(dtype))
+        return tni_fail(TN_DTYPE, "tn_var: not defined for %s; cast with tn_to_dtype",
+                        tn_dtype_name(dtype));
+    if (!tni_reduce_mask(dim, self->view.rank, "tn_var", &mask))
+        return tni_failed();
+    double n = fmax(0, (double)tni_reduce_count(self, mask) - args[2].v.f64);
+    tn_tensor *x = tni_is_half(dtype) ? tni_to_dtype(self, TN_F32) : tni_keep(self);
+    tn_tensor *mean = tni_mean_dim(x, dim, true, TN_DTYPE_NONE);
+    tn_tensor *d = tni_then2(tni_sub(x, mean, tn_int(1)), x, mean);
+    d = tni_then(tni_mul(d, d), d);
+    d = tni_then(tni_sum_dim(d, dim, args[3].v.boolean, TN_DTYPE_NONE), d);
+    d = tni_then(tni_div_scalar(d, tn_float(n)), d);
+    return tni_return(rets, tni_as_dtype(d, dtype));
+}
+
+static double largest_finite(tn_dtype dtype) {
+    return dtype == TN_F64    ? DBL_MAX
+           : dtype == TN_F16  ? 65504.0
+           : dtype == TN_BF16 ? 0x1.fep127
+                              : (double)FLT_MAX;
+}
+
+/* logsumexp(self, dim, keepdim) = m + log(sum(exp(self - m))), m the largest, as a constant: it
+ * cancels out of the derivative. An infinite m is made finite, so that inf - inf does not arise. */
+BOXED(run_logsumexp) {
+    tn_tensor *self = tni_arg_tensor(&args[0]);
+    tn_ints dim = tni_arg_ints(&args[1]);
+    bool keepdim = args[2].v.boolean;
+    uint32_t mask;
+    if (!tni_reduce_mask(dim, self->view.rank, "tn_logsumexp", &mask))
+        return tni_failed();
+    tn_dtype dtype = tni_is_float(self->view.dtype) ? self->view.dtype : TN_F32;
+    tn_tensor *x = tni_to_dtype(self, dtype);
+    if (self->view.numel == 0) {
+        x = tni_then(tni_exp(x), x);
+        x = tni_then(tni_sum_dim(x, dim, keepdim, TN_DTYPE_NONE), x);
+        return tni_return(rets, tni_then(tni_log(x), x));
+    }
+    double limit = largest_finite(dtype);
+    tn_tensor *constant = tni_detach(x);
+    tn_tensor *m = tni_then(tni_amax(constant, dim, true), constant);
+    m = tni_then(tni_clamp(m, tn_float(-limit), tn_float(limit)), m);
+    x = tni_then(tni_sub(x, m, tn_int(1)), x);
+    x = tni_then(tni_exp(x), x);
+    x = tni_then(tni_sum_dim(x, dim, true, TN_DTYPE_NONE), x);
+    x = tni_then(tni_log(x), x);
+    x = tni_then2(tni_add(x, m, tn_int(1)), x, m);
+    if (keepdim || self->view.rank == 0 || !x)
+        return tni_return(rets, x);
+    int64_t sizes[TN_MAX_RANK], rank = 0;
+    for (int32_t d = 0; d < self->view.rank; d++)
+        if (!(mask >> d & 1))
+            sizes[rank++] = self->sizes[d];
+    return tni_return(rets, tni_then(tni_reshape(x, tn_ints_of(sizes, rank)), x));
+}
+
+/* prod(self, dim, keepdim): the halves of the dimension are multiplied until one element is left,
+ * which takes log2(n) steps. */
+BOXED(run_prod_dim) {
+    tn_tensor *self = tni_arg_tensor(&args[0]);
+    int32_t dim = tni_wrap_dim(args[1].v.i64, self->view.rank, "tn_prod");
+    if (dim < 0)
+        return tni_failed();
+    tn_dtype dtype = tni_is_float(self->view.dtype) ? self->view.dtype : TN_I64;
+    if (self->view.rank == 0)
+        return tni_return(rets, tni_to_copy(self, dtype, tn_no_device()));
+    tn_tensor *x = tni_to_dtype(self, dtype);
+    int64_t n = self->sizes[dim];
+    if (n == 0) {
+        int64_t sizes[TN_MAX_RANK];
+        for (int32_t d = 0; d < self->view.rank; d++)
+            sizes[d] = d == dim ? 1 : self->sizes[d];
+        x = tni_then(tni_ones(tn_ints_of(sizes, self->view.rank), dtype, self->device->id), x);
+    } else if (n == 1) {
+        x = tni_then(tni_clone(x), x);
+    }
+    tn_tensor *odd = NULL; /* the product of elements that found no partner */
+    for (; n > 1 && x; n /= 2) {
+        if (n % 2) {
+            tn_tensor *last = tni_narrow(x, dim, n - 1, 1);
+            odd = odd ? tni_then2(tni_mul(odd, last), odd, last) : last;
+        }
+        tn_tensor *low = tni_narrow(x, dim, 0, n / 2), *high = tni_narrow(x, dim, n / 2, n / 2);
+        tni_drop(x);
+        x = tni_then2(tni_mul(low, high), low, high);
+    }
+    if (odd)
+        x = tni_then2(tni_mul(x, odd), x, odd);
+    if (!args[2].v.boolean)
+        x = tni_then(tni_squeeze_dim(x, dim), x);
+    return tni_return(rets, x);
+}
+
+/* ---- extremes
+ * --------------------------------------------------------------------------------------- */
+
+/* amin(self, dim, keepdim): the amax of the order reversed. ~x reverses integers without overflow,
+ * and bool. */
+BOXED(run_amin) {
+    tn_tensor *self = tni_arg_tensor(&args[0]);
+    bool is_float = tni_is_float(self->view.dtype);
+    tn_tensor *x = is_float ? tni_neg(self) : tni_bitwise_not(self);
+    x = tni_then(tni_amax(x, tni_arg_ints(&args[1]), args[2].v.boolean), x);
+    return tni_return(rets, tni_then(is_float ? tni_neg(x) : tni_bitwise_not(x), x));
+}
+
+/* The index of the first element of self [.., n, ..] along dim that equals `extreme` (with size 1
+ * there); where that is NaN, of the first NaN. n - 1 - the largest of n - 1 - i over the hits. */
+static tn_tensor *first_hit(tn_tensor *self, tn_tensor *extreme, int32_t dim, bool keepdim) {
+    if (!extreme)
+        return NULL;
+    int32_t rank = self->view.rank;
+    int64_t n = rank ? self->sizes[dim] : 1, shape[TN_MAX_RANK] = {1};
+    for (int32_t d = 0; d < rank; d++)
+        shape[d] = d == dim ? n : 1;
+    tn_tensor *hit = tni_eq(self, extreme);
+    if (tni_is_float(self->view.dtype)) {
+        tn_tensor *nan = tni_isnan(self);
+        hit = tni_then2(tni_bitwise_or(hit, nan), hit, nan);
+    }
+    tn_tensor *order =
+        tni_arange_start(tn_int(n - 1), tn_int(-1), tn_int(-1), TN_I64, self->device->id);
+    order = tni_then(tni_reshape(order, tn_ints_of(shape, rank)), order);
+    tn_tensor *zero = tni_zero_of(order);
+    tn_tensor *x = tni_where(hit, order, zero);
+    tni_drop(hit);
+    tni_drop(order);
+    tni_drop(zero);
+    x = tni_then(tni_amax(x, TN_SHAPE(dim), keepdim), x);
+    return tni_then(tni_rsub_scalar(x, tn_int(n - 1)), x);
+}
+
+/* argmax(self, dim, keepdim) from amax, argmin from amin. */
+static tn_status run_arg(const tn_cell *args, tn_cell *rets, bool largest, const char *call) {
+    tn_tensor *self = tni_arg_tensor(&args[0]);
+    bool flat = args[1].tag == TN_CELL_NONE, keepdim = args[2].v.boolean;
+    tn_tensor *x = flat ? tni_flatten(self, 0, -1) : tni_keep(self);
+    if (!x)
+        return tni_failed();
+    int32_t dim = flat ? 0 : tni_wrap_dim(args[1].v.i64, x->view.rank, call);
+    if (dim < 0) {
+        tni_drop(x);
+        return tni_failed();
+    }
+    tn_ints dims = TN_SHAPE(dim);
+    tn_tensor *extreme = largest ? tni_amax(x, dims, true) : tni_amin(x, dims, true);
+    tn_tensor *index = first_hit(x, extreme, dim, keepdim && !flat);
+    tni_drop(extreme);
+    tni_drop(x);
+    if (flat && keepdim) {
+        int64_t ones[TN_MAX_RANK];
+        for (int32_t d = 0; d < self->view.rank; d++)
+            ones[d] = 1;
+        index = tni_then(tni_reshape(index, tn_ints_of(ones, self->view.rank)), index);
+    }
+    return tni_return(rets, index);
+}
+
+BOXED(run_argmax) {
+    return run_arg(args, rets, true, "tn_argmax");
+}
+
+BOXED(run_argmin) {
+    return run_arg(args, rets, false, "tn_argmin");
+}
+
+/* max(self, dim, keepdim) -> values, indices: gather passes the gradient to the element found. */
+BOXED(run_max_dim) {
+    tn_tensor *self = tni_arg_tensor(&args[0]), *results[2];
+    int32_t dim = tni_wrap_dim(args[1].v.i64, self->view.rank, "tn_max_dim");
+    if (dim < 0)
+        return tni_failed();
+    results[1] = tni_argmax(self, dim, true);
+    if (self->view.rank == 0) {
+        results[0] = tni_clone(self);
+    } else {
+        results[0] = tni_gather(self, dim, results[1]);
+        for (int i = 0; i < 2 && !args[2].v.boolean; i++)
+            results[i] = tni_then(tni_squeeze_dim(results[i], dim), results[i]);
+    }
+    return tni_return_many(rets, results, 2);
+}
+
+static tn_tensor *truth(tn_tensor *self) {
+    return self->view.dtype == TN_BOOL ? tni_keep(self) : tni_ne_scalar(self, tn_int(0));
+}
+
+BOXED(run_any) {
+    tn_tensor *self = tni_arg_tensor(&args[0]);
+    if (self->view.numel == 0)
+        return tni_return(rets, tni_zeros(TN_SCALAR_SHAPE, TN_BOOL, self->device->id));
+    tn_tensor *t = truth(self);
+    return tni_return(rets, tni_then(tni_amax(t, TN_SCALAR_SHAPE, false), t));
+}
+
+BOXED(run_all) {
+    tn_tensor *self = tni_arg_tensor(&args[0]);
+    if (self->view.numel == 0)
+        return tni_return(rets, tni_ones(TN_SCALAR_SHAPE, TN_BOOL, self->device->id));
+    tn_tensor *t = truth(self);
+    return tni_return(rets, tni_then(tni_amin(t, TN_SCALAR_SHAPE, false), t));
+}
+
+/* ---- order
+ * ------------------------------------------------------------------------------------------ */
+
+BOXED(run_argsort) {
+    tn_tensor *values, *indices;
+    tn_status status =
+        tni_sort(tni_arg_tensor(&args[0]), args[1].v.i64, args[2].v.boolean, &values, &indices);
+    if (status != TN_OK)
+        return status;
+    tni_drop(values);
+    return tni_return(rets, indices);
+}
+
+/* topk(self, k, dim, largest) -> values, indices */
+BOXED(run_topk) {
+    tn_tensor *self = tni_arg_tensor(&args[0]), *results[2];
+    int32_t rank = self->view.rank, dim = tni_wrap_dim(args[2].v.i64, rank, "tn_topk");
+    if (dim < 0)
+        return tni_failed();
+    int64_t k = args[1].v.i64, n = rank ? self->sizes[dim] : 1;
+    if (k < (rank ? 0 : 1) || k > n)
+        return tni_fail(TN_INVALID_ARGUMENT,
+                        "tn_topk: k is %lld, but dimension %d has %lld elements; k must lie in "
+                        "[%d, %lld]",
+                        (long long)k, dim, (long long)n, rank ? 0 : 1, (long long)n);
+    tn_status status = tni_sort(self, dim, args[3].v.boolean, &results[0], &results[1]);
+    if (status != TN_OK)
+        return status;
+    for (int i = 0; i < 2 && k < n; i++) {
+        results[i] = tni_then(tni_narrow(results[i], dim, 0, k), results[i]);
+        results[i] = tni_then(tni_contiguous(results[i]), results[i]);
+    }
+    return tni_return_many(rets, results, 2);
+}

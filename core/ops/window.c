@@ -1,0 +1,152 @@
+/* Sliding windows as strided views: see window.h. */
+#include "core/ops/window.h"
+
+#include <string.h>
+
+/* ---- views of data
+ * ---------------------------------------------------------------------------------- */
+
+tn_tensor *tni_data_view(tn_tensor *t, tn_ints sizes, tn_ints strides, int64_t offset) {
+    if (!t)
+        return NULL;
+    return tni_tensor_view(t, (int32_t)sizes.n, sizes.data, strides.data,
+                           tni_offset_elements(t) + offset);
+}
+
+tn_tensor *tni_data_reshape(tn_tensor *contiguous, tn_ints sizes) {
+    int64_t strides[TN_MAX_RANK];
+    tni_contiguous_strides((int32_t)sizes.n, sizes.data, strides);
+    return tni_data_view(contiguous, sizes, tn_ints_of(strides, sizes.n), 0);
+}
+
+tn_tensor *tni_data_narrow(tn_tensor *t, int32_t dim, int64_t start, int64_t length) {
+    if (!t)
+        return NULL;
+    int64_t sizes[TN_MAX_RANK];
+    memcpy(sizes, t->sizes, sizeof sizes);
+    sizes[dim] = length;
+    return tni_data_view(t, tn_ints_of(sizes, t->view.rank), tn_ints_of(t->strides, t->view.rank),
+                         start * t->strides[dim]);
+}
+
+/* ---- geometry
+ * --------------------------------------------------------------------------------------- */
+
+bool tni_window_pair(tn_ints given, int64_t least, const char *name, const char *call,
+                     int64_t out[2]) {
+    if (given.n != 1 && given.n != 2) {
+        tni_fail(TN_INVALID_ARGUMENT, "%s: %s must be one value or two, but there are %lld", call,
+                 name, (long long)(given.n < 0 ? 0 : given.n));
+        return false;
+    }
+    out[0] = given.data[0];
+    out[1] = given.data[given.n - 1];
+    if (out[0] < least || out[1] < least || out[0] > INT32_MAX || out[1] > INT32_MAX) {
+        tni_fail(TN_INVALID_ARGUMENT, "%s: %s is (%lld, %lld); it must lie in [%lld, %d]", call,
+                 name, (long long)out[0], (long long)out[1], (long long)least, INT32_MAX);
+        return false;
+    }
+    return true;
+}
+
+bool tni_window_finish(tni_window *w, bool ceil_mode, const char *call) {
+    for (int i = 0; i < 2; i++) {
+        int64_t reach = w->dilation[i] * (w->kernel[i] - 1) + 1;
+        int64_t room = w->in[i] + 2 * w->padding[i] - reach + (ceil_mode ? w->stride[i] - 1 : 0);
+        int64_t out = room < 0 ? 0 : room / w->stride[i] + 1;
+        /* the last window must start in the input, or in the padding before it */
+        if (ceil_mode && (out - 1) * w->stride[i] >= w->in[i] + w->padding[i])
+            out--;
+        if (out < 1) {
+            tni_fail(TN_SHAPE,
+                     "%s: a window of %lld x %lld (dilation %lld x %lld) does not fit into "
+                     "planes of %lld x %lld with padding %lld x %lld",
+                     call, (long long)w->kernel[0], (long long)w->kernel[1],
+                     (long long)w->dilation[0], (long long)w->dilation[1], (long long)w->in[0],
+                     (long long)w->in[1], (long long)w->padding[0], (long long)w->padding[1]);
+            return false;
+        }
+        w->out[i] = out;
+        int64_t needed = (out - 1) * w->stride[i] + reach;
+        int64_t whole = w->in[i] + w->padding[i];
+        w->padded[i] = needed > whole ? needed : whole;
+    }
+    return true;
+}
+
+/* ---- planes and windows
+ * ----------------------------------------------------------------------------- */
+
+tn_tensor *tni_window_pad(const tni_window *w, tn_tensor *input, int64_t first, int64_t n,
+                          tn_scalar value) {
+    tn_tensor *images = tni_data_narrow(input, 0, first, n);
+    if (!images || (w->padded[0] == w->in[0] && w->padded[1] == w->in[1]))
+        return images;
+    tn_tensor *padded = tni_tensor_new(input->device, input->view.dtype, 4,
+                                       (int64_t[]){n, w->c, w->padded[0], w->padded[1]});
+    if (padded && tni_fill_data(padded, value) != TN_OK) {
+        tni_drop(padded);
+        padded = NULL;
+    }
+    tn_tensor *rows = tni_data_narrow(padded, 2, w->padding[0], w->in[0]);
+    tn_tensor *inner = tni_then(tni_data_narrow(rows, 3, w->padding[1], w->in[1]), rows);
+    if (!inner || tni_copy_data(inner, images) != TN_OK) {
+        tni_drop(padded);
+        padded = NULL;
+    }
+    tni_drop(inner);
+    tni_drop(images);
+    return padded;
+}
+
+tn_tensor *tni_window_view(const tni_window *w, tn_tensor *padded) {
+    if (!padded)
+        return NULL;
+    const int64_t *s = padded->strides;
+    return tni_data_view(
+        padded, TN_SHAPE(padded->sizes[0], w->c, w->kernel[0], w->kernel[1], w->out[0], w->out[1]),
+        TN_SHAPE(s[0], s[1], s[2] * w->dilation[0], s[3] * w->dilation[1], s[2] * w->stride[0],
+                 s[3] * w->stride[1]),
+        0);
+}
+
+/* padded's windows at kernel position (i, j) += the same position of parts */
+static tn_status add_position(tn_tensor *windows, tn_tensor *parts, int64_t i, int64_t j) {
+    tn_tensor *pair[2] = {windows, parts};
+    for (int k = 0; k < 2; k++) {
+        const int64_t *n = pair[k]->sizes, *s = pair[k]->strides;
+        pair[k] = tni_data_view(pair[k], TN_SHAPE(n[0], n[1], n[4], n[5]),
+                                TN_SHAPE(s[0], s[1], s[4], s[5]), i * s[2] + j * s[3]);
+    }
+    tn_tensor *sum = tni_add_(pair[0], pair[1], tn_int(1));
+    tni_drop(pair[0]);
+    tni_drop(pair[1]);
+    if (!sum)
+        return tni_failed();
+    tni_drop(sum);
+    return TN_OK;
+}
+
+tn_status tni_window_add(const tni_window *w, tn_tensor *parts, tn_tensor *into, int64_t first,
+                         int64_t n) {
+    if (!parts)
+        return tni_failed();
+    tn_tensor *padded = tni_tensor_new(into->device, into->view.dtype, 4,
+                                       (int64_t[]){n, w->c, w->padded[0], w->padded[1]});
+    tn_tensor *windows = tni_window_view(w, padded);
+    tn_status status = windows ? tni_fill_data(padded, tn_int(0)) : tni_failed();
+    for (int64_t i = 0; i < w->kernel[0] && status == TN_OK; i++)
+        for (int64_t j = 0; j < w->kernel[1] && status == TN_OK; j++)
+            status = add_position(windows, parts, i, j);
+    tni_drop(windows);
+    if (status == TN_OK) {
+        tn_tensor *rows = tni_data_narrow(padded, 2, w->padding[0], w->in[0]);
+        tn_tensor *inner = tni_then(tni_data_narrow(rows, 3, w->padding[1], w->in[1]), rows);
+        tn_tensor *images = tni_data_narrow(into, 0, first, n);
+        status = inner && images ? tni_copy_data(images, inner) : tni_failed();
+        tni_drop(inner);
+        tni_drop(images);
+    }
+    tni_drop(padded);
+    return status;
+}

@@ -1,0 +1,104 @@
+/* Numbers in, numbers out: see ops_test.h. */
+#include "ops_test.h"
+
+tn_device dev;
+
+int on_device(void **state) {
+    const char *name = *state;
+    void *none = NULL;
+    fresh(&none);
+    dev = tn_device_parse(name);
+    assert_string_equal(tn_error_message(), "");
+    return 0;
+}
+
+/* A test that failed has left its scope open. */
+int leave_device(void **state) {
+    tn_scope_close(0);
+    return leave_clean(state);
+}
+
+static uint64_t count(tn_ints shape) {
+    uint64_t n = 1;
+    for (int64_t d = 0; d < shape.n; d++)
+        n *= (uint64_t)shape.data[d];
+    return n;
+}
+
+tn_tensor *of_values(tn_dtype dtype, tn_ints shape, const double *values, uint64_t n) {
+    assert_int_equal(n, count(shape));
+    tn_device cpu = tn_device_parse("cpu:0");
+    tn_tensor *t = NULL;
+    if (dtype == TN_I64) { /* not by way of doubles, which do not hold the largest */
+        int64_t *integers = malloc((n + 1) * sizeof *integers);
+        for (uint64_t i = 0; i < n; i++)
+            integers[i] = values[i] >= 0x1p63 ? INT64_MAX : (int64_t)values[i];
+        t = tn_from_data(integers, shape, TN_I64, cpu);
+        free(integers);
+    } else {
+        t = tn_to_dtype(tn_from_data(values, shape, TN_F64, cpu), dtype);
+    }
+    t = tn_to_device(t, dev);
+    if (!t)
+        fail_msg("%s", tn_error_message());
+    return t;
+}
+
+tn_tensor *noise(tn_dtype dtype, tn_ints shape, uint32_t seed) {
+    uint64_t n = count(shape);
+    double *values = malloc((n + 1) * sizeof *values);
+    for (uint64_t i = 0; i < n; i++) {
+        seed = seed * 1664525u + 1013904223u;
+        values[i] = (double)(seed >> 24) / 64 - 2;
+    }
+    tn_tensor *t = of_values(dtype, shape, values, n);
+    free(values);
+    return t;
+}
+
+tn_tensor *requiring_grad(tn_tensor *t) {
+    t = tn_set_requires_grad(tn_detach(t), true);
+    assert_non_null(t);
+    return t;
+}
+
+tn_tensor *restrided(tn_tensor *t) {
+    return tn_transpose(tn_clone(tn_contiguous(tn_transpose(t, 0, -1))), 0, -1);
+}
+
+double *values_of(tn_tensor *t) {
+    if (!t)
+        fail_msg("the operator failed: %s", tn_error_message());
+    uint64_t n = (uint64_t)tn_numel(t);
+    double *values = malloc((n + 1) * sizeof *values);
+    tn_tensor *host = tn_to_dtype(tn_to_device(tn_detach(t), tn_device_parse("cpu:0")), TN_F64);
+    if (tn_to_host(host, values, n * sizeof *values) != TN_OK)
+        fail_msg("%s", tn_error_message());
+    return values;
+}
+
+static bool near(double a, double b, double tolerance) {
+    if (isnan(a) || isnan(b))
+        return isnan(a) && isnan(b);
+    return a == b || fabs(a - b) <= tolerance * fmax(1, fabs(b));
+}
+
+void check_tensor(tn_tensor *t, tn_dtype dtype, tn_ints shape, double tolerance,
+                  const double *values, uint64_t n, const char *file, int line) {
+    if (!t)
+        fail_msg("%s:%d: the operator failed: %s", file, line, tn_error_message());
+    char want[TNI_SHAPE_TEXT], have[TNI_SHAPE_TEXT];
+    tn_ints sizes = tn_sizes(t);
+    tni_shape_text((int32_t)shape.n, shape.data, want);
+    tni_shape_text((int32_t)sizes.n, sizes.data, have);
+    if (strcmp(want, have) != 0 || tn_dtype_of(t) != dtype || n != (uint64_t)tn_numel(t))
+        fail_msg("%s:%d: expected %s %s of %llu values, got %s %s", file, line,
+                 tn_dtype_name(dtype), want, (unsigned long long)n, tn_dtype_name(tn_dtype_of(t)),
+                 have);
+    double *got = values_of(t);
+    for (uint64_t i = 0; i < n; i++)
+        if (!near(got[i], values[i], tolerance))
+            fail_msg("%s:%d: element %llu is %.17g, expected %.17g", file, line,
+                     (unsigned long long)i, got[i], values[i]);
+    free(got);
+}
