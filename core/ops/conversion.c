@@ -1,6 +1,8 @@
 /* Copies, casts and moves as operators; copy.c does the work. */
 #include "core/ops/boxed.h"
 
+#include <math.h>
+
 BOXED(run_copy_) {
     tn_tensor *self = tni_arg_tensor(&args[0]), *src = tni_arg_tensor(&args[1]);
     if (tni_may_overlap(&self->view))
@@ -13,8 +15,8 @@ BOXED(run_copy_) {
 BOXED(run_fill_) {
     tn_tensor *self = tni_arg_tensor(&args[0]);
     if (args[1].tag == TN_CELL_F64 && !tni_is_float(self->view.dtype) &&
-        self->view.dtype != TN_BOOL && args[1].v.f64 != (double)(int64_t)args[1].v.f64)
-        return tni_fail(TN_DTYPE, "tn_fill_: %g cannot be stored as %s", args[1].v.f64,
+        self->view.dtype != TN_BOOL && !(fabs(args[1].v.f64) < 0x1p63))
+        return tni_fail(TN_DTYPE, "tn_fill_: value %g does not fit in %s", args[1].v.f64,
                         tn_dtype_name(self->view.dtype));
     tn_status status = tni_fill_data(self, args[1]);
     return status == TN_OK ? tni_return(rets, tni_keep(self)) : status;

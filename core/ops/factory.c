@@ -6,6 +6,9 @@
 
 static tn_status check_shape(const char *call, tn_ints size) {
     char text[TNI_SHAPE_TEXT];
+    if (size.n < 0)
+        return tni_fail(TN_SHAPE, "%s: size is left out; TN_SCALAR_SHAPE is the shape of rank 0",
+                        call);
     if (size.n > TN_MAX_RANK)
         return tni_fail(TN_SHAPE, "%s: %lld dimensions, but %d are the most a tensor can have",
                         call, (long long)size.n, TN_MAX_RANK);
@@ -15,6 +18,12 @@ static tn_status check_shape(const char *call, tn_ints size) {
                             (long long)size.data[d],
                             tni_shape_text((int32_t)size.n, size.data, text));
     return TN_OK;
+}
+
+static tn_status check_dtype(const char *call, tn_dtype dtype) {
+    return dtype == TN_DTYPE_NONE || (dtype >= 0 && dtype < TN_DTYPE_COUNT)
+               ? TN_OK
+               : tni_fail(TN_DTYPE, "%s: %d is no dtype", call, (int)dtype);
 }
 
 static tn_tensor *make_empty(const char *call, tn_ints size, tn_dtype dtype, tn_device where) {
@@ -53,7 +62,7 @@ BOXED(run_ones) {
 INFER(infer_full) {
     tn_ints size = tni_arg_ints(&b->args[0]);
     tn_dtype dtype = tni_arg_dtype(&b->args[2]);
-    if (check_shape(b->info->call, size) != TN_OK)
+    if (check_shape(b->info->call, size) != TN_OK || check_dtype(b->info->call, dtype) != TN_OK)
         return tni_failed();
     if (dtype == TN_DTYPE_NONE)
         dtype = b->args[1].tag == TN_CELL_F64   ? TN_F32
@@ -61,6 +70,10 @@ INFER(infer_full) {
                                                 : TN_BOOL;
     if (dtype == TN_BOOL)
         b->kargs[0] = tni_cell_i64(tni_scalar_f64(b->args[1]) != 0);
+    else if (!tni_is_float(dtype) && b->args[1].tag == TN_CELL_F64 &&
+             !(fabs(b->args[1].v.f64) < 0x1p63))
+        return tni_build_fail(b, TN_DTYPE, "fill_value %g does not fit in %s", b->args[1].v.f64,
+                              tn_dtype_name(dtype));
     b->types[0] = dtype;
     tni_build_out(b, 0, (int32_t)size.n, size.data);
     return TN_OK;
@@ -108,50 +121,86 @@ BOXED(run_arange_end) {
                                              tni_arg_device(&args[2])));
 }
 
-/* arange.start(start, end, step, dtype, device) */
-INFER(infer_arange) {
-    bool integers = true;
-    for (uint32_t i = 0; i < 3; i++)
-        integers &= b->args[i].tag != TN_CELL_F64;
-    double step = tni_scalar_f64(b->args[2]);
-    if (step == 0 || !isfinite(step))
-        return tni_build_fail(b, TN_INVALID_ARGUMENT, "step must be finite and not zero, but is %g",
-                              step);
-    int64_t n;
-    if (integers) {
-        int64_t span = tni_scalar_i64(b->args[1]) - tni_scalar_i64(b->args[0]);
-        int64_t by = tni_scalar_i64(b->args[2]);
-        n = (span > 0) == (by > 0) ? (span + by - (by > 0 ? 1 : -1)) / by : 0;
-    } else {
-        double count = ceil((tni_scalar_f64(b->args[1]) - tni_scalar_f64(b->args[0])) / step);
-        if (!(count < 1e15))
-            return tni_build_fail(b, TN_SHAPE, "from %g to %g by %g is no range",
-                                  tni_scalar_f64(b->args[0]), tni_scalar_f64(b->args[1]), step);
-        n = count > 0 ? (int64_t)count : 0;
+/* How many of start, start + step, ... lie before end, or -1: none could, or no number of them. */
+static int64_t range_length(const tn_scalar *range, bool integers) {
+    if (!integers) {
+        double start = tni_scalar_f64(range[0]), end = tni_scalar_f64(range[1]);
+        double step = tni_scalar_f64(range[2]), count = ceil((end - start) / step);
+        bool leads = step > 0 ? start <= end : start >= end;
+        return leads && count < 0x1p53 ? (int64_t)count : -1;
     }
+    int64_t start = range[0].v.i64, end = range[1].v.i64, step = range[2].v.i64;
+    if (step > 0 ? end < start : end > start)
+        return -1;
+    uint64_t span = step > 0 ? (uint64_t)end - (uint64_t)start : (uint64_t)start - (uint64_t)end;
+    uint64_t by = step > 0 ? (uint64_t)step : 0 - (uint64_t)step;
+    uint64_t n = span / by + (span % by != 0);
+    return n <= INT64_MAX ? (int64_t)n : -1;
+}
+
+/* arange.start(start, end, step, dtype, device). The kernel counts in integers where the dtype is
+ * one: floating bounds are truncated first, as PyTorch does. */
+INFER(infer_arange) {
     tn_dtype dtype = tni_arg_dtype(&b->args[3]);
-    b->types[0] = dtype != TN_DTYPE_NONE ? dtype : integers ? TN_I64 : TN_F32;
+    tn_scalar range[3] = {b->args[0], b->args[1], b->args[2]};
+    bool integers = true, finite = true;
+    for (uint32_t i = 0; i < 3; i++) {
+        integers &= range[i].tag != TN_CELL_F64;
+        finite &= fabs(tni_scalar_f64(range[i])) < 0x1p63 || range[i].tag != TN_CELL_F64;
+    }
+    if (check_dtype(b->info->call, dtype) != TN_OK)
+        return tni_failed();
+    if (dtype == TN_DTYPE_NONE)
+        dtype = integers ? TN_I64 : TN_F32;
+    if (!tni_is_float(dtype) && finite && !integers) {
+        integers = true;
+        for (uint32_t i = 0; i < 3; i++)
+            range[i] = tn_int(tni_scalar_i64(range[i]));
+    }
+    if (finite && tni_scalar_f64(range[2]) == 0)
+        return tni_build_fail(b, TN_INVALID_ARGUMENT, "step %g must not be zero%s",
+                              tni_scalar_f64(b->args[2]),
+                              tni_is_float(dtype) ? "" : ", as the integer that it becomes");
+    int64_t n = finite ? range_length(range, integers) : -1;
+    if (n < 0)
+        return tni_build_fail(b, TN_INVALID_ARGUMENT,
+                              "from %g to %g by %g is no range; step must lead from start to end",
+                              tni_scalar_f64(b->args[0]), tni_scalar_f64(b->args[1]),
+                              tni_scalar_f64(b->args[2]));
+    b->kargs[0] = range[0];
+    b->kargs[1] = range[2];
+    b->types[0] = dtype;
     tni_build_out(b, 0, 1, &n);
     return TN_OK;
 }
 
+/* Both halves count from their own end, so that the last element is exactly `end`. Computed in f32
+ * (f64 for f64) and rounded once. */
 BOXED(run_linspace) {
     int64_t steps = args[2].v.i64;
-    tn_dtype dtype = tni_arg_dtype(&args[3]);
-    tn_device device = tni_arg_device(&args[4]);
+    tn_dtype dtype = tni_arg_dtype(&args[3]), in = dtype == TN_F64 ? TN_F64 : TN_F32;
     if (steps < 0)
         return tni_fail(TN_INVALID_ARGUMENT, "tn_linspace: steps is %lld; it must not be negative",
                         (long long)steps);
     tni_temps temps = {0};
     double start = tni_scalar_f64(args[0]), end = tni_scalar_f64(args[1]);
     double step = steps > 1 ? (end - start) / (double)(steps - 1) : 0;
-    tn_tensor *i = OWN(tni_arange(tn_int(steps), dtype == TN_DTYPE_NONE ? TN_F32 : dtype, device));
-    tn_tensor *scaled = OWN(tni_mul_scalar(i, tn_float(step)));
-    return tni_temps_return(&temps, OWN(tni_add_scalar(scaled, tn_float(start), tn_int(1))), rets);
+    tn_tensor *i = OWN(tni_arange(tn_int(steps), in, tni_arg_device(&args[4])));
+    tn_tensor *left = OWN(tni_rsub_scalar(i, tn_float((double)(steps - 1))));
+    tn_tensor *up = OWN(tni_mul_scalar(i, tn_float(step)));
+    tn_tensor *down = OWN(tni_mul_scalar(left, tn_float(-step)));
+    up = OWN(tni_add_scalar(up, tn_float(start), tn_int(1)));
+    down = OWN(tni_add_scalar(down, tn_float(steps > 1 ? end : start), tn_int(1)));
+    tn_tensor *first_half = OWN(tni_lt_scalar(i, tn_float((double)(steps / 2))));
+    tn_tensor *result = OWN(tni_where(first_half, up, down));
+    RETURN(dtype == TN_DTYPE_NONE || dtype == in ? result : OWN(tni_to_dtype(result, dtype)));
 }
 
 BOXED(run_eye) {
     tni_temps temps = {0};
+    if (args[0].v.i64 < 0)
+        return tni_fail(TN_SHAPE, "tn_eye: n is %lld; it must not be negative",
+                        (long long)args[0].v.i64);
     tn_dtype dtype = tni_arg_dtype(&args[1]);
     tn_tensor *i = OWN(tni_arange(tn_int(args[0].v.i64), TN_I64, tni_arg_device(&args[2])));
     tn_tensor *same = OWN(tni_eq(i, OWN(tni_unsqueeze(i, 1))));

@@ -88,19 +88,25 @@ INFER(infer_scatter_add) {
     return TN_OK;
 }
 
-static tn_status check_index_1d(tni_build *b, const tn_tensor *index) {
+/* One place of self's dimension for each element of index; of a self without dimensions, the one.
+ */
+static tn_status check_index_1d(tni_build *b, const tn_tensor *index, const tn_tensor *self) {
     char text[TNI_SHAPE_TEXT];
-    if (index->view.rank <= 1)
-        return TN_OK;
-    return tni_build_fail(b, TN_SHAPE, "index must be of rank 0 or 1, but is %s",
-                          tni_shape_text(index->view.rank, index->sizes, text));
+    if (index->view.rank > 1)
+        return tni_build_fail(b, TN_SHAPE, "index must be of rank 0 or 1, but is %s",
+                              tni_shape_text(index->view.rank, index->sizes, text));
+    if (self->view.rank == 0 && index->view.numel != 1)
+        return tni_build_fail(b, TN_SHAPE,
+                              "self has no dimensions, so index must name one element, but is %s",
+                              tni_shape_text(index->view.rank, index->sizes, text));
+    return TN_OK;
 }
 
 /* index_select(self, dim, index) */
 INFER(infer_index_select) {
     tn_tensor *self = tni_build_tensor(b, 0), *index = tni_build_tensor(b, 2);
     int32_t dim = kernel_dim(b, 1, self);
-    if (dim < 0 || check_index_1d(b, index) != TN_OK)
+    if (dim < 0 || check_index_1d(b, index, self) != TN_OK)
         return tni_failed();
     int64_t sizes[TN_MAX_RANK] = {1};
     memcpy(sizes, self->sizes, (size_t)self->view.rank * sizeof *sizes);
@@ -117,7 +123,7 @@ INFER(infer_index_add) {
     tn_tensor *source = tni_build_tensor(b, 3);
     char have[TNI_SHAPE_TEXT], want[TNI_SHAPE_TEXT];
     int32_t dim = kernel_dim(b, 1, self);
-    if (dim < 0 || check_index_1d(b, index) != TN_OK)
+    if (dim < 0 || check_index_1d(b, index, self) != TN_OK)
         return tni_failed();
     b->types[0] = self->view.dtype;
     if (source->view.dtype != self->view.dtype)
@@ -191,8 +197,11 @@ BOXED(run_embedding) {
     tn_tensor *weight = tni_arg_tensor(&args[0]), *indices = tni_arg_tensor(&args[1]);
     char text[TNI_SHAPE_TEXT];
     if (weight->view.rank != 2 || indices->view.rank >= TN_MAX_RANK)
-        return tni_fail(TN_SHAPE, "tn_embedding: weight must be a matrix, but is %s",
-                        tni_shape_text(weight->view.rank, weight->sizes, text));
+        return tni_fail(TN_SHAPE,
+                        "tn_embedding: weight must be a matrix [rows, columns] and indices of "
+                        "rank below %d, but weight is %s and indices of rank %d",
+                        TN_MAX_RANK, tni_shape_text(weight->view.rank, weight->sizes, text),
+                        indices->view.rank);
     tni_temps temps = {0};
     int64_t shape[TN_MAX_RANK];
     memcpy(shape, indices->sizes, (size_t)indices->view.rank * sizeof *shape);
@@ -282,7 +291,11 @@ static tn_status triangle(const char *call, const tn_cell *args, tn_cell *rets, 
     int64_t rows = self->sizes[self->view.rank - 2], columns = self->sizes[self->view.rank - 1];
     tn_tensor *i = OWN(tni_unsqueeze(OWN(tni_arange(tn_int(rows), TN_I64, device)), 1));
     tn_tensor *j = OWN(tni_arange(tn_int(columns), TN_I64, device));
-    i = OWN(tni_add_scalar(i, args[1], tn_int(1)));
+    /* beyond the corners every diagonal is the same */
+    int64_t diagonal = args[1].v.i64 < -rows     ? -rows
+                       : args[1].v.i64 > columns ? columns
+                                                 : args[1].v.i64;
+    i = OWN(tni_add_scalar(i, tn_int(diagonal), tn_int(1)));
     tn_tensor *keep = lower ? OWN(tni_le(j, i)) : OWN(tni_ge(j, i));
     RETURN(OWN(tni_where(keep, self, OWN(tni_zero_of(self)))));
 }

@@ -1,4 +1,5 @@
 /* cat and stack, and the gradients of what joins and splits. */
+#include "base/alloc.h"
 #include "core/ops/boxed.h"
 #include "core/ops/derivatives.h"
 
@@ -28,7 +29,8 @@ BOXED(run_cat) {
             first = list[i];
     }
     if (!first)
-        return tni_return(rets, tni_clone(list[0]));
+        return tni_return(rets,
+                          tni_to_copy(list[0], tni_promotion_result(&promotion), tn_no_device()));
     if (first->view.rank == 0)
         return tni_fail(TN_SHAPE,
                         "tn_cat: tensors without dimensions cannot be joined; use tn_stack");
@@ -47,7 +49,7 @@ BOXED(run_cat) {
         char a[TNI_SHAPE_TEXT], b[TNI_SHAPE_TEXT];
         if (!fits)
             return tni_fail(TN_SHAPE,
-                            "tn_cat: tensor %u is %s, but tensor 0 is %s; sizes must be "
+                            "tn_cat: tensor %u is %s, but another is %s; sizes must be "
                             "equal except along dimension %d",
                             i, tni_shape_text(list[i]->view.rank, list[i]->sizes, a),
                             tni_shape_text(first->view.rank, first->sizes, b), dim);
@@ -72,34 +74,34 @@ BOXED(run_cat) {
     return tni_return(rets, result);
 }
 
+static bool same_shape(const tn_tensor *a, const tn_tensor *b) {
+    return a->view.rank == b->view.rank &&
+           memcmp(a->sizes, b->sizes, (size_t)a->view.rank * sizeof(int64_t)) == 0;
+}
+
 BOXED(run_stack) {
     tn_tensor *const *list = args[0].v.pointer;
-    uint32_t n = args[0].n;
+    uint32_t n = args[0].n, made = 0;
     char a[TNI_SHAPE_TEXT], b[TNI_SHAPE_TEXT];
-    if (n == 0 || n > TNI_TEMPS_MAX - 1)
-        return tni_fail(TN_INVALID_ARGUMENT, "tn_stack: takes 1 to %d tensors, not %u",
-                        TNI_TEMPS_MAX - 1, n);
+    if (n == 0)
+        return tni_fail(TN_INVALID_ARGUMENT, "tn_stack: there is no tensor to stack");
+    for (uint32_t i = 1; i < n; i++)
+        if (!same_shape(list[i], list[0]))
+            return tni_fail(TN_SHAPE,
+                            "tn_stack: tensor %u is %s, but tensor 0 is %s; shapes must be equal",
+                            i, tni_shape_text(list[i]->view.rank, list[i]->sizes, a),
+                            tni_shape_text(list[0]->view.rank, list[0]->sizes, b));
     int32_t dim = tni_wrap_dim(args[1].v.i64, list[0]->view.rank + 1, "tn_stack: dim");
     if (dim < 0)
         return tni_failed();
-    tni_temps temps = {0};
-    tn_tensor *rows[TNI_TEMPS_MAX];
-    for (uint32_t i = 0; i < n; i++) {
-        if (list[i]->view.rank != list[0]->view.rank ||
-            memcmp(list[i]->sizes, list[0]->sizes, (size_t)list[0]->view.rank * sizeof(int64_t)) !=
-                0) {
-            tni_temps_drop(&temps);
-            return tni_fail(TN_SHAPE,
-                            "tn_stack: tensor %u is %s, but tensor 0 is %s; shapes must be "
-                            "equal",
-                            i, tni_shape_text(list[i]->view.rank, list[i]->sizes, a),
-                            tni_shape_text(list[0]->view.rank, list[0]->sizes, b));
-        }
-        rows[i] = OWN(tni_unsqueeze(list[i], dim));
-        if (!rows[i])
-            RETURN(NULL);
-    }
-    RETURN(OWN(tni_cat(rows, n, dim)));
+    tn_tensor **rows = tni_calloc(n, sizeof *rows);
+    if (!rows)
+        return tni_fail_memory("a list of tensors");
+    while (made < n && (rows[made] = tni_unsqueeze(list[made], dim)))
+        made++;
+    tn_tensor *result = made == n ? tni_cat(rows, n, dim) : NULL;
+    tni_drop_list(rows, made);
+    return tni_return(rets, result);
 }
 
 /* ---- gradients
@@ -124,37 +126,28 @@ tn_status backward_cat(tni_node *node, tn_tensor *const *grads, tn_tensor **out)
     return TN_OK;
 }
 
-/* Zeros in the place of the gradient of output i, where another output has one. */
-static tn_tensor *zeros_like_piece(tni_node *node, uint32_t i, tn_tensor *const *grads,
-                                   uint32_t n) {
-    for (uint32_t k = 0; k < n; k++)
-        if (grads[k])
-            return tni_zeros(tn_ints_of(node->outputs[i].sizes, node->outputs[i].rank),
-                             grads[k]->view.dtype, grads[k]->device->id);
-    return NULL;
-}
-
+/* Joins the gradients of all outputs, with zeros in the place of those that have none. */
 static tn_status join_grads(tni_node *node, tn_tensor *const *grads, tn_tensor **out, int64_t dim,
                             bool stack) {
-    tni_temps temps = {0};
-    tn_tensor *list[TNI_TEMPS_MAX];
-    uint32_t n = node->n_outputs, given = 0;
+    uint32_t n = node->n_outputs, given = 0, made = 0;
     for (uint32_t i = 0; i < n; i++)
         given += grads[i] != NULL;
     if (given == 0 || !tni_node_needs(node, 0))
         return TN_OK;
-    if (n >= TNI_TEMPS_MAX)
-        return tni_fail(TN_UNSUPPORTED, "backward of %s: more than %d outputs", node->type->name,
-                        TNI_TEMPS_MAX - 1);
-    for (uint32_t i = 0; i < n; i++) {
-        list[i] = grads[i] ? grads[i] : OWN(zeros_like_piece(node, i, grads, n));
-        if (!list[i]) {
-            tni_temps_drop(&temps);
-            return tni_failed();
-        }
+    tn_tensor **list = tni_calloc(n, sizeof *list);
+    if (!list)
+        return tni_fail_memory("a list of gradients");
+    for (; made < n; made++) {
+        const tni_output_meta *piece = &node->outputs[made];
+        list[made] = grads[made] ? tni_keep(grads[made])
+                                 : tni_zeros(tn_ints_of(piece->sizes, piece->rank), piece->dtype,
+                                             piece->device->id);
+        if (!list[made])
+            break;
     }
-    out[0] = stack ? tni_stack(list, n, dim) : tni_cat(list, n, dim);
-    tni_temps_drop(&temps);
+    if (made == n)
+        out[0] = stack ? tni_stack(list, n, dim) : tni_cat(list, n, dim);
+    tni_drop_list(list, made);
     return out[0] ? TN_OK : tni_failed();
 }
 

@@ -23,9 +23,14 @@ static void flat(tn_tensor_view *out, const tn_tensor *t) {
 }
 
 /* The kernel with the first n_tensors cells being `t`; outputs are t but the gradient, t[1].
- * TN_UNSUPPORTED, without an error: do it by hand. */
-static tn_status fused(int kernel_op, const char *call, tn_tensor *const *t, uint32_t n_tensors,
-                       const tn_cell *args, uint32_t n_args) {
+ * TN_UNSUPPORTED, without an error: do it by operators. */
+static tn_status fused(int kernel_op, const char *call, tn_tensor **t, uint32_t n_tensors,
+                       const tn_cell *args, uint32_t n_args, tni_temps *temps) {
+    if (!tni_is_contiguous(
+            &t[1]->view)) /* a transposed gradient, say: one copy beats many passes */
+        t[1] = tni_own(temps, tni_contiguous_data(t[1]));
+    if (!t[1])
+        return tni_failed();
     if (!plain(t, n_tensors))
         return TN_UNSUPPORTED;
     tn_dtype types[TN_KERNEL_MAX_TYPES] = {t[0]->view.dtype};
@@ -64,8 +69,16 @@ static bool same_shape(const char *call, tn_tensor *const *t, uint32_t n, tn_sta
     return true;
 }
 
-static tn_status done(tni_temps *temps, tn_tensor *last) {
+/* The steps by operators record nothing: what they write are leaves. */
+static tn_thread_keys without_autograd(void) {
+    tn_thread_keys before = tni_thread_keys;
+    tni_thread_keys.excluded |= TNI_KEYS_BELOW_AUTOGRAD;
+    return before;
+}
+
+static tn_status done(tni_temps *temps, tn_tensor *last, tn_thread_keys before) {
     tni_temps_drop(temps);
+    tni_thread_keys = before;
     return last ? TN_OK : tni_failed();
 }
 
@@ -82,18 +95,21 @@ BOXED(run_fused_sgd_) {
     tn_status status = TN_OK;
     if (!same_shape("tn_fused_sgd_", t, 3, &status))
         return status;
-    status = fused(TNI_KERNEL_fused_sgd, "tn_fused_sgd_", t, 3, args, 9);
-    if (status != TN_UNSUPPORTED)
+    tni_temps temps = {0};
+    status = fused(TNI_KERNEL_fused_sgd, "tn_fused_sgd_", t, 3, args, 9, &temps);
+    if (status != TN_UNSUPPORTED) {
+        tni_temps_drop(&temps);
         return status;
+    }
     double lr = args[3].v.f64, momentum = args[4].v.f64, dampening = args[5].v.f64;
     double decay = args[6].v.f64;
-    tni_temps temps = {0};
+    tn_thread_keys before = without_autograd();
     tn_tensor *g = signed_grad(&temps, t[1], args[8].v.boolean);
     g = OWN(tni_add(g, t[0], tn_float(decay)));
     tn_tensor *buffer = OWN(tni_mul_scalar_(t[2], tn_float(momentum)));
     buffer = OWN(tni_add_(buffer, g, tn_float(1 - dampening)));
     g = args[7].v.boolean ? OWN(tni_add(g, buffer, tn_float(momentum))) : buffer;
-    return done(&temps, OWN(tni_add_(t[0], g, tn_float(-lr))));
+    return done(&temps, OWN(tni_add_(t[0], g, tn_float(-lr))), before);
 }
 
 /* fused_adamw_(self, grad, exp_avg, exp_avg_sq, lr, beta1, beta2, eps, weight_decay, step,
@@ -104,12 +120,18 @@ BOXED(run_fused_adamw_) {
     tn_status status = TN_OK;
     if (!same_shape("tn_fused_adamw_", t, 4, &status))
         return status;
-    status = fused(TNI_KERNEL_fused_adamw, "tn_fused_adamw_", t, 4, args, 11);
-    if (status != TN_UNSUPPORTED)
+    if (args[9].v.i64 < 1)
+        return tni_fail(TN_INVALID_ARGUMENT, "tn_fused_adamw_: step is %lld; it counts from 1",
+                        (long long)args[9].v.i64);
+    tni_temps temps = {0};
+    status = fused(TNI_KERNEL_fused_adamw, "tn_fused_adamw_", t, 4, args, 11, &temps);
+    if (status != TN_UNSUPPORTED) {
+        tni_temps_drop(&temps);
         return status;
+    }
     double lr = args[4].v.f64, beta1 = args[5].v.f64, beta2 = args[6].v.f64, eps = args[7].v.f64;
     double decay = args[8].v.f64, step = (double)args[9].v.i64;
-    tni_temps temps = {0};
+    tn_thread_keys before = without_autograd();
     tn_tensor *g = signed_grad(&temps, t[1], args[10].v.boolean);
     tn_tensor *m = OWN(tni_mul_scalar_(t[2], tn_float(beta1)));
     m = OWN(tni_add_(m, g, tn_float(1 - beta1)));
@@ -118,5 +140,5 @@ BOXED(run_fused_adamw_) {
     tn_tensor *root = OWN(tni_sqrt(OWN(tni_div_scalar(v, tn_float(1 - pow(beta2, step))))));
     tn_tensor *ratio = OWN(tni_div(m, OWN(tni_add_scalar(root, tn_float(eps), tn_int(1)))));
     tn_tensor *self = OWN(tni_mul_scalar_(t[0], tn_float(1 - lr * decay)));
-    return done(&temps, OWN(tni_add_(self, ratio, tn_float(-lr / (1 - pow(beta1, step))))));
+    return done(&temps, OWN(tni_add_(self, ratio, tn_float(-lr / (1 - pow(beta1, step))))), before);
 }

@@ -13,7 +13,7 @@ BOXED(run_sign) {
     RETURN(OWN(tni_where(OWN(tni_eq(x, x)), sign, x)));
 }
 
-/* W. Kahan's: with u = exp(x), (u - 1) x / log(u) is exp(x) - 1 to nearly full accuracy, as the
+/* W. Kahan's: with u = exp(x), (u - 1) (x / log(u)) is exp(x) - 1 to nearly full accuracy, as the
  * errors of u - 1 and log(u) cancel (HP-15C Advanced Functions Handbook, 1982). */
 BOXED(run_expm1) {
     tni_temps temps = {0};
@@ -21,7 +21,7 @@ BOXED(run_expm1) {
     tn_tensor *u = OWN(tni_exp(x));
     tn_tensor *less = OWN(tni_add_scalar(u, tn_int(-1), tn_int(1)));
     tn_tensor *log_u = OWN(tni_log(u));
-    tn_tensor *exact = OWN(tni_div(OWN(tni_mul(less, x)), log_u));
+    tn_tensor *exact = OWN(tni_mul(less, OWN(tni_div(x, log_u))));
     /* u rounded to 1: the result is x; u - 1 rounded to -1, or infinite: that is the result */
     tn_tensor *large =
         OWN(tni_bitwise_or(OWN(tni_eq_scalar(less, tn_int(-1))), OWN(tni_eq(less, u))));
@@ -29,14 +29,14 @@ BOXED(run_expm1) {
     RETURN(OWN(tni_where(OWN(tni_eq_scalar(u, tn_int(1))), x, result)));
 }
 
-/* The same source: with u = 1 + x, log(u) x / (u - 1). */
+/* The same source: with u = 1 + x, log(u) (x / (u - 1)). */
 BOXED(run_log1p) {
     tni_temps temps = {0};
     tn_tensor *x = tni_arg_tensor(&args[0]);
     tn_tensor *u = OWN(tni_add_scalar(x, tn_int(1), tn_int(1)));
     tn_tensor *less = OWN(tni_add_scalar(u, tn_int(-1), tn_int(1)));
     tn_tensor *log_u = OWN(tni_log(u));
-    tn_tensor *exact = OWN(tni_div(OWN(tni_mul(log_u, x)), less));
+    tn_tensor *exact = OWN(tni_mul(log_u, OWN(tni_div(x, less))));
     tn_tensor *result = OWN(tni_where(OWN(tni_eq(u, less)), log_u, exact)); /* infinite */
     RETURN(OWN(tni_where(OWN(tni_eq_scalar(u, tn_int(1))), x, result)));
 }
@@ -76,7 +76,7 @@ BOXED(run_clamp) {
     tni_temps temps = {0};
     tn_tensor *x = tni_arg_tensor(&args[0]);
     if (args[1].tag == TN_CELL_NONE && args[2].tag == TN_CELL_NONE)
-        return tni_fail(TN_INVALID_ARGUMENT, "tn_clamp: give min, max or both");
+        RETURN(OWN(tni_clone(x)));
     if (args[1].tag != TN_CELL_NONE)
         x = OWN(tni_maximum(x, bound(&temps, x, args[1])));
     if (x && args[2].tag != TN_CELL_NONE)

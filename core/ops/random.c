@@ -15,23 +15,30 @@ INFER(infer_random_bits) {
     tn_ints size = tni_arg_ints(&b->args[0]);
     tn_dtype dtype = tni_arg_dtype(&b->args[3]);
     int64_t numel;
-    if (size.n > TN_MAX_RANK || !tni_numel((int32_t)size.n, size.data, 8, &numel))
+    if ((uint64_t)size.n > TN_MAX_RANK || !tni_numel((int32_t)size.n, size.data, 8, &numel))
         return tni_build_fail(b, TN_SHAPE,
-                              "size is negative, or has too many elements or "
+                              "size is left out or negative, or has too many elements or "
                               "dimensions");
+    if (dtype != TN_DTYPE_NONE && dtype != TN_I32 && dtype != TN_I64)
+        return tni_build_fail(b, TN_DTYPE, "words come as i32 or i64, not as %s",
+                              tn_dtype_name(dtype));
     b->types[0] = dtype == TN_DTYPE_NONE ? TN_I64 : dtype;
     tni_build_out(b, 0, (int32_t)size.n, size.data);
     return TN_OK;
 }
 
 /* Fresh words for `size`, from the device's generator. */
-static tn_tensor *draw(tn_ints size, tn_dtype dtype, tni_device *device) {
+static tn_tensor *draw(const char *call, tn_ints size, tn_dtype dtype, tni_device *device) {
     int64_t numel;
     char text[TNI_SHAPE_TEXT];
-    if (size.n > TN_MAX_RANK || !tni_numel((int32_t)size.n, size.data, 8, &numel)) {
-        tni_fail(
-            TN_SHAPE, "a random tensor cannot have shape %s",
-            tni_shape_text(size.n > TN_MAX_RANK ? TN_MAX_RANK : (int32_t)size.n, size.data, text));
+    if ((uint64_t)size.n > TN_MAX_RANK) {
+        tni_fail(TN_SHAPE, "%s: size must have 0 to %d dimensions, but has %lld", call, TN_MAX_RANK,
+                 (long long)size.n);
+        return NULL;
+    }
+    if (!tni_numel((int32_t)size.n, size.data, 8, &numel)) {
+        tni_fail(TN_SHAPE, "%s: size %s is negative or too large", call,
+                 tni_shape_text((int32_t)size.n, size.data, text));
         return NULL;
     }
     uint64_t seed, offset;
@@ -39,17 +46,22 @@ static tn_tensor *draw(tn_ints size, tn_dtype dtype, tni_device *device) {
     return tni_random_bits(size, (int64_t)seed, (int64_t)offset, dtype, device->id);
 }
 
+static bool check_floating(const char *call, tn_dtype dtype) {
+    if (dtype >= 0 && dtype < TN_DTYPE_COUNT && tni_is_float(dtype))
+        return true;
+    tni_fail(TN_DTYPE, "%s: %s is not floating; use tn_randint, or cast the result", call,
+             tn_dtype_name(dtype));
+    return false;
+}
+
 /* Uniform on [0, 1), a multiple of 2^-bits, so that no value rounds to 1: 24 bits in f32, 53 in
  * f64, 11 in f16, 8 in bf16. */
-static tn_tensor *uniform(tn_ints size, tn_dtype dtype, tni_device *device) {
+static tn_tensor *uniform(const char *call, tn_ints size, tn_dtype dtype, tni_device *device) {
     tni_temps temps = {0};
     int bits = dtype == TN_F64 ? 53 : dtype == TN_F16 ? 11 : dtype == TN_BF16 ? 8 : 24;
-    if (!tni_is_float(dtype)) {
-        tni_fail(TN_DTYPE, "uniform and normal numbers are floating; %s is not: use tn_randint",
-                 tn_dtype_name(dtype));
+    if (!check_floating(call, dtype))
         return NULL;
-    }
-    tn_tensor *words = OWN(draw(size, dtype == TN_F64 ? TN_I64 : TN_I32, device));
+    tn_tensor *words = OWN(draw(call, size, dtype == TN_F64 ? TN_I64 : TN_I32, device));
     tn_tensor *low = OWN(tni_bitwise_and_scalar(words, tn_int(((int64_t)1 << bits) - 1)));
     tn_tensor *real = OWN(tni_to_dtype(low, dtype));
     return tni_temps_keep(&temps, OWN(tni_mul_scalar(real, tn_float(ldexp(1.0, -bits)))));
@@ -57,19 +69,18 @@ static tn_tensor *uniform(tn_ints size, tn_dtype dtype, tni_device *device) {
 
 /* Box and Muller, "A note on the generation of random normal deviates", 1958: sqrt(-2 ln u) cos(2
  * pi v) with u in (0, 1]. In f64 for f64, else in f32. */
-static tn_tensor *normal(tn_ints size, tn_dtype dtype, tni_device *device) {
+static tn_tensor *normal(const char *call, tn_ints size, tn_dtype dtype, tni_device *device) {
     tni_temps temps = {0};
     tn_dtype in = dtype == TN_F64 ? TN_F64 : TN_F32;
-    tn_tensor *u = OWN(uniform(size, in, device)), *v = OWN(uniform(size, in, device));
+    if (!check_floating(call, dtype))
+        return NULL;
+    tn_tensor *u = OWN(uniform(call, size, in, device));
+    tn_tensor *v = u ? OWN(uniform(call, size, in, device)) : NULL;
     u = OWN(tni_rsub_scalar(u, tn_int(1)));
     tn_tensor *radius = OWN(tni_sqrt(OWN(tni_mul_scalar(OWN(tni_log(u)), tn_float(-2)))));
     tn_tensor *angle = OWN(tni_cos(OWN(tni_mul_scalar(v, tn_float(6.283185307179586)))));
     tn_tensor *result = OWN(tni_mul(radius, angle));
-    if (result && dtype != in)
-        result = tni_is_float(dtype) ? OWN(tni_to_dtype(result, dtype)) : NULL;
-    if (!tni_is_float(dtype) && u)
-        tni_fail(TN_DTYPE, "normal numbers are floating; %s is not", tn_dtype_name(dtype));
-    return tni_temps_keep(&temps, result);
+    return tni_temps_keep(&temps, dtype == in ? result : OWN(tni_to_dtype(result, dtype)));
 }
 
 static tn_dtype dtype_or_f32(const tn_cell *cell) {
@@ -78,24 +89,45 @@ static tn_dtype dtype_or_f32(const tn_cell *cell) {
 
 BOXED(run_rand) {
     tni_device *device = tni_factory_device(tni_arg_device(&args[2]));
-    return tni_return(rets, device ? uniform(tni_arg_ints(&args[0]), dtype_or_f32(&args[1]), device)
-                                   : NULL);
+    return tni_return(
+        rets,
+        device ? uniform("tn_rand", tni_arg_ints(&args[0]), dtype_or_f32(&args[1]), device) : NULL);
 }
 
 BOXED(run_randn) {
     tni_device *device = tni_factory_device(tni_arg_device(&args[2]));
-    return tni_return(rets, device ? normal(tni_arg_ints(&args[0]), dtype_or_f32(&args[1]), device)
-                                   : NULL);
+    return tni_return(
+        rets,
+        device ? normal("tn_randn", tni_arg_ints(&args[0]), dtype_or_f32(&args[1]), device) : NULL);
 }
 
 BOXED(run_rand_like) {
     tn_tensor *self = tni_arg_tensor(&args[0]);
-    return tni_return(rets, uniform(tni_sizes(self), self->view.dtype, self->device));
+    return tni_return(rets,
+                      uniform("tn_rand_like", tni_sizes(self), self->view.dtype, self->device));
 }
 
 BOXED(run_randn_like) {
     tn_tensor *self = tni_arg_tensor(&args[0]);
-    return tni_return(rets, normal(tni_sizes(self), self->view.dtype, self->device));
+    return tni_return(rets,
+                      normal("tn_randn_like", tni_sizes(self), self->view.dtype, self->device));
+}
+
+static bool holds(tn_dtype dtype, int64_t value) {
+    switch (dtype) {
+    case TN_BOOL:
+        return value >= 0 && value <= 1;
+    case TN_U8:
+        return value >= 0 && value <= UINT8_MAX;
+    case TN_I8:
+        return value >= INT8_MIN && value <= INT8_MAX;
+    case TN_I16:
+        return value >= INT16_MIN && value <= INT16_MAX;
+    case TN_I32:
+        return value >= INT32_MIN && value <= INT32_MAX;
+    default:
+        return true;
+    }
 }
 
 /* randint(low, high, size): 63 random bits modulo the range; the bias is below range / 2^63. */
@@ -107,13 +139,16 @@ BOXED(run_randint) {
     if (high <= low || __builtin_sub_overflow(high, low, &range))
         return tni_fail(TN_INVALID_ARGUMENT, "tn_randint: [%lld, %lld) is empty or too wide",
                         (long long)low, (long long)high);
+    tn_dtype dtype = tni_arg_dtype(&args[3]);
+    if (!holds(dtype, low) || !holds(dtype, high - 1))
+        return tni_fail(TN_DTYPE, "tn_randint: %s does not hold every number of [%lld, %lld)",
+                        tn_dtype_name(dtype), (long long)low, (long long)high);
     tni_temps temps = {0};
-    tn_tensor *words = OWN(draw(tni_arg_ints(&args[2]), TN_I64, device));
+    tn_tensor *words = OWN(draw("tn_randint", tni_arg_ints(&args[2]), TN_I64, device));
     tn_tensor *positive = OWN(tni_bitwise_and_scalar(words, tn_int(INT64_MAX)));
     tn_tensor *modulus = OWN(tni_full(TN_SCALAR_SHAPE, tn_int(range), TN_I64, device->id));
     tn_tensor *offset = OWN(tni_remainder(positive, modulus));
     tn_tensor *result = OWN(tni_add_scalar(offset, tn_int(low), tn_int(1)));
-    tn_dtype dtype = tni_arg_dtype(&args[3]);
     RETURN(dtype == TN_DTYPE_NONE ? result : OWN(tni_to_dtype(result, dtype)));
 }
 
@@ -126,10 +161,25 @@ BOXED(run_randperm) {
     if (n < 0)
         return tni_fail(TN_INVALID_ARGUMENT, "tn_randperm: n is %lld; it must not be negative",
                         (long long)n);
-    tni_temps temps = {0};
     tn_dtype dtype = tni_arg_dtype(&args[1]);
-    tn_tensor *order = OWN(tni_argsort(OWN(draw(TN_SHAPE(n), TN_I64, device)), 0, false));
+    if (n > 0 && !holds(dtype, n - 1))
+        return tni_fail(TN_DTYPE, "tn_randperm: %s does not hold every number below %lld",
+                        tn_dtype_name(dtype), (long long)n);
+    tni_temps temps = {0};
+    tn_tensor *order =
+        OWN(tni_argsort(OWN(draw("tn_randperm", TN_SHAPE(n), TN_I64, device)), 0, false));
     RETURN(dtype == TN_DTYPE_NONE ? order : OWN(tni_to_dtype(order, dtype)));
+}
+
+/* Elements that share memory would each get another number. */
+static bool check_distinct(const char *call, const tn_tensor *self) {
+    if (!tni_may_overlap(&self->view))
+        return true;
+    tni_fail(TN_SHAPE,
+             "%s: several elements of self share memory (an expanded tensor); write to tn_clone "
+             "of it",
+             call);
+    return false;
 }
 
 static tn_status store(tn_tensor *self, tn_tensor *values, tni_temps *temps, tn_cell *rets) {
@@ -138,15 +188,25 @@ static tn_status store(tn_tensor *self, tn_tensor *values, tni_temps *temps, tn_
     return status == TN_OK ? tni_return(rets, tni_keep(self)) : status;
 }
 
+/* Rounding may lift low + u (high - low) to high: such a one becomes low. */
 BOXED(run_uniform_) {
     tn_tensor *self = tni_arg_tensor(&args[0]);
     double low = args[1].v.f64, high = args[2].v.f64;
-    if (!(low <= high))
-        return tni_fail(TN_INVALID_ARGUMENT, "tn_uniform_: low %g is above high %g", low, high);
+    if (!(low <= high) || !isfinite(high - low))
+        return tni_fail(TN_INVALID_ARGUMENT,
+                        "tn_uniform_: [%g, %g) is no range; low must not be above high, and both "
+                        "be finite",
+                        low, high);
+    if (!check_distinct("tn_uniform_", self))
+        return tni_failed();
     tni_temps temps = {0};
-    tn_tensor *u = OWN(uniform(tni_sizes(self), self->view.dtype, self->device));
+    tn_tensor *u = OWN(uniform("tn_uniform_", tni_sizes(self), self->view.dtype, self->device));
     u = OWN(tni_mul_scalar(u, tn_float(high - low)));
-    return store(self, OWN(tni_add_scalar(u, tn_float(low), tn_int(1))), &temps, rets);
+    u = OWN(tni_add_scalar(u, tn_float(low), tn_int(1)));
+    tn_tensor *lowest =
+        u ? OWN(tni_full(TN_SCALAR_SHAPE, tn_float(low), u->view.dtype, self->device->id)) : NULL;
+    u = OWN(tni_where(OWN(tni_lt_scalar(u, tn_float(high))), u, lowest));
+    return store(self, u, &temps, rets);
 }
 
 BOXED(run_normal_) {
@@ -154,8 +214,10 @@ BOXED(run_normal_) {
     double mean = args[1].v.f64, std = args[2].v.f64;
     if (!(std >= 0))
         return tni_fail(TN_INVALID_ARGUMENT, "tn_normal_: std is %g; it must not be negative", std);
+    if (!check_distinct("tn_normal_", self))
+        return tni_failed();
     tni_temps temps = {0};
-    tn_tensor *z = OWN(normal(tni_sizes(self), self->view.dtype, self->device));
+    tn_tensor *z = OWN(normal("tn_normal_", tni_sizes(self), self->view.dtype, self->device));
     z = OWN(tni_mul_scalar(z, tn_float(std)));
     return store(self, OWN(tni_add_scalar(z, tn_float(mean), tn_int(1))), &temps, rets);
 }
@@ -172,7 +234,7 @@ BOXED(run_bernoulli_mask) {
                         "[0, 1]",
                         p);
     tni_temps temps = {0};
-    tn_tensor *words = OWN(draw(tni_arg_ints(&args[0]), TN_I32, device));
+    tn_tensor *words = OWN(draw("tn_bernoulli_mask", tni_arg_ints(&args[0]), TN_I32, device));
     tn_tensor *low = OWN(tni_bitwise_and_scalar(words, tn_int(0xffffff)));
     RETURN(OWN(tni_lt_scalar(low, tn_int(llround(p * 0x1000000)))));
 }

@@ -1,4 +1,5 @@
 /* Views: other geometries over the same storage. No device is asked; nothing moves. */
+#include "core/autograd/engine.h"
 #include "core/ops/build.h"
 #include "base/alloc.h"
 #include "core/ops/boxed.h"
@@ -28,9 +29,9 @@ static tn_status resolve_shape(const char *call, const tn_tensor *self, tn_ints 
                                int64_t *out) {
     char want[TNI_SHAPE_TEXT], have[TNI_SHAPE_TEXT];
     int64_t known = 1, open = -1;
-    if (shape.n > TN_MAX_RANK)
-        return tni_fail(TN_SHAPE, "%s: %lld dimensions, but %d are the most", call,
-                        (long long)shape.n, TN_MAX_RANK);
+    if ((uint64_t)shape.n > TN_MAX_RANK)
+        return tni_fail(TN_SHAPE, "%s: the shape must have 0 to %d dimensions, but has %lld", call,
+                        TN_MAX_RANK, (long long)shape.n);
     for (int64_t d = 0; d < shape.n; d++) {
         out[d] = shape.data[d];
         if (out[d] == -1 && open < 0)
@@ -50,10 +51,19 @@ static tn_status resolve_shape(const char *call, const tn_tensor *self, tn_ints 
                         tni_shape_text((int32_t)shape.n, shape.data, want));
     }
     if (known != self->view.numel || (open >= 0 && out[open] < 0))
-        return tni_fail(TN_SHAPE, "%s: shape %s does not hold the %lld elements of self %s", call,
-                        tni_shape_text((int32_t)shape.n, shape.data, want),
-                        (long long)self->view.numel,
-                        tni_shape_text(self->view.rank, self->sizes, have));
+        return open >= 0
+                   ? tni_fail(TN_SHAPE,
+                              "%s: no size in the place of -1 makes shape %s hold the %lld "
+                              "elements of self %s",
+                              call, tni_shape_text((int32_t)shape.n, shape.data, want),
+                              (long long)self->view.numel,
+                              tni_shape_text(self->view.rank, self->sizes, have))
+                   : tni_fail(TN_SHAPE,
+                              "%s: shape %s has %lld elements, but self %s has %lld; they must be "
+                              "as many",
+                              call, tni_shape_text((int32_t)shape.n, shape.data, want),
+                              (long long)known, tni_shape_text(self->view.rank, self->sizes, have),
+                              (long long)self->view.numel);
     return TN_OK;
 }
 
@@ -93,7 +103,7 @@ BOXED(view_view) {
     tn_ints shape = tni_arg_ints(&args[1]);
     int64_t sizes[TN_MAX_RANK], strides[TN_MAX_RANK];
     char want[TNI_SHAPE_TEXT], have[TNI_SHAPE_TEXT], steps[TNI_SHAPE_TEXT];
-    if (resolve_shape("tn_tensor_view", self, shape, sizes) != TN_OK)
+    if (resolve_shape("tn_view", self, shape, sizes) != TN_OK)
         return tni_failed();
     if (!view_strides(self, (int32_t)shape.n, sizes, strides))
         return tni_fail(TN_SHAPE,
@@ -155,14 +165,16 @@ BOXED(view_permute) {
     int64_t sizes[TN_MAX_RANK], strides[TN_MAX_RANK];
     uint32_t seen = 0;
     if (dims.n != self->view.rank)
-        return tni_fail(TN_INVALID_ARGUMENT, "tn_permute: %lld dimensions named, but self has %d",
+        return tni_fail(TN_INVALID_ARGUMENT,
+                        "tn_permute: dims names %lld dimensions, but self has %d; name each once",
                         (long long)dims.n, self->view.rank);
     for (int64_t i = 0; i < dims.n; i++) {
         int32_t d = tni_wrap_dim(dims.data[i], self->view.rank, "tn_permute: dims");
         if (d < 0)
             return tni_failed();
         if (seen & 1u << d)
-            return tni_fail(TN_INVALID_ARGUMENT, "tn_permute: dimension %d is named twice", d);
+            return tni_fail(TN_INVALID_ARGUMENT,
+                            "tn_permute: dims names dimension %d twice; name each once", d);
         seen |= 1u << d;
         sizes[i] = self->sizes[d];
         strides[i] = self->strides[d];
@@ -204,7 +216,9 @@ BOXED(view_expand) {
     char want[TNI_SHAPE_TEXT], have[TNI_SHAPE_TEXT];
     int32_t lead = (int32_t)size.n - self->view.rank;
     if (size.n > TN_MAX_RANK || lead < 0)
-        return tni_fail(TN_SHAPE, "tn_expand: size has %lld dimensions, self has %d (at most %d)",
+        return tni_fail(TN_SHAPE,
+                        "tn_expand: size has %lld dimensions; it must have at least the %d of "
+                        "self, and at most %d",
                         (long long)size.n, self->view.rank, TN_MAX_RANK);
     for (int32_t d = 0; d < (int32_t)size.n; d++) {
         bool old = d >= lead;
@@ -226,16 +240,17 @@ BOXED(view_select) {
     int64_t index = args[2].v.i64;
     char have[TNI_SHAPE_TEXT];
     if (self->view.rank == 0)
-        return tni_fail(TN_SHAPE, "tn_select: self has no dimensions");
+        return tni_fail(TN_SHAPE, "tn_select: self has no dimensions to select from");
     int32_t dim = tni_wrap_dim(args[1].v.i64, self->view.rank, "tn_select: dim");
     if (dim < 0)
         return tni_failed();
     int64_t n = self->sizes[dim];
     if (index < -n || index >= n)
         return tni_fail(TN_INDEX_OUT_OF_RANGE,
-                        "tn_select: index %lld is out of range for dimension "
-                        "%d of self %s",
-                        (long long)index, dim, tni_shape_text(self->view.rank, self->sizes, have));
+                        "tn_select: index %lld is out of range for dimension %d of self %s; it "
+                        "goes from %lld to %lld",
+                        (long long)index, dim, tni_shape_text(self->view.rank, self->sizes, have),
+                        (long long)-n, (long long)n - 1);
     int64_t sizes[TN_MAX_RANK], strides[TN_MAX_RANK];
     for (int32_t d = 0, k = 0; d < self->view.rank; d++) {
         if (d != dim) {
@@ -259,7 +274,7 @@ static int64_t clamp_index(int64_t i, int64_t fallback, int64_t n) {
 BOXED(view_slice) {
     tn_tensor *self = tni_arg_tensor(&args[0]);
     if (self->view.rank == 0)
-        return tni_fail(TN_SHAPE, "tn_slice: self has no dimensions");
+        return tni_fail(TN_SHAPE, "tn_slice: self has no dimensions to slice");
     int32_t dim = tni_wrap_dim(args[1].v.i64, self->view.rank, "tn_slice: dim");
     if (dim < 0)
         return tni_failed();
@@ -272,8 +287,10 @@ BOXED(view_slice) {
     int64_t sizes[TN_MAX_RANK], strides[TN_MAX_RANK];
     memcpy(sizes, self->sizes, (size_t)self->view.rank * sizeof *sizes);
     memcpy(strides, self->strides, (size_t)self->view.rank * sizeof *strides);
-    sizes[dim] = end > start ? (end - start + step - 1) / step : 0;
-    strides[dim] *= step;
+    sizes[dim] = end > start ? (end - start - 1) / step + 1 : 0;
+    /* a stride too large to count stands between no two elements */
+    if (!tni_mul_i64(strides[dim], step, &strides[dim]))
+        strides[dim] = self->strides[dim];
     return return_view(rets, self, self->view.rank, sizes, strides,
                        tni_offset_elements(self) + start * self->strides[dim]);
 }
@@ -282,9 +299,10 @@ BOXED(run_narrow) {
     tn_tensor *self = tni_arg_tensor(&args[0]);
     int32_t dim = tni_wrap_dim(args[1].v.i64, self->view.rank, "tn_narrow: dim");
     if (dim < 0 || self->view.rank == 0)
-        return dim < 0 ? tni_failed() : tni_fail(TN_SHAPE, "tn_narrow: self has no dimensions");
+        return dim < 0 ? tni_failed()
+                       : tni_fail(TN_SHAPE, "tn_narrow: self has no dimensions to narrow");
     int64_t n = self->sizes[dim], start = args[2].v.i64, length = args[3].v.i64;
-    start = start < 0 ? start + n : start;
+    start = start < 0 && start >= -n ? start + n : start;
     if (start < 0 || length < 0 || start > n || length > n - start)
         return tni_fail(TN_INDEX_OUT_OF_RANGE,
                         "tn_narrow: %lld elements from %lld do not lie in "
@@ -338,10 +356,10 @@ BOXED(view_as_strided) {
     tn_tensor *self = tni_arg_tensor(&args[0]);
     tn_ints size = tni_arg_ints(&args[1]), stride = tni_arg_ints(&args[2]);
     int64_t offset = tni_arg_int(&args[3]);
-    if (size.n != stride.n || size.n > TN_MAX_RANK)
+    if (size.n != stride.n || (uint64_t)size.n > TN_MAX_RANK)
         return tni_fail(TN_SHAPE,
                         "tn_as_strided: %lld sizes and %lld strides; they must be as many, "
-                        "and at most %d",
+                        "0 to %d",
                         (long long)size.n, (long long)stride.n, TN_MAX_RANK);
     for (int64_t d = 0; d < size.n; d++)
         if (size.data[d] < 0 || stride.data[d] < 0)
@@ -349,8 +367,16 @@ BOXED(view_as_strided) {
                             "tn_as_strided: size and stride of dimension %lld are %lld and "
                             "%lld; neither may be negative",
                             (long long)d, (long long)size.data[d], (long long)stride.data[d]);
+    int64_t here = tni_offset_elements(self);
+    /* the derivative counts places from the first element of a row-major self */
+    bool plain = tni_is_contiguous(&self->view) && (offset == TN_NO_INT || here == 0);
+    if (!plain && tni_requires_grad(self) && tni_grad_mode())
+        return tni_fail(TN_UNSUPPORTED,
+                        "tn_as_strided: self requires a gradient and is not contiguous, or lies "
+                        "inside its storage while storage_offset is given; take tn_contiguous of "
+                        "it");
     return return_view(rets, self, (int32_t)size.n, size.data, stride.data,
-                       offset == TN_NO_INT ? tni_offset_elements(self) : offset);
+                       offset == TN_NO_INT ? here : offset);
 }
 
 BOXED(view_diagonal) {
@@ -361,7 +387,8 @@ BOXED(view_diagonal) {
     if (b < 0)
         return tni_failed();
     if (a == b)
-        return tni_fail(TN_INVALID_ARGUMENT, "tn_diagonal: dim1 and dim2 are both %d", a);
+        return tni_fail(TN_INVALID_ARGUMENT,
+                        "tn_diagonal: dim1 and dim2 are both %d; they must differ", a);
     int64_t rows = self->sizes[a], columns = self->sizes[b];
     int64_t n = offset >= 0 ? columns - offset : columns;
     int64_t other = offset >= 0 ? rows : rows + offset;
@@ -392,11 +419,11 @@ BOXED(view_diagonal) {
 static tn_status pieces(const char *call, tn_tensor *self, int64_t dim_arg, int64_t split,
                         bool select, tn_cell *rets) {
     if (self->view.rank == 0)
-        return tni_fail(TN_SHAPE, "%s: self has no dimensions", call);
+        return tni_fail(TN_SHAPE, "%s: self has no dimensions to take apart", call);
     int32_t dim = tni_wrap_dim(dim_arg, self->view.rank, call);
     if (dim < 0)
         return tni_failed();
-    int64_t size = self->sizes[dim], n = size == 0 && !select ? 1 : (size + split - 1) / split;
+    int64_t size = self->sizes[dim], n = size == 0 ? !select : (size - 1) / split + 1;
     tn_tensor **list = tni_calloc((size_t)n, sizeof *list);
     if (!list)
         return tni_fail_memory("a list of views");
@@ -436,11 +463,12 @@ BOXED(run_chunk) {
     int64_t chunks = args[1].v.i64;
     int32_t dim = tni_wrap_dim(args[2].v.i64, self->view.rank, "tn_chunk: dim");
     if (dim < 0 || self->view.rank == 0)
-        return dim < 0 ? tni_failed() : tni_fail(TN_SHAPE, "tn_chunk: self has no dimensions");
+        return dim < 0 ? tni_failed()
+                       : tni_fail(TN_SHAPE, "tn_chunk: self has no dimensions to take apart");
     if (chunks < 1)
         return tni_fail(TN_INVALID_ARGUMENT, "tn_chunk: chunks is %lld; it must be at least 1",
                         (long long)chunks);
-    int64_t split = (self->sizes[dim] + chunks - 1) / chunks;
-    tn_cell split_args[3] = {args[0], tni_cell_i64(split > 0 ? split : 1), tni_cell_i64(dim)};
+    int64_t size = self->sizes[dim], split = size == 0 ? 1 : (size - 1) / chunks + 1;
+    tn_cell split_args[3] = {args[0], tni_cell_i64(split), tni_cell_i64(dim)};
     return tni_call(tni_ops[TNI_OP_split], split_args, rets);
 }

@@ -9,6 +9,7 @@ int on_device(void **state) {
     fresh(&none);
     dev = tn_device_parse(name);
     assert_string_equal(tn_error_message(), "");
+    assert_int_equal(tn_set_default_device(dev), TN_OK);
     return 0;
 }
 
@@ -101,4 +102,57 @@ void check_tensor(tn_tensor *t, tn_dtype dtype, tn_ints shape, double tolerance,
             fail_msg("%s:%d: element %llu is %.17g, expected %.17g", file, line,
                      (unsigned long long)i, got[i], values[i]);
     free(got);
+}
+
+tn_tensor *counting(tn_dtype dtype, tn_ints shape) {
+    uint64_t n = count(shape);
+    double *values = malloc((n + 1) * sizeof *values);
+    for (uint64_t i = 0; i < n; i++)
+        values[i] = (double)i;
+    tn_tensor *t = of_values(dtype, shape, values, n);
+    free(values);
+    return t;
+}
+
+void check_values(tn_tensor *t, tn_ints shape, double tolerance, const double *values,
+                  const char *file, int line) {
+    check_tensor(t, t ? tn_dtype_of(t) : TN_DTYPE_NONE, shape, tolerance, values, count(shape),
+                 file, line);
+}
+
+static void *bytes_of(tn_tensor *t, uint64_t *out_n, const char *file, int line) {
+    if (!t)
+        fail_msg("%s:%d: the operator failed: %s", file, line, tn_error_message());
+    *out_n = (uint64_t)(tn_numel(t) * tn_dtype_size(tn_dtype_of(t)));
+    void *bytes = malloc(*out_n + 1);
+    check_ok(tn_to_host(t, bytes, *out_n), file, line);
+    return bytes;
+}
+
+void check_same(tn_tensor *a, tn_tensor *b, const char *file, int line) {
+    uint64_t n[2];
+    void *bytes[2] = {bytes_of(a, &n[0], file, line), bytes_of(b, &n[1], file, line)};
+    check_ints(tn_sizes(a), tn_sizes(b), file, line);
+    if (tn_dtype_of(a) != tn_dtype_of(b) || memcmp(bytes[0], bytes[1], n[0]) != 0)
+        fail_msg("%s:%d: two tensors differ", file, line);
+    free(bytes[0]);
+    free(bytes[1]);
+}
+
+void check_ints(tn_ints have, tn_ints want, const char *file, int line) {
+    char a[TNI_SHAPE_TEXT], b[TNI_SHAPE_TEXT];
+    tni_shape_text((int32_t)have.n, have.data, a);
+    tni_shape_text((int32_t)want.n, want.data, b);
+    if (strcmp(a, b) != 0)
+        fail_msg("%s:%d: expected %s, got %s", file, line, b, a);
+}
+
+void check_ok(tn_status status, const char *file, int line) {
+    if (status != TN_OK)
+        fail_msg("%s:%d: %s: %s", file, line, tn_status_name(status), tn_error_message());
+}
+
+uint32_t next_case(uint64_t *state, uint32_t below) {
+    *state = *state * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(*state >> 33) % below;
 }

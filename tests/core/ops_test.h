@@ -11,7 +11,7 @@
 #include <math.h>
 #include <tenon/tenon.h>
 
-extern tn_device dev; /* the device of the running test */
+extern tn_device dev; /* the device of the running test, and the default device */
 
 /* A test that runs once on each device, in a scope of its own. */
 #define OPS_TEST(name) \
@@ -30,6 +30,8 @@ tn_tensor *noise(tn_dtype dtype, tn_ints shape, uint32_t seed);
 tn_tensor *requiring_grad(tn_tensor *t);
 /* The same elements with other strides: dimensions 0 and -1 exchanged in memory. */
 tn_tensor *restrided(tn_tensor *t);
+/* 0, 1, 2, ... */
+tn_tensor *counting(tn_dtype dtype, tn_ints shape);
 
 /* t's elements as doubles, row-major; of the test, freed with free(). Fails the test for NULL. */
 double *values_of(tn_tensor *t);
@@ -40,6 +42,29 @@ double *values_of(tn_tensor *t);
                  sizeof((const double[]){__VA_ARGS__}) / sizeof(double), __FILE__, __LINE__)
 void check_tensor(tn_tensor *t, tn_dtype dtype, tn_ints shape, double tolerance,
                   const double *values, uint64_t n, const char *file, int line);
+
+/* t has this shape and these values, whatever its dtype. */
+#define assert_values(t, shape, tolerance, values) \
+    check_values(t, shape, tolerance, values, __FILE__, __LINE__)
+#define assert_elements(t, shape, ...) assert_values(t, shape, 0, ((const double[]){__VA_ARGS__}))
+#define assert_close(t, tolerance, shape, ...) \
+    assert_values(t, shape, tolerance, ((const double[]){__VA_ARGS__}))
+void check_values(tn_tensor *t, tn_ints shape, double tolerance, const double *values,
+                  const char *file, int line);
+
+/* The same dtype, shape and elements, bit by bit; the devices may differ. */
+#define assert_same(a, b) check_same(a, b, __FILE__, __LINE__)
+void check_same(tn_tensor *a, tn_tensor *b, const char *file, int line);
+
+#define assert_shape(t, ...) check_ints(tn_sizes(t), TN_SHAPE(__VA_ARGS__), __FILE__, __LINE__)
+#define assert_strides(t, ...) check_ints(tn_strides(t), TN_SHAPE(__VA_ARGS__), __FILE__, __LINE__)
+void check_ints(tn_ints have, tn_ints want, const char *file, int line);
+
+#define assert_ok(call) check_ok(call, __FILE__, __LINE__)
+void check_ok(tn_status status, const char *file, int line);
+
+/* The next of a series of numbers below `below`, the same in every run. */
+uint32_t next_case(uint64_t *state, uint32_t below);
 
 /* The call failed with this status and every one of these texts. */
 #define assert_fails(call, status, ...) \
