@@ -28,14 +28,14 @@ static void roots_finish(roots *r) {
 /* The gradient of a root: what the caller gave, or one. */
 static tn_status root_grad(const char *call, tn_tensor *root, tn_tensor *given, tn_tensor **out) {
     char text[TNI_SHAPE_TEXT], other[TNI_SHAPE_TEXT];
-    tni_shape_text(root->view.rank, root->sizes, text);
     if (!given || given == TN_NONE) {
         if (root->view.numel != 1)
             return tni_fail(TN_SHAPE,
                             "%s: a root of shape %s has %lld elements, so its gradient must be "
                             "given; reduce it to one element (tn_sum, tn_mean), or give a gradient "
                             "of its shape to tn_backward_full",
-                            call, text, (long long)root->view.numel);
+                            call, tni_shape_text(root->view.rank, root->sizes, text),
+                            (long long)root->view.numel);
         *out =
             tni_ones(tn_ints_of(root->sizes, root->view.rank), root->view.dtype, root->device->id);
         return *out ? TN_OK : tni_standing();
@@ -47,7 +47,8 @@ static tn_status root_grad(const char *call, tn_tensor *root, tn_tensor *given, 
         return tni_fail(TN_SHAPE,
                         "%s: a gradient of shape %s was given for a root of shape %s; "
                         "they must be equal",
-                        call, tni_shape_text(given->view.rank, given->sizes, other), text);
+                        call, tni_shape_text(given->view.rank, given->sizes, other),
+                        tni_shape_text(root->view.rank, root->sizes, text));
     *out = tni_keep(given);
     return TN_OK;
 }

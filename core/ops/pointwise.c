@@ -35,125 +35,6 @@ static tn_dtype out_dtype(const tni_kernel_types *kt, tn_dtype type) {
     return kt->outs[0] < TNI_FIXED_TYPE ? type : (tn_dtype)(kt->outs[0] - TNI_FIXED_TYPE);
 }
 
-/* ---- the short way
- * ----------------------------------------------------------------------------------- */
-
-/* Same geometry, contiguous, same device. */
-static bool alike(const tn_tensor *a, const tn_tensor *b) {
-    if (a->view.rank != b->view.rank || a->device != b->device)
-        return false;
-    for (int32_t d = 0; d < a->view.rank; d++)
-        if (a->sizes[d] != b->sizes[d])
-            return false;
-    return true;
-}
-
-static void flat_view(tn_tensor_view *out, const tn_tensor *t) {
-    static const int64_t one = 1;
-    *out = t->view;
-    out->rank = 1;
-    out->sizes = &t->view.numel;
-    out->strides = &one;
-}
-
-/* Does the call, or returns false without having done anything. */
-static bool plain_call(const tni_op_info *info, const tn_op *op, const tn_cell *args, tn_cell *rets,
-                       tn_status *out_status) {
-    const tni_kernel_types *kt = &tni_kernel_type_table[info->kernel];
-    tn_cell cells[TNI_MAX_ARGS];
-    tn_tensor *tensors[TNI_MAX_ARGS];
-    uint32_t scalars = 0; /* mask of kernel arguments, attributes included */
-    bool scalar_operand = false;
-    tn_tensor *first = NULL; /* of variable T */
-    tn_tensor *any = NULL;
-    for (uint32_t i = 0; i < kt->n_args; i++) {
-        const tn_cell *c = source(info, args, i);
-        if (kt->args[i] == TNI_NO_TENSOR) {
-            cells[i] = *c;
-            continue;
-        }
-        if (kt->args[i] == TNI_SCALAR_TYPE || c->tag != TN_CELL_TENSOR) {
-            cells[i] = *c;
-            scalars |= 1u << i;
-            scalar_operand |= kt->args[i] != TNI_SCALAR_TYPE;
-            continue;
-        }
-        tn_tensor *t = c->v.pointer;
-        if (!tni_is_contiguous(&t->view) || (any && !alike(any, t)))
-            return false;
-        any = t;
-        if (kt->args[i] >= TNI_FIXED_TYPE) {
-            if (t->view.dtype != kt->args[i] - TNI_FIXED_TYPE)
-                return false;
-        } else if (!first) {
-            first = t;
-        } else if (first->view.dtype != t->view.dtype) {
-            return false;
-        }
-        tensors[i] = t;
-        cells[i].tag = TN_CELL_TENSOR;
-        cells[i].n = 0;
-    }
-    if (!first || first->view.numel == 0 || first->view.numel > INT32_MAX || first->device->is_meta)
-        return false;
-    tn_dtype type = first->view.dtype;
-    if (info->type_rule == TNI_TYPES_FLOAT && !tni_is_float(type))
-        return false;
-    tni_device *device = first->device;
-    const tni_kernel_table *table =
-        atomic_load_explicit(&device->kernels.table, memory_order_acquire);
-    const tni_kernel *kernel = tni_kernel_lookup(table, (uint32_t)info->kernel, type);
-    if (!kernel || kernel->supports || kernel->next ||
-        (scalar_operand && !(kernel->flags & TN_KERNEL_SCALARS)))
-        return false;
-    for (uint32_t m = scalars; m; m &= m - 1) {
-        uint32_t i = (uint32_t)__builtin_ctz(m);
-        if (cells[i].tag == TN_CELL_NONE)
-            continue;
-        if (!scalar_fits(type, &cells[i]))
-            return false;
-        cells[i] = scalar_for(type, &cells[i]);
-    }
-
-    tn_dtype result_type = out_dtype(kt, type);
-    tn_tensor *result = tni_written_arg(info, op, args);
-    if (result) {
-        if (!(kernel->flags & TN_KERNEL_IN_PLACE) || result->view.dtype != result_type ||
-            !alike(result, first) || !tni_is_contiguous(&result->view))
-            return false;
-        for (uint32_t i = 0; i < kt->n_args; i++)
-            if (cells[i].tag == TN_CELL_TENSOR && tensors[i]->storage == result->storage &&
-                (tensors[i]->view.offset != result->view.offset ||
-                 tensors[i]->view.dtype != result_type))
-                return false;
-        tni_keep(result);
-    } else {
-        result = tni_tensor_new(device, result_type, first->view.rank, first->sizes);
-        if (!result) {
-            *out_status = tni_failed();
-            return true;
-        }
-    }
-    tn_tensor_view views[TNI_MAX_ARGS + 1];
-    for (uint32_t i = 0; i < kt->n_args; i++) {
-        if (cells[i].tag == TN_CELL_TENSOR) {
-            flat_view(&views[i], tensors[i]);
-            cells[i].v.view = &views[i];
-        }
-    }
-    tn_tensor_view *out = &views[TNI_MAX_ARGS];
-    flat_view(out, result);
-    const tn_tensor_view *outs[1] = {out};
-    tn_status status = tni_invoke(device, kernel, info->call, cells, kt->n_args, outs, 1);
-    if (TNI_UNLIKELY(status != TN_OK)) {
-        tni_drop(result);
-        result = NULL;
-    }
-    rets[0] = (tn_cell){.tag = TN_CELL_TENSOR, .v.pointer = result};
-    *out_status = status;
-    return true;
-}
-
 /* ---- the long way
  * ------------------------------------------------------------------------------------- */
 
@@ -466,11 +347,10 @@ static tn_status long_way(long_call *c, tn_cell *rets) {
     return tni_store(b->info, c->dst, result, rets);
 }
 
-tn_status tni_pointwise(const tn_op *op, const tn_cell *args, tn_cell *rets) {
+/* Kept out of the short way, whose frame would be as large. */
+static __attribute__((noinline)) tn_status go_long_way(const tn_op *op, const tn_cell *args,
+                                                       tn_cell *rets) {
     const tni_op_info *info = tni_info(op);
-    tn_status status;
-    if (TNI_LIKELY(plain_call(info, op, args, rets, &status)))
-        return status;
     long_call c;
     memset(c.inputs, 0, sizeof c.inputs);
     memset(c.operand_scalar, 0, sizeof c.operand_scalar);
@@ -484,7 +364,134 @@ tn_status tni_pointwise(const tn_op *op, const tn_cell *args, tn_cell *rets) {
     c.b.device = tni_call_device(op, args);
     if (!c.b.device)
         return tni_failed();
-    status = long_way(&c, rets);
+    tn_status status = long_way(&c, rets);
     tni_build_finish(&c.b);
+    return status;
+}
+
+/* ---- the short way
+ * ----------------------------------------------------------------------------------- */
+
+/* Beside the contiguous tensor a: is t of its sizes, on its device, and contiguous too? */
+static inline bool alike(const tn_tensor *a, const tn_tensor *t) {
+    if (a->view.rank != t->view.rank || a->device != t->device)
+        return false;
+    int64_t sizes = 0, strides = 0;
+    for (int32_t d = 0; d < a->view.rank; d++) {
+        sizes |= a->sizes[d] ^ t->sizes[d];
+        strides |= a->strides[d] ^ t->strides[d];
+    }
+    return sizes == 0 && (TNI_LIKELY(strides == 0) || tni_is_contiguous(&t->view));
+}
+
+/* A contiguous tensor in one dimension: its own view where that says so already, else `room`. */
+static inline const tn_tensor_view *flat_view(tn_tensor_view *room, const tn_tensor *t) {
+    static const int64_t one = 1;
+    if (TNI_LIKELY(t->view.rank == 1 && t->strides[0] == 1))
+        return &t->view;
+    *room = t->view;
+    room->rank = 1;
+    room->sizes = &t->view.numel;
+    room->strides = &one;
+    return room;
+}
+
+/* The scalar as the kernel gets it; false where it does not fit. */
+static inline bool set_scalar(tn_dtype type, tn_cell *cell) {
+    if (TNI_LIKELY(tni_is_float(type))) {
+        if (cell->tag != TN_CELL_F64 && cell->tag != TN_CELL_NONE)
+            *cell = tni_cell_f64((double)cell->v.i64);
+        return true;
+    }
+    if (cell->tag == TN_CELL_NONE)
+        return true;
+    if (!scalar_fits(type, cell))
+        return false;
+    *cell = scalar_for(type, cell);
+    return true;
+}
+
+/* May the kernel write into `result`, whose memory an operand may be? */
+static bool writes_plainly(const tni_kernel *kernel, const tn_tensor *result, const tn_tensor *like,
+                           tn_dtype dtype, const tn_cell *cells, uint32_t tensors) {
+    if (!(kernel->flags & TN_KERNEL_IN_PLACE) || result->view.dtype != dtype ||
+        !alike(like, result))
+        return false;
+    for (uint32_t m = tensors; m; m &= m - 1) {
+        const tn_tensor *t = cells[__builtin_ctz(m)].v.pointer;
+        if (t->storage == result->storage &&
+            (t->view.offset != result->view.offset || t->view.dtype != dtype))
+            return false;
+    }
+    return true;
+}
+
+tn_status tni_pointwise(const tn_op *op, const tn_cell *args, tn_cell *rets) {
+    const tni_op_info *info = tni_info(op);
+    const tni_kernel_types *kt = &tni_kernel_type_table[info->kernel];
+    tn_cell cells[TNI_MAX_ARGS];
+    uint32_t scalars = 0, tensors = 0; /* masks of kernel arguments */
+    bool scalar_operand = false;
+    tn_dtype type = TN_DTYPE_NONE; /* T */
+    const tn_tensor *like = NULL;  /* they all are */
+    for (uint32_t i = 0; i < kt->n_args; i++) {
+        uint8_t of = kt->args[i];
+        cells[i] = *source(info, args, i);
+        if (of < TNI_SCALAR_TYPE && TNI_LIKELY(cells[i].tag == TN_CELL_TENSOR)) {
+            const tn_tensor *t = cells[i].v.pointer;
+            if (like ? !alike(like, t) : !tni_is_contiguous(&t->view))
+                return go_long_way(op, args, rets);
+            like = t;
+            if (of >= TNI_FIXED_TYPE) {
+                if (t->view.dtype != of - TNI_FIXED_TYPE)
+                    return go_long_way(op, args, rets);
+            } else if (type == TN_DTYPE_NONE) {
+                type = t->view.dtype;
+            } else if (type != t->view.dtype) {
+                return go_long_way(op, args, rets);
+            }
+            tensors |= 1u << i;
+        } else if (of != TNI_NO_TENSOR) {
+            scalars |= 1u << i;
+            scalar_operand |= of != TNI_SCALAR_TYPE;
+        }
+    }
+    if (type == TN_DTYPE_NONE || like->view.numel == 0 || like->view.numel > INT32_MAX ||
+        like->device->is_meta || (info->type_rule == TNI_TYPES_FLOAT && !tni_is_float(type)))
+        return go_long_way(op, args, rets);
+    tni_device *device = like->device;
+    const tni_kernel_table *table =
+        atomic_load_explicit(&device->kernels.table, memory_order_acquire);
+    const tni_kernel *kernel = tni_kernel_lookup(table, (uint32_t)info->kernel, type);
+    if (!kernel || kernel->supports || kernel->next ||
+        (scalar_operand && !(kernel->flags & TN_KERNEL_SCALARS)))
+        return go_long_way(op, args, rets);
+    for (uint32_t m = scalars; m; m &= m - 1)
+        if (!set_scalar(type, &cells[__builtin_ctz(m)]))
+            return go_long_way(op, args, rets);
+
+    tn_dtype result_type = out_dtype(kt, type);
+    tn_tensor *result = tni_written_arg(info, op, args);
+    if (result) {
+        if (!writes_plainly(kernel, result, like, result_type, cells, tensors))
+            return go_long_way(op, args, rets);
+        tni_keep(result);
+    } else {
+        result = tni_tensor_new(device, result_type, like->view.rank, like->sizes);
+        if (TNI_UNLIKELY(!result))
+            return tni_failed();
+    }
+    tn_tensor_view room[TNI_MAX_ARGS + 1];
+    for (uint32_t m = tensors; m; m &= m - 1) {
+        uint32_t i = (uint32_t)__builtin_ctz(m);
+        cells[i].v.view = flat_view(&room[i], cells[i].v.pointer);
+    }
+    const tn_tensor_view *outs[1] = {flat_view(&room[TNI_MAX_ARGS], result)};
+    tn_status status = tni_invoke(device, kernel, info->call, cells, kt->n_args, outs, 1);
+    if (TNI_UNLIKELY(status != TN_OK)) {
+        tni_drop(result);
+        result = NULL;
+    }
+    rets[0] = (tn_cell){.tag = TN_CELL_TENSOR, .v.pointer = result};
     return status;
 }

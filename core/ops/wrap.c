@@ -84,3 +84,14 @@ tn_status tni_public_status(tn_status status, tn_tensor **results, uint64_t n, c
         tni_error_operator(name);
     return status;
 }
+
+tn_tensor *tn_give(tn_tensor *owned) {
+    return owned ? tni_scope_push(owned) : NULL;
+}
+
+void tn_free_list(tn_cell *result) {
+    if (result && result->tag == TN_CELL_TENSORS)
+        tni_free(result->v.pointer);
+    if (result)
+        *result = (tn_cell){0};
+}

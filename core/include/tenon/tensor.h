@@ -112,6 +112,10 @@ TN_API void tn_drop(tn_tensor *t);
 /* Gives back the reference that a scope of this thread holds; t may be used no more unless kept. A
  * tensor that no scope of the thread holds is left alone. */
 TN_API void tn_free(tn_tensor *t);
+/* Hands an owned reference (a result of tn_op_call) to the innermost scope and returns it. */
+TN_API tn_tensor *tn_give(tn_tensor *owned);
+/* Frees the array of a TENSORS result of tn_op_call, after its references were taken or dropped. */
+TN_API void tn_free_list(tn_cell *result);
 /* Moves the innermost scope's reference to its parent scope and returns t. */
 TN_API tn_tensor *tn_escape(tn_tensor *t);
 

@@ -3,7 +3,8 @@
 
 usage: generate.py operators.toml kernels.toml OUTPUT...
 
-An output is known by its name: ops.h (public), list.h (internal), ops.c, table.c.
+An output is known by its name: ops.h (public), list.h (internal), ops.c, table.c,
+gradcheck_cases.c.
 """
 
 import pathlib
@@ -11,6 +12,7 @@ import sys
 
 import emit_api
 import emit_core
+import emit_tests
 import table as tables
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "plugin-sdk"))
@@ -23,6 +25,7 @@ def main(operators, kernels, outputs):
         "ops.h": lambda: emit_api.public_header(table),
         "list.h": lambda: emit_api.internal_header(table),
         "ops.c": lambda: emit_api.source(table),
+        "gradcheck_cases.c": lambda: emit_tests.source(table),
         "table.c": lambda: emit_core.CoreEmitter(table, generate_kernels.load(kernels)).source(),
     }
     for output in map(pathlib.Path, outputs):

@@ -1,0 +1,50 @@
+/* The same work as the programs one folder up, done by libtorch; built and run by compare.py. */
+#include "peer.h"
+
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+#include <ATen/Version.h>
+#include <torch/version.h>
+
+#include <string>
+#include <vector>
+
+static bool start(uint32_t n_threads) {
+    at::set_num_threads(int(n_threads));
+    return true;
+}
+
+static const char *error() {
+    return "libtorch threw an exception";
+}
+
+/* "mkl 2024.2, onednn 3.5": what stands behind the kernels, out of longer texts. */
+static std::string first_version(const std::string &text) {
+    size_t from = text.find_first_of("0123456789");
+    if (from == std::string::npos)
+        return "none";
+    size_t to = text.find_first_not_of("0123456789.", from);
+    return text.substr(from, to == std::string::npos ? to : to - from);
+}
+
+static const char *version() {
+    static std::string text =
+        "libtorch " TORCH_VERSION " (mkl " + first_version(at::get_mkl_version()) + ", onednn " +
+        first_version(at::get_mkldnn_version()) + ", " + at::get_cpu_capability() + ")";
+    return text.c_str();
+}
+
+int main(int argc, char **argv) {
+    std::vector<bench_row> rows(overhead_rows, overhead_rows + n_overhead_rows);
+    rows.insert(rows.end(), kernel_rows, kernel_rows + n_kernel_rows);
+    rows.insert(rows.end(), train_rows, train_rows + n_train_rows);
+    bench_program program = {};
+    program.name = "peer";
+    program.subject = "PyTorch";
+    program.rows = rows.data();
+    program.n_rows = int(rows.size());
+    program.start = start;
+    program.error = error;
+    program.version = version;
+    return bench_main(&program, argc, argv);
+}

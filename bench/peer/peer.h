@@ -1,0 +1,12 @@
+/* The rows of the PyTorch side, which bear the names of Tenon's. */
+#ifndef BENCH_PEER_H
+#define BENCH_PEER_H
+
+#include "../common.h"
+
+#include <cstddef>
+
+extern const bench_row overhead_rows[], kernel_rows[], train_rows[];
+extern const size_t n_overhead_rows, n_kernel_rows, n_train_rows;
+
+#endif

@@ -1,0 +1,23 @@
+/* What the benchmarks of Tenon share. */
+#ifndef BENCH_TENON_H
+#define BENCH_TENON_H
+
+#include "common.h"
+
+#include <tenon/tenon.h>
+
+/* The device that TENON_DEVICE names, cpu:0 by default; set by bench_tenon_start. */
+extern tn_device bench_device;
+
+/* For bench_program. */
+bool bench_tenon_start(uint32_t n_threads);
+const char *bench_tenon_error(void);
+const char *bench_tenon_version(void);
+
+/* Reports a failure from inside a row: -1, when a call has left an error. */
+static inline double bench_seconds(double start) {
+    double took = bench_now() - start;
+    return tn_error_status() == TN_OK ? took : -1;
+}
+
+#endif
