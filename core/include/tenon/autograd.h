@@ -92,8 +92,10 @@ static inline void tn_grad_mode_cleanup(bool *before) {
  * the gradient to go on with: `grad`, another tensor, or NULL with an error to stop backward. */
 typedef tn_tensor *(*tn_grad_hook)(tn_tensor *grad, void *user);
 
-/* Hangs a hook on t (leaf or not); tn_registration_drop takes it off. `destroy` (may be NULL) is
- * called with `user` when the hook goes. */
+/* Hangs a hook on t (leaf or not); tn_registration_drop takes it off, and is due in the end even
+ * when the tensor went before. `destroy` (may be NULL) is called with `user` when the hook goes,
+ * with its registration or with the tensor's node. A leaf's hook runs before the gradient is added.
+ */
 TN_API tn_registration *tn_register_hook(tn_tensor *t, tn_grad_hook hook, void *user,
                                          void (*destroy)(void *user));
 
@@ -118,7 +120,9 @@ typedef struct tn_function {
                          tn_tensor **outputs, uint64_t n_outputs, void *user);
     tn_status (*backward)(tn_function_context *context, tn_tensor *const *output_grads,
                           uint64_t n_outputs, tn_tensor **grads, uint64_t n_inputs, void *user);
-    void (*destroy)(void *user); /* of the graph's hold on user; may be NULL */
+    /* Called with `user` once for each tn_function_apply: when its graph goes, or at once when
+     * there is none. May be NULL. */
+    void (*destroy)(void *user);
 } tn_function;
 
 /* Saves inputs or outputs for backward (they are checked for in-place changes), and finds them
