@@ -35,7 +35,38 @@ static struct {
     chunk *chunks;
 } shared[TNI_SLAB_COUNT] = {[0 ... TNI_SLAB_COUNT - 1] = {.lock = PTHREAD_MUTEX_INITIALIZER}};
 
+/* The lists of every thread that is known, so that tni_slab_release_all can empty those of threads
+ * that live on. */
+typedef struct thread_lists {
+    struct thread_lists *next, **at;
+    tni_magazine *magazines;
+} thread_lists;
+
+static pthread_mutex_t threads_lock = PTHREAD_MUTEX_INITIALIZER;
+static thread_lists *threads;
+static TNI_TLS thread_lists mine;
 static TNI_TLS bool thread_known;
+
+static void enter(void) {
+    pthread_mutex_lock(&threads_lock);
+    mine = (thread_lists){.next = threads, .at = &threads, .magazines = tni_magazines};
+    if (threads)
+        threads->at = &mine.next;
+    threads = &mine;
+    pthread_mutex_unlock(&threads_lock);
+    thread_known = true;
+}
+
+static void leave(void) {
+    if (!thread_known)
+        return;
+    pthread_mutex_lock(&threads_lock);
+    *mine.at = mine.next;
+    if (mine.next)
+        mine.next->at = mine.at;
+    pthread_mutex_unlock(&threads_lock);
+    thread_known = false;
+}
 
 /* Gives `n` objects of the thread's list back to the shared one. */
 static void give_back(tni_slab_id id, uint32_t n) {
@@ -56,7 +87,7 @@ static void flush_all(void) {
         give_back(id, UINT32_MAX);
         tni_magazines[id].n = TNI_MAGAZINE_MAX;
     }
-    thread_known = false;
+    leave();
 }
 
 bool tni_slab_thread_init(void) {
@@ -66,7 +97,8 @@ bool tni_slab_thread_init(void) {
         return false;
     for (tni_slab_id id = 0; id < TNI_SLAB_COUNT; id++)
         tni_magazines[id].n -= TNI_MAGAZINE_MAX;
-    return thread_known = true;
+    enter();
+    return true;
 }
 
 void tni_slab_flush(tni_slab_id id) {
@@ -108,6 +140,11 @@ void *tni_slab_refill(tni_slab_id id) {
 
 void tni_slab_release_all(void) {
     flush_all();
+    pthread_mutex_lock(&threads_lock);
+    for (thread_lists *t = threads; t; t = t->next)
+        for (int id = 0; id < TNI_SLAB_COUNT; id++)
+            t->magazines[id] = (tni_magazine){0};
+    pthread_mutex_unlock(&threads_lock);
     for (int id = 0; id < TNI_SLAB_COUNT; id++) {
         pthread_mutex_lock(&shared[id].lock);
         for (chunk *c = shared[id].chunks, *next; c; c = next) {

@@ -4,7 +4,7 @@
 #include "base/env.h"
 #include "base/error.h"
 #include "core/device/device.h"
-#include "core/ops/op.h"
+#include "core/ops/ops.h"
 #include "dispatcher/registry.h"
 
 #include <tenon/introspect.h>
@@ -48,6 +48,10 @@ static tn_op_info describe(const tn_op *op) {
     };
 }
 
+static const tn_op *find(const char *name) {
+    return tni_core_init() == TN_OK ? tn_op_find(name) : NULL;
+}
+
 /* The operators, collected under the registry's lock so that callbacks run outside of it. */
 typedef struct op_array {
     const tn_op **ops;
@@ -61,6 +65,9 @@ static void collect(const tn_op *op, void *user) {
 }
 
 tn_status tn_op_list(void (*fn)(const tn_op_info *info, void *user), void *user) {
+    tn_status status = tni_core_init();
+    if (status != TN_OK)
+        return status;
     op_array array = {.capacity = tni_op_count()};
     array.ops = tni_calloc(array.capacity ? array.capacity : 1, sizeof(*array.ops));
     if (!array.ops)
@@ -76,7 +83,7 @@ tn_status tn_op_list(void (*fn)(const tn_op_info *info, void *user), void *user)
 
 tn_status tn_op_describe(const char *name, void (*fn)(const tn_op_info *info, void *user),
                          void *user) {
-    const tn_op *op = tn_op_find(name);
+    const tn_op *op = find(name);
     if (!op)
         return tn_error_status();
     tn_op_info info = describe(op);
@@ -119,7 +126,7 @@ static void collect_handler(const tni_provenance *line, void *user) {
 
 tn_status tn_op_handlers(const char *name, void (*fn)(const tn_op_handler_info *info, void *user),
                          void *user) {
-    const tn_op *op = tn_op_find(name);
+    const tn_op *op = find(name);
     if (!op)
         return tn_error_status();
     handler_array array = {.lines = tni_calloc(MAX_HANDLERS, sizeof(*array.lines))};
@@ -149,7 +156,7 @@ static bool is_first_seen(const tni_kernel_row *row, tn_dtype dtype, const tni_k
 
 tn_status tn_op_kernels(const char *name, void (*fn)(const tn_kernel_info *info, void *user),
                         void *user) {
-    const tn_op *op = tn_op_find(name);
+    const tn_op *op = find(name);
     if (!op)
         return tn_error_status();
     const tni_op_info *info = tni_info(op);

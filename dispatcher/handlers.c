@@ -62,6 +62,8 @@ static void count(const tn_registration *r, size_t by) {
 
 tn_registration *tn_handler_register(const tn_op *op, tn_key key, const char *device_type,
                                      tn_handler_fn fn, void *user, const char *origin) {
+    if (!tni_registry_ready())
+        return NULL;
     tni_operator *o = op ? tni_operator_of(op) : NULL;
     if ((int)key < 0 || key >= TN_KEY_COUNT) {
         tn_fail(TN_INVALID_ARGUMENT, "tn_handler_register: there is no key %d; see TN_KEY_MAP",
@@ -111,6 +113,10 @@ out:
 void tn_registration_drop(tn_registration *registration) {
     if (!registration)
         return;
+    if (registration->head.drop) {
+        registration->head.drop(registration);
+        return;
+    }
     pthread_mutex_lock(&tni_registry_lock);
     if (registration->is_definition) {
         tni_operator_drop(registration->op);

@@ -26,6 +26,7 @@ typedef struct tni_operator {
 
 /* A handler, or the definition of an operator. */
 struct tn_registration {
+    tni_registration_head head;
     tn_registration *next;
     tni_operator *op;   /* NULL: all operators */
     bool is_definition; /* then only `op` and `next` matter */

@@ -130,10 +130,16 @@ static tn_op *define(const char *schema_text, const char *origin, const void *in
     return &o->op;
 }
 
+tn_status (*tni_registry_prepare)(void);
+
+bool tni_registry_ready(void) {
+    return !tni_registry_prepare || tni_registry_prepare() == TN_OK;
+}
+
 tn_op *tn_op_define(const char *schema, const char *origin, tn_registration **out) {
     if (out)
         *out = NULL;
-    return define(schema, origin, NULL, out);
+    return tni_registry_ready() ? define(schema, origin, NULL, out) : NULL;
 }
 
 tn_op *tni_op_define(const char *schema, const char *origin, const void *info) {
@@ -172,6 +178,8 @@ const tn_op *tn_op_find(const char *name) {
         tn_fail(TN_INVALID_ARGUMENT, "tn_op_find: the name is NULL");
         return NULL;
     }
+    if (!tni_registry_ready())
+        return NULL;
     char overloads[256];
     name = tni_plain_name(name);
     pthread_mutex_lock(&tni_registry_lock);

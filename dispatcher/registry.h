@@ -50,6 +50,12 @@ struct tn_op {
     const void *info;                  /* what the core keeps about it (tni_op_info), or NULL */
 };
 
+/* What every registration starts with. One of another layer sets `drop`, and tn_registration_drop
+ * leaves the rest to it. */
+typedef struct tni_registration_head {
+    void (*drop)(tn_registration *registration);
+} tni_registration_head;
+
 /* Thread state. */
 extern TNI_TLS tn_thread_keys tni_thread_keys;
 
@@ -115,6 +121,11 @@ static inline tn_status tni_call(const tn_op *op, const tn_cell *args, tn_cell *
     keys.keys = (keys.keys | tni_thread_keys.included) & ~tni_thread_keys.excluded;
     return tni_dispatch(op, keys, args, rets);
 }
+
+/* The layer above may put its operators here before anyone looks: called by the public functions
+ * that define, find and hang handlers. NULL: nothing to prepare. */
+extern tn_status (*tni_registry_prepare)(void);
+bool tni_registry_ready(void);
 
 /* ---- the table of operators ---------------------------------------------------------------------
  */

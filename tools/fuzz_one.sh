@@ -2,7 +2,7 @@
 # Runs one libFuzzer program for FUZZ_SECONDS, from the inputs that are kept in tests/fuzz/NAME.
 # What it finds on the way stays in the build folder; an input that crashes it is named.
 set -euo pipefail
-program=$1
+program=build-fuzz/$1
 name=$(basename "$program")
 work=build-fuzz/found/$name
 mkdir -p "$work"

@@ -2,7 +2,7 @@
 # Every check that needs no test run: the quick ones that Meson knows as suite `source`, then
 # clang-tidy and cppcheck. usage: lint.sh BUILD-FOLDER
 set -uo pipefail
-cd "$(dirname "$0")/.."
+cd "$(dirname "$0")/.." || exit
 build=$1
 failed=0
 
@@ -17,11 +17,14 @@ printf '%s\n' "${sources[@]}" |
         2> >(grep -vE 'warnings? (generated|treated as errors?)' >&2) || failed=1
 
 printf '\n== cppcheck\n'
-cppcheck --project="$build/compile_commands.json" --file-filter='*/core/*' \
-    --file-filter='*/base/*' --file-filter='*/dispatcher/*' --file-filter='*/cli/*' \
-    --file-filter='*/samples/*' --file-filter='*/plugins/*' \
-    --enable=warning,performance,portability --inline-suppr --quiet -j "$(nproc)" \
-    --suppressions-list=tools/cppcheck-suppressions.txt --error-exitcode=1 || failed=1
+includes=()
+for layer in plugin-sdk base dispatcher core; do
+    includes+=("-I$layer/include" "-I$build/$layer/include")
+done
+printf '%s\n' "${sources[@]}" |
+    cppcheck --file-list=- -I. -I"$build" "${includes[@]}" --std=c11 --library=posix,gnu \
+        --enable=warning,performance,portability --inline-suppr --quiet -j "$(nproc)" \
+        --suppressions-list=tools/cppcheck-suppressions.txt --error-exitcode=1 || failed=1
 
 [[ $failed -eq 0 ]] && printf '\nlint: nothing to complain about\n'
 exit $failed

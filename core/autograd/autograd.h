@@ -24,17 +24,17 @@ typedef struct tni_edge {
 /* A tensor kept for backward. An output of the node itself is kept without its node, which would be
  * a cycle; the node is put back when it is unpacked. */
 typedef struct tni_saved {
-    tn_tensor *tensor; /* owned; NULL: undefined, or released after backward */
-    uint32_t version;  /* of its storage when it was saved */
-    uint16_t output;   /* 1 + which output of the node it is; 0: an input */
-    uint16_t released;
+    tn_tensor *tensor;    /* owned; NULL: undefined, or released after backward */
+    uint32_t version;     /* of its storage when it was saved */
+    uint32_t output : 31; /* 1 + which output of the node it is; 0: an input */
+    uint32_t released : 1;
 } tni_saved;
 
 /* Geometry of an output: gradients that arrive are summed down to it (broadcast) and cast to its
  * dtype. */
 typedef struct tni_output_meta {
-    tni_device *device;
-    tn_stream *stream; /* the forward call's; kept while not the default stream */
+    tni_device *device; /* NULL: the output has no gradient (indices and the like) */
+    tn_stream *stream;  /* the forward call's; kept while not the default stream */
     tn_dtype dtype;
     int32_t rank;
     int64_t sizes[TN_MAX_RANK];
@@ -48,30 +48,41 @@ typedef struct tni_node_type {
      * zero. Where node->edges[i].node is NULL nothing need be computed (tni_node_needs). */
     tn_status (*backward)(tni_node *node, tn_tensor *const *grads, tn_tensor **out);
 
-    /* Frees what the node type itself put beside the saved tensors; may be NULL. */
+    /* Frees what the node type saved beside the saved tensors, when they are freed: after a
+     * backward pass that does not retain the graph, and once more before the end; may be NULL. */
     void (*release)(tni_node *node);
+    /* At the end of the node: frees `extra`; may be NULL. */
+    void (*finish)(tni_node *node);
 } tni_node_type;
 
 /* Node memory:  | tni_node | edges | saved | attrs | ints |  in one block, from the slab when it
  * fits. */
 struct tni_node {
     _Atomic uint32_t refs;
-    uint16_t n_edges, n_outputs, n_saved, n_attrs;
+    uint32_t n_edges, n_outputs;
+    uint16_t n_saved, n_attrs;
     uint32_t bytes_left; /* of the block, for the lists of attrs */
+    uint32_t slot;       /* its place in the backward pass that owns it */
+    /* Backward passes that run it now, and whether one of them freed what it saved: whoever is last
+     * frees (TNI_NODE_RELEASED). */
+    _Atomic uint32_t users;
     bool from_slab;
-    bool released; /* saved tensors were freed by a backward pass */
     const tni_node_type *type;
-    uint64_t sequence; /* order of recording in the thread; UINT64_MAX for accumulation */
-    tni_edge *edges;   /* one per differentiable input */
+    union {
+        uint64_t sequence;   /* order of recording in the thread; UINT64_MAX for accumulation */
+        tni_node *next_dead; /* while it waits for destruction */
+    };
+    tni_edge *edges; /* one per differentiable input */
     tni_saved *saved;
     tn_cell *attrs; /* non-tensor arguments and sizes that the formula uses; lists point into the
                        block */
-    void *extra;    /* of the node type, or of hooks: see node.c */
-    void *hooks;
-    /* engine, valid during one backward pass; under the node's owner */
-    void *task;
+    void *extra;    /* of the node type */
+    struct tni_hook *hooks;    /* hooks.c */
+    _Atomic uint64_t owner;    /* the backward pass that `slot` belongs to; 0: none */
     tni_output_meta outputs[]; /* [n_outputs] */
 };
+
+enum { TNI_NODE_RELEASED = 1u << 31 };
 
 /* A new node with all edges NULL and all saved empty; one reference. `int_bytes`: room for the
  * lists of attrs. */
@@ -91,14 +102,20 @@ static inline tni_node *tni_node_keep(tni_node *n) {
 /* Points edge i at the history of `input` (its node, or the accumulator of a leaf); leaves it NULL
  * when the input needs no gradient, is NULL or TN_NONE. */
 tn_status tni_node_set_edge(tni_node *node, uint32_t i, tn_tensor *input);
+/* Edges whose gradient the running pass wants (bit i; edges past 63 are always wanted): all in
+ * tn_backward, in tn_gradients those that lead to its inputs. Set by the engine round each formula.
+ */
+extern TNI_TLS uint64_t tni_wanted_edges;
 /* Does anyone want the gradient of input i? */
 static inline bool tni_node_needs(const tni_node *node, uint32_t i) {
-    return node->edges[i].node != NULL;
+    return node->edges[i].node != NULL && (i > 63 || (tni_wanted_edges >> i & 1));
 }
+/* Frees what the node saved: after a pass that does not retain the graph. */
+void tni_node_release(tni_node *node);
 
-/* Saves an input, or with output > 0 the node's output number output - 1. NULL is saved as
- * undefined. */
-void tni_node_save(tni_node *node, uint32_t i, tn_tensor *t, uint32_t output);
+/* Saves an input, or with output > 0 the node's output number output - 1. NULL and TN_NONE are
+ * saved as undefined. */
+tn_status tni_node_save(tni_node *node, uint32_t i, tn_tensor *t, uint32_t output);
 /* An owned reference to the saved tensor, with its history. NULL with an error when it was released
  * ("backward a second time") or changed in place since (names the node and both versions); NULL
  * without an error never happens: *out_undefined tells that it was saved as NULL. */
@@ -129,12 +146,12 @@ typedef struct tni_autograd {
     bool requires_grad; /* of a leaf */
     bool retains_grad;
     uint8_t view_kind;
-    uint8_t reserved;
+    _Atomic bool lock;     /* held for a few loads and stores round `accumulator` */
     tni_node *accumulator; /* of a leaf, while some graph holds it; not owned (it unhooks itself) */
     tn_tensor *base;       /* root base of a view; owned; NULL otherwise */
     uint32_t base_version; /* storage version at which `node` of a view is right */
-    uint32_t reserved2;
-    void *hooks;
+    uint32_t rebased;      /* storage version after the last write that changed the history */
+    struct tni_hook *hooks; /* of a leaf; those of other tensors hang on their node */
 } tni_autograd;
 _Static_assert(sizeof(tni_autograd) <= TNI_SLAB_AUTOGRAD_BYTES, "TNI_SLAB_AUTOGRAD_BYTES");
 
@@ -143,8 +160,35 @@ tni_autograd *tni_autograd_of(tn_tensor *t);
 /* Called by tni_tensor_destroy when t->autograd is set. */
 void tni_autograd_destroy(tn_tensor *t);
 
+static inline uint32_t tni_version(const tn_tensor *t) {
+    return atomic_load_explicit(&t->storage->version, memory_order_relaxed);
+}
+static inline void tni_bump_version(tn_tensor *t) {
+    atomic_fetch_add_explicit(&t->storage->version, 1, memory_order_relaxed);
+}
+
+/* Gives a view whose storage was written the history of its base, if that changed. False with an
+ * error without memory. */
+bool tni_view_refresh(tn_tensor *view);
+static inline bool tni_view_current(tn_tensor *t) {
+    tni_autograd *a = t->autograd;
+    return TNI_LIKELY(!a->base ||
+                      __atomic_load_n(&a->base_version, __ATOMIC_ACQUIRE) == tni_version(t)) ||
+           tni_view_refresh(t);
+}
+
 /* Leaf marked, or made by a node (asks a view's base if it was rewritten since). */
-bool tni_requires_grad(tn_tensor *t);
+static inline bool tni_requires_grad(tn_tensor *t) {
+    tni_autograd *a = t->autograd;
+    return a && tni_view_current(t) && (a->node || a->requires_grad);
+}
+
+/* The accumulator of a leaf: a new reference to the one that lives, or a new one. NULL with an
+ * error without memory. */
+tni_node *tni_accumulator_of(tn_tensor *leaf);
+
+/* Fills the geometry of an output. */
+void tni_output_meta_fill(tni_output_meta *meta, const tn_tensor *t);
 
 /* Makes `t` output `index` of `node` (keeps the node; fills the output's geometry; sets the key).
  */

@@ -144,7 +144,8 @@ static tn_status make_device(const device_type *type, tn_device id, tni_device *
     }
     if (plugin)
         tni_threads_apply(d);
-    tni_log_line(TN_LOG_INFO, "device", "%s is open%s%s", d->name, *d->product ? ": " : "", d->product);
+    tni_log_line(TN_LOG_INFO, "device", "%s is open%s%s", d->name, *d->product ? ": " : "",
+                 d->product);
     *out = d;
     return TN_OK;
 }
@@ -209,6 +210,8 @@ const char *tni_device_type_reason(int32_t type) {
 }
 
 static tni_device *get_slow(tn_device id) {
+    if (!tni_registry_ready())
+        return NULL;
     const char *key =
         id.type > 0 && id.type <= TNI_MAX_BACKENDS ? tni_backend_name(id.type - 1) : NULL;
     if (!key) {
@@ -269,9 +272,7 @@ tn_status tni_device_unusable(tni_device *d) {
 tn_status tni_device_fail(tni_device *d, tn_status status, const char *what) {
     char context[1536];
     snprintf(context, sizeof context, "%s: %s", d->name, what);
-    if (status == TN_DEVICE_LOST)
-        atomic_store(&d->lost, true);
-    return tni_error_take_plugin(status, context);
+    return tni_error_take_plugin(tni_device_notice(d, status), context);
 }
 
 /* ---- the end -------------------------------------------------------------------------------- */

@@ -84,6 +84,13 @@ static inline tn_status tni_device_check(tni_device *device) {
  * notices device loss. Returns the status. */
 tn_status tni_device_fail(tni_device *device, tn_status status, const char *what);
 
+/* For calls that tell nobody of a failure: notices device loss. Returns the status. */
+static inline tn_status tni_device_notice(tni_device *device, tn_status status) {
+    if (status == TN_DEVICE_LOST)
+        atomic_store(&device->lost, true);
+    return status;
+}
+
 /* The calling thread's stream. */
 extern TNI_TLS tn_stream **tni_current_streams; /* by ordinal; NULL entries: the default stream */
 extern TNI_TLS uint32_t tni_n_current_streams;

@@ -25,6 +25,8 @@ static bool split(const char *name, char type[MAX_TYPE], int32_t *out_index) {
     *out_index = 0;
     if (!colon)
         return true;
+    if (strchr(type, ':'))
+        return false;
     size_t digits = strspn(colon + 1, "0123456789");
     if (digits == 0 || digits > 6 || colon[1 + digits])
         return false;

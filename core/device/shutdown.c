@@ -1,11 +1,9 @@
 /* tn_shutdown: the order in which everything ends. */
 #include "base/error.h"
 #include "base/slab.h"
+#include "core/ops/init.h"
 #include "core/tensor/tensor.h"
 #include "dispatcher/registry.h"
-
-/* What the operators keep, when the program has them. */
-void tni_core_finish(void) __attribute__((weak));
 
 tn_status tn_shutdown(void) {
     int64_t alive = tni_tensors_alive();
@@ -20,8 +18,7 @@ tn_status tn_shutdown(void) {
     }
     /* The thread's caches go back to their devices while there are any. */
     tni_thread_run_exit();
-    if (tni_core_finish)
-        tni_core_finish();
+    tni_core_finish();
     tni_devices_finish();
     tni_loader_finish();
     tni_registry_finish();

@@ -243,9 +243,7 @@ bool tni_stream_drain(tn_stream *s) {
         tni_event_give(d, event);
     }
     tni_error_plugin(TN_OK, NULL);
-    if (status == TN_DEVICE_LOST)
-        atomic_store(&d->lost, true);
-    return !status || status == TN_DEVICE_LOST;
+    return !tni_device_notice(d, status) || status == TN_DEVICE_LOST;
 }
 
 bool tni_stream_follow(tn_stream *s, tn_stream *source) {
@@ -261,7 +259,7 @@ bool tni_stream_follow(tn_stream *s, tn_stream *source) {
         tni_event_give(d, event);
     }
     tni_error_plugin(TN_OK, NULL);
-    return !status;
+    return !tni_device_notice(d, status);
 }
 
 /* The host waits for `source`, whose errors stay with it. */

@@ -76,7 +76,7 @@ uint32_t tn_get_num_threads(void) {
         return n;
     tni_device *d;
     for (uint32_t i = 0; (d = tni_device_at(i)); i++) {
-        const tn_ext_threads *threads = extension_of(d);
+        const tn_ext_threads *threads = atomic_load(&d->lost) ? NULL : extension_of(d);
         if (threads && TNI_SLOT(threads, tn_ext_threads, get_num_threads))
             return threads->get_num_threads(d->plugin->self);
     }

@@ -124,7 +124,7 @@ static void collect_garbage(tni_allocator *a, uint64_t bytes) {
 void tni_cache_release(tni_allocator *a) {
     tni_caches_drain(a);
     tni_parked_process(a, true);
-    tni_pools_adopt(a);
+    tni_pools_adopt(a, a->pools);
     tni_segments_release(a);
 }
 
@@ -186,8 +186,12 @@ static tni_block *find(tni_allocator *a, tni_pool *pool, uint64_t requested, uin
     tni_block *b = tni_pool_take(a, pool, bytes);
     if (b)
         return b;
-    if (a->pools->next)
-        tni_pools_adopt(a);
+    if (a->pools->next) {
+        tni_pools_adopt(a, pool->of);
+        b = tni_pool_take(a, pool, bytes);
+        if (b)
+            return b;
+    }
     if (grow(a, pool, bytes, &b) == TNI_SEGMENT_FULL)
         fail_full(a, requested, bytes);
     return b;
@@ -198,7 +202,8 @@ static tni_block *find(tni_allocator *a, tni_pool *pool, uint64_t requested, uin
 /* Marks the block as handed out. */
 static void hand_out(tni_allocator *a, tni_block *b, uint64_t requested) {
     uint64_t size_class = (b->bytes >> a->shift) - 1;
-    bool may_cache = b->stream == &a->device->default_stream && size_class < TNI_SIZE_CLASSES;
+    bool may_cache = b->stream == &a->device->default_stream && size_class < TNI_SIZE_CLASSES &&
+                     b->bytes <= TNI_CACHE_BLOCK_BYTES;
     b->size_class = may_cache ? (uint32_t)size_class : TNI_NO_CLASS;
     b->requested = requested;
     b->uses = NULL;

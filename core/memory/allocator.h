@@ -59,8 +59,9 @@ bool tni_allocator_forked(struct tni_allocator *allocator);
 /* ---- magazines ------------------------------------------------------------------------------- */
 
 enum {
-    TNI_SIZE_CLASSES = 128,        /* of one granule each: 512 bytes to 64 KiB */
-    TNI_CACHE_BYTES = 1024 * 1024, /* a thread keeps at most so much of one device */
+    TNI_SIZE_CLASSES = 128,            /* of one granule each: 512 bytes to 64 KiB */
+    TNI_CACHE_BYTES = 1024 * 1024,     /* a thread keeps at most so much of one device */
+    TNI_CACHE_BLOCK_BYTES = 64 * 1024, /* the largest block in a magazine */
     TNI_NO_CLASS = UINT32_MAX
 };
 

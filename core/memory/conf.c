@@ -106,7 +106,7 @@ static void warn_unknown(const char *key) {
         strcat(known, settings[i].key);
     }
     tni_log_line(TN_LOG_WARN, "memory", "TENON_ALLOC_CONF: '%s' is no setting; there are: %s", key,
-            known);
+                 known);
 }
 
 static void parse_one(char *text, tni_alloc_conf *out) {
@@ -119,7 +119,7 @@ static void parse_one(char *text, tni_alloc_conf *out) {
             continue;
         if (!apply(out, &settings[i], value))
             tni_log_line(TN_LOG_WARN, "memory", "TENON_ALLOC_CONF: %s is '%s'; it must be %s", text,
-                    value, settings[i].expected);
+                         value, settings[i].expected);
         return;
     }
     warn_unknown(text);
@@ -131,7 +131,8 @@ void tni_alloc_conf_parse(const char *text, tni_alloc_conf *out) {
         size_t n = strcspn(text, ",");
         char one[128];
         if (n >= sizeof one)
-            tni_log_line(TN_LOG_WARN, "memory", "TENON_ALLOC_CONF: '%.*s' is too long", (int)n, text);
+            tni_log_line(TN_LOG_WARN, "memory", "TENON_ALLOC_CONF: '%.*s' is too long", (int)n,
+                         text);
         else if (n > 0)
             parse_one(strncpy(memset(one, 0, sizeof one), text, n), out);
         text += n + (text[n] == ',');

@@ -46,14 +46,15 @@ static bool mark(tni_use *u) {
     tni_device *d = u->stream->device;
     tn_status status;
     tn_pevent *event = tni_event_take(d, &status);
-    if (!event)
-        return false;
-    if (d->events->record(event, u->stream->handle) != TN_OK) {
-        tni_event_give(d, event);
-        return false;
+    if (event)
+        status = d->events->record(event, u->stream->handle);
+    if (!tni_device_notice(d, status)) {
+        u->event = event;
+        return true;
     }
-    u->event = event;
-    return true;
+    if (event)
+        tni_event_give(d, event);
+    return false;
 }
 
 static bool passed(tni_use *u, bool wait) {
@@ -61,11 +62,9 @@ static bool passed(tni_use *u, bool wait) {
     if (atomic_load(&d->lost))
         return true;
     if (!u->event && !mark(u))
-        return false;
+        return atomic_load(&d->lost);
     tn_status status = wait ? d->events->synchronize(u->event) : d->events->query(u->event);
-    if (status == TN_DEVICE_LOST)
-        atomic_store(&d->lost, true);
-    return status == TN_OK || status == TN_DEVICE_LOST;
+    return !tni_device_notice(d, status) || status == TN_DEVICE_LOST;
 }
 
 static void use_free(tni_use *u) {

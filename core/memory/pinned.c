@@ -25,7 +25,7 @@ typedef struct pinned {
     void *host;
     tn_memory memory;
     uint32_t log2_bytes;
-    bool unmarked; /* there was no way to mark the streams: not reusable before the end */
+    bool unmarked; /* some stream could not be marked: to be tried again */
     mark *marks;
 } pinned;
 
@@ -59,10 +59,12 @@ static void mark_stream(tn_stream *s, void *user) {
         return;
     m->stream = tn_stream_keep(s);
     m->event = tni_event_take(d, &status);
-    if (m->event && d->events->record(m->event, s->handle) == TN_OK) {
+    if (m->event)
+        status = d->events->record(m->event, s->handle);
+    p->unmarked = tni_device_notice(d, status) && status != TN_DEVICE_LOST;
+    if (!status) {
         m->next = p->marks;
         p->marks = m;
-        p->unmarked = false;
     } else {
         mark_free(m);
     }
@@ -76,23 +78,23 @@ static void mark_all(pinned *p) {
     tni_error_plugin(TN_OK, NULL);
 }
 
-/* Have all streams passed? What could not be marked is waited for the other way. */
+/* Have all streams passed? */
 static bool passed(pinned *p, bool wait) {
+    if (p->unmarked) {
+        p->unmarked = false;
+        mark_all(p);
+    }
     for (mark *m; (m = p->marks);) {
         tni_device *d = m->stream->device;
         tn_status status = TN_OK;
         if (!atomic_load(&d->lost))
             status = wait ? d->events->synchronize(m->event) : d->events->query(m->event);
-        if (status && status != TN_DEVICE_LOST)
+        if (tni_device_notice(d, status) && status != TN_DEVICE_LOST)
             return false;
         p->marks = m->next;
         mark_free(m);
     }
-    if (!p->unmarked)
-        return true;
-    p->unmarked = false;
-    mark_all(p);
-    return !p->marks && !p->unmarked;
+    return !p->unmarked;
 }
 
 /* ---- taking and giving back ----------------------------------------------------------------- */

@@ -253,8 +253,8 @@ tni_segment_result tni_segment_create(tni_allocator *a, tni_pool *pool, uint64_t
     append(a, s);
     tree_insert(&pool->free, b);
     tni_log_line(TN_LOG_DEBUG, "memory",
-            "%s: segment of %" PRIu64 " bytes for stream %u, %" PRIu64 " held", d->name, bytes,
-            pool->of->stream->id, a->reserved_bytes);
+                 "%s: segment of %" PRIu64 " bytes for stream %u, %" PRIu64 " held", d->name, bytes,
+                 pool->of->stream->id, a->reserved_bytes);
     return TNI_SEGMENT_MADE;
 }
 
@@ -326,15 +326,16 @@ static void move_segment(tni_segment *s, tni_pools *to) {
     tree_insert(&s->pool->free, s->first);
 }
 
-void tni_pools_adopt(tni_allocator *a) {
+void tni_pools_adopt(tni_allocator *a, tni_pools *to) {
     for (tni_pools **at = &a->pools->next, *p; (p = *at);) {
-        if (!is_orphan(p) || (p->n_segments && !tni_stream_follow(a->pools->stream, p->stream))) {
+        if (p == to || !is_orphan(p) ||
+            (p->n_segments && !tni_stream_follow(to->stream, p->stream))) {
             at = &p->next;
             continue;
         }
         for (tni_segment *s = a->segments; s; s = s->next)
             if (s->pool->of == p && is_unused(s))
-                move_segment(s, a->pools);
+                move_segment(s, to);
         if (p->n_segments) {
             at = &p->next;
             continue;

@@ -107,8 +107,9 @@ tni_segment_result tni_segment_create(tni_allocator *a, tni_pool *pool, uint64_t
 void tni_segments_release(tni_allocator *a);
 /* The same, least recently used first, until `enough` bytes were given back. */
 void tni_segments_collect(tni_allocator *a, uint64_t enough);
-/* Lets the default stream have what belongs to streams that nobody can use any more. */
-void tni_pools_adopt(tni_allocator *a);
+/* Lets a stream have what belongs to streams that nobody can use any more. Its later work waits for
+ * theirs. */
+void tni_pools_adopt(tni_allocator *a, tni_pools *to);
 /* Gives every segment back, whatever its blocks' state, or with `forget` only frees what the host
  * keeps of it; drops the pools' streams. No work is queued. */
 void tni_pools_destroy(tni_allocator *a, bool forget);

@@ -1,7 +1,8 @@
 /* The Backend handler: where a call leaves the dispatcher and becomes work.
  *
- * Views and composites run their C function. Pointwise and general operators find the kernel of their
- * device; without one the decomposition runs, and without that the fallback policy decides. */
+ * Views and composites run their C function. Pointwise and general operators find the kernel of
+ * their device; without one the decomposition runs, and without that the fallback policy decides.
+ */
 #include "core/ops/build.h"
 
 #include <string.h>
@@ -22,8 +23,8 @@ tn_status tni_backend_handler(const tn_op *op, tn_keyset keys, const tn_cell *ar
     if (info->derivative)
         tni_thread_keys.excluded |= TNI_KEYS_BELOW_AUTOGRAD;
     tn_status status = info->run(args, rets);
-    /* copy_ and its like write self in `run`; the in-place form of a functional composite is its result
-     * copied into self. */
+    /* copy_ and its like write self in `run`; the in-place form of a functional composite is its
+     * result copied into self. */
     if (status == TN_OK && info->form != TNI_FORM_FUNCTIONAL && op->schema->n_rets == 1)
         status = tni_store(info, tni_written_arg(info, op, args), rets[0].v.pointer, rets);
     tni_thread_keys = before;
@@ -52,22 +53,25 @@ tn_status tni_store(const tni_op_info *info, tn_tensor *dst, tn_tensor *result, 
     char want[TNI_SHAPE_TEXT], have[TNI_SHAPE_TEXT];
     if (dst->view.rank != result->view.rank ||
         memcmp(dst->sizes, result->sizes, (size_t)dst->view.rank * sizeof(int64_t)) != 0)
-        status = tni_fail(TN_SHAPE, "%s: the result has shape %s, but %s has %s; they must be equal",
-                          info->call, tni_shape_text(result->view.rank, result->sizes, want),
-                          info->form == TNI_FORM_INPLACE ? "self" : "out",
-                          tni_shape_text(dst->view.rank, dst->sizes, have));
+        status =
+            tni_fail(TN_SHAPE, "%s: the result has shape %s, but %s has %s; they must be equal",
+                     info->call, tni_shape_text(result->view.rank, result->sizes, want),
+                     info->form == TNI_FORM_INPLACE ? "self" : "out",
+                     tni_shape_text(dst->view.rank, dst->sizes, have));
     else if (!tni_can_cast(result->view.dtype, dst->view.dtype))
-        status = tni_fail(TN_DTYPE, "%s: the result is %s and cannot be stored as %s; cast the "
-                                    "operands, or give another output",
-                          info->call, tn_dtype_name(result->view.dtype),
-                          tn_dtype_name(dst->view.dtype));
+        status =
+            tni_fail(TN_DTYPE,
+                     "%s: the result is %s and cannot be stored as %s; cast the "
+                     "operands, or give another output",
+                     info->call, tn_dtype_name(result->view.dtype), tn_dtype_name(dst->view.dtype));
     else
         status = tni_copy_data(dst, result);
     tni_drop(result);
     return status == TN_OK ? tni_return(rets, tni_keep(dst)) : status;
 }
 
-/* ---- devices of a call ---------------------------------------------------------------------------- */
+/* ---- devices of a call
+ * ---------------------------------------------------------------------------- */
 
 /* A walk over every tensor argument: single tensors, then lists. */
 typedef struct walk {
@@ -118,7 +122,8 @@ tni_device *tni_factory_device(tn_device device) {
     return device.type == 0 ? NULL : tni_device_get(device);
 }
 
-/* ---- small helpers of formulas ---------------------------------------------------------------------- */
+/* ---- small helpers of formulas
+ * ---------------------------------------------------------------------- */
 
 tn_device tni_device_of(tn_tensor *t) {
     return t && t != TN_NONE ? t->device->id : tn_no_device();

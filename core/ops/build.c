@@ -18,7 +18,8 @@ tn_tensor *tni_build_own(tni_build *b, tn_tensor *t) {
 }
 
 int64_t *tni_build_ints(tni_build *b, uint32_t n) {
-    if (b->n_ints + n > TNI_BUILD_INTS) /* infer functions ask for a few lists of at most TN_MAX_RANK */
+    if (b->n_ints + n >
+        TNI_BUILD_INTS) /* infer functions ask for a few lists of at most TN_MAX_RANK */
         b->n_ints = 0;
     int64_t *ints = &b->ints[b->n_ints];
     b->n_ints += n;

@@ -1,7 +1,8 @@
 /* One call of an operator with a kernel, on its way from arguments to views.
  *
- * `infer` functions get it filled with device, arguments and kernel arguments, and set shapes, dtypes and
- * what else the kernel takes. Temporaries and small arrays made on the way belong to the build.
+ * `infer` functions get it filled with device, arguments and kernel arguments, and set shapes,
+ * dtypes and what else the kernel takes. Temporaries and small arrays made on the way belong to the
+ * build.
  */
 #ifndef TNI_CORE_OPS_BUILD_H
 #define TNI_CORE_OPS_BUILD_H
@@ -23,8 +24,8 @@ typedef struct tni_build {
     tn_dtype types[TN_KERNEL_MAX_TYPES];
 
     tni_spec outs[TNI_MAX_OUTS]; /* what the caller gets */
-    /* the same number of elements in the shape the kernel writes, when that differs (dimensions kept for
-     * a reduction, a batch of one) */
+    /* the same number of elements in the shape the kernel writes, when that differs (dimensions
+     * kept for a reduction, a batch of one) */
     bool kernel_shaped;
     tni_spec kernel_outs[TNI_MAX_OUTS];
 
@@ -60,7 +61,8 @@ tn_tensor *tni_build_view(tni_build *b, tn_tensor *t, int32_t rank, const int64_
 tn_status tni_build_fail(const tni_build *b, tn_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* ---- the steps of a call ------------------------------------------------------------------------------ */
+/* ---- the steps of a call
+ * ------------------------------------------------------------------------------ */
 
 tn_status tni_pointwise(const tn_op *op, const tn_cell *args, tn_cell *rets);
 tn_status tni_general(const tn_op *op, const tn_cell *args, tn_cell *rets);
@@ -71,8 +73,8 @@ tn_status tni_without_kernel(const tn_op *op, tni_device *device, tn_dtype dtype
 tn_status tni_fallback(const tn_op *op, tni_device *device, tn_dtype dtype, const tn_cell *args,
                        tn_cell *rets);
 
-/* The kernel for `types`, or for the next wider dtype in types[0] (then types is changed): f16 and bf16
- * run in f32, small integers in i64. NULL when there is none. */
+/* The kernel for `types`, or for the next wider dtype in types[0] (then types is changed): f16 and
+ * bf16 run in f32, small integers in i64. NULL when there is none. */
 const tni_kernel *tni_find_kernel(tni_device *device, int kernel, tn_dtype *types);
 
 /* Calls a kernel: supports, workspace, the plugin's function, its error. cells and outs are views.
@@ -91,8 +93,8 @@ static inline tn_tensor *tni_written_arg(const tni_op_info *info, const tn_op *o
 }
 /* May a result of dtype `from` be stored as `to`? Not floating to integer, not number to bool. */
 bool tni_can_cast(tn_dtype from, tn_dtype to);
-/* Finishes an in-place or out form: checks shape and dtype, copies `result` into dst, returns dst. Drops
- * result. With a NULL dst the result itself is returned. */
+/* Finishes an in-place or out form: checks shape and dtype, copies `result` into dst, returns dst.
+ * Drops result. With a NULL dst the result itself is returned. */
 tn_status tni_store(const tni_op_info *info, tn_tensor *dst, tn_tensor *result, tn_cell *rets);
 
 #endif

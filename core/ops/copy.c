@@ -1,8 +1,9 @@
 /* Moving elements: within a device, between devices, between dtypes and strides.
  *
- * Within a device the `copy` kernel does any strides and dtypes; plain runs of bytes use the memory copy.
- * Between devices of one plugin copy_peer is asked first; everything else is staged through the host. A
- * device without a `copy` kernel for a pair of dtypes is served element by element on the host. */
+ * Within a device the `copy` kernel does any strides and dtypes; plain runs of bytes use the memory
+ * copy. Between devices of one plugin copy_peer is asked first; everything else is staged through
+ * the host. A device without a `copy` kernel for a pair of dtypes is served element by element on
+ * the host. */
 #include "base/alloc.h"
 #include "core/ops/build.h"
 #include "core/ops/counters.h"
@@ -21,13 +22,14 @@ static tn_status plain_copy(tn_tensor *dst, tn_tensor *src) {
         return status;
     tn_stream *stream = tni_stream_current(device);
     tni_stream_note(stream, "copy");
-    status = device->memory->copy(device->handle, stream->handle, dst->view.memory,
-                                  dst->view.offset, src->view.memory, src->view.offset,
-                                  bytes_of(dst));
+    status =
+        device->memory->copy(device->handle, stream->handle, dst->view.memory, dst->view.offset,
+                             src->view.memory, src->view.offset, bytes_of(dst));
     return status == TN_OK ? TN_OK : tni_device_fail(device, status, "copy");
 }
 
-/* ---- the host does it ------------------------------------------------------------------------------------ */
+/* ---- the host does it
+ * ------------------------------------------------------------------------------------ */
 
 static void store_element(void *data, tn_dtype dtype, int64_t i, tn_scalar v) {
     bool is_float = v.tag == TN_CELL_F64;
@@ -67,7 +69,8 @@ static void store_element(void *data, tn_dtype dtype, int64_t i, tn_scalar v) {
     }
 }
 
-/* Reads the bytes a view spans into fresh host memory; *out_first is its first element's address. */
+/* Reads the bytes a view spans into fresh host memory; *out_first is its first element's address.
+ */
 static void *read_extent(tn_tensor *t, uint64_t *out_begin, uint64_t *out_bytes) {
     uint64_t end;
     tni_view_extent(&t->view, out_begin, &end);
@@ -128,7 +131,8 @@ static tn_status host_copy(tn_tensor *dst, tn_tensor *src) {
     return status;
 }
 
-/* ---- within a device ------------------------------------------------------------------------------------- */
+/* ---- within a device
+ * ------------------------------------------------------------------------------------- */
 
 static bool overlap(const tn_tensor *a, const tn_tensor *b) {
     return a->storage == b->storage && tni_partial_overlap(a, b);
@@ -163,7 +167,8 @@ static tn_status local_copy(tn_tensor *dst, tn_tensor *src) {
     return tni_invoke(dst->device, kernel, "tn_copy_", &cell, 1, outs, 1);
 }
 
-/* ---- between devices --------------------------------------------------------------------------------------- */
+/* ---- between devices
+ * --------------------------------------------------------------------------------------- */
 
 static tn_status peer_copy(tn_tensor *dst, tn_tensor *src) {
     tni_device *to = dst->device, *from = src->device;
@@ -193,13 +198,11 @@ static tn_status transfer(tn_tensor *dst, tn_tensor *src) {
         return status;
     uint64_t bytes = bytes_of(dst);
     if (src->storage->host)
-        return tni_tensor_write(dst, (char *)src->storage->host + src->view.offset -
-                                         src->storage->offset,
-                                bytes);
+        return tni_tensor_write(
+            dst, (char *)src->storage->host + src->view.offset - src->storage->offset, bytes);
     if (dst->storage->host)
-        return tni_tensor_read(src, (char *)dst->storage->host + dst->view.offset -
-                                        dst->storage->offset,
-                               bytes);
+        return tni_tensor_read(
+            src, (char *)dst->storage->host + dst->view.offset - dst->storage->offset, bytes);
     void *host = tni_alloc(bytes);
     if (!host)
         return tni_fail_memory("a staging copy on the host");
@@ -214,8 +217,7 @@ static tn_status transfer(tn_tensor *dst, tn_tensor *src) {
 static tn_status remote_copy(tn_tensor *dst, tn_tensor *src) {
     bool cast_first = tni_dtype_size(dst->view.dtype) <= tni_dtype_size(src->view.dtype) &&
                       (src->device->dtypes & TN_DTYPE_BIT(dst->view.dtype));
-    tn_tensor *sent =
-        tni_cast_data(src, cast_first ? dst->view.dtype : src->view.dtype);
+    tn_tensor *sent = tni_cast_data(src, cast_first ? dst->view.dtype : src->view.dtype);
     tn_tensor *flat = sent ? tni_contiguous_data(sent) : NULL;
     tni_drop(sent);
     if (!flat)
@@ -242,7 +244,8 @@ tn_status tni_copy_data(tn_tensor *dst, tn_tensor *src) {
     if (!tni_broadcast(dst->view.rank, dst->sizes, src->view.rank, src->sizes, &rank, sizes) ||
         rank != dst->view.rank || memcmp(sizes, dst->sizes, (size_t)rank * sizeof *sizes) != 0) {
         char a[TNI_SHAPE_TEXT], b[TNI_SHAPE_TEXT];
-        return tni_fail(TN_SHAPE, "tn_copy_: src of shape %s does not broadcast to self of shape %s",
+        return tni_fail(TN_SHAPE,
+                        "tn_copy_: src of shape %s does not broadcast to self of shape %s",
                         tni_shape_text(src->view.rank, src->sizes, a),
                         tni_shape_text(dst->view.rank, dst->sizes, b));
     }

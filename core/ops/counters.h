@@ -4,7 +4,8 @@
 
 #include "core/device/device.h"
 
-/* Counts one; `operator_name` is copied at first sight. Never fails: without memory it is not counted. */
+/* Counts one; `operator_name` is copied at first sight. Never fails: without memory it is not
+ * counted. */
 void tni_count_fallback(const char *operator_name, const tni_device *device);
 void tni_counters_finish(void);
 

@@ -1,7 +1,7 @@
 /* The fallback policy: run on the CPU what a device cannot, visibly.
  *
- * Every distinct storage is staged once, whole, and each argument becomes the same view of its copy, so
- * that aliases stay aliases. Written arguments' storages are copied back. */
+ * Every distinct storage is staged once, whole, and each argument becomes the same view of its
+ * copy, so that aliases stay aliases. Written arguments' storages are copied back. */
 #include "base/alloc.h"
 #include "base/env.h"
 #include "base/log.h"
@@ -12,7 +12,8 @@
 #include <string.h>
 #include <tenon/fallback.h>
 
-/* ---- counters ----------------------------------------------------------------------------------------- */
+/* ---- counters
+ * ----------------------------------------------------------------------------------------- */
 
 typedef struct counter {
     struct counter *next;
@@ -76,7 +77,8 @@ void tni_counters_finish(void) {
     tn_fallback_reset();
 }
 
-/* ---- policy --------------------------------------------------------------------------------------------- */
+/* ---- policy
+ * --------------------------------------------------------------------------------------------- */
 
 void tn_fallback_set_policy(tn_fallback_policy p) {
     atomic_store(&policy, (int)p);
@@ -92,12 +94,13 @@ tn_fallback_policy tn_fallback_get_policy(void) {
     if (strcmp(value, "warn") == 0)
         return TN_FALLBACK_WARN;
     if (strcmp(value, "error") != 0)
-        tni_log_line(TN_LOG_WARN, "fallback", "TENON_FALLBACK=%s is not error, warn or cpu; error is used",
-                value);
+        tni_log_line(TN_LOG_WARN, "fallback",
+                     "TENON_FALLBACK=%s is not error, warn or cpu; error is used", value);
     return TN_FALLBACK_ERROR;
 }
 
-/* ---- staging ---------------------------------------------------------------------------------------------- */
+/* ---- staging
+ * ---------------------------------------------------------------------------------------------- */
 
 enum { MAX_STAGED = 64 };
 
@@ -173,8 +176,7 @@ static tn_tensor *bring(staging *s, const tn_op *op, const tn_cell *args, tn_cel
     for (uint32_t i = 0; i < op->schema->n_args; i++)
         if (cpu_args[i].tag == TN_CELL_TENSOR && cpu_args[i].v.pointer == result)
             return tni_keep(args[i].v.pointer);
-    tn_tensor *t =
-        tni_tensor_new(device, result->view.dtype, result->view.rank, result->sizes);
+    tn_tensor *t = tni_tensor_new(device, result->view.dtype, result->view.rank, result->sizes);
     if (t && tni_copy_data(t, result) != TN_OK) {
         tni_drop(t);
         return NULL;
@@ -212,10 +214,11 @@ static tn_status run_staged(staging *s, const tn_op *op, tni_device *device, con
         return status;
     status = copy_back(s);
     for (uint32_t i = 0; i < op->schema->n_rets; i++) {
-        tn_tensor **results = cpu_rets[i].tag == TN_CELL_TENSORS ? cpu_rets[i].v.pointer
-                                                                 : (tn_tensor **)&cpu_rets[i].v.pointer;
-        uint32_t n = cpu_rets[i].tag == TN_CELL_TENSORS ? cpu_rets[i].n
-                                                        : cpu_rets[i].tag == TN_CELL_TENSOR;
+        tn_tensor **results = cpu_rets[i].tag == TN_CELL_TENSORS
+                                  ? cpu_rets[i].v.pointer
+                                  : (tn_tensor **)&cpu_rets[i].v.pointer;
+        uint32_t n =
+            cpu_rets[i].tag == TN_CELL_TENSORS ? cpu_rets[i].n : cpu_rets[i].tag == TN_CELL_TENSOR;
         for (uint32_t j = 0; j < n; j++) {
             tn_tensor *cpu = results[j];
             results[j] = status == TN_OK ? bring(s, op, args, cpu_args, device, cpu) : NULL;
@@ -242,8 +245,9 @@ tn_status tni_fallback(const tn_op *op, tni_device *device, tn_dtype dtype, cons
     tn_fallback_policy p = tn_fallback_get_policy();
     const char *type = tn_dtype_name(dtype);
     if (device->is_cpu)
-        return tni_fail(TN_UNSUPPORTED, "%s: %s has no kernel for %s, and the operator has no "
-                                        "decomposition",
+        return tni_fail(TN_UNSUPPORTED,
+                        "%s: %s has no kernel for %s, and the operator has no "
+                        "decomposition",
                         op->name, device->name, type);
     if (p == TN_FALLBACK_ERROR)
         return tni_fail(TN_UNSUPPORTED,
@@ -255,7 +259,7 @@ tn_status tni_fallback(const tn_op *op, tni_device *device, tn_dtype dtype, cons
     if (cpu.type == 0)
         return tni_failed();
     tni_log_line(p == TN_FALLBACK_WARN ? TN_LOG_WARN : TN_LOG_DEBUG, "fallback",
-            "%s of %s on %s runs on the CPU", op->name, type, device->name);
+                 "%s of %s on %s runs on the CPU", op->name, type, device->name);
     tni_count_fallback(op->name, device);
     staging s = {.cpu = tni_device_get(cpu)};
     tn_thread_keys before = tni_thread_keys;

@@ -1,6 +1,8 @@
-/* Operators whose shapes follow a rule of their own: `infer` says which, the rest is the same for all.
+/* Operators whose shapes follow a rule of their own: `infer` says which, the rest is the same for
+ * all.
  *
- * Kernel arguments by name, dtypes of the type variables, outputs, and what the kernel's flags ask for. */
+ * Kernel arguments by name, dtypes of the type variables, outputs, and what the kernel's flags ask
+ * for. */
 #include "core/ops/build.h"
 
 #include <string.h>
@@ -8,7 +10,7 @@
 static void fill_kernel_args(tni_build *b) {
     for (uint32_t i = 0; i < b->types_of->n_args; i++) {
         uint8_t from = b->info->kernel_args[i];
-        b->kargs[i] = from == TNI_ARG_INFERRED   ? (tn_cell){0}
+        b->kargs[i] = from == TNI_ARG_INFERRED  ? (tn_cell){0}
                       : from < TNI_ARG_CONSTANT ? b->args[from]
                                                 : b->info->constants[from - TNI_ARG_CONSTANT];
     }
@@ -86,9 +88,9 @@ static tn_status adapt_inputs(tni_build *b, const tni_kernel *kernel, const tn_d
             t = tni_build_own(b, tni_cast_data(t, dtype));
         if (!t)
             return tni_failed();
-        bool suits = (kernel->flags & TN_KERNEL_STRIDED) ? (kernel->flags & TN_KERNEL_BROADCAST) ||
-                                                               !any_broadcast(&t->view)
-                                                         : tni_is_contiguous(&t->view);
+        bool suits = (kernel->flags & TN_KERNEL_STRIDED)
+                         ? (kernel->flags & TN_KERNEL_BROADCAST) || !any_broadcast(&t->view)
+                         : tni_is_contiguous(&t->view);
         if (!suits && !(t = tni_build_own(b, tni_contiguous_data(t))))
             return tni_failed();
         if (t->view.numel > INT32_MAX && !(kernel->flags & TN_KERNEL_INDEX64)) {
@@ -224,8 +226,8 @@ static tn_status run(tni_build *b, tn_cell *rets) {
     const tn_tensor_view *outs[TNI_MAX_OUTS];
     for (uint32_t i = 0; i < info->n_outs; i++)
         outs[i] = &results[i]->view;
-    status = tni_invoke(b->device, kernel, info->call, cells, b->types_of->n_args, outs,
-                        info->n_outs);
+    status =
+        tni_invoke(b->device, kernel, info->call, cells, b->types_of->n_args, outs, info->n_outs);
     for (uint32_t i = 0; i < info->n_outs && status == TN_OK; i++) {
         if (b->kernel_shaped)
             reshape_fresh(results[i], &b->outs[i]);
@@ -259,9 +261,8 @@ tn_status tni_general(const tn_op *op, const tn_cell *args, tn_cell *rets) {
     for (uint32_t i = 0; i < b.info->n_outs; i++)
         b.outs[i].dtype = b.kernel_outs[i].dtype = TN_DTYPE_NONE;
     b.device = op->n_tensor_args + op->n_list_args > 0 ? tni_call_device(op, args)
-               : op->device_arg >= 0
-                   ? tni_factory_device(tni_arg_device(&args[op->device_arg]))
-                   : tni_factory_device(tn_no_device());
+               : op->device_arg >= 0 ? tni_factory_device(tni_arg_device(&args[op->device_arg]))
+                                     : tni_factory_device(tn_no_device());
     if (!b.device)
         return tni_failed();
     fill_kernel_args(&b);

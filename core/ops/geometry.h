@@ -19,8 +19,8 @@ typedef struct tni_operands {
 void tni_operands_init(tni_operands *o, int32_t rank, const int64_t *sizes);
 /* Adds a tensor, broadcast to the shape. */
 void tni_operands_add(tni_operands *o, const tn_tensor *t);
-/* Orders dimensions by the output's strides, drops those of size 1, merges neighbours that every operand
- * walks as one, and sets up the views. The rank is at least 1 afterwards. */
+/* Orders dimensions by the output's strides, drops those of size 1, merges neighbours that every
+ * operand walks as one, and sets up the views. The rank is at least 1 afterwards. */
 void tni_operands_coalesce(tni_operands *o);
 /* After coalescing: is operand i one run without holes? */
 static inline bool tni_operand_is_flat(const tni_operands *o, uint32_t i) {

@@ -10,7 +10,8 @@ const tn_op *tni_ops[TNI_OP_COUNT];
 _Atomic bool tni_core_ready;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* Autograd for what has no derivative of its own but a decomposition: differentiate through that. */
+/* Autograd for what has no derivative of its own but a decomposition: differentiate through that.
+ */
 static tn_status expand(const tn_op *op, tn_keyset keys, const tn_cell *args, tn_cell *rets,
                         void *user) {
     const tni_op_info *info = tni_info(op);
@@ -68,11 +69,18 @@ static tn_status register_all(void) {
     return TN_OK;
 }
 
+/* Registering asks the registry, which asks us: answer at once. */
+static TNI_TLS bool registering;
+
 tn_status tni_core_init_slow(void) {
+    if (registering)
+        return TN_OK;
     pthread_mutex_lock(&lock);
     tn_status status = TN_OK;
     if (!atomic_load(&tni_core_ready)) {
+        registering = true;
         status = register_all();
+        registering = false;
         if (status == TN_OK)
             atomic_store_explicit(&tni_core_ready, true, memory_order_release);
         else
@@ -80,6 +88,14 @@ tn_status tni_core_init_slow(void) {
     }
     pthread_mutex_unlock(&lock);
     return status;
+}
+
+/* Only stores a pointer: the work waits for the first use. */
+static tn_status prepare(void) {
+    return tni_core_init();
+}
+__attribute__((constructor)) static void announce(void) {
+    tni_registry_prepare = prepare;
 }
 
 void tni_core_finish(void) {

@@ -1,8 +1,9 @@
 /* Pointwise operators: promote, broadcast, allocate, adapt to the kernel, call it.
  *
- * Most calls are of the plain kind (contiguous operands of one shape and dtype) and take the short way,
- * which touches nothing it does not need. The long way handles everything and decides what the kernel's
- * flags require: contiguous copies, materialised broadcasts, filled scalars, temporaries, splits. */
+ * Most calls are of the plain kind (contiguous operands of one shape and dtype) and take the short
+ * way, which touches nothing it does not need. The long way handles everything and decides what the
+ * kernel's flags require: contiguous copies, materialised broadcasts, filled scalars, temporaries,
+ * splits. */
 #include "core/ops/build.h"
 #include "core/ops/geometry.h"
 
@@ -34,7 +35,8 @@ static tn_dtype out_dtype(const tni_kernel_types *kt, tn_dtype type) {
     return kt->outs[0] < TNI_FIXED_TYPE ? type : (tn_dtype)(kt->outs[0] - TNI_FIXED_TYPE);
 }
 
-/* ---- the short way ----------------------------------------------------------------------------------- */
+/* ---- the short way
+ * ----------------------------------------------------------------------------------- */
 
 /* Same geometry, contiguous, same device. */
 static bool alike(const tn_tensor *a, const tn_tensor *b) {
@@ -152,7 +154,8 @@ static bool plain_call(const tni_op_info *info, const tn_op *op, const tn_cell *
     return true;
 }
 
-/* ---- the long way ------------------------------------------------------------------------------------- */
+/* ---- the long way
+ * ------------------------------------------------------------------------------------- */
 
 typedef struct long_call {
     tni_build b;
@@ -252,8 +255,7 @@ static tn_status check_dst(const long_call *c, tn_dtype result_type) {
 
 /* A full-size contiguous tensor with `src` (or a scalar) in it, owned by the build. */
 static tn_tensor *materialise(long_call *c, tn_dtype dtype, tn_tensor *src, const tn_cell *scalar) {
-    tn_tensor *full =
-        tni_build_own(&c->b, tni_tensor_new(c->b.device, dtype, c->rank, c->sizes));
+    tn_tensor *full = tni_build_own(&c->b, tni_tensor_new(c->b.device, dtype, c->rank, c->sizes));
     if (!full)
         return NULL;
     tn_status status = src ? tni_copy_data(full, src) : tni_fill_data(full, *scalar);
@@ -272,8 +274,8 @@ static tn_status prepare_inputs(long_call *c, tn_dtype compute) {
     for (uint32_t i = 0; i < kt->n_args; i++) {
         if (!c->inputs[i] && !c->operand_scalar[i])
             continue;
-        tn_dtype dtype = kt->args[i] < TNI_FIXED_TYPE ? compute
-                                                      : (tn_dtype)(kt->args[i] - TNI_FIXED_TYPE);
+        tn_dtype dtype =
+            kt->args[i] < TNI_FIXED_TYPE ? compute : (tn_dtype)(kt->args[i] - TNI_FIXED_TYPE);
         if (c->operand_scalar[i]) {
             c->b.kargs[i] = scalar_for(dtype, &c->b.kargs[i]);
             if (!cells && !(c->inputs[i] = materialise(c, dtype, NULL, &c->b.kargs[i])))
@@ -287,8 +289,8 @@ static tn_status prepare_inputs(long_call *c, tn_dtype compute) {
     return TN_OK;
 }
 
-/* The strides of a fresh result: those of the first full-size dense input, so that a transposed tensor
- * stays transposed; else row-major. */
+/* The strides of a fresh result: those of the first full-size dense input, so that a transposed
+ * tensor stays transposed; else row-major. */
 static tn_tensor *new_result(long_call *c, tn_dtype dtype) {
     for (uint32_t i = 0; i < c->b.types_of->n_args; i++) {
         const tn_tensor *t = c->inputs[i];
@@ -308,10 +310,10 @@ static bool writes_directly(const long_call *c, tn_dtype kernel_out) {
         const tn_tensor *t = c->inputs[i];
         if (!t || t->storage != c->dst->storage)
             continue;
-        bool same = t->view.offset == c->dst->view.offset && t->view.rank == c->dst->view.rank &&
-                    t->view.dtype == c->dst->view.dtype &&
-                    memcmp(t->strides, c->dst->strides,
-                           (size_t)t->view.rank * sizeof(int64_t)) == 0;
+        bool same =
+            t->view.offset == c->dst->view.offset && t->view.rank == c->dst->view.rank &&
+            t->view.dtype == c->dst->view.dtype &&
+            memcmp(t->strides, c->dst->strides, (size_t)t->view.rank * sizeof(int64_t)) == 0;
         if (same ? !(c->kernel->flags & TN_KERNEL_IN_PLACE) : tni_partial_overlap(t, c->dst))
             return false;
     }
@@ -361,8 +363,8 @@ static tn_status call_kernel(long_call *c, tni_operands *o, const uint32_t *slot
     return tni_invoke(c->b.device, c->kernel, c->b.info->call, cells, kt->n_args, outs, 1);
 }
 
-/* Lines the operands up with `out`, copies what the kernel's flags exclude, calls. *out_strided is set,
- * and nothing done, when the output itself does not suit the kernel. */
+/* Lines the operands up with `out`, copies what the kernel's flags exclude, calls. *out_strided is
+ * set, and nothing done, when the output itself does not suit the kernel. */
 static tn_status run_on(long_call *c, tn_tensor *out, bool *out_strided) {
     uint32_t flags = c->kernel->flags;
     uint32_t slot[TNI_MAX_ARGS] = {0};

@@ -1,7 +1,7 @@
 /* Which dtype a call computes in: PyTorch's result_type, and what may be stored where.
  *
- * Tensors with dimensions decide; 0-dim tensors, and after them plain scalars, only if they are of a
- * higher category (bool < integer < floating) than what decided before. */
+ * Tensors with dimensions decide; 0-dim tensors, and after them plain scalars, only if they are of
+ * a higher category (bool < integer < floating) than what decided before. */
 #include "core/ops/build.h"
 
 static tn_dtype join(tn_dtype a, tn_dtype b) {

@@ -40,6 +40,10 @@ static bool parse_number(const char *text, long long least, long long *out) {
     return *text && !*end && *out >= least;
 }
 
+static bool wants(const options *o, const char *name) {
+    return strcmp(o->model, name) == 0 || strcmp(o->model, "both") == 0;
+}
+
 /* False, after a message, when the command line is wrong. */
 static bool parse_options(options *o, int argc, char **argv) {
     static const struct option known[] = {{"data", required_argument, NULL, 'd'},
@@ -86,7 +90,7 @@ static bool parse_options(options *o, int argc, char **argv) {
             return false;
         }
     }
-    if (strcmp(o->model, "mlp") && strcmp(o->model, "cnn") && strcmp(o->model, "both")) {
+    if (!wants(o, "mlp") && !wants(o, "cnn")) {
         fprintf(stderr, "mnist: --model is mlp, cnn or both, not '%s'\n", o->model);
         return false;
     }
@@ -122,8 +126,9 @@ static tn_status run_model(tn_status (*init)(model *m, tn_device device), const 
 
 static tn_status run(const options *o, history *histories, int *out_n) {
     tn_device device = tn_default_device();
-    if (device.type == 0 || tn_manual_seed(o->seed) != TN_OK)
+    if (device.type == 0)
         return tn_error_status();
+    tn_manual_seed(o->seed);
     char name[64];
     printf("device  %s  %s\n", tn_device_name(device, name, sizeof(name)),
            tn_device_product(device));
@@ -134,9 +139,9 @@ static tn_status run(const options *o, history *histories, int *out_n) {
         printf("data    %lld images to learn from, %lld to be tested on\n", (long long)train.n,
                (long long)test.n);
     *out_n = 0;
-    if (status == TN_OK && strcmp(o->model, "cnn"))
+    if (status == TN_OK && wants(o, "mlp"))
         status = run_model(model_mlp_init, o, device, &train, &test, &histories[(*out_n)++]);
-    if (status == TN_OK && strcmp(o->model, "mlp"))
+    if (status == TN_OK && wants(o, "cnn"))
         status = run_model(model_cnn_init, o, device, &train, &test, &histories[(*out_n)++]);
     dataset_drop(&train);
     dataset_drop(&test);

@@ -222,9 +222,11 @@ static void draw_mistakes(FILE *f, const history *h, const char *colour, double 
              (long long)h->n_wrong, (long long)h->n_tested,
              h->n_wrong > h->n_mistakes ? ", the first of them" : "");
     panel_name(f, MARGIN, top, name);
-    for (int i = 0; i < h->n_mistakes; i++)
-        draw_mistake(f, &h->mistakes[i], colour, MARGIN + i % DIGITS_IN_ROW * DIGIT_STEP,
-                     top + PLOT_TOP + i / DIGITS_IN_ROW * DIGIT_ROW);
+    for (int i = 0; i < h->n_mistakes; i++) {
+        int column = i % DIGITS_IN_ROW, row = i / DIGITS_IN_ROW;
+        draw_mistake(f, &h->mistakes[i], colour, MARGIN + column * DIGIT_STEP,
+                     top + PLOT_TOP + row * DIGIT_ROW);
+    }
 }
 
 /* ---- the page ------------------------------------------------------------------------------- */

@@ -194,7 +194,8 @@ tn_status train_model(model *m, const dataset *train, const dataset *test,
     r.steps_per_epoch = (train->n + BATCH - 1) / BATCH;
     r.n_steps = r.steps_per_epoch * out->n_epochs;
 
-    tn_adamw_options adamw = {.struct_size = sizeof(adamw), .lr = options->learning_rate};
+    tn_adamw_options adamw = tn_adamw_defaults();
+    adamw.lr = options->learning_rate;
     r.optimizer = tn_adamw_create(m->parameters, (uint64_t)m->n_parameters, &adamw);
     if (!r.optimizer)
         return tn_error_status();

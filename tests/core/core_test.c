@@ -1,8 +1,6 @@
 /* Starting fresh, and checking that nothing is left. */
 #include "core_test.h"
 
-#include "base/log.h"
-
 static int64_t outstanding_before;
 
 int fresh(void **state) {
@@ -11,7 +9,7 @@ int fresh(void **state) {
     unsetenv("TENON_ALLOC_CONF");
     unsetenv("TENON_NUM_THREADS");
     tn_error_clear();
-    tni_log_on(TN_LOG_ERROR, "test"); /* the log reads its rules once and keeps them */
+    tni_log_on(TN_LOG_ERROR, "test"); /* keeps a copy of TENON_LOG from then on */
     outstanding_before = tni_alloc_outstanding();
     return 0;
 }

@@ -11,8 +11,10 @@
 
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/log.h"
 #include "core/device/device.h"
 #include "core/memory/allocator.h"
+#include "core/tensor/tensor.h"
 #include "fake_plugin.h"
 
 #include <tenon/plugins.h>

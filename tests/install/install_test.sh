@@ -38,6 +38,12 @@ export LD_LIBRARY_PATH=$library
 pkg-config --exists tenon tenon-plugin || fail "pkg-config does not find tenon and tenon-plugin"
 ok "installed, and found by pkg-config"
 
+for header in "$source_root"/{plugin-sdk,base,dispatcher,core}/include/tenon/{,ext/}*.h; do
+    [[ -f $installed/include/${header#*/include/} || ! -f $header ]] ||
+        fail "<${header#*/include/}> is not installed"
+done
+ok "every public header is installed"
+
 # The build tree's plugins must not help: an installed library looks beside itself.
 "$installed/bin/tenon" plugins >"$work/plugins"
 expect "$library/tenon/plugins" "$work/plugins"

@@ -165,7 +165,7 @@ static void memory_free(tn_pdevice *d, int32_t space, tn_memory memory) {
 static tn_status move(tn_pstream *stream, void *dst, const void *src, uint64_t bytes) {
     pthread_mutex_lock(&lock);
     tn_status status = refuse(TN_INTERNAL);
-    if (!status)
+    if (!status && bytes)
         memcpy(dst, src, bytes);
     if (!status && stream)
         stream->queued++;
@@ -196,7 +196,7 @@ static tn_status memory_fill(tn_pdevice *d, tn_pstream *stream, tn_memory dst, u
                              uint32_t value, uint64_t bytes) {
     pthread_mutex_lock(&lock);
     tn_status status = refuse(TN_INTERNAL);
-    if (!status)
+    if (!status && bytes)
         memset(at(dst, offset), (int)value, bytes);
     if (!status && stream)
         stream->queued++;

@@ -90,6 +90,8 @@ TN_API tn_status tn_record_stream(tn_tensor *t, tn_stream *stream);
 /* ---- memory
  * ------------------------------------------------------------------------------------------- */
 
+/* Small blocks that threads keep for themselves count as free. Peaks are taken when memory is not to
+ * be had there, so they may miss up to 1 MiB per thread. */
 typedef struct tn_memory_stats {
     uint64_t struct_size;                     /* set by the caller */
     uint64_t allocated_bytes, allocated_peak; /* in live tensors */
@@ -119,8 +121,9 @@ TN_API void tn_pinned_free(void *p);
  * -------------------------------------------------------------------------------------------- */
 
 /* Closes devices and shuts plugins down. Optional: at exit the system takes everything back. Fails
- * with TN_STATE, and does nothing, while tensors are alive. Other threads must be done with Tenon;
- * the library can be used again afterwards. */
+ * with TN_STATE, and does nothing, while tensors are alive. Destroy events and drop streams before:
+ * those that are left are gone with their devices. Other threads must be done with Tenon; the
+ * library can be used again afterwards, also by them. */
 TN_API tn_status tn_shutdown(void);
 
 #ifdef __cplusplus

@@ -1,0 +1,126 @@
+/* Leaves: the node that stands for one in the graph, and the sum of what arrives there.
+ *
+ * A leaf knows its accumulator without holding it, a graph holds accumulators and through them
+ * leaves. Handing out and destroying meet at the leaf's lock: a count that has reached zero is
+ * never raised again, and one that has been raised in time keeps the accumulator alive. */
+#define _GNU_SOURCE /* recursive mutexes without a constructor */
+#include "core/autograd/engine.h"
+#include "core/ops/ops.h"
+
+#include <pthread.h>
+#include <sched.h>
+
+static tn_status no_formula(tni_node *node, tn_tensor *const *grads, tn_tensor **out) {
+    return tni_fail(TN_INTERNAL, "%s has no formula; the engine calls tni_accumulate",
+                    node->type->name);
+}
+
+static void finish(tni_node *node) {
+    tni_drop(tni_accumulator_leaf(node));
+}
+
+const tni_node_type tni_accumulate_type = {"AccumulateGrad", no_formula, NULL, finish};
+
+static void lock(tni_autograd *a) {
+    while (atomic_exchange_explicit(&a->lock, true, memory_order_acquire))
+        sched_yield();
+}
+static void unlock(tni_autograd *a) {
+    atomic_store_explicit(&a->lock, false, memory_order_release);
+}
+
+tni_node *tni_accumulator_of(tn_tensor *leaf) {
+    tni_autograd *a = leaf->autograd;
+    lock(a);
+    tni_node *node = a->accumulator;
+    if (node && atomic_load_explicit(&node->refs, memory_order_relaxed) > 0) {
+        tni_node_keep(node);
+    } else {
+        node = tni_node_new(&tni_accumulate_type, 0, 1, 0, 0, 0);
+        if (node) {
+            node->sequence = UINT64_MAX; /* leaves first, so that gradients die early */
+            node->extra = tni_keep(leaf);
+            tni_output_meta_fill(&node->outputs[0], leaf);
+            a->accumulator = node;
+        }
+    }
+    unlock(a);
+    return node;
+}
+
+/* Entered with one reference, seen by a reader that found the count at one, or with none left. */
+bool tni_accumulator_unhook(tni_node *node) {
+    tni_autograd *a = tni_accumulator_leaf(node)->autograd;
+    lock(a);
+    bool dies = atomic_load_explicit(&node->refs, memory_order_relaxed) == 0 ||
+                atomic_fetch_sub_explicit(&node->refs, 1, memory_order_acq_rel) == 1;
+    if (dies && a->accumulator == node)
+        a->accumulator = NULL;
+    unlock(a);
+    return dies;
+}
+
+bool tni_is_exclusive(tn_tensor *t) {
+    return atomic_load_explicit(&t->refs, memory_order_acquire) == 1 &&
+           atomic_load_explicit(&t->storage->refs, memory_order_acquire) == 1 &&
+           t->storage->block && !(t->flags & TNI_TENSOR_INFERENCE) && tni_is_dense(&t->view);
+}
+
+tn_tensor *tni_add_grads(tn_tensor *sum, tn_tensor *grad, bool create_graph) {
+    tn_tensor *result;
+    if (!create_graph && tni_is_exclusive(sum))
+        result = tni_add_(sum, grad, tn_int(1));
+    else if (!create_graph && tni_is_exclusive(grad))
+        result = tni_add_(grad, sum, tn_int(1));
+    else
+        result = tni_add(sum, grad, tn_int(1));
+    tni_drop(sum);
+    tni_drop(grad);
+    return result;
+}
+
+/* A leaf may be shared by graphs that run in several threads. The locks are recursive since a
+ * handler that sees the addition may itself call backward. */
+enum { N_LOCKS = 64 };
+static pthread_mutex_t locks[N_LOCKS] = {[0 ... N_LOCKS - 1] =
+                                             PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP};
+
+/* The gradient that becomes the leaf's own: `grad` itself where nobody else can write to it and its
+ * strides are the leaf's, else a copy. */
+static tn_tensor *first_gradient(tn_tensor *leaf, tn_tensor *grad, bool create_graph) {
+    bool steal = !create_graph && tni_is_exclusive(grad);
+    for (int32_t i = 0; steal && i < grad->view.rank; i++)
+        steal = grad->sizes[i] == 1 || grad->strides[i] == leaf->strides[i];
+    if (!steal && !create_graph && tni_is_exclusive(grad) && tni_is_contiguous(&grad->view))
+        steal = !tni_is_dense(&leaf->view);
+    if (steal)
+        return grad;
+    tn_tensor *copy = tni_clone(grad);
+    tni_drop(grad);
+    return copy;
+}
+
+tn_status tni_accumulate(tn_tensor *leaf, tn_tensor *grad, bool create_graph) {
+    tni_autograd *a = leaf->autograd;
+    pthread_mutex_t *mutex = &locks[((uintptr_t)leaf >> 6) % N_LOCKS];
+    pthread_mutex_lock(mutex);
+    tn_tensor *before = a->grad, *after;
+    if (!before) {
+        after = first_gradient(leaf, grad, create_graph);
+    } else if (!create_graph && tni_is_dense(&before->view)) {
+        /* In place, although others may hold it: that is what .grad means. */
+        after = tni_add_(before, grad, tn_int(1));
+        tni_bump_version(before);
+        tni_drop(grad);
+    } else {
+        after = tni_add(before, grad, tn_int(1));
+        tni_drop(grad);
+    }
+    tn_status status = after ? TN_OK : tni_standing();
+    if (after) {
+        a->grad = after;
+        tni_drop(before);
+    }
+    pthread_mutex_unlock(mutex);
+    return status;
+}

@@ -1,0 +1,91 @@
+/* The autograd state of a tensor, and which node made it. */
+#include "core/autograd/engine.h"
+#include "core/autograd/view.h"
+
+#include <string.h>
+
+tni_autograd *tni_autograd_of(tn_tensor *t) {
+    if (TNI_LIKELY(!t->autograd)) {
+        tni_autograd *a = tni_slab_alloc(TNI_SLAB_AUTOGRAD);
+        if (TNI_UNLIKELY(!a)) {
+            tni_fail_memory("a tensor's autograd state");
+            return NULL;
+        }
+        memset(a, 0, sizeof *a);
+        t->autograd = a;
+    }
+    return t->autograd;
+}
+
+void tni_autograd_destroy(tn_tensor *t) {
+    tni_autograd *a = t->autograd;
+    if (TNI_UNLIKELY(a->retains_grad))
+        tni_retain_hook_remove(t);
+    if (TNI_UNLIKELY(a->hooks != NULL))
+        tni_hooks_destroy(&a->hooks);
+    t->autograd = NULL;
+    tni_drop(a->grad);
+    tni_node_drop(a->node);
+    tni_drop(a->base);
+    tni_slab_free(TNI_SLAB_AUTOGRAD, a);
+}
+
+void tni_output_meta_fill(tni_output_meta *meta, const tn_tensor *t) {
+    tni_device *device = t->device;
+    tn_stream *stream = tni_stream_current(device);
+    tn_stream *before = meta->stream;
+    tni_device *of = meta->device;
+    if (TNI_UNLIKELY(stream != &device->default_stream))
+        tn_stream_keep(stream);
+    meta->device = device;
+    meta->stream = stream;
+    meta->dtype = t->view.dtype;
+    meta->rank = t->view.rank;
+    for (int32_t i = 0; i < t->view.rank; i++)
+        meta->sizes[i] = t->sizes[i];
+    if (TNI_UNLIKELY(before && before != &of->default_stream))
+        tn_stream_drop(before);
+}
+
+tn_status tni_set_history(tn_tensor *t, tni_node *node, uint32_t index) {
+    tni_autograd *a = tni_autograd_of(t);
+    if (TNI_UNLIKELY(!a))
+        return TN_OUT_OF_MEMORY;
+    tni_output_meta_fill(&node->outputs[index], t);
+    tni_history_point(t, tni_node_keep(node), index);
+    return TN_OK;
+}
+
+void tni_history_point(tn_tensor *t, tni_node *node, uint32_t index) {
+    tni_autograd *a = t->autograd;
+    tni_node *before = a->node;
+    if (TNI_UNLIKELY(a->retains_grad))
+        tni_retain_hook_remove(t);
+    a->node = node;
+    a->output = index;
+    a->requires_grad = false;
+    if (a->base)
+        __atomic_store_n(&a->base_version, tni_version(t), __ATOMIC_RELEASE);
+    t->head.keys |= TN_KEY_BIT(TN_KEY_AUTOGRAD);
+    tni_node_drop(before);
+    /* Without memory for the hook the gradient is not retained; the graph is right all the same. */
+    if (TNI_UNLIKELY(a->retains_grad))
+        tni_retain_hook_add(t);
+}
+
+tn_status tni_gradient_edge(tn_tensor *t, tni_edge *out) {
+    *out = (tni_edge){0};
+    tni_autograd *a = t->autograd;
+    if (!a)
+        return TN_OK;
+    if (!tni_view_current(t))
+        return tni_standing();
+    if (a->node) {
+        *out = (tni_edge){tni_node_keep(a->node), a->output, 0};
+    } else if (a->requires_grad) {
+        out->node = tni_accumulator_of(t);
+        if (!out->node)
+            return tni_standing();
+    }
+    return TN_OK;
+}

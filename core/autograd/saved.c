@@ -1,0 +1,54 @@
+/* Tensors saved for backward, and the check that nobody wrote to them in between. */
+#include "core/autograd/engine.h"
+
+tn_status tni_node_save(tni_node *node, uint32_t i, tn_tensor *t, uint32_t output) {
+    tni_saved *s = &node->saved[i];
+    if (!t || t == TN_NONE)
+        return TN_OK;
+    if (output) {
+        /* The tensor holds the node; only its memory may be held in return. */
+        t = tni_tensor_alias(t);
+        if (!t)
+            return tni_standing();
+        s->output = output;
+    } else {
+        tni_keep(t);
+    }
+    s->tensor = t;
+    s->version = tni_version(t);
+    return TN_OK;
+}
+
+tn_tensor *tni_node_saved(tni_node *node, uint32_t i, bool *out_undefined) {
+    tni_saved *s = &node->saved[i];
+    tn_tensor *t = s->tensor;
+    *out_undefined = false;
+    if (TNI_UNLIKELY(!t)) {
+        *out_undefined = !s->released;
+        if (s->released)
+            tni_fail(TN_STATE,
+                     "%s: backward through the graph a second time, but what it saved was freed "
+                     "after the first; ask the first pass to retain the graph "
+                     "(tn_backward_full with retain_graph)",
+                     node->type->name);
+        return NULL;
+    }
+    if (TNI_UNLIKELY(tni_version(t) != s->version)) {
+        char text[TNI_SHAPE_TEXT];
+        tni_fail(TN_STATE,
+                 "%s: %s of shape %s, saved for backward, was written in place since: it is at "
+                 "version %u, expected %u; write to a tn_clone of it, or write before it is used",
+                 node->type->name, s->output ? "an output" : "a tensor",
+                 tni_shape_text(t->view.rank, t->sizes, text), tni_version(t), s->version);
+        return NULL;
+    }
+    if (!s->output || !tni_grad_mode())
+        return tni_keep(t);
+    /* Recording: the output gets its node back. */
+    t = tni_tensor_alias(t);
+    if (t && tni_set_history(t, node, s->output - 1) != TN_OK) {
+        tni_drop(t);
+        t = NULL;
+    }
+    return t;
+}

@@ -1,0 +1,151 @@
+/* Stochastic gradient descent with momentum (Sutskever et al., 2013), in PyTorch's form. */
+#include "core/optim/params.h"
+#include "base/alloc.h"
+
+struct tn_sgd {
+    tni_params params;
+    tn_sgd_options options;
+    tn_tensor **buffers; /* [n]; owned; NULL before a parameter's first step */
+};
+
+static tn_status read_options(tn_sgd_options *out, const tn_sgd_options *given) {
+    static const char call[] = "tn_sgd_create";
+    *out = tn_sgd_defaults();
+    if (given) {
+#define READ(member) \
+    if (TN_HAS(given, tn_sgd_options, member)) \
+    out->member = given->member
+        READ(lr);
+        READ(momentum);
+        READ(dampening);
+        READ(weight_decay);
+        READ(nesterov);
+        READ(maximize);
+#undef READ
+    }
+    tn_status status = tni_option_at_least_zero(call, "lr", out->lr);
+    if (status == TN_OK)
+        status = tni_option_at_least_zero(call, "momentum", out->momentum);
+    if (status == TN_OK)
+        status = tni_option_at_least_zero(call, "weight_decay", out->weight_decay);
+    if (status == TN_OK && out->nesterov && (out->momentum <= 0 || out->dampening != 0))
+        status = tni_fail(TN_INVALID_ARGUMENT,
+                          "%s: nesterov needs a momentum above 0 (it is %g) and no dampening (it "
+                          "is %g)",
+                          call, out->momentum, out->dampening);
+    return status;
+}
+
+tn_sgd *tn_sgd_create(tn_tensor *const *params, uint64_t n, const tn_sgd_options *options) {
+    tn_sgd *sgd = tni_calloc(1, sizeof *sgd);
+    if (!sgd) {
+        tni_fail_memory("an optimizer");
+        return NULL;
+    }
+    tn_status status = read_options(&sgd->options, options);
+    if (status == TN_OK)
+        status = tni_params_init(&sgd->params, "tn_sgd_create", params, n);
+    if (status == TN_OK && !(sgd->buffers = tni_calloc(n, sizeof *sgd->buffers)))
+        status = tni_fail_memory("an optimizer's state");
+    if (status != TN_OK) {
+        tn_sgd_destroy(sgd);
+        return NULL;
+    }
+    return sgd;
+}
+
+void tn_sgd_destroy(tn_sgd *sgd) {
+    if (!sgd)
+        return;
+    for (uint64_t i = 0; sgd->buffers && i < sgd->params.n; i++)
+        tni_drop(sgd->buffers[i]);
+    tni_free(sgd->buffers);
+    tni_params_finish(&sgd->params);
+    tni_free(sgd);
+}
+
+/* Without momentum there is no state: param -= lr * (grad + weight_decay * param). */
+static tn_status plain_step(const tn_sgd_options *o, tn_tensor *param, tn_tensor *grad) {
+    double sign = o->maximize ? 1 : -1;
+    tn_tensor *direction = tni_keep(grad);
+    if (o->weight_decay != 0) {
+        tni_drop(direction);
+        direction = tni_add(grad, param, tn_float(-sign * o->weight_decay));
+    }
+    tn_tensor *done = tni_add_(param, direction, tn_float(sign * o->lr));
+    tni_drop(direction);
+    tni_drop(done);
+    return done ? TN_OK : tni_failed();
+}
+
+static tn_status momentum_step(const tn_sgd_options *o, tn_tensor *param, tn_tensor *grad,
+                               tn_tensor **buffer) {
+    /* The first buffer is the gradient itself: nothing before it, and no dampening. */
+    bool first = !*buffer;
+    tn_tensor *b = first ? tni_zeros_like(param, TN_DTYPE_NONE, tn_no_device()) : tni_keep(*buffer);
+    tn_status status =
+        b ? tni_fused_sgd_(param, grad, b, o->lr, o->momentum, first ? 0 : o->dampening,
+                           o->weight_decay, o->nesterov, o->maximize)
+          : tni_failed();
+    if (first && status == TN_OK)
+        *buffer = b;
+    else
+        tni_drop(b);
+    return status;
+}
+
+tn_status tn_sgd_step(tn_sgd *sgd) {
+    if (!sgd)
+        return tni_fail(TN_INVALID_ARGUMENT, "tn_sgd_step: the optimizer is NULL");
+    const tn_sgd_options *o = &sgd->options;
+    tn_status status = TN_OK;
+    bool before = tn_set_grad_enabled(false);
+    for (uint64_t i = 0; i < sgd->params.n && status == TN_OK; i++) {
+        tn_tensor *param = sgd->params.items[i], *grad = tn_grad(param);
+        if (!grad)
+            continue;
+        status = o->momentum == 0 ? plain_step(o, param, grad)
+                                  : momentum_step(o, param, grad, &sgd->buffers[i]);
+    }
+    tn_set_grad_enabled(before);
+    return status;
+}
+
+tn_status tn_sgd_zero_grad(tn_sgd *sgd) {
+    if (!sgd)
+        return tni_fail(TN_INVALID_ARGUMENT, "tn_sgd_zero_grad: the optimizer is NULL");
+    tni_params_zero_grad(&sgd->params);
+    return TN_OK;
+}
+
+double tn_sgd_lr(const tn_sgd *sgd) {
+    return sgd ? sgd->options.lr : 0;
+}
+
+tn_status tn_sgd_set_lr(tn_sgd *sgd, double lr) {
+    if (!sgd)
+        return tni_fail(TN_INVALID_ARGUMENT, "tn_sgd_set_lr: the optimizer is NULL");
+    tn_status status = tni_option_at_least_zero("tn_sgd_set_lr", "lr", lr);
+    if (status == TN_OK)
+        sgd->options.lr = lr;
+    return status;
+}
+
+tn_tensor *tn_sgd_momentum_buffer(const tn_sgd *sgd, uint64_t i) {
+    return sgd && i < sgd->params.n ? sgd->buffers[i] : NULL;
+}
+
+tn_status tn_sgd_set_momentum_buffer(tn_sgd *sgd, uint64_t i, tn_tensor *buffer) {
+    if (!sgd || i >= sgd->params.n)
+        return tni_fail(TN_INVALID_ARGUMENT, "tn_sgd_set_momentum_buffer: no parameter %llu",
+                        (unsigned long long)i);
+    tn_status status = buffer ? tni_check_state("tn_sgd_set_momentum_buffer", "the buffer",
+                                                sgd->params.items[i], buffer)
+                              : TN_OK;
+    if (status == TN_OK) {
+        tn_tensor *before = sgd->buffers[i];
+        sgd->buffers[i] = tni_keep_opt(buffer);
+        tni_drop(before);
+    }
+    return status;
+}
