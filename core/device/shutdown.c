@@ -2,6 +2,7 @@
 #include "base/error.h"
 #include "base/slab.h"
 #include "core/ops/init.h"
+#include "core/random/generator.h"
 #include "core/tensor/tensor.h"
 #include "dispatcher/registry.h"
 
@@ -20,6 +21,7 @@ tn_status tn_shutdown(void) {
     tni_thread_run_exit();
     tni_core_finish();
     tni_devices_finish();
+    tni_generators_finish();
     tni_loader_finish();
     tni_registry_finish();
     /* What the above registered for the thread's end uses slabs and errors. */

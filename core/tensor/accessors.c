@@ -6,8 +6,7 @@ static bool is_tensor(const tn_tensor *t) {
     return t && t != TN_NONE;
 }
 
-/* A NULL tensor is the trace of an earlier failure, whose error is left standing. */
-static tn_status no_tensor(const char *call) {
+tn_status tni_no_tensor(const char *call) {
     return tn_error_status() != TN_OK
                ? tn_error_status()
                : tni_fail(TN_INVALID_ARGUMENT, "%s: the tensor is NULL or TN_NONE", call);
@@ -29,7 +28,7 @@ int64_t tn_rank(const tn_tensor *t) {
 /* Like tni_wrap_dim, but a tensor of rank 0 has no dimension to ask for. */
 static int32_t existing_dim(const tn_tensor *t, int64_t dim, const char *call) {
     if (!is_tensor(t)) {
-        no_tensor(call);
+        tni_no_tensor(call);
         return -1;
     }
     if (t->view.rank == 0) {
@@ -89,7 +88,7 @@ uint64_t tn_version_of(const tn_tensor *t) {
 void *tn_data(tn_tensor *t) {
     static _Alignas(64) char nothing[64]; /* where the first element of no elements is */
     if (!is_tensor(t)) {
-        no_tensor("tn_data");
+        tni_no_tensor("tn_data");
         return NULL;
     }
     if (t->storage->host)
@@ -103,7 +102,7 @@ void *tn_data(tn_tensor *t) {
 
 tn_status tn_record_stream(tn_tensor *t, tn_stream *stream) {
     if (!is_tensor(t))
-        return no_tensor("tn_record_stream");
+        return tni_no_tensor("tn_record_stream");
     if (!stream)
         return tni_fail(TN_INVALID_ARGUMENT, "tn_record_stream: the stream is NULL");
     if (stream->device != t->device)

@@ -5,12 +5,6 @@
 #include <math.h>
 #include <string.h>
 
-static tn_status no_tensor(const char *call) {
-    return tn_error_status() != TN_OK
-               ? tn_error_status()
-               : tni_fail(TN_INVALID_ARGUMENT, "%s: the tensor is NULL or TN_NONE", call);
-}
-
 /* The range [start of t, + bytes) must lie in the storage, and t must have a memory at all. */
 static tn_status check_range(const tn_tensor *t, uint64_t bytes, const char *what) {
     if (t->device->is_meta)
@@ -98,7 +92,7 @@ tn_tensor *tn_from_data(const void *data, tn_ints shape, tn_dtype dtype, tn_devi
 
 tn_status tn_to_host(tn_tensor *t, void *out, uint64_t bytes) {
     if (!t || t == TN_NONE)
-        return no_tensor("tn_to_host");
+        return tni_no_tensor("tn_to_host");
     uint64_t needed = (uint64_t)(t->view.numel * tni_dtype_size(t->view.dtype));
     if (bytes != needed) {
         char text[TNI_SHAPE_TEXT];
@@ -169,7 +163,7 @@ tn_status tn_item(tn_tensor *t, double *out) {
         return tni_fail(TN_INVALID_ARGUMENT, "tn_item: out is NULL");
     *out = 0;
     if (!t || t == TN_NONE)
-        return no_tensor("tn_item");
+        return tni_no_tensor("tn_item");
     tn_scalar value;
     tn_status status = tni_tensor_scalar(t, &value);
     if (status == TN_OK)
@@ -182,7 +176,7 @@ tn_status tn_item_i64(tn_tensor *t, int64_t *out) {
         return tni_fail(TN_INVALID_ARGUMENT, "tn_item_i64: out is NULL");
     *out = 0;
     if (!t || t == TN_NONE)
-        return no_tensor("tn_item_i64");
+        return tni_no_tensor("tn_item_i64");
     tn_scalar value;
     tn_status status = tni_tensor_scalar(t, &value);
     if (status != TN_OK)

@@ -337,8 +337,7 @@ static void append_suffixes(text *out, tn_tensor *t) {
 
 char *tn_to_string(tn_tensor *t) {
     if (!t || t == TN_NONE) {
-        if (tn_error_status() == TN_OK)
-            tni_fail(TN_INVALID_ARGUMENT, "tn_to_string: the tensor is NULL or TN_NONE");
+        tni_no_tensor("tn_to_string");
         return NULL;
     }
     text out = {0};

@@ -47,16 +47,16 @@ void tni_scope_finish(void) {
 
 static void end_of_thread(void) {
     if (tni_scopes.n && tni_env_i64(TNI_ENV_SCOPE_DEBUG)) {
-        const char *line = "a thread ended with %llu tensors held by its scopes; open a scope"
-                           " round the work of a thread (TN_SCOPE)";
-        if (tni_log_on(TN_LOG_WARN, "scope")) {
-            tni_log_line(TN_LOG_WARN, "scope",
-                         "a thread ended with %llu tensors held by its scopes",
-                         (unsigned long long)tni_scopes.n);
-        } else {
-            fprintf(stderr, line, (unsigned long long)tni_scopes.n);
-            fputc('\n', stderr);
-        }
+        /* The variable asks for the line, so it comes out with the log off, too. */
+        char line[160];
+        snprintf(line, sizeof line,
+                 "a thread ended with %llu tensors held by its scopes; open a scope round the work"
+                 " of a thread (TN_SCOPE)",
+                 (unsigned long long)tni_scopes.n);
+        if (tni_log_on(TN_LOG_WARN, "scope"))
+            tni_log_line(TN_LOG_WARN, "scope", "%s", line);
+        else
+            fprintf(stderr, "tenon: %s\n", line);
     }
     tni_scope_finish();
     marks.known = false;

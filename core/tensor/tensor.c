@@ -105,6 +105,13 @@ static __attribute__((noinline, cold)) tn_tensor *refuse(tni_device *device, tn_
     return NULL;
 }
 
+/* Gives back a slot in which nothing lives yet. Out of line, which keeps registers free on the path
+ * that every operator takes. */
+static __attribute__((noinline, cold)) tn_tensor *undo(tn_tensor *slot) {
+    tni_slab_free(TNI_SLAB_TENSOR, slot);
+    return NULL;
+}
+
 static bool storable(const tni_device *device, tn_dtype dtype) {
     return (uint32_t)dtype < TN_DTYPE_COUNT && ((device->dtypes >> dtype) & 1);
 }
@@ -134,10 +141,8 @@ static inline __attribute__((always_inline)) tn_tensor *finish_new(tn_tensor *t,
     tni_block *block = NULL;
     if (TNI_LIKELY(bytes && !device->is_meta)) {
         block = tni_block_alloc(device, tni_stream_current(device), bytes);
-        if (TNI_UNLIKELY(!block)) {
-            tni_slab_free(TNI_SLAB_TENSOR, t);
-            return NULL;
-        }
+        if (TNI_UNLIKELY(!block))
+            return undo(t);
         t->own.memory = block->memory;
         t->own.offset = block->offset;
         t->own.host = block->host;
@@ -182,7 +187,7 @@ tn_tensor *tni_tensor_new(tni_device *device, tn_dtype dtype, int32_t rank, cons
     }
     wrong |= __builtin_mul_overflow(stride, tni_dtype_size(dtype), &bytes);
     if (TNI_UNLIKELY(wrong)) {
-        tni_slab_free(TNI_SLAB_TENSOR, t);
+        undo(t);
         return refuse(device, dtype, rank, sizes);
     }
     return finish_new(t, device, dtype, rank, numel ? stride : 0, numel ? (uint64_t)bytes : 0);
@@ -210,8 +215,8 @@ tn_tensor *tni_tensor_new_like(const tn_tensor *like, tn_dtype dtype) {
 
 /* Elements from the first to one past the last that sizes and strides reach; 0 when there are none.
  * False on overflow and on negative sizes or strides. */
-static bool reach(int32_t rank, const int64_t *sizes, const int64_t *strides, int64_t *out_numel,
-                  int64_t *out_reach) {
+static inline bool reach(int32_t rank, const int64_t *sizes, const int64_t *strides,
+                         int64_t *out_numel, int64_t *out_reach) {
     int64_t numel = 1, last = 0, step;
     bool empty = false;
     for (int32_t i = 0; i < rank; i++) {

@@ -100,6 +100,10 @@ tn_tensor *tni_tensor_foreign(tni_device *device, tn_dtype dtype, int32_t rank,
                               const int64_t *sizes, const int64_t *strides, tn_memory memory,
                               void *host, uint64_t bytes, void (*release)(void *), void *user);
 
+/* For calls that take a tensor and were given NULL or TN_NONE: the status of the standing error,
+ * which a NULL is the trace of, else a new one that names the call. */
+tn_status tni_no_tensor(const char *call);
+
 /* Pushes an owned reference to the thread's innermost scope and returns t; drops it and returns
  * NULL when there is no memory for the stack. NULL passes through. */
 typedef struct tni_scope_stack {
