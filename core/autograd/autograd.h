@@ -218,7 +218,9 @@ enum { TNI_MAX_DIFFERENTIABLE = 8, TNI_MAX_SAVED = 8, TNI_MAX_NODE_ATTRS = 16 };
 typedef enum tni_attr_source {
     TNI_ATTR_CELL,      /* the argument's cell */
     TNI_ATTR_SIZES,     /* sizes of the tensor argument, as ints */
-    TNI_ATTR_DTYPE,     /* dtype of the tensor argument, as I64 */
+    TNI_ATTR_STRIDES,   /* its strides, as ints */
+    TNI_ATTR_OFFSET,    /* its offset in its storage, in elements, as I64 */
+    TNI_ATTR_DTYPE,     /* its dtype, as I64 */
     TNI_ATTR_OUT_SIZES, /* sizes of output `arg` */
     TNI_ATTR_LENGTHS /* of each element of the Tensor[] argument its size along the dimension that
                         the next argument names, as ints; 0 where it has none such */

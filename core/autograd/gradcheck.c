@@ -6,6 +6,7 @@
  * same. */
 #include "core/autograd/engine.h"
 #include "core/ops/ops.h"
+#include "tenon/ops.h"
 #include "base/alloc.h"
 
 #include <math.h>
@@ -101,6 +102,21 @@ static tn_status learn_outputs(check *c) {
 /* ---- numerical
  * ------------------------------------------------------------------------------------- */
 
+/* A leaf with these values that lies in memory as `like` does, zeros between its elements. */
+static tn_tensor *leaf_like(const tn_tensor *like, const double *data) {
+    tn_tensor *values = tn_from_data(data, tn_sizes(like), TN_F64, tn_device_of(like));
+    if (!values || tni_may_overlap(&like->view) ||
+        (tni_is_contiguous(&like->view) && tni_offset_elements(like) == 0))
+        return tn_set_requires_grad(values, true);
+    int64_t end = tni_offset_elements(like) + 1;
+    for (int32_t d = 0; d < like->view.rank; d++)
+        end += (like->sizes[d] - 1) * like->strides[d];
+    tn_tensor *memory = tn_zeros(TN_SHAPE(end), TN_F64, tn_device_of(like));
+    tn_tensor *leaf =
+        tn_as_strided(memory, tn_sizes(like), tn_strides(like), tni_offset_elements(like));
+    return tn_set_requires_grad(tn_detach(tn_copy_(leaf, values)), true);
+}
+
 /* out[o]: values of output o with element k of input `which` set to `value`. */
 static tn_status values_at(const check *c, uint64_t which, double *data, int64_t k, double value,
                            double **out) {
@@ -116,10 +132,9 @@ static tn_status values_at(const check *c, uint64_t which, double *data, int64_t
     memcpy(inputs, c->inputs, c->n_inputs * sizeof *inputs);
     double kept = data[k];
     data[k] = value;
-    inputs[which] = tn_from_data(data, tn_sizes(input), TN_F64, tn_device_of(input));
+    inputs[which] = leaf_like(input, data); /* the function under test may ask for gradients */
     data[k] = kept;
-    /* With recording: the function under test may itself ask for gradients. */
-    if (!inputs[which] || !tn_set_requires_grad(inputs[which], true))
+    if (!inputs[which])
         status = tni_standing();
     if (status == TN_OK)
         status = call(c, inputs, outputs);

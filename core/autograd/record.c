@@ -164,12 +164,14 @@ static uint32_t attr_bytes(const tni_derivative *d, const tn_cell *args, const t
             cell = &rets[d->attrs[i].arg];
             /* fall through */
         case TNI_ATTR_SIZES:
+        case TNI_ATTR_STRIDES:
             if (cell->tag == TN_CELL_TENSOR)
                 bytes += (uint32_t)(tni_arg_tensor(cell)->view.rank * (int32_t)sizeof(int64_t));
             break;
         case TNI_ATTR_LENGTHS:
             bytes += cell->n * (uint32_t)sizeof(int64_t);
             break;
+        case TNI_ATTR_OFFSET:
         case TNI_ATTR_DTYPE:
             break;
         }
@@ -211,6 +213,16 @@ static tn_status set_attrs(tni_node *node, const tni_derivative *d, const tn_cel
                 const tn_tensor *t = tni_arg_tensor(cell);
                 made = tni_cell_ints(tn_ints_of(t->sizes, t->view.rank));
             }
+            break;
+        case TNI_ATTR_STRIDES:
+            if (cell->tag == TN_CELL_TENSOR) {
+                const tn_tensor *t = tni_arg_tensor(cell);
+                made = tni_cell_ints(tn_ints_of(t->strides, t->view.rank));
+            }
+            break;
+        case TNI_ATTR_OFFSET:
+            if (cell->tag == TN_CELL_TENSOR)
+                made = tni_cell_i64(tni_offset_elements(tni_arg_tensor(cell)));
             break;
         case TNI_ATTR_DTYPE:
             if (cell->tag == TN_CELL_TENSOR)

@@ -69,12 +69,10 @@ static tn_tensor *part_of(tni_node *node, tn_tensor *flat) {
 static tn_status as_strided_backward(tni_node *node, tn_tensor *const *grads, tn_tensor **out) {
     if (!grads[0] || !tni_node_needs(node, 0))
         return TN_OK;
-    const int64_t n = node->attrs[EXTENT].v.i64;
-    tn_tensor *flat =
-        tni_as_strided_backward(grads[0], tn_ints_of(&n, 1), tni_node_ints(node, VIEW_SIZES),
-                                tni_node_ints(node, VIEW_STRIDES), node->attrs[OFFSET].v.i64);
-    out[0] = whole_of(node, flat);
-    tni_drop(flat);
+    out[0] = tni_as_strided_backward(grads[0], tni_node_ints(node, BASE_SIZES),
+                                     tni_node_ints(node, BASE_STRIDES), 0,
+                                     tni_node_ints(node, VIEW_SIZES),
+                                     tni_node_ints(node, VIEW_STRIDES), node->attrs[OFFSET].v.i64);
     return out[0] ? TN_OK : tni_standing();
 }
 

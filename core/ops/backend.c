@@ -5,6 +5,7 @@
  */
 #include "core/ops/build.h"
 
+#include <stdio.h>
 #include <string.h>
 
 /* Views and composites. */
@@ -24,9 +25,27 @@ static __attribute__((noinline)) tn_status run(const tn_op *op, const tn_cell *a
     return status;
 }
 
+static __attribute__((noinline)) tn_status check_choice(const tni_op_info *info,
+                                                        const tn_cell *args) {
+    const tni_choices *c = info->choices;
+    const char *given = args[c->arg].v.string;
+    char allowed[128] = "";
+    size_t n = 0;
+    for (int i = 0; i < TNI_MAX_CHOICES && c->words[i]; i++) {
+        if (given && strcmp(given, c->words[i]) == 0)
+            return TN_OK;
+        n +=
+            (size_t)snprintf(allowed + n, sizeof allowed - n, "%s'%s'", i ? ", " : "", c->words[i]);
+    }
+    return tni_fail(TN_INVALID_ARGUMENT, "%s: %s is '%s'; it must be one of %s", info->call,
+                    c->name, given ? given : "NULL", allowed);
+}
+
 tn_status tni_backend_handler(const tn_op *op, tn_keyset keys, const tn_cell *args, tn_cell *rets,
                               void *user) {
     const tni_op_info *info = tni_info(op);
+    if (TNI_UNLIKELY(info->choices != NULL) && check_choice(info, args) != TN_OK)
+        return tni_failed();
     switch (info->kind) {
     case TNI_OP_POINTWISE:
         return tni_pointwise(op, args, rets);

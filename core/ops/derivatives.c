@@ -68,22 +68,35 @@ tn_tensor *tni_diagonal_backward(tn_tensor *grad, tn_ints sizes, int64_t offset,
     return put(whole, tni_diagonal(whole, offset, dim1, dim2), grad);
 }
 
-/* Elements of the view may share memory, so gradients are added: at the places that the same view
- * of 0, 1, 2, ... names. */
-tn_tensor *tni_as_strided_backward(tn_tensor *grad, tn_ints sizes, tn_ints size, tn_ints stride,
-                                   int64_t offset) {
-    int64_t numel = 1;
-    for (int64_t d = 0; d < sizes.n; d++)
-        numel *= sizes.data[d];
+/* Elements from the first to the last of a geometry, both counted. */
+static int64_t extent(tn_ints sizes, tn_ints strides) {
+    int64_t last = 0;
+    for (int64_t d = 0; d < sizes.n; d++) {
+        if (sizes.data[d] == 0)
+            return 0;
+        last += (sizes.data[d] - 1) * strides.data[d];
+    }
+    return last + 1;
+}
+
+/* In the stretch of memory that holds both self and the view. Elements of the view may share
+ * memory, so gradients are added: at the places that the same view of 0, 1, 2, ... names. */
+tn_tensor *tni_as_strided_backward(tn_tensor *grad, tn_ints sizes, tn_ints strides, int64_t offset,
+                                   tn_ints size, tn_ints stride, int64_t view_offset) {
     if (!grad)
         return NULL;
+    if (view_offset == TN_NO_INT)
+        view_offset = offset;
+    int64_t start = offset < view_offset ? offset : view_offset;
+    int64_t end = offset + extent(sizes, strides), view_end = view_offset + extent(size, stride);
+    int64_t n = (end > view_end ? end : view_end) - start;
     tni_temps temps = {0};
-    tn_tensor *places = OWN(tni_arange(tn_int(numel), TN_I64, grad->device->id));
-    tn_tensor *view = OWN(tni_as_strided(places, size, stride, offset == TN_NO_INT ? 0 : offset));
+    tn_tensor *places = OWN(tni_arange(tn_int(n), TN_I64, grad->device->id));
+    tn_tensor *view = OWN(tni_as_strided(places, size, stride, view_offset - start));
     tn_tensor *index = OWN(tni_reshape(view, TN_SHAPE(-1)));
-    tn_tensor *flat = OWN(tni_zeros(TN_SHAPE(numel), grad->view.dtype, grad->device->id));
+    tn_tensor *flat = OWN(tni_zeros(TN_SHAPE(n), grad->view.dtype, grad->device->id));
     tn_tensor *sum = OWN(tni_scatter_add(flat, 0, index, OWN(tni_reshape(grad, TN_SHAPE(-1)))));
-    return tni_temps_keep(&temps, OWN(tni_reshape(sum, sizes)));
+    return tni_temps_keep(&temps, OWN(tni_as_strided(sum, sizes, strides, offset - start)));
 }
 
 /* ---- pointwise

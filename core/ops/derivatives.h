@@ -23,8 +23,10 @@ tn_tensor *tni_permute_backward(tn_tensor *grad, tn_ints dims);
 tn_tensor *tni_select_backward(tn_tensor *grad, tn_ints sizes, int64_t dim, int64_t index);
 tn_tensor *tni_slice_backward(tn_tensor *grad, tn_ints sizes, int64_t dim, int64_t start,
                               int64_t end, int64_t step);
-tn_tensor *tni_as_strided_backward(tn_tensor *grad, tn_ints sizes, tn_ints size, tn_ints stride,
-                                   int64_t offset);
+/* self has sizes, strides and offset; the view size, stride and view_offset (TN_NO_INT: the same)
+ */
+tn_tensor *tni_as_strided_backward(tn_tensor *grad, tn_ints sizes, tn_ints strides, int64_t offset,
+                                   tn_ints size, tn_ints stride, int64_t view_offset);
 tn_tensor *tni_diagonal_backward(tn_tensor *grad, tn_ints sizes, int64_t offset, int64_t dim1,
                                  int64_t dim2);
 

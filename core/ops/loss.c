@@ -5,19 +5,11 @@
 
 #include <string.h>
 
-typedef enum reduction { REDUCE_NONE, REDUCE_SUM, REDUCE_MEAN } reduction;
+typedef enum reduction { REDUCE_NONE = 'n', REDUCE_SUM = 's', REDUCE_MEAN = 'm' } reduction;
 
-static tn_status parse_reduction(const tn_cell *cell, const char *call, reduction *out) {
-    static const char *const names[] = {"none", "sum", "mean"};
-    const char *name = cell->tag == TN_CELL_STRING ? cell->v.string : "mean";
-    for (int i = 0; i < 3; i++) {
-        if (strcmp(name, names[i]) == 0) {
-            *out = (reduction)i;
-            return TN_OK;
-        }
-    }
-    return tni_fail(TN_INVALID_ARGUMENT,
-                    "%s: reduction is '%s'; it must be 'mean', 'sum' or 'none'", call, name);
+/* The word is one of the table's choices. */
+static reduction reduction_of(const tn_cell *cell) {
+    return (reduction)cell->v.string[0];
 }
 
 /* Consumes t. */
@@ -132,11 +124,11 @@ static tn_status class_losses(const class_loss *l, tn_tensor *logs, tn_tensor *t
 /* nll_loss(self, target, weight, reduction, ignore_index) */
 BOXED(run_nll_loss) {
     tn_tensor *self = tni_arg_tensor(&args[0]), *target = tni_arg_tensor(&args[1]);
-    class_loss l = {
-        .call = "tn_nll_loss", .weight = tni_arg_tensor(&args[2]), .ignore_index = args[4].v.i64};
-    tn_status status = parse_reduction(&args[3], l.call, &l.how);
-    if (status == TN_OK)
-        status = check_classes(&l, self, target);
+    class_loss l = {.call = "tn_nll_loss",
+                    .weight = tni_arg_tensor(&args[2]),
+                    .how = reduction_of(&args[3]),
+                    .ignore_index = args[4].v.i64};
+    tn_status status = check_classes(&l, self, target);
     return status == TN_OK ? class_losses(&l, self, target, rets) : status;
 }
 
@@ -178,18 +170,16 @@ BOXED(run_cross_entropy) {
     tn_tensor *self = tni_arg_tensor(&args[0]), *target = tni_arg_tensor(&args[1]);
     class_loss l = {.call = "tn_cross_entropy",
                     .weight = tni_arg_tensor(&args[2]),
+                    .how = reduction_of(&args[3]),
                     .ignore_index = args[4].v.i64,
                     .smoothing = args[5].v.f64};
-    tn_status status = parse_reduction(&args[3], l.call, &l.how);
-    if (status != TN_OK)
-        return status;
     if (!(l.smoothing >= 0 && l.smoothing <= 1))
         return tni_fail(TN_INVALID_ARGUMENT,
                         "tn_cross_entropy: label_smoothing is %g; it must lie in [0, 1]",
                         l.smoothing);
     if (tni_is_float(target->view.dtype) && self->view.rank > 0 && same_shape(self, target))
         return probability_losses(&l, self, target, rets);
-    status = check_classes(&l, self, target);
+    tn_status status = check_classes(&l, self, target);
     if (status != TN_OK)
         return status;
     tn_tensor *logs = tni_log_softmax(self, self->view.rank > 1, TN_DTYPE_NONE);
@@ -203,12 +193,8 @@ BOXED(run_cross_entropy) {
 
 /* mse_loss(self, target, reduction) */
 BOXED(run_mse_loss) {
-    reduction how;
-    tn_status status = parse_reduction(&args[2], "tn_mse_loss", &how);
-    if (status != TN_OK)
-        return status;
     tn_tensor *d = tni_sub(tni_arg_tensor(&args[0]), tni_arg_tensor(&args[1]), tn_int(1));
-    return tni_return(rets, reduced(tni_then(tni_mul(d, d), d), how));
+    return tni_return(rets, reduced(tni_then(tni_mul(d, d), d), reduction_of(&args[2])));
 }
 
 /* binary_cross_entropy_with_logits(self = x, target = t, reduction):
@@ -217,10 +203,6 @@ BOXED(run_mse_loss) {
 BOXED(run_bce_with_logits) {
     tn_tensor *x = tni_arg_tensor(&args[0]), *target = tni_arg_tensor(&args[1]);
     const char *call = "tn_binary_cross_entropy_with_logits";
-    reduction how;
-    tn_status status = parse_reduction(&args[2], call, &how);
-    if (status != TN_OK)
-        return status;
     if (!same_shape(x, target)) {
         char text[2][TNI_SHAPE_TEXT];
         return tni_fail(TN_SHAPE, "%s: target has shape %s, but must have that of the input, %s",
@@ -239,5 +221,5 @@ BOXED(run_bce_with_logits) {
     tn_tensor *product = tni_mul(x, target);
     loss = tni_then2(tni_sub(loss, product, tn_int(1)), loss, product);
     loss = tni_then2(tni_add(loss, tail, tn_int(1)), loss, tail);
-    return tni_return(rets, reduced(loss, how));
+    return tni_return(rets, reduced(loss, reduction_of(&args[2])));
 }

@@ -36,6 +36,14 @@ typedef struct tni_spec {
     int64_t sizes[TN_MAX_RANK];
 } tni_spec;
 
+/* The words that a string argument may be. */
+enum { TNI_MAX_CHOICES = 4 };
+typedef struct tni_choices {
+    uint8_t arg; /* its position */
+    const char *name;
+    const char *words[TNI_MAX_CHOICES]; /* up to the first NULL */
+} tni_choices;
+
 struct tni_build;
 typedef tn_status (*tni_infer_fn)(struct tni_build *build);
 
@@ -58,8 +66,9 @@ typedef struct tni_op_info {
      * constants[i]; set by `infer` where it is TNI_ARG_INFERRED. */
     uint8_t kernel_args[TNI_MAX_ARGS];
     tn_cell constants[2];
-    tni_infer_fn infer; /* GENERAL with a kernel */
-    tni_run_fn run;     /* VIEW, COMPOSITE; else the decomposition, NULL for the small set */
+    const tni_choices *choices; /* NULL: no string argument */
+    tni_infer_fn infer;         /* GENERAL with a kernel */
+    tni_run_fn run; /* VIEW, COMPOSITE; else the decomposition, NULL for the small set */
     const tni_derivative *derivative; /* NULL: composite (differentiates through), or none */
     bool not_differentiable;          /* outputs never need a gradient: comparisons, indices */
 } tni_op_info;

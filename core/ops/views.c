@@ -367,16 +367,12 @@ BOXED(view_as_strided) {
                             "tn_as_strided: size and stride of dimension %lld are %lld and "
                             "%lld; neither may be negative",
                             (long long)d, (long long)size.data[d], (long long)stride.data[d]);
-    int64_t here = tni_offset_elements(self);
-    /* the derivative counts places from the first element of a row-major self */
-    bool plain = tni_is_contiguous(&self->view) && (offset == TN_NO_INT || here == 0);
-    if (!plain && tni_requires_grad(self) && tni_grad_mode())
+    if (tni_requires_grad(self) && tni_grad_mode() && tni_may_overlap(&self->view))
         return tni_fail(TN_UNSUPPORTED,
-                        "tn_as_strided: self requires a gradient and is not contiguous, or lies "
-                        "inside its storage while storage_offset is given; take tn_contiguous of "
-                        "it");
+                        "tn_as_strided: self requires a gradient, but several of its elements "
+                        "share memory (an expanded tensor); take tn_contiguous of it");
     return return_view(rets, self, (int32_t)size.n, size.data, stride.data,
-                       offset == TN_NO_INT ? here : offset);
+                       offset == TN_NO_INT ? tni_offset_elements(self) : offset);
 }
 
 BOXED(view_diagonal) {

@@ -38,7 +38,8 @@ static void gather_and_scatter_add_go_by_index(void **state) {
         for (int64_t i = 0; i < n_index; i++)
             index[i] = next_case(&s, (uint32_t)self_sizes[dim]);
         tn_tensor *self = counting(TN_F32, of_self), *src = counting(TN_F32, of_src);
-        tn_tensor *where = of_values(turn % 2 ? TN_I64 : TN_I32, of_index, index, (uint64_t)n_index);
+        tn_tensor *where =
+            of_values(turn % 2 ? TN_I64 : TN_I32, of_index, index, (uint64_t)n_index);
         int64_t said = turn % 3 ? dim : dim - rank;
 
         for (int64_t i = 0; i < n_index; i++) {
@@ -138,9 +139,11 @@ static void nonzero_lists_places(void **state) {
 
 static void masked_select_broadcasts(void **state) {
     tn_tensor *x = counting(TN_F32, TN_SHAPE(2, 3));
-    assert_elements(tn_masked_select(x, of(TN_BOOL, TN_SHAPE(3), 1, 0, 1)), TN_SHAPE(4), 0, 2, 3, 5);
-    assert_elements(tn_masked_select(of(TN_F32, TN_SHAPE(2), 7, 8), of(TN_BOOL, TN_SHAPE(2, 1), 0, 1)),
-                    TN_SHAPE(2), 7, 8);
+    assert_elements(tn_masked_select(x, of(TN_BOOL, TN_SHAPE(3), 1, 0, 1)), TN_SHAPE(4), 0, 2, 3,
+                    5);
+    assert_elements(
+        tn_masked_select(of(TN_F32, TN_SHAPE(2), 7, 8), of(TN_BOOL, TN_SHAPE(2, 1), 0, 1)),
+        TN_SHAPE(2), 7, 8);
     assert_shape(tn_masked_select(x, tn_zeros(TN_SHAPE(2, 3), TN_BOOL)), 0);
     assert_shape(tn_masked_select(tn_ones(TN_SHAPE(0)), tn_ones(TN_SHAPE(0), TN_BOOL)), 0);
     assert_elements(tn_masked_fill_scalar(x, of(TN_BOOL, TN_SHAPE(3), 1, 0, 0), tn_float(-1)),
@@ -173,12 +176,14 @@ static void triangles(void **state) {
 /* ---- joining --------------------------------------------------------------------------------- */
 
 static void cat_joins_along_a_dimension(void **state) {
-    tn_tensor *a = of(TN_F32, TN_SHAPE(2, 1), 1, 2), *b = tn_t(of(TN_F32, TN_SHAPE(2, 2), 3, 4, 5, 6));
+    tn_tensor *a = of(TN_F32, TN_SHAPE(2, 1), 1, 2),
+              *b = tn_t(of(TN_F32, TN_SHAPE(2, 2), 3, 4, 5, 6));
     tn_tensor *list[] = {a, b, tn_empty(TN_SHAPE(0)), tn_empty(TN_SHAPE(2, 0))};
     assert_elements(tn_cat(list, 4, -1), TN_SHAPE(2, 3), 1, 3, 5, 2, 4, 6);
     tn_tensor *same[] = {b, b};
     assert_elements(tn_cat(same, 2, 0), TN_SHAPE(4, 2), 3, 5, 4, 6, 3, 5, 4, 6);
-    tn_tensor *mixed[] = {of(TN_I64, TN_SHAPE(1), 1), of(TN_F32, TN_SHAPE(1), 2.5), of(TN_BOOL, TN_SHAPE(1), 1)};
+    tn_tensor *mixed[] = {of(TN_I64, TN_SHAPE(1), 1), of(TN_F32, TN_SHAPE(1), 2.5),
+                          of(TN_BOOL, TN_SHAPE(1), 1)};
     assert_elements(tn_cat(mixed, 3), TN_SHAPE(3), 1, 2.5, 1);
     assert_int_equal(tn_dtype_of(tn_cat(mixed, 3)), TN_F32);
     tn_tensor *empty[] = {tn_empty(TN_SHAPE(0), TN_I32), tn_empty(TN_SHAPE(0), TN_I64)};
@@ -193,7 +198,8 @@ static void cat_joins_along_a_dimension(void **state) {
 }
 
 static void stack_adds_a_dimension(void **state) {
-    tn_tensor *a = of(TN_F32, TN_SHAPE(2), 1, 2), *b = of(TN_F32, TN_SHAPE(2), 3, 4), *list[] = {a, b, a};
+    tn_tensor *a = of(TN_F32, TN_SHAPE(2), 1, 2), *b = of(TN_F32, TN_SHAPE(2), 3, 4),
+              *list[] = {a, b, a};
     assert_elements(tn_stack(list, 2), TN_SHAPE(2, 2), 1, 2, 3, 4);
     assert_elements(tn_stack(list, 3, -1), TN_SHAPE(2, 3), 1, 3, 1, 2, 4, 2);
     tn_tensor *bad[] = {a, tn_ones(TN_SHAPE(1))};
@@ -250,7 +256,8 @@ int main(void) {
         OPS_TEST(stack_adds_a_dimension),
         OPS_TEST(many_pieces_have_gradients),
         OPS_TEST(gradients_of_unused_pieces_are_zero),
-        cmocka_unit_test_prestate_setup_teardown(tensors_of_two_devices_are_not_joined, on_device, leave_device, "sim:0"),
+        cmocka_unit_test_prestate_setup_teardown(tensors_of_two_devices_are_not_joined, on_device,
+                                                 leave_device, "sim:0"),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -48,8 +48,7 @@ static void expm1_and_log1p_are_accurate(void **state) {
     check_function(x, tn_log1p(x), log1p, 4);
     assert_elements(tn_expm1(of(TN_F32, TN_SHAPE(2), -200, 200)), TN_SHAPE(2), -1, INFINITY);
     assert_elements(tn_log1p(of(TN_F32, TN_SHAPE(2), -1, -2)), TN_SHAPE(2), -INFINITY, NAN);
-    assert_close(tn_expm1(of(TN_F16, TN_SHAPE(2), 1e-3, 3)), 2e-3, TN_SHAPE(2),
-                 1.0005e-3, 19.0855);
+    assert_close(tn_expm1(of(TN_F16, TN_SHAPE(2), 1e-3, 3)), 2e-3, TN_SHAPE(2), 1.0005e-3, 19.0855);
 }
 
 static double sign(double x) {
@@ -63,7 +62,8 @@ static void sign_and_rounding_are_exact(void **state) {
     check_function(x, tn_ceil(x), ceil, 0);
     check_function(x, tn_trunc(x), trunc, 0);
     check_function(x, tn_abs(x), fabs, 0);
-    tn_tensor *ties = of(TN_F32, TN_SHAPE(9), -2.5, -1.5, -0.5, 0.5, 1.5, 2.5, 0.49999997, 8388607.5, 1e9);
+    tn_tensor *ties =
+        of(TN_F32, TN_SHAPE(9), -2.5, -1.5, -0.5, 0.5, 1.5, 2.5, 0.49999997, 8388607.5, 1e9);
     check_function(ties, tn_round(ties), nearbyint, 0);
     assert_elements(tn_sign(of(TN_I64, TN_SHAPE(3), -7, 0, INT32_MAX)), TN_SHAPE(3), -1, 0, 1);
     assert_elements(tn_sign(of(TN_U8, TN_SHAPE(2), 200, 0)), TN_SHAPE(2), 1, 0);
@@ -76,31 +76,31 @@ static void clamp_takes_either_bound(void **state) {
     assert_elements(tn_clamp(x, tn_no_scalar(), tn_float(0)), TN_SHAPE(4), -2, 0, 0, NAN);
     assert_elements(tn_clamp(x, tn_float(2), tn_float(1)), TN_SHAPE(4), 1, 1, 1, NAN);
     assert_elements(tn_clamp(x), TN_SHAPE(4), -2, 0.5, 3, NAN);
-    assert_elements(tn_clamp(of(TN_I64, TN_SHAPE(3), -5, 0, 5), tn_int(-1), tn_int(2)), TN_SHAPE(3), -1, 0,
-                    2);
+    assert_elements(tn_clamp(of(TN_I64, TN_SHAPE(3), -5, 0, 5), tn_int(-1), tn_int(2)), TN_SHAPE(3),
+                    -1, 0, 2);
     tn_clamp_(x, tn_int(0));
     assert_elements(x, TN_SHAPE(4), 0, 0.5, 3, NAN);
 }
 
 static void minimum_passes_nan_on(void **state) {
-    tn_tensor *a = of(TN_F32, TN_SHAPE(4), 1, NAN, 3, -INFINITY), *b = of(TN_F32, TN_SHAPE(4), 2, 1, NAN, 0);
+    tn_tensor *a = of(TN_F32, TN_SHAPE(4), 1, NAN, 3, -INFINITY),
+              *b = of(TN_F32, TN_SHAPE(4), 2, 1, NAN, 0);
     assert_elements(tn_minimum(a, b), TN_SHAPE(4), 1, NAN, NAN, -INFINITY);
     assert_elements(tn_maximum(a, b), TN_SHAPE(4), 2, NAN, NAN, 0);
-    tn_tensor *mixed = tn_minimum(of(TN_I64, TN_SHAPE(2, 1), 1, 3), of(TN_F32, TN_SHAPE(2), 2, 0.5));
+    tn_tensor *mixed =
+        tn_minimum(of(TN_I64, TN_SHAPE(2, 1), 1, 3), of(TN_F32, TN_SHAPE(2), 2, 0.5));
     assert_elements(mixed, TN_SHAPE(2, 2), 1, 0.5, 2, 0.5);
     assert_int_equal(tn_dtype_of(mixed), TN_F32);
-    assert_elements(tn_minimum(of(TN_BOOL, TN_SHAPE(2), 1, 1), of(TN_BOOL, TN_SHAPE(2), 0, 1)), TN_SHAPE(2), 0,
-                    1);
+    assert_elements(tn_minimum(of(TN_BOOL, TN_SHAPE(2), 1, 1), of(TN_BOOL, TN_SHAPE(2), 0, 1)),
+                    TN_SHAPE(2), 0, 1);
 }
 
 static void bits_are_turned_over(void **state) {
     const tn_dtype signed_ones[] = {TN_I8, TN_I16, TN_I32, TN_I64};
     for (int i = 0; i < 4; i++)
-        assert_elements(
-            tn_bitwise_not(of(signed_ones[i], TN_SHAPE(3), 0, 5, -1)),
-            TN_SHAPE(3), -1, -6, 0);
-    assert_elements(tn_bitwise_not(of(TN_U8, TN_SHAPE(2), 0, 200)), TN_SHAPE(2),
-                    255, 55);
+        assert_elements(tn_bitwise_not(of(signed_ones[i], TN_SHAPE(3), 0, 5, -1)), TN_SHAPE(3), -1,
+                        -6, 0);
+    assert_elements(tn_bitwise_not(of(TN_U8, TN_SHAPE(2), 0, 200)), TN_SHAPE(2), 255, 55);
     assert_elements(tn_bitwise_not(of(TN_BOOL, TN_SHAPE(2), 0, 1)), TN_SHAPE(2), 1, 0);
     assert_fails(tn_bitwise_not(tn_ones(TN_SHAPE(1))), TN_DTYPE, "tn_bitwise_not", "f32");
 }
@@ -133,7 +133,8 @@ static void activations_and_their_slopes(void **state) {
             s[k][i] = 2 * slope(functions[k], x[i]);
         }
     }
-    tn_tensor *t = of_values(TN_F32, TN_SHAPE(N), x, N), *g = of_values(TN_F32, TN_SHAPE(N), ones, N);
+    tn_tensor *t = of_values(TN_F32, TN_SHAPE(N), x, N),
+              *g = of_values(TN_F32, TN_SHAPE(N), ones, N);
 #define CHECK(tensor, values) assert_values(tensor, TN_SHAPE(N), 2e-6, values)
     CHECK(tn_gelu(t), y[0]);
     CHECK(tn_gelu(t, "tanh"), y[1]);
@@ -157,7 +158,8 @@ static tn_tensor *gradients(int step, bool transposed) {
     double v[N_PARAMS];
     for (int i = 0; i < N_PARAMS; i++)
         v[transposed ? i % 3 * 2 + i / 3 : i] = gradient(i, step);
-    return transposed ? tn_t(of_values(TN_F32, TN_SHAPE(3, 2), v, N_PARAMS)) : of_values(TN_F32, TN_SHAPE(2, 3), v, N_PARAMS);
+    return transposed ? tn_t(of_values(TN_F32, TN_SHAPE(3, 2), v, N_PARAMS))
+                      : of_values(TN_F32, TN_SHAPE(2, 3), v, N_PARAMS);
 }
 
 /* The parameter, or a transposed tensor of its shape. */

@@ -213,7 +213,8 @@ static void dropout_scales_what_it_leaves(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         OPS_TEST(words_are_philox_s),
-        cmocka_unit_test_prestate_setup_teardown(every_device_draws_the_same, on_device, leave_device, "sim:0"),
+        cmocka_unit_test_prestate_setup_teardown(every_device_draws_the_same, on_device,
+                                                 leave_device, "sim:0"),
         OPS_TEST(the_seed_decides),
         OPS_TEST(uniform_numbers_fill_their_range),
         OPS_TEST(uniform_never_reaches_its_end),

@@ -261,10 +261,8 @@ static void diagonal_walks_two_dimensions(void **state) {
                 if (i + offset >= 0 && i + offset < 4)
                     expected[n++] = (double)(i * 8 + j * 4 + i + offset);
         length = n / 2;
-        assert_values(tn_diagonal(x, offset, 0, -1), TN_SHAPE(2, length), 0,
-                       expected);
-        assert_values(tn_diagonal(x, -offset, 2, 0), TN_SHAPE(2, length), 0,
-                       expected);
+        assert_values(tn_diagonal(x, offset, 0, -1), TN_SHAPE(2, length), 0, expected);
+        assert_values(tn_diagonal(x, -offset, 2, 0), TN_SHAPE(2, length), 0, expected);
         tn_scope_close(scope);
     }
     tn_tensor *x = tn_ones(TN_SHAPE(2, 3));
@@ -289,8 +287,20 @@ static void as_strided_is_any_geometry(void **state) {
     assert_fails(tn_as_strided(x, tn_no_ints(), tn_no_ints()), TN_SHAPE, "tn_as_strided");
     tn_tensor *leaf = tn_ones(TN_SHAPE(2, 3));
     tn_set_requires_grad(leaf, true);
-    assert_fails(tn_as_strided(tn_transpose(leaf, 0, 1), TN_SHAPE(2), TN_SHAPE(1)), TN_UNSUPPORTED,
-                 "tn_as_strided", "tn_contiguous");
+    assert_fails(tn_as_strided(tn_expand(leaf, TN_SHAPE(2, 2, 3)), TN_SHAPE(2), TN_SHAPE(1)),
+                 TN_UNSUPPORTED, "tn_as_strided", "tn_contiguous");
+}
+
+/* Of a transposed and of a shifted self: the gradient lands where the view's elements lie. */
+static void as_strided_gradients_find_their_places(void **state) {
+    tn_tensor *leaf = tn_set_requires_grad(tn_ones(TN_SHAPE(2, 3)), true);
+    tn_tensor *view = tn_as_strided(tn_transpose(leaf, 0, 1), TN_SHAPE(2, 2), TN_SHAPE(1, 1), 1);
+    assert_int_equal(tn_backward(tn_sum(view)), TN_OK);
+    assert_elements(tn_grad(leaf), TN_SHAPE(2, 3), 0, 1, 2, 1, 0, 0);
+    tn_tensor *other = tn_set_requires_grad(tn_ones(TN_SHAPE(2, 3)), true);
+    view = tn_as_strided(tn_select(other, 0, 1), TN_SHAPE(2), TN_SHAPE(1));
+    assert_int_equal(tn_backward(tn_sum(view)), TN_OK);
+    assert_elements(tn_grad(other), TN_SHAPE(2, 3), 0, 0, 0, 1, 1, 0);
 }
 
 static void several_views_at_once(void **state) {
@@ -401,6 +411,7 @@ int main(void) {
         OPS_TEST(narrow_stays_inside),
         OPS_TEST(diagonal_walks_two_dimensions),
         OPS_TEST(as_strided_is_any_geometry),
+        OPS_TEST(as_strided_gradients_find_their_places),
         OPS_TEST(several_views_at_once),
         OPS_TEST(copy_broadcasts_and_casts),
         OPS_TEST(conversions_copy_only_what_differs),

@@ -183,9 +183,9 @@ TN_API tn_dtype tn_promote(tn_dtype a, tn_dtype b);
 /* ---- data in and out
  * -------------------------------------------------------------------------------- */
 
-/* A tensor with a copy of `data`: row-major elements of `dtype`. Belongs to the scope. Data in pinned
- * memory (tn_pinned_alloc) must stay as it is until the current stream has passed this point; other
- * data may be changed at once. device {0, 0}: the default device. */
+/* A tensor with a copy of `data`: row-major elements of `dtype`. Belongs to the scope. Data in
+ * pinned memory (tn_pinned_alloc) must stay as it is until the current stream has passed this
+ * point; other data may be changed at once. device {0, 0}: the default device. */
 TN_API tn_tensor *tn_from_data(const void *data, tn_ints shape, tn_dtype dtype, tn_device device);
 
 /* Copies t's elements, row-major, to `out` of `bytes`, which must be exactly numel * size. Waits

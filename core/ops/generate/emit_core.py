@@ -25,6 +25,9 @@ ATTR = {  # the same from a node's attribute
     "dtype": ("tn_dtype ", "(tn_dtype)node->attrs[{}].v.i64"),
     "str": ("const char *", "node->attrs[{}].v.string"),
 }
+PROPERTIES = {  # of a tensor argument that a formula may ask for, and their kinds
+    "sizes": "ints", "strides": "ints", "offset": "int", "dtype": "dtype", "lengths": "ints",
+}
 
 
 def names_in(text):
@@ -97,9 +100,7 @@ class CoreEmitter:
         if arg is None:
             raise SystemExit(f"operators.toml: {op.schema.name}: no argument '{base}' in '{text}'")
         if what:
-            return arg.position, {"sizes": "TNI_ATTR_SIZES", "dtype": "TNI_ATTR_DTYPE",
-                                  "lengths": "TNI_ATTR_LENGTHS"}[what], \
-                {"sizes": "ints", "dtype": "dtype", "lengths": "ints"}[what]
+            return arg.position, f"TNI_ATTR_{what.upper()}", PROPERTIES[what]
         return arg.position, "TNI_ATTR_CELL", arg.kind
 
     def record(self, op, name, node, function, inputs, saved, attrs, is_list):
@@ -199,6 +200,10 @@ class CoreEmitter:
             self.kernel_args(op, self.kernels[kernel][1], fields)
         else:
             fields.append(".kernel = -1")
+        for arg, words in entry.get("choices", {}).items():
+            words_c = ", ".join(f'"{word}"' for word in words)
+            fields.append(f".choices = &(const tni_choices){{{op.functional.arg(arg).position}, "
+                          f'"{arg}", {{{words_c}}}}}')
         if "infer" in entry:
             self.declare(f"tn_status {entry['infer']}(struct tni_build *build);")
             fields.append(f".infer = {entry['infer']}")

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import schema as schemas
 
-FIELDS = {"schema", "forms", "kind", "types", "kernel", "rename", "constants", "infer", "run", "grad",
+FIELDS = {"schema", "forms", "kind", "types", "kernel", "rename", "constants", "choices", "infer", "run", "grad",
           "attrs", "constant", "nondifferentiable_outputs", "cross_device", "samples", "second",
           "why_not_second", "tolerance", "doc"}
 KINDS = ("pointwise", "general", "view", "composite")
@@ -125,6 +125,9 @@ def load(path):
             functional = schemas.parse(entry["schema"])
         except ValueError as error:
             fail(entry, str(error))
+        words = {a.name for a in functional.args if a.kind == "str"}
+        if words != set(entry.get("choices", {})) or len(words) > 1:
+            fail(entry, "a string argument needs 'choices', and there is one at most")
         for form in entry["forms"].split():
             if form not in FORMS:
                 fail(entry, f"form '{form}' is not one of {FORMS}")
