@@ -63,7 +63,8 @@ bool tni_accumulator_unhook(tni_node *node) {
 bool tni_is_exclusive(tn_tensor *t) {
     return atomic_load_explicit(&t->refs, memory_order_acquire) == 1 &&
            atomic_load_explicit(&t->storage->refs, memory_order_acquire) == 1 &&
-           t->storage->block && !(t->flags & TNI_TENSOR_INFERENCE) && tni_is_dense(&t->view);
+           t->storage == &t->own && t->storage->block && !(t->flags & TNI_TENSOR_INFERENCE) &&
+           tni_is_dense(&t->view);
 }
 
 tn_tensor *tni_add_grads(tn_tensor *sum, tn_tensor *grad, bool create_graph) {

@@ -145,12 +145,9 @@ typedef struct tni_autograd {
     uint32_t output;    /* which of the node's outputs */
     bool requires_grad; /* of a leaf */
     bool retains_grad;
-    uint8_t view_kind;
     _Atomic bool saved;    /* some node saved it, or a view of it, with its history */
     _Atomic bool lock;     /* held for a few loads and stores round `accumulator` */
     tni_node *accumulator; /* of a leaf, while some graph holds it; not owned (it unhooks itself) */
-    tn_tensor *base;       /* root base of a view; owned; NULL otherwise */
-    uint32_t base_version; /* storage version at which `node` of a view is right */
     uint32_t rebased;      /* storage version after the last write that changed the history */
     uint64_t since;        /* sequence of the first node, once the history was rewritten */
     struct tni_hook *hooks; /* of a leaf; those of other tensors hang on their node */
@@ -169,20 +166,24 @@ static inline void tni_bump_version(tn_tensor *t) {
     atomic_fetch_add_explicit(&t->storage->version, 1, memory_order_relaxed);
 }
 
+/* What a view is a view of, to autograd; NULL: it is none. */
+static inline tn_tensor *tni_base(const tn_tensor *t) {
+    return t->view_kind ? t->owner : NULL;
+}
+
 /* Gives a view whose storage was written the history of its base, if that changed. False with an
  * error without memory. */
 bool tni_view_refresh(tn_tensor *view);
+/* To be asked before t->autograd of a tensor that may be a view is read. */
 static inline bool tni_view_current(tn_tensor *t) {
-    tni_autograd *a = t->autograd;
-    return TNI_LIKELY(!a->base ||
-                      __atomic_load_n(&a->base_version, __ATOMIC_ACQUIRE) == tni_version(t)) ||
+    return TNI_LIKELY(!t->view_kind ||
+                      __atomic_load_n(&t->base_version, __ATOMIC_ACQUIRE) == tni_version(t)) ||
            tni_view_refresh(t);
 }
 
 /* Leaf marked, or made by a node (asks a view's base if it was rewritten since). */
 static inline bool tni_requires_grad(tn_tensor *t) {
-    tni_autograd *a = t->autograd;
-    return a && tni_view_current(t) && (a->node || a->requires_grad);
+    return tni_view_current(t) && t->autograd && (t->autograd->node || t->autograd->requires_grad);
 }
 
 /* The accumulator of a leaf: a new reference to the one that lives, or a new one. NULL with an
@@ -206,7 +207,7 @@ tn_status tni_check_inplace(tn_tensor *t, const char *operator_name);
 
 /* Notes that `view` is a view of `t` (of t's base, if t is a view). Called by the InplaceOrView
  * handler. */
-tn_status tni_set_view(tn_tensor *view, tn_tensor *t, tni_view_kind kind);
+void tni_set_view(tn_tensor *view, const tn_tensor *t, tni_view_kind kind);
 
 /* ---- recording
  * ------------------------------------------------------------------------------------------ */

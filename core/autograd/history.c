@@ -26,7 +26,6 @@ void tni_autograd_destroy(tn_tensor *t) {
     t->autograd = NULL;
     tni_drop(a->grad);
     tni_node_drop(a->node);
-    tni_drop(a->base);
     tni_slab_free(TNI_SLAB_AUTOGRAD, a);
 }
 
@@ -70,8 +69,8 @@ void tni_history_point(tn_tensor *t, tni_node *node, uint32_t index) {
     a->node = node;
     a->output = index;
     a->requires_grad = false;
-    if (a->base)
-        __atomic_store_n(&a->base_version, tni_version(t), __ATOMIC_RELEASE);
+    if (t->view_kind)
+        __atomic_store_n(&t->base_version, tni_version(t), __ATOMIC_RELEASE);
     if (!(t->head.keys & TN_KEY_BIT(TN_KEY_AUTOGRAD))) /* of a view it is, and others may read */
         t->head.keys |= TN_KEY_BIT(TN_KEY_AUTOGRAD);
     tni_node_drop(before);
@@ -82,11 +81,11 @@ void tni_history_point(tn_tensor *t, tni_node *node, uint32_t index) {
 
 tn_status tni_gradient_edge(tn_tensor *t, tni_edge *out) {
     *out = (tni_edge){0};
+    if (!tni_view_current(t))
+        return tni_standing();
     tni_autograd *a = t->autograd;
     if (!a)
         return TN_OK;
-    if (!tni_view_current(t))
-        return tni_standing();
     if (a->node) {
         *out = (tni_edge){tni_node_keep(a->node), a->output, 0};
     } else if (a->requires_grad) {

@@ -2,33 +2,20 @@
  * tells autograd what is a view of what, and counts the versions of what is written. */
 #include "core/autograd/engine.h"
 #include "core/ops/op.h"
-#include "base/alloc.h"
 
-static tn_status track_views(const tni_op_info *info, const tn_cell *args, tn_cell *rets) {
-    tn_tensor *self = tni_arg_tensor(&args[0]);
+static void track_views(const tni_op_info *info, const tn_cell *args, const tn_cell *rets) {
+    const tn_tensor *self = args[0].v.pointer;
     tni_view_kind kind = !tni_grad_mode()   ? TNI_VIEW_NO_GRAD
                          : info->multi_view ? TNI_VIEW_MULTI
                                             : TNI_VIEW_SINGLE;
     if (TNI_LIKELY(rets[0].tag == TN_CELL_TENSOR)) {
-        tn_tensor *view = rets[0].v.pointer;
-        if (TNI_LIKELY(view != self) && TNI_UNLIKELY(tni_set_view(view, self, kind) != TN_OK)) {
-            tni_drop(view);
-            rets[0] = (tn_cell){0};
-            return TN_OUT_OF_MEMORY;
-        }
-        return TN_OK;
+        if (TNI_LIKELY(rets[0].v.pointer != self))
+            tni_set_view(rets[0].v.pointer, self, kind);
+        return;
     }
-    tn_tensor **list = rets[0].v.pointer;
-    for (uint32_t i = 0; i < rets[0].n; i++) {
-        if (tni_set_view(list[i], self, kind) == TN_OK)
-            continue;
-        for (uint32_t j = 0; j < rets[0].n; j++)
-            tni_drop(list[j]);
-        tni_free(list);
-        rets[0] = (tn_cell){0};
-        return TN_OUT_OF_MEMORY;
-    }
-    return TN_OK;
+    tn_tensor *const *list = rets[0].v.pointer;
+    for (uint32_t i = 0; i < rets[0].n; i++)
+        tni_set_view(list[i], self, kind);
 }
 
 static void bump(const tn_cell *cell) {
@@ -48,9 +35,10 @@ tn_status tni_inplace_or_view_handler(const tn_op *op, tn_keyset keys, const tn_
     tn_status status = tni_dispatch(op, tn_keyset_below(keys, TN_KEY_INPLACE_OR_VIEW), args, rets);
     if (TNI_UNLIKELY(status != TN_OK))
         return status;
-    if (info && info->kind == TNI_OP_VIEW)
-        return info->not_differentiable ? TN_OK : track_views(info, args, rets);
-    if (info) {
+    if (TNI_LIKELY(info && info->kind == TNI_OP_VIEW)) {
+        if (!info->not_differentiable)
+            track_views(info, args, rets);
+    } else if (info) {
         for (uint32_t mask = info->written; mask; mask &= mask - 1)
             bump(&args[__builtin_ctz(mask)]);
     } else {

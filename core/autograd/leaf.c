@@ -8,7 +8,7 @@ static bool usable(const tn_tensor *t) {
 /* A view that was rewritten through its base renews its history when it is asked about. */
 static bool has_node(const tn_tensor *t) {
     tn_tensor *asked = (tn_tensor *)(uintptr_t)t;
-    return t->autograd && tni_view_current(asked) && t->autograd->node;
+    return tni_view_current(asked) && t->autograd && t->autograd->node;
 }
 
 tn_tensor *tn_set_requires_grad(tn_tensor *t, bool requires_grad) {

@@ -117,11 +117,13 @@ void tni_node_destroy(tni_node *node) {
 
 tn_status tni_node_set_edge(tni_node *node, uint32_t i, tn_tensor *input) {
     tni_edge *edge = &node->edges[i];
-    if (!input || input == TN_NONE || !input->autograd)
+    if (!input || input == TN_NONE)
         return TN_OK;
-    tni_autograd *a = input->autograd;
     if (TNI_UNLIKELY(!tni_view_current(input)))
         return tn_error_status();
+    tni_autograd *a = input->autograd;
+    if (!a)
+        return TN_OK;
     if (a->node) {
         edge->node = tni_node_keep(a->node);
         edge->index = a->output;

@@ -20,7 +20,7 @@ tn_status tni_node_save(tni_node *node, uint32_t i, tn_tensor *t, uint32_t outpu
     } else {
         /* A leaf is never written while it requires a gradient. */
         tni_autograd *a = t->autograd;
-        tni_autograd *root = a->base ? a->base->autograd : a;
+        tni_autograd *root = t->view_kind ? t->owner->autograd : a;
         if (a->node && root && !atomic_load_explicit(&root->saved, memory_order_relaxed))
             atomic_store_explicit(&root->saved, true, memory_order_relaxed);
         tni_keep(t);

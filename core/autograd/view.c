@@ -158,46 +158,40 @@ static tni_node *copy_slices_of(tn_tensor *base, tn_tensor *view, tni_node *fn) 
 /* ---- tracking
  * -------------------------------------------------------------------------------------- */
 
-tn_status tni_set_view(tn_tensor *view, tn_tensor *t, tni_view_kind kind) {
-    if (!tni_is_float(view->view.dtype) || (t->flags & TNI_TENSOR_INFERENCE) ||
+void tni_set_view(tn_tensor *view, const tn_tensor *t, tni_view_kind kind) {
+    if (!view->owner || !tni_is_float(view->view.dtype) || (t->flags & TNI_TENSOR_INFERENCE) ||
         (tni_fresh.flags & TNI_TENSOR_INFERENCE))
-        return TN_OK;
-    tni_autograd *a = tni_autograd_of(view), *of = t->autograd;
-    if (TNI_UNLIKELY(!a))
-        return TN_OUT_OF_MEMORY;
-    bool chained = of && of->base;
-    if (chained && of->view_kind != TNI_VIEW_SINGLE)
-        kind = of->view_kind;
-    a->base = tni_keep(chained ? of->base : t);
-    a->view_kind = (uint8_t)kind;
-    a->base_version = tni_version(view);
+        return;
+    view->view_kind = t->view_kind > TNI_VIEW_SINGLE ? t->view_kind : kind;
+    view->base_version = tni_version(view);
     /* So that the Autograd handler sees it, and asks, after the base was rewritten. */
     view->head.keys |= TN_KEY_BIT(TN_KEY_AUTOGRAD);
-    return TN_OK;
 }
 
 /* Several threads may ask one view. */
 static pthread_mutex_t refresh_lock = PTHREAD_MUTEX_INITIALIZER;
 
 bool tni_view_refresh(tn_tensor *view) {
-    tni_autograd *a = view->autograd;
     bool ok = true;
     pthread_mutex_lock(&refresh_lock);
     uint32_t version = tni_version(view);
-    if (a->base_version != version) {
-        const tni_autograd *of = a->base->autograd;
+    if (view->base_version != version) {
+        const tni_autograd *of = view->owner->autograd;
         tni_node *stale = NULL;
-        if (of && of->node && (int32_t)(of->rebased - a->base_version) > 0) {
-            tni_node *node = as_strided_to(a->base, view, (tni_edge){of->node, of->output, 0});
-            ok = node != NULL;
-            if (ok) {
+        if (of && of->node && (int32_t)(of->rebased - view->base_version) > 0) {
+            tni_node *node = as_strided_to(view->owner, view, (tni_edge){of->node, of->output, 0});
+            tni_autograd *a = node ? tni_autograd_of(view) : NULL;
+            ok = a != NULL;
+            if (!ok) {
+                tni_node_drop(node);
+            } else {
                 stale = a->node;
                 a->node = NULL;
                 tni_history_point(view, node, 0);
             }
         }
         if (ok)
-            __atomic_store_n(&a->base_version, version, __ATOMIC_RELEASE);
+            __atomic_store_n(&view->base_version, version, __ATOMIC_RELEASE);
         pthread_mutex_unlock(&refresh_lock);
         tni_node_drop(stale);
         return ok;
@@ -211,7 +205,7 @@ tn_status tni_rebase_history(tn_tensor *t, tni_node *node) {
     if (!a)
         return TN_OUT_OF_MEMORY;
     tni_output_meta_fill(&node->outputs[0], t);
-    tn_tensor *base = a->base;
+    tn_tensor *base = tni_base(t);
     tni_autograd *root = base ? tni_autograd_of(base) : a;
     if (!root)
         return TN_OUT_OF_MEMORY;
@@ -262,20 +256,18 @@ tn_status tni_check_inplace(tn_tensor *t, const char *operator_name) {
                         "%s: several elements of an expanded tensor share one place in memory, so "
                         "it cannot be written in place; write to a tn_clone of it",
                         operator_name);
-    tni_autograd *a = t->autograd;
-    if (!a)
-        return TN_OK;
     if (!tni_view_current(t))
         return tni_standing();
-    if (a->base) {
-        const tni_autograd *b = a->base->autograd;
-        if (a->view_kind == TNI_VIEW_MULTI)
+    const tn_tensor *base = tni_base(t);
+    if (base) {
+        const tni_autograd *b = base->autograd;
+        if (t->view_kind == TNI_VIEW_MULTI)
             return tni_fail(TN_STATE,
                             "%s: one of several views that an operator returned together (unbind, "
                             "split, chunk) cannot be written in place; take it with tn_select or "
                             "tn_slice, or write to a tn_clone of it",
                             operator_name);
-        if (a->view_kind == TNI_VIEW_NO_GRAD)
+        if (t->view_kind == TNI_VIEW_NO_GRAD)
             return tni_fail(TN_STATE,
                             "%s: a view made while recording was off cannot be written in place "
                             "while it is on; make the view where recording is on, or write under "
@@ -286,13 +278,14 @@ tn_status tni_check_inplace(tn_tensor *t, const char *operator_name) {
                             "%s: a view of a leaf that requires a gradient cannot be written in "
                             "place; use TN_NO_GRAD, or write to a view of its tn_clone",
                             operator_name);
-        if (!tni_is_dense(&a->base->view) && tni_may_overlap(&a->base->view))
+        if (!tni_is_dense(&base->view) && tni_may_overlap(&base->view))
             return tni_fail(TN_STATE,
                             "%s: the tensor that this view was made from has elements that share "
                             "memory, so a view of it cannot be written in place; clone it first",
                             operator_name);
     }
-    if (a->requires_grad && !a->node)
+    const tni_autograd *a = t->autograd;
+    if (a && a->requires_grad && !a->node)
         return tni_fail(TN_STATE,
                         "%s: a leaf that requires a gradient cannot be written in place; use "
                         "TN_NO_GRAD or clone it",

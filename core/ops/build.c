@@ -33,7 +33,8 @@ void tni_build_finish(tni_build *b) {
 
 static void set_spec(tni_spec *spec, int32_t rank, const int64_t *sizes) {
     spec->rank = rank;
-    memcpy(spec->sizes, sizes, (size_t)rank * sizeof *sizes);
+    for (int32_t d = 0; d < rank; d++)
+        spec->sizes[d] = sizes[d];
 }
 
 void tni_build_out(tni_build *b, uint32_t i, int32_t rank, const int64_t *sizes) {

@@ -323,13 +323,11 @@ static void append_suffixes(text *out, tn_tensor *t) {
     } else if (dtype != TN_F32 && dtype != TN_I64 && dtype != TN_BOOL) {
         add_suffix(&s, "dtype=%s", tn_dtype_name(dtype));
     }
-    if (t->autograd) {
-        const char *made_by = tn_grad_fn_name(t);
-        if (made_by[0])
-            add_suffix(&s, "grad_fn=<%s>", made_by);
-        else if (tn_requires_grad(t))
-            add_suffix(&s, "requires_grad=True");
-    }
+    const char *made_by = tn_grad_fn_name(t);
+    if (made_by[0])
+        add_suffix(&s, "grad_fn=<%s>", made_by);
+    else if (tn_requires_grad(t))
+        add_suffix(&s, "requires_grad=True");
     append(out, ")");
 }
 

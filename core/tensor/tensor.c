@@ -1,8 +1,9 @@
-/* The life of tensors and storages: one slab slot holds both, and views hold the storage's slot.
+/* The life of tensors and storages: one slab slot holds both.
  *
  * A slot is free when its tensor and its embedded storage are dead. A tensor that made its storage
  * holds one reference to it, so the storage is never the first of the two to die, and whoever drops
- * the storage's last reference frees the slot. */
+ * the storage's last reference frees the slot. A view keeps the tensor it was made from alive, an
+ * alias the storage alone. */
 #include "core/autograd/autograd.h"
 #include "core/tensor/tensor.h"
 #include "base/alloc.h"
@@ -124,6 +125,8 @@ static inline void fill_common(tn_tensor *t, tni_device *device, tn_dtype dtype,
     atomic_init(&t->refs, 1);
     t->device = device;
     t->autograd = NULL;
+    t->owner = NULL;
+    t->view_kind = 0;
     t->view.struct_size = sizeof t->view;
     t->view.numel = numel;
     t->view.dtype = dtype;
@@ -162,7 +165,6 @@ static inline __attribute__((always_inline)) tn_tensor *finish_new(tn_tensor *t,
     t->own.block = block;
     t->own.bytes = bytes;
     t->own.release = NULL;
-    t->own.slot = t;
     count(1);
     return t;
 }
@@ -294,26 +296,42 @@ static __attribute__((noinline, cold)) tn_tensor *refuse_view(const tn_tensor *b
     return NULL;
 }
 
-/* The view itself, once it is known to lie in the storage. `offset` in bytes, in the memory. */
-static inline tn_tensor *make_view(tn_tensor *base, int32_t rank, const int64_t *sizes,
-                                   const int64_t *strides, int64_t numel, uint64_t offset) {
+/* A view whose sizes and strides are for the caller to fill in, as what it keeps alive is for the
+ * caller to say. `offset` in bytes, in the memory. */
+static inline tn_tensor *blank_view(const tn_tensor *base, int32_t rank, int64_t numel,
+                                    uint64_t offset) {
     tn_tensor *t = tni_slab_alloc(TNI_SLAB_TENSOR);
     if (TNI_UNLIKELY(!t)) {
         tni_fail_memory("a view");
         return NULL;
     }
-    for (int32_t i = 0; i < rank; i++) {
-        t->sizes[i] = sizes[i];
-        t->strides[i] = strides[i];
-    }
     fill_common(t, base->device, base->view.dtype, rank, numel);
     t->head.keys = base->head.keys & TN_KEY_BIT(TN_KEY_INPLACE_OR_VIEW);
     t->flags = base->flags & TNI_TENSOR_INFERENCE;
     t->storage = base->storage;
-    atomic_fetch_add_explicit(&t->storage->refs, 1, memory_order_relaxed);
     t->view.memory = t->storage->memory;
     t->view.offset = offset;
     count(1);
+    return t;
+}
+
+tn_tensor *tni_tensor_view_blank(tn_tensor *base, int32_t rank) {
+    tn_tensor *t = blank_view(base, rank, base->view.numel, base->view.offset);
+    if (TNI_LIKELY(t != NULL))
+        t->owner = tni_keep(base->owner ? base->owner : base);
+    return t;
+}
+
+static inline tn_tensor *make_view(tn_tensor *base, int32_t rank, const int64_t *sizes,
+                                   const int64_t *strides, int64_t numel, uint64_t offset) {
+    tn_tensor *t = blank_view(base, rank, numel, offset);
+    if (TNI_UNLIKELY(!t))
+        return NULL;
+    t->owner = tni_keep(base->owner ? base->owner : base);
+    for (int32_t i = 0; i < rank; i++) {
+        t->sizes[i] = sizes[i];
+        t->strides[i] = strides[i];
+    }
     return t;
 }
 
@@ -337,7 +355,13 @@ tn_tensor *tni_tensor_view_all(tn_tensor *base, int32_t rank, const int64_t *siz
 }
 
 tn_tensor *tni_tensor_alias(tn_tensor *t) {
-    return tni_tensor_view_all(t, t->view.rank, t->sizes, t->strides);
+    tn_tensor *alias = blank_view(t, t->view.rank, t->view.numel, t->view.offset);
+    if (TNI_UNLIKELY(!alias))
+        return NULL;
+    atomic_fetch_add_explicit(&alias->storage->refs, 1, memory_order_relaxed);
+    memcpy(alias->sizes, t->sizes, (size_t)t->view.rank * sizeof *t->sizes);
+    memcpy(alias->strides, t->strides, (size_t)t->view.rank * sizeof *t->strides);
+    return alias;
 }
 
 tn_tensor *tni_tensor_foreign(tni_device *device, tn_dtype dtype, int32_t rank,
@@ -379,15 +403,20 @@ void tni_tensor_destroy(tn_tensor *t) {
     if (TNI_UNLIKELY(t->autograd != NULL))
         tni_autograd_destroy(t);
     tni_storage *storage = t->storage;
+    tn_tensor *owner = t->owner;
     if (storage != &t->own)
         tni_slab_free(TNI_SLAB_TENSOR, t);
     count(-1);
+    if (owner) {
+        tni_drop(owner);
+        return;
+    }
     if (TNI_LIKELY(atomic_load_explicit(&storage->refs, memory_order_acquire) == 1) ||
         atomic_fetch_sub_explicit(&storage->refs, 1, memory_order_acq_rel) == 1) {
         if (TNI_LIKELY(storage->block != NULL))
             tni_block_free(storage->block);
         else if (storage->release)
             storage->release(storage->release_user);
-        tni_slab_free(TNI_SLAB_TENSOR, storage->slot);
+        tni_slab_free(TNI_SLAB_TENSOR, (char *)storage - offsetof(tn_tensor, own));
     }
 }

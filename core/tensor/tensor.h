@@ -24,7 +24,6 @@ typedef struct tni_storage {
     void *host;              /* address of the first byte where the host may use it, else NULL */
     void (*release)(void *); /* foreign memory: called with `release_user` instead of freeing */
     void *release_user;
-    struct tn_tensor *slot; /* the tensor it is embedded in */
 } tni_storage;
 
 struct tni_autograd; /* core/autograd/autograd.h */
@@ -40,8 +39,13 @@ struct tn_tensor {
     uint32_t flags;
     tni_device *device;
     tni_storage *storage;          /* &own, or another tensor's */
-    struct tni_autograd *autograd; /* NULL until it has a gradient, a history or a base */
-    tn_tensor_view view; /* what kernels get; view.sizes and .strides point to the arrays below */
+    struct tni_autograd *autograd; /* NULL until it has a gradient or a history */
+    /* Of a view: the tensor it was made from, or that one's. A reference to it keeps the storage
+     * alive; a view without (an alias) has a reference to the storage itself. */
+    tn_tensor *owner;
+    uint32_t base_version; /* of a view that autograd knows: version at which its node is right */
+    uint32_t view_kind;    /* tni_view_kind; not NONE: `owner` is its base to autograd */
+    tn_tensor_view view;   /* what kernels get; view.sizes and .strides point to the arrays below */
     tni_storage own;
     int64_t sizes[TN_MAX_RANK];
     int64_t strides[TN_MAX_RANK];
@@ -86,14 +90,16 @@ tn_tensor *tni_tensor_new_strided(tni_device *device, tn_dtype dtype, int32_t ra
 /* Uninitialised, with the sizes of a contiguous tensor of fewer than 2^31 elements, on its device.
  */
 tn_tensor *tni_tensor_new_like(const tn_tensor *t, tn_dtype dtype);
-/* Another view of base's storage, of base's dtype; offset in elements from the start of the
- * storage. Checked against the storage's end. Knows nothing of autograd. */
+/* Another view of base's storage, of base's dtype, that keeps base alive; offset in elements from
+ * the start of the storage. Checked against the storage's end. Knows nothing of autograd. */
 tn_tensor *tni_tensor_view(tn_tensor *base, int32_t rank, const int64_t *sizes,
                            const int64_t *strides, int64_t offset);
 /* The same for a view of exactly base's elements, from its first: nothing is checked. */
 tn_tensor *tni_tensor_view_all(tn_tensor *base, int32_t rank, const int64_t *sizes,
                                const int64_t *strides);
-/* The same view of the same storage: a new tensor without history. */
+/* The same with sizes and strides for the caller to fill in. */
+tn_tensor *tni_tensor_view_blank(tn_tensor *base, int32_t rank);
+/* The same view of the same storage: a new tensor without history, that keeps no other alive. */
 tn_tensor *tni_tensor_alias(tn_tensor *t);
 /* A tensor over foreign memory. */
 tn_tensor *tni_tensor_foreign(tni_device *device, tn_dtype dtype, int32_t rank,
