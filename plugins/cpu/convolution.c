@@ -1,249 +1,341 @@
-/* convolution and its derivatives, as matrix products over columns ("im2col": K. Chellapilla et
- * al., 2006): column p of the matrix holds the inputs that output pixel p sees.
+/* convolution and its derivatives, all three as indirect matrix products (see indirect.c).
  *
- *     output [O, P] = weight [O, K] columns [K, P]             K = C KH KW, P = OH OW
+ *     output         [P, O] = input    [P, K]  weight   [K, O]     K = C KH KW, P = OH OW
+ *     input gradient [P, C] = gradient [P, K'] weight   [K', C]    K' = O KH KW, P = H W
+ *     weight gradient[K, O] = input    [K, P]  gradient [P, O]
  *
- * Work is cut into blocks of pixels, channels or images that depend on the shape alone; each block
- * is a product on one thread in scratch of its own.
+ * The left factor is read in place, or from a copy of an image with zeros round it. With a stride
+ * the input's gradient falls into phases: the pixels (y, x) of one remainder by the stride see the
+ * same taps of the kernel, and those alone.
  */
 #include "convolution.h"
-#include "matmul.h"
 
 enum {
-    COLUMNS_BYTES = 1 << 19, /* of a block of columns: half of a usual second-level cache */
-    MAX_PARTS = 16           /* partial sums of the weight's gradient */
+    CHUNK = 96,    /* pixels of a product: its result stays in the second-level cache */
+    DEPTH = 64,    /* of one product: rows of B that stay in the first-level cache */
+    TASKS = 16,    /* images are cut into blocks of rows until there are so many tasks */
+    MAX_PARTS = 16 /* partial sums of the weight's gradient */
 };
 
-/* ---- columns
- * -------------------------------------------------------------------------------------------------
- */
+/* ---- what is read ---------------------------------------------------------------------------- */
 
-/* Output positions [*begin, *end) along dimension d at which tap k lies on the input. */
-static void on_input(const conv *v, int d, int64_t k, int64_t *begin, int64_t *end) {
-    int64_t shift = k * v->dilation[d] - v->padding[d], stride = v->stride[d];
-    *begin = shift >= 0 ? 0 : tnc_min(v->out[d], tnc_ceil_div(-shift, stride));
-    int64_t room = v->size[d] - shift;
-    *end = room <= 0 ? 0 : tnc_min(v->out[d], tnc_ceil_div(room, stride));
-    *end = tnc_max(*begin, *end);
-}
-
-/* Runs `visit` over the parts of rows of output pixels [first, first + n) that one tap sees:
- * `at` is the position in the block, `x` the input's pixel. */
-#define FOR_EACH_RUN(v, ky, kx, first, n, at, x, run) \
-    int64_t top, bottom, left, right; \
-    on_input(v, 0, ky, &top, &bottom); \
-    on_input(v, 1, kx, &left, &right); \
-    int64_t row_shift = (ky) * (v)->dilation[0] - (v)->padding[0]; \
-    int64_t column_shift = (kx) * (v)->dilation[1] - (v)->padding[1]; \
-    for (int64_t oy = tnc_max(top, (first) / (v)->out[1]), at, x, run, lo, hi; \
-         oy < bottom && oy * (v)->out[1] < (first) + (n); oy++) \
-        if (lo = tnc_max(left, (first)-oy * (v)->out[1]), \
-            hi = tnc_min(right, (first) + (n)-oy * (v)->out[1]), \
-            at = oy * (v)->out[1] + lo - (first), \
-            x = (oy * (v)->stride[0] + row_shift) * (v)->size[1] + lo * (v)->stride[1] + \
-                column_shift, \
-            run = hi - lo, run > 0)
-
-/* columns [channels * taps, n] of pixels [first, first + n), from planes of the input's dtype */
-static void gather_columns(const conv *v, const char *planes, int64_t channels, int64_t first,
-                           int64_t n, char *columns) {
-    for (int64_t c = 0; c < channels; c++)
-        for (int64_t ky = 0; ky < v->kernel[0]; ky++)
-            for (int64_t kx = 0; kx < v->kernel[1]; kx++) {
-                const char *plane = planes + c * v->size[0] * v->size[1] * v->item;
-                memset(columns, 0, (size_t)(n * v->cell));
-                FOR_EACH_RUN(v, ky, kx, first, n, at, x, run)
-                tnc_gather_run(columns + at * v->cell, plane + x * v->item, v->stride[1] * v->item,
-                               run, v->dtype);
-                columns += n * v->cell;
-            }
-}
-
-/* The reverse: adds columns [channels * taps, P] to planes of the computing type. */
-#define SCATTER_COLUMNS(sfx, T) \
-    static void scatter_columns_##sfx(const conv *v, T *planes, int64_t channels, \
-                                      const T *columns) { \
-        for (int64_t c = 0; c < channels; c++) \
-            for (int64_t ky = 0; ky < v->kernel[0]; ky++) \
-                for (int64_t kx = 0; kx < v->kernel[1]; kx++) { \
-                    T *plane = planes + c * v->size[0] * v->size[1]; \
-                    FOR_EACH_RUN(v, ky, kx, 0, conv_pixels(v), at, x, run) { \
-                        T *to = plane + x; \
-                        const T *from = columns + at; \
-                        if (v->stride[1] == 1) \
-                            for (int64_t i = 0; i < run; i++) \
-                                to[i] += from[i]; \
-                        else \
-                            for (int64_t i = 0; i < run; i++) \
-                                to[i * v->stride[1]] += from[i]; \
-                    } \
-                    columns += conv_pixels(v); \
-                } \
-    }
-SCATTER_COLUMNS(f32, float)
-SCATTER_COLUMNS(f64, double)
-
-/* Elements as the computing type: themselves, or converted into `to`. */
-static const char *computable(const conv *v, const char *x, int64_t n, char *to) {
-    return tnc_load_run(to, x, v->item, n, v->dtype);
-}
-
-/* ---- a task's share
- * ------------------------------------------------------------------------------------------ */
+/* The tensor that the left factor lies in: planes [channels of a group][size], read as if `before`
+ * and `after` zeros stood round each. */
+typedef struct source {
+    const char *data;
+    int64_t channels;
+    int64_t size[2], before[2], after[2];
+    int64_t step[2]; /* from one pixel of the result to the next */
+    int64_t pitch;   /* elements from row to row */
+    int64_t plane;   /* elements from channel to channel */
+    int64_t rows;    /* that a block sees */
+    bool staged;     /* copied first */
+} source;
 
 typedef struct job {
     conv v;
-    int64_t block;  /* pixels (forward, weight) or channels (input) of a task */
-    int64_t blocks; /* of an image and group */
-    int64_t parts;  /* weight: groups of images summed apart */
-    int64_t slot_bytes;
-    char *shared; /* weight as the computing type, or the partial sums */
-    char *slots;  /* [slots] of slot_bytes */
-    int64_t shared_bytes;
-    /* Offsets in a slot: columns, then copies of halves. */
-    int64_t second, third;
+    source from;
+    int64_t outs;    /* channels of the result in a group */
+    int64_t width;   /* the same in whole vectors */
+    int64_t depth;   /* rows of B: channels of the source times taps */
+    int64_t grid[2]; /* the result; phases share it out */
+    int64_t block;   /* rows of a phase that a task makes */
+    int64_t blocks, phases[2];
+    int64_t parts; /* weight: groups of images summed apart */
+
+    /* in the workspace */
+    int64_t *steps;   /* [depth] where a row of A continues, in elements */
+    int64_t *weights; /* [depth] where that weight lies in a group's */
+    char *packed;     /* [groups][depth][width] the weight; or [parts][groups][...] sums */
+    char *slots;      /* [slots] of slot_bytes: staged source, product, transposed product */
+    int64_t packed_bytes, staged_bytes, product_bytes, slot_bytes, shared_bytes;
 } job;
 
-static void convert_range(void *context, int64_t begin, int64_t end, int slot) {
-    job *j = context;
+static int64_t aligned(int64_t bytes) {
+    return (bytes + 63) & ~(int64_t)63;
+}
+
+static int64_t taps_of(const conv *v) {
+    return v->kernel[0] * v->kernel[1];
+}
+
+/* Rows [first, first + from.rows) of an image's planes, where the product can read them. */
+static const char *stage(const job *j, const char *planes, int64_t first, char *room) {
+    const source *s = &j->from;
+    if (!s->staged)
+        return planes + first * s->pitch * j->v.item;
+    int64_t cell = j->v.cell, row_bytes = s->pitch * cell;
+    memset(room, 0, (size_t)(s->channels * s->plane * cell));
+    for (int64_t c = 0; c < s->channels; c++)
+        for (int64_t r = 0; r < s->rows; r++) {
+            int64_t y = first + r - s->before[0];
+            if (y >= 0 && y < s->size[0])
+                tnc_gather_run(room + c * s->plane * cell + r * row_bytes + s->before[1] * cell,
+                               planes + (c * s->size[0] + y) * s->size[1] * j->v.item, j->v.item,
+                               s->size[1], j->v.dtype);
+        }
+    return room;
+}
+
+/* Offsets of n pixels from number `first` on, in a grid of `columns`: i step0 + j step1. */
+static void pixel_offsets(int64_t first, int64_t n, int64_t columns, int64_t step0, int64_t step1,
+                          int64_t *out) {
+    int64_t i = first / columns, j = first % columns;
+    for (int64_t p = 0; p < n; p++) {
+        out[p] = i * step0 + j * step1;
+        if (++j == columns) {
+            j = 0;
+            i++;
+        }
+    }
+}
+
+/* ---- phases ---------------------------------------------------------------------------------- */
+
+/* The pixels first + stride (i, j) of the result, and the taps they see. Without a stride, and in
+ * the forward direction, there is one. */
+typedef struct phase {
+    int64_t first[2], grid[2];
+    int64_t depth; /* rows of B */
+    int64_t start; /* its first */
+} phase;
+
+/* Does phase r along dimension d see tap k? Then *offset is where, in rows or columns from the
+ * pixel's own. */
+static bool sees(const job *j, int d, int64_t r, int64_t k, int64_t *offset) {
+    const conv *v = &j->v;
+    if (v->x) { /* forward */
+        *offset = k * v->dilation[d];
+        return true;
+    }
+    int64_t at = r + v->padding[d] - k * v->dilation[d];
+    *offset = at / v->stride[d] + j->from.before[d];
+    return at % v->stride[d] == 0;
+}
+
+static int64_t count_taps(const job *j, int d, int64_t r) {
+    int64_t n = 0, offset;
+    for (int64_t k = 0; k < j->v.kernel[d]; k++)
+        n += sees(j, d, r, k, &offset);
+    return n;
+}
+
+/* Walks the phases: start with {.start = 0} and index 0. */
+static phase phase_at(const job *j, int64_t index, int64_t start) {
+    phase p = {.first = {index / j->phases[1], index % j->phases[1]}, .start = start};
+    for (int d = 0; d < 2; d++)
+        p.grid[d] = tnc_ceil_div(j->grid[d] - p.first[d], j->phases[d]);
+    p.depth = j->from.channels * count_taps(j, 0, p.first[0]) * count_taps(j, 1, p.first[1]);
+    return p;
+}
+
+/* Fills steps and weights, phase by phase. */
+static void find_steps(job *j) {
+    const conv *v = &j->v;
+    int64_t n = 0, dy, dx;
+    /* the group's weight is [O, C, taps]: the source's channels are C forward, O for the input */
+    int64_t channel = v->x ? taps_of(v) : v->c / v->groups * taps_of(v);
+    for (int64_t index = 0; index < j->phases[0] * j->phases[1]; index++) {
+        phase p = phase_at(j, index, n);
+        for (int64_t c = 0; c < j->from.channels; c++)
+            for (int64_t ky = 0; ky < v->kernel[0]; ky++)
+                for (int64_t kx = 0; kx < v->kernel[1]; kx++)
+                    if (sees(j, 0, p.first[0], ky, &dy) && sees(j, 1, p.first[1], kx, &dx)) {
+                        j->steps[n] = c * j->from.plane + dy * j->from.pitch + dx;
+                        j->weights[n++] = c * channel + ky * v->kernel[1] + kx;
+                    }
+    }
+}
+
+/* Rows [begin, end) of the packed weight of all groups. */
+static void pack_weight(void *context, int64_t begin, int64_t end, int slot) {
+    const job *j = context;
+    const conv *v = &j->v;
+    int64_t group = v->o / v->groups * (v->c / v->groups) * taps_of(v);
+    int64_t out = v->x ? v->c / v->groups * taps_of(v) : taps_of(v);
     (void)slot;
-    tnc_gather_run(j->shared + begin * j->v.cell, j->v.w + begin * j->v.item, j->v.item,
-                   end - begin, j->v.dtype);
+    for (int64_t row = begin; row < end; row++) {
+        char *to = j->packed + row * j->width * v->cell;
+        int64_t from = row / j->depth * group + j->weights[row % j->depth];
+        tnc_gather_run(to, v->w + from * v->item, out * v->item, j->outs, v->dtype);
+        memset(to + j->outs * v->cell, 0, (size_t)((j->width - j->outs) * v->cell));
+    }
 }
 
-/* The weight as the computing type. */
-static const char *prepare_weight(job *j) {
-    int64_t n = j->v.o * (j->v.c / j->v.groups) * conv_taps(&j->v);
-    if (!tnc_is_half(j->v.dtype))
-        return j->v.w;
-    tnc_parallel(n, TNC_GRAIN, TNC_MAX_SLOTS, convert_range, j);
-    return j->shared;
+/* ---- convolution, convolution_backward_input ------------------------------------------------- */
+
+/* Starts `n` rows of a product: with the bias, or zeros. */
+static void start_product(const job *j, int64_t g, int64_t n, char *product) {
+    const conv *v = &j->v;
+    int64_t row = j->width * v->cell;
+    memset(product, 0, (size_t)row);
+    if (v->bias)
+        tnc_gather_run(product, v->bias + g * j->outs * v->item, v->item, j->outs, v->dtype);
+    for (int64_t i = 1; i < n; i++)
+        memcpy(product + i * row, product, (size_t)row);
 }
 
-/* ---- convolution
- * --------------------------------------------------------------------------------------------- */
+/* Pixels [first, first + n) of a phase to the planes of the result. */
+static void store_product(const job *j, const phase *p, int64_t first, int64_t n,
+                          const char *product, char *turned, char *planes) {
+    const conv *v = &j->v;
+    int64_t plane = j->grid[0] * j->grid[1];
+    bool whole = j->phases[0] * j->phases[1] == 1;
+    if (whole && !tnc_is_half(v->dtype)) {
+        tnc_transpose(v->type, planes + first * v->item, plane, product, j->width, n, j->outs);
+        return;
+    }
+    tnc_transpose(v->type, turned, CHUNK, product, j->width, n, j->outs);
+    for (int64_t o = 0; o < j->outs; o++) {
+        const char *values = turned + o * CHUNK * v->cell;
+        for (int64_t i = 0, run; i < n; i += run) {
+            int64_t y = (first + i) / p->grid[1], x = (first + i) % p->grid[1];
+            run = whole ? n : tnc_min(n - i, p->grid[1] - x);
+            int64_t to =
+                (p->first[0] + y * j->phases[0]) * j->grid[1] + p->first[1] + x * j->phases[1];
+            tnc_scatter_run(planes + (o * plane + to) * v->item, j->phases[1] * v->item,
+                            values + i * v->cell, run, v->dtype);
+        }
+    }
+}
 
-/* Tasks: image, group, block of pixels. */
-static void forward_tasks(void *context, int64_t begin, int64_t end, int slot) {
+/* Rows [top, bottom) of a phase from the staged source. */
+static void make_rows(const job *j, const phase *p, int64_t g, int64_t top, int64_t bottom,
+                      const char *staged, char *product, char *planes) {
+    const conv *v = &j->v;
+    int64_t rows[CHUNK], begin = top * p->grid[1], end = bottom * p->grid[1];
+    for (int64_t first = begin, n; first < end; first += n) {
+        n = tnc_min(CHUNK, end - first);
+        pixel_offsets(first - begin, n, p->grid[1], j->from.step[0] * j->from.pitch,
+                      j->from.step[1], rows);
+        start_product(j, g, n, product);
+        for (int64_t k = 0; k < p->depth; k += DEPTH)
+            tnc_indirect_gemm(
+                v->type, &(tnc_indirect){
+                             .x = staged,
+                             .rows = rows,
+                             .steps = j->steps + p->start + k,
+                             .b = j->packed + (g * j->depth + p->start + k) * j->width * v->cell,
+                             .c = product,
+                             .m = n,
+                             .n = j->width,
+                             .k = tnc_min(DEPTH, p->depth - k),
+                             .ldb = j->width,
+                             .ldc = j->width,
+                         });
+        store_product(j, p, first, n, product, product + j->product_bytes, planes);
+    }
+}
+
+/* Tasks: image, group, block of rows. */
+static void image_tasks(void *context, int64_t begin, int64_t end, int slot) {
     const job *j = context;
     const conv *v = &j->v;
-    int64_t pixels = conv_pixels(v), channels = v->c / v->groups, outs = v->o / v->groups;
-    int64_t k = channels * conv_taps(v);
-    char *columns = j->slots + slot * j->slot_bytes, *staged = columns + j->second;
-    int entered = tnc_blas_enter();
+    const source *s = &j->from;
+    char *room = j->slots + slot * j->slot_bytes, *product = room + j->staged_bytes;
     for (int64_t t = begin; t < end; t++) {
-        int64_t first = t % j->blocks * j->block, n = tnc_min(j->block, pixels - first);
-        int64_t g = t / j->blocks % v->groups, image = t / j->blocks / v->groups;
-        const char *x = v->x + (image * v->c + g * channels) * v->size[0] * v->size[1] * v->item;
-        char *y = v->result + ((image * v->o + g * outs) * pixels + first) * v->item;
-        bool direct = !tnc_is_half(v->dtype);
-        char *out = direct ? y : staged;
-        int64_t row = direct ? pixels : n;
-        gather_columns(v, x, channels, first, n, columns);
-        if (v->bias)
-            for (int64_t o = 0; o < outs; o++)
-                tnc_gather_run(out + o * row * v->cell, v->bias + (g * outs + o) * v->item, 0, n,
-                               v->dtype);
-        tnc_gemm(v->type, false, false, outs, n, k, 1, v->w + g * outs * k * v->cell, k, columns, n,
-                 v->bias ? 1 : 0, out, row);
-        if (!direct)
-            for (int64_t o = 0; o < outs; o++)
-                tnc_scatter_run(y + o * pixels * v->item, v->item, staged + o * n * v->cell, n,
-                                v->dtype);
+        int64_t top = t % j->blocks * j->block, image_group = t / j->blocks;
+        const char *planes =
+            s->data + image_group * s->channels * s->size[0] * s->size[1] * v->item;
+        char *result = v->result + image_group * j->outs * j->grid[0] * j->grid[1] * v->item;
+        const char *staged = stage(j, planes, top * s->step[0], room);
+        int64_t start = 0;
+        for (int64_t index = 0; index < j->phases[0] * j->phases[1]; index++) {
+            phase p = phase_at(j, index, start);
+            start += p.depth;
+            make_rows(j, &p, image_group % v->groups, top, tnc_min(top + j->block, p.grid[0]),
+                      staged, product, result);
+        }
     }
-    tnc_blas_leave(entered);
 }
 
-/* ---- convolution_backward_input
- * ---------------------------------------------------------------------------------- */
+/* ---- convolution_backward_weight ------------------------------------------------------------- */
 
-/* Tasks: image, group, block of channels. Gradients of the columns [channels taps, P] = weight^T
- * gradient, added back to where the columns came from. */
-static void input_tasks(void *context, int64_t begin, int64_t end, int slot) {
-    const job *j = context;
+/* The gradient of pixels [first, first + n) as [n, width]. */
+static void turn_gradient(const job *j, const char *planes, int64_t first, int64_t n, char *turned,
+                          char *room) {
     const conv *v = &j->v;
-    int64_t pixels = conv_pixels(v), channels = v->c / v->groups, outs = v->o / v->groups;
-    int64_t taps = conv_taps(v), k = channels * taps, plane = v->size[0] * v->size[1];
-    char *columns = j->slots + slot * j->slot_bytes;
-    char *gradient = columns + j->second, *staged = columns + j->third;
-    int entered = tnc_blas_enter();
-    for (int64_t t = begin; t < end; t++) {
-        int64_t first = t % j->blocks * j->block, n = tnc_min(j->block, channels - first);
-        int64_t g = t / j->blocks % v->groups, image = t / j->blocks / v->groups;
-        const char *y = v->y + (image * v->o + g * outs) * pixels * v->item;
-        char *x = v->result + (image * v->c + g * channels + first) * plane * v->item;
-        bool direct = !tnc_is_half(v->dtype);
-        char *out = direct ? x : staged;
-        y = computable(v, y, outs * pixels, gradient);
-        tnc_gemm(v->type, true, false, n * taps, pixels, outs, 1,
-                 v->w + (g * outs * k + first * taps) * v->cell, k, y, pixels, 0, columns, pixels);
-        memset(out, 0, (size_t)(n * plane * v->cell));
-        if (v->type == TN_F32)
-            scatter_columns_f32(v, (float *)out, n, (const float *)columns);
-        else
-            scatter_columns_f64(v, (double *)out, n, (const double *)columns);
-        if (!direct)
-            tnc_scatter_run(x, v->item, staged, n * plane, v->dtype);
+    int64_t pixels = v->out[0] * v->out[1];
+    const char *from = planes + first * v->item;
+    int64_t stride = pixels;
+    if (tnc_is_half(v->dtype)) {
+        for (int64_t o = 0; o < j->outs; o++)
+            tnc_gather_run(room + o * CHUNK * v->cell, from + o * pixels * v->item, v->item, n,
+                           v->dtype);
+        from = room;
+        stride = CHUNK;
     }
-    tnc_blas_leave(entered);
+    tnc_transpose(v->type, turned, j->width, from, stride, j->outs, n);
+    if (j->width > j->outs)
+        for (int64_t i = 0; i < n; i++)
+            memset(turned + (i * j->width + j->outs) * v->cell, 0,
+                   (size_t)((j->width - j->outs) * v->cell));
 }
 
-/* ---- convolution_backward_weight
- * --------------------------------------------------------------------------------- */
-
-/* Tasks: part of the images, group. Its own sum of gradient [O, P] columns^T [P, K]. */
+/* Tasks: part of the images, group. Its own sum [depth, width]. */
 static void weight_tasks(void *context, int64_t begin, int64_t end, int slot) {
     const job *j = context;
     const conv *v = &j->v;
-    int64_t pixels = conv_pixels(v), channels = v->c / v->groups, outs = v->o / v->groups;
-    int64_t k = channels * conv_taps(v);
-    char *columns = j->slots + slot * j->slot_bytes, *gradient = columns + j->second;
-    int entered = tnc_blas_enter();
+    const source *s = &j->from;
+    int64_t pixels = v->out[0] * v->out[1], steps[CHUNK];
+    char *room = j->slots + slot * j->slot_bytes, *turned = room + j->staged_bytes;
     for (int64_t t = begin; t < end; t++) {
-        int64_t part = t % j->parts, g = t / j->parts;
+        int64_t part = t / v->groups, g = t % v->groups;
         int64_t image = v->n * part / j->parts, last = v->n * (part + 1) / j->parts;
-        char *sum = j->shared + (part * v->o + g * outs) * k * v->cell;
-        for (double beta = 0; image < last; image++) {
+        char *sums = j->packed + t * j->depth * j->width * v->cell;
+        memset(sums, 0, (size_t)(j->depth * j->width * v->cell));
+        for (; image < last; image++) {
+            int64_t at = image * v->groups + g;
             const char *x =
-                v->x + (image * v->c + g * channels) * v->size[0] * v->size[1] * v->item;
-            const char *y = v->y + (image * v->o + g * outs) * pixels * v->item;
-            y = computable(v, y, outs * pixels, gradient);
-            for (int64_t first = 0; first < pixels; first += j->block, beta = 1) {
-                int64_t n = tnc_min(j->block, pixels - first);
-                gather_columns(v, x, channels, first, n, columns);
-                tnc_gemm(v->type, false, true, outs, k, n, 1, y + first * v->cell, pixels, columns,
-                         n, beta, sum, k);
+                stage(j, s->data + at * s->channels * s->size[0] * s->size[1] * v->item, 0, room);
+            for (int64_t first = 0, n; first < pixels; first += n) {
+                n = tnc_min(CHUNK, pixels - first);
+                turn_gradient(j, v->y + at * j->outs * pixels * v->item, first, n, turned,
+                              turned + j->product_bytes);
+                pixel_offsets(first, n, v->out[1], s->step[0] * s->pitch, s->step[1], steps);
+                tnc_indirect_gemm(v->type, &(tnc_indirect){
+                                               .x = x,
+                                               .rows = j->steps,
+                                               .steps = steps,
+                                               .b = turned,
+                                               .c = sums,
+                                               .m = j->depth,
+                                               .n = j->width,
+                                               .k = n,
+                                               .ldb = j->width,
+                                               .ldc = j->width,
+                                           });
             }
         }
     }
-    tnc_blas_leave(entered);
 }
 
-/* Adds the parts in order and stores them as the tensor's dtype. */
+/* Rows of the sums of all groups: adds the parts in order, stores them as the tensor's dtype. */
 static void weight_sum(void *context, int64_t begin, int64_t end, int slot) {
     const job *j = context;
     const conv *v = &j->v;
+    int64_t part_bytes = v->groups * j->depth * j->width * v->cell;
+    _Alignas(64) double sum[TNC_BLOCK];
     (void)slot;
-    int64_t total = v->o * (v->c / v->groups) * conv_taps(v), n;
-    _Alignas(64) double block[TNC_BLOCK];
-    for (int64_t i = begin; i < end; i += n) {
-        n = tnc_min(TNC_BLOCK, end - i);
-        for (int64_t part = 0; part < j->parts; part++) {
-            const char *from = j->shared + (part * total + i) * v->cell;
-            for (int64_t e = 0; e < n; e++)
-                block[e] = (part ? block[e] : 0) + (v->type == TN_F32 ? ((const float *)from)[e]
+    for (int64_t row = begin; row < end; row++)
+        for (int64_t o = 0; o < j->outs; o += TNC_BLOCK) {
+            int64_t n = tnc_min(TNC_BLOCK, j->outs - o);
+            for (int64_t part = 0; part < j->parts; part++) {
+                const char *from = j->packed + part * part_bytes + (row * j->width + o) * v->cell;
+                for (int64_t e = 0; e < n; e++)
+                    sum[e] = (part ? sum[e] : 0) + (v->type == TN_F32 ? ((const float *)from)[e]
                                                                       : ((const double *)from)[e]);
+            }
+            if (v->type == TN_F32)
+                for (int64_t e = 0; e < n; e++)
+                    ((float *)sum)[e] = (float)sum[e];
+            int64_t g = row / j->depth, k = row % j->depth;
+            tnc_scatter_run(v->result + ((g * j->outs + o) * j->depth + k) * v->item,
+                            j->depth * v->item, sum, n, v->dtype);
         }
-        if (v->type == TN_F32)
-            for (int64_t e = 0; e < n; e++)
-                ((float *)block)[e] = (float)block[e];
-        tnc_scatter_run(v->result + i * v->item, v->item, block, n, v->dtype);
-    }
 }
 
-/* ---- calls
- * -------------------------------------------------------------------------------------------------------
- */
+/* ---- calls ----------------------------------------------------------------------------------- */
 
 static void pair(int64_t *out, const tn_cell *cell) {
     out[0] = cell->v.ints[0];
@@ -265,9 +357,7 @@ static conv describe(const tn_call *call, const tn_tensor_view *x, const tn_tens
         .type = tnc_is_half(x->dtype) ? TN_F32 : x->dtype,
         .item = tnc_dtype_bytes(x->dtype),
         .cell = tnc_cell_bytes(x->dtype),
-        .x = tnc_data(x),
         .w = tnc_data(w),
-        .y = tnc_data(y),
         .result = tnc_data(call->outs[0]),
     };
     pair(v.stride, &call->args[first]);
@@ -278,77 +368,132 @@ static conv describe(const tn_call *call, const tn_tensor_view *x, const tn_tens
 
 enum { FORWARD, INPUT, WEIGHT };
 
+/* What the input looks like to its convolution. */
+static source input_source(const conv *v) {
+    source s = {.data = v->x, .channels = v->c / v->groups};
+    for (int d = 0; d < 2; d++) {
+        s.size[d] = v->size[d];
+        s.step[d] = v->stride[d];
+        s.before[d] = v->padding[d];
+        int64_t end = (v->out[d] - 1) * v->stride[d] + (v->kernel[d] - 1) * v->dilation[d] + 1;
+        s.after[d] = tnc_max(0, end - v->padding[d] - v->size[d]);
+    }
+    return s;
+}
+
+/* What the output's gradient looks like to the convolution that gives the input's. */
+static source gradient_source(const conv *v) {
+    source s = {.data = v->y, .channels = v->o / v->groups, .step = {1, 1}};
+    for (int d = 0; d < 2; d++) {
+        s.size[d] = v->out[d];
+        int64_t reach = (v->kernel[d] - 1) * v->dilation[d] - v->padding[d];
+        s.before[d] = reach > 0 ? reach / v->stride[d] : 0;
+        s.after[d] = tnc_max(0, (v->size[d] - 1 + v->padding[d]) / v->stride[d] - (v->out[d] - 1));
+    }
+    return s;
+}
+
 static void plan(const tn_call *call, int what, job *j) {
     const tn_tensor_view *a = tnc_view(call, 0), *b = tnc_view(call, 1), *out = call->outs[0];
-    if (what == FORWARD)
-        j->v = describe(call, a, b, out, TN_ARG_convolution_stride);
-    else if (what == INPUT)
-        j->v = describe(call, out, b, a, TN_ARG_convolution_backward_input_stride);
-    else
-        j->v = describe(call, b, out, a, TN_ARG_convolution_backward_weight_stride);
+    *j = (job){.parts = 1};
     conv *v = &j->v;
-    bool half = tnc_is_half(v->dtype);
-    int64_t channels = v->c / v->groups, outs = v->o / v->groups, taps = conv_taps(v);
-    int64_t pixels = conv_pixels(v), plane = v->size[0] * v->size[1], k = channels * taps;
-    int64_t weights = v->o * k * v->cell;
-    if (what == INPUT) {
-        j->block = tnc_min(channels, tnc_max(1, COLUMNS_BYTES / (taps * pixels * v->cell)));
-        j->blocks = tnc_ceil_div(channels, j->block);
-        j->second = conv_aligned(j->block * taps * pixels * v->cell);
-        j->third = j->second + (half ? conv_aligned(outs * pixels * v->cell) : 0);
-        j->slot_bytes = j->third + (half ? conv_aligned(j->block * plane * v->cell) : 0);
-        j->shared_bytes = half ? conv_aligned(weights) : 0;
-        return;
+    if (what == FORWARD)
+        *v = describe(call, a, b, out, TN_ARG_convolution_stride);
+    else if (what == INPUT)
+        *v = describe(call, out, b, a, TN_ARG_convolution_backward_input_stride);
+    else
+        *v = describe(call, b, out, a, TN_ARG_convolution_backward_weight_stride);
+    if (what == FORWARD)
+        v->x = tnc_data(a);
+    if (what == WEIGHT)
+        v->x = tnc_data(b);
+    if (what != FORWARD)
+        v->y = tnc_data(a);
+
+    source *s = &j->from;
+    *s = what == INPUT ? gradient_source(v) : input_source(v);
+    j->outs = (what == INPUT ? v->c : v->o) / v->groups;
+    int64_t lanes = tnc_indirect_lanes(v->type);
+    j->width = tnc_ceil_div(j->outs, lanes) * lanes;
+    j->depth = s->channels * taps_of(v);
+    for (int d = 0; d < 2; d++) {
+        j->grid[d] = what == INPUT ? v->size[d] : v->out[d];
+        j->phases[d] = what == INPUT ? tnc_min(v->stride[d], v->size[d]) : 1;
     }
-    j->block = tnc_min(pixels, tnc_max(64, COLUMNS_BYTES / (k * v->cell)));
-    j->blocks = tnc_ceil_div(pixels, j->block);
-    j->second = j->third = conv_aligned(k * j->block * v->cell);
-    j->slot_bytes = j->second;
-    if (half)
-        j->slot_bytes += conv_aligned(outs * (what == FORWARD ? j->block : pixels) * v->cell);
-    j->parts = tnc_max(1, tnc_min(tnc_min(v->n, MAX_PARTS), (1 << 26) / weights));
-    j->shared_bytes = what == WEIGHT ? conv_aligned(j->parts * weights)
-                      : half         ? conv_aligned(weights)
-                                     : 0;
+    int64_t phase_rows = tnc_ceil_div(j->grid[0], j->phases[0]);
+    j->blocks = what == WEIGHT ? 1 : tnc_min(phase_rows, tnc_ceil_div(TASKS, tnc_max(1, v->n * v->groups)));
+    j->block = tnc_ceil_div(phase_rows, j->blocks);
+    j->blocks = tnc_ceil_div(phase_rows, j->block);
+
+    int64_t all = s->before[0] + s->size[0] + s->after[0];
+    s->pitch = s->before[1] + s->size[1] + s->after[1];
+    s->staged = tnc_is_half(v->dtype) || all > s->size[0] || s->pitch > s->size[1];
+    /* a block sees its own rows and those its taps reach, all of them when there is one block */
+    s->rows = j->blocks == 1
+                  ? all
+                  : tnc_min(all, j->block * s->step[0] +
+                                     (what == INPUT ? all - phase_rows
+                                                    : (v->kernel[0] - 1) * v->dilation[0]) +
+                                     1);
+    s->plane = s->staged ? s->rows * s->pitch : s->size[0] * s->size[1];
+
+    int64_t sums = v->groups * j->depth * j->width * v->cell;
+    if (what == WEIGHT)
+        j->parts = tnc_max(1, tnc_min(tnc_min(v->n, MAX_PARTS), (1 << 26) / tnc_max(1, sums)));
+    j->packed_bytes = aligned(j->parts * sums);
+    j->staged_bytes = s->staged ? aligned(s->channels * s->plane * v->cell) : 0;
+    j->product_bytes = aligned(CHUNK * j->width * v->cell);
+    j->slot_bytes = j->staged_bytes + 2 * j->product_bytes;
+    j->shared_bytes = j->packed_bytes + 2 * aligned(j->depth * (int64_t)sizeof(int64_t));
 }
 
 static tn_status workspace_of(const tn_call *call, int what, uint64_t *out_bytes) {
     job j;
+    *out_bytes = 0;
+    if (call->outs[0]->numel == 0)
+        return TN_OK;
     plan(call, what, &j);
     *out_bytes = (uint64_t)(j.shared_bytes + j.slot_bytes * tnc_get_threads());
     return TN_OK;
 }
 
-static tn_status run(const tn_call *call, int what, tnc_body tasks) {
+static tn_status run(const tn_call *call, int what) {
     job j;
+    if (call->outs[0]->numel == 0)
+        return TN_OK;
     plan(call, what, &j);
-    j.shared = (char *)(uintptr_t)(call->workspace + call->workspace_offset);
-    j.slots = j.shared + j.shared_bytes;
+    j.packed = (char *)(uintptr_t)(call->workspace + call->workspace_offset);
+    j.steps = (int64_t *)(j.packed + j.packed_bytes);
+    j.weights = (int64_t *)((char *)j.steps + aligned(j.depth * (int64_t)sizeof *j.steps));
+    j.slots = j.packed + j.shared_bytes;
     int slots = (int)(((int64_t)call->workspace_bytes - j.shared_bytes) / j.slot_bytes);
+    find_steps(&j);
+    int64_t rows = j.v.groups * j.depth;
+    if (what == WEIGHT) {
+        tnc_parallel(j.parts * j.v.groups, 1, slots, weight_tasks, &j);
+        tnc_parallel(rows, tnc_max(1, TNC_GRAIN / (j.parts * j.width)), TNC_MAX_SLOTS, weight_sum,
+                     &j);
+        return TN_OK;
+    }
     if (what == FORWARD) {
         const tn_tensor_view *bias = tnc_view(call, TN_ARG_convolution_bias);
         j.v.bias = bias ? tnc_data(bias) : NULL;
     }
-    if (what == WEIGHT) {
-        tnc_parallel(j.parts * j.v.groups, 1, slots, tasks, &j);
-        tnc_parallel(call->outs[0]->numel, TNC_GRAIN, TNC_MAX_SLOTS, weight_sum, &j);
-        return TN_OK;
-    }
-    j.v.w = prepare_weight(&j);
-    tnc_parallel(j.v.n * j.v.groups * j.blocks, 1, slots, tasks, &j);
+    tnc_parallel(rows, tnc_max(1, TNC_GRAIN / j.width), TNC_MAX_SLOTS, pack_weight, &j);
+    tnc_parallel(j.v.n * j.v.groups * j.blocks, 1, slots, image_tasks, &j);
     return TN_OK;
 }
 
-#define KERNEL(name, what, tasks) \
+#define KERNEL(name, what) \
     static tn_status name(const tn_call *call) { \
-        return run(call, what, tasks); \
+        return run(call, what); \
     } \
     static tn_status name##_workspace(const tn_call *call, uint64_t *out_bytes) { \
         return workspace_of(call, what, out_bytes); \
     }
-KERNEL(convolution, FORWARD, forward_tasks)
-KERNEL(convolution_backward_input, INPUT, input_tasks)
-KERNEL(convolution_backward_weight, WEIGHT, weight_tasks)
+KERNEL(convolution, FORWARD)
+KERNEL(convolution_backward_input, INPUT)
+KERNEL(convolution_backward_weight, WEIGHT)
 
 #define RECORD(name) \
     TNC_KERNEL(name, TN_DTYPES_FLOAT, TNC_FLAGS_DENSE, name, .workspace = name##_workspace)

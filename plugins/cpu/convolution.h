@@ -1,4 +1,4 @@
-/* convolution.h: the description of a convolution that its kernels share. */
+/* convolution.h: the description of a convolution, and the product it is made of. */
 #ifndef TENON_PLUGINS_CPU_CONVOLUTION_H
 #define TENON_PLUGINS_CPU_CONVOLUTION_H
 
@@ -18,16 +18,28 @@ typedef struct conv {
     char *result;
 } conv;
 
-static inline int64_t conv_taps(const conv *v) {
-    return v->kernel[0] * v->kernel[1];
-}
+/* C [m, n] += A [m, k] B [k, n], where A is found by offsets (in elements): A(i, j) =
+ * x[rows[i] + steps[j]]. n is a multiple of tnc_indirect_lanes. */
+typedef struct tnc_indirect {
+    const void *x;
+    const int64_t *rows, *steps;
+    const void *b;
+    void *c;
+    int64_t m, n, k;
+    int64_t ldb, ldc; /* elements from row to row */
+} tnc_indirect;
 
-static inline int64_t conv_pixels(const conv *v) {
-    return v->out[0] * v->out[1];
-}
+/* On the calling thread; `type` is F32 or F64. */
+#define tnc_indirect_gemm TNC_ISA(tnc_indirect_gemm)
+void tnc_indirect_gemm(tn_dtype type, const tnc_indirect *p);
 
-static inline int64_t conv_aligned(int64_t bytes) {
-    return (bytes + 63) & ~(int64_t)63;
-}
+/* Elements of one vector. */
+#define tnc_indirect_lanes TNC_ISA(tnc_indirect_lanes)
+int64_t tnc_indirect_lanes(tn_dtype type);
+
+/* to[column][row] = from[row][column]; strides in elements of `type` (F32 or F64). */
+#define tnc_transpose TNC_ISA(tnc_transpose)
+void tnc_transpose(tn_dtype type, void *to, int64_t to_stride, const void *from,
+                   int64_t from_stride, int64_t rows, int64_t columns);
 
 #endif /* TENON_PLUGINS_CPU_CONVOLUTION_H */
