@@ -325,7 +325,8 @@ static __attribute__((noinline)) tn_status record_written(call *c, tn_keyset bel
     }
     tni_node *node = status == TN_OK ? make_node(c, c->info->n_outs, NULL) : NULL;
     for (uint32_t i = 0; i < d->n_saved; i++)
-        tni_drop(c->originals[i]);
+        tni_drop(originals[i]);
+    c->originals = NULL;
     if (!node)
         return tni_standing();
     status = tni_dispatch(c->op, below, c->args, rets);

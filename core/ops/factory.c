@@ -191,7 +191,7 @@ BOXED(run_linspace) {
     tn_tensor *down = OWN(tni_mul_scalar(left, tn_float(-step)));
     up = OWN(tni_add_scalar(up, tn_float(start), tn_int(1)));
     down = OWN(tni_add_scalar(down, tn_float(steps > 1 ? end : start), tn_int(1)));
-    tn_tensor *first_half = OWN(tni_lt_scalar(i, tn_float((double)(steps / 2))));
+    tn_tensor *first_half = OWN(tni_lt_scalar(i, tn_int(steps / 2)));
     tn_tensor *result = OWN(tni_where(first_half, up, down));
     RETURN(dtype == TN_DTYPE_NONE || dtype == in ? result : OWN(tni_to_dtype(result, dtype)));
 }

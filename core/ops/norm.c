@@ -305,7 +305,8 @@ BOXED(run_batch_norm) {
         mean = tni_mean_dim(x, dims, true, TN_DTYPE_NONE);
         x = tni_then(centred(x, mean), x);
         variance = mean_of_squares(x, dims);
-        double n = input->sizes[1] ? (double)(input->view.numel / input->sizes[1]) : 0;
+        int64_t channels = input->sizes[1];
+        double n = channels ? (double)input->view.numel / (double)channels : 0;
         if (mean && variance && running_mean)
             status = update(running_mean, mean, momentum);
         if (mean && variance && running_var && status == TN_OK) {

@@ -99,8 +99,6 @@ void tni_drop_list(tn_tensor **owned, uint32_t n);
 tn_status tni_copy_data(tn_tensor *dst, tn_tensor *src);
 /* Sets every element. */
 tn_status tni_fill_data(tn_tensor *dst, tn_scalar value);
-/* A contiguous copy (or self, kept); without history. */
-tn_tensor *tni_contiguous_data(tn_tensor *t);
 /* Another dtype (or self, kept); without history. */
 tn_tensor *tni_cast_data(tn_tensor *t, tn_dtype dtype);
 

@@ -89,7 +89,7 @@ tn_tensor *tni_tensor_new_strided(tni_device *device, tn_dtype dtype, int32_t ra
                                   const int64_t *sizes, const int64_t *strides);
 /* Uninitialised, with the sizes of a contiguous tensor of fewer than 2^31 elements, on its device.
  */
-tn_tensor *tni_tensor_new_like(const tn_tensor *t, tn_dtype dtype);
+tn_tensor *tni_tensor_new_like(const tn_tensor *like, tn_dtype dtype);
 /* Another view of base's storage, of base's dtype, that keeps base alive; offset in elements from
  * the start of the storage. Checked against the storage's end. Knows nothing of autograd. */
 tn_tensor *tni_tensor_view(tn_tensor *base, int32_t rank, const int64_t *sizes,

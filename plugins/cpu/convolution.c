@@ -421,7 +421,8 @@ static void plan(const tn_call *call, int what, job *j) {
         j->phases[d] = what == INPUT ? tnc_min(v->stride[d], v->size[d]) : 1;
     }
     int64_t phase_rows = tnc_ceil_div(j->grid[0], j->phases[0]);
-    j->blocks = what == WEIGHT ? 1 : tnc_min(phase_rows, tnc_ceil_div(TASKS, tnc_max(1, v->n * v->groups)));
+    j->blocks =
+        what == WEIGHT ? 1 : tnc_min(phase_rows, tnc_ceil_div(TASKS, tnc_max(1, v->n * v->groups)));
     j->block = tnc_ceil_div(phase_rows, j->blocks);
     j->blocks = tnc_ceil_div(phase_rows, j->block);
 
