@@ -71,8 +71,9 @@ static tn_status roots_init(roots *r, const char *call, tn_tensor *const *tensor
         if (!root || root == TN_NONE)
             return tn_error_status() != TN_OK && !root
                        ? tn_error_status()
-                       : tni_fail(TN_INVALID_ARGUMENT, "%s: root %llu is no tensor", call,
-                                  (unsigned long long)i);
+                       : tni_fail(TN_INVALID_ARGUMENT,
+                                  "%s: root %llu is %s; check the call that made it", call,
+                                  (unsigned long long)i, root ? "TN_NONE" : "NULL");
         r->grads[i] = NULL;
         tn_status status = tni_gradient_edge(root, &r->edges[i]);
         if (status != TN_OK)

@@ -146,10 +146,11 @@ tn_status tni_tensor_scalar(tn_tensor *t, tn_scalar *out) {
     *out = tn_no_scalar();
     if (t->view.numel != 1) {
         char text[TNI_SHAPE_TEXT];
-        return tni_fail(TN_SHAPE,
-                        "a tensor %s has %lld elements; only one with exactly one has a value as a"
-                        " number",
-                        tni_shape_text(t->view.rank, t->sizes, text), (long long)t->view.numel);
+        return tni_fail(
+            TN_SHAPE,
+            "tn_item: a tensor %s has %lld elements; only one with exactly one has a value as a"
+            " number",
+            tni_shape_text(t->view.rank, t->sizes, text), (long long)t->view.numel);
     }
     int64_t element = 0;
     tn_status status = tni_tensor_read(t, &element, (uint64_t)tni_dtype_size(t->view.dtype));

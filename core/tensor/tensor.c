@@ -270,7 +270,7 @@ static __attribute__((noinline, cold)) tn_tensor *refuse_view(const tn_tensor *b
                                                               const int64_t *strides,
                                                               int64_t offset) {
     if (rank < 0 || rank > TN_MAX_RANK) {
-        tni_fail(TN_SHAPE, "as_strided: rank %d; ranks go from 0 to %d", rank, TN_MAX_RANK);
+        tni_fail(TN_SHAPE, "tn_as_strided: rank %d; ranks go from 0 to %d", rank, TN_MAX_RANK);
         return NULL;
     }
     char size_text[TNI_SHAPE_TEXT], stride_text[TNI_SHAPE_TEXT];
@@ -278,20 +278,21 @@ static __attribute__((noinline, cold)) tn_tensor *refuse_view(const tn_tensor *b
     tni_shape_text(rank, strides, stride_text);
     int64_t numel, extent, bytes;
     if (offset < 0) {
-        tni_fail(TN_SHAPE, "as_strided: offset %lld is negative", (long long)offset);
+        tni_fail(TN_SHAPE, "tn_as_strided: offset %lld is negative", (long long)offset);
     } else if (!reach(rank, sizes, strides, &numel, &extent) ||
                !tni_add_i64(extent, offset, &extent) ||
                !tni_mul_i64(extent, tni_dtype_size(base->view.dtype), &bytes)) {
         tni_fail(TN_SHAPE,
-                 "as_strided: sizes %s, strides %s: sizes and strides must not be negative, and"
+                 "tn_as_strided: sizes %s, strides %s: sizes and strides must not be negative, and"
                  " what they reach must fit in 63 bits",
                  size_text, stride_text);
     } else {
-        tni_fail(TN_SHAPE,
-                 "as_strided: sizes %s, strides %s, offset %lld of %s need %lld bytes, storage has"
-                 " %llu",
-                 size_text, stride_text, (long long)offset, tn_dtype_name(base->view.dtype),
-                 (long long)bytes, (unsigned long long)base->storage->bytes);
+        tni_fail(
+            TN_SHAPE,
+            "tn_as_strided: sizes %s, strides %s, offset %lld of %s need %lld bytes, storage has"
+            " %llu",
+            size_text, stride_text, (long long)offset, tn_dtype_name(base->view.dtype),
+            (long long)bytes, (unsigned long long)base->storage->bytes);
     }
     return NULL;
 }

@@ -150,12 +150,13 @@ static tn_status load(tni_plugin *p) {
 
 /* ---- from LOADED to READY ------------------------------------------------------------------- */
 
+/* Memory may be there the next time; whatever else is wrong stays so, and is kept as the reason. */
 static tn_status fail_start(tni_plugin *p, tn_status status, const char *what) {
     char name[4200], context[4300];
     name_plugin(p, name, sizeof name);
     snprintf(context, sizeof context, "%s: %s", name, what);
     tni_error_take_plugin(status, context);
-    return stop_with_error(p, TNI_PLUGIN_FAILED);
+    return status == TN_OUT_OF_MEMORY ? status : stop_with_error(p, TNI_PLUGIN_FAILED);
 }
 
 static void stop(tni_plugin *p) {
@@ -193,7 +194,8 @@ static tn_status start_devices(tni_plugin *p) {
     }
     int backend = tni_backend_id(p->key);
     if (backend < 0)
-        return stop_with_error(p, TNI_PLUGIN_FAILED);
+        return tn_error_status() == TN_OUT_OF_MEMORY ? TN_OUT_OF_MEMORY
+                                                     : stop_with_error(p, TNI_PLUGIN_FAILED);
     status = n == 0 ? note_no_devices(p) : TN_OK;
     if (status)
         return status;

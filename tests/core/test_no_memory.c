@@ -55,6 +55,9 @@ static void every_allocation_fails_once(void **state) {
             refused++;
         }
         tn_error_clear();
+        if (status != TN_OK && train(device) != TN_OK)
+            fail_msg("allocation %llu failed, and then nothing works: %s", (unsigned long long)n,
+                     tn_error_message());
         tn_scope_close(0); /* the scope itself may have been what there was no memory for */
         assert_int_equal(tn_shutdown(), TN_OK);
         if (tni_alloc_outstanding() != before)

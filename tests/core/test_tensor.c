@@ -133,10 +133,11 @@ static void a_view_past_the_storage_is_refused(void **state) {
     tni_device *d = open_storing_all();
     tn_tensor *t = make(d, TN_F32, TN_SHAPE(2, 3));
     assert_null(tni_tensor_view(t, 2, (int64_t[]){2, 3}, (int64_t[]){3, 1}, 1));
-    assert_error(TN_SHAPE,
-                 "as_strided: sizes [2, 3], strides [3, 1], offset 1 of f32 need 28 bytes, storage"
-                 " has 24",
-                 NULL);
+    assert_error(
+        TN_SHAPE,
+        "tn_as_strided: sizes [2, 3], strides [3, 1], offset 1 of f32 need 28 bytes, storage"
+        " has 24",
+        NULL);
     assert_null(tni_tensor_view(t, 1, (int64_t[]){3}, (int64_t[]){INT64_MAX / 2}, 0));
     assert_error(TN_SHAPE, "63 bits", NULL);
     assert_null(tni_tensor_view(t, 1, (int64_t[]){3}, (int64_t[]){-1}, 2));
