@@ -228,7 +228,7 @@ uint32_t tni_op_count(void) {
     return n;
 }
 
-void tni_registry_finish(void) {
+void tni_registry_clear(void) {
     pthread_mutex_lock(&tni_registry_lock);
     for (tni_operator *next; first; first = next) {
         next = first->next;
@@ -244,7 +244,13 @@ void tni_registry_finish(void) {
     memset(buckets, 0, sizeof buckets);
     tni_handlers_finish();
     tni_rows_finish();
-    tni_backends_finish();
     pthread_mutex_unlock(&tni_registry_lock);
     tni_kernel_ops_finish();
+}
+
+void tni_registry_finish(void) {
+    tni_registry_clear();
+    pthread_mutex_lock(&tni_registry_lock);
+    tni_backends_finish();
+    pthread_mutex_unlock(&tni_registry_lock);
 }

@@ -176,8 +176,10 @@ int tni_backend_id(const char *key);
 /* The key of an id, or NULL. */
 const char *tni_backend_name(int id);
 
-/* Frees everything, registrations included; no other thread may be in a call. The registry is then
- * as it was at the start. */
+/* Frees operators and registrations; no other thread may be in a call. Backends keep their ids, as
+ * open devices know them. */
+void tni_registry_clear(void);
+/* The same, and the backends: the registry is then as it was at the start. */
 void tni_registry_finish(void);
 
 #endif

@@ -86,7 +86,7 @@ tn_status tni_core_init_slow(void) {
         if (status == TN_OK)
             atomic_store_explicit(&tni_core_ready, true, memory_order_release);
         else
-            tni_registry_finish(); /* all or nothing: the next use tries again */
+            tni_registry_clear(); /* all or nothing: the next use tries again */
     }
     pthread_mutex_unlock(&lock);
     return status;
