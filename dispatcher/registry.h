@@ -162,8 +162,7 @@ typedef struct tni_provenance {
 void tni_op_provenance(const tn_op *op, void (*fn)(const tni_provenance *line, void *user),
                        void *user);
 
-/* ---- backends
- * ------------------------------------------------------------------------------------ */
+/* ---- backends ------------------------------------------------------------------------------- */
 
 enum { TNI_MAX_BACKENDS = 64 };
 

@@ -21,8 +21,7 @@
 extern "C" {
 #endif
 
-/* ---- small values
- * -------------------------------------------------------------------------------- */
+/* ---- small values --------------------------------------------------------------------------- */
 
 /* A device: make one with tn_device_of or tn_device_parse. All zero: "not given". */
 typedef struct tn_device {
@@ -102,8 +101,7 @@ extern "C" {
 #endif
 #define TN_DIMS(...) TN_SHAPE(__VA_ARGS__)
 
-/* ---- references and scopes
- * ------------------------------------------------------------------------ */
+/* ---- references and scopes ------------------------------------------------------------------ */
 
 /* Takes one more reference and returns t. NULL and TN_NONE pass through. */
 TN_API tn_tensor *tn_keep(tn_tensor *t);
@@ -154,8 +152,7 @@ static inline void tn_scope_cleanup(tn_scope *scope) {
     __attribute__((cleanup(tn_scope_cleanup), unused)) tn_scope tn_scope_of_block = tn_scope_open()
 #endif
 
-/* ---- what a tensor is
- * ------------------------------------------------------------------------------ */
+/* ---- what a tensor is ----------------------------------------------------------------------- */
 
 TN_API int64_t tn_rank(const tn_tensor *t); /* -1 for NULL */
 /* Size of a dimension; negative counts from the end. -1, with an error, when there is none such. */
@@ -180,8 +177,7 @@ TN_API int64_t tn_dtype_size(tn_dtype dtype);
 /* The dtype that values of both kinds promote to, as PyTorch's promote_types. */
 TN_API tn_dtype tn_promote(tn_dtype a, tn_dtype b);
 
-/* ---- data in and out
- * -------------------------------------------------------------------------------- */
+/* ---- data in and out ------------------------------------------------------------------------ */
 
 /* A tensor with a copy of `data`: row-major elements of `dtype`. Belongs to the scope. Data in
  * pinned memory (tn_pinned_alloc) must stay as it is until the current stream has passed this

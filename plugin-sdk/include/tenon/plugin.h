@@ -514,9 +514,9 @@ typedef const tn_plugin *(*tn_plugin_query_fn)(const tn_host *host);
  * hardware, no threads, no allocation. [any-thread] [loaded] [required] */
 TN_PLUGIN_EXPORT const tn_plugin *TN_PLUGIN_QUERY(const tn_host *host);
 
-/* ---- layout, checked wherever this header is compiled
- * -------------------------------------------- Each assertion names the last member: its end must
- * be the end of the struct. */
+/* ---- layout, checked wherever this header is compiled ---------------------------------------- */
+
+/* Each assertion names the last member: its end must be the end of the struct. */
 #if defined(__cplusplus)
 #define TN_LAYOUT_ASSERT(cond, text) static_assert(cond, text)
 #elif defined(__STDC_VERSION__) && __STDC_VERSION__ >= 201112L
