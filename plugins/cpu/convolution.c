@@ -14,9 +14,7 @@ enum {
     MAX_PARTS = 16           /* partial sums of the weight's gradient */
 };
 
-/* ---- columns
- * -------------------------------------------------------------------------------------------------
- */
+/* ---- columns -------------------------------------------------------------------------------- */
 
 /* Output positions [*begin, *end) along dimension d at which tap k lies on the input. */
 static void on_input(const conv *v, int d, int64_t k, int64_t *begin, int64_t *end) {
@@ -88,8 +86,7 @@ static const char *computable(const conv *v, const char *x, int64_t n, char *to)
     return tnc_load_run(to, x, v->item, n, v->dtype);
 }
 
-/* ---- a task's share
- * ------------------------------------------------------------------------------------------ */
+/* ---- a task's share ------------------------------------------------------------------------- */
 
 typedef struct job {
     conv v;
@@ -120,8 +117,7 @@ static const char *prepare_weight(job *j) {
     return j->shared;
 }
 
-/* ---- convolution
- * --------------------------------------------------------------------------------------------- */
+/* ---- convolution ---------------------------------------------------------------------------- */
 
 /* Tasks: image, group, block of pixels. */
 static void forward_tasks(void *context, int64_t begin, int64_t end, int slot) {
@@ -154,8 +150,7 @@ static void forward_tasks(void *context, int64_t begin, int64_t end, int slot) {
     tnc_blas_leave(entered);
 }
 
-/* ---- convolution_backward_input
- * ---------------------------------------------------------------------------------- */
+/* ---- convolution_backward_input ------------------------------------------------------------- */
 
 /* Tasks: image, group, block of channels. Gradients of the columns [channels taps, P] = weight^T
  * gradient, added back to where the columns came from. */
@@ -188,8 +183,7 @@ static void input_tasks(void *context, int64_t begin, int64_t end, int slot) {
     tnc_blas_leave(entered);
 }
 
-/* ---- convolution_backward_weight
- * --------------------------------------------------------------------------------- */
+/* ---- convolution_backward_weight ------------------------------------------------------------ */
 
 /* Tasks: part of the images, group. Its own sum of gradient [O, P] columns^T [P, K]. */
 static void weight_tasks(void *context, int64_t begin, int64_t end, int slot) {
@@ -241,9 +235,7 @@ static void weight_sum(void *context, int64_t begin, int64_t end, int slot) {
     }
 }
 
-/* ---- calls
- * -------------------------------------------------------------------------------------------------------
- */
+/* ---- calls ---------------------------------------------------------------------------------- */
 
 static void pair(int64_t *out, const tn_cell *cell) {
     out[0] = cell->v.ints[0];

@@ -19,8 +19,7 @@ tn_status tnc_fail(tn_status status, const char *format, ...) {
     return tnc_host->fail(status, message);
 }
 
-/* ---- choosing the kernels
- * ---------------------------------------------------------------------------- */
+/* ---- choosing the kernels ------------------------------------------------------------------- */
 
 #define DECLARE(isa, family) extern const tnc_family tnc_family_##family##_##isa;
 #define DECLARE_BASE(family) DECLARE(base, family)
@@ -71,8 +70,7 @@ static void gather_kernels(void) {
     plugin.n_kernels = n;
 }
 
-/* ---- life
- * ---------------------------------------------------------------------------------------------- */
+/* ---- life ----------------------------------------------------------------------------------- */
 
 static tn_status init(const tn_host *host, const char *path, tn_pself **out_self) {
     (void)path;
@@ -115,8 +113,7 @@ static const void *extension(tn_pself *self, const char *id) {
     return strcmp(id, TN_EXT_THREADS) == 0 ? &threads : NULL;
 }
 
-/* ---- the table
- * ----------------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------ */
 
 static tn_plugin plugin = {
     .struct_size = sizeof plugin,

@@ -18,9 +18,7 @@ typedef struct pool {
 /* One plane from `in` to `out`, dense, of the computing type. */
 typedef void (*plane)(const pool *p, const void *in, void *out, int64_t *places);
 
-/* ---- max_pool2d
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- max_pool2d ----------------------------------------------------------------------------- */
 
 #define MAX_POOL(sfx, T) \
     static void max_any_##sfx(const pool *p, const void *in, void *out, int64_t *places) { \
@@ -97,9 +95,7 @@ TNC_INT_TYPES(MAX_POOL_INT)
 MAX_POOL_BACKWARD(f32, float)
 MAX_POOL_BACKWARD(f64, double)
 
-/* ---- avg_pool2d
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- avg_pool2d ----------------------------------------------------------------------------- */
 
 /* The part of a window that lies on the input, along one dimension, and what it counts for. */
 typedef struct span {
@@ -149,9 +145,7 @@ static span window(const pool *p, int d, int64_t size, int64_t o) {
 AVG_POOL(f32, float)
 AVG_POOL(f64, double)
 
-/* ---- one call
- * ---------------------------------------------------------------------------------------------------
- */
+/* ---- one call ------------------------------------------------------------------------------- */
 
 typedef struct planes {
     pool pool;
