@@ -37,8 +37,13 @@ extern const tn_device_ops tnc_device_ops;
 
 /* ---- threads -------------------------------------------------------------------------------- */
 
-void tnc_threads_start(const char *option);
+/* `option` is the value of option `threads` or NULL. */
+tn_status tnc_threads_start(const char *option);
+
+/* Ends the workers that OpenMP keeps for the calling thread. */
 void tnc_threads_stop(void);
+
+/* How many threads a kernel may use; more than TNC_MAX_SLOTS are as many as that. */
 void tnc_set_threads(uint32_t n);
 uint32_t tnc_get_threads(void);
 
@@ -116,6 +121,10 @@ typedef struct tnc_family {
     X(i32, int32_t, uint32_t, I32) \
     X(i64, int64_t, uint64_t, I64) \
     X(u8, uint8_t, uint32_t, U8)
+
+/* Two's complement: the lowest value of a signed T is the highest bit alone. */
+#define TNC_LOWEST(T) ((T)((T)-1 < 0 ? (uint64_t)1 << (sizeof(T) * 8 - 1) : 0))
+#define TNC_HIGHEST(T) ((T)~TNC_LOWEST(T))
 
 /* ---- views ---------------------------------------------------------------------------------- */
 
