@@ -25,22 +25,42 @@ static void on_input(const conv *v, int d, int64_t k, int64_t *begin, int64_t *e
     *end = tnc_max(*begin, *end);
 }
 
-/* Runs `visit` over the parts of rows of output pixels [first, first + n) that one tap sees:
- * `at` is the position in the block, `x` the input's pixel. */
-#define FOR_EACH_RUN(v, ky, kx, first, n, at, x, run) \
-    int64_t top, bottom, left, right; \
-    on_input(v, 0, ky, &top, &bottom); \
-    on_input(v, 1, kx, &left, &right); \
-    int64_t row_shift = (ky) * (v)->dilation[0] - (v)->padding[0]; \
-    int64_t column_shift = (kx) * (v)->dilation[1] - (v)->padding[1]; \
-    for (int64_t oy = tnc_max(top, (first) / (v)->out[1]), at, x, run, lo, hi; \
-         oy < bottom && oy * (v)->out[1] < (first) + (n); oy++) \
-        if (lo = tnc_max(left, (first)-oy * (v)->out[1]), \
-            hi = tnc_min(right, (first) + (n)-oy * (v)->out[1]), \
-            at = oy * (v)->out[1] + lo - (first), \
-            x = (oy * (v)->stride[0] + row_shift) * (v)->size[1] + lo * (v)->stride[1] + \
-                column_shift, \
-            run = hi - lo, run > 0)
+/* What one tap sees of output pixels [first, first + n): a run in each row of the output. */
+typedef struct runs {
+    int64_t first, n;
+    int64_t row, bottom;  /* of the output: the next one, and the end */
+    int64_t left, right;  /* columns of the output at which the tap lies on the input */
+    int64_t shift[2];     /* from output to input */
+    int64_t at, x, count; /* the present run: its place in the block, on the input, its length */
+} runs;
+
+static runs runs_of(const conv *v, int64_t ky, int64_t kx, int64_t first, int64_t n) {
+    runs r = {.first = first, .n = n};
+    r.shift[0] = ky * v->dilation[0] - v->padding[0];
+    r.shift[1] = kx * v->dilation[1] - v->padding[1];
+    on_input(v, 0, ky, &r.row, &r.bottom);
+    on_input(v, 1, kx, &r.left, &r.right);
+    r.row = tnc_max(r.row, first / v->out[1]);
+    r.bottom = tnc_min(r.bottom, tnc_ceil_div(first + n, v->out[1]));
+    return r;
+}
+
+/* Goes on to the next run that is not empty; false when there is none. */
+static bool next_run(const conv *v, runs *r) {
+    for (; r->row < r->bottom; r->row++) {
+        int64_t start = r->row * v->out[1] - r->first; /* of the row, in the block */
+        int64_t left = tnc_max(r->left, -start), right = tnc_min(r->right, r->n - start);
+        if (left >= right)
+            continue;
+        r->at = start + left;
+        r->x =
+            (r->row * v->stride[0] + r->shift[0]) * v->size[1] + left * v->stride[1] + r->shift[1];
+        r->count = right - left;
+        r->row++;
+        return true;
+    }
+    return false;
+}
 
 /* columns [channels * taps, n] of pixels [first, first + n), from planes of the input's dtype */
 static void gather_columns(const conv *v, const char *planes, int64_t channels, int64_t first,
@@ -50,9 +70,9 @@ static void gather_columns(const conv *v, const char *planes, int64_t channels, 
             for (int64_t kx = 0; kx < v->kernel[1]; kx++) {
                 const char *plane = planes + c * v->size[0] * v->size[1] * v->item;
                 memset(columns, 0, (size_t)(n * v->cell));
-                FOR_EACH_RUN(v, ky, kx, first, n, at, x, run)
-                tnc_gather_run(columns + at * v->cell, plane + x * v->item, v->stride[1] * v->item,
-                               run, v->dtype);
+                for (runs r = runs_of(v, ky, kx, first, n); next_run(v, &r);)
+                    tnc_gather_run(columns + r.at * v->cell, plane + r.x * v->item,
+                                   v->stride[1] * v->item, r.count, v->dtype);
                 columns += n * v->cell;
             }
 }
@@ -65,14 +85,14 @@ static void gather_columns(const conv *v, const char *planes, int64_t channels, 
             for (int64_t ky = 0; ky < v->kernel[0]; ky++) \
                 for (int64_t kx = 0; kx < v->kernel[1]; kx++) { \
                     T *plane = planes + c * v->size[0] * v->size[1]; \
-                    FOR_EACH_RUN(v, ky, kx, 0, conv_pixels(v), at, x, run) { \
-                        T *to = plane + x; \
-                        const T *from = columns + at; \
+                    for (runs r = runs_of(v, ky, kx, 0, conv_pixels(v)); next_run(v, &r);) { \
+                        T *to = plane + r.x; \
+                        const T *from = columns + r.at; \
                         if (v->stride[1] == 1) \
-                            for (int64_t i = 0; i < run; i++) \
+                            for (int64_t i = 0; i < r.count; i++) \
                                 to[i] += from[i]; \
                         else \
-                            for (int64_t i = 0; i < run; i++) \
+                            for (int64_t i = 0; i < r.count; i++) \
                                 to[i * v->stride[1]] += from[i]; \
                     } \
                     columns += conv_pixels(v); \
@@ -219,19 +239,24 @@ static void weight_sum(void *context, int64_t begin, int64_t end, int slot) {
     const conv *v = &j->v;
     (void)slot;
     int64_t total = v->o * (v->c / v->groups) * conv_taps(v), n;
-    _Alignas(64) double block[TNC_BLOCK];
+    _Alignas(64) double sum[TNC_BLOCK];
+    _Alignas(64) float narrow[TNC_BLOCK];
     for (int64_t i = begin; i < end; i += n) {
         n = tnc_min(TNC_BLOCK, end - i);
+        memset(sum, 0, sizeof sum);
         for (int64_t part = 0; part < j->parts; part++) {
             const char *from = j->shared + (part * total + i) * v->cell;
-            for (int64_t e = 0; e < n; e++)
-                block[e] = (part ? block[e] : 0) + (v->type == TN_F32 ? ((const float *)from)[e]
-                                                                      : ((const double *)from)[e]);
+            if (v->type == TN_F32)
+                for (int64_t e = 0; e < n; e++)
+                    sum[e] += ((const float *)from)[e];
+            else
+                for (int64_t e = 0; e < n; e++)
+                    sum[e] += ((const double *)from)[e];
         }
-        if (v->type == TN_F32)
-            for (int64_t e = 0; e < n; e++)
-                ((float *)block)[e] = (float)block[e];
-        tnc_scatter_run(v->result + i * v->item, v->item, block, n, v->dtype);
+        for (int64_t e = 0; e < n; e++)
+            narrow[e] = (float)sum[e];
+        tnc_scatter_run(v->result + i * v->item, v->item,
+                        v->type == TN_F32 ? (const void *)narrow : sum, n, v->dtype);
     }
 }
 

@@ -31,10 +31,6 @@ tn_status tnc_pointwise_run_1(const tn_call *call);
 tn_status tnc_pointwise_run_2(const tn_call *call);
 tn_status tnc_pointwise_run_any(const tn_call *call);
 
-/* The same for a description found at the call. */
-#define tnc_pointwise_apply TNC_ISA(tnc_pointwise_apply)
-tn_status tnc_pointwise_apply(const tn_call *call, const tnc_pointwise *op);
-
 /* ---- loops: TNC_LOOPn(name, output type, input type, declarations, expression) -------------- */
 
 #define TNC_LOOP_HEAD(name) \
