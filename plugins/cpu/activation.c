@@ -36,7 +36,8 @@ SMOOTH(f64, double, tnc_sigmoid_f64)
     } \
     static inline __attribute__((always_inline)) T gelu_tanh_derivative_##sfx(T x) { \
         T s = gelu_tanh_phi_##sfx(x); \
-        T du = (T)1.5957691216057308 * (1 + (T)0.134145 * x * x); \
+        T z = x * x < 10000 ? x * x : 10000; /* s (1 - s) is 0 there, but times infinity is NaN */ \
+        T du = (T)1.5957691216057308 * (1 + (T)0.134145 * z); \
         return s + x * s * (1 - s) * du; \
     } \
     static inline __attribute__((always_inline)) T gelu_derivative_##sfx(T x) { \

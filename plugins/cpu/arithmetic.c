@@ -4,8 +4,7 @@
 
 #include <math.h>
 
-/* ---- floating point
- * ------------------------------------------------------------------------------------ */
+/* ---- floating point ------------------------------------------------------------------------- */
 
 /* floor(a / b) and a - b * floor(a / b) as Python has them: from fmod, which is exact, so that the
  * quotient is not off by one where a / b rounds up to an integer. Division by zero gives what a / b
@@ -24,10 +23,16 @@
     } \
     static inline T remainder_one_##T(T a, T b) { \
         T r = fmod(a, b); \
-        return r != 0 && (b < 0) != (r < 0) ? r + b : r; \
+        if (r == 0) \
+            return copysign(r, b); \
+        return (b < 0) != (r < 0) ? r + b : r; \
     }
 FLOOR_DIVIDE(float, fmodf, floorf, copysignf)
 FLOOR_DIVIDE(double, fmod, floor, copysign)
+
+/* NaN if either is. */
+#define MAXIMUM(x, y) ((x) > (y) || (x) != (x) ? (x) : (y))
+#define MINIMUM(x, y) ((x) < (y) || (x) != (x) ? (x) : (y))
 
 #define FLOAT_LOOPS(sfx, T, pow) \
     TNC_LOOP2(add_##sfx, T, T, T alpha = TNC_ATTR_F(T, 0), a + alpha * b) \
@@ -36,8 +41,8 @@ FLOOR_DIVIDE(double, fmod, floor, copysign)
     TNC_LOOP2(div_##sfx, T, T, TNC_NOTHING, a / b) \
     TNC_LOOP2(floor_divide_##sfx, T, T, TNC_NOTHING, floor_divide_one_##T(a, b)) \
     TNC_LOOP2(remainder_##sfx, T, T, TNC_NOTHING, remainder_one_##T(a, b)) \
-    TNC_LOOP2(maximum_##sfx, T, T, TNC_NOTHING, a > b || a != a ? a : b) \
-    TNC_LOOP2(minimum_##sfx, T, T, TNC_NOTHING, a < b || a != a ? a : b) \
+    TNC_LOOP2(maximum_##sfx, T, T, TNC_NOTHING, MAXIMUM(a, b)) \
+    TNC_LOOP2(minimum_##sfx, T, T, TNC_NOTHING, MINIMUM(a, b)) \
     TNC_LOOP2(pow_##sfx, T, T, TNC_NOTHING, pow(a, b)) \
     TNC_LOOP3(addcmul_##sfx, T, T, T value = TNC_ATTR_F(T, 0), a + value * b * c) \
     TNC_LOOP3(addcdiv_##sfx, T, T, T value = TNC_ATTR_F(T, 0), a + value * b / c) \
@@ -45,7 +50,7 @@ FLOOR_DIVIDE(double, fmod, floor, copysign)
     TNC_LOOP1(clamp_##sfx, T, T, \
               T low = attrs[0].tag == TN_CELL_NONE ? (T)-INFINITY : TNC_ATTR_F(T, 0); \
               T high = attrs[1].tag == TN_CELL_NONE ? (T)INFINITY : TNC_ATTR_F(T, 1), \
-              (a < low ? low : a) > high ? high : (a < low ? low : a))
+              MINIMUM(MAXIMUM(a, low), high))
 FLOAT_LOOPS(f32, float, powf)
 FLOAT_LOOPS(f64, double, pow)
 
@@ -54,8 +59,7 @@ TNC_LOOP1(abs_f64, double, double, TNC_NOTHING, fabs(a))
 TNC_LOOP1(sign_f32, float, float, TNC_NOTHING, a != a ? a : (float)((a > 0) - (a < 0)))
 TNC_LOOP1(sign_f64, double, double, TNC_NOTHING, a != a ? a : (double)((a > 0) - (a < 0)))
 
-/* ---- integers: T the type, U its unsigned computing type
- * -------------------------------------------------- */
+/* ---- integers: T the type, U its unsigned computing type ------------------------------------ */
 
 /* -1 is apart because the most negative number over -1 traps. */
 #define INT_HELPERS(sfx, T, U, DT) \
@@ -83,16 +87,12 @@ TNC_LOOP1(sign_f64, double, double, TNC_NOTHING, a != a ? a : (double)((a > 0) -
     }
 TNC_INT_TYPES(INT_HELPERS)
 
-/* Two's complement: the lowest value of a signed T is the highest bit alone. */
-#define LOWEST(T) ((T)((T)-1 < 0 ? (uint64_t)1 << (sizeof(T) * 8 - 1) : 0))
-#define HIGHEST(T) ((T)~LOWEST(T))
-
 /* A bound given as I64, brought into T's range first. */
 #define BOUND(T, cell, none) \
     ((cell).tag == TN_CELL_NONE ? (none) \
-     : (cell).v.i64 < (int64_t)LOWEST(T) \
-         ? LOWEST(T) \
-         : ((cell).v.i64 > (int64_t)HIGHEST(T) ? HIGHEST(T) : (T)(cell).v.i64))
+     : (cell).v.i64 < (int64_t)TNC_LOWEST(T) \
+         ? TNC_LOWEST(T) \
+         : ((cell).v.i64 > (int64_t)TNC_HIGHEST(T) ? TNC_HIGHEST(T) : (T)(cell).v.i64))
 
 #define INT_LOOPS(sfx, T, U, DT) \
     TNC_LOOP2(add_##sfx, T, T, U alpha = TNC_ATTR_I(U, 0), (U)a + alpha * (U)b) \
@@ -107,16 +107,15 @@ TNC_INT_TYPES(INT_HELPERS)
     TNC_LOOP1(neg_##sfx, T, T, TNC_NOTHING, 0 - (U)a) \
     TNC_LOOP1(abs_##sfx, T, T, TNC_NOTHING, a < 0 ? 0 - (U)a : (U)a) \
     TNC_LOOP1(sign_##sfx, T, T, TNC_NOTHING, (a > 0) - (a < 0)) \
-    TNC_LOOP1(clamp_##sfx, T, T, T low = BOUND(T, attrs[0], LOWEST(T)); \
-              T high = BOUND(T, attrs[1], HIGHEST(T)), \
+    TNC_LOOP1(clamp_##sfx, T, T, T low = BOUND(T, attrs[0], TNC_LOWEST(T)); \
+              T high = BOUND(T, attrs[1], TNC_HIGHEST(T)), \
               (a < low ? low : a) > high ? high : (a < low ? low : a)) \
     TNC_LOOP2(bitwise_and_##sfx, T, T, TNC_NOTHING, a &b) \
     TNC_LOOP2(bitwise_or_##sfx, T, T, TNC_NOTHING, a | b) \
     TNC_LOOP2(bitwise_xor_##sfx, T, T, TNC_NOTHING, a ^ b)
 TNC_INT_TYPES(INT_LOOPS)
 
-/* ---- bool: one byte, 0 or 1
- * --------------------------------------------------------------------------------- */
+/* ---- bool: one byte, 0 or 1 ----------------------------------------------------------------- */
 
 TNC_LOOP2(add_bool, uint8_t, uint8_t, uint8_t alpha = attrs[0].v.i64 != 0, a | (alpha & b))
 TNC_LOOP2(and_bool, uint8_t, uint8_t, TNC_NOTHING, a &b)

@@ -1,8 +1,7 @@
 /* Copies between any two layouts and dtypes: the kernel that adapts calls for all others. */
 #include "pointwise.h"
 
-/* ---- conversions: one loop per pair of computing types
- * ------------------------------------------------ */
+/* ---- conversions: one loop per pair of computing types -------------------------------------- */
 
 /* X(suffix, C type) */
 #define SOURCES(X) \
@@ -18,7 +17,6 @@
 #define LOOPS(sfx, T) \
     TNC_LOOP1(sfx##_to_f32, float, T, TNC_NOTHING, a) \
     TNC_LOOP1(sfx##_to_f64, double, T, TNC_NOTHING, a) \
-    TNC_LOOP1(sfx##_to_half, float, T, TNC_NOTHING, tnc_round_to_odd((double)a)) \
     TNC_LOOP1(sfx##_to_i8, int8_t, T, TNC_NOTHING, (int32_t)a) \
     TNC_LOOP1(sfx##_to_i16, int16_t, T, TNC_NOTHING, (int32_t)a) \
     TNC_LOOP1(sfx##_to_i32, int32_t, T, TNC_NOTHING, (int32_t)a) \
@@ -27,8 +25,21 @@
     TNC_LOOP1(sfx##_to_bool, uint8_t, T, TNC_NOTHING, a != 0)
 SOURCES(LOOPS)
 
-/* In order of tn_dtype. f16 and bf16 are f32 in a loop; what is narrower than they are goes to f32
- * exactly, what is wider is rounded to odd on the way. */
+/* An i64 as an f64 that rounds as it would to 24 bits or fewer: where f64 cannot hold it the lowest
+ * bit that is kept stands for all below, which is rounding to odd. */
+static inline double odd_double(int64_t x) {
+    const int64_t low = 0x3ff, exact = (int64_t)1 << 53;
+    bool fits = x >= -exact && x <= exact;
+    return (double)(fits || (x & low) == 0 ? x : (x & ~low) | (low + 1));
+}
+
+/* f16 and bf16 are f32 in a loop. What is narrower goes to f32 exactly, what is wider is rounded to
+ * odd on the way, so that it is not rounded twice. */
+TNC_LOOP1(f64_to_half, float, double, TNC_NOTHING, tnc_round_to_odd(a))
+TNC_LOOP1(i32_to_half, float, int32_t, TNC_NOTHING, tnc_round_to_odd(a))
+TNC_LOOP1(i64_to_half, float, int64_t, TNC_NOTHING, tnc_round_to_odd(odd_double(a)))
+
+/* In order of tn_dtype. */
 #define ROW(s, to_half) \
     { \
         s##_to_f32, s##_to_f64, to_half, to_half, s##_to_i8, s##_to_i16, s##_to_i32, s##_to_i64, \
@@ -55,7 +66,7 @@ static void convert(void *context, int64_t begin, int64_t end, int slot) {
     const tnc_operand *out = &p->operands[0], *in = &p->operands[1];
     (void)slot;
     _Alignas(64) char source[TNC_BLOCK * 8], result[TNC_BLOCK * 8];
-    int64_t at[TNC_MAX_RANK], n;
+    int64_t at[TN_MAX_RANK], n;
     for (int64_t i = begin; i < end; i += n) {
         n = tnc_min(TNC_BLOCK, end - i);
         tnc_plan_seek(p, i, at);
@@ -69,8 +80,7 @@ static void convert(void *context, int64_t begin, int64_t end, int slot) {
     }
 }
 
-/* ---- moving without conversion
- * ---------------------------------------------------------------------------- */
+/* ---- moving without conversion -------------------------------------------------------------- */
 
 /* Tiles of a transposition, in elements: both sides' cache lines are used whole. */
 enum { TILE = 32 };
@@ -118,7 +128,7 @@ static void move_rows(void *context, int64_t begin, int64_t end, int slot) {
     const tnc_operand *out = &p->operands[0], *in = &p->operands[1];
     (void)slot;
     int inner = p->rank - 1;
-    int64_t at[TNC_MAX_RANK], n;
+    int64_t at[TN_MAX_RANK], n;
     for (int64_t i = begin; i < end; i += n) {
         tnc_plan_seek(p, i, at);
         n = tnc_min(end - i, p->sizes[inner] - at[inner]);
@@ -142,15 +152,12 @@ static int dense_across(const tnc_plan *p) {
     return -1;
 }
 
-/* ---- the kernel
- * -------------------------------------------------------------------------------------------- */
+/* ---- the kernel ----------------------------------------------------------------------------- */
 
 static tn_status run(const tn_call *call) {
     const tn_tensor_view *in = tnc_view(call, TN_ARG_copy_self), *out = call->outs[0];
     mover m;
-    tn_status status = tnc_plan_init(&m.plan, out);
-    if (status != TN_OK)
-        return status;
+    tnc_plan_init(&m.plan, out);
     tnc_plan_add_view(&m.plan, out);
     tnc_plan_add_view(&m.plan, in);
     tnc_plan_finish(&m.plan, true);

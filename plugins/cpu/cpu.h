@@ -17,8 +17,7 @@
 #include <tenon/kernels.h>
 #include <tenon/plugin.h>
 
-/* ---- the plugin and its device
- * -------------------------------------------------------------------- */
+/* ---- the plugin and its device -------------------------------------------------------------- */
 
 struct tn_pself {
     const tn_host *host;
@@ -36,11 +35,15 @@ tn_status tnc_fail(tn_status status, const char *format, ...) __attribute__((for
 
 extern const tn_device_ops tnc_device_ops;
 
-/* ---- threads
- * ----------------------------------------------------------------------------------------- */
+/* ---- threads -------------------------------------------------------------------------------- */
 
-void tnc_threads_start(const char *option);
+/* `option` is the value of option `threads` or NULL. */
+tn_status tnc_threads_start(const char *option);
+
+/* Ends the workers that OpenMP keeps for the calling thread. */
 void tnc_threads_stop(void);
+
+/* How many threads a kernel may use; more than TNC_MAX_SLOTS are as many as that. */
 void tnc_set_threads(uint32_t n);
 uint32_t tnc_get_threads(void);
 
@@ -58,8 +61,7 @@ enum {
     TNC_GRAIN = 32768 /* elements of cheap work worth a thread: about ten microseconds */
 };
 
-/* ---- the kernel tables
- * ----------------------------------------------------------------------------- */
+/* ---- the kernel tables ---------------------------------------------------------------------- */
 
 typedef struct tnc_family {
     const tn_kernel *records;
@@ -110,8 +112,7 @@ typedef struct tnc_family {
 #define TNC_FLAGS_STRIDED (TNC_FLAGS_DENSE | TN_KERNEL_STRIDED | TN_KERNEL_BROADCAST)
 #define TNC_FLAGS_POINTWISE (TNC_FLAGS_STRIDED | TN_KERNEL_IN_PLACE | TN_KERNEL_SCALARS)
 
-/* ---- element types
- * --------------------------------------------------------------------------------- */
+/* ---- element types -------------------------------------------------------------------------- */
 
 /* X(suffix, C type, unsigned C type to compute in without overflow, DTYPE) */
 #define TNC_INT_TYPES(X) \
@@ -121,8 +122,11 @@ typedef struct tnc_family {
     X(i64, int64_t, uint64_t, I64) \
     X(u8, uint8_t, uint32_t, U8)
 
-/* ---- views
- * ------------------------------------------------------------------------------------------- */
+/* Two's complement: the lowest value of a signed T is the highest bit alone. */
+#define TNC_LOWEST(T) ((T)((T)-1 < 0 ? (uint64_t)1 << (sizeof(T) * 8 - 1) : 0))
+#define TNC_HIGHEST(T) ((T)~TNC_LOWEST(T))
+
+/* ---- views ---------------------------------------------------------------------------------- */
 
 /* The address of a view's first element: on this device a memory handle is an address. */
 static inline void *tnc_data(const tn_tensor_view *v) {

@@ -2,8 +2,7 @@
  * are made. */
 #include "iterate.h"
 
-/* ---- fill and arange
- * ------------------------------------------------------------------------------------ */
+/* ---- fill and arange ------------------------------------------------------------------------ */
 
 typedef struct sequence {
     tnc_plan plan; /* the output */
@@ -23,7 +22,7 @@ static void fill_range(void *context, int64_t begin, int64_t end, int slot) {
     const tnc_operand *out = &p->operands[0];
     (void)slot;
     int inner = p->rank - 1;
-    int64_t at[TNC_MAX_RANK], n;
+    int64_t at[TN_MAX_RANK], n;
     for (int64_t i = begin; i < end; i += n) {
         tnc_plan_seek(p, i, at);
         n = tnc_min(end - i, p->sizes[inner] - at[inner]);
@@ -67,9 +66,7 @@ static void store(void *block, int64_t at, tn_dtype dtype, double f, int64_t i) 
 
 static tn_status fill(const tn_call *call) {
     filler f;
-    tn_status status = tnc_plan_init(&f.plan, call->outs[0]);
-    if (status != TN_OK)
-        return status;
+    tnc_plan_init(&f.plan, call->outs[0]);
     tnc_plan_add_view(&f.plan, call->outs[0]);
     tnc_plan_finish(&f.plan, true);
     const tn_cell *value = &call->args[TN_ARG_fill_value];
@@ -108,19 +105,17 @@ static void arange_range(void *context, int64_t begin, int64_t end, int slot) {
 
 static tn_status arange(const tn_call *call) {
     sequence s = {.dtype = call->outs[0]->dtype, .attrs = call->args};
-    tn_status status = tnc_plan_init(&s.plan, call->outs[0]);
-    if (status != TN_OK)
-        return status;
+    tnc_plan_init(&s.plan, call->outs[0]);
     tnc_plan_add_view(&s.plan, call->outs[0]);
     tnc_plan_finish(&s.plan, false);
     tnc_parallel(s.plan.numel, TNC_GRAIN, TNC_MAX_SLOTS, arange_range, &s);
     return TN_OK;
 }
 
-/* ---- Philox 4x32-10
- * ---------------------------------------------------------------------------------------- J.
- * Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011. Counters are independent, so
- * the loop over LANES of them vectorises. */
+/* ---- Philox 4x32-10 ------------------------------------------------------------------------- */
+
+/* J. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011. Counters are independent,
+ * so the loop over LANES of them vectorises. */
 
 enum { LANES = 64 };
 

@@ -22,8 +22,7 @@ static inline float tnc_float(uint32_t u) {
     return x;
 }
 
-/* ---- bf16: the upper half of an f32
- * ---------------------------------------------------------------- */
+/* ---- bf16: the upper half of an f32 --------------------------------------------------------- */
 
 static inline float tnc_from_bf16(uint16_t h) {
     return tnc_float((uint32_t)h << 16);
@@ -36,8 +35,7 @@ static inline uint16_t tnc_to_bf16(float x) {
     return (uint16_t)((u & 0x7fffffff) > 0x7f800000 ? quiet : rounded);
 }
 
-/* ---- f16, without hardware: branch-free, after F. Giesen, "Float->half variants"
- * -------------------- */
+/* ---- f16, without hardware: branch-free, after F. Giesen, "Float->half variants" ------------ */
 
 static inline float tnc_from_f16(uint16_t h) {
     uint32_t magnitude = (uint32_t)(h & 0x7fff) << 13;
@@ -60,8 +58,7 @@ static inline uint16_t tnc_to_f16(float x) {
     return (uint16_t)(h | sign);
 }
 
-/* ---- runs
- * -------------------------------------------------------------------------------------------- */
+/* ---- runs ----------------------------------------------------------------------------------- */
 
 static inline void tnc_halves_to_floats(tn_dtype dtype, float *out, const void *in, int64_t n) {
     const uint16_t *h = in;

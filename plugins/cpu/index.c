@@ -2,9 +2,7 @@
  * index_add. Every index is checked before anything is read or written through it. */
 #include "iterate.h"
 
-/* ---- checking
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- checking ------------------------------------------------------------------------------- */
 
 typedef struct check {
     tnc_plan plan; /* the index tensor */
@@ -15,7 +13,7 @@ typedef struct check {
 static void check_range(void *context, int64_t begin, int64_t end, int slot) {
     check *c = context;
     const tnc_plan *p = &c->plan;
-    int64_t block[TNC_BLOCK], at[TNC_MAX_RANK], n;
+    int64_t block[TNC_BLOCK], at[TN_MAX_RANK], n;
     for (int64_t i = begin; i < end; i += n) {
         n = tnc_min(TNC_BLOCK, end - i);
         const int64_t *index = (const int64_t *)p->operands[0].base + i;
@@ -35,7 +33,7 @@ static void check_range(void *context, int64_t begin, int64_t end, int slot) {
 /* Names the first index that is out of range. */
 static tn_status complain(const check *c, const char *op, int64_t dim) {
     const tnc_plan *p = &c->plan;
-    int64_t at[TNC_MAX_RANK], index = 0;
+    int64_t at[TN_MAX_RANK], index = 0;
     for (int64_t i = 0; i < p->numel; i++) {
         tnc_plan_seek(p, i, at);
         memcpy(&index, tnc_plan_address(p, &p->operands[0], at), sizeof index);
@@ -50,9 +48,7 @@ static tn_status complain(const check *c, const char *op, int64_t dim) {
 static tn_status check_index(const char *op, const tn_tensor_view *index, int64_t dim,
                              int64_t size) {
     check c = {.size = size};
-    tn_status status = tnc_plan_init(&c.plan, index);
-    if (status != TN_OK)
-        return status;
+    tnc_plan_init(&c.plan, index);
     tnc_plan_add_view(&c.plan, index);
     tnc_plan_finish(&c.plan, false);
     tnc_parallel(index->numel, TNC_GRAIN, TNC_MAX_SLOTS, check_range, &c);
@@ -62,8 +58,7 @@ static tn_status check_index(const char *op, const tn_tensor_view *index, int64_
     return TN_OK;
 }
 
-/* ---- moving or adding one run
- * ---------------------------------------------------------------------------------- */
+/* ---- moving or adding one run --------------------------------------------------------------- */
 
 /* dst[j] += alpha * src[j] for n elements at strides in bytes; bool: or. */
 typedef void (*add_run)(char *dst, int64_t dst_stride, const char *src, int64_t src_stride,
@@ -102,8 +97,7 @@ static const add_run add_runs[TN_DTYPE_COUNT] = {
     [TN_U8] = add_u8,   [TN_BOOL] = add_bool,
 };
 
-/* ---- gather and scatter_add: an index for each element
- * ------------------------------------------------------------ */
+/* ---- gather and scatter_add: an index for each element -------------------------------------- */
 
 /* Operands of the plan, which has index's shape: index, the tensor of index's shape (gather's
  * output, scatter_add's src), and the indexed tensor with a stride of zero along dim. */
@@ -128,7 +122,7 @@ static void element_rows(void *context, int64_t begin, int64_t end, int slot) {
     const tnc_plan *p = &e->plan;
     (void)slot;
     int inner = p->rank - 1;
-    int64_t at[TNC_MAX_RANK], n;
+    int64_t at[TN_MAX_RANK], n;
     const tnc_operand *index = &p->operands[0], *own = &p->operands[1], *base = &p->operands[2];
     int64_t si = index->strides[inner], so = own->strides[inner], sb = base->strides[inner];
     for (int64_t i = begin; i < end; i += n) {
@@ -161,11 +155,9 @@ static void element_rows(void *context, int64_t begin, int64_t end, int slot) {
 }
 
 /* `own` and `base` may have larger sizes than index: only their strides matter. */
-static tn_status elements_init(elements *e, const tn_tensor_view *index, const tn_tensor_view *own,
-                               const tn_tensor_view *base, int64_t dim) {
-    tn_status status = tnc_plan_init(&e->plan, index);
-    if (status != TN_OK)
-        return status;
+static void elements_init(elements *e, const tn_tensor_view *index, const tn_tensor_view *own,
+                          const tn_tensor_view *base, int64_t dim) {
+    tnc_plan_init(&e->plan, index);
     tnc_plan_add_view(&e->plan, index);
     tnc_plan_add_view(&e->plan, own);
     tnc_plan_add_view(&e->plan, base);
@@ -174,7 +166,6 @@ static tn_status elements_init(elements *e, const tn_tensor_view *index, const t
         e->stride = e->plan.operands[2].strides[dim];
         e->plan.operands[2].strides[dim] = 0;
     }
-    return TN_OK;
 }
 
 static int64_t size_of(const tn_tensor_view *v, int64_t dim) {
@@ -186,28 +177,23 @@ static tn_status gather(const tn_call *call) {
     const tn_tensor_view *index = tnc_view(call, TN_ARG_gather_index);
     int64_t dim = call->args[TN_ARG_gather_dim].v.i64;
     tn_status status = check_index("gather", index, dim, size_of(self, dim));
-    elements e = {.add = NULL};
-    if (status == TN_OK)
-        status = elements_init(&e, index, call->outs[0], self, dim);
     if (status != TN_OK)
         return status;
+    elements e = {.add = NULL};
+    elements_init(&e, index, call->outs[0], self, dim);
     tnc_plan_finish(&e.plan, true);
     tnc_parallel(index->numel, TNC_GRAIN / 4, TNC_MAX_SLOTS, element_rows, &e);
     return TN_OK;
 }
 
-/* ---- out = self, and the f32 stand-in for halves
- * --------------------------------------------------------------------- */
+/* ---- out = self, and the f32 stand-in for halves -------------------------------------------- */
 
-typedef struct transfer {
-    tnc_plan plan; /* to, from */
-} transfer;
-
+/* The plan: to, from. */
 static void transfer_range(void *context, int64_t begin, int64_t end, int slot) {
-    const tnc_plan *p = &((const transfer *)context)->plan;
+    const tnc_plan *p = context;
     (void)slot;
     _Alignas(64) char block[TNC_BLOCK * 8];
-    int64_t at[TNC_MAX_RANK], n;
+    int64_t at[TN_MAX_RANK], n;
     for (int64_t i = begin; i < end; i += n) {
         n = tnc_min(TNC_BLOCK, end - i);
         tnc_plan_seek(p, i, at);
@@ -218,20 +204,18 @@ static void transfer_range(void *context, int64_t begin, int64_t end, int slot) 
 
 /* Both of one shape and one computing type. */
 static void copy_view(const tn_tensor_view *to, const tn_tensor_view *from) {
-    transfer t;
-    if (to->memory + to->offset == from->memory + from->offset && to->dtype == from->dtype)
-        return; /* in place */
-    tnc_plan_init(&t.plan, to);
-    tnc_plan_add_view(&t.plan, to);
-    tnc_plan_add_view(&t.plan, from);
-    tnc_plan_finish(&t.plan, true);
-    tnc_parallel(to->numel, TNC_GRAIN, TNC_MAX_SLOTS, transfer_range, &t);
+    tnc_plan p;
+    tnc_plan_init(&p, to);
+    tnc_plan_add_view(&p, to);
+    tnc_plan_add_view(&p, from);
+    tnc_plan_finish(&p, true);
+    tnc_parallel(to->numel, TNC_GRAIN, TNC_MAX_SLOTS, transfer_range, &p);
 }
 
 /* `v`, or for halves a dense f32 tensor of its shape in the workspace. */
 typedef struct stand_in {
     tn_tensor_view view;
-    int64_t strides[TNC_MAX_RANK];
+    int64_t strides[TN_MAX_RANK];
 } stand_in;
 
 static const tn_tensor_view *stand_in_for(const tn_tensor_view *v, char **workspace, stand_in *s) {
@@ -260,9 +244,7 @@ static tn_status add_workspace(const tn_call *call, uint64_t *out_bytes) {
     return TN_OK;
 }
 
-/* ---- scatter_add
- * ---------------------------------------------------------------------------------------------------
- */
+/* ---- scatter_add ---------------------------------------------------------------------------- */
 
 /* Brings the largest dimension other than dim to the front, if there is one: places that differ
  * there never meet, so threads may share it out. */
@@ -299,15 +281,13 @@ static tn_status scatter_add(const tn_call *call) {
     const tn_tensor_view *sum = stand_in_for(out, &workspace, &for_out);
     const tn_tensor_view *added = stand_in_for(src, &workspace, &for_src);
     scatter s = {.e.add = add_runs[out->dtype]};
-    status = elements_init(&s.e, index, added, sum, dim);
-    if (status != TN_OK)
-        return status;
+    elements_init(&s.e, index, added, sum, dim);
     copy_view(sum, self);
     if (added != src)
         copy_view(added, src);
     tnc_plan *p = &s.e.plan;
     bool shared = move_dim_first(p, dim);
-    if (p->rank == 0) {
+    if (p->rank == 0) { /* element_rows walks one dimension at least */
         p->rank = 1;
         p->sizes[0] = 1;
         for (int k = 0; k < p->n_operands; k++)
@@ -321,8 +301,7 @@ static tn_status scatter_add(const tn_call *call) {
     return TN_OK;
 }
 
-/* ---- index_select and index_add: an index for each slice
- * ------------------------------------------------------------- */
+/* ---- index_select and index_add: an index for each slice ------------------------------------ */
 
 /* Slices are walked by a plan without dim: slice i of `own` and slice index[i] of `base`. */
 typedef struct slices {
@@ -344,7 +323,7 @@ static int64_t index_at(const slices *s, int64_t i) {
 static void slice_part(const slices *s, int64_t i, int64_t begin, int64_t end) {
     const tnc_plan *p = &s->plan;
     int inner = p->rank - 1;
-    int64_t at[TNC_MAX_RANK], n;
+    int64_t at[TN_MAX_RANK], n;
     const tnc_operand *own = &p->operands[0], *base = &p->operands[1];
     for (int64_t e = begin; e < end; e += n) {
         tnc_plan_seek(p, e, at);
@@ -374,11 +353,9 @@ static void add_slices(void *context, int64_t begin, int64_t end, int slot) {
         slice_part(s, i, begin, end);
 }
 
-static tn_status slices_init(slices *s, const tn_tensor_view *own, const tn_tensor_view *base,
-                             const tn_tensor_view *index, int64_t dim) {
-    tn_status status = tnc_plan_init(&s->plan, own);
-    if (status != TN_OK)
-        return status;
+static void slices_init(slices *s, const tn_tensor_view *own, const tn_tensor_view *base,
+                        const tn_tensor_view *index, int64_t dim) {
+    tnc_plan_init(&s->plan, own);
     tnc_plan_add_view(&s->plan, own);
     tnc_plan_add_view(&s->plan, base);
     s->index = tnc_data(index);
@@ -390,19 +367,17 @@ static tn_status slices_init(slices *s, const tn_tensor_view *own, const tn_tens
     if (own->rank)
         s->plan.sizes[dim] = 1;
     tnc_plan_finish(&s->plan, true);
-    return TN_OK;
 }
 
 static tn_status index_select(const tn_call *call) {
     const tn_tensor_view *self = tnc_view(call, TN_ARG_index_select_self);
     const tn_tensor_view *index = tnc_view(call, TN_ARG_index_select_index);
     int64_t dim = call->args[TN_ARG_index_select_dim].v.i64;
-    slices s = {.add = NULL};
     tn_status status = check_index("index_select", index, dim, size_of(self, dim));
-    if (status == TN_OK)
-        status = slices_init(&s, call->outs[0], self, index, dim);
     if (status != TN_OK)
         return status;
+    slices s = {.add = NULL};
+    slices_init(&s, call->outs[0], self, index, dim);
     tnc_parallel(s.n_index, tnc_max(1, TNC_GRAIN / s.plan.numel), TNC_MAX_SLOTS, select_slices, &s);
     return TN_OK;
 }
@@ -420,9 +395,7 @@ static tn_status index_add(const tn_call *call) {
     const tn_tensor_view *sum = stand_in_for(out, &workspace, &for_out);
     const tn_tensor_view *added = stand_in_for(source, &workspace, &for_source);
     slices s = {.add = add_runs[out->dtype], .alpha = &call->args[TN_ARG_index_add_alpha]};
-    status = slices_init(&s, added, sum, index, dim);
-    if (status != TN_OK)
-        return status;
+    slices_init(&s, added, sum, index, dim);
     copy_view(sum, self);
     if (added != source)
         copy_view(added, source);

@@ -11,25 +11,24 @@
 #include "half.h"
 
 enum {
-    TNC_MAX_RANK = 32,
     TNC_MAX_OPERANDS = 8,
     TNC_BLOCK = 512 /* elements; times 8 operands of 4 bytes it is half of a 32 KiB cache */
 };
 
 typedef struct tnc_operand {
     char *base;
-    tn_dtype dtype;                /* as stored */
-    int32_t item;                  /* bytes of one stored element */
-    int32_t cell;                  /* bytes of one element in a loop: 4 for f16 and bf16 */
-    bool dense;                    /* element i lies at base + i * item, and is not a half */
-    int64_t strides[TNC_MAX_RANK]; /* bytes */
+    tn_dtype dtype;               /* as stored */
+    int32_t item;                 /* bytes of one stored element */
+    int32_t cell;                 /* bytes of one element in a loop: 4 for f16 and bf16 */
+    bool dense;                   /* element i lies at base + i * item, and is not a half */
+    int64_t strides[TN_MAX_RANK]; /* bytes */
 } tnc_operand;
 
 typedef struct tnc_plan {
     int64_t numel;
     int32_t rank; /* at least 1 */
     int32_t n_operands;
-    int64_t sizes[TNC_MAX_RANK];
+    int64_t sizes[TN_MAX_RANK];
     tnc_operand operands[TNC_MAX_OPERANDS];
 } tnc_plan;
 
@@ -38,16 +37,12 @@ static inline int32_t tnc_cell_bytes(tn_dtype dtype) {
 }
 
 /* Starts a plan with the shape of `like`. */
-static inline tn_status tnc_plan_init(tnc_plan *p, const tn_tensor_view *like) {
-    if (like->rank > TNC_MAX_RANK)
-        return tnc_fail(TN_UNSUPPORTED, "tensors of rank %d: the CPU device takes up to %d",
-                        like->rank, TNC_MAX_RANK);
+static inline void tnc_plan_init(tnc_plan *p, const tn_tensor_view *like) {
     p->numel = like->numel;
     p->rank = like->rank;
     p->n_operands = 0;
     for (int d = 0; d < like->rank; d++)
         p->sizes[d] = like->sizes[d];
-    return TN_OK;
 }
 
 static inline tnc_operand *tnc_plan_add(tnc_plan *p, void *base, tn_dtype dtype) {
@@ -130,8 +125,7 @@ static inline void tnc_plan_finish(tnc_plan *p, bool sorted) {
     }
 }
 
-/* ---- runs of one dimension
- * --------------------------------------------------------------------------- */
+/* ---- runs of one dimension ------------------------------------------------------------------ */
 
 #define TNC_COPY_RUN(T) \
     for (int64_t i = 0; i < n; i++) \
@@ -160,13 +154,13 @@ static inline void tnc_copy_run(void *dst, int64_t dst_stride, const void *src, 
     }
 }
 
-/* One value, n times, dense. */
+/* One value, n times, dense. Of whatever type the block is: hence may_alias. */
 static inline void tnc_splat_run(void *dst, const void *value, int64_t n, int32_t item) {
 #define TNC_SPLAT(T) \
     { \
-        T v; \
+        typedef T __attribute__((may_alias)) cell; \
+        cell v, *d = dst; \
         memcpy(&v, value, sizeof v); \
-        T *d = dst; \
         for (int64_t i = 0; i < n; i++) \
             d[i] = v; \
         break; \
@@ -250,8 +244,7 @@ static inline void tnc_store_run(void *dst, int64_t stride, const void *run, int
         tnc_scatter_run(dst, stride, run, n, dtype);
 }
 
-/* ---- blocks of many dimensions
- * ------------------------------------------------------------------------ */
+/* ---- blocks of many dimensions -------------------------------------------------------------- */
 
 /* The coordinates of linear index `i`. */
 static inline void tnc_plan_seek(const tnc_plan *p, int64_t i, int64_t *at) {
@@ -272,7 +265,7 @@ static inline char *tnc_plan_address(const tnc_plan *p, const tnc_operand *o, co
 static inline void tnc_plan_move(const tnc_plan *p, const tnc_operand *o, const int64_t *start,
                                  void *block, int64_t n, bool out) {
     int inner = p->rank - 1;
-    int64_t at[TNC_MAX_RANK];
+    int64_t at[TN_MAX_RANK];
     memcpy(at, start, sizeof(int64_t) * (size_t)p->rank);
     char *row = tnc_plan_address(p, o, at), *b = block;
     for (;;) {

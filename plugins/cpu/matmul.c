@@ -13,8 +13,7 @@
 #include <cblas.h>
 #endif
 
-/* ---- plain loops: any strides, any type
- * ------------------------------------------------------------------- */
+/* ---- plain loops: any strides, any type ----------------------------------------------------- */
 
 /* A matrix: element [i, j] is data[i * row + j * column]. */
 typedef struct matrix {
@@ -27,6 +26,12 @@ static inline char *element(const matrix *x, int64_t i, int64_t j) {
     return x->data + (i * x->row + j * x->column) * tnc_dtype_bytes(x->dtype);
 }
 
+/* n elements of row i, from column j on: where they are, or copied to `packed`. */
+static const void *dense_row(const matrix *x, int64_t i, int64_t j, int64_t n, void *packed) {
+    return tnc_load_run(packed, element(x, i, j), x->column * tnc_dtype_bytes(x->dtype), n,
+                        x->dtype);
+}
+
 /* C = alpha A B + beta C. Rows of C in fours, columns in blocks that stay in registers. */
 enum { LOOP_ROWS = 4, LOOP_COLUMNS = 64 };
 
@@ -37,18 +42,10 @@ enum { LOOP_ROWS = 4, LOOP_COLUMNS = 64 };
             for (int64_t i0 = 0; i0 < m; i0 += LOOP_ROWS) { \
                 int64_t columns = tnc_min(LOOP_COLUMNS, n - j0); \
                 int64_t rows = tnc_min(LOOP_ROWS, m - i0); \
-                U sum[LOOP_ROWS][LOOP_COLUMNS]; \
-                for (int64_t i = 0; i < rows; i++) \
-                    for (int64_t j = 0; j < columns; j++) \
-                        sum[i][j] = 0; \
+                U sum[LOOP_ROWS][LOOP_COLUMNS] = {{0}}; \
                 T packed[LOOP_COLUMNS]; \
                 for (int64_t p = 0; p < k; p++) { \
-                    const T *row = (const T *)element(b, p, j0); \
-                    if (b->column != 1) { \
-                        for (int64_t j = 0; j < columns; j++) \
-                            packed[j] = row[j * b->column]; \
-                        row = packed; \
-                    } \
+                    const T *row = dense_row(b, p, j0, columns, packed); \
                     const T *left = (const T *)element(a, i0, p); \
                     for (int64_t i = 0; i < rows; i++) { \
                         U x = (U)left[i * a->row]; \
@@ -70,9 +67,7 @@ LOOP_GEMM(f64, double, double)
 #define LOOP_GEMM_INT(sfx, T, U, DT) LOOP_GEMM(sfx, T, U)
 TNC_INT_TYPES(LOOP_GEMM_INT)
 
-/* ---- BLAS
- * ----------------------------------------------------------------------------------------------------
- */
+/* ---- BLAS ----------------------------------------------------------------------------------- */
 
 #ifdef TNC_HAVE_OPENBLAS
 #define GEMM_BLAS(sfx, T, letter) \
@@ -118,9 +113,7 @@ void tnc_gemm(tn_dtype dtype, bool ta, bool tb, int64_t m, int64_t n, int64_t k,
         blas_gemm_f64(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
 }
 
-/* ---- one call
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- one call ------------------------------------------------------------------------------- */
 
 /* C [b, m, n] = beta S + alpha A [b, m, k] B [b, k, n] */
 typedef struct product {
@@ -139,7 +132,8 @@ typedef struct product {
 
 enum {
     MAX_TILE = 256,
-    MAX_TILE_K = 2048,
+    MAX_TILE_K = 2048,              /* of what is packed */
+    MAX_BLAS_K = 1 << 30,           /* of what is not: sizes are int there */
     TINY = 4096,                    /* multiplications, below which BLAS costs more than it saves */
     GRAIN_MULTIPLICATIONS = 1 << 19 /* worth a thread */
 };
@@ -188,12 +182,13 @@ static void plan(product *p) {
     p->pack_b = half || !is_blas(&p->b, p->k, p->n);
     p->stage_c = half || p->c.column != 1 || p->c.row < p->n || p->c.row > INT32_MAX;
 
-    p->loops = p->type >= TN_I8 || (!half && p->m * p->n * p->k <= TINY);
+    double multiplications = (double)p->m * (double)p->n * (double)p->k;
+    p->loops = p->type >= TN_I8 || (!half && multiplications <= TINY);
     if (p->loops)
         p->pack_a = p->pack_b = p->stage_c = false;
     p->tile_m = tnc_min(p->m, p->n == 1 ? 4 * MAX_TILE : MAX_TILE);
     p->tile_n = tnc_min(p->n, p->m == 1 ? 4 * MAX_TILE : MAX_TILE);
-    p->tile_k = p->pack_a || p->pack_b ? tnc_min(p->k, MAX_TILE_K) : p->k;
+    p->tile_k = tnc_min(p->k, p->pack_a || p->pack_b ? MAX_TILE_K : MAX_BLAS_K);
     int64_t bytes = tnc_dtype_bytes(p->type);
     p->scratch_bytes = (p->pack_a ? aligned(p->tile_m * p->tile_k * bytes) : 0) +
                        (p->pack_b ? aligned(p->tile_k * p->tile_n * bytes) : 0) +
@@ -307,9 +302,9 @@ static void tiles(void *context, int64_t begin, int64_t end, int slot) {
     tnc_blas_leave(entered);
 }
 
-/* ---- the kernels
- * --------------------------------------------------------------------------------------------- */
+/* ---- the kernels ---------------------------------------------------------------------------- */
 
+/* Dimensions `rows` and `rows` + 1 of a tensor. */
 static matrix as_matrix(const tn_tensor_view *v, int rows) {
     return (matrix){tnc_data(v), v->strides[rows], v->strides[rows + 1], v->dtype};
 }

@@ -13,12 +13,11 @@
         T keep = (T)(1 - attrs[2].v.f64), weight_decay = TNC_ATTR_F(T, 3); \
         bool nesterov = attrs[4].v.boolean; \
         T sign = attrs[5].v.boolean ? -1 : 1; \
-        T from_gradient = nesterov ? 1 : 0, from_buffer = nesterov ? momentum : 1; \
         TNC_INDEPENDENT \
         for (int64_t i = 0; i < n; i++) { \
             T p = self[i], g = sign * grad[i] + weight_decay * p; \
             T b = momentum * buffer[i] + keep * g; \
-            T step = nesterov ? from_gradient * g + from_buffer * b : b; \
+            T step = nesterov ? g + momentum * b : b; \
             new_buffer[i] = b; \
             new_self[i] = p - lr * step; \
         } \

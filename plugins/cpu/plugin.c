@@ -1,5 +1,12 @@
 /* The plugin's entry: who it is, which kernels this machine gets, and how it starts and ends. A new
- * backend is a copy of this file with other names in the table at its end. */
+ * backend is a copy of this file with other names in the table at its end.
+ *
+ * Options
+ *   threads  (TENON_CPU_THREADS)  threads that a kernel may use; 0 or nothing: OMP_NUM_THREADS, or
+ *                                 one for each core
+ *   isa      (TENON_CPU_ISA)      base, avx2 or avx512: the kernels to use; nothing: the best that
+ *                                 the machine has
+ */
 #include "cpu.h"
 
 #include <pthread.h>
@@ -19,8 +26,7 @@ tn_status tnc_fail(tn_status status, const char *format, ...) {
     return tnc_host->fail(status, message);
 }
 
-/* ---- choosing the kernels
- * ---------------------------------------------------------------------------- */
+/* ---- choosing the kernels ------------------------------------------------------------------- */
 
 #define DECLARE(isa, family) extern const tnc_family tnc_family_##family##_##isa;
 #define DECLARE_BASE(family) DECLARE(base, family)
@@ -28,11 +34,21 @@ tn_status tnc_fail(tn_status status, const char *format, ...) {
 TNC_FAMILIES(DECLARE_BASE)
 static const tnc_family *const base[] = {TNC_FAMILIES(ADDRESS_BASE)};
 
+static bool has_base(void) {
+    return true;
+}
+
+/* The features that the compiler's flags in meson.build imply. */
 #ifdef TNC_HAVE_AVX2
 #define DECLARE_AVX2(family) DECLARE(avx2, family)
 #define ADDRESS_AVX2(family) &tnc_family_##family##_avx2,
 TNC_FAMILIES(DECLARE_AVX2)
 static const tnc_family *const avx2[] = {TNC_FAMILIES(ADDRESS_AVX2)};
+
+static bool has_avx2(void) {
+    return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
+           __builtin_cpu_supports("bmi2"); /* and f16c: no processor has AVX2 without it */
+}
 #endif
 
 #ifdef TNC_HAVE_AVX512
@@ -40,48 +56,79 @@ static const tnc_family *const avx2[] = {TNC_FAMILIES(ADDRESS_AVX2)};
 #define ADDRESS_AVX512(family) &tnc_family_##family##_avx512,
 TNC_FAMILIES(DECLARE_AVX512)
 static const tnc_family *const avx512[] = {TNC_FAMILIES(ADDRESS_AVX512)};
+
+static bool has_avx512(void) {
+    return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+           __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
+           __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("bmi2");
+}
 #endif
 
-static const tnc_family *const *choose(void) {
+/* The instruction sets, best first. */
+static const struct isa {
+    const char *name;
+    const tnc_family *const *families;
+    bool (*is_here)(void);
+} isas[] = {
 #ifdef TNC_HAVE_AVX512
-    if (__builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-        __builtin_cpu_supports("avx512cd") && __builtin_cpu_supports("avx512dq") &&
-        __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("bmi2"))
-        return avx512;
+    {"avx512", avx512, has_avx512},
 #endif
 #ifdef TNC_HAVE_AVX2
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-        __builtin_cpu_supports("bmi2"))
-        return avx2;
+    {"avx2", avx2, has_avx2},
 #endif
-    return base;
+    {"base", base, has_base},
+};
+
+/* The set called `name`, or with NULL the best; NULL when this machine or build lacks it. */
+static const struct isa *choose(const char *name) {
+    for (size_t i = 0; i < TNC_LENGTH(isas); i++)
+        if ((!name || strcmp(name, isas[i].name) == 0) && isas[i].is_here())
+            return &isas[i];
+    return NULL;
 }
 
-/* The chosen families as one array of pointers, which is what crosses the boundary. */
+/* The chosen families as one array of pointers, which is what crosses the boundary. All sets have
+ * the same records but for their functions, so init may put one set in another's place. */
 enum { MAX_KERNELS = 1024 };
 static const tn_kernel *kernels[MAX_KERNELS];
 static tn_plugin plugin;
 
-static void gather_kernels(void) {
-    const tnc_family *const *families = choose();
+static void use(const struct isa *isa) {
     uint64_t n = 0;
     for (size_t f = 0; f < TNC_LENGTH(base); f++)
-        for (uint32_t i = 0; i < families[f]->n_records && n < MAX_KERNELS; i++)
-            kernels[n++] = &families[f]->records[i];
+        for (uint32_t i = 0; i < isa->families[f]->n_records; i++, n++)
+            if (n < MAX_KERNELS)
+                kernels[n] = &isa->families[f]->records[i];
     plugin.n_kernels = n;
 }
 
-/* ---- life
- * ---------------------------------------------------------------------------------------------- */
+static void use_best(void) {
+    use(choose(NULL));
+}
+
+/* ---- life ----------------------------------------------------------------------------------- */
 
 static tn_status init(const tn_host *host, const char *path, tn_pself **out_self) {
     (void)path;
+    *out_self = NULL;
     tnc_host = host;
+    const char *name = host->option(NULL, "isa");
+    const struct isa *isa = choose(name && *name ? name : NULL);
+    if (!isa)
+        return tnc_fail(TN_INVALID_ARGUMENT,
+                        "option isa (TENON_CPU_ISA) is '%.40s'; it must be base, avx2 or avx512, "
+                        "and this machine and build must have it",
+                        name);
+    use(isa);
+    tn_status status = tnc_threads_start(host->option(NULL, "threads"));
+    if (status != TN_OK)
+        return status;
     tn_pself *self = host->alloc(sizeof *self, 16);
-    if (!self)
+    if (!self) {
+        tnc_threads_stop();
         return tnc_fail(TN_OUT_OF_MEMORY, "no host memory for the plugin's state");
+    }
     self->host = host;
-    tnc_threads_start(host->option(self, "threads"));
     *out_self = self;
     return TN_OK;
 }
@@ -115,13 +162,13 @@ static const void *extension(tn_pself *self, const char *id) {
     return strcmp(id, TN_EXT_THREADS) == 0 ? &threads : NULL;
 }
 
-/* ---- the table
- * ----------------------------------------------------------------------------------------- */
+/* ---- the table ------------------------------------------------------------------------------ */
 
 static tn_plugin plugin = {
     .struct_size = sizeof plugin,
     .abi_version = TN_ABI_VERSION,
     .abi_required = TN_ABI_VERSION,
+    .flags = TN_PLUGIN_FORK_SAFE, /* on one thread: see threads.c */
     .id = "org.tenon.cpu",
     .device_type = "cpu",
     .name = "Tenon reference CPU",
@@ -135,8 +182,13 @@ static tn_plugin plugin = {
 
 const tn_plugin *TN_PLUGIN_QUERY(const tn_host *host) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    if (host->abi_version != TN_ABI_VERSION)
+    /* `option` is the last slot we call; a host without it is older than we can work with. */
+    if (!host || !TN_HAS(host, tn_host, option) || host->abi_version != TN_ABI_VERSION)
         return NULL;
-    pthread_once(&once, gather_kernels);
+    pthread_once(&once, use_best);
+    if (plugin.n_kernels > MAX_KERNELS) {
+        host->fail(TN_INTERNAL, "more kernels than MAX_KERNELS in plugins/cpu/plugin.c");
+        return NULL;
+    }
     return &plugin;
 }

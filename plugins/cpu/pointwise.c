@@ -3,8 +3,7 @@
  * in runs as long as the layouts allow. */
 #include "pointwise.h"
 
-/* ---- the planned way
- * ---------------------------------------------------------------------------------- */
+/* ---- the planned way ------------------------------------------------------------------------ */
 
 typedef struct walk {
     tnc_plan plan; /* outputs first, then inputs */
@@ -21,7 +20,7 @@ static void walk_range(void *context, int64_t begin, int64_t end, int slot) {
     (void)slot;
     int n_out = w->op->n_out, inner = p->rank - 1;
     _Alignas(64) char blocks[TNC_MAX_OPERANDS][TNC_BLOCK * 8];
-    int64_t at[TNC_MAX_RANK];
+    int64_t at[TN_MAX_RANK];
     bool by_rows = p->rank == 1 || p->sizes[inner] >= LONG_ROW;
 
     /* Operands that the loop may touch in place, within a run. */
@@ -91,9 +90,7 @@ static __attribute__((noinline)) tn_status run_planned(const tn_call *call,
     walk w;
     w.op = op;
     w.attrs = call->args + op->n_in;
-    tn_status status = tnc_plan_init(&w.plan, call->outs[0]);
-    if (status != TN_OK)
-        return status;
+    tnc_plan_init(&w.plan, call->outs[0]);
     for (int k = 0; k < op->n_out; k++)
         tnc_plan_add_view(&w.plan, call->outs[k]);
     int64_t scalars[TNC_MAX_OPERANDS];
@@ -113,8 +110,7 @@ static __attribute__((noinline)) tn_status run_planned(const tn_call *call,
     return TN_OK;
 }
 
-/* ---- the short way
- * ------------------------------------------------------------------------------------- */
+/* ---- the short way -------------------------------------------------------------------------- */
 
 static inline bool is_dense(const tn_tensor_view *v) {
     return v->numel == 1 || (v->rank == 1 && v->strides[0] == 1);
@@ -152,9 +148,6 @@ tn_status tnc_pointwise_run_2(const tn_call *call) {
 }
 
 tn_status tnc_pointwise_run_any(const tn_call *call) {
-    return tnc_pointwise_apply(call, call->user);
-}
-
-tn_status tnc_pointwise_apply(const tn_call *call, const tnc_pointwise *op) {
+    const tnc_pointwise *op = call->user;
     return run(call, op, op->n_in, op->n_out);
 }

@@ -1,6 +1,7 @@
 /* Pooling over windows of images [N, C, H, W]. Threads share the N * C planes. */
 #include "iterate.h"
 
+#include <math.h>
 #include <stdatomic.h>
 
 typedef struct pool {
@@ -18,17 +19,16 @@ typedef struct pool {
 /* One plane from `in` to `out`, dense, of the computing type. */
 typedef void (*plane)(const pool *p, const void *in, void *out, int64_t *places);
 
-/* ---- max_pool2d
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- max_pool2d ----------------------------------------------------------------------------- */
 
-#define MAX_POOL(sfx, T) \
+/* A window that lies in the padding alone has the padding's value and no place. */
+#define MAX_POOL(sfx, T, lowest) \
     static void max_any_##sfx(const pool *p, const void *in, void *out, int64_t *places) { \
         const T *x = in; \
         T *r = out; \
         for (int64_t oy = 0; oy < p->oh; oy++) \
             for (int64_t ox = 0; ox < p->ow; ox++) { \
-                T best = 0; \
+                T best = lowest; \
                 int64_t place = -1; \
                 for (int64_t ky = 0; ky < p->kernel[0]; ky++) { \
                     int64_t y = oy * p->stride[0] - p->padding[0] + ky * p->dilation[0]; \
@@ -73,9 +73,9 @@ typedef void (*plane)(const pool *p, const void *in, void *out, int64_t *places)
             } \
         } \
     }
-#define MAX_POOL_INT(sfx, T, U, DT) MAX_POOL(sfx, T)
-MAX_POOL(f32, float)
-MAX_POOL(f64, double)
+#define MAX_POOL_INT(sfx, T, U, DT) MAX_POOL(sfx, T, TNC_LOWEST(T))
+MAX_POOL(f32, float, -INFINITY)
+MAX_POOL(f64, double, -INFINITY)
 TNC_INT_TYPES(MAX_POOL_INT)
 
 /* Zeros, then each gradient at its maximum. */
@@ -97,9 +97,7 @@ TNC_INT_TYPES(MAX_POOL_INT)
 MAX_POOL_BACKWARD(f32, float)
 MAX_POOL_BACKWARD(f64, double)
 
-/* ---- avg_pool2d
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- avg_pool2d ----------------------------------------------------------------------------- */
 
 /* The part of a window that lies on the input, along one dimension, and what it counts for. */
 typedef struct span {
@@ -123,11 +121,11 @@ static span window(const pool *p, int d, int64_t size, int64_t o) {
             span v = window(p, 0, p->h, oy); \
             for (int64_t ox = 0; ox < p->ow; ox++) { \
                 span u = window(p, 1, p->w, ox); \
-                T sum = 0; \
+                double sum = 0; \
                 for (int64_t y = v.begin; y < v.end; y++) \
                     for (int64_t c = u.begin; c < u.end; c++) \
                         sum += x[y * p->w + c]; \
-                r[oy * p->ow + ox] = sum / (T)(u.count * v.count); \
+                r[oy * p->ow + ox] = (T)(sum / (double)(u.count * v.count)); \
             } \
         } \
     } \
@@ -149,9 +147,7 @@ static span window(const pool *p, int d, int64_t size, int64_t o) {
 AVG_POOL(f32, float)
 AVG_POOL(f64, double)
 
-/* ---- one call
- * ---------------------------------------------------------------------------------------------------
- */
+/* ---- one call ------------------------------------------------------------------------------- */
 
 typedef struct planes {
     pool pool;

@@ -39,8 +39,7 @@ enum {
     SHORT_COLUMNS = 16  /* kept runs shorter than this are read as rows */
 };
 
-/* ---- sum and prod: T as given, L in the lanes, A accumulated in
- * --------------------------------------------- */
+/* ---- sum and prod: T as given, L in the lanes, A accumulated in ----------------------------- */
 
 /* Runs of LANES * PAIR elements are combined in L, each lane adding PAIR of them and the lanes in a
  * tree, and carried in A. */
@@ -102,8 +101,7 @@ FOLD(prod, f32, float, double, double, *, 1)
 FOLD(prod, f64, double, double, double, *, 1)
 TNC_INT_TYPES(FOLD_INT)
 
-/* ---- amax and amin, argmax and argmin
- * ------------------------------------------------------------------------ */
+/* ---- amax and amin, argmax and argmin ------------------------------------------------------- */
 
 /* Does x replace `best`? NaN replaces all but NaN; for integers the second half folds away. */
 #define BEATS(x, symbol, best) ((x)symbol(best) || ((x) != (x) && (best) == (best)))
@@ -209,9 +207,7 @@ EXTREMES(f32, float, float, F32)
 EXTREMES(f64, double, double, F64)
 TNC_INT_TYPES(EXTREMES)
 
-/* ---- var
- * ----------------------------------------------------------------------------------------------------
- */
+/* ---- var ------------------------------------------------------------------------------------ */
 
 /* T. Chan et al., "Updating formulae and a pairwise algorithm for computing sample variances",
  * 1979: means in a, sums of squared distances in b, both f64. A row's block is taken in two passes.
@@ -270,9 +266,7 @@ static void var_merge(state *into, const state *from, int64_t width) {
 VAR(f32, float)
 VAR(f64, double)
 
-/* ---- one call
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- one call ------------------------------------------------------------------------------- */
 
 typedef struct reduction {
     const reducer *op;
@@ -297,11 +291,9 @@ static bool is_reduced(const tn_call *call, int d) {
     return false;
 }
 
-static tn_status plan(const tn_call *call, reduction *r) {
+static void plan(const tn_call *call, reduction *r) {
     const tn_tensor_view *in = tnc_view(call, 0), *out = call->outs[0];
-    tn_status status = tnc_plan_init(&r->kept, out);
-    if (status != TN_OK)
-        return status;
+    tnc_plan_init(&r->kept, out);
     tnc_plan_init(&r->reduced, in);
     tnc_plan_add_view(&r->kept, in);
     tnc_plan_add_view(&r->kept, out);
@@ -324,7 +316,6 @@ static tn_status plan(const tn_call *call, reduction *r) {
         r->chunk = d->numel;
     r->n_chunks = tnc_ceil_div(d->numel, r->chunk);
     r->state_bytes = (int64_t)sizeof(state) + 16 * r->width;
-    return TN_OK;
 }
 
 /* The state that lives at p. */
@@ -342,7 +333,7 @@ static void reduce_chunk(const reduction *r, const int64_t *at, int64_t width, i
     const tnc_operand *in = &d->operands[0];
     const tnc_operand *kept = &k->operands[0];
     _Alignas(64) char block[TNC_BLOCK * 8];
-    int64_t where[TNC_MAX_RANK], n;
+    int64_t where[TN_MAX_RANK], n;
     int inner = d->rank - 1;
     const char *group = tnc_plan_address(k, kept, at);
     if (r->by_columns) {
@@ -399,7 +390,7 @@ static void reduce_tasks(void *context, int64_t begin, int64_t end, int slot) {
     const reduction *r = context;
     (void)slot;
     _Alignas(64) char own[sizeof(state) + 16 * GROUP];
-    int64_t at[TNC_MAX_RANK];
+    int64_t at[TN_MAX_RANK];
     for (int64_t t = begin; t < end; t++) {
         int64_t first = t % r->n_chunks * r->chunk;
         int64_t width = locate(r, t / r->n_chunks, at);
@@ -412,16 +403,14 @@ static void reduce_tasks(void *context, int64_t begin, int64_t end, int slot) {
 
 static tn_status run(const tn_call *call) {
     reduction r = {.op = call->user, .attrs = call->args};
-    tn_status status = plan(call, &r);
-    if (status != TN_OK)
-        return status;
+    plan(call, &r);
     r.states = (char *)(uintptr_t)(call->workspace + call->workspace_offset);
     int64_t task = r.width * tnc_min(r.chunk, r.reduced.numel);
     tnc_parallel(r.n_groups * r.n_chunks, tnc_max(1, TNC_GRAIN / task), TNC_MAX_SLOTS, reduce_tasks,
                  &r);
     if (r.n_chunks > 1)
         for (int64_t g = 0; g < r.n_groups; g++) {
-            int64_t at[TNC_MAX_RANK], width = locate(&r, g, at);
+            int64_t at[TN_MAX_RANK], width = locate(&r, g, at);
             char *states = r.states + g * r.n_chunks * r.state_bytes;
             for (int64_t c = 1; c < r.n_chunks; c++)
                 r.op->merge((state *)states, (const state *)(states + c * r.state_bytes), width);
@@ -432,10 +421,9 @@ static tn_status run(const tn_call *call) {
 
 static tn_status workspace(const tn_call *call, uint64_t *out_bytes) {
     reduction r;
-    tn_status status = plan(call, &r);
-    if (status == TN_OK)
-        *out_bytes = r.n_chunks > 1 ? (uint64_t)(r.n_groups * r.n_chunks * r.state_bytes) : 0;
-    return status;
+    plan(call, &r);
+    *out_bytes = r.n_chunks > 1 ? (uint64_t)(r.n_groups * r.n_chunks * r.state_bytes) : 0;
+    return TN_OK;
 }
 
 #define REDUCTION(op, DT, reducer_, ...) \

@@ -1,27 +1,32 @@
 /* cumsum: running sums along one dimension. Floating sums are carried in f64. */
 #include "iterate.h"
 
-/* n elements of a line, dense; `carried` is the sum of those before. A is what the sum is carried
- * in. */
-#define LINE(sfx, T, A) \
-    static void line_##sfx(void *out, const void *in, int64_t n, void *carried) { \
+/* The sum of the elements before: of floating numbers f, of integers u, which wraps. */
+typedef union carry {
+    double f;
+    uint64_t u;
+} carry;
+
+/* n elements of a line, dense. A is what the sum is carried in, as `member`. */
+#define LINE(sfx, T, A, member) \
+    static void line_##sfx(void *out, const void *in, int64_t n, carry *carried) { \
         const T *x = in; \
         T *r = out; \
-        A sum = *(A *)carried; \
+        A sum = carried->member; \
         for (int64_t i = 0; i < n; i++) { \
             sum += (A)x[i]; \
             r[i] = (T)sum; \
         } \
-        *(A *)carried = sum; \
+        carried->member = sum; \
     }
-#define LINE_INT(sfx, T, U, DT) LINE(sfx, T, uint64_t)
-LINE(f32, float, double)
-LINE(f64, double, double)
+#define LINE_INT(sfx, T, U, DT) LINE(sfx, T, uint64_t, u)
+LINE(f32, float, double, f)
+LINE(f64, double, double, f)
 TNC_INT_TYPES(LINE_INT)
 
 /* What a record's user pointer leads to. */
 typedef struct line {
-    void (*run)(void *out, const void *in, int64_t n, void *carried);
+    void (*run)(void *out, const void *in, int64_t n, carry *carried);
 } line;
 
 typedef struct scan {
@@ -35,12 +40,12 @@ static void scan_lines(void *context, int64_t begin, int64_t end, int slot) {
     const tnc_operand *out = &s->plan.operands[0], *in = &s->plan.operands[1];
     (void)slot;
     _Alignas(64) char block[TNC_BLOCK * 8];
-    int64_t at[TNC_MAX_RANK];
+    int64_t at[TN_MAX_RANK];
     for (int64_t i = begin; i < end; i++) {
         tnc_plan_seek(&s->plan, i, at);
         char *dst = tnc_plan_address(&s->plan, out, at);
         const char *src = tnc_plan_address(&s->plan, in, at);
-        uint64_t carried = 0; /* as f64, too, this is zero */
+        carry carried = {.u = 0}; /* f is zero as well */
         for (int64_t j = 0; j < s->length; j += TNC_BLOCK) {
             int64_t n = tnc_min(TNC_BLOCK, s->length - j);
             tnc_gather_run(block, src + j * s->in_stride, s->in_stride, n, in->dtype);
@@ -54,9 +59,7 @@ static tn_status run(const tn_call *call) {
     const tn_tensor_view *in = tnc_view(call, TN_ARG_cumsum_self), *out = call->outs[0];
     int64_t dim = call->args[TN_ARG_cumsum_dim].v.i64;
     scan s;
-    tn_status status = tnc_plan_init(&s.plan, out);
-    if (status != TN_OK)
-        return status;
+    tnc_plan_init(&s.plan, out);
     tnc_plan_add_view(&s.plan, out);
     tnc_plan_add_view(&s.plan, in);
     int64_t item = tnc_dtype_bytes(in->dtype);

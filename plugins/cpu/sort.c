@@ -11,9 +11,7 @@ typedef struct entry {
     int64_t place;
 } entry;
 
-/* ---- keys
- * --------------------------------------------------------------------------------------------------
- */
+/* ---- keys ----------------------------------------------------------------------------------- */
 
 /* Sign and magnitude to an order of unsigned numbers; `bits` wide, NaN above the bits of
  * `infinity`. */
@@ -75,9 +73,7 @@ static void read_keys(entry *e, const char *line, int64_t stride, int64_t n, tn_
     }
 }
 
-/* ---- sorting
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- sorting -------------------------------------------------------------------------------- */
 
 enum { SHORT = 48 };
 
@@ -114,9 +110,7 @@ static entry *radix_sort(entry *e, entry *other, int64_t n, int n_bytes) {
     return e;
 }
 
-/* ---- one call
- * ------------------------------------------------------------------------------------------------
- */
+/* ---- one call ------------------------------------------------------------------------------- */
 
 typedef struct sorter {
     tnc_plan plan; /* of the lines: values, places, input */
@@ -131,7 +125,7 @@ static void sort_lines(void *context, int64_t begin, int64_t end, int slot) {
     const tnc_operand *values = &s->plan.operands[0], *places = &s->plan.operands[1];
     const tnc_operand *in = &s->plan.operands[2];
     entry *e = s->entries + slot * 2 * s->length, *other = e + s->length;
-    int64_t at[TNC_MAX_RANK], n = s->length;
+    int64_t at[TN_MAX_RANK], n = s->length;
     for (int64_t line = begin; line < end; line++) {
         tnc_plan_seek(&s->plan, line, at);
         const char *src = tnc_plan_address(&s->plan, in, at);
@@ -165,9 +159,7 @@ static tn_status run(const tn_call *call) {
         .descending = call->args[TN_ARG_sort_descending].v.boolean,
         .entries = (entry *)(uintptr_t)(call->workspace + call->workspace_offset),
     };
-    tn_status status = tnc_plan_init(&s.plan, in);
-    if (status != TN_OK)
-        return status;
+    tnc_plan_init(&s.plan, in);
     tnc_plan_add_view(&s.plan, call->outs[0]);
     tnc_plan_add_view(&s.plan, call->outs[1]);
     tnc_plan_add_view(&s.plan, in);

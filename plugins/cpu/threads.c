@@ -3,10 +3,12 @@
 #include "cpu.h"
 #include "matmul.h"
 
-#include <omp.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#ifdef _OPENMP
+#include <omp.h>
+#endif
 #ifdef TNC_HAVE_OPENBLAS
 #include <cblas.h>
 #endif
@@ -27,20 +29,39 @@ static void watch_fork(void) {
 static void blas_start(void);
 static void blas_stop(void);
 
-/* `option` is a number or NULL; then OMP_NUM_THREADS or the number of available cores holds. */
-void tnc_threads_start(const char *option) {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, watch_fork);
-    long n = option ? strtol(option, NULL, 10) : 0;
-    tnc_set_threads(n > 0 ? (uint32_t)n : (uint32_t)omp_get_max_threads());
-    blas_start();
+/* What OMP_NUM_THREADS says, else the number of available cores. */
+static uint32_t default_threads(void) {
+#ifdef _OPENMP
+    return (uint32_t)omp_get_max_threads();
+#else
+    return 1;
+#endif
 }
 
-/* Ends the workers that OpenMP keeps for the calling thread. */
+tn_status tnc_threads_start(const char *option) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, watch_fork);
+    long n = 0;
+    if (option && *option) {
+        char *end;
+        n = strtol(option, &end, 10);
+        if (*end || *option < '0' || *option > '9')
+            return tnc_fail(TN_INVALID_ARGUMENT,
+                            "option threads (TENON_CPU_THREADS) is '%.40s'; it must be a number, 0 "
+                            "to leave it to the plugin",
+                            option);
+    }
+    tnc_set_threads(n <= 0 ? default_threads() : n > TNC_MAX_SLOTS ? TNC_MAX_SLOTS : (uint32_t)n);
+    blas_start();
+    return TN_OK;
+}
+
 void tnc_threads_stop(void) {
     blas_stop();
+#ifdef _OPENMP
     if (!atomic_load(&forked))
         omp_pause_resource_all(omp_pause_soft);
+#endif
 }
 
 void tnc_set_threads(uint32_t n) {
@@ -52,32 +73,35 @@ uint32_t tnc_get_threads(void) {
 }
 
 void tnc_parallel(int64_t n, int64_t grain, int n_slots, tnc_body body, void *context) {
-    int64_t n_grains = (n - 1) / grain + 1;
     if (n <= grain) {
         body(context, 0, n, 0);
         return;
     }
+#ifdef _OPENMP
+    int64_t n_grains = (n - 1) / grain + 1;
     int64_t team = tnc_min(tnc_min(tnc_get_threads(), n_slots), n_grains);
-    if (team <= 1 || omp_in_parallel() || atomic_load_explicit(&forked, memory_order_relaxed)) {
-        body(context, 0, n, 0);
+    bool alone = team <= 1 || atomic_load_explicit(&forked, memory_order_relaxed);
+    if (!alone && !omp_in_parallel()) {
+#pragma omp parallel num_threads((int)team)
+        {
+            int64_t size = omp_get_num_threads(), slot = omp_get_thread_num();
+            int64_t begin = n_grains * slot / size * grain;
+            int64_t end = tnc_min(n_grains * (slot + 1) / size * grain, n);
+            if (begin < end)
+                body(context, begin, end, (int)slot);
+        }
         return;
     }
-#pragma omp parallel num_threads((int)team)
-    {
-        int64_t size = omp_get_num_threads(), slot = omp_get_thread_num();
-        int64_t begin = n_grains * slot / size * grain;
-        int64_t end = tnc_min(n_grains * (slot + 1) / size * grain, n);
-        if (begin < end)
-            body(context, begin, end, (int)slot);
-    }
+#endif
+    body(context, 0, n, 0);
 }
 
-/* ---- BLAS: we share out the work, it computes
- * ------------------------------------------------------------ */
+/* ---- BLAS: we share out the work, it computes ----------------------------------------------- */
 
 /* OpenBLAS built for OpenMP asks OpenMP how many threads to use; that answer belongs to the calling
  * thread, so it can be changed for a while without anyone noticing. Its own setter would change the
  * whole process. Inside a parallel region it is serial anyway. */
+#ifdef _OPENMP
 int tnc_blas_enter(void) {
     int was = omp_get_max_threads();
     if (was != 1)
@@ -89,6 +113,15 @@ void tnc_blas_leave(int entered) {
     if (entered != 1)
         omp_set_num_threads(entered);
 }
+#else
+int tnc_blas_enter(void) {
+    return 1;
+}
+
+void tnc_blas_leave(int entered) {
+    (void)entered;
+}
+#endif
 
 #ifdef TNC_HAVE_OPENBLAS
 /* OpenBLAS built for pthreads has only its process-wide setter: one thread while the plugin lives.

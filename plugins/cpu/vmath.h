@@ -230,8 +230,7 @@ TNC_VMATH float tnc_sigmoid(float x) {
     return x < 0.0f ? e * r : r;
 }
 
-/* ---- the same names for f64
- * ------------------------------------------------------------------------- */
+/* ---- the same names for f64 ----------------------------------------------------------------- */
 
 static inline double tnc_normal_cdf_f64(double x) {
     return 0.5 * erfc(x * -0.707106781186547524400844362104849039);

@@ -1,6 +1,5 @@
-/* rig.h: what the tests of the simulated chip share: the plugin loaded, elements of every dtype
- * read and written by rules of their own, tensors with a copy on the host, and work that takes a
- * while. */
+/* rig.h: what the tests of the simulated chip share: the plugin loaded, tensors with a copy on the
+ * host, and work that takes a while. */
 #ifndef TENON_TESTS_SIM_RIG_H
 #define TENON_TESTS_SIM_RIG_H
 
@@ -11,6 +10,7 @@
 
 #include <cmocka.h>
 
+#include <elements.h>
 #include <mini_host.h>
 #include <tenon/kernels.h>
 
@@ -41,29 +41,6 @@ int rig_teardown(void **state);
         if (!strstr(mini_error(), part)) \
             fail_msg("'%s' is not in the message '%s'", part, mini_error()); \
     } while (0)
-
-/* ---- elements ---- */
-
-bool is_float(tn_dtype dtype);
-
-/* Relative spacing of a floating dtype around 1. */
-double epsilon(tn_dtype dtype);
-
-/* An element as a number: `f` for floating dtypes, `i` for the others. */
-typedef struct number {
-    double f;
-    int64_t i;
-} number;
-
-number get(tn_dtype dtype, const void *data, int64_t i);
-
-/* Floating dtypes round `x.f` to nearest even, integers wrap `x.i`, bool is x.i != 0. */
-void set(tn_dtype dtype, void *data, int64_t i, number x);
-
-/* Uniform in [low, high], rounded to the dtype; both included for integers. */
-void set_random(tn_dtype dtype, void *data, int64_t i, double low, double high);
-
-uint64_t random_u64(void);
 
 /* ---- tensors with a host copy ---- */
 

@@ -313,6 +313,9 @@ tn_status mini_run(mini *m, const tn_kernel *kernel, uint32_t n_args, const tn_c
     if (call.workspace_bytes > 0)
         status = m->ops->memory->alloc(m->device, TN_SPACE_DEVICE, call.workspace_bytes,
                                        &call.workspace, &ignored);
+    if (status == TN_OK && call.workspace)
+        status = m->ops->memory->fill(m->device, m->stream, call.workspace, 0, 0xff,
+                                      call.workspace_bytes);
     if (status == TN_OK) {
         status = kernel->run(&call);
         tn_status later = mini_synchronize(m);

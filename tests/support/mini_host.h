@@ -104,7 +104,8 @@ void mini_tensors_free(mini *m);
  * one open. NULL when there is none, or the device does not support it. */
 const tn_kernel *mini_find(const mini *m, const char *op, tn_dtype t0, tn_dtype t1);
 
-/* Runs a kernel: asks `supports` and `workspace`, calls, waits, and returns the first failure. */
+/* Runs a kernel: asks `supports` and `workspace`, calls, waits, and returns the first failure. The
+ * workspace is full of ones, NaN in every floating dtype: a kernel may not count on its content. */
 tn_status mini_run(mini *m, const tn_kernel *kernel, uint32_t n_args, const tn_cell *args,
                    uint32_t n_outs, mini_tensor *const *outs);
 
