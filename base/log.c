@@ -1,5 +1,5 @@
-/* TENON_LOG is a level, or a list such as "warn,loader=debug,memory=trace"; the last match counts.
- */
+/* TENON_LOG is a level, or a list such as "warn,loader=debug,dispatch"; a subsystem alone logs all
+ * it has. The last match counts. */
 #include "base/alloc.h"
 #include "base/env.h"
 #include "base/log.h"
@@ -35,7 +35,10 @@ static int level_of(const char *subsystem) {
     for (const char *p = rules; p && *p;) {
         size_t n = strcspn(p, ",");
         const char *eq = memchr(p, '=', n);
-        if (!eq) {
+        if (!eq && parse_level(p, n) < 0 && !(n == 3 && memcmp(p, "off", 3) == 0)) {
+            if (!subsystem || (strlen(subsystem) == n && memcmp(subsystem, p, n) == 0))
+                level = TN_LOG_TRACE;
+        } else if (!eq) {
             int l = parse_level(p, n);
             level = subsystem || l > level ? l : level;
         } else {

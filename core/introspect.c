@@ -101,22 +101,13 @@ typedef struct handler_array {
     uint32_t n;
 } handler_array;
 
-static const char *key_name(tn_key key) {
-    static const char *const names[] = {
-#define X(NAME, name, text) name,
-        TN_KEY_MAP(X)
-#undef X
-    };
-    return names[key];
-}
-
 static void collect_handler(const tni_provenance *line, void *user) {
     handler_array *array = user;
     if (array->n == MAX_HANDLERS)
         return;
     array->lines[array->n++] = (tn_op_handler_info){
         .struct_size = sizeof(tn_op_handler_info),
-        .key = key_name(line->key),
+        .key = tn_key_name(line->key),
         .device_type = line->device_type ? line->device_type : "",
         .origin = line->origin,
         .why = line->why,

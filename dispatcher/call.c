@@ -97,20 +97,25 @@ static void append(char *text, size_t size, const char *more) {
     snprintf(text + used, size - used, "%s", more);
 }
 
-static tn_status unhandled(const tn_op *op, const tni_row *row, tn_keyset keys) {
-    if (row == &tni_row_dropped)
-        return tn_fail(TN_STATE, "%s: the operator was unregistered", op->name);
-
-    static const char *const key_names[TN_KEY_COUNT] = {
+const char *tn_key_name(tn_key key) {
+    static const char *const names[TN_KEY_COUNT] = {
 #define NAME(NAME_, name, text) name,
         TN_KEY_MAP(NAME)
 #undef NAME
     };
+    return (uint32_t)key < TN_KEY_COUNT ? names[key] : "";
+}
+
+static tn_status unhandled(const tn_op *op, const tni_row *row, tn_keyset keys) {
+    if (row == &tni_row_dropped)
+        return tn_fail(TN_STATE, "%s: the operator was unregistered", op->name);
+
     char asked[128] = "", backends[256] = "";
-    for (int key = TN_KEY_COUNT - 1; key >= 0; key--) {
+    /* every call asks for Profile, so that says nothing */
+    for (int key = TN_KEY_PROFILE - 1; key >= 0; key--) {
         if (keys.keys & TN_KEY_BIT(key)) {
             append(asked, sizeof asked, *asked ? ", " : "");
-            append(asked, sizeof asked, key_names[key]);
+            append(asked, sizeof asked, tn_key_name((tn_key)key));
         }
     }
     for (int id = 0; id < TNI_MAX_BACKENDS; id++) {

@@ -2,6 +2,7 @@
 #include "base/error.h"
 #include "base/slab.h"
 #include "core/ops/init.h"
+#include "core/profile/profile.h"
 #include "core/random/generator.h"
 #include "core/tensor/tensor.h"
 #include "dispatcher/registry.h"
@@ -18,6 +19,7 @@ tn_status tn_shutdown(void) {
                         (unsigned long long)held);
     }
     /* The thread's caches go back to their devices while there are any. */
+    tni_profile_finish();
     tni_thread_run_exit();
     tni_core_finish();
     tni_devices_finish();

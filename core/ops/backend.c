@@ -4,6 +4,7 @@
  * their device; without one the decomposition runs, and without that the fallback policy decides.
  */
 #include "core/ops/build.h"
+#include "core/profile/profile.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -61,6 +62,7 @@ tn_status tni_backend_handler(const tn_op *op, tn_keyset keys, const tn_cell *ar
 tn_status tni_without_kernel(const tn_op *op, tni_device *device, tn_dtype dtype,
                              const tn_cell *args, tn_cell *rets) {
     const tni_op_info *info = tni_info(op);
+    tni_note(info->run ? TN_PROFILE_DECOMPOSITION : TN_PROFILE_FALLBACK);
     if (!info->run)
         return tni_fallback(op, device, dtype, args, rets);
     tn_thread_keys before = tni_thread_keys;

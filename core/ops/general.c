@@ -4,6 +4,7 @@
  * Kernel arguments by name, dtypes of the type variables, outputs, and what the kernel's flags ask
  * for. */
 #include "core/ops/build.h"
+#include "core/profile/profile.h"
 
 #include <string.h>
 
@@ -228,6 +229,7 @@ static tn_status run(tni_build *b, tn_cell *rets) {
     const tn_tensor_view *outs[TNI_MAX_OUTS];
     for (uint32_t i = 0; i < info->n_outs; i++)
         outs[i] = &results[i]->view;
+    tni_note_kernel(kernel);
     status =
         tni_invoke(b->device, kernel, info->call, cells, b->types_of->n_args, outs, info->n_outs);
     for (uint32_t i = 0; i < info->n_outs && status == TN_OK; i++) {

@@ -3,6 +3,7 @@
 #include "core/ops/build.h"
 #include "core/ops/init.h"
 #include "core/ops/ops.h"
+#include "core/profile/profile.h"
 
 #include <pthread.h>
 
@@ -83,10 +84,14 @@ tn_status tni_core_init_slow(void) {
         registering = true;
         status = register_all();
         registering = false;
-        if (status == TN_OK)
+        if (status == TN_OK) {
             atomic_store_explicit(&tni_core_ready, true, memory_order_release);
-        else
-            tni_registry_clear(); /* all or nothing: the next use tries again */
+            status = tni_profile_init();
+        }
+        if (status != TN_OK) { /* all or nothing: the next use tries again */
+            atomic_store(&tni_core_ready, false);
+            tni_registry_clear();
+        }
     }
     pthread_mutex_unlock(&lock);
     return status;

@@ -6,6 +6,7 @@
  * splits. */
 #include "core/ops/build.h"
 #include "core/ops/geometry.h"
+#include "core/profile/profile.h"
 
 #include <string.h>
 
@@ -240,6 +241,7 @@ static tn_status call_kernel(long_call *c, tni_operands *o, const uint32_t *slot
             cells[i] = (tn_cell){.tag = TN_CELL_TENSOR, .v.view = &o->views[slot[i]]};
     }
     const tn_tensor_view *outs[1] = {&o->views[0]};
+    tni_note_kernel(c->kernel);
     return tni_invoke(c->b.device, c->kernel, c->b.info->call, cells, kt->n_args, outs, 1);
 }
 
@@ -489,6 +491,7 @@ tn_status tni_pointwise(const tn_op *op, const tn_cell *args, tn_cell *rets) {
         cells[i].v.view = flat_view(&room[i], cells[i].v.pointer);
     }
     const tn_tensor_view *outs[1] = {flat_view(&room[TNI_MAX_ARGS], result)};
+    tni_note_kernel(kernel);
     tn_status status = tni_invoke(device, kernel, info->call, cells, kt->n_args, outs, 1);
     if (TNI_UNLIKELY(status != TN_OK)) {
         tni_drop(result);

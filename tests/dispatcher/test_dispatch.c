@@ -18,24 +18,35 @@ static tn_registration *hang(const tn_op *op, tn_key key, const char *device_typ
 
 static void the_highest_key_that_applies_answers(void **state) {
     tn_op *op = define("f(Tensor x) -> int");
-    for (int key = 0; key < TN_KEY_COUNT; key++)
+    for (int key = 0; key < TN_KEY_PROFILE; key++)
         hang(op, (tn_key)key, NULL, key);
     tni_tensor_head t = tensor_on("npu", 0);
     assert_int_equal(who_answers(op, &t), TN_KEY_BACKEND);
-    for (int key = 1; key < TN_KEY_COUNT; key++) {
+    for (int key = 1; key < TN_KEY_PROFILE; key++) {
         t.keys |= TN_KEY_BIT(key);
         assert_int_equal(who_answers(op, &t), key);
     }
+}
+
+static void every_call_passes_a_profile_handler(void **state) {
+    tn_op *op = define("f(Tensor x) -> int");
+    hang(op, TN_KEY_BACKEND, NULL, 0);
+    tni_tensor_head t = tensor_on("npu", 0);
+    assert_int_equal(who_answers(op, &t), 0);
+    tn_registration *r = hang(op, TN_KEY_PROFILE, NULL, 5);
+    assert_int_equal(who_answers(op, &t), 5);
+    tn_registration_drop(r);
+    assert_int_equal(who_answers(op, &t), 0);
 }
 
 static void keys_come_from_all_tensors_and_lists(void **state) {
     tn_op *op = define("f(Tensor[] l, int i, Tensor? x, Tensor y) -> int");
     hang(op, TN_KEY_BACKEND, NULL, 0);
     hang(op, TN_KEY_AUTOGRAD, NULL, 2);
-    hang(op, TN_KEY_PROFILE, NULL, 5);
+    hang(op, TN_KEY_CAPTURE, NULL, 4);
     tni_tensor_head plain = tensor_on("npu", 0);
     tni_tensor_head grad = tensor_on("npu", TN_KEY_BIT(TN_KEY_AUTOGRAD));
-    tni_tensor_head profiled = tensor_on("npu", TN_KEY_BIT(TN_KEY_PROFILE));
+    tni_tensor_head profiled = tensor_on("npu", TN_KEY_BIT(TN_KEY_CAPTURE));
     const void *list[] = {&plain, &profiled};
     tn_cell args[] = {{.tag = TN_CELL_TENSORS, .n = 1, .v.pointer = list},
                       int_cell(3),
@@ -49,21 +60,21 @@ static void keys_come_from_all_tensors_and_lists(void **state) {
     assert_int_equal(ret.v.i64, 2);
     args[0].n = 2;
     assert_int_equal(tn_op_call(op, args, 4, &ret), TN_OK);
-    assert_int_equal(ret.v.i64, 5);
+    assert_int_equal(ret.v.i64, 4);
 }
 
 static void a_thread_includes_and_excludes_keys(void **state) {
     tn_op *op = define("f(Tensor x) -> int");
     hang(op, TN_KEY_BACKEND, NULL, 0);
     hang(op, TN_KEY_AUTOGRAD, NULL, 2);
-    hang(op, TN_KEY_PROFILE, NULL, 5);
+    hang(op, TN_KEY_CAPTURE, NULL, 4);
     tni_tensor_head t = tensor_on("npu", TN_KEY_BIT(TN_KEY_AUTOGRAD));
-    tn_thread_keys_set((tn_thread_keys){TN_KEY_BIT(TN_KEY_PROFILE), 0});
-    assert_int_equal(tn_thread_keys_get().included, TN_KEY_BIT(TN_KEY_PROFILE));
-    assert_int_equal(who_answers(op, &t), 5);
+    tn_thread_keys_set((tn_thread_keys){TN_KEY_BIT(TN_KEY_CAPTURE), 0});
+    assert_int_equal(tn_thread_keys_get().included, TN_KEY_BIT(TN_KEY_CAPTURE));
+    assert_int_equal(who_answers(op, &t), 4);
     tn_thread_keys_set((tn_thread_keys){0, TN_KEY_BIT(TN_KEY_AUTOGRAD)});
     assert_int_equal(who_answers(op, &t), 0);
-    tn_thread_keys_set((tn_thread_keys){TN_KEY_BIT(TN_KEY_PROFILE), TN_KEY_BIT(TN_KEY_PROFILE)});
+    tn_thread_keys_set((tn_thread_keys){TN_KEY_BIT(TN_KEY_CAPTURE), TN_KEY_BIT(TN_KEY_CAPTURE)});
     assert_int_equal(who_answers(op, &t), 2);
 }
 
@@ -351,6 +362,7 @@ static void backends_have_ids_until_all_are_taken(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(the_highest_key_that_applies_answers),
+        TEST(every_call_passes_a_profile_handler),
         TEST(keys_come_from_all_tensors_and_lists),
         TEST(a_thread_includes_and_excludes_keys),
         TEST(one_operator_s_handler_wins_over_the_default),

@@ -12,6 +12,7 @@
 #include <tenon/ops.h>
 #include <tenon/optim.h>
 #include <tenon/plugins.h>
+#include <tenon/profile.h>
 #include <tenon/random.h>
 #include <tenon/tensor.h>
 

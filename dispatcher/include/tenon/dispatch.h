@@ -26,7 +26,8 @@ extern "C" {
 typedef struct tn_tensor tn_tensor;
 typedef struct tn_op tn_op;
 
-/* Functionality keys, lowest first; a call goes to the highest that applies.
+/* Functionality keys, lowest first; a call goes to the highest that applies. Backend and Profile
+ * apply to every call, the others when a tensor, or the thread, asks for them.
  * X(NAME, name, what it does) */
 #define TN_KEY_MAP(X) \
     X(BACKEND, "Backend", "runs the kernel, or the decomposition, on the tensors' device") \
@@ -42,6 +43,9 @@ typedef enum tn_key {
 #undef TN_KEY_ENUM
         TN_KEY_COUNT
 } tn_key;
+
+/* "Autograd"; "" for what is no key. */
+TN_API const char *tn_key_name(tn_key key);
 
 #define TN_KEY_BIT(key) (1u << (key))
 
