@@ -27,6 +27,8 @@ static __attribute__((noinline)) tn_status run(const tn_op *op, const tn_cell *a
 tn_status tni_backend_handler(const tn_op *op, tn_keyset keys, const tn_cell *args, tn_cell *rets,
                               void *user) {
     const tni_op_info *info = tni_info(op);
+    if (TNI_UNLIKELY(!info))
+        return tni_custom_unanswered(op, args, rets);
     switch (info->kind) {
     case TNI_OP_POINTWISE:
         return tni_pointwise(op, args, rets);
@@ -117,7 +119,7 @@ tni_device *tni_call_device(const tn_op *op, const tn_cell *args) {
         } else if (device != t->device) {
             tni_fail(TN_DEVICE,
                      "%s: tensors on %s and on %s cannot be mixed; move one with tn_to_device",
-                     tni_info(op)->call, device->name, t->device->name);
+                     tni_info(op) ? tni_info(op)->call : op->name, device->name, t->device->name);
             return NULL;
         }
     }
