@@ -2,15 +2,11 @@
  * to the composition, and what is left after unregistering. */
 #include "ops_test.h"
 
-#include "core/ops/op.h"
-
 #include <pthread.h>
 #include <stdatomic.h>
 #include <tenon/fallback.h>
 #include <tenon/introspect.h>
 #include <tenon/kernels.h>
-
-#define FLOATS (TN_DTYPE_BIT(TN_F32) | TN_DTYPE_BIT(TN_F64))
 
 static _Atomic int n_kernel_calls, n_compositions;
 static tn_op *op;
