@@ -33,7 +33,8 @@ void tni_build_finish(tni_build *b) {
 
 static void set_spec(tni_spec *spec, int32_t rank, const int64_t *sizes) {
     spec->rank = rank;
-    memcpy(spec->sizes, sizes, (size_t)rank * sizeof *sizes);
+    if (rank > 0) /* TN_SCALAR_SHAPE has no array */
+        memcpy(spec->sizes, sizes, (size_t)rank * sizeof *sizes);
 }
 
 void tni_build_out(tni_build *b, uint32_t i, int32_t rank, const int64_t *sizes) {
