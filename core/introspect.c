@@ -22,9 +22,15 @@ static const char *kind_name(const tni_op_info *info) {
     return info ? names[info->kind] : "custom";
 }
 
-static const char *gradient_name(const tni_op_info *info) {
+/* The handler that answers a key on every device. */
+static tn_handler_fn handler_of(const tn_op *op, tn_key key) {
+    return atomic_load_explicit(&op->row, memory_order_acquire)->entries[key].fn;
+}
+
+static const char *gradient_name(const tn_op *op) {
+    const tni_op_info *info = tni_info(op);
     if (!info)
-        return "missing";
+        return handler_of(op, TN_KEY_AUTOGRAD) == tni_autograd_handler ? "missing" : "formula";
     if (info->not_differentiable)
         return "none";
     if (info->derivative)
@@ -32,18 +38,27 @@ static const char *gradient_name(const tni_op_info *info) {
     return info->kind == TNI_OP_COMPOSITE ? "composite" : "missing";
 }
 
+/* The operator's row of kernels, or NULL. */
+static const tni_kernel_op *kernel_of(const tn_op *op) {
+    const tni_op_info *info = tni_info(op);
+    if (!info)
+        return tni_kernel_op_added(op->name, op->schema->text);
+    return info->kernel >= 0 ? tni_kernel_op_at((uint32_t)info->kernel) : NULL;
+}
+
 static tn_op_info describe(const tn_op *op) {
     const tni_op_info *info = tni_info(op);
-    const tni_kernel_op *kernel =
-        info && info->kernel >= 0 ? tni_kernel_op_at((uint32_t)info->kernel) : NULL;
+    const tni_kernel_op *kernel = kernel_of(op);
     return (tn_op_info){
         .struct_size = sizeof(tn_op_info),
         .name = tn_op_name(op),
         .schema = tn_op_schema(op),
         .kind = kind_name(info),
         .kernel = kernel ? kernel->name : "",
-        .gradient = gradient_name(info),
-        .has_decomposition = info && kernel && info->run,
+        .gradient = gradient_name(op),
+        .has_decomposition =
+            kernel &&
+            (info ? info->run != NULL : handler_of(op, TN_KEY_BACKEND) != tni_backend_handler),
         .in_small_set = kernel && kernel->small,
     };
 }
@@ -150,10 +165,10 @@ tn_status tn_op_kernels(const char *name, void (*fn)(const tn_kernel_info *info,
     const tn_op *op = find(name);
     if (!op)
         return tn_error_status();
-    const tni_op_info *info = tni_info(op);
-    if (!info || info->kernel < 0)
+    const tni_kernel_op *kernel_op = kernel_of(op);
+    if (!kernel_op)
         return TN_OK;
-    uint32_t index = (uint32_t)info->kernel;
+    uint32_t index = kernel_op->index;
 
     for (uint32_t ordinal = 0; ordinal < TNI_MAX_DEVICES; ordinal++) {
         const tni_device *device = tni_device_at(ordinal);
@@ -171,7 +186,7 @@ tn_status tn_op_kernels(const char *name, void (*fn)(const tn_kernel_info *info,
                 tn_kernel_info line = {
                     .struct_size = sizeof(line),
                     .device = device->name,
-                    .kernel = tni_kernel_op_at(index)->name,
+                    .kernel = kernel_op->name,
                     .origin = k->origin,
                     .dtypes = k->dtypes[0],
                     .flags = k->flags,

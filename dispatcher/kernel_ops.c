@@ -47,11 +47,19 @@ static const tni_kernel_op *find_built_in(const char *name) {
     return i ? &built_in[i - 1] : NULL;
 }
 
-static const tni_kernel_op *find_added(const char *name) {
+/* With `schema` NULL the newest of that name. */
+static const tni_kernel_op *find_added(const char *name, const char *schema) {
     const added_op *a = added;
-    while (a && strcmp(a->op.name, name) != 0)
+    while (a && (strcmp(a->op.name, name) != 0 || (schema && strcmp(a->op.schema, schema) != 0)))
         a = a->next;
     return a ? &a->op : NULL;
+}
+
+const tni_kernel_op *tni_kernel_op_added(const char *name, const char *schema) {
+    pthread_mutex_lock(&ops_lock);
+    const tni_kernel_op *op = find_added(tni_plain_name(name), schema);
+    pthread_mutex_unlock(&ops_lock);
+    return op;
 }
 
 const tni_kernel_op *tni_kernel_op_find(const char *name) {
@@ -60,7 +68,7 @@ const tni_kernel_op *tni_kernel_op_find(const char *name) {
     if (op)
         return op;
     pthread_mutex_lock(&ops_lock);
-    op = find_added(name);
+    op = find_added(name, NULL);
     pthread_mutex_unlock(&ops_lock);
     return op;
 }
@@ -93,7 +101,7 @@ const tni_kernel_op *tni_kernel_op_define(const char *name, const char *schema_t
     pthread_mutex_lock(&ops_lock);
     const tni_kernel_op *old = find_built_in(name);
     if (!old)
-        old = find_added(name);
+        old = find_added(name, schema->text);
     if (!made) {
         tni_fail_memory("a kernel operator");
     } else if (strcmp(tni_plain_name(schema->name), name) != 0) {

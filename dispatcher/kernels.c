@@ -129,6 +129,7 @@ static uint64_t hash_kernel(const tni_kernel *k) {
                               (uint64_t)(uintptr_t)k->user,
                               (uint64_t)(uintptr_t)k->next,
                               (uint64_t)(uintptr_t)k->origin,
+                              (uint64_t)(uintptr_t)k->outputs,
                               k->flags,
                               k->dtypes[0],
                               k->dtypes[1]};
@@ -140,8 +141,9 @@ static uint64_t hash_kernel(const tni_kernel *k) {
 
 static bool same_kernel(const tni_kernel *a, const tni_kernel *b) {
     return a->run == b->run && a->user == b->user && a->flags == b->flags &&
-           a->supports == b->supports && a->workspace == b->workspace && a->origin == b->origin &&
-           a->next == b->next && memcmp(a->dtypes, b->dtypes, sizeof a->dtypes) == 0;
+           a->supports == b->supports && a->workspace == b->workspace && a->outputs == b->outputs &&
+           a->origin == b->origin && a->next == b->next &&
+           memcmp(a->dtypes, b->dtypes, sizeof a->dtypes) == 0;
 }
 
 /* The node of this content, from the reserve if it is new. */
@@ -309,15 +311,8 @@ tn_status tni_kernel_set_init(tni_kernel_set *set, const struct tni_plugin *plug
     return TN_OK;
 }
 
-tn_status tni_kernel_set_add(tni_kernel_set *set, const tn_kernel *r, const char *origin_text,
-                             uint64_t *out_id) {
-    state *s = set->state;
-    const char *name = r && TN_HAS(r, tn_kernel, op) && r->op ? r->op : "";
-    const tni_kernel_op *op = tni_kernel_op_find(name);
-    *out_id = 0;
-    if (!op)
-        return tn_fail(TN_NOT_FOUND,
-                       "kernel '%s': there is no such kernel operator; define it first", name);
+tn_status tni_kernel_check(const tni_kernel_op *op, const tn_kernel *r) {
+    const char *name = op->name;
     if (!TN_HAS(r, tn_kernel, run) || !r->run)
         return tn_fail(TN_INVALID_ARGUMENT, "kernel %s: run is NULL", name);
     if (r->schema_hash != op->hash)
@@ -326,13 +321,23 @@ tn_status tni_kernel_set_add(tni_kernel_set *set, const tn_kernel *r, const char
             name, (unsigned long long)r->schema_hash, op->schema, (unsigned long long)op->hash);
     if (!(r->dtypes[0] & TN_DTYPES_ALL))
         return tn_fail(TN_INVALID_ARGUMENT, "kernel %s: dtypes[0] names no dtype", name);
+    return TN_OK;
+}
 
-    tn_status status = TN_OK;
+tn_status tni_kernel_set_add(tni_kernel_set *set, const tni_kernel_op *op, const tn_kernel *r,
+                             tni_outputs_fn outputs, const char *origin_text, uint64_t *out_id) {
+    state *s = set->state;
+    *out_id = 0;
+    tn_status status = tni_kernel_check(op, r);
+    if (status != TN_OK)
+        return status;
+
     record *made = tni_alloc(sizeof *made);
     pthread_mutex_lock(&s->lock);
     const char *kept = made ? keep_origin(s, origin_text ? origin_text : "unnamed") : NULL;
     if (kept) {
         *made = (record){.op = op->index, .kernel = read_record(r, kept)};
+        made->kernel.outputs = outputs;
         size_t n_nodes, n_tables;
         count_removals(s, made, &n_nodes, &n_tables);
         n_nodes += n_dtypes(made->kernel.dtypes[0]);

@@ -33,11 +33,18 @@ enum {
 const tni_kernel_op *tni_kernel_op_find(const char *name); /* NULL when there is none; no error */
 const tni_kernel_op *tni_kernel_op_at(uint32_t index);
 uint32_t tni_kernel_op_count(void);
-/* Adds one, for a custom operator; the same name with the same schema gives the same row. `name` is
- * the schema's; text and hash are of the schema with normal spacing. NULL with an error. */
+/* Adds one, for a custom operator; the same name with the same schema gives the same row, another
+ * schema a new one. `name` is the schema's; text and hash are of the schema with normal spacing.
+ * NULL with an error. */
 const tni_kernel_op *tni_kernel_op_define(const char *name, const char *schema);
+/* The added one with just this schema, or NULL; no error. */
+const tni_kernel_op *tni_kernel_op_added(const char *name, const char *schema);
 /* Forgets those that were added; tni_registry_finish calls it. */
 void tni_kernel_ops_finish(void);
+
+/* tn_outputs_fn of tenon/custom.h. */
+struct tn_output;
+typedef tn_status (*tni_outputs_fn)(const tn_cell *args, struct tn_output *outputs, void *user);
 
 /* A kernel as a device's table holds it: the record, read once through TN_HAS. */
 typedef struct tni_kernel {
@@ -47,6 +54,7 @@ typedef struct tni_kernel {
     uint32_t reserved;
     tn_status (*supports)(const tn_call *call);
     tn_status (*workspace)(const tn_call *call, uint64_t *out_bytes);
+    tni_outputs_fn outputs; /* of a custom operator's kernel; NULL: pointwise */
     uint64_t dtypes[TN_KERNEL_MAX_TYPES];
     const char *origin;            /* the plugin's id, or what the program said */
     const struct tni_kernel *next; /* another record with the same first dtype */
@@ -92,9 +100,11 @@ typedef struct tni_kernel_set {
 /* Builds the table of a device from the plugin's records, asking device_ops->supports for each. */
 tn_status tni_kernel_set_init(tni_kernel_set *set, const struct tni_plugin *plugin,
                               tn_pdevice *device);
-/* Adds one record at run time; newest first. `*out_id` takes it out again. */
-tn_status tni_kernel_set_add(tni_kernel_set *set, const tn_kernel *record, const char *origin,
-                             uint64_t *out_id);
+/* Is the record one of a kernel of `op`? Sets an error that says what is wrong. */
+tn_status tni_kernel_check(const tni_kernel_op *op, const tn_kernel *record);
+/* Adds one record for `op` at run time; newest first. `*out_id` takes it out again. */
+tn_status tni_kernel_set_add(tni_kernel_set *set, const tni_kernel_op *op, const tn_kernel *record,
+                             tni_outputs_fn outputs, const char *origin, uint64_t *out_id);
 void tni_kernel_set_remove(tni_kernel_set *set, uint64_t id);
 void tni_kernel_set_finish(tni_kernel_set *set);
 

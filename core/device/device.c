@@ -23,8 +23,7 @@ static _Atomic(device_type *) types[TNI_MAX_BACKENDS + 1]; /* by tn_device.type 
 static _Atomic(tni_device *) by_ordinal[TNI_MAX_DEVICES];
 static uint32_t n_open;
 
-/* Held while a device is opened, and while types are added. */
-static pthread_mutex_t open_lock = PTHREAD_MUTEX_INITIALIZER;
+pthread_mutex_t tni_devices_lock = PTHREAD_MUTEX_INITIALIZER;
 
 /* ---- opening -------------------------------------------------------------------------------- */
 
@@ -82,8 +81,13 @@ static tn_status open_handle(tni_device *d) {
     if (status)
         return tni_device_fail(d, status, "opening the device");
     status = tni_kernel_set_init(&d->kernels, p, d->handle);
-    if (status)
-        d->ops->close(d->handle);
+    if (!status) {
+        status = tni_program_kernels_attach(d);
+        if (!status)
+            return TN_OK;
+        tni_kernel_set_finish(&d->kernels);
+    }
+    d->ops->close(d->handle);
     return status;
 }
 
@@ -150,7 +154,7 @@ static tn_status make_device(const device_type *type, tn_device id, tni_device *
     return TN_OK;
 }
 
-/* Opens the device and publishes it. The caller holds open_lock. */
+/* Opens the device and publishes it. The caller holds the lock. */
 static tni_device *open_locked(device_type *type, tn_device id) {
     tni_device *d = atomic_load_explicit(&type->devices[id.index], memory_order_acquire);
     if (d || tni_fork_watch() || make_device(type, id, &d))
@@ -182,7 +186,7 @@ static device_type *type_named(const char *name, int32_t *out_id) {
     device_type *type = atomic_load_explicit(&types[backend + 1], memory_order_acquire);
     if (type)
         return type;
-    pthread_mutex_lock(&open_lock);
+    pthread_mutex_lock(&tni_devices_lock);
     type = atomic_load_explicit(&types[backend + 1], memory_order_acquire);
     if (!type) {
         type = tni_calloc(1, sizeof *type + n * sizeof type->devices[0]);
@@ -194,7 +198,7 @@ static device_type *type_named(const char *name, int32_t *out_id) {
             tni_fail_memory("the list of devices");
         }
     }
-    pthread_mutex_unlock(&open_lock);
+    pthread_mutex_unlock(&tni_devices_lock);
     return type;
 }
 
@@ -230,9 +234,9 @@ static tni_device *get_slow(tn_device id) {
                  type->n_devices == 1 ? "device" : "devices", key);
         return NULL;
     }
-    pthread_mutex_lock(&open_lock);
+    pthread_mutex_lock(&tni_devices_lock);
     tni_device *d = open_locked(type, id);
-    pthread_mutex_unlock(&open_lock);
+    pthread_mutex_unlock(&tni_devices_lock);
     return d;
 }
 
@@ -321,7 +325,7 @@ static void rest(void) {
 }
 
 void tni_devices_finish(void) {
-    pthread_mutex_lock(&open_lock);
+    pthread_mutex_lock(&tni_devices_lock);
     tni_current_streams_finish();
     rest();
     tni_pinned_finish();
@@ -332,13 +336,14 @@ void tni_devices_finish(void) {
     n_open = 0;
     for (int i = 0; i <= TNI_MAX_BACKENDS; i++)
         tni_free(atomic_exchange(&types[i], NULL));
+    tni_program_kernels_finish();
     tni_default_device_forget();
     tni_threads_finish();
-    pthread_mutex_unlock(&open_lock);
+    pthread_mutex_unlock(&tni_devices_lock);
 }
 
 /* The child's copy of the lock may be held by a thread it does not have. What the lock guards is
  * published whole, so that it is right at any moment. */
 void tni_devices_forked(void) {
-    pthread_mutex_init(&open_lock, NULL);
+    pthread_mutex_init(&tni_devices_lock, NULL);
 }

@@ -9,6 +9,7 @@
 #include "base/thread.h"
 #include "dispatcher/kernels.h"
 #include "dispatcher/loader/loader.h"
+#include "dispatcher/registry.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -70,6 +71,28 @@ enum { TNI_MAX_DEVICES = 256 }; /* over all types */
 tni_device *tni_device_get(tn_device id);
 /* By ordinal; NULL past the last. */
 tni_device *tni_device_at(uint32_t ordinal);
+
+/* A kernel that a program gave to the devices of one type: those that are open and those that will
+ * be.
+ */
+typedef struct tni_program_kernel {
+    tni_registration_head head;
+    struct tni_program_kernel *next; /* newest last */
+    const tni_kernel_op *op;
+    tn_kernel record;
+    tni_outputs_fn outputs;
+    tn_registration *handler;      /* of a custom operator: what leads calls to its kernels */
+    uint64_t ids[TNI_MAX_DEVICES]; /* in the kernel set of each device, by ordinal */
+    char *origin;                  /* behind device_type */
+    char device_type[];
+} tni_program_kernel;
+
+/* NULL with an error. `record` is copied. */
+tni_program_kernel *tni_program_kernel_add(const char *device_type, const tni_kernel_op *op,
+                                           const tn_kernel *record, tni_outputs_fn outputs,
+                                           const char *origin);
+/* Takes it from all devices and frees it. */
+void tni_program_kernel_remove(tni_program_kernel *kernel);
 
 /* TN_STATE in a forked child of a process that had opened the device; TN_DEVICE_LOST after loss.
  * Asked before anything is sent to the device. One load in the good case. */

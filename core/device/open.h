@@ -19,6 +19,15 @@ const char *tni_device_type_reason(int32_t type);
 /* In a forked child: makes the table's lock usable. */
 void tni_devices_forked(void);
 
+/* Held while a device is opened, while types are added, and while programs add and take back
+ * kernels. */
+extern pthread_mutex_t tni_devices_lock;
+
+/* Gives a device that is being opened what programs registered for its type (program_kernels.c). */
+tn_status tni_program_kernels_attach(tni_device *device);
+/* Frees the registrations. The caller holds the lock for both. */
+void tni_program_kernels_finish(void);
+
 /* Lets the default device be chosen anew (name.c). */
 void tni_default_device_forget(void);
 

@@ -45,6 +45,8 @@ static __attribute__((noinline)) tn_status check_choice(const tni_op_info *info,
 tn_status tni_backend_handler(const tn_op *op, tn_keyset keys, const tn_cell *args, tn_cell *rets,
                               void *user) {
     const tni_op_info *info = tni_info(op);
+    if (TNI_UNLIKELY(!info))
+        return tni_custom_unanswered(op, args, rets);
     if (TNI_UNLIKELY(info->choices != NULL) && check_choice(info, args) != TN_OK)
         return tni_failed();
     switch (info->kind) {
@@ -137,7 +139,7 @@ tni_device *tni_call_device(const tn_op *op, const tn_cell *args) {
         } else if (device != t->device) {
             tni_fail(TN_DEVICE,
                      "%s: tensors on %s and on %s cannot be mixed; move one with tn_to_device",
-                     tni_info(op)->call, device->name, t->device->name);
+                     tni_info(op) ? tni_info(op)->call : op->name, device->name, t->device->name);
             return NULL;
         }
     }

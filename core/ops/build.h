@@ -68,6 +68,13 @@ tn_status tni_build_fail(const tni_build *b, tn_status status, const char *forma
 tn_status tni_pointwise(const tn_op *op, const tn_cell *args, tn_cell *rets);
 tn_status tni_general(const tn_op *op, const tn_cell *args, tn_cell *rets);
 
+/* The Backend handler of operators that a program defined and gave kernels (custom.c): the kernel,
+ * else what answers on every device. `user` is the row of its kernels. */
+tn_status tni_custom_kernel_handler(const tn_op *op, tn_keyset keys, const tn_cell *args,
+                                    tn_cell *rets, void *user);
+/* Where such an operator has no handler: the fallback policy. */
+tn_status tni_custom_unanswered(const tn_op *op, const tn_cell *args, tn_cell *rets);
+
 /* No kernel for these dtypes: decomposition, else the fallback policy. */
 tn_status tni_without_kernel(const tn_op *op, tni_device *device, tn_dtype dtype,
                              const tn_cell *args, tn_cell *rets);
@@ -77,6 +84,14 @@ tn_status tni_fallback(const tn_op *op, tni_device *device, tn_dtype dtype, cons
 /* The kernel for `types`, or for the next wider dtype in types[0] (then types is changed): f16 and
  * bf16 run in f32, small integers in i64. NULL when there is none. */
 const tni_kernel *tni_find_kernel(tni_device *device, int kernel, tn_dtype *types);
+
+/* A Scalar argument as kernels of this dtype get it: F64 or I64. */
+static inline tn_cell tni_kernel_scalar(tn_cell scalar, tn_dtype dtype) {
+    return tni_is_float(dtype) ? tni_cell_f64(tni_scalar_f64(scalar))
+                               : tni_cell_i64(tni_scalar_i64(scalar));
+}
+/* Can the kernel walk these strides, by its flags? */
+bool tni_kernel_takes(const tni_kernel *kernel, const tn_tensor_view *v);
 
 /* Calls a kernel: supports, workspace, the plugin's function, its error. cells and outs are views.
  * TNI_NOT_SUPPORTED, without an error: the kernel cannot take these shapes. */

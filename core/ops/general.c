@@ -53,13 +53,6 @@ static tn_dtype variable_dtype(uint8_t code, const tn_dtype *types) {
     return code < TNI_FIXED_TYPE ? types[code] : (tn_dtype)(code - TNI_FIXED_TYPE);
 }
 
-static bool any_broadcast(const tn_tensor_view *v) {
-    for (int32_t d = 0; d < v->rank; d++)
-        if (v->strides[d] == 0 && v->sizes[d] > 1)
-            return true;
-    return false;
-}
-
 /* Casts and copies inputs as the kernel's flags ask; scalars become cells of T's kind. */
 static tn_status adapt_inputs(tni_build *b, const tni_kernel *kernel, const tn_dtype *types,
                               tn_cell *cells) {
@@ -68,8 +61,7 @@ static tn_status adapt_inputs(tni_build *b, const tni_kernel *kernel, const tn_d
         tn_cell *cell = &b->kargs[i];
         cells[i] = *cell;
         if (kt->args[i] == TNI_SCALAR_TYPE && cell->tag != TN_CELL_NONE)
-            cells[i] = tni_is_float(types[0]) ? tni_cell_f64(tni_scalar_f64(*cell))
-                                              : tni_cell_i64(tni_scalar_i64(*cell));
+            cells[i] = tni_kernel_scalar(*cell, types[0]);
         if (cell->tag != TN_CELL_TENSOR)
             continue;
         tn_tensor *t = cell->v.pointer;
@@ -89,10 +81,7 @@ static tn_status adapt_inputs(tni_build *b, const tni_kernel *kernel, const tn_d
             t = tni_build_own(b, tni_cast_data(t, dtype));
         if (!t)
             return tni_failed();
-        bool suits = (kernel->flags & TN_KERNEL_STRIDED)
-                         ? (kernel->flags & TN_KERNEL_BROADCAST) || !any_broadcast(&t->view)
-                         : tni_is_contiguous(&t->view);
-        if (!suits && !(t = tni_build_own(b, tni_contiguous_data(t))))
+        if (!tni_kernel_takes(kernel, &t->view) && !(t = tni_build_own(b, tni_contiguous_data(t))))
             return tni_failed();
         if (t->view.numel > INT32_MAX && !(kernel->flags & TN_KERNEL_INDEX64)) {
             char text[TNI_SHAPE_TEXT];

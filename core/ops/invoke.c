@@ -39,6 +39,19 @@ const tni_kernel *tni_find_kernel(tni_device *device, int kernel, tn_dtype *type
     return k;
 }
 
+static bool any_broadcast(const tn_tensor_view *v) {
+    for (int32_t d = 0; d < v->rank; d++)
+        if (v->strides[d] == 0 && v->sizes[d] > 1)
+            return true;
+    return false;
+}
+
+bool tni_kernel_takes(const tni_kernel *kernel, const tn_tensor_view *v) {
+    return (kernel->flags & TN_KERNEL_STRIDED)
+               ? (kernel->flags & TN_KERNEL_BROADCAST) || !any_broadcast(v)
+               : tni_is_contiguous(v);
+}
+
 static tn_status kernel_failed(tni_device *device, const tni_kernel *kernel, tn_status status,
                                const char *call_name) {
     char what[256];

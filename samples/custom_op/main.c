@@ -1,5 +1,5 @@
-/* Uses an operator that Tenon does not have: calls it, and proves its derivative. Read swiglu.c
- * next. */
+/* Uses an operator that Tenon does not have: calls it, asks who answers, and proves its derivative.
+ * Read swiglu.c next. */
 #include "swiglu.h"
 
 #include <stdio.h>
@@ -11,26 +11,29 @@ static tn_status call_swiglu(tn_tensor *const *inputs, uint64_t n_inputs, tn_ten
     return outputs[0] ? TN_OK : tn_error_status();
 }
 
+static void print_kernel(const tn_kernel_info *info, void *user) {
+    printf("on %s its kernel is %s's; what that does not take is composed\n", info->device,
+           info->origin);
+}
+
 static tn_status run(void) {
     TN_SCOPE;
     tn_device device = tn_default_device();
     if (device.type == 0 || swiglu_register() != TN_OK)
         return tn_error_status();
 
-    tn_tensor *x = tn_set_requires_grad(tn_randn(TN_SHAPE(2, 3), TN_F64, device), true);
-    tn_tensor *gate = tn_set_requires_grad(tn_randn(TN_SHAPE(2, 3), TN_F64, device), true);
-    tn_tensor *y = swiglu(x, gate);
+    tn_tensor *x = tn_randn(TN_SHAPE(2, 3), TN_F64, device);
+    tn_tensor *gate = tn_randn(TN_SHAPE(2, 3), TN_F64, device);
+    tn_tensor *y = swiglu(tn_to_dtype(x, TN_F32), tn_to_dtype(gate, TN_F32));
     printf("mylib::swiglu(x, gate) =\n");
-    if (tn_print(y) != TN_OK)
+    if (tn_print(y) != TN_OK || tn_op_kernels("mylib::swiglu", print_kernel, NULL) != TN_OK)
         return tn_error_status();
-    printf("made by %s\n", tn_grad_fn_name(y));
-    tn_drop(y);
 
     /* The derivative we wrote against differences of the operator itself. */
-    tn_tensor *inputs[] = {x, gate};
+    tn_tensor *inputs[] = {tn_set_requires_grad(x, true), tn_set_requires_grad(gate, true)};
     if (tn_gradcheck(call_swiglu, NULL, inputs, 2, NULL) != TN_OK)
         return tn_error_status();
-    printf("its derivative agrees with differences of its values\n");
+    printf("%s agrees with differences of its values\n", tn_grad_fn_name(swiglu(x, gate)));
     return TN_OK;
 }
 

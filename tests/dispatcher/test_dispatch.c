@@ -328,8 +328,8 @@ static void provenance_lists_every_entry_and_why(void **state) {
 
 static void wrong_registrations_are_refused(void **state) {
     tn_op *op = define("f(Tensor x) -> int");
-    assert_null(tn_handler_register(op, TN_KEY_COUNT, NULL, answer, NULL, "test"));
-    assert_error(TN_INVALID_ARGUMENT, "tn_handler_register: there is no key 6; see TN_KEY_MAP");
+    assert_null(tn_handler_register(op, (tn_key)60, NULL, answer, NULL, "test"));
+    assert_error(TN_INVALID_ARGUMENT, "tn_handler_register: there is no key 60; see TN_KEY_MAP");
     assert_null(tn_handler_register(op, TN_KEY_BACKEND, "", answer, NULL, "test"));
     assert_error(TN_INVALID_ARGUMENT, "a device type has no name");
     tn_registration_drop(NULL);

@@ -4,6 +4,7 @@
 
 #include <tenon/autograd.h>
 #include <tenon/base.h>
+#include <tenon/custom.h>
 #include <tenon/device.h>
 #include <tenon/dispatch.h>
 #include <tenon/fallback.h>

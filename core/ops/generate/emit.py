@@ -2,6 +2,8 @@
 
 import textwrap
 
+from schema import split_commas
+
 GENERATED = "Generated from operators.toml. Do not edit."
 
 
@@ -52,12 +54,24 @@ def prototype(op, prefix, name=None):
     return f"{result_type(op)}{name or prefix + op.c_name}({params})"
 
 
-def wrap(text, indent=0):
-    """A C declaration broken at 100 columns."""
-    return "\n".join(textwrap.wrap(text, 100, subsequent_indent=" " * (indent or 4),
-                                   break_long_words=False, break_on_hyphens=False))
+def wrap(text):
+    """A prototype in lines of at most 100 columns, broken after commas between parameters, which
+    stand under the first."""
+    head, params = text.split("(", 1)
+    line, lines = head + "(", []
+    indent = " " * len(line)
+    parts = split_commas(params)
+    for part in [p + "," for p in parts[:-1]] + parts[-1:]:
+        gap = "" if line.endswith("(") or line == indent else " "
+        if gap and len(line) + len(gap) + len(part) > 100:
+            lines.append(line)
+            line, gap = indent, ""
+        line += gap + part
+    return "\n".join([*lines, line])
 
 
-def comment(text):
-    lines = textwrap.wrap(text, 95, break_long_words=False, break_on_hyphens=False)
+def comment(*paragraphs):
+    """A comment in which each paragraph starts a line."""
+    lines = [line for text in paragraphs
+             for line in textwrap.wrap(text, 94, break_long_words=False, break_on_hyphens=False)]
     return "/* " + "\n * ".join(lines) + " */"

@@ -5,14 +5,16 @@ from emit import GENERATED, comment, parameters, prototype, result_type, wrap
 PUBLIC_HEAD = f"""\
 /* tenon/ops.h: the operators. {GENERATED}
  *
- * The C name follows from the schema: tn_ + name + _overload in lower case (Tensor is left out), with a
- * _ at the end for in-place and _out for out forms. Arguments come in the schema's order; those with
- * defaults may be left out from the right: tn_sum_dim(x, TN_DIMS(1)) and tn_sum_dim(x, TN_DIMS(1), true).
- * A Tensor[] argument is a pointer and a count. Results belong to the innermost scope; in-place and out
- * forms return the argument they wrote and add nothing. An operator with several results returns a
- * status, and its results through out_ pointers; one that returns Tensor[] fills an array of exactly the
- * right size. NULL arguments make the result NULL and leave the standing error alone; TN_NONE stands for
- * an optional tensor. Any thread may call.
+ * The C name follows from the schema: tn_ + name + _overload in lower case (Tensor is left out),
+ * with a _ at the end for in-place and _out for out forms. Arguments come in the schema's order;
+ * those with defaults may be left out from the right: tn_sum_dim(x, TN_DIMS(1)) and
+ * tn_sum_dim(x, TN_DIMS(1), true). A Tensor[] argument is a pointer and a count.
+ *
+ * Results belong to the innermost scope; in-place and out forms return the argument they wrote and
+ * add nothing. An operator with several results returns a status, and its results through out_
+ * pointers; one that returns Tensor[] fills an array of exactly the right size. NULL arguments make
+ * the result NULL and leave the standing error alone; TN_NONE stands for an optional tensor. Any
+ * thread may call.
  */
 #ifndef TENON_OPS_H
 #define TENON_OPS_H
@@ -57,7 +59,7 @@ def default_macros(op):
     while first > 0 and params[first - 1][2] is not None:
         first -= 1
     name = f"tn_{op.c_name}"
-    lines = [f"#define {name}(...) TN_CAT({name}__, TN_COUNT(__VA_ARGS__))(__VA_ARGS__)\n"]
+    lines = [f"#define {name}(...) \\\n    TN_CAT({name}__, TN_COUNT(__VA_ARGS__))(__VA_ARGS__)\n"]
     for n in range(max(first, 1), len(params) + 1):
         given = [f"a{i}" for i in range(n)]
         rest = [params[i][2] for i in range(n, len(params))]
@@ -71,16 +73,17 @@ def public_header(table):
     for op in table.ops:
         text = op.entry["doc"] if op.form == "functional" else \
             op.entry["doc"] + (" In place." if op.form == "inplace" else " Into out.")
-        out.append(comment(f"{op.schema.text}: {text}") + "\n")
-        out.append(wrap(public_prototype(op)) + "\n")
-    out.append("\n#ifndef __cplusplus\n/* What may be left out. C++ has default arguments. */\n")
+        out.append(comment(op.schema.text, text) + "\n")
+        out.append(wrap(public_prototype(op)) + "\n\n")
+    out.append("#ifndef __cplusplus\n/* What may be left out. C++ has default arguments. */\n")
     out += [default_macros(op) for op in table.ops if has_trailing_defaults(op)]
     out.append("#endif\n\n#ifdef __cplusplus\n}\n#endif\n\n#endif /* TENON_OPS_H */\n")
     return "".join(out)
 
 
 def internal_header(table):
-    out = [f"/* The operators as the library calls them: results are owned references. {GENERATED} */\n"
+    out = ["/* The operators as the library calls them: results are owned references.\n"
+           f" * {GENERATED} */\n"
            "#ifndef TNI_OPS_LIST_H\n#define TNI_OPS_LIST_H\n\n#include \"core/ops/op.h\"\n\n"
            "typedef enum tni_op_id {\n"]
     out += [f"    TNI_OP_{op.c_name},\n" for op in table.ops]

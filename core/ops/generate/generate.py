@@ -1,10 +1,11 @@
 #!/usr/bin/env python3
-"""Makes the code of the operators from operators.toml and kernels.toml.
+"""Makes the code and the page of the operators from operators.toml and kernels.toml.
 
-usage: generate.py operators.toml kernels.toml OUTPUT...
+usage: generate.py [--check] operators.toml kernels.toml OUTPUT...
 
 An output is known by its name: ops.h (public), list.h (internal), ops.c, table.c,
-gradcheck_cases.c.
+gradcheck_cases.c, operators.md. With --check nothing is written; the exit code says whether the
+outputs are current.
 """
 
 import pathlib
@@ -12,6 +13,7 @@ import sys
 
 import emit_api
 import emit_core
+import emit_page
 import emit_tests
 import table as tables
 
@@ -19,20 +21,31 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3] / "plugin-sdk
 import generate_kernels  # noqa: E402
 
 
-def main(operators, kernels, outputs):
+def main(operators, kernels, outputs, check):
     table = tables.load(operators)
+    kernel_table = generate_kernels.load(kernels)
     make = {
         "ops.h": lambda: emit_api.public_header(table),
         "list.h": lambda: emit_api.internal_header(table),
         "ops.c": lambda: emit_api.source(table),
         "gradcheck_cases.c": lambda: emit_tests.source(table),
-        "table.c": lambda: emit_core.CoreEmitter(table, generate_kernels.load(kernels)).source(),
+        "table.c": lambda: emit_core.CoreEmitter(table, kernel_table).source(),
+        "operators.md": lambda: emit_page.page(table, tables.sections(operators), kernel_table),
     }
     for output in map(pathlib.Path, outputs):
-        output.write_text(make[output.name]())
+        text = make[output.name]()
+        if not check:
+            output.write_text(text)
+        elif not output.exists() or output.read_text() != text:
+            sys.exit(f"{output} is not what {operators} says; run: "
+                     f"core/ops/generate/generate.py {operators} {kernels} {output}")
+        else:
+            print(f"{output.name}: current")
 
 
 if __name__ == "__main__":
-    if len(sys.argv) < 4:
+    is_check = sys.argv[1:2] == ["--check"]
+    arguments = sys.argv[1 + is_check:]
+    if len(arguments) < 3:
         sys.exit(__doc__)
-    main(sys.argv[1], sys.argv[2], sys.argv[3:])
+    main(arguments[0], arguments[1], arguments[2:], is_check)

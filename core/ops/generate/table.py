@@ -1,5 +1,6 @@
 """operators.toml and kernels.toml, read and checked. A hole in the table stops the build here."""
 
+import re
 import sys
 import tomllib
 from dataclasses import dataclass, field
@@ -138,3 +139,15 @@ def load(path):
         if sum(o.schema.name == op.schema.name for o in table.ops) > 1:
             fail(op.entry, f"the operator {op.schema.name} stands twice")
     return table
+
+
+def sections(path):
+    """{schema: heading}: under which `# ---- heading ---` of the table each entry stands."""
+    found, heading = {}, ""
+    with open(path) as f:
+        for line in f:
+            if match := re.match(r"# ---- (.*?) -+$", line):
+                heading = match[1]
+            elif match := re.match(r'schema = "(.*)"$', line):
+                found[match[1]] = heading
+    return found
