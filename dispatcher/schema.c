@@ -96,7 +96,7 @@ __attribute__((format(printf, 3, 4))) static bool wrong(const parser *p, const c
 /* "found 'Tensr'": what stands at the place, in `out`. */
 static const char *found(const char *place, char out[48]) {
     size_t n = 0;
-    while (is_word(place[n]) && n < 32)
+    while (n < 32 && is_word(place[n]))
         n++;
     if (!*place)
         snprintf(out, 48, "found the end");

@@ -6,6 +6,7 @@
  * every device type, which stands in the same dispatch row. */
 #include "base/alloc.h"
 #include "core/ops/build.h"
+#include "core/profile/profile.h"
 
 #include <string.h>
 #include <tenon/custom.h>
@@ -243,9 +244,11 @@ static tn_status run(custom_call *c, tn_tensor **results) {
     const tn_tensor_view *outs[TNI_MAX_RETS];
     for (uint32_t i = 0; i < n; i++)
         outs[i] = &results[i]->view;
-    if (status == TN_OK)
+    if (status == TN_OK) {
+        tni_note_kernel(c->kernel);
         status =
             tni_invoke(c->device, c->kernel, c->op->name, c->cells, c->op->schema->n_args, outs, n);
+    }
     finish(c);
     return status;
 }

@@ -262,13 +262,14 @@ static void append_block(text *out, const shown *s, int32_t d, int64_t index) {
     }
     append(out, "[");
     for (int64_t i = 0; i < s->sizes[d]; i++) {
-        for (int dots = 0; dots <= (s->cut[d] && i == EDGE); dots++) {
+        int n_dots = s->cut[d] && i == EDGE ? 1 : 0;
+        for (int dots = 0; dots <= n_dots; dots++) {
             if (i || dots) {
                 append(out, ",");
                 append_repeated(out, '\n', rank - d - 1);
                 append_repeated(out, ' ', INDENT + d + 1);
             }
-            if (dots < (s->cut[d] && i == EDGE))
+            if (dots < n_dots)
                 append(out, "...");
             else
                 append_block(out, s, d + 1, index * s->sizes[d] + i);

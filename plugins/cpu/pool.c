@@ -243,7 +243,7 @@ static tn_status complain(const pool *p, int64_t n) {
         i++;
     return tnc_fail(TN_INDEX_OUT_OF_RANGE,
                     "max_pool2d_backward: index %lld is out of range for planes of %lld elements",
-                    (long long)p->places[i], (long long)(p->h * p->w));
+                    (long long)p->places[i], (long long)p->h * p->w);
 }
 
 static tn_status max_pool2d_backward(const tn_call *call) {

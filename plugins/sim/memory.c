@@ -242,7 +242,7 @@ tn_status sim_resolve(tn_pdevice *device, const char *what, tn_memory memory, ui
     if (offset > found.bytes || bytes > found.bytes - offset)
         return sim_fail(device->self, TN_INVALID_ARGUMENT,
                         "%s: bytes [%llu, %llu) of handle %#llx of sim:%u, which has %llu bytes",
-                        what, (unsigned long long)offset, (unsigned long long)(offset + bytes),
+                        what, (unsigned long long)offset, (unsigned long long)offset + bytes,
                         (unsigned long long)memory, device->index, (unsigned long long)found.bytes);
     *out_data = found.data + offset;
     return TN_OK;
