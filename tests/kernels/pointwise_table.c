@@ -157,7 +157,7 @@ FLOATING(tanh_backward, a *(1 - b * b))
 
 REFERENCE(silu_backward) {
     const double g = x[0].f, s = sigmoid(x[1].f);
-    r[0].f = g * s * (1 + x[1].f * (1 - s));
+    r[0].f = g * s * (1 + x[1].f * sigmoid(-x[1].f));
     scales[0] = fabs(g);
 }
 
@@ -285,8 +285,8 @@ static uint32_t adamw(int v, bool is_float, tn_cell *out) {
 #define ATTRIBUTES(attrs_, n) .attrs = attrs_, .n_variants = n
 
 const pointwise pointwise_table[] = {
-    ROW("add", 2, add, -10, 10, 1, 1, SPECIAL, ATTRIBUTES(factor, 4)),
-    ROW("sub", 2, sub, -10, 10, 1, 1, SPECIAL, ATTRIBUTES(factor, 4)),
+    ROW("add", 2, add, -10, 10, 2, 1, SPECIAL, ATTRIBUTES(factor, 4)),
+    ROW("sub", 2, sub, -10, 10, 2, 1, SPECIAL, ATTRIBUTES(factor, 4)),
     ROW("mul", 2, mul, -10, 10, 0, 0, EXTREME),
     ROW("div", 2, divide, -10, 10, 0, 1, EXTREME),
     ROW("floor_divide", 2, floor_divide, -50, 50, SAME, SAME, SPECIAL),
