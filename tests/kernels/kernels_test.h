@@ -115,7 +115,8 @@ void check_untouched(const operand *o);
 
 /* Elements are `expected`, rounded to the dtype, or at most ulps * scales[i] spacings from it, a
  * spacing being epsilon (scales NULL: those of the values themselves); everything round them is
- * as it was. `ulps` 0 also tells the signs of zeros apart. */
+ * as it was. `ulps` 0 also tells the signs of zeros apart, SAME does not. */
+#define SAME 1e-9
 void check_elements(const operand *o, const number *expected, const double *scales, double ulps);
 
 /* The elements' bytes, row-major, as the device has them now; until case_end. */

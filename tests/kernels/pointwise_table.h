@@ -18,17 +18,15 @@ typedef struct pointwise {
     const char *op;
     int n_in;
     reference f;
-    double low, high; /* of random floating inputs */
-    double ulps;      /* of f32 and f64; 0: also the signs of zeros; SAME: not those */
-    double half_ulps; /* of f16 and bf16 */
+    double low, high;                          /* of random floating inputs */
+    double ulps;                               /* of f32 and f64; 0: also the signs of zeros */
+    double half_ulps;                          /* of f16 and bf16 */
     enum { PLAIN, SPECIAL, EXTREME } specials; /* that the reference holds for */
     attributes attrs;                          /* or NULL */
     int n_variants;                            /* of the attributes; 0: one */
     int n_out;                                 /* 0: one */
     bool bool_out, bool_in;                    /* outputs, or the first input, are bool */
 } pointwise;
-
-#define SAME 1e-9
 
 extern const pointwise pointwise_table[];
 extern const int n_pointwise;

@@ -221,7 +221,7 @@ static void check_backward(operand *g, operand *y, int64_t dim, operand *z) {
     const int64_t n = length_of(y, dim), step = step_of(y, dim);
     number *expected = scratch((size_t)y->numel * sizeof *expected);
     double *scales = scratch((size_t)y->numel * sizeof *scales);
-    double *total = scratch((size_t)y->numel * sizeof *total);
+    long double *total = scratch((size_t)y->numel * sizeof *total);
     double *size = scratch((size_t)y->numel * sizeof *size);
     for (int64_t i = 0; i < y->numel; i++) {
         const int64_t start = i - i / step % n * step;
@@ -232,7 +232,7 @@ static void check_backward(operand *g, operand *y, int64_t dim, operand *z) {
             size[i] += fabs(term);
         }
         const double a = g->values[i].f, b = y->values[i].f;
-        expected[i].f = is_log ? a - exp(b) * total[start] : b * (a - total[start]);
+        expected[i].f = (double)(is_log ? a - exp(b) * total[start] : b * (a - total[start]));
         scales[i] = is_log ? fabs(a) + exp(b) * (1 + fabs(b)) * size[start]
                            : fabs(b) * (fabs(a) + size[start]);
     }
