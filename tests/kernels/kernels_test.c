@@ -13,7 +13,7 @@ mini cpu;
 
 typedef struct block {
     struct block *next;
-    _Alignas(64) char data[];
+    _Alignas(max_align_t) char data[];
 } block;
 
 static block *blocks;

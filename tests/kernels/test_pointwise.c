@@ -278,8 +278,13 @@ static void special_values_come_out_as_in_the_table(void **state) {
 /* ---- threads -------------------------------------------------------------------------------- */
 
 static void on_threads(tn_dtype dtype) {
-    const int64_t sizes[] = {3, 22003}; /* more than two shares of cheap work */
+    const int64_t sizes[] = {3, 13007}; /* more than one share of cheap work */
+    const uint64_t computed_in = TN_DTYPE_BIT(TN_F32) | TN_DTYPE_BIT(TN_F64) |
+                                 TN_DTYPE_BIT(TN_F16) | TN_DTYPE_BIT(TN_I32) |
+                                 TN_DTYPE_BIT(TN_BOOL);
     void *alone = NULL;
+    if (!(computed_in & TN_DTYPE_BIT(dtype)))
+        return;
     operand *in[MAX_IN] = {NULL};
     for (int k = 0; k < row->n_in; k++)
         in[k] = random_input(dtype_of_input(k, dtype), 2, sizes, k % 2 ? PERMUTED : DENSE);

@@ -291,9 +291,9 @@ static void long_sums_stay_accurate(void **state) {
 
 static void on_threads(tn_dtype dtype) {
     static const int64_t sizes[][3] = {{1, 1, 150001}, {90001, 2, 1}, {40, 60, 70}};
-    for (int s = 0; s < LENGTH(sizes); s++)
+    for (int s = 0; s < LENGTH(sizes); s++) {
+        operand *a = input(dtype, 3, sizes[s], DENSE);
         for (int64_t dim = 0; dim < 3; dim++) {
-            operand *a = input(dtype, 3, sizes[s], DENSE);
             void *alone = NULL;
             for (uint32_t threads = 1; threads <= 4; threads += 3) {
                 operand *z = out_of(a, 1u << dim, row->one_dim ? TN_I64 : dtype, DENSE);
@@ -307,8 +307,9 @@ static void on_threads(tn_dtype dtype) {
                              dtype, s);
                 alone = now;
             }
-            case_end(NULL);
         }
+        case_end(NULL);
+    }
     use_threads(3);
 }
 
