@@ -14,6 +14,17 @@ THRESHOLD(f32, float, float threshold = TNC_ATTR_F(float, 0))
 THRESHOLD(f64, double, double threshold = attrs[0].v.f64)
 TNC_INT_TYPES(THRESHOLD_INT)
 
+/* sigmoid(x), and its derivative s (1 - s) without the cancellation of 1 - s: with e = exp(-|x|) it
+ * is e / (1 + e)^2. */
+#define SLOPE(sfx, T, exp, fabs) \
+    static inline __attribute__((always_inline)) T sigmoid_slope_##sfx(T x, T *out_slope) { \
+        T e = exp(-fabs(x)), r = 1 / (1 + e); \
+        *out_slope = e * r * r; \
+        return x < 0 ? e * r : r; \
+    }
+SLOPE(f32, float, tnc_exp, tnc_fabs)
+SLOPE(f64, double, exp, fabs)
+
 /* a = x, or a = gradient and b = x or the forward output. */
 #define SMOOTH(sfx, T, sigmoid) \
     TNC_LOOP1(sigmoid_##sfx, T, T, TNC_NOTHING, sigmoid(a)) \
@@ -21,8 +32,8 @@ TNC_INT_TYPES(THRESHOLD_INT)
     TNC_LOOP2(sigmoid_backward_##sfx, T, T, TNC_NOTHING, a *b *(1 - b)) \
     TNC_LOOP2(tanh_backward_##sfx, T, T, TNC_NOTHING, a *(1 - b * b)) \
     static inline __attribute__((always_inline)) T silu_derivative_##sfx(T x) { \
-        T s = sigmoid(x); \
-        return s * (1 + x * (1 - s)); \
+        T slope, s = sigmoid_slope_##sfx(x, &slope); \
+        return s + x * slope; \
     } \
     TNC_LOOP2(silu_backward_##sfx, T, T, TNC_NOTHING, a *silu_derivative_##sfx(b))
 SMOOTH(f32, float, tnc_sigmoid)
@@ -31,20 +42,19 @@ SMOOTH(f64, double, tnc_sigmoid_f64)
 /* gelu(x) = x Phi(x), or with Phi(x) ~ sigmoid(2 u), u = sqrt(2 / pi) (x + 0.044715 x^3): the
  * 'tanh' form of Hendrycks and Gimpel, since (1 + tanh u) / 2 = sigmoid(2 u). */
 #define GELU(sfx, T, sigmoid, cdf, exp) \
-    static inline __attribute__((always_inline)) T gelu_tanh_phi_##sfx(T x) { \
-        return sigmoid((T)1.5957691216057308 * (x + (T)0.044715 * x * x * x)); \
+    static inline __attribute__((always_inline)) T gelu_2u_##sfx(T x) { \
+        return (T)1.5957691216057308 * (x + (T)0.044715 * x * x * x); \
     } \
     static inline __attribute__((always_inline)) T gelu_tanh_derivative_##sfx(T x) { \
-        T s = gelu_tanh_phi_##sfx(x); \
-        T z = x * x < 10000 ? x * x : 10000; /* s (1 - s) is 0 there, but times infinity is NaN */ \
-        T du = (T)1.5957691216057308 * (1 + (T)0.134145 * z); \
-        return s + x * s * (1 - s) * du; \
+        T slope, s = sigmoid_slope_##sfx(gelu_2u_##sfx(x), &slope); \
+        T z = x * x < 10000 ? x * x : 10000; /* beyond, slope is 0, and 0 times infinity NaN */ \
+        return s + x * slope * (T)1.5957691216057308 * (1 + (T)0.134145 * z); \
     } \
     static inline __attribute__((always_inline)) T gelu_derivative_##sfx(T x) { \
         return cdf(x) + x * (T)0.398942280401432678 * exp((T)-0.5 * x * x); \
     } \
     TNC_LOOP1(gelu_erf_##sfx, T, T, TNC_NOTHING, a *cdf(a)) \
-    TNC_LOOP1(gelu_tanh_##sfx, T, T, TNC_NOTHING, a *gelu_tanh_phi_##sfx(a)) \
+    TNC_LOOP1(gelu_tanh_##sfx, T, T, TNC_NOTHING, a *sigmoid(gelu_2u_##sfx(a))) \
     TNC_LOOP2(gelu_backward_erf_##sfx, T, T, TNC_NOTHING, a *gelu_derivative_##sfx(b)) \
     TNC_LOOP2(gelu_backward_tanh_##sfx, T, T, TNC_NOTHING, a *gelu_tanh_derivative_##sfx(b)) \
     TNC_LOOP_HEAD(gelu_##sfx) { \

@@ -1,61 +1,16 @@
 /* Reading and adding at places named by an index tensor: gather, index_select, scatter_add,
  * index_add. Every index is checked before anything is read or written through it. */
+#include "indices.h"
 #include "iterate.h"
-
-/* ---- checking ------------------------------------------------------------------------------- */
-
-typedef struct check {
-    tnc_plan plan; /* the index tensor */
-    int64_t size;  /* of the dimension */
-    bool bad[TNC_MAX_SLOTS];
-} check;
-
-static void check_range(void *context, int64_t begin, int64_t end, int slot) {
-    check *c = context;
-    const tnc_plan *p = &c->plan;
-    int64_t block[TNC_BLOCK], at[TN_MAX_RANK], n;
-    for (int64_t i = begin; i < end; i += n) {
-        n = tnc_min(TNC_BLOCK, end - i);
-        const int64_t *index = (const int64_t *)p->operands[0].base + i;
-        if (!p->operands[0].dense) {
-            tnc_plan_seek(p, i, at);
-            tnc_plan_move(p, &p->operands[0], at, block, n, false);
-            index = block;
-        }
-        uint64_t largest = 0; /* a negative index is a large one */
-        for (int64_t j = 0; j < n; j++)
-            largest = (uint64_t)index[j] > largest ? (uint64_t)index[j] : largest;
-        if (largest >= (uint64_t)c->size)
-            c->bad[slot] = true;
-    }
-}
-
-/* Names the first index that is out of range. */
-static tn_status complain(const check *c, const char *op, int64_t dim) {
-    const tnc_plan *p = &c->plan;
-    int64_t at[TN_MAX_RANK], index = 0;
-    for (int64_t i = 0; i < p->numel; i++) {
-        tnc_plan_seek(p, i, at);
-        memcpy(&index, tnc_plan_address(p, &p->operands[0], at), sizeof index);
-        if ((uint64_t)index >= (uint64_t)c->size)
-            break;
-    }
-    return tnc_fail(TN_INDEX_OUT_OF_RANGE,
-                    "%s: index %lld is out of range for dimension %lld with size %lld", op,
-                    (long long)index, (long long)dim, (long long)c->size);
-}
 
 static tn_status check_index(const char *op, const tn_tensor_view *index, int64_t dim,
                              int64_t size) {
-    check c = {.size = size};
-    tnc_plan_init(&c.plan, index);
-    tnc_plan_add_view(&c.plan, index);
-    tnc_plan_finish(&c.plan, false);
-    tnc_parallel(index->numel, TNC_GRAIN, TNC_MAX_SLOTS, check_range, &c);
-    for (int slot = 0; slot < TNC_MAX_SLOTS; slot++)
-        if (c.bad[slot])
-            return complain(&c, op, dim);
-    return TN_OK;
+    int64_t bad;
+    if (!tnc_find_bad_index(index, size, &bad))
+        return TN_OK;
+    return tnc_fail(TN_INDEX_OUT_OF_RANGE,
+                    "%s: index %lld is out of range for dimension %lld with size %lld", op,
+                    (long long)bad, (long long)dim, (long long)size);
 }
 
 /* ---- moving or adding one run --------------------------------------------------------------- */

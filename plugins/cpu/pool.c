@@ -1,14 +1,13 @@
 /* Pooling over windows of images [N, C, H, W]. Threads share the N * C planes. */
+#include "indices.h"
 #include "iterate.h"
 
 #include <math.h>
-#include <stdatomic.h>
 
 typedef struct pool {
     const char *in;
     char *out;
-    int64_t *places;  /* of the maxima; read by the derivative */
-    atomic_bool *bad; /* set when one of them is out of range */
+    int64_t *places; /* of the maxima; read by the derivative */
     tn_dtype dtype;
     int64_t h, w, oh, ow; /* H, W is the side of the input, also in a derivative */
     int64_t kernel[2], stride[2], padding[2], dilation[2];
@@ -83,14 +82,7 @@ TNC_INT_TYPES(MAX_POOL_INT)
     static void max_backward_##sfx(const pool *p, const void *in, void *out, int64_t *places) { \
         const T *g = in; \
         T *r = out; \
-        uint64_t largest = 0; /* a negative place is a large one */ \
-        for (int64_t i = 0; i < p->oh * p->ow; i++) \
-            largest = (uint64_t)places[i] > largest ? (uint64_t)places[i] : largest; \
         memset(r, 0, sizeof(T) * (size_t)(p->h * p->w)); \
-        if (largest >= (uint64_t)(p->h * p->w)) { \
-            atomic_store(p->bad, true); \
-            return; \
-        } \
         for (int64_t i = 0; i < p->oh * p->ow; i++) \
             r[places[i]] += g[i]; \
     }
@@ -237,26 +229,18 @@ static tn_status max_pool2d(const tn_call *call) {
     return run(call, &t, in, false);
 }
 
-static tn_status complain(const pool *p, int64_t n) {
-    int64_t i = 0;
-    while (i < n - 1 && (uint64_t)p->places[i] < (uint64_t)(p->h * p->w))
-        i++;
-    return tnc_fail(TN_INDEX_OUT_OF_RANGE,
-                    "max_pool2d_backward: index %lld is out of range for planes of %lld elements",
-                    (long long)p->places[i], (long long)p->h * p->w);
-}
-
 static tn_status max_pool2d_backward(const tn_call *call) {
     const tn_tensor_view *grad = tnc_view(call, TN_ARG_max_pool2d_backward_grad_output);
     const tn_tensor_view *indices = tnc_view(call, TN_ARG_max_pool2d_backward_indices);
     planes t = {.pool.places = tnc_data(indices)};
     t.run = grad->dtype == TN_F64 ? max_backward_f64 : max_backward_f32;
-    atomic_bool bad = false;
-    t.pool.bad = &bad;
-    tn_status status = run(call, &t, grad, true);
-    if (status == TN_OK && bad)
-        return complain(&t.pool, indices->numel);
-    return status;
+    int64_t bad, n = call->outs[0]->sizes[2] * call->outs[0]->sizes[3];
+    if (tnc_find_bad_index(indices, n, &bad))
+        return tnc_fail(TN_INDEX_OUT_OF_RANGE,
+                        "max_pool2d_backward: index %lld is out of range for planes of %lld "
+                        "elements",
+                        (long long)bad, (long long)n);
+    return run(call, &t, grad, true);
 }
 
 static tn_status avg_pool2d(const tn_call *call) {

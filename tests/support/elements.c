@@ -38,7 +38,7 @@ static uint16_t encode16(double x, int digits) {
     const uint16_t infinity = (uint16_t)((2 * (1 - lowest) + 1) << digits);
     const uint16_t sign = signbit(x) ? 0x8000 : 0;
     if (isnan(x))
-        return infinity | 1;
+        return (uint16_t)(infinity | 1 << (digits - 1)); /* a quiet one */
     if (isinf(x))
         return sign | infinity;
     if (x == 0)

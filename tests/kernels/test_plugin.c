@@ -1,0 +1,294 @@
+/* The plugin apart from its kernels: start and end, options, memory, several threads at once, and a
+ * forked child. */
+#include "kernels_test.h"
+
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <tenon/ext/threads.h>
+#include <unistd.h>
+
+/* ---- tables --------------------------------------------------------------------------------- */
+
+static void a_host_it_does_not_know_gets_no_plugin(void **state) {
+    tn_plugin_query_fn query;
+    *(void **)&query = dlsym(cpu.object, TN_PLUGIN_QUERY_NAME);
+    tn_host old = *mini_host_table();
+    assert_ptr_equal(query(&old), cpu.plugin);
+    old.abi_version = TN_ABI_MAKE(TN_ABI_MAJOR, TN_ABI_MINOR - 1);
+    assert_null(query(&old));
+    old = *mini_host_table();
+    old.struct_size = offsetof(tn_host, option);
+    assert_null(query(&old));
+    assert_null(query(NULL));
+}
+
+static void properties_are_those_of_one_host_device(void **state) {
+    uint32_t count;
+    tn_cell value;
+    tn_pdevice *second;
+    assert_ok(cpu.ops->count(cpu.self, &count));
+    assert_int_equal(count, 1);
+    assert_int_equal(cpu.ops->open(cpu.self, 1, &second), TN_DEVICE);
+    assert_null(second);
+    assert_ok(cpu.ops->property(cpu.self, 0, TN_PROP_HOST_MEMORY, &value));
+    assert_true(value.v.boolean);
+    assert_ok(cpu.ops->property(cpu.self, 0, TN_PROP_COMPUTE_UNITS, &value));
+    assert_true(value.v.i64 >= 1);
+    assert_int_equal(cpu.ops->property(cpu.self, 0, TN_PROP_DTYPES, &value), TN_UNSUPPORTED);
+    assert_null(cpu.plugin->extension(cpu.self, "tenon.unknown/1"));
+    tn_memory_info info = {.struct_size = sizeof info};
+    assert_ok(cpu.ops->memory->info(cpu.device, &info));
+    assert_true(info.total_bytes > 0 && info.free_bytes <= info.total_bytes);
+}
+
+static void the_number_of_threads_can_be_set(void **state) {
+    const tn_ext_threads *threads = cpu.plugin->extension(cpu.self, TN_EXT_THREADS);
+    assert_int_equal(threads->get_num_threads(cpu.self), 3); /* main's option */
+    assert_ok(threads->set_num_threads(cpu.self, 7));
+    assert_int_equal(threads->get_num_threads(cpu.self), 7);
+    assert_int_equal(threads->set_num_threads(cpu.self, 0), TN_INVALID_ARGUMENT);
+    assert_ok(threads->set_num_threads(cpu.self, UINT32_MAX)); /* as many as it can */
+    assert_true(threads->get_num_threads(cpu.self) >= 7);
+    use_threads(3);
+}
+
+static void memory_is_written_read_copied_and_filled(void **state) {
+    const tn_memory_ops *memory = cpu.ops->memory;
+    unsigned char data[300], back[300];
+    for (int i = 0; i < 300; i++)
+        data[i] = (unsigned char)i;
+    for (int32_t space = TN_SPACE_DEVICE; space <= TN_SPACE_PINNED; space++) {
+        tn_memory a, b;
+        void *host;
+        assert_ok(memory->alloc(cpu.device, space, 300, &a, &host));
+        assert_int_equal(a % 64, 0);
+        assert_non_null(host);
+        assert_ok(memory->alloc(cpu.device, space, 300, &b, &host));
+        assert_ok(memory->write(cpu.device, NULL, a, 0, data, 300));
+        assert_ok(memory->fill(cpu.device, NULL, b, 0, 7, 300));
+        assert_ok(memory->copy(cpu.device, NULL, b, 10, a, 20, 100));
+        assert_ok(memory->read(cpu.device, NULL, back, b, 0, 300));
+        for (int i = 0; i < 300; i++)
+            assert_int_equal(back[i], i >= 10 && i < 110 ? i + 10 : 7);
+        memory->free(cpu.device, space, a);
+        memory->free(cpu.device, space, b);
+    }
+}
+
+/* ---- start ---------------------------------------------------------------------------------- */
+
+/* Starts the plugin again beside the one under test, which it leaves as it was; the status. */
+static tn_status start_again(void) {
+    tn_pself *self;
+    const tn_status status = cpu.plugin->init(mini_host_table(), NULL, &self);
+    assert_true((status == TN_OK) == (self != NULL));
+    if (self)
+        cpu.plugin->shutdown(self);
+    return status;
+}
+
+static const char *isa; /* under test: main's option */
+
+static void options_are_checked(void **state) {
+    static const char *const wrong[] = {"x", "-1", "3x", " 2"};
+    isa = mini_host_table()->option(NULL, "isa");
+    const int64_t before = mini_outstanding();
+    for (int i = 0; i < LENGTH(wrong); i++) {
+        mini_option("threads", wrong[i]);
+        assert_int_equal(start_again(), TN_INVALID_ARGUMENT);
+        assert_non_null(strstr(mini_error(), "TENON_CPU_THREADS"));
+    }
+    static const char *const right[] = {"", "0", "2", "99999999"};
+    for (int i = 0; i < LENGTH(right); i++) {
+        mini_option("threads", right[i]);
+        assert_ok(start_again());
+    }
+    mini_option("threads", "3");
+    mini_option("isa", "z80");
+    assert_int_equal(start_again(), TN_INVALID_ARGUMENT);
+    assert_non_null(strstr(mini_error(), "TENON_CPU_ISA"));
+    mini_option("isa", isa);
+    assert_ok(start_again());
+    assert_int_equal(mini_outstanding(), before);
+}
+
+static void every_set_of_kernels_has_the_same_records(void **state) {
+    static const char *const names[] = {"base", "avx2", "avx512", ""};
+    const uint64_t n = cpu.plugin->n_kernels;
+    const tn_kernel **mine = scratch(n * sizeof *mine);
+    memcpy(mine, cpu.plugin->kernels, n * sizeof *mine);
+    for (int k = 0; k < LENGTH(names); k++) {
+        mini_option("isa", names[k]);
+        if (start_again() != TN_OK) /* not on this machine */
+            continue;
+        assert_int_equal(cpu.plugin->n_kernels, n);
+        for (uint64_t i = 0; i < n; i++) {
+            const tn_kernel *a = mine[i], *b = cpu.plugin->kernels[i];
+            assert_string_equal(a->op, b->op);
+            assert_int_equal(a->flags, b->flags);
+            assert_memory_equal(a->dtypes, b->dtypes, sizeof a->dtypes);
+            assert_int_equal(a->workspace != NULL, b->workspace != NULL);
+        }
+    }
+    mini_option("isa", isa);
+    assert_ok(start_again());
+    assert_memory_equal(mine, cpu.plugin->kernels, n * sizeof *mine);
+}
+
+static void failing_allocations_are_reported_and_leave_nothing(void **state) {
+    const int64_t before = mini_outstanding();
+    mini_fail_alloc_after(0);
+    assert_int_equal(start_again(), TN_OUT_OF_MEMORY);
+    mini_fail_alloc_after(0);
+    tn_pdevice *device;
+    assert_int_equal(cpu.ops->open(cpu.self, 0, &device), TN_OUT_OF_MEMORY);
+    assert_null(device);
+    tn_memory memory;
+    void *host;
+    mini_fail_alloc_after(0);
+    assert_int_equal(cpu.ops->memory->alloc(cpu.device, TN_SPACE_DEVICE, 8, &memory, &host),
+                     TN_OUT_OF_MEMORY);
+    assert_true(memory == 0 && host == NULL);
+    assert_int_equal(mini_outstanding(), before);
+}
+
+/* ---- several threads at once ---------------------------------------------------------------- */
+
+/* One call with operands of its own and what it must give. */
+typedef struct job {
+    const char *op;
+    tn_dtype dtype;
+    tn_cell args[7];
+    uint32_t n_args;
+    operand *out;
+    void *expected;
+} job;
+
+enum { N_JOBS = 8, N_ROUNDS = 6 };
+
+/* Kernels that share nothing but the device: pointwise, strided, reduced in chunks, BLAS, packed,
+ * with a workspace, checked, with a slice for each thread. */
+static void jobs_create(job *jobs) {
+    const int64_t many[] = {5, 20011}, square[] = {2, 130, 130}, image[] = {2, 8, 16, 16};
+    static const int64_t ones[] = {1, 1}, weights[] = {8, 8, 3, 3}, both[] = {0, 1};
+    static const int64_t total[] = {1, 1};
+    operand *a = operand_random(TN_F32, 2, many, DENSE, 0.5, 2);
+    operand *b = operand_random(TN_F32, 2, many, PERMUTED, 0.5, 2);
+    operand *m = operand_random(TN_F32, 3, square, DENSE, -1, 1);
+    operand *h = operand_random(TN_F16, 3, square, DENSE, -1, 1);
+    operand *x = operand_random(TN_F32, 4, image, DENSE, -1, 1);
+    operand *w = operand_random(TN_F32, 4, weights, DENSE, -1, 1);
+    operand *index = operand_whole(TN_I64, 2, many, DENSE, 0, 4);
+    const job table[N_JOBS] = {
+        {"add", TN_F32, {cell_of(a), cell_of(b), mini_f64(1)}, 3, NULL, NULL},
+        {"exp", TN_F32, {cell_of(b)}, 1, NULL, NULL},
+        {"sum", TN_F32, {cell_of(a), mini_ints(both, 2)}, 2, NULL, NULL},
+        {"bmm", TN_F32, {cell_of(m), cell_of(m)}, 2, NULL, NULL},
+        {"bmm", TN_F16, {cell_of(h), cell_of(h)}, 2, NULL, NULL},
+        {"gather", TN_F32, {cell_of(a), mini_i64(0), cell_of(index)}, 3, NULL, NULL},
+        {"softmax", TN_F32, {cell_of(b), mini_i64(1)}, 2, NULL, NULL},
+        {"convolution_backward_input",
+         TN_F32,
+         {cell_of(x), cell_of(w), mini_ints(x->sizes, 4), mini_ints(ones, 2), mini_ints(ones, 2),
+          mini_ints(ones, 2), mini_i64(1)},
+         7,
+         NULL,
+         NULL},
+    };
+    for (int k = 0; k < N_JOBS; k++) {
+        const tn_tensor_view *like = table[k].args[0].v.view;
+        jobs[k] = table[k];
+        jobs[k].out = strcmp(table[k].op, "sum") == 0
+                          ? operand_out(TN_F32, 2, total, DENSE)
+                          : operand_out(table[k].dtype, like->rank, like->sizes, DENSE);
+    }
+}
+
+static tn_status job_run(const job *j) {
+    return mini_run(&cpu, mini_find(&cpu, j->op, j->dtype, TN_DTYPE_NONE), j->n_args, j->args, 1,
+                    (mini_tensor *[]){j->out->tensor});
+}
+
+static void *work(void *context) {
+    const job *jobs = context;
+    for (int round = 0; round < N_ROUNDS; round++)
+        for (int k = 0; k < N_JOBS; k++)
+            if (job_run(&jobs[k]) != TN_OK)
+                return context;
+    return NULL;
+}
+
+static void kernels_may_be_called_by_several_threads_at_once(void **state) {
+    enum { N_THREADS = 3 };
+    job jobs[N_THREADS][N_JOBS];
+    pthread_t threads[N_THREADS];
+    for (int t = 0; t < N_THREADS; t++) {
+        jobs_create(jobs[t]);
+        for (int k = 0; k < N_JOBS; k++) {
+            assert_ok(job_run(&jobs[t][k]));
+            jobs[t][k].expected = elements_of(jobs[t][k].out);
+            memset(jobs[t][k].out->tensor->host, 0xff, 16);
+        }
+    }
+    for (int t = 0; t < N_THREADS; t++)
+        assert_int_equal(pthread_create(&threads[t], NULL, work, jobs[t]), 0);
+    for (int t = 0; t < N_THREADS; t++) {
+        void *failed;
+        pthread_join(threads[t], &failed);
+        assert_null(failed);
+        for (int k = 0; k < N_JOBS; k++) {
+            const operand *out = jobs[t][k].out;
+            if (memcmp(elements_of(out), jobs[t][k].expected,
+                       (size_t)out->numel * mini_dtype_bytes(out->dtype)) != 0)
+                fail_msg("%s on thread %d gave something else", jobs[t][k].op, t);
+        }
+    }
+}
+
+/* ---- a forked child ------------------------------------------------------------------------- */
+
+static void a_forked_child_computes_on_one_thread(void **state) {
+    assert_true(cpu.plugin->flags & TN_PLUGIN_FORK_SAFE);
+    job jobs[N_JOBS];
+    jobs_create(jobs);
+    for (int k = 0; k < N_JOBS; k++) { /* OpenMP's workers exist from here on, if any do */
+        assert_ok(job_run(&jobs[k]));
+        jobs[k].expected = elements_of(jobs[k].out);
+    }
+    fflush(NULL);
+    const pid_t child = fork();
+    if (child == 0) {
+        alarm(60); /* waiting for workers that do not exist would be for ever */
+        for (int k = 0; k < N_JOBS; k++) {
+            const size_t bytes = (size_t)jobs[k].out->numel * mini_dtype_bytes(jobs[k].out->dtype);
+            const char *host = (const char *)(uintptr_t)jobs[k].out->tensor->view.memory +
+                               jobs[k].out->tensor->view.offset;
+            memset((void *)(uintptr_t)host, 0xff, bytes);
+            if (job_run(&jobs[k]) != TN_OK || memcmp(host, jobs[k].expected, bytes) != 0)
+                _exit(k + 1);
+        }
+        _exit(0);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFEXITED(status));
+    assert_int_equal(WEXITSTATUS(status), 0);
+}
+
+int test_plugin(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(a_host_it_does_not_know_gets_no_plugin),
+        TEST(properties_are_those_of_one_host_device),
+        TEST(the_number_of_threads_can_be_set),
+        TEST(memory_is_written_read_copied_and_filled),
+        TEST(options_are_checked),
+        TEST(every_set_of_kernels_has_the_same_records),
+        TEST(failing_allocations_are_reported_and_leave_nothing),
+        TEST(kernels_may_be_called_by_several_threads_at_once),
+        TEST(a_forked_child_computes_on_one_thread),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
