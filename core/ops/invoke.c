@@ -66,8 +66,10 @@ static __attribute__((noinline)) tn_status ask_and_run(tni_device *device, tn_st
     tn_status status;
     if (kernel->supports) {
         status = kernel->supports(call);
-        if (status == TN_UNSUPPORTED)
+        if (status == TN_UNSUPPORTED) {
+            tni_error_plugin(TN_OK, NULL); /* its reason is no error of this call */
             return TNI_NOT_SUPPORTED;
+        }
         if (status != TN_OK)
             return kernel_failed(device, kernel, status, call_name);
     }

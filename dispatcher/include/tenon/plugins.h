@@ -39,7 +39,8 @@ typedef struct tn_plugin_info {
 } tn_plugin_info;
 
 /* Calls fn for every candidate in search order. With `open` each is opened and started first;
- * without, only what is known already is told. */
+ * without, only what is known already is told. fn runs under the loader's lock: it must not open
+ * devices, load or register plugins, or call operators. */
 TN_API void tn_plugin_list(bool open, void (*fn)(const tn_plugin_info *info, void *user),
                            void *user);
 
