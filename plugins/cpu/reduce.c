@@ -116,7 +116,7 @@ TNC_INT_TYPES(FOLD_INT)
             for (i = LANES; i + LANES <= n; i += LANES) \
                 for (int j = 0; j < LANES; j++) { \
                     T y = x[i + j], z = lanes[j]; \
-                    lanes[j] = (y symbol z) | (y != y) ? y : z; \
+                    lanes[j] = ((y symbol z) | (y != y)) ? y : z; \
                 } \
             best = lanes[0]; \
             for (int j = 1; j < LANES; j++) \
@@ -140,7 +140,7 @@ TNC_INT_TYPES(FOLD_INT)
         TNC_INDEPENDENT \
         for (int64_t j = 0; j < width; j++) { \
             T y = x[j], z = a[j]; \
-            a[j] = (y symbol z) | (y != y) ? y : z; \
+            a[j] = ((y symbol z) | (y != y)) ? y : z; \
         } \
     } \
     static void op##_merge_##sfx(state *into, const state *from, int64_t width) { \

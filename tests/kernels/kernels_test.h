@@ -56,7 +56,9 @@ int case_end(void **state);
 /* Zeroed memory until case_end. */
 void *scratch(size_t bytes);
 
-/* How many threads a kernel may use, from now on. */
+/* How many threads a kernel may use, from now on; THREADS to start with, also where there are fewer
+ * cores, so that splits fall unevenly. */
+enum { THREADS = 3 };
 void use_threads(uint32_t n);
 
 /* ---- operands ------------------------------------------------------------------------------- */
@@ -134,6 +136,10 @@ const char *description(void);
  * left open, and takes note that it was called. */
 tn_status call_kernel(const char *op, tn_dtype t0, tn_dtype t1, uint32_t n_args,
                       const tn_cell *args, uint32_t n_outs, operand *const *outs);
+
+/* Runs a kernel on one thread and on four: `outs` must get the same bits. */
+void check_threads(const char *op, tn_dtype dtype, uint32_t n_args, const tn_cell *args,
+                   uint32_t n_outs, operand *const *outs);
 
 /* The dtypes for which the plugin has `op`, and the flags of its record for one. */
 uint64_t dtypes_of(const char *op);

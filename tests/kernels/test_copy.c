@@ -91,7 +91,7 @@ static void large_copies_are_shared_by_threads(void **state) {
                 copy_and_check(a, operand_out(k ? TN_F16 : TN_F32, 2, sizes, DENSE));
                 case_end(NULL);
             }
-    use_threads(3);
+    use_threads(THREADS);
 }
 
 static void copying_keeps_every_bit(void **state) {

@@ -109,12 +109,23 @@ static void random_bits_are_philox(void **state) {
     for_dtypes("random_bits", random_bits);
 }
 
+static void results_do_not_depend_on_the_number_of_threads(void **state) {
+    const int64_t n = 100003;
+    operand *f = operand_out(TN_F32, 1, &n, DENSE), *i = operand_out(TN_I32, 1, &n, DENSE);
+    const tn_cell floats[] = {mini_f64(0.1), mini_f64(0.3)};
+    const tn_cell integers[] = {mini_i64(42), mini_i64(7)};
+    check_threads("fill", TN_F32, 1, floats, 1, &f);
+    check_threads("arange", TN_F32, 2, floats, 1, &f);
+    check_threads("random_bits", TN_I32, 2, integers, 1, &i);
+}
+
 int test_factory(void) {
     const struct CMUnitTest tests[] = {
         TEST(fill_writes_one_value_everywhere),
         TEST(fill_takes_every_kind_of_number),
         TEST(arange_counts_and_rounds_once),
         TEST(random_bits_are_philox),
+        TEST(results_do_not_depend_on_the_number_of_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -130,7 +130,7 @@ static void half_precision_adds_in_f32(void **state) {
         }
 }
 
-static void additions_are_in_order(void **state) {
+static void additions_are_in_order_on_any_number_of_threads(void **state) {
     /* Deterministic: in row-major order of the index, on any number of threads. */
     const int64_t sizes[] = {2000, 40}, out[] = {3, 40};
     operand *index = indices(2, sizes, 3, DENSE);
@@ -148,7 +148,7 @@ static void additions_are_in_order(void **state) {
         assert_ok(call_kernel("scatter_add", TN_F32, TN_DTYPE_NONE, 4, args, 1, &z));
         assert_memory_equal(elements_of(z), sums, 120 * sizeof *sums);
     }
-    use_threads(3);
+    use_threads(THREADS);
 }
 
 /* ---- index_select and index_add ------------------------------------------------------------- */
@@ -242,6 +242,19 @@ static void added_slices_add_up(void **state) {
     for_dtypes("index_add", index_add);
 }
 
+static void results_do_not_depend_on_the_number_of_threads(void **state) {
+    const int64_t sizes[] = {301, 307}, n = 301;
+    operand *self = operand_random(TN_F32, 2, sizes, DENSE, -1, 1);
+    operand *index = indices(2, sizes, 301, DENSE), *line = indices(1, &n, 301, DENSE);
+    operand *z = operand_out(TN_F32, 2, sizes, DENSE);
+    const tn_cell all[] = {cell_of(self), mini_i64(0), cell_of(index), cell_of(self)};
+    const tn_cell slice[] = {cell_of(self), mini_i64(0), cell_of(line), cell_of(self), mini_f64(2)};
+    check_threads("gather", TN_F32, 3, all, 1, &z);
+    check_threads("scatter_add", TN_F32, 4, all, 1, &z);
+    check_threads("index_select", TN_F32, 3, slice, 1, &z);
+    check_threads("index_add", TN_F32, 5, slice, 1, &z);
+}
+
 /* ---- indices out of range ------------------------------------------------------------------- */
 
 /* One wrong index among many, at the start, in the middle or at the end: the error is told, nothing
@@ -288,9 +301,10 @@ int test_indexing(void) {
         TEST(gathered_elements_are_those_named),
         TEST(scattered_elements_add_up),
         TEST(half_precision_adds_in_f32),
-        TEST(additions_are_in_order),
+        TEST(additions_are_in_order_on_any_number_of_threads),
         TEST(selected_slices_are_those_named),
         TEST(added_slices_add_up),
+        TEST(results_do_not_depend_on_the_number_of_threads),
         TEST(an_index_out_of_range_is_an_error_and_writes_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

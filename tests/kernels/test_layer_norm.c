@@ -175,12 +175,29 @@ static void a_constant_row_is_no_nan(void **state) {
         }
 }
 
+static void results_do_not_depend_on_the_number_of_threads(void **state) {
+    const int64_t sizes[] = {301, 307}, stats[] = {301, 1};
+    for (tn_dtype dtype = TN_F32; dtype <= TN_F16; dtype++) {
+        operand *x = operand_random(dtype, 2, sizes, DENSE, -2, 2);
+        operand *m = operand_random(dtype, 2, stats, DENSE, 0.5, 1);
+        operand *outs[] = {operand_out(dtype, 2, sizes, DENSE), operand_out(dtype, 2, stats, DENSE),
+                           operand_out(dtype, 2, stats, DENSE)};
+        const tn_cell args[] = {cell_of(x), mini_none(), mini_none(), mini_i64(1), mini_f64(1e-5)};
+        const tn_cell backward_args[] = {cell_of(x), cell_of(x),  cell_of(m),
+                                         cell_of(m), mini_none(), mini_i64(1)};
+        check_threads("layer_norm", dtype, 5, args, 3, outs);
+        check_threads("layer_norm_backward", dtype, 6, backward_args, 1, outs);
+        case_end(NULL);
+    }
+}
+
 int test_layer_norm(void) {
     const struct CMUnitTest tests[] = {
         TEST(normalised_rows_agree_with_the_reference),
         TEST(the_derivative_agrees_with_the_reference),
         TEST(a_row_far_from_zero_keeps_its_variance),
         TEST(a_constant_row_is_no_nan),
+        TEST(results_do_not_depend_on_the_number_of_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -312,6 +312,29 @@ static void softmax_survives_large_and_infinite_inputs(void **state) {
         }
 }
 
+/* ---- threads -------------------------------------------------------------------------------- */
+
+static void results_do_not_depend_on_the_number_of_threads(void **state) {
+    const int64_t sizes[] = {301, 307};
+    static const tn_dtype dtypes[] = {TN_F32, TN_F64, TN_F16};
+    for (int d = 0; d < LENGTH(dtypes); d++)
+        for (int64_t dim = 0; dim < 2; dim++) {
+            operand *a = operand_random(dtypes[d], 2, sizes, DENSE, -2, 2);
+            operand *outs[] = {operand_out(dtypes[d], 2, sizes, DENSE),
+                               operand_out(TN_I64, 2, sizes, DENSE)};
+            const tn_cell one[] = {cell_of(a), mini_i64(dim), mini_bool(false)};
+            const tn_cell two[] = {cell_of(a), cell_of(a), mini_i64(dim)};
+            check_threads("cumsum", dtypes[d], 2, one, 1, outs);
+            check_threads("sort", dtypes[d], 3, one, 2, outs);
+            for (int k = 0; k < 2; k++) {
+                is_log = k;
+                check_threads(forward_op(), dtypes[d], 2, one, 1, outs);
+                check_threads(backward_op(), dtypes[d], 3, two, 1, outs);
+            }
+            case_end(NULL);
+        }
+}
+
 int test_lines(void) {
     const struct CMUnitTest tests[] = {
         TEST(running_sums_agree_with_the_reference),
@@ -320,6 +343,7 @@ int test_lines(void) {
         TEST(many_lines_are_sorted_by_threads),
         TEST(softmax_and_its_relatives_agree_with_the_reference),
         TEST(softmax_survives_large_and_infinite_inputs),
+        TEST(results_do_not_depend_on_the_number_of_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -46,13 +46,13 @@ static void properties_are_those_of_one_host_device(void **state) {
 
 static void the_number_of_threads_can_be_set(void **state) {
     const tn_ext_threads *threads = cpu.plugin->extension(cpu.self, TN_EXT_THREADS);
-    assert_int_equal(threads->get_num_threads(cpu.self), 3); /* main's option */
+    assert_int_equal(threads->get_num_threads(cpu.self), THREADS);
     assert_ok(threads->set_num_threads(cpu.self, 7));
     assert_int_equal(threads->get_num_threads(cpu.self), 7);
     assert_int_equal(threads->set_num_threads(cpu.self, 0), TN_INVALID_ARGUMENT);
     assert_ok(threads->set_num_threads(cpu.self, UINT32_MAX)); /* as many as it can */
     assert_true(threads->get_num_threads(cpu.self) >= 7);
-    use_threads(3);
+    use_threads(THREADS);
 }
 
 static void memory_is_written_read_copied_and_filled(void **state) {

@@ -302,7 +302,7 @@ static void on_threads(tn_dtype dtype) {
             fail_msg("%s: other bits than on one thread", description());
         alone = now;
     }
-    use_threads(3);
+    use_threads(THREADS);
 }
 
 static void results_do_not_depend_on_the_number_of_threads(void **state) {

@@ -277,6 +277,34 @@ static void the_mean_of_a_large_plane_stays_accurate(void **state) {
     check_elements(y, x->values, NULL, 1);
 }
 
+static void results_do_not_depend_on_the_number_of_threads(void **state) {
+    for (tn_dtype dtype = TN_F32; dtype <= TN_F16; dtype++) {
+        int64_t in[4], out[4];
+        g = &geometries[LENGTH(geometries) - 1];
+        sizes_of(in, out);
+        operand *x = operand_random(dtype, 4, in, DENSE, -2, 2);
+        operand *places = operand_whole(TN_I64, 4, out, DENSE, 0, g->h * g->w - 1);
+        operand *outs[] = {operand_out(dtype, 4, out, DENSE), operand_out(TN_I64, 4, out, DENSE)};
+        operand *back = operand_out(dtype, 4, in, DENSE);
+        const tn_cell args[] = {cell_of(x),
+                                mini_ints(g->kernel, 2),
+                                mini_ints(g->stride, 2),
+                                mini_ints(g->padding, 2),
+                                mini_ints(g->dilation, 2),
+                                mini_bool(g->ceil_mode)};
+        check_threads("max_pool2d", dtype, 6, args, 2, outs);
+        operand *y = operand_random(dtype, 4, out, DENSE, -2, 2);
+        const tn_cell max_args[] = {cell_of(y), cell_of(places), mini_ints(in, 4)};
+        check_threads("max_pool2d_backward", dtype, 3, max_args, 1, &back);
+        tn_cell mean_args[MAX_ARGS] = {cell_of(x)};
+        check_threads("avg_pool2d", dtype, mean_attributes(mean_args, 1), mean_args, 1, outs);
+        tn_cell back_args[MAX_ARGS] = {cell_of(y), mini_ints(in, 4)};
+        check_threads("avg_pool2d_backward", dtype, mean_attributes(back_args, 2), back_args, 1,
+                      &back);
+        case_end(NULL);
+    }
+}
+
 int test_pooling(void) {
     const struct CMUnitTest tests[] = {
         TEST(maxima_and_their_places_are_the_first_ones),
@@ -286,6 +314,7 @@ int test_pooling(void) {
         TEST(means_agree_with_the_reference),
         TEST(gradients_of_means_are_shared_out),
         TEST(the_mean_of_a_large_plane_stays_accurate),
+        TEST(results_do_not_depend_on_the_number_of_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
