@@ -78,6 +78,13 @@ class Layers(Planted):
     def test_a_public_header_must_not_know_internals(self):
         self.assert_found("core/include/tenon/x.h", '"base/alloc.h"', "public headers only")
 
+    def test_the_template_is_a_program_of_a_stranger(self):
+        self.put("plugin-sdk/template/a.c", '#include "b.h"\n#include <tenon/tensor.h>\n')
+        self.put("plugin-sdk/template/b.h", "#include <tenon/plugin.h>\n")
+        code, text = self.check()
+        self.assertEqual(code, 0, text)
+        self.assert_found("plugin-sdk/template/c.c", '"base/alloc.h"', "public headers")
+
     def test_a_header_that_does_not_exist(self):
         self.assert_found("samples/s.c", "<tenon/tensr.h>", "there is no header")
 
