@@ -6,15 +6,19 @@
 
 enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
+enum { MAX_ARGUMENTS = 2 };
+
 struct options {
     bool json;
-    const char *name; /* the command's argument, or NULL */
+    const char *dir;                      /* of --dir, or NULL */
+    const char *arguments[MAX_ARGUMENTS]; /* the command's, NULL after the last */
 };
 
 int command_devices(const struct options *options);
 int command_plugins(const struct options *options);
 int command_ops(const struct options *options);
 int command_env(const struct options *options);
+int command_new_plugin(const struct options *options);
 
 /* Prints the standing error after "tenon: " on standard error, forgets it, returns EXIT_FAILED. */
 int report_failure(void);

@@ -8,46 +8,55 @@
 static const struct command {
     const char *name;
     int (*run)(const struct options *options);
-    const char *argument; /* NULL: takes none */
+    int n_arguments;  /* at most so many */
+    bool makes_files; /* takes --dir; the others print, and take --json */
+    const char *arguments;
     const char *summary;
     const char *help;
 } commands[] = {
-    {"devices", command_devices, NULL, "the devices that can be used",
+    {"devices", command_devices, 0, false, "", "the devices that can be used",
      "Loads every plugin and opens every device. The default is marked with a star: what\n"
      "TENON_DEVICE names, else cpu:0. A device that does not open is listed with the reason.\n"},
-    {"plugins", command_plugins, NULL, "the plugins that were found, and what became of each",
+    {"plugins", command_plugins, 0, false, "",
+     "the plugins that were found, and what became of each",
      "A plugin is `ready` (started), `refused` (its file or its tables are wrong), `failed` (it\n"
      "could not start) or `disabled` (by TENON_PLUGINS_DISABLE). The reason says what to do.\n"},
-    {"ops", command_ops, "NAME", "the operators; with NAME, who answers its calls and why",
+    {"ops", command_ops, 1, false, " [NAME]",
+     "the operators; with NAME, who answers its calls and why",
      "Without NAME: every operator with its schema. With one, such as `add` or `add.Tensor`: for\n"
      "each key the handler, who registered it and why it is the one; and the kernels that each\n"
      "device has.\n"},
-    {"env", command_env, NULL, "the environment variables that are read, and their values",
+    {"env", command_env, 0, false, "", "the environment variables that are read, and their values",
      "The value shown is the one that holds now: what the environment says, or the default.\n"},
+    {"new-plugin", command_new_plugin, 2, true, " VENDOR TYPE",
+     "the project of a new device plugin",
+     "Writes a project that builds with Meson and with CMake, loads, and shows one device TYPE:0;\n"
+     "what is to be written in it says so when it is called. Such as: tenon new-plugin acme npu\n"},
 };
 enum { N_COMMANDS = sizeof(commands) / sizeof(*commands) };
 
-static const char *const trailer = "\n"
-                                   "  --json      print JSON instead of a table\n"
-                                   "  --help      this text\n";
+#define JSON_OPTION "  --json      print JSON instead of a table\n"
+#define DIR_OPTION "  --dir DIR   the folder to write, new or empty; tenon-TYPE if not given\n"
+#define HELP_OPTION "  --help      this text\n"
 
 static void print_help(void) {
     printf("usage: tenon COMMAND [--json]\n\n");
     for (int i = 0; i < N_COMMANDS; i++) {
         char usage[40];
         const struct command *c = &commands[i];
-        snprintf(usage, sizeof(usage), c->argument ? "%s [%s]" : "%s", c->name, c->argument);
-        printf("  %-12s%s\n", usage, c->summary);
+        snprintf(usage, sizeof(usage), "%s%s", c->name, c->arguments);
+        printf("  %-26s%s\n", usage, c->summary);
     }
-    printf("%s  --version   the version of the library\n", trailer);
+    printf("\n" JSON_OPTION HELP_OPTION "  --version   the version of the library\n");
     printf(
         "\nExit code: 0, or 1 when what was asked for failed or is not there, or 2 for a mistake\n"
         "in the command line. `tenon COMMAND --help` says more about one.\n");
 }
 
 static void print_command_help(const struct command *c) {
-    printf("usage: tenon %s%s%s%s [--json]\n\n%s%s", c->name, c->argument ? " [" : "",
-           c->argument ? c->argument : "", c->argument ? "]" : "", c->help, trailer);
+    printf("usage: tenon %s%s [%s]\n\n%s\n%s" HELP_OPTION, c->name, c->arguments,
+           c->makes_files ? "--dir DIR" : "--json", c->help,
+           c->makes_files ? DIR_OPTION : JSON_OPTION);
 }
 
 static int usage_error(const char *what, const char *word) {
@@ -82,18 +91,23 @@ static const struct command *find_command(const char *name) {
 
 static int run_command(const struct command *command, int n_args, char **args) {
     struct options options = {0};
+    int n = 0; /* arguments so far */
     for (int i = 0; i < n_args; i++) {
-        if (strcmp(args[i], "--json") == 0) {
+        if (!command->makes_files && strcmp(args[i], "--json") == 0) {
             options.json = true;
+        } else if (command->makes_files && strcmp(args[i], "--dir") == 0) {
+            if (++i == n_args || !*args[i])
+                return usage_error("a folder's name must follow", "--dir");
+            options.dir = args[i];
         } else if (strcmp(args[i], "--help") == 0 || strcmp(args[i], "-h") == 0) {
             print_command_help(command);
             return EXIT_OK;
         } else if (args[i][0] == '-') {
             return usage_error("there is no option", args[i]);
-        } else if (!command->argument || options.name) {
+        } else if (n == command->n_arguments) {
             return usage_error("one word too many:", args[i]);
         } else {
-            options.name = args[i];
+            options.arguments[n++] = args[i];
         }
     }
     return command->run(&options);

@@ -219,7 +219,7 @@ static int not_found(const search *s) {
 static void nothing(const char *name, tn_device device, const char *plugin, void *user) {}
 
 static int show_one(const struct options *options) {
-    search s = {.wanted = options->name};
+    search s = {.wanted = options->arguments[0]};
     if (tn_op_list(match, &s) != TN_OK)
         return report_failure();
     if (s.n_matches == 0)
@@ -240,5 +240,5 @@ static int show_one(const struct options *options) {
 }
 
 int command_ops(const struct options *options) {
-    return options->name ? show_one(options) : list_all(options);
+    return options->arguments[0] ? show_one(options) : list_all(options);
 }

@@ -17,6 +17,7 @@ import sys
 
 LAYERS = ["plugin-sdk", "base", "dispatcher", "core"]
 OUTSIDE = ["cli", "samples", "tests", "bench", "tools"]
+TEMPLATE = pathlib.Path("plugin-sdk/template")
 PUBLIC_ONLY = {"cli", "samples"}
 GENERATED = {"tenon/kernels.h": "plugin-sdk", "tenon/ops.h": "core"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
@@ -52,6 +53,10 @@ def resolve(root, source, name, by_angle):
 def why_not(source, target):
     """Why `source` must not include `target`; None when it may."""
     here, there = source.parts[0], target.parts[0]
+    if source.parent == TEMPLATE:  # the project of a vendor
+        if is_public(target) or target.parent == TEMPLATE:
+            return None
+        return f"the template may include its own folder and public headers, not {target}"
     if here == "plugins":
         own = source.parts[:2]
         if target.parts[:2] == own or (there == "plugin-sdk" and is_public(target)):

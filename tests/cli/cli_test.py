@@ -101,6 +101,10 @@ class Failures(unittest.TestCase):
     def test_a_second_name_is_2(self):
         self.assertEqual(run("ops", "add", "mul").returncode, 2)
 
+    def test_json_of_what_prints_none_is_2(self):
+        self.assertEqual(run("new-plugin", "acme", "npu", "--json").returncode, 2)
+        self.assertEqual(run("devices", "--dir", "x").returncode, 2)
+
     def test_nothing_to_do_is_2_and_prints_help(self):
         result = run()
         self.assertEqual(result.returncode, 2)
@@ -123,7 +127,7 @@ class Help(unittest.TestCase):
     def test_help_names_every_command(self):
         result = run("--help")
         self.assertEqual(result.returncode, 0)
-        for command in ("devices", "plugins", "ops", "env"):
+        for command in ("devices", "plugins", "ops", "env", "new-plugin"):
             self.assertIn(command, result.stdout)
             own = run(command, "--help")
             self.assertEqual(own.returncode, 0)

@@ -2,41 +2,9 @@
 # Installs Tenon into an empty folder and uses it as a stranger would: a program and a plugin built
 # outside of the tree by pkg-config.  usage: install_test.sh SOURCE-ROOT BUILD-ROOT PREFIX
 set -euo pipefail
-source_root=$1 build_root=$2 prefix=$3
+# shellcheck source=tests/install/installed.sh
+source "$(dirname "$0")/installed.sh"
 cc=${CC:-cc}
-
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-unset TENON_DEVICE TENON_PLUGINS TENON_PLUGIN_PATH TENON_PLUGINS_DISABLE TENON_LOG DESTDIR
-
-n_checks=0
-ok() {
-    n_checks=$((n_checks + 1))
-    echo "ok: $*"
-}
-fail() {
-    echo "FAILED: $*" >&2
-    exit 1
-}
-
-# expect TEXT FILE: the file holds the text.
-expect() {
-    grep -qF -- "$1" "$2" || {
-        echo "--- $2" >&2
-        cat "$2" >&2
-        fail "'$1' is not in it"
-    }
-}
-
-# ---- install -------------------------------------------------------------------------------------
-
-meson install -C "$build_root" --no-rebuild --quiet --destdir "$work/root"
-installed=$work/root$prefix
-library=$(dirname "$(find "$installed" -name 'libtenon.so' | head -n 1)")
-export PKG_CONFIG_PATH=$library/pkgconfig PKG_CONFIG_SYSROOT_DIR=$work/root
-export LD_LIBRARY_PATH=$library
-pkg-config --exists tenon tenon-plugin || fail "pkg-config does not find tenon and tenon-plugin"
-ok "installed, and found by pkg-config"
 
 for header in "$source_root"/{plugin-sdk,base,dispatcher,core}/include/tenon/{,ext/}*.h; do
     [[ -f $installed/include/${header#*/include/} || ! -f $header ]] ||

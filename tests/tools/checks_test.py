@@ -78,6 +78,13 @@ class Layers(Planted):
     def test_a_public_header_must_not_know_internals(self):
         self.assert_found("core/include/tenon/x.h", '"base/alloc.h"', "public headers only")
 
+    def test_the_template_is_a_program_of_a_stranger(self):
+        self.put("plugin-sdk/template/a.c", '#include "b.h"\n#include <tenon/tensor.h>\n')
+        self.put("plugin-sdk/template/b.h", "#include <tenon/plugin.h>\n")
+        code, text = self.check()
+        self.assertEqual(code, 0, text)
+        self.assert_found("plugin-sdk/template/c.c", '"base/alloc.h"', "public headers")
+
     def test_a_header_that_does_not_exist(self):
         self.assert_found("samples/s.c", "<tenon/tensr.h>", "there is no header")
 
@@ -169,6 +176,52 @@ class EnvironmentPage(Planted):
         self.assertEqual(run("generate_env_doc.py", "--check", table, page)[0], 0)
         table.write_text('X(A, "flag", "1", 1, "help")\n')
         self.assertEqual(run("generate_env_doc.py", "--check", table, page)[0], 1)
+
+
+class RequirementsPage(Planted):
+    ONE = '[[group]]\ntitle = "T"\nrequirement = [\n{ id = 1, slots = [%s], text = "Does it." }, %s\n]\n'
+
+    def check(self, slots='"tn_x.run", "tenon_plugin_query_v1"', more="", *options):
+        header = self.put("x.h", SLOT.format("Runs the thing."))
+        table = self.put("r.toml", self.ONE % (slots, more))
+        return run("generate_requirements.py", *options, table, self.root / "page.md", header)
+
+    def test_every_slot_answered_passes_and_makes_the_page(self):
+        code, text = self.check()
+        self.assertEqual(code, 0, text)
+        self.assertIn("TNP-1 | Does it.", (self.root / "page.md").read_text())
+
+    def test_a_slot_without_requirement_is_named(self):
+        code, text = self.check('"tenon_plugin_query_v1"')
+        self.assertEqual(code, 1)
+        self.assertIn("tn_x.run: no requirement binds it", text)
+
+    def test_a_slot_that_is_not_there(self):
+        code, text = self.check('"tn_x.run", "tenon_plugin_query_v1", "tn_x.walk"')
+        self.assertEqual(code, 1)
+        self.assertIn("TNP-1: there is no tn_x.walk", text)
+
+    def test_a_number_used_twice(self):
+        code, text = self.check(more='{ id = 1, slots = ["tn_x.run"], text = "Again." }')
+        self.assertEqual(code, 1)
+        self.assertIn("TNP-1 stands twice", text)
+
+    def test_a_number_that_was_dropped(self):
+        code, text = self.check(more='{ id = 3, slots = ["tn_x.run"], text = "Third." }')
+        self.assertEqual(code, 1)
+        self.assertIn("TNP-2 is gone", text)
+
+    def test_a_withdrawn_requirement_answers_nothing(self):
+        code, text = self.check('"tenon_plugin_query_v1"', '{ id = 2, slots = ["tn_x.run"], text = "No.", '
+                                'withdrawn = "why" }')
+        self.assertEqual(code, 1)
+        self.assertIn("tn_x.run: no requirement binds it", text)
+
+    def test_an_old_page_is_found(self):
+        self.assertEqual(self.check()[0], 0)
+        code, text = self.check('"tn_x.run", "tenon_plugin_query_v1", "tn_x"', "", "--check")
+        self.assertEqual(code, 1)
+        self.assertIn("is not what r.toml says", text.replace(str(self.root) + "/", ""))
 
 
 unittest.main(argv=sys.argv[:1], verbosity=2)

@@ -1,0 +1,255 @@
+/* tenon new-plugin: writes the project of a new device plugin.
+ *
+ * The project is a copy of the template of the plugin SDK, which compiles as it stands; the made-up
+ * names in it are replaced. What was written is taken back when something fails. */
+#include "cli.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <limits.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+enum { MAX_TYPE = 31, MAX_VENDOR = 63 };
+
+static int fail(int code, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static int fail(int code, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    fprintf(stderr, "tenon: new-plugin: ");
+    vfprintf(stderr, format, args);
+    fprintf(stderr, "\n");
+    va_end(args);
+    return code;
+}
+
+/* ---- names ---------------------------------------------------------------------------------- */
+
+/* [a-z][a-z0-9_]*, for it becomes part of C names and of the plugin's id. */
+static bool is_name(const char *name, size_t most) {
+    size_t n = strspn(name, "abcdefghijklmnopqrstuvwxyz0123456789_");
+    return n > 0 && n <= most && !name[n] && name[0] >= 'a';
+}
+
+static int check_names(const char *vendor, const char *type) {
+    if (!is_name(vendor, MAX_VENDOR))
+        return fail(EXIT_USAGE,
+                    "VENDOR is '%s'; write a lower-case letter, then lower-case letters, digits or "
+                    "_, at most %d characters, such as acme",
+                    vendor, (int)MAX_VENDOR);
+    if (!is_name(type, MAX_TYPE))
+        return fail(EXIT_USAGE,
+                    "TYPE is '%s'; write what users will put before the colon in "
+                    "TENON_DEVICE=npu:0: a lower-case letter, then lower-case letters, digits or "
+                    "_, at most %d characters",
+                    type, (int)MAX_TYPE);
+    if (strcmp(type, "meta") == 0 || strcmp(type, "tn") == 0)
+        return fail(EXIT_USAGE, "TYPE '%s' is Tenon's own; choose another", type);
+    return EXIT_OK;
+}
+
+/* ---- the template --------------------------------------------------------------------------- */
+
+/* Where the template is: in the build tree a note beside the program says so, else it is installed,
+ * at a known way from the program. */
+static bool find_template(char *out, size_t size) {
+    char folder[PATH_MAX], path[PATH_MAX + 32];
+    if (!realpath("/proc/self/exe", folder))
+        return false;
+    *strrchr(folder, '/') = '\0';
+
+    snprintf(path, sizeof path, "%s/.tenon-template", folder);
+    FILE *note = fopen(path, "r");
+    if (note) {
+        bool found = fgets(out, (int)size, note);
+        fclose(note);
+        out[strcspn(out, "\n")] = '\0';
+        return found;
+    }
+    static const char way[] = TENON_TEMPLATE; /* from the program's folder, or absolute */
+    int n =
+        way[0] == '/' ? snprintf(out, size, "%s", way) : snprintf(out, size, "%s/%s", folder, way);
+    return (size_t)n < size;
+}
+
+static int is_file(const struct dirent *entry) {
+    return strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
+}
+
+/* ---- writing -------------------------------------------------------------------------------- */
+
+/* Each made-up name of the template, and what stands for it. */
+struct replacement {
+    const char *from, *to;
+};
+
+enum { N_REPLACEMENTS = 3 };
+
+static void write_replaced(FILE *out, const char *text, size_t n,
+                           const struct replacement replacements[N_REPLACEMENTS]) {
+    for (size_t i = 0; i < n;) {
+        const struct replacement *found = NULL;
+        for (int r = 0; r < N_REPLACEMENTS && !found; r++) {
+            if (strncmp(text + i, replacements[r].from, strlen(replacements[r].from)) == 0)
+                found = &replacements[r];
+        }
+        if (found) {
+            fputs(found->to, out);
+            i += strlen(found->from);
+        } else {
+            putc(text[i++], out);
+        }
+    }
+}
+
+/* A file's bytes and a NUL, to be freed; NULL with errno. */
+static char *read_whole(int folder, const char *name, size_t *out_n) {
+    char *text = NULL;
+    struct stat st;
+    int fd = openat(folder, name, O_RDONLY | O_CLOEXEC);
+    FILE *in = fd < 0 ? NULL : fdopen(fd, "r");
+    if (!in) {
+        if (fd >= 0)
+            close(fd);
+        return NULL;
+    }
+    if (fstat(fd, &st) == 0 && (text = malloc((size_t)st.st_size + 1))) {
+        *out_n = fread(text, 1, (size_t)st.st_size, in);
+        text[*out_n] = '\0';
+        if (ferror(in)) {
+            free(text);
+            text = NULL;
+        }
+    }
+    fclose(in);
+    return text;
+}
+
+/* Makes `to`/`name`, which must not be there. False with errno, and then it is not there. */
+static bool write_file(int to, const char *name, const char *text, size_t n,
+                       const struct replacement replacements[N_REPLACEMENTS]) {
+    int fd = openat(to, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
+    if (!out) {
+        if (fd >= 0)
+            close(fd);
+        return false;
+    }
+    write_replaced(out, text, n, replacements);
+    bool failed = ferror(out);
+    failed |= fclose(out) != 0;
+    if (failed) {
+        int error = errno;
+        unlinkat(to, name, 0);
+        errno = error;
+    }
+    return !failed;
+}
+
+/* Copies the files `names` from one folder to another; on failure none of them is left. */
+static int copy_files(int from, int to, struct dirent **names, int n_names, const char *dir,
+                      const struct replacement replacements[N_REPLACEMENTS]) {
+    for (int i = 0; i < n_names; i++) {
+        const char *name = names[i]->d_name;
+        size_t n = 0;
+        char *text = read_whole(from, name, &n);
+        if (text && write_file(to, name, text, n, replacements)) {
+            free(text);
+            continue;
+        }
+        int error = errno;
+        while (i-- > 0)
+            unlinkat(to, names[i]->d_name, 0);
+        fail(EXIT_FAILED, text ? "cannot write %s/%s: %s" : "cannot read %s of the template%s: %s",
+             text ? dir : name, text ? name : "", strerror(error));
+        free(text);
+        return EXIT_FAILED;
+    }
+    return EXIT_OK;
+}
+
+/* ---- the command ---------------------------------------------------------------------------- */
+
+/* A new folder, or one that is there and empty. */
+static int open_project(const char *dir, bool *out_made, int *out_fd) {
+    *out_fd = -1;
+    *out_made = mkdir(dir, 0777) == 0;
+    if (!*out_made && errno != EEXIST)
+        return fail(EXIT_FAILED, "cannot make the folder '%s': %s", dir, strerror(errno));
+    struct dirent **entries;
+    int n = scandir(dir, &entries, is_file, NULL);
+    if (n < 0)
+        return fail(EXIT_FAILED, "'%s' is there and cannot be used: %s", dir, strerror(errno));
+    for (int i = 0; i < n; i++)
+        free(entries[i]);
+    free(entries);
+    if (n > 0)
+        return fail(EXIT_FAILED, "the folder '%s' is not empty; --dir names another", dir);
+    *out_fd = open(dir, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (*out_fd < 0)
+        return fail(EXIT_FAILED, "'%s' cannot be used: %s", dir, strerror(errno));
+    return EXIT_OK;
+}
+
+static int write_project(const char *template, struct dirent **names, int n_names, const char *dir,
+                         const struct replacement replacements[N_REPLACEMENTS]) {
+    bool made;
+    int to, code = open_project(dir, &made, &to);
+    if (code != EXIT_OK)
+        return code;
+    int from = open(template, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    code = from < 0 ? fail(EXIT_FAILED, "cannot read the template: %s", strerror(errno))
+                    : copy_files(from, to, names, n_names, dir, replacements);
+    if (from >= 0)
+        close(from);
+    close(to);
+    if (code != EXIT_OK && made)
+        rmdir(dir);
+    return code;
+}
+
+int command_new_plugin(const struct options *options) {
+    const char *vendor = options->arguments[0], *type = options->arguments[1];
+    if (!vendor || !type)
+        return fail(EXIT_USAGE, "VENDOR and TYPE are needed, such as: tenon new-plugin acme npu");
+    int code = check_names(vendor, type);
+    if (code != EXIT_OK)
+        return code;
+
+    char template[2 * PATH_MAX], dir[MAX_TYPE + 8], upper[MAX_TYPE + 1] = "";
+    struct dirent **names = NULL;
+    int n_names = find_template(template, sizeof template)
+                      ? scandir(template, &names, is_file, alphasort)
+                      : -1;
+    if (n_names <= 0) {
+        free(names);
+        return fail(
+            EXIT_FAILED,
+            "the template is not in %s; it is installed with Tenon, as share/tenon/template",
+            template);
+    }
+    for (int i = 0; type[i]; i++)
+        upper[i] = (char)toupper((unsigned char)type[i]);
+    snprintf(dir, sizeof dir, "tenon-%s", type);
+    const char *to = options->dir ? options->dir : dir;
+    const struct replacement replacements[N_REPLACEMENTS] = {
+        {"yourvendor", vendor}, {"yourtype", type}, {"YOURTYPE", upper}};
+    code = write_project(template, names, n_names, to, replacements);
+    for (int i = 0; i < n_names; i++)
+        free(names[i]);
+    free(names);
+    if (code == EXIT_OK)
+        printf("%s: %d files. Next:\n\n"
+               "  cd %s\n"
+               "  meson setup build && meson compile -C build\n"
+               "  TENON_PLUGIN_PATH=$PWD/build tenon devices\n\n"
+               "README.md there says what to write first.\n",
+               to, n_names, to);
+    return code;
+}

@@ -1,0 +1,122 @@
+#!/usr/bin/env bash
+# The first hour of a vendor: `tenon new-plugin acme npu` of an installed Tenon, in an empty folder;
+# its project builds with Meson and with CMake, loads, works, and is installed.
+# usage: new_plugin_test.sh SOURCE-ROOT BUILD-ROOT PREFIX
+set -euo pipefail
+# shellcheck source=tests/install/installed.sh
+source "$(dirname "$0")/installed.sh"
+tenon=$installed/bin/tenon
+
+mkdir "$work/vendor"
+cd "$work/vendor"
+
+# refused CODE TEXT ARGUMENTS...: the command fails so, says so, and leaves nothing.
+refused() {
+    local code=0
+    "$tenon" new-plugin "${@:3}" >"$work/out" 2>&1 || code=$?
+    [[ $code == "$1" ]] || fail "new-plugin ${*:3}: exit code $code, should be $1"
+    expect "$2" "$work/out"
+    [[ -z $(ls -A) ]] || fail "new-plugin ${*:3} left $(ls -A)"
+}
+
+# ---- what is refused -----------------------------------------------------------------------------
+
+refused 2 "VENDOR and TYPE are needed" acme
+refused 2 "VENDOR is 'Acme'" Acme npu
+refused 2 "TYPE is 'n-pu'" acme n-pu
+refused 2 "TYPE is '2npu'" acme 2npu
+refused 2 "TYPE is ''" acme ""
+refused 2 "at most 31" acme abcdefghijklmnopqrstuvwxyz_123456
+refused 2 "'meta' is Tenon's own" acme meta
+refused 2 "a folder's name must follow" acme npu --dir
+refused 2 "one word too many" acme npu tpu
+refused 1 "cannot make the folder 'no/such'" acme npu --dir no/such
+refused 1 "Not a directory" acme npu --dir /dev/null
+ok "bad names and folders are refused, with the reason"
+
+mkdir "$work/taken"
+touch "$work/taken/file"
+refused 1 "is not empty" acme npu --dir "$work/taken"
+[[ $(ls -A "$work/taken") == file ]] || fail "a folder that was refused has changed"
+ok "a folder that is not empty is left alone"
+
+# A file may be at most 1 KiB long: some are written, then one fails.
+(
+    trap '' XFSZ
+    ulimit -f 1
+    "$tenon" new-plugin acme npu >"$work/vendor/out" 2>&1
+) && fail "a project was written without space for it"
+rm "$work/vendor/out"
+[[ -z $(ls -A) ]] || fail "half a project was left: $(ls -A)"
+mkdir empty
+(
+    trap '' XFSZ
+    ulimit -f 1
+    "$tenon" new-plugin acme npu --dir empty 2>/dev/null
+) && fail "a project was written without space for it"
+[[ -z $(ls -A empty) ]] || fail "half a project was left in a folder: $(ls -A empty)"
+rmdir empty
+ok "when writing fails nothing is left"
+
+mkdir -p "$work/alone/bin"
+cp "$tenon" "$work/alone/bin"
+if "$work/alone/bin/tenon" new-plugin acme npu >"$work/out" 2>&1; then
+    fail "a project was written without a template"
+fi
+expect "the template is not in $work/alone/bin/../share/tenon/template" "$work/out"
+ok "without the template it says where it looked"
+
+# ---- the project ---------------------------------------------------------------------------------
+
+"$tenon" new-plugin acme npu >"$work/out"
+expect "cd tenon-npu" "$work/out"
+cd tenon-npu
+! grep -rniE 'your(vendor|type)' . || fail "made-up names of the template are left"
+[[ -f .gitignore ]] || fail "there is no .gitignore"
+ok "the project is written, with its names"
+
+# use_it BUILD: the plugin in BUILD loads, and its device works.
+use_it() {
+    python3 "$source_root/tools/check_exports.py" plugin "$1/libtenon_npu.so"
+    TENON_PLUGIN_PATH=$1 TENON_LOG=plugin=info "$tenon" devices >"$work/devices" 2>"$work/log"
+    expect "npu:0" "$work/devices"
+    expect "acme npu" "$work/devices"
+    expect "com.acme.npu" "$work/devices"
+    expect "tn_device_ops.supports is not written yet: in kernels.c" "$work/log"
+    expect "(TNP-36)" "$work/log"
+    TENON_PLUGIN_PATH=$1 "$1/smoke" >"$work/smoke"
+    expect "bytes go there and come back" "$work/smoke"
+}
+
+meson setup build -Dwerror=true >"$work/setup" || fail "meson setup: $(cat "$work/setup")"
+meson compile -C build >"$work/compile" || fail "meson compile: $(cat "$work/compile")"
+use_it "$PWD/build"
+meson test -C build --quiet >"$work/test" || fail "meson test: $(cat "$work/test")"
+ok "built with Meson: the device is listed, and works"
+
+# shellcheck disable=SC2046 # words are wanted
+"${CC:-cc}" -o "$work/hello" "$source_root/samples/hello/hello.c" $(pkg-config --cflags --libs tenon)
+TENON_PLUGIN_PATH=$PWD/build TENON_DEVICE=npu:0 TENON_FALLBACK=cpu "$work/hello" >"$work/hello.out"
+expect "sum of squares 91" "$work/hello.out"
+ok "a program runs on it, with the CPU for what is to be written"
+
+if command -v cmake >/dev/null; then
+    cmake -B build-cmake -DCMAKE_C_FLAGS=-Werror >"$work/setup" || fail "cmake: $(cat "$work/setup")"
+    cmake --build build-cmake >"$work/compile" || fail "cmake --build: $(cat "$work/compile")"
+    use_it "$PWD/build-cmake"
+    (cd build-cmake && ctest) >"$work/test" || fail "ctest: $(cat "$work/test")"
+    ok "built with CMake: the device is listed, and works"
+else
+    echo "skipped: the build with CMake, which is not here"
+fi
+
+# Tenon itself was installed below $work/root; some versions of pkg-config say so in variables.
+[[ $(pkg-config --variable=plugindir tenon-plugin) == "$work"/* ]] || export DESTDIR=$work/root
+meson install -C build --quiet >"$work/install" || fail "meson install: $(cat "$work/install")"
+"$tenon" devices >"$work/devices"
+expect "npu:0" "$work/devices"
+"$tenon" plugins >"$work/plugins"
+expect "$library/tenon/plugins/libtenon_npu.so" "$work/plugins"
+ok "installed, it is found without being named"
+
+echo "$n_checks passed, 0 failed"

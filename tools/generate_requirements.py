@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+"""Makes docs/vendor/requirements.md from plugin-sdk/requirements.toml, which it checks first.
+
+usage: generate_requirements.py [--check] requirements.toml OUTPUT.md HEADER...
+
+Every function pointer of the headers, and the entry, must be bound by a requirement, and every slot
+that a requirement names must be there. With --check nothing is written; the exit code says whether
+the page is current.
+"""
+
+import pathlib
+import re
+import sys
+import tomllib
+
+STRUCT = re.compile(r"typedef struct (\w+) \{(.*?)^\} \1;", re.S | re.M)
+FUNCTION = re.compile(r"\(\*(\w+)\)\(")
+MEMBER = re.compile(r"(\w+)(?:\[\w+\])?;")
+COMMENT = re.compile(r"/\*.*?\*/", re.S)
+ENTRY = "tenon_plugin_query_v1"
+
+HEAD = """\
+# Requirements on plugins
+
+<!-- Made by tools/generate_requirements.py from plugin-sdk/requirements.toml. -->
+
+What a plugin must do, one sentence each. The contracts themselves stand in `tenon/plugin.h`, at the
+slot; this page gives them numbers, for messages, reports and bug trackers. A number is never given
+to another requirement.
+"""
+
+
+def slots_of(headers):
+    """(the slots that must be answered, everything that may be named)."""
+    required, known = {ENTRY}, {ENTRY}
+    for header in headers:
+        text = COMMENT.sub("", header.read_text())
+        known |= set(re.findall(r"\bTN_\w+", text))
+        for name, body in STRUCT.findall(text):
+            functions = {f"{name}.{member}" for member in FUNCTION.findall(body)}
+            required |= functions
+            known |= functions | {f"{name}.{member}" for member in MEMBER.findall(body)} | {name}
+    return required, known
+
+
+def problems_of(groups, headers):
+    required, known = slots_of(headers)
+    entries = [entry for group in groups for entry in group["requirement"]]
+    numbers = [entry["id"] for entry in entries]
+    problems = [f"TNP-{n} stands twice" for n in sorted({n for n in numbers if numbers.count(n) > 1})]
+    problems += [f"TNP-{n} is gone; keep its entry, with `withdrawn`"
+                 for n in range(1, max(numbers, default=0)) if n not in numbers]
+    for entry in entries:
+        unknown = set(entry) - {"id", "slots", "text", "withdrawn"}
+        if unknown:
+            problems.append(f"TNP-{entry['id']}: unknown field {sorted(unknown)}")
+        problems += [f"TNP-{entry['id']}: there is no {slot}"
+                     for slot in entry["slots"] if slot not in known]
+        if not entry["text"].endswith(".") or not entry["slots"]:
+            problems.append(f"TNP-{entry['id']}: needs a sentence and at least one slot")
+    answered = {slot for entry in entries if "withdrawn" not in entry for slot in entry["slots"]}
+    problems += [f"{slot}: no requirement binds it" for slot in sorted(required - answered)]
+    return problems
+
+
+def row(entry):
+    slots = ", ".join(f"`{slot.removeprefix('tn_')}`" for slot in entry["slots"])
+    text = entry["text"]
+    if "withdrawn" in entry:
+        text = f"*Withdrawn: {entry['withdrawn']}*"
+    text = re.sub(r"(?<=\d)\^(\d+)", r"<sup>\1</sup>", text).replace("|", "\\|")
+    return f"| <a id=\"tnp-{entry['id']}\"></a>TNP-{entry['id']} | {text} | {slots} |\n"
+
+
+def page(groups):
+    out = [HEAD]
+    for group in groups:
+        out.append(f"\n## {group['title']}\n\n| number | requirement | slots |\n| --- | --- | --- |\n")
+        out += [row(entry) for entry in group["requirement"]]
+    return "".join(out)
+
+
+def main():
+    args = sys.argv[1:]
+    check = args[:1] == ["--check"]
+    if len(args) < 3 + check:
+        sys.exit(__doc__)
+    source, output, *headers = map(pathlib.Path, args[check:])
+    groups = tomllib.loads(source.read_text())["group"]
+    problems = problems_of(groups, headers)
+    if problems:
+        sys.exit("\n".join(f"{source.name}: {problem}" for problem in problems))
+    text = page(groups)
+    if not check:
+        output.write_text(text)
+    elif not output.exists() or output.read_text() != text:
+        sys.exit(f"{output} is not what {source} says; run: tools/generate_requirements.py {source} "
+                 f"{output} {' '.join(map(str, headers))}")
+    else:
+        n = sum(len(group["requirement"]) for group in groups)
+        print(f"{output.name}: current; {n} requirements answer every slot")
+
+
+main()
