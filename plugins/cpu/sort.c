@@ -19,9 +19,7 @@ static inline uint64_t float_key(uint64_t u, int bits, uint64_t infinity) {
     uint64_t sign = (uint64_t)1 << (bits - 1), magnitude = u & (sign - 1);
     if (magnitude > infinity)
         return ((sign - 1) << 1) | 1;
-    if (magnitude == 0)
-        return sign;
-    return u & sign ? sign - magnitude : sign + magnitude;
+    return u & sign ? sign - magnitude : sign + magnitude; /* one key for both zeros */
 }
 
 static void read_keys(entry *e, const char *line, int64_t stride, int64_t n, tn_dtype dtype) {

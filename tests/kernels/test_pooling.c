@@ -15,6 +15,7 @@ static const struct geometry {
     {2, 2, 7, 9, {3, 2}, {2, 1}, {1, 1}, {1, 1}, false, true},
     {2, 2, 7, 9, {3, 2}, {2, 3}, {1, 1}, {1, 1}, true, false},
     {1, 2, 10, 11, {3, 3}, {1, 2}, {1, 1}, {2, 3}, false, true},   /* dilation: max only */
+    {2, 3, 8, 9, {3, 2}, {2, 3}, {1, 1}, {1, 1}, true, true},      /* past the padding */
     {1, 2, 6, 6, {6, 6}, {1, 1}, {0, 0}, {1, 1}, false, true},     /* one window */
     {1, 2, 5, 5, {2, 2}, {3, 3}, {0, 0}, {1, 1}, false, true},     /* gaps between windows */
     {30, 20, 14, 14, {2, 2}, {2, 2}, {0, 0}, {1, 1}, false, true}, /* for threads */

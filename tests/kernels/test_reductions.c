@@ -224,8 +224,10 @@ static void check_variance(operand *a, uint64_t dims, double correction, layout 
     int64_t kept, reduced;
     for (int64_t i = 0; i < a->numel; i++) {
         split(a, dims, i, &kept, &reduced);
-        mean[kept] += a->values[i].f / (long double)n;
+        mean[kept] += a->values[i].f;
     }
+    for (int64_t i = 0; i < z->numel; i++)
+        mean[i] /= (long double)n;
     for (int64_t i = 0; i < a->numel; i++) {
         split(a, dims, i, &kept, &reduced);
         squares[kept] += (a->values[i].f - mean[kept]) * (a->values[i].f - mean[kept]);
