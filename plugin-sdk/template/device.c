@@ -1,5 +1,6 @@
 /* device.c: how many devices there are, what each is like, opening and closing one. */
 #include "internal.h"
+#include "stream.h"
 
 /* Ask the driver here. No hardware is TN_OK with 0; a driver that does not start is a failure, with
  * a message that says how to mend it (TNP-27, TNP-28). */

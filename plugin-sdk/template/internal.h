@@ -36,13 +36,6 @@ tn_status yourtype_not_yet(tn_pself *self, const char *slot, const char *what_to
 
 extern const tn_device_ops yourtype_device_ops;
 extern const tn_memory_ops yourtype_memory_ops;
-extern const tn_stream_ops yourtype_stream_ops;
-extern const tn_event_ops yourtype_event_ops;
-
-/* Without streams the device does everything before a call returns. When stream.c is written, let
- * these be &yourtype_stream_ops and &yourtype_event_ops. */
-#define YOURTYPE_STREAMS NULL
-#define YOURTYPE_EVENTS NULL
 
 /* ---- transfer.c ---- */
 

@@ -1,6 +1,7 @@
-/* stream.c: queues and events. Nothing here is used until internal.h says so: a device without
+/* stream.c: queues and events. Nothing here is used until stream.h says so: a device without
  * streams is a whole device. Give tn_pstream and tn_pevent members, write the slots, then switch
  * them on. Every kernel and every transfer then gets a stream, and puts its work there. */
+#include "stream.h"
 #include "internal.h"
 
 struct tn_pstream {

@@ -1,6 +1,8 @@
+#!/usr/bin/env bash
 # Sourced by the tests of what is installed: installs Tenon into an empty folder, $installed, and
 # sets the environment up so that pkg-config and the linker find it there.
 # usage: TEST SOURCE-ROOT BUILD-ROOT PREFIX
+# shellcheck disable=SC2034 # used by who sources this
 source_root=$1 build_root=$2 prefix=$3
 
 work=$(mktemp -d)

@@ -117,6 +117,11 @@ meson install -C build --quiet >"$work/install" || fail "meson install: $(cat "$
 expect "npu:0" "$work/devices"
 "$tenon" plugins >"$work/plugins"
 expect "$library/tenon/plugins/libtenon_npu.so" "$work/plugins"
-ok "installed, it is found without being named"
+TENON_DEVICE=npu@com.acme.npu:0 "$tenon" devices >"$work/devices"
+grep -q '^\*  npu' "$work/devices" || fail "the plugin cannot be picked by its id: $(cat "$work/devices")"
+ok "installed, it is found without being named, and picked by its id"
+
+[[ -f $installed/share/doc/tenon/vendor/requirements.md ]] || fail "the vendor's pages are not installed"
+ok "the pages that the project names are there"
 
 echo "$n_checks passed, 0 failed"

@@ -224,4 +224,35 @@ class RequirementsPage(Planted):
         self.assertIn("is not what r.toml says", text.replace(str(self.root) + "/", ""))
 
 
+class Listings(Planted):
+    SOURCE = "/* Adds. */\nint add(int a) {\n    return a + 1;\n}\n\nint other;\n"
+    PAGE = "<!-- from a.c: {} -->\n```c\n```\n"
+
+    def check(self, page, *options):
+        self.put("a.c", self.SOURCE)
+        return run("check_listings.py", *options, self.put("page.md", page))
+
+    def test_a_listing_is_written_and_then_current(self):
+        self.assertEqual(self.check(self.PAGE.format("add"), "--write")[0], 0)
+        page = (self.root / "page.md").read_text()
+        self.assertIn("/* Adds. */\nint add(int a) {\n    return a + 1;\n}\n```", page)
+        self.assertNotIn("other", page)
+        self.assertEqual(self.check(page)[0], 0)
+
+    def test_a_page_that_differs_is_found(self):
+        code, text = self.check(self.PAGE.format("add"))
+        self.assertEqual(code, 1)
+        self.assertIn("not what the sources say", text)
+
+    def test_a_name_that_is_not_there(self):
+        code, text = self.check(self.PAGE.format("subtract"))
+        self.assertEqual(code, 1)
+        self.assertIn("a.c has no definition of 'subtract'", text)
+
+    def test_a_mark_without_a_listing(self):
+        code, text = self.check("<!-- from a.c: add -->\n\ntext\n")
+        self.assertEqual(code, 1)
+        self.assertIn("not followed by a code block", text)
+
+
 unittest.main(argv=sys.argv[:1], verbosity=2)

@@ -1,0 +1,63 @@
+/* internal.h: what the files of the plugin ask of each other.
+ *
+ * plugin.c says who we are, device.c counts and opens devices, memory.c allocates, transfer.c moves
+ * bytes, stream.c has queues and events, kernels.c what the device computes, listed in kernels.h.
+ * There are no globals: everything hangs on tn_pself, so that the plugin can be shut down and
+ * started again. */
+#ifndef NPU_INTERNAL_H
+#define NPU_INTERNAL_H
+
+#include <stdatomic.h>
+#include <tenon/plugin.h>
+
+/* ---- the handles of tenon/plugin.h, completed ---- */
+
+struct tn_pself {
+    const tn_host *host;
+};
+
+struct tn_pdevice {
+    tn_pself *self;
+    uint32_t index;
+    atomic_uint_fast64_t used_bytes; /* of its NPU_MEMORY */
+};
+
+/* ---- plugin.c ---- */
+
+/* Hands the formatted message to the host and returns `status`. */
+tn_status npu_fail(const tn_pself *self, tn_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* For a slot that is still to be written: fails with TN_UNSUPPORTED and says what to do, and which
+ * requirement says how the slot must behave. TENON_LOG=plugin=info shows each of them. */
+tn_status npu_not_yet(tn_pself *self, const char *slot, const char *what_to_do,
+                      const char *requirement);
+
+/* ---- the tables ---- */
+
+extern const tn_device_ops npu_device_ops;
+extern const tn_memory_ops npu_memory_ops;
+
+/* ---- transfer.c ---- */
+
+tn_status npu_write(tn_pdevice *device, tn_pstream *stream, tn_memory dst, uint64_t dst_offset,
+                    const void *src, uint64_t bytes);
+tn_status npu_read(tn_pdevice *device, tn_pstream *stream, void *dst, tn_memory src,
+                   uint64_t src_offset, uint64_t bytes);
+tn_status npu_copy(tn_pdevice *device, tn_pstream *stream, tn_memory dst, uint64_t dst_offset,
+                   tn_memory src, uint64_t src_offset, uint64_t bytes);
+tn_status npu_fill(tn_pdevice *device, tn_pstream *stream, tn_memory dst, uint64_t dst_offset,
+                   uint32_t value, uint64_t bytes);
+
+/* ---- memory.c ---- */
+
+enum { NPU_ALIGNMENT = 64, NPU_MEMORY = 64 << 20 /* bytes that a device has */ };
+
+/* The byte at `offset` of an allocation. */
+void *npu_address(tn_memory memory, uint64_t offset);
+
+/* ---- kernels.c ---- */
+
+tn_status npu_supports(tn_pdevice *device, const tn_kernel *kernel);
+
+#endif /* NPU_INTERNAL_H */

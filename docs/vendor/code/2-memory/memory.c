@@ -1,0 +1,78 @@
+/* memory.c: allocations of a device that has so much memory and no more. */
+#include "internal.h"
+
+#include <stdbool.h>
+
+/* What a handle names. */
+struct block {
+    void *data;
+    uint64_t bytes;
+};
+
+void *npu_address(tn_memory memory, uint64_t offset) {
+    const struct block *block = (const struct block *)(uintptr_t)memory;
+    return (char *)block->data + offset;
+}
+
+/* Several threads allocate at once, so the bytes are counted before they are taken. */
+static bool reserve(tn_pdevice *device, uint64_t bytes) {
+    uint64_t used = atomic_load(&device->used_bytes);
+    do
+        if (bytes > NPU_MEMORY - used)
+            return false;
+    while (!atomic_compare_exchange_weak(&device->used_bytes, &used, used + bytes));
+    return true;
+}
+
+static tn_status alloc(tn_pdevice *device, int32_t space, uint64_t bytes, tn_memory *out_memory,
+                       void **out_host) {
+    const tn_host *host = device->self->host;
+    const bool counted = space == TN_SPACE_DEVICE;
+    *out_memory = 0;
+    *out_host = NULL;
+    if (counted && !reserve(device, bytes))
+        return npu_fail(device->self, TN_OUT_OF_MEMORY,
+                        "npu:%u has %u MiB, and not %llu bytes more; use a smaller batch",
+                        device->index, NPU_MEMORY >> 20, (unsigned long long)bytes);
+    struct block *block = host->alloc(sizeof *block, _Alignof(struct block));
+    void *data = block ? host->alloc(bytes, NPU_ALIGNMENT) : NULL;
+    if (!data) {
+        host->free(block);
+        if (counted)
+            atomic_fetch_sub(&device->used_bytes, bytes);
+        return npu_fail(device->self, TN_OUT_OF_MEMORY, "no host memory for npu:%u", device->index);
+    }
+    *block = (struct block){.data = data, .bytes = bytes};
+    *out_memory = (uintptr_t)block;
+    if (space == TN_SPACE_PINNED)
+        *out_host = data;
+    return TN_OK;
+}
+
+static void free_memory(tn_pdevice *device, int32_t space, tn_memory memory) {
+    struct block *block = (struct block *)(uintptr_t)memory;
+    if (space == TN_SPACE_DEVICE)
+        atomic_fetch_sub(&device->used_bytes, block->bytes);
+    device->self->host->free(block->data);
+    device->self->host->free(block);
+}
+
+static tn_status info(tn_pdevice *device, tn_memory_info *out) {
+    if (TN_HAS(out, tn_memory_info, total_bytes))
+        out->total_bytes = NPU_MEMORY;
+    if (TN_HAS(out, tn_memory_info, free_bytes))
+        out->free_bytes = NPU_MEMORY - atomic_load(&device->used_bytes);
+    return TN_OK;
+}
+
+/* No copy_peer: there is one device. */
+const tn_memory_ops npu_memory_ops = {
+    .struct_size = sizeof npu_memory_ops,
+    .alloc = alloc,
+    .free = free_memory,
+    .write = npu_write,
+    .read = npu_read,
+    .copy = npu_copy,
+    .fill = npu_fill,
+    .info = info,
+};

@@ -1,0 +1,69 @@
+#!/usr/bin/env python3
+"""Builds the plugin of a chapter of docs/vendor, and runs the chapter's program on it.
+
+The plugin is what `tenon new-plugin acme npu` writes, and over it the files of the chapters up to
+this one: what a reader has who followed the pages. Its try.c is the program.
+"""
+
+import argparse
+import os
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+NAMES = {"yourvendor": "acme", "yourtype": "npu", "YOURTYPE": "NPU"}
+WARNINGS = ["-Wall", "-Wextra", "-Wno-unused-parameter", "-Werror"]
+
+
+def compose(output, template, chapters):
+    for folder in (template, *chapters):
+        for path in sorted(folder.glob("*.[ch]")):
+            text = path.read_text()
+            if folder == template:
+                for name, to in NAMES.items():
+                    text = text.replace(name, to)
+            (output / path.name).write_text(text)
+    (output / "smoke.c").unlink()  # the template's program
+
+
+def run(*command, **options):
+    result = subprocess.run([str(word) for word in command], **options)
+    if result.returncode:
+        sys.exit(f"{' '.join(map(str, command[:1]))} failed with {result.returncode}")
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--source", type=pathlib.Path, required=True)
+    parser.add_argument("--build", type=pathlib.Path, required=True)
+    parser.add_argument("--sanitize", default="none")
+    parser.add_argument("--compiler", default="cc")
+    parser.add_argument("--plugins", nargs="+", type=pathlib.Path, help="others that are to be there")
+    parser.add_argument("--chapters", nargs="+", type=pathlib.Path)
+    args = parser.parse_args()
+
+    includes = [f"-I{root / layer / 'include'}" for root in (args.source, args.build)
+                for layer in ("plugin-sdk", "base", "dispatcher", "core")]
+    flags = ["-std=gnu11", "-O2", "-g", "-pthread", *WARNINGS]
+    if args.sanitize != "none":
+        flags.append(f"-fsanitize={args.sanitize}")
+    compiler = args.compiler.split()
+
+    with tempfile.TemporaryDirectory() as holder:
+        folder = pathlib.Path(holder)
+        compose(folder, args.source / "plugin-sdk/template", args.chapters)
+        program = folder / "try.c"
+        sources = [path for path in sorted(folder.glob("*.c")) if path != program]
+        plugin = folder / "libtenon_npu.so"
+        # Vendors have the headers of plugin-sdk alone.
+        run(*compiler, *flags, "-shared", "-fPIC", "-fvisibility=hidden", *includes[0::4],
+            '-DPLUGIN_VERSION="0.1.0"', "-o", plugin, *sources)
+        core = args.build / "core"
+        run(*compiler, *flags, *includes, "-o", folder / "try", program, f"-L{core}", "-ltenon", "-lm")
+        paths = ":".join(str(path.resolve()) for path in [*args.plugins, plugin])
+        libraries = ":".join(filter(None, [str(core), os.environ.get("LD_LIBRARY_PATH")]))
+        run(folder / "try", env=os.environ | {"TENON_PLUGINS": paths, "LD_LIBRARY_PATH": libraries})
+
+
+main()
