@@ -1,0 +1,62 @@
+/* verdict.h: what became of one case.
+ *
+ * A worker fills one and writes it as one line of JSON; the runner reads it back, adds what only it
+ * can know (a crash, a timeout, a rerun that passed, what the lists say), and appends it to the log.
+ */
+#ifndef TENON_CONFORMANCE_VERDICT_H
+#define TENON_CONFORMANCE_VERDICT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* X(NAME, name, when). The first five are a worker's to say. */
+#define TC_STATUS_MAP(X) \
+    X(PASS, "pass", "everything checked held") \
+    X(FAIL, "fail", "something did not; the message says what") \
+    X(MISTRUSTED, "mistrusted", "nothing was wrong, and nothing wrong would have been noticed") \
+    X(UNSUPPORTED, "unsupported", "the plugin does not claim what the case needs") \
+    X(ERROR, "error", "the suite could not run the case: a bad line, no memory, its own bug") \
+    X(CRASH, "crash", "the worker died in the case") \
+    X(TIMEOUT, "timeout", "the worker did not answer in time") \
+    X(FLAKY, "flaky", "failed, and passed when run again") \
+    X(XFAIL, "xfail", "failed, as a list said it would") \
+    X(XPASS, "xpass", "passed, though a list said it would fail") \
+    X(WAIVED, "waived", "failed, and a list says why that is accepted")
+
+typedef enum tc_status {
+#define TC_STATUS_ENUM(NAME, name, when) TC_##NAME,
+    TC_STATUS_MAP(TC_STATUS_ENUM)
+#undef TC_STATUS_ENUM
+        TC_N_STATUSES
+} tc_status;
+
+enum { TC_VERDICT_MESSAGE = 1024, TC_VERDICT_LINE = 8192 };
+
+typedef struct tc_verdict {
+    tc_status status;
+    uint32_t requirement; /* TNP-n that was broken; 0 where none can be named */
+    bool measured;        /* the next three are set */
+    double share;         /* worst error as a share of its bound: at most 1 passes */
+    double bias;          /* mean signed error as a share of the bound */
+    int64_t worst;        /* row-major index of the worst element of its output */
+    double milliseconds;
+    char message[TC_VERDICT_MESSAGE]; /* "" for a pass; else what, where, expected and got */
+} tc_verdict;
+
+const char *tc_status_name(tc_status status);
+/* False where `name` is none. */
+bool tc_status_find(const char *name, tc_status *out);
+
+/* Sets status, requirement and message. An earlier failure stays: the first is what is reported. */
+void tc_verdict_set(tc_verdict *v, tc_status status, uint32_t requirement, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* One JSON object, without newline; `line` is the case's canonical line. Returns its length. */
+size_t tc_verdict_write(const tc_verdict *v, const char *line, char out[TC_VERDICT_LINE]);
+
+/* Reads what tc_verdict_write wrote (unknown members are passed over); false where it is anything
+ * else. `line` has room for TC_MAX_LINE bytes. */
+bool tc_verdict_read(const char *json, tc_verdict *out, char *line);
+
+#endif

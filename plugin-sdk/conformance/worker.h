@@ -1,0 +1,52 @@
+/* worker.h: the loop of a worker, and what a worker program brings to it.
+ *
+ *     PROGRAM list --set smoke|standard|exhaustive      the lines of a set, one a line, to stdout
+ *     PROGRAM work --plugin PATH [--device N]           cases from stdin, verdicts to descriptor 3
+ *
+ * `work` reads a line, runs the case, writes the verdict and a newline, until stdin ends. Before the
+ * first case it moves stdin and descriptor 3 out of the plugin's reach (close-on-exec, high
+ * numbers; stdin becomes /dev/null). stdout and stderr stay the runner's business.
+ */
+#ifndef TENON_CONFORMANCE_WORKER_H
+#define TENON_CONFORMANCE_WORKER_H
+
+#include "case.h"
+#include "verdict.h"
+
+typedef enum tc_set { TC_SMOKE, TC_STANDARD, TC_EXHAUSTIVE } tc_set;
+
+/* What `work` was started with. */
+typedef struct tc_options {
+    const char *plugin; /* real path of the shared object */
+    uint32_t device;    /* index among the plugin's devices */
+} tc_options;
+
+/* Takes the lines of a set as they are made. */
+typedef struct tc_sink {
+    void (*line)(struct tc_sink *sink, const char *line);
+} tc_sink;
+
+/* A class of cases (decision 0008). */
+typedef struct tc_class {
+    const char *name;
+    void (*list)(tc_set set, tc_sink *sink);
+    /* Runs one case. `out` comes as a PASS without message; the time is taken by the loop. */
+    void (*run)(const tc_case *c, const tc_options *options, tc_verdict *out);
+} tc_class;
+
+typedef struct tc_suite {
+    const tc_class *const *classes;
+    uint32_t n_classes;
+    void (*finish)(void); /* when stdin ends: close what cases left open; may be NULL */
+} tc_suite;
+
+/* The verbs above, for main: returns its exit status (0; 2 for a usage error). `argv[0]` is the
+ * verb. */
+int tc_worker_main(int argc, char **argv, const tc_suite *suite);
+
+/* Parses and runs one line, as `work` does: the case's class is looked up and its verdict filled,
+ * an ERROR where the line is no case or no class has that name. */
+void tc_run_line(const tc_suite *suite, const char *line, const tc_options *options,
+                 tc_verdict *out);
+
+#endif
