@@ -20,7 +20,7 @@ CLASSES = {
     "all": DTYPES,
 }
 ARG_TYPES = ("Tensor", "Tensor?", "Tensor[]", "int", "int[]", "float", "bool", "Scalar", "Scalar?", "str")
-FIELDS = {"name", "schema", "kind", "types", "dtypes", "fixed", "small", "doc"}
+FIELDS = {"name", "schema", "kind", "types", "dtypes", "fixed", "small", "check", "doc"}
 
 
 def fnv1a(text):

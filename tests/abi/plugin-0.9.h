@@ -421,8 +421,10 @@ typedef enum tn_device_property {
     TN_PROP_MAX_ALLOCATION = 2, /* I64: the largest single allocation in bytes, 0 = no limit [0] */
     TN_PROP_COMPUTE_UNITS = 3,  /* I64: cores, multiprocessors; for information [1] */
     TN_PROP_DTYPES = 4,         /* I64: mask of dtypes the device can store and copy [all] */
-    TN_PROP_HOST_MEMORY = 5     /* BOOL: device memory is ordinary host memory: every allocation has
+    TN_PROP_HOST_MEMORY = 5,    /* BOOL: device memory is ordinary host memory: every allocation has
                                    a host pointer, and once synchronized host reads are cheap [0] */
+    TN_PROP_FLUSHES_SUBNORMALS = 6 /* I64: mask of the floating dtypes whose subnormal numbers
+                                      kernels may take for zero, in and out [none] */
 } tn_device_property;
 
 typedef struct tn_device_ops {

@@ -1,0 +1,94 @@
+/* Operators that work along one dimension, and give as many elements as they take. */
+#include "sample.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static bool shapes(tc_invocation *call, char why[TC_MESSAGE]) {
+    const tc_shape *in = &call->args[0].tensor.shape;
+    const int64_t dim = call->args[tc_record_arg(call->record, "dim")].i;
+    if (dim < 0 || dim >= in->rank) {
+        snprintf(why, TC_MESSAGE, "dim: a dimension of the input");
+        return false;
+    }
+    if (call->record->args[1].kind == TC_ARG_TENSOR && !tc_same_sizes(in, &call->args[1].tensor.shape)) {
+        snprintf(why, TC_MESSAGE, "%s: both tensors have the same sizes", call->record->op);
+        return false;
+    }
+    for (uint32_t k = 0; k < call->record->n_outs; k++)
+        call->outs[k].tensor.shape = tc_dense(in->rank, in->sizes);
+    return true;
+}
+
+static int64_t terms(const tc_invocation *call) {
+    return call->args[0].tensor.shape.sizes[call->args[tc_record_arg(call->record, "dim")].i];
+}
+
+/* Sorting shows its stability only where values meet. */
+static bool fill(tc_invocation *call, uint32_t arg, tc_random *r) {
+    tc_operand *o = &call->args[arg].tensor;
+    if (strcmp(call->record->op, "sort") != 0 || call->data != TC_DATA_EXACT)
+        return false;
+    for (int64_t i = 0; i < o->shape.numel; i++) {
+        const int64_t x = tc_integer(r, tc_int_min(o->dtype) < 0 || tc_is_float(o->dtype) ? -3 : 0, 3);
+        o->values[i] = (tc_number){(tc_real)x, x};
+    }
+    return true;
+}
+
+static const struct sized {
+    int32_t rank;
+    int64_t sizes[5];
+    int dim;
+} sized[] = {
+    {2, {6, 9}, 1},  {2, {6, 9}, 0},  {3, {3, 4, 5}, 1}, {1, {1}, 0},      {1, {7}, 0},
+    {1, {1000}, 0},  {2, {33, 65}, 1}, {2, {65, 33}, 0}, {2, {4, 31}, 1},  {2, {4, 32}, 1},
+    {2, {4, 33}, 1}, {3, {2, 1, 2}, 1}, {2, {5, 300}, 1}, {3, {2, 3, 4}, 2}, {3, {4, 3, 2}, 0},
+    {2, {3, 2049}, 1}, {4, {2, 3, 4, 5}, 2}, {5, {2, 2, 3, 2, 2}, 2},
+};
+enum { N_LAID_OUT = 3 };
+
+static tc_line call_line(const tc_record *record, const tn_dtype *types, const struct sized *s, int32_t odd,
+                         tc_layout layout, bool descending) {
+    tc_line l;
+    tc_line_start(&l, "kernel", record, types);
+    for (uint32_t a = 0; a < record->n_args; a++)
+        if (record->args[a].kind == TC_ARG_TENSOR)
+            tc_line_tensor(&l, record->args[a].name, s->rank, s->sizes,
+                           odd < 0 || odd == (int32_t)a ? layout : TC_LAYOUT_DENSE);
+    tc_line_add(&l, "dim=%d", s->dim);
+    if (strcmp(record->op, "sort") == 0)
+        tc_line_add(&l, "descending=%s", descending ? "true" : "false");
+    return l;
+}
+
+static void list_layouts(const tc_record *record, const tn_dtype *types, const struct sized *s, tc_sink *sink) {
+    for (int layout = 1; layout < TC_LAYOUT_ZERO_ALL; layout++) {
+        for (int32_t odd = -1; odd < (record->args[1].kind == TC_ARG_TENSOR ? 2 : 0); odd++) {
+            tc_line in = call_line(record, types, s, odd, (tc_layout)layout, layout % 2);
+            tc_line_emit(&in, sink);
+        }
+        for (uint32_t k = 0; layout < TC_N_OUT_LAYOUTS && k < record->n_outs; k++) {
+            tc_line out = call_line(record, types, s, -1, TC_LAYOUT_DENSE, layout % 2);
+            tc_line_tensor(&out, record->n_outs == 1 ? "out" : k ? "out1" : "out0", s->rank, s->sizes,
+                           (tc_layout)layout);
+            tc_line_emit(&out, sink);
+        }
+    }
+}
+
+static void list(const tc_record *record, const tn_dtype *types, tc_set set, tc_sink *sink) {
+    for (int k = 0; k < (set == TC_SMOKE ? 2 : TC_LENGTH(sized)); k++) {
+        for (int descending = 0; descending < (strcmp(record->op, "sort") ? 1 : 2); descending++) {
+            tc_line l = call_line(record, types, &sized[k], -1, TC_LAYOUT_DENSE, descending);
+            if (k % 3 == 0 || k == 5)
+                tc_emit_data(&l, record, types, set, sink);
+            else
+                tc_line_emit(&l, sink);
+        }
+        if (k < N_LAID_OUT && set != TC_SMOKE)
+            list_layouts(record, types, &sized[k], sink);
+    }
+}
+
+const tc_family tc_family_along = {"along", shapes, terms, fill, list};

@@ -1,0 +1,75 @@
+/* Operators without tensor arguments: the output's shape is the line's. */
+#include "sample.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static bool shapes(tc_invocation *call, char why[TC_MESSAGE]) {
+    (void)call, (void)why;
+    return true; /* read_outs takes it from the line */
+}
+
+static int64_t terms(const tc_invocation *call) {
+    (void)call;
+    return 1;
+}
+
+static void list_fill(const tc_record *record, const tn_dtype *types, tc_sink *sink) {
+    static const char *const floats[] = {"0", "1", "-2.5", "nan", "inf", "-inf", "-0.0", "0.1", "1e-7"};
+    static const char *const ints[] = {"0", "1", "7", "-3"};
+    const bool floating = tc_is_float(types[0]);
+    const int n = floating ? TC_LENGTH(floats) : types[0] == TN_BOOL ? 2 : TC_LENGTH(ints);
+    for (int k = 0; k < n; k++)
+        for (int layout = 0; layout < TC_N_OUT_LAYOUTS; layout++) {
+            tc_line l;
+            tc_line_start(&l, "kernel", record, types);
+            tc_line_add(&l, "value=%s", floating ? floats[k] : ints[k]);
+            tc_line_tensor(&l, "out", 2, TC_SIZES(7, 9), (tc_layout)layout);
+            tc_line_emit(&l, sink);
+        }
+}
+
+static void list_arange(const tc_record *record, const tn_dtype *types, tc_sink *sink) {
+    static const char *const floats[] = {"start=0 step=1", "start=-3.5 step=0.25", "start=0.1 step=0.3",
+                                         "start=5 step=-1"};
+    static const char *const ints[] = {"start=0 step=1", "start=-5 step=3", "start=100 step=-7"};
+    const bool floating = tc_is_float(types[0]);
+    for (int k = 0; k < (floating ? TC_LENGTH(floats) : TC_LENGTH(ints)); k++)
+        for (int layout = 0; layout < TC_N_OUT_LAYOUTS; layout++) {
+            tc_line l;
+            tc_line_start(&l, "kernel", record, types);
+            tc_line_add(&l, "%s", floating ? floats[k] : ints[k]);
+            tc_line_tensor(&l, "out", 1, TC_SIZES(101), (tc_layout)layout);
+            tc_line_emit(&l, sink);
+        }
+}
+
+static void list_random(const tc_record *record, const tn_dtype *types, tc_sink *sink) {
+    static const int64_t lengths[] = {1, 2, 3, 4, 5, 7, 64, 1001, 5000};
+    static const char *const choices[] = {"seed=0 offset=0", "seed=42 offset=1", "seed=987654321012 offset=4294967295",
+                                          "seed=7 offset=1099511627776"};
+    for (int n = 0; n < TC_LENGTH(lengths); n++)
+        for (int k = 0; k < TC_LENGTH(choices); k++) {
+            tc_line l;
+            tc_line_start(&l, "kernel", record, types);
+            tc_line_add(&l, "%s", choices[k]);
+            tc_line_tensor(&l, "out", 1, &lengths[n], n % 2 ? TC_LAYOUT_SHIFTED : TC_LAYOUT_DENSE);
+            tc_line_emit(&l, sink);
+        }
+    tc_line l;
+    tc_line_start(&l, "kernel", record, types);
+    tc_line_add(&l, "seed=5 offset=3 out=[6,5,7]");
+    tc_line_emit(&l, sink);
+}
+
+static void list(const tc_record *record, const tn_dtype *types, tc_set set, tc_sink *sink) {
+    (void)set; /* few, and quick */
+    if (strcmp(record->op, "fill") == 0)
+        list_fill(record, types, sink);
+    else if (strcmp(record->op, "arange") == 0)
+        list_arange(record, types, sink);
+    else
+        list_random(record, types, sink);
+}
+
+const tc_family tc_family_factory = {"factory", shapes, terms, NULL, list};

@@ -1,0 +1,203 @@
+/* Pointwise operators: all tensors have the output's sizes. */
+#include "sample.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static bool shapes(tc_invocation *call, char why[TC_MESSAGE]) {
+    const tc_shape *first = NULL;
+    for (uint32_t a = 0; a < call->record->n_args; a++) {
+        if (call->record->args[a].kind != TC_ARG_TENSOR)
+            continue;
+        const tc_shape *s = &call->args[a].tensor.shape;
+        if (first && !tc_same_sizes(first, s)) {
+            snprintf(why, TC_MESSAGE, "%s: all tensors have the same sizes", call->record->op);
+            return false;
+        }
+        first = s;
+    }
+    for (uint32_t k = 0; k < call->record->n_outs; k++)
+        call->outs[k].tensor.shape = tc_dense(first->rank, first->sizes);
+    return true;
+}
+
+static int64_t terms(const tc_invocation *call) {
+    (void)call;
+    return 1;
+}
+
+/* ---- attributes ------------------------------------------------------------------------------- */
+
+/* Choices for the attributes of an operator; those with a point are for floating dtypes alone. */
+static const struct attributes {
+    const char *op, *choices[6];
+} attributes[] = {
+    {"add", {"alpha=1", "alpha=2", "alpha=-3", "alpha=0", "alpha=0.3", "alpha=-0.25"}},
+    {"sub", {"alpha=1", "alpha=2", "alpha=-3", "alpha=0.3"}},
+    {"addcmul", {"value=1", "value=-2", "value=0.3"}},
+    {"addcdiv", {"value=1", "value=-2", "value=0.3"}},
+    {"clamp",
+     {"min=-2 max=3", "min=none max=1", "min=1 max=none", "min=-0.5 max=0.75", "min=none max=none"}},
+    {"threshold_backward", {"threshold=0", "threshold=1", "threshold=0.5"}},
+    {"gelu", {"approximate=none", "approximate=tanh"}},
+    {"gelu_backward", {"approximate=none", "approximate=tanh"}},
+    {"fused_sgd",
+     {"lr=0.1 momentum=0.9 dampening=0 weight_decay=0 nesterov=false maximize=false",
+      "lr=0.01 momentum=0.5 dampening=0.1 weight_decay=0.03 nesterov=false maximize=false",
+      "lr=0.05 momentum=0.9 dampening=0 weight_decay=0.01 nesterov=true maximize=false",
+      "lr=0.1 momentum=0 dampening=0 weight_decay=0 nesterov=false maximize=true"}},
+    {"fused_adamw",
+     {"lr=0.1 beta1=0.9 beta2=0.999 eps=1e-8 weight_decay=0.01 step=1 maximize=false",
+      "lr=0.01 beta1=0.5 beta2=0.9 eps=1e-3 weight_decay=0 step=1000 maximize=true",
+      "lr=0.001 beta1=0.9 beta2=0.99 eps=0.125 weight_decay=0.25 step=7 maximize=false"}},
+};
+
+/* The k-th choice; "" for the first of an operator without attributes; NULL behind the last. */
+static const char *choice(const tc_record *record, const tn_dtype *types, int k) {
+    for (int i = 0; i < TC_LENGTH(attributes); i++)
+        if (strcmp(attributes[i].op, record->op) == 0) {
+            const char *const *choices = attributes[i].choices;
+            if (k >= TC_LENGTH(attributes[i].choices) || !choices[k])
+                return NULL;
+            return tc_is_float(types[0]) || !strchr(choices[k], '.') ? choices[k]
+                                                                      : choice(record, types, k + 1);
+        }
+    return k == 0 ? "" : NULL;
+}
+
+/* ---- lines ------------------------------------------------------------------------------------ */
+
+typedef struct sampler {
+    const tc_record *record;
+    const tn_dtype *types;
+    tc_sink *sink;
+} sampler;
+
+/* A call in which argument `odd` (-1: each) lies in `layout`, and the others densely. */
+static tc_line call_line(const sampler *m, const char *attrs, int32_t rank, const int64_t *sizes, int32_t odd,
+                         tc_layout layout) {
+    tc_line l;
+    tc_line_start(&l, "kernel", m->record, m->types);
+    for (uint32_t a = 0; a < m->record->n_args; a++)
+        if (m->record->args[a].kind == TC_ARG_TENSOR)
+            tc_line_tensor(&l, m->record->args[a].name, rank, sizes,
+                           odd < 0 || odd == (int32_t)a ? layout : TC_LAYOUT_DENSE);
+    if (*attrs)
+        tc_line_add(&l, "%s", attrs);
+    return l;
+}
+
+static const struct sized {
+    int32_t rank;
+    int64_t sizes[TC_MAX_RANK];
+} sized[] = {
+    {1, {1}},
+    {1, {5}},
+    {1, {17}},
+    {1, {64}},
+    {1, {1000}},
+    {1, {4099}},
+    {2, {3, 5}},
+    {2, {33, 17}},
+    {2, {128, 65}},
+    {3, {2, 3, 4}},
+    {3, {5, 1, 7}},
+    {5, {2, 1, 3, 1, 2}},
+    {6, {2, 2, 2, 2, 2, 2}},
+    {12, {1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2}},
+};
+
+static void list_data(const sampler *m, tc_set set) {
+    static const int64_t n[] = {239}; /* more than every pair of special values, and a prime */
+    for (int k = 0; choice(m->record, m->types, k); k++) {
+        const tc_line l = call_line(m, choice(m->record, m->types, k), 1, n, -1, TC_LAYOUT_DENSE);
+        tc_emit_data(&l, m->record, m->types, set, m->sink);
+        if (set == TC_SMOKE)
+            return;
+    }
+}
+
+static void list_layouts(const sampler *m, const char *attrs, int32_t rank, const int64_t *sizes) {
+    for (int layout = TC_LAYOUT_SHIFTED; layout < TC_N_LAYOUTS; layout++) {
+        tc_line all = call_line(m, attrs, rank, sizes, -1, (tc_layout)layout);
+        if (layout != TC_LAYOUT_ZERO_ALL) /* of one value each: nothing could be mixed up */
+            tc_line_emit(&all, m->sink);
+        for (uint32_t a = 0; m->record->n_args > 1 && a < m->record->n_args; a++)
+            if (m->record->args[a].kind == TC_ARG_TENSOR) {
+                tc_line one = call_line(m, attrs, rank, sizes, (int32_t)a, (tc_layout)layout);
+                tc_line_emit(&one, m->sink);
+            }
+        for (uint32_t k = 0; layout < TC_N_OUT_LAYOUTS && k < m->record->n_outs; k++) {
+            char name[16] = "out";
+            if (m->record->n_outs > 1)
+                snprintf(name, sizeof name, "out%u", k);
+            tc_line out = call_line(m, attrs, rank, sizes, -1, TC_LAYOUT_DENSE);
+            tc_line_tensor(&out, name, rank, sizes, (tc_layout)layout);
+            tc_line_emit(&out, m->sink);
+            tc_line both = call_line(m, attrs, rank, sizes, -1, (tc_layout)(TC_N_OUT_LAYOUTS - layout));
+            tc_line_tensor(&both, name, rank, sizes, (tc_layout)layout);
+            tc_line_emit(&both, m->sink);
+        }
+    }
+}
+
+/* In place, and with a scalar for a tensor, where the dtypes let it be. */
+static void list_forms(const sampler *m, const char *attrs) {
+    static const int64_t sizes[] = {6, 7};
+    for (uint32_t a = 0; a < m->record->n_args; a++) {
+        const tc_arg *arg = &m->record->args[a];
+        if (arg->kind != TC_ARG_TENSOR)
+            continue;
+        const tn_dtype in = arg->type < 0 ? arg->fixed : m->types[arg->type];
+        const tc_out_arg *o = &m->record->outs[0];
+        for (int layout = 0; in == (o->type < 0 ? o->fixed : m->types[o->type]) && layout < TC_N_OUT_LAYOUTS;
+             layout += 3) {
+            tc_line l = call_line(m, attrs, 2, sizes, -1, (tc_layout)layout);
+            tc_line_add(&l, "in-place=%s", arg->name);
+            tc_line_emit(&l, m->sink);
+        }
+        tc_line l = call_line(m, attrs, 2, sizes, -1, TC_LAYOUT_DENSE);
+        tc_line_add(&l, "scalar=%s", arg->name);
+        if (m->record->n_args > 1)
+            tc_line_emit(&l, m->sink);
+    }
+}
+
+/* All values that the dtype has, where these are few. */
+static void list_every(const sampler *m) {
+    const int64_t n = (int64_t)1 << (8 * tc_dtype_bytes(m->types[0]));
+    if (tc_dtype_bytes(m->types[0]) > 2 || m->types[0] == TN_BOOL)
+        return;
+    tc_line l = call_line(m, choice(m->record, m->types, 0), 1, &n, -1, TC_LAYOUT_DENSE);
+    tc_line_add(&l, "data=every");
+    tc_line_emit(&l, m->sink);
+}
+
+static void list(const tc_record *record, const tn_dtype *types, tc_set set, tc_sink *sink) {
+    const sampler m = {record, types, sink};
+    const char *attrs = choice(record, types, 0);
+    list_data(&m, set);
+    if (set == TC_SMOKE) {
+        tc_line l = call_line(&m, attrs, 2, TC_SIZES(5, 7), -1, TC_LAYOUT_STEPPED);
+        tc_line_emit(&l, sink);
+        return;
+    }
+    for (int k = 0; k < TC_LENGTH(sized); k++) {
+        tc_line l = call_line(&m, attrs, sized[k].rank, sized[k].sizes, -1, TC_LAYOUT_DENSE);
+        tc_line_emit(&l, sink);
+    }
+    list_layouts(&m, attrs, 2, TC_SIZES(7, 9));
+    list_forms(&m, attrs);
+    if (record->n_args == 1)
+        list_every(&m);
+    if (set != TC_EXHAUSTIVE)
+        return;
+    list_layouts(&m, attrs, 4, TC_SIZES(3, 2, 5, 4));
+    for (int k = 0; k < 16; k++) {
+        tc_line l = call_line(&m, attrs, 2, TC_SIZES(300, 257), -1, (tc_layout)(k % TC_LAYOUT_ZERO_ALL));
+        tc_line_add(&l, "salt=%d data=%s", k, tc_data_name((tc_data)(k % 3)));
+        tc_line_emit(&l, sink);
+    }
+}
+
+const tc_family tc_family_pointwise = {"pointwise", shapes, terms, NULL, list};

@@ -1,0 +1,113 @@
+/* See sample.h. */
+#include "sample.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+void tc_line_add(tc_line *l, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    if (l->n + 1 < sizeof l->text)
+        l->text[l->n++] = ' ';
+    int n = vsnprintf(l->text + l->n, sizeof l->text - l->n, format, args);
+    va_end(args);
+    l->n += (size_t)n < sizeof l->text - l->n ? (size_t)n : sizeof l->text - l->n - 1;
+}
+
+void tc_line_start(tc_line *l, const char *class, const tc_record *record, const tn_dtype *types) {
+    l->n = (size_t)snprintf(l->text, sizeof l->text, "%s/%s", class, record->op);
+    for (uint32_t t = 0; t < record->n_types; t++)
+        tc_line_add(l, "%s=%s", record->type_names[t], tc_dtype_name(types[t]));
+}
+
+static tc_shape place(int32_t rank, const int64_t *sizes, tc_layout layout) {
+    tc_shape s = tc_dense(rank, sizes);
+    s.placed = layout != TC_LAYOUT_DENSE;
+    int64_t stride = 1;
+    switch (layout) {
+    case TC_LAYOUT_SHIFTED:
+        s.offset = 3;
+        break;
+    case TC_LAYOUT_PADDED:
+    case TC_LAYOUT_STEPPED:
+        stride = layout == TC_LAYOUT_STEPPED ? 2 : 1;
+        s.offset = 5;
+        for (int32_t d = rank - 1; d >= 0; d--) {
+            s.strides[d] = stride;
+            stride = stride * sizes[d] + (d == rank - 1 ? 3 : 0);
+        }
+        break;
+    case TC_LAYOUT_REVERSED:
+        for (int32_t d = 0; d < rank; d++) {
+            s.strides[d] = stride;
+            stride *= sizes[d];
+        }
+        break;
+    case TC_LAYOUT_ZERO_FIRST:
+        s.strides[0] = 0;
+        break;
+    case TC_LAYOUT_ZERO_LAST:
+        for (int32_t d = rank - 1; d >= 0; d--) {
+            s.strides[d] = d == rank - 1 ? 0 : stride;
+            stride *= d == rank - 1 ? 1 : sizes[d];
+        }
+        break;
+    case TC_LAYOUT_ZERO_ALL:
+        memset(s.strides, 0, sizeof s.strides);
+        break;
+    default:
+        break;
+    }
+    return s;
+}
+
+void tc_line_tensor(tc_line *l, const char *name, int32_t rank, const int64_t *sizes, tc_layout layout) {
+    const tc_shape s = place(rank, sizes, rank ? layout : TC_LAYOUT_DENSE);
+    char text[512];
+    tc_line_add(l, "%s=%s", name, tc_write_shape(&s, text, sizeof text));
+}
+
+void tc_line_ints(tc_line *l, const char *name, int32_t n, const int64_t *values) {
+    tc_line_tensor(l, name, n, values, TC_LAYOUT_DENSE); /* a list is written as sizes are */
+}
+
+void tc_line_emit(const tc_line *l, tc_sink *sink) {
+    sink->line(sink, l->text);
+}
+
+/* Some order or move what they get, and cannot lose bits of a sum. */
+static bool adds_up(const tc_record *record) {
+    static const char *const others[] = {"amax",   "amin",         "argmax",     "argmin",     "prod",
+                                         "sort", "gather", "index_select", "max_pool2d"};
+    for (int i = 0; i < TC_LENGTH(others); i++)
+        if (strcmp(record->op, others[i]) == 0)
+            return false;
+    return !record->pointwise;
+}
+
+static int data_kinds(const tc_record *record, const tn_dtype *types, tc_set set, tc_data out[TC_N_DATA]) {
+    int n = 0;
+    out[n++] = TC_DATA_RANDOM;
+    if (set == TC_SMOKE)
+        return n;
+    out[n++] = TC_DATA_EXACT;
+    out[n++] = TC_DATA_WIDE;
+    if (tc_is_float(types[0]) && adds_up(record)) {
+        out[n++] = TC_DATA_CANCEL;
+        if (types[0] != TN_BF16) /* too coarse to show it */
+            out[n++] = TC_DATA_BIASED;
+    }
+    return n;
+}
+
+void tc_emit_data(const tc_line *l, const tc_record *record, const tn_dtype *types, tc_set set, tc_sink *sink) {
+    tc_data kinds[TC_N_DATA];
+    const int n = data_kinds(record, types, set, kinds);
+    for (int k = 0; k <= n; k++) {
+        tc_line line = *l;
+        tc_line_add(&line, "data=%s", tc_data_name(k < n ? kinds[k] : TC_DATA_SPECIAL));
+        tc_line_emit(&line, sink);
+    }
+}

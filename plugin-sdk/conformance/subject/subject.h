@@ -1,0 +1,52 @@
+/* subject.h: the plugin under test, opened through plugin.h alone. */
+#ifndef TENON_CONFORMANCE_SUBJECT_H
+#define TENON_CONFORMANCE_SUBJECT_H
+
+#include "../case.h"
+#include "../verdict.h"
+#include "../worker.h"
+#include "host.h"
+
+typedef struct tc_subject {
+    void *object; /* from dlopen; stays mapped until the process ends */
+    const tn_plugin *plugin;
+    tn_pself *self;
+    const tn_device_ops *ops;
+    const tn_memory_ops *memory;
+    tn_pdevice *device;
+    tn_pstream *stream; /* NULL on a device without streams */
+    uint32_t index, n_devices;
+    uint64_t alignment;
+    uint64_t dtypes;  /* that the device can store */
+    uint64_t flushes; /* whose subnormal numbers it may take for zero */
+    uint64_t max_allocation;
+    bool host_memory;
+} tc_subject;
+
+/* Loads and queries the shared object: no init. False with `why`. */
+bool tc_subject_load(tc_subject *s, const char *path, const tn_host *host, char why[TC_MESSAGE]);
+
+/* From a loaded plugin to an open device with a stream. On failure undoes what it did. */
+bool tc_subject_open(tc_subject *s, const char *path, uint32_t index, const tn_host *host,
+                     char why[TC_MESSAGE]);
+
+/* Undoes tc_subject_open. */
+void tc_subject_close(tc_subject *s);
+
+/* The subject that a worker keeps open from case to case; opened at the first call. On failure fills
+ * `out` (a FAIL) and returns NULL. */
+tc_subject *tc_subject_shared(const tc_options *options, tc_verdict *out);
+void tc_subject_shared_close(void);
+
+/* Waits for the stream and returns its error; TN_OK without streams. */
+tn_status tc_subject_sync(tc_subject *s);
+
+/* An integer or boolean property, or `otherwise` where the plugin does not answer it. */
+int64_t tc_subject_property(const tc_subject *s, uint32_t index, int32_t property, int64_t otherwise);
+
+const char *tc_tn_status_name(tn_status status); /* "TN_OUT_OF_MEMORY"; never NULL */
+
+/* "status TN_…: message" of the last failure on this thread. Returns out. */
+char *tc_reason(tn_status status, char out[TC_MESSAGE]);
+
+#endif
