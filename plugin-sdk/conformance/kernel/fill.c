@@ -224,3 +224,15 @@ bool tc_invocation_fill(tc_invocation *call, uint64_t surroundings, char why[TC_
     }
     return true;
 }
+
+void tc_invocation_mirror(const tc_invocation *from, tc_invocation *to) {
+    for (uint32_t a = 0; a < from->record->n_args; a++) {
+        const tc_operand *o = &from->args[a].tensor;
+        if (from->record->args[a].kind != TC_ARG_TENSOR || from->args[a].none)
+            continue;
+        memcpy(to->args[a].tensor.values, o->values, (size_t)o->shape.numel * sizeof *o->values);
+        tc_operand_settle(&to->args[a].tensor);
+    }
+    forget_outputs(to);
+    to->record->reference(to);
+}

@@ -148,7 +148,7 @@ static bool read_outs(const tc_case *c, tc_invocation *call, char why[TC_MESSAGE
 }
 
 static bool known_parameters(const tc_case *c, const tc_record *r, char why[TC_MESSAGE]) {
-    static const char *const common[] = {"data", "in-place", "scalar", "seed", "how", "bad",
+    static const char *const common[] = {"data", "in-place", "scalar", "seed", "how", "bad", "at",
                                          "salt", "out", "out0", "out1", "out2"};
     for (uint32_t i = 0; i < c->n_params; i++) {
         const char *name = c->params[i].name;

@@ -81,8 +81,8 @@ static void list(const tc_record *record, const tn_dtype *types, tc_set set, tc_
     for (int k = 0; k < (set == TC_SMOKE ? 2 : TC_LENGTH(sized)); k++) {
         for (int descending = 0; descending < (strcmp(record->op, "sort") ? 1 : 2); descending++) {
             tc_line l = call_line(record, types, &sized[k], -1, TC_LAYOUT_DENSE, descending);
-            if (k % 3 == 0 || k == 5)
-                tc_emit_data(&l, record, types, set, sink);
+            if (k % 3 == 0 && sized[k].sizes[sized[k].rank - 1] < 100) /* one NaN spoils a line */
+                tc_emit_data(&l, record, types, set, 0, sink);
             else
                 tc_line_emit(&l, sink);
         }

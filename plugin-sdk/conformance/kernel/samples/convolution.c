@@ -129,7 +129,7 @@ static void list(const tc_record *record, const tn_dtype *types, tc_set set, tc_
     for (int k = 0; k < (set == TC_SMOKE ? 2 : TC_LENGTH(geometries)); k++) {
         const struct geometry *g = &geometries[k];
         tc_line l = call_line(record, types, g, k % 2, NULL, TC_LAYOUT_DENSE);
-        tc_emit_data(&l, record, types, set, sink);
+        tc_emit_data(&l, record, types, set, 0, sink);
         for (int layout = 1; k < 2 && set != TC_SMOKE && layout < TC_LAYOUT_ZERO_ALL; layout++) {
             tc_line all = call_line(record, types, g, true, NULL, (tc_layout)layout);
             tc_line_emit(&all, sink);

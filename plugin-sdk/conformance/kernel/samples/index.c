@@ -126,7 +126,7 @@ static void list(const tc_record *record, const tn_dtype *types, tc_set set, tc_
     for (int k = 0; k < (set == TC_SMOKE ? 2 : TC_LENGTH(sized)); k++) {
         tc_line l = call_line(record, types, &sized[k], NULL, TC_LAYOUT_DENSE, "1");
         if (k % 3 == 0)
-            tc_emit_data(&l, record, types, set, sink);
+            tc_emit_data(&l, record, types, set, 0, sink);
         else
             tc_line_emit(&l, sink);
         if (set == TC_SMOKE)

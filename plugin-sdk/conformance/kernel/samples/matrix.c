@@ -83,7 +83,7 @@ static void list(const tc_record *record, const tn_dtype *types, tc_set set, tc_
         tc_line l = batched ? bmm_line(record, types, &sized[k], 0, 0, 0)
                             : addmm_line(record, types, &sized[k], k % 4, 0, 0, 0, factors[0]);
         if ((k % 3 == 0 && sized[k].m > 1) || k == 10)
-            tc_emit_data(&l, record, types, set, sink);
+            tc_emit_data(&l, record, types, set, 0, sink);
         else
             tc_line_emit(&l, sink);
         if (k >= N_LAID_OUT || set == TC_SMOKE)
@@ -104,7 +104,7 @@ static void list(const tc_record *record, const tn_dtype *types, tc_set set, tc_
             if (strchr(factors[f], '.') && !tc_is_float(types[0]))
                 continue;
             tc_line scaled = addmm_line(record, types, &sized[k], f % 4, 0, 0, 0, factors[f]);
-            tc_emit_data(&scaled, record, types, set, sink);
+            tc_emit_data(&scaled, record, types, set, 0, sink);
         }
     }
 }

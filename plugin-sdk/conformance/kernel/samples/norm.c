@@ -82,10 +82,13 @@ static tc_line call_line(const tc_record *record, const tn_dtype *types, const s
 
 static void list(const tc_record *record, const tn_dtype *types, tc_set set, tc_sink *sink) {
     for (int k = 0; k < (set == TC_SMOKE ? 2 : TC_LENGTH(sized)); k++) {
+        /* Pairs that cancel have no mean; one NaN spoils a row, so that there must be several. */
+        const uint32_t without = TC_DATA_BIT(TC_DATA_CANCEL) |
+                                 (k == 0 || k == 2 || k == 9 ? 0 : TC_DATA_BIT(TC_DATA_SPECIAL));
         for (int with = 0; with < 4; with++) {
             tc_line l = call_line(record, types, &sized[k], with, NULL, TC_LAYOUT_DENSE);
             if (with == 3)
-                tc_emit_data(&l, record, types, set, sink);
+                tc_emit_data(&l, record, types, set, without, sink);
             else if (with < 2 || record->n_outs == 3)
                 tc_line_emit(&l, sink);
         }

@@ -111,7 +111,7 @@ static void list_data(const sampler *m, tc_set set) {
     static const int64_t n[] = {239}; /* more than every pair of special values, and a prime */
     for (int k = 0; choice(m->record, m->types, k); k++) {
         const tc_line l = call_line(m, choice(m->record, m->types, k), 1, n, -1, TC_LAYOUT_DENSE);
-        tc_emit_data(&l, m->record, m->types, set, m->sink);
+        tc_emit_data(&l, m->record, m->types, set, 0, m->sink);
         if (set == TC_SMOKE)
             return;
     }

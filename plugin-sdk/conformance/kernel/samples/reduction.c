@@ -119,11 +119,11 @@ static void list(const tc_record *record, const tn_dtype *types, tc_set set, tc_
         if (set == TC_SMOKE && k > 1)
             break;
         if (k % 3 == 0)
-            tc_emit_data(&l, record, types, set, sink);
+            tc_emit_data(&l, record, types, set, 0, sink);
         else
             tc_line_emit(&l, sink);
         for (int layout = 1; k < N_LAID_OUT && set != TC_SMOKE && layout < TC_LAYOUT_ZERO_ALL; layout++) {
-            if (one && layout == (sized[k].dims[0] ? TC_LAYOUT_ZERO_LAST : TC_LAYOUT_ZERO_FIRST))
+            if ((one || strcmp(record->op, "var") == 0) && sized[k].n_dims == 1 && layout == (sized[k].dims[0] ? TC_LAYOUT_ZERO_LAST : TC_LAYOUT_ZERO_FIRST))
                 continue; /* equals only: the place is always the first */
             tc_line in = call_line(record, types, &sized[k], (tc_layout)layout, TC_LAYOUT_DENSE);
             tc_line_emit(&in, sink);

@@ -87,27 +87,24 @@ static bool adds_up(const tc_record *record) {
     return !record->pointwise;
 }
 
-static int data_kinds(const tc_record *record, const tn_dtype *types, tc_set set, tc_data out[TC_N_DATA]) {
-    int n = 0;
-    out[n++] = TC_DATA_RANDOM;
-    if (set == TC_SMOKE)
-        return n;
-    out[n++] = TC_DATA_EXACT;
-    out[n++] = TC_DATA_WIDE;
-    if (tc_is_float(types[0]) && adds_up(record)) {
-        out[n++] = TC_DATA_CANCEL;
-        if (types[0] != TN_BF16) /* too coarse to show it */
-            out[n++] = TC_DATA_BIASED;
-    }
-    return n;
+static uint32_t data_kinds(const tc_record *record, const tn_dtype *types, tc_set set) {
+    uint32_t kinds = TC_DATA_BIT(TC_DATA_RANDOM) | TC_DATA_BIT(TC_DATA_SPECIAL);
+    if (set != TC_SMOKE)
+        kinds |= TC_DATA_BIT(TC_DATA_EXACT) | TC_DATA_BIT(TC_DATA_WIDE);
+    if (set != TC_SMOKE && tc_is_float(types[0]) && adds_up(record))
+        kinds |= TC_DATA_BIT(TC_DATA_CANCEL);
+    if (set != TC_SMOKE && tc_is_float(types[0]) && adds_up(record) && types[0] != TN_BF16)
+        kinds |= TC_DATA_BIT(TC_DATA_BIASED); /* bf16 is too coarse to show it */
+    return kinds;
 }
 
-void tc_emit_data(const tc_line *l, const tc_record *record, const tn_dtype *types, tc_set set, tc_sink *sink) {
-    tc_data kinds[TC_N_DATA];
-    const int n = data_kinds(record, types, set, kinds);
-    for (int k = 0; k <= n; k++) {
+void tc_emit_data(const tc_line *l, const tc_record *record, const tn_dtype *types, tc_set set, uint32_t without,
+                  tc_sink *sink) {
+    const uint32_t kinds = data_kinds(record, types, set) & ~without;
+    for (int k = 0; k < TC_N_DATA; k++) {
         tc_line line = *l;
-        tc_line_add(&line, "data=%s", tc_data_name(k < n ? kinds[k] : TC_DATA_SPECIAL));
-        tc_line_emit(&line, sink);
+        tc_line_add(&line, "data=%s", tc_data_name((tc_data)k));
+        if (kinds & TC_DATA_BIT(k))
+            tc_line_emit(&line, sink);
     }
 }

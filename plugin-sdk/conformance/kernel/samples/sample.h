@@ -32,8 +32,11 @@ void tc_line_tensor(tc_line *l, const char *name, int32_t rank, const int64_t *s
 void tc_line_ints(tc_line *l, const char *name, int32_t n, const int64_t *values);
 void tc_line_emit(const tc_line *l, tc_sink *sink);
 
-/* Emits a line for each kind of data that a set has for such an operator, special values included. */
-void tc_emit_data(const tc_line *l, const tc_record *record, const tn_dtype *types, tc_set set, tc_sink *sink);
+/* Emits a line for each kind of data that a set has for such an operator, but for those in `without`
+ * (TC_DATA_BIT). */
+#define TC_DATA_BIT(data) (1u << (data))
+void tc_emit_data(const tc_line *l, const tc_record *record, const tn_dtype *types, tc_set set, uint32_t without,
+                  tc_sink *sink);
 
 #define TC_LENGTH(array) ((int)(sizeof(array) / sizeof((array)[0])))
 #define TC_SIZES(...) (const int64_t[]){__VA_ARGS__}
