@@ -2,88 +2,30 @@
 #include "sim.h"
 
 #include <stdio.h>
-#include <stdlib.h>
 #include <sys/mman.h>
-
-enum { DEFAULT_DEVICES = 2, MAX_DEVICES = 8 };
-
-static const uint64_t DEFAULT_MEMORY = UINT64_C(2) << 30;
 
 /* Handles are given out in turn and reused late, so the reservation is larger than the memory. It
  * is address space only and costs nothing. */
 enum { RESERVATION_FACTOR = 8 };
 static const uint64_t MIN_RESERVATION = UINT64_C(1) << 30;
-static const uint64_t MAX_MEMORY = UINT64_C(1) << 40;
-
-/* Option `devices`: how many chips to simulate. */
-static tn_status read_devices(tn_pself *self, uint32_t *out_count) {
-    const char *text = self->host->option(self, "devices");
-    *out_count = DEFAULT_DEVICES;
-    if (!text || !*text)
-        return TN_OK;
-    char *end;
-    unsigned long n = strtoul(text, &end, 10);
-    if (*end || *text < '0' || *text > '9' || n > MAX_DEVICES)
-        return sim_fail(self, TN_INVALID_ARGUMENT,
-                        "option devices (TENON_SIM_DEVICES) is '%.40s'; it must be 0 to %d", text,
-                        MAX_DEVICES);
-    *out_count = (uint32_t)n;
-    return TN_OK;
-}
-
-/* Option `memory`: bytes of device memory of each chip, with k, m or g for powers of 1024. */
-static tn_status read_memory(tn_pself *self, uint64_t *out_bytes) {
-    const char *text = self->host->option(self, "memory");
-    *out_bytes = DEFAULT_MEMORY;
-    if (!text || !*text)
-        return TN_OK;
-    char *end;
-    unsigned long long n = strtoull(text, &end, 10);
-    unsigned shift = 0;
-    switch (*end) {
-    case 'k':
-    case 'K':
-        shift = 10;
-        break;
-    case 'm':
-    case 'M':
-        shift = 20;
-        break;
-    case 'g':
-    case 'G':
-        shift = 30;
-        break;
-    }
-    if (shift)
-        end++;
-    if (*end || *text < '0' || *text > '9' || n == 0 || n > MAX_MEMORY >> shift)
-        return sim_fail(self, TN_INVALID_ARGUMENT,
-                        "option memory (TENON_SIM_MEMORY) is '%.40s'; it must be a number of bytes "
-                        "up to 1024g, with an optional k, m or g",
-                        text);
-    *out_bytes = (uint64_t)n << shift;
-    return TN_OK;
-}
 
 static tn_status count(tn_pself *self, uint32_t *out_count) {
-    return read_devices(self, out_count);
+    *out_count = (uint32_t)self->options.devices;
+    return TN_OK;
 }
 
 static tn_status check_index(tn_pself *self, uint32_t index) {
-    uint32_t n;
-    tn_status status = read_devices(self, &n);
-    if (status == TN_OK && index >= n)
-        status = sim_fail(self, TN_DEVICE,
+    const uint32_t n = (uint32_t)self->options.devices;
+    return index < n
+               ? TN_OK
+               : sim_fail(self, TN_DEVICE,
                           "there is no sim:%u; TENON_SIM_DEVICES makes it %u devices", index, n);
-    return status;
 }
 
 static tn_status open_device(tn_pself *self, uint32_t index, tn_pdevice **out_device) {
     *out_device = NULL;
-    uint64_t limit;
+    const uint64_t limit = self->options.memory;
     tn_status status = check_index(self, index);
-    if (status == TN_OK)
-        status = read_memory(self, &limit);
     if (status != TN_OK)
         return status;
 
@@ -137,12 +79,9 @@ static tn_status property(tn_pself *self, uint32_t index, int32_t name, tn_cell 
     case TN_PROP_ALIGNMENT:
         *out_value = (tn_cell){.tag = TN_CELL_I64, .v.i64 = SIM_ALIGNMENT};
         return TN_OK;
-    case TN_PROP_MAX_ALLOCATION: {
-        uint64_t bytes;
-        status = read_memory(self, &bytes);
-        *out_value = (tn_cell){.tag = TN_CELL_I64, .v.i64 = (int64_t)bytes};
-        return status;
-    }
+    case TN_PROP_MAX_ALLOCATION:
+        *out_value = (tn_cell){.tag = TN_CELL_I64, .v.i64 = (int64_t)self->options.memory};
+        return TN_OK;
     case TN_PROP_COMPUTE_UNITS:
         *out_value = (tn_cell){.tag = TN_CELL_I64, .v.i64 = 1};
         return TN_OK;

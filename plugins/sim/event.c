@@ -88,6 +88,9 @@ static tn_status run_wait(struct sim_command *command, char message[SIM_MESSAGE]
 
 static tn_status create(tn_pdevice *device, uint32_t flags, tn_pevent **out_event) {
     *out_event = NULL;
+    tn_status status = sim_enter(device, SIM_FAULT_event);
+    if (status != TN_OK)
+        return status;
     tn_pevent *event = sim_host_alloc(device->self, sizeof *event, "an event");
     if (!event)
         return TN_OUT_OF_MEMORY;
@@ -117,7 +120,9 @@ static struct sim_mark *present_mark(tn_pevent *event) {
 
 static tn_status record(tn_pevent *event, tn_pstream *stream) {
     tn_pself *self = event->device->self;
-    tn_status status = sim_stream_check(event->device, stream, "event record");
+    tn_status status = sim_enter(event->device, SIM_FAULT_record);
+    if (status == TN_OK)
+        status = sim_stream_check(event->device, stream, "event record");
     if (status != TN_OK)
         return status;
     struct mark_command *command = sim_host_alloc(self, sizeof *command, "an event record");
@@ -126,7 +131,8 @@ static tn_status record(tn_pevent *event, tn_pstream *stream) {
         self->host->free(command);
         return TN_OUT_OF_MEMORY;
     }
-    *command = (struct mark_command){.command.run = run_record, .mark = mark_keep(mark)};
+    *command = (struct mark_command){.command = {.run = run_record, .is_mark = true},
+                                     .mark = mark_keep(mark)};
 
     pthread_mutex_lock(&event->lock);
     struct sim_mark *before = event->mark;
@@ -139,6 +145,9 @@ static tn_status record(tn_pevent *event, tn_pstream *stream) {
 
 static tn_status wait(tn_pstream *stream, tn_pevent *event) {
     tn_pself *self = event->device->self;
+    tn_status status = sim_enter(stream->device, SIM_FAULT_wait);
+    if (status != TN_OK)
+        return status;
     struct sim_mark *mark = present_mark(event);
     if (!mark)
         return TN_OK;
@@ -147,32 +156,42 @@ static tn_status wait(tn_pstream *stream, tn_pevent *event) {
         mark_drop(mark);
         return TN_OUT_OF_MEMORY;
     }
-    *command = (struct mark_command){.command.run = run_wait, .mark = mark};
+    *command = (struct mark_command){.command = {.run = run_wait, .is_mark = true}, .mark = mark};
     sim_stream_push(stream, &command->command);
     return TN_OK;
 }
 
 static tn_status query(tn_pevent *event) {
     uint64_t ns;
+    tn_status status = sim_check_lost(event->device);
+    if (status != TN_OK)
+        return status;
     struct sim_mark *mark = present_mark(event);
-    tn_status status = !mark || mark_time(mark, &ns) ? TN_OK : TN_NOT_READY;
+    status = !mark || mark_time(mark, &ns) ? TN_OK : TN_NOT_READY;
     mark_drop(mark);
     return status;
 }
 
 static tn_status synchronize(tn_pevent *event) {
+    tn_status status = sim_check_lost(event->device);
+    if (status != TN_OK)
+        return status;
     struct sim_mark *mark = present_mark(event);
     if (mark)
         mark_wait(mark);
     mark_drop(mark);
-    return TN_OK;
+    return sim_check_lost(event->device);
 }
 
 static tn_status elapsed(tn_pevent *start, tn_pevent *end, double *out_ns) {
     const tn_pself *self = start->device->self;
     uint64_t start_ns = 0, end_ns = 0;
-    tn_status status = TN_OK;
+    tn_status status = sim_check_lost(start->device);
     *out_ns = 0;
+    if (status == TN_OK)
+        status = sim_check_lost(end->device);
+    if (status != TN_OK)
+        return status;
     if (!(start->flags & end->flags & TN_EVENT_TIMING))
         return sim_fail(self, TN_STATE, "elapsed: an event was created without TN_EVENT_TIMING");
     struct sim_mark *first = present_mark(start), *last = present_mark(end);

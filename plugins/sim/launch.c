@@ -25,21 +25,28 @@ void sim_task_fail(struct sim_task *task, tn_status status, const char *format, 
 static tn_status run_task(struct sim_command *command, char message[SIM_MESSAGE]) {
     struct sim_task *task = (struct sim_task *)command;
     task->message = message;
+    tn_status status = sim_kernel_fault(task->device, task->op, message);
+    if (status != TN_OK)
+        return status;
     task->compute(task);
     return task->error;
 }
 
 /* ---- checks ---- */
 
-enum { MAX_TENSORS = 8 }; /* of a signature */
+enum { MAX_TENSORS = SIM_MAX_USES - 1 }; /* of a signature; one more is the workspace */
+
+/* In elements, so that their bytes can be counted. */
+static const int64_t MAX_EXTENT = INT64_MAX / 16;
 
 /* What is being checked, for the messages. */
 struct check {
     tn_pdevice *device;
     const char *op;
-    uint32_t flags; /* of the kernel */
-    tn_dtype dtype; /* of the type variable T, once known */
-    int64_t numel;  /* of pointwise calls, once known; 0 before and for others */
+    struct sim_uses *uses; /* the memory that the call works on */
+    uint32_t flags;        /* of the kernel */
+    tn_dtype dtype;        /* of the type variable T, once known */
+    int64_t numel;         /* of pointwise calls, once known; 0 before and for others */
     bool pointwise;
 };
 
@@ -88,8 +95,11 @@ static tn_status check_view(struct check *check, const tn_tensor_view *view, cha
                           role, i, (long long)size, (long long)stride, d);
         contiguous &= size == 1 || stride == numel;
         repeats |= size > 1 && stride == 0;
-        numel *= size;
-        last += (size - 1) * stride;
+        int64_t reach;
+        if (__builtin_mul_overflow(numel, size, &numel) ||
+            __builtin_mul_overflow(size - 1, stride, &reach) ||
+            __builtin_add_overflow(last, reach, &last) || last > MAX_EXTENT)
+            return REFUSE(check, TN_SHAPE, "%s %u reaches further than any memory", role, i);
     }
     if (numel != view->numel)
         return REFUSE(check, TN_SHAPE, "%s %u says numel %lld, its sizes say %lld", role, i,
@@ -110,7 +120,7 @@ static tn_status check_view(struct check *check, const tn_tensor_view *view, cha
         return REFUSE(check, TN_INVALID_ARGUMENT, "%s %u starts at byte %llu, within a %s", role, i,
                       (unsigned long long)view->offset, sim_dtype_name(view->dtype));
     return sim_resolve(check->device, check->op, view->memory, view->offset,
-                       ((uint64_t)last + 1) * size, out_data);
+                       ((uint64_t)last + 1) * size, check->uses, out_data);
 }
 
 static tn_status check_value(struct check *check, const tn_cell *cell, char kind, uint32_t i) {
@@ -182,7 +192,7 @@ static tn_status check_workspace(struct check *check, const tn_call *call, const
                       (unsigned long long)call->workspace_bytes,
                       (unsigned long long)call->workspace_offset, (unsigned long long)bytes);
     return sim_resolve(check->device, check->op, call->workspace, call->workspace_offset, bytes,
-                       out_workspace);
+                       check->uses, out_workspace);
 }
 
 /* ---- the copy ---- */
@@ -262,7 +272,9 @@ static struct sim_task *task_create(tn_pself *self, const tn_call *call, char *c
 
 tn_status sim_launch(const tn_call *call) {
     const struct sim_kernel *kernel = call->user;
+    struct sim_uses uses = {0};
     struct check check = {
+        .uses = &uses,
         .device = call->device,
         .op = kernel->record.op,
         .flags = kernel->record.flags,
@@ -270,26 +282,34 @@ tn_status sim_launch(const tn_call *call) {
         .dtype = TN_DTYPE_NONE,
     };
     char *data[MAX_TENSORS], *workspace;
-    tn_status status = sim_stream_check(call->device, call->stream, check.op);
+    struct sim_task *task = NULL;
+    tn_status status = sim_enter(call->device, SIM_FAULT_run);
+    if (status == TN_OK)
+        status = sim_stream_check(call->device, call->stream, check.op);
     if (status == TN_OK)
         status = check_call(&check, call, kernel->signature, data);
     if (status == TN_OK)
         status = check_workspace(&check, call, &kernel->record, &workspace);
+    if (status == TN_OK && !kernel->compute[check.dtype])
+        status = REFUSE(&check, TN_DTYPE, "no kernel for %s", sim_dtype_name(check.dtype));
     if (status != TN_OK)
-        return status;
-    if (!kernel->compute[check.dtype])
-        return REFUSE(&check, TN_DTYPE, "no kernel for %s", sim_dtype_name(check.dtype));
-
-    struct sim_task *task = task_create(call->device->self, call, data);
+        goto fail;
+    status = TN_OUT_OF_MEMORY;
+    task = task_create(call->device->self, call, data);
     if (!task)
-        return TN_OUT_OF_MEMORY;
+        goto fail;
+    task->command.uses = uses;
+    task->device = call->device;
     task->op = check.op;
     task->compute = kernel->compute[check.dtype];
     task->workspace = workspace;
     status = check_overlap(&check, task->outs, call->n_outs, count_tensors(call));
-    if (status == TN_OK)
-        sim_stream_push(call->stream, &task->command);
-    else
-        call->device->self->host->free(task);
+    if (status != TN_OK)
+        goto fail;
+    sim_stream_push(call->stream, &task->command);
+    return TN_OK;
+fail:
+    call->device->self->host->free(task);
+    sim_uses_drop(&uses);
     return status;
 }

@@ -29,6 +29,12 @@ static tn_status init(const tn_host *host, const char *path, tn_pself **out_self
     if (!self)
         return host->fail(TN_OUT_OF_MEMORY, "no host memory to start the simulated chip");
     *self = (tn_pself){.host = host};
+    tn_status status = sim_options_read(host, &self->options);
+    if (status != TN_OK) {
+        host->free(self);
+        return status;
+    }
+    sim_schedule_init(&self->schedule);
     pthread_mutex_init(&self->lock, NULL);
     *out_self = self;
     return TN_OK;
@@ -37,6 +43,7 @@ static tn_status init(const tn_host *host, const char *path, tn_pself **out_self
 static void shutdown(tn_pself *self) {
     sim_table_finish(self, &self->pinned);
     pthread_mutex_destroy(&self->lock);
+    sim_schedule_finish(&self->schedule);
     self->host->free(self);
 }
 

@@ -13,6 +13,8 @@
 #ifndef TENON_SIM_H
 #define TENON_SIM_H
 
+#include "options.h"
+
 #include <tenon/plugin.h>
 
 #include <pthread.h>
@@ -22,18 +24,34 @@
 enum {
     SIM_ALIGNMENT = 256, /* of every allocation; also the gap that is left between two handles */
     SIM_MAX_RANK = 64,
+    SIM_MAX_USES = 9, /* allocations that a command works on */
     SIM_MESSAGE = 320 /* bytes of an error message */
 };
 
 /* ---- memory ---- */
 
-/* One allocation. Handles are numbers inside the device's reservation; `data` is where the bytes
- * really are. */
-struct sim_allocation {
-    uint64_t start; /* the handle */
+/* The bytes of an allocation. The device's table and every queued command that works on them hold
+ * a reference, so that a free that comes too early is an error of the stream and not a crash. */
+struct sim_block {
+    tn_pself *self;
+    atomic_uint references;
+    atomic_bool freed;
+    int32_t space;   /* tn_memory_space */
+    uint64_t handle; /* an address inside the device's reservation */
     uint64_t bytes;
-    char *data;
-    int32_t space; /* tn_memory_space */
+    char *data; /* where the bytes really are */
+};
+
+/* An entry of a table: the addresses [start, start + span) are taken. */
+struct sim_allocation {
+    uint64_t start, span;
+    struct sim_block *block;
+};
+
+/* The blocks of a call or of a command. */
+struct sim_uses {
+    uint32_t n;
+    struct sim_block *blocks[SIM_MAX_USES];
 };
 
 /* Allocations sorted by `start`. The owner locks. */
@@ -42,10 +60,20 @@ struct sim_table {
     uint64_t n, capacity;
 };
 
+/* Commands that are held back (schedule.c). */
+struct sim_schedule {
+    pthread_mutex_t lock; /* guards holds */
+    struct sim_hold *holds;
+    atomic_ullong tickets; /* commands queued so far, in all streams */
+    atomic_ullong streams; /* streams made so far */
+};
+
 /* ---- the handles of plugin.h, completed ---- */
 
 struct tn_pself {
     const tn_host *host;
+    struct sim_options options;
+    struct sim_schedule schedule;
     pthread_mutex_t lock;    /* guards pinned */
     struct sim_table pinned; /* pinned memory of all devices, by host address */
 };
@@ -62,18 +90,28 @@ struct tn_pdevice {
     uint64_t cursor; /* where the search for an unused handle goes on */
     uint64_t used_bytes;
 
+    atomic_bool lost;
+    atomic_ullong n_commands;          /* run so far; counted when the device is to be lost */
+    atomic_ullong calls[SIM_N_FAULTS]; /* counted where there is a rule */
+
     atomic_uint n_streams, n_events; /* still alive, to tell the host of leaks at close */
 };
 
 /* Work in a queue. `run` is called once, on the stream's thread; the stream then frees the command.
- * A status other than TN_OK, with its text in `message`, becomes the stream's error. */
+ * A status other than TN_OK, with its text in `message`, becomes the stream's error. A command
+ * whose memory was freed, or whose device is lost, is not run, but for marks: others wait for
+ * those. */
 struct sim_command {
     struct sim_command *next;
     tn_status (*run)(struct sim_command *command, char message[SIM_MESSAGE]);
+    struct sim_uses uses;
+    uint64_t ticket; /* its place among the commands of all streams */
+    bool is_mark;
 };
 
 struct tn_pstream {
     tn_pdevice *device;
+    uint64_t number; /* among the streams of the plugin */
     pthread_t thread;
     pthread_mutex_t lock;    /* guards what follows */
     pthread_cond_t work;     /* a command was queued, or stop was set */
@@ -118,10 +156,54 @@ void sim_table_finish(const tn_pself *self, struct sim_table *table);
 /* Frees what is still allocated on a device that is closed. */
 void sim_memory_finish(tn_pdevice *device);
 
-/* The bytes behind [offset, offset + bytes) of an allocation. A handle that names no allocation or
- * a range outside it fails with a message that starts with `what`. */
+/* The bytes behind [offset, offset + bytes) of an allocation, which is added to `uses`. A handle
+ * that names no allocation or a range outside it fails with a message that starts with `what`. */
 tn_status sim_resolve(tn_pdevice *device, const char *what, tn_memory memory, uint64_t offset,
-                      uint64_t bytes, char **out_data);
+                      uint64_t bytes, struct sim_uses *uses, char **out_data);
+
+/* Gives the blocks back. */
+void sim_uses_drop(struct sim_uses *uses);
+
+/* A block that was freed, or NULL. */
+const struct sim_block *sim_uses_freed(const struct sim_uses *uses);
+
+/* Does [p, p + bytes) lie in one pinned allocation? */
+bool sim_is_pinned(tn_pself *self, const void *p, uint64_t bytes);
+
+/* ---- transfers (transfer.c); the slots of tn_memory_ops ---- */
+
+tn_status sim_write(tn_pdevice *device, tn_pstream *stream, tn_memory dst, uint64_t dst_offset,
+                    const void *src, uint64_t bytes);
+tn_status sim_read(tn_pdevice *device, tn_pstream *stream, void *dst, tn_memory src,
+                   uint64_t src_offset, uint64_t bytes);
+tn_status sim_copy(tn_pdevice *device, tn_pstream *stream, tn_memory dst, uint64_t dst_offset,
+                   tn_memory src, uint64_t src_offset, uint64_t bytes);
+tn_status sim_copy_peer(tn_pdevice *device, tn_pstream *stream, tn_memory dst, uint64_t dst_offset,
+                        tn_pdevice *src_device, tn_memory src, uint64_t src_offset, uint64_t bytes);
+tn_status sim_fill(tn_pdevice *device, tn_pstream *stream, tn_memory dst, uint64_t dst_offset,
+                   uint32_t value, uint64_t bytes);
+
+/* ---- failures on demand (fault.c) ---- */
+
+/* TN_DEVICE_LOST, with a message, once the device is lost. */
+tn_status sim_check_lost(tn_pdevice *device);
+
+/* To be called first by a function of SIM_FAULTS: fails on a lost device, or when it is to. */
+tn_status sim_enter(tn_pdevice *device, enum sim_fault fault);
+
+/* The same for the work of a kernel, when it runs. */
+tn_status sim_kernel_fault(tn_pdevice *device, const char *op, char message[SIM_MESSAGE]);
+
+/* Counts a command that is about to run; false when the device is lost. */
+bool sim_count_command(tn_pdevice *device);
+
+/* ---- the order of streams (schedule.c) ---- */
+
+void sim_schedule_init(struct sim_schedule *schedule);
+void sim_schedule_finish(struct sim_schedule *schedule);
+
+/* Holds the head of a stream back, where TENON_SIM_DELAY asks for it. On the stream's thread. */
+void sim_schedule_hold(tn_pstream *stream, const struct sim_command *command);
 
 /* ---- streams (stream.c) ---- */
 

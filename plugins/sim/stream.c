@@ -6,13 +6,31 @@
 #include "sim.h"
 
 #include <signal.h>
+#include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 /* Runs one command, outside the lock, and notes that it is done. */
 static void run_command(tn_pstream *stream, struct sim_command *command) {
     char message[SIM_MESSAGE];
-    tn_status status = command->run(command, message);
-    stream->device->self->host->free(command);
+    tn_pdevice *device = stream->device;
+    if (device->self->options.delay_us)
+        sim_schedule_hold(stream, command);
+    tn_status status = TN_OK;
+    const struct sim_block *freed = sim_uses_freed(&command->uses);
+    if (!sim_count_command(device) && !command->is_mark) {
+        status = TN_DEVICE_LOST;
+        snprintf(message, sizeof message, "sim:%u is lost, with work in its queues", device->index);
+    } else if (freed) {
+        status = TN_INVALID_ARGUMENT;
+        snprintf(message, sizeof message,
+                 "queued work uses handle %#llx of sim:%u, which was freed before the work ran",
+                 (unsigned long long)freed->handle, device->index);
+    } else {
+        status = command->run(command, message);
+    }
+    sim_uses_drop(&command->uses);
+    device->self->host->free(command);
 
     pthread_mutex_lock(&stream->lock);
     if (status != TN_OK && stream->error == TN_OK) {
@@ -67,12 +85,21 @@ static int start_thread(pthread_t *out_thread, void *(*run)(void *), void *argum
 static tn_status create(tn_pdevice *device, int32_t priority, tn_pstream **out_stream) {
     tn_pself *self = device->self;
     *out_stream = NULL;
+    tn_status status = sim_enter(device, SIM_FAULT_stream);
+    if (status != TN_OK)
+        return status;
     tn_pstream *stream = sim_host_alloc(self, sizeof *stream, "a stream");
     if (!stream)
         return TN_OUT_OF_MEMORY;
-    *stream = (tn_pstream){.device = device, .tail = &stream->head};
+    *stream = (tn_pstream){.device = device,
+                           .number = atomic_fetch_add(&self->schedule.streams, 1),
+                           .tail = &stream->head};
     pthread_mutex_init(&stream->lock, NULL);
-    pthread_cond_init(&stream->work, NULL);
+    pthread_condattr_t monotonic; /* for the deadlines of schedule.c */
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&stream->work, &monotonic);
+    pthread_condattr_destroy(&monotonic);
     pthread_cond_init(&stream->progress, NULL);
     int error = start_thread(&stream->thread, run_stream, stream);
     if (error) {
@@ -119,6 +146,8 @@ tn_status sim_stream_check(tn_pdevice *device, const tn_pstream *stream, const c
 uint64_t sim_stream_push(tn_pstream *stream, struct sim_command *command) {
     command->next = NULL;
     pthread_mutex_lock(&stream->lock);
+    if (stream->device->self->options.delay_us)
+        command->ticket = atomic_fetch_add(&stream->device->self->schedule.tickets, 1);
     if (stream->idle && !stream->head)
         pthread_cond_signal(&stream->work);
     *stream->tail = command;
@@ -131,6 +160,8 @@ uint64_t sim_stream_push(tn_pstream *stream, struct sim_command *command) {
 /* Called with the lock held. */
 static void wait_for(tn_pstream *stream, uint64_t place) {
     stream->n_waiters++;
+    if (stream->device->self->options.delay_us)
+        pthread_cond_signal(&stream->work); /* it may be held back */
     while (stream->done < place)
         pthread_cond_wait(&stream->progress, &stream->lock);
     stream->n_waiters--;
@@ -154,6 +185,9 @@ static tn_status report_and_unlock(tn_pstream *stream) {
 }
 
 static tn_status query(tn_pstream *stream) {
+    tn_status status = sim_check_lost(stream->device);
+    if (status != TN_OK)
+        return status;
     pthread_mutex_lock(&stream->lock);
     if (stream->done < stream->queued) {
         pthread_mutex_unlock(&stream->lock);
@@ -163,8 +197,15 @@ static tn_status query(tn_pstream *stream) {
 }
 
 static tn_status synchronize(tn_pstream *stream) {
+    tn_status status = sim_enter(stream->device, SIM_FAULT_sync);
+    if (status != TN_OK)
+        return status;
     pthread_mutex_lock(&stream->lock);
     wait_for(stream, stream->queued);
+    if ((status = sim_check_lost(stream->device)) != TN_OK) {
+        pthread_mutex_unlock(&stream->lock);
+        return status;
+    }
     return report_and_unlock(stream);
 }
 

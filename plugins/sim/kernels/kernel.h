@@ -70,6 +70,7 @@ typedef void sim_compute(struct sim_task *task);
 struct sim_task {
     struct sim_command command;
     sim_compute *compute;
+    tn_pdevice *device;
     const char *op;
     const struct sim_value *args;
     const struct sim_tensor *outs;

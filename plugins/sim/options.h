@@ -1,0 +1,53 @@
+/* options.h: what the user can set, TENON_SIM_<NAME> each. Read once, by init. */
+#ifndef TENON_SIM_OPTIONS_H
+#define TENON_SIM_OPTIONS_H
+
+#include <tenon/plugin.h>
+
+#include <stdbool.h>
+
+/* Functions that can be made to fail, and with what. `kernel` is the work itself: its failure
+ * surfaces at the next query or synchronize. */
+#define SIM_FAULTS(X) \
+    X(alloc, TN_OUT_OF_MEMORY) \
+    X(stream, TN_OUT_OF_MEMORY) \
+    X(event, TN_OUT_OF_MEMORY) \
+    X(write, TN_INTERNAL) \
+    X(read, TN_INTERNAL) \
+    X(copy, TN_INTERNAL) \
+    X(copy_peer, TN_INTERNAL) \
+    X(fill, TN_INTERNAL) \
+    X(run, TN_INTERNAL) \
+    X(record, TN_INTERNAL) \
+    X(wait, TN_INTERNAL) \
+    X(sync, TN_INTERNAL) \
+    X(kernel, TN_INTERNAL)
+
+enum sim_fault {
+#define SIM_FAULT_ENUM(name, status) SIM_FAULT_##name,
+    SIM_FAULTS(SIM_FAULT_ENUM)
+#undef SIM_FAULT_ENUM
+        SIM_N_FAULTS
+};
+
+enum { SIM_MAX_DEVICES = 8 };
+
+/* The value of a rule or of `lose_device` that means all. */
+#define SIM_EVERY UINT64_MAX
+
+struct sim_options {
+    uint64_t devices;
+    uint64_t memory; /* bytes of each device */
+    bool poison;
+    uint64_t seed;
+    uint64_t delay_us;           /* 0: commands run as soon as they can */
+    uint64_t fail[SIM_N_FAULTS]; /* the call that fails, from 1; 0 none; SIM_EVERY */
+    uint64_t lose;               /* the command at which a device is lost, from 1; 0 never */
+    uint64_t lose_device;        /* which one, or SIM_EVERY */
+};
+
+/* Fills `out`. A value that cannot be obeyed fails with the option, the value and what is allowed.
+ * For init, where host->option takes no self yet. */
+tn_status sim_options_read(const tn_host *host, struct sim_options *out);
+
+#endif /* TENON_SIM_OPTIONS_H */

@@ -1,0 +1,182 @@
+/* transfer.c: bytes from and to the host, within a device and between two. */
+#include "sim.h"
+
+#include <string.h>
+
+struct transfer {
+    struct sim_command command;
+    char *dst;
+    const char *src;
+    uint64_t bytes;
+    uint32_t value;              /* of a fill */
+    _Alignas(16) char payload[]; /* of a write from pageable memory */
+};
+
+static tn_status run_copy(struct sim_command *command, char message[SIM_MESSAGE]) {
+    struct transfer *t = (struct transfer *)command;
+    memcpy(t->dst, t->src, t->bytes);
+    return TN_OK;
+}
+
+static tn_status run_fill(struct sim_command *command, char message[SIM_MESSAGE]) {
+    struct transfer *t = (struct transfer *)command;
+    memset(t->dst, (int)(t->value & 0xff), t->bytes);
+    return TN_OK;
+}
+
+/* Takes over `uses`, also when it fails. */
+static tn_status transfer_create(tn_pself *self, uint64_t payload, struct sim_uses *uses,
+                                 struct transfer **out_transfer) {
+    *out_transfer = sim_host_alloc(self, sizeof(struct transfer) + payload, "a transfer");
+    if (!*out_transfer) {
+        sim_uses_drop(uses);
+        return TN_OUT_OF_MEMORY;
+    }
+    **out_transfer = (struct transfer){.command = {.run = run_copy, .uses = *uses}};
+    return TN_OK;
+}
+
+tn_status sim_write(tn_pdevice *device, tn_pstream *stream, tn_memory dst, uint64_t dst_offset,
+                    const void *src, uint64_t bytes) {
+    tn_pself *self = device->self;
+    struct sim_uses uses = {0};
+    char *to;
+    struct transfer *t;
+    tn_status status = sim_enter(device, SIM_FAULT_write);
+    if (status == TN_OK)
+        status = sim_stream_check(device, stream, "write");
+    if (status == TN_OK)
+        status = sim_resolve(device, "write", dst, dst_offset, bytes, &uses, &to);
+    if (status != TN_OK || bytes == 0) {
+        sim_uses_drop(&uses);
+        return status;
+    }
+
+    bool pinned = sim_is_pinned(self, src, bytes);
+    status = transfer_create(self, pinned ? 0 : bytes, &uses, &t);
+    if (status != TN_OK)
+        return status;
+    if (!pinned)
+        memcpy(t->payload, src, bytes);
+    t->dst = to;
+    t->src = pinned ? src : t->payload;
+    t->bytes = bytes;
+    sim_stream_push(stream, &t->command);
+    return TN_OK;
+}
+
+tn_status sim_read(tn_pdevice *device, tn_pstream *stream, void *dst, tn_memory src,
+                   uint64_t src_offset, uint64_t bytes) {
+    tn_pself *self = device->self;
+    struct sim_uses uses = {0};
+    char *from;
+    struct transfer *t;
+    tn_status status = sim_enter(device, SIM_FAULT_read);
+    if (status == TN_OK)
+        status = sim_stream_check(device, stream, "read");
+    if (status == TN_OK)
+        status = sim_resolve(device, "read", src, src_offset, bytes, &uses, &from);
+    if (status != TN_OK || bytes == 0) {
+        sim_uses_drop(&uses);
+        return status;
+    }
+
+    status = transfer_create(self, 0, &uses, &t);
+    if (status != TN_OK)
+        return status;
+    t->dst = dst;
+    t->src = from;
+    t->bytes = bytes;
+    bool pinned = sim_is_pinned(self, dst, bytes);
+    uint64_t place = sim_stream_push(stream, &t->command);
+    if (pinned)
+        return TN_OK;
+    sim_stream_wait(stream, place);
+    return sim_check_lost(device);
+}
+
+/* Both ends of a copy are found; queues it on `stream`. */
+static tn_status push_copy(tn_pstream *stream, struct sim_uses *uses, char *to, const char *from,
+                           uint64_t bytes) {
+    struct transfer *t;
+    if (bytes == 0) {
+        sim_uses_drop(uses);
+        return TN_OK;
+    }
+    tn_status status = transfer_create(stream->device->self, 0, uses, &t);
+    if (status != TN_OK)
+        return status;
+    t->dst = to;
+    t->src = from;
+    t->bytes = bytes;
+    sim_stream_push(stream, &t->command);
+    return TN_OK;
+}
+
+tn_status sim_copy(tn_pdevice *device, tn_pstream *stream, tn_memory dst, uint64_t dst_offset,
+                   tn_memory src, uint64_t src_offset, uint64_t bytes) {
+    struct sim_uses uses = {0};
+    char *to, *from;
+    tn_status status = sim_enter(device, SIM_FAULT_copy);
+    if (status == TN_OK)
+        status = sim_stream_check(device, stream, "copy");
+    if (status == TN_OK)
+        status = sim_resolve(device, "copy to", dst, dst_offset, bytes, &uses, &to);
+    if (status == TN_OK)
+        status = sim_resolve(device, "copy from", src, src_offset, bytes, &uses, &from);
+    if (status == TN_OK && dst == src && dst_offset < src_offset + bytes &&
+        src_offset < dst_offset + bytes)
+        status = sim_fail(device->self, TN_INVALID_ARGUMENT,
+                          "copy: the ranges at %llu and %llu of handle %#llx overlap in %llu bytes",
+                          (unsigned long long)dst_offset, (unsigned long long)src_offset,
+                          (unsigned long long)dst, (unsigned long long)bytes);
+    if (status == TN_OK)
+        return push_copy(stream, &uses, to, from, bytes);
+    sim_uses_drop(&uses);
+    return status;
+}
+
+tn_status sim_copy_peer(tn_pdevice *device, tn_pstream *stream, tn_memory dst, uint64_t dst_offset,
+                        tn_pdevice *src_device, tn_memory src, uint64_t src_offset,
+                        uint64_t bytes) {
+    struct sim_uses uses = {0};
+    char *to, *from;
+    tn_status status = sim_enter(device, SIM_FAULT_copy_peer);
+    if (status == TN_OK)
+        status = sim_stream_check(device, stream, "copy_peer");
+    if (status == TN_OK)
+        status = sim_check_lost(src_device);
+    if (status == TN_OK)
+        status = sim_resolve(device, "copy_peer to", dst, dst_offset, bytes, &uses, &to);
+    if (status == TN_OK)
+        status = sim_resolve(src_device, "copy_peer from", src, src_offset, bytes, &uses, &from);
+    if (status == TN_OK)
+        return push_copy(stream, &uses, to, from, bytes);
+    sim_uses_drop(&uses);
+    return status;
+}
+
+tn_status sim_fill(tn_pdevice *device, tn_pstream *stream, tn_memory dst, uint64_t dst_offset,
+                   uint32_t value, uint64_t bytes) {
+    struct sim_uses uses = {0};
+    char *to;
+    struct transfer *t;
+    tn_status status = sim_enter(device, SIM_FAULT_fill);
+    if (status == TN_OK)
+        status = sim_stream_check(device, stream, "fill");
+    if (status == TN_OK)
+        status = sim_resolve(device, "fill", dst, dst_offset, bytes, &uses, &to);
+    if (status != TN_OK || bytes == 0) {
+        sim_uses_drop(&uses);
+        return status;
+    }
+    status = transfer_create(device->self, 0, &uses, &t);
+    if (status != TN_OK)
+        return status;
+    t->command.run = run_fill;
+    t->dst = to;
+    t->value = value;
+    t->bytes = bytes;
+    sim_stream_push(stream, &t->command);
+    return TN_OK;
+}
