@@ -24,7 +24,6 @@
 #include "base/thread.h"
 #include "dispatcher/validation/validation.h"
 
-#include <fenv.h>
 #include <locale.h>
 #include <pthread.h>
 #include <signal.h>
@@ -275,8 +274,7 @@ bool tni_same_view(const tn_tensor_view *a, const tn_tensor_view *b);
 
 /* What a call must leave as it is. */
 typedef struct tni_process_state {
-    int rounding;
-    uint32_t control; /* of the floating-point unit, where known */
+    uint32_t control; /* of the floating-point unit: rounding, flushing, traps; where known */
     sigset_t signals;
     locale_t thread_locale;
     char locale[128];

@@ -29,7 +29,6 @@ void tni_process_save(const tni_watch *w, tni_process_state *s) {
     if (w->level < 2)
         return;
     memset(s, 0, sizeof *s);
-    s->rounding = fegetround();
     s->control = control_word();
     pthread_sigmask(SIG_SETMASK, NULL, &s->signals);
     s->thread_locale = uselocale((locale_t)0);
@@ -56,7 +55,7 @@ void tni_process_compare(const tni_watch *w, const tni_process_state *before, co
     tni_process_state now;
     tni_process_save(w, &now);
     const char *changed = NULL;
-    if (now.rounding != before->rounding || now.control != before->control)
+    if (now.control != before->control)
         changed = "the floating-point environment (rounding, flushing to zero, traps)";
     else if (!same_signals(&now.signals, &before->signals))
         changed = "the signal mask";
