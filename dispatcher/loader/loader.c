@@ -42,11 +42,18 @@ static void leave(tni_saved_error *saved) {
     pthread_mutex_unlock(&lock);
 }
 
+static void end_watch(tni_plugin *p) {
+    tni_watch_end(tni_candidate_of(p)->watch);
+    tni_candidate_of(p)->watch = NULL;
+}
+
 /* Stops a candidate for the reason that stands as the thread's error. */
 static tn_status stop_with_error(tni_plugin *p, tni_plugin_state state) {
     tn_status status = tn_error_status();
     char *reason = tni_strdup(tn_error_message());
     tn_error_clear();
+    if (!p->table)
+        end_watch(p); /* never called again */
     return tni_candidate_stop(p, state, status, reason);
 }
 
@@ -456,8 +463,7 @@ static void close_object(tni_plugin *p) {
     p->handle = NULL;
     if (p->path)
         p->query = NULL;
-    tni_watch_end(tni_candidate_of(p)->watch);
-    tni_candidate_of(p)->watch = NULL;
+    end_watch(p);
     p->table = NULL;
     p->devices = NULL;
 }

@@ -86,6 +86,14 @@ const tn_host *tni_watch_host(tni_watch *w) {
     return w ? &w->host : tni_host_table();
 }
 
+static void free_kernels(tni_watch *w) {
+    tni_free(w->kernels);
+    tni_free(w->kernel_list);
+    w->kernels = NULL;
+    w->kernel_list = NULL;
+    w->n_kernels = 0;
+}
+
 static bool forget(tni_watch *w, tni_record *r, void *user) {
     tni_record_remove(w, r);
     return true;
@@ -96,11 +104,7 @@ void tni_watch_end(tni_watch *w) {
         return;
     pthread_mutex_lock(&w->lock);
     tni_record_each(w, forget, NULL);
-    tni_free(w->kernels);
-    tni_free(w->kernel_list);
-    w->kernels = NULL;
-    w->kernel_list = NULL;
-    w->n_kernels = 0;
+    free_kernels(w);
     memset(w->n_made, 0, sizeof w->n_made);
     memset(w->files, 0, sizeof w->files);
     w->n_strays = 0;
@@ -167,6 +171,7 @@ static void stand_in(tni_watch *w, const tni_tables *set) {
 
 static bool wrap_kernels(tni_watch *w) {
     uint64_t n = w->real.plugin.n_kernels;
+    free_kernels(w); /* of a first attempt, which had no memory later on */
     if (n == 0)
         return true;
     w->kernels = tni_calloc(n, sizeof *w->kernels);
@@ -196,6 +201,10 @@ const tn_plugin *tni_watch_tables(tni_watch *w, const tn_plugin *table) {
     if (!w)
         return table;
     set_name(w, table->id);
+    if (w->n_alive[TNI_RECORD_BLOCK])
+        tni_finding(w, 3, TN_PLUGIN_QUERY_NAME, "",
+                    "allocated host memory; it must be pure, as it may be called any number of"
+                    " times");
     READ(&w->real.plugin, table);
     READ(&w->real.devices, table->devices);
     READ(&w->real.memory, table->devices->memory);
@@ -204,10 +213,7 @@ const tn_plugin *tni_watch_tables(tni_watch *w, const tn_plugin *table) {
     if (w->real.devices.events)
         READ(&w->real.events, w->real.devices.events);
     if (!wrap_kernels(w)) {
-        tni_free(w->kernels);
-        tni_free(w->kernel_list);
-        w->kernels = NULL;
-        w->kernel_list = NULL;
+        free_kernels(w);
         return NULL;
     }
     w->proxy = w->real;

@@ -1,6 +1,7 @@
 /* The plugin of brittle.h. */
 #define TN_PLUGIN_QUERY brittle_query
 #define _GNU_SOURCE
+#include "base/alloc.h"
 #include "brittle.h"
 
 #include <fcntl.h>
@@ -63,7 +64,8 @@ static tn_status common(void) {
         return TN_OK;
     }
     if (is("dry")) {
-        brittle.host->alloc(UINT64_C(1) << 60, 16);
+        tni_alloc_fail_at(1);
+        brittle.host->alloc(64, 16);
         return fail(TN_INTERNAL);
     }
     if (is("comes back")) {
@@ -384,6 +386,8 @@ const tn_plugin *brittle_query(const tn_host *host) {
         brittle.host = host;
         host->option(NULL, "threads");
     }
+    if (is("allocates early"))
+        brittle.kept = host->alloc(8, 8);
     device_ops.streams = brittle.async ? &stream_ops : NULL;
     device_ops.events = brittle.async ? &event_ops : NULL;
     return &plugin;

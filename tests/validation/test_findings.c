@@ -484,6 +484,7 @@ typedef struct finding_case {
 static const finding_case cases[] = {
     {"no self", only_start, 21, "init", "out_self", SYNC, 1},
     {"fails and keeps", only_start, 21, "init", "1 blocks", SYNC, 1},
+    {"allocates early", only_start, 3, TN_PLUGIN_QUERY_NAME, "pure", SYNC, 1},
     {"knows all", only_start, 13, "extension", "tenon.unknown/1", SYNC, 1},
     {"bad alignment", only_start, 14, "host->alloc", "48", SYNC, 1},
     {"keeps a block", only_start, 14, "shutdown", "1000 bytes", SYNC, 1},
@@ -491,7 +492,7 @@ static const finding_case cases[] = {
     {"self inside init", only_start, 17, "host->log", "NULL there", SYNC, 1},
     {"wrong self", only_start, 17, "host->option", "init gave out", SYNC, 1},
     {"asks too early", only_start, 18, "host->option", "before init", SYNC, 1},
-    {"starts a thread", only_start, 25, "shutdown", "1 thread", SYNC, 1},
+    {"starts a thread", only_start, 25, "shutdown", "started inside", SYNC, 1},
     {"opens a file", open_and_close, 31, "devices->close", "descriptor", SYNC, 1},
     {"open is silent", ask_nothing, 16, "devices->open", "IO and no message", SYNC, 1},
     {"no device", ask_nothing, 30, "devices->open", "NULL", SYNC, 1},
@@ -707,8 +708,7 @@ static void nothing_stands_between_when_it_is_off(void **state) {
     expect_nothing("on");
 }
 
-/* Nine plugins, and eight can be watched: the ninth runs unwatched. Here the same one, again and
- * again: each is given up when the loader ends. */
+/* Eight plugins can be watched at once. Here the same one comes again and again. */
 static void watches_are_given_back(void **state) {
     const finding_case c = {NULL, open_and_close, 0, "", "", ASYNC, 2};
     tn_validation_clear();
