@@ -128,7 +128,7 @@ struct tni_watch {
     _Atomic int state; /* tni_watch_state */
     _Atomic uint32_t one_thread;
     _Atomic uint64_t caller; /* the thread that called kernels first; TNI_MANY_CALLERS */
-    tn_pself *self;
+    _Atomic(tn_pself *) self;
     uint32_t n_devices;
 
     pthread_mutex_t lock; /* guards what follows */
