@@ -138,7 +138,7 @@ struct tni_watch {
     bool order_lost; /* no memory for a clock: nothing is said about order any more */
     pid_t strays[TNI_MAX_STRAYS];
     uint32_t n_strays;
-    uint8_t files[TNI_MAX_FILES]; /* 1: opened inside init, 2: inside open */
+    uint8_t files[TNI_MAX_FILES]; /* 1: opened inside init or count, 2: inside later calls */
 };
 
 enum { TNI_MANY_CALLERS = 1 };

@@ -90,7 +90,6 @@ static void add_thread(long n, tni_census *c) {
         c->threads[c->n_threads++] = (pid_t)n;
 }
 
-/* 0 and its like may be a thread's number no more than a descriptor: each has a list of its own. */
 static void add_file(long n, tni_census *c) {
     if (n < TNI_MAX_FILES)
         c->files[n] = 1;
@@ -155,7 +154,8 @@ void tni_census_settle(tni_watch *w) {
                     of_init);
     if (of_open)
         tni_finding(w, TNI_WARNING | 31, "devices->close", "",
-                    "%u file descriptors that came up inside open are still open", of_open);
+                    "%u file descriptors that came up inside open or later calls are still open",
+                    of_open);
     w->n_strays = 0;
     memset(w->files, 0, sizeof w->files);
 }

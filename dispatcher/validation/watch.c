@@ -64,9 +64,10 @@ tni_watch *tni_watch_begin(const char *where) {
     pthread_once(&once, prepare);
     tni_watch *w = NULL;
     pthread_mutex_lock(&lock);
-    for (int i = 0; i < TNI_MAX_WATCHES && !w; i++) {
-        if (tni_watches[i].used)
-            continue;
+    int i = 0;
+    while (i < TNI_MAX_WATCHES && tni_watches[i].used)
+        i++;
+    if (i < TNI_MAX_WATCHES) {
         w = &tni_watches[i];
         w->used = true;
         w->level = level;
