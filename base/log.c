@@ -56,7 +56,9 @@ static int level_of(const char *subsystem) {
 }
 
 static void read_rules(void) {
-    rules = tni_strdup(tni_env(TNI_ENV_LOG));
+    /* Who asks for checks wants to see what they find. */
+    bool checked = !tni_env_is_set(TNI_ENV_LOG) && strcmp(tni_env(TNI_ENV_VALIDATE), "0") != 0;
+    rules = tni_strdup(checked ? "validation=warn" : tni_env(TNI_ENV_LOG));
     atomic_store(&highest, level_of(NULL));
 }
 

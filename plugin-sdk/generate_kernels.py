@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Makes tenon/kernels.h from kernels.toml.
+"""Makes tenon/kernels.h from kernels.toml; with --types, the table of which dtype each tensor has.
 
-usage: generate_kernels.py kernels.toml OUTPUT.h
+usage: generate_kernels.py [--types] kernels.toml OUTPUT.h
 
 The table is checked first; a mistake names the kernel and the field.
 """
@@ -144,7 +144,28 @@ def main(table, output):
         f.write("".join(out))
 
 
+def type_code(kernel, tensor):
+    """The position of the tensor's type variable, or -1 less its dtype where that is fixed."""
+    for i, (_, names, _) in enumerate(kernel.types):
+        if tensor in names:
+            return i
+    return -1 - DTYPES.index(kernel.fixed[tensor])
+
+
+def main_types(table, output):
+    """X(name, {of each argument}, {of each output}); 100 where an argument is no tensor."""
+    out = ["/* Which type variable each tensor of a kernel operator has. Generated from kernels.toml. */\n"]
+    for k in load(table):
+        args = ", ".join(str(type_code(k, name) if kind.startswith("Tensor") else 100)
+                         for kind, name in k.args)
+        outs = ", ".join(str(type_code(k, name)) for name in k.outs)
+        out.append(f'X({k.name.replace(".", "_")}, ARGS({args or 100}), OUTS({outs}))\n')
+    with open(output, "w") as f:
+        f.write("".join(out))
+
+
 if __name__ == "__main__":
-    if len(sys.argv) != 3:
+    arguments = [a for a in sys.argv[1:] if a != "--types"]
+    if len(arguments) != 2:
         sys.exit(__doc__)
-    main(*sys.argv[1:])
+    (main_types if "--types" in sys.argv else main)(*arguments)

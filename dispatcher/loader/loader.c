@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "dispatcher/loader/parts.h"
 #include "dispatcher/registry.h"
+#include "dispatcher/validation/validation.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -41,11 +42,18 @@ static void leave(tni_saved_error *saved) {
     pthread_mutex_unlock(&lock);
 }
 
+static void end_watch(tni_plugin *p) {
+    tni_watch_end(tni_candidate_of(p)->watch);
+    tni_candidate_of(p)->watch = NULL;
+}
+
 /* Stops a candidate for the reason that stands as the thread's error. */
 static tn_status stop_with_error(tni_plugin *p, tni_plugin_state state) {
     tn_status status = tn_error_status();
     char *reason = tni_strdup(tn_error_message());
     tn_error_clear();
+    if (!p->table)
+        end_watch(p); /* never called again */
     return tni_candidate_stop(p, state, status, reason);
 }
 
@@ -68,10 +76,13 @@ static char *make_key(const tni_plugin *plugin, const tn_plugin *table) {
     return tni_strdup(table->device_type);
 }
 
-static const tn_plugin *ask(tni_plugin *p) {
+static const tn_plugin *ask(tni_plugin *p, const char *where) {
+    tni_candidate *c = tni_candidate_of(p);
+    if (!c->watch)
+        c->watch = tni_watch_begin(where);
     const tni_plugin *before = tni_host_enter(p);
     tni_error_plugin(TN_OK, NULL);
-    const tn_plugin *table = p->query(tni_host_table());
+    const tn_plugin *table = p->query(tni_watch_host(c->watch));
     tni_host_enter(before);
     return table;
 }
@@ -106,7 +117,7 @@ static void warn_of_name(const tni_plugin *p) {
 /* What is left to do once the query function is known. */
 static tn_status load_table(tni_plugin *p) {
     const char *where = p->path ? p->path : "(linked into the program)";
-    const tn_plugin *table = ask(p);
+    const tn_plugin *table = ask(p, where);
     if (!table) {
         char context[4200];
         snprintf(context, sizeof context,
@@ -123,7 +134,8 @@ static tn_status load_table(tni_plugin *p) {
     if (status)
         return stop_with_error(p,
                                status == TN_NOT_FOUND ? TNI_PLUGIN_DISABLED : TNI_PLUGIN_REFUSED);
-    char *key = make_key(p, table);
+    table = tni_watch_tables(tni_candidate_of(p)->watch, table);
+    char *key = table ? make_key(p, table) : NULL;
     if (!key)
         return TN_OUT_OF_MEMORY;
     p->key = key;
@@ -216,7 +228,7 @@ static tn_status start(tni_plugin *p) {
     const tni_plugin *before = tni_host_enter(p);
     tni_error_plugin(TN_OK, NULL);
     tn_pself *self = NULL;
-    tn_status status = p->table->init(tni_host_table(), p->path, &self);
+    tn_status status = p->table->init(tni_watch_host(tni_candidate_of(p)->watch), p->path, &self);
     if (status) {
         status = fail_start(p, status, "init failed");
     } else {
@@ -451,6 +463,7 @@ static void close_object(tni_plugin *p) {
     p->handle = NULL;
     if (p->path)
         p->query = NULL;
+    end_watch(p);
     p->table = NULL;
     p->devices = NULL;
 }
@@ -574,6 +587,7 @@ void tni_loader_finish(void) {
             stop(p);
         p->state = TNI_PLUGIN_LOADED;
     }
+    tni_validation_summary();
     for (tni_plugin *p = catalog.first; p; p = p->next)
         close_object(p);
     tni_catalog_free(&catalog);

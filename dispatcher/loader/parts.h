@@ -33,8 +33,9 @@ typedef struct tni_candidate {
     tni_source source;
     dev_t device; /* of the file; with inode 0 there is none */
     ino_t inode;
-    pid_t pid;        /* the process that started it */
-    uint32_t started; /* which start this was, from 1: shutdown goes backwards */
+    pid_t pid;               /* the process that started it */
+    uint32_t started;        /* which start this was, from 1: shutdown goes backwards */
+    struct tni_watch *watch; /* of the validation layer; NULL when TENON_VALIDATE was off */
 } tni_candidate;
 
 static inline tni_candidate *tni_candidate_of(const tni_plugin *plugin) {

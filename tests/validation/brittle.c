@@ -1,0 +1,410 @@
+/* The plugin of brittle.h. */
+#define TN_PLUGIN_QUERY brittle_query
+#define _GNU_SOURCE
+#include "base/alloc.h"
+#include "brittle.h"
+
+#include <fcntl.h>
+#include <fenv.h>
+#include <locale.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tenon/kernels.h>
+#include <unistd.h>
+
+struct tn_pself {
+    int unused;
+};
+struct tn_pdevice {
+    uint32_t index;
+};
+struct tn_pstream {
+    tn_pdevice *device;
+};
+struct tn_pevent {
+    int queries;
+};
+
+brittle_settings brittle;
+
+static struct tn_pself the_self;
+static struct tn_pdevice devices[2] = {{0}, {1}};
+static bool lost;
+static int asked;
+static int opened_file = -1;
+static pthread_t stray;
+static sem_t stray_ends;
+static pthread_barrier_t meeting;
+
+static bool is(const char *fault) {
+    return brittle.fault && strcmp(brittle.fault, fault) == 0;
+}
+
+static tn_status fail(tn_status status) {
+    return brittle.host->fail(status, "the brittle plugin was told to fail");
+}
+
+/* What any call may do wrong. */
+static tn_status common(void) {
+    if (is("silent"))
+        return TN_INTERNAL;
+    if (is("no status"))
+        return 99;
+    if (is("not ready"))
+        return TN_NOT_READY;
+    if (is("other status")) {
+        fail(TN_IO);
+        return TN_INTERNAL;
+    }
+    if (is("fails with ok")) {
+        brittle.host->fail(TN_OK, "fine");
+        return TN_OK;
+    }
+    if (is("dry")) {
+        tni_alloc_fail_at(1);
+        brittle.host->alloc(64, 16);
+        return fail(TN_INTERNAL);
+    }
+    if (is("comes back")) {
+        bool first = !lost;
+        lost = true;
+        return first ? fail(TN_DEVICE_LOST) : TN_OK;
+    }
+    return TN_OK;
+}
+
+/* ---- memory --------------------------------------------------------------------------------- */
+
+static tn_status memory_alloc(tn_pdevice *d, int32_t space, uint64_t bytes, tn_memory *out_memory,
+                              void **out_host) {
+    static _Alignas(64) char shared[4096];
+    char *p = is("overlaps") ? shared + 64 * ++asked : brittle.host->alloc(bytes + 64, 64);
+    if (!p)
+        return fail(TN_OUT_OF_MEMORY);
+    *out_memory = is("no handle") ? 0 : is("same handle") ? 7 : (tn_memory)(uintptr_t)p;
+    *out_host = is("no host pointer") ? NULL : is("misaligned") ? p + 8 : p;
+    if (is("no handle") || is("same handle"))
+        brittle.host->free(p);
+    return TN_OK;
+}
+
+static void memory_free(tn_pdevice *d, int32_t space, tn_memory memory) {
+    if (!is("overlaps") && memory != 7)
+        brittle.host->free((void *)(uintptr_t)memory);
+}
+
+static char *at(tn_memory memory, uint64_t offset) {
+    return (char *)(uintptr_t)memory + offset;
+}
+
+static tn_status memory_write(tn_pdevice *d, tn_pstream *stream, tn_memory dst, uint64_t offset,
+                              const void *src, uint64_t bytes) {
+    memcpy(at(dst, offset), src, bytes);
+    if (is("writes behind"))
+        at(dst, offset)[bytes] ^= 1;
+    return common();
+}
+
+static tn_status memory_read(tn_pdevice *d, tn_pstream *stream, void *dst, tn_memory src,
+                             uint64_t offset, uint64_t bytes) {
+    memcpy(dst, at(src, offset), bytes);
+    return TN_OK;
+}
+
+static tn_status memory_copy(tn_pdevice *d, tn_pstream *stream, tn_memory dst, uint64_t dst_offset,
+                             tn_memory src, uint64_t src_offset, uint64_t bytes) {
+    memmove(at(dst, dst_offset), at(src, src_offset), bytes);
+    return TN_OK;
+}
+
+static tn_status memory_fill(tn_pdevice *d, tn_pstream *stream, tn_memory dst, uint64_t offset,
+                             uint32_t value, uint64_t bytes) {
+    memset(at(dst, offset), (int)value, bytes);
+    return TN_OK;
+}
+
+static tn_status memory_info(tn_pdevice *d, tn_memory_info *out) {
+    if (is("changes size"))
+        out->struct_size = 8;
+    out->total_bytes = 100;
+    out->free_bytes = is("more than all") ? 101 : 50;
+    return TN_OK;
+}
+
+static const tn_memory_ops memory_ops = {.struct_size = sizeof memory_ops,
+                                         .alloc = memory_alloc,
+                                         .free = memory_free,
+                                         .write = memory_write,
+                                         .read = memory_read,
+                                         .copy = memory_copy,
+                                         .fill = memory_fill,
+                                         .info = memory_info};
+
+/* ---- streams and events --------------------------------------------------------------------- */
+
+static tn_status stream_create(tn_pdevice *d, int32_t priority, tn_pstream **out) {
+    *out = is("no stream") ? NULL : malloc(sizeof **out);
+    if (*out)
+        (*out)->device = d;
+    return TN_OK;
+}
+
+static void stream_destroy(tn_pstream *stream) {
+    free(stream);
+}
+
+static tn_status stream_query(tn_pstream *stream) {
+    return is("not ready") ? TN_NOT_READY : TN_OK;
+}
+
+static tn_status stream_synchronize(tn_pstream *stream) {
+    return common();
+}
+
+static const tn_stream_ops stream_ops = {.struct_size = sizeof stream_ops,
+                                         .create = stream_create,
+                                         .destroy = stream_destroy,
+                                         .query = stream_query,
+                                         .synchronize = stream_synchronize};
+
+static tn_status event_create(tn_pdevice *d, uint32_t flags, tn_pevent **out) {
+    *out = is("no event") ? NULL : calloc(1, sizeof **out);
+    return TN_OK;
+}
+
+static void event_destroy(tn_pevent *event) {
+    free(event);
+}
+
+static tn_status event_record(tn_pevent *event, tn_pstream *stream) {
+    event->queries = 0;
+    return TN_OK;
+}
+
+static tn_status event_wait(tn_pstream *stream, tn_pevent *event) {
+    return TN_OK;
+}
+
+static tn_status event_query(tn_pevent *event) {
+    bool first = event->queries++ == 0;
+    return is("never done") || (is("undone") && !first) ? TN_NOT_READY : TN_OK;
+}
+
+static tn_status event_synchronize(tn_pevent *event) {
+    return TN_OK;
+}
+
+static tn_status event_elapsed(tn_pevent *start, tn_pevent *end, double *out) {
+    *out = 0;
+    return is("times nothing") ? TN_OK : fail(TN_STATE);
+}
+
+static const tn_event_ops event_ops = {.struct_size = sizeof event_ops,
+                                       .create = event_create,
+                                       .destroy = event_destroy,
+                                       .record = event_record,
+                                       .wait = event_wait,
+                                       .query = event_query,
+                                       .synchronize = event_synchronize,
+                                       .elapsed = event_elapsed};
+
+/* ---- kernels -------------------------------------------------------------------------------- */
+
+static uint64_t bytes_of(const tn_tensor_view *v) {
+    return (uint64_t)v->numel * (v->dtype == TN_BOOL ? 1 : 4);
+}
+
+static tn_status run(const tn_call *call) {
+    const tn_tensor_view *out = call->outs[0];
+    if (is("declines"))
+        return fail(TN_UNSUPPORTED);
+    memset(at(out->memory, out->offset), 0, bytes_of(out));
+    if (is("writes inputs"))
+        *at(call->args[0].v.view->memory, call->args[0].v.view->offset) ^= 1;
+    if (is("writes beside"))
+        *at(out->memory, out->offset + bytes_of(out)) ^= 1;
+    if (is("rounds"))
+        fesetround(FE_UPWARD);
+    if (is("goes away") && chdir("/"))
+        return fail(TN_IO);
+    if (is("blocks signals")) {
+        sigset_t set;
+        sigemptyset(&set);
+        sigaddset(&set, SIGUSR1);
+        pthread_sigmask(SIG_BLOCK, &set, NULL);
+    }
+    return common();
+}
+
+static tn_status supports(const tn_call *call) {
+    if (is("moody"))
+        return asked++ % 2 ? TN_OK : TN_UNSUPPORTED;
+    if (is("answers shape"))
+        return fail(TN_SHAPE);
+    return TN_OK;
+}
+
+static tn_status workspace(const tn_call *call, uint64_t *out_bytes) {
+    *out_bytes = is("greedy") ? UINT64_MAX / 2 : 0;
+    return TN_OK;
+}
+
+#define RECORD(name, mask, bits) \
+    { \
+        .struct_size = sizeof(tn_kernel), .op = TN_KERNEL_##name, \
+        .schema_hash = TN_KERNEL_HASH_##name, .dtypes = {mask}, .flags = bits, .run = run, \
+        .supports = supports, .workspace = workspace \
+    }
+static const tn_kernel neg = RECORD(neg, TN_DTYPE_BIT(TN_F32), TN_KERNEL_IN_PLACE);
+static const tn_kernel add = RECORD(add, TN_DTYPE_BIT(TN_F32), TN_KERNEL_SCALARS);
+static const tn_kernel where = RECORD(where, TN_DTYPE_BIT(TN_F32), TN_KERNEL_STRIDED);
+static const tn_kernel plain_neg = RECORD(neg, TN_DTYPE_BIT(TN_F32), 0);
+static const tn_kernel *const kernels[] = {&neg, &add, &where, &plain_neg};
+
+/* ---- devices and the plugin ----------------------------------------------------------------- */
+
+static tn_status count(tn_pself *self, uint32_t *out) {
+    *out = 2;
+    return TN_OK;
+}
+
+static tn_status open_device(tn_pself *self, uint32_t index, tn_pdevice **out) {
+    if (is("opens a file"))
+        opened_file = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    if (is("meets"))
+        pthread_barrier_wait(&meeting);
+    if (is("open is silent"))
+        return TN_IO;
+    *out = is("no device") ? NULL : is("one device") ? &devices[0] : &devices[index];
+    return TN_OK;
+}
+
+static void close_device(tn_pdevice *device) {}
+
+static tn_status property(tn_pself *self, uint32_t index, int32_t which, tn_cell *out) {
+    static int64_t changing = 1;
+    if (which == TN_PROP_ALIGNMENT) {
+        *out = (tn_cell){.tag = TN_CELL_I64, .v.i64 = is("odd alignment") ? 48 : 64};
+        return TN_OK;
+    }
+    if (which == TN_PROP_HOST_MEMORY) {
+        *out = (tn_cell){.tag = is("wrong tag") ? TN_CELL_I64 : TN_CELL_BOOL, .v.boolean = 1};
+        return TN_OK;
+    }
+    if (which == TN_PROP_COMPUTE_UNITS && is("changes")) {
+        *out = (tn_cell){.tag = TN_CELL_I64, .v.i64 = changing++};
+        return TN_OK;
+    }
+    if (is("writes unasked"))
+        out->v.i64 = 3;
+    return TN_UNSUPPORTED;
+}
+
+static tn_status device_supports(tn_pdevice *device, const tn_kernel *kernel) {
+    bool own = false;
+    for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++)
+        own = own || kernel == kernels[i];
+    if (!own)
+        return fail(TN_INTERNAL);
+    if (is("device is moody"))
+        return asked++ % 2 ? TN_OK : TN_UNSUPPORTED;
+    return TN_OK;
+}
+
+static tn_device_ops device_ops = {.struct_size = sizeof device_ops,
+                                   .count = count,
+                                   .open = open_device,
+                                   .close = close_device,
+                                   .property = property,
+                                   .supports = device_supports,
+                                   .memory = &memory_ops};
+
+static const void *extension(tn_pself *self, const char *id) {
+    return is("knows all") ? &memory_ops : NULL;
+}
+
+static void *idle(void *unused) {
+    sem_wait(&stray_ends);
+    return NULL;
+}
+
+static tn_status init(const tn_host *host, const char *path, tn_pself **out_self) {
+    brittle.host = host;
+    lost = false;
+    asked = 0;
+    *out_self = is("no self") ? NULL : &the_self;
+    if (is("bad alignment"))
+        host->free(host->alloc(64, 48));
+    if (is("keeps a block"))
+        brittle.kept = host->alloc(1000, 16);
+    if (is("frees twice")) {
+        void *p = host->alloc(64, 16);
+        host->free(p);
+        host->free(p);
+    }
+    if (is("self inside init"))
+        host->log(&the_self, TN_LOG_DEBUG, "hello");
+    if (is("fails and keeps")) {
+        brittle.kept = host->alloc(64, 16);
+        return fail(TN_IO);
+    }
+    if (is("sets a locale"))
+        setlocale(LC_ALL, "C.UTF-8");
+    if (is("meets"))
+        pthread_barrier_init(&meeting, NULL, 2);
+    if (is("starts a thread")) {
+        sem_init(&stray_ends, 0, 0);
+        pthread_create(&stray, NULL, idle, NULL);
+    }
+    return TN_OK;
+}
+
+static void shutdown_plugin(tn_pself *self) {
+    if (is("wrong self"))
+        brittle.host->option(NULL, "threads");
+}
+
+static tn_plugin plugin = {.struct_size = sizeof plugin,
+                           .abi_version = TN_ABI_VERSION,
+                           .abi_required = TN_ABI_VERSION,
+                           .id = "org.tenon.brittle",
+                           .device_type = "brittle",
+                           .name = "Breaks one rule at a time",
+                           .version = "1",
+                           .init = init,
+                           .shutdown = shutdown_plugin,
+                           .devices = &device_ops,
+                           .kernels = kernels,
+                           .n_kernels = sizeof kernels / sizeof *kernels,
+                           .extension = extension};
+
+const tn_plugin *brittle_query(const tn_host *host) {
+    if (is("asks too early")) {
+        brittle.host = host;
+        host->option(NULL, "threads");
+    }
+    if (is("allocates early"))
+        brittle.kept = host->alloc(8, 8);
+    device_ops.streams = brittle.async ? &stream_ops : NULL;
+    device_ops.events = brittle.async ? &event_ops : NULL;
+    return &plugin;
+}
+
+void brittle_clean(void) {
+    if (opened_file >= 0)
+        close(opened_file);
+    opened_file = -1;
+    if (is("starts a thread")) {
+        sem_post(&stray_ends);
+        pthread_join(stray, NULL);
+        sem_destroy(&stray_ends);
+    }
+    fesetround(FE_TONEAREST);
+    setlocale(LC_ALL, "C");
+    sigset_t none;
+    sigemptyset(&none);
+    pthread_sigmask(SIG_SETMASK, &none, NULL);
+}

@@ -1,0 +1,50 @@
+/* A small training run on a right plugin gives no finding, up to its shutdown. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <tenon/tenon.h>
+#include <tenon/validation.h>
+
+static void step(tn_tensor *w, tn_tensor *b, tn_device device, int seed) {
+    TN_SCOPE;
+    tn_tensor *x = tn_randn(TN_SHAPE(16, 12), TN_F32, device);
+    tn_tensor *hidden = tn_relu(tn_add(tn_matmul(x, w), b));
+    tn_tensor *loss = tn_mean(tn_mul(tn_transpose(hidden, 0, 1), tn_transpose(hidden, 0, 1)));
+    assert_int_equal(tn_backward(loss), TN_OK);
+    double value;
+    assert_int_equal(tn_item(loss, &value), TN_OK);
+    assert_true(value >= 0);
+    TN_NO_GRAD;
+    tn_sub_(w, tn_grad(w));
+    tn_sub_(b, tn_grad(b));
+}
+
+static void a_training_run_gives_no_finding(void **state) {
+    assert_true(tn_validation_level() > 0);
+    tn_device device = tn_device_parse(DEVICE);
+    assert_string_equal(tn_error_message(), "");
+    tn_tensor *w = tn_keep(tn_randn(TN_SHAPE(12, 5), TN_F32, device));
+    tn_tensor *b = tn_keep(tn_zeros(TN_SHAPE(5), TN_F32, device));
+    tn_set_requires_grad(w, true);
+    tn_set_requires_grad(b, true);
+    for (int i = 0; i < 5; i++)
+        step(w, b, device, i);
+    tn_drop(w);
+    tn_drop(b);
+    tn_scope_close(0);
+    assert_int_equal(tn_shutdown(), TN_OK);
+    tn_validation_finding f = {.struct_size = sizeof f};
+    for (uint64_t i = 0; i < tn_validation_count(); i++) {
+        tn_validation_get(i, &f);
+        print_error("TNP-%u %s %s: %s\n", f.requirement, f.slot, f.op, f.text);
+    }
+    assert_int_equal(tn_validation_count(), 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(a_training_run_gives_no_finding)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
