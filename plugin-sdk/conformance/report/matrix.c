@@ -1,6 +1,7 @@
 /* See matrix.h. */
 #include "matrix.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
