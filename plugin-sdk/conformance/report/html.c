@@ -39,6 +39,8 @@ static const char style[] =
     "vertical-align:top}tr:last-child>*{border-bottom:0}th{font-weight:500;color:var(--soft)}"
     ".m td{text-align:center;font-size:13px;white-space:nowrap}"
     ".m th:first-child{position:sticky;left:0;background:var(--card);color:var(--fg)}"
+    ".m th{text-align:center}.m th:first-child{text-align:left;white-space:nowrap;"
+    "overflow-wrap:normal}.n td:not(:last-child){width:1%;white-space:nowrap}"
     "td.pass{background:var(--goodbg);color:var(--good)}"
     "td.bad{background:var(--badbg);color:var(--bad);font-weight:600}"
     "td.unsupported{color:var(--soft);background:var(--none)}"
@@ -179,7 +181,7 @@ static void put_worst(FILE *out, const tc_log *log) {
     if (n == 0)
         return;
     fputs("<h2>Largest errors</h2><p class=soft>As a share of what the bound allows; at most 1 "
-          "passes.</p><div class=scroll><table>",
+          "passes.</p><div class=scroll><table class=n>",
           out);
     for (size_t i = 0; i < n; i++) {
         const tc_result *r = &log->results[at[i]];
@@ -198,10 +200,9 @@ static void put_slowest(FILE *out, const tc_log *log) {
     size_t at[SLOWEST], n = largest(log, time_of, SLOWEST, at);
     if (n == 0)
         return;
-    fputs("<h2>Slowest cases</h2><div class=scroll><table>", out);
+    fputs("<h2>Slowest cases</h2><div class=scroll><table class=n>", out);
     for (size_t i = 0; i < n; i++) {
-        fprintf(out, "<tr><td style=\"white-space:nowrap\">%.4g ms</td><td class=mono>",
-                log->results[at[i]].milliseconds);
+        fprintf(out, "<tr><td>%.3g ms</td><td class=mono>", log->results[at[i]].milliseconds);
         tc_put_xml(out, log->results[at[i]].line);
         fputs("</td></tr>\n", out);
     }
