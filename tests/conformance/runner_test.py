@@ -220,6 +220,20 @@ class Runner(unittest.TestCase):
         lines = [r["case"] for r in self.records() if r["record"] == "case"]
         self.assertEqual((len(lines), len(set(lines))), (100, 100))
 
+    def test_ignored_signals_stay_ignored(self) -> None:
+        self.set_is(*(f"kernel/slow n={i}" for i in range(40)))
+
+        def ignore() -> None:
+            signal.signal(signal.SIGHUP, signal.SIG_IGN)
+            signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+
+        process = subprocess.Popen(self.command("--log", self.log), env=self.env, preexec_fn=ignore,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        while not self.log.exists() or self.log.read_text().count("\n") < 10:
+            time.sleep(0.02)
+        process.send_signal(signal.SIGHUP)
+        self.assertEqual(process.wait(30), 0)
+
     def test_log_cut_at_any_byte_is_read_and_resumed(self) -> None:
         self.set_is("kernel/add", "kernel/fail", "kernel/unsupported")
         self.run_it("--log", self.log, "--reruns", "0")

@@ -62,8 +62,13 @@ static bool prepare_process(run *r) {
     sigset_t set;
     sigemptyset(&set);
     static const int taken[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP};
-    for (size_t i = 0; i < sizeof taken / sizeof *taken; i++)
-        sigaddset(&set, taken[i]);
+    for (size_t i = 0; i < sizeof taken / sizeof *taken; i++) {
+        struct sigaction was; /* under nohup SIGHUP stays ignored */
+        if (taken[i] == SIGCHLD ||
+            (sigaction(taken[i], NULL, &was) == 0 && was.sa_handler != SIG_IGN))
+            sigaddset(&set, taken[i]);
+    }
+    signal(SIGCHLD, SIG_DFL); /* ignored, children could not be waited for */
     signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* a write that meets the limit says so instead */
     if (sigprocmask(SIG_BLOCK, &set, NULL) != 0)
