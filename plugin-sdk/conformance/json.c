@@ -25,30 +25,42 @@ static size_t utf8(const unsigned char *s) {
     return n;
 }
 
+/* How the character at *p is written inside quotes; moves *p behind it. */
+static size_t piece_of(const unsigned char **p, char piece[8]) {
+    const unsigned char *at = *p;
+    size_t take = utf8(at);
+    *p += take ? take : 1;
+    if (take == 0)
+        return (size_t)snprintf(piece, 8, "\xef\xbf\xbd");
+    if (*at == '"' || *at == '\\')
+        return (size_t)snprintf(piece, 8, "\\%c", *at);
+    if (*at == '\n')
+        return (size_t)snprintf(piece, 8, "\\n");
+    if (*at < 0x20 || *at == 0x7f)
+        return (size_t)snprintf(piece, 8, "\\u%04x", *at);
+    memcpy(piece, at, take);
+    return take;
+}
+
+void tc_json_put(FILE *out, const char *s) {
+    fputc('"', out);
+    for (const unsigned char *p = (const unsigned char *)s; *p;) {
+        char piece[8];
+        fwrite(piece, 1, piece_of(&p, piece), out);
+    }
+    fputc('"', out);
+}
+
 size_t tc_json_quote(const char *s, char *out, size_t room) {
     size_t n = 0;
     out[n++] = '"';
     for (const unsigned char *p = (const unsigned char *)s; *p;) {
         char piece[8];
-        size_t take = utf8(p), length;
-        if (take == 0) {
-            length = (size_t)snprintf(piece, sizeof piece, "\xef\xbf\xbd");
-            take = 1;
-        } else if (*p == '"' || *p == '\\') {
-            length = (size_t)snprintf(piece, sizeof piece, "\\%c", *p);
-        } else if (*p == '\n') {
-            length = (size_t)snprintf(piece, sizeof piece, "\\n");
-        } else if (*p < 0x20 || *p == 0x7f) {
-            length = (size_t)snprintf(piece, sizeof piece, "\\u%04x", *p);
-        } else {
-            memcpy(piece, p, take);
-            length = take;
-        }
+        size_t length = piece_of(&p, piece);
         if (n + length + 2 > room)
             break;
         memcpy(out + n, piece, length);
         n += length;
-        p += take;
     }
     out[n++] = '"';
     out[n] = '\0';
@@ -213,8 +225,8 @@ bool tc_json_string(const char *value, char *out, size_t room) {
         } else {
             uint32_t c = four(p + 2);
             p += 6;
-            if (c >= 0xd800 && c < 0xdc00 && p[0] == '\\' && p[1] == 'u' &&
-                four(p + 2) >= 0xdc00 && four(p + 2) < 0xe000) {
+            if (c >= 0xd800 && c < 0xdc00 && p[0] == '\\' && p[1] == 'u' && four(p + 2) >= 0xdc00 &&
+                four(p + 2) < 0xe000) {
                 c = 0x10000 + ((c - 0xd800) << 10) + (four(p + 2) - 0xdc00);
                 p += 6;
             }

@@ -6,10 +6,14 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdio.h>
 
 /* Writes s between quotes, whatever bytes it has: what is not UTF-8 becomes U+FFFD. Cut between
  * characters where `room` (at least 3) ends. Returns the length without the closing zero. */
 size_t tc_json_quote(const char *s, char *out, size_t room);
+
+/* The same to a stream, never cut. */
+void tc_json_put(FILE *out, const char *s);
 
 /* One past the value that starts at `at` (blanks before it are passed over), or NULL where there is
  * none: malformed, or nested deeper than 32. */

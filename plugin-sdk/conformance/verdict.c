@@ -83,8 +83,7 @@ bool tc_verdict_read(const char *json, tc_verdict *out, char *line) {
         !tc_json_string(tc_json_member(json, "status"), status, sizeof status) ||
         !tc_status_find(status, &out->status))
         return false;
-    if (tc_json_number(tc_json_member(json, "requirement"), &number) && number >= 0 &&
-        number < 1e6)
+    if (tc_json_number(tc_json_member(json, "requirement"), &number) && number >= 0 && number < 1e6)
         out->requirement = (uint32_t)number;
     if (tc_json_number(tc_json_member(json, "share"), &out->share)) {
         out->measured = true;

@@ -1,7 +1,8 @@
 /* verdict.h: what became of one case.
  *
  * A worker fills one and writes it as one line of JSON; the runner reads it back, adds what only it
- * can know (a crash, a timeout, a rerun that passed, what the lists say), and appends it to the log.
+ * can know (a crash, a timeout, a rerun that passed, what the lists say), and appends it to the
+ * log.
  */
 #ifndef TENON_CONFORMANCE_VERDICT_H
 #define TENON_CONFORMANCE_VERDICT_H

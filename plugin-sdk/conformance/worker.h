@@ -1,11 +1,11 @@
 /* worker.h: the loop of a worker, and what a worker program brings to it.
  *
  *     PROGRAM list --set smoke|standard|exhaustive      the lines of a set, one a line, to stdout
- *     PROGRAM describe --plugin PATH [--device N]       one JSON object and a newline to descriptor 3
- *     PROGRAM work --plugin PATH [--device N]           cases from stdin, verdicts to descriptor 3
+ *     PROGRAM describe --plugin PATH [--device N]       one JSON object and a newline to descriptor
+ * 3 PROGRAM work --plugin PATH [--device N]           cases from stdin, verdicts to descriptor 3
  *
- * `work` reads a line, runs the case, writes the verdict and a newline, until stdin ends. Before the
- * first case it moves stdin and descriptor 3 out of the plugin's reach (close-on-exec, high
+ * `work` reads a line, runs the case, writes the verdict and a newline, until stdin ends. Before
+ * the first case it moves stdin and descriptor 3 out of the plugin's reach (close-on-exec, high
  * numbers; stdin becomes /dev/null), and asks to be killed when the runner dies. stdout and stderr
  * stay the runner's business.
  */
