@@ -1,19 +1,28 @@
 /* worker.h: the loop of a worker, and what a worker program brings to it.
  *
  *     PROGRAM list --set smoke|standard|exhaustive      the lines of a set, one a line, to stdout
- *     PROGRAM work --plugin PATH [--device N]           cases from stdin, verdicts to descriptor 3
+ *     PROGRAM describe --plugin PATH [--device N]       one JSON object and a newline to descriptor
+ * 3 PROGRAM work --plugin PATH [--device N]           cases from stdin, verdicts to descriptor 3
  *
- * `work` reads a line, runs the case, writes the verdict and a newline, until stdin ends. Before the
- * first case it moves stdin and descriptor 3 out of the plugin's reach (close-on-exec, high
- * numbers; stdin becomes /dev/null). stdout and stderr stay the runner's business.
+ * `work` reads a line, runs the case, writes the verdict and a newline, until stdin ends. Before
+ * the first case it moves stdin and descriptor 3 out of the plugin's reach (close-on-exec, high
+ * numbers; stdin becomes /dev/null), and asks to be killed when the runner dies. stdout and stderr
+ * stay the runner's business.
  */
 #ifndef TENON_CONFORMANCE_WORKER_H
 #define TENON_CONFORMANCE_WORKER_H
+
+#include <stdio.h>
 
 #include "case.h"
 #include "verdict.h"
 
 typedef enum tc_set { TC_SMOKE, TC_STANDARD, TC_EXHAUSTIVE } tc_set;
+
+/* "smoke", "standard", "exhaustive". */
+const char *tc_set_name(tc_set set);
+/* False where `name` is none. */
+bool tc_set_find(const char *name, tc_set *out);
 
 /* What `work` was started with. */
 typedef struct tc_options {
@@ -38,10 +47,15 @@ typedef struct tc_suite {
     const tc_class *const *classes;
     uint32_t n_classes;
     void (*finish)(void); /* when stdin ends: close what cases left open; may be NULL */
+    /* Opens the plugin and writes what it says of itself as one JSON object on one line, with what
+     * is known of: "id", "version", "type", "name" (the plugin's), "device" (the device's name),
+     * "n_devices", "records" (kernels offered). Where it cannot be opened, {"error": "..."}. May be
+     * NULL. */
+    void (*describe)(const tc_options *options, FILE *out);
 } tc_suite;
 
-/* The verbs above, for main: returns its exit status (0; 2 for a usage error). `argv[0]` is the
- * verb. */
+/* The verbs above, for main: returns its exit status (0; 1 where a descriptor fails; 2 for a usage
+ * error). `argv[0]` is the verb. */
 int tc_worker_main(int argc, char **argv, const tc_suite *suite);
 
 /* Parses and runs one line, as `work` does: the case's class is looked up and its verdict filled,

@@ -1,0 +1,64 @@
+/* tenon-conform diff: cases whose status differs between two logs, as in
+ *
+ *     pass -> fail           kernel/add T=f32 self=[3,4] other=[3,4]
+ *     unsupported -> (none)  kernel/exp T=f64 self=[7]
+ */
+#include "verbs.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "../run/judge.h"
+
+static int by_line(const void *a, const void *b) {
+    return strcmp(((const tc_result *)a)->line, ((const tc_result *)b)->line);
+}
+
+static bool read(const char *path, tc_log *log) {
+    char why[TC_VERDICT_MESSAGE];
+    if (!tc_log_read(path, log, why)) {
+        fprintf(stderr, "tenon-conform diff: %s\n", why);
+        return false;
+    }
+    if (log->truncated)
+        fprintf(stderr, "%s: its end was cut; it has %zu whole cases\n", path, log->n_results);
+    if (log->n_results)
+        qsort(log->results, log->n_results, sizeof *log->results, by_line);
+    return true;
+}
+
+int tc_verb_diff(int argc, char **argv) {
+    if (argc != 3) {
+        fputs("usage: tenon-conform diff LOG1 LOG2\n"
+              "prints the cases whose status differs; exit status 1 where there are any\n",
+              stderr);
+        return TC_EXIT_USAGE;
+    }
+    tc_log a = {0}, b = {0};
+    if (!read(argv[1], &a) || !read(argv[2], &b)) {
+        tc_log_finish(&a);
+        return TC_EXIT_TROUBLE;
+    }
+    size_t i = 0, k = 0, n_changed = 0, n_worse = 0;
+    while (i < a.n_results || k < b.n_results) {
+        int order = i == a.n_results   ? 1
+                    : k == b.n_results ? -1
+                                       : strcmp(a.results[i].line, b.results[k].line);
+        const tc_result *x = order <= 0 ? &a.results[i++] : NULL;
+        const tc_result *y = order >= 0 ? &b.results[k++] : NULL;
+        if (x && y && x->status == y->status)
+            continue;
+        char change[64];
+        snprintf(change, sizeof change, "%s -> %s", x ? tc_status_name(x->status) : "(none)",
+                 y ? tc_status_name(y->status) : "(none)");
+        printf("%-26s %s\n", change, (x ? x : y)->line);
+        n_changed++;
+        n_worse += y && tc_status_is_bad(y->status) && !(x && tc_status_is_bad(x->status));
+    }
+    printf("%zu changed, %zu of them for the worse\n", n_changed, n_worse);
+    bool printed = fflush(stdout) == 0 && !ferror(stdout);
+    tc_log_finish(&a);
+    tc_log_finish(&b);
+    return !printed ? TC_EXIT_TROUBLE : n_changed ? TC_EXIT_BAD : TC_EXIT_GOOD;
+}

@@ -1,0 +1,97 @@
+/* See verdict.h. */
+#include "verdict.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "case.h"
+#include "json.h"
+
+static const char *const names[] = {
+#define TC_STATUS_NAME(NAME, name, when) name,
+    TC_STATUS_MAP(TC_STATUS_NAME)
+#undef TC_STATUS_NAME
+};
+
+const char *tc_status_name(tc_status status) {
+    return (unsigned)status < TC_N_STATUSES ? names[status] : "?";
+}
+
+bool tc_status_find(const char *name, tc_status *out) {
+    for (unsigned i = 0; i < TC_N_STATUSES; i++)
+        if (strcmp(names[i], name) == 0) {
+            *out = (tc_status)i;
+            return true;
+        }
+    return false;
+}
+
+void tc_verdict_set(tc_verdict *v, tc_status status, uint32_t requirement, const char *format,
+                    ...) {
+    if (v->status == TC_FAIL)
+        return;
+    v->status = status;
+    v->requirement = requirement;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(v->message, sizeof v->message, format, args);
+    va_end(args);
+}
+
+static int put_number(char *out, size_t room, const char *name, double value) {
+    if (isnan(value))
+        return snprintf(out, room, ",\"%s\":\"nan\"", name);
+    if (isinf(value))
+        return snprintf(out, room, ",\"%s\":\"%s\"", name, value < 0 ? "-inf" : "inf");
+    return snprintf(out, room, ",\"%s\":%.9g", name, value);
+}
+
+/* Room that the members between the line and the message take at most. */
+enum { NUMBERS = 256 };
+
+size_t tc_verdict_write(const tc_verdict *v, const char *line, char out[TC_VERDICT_LINE]) {
+    size_t n = (size_t)sprintf(out, "{\"case\":");
+    n += tc_json_quote(line, out + n, TC_VERDICT_LINE - NUMBERS - 64 - n);
+    n += (size_t)sprintf(out + n, ",\"status\":\"%s\"", tc_status_name(v->status));
+    if (v->requirement)
+        n += (size_t)sprintf(out + n, ",\"requirement\":%" PRIu32, v->requirement);
+    if (v->measured) {
+        n += (size_t)put_number(out + n, NUMBERS, "share", v->share);
+        n += (size_t)put_number(out + n, NUMBERS, "bias", v->bias);
+        n += (size_t)sprintf(out + n, ",\"worst\":%" PRId64, v->worst);
+    }
+    n += (size_t)put_number(out + n, NUMBERS, "ms", v->milliseconds);
+    if (v->message[0]) {
+        n += (size_t)sprintf(out + n, ",\"message\":");
+        n += tc_json_quote(v->message, out + n, TC_VERDICT_LINE - 2 - n);
+    }
+    out[n++] = '}';
+    out[n] = '\0';
+    return n;
+}
+
+bool tc_verdict_read(const char *json, tc_verdict *out, char *line) {
+    memset(out, 0, sizeof *out);
+    line[0] = '\0';
+    char status[32];
+    double number = 0;
+    if (!tc_json_is_object(json) ||
+        !tc_json_string(tc_json_member(json, "case"), line, TC_MAX_LINE) ||
+        !tc_json_string(tc_json_member(json, "status"), status, sizeof status) ||
+        !tc_status_find(status, &out->status))
+        return false;
+    if (tc_json_number(tc_json_member(json, "requirement"), &number) && number >= 0 && number < 1e6)
+        out->requirement = (uint32_t)number;
+    if (tc_json_number(tc_json_member(json, "share"), &out->share)) {
+        out->measured = true;
+        tc_json_number(tc_json_member(json, "bias"), &out->bias);
+        if (tc_json_number(tc_json_member(json, "worst"), &number) && fabs(number) < 9e18)
+            out->worst = (int64_t)number;
+    }
+    tc_json_number(tc_json_member(json, "ms"), &out->milliseconds);
+    tc_json_string(tc_json_member(json, "message"), out->message, sizeof out->message);
+    return true;
+}
