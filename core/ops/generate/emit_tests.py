@@ -116,7 +116,7 @@ def conformance(table, sections):
             name = f"sample_{len(rows)}"
             functions.append(function(name, "tc_sample", op, text, "tc_"))
             rows.append(f'    {{"{op.schema.name}", {forms.get("inplace", "NULL")}, {forms.get("out", "NULL")}, '
-                        f'{i}, "{text}", {name}, TC_{order(op.entry)}, TC_TOLERANCE_{op.entry["tolerance"].upper()}, '
+                        f'{i}, "{text}", {name}, TC_{"CONSTANT" if "calls" in op.entry else order(op.entry)}, TC_TOLERANCE_{op.entry["tolerance"].upper()}, '
                         f'{" | ".join(flags)}, {written}, {position(op, "device")}, {position(op, "dtype")}}},\n')
     return "".join([f"/* The samples of operators.toml. {GENERATED} */\n#include \"core/sample.h\"\n\n"]
                    + [f + "\n" for f in functions] + ["const tc_operator tc_operators[] = {\n"] + rows

@@ -47,6 +47,15 @@ static bool place_shapes(tc_sample *s, const tc_operator *op, tn_device meta) {
     return true;
 }
 
+/* May the inputs lie so? Results that share memory cannot be written, and some views ask how their
+ * argument lies. */
+static bool may_lie(const tc_operator *op, tc_layout layout) {
+    if (layout == TC_EXPANDED && op->written)
+        return false;
+    bool asks = strcmp(op->name, "view") == 0 || strcmp(op->name, "as_strided") == 0;
+    return layout == TC_DENSE || !asks;
+}
+
 /* Does the operator need its elements to tell the result's shape? `meta` refuses it then. */
 static bool needs_data(const tc_operator *op) {
     return strcmp(op->name, "nonzero") == 0 || strcmp(op->name, "masked_select") == 0;
@@ -142,7 +151,8 @@ static void list_plans(const tc_operator *op, tn_dtype dtype, tc_set set, bool d
     bool first = op->index == 0, all = set == TC_EXHAUSTIVE;
     for (int l = 1; l < TC_N_LAYOUTS; l++) {
         p.layout = (tc_layout)l;
-        if (op->make && (first || all || l == TC_TRANSPOSED) && op->text[0] != '(' && is_taken(&p))
+        if ((first || all || l == TC_TRANSPOSED) && may_lie(op, p.layout) && op->text[0] != '(' &&
+            is_taken(&p))
             emit(&p, sink);
     }
     p.layout = TC_DENSE;
@@ -177,7 +187,9 @@ static void list_plans(const tc_operator *op, tn_dtype dtype, tc_set set, bool d
         emit(&p, sink);
         p.decomposed = false;
     }
-    if (dtype == TN_F32 && (first || all))
+    /* Backward operators are called by derivatives only, with what those made. */
+    bool is_public = !strstr(op->name, "backward") && !needs_data(op);
+    if (dtype == TN_F32 && is_public && (first || all))
         list_invalid(&p, sink);
 }
 
@@ -351,6 +363,31 @@ static void call_subject(run *r, tc_place place, tc_outcome *o) {
         check_inputs(r);
 }
 
+/* Looks for a kernel of the subject that takes the case's dtype. */
+typedef struct kernel_search {
+    const char *device;
+    tn_dtype dtype;
+    bool found;
+} kernel_search;
+
+static void look_at_kernel(const tn_kernel_info *info, void *user) {
+    kernel_search *k = user;
+    k->found |= strcmp(info->device, k->device) == 0 && (info->dtypes & TN_DTYPE_BIT(k->dtype));
+}
+
+/* Is the operator made of others on this device, for want of a kernel? */
+static bool is_done_in_steps(const run *r) {
+    const plan *p = r->plan;
+    kernel_search k = {.device = r->pair->name, .dtype = p->dtype};
+    if (p->op->flags & (TC_COMPOSITE | TC_VIEW))
+        return false; /* known without asking */
+    /* Integers are computed in the dtype of the result. */
+    if (r->has_shape && r->shape.n && !(TN_DTYPES_FLOAT & TN_DTYPE_BIT(p->dtype)))
+        k.dtype = r->shape.results[0].dtype;
+    tn_op_kernels(p->op->name, look_at_kernel, &k);
+    return !k.found;
+}
+
 static void judge_failure(run *r, const tc_outcome *o) {
     bool clean = tc_is_clean_lack(o, r->pair->name);
     tc_verdict_set(r->out, clean ? TC_UNSUPPORTED : TC_FAIL, 0, "%s: %s", tn_status_name(o->status),
@@ -388,6 +425,7 @@ static void judge(run *r) {
         return;
     }
     bool random = (p->op->flags & TC_RANDOM) != 0;
+    r->got.in_steps = is_done_in_steps(r);
     tc_compare(p->op, &r->sample, &r->got, r->has_shape && !random ? &r->shape : NULL,
                &r->reference, &r->magnitude, r->out);
     /* Layouts must not change bits where nothing is summed in an order of the kernel's choice. */
@@ -411,6 +449,11 @@ static void run_plan(run *r, const tc_options *options) {
     r->pair = tc_pair_open(options, p->decomposed ? TC_MODE_DECOMPOSED : TC_MODE_NATIVE, r->out);
     if (!r->pair)
         return;
+    if (p->invalid && p->mutation == TC_MUTATE_DEVICE &&
+        tn_device_equal(r->pair->subject, r->pair->cpu)) {
+        tc_verdict_set(r->out, TC_UNSUPPORTED, 0, "the subject is the CPU: there is no second device");
+        return;
+    }
     if (!tc_sample_init(&r->sample, p->op, r->pair->cpu)) {
         suite_error(r, "the case's values");
         return;

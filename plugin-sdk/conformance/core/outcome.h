@@ -8,9 +8,12 @@
  *              accumulator, since the error of the wider computation disappears in the rounding
  *   sum dot    one rounding of r and n U M: an accumulator of the dtype itself, or a missing
  *              element, is outside
- *   composite  16 u of the larger of |r| and the output's largest element
+ *   composite  16 u of the larger of |r| and the output's largest element, and as much of u times the
+ *              largest input
  *
- * An operator made of others (kind composite) rounds between its steps: 3 u M is added to what its
+ * Formulas in which numbers cancel (gelu, addcmul and the like) are as good as their largest term: r
+ * is then the largest element of output and inputs. A call that the device makes of other operators,
+ * for want of a kernel, is judged as composite. An operator made of others (kind composite) rounds between its steps: 3 u M is added to what its
  * class gives. Against f64 the bounds are doubled, since the reference has f64's errors itself.
  */
 #ifndef TENON_CONFORMANCE_CORE_OUTCOME_H
@@ -36,6 +39,7 @@ typedef struct tc_outcome {
     tn_status status;
     char message[512];
     bool no_memory;
+    bool in_steps; /* made of other operators on that device; the caller says so */
     uint32_t n;
     tc_result results[TC_MAX_RESULTS]; /* what it returned, then what a functional form wrote */
 } tc_outcome;

@@ -32,7 +32,7 @@ bool tc_mutate(tc_sample *s, tn_device device, tn_device cpu, tc_mutation mutati
     case TC_MUTATE_SIZE:
         if (rank == 0)
             return false;
-        sizes[rank - 1]++;
+        sizes[rank > 1 ? rank - 2 : 0]++; /* of a matrix the rows: the inner size of a product */
         break;
     case TC_MUTATE_RANK:
         memmove(sizes + 2, in->sizes, sizeof in->sizes);

@@ -7,7 +7,7 @@
 
 /* The words of `invalid=`. */
 typedef enum tc_mutation {
-    TC_MUTATE_SIZE,   /* the last tensor's last size is one more */
+    TC_MUTATE_SIZE,   /* the last tensor has one row more */
     TC_MUTATE_RANK,   /* the last tensor has two dimensions more */
     TC_MUTATE_DTYPE,  /* the last tensor is of integers, or of floats if it was an index */
     TC_MUTATE_DEVICE, /* the last tensor lies on the CPU */
