@@ -50,13 +50,13 @@ static double bound(const scale *s, double r, double m) {
     case TC_TOLERANCE_ULP2:
         return wide * ((narrow ? 1 : 2) * ulp(s->dtype, r) + between);
     case TC_TOLERANCE_ULP4:
-        return wide * ((narrow ? 1 : 4) * ulp(s->dtype, r) + between);
+        return wide * ((!narrow ? 4 : s->cancels ? 2 : 1) * ulp(s->dtype, r) + between);
     case TC_TOLERANCE_SUM:
     case TC_TOLERANCE_DOT:
         return wide * (0.51 * ulp(s->dtype, r) + s->n * accumulator * fmax(fabs(r), m) + between);
     default:
-        return wide * (16 * u * fmax(fabs(r), s->largest) + 16 * u * u * s->input +
-                       ulp(s->dtype, 0));
+        return wide *
+               (16 * u * fmax(fabs(r), s->largest) + 16 * u * u * s->input + ulp(s->dtype, 0));
     }
 }
 
@@ -156,8 +156,8 @@ static bool same_shape(const tc_result *a, const tc_result *b) {
 
 /* Is the result a difference of numbers that may be much larger than it? */
 static bool cancels(const tc_operator *op) {
-    static const char *const names[] = {"gelu",   "silu",      "remainder", "addcmul", "addcdiv",
-                                        "lerp",   "sigmoid_b", "tanh_b",    "binary_cross"};
+    static const char *const names[] = {"gelu", "silu",      "remainder", "addcmul",     "addcdiv",
+                                        "lerp", "sigmoid_b", "tanh_b",    "binary_cross"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (strncmp(op->name, names[i], strlen(names[i])) == 0)
             return true;

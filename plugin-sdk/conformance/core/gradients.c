@@ -1,9 +1,10 @@
 /* gradient/NAME sample=N [layout=] order=1|2
  *
- * Derivatives on the subject. With f64, against finite differences (tn_gradcheck, tn_gradgradcheck).
- * A device without f64 has too few digits for differences: a central difference in f32 is good to
- * about the cube root of its precision, 5e-3. There the derivative of a weighted sum of the results
- * is compared with that of the CPU in f64, which finite differences have checked. */
+ * Derivatives on the subject. With f64, against finite differences (tn_gradcheck,
+ * tn_gradgradcheck). A device without f64 has too few digits for differences: a central difference
+ * in f32 is good to about the cube root of its precision, 5e-3. There the derivative of a weighted
+ * sum of the results is compared with that of the CPU in f64, which finite differences have
+ * checked. */
 #include "core/classes.h"
 #include "core/outcome.h"
 #include "core/pair.h"
@@ -56,7 +57,8 @@ static void list(tc_set set, tc_sink *sink) {
     }
 }
 
-/* ---- the function under test ------------------------------------------------------------------ */
+/* ---- the function under test ------------------------------------------------------------------
+ */
 
 typedef struct function {
     const tn_op *op;
@@ -107,7 +109,8 @@ static bool make_inputs(function *f, const tc_operator *op, tn_device device, tc
     return true;
 }
 
-/* ---- without f64 ------------------------------------------------------------------------------ */
+/* ---- without f64 ------------------------------------------------------------------------------
+ */
 
 /* Weights that differ from element to element, the same on every device. */
 static tn_tensor *weighted_sum(tn_tensor *const *terms, uint64_t n) {
@@ -144,8 +147,8 @@ static bool derive(function *f, tn_tensor *const *inputs, uint64_t n, int64_t or
     tn_tensor *second = weighted_sum(grads, n);
     for (uint64_t i = 0; i < n; i++)
         grads[i] = NULL;
-    return second && (!tn_requires_grad(second) ||
-                      tn_gradients(&second, NULL, 1, inputs, n, false, false, true, grads) == TN_OK);
+    return second && (!tn_requires_grad(second) || tn_gradients(&second, NULL, 1, inputs, n, false,
+                                                                false, true, grads) == TN_OK);
 }
 
 static bool read_grad(tn_tensor *t, tn_device cpu, double *out, int64_t n) {
@@ -217,9 +220,10 @@ static void run_sample(const tc_operator *op, tc_sample *s, int64_t order, const
     }
     tn_tensor *inputs[TC_MAX_TENSORS];
     uint64_t n;
-    tn_status status = make_inputs(&f, op, pair->subject, TC_PLACE_CASE, inputs, &n)
-                           ? (order == 2 ? tn_gradgradcheck : tn_gradcheck)(apply, &f, inputs, n, NULL)
-                           : tn_error_status();
+    tn_status status =
+        make_inputs(&f, op, pair->subject, TC_PLACE_CASE, inputs, &n)
+            ? (order == 2 ? tn_gradgradcheck : tn_gradcheck)(apply, &f, inputs, n, NULL)
+            : tn_error_status();
     if (status == TN_OK)
         return;
     tc_outcome failure = {.status = status};

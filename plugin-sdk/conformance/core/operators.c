@@ -242,8 +242,8 @@ static bool read_plan(const tc_case *c, plan *p, tc_verdict *out) {
     if ((word = tc_case_get(c, "form"))) {
         while (p->form < TC_OUT && strcmp(word, form_names[p->form]) != 0)
             p->form++;
-        if (strcmp(word, form_names[p->form]) != 0 ||
-            (p->form == TC_INPLACE && !p->op->inplace) || (p->form == TC_OUT && !p->op->out)) {
+        if (strcmp(word, form_names[p->form]) != 0 || (p->form == TC_INPLACE && !p->op->inplace) ||
+            (p->form == TC_OUT && !p->op->out)) {
             snprintf(why, sizeof why, "form=%s: the operator has no such form", word);
             goto bad;
         }
@@ -395,8 +395,8 @@ static void judge_failure(run *r, const tc_outcome *o) {
 }
 
 static void judge_invalid(run *r) {
-    static const tn_status right[] = {TN_SHAPE, TN_DTYPE, TN_DEVICE, TN_INVALID_ARGUMENT, TN_INDEX_OUT_OF_RANGE,
-                                      TN_UNSUPPORTED};
+    static const tn_status right[] = {
+        TN_SHAPE, TN_DTYPE, TN_DEVICE, TN_INVALID_ARGUMENT, TN_INDEX_OUT_OF_RANGE, TN_UNSUPPORTED};
     const tc_outcome *o = &r->got;
     bool is_right = false;
     for (size_t i = 0; i < sizeof right / sizeof *right; i++)
@@ -405,7 +405,8 @@ static void judge_invalid(run *r) {
         tc_verdict_set(r->out, TC_FAIL, 0, "%s(%s): an invalid call is not refused",
                        r->plan->op->name, r->plan->op->text);
     else if (!is_right || !o->message[0])
-        tc_verdict_set(r->out, TC_FAIL, 0, "refused with %s: '%s'; expected SHAPE, DTYPE, DEVICE, "
+        tc_verdict_set(r->out, TC_FAIL, 0,
+                       "refused with %s: '%s'; expected SHAPE, DTYPE, DEVICE, "
                        "INDEX, INVALID_ARGUMENT or UNSUPPORTED, and why",
                        tn_status_name(o->status), o->message);
 }
@@ -451,7 +452,8 @@ static void run_plan(run *r, const tc_options *options) {
         return;
     if (p->invalid && p->mutation == TC_MUTATE_DEVICE &&
         tn_device_equal(r->pair->subject, r->pair->cpu)) {
-        tc_verdict_set(r->out, TC_UNSUPPORTED, 0, "the subject is the CPU: there is no second device");
+        tc_verdict_set(r->out, TC_UNSUPPORTED, 0,
+                       "the subject is the CPU: there is no second device");
         return;
     }
     if (!tc_sample_init(&r->sample, p->op, r->pair->cpu)) {
@@ -491,11 +493,8 @@ static void run_case(const tc_case *c, const tc_options *options, tc_verdict *ou
         return;
     }
     *r = (run){.plan = &p, .out = out, .seed = c->seed >> 1};
-    r->sample = (tc_sample){.dtype = p.dtype,
-                            .layout = p.layout,
-                            .scale = p.scale,
-                            .whole = p.whole,
-                            .state = c->seed};
+    r->sample = (tc_sample){
+        .dtype = p.dtype, .layout = p.layout, .scale = p.scale, .whole = p.whole, .state = c->seed};
     run_plan(r, options);
     tc_sample_finish(&r->sample);
     tc_outcome *all[] = {&r->shape, &r->reference, &r->magnitude, &r->got, &r->dense};

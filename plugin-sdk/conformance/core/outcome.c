@@ -108,7 +108,8 @@ static bool call(const tc_operator *op, tc_form form, tc_sample *s, tn_device de
             results[n++] = args[a].v.pointer;
     }
     char device_name[64];
-    bool has_data = strncmp(tn_device_name(device, device_name, sizeof device_name), "meta", 4) != 0;
+    bool has_data =
+        strncmp(tn_device_name(device, device_name, sizeof device_name), "meta", 4) != 0;
     for (uint32_t i = 0; i < n; i++) {
         if (!tn_device_equal(tn_device_of(results[i]), device))
             return tn_fail(TN_DEVICE, "%s: result %u is on another device", name, i) == TN_OK;

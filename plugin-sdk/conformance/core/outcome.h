@@ -4,17 +4,18 @@
  * and bf16; f64 for f64), r the reference, M the same operator on magnitudes, n the longest input:
  *
  *   exact      the reference rounded to the dtype
- *   ulp2 ulp4  2 or 4 units in the last place of r; 1 where the dtype is narrower than its
- *              accumulator, since the error of the wider computation disappears in the rounding
- *   sum dot    one rounding of r and n U M: an accumulator of the dtype itself, or a missing
+ *   ulp2 ulp4  2 or 4 units in the last place of r; 1 (2 where numbers cancel) where the dtype is
+ * narrower than its accumulator, since the error of the wider computation disappears in the
+ * rounding sum dot    one rounding of r and n U M: an accumulator of the dtype itself, or a missing
  *              element, is outside
- *   composite  16 u of the larger of |r| and the output's largest element, and as much of u times the
- *              largest input
+ *   composite  16 u of the larger of |r| and the output's largest element, and as much of u times
+ * the largest input
  *
- * Formulas in which numbers cancel (gelu, addcmul and the like) are as good as their largest term: r
- * is then the largest element of output and inputs. A call that the device makes of other operators,
- * for want of a kernel, is judged as composite. An operator made of others (kind composite) rounds between its steps: 3 u M is added to what its
- * class gives. Against f64 the bounds are doubled, since the reference has f64's errors itself.
+ * Formulas in which numbers cancel (gelu, addcmul and the like) are as good as their largest term:
+ * r is then the largest element of output and inputs. A call that the device makes of other
+ * operators, for want of a kernel, is judged as composite. An operator made of others (kind
+ * composite) rounds between its steps: 3 u M is added to what its class gives. Against f64 the
+ * bounds are doubled, since the reference has f64's errors itself.
  */
 #ifndef TENON_CONFORMANCE_CORE_OUTCOME_H
 #define TENON_CONFORMANCE_CORE_OUTCOME_H
@@ -30,8 +31,8 @@ typedef struct tc_result {
     tn_dtype dtype;
     int32_t rank;
     int64_t sizes[TN_MAX_RANK], numel;
-    uint8_t *bytes;   /* row-major elements; NULL from a device without data */
-    double *reals;    /* the same as numbers */
+    uint8_t *bytes; /* row-major elements; NULL from a device without data */
+    double *reals;  /* the same as numbers */
     int64_t *wholes;
 } tc_result;
 

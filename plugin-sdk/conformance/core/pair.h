@@ -17,8 +17,8 @@ typedef enum tc_mode {
 
 typedef struct tc_pair {
     tn_device subject, cpu;
-    char name[160];/* the subject's device */
-    char id[128];  /* its plugin's */
+    char name[160]; /* the subject's device */
+    char id[128];   /* its plugin's */
 } tc_pair;
 
 /* The open pair, or NULL with `out` filled: a FAIL where the subject does not come up, an ERROR

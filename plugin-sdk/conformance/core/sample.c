@@ -231,13 +231,12 @@ bool tc_sample_place(tc_sample *s, const tc_operator *op, tn_device device, tc_p
     if (has_tensor)
         return true;
     if (op->device_arg >= 0)
-        s->args[op->device_arg] =
-            (tn_cell){.tag = TN_CELL_I64, .v.i64 = tn_device_pack(device)};
+        s->args[op->device_arg] = (tn_cell){.tag = TN_CELL_I64, .v.i64 = tn_device_pack(device)};
     if (op->dtype_arg >= 0)
-        s->args[op->dtype_arg] = (tn_cell){
-            .tag = TN_CELL_I64,
-            .v.i64 = place == TC_PLACE_WIDE || place == TC_PLACE_ABSOLUTE ? TN_F64
-                     : place == TC_PLACE_WHOLE                            ? TN_I64
-                                                                          : s->dtype};
+        s->args[op->dtype_arg] =
+            (tn_cell){.tag = TN_CELL_I64,
+                      .v.i64 = place == TC_PLACE_WIDE || place == TC_PLACE_ABSOLUTE ? TN_F64
+                               : place == TC_PLACE_WHOLE                            ? TN_I64
+                                                                                    : s->dtype};
     return true;
 }

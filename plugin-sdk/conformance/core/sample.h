@@ -2,8 +2,8 @@
  *
  * The generated tc_operators has a row for each sample; its `make` tells a tc_sample which tensors
  * and attributes the arguments are. The sample then makes values of them, once, on the host and
- * rounded to the case's dtype, and places these on any device as often as asked: the subject and the
- * reference compute on the same numbers.
+ * rounded to the case's dtype, and places these on any device as often as asked: the subject and
+ * the reference compute on the same numbers.
  *
  * One thread. Tensors belong to the scope that is open when they are placed.
  */
@@ -64,7 +64,7 @@ typedef struct tc_operator {
     tc_differentiable order;
     tc_tolerance tolerance;
     uint32_t flags;
-    uint32_t written;               /* arguments that the functional form writes, as a mask */
+    uint32_t written;              /* arguments that the functional form writes, as a mask */
     int32_t device_arg, dtype_arg; /* -1: none */
 } tc_operator;
 
@@ -77,11 +77,11 @@ typedef struct tc_input {
     int64_t limit;
     int32_t rank;
     int64_t sizes[TC_SAMPLE_RANK], numel;
-    tn_dtype dtype;   /* as the case has it */
-    double *reals;    /* the values; rounded where dtype is floating */
-    uint8_t *bytes;   /* the same as elements of dtype */
-    tn_cell *cell;    /* where it stands among the arguments */
-    uint32_t arg;     /* of which argument */
+    tn_dtype dtype;    /* as the case has it */
+    double *reals;     /* the values; rounded where dtype is floating */
+    uint8_t *bytes;    /* the same as elements of dtype */
+    tn_cell *cell;     /* where it stands among the arguments */
+    uint32_t arg;      /* of which argument */
     tn_tensor *placed; /* by the last tc_sample_place */
     tn_tensor *flat;   /* its whole allocation, gaps included */
     uint8_t *image;    /* what `flat` was filled with */

@@ -1,9 +1,9 @@
 /* train/NAME: a small network is trained on the subject and on the CPU, from the same weights on
  * the same data.
  *
- * The first ten losses must agree to 1e-5: later ones drift apart, as rounding errors grow from step
- * to step, so that at the end only what was learned is compared. Afterwards no byte may be missing
- * on the device. */
+ * The first ten losses must agree to 1e-5: later ones drift apart, as rounding errors grow from
+ * step to step, so that at the end only what was learned is compared. Afterwards no byte may be
+ * missing on the device. */
 #include "core/classes.h"
 #include "core/pair.h"
 
@@ -19,7 +19,7 @@ enum { MAX_PARAMS = 8, N_CLASSES = 4, N_ROWS = 128, N_AGREE = 10 };
 
 typedef struct network {
     const char *name;
-    int64_t row[3];     /* shape of a row of the data; 0 ends it */
+    int64_t row[3]; /* shape of a row of the data; 0 ends it */
     int64_t params[MAX_PARAMS][4];
     tn_tensor *(*forward)(tn_tensor *const *w, tn_tensor *x);
     int n_steps;
@@ -41,7 +41,12 @@ static tn_tensor *normed(tn_tensor *const *w, tn_tensor *x) {
     return tn_linear(tn_gelu(h), w[2], w[3]);
 }
 
-#define MLP_PARAMS {{24, 16}, {24}, {N_CLASSES, 24}, {N_CLASSES}}
+#define MLP_PARAMS \
+    { \
+        {24, 16}, {24}, {N_CLASSES, 24}, { \
+            N_CLASSES \
+        } \
+    }
 static const network networks[] = {
     {"mlp", {16}, MLP_PARAMS, mlp, 200, false, false},
     {"cnn", {1, 8, 8}, {{4, 1, 3, 3}, {4}, {N_CLASSES, 36}, {N_CLASSES}}, cnn, 100, false, false},
