@@ -50,6 +50,26 @@ static void what_is_no_case_is_an_error(void **state) {
     assert_status("train/nothing", TC_ERROR);
 }
 
+static void count_kernel(const tn_kernel_info *info, void *user) {
+    ++*(int *)user;
+}
+
+static int n_kernels(tc_mode mode, const char *op) {
+    tc_verdict v = {0};
+    int n = 0;
+    assert_non_null(tc_pair_open(&options, mode, &v));
+    assert_int_equal(tn_op_kernels(op, count_kernel, &n), TN_OK);
+    return n;
+}
+
+/* TENON_KERNELS_DISABLE, by which the pair changes its mode. */
+static void kernels_are_left_out_where_operators_can_do_without(void **state) {
+    assert_true(n_kernels(TC_MODE_NATIVE, "softmax_forward") > 0);
+    assert_int_equal(n_kernels(TC_MODE_DECOMPOSED, "softmax_forward"), 0);
+    assert_true(n_kernels(TC_MODE_DECOMPOSED, "add.Tensor") > 0);
+    assert_true(n_kernels(TC_MODE_NATIVE, "softmax_forward") > 0);
+}
+
 /* ---- faulty kernels -------------------------------------------------------------------------- */
 
 static float *element(const tn_tensor_view *v, int64_t i) { /* the i-th, row-major */
@@ -101,7 +121,7 @@ static void assert_caught(enum fault fault, const char *line) {
 
 static void faulty_kernels_are_caught(void **state) {
     assert_caught(WRITES_INPUT, "operator/neg sample=0 T=f32 layout=strided");
-    assert_caught(LAYOUT_CHANGES_BITS, "operator/neg sample=0 T=f32 layout=transposed");
+    assert_caught(LAYOUT_CHANGES_BITS, "operator/neg sample=0 T=f32 layout=strided");
     assert_caught(OFF_BY_ULPS, "operator/neg sample=0 T=f32 scale=13");
     assert_caught(NO_TAIL, "operator/neg sample=0 T=f32 form=out");
 }
@@ -147,6 +167,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_is_right_passes),
         cmocka_unit_test(what_is_no_case_is_an_error),
+        cmocka_unit_test(kernels_are_left_out_where_operators_can_do_without),
         cmocka_unit_test(faulty_kernels_are_caught),
         cmocka_unit_test(bounds_are_tight),
     };
