@@ -1,0 +1,305 @@
+"""tenon-conform run against a worker that misbehaves: runner_test.py TENON_CONFORM MOCK_WORKER."""
+
+import json
+import os
+import pathlib
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+import xml.etree.ElementTree
+
+CONFORM, MOCK = (str(pathlib.Path(p).resolve()) for p in sys.argv[1:3])
+
+
+class Runner(unittest.TestCase):
+    def setUp(self) -> None:
+        self.folder = tempfile.TemporaryDirectory()
+        self.dir = pathlib.Path(self.folder.name)
+        self.plugin = self.dir / "plugin.so"
+        self.plugin.write_text("not loaded by anyone")
+        self.log = self.dir / "log"
+        self.env = dict(os.environ, MOCK_DIR=str(self.dir), TERM="dumb")
+
+    def tearDown(self) -> None:
+        self.folder.cleanup()
+
+    def command(self, *words: object) -> list[str]:
+        return [CONFORM, "run", str(self.plugin), "--worker", MOCK, "--timeout", "2", *map(str, words)]
+
+    def run_it(self, *words: object, **options) -> subprocess.CompletedProcess:
+        return subprocess.run(
+            self.command(*words), env=self.env, capture_output=True, text=True, timeout=120, **options
+        )
+
+    def set_is(self, *lines: str) -> None:
+        (self.dir / "set").write_text("".join(f"{line}\n" for line in lines))
+        self.env["MOCK_LIST"] = str(self.dir / "set")
+
+    def records(self) -> list[dict]:
+        return [json.loads(line) for line in self.log.read_text().splitlines()]
+
+    def cases(self) -> dict[str, dict]:
+        return {r["case"]: r for r in self.records() if r["record"] == "case"}
+
+    def one(self, line: str, *words: object) -> dict:
+        self.result = self.run_it("--log", self.log, *words, line)
+        return self.cases()[line]
+
+    # ---- what a case can do to its worker
+
+    def test_what_passes_is_good(self) -> None:
+        self.assertEqual(self.one("kernel/add")["status"], "pass")
+        self.assertEqual(self.result.returncode, 0, self.result.stderr)
+        self.assertEqual(self.result.stdout, "Mock <device>: levels passed: none; 1 passed, 0 failed\n")
+
+    def test_each_way_to_die_is_a_crash(self) -> None:
+        for subject, words in {
+            "segv": "signal 11",
+            "abort": "signal 6",
+            "exit0": "exit status 0",
+            "exit3": "exit status 3",
+            "orphan": "exit status 7",
+            "closeall": "closed the descriptor",
+        }.items():
+            with self.subTest(subject):
+                self.log.unlink(missing_ok=True)
+                verdict = self.one(f"kernel/{subject}")
+                self.assertEqual(verdict["status"], "crash")
+                self.assertIn(words, verdict["message"])
+                self.assertEqual(self.result.returncode, 1)
+
+    def test_what_was_printed_is_in_the_message(self) -> None:
+        self.assertIn("about to fall", self.one("kernel/segv")["message"])
+
+    def test_a_line_to_paste_is_printed(self) -> None:
+        self.one("kernel/fail T=f32")
+        self.assertIn(f"tenon-conform run {self.plugin} 'kernel/fail T=f32'", self.result.stderr)
+
+    def test_hang_is_killed_with_its_children(self) -> None:
+        message = self.one("kernel/stubborn", "--timeout", "0.5", "--reruns", "0")["message"]
+        child = int(message.split("grandchild ")[1].split()[0])
+        for _ in range(100):
+            stat = pathlib.Path(f"/proc/{child}/stat")
+            if not stat.exists() or stat.read_text().rsplit(")", 1)[1].split()[0] == "Z":
+                return
+            time.sleep(0.05)
+        self.fail(f"{child} lives on")
+
+    def test_flood_costs_nothing(self) -> None:
+        self.assertEqual(self.one("kernel/flood")["status"], "pass")
+        self.log.unlink()
+        message = self.one("kernel/floodfail")["message"]
+        self.assertIn("the end of the flood", message)
+        self.assertLess(self.log.stat().st_size, 8192)
+
+    def test_binary_output_leaves_a_readable_log(self) -> None:
+        self.assertEqual(self.one("kernel/binary")["status"], "fail")
+
+    def test_nonsense_instead_of_a_verdict_is_an_error(self) -> None:
+        for subject in ("garbage", "endless", "lie", "promotes"):
+            with self.subTest(subject):
+                self.log.unlink(missing_ok=True)
+                self.assertEqual(self.one(f"kernel/{subject}")["status"], "error")
+
+    def test_answering_twice_harms_nothing_silently(self) -> None:
+        self.assertEqual(self.run_it("kernel/twice", "kernel/add").returncode, 1)
+
+    def test_what_passes_when_run_again_is_flaky(self) -> None:
+        for subject in ("flake", "flakecrash"):
+            with self.subTest(subject):
+                self.log.unlink(missing_ok=True)
+                self.assertEqual(self.one(f"kernel/{subject}")["status"], "flaky")
+                self.assertEqual(self.result.returncode, 1)
+
+    def test_a_failing_combination_is_told(self) -> None:
+        self.set_is("kernel/a", "kernel/poison", "kernel/b", "kernel/victim")
+        self.run_it("--log", self.log)
+        victim = self.cases()["kernel/victim"]
+        self.assertEqual(victim["status"], "fail")
+        self.assertIn("alone it passes", victim["message"])
+        self.assertIn("kernel/poison", victim["message"])
+
+    def test_a_worker_that_dies_at_its_end_is_noted(self) -> None:
+        result = self.run_it("--log", self.log, "kernel/badend")
+        self.assertIn("ended badly", result.stderr)
+        self.assertEqual(result.returncode, 1)
+
+    def test_a_plugin_that_cannot_say_what_it_is_is_run(self) -> None:
+        self.env["MOCK_MUTE"] = "1"
+        self.one("kernel/add")
+        self.assertTrue(self.result.stdout.startswith("plugin.so: levels"), self.result.stdout)
+
+    def test_process_cases_have_a_process_each(self) -> None:
+        result = self.run_it("--log", self.log, "-j2", "process/pid n=1", "process/pid n=2", "kernel/pid n=1")
+        self.assertEqual(len({v["message"] for v in self.cases().values()}), 3, result.stderr)
+        self.assertTrue(list(self.cases())[0].startswith("kernel/"))
+
+    def test_core_cases_without_core_are_errors_that_help(self) -> None:
+        self.assertIn("--core-worker", self.one("operator/add")["message"])
+
+    def test_core_cases_go_to_the_core_worker(self) -> None:
+        self.assertEqual(self.one("operator/add", "--core-worker", MOCK)["status"], "pass")
+
+    def test_killing_a_worker_from_outside_costs_one_case(self) -> None:
+        process = subprocess.Popen(
+            self.command("--log", self.log, "--timeout", "30", "--reruns", "0", "kernel/killed", "kernel/killed n=1"),
+            env=self.env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
+        )
+        seen = set()
+        while len(seen) < 2:
+            time.sleep(0.05)
+            file = self.dir / "pid"
+            text = file.read_text() if file.exists() else ""
+            if text.endswith("\n") and text not in seen:
+                seen.add(text)
+                os.kill(int(text), signal.SIGKILL)
+        self.assertEqual(process.wait(30), 1)
+        self.assertEqual({v["status"] for v in self.cases().values()}, {"crash"})
+
+    def test_closed_standard_descriptors_do_not_matter(self) -> None:
+        words = " ".join(f"'{w}'" for w in self.command("--log", self.log, "kernel/add", "kernel/segv"))
+        subprocess.run(["sh", "-c", f"exec {words} <&- >&- 2>&-"], env=self.env, timeout=60)
+        self.assertEqual([v["status"] for v in self.cases().values()], ["pass", "crash"])
+
+    # ---- lists and levels
+
+    def lists(self, text: str) -> subprocess.CompletedProcess:
+        file = self.dir / "list"
+        file.write_text(text)
+        return self.run_it("--lists", file, "--log", self.log)
+
+    def test_listed_failures_are_accepted(self) -> None:
+        self.set_is("kernel/add", "kernel/fail n=1", "kernel/fail n=2", "kernel/hang")
+        result = self.lists(
+            "xfail kernel/fail n=1 # known\nwaive kernel/fail n=2 # accepted\nskip kernel/hang # long\n")
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertIn("1 xfail, 1 waived, 1 skipped", result.stdout)
+
+    def test_xpass_and_unused_entries_fail(self) -> None:
+        self.set_is("kernel/add")
+        for entry in ("xfail kernel/add # once", "waive kernel/add # once", "skip kernel/gone # once"):
+            with self.subTest(entry):
+                self.log.unlink(missing_ok=True)
+                self.assertEqual(self.lists(entry + "\n").returncode, 1)
+
+    def test_entries_for_larger_sets_are_not_unused(self) -> None:
+        self.assertNotIn("unused", self.lists("waive kernel/rare # only there\n").stderr)
+
+    def test_an_entry_without_reason_is_refused_by_line(self) -> None:
+        result = self.lists("# fine\nskip kernel/add\n")
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("list:2: no reason", result.stderr)
+
+    def test_levels(self) -> None:
+        self.set_is("process/load", "process/other")
+        self.assertEqual(self.run_it("--level", "load").returncode, 0)
+        self.assertIn("levels passed: Load;", self.run_it().stdout)
+        self.assertIn("levels passed: none", self.run_it("--filter", "process/load").stdout)
+        self.assertEqual(self.run_it("--level", "memory").returncode, 1)
+        self.set_is("process/load", "process/segv")
+        self.assertIn("levels passed: none", self.run_it().stdout)
+
+    # ---- the log
+
+    def test_interrupted_run_goes_on(self) -> None:
+        self.set_is(*(f"kernel/slow n={i}" for i in range(100)))
+        process = subprocess.Popen(self.command("--log", self.log), env=self.env,
+                                   stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        while not self.log.exists() or self.log.read_text().count("\n") < 10:
+            time.sleep(0.02)
+        process.send_signal(signal.SIGINT)
+        self.assertEqual(process.wait(10), 130)
+        n = len(self.cases())
+        self.assertTrue(5 < n < 100)
+        self.assertTrue(self.records()[-1]["interrupted"])
+        self.assertEqual(self.run_it("--resume", self.log).returncode, 0)
+        lines = [r["case"] for r in self.records() if r["record"] == "case"]
+        self.assertEqual((len(lines), len(set(lines))), (100, 100))
+
+    def test_log_cut_at_any_byte_is_read_and_resumed(self) -> None:
+        self.set_is("kernel/add", "kernel/fail", "kernel/unsupported")
+        self.run_it("--log", self.log, "--reruns", "0")
+        whole = self.log.read_bytes()
+        head = whole.index(b"\n") + 1
+        cut = self.dir / "cut"
+        for n in range(len(whole)):
+            cut.write_bytes(whole[:n])
+            result = subprocess.run([CONFORM, "report", cut], capture_output=True, text=True, timeout=20)
+            self.assertEqual(result.returncode, 0 if n >= head else 3, (n, result.stderr))
+            if n > head:
+                self.assertEqual("end was cut" in result.stderr, whole[n - 1 : n] != b"\n")
+        for n in range(head, len(whole), 97):
+            cut.write_bytes(whole[:n])
+            self.assertEqual(self.run_it("--resume", cut, "--reruns", "0").returncode, 1)
+            self.log.write_bytes(cut.read_bytes())
+            self.assertEqual(sorted(self.cases()), ["kernel/add", "kernel/fail", "kernel/unsupported"])
+
+    def test_resume_refuses_another_plugin_or_set(self) -> None:
+        self.run_it("--log", self.log, "kernel/add")
+        self.assertEqual(self.run_it("--resume", self.log, "--set", "smoke").returncode, 2)
+        self.plugin.write_text("another")
+        result = self.run_it("--resume", self.log)
+        self.assertEqual(result.returncode, 2)
+        self.assertIn("another file", result.stderr)
+
+    def test_an_existing_log_is_not_overwritten(self) -> None:
+        self.log.write_text("precious\n")
+        self.assertEqual(self.run_it("--log", self.log, "kernel/add").returncode, 2)
+        self.assertEqual(self.log.read_text(), "precious\n")
+
+    def test_full_disk_stops_the_run(self) -> None:
+        result = self.run_it("--log", "/dev/full", "kernel/add")
+        self.assertNotEqual(result.returncode, 0)
+        self.assertIn("No space left", result.stderr)
+
+    def test_a_disk_that_fills_leaves_a_whole_log(self) -> None:
+        self.set_is(*(f"kernel/add n={i}" for i in range(200)))
+
+        def limit() -> None:
+            resource.setrlimit(resource.RLIMIT_FSIZE, (4000, 4000))
+
+        result = self.run_it("--log", self.log, preexec_fn=limit)
+        self.assertEqual(result.returncode, 3, result.stderr)
+        self.assertIn("File too large", result.stderr)
+        self.assertGreater(len(self.cases()), 5)
+
+    # ---- what is made of it
+
+    def test_reports_are_well_formed(self) -> None:
+        self.set_is("kernel/add T=f32", "kernel/fail T=f32", "kernel/binary", "kernel/unsupported T=f16")
+        self.run_it("--log", self.log, "--junit", self.dir / "x.xml", "--tap", self.dir / "x.tap",
+                    "--html", self.dir / "x.html", "--markdown", self.dir / "x.md")
+        root = xml.etree.ElementTree.parse(self.dir / "x.xml").getroot()
+        self.assertEqual(len(root.findall(".//testcase")), 4)
+        self.assertEqual(len(root.findall(".//failure")), 2)
+        tap = (self.dir / "x.tap").read_text()
+        self.assertIn("1..4\n", tap)
+        self.assertIn("not ok 2 - kernel/fail T=f32\n", tap)
+        page = (self.dir / "x.html").read_text()
+        self.assertIn("Mock &lt;device&gt;", page)
+        self.assertNotIn("<device>", page)
+        self.assertNotIn("http", page)
+        self.assertIn("| fail | **0/1** |  |", (self.dir / "x.md").read_text())
+
+    def test_diff_shows_changes(self) -> None:
+        other = self.dir / "other"
+        self.run_it("--log", self.log, "kernel/flake", "kernel/add")
+        self.run_it("--log", other, "kernel/flake", "kernel/fail")
+        result = subprocess.run([CONFORM, "diff", self.log, other], capture_output=True, text=True)
+        self.assertIn("flaky -> pass              kernel/flake\n", result.stdout)
+        self.assertIn("(none) -> fail             kernel/fail\n", result.stdout)
+        self.assertIn("3 changed, 1 of them for the worse", result.stdout)
+        self.assertEqual(result.returncode, 1)
+
+    def test_asked_wrongly(self) -> None:
+        for words in (["no case"], ["--set", "huge"], ["--filter", "/(/"], ["--level", "sky"], ["-j", "0"]):
+            with self.subTest(words):
+                self.assertEqual(self.run_it(*words).returncode, 2)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])

@@ -1,7 +1,91 @@
-/* See report.h. */
+/* Markdown: what a README or an issue can hold. See report.h. */
 #include "report.h"
 
+#include <string.h>
+
+#include "../json.h"
+#include "../run/judge.h"
+#include "escape.h"
+#include "matrix.h"
+
+static void put_levels(const tc_log *log, FILE *out) {
+    char name[64], state[16], why[TC_VERDICT_MESSAGE];
+    const char *at = log->end ? tc_json_member(log->end, "levels") : NULL;
+    if (!at)
+        return;
+    fputs("| level | state | why not |\n| --- | --- | --- |\n", out);
+    for (at++; *at == '{'; at += *at == ',') {
+        tc_json_string(tc_json_member(at, "name"), name, sizeof name);
+        tc_json_string(tc_json_member(at, "state"), state, sizeof state);
+        tc_json_string(tc_json_member(at, "why"), why, sizeof why);
+        fprintf(out, "| %s | %s | ", name, state);
+        tc_put_markdown(out, why);
+        fputs(" |\n", out);
+        at = tc_json_skip(at);
+    }
+    fputc('\n', out);
+}
+
+static void put_matrix(const tc_log *log, FILE *out) {
+    tc_matrix m;
+    if (!tc_matrix_make(log, &m) || m.n_rows == 0)
+        return;
+    fputs("Passed of claimed cases; `-` unsupported; **bold** where something is wrong.\n\n| "
+          "operator",
+          out);
+    for (unsigned d = 0; d < m.n_dtypes; d++)
+        fprintf(out, " | %s", m.dtypes[d]);
+    fputs(" |\n| ---", out);
+    for (unsigned d = 0; d < m.n_dtypes; d++)
+        fputs(" | ---", out);
+    fputs(" |\n", out);
+    for (size_t i = 0; i < m.n_rows; i++) {
+        fputs("| ", out);
+        tc_put_markdown(out, m.rows[i].name);
+        for (unsigned d = 0; d < m.n_dtypes; d++) {
+            const tc_cell *c = &m.rows[i].cells[d];
+            const char *mark = c->n_bad ? "**" : "";
+            if (c->n == 0)
+                fputs(" | ", out);
+            else if (c->n_bad == 0 && c->n_passed == 0)
+                fputs(" | -", out);
+            else
+                fprintf(out, " | %s%zu/%zu%s", mark, c->n_passed, c->n - c->n_unsupported, mark);
+        }
+        fputs(" |\n", out);
+    }
+    fputc('\n', out);
+    tc_matrix_finish(&m);
+}
+
 void tc_report_markdown(const tc_log *log, FILE *out) {
-    (void)log;
-    (void)out;
+    char text[2048];
+    size_t counts[TC_N_STATUSES];
+    fputs("# ", out);
+    tc_put_markdown(out, tc_log_device(log, text, sizeof text));
+    tc_count(log, counts);
+    fprintf(out, "\n\n%s\n\n", tc_counts_words(counts, 0, text, sizeof text));
+    fprintf(out, "Plugin SHA-256 `%s`", tc_log_plugin(log, "sha256", text, sizeof text));
+    tc_json_string(tc_json_member(log->head, "suite"), text, sizeof text);
+    fputs(", suite ", out);
+    tc_put_markdown(out, text);
+    fputs(log->end ? ".\n\n" : "; the run did not come to its end.\n\n", out);
+    put_levels(log, out);
+    put_matrix(log, out);
+    bool any = false;
+    for (size_t i = 0; i < log->n_results; i++) {
+        const tc_result *r = &log->results[i];
+        if (!tc_status_is_bad(r->status))
+            continue;
+        fputs(any ? "" : "## Failures\n\n", out);
+        any = true;
+        fprintf(out, "* %s: `%s`  \n  ", tc_status_name(r->status), r->line);
+        tc_put_markdown(out, r->message);
+        fputc('\n', out);
+    }
+    for (size_t i = 0; i < log->n_notes; i++) {
+        fputs("* note: ", out);
+        tc_put_markdown(out, log->notes[i]);
+        fputc('\n', out);
+    }
 }

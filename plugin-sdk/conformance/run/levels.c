@@ -218,7 +218,8 @@ static tc_level_state judge_demand(const tc_demand *d, const tc_plan *plan, cons
     if (d->kind == TC_CLEAN)
         return TC_LEVEL_PASSED;
     snprintf(why, TC_VERDICT_MESSAGE,
-             n_ran ? "none of the cases of `%s` passed" : "nothing ran of `%s`", pattern->text);
+             n_ran ? "none of the cases of `%.900s` passed" : "nothing ran of `%.900s`",
+             pattern->text);
     return n_ran ? TC_LEVEL_FAILED : TC_LEVEL_NOT_RUN;
 }
 

@@ -1,0 +1,232 @@
+/* Patterns, lists, levels and sums: the runner's parts that need no process. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "run/judge.h"
+#include "run/sha256.h"
+
+static bool finds(const char *pattern, const char *line) {
+    char why[TC_MESSAGE];
+    tc_pattern *p = tc_pattern_create(pattern, why);
+    assert_non_null(p);
+    bool found = tc_pattern_finds(p, line);
+    tc_pattern_destroy(p);
+    return found;
+}
+
+static void patterns_find_what_they_say(void **state) {
+    const char *line = "kernel/add T=f32 alpha=2 self=[3,4]/[1,3]+2";
+    assert_true(finds("kernel/add", line));
+    assert_true(finds("kernel/*", line));
+    assert_true(finds("*", line));
+    assert_true(finds("  self=*  " + 2, "self=x"));
+    assert_true(finds("kernel/a?d   self=[3,4]* T=f?2", line));
+    assert_true(finds(line, line));
+    assert_true(finds("/alpha=[12] self/", line));
+    assert_false(finds("kernel/ad", line));
+    assert_false(finds("kernel/add T=f3", line));
+    assert_false(finds("kernel/add T=f32 beta=1", line));
+    assert_false(finds("/^add/", line));
+    assert_true(tc_glob("a*b*c", "axxbxbxc", 8));
+    assert_false(tc_glob("a*b*c", "axxbxbx", 7));
+}
+
+static void what_is_no_pattern_says_why(void **state) {
+    static const char *const texts[] = {"", "  ", "kernel/add f32", "/(/", "/", "/abc"};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        char why[TC_MESSAGE] = "";
+        assert_null(tc_pattern_create(texts[i], why));
+        assert_true(*why);
+    }
+}
+
+static void lists_change_statuses(void **state) {
+    tc_lists lists = {0};
+    char why[TC_VERDICT_MESSAGE];
+    const tc_entry *entry;
+    assert_true(tc_lists_read_text(&lists, "name",
+                                   "# comment\n\nskip a/slow # takes an hour\n"
+                                   "xfail a/x* T=f16 # flushes\nwaive a/w # accepted",
+                                   why));
+    assert_int_equal(lists.n, 3);
+    assert_non_null(tc_lists_skip(&lists, "a/slow T=f32"));
+    assert_null(tc_lists_skip(&lists, "a/x T=f16"));
+    assert_int_equal(tc_lists_judge(&lists, "a/x T=f16", TC_CRASH, &entry), TC_XFAIL);
+    assert_string_equal(entry->where, "name:4");
+    assert_string_equal(entry->reason, "flushes");
+    assert_int_equal(tc_lists_judge(&lists, "a/x T=f16", TC_PASS, &entry), TC_XPASS);
+    assert_int_equal(tc_lists_judge(&lists, "a/x T=f32", TC_FAIL, &entry), TC_FAIL);
+    assert_int_equal(tc_lists_judge(&lists, "a/x T=f16", TC_UNSUPPORTED, &entry), TC_UNSUPPORTED);
+    assert_int_equal(tc_lists_judge(&lists, "a/w", TC_PASS, &entry), TC_PASS);
+    assert_true(tc_entry_unused(&lists.entries[2]));
+    tc_lists_count(&lists, "a/w", false); /* what did not run says nothing */
+    assert_false(tc_entry_unused(&lists.entries[2]));
+    assert_int_equal(tc_lists_judge(&lists, "a/w", TC_ERROR, &entry), TC_ERROR);
+    assert_int_equal(tc_lists_judge(&lists, "a/w", TC_FLAKY, &entry), TC_WAIVED);
+    tc_lists_finish(&lists);
+}
+
+static void wrong_entries_name_their_line(void **state) {
+    static const char *const texts[] = {"x\n",
+                                        "\nskip a/b\n",
+                                        "\nskip a/b #  \n",
+                                        "\nskip # why\n",
+                                        "\nwaive a/b word # why\n",
+                                        "\nskipa/b # why\n"};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        tc_lists lists = {0};
+        char why[TC_VERDICT_MESSAGE] = "";
+        assert_false(tc_lists_read_text(&lists, "f", texts[i], why));
+        assert_memory_equal(why, i == 0 ? "f:1: " : "f:2: ", 5);
+        tc_lists_finish(&lists);
+    }
+}
+
+/* ---- levels ---------------------------------------------------------------------------------- */
+
+typedef struct world {
+    tc_levels levels;
+    tc_plan plan;
+    tc_log log;
+} world;
+
+static void ran(world *w, const char *line, tc_status status) {
+    char why[TC_VERDICT_MESSAGE];
+    tc_verdict v = {.status = status};
+    assert_true(tc_plan_add(&w->plan, line, true, why));
+    w->plan.at[w->plan.n - 1].ran = true;
+    assert_non_null(tc_log_add(&w->log, w->plan.at[w->plan.n - 1].line, &v, status, NULL));
+}
+
+static tc_level_state judged(world *w, const char *name, tc_set set) {
+    char why[TC_VERDICT_MESSAGE];
+    const tc_level *level = tc_levels_find(&w->levels, name);
+    assert_non_null(level);
+    return tc_level_judge(&w->levels, level, set, &w->plan, &w->log, why);
+}
+
+static void add_level(world *w, const char *name, const char *text) {
+    char why[TC_VERDICT_MESSAGE];
+    if (!tc_levels_add(&w->levels, name, text, why))
+        fail_msg("%s", why);
+}
+
+static void finish(world *w) {
+    tc_levels_finish(&w->levels);
+    tc_plan_finish(&w->plan);
+    tc_log_finish(&w->log);
+}
+
+static void a_level_needs_a_pass_of_each_and_no_failure(void **state) {
+    world w = {0};
+    add_level(&w, "one", "version 1\nset smoke\nrequire a/*\nclean a/*\n");
+    add_level(&w, "two", "version 1\ntitle Two\nset standard\nincludes one\nrequire b/x T=f32\n");
+    assert_int_equal(judged(&w, "one", TC_STANDARD), TC_LEVEL_NOT_RUN);
+    ran(&w, "a/u", TC_UNSUPPORTED);
+    assert_int_equal(judged(&w, "one", TC_STANDARD), TC_LEVEL_FAILED);
+    ran(&w, "a/p", TC_PASS);
+    assert_int_equal(judged(&w, "one", TC_SMOKE), TC_LEVEL_PASSED);
+    assert_int_equal(judged(&w, "Two", TC_STANDARD), TC_LEVEL_NOT_RUN);
+    ran(&w, "b/x T=f32", TC_PASS);
+    assert_int_equal(judged(&w, "two", TC_STANDARD), TC_LEVEL_PASSED);
+    assert_int_equal(judged(&w, "two", TC_SMOKE), TC_LEVEL_NOT_RUN);
+    ran(&w, "a/waived", TC_WAIVED);
+    assert_int_equal(judged(&w, "two", TC_STANDARD), TC_LEVEL_FAILED);
+    finish(&w);
+}
+
+static void a_level_of_which_a_part_ran_is_not_run(void **state) {
+    world w = {0};
+    char why[TC_VERDICT_MESSAGE];
+    add_level(&w, "one", "version 1\nrequire a/*\nclean a/*\n");
+    ran(&w, "a/p", TC_PASS);
+    assert_true(tc_plan_add(&w.plan, "a/later", true, why));
+    assert_int_equal(judged(&w, "one", TC_STANDARD), TC_LEVEL_NOT_RUN);
+    finish(&w);
+}
+
+static void groups_ask_for_each_operator(void **state) {
+    world w = {0};
+    add_level(&w, "all", "version 1\nrequire kernel/@all T=f32\n");
+    size_t n = w.levels.at[0].n_demands;
+    assert_true(n > 60);
+    for (size_t i = 0; i < n; i++) {
+        char line[TC_MAX_LINE];
+        assert_int_equal(judged(&w, "all", TC_STANDARD), TC_LEVEL_NOT_RUN);
+        /* random_bits has no f32: what the set has of it will do. */
+        const char *subject = w.levels.at[0].demands[i].pattern->subject;
+        snprintf(line, sizeof line, "%s T=%s", subject,
+                 strcmp(subject, "kernel/random_bits") ? "f32" : "i32");
+        ran(&w, line, TC_PASS);
+    }
+    assert_int_equal(judged(&w, "all", TC_STANDARD), TC_LEVEL_PASSED);
+    finish(&w);
+}
+
+static void wrong_levels_are_refused(void **state) {
+    static const char *const texts[] = {"require a/b\n",
+                                        "version 0\nrequire a/b\n",
+                                        "version 1\n",
+                                        "version 1\nclean a/b\n",
+                                        "version 1\nincludes none\n",
+                                        "version 1\nrequire\n",
+                                        "version 1\nrequire kernel/@big\n",
+                                        "version 1\nset huge\nrequire a/b\n",
+                                        "version 1\nallow a/b\n"};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        world w = {0};
+        char why[TC_VERDICT_MESSAGE] = "";
+        assert_false(tc_levels_add(&w.levels, "bad", texts[i], why));
+        assert_memory_equal(why, "level bad:", 10);
+        finish(&w);
+    }
+}
+
+static void built_in_levels_are_read(void **state) {
+    world w = {0};
+    char why[TC_VERDICT_MESSAGE];
+    if (!tc_levels_builtin(&w.levels, why))
+        fail_msg("%s", why);
+    static const char *const names[] = {"Load", "Memory", "Core", "Full", "Train", "Perf"};
+    assert_int_equal(w.levels.n, 6);
+    for (unsigned i = 0; i < 6; i++)
+        assert_string_equal(w.levels.at[i].title, names[i]);
+    finish(&w);
+}
+
+/* FIPS 180-4's examples (NIST, "Examples with intermediate values", SHA-256). */
+static void sums_are_sha256(void **state) {
+    static const char *const texts[][2] = {
+        {"abc", "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"},
+        {"abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
+         "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1"},
+        {"", "e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"}};
+    for (size_t i = 0; i < 3; i++) {
+        tc_sha256 s;
+        char hex[TC_SHA256_HEX];
+        tc_sha256_init(&s);
+        tc_sha256_add(&s, texts[i][0], strlen(texts[i][0]));
+        tc_sha256_end(&s, hex);
+        assert_string_equal(hex, texts[i][1]);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(patterns_find_what_they_say),
+        cmocka_unit_test(what_is_no_pattern_says_why),
+        cmocka_unit_test(lists_change_statuses),
+        cmocka_unit_test(wrong_entries_name_their_line),
+        cmocka_unit_test(a_level_needs_a_pass_of_each_and_no_failure),
+        cmocka_unit_test(a_level_of_which_a_part_ran_is_not_run),
+        cmocka_unit_test(groups_ask_for_each_operator),
+        cmocka_unit_test(wrong_levels_are_refused),
+        cmocka_unit_test(built_in_levels_are_read),
+        cmocka_unit_test(sums_are_sha256),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
