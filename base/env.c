@@ -3,8 +3,10 @@
 #include "base/log.h"
 
 #include <errno.h>
+#include <fnmatch.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/auxv.h>
 
 const tni_env_entry tni_env_table[TNI_ENV_COUNT] = {
@@ -58,4 +60,21 @@ int64_t tni_env_i64(tni_env_id id) {
 
 const char *tni_env_raw(const char *name) {
     return tni_env_is_secure() ? NULL : getenv(name);
+}
+
+bool tni_env_lists(tni_env_id id, const char *name) {
+    const char *p = tni_env(id);
+    while (*p) {
+        size_t n = strcspn(p, ",");
+        char glob[256];
+        if (n > 0 && n < sizeof glob) {
+            memcpy(glob, p, n);
+            glob[n] = '\0';
+            if (fnmatch(glob, name, 0) == 0)
+                return true;
+        }
+        p += n;
+        p += *p == ',';
+    }
+    return false;
 }

@@ -33,6 +33,9 @@ int64_t tni_env_i64(tni_env_id id);
 /* Set in the environment, and not ignored? */
 bool tni_env_is_set(tni_env_id id);
 
+/* Does one of the comma-separated globs that it holds match `name`? */
+bool tni_env_lists(tni_env_id id, const char *name);
+
 /* An environment variable that is not in the table (a plugin's option): NULL when unset or when
  * privileges are raised. */
 const char *tni_env_raw(const char *name);

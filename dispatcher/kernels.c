@@ -6,6 +6,7 @@
  * sets aside what removing all records, in the worst order, would need.
  */
 #include "base/alloc.h"
+#include "base/env.h"
 #include "base/error.h"
 #include "dispatcher/kernels.h"
 #include "dispatcher/loader/loader.h"
@@ -262,6 +263,16 @@ static tn_status ask(const tni_plugin *plugin, tn_pdevice *device, const tn_kern
     return tni_error_take_plugin(status, context);
 }
 
+/* Is the plugin's kernel left out by TENON_KERNELS_DISABLE? Those of the small set stay: what is
+ * left out is done by operators that are made of them. */
+static bool is_disabled(const char *plugin_id, const tni_kernel_op *op) {
+    if (op->small || !tni_env_is_set(TNI_ENV_KERNELS_DISABLE))
+        return false;
+    char name[256];
+    snprintf(name, sizeof name, "%s/%s", plugin_id, op->name);
+    return tni_env_lists(TNI_ENV_KERNELS_DISABLE, name);
+}
+
 tn_status tni_kernel_set_init(tni_kernel_set *set, const struct tni_plugin *plugin,
                               tn_pdevice *device) {
     *set = (tni_kernel_set){.state = NULL};
@@ -283,7 +294,7 @@ tn_status tni_kernel_set_init(tni_kernel_set *set, const struct tni_plugin *plug
         const tni_kernel_op *op = r && r->op ? tni_kernel_op_find(r->op) : NULL;
         tni_kernel kernel = op ? read_record(r, id) : (tni_kernel){0};
         bool is_taken = false;
-        if (!kernel.run || !kernel.dtypes[0])
+        if (!kernel.run || !kernel.dtypes[0] || is_disabled(id, op))
             continue;
         status = ask(plugin, device, r, &is_taken);
         if (!is_taken)

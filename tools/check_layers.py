@@ -6,7 +6,8 @@ usage: check_layers.py [--root FOLDER]
     plugin-sdk  <-  base  <-  dispatcher  <-  core  <-  cli, samples, tests, bench
          ^--- plugins (each knows itself and plugin-sdk)
 
-Samples and the command line include public headers only (and their own). Public headers include
+plugin-sdk/conformance/core is a program above core: public headers and the suite's own. Samples and
+the command line include public headers only (and their own). Public headers include
 public headers of their layer or a lower one. Headers of the system are not looked at.
 """
 
@@ -18,6 +19,8 @@ import sys
 LAYERS = ["plugin-sdk", "base", "dispatcher", "core"]
 OUTSIDE = ["cli", "samples", "tests", "bench", "tools"]
 TEMPLATE = pathlib.Path("plugin-sdk/template")
+SUITE = pathlib.Path("plugin-sdk/conformance")  # knows plugin.h alone
+CORE_WORKER = SUITE / "core"  # except for this program, which stands above core
 PUBLIC_ONLY = {"cli", "samples"}
 GENERATED = {"tenon/kernels.h": "plugin-sdk", "tenon/ops.h": "core"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
@@ -38,6 +41,8 @@ def is_public(path):
 def resolve(root, source, name, by_angle):
     """The file an #include means, relative to the root, or None for one of the system."""
     candidates = [] if by_angle else [source.parent / name]
+    if source.is_relative_to(SUITE):
+        candidates += [SUITE / name]
     candidates += [pathlib.Path(name)]
     candidates += [pathlib.Path(layer) / "include" / name for layer in LAYERS]
     for candidate in candidates:
@@ -57,6 +62,12 @@ def why_not(source, target):
         if is_public(target) or target.parent == TEMPLATE:
             return None
         return f"the template may include its own folder and public headers, not {target}"
+    if source.is_relative_to(CORE_WORKER):
+        if is_public(target) or target.is_relative_to(SUITE):
+            return None
+        return f"the suite's worker for core may include public headers and the suite's, not {target}"
+    if target.is_relative_to(CORE_WORKER):
+        return None if here == "tests" else f"{here} must not know a program above core: {target}"
     if here == "plugins":
         own = source.parts[:2]
         if target.parts[:2] == own or (there == "plugin-sdk" and is_public(target)):

@@ -4,6 +4,8 @@
  * their device; without one the decomposition runs, and without that the fallback policy decides.
  */
 #include "core/ops/build.h"
+#include "core/ops/ops.h"
+#include "core/ops/temps.h"
 #include "core/profile/profile.h"
 
 #include <stdio.h>
@@ -61,6 +63,28 @@ tn_status tni_backend_handler(const tn_op *op, tn_keyset keys, const tn_cell *ar
     }
 }
 
+/* Runs the decomposition of an operator that computes integers as floats: its formula is about
+ * floats, and in integers would wrap round (1 / (1 + exp(-x)) of u8). */
+static tn_status run_as_floats(const tn_op *op, tn_dtype dtype, const tn_cell *args,
+                               tn_cell *rets) {
+    tn_cell cast[TNI_MAX_ARGS];
+    tni_temps temps = {0};
+    tn_status status = TN_OK;
+    memcpy(cast, args, op->schema->n_args * sizeof *cast);
+    for (uint32_t i = 0; i < op->schema->n_args && status == TN_OK; i++) {
+        tn_tensor *t = args[i].tag == TN_CELL_TENSOR ? args[i].v.pointer : NULL;
+        if (!t || tni_is_float(t->view.dtype) || op->schema->args[i].is_written)
+            continue;
+        cast[i].v.pointer = OWN(tni_to_dtype(t, dtype));
+        if (!cast[i].v.pointer)
+            status = tni_failed();
+    }
+    if (status == TN_OK)
+        status = tni_info(op)->run(cast, rets);
+    tni_temps_drop(&temps);
+    return status;
+}
+
 tn_status tni_without_kernel(const tn_op *op, tni_device *device, tn_dtype dtype,
                              const tn_cell *args, tn_cell *rets) {
     const tni_op_info *info = tni_info(op);
@@ -69,7 +93,8 @@ tn_status tni_without_kernel(const tn_op *op, tni_device *device, tn_dtype dtype
         return tni_fallback(op, device, dtype, args, rets);
     tn_thread_keys before = tni_thread_keys;
     tni_thread_keys.excluded |= TNI_KEYS_BELOW_AUTOGRAD;
-    tn_status status = info->run(args, rets);
+    tn_status status = info->type_rule == TNI_TYPES_FLOAT ? run_as_floats(op, dtype, args, rets)
+                                                          : info->run(args, rets);
     tni_thread_keys = before;
     if (status == TN_OK && info->form != TNI_FORM_FUNCTIONAL)
         status = tni_store(info, tni_written_arg(info, op, args), rets[0].v.pointer, rets);

@@ -67,6 +67,16 @@ BOXED(run_bitwise_not) {
     RETURN(OWN(tni_bitwise_xor(x, ones)));
 }
 
+/* In the dtype of the result, since the negative of an unsigned integer is none. */
+BOXED(run_rsub) {
+    tni_temps temps = {0};
+    tni_promotion promotion = {TN_DTYPE_NONE, TN_DTYPE_NONE, TN_DTYPE_NONE};
+    tni_promotion_add(&promotion, &args[0]);
+    tni_promotion_add(&promotion, &args[1]);
+    tn_tensor *x = OWN(tni_to_dtype(tni_arg_tensor(&args[0]), tni_promotion_result(&promotion)));
+    RETURN(OWN(tni_add_scalar(OWN(tni_neg(x)), args[1], tn_int(1))));
+}
+
 /* A bound as a 0-dim tensor of x's dtype. */
 static tn_tensor *bound(tni_temps *list, tn_tensor *x, tn_scalar value) {
     return tni_own(list, tni_full(TN_SCALAR_SHAPE, value, x->view.dtype, x->device->id));

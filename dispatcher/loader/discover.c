@@ -44,20 +44,7 @@ bool tni_name_serves(const char *path, const char *type) {
 }
 
 bool tni_disabled(const char *name) {
-    const char *p = tni_env(TNI_ENV_PLUGINS_DISABLE);
-    while (*p) {
-        size_t n = strcspn(p, ",");
-        char glob[NAME_MAX + 1];
-        if (n > 0 && n < sizeof glob) {
-            memcpy(glob, p, n);
-            glob[n] = '\0';
-            if (fnmatch(glob, name, 0) == 0)
-                return true;
-        }
-        p += n;
-        p += *p == ',';
-    }
-    return false;
+    return tni_env_lists(TNI_ENV_PLUGINS_DISABLE, name);
 }
 
 /* ---- the catalog ---------------------------------------------------------------------------- */

@@ -4,7 +4,8 @@
 usage: generate.py [--check] operators.toml kernels.toml OUTPUT...
 
 An output is known by its name: ops.h (public), list.h (internal), ops.c, table.c,
-gradcheck_cases.c, operators.md. With --check nothing is written; the exit code says whether the
+gradcheck_cases.c, operator_samples.c,
+operators.md. With --check nothing is written; the exit code says whether the
 outputs are current.
 """
 
@@ -29,6 +30,7 @@ def main(operators, kernels, outputs, check):
         "list.h": lambda: emit_api.internal_header(table),
         "ops.c": lambda: emit_api.source(table),
         "gradcheck_cases.c": lambda: emit_tests.source(table),
+        "operator_samples.c": lambda: emit_tests.conformance(table, tables.sections(operators)),
         "table.c": lambda: emit_core.CoreEmitter(table, kernel_table).source(),
         "operators.md": lambda: emit_page.page(table, tables.sections(operators), kernel_table),
     }

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import schema as schemas
 
 FIELDS = {"schema", "forms", "kind", "types", "kernel", "rename", "constants", "choices", "infer", "run", "grad",
-          "attrs", "constant", "nondifferentiable_outputs", "cross_device", "samples", "second",
+          "attrs", "calls", "constant", "nondifferentiable_outputs", "cross_device", "samples", "second",
           "why_not_second", "tolerance", "doc"}
 KINDS = ("pointwise", "general", "view", "composite")
 TYPES = ("promote", "float", "same")
