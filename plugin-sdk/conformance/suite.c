@@ -1,4 +1,42 @@
 /* See suite.h. */
 #include "suite.h"
 
-const tc_suite tc_builtin_suite = {0};
+#include "json.h"
+#include "kernel/kernel_case.h"
+#include "subject/subject.h"
+
+static const tc_class *const classes[] = {&tc_class_kernel, &tc_class_same, &tc_class_refuse};
+
+static void describe(const tc_options *options, FILE *out) {
+    tc_subject s;
+    char why[TC_MESSAGE];
+    tn_cell name = {.tag = TN_CELL_NONE};
+    if (!tc_subject_open(&s, options->plugin, options->device, tc_host_table(), why)) {
+        fprintf(out, "{\"error\":");
+        tc_json_put(out, why);
+        fprintf(out, "}\n");
+        return;
+    }
+    s.ops->property(s.self, s.index, TN_PROP_NAME, &name);
+    const char *const members[][2] = {
+        {"id", s.plugin->id},
+        {"version", s.plugin->version},
+        {"type", s.plugin->device_type},
+        {"name", s.plugin->name},
+        {"device", name.tag == TN_CELL_STRING ? name.v.string : s.plugin->name},
+    };
+    for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
+        fprintf(out, "%c\"%s\":", i ? ',' : '{', members[i][0]);
+        tc_json_put(out, members[i][1]);
+    }
+    fprintf(out, ",\"n_devices\":%u,\"records\":%llu}\n", s.n_devices,
+            (unsigned long long)s.plugin->n_kernels);
+    tc_subject_close(&s);
+}
+
+const tc_suite tc_builtin_suite = {
+    .classes = classes,
+    .n_classes = sizeof classes / sizeof *classes,
+    .finish = tc_subject_shared_close,
+    .describe = describe,
+};

@@ -54,8 +54,8 @@ typedef struct tc_random {
 } tc_random;
 
 uint64_t tc_next(tc_random *r);
-uint64_t tc_below(tc_random *r, uint64_t n);                     /* [0, n), n > 0 */
-int64_t tc_integer(tc_random *r, int64_t low, int64_t high);     /* both included */
+uint64_t tc_below(tc_random *r, uint64_t n);                 /* [0, n), n > 0 */
+int64_t tc_integer(tc_random *r, int64_t low, int64_t high); /* both included */
 tc_real tc_uniform(tc_random *r, tc_real low, tc_real high);
 
 #endif

@@ -39,8 +39,8 @@ void tc_operand_settle(tc_operand *o) {
 void tc_gather_elements(const tc_operand *o, const unsigned char *image, void *out) {
     const uint64_t size = tc_dtype_bytes(o->dtype);
     for (int64_t i = 0; i < o->shape.numel; i++)
-        memcpy((char *)out + (uint64_t)i * size,
-               image + (uint64_t)tc_place(&o->shape, i) * size, size);
+        memcpy((char *)out + (uint64_t)i * size, image + (uint64_t)tc_place(&o->shape, i) * size,
+               size);
 }
 
 tc_shape tc_dense(int32_t rank, const int64_t *sizes) {

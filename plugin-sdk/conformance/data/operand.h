@@ -40,7 +40,7 @@ void tc_gather_elements(const tc_operand *o, const unsigned char *image, void *o
 /* A dense shape of these sizes. */
 tc_shape tc_dense(int32_t rank, const int64_t *sizes);
 bool tc_same_sizes(const tc_shape *a, const tc_shape *b);
-bool tc_is_dense(const tc_shape *s);      /* row-major, whatever the offset */
+bool tc_is_dense(const tc_shape *s);        /* row-major, whatever the offset */
 bool tc_has_zero_stride(const tc_shape *s); /* in a dimension larger than 1 */
 
 #endif

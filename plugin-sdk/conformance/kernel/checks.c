@@ -7,14 +7,16 @@
 #include <stdio.h>
 #include <string.h>
 
-const tn_kernel *tc_claimed_kernel(const tc_subject *s, const tc_invocation *call, tc_verdict *out) {
+const tn_kernel *tc_claimed_kernel(const tc_subject *s, const tc_invocation *call,
+                                   tc_verdict *out) {
     const tn_kernel *kernel = NULL;
     const tc_claim claim = tc_find_kernel(s, call, &kernel);
     if (claim == TC_CLAIMED)
         return kernel;
     if (claim == TC_NO_FLAG) {
         const uint32_t missing = tc_needed_flags(call) & ~kernel->flags;
-        tc_verdict_set(out, TC_UNSUPPORTED, 0, "the kernel does not declare %s", tc_flag_name(missing & -missing));
+        tc_verdict_set(out, TC_UNSUPPORTED, 0, "the kernel does not declare %s",
+                       tc_flag_name(missing & -missing));
     } else {
         tc_verdict_set(out, TC_UNSUPPORTED, 0, "no kernel for these dtypes");
     }
@@ -30,7 +32,8 @@ bool tc_check_success(const tc_invocation *call, const tc_result *result, tc_ver
     return false;
 }
 
-/* ---- bytes that nobody may write -------------------------------------------------------------- */
+/* ---- bytes that nobody may write --------------------------------------------------------------
+ */
 
 /* Marks the bytes of elements in `mask`. */
 static bool element_bytes(const tc_operand *o, tc_arena *arena, unsigned char **out) {
@@ -44,12 +47,13 @@ static bool element_bytes(const tc_operand *o, tc_arena *arena, unsigned char **
 /* What of the allocation byte `at` is. */
 static const char *region_of(const tc_operand *o, uint64_t at) {
     const uint64_t size = tc_dtype_bytes(o->dtype);
-    return at < (uint64_t)o->shape.offset * size     ? "before the first element"
+    return at < (uint64_t)o->shape.offset * size    ? "before the first element"
            : at >= (uint64_t)o->shape.extent * size ? "behind the last element"
                                                     : "between the elements";
 }
 
-/* Bytes of `after` that differ from the image, those of elements aside where `elements` is false. */
+/* Bytes of `after` that differ from the image, those of elements aside where `elements` is false.
+ */
 static void check_bytes(const tc_invocation *call, const char *name, const tc_operand *o,
                         const unsigned char *after, bool elements, tc_verdict *out) {
     unsigned char *mask = NULL;
@@ -62,9 +66,10 @@ static void check_bytes(const tc_invocation *call, const char *name, const tc_op
     for (uint64_t at = 0; at < o->bytes; at++)
         if (after[at] != o->image[at] && (elements || !mask[at])) {
             tc_verdict_set(out, TC_FAIL, 71,
-                           "%s: %s of %s was written: byte %" PRIu64 " of its allocation was 0x%02x and is 0x%02x",
-                           call->record->op, mask[at] ? "an element" : region_of(o, at), name, at, o->image[at],
-                           after[at]);
+                           "%s: %s of %s was written: byte %" PRIu64
+                           " of its allocation was 0x%02x and is 0x%02x",
+                           call->record->op, mask[at] ? "an element" : region_of(o, at), name, at,
+                           o->image[at], after[at]);
             return;
         }
 }
@@ -81,10 +86,12 @@ void tc_check_untouched(const tc_invocation *call, const tc_result *result, tc_v
             check_bytes(call, name, &call->outs[k].tensor, result->outs[k], false, out);
     }
     if (result->workspace_overrun)
-        tc_verdict_set(out, TC_FAIL, 76, "%s: bytes before or behind the workspace were written", call->record->op);
+        tc_verdict_set(out, TC_FAIL, 76, "%s: bytes before or behind the workspace were written",
+                       call->record->op);
 }
 
-void tc_check_outputs_untouched(const tc_invocation *call, const tc_result *result, tc_verdict *out) {
+void tc_check_outputs_untouched(const tc_invocation *call, const tc_result *result,
+                                tc_verdict *out) {
     for (uint32_t k = 0; k < call->record->n_outs; k++) {
         char name[24];
         snprintf(name, sizeof name, "output %u", k);
@@ -93,9 +100,11 @@ void tc_check_outputs_untouched(const tc_invocation *call, const tc_result *resu
     }
 }
 
-/* ---- results ---------------------------------------------------------------------------------- */
+/* ---- results ----------------------------------------------------------------------------------
+ */
 
-void tc_check_outputs(const tc_invocation *call, const tc_result *result, const tc_subject *s, tc_verdict *out) {
+void tc_check_outputs(const tc_invocation *call, const tc_result *result, const tc_subject *s,
+                      tc_verdict *out) {
     for (uint32_t k = 0; k < call->record->n_outs; k++)
         tc_compare(call, k, result->outs[k], s->flushes, out);
     if (out->status == TC_PASS)

@@ -14,10 +14,12 @@ bool tc_check_success(const tc_invocation *call, const tc_result *result, tc_ver
 void tc_check_untouched(const tc_invocation *call, const tc_result *result, tc_verdict *out);
 
 /* No byte of the outputs changed either. */
-void tc_check_outputs_untouched(const tc_invocation *call, const tc_result *result, tc_verdict *out);
+void tc_check_outputs_untouched(const tc_invocation *call, const tc_result *result,
+                                tc_verdict *out);
 
 /* The outputs are what they must be, and would not have passed if they were not. */
-void tc_check_outputs(const tc_invocation *call, const tc_result *result, const tc_subject *s, tc_verdict *out);
+void tc_check_outputs(const tc_invocation *call, const tc_result *result, const tc_subject *s,
+                      tc_verdict *out);
 
 /* What the plugin did to the host table meanwhile. */
 void tc_check_host(tc_verdict *out);

@@ -4,7 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- choosing the record ---------------------------------------------------------------------- */
+/* ---- choosing the record ----------------------------------------------------------------------
+ */
 
 const char *tc_flag_name(uint32_t flag) {
     return flag == TN_KERNEL_STRIDED     ? "TN_KERNEL_STRIDED"
@@ -35,9 +36,11 @@ static uint32_t flags_of_shape(const tc_shape *s) {
 }
 
 uint32_t tc_needed_flags(const tc_invocation *call) {
-    uint32_t flags = (call->in_place >= 0 ? TN_KERNEL_IN_PLACE : 0) | (call->scalar >= 0 ? TN_KERNEL_SCALARS : 0);
+    uint32_t flags = (call->in_place >= 0 ? TN_KERNEL_IN_PLACE : 0) |
+                     (call->scalar >= 0 ? TN_KERNEL_SCALARS : 0);
     for (uint32_t a = 0; a < call->record->n_args; a++)
-        if (call->record->args[a].kind == TC_ARG_TENSOR && !call->args[a].none && call->scalar != (int32_t)a)
+        if (call->record->args[a].kind == TC_ARG_TENSOR && !call->args[a].none &&
+            call->scalar != (int32_t)a)
             flags |= flags_of_shape(&call->args[a].tensor.shape);
     for (uint32_t k = 0; k < call->record->n_outs; k++)
         flags |= flags_of_shape(&call->outs[k].tensor.shape);
@@ -67,7 +70,8 @@ tc_claim tc_find_kernel(const tc_subject *s, const tc_invocation *call, const tn
     return claim;
 }
 
-/* ---- placing ---------------------------------------------------------------------------------- */
+/* ---- placing ----------------------------------------------------------------------------------
+ */
 
 static bool set_up_failed(tc_verdict *verdict, const char *what, tn_status status) {
     char reason[TC_MESSAGE];
@@ -76,7 +80,8 @@ static bool set_up_failed(tc_verdict *verdict, const char *what, tn_status statu
     return false;
 }
 
-static bool place_tensor(tc_placed *p, const tc_operand *o, tn_tensor_view *view, tc_verdict *verdict) {
+static bool place_tensor(tc_placed *p, const tc_operand *o, tn_tensor_view *view,
+                         tc_verdict *verdict) {
     tc_subject *s = p->subject;
     void *host = NULL;
     tn_memory memory = 0;
@@ -174,7 +179,8 @@ static bool place_workspace(tc_placed *p, tc_verdict *verdict) {
         return true;
     void *host;
     p->workspace_room = bytes + 2 * s->alignment;
-    status = s->memory->alloc(s->device, TN_SPACE_DEVICE, p->workspace_room, &p->tn.workspace, &host);
+    status =
+        s->memory->alloc(s->device, TN_SPACE_DEVICE, p->workspace_room, &p->tn.workspace, &host);
     if (status != TN_OK)
         return set_up_failed(verdict, "alloc of the workspace", status);
     p->memory[p->n_memory++] = p->tn.workspace;
@@ -207,9 +213,11 @@ void tc_unplace(tc_placed *p) {
     p->n_memory = 0;
 }
 
-/* ---- afterwards ------------------------------------------------------------------------------- */
+/* ---- afterwards -------------------------------------------------------------------------------
+ */
 
-static unsigned char *read_image(tc_placed *p, const tn_tensor_view *view, uint64_t bytes, tc_verdict *verdict) {
+static unsigned char *read_image(tc_placed *p, const tn_tensor_view *view, uint64_t bytes,
+                                 tc_verdict *verdict) {
     tc_subject *s = p->subject;
     unsigned char *image = tc_arena_array(p->call->arena, bytes, 1);
     if (!image) {
@@ -268,7 +276,8 @@ static void run(tc_placed *p, tc_result *out) {
         tc_reason(later, out->message);
 }
 
-bool tc_execute(tc_subject *s, const tn_kernel *kernel, tc_invocation *call, tc_result *out, tc_verdict *verdict) {
+bool tc_execute(tc_subject *s, const tn_kernel *kernel, tc_invocation *call, tc_result *out,
+                tc_verdict *verdict) {
     tc_placed p;
     memset(out, 0, sizeof *out);
     bool ok = tc_place_call(s, s->stream, kernel, call, &p, verdict);
@@ -276,11 +285,13 @@ bool tc_execute(tc_subject *s, const tn_kernel *kernel, tc_invocation *call, tc_
         const tn_status answer = kernel->supports(&p.tn);
         out->said_no = answer == TN_UNSUPPORTED;
         if (answer != TN_OK && answer != TN_UNSUPPORTED) {
-            tc_verdict_set(verdict, TC_FAIL, 74, "supports answered %s; it is TN_OK or TN_UNSUPPORTED",
+            tc_verdict_set(verdict, TC_FAIL, 74,
+                           "supports answered %s; it is TN_OK or TN_UNSUPPORTED",
                            tc_tn_status_name(answer));
             ok = false;
         } else if (kernel->supports(&p.tn) != answer) {
-            tc_verdict_set(verdict, TC_FAIL, 74, "supports answered the same question once so and once otherwise");
+            tc_verdict_set(verdict, TC_FAIL, 74,
+                           "supports answered the same question once so and once otherwise");
             ok = false;
         }
     }

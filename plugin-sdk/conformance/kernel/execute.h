@@ -1,7 +1,8 @@
 /* execute.h: one kernel call on the subject's device.
  *
  * Tensors are placed in allocations of their own, image by image, so that offsets, holes and guards
- * are as the case has them; the workspace lies between guards too. Afterwards all of it is read back.
+ * are as the case has them; the workspace lies between guards too. Afterwards all of it is read
+ * back.
  */
 #ifndef TENON_CONFORMANCE_EXECUTE_H
 #define TENON_CONFORMANCE_EXECUTE_H
@@ -20,10 +21,11 @@ uint32_t tc_needed_flags(const tc_invocation *call);
 const char *tc_flag_name(uint32_t flag);
 
 typedef struct tc_result {
-    tn_status run, sync;       /* what `run` returned, and the stream afterwards */
-    char message[TC_MESSAGE];  /* of the failure, if there was one */
-    bool said_no;              /* `supports` answered TN_UNSUPPORTED: `run` was not called */
-    unsigned char *args[TC_MAX_ARGS], *outs[TC_MAX_OUTS]; /* images afterwards; in the call's arena */
+    tn_status run, sync;      /* what `run` returned, and the stream afterwards */
+    char message[TC_MESSAGE]; /* of the failure, if there was one */
+    bool said_no;             /* `supports` answered TN_UNSUPPORTED: `run` was not called */
+    unsigned char *args[TC_MAX_ARGS],
+        *outs[TC_MAX_OUTS]; /* images afterwards; in the call's arena */
     bool workspace_overrun;
 } tc_result;
 

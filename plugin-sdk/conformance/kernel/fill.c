@@ -6,7 +6,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- special values --------------------------------------------------------------------------- */
+/* ---- special values ---------------------------------------------------------------------------
+ */
 
 enum { N_SPECIAL = 15, N_MILD = 8 };
 
@@ -14,8 +15,21 @@ enum { N_SPECIAL = 15, N_MILD = 8 };
 static tc_number special(tn_dtype dtype, uint64_t k) {
     const tc_real tiny = tc_spacing(dtype, 0), normal = tc_smallest_normal(dtype);
     const tc_real values[N_SPECIAL] = {
-        0,    -0.0L, 1,      NAN,            -1,                INFINITY,           2.5L, -INFINITY,
-        tiny, -tiny, normal, -normal + tiny, tc_largest(dtype), -tc_largest(dtype), 0.5L,
+        0,
+        -0.0L,
+        1,
+        NAN,
+        -1,
+        INFINITY,
+        2.5L,
+        -INFINITY,
+        tiny,
+        -tiny,
+        normal,
+        -normal + tiny,
+        tc_largest(dtype),
+        -tc_largest(dtype),
+        0.5L,
     };
     const int64_t low = tc_int_min(dtype), high = tc_int_max(dtype);
     const int64_t whole[] = {0, 1, low < 0 ? -1 : 2, high, low, low + 1, high - 1, 3};
@@ -23,7 +37,8 @@ static tc_number special(tn_dtype dtype, uint64_t k) {
                        tc_is_float(dtype) ? 0 : whole[k % (sizeof whole / sizeof *whole)]};
 }
 
-/* ---- one element ------------------------------------------------------------------------------ */
+/* ---- one element ------------------------------------------------------------------------------
+ */
 
 /* Whole numbers small enough that a sum of `terms` products of two is exact in the output's dtype,
  * most of them zero where there are many. */
@@ -32,7 +47,9 @@ static tc_number exact(tn_dtype dtype, const tc_arg *arg, int64_t terms, tc_rand
         const int64_t x = tc_integer(r, (int64_t)(8 * arg->low), (int64_t)(8 * arg->high));
         return (tc_number){(tc_real)x / 8, 0};
     }
-    const int digits = tc_is_float(dtype) ? tc_digits(dtype) : dtype == TN_I8 || dtype == TN_U8 ? 6 : 10;
+    const int digits = tc_is_float(dtype)                 ? tc_digits(dtype)
+                       : dtype == TN_I8 || dtype == TN_U8 ? 6
+                                                          : 10;
     const int64_t room = (int64_t)1 << (digits < 10 ? digits : 10);
     int64_t high = 1;
     while (high < 8 && terms * (high + 1) * (high + 1) <= room)
@@ -80,7 +97,8 @@ static bool extremes(const tc_invocation *call) {
     return call->record->extremes;
 }
 
-static tc_number element(const tc_invocation *call, uint32_t a, int64_t i, int64_t terms, tc_random *r) {
+static tc_number element(const tc_invocation *call, uint32_t a, int64_t i, int64_t terms,
+                         tc_random *r) {
     const tc_arg *arg = &call->record->args[a];
     const tc_operand *o = &call->args[a].tensor;
     if (o->dtype == TN_BOOL)
@@ -93,13 +111,17 @@ static tc_number element(const tc_invocation *call, uint32_t a, int64_t i, int64
     case TC_DATA_WIDE:
         return wide(o->dtype, arg, r);
     case TC_DATA_BIASED: /* 0.1 is in no dtype exactly */
-        return (tc_number){(arg->low + arg->high) / 2 + (arg->high - arg->low) * (0.1L + tc_uniform(r, 0, 1e-3L)),
+        return (tc_number){(arg->low + arg->high) / 2 +
+                               (arg->high - arg->low) * (0.1L + tc_uniform(r, 0, 1e-3L)),
                            tc_integer(r, 90, 110)};
     case TC_DATA_SPECIAL:
         /* Each argument steps through the list at another pace, so that all pairs meet. */
         if (call->record->pointwise) {
             const uint64_t n = extremes(call) || !tc_is_float(o->dtype) ? N_SPECIAL : N_MILD;
-            return special(o->dtype, (a == 0 ? (uint64_t)i : a == 1 ? (uint64_t)i / n : tc_next(r)) % n);
+            return special(o->dtype, (a == 0   ? (uint64_t)i
+                                      : a == 1 ? (uint64_t)i / n
+                                               : tc_next(r)) %
+                                         n);
         }
         return even(o->dtype, arg, r);
     default:
@@ -129,7 +151,8 @@ static void meet(tc_invocation *call, uint32_t a, tc_random *r) {
             o->values[i] = a == 1 ? call->args[0].tensor.values[i] : (tc_number){0, 0};
 }
 
-/* Where elements are added up, one NaN spoils a whole output: a few are placed among ordinary ones. */
+/* Where elements are added up, one NaN spoils a whole output: a few are placed among ordinary ones.
+ */
 static void place_specials(tc_operand *o, tc_random *r) {
     static const tc_real floats[] = {NAN, INFINITY, -INFINITY, -0.0L, 0x1p-126L};
     const int64_t ints[] = {tc_int_min(o->dtype), tc_int_max(o->dtype), tc_int_min(o->dtype) + 1};
@@ -187,7 +210,8 @@ static bool create_operands(tc_invocation *call, uint64_t surroundings) {
         e->error = tc_arena_array(call->arena, (uint64_t)shape.numel, sizeof *e->error);
         e->rounding = tc_arena_array(call->arena, (uint64_t)shape.numel, sizeof *e->rounding);
         if (!e->error || !e->rounding ||
-            !tc_operand_create(call->arena, e->tensor.dtype, &shape, surroundings + 100 + k, &e->tensor))
+            !tc_operand_create(call->arena, e->tensor.dtype, &shape, surroundings + 100 + k,
+                               &e->tensor))
             return false;
     }
     return true;

@@ -10,8 +10,8 @@
 
 #define WRONG(...) (snprintf(why, TC_MESSAGE, __VA_ARGS__), false)
 
-static const char *const data_names[TC_N_DATA] = {"exact",  "random", "wide",
-                                                  "cancel", "biased", "special", "every"};
+static const char *const data_names[TC_N_DATA] = {"exact",  "random",  "wide", "cancel",
+                                                  "biased", "special", "every"};
 
 const char *tc_data_name(tc_data data) {
     return data_names[data];
@@ -109,8 +109,8 @@ static bool read_arg_name(const tc_case *c, const char *name, const tc_invocatio
                           int32_t *out, char why[TC_MESSAGE]) {
     const char *text = tc_case_get(c, name);
     *out = text ? tc_record_arg(call->record, text) : -1;
-    if (text && (*out < 0 || call->record->args[*out].kind != TC_ARG_TENSOR ||
-                 call->args[*out].none))
+    if (text &&
+        (*out < 0 || call->record->args[*out].kind != TC_ARG_TENSOR || call->args[*out].none))
         return WRONG("%s=%s: %s has no such tensor", name, text, call->record->op);
     return true;
 }
@@ -143,13 +143,14 @@ static bool read_outs(const tc_case *c, tc_invocation *call, char why[TC_MESSAGE
     }
     for (uint32_t o = 0; o < r->n_outs; o++)
         if (call->outs[o].tensor.shape.numel < 1)
-            return WRONG("%s: the output has no elements, or no shape was given (out=SHAPE)", r->op);
+            return WRONG("%s: the output has no elements, or no shape was given (out=SHAPE)",
+                         r->op);
     return true;
 }
 
 static bool known_parameters(const tc_case *c, const tc_record *r, char why[TC_MESSAGE]) {
-    static const char *const common[] = {"data", "in-place", "scalar", "seed", "how", "bad", "at",
-                                         "salt", "out", "out0", "out1", "out2"};
+    static const char *const common[] = {"data", "in-place", "scalar", "seed", "how",  "bad",
+                                         "at",   "salt",     "out",    "out0", "out1", "out2"};
     for (uint32_t i = 0; i < c->n_params; i++) {
         const char *name = c->params[i].name;
         bool known = tc_record_arg(r, name) >= 0;

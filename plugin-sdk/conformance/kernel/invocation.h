@@ -4,8 +4,8 @@
  *
  * Every argument of the schema has a parameter of its name: tensors a shape (`none` where an
  * optional one is left out), attributes their value. Type variables have one each. `out` (out0,
- * out1, …) says how an output lies; its sizes must be those that follow. `in-place=self`: the output
- * is that argument's view. `scalar=other`: that argument, of one value, arrives as a cell.
+ * out1, …) says how an output lies; its sizes must be those that follow. `in-place=self`: the
+ * output is that argument's view. `scalar=other`: that argument, of one value, arrives as a cell.
  */
 #ifndef TENON_CONFORMANCE_INVOCATION_H
 #define TENON_CONFORMANCE_INVOCATION_H
@@ -50,7 +50,7 @@ typedef struct tc_invocation {
     const tc_record *record;
     tn_dtype types[TN_KERNEL_MAX_TYPES];
     tc_data data;
-    bool whole; /* all inputs are whole numbers so small that arithmetic is exact */
+    bool whole;               /* all inputs are whole numbers so small that arithmetic is exact */
     int32_t in_place, scalar; /* the argument, or -1 */
     tc_value args[TC_MAX_ARGS];
     tc_expected outs[TC_MAX_OUTS];

@@ -42,7 +42,8 @@ static void run(const tc_case *c, const tc_options *options, tc_verdict *out) {
     tc_arena_finish(&arena);
 }
 
-static void list_record(const tc_record *record, tc_set set, tc_sink *sink, uint32_t type, tn_dtype *types) {
+static void list_record(const tc_record *record, tc_set set, tc_sink *sink, uint32_t type,
+                        tn_dtype *types) {
     if (type == record->n_types) {
         record->family->list(record, types, set, sink);
         return;

@@ -1,6 +1,6 @@
-/* record.h: what the suite knows of a kernel operator. The records are made from kernels.toml, whose
- * `check` field has what is not in the schema; an operator without one fails the build, and one
- * without a reference function does not link.
+/* record.h: what the suite knows of a kernel operator. The records are made from kernels.toml,
+ * whose `check` field has what is not in the schema; an operator without one fails the build, and
+ * one without a reference function does not link.
  */
 #ifndef TENON_CONFORMANCE_RECORD_H
 #define TENON_CONFORMANCE_RECORD_H
@@ -81,8 +81,7 @@ TN_KERNEL_TABLE(TC_REFERENCE)
 #undef TC_REFERENCE
 
 /* Families, one for each file in samples/. */
-extern const tc_family tc_family_pointwise, tc_family_factory, tc_family_reduction,
-    tc_family_along, tc_family_index, tc_family_matrix, tc_family_norm, tc_family_convolution,
-    tc_family_pool;
+extern const tc_family tc_family_pointwise, tc_family_factory, tc_family_reduction, tc_family_along,
+    tc_family_index, tc_family_matrix, tc_family_norm, tc_family_convolution, tc_family_pool;
 
 #endif

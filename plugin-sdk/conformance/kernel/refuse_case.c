@@ -36,15 +36,19 @@ static bool spoil(const tc_case *c, tc_invocation *call, char why[TC_MESSAGE]) {
     return true;
 }
 
-static void check_refusal(const tc_invocation *call, const tc_result *result, const tc_subject *s, tc_verdict *out) {
+static void check_refusal(const tc_invocation *call, const tc_result *result, const tc_subject *s,
+                          tc_verdict *out) {
     const tn_status reported = result->run != TN_OK ? result->run : result->sync;
     if (reported == TN_OK)
-        tc_verdict_set(out, TC_FAIL, 73, "%s: an index out of range was not reported", call->record->op);
+        tc_verdict_set(out, TC_FAIL, 73, "%s: an index out of range was not reported",
+                       call->record->op);
     else if (reported != TN_INDEX_OUT_OF_RANGE)
-        tc_verdict_set(out, TC_FAIL, 73, "%s: an index out of range was reported as %s, not TN_INDEX_OUT_OF_RANGE",
+        tc_verdict_set(out, TC_FAIL, 73,
+                       "%s: an index out of range was reported as %s, not TN_INDEX_OUT_OF_RANGE",
                        call->record->op, result->message);
     else if (s->stream && result->run != TN_OK)
-        tc_verdict_set(out, TC_FAIL, 73, "%s: an index that the device finds is reported by the stream, not by run",
+        tc_verdict_set(out, TC_FAIL, 73,
+                       "%s: an index that the device finds is reported by the stream, not by run",
                        call->record->op);
     else if (result->run != TN_OK && result->sync != TN_OK)
         tc_verdict_set(out, TC_FAIL, 57, "%s: the error was reported twice", call->record->op);
@@ -61,7 +65,8 @@ static void run_call(const tc_case *c, tc_subject *s, tc_invocation *call, tc_ve
     if (!kernel)
         return;
     if (!tc_invocation_fill(call, call->seed, why) || !spoil(c, call, why) ||
-        !tc_invocation_parse(c, call->arena, &valid, why) || !tc_invocation_fill(&valid, call->seed + 1, why)) {
+        !tc_invocation_parse(c, call->arena, &valid, why) ||
+        !tc_invocation_fill(&valid, call->seed + 1, why)) {
         tc_verdict_set(out, TC_ERROR, 0, "%s", why);
         return;
     }
@@ -75,8 +80,8 @@ static void run_call(const tc_case *c, tc_subject *s, tc_invocation *call, tc_ve
     if (!tc_execute(s, kernel, &valid, &result, out))
         return;
     if (result.run != TN_OK || result.sync != TN_OK)
-        tc_verdict_set(out, TC_FAIL, 57, "%s: after the refusal a valid call fails: %s", call->record->op,
-                       result.message);
+        tc_verdict_set(out, TC_FAIL, 57, "%s: after the refusal a valid call fails: %s",
+                       call->record->op, result.message);
     else
         tc_check_outputs(&valid, &result, s, out);
 }
@@ -96,7 +101,8 @@ static void run(const tc_case *c, const tc_options *options, tc_verdict *out) {
     tc_arena_finish(&arena);
 }
 
-/* ---- lines ------------------------------------------------------------------------------------ */
+/* ---- lines ------------------------------------------------------------------------------------
+ */
 
 typedef struct relay {
     tc_sink sink;
@@ -107,7 +113,8 @@ typedef struct relay {
 
 /* How many places an index may name. */
 static int64_t places(const tc_invocation *call) {
-    const int32_t dim = tc_record_arg(call->record, "dim"), size = tc_record_arg(call->record, "input_size");
+    const int32_t dim = tc_record_arg(call->record, "dim"),
+                  size = tc_record_arg(call->record, "input_size");
     if (size >= 0)
         return call->args[size].ints[2] * call->args[size].ints[3];
     return call->args[0].tensor.shape.sizes[call->args[dim].i];
@@ -119,9 +126,11 @@ static void choose(tc_sink *sink, const char *line) {
     tc_case c;
     tc_invocation call;
     if (!tc_case_parse(line, &c, why) || !tc_invocation_parse(&c, &r->arena, &call, why) ||
-        index_arg(call.record) < 0 || tc_has_zero_stride(&call.args[index_arg(call.record)].tensor.shape))
+        index_arg(call.record) < 0 ||
+        tc_has_zero_stride(&call.args[index_arg(call.record)].tensor.shape))
         return;
-    const int64_t n = places(&call), last = call.args[index_arg(call.record)].tensor.shape.numel - 1;
+    const int64_t n = places(&call),
+                  last = call.args[index_arg(call.record)].tensor.shape.numel - 1;
     const int64_t bad[] = {n, -1, n + 1000, INT64_MAX, INT64_MIN, -n, (int64_t)1 << 32};
     const int64_t at[] = {last, 0, last / 2};
     const uint64_t k = r->n++;

@@ -1,10 +1,10 @@
-/* same/OP how=…: two ways of one call that must give the same, whatever that is. No oracle is asked,
- * so nothing is given away to rounding.
+/* same/OP how=…: two ways of one call that must give the same, whatever that is. No oracle is
+ * asked, so nothing is given away to rounding.
  *
  *     how=dense     tensors as the line has them, and the same values densely
- *     how=again     the same call three times, with other bytes round the tensors and in the outputs
- *     how=slices    the whole batch, and slices of it one by one
- *     how=threads   four threads with a call each, at once on one stream
+ *     how=again     the same call three times, with other bytes round the tensors and in the
+ * outputs how=slices    the whole batch, and slices of it one by one how=threads   four threads
+ * with a call each, at once on one stream
  */
 #include "kernel_case.h"
 
@@ -14,10 +14,12 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- running and comparing -------------------------------------------------------------------- */
+/* ---- running and comparing --------------------------------------------------------------------
+ */
 
 /* Runs a call that must succeed and leave everything else alone. */
-static bool run_call(tc_subject *s, tc_invocation *call, const tn_kernel *kernel, tc_result *result, tc_verdict *out) {
+static bool run_call(tc_subject *s, tc_invocation *call, const tn_kernel *kernel, tc_result *result,
+                     tc_verdict *out) {
     if (!tc_execute(s, kernel, call, result, out))
         return false;
     if (result->said_no) {
@@ -42,10 +44,11 @@ static bool same_bits(const tc_operand *a, const void *a_bytes, int64_t first, c
                       const void *b_bytes, int64_t *out_at) {
     const uint64_t size = tc_dtype_bytes(a->dtype);
     for (int64_t i = 0; i < b->shape.numel; i++) {
-        if (memcmp((const char *)a_bytes + (uint64_t)(first + i) * size, (const char *)b_bytes + (uint64_t)i * size,
-                   size) == 0)
+        if (memcmp((const char *)a_bytes + (uint64_t)(first + i) * size,
+                   (const char *)b_bytes + (uint64_t)i * size, size) == 0)
             continue;
-        const tc_number x = tc_load(a->dtype, a_bytes, first + i), y = tc_load(b->dtype, b_bytes, i);
+        const tc_number x = tc_load(a->dtype, a_bytes, first + i),
+                        y = tc_load(b->dtype, b_bytes, i);
         if (tc_is_float(a->dtype) && x.f != x.f && y.f != y.f)
             continue;
         *out_at = i;
@@ -56,22 +59,25 @@ static bool same_bits(const tc_operand *a, const void *a_bytes, int64_t first, c
 
 /* Compares output k of two calls; `first` is where b's part of a begins. */
 static void check_same(tc_arena *arena, const tc_invocation *a, const tc_result *ra, int64_t first,
-                       const tc_invocation *b, const tc_result *rb, uint32_t k, uint32_t requirement,
-                       const char *difference, tc_verdict *out) {
+                       const tc_invocation *b, const tc_result *rb, uint32_t k,
+                       uint32_t requirement, const char *difference, tc_verdict *out) {
     const tc_operand *x = &a->outs[k].tensor, *y = &b->outs[k].tensor;
     const void *p = elements(arena, x, ra->outs[k]), *q = elements(arena, y, rb->outs[k]);
     int64_t at;
     if (!p || !q)
         tc_verdict_set(out, TC_ERROR, 0, "the host has no memory for a case of this size");
     else if (!same_bits(x, p, first, y, q, &at))
-        tc_verdict_set(out, TC_FAIL, requirement, "%s: output %u differs %s, first at element %lld: %.9Lg and %.9Lg",
+        tc_verdict_set(out, TC_FAIL, requirement,
+                       "%s: output %u differs %s, first at element %lld: %.9Lg and %.9Lg",
                        a->record->op, k, difference, (long long)(first + at),
                        tc_is_float(x->dtype) ? tc_load(x->dtype, p, first + at).f
                                              : (tc_real)tc_load(x->dtype, p, first + at).i,
-                       tc_is_float(y->dtype) ? tc_load(y->dtype, q, at).f : (tc_real)tc_load(y->dtype, q, at).i);
+                       tc_is_float(y->dtype) ? tc_load(y->dtype, q, at).f
+                                             : (tc_real)tc_load(y->dtype, q, at).i);
 }
 
-/* ---- the ways --------------------------------------------------------------------------------- */
+/* ---- the ways ---------------------------------------------------------------------------------
+ */
 
 typedef struct comparison {
     const tc_case *c;
@@ -109,7 +115,8 @@ static void as_dense(comparison *m) {
             dense.args[a].tensor.shape =
                 tc_dense(dense.args[a].tensor.shape.rank, dense.args[a].tensor.shape.sizes);
     for (uint32_t k = 0; k < dense.record->n_outs; k++)
-        dense.outs[k].tensor.shape = tc_dense(dense.outs[k].tensor.shape.rank, dense.outs[k].tensor.shape.sizes);
+        dense.outs[k].tensor.shape =
+            tc_dense(dense.outs[k].tensor.shape.rank, dense.outs[k].tensor.shape.sizes);
     dense.in_place = dense.scalar = -1;
     const tn_kernel *kernel = tc_claimed_kernel(m->subject, &dense, m->out);
     if (!kernel || !fill(m, &m->call, m->call.seed) || !fill(m, &dense, m->call.seed + 1))
@@ -120,10 +127,11 @@ static void as_dense(comparison *m) {
         return;
     for (uint32_t k = 0; k < dense.record->n_outs; k++)
         check_same(m->arena, &m->call, &laid_out, 0, &dense, &plain, k,
-                   m->call.in_place >= 0  ? 79
+                   m->call.in_place >= 0 ? 79
                    : m->call.scalar >= 0 ? 81
-                                          : 77,
-                   "between tensors as the line has them and dense ones of the same values", m->out);
+                                         : 77,
+                   "between tensors as the line has them and dense ones of the same values",
+                   m->out);
 }
 
 static void again(comparison *m) {
@@ -131,7 +139,8 @@ static void again(comparison *m) {
     tc_invocation calls[TIMES];
     tc_result results[TIMES];
     if (!(m->kernel->flags & TN_KERNEL_DETERMINISTIC)) {
-        tc_verdict_set(m->out, TC_UNSUPPORTED, 0, "the kernel does not declare TN_KERNEL_DETERMINISTIC");
+        tc_verdict_set(m->out, TC_UNSUPPORTED, 0,
+                       "the kernel does not declare TN_KERNEL_DETERMINISTIC");
         return;
     }
     for (int i = 0; i < TIMES; i++)
@@ -140,11 +149,14 @@ static void again(comparison *m) {
             return;
     for (int i = 1; i < TIMES; i++)
         for (uint32_t k = 0; k < m->call.record->n_outs; k++)
-            check_same(m->arena, &calls[0], &results[0], 0, &calls[i], &results[i], k, 82,
-                       "from one run to the next, with other bytes round the tensors and in the outputs", m->out);
+            check_same(
+                m->arena, &calls[0], &results[0], 0, &calls[i], &results[i], k, 82,
+                "from one run to the next, with other bytes round the tensors and in the outputs",
+                m->out);
 }
 
-/* ---- slices ----------------------------------------------------------------------------------- */
+/* ---- slices -----------------------------------------------------------------------------------
+ */
 
 /* Is the argument cut along its first dimension, too? Those that are the same for all slices are
  * not. */
@@ -159,17 +171,20 @@ static bool is_cut(const tc_arg *arg) {
 /* Can the first dimension be cut: is each index along it a call of its own? */
 static bool can_cut(const tc_invocation *call) {
     const char *op = call->record->op;
-    const int32_t dim = tc_record_arg(call->record, "dim"), rows = tc_record_arg(call->record, "n_dims");
+    const int32_t dim = tc_record_arg(call->record, "dim"),
+                  rows = tc_record_arg(call->record, "n_dims");
     const tc_family *family = call->record->family;
-    if (family == &tc_family_factory || strcmp(op, "addmm") == 0 || strcmp(op, "convolution_backward_weight") == 0 ||
-        strncmp(op, "index", 5) == 0 || strcmp(op, "scatter_add") == 0)
+    if (family == &tc_family_factory || strcmp(op, "addmm") == 0 ||
+        strcmp(op, "convolution_backward_weight") == 0 || strncmp(op, "index", 5) == 0 ||
+        strcmp(op, "scatter_add") == 0)
         return false;
     const tc_shape *first = &call->args[0].tensor.shape;
     if (first->rank < 2 || first->sizes[0] < 2)
         return false;
     if (rows >= 0 && call->args[rows].i >= first->rank)
         return false;
-    if (dim >= 0 && (call->record->args[dim].kind == TC_ARG_INTS ? call->args[dim].ints[0] == 0 : call->args[dim].i == 0))
+    if (dim >= 0 && (call->record->args[dim].kind == TC_ARG_INTS ? call->args[dim].ints[0] == 0
+                                                                 : call->args[dim].i == 0))
         return false;
     for (uint32_t a = 0; a < call->record->n_args; a++)
         if (is_cut(&call->record->args[a]) && !call->args[a].none &&
@@ -205,7 +220,8 @@ static bool cut(comparison *m, int64_t at, tc_invocation *slice) {
         if (slice->record->args[a].kind != TC_ARG_TENSOR || slice->args[a].none)
             continue;
         const int64_t first = is_cut(&slice->record->args[a]) ? at * to->shape.numel : 0;
-        memcpy(to->values, m->call.args[a].tensor.values + first, (size_t)to->shape.numel * sizeof *to->values);
+        memcpy(to->values, m->call.args[a].tensor.values + first,
+               (size_t)to->shape.numel * sizeof *to->values);
         tc_operand_settle(to);
     }
     return true;
@@ -217,20 +233,22 @@ static void slices(comparison *m) {
         tc_verdict_set(m->out, TC_ERROR, 0, "this call cannot be cut along its first dimension");
         return;
     }
-    if (!fill(m, &m->call, m->call.seed) || !run_call(m->subject, &m->call, m->kernel, &whole, m->out))
+    if (!fill(m, &m->call, m->call.seed) ||
+        !run_call(m->subject, &m->call, m->kernel, &whole, m->out))
         return;
     const int64_t n = m->call.args[0].tensor.shape.sizes[0];
-    for (int64_t at = 0; at < n; at += n > 3 ? n / 3 : 1) {
+    for (int64_t at = 0; at<n; at += n> 3 ? n / 3 : 1) {
         tc_invocation slice;
         if (!cut(m, at, &slice) || !run_call(m->subject, &slice, m->kernel, &part, m->out))
             return;
         for (uint32_t k = 0; k < slice.record->n_outs; k++)
-            check_same(m->arena, &m->call, &whole, at * slice.outs[k].tensor.shape.numel, &slice, &part, k, 69,
-                       "between the whole batch and a slice of it", m->out);
+            check_same(m->arena, &m->call, &whole, at * slice.outs[k].tensor.shape.numel, &slice,
+                       &part, k, 69, "between the whole batch and a slice of it", m->out);
     }
 }
 
-/* ---- threads ---------------------------------------------------------------------------------- */
+/* ---- threads ----------------------------------------------------------------------------------
+ */
 
 enum { THREADS = 4, ROUNDS = 4 };
 
@@ -266,7 +284,8 @@ static void threads(comparison *m) {
         callers[t].call = m->call;
         callers[t].call.arena = &callers[t].arena;
         ok = fill(m, &callers[t].call, m->call.seed + (uint64_t)t) &&
-             tc_place_call(m->subject, m->subject->stream, m->kernel, &callers[t].call, &callers[t].placed, m->out);
+             tc_place_call(m->subject, m->subject->stream, m->kernel, &callers[t].call,
+                           &callers[t].placed, m->out);
     }
     tc_subject_sync(m->subject);
     for (int t = 0; ok && t < THREADS; t++)
@@ -280,7 +299,8 @@ static void threads(comparison *m) {
         memcpy(result.message, callers[t].message, sizeof result.message);
         if (!callers[t].started)
             continue;
-        ok = tc_check_success(&callers[t].call, &result, m->out) && tc_read_back(&callers[t].placed, &result, m->out);
+        ok = tc_check_success(&callers[t].call, &result, m->out) &&
+             tc_read_back(&callers[t].placed, &result, m->out);
         if (!ok)
             break;
         tc_check_untouched(&callers[t].call, &result, m->out);
@@ -294,7 +314,8 @@ static void threads(comparison *m) {
     }
 }
 
-/* ---- the class -------------------------------------------------------------------------------- */
+/* ---- the class --------------------------------------------------------------------------------
+ */
 
 static const struct way {
     const char *name;
@@ -326,7 +347,8 @@ static void run(const tc_case *c, const tc_options *options, tc_verdict *out) {
     tc_arena_finish(&arena);
 }
 
-/* ---- lines: those of kernel/, where a way makes sense ------------------------------------------ */
+/* ---- lines: those of kernel/, where a way makes sense ------------------------------------------
+ */
 
 typedef struct relay {
     tc_sink sink;
@@ -345,7 +367,8 @@ static void emit(relay *r, const char *line, const char *how) {
 static bool order_free(const tc_invocation *call) {
     const tc_family *f = call->record->family;
     return call->record->pointwise || f == &tc_family_factory || call->data == TC_DATA_EXACT ||
-           (f == &tc_family_index && strstr(call->record->op, "add") == NULL) || !tc_is_float(call->types[0]);
+           (f == &tc_family_index && strstr(call->record->op, "add") == NULL) ||
+           !tc_is_float(call->types[0]);
 }
 
 static void choose(tc_sink *sink, const char *line) {

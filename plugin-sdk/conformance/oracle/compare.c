@@ -42,7 +42,8 @@ static bool accepts(const tc_invocation *call, const tc_expected *e, int64_t i, 
     return isinf(e->error[i]) || got.i == tc_round(e->tensor.dtype, e->tensor.values[i]).i;
 }
 
-/* ---- messages --------------------------------------------------------------------------------- */
+/* ---- messages ---------------------------------------------------------------------------------
+ */
 
 static void place_text(const tc_shape *s, int64_t i, char *out, size_t room) {
     int64_t index[TC_MAX_RANK];
@@ -64,8 +65,8 @@ static void number_text(tn_dtype dtype, tc_number x, char out[48]) {
         snprintf(out, 48, "%" PRId64, x.i);
 }
 
-static void fail_at(const tc_invocation *call, uint32_t k, int64_t i, tc_number got, int64_t n_wrong,
-                    tc_verdict *out) {
+static void fail_at(const tc_invocation *call, uint32_t k, int64_t i, tc_number got,
+                    int64_t n_wrong, tc_verdict *out) {
     const tc_expected *e = &call->outs[k];
     const tn_dtype dtype = e->tensor.dtype;
     char place[160], expected[48], exact[48], there[48], limit[128] = "";
@@ -74,15 +75,17 @@ static void fail_at(const tc_invocation *call, uint32_t k, int64_t i, tc_number 
     number_text(TN_F64, e->tensor.values[i], exact);
     number_text(dtype, got, there);
     if (tc_is_float(dtype))
-        snprintf(limit, sizeof limit, " (exactly %s, give or take %.3Lg)", exact, slack_of(call, e, i));
+        snprintf(limit, sizeof limit, " (exactly %s, give or take %.3Lg)", exact,
+                 slack_of(call, e, i));
     tc_verdict_set(out, TC_FAIL, 69,
                    "%s: output %u (%s) is wrong in %" PRId64 " of %" PRId64
                    " elements, first at %s: expected %s%s, got %s",
-                   call->record->op, k, tc_dtype_name(dtype), n_wrong, e->tensor.shape.numel, place, expected,
-                   limit, there);
+                   call->record->op, k, tc_dtype_name(dtype), n_wrong, e->tensor.shape.numel, place,
+                   expected, limit, there);
 }
 
-/* ---- comparison ------------------------------------------------------------------------------- */
+/* ---- comparison -------------------------------------------------------------------------------
+ */
 
 /* The error as a share of slack and half a spacing; signed. */
 static tc_real share_of(const tc_invocation *call, const tc_expected *e, int64_t i, tc_real got) {
@@ -119,10 +122,12 @@ void tc_compare(const tc_invocation *call, uint32_t k, const unsigned char *imag
     if (out->measured && k == 0)
         out->bias = (double)(sum / (tc_real)e->tensor.shape.numel);
     if (first >= 0)
-        fail_at(call, k, first, tc_load(dtype, image, tc_place(&e->tensor.shape, first)), n_wrong, out);
+        fail_at(call, k, first, tc_load(dtype, image, tc_place(&e->tensor.shape, first)), n_wrong,
+                out);
 }
 
-/* ---- distrust --------------------------------------------------------------------------------- */
+/* ---- distrust ---------------------------------------------------------------------------------
+ */
 
 typedef tc_number wrong_answer(const tc_expected *e, int64_t i);
 
@@ -171,15 +176,16 @@ void tc_distrust(const tc_invocation *call, uint64_t flushes, tc_verdict *out) {
     for (uint32_t k = 0; k < call->record->n_outs; k++) {
         if (call->outs[k].tensor.shape.numel < FEW)
             continue;
-        const char *which = passes(call, k, all_zero, flushes) ? "all zero"
-                            : passes(call, k, next_element, flushes) && !constant
-                                ? "moved by one element"
-                            : passes(call, k, too_large, flushes) && call->outs[k].tensor.dtype != TN_BOOL
-                                ? "1/64 too large"
-                                : NULL;
+        const char *which =
+            passes(call, k, all_zero, flushes)                    ? "all zero"
+            : passes(call, k, next_element, flushes) && !constant ? "moved by one element"
+            : passes(call, k, too_large, flushes) && call->outs[k].tensor.dtype != TN_BOOL
+                ? "1/64 too large"
+                : NULL;
         if (which)
-            tc_verdict_set(out, TC_MISTRUSTED, 0,
-                           "%s: output %u would have passed %s too, so that this case proves nothing",
-                           call->record->op, k, which);
+            tc_verdict_set(
+                out, TC_MISTRUSTED, 0,
+                "%s: output %u would have passed %s too, so that this case proves nothing",
+                call->record->op, k, which);
     }
 }

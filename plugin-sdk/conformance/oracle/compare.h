@@ -5,10 +5,10 @@
 #include "../kernel/record.h"
 
 /* Compares the elements of output k, found in `image`, with the call's expectation. An element may
- * be any number of its dtype between value - slack and value + slack, both rounded to the dtype; NaN
- * must be NaN, an infinity that infinity. `flushes`: the dtypes whose subnormal numbers the device
- * may take for zero. On the first element that is not right, fails `out` with its place, what was
- * expected and what is there; share, bias and worst are measured either way. */
+ * be any number of its dtype between value - slack and value + slack, both rounded to the dtype;
+ * NaN must be NaN, an infinity that infinity. `flushes`: the dtypes whose subnormal numbers the
+ * device may take for zero. On the first element that is not right, fails `out` with its place,
+ * what was expected and what is there; share, bias and worst are measured either way. */
 void tc_compare(const tc_invocation *call, uint32_t k, const unsigned char *image, uint64_t flushes,
                 tc_verdict *out);
 

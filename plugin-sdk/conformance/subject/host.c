@@ -11,7 +11,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* ---- state ------------------------------------------------------------------------------------ */
+/* ---- state ------------------------------------------------------------------------------------
+ */
 
 enum { MESSAGE = 1024 };
 
@@ -28,7 +29,8 @@ static pthread_mutex_t misuse_lock = PTHREAD_MUTEX_INITIALIZER;
 static uint32_t misuse_requirement;
 static char misuse_text[MESSAGE];
 
-__attribute__((format(printf, 2, 3))) static void misuse(uint32_t requirement, const char *format, ...) {
+__attribute__((format(printf, 2, 3))) static void misuse(uint32_t requirement, const char *format,
+                                                         ...) {
     pthread_mutex_lock(&misuse_lock);
     if (!misuse_requirement) {
         va_list args;
@@ -40,14 +42,16 @@ __attribute__((format(printf, 2, 3))) static void misuse(uint32_t requirement, c
     pthread_mutex_unlock(&misuse_lock);
 }
 
-/* ---- memory: each block has a head, so that a wrong free is seen -------------------------------- */
+/* ---- memory: each block has a head, so that a wrong free is seen --------------------------------
+ */
 
 typedef struct head {
     uint64_t magic, bytes, alignment;
     void *start;
 } head;
 
-static const uint64_t LIVE = 0x6c69766520626c6b, FREED = 0x66726565642e2e2e, TAIL = 0x7461696c7461696c;
+static const uint64_t LIVE = 0x6c69766520626c6b, FREED = 0x66726565642e2e2e,
+                      TAIL = 0x7461696c7461696c;
 
 static head *head_of(void *p) {
     return (head *)p - 1;
@@ -55,7 +59,8 @@ static head *head_of(void *p) {
 
 static void *host_alloc(uint64_t bytes, uint64_t alignment) {
     if (alignment == 0 || (alignment & (alignment - 1))) {
-        misuse(14, "host->alloc: an alignment of %llu is no power of two", (unsigned long long)alignment);
+        misuse(14, "host->alloc: an alignment of %llu is no power of two",
+               (unsigned long long)alignment);
         alignment = 16;
     }
     if (atomic_load(&allocs_left) >= 0 && atomic_fetch_sub(&allocs_left, 1) == 0) {
@@ -87,11 +92,13 @@ static void host_free(void *p) {
     head *h = head_of(p);
     if (h->magic != LIVE) {
         misuse(14, "host->free(%p): %s", p,
-               h->magic == FREED ? "this block was given back before" : "host->alloc never returned it");
+               h->magic == FREED ? "this block was given back before"
+                                 : "host->alloc never returned it");
         return;
     }
     if (memcmp((char *)p + h->bytes, &TAIL, sizeof TAIL) != 0)
-        misuse(14, "the %llu bytes behind %p from host->alloc were written to", (unsigned long long)sizeof TAIL, p);
+        misuse(14, "the %llu bytes behind %p from host->alloc were written to",
+               (unsigned long long)sizeof TAIL, p);
     h->magic = FREED;
     atomic_fetch_sub(&blocks, 1);
     atomic_fetch_sub(&bytes_out, (int64_t)h->bytes);
@@ -117,13 +124,14 @@ bool tc_host_failed(void) {
     return atomic_load(&failed);
 }
 
-/* ---- the other services ----------------------------------------------------------------------- */
+/* ---- the other services -----------------------------------------------------------------------
+ */
 
 static void check_self(const char *what, tn_pself *self) {
     tn_pself *expected = atomic_load(&expected_self);
     if (self != expected)
-        misuse(17, "host->%s: self is %p, and should be %p (%s)", what, (void *)self, (void *)expected,
-               expected ? "what init gave out" : "NULL inside init");
+        misuse(17, "host->%s: self is %p, and should be %p (%s)", what, (void *)self,
+               (void *)expected, expected ? "what init gave out" : "NULL inside init");
 }
 
 static void host_log(tn_pself *self, int32_t level, const char *text) {
@@ -212,7 +220,8 @@ void tc_host_running(bool is_running) {
     atomic_store(&running, is_running);
 }
 
-/* ---- the poor host ---------------------------------------------------------------------------- */
+/* ---- the poor host ----------------------------------------------------------------------------
+ */
 
 tn_host *tc_host_poor_create(uint64_t bytes) {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);

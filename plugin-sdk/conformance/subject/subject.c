@@ -16,7 +16,8 @@ const char *tc_tn_status_name(tn_status status) {
 
 char *tc_reason(tn_status status, char out[TC_MESSAGE]) {
     const char *message = tc_host_message();
-    snprintf(out, TC_MESSAGE, "%s: %.200s", tc_tn_status_name(status), *message ? message : "no message");
+    snprintf(out, TC_MESSAGE, "%s: %.200s", tc_tn_status_name(status),
+             *message ? message : "no message");
     return out;
 }
 
@@ -41,14 +42,18 @@ bool tc_subject_load(tc_subject *s, const char *path, const tn_host *host, char 
     return true;
 }
 
-int64_t tc_subject_property(const tc_subject *s, uint32_t index, int32_t property, int64_t otherwise) {
+int64_t tc_subject_property(const tc_subject *s, uint32_t index, int32_t property,
+                            int64_t otherwise) {
     tn_cell value = {.tag = TN_CELL_NONE};
     if (s->ops->property(s->self, index, property, &value) != TN_OK)
         return otherwise;
-    return value.tag == TN_CELL_BOOL ? value.v.boolean : value.tag == TN_CELL_I64 ? value.v.i64 : otherwise;
+    return value.tag == TN_CELL_BOOL  ? value.v.boolean
+           : value.tag == TN_CELL_I64 ? value.v.i64
+                                      : otherwise;
 }
 
-static bool start(tc_subject *s, const char *path, uint32_t index, const tn_host *host, char why[TC_MESSAGE]) {
+static bool start(tc_subject *s, const char *path, uint32_t index, const tn_host *host,
+                  char why[TC_MESSAGE]) {
     char reason[TC_MESSAGE];
     tc_host_forget();
     tc_host_running(true);
@@ -73,10 +78,12 @@ static bool start(tc_subject *s, const char *path, uint32_t index, const tn_host
     if (!s->ops->streams)
         return true;
     status = s->ops->streams->create(s->device, 0, &s->stream);
-    return status == TN_OK && s->stream ? true : WRONG("stream create: %.200s", tc_reason(status, reason));
+    return status == TN_OK && s->stream ? true
+                                        : WRONG("stream create: %.200s", tc_reason(status, reason));
 }
 
-bool tc_subject_open(tc_subject *s, const char *path, uint32_t index, const tn_host *host, char why[TC_MESSAGE]) {
+bool tc_subject_open(tc_subject *s, const char *path, uint32_t index, const tn_host *host,
+                     char why[TC_MESSAGE]) {
     if (!tc_subject_load(s, path, host, why))
         return false;
     if (start(s, path, index, host, why))
@@ -103,7 +110,8 @@ tn_status tc_subject_sync(tc_subject *s) {
     return s->stream ? s->ops->streams->synchronize(s->stream) : TN_OK;
 }
 
-/* ---- the shared one --------------------------------------------------------------------------- */
+/* ---- the shared one ---------------------------------------------------------------------------
+ */
 
 static tc_subject shared;
 static bool shared_open;

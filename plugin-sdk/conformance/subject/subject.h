@@ -33,8 +33,8 @@ bool tc_subject_open(tc_subject *s, const char *path, uint32_t index, const tn_h
 /* Undoes tc_subject_open. */
 void tc_subject_close(tc_subject *s);
 
-/* The subject that a worker keeps open from case to case; opened at the first call. On failure fills
- * `out` (a FAIL) and returns NULL. */
+/* The subject that a worker keeps open from case to case; opened at the first call. On failure
+ * fills `out` (a FAIL) and returns NULL. */
 tc_subject *tc_subject_shared(const tc_options *options, tc_verdict *out);
 void tc_subject_shared_close(void);
 
@@ -42,7 +42,8 @@ void tc_subject_shared_close(void);
 tn_status tc_subject_sync(tc_subject *s);
 
 /* An integer or boolean property, or `otherwise` where the plugin does not answer it. */
-int64_t tc_subject_property(const tc_subject *s, uint32_t index, int32_t property, int64_t otherwise);
+int64_t tc_subject_property(const tc_subject *s, uint32_t index, int32_t property,
+                            int64_t otherwise);
 
 const char *tc_tn_status_name(tn_status status); /* "TN_OUT_OF_MEMORY"; never NULL */
 

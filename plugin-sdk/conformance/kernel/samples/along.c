@@ -11,7 +11,8 @@ static bool shapes(tc_invocation *call, char why[TC_MESSAGE]) {
         snprintf(why, TC_MESSAGE, "dim: a dimension of the input");
         return false;
     }
-    if (call->record->args[1].kind == TC_ARG_TENSOR && !tc_same_sizes(in, &call->args[1].tensor.shape)) {
+    if (call->record->args[1].kind == TC_ARG_TENSOR &&
+        !tc_same_sizes(in, &call->args[1].tensor.shape)) {
         snprintf(why, TC_MESSAGE, "%s: both tensors have the same sizes", call->record->op);
         return false;
     }
@@ -30,7 +31,8 @@ static bool fill(tc_invocation *call, uint32_t arg, tc_random *r) {
     if (strcmp(call->record->op, "sort") != 0 || call->data != TC_DATA_EXACT)
         return false;
     for (int64_t i = 0; i < o->shape.numel; i++) {
-        const int64_t x = tc_integer(r, tc_int_min(o->dtype) < 0 || tc_is_float(o->dtype) ? -3 : 0, 3);
+        const int64_t x =
+            tc_integer(r, tc_int_min(o->dtype) < 0 || tc_is_float(o->dtype) ? -3 : 0, 3);
         o->values[i] = (tc_number){(tc_real)x, x};
     }
     return true;
@@ -41,15 +43,16 @@ static const struct sized {
     int64_t sizes[5];
     int dim;
 } sized[] = {
-    {2, {6, 9}, 1},  {2, {6, 9}, 0},  {3, {3, 4, 5}, 1}, {1, {1}, 0},      {1, {7}, 0},
-    {1, {1000}, 0},  {2, {33, 65}, 1}, {2, {65, 33}, 0}, {2, {4, 31}, 1},  {2, {4, 32}, 1},
-    {2, {4, 33}, 1}, {3, {2, 1, 2}, 1}, {2, {5, 300}, 1}, {3, {2, 3, 4}, 2}, {3, {4, 3, 2}, 0},
-    {2, {3, 2049}, 1}, {4, {2, 3, 4, 5}, 2}, {5, {2, 2, 3, 2, 2}, 2},
+    {2, {6, 9}, 1},       {2, {6, 9}, 0},          {3, {3, 4, 5}, 1}, {1, {1}, 0},
+    {1, {7}, 0},          {1, {1000}, 0},          {2, {33, 65}, 1},  {2, {65, 33}, 0},
+    {2, {4, 31}, 1},      {2, {4, 32}, 1},         {2, {4, 33}, 1},   {3, {2, 1, 2}, 1},
+    {2, {5, 300}, 1},     {3, {2, 3, 4}, 2},       {3, {4, 3, 2}, 0}, {2, {3, 2049}, 1},
+    {4, {2, 3, 4, 5}, 2}, {5, {2, 2, 3, 2, 2}, 2},
 };
 enum { N_LAID_OUT = 3 };
 
-static tc_line call_line(const tc_record *record, const tn_dtype *types, const struct sized *s, int32_t odd,
-                         tc_layout layout, bool descending) {
+static tc_line call_line(const tc_record *record, const tn_dtype *types, const struct sized *s,
+                         int32_t odd, tc_layout layout, bool descending) {
     tc_line l;
     tc_line_start(&l, "kernel", record, types);
     for (uint32_t a = 0; a < record->n_args; a++)
@@ -62,7 +65,8 @@ static tc_line call_line(const tc_record *record, const tn_dtype *types, const s
     return l;
 }
 
-static void list_layouts(const tc_record *record, const tn_dtype *types, const struct sized *s, tc_sink *sink) {
+static void list_layouts(const tc_record *record, const tn_dtype *types, const struct sized *s,
+                         tc_sink *sink) {
     for (int layout = 1; layout < TC_LAYOUT_ZERO_ALL; layout++) {
         for (int32_t odd = -1; odd < (record->args[1].kind == TC_ARG_TENSOR ? 2 : 0); odd++) {
             tc_line in = call_line(record, types, s, odd, (tc_layout)layout, layout % 2);
@@ -70,8 +74,11 @@ static void list_layouts(const tc_record *record, const tn_dtype *types, const s
         }
         for (uint32_t k = 0; layout < TC_N_OUT_LAYOUTS && k < record->n_outs; k++) {
             tc_line out = call_line(record, types, s, -1, TC_LAYOUT_DENSE, layout % 2);
-            tc_line_tensor(&out, record->n_outs == 1 ? "out" : k ? "out1" : "out0", s->rank, s->sizes,
-                           (tc_layout)layout);
+            tc_line_tensor(&out,
+                           record->n_outs == 1 ? "out"
+                           : k                 ? "out1"
+                                               : "out0",
+                           s->rank, s->sizes, (tc_layout)layout);
             tc_line_emit(&out, sink);
         }
     }

@@ -9,7 +9,8 @@ static tc_value *arg(tc_invocation *call, const char *name) {
     return a < 0 ? NULL : &call->args[a];
 }
 
-static const int64_t *sizes_of(tc_invocation *call, const char *tensor, const char *list, char why[TC_MESSAGE]) {
+static const int64_t *sizes_of(tc_invocation *call, const char *tensor, const char *list,
+                               char why[TC_MESSAGE]) {
     tc_value *t = arg(call, tensor);
     if (!t)
         t = arg(call, list);
@@ -22,8 +23,10 @@ static const int64_t *sizes_of(tc_invocation *call, const char *tensor, const ch
 }
 
 static bool shapes(tc_invocation *call, char why[TC_MESSAGE]) {
-    const int64_t *x = sizes_of(call, "input", "input_size", why), *w = sizes_of(call, "weight", "weight_size", why);
-    const tc_value *stride = arg(call, "stride"), *padding = arg(call, "padding"), *dilation = arg(call, "dilation");
+    const int64_t *x = sizes_of(call, "input", "input_size", why),
+                  *w = sizes_of(call, "weight", "weight_size", why);
+    const tc_value *stride = arg(call, "stride"), *padding = arg(call, "padding"),
+                   *dilation = arg(call, "dilation");
     const int64_t groups = arg(call, "groups")->i;
     if (!x || !w)
         return false;
@@ -31,14 +34,16 @@ static bool shapes(tc_invocation *call, char why[TC_MESSAGE]) {
               x[1] % groups == 0 && w[0] % groups == 0 && w[1] == x[1] / groups;
     int64_t y[4] = {x[0], w[0]};
     for (int d = 0; ok && d < 2; d++) {
-        const int64_t room = x[2 + d] + 2 * padding->ints[d] - dilation->ints[d] * (w[2 + d] - 1) - 1;
+        const int64_t room =
+            x[2 + d] + 2 * padding->ints[d] - dilation->ints[d] * (w[2 + d] - 1) - 1;
         ok = stride->ints[d] > 0 && dilation->ints[d] > 0 && room >= 0;
         y[2 + d] = ok ? room / stride->ints[d] + 1 : 0;
     }
     const tc_value *grad = arg(call, "grad_output"), *bias = arg(call, "bias");
     const tc_shape out = tc_dense(4, y);
     ok = ok && (!grad || tc_same_sizes(&grad->tensor.shape, &out)) &&
-         (!bias || bias->none || (bias->tensor.shape.rank == 1 && bias->tensor.shape.sizes[0] == w[0]));
+         (!bias || bias->none ||
+          (bias->tensor.shape.rank == 1 && bias->tensor.shape.sizes[0] == w[0]));
     if (!ok) {
         snprintf(why, TC_MESSAGE, "the sizes of a convolution do not fit each other");
         return false;
@@ -61,7 +66,8 @@ static int64_t terms(const tc_invocation *call) {
     return products > 0 ? products : out->numel;
 }
 
-/* Padding may be zeros that are multiplied, or nothing: infinities only where both give the same. */
+/* Padding may be zeros that are multiplied, or nothing: infinities only where both give the same.
+ */
 static bool fill(tc_invocation *call, uint32_t a, tc_random *r) {
     if (call->data != TC_DATA_SPECIAL || strcmp(call->record->args[a].name, "input") == 0)
         return false;
@@ -76,7 +82,7 @@ static const struct geometry {
 } geometries[] = {
     {2, 3, 8, 9, 4, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 1},
     {2, 4, 7, 6, 6, {3, 2}, {2, 1}, {0, 1}, {1, 2}, 2},
-    {3, 4, 9, 9, 4, {3, 3}, {3, 2}, {2, 2}, {2, 1}, 4},  /* depthwise, outputs in the padding */
+    {3, 4, 9, 9, 4, {3, 3}, {3, 2}, {2, 2}, {2, 1}, 4}, /* depthwise, outputs in the padding */
     {1, 1, 1, 1, 1, {1, 1}, {1, 1}, {0, 0}, {1, 1}, 1},
     {2, 5, 6, 7, 3, {1, 1}, {1, 1}, {0, 0}, {1, 1}, 1},  /* one tap */
     {1, 2, 5, 5, 3, {5, 5}, {1, 1}, {0, 0}, {1, 1}, 1},  /* one pixel comes out */
@@ -95,9 +101,10 @@ static void output_sizes(const struct geometry *g, int64_t y[4]) {
     y[3] = (g->w + 2 * g->padding[1] - g->dilation[1] * (g->kernel[1] - 1) - 1) / g->stride[1] + 1;
 }
 
-static tc_line call_line(const tc_record *record, const tn_dtype *types, const struct geometry *g, bool bias,
-                         const char *odd, tc_layout layout) {
-    const int64_t x[4] = {g->n, g->c, g->h, g->w}, w[4] = {g->o, g->c / g->groups, g->kernel[0], g->kernel[1]};
+static tc_line call_line(const tc_record *record, const tn_dtype *types, const struct geometry *g,
+                         bool bias, const char *odd, tc_layout layout) {
+    const int64_t x[4] = {g->n, g->c, g->h, g->w},
+                  w[4] = {g->o, g->c / g->groups, g->kernel[0], g->kernel[1]};
     int64_t y[4];
     output_sizes(g, y);
     tc_line l;
@@ -120,7 +127,10 @@ static tc_line call_line(const tc_record *record, const tn_dtype *types, const s
         else if (strcmp(name, "groups") == 0)
             tc_line_add(&l, "groups=%d", (int)g->groups);
         else
-            tc_line_ints(&l, name, 2, name[0] == 's' ? g->stride : name[0] == 'p' ? g->padding : g->dilation);
+            tc_line_ints(&l, name, 2,
+                         name[0] == 's'   ? g->stride
+                         : name[0] == 'p' ? g->padding
+                                          : g->dilation);
     }
     return l;
 }
@@ -135,7 +145,8 @@ static void list(const tc_record *record, const tn_dtype *types, tc_set set, tc_
             tc_line_emit(&all, sink);
             for (uint32_t a = 0; a < record->n_args; a++)
                 if (record->args[a].kind == TC_ARG_TENSOR) {
-                    tc_line one = call_line(record, types, g, true, record->args[a].name, (tc_layout)layout);
+                    tc_line one =
+                        call_line(record, types, g, true, record->args[a].name, (tc_layout)layout);
                     tc_line_emit(&one, sink);
                 }
             const int64_t x[4] = {g->n, g->c, g->h, g->w},

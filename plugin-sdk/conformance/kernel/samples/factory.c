@@ -15,7 +15,8 @@ static int64_t terms(const tc_invocation *call) {
 }
 
 static void list_fill(const tc_record *record, const tn_dtype *types, tc_sink *sink) {
-    static const char *const floats[] = {"0", "1", "-2.5", "nan", "inf", "-inf", "-0.0", "0.1", "1e-7"};
+    static const char *const floats[] = {"0",    "1",    "-2.5", "nan", "inf",
+                                         "-inf", "-0.0", "0.1",  "1e-7"};
     static const char *const ints[] = {"0", "1", "7", "-3"};
     const bool floating = tc_is_float(types[0]);
     const int n = floating ? TC_LENGTH(floats) : types[0] == TN_BOOL ? 2 : TC_LENGTH(ints);
@@ -30,8 +31,8 @@ static void list_fill(const tc_record *record, const tn_dtype *types, tc_sink *s
 }
 
 static void list_arange(const tc_record *record, const tn_dtype *types, tc_sink *sink) {
-    static const char *const floats[] = {"start=0 step=1", "start=-3.5 step=0.25", "start=0.1 step=0.3",
-                                         "start=5 step=-1"};
+    static const char *const floats[] = {"start=0 step=1", "start=-3.5 step=0.25",
+                                         "start=0.1 step=0.3", "start=5 step=-1"};
     static const char *const ints[] = {"start=0 step=1", "start=-5 step=3", "start=100 step=-7"};
     const bool floating = tc_is_float(types[0]);
     for (int k = 0; k < (floating ? TC_LENGTH(floats) : TC_LENGTH(ints)); k++)
@@ -46,7 +47,8 @@ static void list_arange(const tc_record *record, const tn_dtype *types, tc_sink 
 
 static void list_random(const tc_record *record, const tn_dtype *types, tc_sink *sink) {
     static const int64_t lengths[] = {1, 2, 3, 4, 5, 7, 64, 1001, 5000};
-    static const char *const choices[] = {"seed=0 offset=0", "seed=42 offset=1", "seed=987654321012 offset=4294967295",
+    static const char *const choices[] = {"seed=0 offset=0", "seed=42 offset=1",
+                                          "seed=987654321012 offset=4294967295",
                                           "seed=7 offset=1099511627776"};
     for (int n = 0; n < TC_LENGTH(lengths); n++)
         for (int k = 0; k < TC_LENGTH(choices); k++) {

@@ -20,7 +20,8 @@ static bool fits(const tc_shape *small, const tc_shape *large, int64_t but) {
 }
 
 static bool shapes(tc_invocation *call, char why[TC_MESSAGE]) {
-    const tc_shape *self = &arg(call, "self")->tensor.shape, *index = &arg(call, "index")->tensor.shape;
+    const tc_shape *self = &arg(call, "self")->tensor.shape,
+                   *index = &arg(call, "index")->tensor.shape;
     const int64_t dim = arg(call, "dim")->i;
     const char *op = call->record->op;
     tc_value *src = arg(call, "src"), *source = arg(call, "source");
@@ -65,15 +66,21 @@ static const struct sized {
     int64_t self[4], index[4], src[4]; /* index of gather and scatter_add; src at least that */
     int dim;
 } sized[] = {
-    {2, {6, 9}, {4, 7}, {5, 8}, 0},    {2, {6, 9}, {4, 7}, {4, 7}, 1},          {3, {3, 4, 5}, {3, 6, 5}, {3, 6, 5}, 1},
-    {1, {1}, {1}, {1}, 0},             {1, {7}, {20}, {25}, 0},                 {2, {1, 5}, {8, 5}, {8, 5}, 0},
-    {1, {1000}, {1500}, {1500}, 0},    {3, {2, 3, 40}, {2, 3, 40}, {2, 3, 40}, 2}, {2, {50, 33}, {70, 33}, {70, 33}, 0},
+    {2, {6, 9}, {4, 7}, {5, 8}, 0},
+    {2, {6, 9}, {4, 7}, {4, 7}, 1},
+    {3, {3, 4, 5}, {3, 6, 5}, {3, 6, 5}, 1},
+    {1, {1}, {1}, {1}, 0},
+    {1, {7}, {20}, {25}, 0},
+    {2, {1, 5}, {8, 5}, {8, 5}, 0},
+    {1, {1000}, {1500}, {1500}, 0},
+    {3, {2, 3, 40}, {2, 3, 40}, {2, 3, 40}, 2},
+    {2, {50, 33}, {70, 33}, {70, 33}, 0},
     {4, {2, 3, 4, 5}, {2, 2, 6, 5}, {2, 3, 6, 5}, 2},
 };
 enum { N_LAID_OUT = 3 };
 
-static tc_line call_line(const tc_record *record, const tn_dtype *types, const struct sized *s, const char *odd,
-                         tc_layout layout, const char *alpha) {
+static tc_line call_line(const tc_record *record, const tn_dtype *types, const struct sized *s,
+                         const char *odd, tc_layout layout, const char *alpha) {
     const bool slices = strncmp(record->op, "index", 5) == 0;
     int64_t source[4];
     memcpy(source, s->self, sizeof source);
@@ -86,7 +93,8 @@ static tc_line call_line(const tc_record *record, const tn_dtype *types, const s
         if (strcmp(arg->name, "self") == 0)
             tc_line_tensor(&l, "self", s->rank, s->self, lies);
         else if (strcmp(arg->name, "index") == 0)
-            tc_line_tensor(&l, "index", slices ? 1 : s->rank, slices ? &s->index[s->dim] : s->index, lies);
+            tc_line_tensor(&l, "index", slices ? 1 : s->rank, slices ? &s->index[s->dim] : s->index,
+                           lies);
         else if (strcmp(arg->name, "src") == 0)
             tc_line_tensor(&l, "src", s->rank, s->src, lies);
         else if (strcmp(arg->name, "source") == 0)
@@ -99,13 +107,15 @@ static tc_line call_line(const tc_record *record, const tn_dtype *types, const s
     return l;
 }
 
-static void list_layouts(const tc_record *record, const tn_dtype *types, const struct sized *s, tc_sink *sink) {
+static void list_layouts(const tc_record *record, const tn_dtype *types, const struct sized *s,
+                         tc_sink *sink) {
     for (int layout = 1; layout < TC_LAYOUT_ZERO_ALL; layout++) {
         tc_line all = call_line(record, types, s, NULL, (tc_layout)layout, "1");
         tc_line_emit(&all, sink);
         for (uint32_t a = 0; a < record->n_args; a++)
             if (record->args[a].kind == TC_ARG_TENSOR) {
-                tc_line one = call_line(record, types, s, record->args[a].name, (tc_layout)layout, "1");
+                tc_line one =
+                    call_line(record, types, s, record->args[a].name, (tc_layout)layout, "1");
                 tc_line_emit(&one, sink);
             }
         if (layout >= TC_N_OUT_LAYOUTS)

@@ -6,11 +6,13 @@
 
 static bool shapes(tc_invocation *call, char why[TC_MESSAGE]) {
     const bool batched = call->record->n_args == 2;
-    const tc_shape *a = &call->args[batched ? 0 : 1].tensor.shape, *b = &call->args[batched ? 1 : 2].tensor.shape;
+    const tc_shape *a = &call->args[batched ? 0 : 1].tensor.shape,
+                   *b = &call->args[batched ? 1 : 2].tensor.shape;
     const int32_t rank = batched ? 3 : 2;
     if (a->rank != rank || b->rank != rank || a->sizes[rank - 1] != b->sizes[rank - 2] ||
         (batched && a->sizes[0] != b->sizes[0])) {
-        snprintf(why, TC_MESSAGE, "%s: [M, K] and [K, N]%s", call->record->op, batched ? ", of equal batch" : "");
+        snprintf(why, TC_MESSAGE, "%s: [M, K] and [K, N]%s", call->record->op,
+                 batched ? ", of equal batch" : "");
         return false;
     }
     int64_t sizes[3] = {a->sizes[0], a->sizes[1], b->sizes[2]};
@@ -25,32 +27,37 @@ static bool shapes(tc_invocation *call, char why[TC_MESSAGE]) {
 }
 
 static int64_t terms(const tc_invocation *call) {
-    return call->args[call->record->n_args == 2 ? 0 : 1].tensor.shape.sizes[call->record->n_args == 2 ? 2 : 1];
+    return call->args[call->record->n_args == 2 ? 0 : 1]
+        .tensor.shape.sizes[call->record->n_args == 2 ? 2 : 1];
 }
 
 static const struct sized {
     int64_t batch, m, k, n;
 } sized[] = {
-    {2, 6, 9, 7},    {1, 33, 17, 40}, {3, 4, 5, 6},   {1, 1, 1, 1},    {1, 64, 64, 64}, {2, 65, 31, 67}, {1, 1, 100, 7},
-    {1, 7, 100, 1},  {5, 2, 1, 3},    {1, 40, 300, 30}, {1, 17, 257, 33}, {2, 16, 16, 16}, {1, 50, 1, 50},  {4, 8, 8, 8},
-    {1, 130, 20, 9}, {1, 9, 20, 130}, {1, 2, 1025, 2},
+    {2, 6, 9, 7},     {1, 33, 17, 40}, {3, 4, 5, 6},   {1, 1, 1, 1}, {1, 64, 64, 64},
+    {2, 65, 31, 67},  {1, 1, 100, 7},  {1, 7, 100, 1}, {5, 2, 1, 3}, {1, 40, 300, 30},
+    {1, 17, 257, 33}, {2, 16, 16, 16}, {1, 50, 1, 50}, {4, 8, 8, 8}, {1, 130, 20, 9},
+    {1, 9, 20, 130},  {1, 2, 1025, 2},
 };
 enum { N_LAID_OUT = 3 };
 
 /* Ways of an operand: dense, shifted, padded, stepped, transposed, and a batch stride of zero. */
-static void operand(tc_line *l, const char *name, bool batched, int64_t batch, int64_t rows, int64_t columns, int way) {
+static void operand(tc_line *l, const char *name, bool batched, int64_t batch, int64_t rows,
+                    int64_t columns, int way) {
     const int64_t sizes[3] = {batch, rows, columns};
     const int32_t skip = batched ? 0 : 1;
     if (way == 5 && batched)
-        tc_line_add(l, "%s=[%d,%d,%d]/[0,%d,1]", name, (int)batch, (int)rows, (int)columns, (int)columns);
+        tc_line_add(l, "%s=[%d,%d,%d]/[0,%d,1]", name, (int)batch, (int)rows, (int)columns,
+                    (int)columns);
     else if (way == 4 && batched)
-        tc_line_add(l, "%s=[%d,%d,%d]/[%d,1,%d]", name, (int)batch, (int)rows, (int)columns, (int)(rows * columns),
-                    (int)rows);
+        tc_line_add(l, "%s=[%d,%d,%d]/[%d,1,%d]", name, (int)batch, (int)rows, (int)columns,
+                    (int)(rows * columns), (int)rows);
     else
         tc_line_tensor(l, name, 3 - skip, sizes + skip, (tc_layout)(way == 5 ? 0 : way));
 }
 
-static tc_line bmm_line(const tc_record *record, const tn_dtype *types, const struct sized *s, int a, int b, int out) {
+static tc_line bmm_line(const tc_record *record, const tn_dtype *types, const struct sized *s,
+                        int a, int b, int out) {
     tc_line l;
     tc_line_start(&l, "kernel", record, types);
     operand(&l, "self", true, s->batch, s->m, s->k, a);
@@ -61,8 +68,8 @@ static tc_line bmm_line(const tc_record *record, const tn_dtype *types, const st
 }
 
 /* `bias`: how self lies: dense, expanded from a row, from a column, from one element. */
-static tc_line addmm_line(const tc_record *record, const tn_dtype *types, const struct sized *s, int bias, int a,
-                          int b, int out, const char *factors) {
+static tc_line addmm_line(const tc_record *record, const tn_dtype *types, const struct sized *s,
+                          int bias, int a, int b, int out, const char *factors) {
     static const char *const strides[] = {"", "/[0,1]", "/[1,0]", "/[0,0]"};
     tc_line l;
     tc_line_start(&l, "kernel", record, types);
@@ -76,8 +83,8 @@ static tc_line addmm_line(const tc_record *record, const tn_dtype *types, const 
 }
 
 static void list(const tc_record *record, const tn_dtype *types, tc_set set, tc_sink *sink) {
-    static const char *const factors[] = {"beta=1 alpha=1", "beta=0 alpha=1", "beta=2 alpha=-3", "beta=1 alpha=0",
-                                          "beta=0.3 alpha=1.7"};
+    static const char *const factors[] = {"beta=1 alpha=1", "beta=0 alpha=1", "beta=2 alpha=-3",
+                                          "beta=1 alpha=0", "beta=0.3 alpha=1.7"};
     const bool batched = record->n_args == 2;
     for (int k = 0; k < (set == TC_SMOKE ? 2 : TC_LENGTH(sized)); k++) {
         tc_line l = batched ? bmm_line(record, types, &sized[k], 0, 0, 0)
@@ -91,7 +98,8 @@ static void list(const tc_record *record, const tn_dtype *types, tc_set set, tc_
         for (int a = 0; a < 6; a++)
             for (int b = 0; b < 6; b++) {
                 tc_line both = batched ? bmm_line(record, types, &sized[k], a, b, 0)
-                                       : addmm_line(record, types, &sized[k], (a + b) % 4, a, b, 0, factors[0]);
+                                       : addmm_line(record, types, &sized[k], (a + b) % 4, a, b, 0,
+                                                    factors[0]);
                 if (a + b > 0 && (batched || (a < 5 && b < 5)))
                     tc_line_emit(&both, sink);
             }

@@ -10,8 +10,9 @@ static tc_value *arg(tc_invocation *call, const char *name) {
 }
 
 static bool wrong(char why[TC_MESSAGE]) {
-    snprintf(why, TC_MESSAGE, "weight and bias have the last n_dims sizes of input, mean and rstd size 1 there, "
-                              "grad_output input's sizes");
+    snprintf(why, TC_MESSAGE,
+             "weight and bias have the last n_dims sizes of input, mean and rstd size 1 there, "
+             "grad_output input's sizes");
     return false;
 }
 
@@ -24,11 +25,13 @@ static bool shapes(tc_invocation *call, char why[TC_MESSAGE]) {
     memcpy(sizes, in->sizes, sizeof sizes);
     for (int32_t d = in->rank - (int32_t)n_dims; d < in->rank; d++)
         sizes[d] = 1;
-    const tc_shape row = tc_dense((int32_t)n_dims, in->sizes + in->rank - n_dims), one = tc_dense(in->rank, sizes);
+    const tc_shape row = tc_dense((int32_t)n_dims, in->sizes + in->rank - n_dims),
+                   one = tc_dense(in->rank, sizes);
     static const char *const rows[] = {"weight", "bias"}, *const ones[] = {"mean", "rstd"};
     for (int k = 0; k < 2; k++) {
         const tc_value *w = arg(call, rows[k]), *m = arg(call, ones[k]);
-        if ((w && !w->none && !tc_same_sizes(&w->tensor.shape, &row)) || (m && !tc_same_sizes(&m->tensor.shape, &one)))
+        if ((w && !w->none && !tc_same_sizes(&w->tensor.shape, &row)) ||
+            (m && !tc_same_sizes(&m->tensor.shape, &one)))
             return wrong(why);
     }
     const tc_value *grad = arg(call, "grad_output");
@@ -49,13 +52,13 @@ static const struct sized {
     int64_t sizes[4];
     int n_dims;
 } sized[] = {
-    {2, {5, 9}, 1},  {3, {2, 3, 5}, 2}, {3, {4, 3, 8}, 1}, {2, {3, 64}, 1},    {2, {2, 1000}, 1},
-    {2, {5, 33}, 1}, {3, {2, 3, 4}, 3}, {2, {7, 31}, 1},   {4, {2, 2, 3, 5}, 2}, {2, {40, 16}, 1},
-    {2, {1, 257}, 1}, {2, {2, 1}, 1},
+    {2, {5, 9}, 1},       {3, {2, 3, 5}, 2}, {3, {4, 3, 8}, 1}, {2, {3, 64}, 1},
+    {2, {2, 1000}, 1},    {2, {5, 33}, 1},   {3, {2, 3, 4}, 3}, {2, {7, 31}, 1},
+    {4, {2, 2, 3, 5}, 2}, {2, {40, 16}, 1},  {2, {1, 257}, 1},  {2, {2, 1}, 1},
 };
 
-static tc_line call_line(const tc_record *record, const tn_dtype *types, const struct sized *s, int with,
-                         const char *odd, tc_layout layout) {
+static tc_line call_line(const tc_record *record, const tn_dtype *types, const struct sized *s,
+                         int with, const char *odd, tc_layout layout) {
     int64_t ones[4];
     memcpy(ones, s->sizes, sizeof ones);
     for (int32_t d = s->rank - s->n_dims; d < s->rank; d++)
@@ -75,7 +78,8 @@ static tc_line call_line(const tc_record *record, const tn_dtype *types, const s
                 ? tc_line_tensor(&l, name, s->n_dims, s->sizes + s->rank - s->n_dims, lies)
                 : tc_line_add(&l, "%s=none", name);
         else
-            tc_line_tensor(&l, name, s->rank, strcmp(name, "mean") && strcmp(name, "rstd") ? s->sizes : ones, lies);
+            tc_line_tensor(&l, name, s->rank,
+                           strcmp(name, "mean") && strcmp(name, "rstd") ? s->sizes : ones, lies);
     }
     return l;
 }
@@ -97,14 +101,15 @@ static void list(const tc_record *record, const tn_dtype *types, tc_set set, tc_
             tc_line_emit(&all, sink);
             for (uint32_t a = 0; a < record->n_args; a++)
                 if (record->args[a].kind == TC_ARG_TENSOR) {
-                    tc_line one = call_line(record, types, &sized[k], 3, record->args[a].name, (tc_layout)layout);
+                    tc_line one = call_line(record, types, &sized[k], 3, record->args[a].name,
+                                            (tc_layout)layout);
                     tc_line_emit(&one, sink);
                 }
             if (layout >= TC_N_OUT_LAYOUTS)
                 continue;
             tc_line out = call_line(record, types, &sized[k], 3, "none", TC_LAYOUT_DENSE);
-            tc_line_tensor(&out, record->n_outs == 1 ? "out" : "out0", sized[k].rank, sized[k].sizes,
-                           (tc_layout)layout);
+            tc_line_tensor(&out, record->n_outs == 1 ? "out" : "out0", sized[k].rank,
+                           sized[k].sizes, (tc_layout)layout);
             tc_line_emit(&out, sink);
         }
     }

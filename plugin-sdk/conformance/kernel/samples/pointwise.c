@@ -26,7 +26,8 @@ static int64_t terms(const tc_invocation *call) {
     return 1;
 }
 
-/* ---- attributes ------------------------------------------------------------------------------- */
+/* ---- attributes -------------------------------------------------------------------------------
+ */
 
 /* Choices for the attributes of an operator; those with a point are for floating dtypes alone. */
 static const struct attributes {
@@ -37,7 +38,8 @@ static const struct attributes {
     {"addcmul", {"value=1", "value=-2", "value=0.3"}},
     {"addcdiv", {"value=1", "value=-2", "value=0.3"}},
     {"clamp",
-     {"min=-2 max=3", "min=none max=1", "min=1 max=none", "min=-0.5 max=0.75", "min=none max=none"}},
+     {"min=-2 max=3", "min=none max=1", "min=1 max=none", "min=-0.5 max=0.75",
+      "min=none max=none"}},
     {"threshold_backward", {"threshold=0", "threshold=1", "threshold=0.5"}},
     {"gelu", {"approximate=none", "approximate=tanh"}},
     {"gelu_backward", {"approximate=none", "approximate=tanh"}},
@@ -60,12 +62,13 @@ static const char *choice(const tc_record *record, const tn_dtype *types, int k)
             if (k >= TC_LENGTH(attributes[i].choices) || !choices[k])
                 return NULL;
             return tc_is_float(types[0]) || !strchr(choices[k], '.') ? choices[k]
-                                                                      : choice(record, types, k + 1);
+                                                                     : choice(record, types, k + 1);
         }
     return k == 0 ? "" : NULL;
 }
 
-/* ---- lines ------------------------------------------------------------------------------------ */
+/* ---- lines ------------------------------------------------------------------------------------
+ */
 
 typedef struct sampler {
     const tc_record *record;
@@ -74,8 +77,8 @@ typedef struct sampler {
 } sampler;
 
 /* A call in which argument `odd` (-1: each) lies in `layout`, and the others densely. */
-static tc_line call_line(const sampler *m, const char *attrs, int32_t rank, const int64_t *sizes, int32_t odd,
-                         tc_layout layout) {
+static tc_line call_line(const sampler *m, const char *attrs, int32_t rank, const int64_t *sizes,
+                         int32_t odd, tc_layout layout) {
     tc_line l;
     tc_line_start(&l, "kernel", m->record, m->types);
     for (uint32_t a = 0; a < m->record->n_args; a++)
@@ -134,7 +137,8 @@ static void list_layouts(const sampler *m, const char *attrs, int32_t rank, cons
             tc_line out = call_line(m, attrs, rank, sizes, -1, TC_LAYOUT_DENSE);
             tc_line_tensor(&out, name, rank, sizes, (tc_layout)layout);
             tc_line_emit(&out, m->sink);
-            tc_line both = call_line(m, attrs, rank, sizes, -1, (tc_layout)(TC_N_OUT_LAYOUTS - layout));
+            tc_line both =
+                call_line(m, attrs, rank, sizes, -1, (tc_layout)(TC_N_OUT_LAYOUTS - layout));
             tc_line_tensor(&both, name, rank, sizes, (tc_layout)layout);
             tc_line_emit(&both, m->sink);
         }
@@ -150,7 +154,8 @@ static void list_forms(const sampler *m, const char *attrs) {
             continue;
         const tn_dtype in = arg->type < 0 ? arg->fixed : m->types[arg->type];
         const tc_out_arg *o = &m->record->outs[0];
-        for (int layout = 0; in == (o->type < 0 ? o->fixed : m->types[o->type]) && layout < TC_N_OUT_LAYOUTS;
+        for (int layout = 0;
+             in == (o->type < 0 ? o->fixed : m->types[o->type]) && layout < TC_N_OUT_LAYOUTS;
              layout += 3) {
             tc_line l = call_line(m, attrs, 2, sizes, -1, (tc_layout)layout);
             tc_line_add(&l, "in-place=%s", arg->name);
@@ -194,7 +199,8 @@ static void list(const tc_record *record, const tn_dtype *types, tc_set set, tc_
         return;
     list_layouts(&m, attrs, 4, TC_SIZES(3, 2, 5, 4));
     for (int k = 0; k < 16; k++) {
-        tc_line l = call_line(&m, attrs, 2, TC_SIZES(300, 257), -1, (tc_layout)(k % TC_LAYOUT_ZERO_ALL));
+        tc_line l =
+            call_line(&m, attrs, 2, TC_SIZES(300, 257), -1, (tc_layout)(k % TC_LAYOUT_ZERO_ALL));
         tc_line_add(&l, "salt=%d data=%s", k, tc_data_name((tc_data)(k % 3)));
         tc_line_emit(&l, sink);
     }

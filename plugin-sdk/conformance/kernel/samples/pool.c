@@ -10,7 +10,8 @@ static tc_value *arg(tc_invocation *call, const char *name) {
 }
 
 /* Windows along one dimension. In ceil mode the last one starts inside the input or before it. */
-static int64_t windows(int64_t n, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation, bool ceil) {
+static int64_t windows(int64_t n, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation,
+                       bool ceil) {
     const int64_t room = n + 2 * padding - dilation * (kernel - 1) - 1;
     if (room < 0)
         return 0;
@@ -30,12 +31,14 @@ static bool shapes(tc_invocation *call, char why[TC_MESSAGE]) {
         return wrong(why);
     const int64_t *in = size ? size->ints : first->sizes;
     if (!kernel) { /* max_pool2d_backward */
-        if (!tc_same_sizes(first, &call->args[1].tensor.shape) || in[0] != first->sizes[0] || in[1] != first->sizes[1])
+        if (!tc_same_sizes(first, &call->args[1].tensor.shape) || in[0] != first->sizes[0] ||
+            in[1] != first->sizes[1])
             return wrong(why);
         call->outs[0].tensor.shape = tc_dense(4, in);
         return true;
     }
-    const tc_value *stride = arg(call, "stride"), *padding = arg(call, "padding"), *dilation = arg(call, "dilation");
+    const tc_value *stride = arg(call, "stride"), *padding = arg(call, "padding"),
+                   *dilation = arg(call, "dilation");
     const bool ceil = arg(call, "ceil_mode")->boolean;
     int64_t out[4] = {in[0], in[1]};
     for (int d = 0; d < 2; d++) {
@@ -63,7 +66,8 @@ static bool fill(tc_invocation *call, uint32_t a, tc_random *r) {
         return false;
     const int64_t *in = arg(call, "input_size")->ints;
     for (int64_t i = 0; i < call->args[a].tensor.shape.numel; i++)
-        call->args[a].tensor.values[i].i = i == 0 ? in[2] * in[3] - 1 : (int64_t)tc_below(r, (uint64_t)(in[2] * in[3]));
+        call->args[a].tensor.values[i].i =
+            i == 0 ? in[2] * in[3] - 1 : (int64_t)tc_below(r, (uint64_t)(in[2] * in[3]));
     return true;
 }
 
@@ -82,13 +86,14 @@ static const struct geometry {
     {1, 2, 9, 40, {1, 5}, {1, 2}, {0, 2}, {1, 1}, false, true},
 };
 
-static tc_line call_line(const tc_record *record, const tn_dtype *types, const struct geometry *g, const char *odd,
-                         tc_layout layout, tc_layout out) {
+static tc_line call_line(const tc_record *record, const tn_dtype *types, const struct geometry *g,
+                         const char *odd, tc_layout layout, tc_layout out) {
     const bool dilated = strncmp(record->op, "max", 3) == 0;
     const int64_t x[4] = {g->n, g->c, g->h, g->w};
     int64_t y[4] = {g->n, g->c};
     for (int d = 0; d < 2; d++)
-        y[2 + d] = windows(x[2 + d], g->kernel[d], g->stride[d], g->padding[d], dilated ? g->dilation[d] : 1, g->ceil);
+        y[2 + d] = windows(x[2 + d], g->kernel[d], g->stride[d], g->padding[d],
+                           dilated ? g->dilation[d] : 1, g->ceil);
     const bool backward = tc_record_arg(record, "input_size") >= 0;
     tc_line l;
     tc_line_start(&l, "kernel", record, types);
@@ -111,7 +116,11 @@ static tc_line call_line(const tc_record *record, const tn_dtype *types, const s
                                           : g->dilation);
     }
     for (uint32_t k = 0; out != TC_LAYOUT_DENSE && k < record->n_outs; k++)
-        tc_line_tensor(&l, record->n_outs == 1 ? "out" : k ? "out1" : "out0", 4, backward ? x : y, out);
+        tc_line_tensor(&l,
+                       record->n_outs == 1 ? "out"
+                       : k                 ? "out1"
+                                           : "out0",
+                       4, backward ? x : y, out);
     return l;
 }
 

@@ -46,7 +46,8 @@ static tc_number factor(tn_dtype dtype, tc_data data, int64_t n, tc_random *r) {
 
 /* Integers whose largest (smallest) of n is as likely to be any number of the dtype. */
 static tc_number contender(tn_dtype dtype, int64_t n, bool largest, tc_random *r) {
-    const tc_real span = dtype == TN_I64 ? 0x1p40L : (tc_real)tc_int_max(dtype) - (tc_real)tc_int_min(dtype);
+    const tc_real span =
+        dtype == TN_I64 ? 0x1p40L : (tc_real)tc_int_max(dtype) - (tc_real)tc_int_min(dtype);
     const int64_t x = (int64_t)(span * powl(tc_uniform(r, 0, 1), (tc_real)n));
     return (tc_number){0, largest ? tc_int_min(dtype) + x : tc_int_max(dtype) - x};
 }
@@ -55,9 +56,11 @@ static tc_number contender(tn_dtype dtype, int64_t n, bool largest, tc_random *r
 static bool fill(tc_invocation *call, uint32_t arg, tc_random *r) {
     tc_operand *o = &call->args[arg].tensor;
     const char *op = call->record->op;
-    const bool prod = strcmp(op, "prod") == 0, sums = strcmp(op, "sum") == 0 || strcmp(op, "var") == 0;
+    const bool prod = strcmp(op, "prod") == 0,
+               sums = strcmp(op, "sum") == 0 || strcmp(op, "var") == 0;
     const bool largest = op[strlen(op) - 1] == 'x';
-    if (sums || (tc_is_float(o->dtype) && (call->data == TC_DATA_SPECIAL || (!prod && call->data != TC_DATA_EXACT))))
+    if (sums || (tc_is_float(o->dtype) &&
+                 (call->data == TC_DATA_SPECIAL || (!prod && call->data != TC_DATA_EXACT))))
         return false;
     const int64_t n = o->shape.numel / call->outs[0].tensor.shape.numel;
     for (int64_t i = 0; i < o->shape.numel; i++) {
@@ -79,19 +82,35 @@ static const struct sized {
     int32_t n_dims;
     int64_t dims[4];
 } sized[] = {
-    {2, {6, 9}, 1, {1}},        {2, {6, 9}, 1, {0}},       {2, {6, 9}, 2, {0, 1}},
-    {3, {4, 5, 6}, 1, {1}},     {3, {4, 5, 6}, 2, {0, 2}}, {1, {1}, 1, {0}},
-    {1, {7}, 1, {0}},           {1, {1000}, 1, {0}},       {1, {4099}, 1, {0}},
-    {3, {2, 3, 4}, 3, {0, 1, 2}}, {3, {2, 1, 2}, 1, {1}},  {2, {33, 65}, 1, {1}},
-    {2, {65, 33}, 1, {0}},      {2, {8, 31}, 1, {1}},      {2, {8, 32}, 1, {1}},
-    {2, {8, 33}, 1, {1}},       {5, {2, 3, 2, 3, 2}, 2, {1, 3}}, {2, {64, 130}, 1, {0}},
-    {2, {1, 300}, 1, {1}},      {2, {300, 1}, 1, {0}},     {7, {2, 2, 2, 2, 2, 2, 2}, 3, {0, 3, 6}},
-    {4, {3, 4, 5, 2}, 1, {2}},  {4, {2, 9, 4, 4}, 3, {0, 2, 3}}, {2, {7, 1025}, 1, {1}},
+    {2, {6, 9}, 1, {1}},
+    {2, {6, 9}, 1, {0}},
+    {2, {6, 9}, 2, {0, 1}},
+    {3, {4, 5, 6}, 1, {1}},
+    {3, {4, 5, 6}, 2, {0, 2}},
+    {1, {1}, 1, {0}},
+    {1, {7}, 1, {0}},
+    {1, {1000}, 1, {0}},
+    {1, {4099}, 1, {0}},
+    {3, {2, 3, 4}, 3, {0, 1, 2}},
+    {3, {2, 1, 2}, 1, {1}},
+    {2, {33, 65}, 1, {1}},
+    {2, {65, 33}, 1, {0}},
+    {2, {8, 31}, 1, {1}},
+    {2, {8, 32}, 1, {1}},
+    {2, {8, 33}, 1, {1}},
+    {5, {2, 3, 2, 3, 2}, 2, {1, 3}},
+    {2, {64, 130}, 1, {0}},
+    {2, {1, 300}, 1, {1}},
+    {2, {300, 1}, 1, {0}},
+    {7, {2, 2, 2, 2, 2, 2, 2}, 3, {0, 3, 6}},
+    {4, {3, 4, 5, 2}, 1, {2}},
+    {4, {2, 9, 4, 4}, 3, {0, 2, 3}},
+    {2, {7, 1025}, 1, {1}},
 };
 enum { N_LAID_OUT = 5 };
 
-static tc_line call_line(const tc_record *record, const tn_dtype *types, const struct sized *s, tc_layout in,
-                         tc_layout out) {
+static tc_line call_line(const tc_record *record, const tn_dtype *types, const struct sized *s,
+                         tc_layout in, tc_layout out) {
     tc_line l;
     tc_line_start(&l, "kernel", record, types);
     tc_line_tensor(&l, "self", s->rank, s->sizes, in);
@@ -122,8 +141,10 @@ static void list(const tc_record *record, const tn_dtype *types, tc_set set, tc_
             tc_emit_data(&l, record, types, set, 0, sink);
         else
             tc_line_emit(&l, sink);
-        for (int layout = 1; k < N_LAID_OUT && set != TC_SMOKE && layout < TC_LAYOUT_ZERO_ALL; layout++) {
-            if ((one || strcmp(record->op, "var") == 0) && sized[k].n_dims == 1 && layout == (sized[k].dims[0] ? TC_LAYOUT_ZERO_LAST : TC_LAYOUT_ZERO_FIRST))
+        for (int layout = 1; k < N_LAID_OUT && set != TC_SMOKE && layout < TC_LAYOUT_ZERO_ALL;
+             layout++) {
+            if ((one || strcmp(record->op, "var") == 0) && sized[k].n_dims == 1 &&
+                layout == (sized[k].dims[0] ? TC_LAYOUT_ZERO_LAST : TC_LAYOUT_ZERO_FIRST))
                 continue; /* equals only: the place is always the first */
             tc_line in = call_line(record, types, &sized[k], (tc_layout)layout, TC_LAYOUT_DENSE);
             tc_line_emit(&in, sink);

@@ -63,7 +63,8 @@ static tc_shape place(int32_t rank, const int64_t *sizes, tc_layout layout) {
     return s;
 }
 
-void tc_line_tensor(tc_line *l, const char *name, int32_t rank, const int64_t *sizes, tc_layout layout) {
+void tc_line_tensor(tc_line *l, const char *name, int32_t rank, const int64_t *sizes,
+                    tc_layout layout) {
     const tc_shape s = place(rank, sizes, rank ? layout : TC_LAYOUT_DENSE);
     char text[512];
     tc_line_add(l, "%s=%s", name, tc_write_shape(&s, text, sizeof text));
@@ -79,7 +80,7 @@ void tc_line_emit(const tc_line *l, tc_sink *sink) {
 
 /* Some order or move what they get, and cannot lose bits of a sum. */
 static bool adds_up(const tc_record *record) {
-    static const char *const others[] = {"amax",   "amin",         "argmax",     "argmin",     "prod",
+    static const char *const others[] = {"amax", "amin",   "argmax",       "argmin",    "prod",
                                          "sort", "gather", "index_select", "max_pool2d"};
     for (int i = 0; i < TC_LENGTH(others); i++)
         if (strcmp(record->op, others[i]) == 0)
@@ -98,8 +99,8 @@ static uint32_t data_kinds(const tc_record *record, const tn_dtype *types, tc_se
     return kinds;
 }
 
-void tc_emit_data(const tc_line *l, const tc_record *record, const tn_dtype *types, tc_set set, uint32_t without,
-                  tc_sink *sink) {
+void tc_emit_data(const tc_line *l, const tc_record *record, const tn_dtype *types, tc_set set,
+                  uint32_t without, tc_sink *sink) {
     const uint32_t kinds = data_kinds(record, types, set) & ~without;
     for (int k = 0; k < TC_N_DATA; k++) {
         tc_line line = *l;

@@ -28,17 +28,21 @@ void tc_line_start(tc_line *l, const char *class, const tc_record *record, const
 /* Appends " format". */
 void tc_line_add(tc_line *l, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Appends " name=[sizes]/[strides]+offset". */
-void tc_line_tensor(tc_line *l, const char *name, int32_t rank, const int64_t *sizes, tc_layout layout);
+void tc_line_tensor(tc_line *l, const char *name, int32_t rank, const int64_t *sizes,
+                    tc_layout layout);
 void tc_line_ints(tc_line *l, const char *name, int32_t n, const int64_t *values);
 void tc_line_emit(const tc_line *l, tc_sink *sink);
 
-/* Emits a line for each kind of data that a set has for such an operator, but for those in `without`
- * (TC_DATA_BIT). */
+/* Emits a line for each kind of data that a set has for such an operator, but for those in
+ * `without` (TC_DATA_BIT). */
 #define TC_DATA_BIT(data) (1u << (data))
-void tc_emit_data(const tc_line *l, const tc_record *record, const tn_dtype *types, tc_set set, uint32_t without,
-                  tc_sink *sink);
+void tc_emit_data(const tc_line *l, const tc_record *record, const tn_dtype *types, tc_set set,
+                  uint32_t without, tc_sink *sink);
 
 #define TC_LENGTH(array) ((int)(sizeof(array) / sizeof((array)[0])))
-#define TC_SIZES(...) (const int64_t[]){__VA_ARGS__}
+#define TC_SIZES(...) \
+    (const int64_t[]) { \
+        __VA_ARGS__ \
+    }
 
 #endif

@@ -43,7 +43,8 @@ static void merge(const tc_number *x, const int64_t *from, int64_t *to, int64_t 
                   int64_t high, bool descending) {
     int64_t a = low, b = middle;
     for (int64_t k = low; k < high; k++) {
-        const bool right = a >= middle || (b < high && sorts_before(x[from[b]], x[from[a]], descending));
+        const bool right =
+            a >= middle || (b < high && sorts_before(x[from[b]], x[from[a]], descending));
         to[k] = from[right ? b++ : a++];
     }
 }
@@ -76,10 +77,12 @@ void tc_reference_sort(tc_invocation *call) {
     each_line(call, call->args[TN_ARG_sort_dim].i, sort_line);
 }
 
-/* ---- softmax ---------------------------------------------------------------------------------- */
+/* ---- softmax ----------------------------------------------------------------------------------
+ */
 
 /* The largest of a line, and sum(exp(x - max)). */
-static tc_real line_max(const tc_number *x, int64_t first, int64_t step, int64_t n, tc_real *out_sum) {
+static tc_real line_max(const tc_number *x, int64_t first, int64_t step, int64_t n,
+                        tc_real *out_sum) {
     tc_real max = -INFINITY;
     *out_sum = 0;
     for (int64_t k = 0; k < n; k++)
@@ -128,8 +131,9 @@ static void log_softmax_line(tc_invocation *call, int64_t first, int64_t step, i
         const tc_real value = x[at].f - max - logl(sum);
         e->tensor.values[at].f = value;
         if (isfinite(value)) /* the sum's relative error is the logarithm's absolute one */
-            e->rounding[at] = u * ((tc_sum_steps(n) + 2 * (tc_real)call->record->ulps + 4) +
-                                   2 * fabsl(x[at].f - max) + 2 * (tc_real)call->record->ulps * logl(sum));
+            e->rounding[at] =
+                u * ((tc_sum_steps(n) + 2 * (tc_real)call->record->ulps + 4) +
+                     2 * fabsl(x[at].f - max) + 2 * (tc_real)call->record->ulps * logl(sum));
     }
 }
 
@@ -149,8 +153,9 @@ static void softmax_backward_line(tc_invocation *call, int64_t first, int64_t st
     for (int64_t k = 0; k < n; k++) {
         const int64_t at = first + k * step;
         e->tensor.values[at].f = y[at].f * (grad[at].f - sum);
-        e->rounding[at] = fabsl(y[at].f) * tc_u(call) *
-                          ((tc_sum_steps(n) + 4) * magnitude + 4 * (fabsl(grad[at].f) + fabsl(sum)));
+        e->rounding[at] =
+            fabsl(y[at].f) * tc_u(call) *
+            ((tc_sum_steps(n) + 4) * magnitude + 4 * (fabsl(grad[at].f) + fabsl(sum)));
     }
 }
 
@@ -169,9 +174,10 @@ static void log_softmax_backward_line(tc_invocation *call, int64_t first, int64_
     for (int64_t k = 0; k < n; k++) {
         const int64_t at = first + k * step;
         e->tensor.values[at].f = grad[at].f - expl(y[at].f) * sum;
-        e->rounding[at] = tc_u(call) * (expl(y[at].f) * (tc_sum_steps(n) + 2 * (tc_real)call->record->ulps + 4) *
-                                            magnitude +
-                                        2 * fabsl(grad[at].f));
+        e->rounding[at] =
+            tc_u(call) *
+            (expl(y[at].f) * (tc_sum_steps(n) + 2 * (tc_real)call->record->ulps + 4) * magnitude +
+             2 * fabsl(grad[at].f));
     }
 }
 

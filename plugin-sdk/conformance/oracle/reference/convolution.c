@@ -3,8 +3,8 @@
 
 #include <math.h>
 
-/* Calls `term` for every product of x [N, C, H, W] and w [O, C / groups, KH, KW] that counts towards
- * y [N, O, OH, OW]; indices are row-major. */
+/* Calls `term` for every product of x [N, C, H, W] and w [O, C / groups, KH, KW] that counts
+ * towards y [N, O, OH, OW]; indices are row-major. */
 typedef struct geometry {
     const int64_t *x, *w, *y; /* sizes */
     const int64_t *stride, *padding, *dilation;
@@ -16,7 +16,8 @@ typedef void term_function(tc_invocation *call, int64_t x, int64_t w, int64_t y)
 static void each_term(tc_invocation *call, const geometry *g, term_function *term) {
     const int64_t cg = g->x[1] / g->groups, og = g->y[1] / g->groups, taps = g->w[2] * g->w[3];
     for (int64_t at = 0; at < g->y[0] * g->y[1] * g->y[2] * g->y[3]; at++) {
-        const int64_t ox = at % g->y[3], oy = at / g->y[3] % g->y[2], o = at / (g->y[2] * g->y[3]) % g->y[1];
+        const int64_t ox = at % g->y[3], oy = at / g->y[3] % g->y[2],
+                      o = at / (g->y[2] * g->y[3]) % g->y[1];
         const int64_t image = at / (g->y[1] * g->y[2] * g->y[3]);
         for (int64_t k = 0; k < cg * taps; k++) {
             const int64_t c = k / taps, ky = k % taps / g->w[3], kx = k % g->w[3];
@@ -46,7 +47,8 @@ static void finish(tc_invocation *call) {
 }
 
 static void forward(tc_invocation *call, int64_t x, int64_t w, int64_t y) {
-    add(call, y, tc_in(call, TN_ARG_convolution_input)[x].f * tc_in(call, TN_ARG_convolution_weight)[w].f);
+    add(call, y,
+        tc_in(call, TN_ARG_convolution_input)[x].f * tc_in(call, TN_ARG_convolution_weight)[w].f);
 }
 
 void tc_reference_convolution(tc_invocation *call) {

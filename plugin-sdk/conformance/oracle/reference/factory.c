@@ -10,11 +10,13 @@ void tc_reference_fill(tc_invocation *call) {
 }
 
 void tc_reference_arange(tc_invocation *call) {
-    const tc_value *start = &call->args[TN_ARG_arange_start], *step = &call->args[TN_ARG_arange_step];
+    const tc_value *start = &call->args[TN_ARG_arange_start],
+                   *step = &call->args[TN_ARG_arange_step];
     for (int64_t i = 0; i < call->outs[0].tensor.shape.numel; i++) {
         const tc_real value = (tc_real)start->f + (tc_real)i * (tc_real)step->f;
         tc_out(call, 0)[i] = (tc_number){value, tc_wrap_add(start->i, tc_wrap_mul(i, step->i))};
-        call->outs[0].rounding[i] = 0x1p-52L * (fabsl((tc_real)start->f) + fabsl((tc_real)i * step->f));
+        call->outs[0].rounding[i] =
+            0x1p-52L * (fabsl((tc_real)start->f) + fabsl((tc_real)i * step->f));
     }
 }
 

@@ -4,7 +4,8 @@
 #include <math.h>
 
 /* Row-major place in `to` of element i of a tensor shaped `from`, its index along dim replaced. */
-static int64_t moved(const tc_shape *from, int64_t i, const tc_shape *to, int64_t dim, int64_t index) {
+static int64_t moved(const tc_shape *from, int64_t i, const tc_shape *to, int64_t dim,
+                     int64_t index) {
     int64_t at = 0, stride = 1;
     for (int32_t d = from->rank - 1; d >= 0; d--) {
         at += (d == dim ? index : i % from->sizes[d]) * stride;
@@ -44,7 +45,8 @@ static void finish(tc_invocation *call) {
     for (int64_t i = 0; i < e->tensor.shape.numel; i++) {
         const tc_real self = fabsl(tc_in(call, 0)[i].f);
         if (e->error[i] > 0)
-            e->rounding[i] = (e->error[i] + 2) * tc_u(call) * (e->rounding[i] + (isfinite(self) ? self : 0));
+            e->rounding[i] =
+                (e->error[i] + 2) * tc_u(call) * (e->rounding[i] + (isfinite(self) ? self : 0));
         e->error[i] = 0;
     }
 }

@@ -4,7 +4,8 @@
 #include <math.h>
 
 /* out[b] (+)= factor * x[b] @ y[b], with x [.., M, K], y [.., K, N]. */
-static void multiply(tc_invocation *call, const tc_operand *x, const tc_operand *y, tc_number factor) {
+static void multiply(tc_invocation *call, const tc_operand *x, const tc_operand *y,
+                     tc_number factor) {
     tc_expected *e = &call->outs[0];
     const int32_t rank = x->shape.rank;
     const int64_t m = x->shape.sizes[rank - 2], depth = x->shape.sizes[rank - 1];
@@ -15,7 +16,8 @@ static void multiply(tc_invocation *call, const tc_operand *x, const tc_operand 
         tc_number sum = {0, 0};
         tc_real magnitude = 0;
         for (int64_t k = 0; k < depth; k++) {
-            const tc_number p = x->values[(b * m + row) * depth + k], q = y->values[(b * depth + k) * n + column];
+            const tc_number p = x->values[(b * m + row) * depth + k],
+                            q = y->values[(b * depth + k) * n + column];
             sum.f += p.f * q.f;
             sum.i = tc_wrap_add(sum.i, tc_wrap_mul(p.i, q.i));
             magnitude += fabsl(p.f * q.f);
@@ -29,13 +31,15 @@ static void multiply(tc_invocation *call, const tc_operand *x, const tc_operand 
 }
 
 void tc_reference_bmm(tc_invocation *call) {
-    multiply(call, &call->args[TN_ARG_bmm_self].tensor, &call->args[TN_ARG_bmm_mat2].tensor, (tc_number){1, 1});
+    multiply(call, &call->args[TN_ARG_bmm_self].tensor, &call->args[TN_ARG_bmm_mat2].tensor,
+             (tc_number){1, 1});
 }
 
 void tc_reference_addmm(tc_invocation *call) {
     const tc_value *beta = &call->args[TN_ARG_addmm_beta], *alpha = &call->args[TN_ARG_addmm_alpha];
     tc_expected *e = &call->outs[0];
-    const bool read = tc_floating(call) ? beta->f != 0 : beta->i != 0; /* with beta 0, NaN does not leak */
+    const bool read =
+        tc_floating(call) ? beta->f != 0 : beta->i != 0; /* with beta 0, NaN does not leak */
     for (int64_t i = 0; read && i < e->tensor.shape.numel; i++) {
         const tc_number x = tc_in(call, 0)[i];
         e->tensor.values[i] = (tc_number){beta->f * x.f, tc_wrap_mul(beta->i, x.i)};

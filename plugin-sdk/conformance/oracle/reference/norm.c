@@ -17,9 +17,11 @@ static tc_real weight_at(const tc_value *weight, int64_t k, tc_real otherwise) {
 
 void tc_reference_layer_norm(tc_invocation *call) {
     const tc_operand *input = &call->args[TN_ARG_layer_norm_input].tensor;
-    const tc_value *weight = &call->args[TN_ARG_layer_norm_weight], *bias = &call->args[TN_ARG_layer_norm_bias];
+    const tc_value *weight = &call->args[TN_ARG_layer_norm_weight],
+                   *bias = &call->args[TN_ARG_layer_norm_bias];
     const int64_t n = row_length(&input->shape, call->args[TN_ARG_layer_norm_n_dims].i);
-    const tc_real eps = call->args[TN_ARG_layer_norm_eps].f, u = tc_u(call), steps = tc_sum_steps(n) + 4;
+    const tc_real eps = call->args[TN_ARG_layer_norm_eps].f, u = tc_u(call),
+                  steps = tc_sum_steps(n) + 4;
     for (int64_t row = 0; row < input->shape.numel / n; row++) {
         const tc_number *x = input->values + row * n;
         tc_real mean = 0, variance = 0, magnitude = 0;
@@ -34,7 +36,8 @@ void tc_reference_layer_norm(tc_invocation *call) {
          * half of that, relatively. */
         const tc_real off = steps * u * magnitude;
         const tc_real relative =
-            ((2 * off * sqrtl(variance) + off * off) / (variance + eps) + 2 * steps * u) / 2 + 8 * u;
+            ((2 * off * sqrtl(variance) + off * off) / (variance + eps) + 2 * steps * u) / 2 +
+            8 * u;
         tc_out(call, 1)[row].f = mean;
         call->outs[1].rounding[row] = off;
         tc_out(call, 2)[row].f = rstd;
@@ -43,9 +46,10 @@ void tc_reference_layer_norm(tc_invocation *call) {
             const int64_t at = row * n + k;
             const tc_real w = weight_at(weight, k, 1), b = weight_at(bias, k, 0), d = x[k].f - mean;
             tc_out(call, 0)[at].f = d * rstd * w + b;
-            call->outs[0].rounding[at] =
-                fabsl(w) * rstd * ((off + u * (fabsl(x[k].f) + fabsl(mean))) * 2 + fabsl(d) * (relative + 4 * u)) +
-                2 * u * fabsl(b);
+            call->outs[0].rounding[at] = fabsl(w) * rstd *
+                                             ((off + u * (fabsl(x[k].f) + fabsl(mean))) * 2 +
+                                              fabsl(d) * (relative + 4 * u)) +
+                                         2 * u * fabsl(b);
         }
     }
 }
@@ -59,7 +63,8 @@ void tc_reference_layer_norm_backward(tc_invocation *call) {
     const int64_t n = row_length(&input->shape, call->args[TN_ARG_layer_norm_backward_n_dims].i);
     const tc_real u = tc_u(call), steps = tc_sum_steps(n) + 8;
     for (int64_t row = 0; row < input->shape.numel / n; row++) {
-        tc_real sum = 0, sum_x = 0, size = 0, size_x = 0; /* of g and g * xhat, and of their moduli */
+        tc_real sum = 0, sum_x = 0, size = 0,
+                size_x = 0; /* of g and g * xhat, and of their moduli */
         for (int64_t k = 0; k < n; k++) {
             const int64_t at = row * n + k;
             const tc_real g = grad[at].f * weight_at(weight, k, 1);
@@ -67,7 +72,8 @@ void tc_reference_layer_norm_backward(tc_invocation *call) {
             sum += g / (tc_real)n;
             sum_x += g * xhat / (tc_real)n;
             size += fabsl(g) / (tc_real)n;
-            size_x += fabsl(g) * (fabsl(input->values[at].f) + fabsl(mean[row].f)) * rstd[row].f / (tc_real)n;
+            size_x += fabsl(g) * (fabsl(input->values[at].f) + fabsl(mean[row].f)) * rstd[row].f /
+                      (tc_real)n;
         }
         for (int64_t k = 0; k < n; k++) {
             const int64_t at = row * n + k;

@@ -69,7 +69,8 @@ static void each(tc_invocation *call, void (*f)(point *p)) {
 
 #define ATTRIBUTE(op, name) (&p->call->args[TN_ARG_##op##_##name])
 
-/* ---- moving and comparing --------------------------------------------------------------------- */
+/* ---- moving and comparing ---------------------------------------------------------------------
+ */
 
 POINTWISE(copy) {
     const tn_dtype from = p->call->types[0], to = p->call->types[1];
@@ -105,7 +106,8 @@ POINTWISE(where) {
     p->r[0] = p->x[0].i ? p->x[1] : p->x[2];
 }
 
-/* ---- arithmetic ------------------------------------------------------------------------------- */
+/* ---- arithmetic -------------------------------------------------------------------------------
+ */
 
 /* self + factor * product, the product having been rounded `steps` times. bool: or, and. */
 static void add_product(point *p, tc_number factor, tc_number product, int steps) {
@@ -115,7 +117,8 @@ static void add_product(point *p, tc_number factor, tc_number product, int steps
                     ? p->x[0].i || (factor.i && product.i)
                     : tc_wrap_add(p->x[0].i, tc_wrap_mul(factor.i, product.i));
     if (isfinite(term))
-        p->rounding[0] = steps * (tc_u(p->call) * fabsl(term) + tc_spacing(p->call->types[0] == TN_F64 ? TN_F64 : TN_F32, 0));
+        p->rounding[0] = steps * (tc_u(p->call) * fabsl(term) +
+                                  tc_spacing(p->call->types[0] == TN_F64 ? TN_F64 : TN_F32, 0));
 }
 
 static tc_number scalar(const tc_value *v) {
@@ -199,7 +202,8 @@ POINTWISE(remainder) {
     else if ((rest < 0) != (b < 0))
         rest += b;
     p->r[0].f = rest;
-    p->r[0].i = j == 0 ? 0 : (int64_t)((uint64_t)i - (uint64_t)tc_wrap_mul(floor_quotient(i, j), j));
+    p->r[0].i =
+        j == 0 ? 0 : (int64_t)((uint64_t)i - (uint64_t)tc_wrap_mul(floor_quotient(i, j), j));
 }
 
 POINTWISE(pow) {
@@ -223,7 +227,8 @@ POINTWISE(clamp) {
     p->r[0] = y;
 }
 
-/* ---- functions of one number ------------------------------------------------------------------ */
+/* ---- functions of one number ------------------------------------------------------------------
+ */
 
 FLOATING(exp, expl(a))
 FLOATING(log, logl(a))
@@ -274,7 +279,8 @@ POINTWISE(gelu) {
         p->rounding[0] = 0, p->error[0] = a < 0 ? INFINITY : 0;
 }
 
-/* ---- derivatives ------------------------------------------------------------------------------ */
+/* ---- derivatives ------------------------------------------------------------------------------
+ */
 
 POINTWISE(threshold_backward) {
     NAMES;
@@ -315,7 +321,8 @@ POINTWISE(gelu_backward) {
     unspecified_when_infinite(p);
 }
 
-/* ---- optimizers ------------------------------------------------------------------------------- */
+/* ---- optimizers -------------------------------------------------------------------------------
+ */
 
 POINTWISE(fused_sgd) {
     NAMES;

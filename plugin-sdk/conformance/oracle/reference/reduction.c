@@ -48,7 +48,8 @@ void tc_reference_prod(tc_invocation *call) {
     }
     for (int64_t at = 0; at < e->tensor.shape.numel; at++)
         if (isfinite(e->tensor.values[at].f))
-            e->rounding[at] = (tc_real)group_size(call) * tc_u(call) * fabsl(e->tensor.values[at].f);
+            e->rounding[at] =
+                (tc_real)group_size(call) * tc_u(call) * fabsl(e->tensor.values[at].f);
 }
 
 /* Is a before b, where what comes first is kept? NaN is before all numbers. */
@@ -96,8 +97,8 @@ void tc_reference_argmin(tc_invocation *call) {
 }
 
 /* Two passes. The error of a right kernel: T. Chan, G. Golub, R. LeVeque, Algorithms for Computing
- * the Sample Variance, The American Statistician 37, 1983: n u for the sum of squares, and n u |mean|
- * for the mean, which enters squared and, through Welford's updates, times the deviation. */
+ * the Sample Variance, The American Statistician 37, 1983: n u for the sum of squares, and n u
+ * |mean| for the mean, which enters squared and, through Welford's updates, times the deviation. */
 void tc_reference_var(tc_invocation *call) {
     tc_expected *e = &call->outs[0];
     const int64_t n = group_size(call), n_out = e->tensor.shape.numel;
@@ -119,10 +120,12 @@ void tc_reference_var(tc_invocation *call) {
         const tc_real value = square[at] / divisor;
         e->tensor.values[at].f = value;
         if (!isfinite(value)) {
-            e->error[at] = divisor == 0 && square[at] < 1e-12L ? INFINITY : 0; /* 0 / 0 or rest / 0 */
+            e->error[at] =
+                divisor == 0 && square[at] < 1e-12L ? INFINITY : 0; /* 0 / 0 or rest / 0 */
             continue;
         }
         const tc_real off = steps * u * fabsl(mean[at]);
-        e->rounding[at] = 2 * steps * u * value + 2 * off * sqrtl(value) + off * off * (tc_real)n / divisor;
+        e->rounding[at] =
+            2 * steps * u * value + 2 * off * sqrtl(value) + off * off * (tc_real)n / divisor;
     }
 }
