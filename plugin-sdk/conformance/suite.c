@@ -14,7 +14,7 @@ static void describe(const tc_options *options, FILE *out) {
     if (!tc_subject_open(&s, options->plugin, options->device, tc_host_table(), why)) {
         fprintf(out, "{\"error\":");
         tc_json_put(out, why);
-        fprintf(out, "}\n");
+        fprintf(out, "}");
         return;
     }
     s.ops->property(s.self, s.index, TN_PROP_NAME, &name);
@@ -29,7 +29,7 @@ static void describe(const tc_options *options, FILE *out) {
         fprintf(out, "%c\"%s\":", i ? ',' : '{', members[i][0]);
         tc_json_put(out, members[i][1]);
     }
-    fprintf(out, ",\"n_devices\":%u,\"records\":%llu}\n", s.n_devices,
+    fprintf(out, ",\"n_devices\":%u,\"records\":%llu}", s.n_devices,
             (unsigned long long)s.plugin->n_kernels);
     tc_subject_close(&s);
 }
