@@ -25,7 +25,11 @@ char *tc_core_path(char *out, size_t room) {
             return NULL;
         char *slash = strrchr(own, '/');
         *slash = '\0';
-        /* From the program's folder to libexec (TENON_CONFORM_LIBEXEC is relative, or absolute). */
+        /* Beside it in the build tree; installed, from the program's folder to libexec
+         * (TENON_CONFORM_LIBEXEC is relative, or absolute). */
+        snprintf(out, room, "%s/core/tenon-conform-core", own);
+        if (access(out, X_OK) == 0)
+            return out;
         if (TENON_CONFORM_LIBEXEC[0] == '/')
             snprintf(out, room, "%s/tenon-conform-core", TENON_CONFORM_LIBEXEC);
         else
