@@ -20,6 +20,9 @@
  * should call host->fail with a message that says what went wrong and what the user can do; the
  * host copies the message at once and adds plugin, device and operator. No error object crosses.
  *
+ * A call leaves the calling thread's floating-point environment and signal mask, and the process's
+ * locale and working directory, as it found them.
+ *
  * Each slot of each table ends its contract with three tags:
  *   [any-thread]    may be called by several threads at once, also for the same object
  *   [one-thread]    the host never makes two such calls at once for the same plugin
@@ -405,7 +408,8 @@ typedef struct tn_kernel {
 
     /* Can this kernel take these shapes, strides and attributes? Pure: same question, same answer;
      * looks at no memory; `call->outs` is set, the workspace is not. TN_OK or TN_UNSUPPORTED; then
-     * the operator's decomposition runs instead. [any-thread] [device open] [optional] */
+     * the operator's decomposition runs instead, and `run` would refuse too. [any-thread] [device
+     * open] [optional] */
     tn_status (*supports)(const tn_call *call);
 
     /* Bytes of scratch device memory that this call needs. [any-thread] [device open] [optional] */

@@ -100,6 +100,19 @@ void tc_check_outputs_untouched(const tc_invocation *call, const tc_result *resu
     }
 }
 
+bool tc_check_refusal(const tc_invocation *call, const tc_result *result, tc_verdict *out) {
+    if (!result->said_no)
+        return false;
+    if (result->run != TN_UNSUPPORTED)
+        tc_verdict_set(out, TC_FAIL, 95, "%s: supports says no, and run returned %s",
+                       call->record->op, tc_tn_status_name(result->run));
+    tc_check_untouched(call, result, out);
+    tc_check_outputs_untouched(call, result, out);
+    if (out->status == TC_PASS)
+        tc_verdict_set(out, TC_UNSUPPORTED, 0, "the kernel's supports says no");
+    return true;
+}
+
 /* ---- results ----------------------------------------------------------------------------------
  */
 

@@ -10,6 +10,10 @@ const tn_kernel *tc_claimed_kernel(const tc_subject *s, const tc_invocation *cal
 /* The call succeeded; otherwise fails `out`. */
 bool tc_check_success(const tc_invocation *call, const tc_result *result, tc_verdict *out);
 
+/* Where `supports` said no: UNSUPPORTED, if `run` refused as well and wrote nothing. True where it
+ * said no. */
+bool tc_check_refusal(const tc_invocation *call, const tc_result *result, tc_verdict *out);
+
 /* Inputs, holes, guards and the workspace's guards are as they were. */
 void tc_check_untouched(const tc_invocation *call, const tc_result *result, tc_verdict *out);
 

@@ -276,27 +276,31 @@ static void run(tc_placed *p, tc_result *out) {
         tc_reason(later, out->message);
 }
 
+/* Asks `supports`, twice. False with the verdict failed where the answers are none or differ. */
+static bool ask_support(tc_placed *p, bool *said_no, tc_verdict *verdict) {
+    *said_no = false;
+    if (!p->kernel->supports)
+        return true;
+    const tn_status answer = p->kernel->supports(&p->tn), again = p->kernel->supports(&p->tn);
+    *said_no = answer == TN_UNSUPPORTED;
+    if (answer != TN_OK && answer != TN_UNSUPPORTED)
+        tc_verdict_set(verdict, TC_FAIL, 74, "supports answered %s; it is TN_OK or TN_UNSUPPORTED",
+                       tc_tn_status_name(answer));
+    else if (again != answer)
+        tc_verdict_set(verdict, TC_FAIL, 74,
+                       "supports answered %s and then %s to the same question",
+                       tc_tn_status_name(answer), tc_tn_status_name(again));
+    return verdict->status == TC_PASS;
+}
+
 bool tc_execute(tc_subject *s, const tn_kernel *kernel, tc_invocation *call, tc_result *out,
                 tc_verdict *verdict) {
     tc_placed p;
     memset(out, 0, sizeof *out);
-    bool ok = tc_place_call(s, s->stream, kernel, call, &p, verdict);
-    if (ok && kernel->supports) {
-        const tn_status answer = kernel->supports(&p.tn);
-        out->said_no = answer == TN_UNSUPPORTED;
-        if (answer != TN_OK && answer != TN_UNSUPPORTED) {
-            tc_verdict_set(verdict, TC_FAIL, 74,
-                           "supports answered %s; it is TN_OK or TN_UNSUPPORTED",
-                           tc_tn_status_name(answer));
-            ok = false;
-        } else if (kernel->supports(&p.tn) != answer) {
-            tc_verdict_set(verdict, TC_FAIL, 74,
-                           "supports answered the same question once so and once otherwise");
-            ok = false;
-        }
-    }
-    ok = ok && (out->said_no || place_workspace(&p, verdict));
-    if (ok && !out->said_no) {
+    bool ok = tc_place_call(s, s->stream, kernel, call, &p, verdict) &&
+              ask_support(&p, &out->said_no, verdict) &&
+              (out->said_no || place_workspace(&p, verdict));
+    if (ok) {
         run(&p, out);
         ok = tc_read_back(&p, out, verdict);
     }

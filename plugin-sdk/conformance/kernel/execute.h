@@ -23,7 +23,7 @@ const char *tc_flag_name(uint32_t flag);
 typedef struct tc_result {
     tn_status run, sync;      /* what `run` returned, and the stream afterwards */
     char message[TC_MESSAGE]; /* of the failure, if there was one */
-    bool said_no;             /* `supports` answered TN_UNSUPPORTED: `run` was not called */
+    bool said_no; /* `supports` answered TN_UNSUPPORTED; `run` was called all the same */
     unsigned char *args[TC_MAX_ARGS],
         *outs[TC_MAX_OUTS]; /* images afterwards; in the call's arena */
     bool workspace_overrun;

@@ -17,10 +17,8 @@ static void run_call(tc_subject *s, tc_invocation *call, tc_verdict *out) {
     }
     if (!tc_execute(s, kernel, call, &result, out))
         return;
-    if (result.said_no) {
-        tc_verdict_set(out, TC_UNSUPPORTED, 0, "the kernel's supports says no");
+    if (tc_check_refusal(call, &result, out))
         return;
-    }
     if (!tc_check_success(call, &result, out))
         return;
     tc_check_untouched(call, &result, out);

@@ -72,10 +72,8 @@ static void run_call(const tc_case *c, tc_subject *s, tc_invocation *call, tc_ve
     }
     if (!tc_execute(s, kernel, call, &result, out))
         return;
-    if (result.said_no) {
-        tc_verdict_set(out, TC_UNSUPPORTED, 0, "the kernel's supports says no");
+    if (tc_check_refusal(call, &result, out))
         return;
-    }
     check_refusal(call, &result, s, out);
     if (!tc_execute(s, kernel, &valid, &result, out))
         return;

@@ -22,10 +22,8 @@ static bool run_call(tc_subject *s, tc_invocation *call, const tn_kernel *kernel
                      tc_verdict *out) {
     if (!tc_execute(s, kernel, call, result, out))
         return false;
-    if (result->said_no) {
-        tc_verdict_set(out, TC_UNSUPPORTED, 0, "the kernel's supports says no");
+    if (tc_check_refusal(call, result, out))
         return false;
-    }
     if (!tc_check_success(call, result, out))
         return false;
     tc_check_untouched(call, result, out);

@@ -408,7 +408,8 @@ typedef struct tn_kernel {
 
     /* Can this kernel take these shapes, strides and attributes? Pure: same question, same answer;
      * looks at no memory; `call->outs` is set, the workspace is not. TN_OK or TN_UNSUPPORTED; then
-     * the operator's decomposition runs instead. [any-thread] [device open] [optional] */
+     * the operator's decomposition runs instead, and `run` would refuse too. [any-thread] [device
+     * open] [optional] */
     tn_status (*supports)(const tn_call *call);
 
     /* Bytes of scratch device memory that this call needs. [any-thread] [device open] [optional] */

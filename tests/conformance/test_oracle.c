@@ -1,0 +1,253 @@
+/* The oracle itself: right outputs pass, and outputs that are wrong by a little do not. */
+#include "data/operand.h"
+#include "kernel/kernel_case.h"
+#include "kernel/record.h"
+#include "oracle/compare.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* ---- elements ---------------------------------------------------------------------------------
+ */
+
+static void floats_of_16_bits_survive_a_round_trip(void **state) {
+    const tn_dtype dtypes[] = {TN_F16, TN_BF16};
+    for (int d = 0; d < 2; d++)
+        for (uint32_t bits = 0; bits < 0x10000; bits++) {
+            uint16_t in = (uint16_t)bits, out;
+            const tc_number x = tc_load(dtypes[d], &in, 0);
+            tc_store(dtypes[d], &out, 0, x);
+            if (isnan(x.f))
+                assert_true(isnan(tc_load(dtypes[d], &out, 0).f));
+            else
+                assert_int_equal(in, out);
+        }
+}
+
+static void ties_round_to_even(void **state) {
+    /* 1 + 2^-11 lies between 1 and 1 + 2^-10; 1 + 3 * 2^-11 between 1 + 2^-10 and 1 + 2^-9. */
+    assert_true(tc_round(TN_F16, (tc_number){1 + 0x1p-11L, 0}).f == 1);
+    assert_true(tc_round(TN_F16, (tc_number){1 + 3 * 0x1p-11L, 0}).f == 1 + 0x1p-9L);
+    assert_true(tc_round(TN_F16, (tc_number){65520, 0}).f == (tc_real)INFINITY);
+    assert_true(tc_round(TN_F16, (tc_number){65519.9L, 0}).f == 65504);
+    assert_true(tc_round(TN_F16, (tc_number){0x1p-25L, 0}).f == 0);
+    assert_true(tc_round(TN_F16, (tc_number){0x1.8p-25L, 0}).f == 0x1p-24L);
+    assert_true(tc_round(TN_BF16, (tc_number){1 + 0x1p-8L, 0}).f == 1);
+    assert_true(signbit(tc_round(TN_BF16, (tc_number){-0.0L, 0}).f));
+    assert_int_equal(tc_round(TN_I8, (tc_number){0, 200}).i, -56);
+    assert_int_equal(tc_round(TN_BOOL, (tc_number){0, 200}).i, 1);
+}
+
+static void spacings_are_those_of_the_dtype(void **state) {
+    assert_true(tc_spacing(TN_F32, 1) == 0x1p-23L);
+    assert_true(tc_spacing(TN_F32, 0.75L) == 0x1p-24L);
+    assert_true(tc_spacing(TN_F32, 0) == 0x1p-149L);
+    assert_true(tc_spacing(TN_F16, 0x1p-14L) == 0x1p-24L);
+    assert_true(tc_spacing(TN_F64, -4) == 0x1p-50L);
+    assert_true(tc_largest(TN_F16) == 65504 && tc_smallest_normal(TN_BF16) == 0x1p-126L);
+}
+
+/* ---- comparison -------------------------------------------------------------------------------
+ */
+
+/* A filled call, and an image of each output that holds just what is expected. */
+typedef struct fixture {
+    tc_arena arena;
+    tc_case c;
+    tc_invocation call;
+} fixture;
+
+static bool prepare(fixture *f, const char *line) {
+    char why[TC_MESSAGE];
+    memset(f, 0, sizeof *f);
+    if (!tc_case_parse(line, &f->c, why) || !tc_invocation_parse(&f->c, &f->arena, &f->call, why) ||
+        !tc_invocation_fill(&f->call, 1, why)) {
+        print_error("%s: %s\n", line, why);
+        return false;
+    }
+    for (uint32_t k = 0; k < f->call.record->n_outs; k++) {
+        tc_operand *o = &f->call.outs[k].tensor;
+        for (int64_t i = 0; i < o->shape.numel; i++)
+            tc_store(o->dtype, o->image, tc_place(&o->shape, i), o->values[i]);
+    }
+    return true;
+}
+
+static tc_status compared(fixture *f, uint32_t k, tc_verdict *v) {
+    *v = (tc_verdict){.status = TC_PASS};
+    tc_compare(&f->call, k, f->call.outs[k].tensor.image, 0, v);
+    return v->status;
+}
+
+/* Element i of output k becomes wrong by twice what it may be off, and a spacing. */
+static bool spoil(fixture *f, uint32_t k, int64_t i) {
+    const tc_expected *e = &f->call.outs[k];
+    const tn_dtype dtype = e->tensor.dtype;
+    tc_number x = tc_round(dtype, e->tensor.values[i]);
+    const tc_real slack = e->error[i] + e->rounding[i];
+    if (isinf(slack))
+        return false; /* unspecified */
+    if (!tc_is_float(dtype))
+        x.i = dtype == TN_BOOL ? !x.i : x.i ^ 1;
+    else if (isnan(x.f))
+        x.f = 1;
+    else if (isinf(x.f))
+        x.f = -x.f;
+    else
+        x.f += (x.f > 0 ? -1 : 1) * (2 * slack + 2 * tc_spacing(dtype, x.f));
+    tc_store(dtype, e->tensor.image, tc_place(&e->tensor.shape, i), x);
+    return true;
+}
+
+typedef struct survey {
+    tc_sink sink;
+    uint64_t n, compared, spoiled;
+} survey;
+
+static void look_at(tc_sink *sink, const char *line) {
+    survey *s = (survey *)sink;
+    fixture f;
+    tc_verdict v;
+    if (s->n++ % 37 != 0)
+        return;
+    assert_true(prepare(&f, line));
+    for (uint32_t k = 0; k < f.call.record->n_outs; k++) {
+        const int64_t i = (int64_t)(s->n * 7919 % (uint64_t)f.call.outs[k].tensor.shape.numel);
+        if (compared(&f, k, &v) != TC_PASS)
+            fail_msg("%s\nwhat is expected does not pass: %s", line, v.message);
+        s->compared++;
+        if (!spoil(&f, k, i))
+            continue;
+        if (compared(&f, k, &v) != TC_FAIL || !strstr(v.message, "1 of"))
+            fail_msg("%s\noutput %u passes though element %lld is wrong", line, k, (long long)i);
+        s->spoiled++;
+    }
+    tc_arena_finish(&f.arena);
+}
+
+static void one_wrong_element_of_any_operator_fails(void **state) {
+    survey s = {.sink = {look_at}};
+    tc_class_kernel.list(TC_STANDARD, &s.sink);
+    assert_true(s.compared > 500 && s.spoiled > 9 * s.compared / 10);
+}
+
+static void the_sign_of_a_zero_counts_where_the_record_says_so(void **state) {
+    fixture f;
+    tc_verdict v;
+    assert_true(prepare(&f, "kernel/neg T=f32 self=[16] data=special"));
+    for (int64_t i = 0; i < 16; i++)
+        if (f.call.outs[0].tensor.values[i].f == 0)
+            ((float *)f.call.outs[0].tensor.image)[i] *= -1;
+    assert_int_equal(compared(&f, 0, &v), TC_FAIL);
+    tc_arena_finish(&f.arena);
+}
+
+static void a_flushed_subnormal_passes_where_the_device_says_so(void **state) {
+    fixture f;
+    tc_verdict v = {.status = TC_PASS};
+    assert_true(prepare(&f, "kernel/abs T=f32 self=[64] data=special"));
+    float *image = (float *)f.call.outs[0].tensor.image;
+    for (int64_t i = 0; i < 64; i++)
+        if (image[i] < 0x1p-126f)
+            image[i] = 0;
+    assert_int_equal(compared(&f, 0, &v), TC_FAIL);
+    v = (tc_verdict){.status = TC_PASS};
+    tc_compare(&f.call, 0, f.call.outs[0].tensor.image, TN_DTYPE_BIT(TN_F32), &v);
+    assert_int_equal(v.status, TC_PASS);
+    tc_arena_finish(&f.arena);
+}
+
+static void a_boolean_is_0_or_1(void **state) {
+    fixture f;
+    tc_verdict v;
+    assert_true(prepare(&f, "kernel/eq T=i32 self=[16] other=[16]"));
+    unsigned char *image = f.call.outs[0].tensor.image;
+    for (int i = 0; i < 16; i++)
+        image[i] = image[i] ? 255 : 0;
+    assert_int_equal(compared(&f, 0, &v), TC_FAIL);
+    tc_arena_finish(&f.arena);
+}
+
+static tc_status trusted(const char *line) {
+    fixture f;
+    tc_verdict v = {.status = TC_PASS};
+    assert_true(prepare(&f, line));
+    tc_distrust(&f.call, 0, &v);
+    tc_arena_finish(&f.arena);
+    return v.status;
+}
+
+static void cases_that_cannot_fail_are_mistrusted(void **state) {
+    assert_int_equal(trusted("kernel/mul T=f32 self=[64] other=[64]"), TC_PASS);
+    assert_int_equal(trusted("kernel/clamp T=f32 self=[64] min=3 max=3"), TC_MISTRUSTED);
+    assert_int_equal(trusted("kernel/bitwise_xor T=i8 self=[9]/[0] other=[9]/[0] seed=1"), TC_PASS);
+    assert_int_equal(trusted("kernel/addmm T=f32 self=[4,6] mat1=[4,3] mat2=[3,6] beta=0 alpha=0"),
+                     TC_MISTRUSTED);
+}
+
+/* ---- lines ------------------------------------------------------------------------------------
+ */
+
+static void lines_that_are_no_calls_are_refused_with_a_reason(void **state) {
+    static const char *const wrong[][2] = {
+        {"kernel/nothing T=f32", "no kernel operator"},
+        {"kernel/exp self=[3]", "needs T="},
+        {"kernel/exp T=i32 self=[3]", "no dtype of exp"},
+        {"kernel/exp T=f32", "needs self="},
+        {"kernel/exp T=f32 self=[0]", "with elements only"},
+        {"kernel/exp T=f32 self=[3] other=[3]", "no parameter of exp"},
+        {"kernel/add T=f32 self=[3] other=[4] alpha=1", "same sizes"},
+        {"kernel/add T=i32 self=[3] other=[3] alpha=0.5", "no whole number"},
+        {"kernel/sum T=f32 self=[3] dim=[1]", "dimensions of the input"},
+        {"kernel/bmm T=f32 self=[1,2,3] mat2=[1,4,2]", "[M, K] and [K, N]"},
+        {"kernel/exp T=f32 self=[3] out=[4]", "the output is [3]"},
+        {"kernel/exp T=f32 self=[3] out=[3]/[0]", "places of their own"},
+        {"kernel/fill T=f32 value=1", "out=SHAPE"},
+        {"kernel/exp T=f32 self=[3] in-place=other", "no such tensor"},
+        {"kernel/exp T=f32 self=[3] data=good", "exact, random"},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        char why[TC_MESSAGE] = "";
+        tc_arena arena = {NULL};
+        tc_case c;
+        tc_invocation call;
+        assert_true(tc_case_parse(wrong[i][0], &c, why));
+        assert_false(tc_invocation_parse(&c, &arena, &call, why));
+        if (!strstr(why, wrong[i][1]))
+            fail_msg("%s: '%s' does not say '%s'", wrong[i][0], why, wrong[i][1]);
+        tc_arena_finish(&arena);
+    }
+}
+
+static void the_same_line_is_the_same_case(void **state) {
+    fixture a, b;
+    assert_true(prepare(&a, "kernel/add T=f32 self=[30] other=[30] alpha=1"));
+    assert_true(prepare(&b, "kernel/add  alpha=1 other=[30] T=f32 self=[30]"));
+    assert_memory_equal(a.call.args[0].tensor.image, b.call.args[0].tensor.image, 30 * 4);
+    tc_arena_finish(&b.arena);
+    assert_true(prepare(&b, "kernel/add T=f32 self=[30] other=[30] alpha=2"));
+    assert_memory_not_equal(a.call.args[0].tensor.image, b.call.args[0].tensor.image, 30 * 4);
+    tc_arena_finish(&a.arena);
+    tc_arena_finish(&b.arena);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(floats_of_16_bits_survive_a_round_trip),
+        cmocka_unit_test(ties_round_to_even),
+        cmocka_unit_test(spacings_are_those_of_the_dtype),
+        cmocka_unit_test(one_wrong_element_of_any_operator_fails),
+        cmocka_unit_test(the_sign_of_a_zero_counts_where_the_record_says_so),
+        cmocka_unit_test(a_flushed_subnormal_passes_where_the_device_says_so),
+        cmocka_unit_test(a_boolean_is_0_or_1),
+        cmocka_unit_test(cases_that_cannot_fail_are_mistrusted),
+        cmocka_unit_test(lines_that_are_no_calls_are_refused_with_a_reason),
+        cmocka_unit_test(the_same_line_is_the_same_case),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
