@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """Runs the conformance suite against deliberately faulty devices and writes which case classes caught which defect.
 
-usage: matrix.py [--build BUILD] [--full] [--fresh] [NAME...]
+usage: matrix.py [--build BUILD] [--full] [--fresh] [--only PATTERN] [NAME...]
 
 Each defect first meets the cases that its catalogue entry expects to catch it, and stops after five kills; if it
 survives, it meets the whole standard set. --full runs every case on every defect. A kill is a case that is not good on
 the faulty device and passes on the device as it is. The devices as they are run too: what is not good there is a false
 alarm. What was found is kept in BUILD/conform/self, by what the defect is made from and the suite; --fresh forgets it.
-All defects together write docs/kill-matrix.md; with names nothing is written.
+All defects together write docs/kill-matrix.md; with names nothing is written. --only takes these cases for the standard
+set, and keeps nothing.
 """
 
 import argparse
@@ -39,10 +40,13 @@ def sha256(*paths):
 
 
 class Suite:
-    def __init__(self, folder):
+    def __init__(self, folder, only):
+        self.cases = ["--set", "standard"]
+        for pattern in only:
+            self.cases += ["--filter", pattern]
         self.program = folder / "plugin-sdk/conformance/tenon-conform"
         self.core = folder / "plugin-sdk/conformance/core/tenon-conform-core"
-        self.logs = folder / "conform" / "self"
+        self.logs = folder / "conform" / ("only" if only else "self")
         self.logs.mkdir(parents=True, exist_ok=True)
         parts = [self.program, self.core] + [p for p in [folder / "core/libtenon.so"] if p.is_file()]
         self.digest = sha256(*parts)
@@ -51,7 +55,7 @@ class Suite:
         """The cases of one run that were not good, how many passed, and what went wrong with the run itself."""
         log = self.logs / f"{name}.jsonl"
         log.unlink(missing_ok=True)
-        command = [self.program, "run", plugin, "--quiet", "-j1", "--reruns", "0", "--timeout", str(TIMEOUT),
+        command = [self.program, "run", plugin, *self.cases, "--quiet", "-j1", "--reruns", "0", "--timeout", str(TIMEOUT),
                    "--log", log, *options]
         with open(self.logs / f"{name}.txt", "wb") as out:
             try:
@@ -96,15 +100,15 @@ def kills_of(bad, baseline):
 
 def try_fault(suite, fault, plugin, baseline, full):
     """{case: status} of the kills; in brief mode at most about ENOUGH."""
-    if not full:
-        options = ["--set", "standard", "--stop-after-failures", str(ENOUGH)]
+    if not full and len(suite.cases) == 2:
+        options = ["--stop-after-failures", str(ENOUGH)]
         for pattern in fault.expect:
             options += ["--filter", pattern]
         bad, _, _ = suite.run(fault.name, plugin, options)
         kills = kills_of(bad, baseline)
         if kills:
             return kills, True
-    options = ["--set", "standard"] + ([] if full else ["--stop-after-failures", str(ENOUGH)])
+    options = [] if full else ["--stop-after-failures", str(ENOUGH)]
     bad, _, trouble = suite.run(fault.name, plugin, options)
     return kills_of(bad, baseline), False if trouble in (0, 1) else trouble
 
@@ -152,7 +156,7 @@ def baselines(suite, state, bases, names):
             plugin = bases[name].build / bases[name].library
             key = f"as-it-is {name} {sha256(plugin)} {suite.digest}"
             if not state.get(key):
-                waiting[threads.submit(suite.run, f"as-it-is-{name}", plugin, ["--set", "standard"])] = key
+                waiting[threads.submit(suite.run, f"as-it-is-{name}", plugin, [])] = key
         for done in concurrent.futures.as_completed(waiting):
             bad, n, trouble = done.result()
             if trouble not in (0, 1):
@@ -176,8 +180,8 @@ def run(options):
         raise catalogue.Stale(f"there is no fault {', '.join(sorted(unknown))}")
     if options.names:
         faults = [f for f in faults if f.name in options.names]
-    suite = Suite(folder)
-    state = State(suite.logs / "state.json", options.fresh)
+    suite = Suite(folder, options.only)
+    state = State(suite.logs / "state.json", options.fresh or options.only)
     names = sorted({f.base for f in faults})
     bases = {name: build.Base(folder, name) for name in names}
     paths = build.build_all(folder, faults, JOBS)
@@ -205,7 +209,7 @@ def run(options):
             print(f"{'killed' if kills else 'SURVIVES'}: {fault.name}: {where or fault.why}{note}", flush=True)
 
     alarms = [case for bad in baseline.values() for case in bad]
-    if not options.names:
+    if not options.names and not options.only:
         write_page(options.page, faults, results, alarms, passed, options.full)
     n_killed = sum(bool(kills) for kills in results.values())
     print(f"kill matrix: {n_killed} of {len(faults)} defects killed, {len(alarms)} false alarms")
@@ -218,6 +222,7 @@ def main():
     parser.add_argument("--page", type=pathlib.Path, default=build.ROOT / "docs" / "kill-matrix.md")
     parser.add_argument("--full", action="store_true", help="every case on every defect")
     parser.add_argument("--fresh", action="store_true", help="forget what earlier runs found")
+    parser.add_argument("--only", action="append", default=[], metavar="PATTERN", help="these cases and no others")
     parser.add_argument("names", nargs="*", metavar="NAME")
     try:
         return run(parser.parse_args())

@@ -17,9 +17,13 @@ static int64_t terms(const tc_invocation *call) {
 static void list_fill(const tc_record *record, const tn_dtype *types, tc_sink *sink) {
     static const char *const floats[] = {"0",    "1",    "-2.5", "nan", "inf",
                                          "-inf", "-0.0", "0.1",  "1e-7"};
-    static const char *const ints[] = {"0", "1", "7", "-3"};
+    /* The last two are for what has as many bits, which f32 and f64 have not. */
+    static const char *const ints[] = {"0", "1", "7", "-3", "123456789", "1234567890123456789"};
     const bool floating = tc_is_float(types[0]);
-    const int n = floating ? TC_LENGTH(floats) : types[0] == TN_BOOL ? 2 : TC_LENGTH(ints);
+    const uint64_t bytes = tc_dtype_bytes(types[0]);
+    const int n = floating              ? TC_LENGTH(floats)
+                  : types[0] == TN_BOOL ? 2
+                                        : TC_LENGTH(ints) - (bytes < 8) - (bytes < 4);
     for (int k = 0; k < n; k++)
         for (int layout = 0; layout < TC_N_OUT_LAYOUTS; layout++) {
             tc_line l;

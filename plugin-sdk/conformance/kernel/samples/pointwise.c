@@ -38,8 +38,8 @@ static const struct attributes {
     {"addcmul", {"value=1", "value=-2", "value=0.3"}},
     {"addcdiv", {"value=1", "value=-2", "value=0.3"}},
     {"clamp",
-     {"min=-2 max=3", "min=none max=1", "min=1 max=none", "min=-0.5 max=0.75",
-      "min=none max=none"}},
+     {"min=-2 max=3", "min=none max=1", "min=1 max=none", "min=-0.5 max=0.75", "min=none max=none",
+      "min=-300 max=200"}}, /* beyond what the small integers hold */
     {"threshold_backward", {"threshold=0", "threshold=1", "threshold=0.5"}},
     {"gelu", {"approximate=none", "approximate=tanh"}},
     {"gelu_backward", {"approximate=none", "approximate=tanh"}},
@@ -47,7 +47,7 @@ static const struct attributes {
      {"lr=0.1 momentum=0.9 dampening=0 weight_decay=0 nesterov=false maximize=false",
       "lr=0.01 momentum=0.5 dampening=0.1 weight_decay=0.03 nesterov=false maximize=false",
       "lr=0.05 momentum=0.9 dampening=0 weight_decay=0.01 nesterov=true maximize=false",
-      "lr=0.1 momentum=0 dampening=0 weight_decay=0 nesterov=false maximize=true"}},
+      "lr=0.1 momentum=0 dampening=0 weight_decay=0.25 nesterov=false maximize=true"}},
     {"fused_adamw",
      {"lr=0.1 beta1=0.9 beta2=0.999 eps=1e-8 weight_decay=0.01 step=1 maximize=false",
       "lr=0.01 beta1=0.5 beta2=0.9 eps=1e-3 weight_decay=0 step=1000 maximize=true",
@@ -192,6 +192,9 @@ static void list(const tc_record *record, const tn_dtype *types, tc_set set, tc_
         tc_line_emit(&l, sink);
     }
     list_layouts(&m, attrs, 2, TC_SIZES(7, 9));
+    /* Rows that are longer than what kernels take at a time. */
+    tc_line steps = call_line(&m, attrs, 2, TC_SIZES(2, 601), -1, TC_LAYOUT_STEPPED);
+    tc_line_emit(&steps, sink);
     list_forms(&m, attrs);
     if (record->n_args == 1)
         list_every(&m);

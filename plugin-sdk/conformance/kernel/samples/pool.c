@@ -84,6 +84,8 @@ static const struct geometry {
     {1, 4, 10, 10, {3, 3}, {1, 1}, {1, 1}, {1, 1}, false, false},
     {2, 1, 12, 33, {2, 2}, {2, 2}, {1, 1}, {1, 1}, true, true},
     {1, 2, 9, 40, {1, 5}, {1, 2}, {0, 2}, {1, 1}, false, true},
+    /* The last windows reach beyond even the padding. */
+    {1, 2, 8, 10, {3, 3}, {2, 2}, {1, 1}, {1, 2}, true, true},
 };
 
 static tc_line call_line(const tc_record *record, const tn_dtype *types, const struct geometry *g,

@@ -1,0 +1,65 @@
+#!/usr/bin/env python3
+"""The faulty devices: the catalogue fits the sources, a stale fault is refused, and a few are killed.
+
+usage: faults_test.py BUILD
+"""
+
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+FAULTS = pathlib.Path(__file__).parent / "faults"
+sys.path.insert(0, str(FAULTS))
+import build  # noqa: E402
+import catalogue  # noqa: E402
+
+STALE = """
+[[fault]]
+name = "stale"
+base = "sim"
+why = "its text is not in the source"
+expect = ["kernel/add"]
+edits = [{ file = "plugin.c", find = "no such text", replace = "another" }]
+"""
+TWICE = STALE.replace("no such text", "return")
+
+
+def check(holds, what):
+    if not holds:
+        sys.exit(f"faults_test: {what}")
+
+
+def run(program, *arguments):
+    done = subprocess.run([sys.executable, FAULTS / program, *arguments], capture_output=True, text=True)
+    return done.returncode, done.stdout + done.stderr
+
+
+def test_catalogue_fits(folder):
+    faults = catalogue.load()
+    check(len(faults) >= 80, f"{len(faults)} faults, should be 80 at least")
+    for fault in faults:
+        fault.apply(lambda file, base=fault.base: (build.ROOT / "plugins" / base / file).read_text())
+
+
+def test_stale_is_refused(folder):
+    for text, said in ((STALE, "found 0 times"), (TWICE, "times in plugins/sim/plugin.c, should be once")):
+        with tempfile.TemporaryDirectory() as place:
+            (pathlib.Path(place) / "contract.toml").write_text(text)
+            code, output = run("build.py", "--build", folder, "--catalogue", place)
+        check(code == 1 and said in output and "stale" in output, f"a stale fault gave {code} and:\n{output}")
+
+
+def test_matrix(folder):
+    names = ["product-loses-negative-zero", "u8-compared-as-signed", "negative-index-wraps"]
+    only = ["--only", "kernel/mul T=f32 data=exact", "--only", "kernel/lt T=u8", "--only", "refuse/gather"]
+    code, output = run("matrix.py", "--build", folder, *only, *names)
+    last = output.splitlines()[-1]
+    check(code == 0 and last == "kill matrix: 3 of 3 defects killed, 0 false alarms", f"{code}:\n{output}")
+    code, output = run("matrix.py", "--build", folder, "--only", "kernel/eq T=f32 data=exact", names[0])
+    last = output.splitlines()[-1]
+    check(code == 1 and last == "kill matrix: 0 of 1 defects killed, 0 false alarms", f"{code}:\n{output}")
+
+
+for test in (test_catalogue_fits, test_stale_is_refused, test_matrix):
+    test(sys.argv[1])
