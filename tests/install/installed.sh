@@ -33,5 +33,6 @@ installed=$work/root$prefix
 library=$(dirname "$(find "$installed" -name 'libtenon.so' | head -n 1)")
 export PKG_CONFIG_PATH=$library/pkgconfig PKG_CONFIG_SYSROOT_DIR=$work/root
 export LD_LIBRARY_PATH=$library
+export PATH=$installed/bin:$PATH
 pkg-config --exists tenon tenon-plugin || fail "pkg-config does not find tenon and tenon-plugin"
 ok "installed, and found by pkg-config"

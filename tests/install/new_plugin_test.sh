@@ -86,13 +86,17 @@ use_it() {
     expect "(TNP-36)" "$work/log"
     TENON_PLUGIN_PATH=$1 "$1/smoke" >"$work/smoke"
     expect "bytes go there and come back" "$work/smoke"
+    tenon-conform run "$1/libtenon_npu.so" --set smoke --level load --quiet >"$work/conform" ||
+        fail "tenon-conform: $(cat "$work/conform")"
+    expect "levels passed: Load" "$work/conform"
 }
 
 meson setup build -Dwerror=true >"$work/setup" || fail "meson setup: $(cat "$work/setup")"
 meson compile -C build >"$work/compile" || fail "meson compile: $(cat "$work/compile")"
 use_it "$PWD/build"
-meson test -C build --quiet >"$work/test" || fail "meson test: $(cat "$work/test")"
-ok "built with Meson: the device is listed, and works"
+meson test -C build >"$work/test" || fail "meson test: $(cat "$work/test")"
+expect "conformance" "$work/test"
+ok "built with Meson: the device is listed, works, and passes level Load"
 
 # shellcheck disable=SC2046 # words are wanted
 "${CC:-cc}" -o "$work/hello" "$source_root/samples/hello/hello.c" $(pkg-config --cflags --libs tenon)
@@ -105,7 +109,8 @@ if command -v cmake >/dev/null; then
     cmake --build build-cmake >"$work/compile" || fail "cmake --build: $(cat "$work/compile")"
     use_it "$PWD/build-cmake"
     (cd build-cmake && ctest) >"$work/test" || fail "ctest: $(cat "$work/test")"
-    ok "built with CMake: the device is listed, and works"
+    expect "conformance" "$work/test"
+    ok "built with CMake: the device is listed, works, and passes level Load"
 else
     echo "skipped: the build with CMake, which is not here"
 fi

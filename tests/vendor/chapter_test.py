@@ -40,6 +40,8 @@ def main():
     parser.add_argument("--sanitize", default="none")
     parser.add_argument("--compiler", default="cc")
     parser.add_argument("--plugins", nargs="+", type=pathlib.Path, help="others that are to be there")
+    parser.add_argument("--conform", type=pathlib.Path, help="tenon-conform, where it can run")
+    parser.add_argument("--set", default="smoke", help="the set of cases that the plugin is to pass")
     parser.add_argument("--chapters", nargs="+", type=pathlib.Path)
     args = parser.parse_args()
 
@@ -64,6 +66,10 @@ def main():
         paths = ":".join(str(path.resolve()) for path in [*args.plugins, plugin])
         libraries = ":".join(filter(None, [str(core), os.environ.get("LD_LIBRARY_PATH")]))
         run(folder / "try", env=os.environ | {"TENON_PLUGINS": paths, "LD_LIBRARY_PATH": libraries})
+        if args.conform:
+            classes = ("kernel", "same", "refuse", "contract", "process")
+            filters = [word for name in classes for word in ("--filter", f"{name}/*")]
+            run(args.conform, "run", plugin, "--set", args.set, "--quiet", *filters)
 
 
 main()

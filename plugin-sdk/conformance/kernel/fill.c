@@ -226,24 +226,36 @@ static void forget_outputs(tc_invocation *call) {
     }
 }
 
-bool tc_invocation_fill(tc_invocation *call, uint64_t surroundings, char why[TC_MESSAGE]) {
-    enum { FILLINGS = 32 };
+static void fill_args(tc_invocation *call, uint64_t filling) {
+    for (uint32_t a = 0; a < call->record->n_args; a++) {
+        tc_random r = {call->seed + 0x10000 * filling + 0x100 * (a + 1)};
+        if (call->record->args[a].kind == TC_ARG_TENSOR && !call->args[a].none)
+            fill_arg(call, a, &r);
+    }
+}
+
+bool tc_invocation_fill_inputs(tc_invocation *call, uint64_t surroundings, char why[TC_MESSAGE]) {
     call->whole = call->data == TC_DATA_EXACT && stays_whole(call);
     if (!create_operands(call, surroundings)) {
         snprintf(why, TC_MESSAGE, "the host has no memory for a case of this size");
         return false;
     }
+    fill_args(call, 0);
+    return true;
+}
+
+bool tc_invocation_fill(tc_invocation *call, uint64_t surroundings, char why[TC_MESSAGE]) {
+    enum { FILLINGS = 32, LARGE = 5000 };
+    if (!tc_invocation_fill_inputs(call, surroundings, why))
+        return false;
     for (uint64_t k = 0; k < FILLINGS; k++) {
-        for (uint32_t a = 0; a < call->record->n_args; a++) {
-            tc_random r = {call->seed + 0x10000 * k + 0x100 * (a + 1)};
-            if (call->record->args[a].kind == TC_ARG_TENSOR && !call->args[a].none)
-                fill_arg(call, a, &r);
-        }
+        if (k > 0)
+            fill_args(call, k);
         forget_outputs(call);
         call->record->reference(call);
         tc_verdict trust = {.status = TC_PASS};
         tc_distrust(call, 0, &trust);
-        if (trust.status == TC_PASS || call->outs[0].tensor.shape.numel > 5000)
+        if (trust.status == TC_PASS || call->outs[0].tensor.shape.numel > LARGE)
             break;
     }
     return true;
@@ -257,6 +269,4 @@ void tc_invocation_mirror(const tc_invocation *from, tc_invocation *to) {
         memcpy(to->args[a].tensor.values, o->values, (size_t)o->shape.numel * sizeof *o->values);
         tc_operand_settle(&to->args[a].tensor);
     }
-    forget_outputs(to);
-    to->record->reference(to);
 }

@@ -67,6 +67,9 @@ bool tc_invocation_parse(const tc_case *c, tc_arena *arena, tc_invocation *out,
  * (tc_distrust). Which bytes lie round the elements follows from `surroundings`. */
 bool tc_invocation_fill(tc_invocation *call, uint64_t surroundings, char why[TC_MESSAGE]);
 
+/* The first filling, without what the outputs must be: for those who compare otherwise. */
+bool tc_invocation_fill_inputs(tc_invocation *call, uint64_t surroundings, char why[TC_MESSAGE]);
+
 /* Gives `to`, which has been filled, the values of `from`, a call of the same sizes. */
 void tc_invocation_mirror(const tc_invocation *from, tc_invocation *to);
 

@@ -1,10 +1,11 @@
 /* same/OP how=…: two ways of one call that must give the same, whatever that is. No oracle is
  * asked, so nothing is given away to rounding.
  *
- *     how=dense     tensors as the line has them, and the same values densely
- *     how=again     the same call three times, with other bytes round the tensors and in the
- * outputs how=slices    the whole batch, and slices of it one by one how=threads   four threads
- * with a call each, at once on one stream
+ *     dense          tensors as the line has them, and the same values densely
+ *     again          the same call three times, with other bytes round the tensors and in outputs
+ *     slices         the whole batch, and slices of it one by one
+ *     threads        four threads with a call each, at once on one stream
+ *     host-threads   on one and on three host threads, where the plugin has tenon.threads/1
  */
 #include "kernel_case.h"
 
@@ -13,6 +14,7 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <tenon/ext/threads.h>
 
 /* ---- running and comparing --------------------------------------------------------------------
  */
@@ -88,7 +90,7 @@ typedef struct comparison {
 
 static bool fill(comparison *m, tc_invocation *call, uint64_t surroundings) {
     char why[TC_MESSAGE];
-    if (tc_invocation_fill(call, surroundings, why))
+    if (tc_invocation_fill_inputs(call, surroundings, why))
         return true;
     tc_verdict_set(m->out, TC_ERROR, 0, "%s", why);
     return false;
@@ -281,7 +283,8 @@ static void threads(comparison *m) {
     for (int t = 0; ok && t < THREADS; t++) {
         callers[t].call = m->call;
         callers[t].call.arena = &callers[t].arena;
-        ok = fill(m, &callers[t].call, m->call.seed + (uint64_t)t) &&
+        char why[TC_MESSAGE];
+        ok = tc_invocation_fill(&callers[t].call, m->call.seed + (uint64_t)t, why) &&
              tc_place_call(m->subject, m->subject->stream, m->kernel, &callers[t].call,
                            &callers[t].placed, m->out);
     }
@@ -312,13 +315,49 @@ static void threads(comparison *m) {
     }
 }
 
+/* ---- host threads -----------------------------------------------------------------------------
+ */
+
+static void host_threads(comparison *m) {
+    static const uint32_t counts[] = {1, 3};
+    tc_invocation calls[2];
+    tc_result results[2];
+    const tn_plugin *plugin = m->subject->plugin;
+    tn_pself *self = m->subject->self;
+    const tn_ext_threads *threads = TN_HAS(plugin, tn_plugin, extension) && plugin->extension
+                                        ? plugin->extension(self, TN_EXT_THREADS)
+                                        : NULL;
+    if (!threads || !(m->kernel->flags & TN_KERNEL_DETERMINISTIC)) {
+        tc_verdict_set(m->out, TC_UNSUPPORTED, 0, "no tenon.threads/1, or not deterministic");
+        return;
+    }
+    const uint32_t before = threads->get_num_threads(self);
+    bool ok = true;
+    for (int i = 0; i < 2 && ok; i++) {
+        if (threads->set_num_threads(self, counts[i]) != TN_OK ||
+            threads->get_num_threads(self) != counts[i])
+            tc_verdict_set(m->out, TC_FAIL, 93, "%u threads were set, and get_num_threads says %u",
+                           counts[i], threads->get_num_threads(self));
+        ok = parse(m, &calls[i]) && fill(m, &calls[i], m->call.seed + (uint64_t)i) &&
+             run_call(m->subject, &calls[i], m->kernel, &results[i], m->out);
+    }
+    threads->set_num_threads(self, before);
+    for (uint32_t k = 0; ok && k < m->call.record->n_outs; k++)
+        check_same(m->arena, &calls[0], &results[0], 0, &calls[1], &results[1], k, 82,
+                   "between one host thread and three", m->out);
+}
+
 /* ---- the class --------------------------------------------------------------------------------
  */
 
 static const struct way {
     const char *name;
     void (*run)(comparison *m);
-} ways[] = {{"dense", as_dense}, {"again", again}, {"slices", slices}, {"threads", threads}};
+} ways[] = {{"dense", as_dense},
+            {"again", again},
+            {"slices", slices},
+            {"threads", threads},
+            {"host-threads", host_threads}};
 
 static const struct way *find_way(const char *name) {
     for (size_t i = 0; name && i < sizeof ways / sizeof *ways; i++)
@@ -336,7 +375,7 @@ static void run(const tc_case *c, const tc_options *options, tc_verdict *out) {
     if (!m.subject)
         return;
     if (!way)
-        tc_verdict_set(out, TC_ERROR, 0, "how= is dense, again, slices or threads");
+        tc_verdict_set(out, TC_ERROR, 0, "how= is dense, again, slices, threads or host-threads");
     else if (!tc_invocation_parse(c, &arena, &m.call, why))
         tc_verdict_set(out, TC_ERROR, 0, "%s", why);
     else if ((m.kernel = tc_claimed_kernel(m.subject, &m.call, out)))
@@ -347,6 +386,8 @@ static void run(const tc_case *c, const tc_options *options, tc_verdict *out) {
 
 /* ---- lines: those of kernel/, where a way makes sense ------------------------------------------
  */
+
+enum { LARGE = 20000 }; /* elements: work that is split among threads, if any is */
 
 typedef struct relay {
     tc_sink sink;
@@ -385,8 +426,13 @@ static void choose(tc_sink *sink, const char *line) {
         emit(r, line, "again");
     if (exact && can_cut(&call) && n % 2 == 0)
         emit(r, line, "slices");
-    if (n % 10 == 0 && call.in_place < 0)
+    const bool large =
+        call.outs[0].tensor.shape.numel > LARGE ||
+        (call.record->args[0].kind == TC_ARG_TENSOR && call.args[0].tensor.shape.numel > LARGE);
+    if (n % 10 == 0 && call.in_place < 0 && !large)
         emit(r, line, "threads");
+    if (large)
+        emit(r, line, "host-threads");
 }
 
 static void list(tc_set set, tc_sink *sink) {

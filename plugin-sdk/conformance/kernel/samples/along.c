@@ -25,16 +25,31 @@ static int64_t terms(const tc_invocation *call) {
     return call->args[0].tensor.shape.sizes[call->args[tc_record_arg(call->record, "dim")].i];
 }
 
-/* Sorting shows its stability only where values meet. */
-static bool fill(tc_invocation *call, uint32_t arg, tc_random *r) {
-    tc_operand *o = &call->args[arg].tensor;
-    if (strcmp(call->record->op, "sort") != 0 || call->data != TC_DATA_EXACT)
-        return false;
+/* Numbers whose exponentials overflow, or vanish, unless the largest is taken off first. */
+static void far_from_zero(tc_operand *o, tc_random *r) {
+    const tc_real far = tc_below(r, 2) ? 1000 : -1000;
+    for (int64_t i = 0; i < o->shape.numel; i++)
+        o->values[i].f = far + tc_uniform(r, -12, 12);
+}
+
+/* Values that meet, without which sorting does not show whether it is stable. */
+static void few_values(tc_operand *o, tc_random *r) {
     for (int64_t i = 0; i < o->shape.numel; i++) {
-        const int64_t x =
-            tc_integer(r, tc_int_min(o->dtype) < 0 || tc_is_float(o->dtype) ? -3 : 0, 3);
+        const int64_t low = tc_is_float(o->dtype) || tc_int_min(o->dtype) ? -3 : 0;
+        const int64_t x = tc_integer(r, low, 3);
         o->values[i] = (tc_number){(tc_real)x, x};
     }
+}
+
+static bool fill(tc_invocation *call, uint32_t arg, tc_random *r) {
+    const char *op = call->record->op;
+    const bool softmax = strcmp(op, "softmax") == 0 || strcmp(op, "log_softmax") == 0;
+    if (softmax && call->data == TC_DATA_WIDE)
+        far_from_zero(&call->args[arg].tensor, r);
+    else if (strcmp(op, "sort") == 0 && call->data == TC_DATA_EXACT)
+        few_values(&call->args[arg].tensor, r);
+    else
+        return false;
     return true;
 }
 
@@ -85,6 +100,12 @@ static void list_layouts(const tc_record *record, const tn_dtype *types, const s
 }
 
 static void list(const tc_record *record, const tn_dtype *types, tc_set set, tc_sink *sink) {
+    static const struct sized large[] = {{2, {400, 300}, 1}, {2, {300, 400}, 0}, {1, {70001}, 0}};
+    for (int k = 0; tc_has_large(record, types, set) && k < TC_LENGTH(large); k++) {
+        tc_line l = call_line(record, types, &large[k], -1, TC_LAYOUT_DENSE, k % 2);
+        if (large[k].rank > 1 || record->ulps == 0) /* one softmax of so many has no digit left */
+            tc_line_emit(&l, sink);
+    }
     for (int k = 0; k < (set == TC_SMOKE ? 2 : TC_LENGTH(sized)); k++) {
         for (int descending = 0; descending < (strcmp(record->op, "sort") ? 1 : 2); descending++) {
             tc_line l = call_line(record, types, &sized[k], -1, TC_LAYOUT_DENSE, descending);

@@ -136,6 +136,15 @@ static tc_line call_line(const tc_record *record, const tn_dtype *types, const s
 }
 
 static void list(const tc_record *record, const tn_dtype *types, tc_set set, tc_sink *sink) {
+    static const struct geometry large[] = {
+        {3, 16, 24, 24, 24, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 1},
+        {40, 1, 14, 14, 32, {3, 3}, {1, 1}, {0, 0}, {1, 1}, 1},
+        {2, 32, 30, 31, 32, {3, 3}, {2, 1}, {1, 1}, {1, 1}, 32},
+    };
+    for (int k = 0; tc_has_large(record, types, set) && k < TC_LENGTH(large); k++) {
+        tc_line l = call_line(record, types, &large[k], k % 2, NULL, TC_LAYOUT_DENSE);
+        tc_line_emit(&l, sink);
+    }
     for (int k = 0; k < (set == TC_SMOKE ? 2 : TC_LENGTH(geometries)); k++) {
         const struct geometry *g = &geometries[k];
         tc_line l = call_line(record, types, g, k % 2, NULL, TC_LAYOUT_DENSE);

@@ -133,6 +133,13 @@ static void list_layouts(const tc_record *record, const tn_dtype *types, const s
 }
 
 static void list(const tc_record *record, const tn_dtype *types, tc_set set, tc_sink *sink) {
+    static const struct sized large[] = {{2, {900, 100}, {700, 100}, {700, 100}, 0},
+                                         {2, {100, 900}, {100, 1000}, {100, 1000}, 1},
+                                         {1, {70001}, {90000}, {90000}, 0}};
+    for (int k = 0; tc_has_large(record, types, set) && k < TC_LENGTH(large); k++) {
+        tc_line l = call_line(record, types, &large[k], NULL, TC_LAYOUT_DENSE, "1");
+        tc_line_emit(&l, sink);
+    }
     for (int k = 0; k < (set == TC_SMOKE ? 2 : TC_LENGTH(sized)); k++) {
         tc_line l = call_line(record, types, &sized[k], NULL, TC_LAYOUT_DENSE, "1");
         if (k % 3 == 0)

@@ -86,6 +86,13 @@ static void list(const tc_record *record, const tn_dtype *types, tc_set set, tc_
     static const char *const factors[] = {"beta=1 alpha=1", "beta=0 alpha=1", "beta=2 alpha=-3",
                                           "beta=1 alpha=0", "beta=0.3 alpha=1.7"};
     const bool batched = record->n_args == 2;
+    static const struct sized large[] = {{1, 140, 150, 160}, {9, 40, 70, 50}, {1, 3, 700, 500}};
+    for (int k = 0; tc_has_large(record, types, set) && k < TC_LENGTH(large); k++) {
+        tc_line l = batched
+                        ? bmm_line(record, types, &large[k], 0, 4 * (k % 2), 0)
+                        : addmm_line(record, types, &large[k], k, 0, 4 * (k % 2), 0, factors[0]);
+        tc_line_emit(&l, sink);
+    }
     for (int k = 0; k < (set == TC_SMOKE ? 2 : TC_LENGTH(sized)); k++) {
         tc_line l = batched ? bmm_line(record, types, &sized[k], 0, 0, 0)
                             : addmm_line(record, types, &sized[k], k % 4, 0, 0, 0, factors[0]);

@@ -85,6 +85,11 @@ static tc_line call_line(const tc_record *record, const tn_dtype *types, const s
 }
 
 static void list(const tc_record *record, const tn_dtype *types, tc_set set, tc_sink *sink) {
+    static const struct sized large[] = {{2, {600, 200}, 1}, {3, {70, 40, 30}, 2}};
+    for (int k = 0; tc_has_large(record, types, set) && k < TC_LENGTH(large); k++) {
+        tc_line l = call_line(record, types, &large[k], 3, NULL, TC_LAYOUT_DENSE);
+        tc_line_emit(&l, sink);
+    }
     for (int k = 0; k < (set == TC_SMOKE ? 2 : TC_LENGTH(sized)); k++) {
         /* Pairs that cancel have no mean; one NaN spoils a row, so that there must be several. */
         const uint32_t without = TC_DATA_BIT(TC_DATA_CANCEL) |

@@ -191,6 +191,14 @@ static void list(const tc_record *record, const tn_dtype *types, tc_set set, tc_
         tc_line l = call_line(&m, attrs, sized[k].rank, sized[k].sizes, -1, TC_LAYOUT_DENSE);
         tc_line_emit(&l, sink);
     }
+    if (tc_has_large(record, types, set)) {
+        tc_line flat = call_line(&m, attrs, 1, TC_SIZES(100003), -1, TC_LAYOUT_DENSE);
+        tc_line rows = call_line(&m, attrs, 2, TC_SIZES(257, 515), -1, TC_LAYOUT_PADDED);
+        tc_line crossed = call_line(&m, attrs, 2, TC_SIZES(300, 290), 0, TC_LAYOUT_REVERSED);
+        tc_line_emit(&flat, sink);
+        tc_line_emit(&rows, sink);
+        tc_line_emit(&crossed, sink);
+    }
     list_layouts(&m, attrs, 2, TC_SIZES(7, 9));
     /* Rows that are longer than what kernels take at a time. */
     tc_line steps = call_line(&m, attrs, 2, TC_SIZES(2, 601), -1, TC_LAYOUT_STEPPED);

@@ -127,6 +127,12 @@ static tc_line call_line(const tc_record *record, const tn_dtype *types, const s
 }
 
 static void list(const tc_record *record, const tn_dtype *types, tc_set set, tc_sink *sink) {
+    static const struct geometry large = {4,      9,      60,     61,    {3, 2},
+                                          {2, 2}, {1, 1}, {1, 1}, false, true};
+    if (tc_has_large(record, types, set)) {
+        tc_line l = call_line(record, types, &large, NULL, TC_LAYOUT_DENSE, TC_LAYOUT_DENSE);
+        tc_line_emit(&l, sink);
+    }
     for (int k = 0; k < (set == TC_SMOKE ? 2 : TC_LENGTH(geometries)); k++) {
         const struct geometry *g = &geometries[k];
         tc_line l = call_line(record, types, g, NULL, TC_LAYOUT_DENSE, TC_LAYOUT_DENSE);

@@ -154,16 +154,24 @@ static void list(const tc_record *record, const tn_dtype *types, tc_set set, tc_
             tc_line_emit(&out, sink);
         }
     }
+    static const struct sized large[] = {
+        {2, {700, 150}, 1, {0}}, {2, {600, 170}, 1, {1}}, {3, {40, 50, 60}, 2, {0, 2}}};
+    for (int k = 0; tc_has_large(record, types, set) && k < TC_LENGTH(large); k++) {
+        tc_line l = call_line(record, types, &large[k], TC_LAYOUT_DENSE, TC_LAYOUT_DENSE);
+        if (!one || large[k].n_dims == 1)
+            tc_line_emit(&l, sink);
+    }
     if (set == TC_SMOKE)
         return;
     /* Long lines: what is lost with each addition adds up. */
     static const struct sized longest = {1, {300000}, 1, {0}}, many = {2, {3, 40000}, 1, {1}};
     tc_line l = call_line(record, types, &longest, TC_LAYOUT_DENSE, TC_LAYOUT_DENSE);
     tc_line_add(&l, "data=biased");
-    if (strcmp(record->op, "prod") != 0)
+    if (strcmp(record->op, "sum") == 0 || strcmp(record->op, "var") == 0)
         tc_line_emit(&l, sink);
     tc_line m = call_line(record, types, &many, TC_LAYOUT_DENSE, TC_LAYOUT_DENSE);
-    tc_line_emit(&m, sink);
+    if (tc_has_large(record, types, set))
+        tc_line_emit(&m, sink);
 }
 
 const tc_family tc_family_reduction = {"reduction", shapes, terms, fill, list};

@@ -109,3 +109,14 @@ void tc_emit_data(const tc_line *l, const tc_record *record, const tn_dtype *typ
             tc_line_emit(&line, sink);
     }
 }
+
+bool tc_has_large(const tc_record *record, const tn_dtype *types, tc_set set) {
+    if (set == TC_SMOKE)
+        return false;
+    for (uint32_t t = 0; t < record->n_types; t++) {
+        const tn_dtype first = (tn_dtype)__builtin_ctzll(record->dtypes[t]); /* f32 is bit 0 */
+        if (types[t] != first)
+            return false;
+    }
+    return true;
+}

@@ -39,6 +39,10 @@ void tc_line_emit(const tc_line *l, tc_sink *sink);
 void tc_emit_data(const tc_line *l, const tc_record *record, const tn_dtype *types, tc_set set,
                   uint32_t without, tc_sink *sink);
 
+/* Is this the choice of dtypes for which a set has calls so large that work is split: f32 where the
+ * operator takes it, else its first dtype? They take long. */
+bool tc_has_large(const tc_record *record, const tn_dtype *types, tc_set set);
+
 #define TC_LENGTH(array) ((int)(sizeof(array) / sizeof((array)[0])))
 #define TC_SIZES(...) \
     (const int64_t[]) { \
