@@ -55,9 +55,9 @@ class Base:
         for path in sorted(self.folder.rglob("*")):
             if path.suffix in SOURCES:
                 digest.update(path.read_bytes())
-        for path in sorted((ROOT / "plugin-sdk").rglob("*.[ht]*")) + [ROOT / "plugins" / "plugin.map"]:
-            if path.suffix in (".h", ".toml", ".map"):
-                digest.update(path.read_bytes())
+        headers = [h for root in (ROOT, build) for h in sorted((root / "plugin-sdk" / "include").rglob("*.h"))]
+        for path in headers + [ROOT / "plugins" / "plugin.map"]:
+            digest.update(path.read_bytes())
         digest.update("\n".join(commands).encode())
         self.digest = digest.hexdigest()
 
