@@ -234,7 +234,34 @@ static void fill_args(tc_invocation *call, uint64_t filling) {
     }
 }
 
-bool tc_invocation_fill_inputs(tc_invocation *call, uint64_t surroundings, char why[TC_MESSAGE]) {
+/* What `only` leaves of a filling. */
+static void keep_only(tc_invocation *call) {
+    if (call->only < 0)
+        return;
+    for (uint32_t a = 0; a < call->record->n_args; a++) {
+        const tc_arg *arg = &call->record->args[a];
+        tc_operand *o = &call->args[a].tensor;
+        tc_random r = {call->seed};
+        if (arg->kind != TC_ARG_TENSOR || call->args[a].none || call->scalar == (int32_t)a)
+            continue;
+        tc_number *filled = o->values;
+        o->values = tc_arena_array(call->arena, (uint64_t)o->shape.numel, sizeof *o->values);
+        const bool own =
+            o->values && call->record->family->fill && call->record->family->fill(call, a, &r);
+        if (!o->values || own) { /* the family knows what it needs */
+            o->values = filled;
+            continue;
+        }
+        const bool one = arg->low > 0 || arg->high < 0;
+        for (int64_t i = 0; i < o->shape.numel; i++)
+            o->values[i] = i == call->only % o->shape.numel
+                               ? filled[i]
+                               : (tc_number){one ? (arg->high < 0 ? -1 : 1) : 0, one};
+        tc_operand_settle(o);
+    }
+}
+
+static bool fill_first(tc_invocation *call, uint64_t surroundings, char why[TC_MESSAGE]) {
     call->whole = call->data == TC_DATA_EXACT && stays_whole(call);
     if (!create_operands(call, surroundings)) {
         snprintf(why, TC_MESSAGE, "the host has no memory for a case of this size");
@@ -244,9 +271,16 @@ bool tc_invocation_fill_inputs(tc_invocation *call, uint64_t surroundings, char 
     return true;
 }
 
+bool tc_invocation_fill_inputs(tc_invocation *call, uint64_t surroundings, char why[TC_MESSAGE]) {
+    if (!fill_first(call, surroundings, why))
+        return false;
+    keep_only(call);
+    return true;
+}
+
 bool tc_invocation_fill(tc_invocation *call, uint64_t surroundings, char why[TC_MESSAGE]) {
     enum { FILLINGS = 32, LARGE = 5000 };
-    if (!tc_invocation_fill_inputs(call, surroundings, why))
+    if (!fill_first(call, surroundings, why))
         return false;
     for (uint64_t k = 0; k < FILLINGS; k++) {
         if (k > 0)
@@ -257,6 +291,11 @@ bool tc_invocation_fill(tc_invocation *call, uint64_t surroundings, char why[TC_
         tc_distrust(call, 0, &trust);
         if (trust.status == TC_PASS || call->outs[0].tensor.shape.numel > LARGE)
             break;
+    }
+    if (call->only >= 0) {
+        keep_only(call);
+        forget_outputs(call);
+        call->record->reference(call);
     }
     return true;
 }

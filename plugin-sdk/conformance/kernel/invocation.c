@@ -115,6 +115,16 @@ static bool read_arg_name(const tc_case *c, const char *name, const tc_invocatio
     return true;
 }
 
+static bool read_only(const tc_case *c, tc_invocation *call, char why[TC_MESSAGE]) {
+    const char *text = tc_case_get(c, "only");
+    call->only = -1;
+    if (!text)
+        return true;
+    if (!tc_read_int(text, &call->only, why))
+        return false;
+    return call->only >= 0 ? true : WRONG("only=%s: an element's row-major index", text);
+}
+
 /* The parameter of an output is "out", or "out0" and so on where there are several. */
 static bool read_outs(const tc_case *c, tc_invocation *call, char why[TC_MESSAGE]) {
     const tc_record *r = call->record;
@@ -149,8 +159,8 @@ static bool read_outs(const tc_case *c, tc_invocation *call, char why[TC_MESSAGE
 }
 
 static bool known_parameters(const tc_case *c, const tc_record *r, char why[TC_MESSAGE]) {
-    static const char *const common[] = {"data", "in-place", "scalar", "seed", "how",  "bad",
-                                         "at",   "salt",     "out",    "out0", "out1", "out2"};
+    static const char *const common[] = {"data", "in-place", "scalar", "seed", "how",  "bad", "at",
+                                         "salt", "out",      "out0",   "out1", "out2", "only"};
     for (uint32_t i = 0; i < c->n_params; i++) {
         const char *name = c->params[i].name;
         bool known = tc_record_arg(r, name) >= 0;
@@ -175,7 +185,7 @@ bool tc_invocation_parse(const tc_case *c, tc_arena *arena, tc_invocation *call,
     if (!known_parameters(c, call->record, why) || !read_data(c, &call->data, why) ||
         !read_types(c, call, why) || !read_args(c, call, why) ||
         !read_arg_name(c, "in-place", call, &call->in_place, why) ||
-        !read_arg_name(c, "scalar", call, &call->scalar, why) ||
+        !read_arg_name(c, "scalar", call, &call->scalar, why) || !read_only(c, call, why) ||
         !call->record->family->shapes(call, why) || !read_outs(c, call, why))
         return false;
     if (call->in_place >= 0) {

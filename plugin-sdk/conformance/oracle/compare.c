@@ -17,6 +17,16 @@ static tc_real slack_of(const tc_invocation *call, const tc_expected *e, int64_t
     return e->error[i] + own + (exact ? 0 : e->rounding[i]);
 }
 
+void tc_bounds(const tc_invocation *call, uint32_t k, int64_t i, tc_real *out_low,
+               tc_real *out_high) {
+    const tc_expected *e = &call->outs[k];
+    const tc_real value = e->tensor.values[i].f, slack = slack_of(call, e, i);
+    *out_low =
+        isinf(slack) ? -INFINITY : tc_round(e->tensor.dtype, (tc_number){value - slack, 0}).f;
+    *out_high =
+        isinf(slack) ? INFINITY : tc_round(e->tensor.dtype, (tc_number){value + slack, 0}).f;
+}
+
 static bool accepts_float(const tc_invocation *call, const tc_expected *e, int64_t i, tc_real got,
                           uint64_t flushes) {
     const tn_dtype dtype = e->tensor.dtype;
@@ -25,8 +35,8 @@ static bool accepts_float(const tc_invocation *call, const tc_expected *e, int64
         return true; /* unspecified */
     if (isnan(value) || isnan(got))
         return isnan(value) && isnan(got);
-    const tc_real low = tc_round(dtype, (tc_number){value - slack, 0}).f;
-    const tc_real high = tc_round(dtype, (tc_number){value + slack, 0}).f;
+    tc_real low, high;
+    tc_bounds(call, (uint32_t)(e - call->outs), i, &low, &high);
     if (got == 0 && low == 0 && high == 0 && value == 0 && call->record->zero_signed)
         return signbit(got) == signbit(value);
     if (got >= low && got <= high)

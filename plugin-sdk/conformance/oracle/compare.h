@@ -12,6 +12,11 @@
 void tc_compare(const tc_invocation *call, uint32_t k, const unsigned char *image, uint64_t flushes,
                 tc_verdict *out);
 
+/* The least and the largest number that element i of output k, of a floating dtype, may be; both
+ * NaN where it must be NaN, and without bounds where it is unspecified. */
+void tc_bounds(const tc_invocation *call, uint32_t k, int64_t i, tc_real *out_low,
+               tc_real *out_high);
+
 /* Would outputs that are wrong have passed too: all zero, off by one element, 1/64 too large? Then
  * `out` becomes MISTRUSTED. */
 void tc_distrust(const tc_invocation *call, uint64_t flushes, tc_verdict *out);
