@@ -28,7 +28,8 @@ typedef struct stage {
     void (*finish)(trial *t);
 } stage;
 
-/* ---- stages ----------------------------------------------------------------------------------- */
+/* ---- stages -----------------------------------------------------------------------------------
+ */
 
 static tn_status try_init(trial *t) {
     t->s.self = NULL;
@@ -157,7 +158,8 @@ static tn_status try_transfer(trial *t) {
     if (status == TN_OK)
         status = later;
     if (status == TN_OK && memcmp(there, back, BYTES) != 0)
-        TC_BROKEN(t->k, 15, "transfers succeeded while the host had no memory, and did not move "
+        TC_BROKEN(t->k, 15,
+                  "transfers succeeded while the host had no memory, and did not move "
                   "the bytes");
     return status;
 }
@@ -216,7 +218,8 @@ static const stage stages[] = {
     {"kernel", true, prepare_kernel, try_kernel, undo_kernel, finish_kernel},
 };
 
-/* ---- trials ----------------------------------------------------------------------------------- */
+/* ---- trials -----------------------------------------------------------------------------------
+ */
 
 /* One attempt of which allocation n fails. Returns whether one did. */
 static bool attempt(trial *t, const stage *stage, int64_t n) {
@@ -241,11 +244,11 @@ static bool attempt(trial *t, const stage *stage, int64_t n) {
 static bool prepare(trial *t, const stage *stage) {
     char why[TC_MESSAGE];
     tc_contract *k = t->k;
-    const bool loaded =
-        stage->opens ? tc_drive_open(k, &t->s, tc_host_table(), 30, "before host memory runs out")
-                     : tc_subject_load(&t->s, k->options->plugin, tc_host_table(), why);
-    if (!loaded) {
-        TC_BROKEN(k, 2, "the plugin cannot be loaded: %s", why);
+    if (stage->opens) {
+        if (!tc_drive_open(k, &t->s, tc_host_table(), 30, "before host memory runs out"))
+            return false;
+    } else if (!tc_subject_load(&t->s, k->options->plugin, tc_host_table(), why)) {
+        TC_BROKEN(k, 2, "%s", why);
         return false;
     }
     return !stage->prepare || stage->prepare(t);
@@ -262,8 +265,10 @@ static bool try_number(tc_contract *k, const stage *stage, const char *line, int
         failed = attempt(&t, stage, n);
         const int64_t blocks = tc_host_blocks();
         if (failed && attempt(&t, stage, n) && tc_host_blocks() > blocks)
-            TC_BROKEN(k, 15, "%s: each failure for want of host memory (allocation %lld) keeps "
-                      "some", stage->name, (long long)n);
+            TC_BROKEN(k, 15,
+                      "%s: each failure for want of host memory (allocation %lld) keeps "
+                      "some",
+                      stage->name, (long long)n);
         tc_host_forget();
         const tn_status status = stage->attempt(&t);
         if (tc_must(k, 15, status, "the same call once there is host memory again"))
@@ -290,7 +295,7 @@ static const char *const lines[] = {
     "kernel/add T=f32 self=[5,13] other=[5,13] alpha=2 data=exact",
     "kernel/add T=f32 self=[512,300] other=[512,300] alpha=2 data=exact",
     "kernel/copy S=f32 D=f32 self=[5,13] data=exact",
-    "kernel/sum T=f32 self=[20,30] dims=[1] data=exact",
+    "kernel/sum T=f32 self=[20,30] dim=[1] data=exact",
     "kernel/matmul T=f32 self=[33,40] other=[40,35] data=exact",
     "kernel/softmax T=f32 self=[20,30] dim=1 data=exact",
     "kernel/fill T=f32 value=3 out=[5,13] data=exact",

@@ -29,7 +29,8 @@ static bool init(tc_contract *k, tc_subject *s, const char *path) {
         return true;
     }
     if (tc_must(k, 21, status, "init"))
-        TC_BROKEN(k, 21, "init succeeded and %s *out_self", s->self ? "did not set" : "set NULL as");
+        TC_BROKEN(k, 21, "init succeeded and %s *out_self",
+                  s->self ? "did not set" : "set NULL as");
     s->self = NULL;
     tc_host_running(false);
     return false;
@@ -44,7 +45,8 @@ static bool count(tc_contract *k, tc_subject *s, uint32_t *out) {
     return *out != UINT32_MAX;
 }
 
-/* ---- again and again -------------------------------------------------------------------------- */
+/* ---- again and again --------------------------------------------------------------------------
+ */
 
 static void life_init(tc_contract *k) {
     const int64_t times = tc_contract_int(k, "times");
@@ -124,7 +126,7 @@ static void life_cycles(tc_contract *k) {
 }
 
 static void life_again(tc_contract *k) {
-    uint64_t first = 0, sum, properties = 0;
+    uint64_t first = 0, sum = 0, properties = 0;
     uint32_t n = 0;
     for (int i = 0; i < 3 && !tc_failed(k); i++) {
         tc_subject s;
@@ -153,7 +155,8 @@ static void life_path_null(tc_contract *k) {
     if (!load(k, &s) || !init(k, &s, NULL))
         return;
     if (count(k, &s, &n) && n > k->options->device &&
-        tc_must(k, 23, s.ops->open(s.self, k->options->device, &s.device), "open after init(NULL)")) {
+        tc_must(k, 23, s.ops->open(s.self, k->options->device, &s.device),
+                "open after init(NULL)")) {
         s.ops->close(s.device);
         s.device = NULL;
     }
@@ -161,7 +164,8 @@ static void life_path_null(tc_contract *k) {
     tc_drive_balanced(k, 14, "after init with path NULL and shutdown");
 }
 
-/* ---- devices ---------------------------------------------------------------------------------- */
+/* ---- devices ----------------------------------------------------------------------------------
+ */
 
 enum { MOST = 16 };
 
@@ -236,8 +240,10 @@ static void life_unused(tc_contract *k) {
                 TC_BROKEN(k, 31, "open and close of device %u leave host memory behind", i);
             if (now.descriptors > early.descriptors || now.threads > early.threads ||
                 now.mappings > early.mappings + 2)
-                TC_BROKEN(k, 31, "open and close of device %u leave a descriptor, a mapping or a "
-                          "thread behind", i);
+                TC_BROKEN(k, 31,
+                          "open and close of device %u leave a descriptor, a mapping or a "
+                          "thread behind",
+                          i);
             uint32_t again;
             if (count(k, &s, &again) && again != n)
                 TC_BROKEN(k, 27, "count said %u, and %u after device %u was opened", n, again, i);
@@ -276,7 +282,8 @@ static void life_properties(tc_contract *k) {
     tc_subject_close(&s);
 }
 
-/* ---- fork and unload -------------------------------------------------------------------------- */
+/* ---- fork and unload --------------------------------------------------------------------------
+ */
 
 static void life_fork(tc_contract *k) {
     tc_subject s;

@@ -32,8 +32,10 @@ static void check_symbol(void *context, const char *name, bool defined) {
     if (defined && strcmp(name, TN_PLUGIN_QUERY_NAME) == 0)
         e->query = true;
     else if (defined && !of_the_linker(name))
-        TC_BROKEN(e->k, 1, "the object exports %.200s; link it with -fvisibility=hidden and an "
-                  "export list", name);
+        TC_BROKEN(e->k, 1,
+                  "the object exports %.200s; link it with -fvisibility=hidden and an "
+                  "export list",
+                  name);
     else if (!defined && (strncmp(name, "tn_", 3) == 0 || strncmp(name, "tni_", 4) == 0 ||
                           strncmp(name, "tenon_", 6) == 0))
         TC_BROKEN(e->k, 2, "the object needs %.200s of Tenon, which no host has for it", name);
@@ -48,7 +50,8 @@ static void load_symbols(tc_contract *k) {
         TC_BROKEN(k, 1, "the object does not export " TN_PLUGIN_QUERY_NAME);
 }
 
-/* ---- dlopen and query ------------------------------------------------------------------------- */
+/* ---- dlopen and query -------------------------------------------------------------------------
+ */
 
 static void *open_object(tc_contract *k, tn_plugin_query_fn *out_query) {
     void *object = dlopen(k->options->plugin, RTLD_NOW | RTLD_LOCAL);
@@ -174,15 +177,17 @@ static void load_older_host(tc_contract *k) {
         tn_host older = *tc_host_table();
         older.abi_version = versions[i];
         if (query(&older))
-            TC_BROKEN(k, 4, TN_PLUGIN_QUERY_NAME " returned a table to a host of version %u.%u, "
-                      "older than the plugin's abi_required %u.%u", versions[i] >> 16,
-                      versions[i] & 0xffff, required >> 16, required & 0xffff);
+            TC_BROKEN(k, 4,
+                      TN_PLUGIN_QUERY_NAME " returned a table to a host of version %u.%u, "
+                                           "older than the plugin's abi_required %u.%u",
+                      versions[i] >> 16, versions[i] & 0xffff, required >> 16, required & 0xffff);
     }
     if (query(tc_host_table()) != plugin)
         TC_BROKEN(k, 3, "after the query of an older host that of this one gets another table");
 }
 
-/* ---- tables ----------------------------------------------------------------------------------- */
+/* ---- tables -----------------------------------------------------------------------------------
+ */
 
 /* Tables that the plugin fills; true where `bytes` of it may be read. */
 static bool check_size(tc_contract *k, const void *table, const char *name, uint64_t known,
@@ -285,7 +290,8 @@ static void load_tables(tc_contract *k) {
     check_kernels(k, p);
 }
 
-/* ---- names and versions ----------------------------------------------------------------------- */
+/* ---- names and versions -----------------------------------------------------------------------
+ */
 
 static bool is_part(char c) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
@@ -317,10 +323,11 @@ static bool is_type(const char *type) {
 static bool is_utf8(const char *text) {
     const unsigned char *c = (const unsigned char *)text;
     while (*c) {
-        const int more = *c < 0x80 ? 0 : *c >= 0xc2 && *c < 0xe0 ? 1
-                         : *c >= 0xe0 && *c < 0xf0               ? 2
-                         : *c >= 0xf0 && *c < 0xf5               ? 3
-                                                                 : -1;
+        const int more = *c < 0x80                 ? 0
+                         : *c >= 0xc2 && *c < 0xe0 ? 1
+                         : *c >= 0xe0 && *c < 0xf0 ? 2
+                         : *c >= 0xf0 && *c < 0xf5 ? 3
+                                                   : -1;
         if (more < 0)
             return false;
         c++;
@@ -345,17 +352,21 @@ static void load_names(tc_contract *k) {
     if (!p)
         return;
     if (!p->id || !is_reverse_domain(p->id))
-        TC_BROKEN(k, 8, "tn_plugin.id '%.140s' is no reverse domain name of 2 parts or more, of at "
-                  "most 127 letters a-z, digits, - and _", p->id ? p->id : "NULL");
+        TC_BROKEN(k, 8,
+                  "tn_plugin.id '%.140s' is no reverse domain name of 2 parts or more, of at "
+                  "most 127 letters a-z, digits, - and _",
+                  p->id ? p->id : "NULL");
     if (!p->device_type || !is_type(p->device_type))
-        TC_BROKEN(k, 9, "tn_plugin.device_type '%.40s' is not [a-z][a-z0-9_]*, of at most 31 "
-                  "letters, or is meta", p->device_type ? p->device_type : "NULL");
+        TC_BROKEN(k, 9,
+                  "tn_plugin.device_type '%.40s' is not [a-z][a-z0-9_]*, of at most 31 "
+                  "letters, or is meta",
+                  p->device_type ? p->device_type : "NULL");
     check_text(k, "name", p->name);
     check_text(k, "version", p->version);
     if (p->abi_version >> 16 != TN_ABI_MAJOR ||
         (TN_ABI_MAJOR == 0 && p->abi_version != TN_ABI_VERSION))
-        TC_BROKEN(k, 7, "tn_plugin.abi_version is %u.%u; this host has %u.%u",
-                  p->abi_version >> 16, p->abi_version & 0xffff, TN_ABI_MAJOR, TN_ABI_MINOR);
+        TC_BROKEN(k, 7, "tn_plugin.abi_version is %u.%u; this host has %u.%u", p->abi_version >> 16,
+                  p->abi_version & 0xffff, TN_ABI_MAJOR, TN_ABI_MINOR);
     if (p->abi_required > p->abi_version)
         TC_BROKEN(k, 7, "tn_plugin.abi_required %u.%u is above abi_version %u.%u",
                   p->abi_required >> 16, p->abi_required & 0xffff, p->abi_version >> 16,

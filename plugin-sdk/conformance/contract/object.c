@@ -80,9 +80,8 @@ bool tc_object_symbols(const char *path, tc_symbol_fn each, void *context, char 
             close(fd);
         return WRONG("%.150s: %s", path, strerror(error));
     }
-    void *bytes = info.st_size > 0
-                      ? mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0)
-                      : MAP_FAILED;
+    void *bytes = info.st_size > 0 ? mmap(NULL, (size_t)info.st_size, PROT_READ, MAP_PRIVATE, fd, 0)
+                                   : MAP_FAILED;
     close(fd);
     if (bytes == MAP_FAILED)
         return WRONG("%.150s: cannot be mapped", path);

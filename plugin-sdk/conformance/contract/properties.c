@@ -62,8 +62,10 @@ static void check_known(tc_contract *k, const tc_subject *s, uint32_t index, int
     const char *name = properties[property].name;
     const tn_status status = ask(s, index, property, &cell);
     if (status != TN_OK && status != TN_UNSUPPORTED) {
-        TC_BROKEN(k, 32, "device %u: %s is answered with %s, and should be with TN_OK or "
-                  "TN_UNSUPPORTED", index, name, tc_tn_status_name(status));
+        TC_BROKEN(k, 32,
+                  "device %u: %s is answered with %s, and should be with TN_OK or "
+                  "TN_UNSUPPORTED",
+                  index, name, tc_tn_status_name(status));
         return;
     }
     if (ask(s, index, property, &again) != status)
@@ -110,7 +112,8 @@ uint64_t tc_properties_sum(const tc_subject *s, uint32_t index) {
     return sum;
 }
 
-/* ---- rows ------------------------------------------------------------------------------------- */
+/* ---- rows -------------------------------------------------------------------------------------
+ */
 
 static void values(tc_contract *k) {
     for (uint32_t i = 0; i < k->subject->n_devices; i++)
@@ -139,19 +142,22 @@ static void stable(tc_contract *k) {
 }
 
 static void unknown(tc_contract *k) {
-    static const int32_t numbers[] = {-1, INT_MIN, N_PROPERTIES, 8, 9, 16, 63, 64, 1000, 65536,
-                                      INT_MAX};
+    static const int32_t numbers[] = {-1, INT_MIN, N_PROPERTIES, 8,     9,      16,
+                                      63, 64,      1000,         65536, INT_MAX};
     for (uint32_t i = 0; i < k->subject->n_devices; i++)
         for (size_t p = 0; p < sizeof numbers / sizeof *numbers; p++) {
             tn_cell cell;
             const tn_status status = ask(k->subject, i, numbers[p], &cell);
             if (status != TN_UNSUPPORTED)
-                TC_BROKEN(k, 33, "device %u: property %d, which does not exist, is answered with "
-                          "%s, and should be with TN_UNSUPPORTED", i, (int)numbers[p],
-                          tc_tn_status_name(status));
+                TC_BROKEN(k, 33,
+                          "device %u: property %d, which does not exist, is answered with "
+                          "%s, and should be with TN_UNSUPPORTED",
+                          i, (int)numbers[p], tc_tn_status_name(status));
             else if (!poisoned(&cell))
-                TC_BROKEN(k, 33, "device %u: *out_value was written to for property %d, which does "
-                          "not exist", i, (int)numbers[p]);
+                TC_BROKEN(k, 33,
+                          "device %u: *out_value was written to for property %d, which does "
+                          "not exist",
+                          i, (int)numbers[p]);
         }
 }
 
@@ -166,8 +172,10 @@ static void memory(tc_contract *k) {
                      "alloc"))
             return;
         if (s->host_memory && !host)
-            TC_BROKEN(k, 35, "alloc of %llu bytes gave no host pointer, though "
-                      "TN_PROP_HOST_MEMORY is 1", (unsigned long long)sizes[i]);
+            TC_BROKEN(k, 35,
+                      "alloc of %llu bytes gave no host pointer, though "
+                      "TN_PROP_HOST_MEMORY is 1",
+                      (unsigned long long)sizes[i]);
         if (host && ((uint64_t)host & (s->alignment - 1)))
             TC_BROKEN(k, 38, "alloc of %llu bytes gave %p, which is not aligned to %llu bytes",
                       (unsigned long long)sizes[i], host, (unsigned long long)s->alignment);

@@ -34,14 +34,18 @@ static void check_record(tc_contract *k, uint64_t i, const tn_kernel *kernel) {
         const uint64_t mask = kernel->dtypes[t];
         const uint64_t allowed = t < record->n_types ? record->dtypes[t] : 0;
         if (t >= record->n_types && mask)
-            TC_BROKEN(k, 67, "record %llu (%s): dtypes[%u] is 0x%llx, but the operator has %u type "
-                      "variables", at, op, t, (unsigned long long)mask, record->n_types);
+            TC_BROKEN(k, 67,
+                      "record %llu (%s): dtypes[%u] is 0x%llx, but the operator has %u type "
+                      "variables",
+                      at, op, t, (unsigned long long)mask, record->n_types);
         else if (t < record->n_types && !mask)
             TC_BROKEN(k, 67, "record %llu (%s): dtypes[%u], of %s, is empty", at, op, t,
                       record->type_names[t]);
         else if (mask & ~allowed)
-            TC_BROKEN(k, 67, "record %llu (%s): dtypes[%u] has 0x%llx, which the operator does not "
-                      "take", at, op, t, (unsigned long long)(mask & ~allowed));
+            TC_BROKEN(k, 67,
+                      "record %llu (%s): dtypes[%u] has 0x%llx, which the operator does not "
+                      "take",
+                      at, op, t, (unsigned long long)(mask & ~allowed));
     }
     if (strcmp(kernel->op, "copy") == 0 && !(kernel->flags & TN_KERNEL_STRIDED))
         TC_BROKEN(k, 84, "record %llu: a copy without TN_KERNEL_STRIDED", at);
@@ -72,9 +76,10 @@ static void pairs(tc_contract *k) {
                 TC_BROKEN(k, 68, "kernels[%llu] and [%llu] are one record (%s)",
                           (unsigned long long)j, (unsigned long long)i, a->op);
             else if (strcmp(a->op, b->op) == 0 && a->flags == b->flags && !disjoint(a, b))
-                TC_BROKEN(k, 68, "records %llu and %llu of %s have the same flags (0x%x) and share "
-                          "dtypes: the second is never reached", (unsigned long long)j,
-                          (unsigned long long)i, a->op, a->flags);
+                TC_BROKEN(k, 68,
+                          "records %llu and %llu of %s have the same flags (0x%x) and share "
+                          "dtypes: the second is never reached",
+                          (unsigned long long)j, (unsigned long long)i, a->op, a->flags);
         }
 }
 
@@ -85,9 +90,10 @@ static tn_status ask(tc_contract *k, uint64_t i) {
     const tc_subject *s = k->subject;
     const tn_status status = s->ops->supports(s->device, s->plugin->kernels[i]);
     if (status != TN_OK && status != TN_UNSUPPORTED)
-        TC_BROKEN(k, 36, "supports of the device answered %s to record %llu (%s); it is TN_OK or "
-                  "TN_UNSUPPORTED", tc_tn_status_name(status), (unsigned long long)i,
-                  s->plugin->kernels[i]->op);
+        TC_BROKEN(k, 36,
+                  "supports of the device answered %s to record %llu (%s); it is TN_OK or "
+                  "TN_UNSUPPORTED",
+                  tc_tn_status_name(status), (unsigned long long)i, s->plugin->kernels[i]->op);
     return status;
 }
 
@@ -107,13 +113,17 @@ static void supports(tc_contract *k) {
     for (uint64_t i = 0; i < n; i++) {
         answers[i] = ask(k, i);
         if (ask(k, i) != answers[i])
-            TC_BROKEN(k, 36, "supports of the device answered differently when asked again for "
-                      "record %llu (%s)", (unsigned long long)i, s->plugin->kernels[i]->op);
+            TC_BROKEN(k, 36,
+                      "supports of the device answered differently when asked again for "
+                      "record %llu (%s)",
+                      (unsigned long long)i, s->plugin->kernels[i]->op);
     }
     for (uint64_t i = n; i-- > 0;)
         if (ask(k, i) != answers[i])
-            TC_BROKEN(k, 36, "supports of the device answered differently in another order for "
-                      "record %llu (%s)", (unsigned long long)i, s->plugin->kernels[i]->op);
+            TC_BROKEN(k, 36,
+                      "supports of the device answered differently in another order for "
+                      "record %llu (%s)",
+                      (unsigned long long)i, s->plugin->kernels[i]->op);
 }
 
 /* The sum at the first case and at each later one in the same worker. */
