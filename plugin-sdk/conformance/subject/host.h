@@ -35,6 +35,9 @@ void tc_host_forget(void);
 int64_t tc_host_blocks(void);
 int64_t tc_host_bytes(void);
 
+/* How often any function of the table was called. */
+int64_t tc_host_calls(void);
+
 /* Lets n more allocations succeed and fails the one after; negative: none. True from
  * tc_host_failed once one was. */
 void tc_host_fail_after(int64_t n);
