@@ -84,8 +84,12 @@ static void place(tc_draft *d, tc_random *r) {
     tc_draft_put_shape(d, at, &s);
 }
 
+/* Shares stay shares, and what is not negative stays so: a line does not tell an attribute's range.
+ */
 static void change_value(tc_draft *d, tc_random *r) {
-    static const char *const numbers[] = {"0", "1", "-1", "2", "3", "-2", "0.5", "7", "1e-3"};
+    enum { N_POSITIVE = 6 };
+    static const char *const numbers[] = {"0", "1", "2", "3", "0.5", "7", "-1", "-2", "-0.5"};
+    static const char *const shares[] = {"0.001", "0.1", "0.25", "0.5", "0.9"};
     const uint32_t at = (uint32_t)tc_below(r, d->n);
     const char *value = d->at[at].value, *name = d->at[at].name;
     tn_dtype dtype;
@@ -97,6 +101,10 @@ static void change_value(tc_draft *d, tc_random *r) {
         tc_draft_set(d, name, tc_dtype_name((tn_dtype)tc_below(r, TN_DTYPE_COUNT)));
     else if (strcmp(value, "true") == 0 || strcmp(value, "false") == 0)
         tc_draft_set(d, name, *value == 't' ? "false" : "true");
+    else if (tc_read_number(value, &number, why) && number > 0 && number < 1)
+        tc_draft_set(d, name, shares[tc_below(r, sizeof shares / sizeof *shares)]);
+    else if (tc_read_number(value, &number, why) && number >= 0)
+        tc_draft_set(d, name, numbers[tc_below(r, N_POSITIVE)]);
     else if (tc_read_number(value, &number, why))
         tc_draft_set(d, name, numbers[tc_below(r, sizeof numbers / sizeof *numbers)]);
 }
