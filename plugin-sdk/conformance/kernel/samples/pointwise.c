@@ -170,9 +170,9 @@ static void list_forms(const sampler *m, const char *attrs) {
 
 /* All values that the dtype has, where these are few. */
 static void list_every(const sampler *m) {
-    const int64_t n = (int64_t)1 << (8 * tc_dtype_bytes(m->types[0]));
     if (tc_dtype_bytes(m->types[0]) > 2 || m->types[0] == TN_BOOL)
         return;
+    const int64_t n = (int64_t)1 << (8 * tc_dtype_bytes(m->types[0]));
     tc_line l = call_line(m, choice(m->record, m->types, 0), 1, &n, -1, TC_LAYOUT_DENSE);
     tc_line_add(&l, "data=every");
     tc_line_emit(&l, m->sink);
