@@ -18,6 +18,7 @@ static const struct {
     {"list", tc_verb_list, "print the cases of a set"},
     {"report", tc_verb_report, "make JUnit, TAP, HTML or Markdown of a log"},
     {"diff", tc_verb_diff, "show what changed between two logs"},
+    {"fuzz", tc_verb_fuzz, "make random cases, and keep what they find"},
     {"shrink", tc_verb_shrink, "make a failing case small, and a C file of it"},
     {"describe", work, NULL},
     {"work", work, NULL},

@@ -4,7 +4,8 @@
  *     add in f32      element 2 of more than 4 comes out one too large
  *     exp             dies where the last size is at least 3
  *     neg             does not end where there are more than 2 dimensions
- *     gather, i64     takes an index out of range and says nothing
+ *     sub             element 0 comes out one too large where self does not begin with its memory
+ *     gather          takes an index out of range and says nothing
  */
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -38,19 +39,33 @@ static int64_t place(const tn_tensor_view *t, int64_t i) {
     return at;
 }
 
+/* Makes an element of an f32 output one too large. */
+static tn_status spoil(const tn_call *call, int64_t i) {
+    const tn_tensor_view *out = call->outs[0];
+    const tn_memory_ops *memory = good->devices->memory;
+    const uint64_t at = out->offset + sizeof(float) * (uint64_t)place(out, i);
+    float value;
+    tn_status status =
+        memory->read(call->device, call->stream, &value, out->memory, at, sizeof value);
+    value += 1;
+    return status == TN_OK
+               ? memory->write(call->device, call->stream, out->memory, at, &value, sizeof value)
+               : status;
+}
+
 static tn_status run_add(const tn_call *call) {
     const tn_tensor_view *out = call->outs[0];
     const tn_status status = good_kernel("add", out->dtype)->run(call);
-    if (status != TN_OK || out->dtype != TN_F32 || out->numel <= 4)
-        return status;
-    const tn_memory_ops *memory = good->devices->memory;
-    const uint64_t at = out->offset + sizeof(float) * (uint64_t)place(out, 2);
-    float value;
-    memory->read(call->device, call->stream, &value, out->memory, at, sizeof value);
-    if (call->stream)
-        good->devices->streams->synchronize(call->stream);
-    value += 1;
-    return memory->write(call->device, call->stream, out->memory, at, &value, sizeof value);
+    return status == TN_OK && out->dtype == TN_F32 && out->numel > 4 ? spoil(call, 2) : status;
+}
+
+static tn_status run_sub(const tn_call *call) {
+    const tn_cell *a = &call->args[0];
+    const tn_dtype dtype = call->outs[0]->dtype;
+    const tn_status status = good_kernel("sub", dtype)->run(call);
+    return status == TN_OK && dtype == TN_F32 && a->tag == TN_CELL_TENSOR && a->v.view->offset > 0
+               ? spoil(call, 0)
+               : status;
 }
 
 static tn_status run_exp(const tn_call *call) {
@@ -78,7 +93,11 @@ TN_PLUGIN_EXPORT const tn_plugin *TN_PLUGIN_QUERY(const tn_host *host) {
     static const struct {
         const char *op;
         tn_status (*run)(const tn_call *call);
-    } mistakes[] = {{"add", run_add}, {"exp", run_exp}, {"neg", run_neg}, {"gather", run_gather}};
+    } mistakes[] = {{"add", run_add},
+                    {"sub", run_sub},
+                    {"exp", run_exp},
+                    {"neg", run_neg},
+                    {"gather", run_gather}};
     const char *path = getenv("FAULTY_GOOD");
     void *object = path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
     tn_plugin_query_fn query = NULL;

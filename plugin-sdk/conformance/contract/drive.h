@@ -5,6 +5,8 @@
 
 #include "contract.h"
 
+#include "../kernel/invocation.h"
+
 /* Loads and opens a device with `host`, and says in the verdict why that failed. */
 bool tc_drive_open(tc_contract *k, tc_subject *s, const tn_host *host, uint32_t requirement,
                    const char *when);
@@ -32,6 +34,6 @@ uint64_t tc_tables_sum(const tn_plugin *plugin);
 /* The kernel calls of tc_drive_probe, small: the first line that the plugin claims, placed by the
  * caller. NULL where it claims none. */
 const tn_kernel *tc_drive_call(tc_contract *k, tc_subject *s, bool wide,
-                               struct tc_invocation *call);
+                               tc_invocation *call);
 
 #endif

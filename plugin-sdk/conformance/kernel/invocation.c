@@ -142,6 +142,8 @@ static bool read_outs(const tc_case *c, tc_invocation *call, char why[TC_MESSAGE
             return false;
         if (r->family == &tc_family_factory)
             out->shape = given; /* what a factory makes, nothing but the output tells */
+        if (strcmp(r->op, "arange") == 0 && given.rank != 1)
+            return WRONG("%s=%s: a range has one dimension", name, text);
         if (!tc_same_sizes(&given, &out->shape)) {
             char expected[TC_MESSAGE / 2];
             return WRONG("%s=%.64s: the output is %.100s", name, text,

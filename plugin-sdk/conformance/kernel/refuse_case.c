@@ -16,6 +16,15 @@ static int32_t index_arg(const tc_record *record) {
     return index >= 0 ? index : tc_record_arg(record, "indices");
 }
 
+/* How many places an index may name. */
+static int64_t places(const tc_invocation *call) {
+    const int32_t dim = tc_record_arg(call->record, "dim"),
+                  size = tc_record_arg(call->record, "input_size");
+    if (size >= 0)
+        return call->args[size].ints[2] * call->args[size].ints[3];
+    return call->args[0].tensor.shape.sizes[call->args[dim].i];
+}
+
 static bool spoil(const tc_case *c, tc_invocation *call, char why[TC_MESSAGE]) {
     const int32_t a = index_arg(call->record);
     const char *bad = tc_case_get(c, "bad"), *at = tc_case_get(c, "at");
@@ -33,6 +42,14 @@ static bool spoil(const tc_case *c, tc_invocation *call, char why[TC_MESSAGE]) {
     }
     o->values[place].i = value;
     tc_operand_settle(o);
+    if (value >= 0 && value < places(call)) {
+        snprintf(why, TC_MESSAGE, "bad=%s: that is a valid index", bad);
+        return false;
+    }
+    if (o->values[place].i != value) { /* another element has the same place */
+        snprintf(why, TC_MESSAGE, "at=%s: indices with places of their own are needed", at);
+        return false;
+    }
     return true;
 }
 
@@ -108,15 +125,6 @@ typedef struct relay {
     tc_arena arena;
     uint64_t n;
 } relay;
-
-/* How many places an index may name. */
-static int64_t places(const tc_invocation *call) {
-    const int32_t dim = tc_record_arg(call->record, "dim"),
-                  size = tc_record_arg(call->record, "input_size");
-    if (size >= 0)
-        return call->args[size].ints[2] * call->args[size].ints[3];
-    return call->args[0].tensor.shape.sizes[call->args[dim].i];
-}
 
 static void choose(tc_sink *sink, const char *line) {
     relay *r = (relay *)sink;

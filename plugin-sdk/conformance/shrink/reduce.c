@@ -184,7 +184,7 @@ static bool is_number(const char *text) {
 }
 
 static bool plainer(tc_reducer *r) {
-    static const char *const kept[] = {"seed", "only", "bad", "at", "how", "data"};
+    static const char *const kept[] = {"seed", "only", "bad", "how", "data"};
     for (int i = 0; i < (int)r->draft.n; i++) {
         bool keep = false;
         char value[TC_DRAFT_VALUE], half[32];

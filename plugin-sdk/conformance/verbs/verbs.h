@@ -10,6 +10,7 @@ int tc_verb_list(int argc, char **argv);
 int tc_verb_run(int argc, char **argv);
 int tc_verb_report(int argc, char **argv);
 int tc_verb_diff(int argc, char **argv);
+int tc_verb_fuzz(int argc, char **argv);
 int tc_verb_shrink(int argc, char **argv);
 
 #endif

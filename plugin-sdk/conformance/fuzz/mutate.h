@@ -1,0 +1,13 @@
+/* mutate.h: random neighbours of a line. */
+#ifndef TENON_CONFORMANCE_MUTATE_H
+#define TENON_CONFORMANCE_MUTATE_H
+
+#include "../data/element.h"
+#include "../shrink/draft.h"
+
+/* Changes some parameters of a draft: sizes, ranks, how tensors lie, dtypes, attributes, data, the
+ * seed. What comes out need not be a case (tc_draft_line). False where it is larger than a fuzzer
+ * has time for. */
+bool tc_mutate(tc_draft *d, tc_random *r);
+
+#endif

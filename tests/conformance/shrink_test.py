@@ -1,0 +1,90 @@
+"""shrink and fuzz on a plugin with known mistakes: shrink_test.py TENON_CONFORM FAULTY.so GOOD.so CC INCLUDE..."""
+
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+CONFORM, FAULTY, GOOD = (str(pathlib.Path(p).resolve()) for p in sys.argv[1:4])
+CC, INCLUDES = sys.argv[4], sys.argv[5:]
+ENV = dict(os.environ, FAULTY_GOOD=GOOD)
+
+
+class Shrink(unittest.TestCase):
+    def setUp(self) -> None:
+        self.folder = tempfile.TemporaryDirectory()
+        self.dir = pathlib.Path(self.folder.name)
+
+    def tearDown(self) -> None:
+        self.folder.cleanup()
+
+    def run_it(self, *words: object, timeout: float = 100) -> subprocess.CompletedProcess:
+        return subprocess.run([*map(str, words)], env=ENV, capture_output=True, text=True, timeout=timeout)
+
+    def shrink(self, line: str, *words: object) -> str:
+        """The smallest line, having looked that it fails again when pasted back."""
+        out = self.run_it(CONFORM, "shrink", FAULTY, line, "--out", self.dir / "r.c", *words)
+        self.assertEqual(out.returncode, 1, out.stdout + out.stderr)
+        small = re.findall(r"tenon-conform run \S+ '(.*)'", out.stdout)[-1]
+        again = self.run_it(CONFORM, "run", FAULTY, "--timeout", 1, "--reruns", 0, small)
+        self.assertEqual(again.returncode, 1, again.stdout)
+        return small
+
+    def compile(self) -> str:
+        program = str(self.dir / "r")
+        flags = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", *(f"-I{i}" for i in INCLUDES)]
+        built = self.run_it(CC, *flags, self.dir / "r.c", "-o", program, "-ldl", "-lm")
+        self.assertEqual(built.returncode, 0, built.stderr)
+        right = self.run_it(program, GOOD)
+        self.assertEqual(right.returncode, 0, right.stdout + right.stderr)
+        return program
+
+    def test_a_wrong_element(self) -> None:
+        line = "kernel/add T=f32 self=[3,4,5]/[40,1,4]+2 other=[3,4,5] alpha=2 data=random"
+        self.assertEqual(self.shrink(line), "kernel/add T=f32 alpha=1 data=exact only=0 other=[5] self=[5]")
+        wrong = self.run_it(self.compile(), FAULTY)
+        self.assertEqual(wrong.returncode, 1)
+        self.assertIn("output 0, element 2: expected 0 to 0, got 1", wrong.stdout)
+
+    def test_a_crash(self) -> None:
+        small = self.shrink("kernel/exp T=f16 self=[2,239] data=special")
+        self.assertEqual(small, "kernel/exp T=f32 data=exact only=0 self=[3]")
+        self.assertLess(self.run_it(self.compile(), FAULTY).returncode, 0)
+
+    def test_a_hang(self) -> None:
+        small = self.shrink("kernel/neg T=f16 self=[1,2,1,1]", "--timeout", 1)
+        self.assertIn("self=[1,1,1]", small)
+        with self.assertRaises(subprocess.TimeoutExpired):
+            self.run_it(self.compile(), FAULTY, timeout=1)
+
+    def test_two_layouts(self) -> None:
+        small = self.shrink("same/sub T=f32 alpha=1 how=dense other=[7,9] self=[7,9]/[12,1]+5")
+        self.assertRegex(small, r"self=\[\]/\[\]\+5|self=\[1\]/\[1\]\+5")
+        wrong = self.run_it(self.compile(), FAULTY)
+        self.assertEqual(wrong.returncode, 1)
+        self.assertIn("in the other", wrong.stdout)
+
+    def test_a_refusal(self) -> None:
+        small = self.shrink("refuse/gather T=f32 at=27 bad=6 data=random dim=0 index=[4,7] self=[6,9]")
+        self.assertIn("self=[1]", small)
+        self.assertEqual(self.run_it(self.compile(), FAULTY).returncode, 1)
+
+    def test_what_passes_is_not_shrunk(self) -> None:
+        out = self.run_it(CONFORM, "shrink", FAULTY, "kernel/mul T=f32 self=[9] other=[9]")
+        self.assertEqual(out.returncode, 0, out.stdout + out.stderr)
+
+    def test_fuzz_keeps_what_it_finds(self) -> None:
+        words = (CONFORM, "fuzz", FAULTY, "--seed", 1, "--corpus", self.dir / "corpus", "--timeout", 1)
+        first = self.run_it(*words, "--seconds", 25)
+        self.assertEqual(first.returncode, 1, first.stdout + first.stderr)
+        findings = (self.dir / "corpus" / "findings.txt").read_text()
+        self.assertRegex(findings, r"kernel/\w+ .* # (fail|crash|timeout) ")
+        again = self.run_it(*words, "--seconds", 1)
+        self.assertRegex(again.stdout, r"fuzz: \d+ cases, [1-9]\d* findings")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=sys.argv[:1])
