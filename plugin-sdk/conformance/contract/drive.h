@@ -33,7 +33,6 @@ uint64_t tc_tables_sum(const tn_plugin *plugin);
 
 /* The kernel calls of tc_drive_probe, small: the first line that the plugin claims, placed by the
  * caller. NULL where it claims none. */
-const tn_kernel *tc_drive_call(tc_contract *k, tc_subject *s, bool wide,
-                               tc_invocation *call);
+const tn_kernel *tc_drive_call(tc_contract *k, tc_subject *s, bool wide, tc_invocation *call);
 
 #endif
