@@ -119,9 +119,9 @@ def build_fault(base, fault):
         out = folder / name.replace("/", "_")
         replaced[name] = str(out)
         command = shlex.split(entry["command"])
-        # A fault leaves variables unused; the warnings are of no use.
+        # A fault leaves variables unused, so warnings are of no use; and it is built often and run little.
         command = [str(source / file) if a == entry["file"] else str(out) if a == name else a for a in command]
-        command = [a.replace(name, str(out)) if a.endswith(".o.d") else a for a in command] + ["-w"]
+        command = [a.replace(name, str(out)) if a.endswith(".o.d") else a for a in command] + ["-w", "-O1"]
         run(command, base.build)
     if not replaced:
         raise catalogue.Stale(f"{fault.name}: nothing is compiled from {', '.join(changed)}")
@@ -141,17 +141,20 @@ def build_fault(base, fault):
 
 
 def build_all(build, faults, jobs):
-    """{name: path} of all; a fault that cannot be built ends it, by name."""
+    """{name: path} of all; fails with the names of those that cannot be built."""
     bases = {name: Base(build, name) for name in {f.base for f in faults}}
-    paths = {}
+    for fault in faults:
+        fault.apply(bases[fault.base].text)
+    paths, wrong = {}, []
     with concurrent.futures.ThreadPoolExecutor(jobs) as threads:
         waiting = {threads.submit(build_fault, bases[f.base], f): f for f in faults}
         for done in concurrent.futures.as_completed(waiting):
             try:
                 paths[waiting[done].name] = done.result()
             except RuntimeError as error:
-                threads.shutdown(cancel_futures=True)
-                raise catalogue.Stale(f"{waiting[done].name}: cannot be compiled:\n{error}") from None
+                wrong.append(f"{waiting[done].name}: cannot be compiled:\n{error}")
+    if wrong:
+        raise catalogue.Stale("\n".join(wrong))
     return paths
 
 

@@ -29,6 +29,7 @@ GOOD = {"pass", "unsupported"}
 ENOUGH = 5
 TIMEOUT = 10
 JOBS = 2
+NOTHING_SELECTED = 2  # an exit status of tenon-conform
 LONGEST = 3600  # seconds of one run of the suite
 
 
@@ -74,7 +75,7 @@ class Suite:
                         bad[record["case"]] = record["status"]
                 elif record["record"] == "note":
                     bad.setdefault("note", "note")
-        return bad, passed, code if code in (0, 1) and ended else f"exit {code}, see {self.logs / name}.txt"
+        return bad, passed, code if code == NOTHING_SELECTED or (code in (0, 1) and ended) else f"exit {code}, see {self.logs / name}.txt"
 
 
 class State:
@@ -104,10 +105,12 @@ def try_fault(suite, fault, plugin, baseline, full):
         options = ["--stop-after-failures", str(ENOUGH)]
         for pattern in fault.expect:
             options += ["--filter", pattern]
-        bad, _, _ = suite.run(fault.name, plugin, options)
+        bad, _, trouble = suite.run(fault.name, plugin, options)
         kills = kills_of(bad, baseline)
         if kills:
             return kills, True
+        if trouble == NOTHING_SELECTED:
+            return {}, f"the suite has no case of {', '.join(fault.expect)}"
     options = [] if full else ["--stop-after-failures", str(ENOUGH)]
     bad, _, trouble = suite.run(fault.name, plugin, options)
     return kills_of(bad, baseline), False if trouble in (0, 1) else trouble

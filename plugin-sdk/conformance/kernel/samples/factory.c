@@ -32,6 +32,10 @@ static void list_fill(const tc_record *record, const tn_dtype *types, tc_sink *s
             tc_line_tensor(&l, "out", 2, TC_SIZES(7, 9), (tc_layout)layout);
             tc_line_emit(&l, sink);
         }
+    tc_line large; /* more than 16 bits count */
+    tc_line_start(&large, "kernel", record, types);
+    tc_line_add(&large, "value=1 out=[70001]");
+    tc_line_emit(&large, sink);
 }
 
 static void list_arange(const tc_record *record, const tn_dtype *types, tc_sink *sink) {

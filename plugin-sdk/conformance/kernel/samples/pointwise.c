@@ -98,6 +98,7 @@ static const struct sized {
     {1, {5}},
     {1, {17}},
     {1, {64}},
+    {1, {65}},
     {1, {1000}},
     {1, {4099}},
     {2, {3, 5}},
@@ -160,6 +161,10 @@ static void list_forms(const sampler *m, const char *attrs) {
             tc_line l = call_line(m, attrs, 2, sizes, -1, (tc_layout)layout);
             tc_line_add(&l, "in-place=%s", arg->name);
             tc_line_emit(&l, m->sink);
+            /* Where a kernel goes a second way for some values, and reads them again. */
+            tc_line_add(&l, "data=special");
+            if (layout == 0 && tc_is_float(m->types[0]))
+                tc_line_emit(&l, m->sink);
         }
         tc_line l = call_line(m, attrs, 2, sizes, -1, TC_LAYOUT_DENSE);
         tc_line_add(&l, "scalar=%s", arg->name);
@@ -200,9 +205,19 @@ static void list(const tc_record *record, const tn_dtype *types, tc_set set, tc_
         tc_line_emit(&crossed, sink);
     }
     list_layouts(&m, attrs, 2, TC_SIZES(7, 9));
-    /* Rows that are longer than what kernels take at a time. */
+    /* Rows that are longer than what kernels take at a time; more dimensions than they count, none
+     * of which joins another; tiles that are cut at both edges. */
     tc_line steps = call_line(&m, attrs, 2, TC_SIZES(2, 601), -1, TC_LAYOUT_STEPPED);
+    tc_line many = call_line(&m, attrs, 7, TC_SIZES(2, 3, 2, 2, 3, 2, 2), -1, TC_LAYOUT_REVERSED);
+    tc_line tiles = call_line(&m, attrs, 2, TC_SIZES(37, 35), -1, TC_LAYOUT_REVERSED);
     tc_line_emit(&steps, sink);
+    tc_line_emit(&many, sink);
+    tc_line_emit(&tiles, sink);
+    for (uint32_t a = 0; record->n_args > 1 && a < record->n_args; a++)
+        if (record->args[a].kind == TC_ARG_TENSOR) {
+            tc_line one = call_line(&m, attrs, 1, TC_SIZES(65), (int32_t)a, TC_LAYOUT_ZERO_ALL);
+            tc_line_emit(&one, sink);
+        }
     list_forms(&m, attrs);
     if (record->n_args == 1)
         list_every(&m);
