@@ -36,8 +36,7 @@ static const char *const wide_calls[] = {
 };
 enum { N_CALLS = sizeof small_calls / sizeof *small_calls };
 
-const tn_kernel *tc_drive_call(tc_contract *k, tc_subject *s, bool wide,
-                               struct tc_invocation *call) {
+const tn_kernel *tc_drive_call(tc_contract *k, tc_subject *s, bool wide, tc_invocation *call) {
     char why[TC_MESSAGE];
     for (int i = 0; i < N_CALLS; i++) {
         /* The invocation's strings point into the case. */

@@ -3,6 +3,7 @@
 #ifndef TENON_CONFORMANCE_CONTRACT_DRIVE_H
 #define TENON_CONFORMANCE_CONTRACT_DRIVE_H
 
+#include "../kernel/invocation.h"
 #include "contract.h"
 
 /* Loads and opens a device with `host`, and says in the verdict why that failed. */
@@ -31,7 +32,6 @@ uint64_t tc_tables_sum(const tn_plugin *plugin);
 
 /* The kernel calls of tc_drive_probe, small: the first line that the plugin claims, placed by the
  * caller. NULL where it claims none. */
-const tn_kernel *tc_drive_call(tc_contract *k, tc_subject *s, bool wide,
-                               struct tc_invocation *call);
+const tn_kernel *tc_drive_call(tc_contract *k, tc_subject *s, bool wide, tc_invocation *call);
 
 #endif
