@@ -3,6 +3,7 @@
 #ifndef TENON_CONFORMANCE_CONTRACT_DRIVE_H
 #define TENON_CONFORMANCE_CONTRACT_DRIVE_H
 
+#include "../kernel/invocation.h"
 #include "contract.h"
 
 #include "../kernel/invocation.h"

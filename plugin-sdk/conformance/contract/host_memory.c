@@ -19,14 +19,14 @@ typedef struct trial {
 
 /* A stage begins where `prepare` left the plugin, `attempt` is the call, `undo` takes a successful
  * one back. */
-typedef struct stage {
+typedef struct step {
     const char *name;
     bool opens; /* a device and a stream are open before it */
     bool (*prepare)(trial *t);
     tn_status (*attempt)(trial *t);
     void (*undo)(trial *t);
     void (*finish)(trial *t);
-} stage;
+} step;
 
 /* ---- stages -----------------------------------------------------------------------------------
  */
@@ -207,7 +207,7 @@ static void nothing(trial *t) {
     (void)t;
 }
 
-static const stage stages[] = {
+static const step stages[] = {
     {"init", false, NULL, try_init, undo_init, nothing},
     {"open", false, prepare_init, try_open, undo_open, nothing},
     {"stream", true, prepare_device, try_stream, undo_stream, nothing},
@@ -222,7 +222,7 @@ static const stage stages[] = {
  */
 
 /* One attempt of which allocation n fails. Returns whether one did. */
-static bool attempt(trial *t, const stage *stage, int64_t n) {
+static bool attempt(trial *t, const step *stage, int64_t n) {
     tc_contract *k = t->k;
     char what[TC_MESSAGE];
     snprintf(what, sizeof what, "%s%s%.60s, when allocation %lld of host memory in it fails,",
@@ -241,7 +241,7 @@ static bool attempt(trial *t, const stage *stage, int64_t n) {
     return failed;
 }
 
-static bool prepare(trial *t, const stage *stage) {
+static bool prepare(trial *t, const step *stage) {
     char why[TC_MESSAGE];
     tc_contract *k = t->k;
     if (stage->opens) {
@@ -256,7 +256,7 @@ static bool prepare(trial *t, const stage *stage) {
 
 /* Allocation n fails, twice; then the call succeeds. False when no allocation has that number, or
  * the case is over. */
-static bool try_number(tc_contract *k, const stage *stage, const char *line, int64_t n,
+static bool try_number(tc_contract *k, const step *stage, const char *line, int64_t n,
                        bool *out_offered) {
     trial t = {.k = k, .line = line};
     bool failed = false;
@@ -284,7 +284,7 @@ static bool try_number(tc_contract *k, const stage *stage, const char *line, int
 
 enum { MOST = 400 };
 
-static bool try_stage(tc_contract *k, const stage *stage, const char *line) {
+static bool try_stage(tc_contract *k, const step *stage, const char *line) {
     bool offered = true;
     for (int64_t n = 0; n < MOST && try_number(k, stage, line, n, &offered); n++)
         ;
