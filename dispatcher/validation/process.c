@@ -124,7 +124,7 @@ void tni_census_compare(tni_watch *w, const tni_census *before, uint8_t mark) {
 /* How many of the plugin's threads are there? One that was joined may be listed a moment longer. */
 static uint32_t count_strays(tni_watch *w, tni_census *now) {
     uint32_t n = 0;
-    for (int attempt = 0; attempt < 20; attempt++) {
+    for (int attempt = 0; attempt < 200; attempt++) {
         tni_census_take(now);
         n = 0;
         for (uint32_t i = 0; i < w->n_strays; i++)
