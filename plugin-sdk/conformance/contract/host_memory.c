@@ -296,7 +296,7 @@ static const char *const lines[] = {
     "kernel/add T=f32 self=[512,300] other=[512,300] alpha=2 data=exact",
     "kernel/copy S=f32 D=f32 self=[5,13] data=exact",
     "kernel/sum T=f32 self=[20,30] dim=[1] data=exact",
-    "kernel/matmul T=f32 self=[33,40] other=[40,35] data=exact",
+    "kernel/bmm T=f32 self=[2,33,40] mat2=[2,40,35] data=exact",
     "kernel/softmax T=f32 self=[20,30] dim=1 data=exact",
     "kernel/fill T=f32 value=3 out=[5,13] data=exact",
 };

@@ -81,21 +81,21 @@ static void load_quiet(tc_contract *k) {
     tn_plugin_query_fn query;
     const tn_plugin *plugin = NULL;
     const int64_t calls = tc_host_calls();
-    const tc_census before = tc_census_take(0);
     if (!tc_capture_start(&out, 1) || !tc_capture_start(&err, 2)) {
         tc_verdict_set(k->out, TC_ERROR, 0, "stdout and stderr cannot be captured");
         return;
     }
+    const tc_census before = tc_census_take(0);
     const bool opened = open_object(k, &query) != NULL;
     const tc_census loaded = tc_census_take(before.threads);
     const struct mallinfo2 heap = mallinfo2();
     if (opened)
         plugin = query(tc_host_table());
     const struct mallinfo2 later = mallinfo2();
+    const tc_census queried = tc_census_take(loaded.threads);
     const int64_t n_errors = tc_capture_stop(&err, errors), n_text = tc_capture_stop(&out, text);
     if (!opened)
         return;
-    const tc_census queried = tc_census_take(loaded.threads);
     if (!plugin)
         TC_BROKEN(k, 4, TN_PLUGIN_QUERY_NAME " returned NULL for a whole host of this version");
     if (tc_host_calls() != calls)
