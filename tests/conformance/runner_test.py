@@ -22,7 +22,8 @@ class Runner(unittest.TestCase):
         self.plugin = self.dir / "plugin.so"
         self.plugin.write_text("not loaded by anyone")
         self.log = self.dir / "log"
-        self.env = dict(os.environ, MOCK_DIR=str(self.dir), TERM="dumb")
+        self.env = dict(os.environ, MOCK_DIR=str(self.dir), TERM="dumb",
+                        TENON_CONFORM_CORE="/none")  # the cases of mock_worker alone
 
     def tearDown(self) -> None:
         self.folder.cleanup()
