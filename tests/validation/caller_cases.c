@@ -1,0 +1,195 @@
+/* What Tenon itself could do wrong with memory, streams, events and devices. */
+#include "findings.h"
+
+#include <pthread.h>
+
+static const char eight[8];
+
+static void free_twice(void) {
+    open_all();
+    tn_memory old = memory;
+    p->devices->memory->free(device, TN_SPACE_DEVICE, memory);
+    p->devices->memory->free(device, TN_SPACE_DEVICE, old);
+    memory = 0;
+    close_all();
+}
+
+static void free_pinned_as_device(void) {
+    open_all();
+    p->devices->memory->free(device, TN_SPACE_PINNED, memory);
+    close_all();
+}
+
+static void leave_memory(void) {
+    open_all();
+    tn_memory left = memory;
+    p->devices->close(device);
+    brittle.host->free((void *)(uintptr_t)left);
+    stop();
+}
+
+static void leave_device(void) {
+    open_all();
+    p->devices->memory->free(device, TN_SPACE_DEVICE, memory);
+    stop();
+}
+
+static void open_index(void) {
+    open_all();
+    tn_cell value;
+    p->devices->property(p->self, 5, TN_PROP_NAME, &value);
+    close_all();
+}
+
+static void write_freed(void) {
+    open_all();
+    assert_int_equal(p->devices->memory->write(device, stream, memory + 8, 0, eight, 8), TN_STATE);
+    close_all();
+}
+
+static void write_outside(void) {
+    open_all();
+    assert_int_equal(p->devices->memory->write(device, stream, memory, 250, eight, 8), TN_STATE);
+    close_all();
+}
+
+static void copy_overlapping(void) {
+    open_all();
+    p->devices->memory->copy(device, stream, memory, 8, memory, 0, 16);
+    close_all();
+}
+
+static void closed_device(void) {
+    open_all();
+    tn_pdevice *old = device;
+    tn_memory other;
+    void *host;
+    const tni_plugin *q = p;
+    p->devices->memory->free(device, TN_SPACE_DEVICE, memory);
+    p->devices->close(device);
+    assert_int_equal(q->devices->memory->alloc(old, TN_SPACE_DEVICE, 8, &other, &host), TN_STATE);
+    stop();
+}
+
+static void alloc_nothing(void) {
+    open_all();
+    tn_memory other;
+    void *host;
+    p->devices->memory->alloc(device, TN_SPACE_DEVICE, 0, &other, &host);
+    p->devices->memory->free(device, TN_SPACE_DEVICE, other);
+    close_all();
+}
+
+static void no_stream(void) {
+    open_all();
+    p->devices->memory->fill(device, NULL, memory, 0, 0, 8);
+    close_all();
+}
+
+static void destroyed_stream(void) {
+    open_all();
+    tn_pstream *old = stream;
+    p->devices->streams->destroy(stream);
+    stream = NULL;
+    assert_int_equal(p->devices->streams->query(old), TN_STATE);
+    close_all();
+}
+
+static void destroyed_event(void) {
+    open_all();
+    tn_pevent *event;
+    p->devices->events->create(device, 0, &event);
+    p->devices->events->destroy(event);
+    assert_int_equal(p->devices->events->query(event), TN_STATE);
+    close_all();
+}
+
+static void foreign_stream(void) {
+    open_all();
+    tn_memory other;
+    void *host;
+    p->devices->open(p->self, 1, &second);
+    p->devices->memory->alloc(second, TN_SPACE_DEVICE, 64, &other, &host);
+    assert_int_equal(p->devices->memory->fill(second, stream, other, 0, 0, 8), TN_STATE);
+    p->devices->memory->free(second, TN_SPACE_DEVICE, other);
+    p->devices->close(second);
+    close_all();
+}
+
+static void foreign_record(void) {
+    open_all();
+    tn_pevent *event;
+    p->devices->open(p->self, 1, &second);
+    p->devices->events->create(second, 0, &event);
+    p->devices->events->record(event, stream);
+    p->devices->events->destroy(event);
+    p->devices->close(second);
+    close_all();
+}
+
+static void free_in_use(void) {
+    open_all();
+    p->devices->memory->fill(device, stream, memory, 0, 0, 8);
+    p->devices->memory->free(device, TN_SPACE_DEVICE, memory);
+    memory = 0;
+    close_all();
+}
+
+/* The same in order: one stream waits for the other, and the host for it. */
+void free_after_wait(void) {
+    open_all();
+    tn_pstream *other;
+    tn_pevent *event;
+    p->devices->streams->create(device, 0, &other);
+    p->devices->events->create(device, 0, &event);
+    p->devices->memory->fill(device, other, memory, 0, 0, 8);
+    p->devices->events->record(event, other);
+    p->devices->events->wait(stream, event);
+    p->devices->streams->synchronize(stream);
+    p->devices->memory->free(device, TN_SPACE_DEVICE, memory);
+    memory = 0;
+    p->devices->events->destroy(event);
+    p->devices->streams->destroy(other);
+    close_all();
+}
+
+static void *open_second(void *unused) {
+    p->devices->open(p->self, 1, &second);
+    return NULL;
+}
+
+/* With the fault the two calls meet inside the plugin. */
+static void open_at_once(void) {
+    pthread_t thread;
+    start();
+    assert_int_equal(pthread_create(&thread, NULL, open_second, NULL), 0);
+    if (!brittle.fault)
+        pthread_join(thread, NULL);
+    p->devices->open(p->self, 0, &device);
+    if (brittle.fault)
+        pthread_join(thread, NULL);
+    p->devices->close(device);
+    p->devices->close(second);
+    stop();
+}
+
+const finding_case caller_cases[] = {
+    {NULL, free_twice, 0, "memory->free", "not alive", SYNC, 1},
+    {NULL, free_pinned_as_device, 0, "memory->free", "another space", SYNC, 1},
+    {NULL, leave_memory, 0, "devices->close", "256 bytes", SYNC, 1},
+    {NULL, leave_device, 0, "shutdown", "1 devices", SYNC, 1},
+    {NULL, open_index, 0, "devices->property", "index 5", SYNC, 1},
+    {NULL, write_freed, 0, "memory->write", "not alive", SYNC, 1},
+    {NULL, write_outside, 0, "memory->write", "leave allocation", SYNC, 1},
+    {NULL, copy_overlapping, 0, "memory->copy", "overlap", SYNC, 1},
+    {NULL, closed_device, 0, "memory->alloc", "closed", SYNC, 1},
+    {NULL, alloc_nothing, 0, "memory->alloc", "0 bytes", SYNC, 1},
+    {NULL, no_stream, 0, "memory->fill", "stream is NULL", ASYNC, 1},
+    {NULL, destroyed_stream, 0, "streams->query", "destroyed", ASYNC, 1},
+    {NULL, destroyed_event, 0, "events->query", "destroyed", ASYNC, 1},
+    {NULL, foreign_stream, 0, "memory->fill", "another device", ASYNC, 1},
+    {NULL, foreign_record, 0, "events->record", "another device", ASYNC, 1},
+    {NULL, free_in_use, 0, "memory->free", "nobody waited", ASYNC, 1},
+    {"meets", open_at_once, 0, "devices->open", "one-thread", SYNC, 1},
+};
+const int n_caller_cases = sizeof caller_cases / sizeof *caller_cases;

@@ -1,0 +1,167 @@
+/* What plugins do wrong, each fault brought out by a call that is right. */
+#include "findings.h"
+
+static void only_start(void) {
+    start();
+    stop();
+}
+
+void open_and_close(void) {
+    open_all();
+    close_all();
+}
+
+static void ask_nothing(void) {
+    start();
+    if (p)
+        p->devices->open(p->self, 0, &device);
+    if (p && device)
+        p->devices->close(device);
+    device = NULL;
+    stop();
+}
+
+static void open_two(void) {
+    open_all();
+    p->devices->open(p->self, 1, &second);
+    if (second != device)
+        p->devices->close(second);
+    close_all();
+}
+
+static void alloc_two(void) {
+    open_all();
+    tn_memory other;
+    void *host;
+    p->devices->memory->alloc(device, TN_SPACE_DEVICE, 100, &other, &host);
+    if (other != memory)
+        p->devices->memory->free(device, TN_SPACE_DEVICE, other);
+    close_all();
+}
+
+static void alloc_pinned(void) {
+    open_all();
+    tn_memory other;
+    void *host;
+    p->devices->memory->alloc(device, TN_SPACE_PINNED, 100, &other, &host);
+    p->devices->memory->free(device, TN_SPACE_PINNED, other);
+    close_all();
+}
+
+static void write_all(void) {
+    char bytes[256] = {0};
+    open_all();
+    p->devices->memory->write(device, stream, memory, 0, bytes, sizeof bytes);
+    close_all();
+}
+
+void write_twice(void) {
+    char bytes[16] = {0};
+    open_all();
+    p->devices->memory->write(device, stream, memory, 0, bytes, sizeof bytes);
+    p->devices->memory->write(device, stream, memory, 0, bytes, sizeof bytes);
+    close_all();
+}
+
+static void ask_info(void) {
+    open_all();
+    tn_memory_info info = {.struct_size = sizeof info};
+    p->devices->memory->info(device, &info);
+    close_all();
+}
+
+static void make_stream(void) {
+    open_all();
+    close_all();
+}
+
+static void make_event(void) {
+    open_all();
+    tn_pevent *event = NULL;
+    p->devices->events->create(device, 0, &event);
+    if (event)
+        p->devices->events->destroy(event);
+    close_all();
+}
+
+static void query_unrecorded(void) {
+    open_all();
+    tn_pevent *event;
+    p->devices->events->create(device, 0, &event);
+    p->devices->events->query(event);
+    p->devices->events->destroy(event);
+    close_all();
+}
+
+static void query_twice(void) {
+    open_all();
+    tn_pevent *event;
+    p->devices->events->create(device, 0, &event);
+    p->devices->events->record(event, stream);
+    p->devices->events->query(event);
+    p->devices->events->query(event);
+    p->devices->events->destroy(event);
+    close_all();
+}
+
+static void time_unrecorded(void) {
+    open_all();
+    tn_pevent *event;
+    double ns;
+    p->devices->events->create(device, TN_EVENT_TIMING, &event);
+    p->devices->events->elapsed(event, event, &ns);
+    p->devices->events->destroy(event);
+    close_all();
+}
+
+static void synchronize_it(void) {
+    open_all();
+    p->devices->streams->synchronize(stream);
+    close_all();
+}
+
+const finding_case plugin_cases[] = {
+    {"no self", only_start, 21, "init", "out_self", SYNC, 1},
+    {"fails and keeps", only_start, 21, "init", "1 blocks", SYNC, 1},
+    {"allocates early", only_start, 3, TN_PLUGIN_QUERY_NAME, "pure", SYNC, 1},
+    {"knows all", only_start, 13, "extension", "tenon.unknown/1", SYNC, 1},
+    {"bad alignment", only_start, 14, "host->alloc", "48", SYNC, 1},
+    {"keeps a block", only_start, 14, "shutdown", "1000 bytes", SYNC, 1},
+    {"frees twice", only_start, 14, "host->free", "before", SYNC, 1},
+    {"self inside init", only_start, 17, "host->log", "NULL there", SYNC, 1},
+    {"wrong self", only_start, 17, "host->option", "init gave out", SYNC, 1},
+    {"asks too early", only_start, 18, "host->option", "before init", SYNC, 1},
+    {"starts a thread", only_start, 25, "shutdown", "started inside", SYNC, 1},
+    {"opens a file", open_and_close, 31, "devices->close", "descriptor", SYNC, 1},
+    {"open is silent", ask_nothing, 16, "devices->open", "IO and no message", SYNC, 1},
+    {"no device", ask_nothing, 30, "devices->open", "NULL", SYNC, 1},
+    {"one device", open_two, 30, "devices->open", "still open", SYNC, 1},
+    {"changes", open_and_close, 32, "devices->property", "two ways", SYNC, 1},
+    {"writes unasked", open_and_close, 33, "devices->property", "out_value", SYNC, 1},
+    {"odd alignment", open_and_close, 34, "devices->property", "power of two", SYNC, 1},
+    {"wrong tag", open_and_close, 34, "devices->property", "tag", SYNC, 1},
+    {"no handle", alloc_two, 37, "memory->alloc", "handle 0", SYNC, 1},
+    {"same handle", alloc_two, 37, "memory->alloc", "alive already", SYNC, 1},
+    {"overlaps", alloc_two, 37, "memory->alloc", "overlaps", SYNC, 1},
+    {"misaligned", open_and_close, 38, "memory->alloc", "aligned to 64", SYNC, 1},
+    {"no host pointer", open_and_close, 35, "memory->alloc", "HOST_MEMORY", SYNC, 1},
+    {"no host pointer", alloc_pinned, 40, "memory->alloc", "pinned", SYNC, 1},
+    {"changes size", ask_info, 6, "memory->info", "struct_size", SYNC, 1},
+    {"more than all", ask_info, 50, "memory->info", "101", SYNC, 1},
+    {"silent", write_all, 16, "memory->write", "no message", SYNC, 1},
+    {"other status", write_all, 16, "memory->write", "told host->fail IO", SYNC, 1},
+    {"fails with ok", write_all, 16, "host->fail", "TN_OK", SYNC, 1},
+    {"dry", write_all, 15, "memory->write", "OUT_OF_MEMORY", SYNC, 1},
+    {"no status", write_all, 85, "memory->write", "99", SYNC, 1},
+    {"not ready", write_all, 86, "memory->write", "only a query", SYNC, 1},
+    {"not ready", synchronize_it, 86, "streams->synchronize", "only a query", ASYNC, 1},
+    {"comes back", write_twice, 88, "memory->write", "lost before", SYNC, 1},
+    {"writes behind", write_all, 71, "memory->free", "behind", SYNC, 2},
+    {"no stream", make_stream, 52, "streams->create", "NULL", ASYNC, 1},
+    {"no event", make_event, 59, "events->create", "NULL", ASYNC, 1},
+    {"never done", query_unrecorded, 59, "events->query", "never recorded", ASYNC, 1},
+    {"undone", query_twice, 61, "events->query", "in between", ASYNC, 1},
+    {"times nothing", time_unrecorded, 65, "events->elapsed", "never recorded", ASYNC, 1},
+    {"sets a locale", only_start, 94, "init", "locale", SYNC, 2},
+};
+const int n_plugin_cases = sizeof plugin_cases / sizeof *plugin_cases;
