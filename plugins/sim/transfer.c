@@ -24,6 +24,12 @@ static tn_status run_fill(struct sim_command *command, char message[SIM_MESSAGE]
     return TN_OK;
 }
 
+static tn_status enter(tn_pdevice *device, tn_pstream *stream, enum sim_fault fault,
+                       const char *what) {
+    tn_status status = sim_enter(device, fault);
+    return status == TN_OK ? sim_stream_check(device, stream, what) : status;
+}
+
 /* Takes over `uses`, also when it fails. */
 static tn_status transfer_create(tn_pself *self, uint64_t payload, struct sim_uses *uses,
                                  struct transfer **out_transfer) {
@@ -42,9 +48,7 @@ tn_status sim_write(tn_pdevice *device, tn_pstream *stream, tn_memory dst, uint6
     struct sim_uses uses = {0};
     char *to;
     struct transfer *t;
-    tn_status status = sim_enter(device, SIM_FAULT_write);
-    if (status == TN_OK)
-        status = sim_stream_check(device, stream, "write");
+    tn_status status = enter(device, stream, SIM_FAULT_write, "write");
     if (status == TN_OK)
         status = sim_resolve(device, "write", dst, dst_offset, bytes, &uses, &to);
     if (status != TN_OK || bytes == 0) {
@@ -71,9 +75,7 @@ tn_status sim_read(tn_pdevice *device, tn_pstream *stream, void *dst, tn_memory 
     struct sim_uses uses = {0};
     char *from;
     struct transfer *t;
-    tn_status status = sim_enter(device, SIM_FAULT_read);
-    if (status == TN_OK)
-        status = sim_stream_check(device, stream, "read");
+    tn_status status = enter(device, stream, SIM_FAULT_read, "read");
     if (status == TN_OK)
         status = sim_resolve(device, "read", src, src_offset, bytes, &uses, &from);
     if (status != TN_OK || bytes == 0) {
@@ -117,9 +119,7 @@ tn_status sim_copy(tn_pdevice *device, tn_pstream *stream, tn_memory dst, uint64
                    tn_memory src, uint64_t src_offset, uint64_t bytes) {
     struct sim_uses uses = {0};
     char *to, *from;
-    tn_status status = sim_enter(device, SIM_FAULT_copy);
-    if (status == TN_OK)
-        status = sim_stream_check(device, stream, "copy");
+    tn_status status = enter(device, stream, SIM_FAULT_copy, "copy");
     if (status == TN_OK)
         status = sim_resolve(device, "copy to", dst, dst_offset, bytes, &uses, &to);
     if (status == TN_OK)
@@ -141,9 +141,7 @@ tn_status sim_copy_peer(tn_pdevice *device, tn_pstream *stream, tn_memory dst, u
                         uint64_t bytes) {
     struct sim_uses uses = {0};
     char *to, *from;
-    tn_status status = sim_enter(device, SIM_FAULT_copy_peer);
-    if (status == TN_OK)
-        status = sim_stream_check(device, stream, "copy_peer");
+    tn_status status = enter(device, stream, SIM_FAULT_copy_peer, "copy_peer");
     if (status == TN_OK)
         status = sim_check_lost(src_device);
     if (status == TN_OK)
@@ -161,9 +159,7 @@ tn_status sim_fill(tn_pdevice *device, tn_pstream *stream, tn_memory dst, uint64
     struct sim_uses uses = {0};
     char *to;
     struct transfer *t;
-    tn_status status = sim_enter(device, SIM_FAULT_fill);
-    if (status == TN_OK)
-        status = sim_stream_check(device, stream, "fill");
+    tn_status status = enter(device, stream, SIM_FAULT_fill, "fill");
     if (status == TN_OK)
         status = sim_resolve(device, "fill", dst, dst_offset, bytes, &uses, &to);
     if (status != TN_OK || bytes == 0) {

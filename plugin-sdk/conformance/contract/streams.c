@@ -10,6 +10,17 @@ static bool has_streams(tc_contract *k) {
     return k->subject->ops->streams != NULL;
 }
 
+/* Work (if any) and then a fill of the whole buffer, queued on `stream`. */
+static void fill_behind(tc_contract *k, tc_work *work, tc_buffer *b, tn_pstream *stream,
+                        int value) {
+    tc_subject *s = k->subject;
+    if (work)
+        tc_work_queue(k, work, stream);
+    memset(b->model, value, b->bytes);
+    tc_must(k, 48, s->memory->fill(s->device, stream, b->memory, 0, (uint32_t)value, b->bytes),
+            "fill");
+}
+
 /* Long work, then a change, then `destroy`: the change is there. */
 static void destroy_finishes(tc_contract *k) {
     tc_subject *s = k->subject;
@@ -20,12 +31,7 @@ static void destroy_finishes(tc_contract *k) {
         return;
     if (tc_buffer_create(k, s, TN_SPACE_DEVICE, 5000, &b)) {
         for (int i = 0; i < 6 && !tc_failed(k) && tc_stream_create(k, s, i - 3, &stream); i++) {
-            if (i % 2 == 0)
-                tc_work_queue(k, &work, stream);
-            memset(b.model, 0x40 + i, b.bytes);
-            tc_must(k, 48,
-                    s->memory->fill(s->device, stream, b.memory, 0, (uint32_t)(0x40 + i), b.bytes),
-                    "fill");
+            fill_behind(k, i % 2 == 0 ? &work : NULL, &b, stream, 0x40 + i);
             s->ops->streams->destroy(stream);
             tc_buffer_check(k, &b, s->stream, 54, "what a stream had queued when it was destroyed");
         }
@@ -44,11 +50,7 @@ static void query(tc_contract *k) {
         return;
     if (tc_buffer_create(k, s, TN_SPACE_DEVICE, 300000, &b) && tc_stream_create(k, s, 0, &stream)) {
         for (int i = 0; i < 4 && !tc_failed(k); i++) {
-            memset(b.model, 0x70 + i, b.bytes);
-            tc_work_queue(k, &work, stream);
-            tc_must(k, 48,
-                    s->memory->fill(s->device, stream, b.memory, 0, (uint32_t)(0x70 + i), b.bytes),
-                    "fill");
+            fill_behind(k, &work, &b, stream, 0x70 + i);
             tn_status status = TN_NOT_READY;
             for (const double end = tc_clock() + 30; status == TN_NOT_READY && tc_clock() < end;)
                 status = s->ops->streams->query(stream);
@@ -72,11 +74,7 @@ static void synchronize(tc_contract *k) {
         return;
     if (tc_buffer_create(k, s, TN_SPACE_DEVICE, 200000, &b) && tc_stream_create(k, s, 0, &stream)) {
         for (int i = 0; i < 4 && !tc_failed(k); i++) {
-            memset(b.model, 0x10 + i, b.bytes);
-            tc_work_queue(k, &work, stream);
-            tc_must(k, 48,
-                    s->memory->fill(s->device, stream, b.memory, 0, (uint32_t)(0x10 + i), b.bytes),
-                    "fill");
+            fill_behind(k, &work, &b, stream, 0x10 + i);
             tc_must(k, 56, s->ops->streams->synchronize(stream), "synchronize");
             if (s->ops->streams->query(stream) != TN_OK)
                 TC_BROKEN(k, 55, "query after synchronize is not TN_OK");
