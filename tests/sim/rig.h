@@ -10,7 +10,6 @@
 
 #include <cmocka.h>
 
-#include <elements.h>
 #include <mini_host.h>
 #include <tenon/kernels.h>
 
@@ -52,7 +51,10 @@ typedef struct array {
 } array;
 
 array array_create(tn_dtype dtype, int32_t rank, const int64_t *sizes);
-array array_random(tn_dtype dtype, int32_t rank, const int64_t *sizes, double low, double high);
+
+/* f32, rising from `low` to less than `low` + 1. */
+array array_ramp(int32_t rank, const int64_t *sizes, float low);
+
 void array_upload(array *a);
 void array_download(array *a);
 void array_free_host(array *a);

@@ -1,6 +1,6 @@
 /* The plugin apart from its kernels: start and end, options, memory, several threads at once, and a
  * forked child. */
-#include "kernels_test.h"
+#include "cpu_test.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -52,7 +52,7 @@ static void the_number_of_threads_can_be_set(void **state) {
     assert_int_equal(threads->set_num_threads(cpu.self, 0), TN_INVALID_ARGUMENT);
     assert_ok(threads->set_num_threads(cpu.self, UINT32_MAX)); /* as many as it can */
     assert_true(threads->get_num_threads(cpu.self) >= 7);
-    use_threads(THREADS);
+    assert_ok(threads->set_num_threads(cpu.self, THREADS));
 }
 
 static void memory_is_written_read_copied_and_filled(void **state) {
@@ -163,37 +163,48 @@ typedef struct job {
     tn_dtype dtype;
     tn_cell args[7];
     uint32_t n_args;
-    operand *out;
+    mini_tensor *out;
     void *expected;
 } job;
 
 enum { N_JOBS = 8, N_ROUNDS = 6 };
+
+/* Numbers of [0.5, 2], the same ones again and again. */
+static mini_tensor *floats(int32_t rank, const int64_t *sizes) {
+    mini_tensor *t = tensor_create(TN_F32, rank, sizes);
+    float *x = elements_of(t);
+    for (int64_t i = 0; i < t->view.numel; i++)
+        x[i] = 0.5F + 1.5F * (float)(i * 7919 % 1009) / 1009;
+    return t;
+}
 
 /* Kernels that share nothing but the device: pointwise, strided, reduced in chunks, BLAS, packed,
  * with a workspace, checked, with a slice for each thread. */
 static void jobs_create(job *jobs) {
     const int64_t many[] = {5, 20011}, square[] = {2, 130, 130}, image[] = {2, 8, 16, 16};
     static const int64_t ones[] = {1, 1}, weights[] = {8, 8, 3, 3}, both[] = {0, 1};
-    static const int64_t total[] = {1, 1};
-    operand *a = operand_random(TN_F32, 2, many, DENSE, 0.5, 2);
-    operand *b = operand_random(TN_F32, 2, many, PERMUTED, 0.5, 2);
-    operand *m = operand_random(TN_F32, 3, square, DENSE, -1, 1);
-    operand *h = operand_random(TN_F16, 3, square, DENSE, -1, 1);
-    operand *x = operand_random(TN_F32, 4, image, DENSE, -1, 1);
-    operand *w = operand_random(TN_F32, 4, weights, DENSE, -1, 1);
-    operand *index = operand_whole(TN_I64, 2, many, DENSE, 0, 4);
+    static const int64_t total[] = {1, 1}, columns[] = {1, 5};
+    mini_tensor *a = floats(2, many), *m = floats(3, square);
+    mini_tensor *b = mini_tensor_alias(&cpu, floats(2, many), 2, many, columns, 0);
+    mini_tensor *h = tensor_create(TN_F16, 3, square), *index = tensor_create(TN_I64, 2, many);
+    mini_tensor *x = floats(4, image), *w = floats(4, weights);
+    assert_non_null(b);
+    for (int64_t i = 0; i < h->view.numel; i++)
+        ((uint16_t *)elements_of(h))[i] = (uint16_t)(0x3800 + i % 1024); /* [0.5, 1) */
+    for (int64_t i = 0; i < index->view.numel; i++)
+        ((int64_t *)elements_of(index))[i] = i * 3 % 5;
     const job table[N_JOBS] = {
-        {"add", TN_F32, {cell_of(a), cell_of(b), mini_f64(1)}, 3, NULL, NULL},
-        {"exp", TN_F32, {cell_of(b)}, 1, NULL, NULL},
-        {"sum", TN_F32, {cell_of(a), mini_ints(both, 2)}, 2, NULL, NULL},
-        {"bmm", TN_F32, {cell_of(m), cell_of(m)}, 2, NULL, NULL},
-        {"bmm", TN_F16, {cell_of(h), cell_of(h)}, 2, NULL, NULL},
-        {"gather", TN_F32, {cell_of(a), mini_i64(0), cell_of(index)}, 3, NULL, NULL},
-        {"softmax", TN_F32, {cell_of(b), mini_i64(1)}, 2, NULL, NULL},
+        {"add", TN_F32, {mini_view(a), mini_view(b), mini_f64(1)}, 3, NULL, NULL},
+        {"exp", TN_F32, {mini_view(b)}, 1, NULL, NULL},
+        {"sum", TN_F32, {mini_view(a), mini_ints(both, 2)}, 2, NULL, NULL},
+        {"bmm", TN_F32, {mini_view(m), mini_view(m)}, 2, NULL, NULL},
+        {"bmm", TN_F16, {mini_view(h), mini_view(h)}, 2, NULL, NULL},
+        {"gather", TN_F32, {mini_view(a), mini_i64(0), mini_view(index)}, 3, NULL, NULL},
+        {"softmax", TN_F32, {mini_view(b), mini_i64(1)}, 2, NULL, NULL},
         {"convolution_backward_input",
          TN_F32,
-         {cell_of(x), cell_of(w), mini_ints(x->sizes, 4), mini_ints(ones, 2), mini_ints(ones, 2),
-          mini_ints(ones, 2), mini_i64(1)},
+         {mini_view(x), mini_view(w), mini_ints(x->sizes, 4), mini_ints(ones, 2),
+          mini_ints(ones, 2), mini_ints(ones, 2), mini_i64(1)},
          7,
          NULL,
          NULL},
@@ -202,14 +213,23 @@ static void jobs_create(job *jobs) {
         const tn_tensor_view *like = table[k].args[0].v.view;
         jobs[k] = table[k];
         jobs[k].out = strcmp(table[k].op, "sum") == 0
-                          ? operand_out(TN_F32, 2, total, DENSE)
-                          : operand_out(table[k].dtype, like->rank, like->sizes, DENSE);
+                          ? tensor_create(TN_F32, 2, total)
+                          : tensor_create(table[k].dtype, like->rank, like->sizes);
     }
+}
+
+static void keep_result(job *j) {
+    j->expected = scratch(j->out->bytes);
+    memcpy(j->expected, elements_of(j->out), j->out->bytes);
+}
+
+static bool is_kept_result(const job *j) {
+    return memcmp(j->expected, elements_of(j->out), j->out->bytes) == 0;
 }
 
 static tn_status job_run(const job *j) {
     return mini_run(&cpu, mini_find(&cpu, j->op, j->dtype, TN_DTYPE_NONE), j->n_args, j->args, 1,
-                    (mini_tensor *[]){j->out->tensor});
+                    &j->out);
 }
 
 static void *work(void *context) {
@@ -229,8 +249,8 @@ static void kernels_may_be_called_by_several_threads_at_once(void **state) {
         jobs_create(jobs[t]);
         for (int k = 0; k < N_JOBS; k++) {
             assert_ok(job_run(&jobs[t][k]));
-            jobs[t][k].expected = elements_of(jobs[t][k].out);
-            memset(jobs[t][k].out->tensor->host, 0xff, 16);
+            keep_result(&jobs[t][k]);
+            memset(elements_of(jobs[t][k].out), 0xff, jobs[t][k].out->bytes);
         }
     }
     for (int t = 0; t < N_THREADS; t++)
@@ -239,12 +259,9 @@ static void kernels_may_be_called_by_several_threads_at_once(void **state) {
         void *failed;
         pthread_join(threads[t], &failed);
         assert_null(failed);
-        for (int k = 0; k < N_JOBS; k++) {
-            const operand *out = jobs[t][k].out;
-            if (memcmp(elements_of(out), jobs[t][k].expected,
-                       (size_t)out->numel * mini_dtype_bytes(out->dtype)) != 0)
+        for (int k = 0; k < N_JOBS; k++)
+            if (!is_kept_result(&jobs[t][k]))
                 fail_msg("%s on thread %d gave something else", jobs[t][k].op, t);
-        }
     }
 }
 
@@ -256,18 +273,15 @@ static void a_forked_child_computes_on_one_thread(void **state) {
     jobs_create(jobs);
     for (int k = 0; k < N_JOBS; k++) { /* OpenMP's workers exist from here on, if any do */
         assert_ok(job_run(&jobs[k]));
-        jobs[k].expected = elements_of(jobs[k].out);
+        keep_result(&jobs[k]);
     }
     fflush(NULL);
     const pid_t child = fork();
     if (child == 0) {
         alarm(60); /* waiting for workers that do not exist would be for ever */
         for (int k = 0; k < N_JOBS; k++) {
-            const size_t bytes = (size_t)jobs[k].out->numel * mini_dtype_bytes(jobs[k].out->dtype);
-            const char *host = (const char *)(uintptr_t)jobs[k].out->tensor->view.memory +
-                               jobs[k].out->tensor->view.offset;
-            memset((void *)(uintptr_t)host, 0xff, bytes);
-            if (job_run(&jobs[k]) != TN_OK || memcmp(host, jobs[k].expected, bytes) != 0)
+            memset(elements_of(jobs[k].out), 0xff, jobs[k].out->bytes);
+            if (job_run(&jobs[k]) != TN_OK || !is_kept_result(&jobs[k]))
                 _exit(k + 1);
         }
         _exit(0);

@@ -1,0 +1,68 @@
+/* Tensors, and main: test_cpu PLUGIN.so ISA [PATTERN of names of tests]. */
+#include "cpu_test.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+mini cpu;
+
+typedef struct block {
+    struct block *next;
+    _Alignas(max_align_t) char data[];
+} block;
+
+static block *blocks;
+
+void *scratch(size_t bytes) {
+    block *b = calloc(1, sizeof *b + bytes);
+    assert_non_null(b);
+    b->next = blocks;
+    blocks = b;
+    return b->data;
+}
+
+int test_end(void **state) {
+    mini_tensors_free(&cpu);
+    while (blocks) {
+        block *next = blocks->next;
+        free(blocks);
+        blocks = next;
+    }
+    return 0;
+}
+
+mini_tensor *tensor_create(tn_dtype dtype, int32_t rank, const int64_t *sizes) {
+    mini_tensor *t = mini_tensor_create(&cpu, dtype, rank, sizes, NULL, 0);
+    assert_non_null(t);
+    return t;
+}
+
+void *elements_of(const mini_tensor *t) {
+    return t->host;
+}
+
+enum { SKIPPED = 77 };
+
+int main(int argc, char **argv) {
+    if (argc != 3 && argc != 4) {
+        print_error("usage: %s PLUGIN.so ISA [PATTERN]\n", argv[0]);
+        return 2;
+    }
+    mini_option("isa", argv[2]);
+    mini_option("threads", "3");
+    if (!mini_open(&cpu, argv[1], 0)) {
+        print_error("%s\n", mini_error());
+        const bool lacks_isa = strstr(mini_error(), "TENON_CPU_ISA") != NULL;
+        return lacks_isa && strcmp(argv[2], "base") != 0 ? SKIPPED : 1;
+    }
+    if (argc == 4)
+        cmocka_set_test_filter(argv[3]);
+    int failed = test_math() + test_plugin();
+    if (!mini_close(&cpu)) {
+        print_error("%lld blocks of host memory were not given back\n",
+                    (long long)mini_outstanding());
+        failed++;
+    }
+    return failed != 0;
+}

@@ -1,0 +1,49 @@
+/* cpu_test.h: what the tests of the CPU plugin share. What its kernels compute is the conformance
+ * suite's matter; here is what this plugin alone promises. */
+#ifndef TENON_TESTS_CPU_TEST_H
+#define TENON_TESTS_CPU_TEST_H
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include <mini_host.h>
+#include <tenon/kernels.h>
+
+/* The loaded plugin, with its device open. */
+extern mini cpu;
+
+#define LENGTH(array) ((int)(sizeof(array) / sizeof((array)[0])))
+
+#define assert_ok(call) \
+    do { \
+        tn_status status_ = (call); \
+        if (status_ != TN_OK) \
+            fail_msg("%s: status %d, %s", #call, status_, mini_error()); \
+    } while (0)
+
+/* The families; each runs its group of tests and returns the number of failures. */
+int test_math(void);
+int test_plugin(void);
+
+/* Fixture of every test: frees its tensors and its memory. */
+int test_end(void **state);
+
+/* `TEST(f)`: an entry of a group. */
+#define TEST(f) cmocka_unit_test_teardown(f, test_end)
+
+/* Zeroed memory until test_end. */
+void *scratch(size_t bytes);
+
+/* How many threads a kernel may use to start with, also where there are fewer cores, so that splits
+ * fall unevenly. */
+enum { THREADS = 3 };
+
+/* A dense tensor until test_end; `elements_of` is its memory, which the host may touch. */
+mini_tensor *tensor_create(tn_dtype dtype, int32_t rank, const int64_t *sizes);
+void *elements_of(const mini_tensor *t);
+
+#endif /* TENON_TESTS_CPU_TEST_H */
