@@ -139,10 +139,51 @@ static void chain(tc_contract *k) {
     finish(&n);
 }
 
+/* Asks about the mark behind the work, which it sets first. */
+static tn_status ask_event(tc_contract *k, void *of) {
+    const scene *n = of;
+    return record(of, n->event, n->slow) ? n->events->query(n->event) : TN_INTERNAL;
+}
+
+static void query_at_once(tc_contract *k) {
+    scene n;
+    if (set_up(k, &n, 0) && tc_question_waits(k, &n.work, n.slow, ask_event, &n))
+        TC_BROKEN(k, 61, "query of an event always waits until it is done");
+    finish(&n);
+}
+
+static tn_status ask_to_wait(tc_contract *k, void *of) {
+    const scene *n = of;
+    return record(of, n->event, n->slow) ? n->events->wait(n->other, n->event) : TN_INTERNAL;
+}
+
+static void wait_at_once(tc_contract *k) {
+    scene n;
+    if (set_up(k, &n, 0) && tc_question_waits(k, &n.work, n.slow, ask_to_wait, &n))
+        TC_BROKEN(k, 63, "wait keeps the host until the event is done");
+    finish(&n);
+}
+
+/* ---- time ---- */
+
+/* Two marks with long work between them: what `elapsed` says, and how long the host saw it take. */
+static bool time_work(scene *n, tn_pevent *end, double *out_ns, double *out_host) {
+    const double start = tc_clock();
+    if (!record(n, n->event, n->slow) || !produce(n, n->slow, 1) || !record(n, end, n->slow) ||
+        !tc_must(n->k, 62, n->events->synchronize(end), "synchronize"))
+        return false;
+    *out_host = 1e9 * (tc_clock() - start);
+    return tc_must(n->k, 65, n->events->elapsed(n->event, end, out_ns), "elapsed");
+}
+
+/* Some times, as the host may be kept from looking: the device's time is never longer than the
+ * host's, and now and then a good part of it. */
 static void elapsed(tc_contract *k) {
+    enum { SHARE = 50 };
     scene n;
     tn_pevent *end = NULL;
-    double ns = NAN;
+    double ns = NAN, host = 0;
+    bool plausible = false;
     if (!set_up(k, &n, TN_EVENT_TIMING) || !tc_event_create(k, n.s, TN_EVENT_TIMING, &end))
         goto out;
     if (!TN_HAS(n.events, tn_event_ops, elapsed) || !n.events->elapsed) {
@@ -152,14 +193,45 @@ static void elapsed(tc_contract *k) {
     tc_host_forget();
     tc_must_fail(k, 65, n.events->elapsed(n.event, end, &ns), TN_STATE,
                  "elapsed of events that were not recorded");
-    const double start = tc_clock();
-    if (!record(&n, n.event, n.slow) || !produce(&n, n.slow, 1) || !record(&n, end, n.slow) ||
-        !tc_must(k, 62, n.events->synchronize(end), "synchronize"))
+    for (int i = 0; i < 5 && !plausible && !tc_failed(k); i++) {
+        if (!time_work(&n, end, &ns, &host))
+            break;
+        if (!(ns > 0 && ns <= host + 1e6))
+            TC_BROKEN(k, 65, "elapsed: %g ns of work that took the host %g ns to see done", ns,
+                      host);
+        plausible = ns >= host / SHARE;
+    }
+    if (!plausible && !tc_failed(k))
+        TC_BROKEN(k, 65, "elapsed: %g ns of work that took the host %g ns; is it nanoseconds?", ns,
+                  host);
+out:
+    if (end)
+        n.events->destroy(end);
+    finish(&n);
+}
+
+/* Between marks of which one was not passed there is no time yet. */
+static void elapsed_pending(tc_contract *k) {
+    scene n;
+    tn_pevent *end = NULL;
+    if (!set_up(k, &n, TN_EVENT_TIMING) || !tc_event_create(k, n.s, TN_EVENT_TIMING, &end))
         goto out;
-    const double host = 1e9 * (tc_clock() - start);
-    if (tc_must(k, 65, n.events->elapsed(n.event, end, &ns), "elapsed") &&
-        !(ns > 0 && ns <= host + 1e6))
-        TC_BROKEN(k, 65, "elapsed: %g ns of work that took the host %g ns to see done", ns, host);
+    if (!TN_HAS(n.events, tn_event_ops, elapsed) || !n.events->elapsed) {
+        TC_NOT_OFFERED(k, "no elapsed");
+        goto out;
+    }
+    for (int i = 0; i < 5 && !tc_failed(k); i++) {
+        double ns = 0;
+        if (!record(&n, n.event, n.slow) || !produce(&n, n.slow, i) || !record(&n, end, n.slow))
+            break;
+        const tn_status status = n.events->elapsed(n.event, end, &ns);
+        if (status == TN_OK && n.events->query(end) == TN_NOT_READY)
+            TC_BROKEN(k, 65, "elapsed says %g ns of events that were not passed; it is TN_STATE",
+                      ns);
+        else if (status != TN_OK)
+            tc_must_fail(k, 65, status, TN_STATE, "elapsed of events that were not passed");
+        tc_must(k, 56, n.s->ops->streams->synchronize(n.slow), "synchronize");
+    }
 out:
     if (end)
         n.events->destroy(end);
@@ -197,7 +269,10 @@ const tc_contract_row tc_event_rows[] = {
     {"event-wait-holds", "then=record", TC_SMOKE, wait_holds},
     {"event-wait-holds", "then=destroy", TC_SMOKE, wait_holds},
     {"event-chain", "", TC_SMOKE, chain},
+    {"event-query-at-once", "", TC_SMOKE, query_at_once},
+    {"event-wait-at-once", "", TC_SMOKE, wait_at_once},
     {"event-elapsed", "", TC_SMOKE, elapsed},
+    {"event-elapsed-pending", "", TC_SMOKE, elapsed_pending},
     {"event-many", "", TC_STANDARD, many},
     {0},
 };

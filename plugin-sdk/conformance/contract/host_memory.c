@@ -188,7 +188,7 @@ static bool prepare_kernel(trial *t) {
 }
 
 static tn_status try_kernel(trial *t) {
-    const tn_status status = t->placed.kernel->run(&t->placed.tn), later = tc_subject_sync(&t->s);
+    const tn_status status = tc_run_placed(&t->placed), later = tc_subject_sync(&t->s);
     return status != TN_OK ? status : later;
 }
 

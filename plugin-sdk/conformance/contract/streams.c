@@ -65,6 +65,23 @@ static void query(tc_contract *k) {
     tc_work_destroy(&work);
 }
 
+static tn_status ask_stream(tc_contract *k, void *of) {
+    return k->subject->ops->streams->query(of);
+}
+
+static void query_at_once(tc_contract *k) {
+    tc_work work;
+    tn_pstream *stream;
+    if (!has_streams(k) || !tc_work_create(k, k->subject, &work))
+        return;
+    if (tc_stream_create(k, k->subject, 0, &stream)) {
+        if (tc_question_waits(k, &work, stream, ask_stream, stream))
+            TC_BROKEN(k, 55, "query of a stream always waits until its work is done");
+        k->subject->ops->streams->destroy(stream);
+    }
+    tc_work_destroy(&work);
+}
+
 static void synchronize(tc_contract *k) {
     tc_subject *s = k->subject;
     tc_work work;
@@ -120,6 +137,7 @@ static void many(tc_contract *k) {
 const tc_contract_row tc_stream_rows[] = {
     {"stream-destroy-finishes", "", TC_SMOKE, destroy_finishes},
     {"stream-query", "", TC_SMOKE, query},
+    {"stream-query-at-once", "", TC_SMOKE, query_at_once},
     {"stream-synchronize", "", TC_SMOKE, synchronize},
     {"stream-many", "", TC_SMOKE, many},
     {0},

@@ -4,7 +4,8 @@
  *     dense          tensors as the line has them, and the same values densely
  *     again          the same call three times, with other bytes round the tensors and in outputs
  *     slices         the whole batch, and slices of it one by one
- *     threads        four threads with a call each, at once on one stream
+ *     threads        four threads with some calls each, at once on one stream
+ *     streams        some calls on each of three streams, where there are streams
  *     host-threads   on one and on three host threads, where the plugin has tenon.threads/1
  */
 #include "kernel_case.h"
@@ -247,72 +248,149 @@ static void slices(comparison *m) {
     }
 }
 
-/* ---- threads ----------------------------------------------------------------------------------
+/* ---- at once ----------------------------------------------------------------------------------
  */
 
-enum { THREADS = 4, ROUNDS = 4 };
+enum { THREADS = 4, STREAMS = 3, CALLS = 12 };
 
-typedef struct caller {
-    pthread_t thread;
-    bool started;
-    tc_placed placed;
-    tc_invocation call;
+/* Calls of one thread, or of one stream: the line's, each with data and places of its own. */
+typedef struct lane {
     tc_arena arena;
-    tn_status status;
-    char message[TC_MESSAGE];
-} caller;
+    tc_invocation calls[CALLS];
+    tc_placed placed[CALLS];
+    tc_result results[CALLS];
+    pthread_t thread;
+    pthread_barrier_t *start;
+} lane;
 
-static void *call_often(void *context) {
-    caller *t = context;
-    for (int i = 0; i < ROUNDS && t->status == TN_OK; i++) {
-        tc_host_forget();
-        t->status = t->placed.kernel->run(&t->placed.tn);
-        if (t->status != TN_OK)
-            tc_reason(t->status, t->message);
+static bool prepare_lane(comparison *m, lane *l, tn_pstream *stream, uint64_t seed) {
+    char why[TC_MESSAGE];
+    for (int i = 0; i < CALLS; i++) {
+        l->calls[i] = m->call;
+        l->calls[i].arena = &l->arena;
+        if (!tc_invocation_fill(&l->calls[i], seed + (uint64_t)i, why) ||
+            !tc_place_call(m->subject, stream, m->kernel, &l->calls[i], &l->placed[i], m->out) ||
+            !tc_place_workspace(&l->placed[i], m->out))
+            return false;
     }
+    return true;
+}
+
+static void run_one(lane *l, int i) {
+    tc_host_forget();
+    l->results[i].run = tc_run_placed(&l->placed[i]);
+    if (l->results[i].run != TN_OK)
+        tc_reason(l->results[i].run, l->results[i].message);
+}
+
+/* Each call's result is right, and every failure of the lot is a failure of being `at once`. */
+static void check_lane(comparison *m, lane *l, tn_status later, uint32_t requirement) {
+    for (int i = 0; i < CALLS && m->out->status == TC_PASS; i++) {
+        l->results[i].sync = later;
+        if (!tc_check_success(&l->calls[i], &l->results[i], m->out) ||
+            !tc_read_back(&l->placed[i], &l->results[i], m->out))
+            return;
+        tc_check_untouched(&l->calls[i], &l->results[i], m->out);
+        tc_check_outputs(&l->calls[i], &l->results[i], m->subject, m->out);
+        if (m->out->status == TC_FAIL && m->out->requirement == 69)
+            m->out->requirement = requirement;
+    }
+}
+
+static void finish_lanes(lane *lanes, int n) {
+    for (int k = 0; k < n; k++) {
+        for (int i = 0; i < CALLS; i++)
+            tc_unplace(&lanes[k].placed[i]);
+        tc_arena_finish(&lanes[k].arena);
+    }
+}
+
+static lane *create_lanes(comparison *m, int n) {
+    lane *lanes = tc_arena_array(m->arena, (uint64_t)n, sizeof *lanes);
+    if (!lanes)
+        tc_verdict_set(m->out, TC_ERROR, 0, "the host has no memory for a case of this size");
+    else
+        memset(lanes, 0, (size_t)n * sizeof *lanes);
+    return lanes;
+}
+
+/* Does a kernel refuse this call? Then another case says so. */
+static bool is_refused(comparison *m) {
+    if (!m->kernel->supports && m->call.in_place < 0)
+        return false;
+    tc_verdict_set(m->out, TC_UNSUPPORTED, 0, "in place, or a kernel that is to be asked first");
+    return true;
+}
+
+static void *run_lane(void *context) {
+    lane *l = context;
+    pthread_barrier_wait(l->start);
+    for (int i = 0; i < CALLS; i++)
+        run_one(l, i);
     return NULL;
 }
 
 static void threads(comparison *m) {
-    caller callers[THREADS] = {0};
+    pthread_barrier_t start;
+    lane *lanes = is_refused(m) ? NULL : create_lanes(m, THREADS);
+    if (!lanes)
+        return;
     bool ok = true;
-    if (m->kernel->workspace || m->kernel->supports || m->call.in_place >= 0) {
-        tc_verdict_set(m->out, TC_UNSUPPORTED, 0, "in place, or with a workspace of its own");
+    for (int t = 0; ok && t < THREADS; t++) {
+        lanes[t].start = &start;
+        ok = prepare_lane(m, &lanes[t], m->subject->stream, m->call.seed + 100 * (uint64_t)t);
+    }
+    tn_status later = tc_subject_sync(m->subject);
+    if (ok) {
+        int n = 0;
+        pthread_barrier_init(&start, NULL, THREADS);
+        while (n < THREADS && pthread_create(&lanes[n].thread, NULL, run_lane, &lanes[n]) == 0)
+            n++;
+        for (int t = n; t < THREADS; t++) /* those that are there wait for this one */
+            run_lane(&lanes[t]);
+        for (int t = 0; t < n; t++)
+            pthread_join(lanes[t].thread, NULL);
+        pthread_barrier_destroy(&start);
+        later = tc_subject_sync(m->subject);
+    }
+    for (int t = 0; ok && t < THREADS; t++)
+        check_lane(m, &lanes[t], later, 90);
+    finish_lanes(lanes, THREADS);
+}
+
+static void streams(comparison *m) {
+    tn_pstream *made[STREAMS] = {0};
+    const tn_stream_ops *ops = m->subject->ops->streams;
+    if (!ops) {
+        tc_verdict_set(m->out, TC_UNSUPPORTED, 0, "the device has no streams");
         return;
     }
-    for (int t = 0; ok && t < THREADS; t++) {
-        callers[t].call = m->call;
-        callers[t].call.arena = &callers[t].arena;
-        char why[TC_MESSAGE];
-        ok = tc_invocation_fill(&callers[t].call, m->call.seed + (uint64_t)t, why) &&
-             tc_place_call(m->subject, m->subject->stream, m->kernel, &callers[t].call,
-                           &callers[t].placed, m->out);
+    lane *lanes = is_refused(m) ? NULL : create_lanes(m, STREAMS);
+    bool ok = lanes != NULL;
+    for (int s = 0; ok && s < STREAMS; s++) {
+        const tn_status status = ops->create(m->subject->device, 0, &made[s]);
+        if (status != TN_OK) {
+            char reason[TC_MESSAGE];
+            tc_verdict_set(m->out, TC_FAIL, 52, "create of a stream: %s",
+                           tc_reason(status, reason));
+            ok = false;
+        }
+        ok = ok && prepare_lane(m, &lanes[s], made[s], m->call.seed + 100 * (uint64_t)s);
     }
-    tc_subject_sync(m->subject);
-    for (int t = 0; ok && t < THREADS; t++)
-        callers[t].started = pthread_create(&callers[t].thread, NULL, call_often, &callers[t]) == 0;
-    for (int t = 0; t < THREADS; t++)
-        if (callers[t].started)
-            pthread_join(callers[t].thread, NULL);
-    const tn_status later = tc_subject_sync(m->subject);
-    for (int t = 0; ok && t < THREADS; t++) {
-        tc_result result = {.run = callers[t].status, .sync = later};
-        memcpy(result.message, callers[t].message, sizeof result.message);
-        if (!callers[t].started)
-            continue;
-        ok = tc_check_success(&callers[t].call, &result, m->out) &&
-             tc_read_back(&callers[t].placed, &result, m->out);
-        if (!ok)
-            break;
-        tc_check_untouched(&callers[t].call, &result, m->out);
-        tc_check_outputs(&callers[t].call, &result, m->subject, m->out);
-        if (m->out->status == TC_FAIL && m->out->requirement == 69)
-            m->out->requirement = 90;
+    for (int i = 0; ok && i < CALLS; i++)
+        for (int s = 0; s < STREAMS; s++)
+            run_one(&lanes[s], i);
+    for (int s = 0; lanes && s < STREAMS && made[s]; s++) {
+        const tn_status later = ops->synchronize(made[s]);
+        if (ok)
+            check_lane(m, &lanes[s], later, 53);
     }
-    for (int t = 0; t < THREADS; t++) {
-        tc_unplace(&callers[t].placed);
-        tc_arena_finish(&callers[t].arena);
+    for (int s = 0; s < STREAMS && made[s]; s++) {
+        ops->synchronize(made[s]);
+        ops->destroy(made[s]);
     }
+    if (lanes)
+        finish_lanes(lanes, STREAMS);
 }
 
 /* ---- host threads -----------------------------------------------------------------------------
@@ -353,11 +431,8 @@ static void host_threads(comparison *m) {
 static const struct way {
     const char *name;
     void (*run)(comparison *m);
-} ways[] = {{"dense", as_dense},
-            {"again", again},
-            {"slices", slices},
-            {"threads", threads},
-            {"host-threads", host_threads}};
+} ways[] = {{"dense", as_dense},  {"again", again},     {"slices", slices},
+            {"threads", threads}, {"streams", streams}, {"host-threads", host_threads}};
 
 static const struct way *find_way(const char *name) {
     for (size_t i = 0; name && i < sizeof ways / sizeof *ways; i++)
@@ -375,7 +450,8 @@ static void run(const tc_case *c, const tc_options *options, tc_verdict *out) {
     if (!m.subject)
         return;
     if (!way)
-        tc_verdict_set(out, TC_ERROR, 0, "how= is dense, again, slices, threads or host-threads");
+        tc_verdict_set(out, TC_ERROR, 0,
+                       "how= is dense, again, slices, threads, streams or host-threads");
     else if (!tc_invocation_parse(c, &arena, &m.call, why))
         tc_verdict_set(out, TC_ERROR, 0, "%s", why);
     else if ((m.kernel = tc_claimed_kernel(m.subject, &m.call, out)))
@@ -429,8 +505,10 @@ static void choose(tc_sink *sink, const char *line) {
     const bool large =
         call.outs[0].tensor.shape.numel > LARGE ||
         (call.record->args[0].kind == TC_ARG_TENSOR && call.args[0].tensor.shape.numel > LARGE);
-    if (n % 10 == 0 && call.in_place < 0 && !large)
+    if (n % 20 == 0 && call.in_place < 0 && !large)
         emit(r, line, "threads");
+    if (n % 20 == 10 && call.in_place < 0 && !large)
+        emit(r, line, "streams");
     if (large)
         emit(r, line, "host-threads");
 }

@@ -76,6 +76,7 @@ static const struct sized {
     {3, {2, 3, 40}, {2, 3, 40}, {2, 3, 40}, 2},
     {2, {50, 33}, {70, 33}, {70, 33}, 0},
     {4, {2, 3, 4, 5}, {2, 2, 6, 5}, {2, 3, 6, 5}, 2},
+    {4, {1, 4, 1, 5}, {1, 6, 1, 5}, {1, 6, 1, 5}, 1},
 };
 enum { N_LAID_OUT = 3 };
 
@@ -148,7 +149,7 @@ static void list(const tc_record *record, const tn_dtype *types, tc_set set, tc_
             tc_line_emit(&l, sink);
         if (set == TC_SMOKE)
             continue;
-        if (k < N_LAID_OUT)
+        if (k < N_LAID_OUT || k == TC_LENGTH(sized) - 1)
             list_layouts(record, types, &sized[k], sink);
         if (strcmp(record->op, "index_add") == 0) {
             tc_line scaled = call_line(record, types, &sized[k], NULL, TC_LAYOUT_DENSE, "-2");

@@ -82,6 +82,18 @@ static tc_line addmm_line(const tc_record *record, const tn_dtype *types, const 
     return l;
 }
 
+/* One row, one column, one batch, whose strides mean nothing: less than a row is long. */
+static void list_ones(const tc_record *record, const tn_dtype *types, tc_sink *sink) {
+    static const struct sized ones[] = {{1, 1, 9, 7}, {1, 6, 9, 1}, {1, 6, 1, 7}, {1, 6, 9, 7}};
+    for (int k = 0; k < TC_LENGTH(ones); k++) {
+        const int way = TC_LAYOUT_SHIFTED;
+        tc_line l = record->n_args == 2
+                        ? bmm_line(record, types, &ones[k], way, way, way)
+                        : addmm_line(record, types, &ones[k], 0, way, way, way, "beta=1 alpha=1");
+        tc_line_emit(&l, sink);
+    }
+}
+
 static void list(const tc_record *record, const tn_dtype *types, tc_set set, tc_sink *sink) {
     static const char *const factors[] = {"beta=1 alpha=1", "beta=0 alpha=1", "beta=2 alpha=-3",
                                           "beta=1 alpha=0", "beta=0.3 alpha=1.7"};
@@ -93,6 +105,8 @@ static void list(const tc_record *record, const tn_dtype *types, tc_set set, tc_
                         : addmm_line(record, types, &large[k], k, 0, 4 * (k % 2), 0, factors[0]);
         tc_line_emit(&l, sink);
     }
+    if (set != TC_SMOKE)
+        list_ones(record, types, sink);
     for (int k = 0; k < (set == TC_SMOKE ? 2 : TC_LENGTH(sized)); k++) {
         tc_line l = batched ? bmm_line(record, types, &sized[k], 0, 0, 0)
                             : addmm_line(record, types, &sized[k], k % 4, 0, 0, 0, factors[0]);

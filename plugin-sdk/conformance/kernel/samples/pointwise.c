@@ -205,6 +205,8 @@ static void list(const tc_record *record, const tn_dtype *types, tc_set set, tc_
         tc_line_emit(&crossed, sink);
     }
     list_layouts(&m, attrs, 2, TC_SIZES(7, 9));
+    tc_line ones = call_line(&m, attrs, 4, TC_SIZES(5, 1, 7, 1), -1, TC_LAYOUT_SHIFTED);
+    tc_line_emit(&ones, sink);
     /* Rows that are longer than what kernels take at a time; more dimensions than they count, none
      * of which joins another; tiles that are cut at both edges. */
     tc_line steps = call_line(&m, attrs, 2, TC_SIZES(2, 601), -1, TC_LAYOUT_STEPPED);

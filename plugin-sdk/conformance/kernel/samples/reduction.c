@@ -87,6 +87,7 @@ static const struct sized {
     {2, {6, 9}, 2, {0, 1}},
     {3, {4, 5, 6}, 1, {1}},
     {3, {4, 5, 6}, 2, {0, 2}},
+    {4, {1, 5, 1, 6}, 1, {1}},
     {1, {1}, 1, {0}},
     {1, {7}, 1, {0}},
     {1, {1000}, 1, {0}},
@@ -107,7 +108,7 @@ static const struct sized {
     {4, {2, 9, 4, 4}, 3, {0, 2, 3}},
     {2, {7, 1025}, 1, {1}},
 };
-enum { N_LAID_OUT = 5 };
+enum { N_LAID_OUT = 6 };
 
 static tc_line call_line(const tc_record *record, const tn_dtype *types, const struct sized *s,
                          tc_layout in, tc_layout out) {

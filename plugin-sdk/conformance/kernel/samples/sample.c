@@ -22,6 +22,9 @@ void tc_line_start(tc_line *l, const char *class, const tc_record *record, const
         tc_line_add(l, "%s=%s", record->type_names[t], tc_dtype_name(types[t]));
 }
 
+/* The stride of a dimension of one element. A kernel must not look at it. */
+enum { MEANS_NOTHING = 5 };
+
 static tc_shape place(int32_t rank, const int64_t *sizes, tc_layout layout) {
     tc_shape s = tc_dense(rank, sizes);
     s.placed = layout != TC_LAYOUT_DENSE;
@@ -60,6 +63,9 @@ static tc_shape place(int32_t rank, const int64_t *sizes, tc_layout layout) {
     default:
         break;
     }
+    for (int32_t d = 0; s.placed && d < rank; d++)
+        if (sizes[d] == 1)
+            s.strides[d] = MEANS_NOTHING;
     return s;
 }
 
