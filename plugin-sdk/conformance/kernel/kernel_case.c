@@ -4,6 +4,7 @@
 #include "checks.h"
 
 #include <stdio.h>
+#include <string.h>
 
 static void run_call(tc_subject *s, tc_invocation *call, tc_verdict *out) {
     char why[TC_MESSAGE];
@@ -40,10 +41,47 @@ static void run(const tc_case *c, const tc_options *options, tc_verdict *out) {
     tc_arena_finish(&arena);
 }
 
+/* Passes a family's lines on, and adds the first few that can be computed in place once more so.
+ * The pointwise family has such lines of its own. */
+enum { LOOKED_AT = 12, IN_PLACE = 3 };
+
+typedef struct forms {
+    tc_sink sink;
+    tc_sink *to;
+    const tc_record *record;
+    int lines, emitted;
+} forms;
+
+static void add_in_place(forms *f, const char *line, const char *argument) {
+    char text[TC_MAX_LINE], why[TC_MESSAGE];
+    tc_arena arena = {NULL};
+    tc_invocation call;
+    tc_case c;
+    const int n = snprintf(text, sizeof text, "%s in-place=%s", line, argument);
+    if (n < (int)sizeof text && tc_case_parse(text, &c, why) &&
+        tc_invocation_parse(&c, &arena, &call, why)) {
+        f->to->line(f->to, text);
+        f->emitted++;
+    }
+    tc_arena_finish(&arena);
+}
+
+static void pass_on(tc_sink *sink, const char *line) {
+    forms *f = (forms *)sink;
+    f->to->line(f->to, line);
+    if (f->record->pointwise || strstr(line, "data=") || strchr(line, '/') != strrchr(line, '/') ||
+        f->lines++ >= LOOKED_AT)
+        return;
+    for (uint32_t a = 0; a < f->record->n_args && f->emitted < IN_PLACE; a++)
+        if (f->record->args[a].kind == TC_ARG_TENSOR)
+            add_in_place(f, line, f->record->args[a].name);
+}
+
 static void list_record(const tc_record *record, tc_set set, tc_sink *sink, uint32_t type,
                         tn_dtype *types) {
     if (type == record->n_types) {
-        record->family->list(record, types, set, sink);
+        forms f = {.sink = {pass_on}, .to = sink, .record = record};
+        record->family->list(record, types, set, &f.sink);
         return;
     }
     for (types[type] = 0; types[type] < TN_DTYPE_COUNT; types[type]++)
