@@ -30,8 +30,10 @@ bool tc_buffer_create(tc_contract *k, tc_subject *s, int32_t space, uint64_t byt
         return false;
     if (out->memory == 0)
         TC_BROKEN(k, 37, "%s gave the handle 0", what);
-    if (space == TN_SPACE_PINNED && !out->host)
+    if (space == TN_SPACE_PINNED && !out->host) {
         TC_BROKEN(k, 40, "%s in TN_SPACE_PINNED gave no host pointer", what);
+        return false;
+    }
     if (s->host_memory && !out->host)
         TC_BROKEN(k, 35, "%s gave no host pointer, on a device with TN_PROP_HOST_MEMORY", what);
     if (out->host && (uint64_t)out->host % s->alignment)
@@ -90,6 +92,7 @@ bool tc_work_create(tc_contract *k, tc_subject *s, tc_work *out) {
     const double each = (tc_clock() - start) / 8;
     const double wanted = each > 0 ? WORK_SECONDS / each : MOST_FILLS;
     out->fills = wanted < 1 ? 1 : wanted > MOST_FILLS ? MOST_FILLS : (uint32_t)wanted;
+    out->seconds = each * out->fills;
     return ok;
 }
 

@@ -26,6 +26,7 @@ bool tc_buffer_check(tc_contract *k, tc_buffer *b, tn_pstream *stream, uint32_t 
 typedef struct tc_work {
     tc_buffer buffer;
     uint32_t fills; /* that take long enough, as measured */
+    double seconds; /* that they take */
 } tc_work;
 
 bool tc_work_create(tc_contract *k, tc_subject *s, tc_work *out);

@@ -55,7 +55,7 @@ static void independent(tc_contract *k) {
     tc_buffer b;
     if (!tc_failed(k) && k->out->status == TC_PASS &&
         tc_buffer_create(k, k->subject, TN_SPACE_DEVICE, 999, &b)) {
-        tc_buffer_check(k, &b, k->subject->stream, 31,
+        tc_buffer_check(k, &b, k->subject->stream, 30,
                         "memory of a device after another was closed");
         tc_buffer_destroy(&b);
     }

@@ -15,7 +15,8 @@ bool tc_drive_open(tc_contract *k, tc_subject *s, const tn_host *host, uint32_t 
     char why[TC_MESSAGE];
     const bool opened = tc_subject_open(s, k->options->plugin, k->options->device, host, why);
     if (!opened)
-        TC_BROKEN(k, requirement, "%s: %s", when, why);
+        tc_verdict_set(k->out, s->broken ? TC_FAIL : TC_ERROR,
+                       s->broken && requirement ? requirement : s->broken, "%s: %s", when, why);
     return opened;
 }
 
@@ -113,7 +114,7 @@ bool tc_drive_probe(tc_contract *k, tc_subject *s, bool wide, uint32_t requireme
     if (out_sum)
         *out_sum = sum;
     if (v.status == TC_FAIL)
-        TC_BROKEN(k, requirement, "%s: %.800s", when, v.message);
+        TC_BROKEN(k, requirement ? requirement : v.requirement, "%s: %.800s", when, v.message);
     else if (v.status == TC_ERROR)
         tc_verdict_set(k->out, TC_ERROR, 0, "%.900s", v.message);
     return v.status != TC_FAIL && v.status != TC_ERROR;

@@ -71,26 +71,31 @@ static void unrecorded(tc_contract *k) {
     finish(&n);
 }
 
-/* When the event says done, what was before it is there, for one who waits for nothing else. */
+/* When the event says done, what was before it is there, for one who waits for nothing else. A
+ * query that is late once was held up; one that is each time waits for the mark. */
 static void done_means_done(tc_contract *k) {
+    enum { TIMES = 6 };
     scene n;
+    int late = 0;
     const bool by_query = strcmp(tc_contract_word(k, "by"), "query") == 0;
     if (set_up(k, &n, 0))
-        for (int i = 0; i < 5 && !tc_failed(k); i++) {
+        for (int i = 0; i < TIMES && !tc_failed(k); i++) {
             if (!produce(&n, n.slow, 0x20 + i) || !record(&n, n.event, n.slow))
                 break;
             if (i % 2) /* behind the mark: not waited for */
                 tc_work_queue(k, &n.work, n.slow);
-            tn_status status = TN_NOT_READY;
-            if (!by_query)
-                status = n.events->synchronize(n.event);
-            for (const double end = tc_clock() + 30; status == TN_NOT_READY && tc_clock() < end;)
+            const double start = tc_clock();
+            tn_status status = by_query ? n.events->query(n.event) : n.events->synchronize(n.event);
+            late += status != TN_NOT_READY && tc_clock() - start > n.work.seconds / 4;
+            while (by_query && status == TN_NOT_READY && tc_clock() < start + 30)
                 status = n.events->query(n.event);
-            if (tc_must(k, 61, status,
+            if (tc_must(k, by_query ? 61 : 62, status,
                         by_query ? "query of an event, asked until it was done," : "synchronize"))
                 tc_buffer_check(k, &n.b, n.other, by_query ? 61 : 62,
                                 "what was queued before an event that is done");
         }
+    if (by_query && late == TIMES)
+        TC_BROKEN(k, 61, "query of an event blocks until its mark was passed");
     finish(&n);
 }
 
@@ -142,7 +147,7 @@ static void chain(tc_contract *k) {
 static void elapsed(tc_contract *k) {
     scene n;
     tn_pevent *end = NULL;
-    double ns = NAN;
+    double ns = NAN, host = NAN;
     if (!set_up(k, &n, TN_EVENT_TIMING) || !tc_event_create(k, n.s, TN_EVENT_TIMING, &end))
         goto out;
     if (!TN_HAS(n.events, tn_event_ops, elapsed) || !n.events->elapsed) {
@@ -152,14 +157,27 @@ static void elapsed(tc_contract *k) {
     tc_host_forget();
     tc_must_fail(k, 65, n.events->elapsed(n.event, end, &ns), TN_STATE,
                  "elapsed of events that were not recorded");
-    const double start = tc_clock();
-    if (!record(&n, n.event, n.slow) || !produce(&n, n.slow, 1) || !record(&n, end, n.slow) ||
-        !tc_must(k, 62, n.events->synchronize(end), "synchronize"))
-        goto out;
-    const double host = 1e9 * (tc_clock() - start);
-    if (tc_must(k, 65, n.events->elapsed(n.event, end, &ns), "elapsed") &&
-        !(ns > 0 && ns <= host + 1e6))
-        TC_BROKEN(k, 65, "elapsed: %g ns of work that took the host %g ns to see done", ns, host);
+    for (int i = 0; i < 3 && !tc_failed(k); i++) {
+        const double start = tc_clock();
+        if (!record(&n, n.event, n.slow) || !produce(&n, n.slow, 1) || !record(&n, end, n.slow))
+            break;
+        const tn_status early = n.events->elapsed(n.event, end, &ns);
+        if (early == TN_OK && n.events->query(end) == TN_NOT_READY)
+            TC_BROKEN(k, 65, "elapsed answered %g ns while the end was not passed", ns);
+        else if (early != TN_OK)
+            tc_must_fail(k, 65, early, TN_STATE, "elapsed while the end was not passed");
+        if (!tc_must(k, 62, n.events->synchronize(end), "synchronize") ||
+            !tc_must(k, 65, n.events->elapsed(n.event, end, &ns), "elapsed"))
+            break;
+        host = 1e9 * (tc_clock() - start);
+        if (!(ns > 0 && ns <= host + 1e6))
+            TC_BROKEN(k, 65, "elapsed: %g ns of work that took the host %g ns to see done", ns,
+                      host);
+        if (ns * 100 > host) /* the host may have been held up, though not each time */
+            goto out;
+    }
+    if (!tc_failed(k))
+        TC_BROKEN(k, 65, "elapsed: %g for work of %g ns; the unit is nanoseconds", ns, host);
 out:
     if (end)
         n.events->destroy(end);

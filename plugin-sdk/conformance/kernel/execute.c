@@ -73,10 +73,10 @@ tc_claim tc_find_kernel(const tc_subject *s, const tc_invocation *call, const tn
 /* ---- placing ----------------------------------------------------------------------------------
  */
 
-static bool set_up_failed(tc_verdict *verdict, const char *what, tn_status status) {
+static bool set_up_failed(tc_verdict *verdict, uint32_t requirement, const char *what,
+                          tn_status status) {
     char reason[TC_MESSAGE];
-    tc_verdict_set(verdict, TC_FAIL, status == TN_OUT_OF_MEMORY ? 37 : 42, "%s: %s", what,
-                   tc_reason(status, reason));
+    tc_verdict_set(verdict, TC_FAIL, requirement, "%s: %s", what, tc_reason(status, reason));
     return false;
 }
 
@@ -87,11 +87,11 @@ static bool place_tensor(tc_placed *p, const tc_operand *o, tn_tensor_view *view
     tn_memory memory = 0;
     tn_status status = s->memory->alloc(s->device, TN_SPACE_DEVICE, o->bytes, &memory, &host);
     if (status != TN_OK)
-        return set_up_failed(verdict, "alloc for a tensor", status);
+        return set_up_failed(verdict, 37, "alloc for a tensor", status);
     p->memory[p->n_memory++] = memory;
     status = s->memory->write(s->device, p->tn.stream, memory, 0, o->image, o->bytes);
     if (status != TN_OK)
-        return set_up_failed(verdict, "write of a tensor", status);
+        return set_up_failed(verdict, 42, "write of a tensor", status);
     *view = (tn_tensor_view){
         .struct_size = sizeof *view,
         .memory = memory,
@@ -182,12 +182,12 @@ static bool place_workspace(tc_placed *p, tc_verdict *verdict) {
     status =
         s->memory->alloc(s->device, TN_SPACE_DEVICE, p->workspace_room, &p->tn.workspace, &host);
     if (status != TN_OK)
-        return set_up_failed(verdict, "alloc of the workspace", status);
+        return set_up_failed(verdict, 37, "alloc of the workspace", status);
     p->memory[p->n_memory++] = p->tn.workspace;
     p->tn.workspace_offset = s->alignment;
     p->tn.workspace_bytes = bytes;
     status = s->memory->fill(s->device, p->tn.stream, p->tn.workspace, 0, 0xff, p->workspace_room);
-    return status == TN_OK ? true : set_up_failed(verdict, "fill of the workspace", status);
+    return status == TN_OK ? true : set_up_failed(verdict, 42, "fill of the workspace", status);
 }
 
 bool tc_place_call(tc_subject *s, tn_pstream *stream, const tn_kernel *kernel, tc_invocation *call,
@@ -227,7 +227,7 @@ static unsigned char *read_image(tc_placed *p, const tn_tensor_view *view, uint6
     tn_status status = s->memory->read(s->device, p->tn.stream, image, view->memory, 0, bytes);
     if (status == TN_OK)
         return image;
-    set_up_failed(verdict, "read of a tensor", status);
+    set_up_failed(verdict, 42, "read of a tensor", status);
     return NULL;
 }
 
@@ -263,9 +263,58 @@ bool tc_read_back(tc_placed *p, tc_result *out, tc_verdict *verdict) {
     return read_workspace(p, out, verdict);
 }
 
+/* All that a call hands over, for as long as the call takes. */
+typedef struct lent {
+    tn_call tn;
+    tn_cell cells[TC_MAX_ARGS];
+    const tn_tensor_view *outs[TC_MAX_OUTS];
+    tn_tensor_view views[TC_MAX_ARGS + TC_MAX_OUTS];
+    int64_t numbers[(2 * TC_MAX_ARGS + 2 * TC_MAX_OUTS) * TC_MAX_RANK];
+    char text[TC_MAX_ARGS][32];
+    uint32_t n_views, n_numbers;
+} lent;
+
+static const int64_t *lend_numbers(lent *l, const int64_t *numbers, uint32_t n) {
+    int64_t *copy = l->numbers + l->n_numbers;
+    memcpy(copy, numbers, n * sizeof *numbers);
+    l->n_numbers += n;
+    return copy;
+}
+
+static const tn_tensor_view *lend_view(lent *l, const tn_tensor_view *view) {
+    tn_tensor_view *copy = &l->views[l->n_views++];
+    *copy = *view;
+    copy->sizes = lend_numbers(l, view->sizes, (uint32_t)view->rank);
+    copy->strides = lend_numbers(l, view->strides, (uint32_t)view->rank);
+    return copy;
+}
+
+static void lend(const tc_placed *p, lent *l) {
+    l->n_views = l->n_numbers = 0;
+    l->tn = p->tn;
+    l->tn.args = l->cells;
+    l->tn.outs = l->outs;
+    for (uint32_t a = 0; a < p->tn.n_args; a++) {
+        tn_cell *cell = &l->cells[a];
+        *cell = p->cells[a];
+        if (cell->tag == TN_CELL_TENSOR)
+            cell->v.view = lend_view(l, cell->v.view);
+        else if (cell->tag == TN_CELL_INTS)
+            cell->v.ints = lend_numbers(l, cell->v.ints, cell->n);
+        else if (cell->tag == TN_CELL_STRING && strlen(cell->v.string) < sizeof l->text[a])
+            cell->v.string = strcpy(l->text[a], cell->v.string);
+    }
+    for (uint32_t k = 0; k < p->tn.n_outs; k++)
+        l->outs[k] = lend_view(l, p->outs[k]);
+}
+
+/* What was handed over is overwritten as soon as `run` returns: queued work must not need it. */
 static void run(tc_placed *p, tc_result *out) {
+    lent l;
+    lend(p, &l);
     tc_host_forget();
-    out->run = p->kernel->run(&p->tn);
+    out->run = p->kernel->run(&l.tn);
+    memset(&l, 0xee, sizeof l);
     out->sync = TN_OK;
     if (out->run != TN_OK)
         tc_reason(out->run, out->message);
