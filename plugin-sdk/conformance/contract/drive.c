@@ -174,8 +174,10 @@ tc_census tc_census_take(int64_t threads) {
 bool tc_drive_balanced(tc_contract *k, uint32_t requirement, const char *when) {
     const int64_t blocks = tc_host_blocks();
     if (blocks != 0)
-        TC_BROKEN(k, requirement, "%s: %lld blocks (%lld bytes) of host->alloc were not given back",
-                  when, (long long)blocks, (long long)tc_host_bytes());
+        TC_BROKEN(
+            k, requirement,
+            "%s: %lld blocks (%lld bytes) of host->alloc are left; free all by the end of shutdown",
+            when, (long long)blocks, (long long)tc_host_bytes());
     return blocks == 0;
 }
 

@@ -97,46 +97,48 @@ static bool same_mask(const sigset_t *a, const sigset_t *b) {
     return true;
 }
 
+#define CHANGED(k, what, ...) \
+    TC_BROKEN(k, 94, what "; put it back before the call returns", __VA_ARGS__)
+
 static void compare(tc_contract *k, const surroundings *a, const char *call) {
     surroundings b;
     look(&b);
     if (strcmp(a->locale, b.locale) != 0)
-        TC_BROKEN(k, 94, "%s changed the locale from %.100s to %.100s", call, a->locale, b.locale);
+        CHANGED(k, "%s changed the locale from %.100s to %.100s", call, a->locale, b.locale);
     if (strcmp(a->cwd, b.cwd) != 0)
-        TC_BROKEN(k, 94, "%s changed the working directory to %.200s", call, b.cwd);
+        CHANGED(k, "%s changed the working directory to %.200s", call, b.cwd);
     if (strcmp(a->name, b.name) != 0)
-        TC_BROKEN(k, 94, "%s renamed the calling thread from %s to %s", call, a->name, b.name);
+        CHANGED(k, "%s renamed the calling thread from %s to %s", call, a->name, b.name);
     if (a->rounding != b.rounding)
-        TC_BROKEN(k, 94, "%s changed the rounding mode", call);
+        CHANGED(k, "%s changed the rounding mode", call);
     if (a->mxcsr != b.mxcsr)
-        TC_BROKEN(k, 94,
-                  "%s changed MXCSR from 0x%x to 0x%x (flush to zero, denormals are zero, "
-                  "rounding, masks)",
-                  call, a->mxcsr, b.mxcsr);
+        CHANGED(k,
+                "%s changed MXCSR from 0x%x to 0x%x (flush to zero, denormals are zero, "
+                "rounding, masks)",
+                call, a->mxcsr, b.mxcsr);
     if (a->control != b.control)
-        TC_BROKEN(k, 94, "%s changed the floating-point control word from 0x%llx to 0x%llx", call,
-                  (unsigned long long)a->control, (unsigned long long)b.control);
+        CHANGED(k, "%s changed the floating-point control word from 0x%llx to 0x%llx", call,
+                (unsigned long long)a->control, (unsigned long long)b.control);
     if (!same_mask(&a->mask, &b.mask))
-        TC_BROKEN(k, 94, "%s changed the thread's signal mask", call);
+        CHANGED(k, "%s changed the thread's signal mask", call);
     for (int i = 0; i < N_SIGNALS; i++)
         if (a->handlers[i] != b.handlers[i] || a->flags[i] != b.flags[i])
-            TC_BROKEN(k, 94, "%s changed what is done on signal %d (%s)", call, signals[i],
-                      strsignal(signals[i]));
+            CHANGED(k, "%s changed what is done on signal %d (%s)", call, signals[i],
+                    strsignal(signals[i]));
     if (a->umask != b.umask)
-        TC_BROKEN(k, 94, "%s changed the umask from %o to %o", call, a->umask, b.umask);
+        CHANGED(k, "%s changed the umask from %o to %o", call, a->umask, b.umask);
     if (a->environment != b.environment)
-        TC_BROKEN(k, 94, "%s changed the environment variables", call);
+        CHANGED(k, "%s changed the environment variables", call);
     for (int i = 0; i < N_LIMITS; i++)
         if (a->limits[i].rlim_cur > b.limits[i].rlim_cur ||
             a->limits[i].rlim_max > b.limits[i].rlim_max)
-            TC_BROKEN(k, 94, "%s lowered a limit of the process (RLIMIT number %d)", call,
-                      limits[i]);
+            CHANGED(k, "%s lowered a limit of the process (RLIMIT number %d)", call, limits[i]);
     for (int i = 0; i < 3; i++)
         if (a->timers[i].it_value.tv_sec == 0 && a->timers[i].it_value.tv_usec == 0 &&
             (b.timers[i].it_value.tv_sec != 0 || b.timers[i].it_value.tv_usec != 0))
-            TC_BROKEN(k, 94, "%s started an interval timer", call);
+            CHANGED(k, "%s started an interval timer", call);
     if (a->nice != b.nice)
-        TC_BROKEN(k, 94, "%s changed the priority of the process", call);
+        CHANGED(k, "%s changed the priority of the process", call);
 }
 
 /* ---- a life, watched after each call -----------------------------------------------------------

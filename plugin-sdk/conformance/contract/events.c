@@ -95,7 +95,8 @@ static void done_means_done(tc_contract *k) {
                                 "what was queued before an event that is done");
         }
     if (by_query && late == TIMES)
-        TC_BROKEN(k, 61, "query of an event blocks until its mark was passed");
+        TC_BROKEN(k, 61,
+                  "query of an event waits until its mark was passed; answer TN_NOT_READY at once");
     finish(&n);
 }
 

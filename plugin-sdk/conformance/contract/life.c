@@ -66,7 +66,7 @@ static void life_init(tc_contract *k) {
     }
     const tc_census now = tc_census_take(start.threads);
     if (now.threads > start.threads)
-        TC_BROKEN(k, 25, "%lld threads run after shutdown, %lld before init",
+        TC_BROKEN(k, 25, "%lld threads run after shutdown, %lld before init; join them in shutdown",
                   (long long)now.threads, (long long)start.threads);
     if (now.descriptors > early.descriptors)
         TC_BROKEN(k, 24, "init and shutdown leave descriptors open: %lld more after %lld times",
@@ -235,7 +235,10 @@ static void life_unused(tc_contract *k) {
             }
             const tc_census now = tc_census_take(early.threads);
             if (tc_host_blocks() > blocks)
-                TC_BROKEN(k, 31, "open and close of device %u leave host memory behind", i);
+                TC_BROKEN(k, 31,
+                          "open and close of device %u leave host memory behind; close frees what "
+                          "open took",
+                          i);
             if (now.descriptors > early.descriptors || now.threads > early.threads ||
                 now.mappings > early.mappings + 2)
                 TC_BROKEN(k, 31,
@@ -349,7 +352,7 @@ static void life_threads(tc_contract *k) {
             if (!e.s.self)
                 break;
         }
-        if (k->out->status == TC_FAIL) { /* whatever it was, alone it works or fails elsewhere too */
+        if (k->out->status == TC_FAIL) { /* in one thread other cases do the same */
             const tc_verdict broken = *k->out;
             *k->out = (tc_verdict){0};
             TC_BROKEN(k, 91, "with a thread of its own for each call: %.900s", broken.message);

@@ -169,14 +169,14 @@ static void load_hardware(tc_contract *k) {
     }
     const int64_t loaded = devices_in_use(name);
     if (loaded > before)
-        TC_BROKEN(k, 3, "dlopen or " TN_PLUGIN_QUERY_NAME " opened %s; count is to do that", name);
+        TC_BROKEN(k, 3, "dlopen or " TN_PLUGIN_QUERY_NAME " opened %s; leave that to count", name);
     tc_host_running(true);
     tc_host_expect_self(NULL);
     if (!tc_must(k, 21, s.plugin->init(tc_host_table(), k->options->plugin, &s.self), "init"))
         return;
     tc_host_expect_self(s.self);
     if (devices_in_use(name) > loaded)
-        TC_BROKEN(k, 22, "init opened %s; count is to do that", name);
+        TC_BROKEN(k, 22, "init opened %s; leave that to count", name);
     tc_subject_close(&s);
 }
 
@@ -247,8 +247,9 @@ static void load_older_host(tc_contract *k) {
         older.abi_version = versions[i];
         if (query(&older))
             TC_BROKEN(k, 4,
-                      TN_PLUGIN_QUERY_NAME " returned a table to a host of version %u.%u, "
-                                           "older than the plugin's abi_required %u.%u",
+                      TN_PLUGIN_QUERY_NAME
+                      " returned a table to a host of version %u.%u, "
+                      "older than the plugin's abi_required %u.%u; return NULL",
                       versions[i] >> 16, versions[i] & 0xffff, required >> 16, required & 0xffff);
     }
     if (query(tc_host_table()) != plugin)
@@ -434,8 +435,10 @@ static void load_names(tc_contract *k) {
     check_text(k, "version", p->version);
     if (p->abi_version >> 16 != TN_ABI_MAJOR ||
         (TN_ABI_MAJOR == 0 && p->abi_version != TN_ABI_VERSION))
-        TC_BROKEN(k, 7, "tn_plugin.abi_version is %u.%u; this host has %u.%u", p->abi_version >> 16,
-                  p->abi_version & 0xffff, TN_ABI_MAJOR, TN_ABI_MINOR);
+        TC_BROKEN(
+            k, 7,
+            "tn_plugin.abi_version is %u.%u; this host has %u.%u; build it against that header",
+            p->abi_version >> 16, p->abi_version & 0xffff, TN_ABI_MAJOR, TN_ABI_MINOR);
     if (p->abi_required > p->abi_version)
         TC_BROKEN(k, 7, "tn_plugin.abi_required %u.%u is above abi_version %u.%u",
                   p->abi_required >> 16, p->abi_required & 0xffff, p->abi_version >> 16,

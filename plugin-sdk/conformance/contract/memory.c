@@ -146,8 +146,10 @@ static void info_short(tc_contract *k) {
                  "info of a caller that knows total_bytes only"))
         return;
     if (known.free_bytes != 77)
-        TC_BROKEN(k, 6, "info wrote free_bytes, which lies beyond the caller's struct_size of %llu",
-                  (unsigned long long)known.struct_size);
+        TC_BROKEN(
+            k, 6,
+            "info wrote free_bytes beyond the caller's struct_size of %llu; test TN_HAS first",
+            (unsigned long long)known.struct_size);
     if (known.struct_size != offsetof(tn_memory_info, free_bytes))
         TC_BROKEN(k, 6, "info changed struct_size");
 }

@@ -54,7 +54,8 @@ static void check(tc_contract *k, tc_work *work, tn_pstream *stream, const tn_ke
     tc_must(k, 56, streams->synchronize(stream), "synchronize");
     if (late == TIMES)
         TC_BROKEN(k, 83,
-                  "%s has TN_KERNEL_CAPTURE_SAFE, and run returns when the work before it is done",
+                  "%s has TN_KERNEL_CAPTURE_SAFE, and run waits for the work before it; drop the "
+                  "flag, or only queue",
                   kernel->op);
 }
 

@@ -27,7 +27,9 @@ static void check_record(tc_contract *k, uint64_t i, const tn_kernel *kernel) {
     if (!record)
         return; /* the host skips and counts operators that it does not know */
     if (kernel->schema_hash != record->hash)
-        TC_BROKEN(k, 66, "record %llu (%s): schema_hash is 0x%016llx, and that of %s is 0x%016llx",
+        TC_BROKEN(k, 66,
+                  "record %llu (%s): schema_hash is 0x%016llx, and that of %s is 0x%016llx; use "
+                  "TN_KERNEL_HASH_... of this kernels.h",
                   at, op, (unsigned long long)kernel->schema_hash, record->schema,
                   (unsigned long long)record->hash);
     for (uint32_t t = 0; t < TN_KERNEL_MAX_TYPES; t++) {
@@ -48,7 +50,10 @@ static void check_record(tc_contract *k, uint64_t i, const tn_kernel *kernel) {
                       at, op, t, (unsigned long long)(mask & ~allowed));
     }
     if (strcmp(kernel->op, "copy") == 0 && !(kernel->flags & TN_KERNEL_STRIDED))
-        TC_BROKEN(k, 84, "record %llu: a copy without TN_KERNEL_STRIDED", at);
+        TC_BROKEN(k, 84,
+                  "record %llu: a copy without TN_KERNEL_STRIDED; the core needs it to bring "
+                  "tensors into shape",
+                  at);
 }
 
 static void each(tc_contract *k) {

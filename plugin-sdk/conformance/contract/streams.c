@@ -63,7 +63,9 @@ static void query(tc_contract *k) {
             tc_buffer_check(k, &b, s->stream, 55, "what a stream wrote that `query` says is done");
         }
         if (late == TIMES)
-            TC_BROKEN(k, 55, "query of a busy stream blocks until its work is done");
+            TC_BROKEN(
+                k, 55,
+                "query of a busy stream waits until its work is done; answer TN_NOT_READY at once");
         s->ops->streams->destroy(stream);
     }
     tc_buffer_destroy(&b);
