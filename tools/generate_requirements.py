@@ -27,6 +27,9 @@ HEAD = """\
 What a plugin must do, one sentence each. The contracts themselves stand in `tenon/plugin.h`, at the
 slot; this page gives them numbers, for messages, reports and bug trackers. A number is never given
 to another requirement.
+
+*Checked by* has the cases of the standard set that look for a breach, as patterns for
+`tenon-conform run --filter`. They see what can be seen from outside; the sentence asks for all it says.
 """
 
 
@@ -51,23 +54,32 @@ def problems_of(groups, headers):
     problems += [f"TNP-{n} is gone; keep its entry, with `withdrawn`"
                  for n in range(1, max(numbers, default=0)) if n not in numbers]
     for entry in entries:
-        unknown = set(entry) - {"id", "slots", "text", "withdrawn"}
+        unknown = set(entry) - {"id", "slots", "text", "withdrawn", "cases", "unchecked"}
         if unknown:
             problems.append(f"TNP-{entry['id']}: unknown field {sorted(unknown)}")
         problems += [f"TNP-{entry['id']}: there is no {slot}"
                      for slot in entry["slots"] if slot not in known]
         if not entry["text"].endswith(".") or not entry["slots"]:
             problems.append(f"TNP-{entry['id']}: needs a sentence and at least one slot")
+        if "withdrawn" not in entry and bool(entry.get("cases")) == bool(entry.get("unchecked")):
+            problems.append(f"TNP-{entry['id']}: needs either the cases that check it or `unchecked`, why none does")
     answered = {slot for entry in entries if "withdrawn" not in entry for slot in entry["slots"]}
     problems += [f"{slot}: no requirement binds it" for slot in sorted(required - answered)]
     return problems
 
 
+def checks(entry):
+    if "unchecked" in entry:
+        return f"<br>Not checked: {entry['unchecked']}."
+    return "<br>Checked by: " + ", ".join(f"`{case}`" for case in entry["cases"])
+
+
 def row(entry):
     slots = ", ".join(f"`{slot.removeprefix('tn_')}`" for slot in entry["slots"])
-    text = entry["text"]
     if "withdrawn" in entry:
         text = f"*Withdrawn: {entry['withdrawn']}*"
+    else:
+        text = entry["text"] + checks(entry)
     text = re.sub(r"(?<=\d)\^(\d+)", r"<sup>\1</sup>", text).replace("|", "\\|")
     return f"| <a id=\"tnp-{entry['id']}\"></a>TNP-{entry['id']} | {text} | {slots} |\n"
 

@@ -64,8 +64,10 @@ static tn_status memory_fill(tn_pdevice *device, tn_pstream *stream, tn_memory d
 static tn_status memory_info(tn_pdevice *device, tn_memory_info *out) {
     (void)device;
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
-    out->total_bytes = page * (uint64_t)sysconf(_SC_PHYS_PAGES);
-    out->free_bytes = page * (uint64_t)sysconf(_SC_AVPHYS_PAGES);
+    if (TN_HAS(out, tn_memory_info, total_bytes))
+        out->total_bytes = page * (uint64_t)sysconf(_SC_PHYS_PAGES);
+    if (TN_HAS(out, tn_memory_info, free_bytes))
+        out->free_bytes = page * (uint64_t)sysconf(_SC_AVPHYS_PAGES);
     return TN_OK;
 }
 

@@ -20,8 +20,10 @@
  * should call host->fail with a message that says what went wrong and what the user can do; the
  * host copies the message at once and adds plugin, device and operator. No error object crosses.
  *
- * A call leaves the calling thread's floating-point environment and signal mask, and the process's
- * locale and working directory, as it found them.
+ * Loading the object and every call leave the calling thread's floating-point environment, signal
+ * mask and name, and the process's locale, working directory, signal handlers, umask, environment
+ * variables, timers and priority as they found them, and lower none of its limits. Nothing is
+ * written to standard output: what a plugin has to say goes to host->log.
  *
  * Each slot of each table ends its contract with three tags:
  *   [any-thread]    may be called by several threads at once, also for the same object
@@ -132,8 +134,9 @@ typedef uint64_t tn_memory;
  */
 
 /* A tensor as a kernel sees it. Sizes and strides count elements, offset counts bytes. Strides are
- * never negative; a stride of zero (broadcast) reaches only kernels that declare it. Rank 0 is one
- * element; pointwise kernels see rank 1 at least. */
+ * never negative; a stride of zero (broadcast) reaches only kernels that declare it. The stride of
+ * a dimension of one element means nothing and may be any number. Rank 0 is one element; pointwise
+ * kernels see rank 1 at least. */
 typedef struct tn_tensor_view {
     uint64_t struct_size;
     tn_memory memory;
@@ -231,7 +234,7 @@ typedef enum tn_memory_space {
 typedef struct tn_memory_info {
     uint64_t struct_size;
     uint64_t total_bytes; /* 0 when unknown */
-    uint64_t free_bytes;  /* 0 when unknown */
+    uint64_t free_bytes;  /* what alloc can still give out, 0 when unknown */
 } tn_memory_info;
 
 /* Raw memory of one device. The core caches, splits and reuses allocations; the plugin need not.
@@ -246,8 +249,9 @@ typedef struct tn_memory_ops {
     tn_status (*alloc)(tn_pdevice *device, int32_t space, uint64_t bytes, tn_memory *out_memory,
                        void **out_host);
 
-    /* Frees an allocation. The core has made sure that no queued work uses it. On a lost device it
-     * releases host resources and does nothing else. [any-thread] [device open] [required] */
+    /* Frees an allocation, with what the plugin keeps for it on the host. The core has made sure
+     * that no queued work uses it. On a lost device it releases host resources and does nothing
+     * else. [any-thread] [device open] [required] */
     void (*free)(tn_pdevice *device, int32_t space, tn_memory memory);
 
     /* Host to device, in stream order. `src` is pageable and consumed before the call returns, or
@@ -275,12 +279,12 @@ typedef struct tn_memory_ops {
                            uint64_t dst_offset, tn_pdevice *src_device, tn_memory src,
                            uint64_t src_offset, uint64_t bytes);
 
-    /* Sets every byte of a range to `value`, in stream order. [any-thread] [device open]
-     * [required] */
+    /* Sets every byte of a range to the low 8 bits of `value`, in stream order. [any-thread]
+     * [device open] [required] */
     tn_status (*fill)(tn_pdevice *device, tn_pstream *stream, tn_memory dst, uint64_t dst_offset,
                       uint32_t value, uint64_t bytes);
 
-    /* How much memory there is; `out->struct_size` is set by the caller. [any-thread]
+    /* How much memory there is; `out->struct_size` is set by the caller, and stays. [any-thread]
      * [device open] [optional] */
     tn_status (*info)(tn_pdevice *device, tn_memory_info *out);
 } tn_memory_ops;
@@ -300,7 +304,7 @@ typedef struct tn_stream_ops {
 
     /* TN_OK: all work is done; TN_NOT_READY: not yet, also when an error is known already; else the
      * first error of work queued since the last query or synchronize that reported one. An error is
-     * reported once; work behind it still runs. Never blocks.
+     * reported once, and by nothing but these two; work behind it still runs. Never blocks.
      * [any-thread] [device open] [required] */
     tn_status (*query)(tn_pstream *stream);
 
@@ -335,7 +339,8 @@ typedef struct tn_event_ops {
      * is done. [any-thread] [device open] [required] */
     tn_status (*wait)(tn_pstream *stream, tn_pevent *event);
 
-    /* TN_OK when the mark was passed (or there is none), else TN_NOT_READY. Never blocks.
+    /* TN_OK when the mark was passed (or there is none), else TN_NOT_READY; errors of the work
+     * before it stay with the stream, here and in synchronize. Never blocks.
      * [any-thread] [device open] [required] */
     tn_status (*query)(tn_pevent *event);
 
@@ -343,7 +348,8 @@ typedef struct tn_event_ops {
     tn_status (*synchronize)(tn_pevent *event);
 
     /* Device time between the marks of two TN_EVENT_TIMING events that were passed, in
-     * nanoseconds. TN_STATE when one was not. [any-thread] [device open] [optional] */
+     * nanoseconds. TN_STATE when one was not, or was never recorded. [any-thread] [device open]
+     * [optional] */
     tn_status (*elapsed)(tn_pevent *start, tn_pevent *end, double *out_ns);
 
     /* The event of the underlying API, or NULL. [any-thread] [device open] [optional] */
@@ -393,16 +399,18 @@ enum { TN_KERNEL_MAX_TYPES = 4 };
  * fits being taken. */
 typedef struct tn_kernel {
     uint64_t struct_size;
-    const char *op;       /* "add"; an operator the core does not know is skipped and counted */
+    const char *op;       /* "add", never NULL; one the core does not know is skipped and counted */
     uint64_t schema_hash; /* TN_KERNEL_HASH_...; a mismatch is refused */
-    uint64_t dtypes[TN_KERNEL_MAX_TYPES]; /* accepted dtypes of each type variable; 0 = not used */
+    uint64_t dtypes[TN_KERNEL_MAX_TYPES]; /* accepted dtypes of each type variable, of those that
+                                             the operator takes; 0 = not used */
     uint32_t flags;                       /* TN_KERNEL_* */
     int32_t reserved;                     /* 0 */
     void *user;                           /* handed back in tn_call.user */
 
     /* Queues the work on call->stream and returns; on a device without streams does the work. An
      * index out of range, found on the device, must not touch memory: it sets the stream's error,
-     * reported as TN_INDEX_OUT_OF_RANGE by the next query or synchronize. [any-thread]
+     * reported as TN_INDEX_OUT_OF_RANGE by the next query or synchronize. Gets by with 1 MiB of the
+     * calling thread's stack. [any-thread]
      * [device open] [required] */
     tn_status (*run)(const tn_call *call);
 
@@ -420,10 +428,11 @@ typedef struct tn_kernel {
  */
 
 typedef enum tn_device_property {
-    TN_PROP_NAME = 0,           /* STRING: the product's name, for people; valid until shutdown */
+    TN_PROP_NAME = 0,           /* STRING: the product's name, for people, not empty; valid until
+                                   shutdown */
     TN_PROP_ALIGNMENT = 1,      /* I64: alignment of allocations in bytes, a power of two [64] */
     TN_PROP_MAX_ALLOCATION = 2, /* I64: the largest single allocation in bytes, 0 = no limit [0] */
-    TN_PROP_COMPUTE_UNITS = 3,  /* I64: cores, multiprocessors; for information [1] */
+    TN_PROP_COMPUTE_UNITS = 3,  /* I64: cores, multiprocessors, at least 1; for information [1] */
     TN_PROP_DTYPES = 4,         /* I64: mask of dtypes the device can store and copy [all] */
     TN_PROP_HOST_MEMORY = 5,    /* BOOL: device memory is ordinary host memory: every allocation has
                                    a host pointer, and once synchronized host reads are cheap [0] */
@@ -434,12 +443,13 @@ typedef enum tn_device_property {
 typedef struct tn_device_ops {
     uint64_t struct_size;
 
-    /* How many devices there are; zero, with TN_OK, where there is no hardware. A driver that fails
-     * to start is a failure with a message. Must not create contexts. [one-thread] [plugin init]
-     * [required] */
+    /* How many devices there are, the same until shutdown; zero, with TN_OK, where there is no
+     * hardware. A driver that fails to start is a failure with a message. Must not create contexts.
+     * [one-thread] [plugin init] [required] */
     tn_status (*count)(tn_pself *self, uint32_t *out_count);
 
-    /* Opens device `index`. [one-thread] [plugin init] [required] */
+    /* Opens device `index`; TN_DEVICE, with *out_device NULL, when there is none of that index.
+     * [one-thread] [plugin init] [required] */
     tn_status (*open)(tn_pself *self, uint32_t index, tn_pdevice **out_device);
 
     /* Closes a device; its streams, events and memory were released before. [one-thread]
@@ -447,7 +457,7 @@ typedef struct tn_device_ops {
     void (*close)(tn_pdevice *device);
 
     /* A tn_device_property of device `index`, open or not. TN_UNSUPPORTED: the default, given in
-     * brackets above, holds. [any-thread] [plugin init] [required] */
+     * brackets above, holds, and *out_value is left alone. [any-thread] [plugin init] [required] */
     tn_status (*property)(tn_pself *self, uint32_t index, int32_t property, tn_cell *out_value);
 
     /* Does this device run `kernel`? Devices of one plugin may differ (f64, f16, memory). Asked
@@ -485,16 +495,17 @@ typedef struct tn_plugin {
      * `host`. [one-thread] [loaded] [required] */
     tn_status (*init)(const tn_host *host, const char *path, tn_pself **out_self);
 
-    /* Ends it; all devices were closed. No thread of the plugin runs when it returns.
-     * [one-thread] [plugin init] [required] */
+    /* Ends it; all devices were closed. When it returns no thread of the plugin runs and no process
+     * that it started is left; what a runtime below it keeps for good does not grow from one init
+     * to the next. [one-thread] [plugin init] [required] */
     void (*shutdown)(tn_pself *self);
 
     const tn_device_ops *devices;    /* required */
-    const tn_kernel *const *kernels; /* [n_kernels] */
+    const tn_kernel *const *kernels; /* [n_kernels], none NULL */
     uint64_t n_kernels;
 
-    /* A plugin-side extension table, or NULL; see tenon/ext/. Must answer NULL to any id it does
-     * not know. [any-thread] [plugin init] [optional] */
+    /* A plugin-side extension table, the same each time, or NULL; see tenon/ext/. Must answer NULL
+     * to any id it does not know. [any-thread] [plugin init] [optional] */
     const void *(*extension)(tn_pself *self, const char *id);
 } tn_plugin;
 
@@ -517,7 +528,7 @@ typedef struct tn_plugin {
 typedef const tn_plugin *(*tn_plugin_query_fn)(const tn_host *host);
 
 /* Returns the plugin's table, or NULL when it cannot work with `host`. Pure, cheap, repeatable: no
- * hardware, no threads, no allocation. [any-thread] [loaded] [required] */
+ * hardware, no threads, no allocation, nothing printed. [any-thread] [loaded] [required] */
 TN_PLUGIN_EXPORT const tn_plugin *TN_PLUGIN_QUERY(const tn_host *host);
 
 /* ---- layout, checked wherever this header is compiled ---------------------------------------- */

@@ -179,17 +179,29 @@ class EnvironmentPage(Planted):
 
 
 class RequirementsPage(Planted):
-    ONE = '[[group]]\ntitle = "T"\nrequirement = [\n{ id = 1, slots = [%s], text = "Does it." }, %s\n]\n'
+    ONE = '[[group]]\ntitle = "T"\nrequirement = [\n{ id = 1, slots = [%s], text = "Does it."%s }, %s\n]\n'
+    CASES = ', cases = ["contract/a-*"]'
 
-    def check(self, slots='"tn_x.run", "tenon_plugin_query_v1"', more="", *options):
+    def check(self, slots='"tn_x.run", "tenon_plugin_query_v1"', more="", *options, cases=CASES):
         header = self.put("x.h", SLOT.format("Runs the thing."))
-        table = self.put("r.toml", self.ONE % (slots, more))
+        table = self.put("r.toml", self.ONE % (slots, cases, more))
         return run("generate_requirements.py", *options, table, self.root / "page.md", header)
 
     def test_every_slot_answered_passes_and_makes_the_page(self):
         code, text = self.check()
         self.assertEqual(code, 0, text)
-        self.assertIn("TNP-1 | Does it.", (self.root / "page.md").read_text())
+        self.assertIn("TNP-1 | Does it.<br>Checked by: `contract/a-*` |", (self.root / "page.md").read_text())
+
+    def test_a_requirement_that_no_case_checks_says_why(self):
+        code, text = self.check(cases=', unchecked = "nobody can look"')
+        self.assertEqual(code, 0, text)
+        self.assertIn("Does it.<br>Not checked: nobody can look. |", (self.root / "page.md").read_text())
+
+    def test_a_requirement_has_cases_or_a_reason_and_not_both(self):
+        for cases in ("", ", cases = []", self.CASES + ', unchecked = "nobody can look"'):
+            code, text = self.check(cases=cases)
+            self.assertEqual(code, 1)
+            self.assertIn("TNP-1: needs either the cases", text)
 
     def test_a_slot_without_requirement_is_named(self):
         code, text = self.check('"tenon_plugin_query_v1"')

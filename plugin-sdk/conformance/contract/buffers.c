@@ -30,8 +30,10 @@ bool tc_buffer_create(tc_contract *k, tc_subject *s, int32_t space, uint64_t byt
         return false;
     if (out->memory == 0)
         TC_BROKEN(k, 37, "%s gave the handle 0", what);
-    if (space == TN_SPACE_PINNED && !out->host)
-        TC_BROKEN(k, 40, "%s in TN_SPACE_PINNED gave no host pointer", what);
+    if (space == TN_SPACE_PINNED && !out->host) {
+        TC_BROKEN(k, 40, "%s in TN_SPACE_PINNED gave no host pointer; set *out_host", what);
+        return false;
+    }
     if (s->host_memory && !out->host)
         TC_BROKEN(k, 35, "%s gave no host pointer, on a device with TN_PROP_HOST_MEMORY", what);
     if (out->host && (uint64_t)out->host % s->alignment)

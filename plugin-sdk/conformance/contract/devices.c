@@ -40,6 +40,21 @@ static void finish(pair *p) {
         p->b.ops->close(p->b.device);
 }
 
+/* Indices that are none: the nearest one, and the largest there is. */
+static void index_refused(tc_contract *k) {
+    const tc_subject *s = k->subject;
+    const uint32_t indices[] = {s->n_devices, UINT32_MAX};
+    for (int i = 0; i < 2; i++) {
+        tn_pdevice *device = NULL;
+        tc_host_forget();
+        tc_must_fail(k, 30, s->ops->open(s->self, indices[i], &device), TN_DEVICE,
+                     "open of an index that no device has");
+        if (device)
+            TC_BROKEN(k, 30, "open of index %u of %u devices gave a device", indices[i],
+                      s->n_devices);
+    }
+}
+
 static void independent(tc_contract *k) {
     pair p;
     if (set_up(k, &p)) {
@@ -55,7 +70,7 @@ static void independent(tc_contract *k) {
     tc_buffer b;
     if (!tc_failed(k) && k->out->status == TC_PASS &&
         tc_buffer_create(k, k->subject, TN_SPACE_DEVICE, 999, &b)) {
-        tc_buffer_check(k, &b, k->subject->stream, 31,
+        tc_buffer_check(k, &b, k->subject->stream, 30,
                         "memory of a device after another was closed");
         tc_buffer_destroy(&b);
     }
@@ -120,6 +135,7 @@ static void events(tc_contract *k) {
 }
 
 const tc_contract_row tc_device_rows[] = {
+    {"device-index", "", TC_SMOKE, index_refused},
     {"device-independent", "", TC_SMOKE, independent},
     {"device-peer", "", TC_SMOKE, peer},
     {"device-events", "", TC_SMOKE, events},

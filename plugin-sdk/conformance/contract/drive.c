@@ -15,7 +15,8 @@ bool tc_drive_open(tc_contract *k, tc_subject *s, const tn_host *host, uint32_t 
     char why[TC_MESSAGE];
     const bool opened = tc_subject_open(s, k->options->plugin, k->options->device, host, why);
     if (!opened)
-        TC_BROKEN(k, requirement, "%s: %s", when, why);
+        tc_verdict_set(k->out, s->broken ? TC_FAIL : TC_ERROR,
+                       s->broken && requirement ? requirement : s->broken, "%s: %s", when, why);
     return opened;
 }
 
@@ -113,7 +114,7 @@ bool tc_drive_probe(tc_contract *k, tc_subject *s, bool wide, uint32_t requireme
     if (out_sum)
         *out_sum = sum;
     if (v.status == TC_FAIL)
-        TC_BROKEN(k, requirement, "%s: %.800s", when, v.message);
+        TC_BROKEN(k, requirement ? requirement : v.requirement, "%s: %.800s", when, v.message);
     else if (v.status == TC_ERROR)
         tc_verdict_set(k->out, TC_ERROR, 0, "%.900s", v.message);
     return v.status != TC_FAIL && v.status != TC_ERROR;
@@ -173,8 +174,10 @@ tc_census tc_census_take(int64_t threads) {
 bool tc_drive_balanced(tc_contract *k, uint32_t requirement, const char *when) {
     const int64_t blocks = tc_host_blocks();
     if (blocks != 0)
-        TC_BROKEN(k, requirement, "%s: %lld blocks (%lld bytes) of host->alloc were not given back",
-                  when, (long long)blocks, (long long)tc_host_bytes());
+        TC_BROKEN(
+            k, requirement,
+            "%s: %lld blocks (%lld bytes) of host->alloc are left; free all by the end of shutdown",
+            when, (long long)blocks, (long long)tc_host_bytes());
     return blocks == 0;
 }
 

@@ -6,15 +6,15 @@
 #include "../kernel/invocation.h"
 #include "contract.h"
 
-#include "../kernel/invocation.h"
-
-/* Loads and opens a device with `host`, and says in the verdict why that failed. */
+/* Loads and opens a device with `host`, and says in the verdict why that failed: as `requirement`,
+ * or where that is 0 as the one that was broken. */
 bool tc_drive_open(tc_contract *k, tc_subject *s, const tn_host *host, uint32_t requirement,
                    const char *when);
 
 /* Writes, fills, reads, and runs a kernel whose result is checked; `wide`: with so many elements
  * that a device splits the work. `out_sum` (may be NULL) follows from the bits that came out. A
- * failure is reported as `requirement`, with `when`. */
+ * failure is reported with `when`, as `requirement`, or where that is 0 as the one that was broken.
+ */
 bool tc_drive_probe(tc_contract *k, tc_subject *s, bool wide, uint32_t requirement,
                     const char *when, uint64_t *out_sum);
 

@@ -86,7 +86,7 @@ static void done_means_done(tc_contract *k) {
                 status = n.events->synchronize(n.event);
             for (const double end = tc_clock() + 30; status == TN_NOT_READY && tc_clock() < end;)
                 status = n.events->query(n.event);
-            if (tc_must(k, 61, status,
+            if (tc_must(k, by_query ? 61 : 62, status,
                         by_query ? "query of an event, asked until it was done," : "synchronize"))
                 tc_buffer_check(k, &n.b, n.other, by_query ? 61 : 62,
                                 "what was queued before an event that is done");

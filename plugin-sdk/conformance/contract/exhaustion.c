@@ -79,7 +79,7 @@ static void live_when_full(tc_contract *k, tc_subject *s) {
         if (status == TN_OK)
             s->ops->streams->destroy(stream);
         else
-            tc_must_fail(k, 39, status, TN_OUT_OF_MEMORY, "stream create when memory has run out");
+            tc_must_fail(k, 85, status, TN_OUT_OF_MEMORY, "stream create when memory has run out");
     }
     if (s->ops->streams && s->ops->events) {
         tn_pevent *event = NULL;
@@ -88,7 +88,7 @@ static void live_when_full(tc_contract *k, tc_subject *s) {
         if (status == TN_OK)
             s->ops->events->destroy(event);
         else
-            tc_must_fail(k, 39, status, TN_OUT_OF_MEMORY, "event create when memory has run out");
+            tc_must_fail(k, 85, status, TN_OUT_OF_MEMORY, "event create when memory has run out");
     }
 }
 
@@ -151,7 +151,7 @@ static void exhaustion_device(tc_contract *k) {
         tc_verdict_set(k->out, TC_ERROR, 0, "the host has no memory for a list of allocations");
         return;
     }
-    if (!tc_drive_open(k, &s, tc_host_table(), 30, "before memory runs out"))
+    if (!tc_drive_open(k, &s, tc_host_table(), 0, "before memory runs out"))
         return;
     if (tc_must(k, 37, s.memory->alloc(s.device, TN_SPACE_DEVICE, KEPT, &kept, &host), "alloc")) {
         tc_must(k, 48, s.memory->fill(s.device, s.stream, kept, 0, 0x3c, KEPT), "fill");
@@ -163,16 +163,31 @@ static void exhaustion_device(tc_contract *k) {
     tc_drive_balanced(k, 14, "after memory had run out, and shutdown");
 }
 
-/* Half of memory in one piece, taken and given back; `what` says when. */
-static bool half_fits(tc_contract *k, tc_subject *s, const char *what) {
+/* The most that can be taken in one piece, up to half of memory: other programs may have some of
+ * it. It is given back. */
+static uint64_t find_half(tc_contract *k, tc_subject *s) {
     const uint64_t total = total_bytes(s);
     uint64_t half = s->host_memory || !total ? HOST_BOUND / 4 : total / 2;
     tn_memory memory = 0;
+    tn_status status;
     void *host;
     if (s->max_allocation && half > s->max_allocation)
         half = s->max_allocation;
+    do {
+        tc_host_forget();
+        status = s->memory->alloc(s->device, TN_SPACE_DEVICE, half, &memory, &host);
+    } while (status == TN_OUT_OF_MEMORY && (half /= 2) >= 65536);
+    if (!tc_must(k, 37, status, "alloc of half of memory"))
+        return 0;
+    s->memory->free(s->device, TN_SPACE_DEVICE, memory);
+    return half;
+}
+
+static bool fits_again(tc_contract *k, tc_subject *s, uint64_t bytes, const char *what) {
+    tn_memory memory = 0;
+    void *host;
     tc_host_forget();
-    if (!tc_must(k, 41, s->memory->alloc(s->device, TN_SPACE_DEVICE, half, &memory, &host), what))
+    if (!tc_must(k, 41, s->memory->alloc(s->device, TN_SPACE_DEVICE, bytes, &memory, &host), what))
         return false;
     s->memory->free(s->device, TN_SPACE_DEVICE, memory);
     return true;
@@ -181,11 +196,12 @@ static bool half_fits(tc_contract *k, tc_subject *s, const char *what) {
 /* Many times: a leak of device memory shows. */
 static void exhaustion_again(tc_contract *k) {
     tc_subject s;
-    if (!tc_drive_open(k, &s, tc_host_table(), 30, "to take half of memory"))
+    if (!tc_drive_open(k, &s, tc_host_table(), 0, "to take half of memory"))
         return;
-    bool fits = half_fits(k, &s, "alloc of half of memory");
+    const uint64_t half = find_half(k, &s);
+    bool fits = half > 0;
     for (int i = 1; i < 5 && fits; i++)
-        fits = half_fits(k, &s, "alloc of half of memory, after it was freed,");
+        fits = fits_again(k, &s, half, "alloc of half of memory, after it was freed,");
     tc_drive_probe(k, &s, false, 39, "after half of memory was taken and freed", NULL);
     tc_subject_close(&s);
 }
@@ -195,9 +211,9 @@ static void exhaustion_huge(tc_contract *k) {
     static const uint64_t sizes[] = {UINT64_C(1) << 50, UINT64_C(1) << 62, UINT64_MAX / 2,
                                      UINT64_MAX - 4096, UINT64_MAX - 63,   UINT64_MAX};
     tc_subject s;
-    if (!tc_drive_open(k, &s, tc_host_table(), 30, "to ask for too much"))
+    if (!tc_drive_open(k, &s, tc_host_table(), 0, "to ask for too much"))
         return;
-    const bool fits = half_fits(k, &s, "alloc of half of memory");
+    const uint64_t half = find_half(k, &s);
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         for (int32_t space = TN_SPACE_DEVICE; space <= TN_SPACE_PINNED; space++) {
             tn_memory memory = 0;
@@ -210,8 +226,8 @@ static void exhaustion_huge(tc_contract *k) {
             if (status == TN_OK)
                 s.memory->free(s.device, space, memory);
         }
-    if (fits)
-        half_fits(k, &s, "alloc of half of memory, after too much was asked for in vain,");
+    if (half)
+        fits_again(k, &s, half, "alloc of half of memory, after too much was asked for in vain,");
     tc_drive_probe(k, &s, false, 39, "after too much was asked for", NULL);
     tc_subject_close(&s);
     tc_drive_balanced(k, 14, "after too much was asked for, and shutdown");

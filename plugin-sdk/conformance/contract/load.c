@@ -4,12 +4,14 @@
 #include "drive.h"
 #include "object.h"
 
+#include <dirent.h>
 #include <dlfcn.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <tenon/ext/threads.h>
+#include <unistd.h>
 
 /* ---- the file -------------------------------------------------------------------------------- */
 
@@ -80,7 +82,7 @@ static void load_quiet(tc_contract *k) {
     char text[64], errors[64];
     tn_plugin_query_fn query;
     const tn_plugin *plugin = NULL;
-    const int64_t calls = tc_host_calls();
+    const int64_t allocations = tc_host_allocations();
     if (!tc_capture_start(&out, 1) || !tc_capture_start(&err, 2)) {
         tc_verdict_set(k->out, TC_ERROR, 0, "stdout and stderr cannot be captured");
         return;
@@ -98,21 +100,88 @@ static void load_quiet(tc_contract *k) {
         return;
     if (!plugin)
         TC_BROKEN(k, 4, TN_PLUGIN_QUERY_NAME " returned NULL for a whole host of this version");
-    if (tc_host_calls() != calls)
-        TC_BROKEN(k, 3, "dlopen or " TN_PLUGIN_QUERY_NAME " called functions of the host");
+    if (tc_host_allocations() != allocations)
+        TC_BROKEN(k, 3, "dlopen or " TN_PLUGIN_QUERY_NAME " called host->alloc");
     if (later.uordblks + later.hblkhd != heap.uordblks + heap.hblkhd)
         TC_BROKEN(k, 3, TN_PLUGIN_QUERY_NAME " allocated %lld bytes",
                   (long long)(later.uordblks + later.hblkhd - heap.uordblks - heap.hblkhd));
     if (queried.threads > loaded.threads)
         TC_BROKEN(k, 3, TN_PLUGIN_QUERY_NAME " started %lld threads",
                   (long long)(queried.threads - loaded.threads));
-    if (loaded.descriptors > before.descriptors || queried.descriptors > loaded.descriptors)
-        TC_BROKEN(k, 3, "%s left a descriptor open",
-                  loaded.descriptors > before.descriptors ? "dlopen" : TN_PLUGIN_QUERY_NAME);
+    if (queried.descriptors > loaded.descriptors)
+        TC_BROKEN(k, 3, TN_PLUGIN_QUERY_NAME " left a file open");
     if (n_text > 0 || n_errors > 0)
-        TC_BROKEN(k, 3, "dlopen or " TN_PLUGIN_QUERY_NAME " printed to %s: %s",
+        TC_BROKEN(k, 97, "dlopen or " TN_PLUGIN_QUERY_NAME " printed to %s: %s",
                   n_text > 0 ? "stdout" : "stderr", n_text > 0 ? text : errors);
 }
+
+/* ---- hardware ---------------------------------------------------------------------------------
+ */
+
+/* Files of /dev that are no hardware. */
+static bool is_device(const char *path) {
+    static const char *const harmless[] = {"null", "zero",    "full", "random", "urandom",
+                                           "tty",  "console", "ptmx", "pts/",   "shm/"};
+    if (strncmp(path, "/dev/", 5) != 0)
+        return false;
+    for (size_t i = 0; i < sizeof harmless / sizeof *harmless; i++)
+        if (strncmp(path + 5, harmless[i], strlen(harmless[i])) == 0)
+            return false;
+    return true;
+}
+
+/* How many files of devices the process has open or mapped; `name` is that of one. */
+static int64_t devices_in_use(char name[128]) {
+    char path[300];
+    int64_t n = 0;
+    DIR *dir = opendir("/proc/self/fd");
+    for (struct dirent *e; dir && (e = readdir(dir));) {
+        const ssize_t got = readlinkat(dirfd(dir), e->d_name, path, sizeof path - 1);
+        path[got > 0 ? got : 0] = '\0';
+        if (is_device(path)) {
+            n++;
+            snprintf(name, 128, "%.120s", path);
+        }
+    }
+    if (dir)
+        closedir(dir);
+    FILE *maps = fopen("/proc/self/maps", "re");
+    while (maps && fgets(path, sizeof path, maps)) {
+        const char *file = strchr(path, '/');
+        if (file && is_device(file)) {
+            n++;
+            snprintf(name, 128, "%.*s", (int)strcspn(file, "\n") % 120, file);
+        }
+    }
+    if (maps)
+        fclose(maps);
+    return n;
+}
+
+/* A driver is reached through its file. What was opened and closed again is not seen. */
+static void load_hardware(tc_contract *k) {
+    char name[128] = "", why[TC_MESSAGE];
+    tc_subject s;
+    const int64_t before = devices_in_use(name);
+    if (!tc_subject_load(&s, k->options->plugin, tc_host_table(), why)) {
+        TC_BROKEN(k, s.broken, "%s", why);
+        return;
+    }
+    const int64_t loaded = devices_in_use(name);
+    if (loaded > before)
+        TC_BROKEN(k, 3, "dlopen or " TN_PLUGIN_QUERY_NAME " opened %s; leave that to count", name);
+    tc_host_running(true);
+    tc_host_expect_self(NULL);
+    if (!tc_must(k, 21, s.plugin->init(tc_host_table(), k->options->plugin, &s.self), "init"))
+        return;
+    tc_host_expect_self(s.self);
+    if (devices_in_use(name) > loaded)
+        TC_BROKEN(k, 22, "init opened %s; leave that to count", name);
+    tc_subject_close(&s);
+}
+
+/* ---- query ------------------------------------------------------------------------------------
+ */
 
 enum { N_THREADS = 4, N_QUERIES = 100 };
 
@@ -178,8 +247,9 @@ static void load_older_host(tc_contract *k) {
         older.abi_version = versions[i];
         if (query(&older))
             TC_BROKEN(k, 4,
-                      TN_PLUGIN_QUERY_NAME " returned a table to a host of version %u.%u, "
-                                           "older than the plugin's abi_required %u.%u",
+                      TN_PLUGIN_QUERY_NAME
+                      " returned a table to a host of version %u.%u, "
+                      "older than the plugin's abi_required %u.%u; return NULL",
                       versions[i] >> 16, versions[i] & 0xffff, required >> 16, required & 0xffff);
     }
     if (query(tc_host_table()) != plugin)
@@ -365,14 +435,17 @@ static void load_names(tc_contract *k) {
     check_text(k, "version", p->version);
     if (p->abi_version >> 16 != TN_ABI_MAJOR ||
         (TN_ABI_MAJOR == 0 && p->abi_version != TN_ABI_VERSION))
-        TC_BROKEN(k, 7, "tn_plugin.abi_version is %u.%u; this host has %u.%u", p->abi_version >> 16,
-                  p->abi_version & 0xffff, TN_ABI_MAJOR, TN_ABI_MINOR);
+        TC_BROKEN(
+            k, 7,
+            "tn_plugin.abi_version is %u.%u; this host has %u.%u; build it against that header",
+            p->abi_version >> 16, p->abi_version & 0xffff, TN_ABI_MAJOR, TN_ABI_MINOR);
     if (p->abi_required > p->abi_version)
         TC_BROKEN(k, 7, "tn_plugin.abi_required %u.%u is above abi_version %u.%u",
                   p->abi_required >> 16, p->abi_required & 0xffff, p->abi_version >> 16,
                   p->abi_version & 0xffff);
-    if (p->flags & ~(uint64_t)(TN_PLUGIN_FORK_SAFE | TN_PLUGIN_UNLOADABLE))
-        TC_BROKEN(k, 5, "tn_plugin.flags are 0x%llx; not all of them are TN_PLUGIN_*",
+    if (p->abi_version <= TN_ABI_VERSION &&
+        (p->flags & ~(uint64_t)(TN_PLUGIN_FORK_SAFE | TN_PLUGIN_UNLOADABLE)))
+        TC_BROKEN(k, 96, "tn_plugin.flags are 0x%llx; not all of them are TN_PLUGIN_*",
                   (unsigned long long)p->flags);
 }
 
@@ -381,7 +454,7 @@ static void load_extension(tc_contract *k) {
                                           "tenon.threads",    "/", "tenon.threads/",
                                           "tenon.threads/1 ", "x", "tenon.threads/11"};
     tc_subject s;
-    if (!tc_drive_open(k, &s, tc_host_table(), 21, "to ask for extensions"))
+    if (!tc_drive_open(k, &s, tc_host_table(), 0, "to ask for extensions"))
         return;
     if (!TN_HAS(s.plugin, tn_plugin, extension) || !s.plugin->extension) {
         tc_subject_close(&s);
@@ -396,7 +469,7 @@ static void load_extension(tc_contract *k) {
         TC_BROKEN(k, 13, "extension answered differently when asked again for " TN_EXT_THREADS);
     if (threads && (threads->struct_size < sizeof *threads || !threads->set_num_threads ||
                     !threads->get_num_threads))
-        TC_BROKEN(k, 93, TN_EXT_THREADS " lacks a function");
+        TC_BROKEN(k, 11, TN_EXT_THREADS " lacks a function");
     tc_subject_close(&s);
 }
 
@@ -404,11 +477,11 @@ static void load_life(tc_contract *k) {
     tc_subject s;
     const tn_plugin *p = query_once(k);
     const uint64_t before = p ? tc_tables_sum(p) : 0;
-    if (!p || !tc_drive_open(k, &s, tc_host_table(), 21, "a life of which the tables are watched"))
+    if (!p || !tc_drive_open(k, &s, tc_host_table(), 0, "a life of which the tables are watched"))
         return;
     if (tc_tables_sum(p) != before)
         TC_BROKEN(k, 12, "init, count, open or stream changed the plugin's tables");
-    tc_drive_probe(k, &s, false, 69, "a life of which the tables are watched", NULL);
+    tc_drive_probe(k, &s, false, 0, "a life of which the tables are watched", NULL);
     if (tc_tables_sum(p) != before)
         TC_BROKEN(k, 12, "transfers and a kernel changed the plugin's tables");
     tc_subject_close(&s);
@@ -419,6 +492,7 @@ static void load_life(tc_contract *k) {
 const tc_contract_row tc_load_rows[] = {
     {"load-symbols", "", TC_SMOKE, load_symbols},
     {"load-quiet", "", TC_SMOKE, load_quiet},
+    {"load-hardware", "", TC_SMOKE, load_hardware},
     {"load-query", "", TC_SMOKE, load_query},
     {"load-older-host", "", TC_SMOKE, load_older_host},
     {"load-tables", "", TC_SMOKE, load_tables},

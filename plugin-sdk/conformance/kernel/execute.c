@@ -73,10 +73,10 @@ tc_claim tc_find_kernel(const tc_subject *s, const tc_invocation *call, const tn
 /* ---- placing ----------------------------------------------------------------------------------
  */
 
-static bool set_up_failed(tc_verdict *verdict, const char *what, tn_status status) {
+static bool set_up_failed(tc_verdict *verdict, uint32_t requirement, const char *what,
+                          tn_status status) {
     char reason[TC_MESSAGE];
-    tc_verdict_set(verdict, TC_FAIL, status == TN_OUT_OF_MEMORY ? 37 : 42, "%s: %s", what,
-                   tc_reason(status, reason));
+    tc_verdict_set(verdict, TC_FAIL, requirement, "%s: %s", what, tc_reason(status, reason));
     return false;
 }
 
@@ -87,11 +87,11 @@ static bool place_tensor(tc_placed *p, const tc_operand *o, tn_tensor_view *view
     tn_memory memory = 0;
     tn_status status = s->memory->alloc(s->device, TN_SPACE_DEVICE, o->bytes, &memory, &host);
     if (status != TN_OK)
-        return set_up_failed(verdict, "alloc for a tensor", status);
+        return set_up_failed(verdict, 37, "alloc for a tensor", status);
     p->memory[p->n_memory++] = memory;
     status = s->memory->write(s->device, p->tn.stream, memory, 0, o->image, o->bytes);
     if (status != TN_OK)
-        return set_up_failed(verdict, "write of a tensor", status);
+        return set_up_failed(verdict, 42, "write of a tensor", status);
     *view = (tn_tensor_view){
         .struct_size = sizeof *view,
         .memory = memory,
@@ -181,12 +181,12 @@ bool tc_place_workspace(tc_placed *p, tc_verdict *verdict) {
     status =
         s->memory->alloc(s->device, TN_SPACE_DEVICE, p->workspace_room, &p->tn.workspace, &host);
     if (status != TN_OK)
-        return set_up_failed(verdict, "alloc of the workspace", status);
+        return set_up_failed(verdict, 37, "alloc of the workspace", status);
     p->memory[p->n_memory++] = p->tn.workspace;
     p->tn.workspace_offset = s->alignment;
     p->tn.workspace_bytes = bytes;
     status = s->memory->fill(s->device, p->tn.stream, p->tn.workspace, 0, 0xff, p->workspace_room);
-    return status == TN_OK ? true : set_up_failed(verdict, "fill of the workspace", status);
+    return status == TN_OK ? true : set_up_failed(verdict, 42, "fill of the workspace", status);
 }
 
 bool tc_place_call(tc_subject *s, tn_pstream *stream, const tn_kernel *kernel, tc_invocation *call,
@@ -226,7 +226,7 @@ static unsigned char *read_image(tc_placed *p, const tn_tensor_view *view, uint6
     tn_status status = s->memory->read(s->device, p->tn.stream, image, view->memory, 0, bytes);
     if (status == TN_OK)
         return image;
-    set_up_failed(verdict, "read of a tensor", status);
+    set_up_failed(verdict, 42, "read of a tensor", status);
     return NULL;
 }
 

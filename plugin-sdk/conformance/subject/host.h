@@ -35,8 +35,8 @@ void tc_host_forget(void);
 int64_t tc_host_blocks(void);
 int64_t tc_host_bytes(void);
 
-/* How often any function of the table was called. */
-int64_t tc_host_calls(void);
+/* How often alloc was called. */
+int64_t tc_host_allocations(void);
 
 /* Lets n more allocations succeed and fails the one after; negative: none. True from
  * tc_host_failed once one was. */

@@ -5,7 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define WRONG(...) (snprintf(why, TC_MESSAGE, __VA_ARGS__), false)
+#define WRONG(requirement, ...) \
+    (s->broken = (requirement), snprintf(why, TC_MESSAGE, __VA_ARGS__), false)
 
 const char *tc_tn_status_name(tn_status status) {
 #define NAME(name, value, text) "TN_" #name,
@@ -25,17 +26,17 @@ bool tc_subject_load(tc_subject *s, const char *path, const tn_host *host, char 
     memset(s, 0, sizeof *s);
     s->object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!s->object)
-        return WRONG("dlopen: %.200s", dlerror());
+        return WRONG(2, "dlopen: %.200s", dlerror());
     tn_plugin_query_fn query;
     *(void **)&query = dlsym(s->object, TN_PLUGIN_QUERY_NAME);
     if (!query)
-        return WRONG("the object does not export %s", TN_PLUGIN_QUERY_NAME);
+        return WRONG(1, "the object does not export %s", TN_PLUGIN_QUERY_NAME);
     s->plugin = query(host);
     if (!s->plugin)
-        return WRONG("%s returned NULL", TN_PLUGIN_QUERY_NAME);
+        return WRONG(4, "%s returned NULL", TN_PLUGIN_QUERY_NAME);
     if (!TN_HAS(s->plugin, tn_plugin, n_kernels) || !s->plugin->init || !s->plugin->shutdown ||
         !s->plugin->devices || !s->plugin->devices->memory || !s->plugin->device_type)
-        return WRONG("the plugin's table lacks what is required");
+        return WRONG(11, "the plugin's table lacks what is required");
     s->ops = s->plugin->devices;
     s->memory = s->ops->memory;
     tc_host_set_type(s->plugin->device_type);
@@ -59,16 +60,16 @@ static bool start(tc_subject *s, const char *path, uint32_t index, const tn_host
     tc_host_running(true);
     tn_status status = s->plugin->init(host, path, &s->self);
     if (status != TN_OK || !s->self)
-        return WRONG("init: %.200s", tc_reason(status, reason));
+        return WRONG(21, "init: %.200s", tc_reason(status, reason));
     tc_host_expect_self(s->self);
     status = s->ops->count(s->self, &s->n_devices);
     if (status != TN_OK)
-        return WRONG("count: %.200s", tc_reason(status, reason));
+        return WRONG(27, "count: %.200s", tc_reason(status, reason));
     if (index >= s->n_devices)
-        return WRONG("there is no device %u: the plugin counts %u", index, s->n_devices);
+        return WRONG(0, "there is no device %u: the plugin counts %u", index, s->n_devices);
     status = s->ops->open(s->self, index, &s->device);
     if (status != TN_OK || !s->device)
-        return WRONG("open of device %u: %.200s", index, tc_reason(status, reason));
+        return WRONG(30, "open of device %u: %.200s", index, tc_reason(status, reason));
     s->index = index;
     s->alignment = (uint64_t)tc_subject_property(s, index, TN_PROP_ALIGNMENT, 64);
     s->max_allocation = (uint64_t)tc_subject_property(s, index, TN_PROP_MAX_ALLOCATION, 0);
@@ -78,8 +79,9 @@ static bool start(tc_subject *s, const char *path, uint32_t index, const tn_host
     if (!s->ops->streams)
         return true;
     status = s->ops->streams->create(s->device, 0, &s->stream);
-    return status == TN_OK && s->stream ? true
-                                        : WRONG("stream create: %.200s", tc_reason(status, reason));
+    return status == TN_OK && s->stream
+               ? true
+               : WRONG(52, "stream create: %.200s", tc_reason(status, reason));
 }
 
 bool tc_subject_open(tc_subject *s, const char *path, uint32_t index, const tn_host *host,
@@ -121,7 +123,8 @@ tc_subject *tc_subject_shared(const tc_options *options, tc_verdict *out) {
     if (shared_open)
         return &shared;
     if (!tc_subject_open(&shared, options->plugin, options->device, tc_host_table(), why)) {
-        tc_verdict_set(out, TC_FAIL, 30, "the device cannot be opened: %s", why);
+        tc_verdict_set(out, shared.broken ? TC_FAIL : TC_ERROR, shared.broken,
+                       "the device cannot be opened: %s", why);
         return NULL;
     }
     shared_open = true;

@@ -21,9 +21,10 @@ typedef struct tc_subject {
     uint64_t flushes; /* whose subnormal numbers it may take for zero */
     uint64_t max_allocation;
     bool host_memory;
+    uint32_t broken; /* the requirement for which it could not be loaded or opened; 0: none */
 } tc_subject;
 
-/* Loads and queries the shared object: no init. False with `why`. */
+/* Loads and queries the shared object: no init. False with `why` and `broken`. */
 bool tc_subject_load(tc_subject *s, const char *path, const tn_host *host, char why[TC_MESSAGE]);
 
 /* From a loaded plugin to an open device with a stream. On failure undoes what it did. */
@@ -34,7 +35,7 @@ bool tc_subject_open(tc_subject *s, const char *path, uint32_t index, const tn_h
 void tc_subject_close(tc_subject *s);
 
 /* The subject that a worker keeps open from case to case; opened at the first call. On failure
- * fills `out` (a FAIL) and returns NULL. */
+ * fills `out` (a FAIL, or an ERROR where there is no such device) and returns NULL. */
 tc_subject *tc_subject_shared(const tc_options *options, tc_verdict *out);
 void tc_subject_shared_close(void);
 
