@@ -189,7 +189,7 @@ static void describe(const tc_options *options, FILE *out) {
             "{\"id\":\"mock\",\"version\":\"1.2\",\"device\":\"Mock <device>\",\"n_devices\":1}");
 }
 
-#define CLASS(name) static const tc_class name##_class = {#name, NULL, run};
+#define CLASS(name) static const tc_class name##_class = {#name, NULL, run, false};
 CLASS(same)
 CLASS(refuse)
 CLASS(contract)
@@ -198,7 +198,7 @@ CLASS(operator)
 CLASS(gradient)
 CLASS(train)
 CLASS(perf)
-static const tc_class kernel_class = {"kernel", list, run};
+static const tc_class kernel_class = {.name = "kernel", .list = list, .run = run};
 static const tc_class *const classes[] = {&kernel_class,   &same_class,    &refuse_class,
                                           &contract_class, &process_class, &operator_class,
                                           &gradient_class, &train_class,   &perf_class};

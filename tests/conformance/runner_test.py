@@ -204,6 +204,24 @@ class Runner(unittest.TestCase):
         self.set_is("process/load", "process/segv")
         self.assertIn("levels passed: none", self.run_it().stdout)
 
+    def test_a_level_runs_what_it_asks(self) -> None:
+        self.set_is("process/load", "contract/x", "kernel/copy", "kernel/add", "perf/add")
+
+        def ran(*words: str) -> list[str]:
+            self.log.unlink(missing_ok=True)
+            self.run_it("--log", self.log, *words)
+            return list(self.cases())
+
+        self.assertEqual(ran("--level", "load"), ["process/load"])
+        self.assertEqual(self.records()[0]["set"], "smoke")
+        self.assertEqual(ran("--level", "memory"), ["kernel/copy", "contract/x", "process/load"])
+        self.assertEqual(self.records()[0]["set"], "standard")
+        self.assertEqual(ran("--level", "load", "--level", "perf", "--filter", "p*"), ["process/load", "perf/add"])
+        self.assertEqual(self.records()[0]["set"], "standard+perf")
+        self.assertEqual(ran("--level", "load", "kernel/add"), ["kernel/add"])
+        self.assertEqual(self.run_it("--level", "load", "--level", "memory").returncode, 0)
+        self.assertEqual(self.run_it("--level", "load", "--level", "core").returncode, 1)
+
     # ---- the log
 
     def test_interrupted_run_goes_on(self) -> None:
@@ -311,7 +329,7 @@ class Runner(unittest.TestCase):
         self.assertEqual(result.returncode, 1)
 
     def test_asked_wrongly(self) -> None:
-        for words in (["no case"], ["--set", "huge"], ["--filter", "/(/"], ["--level", "sky"], ["-j", "0"]):
+        for words in (["no case"], ["--set", "huge"], ["--set", "perf+"], ["--filter", "/(/"], ["--level", "sky"], ["-j", "0"]):
             with self.subTest(words):
                 self.assertEqual(self.run_it(*words).returncode, 2)
 

@@ -106,7 +106,7 @@ static tc_level_state judged(world *w, const char *name, tc_set set) {
     char why[TC_VERDICT_MESSAGE];
     const tc_level *level = tc_levels_find(&w->levels, name);
     assert_non_null(level);
-    return tc_level_judge(&w->levels, level, set, &w->plan, &w->log, why);
+    return tc_level_judge(&w->levels, level, TC_SET_BIT(set), &w->plan, &w->log, why);
 }
 
 static void add_level(world *w, const char *name, const char *text) {

@@ -441,4 +441,4 @@ static void list(tc_set set, tc_sink *sink) {
     tc_arena_finish(&r.arena);
 }
 
-const tc_class tc_class_same = {"same", list, run};
+const tc_class tc_class_same = {.name = "same", .list = list, .run = run};
