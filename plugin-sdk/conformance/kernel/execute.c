@@ -293,13 +293,16 @@ static bool ask_support(tc_placed *p, bool *said_no, tc_verdict *verdict) {
     return verdict->status == TC_PASS;
 }
 
+bool tc_ready_call(tc_placed *p, bool *out_said_no, tc_verdict *verdict) {
+    return ask_support(p, out_said_no, verdict) && (*out_said_no || place_workspace(p, verdict));
+}
+
 bool tc_execute(tc_subject *s, const tn_kernel *kernel, tc_invocation *call, tc_result *out,
                 tc_verdict *verdict) {
     tc_placed p;
     memset(out, 0, sizeof *out);
     bool ok = tc_place_call(s, s->stream, kernel, call, &p, verdict) &&
-              ask_support(&p, &out->said_no, verdict) &&
-              (out->said_no || place_workspace(&p, verdict));
+              tc_ready_call(&p, &out->said_no, verdict);
     if (ok) {
         run(&p, out);
         ok = tc_read_back(&p, out, verdict);

@@ -50,6 +50,8 @@ typedef struct tc_placed {
 
 bool tc_place_call(tc_subject *s, tn_pstream *stream, const tn_kernel *kernel, tc_invocation *call,
                    tc_placed *out, tc_verdict *verdict);
+/* Asks `supports`, and gives the call its workspace unless it says no. */
+bool tc_ready_call(tc_placed *p, bool *out_said_no, tc_verdict *verdict);
 bool tc_read_back(tc_placed *p, tc_result *out, tc_verdict *verdict);
 void tc_unplace(tc_placed *p);
 
