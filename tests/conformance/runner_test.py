@@ -139,6 +139,20 @@ class Runner(unittest.TestCase):
         self.assertEqual(len({v["message"] for v in self.cases().values()}), 3, result.stderr)
         self.assertTrue(list(self.cases())[0].startswith("kernel/"))
 
+    def test_perf_cases_run_last_and_alone(self) -> None:
+        lines = [f"{c}/when n={i}" for i in range(6) for c in ("perf", "kernel", "train", "process")]
+        self.run_it("--log", self.log, "-j4", "--core-worker", MOCK, *lines)
+        times = {line: tuple(map(float, v["message"].split()[:2])) for line, v in self.cases().items()}
+        self.assertEqual(len(times), 24)
+        others = max(end for line, (_, end) in times.items() if not line.startswith("perf/"))
+        before = others
+        for start, end in sorted(time for line, time in times.items() if line.startswith("perf/")):
+            self.assertGreaterEqual(start, before)
+            before = end
+        # Where cases may run beside each other, they do: that they do not is not by chance.
+        kernels = sorted(time for line, time in times.items() if line.startswith("kernel/"))
+        self.assertTrue(any(b[0] < a[1] for a, b in zip(kernels, kernels[1:])))
+
     def test_core_cases_without_core_are_errors_that_help(self) -> None:
         self.assertIn("--core-worker", self.one("operator/add")["message"])
 
