@@ -134,7 +134,7 @@ static void list_layouts(const tc_record *record, const tn_dtype *types, const s
 
 /* Rows of a table, as of an embedding: a few, and many. */
 static void list_timed(const tc_record *record, const tn_dtype *types, tc_sink *sink) {
-    static const struct sized timed[] = {{2, {4096, 64}, {65536, 64}, {65536, 64}, 0},
+    static const struct sized timed[] = {{2, {4096, 64}, {16384, 64}, {16384, 64}, 0},
                                          {2, {64, 16}, {64, 16}, {64, 16}, 0}};
     for (int k = 0; k < (tc_has_large(record, types, TC_PERF) ? TC_LENGTH(timed) : 1); k++) {
         tc_line l = call_line(record, types, &timed[k], NULL, TC_LAYOUT_DENSE, "1");
