@@ -52,7 +52,9 @@ bool tc_place_call(tc_subject *s, tn_pstream *stream, const tn_kernel *kernel, t
                    tc_placed *out, tc_verdict *verdict);
 /* Asks `supports`, and gives the call its workspace unless it says no. */
 bool tc_ready_call(tc_placed *p, bool *out_said_no, tc_verdict *verdict);
+/* All that was placed; the outputs alone. */
 bool tc_read_back(tc_placed *p, tc_result *out, tc_verdict *verdict);
+bool tc_read_outs(tc_placed *p, tc_result *out, tc_verdict *verdict);
 void tc_unplace(tc_placed *p);
 
 #endif

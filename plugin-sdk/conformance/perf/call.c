@@ -76,12 +76,20 @@ static tn_status call(void *context) {
 
 static void check(void *context, tc_result *result, tc_verdict *verdict) {
     timed_call *t = context;
-    if (tc_check_success(&t->whole, result, verdict) && tc_read_back(&t->placed, result, verdict)) {
+    if (tc_check_success(&t->whole, result, verdict) && tc_read_outs(&t->placed, result, verdict)) {
         tc_check_untouched(&t->whole, result, verdict);
         tc_part_check(&t->part, &t->whole, result, t->subject, t->good, verdict);
         tc_check_host(verdict);
     }
     tc_arena_finish(t->whole.arena);
+}
+
+/* Inputs and what lies round the workspace, once all runs are over. */
+static bool check_rest(timed_call *t, tc_verdict *verdict) {
+    tc_result result = {.run = TN_OK};
+    if (tc_read_back(&t->placed, &result, verdict))
+        tc_check_untouched(&t->whole, &result, verdict);
+    return verdict->status == TC_PASS;
 }
 
 static bool time_placed(timed_call *t, const tn_kernel *kernel, tc_figures *out,
@@ -93,7 +101,7 @@ static bool time_placed(timed_call *t, const tn_kernel *kernel, tc_figures *out,
                 tc_ready_call(&t->placed, &said_no, verdict);
     if (said_no)
         tc_verdict_set(verdict, TC_UNSUPPORTED, 0, "the kernel's supports says no");
-    good = good && !said_no && tc_time(s, &what, out, verdict);
+    good = good && !said_no && tc_time(s, &what, out, verdict) && check_rest(t, verdict);
     if (!good)
         tc_subject_sync(s);
     tc_unplace(&t->placed);
