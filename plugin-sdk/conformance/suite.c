@@ -4,10 +4,11 @@
 #include "contract/contract.h"
 #include "json.h"
 #include "kernel/kernel_case.h"
+#include "perf/perf_case.h"
 #include "subject/subject.h"
 
-static const tc_class *const classes[] = {&tc_class_kernel, &tc_class_same, &tc_class_refuse,
-                                          &tc_class_contract, &tc_class_process};
+static const tc_class *const classes[] = {&tc_class_kernel,   &tc_class_same,    &tc_class_refuse,
+                                          &tc_class_contract, &tc_class_process, &tc_class_perf};
 
 static void describe(const tc_options *options, FILE *out) {
     tc_subject s;

@@ -20,6 +20,16 @@ const char *tc_status_name(tc_status status) {
     return (unsigned)status < TC_N_STATUSES ? names[status] : "?";
 }
 
+static const char *const ceilings[] = {
+#define TC_CEILING_NAME(NAME, name, what) name,
+    TC_CEILING_MAP(TC_CEILING_NAME)
+#undef TC_CEILING_NAME
+};
+
+const char *tc_ceiling_name(tc_ceiling ceiling) {
+    return (unsigned)ceiling < TC_N_CEILINGS ? ceilings[ceiling] : "?";
+}
+
 bool tc_status_find(const char *name, tc_status *out) {
     for (unsigned i = 0; i < TC_N_STATUSES; i++)
         if (strcmp(names[i], name) == 0) {
@@ -50,7 +60,34 @@ static int put_number(char *out, size_t room, const char *name, double value) {
 }
 
 /* Room that the members between the line and the message take at most. */
-enum { NUMBERS = 256 };
+enum { NUMBERS = 512 };
+
+/* X(member of tc_figures, its name): all but the ceiling. */
+#define FIGURES(X) \
+    X(spread, "spread") \
+    X(device_ns, "device_ns") X(bytes, "bytes") X(flop, "flop") X(share, "share")
+
+static size_t put_figures(char *out, const tc_figures *f) {
+    size_t n = (size_t)sprintf(out, ",\"figures\":{\"ns\":%.9g", f->ns);
+#define PUT(member, name) n += (size_t)put_number(out + n, 64, name, f->member);
+    FIGURES(PUT)
+#undef PUT
+    return n + (size_t)sprintf(out + n, ",\"bound\":\"%s\"}", tc_ceiling_name(f->bound));
+}
+
+static void read_figures(const char *json, tc_figures *f) {
+    char bound[16] = "";
+    if (!json || *json != '{')
+        return;
+    tc_json_number(tc_json_member(json, "ns"), &f->ns);
+#define READ(member, name) tc_json_number(tc_json_member(json, name), &f->member);
+    FIGURES(READ)
+#undef READ
+    tc_json_string(tc_json_member(json, "bound"), bound, sizeof bound);
+    for (unsigned i = 0; i < TC_N_CEILINGS; i++)
+        if (strcmp(ceilings[i], bound) == 0)
+            f->bound = (tc_ceiling)i;
+}
 
 size_t tc_verdict_write(const tc_verdict *v, const char *line, char out[TC_VERDICT_LINE]) {
     size_t n = (size_t)sprintf(out, "{\"case\":");
@@ -64,6 +101,8 @@ size_t tc_verdict_write(const tc_verdict *v, const char *line, char out[TC_VERDI
         n += (size_t)sprintf(out + n, ",\"worst\":%" PRId64, v->worst);
     }
     n += (size_t)put_number(out + n, NUMBERS, "ms", v->milliseconds);
+    if (v->figures.ns > 0)
+        n += put_figures(out + n, &v->figures);
     if (v->message[0]) {
         n += (size_t)sprintf(out + n, ",\"message\":");
         n += tc_json_quote(v->message, out + n, TC_VERDICT_LINE - 2 - n);
@@ -92,6 +131,7 @@ bool tc_verdict_read(const char *json, tc_verdict *out, char *line) {
             out->worst = (int64_t)number;
     }
     tc_json_number(tc_json_member(json, "ms"), &out->milliseconds);
+    read_figures(tc_json_member(json, "figures"), &out->figures);
     tc_json_string(tc_json_member(json, "message"), out->message, sizeof out->message);
     return true;
 }

@@ -34,6 +34,31 @@ typedef enum tc_status {
 
 enum { TC_VERDICT_MESSAGE = 1024, TC_VERDICT_LINE = 8192 };
 
+/* What a device can do at most; measured, as all figures are (perf/). */
+#define TC_CEILING_MAP(X) \
+    X(NONE, "none", "") \
+    X(LAUNCH, "launch", "the smallest call takes as long") \
+    X(COPY, "copy", "as many bytes a second as copying moves") \
+    X(MULTIPLY, "multiply", "as many operations a second as the best matrix product makes")
+
+typedef enum tc_ceiling {
+#define TC_CEILING_ENUM(NAME, name, what) TC_CEILING_##NAME,
+    TC_CEILING_MAP(TC_CEILING_ENUM)
+#undef TC_CEILING_ENUM
+        TC_N_CEILINGS
+} tc_ceiling;
+
+/* What was measured of a timed call. */
+typedef struct tc_figures {
+    double ns;        /* per call, as the host sees it: the median of the runs; 0: not timed */
+    double spread;    /* of the runs: slowest less fastest, as a share of the median */
+    double device_ns; /* per call, between two events; 0 where there are none with a clock */
+    double bytes;     /* that the call must move: inputs and outputs, each once */
+    double flop;      /* a product and its sum are two; 0 where nothing is multiplied and added */
+    tc_ceiling bound; /* the ceiling that is nearest, */
+    double share;     /* and the least time it allows as a share of `ns` */
+} tc_figures;
+
 typedef struct tc_verdict {
     tc_status status;
     uint32_t requirement; /* TNP-n that was broken; 0 where none can be named */
@@ -42,9 +67,11 @@ typedef struct tc_verdict {
     double bias;          /* mean signed error as a share of the bound */
     int64_t worst;        /* row-major index of the worst element of its output */
     double milliseconds;
+    tc_figures figures;
     char message[TC_VERDICT_MESSAGE]; /* "" for a pass; else what, where, expected and got */
 } tc_verdict;
 
+const char *tc_ceiling_name(tc_ceiling ceiling);
 const char *tc_status_name(tc_status status);
 /* False where `name` is none. */
 bool tc_status_find(const char *name, tc_status *out);

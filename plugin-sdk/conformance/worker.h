@@ -1,6 +1,6 @@
 /* worker.h: the loop of a worker, and what a worker program brings to it.
  *
- *     PROGRAM list --set smoke|standard|exhaustive      the lines of a set, one a line, to stdout
+ *     PROGRAM list --set smoke|standard|exhaustive|perf the lines of a set, one a line, to stdout
  *     PROGRAM describe --plugin PATH [--device N]       one JSON object and a newline to descriptor
  * 3 PROGRAM work --plugin PATH [--device N]           cases from stdin, verdicts to descriptor 3
  *
@@ -17,12 +17,28 @@
 #include "case.h"
 #include "verdict.h"
 
-typedef enum tc_set { TC_SMOKE, TC_STANDARD, TC_EXHAUSTIVE } tc_set;
+/* Each of the first three has what the one before it has; the timed cases are a set of their own.
+ */
+typedef enum tc_set { TC_SMOKE, TC_STANDARD, TC_EXHAUSTIVE, TC_PERF, TC_N_SETS } tc_set;
 
-/* "smoke", "standard", "exhaustive". */
+/* "smoke", "standard", "exhaustive", "perf". */
 const char *tc_set_name(tc_set set);
 /* False where `name` is none. */
 bool tc_set_find(const char *name, tc_set *out);
+
+/* Several sets at once: a bit for each. */
+typedef uint32_t tc_sets;
+#define TC_SET_BIT(set) (1u << (set))
+enum { TC_SETS_NAME = 64 };
+
+/* "standard+perf". Returns out. */
+char *tc_sets_name(tc_sets sets, char out[TC_SETS_NAME]);
+/* False where a name between the plus signs is none. */
+bool tc_sets_find(const char *names, tc_sets *out);
+/* What has the lines of both, named by as few sets as do. */
+tc_sets tc_sets_join(tc_sets a, tc_sets b);
+/* Whether all lines of `set` are in `sets`. */
+bool tc_sets_have(tc_sets sets, tc_set set);
 
 /* What `work` was started with. */
 typedef struct tc_options {
@@ -38,9 +54,10 @@ typedef struct tc_sink {
 /* A class of cases (decision 0008). */
 typedef struct tc_class {
     const char *name;
-    void (*list)(tc_set set, tc_sink *sink);
+    void (*list)(tc_set set, tc_sink *sink); /* may be NULL */
     /* Runs one case. `out` comes as a PASS without message; the time is taken by the loop. */
     void (*run)(const tc_case *c, const tc_options *options, tc_verdict *out);
+    bool timed; /* its cases are the set perf, and in no other */
 } tc_class;
 
 typedef struct tc_suite {
@@ -53,6 +70,9 @@ typedef struct tc_suite {
      * NULL. */
     void (*describe)(const tc_options *options, FILE *out);
 } tc_suite;
+
+/* The lines of a set, class by class. */
+void tc_suite_list(const tc_suite *suite, tc_set set, tc_sink *sink);
 
 /* The verbs above, for main: returns its exit status (0; 1 where a descriptor fails; 2 for a usage
  * error). `argv[0]` is the verb. */

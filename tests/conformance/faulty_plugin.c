@@ -6,6 +6,8 @@
  *     neg             does not end where there are more than 2 dimensions
  *     sub             element 0 comes out one too large where self does not begin with its memory
  *     gather          takes an index out of range and says nothing
+ *     mul             does nothing from the 20th time on that it writes one place in a row
+ *     minimum in f32  the last but one of more than 100000 elements comes out one too large
  */
 #include <dlfcn.h>
 #include <stdlib.h>
@@ -82,6 +84,22 @@ static tn_status run_neg(const tn_call *call) {
     return good_kernel("neg", out->dtype)->run(call);
 }
 
+static tn_status run_mul(const tn_call *call) {
+    static tn_memory last;
+    static int times;
+    times = call->outs[0]->memory == last ? times + 1 : 1;
+    last = call->outs[0]->memory;
+    return times < 20 ? good_kernel("mul", call->outs[0]->dtype)->run(call) : TN_OK;
+}
+
+static tn_status run_minimum(const tn_call *call) {
+    const tn_tensor_view *out = call->outs[0];
+    const tn_status status = good_kernel("minimum", out->dtype)->run(call);
+    return status == TN_OK && out->dtype == TN_F32 && out->numel > 100000
+               ? spoil(call, out->numel - 2)
+               : status;
+}
+
 static tn_status run_gather(const tn_call *call) {
     const tn_status status = good_kernel("gather", call->outs[0]->dtype)->run(call);
     if (call->stream)
@@ -93,11 +111,9 @@ TN_PLUGIN_EXPORT const tn_plugin *TN_PLUGIN_QUERY(const tn_host *host) {
     static const struct {
         const char *op;
         tn_status (*run)(const tn_call *call);
-    } mistakes[] = {{"add", run_add},
-                    {"sub", run_sub},
-                    {"exp", run_exp},
-                    {"neg", run_neg},
-                    {"gather", run_gather}};
+    } mistakes[] = {{"add", run_add},        {"sub", run_sub},       {"exp", run_exp},
+                    {"neg", run_neg},        {"gather", run_gather}, {"mul", run_mul},
+                    {"minimum", run_minimum}};
     const char *path = getenv("FAULTY_GOOD");
     void *object = path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
     tn_plugin_query_fn query = NULL;

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "worker.h"
@@ -51,6 +52,12 @@ static bool first_time(const char *name) {
     if (fd >= 0)
         close(fd);
     return fd >= 0;
+}
+
+static double seconds(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
 static void die_later(void) {
@@ -98,6 +105,10 @@ static void run(const tc_case *c, const tc_options *options, tc_verdict *out) {
         _exit(7);
     } else if (strcmp(s, "slow") == 0) {
         usleep(30000);
+    } else if (strcmp(s, "when") == 0) {
+        const double start = seconds();
+        usleep(30000);
+        tc_verdict_set(out, TC_MISTRUSTED, 0, "%.6f %.6f", start, seconds());
     } else if (strcmp(s, "flood") == 0) {
         flood(stdout, 8);
         flood(stderr, 8);
@@ -189,7 +200,7 @@ static void describe(const tc_options *options, FILE *out) {
             "{\"id\":\"mock\",\"version\":\"1.2\",\"device\":\"Mock <device>\",\"n_devices\":1}");
 }
 
-#define CLASS(name) static const tc_class name##_class = {#name, NULL, run};
+#define CLASS(name) static const tc_class name##_class = {#name, NULL, run, false};
 CLASS(same)
 CLASS(refuse)
 CLASS(contract)
@@ -198,7 +209,7 @@ CLASS(operator)
 CLASS(gradient)
 CLASS(train)
 CLASS(perf)
-static const tc_class kernel_class = {"kernel", list, run};
+static const tc_class kernel_class = {.name = "kernel", .list = list, .run = run};
 static const tc_class *const classes[] = {&kernel_class,   &same_class,    &refuse_class,
                                           &contract_class, &process_class, &operator_class,
                                           &gradient_class, &train_class,   &perf_class};

@@ -139,6 +139,20 @@ class Runner(unittest.TestCase):
         self.assertEqual(len({v["message"] for v in self.cases().values()}), 3, result.stderr)
         self.assertTrue(list(self.cases())[0].startswith("kernel/"))
 
+    def test_perf_cases_run_last_and_alone(self) -> None:
+        lines = [f"{c}/when n={i}" for i in range(6) for c in ("perf", "kernel", "train", "process")]
+        self.run_it("--log", self.log, "-j4", "--core-worker", MOCK, *lines)
+        times = {line: tuple(map(float, v["message"].split()[:2])) for line, v in self.cases().items()}
+        self.assertEqual(len(times), 24)
+        others = max(end for line, (_, end) in times.items() if not line.startswith("perf/"))
+        before = others
+        for start, end in sorted(time for line, time in times.items() if line.startswith("perf/")):
+            self.assertGreaterEqual(start, before)
+            before = end
+        # Where cases may run beside each other, they do: that they do not is not by chance.
+        kernels = sorted(time for line, time in times.items() if line.startswith("kernel/"))
+        self.assertTrue(any(b[0] < a[1] for a, b in zip(kernels, kernels[1:])))
+
     def test_core_cases_without_core_are_errors_that_help(self) -> None:
         self.assertIn("--core-worker", self.one("operator/add")["message"])
 
@@ -203,6 +217,24 @@ class Runner(unittest.TestCase):
         self.assertEqual(self.run_it("--level", "memory").returncode, 1)
         self.set_is("process/load", "process/segv")
         self.assertIn("levels passed: none", self.run_it().stdout)
+
+    def test_a_level_runs_what_it_asks(self) -> None:
+        self.set_is("process/load", "contract/x", "kernel/copy", "kernel/add", "perf/add")
+
+        def ran(*words: str) -> list[str]:
+            self.log.unlink(missing_ok=True)
+            self.run_it("--log", self.log, *words)
+            return list(self.cases())
+
+        self.assertEqual(ran("--level", "load"), ["process/load"])
+        self.assertEqual(self.records()[0]["set"], "smoke")
+        self.assertEqual(ran("--level", "memory"), ["kernel/copy", "contract/x", "process/load"])
+        self.assertEqual(self.records()[0]["set"], "standard")
+        self.assertEqual(ran("--level", "load", "--level", "perf", "--filter", "p*"), ["process/load", "perf/add"])
+        self.assertEqual(self.records()[0]["set"], "standard+perf")
+        self.assertEqual(ran("--level", "load", "kernel/add"), ["kernel/add"])
+        self.assertEqual(self.run_it("--level", "load", "--level", "memory").returncode, 0)
+        self.assertEqual(self.run_it("--level", "load", "--level", "core").returncode, 1)
 
     # ---- the log
 
@@ -311,7 +343,7 @@ class Runner(unittest.TestCase):
         self.assertEqual(result.returncode, 1)
 
     def test_asked_wrongly(self) -> None:
-        for words in (["no case"], ["--set", "huge"], ["--filter", "/(/"], ["--level", "sky"], ["-j", "0"]):
+        for words in (["no case"], ["--set", "huge"], ["--set", "perf+"], ["--filter", "/(/"], ["--level", "sky"], ["-j", "0"]):
             with self.subTest(words):
                 self.assertEqual(self.run_it(*words).returncode, 2)
 

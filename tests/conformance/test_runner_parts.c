@@ -106,7 +106,7 @@ static tc_level_state judged(world *w, const char *name, tc_set set) {
     char why[TC_VERDICT_MESSAGE];
     const tc_level *level = tc_levels_find(&w->levels, name);
     assert_non_null(level);
-    return tc_level_judge(&w->levels, level, set, &w->plan, &w->log, why);
+    return tc_level_judge(&w->levels, level, TC_SET_BIT(set), &w->plan, &w->log, why);
 }
 
 static void add_level(world *w, const char *name, const char *text) {
@@ -167,6 +167,40 @@ static void groups_ask_for_each_operator(void **state) {
     finish(&w);
 }
 
+static void sets_add_up(void **state) {
+    char name[TC_SETS_NAME];
+    tc_sets sets = 0;
+    assert_true(tc_sets_find("perf+standard", &sets));
+    assert_string_equal(tc_sets_name(sets, name), "standard+perf");
+    assert_true(tc_sets_have(sets, TC_SMOKE) && tc_sets_have(sets, TC_STANDARD));
+    assert_true(tc_sets_have(sets, TC_PERF) && !tc_sets_have(sets, TC_EXHAUSTIVE));
+    assert_false(tc_sets_have(TC_SET_BIT(TC_PERF), TC_SMOKE));
+    assert_false(tc_sets_have(TC_SET_BIT(TC_EXHAUSTIVE), TC_PERF));
+    assert_int_equal(tc_sets_join(sets, TC_SET_BIT(TC_SMOKE)), sets);
+    static const char *const wrong[] = {"", "+", "perf+", "perf,standard", "standard "};
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
+        assert_false(tc_sets_find(wrong[i], &sets));
+}
+
+static void perf_takes_a_set_of_its_own(void **state) {
+    world w = {0};
+    add_level(&w, "low", "version 1\nset smoke\nrequire a/*\n");
+    add_level(&w, "perf", "version 1\nset perf\nincludes low\nrequire perf/*\n");
+    assert_int_equal(tc_level_sets(&w.levels, tc_levels_find(&w.levels, "perf")),
+                     TC_SET_BIT(TC_SMOKE) | TC_SET_BIT(TC_PERF));
+    ran(&w, "a/p", TC_PASS);
+    ran(&w, "perf/x", TC_UNSUPPORTED);
+    assert_int_equal(judged(&w, "perf", TC_PERF), TC_LEVEL_FAILED);
+    ran(&w, "perf/y", TC_PASS);
+    assert_int_equal(judged(&w, "perf", TC_STANDARD), TC_LEVEL_NOT_RUN);
+    char why[TC_VERDICT_MESSAGE];
+    assert_int_equal(tc_level_judge(&w.levels, &w.levels.at[1],
+                                    TC_SET_BIT(TC_SMOKE) | TC_SET_BIT(TC_PERF), &w.plan, &w.log,
+                                    why),
+                     TC_LEVEL_PASSED);
+    finish(&w);
+}
+
 static void wrong_levels_are_refused(void **state) {
     static const char *const texts[] = {"require a/b\n",
                                         "version 0\nrequire a/b\n",
@@ -224,6 +258,8 @@ int main(void) {
         cmocka_unit_test(a_level_needs_a_pass_of_each_and_no_failure),
         cmocka_unit_test(a_level_of_which_a_part_ran_is_not_run),
         cmocka_unit_test(groups_ask_for_each_operator),
+        cmocka_unit_test(sets_add_up),
+        cmocka_unit_test(perf_takes_a_set_of_its_own),
         cmocka_unit_test(wrong_levels_are_refused),
         cmocka_unit_test(built_in_levels_are_read),
         cmocka_unit_test(sums_are_sha256),

@@ -19,6 +19,13 @@ static void a_verdict_comes_back_as_it_was(void **state) {
                     .bias = -0.25,
                     .worst = 123456789,
                     .milliseconds = 1.5,
+                    .figures = {.ns = 12.5,
+                                .spread = 0.25,
+                                .device_ns = 11,
+                                .bytes = 1e12,
+                                .flop = 2e12,
+                                .bound = TC_CEILING_COPY,
+                                .share = 0.5},
                     .message = "at \"self\"\\[3]\n\ttab \xc3\xa9"};
     tc_verdict back;
     char json[TC_VERDICT_LINE], line[TC_MAX_LINE];
@@ -32,10 +39,17 @@ static void a_verdict_comes_back_as_it_was(void **state) {
     assert_true(back.measured && isinf(back.share) && back.bias == -0.25);
     assert_int_equal(back.worst, 123456789);
     assert_string_equal(back.message, v.message);
+    const tc_figures *f = &back.figures;
+    assert_true(f->ns == 12.5 && f->spread == 0.25 && f->device_ns == 11);
+    assert_true(f->bytes == 1e12 && f->flop == 2e12 && f->share == 0.5);
+    assert_int_equal(f->bound, TC_CEILING_COPY);
 }
 
 static void the_longest_verdict_fits(void **state) {
     tc_verdict v = {.status = TC_FAIL, .measured = true, .share = NAN, .bias = -INFINITY};
+    const double long_one = -1.2345678901234e-300;
+    v.figures = (tc_figures){-long_one,           long_one, long_one, long_one, long_one,
+                             TC_CEILING_MULTIPLY, long_one};
     char json[TC_VERDICT_LINE], line[TC_MAX_LINE], back[TC_MAX_LINE];
     tc_verdict read;
     memset(v.message, 1, sizeof v.message - 1);

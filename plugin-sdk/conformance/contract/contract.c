@@ -116,5 +116,5 @@ static void list_process(tc_set set, tc_sink *sink) {
     list("process", process_tables, LENGTH(process_tables), set, sink);
 }
 
-const tc_class tc_class_contract = {"contract", list_contract, run_contract};
-const tc_class tc_class_process = {"process", list_process, run_process};
+const tc_class tc_class_contract = {.name = "contract", .list = list_contract, .run = run_contract};
+const tc_class tc_class_process = {.name = "process", .list = list_process, .run = run_process};

@@ -105,6 +105,9 @@ static void load_quiet(tc_contract *k) {
     if (later.uordblks + later.hblkhd != heap.uordblks + heap.hblkhd)
         TC_BROKEN(k, 3, TN_PLUGIN_QUERY_NAME " allocated %lld bytes",
                   (long long)(later.uordblks + later.hblkhd - heap.uordblks - heap.hblkhd));
+    if (loaded.threads > before.threads)
+        TC_BROKEN(k, 2, "dlopen started %lld threads; start them in open, not in a constructor",
+                  (long long)(loaded.threads - before.threads));
     if (queried.threads > loaded.threads)
         TC_BROKEN(k, 3, TN_PLUGIN_QUERY_NAME " started %lld threads",
                   (long long)(queried.threads - loaded.threads));

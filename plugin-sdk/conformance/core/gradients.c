@@ -272,4 +272,4 @@ static void run_case(const tc_case *c, const tc_options *options, tc_verdict *ou
     free(s);
 }
 
-const tc_class tc_gradient_class = {"gradient", list, run_case};
+const tc_class tc_gradient_class = {.name = "gradient", .list = list, .run = run_case};

@@ -503,4 +503,4 @@ static void run_case(const tc_case *c, const tc_options *options, tc_verdict *ou
     free(r);
 }
 
-const tc_class tc_operator_class = {"operator", list, run_case};
+const tc_class tc_operator_class = {.name = "operator", .list = list, .run = run_case};

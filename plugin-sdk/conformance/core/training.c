@@ -302,4 +302,4 @@ static void list(tc_set set, tc_sink *sink) {
     }
 }
 
-const tc_class tc_train_class = {"train", list, run_case};
+const tc_class tc_train_class = {.name = "train", .list = list, .run = run_case};

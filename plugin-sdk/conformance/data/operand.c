@@ -12,21 +12,24 @@ int64_t tc_place(const tc_shape *s, int64_t i) {
     return at;
 }
 
-bool tc_operand_create(tc_arena *arena, tn_dtype dtype, const tc_shape *shape, uint64_t seed,
-                       tc_operand *out) {
-    const uint64_t size = tc_dtype_bytes(dtype);
-    *out = (tc_operand){.dtype = dtype, .shape = *shape};
-    out->bytes = (uint64_t)shape->extent * size + TC_GUARD;
-    out->values = tc_arena_array(arena, (uint64_t)shape->numel, sizeof *out->values);
-    out->image = tc_arena_array(arena, out->bytes, 1);
-    if (!out->values || !out->image)
+bool tc_operand_image(tc_arena *arena, uint64_t seed, tc_operand *o) {
+    o->bytes = (uint64_t)o->shape.extent * tc_dtype_bytes(o->dtype) + TC_GUARD;
+    o->image = tc_arena_array(arena, o->bytes, 1);
+    if (!o->image)
         return false;
     tc_random r = {seed};
-    for (uint64_t at = 0; at < out->bytes; at += 8) {
+    for (uint64_t at = 0; at < o->bytes; at += 8) {
         const uint64_t pattern = tc_next(&r);
-        memcpy(out->image + at, &pattern, out->bytes - at < 8 ? out->bytes - at : 8);
+        memcpy(o->image + at, &pattern, o->bytes - at < 8 ? o->bytes - at : 8);
     }
     return true;
+}
+
+bool tc_operand_create(tc_arena *arena, tn_dtype dtype, const tc_shape *shape, uint64_t seed,
+                       tc_operand *out) {
+    *out = (tc_operand){.dtype = dtype, .shape = *shape};
+    out->values = tc_arena_array(arena, (uint64_t)shape->numel, sizeof *out->values);
+    return out->values && tc_operand_image(arena, seed, out);
 }
 
 void tc_operand_settle(tc_operand *o) {

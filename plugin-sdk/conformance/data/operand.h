@@ -27,6 +27,9 @@ typedef struct tc_operand {
 bool tc_operand_create(tc_arena *arena, tn_dtype dtype, const tc_shape *shape, uint64_t seed,
                        tc_operand *out);
 
+/* The image alone, with its pattern, of an operand that has dtype and shape. */
+bool tc_operand_image(tc_arena *arena, uint64_t seed, tc_operand *o);
+
 /* Writes the values into the image and reads them back: where elements share a place (a stride of
  * zero) the last one written holds for all, and all are rounded to the dtype. */
 void tc_operand_settle(tc_operand *o);

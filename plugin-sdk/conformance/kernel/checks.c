@@ -57,7 +57,12 @@ static const char *region_of(const tc_operand *o, uint64_t at) {
 static void check_bytes(const tc_invocation *call, const char *name, const tc_operand *o,
                         const unsigned char *after, bool elements, tc_verdict *out) {
     unsigned char *mask = NULL;
+    const uint64_t size = tc_dtype_bytes(o->dtype), first = (uint64_t)o->shape.offset * size,
+                   end = (uint64_t)o->shape.extent * size;
     if (!after || memcmp(after, o->image, o->bytes) == 0)
+        return;
+    if (!elements && tc_is_dense(&o->shape) && memcmp(after, o->image, first) == 0 &&
+        memcmp(after + end, o->image + end, o->bytes - end) == 0)
         return;
     if (!element_bytes(o, call->arena, &mask)) {
         tc_verdict_set(out, TC_ERROR, 0, "the host has no memory for a case of this size");

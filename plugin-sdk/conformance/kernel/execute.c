@@ -163,7 +163,8 @@ static bool place_outs(tc_placed *p, tc_verdict *verdict) {
     return true;
 }
 
-bool tc_place_workspace(tc_placed *p, tc_verdict *verdict) {
+/* Full of ones (NaN in every floating dtype), between guards of the alignment. */
+static bool place_workspace(tc_placed *p, tc_verdict *verdict) {
     tc_subject *s = p->subject;
     uint64_t bytes = 0;
     if (!p->kernel->workspace)
@@ -252,6 +253,11 @@ bool tc_read_back(tc_placed *p, tc_result *out, tc_verdict *verdict) {
             if (!out->args[a])
                 return false;
         }
+    return tc_read_outs(p, out, verdict) && read_workspace(p, out, verdict);
+}
+
+bool tc_read_outs(tc_placed *p, tc_result *out, tc_verdict *verdict) {
+    tc_invocation *call = p->call;
     for (uint32_t k = 0; k < call->record->n_outs; k++) {
         out->outs[k] = k == 0 && call->in_place >= 0
                            ? out->args[call->in_place]
@@ -259,7 +265,7 @@ bool tc_read_back(tc_placed *p, tc_result *out, tc_verdict *verdict) {
         if (!out->outs[k])
             return false;
     }
-    return read_workspace(p, out, verdict);
+    return true;
 }
 
 /* A call and all that it points to. */
@@ -335,13 +341,16 @@ static bool ask_support(tc_placed *p, bool *said_no, tc_verdict *verdict) {
     return verdict->status == TC_PASS;
 }
 
+bool tc_ready_call(tc_placed *p, bool *out_said_no, tc_verdict *verdict) {
+    return ask_support(p, out_said_no, verdict) && (*out_said_no || place_workspace(p, verdict));
+}
+
 bool tc_execute(tc_subject *s, const tn_kernel *kernel, tc_invocation *call, tc_result *out,
                 tc_verdict *verdict) {
     tc_placed p;
     memset(out, 0, sizeof *out);
     bool ok = tc_place_call(s, s->stream, kernel, call, &p, verdict) &&
-              ask_support(&p, &out->said_no, verdict) &&
-              (out->said_no || tc_place_workspace(&p, verdict));
+              tc_ready_call(&p, &out->said_no, verdict);
     if (ok) {
         run(&p, out);
         ok = tc_read_back(&p, out, verdict);

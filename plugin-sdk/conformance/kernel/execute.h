@@ -50,14 +50,14 @@ typedef struct tc_placed {
 
 bool tc_place_call(tc_subject *s, tn_pstream *stream, const tn_kernel *kernel, tc_invocation *call,
                    tc_placed *out, tc_verdict *verdict);
-/* The workspace, if the kernel wants one: full of ones (NaN in every floating dtype), between
- * guards of the alignment. */
-bool tc_place_workspace(tc_placed *p, tc_verdict *verdict);
-
 /* Runs the call as a host does that keeps nothing: cells, views and lists are copies, overwritten
  * as soon as `run` has returned. Any thread. */
 tn_status tc_run_placed(const tc_placed *p);
+/* Asks `supports`, and gives the call its workspace unless it says no. */
+bool tc_ready_call(tc_placed *p, bool *out_said_no, tc_verdict *verdict);
+/* All that was placed; the outputs alone. */
 bool tc_read_back(tc_placed *p, tc_result *out, tc_verdict *verdict);
+bool tc_read_outs(tc_placed *p, tc_result *out, tc_verdict *verdict);
 void tc_unplace(tc_placed *p);
 
 #endif

@@ -95,4 +95,4 @@ static void list(tc_set set, tc_sink *sink) {
         list_record(&tc_records[i], set, sink, 0, types);
 }
 
-const tc_class tc_class_kernel = {"kernel", list, run};
+const tc_class tc_class_kernel = {.name = "kernel", .list = list, .run = run};

@@ -152,4 +152,4 @@ static void list(tc_set set, tc_sink *sink) {
     tc_arena_finish(&r.arena);
 }
 
-const tc_class tc_class_refuse = {"refuse", list, run};
+const tc_class tc_class_refuse = {.name = "refuse", .list = list, .run = run};

@@ -266,15 +266,18 @@ typedef struct lane {
 
 static bool prepare_lane(comparison *m, lane *l, tn_pstream *stream, uint64_t seed) {
     char why[TC_MESSAGE];
-    for (int i = 0; i < CALLS; i++) {
+    bool said_no = false;
+    for (int i = 0; i < CALLS && !said_no; i++) {
         l->calls[i] = m->call;
         l->calls[i].arena = &l->arena;
         if (!tc_invocation_fill(&l->calls[i], seed + (uint64_t)i, why) ||
             !tc_place_call(m->subject, stream, m->kernel, &l->calls[i], &l->placed[i], m->out) ||
-            !tc_place_workspace(&l->placed[i], m->out))
+            !tc_ready_call(&l->placed[i], &said_no, m->out))
             return false;
     }
-    return true;
+    if (said_no)
+        tc_verdict_set(m->out, TC_UNSUPPORTED, 0, "supports says no to this call");
+    return !said_no;
 }
 
 static void run_one(lane *l, int i) {
@@ -315,14 +318,6 @@ static lane *create_lanes(comparison *m, int n) {
     return lanes;
 }
 
-/* Does a kernel refuse this call? Then another case says so. */
-static bool is_refused(comparison *m) {
-    if (!m->kernel->supports && m->call.in_place < 0)
-        return false;
-    tc_verdict_set(m->out, TC_UNSUPPORTED, 0, "in place, or a kernel that is to be asked first");
-    return true;
-}
-
 static void *run_lane(void *context) {
     lane *l = context;
     pthread_barrier_wait(l->start);
@@ -333,7 +328,7 @@ static void *run_lane(void *context) {
 
 static void threads(comparison *m) {
     pthread_barrier_t start;
-    lane *lanes = is_refused(m) ? NULL : create_lanes(m, THREADS);
+    lane *lanes = create_lanes(m, THREADS);
     if (!lanes)
         return;
     bool ok = true;
@@ -366,7 +361,7 @@ static void streams(comparison *m) {
         tc_verdict_set(m->out, TC_UNSUPPORTED, 0, "the device has no streams");
         return;
     }
-    lane *lanes = is_refused(m) ? NULL : create_lanes(m, STREAMS);
+    lane *lanes = create_lanes(m, STREAMS);
     bool ok = lanes != NULL;
     for (int s = 0; ok && s < STREAMS; s++) {
         const tn_status status = ops->create(m->subject->device, 0, &made[s]);
@@ -520,4 +515,4 @@ static void list(tc_set set, tc_sink *sink) {
     tc_arena_finish(&r.arena);
 }
 
-const tc_class tc_class_same = {"same", list, run};
+const tc_class tc_class_same = {.name = "same", .list = list, .run = run};

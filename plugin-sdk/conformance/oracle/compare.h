@@ -12,6 +12,9 @@
 void tc_compare(const tc_invocation *call, uint32_t k, const unsigned char *image, uint64_t flushes,
                 tc_verdict *out);
 
+/* Whether `got` is right for element i of output k. */
+bool tc_accepts(const tc_invocation *call, uint32_t k, int64_t i, tc_number got, uint64_t flushes);
+
 /* The least and the largest number that element i of output k, of a floating dtype, may be; both
  * NaN where it must be NaN, and without bounds where it is unspecified. */
 void tc_bounds(const tc_invocation *call, uint32_t k, int64_t i, tc_real *out_low,

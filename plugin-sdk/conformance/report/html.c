@@ -9,6 +9,7 @@
 #include "../json.h"
 #include "../run/judge.h"
 #include "escape.h"
+#include "figures.h"
 #include "matrix.h"
 
 enum { SLOWEST = 12, WORST = 12 };
@@ -41,6 +42,8 @@ static const char style[] =
     ".m th:first-child{position:sticky;left:0;background:var(--card);color:var(--fg)}"
     ".m th{text-align:center}.m th:first-child{text-align:left;white-space:nowrap;"
     "overflow-wrap:normal}.n td:not(:last-child){width:1%;white-space:nowrap}"
+    ".f td:not(:first-child),.f th:not(:first-child){text-align:right;white-space:nowrap}"
+    ".f td:first-child{min-width:16rem}"
     "td.pass{background:var(--goodbg);color:var(--good)}"
     "td.bad{background:var(--badbg);color:var(--bad);font-weight:600}"
     "td.unsupported{color:var(--soft);background:var(--none)}"
@@ -196,6 +199,38 @@ static void put_worst(FILE *out, const tc_log *log) {
     fputs("</table></div>", out);
 }
 
+static void put_figures(FILE *out, const tc_log *log) {
+    bool any = false;
+    for (size_t i = 0; i < log->n_results; i++) {
+        const tc_result *r = &log->results[i];
+        char texts[TC_N_FIGURES][TC_FIGURE];
+        if (!tc_was_timed(r))
+            continue;
+        if (!any) {
+            fputs("<h2>Timed calls</h2><p class=soft>Median of some runs, whose outputs were "
+                  "checked. The "
+                  "ceiling is what copying, multiplying or the smallest call showed of this "
+                  "device; what "
+                  "lies in caches may exceed it.</p><div class=scroll><table "
+                  "class=f><tr><th>call</th>",
+                  out);
+            for (unsigned k = 0; k < TC_N_FIGURES; k++)
+                fprintf(out, "<th>%s</th>", tc_figure_titles[k]);
+            fputs("</tr>\n", out);
+        }
+        any = true;
+        fputs("<tr><td class=mono>", out);
+        tc_put_xml(out, tc_timed_name(r));
+        fputs("</td>", out);
+        tc_figure_texts(&r->figures, texts);
+        for (unsigned k = 0; k < TC_N_FIGURES; k++)
+            fprintf(out, "<td>%s</td>", texts[k]);
+        fputs("</tr>\n", out);
+    }
+    if (any)
+        fputs("</table></div>", out);
+}
+
 static void put_slowest(FILE *out, const tc_log *log) {
     size_t at[SLOWEST], n = largest(log, time_of, SLOWEST, at);
     if (n == 0)
@@ -276,6 +311,7 @@ void tc_report_html(const tc_log *log, FILE *out) {
     put_levels(out, log);
     put_failures(out, log);
     put_matrix(out, log);
+    put_figures(out, log);
     put_worst(out, log);
     put_slowest(out, log);
     fputs("<h2>What ran</h2><div class=scroll><table>", out);

@@ -6,6 +6,7 @@
 #include "../json.h"
 #include "../run/judge.h"
 #include "escape.h"
+#include "figures.h"
 #include "matrix.h"
 
 static void put_levels(const tc_log *log, FILE *out) {
@@ -58,6 +59,33 @@ static void put_matrix(const tc_log *log, FILE *out) {
     tc_matrix_finish(&m);
 }
 
+static void put_figures(const tc_log *log, FILE *out) {
+    bool any = false;
+    for (size_t i = 0; i < log->n_results; i++) {
+        const tc_result *r = &log->results[i];
+        char texts[TC_N_FIGURES][TC_FIGURE];
+        if (!tc_was_timed(r))
+            continue;
+        if (!any) {
+            fputs("## Timed calls\n\n| call", out);
+            for (unsigned k = 0; k < TC_N_FIGURES; k++)
+                fprintf(out, " | %s", tc_figure_titles[k]);
+            fputs(" |\n| ---", out);
+            for (unsigned k = 0; k < TC_N_FIGURES; k++)
+                fputs(" | ---:", out);
+            fputs(" |\n", out);
+        }
+        any = true;
+        fprintf(out, "| `%s`", tc_timed_name(r));
+        tc_figure_texts(&r->figures, texts);
+        for (unsigned k = 0; k < TC_N_FIGURES; k++)
+            fprintf(out, " | %s", texts[k]);
+        fputs(" |\n", out);
+    }
+    if (any)
+        fputc('\n', out);
+}
+
 void tc_report_markdown(const tc_log *log, FILE *out) {
     char text[2048];
     size_t counts[TC_N_STATUSES];
@@ -72,6 +100,7 @@ void tc_report_markdown(const tc_log *log, FILE *out) {
     fputs(log->end ? ".\n\n" : "; the run did not come to its end.\n\n", out);
     put_levels(log, out);
     put_matrix(log, out);
+    put_figures(log, out);
     bool any = false;
     for (size_t i = 0; i < log->n_results; i++) {
         const tc_result *r = &log->results[i];

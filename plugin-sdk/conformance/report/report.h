@@ -11,7 +11,7 @@ typedef void tc_report(const tc_log *log, FILE *out);
 
 tc_report tc_report_junit;    /* the XML that CI servers read; one test suite per class */
 tc_report tc_report_tap;      /* TAP 14 */
-tc_report tc_report_markdown; /* levels, counts, operators x dtypes, failures */
+tc_report tc_report_markdown; /* levels, counts, operators x dtypes, times, failures */
 tc_report tc_report_html;     /* the same, one page that needs nothing beside it */
 
 /* X(option, what it writes). */

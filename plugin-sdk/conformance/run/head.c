@@ -39,7 +39,7 @@ static void put_described(FILE *out, const char *described) {
 }
 
 char *tc_head_write(const tc_head *h) {
-    char *text = NULL, date[32];
+    char *text = NULL, date[32], sets[TC_SETS_NAME];
     size_t n = 0;
     FILE *out = open_memstream(&text, &n);
     if (!out)
@@ -58,7 +58,7 @@ char *tc_head_write(const tc_head *h) {
     else if (h->silence)
         put(out, "error", h->silence);
     fprintf(out, "},\"device\":%u,\"set\":\"%s\",\"host\":{\"system\":", h->device,
-            tc_set_name(h->set));
+            tc_sets_name(h->sets, sets));
     struct utsname host = {0};
     uname(&host);
     tc_json_put(out, host.sysname);

@@ -11,7 +11,7 @@ typedef struct tc_head {
     const char *described; /* what the worker says of it: a JSON object, or NULL */
     const char *silence;   /* why it says nothing */
     unsigned device;
-    tc_set set;
+    tc_sets sets;
     char **options; /* the words of the command */
     int n_options;
     const char **lists; /* paths */

@@ -54,8 +54,8 @@ char *tc_counts_words(const size_t *counts, size_t n_skipped, char *out, size_t 
 }
 
 char *tc_judge(const tc_log *log, const tc_plan *plan, const tc_lists *lists,
-               const tc_levels *levels, tc_set set, const tc_level *asked, size_t n_skipped,
-               bool interrupted, double seconds, bool *out_good) {
+               const tc_levels *levels, tc_sets sets, size_t n_skipped, bool interrupted,
+               double seconds, bool *out_good) {
     char *text = NULL;
     size_t n_text = 0;
     FILE *out = open_memstream(&text, &n_text);
@@ -74,14 +74,14 @@ char *tc_judge(const tc_log *log, const tc_plan *plan, const tc_lists *lists,
     char passed[512] = "", why[TC_VERDICT_MESSAGE];
     for (unsigned i = 0; i < levels->n; i++) {
         const tc_level *level = &levels->at[i];
-        tc_level_state state = tc_level_judge(levels, level, set, plan, log, why);
+        tc_level_state state = tc_level_judge(levels, level, sets, plan, log, why);
         if (state == TC_LEVEL_PASSED && interrupted) {
             state = TC_LEVEL_NOT_RUN;
             snprintf(why, sizeof why, "the run was interrupted");
         }
         if (state == TC_LEVEL_PASSED)
             append(passed, sizeof passed, "%s%s", *passed ? ", " : "", level->title);
-        else if (level == asked)
+        else if (level->asked)
             good = false;
         fprintf(out, "%s{\"name\":", i ? "," : "");
         tc_json_put(out, level->title);

@@ -18,9 +18,9 @@ void tc_count(const tc_log *log, size_t *counts);
 char *tc_counts_words(const size_t *counts, size_t n_skipped, char *out, size_t room);
 
 /* The end record, as JSON; free() it. NULL: no memory. `*out_good`: nothing bad, nothing unused,
- * and the level that was asked for (NULL: none) passed. */
+ * and the levels that were asked for passed. */
 char *tc_judge(const tc_log *log, const tc_plan *plan, const tc_lists *lists,
-               const tc_levels *levels, tc_set set, const tc_level *asked, size_t n_skipped,
-               bool interrupted, double seconds, bool *out_good);
+               const tc_levels *levels, tc_sets sets, size_t n_skipped, bool interrupted,
+               double seconds, bool *out_good);
 
 #endif

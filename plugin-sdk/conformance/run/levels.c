@@ -37,7 +37,7 @@ void tc_levels_finish(tc_levels *levels) {
     levels->n = 0;
 }
 
-const tc_level *tc_levels_find(const tc_levels *levels, const char *name) {
+tc_level *tc_levels_find(tc_levels *levels, const char *name) {
     for (unsigned i = 0; i < levels->n; i++)
         if (strcasecmp(levels->at[i].name, name) == 0 || strcasecmp(levels->at[i].title, name) == 0)
             return &levels->at[i];
@@ -108,7 +108,7 @@ static bool clause(tc_levels *levels, tc_level *level, char *text, char why[TC_M
     if (strcmp(text, "set") == 0) {
         if (tc_set_find(rest, &level->set))
             return true;
-        snprintf(why, TC_MESSAGE, "set %.64s: smoke, standard or exhaustive", rest);
+        snprintf(why, TC_MESSAGE, "set %.64s: smoke, standard, exhaustive or perf", rest);
         return false;
     }
     if (strcmp(text, "title") == 0) {
@@ -192,10 +192,15 @@ static bool in_set(const tc_pattern *pattern, const tc_plan *plan) {
     return false;
 }
 
+/* What a demand speaks of in this plan. */
+static const tc_pattern *pattern_of(const tc_demand *d, const tc_plan *plan) {
+    return d->fallback && !in_set(d->pattern, plan) ? d->fallback : d->pattern;
+}
+
 /* A demand's own state. */
 static tc_level_state judge_demand(const tc_demand *d, const tc_plan *plan, const tc_log *log,
                                    char why[TC_VERDICT_MESSAGE]) {
-    const tc_pattern *pattern = d->fallback && !in_set(d->pattern, plan) ? d->fallback : d->pattern;
+    const tc_pattern *pattern = pattern_of(d, plan);
     size_t n_passed = 0, n_ran = 0;
     for (size_t i = 0; i < log->n_results; i++) {
         const tc_result *r = &log->results[i];
@@ -223,7 +228,7 @@ static tc_level_state judge_demand(const tc_demand *d, const tc_plan *plan, cons
     return n_ran ? TC_LEVEL_FAILED : TC_LEVEL_NOT_RUN;
 }
 
-tc_level_state tc_level_judge(const tc_levels *levels, const tc_level *level, tc_set set,
+tc_level_state tc_level_judge(const tc_levels *levels, const tc_level *level, tc_sets sets,
                               const tc_plan *plan, const tc_log *log,
                               char why[TC_VERDICT_MESSAGE]) {
     tc_level_state state = TC_LEVEL_PASSED;
@@ -232,7 +237,7 @@ tc_level_state tc_level_judge(const tc_levels *levels, const tc_level *level, tc
     /* A failure outweighs what is missing, so all of it is looked at. */
     for (unsigned i = 0; i < level->n_includes && state != TC_LEVEL_FAILED; i++) {
         const tc_level *other = &levels->at[level->includes[i]];
-        tc_level_state s = tc_level_judge(levels, other, set, plan, log, reason);
+        tc_level_state s = tc_level_judge(levels, other, sets, plan, log, reason);
         if (s != TC_LEVEL_PASSED && state != s) {
             state = s;
             snprintf(why, TC_VERDICT_MESSAGE, "%s: %.900s", other->title, reason);
@@ -245,9 +250,28 @@ tc_level_state tc_level_judge(const tc_levels *levels, const tc_level *level, tc
             snprintf(why, TC_VERDICT_MESSAGE, "%s", reason);
         }
     }
-    if (state == TC_LEVEL_PASSED && set < level->set) {
+    if (state == TC_LEVEL_PASSED && !tc_sets_have(sets, level->set)) {
         snprintf(why, TC_VERDICT_MESSAGE, "it takes --set %s", tc_set_name(level->set));
         return TC_LEVEL_NOT_RUN;
     }
     return state;
+}
+
+/* ---- what is asked --------------------------------------------------------------------------- */
+
+tc_sets tc_level_sets(const tc_levels *levels, const tc_level *level) {
+    tc_sets sets = TC_SET_BIT(level->set);
+    for (unsigned i = 0; i < level->n_includes; i++)
+        sets = tc_sets_join(sets, tc_level_sets(levels, &levels->at[level->includes[i]]));
+    return sets;
+}
+
+void tc_level_ask(const tc_levels *levels, const tc_level *level, tc_plan *plan) {
+    for (unsigned i = 0; i < level->n_includes; i++)
+        tc_level_ask(levels, &levels->at[level->includes[i]], plan);
+    for (size_t k = 0; k < level->n_demands; k++) {
+        const tc_pattern *pattern = pattern_of(&level->demands[k], plan);
+        for (size_t i = 0; i < plan->n; i++)
+            plan->at[i].asked = plan->at[i].asked || tc_pattern_finds(pattern, plan->at[i].line);
+    }
 }

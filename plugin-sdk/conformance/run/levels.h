@@ -2,7 +2,7 @@
  *
  *     version 1
  *     title Core
- *     set standard                      the least set of cases that shows it
+ *     set standard                      the least set of cases that shows it, or perf
  *     includes memory                   all that level asks, too
  *     require kernel/@small T=f32       for each operator of the small set a matching case passed
  *     require contract/stream*          at least one matching case passed
@@ -40,6 +40,7 @@ typedef struct tc_level {
     unsigned n_includes;
     tc_demand *demands;
     size_t n_demands;
+    bool asked; /* the run is there to show it */
 } tc_level;
 
 typedef struct tc_levels {
@@ -60,7 +61,13 @@ bool tc_levels_add(tc_levels *levels, const char *name, const char *text,
 bool tc_levels_builtin(tc_levels *levels, char why[TC_VERDICT_MESSAGE]);
 void tc_levels_finish(tc_levels *levels);
 /* By name or title, in any case; NULL where there is none. */
-const tc_level *tc_levels_find(const tc_levels *levels, const char *name);
+tc_level *tc_levels_find(tc_levels *levels, const char *name);
+
+/* The sets that it takes to show a level and those it includes. */
+tc_sets tc_level_sets(const tc_levels *levels, const tc_level *level);
+
+/* Marks the lines of the plan that the level, or one it includes, speaks of (tc_planned.asked). */
+void tc_level_ask(const tc_levels *levels, const tc_level *level, tc_plan *plan);
 
 typedef enum tc_level_state { TC_LEVEL_PASSED, TC_LEVEL_FAILED, TC_LEVEL_NOT_RUN } tc_level_state;
 
@@ -69,7 +76,7 @@ const char *tc_level_state_name(tc_level_state state);
 
 /* Judges one level, with those it includes. `why` says what is missing first, "" where it passed.
  * The plan has what is in the set and what ran; the log what became of it. */
-tc_level_state tc_level_judge(const tc_levels *levels, const tc_level *level, tc_set set,
+tc_level_state tc_level_judge(const tc_levels *levels, const tc_level *level, tc_sets sets,
                               const tc_plan *plan, const tc_log *log, char why[TC_VERDICT_MESSAGE]);
 
 #endif

@@ -46,7 +46,8 @@ tc_result *tc_log_add(tc_log *log, const char *line, const tc_verdict *v, tc_sta
                    .share = v->share,
                    .bias = v->bias,
                    .milliseconds = v->milliseconds,
-                   .worst = v->worst};
+                   .worst = v->worst,
+                   .figures = v->figures};
     if (!r.line || !r.message || (reason && !r.reason)) {
         free(r.line);
         free(r.message);
@@ -229,7 +230,8 @@ bool tc_log_put_result(tc_log_file *file, const tc_result *r, char why[TC_VERDIC
                     .share = r->share,
                     .bias = r->bias,
                     .worst = r->worst,
-                    .milliseconds = r->milliseconds};
+                    .milliseconds = r->milliseconds,
+                    .figures = r->figures};
     snprintf(v.message, sizeof v.message, "%s", r->message);
     char json[TC_VERDICT_LINE], reason[TC_VERDICT_MESSAGE] = "";
     char record[2 * TC_VERDICT_LINE];

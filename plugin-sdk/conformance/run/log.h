@@ -25,6 +25,7 @@ typedef struct tc_result {
     bool measured;
     double share, bias, milliseconds;
     int64_t worst;
+    tc_figures figures;
 } tc_result;
 
 /* A log in memory, read or being made. */

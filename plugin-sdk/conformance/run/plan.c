@@ -124,16 +124,22 @@ static bool add_program(tc_plan *plan, tc_set set, const char *program,
     return good;
 }
 
-bool tc_plan_add_set(tc_plan *plan, tc_set set, const char *worker, const char *core_worker,
-                     char why[TC_VERDICT_MESSAGE]) {
+static bool add_set(tc_plan *plan, tc_set set, const char *worker, const char *core_worker,
+                    char why[TC_VERDICT_MESSAGE]) {
     collector c = {{collect}, plan, why, true};
     if (worker)
         c.good = add_program(plan, set, worker, why);
     else
-        for (uint32_t i = 0; i < tc_builtin_suite.n_classes; i++)
-            if (tc_builtin_suite.classes[i]->list)
-                tc_builtin_suite.classes[i]->list(set, &c.sink);
+        tc_suite_list(&tc_builtin_suite, set, &c.sink);
     return c.good && (!core_worker || add_program(plan, set, core_worker, why));
+}
+
+bool tc_plan_add_sets(tc_plan *plan, tc_sets sets, const char *worker, const char *core_worker,
+                      char why[TC_VERDICT_MESSAGE]) {
+    bool good = true;
+    for (unsigned i = 0; good && i < TC_N_SETS; i++)
+        good = !(sets & TC_SET_BIT(i)) || add_set(plan, (tc_set)i, worker, core_worker, why);
+    return good;
 }
 
 bool tc_plan_add_file(tc_plan *plan, const char *path, char why[TC_VERDICT_MESSAGE]) {

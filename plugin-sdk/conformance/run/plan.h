@@ -12,6 +12,7 @@ typedef struct tc_planned {
     char *line;
     unsigned route;
     bool in_set;   /* the set has it; else it was only asked for */
+    bool asked;    /* a level that is asked for speaks of it */
     bool selected; /* it is to run */
     bool ran;
     size_t order;
@@ -27,10 +28,10 @@ void tc_plan_finish(tc_plan *plan);
 /* Adds a line, which may be any form of it. False with `why`: no case, or no memory. */
 bool tc_plan_add(tc_plan *plan, const char *line, bool in_set, char why[TC_VERDICT_MESSAGE]);
 
-/* Adds a set's lines: the worker program's, NULL for the built-in ones, and the core worker's where
- * there is one. */
-bool tc_plan_add_set(tc_plan *plan, tc_set set, const char *worker, const char *core_worker,
-                     char why[TC_VERDICT_MESSAGE]);
+/* Adds the lines of sets: the worker program's, NULL for the built-in ones, and the core worker's
+ * where there is one. */
+bool tc_plan_add_sets(tc_plan *plan, tc_sets sets, const char *worker, const char *core_worker,
+                      char why[TC_VERDICT_MESSAGE]);
 
 /* Adds the lines of a file, blank ones and what stands behind # left out. */
 bool tc_plan_add_file(tc_plan *plan, const char *path, char why[TC_VERDICT_MESSAGE]);

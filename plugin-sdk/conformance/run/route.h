@@ -15,8 +15,8 @@
     X("operator", true, false, false, 1) \
     X("gradient", true, false, false, 2) \
     X("process", false, true, true, 2) \
-    X("perf", false, false, true, 2) \
-    X("train", true, true, true, 20)
+    X("train", true, true, true, 20) \
+    X("perf", false, false, true, 2)
 
 typedef struct tc_route {
     const char *class;

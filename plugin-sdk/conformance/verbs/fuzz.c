@@ -201,7 +201,8 @@ int tc_verb_fuzz(int argc, char **argv) {
     if (!f.pool.worker)
         f.pool.worker = tc_own_path(own, sizeof own);
     f.findings = calloc(MOST_FINDINGS + 1, sizeof *f.findings);
-    if (!f.pool.worker || !f.findings || !tc_plan_add_set(&f.plan, TC_STANDARD, NULL, NULL, why)) {
+    if (!f.pool.worker || !f.findings ||
+        !tc_plan_add_sets(&f.plan, TC_SET_BIT(TC_STANDARD), NULL, NULL, why)) {
         fputs("tenon-conform fuzz: no cases to begin with\n", stderr);
         result = TC_EXIT_TROUBLE;
     } else {

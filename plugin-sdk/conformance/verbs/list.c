@@ -10,16 +10,17 @@
 #include "programs.h"
 
 static int usage(const char *problem, const char *word) {
-    fprintf(stderr,
-            "tenon-conform list: %s%s\n"
-            "usage: tenon-conform list [--set smoke|standard|exhaustive] [--filter PATTERN]...\n"
-            "                          [--worker PROGRAM] [--core-worker PROGRAM]\n",
-            problem, word);
+    fprintf(
+        stderr,
+        "tenon-conform list: %s%s\n"
+        "usage: tenon-conform list [--set smoke|standard|exhaustive|perf] [--filter PATTERN]...\n"
+        "                          [--worker PROGRAM] [--core-worker PROGRAM]\n",
+        problem, word);
     return TC_EXIT_USAGE;
 }
 
 int tc_verb_list(int argc, char **argv) {
-    tc_set set = TC_STANDARD;
+    tc_sets sets = TC_SET_BIT(TC_STANDARD);
     enum { MOST = 64 };
     tc_pattern *filters[MOST];
     size_t n_filters = 0;
@@ -35,7 +36,7 @@ int tc_verb_list(int argc, char **argv) {
         else if (strcmp(argv[i], "--core-worker") == 0)
             core = value;
         else if (strcmp(argv[i], "--set") == 0)
-            result = tc_set_find(value, &set) ? result : usage("no set is named ", value);
+            result = tc_sets_find(value, &sets) ? result : usage("no set is named ", value);
         else if (strcmp(argv[i], "--filter") != 0)
             result = usage("no option: ", argv[i]);
         else if (n_filters == MOST)
@@ -46,7 +47,7 @@ int tc_verb_list(int argc, char **argv) {
             result = usage("--filter: ", why);
     }
     tc_plan plan = {0};
-    if (result == TC_EXIT_GOOD && !tc_plan_add_set(&plan, set, worker, core, why)) {
+    if (result == TC_EXIT_GOOD && !tc_plan_add_sets(&plan, sets, worker, core, why)) {
         fprintf(stderr, "tenon-conform list: %s\n", why);
         result = TC_EXIT_TROUBLE;
     }

@@ -24,7 +24,6 @@ typedef struct run {
     tc_pool_options pool;
     char own_path[PATH_MAX], core_path[PATH_MAX];
     tc_levels levels;
-    const tc_level *asked;
     tc_lists lists;
     tc_plan plan;
     size_t n_skipped;
@@ -92,11 +91,31 @@ static bool prepare_programs(run *r) {
     return true;
 }
 
-/* All of the set, and what was asked for beside it. */
+/* The levels that are asked for, and the sets that show them where none was named. */
+static bool read_levels(run *r) {
+    tc_run_options *o = &r->options;
+    char why[TC_VERDICT_MESSAGE];
+    tc_sets sets = o->n_levels ? 0 : TC_SET_BIT(TC_STANDARD);
+    if (!tc_levels_builtin(&r->levels, why))
+        return say(why);
+    for (size_t i = 0; i < o->n_levels; i++) {
+        tc_level *level = tc_levels_find(&r->levels, o->levels[i]);
+        if (!level) {
+            snprintf(why, sizeof why, "no level is named %.200s", o->levels[i]);
+            return say(why);
+        }
+        level->asked = true;
+        sets = tc_sets_join(sets, tc_level_sets(&r->levels, level));
+    }
+    o->sets = o->sets ? o->sets : sets;
+    return true;
+}
+
+/* All of the sets, and what was asked for beside them. */
 static bool read_plan(run *r) {
     const tc_run_options *o = &r->options;
     char why[TC_VERDICT_MESSAGE];
-    if (!tc_plan_add_set(&r->plan, o->set, o->worker, r->pool.core_worker, why))
+    if (!tc_plan_add_sets(&r->plan, o->sets, o->worker, r->pool.core_worker, why))
         return say(why);
     size_t n_set = r->plan.n;
     for (size_t i = 0; i < o->n_cases; i++)
@@ -109,6 +128,11 @@ static bool read_plan(run *r) {
     for (size_t i = 0; i < r->plan.n; i++)
         r->plan.at[i].selected = all || i >= n_set;
     tc_plan_settle(&r->plan);
+    for (unsigned i = 0; i < r->levels.n; i++)
+        if (r->levels.at[i].asked)
+            tc_level_ask(&r->levels, &r->levels.at[i], &r->plan);
+    for (size_t i = 0; all && o->n_levels && i < r->plan.n; i++)
+        r->plan.at[i].selected = r->plan.at[i].asked;
     return true;
 }
 
@@ -139,7 +163,7 @@ static bool filter(run *r) {
 /* What an interrupted log has is not run again. */
 static bool read_resumed(run *r, const char *sha256) {
     const char *path = r->options.resume;
-    char why[TC_VERDICT_MESSAGE], text[TC_SHA256_HEX];
+    char why[TC_VERDICT_MESSAGE], text[TC_SHA256_HEX], sets[TC_SETS_NAME];
     if (!tc_log_read(path, &r->log, why))
         return say(why);
     if (strcmp(tc_log_plugin(&r->log, "sha256", text, sizeof text), sha256) != 0) {
@@ -152,7 +176,7 @@ static bool read_resumed(run *r, const char *sha256) {
     double device = -1;
     tc_json_string(tc_json_member(r->log.head, "set"), text, sizeof text);
     tc_json_number(tc_json_member(r->log.head, "device"), &device);
-    if (strcmp(text, tc_set_name(r->options.set)) != 0 || device != r->options.device) {
+    if (strcmp(text, tc_sets_name(r->options.sets, sets)) != 0 || device != r->options.device) {
         snprintf(why, sizeof why, "%s is of --set %s --device %g; go on with these, or begin anew",
                  path, text, device);
         return say(why);
@@ -196,7 +220,7 @@ static bool write_head(run *r, const char *sha256, int argc, char **argv) {
     const tc_run_options *o = &r->options;
     tc_head head = {.plugin = o->plugin,
                     .device = o->device,
-                    .set = o->set,
+                    .sets = o->sets,
                     .options = argv + 1,
                     .n_options = argc - 1,
                     .lists = (const char **)o->lists,
@@ -225,12 +249,8 @@ static bool prepare(run *r, int argc, char **argv) {
     char why[TC_VERDICT_MESSAGE], sha256[TC_SHA256_HEX];
     if (!prepare_process(r) || !prepare_programs(r))
         return false;
-    if (!tc_levels_builtin(&r->levels, why))
-        return say(why);
-    if (o->level && !(r->asked = tc_levels_find(&r->levels, o->level))) {
-        snprintf(why, sizeof why, "no level is named %s", o->level);
-        return say(why);
-    }
+    if (!read_levels(r))
+        return false;
     for (size_t i = 0; i < o->n_lists; i++)
         if (!tc_lists_read(&r->lists, o->lists[i], why))
             return say(why);
@@ -324,10 +344,11 @@ static bool count_entries(run *r) {
         tc_lists_count(&r->lists, r->plan.at[i].line, r->plan.at[i].ran);
     for (size_t i = 0; i < r->lists.n; i++)
         strange |= r->lists.entries[i].n_lines == 0;
-    if (!strange || r->options.set == TC_EXHAUSTIVE)
+    const tc_sets all = TC_SET_BIT(TC_EXHAUSTIVE) | TC_SET_BIT(TC_PERF);
+    if (!strange || r->options.sets == all)
         return true;
     tc_plan whole = {0};
-    bool good = tc_plan_add_set(&whole, TC_EXHAUSTIVE, r->options.worker, r->pool.core_worker, why);
+    bool good = tc_plan_add_sets(&whole, all, r->options.worker, r->pool.core_worker, why);
     for (size_t i = 0; good && i < r->lists.n; i++) {
         tc_entry *e = &r->lists.entries[i];
         for (size_t k = 0; e->n_lines == 0 && k < whole.n; k++)
@@ -368,8 +389,8 @@ static int conclude(run *r, bool interrupted, double seconds) {
     }
     if (!interrupted && !count_entries(r))
         return TC_EXIT_TROUBLE;
-    r->log.end = tc_judge(&r->log, &r->plan, &r->lists, &r->levels, r->options.set, r->asked,
-                          r->n_skipped, interrupted, seconds, &good);
+    r->log.end = tc_judge(&r->log, &r->plan, &r->lists, &r->levels, r->options.sets, r->n_skipped,
+                          interrupted, seconds, &good);
     if (!r->log.end) {
         say("no memory for the end");
         return TC_EXIT_TROUBLE;

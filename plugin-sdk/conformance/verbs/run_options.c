@@ -19,25 +19,29 @@ tc_report *const tc_reports[TC_N_REPORTS] = {
 
 static bool usage(const char *problem, const char *word) {
     fprintf(stderr, "tenon-conform run: %s%s\n", problem, word);
-    fputs("usage: tenon-conform run PLUGIN.so [OPTION]... ['CASE LINE']...\n"
-          "  --device N                index among the plugin's devices (0)\n"
-          "  --set SET                 smoke, standard (as a rule) or exhaustive\n"
-          "  --filter PATTERN          only cases it finds: 'kernel/add T=f32', '/regex/'; "
-          "repeatable\n"
-          "  --cases FILE              only the lines of this file (-: stdin); repeatable\n"
-          "  --lists FILE              skip, xfail and waive entries; repeatable\n"
-          "  --level LEVEL             succeed only if this level passes\n"
-          "  -j, --jobs N              workers at once (1)\n"
-          "  --timeout S               seconds a case may take (60); training takes 20 times that\n"
-          "  --reruns N                fresh processes in which a failure is run again (2)\n"
-          "  --stop-after-failures N   then stop\n"
-          "  --log FILE                write a log; --resume FILE goes on with one\n"
-          "  --junit, --tap, --html, --markdown FILE\n"
-          "                            reports (-: stdout)\n"
-          "  --worker PROGRAM          a worker to use in place of the built-in one\n"
-          "  --core-worker PROGRAM     where tenon-conform-core is\n"
-          "  --quiet                   the last line and failures only\n",
-          stderr);
+    fputs(
+        "usage: tenon-conform run PLUGIN.so [OPTION]... ['CASE LINE']...\n"
+        "  --device N                index among the plugin's devices (0)\n"
+        "  --set SET                 smoke, standard (as a rule), exhaustive or perf; "
+        "standard+perf is both\n"
+        "  --filter PATTERN          only cases it finds: 'kernel/add T=f32', '/regex/'; "
+        "repeatable\n"
+        "  --cases FILE              only the lines of this file (-: stdin); repeatable\n"
+        "  --lists FILE              skip, xfail and waive entries; repeatable\n"
+        "  --level LEVEL             run only what this level asks, of the set that it takes, and "
+        "succeed\n"
+        "                            only if it passes; repeatable\n"
+        "  -j, --jobs N              workers at once (1)\n"
+        "  --timeout S               seconds a case may take (60); training takes 20 times that\n"
+        "  --reruns N                fresh processes in which a failure is run again (2)\n"
+        "  --stop-after-failures N   then stop\n"
+        "  --log FILE                write a log; --resume FILE goes on with one\n"
+        "  --junit, --tap, --html, --markdown FILE\n"
+        "                            reports (-: stdout)\n"
+        "  --worker PROGRAM          a worker to use in place of the built-in one\n"
+        "  --core-worker PROGRAM     where tenon-conform-core is\n"
+        "  --quiet                   the last line and failures only\n",
+        stderr);
     return false;
 }
 
@@ -80,7 +84,7 @@ static bool take(tc_run_options *o, const char *name, const char *value, bool *k
     if (strcmp(name, "--lists") == 0)
         return put(o->lists, &o->n_lists, value);
     if (strcmp(name, "--set") == 0)
-        return tc_set_find(value, &o->set) || usage("no set is named ", value);
+        return tc_sets_find(value, &o->sets) || usage("no set is named ", value);
     if (strcmp(name, "--timeout") == 0)
         return number(value, 0.01, 1e6, &o->timeout) || usage("--timeout: no seconds: ", value);
     if (strcmp(name, "--device") == 0)
@@ -95,10 +99,11 @@ static bool take(tc_run_options *o, const char *name, const char *value, bool *k
         o->stop_after = good ? count : 0;
         return good || usage("--stop-after-failures: a number from 1, not ", value);
     }
+    if (strcmp(name, "--level") == 0)
+        return put(o->levels, &o->n_levels, value);
     const struct {
         const char *name, **where;
-    } texts[] = {{"--level", &o->level},
-                 {"--log", &o->log},
+    } texts[] = {{"--log", &o->log},
                  {"--resume", &o->resume},
                  {"--worker", &o->worker},
                  {"--core-worker", &o->core_worker}};
@@ -116,7 +121,6 @@ bool tc_run_options_read(int argc, char **argv, tc_run_options *out) {
     out->jobs = 1;
     out->reruns = 2;
     out->timeout = 60;
-    out->set = TC_STANDARD;
     const char *plugin = NULL;
     for (int i = 1; i < argc; i++) {
         bool known;

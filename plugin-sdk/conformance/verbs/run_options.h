@@ -14,11 +14,11 @@ typedef struct tc_run_options {
     unsigned device, jobs, reruns;
     size_t stop_after; /* 0: never */
     double timeout;
-    tc_set set;
-    const char *level, *log, *resume, *worker, *core_worker;
+    tc_sets sets; /* 0: what the levels take, or standard */
+    const char *log, *resume, *worker, *core_worker;
     const char *filters[TC_MOST_WORDS], *cases[TC_MOST_WORDS], *case_files[TC_MOST_WORDS],
-        *lists[TC_MOST_WORDS];
-    size_t n_filters, n_cases, n_case_files, n_lists;
+        *lists[TC_MOST_WORDS], *levels[TC_MOST_WORDS];
+    size_t n_filters, n_cases, n_case_files, n_lists, n_levels;
     const char *reports[TC_N_REPORTS]; /* in the order of TC_REPORTS; NULL: not wanted */
     bool quiet;
 } tc_run_options;

@@ -100,7 +100,24 @@ static void list_layouts(const tc_record *record, const tn_dtype *types, const s
     }
 }
 
+/* Classes of a batch, and rows that fill a device; sorting is as slow as all others together. */
+static void list_timed(const tc_record *record, const tn_dtype *types, tc_sink *sink) {
+    static const struct sized rows = {2, {4096, 1024}, 1}, fewer = {2, {256, 1024}, 1},
+                              classes = {2, {64, 10}, 1};
+    tc_line l = call_line(record, types, strcmp(record->op, "sort") ? &rows : &fewer, -1,
+                          TC_LAYOUT_DENSE, false);
+    tc_line_emit(&l, sink);
+    l = call_line(record, types, &classes, -1, TC_LAYOUT_DENSE, false);
+    if (tc_has_large(record, types, TC_PERF))
+        tc_line_emit(&l, sink);
+}
+
 static void list(const tc_record *record, const tn_dtype *types, tc_set set, tc_sink *sink) {
+    if (set == TC_PERF) {
+        if (tc_is_timed(record, types))
+            list_timed(record, types, sink);
+        return;
+    }
     static const struct sized large[] = {{2, {400, 300}, 1}, {2, {300, 400}, 0}, {1, {70001}, 0}};
     for (int k = 0; tc_has_large(record, types, set) && k < TC_LENGTH(large); k++) {
         tc_line l = call_line(record, types, &large[k], -1, TC_LAYOUT_DENSE, k % 2);

@@ -135,7 +135,29 @@ static tc_line call_line(const tc_record *record, const tn_dtype *types, const s
     return l;
 }
 
+/* The layers of a network that reads digits, one of a residual network, one that is depthwise. */
+static void list_timed(const tc_record *record, const tn_dtype *types, tc_sink *sink) {
+    static const struct geometry timed[] = {
+        {64, 32, 26, 26, 64, {3, 3}, {1, 1}, {0, 0}, {1, 1}, 1},
+        {64, 1, 28, 28, 32, {3, 3}, {1, 1}, {0, 0}, {1, 1}, 1},
+        {8, 64, 28, 28, 64, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 1},
+        {8, 64, 28, 28, 64, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 64},
+        {1, 4, 8, 8, 4, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 1},
+    };
+    for (int k = 0; k < (tc_has_large(record, types, TC_PERF) ? TC_LENGTH(timed) : 1); k++) {
+        tc_line l = call_line(record, types, &timed[k], true, NULL, TC_LAYOUT_DENSE);
+        if (tc_record_arg(record, "weight_size") >= 0) /* rounding has room in sums of so many */
+            tc_line_add(&l, "data=exact");
+        tc_line_emit(&l, sink);
+    }
+}
+
 static void list(const tc_record *record, const tn_dtype *types, tc_set set, tc_sink *sink) {
+    if (set == TC_PERF) {
+        if (tc_is_timed(record, types))
+            list_timed(record, types, sink);
+        return;
+    }
     static const struct geometry large[] = {
         {3, 16, 24, 24, 24, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 1},
         {40, 1, 14, 14, 32, {3, 3}, {1, 1}, {0, 0}, {1, 1}, 1},

@@ -72,8 +72,26 @@ static void list_random(const tc_record *record, const tn_dtype *types, tc_sink 
     tc_line_emit(&l, sink);
 }
 
+static void list_timed(const tc_record *record, const tn_dtype *types, tc_sink *sink) {
+    static const int64_t sizes[] = {1 << 20, 64};
+    for (int k = 0; k < TC_LENGTH(sizes); k++) {
+        tc_line l;
+        tc_line_start(&l, "kernel", record, types);
+        tc_line_add(&l, strcmp(record->op, "fill") == 0     ? "value=1"
+                        : strcmp(record->op, "arange") == 0 ? "start=0 step=1"
+                                                            : "seed=42 offset=1");
+        tc_line_tensor(&l, "out", 1, &sizes[k], TC_LAYOUT_DENSE);
+        tc_line_emit(&l, sink);
+    }
+}
+
+/* All sets but the timed one have the same: they are few, and quick. */
 static void list(const tc_record *record, const tn_dtype *types, tc_set set, tc_sink *sink) {
-    (void)set; /* few, and quick */
+    if (set == TC_PERF) {
+        if (tc_is_timed(record, types))
+            list_timed(record, types, sink);
+        return;
+    }
     if (strcmp(record->op, "fill") == 0)
         list_fill(record, types, sink);
     else if (strcmp(record->op, "arange") == 0)

@@ -133,7 +133,22 @@ static void list_layouts(const tc_record *record, const tn_dtype *types, const s
     }
 }
 
+/* Rows of a table, as of an embedding: a few, and many. */
+static void list_timed(const tc_record *record, const tn_dtype *types, tc_sink *sink) {
+    static const struct sized timed[] = {{2, {4096, 64}, {16384, 64}, {16384, 64}, 0},
+                                         {2, {64, 16}, {64, 16}, {64, 16}, 0}};
+    for (int k = 0; k < (tc_has_large(record, types, TC_PERF) ? TC_LENGTH(timed) : 1); k++) {
+        tc_line l = call_line(record, types, &timed[k], NULL, TC_LAYOUT_DENSE, "1");
+        tc_line_emit(&l, sink);
+    }
+}
+
 static void list(const tc_record *record, const tn_dtype *types, tc_set set, tc_sink *sink) {
+    if (set == TC_PERF) {
+        if (tc_is_timed(record, types))
+            list_timed(record, types, sink);
+        return;
+    }
     static const struct sized large[] = {{2, {900, 100}, {700, 100}, {700, 100}, 0},
                                          {2, {100, 900}, {100, 1000}, {100, 1000}, 1},
                                          {1, {70001}, {90000}, {90000}, 0}};

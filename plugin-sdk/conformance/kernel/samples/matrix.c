@@ -94,7 +94,30 @@ static void list_ones(const tc_record *record, const tn_dtype *types, tc_sink *s
     }
 }
 
+/* Squares, small and large; a first layer of a perceptron; what attention multiplies; a weight that
+ * comes transposed. */
+static void list_timed(const tc_record *record, const tn_dtype *types, tc_sink *sink) {
+    static const struct {
+        struct sized size;
+        int b;
+    } timed[] = {{{1, 512, 512, 512}, 0}, {{1, 1024, 1024, 1024}, 0}, {{1, 16, 16, 16}, 0},
+                 {{1, 64, 784, 128}, 0},  {{1, 512, 512, 512}, 4},    {{32, 128, 64, 128}, 0}};
+    const bool batched = record->n_args == 2;
+    for (int k = 0; k < (tc_has_large(record, types, TC_PERF) ? TC_LENGTH(timed) : 1); k++) {
+        const struct sized *s = &timed[k].size;
+        tc_line l = batched ? bmm_line(record, types, s, 0, timed[k].b, 0)
+                            : addmm_line(record, types, s, 0, 0, timed[k].b, 0, "beta=1 alpha=1");
+        if (batched || s->batch == 1)
+            tc_line_emit(&l, sink);
+    }
+}
+
 static void list(const tc_record *record, const tn_dtype *types, tc_set set, tc_sink *sink) {
+    if (set == TC_PERF) {
+        if (tc_is_timed(record, types))
+            list_timed(record, types, sink);
+        return;
+    }
     static const char *const factors[] = {"beta=1 alpha=1", "beta=0 alpha=1", "beta=2 alpha=-3",
                                           "beta=1 alpha=0", "beta=0.3 alpha=1.7"};
     const bool batched = record->n_args == 2;

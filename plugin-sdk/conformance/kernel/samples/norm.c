@@ -84,7 +84,20 @@ static tc_line call_line(const tc_record *record, const tn_dtype *types, const s
     return l;
 }
 
+static void list_timed(const tc_record *record, const tn_dtype *types, tc_sink *sink) {
+    static const struct sized timed[] = {{2, {4096, 1024}, 1}, {2, {64, 128}, 1}};
+    for (int k = 0; k < (tc_has_large(record, types, TC_PERF) ? TC_LENGTH(timed) : 1); k++) {
+        tc_line l = call_line(record, types, &timed[k], 3, NULL, TC_LAYOUT_DENSE);
+        tc_line_emit(&l, sink);
+    }
+}
+
 static void list(const tc_record *record, const tn_dtype *types, tc_set set, tc_sink *sink) {
+    if (set == TC_PERF) {
+        if (tc_is_timed(record, types))
+            list_timed(record, types, sink);
+        return;
+    }
     static const struct sized large[] = {{2, {600, 200}, 1}, {3, {70, 40, 30}, 2}};
     for (int k = 0; tc_has_large(record, types, set) && k < TC_LENGTH(large); k++) {
         tc_line l = call_line(record, types, &large[k], 3, NULL, TC_LAYOUT_DENSE);

@@ -183,9 +183,38 @@ static void list_every(const sampler *m) {
     tc_line_emit(&l, m->sink);
 }
 
+/* A call that is nothing but a call, one that streams through memory, and for those that all
+ * programs use, one that stays in caches, one that crosses rows and columns, and one that no cache
+ * holds. */
+static void list_timed(const sampler *m) {
+    static const char *const often[] = {"copy", "add", "mul", "exp"};
+    const char *attrs = choice(m->record, m->types, 0);
+    tc_line small = call_line(m, attrs, 1, TC_SIZES(64), -1, TC_LAYOUT_DENSE);
+    tc_line large = call_line(m, attrs, 1, TC_SIZES(1 << 22), -1, TC_LAYOUT_DENSE);
+    tc_line_emit(&large, m->sink);
+    if (!tc_has_large(m->record, m->types, TC_PERF))
+        return;
+    tc_line_emit(&small, m->sink);
+    for (int i = 0; i < TC_LENGTH(often); i++)
+        if (strcmp(often[i], m->record->op) == 0) {
+            tc_line cached = call_line(m, attrs, 1, TC_SIZES(1 << 16), -1, TC_LAYOUT_DENSE);
+            tc_line crossed = call_line(m, attrs, 2, TC_SIZES(1024, 1024), 0, TC_LAYOUT_REVERSED);
+            tc_line huge = call_line(m, attrs, 1, TC_SIZES(1 << 24), -1, TC_LAYOUT_DENSE);
+            tc_line_emit(&cached, m->sink);
+            tc_line_emit(&crossed, m->sink);
+            if (i < 2)
+                tc_line_emit(&huge, m->sink);
+        }
+}
+
 static void list(const tc_record *record, const tn_dtype *types, tc_set set, tc_sink *sink) {
     const sampler m = {record, types, sink};
     const char *attrs = choice(record, types, 0);
+    if (set == TC_PERF) {
+        if (tc_is_timed(record, types))
+            list_timed(&m);
+        return;
+    }
     list_data(&m, set);
     if (set == TC_SMOKE) {
         tc_line l = call_line(&m, attrs, 2, TC_SIZES(5, 7), -1, TC_LAYOUT_STEPPED);

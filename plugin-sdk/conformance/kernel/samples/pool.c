@@ -126,7 +126,22 @@ static tc_line call_line(const tc_record *record, const tn_dtype *types, const s
     return l;
 }
 
+static void list_timed(const tc_record *record, const tn_dtype *types, tc_sink *sink) {
+    static const struct geometry timed[] = {
+        {64, 32, 24, 24, {2, 2}, {2, 2}, {0, 0}, {1, 1}, false, true},
+        {1, 4, 8, 8, {2, 2}, {2, 2}, {0, 0}, {1, 1}, false, true}};
+    for (int k = 0; k < TC_LENGTH(timed); k++) {
+        tc_line l = call_line(record, types, &timed[k], NULL, TC_LAYOUT_DENSE, TC_LAYOUT_DENSE);
+        tc_line_emit(&l, sink);
+    }
+}
+
 static void list(const tc_record *record, const tn_dtype *types, tc_set set, tc_sink *sink) {
+    if (set == TC_PERF) {
+        if (tc_is_timed(record, types))
+            list_timed(record, types, sink);
+        return;
+    }
     static const struct geometry large = {4,      9,      60,     61,    {3, 2},
                                           {2, 2}, {1, 1}, {1, 1}, false, true};
     if (tc_has_large(record, types, set)) {

@@ -134,7 +134,21 @@ static tc_line call_line(const tc_record *record, const tn_dtype *types, const s
     return l;
 }
 
+static void list_timed(const tc_record *record, const tn_dtype *types, tc_sink *sink) {
+    static const struct sized timed[] = {
+        {2, {4096, 1024}, 1, {1}}, {2, {4096, 1024}, 1, {0}}, {2, {64, 10}, 1, {1}}};
+    for (int k = 0; k < (tc_has_large(record, types, TC_PERF) ? TC_LENGTH(timed) : 1); k++) {
+        tc_line l = call_line(record, types, &timed[k], TC_LAYOUT_DENSE, TC_LAYOUT_DENSE);
+        tc_line_emit(&l, sink);
+    }
+}
+
 static void list(const tc_record *record, const tn_dtype *types, tc_set set, tc_sink *sink) {
+    if (set == TC_PERF) {
+        if (tc_is_timed(record, types))
+            list_timed(record, types, sink);
+        return;
+    }
     const bool one = record->args[1].kind == TC_ARG_INT;
     for (int k = 0; k < TC_LENGTH(sized); k++) {
         if (one && sized[k].n_dims > 1)

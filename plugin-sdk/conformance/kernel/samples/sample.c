@@ -126,3 +126,23 @@ bool tc_has_large(const tc_record *record, const tn_dtype *types, tc_set set) {
     }
     return true;
 }
+
+bool tc_is_timed(const tc_record *record, const tn_dtype *types) {
+    static const char *const often[] = {"copy",    "add",        "mul", "exp",   "sum",
+                                        "softmax", "layer_norm", "bmm", "addmm", "convolution"};
+    const uint64_t others = TN_DTYPES_FLOAT & ~(uint64_t)TN_DTYPE_BIT(TN_F32);
+    const bool counts = strcmp(record->op, "add") == 0 || strcmp(record->op, "sum") == 0;
+    uint32_t n_others = 0, n_f32 = 0;
+    if (tc_has_large(record, types, TC_PERF))
+        return true;
+    for (uint32_t t = 0; t < record->n_types; t++) {
+        n_f32 += types[t] == TN_F32;
+        n_others += (others & TN_DTYPE_BIT(types[t])) != 0 || (counts && types[t] == TN_I64);
+    }
+    if (n_others != 1 || n_f32 + 1 != record->n_types) /* of two dtypes one is f32 */
+        return false;
+    for (int i = 0; i < TC_LENGTH(often); i++)
+        if (strcmp(record->op, often[i]) == 0)
+            return true;
+    return false;
+}

@@ -43,6 +43,10 @@ void tc_emit_data(const tc_line *l, const tc_record *record, const tn_dtype *typ
  * operator takes it, else its first dtype? They take long. */
 bool tc_has_large(const tc_record *record, const tn_dtype *types, tc_set set);
 
+/* Does the set perf have calls of these dtypes? Of the dtypes of tc_has_large it has every
+ * operator, of the other floating ones and i64 a few. */
+bool tc_is_timed(const tc_record *record, const tn_dtype *types);
+
 #define TC_LENGTH(array) ((int)(sizeof(array) / sizeof((array)[0])))
 #define TC_SIZES(...) \
     (const int64_t[]) { \
