@@ -126,10 +126,10 @@ static void as_dense(comparison *m) {
     if (!run_call(m->subject, &m->call, m->kernel, &laid_out, m->out) ||
         !run_call(m->subject, &dense, kernel, &plain, m->out))
         return;
-    const uint32_t requirement = m->call.in_place >= 0                           ? 79
-                                 : m->call.scalar >= 0                           ? 81
-                                 : tc_needed_flags(&m->call) & TN_KERNEL_STRIDED ? 77
-                                                                                 : 78;
+    const uint32_t requirement = m->call.in_place >= 0                              ? 79
+                                 : m->call.scalar >= 0                              ? 81
+                                 : tc_needed_flags(&m->call) == TN_KERNEL_BROADCAST ? 78
+                                                                                    : 77;
     for (uint32_t k = 0; k < dense.record->n_outs; k++)
         check_same(m->arena, &m->call, &laid_out, 0, &dense, &plain, k, requirement,
                    "between tensors as the line has them and dense ones of the same values",
