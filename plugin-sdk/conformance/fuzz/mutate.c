@@ -116,15 +116,26 @@ static void change_data(tc_draft *d, tc_random *r) {
     tc_draft_set(d, "seed", text);
 }
 
-bool tc_mutate(tc_draft *d, tc_random *r) {
-    static void (*const changes[])(tc_draft * d, tc_random * r) = {
-        change_size, change_size, place, place, add_dim, change_value, change_data};
+typedef void change(tc_draft *d, tc_random *r);
+
+static bool mutate(tc_draft *d, tc_random *r, change *const *changes, uint64_t n_changes) {
     tc_shape s;
     for (uint64_t n = 1 + tc_below(r, 4); n > 0; n--)
-        changes[tc_below(r, sizeof changes / sizeof *changes)](d, r);
+        changes[tc_below(r, n_changes)](d, r);
     for (int i = 0; i < (int)d->n; i++)
         if (d->at[i].value[0] == '[' && tc_draft_shape(d, i, &s) &&
             (s.numel > MOST_ELEMENTS || s.extent > MOST_EXTENT))
             return false;
     return true;
+}
+
+bool tc_mutate(tc_draft *d, tc_random *r) {
+    static change *const changes[] = {change_size, change_size,  place,      place,
+                                      add_dim,     change_value, change_data};
+    return mutate(d, r, changes, sizeof changes / sizeof *changes);
+}
+
+bool tc_mutate_shapes(tc_draft *d, tc_random *r) {
+    static change *const changes[] = {change_size, place, place, add_dim};
+    return mutate(d, r, changes, sizeof changes / sizeof *changes);
 }

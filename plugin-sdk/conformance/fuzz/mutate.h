@@ -10,4 +10,7 @@
  * has time for. */
 bool tc_mutate(tc_draft *d, tc_random *r);
 
+/* The same with sizes, ranks and how tensors lie alone. */
+bool tc_mutate_shapes(tc_draft *d, tc_random *r);
+
 #endif

@@ -9,7 +9,7 @@
 /* ---- special values ---------------------------------------------------------------------------
  */
 
-enum { N_SPECIAL = 15, N_MILD = 8 };
+enum { N_SPECIAL = 17, N_MILD = 8 };
 
 /* The k-th special value; the first N_MILD are no extremes. */
 static tc_number special(tn_dtype dtype, uint64_t k) {
@@ -30,11 +30,33 @@ static tc_number special(tn_dtype dtype, uint64_t k) {
         tc_largest(dtype),
         -tc_largest(dtype),
         0.5L,
+        tc_spacing(dtype, tc_largest(dtype)) / 2, /* what makes the largest an infinity */
+        -tc_spacing(dtype, tc_largest(dtype)) / 2,
     };
     const int64_t low = tc_int_min(dtype), high = tc_int_max(dtype);
     const int64_t whole[] = {0, 1, low < 0 ? -1 : 2, high, low, low + 1, high - 1, 3};
     return (tc_number){tc_is_float(dtype) ? values[k % N_SPECIAL] : 0,
                        tc_is_float(dtype) ? 0 : whole[k % (sizeof whole / sizeof *whole)]};
+}
+
+/* The k-th number that shows how a conversion to `dtype` rounds: ties, and what is next to them, at
+ * the largest number, around 1 and below the normal ones. */
+enum { N_ROUNDING = 12 };
+
+static tc_real rounding(tn_dtype dtype, uint64_t k) {
+    const tc_real largest = tc_largest(dtype), tiny = tc_spacing(dtype, 0);
+    const tc_real step = tc_spacing(dtype, largest), one = tc_spacing(dtype, 1);
+    const tc_real values[N_ROUNDING / 2] = {
+        largest + step / 2, largest + 0.49L * step, 1 + one / 2, 1 + 1.5L * one, 1.5L * tiny,
+        tiny / 2,
+    };
+    return k % 2 ? -values[k / 2] : values[k / 2];
+}
+
+/* A conversion to another floating dtype: of one tensor, to its own values. */
+static bool converts(const tc_invocation *call) {
+    return call->record->n_args == 1 && call->record->n_types == 2 &&
+           tc_is_float(call->outs[0].tensor.dtype) && tc_is_float(call->args[0].tensor.dtype);
 }
 
 /* ---- one element ------------------------------------------------------------------------------
@@ -116,6 +138,10 @@ static tc_number element(const tc_invocation *call, uint32_t a, int64_t i, int64
                            tc_integer(r, 90, 110)};
     case TC_DATA_SPECIAL:
         /* Each argument steps through the list at another pace, so that all pairs meet. */
+        if (converts(call) && (uint64_t)i % (N_SPECIAL + N_ROUNDING) >= N_SPECIAL)
+            return (tc_number){rounding(call->outs[0].tensor.dtype,
+                                        (uint64_t)i % (N_SPECIAL + N_ROUNDING) - N_SPECIAL),
+                               0};
         if (call->record->pointwise) {
             const uint64_t n = extremes(call) || !tc_is_float(o->dtype) ? N_SPECIAL : N_MILD;
             return special(o->dtype, (a == 0   ? (uint64_t)i

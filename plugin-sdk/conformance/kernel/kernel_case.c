@@ -1,6 +1,7 @@
 /* kernel/OP: one call of a kernel, everything about it checked. */
 #include "kernel_case.h"
 
+#include "../fuzz/mutate.h"
 #include "checks.h"
 
 #include <stdio.h>
@@ -41,50 +42,92 @@ static void run(const tc_case *c, const tc_options *options, tc_verdict *out) {
     tc_arena_finish(&arena);
 }
 
-/* Passes a family's lines on, and adds the first few that can be computed in place once more so.
- * The pointwise family has such lines of its own. */
-enum { LOOKED_AT = 12, IN_PLACE = 3 };
+/* Passes a family's lines on, and adds to them. A few of the first dense ones are computed in place
+ * once more, where that can be (the pointwise family has such lines of its own). And some become
+ * random neighbours of themselves: sizes, ranks and strides that nobody thought of. */
+enum { LOOKED_AT = 15, IN_PLACE = 3, RANDOM = 10 };
 
 typedef struct forms {
     tc_sink sink;
     tc_sink *to;
     const tc_record *record;
-    int lines, emitted;
+    tc_random random;
+    int lines, in_place, neighbours;
 } forms;
 
-static void add_in_place(forms *f, const char *line, const char *argument) {
-    char text[TC_MAX_LINE], why[TC_MESSAGE];
+static bool is_case(const char *line) {
+    char why[TC_MESSAGE];
     tc_arena arena = {NULL};
     tc_invocation call;
     tc_case c;
-    const int n = snprintf(text, sizeof text, "%s in-place=%s", line, argument);
-    if (n < (int)sizeof text && tc_case_parse(text, &c, why) &&
-        tc_invocation_parse(&c, &arena, &call, why)) {
-        f->to->line(f->to, text);
-        f->emitted++;
-    }
+    const bool good = tc_case_parse(line, &c, why) && tc_invocation_parse(&c, &arena, &call, why);
     tc_arena_finish(&arena);
+    return good;
+}
+
+static void add_in_place(forms *f, const char *line) {
+    char text[TC_MAX_LINE];
+    for (uint32_t a = 0; a < f->record->n_args && f->in_place < IN_PLACE; a++)
+        if (f->record->args[a].kind == TC_ARG_TENSOR &&
+            snprintf(text, sizeof text, "%s in-place=%s", line, f->record->args[a].name) <
+                (int)sizeof text &&
+            is_case(text)) {
+            f->to->line(f->to, text);
+            f->in_place++;
+        }
+}
+
+/* Enough elements that a wrong one shows; and but for pointwise operators no line of one element,
+ * or of equal ones, whose largest is always the first. */
+static bool tells(const forms *f, const tc_draft *d) {
+    int64_t most = 0;
+    tc_shape s;
+    for (int i = 0; i < (int)d->n; i++) {
+        if (d->at[i].value[0] != '[' || !tc_draft_shape(d, i, &s))
+            continue;
+        most = s.numel > most ? s.numel : most;
+        for (int32_t k = 0; k < s.rank && !f->record->pointwise; k++)
+            if (s.sizes[k] == 1 || s.strides[k] == 0)
+                return false;
+    }
+    return most >= 12;
+}
+
+static void add_neighbour(forms *f, const char *line) {
+    char text[TC_MAX_LINE], why[TC_MESSAGE];
+    tc_draft d;
+    for (int tries = 0; tries < 4; tries++)
+        if (tc_draft_read(line, &d, why) && tc_mutate_shapes(&d, &f->random) &&
+            tc_mutate_shapes(&d, &f->random) && tells(f, &d) && tc_draft_line(&d, text) &&
+            strcmp(text, line) != 0) {
+            f->to->line(f->to, text);
+            f->neighbours++;
+            return;
+        }
 }
 
 static void pass_on(tc_sink *sink, const char *line) {
     forms *f = (forms *)sink;
     f->to->line(f->to, line);
-    if (f->record->pointwise || strstr(line, "data=") || strchr(line, '/') != strrchr(line, '/') ||
-        f->lines++ >= LOOKED_AT)
+    if (strstr(line, "data="))
         return;
-    for (uint32_t a = 0; a < f->record->n_args && f->emitted < IN_PLACE; a++)
-        if (f->record->args[a].kind == TC_ARG_TENSOR)
-            add_in_place(f, line, f->record->args[a].name);
+    if (f->neighbours < RANDOM && tc_below(&f->random, 8) == 0)
+        add_neighbour(f, line);
+    if (!f->record->pointwise && strchr(line, '/') == strrchr(line, '/') && f->lines++ < LOOKED_AT)
+        add_in_place(f, line);
 }
 
 static void list_record(const tc_record *record, tc_set set, tc_sink *sink, uint32_t type,
                         tn_dtype *types) {
     if (type == record->n_types) {
-        forms f = {.sink = {pass_on}, .to = sink, .record = record};
-        if (set == TC_PERF) /* nobody wants the time of these */
-            record->family->list(record, types, set, sink);
-        else
+        forms f = {.sink = {pass_on},
+                   .to = sink,
+                   .record = record,
+                   .random = {(uint64_t)(record - tc_records) << 8 | (uint64_t)types[0]}};
+        if (set == TC_STANDARD || set == TC_EXHAUSTIVE)
             record->family->list(record, types, set, &f.sink);
+        else
+            record->family->list(record, types, set, sink);
         return;
     }
     for (types[type] = 0; types[type] < TN_DTYPE_COUNT; types[type]++)

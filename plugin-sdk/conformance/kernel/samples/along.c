@@ -118,7 +118,9 @@ static void list(const tc_record *record, const tn_dtype *types, tc_set set, tc_
             list_timed(record, types, sink);
         return;
     }
-    static const struct sized large[] = {{2, {400, 300}, 1}, {2, {300, 400}, 0}, {1, {70001}, 0}};
+    static const struct sized large[] = {
+        {2, {400, 300}, 1}, {2, {300, 400}, 0}, {1, {70001}, 0},      {2, {3, 5003}, 1},
+        {2, {5003, 3}, 0},  {2, {65541, 2}, 1}, {3, {2, 20011, 2}, 1}};
     for (int k = 0; tc_has_large(record, types, set) && k < TC_LENGTH(large); k++) {
         tc_line l = call_line(record, types, &large[k], -1, TC_LAYOUT_DENSE, k % 2);
         if (large[k].rank > 1 || record->ulps == 0) /* one softmax of so many has no digit left */

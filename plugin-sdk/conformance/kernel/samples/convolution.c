@@ -92,6 +92,8 @@ static const struct geometry {
     {1, 24, 12, 30, 3, {5, 5}, {1, 1}, {2, 2}, {1, 1}, 1},
     {1, 70, 9, 11, 2, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 2}, /* many channels */
     {2, 3, 10, 10, 33, {3, 3}, {2, 2}, {1, 1}, {1, 1}, 1},
+    {2, 2, 12, 13, 3, {3, 3}, {2, 2}, {1, 2}, {3, 3}, 1}, /* taps further apart than outputs */
+    {2, 4, 13, 9, 4, {2, 3}, {3, 2}, {4, 3}, {4, 3}, 2},
 };
 
 static void output_sizes(const struct geometry *g, int64_t y[4]) {

@@ -151,7 +151,9 @@ static void list(const tc_record *record, const tn_dtype *types, tc_set set, tc_
     }
     static const struct sized large[] = {{2, {900, 100}, {700, 100}, {700, 100}, 0},
                                          {2, {100, 900}, {100, 1000}, {100, 1000}, 1},
-                                         {1, {70001}, {90000}, {90000}, 0}};
+                                         {1, {70001}, {90000}, {90000}, 0},
+                                         {2, {65541, 2}, {65539, 2}, {65539, 2}, 0},
+                                         {2, {65541, 3}, {65541, 2}, {65541, 2}, 1}};
     for (int k = 0; tc_has_large(record, types, set) && k < TC_LENGTH(large); k++) {
         tc_line l = call_line(record, types, &large[k], NULL, TC_LAYOUT_DENSE, "1");
         tc_line_emit(&l, sink);

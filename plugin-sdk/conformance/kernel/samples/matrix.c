@@ -121,11 +121,13 @@ static void list(const tc_record *record, const tn_dtype *types, tc_set set, tc_
     static const char *const factors[] = {"beta=1 alpha=1", "beta=0 alpha=1", "beta=2 alpha=-3",
                                           "beta=1 alpha=0", "beta=0.3 alpha=1.7"};
     const bool batched = record->n_args == 2;
-    static const struct sized large[] = {{1, 140, 150, 160}, {9, 40, 70, 50}, {1, 3, 700, 500}};
+    static const struct sized large[] = {{1, 140, 150, 160}, {9, 40, 70, 50}, {1, 3, 700, 500},
+                                         {1, 1030, 9, 5},    {1, 5, 9, 1030}, {1, 4, 4100, 3},
+                                         {300, 3, 4, 5}};
     for (int k = 0; tc_has_large(record, types, set) && k < TC_LENGTH(large); k++) {
-        tc_line l = batched
-                        ? bmm_line(record, types, &large[k], 0, 4 * (k % 2), 0)
-                        : addmm_line(record, types, &large[k], k, 0, 4 * (k % 2), 0, factors[0]);
+        tc_line l =
+            batched ? bmm_line(record, types, &large[k], 0, 4 * (k % 2), 0)
+                    : addmm_line(record, types, &large[k], k % 4, 0, 4 * (k % 2), 0, factors[0]);
         tc_line_emit(&l, sink);
     }
     if (set != TC_SMOKE)

@@ -98,7 +98,8 @@ static void list(const tc_record *record, const tn_dtype *types, tc_set set, tc_
             list_timed(record, types, sink);
         return;
     }
-    static const struct sized large[] = {{2, {600, 200}, 1}, {3, {70, 40, 30}, 2}};
+    static const struct sized large[] = {
+        {2, {600, 200}, 1}, {3, {70, 40, 30}, 2}, {2, {3, 5003}, 1}, {2, {65541, 2}, 1}};
     for (int k = 0; tc_has_large(record, types, set) && k < TC_LENGTH(large); k++) {
         tc_line l = call_line(record, types, &large[k], 3, NULL, TC_LAYOUT_DENSE);
         tc_line_emit(&l, sink);

@@ -112,7 +112,7 @@ static const struct sized {
 };
 
 static void list_data(const sampler *m, tc_set set) {
-    static const int64_t n[] = {239}; /* more than every pair of special values, and a prime */
+    static const int64_t n[] = {293}; /* more than every pair of special values, and a prime */
     for (int k = 0; choice(m->record, m->types, k); k++) {
         const tc_line l = call_line(m, choice(m->record, m->types, k), 1, n, -1, TC_LAYOUT_DENSE);
         tc_emit_data(&l, m->record, m->types, set, 0, m->sink);
@@ -144,6 +144,32 @@ static void list_layouts(const sampler *m, const char *attrs, int32_t rank, cons
             tc_line_emit(&both, m->sink);
         }
     }
+}
+
+/* Many dimensions of which each tensor is broadcast along others: `first` gives those of the first
+ * argument, and each further one has them a dimension later. */
+static void emit_crossed(const sampler *m, const char *attrs, uint32_t first) {
+    enum { RANK = 6 };
+    static const int64_t sizes[RANK] = {2, 3, 2, 3, 2, 3};
+    uint32_t zeros = first;
+    tc_line l;
+    tc_line_start(&l, "kernel", m->record, m->types);
+    for (uint32_t a = 0; a < m->record->n_args; a++)
+        if (m->record->args[a].kind == TC_ARG_TENSOR) {
+            tc_line_broadcast(&l, m->record->args[a].name, RANK, sizes, zeros);
+            zeros = (zeros << 1 | zeros >> (RANK - 1)) & ((1u << RANK) - 1);
+        }
+    if (*attrs)
+        tc_line_add(&l, "%s", attrs);
+    tc_line_emit(&l, m->sink);
+}
+
+static void list_crossed(const sampler *m, const char *attrs) {
+    for (uint32_t d = 0; d < 6; d++)
+        emit_crossed(m, attrs, 1u << d);
+    emit_crossed(m, attrs, 0x9); /* 0 and 3 */
+    emit_crossed(m, attrs, 0x15);
+    emit_crossed(m, attrs, 0x6);
 }
 
 /* In place, and with a scalar for a tensor, where the dtypes let it be. */
@@ -229,9 +255,12 @@ static void list(const tc_record *record, const tn_dtype *types, tc_set set, tc_
         tc_line flat = call_line(&m, attrs, 1, TC_SIZES(100003), -1, TC_LAYOUT_DENSE);
         tc_line rows = call_line(&m, attrs, 2, TC_SIZES(257, 515), -1, TC_LAYOUT_PADDED);
         tc_line crossed = call_line(&m, attrs, 2, TC_SIZES(300, 290), 0, TC_LAYOUT_REVERSED);
+        /* More rows than a grid of a GPU has blocks in its second dimension. */
+        tc_line tall = call_line(&m, attrs, 2, TC_SIZES(65541, 2), -1, TC_LAYOUT_STEPPED);
         tc_line_emit(&flat, sink);
         tc_line_emit(&rows, sink);
         tc_line_emit(&crossed, sink);
+        tc_line_emit(&tall, sink);
     }
     list_layouts(&m, attrs, 2, TC_SIZES(7, 9));
     tc_line ones = call_line(&m, attrs, 4, TC_SIZES(5, 1, 7, 1), -1, TC_LAYOUT_SHIFTED);
@@ -250,6 +279,8 @@ static void list(const tc_record *record, const tn_dtype *types, tc_set set, tc_
             tc_line_emit(&one, sink);
         }
     list_forms(&m, attrs);
+    if (tc_has_large(record, types, set))
+        list_crossed(&m, attrs);
     if (record->n_args == 1)
         list_every(&m);
     if (set != TC_EXHAUSTIVE)

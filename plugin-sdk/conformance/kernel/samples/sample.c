@@ -76,6 +76,19 @@ void tc_line_tensor(tc_line *l, const char *name, int32_t rank, const int64_t *s
     tc_line_add(l, "%s=%s", name, tc_write_shape(&s, text, sizeof text));
 }
 
+void tc_line_broadcast(tc_line *l, const char *name, int32_t rank, const int64_t *sizes,
+                       uint32_t zeros) {
+    tc_shape s = tc_dense(rank, sizes);
+    char text[512];
+    int64_t stride = 1;
+    s.placed = zeros != 0;
+    for (int32_t d = rank - 1; d >= 0; d--) {
+        s.strides[d] = zeros >> d & 1 ? 0 : stride;
+        stride *= zeros >> d & 1 ? 1 : sizes[d];
+    }
+    tc_line_add(l, "%s=%s", name, tc_write_shape(&s, text, sizeof text));
+}
+
 void tc_line_ints(tc_line *l, const char *name, int32_t n, const int64_t *values) {
     tc_line_tensor(l, name, n, values, TC_LAYOUT_DENSE); /* a list is written as sizes are */
 }

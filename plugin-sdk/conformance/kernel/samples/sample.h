@@ -30,6 +30,9 @@ void tc_line_add(tc_line *l, const char *format, ...) __attribute__((format(prin
 /* Appends " name=[sizes]/[strides]+offset". */
 void tc_line_tensor(tc_line *l, const char *name, int32_t rank, const int64_t *sizes,
                     tc_layout layout);
+/* Appends " name=[sizes]/[strides]", broadcast along the dimensions whose bits are in `zeros`. */
+void tc_line_broadcast(tc_line *l, const char *name, int32_t rank, const int64_t *sizes,
+                       uint32_t zeros);
 void tc_line_ints(tc_line *l, const char *name, int32_t n, const int64_t *values);
 void tc_line_emit(const tc_line *l, tc_sink *sink);
 
