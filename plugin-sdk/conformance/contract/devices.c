@@ -95,7 +95,14 @@ static void peer(tc_contract *k) {
         if (!TN_HAS(m, tn_memory_ops, copy_peer) || !m->copy_peer) {
             TC_NOT_OFFERED(k, "no copy_peer");
         } else {
+            tc_work work = {0};
             tc_must(k, 56, tc_subject_sync(p.a), "synchronize");
+            /* Behind work of the target's stream: what that writes is overwritten. */
+            if (p.b.stream && tc_work_create(k, &p.b, &work))
+                tc_work_queue(k, &work, p.b.stream);
+            memset(p.on_b.model, 0x77, p.on_b.bytes);
+            tc_must(k, 48, m->fill(p.b.device, p.b.stream, p.on_b.memory, 0, 0x77, p.on_b.bytes),
+                    "fill");
             const tn_status status = m->copy_peer(p.b.device, p.b.stream, p.on_b.memory, 13,
                                                   p.a->device, p.on_a.memory, 7, 65537);
             if (status == TN_OK)
@@ -104,6 +111,7 @@ static void peer(tc_contract *k) {
                 tc_must(k, 49, status, "copy_peer");
             tc_buffer_check(k, &p.on_b, p.b.stream, 49, "memory after copy_peer");
             tc_buffer_check(k, &p.on_a, p.a->stream, 49, "memory that copy_peer read");
+            tc_work_destroy(&work);
         }
     }
     finish(&p);

@@ -173,10 +173,40 @@ static void two(tc_contract *k) {
     finish(&n);
 }
 
+/* Each error has its own message, also on a stream that had another one before. */
+static void messages(tc_contract *k) {
+    scene n;
+    tc_invocation other;
+    tn_pstream *fresh[2] = {0};
+    char bad[2][TC_MESSAGE], alone[TC_MESSAGE], later[TC_MESSAGE];
+    if (set_up(k, &n) && prepare(&n, &other, 2000000) && tc_stream_create(k, n.s, 0, &fresh[0]) &&
+        tc_stream_create(k, n.s, 0, &fresh[1])) {
+        tn_pstream *old = n.stream;
+        bool told = message_of(&n, &n.bad, bad[0]);
+        n.stream = fresh[0];
+        told = told && message_of(&n, &n.bad, bad[1]);
+        n.stream = fresh[1];
+        told = told && message_of(&n, &other, alone);
+        n.stream = old;
+        told = told && message_of(&n, &other, later);
+        if (told && strcmp(bad[0], bad[1]) == 0 && strcmp(bad[0], alone) != 0 &&
+            strcmp(later, bad[0]) == 0)
+            TC_BROKEN(k, 57,
+                      "the second error of a stream came with the message of the first: %.150s",
+                      later);
+    }
+    for (int i = 0; i < 2; i++)
+        if (fresh[i])
+            n.s->ops->streams->destroy(fresh[i]);
+    tc_subject_sync(k->subject);
+    finish(&n);
+}
+
 const tc_contract_row tc_error_rows[] = {
     {"error-once", "by=synchronize with=read", TC_SMOKE, once},
     {"error-once", "by=query with=nothing", TC_SMOKE, once},
     {"error-elsewhere", "", TC_SMOKE, elsewhere},
     {"error-two", "", TC_SMOKE, two},
+    {"error-messages", "", TC_SMOKE, messages},
     {0},
 };

@@ -139,6 +139,63 @@ static void chain(tc_contract *k) {
     finish(&n);
 }
 
+/* Recorded again while the first mark is pending: it is the second that counts. */
+static void record_again(tc_contract *k) {
+    scene n;
+    if (set_up(k, &n, 0))
+        for (int i = 0; i < 4 && !tc_failed(k); i++) {
+            if (!produce(&n, n.slow, 0x60 + i) || !record(&n, n.event, n.slow) ||
+                !produce(&n, n.slow, 0x70 + i) || !record(&n, n.event, n.slow))
+                break;
+            if (tc_must(k, 62, n.events->synchronize(n.event), "synchronize"))
+                tc_buffer_check(k, &n.b, n.other, 60,
+                                "what was queued before an event that was recorded twice");
+        }
+    finish(&n);
+}
+
+/* Two streams wait for one event: each goes on when it is done. */
+static void two_waiters(tc_contract *k) {
+    scene n;
+    tn_pstream *third = NULL;
+    if (set_up(k, &n, 0) && tc_stream_create(k, n.s, 0, &third))
+        for (int i = 0; i < 5 && !tc_failed(k); i++) {
+            if (!produce(&n, n.slow, 0x40 + i) || !record(&n, n.event, n.slow) ||
+                !wait(&n, n.other, n.event) || !wait(&n, third, n.event))
+                break;
+            tc_buffer_check(k, &n.b, third, 63, "what two streams wait for, read on the second");
+            tc_buffer_check(k, &n.b, n.other, 63, "what two streams wait for, read on the first");
+        }
+    if (third)
+        n.s->ops->streams->destroy(third);
+    finish(&n);
+}
+
+/* A stream that is destroyed while it waits: its work still comes after what it waits for. */
+static void destroyed_waiter(tc_contract *k) {
+    scene n;
+    tc_buffer copy = {0};
+    if (set_up(k, &n, 0) && tc_buffer_create(k, n.s, TN_SPACE_DEVICE, n.b.bytes, &copy))
+        for (int i = 0; i < 4 && !tc_failed(k); i++) {
+            if (!produce(&n, n.slow, 0x10 + i) || !record(&n, n.event, n.slow) ||
+                !wait(&n, n.other, n.event) ||
+                !tc_must(k, 47,
+                         n.s->memory->copy(n.s->device, n.other, copy.memory, 0, n.b.memory, 0,
+                                           n.b.bytes),
+                         "copy"))
+                break;
+            n.s->ops->streams->destroy(n.other);
+            n.other = NULL;
+            memcpy(copy.model, n.b.model, copy.bytes);
+            tc_buffer_check(k, &copy, n.s->stream, 54,
+                            "what a stream copied that was destroyed while it waited for an event");
+            if (!tc_stream_create(k, n.s, 0, &n.other))
+                break;
+        }
+    tc_buffer_destroy(&copy);
+    finish(&n);
+}
+
 /* Asks about the mark behind the work, which it sets first. */
 static tn_status ask_event(tc_contract *k, void *of) {
     const scene *n = of;
@@ -157,10 +214,20 @@ static tn_status ask_to_wait(tc_contract *k, void *of) {
     return record(of, n->event, n->slow) ? n->events->wait(n->other, n->event) : TN_INTERNAL;
 }
 
+static tn_status ask_to_wait_for_itself(tc_contract *k, void *of) {
+    const scene *n = of;
+    return record(of, n->event, n->slow) ? n->events->wait(n->slow, n->event) : TN_INTERNAL;
+}
+
 static void wait_at_once(tc_contract *k) {
     scene n;
-    if (set_up(k, &n, 0) && tc_question_waits(k, &n.work, n.slow, ask_to_wait, &n))
-        TC_BROKEN(k, 63, "wait keeps the host until the event is done");
+    if (set_up(k, &n, 0)) {
+        if (tc_question_waits(k, &n.work, n.slow, ask_to_wait, &n))
+            TC_BROKEN(k, 63, "wait keeps the host until the event is done");
+        if (tc_question_waits(k, &n.work, n.slow, ask_to_wait_for_itself, &n))
+            TC_BROKEN(k, 63,
+                      "wait for an event of the same stream keeps the host until it is done");
+    }
     finish(&n);
 }
 
@@ -247,6 +314,11 @@ static void many(tc_contract *k) {
                         tc_event_create(k, n.s, i % 2 ? TN_EVENT_TIMING : 0, &events[i]);
              i++)
             record(&n, events[i], i % 3 ? n.slow : n.other);
+        /* The latest of so many is an event like any other. */
+        if (!tc_failed(k) && produce(&n, n.slow, 0x33) && record(&n, events[N - 1], n.slow) &&
+            tc_must(k, 62, n.events->synchronize(events[N - 1]), "synchronize"))
+            tc_buffer_check(k, &n.b, n.other, 62,
+                            "what was queued before the last of many events that live together");
         for (int i = N - 1; i >= 0; i--)
             if (events[i]) {
                 tc_must(k, 62, n.events->synchronize(events[i]),
@@ -269,6 +341,9 @@ const tc_contract_row tc_event_rows[] = {
     {"event-wait-holds", "then=record", TC_SMOKE, wait_holds},
     {"event-wait-holds", "then=destroy", TC_SMOKE, wait_holds},
     {"event-chain", "", TC_SMOKE, chain},
+    {"event-record-again", "", TC_SMOKE, record_again},
+    {"event-two-waiters", "", TC_SMOKE, two_waiters},
+    {"event-destroyed-waiter", "", TC_SMOKE, destroyed_waiter},
     {"event-query-at-once", "", TC_SMOKE, query_at_once},
     {"event-wait-at-once", "", TC_SMOKE, wait_at_once},
     {"event-elapsed", "", TC_SMOKE, elapsed},

@@ -36,6 +36,25 @@ static void distinct(tc_contract *k) {
         tc_buffer_destroy(&blocks[i]);
 }
 
+/* More than any table of a driver has room for without a thought, freed in no order. */
+static void many(tc_contract *k) {
+    enum { N = 1100, BYTES = 200 };
+    tc_subject *s = k->subject;
+    tc_buffer *blocks = tc_arena_array(&k->arena, N, sizeof *blocks);
+    int n = 0;
+    if (!blocks) {
+        tc_verdict_set(k->out, TC_ERROR, 0, "the host has no memory for this case");
+        return;
+    }
+    memset(blocks, 0, N * sizeof *blocks);
+    while (n < N && !tc_failed(k) && tc_buffer_create(k, s, TN_SPACE_DEVICE, BYTES, &blocks[n]))
+        n++;
+    for (int i = 0; i < n && !tc_failed(k); i++)
+        tc_buffer_check(k, &blocks[i], s->stream, 37, "one of many allocations that live together");
+    for (int i = 0; i < n; i++) /* 7 and N have no common divisor */
+        tc_buffer_destroy(&blocks[(int64_t)i * 7 % n]);
+}
+
 /* A host pointer names those very bytes. */
 static void host_pointer(tc_contract *k) {
     tc_buffer b;
@@ -154,6 +173,22 @@ static void info_short(tc_contract *k) {
         TC_BROKEN(k, 6, "info changed struct_size");
 }
 
+/* A caller that knows more than the plugin gets the rest back as it was. */
+static void info_long(tc_contract *k) {
+    struct {
+        tn_memory_info info;
+        uint64_t later[4];
+    } newer = {.info.struct_size = sizeof newer, .later = {1, 2, 3, 4}};
+    if (!tc_must(k, 50, k->subject->memory->info(k->subject->device, &newer.info),
+                 "info of a caller that knows more members"))
+        return;
+    if (newer.info.struct_size != sizeof newer)
+        TC_BROKEN(k, 6, "info changed the struct_size of a newer caller; it is the caller's");
+    for (uint64_t i = 0; i < 4; i++)
+        if (newer.later[i] != i + 1)
+            TC_BROKEN(k, 6, "info wrote behind the struct that the plugin knows");
+}
+
 enum { SHARE = 8 << 20 };
 
 /* Free before SHARE bytes are allocated, meanwhile and after. */
@@ -187,6 +222,7 @@ static void info(tc_contract *k) {
         return;
     }
     info_short(k);
+    info_long(k);
     for (int i = 0; i < 5 && !(taken && given_back); i++) {
         if (!look(k, now))
             return;
@@ -260,6 +296,7 @@ static void threads(tc_contract *k) {
 const tc_contract_row tc_memory_rows[] = {
     {"memory-distinct", "pinned=0", TC_SMOKE, distinct},
     {"memory-distinct", "pinned=1", TC_SMOKE, distinct},
+    {"memory-many", "", TC_STANDARD, many},
     {"memory-host-pointer", "", TC_SMOKE, host_pointer},
     {"memory-huge", "", TC_SMOKE, huge},
     {"memory-again", "bytes=1000 times=40", TC_SMOKE, again},

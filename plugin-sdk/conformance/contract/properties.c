@@ -127,11 +127,13 @@ static void stable(tc_contract *k) {
         const uint64_t before = tc_properties_sum(s, i);
         for (uint32_t j = s->n_devices; j-- > 0;)
             (void)tc_properties_sum(s, j);
-        tn_memory memory = 0;
-        void *host;
-        if (s->memory->alloc(s->device, TN_SPACE_DEVICE, 4096, &memory, &host) == TN_OK) {
+        for (int32_t space = TN_SPACE_DEVICE; space <= TN_SPACE_PINNED; space++) {
+            tn_memory memory = 0;
+            void *host;
+            if (s->memory->alloc(s->device, space, 4096, &memory, &host) != TN_OK)
+                continue;
             const uint64_t during = tc_properties_sum(s, i);
-            s->memory->free(s->device, TN_SPACE_DEVICE, memory);
+            s->memory->free(s->device, space, memory);
             if (during != before)
                 TC_BROKEN(k, 32, "device %u: a property changed while memory was allocated", i);
         }
@@ -139,6 +141,25 @@ static void stable(tc_contract *k) {
             if (tc_properties_sum(s, i) != before)
                 TC_BROKEN(k, 32, "device %u: a property changed from one call to another", i);
     }
+}
+
+/* The name of one device is still there when another was asked for its own. */
+static void names(tc_contract *k) {
+    const tc_subject *s = k->subject;
+    tn_cell first, next;
+    char kept[256];
+    if (s->n_devices < 2) {
+        TC_NOT_OFFERED(k, "the plugin has one device");
+        return;
+    }
+    if (ask(s, 0, TN_PROP_NAME, &first) != TN_OK || first.tag != TN_CELL_STRING || !first.v.string)
+        return; /* property-values says so */
+    snprintf(kept, sizeof kept, "%s", first.v.string);
+    for (uint32_t i = 1; i < s->n_devices; i++)
+        ask(s, i, TN_PROP_NAME, &next);
+    if (strncmp(kept, first.v.string, sizeof kept - 1) != 0)
+        TC_BROKEN(k, 32, "the name of device 0 became '%.100s' when another was asked for its name",
+                  first.v.string);
 }
 
 static void unknown(tc_contract *k) {
@@ -184,9 +205,7 @@ static void memory(tc_contract *k) {
 }
 
 const tc_contract_row tc_property_rows[] = {
-    {"property-values", "", TC_SMOKE, values},
-    {"property-stable", "", TC_SMOKE, stable},
-    {"property-unknown", "", TC_SMOKE, unknown},
-    {"property-memory", "", TC_SMOKE, memory},
-    {0},
+    {"property-values", "", TC_SMOKE, values}, {"property-stable", "", TC_SMOKE, stable},
+    {"property-names", "", TC_SMOKE, names},   {"property-unknown", "", TC_SMOKE, unknown},
+    {"property-memory", "", TC_SMOKE, memory}, {0},
 };

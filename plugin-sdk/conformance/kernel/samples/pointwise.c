@@ -262,6 +262,13 @@ static void list(const tc_record *record, const tn_dtype *types, tc_set set, tc_
         tc_line_emit(&crossed, sink);
         tc_line_emit(&tall, sink);
     }
+    /* Conversions take another way than copies, also when they are split among threads. */
+    if (record->n_types == 2 && types[0] == TN_F32 && (types[1] == TN_F16 || types[1] == TN_I32)) {
+        tc_line rows = call_line(&m, attrs, 2, TC_SIZES(257, 515), -1, TC_LAYOUT_PADDED);
+        tc_line crossed = call_line(&m, attrs, 2, TC_SIZES(300, 290), 0, TC_LAYOUT_REVERSED);
+        tc_line_emit(&rows, sink);
+        tc_line_emit(&crossed, sink);
+    }
     list_layouts(&m, attrs, 2, TC_SIZES(7, 9));
     tc_line ones = call_line(&m, attrs, 4, TC_SIZES(5, 1, 7, 1), -1, TC_LAYOUT_SHIFTED);
     tc_line_emit(&ones, sink);
