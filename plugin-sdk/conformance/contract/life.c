@@ -76,6 +76,84 @@ static void life_init(tc_contract *k) {
                   (long long)((now.heap_bytes - early.heap_bytes) / (times - times / 2)));
 }
 
+/* ---- options ---- */
+
+/* What init asks for, and what one of these is answered with. One thread. */
+static struct {
+    char names[32][64];
+    int n, garbled;
+    const char *value;
+} options;
+
+static const char *garbled_option(tn_pself *self, const char *name) {
+    const char *real = tc_host_table()->option(self, name);
+    if (!name)
+        return real;
+    for (int i = 0; i < options.n; i++)
+        if (strcmp(options.names[i], name) == 0)
+            return i == options.garbled ? options.value : real;
+    if (options.n < 32)
+        snprintf(options.names[options.n++], sizeof options.names[0], "%s", name);
+    return real;
+}
+
+/* init and, if that went well, shutdown. A value that cannot be used is a failure with a message.
+ */
+static void init_garbled(tc_contract *k, tc_subject *s, const tn_host *host) {
+    char when[160];
+    snprintf(when, sizeof when, "after init with option %s set to '%s'",
+             options.garbled < 0 ? "(none)" : options.names[options.garbled],
+             options.garbled < 0 ? "" : options.value);
+    s->self = NULL;
+    tc_host_running(true);
+    tc_host_expect_self(NULL);
+    tc_host_forget();
+    const tn_status status = s->plugin->init(host, k->options->plugin, &s->self);
+    if (status == TN_OK) {
+        tc_host_expect_self(s->self);
+        tc_subject_close(s);
+    } else {
+        tc_host_running(false);
+        if (!*tc_host_message() || tc_host_message_status() != status)
+            TC_BROKEN(k, 16,
+                      "%s it failed with %s, without a host->fail of that status and a message",
+                      when, tc_tn_status_name(status));
+        if (s->self)
+            TC_BROKEN(k, 21, "%s it failed and left *out_self set", when);
+    }
+    s->self = NULL;
+    tc_drive_balanced(k, 21, when);
+}
+
+/* Each option in turn with values that are hardly any: refused or taken, nothing is left behind. */
+static void life_options(tc_contract *k) {
+    static const char *const values[] = {"", "no such value", "-1", "99999999999999999999999"};
+    tn_host host = *tc_host_table();
+    tc_subject s;
+    host.option = garbled_option;
+    options.n = 0;
+    options.garbled = -1;
+    if (!load(k, &s))
+        return;
+    init_garbled(k, &s, &host);
+    if (options.n == 0) {
+        TC_NOT_OFFERED(k, "init asks for no option");
+        return;
+    }
+    for (options.garbled = 0; options.garbled < options.n && !tc_failed(k); options.garbled++)
+        for (size_t v = 0; v < sizeof values / sizeof *values; v++) {
+            options.value = values[v];
+            init_garbled(k, &s, &host);
+        }
+    if (!tc_failed(k) &&
+        tc_drive_open(k, &s, tc_host_table(), 24, "init after options that cannot be used")) {
+        tc_drive_probe(k, &s, false, 24, "after options that cannot be used", NULL);
+        tc_subject_close(&s);
+    }
+}
+
+/* ---- lives ---- */
+
 /* What may grow without being a leak: arenas of malloc, stacks that are kept. */
 enum { MAPPINGS = 8, RESIDENT = 8 << 20 };
 
@@ -443,6 +521,7 @@ static void life_unload(tc_contract *k) {
 
 const tc_contract_row tc_life_rows[] = {
     {"life-init", "times=100", TC_SMOKE, life_init},
+    {"life-options", "", TC_SMOKE, life_options},
     {"life-cycles", "times=4", TC_SMOKE, life_cycles},
     {"life-cycles", "times=30", TC_STANDARD, life_cycles},
     {"life-again", "", TC_STANDARD, life_again},
