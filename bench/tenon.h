@@ -9,10 +9,11 @@
 /* The device that TENON_DEVICE names, cpu:0 by default; set by bench_tenon_start. */
 extern tn_device bench_device;
 
-/* For bench_program. */
+/* Before the first row, and again in a child that measures by itself. */
 bool bench_tenon_start(uint32_t n_threads);
-const char *bench_tenon_error(void);
-const char *bench_tenon_version(void);
+
+/* main of a program whose rows measure Tenon. */
+int bench_tenon_main(const char *name, const bench_row *rows, size_t n_rows, int argc, char **argv);
 
 /* Reports a failure from inside a row: -1, when a call has left an error. */
 static inline double bench_seconds(double start) {

@@ -84,12 +84,5 @@ static const bench_row rows[] = {
 };
 
 int main(int argc, char **argv) {
-    const bench_program program = {.name = "train",
-                                   .subject = "Tenon",
-                                   .rows = rows,
-                                   .n_rows = sizeof rows / sizeof rows[0],
-                                   .start = bench_tenon_start,
-                                   .error = bench_tenon_error,
-                                   .version = bench_tenon_version};
-    return bench_main(&program, argc, argv);
+    return bench_tenon_main("train", rows, sizeof rows / sizeof rows[0], argc, argv);
 }

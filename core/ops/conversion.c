@@ -5,15 +5,16 @@
 
 BOXED(run_copy_) {
     tn_tensor *self = tni_arg_tensor(&args[0]), *src = tni_arg_tensor(&args[1]);
-    if (tni_may_overlap(&self->view))
-        return tni_fail(TN_SHAPE, "tn_copy_: several elements of self share memory (an expanded "
-                                  "tensor); copy to tn_clone of it");
+    if (!tni_check_distinct("tn_copy_", self))
+        return tni_failed();
     tn_status status = tni_copy_data(self, src);
     return status == TN_OK ? tni_return(rets, tni_keep(self)) : status;
 }
 
 BOXED(run_fill_) {
     tn_tensor *self = tni_arg_tensor(&args[0]);
+    if (!tni_check_distinct("tn_fill_", self))
+        return tni_failed();
     if (args[1].tag == TN_CELL_F64 && !tni_is_float(self->view.dtype) &&
         self->view.dtype != TN_BOOL && !(fabs(args[1].v.f64) < 0x1p63))
         return tni_fail(TN_DTYPE, "tn_fill_: value %g does not fit in %s", args[1].v.f64,
@@ -24,6 +25,8 @@ BOXED(run_fill_) {
 
 BOXED(run_zero_) {
     tn_tensor *self = tni_arg_tensor(&args[0]);
+    if (!tni_check_distinct("tn_zero_", self))
+        return tni_failed();
     tn_status status = tni_fill_data(self, tn_float(0));
     return status == TN_OK ? tni_return(rets, tni_keep(self)) : status;
 }

@@ -253,6 +253,16 @@ tn_status tni_copy_data(tn_tensor *dst, tn_tensor *src) {
     return dst->device == src->device ? local_copy(dst, src) : remote_copy(dst, src);
 }
 
+bool tni_check_distinct(const char *call, const tn_tensor *self) {
+    if (!tni_may_overlap(&self->view))
+        return true;
+    tni_fail(TN_SHAPE,
+             "%s: several elements of self share memory (an expanded tensor); write to tn_clone "
+             "of it",
+             call);
+    return false;
+}
+
 tn_status tni_fill_data(tn_tensor *dst, tn_scalar value) {
     if (dst->view.numel == 0 || dst->device->is_meta)
         return TN_OK;

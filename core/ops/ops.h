@@ -92,6 +92,10 @@ void tni_drop_list(tn_tensor **owned, uint32_t n);
 
 /* ---- work on data --------------------------------------------------------------------------- */
 
+/* Has each element of `self`, which is to be written, memory of its own? Otherwise TN_SHAPE, said
+ * in the name of `call`. */
+bool tni_check_distinct(const char *call, const tn_tensor *self);
+
 /* dst = src: broadcast, cast, any strides, any devices. Knows nothing of autograd. */
 tn_status tni_copy_data(tn_tensor *dst, tn_tensor *src);
 /* Sets every element. */

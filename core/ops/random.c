@@ -171,17 +171,6 @@ BOXED(run_randperm) {
     RETURN(dtype == TN_DTYPE_NONE ? order : OWN(tni_to_dtype(order, dtype)));
 }
 
-/* Elements that share memory would each get another number. */
-static bool check_distinct(const char *call, const tn_tensor *self) {
-    if (!tni_may_overlap(&self->view))
-        return true;
-    tni_fail(TN_SHAPE,
-             "%s: several elements of self share memory (an expanded tensor); write to tn_clone "
-             "of it",
-             call);
-    return false;
-}
-
 static tn_status store(tn_tensor *self, tn_tensor *values, tni_temps *temps, tn_cell *rets) {
     tn_status status = values ? tni_copy_data(self, values) : tni_failed();
     tni_temps_drop(temps);
@@ -197,7 +186,7 @@ BOXED(run_uniform_) {
                         "tn_uniform_: [%g, %g) is no range; low must not be above high, and both "
                         "be finite",
                         low, high);
-    if (!check_distinct("tn_uniform_", self))
+    if (!tni_check_distinct("tn_uniform_", self))
         return tni_failed();
     tni_temps temps = {0};
     tn_tensor *u = OWN(uniform("tn_uniform_", tni_sizes(self), self->view.dtype, self->device));
@@ -214,7 +203,7 @@ BOXED(run_normal_) {
     double mean = args[1].v.f64, std = args[2].v.f64;
     if (!(std >= 0))
         return tni_fail(TN_INVALID_ARGUMENT, "tn_normal_: std is %g; it must not be negative", std);
-    if (!check_distinct("tn_normal_", self))
+    if (!tni_check_distinct("tn_normal_", self))
         return tni_failed();
     tni_temps temps = {0};
     tn_tensor *z = OWN(normal("tn_normal_", tni_sizes(self), self->view.dtype, self->device));

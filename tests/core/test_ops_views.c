@@ -385,6 +385,9 @@ static void fill_sets_every_element(void **state) {
     assert_elements(tn_fill_(tn_zeros(TN_SHAPE(2), TN_BF16), tn_bool(true)), TN_SHAPE(2), 1, 1);
     assert_fails(tn_fill_(tn_zeros(TN_SHAPE(1), TN_I32), tn_float(NAN)), TN_DTYPE, "tn_fill_",
                  "i32");
+    tn_tensor *wide = tn_expand(tn_zeros(TN_SHAPE(1)), TN_SHAPE(3));
+    assert_fails(tn_fill_(wide, tn_float(1)), TN_SHAPE, "tn_fill_", "expanded");
+    assert_fails(tn_zero_(wide), TN_SHAPE, "tn_zero_", "expanded");
 }
 
 static void gradients_pass_through_views(void **state) {

@@ -86,26 +86,20 @@ static void put_head_member(FILE *out, const char *title, const char *object, co
 }
 
 static void put_levels(FILE *out, const tc_log *log) {
-    char name[64], state[16], why[TC_VERDICT_MESSAGE];
-    const char *at = log->end ? tc_json_member(log->end, "levels") : NULL;
-    if (!at)
-        return;
+    const char *at = NULL;
+    tc_log_level level;
     fputs("<div class=cards>", out);
-    for (at++; *at == '{'; at += *at == ',') {
-        tc_json_string(tc_json_member(at, "name"), name, sizeof name);
-        tc_json_string(tc_json_member(at, "state"), state, sizeof state);
-        tc_json_string(tc_json_member(at, "why"), why, sizeof why);
+    while (tc_log_next_level(log, &at, &level)) {
         fputs("<div class=card><b>", out);
-        tc_put_xml(out, name);
+        tc_put_xml(out, level.name);
         fprintf(out, "</b><span class=%s>",
-                strcmp(state, "passed") == 0   ? "good"
-                : strcmp(state, "failed") == 0 ? "bad"
-                                               : "soft");
-        tc_put_xml(out, state);
+                strcmp(level.state, "passed") == 0   ? "good"
+                : strcmp(level.state, "failed") == 0 ? "bad"
+                                                     : "soft");
+        tc_put_xml(out, level.state);
         fputs("</span><small>", out);
-        tc_put_xml(out, why);
+        tc_put_xml(out, level.why);
         fputs("</small></div>", out);
-        at = tc_json_skip(at);
     }
     fputs("</div>", out);
 }

@@ -10,19 +10,15 @@
 #include "matrix.h"
 
 static void put_levels(const tc_log *log, FILE *out) {
-    char name[64], state[16], why[TC_VERDICT_MESSAGE];
-    const char *at = log->end ? tc_json_member(log->end, "levels") : NULL;
-    if (!at)
+    const char *at = NULL;
+    tc_log_level level;
+    if (!log->end)
         return;
     fputs("| level | state | why not |\n| --- | --- | --- |\n", out);
-    for (at++; *at == '{'; at += *at == ',') {
-        tc_json_string(tc_json_member(at, "name"), name, sizeof name);
-        tc_json_string(tc_json_member(at, "state"), state, sizeof state);
-        tc_json_string(tc_json_member(at, "why"), why, sizeof why);
-        fprintf(out, "| %s | %s | ", name, state);
-        tc_put_markdown(out, why);
+    while (tc_log_next_level(log, &at, &level)) {
+        fprintf(out, "| %s | %s | ", level.name, level.state);
+        tc_put_markdown(out, level.why);
         fputs(" |\n", out);
-        at = tc_json_skip(at);
     }
     fputc('\n', out);
 }

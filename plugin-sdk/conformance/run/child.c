@@ -8,6 +8,7 @@
 #include <spawn.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -210,4 +211,20 @@ char *tc_child_words(int status, char out[TC_MESSAGE]) {
         snprintf(out, TC_MESSAGE, "ended with exit status %d", WEXITSTATUS(status));
     }
     return out;
+}
+
+void tc_prepare_for_children(void) {
+    int fd;
+    do {
+        fd = open("/dev/null", O_RDWR | O_CLOEXEC);
+    } while (fd >= 0 && fd <= 2);
+    if (fd >= 0)
+        close(fd);
+    struct rlimit none;
+    if (getrlimit(RLIMIT_CORE, &none) == 0) {
+        none.rlim_cur = 0;
+        setrlimit(RLIMIT_CORE, &none);
+    }
+    signal(SIGPIPE, SIG_IGN);
+    signal(SIGCHLD, SIG_DFL); /* ignored, children could not be waited for */
 }

@@ -31,6 +31,10 @@ typedef enum tc_read {
     TC_READ_END,     /* the other end was closed */
 } tc_read;
 
+/* Once, before the first: children must find 0 to 3 taken by us and leave no core files, and one
+ * that ends must not end this process. */
+void tc_prepare_for_children(void);
+
 /* Starts argv[0] (a path). False with `why` filled where that cannot be done. */
 bool tc_child_start(tc_child *child, char *const argv[], char why[TC_MESSAGE]);
 

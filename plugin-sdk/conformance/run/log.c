@@ -170,6 +170,21 @@ char *tc_log_device(const tc_log *log, char *out, size_t room) {
     return out;
 }
 
+bool tc_log_next_level(const tc_log *log, const char **at, tc_log_level *out) {
+    if (!*at) {
+        *at = log->end ? tc_json_member(log->end, "levels") : NULL;
+        *at += *at != NULL; /* into the array */
+    }
+    if (!*at || **at != '{')
+        return false;
+    tc_json_string(tc_json_member(*at, "name"), out->name, sizeof out->name);
+    tc_json_string(tc_json_member(*at, "state"), out->state, sizeof out->state);
+    tc_json_string(tc_json_member(*at, "why"), out->why, sizeof out->why);
+    *at = tc_json_skip(*at);
+    *at += **at == ',';
+    return true;
+}
+
 /* ---- writing --------------------------------------------------------------------------------- */
 
 bool tc_log_open(tc_log_file *file, const char *path, off_t whole, char why[TC_VERDICT_MESSAGE]) {

@@ -54,6 +54,14 @@ char *tc_log_plugin(const tc_log *log, const char *member, char *out, size_t roo
 /* What to call the device: its name, else the plugin's file. Returns out. */
 char *tc_log_device(const tc_log *log, char *out, size_t room);
 
+/* What the end says of one level. */
+typedef struct tc_log_level {
+    char name[64], state[16], why[TC_VERDICT_MESSAGE];
+} tc_log_level;
+
+/* The next one; `*at` is NULL before the first. False behind the last, or where there is no end. */
+bool tc_log_next_level(const tc_log *log, const char **at, tc_log_level *out);
+
 /* ---- writing --------------------------------------------------------------------------------- */
 
 typedef struct tc_log_file {

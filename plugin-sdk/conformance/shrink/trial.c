@@ -2,13 +2,9 @@
 #include "trial.h"
 
 #include <ctype.h>
-#include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/resource.h>
-#include <unistd.h>
 
 #include "../run/progress.h"
 #include "../run/route.h"
@@ -117,20 +113,4 @@ char *tc_trial_kind(const tc_verdict *v, char out[TC_MESSAGE]) {
 bool tc_trial_same(const tc_verdict *a, const tc_verdict *b) {
     char x[TC_MESSAGE], y[TC_MESSAGE];
     return a->status == b->status && strcmp(tc_trial_kind(a, x), tc_trial_kind(b, y)) == 0;
-}
-
-void tc_trial_prepare_process(void) {
-    int fd;
-    do {
-        fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-    } while (fd >= 0 && fd <= 2);
-    if (fd >= 0)
-        close(fd);
-    struct rlimit none;
-    if (getrlimit(RLIMIT_CORE, &none) == 0) {
-        none.rlim_cur = 0;
-        setrlimit(RLIMIT_CORE, &none);
-    }
-    signal(SIGPIPE, SIG_IGN);
-    signal(SIGCHLD, SIG_DFL);
 }

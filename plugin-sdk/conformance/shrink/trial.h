@@ -30,7 +30,4 @@ bool tc_trial_failed(const tc_verdict *v);
 char *tc_trial_kind(const tc_verdict *v, char out[TC_MESSAGE]);
 bool tc_trial_same(const tc_verdict *a, const tc_verdict *b);
 
-/* What a program that runs trials does first: no signal on a broken pipe, no core files. */
-void tc_trial_prepare_process(void);
-
 #endif

@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "../fuzz/mutate.h"
+#include "../run/child.h"
 #include "../run/plan.h"
 #include "../run/progress.h"
 #include "../run/route.h"
@@ -206,7 +207,7 @@ int tc_verb_fuzz(int argc, char **argv) {
         fputs("tenon-conform fuzz: no cases to begin with\n", stderr);
         result = TC_EXIT_TROUBLE;
     } else {
-        tc_trial_prepare_process();
+        tc_prepare_for_children();
         tc_trial_init(&f.trial, &f.pool);
         tc_plan_settle(&f.plan);
         printf("seed %" PRId64 "\n", f.seed);

@@ -2,15 +2,14 @@
 #include "verbs.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "../json.h"
+#include "../run/child.h"
 #include "../run/head.h"
 #include "../run/judge.h"
 #include "../run/pool.h"
@@ -44,20 +43,9 @@ static bool say(const char *why) {
 
 /* ---- before ---------------------------------------------------------------------------------- */
 
-/* What comes as a signal is read in the pool's loop. Children must find 0 to 3 taken by us, and
- * leave no core files. */
+/* What comes as a signal is read in the pool's loop. */
 static bool prepare_process(run *r) {
-    int fd;
-    do {
-        fd = open("/dev/null", O_RDWR | O_CLOEXEC);
-    } while (fd >= 0 && fd <= 2);
-    if (fd >= 0)
-        close(fd);
-    struct rlimit none;
-    if (getrlimit(RLIMIT_CORE, &none) == 0) {
-        none.rlim_cur = 0;
-        setrlimit(RLIMIT_CORE, &none);
-    }
+    tc_prepare_for_children();
     sigset_t set;
     sigemptyset(&set);
     static const int taken[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP};
@@ -67,8 +55,6 @@ static bool prepare_process(run *r) {
             (sigaction(taken[i], NULL, &was) == 0 && was.sa_handler != SIG_IGN))
             sigaddset(&set, taken[i]);
     }
-    signal(SIGCHLD, SIG_DFL); /* ignored, children could not be waited for */
-    signal(SIGPIPE, SIG_IGN);
     signal(SIGXFSZ, SIG_IGN); /* a write that meets the limit says so instead */
     if (sigprocmask(SIG_BLOCK, &set, NULL) != 0)
         return say(strerror(errno));
@@ -360,18 +346,12 @@ static bool count_entries(run *r) {
 
 /* Levels that did not pass, and entries that did nothing, in words. */
 static void explain(const run *r) {
-    const char *levels = tc_json_member(r->log.end, "levels");
-    const char *unused = tc_json_member(r->log.end, "unused");
-    char text[2 * TC_MAX_LINE], name[64], state[16];
-    for (const char *at = levels + 1; !r->options.quiet && *at == '{';) {
-        if (tc_json_string(tc_json_member(at, "state"), state, sizeof state) &&
-            strcmp(state, "passed") != 0 &&
-            tc_json_string(tc_json_member(at, "name"), name, sizeof name) &&
-            tc_json_string(tc_json_member(at, "why"), text, sizeof text))
-            fprintf(stderr, "level %s: %s: %s\n", name, state, text);
-        at = tc_json_skip(at);
-        at += *at == ',';
-    }
+    const char *unused = tc_json_member(r->log.end, "unused"), *at_level = NULL;
+    char text[2 * TC_MAX_LINE];
+    tc_log_level level;
+    while (!r->options.quiet && tc_log_next_level(&r->log, &at_level, &level))
+        if (strcmp(level.state, "passed") != 0)
+            fprintf(stderr, "level %s: %s: %s\n", level.name, level.state, level.why);
     for (const char *at = unused + 1; *at == '"';) {
         tc_json_string(at, text, sizeof text);
         fprintf(stderr, "unused entry: %s\n", text);

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "../run/child.h"
 #include "../run/progress.h"
 #include "../shrink/reduce.h"
 #include "../shrink/repro.h"
@@ -149,7 +150,7 @@ int tc_verb_shrink(int argc, char **argv) {
         return TC_EXIT_TROUBLE;
     }
     tc_trial trial;
-    tc_trial_prepare_process();
+    tc_prepare_for_children();
     tc_trial_init(&trial, &o.pool);
     result = shrink(&o, &trial);
     tc_trial_finish(&trial);
