@@ -50,11 +50,22 @@ static bool one(sweep *w, uint64_t offset, uint64_t bytes) {
     return tc_must(w->k, 42, status, "a transfer") && !tc_failed(w->k);
 }
 
+/* One transfer, and a look at all of the memory: a later one would cover up what is missing. */
+static bool one_seen(sweep *w, uint64_t offset, uint64_t bytes) {
+    static const char *const names[] = {"write", "read", "fill", "copy"};
+    char what[96];
+    if (!one(w, offset, bytes))
+        return false;
+    snprintf(what, sizeof what, "memory after a %s of %llu bytes at offset %llu", names[w->kind],
+             (unsigned long long)bytes, (unsigned long long)offset);
+    return w->kind == READ ||
+           tc_buffer_check(w->k, &w->a, w->k->subject->stream, w->kind == FILL ? 48 : 42, what);
+}
+
 static void run(tc_contract *k) {
     static const char *const names[] = {"write", "read", "fill", "copy"};
     static const uint64_t around[] = {64, 128, 256, 512, 1024, 4096, 65536};
     sweep w = {.k = k, .bounce = tc_arena_array(&k->arena, ROOM + 2, 1)};
-    char what[96];
     for (int i = 0; i < 4; i++)
         if (strcmp(tc_contract_word(k, "kind"), names[i]) == 0)
             w.kind = (kind)i;
@@ -64,21 +75,45 @@ static void run(tc_contract *k) {
     bool ok = true;
     for (uint64_t offset = 0; ok && offset <= 17; offset++)
         for (uint64_t bytes = 1; ok && bytes <= 33; bytes++)
-            ok = one(&w, offset, bytes);
+            ok = one_seen(&w, offset, bytes);
     for (int i = 0; ok && i < 7; i++)
         for (uint64_t d = 0; ok && d < 5; d++)
             for (uint64_t offset = 0; ok && offset < 3; offset++)
-                ok = one(&w, offset * 5, around[i] - 2 + d);
-    ok = ok && one(&w, ROOM - 1, 1) && one(&w, 0, ROOM);
-    snprintf(what, sizeof what, "memory after a sweep of %s at all offsets and lengths",
-             names[w.kind]);
-    if (ok)
-        tc_buffer_check(k, &w.a, k->subject->stream, w.kind == FILL ? 48 : 42, what);
+                ok = one_seen(&w, offset * 5, around[i] - 2 + d);
+    ok = ok && one_seen(&w, ROOM - 1, 1) && one_seen(&w, 0, ROOM);
     if (ok)
         tc_buffer_check(k, &w.b, k->subject->stream, 42, "memory that was only copied from");
 out:
     tc_buffer_destroy(&w.a);
     tc_buffer_destroy(&w.b);
+}
+
+/* Pinned memory, from and to any byte of it: what lies beside stays. */
+static void pinned(tc_contract *k) {
+    enum { PINNED = 4096 };
+    tc_subject *s = k->subject;
+    tc_buffer a = {0}, p = {0};
+    if (tc_buffer_create(k, s, TN_SPACE_DEVICE, PINNED, &a) &&
+        tc_buffer_create(k, s, TN_SPACE_PINNED, PINNED, &p)) {
+        unsigned char *host = p.host;
+        for (uint64_t at = 0; at < 140 && !tc_failed(k); at += 1 + at / 16) {
+            const uint64_t bytes = 16 + at % 5;
+            memcpy(p.model, host, PINNED);
+            memcpy(p.model + at, a.model + 100, bytes);
+            tc_must(k, 42, s->memory->read(s->device, s->stream, host + at, a.memory, 100, bytes),
+                    "read into pinned memory");
+            tc_must(k, 56, tc_subject_sync(s), "synchronize");
+            if (memcmp(host, p.model, PINNED) != 0)
+                TC_BROKEN(k, 45, "read of %llu bytes to byte %llu of pinned memory wrote elsewhere",
+                          (unsigned long long)bytes, (unsigned long long)at);
+            memcpy(a.model + 2000, host + at, bytes);
+            tc_must(k, 42, s->memory->write(s->device, s->stream, a.memory, 2000, host + at, bytes),
+                    "write from pinned memory");
+            tc_buffer_check(k, &a, s->stream, 45, "memory written from within pinned memory");
+        }
+    }
+    tc_buffer_destroy(&p);
+    tc_buffer_destroy(&a);
 }
 
 /* Within one allocation, side by side: the ranges touch and do not overlap. */
@@ -99,7 +134,11 @@ static void within(tc_contract *k) {
 }
 
 const tc_contract_row tc_transfer_rows[] = {
-    {"transfer-sweep", "kind=write", TC_SMOKE, run}, {"transfer-sweep", "kind=read", TC_SMOKE, run},
-    {"transfer-sweep", "kind=fill", TC_SMOKE, run},  {"transfer-sweep", "kind=copy", TC_SMOKE, run},
-    {"transfer-within", "", TC_SMOKE, within},       {0},
+    {"transfer-pinned", "", TC_SMOKE, pinned},
+    {"transfer-sweep", "kind=write", TC_SMOKE, run},
+    {"transfer-sweep", "kind=read", TC_SMOKE, run},
+    {"transfer-sweep", "kind=fill", TC_SMOKE, run},
+    {"transfer-sweep", "kind=copy", TC_SMOKE, run},
+    {"transfer-within", "", TC_SMOKE, within},
+    {0},
 };

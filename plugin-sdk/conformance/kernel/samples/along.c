@@ -126,6 +126,12 @@ static void list(const tc_record *record, const tn_dtype *types, tc_set set, tc_
         if (large[k].rank > 1 || record->ulps == 0) /* one softmax of so many has no digit left */
             tc_line_emit(&l, sink);
     }
+    if (tc_has_large(record, types, set)) { /* blocks of a long line, stored with steps */
+        tc_line l = call_line(record, types, &large[3], -1, TC_LAYOUT_DENSE, false);
+        tc_line_tensor(&l, record->n_outs == 1 ? "out" : "out0", large[3].rank, large[3].sizes,
+                       TC_LAYOUT_STEPPED);
+        tc_line_emit(&l, sink);
+    }
     for (int k = 0; k < (set == TC_SMOKE ? 2 : TC_LENGTH(sized)); k++) {
         for (int descending = 0; descending < (strcmp(record->op, "sort") ? 1 : 2); descending++) {
             tc_line l = call_line(record, types, &sized[k], -1, TC_LAYOUT_DENSE, descending);
