@@ -35,10 +35,10 @@ static int by_name(const void *a, const void *b) {
 
 /* 64-bit FNV-1a (http://www.isthe.com/chongo/tech/comp/fnv/), then a mix, so that lines that differ
  * in one letter have seeds that differ everywhere (splitmix64, S. Vigna). */
-static uint64_t hash(const char *s) {
+uint64_t tc_hash(const char *text) {
     uint64_t h = 0xcbf29ce484222325u;
-    for (; *s; s++)
-        h = (h ^ (unsigned char)*s) * 0x100000001b3u;
+    for (; *text; text++)
+        h = (h ^ (unsigned char)*text) * 0x100000001b3u;
     h ^= h >> 30;
     h *= 0xbf58476d1ce4e5b9u;
     h ^= h >> 27;
@@ -57,7 +57,7 @@ static bool find_seed(tc_case *c, char why[TC_MESSAGE]) {
                    : true;
     }
     char line[TC_MAX_LINE];
-    c->seed = hash(tc_case_line(c, line));
+    c->seed = tc_hash(tc_case_line(c, line));
     return true;
 }
 
@@ -195,12 +195,12 @@ bool tc_read_dtype(const char *text, tn_dtype *out, char why[TC_MESSAGE]) {
 }
 
 /* Row-major strides where none were given; elements; how far they reach. */
-static bool complete(tc_shape *s, const char *text, char why[TC_MESSAGE]) {
+static bool complete(tc_shape *s, bool strided, const char *text, char why[TC_MESSAGE]) {
     int64_t stride = 1, last = 0, step;
     s->numel = 1;
     for (int32_t d = s->rank - 1; d >= 0; d--) {
         int64_t n = s->sizes[d];
-        if (!s->placed)
+        if (!strided)
             s->strides[d] = stride;
         if (n < 0 || s->strides[d] < 0)
             return WRONG("'%s': sizes and strides are not negative", text);
@@ -221,25 +221,20 @@ bool tc_read_shape(const char *text, tc_shape *out, char why[TC_MESSAGE]) {
     int32_t n_strides = 0;
     memset(out, 0, sizeof *out);
     bool ok = take_ints(&at, out->sizes, &out->rank);
-    if (ok && *at == '/') {
+    const bool strided = ok && *at == '/';
+    if (strided) {
         at++;
-        out->placed = true;
         ok = take_ints(&at, out->strides, &n_strides) && n_strides == out->rank;
     }
-    if (ok && *at == '+') {
+    const bool moved = ok && *at == '+';
+    if (moved) {
         at++;
-        if (!out->placed) /* "[2,3]+5": dense, but not from the start */
-            for (int32_t d = out->rank - 1; d >= 0; d--)
-                out->strides[d] =
-                    d == out->rank - 1
-                        ? 1
-                        : out->strides[d + 1] * (out->sizes[d + 1] ? out->sizes[d + 1] : 1);
-        out->placed = true;
-        ok = take_int(&at, &out->offset);
+        ok = take_int(&at, &out->offset); /* "[2,3]+5": dense, but not from the start */
     }
+    out->placed = strided || moved;
     if (!ok || *at)
         return WRONG("'%s' is no shape, such as [3,4] or [3,4]/[1,3]+2 with as many strides", text);
-    return complete(out, text, why);
+    return complete(out, strided, text, why);
 }
 
 static size_t write_ints(char *out, size_t room, int32_t n, const int64_t *values) {

@@ -57,6 +57,9 @@ bool tc_case_parse(const char *line, tc_case *out, char why[TC_MESSAGE]);
 /* The canonical line. Returns out. */
 char *tc_case_line(const tc_case *c, char out[TC_MAX_LINE]);
 
+/* A number that follows from a text, and is another one if a letter is. */
+uint64_t tc_hash(const char *text);
+
 /* A parameter's text, or NULL. */
 const char *tc_case_get(const tc_case *c, const char *name);
 

@@ -21,7 +21,7 @@ const char *tc_status_name(tc_status status) {
 }
 
 static const char *const ceilings[] = {
-#define TC_CEILING_NAME(NAME, name, what) name,
+#define TC_CEILING_NAME(NAME, name) name,
     TC_CEILING_MAP(TC_CEILING_NAME)
 #undef TC_CEILING_NAME
 };

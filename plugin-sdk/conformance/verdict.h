@@ -36,13 +36,13 @@ enum { TC_VERDICT_MESSAGE = 1024, TC_VERDICT_LINE = 8192 };
 
 /* What a device can do at most; measured, as all figures are (perf/). */
 #define TC_CEILING_MAP(X) \
-    X(NONE, "none", "") \
-    X(LAUNCH, "launch", "the smallest call takes as long") \
-    X(COPY, "copy", "as many bytes a second as copying moves") \
-    X(MULTIPLY, "multiply", "as many operations a second as the best matrix product makes")
+    X(NONE, "none") \
+    X(LAUNCH, "launch")     /* the smallest call takes as long */ \
+    X(COPY, "copy")         /* as many bytes a second as copying moves */ \
+    X(MULTIPLY, "multiply") /* as many operations a second as the best matrix product makes */
 
 typedef enum tc_ceiling {
-#define TC_CEILING_ENUM(NAME, name, what) TC_CEILING_##NAME,
+#define TC_CEILING_ENUM(NAME, name) TC_CEILING_##NAME,
     TC_CEILING_MAP(TC_CEILING_ENUM)
 #undef TC_CEILING_ENUM
         TC_N_CEILINGS

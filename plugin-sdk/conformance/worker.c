@@ -66,9 +66,11 @@ bool tc_sets_have(tc_sets sets, tc_set set) {
 }
 
 void tc_suite_list(const tc_suite *suite, tc_set set, tc_sink *sink) {
+    const tc_set first = set == TC_PERF ? TC_PERF : TC_SMOKE;
     for (uint32_t i = 0; i < suite->n_classes; i++)
-        if (suite->classes[i]->list && suite->classes[i]->timed == (set == TC_PERF))
-            suite->classes[i]->list(set, sink);
+        for (tc_set part = first; part <= set; part++)
+            if (suite->classes[i]->list && suite->classes[i]->timed == (set == TC_PERF))
+                suite->classes[i]->list(part, sink);
 }
 
 static double now_ms(void) {

@@ -1,8 +1,11 @@
 /* worker.h: the loop of a worker, and what a worker program brings to it.
  *
- *     PROGRAM list --set smoke|standard|exhaustive|perf the lines of a set, one a line, to stdout
- *     PROGRAM describe --plugin PATH [--device N]       one JSON object and a newline to descriptor
- * 3 PROGRAM work --plugin PATH [--device N]           cases from stdin, verdicts to descriptor 3
+ *     PROGRAM list --set smoke|standard|exhaustive|perf
+ *         the lines of a set, one a line, to stdout
+ *     PROGRAM describe --plugin PATH [--device N]
+ *         one JSON object and a newline to descriptor 3
+ *     PROGRAM work --plugin PATH [--device N]
+ *         cases from stdin, verdicts to descriptor 3
  *
  * `work` reads a line, runs the case, writes the verdict and a newline, until stdin ends. Before
  * the first case it moves stdin and descriptor 3 out of the plugin's reach (close-on-exec, high
@@ -54,7 +57,8 @@ typedef struct tc_sink {
 /* A class of cases (decision 0008). */
 typedef struct tc_class {
     const char *name;
-    void (*list)(tc_set set, tc_sink *sink); /* may be NULL */
+    /* The lines that a set has beyond the smaller ones; may repeat theirs. May be NULL. */
+    void (*list)(tc_set set, tc_sink *sink);
     /* Runs one case. `out` comes as a PASS without message; the time is taken by the loop. */
     void (*run)(const tc_case *c, const tc_options *options, tc_verdict *out);
     bool timed; /* its cases are the set perf, and in no other */
@@ -71,7 +75,7 @@ typedef struct tc_suite {
     void (*describe)(const tc_options *options, FILE *out);
 } tc_suite;
 
-/* The lines of a set, class by class. */
+/* The lines of a set, those of smaller ones included, class by class; a line may come twice. */
 void tc_suite_list(const tc_suite *suite, tc_set set, tc_sink *sink);
 
 /* The verbs above, for main: returns its exit status (0; 1 where a descriptor fails; 2 for a usage

@@ -10,6 +10,8 @@
  */
 #include "convolution.h"
 
+#include <math.h>
+
 enum {
     CHUNK = 96,    /* pixels of a product: its result stays in the second-level cache */
     DEPTH = 64,    /* of one product: rows of B that stay in the first-level cache */
@@ -448,6 +450,13 @@ static void plan(const tn_call *call, int what, job *j) {
     j->shared_bytes = j->packed_bytes + 2 * aligned(j->depth * (int64_t)sizeof(int64_t));
 }
 
+/* How many of `tasks` equal ones are worth a thread. */
+static int64_t grain_of(const job *j, int64_t tasks) {
+    double work = (double)(j->v.n * j->v.groups) * (double)(j->grid[0] * j->grid[1]) *
+                  (double)(j->depth * j->width) / (double)(j->phases[0] * j->phases[1]);
+    return (int64_t)fmax(1, (double)TNC_GRAIN_MULTIPLICATIONS * (double)tasks / fmax(1, work));
+}
+
 static tn_status workspace_of(const tn_call *call, int what, uint64_t *out_bytes) {
     job j;
     *out_bytes = 0;
@@ -471,7 +480,8 @@ static tn_status run(const tn_call *call, int what) {
     find_steps(&j);
     int64_t rows = j.v.groups * j.depth;
     if (what == WEIGHT) {
-        tnc_parallel(j.parts * j.v.groups, 1, slots, weight_tasks, &j);
+        int64_t tasks = j.parts * j.v.groups;
+        tnc_parallel(tasks, grain_of(&j, tasks), slots, weight_tasks, &j);
         tnc_parallel(rows, tnc_max(1, TNC_GRAIN / (j.parts * j.width)), TNC_MAX_SLOTS, weight_sum,
                      &j);
         return TN_OK;
@@ -481,7 +491,8 @@ static tn_status run(const tn_call *call, int what) {
         j.v.bias = bias ? tnc_data(bias) : NULL;
     }
     tnc_parallel(rows, tnc_max(1, TNC_GRAIN / j.width), TNC_MAX_SLOTS, pack_weight, &j);
-    tnc_parallel(j.v.n * j.v.groups * j.blocks, 1, slots, image_tasks, &j);
+    int64_t tasks = j.v.n * j.v.groups * j.blocks;
+    tnc_parallel(tasks, grain_of(&j, tasks), slots, image_tasks, &j);
     return TN_OK;
 }
 

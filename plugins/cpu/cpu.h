@@ -58,7 +58,8 @@ void tnc_parallel(int64_t n, int64_t grain, int n_slots, tnc_body body, void *co
 
 enum {
     TNC_MAX_SLOTS = 256,
-    TNC_GRAIN = 32768 /* elements of cheap work worth a thread: about ten microseconds */
+    TNC_GRAIN = 32768,                  /* elements of cheap work worth a thread: about 10 us */
+    TNC_GRAIN_MULTIPLICATIONS = 1 << 19 /* of a matrix product: the same */
 };
 
 /* ---- the kernel tables ---------------------------------------------------------------------- */

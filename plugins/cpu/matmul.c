@@ -132,10 +132,9 @@ typedef struct product {
 
 enum {
     MAX_TILE = 256,
-    MAX_TILE_K = 2048,              /* of what is packed */
-    MAX_BLAS_K = 1 << 30,           /* of what is not: sizes are int there */
-    TINY = 4096,                    /* multiplications, below which BLAS costs more than it saves */
-    GRAIN_MULTIPLICATIONS = 1 << 19 /* worth a thread */
+    MAX_TILE_K = 2048,    /* of what is packed */
+    MAX_BLAS_K = 1 << 30, /* of what is not: sizes are int there */
+    TINY = 4096,          /* multiplications, below which BLAS costs more than it saves */
 };
 
 /* Can BLAS read [rows, columns] of it? */
@@ -354,7 +353,7 @@ static tn_status run(const tn_call *call, product *p) {
     p->scratch = (char *)(uintptr_t)(call->workspace + call->workspace_offset);
     int64_t n_tiles = p->batch * tnc_ceil_div(p->m, p->tile_m) * tnc_ceil_div(p->n, p->tile_n);
     int64_t work = p->tile_m * p->tile_n * p->k;
-    int64_t grain = tnc_max(1, GRAIN_MULTIPLICATIONS / work);
+    int64_t grain = tnc_max(1, TNC_GRAIN_MULTIPLICATIONS / work);
     int64_t slots = TNC_MAX_SLOTS;
     if (p->scratch_bytes > 0)
         slots = (int64_t)call->workspace_bytes / p->scratch_bytes;

@@ -66,11 +66,22 @@ def numbers_in(text):
             yield int(number), text.count("\n", 0, choice.start()) + 1
 
 
+def listed(name):
+    run = subprocess.run([CONFORM, "list", "--set", name], capture_output=True, text=True)
+    if run.returncode:
+        raise AssertionError(run.stderr)
+    return run.stdout.splitlines()
+
+
 class Requirements(unittest.TestCase):
+    def test_larger_sets_contain_the_smaller_ones(self):
+        smoke, standard, exhaustive = (set(listed(name)) for name in ("smoke", "standard", "exhaustive"))
+        self.assertEqual(sorted(smoke - standard)[:10], [])
+        self.assertEqual(sorted(standard - exhaustive)[:10], [])
+        self.assertTrue(len(smoke) < len(standard) < len(exhaustive))
+
     def test_every_pattern_names_a_case_of_the_standard_set(self):
-        run = subprocess.run([CONFORM, "list", "--set", "standard"], capture_output=True, text=True)
-        self.assertEqual(run.returncode, 0, run.stderr)
-        lines = [line.split() for line in run.stdout.splitlines()]
+        lines = [line.split() for line in listed("standard")]
         known = {}
         for entry in requirements():
             for pattern in entry.get("cases", []):

@@ -3,27 +3,13 @@
 #ifndef TENON_TESTS_CPU_TEST_H
 #define TENON_TESTS_CPU_TEST_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <mini_host.h>
+#include <mini_test.h>
 #include <tenon/kernels.h>
 
 /* The loaded plugin, with its device open. */
 extern mini cpu;
 
 #define LENGTH(array) ((int)(sizeof(array) / sizeof((array)[0])))
-
-#define assert_ok(call) \
-    do { \
-        tn_status status_ = (call); \
-        if (status_ != TN_OK) \
-            fail_msg("%s: status %d, %s", #call, status_, mini_error()); \
-    } while (0)
 
 /* The families; each runs its group of tests and returns the number of failures. */
 int test_math(void);

@@ -3,14 +3,7 @@
 #ifndef TENON_TESTS_SIM_RIG_H
 #define TENON_TESTS_SIM_RIG_H
 
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
-
-#include <cmocka.h>
-
-#include <mini_host.h>
+#include <mini_test.h>
 #include <tenon/kernels.h>
 
 /* Each test program defines this; rig.c has main. */
@@ -24,13 +17,6 @@ extern const char *rig_plugin;
 extern mini rig;
 int rig_setup(void **state);
 int rig_teardown(void **state);
-
-#define assert_ok(call) \
-    do { \
-        tn_status status_ = (call); \
-        if (status_ != TN_OK) \
-            fail_msg("%s: status %d, %s", #call, status_, mini_error()); \
-    } while (0)
 
 #define assert_status(call, expected) assert_int_equal((call), (expected))
 

@@ -32,10 +32,12 @@ bool tc_work_create(tc_contract *k, tc_subject *s, tc_work *out);
 void tc_work_destroy(tc_work *w);
 bool tc_work_queue(tc_contract *k, tc_work *w, tn_pstream *stream);
 
-/* Asks some times, each time right behind long work on `stream`: did the answer always come only
- * when the work was done? A question that is answered at once is, now and then, at least. */
+/* Asks some times, each time right behind long work on `stream`, and behind a mark for `event`
+ * unless that is NULL: did the answer always come only when the work was done? A question that is
+ * answered at once is, now and then, at least. */
 typedef tn_status tc_question(tc_contract *k, void *of);
-bool tc_question_waits(tc_contract *k, tc_work *w, tn_pstream *stream, tc_question *ask, void *of);
+bool tc_question_waits(tc_contract *k, tc_work *w, tn_pstream *stream, tn_pevent *event,
+                       tc_question *ask, void *of);
 
 /* Streams and events that must come about. */
 bool tc_stream_create(tc_contract *k, tc_subject *s, int32_t priority, tn_pstream **out);

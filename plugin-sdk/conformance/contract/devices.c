@@ -55,9 +55,11 @@ static void index_refused(tc_contract *k) {
         tc_host_forget();
         tc_must_fail(k, 30, s->ops->open(s->self, indices[i], &device), TN_DEVICE,
                      "open of an index that no device has");
-        if (device)
+        if (device) {
             TC_BROKEN(k, 30, "open of index %u of %u devices gave a device", indices[i],
                       s->n_devices);
+            s->ops->close(device);
+        }
     }
 }
 

@@ -196,35 +196,34 @@ static void destroyed_waiter(tc_contract *k) {
     finish(&n);
 }
 
-/* Asks about the mark behind the work, which it sets first. */
 static tn_status ask_event(tc_contract *k, void *of) {
     const scene *n = of;
-    return record(of, n->event, n->slow) ? n->events->query(n->event) : TN_INTERNAL;
+    return n->events->query(n->event);
 }
 
 static void query_at_once(tc_contract *k) {
     scene n;
-    if (set_up(k, &n, 0) && tc_question_waits(k, &n.work, n.slow, ask_event, &n))
+    if (set_up(k, &n, 0) && tc_question_waits(k, &n.work, n.slow, n.event, ask_event, &n))
         TC_BROKEN(k, 61, "query of an event always waits until it is done");
     finish(&n);
 }
 
 static tn_status ask_to_wait(tc_contract *k, void *of) {
     const scene *n = of;
-    return record(of, n->event, n->slow) ? n->events->wait(n->other, n->event) : TN_INTERNAL;
+    return n->events->wait(n->other, n->event);
 }
 
 static tn_status ask_to_wait_for_itself(tc_contract *k, void *of) {
     const scene *n = of;
-    return record(of, n->event, n->slow) ? n->events->wait(n->slow, n->event) : TN_INTERNAL;
+    return n->events->wait(n->slow, n->event);
 }
 
 static void wait_at_once(tc_contract *k) {
     scene n;
     if (set_up(k, &n, 0)) {
-        if (tc_question_waits(k, &n.work, n.slow, ask_to_wait, &n))
+        if (tc_question_waits(k, &n.work, n.slow, n.event, ask_to_wait, &n))
             TC_BROKEN(k, 63, "wait keeps the host until the event is done");
-        if (tc_question_waits(k, &n.work, n.slow, ask_to_wait_for_itself, &n))
+        if (tc_question_waits(k, &n.work, n.slow, n.event, ask_to_wait_for_itself, &n))
             TC_BROKEN(k, 63,
                       "wait for an event of the same stream keeps the host until it is done");
     }
@@ -232,6 +231,16 @@ static void wait_at_once(tc_contract *k) {
 }
 
 /* ---- time ---- */
+
+/* As set_up, with a second event; both have a clock. */
+static bool set_up_clock(tc_contract *k, scene *n, tn_pevent **out_end) {
+    if (!set_up(k, n, TN_EVENT_TIMING) || !tc_event_create(k, n->s, TN_EVENT_TIMING, out_end))
+        return false;
+    if (TN_HAS(n->events, tn_event_ops, elapsed) && n->events->elapsed)
+        return true;
+    TC_NOT_OFFERED(k, "no elapsed");
+    return false;
+}
 
 /* Two marks with long work between them: what `elapsed` says, and how long the host saw it take. */
 static bool time_work(scene *n, tn_pevent *end, double *out_ns, double *out_host) {
@@ -251,12 +260,8 @@ static void elapsed(tc_contract *k) {
     tn_pevent *end = NULL;
     double ns = NAN, host = 0;
     bool plausible = false;
-    if (!set_up(k, &n, TN_EVENT_TIMING) || !tc_event_create(k, n.s, TN_EVENT_TIMING, &end))
+    if (!set_up_clock(k, &n, &end))
         goto out;
-    if (!TN_HAS(n.events, tn_event_ops, elapsed) || !n.events->elapsed) {
-        TC_NOT_OFFERED(k, "no elapsed");
-        goto out;
-    }
     tc_host_forget();
     tc_must_fail(k, 65, n.events->elapsed(n.event, end, &ns), TN_STATE,
                  "elapsed of events that were not recorded");
@@ -281,12 +286,8 @@ out:
 static void elapsed_pending(tc_contract *k) {
     scene n;
     tn_pevent *end = NULL;
-    if (!set_up(k, &n, TN_EVENT_TIMING) || !tc_event_create(k, n.s, TN_EVENT_TIMING, &end))
+    if (!set_up_clock(k, &n, &end))
         goto out;
-    if (!TN_HAS(n.events, tn_event_ops, elapsed) || !n.events->elapsed) {
-        TC_NOT_OFFERED(k, "no elapsed");
-        goto out;
-    }
     for (int i = 0; i < 5 && !tc_failed(k); i++) {
         double ns = 0;
         if (!record(&n, n.event, n.slow) || !produce(&n, n.slow, i) || !record(&n, end, n.slow))

@@ -200,7 +200,7 @@ static void exhaustion_again(tc_contract *k) {
         return;
     const uint64_t half = find_half(k, &s);
     bool fits = half > 0;
-    for (int i = 1; i < 5 && fits; i++)
+    for (int i = 1; i < 10 && fits; i++)
         fits = fits_again(k, &s, half, "alloc of half of memory, after it was freed,");
     tc_drive_probe(k, &s, false, 39, "after half of memory was taken and freed", NULL);
     tc_subject_close(&s);

@@ -44,10 +44,10 @@ static void check(tc_contract *k, tc_work *work, tn_pstream *stream, const tn_ke
     int late = 0;
     for (int i = 0; i < TIMES && late == i && !tc_failed(k); i++) {
         if (i == 0) /* the first call may compile */
-            tc_must(k, 69, kernel->run(&p->tn), kernel->op);
+            tc_must(k, 69, tc_run_placed(p), kernel->op);
         if (!tc_must(k, 56, streams->synchronize(stream), "synchronize") ||
             !tc_work_queue(k, work, stream) || streams->query(stream) != TN_NOT_READY ||
-            !tc_must(k, 69, kernel->run(&p->tn), kernel->op))
+            !tc_must(k, 69, tc_run_placed(p), kernel->op))
             break;
         late += streams->query(stream) != TN_NOT_READY;
     }

@@ -75,7 +75,7 @@ static void query_at_once(tc_contract *k) {
     if (!has_streams(k) || !tc_work_create(k, k->subject, &work))
         return;
     if (tc_stream_create(k, k->subject, 0, &stream)) {
-        if (tc_question_waits(k, &work, stream, ask_stream, stream))
+        if (tc_question_waits(k, &work, stream, NULL, ask_stream, stream))
             TC_BROKEN(k, 55, "query of a stream always waits until its work is done");
         k->subject->ops->streams->destroy(stream);
     }

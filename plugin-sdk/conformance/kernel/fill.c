@@ -166,14 +166,15 @@ static void cancel(tc_operand *o, tc_random *r) {
 }
 
 /* What is asked of random numbers as a yes or no would have one answer: zeros are put between, and
- * every fourth pair is made equal. */
+ * every fourth pair is made equal; one value for all is one of the other tensor's. */
 static void meet(tc_invocation *call, uint32_t a, tc_random *r) {
     tc_operand *o = &call->args[a].tensor;
     if (!call->record->pointwise || call->outs[0].tensor.dtype != TN_BOOL || o->dtype == TN_BOOL ||
         call->data == TC_DATA_SPECIAL || call->data == TC_DATA_EVERY)
         return;
+    const bool one = a == 1 && call->scalar == 1;
     for (int64_t i = 0; i < o->shape.numel; i++)
-        if (tc_below(r, 4) == 0)
+        if (one || tc_below(r, 4) == 0)
             o->values[i] = a == 1 ? call->args[0].tensor.values[i] : (tc_number){0, 0};
 }
 

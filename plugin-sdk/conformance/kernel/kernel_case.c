@@ -51,7 +51,7 @@ typedef struct forms {
     tc_sink sink;
     tc_sink *to;
     const tc_record *record;
-    tc_random random;
+    bool few; /* so many as there are below; else of every line that has such */
     int lines, in_place, neighbours;
 } forms;
 
@@ -67,7 +67,7 @@ static bool is_case(const char *line) {
 
 static void add_in_place(forms *f, const char *line) {
     char text[TC_MAX_LINE];
-    for (uint32_t a = 0; a < f->record->n_args && f->in_place < IN_PLACE; a++)
+    for (uint32_t a = 0; a < f->record->n_args && !(f->few && f->in_place >= IN_PLACE); a++)
         if (f->record->args[a].kind == TC_ARG_TENSOR &&
             snprintf(text, sizeof text, "%s in-place=%s", line, f->record->args[a].name) <
                 (int)sizeof text &&
@@ -93,12 +93,13 @@ static bool tells(const forms *f, const tc_draft *d) {
     return most >= 12;
 }
 
-static void add_neighbour(forms *f, const char *line) {
+/* What becomes of a line follows from the line alone, whatever stands around it. */
+static void add_neighbour(forms *f, const char *line, tc_random random) {
     char text[TC_MAX_LINE], why[TC_MESSAGE];
     tc_draft d;
     for (int tries = 0; tries < 4; tries++)
-        if (tc_draft_read(line, &d, why) && tc_mutate_shapes(&d, &f->random) &&
-            tc_mutate_shapes(&d, &f->random) && tells(f, &d) && tc_draft_line(&d, text) &&
+        if (tc_draft_read(line, &d, why) && tc_mutate_shapes(&d, &random) &&
+            tc_mutate_shapes(&d, &random) && tells(f, &d) && tc_draft_line(&d, text) &&
             strcmp(text, line) != 0) {
             f->to->line(f->to, text);
             f->neighbours++;
@@ -111,19 +112,18 @@ static void pass_on(tc_sink *sink, const char *line) {
     f->to->line(f->to, line);
     if (strstr(line, "data="))
         return;
-    if (f->neighbours < RANDOM && tc_below(&f->random, 8) == 0)
-        add_neighbour(f, line);
-    if (!f->record->pointwise && strchr(line, '/') == strrchr(line, '/') && f->lines++ < LOOKED_AT)
+    tc_random random = {tc_hash(line)};
+    if (tc_below(&random, 8) == 0 && !(f->few && f->neighbours >= RANDOM))
+        add_neighbour(f, line, random);
+    const bool dense = strchr(line, '/') == strrchr(line, '/');
+    if (!f->record->pointwise && dense && !(f->few && f->lines++ >= LOOKED_AT))
         add_in_place(f, line);
 }
 
 static void list_record(const tc_record *record, tc_set set, tc_sink *sink, uint32_t type,
                         tn_dtype *types) {
     if (type == record->n_types) {
-        forms f = {.sink = {pass_on},
-                   .to = sink,
-                   .record = record,
-                   .random = {(uint64_t)(record - tc_records) << 8 | (uint64_t)types[0]}};
+        forms f = {.sink = {pass_on}, .to = sink, .record = record, .few = set == TC_STANDARD};
         if (set == TC_STANDARD || set == TC_EXHAUSTIVE)
             record->family->list(record, types, set, &f.sink);
         else

@@ -252,26 +252,36 @@ static void slices(comparison *m) {
 /* ---- at once ----------------------------------------------------------------------------------
  */
 
-enum { THREADS = 4, STREAMS = 3, CALLS = 12 };
+enum { THREADS = 4, STREAMS = 3, CALLS = 12, LONG_CALLS = 3, LONG = 2000 };
 
-/* Calls of one thread, or of one stream: the line's, each with data and places of its own. */
+/* Calls of one thread, or of one stream: the line's, each with data and places of its own. Long
+ * ones meet each other even when they are few. */
 typedef struct lane {
+    int n;
     tc_arena arena;
     tc_invocation calls[CALLS];
     tc_placed placed[CALLS];
     tc_result results[CALLS];
     pthread_t thread;
-    pthread_barrier_t *start;
+    pthread_rwlock_t *start; /* held by who starts the threads, until all are there */
 } lane;
 
 static bool prepare_lane(comparison *m, lane *l, tn_pstream *stream, uint64_t seed) {
     char why[TC_MESSAGE];
     bool said_no = false;
-    for (int i = 0; i < CALLS && !said_no; i++) {
+    int64_t elements = 0;
+    for (uint32_t a = 0; a < m->call.record->n_args; a++)
+        if (m->call.record->args[a].kind == TC_ARG_TENSOR)
+            elements += m->call.args[a].tensor.shape.numel;
+    l->n = elements > LONG ? LONG_CALLS : CALLS;
+    for (int i = 0; i < l->n && !said_no; i++) {
         l->calls[i] = m->call;
         l->calls[i].arena = &l->arena;
-        if (!tc_invocation_fill(&l->calls[i], seed + (uint64_t)i, why) ||
-            !tc_place_call(m->subject, stream, m->kernel, &l->calls[i], &l->placed[i], m->out) ||
+        if (!tc_invocation_fill(&l->calls[i], seed + (uint64_t)i, why)) {
+            tc_verdict_set(m->out, TC_ERROR, 0, "%s", why);
+            return false;
+        }
+        if (!tc_place_call(m->subject, stream, m->kernel, &l->calls[i], &l->placed[i], m->out) ||
             !tc_ready_call(&l->placed[i], &said_no, m->out))
             return false;
     }
@@ -289,7 +299,7 @@ static void run_one(lane *l, int i) {
 
 /* Each call's result is right, and every failure of the lot is a failure of being `at once`. */
 static void check_lane(comparison *m, lane *l, tn_status later, uint32_t requirement) {
-    for (int i = 0; i < CALLS && m->out->status == TC_PASS; i++) {
+    for (int i = 0; i < l->n && m->out->status == TC_PASS; i++) {
         l->results[i].sync = later;
         if (!tc_check_success(&l->calls[i], &l->results[i], m->out) ||
             !tc_read_back(&l->placed[i], &l->results[i], m->out))
@@ -303,7 +313,7 @@ static void check_lane(comparison *m, lane *l, tn_status later, uint32_t require
 
 static void finish_lanes(lane *lanes, int n) {
     for (int k = 0; k < n; k++) {
-        for (int i = 0; i < CALLS; i++)
+        for (int i = 0; i < lanes[k].n; i++)
             tc_unplace(&lanes[k].placed[i]);
         tc_arena_finish(&lanes[k].arena);
     }
@@ -320,14 +330,15 @@ static lane *create_lanes(comparison *m, int n) {
 
 static void *run_lane(void *context) {
     lane *l = context;
-    pthread_barrier_wait(l->start);
-    for (int i = 0; i < CALLS; i++)
+    pthread_rwlock_rdlock(l->start);
+    pthread_rwlock_unlock(l->start);
+    for (int i = 0; i < l->n; i++)
         run_one(l, i);
     return NULL;
 }
 
 static void threads(comparison *m) {
-    pthread_barrier_t start;
+    pthread_rwlock_t start;
     lane *lanes = create_lanes(m, THREADS);
     if (!lanes)
         return;
@@ -339,14 +350,16 @@ static void threads(comparison *m) {
     tn_status later = tc_subject_sync(m->subject);
     if (ok) {
         int n = 0;
-        pthread_barrier_init(&start, NULL, THREADS);
+        pthread_rwlock_init(&start, NULL);
+        pthread_rwlock_wrlock(&start);
         while (n < THREADS && pthread_create(&lanes[n].thread, NULL, run_lane, &lanes[n]) == 0)
             n++;
-        for (int t = n; t < THREADS; t++) /* those that are there wait for this one */
+        pthread_rwlock_unlock(&start);
+        for (int t = n; t < THREADS; t++) /* for which there was no thread */
             run_lane(&lanes[t]);
         for (int t = 0; t < n; t++)
             pthread_join(lanes[t].thread, NULL);
-        pthread_barrier_destroy(&start);
+        pthread_rwlock_destroy(&start);
         later = tc_subject_sync(m->subject);
     }
     for (int t = 0; ok && t < THREADS; t++)
@@ -373,7 +386,7 @@ static void streams(comparison *m) {
         }
         ok = ok && prepare_lane(m, &lanes[s], made[s], m->call.seed + 100 * (uint64_t)s);
     }
-    for (int i = 0; ok && i < CALLS; i++)
+    for (int i = 0; ok && i < lanes[0].n; i++)
         for (int s = 0; s < STREAMS; s++)
             run_one(&lanes[s], i);
     for (int s = 0; lanes && s < STREAMS && made[s]; s++) {
@@ -465,7 +478,6 @@ typedef struct relay {
     tc_sink sink;
     tc_sink *to;
     tc_arena arena;
-    uint64_t n;
 } relay;
 
 static void emit(relay *r, const char *line, const char *how) {
@@ -491,7 +503,7 @@ static void choose(tc_sink *sink, const char *line) {
         return;
     const bool plain = tc_needed_flags(&call) == 0;
     const bool exact = order_free(&call) && !(call.record->ulps > 0 && !call.record->pointwise);
-    const uint64_t n = r->n++;
+    const uint64_t n = c.seed; /* of the line alone, whatever stands around it */
     if (!plain && exact)
         emit(r, line, "dense");
     if (n % 3 == 0)

@@ -202,11 +202,10 @@ static void put_figures(FILE *out, const tc_log *log) {
             continue;
         if (!any) {
             fputs("<h2>Timed calls</h2><p class=soft>Median of some runs, whose outputs were "
-                  "checked. The "
-                  "ceiling is what copying, multiplying or the smallest call showed of this "
-                  "device; what "
-                  "lies in caches may exceed it.</p><div class=scroll><table "
-                  "class=f><tr><th>call</th>",
+                  "checked. "
+                  "The ceiling is what copying, multiplying or the smallest call showed of this "
+                  "device; what lies in caches may exceed it.</p>"
+                  "<div class=scroll><table class=f><tr><th>call</th>",
                   out);
             for (unsigned k = 0; k < TC_N_FIGURES; k++)
                 fprintf(out, "<th>%s</th>", tc_figure_titles[k]);

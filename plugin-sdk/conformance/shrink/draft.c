@@ -78,11 +78,5 @@ bool tc_draft_shape(const tc_draft *d, int at, tc_shape *out) {
 }
 
 void tc_draft_put_shape(tc_draft *d, int at, const tc_shape *s) {
-    tc_shape written = *s;
-    int64_t stride = 1;
-    for (int32_t k = s->rank - 1; k >= 0 && !s->placed; k--) {
-        written.strides[k] = stride;
-        stride *= s->sizes[k];
-    }
-    tc_write_shape(&written, d->at[at].value, TC_DRAFT_VALUE);
+    tc_write_shape(s, d->at[at].value, TC_DRAFT_VALUE);
 }
