@@ -189,7 +189,7 @@ typedef enum tn_log_level {
     TN_LOG_TRACE = 4
 } tn_log_level;
 
-/* What a plugin may call. The table outlives the plugin. */
+/* What a plugin may call. The table that `init` is given is there until `shutdown` has returned. */
 typedef struct tn_host {
     uint64_t struct_size;
     uint32_t abi_version; /* TN_ABI_VERSION of the core */

@@ -144,6 +144,15 @@ static void compare(tc_contract *k, const surroundings *a, const char *call) {
 /* ---- a life, watched after each call -----------------------------------------------------------
  */
 
+static void set_threads(tc_contract *k, tc_subject *s) {
+    const tn_ext_threads *threads = tc_subject_threads(s);
+    if (!threads)
+        return;
+    const uint32_t n = threads->get_num_threads(s->self);
+    tc_must(k, 93, threads->set_num_threads(s->self, n + 1), "set_num_threads");
+    tc_must(k, 93, threads->set_num_threads(s->self, n), "set_num_threads");
+}
+
 static void watch(tc_contract *k, const surroundings *before) {
     char why[TC_MESSAGE];
     tc_subject s;
@@ -161,6 +170,8 @@ static void watch(tc_contract *k, const surroundings *before) {
     compare(k, before, "init");
     tc_must(k, 27, s.ops->count(s.self, &n), "count");
     compare(k, before, "count");
+    set_threads(k, &s);
+    compare(k, before, "set_num_threads");
     if (tc_must(k, 30, s.ops->open(s.self, k->options->device, &s.device), "open")) {
         compare(k, before, "open");
         s.alignment = (uint64_t)tc_subject_property(&s, k->options->device, TN_PROP_ALIGNMENT, 64);

@@ -53,6 +53,30 @@ static void poverty_cuts(tc_contract *k) {
     }
 }
 
+/* A table of its own for each life: what the query saw, and what an earlier `init` was given, is
+ * gone when the next one comes. */
+static void poverty_another(tc_contract *k) {
+    tn_plugin_query_fn query;
+    void *object = dlopen(k->options->plugin, RTLD_NOW | RTLD_LOCAL); /* which keeps it loaded */
+    if (!object) {
+        TC_BROKEN(k, 2, "dlopen: %s", dlerror());
+        return;
+    }
+    *(void **)&query = dlsym(object, TN_PLUGIN_QUERY_NAME);
+    for (int i = 0; query && i < 3 && !tc_failed(k); i++) {
+        tn_host *host = tc_host_poor_create(sizeof *host);
+        if (!host) {
+            tc_verdict_set(k->out, TC_ERROR, 0, "the host has no memory for a guarded table");
+            return;
+        }
+        if (i == 0)
+            query(host);
+        else
+            live(k, host, 24, "with a host table of its own, where the earlier ones are gone");
+        tc_host_poor_destroy(host);
+    }
+}
+
 static const void *no_extension(const char *id) {
     (void)id;
     return NULL;
@@ -111,6 +135,7 @@ static void poverty_newer(tc_contract *k) {
 const tc_contract_row tc_poverty_rows[] = {
     {"poverty-ends", "", TC_SMOKE, poverty_ends},
     {"poverty-cuts", "", TC_STANDARD, poverty_cuts},
+    {"poverty-another", "", TC_SMOKE, poverty_another},
     {"poverty-extension", "", TC_STANDARD, poverty_extension},
     {"poverty-options", "", TC_STANDARD, poverty_options},
     {"poverty-larger", "", TC_STANDARD, poverty_larger},

@@ -1,6 +1,7 @@
 /* See execute.h. */
 #include "execute.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -105,8 +106,11 @@ static bool place_tensor(tc_placed *p, const tc_operand *o, tn_tensor_view *view
     return true;
 }
 
-/* A value as a scalar of dtype's category. */
+/* A value as a scalar of dtype's category; a whole one with a sign of its own as an integer, which
+ * the contract leaves to the host. */
 static tn_cell scalar_cell(tn_dtype dtype, tc_number x) {
+    if (tc_is_float(dtype) && x.f != 0 && truncl(x.f) == x.f && fabsl(x.f) < 0x1p63L)
+        return (tn_cell){.tag = TN_CELL_I64, .v.i64 = (int64_t)x.f};
     if (tc_is_float(dtype))
         return (tn_cell){.tag = TN_CELL_F64, .v.f64 = (double)x.f};
     if (dtype == TN_BOOL)

@@ -53,10 +53,23 @@ static tc_real rounding(tn_dtype dtype, uint64_t k) {
     return k % 2 ? -values[k / 2] : values[k / 2];
 }
 
+/* The same for integers, as far as `from` has them: a tie of `to`, and one or a single last bit to
+ * either side of it, which is lost to who rounds on the way. */
+static int64_t rounding_int(tn_dtype from, tn_dtype to, uint64_t k) {
+    const int bits = tc_digits(to) + 1; /* of a tie */
+    const int most = 8 * (int)tc_dtype_bytes(from) - 1;
+    const uint64_t up = bits < most ? k / 6 * 5 % (uint64_t)(most - bits) : 0;
+    if (bits > most)
+        return (int64_t)(k % 100);
+    const int64_t tie = (((int64_t)1 << (bits - 1)) + 1 + (k / 3 % 2 ? 2 : 0)) << up;
+    const int64_t x = tie + (int64_t)(k % 3) - 1;
+    return k % 2 && tc_int_min(from) < 0 ? -x : x;
+}
+
 /* A conversion to another floating dtype: of one tensor, to its own values. */
 static bool converts(const tc_invocation *call) {
     return call->record->n_args == 1 && call->record->n_types == 2 &&
-           tc_is_float(call->outs[0].tensor.dtype) && tc_is_float(call->args[0].tensor.dtype);
+           tc_is_float(call->outs[0].tensor.dtype) && call->args[0].tensor.dtype != TN_BOOL;
 }
 
 /* ---- one element ------------------------------------------------------------------------------
@@ -138,6 +151,9 @@ static tc_number element(const tc_invocation *call, uint32_t a, int64_t i, int64
                            tc_integer(r, 90, 110)};
     case TC_DATA_SPECIAL:
         /* Each argument steps through the list at another pace, so that all pairs meet. */
+        if (converts(call) && !tc_is_float(o->dtype) && i % 8 >= 4)
+            return (tc_number){0, rounding_int(o->dtype, call->outs[0].tensor.dtype,
+                                               (uint64_t)(i / 8 * 4 + i % 8 - 4))};
         if (converts(call) && (uint64_t)i % (N_SPECIAL + N_ROUNDING) >= N_SPECIAL)
             return (tc_number){rounding(call->outs[0].tensor.dtype,
                                         (uint64_t)i % (N_SPECIAL + N_ROUNDING) - N_SPECIAL),
@@ -191,6 +207,13 @@ static void place_specials(tc_operand *o, tc_random *r) {
     }
 }
 
+/* A whole number that needs every digit of the dtype; it arrives as an integer (execute.c). */
+static tc_number whole(tn_dtype dtype, tc_random *r) {
+    const int64_t end = (int64_t)1 << tc_digits(dtype);
+    const int64_t x = tc_integer(r, end / 2, end - 1) | 1;
+    return (tc_number){(tc_real)x, x};
+}
+
 static void fill_arg(tc_invocation *call, uint32_t a, tc_random *r) {
     tc_operand *o = &call->args[a].tensor;
     if (!call->record->family->fill || !call->record->family->fill(call, a, r)) {
@@ -203,6 +226,9 @@ static void fill_arg(tc_invocation *call, uint32_t a, tc_random *r) {
             place_specials(o, r);
         meet(call, a, r);
     }
+    if (call->scalar == (int32_t)a && call->data == TC_DATA_WIDE && tc_is_float(o->dtype) &&
+        tc_is_arithmetic(call->record))
+        o->values[0] = whole(o->dtype, r);
     if (call->scalar == (int32_t)a)
         for (int64_t i = 1; i < o->shape.numel; i++)
             o->values[i] = o->values[0];

@@ -75,6 +75,12 @@ const tc_record *tc_record_find(const char *op); /* NULL where there is none */
 /* The position of an argument, or -1. */
 int32_t tc_record_arg(const tc_record *record, const char *name);
 
+/* Plain arithmetic, to which any number is as good as another. */
+static inline bool tc_is_arithmetic(const tc_record *r) {
+    return r->pointwise && r->extremes && r->ulps <= 0 &&
+           (r->outs[0].type >= 0 || r->outs[0].fixed != TN_BOOL);
+}
+
 /* The references, one for each kernel operator: oracle/reference/. */
 #define TC_REFERENCE(name, hash, small, kind, schema) void tc_reference_##name(tc_invocation *call);
 TN_KERNEL_TABLE(TC_REFERENCE)

@@ -15,7 +15,6 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <tenon/ext/threads.h>
 
 /* ---- running and comparing --------------------------------------------------------------------
  */
@@ -409,11 +408,8 @@ static void host_threads(comparison *m) {
     static const uint32_t counts[] = {1, 3};
     tc_invocation calls[2];
     tc_result results[2];
-    const tn_plugin *plugin = m->subject->plugin;
     tn_pself *self = m->subject->self;
-    const tn_ext_threads *threads = TN_HAS(plugin, tn_plugin, extension) && plugin->extension
-                                        ? plugin->extension(self, TN_EXT_THREADS)
-                                        : NULL;
+    const tn_ext_threads *threads = tc_subject_threads(m->subject);
     if (!threads || !(m->kernel->flags & TN_KERNEL_DETERMINISTIC)) {
         tc_verdict_set(m->out, TC_UNSUPPORTED, 0, "no tenon.threads/1, or not deterministic");
         return;

@@ -53,6 +53,12 @@ int64_t tc_subject_property(const tc_subject *s, uint32_t index, int32_t propert
                                       : otherwise;
 }
 
+const tn_ext_threads *tc_subject_threads(const tc_subject *s) {
+    return TN_HAS(s->plugin, tn_plugin, extension) && s->plugin->extension
+               ? s->plugin->extension(s->self, TN_EXT_THREADS)
+               : NULL;
+}
+
 static bool start(tc_subject *s, const char *path, uint32_t index, const tn_host *host,
                   char why[TC_MESSAGE]) {
     char reason[TC_MESSAGE];

@@ -2,6 +2,8 @@
 #ifndef TENON_CONFORMANCE_SUBJECT_H
 #define TENON_CONFORMANCE_SUBJECT_H
 
+#include <tenon/ext/threads.h>
+
 #include "../case.h"
 #include "../verdict.h"
 #include "../worker.h"
@@ -45,6 +47,9 @@ tn_status tc_subject_sync(tc_subject *s);
 /* An integer or boolean property, or `otherwise` where the plugin does not answer it. */
 int64_t tc_subject_property(const tc_subject *s, uint32_t index, int32_t property,
                             int64_t otherwise);
+
+/* The extension tenon.threads/1, or NULL. */
+const tn_ext_threads *tc_subject_threads(const tc_subject *s);
 
 const char *tc_tn_status_name(tn_status status); /* "TN_OUT_OF_MEMORY"; never NULL */
 

@@ -50,10 +50,21 @@ static int64_t truncate_f64(double x) {
     return x > 0 ? INT64_MAX : x < 0 ? INT64_MIN : 0;
 }
 
+/* The f64 next to `x` whose last bit says whether anything was lost ("rounding to odd"): what is
+ * rounded further from there is as if it had been rounded once. */
+static double odd_f64(int64_t x) {
+    const int64_t whole = (int64_t)1 << 53, lost = 0x3ff;
+    if (x >= -whole && x <= whole)
+        return (double)x;
+    return (double)((x & ~lost) | (x & lost ? lost + 1 : 0));
+}
+
 #define TO_F32(x) (float)(x)
 #define TO_F64(x) (double)(x)
-#define TO_F16(x) sim_round_to_16((double)(x), 10)
-#define TO_BF16(x) sim_round_to_16((double)(x), 7)
+#define FLOAT_TO_F16(x) sim_round_to_16(x, 10)
+#define FLOAT_TO_BF16(x) sim_round_to_16(x, 7)
+#define INT_TO_F16(x) sim_round_to_16(odd_f64(x), 10)
+#define INT_TO_BF16(x) sim_round_to_16(odd_f64(x), 7)
 #define NOT_ZERO(x) ((x) != 0)
 
 #define LOAD(t, NAME, stored, value, wrap, name, wide) \
@@ -76,18 +87,18 @@ static int64_t truncate_f64(double x) {
 SIM_FLOAT_TYPES(LOAD, load, double)
 SIM_INT_BOOL_TYPES(LOAD, load, int64_t)
 
-#define STORE_FLOATS(name, wide) \
+#define STORE_FLOATS(name, wide, kind) \
     STORE(f32, name, float, wide, TO_F32) \
     STORE(f64, name, double, wide, TO_F64) \
-    STORE(f16, name, uint16_t, wide, TO_F16) \
-    STORE(bf16, name, uint16_t, wide, TO_BF16)
+    STORE(f16, name, uint16_t, wide, kind##_TO_F16) \
+    STORE(bf16, name, uint16_t, wide, kind##_TO_BF16)
 #define STORE_INT(t, NAME, stored, value, wrap, name, wide, convert) \
     STORE(t, name, stored, wide, convert)
 
-STORE_FLOATS(store_floats, double)
+STORE_FLOATS(store_floats, double, FLOAT)
 SIM_INT_TYPES(STORE_INT, store_floats, double, truncate_f64)
 SIM_BOOL_TYPES(STORE_INT, store_floats, double, NOT_ZERO)
-STORE_FLOATS(store_ints, int64_t)
+STORE_FLOATS(store_ints, int64_t, INT)
 SIM_INT_TYPES(STORE_INT, store_ints, int64_t, )
 SIM_BOOL_TYPES(STORE_INT, store_ints, int64_t, NOT_ZERO)
 

@@ -196,6 +196,9 @@ static void list_forms(const sampler *m, const char *attrs) {
         tc_line_add(&l, "scalar=%s", arg->name);
         if (m->record->n_args > 1)
             tc_line_emit(&l, m->sink);
+        tc_line_add(&l, "data=wide"); /* one that arrives as an integer */
+        if (m->record->n_args > 1 && tc_is_arithmetic(m->record) && tc_is_float(m->types[0]))
+            tc_line_emit(&l, m->sink);
     }
 }
 
