@@ -63,17 +63,16 @@ static void poverty_another(tc_contract *k) {
         return;
     }
     *(void **)&query = dlsym(object, TN_PLUGIN_QUERY_NAME);
-    for (int i = 0; query && i < 3 && !tc_failed(k); i++) {
-        tn_host *host = tc_host_poor_create(sizeof *host);
-        if (!host) {
+    tn_host *hosts[3]; /* at once, for none is to lie where an earlier one lay */
+    for (int i = 0; i < 3; i++)
+        if (!(hosts[i] = tc_host_poor_create(sizeof(tn_host))))
             tc_verdict_set(k->out, TC_ERROR, 0, "the host has no memory for a guarded table");
-            return;
-        }
-        if (i == 0)
-            query(host);
-        else
-            live(k, host, 24, "with a host table of its own, where the earlier ones are gone");
-        tc_host_poor_destroy(host);
+    for (int i = 0; i < 3; i++) {
+        if (query && i == 0 && hosts[i])
+            query(hosts[i]);
+        else if (query && !tc_failed(k))
+            live(k, hosts[i], 24, "with a host table of its own, where the earlier ones are gone");
+        tc_host_poor_destroy(hosts[i]);
     }
 }
 

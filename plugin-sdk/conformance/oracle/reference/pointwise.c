@@ -79,7 +79,7 @@ POINTWISE(copy) {
         p->r[0] = x;
     } else if (tc_is_float(to)) {
         p->r[0].f = (tc_real)x.i;
-        if (to != TN_F64) /* by way of f32, or at once */
+        if (to == TN_F16 || to == TN_BF16) /* by way of f32, or at once */
             p->rounding[0] = 0x1p-24L * fabsl(p->r[0].f);
     } else if (to == TN_BOOL) {
         p->r[0].i = x.f != 0; /* NaN is not 0 */
