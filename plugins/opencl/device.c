@@ -1,0 +1,117 @@
+/* device.c: what each device is like, opening and closing one. */
+#include "opencl.h"
+
+#include <stdio.h>
+
+static tn_status count(tn_pself *self, uint32_t *out_count) {
+    *out_count = 0;
+    const tn_status status = ocl_search(self);
+    if (status == TN_OK)
+        *out_count = self->n_found;
+    return status;
+}
+
+static tn_status find(tn_pself *self, uint32_t index, const struct ocl_found **out) {
+    const tn_status status = ocl_search(self);
+    if (status != TN_OK)
+        return status;
+    if (index >= self->n_found)
+        return ocl_fail(self, TN_DEVICE,
+                        "there is no opencl:%u, OpenCL has %u devices; `clinfo -l` lists them",
+                        index, self->n_found);
+    *out = &self->found[index];
+    return TN_OK;
+}
+
+/* ---- open and close ---- */
+
+static void finish(tn_pdevice *device) {
+    if (device->transfers)
+        clReleaseCommandQueue(device->transfers);
+    if (device->context)
+        clReleaseContext(device->context);
+    pthread_mutex_destroy(&device->lock);
+    device->self->host->free(device->pinned);
+    device->self->host->free(device);
+}
+
+static tn_status open_device(tn_pself *self, uint32_t index, tn_pdevice **out_device) {
+    const struct ocl_found *found;
+    *out_device = NULL;
+    tn_status status = find(self, index, &found);
+    if (status != TN_OK)
+        return status;
+    tn_pdevice *device = ocl_host_alloc(self, sizeof *device, "a device");
+    if (!device)
+        return TN_OUT_OF_MEMORY;
+    *device = (tn_pdevice){.self = self, .index = index, .found = found};
+    pthread_mutex_init(&device->lock, NULL);
+    const cl_context_properties properties[] = {CL_CONTEXT_PLATFORM,
+                                                (cl_context_properties)found->platform, 0};
+    cl_int error;
+    device->context = clCreateContext(properties, 1, &found->id, NULL, NULL, &error);
+    if (device->context)
+        device->transfers = clCreateCommandQueue(device->context, found->id, 0, &error);
+    if (!device->transfers) {
+        status = ocl_fail_driver(device, error,
+                                 device->context ? "creating a queue" : "creating a context");
+        finish(device);
+        return status;
+    }
+    *out_device = device;
+    return TN_OK;
+}
+
+/* Streams, events and memory were released before. */
+static void close_device(tn_pdevice *device) {
+    if (device->used_bytes || device->n_pinned) {
+        char line[OCL_MESSAGE];
+        snprintf(line, sizeof line, "opencl:%u is closed with %llu bytes and %u pinned blocks alive",
+                 device->index, (unsigned long long)device->used_bytes, device->n_pinned);
+        device->self->host->log(device->self, TN_LOG_ERROR, line);
+    }
+    finish(device);
+}
+
+/* ---- properties ---- */
+
+static uint64_t dtypes_of(const struct ocl_found *found) {
+    return found->has_f64 ? TN_DTYPES_ALL : TN_DTYPES_ALL & ~TN_DTYPE_BIT(TN_F64);
+}
+
+static tn_status property(tn_pself *self, uint32_t index, int32_t name, tn_cell *out_value) {
+    const struct ocl_found *found;
+    const tn_status status = find(self, index, &found);
+    if (status != TN_OK)
+        return status;
+    switch (name) {
+    case TN_PROP_NAME:
+        *out_value = (tn_cell){.tag = TN_CELL_STRING, .v.string = found->name};
+        return TN_OK;
+    case TN_PROP_ALIGNMENT:
+        *out_value = (tn_cell){.tag = TN_CELL_I64, .v.i64 = (int64_t)found->alignment};
+        return TN_OK;
+    case TN_PROP_MAX_ALLOCATION:
+        *out_value = (tn_cell){.tag = TN_CELL_I64, .v.i64 = (int64_t)found->max_allocation};
+        return TN_OK;
+    case TN_PROP_COMPUTE_UNITS:
+        *out_value = (tn_cell){.tag = TN_CELL_I64, .v.i64 = found->compute_units};
+        return TN_OK;
+    case TN_PROP_DTYPES:
+        *out_value = (tn_cell){.tag = TN_CELL_I64, .v.i64 = (int64_t)dtypes_of(found)};
+        return TN_OK;
+    default: /* no fail(): "the default holds" is an answer */
+        return TN_UNSUPPORTED;
+    }
+}
+
+const tn_device_ops ocl_device_ops = {
+    .struct_size = sizeof ocl_device_ops,
+    .count = count,
+    .open = open_device,
+    .close = close_device,
+    .property = property,
+    .memory = &ocl_memory_ops,
+    .streams = &ocl_stream_ops,
+    .events = &ocl_event_ops,
+};

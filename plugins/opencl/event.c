@@ -1,0 +1,199 @@
+/* event.c: marks in streams. An event is a name for the marker that was queued last; whoever waits
+ * holds that marker, so that recording again or destroying leaves him alone. */
+#include "opencl.h"
+
+static tn_status create(tn_pdevice *device, uint32_t flags, tn_pevent **out_event) {
+    *out_event = NULL;
+    const tn_status status = ocl_check_lost(device);
+    if (status != TN_OK)
+        return status;
+    tn_pevent *event = ocl_host_alloc(device->self, sizeof *event, "an event");
+    if (!event)
+        return TN_OUT_OF_MEMORY;
+    *event = (tn_pevent){.device = device, .flags = flags};
+    pthread_mutex_init(&event->lock, NULL);
+    *out_event = event;
+    return TN_OK;
+}
+
+static void destroy(tn_pevent *event) {
+    if (!event)
+        return;
+    if (event->mark)
+        clReleaseEvent(event->mark);
+    pthread_mutex_destroy(&event->lock);
+    event->device->self->host->free(event);
+}
+
+static tn_status record(tn_pevent *event, tn_pstream *stream) {
+    cl_event mark;
+    tn_status status = ocl_check_lost(event->device);
+    if (status != TN_OK)
+        return status;
+    if (stream->device != event->device)
+        return ocl_fail(event->device->self, TN_INVALID_ARGUMENT,
+                        "an event of opencl:%u cannot be recorded in a stream of opencl:%u",
+                        event->device->index, stream->device->index);
+    /* Flushed, for other queues will wait for it. */
+    cl_int error = clEnqueueMarkerWithWaitList(stream->queue, 0, NULL, &mark);
+    if (error == CL_SUCCESS && (error = clFlush(stream->queue)) != CL_SUCCESS)
+        clReleaseEvent(mark);
+    if (error != CL_SUCCESS)
+        return ocl_fail_driver(event->device, error, "recording an event");
+    ocl_stream_queued(stream);
+    pthread_mutex_lock(&event->lock);
+    cl_event before = event->mark;
+    event->mark = mark;
+    event->queue = stream->queue;
+    pthread_mutex_unlock(&event->lock);
+    if (before)
+        clReleaseEvent(before);
+    return TN_OK;
+}
+
+/* The present mark, kept for the caller, or NULL. */
+static cl_event present_mark(tn_pevent *event, cl_command_queue *out_queue) {
+    pthread_mutex_lock(&event->lock);
+    cl_event mark = event->mark;
+    if (mark)
+        clRetainEvent(mark);
+    *out_queue = event->queue;
+    pthread_mutex_unlock(&event->lock);
+    return mark;
+}
+
+/* ---- waiting ---- */
+
+static void CL_CALLBACK pass_on(cl_event mark, cl_int state, void *bridge) {
+    (void)mark;
+    clSetUserEventStatus(bridge, state < 0 ? state : CL_COMPLETE);
+    clReleaseEvent(bridge);
+}
+
+/* Contexts do not know each other's events: one of the stream's own, set when `mark` is passed. */
+static cl_int bridge_to(tn_pstream *stream, cl_event mark, cl_event *out) {
+    cl_int error;
+    *out = clCreateUserEvent(stream->device->context, &error);
+    if (!*out)
+        return error;
+    clRetainEvent(*out);
+    error = clSetEventCallback(mark, CL_COMPLETE, pass_on, *out);
+    if (error != CL_SUCCESS) {
+        clReleaseEvent(*out);
+        clReleaseEvent(*out);
+    }
+    return error;
+}
+
+static tn_status wait(tn_pstream *stream, tn_pevent *event) {
+    const tn_status status = ocl_check_lost(stream->device);
+    if (status != TN_OK)
+        return status;
+    cl_command_queue queue;
+    cl_event mark = present_mark(event, &queue), awaited = mark;
+    if (!mark || queue == stream->queue) { /* which is in order */
+        if (mark)
+            clReleaseEvent(mark);
+        return TN_OK;
+    }
+    cl_int error = CL_SUCCESS;
+    if (event->device != stream->device)
+        error = bridge_to(stream, mark, &awaited);
+    if (error == CL_SUCCESS)
+        error = clEnqueueBarrierWithWaitList(stream->queue, 1, &awaited, NULL);
+    if (error == CL_SUCCESS)
+        ocl_stream_queued(stream);
+    if (awaited != mark && awaited)
+        clReleaseEvent(awaited);
+    clReleaseEvent(mark);
+    return error == CL_SUCCESS ? TN_OK
+                               : ocl_fail_driver(stream->device, error, "waiting for an event");
+}
+
+/* ---- asking ---- */
+
+static tn_status query(tn_pevent *event) {
+    cl_command_queue queue;
+    cl_int state = CL_COMPLETE, error = CL_SUCCESS;
+    const tn_status status = ocl_check_lost(event->device);
+    if (status != TN_OK)
+        return status;
+    cl_event mark = present_mark(event, &queue);
+    if (mark) {
+        error = clGetEventInfo(mark, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL);
+        clReleaseEvent(mark);
+    }
+    if (error != CL_SUCCESS)
+        return ocl_fail_driver(event->device, error, "query of an event");
+    return state > CL_COMPLETE ? TN_NOT_READY : TN_OK;
+}
+
+static tn_status synchronize(tn_pevent *event) {
+    cl_command_queue queue;
+    cl_int error = CL_SUCCESS;
+    const tn_status status = ocl_check_lost(event->device);
+    if (status != TN_OK)
+        return status;
+    cl_event mark = present_mark(event, &queue);
+    if (mark) {
+        error = clWaitForEvents(1, &mark);
+        clReleaseEvent(mark);
+    }
+    return error == CL_SUCCESS ? TN_OK
+                               : ocl_fail_driver(event->device, error, "waiting for an event");
+}
+
+/* When the mark was passed; 0 where it was not. */
+static cl_int passed_at(tn_pevent *event, cl_ulong *out) {
+    cl_command_queue queue;
+    cl_int state = CL_QUEUED, error = CL_SUCCESS;
+    *out = 0;
+    cl_event mark = present_mark(event, &queue);
+    if (!mark)
+        return CL_SUCCESS;
+    error = clGetEventInfo(mark, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL);
+    if (error == CL_SUCCESS && state == CL_COMPLETE)
+        error = clGetEventProfilingInfo(mark, CL_PROFILING_COMMAND_END, sizeof *out, out, NULL);
+    clReleaseEvent(mark);
+    return error;
+}
+
+static tn_status elapsed(tn_pevent *start, tn_pevent *end, double *out_ns) {
+    cl_ulong from = 0, to = 0;
+    const tn_status status = ocl_check_lost(start->device);
+    if (status != TN_OK)
+        return status;
+    if (!(start->flags & end->flags & TN_EVENT_TIMING))
+        return ocl_fail(start->device->self, TN_STATE,
+                        "elapsed: both events must be made with TN_EVENT_TIMING");
+    if (start->device != end->device)
+        return ocl_fail(start->device->self, TN_STATE,
+                        "elapsed: the clocks of opencl:%u and opencl:%u have nothing in common",
+                        start->device->index, end->device->index);
+    cl_int error = passed_at(start, &from);
+    if (error == CL_SUCCESS)
+        error = passed_at(end, &to);
+    if (error != CL_SUCCESS)
+        return ocl_fail_driver(start->device, error, "asking when an event was passed");
+    if (!from || !to)
+        return ocl_fail(start->device->self, TN_STATE,
+                        "elapsed: an event was not recorded, or not passed yet; synchronize it");
+    *out_ns = (double)to - (double)from;
+    return TN_OK;
+}
+
+static void *native_handle(tn_pevent *event) {
+    return event->mark;
+}
+
+const tn_event_ops ocl_event_ops = {
+    .struct_size = sizeof ocl_event_ops,
+    .create = create,
+    .destroy = destroy,
+    .record = record,
+    .wait = wait,
+    .query = query,
+    .synchronize = synchronize,
+    .elapsed = elapsed,
+    .native_handle = native_handle,
+};

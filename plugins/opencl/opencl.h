@@ -1,0 +1,152 @@
+/* opencl.h: the objects of the OpenCL plugin and what its files ask of each other.
+ *
+ * An open device has a context of its own; a stream is an in-order command queue; an event is the
+ * marker that was queued last for it; memory is a cl_mem, whose address serves as the handle, and
+ * an offset that only kernels and transfers ever add. platform.c finds the devices, device.c opens
+ * one, memory.c, transfer.c, stream.c and event.c fill the tables of tenon/plugin.h.
+ *
+ * There are no globals: everything hangs on tn_pself. Host memory comes from the host. */
+#ifndef TENON_OPENCL_H
+#define TENON_OPENCL_H
+
+#define CL_TARGET_OPENCL_VERSION 120
+#include <CL/cl.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <tenon/plugin.h>
+
+enum {
+    OCL_MESSAGE = 400, /* bytes of an error message */
+    OCL_NAME = 160,    /* of a device's name */
+    OCL_MAX_DEVICES = 64,
+    OCL_STAGE_BYTES = 128 << 10, /* half of what a stream stages small transfers in */
+};
+
+/* A device that can be used, and what is asked about it most. */
+struct ocl_found {
+    cl_platform_id platform;
+    cl_device_id id;
+    cl_device_type type;
+    bool is_simulator;
+    char name[OCL_NAME], platform_name[OCL_NAME];
+    uint64_t memory_bytes, max_allocation, alignment;
+    uint32_t compute_units;
+    bool has_f64, has_f16;
+};
+
+/* Pinned allocations, by host address. */
+struct ocl_pinned {
+    uint64_t start, bytes;
+    cl_mem memory;
+};
+
+struct tn_pself {
+    const tn_host *host;
+    pthread_mutex_t lock; /* guards what follows, until `searched` */
+    bool searched;
+    tn_status search_status;
+    uint32_t n_found;
+    struct ocl_found found[OCL_MAX_DEVICES];
+    char reason[OCL_MESSAGE]; /* why something that was found is not used */
+};
+
+struct tn_pdevice {
+    tn_pself *self;
+    uint32_t index;
+    const struct ocl_found *found;
+    cl_context context;
+    cl_command_queue transfers; /* maps pinned memory, and makes allocations real */
+    atomic_bool lost;
+
+    pthread_mutex_t lock; /* guards what follows */
+    uint64_t used_bytes;
+    struct ocl_pinned *pinned; /* sorted */
+    uint32_t n_pinned, room_pinned;
+};
+
+/* Half of a stream's staging memory, and the last transfer that reads it. */
+struct ocl_stage {
+    char *data;
+    uint64_t used;
+    cl_event last;
+};
+
+struct tn_pstream {
+    tn_pdevice *device;
+    cl_command_queue queue;
+    atomic_bool has_work; /* something was queued since `mark` */
+    atomic_bool may_fail; /* something was queued that may set the error word */
+    cl_mem error_word;    /* int[4]: code, argument, and the index in two halves */
+
+    pthread_mutex_t lock; /* guards what follows */
+    cl_event mark;        /* the end of the queue when `query` last looked */
+    struct ocl_stage stages[2];
+    int stage; /* the one that is being filled */
+};
+
+struct tn_pevent {
+    tn_pdevice *device;
+    uint32_t flags;
+    pthread_mutex_t lock; /* guards what follows */
+    cl_event mark;        /* NULL before the first record */
+    cl_command_queue queue;
+};
+
+/* ---- errors (plugin.c) ---- */
+
+/* Hands the formatted message to the host and returns `status`. */
+tn_status ocl_fail(const tn_pself *self, tn_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* The same for an error of the driver, which is named: "opencl:0 (NAME): what: CL_...". Errors
+ * after which nothing works any more make the device lost. */
+tn_status ocl_fail_driver(tn_pdevice *device, cl_int error, const char *what);
+
+const char *ocl_error_name(cl_int error);
+
+/* Host memory for an object of the plugin. On failure tells the host and returns NULL; the caller
+ * returns TN_OUT_OF_MEMORY. */
+void *ocl_host_alloc(const tn_pself *self, uint64_t bytes, const char *what);
+
+/* TN_DEVICE_LOST, with a message, once the device is lost. */
+tn_status ocl_check_lost(tn_pdevice *device);
+
+/* ---- devices (platform.c, device.c) ---- */
+
+/* Looks for devices, once; afterwards self->found does not change. */
+tn_status ocl_search(tn_pself *self);
+
+extern const tn_device_ops ocl_device_ops;
+
+/* ---- memory (memory.c, transfer.c) ---- */
+
+extern const tn_memory_ops ocl_memory_ops;
+
+/* Does [p, p + bytes) lie in one pinned allocation? */
+bool ocl_is_pinned(tn_pdevice *device, const void *p, uint64_t bytes);
+
+tn_status ocl_write(tn_pdevice *device, tn_pstream *stream, tn_memory dst, uint64_t dst_offset,
+                    const void *src, uint64_t bytes);
+tn_status ocl_read(tn_pdevice *device, tn_pstream *stream, void *dst, tn_memory src,
+                   uint64_t src_offset, uint64_t bytes);
+tn_status ocl_copy(tn_pdevice *device, tn_pstream *stream, tn_memory dst, uint64_t dst_offset,
+                   tn_memory src, uint64_t src_offset, uint64_t bytes);
+tn_status ocl_fill(tn_pdevice *device, tn_pstream *stream, tn_memory dst, uint64_t dst_offset,
+                   uint32_t value, uint64_t bytes);
+
+static inline cl_mem ocl_mem(tn_memory memory) {
+    return (cl_mem)(uintptr_t)memory;
+}
+
+/* ---- streams and events (stream.c, event.c) ---- */
+
+extern const tn_stream_ops ocl_stream_ops;
+extern const tn_event_ops ocl_event_ops;
+
+/* To be called after something was queued. */
+static inline void ocl_stream_queued(tn_pstream *stream) {
+    atomic_store_explicit(&stream->has_work, true, memory_order_release);
+}
+
+#endif /* TENON_OPENCL_H */

@@ -1,0 +1,213 @@
+/* platform.c: which devices there are.
+ *
+ * Devices of all platforms stand in one list, whose order does not depend on how the loader reads
+ * its folder: GPUs, accelerators, CPUs, others; within a type by the platform's name and version,
+ * then as the platform counts them. Simulators of OpenCL (Oclgrind) only get in the way of real
+ * devices: they are found where option `platform` (TENON_OPENCL_PLATFORM) names them, and then
+ * nothing else is. */
+#include "opencl.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum { MAX_PLATFORMS = 32 };
+
+/* What every device that can be used has: kernels take that many bytes of arguments, and run in
+ * groups of that many. */
+enum { MIN_PARAMETER_BYTES = 1024, MIN_GROUP = 64 };
+static const uint64_t MIN_MEMORY = 32u << 20;
+
+static void keep_reason(tn_pself *self, const char *who, const char *why) {
+    if (self->reason[0] == '\0')
+        snprintf(self->reason, sizeof self->reason, "%.120s %s", who, why);
+    char line[OCL_MESSAGE];
+    snprintf(line, sizeof line, "%.120s is not used: it %s", who, why);
+    self->host->log(self, TN_LOG_INFO, line);
+}
+
+/* ---- one device ---- */
+
+static bool ask(cl_device_id id, cl_device_info what, size_t bytes, void *out) {
+    return clGetDeviceInfo(id, what, bytes, out, NULL) == CL_SUCCESS;
+}
+
+static bool ask_text(cl_device_id id, cl_device_info what, char *out, size_t room) {
+    size_t n = 0;
+    if (clGetDeviceInfo(id, what, 0, NULL, &n) != CL_SUCCESS || n == 0)
+        return false;
+    char *text = malloc(n); /* extensions are long; gone before this returns */
+    const bool good = text && clGetDeviceInfo(id, what, n, text, NULL) == CL_SUCCESS;
+    if (good)
+        snprintf(out, room, "%s", text);
+    free(text);
+    return good;
+}
+
+/* Is `word` one of the words of the device's extensions? */
+static bool has_extension(cl_device_id id, const char *word) {
+    char text[8192], *rest = NULL;
+    if (!ask_text(id, CL_DEVICE_EXTENSIONS, text, sizeof text))
+        return false;
+    for (char *w = strtok_r(text, " ", &rest); w; w = strtok_r(NULL, " ", &rest))
+        if (strcmp(w, word) == 0)
+            return true;
+    return false;
+}
+
+/* What keeps a device from being used, or NULL. */
+static const char *describe(cl_device_id id, struct ocl_found *out) {
+    cl_bool available = CL_FALSE, compiler = CL_FALSE, little = CL_FALSE;
+    cl_uint align_bits = 0, units = 0, bits = 0;
+    cl_ulong memory = 0, most = 0;
+    cl_device_fp_config f64 = 0;
+    size_t parameter = 0, group = 0;
+    char version[OCL_NAME] = "";
+    int major = 0, minor = 0;
+    if (!ask(id, CL_DEVICE_TYPE, sizeof out->type, &out->type) ||
+        !ask_text(id, CL_DEVICE_NAME, out->name, sizeof out->name) ||
+        !ask_text(id, CL_DEVICE_VERSION, version, sizeof version) ||
+        !ask(id, CL_DEVICE_AVAILABLE, sizeof available, &available) ||
+        !ask(id, CL_DEVICE_COMPILER_AVAILABLE, sizeof compiler, &compiler) ||
+        !ask(id, CL_DEVICE_ENDIAN_LITTLE, sizeof little, &little) ||
+        !ask(id, CL_DEVICE_ADDRESS_BITS, sizeof bits, &bits) ||
+        !ask(id, CL_DEVICE_MEM_BASE_ADDR_ALIGN, sizeof align_bits, &align_bits) ||
+        !ask(id, CL_DEVICE_MAX_COMPUTE_UNITS, sizeof units, &units) ||
+        !ask(id, CL_DEVICE_GLOBAL_MEM_SIZE, sizeof memory, &memory) ||
+        !ask(id, CL_DEVICE_MAX_MEM_ALLOC_SIZE, sizeof most, &most) ||
+        !ask(id, CL_DEVICE_MAX_PARAMETER_SIZE, sizeof parameter, &parameter) ||
+        !ask(id, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof group, &group))
+        return "does not answer what every device must";
+    if (sscanf(version, "OpenCL %d.%d", &major, &minor) != 2 || major * 10 + minor < 12)
+        return "is older than OpenCL 1.2";
+    if (!available)
+        return "says that it is not available";
+    if (!compiler)
+        return "has no compiler";
+    if (!little)
+        return "is big-endian";
+    if (bits != 64)
+        return "has no addresses of 64 bits";
+    if (parameter < MIN_PARAMETER_BYTES)
+        return "takes fewer than 1024 bytes of kernel arguments";
+    if (group < MIN_GROUP)
+        return "has work groups of fewer than 64";
+    if (memory < MIN_MEMORY || most < MIN_MEMORY / 4)
+        return "has less than 32 MiB of memory, or none of it in a piece";
+    if (align_bits < 8 || (align_bits & (align_bits - 1)))
+        return "says an alignment of memory that is no power of two";
+    ask(id, CL_DEVICE_DOUBLE_FP_CONFIG, sizeof f64, &f64); /* not in every 1.2 driver */
+    out->id = id;
+    out->memory_bytes = memory;
+    out->max_allocation = most;
+    out->alignment = align_bits / 8;
+    out->compute_units = units ? units : 1;
+    out->has_f64 = f64 != 0;
+    out->has_f16 = has_extension(id, "cl_khr_fp16");
+    return NULL;
+}
+
+/* ---- all of them ---- */
+
+static void add_device(tn_pself *self, const struct ocl_found *platform, cl_device_id id) {
+    struct ocl_found found = *platform;
+    snprintf(found.name, sizeof found.name, "a device of %.100s", platform->platform_name);
+    const char *why = describe(id, &found);
+    if (why)
+        keep_reason(self, found.name, why);
+    else if (self->n_found < OCL_MAX_DEVICES)
+        self->found[self->n_found++] = found;
+    else
+        keep_reason(self, found.name, "is one of more devices than can be listed");
+}
+
+static bool ask_platform(cl_platform_id id, cl_platform_info what, char *out, size_t room) {
+    char text[4 * OCL_NAME];
+    if (clGetPlatformInfo(id, what, sizeof text, text, NULL) != CL_SUCCESS)
+        return false;
+    snprintf(out, room, "%s", text);
+    return true;
+}
+
+static void add_platform(tn_pself *self, cl_platform_id id, const char *wanted) {
+    struct ocl_found platform = {.platform = id};
+    char version[OCL_NAME];
+    cl_device_id ids[OCL_MAX_DEVICES];
+    cl_uint n = 0;
+    if (!ask_platform(id, CL_PLATFORM_NAME, platform.platform_name,
+                      sizeof platform.platform_name) ||
+        !ask_platform(id, CL_PLATFORM_VERSION, version, sizeof version)) {
+        keep_reason(self, "a platform", "does not say its name");
+        return;
+    }
+    platform.is_simulator = strstr(platform.platform_name, "Oclgrind") != NULL;
+    if (wanted ? !strstr(platform.platform_name, wanted) : platform.is_simulator)
+        return;
+    const cl_int error = clGetDeviceIDs(id, CL_DEVICE_TYPE_ALL, OCL_MAX_DEVICES, ids, &n);
+    if (error != CL_SUCCESS && error != CL_DEVICE_NOT_FOUND) {
+        char why[64];
+        snprintf(why, sizeof why, "fails to list devices: %s", ocl_error_name(error));
+        keep_reason(self, platform.platform_name, why);
+        return;
+    }
+    const uint32_t before = self->n_found;
+    for (cl_uint i = 0; error == CL_SUCCESS && i < n && i < OCL_MAX_DEVICES; i++)
+        add_device(self, &platform, ids[i]);
+    if (self->n_found == before)
+        keep_reason(self, platform.platform_name, "has no device that can be used");
+}
+
+static int rank_of(const struct ocl_found *f) {
+    return f->type & CL_DEVICE_TYPE_GPU           ? 0
+           : f->type & CL_DEVICE_TYPE_ACCELERATOR ? 1
+           : f->type & CL_DEVICE_TYPE_CPU         ? 2
+                                                  : 3;
+}
+
+static bool comes_before(const struct ocl_found *a, const struct ocl_found *b) {
+    const int order = rank_of(a) - rank_of(b);
+    return order ? order < 0 : strcmp(a->platform_name, b->platform_name) < 0;
+}
+
+/* Stable: devices of one platform stay as it counts them. */
+static void sort(tn_pself *self) {
+    for (uint32_t i = 1; i < self->n_found; i++)
+        for (uint32_t j = i; j > 0 && comes_before(&self->found[j], &self->found[j - 1]); j--) {
+            const struct ocl_found swapped = self->found[j];
+            self->found[j] = self->found[j - 1];
+            self->found[j - 1] = swapped;
+        }
+}
+
+static tn_status search(tn_pself *self) {
+    cl_platform_id ids[MAX_PLATFORMS];
+    cl_uint n = 0;
+    const char *wanted = self->host->option(self, "platform");
+    if (wanted && !*wanted)
+        wanted = NULL;
+    const cl_int error = clGetPlatformIDs(MAX_PLATFORMS, ids, &n);
+    if (error != CL_SUCCESS && error != -1001 /* CL_PLATFORM_NOT_FOUND_KHR */)
+        return ocl_fail(self, TN_IO, "the OpenCL loader fails to list platforms: %s (%d)",
+                        ocl_error_name(error), error);
+    for (cl_uint i = 0; error == CL_SUCCESS && i < n && i < MAX_PLATFORMS; i++)
+        add_platform(self, ids[i], wanted);
+    sort(self);
+    if (self->n_found == 0 && wanted)
+        return ocl_fail(self, TN_NOT_FOUND,
+                        "no OpenCL platform with a device has '%.60s' in its name "
+                        "(TENON_OPENCL_PLATFORM)%s%s",
+                        wanted, self->reason[0] ? ": " : "", self->reason);
+    return TN_OK;
+}
+
+tn_status ocl_search(tn_pself *self) {
+    pthread_mutex_lock(&self->lock);
+    if (!self->searched) {
+        self->n_found = 0;
+        self->search_status = search(self);
+        self->searched = self->search_status == TN_OK;
+    }
+    const tn_status status = self->search_status;
+    pthread_mutex_unlock(&self->lock);
+    return status;
+}

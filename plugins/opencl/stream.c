@@ -1,0 +1,143 @@
+/* stream.c: in-order command queues. */
+#include "opencl.h"
+
+static void finish(tn_pstream *stream) {
+    const tn_host *host = stream->device->self->host;
+    if (stream->mark)
+        clReleaseEvent(stream->mark);
+    for (int i = 0; i < 2; i++) {
+        if (stream->stages[i].last)
+            clReleaseEvent(stream->stages[i].last);
+        host->free(stream->stages[i].data);
+    }
+    if (stream->error_word)
+        clReleaseMemObject(stream->error_word);
+    if (stream->queue)
+        clReleaseCommandQueue(stream->queue);
+    pthread_mutex_destroy(&stream->lock);
+    host->free(stream);
+}
+
+/* OpenCL 1.2 has no priorities. */
+static tn_status create(tn_pdevice *device, int32_t priority, tn_pstream **out_stream) {
+    (void)priority;
+    *out_stream = NULL;
+    tn_status status = ocl_check_lost(device);
+    if (status != TN_OK)
+        return status;
+    tn_pstream *stream = ocl_host_alloc(device->self, sizeof *stream, "a stream");
+    if (!stream)
+        return TN_OUT_OF_MEMORY;
+    *stream = (tn_pstream){.device = device};
+    pthread_mutex_init(&stream->lock, NULL);
+    cl_int error, zero[4] = {0};
+    stream->queue = clCreateCommandQueue(device->context, device->found->id,
+                                         CL_QUEUE_PROFILING_ENABLE, &error);
+    if (stream->queue)
+        stream->error_word =
+            clCreateBuffer(device->context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, sizeof zero,
+                           zero, &error);
+    if (!stream->error_word) {
+        status = ocl_fail_driver(device, error, "creating a stream");
+        finish(stream);
+        return status;
+    }
+    *out_stream = stream;
+    return TN_OK;
+}
+
+static void destroy(tn_pstream *stream) {
+    if (!stream)
+        return;
+    if (!atomic_load(&stream->device->lost))
+        clFinish(stream->queue);
+    finish(stream);
+}
+
+/* ---- what went wrong ---- */
+
+/* All work is done: was there an index out of range? Told once. */
+static tn_status take_error(tn_pstream *stream) {
+    static const cl_int zero[4] = {0};
+    cl_int word[4] = {0};
+    if (!atomic_exchange(&stream->may_fail, false))
+        return TN_OK;
+    pthread_mutex_lock(&stream->lock); /* nothing that may fail is queued between these two */
+    cl_int error = clEnqueueReadBuffer(stream->queue, stream->error_word, CL_TRUE, 0, sizeof word,
+                                       word, 0, NULL, NULL);
+    if (error == CL_SUCCESS && word[0])
+        error = clEnqueueWriteBuffer(stream->queue, stream->error_word, CL_TRUE, 0, sizeof zero,
+                                     zero, 0, NULL, NULL);
+    pthread_mutex_unlock(&stream->lock);
+    if (error != CL_SUCCESS)
+        return ocl_fail_driver(stream->device, error, "asking whether an index was out of range");
+    if (!word[0])
+        return TN_OK;
+    const int64_t index = (int64_t)((uint64_t)(uint32_t)word[2] | (uint64_t)(uint32_t)word[3] << 32);
+    return ocl_fail(stream->device->self, TN_INDEX_OUT_OF_RANGE,
+                    "index %lld is out of range for a dimension of size %d", (long long)index,
+                    word[1]);
+}
+
+/* ---- asking and waiting ---- */
+
+/* A marker at the present end, asked for only when someone asks. */
+static cl_int find_mark(tn_pstream *stream, cl_int *out_state) {
+    cl_int error = CL_SUCCESS;
+    pthread_mutex_lock(&stream->lock);
+    if (atomic_exchange(&stream->has_work, false)) {
+        cl_event mark;
+        error = clEnqueueMarkerWithWaitList(stream->queue, 0, NULL, &mark);
+        if (error == CL_SUCCESS) {
+            if (stream->mark)
+                clReleaseEvent(stream->mark);
+            stream->mark = mark;
+            error = clFlush(stream->queue);
+        } else {
+            ocl_stream_queued(stream);
+        }
+    }
+    *out_state = CL_COMPLETE;
+    if (error == CL_SUCCESS && stream->mark)
+        error = clGetEventInfo(stream->mark, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof *out_state,
+                               out_state, NULL);
+    pthread_mutex_unlock(&stream->lock);
+    return error;
+}
+
+static tn_status query(tn_pstream *stream) {
+    cl_int state;
+    const tn_status status = ocl_check_lost(stream->device);
+    if (status != TN_OK)
+        return status;
+    const cl_int error = find_mark(stream, &state);
+    if (error != CL_SUCCESS)
+        return ocl_fail_driver(stream->device, error, "query of a stream");
+    if (state > CL_COMPLETE)
+        return TN_NOT_READY;
+    if (state < 0)
+        return ocl_fail_driver(stream->device, state, "work of a stream");
+    return take_error(stream);
+}
+
+static tn_status synchronize(tn_pstream *stream) {
+    const tn_status status = ocl_check_lost(stream->device);
+    if (status != TN_OK)
+        return status;
+    const cl_int error = clFinish(stream->queue);
+    return error == CL_SUCCESS ? take_error(stream)
+                               : ocl_fail_driver(stream->device, error, "waiting for a stream");
+}
+
+static void *native_handle(tn_pstream *stream) {
+    return stream->queue;
+}
+
+const tn_stream_ops ocl_stream_ops = {
+    .struct_size = sizeof ocl_stream_ops,
+    .create = create,
+    .destroy = destroy,
+    .query = query,
+    .synchronize = synchronize,
+    .native_handle = native_handle,
+};

@@ -1,0 +1,129 @@
+/* transfer.c: bytes between host and device, and within a device; the slots of tn_memory_ops.
+ *
+ * Pinned memory goes to the driver as it is, without waiting. Other memory must be consumed before
+ * the call returns: a little of it is copied to the stream's staging memory, so that the caller
+ * need not wait for the queue; more of it waits. */
+#include "opencl.h"
+
+#include <string.h>
+
+static tn_status check(tn_pdevice *device, tn_pstream *stream, const char *what) {
+    if (!stream || stream->device != device)
+        return ocl_fail(device->self, TN_INVALID_ARGUMENT, "%s: the stream is not of opencl:%u",
+                        what, device->index);
+    return ocl_check_lost(device);
+}
+
+static tn_status done(tn_pstream *stream, cl_int error, const char *what) {
+    if (error != CL_SUCCESS)
+        return ocl_fail_driver(stream->device, error, what);
+    ocl_stream_queued(stream);
+    return TN_OK;
+}
+
+/* ---- staging ---- */
+
+/* Room for `bytes` in a half whose last transfer is over, or NULL. The caller locks. */
+static struct ocl_stage *make_room(tn_pstream *stream, uint64_t bytes) {
+    struct ocl_stage *s = &stream->stages[stream->stage];
+    if (s->used + bytes > OCL_STAGE_BYTES) {
+        stream->stage = !stream->stage;
+        s = &stream->stages[stream->stage];
+        if (s->last) {
+            clWaitForEvents(1, &s->last);
+            clReleaseEvent(s->last);
+            s->last = NULL;
+        }
+        s->used = 0;
+    }
+    if (!s->data)
+        s->data = ocl_host_alloc(stream->device->self, OCL_STAGE_BYTES, "staging memory");
+    return s->data ? s : NULL;
+}
+
+static tn_status write_staged(tn_pstream *stream, tn_memory dst, uint64_t dst_offset,
+                              const void *src, uint64_t bytes) {
+    cl_int error = CL_OUT_OF_HOST_MEMORY;
+    cl_event event;
+    pthread_mutex_lock(&stream->lock);
+    struct ocl_stage *s = make_room(stream, bytes);
+    if (s) {
+        memcpy(s->data + s->used, src, bytes);
+        error = clEnqueueWriteBuffer(stream->queue, ocl_mem(dst), CL_FALSE, dst_offset, bytes,
+                                     s->data + s->used, 0, NULL, &event);
+        if (error == CL_SUCCESS) {
+            if (s->last)
+                clReleaseEvent(s->last);
+            s->last = event;
+            s->used += bytes;
+        }
+    }
+    pthread_mutex_unlock(&stream->lock);
+    return s ? done(stream, error, "write") : TN_OUT_OF_MEMORY;
+}
+
+/* ---- the slots ---- */
+
+tn_status ocl_write(tn_pdevice *device, tn_pstream *stream, tn_memory dst, uint64_t dst_offset,
+                    const void *src, uint64_t bytes) {
+    const tn_status status = check(device, stream, "write");
+    if (status != TN_OK || bytes == 0)
+        return status;
+    const bool pinned = ocl_is_pinned(device, src, bytes);
+    if (!pinned && bytes <= OCL_STAGE_BYTES / 4)
+        return write_staged(stream, dst, dst_offset, src, bytes);
+    return done(stream,
+                clEnqueueWriteBuffer(stream->queue, ocl_mem(dst), pinned ? CL_FALSE : CL_TRUE,
+                                     dst_offset, bytes, src, 0, NULL, NULL),
+                "write");
+}
+
+tn_status ocl_read(tn_pdevice *device, tn_pstream *stream, void *dst, tn_memory src,
+                   uint64_t src_offset, uint64_t bytes) {
+    const tn_status status = check(device, stream, "read");
+    if (status != TN_OK || bytes == 0)
+        return status;
+    const cl_bool wait = ocl_is_pinned(device, dst, bytes) ? CL_FALSE : CL_TRUE;
+    return done(stream,
+                clEnqueueReadBuffer(stream->queue, ocl_mem(src), wait, src_offset, bytes, dst, 0,
+                                    NULL, NULL),
+                "read");
+}
+
+tn_status ocl_copy(tn_pdevice *device, tn_pstream *stream, tn_memory dst, uint64_t dst_offset,
+                   tn_memory src, uint64_t src_offset, uint64_t bytes) {
+    const tn_status status = check(device, stream, "copy");
+    if (status != TN_OK || bytes == 0)
+        return status;
+    return done(stream,
+                clEnqueueCopyBuffer(stream->queue, ocl_mem(src), ocl_mem(dst), src_offset,
+                                    dst_offset, bytes, 0, NULL, NULL),
+                "copy");
+}
+
+/* Drivers fill with patterns of up to 128 bytes, and by the byte slowly: the longest that begins
+ * and ends where the range does, and the rest by the byte. */
+tn_status ocl_fill(tn_pdevice *device, tn_pstream *stream, tn_memory dst, uint64_t dst_offset,
+                   uint32_t value, uint64_t bytes) {
+    enum { PATTERN = 16 };
+    const tn_status status = check(device, stream, "fill");
+    if (status != TN_OK || bytes == 0)
+        return status;
+    unsigned char pattern[PATTERN];
+    memset(pattern, (int)(value & 0xff), sizeof pattern);
+    uint64_t head = (PATTERN - dst_offset % PATTERN) % PATTERN;
+    if (head > bytes)
+        head = bytes;
+    const uint64_t middle = (bytes - head) / PATTERN * PATTERN, tail = bytes - head - middle;
+    const struct {
+        uint64_t offset, bytes, pattern;
+    } parts[] = {{dst_offset, head, 1},
+                 {dst_offset + head, middle, PATTERN},
+                 {dst_offset + head + middle, tail, 1}};
+    cl_int error = CL_SUCCESS;
+    for (int i = 0; i < 3 && error == CL_SUCCESS; i++)
+        if (parts[i].bytes)
+            error = clEnqueueFillBuffer(stream->queue, ocl_mem(dst), pattern, parts[i].pattern,
+                                        parts[i].offset, parts[i].bytes, 0, NULL, NULL);
+    return done(stream, error, "fill");
+}
