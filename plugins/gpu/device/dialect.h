@@ -1,0 +1,249 @@
+/* dialect.h: the language of device code, which is OpenCL C 1.2 here and CUDA C there.
+ *
+ * A file of device code is compiled once for each choice of dtypes, operator and shape of kernel
+ * that is needed, chosen by macros (-DT=f32 -DOP=add). It sees no header but this one, and uses no
+ * name of either language that is not made here. What all devices have in common:
+ *
+ *   kernels   KERNEL(name)(PARAMETERS) with memory first, then one struct of sizes and offsets
+ *   values    i8 .. u64, f32, f64; f16 and bf16 are stored, and computed in f32
+ *   dtypes    for a dtype X: stored(X), computed(X), load(X)(p, i), store(X)(p, i, value),
+ *             IS_FLOAT(X), IS_INT(X), IS_BOOL(X); p is of stored(X) *
+ *
+ * f64 is there where HAS_F64 is 1. Integers wrap: they are computed in unsigned types (wrap(X)). */
+#define CAT_(a, b) a##b
+#define CAT(a, b) CAT_(a, b)
+
+/* ---- the two languages ------------------------------------------------------------------------
+ */
+
+#ifdef __OPENCL_VERSION__
+
+#define KERNEL(name) __kernel void name
+#define DEVICE static
+#define GLOBAL __global
+#define LOCAL __local
+#define CONSTANT __constant
+#define RESTRICT restrict
+#define BARRIER() barrier(CLK_LOCAL_MEM_FENCE)
+#define GROUP_ID(d) get_group_id(d)
+#define GROUPS(d) get_num_groups(d)
+#define LOCAL_ID(d) get_local_id(d)
+#define LOCAL_SIZE(d) get_local_size(d)
+#define GLOBAL_ID(d) get_global_id(d)
+#define GLOBAL_SIZE(d) get_global_size(d)
+#define GROUP_SIZE(x, y) __attribute__((reqd_work_group_size(x, y, 1)))
+
+typedef char i8;
+typedef short i16;
+typedef int i32;
+typedef long i64;
+typedef uchar u8;
+typedef ushort u16;
+typedef uint u32;
+typedef ulong u64;
+typedef float f32;
+
+#define f32_of_bits(x) as_float(x)
+#define bits_of_f32(x) as_uint(x)
+#define load_half(p, i) vload_half((size_t)(i), (GLOBAL const half *)(p))
+#define store_half(p, i, v) vstore_half_rte((v), (size_t)(i), (GLOBAL half *)(p))
+#if HAS_F64
+#pragma OPENCL EXTENSION cl_khr_fp64 : enable
+typedef double f64;
+#define f64_of_bits(x) as_double(x)
+#define bits_of_f64(x) as_ulong(x)
+#define store_half_of_f64(p, i, v) vstore_half_rte((v), (size_t)(i), (GLOBAL half *)(p))
+#endif
+#define FMA(a, b, c) fma(a, b, c)
+#define mul_high_u32(a, b) mul_hi((u32)(a), (u32)(b))
+#define set_if_zero(p, value) atomic_cmpxchg((p), 0, (value))
+
+#else /* CUDA */
+
+#include <cuda_fp16.h>
+
+#define KERNEL(name) extern "C" __global__ void name
+#define DEVICE static __device__ __forceinline__
+#define GLOBAL
+#define LOCAL __shared__
+#define CONSTANT __device__ const
+#define RESTRICT __restrict__
+#define BARRIER() __syncthreads()
+#define DIM(v, d) ((d) == 0 ? (v).x : (d) == 1 ? (v).y : (v).z)
+#define GROUP_ID(d) ((size_t)DIM(blockIdx, d))
+#define GROUPS(d) ((size_t)DIM(gridDim, d))
+#define LOCAL_ID(d) ((size_t)DIM(threadIdx, d))
+#define LOCAL_SIZE(d) ((size_t)DIM(blockDim, d))
+#define GLOBAL_ID(d) (GROUP_ID(d) * LOCAL_SIZE(d) + LOCAL_ID(d))
+#define GLOBAL_SIZE(d) (GROUPS(d) * LOCAL_SIZE(d))
+#define GROUP_SIZE(x, y) __launch_bounds__((x) * (y))
+
+typedef signed char i8;
+typedef short i16;
+typedef int i32;
+typedef long long i64;
+typedef unsigned char u8;
+typedef unsigned short u16;
+typedef unsigned int u32;
+typedef unsigned long long u64;
+typedef float f32;
+typedef double f64;
+
+#define f32_of_bits(x) __uint_as_float(x)
+#define bits_of_f32(x) __float_as_uint(x)
+#define f64_of_bits(x) __longlong_as_double((i64)(x))
+#define bits_of_f64(x) ((u64)__double_as_longlong(x))
+#define load_half(p, i) __half2float(((const __half *)(p))[i])
+#define store_half(p, i, v) (void)(((__half *)(p))[i] = __float2half_rn(v))
+#define store_half_of_f64(p, i, v) (void)(((__half *)(p))[i] = __double2half(v))
+#define FMA(a, b, c) fma(a, b, c)
+#define mul_high_u32(a, b) __umulhi((u32)(a), (u32)(b))
+#define set_if_zero(p, value) atomicCAS((p), 0, (value))
+
+#endif
+
+/* ---- dtypes ------------------------------------------------------------------------------------
+ * X: stored, computed, wrapping */
+#define stored(X) CAT(stored_, X)
+#define computed(X) CAT(computed_, X)
+#define wrap(X) CAT(wrap_, X)
+#define load(X) CAT(load_, X)
+#define store(X) CAT(store_, X)
+#define IS_FLOAT(X) CAT(IS_FLOAT_, X)
+#define IS_BOOL(X) CAT(IS_BOOL_, X)
+#define IS_INT(X) (!IS_FLOAT(X) && !IS_BOOL(X))
+
+#define IS_FLOAT_f32 1
+#define IS_FLOAT_f64 1
+#define IS_FLOAT_f16 1
+#define IS_FLOAT_bf16 1
+#define IS_FLOAT_i8 0
+#define IS_FLOAT_i16 0
+#define IS_FLOAT_i32 0
+#define IS_FLOAT_i64 0
+#define IS_FLOAT_u8 0
+#define IS_FLOAT_bool 0
+#define IS_BOOL_f32 0
+#define IS_BOOL_f64 0
+#define IS_BOOL_f16 0
+#define IS_BOOL_bf16 0
+#define IS_BOOL_i8 0
+#define IS_BOOL_i16 0
+#define IS_BOOL_i32 0
+#define IS_BOOL_i64 0
+#define IS_BOOL_u8 0
+#define IS_BOOL_bool 1
+
+/* Stored as they are computed. */
+#define PLAIN(X, type, wrapping) \
+    typedef type stored_##X; \
+    typedef type computed_##X; \
+    typedef wrapping wrap_##X; \
+    DEVICE type load_##X(GLOBAL const type *p, i64 i) { \
+        return p[i]; \
+    } \
+    DEVICE void store_##X(GLOBAL type *p, i64 i, type value) { \
+        p[i] = value; \
+    }
+PLAIN(f32, f32, f32)
+PLAIN(i32, i32, u32)
+PLAIN(i64, i64, u64)
+#if HAS_F64
+PLAIN(f64, f64, f64)
+#endif
+
+/* Narrow integers are computed in 32 bits and cut when they are stored. */
+#define NARROW(X, type) \
+    typedef type stored_##X; \
+    typedef i32 computed_##X; \
+    typedef u32 wrap_##X; \
+    DEVICE i32 load_##X(GLOBAL const type *p, i64 i) { \
+        return p[i]; \
+    } \
+    DEVICE void store_##X(GLOBAL type *p, i64 i, i32 value) { \
+        p[i] = (type)value; \
+    }
+NARROW(i8, i8)
+NARROW(i16, i16)
+NARROW(u8, u8)
+
+typedef u8 stored_bool;
+typedef i32 computed_bool;
+typedef u32 wrap_bool;
+DEVICE i32 load_bool(GLOBAL const u8 *p, i64 i) {
+    return p[i] != 0;
+}
+DEVICE void store_bool(GLOBAL u8 *p, i64 i, i32 value) {
+    p[i] = value != 0;
+}
+
+/* Halves are stored as bits, so that a device without arithmetic on them can move them. */
+typedef u16 stored_f16;
+typedef f32 computed_f16;
+typedef f32 wrap_f16;
+DEVICE f32 load_f16(GLOBAL const u16 *p, i64 i) {
+    return load_half(p, i);
+}
+DEVICE void store_f16(GLOBAL u16 *p, i64 i, f32 value) {
+    store_half(p, i, value);
+}
+
+/* bf16 is the upper half of f32. Rounds to nearest even; a NaN stays one. */
+typedef u16 stored_bf16;
+typedef f32 computed_bf16;
+typedef f32 wrap_bf16;
+DEVICE f32 bf16_to_f32(u16 bits) {
+    return f32_of_bits((u32)bits << 16);
+}
+DEVICE u16 f32_to_bf16(f32 value) {
+    const u32 bits = bits_of_f32(value);
+    if ((bits & 0x7fffffffu) > 0x7f800000u)
+        return (u16)(bits >> 16 | 0x40u);
+    return (u16)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
+}
+DEVICE f32 load_bf16(GLOBAL const u16 *p, i64 i) {
+    return bf16_to_f32(p[i]);
+}
+DEVICE void store_bf16(GLOBAL u16 *p, i64 i, f32 value) {
+    p[i] = f32_to_bf16(value);
+}
+
+/* ---- scalars -----------------------------------------------------------------------------------
+ * A number of the computed type travels as 64 bits, whatever the device has. */
+DEVICE f32 number_f32(i64 bits) {
+    return f32_of_bits((u32)bits);
+}
+DEVICE i32 number_i32(i64 bits) {
+    return (i32)bits;
+}
+DEVICE i64 number_i64(i64 bits) {
+    return bits;
+}
+#if HAS_F64
+DEVICE f64 number_f64(i64 bits) {
+    return f64_of_bits((u64)bits);
+}
+#endif
+#define number_f16 number_f32
+#define number_bf16 number_f32
+#define number_i8 number_i32
+#define number_i16 number_i32
+#define number_u8 number_i32
+#define number_bool number_i32
+#define number(X) CAT(number_, X)
+
+/* ---- where an element lies --------------------------------------------------------------------
+ */
+
+#define MAX_RANK 12
+
+/* Sizes of a loop, innermost dimension first, and the strides of up to N_STRIDED tensors along
+ * them; in elements. */
+#ifndef N_STRIDED
+#define N_STRIDED 1
+#endif
+typedef struct walk {
+    i64 sizes[MAX_RANK];
+    i64 strides[N_STRIDED][MAX_RANK];
+    i64 rank;
+} walk;
