@@ -36,7 +36,7 @@ static void finish(tn_pdevice *device) {
 }
 
 static tn_status open_device(tn_pself *self, uint32_t index, tn_pdevice **out_device) {
-    const struct ocl_found *found;
+    const struct ocl_found *found = NULL;
     *out_device = NULL;
     tn_status status = find(self, index, &found);
     if (status != TN_OK)
@@ -80,7 +80,7 @@ static uint64_t dtypes_of(const struct ocl_found *found) {
 }
 
 static tn_status property(tn_pself *self, uint32_t index, int32_t name, tn_cell *out_value) {
-    const struct ocl_found *found;
+    const struct ocl_found *found = NULL;
     const tn_status status = find(self, index, &found);
     if (status != TN_OK)
         return status;

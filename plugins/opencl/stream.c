@@ -124,9 +124,13 @@ static tn_status synchronize(tn_pstream *stream) {
     const tn_status status = ocl_check_lost(stream->device);
     if (status != TN_OK)
         return status;
+    const bool had_work = atomic_exchange(&stream->has_work, false);
     const cl_int error = clFinish(stream->queue);
-    return error == CL_SUCCESS ? take_error(stream)
-                               : ocl_fail_driver(stream->device, error, "waiting for a stream");
+    if (error == CL_SUCCESS)
+        return take_error(stream);
+    if (had_work)
+        ocl_stream_queued(stream);
+    return ocl_fail_driver(stream->device, error, "waiting for a stream");
 }
 
 static void *native_handle(tn_pstream *stream) {
