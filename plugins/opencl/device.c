@@ -1,5 +1,5 @@
 /* device.c: what each device is like, opening and closing one. */
-#include "opencl.h"
+#include "program.h"
 
 #include <stdio.h>
 
@@ -26,6 +26,7 @@ static tn_status find(tn_pself *self, uint32_t index, const struct ocl_found **o
 /* ---- open and close ---- */
 
 static void finish(tn_pdevice *device) {
+    ocl_programs_destroy(device);
     if (device->transfers)
         clReleaseCommandQueue(device->transfers);
     if (device->context)
@@ -46,15 +47,23 @@ static tn_status open_device(tn_pself *self, uint32_t index, tn_pdevice **out_de
         return TN_OUT_OF_MEMORY;
     *device = (tn_pdevice){.self = self, .index = index, .found = found};
     pthread_mutex_init(&device->lock, NULL);
+    struct ocl_guard guard;
+    ocl_guard_enter(&guard);
     const cl_context_properties properties[] = {CL_CONTEXT_PLATFORM,
                                                 (cl_context_properties)found->platform, 0};
     cl_int error;
     device->context = clCreateContext(properties, 1, &found->id, NULL, NULL, &error);
     if (device->context)
         device->transfers = clCreateCommandQueue(device->context, found->id, 0, &error);
+    ocl_guard_leave(&guard);
     if (!device->transfers) {
         status = ocl_fail_driver(device, error,
                                  device->context ? "creating a queue" : "creating a context");
+        finish(device);
+        return status;
+    }
+    status = ocl_programs_create(device);
+    if (status != TN_OK) {
         finish(device);
         return status;
     }

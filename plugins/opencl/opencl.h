@@ -12,6 +12,7 @@
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <tenon/plugin.h>
@@ -20,6 +21,7 @@ enum {
     OCL_MESSAGE = 400, /* bytes of an error message */
     OCL_NAME = 160,    /* of a device's name */
     OCL_MAX_DEVICES = 64,
+    OCL_SIGNALS = 65,
     OCL_STAGE_BYTES = 128 << 10, /* half of what a stream stages small transfers in */
 };
 
@@ -32,7 +34,8 @@ struct ocl_found {
     char name[OCL_NAME], platform_name[OCL_NAME];
     uint64_t memory_bytes, max_allocation, alignment;
     uint32_t compute_units;
-    bool has_f64, has_f16;
+    bool has_f64;
+    bool divides_exactly; /* f32 division and roots can be rounded correctly */
 };
 
 /* Pinned allocations, by host address. */
@@ -57,6 +60,7 @@ struct tn_pdevice {
     const struct ocl_found *found;
     cl_context context;
     cl_command_queue transfers; /* maps pinned memory, and makes allocations real */
+    struct ocl_programs *programs;
     atomic_bool lost;
 
     pthread_mutex_t lock; /* guards what follows */
@@ -111,6 +115,17 @@ void *ocl_host_alloc(const tn_pself *self, uint64_t bytes, const char *what);
 
 /* TN_DEVICE_LOST, with a message, once the device is lost. */
 tn_status ocl_check_lost(tn_pdevice *device);
+
+/* ---- what drivers change (guard.c) ---- */
+
+/* Round every call in which a driver starts or compiles. */
+struct ocl_guard {
+    bool known[OCL_SIGNALS];
+    struct sigaction actions[OCL_SIGNALS];
+};
+
+void ocl_guard_enter(struct ocl_guard *guard);
+void ocl_guard_leave(const struct ocl_guard *guard);
 
 /* ---- devices (platform.c, device.c) ---- */
 

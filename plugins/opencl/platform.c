@@ -44,23 +44,12 @@ static bool ask_text(cl_device_id id, cl_device_info what, char *out, size_t roo
     return good;
 }
 
-/* Is `word` one of the words of the device's extensions? */
-static bool has_extension(cl_device_id id, const char *word) {
-    char text[8192], *rest = NULL;
-    if (!ask_text(id, CL_DEVICE_EXTENSIONS, text, sizeof text))
-        return false;
-    for (char *w = strtok_r(text, " ", &rest); w; w = strtok_r(NULL, " ", &rest))
-        if (strcmp(w, word) == 0)
-            return true;
-    return false;
-}
-
 /* What keeps a device from being used, or NULL. */
 static const char *describe(cl_device_id id, struct ocl_found *out) {
     cl_bool available = CL_FALSE, compiler = CL_FALSE, little = CL_FALSE;
     cl_uint align_bits = 0, units = 0, bits = 0;
     cl_ulong memory = 0, most = 0;
-    cl_device_fp_config f64 = 0;
+    cl_device_fp_config f64 = 0, f32 = 0;
     size_t parameter = 0, group = 0;
     char version[OCL_NAME] = "";
     int major = 0, minor = 0;
@@ -96,6 +85,7 @@ static const char *describe(cl_device_id id, struct ocl_found *out) {
         return "has less than 32 MiB of memory, or none of it in a piece";
     if (align_bits < 8 || (align_bits & (align_bits - 1)))
         return "says an alignment of memory that is no power of two";
+    ask(id, CL_DEVICE_SINGLE_FP_CONFIG, sizeof f32, &f32);
     ask(id, CL_DEVICE_DOUBLE_FP_CONFIG, sizeof f64, &f64); /* not in every 1.2 driver */
     out->id = id;
     out->memory_bytes = memory;
@@ -103,7 +93,7 @@ static const char *describe(cl_device_id id, struct ocl_found *out) {
     out->alignment = align_bits / 8;
     out->compute_units = units ? units : 1;
     out->has_f64 = f64 != 0;
-    out->has_f16 = has_extension(id, "cl_khr_fp16");
+    out->divides_exactly = (f32 & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0;
     return NULL;
 }
 
@@ -203,8 +193,11 @@ static tn_status search(tn_pself *self) {
 tn_status ocl_search(tn_pself *self) {
     pthread_mutex_lock(&self->lock);
     if (!self->searched) {
+        struct ocl_guard guard;
+        ocl_guard_enter(&guard);
         self->n_found = 0;
         self->search_status = search(self);
+        ocl_guard_leave(&guard);
         self->searched = self->search_status == TN_OK;
     }
     const tn_status status = self->search_status;

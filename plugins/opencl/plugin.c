@@ -1,6 +1,6 @@
 /* plugin.c: who the plugin is. The one exported function, start and end, errors, and the table of
  * tables. */
-#include "opencl.h"
+#include "program.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -136,6 +136,8 @@ static const tn_plugin plugin = {
     .init = init,
     .shutdown = shutdown,
     .devices = &ocl_device_ops,
+    .kernels = gpu_kernels,
+    .n_kernels = GPU_N_KERNELS,
     .extension = extension,
 };
 

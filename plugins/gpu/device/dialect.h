@@ -54,6 +54,9 @@ typedef double f64;
 #define bits_of_f64(x) as_ulong(x)
 #define store_half_of_f64(p, i, v) vstore_half_rte((v), (size_t)(i), (GLOBAL half *)(p))
 #endif
+#pragma OPENCL FP_CONTRACT OFF /* FMA() where it is meant */
+#define DIVIDE(a, b) ((a) / (b))
+#define SQRT(x) sqrt(x)
 #define FMA(a, b, c) fma(a, b, c)
 #define mul_high_u32(a, b) mul_hi((u32)(a), (u32)(b))
 #define set_if_zero(p, value) atomic_cmpxchg((p), 0, (value))
@@ -96,6 +99,8 @@ typedef double f64;
 #define load_half(p, i) __half2float(((const __half *)(p))[i])
 #define store_half(p, i, v) (void)(((__half *)(p))[i] = __float2half_rn(v))
 #define store_half_of_f64(p, i, v) (void)(((__half *)(p))[i] = __double2half(v))
+#define DIVIDE(a, b) ((a) / (b))
+#define SQRT(x) sqrt(x)
 #define FMA(a, b, c) fma(a, b, c)
 #define mul_high_u32(a, b) __umulhi((u32)(a), (u32)(b))
 #define set_if_zero(p, value) atomicCAS((p), 0, (value))

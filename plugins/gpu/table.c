@@ -1,0 +1,162 @@
+/* table.c: the operators there are, and the attributes of each as the device code takes them. */
+#include "gpu.h"
+
+#include <math.h>
+#include <string.h>
+
+/* ---- attributes ---- */
+
+static void first_number(const tn_call *call, tn_dtype dtype, int64_t *out) {
+    const gpu_op *op = call->user;
+    out[0] = gpu_number(dtype, &call->args[op->n_in]);
+}
+
+/* Bounds are brought into the dtype's range; a bound that is missing bounds nothing. */
+static int64_t bound(tn_dtype dtype, const tn_cell *cell, int side) {
+    static const int64_t low[] = {INT8_MIN, INT16_MIN, INT32_MIN, INT64_MIN, 0},
+                         high[] = {INT8_MAX, INT16_MAX, INT32_MAX, INT64_MAX, UINT8_MAX};
+    if (dtype < TN_I8)
+        return cell->tag == TN_CELL_NONE ? gpu_number_f(dtype, side * (double)INFINITY)
+                                         : gpu_number(dtype, cell);
+    const int64_t lowest = low[dtype - TN_I8], highest = high[dtype - TN_I8];
+    if (cell->tag == TN_CELL_NONE)
+        return side < 0 ? lowest : highest;
+    const int64_t x = gpu_number(dtype, cell);
+    return x < lowest ? lowest : x > highest ? highest : x;
+}
+
+static void clamp_numbers(const tn_call *call, tn_dtype dtype, int64_t *out) {
+    out[0] = bound(dtype, &call->args[TN_ARG_clamp_min], -1);
+    out[1] = bound(dtype, &call->args[TN_ARG_clamp_max], 1);
+}
+
+static void gelu_numbers(const tn_call *call, tn_dtype dtype, int64_t *out) {
+    (void)dtype;
+    const gpu_op *op = call->user;
+    out[0] = strcmp(call->args[op->n_in].v.string, "tanh") == 0;
+}
+
+static void sgd_numbers(const tn_call *call, tn_dtype dtype, int64_t *out) {
+    const tn_cell *a = call->args;
+    const double numbers[] = {a[TN_ARG_fused_sgd_lr].v.f64,
+                              a[TN_ARG_fused_sgd_momentum].v.f64,
+                              1 - a[TN_ARG_fused_sgd_dampening].v.f64,
+                              a[TN_ARG_fused_sgd_weight_decay].v.f64,
+                              a[TN_ARG_fused_sgd_nesterov].v.boolean ? 1 : 0,
+                              a[TN_ARG_fused_sgd_maximize].v.boolean ? -1 : 1};
+    for (int i = 0; i < 6; i++)
+        out[i] = gpu_number_f(dtype, numbers[i]);
+}
+
+static void adamw_numbers(const tn_call *call, tn_dtype dtype, int64_t *out) {
+    const tn_cell *a = call->args;
+    const double lr = a[TN_ARG_fused_adamw_lr].v.f64, b1 = a[TN_ARG_fused_adamw_beta1].v.f64,
+                 b2 = a[TN_ARG_fused_adamw_beta2].v.f64,
+                 steps = (double)a[TN_ARG_fused_adamw_step].v.i64,
+                 sign = a[TN_ARG_fused_adamw_maximize].v.boolean ? -1 : 1;
+    const double numbers[] = {b1,
+                              sign * (1 - b1),
+                              b2,
+                              1 - b2,
+                              a[TN_ARG_fused_adamw_eps].v.f64,
+                              1 - lr * a[TN_ARG_fused_adamw_weight_decay].v.f64,
+                              lr / (1 - pow(b1, steps)),
+                              1 / (1 - pow(b2, steps))};
+    for (int i = 0; i < 8; i++)
+        out[i] = gpu_number_f(dtype, numbers[i]);
+}
+
+/* ---- operators ---- */
+
+#define FLOATS TN_DTYPES_FLOAT
+#define NUMBERS TN_DTYPES_NUMBER
+#define INTS_BOOL (TN_DTYPES_INT | TN_DTYPE_BIT(TN_BOOL))
+#define ALL TN_DTYPES_ALL
+
+/* X(name, inputs, outputs, the first input is bool, outputs are bool, dtypes, attributes) */
+#define POINTWISE(X) \
+    X(add, 2, 1, 0, 0, ALL, first_number) \
+    X(sub, 2, 1, 0, 0, NUMBERS, first_number) \
+    X(mul, 2, 1, 0, 0, ALL, NULL) \
+    X(div, 2, 1, 0, 0, FLOATS, NULL) \
+    X(floor_divide, 2, 1, 0, 0, NUMBERS, NULL) \
+    X(remainder, 2, 1, 0, 0, NUMBERS, NULL) \
+    X(maximum, 2, 1, 0, 0, ALL, NULL) \
+    X(minimum, 2, 1, 0, 0, ALL, NULL) \
+    X(pow, 2, 1, 0, 0, NUMBERS, NULL) \
+    X(addcmul, 3, 1, 0, 0, NUMBERS, first_number) \
+    X(addcdiv, 3, 1, 0, 0, FLOATS, first_number) \
+    X(bitwise_and, 2, 1, 0, 0, INTS_BOOL, NULL) \
+    X(bitwise_or, 2, 1, 0, 0, INTS_BOOL, NULL) \
+    X(bitwise_xor, 2, 1, 0, 0, INTS_BOOL, NULL) \
+    X(clamp, 1, 1, 0, 0, NUMBERS, clamp_numbers) \
+    X(neg, 1, 1, 0, 0, NUMBERS, NULL) \
+    X(abs, 1, 1, 0, 0, NUMBERS, NULL) \
+    X(sign, 1, 1, 0, 0, NUMBERS, NULL) \
+    X(eq, 2, 1, 0, 1, ALL, NULL) \
+    X(ne, 2, 1, 0, 1, ALL, NULL) \
+    X(lt, 2, 1, 0, 1, ALL, NULL) \
+    X(le, 2, 1, 0, 1, ALL, NULL) \
+    X(gt, 2, 1, 0, 1, ALL, NULL) \
+    X(ge, 2, 1, 0, 1, ALL, NULL) \
+    X(logical_not, 1, 1, 0, 1, ALL, NULL) \
+    X(where, 3, 1, 1, 0, ALL, NULL) \
+    X(exp, 1, 1, 0, 0, FLOATS, NULL) \
+    X(log, 1, 1, 0, 0, FLOATS, NULL) \
+    X(sqrt, 1, 1, 0, 0, FLOATS, NULL) \
+    X(rsqrt, 1, 1, 0, 0, FLOATS, NULL) \
+    X(reciprocal, 1, 1, 0, 0, FLOATS, NULL) \
+    X(sin, 1, 1, 0, 0, FLOATS, NULL) \
+    X(cos, 1, 1, 0, 0, FLOATS, NULL) \
+    X(tanh, 1, 1, 0, 0, FLOATS, NULL) \
+    X(erf, 1, 1, 0, 0, FLOATS, NULL) \
+    X(log1p, 1, 1, 0, 0, FLOATS, NULL) \
+    X(expm1, 1, 1, 0, 0, FLOATS, NULL) \
+    X(floor, 1, 1, 0, 0, FLOATS, NULL) \
+    X(ceil, 1, 1, 0, 0, FLOATS, NULL) \
+    X(trunc, 1, 1, 0, 0, FLOATS, NULL) \
+    X(round, 1, 1, 0, 0, FLOATS, NULL) \
+    X(relu, 1, 1, 0, 0, NUMBERS, NULL) \
+    X(sigmoid, 1, 1, 0, 0, FLOATS, NULL) \
+    X(silu, 1, 1, 0, 0, FLOATS, NULL) \
+    X(gelu, 1, 1, 0, 0, FLOATS, gelu_numbers) \
+    X(threshold_backward, 2, 1, 0, 0, NUMBERS, first_number) \
+    X(sigmoid_backward, 2, 1, 0, 0, FLOATS, NULL) \
+    X(tanh_backward, 2, 1, 0, 0, FLOATS, NULL) \
+    X(silu_backward, 2, 1, 0, 0, FLOATS, NULL) \
+    X(gelu_backward, 2, 1, 0, 0, FLOATS, gelu_numbers) \
+    X(fused_sgd, 3, 2, 0, 0, FLOATS, sgd_numbers) \
+    X(fused_adamw, 4, 3, 0, 0, FLOATS, adamw_numbers)
+
+enum {
+#define ID(name, ...) ID_##name,
+    POINTWISE(ID)
+#undef ID
+};
+
+#define TABLE(name_, in, out, bool_in_, bool_out_, mask, attributes) \
+    static const gpu_op op_##name_ = {.name = #name_, \
+                                   .id = ID_##name_, \
+                                   .n_in = in, \
+                                   .n_out = out, \
+                                   .bool_in = bool_in_, \
+                                   .bool_out = bool_out_, \
+                                   .numbers = attributes}; \
+    static const tn_kernel kernel_##name_ = { \
+        .struct_size = sizeof(tn_kernel), \
+        .op = #name_, \
+        .schema_hash = TN_KERNEL_HASH_##name_, \
+        .dtypes = {mask}, \
+        .flags = TN_KERNEL_STRIDED | TN_KERNEL_BROADCAST | TN_KERNEL_IN_PLACE | \
+                 TN_KERNEL_INDEX64 | TN_KERNEL_DETERMINISTIC | TN_KERNEL_CAPTURE_SAFE | \
+                 (in > 1 ? TN_KERNEL_SCALARS : 0), \
+        .user = (void *)&op_##name_, \
+        .run = gpu_pointwise_run};
+POINTWISE(TABLE)
+
+const tn_kernel *const gpu_kernels[] = {
+#define ENTRY(name, ...) &kernel_##name,
+    POINTWISE(ENTRY)
+#undef ENTRY
+};
+_Static_assert(sizeof gpu_kernels / sizeof gpu_kernels[0] == GPU_N_KERNELS, "count them");
