@@ -31,7 +31,7 @@ typedef struct gpu_variant {
     char options[GPU_OPTIONS];
 } gpu_variant;
 
-extern const gpu_source gpu_source_pointwise;
+extern const gpu_source gpu_source_pointwise, gpu_source_copy;
 
 /* "f32"; the dialect's name is the same. */
 const char *gpu_dtype_name(tn_dtype dtype);
@@ -46,6 +46,7 @@ typedef struct gpu_op {
     uint8_t n_in, n_out;
     uint8_t bool_in;  /* the first input is bool */
     uint8_t bool_out; /* the outputs are */
+    bool converts;    /* copy: outputs of another dtype */
     /* Attributes to what the device code takes; see device/pointwise.c. */
     void (*numbers)(const tn_call *call, tn_dtype dtype, int64_t *out);
 } gpu_op;
@@ -58,7 +59,7 @@ int64_t gpu_number_i(tn_dtype dtype, int64_t x);
 int64_t gpu_number(tn_dtype dtype, const tn_cell *cell);
 
 extern const tn_kernel *const gpu_kernels[];
-enum { GPU_N_KERNELS = 52 };
+enum { GPU_N_KERNELS = 53 };
 
 /* ---- what the plugin brings ------------------------------------------------------------------- */
 

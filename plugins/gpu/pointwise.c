@@ -1,4 +1,4 @@
-/* pointwise.c: calls of device/pointwise.c. Dimensions are joined where all tensors let them be, so
+/* pointwise.c: calls of device/pointwise.c and device/copy.c. Dimensions are joined where all tensors let them be, so
  * that most calls lie in a row. */
 #include "gpu.h"
 
@@ -59,8 +59,21 @@ static bool is_short(const loop *l) {
     return l->views[0]->numel < INT32_MAX - GROUP;
 }
 
+/* Of equal dtypes the bits move. */
+static tn_dtype moved_as(tn_dtype dtype) {
+    const uint32_t bytes = gpu_dtype_bytes(dtype);
+    return bytes == 1 ? TN_I8 : bytes == 2 ? TN_I16 : bytes == 4 ? TN_I32 : TN_I64;
+}
+
 static void describe(const gpu_op *op, tn_dtype in, tn_dtype out, int scalar, bool strided,
                      bool is_int32, gpu_variant *v) {
+    if (op->converts) {
+        v->source = &gpu_source_copy;
+        v->entry = "copy";
+        snprintf(v->options, sizeof v->options, "-DS=%s -DD=%s -DN_STRIDED=2 -DSTRIDED=%d -DINDEX=%s",
+                 gpu_dtype_name(in), gpu_dtype_name(out), strided, is_int32 ? "i32" : "i64");
+        return;
+    }
     v->source = &gpu_source_pointwise;
     v->entry = "pointwise";
     snprintf(v->options, sizeof v->options,
@@ -104,7 +117,9 @@ tn_status gpu_pointwise_run(const tn_call *call) {
     if (in == TN_DTYPE_NONE)
         in = call->outs[0]->dtype;
     plan(&l);
-    const tn_dtype out = call->outs[0]->dtype;
+    tn_dtype out = call->outs[0]->dtype;
+    if (op->converts && in == out)
+        in = out = moved_as(in);
     const bool strided = !lies_in_a_row(&l), is_int32 = is_short(&l);
     const uint64_t key = (uint64_t)op->id << 32 | (uint64_t)in << 16 | (uint64_t)out << 8 |
                          (uint64_t)(scalar + 1) << 4 | (uint64_t)strided << 1 | is_int32;

@@ -73,6 +73,17 @@ static void adamw_numbers(const tn_call *call, tn_dtype dtype, int64_t *out) {
 #define INTS_BOOL (TN_DTYPES_INT | TN_DTYPE_BIT(TN_BOOL))
 #define ALL TN_DTYPES_ALL
 
+static const gpu_op op_copy = {.name = "copy", .id = 0xffff, .n_in = 1, .n_out = 1, .converts = true};
+static const tn_kernel kernel_copy = {
+    .struct_size = sizeof(tn_kernel),
+    .op = "copy",
+    .schema_hash = TN_KERNEL_HASH_copy,
+    .dtypes = {ALL, ALL},
+    .flags = TN_KERNEL_STRIDED | TN_KERNEL_BROADCAST | TN_KERNEL_INDEX64 |
+             TN_KERNEL_DETERMINISTIC | TN_KERNEL_CAPTURE_SAFE,
+    .user = (void *)&op_copy,
+    .run = gpu_pointwise_run};
+
 /* X(name, inputs, outputs, the first input is bool, outputs are bool, dtypes, attributes) */
 #define POINTWISE(X) \
     X(add, 2, 1, 0, 0, ALL, first_number) \
@@ -155,6 +166,7 @@ enum {
 POINTWISE(TABLE)
 
 const tn_kernel *const gpu_kernels[] = {
+    &kernel_copy,
 #define ENTRY(name, ...) &kernel_##name,
     POINTWISE(ENTRY)
 #undef ENTRY

@@ -19,6 +19,10 @@
 
 extern char **environ;
 
+/* A flag of the C library's own on some machines: there once an action was set, be it the old one.
+ */
+enum { RESTORER = 0x04000000 };
+
 /* ---- a record of it ---------------------------------------------------------------------------
  */
 
@@ -78,7 +82,7 @@ static void look(surroundings *s) {
             continue;
         s->handlers[i] =
             action.sa_flags & SA_SIGINFO ? (void *)action.sa_sigaction : (void *)action.sa_handler;
-        s->flags[i] = action.sa_flags;
+        s->flags[i] = action.sa_flags & ~RESTORER;
     }
     s->umask = umask(022);
     umask(s->umask);

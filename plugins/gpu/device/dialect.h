@@ -7,7 +7,7 @@
  *   kernels   KERNEL(name)(PARAMETERS) with memory first, then one struct of sizes and offsets
  *   values    i8 .. u64, f32, f64; f16 and bf16 are stored, and computed in f32
  *   dtypes    for a dtype X: stored(X), computed(X), load(X)(p, i), store(X)(p, i, value),
- *             IS_FLOAT(X), IS_INT(X), IS_BOOL(X); p is of stored(X) *
+ *             DTYPE(X), IS_FLOAT(X), IS_INT(X), IS_BOOL(X); p is of stored(X) *
  *
  * f64 is there where HAS_F64 is 1. Integers wrap: they are computed in unsigned types (wrap(X)). */
 #define CAT_(a, b) a##b
@@ -114,30 +114,22 @@ typedef double f64;
 #define wrap(X) CAT(wrap_, X)
 #define load(X) CAT(load_, X)
 #define store(X) CAT(store_, X)
-#define IS_FLOAT(X) CAT(IS_FLOAT_, X)
-#define IS_BOOL(X) CAT(IS_BOOL_, X)
+#define DTYPE(X) CAT(DTYPE_, X)
+#define IS_FLOAT(X) (DTYPE(X) < DTYPE_i8)
+#define IS_BOOL(X) (DTYPE(X) == DTYPE_bool)
 #define IS_INT(X) (!IS_FLOAT(X) && !IS_BOOL(X))
 
-#define IS_FLOAT_f32 1
-#define IS_FLOAT_f64 1
-#define IS_FLOAT_f16 1
-#define IS_FLOAT_bf16 1
-#define IS_FLOAT_i8 0
-#define IS_FLOAT_i16 0
-#define IS_FLOAT_i32 0
-#define IS_FLOAT_i64 0
-#define IS_FLOAT_u8 0
-#define IS_FLOAT_bool 0
-#define IS_BOOL_f32 0
-#define IS_BOOL_f64 0
-#define IS_BOOL_f16 0
-#define IS_BOOL_bf16 0
-#define IS_BOOL_i8 0
-#define IS_BOOL_i16 0
-#define IS_BOOL_i32 0
-#define IS_BOOL_i64 0
-#define IS_BOOL_u8 0
-#define IS_BOOL_bool 1
+/* The numbers of tenon/plugin.h. */
+#define DTYPE_f32 0
+#define DTYPE_f64 1
+#define DTYPE_f16 2
+#define DTYPE_bf16 3
+#define DTYPE_i8 4
+#define DTYPE_i16 5
+#define DTYPE_i32 6
+#define DTYPE_i64 7
+#define DTYPE_u8 8
+#define DTYPE_bool 9
 
 /* Stored as they are computed. */
 #define PLAIN(X, type, wrapping) \

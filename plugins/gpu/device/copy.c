@@ -1,0 +1,58 @@
+/* copy.c: from any dtype to any other, each element on its own. Of equal dtypes the bits move: S
+ * and D are then i8, i16, i32 or i64.
+ *
+ *   S, D, STRIDED, INDEX    as in pointwise.c, the input's and the output's dtype */
+
+typedef struct parameters {
+    i64 numel;
+    i64 scalar, numbers[8]; /* as pointwise.c has them; not used */
+    i64 offsets[2];         /* output, input */
+#if STRIDED
+    i64 rank;
+    i64 sizes[MAX_RANK];
+    i64 strides[2][MAX_RANK];
+#endif
+} parameters;
+
+/* What does not fit an integer gives some integer. */
+#if IS_BOOL(D)
+#define STORE(x) store(D)(out, to, (x) != 0)
+#elif IS_FLOAT(S) && IS_INT(D)
+#define STORE(x) store(D)(out, to, (computed(D))(i64)(x))
+#elif DTYPE(S) == DTYPE_f64 && DTYPE(D) == DTYPE_f16
+#define STORE(x) store_half_of_f64(out, to, x)
+#elif DTYPE(S) == DTYPE_f64 && DTYPE(D) == DTYPE_bf16
+/* The f32 next to x whose last bit says whether anything was lost, so that it is rounded once. */
+DEVICE f32 odd_f32(f64 x) {
+    const f32 near = (f32)x;
+    u32 bits = bits_of_f32(near);
+    if ((f64)near == x || x != x)
+        return near;
+    bits -= fabs((f64)near) > fabs(x);
+    return f32_of_bits(bits | 1u);
+}
+#define STORE(x) store_bf16(out, to, odd_f32(x))
+#else
+#define STORE(x) store(D)(out, to, (computed(D))(x))
+#endif
+
+KERNEL(copy)(GLOBAL stored(D) * out, GLOBAL const stored(S) * in, const parameters p) {
+    const INDEX i = (INDEX)GLOBAL_ID(0);
+    if (i >= p.numel)
+        return;
+    i64 to = p.offsets[0], from = p.offsets[1];
+#if STRIDED
+    INDEX rest = i;
+    for (int d = 0; d < (int)p.rank; d++) {
+        const INDEX size = (INDEX)p.sizes[d], here = rest % size;
+        rest /= size;
+        to += here * p.strides[0][d];
+        from += here * p.strides[1][d];
+    }
+#else
+    to += i;
+    from += i;
+#endif
+    const computed(S) x = load(S)(in, from);
+    STORE(x);
+}
