@@ -7,6 +7,7 @@
  *     sub             element 0 comes out one too large where self does not begin with its memory
  *     gather          takes an index out of range and says nothing
  *     mul             does nothing from the 20th time on that it writes one place in a row
+ *     maximum in f32  element 0 comes out one too large where other is a number given as an integer
  *     minimum in f32  the last but one of more than 100000 elements comes out one too large
  */
 #include <dlfcn.h>
@@ -100,6 +101,14 @@ static tn_status run_minimum(const tn_call *call) {
                : status;
 }
 
+static tn_status run_maximum(const tn_call *call) {
+    const tn_tensor_view *out = call->outs[0];
+    const tn_status status = good_kernel("maximum", out->dtype)->run(call);
+    return status == TN_OK && out->dtype == TN_F32 && call->args[1].tag == TN_CELL_I64
+               ? spoil(call, 0)
+               : status;
+}
+
 static tn_status run_gather(const tn_call *call) {
     const tn_status status = good_kernel("gather", call->outs[0]->dtype)->run(call);
     if (call->stream)
@@ -111,9 +120,9 @@ TN_PLUGIN_EXPORT const tn_plugin *TN_PLUGIN_QUERY(const tn_host *host) {
     static const struct {
         const char *op;
         tn_status (*run)(const tn_call *call);
-    } mistakes[] = {{"add", run_add},        {"sub", run_sub},       {"exp", run_exp},
-                    {"neg", run_neg},        {"gather", run_gather}, {"mul", run_mul},
-                    {"minimum", run_minimum}};
+    } mistakes[] = {{"add", run_add},         {"sub", run_sub},        {"exp", run_exp},
+                    {"neg", run_neg},         {"gather", run_gather},  {"mul", run_mul},
+                    {"minimum", run_minimum}, {"maximum", run_maximum}};
     const char *path = getenv("FAULTY_GOOD");
     void *object = path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
     tn_plugin_query_fn query = NULL;

@@ -3,6 +3,7 @@
 usage: requirements_test.py TENON_CONFORM REQUIREMENTS.toml SOURCES_OF_THE_SUITE
 """
 
+import functools
 import pathlib
 import re
 import subprocess
@@ -66,6 +67,7 @@ def numbers_in(text):
             yield int(number), text.count("\n", 0, choice.start()) + 1
 
 
+@functools.cache
 def listed(name):
     run = subprocess.run([CONFORM, "list", "--set", name], capture_output=True, text=True)
     if run.returncode:

@@ -67,6 +67,11 @@ class Shrink(unittest.TestCase):
         self.assertEqual(wrong.returncode, 1)
         self.assertIn("in the other", wrong.stdout)
 
+    def test_a_number_that_is_an_integer(self) -> None:
+        small = self.shrink("kernel/maximum T=f32 data=wide other=[6,7] scalar=other self=[6,7]")
+        self.assertIn("scalar=other", small)
+        self.assertEqual(self.run_it(self.compile(), FAULTY).returncode, 1)
+
     def test_a_refusal(self) -> None:
         small = self.shrink("refuse/gather T=f32 at=27 bad=6 data=random dim=0 index=[4,7] self=[6,9]")
         self.assertIn("self=[1]", small)

@@ -1,6 +1,8 @@
 /* See drive.h. */
 #include "drive.h"
 
+#include <dlfcn.h>
+
 #include "../kernel/checks.h"
 
 #include <dirent.h>
@@ -9,6 +11,18 @@
 #include <string.h>
 #include <time.h>
 #include <unistd.h>
+
+void *tc_drive_object(tc_contract *k, tn_plugin_query_fn *out_query) {
+    void *object = dlopen(k->options->plugin, RTLD_NOW | RTLD_LOCAL);
+    if (!object) {
+        TC_BROKEN(k, 2, "dlopen with RTLD_NOW | RTLD_LOCAL: %s", dlerror());
+        return NULL;
+    }
+    *(void **)out_query = dlsym(object, TN_PLUGIN_QUERY_NAME);
+    if (!*out_query)
+        TC_BROKEN(k, 1, "the object does not export " TN_PLUGIN_QUERY_NAME);
+    return *out_query ? object : NULL;
+}
 
 bool tc_drive_open(tc_contract *k, tc_subject *s, const tn_host *host, uint32_t requirement,
                    const char *when) {

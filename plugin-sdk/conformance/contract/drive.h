@@ -6,6 +6,9 @@
 #include "../kernel/invocation.h"
 #include "contract.h"
 
+/* The loaded object, which stays loaded, and its entry; NULL where the case has failed. */
+void *tc_drive_object(tc_contract *k, tn_plugin_query_fn *out_query);
+
 /* Loads and opens a device with `host`, and says in the verdict why that failed: as `requirement`,
  * or where that is 0 as the one that was broken. */
 bool tc_drive_open(tc_contract *k, tc_subject *s, const tn_host *host, uint32_t requirement,

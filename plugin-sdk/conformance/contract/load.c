@@ -55,21 +55,9 @@ static void load_symbols(tc_contract *k) {
 /* ---- dlopen and query -------------------------------------------------------------------------
  */
 
-static void *open_object(tc_contract *k, tn_plugin_query_fn *out_query) {
-    void *object = dlopen(k->options->plugin, RTLD_NOW | RTLD_LOCAL);
-    if (!object) {
-        TC_BROKEN(k, 2, "dlopen with RTLD_NOW | RTLD_LOCAL: %s", dlerror());
-        return NULL;
-    }
-    *(void **)out_query = dlsym(object, TN_PLUGIN_QUERY_NAME);
-    if (!*out_query)
-        TC_BROKEN(k, 1, "the object does not export " TN_PLUGIN_QUERY_NAME);
-    return *out_query ? object : NULL;
-}
-
 static const tn_plugin *query_once(tc_contract *k) {
     tn_plugin_query_fn query;
-    if (!open_object(k, &query))
+    if (!tc_drive_object(k, &query))
         return NULL;
     const tn_plugin *plugin = query(tc_host_table());
     if (!plugin)
@@ -88,7 +76,7 @@ static void load_quiet(tc_contract *k) {
         return;
     }
     const tc_census before = tc_census_take(0);
-    const bool opened = open_object(k, &query) != NULL;
+    const bool opened = tc_drive_object(k, &query) != NULL;
     const tc_census loaded = tc_census_take(before.threads);
     const struct mallinfo2 heap = mallinfo2();
     if (opened)
@@ -213,7 +201,7 @@ static void load_query(tc_contract *k) {
     asker askers[N_THREADS];
     pthread_barrier_t barrier;
     tn_plugin_query_fn query;
-    if (!open_object(k, &query))
+    if (!tc_drive_object(k, &query))
         return;
     pthread_barrier_init(&barrier, NULL, N_THREADS);
     for (int i = 0; i < N_THREADS; i++) {
@@ -241,7 +229,7 @@ static void load_query(tc_contract *k) {
 static void load_older_host(tc_contract *k) {
     tn_plugin_query_fn query;
     const tn_plugin *plugin = query_once(k);
-    if (!plugin || !open_object(k, &query))
+    if (!plugin || !tc_drive_object(k, &query))
         return;
     const uint32_t required = plugin->abi_required;
     const uint32_t versions[] = {0, required - 1};

@@ -1,7 +1,6 @@
 /* Hosts that offer less, or more, than this one: a device works with what every host has. */
 #include "drive.h"
 
-#include <dlfcn.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
@@ -32,13 +31,9 @@ static void poverty_ends(tc_contract *k) {
 /* Tables too short to work with: the query answers NULL, or the plugin does without. */
 static void poverty_cuts(tc_contract *k) {
     tn_plugin_query_fn query;
-    void *object = dlopen(k->options->plugin, RTLD_NOW | RTLD_LOCAL);
-    if (!object) {
-        TC_BROKEN(k, 2, "dlopen: %s", dlerror());
+    if (!tc_drive_object(k, &query))
         return;
-    }
-    *(void **)&query = dlsym(object, TN_PLUGIN_QUERY_NAME);
-    for (uint64_t bytes = offsetof(tn_host, extension); query && bytes >= 16; bytes -= 8) {
+    for (uint64_t bytes = offsetof(tn_host, extension); bytes >= 16; bytes -= 8) {
         char when[TC_MESSAGE];
         tn_host *host = tc_host_poor_create(bytes);
         if (!host) {
@@ -57,20 +52,16 @@ static void poverty_cuts(tc_contract *k) {
  * gone when the next one comes. */
 static void poverty_another(tc_contract *k) {
     tn_plugin_query_fn query;
-    void *object = dlopen(k->options->plugin, RTLD_NOW | RTLD_LOCAL); /* which keeps it loaded */
-    if (!object) {
-        TC_BROKEN(k, 2, "dlopen: %s", dlerror());
+    if (!tc_drive_object(k, &query))
         return;
-    }
-    *(void **)&query = dlsym(object, TN_PLUGIN_QUERY_NAME);
     tn_host *hosts[3]; /* at once, for none is to lie where an earlier one lay */
     for (int i = 0; i < 3; i++)
         if (!(hosts[i] = tc_host_poor_create(sizeof(tn_host))))
             tc_verdict_set(k->out, TC_ERROR, 0, "the host has no memory for a guarded table");
+    if (!tc_failed(k))
+        query(hosts[0]);
     for (int i = 0; i < 3; i++) {
-        if (query && i == 0 && hosts[i])
-            query(hosts[i]);
-        else if (query && !tc_failed(k))
+        if (i > 0 && !tc_failed(k))
             live(k, hosts[i], 24, "with a host table of its own, where the earlier ones are gone");
         tc_host_poor_destroy(hosts[i]);
     }
@@ -116,14 +107,10 @@ static void poverty_larger(tc_contract *k) {
 static void poverty_newer(tc_contract *k) {
     tn_host host = *tc_host_table();
     tn_plugin_query_fn query;
-    void *object = dlopen(k->options->plugin, RTLD_NOW | RTLD_LOCAL);
-    if (!object) {
-        TC_BROKEN(k, 2, "dlopen: %s", dlerror());
+    if (!tc_drive_object(k, &query))
         return;
-    }
-    *(void **)&query = dlsym(object, TN_PLUGIN_QUERY_NAME);
     host.abi_version++;
-    const bool accepted = query && query(&host);
+    const bool accepted = query(&host) != NULL;
     if (accepted)
         live(k, &host, 4, "with a host of the next minor version");
     else if (TN_ABI_MAJOR > 0)

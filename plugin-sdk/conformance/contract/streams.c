@@ -75,6 +75,8 @@ static void query(tc_contract *k) {
                 break;
             check_end(k, &b, 55, "what a stream wrote that `query` says is done");
         }
+        if (!tc_failed(k))
+            tc_buffer_check(k, &b, s->stream, 55, "what a stream wrote that `query` says is done");
         s->ops->streams->destroy(stream);
     }
     tc_buffer_destroy(&b);
@@ -114,6 +116,8 @@ static void synchronize(tc_contract *k) {
                 TC_BROKEN(k, 55, "query after synchronize is not TN_OK");
             check_end(k, &b, 56, "what a stream wrote that was synchronized");
         }
+        if (!tc_failed(k))
+            tc_buffer_check(k, &b, s->stream, 56, "what a stream wrote that was synchronized");
         s->ops->streams->destroy(stream);
     }
     tc_buffer_destroy(&b);

@@ -106,8 +106,8 @@ static bool place_tensor(tc_placed *p, const tc_operand *o, tn_tensor_view *view
     return true;
 }
 
-/* A value as a scalar of dtype's category; a whole one with a sign of its own as an integer, which
- * the contract leaves to the host. */
+/* A value as a scalar of dtype's category, or, where it is whole, as an integer: the contract
+ * leaves that to the host. Zero stays, for integers lack its sign. */
 static tn_cell scalar_cell(tn_dtype dtype, tc_number x) {
     if (tc_is_float(dtype) && x.f != 0 && truncl(x.f) == x.f && fabsl(x.f) < 0x1p63L)
         return (tn_cell){.tag = TN_CELL_I64, .v.i64 = (int64_t)x.f};
@@ -136,17 +136,22 @@ static tn_cell attribute_cell(const tc_invocation *call, const tc_arg *arg, cons
     }
 }
 
+tn_cell tc_value_cell(const tc_invocation *call, uint32_t a) {
+    const tc_arg *arg = &call->record->args[a];
+    const tc_value *v = &call->args[a];
+    if (v->none)
+        return (tn_cell){.tag = TN_CELL_NONE};
+    return arg->kind == TC_ARG_TENSOR ? scalar_cell(v->tensor.dtype, v->tensor.values[0])
+                                      : attribute_cell(call, arg, v);
+}
+
 static bool place_args(tc_placed *p, tc_verdict *verdict) {
     tc_invocation *call = p->call;
     for (uint32_t a = 0; a < call->record->n_args; a++) {
         const tc_arg *arg = &call->record->args[a];
         const tc_value *v = &call->args[a];
-        if (v->none)
-            p->cells[a] = (tn_cell){.tag = TN_CELL_NONE};
-        else if (arg->kind != TC_ARG_TENSOR)
-            p->cells[a] = attribute_cell(call, arg, v);
-        else if (call->scalar == (int32_t)a)
-            p->cells[a] = scalar_cell(v->tensor.dtype, v->tensor.values[0]);
+        if (v->none || arg->kind != TC_ARG_TENSOR || call->scalar == (int32_t)a)
+            p->cells[a] = tc_value_cell(call, a);
         else if (place_tensor(p, &v->tensor, &p->arg_views[a], verdict))
             p->cells[a] = (tn_cell){.tag = TN_CELL_TENSOR, .v.view = &p->arg_views[a]};
         else

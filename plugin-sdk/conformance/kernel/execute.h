@@ -50,6 +50,8 @@ typedef struct tc_placed {
 
 bool tc_place_call(tc_subject *s, tn_pstream *stream, const tn_kernel *kernel, tc_invocation *call,
                    tc_placed *out, tc_verdict *verdict);
+/* An argument that is no tensor, or arrives as none, as `run` gets it. */
+tn_cell tc_value_cell(const tc_invocation *call, uint32_t a);
 /* Runs the call as a host does that keeps nothing: cells, views and lists are copies, overwritten
  * as soon as `run` has returned. Any thread. */
 tn_status tc_run_placed(const tc_placed *p);

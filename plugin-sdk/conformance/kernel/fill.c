@@ -226,12 +226,12 @@ static void fill_arg(tc_invocation *call, uint32_t a, tc_random *r) {
             place_specials(o, r);
         meet(call, a, r);
     }
-    if (call->scalar == (int32_t)a && call->data == TC_DATA_WIDE && tc_is_float(o->dtype) &&
-        tc_is_arithmetic(call->record))
-        o->values[0] = whole(o->dtype, r);
-    if (call->scalar == (int32_t)a)
+    if (call->scalar == (int32_t)a) {
+        if (call->data == TC_DATA_WIDE && tc_is_float(o->dtype) && tc_is_arithmetic(call->record))
+            o->values[0] = whole(o->dtype, r);
         for (int64_t i = 1; i < o->shape.numel; i++)
             o->values[i] = o->values[0];
+    }
     tc_operand_settle(o);
 }
 

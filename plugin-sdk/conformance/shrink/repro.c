@@ -184,28 +184,27 @@ static void put_expected(FILE *out, const char *name, const tc_invocation *call,
 }
 
 static void put_cell(FILE *out, const tc_invocation *call, uint32_t a, const char *name) {
-    const tc_arg *arg = &call->record->args[a];
-    const tc_value *v = &call->args[a];
-    const bool scalar = call->scalar == (int32_t)a;
-    const tn_dtype dtype = scalar ? v->tensor.dtype : call->types[0];
-    const tc_number x = scalar ? v->tensor.values[0] : (tc_number){v->f, v->i};
-    if (v->none) {
+    const tn_cell cell = tc_value_cell(call, a);
+    switch (cell.tag) {
+    case TN_CELL_NONE:
         fputs("{.tag = TN_CELL_NONE}", out);
-    } else if (scalar && dtype == TN_BOOL) {
-        fprintf(out, "{.tag = TN_CELL_BOOL, .v.boolean = %d}", x.i != 0);
-    } else if (arg->kind == TC_ARG_INT ||
-               ((scalar || arg->kind == TC_ARG_SCALAR) && !tc_is_float(dtype))) {
-        fprintf(out, "{.tag = TN_CELL_I64, .v.i64 = %" PRId64 "}", x.i);
-    } else if (scalar || arg->kind == TC_ARG_SCALAR || arg->kind == TC_ARG_FLOAT) {
+        break;
+    case TN_CELL_BOOL:
+        fprintf(out, "{.tag = TN_CELL_BOOL, .v.boolean = %d}", cell.v.boolean != 0);
+        break;
+    case TN_CELL_I64:
+        fprintf(out, "{.tag = TN_CELL_I64, .v.i64 = %" PRId64 "}", cell.v.i64);
+        break;
+    case TN_CELL_F64:
         fputs("{.tag = TN_CELL_F64, .v.f64 = ", out);
-        put_double(out, (double)x.f);
+        put_double(out, cell.v.f64);
         fputc('}', out);
-    } else if (arg->kind == TC_ARG_BOOL) {
-        fprintf(out, "{.tag = TN_CELL_BOOL, .v.boolean = %d}", v->boolean);
-    } else if (arg->kind == TC_ARG_INTS) {
-        fprintf(out, "{.tag = TN_CELL_INTS, .n = %d, .v.ints = %s}", (int)v->n_ints, name);
-    } else {
-        fprintf(out, "{.tag = TN_CELL_STRING, .v.string = \"%s\"}", v->string);
+        break;
+    case TN_CELL_INTS:
+        fprintf(out, "{.tag = TN_CELL_INTS, .n = %u, .v.ints = %s}", cell.n, name);
+        break;
+    default:
+        fprintf(out, "{.tag = TN_CELL_STRING, .v.string = \"%s\"}", cell.v.string);
     }
 }
 
