@@ -40,3 +40,7 @@ int64_t gpu_number(tn_dtype dtype, const tn_cell *cell) {
         return gpu_number_i(dtype, cell->tag == TN_CELL_BOOL ? cell->v.boolean : cell->v.i64);
     return dtype < TN_I8 ? gpu_number_f(dtype, cell->v.f64) : (int64_t)cell->v.f64;
 }
+
+int64_t gpu_offset(const tn_tensor_view *view) {
+    return view ? (int64_t)(view->offset / gpu_dtype_bytes(view->dtype)) : 0;
+}

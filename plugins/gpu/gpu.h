@@ -12,9 +12,10 @@
 #include <tenon/plugin.h>
 
 enum {
-    GPU_MAX_MEMORY = 8,   /* tensors of a launch */
-    GPU_OPTIONS = 256,    /* bytes of a variant's options */
-    GPU_PARAMETERS = 1024 /* bytes of a launch's parameters; every device takes so many */
+    GPU_MAX_MEMORY = 8, /* tensors of a launch */
+    GPU_OPTIONS = 256,  /* bytes of a variant's options */
+    GPU_ARGUMENTS = 1024 /* bytes of a launch's arguments, 8 for each memory and the parameters;
+                            every device takes so many */
 };
 
 /* ---- variants ---- */
@@ -31,37 +32,92 @@ typedef struct gpu_variant {
     char options[GPU_OPTIONS];
 } gpu_variant;
 
+/* One for each file of device/; embed.py makes them. */
 extern const gpu_source gpu_source_pointwise, gpu_source_copy;
+
+/* What a variant is kept under: the family, and in 48 bits what distinguishes it there. */
+#define GPU_KEY(family, bits) ((uint64_t)(family) << 48 | (uint64_t)(bits))
 
 /* "f32"; the dialect's name is the same. */
 const char *gpu_dtype_name(tn_dtype dtype);
 uint32_t gpu_dtype_bytes(tn_dtype dtype);
 
-/* ---- operators ---- */
+/* ---- kernels ---- */
 
-/* What tn_kernel.user points to. */
-typedef struct gpu_op {
-    const char *name;
-    uint32_t id;      /* smaller than 2^16, of no other operator */
-    uint8_t n_in, n_out;
-    uint8_t bool_in;  /* the first input is bool */
-    uint8_t bool_out; /* the outputs are */
-    bool converts;    /* copy: outputs of another dtype */
-    /* Attributes to what the device code takes; see device/pointwise.c. */
-    void (*numbers)(const tn_call *call, tn_dtype dtype, int64_t *out);
-} gpu_op;
+/* The records of one file. */
+typedef struct gpu_family {
+    const tn_kernel *records;
+    uint32_t n_records;
+} gpu_family;
 
-tn_status gpu_pointwise_run(const tn_call *call);
+/* X(family): a file here, and device/ has one or more for it. */
+#define GPU_FAMILIES(X) \
+    X(pointwise)
+
+/* The first part of their keys. */
+enum {
+#define GPU_FAMILY_ENUM(family) GPU_FAMILY_##family,
+    GPU_FAMILIES(GPU_FAMILY_ENUM)
+#undef GPU_FAMILY_ENUM
+};
+
+#define GPU_PUBLISH(family, records_) \
+    const gpu_family gpu_family_##family = {records_, sizeof(records_) / sizeof *(records_)}
+
+#define GPU_F64 TN_DTYPE_BIT(TN_F64)
+
+/* A record; what follows are more of its members. */
+#define GPU_RECORD(op_, dtypes_, flags_, run_, ...) \
+    { \
+        .struct_size = sizeof(tn_kernel), .op = #op_, .schema_hash = TN_KERNEL_HASH_##op_, \
+        .dtypes = {dtypes_}, .flags = (flags_) | TN_KERNEL_DETERMINISTIC | TN_KERNEL_CAPTURE_SAFE, \
+        .run = run_, __VA_ARGS__ \
+    }
+
+/* Two of them: not every device has f64, and a record is taken or left as a whole. */
+#define GPU_KERNEL(op_, dtypes_, flags_, run_, ...) \
+    GPU_RECORD(op_, (dtypes_) & ~GPU_F64, flags_, run_, __VA_ARGS__), \
+        GPU_RECORD(op_, (dtypes_) & GPU_F64, flags_, run_, __VA_ARGS__)
+
+#define GPU_FLAGS_STRIDED (TN_KERNEL_STRIDED | TN_KERNEL_BROADCAST | TN_KERNEL_INDEX64)
+
+/* All records of all families, made at the first call. [any-thread] */
+const tn_kernel *const *gpu_kernels(uint64_t *out_n);
+
+/* Has the record to do with f64? */
+bool gpu_needs_f64(const tn_kernel *kernel);
+
+/* ---- numbers ---- */
 
 /* A number in the type that `dtype` is computed in, as device code takes it. */
 int64_t gpu_number_f(tn_dtype dtype, double x);
 int64_t gpu_number_i(tn_dtype dtype, int64_t x);
 int64_t gpu_number(tn_dtype dtype, const tn_cell *cell);
 
-extern const tn_kernel *const gpu_kernels[];
-enum { GPU_N_KERNELS = 53 };
+/* Where a view's first element lies, in elements; an absent view's at 0. */
+int64_t gpu_offset(const tn_tensor_view *view);
+
+static inline int64_t gpu_ceil_div(int64_t a, int64_t b) {
+    return (a + b - 1) / b;
+}
+
+static inline const tn_tensor_view *gpu_arg(const tn_call *call, int at) {
+    return call->args[at].tag == TN_CELL_TENSOR ? call->args[at].v.view : NULL;
+}
 
 /* ---- what the plugin brings ------------------------------------------------------------------- */
+
+/* What decides which variant a device is given. */
+typedef struct gpu_traits {
+    bool is_cpu; /* one work item is one thread with vector units, and local memory is no nearer
+                    than any other */
+    bool has_f64;
+    uint32_t compute_units;
+    uint32_t max_group;   /* work items, at least 64 */
+    uint64_t local_bytes; /* local memory of a group */
+} gpu_traits;
+
+const gpu_traits *gpu_device_traits(const tn_pdevice *device);
 
 typedef struct gpu_kernel gpu_kernel;
 
@@ -73,16 +129,19 @@ typedef struct gpu_launch {
     uint64_t parameter_bytes;
     uint64_t groups[3]; /* work groups, 0 is 1 */
     uint64_t local[3];  /* work items of a group, 0 is 1 */
-    bool may_fail;      /* takes the stream's error word after the memory */
+    bool may_fail; /* takes the stream's error word, GLOBAL i32 *, after the memory; see
+                      report_index in device/dialect.h */
 } gpu_launch;
 
-/* The variant that was built for `key` on the device, or NULL. [any-thread] */
+/* The variant that was built for `key` on the device, or NULL; key as GPU_KEY makes it.
+ * [any-thread] */
 gpu_kernel *gpu_kernel_find(tn_pdevice *device, uint64_t key);
 
 /* Builds a variant, or waits for who does, and keeps it for `key`. [any-thread] */
 tn_status gpu_kernel_build(tn_pdevice *device, uint64_t key, const gpu_variant *variant,
                            gpu_kernel **out);
 
+/* Queues a launch. What it takes is consumed when it returns. [any-thread] */
 tn_status gpu_launch_on(tn_pstream *stream, const gpu_launch *launch);
 
 tn_status gpu_fail(tn_pdevice *device, tn_status status, const char *format, ...)

@@ -85,7 +85,7 @@ static void close_device(tn_pdevice *device) {
 /* ---- properties ---- */
 
 static uint64_t dtypes_of(const struct ocl_found *found) {
-    return found->has_f64 ? TN_DTYPES_ALL : TN_DTYPES_ALL & ~TN_DTYPE_BIT(TN_F64);
+    return found->traits.has_f64 ? TN_DTYPES_ALL : TN_DTYPES_ALL & ~TN_DTYPE_BIT(TN_F64);
 }
 
 static tn_status property(tn_pself *self, uint32_t index, int32_t name, tn_cell *out_value) {
@@ -104,7 +104,7 @@ static tn_status property(tn_pself *self, uint32_t index, int32_t name, tn_cell 
         *out_value = (tn_cell){.tag = TN_CELL_I64, .v.i64 = (int64_t)found->max_allocation};
         return TN_OK;
     case TN_PROP_COMPUTE_UNITS:
-        *out_value = (tn_cell){.tag = TN_CELL_I64, .v.i64 = found->compute_units};
+        *out_value = (tn_cell){.tag = TN_CELL_I64, .v.i64 = found->traits.compute_units};
         return TN_OK;
     case TN_PROP_DTYPES:
         *out_value = (tn_cell){.tag = TN_CELL_I64, .v.i64 = (int64_t)dtypes_of(found)};
@@ -114,12 +114,21 @@ static tn_status property(tn_pself *self, uint32_t index, int32_t name, tn_cell 
     }
 }
 
+static tn_status supports(tn_pdevice *device, const tn_kernel *kernel) {
+    return gpu_needs_f64(kernel) && !device->found->traits.has_f64 ? TN_UNSUPPORTED : TN_OK;
+}
+
+const gpu_traits *gpu_device_traits(const tn_pdevice *device) {
+    return &device->found->traits;
+}
+
 const tn_device_ops ocl_device_ops = {
     .struct_size = sizeof ocl_device_ops,
     .count = count,
     .open = open_device,
     .close = close_device,
     .property = property,
+    .supports = supports,
     .memory = &ocl_memory_ops,
     .streams = &ocl_stream_ops,
     .events = &ocl_event_ops,

@@ -9,6 +9,8 @@
 #ifndef TENON_OPENCL_H
 #define TENON_OPENCL_H
 
+#include "gpu.h"
+
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
 #include <pthread.h>
@@ -33,8 +35,7 @@ struct ocl_found {
     bool is_simulator;
     char name[OCL_NAME], platform_name[OCL_NAME];
     uint64_t memory_bytes, max_allocation, alignment;
-    uint32_t compute_units;
-    bool has_f64;
+    gpu_traits traits;
     bool divides_exactly; /* f32 division and roots can be rounded correctly */
 };
 

@@ -15,14 +15,14 @@ enum { MAX_PLATFORMS = 32 };
 
 /* What every device that can be used has: kernels take that many bytes of arguments, and run in
  * groups of that many. */
-enum { MIN_PARAMETER_BYTES = 1024, MIN_GROUP = 64 };
+enum { MIN_GROUP = 256 };
 static const uint64_t MIN_MEMORY = 32u << 20;
 
 static void keep_reason(tn_pself *self, const char *who, const char *why) {
     if (self->reason[0] == '\0')
-        snprintf(self->reason, sizeof self->reason, "%.120s %s", who, why);
+        snprintf(self->reason, sizeof self->reason, "%.120s %.200s", who, why);
     char line[OCL_MESSAGE];
-    snprintf(line, sizeof line, "%.120s is not used: it %s", who, why);
+    snprintf(line, sizeof line, "%.120s is not used: it %.200s", who, why);
     self->host->log(self, TN_LOG_INFO, line);
 }
 
@@ -48,7 +48,7 @@ static bool ask_text(cl_device_id id, cl_device_info what, char *out, size_t roo
 static const char *describe(cl_device_id id, struct ocl_found *out) {
     cl_bool available = CL_FALSE, compiler = CL_FALSE, little = CL_FALSE;
     cl_uint align_bits = 0, units = 0, bits = 0;
-    cl_ulong memory = 0, most = 0;
+    cl_ulong memory = 0, most = 0, local = 0;
     cl_device_fp_config f64 = 0, f32 = 0;
     size_t parameter = 0, group = 0;
     char version[OCL_NAME] = "";
@@ -64,6 +64,7 @@ static const char *describe(cl_device_id id, struct ocl_found *out) {
         !ask(id, CL_DEVICE_MAX_COMPUTE_UNITS, sizeof units, &units) ||
         !ask(id, CL_DEVICE_GLOBAL_MEM_SIZE, sizeof memory, &memory) ||
         !ask(id, CL_DEVICE_MAX_MEM_ALLOC_SIZE, sizeof most, &most) ||
+        !ask(id, CL_DEVICE_LOCAL_MEM_SIZE, sizeof local, &local) ||
         !ask(id, CL_DEVICE_MAX_PARAMETER_SIZE, sizeof parameter, &parameter) ||
         !ask(id, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof group, &group))
         return "does not answer what every device must";
@@ -77,10 +78,10 @@ static const char *describe(cl_device_id id, struct ocl_found *out) {
         return "is big-endian";
     if (bits != 64)
         return "has no addresses of 64 bits";
-    if (parameter < MIN_PARAMETER_BYTES)
+    if (parameter < GPU_ARGUMENTS)
         return "takes fewer than 1024 bytes of kernel arguments";
     if (group < MIN_GROUP)
-        return "has work groups of fewer than 64";
+        return "has work groups of fewer than 256";
     if (memory < MIN_MEMORY || most < MIN_MEMORY / 4)
         return "has less than 32 MiB of memory, or none of it in a piece";
     if (align_bits < 8 || (align_bits & (align_bits - 1)))
@@ -91,8 +92,11 @@ static const char *describe(cl_device_id id, struct ocl_found *out) {
     out->memory_bytes = memory;
     out->max_allocation = most;
     out->alignment = align_bits / 8;
-    out->compute_units = units ? units : 1;
-    out->has_f64 = f64 != 0;
+    out->traits = (gpu_traits){.is_cpu = (out->type & CL_DEVICE_TYPE_CPU) != 0,
+                               .has_f64 = f64 != 0,
+                               .compute_units = units ? units : 1,
+                               .max_group = group < UINT32_MAX ? (uint32_t)group : UINT32_MAX,
+                               .local_bytes = local};
     out->divides_exactly = (f32 & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0;
     return NULL;
 }
@@ -115,7 +119,7 @@ static bool ask_platform(cl_platform_id id, cl_platform_info what, char *out, si
     char text[4 * OCL_NAME];
     if (clGetPlatformInfo(id, what, sizeof text, text, NULL) != CL_SUCCESS)
         return false;
-    snprintf(out, room, "%s", text);
+    snprintf(out, room, "%.*s", (int)room - 1, text);
     return true;
 }
 

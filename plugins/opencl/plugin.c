@@ -125,25 +125,29 @@ static const void *extension(tn_pself *self, const char *id) {
     return NULL;
 }
 
-static const tn_plugin plugin = {
+static tn_plugin plugin = {
     .struct_size = sizeof plugin,
     .abi_version = TN_ABI_VERSION,
     .abi_required = TN_ABI_MAKE(0, 9),
     .id = "org.tenon.opencl",
     .device_type = "opencl",
     .name = "OpenCL 1.2",
-    .version = "0.9.0",
+    .version = TENON_VERSION,
     .init = init,
     .shutdown = shutdown,
     .devices = &ocl_device_ops,
-    .kernels = gpu_kernels,
-    .n_kernels = GPU_N_KERNELS,
     .extension = extension,
 };
 
+static void list_kernels(void) {
+    plugin.kernels = gpu_kernels(&plugin.n_kernels);
+}
+
 const tn_plugin *TN_PLUGIN_QUERY(const tn_host *host) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
     /* `option` is the last slot we call; a host that lacks it is older than we can work with. */
     if (!host || !TN_HAS(host, tn_host, option) || host->abi_version < plugin.abi_required)
         return NULL;
+    pthread_once(&once, list_kernels);
     return &plugin;
 }

@@ -86,7 +86,7 @@ static tn_status build(tn_pdevice *device, const gpu_variant *v, gpu_kernel *out
     char options[GPU_OPTIONS + 128];
     cl_int error;
     tn_status status = TN_OK;
-    snprintf(options, sizeof options, "%s -DHAS_F64=%d%s", v->options, found->has_f64,
+    snprintf(options, sizeof options, "%s -DHAS_F64=%d%s", v->options, found->traits.has_f64,
              found->divides_exactly ? " -cl-fp32-correctly-rounded-divide-sqrt" : "");
     out->program = clCreateProgramWithSource(device->context, 1, (const char **)&v->source->text,
                                              NULL, &error);

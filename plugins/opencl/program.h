@@ -2,7 +2,6 @@
 #ifndef TENON_OPENCL_PROGRAM_H
 #define TENON_OPENCL_PROGRAM_H
 
-#include "../gpu/gpu.h"
 #include "opencl.h"
 
 /* The table of what was built, on device->programs. */

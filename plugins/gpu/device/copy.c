@@ -8,9 +8,7 @@ typedef struct parameters {
     i64 scalar, numbers[8]; /* as pointwise.c has them; not used */
     i64 offsets[2];         /* output, input */
 #if STRIDED
-    i64 rank;
-    i64 sizes[MAX_RANK];
-    i64 strides[2][MAX_RANK];
+    LOOP(2) loop;
 #endif
 } parameters;
 
@@ -40,19 +38,14 @@ KERNEL(copy)(GLOBAL stored(D) * out, GLOBAL const stored(S) * in, const paramete
     const INDEX i = (INDEX)GLOBAL_ID(0);
     if (i >= p.numel)
         return;
-    i64 to = p.offsets[0], from = p.offsets[1];
+    i64 at[2] = {p.offsets[0], p.offsets[1]};
 #if STRIDED
-    INDEX rest = i;
-    for (int d = 0; d < (int)p.rank; d++) {
-        const INDEX size = (INDEX)p.sizes[d], here = rest % size;
-        rest /= size;
-        to += here * p.strides[0][d];
-        from += here * p.strides[1][d];
-    }
+    WALK(p.loop, 2, INDEX, i, at);
 #else
-    to += i;
-    from += i;
+    at[0] += i;
+    at[1] += i;
 #endif
-    const computed(S) x = load(S)(in, from);
+    const i64 to = at[0];
+    const computed(S) x = load(S)(in, at[1]);
     STORE(x);
 }

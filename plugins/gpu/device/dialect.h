@@ -229,18 +229,37 @@ DEVICE f64 number_f64(i64 bits) {
 #define number_bool number_i32
 #define number(X) CAT(number_, X)
 
-/* ---- where an element lies --------------------------------------------------------------------
+/* ---- where an element lies ---------------------------------------------------------------------
  */
 
 #define MAX_RANK 12
 
-/* Sizes of a loop, innermost dimension first, and the strides of up to N_STRIDED tensors along
- * them; in elements. */
-#ifndef N_STRIDED
-#define N_STRIDED 1
-#endif
-typedef struct walk {
-    i64 sizes[MAX_RANK];
-    i64 strides[N_STRIDED][MAX_RANK];
-    i64 rank;
-} walk;
+/* gpu_loop of gpu/loop.h, for n tensors. */
+#define LOOP(n) \
+    struct { \
+        i64 rank; \
+        i64 sizes[MAX_RANK]; \
+        i64 strides[n][MAX_RANK]; \
+    }
+
+/* Adds to at[0] .. at[n - 1] where element `i` of the loop lies; INDEX counts elements. */
+#define WALK(loop, n, INDEX, i, at) \
+    do { \
+        INDEX rest_ = (i); \
+        for (int d_ = 0; d_ < (int)(loop).rank; d_++) { \
+            const INDEX size_ = (INDEX)(loop).sizes[d_], here_ = rest_ % size_; \
+            rest_ /= size_; \
+            for (int k_ = 0; k_ < (n); k_++) \
+                (at)[k_] += here_ * (loop).strides[k_][d_]; \
+        } \
+    } while (0)
+
+/* ---- indices out of range ----------------------------------------------------------------------
+ * `error` is the stream's error word, i32[4], zero while all is well. Who comes first tells. */
+DEVICE void report_index(GLOBAL i32 *error, i64 index, i64 size) {
+    if (set_if_zero(error, 1) != 0)
+        return;
+    error[1] = (i32)size;
+    error[2] = (i32)index;
+    error[3] = (i32)(index >> 32);
+}

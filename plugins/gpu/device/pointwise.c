@@ -25,9 +25,7 @@ typedef struct parameters {
     i64 numbers[8];            /* attributes of the operator */
     i64 offsets[N_IN + N_OUT]; /* in elements; outputs first, then inputs */
 #if STRIDED
-    i64 rank;
-    i64 sizes[MAX_RANK];                 /* innermost first */
-    i64 strides[N_IN + N_OUT][MAX_RANK]; /* as offsets */
+    LOOP(N_IN + N_OUT) loop; /* as offsets */
 #endif
 } parameters;
 
@@ -245,13 +243,7 @@ KERNEL(pointwise)(GLOBAL stored(R) * out0,
         return;
 #if STRIDED
     i64 at[N_IN + N_OUT] = {0};
-    INDEX rest = i;
-    for (int d = 0; d < (int)p.rank; d++) {
-        const INDEX size = (INDEX)p.sizes[d], here = rest % size;
-        rest /= size;
-        for (int k = 0; k < N_IN + N_OUT; k++)
-            at[k] += here * p.strides[k][d];
-    }
+    WALK(p.loop, N_IN + N_OUT, INDEX, i, at);
 #endif
     const computed(A) x = INPUT(0, A);
 #if N_IN > 1

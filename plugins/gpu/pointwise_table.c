@@ -1,5 +1,6 @@
-/* table.c: the operators there are, and the attributes of each as the device code takes them. */
-#include "gpu.h"
+/* pointwise_table.c: the pointwise operators, and the attributes of each as the device code takes
+ * them. */
+#include "pointwise.h"
 
 #include <math.h>
 #include <string.h>
@@ -7,7 +8,7 @@
 /* ---- attributes ---- */
 
 static void first_number(const tn_call *call, tn_dtype dtype, int64_t *out) {
-    const gpu_op *op = call->user;
+    const gpu_pointwise *op = call->user;
     out[0] = gpu_number(dtype, &call->args[op->n_in]);
 }
 
@@ -32,7 +33,7 @@ static void clamp_numbers(const tn_call *call, tn_dtype dtype, int64_t *out) {
 
 static void gelu_numbers(const tn_call *call, tn_dtype dtype, int64_t *out) {
     (void)dtype;
-    const gpu_op *op = call->user;
+    const gpu_pointwise *op = call->user;
     out[0] = strcmp(call->args[op->n_in].v.string, "tanh") == 0;
 }
 
@@ -72,17 +73,6 @@ static void adamw_numbers(const tn_call *call, tn_dtype dtype, int64_t *out) {
 #define NUMBERS TN_DTYPES_NUMBER
 #define INTS_BOOL (TN_DTYPES_INT | TN_DTYPE_BIT(TN_BOOL))
 #define ALL TN_DTYPES_ALL
-
-static const gpu_op op_copy = {.name = "copy", .id = 0xffff, .n_in = 1, .n_out = 1, .converts = true};
-static const tn_kernel kernel_copy = {
-    .struct_size = sizeof(tn_kernel),
-    .op = "copy",
-    .schema_hash = TN_KERNEL_HASH_copy,
-    .dtypes = {ALL, ALL},
-    .flags = TN_KERNEL_STRIDED | TN_KERNEL_BROADCAST | TN_KERNEL_INDEX64 |
-             TN_KERNEL_DETERMINISTIC | TN_KERNEL_CAPTURE_SAFE,
-    .user = (void *)&op_copy,
-    .run = gpu_pointwise_run};
 
 /* X(name, inputs, outputs, the first input is bool, outputs are bool, dtypes, attributes) */
 #define POINTWISE(X) \
@@ -143,32 +133,38 @@ enum {
 #define ID(name, ...) ID_##name,
     POINTWISE(ID)
 #undef ID
+        ID_copy
 };
 
-#define TABLE(name_, in, out, bool_in_, bool_out_, mask, attributes) \
-    static const gpu_op op_##name_ = {.name = #name_, \
-                                   .id = ID_##name_, \
-                                   .n_in = in, \
-                                   .n_out = out, \
-                                   .bool_in = bool_in_, \
-                                   .bool_out = bool_out_, \
-                                   .numbers = attributes}; \
-    static const tn_kernel kernel_##name_ = { \
-        .struct_size = sizeof(tn_kernel), \
-        .op = #name_, \
-        .schema_hash = TN_KERNEL_HASH_##name_, \
-        .dtypes = {mask}, \
-        .flags = TN_KERNEL_STRIDED | TN_KERNEL_BROADCAST | TN_KERNEL_IN_PLACE | \
-                 TN_KERNEL_INDEX64 | TN_KERNEL_DETERMINISTIC | TN_KERNEL_CAPTURE_SAFE | \
-                 (in > 1 ? TN_KERNEL_SCALARS : 0), \
-        .user = (void *)&op_##name_, \
-        .run = gpu_pointwise_run};
-POINTWISE(TABLE)
+#define OPERATOR(name_, in, out, bool_in_, bool_out_, mask, attributes) \
+    static const gpu_pointwise op_##name_ = {.name = #name_, \
+                                             .id = ID_##name_, \
+                                             .n_in = in, \
+                                             .n_out = out, \
+                                             .bool_in = bool_in_, \
+                                             .bool_out = bool_out_, \
+                                             .numbers = attributes};
+POINTWISE(OPERATOR)
 
-const tn_kernel *const gpu_kernels[] = {
-    &kernel_copy,
-#define ENTRY(name, ...) &kernel_##name,
-    POINTWISE(ENTRY)
-#undef ENTRY
-};
-_Static_assert(sizeof gpu_kernels / sizeof gpu_kernels[0] == GPU_N_KERNELS, "count them");
+static const gpu_pointwise op_copy = {
+    .name = "copy", .id = ID_copy, .n_in = 1, .n_out = 1, .converts = true};
+
+#define FLAGS (GPU_FLAGS_STRIDED | TN_KERNEL_IN_PLACE)
+#define RECORDS(name_, in, out, bool_in_, bool_out_, mask, attributes) \
+    GPU_KERNEL(name_, mask, FLAGS | (in > 1 ? TN_KERNEL_SCALARS : 0), gpu_pointwise_run, \
+               .user = (void *)&op_##name_),
+#define COPY(from, to) \
+    {.struct_size = sizeof(tn_kernel), \
+     .op = "copy", \
+     .schema_hash = TN_KERNEL_HASH_copy, \
+     .dtypes = {from, to}, \
+     .flags = GPU_FLAGS_STRIDED | TN_KERNEL_DETERMINISTIC | TN_KERNEL_CAPTURE_SAFE, \
+     .user = (void *)&op_copy, \
+     .run = gpu_pointwise_run}
+
+static const tn_kernel records[] = {
+    COPY(ALL & ~GPU_F64, ALL & ~GPU_F64),
+    COPY(GPU_F64, ALL),
+    COPY(ALL & ~GPU_F64, GPU_F64),
+    POINTWISE(RECORDS)};
+GPU_PUBLISH(pointwise, records);
