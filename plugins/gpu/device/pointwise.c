@@ -136,7 +136,7 @@ DEVICE C power(C a, C b) {
 #define DO_addcmul r0 = x + n(0) * y * z
 #define DO_relu r0 = x < 0 ? (C)0 : x + (C)0
 #elif IS_BOOL(T)
-#define DO_add r0 = x | (n(0) & y)
+#define DO_add r0 = x | ((n(0) != 0) & y)
 #define DO_mul r0 = x & y
 #else
 #define DO_add r0 = (C)((U)x + (U)n(0) * (U)y)
