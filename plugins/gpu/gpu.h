@@ -33,7 +33,8 @@ typedef struct gpu_variant {
 } gpu_variant;
 
 /* One for each file of device/; embed.py makes them. */
-extern const gpu_source gpu_source_pointwise, gpu_source_copy;
+extern const gpu_source gpu_source_pointwise, gpu_source_copy, gpu_source_product,
+    gpu_source_pack;
 
 /* What a variant is kept under: the family, and in 48 bits what distinguishes it there. */
 #define GPU_KEY(family, bits) ((uint64_t)(family) << 48 | (uint64_t)(bits))
@@ -52,7 +53,9 @@ typedef struct gpu_family {
 
 /* X(family): a file here, and device/ has one or more for it. */
 #define GPU_FAMILIES(X) \
-    X(pointwise)
+    X(pointwise) \
+    X(product) \
+    X(convolution)
 
 /* The first part of their keys. */
 enum {
@@ -115,6 +118,7 @@ typedef struct gpu_traits {
     uint32_t compute_units;
     uint32_t max_group;   /* work items, at least 64 */
     uint64_t local_bytes; /* local memory of a group */
+    uint32_t vector_bytes; /* of a CPU's vector registers: 16, 32 or 64 */
 } gpu_traits;
 
 const gpu_traits *gpu_device_traits(const tn_pdevice *device);

@@ -47,7 +47,7 @@ static bool ask_text(cl_device_id id, cl_device_info what, char *out, size_t roo
 /* What keeps a device from being used, or NULL. */
 static const char *describe(cl_device_id id, struct ocl_found *out) {
     cl_bool available = CL_FALSE, compiler = CL_FALSE, little = CL_FALSE;
-    cl_uint align_bits = 0, units = 0, bits = 0;
+    cl_uint align_bits = 0, units = 0, bits = 0, width = 0;
     cl_ulong memory = 0, most = 0, local = 0;
     cl_device_fp_config f64 = 0, f32 = 0;
     size_t parameter = 0, group = 0;
@@ -86,6 +86,7 @@ static const char *describe(cl_device_id id, struct ocl_found *out) {
         return "has less than 32 MiB of memory, or none of it in a piece";
     if (align_bits < 8 || (align_bits & (align_bits - 1)))
         return "says an alignment of memory that is no power of two";
+    ask(id, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT, sizeof width, &width);
     ask(id, CL_DEVICE_SINGLE_FP_CONFIG, sizeof f32, &f32);
     ask(id, CL_DEVICE_DOUBLE_FP_CONFIG, sizeof f64, &f64); /* not in every 1.2 driver */
     out->id = id;
@@ -96,7 +97,8 @@ static const char *describe(cl_device_id id, struct ocl_found *out) {
                                .has_f64 = f64 != 0,
                                .compute_units = units ? units : 1,
                                .max_group = group < UINT32_MAX ? (uint32_t)group : UINT32_MAX,
-                               .local_bytes = local};
+                               .local_bytes = local,
+                               .vector_bytes = width >= 16 ? 64 : width >= 8 ? 32 : 16};
     out->divides_exactly = (f32 & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0;
     return NULL;
 }

@@ -4,7 +4,8 @@
  * that is needed, chosen by macros (-DT=f32 -DOP=add). It sees no header but this one, and uses no
  * name of either language that is not made here. What all devices have in common:
  *
- *   kernels   KERNEL(name)(PARAMETERS) with memory first, then one struct of sizes and offsets
+ *   kernels   KERNEL(name)(PARAMETERS) with memory first, then one struct of sizes and offsets;
+ *             KERNEL_OF_GROUP where the group's size is fixed
  *   values    i8 .. u64, f32, f64; f16 and bf16 are stored, and computed in f32
  *   dtypes    for a dtype X: stored(X), computed(X), load(X)(p, i), store(X)(p, i, value),
  *             DTYPE(X), IS_FLOAT(X), IS_INT(X), IS_BOOL(X); p is of stored(X) *
@@ -19,6 +20,7 @@
 #ifdef __OPENCL_VERSION__
 
 #define KERNEL(name) __kernel void name
+#define KERNEL_OF_GROUP(x, y, name) __kernel __attribute__((reqd_work_group_size(x, y, 1))) void name
 #define DEVICE static
 #define GLOBAL __global
 #define LOCAL __local
@@ -31,7 +33,6 @@
 #define LOCAL_SIZE(d) get_local_size(d)
 #define GLOBAL_ID(d) get_global_id(d)
 #define GLOBAL_SIZE(d) get_global_size(d)
-#define GROUP_SIZE(x, y) __attribute__((reqd_work_group_size(x, y, 1)))
 
 typedef char i8;
 typedef short i16;
@@ -61,11 +62,33 @@ typedef double f64;
 #define mul_high_u32(a, b) mul_hi((u32)(a), (u32)(b))
 #define set_if_zero(p, value) atomic_cmpxchg((p), 0, (value))
 
+/* Vectors, for devices whose work items are threads of a CPU: n elements of a type that is computed
+ * in, integers as unsigned. CUDA has none and does not need any. */
+#define lanes(X, n) CAT(CAT(lanes_, X), _)(n)
+#define lanes_f32_(n) CAT(float, n)
+#define lanes_f64_(n) CAT(double, n)
+#define lanes_i32_(n) CAT(uint, n)
+#define lanes_i64_(n) CAT(ulong, n)
+#define load_lanes(n, p) CAT(vload, n)(0, p)
+#define store_lanes(n, v, p) CAT(vstore, n)((v), 0, p)
+/* LLVM halves vectors of 512 bits where it thinks that best; not where a kernel is written for
+ * them. */
+#if defined(__has_attribute)
+#if __has_attribute(__min_vector_width__)
+#define KERNEL_OF_VECTORS(name) \
+    __kernel __attribute__((reqd_work_group_size(1, 1, 1), __min_vector_width__(512))) void name
+#endif
+#endif
+#ifndef KERNEL_OF_VECTORS
+#define KERNEL_OF_VECTORS(name) KERNEL_OF_GROUP(1, 1, name)
+#endif
+
 #else /* CUDA */
 
 #include <cuda_fp16.h>
 
 #define KERNEL(name) extern "C" __global__ void name
+#define KERNEL_OF_GROUP(x, y, name) extern "C" __global__ void __launch_bounds__((x) * (y)) name
 #define DEVICE static __device__ __forceinline__
 #define GLOBAL
 #define LOCAL __shared__
@@ -79,7 +102,6 @@ typedef double f64;
 #define LOCAL_SIZE(d) ((size_t)DIM(blockDim, d))
 #define GLOBAL_ID(d) (GROUP_ID(d) * LOCAL_SIZE(d) + LOCAL_ID(d))
 #define GLOBAL_SIZE(d) (GROUPS(d) * LOCAL_SIZE(d))
-#define GROUP_SIZE(x, y) __launch_bounds__((x) * (y))
 
 typedef signed char i8;
 typedef short i16;

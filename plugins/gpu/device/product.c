@@ -1,0 +1,251 @@
+/* product.c: matrix products, C = alpha A B + beta S for each of a batch, which is also what
+ * convolutions and their derivatives are.
+ *
+ *   A   read where it lies: rows and the summed index are grids of three dimensions each, with a
+ *       stride for each, so that A may be the patches of an image
+ *   B   packed (pack.c): panels of PANEL columns, [batch][panel][k][PANEL], zeros behind the last
+ *   C   rows as A's, a stride along columns; S likewise. Or partial sums, dense, where the summed
+ *       range is cut into parts; `combine` adds those in order.
+ *
+ *   T, R       the dtype that is computed in (f32, f64, i32, i64), which A and B have; C's dtype
+ *   HAS_S      1: S is added
+ *   PARTS      1: C receives partial sums
+ *   ROWS       rows of a tile
+ *   CPU_TILE   1: a work item makes a tile of ROWS x (VECTORS x LANES) in registers
+ *              0: a group of 16 x 16 makes a tile of ROWS x PANEL by way of local memory
+ *   ALONG_K    0 or 1, of groups: A's elements lie in a row along k
+ */
+
+typedef computed(T) C;
+typedef wrap(T) U;
+typedef struct parameters {
+    i64 m, n, k;
+    i64 m_sizes[2], k_sizes[2]; /* of the two inner dimensions */
+    i64 a_offset, a_batch, a_m[3], a_k[3];
+    i64 b_offset, b_batch;
+    i64 c_offset, c_batch, c_m[3], c_n;
+    i64 s_offset, s_batch, s_m[3], s_n;
+    i64 parts, part; /* how many, and how much of k each has: a multiple of both k_sizes */
+    i64 sums_offset; /* of the partial sums, [batch][part][m][n] */
+    i64 alpha, beta;
+} parameters;
+
+/* ---- rows ---- */
+
+/* Row number m as a place in the grid. */
+typedef struct row {
+    i64 at[3];
+} row;
+
+DEVICE row row_of(const parameters *p, i64 m) {
+    row r;
+    const i64 outer = m / p->m_sizes[1];
+    r.at[2] = m - outer * p->m_sizes[1];
+    r.at[0] = outer / p->m_sizes[0];
+    r.at[1] = outer - r.at[0] * p->m_sizes[0];
+    return r;
+}
+
+DEVICE row row_after(const parameters *p, row r) {
+    if (++r.at[2] == p->m_sizes[1]) {
+        r.at[2] = 0;
+        if (++r.at[1] == p->m_sizes[0]) {
+            r.at[1] = 0;
+            r.at[0]++;
+        }
+    }
+    return r;
+}
+
+DEVICE i64 place(row r, const i64 *strides) {
+    return r.at[0] * strides[0] + r.at[1] * strides[1] + r.at[2] * strides[2];
+}
+
+/* ---- results ---- */
+
+DEVICE void finish(GLOBAL stored(R) * c, GLOBAL const stored(R) * s, const parameters *p, i64 batch,
+                   row r, i64 n, U sum) {
+    U value = (U)number(T)(p->alpha) * sum;
+#if HAS_S
+    value += (U)number(T)(p->beta) *
+             (U)load(R)(s, p->s_offset + batch * p->s_batch + place(r, p->s_m) + n * p->s_n);
+#endif
+    store(R)(c, p->c_offset + batch * p->c_batch + place(r, p->c_m) + n * p->c_n, (C)value);
+}
+
+#if PARTS
+typedef U result;
+#define RESULT(batch, part_, r, m, n, sum) \
+    c[p.sums_offset + (((batch) * p.parts + (part_)) * p.m + (m)) * p.n + (n)] = (sum)
+#else
+typedef stored(R) result;
+#define RESULT(batch, part_, r, m, n, sum) finish(c, s, &p, batch, r, n, sum)
+#endif
+
+/* ---- registers --------------------------------------------------------------------------------
+ * Group (tile of rows, panel, batch and part). */
+#if CPU_TILE
+
+#ifdef __OPENCL_VERSION__
+#pragma OPENCL FP_CONTRACT ON /* the sums of products are what fused multiply-add is for */
+#endif
+
+typedef lanes(T, LANES) lane;
+
+KERNEL_OF_VECTORS(product)(GLOBAL result *c, GLOBAL const C *a, GLOBAL const U *b,
+                           GLOBAL const stored(R) * s, const parameters p) {
+    const i64 first = (i64)GROUP_ID(0) * ROWS, panel = GROUP_ID(1);
+    const i64 batch = (i64)GROUP_ID(2) / p.parts, part = (i64)GROUP_ID(2) % p.parts;
+    const i64 begin = part * p.part, end = begin + p.part < p.k ? begin + p.part : p.k;
+    const i64 panels = (p.n + PANEL - 1) / PANEL;
+    GLOBAL const U *from =
+        b + p.b_offset + batch * p.b_batch * panels + (panel * p.k + begin) * PANEL;
+    i64 offset[ROWS];
+    lane sum[ROWS][VECTORS];
+    row r = row_of(&p, first);
+#pragma unroll
+    for (int i = 0; i < ROWS; i++) {
+        offset[i] = p.a_offset + batch * p.a_batch + place(r, p.a_m);
+        if (first + i + 1 < p.m) /* rows behind the last are the last */
+            r = row_after(&p, r);
+#pragma unroll
+        for (int v = 0; v < VECTORS; v++)
+            sum[i][v] = (lane)(0);
+    }
+    const i64 outer = p.k_sizes[0] * p.k_sizes[1];
+    i64 k = begin;
+    for (i64 k0 = begin / outer; k < end; k0++)
+        for (i64 k1 = 0; k1 < p.k_sizes[0] && k < end; k1++) {
+            const i64 last = k + p.k_sizes[1] < end ? k + p.k_sizes[1] : end;
+            i64 at = k0 * p.a_k[0] + k1 * p.a_k[1];
+            for (; k < last; k++) {
+                lane y[VECTORS];
+#pragma unroll
+                for (int v = 0; v < VECTORS; v++)
+                    y[v] = load_lanes(LANES, from + v * LANES);
+                from += PANEL;
+#pragma unroll
+                for (int i = 0; i < ROWS; i++) {
+                    const U x = (U)a[offset[i] + at];
+#pragma unroll
+                    for (int v = 0; v < VECTORS; v++)
+                        sum[i][v] = x * y[v] + sum[i][v];
+                }
+                at += p.a_k[2];
+            }
+        }
+    r = row_of(&p, first);
+#pragma unroll
+    for (int i = 0; i < ROWS; i++) {
+#pragma unroll
+        for (int v = 0; v < VECTORS; v++) {
+            U line[LANES];
+            store_lanes(LANES, sum[i][v], line);
+            const i64 n0 = panel * PANEL + v * LANES;
+            const int wide = p.n - n0 < LANES ? (int)(p.n - n0) : LANES;
+            if (first + i < p.m)
+                for (int l = 0; l < wide; l++)
+                    RESULT(batch, part, r, first + i, n0 + l, line[l]);
+        }
+        r = row_after(&p, r);
+    }
+}
+
+/* ---- local memory ------------------------------------------------------------------------------
+ */
+#else
+
+#define SIDE 16  /* work items of a group, both ways */
+#define DEPTH 16 /* of what lies in local memory */
+#define ITEMS (SIDE * SIDE)
+#define MINE_M (ROWS / SIDE)
+#define MINE_N (PANEL / SIDE)
+
+KERNEL_OF_GROUP(SIDE, SIDE, product)
+(GLOBAL result *c, GLOBAL const C *a, GLOBAL const U *b, GLOBAL const stored(R) * s,
+ const parameters p) {
+    LOCAL U left[DEPTH][ROWS + 1], right[DEPTH][PANEL];
+    LOCAL i64 offset[ROWS];
+    const int tx = (int)LOCAL_ID(0), ty = (int)LOCAL_ID(1), item = ty * SIDE + tx;
+    const i64 first = (i64)GROUP_ID(0) * ROWS, panel = GROUP_ID(1);
+    const i64 batch = (i64)GROUP_ID(2) / p.parts, part = (i64)GROUP_ID(2) % p.parts;
+    const i64 begin = part * p.part, end = begin + p.part < p.k ? begin + p.part : p.k;
+    const i64 panels = (p.n + PANEL - 1) / PANEL;
+    GLOBAL const U *from = b + p.b_offset + batch * p.b_batch * panels + panel * p.k * PANEL;
+    U sum[MINE_M][MINE_N];
+#pragma unroll
+    for (int i = 0; i < MINE_M; i++)
+#pragma unroll
+        for (int j = 0; j < MINE_N; j++)
+            sum[i][j] = 0;
+    for (int i = item; i < ROWS; i += ITEMS) {
+        const i64 m = first + i < p.m ? first + i : p.m - 1;
+        offset[i] = p.a_offset + batch * p.a_batch + place(row_of(&p, m), p.a_m);
+    }
+    BARRIER();
+    for (i64 k = begin; k < end; k += DEPTH) {
+        for (int e = item; e < ROWS * DEPTH; e += ITEMS) {
+#if ALONG_K
+            const int d = e % DEPTH, i = e / DEPTH;
+#else
+            const int d = e / ROWS, i = e % ROWS;
+#endif
+            const i64 at = k + d, outer = at / p.k_sizes[1], k0 = outer / p.k_sizes[0];
+            left[d][i] = at < end ? (U)a[offset[i] + k0 * p.a_k[0] +
+                                         (outer - k0 * p.k_sizes[0]) * p.a_k[1] +
+                                         (at - outer * p.k_sizes[1]) * p.a_k[2]]
+                                  : (U)0;
+        }
+        for (int e = item; e < PANEL * DEPTH; e += ITEMS) {
+            const int d = e / PANEL, j = e % PANEL;
+            right[d][j] = k + d < end ? from[(k + d) * PANEL + j] : (U)0;
+        }
+        BARRIER();
+#pragma unroll
+        for (int d = 0; d < DEPTH; d++) {
+            U x[MINE_M], y[MINE_N];
+#pragma unroll
+            for (int i = 0; i < MINE_M; i++)
+                x[i] = left[d][ty + SIDE * i];
+#pragma unroll
+            for (int j = 0; j < MINE_N; j++)
+                y[j] = right[d][tx + SIDE * j];
+#pragma unroll
+            for (int i = 0; i < MINE_M; i++)
+#pragma unroll
+                for (int j = 0; j < MINE_N; j++)
+#if IS_FLOAT(T)
+                    sum[i][j] = FMA(x[i], y[j], sum[i][j]);
+#else
+                    sum[i][j] += x[i] * y[j];
+#endif
+        }
+        BARRIER();
+    }
+#pragma unroll
+    for (int i = 0; i < MINE_M; i++) {
+        const i64 m = first + ty + SIDE * i;
+        const row r = row_of(&p, m);
+#pragma unroll
+        for (int j = 0; j < MINE_N; j++) {
+            const i64 n = panel * PANEL + tx + SIDE * j;
+            if (m < p.m && n < p.n)
+                RESULT(batch, part, r, m, n, sum[i][j]);
+        }
+    }
+}
+#endif
+
+/* ---- partial sums ------------------------------------------------------------------------------
+ * A work item makes one element. */
+KERNEL(combine)(GLOBAL stored(R) * c, GLOBAL const U *sums, GLOBAL const stored(R) * s,
+                const parameters p) {
+    const i64 i = GLOBAL_ID(0), batch = GROUP_ID(1), each = p.m * p.n;
+    if (i >= each)
+        return;
+    sums += p.sums_offset + batch * p.parts * each + i;
+    U sum = sums[0];
+    for (i64 k = 1; k < p.parts; k++)
+        sum += sums[k * each];
+    finish(c, s, &p, batch, row_of(&p, i / p.n), i % p.n, sum);
+}
