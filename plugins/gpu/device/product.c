@@ -75,11 +75,11 @@ DEVICE void finish(GLOBAL stored(R) * c, GLOBAL const stored(R) * s, const param
 
 #if PARTS
 typedef U result;
-#define RESULT(batch, part_, r, m, n, sum) \
-    c[p.sums_offset + (((batch) * p.parts + (part_)) * p.m + (m)) * p.n + (n)] = (sum)
+#define RESULT(batch_, part_, row_, m_, n_, sum_) \
+    c[p.sums_offset + (((batch_) * p.parts + (part_)) * p.m + (m_)) * p.n + (n_)] = (sum_)
 #else
 typedef stored(R) result;
-#define RESULT(batch, part_, r, m, n, sum) finish(c, s, &p, batch, r, n, sum)
+#define RESULT(batch_, part_, row_, m_, n_, sum_) finish(c, s, &p, batch_, row_, n_, sum_)
 #endif
 
 /* ---- registers --------------------------------------------------------------------------------
