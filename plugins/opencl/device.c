@@ -79,6 +79,8 @@ static void close_device(tn_pdevice *device) {
                  device->index, (unsigned long long)device->used_bytes, device->n_pinned);
         device->self->host->log(device->self, TN_LOG_ERROR, line);
     }
+    if (!device->lost)
+        ocl_programs_save(device);
     finish(device);
 }
 

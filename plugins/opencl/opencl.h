@@ -22,6 +22,7 @@
 enum {
     OCL_MESSAGE = 400, /* bytes of an error message */
     OCL_NAME = 160,    /* of a device's name */
+    OCL_PATH = 1024,
     OCL_MAX_DEVICES = 64,
     OCL_SIGNALS = 65,
     OCL_STAGE_BYTES = 128 << 10, /* half of what a stream stages small transfers in */
@@ -34,6 +35,7 @@ struct ocl_found {
     cl_device_type type;
     bool is_simulator;
     char name[OCL_NAME], platform_name[OCL_NAME];
+    char driver[3 * OCL_NAME]; /* versions of platform, device and driver */
     uint64_t memory_bytes, max_allocation, alignment;
     gpu_traits traits;
     bool divides_exactly; /* f32 division and roots can be rounded correctly */
@@ -47,6 +49,8 @@ struct ocl_pinned {
 
 struct tn_pself {
     const tn_host *host;
+    char cache[OCL_PATH]; /* the folder of built programs, or "" */
+
     pthread_mutex_t lock; /* guards what follows, until `searched` */
     bool searched;
     tn_status search_status;

@@ -51,11 +51,12 @@ static const char *describe(cl_device_id id, struct ocl_found *out) {
     cl_ulong memory = 0, most = 0, local = 0;
     cl_device_fp_config f64 = 0, f32 = 0;
     size_t parameter = 0, group = 0;
-    char version[OCL_NAME] = "";
+    char version[OCL_NAME] = "", driver[OCL_NAME] = "";
     int major = 0, minor = 0;
     if (!ask(id, CL_DEVICE_TYPE, sizeof out->type, &out->type) ||
         !ask_text(id, CL_DEVICE_NAME, out->name, sizeof out->name) ||
         !ask_text(id, CL_DEVICE_VERSION, version, sizeof version) ||
+        !ask_text(id, CL_DRIVER_VERSION, driver, sizeof driver) ||
         !ask(id, CL_DEVICE_AVAILABLE, sizeof available, &available) ||
         !ask(id, CL_DEVICE_COMPILER_AVAILABLE, sizeof compiler, &compiler) ||
         !ask(id, CL_DEVICE_ENDIAN_LITTLE, sizeof little, &little) ||
@@ -89,6 +90,8 @@ static const char *describe(cl_device_id id, struct ocl_found *out) {
     ask(id, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT, sizeof width, &width);
     ask(id, CL_DEVICE_SINGLE_FP_CONFIG, sizeof f32, &f32);
     ask(id, CL_DEVICE_DOUBLE_FP_CONFIG, sizeof f64, &f64); /* not in every 1.2 driver */
+    const size_t known = strlen(out->driver); /* the platform's */
+    snprintf(out->driver + known, sizeof out->driver - known, ", %s, %s", version, driver);
     out->id = id;
     out->memory_bytes = memory;
     out->max_allocation = most;
@@ -136,6 +139,7 @@ static void add_platform(tn_pself *self, cl_platform_id id, const char *wanted) 
         keep_reason(self, "a platform", "does not say its name");
         return;
     }
+    snprintf(platform.driver, sizeof platform.driver, "%s", version);
     platform.is_simulator = strstr(platform.platform_name, "Oclgrind") != NULL;
     if (wanted ? !strstr(platform.platform_name, wanted) : platform.is_simulator)
         return;

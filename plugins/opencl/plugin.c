@@ -1,5 +1,6 @@
 /* plugin.c: who the plugin is. The one exported function, start and end, errors, and the table of
  * tables. */
+#include "cache.h"
 #include "program.h"
 
 #include <stdarg.h>
@@ -110,6 +111,7 @@ static tn_status init(const tn_host *host, const char *path, tn_pself **out_self
     if (!self)
         return host->fail(TN_OUT_OF_MEMORY, "no host memory to start the OpenCL plugin");
     *self = (tn_pself){.host = host};
+    ocl_cache_find(self);
     pthread_mutex_init(&self->lock, NULL);
     *out_self = self;
     return TN_OK;

@@ -1,4 +1,5 @@
 /* program.c: device code, built for a device when a call first needs it, and launched. */
+#include "cache.h"
 #include "program.h"
 
 #include <stdio.h>
@@ -6,17 +7,25 @@
 
 /* ---- what was built ---- */
 
+enum { OCL_OPTIONS = 128 }; /* bytes of options that are the device's */
 enum { TABLE = 4096 }; /* variants of a device; more than there are operators, dtypes and forms */
+
+/* What the cache knows of a variant. */
+enum saved { SAVED, NOT_LAUNCHED, LAUNCHED };
 
 struct gpu_kernel {
     _Atomic uint64_t key; /* 0: free */
     pthread_mutex_t lock; /* arguments belong to the kernel object, not to a launch */
     cl_program program;
     cl_kernel kernel;
+    const gpu_source *source;
+    char options[GPU_OPTIONS + OCL_OPTIONS];
+    _Atomic enum saved saved;
 };
 
 struct ocl_programs {
-    pthread_mutex_t lock; /* taken to build */
+    pthread_mutex_t lock; /* taken to build, and to save */
+    atomic_bool has_unsaved;
     gpu_kernel entries[TABLE];
 };
 
@@ -64,7 +73,7 @@ gpu_kernel *gpu_kernel_find(tn_pdevice *device, uint64_t key) {
 
 /* ---- building ---- */
 
-/* The first line of the build log that names an error. */
+/* The first line of the build log that names an error; the whole of it goes to the host's log. */
 static void find_error(tn_pdevice *device, cl_program program, char out[160]) {
     char log[16384];
     size_t n = 0;
@@ -73,6 +82,7 @@ static void find_error(tn_pdevice *device, cl_program program, char out[160]) {
                               &n) != CL_SUCCESS)
         return;
     log[n < sizeof log ? n : sizeof log - 1] = '\0';
+    device->self->host->log(device->self, TN_LOG_DEBUG, log);
     const char *at = strstr(log, "error");
     while (at && at > log && at[-1] != '\n')
         at--;
@@ -81,30 +91,100 @@ static void find_error(tn_pdevice *device, cl_program program, char out[160]) {
     snprintf(out, 160, "%.*s", (int)strcspn(at, "\n"), at);
 }
 
+static cl_int finish_build(tn_pdevice *device, gpu_kernel *k, const gpu_variant *v) {
+    cl_int error = clBuildProgram(k->program, 1, &device->found->id, k->options, NULL, NULL);
+    if (error == CL_SUCCESS)
+        k->kernel = clCreateKernel(k->program, v->entry, &error);
+    return error;
+}
+
+static struct ocl_cache_key cache_key(const tn_pdevice *device, const gpu_kernel *k) {
+    struct ocl_cache_key key = {device->found, k->source->text, k->options, 0};
+    ocl_cache_name(&key);
+    return key;
+}
+
+/* From the cache. Whatever is wrong with it, the source is still there. */
+static bool load(tn_pdevice *device, gpu_kernel *k, const gpu_variant *v) {
+    const struct ocl_cache_key key = cache_key(device, k);
+    uint64_t bytes = 0;
+    unsigned char *binary = ocl_cache_load(device->self, &key, &bytes);
+    const unsigned char *binaries[] = {binary};
+    const size_t sizes[] = {bytes};
+    cl_int state = CL_SUCCESS, error = CL_SUCCESS;
+    if (!binary)
+        return false;
+    k->program = clCreateProgramWithBinary(device->context, 1, &device->found->id, sizes, binaries,
+                                           &state, &error);
+    device->self->host->free(binary);
+    if (!k->program)
+        return false;
+    if (state == CL_SUCCESS && finish_build(device, k, v) == CL_SUCCESS)
+        return true;
+    clReleaseProgram(k->program);
+    return false;
+}
+
 static tn_status build(tn_pdevice *device, const gpu_variant *v, gpu_kernel *out) {
     const struct ocl_found *found = device->found;
-    char options[GPU_OPTIONS + 128];
     cl_int error;
-    tn_status status = TN_OK;
-    snprintf(options, sizeof options, "%s -DHAS_F64=%d%s", v->options, found->traits.has_f64,
+    snprintf(out->options, sizeof out->options, "%s -DHAS_F64=%d%s", v->options,
+             found->traits.has_f64,
              found->divides_exactly ? " -cl-fp32-correctly-rounded-divide-sqrt" : "");
+    out->source = v->source;
+    out->saved = SAVED;
+    if (load(device, out, v))
+        return TN_OK;
     out->program = clCreateProgramWithSource(device->context, 1, (const char **)&v->source->text,
                                              NULL, &error);
     if (!out->program)
         return ocl_fail_driver(device, error, "creating a program");
-    error = clBuildProgram(out->program, 1, &found->id, options, NULL, NULL);
+    error = finish_build(device, out, v);
+    out->saved = device->self->cache[0] ? NOT_LAUNCHED : SAVED;
     if (error == CL_SUCCESS)
-        out->kernel = clCreateKernel(out->program, v->entry, &error);
-    if (error != CL_SUCCESS) {
-        char line[160];
-        find_error(device, out->program, line);
-        status = ocl_fail(device->self, TN_INTERNAL,
-                          "opencl:%u (%s): %s (%.120s) does not build: %s%s%s", device->index,
-                          found->name, v->source->name, v->options, ocl_error_name(error),
-                          line[0] ? ": " : "", line);
-        clReleaseProgram(out->program);
-    }
-    return status;
+        return TN_OK;
+    char line[160];
+    find_error(device, out->program, line);
+    clReleaseProgram(out->program);
+    return ocl_fail(device->self, TN_INTERNAL,
+                    "opencl:%u (%.60s): kernel '%s' does not build: %s%s%s; %s with %.120s; "
+                    "TENON_LOG=debug shows the compiler's log, another driver may do",
+                    device->index, found->name, v->entry, line, line[0] ? ": " : "",
+                    ocl_error_name(error), v->source->name, v->options);
+}
+
+/* ---- keeping ---- */
+
+static void save(tn_pdevice *device, const gpu_kernel *k) {
+    const tn_host *host = device->self->host;
+    const struct ocl_cache_key key = cache_key(device, k);
+    size_t bytes = 0;
+    if (clGetProgramInfo(k->program, CL_PROGRAM_BINARY_SIZES, sizeof bytes, &bytes, NULL) !=
+            CL_SUCCESS ||
+        bytes == 0)
+        return;
+    unsigned char *binary = host->alloc(bytes, 64);
+    if (binary && clGetProgramInfo(k->program, CL_PROGRAM_BINARIES, sizeof binary, &binary, NULL) ==
+                      CL_SUCCESS)
+        ocl_cache_save(device->self, &key, binary, bytes);
+    host->free(binary);
+}
+
+void ocl_programs_save(tn_pdevice *device) {
+    struct ocl_programs *p = device->programs;
+    if (!atomic_load_explicit(&p->has_unsaved, memory_order_relaxed))
+        return;
+    struct ocl_guard guard;
+    pthread_mutex_lock(&p->lock);
+    ocl_guard_enter(&guard);
+    atomic_store(&p->has_unsaved, false);
+    for (int i = 0; i < TABLE; i++)
+        if (p->entries[i].key && p->entries[i].saved == LAUNCHED) {
+            p->entries[i].saved = SAVED;
+            save(device, &p->entries[i]);
+        }
+    ocl_guard_leave(&guard);
+    pthread_mutex_unlock(&p->lock);
 }
 
 tn_status gpu_kernel_build(tn_pdevice *device, uint64_t key, const gpu_variant *variant,
@@ -164,6 +244,10 @@ tn_status gpu_launch_on(tn_pstream *stream, const gpu_launch *l) {
     }
     if (error != CL_SUCCESS)
         return ocl_fail_driver(stream->device, error, "launching a kernel");
+    if (l->kernel->saved == NOT_LAUNCHED) {
+        l->kernel->saved = LAUNCHED;
+        atomic_store(&stream->device->programs->has_unsaved, true);
+    }
     ocl_stream_queued(stream);
     return TN_OK;
 }

@@ -1,5 +1,5 @@
 /* stream.c: in-order command queues. */
-#include "opencl.h"
+#include "program.h"
 
 static void finish(tn_pstream *stream) {
     const tn_host *host = stream->device->self->host;
@@ -126,8 +126,10 @@ static tn_status synchronize(tn_pstream *stream) {
         return status;
     const bool had_work = atomic_exchange(&stream->has_work, false);
     const cl_int error = clFinish(stream->queue);
-    if (error == CL_SUCCESS)
+    if (error == CL_SUCCESS) {
+        ocl_programs_save(stream->device);
         return take_error(stream);
+    }
     if (had_work)
         ocl_stream_queued(stream);
     return ocl_fail_driver(stream->device, error, "waiting for a stream");

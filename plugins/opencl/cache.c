@@ -1,0 +1,178 @@
+/* cache.c: see cache.h.
+ *
+ *     "tenon-opencl 1\n"  bytes of what follows up to the binary, and of the binary, u64 each
+ *     platform, device and driver, options, the source's hash: lines
+ *     the binary, and its hash, u64 */
+#include "cache.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static const char MAGIC[16] = "tenon-opencl 1\n";
+
+enum { HEADER = 2048 };
+
+static const uint64_t MAX_BINARY = 256u << 20;
+
+/* FNV-1a, 64 bits (Fowler, Noll, Vo). Against accidents, not against attackers: those the file's
+ * owner and mode keep out. */
+static uint64_t hash(uint64_t h, const void *data, uint64_t bytes) {
+    const unsigned char *p = data;
+    for (uint64_t i = 0; i < bytes; i++)
+        h = (h ^ p[i]) * UINT64_C(0x100000001b3);
+    return h;
+}
+
+static const uint64_t BASIS = UINT64_C(0xcbf29ce484222325);
+
+/* ---- the folder ---- */
+
+static bool make_folders(char *path) {
+    for (char *at = path + 1;; at++)
+        if (*at == '/' || *at == '\0') {
+            const char c = *at;
+            *at = '\0';
+            const bool good = mkdir(path, 0700) == 0 || errno == EEXIST;
+            *at = c;
+            if (!good || c == '\0')
+                return good;
+        }
+}
+
+void ocl_cache_find(tn_pself *self) {
+    const char *option = self->host->option(NULL, "cache"), *xdg = getenv("XDG_CACHE_HOME"),
+               *home = getenv("HOME");
+    int n = -1;
+    self->cache[0] = '\0';
+    if (option && *option) {
+        if (strcmp(option, "off") != 0 && strcmp(option, "0") != 0)
+            n = snprintf(self->cache, sizeof self->cache, "%s", option);
+    } else if (xdg && *xdg == '/') {
+        n = snprintf(self->cache, sizeof self->cache, "%s/tenon/opencl", xdg);
+    } else if (home && *home == '/') {
+        n = snprintf(self->cache, sizeof self->cache, "%s/.cache/tenon/opencl", home);
+    }
+    if (n < 0 || n >= (int)sizeof self->cache)
+        self->cache[0] = '\0';
+}
+
+static bool path_of(const tn_pself *self, const struct ocl_cache_key *key, char *out, size_t room) {
+    const int n = snprintf(out, room, "%s/%016" PRIx64, self->cache, key->name);
+    return self->cache[0] && n > 0 && n < (int)room;
+}
+
+/* ---- what a file says ---- */
+
+static uint64_t header_of(const struct ocl_cache_key *key, char out[HEADER]) {
+    const int n = snprintf(out, HEADER, "%s\n%s\n%s\n%s\n%016" PRIx64 "\n",
+                           key->device->platform_name, key->device->name, key->device->driver,
+                           key->options, hash(BASIS, key->source, strlen(key->source)));
+    return n > 0 && n < HEADER ? (uint64_t)n : 0;
+}
+
+void ocl_cache_name(struct ocl_cache_key *key) {
+    char header[HEADER];
+    key->name = hash(BASIS, header, header_of(key, header));
+}
+
+/* ---- reading ---- */
+
+static bool read_all(int fd, void *out, uint64_t bytes) {
+    char *p = out;
+    while (bytes) {
+        const ssize_t n = read(fd, p, bytes);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return false;
+        p += n;
+        bytes -= (uint64_t)n;
+    }
+    return true;
+}
+
+/* A file that others could have written is not trusted. */
+static bool is_ours(int fd) {
+    struct stat s;
+    return fstat(fd, &s) == 0 && S_ISREG(s.st_mode) && s.st_uid == geteuid() &&
+           (s.st_mode & (S_IWGRP | S_IWOTH)) == 0;
+}
+
+static unsigned char *read_entry(const tn_host *host, int fd, const struct ocl_cache_key *key,
+                                 uint64_t *out_bytes) {
+    char expected[HEADER], header[HEADER], magic[sizeof MAGIC];
+    uint64_t sizes[2], sum;
+    const uint64_t n = header_of(key, expected);
+    if (!is_ours(fd) || !read_all(fd, magic, sizeof magic) ||
+        memcmp(magic, MAGIC, sizeof magic) != 0 || !read_all(fd, sizes, sizeof sizes) ||
+        sizes[0] != n || sizes[1] == 0 || sizes[1] > MAX_BINARY || !read_all(fd, header, n) ||
+        memcmp(header, expected, n) != 0)
+        return NULL;
+    unsigned char *binary = host->alloc(sizes[1], 64);
+    if (!binary)
+        return NULL;
+    if (!read_all(fd, binary, sizes[1]) || !read_all(fd, &sum, sizeof sum) ||
+        sum != hash(BASIS, binary, sizes[1])) {
+        host->free(binary);
+        return NULL;
+    }
+    *out_bytes = sizes[1];
+    return binary;
+}
+
+unsigned char *ocl_cache_load(const tn_pself *self, const struct ocl_cache_key *key,
+                              uint64_t *out_bytes) {
+    char path[OCL_PATH + 32];
+    if (!path_of(self, key, path, sizeof path))
+        return NULL;
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    if (fd < 0)
+        return NULL;
+    unsigned char *binary = read_entry(self->host, fd, key, out_bytes);
+    close(fd);
+    return binary;
+}
+
+/* ---- writing ---- */
+
+static bool write_all(int fd, const void *data, uint64_t bytes) {
+    const char *p = data;
+    while (bytes) {
+        const ssize_t n = write(fd, p, bytes);
+        if (n < 0 && errno == EINTR)
+            continue;
+        if (n <= 0)
+            return false;
+        p += n;
+        bytes -= (uint64_t)n;
+    }
+    return true;
+}
+
+void ocl_cache_save(const tn_pself *self, const struct ocl_cache_key *key,
+                    const unsigned char *binary, uint64_t bytes) {
+    char path[OCL_PATH + 32], draft[OCL_PATH + 64], header[HEADER];
+    const uint64_t sizes[2] = {header_of(key, header), bytes};
+    if (!path_of(self, key, path, sizeof path) || sizes[0] == 0 || bytes == 0 || bytes > MAX_BINARY)
+        return;
+    memcpy(draft, self->cache, sizeof self->cache);
+    if (!make_folders(draft))
+        return;
+    snprintf(draft, sizeof draft, "%s.%ld.tmp", path, (long)getpid());
+    const int fd = open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return;
+    const uint64_t sum = hash(BASIS, binary, bytes);
+    bool good = write_all(fd, MAGIC, sizeof MAGIC) && write_all(fd, sizes, sizeof sizes) &&
+                write_all(fd, header, sizes[0]) && write_all(fd, binary, bytes) &&
+                write_all(fd, &sum, sizeof sum);
+    good = close(fd) == 0 && good;
+    if (!good || rename(draft, path) != 0)
+        unlink(draft);
+}
