@@ -54,6 +54,7 @@ typedef struct gpu_family {
 /* X(family): a file here, and device/ has one or more for it. */
 #define GPU_FAMILIES(X) \
     X(pointwise) \
+    X(copy) \
     X(product) \
     X(convolution)
 

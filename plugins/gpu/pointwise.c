@@ -1,11 +1,16 @@
-/* pointwise.c: calls of device/pointwise.c and device/copy.c. */
+/* pointwise.c: calls of device/pointwise.c. */
 #include "loop.h"
 #include "pointwise.h"
 
 #include <stdio.h>
 #include <string.h>
 
-enum { MAX_TENSORS = 7, GROUP = 256 };
+enum {
+    MAX_TENSORS = 7,
+    GROUP = 256,
+    LONG_ROW = 64,     /* elements, from which on a work item need not divide to find its place */
+    MAX_GROUPS = 32768 /* of a launch, along its second dimension */
+};
 
 /* As the device code has it. Where a loop is needed it follows the offsets of the tensors that
  * there are. */
@@ -14,28 +19,18 @@ typedef struct parameters {
     char rest[MAX_TENSORS * sizeof(int64_t) + sizeof(gpu_loop)];
 } parameters;
 
-/* Of equal dtypes the bits move. */
-static tn_dtype moved_as(tn_dtype dtype) {
-    const uint32_t bytes = gpu_dtype_bytes(dtype);
-    return bytes == 1 ? TN_I8 : bytes == 2 ? TN_I16 : bytes == 4 ? TN_I32 : TN_I64;
-}
+/* The forms of device/pointwise.c. */
+enum form { IN_A_ROW, STRIDED, BY_ROWS };
 
-static void describe(const gpu_pointwise *op, tn_dtype in, tn_dtype out, int scalar, bool strided,
+static void describe(const gpu_pointwise *op, tn_dtype in, tn_dtype out, int scalar, enum form form,
                      bool is_int32, gpu_variant *v) {
-    if (op->converts) {
-        v->source = &gpu_source_copy;
-        v->entry = "copy";
-        snprintf(v->options, sizeof v->options, "-DS=%s -DD=%s -DSTRIDED=%d -DINDEX=%s",
-                 gpu_dtype_name(in), gpu_dtype_name(out), strided, is_int32 ? "i32" : "i64");
-        return;
-    }
     v->source = &gpu_source_pointwise;
     v->entry = "pointwise";
     snprintf(v->options, sizeof v->options,
              "-DOP=DO_%s -DT=%s -DR=%s -DN_IN=%d -DN_OUT=%d -DBOOL_IN=%d -DSCALAR=%d -DSTRIDED=%d "
              "-DINDEX=%s",
              op->name, gpu_dtype_name(in), gpu_dtype_name(out), op->n_in, op->n_out, op->bool_in,
-             scalar, strided, is_int32 ? "i32" : "i64");
+             scalar, form, is_int32 ? "i32" : "i64");
 }
 
 /* Offsets, and for a strided call the loop. */
@@ -71,20 +66,20 @@ tn_status gpu_pointwise_run(const tn_call *call) {
     }
     if (in == TN_DTYPE_NONE)
         in = out;
-    if (op->converts && in == out)
-        in = out = moved_as(in);
     gpu_loop loop;
     gpu_loop_init(&loop, views, n, GPU_ALL_DIMS);
-    const bool strided =
-        !gpu_loop_in_a_row(&loop, n, scalar < 0 ? 0 : UINT32_C(1) << (op->n_out + scalar));
+    const uint32_t absent = scalar < 0 ? 0 : UINT32_C(1) << (op->n_out + scalar);
+    const enum form form = gpu_loop_in_a_row(&loop, n, absent) ? IN_A_ROW
+                      : loop.sizes[0] >= LONG_ROW         ? BY_ROWS
+                                                          : STRIDED;
     const bool is_int32 = first->numel < INT32_MAX - GROUP;
     const uint64_t key = GPU_KEY(GPU_FAMILY_pointwise,
                                  (uint64_t)op->id << 32 | (uint64_t)in << 16 | (uint64_t)out << 8 |
-                                     (uint64_t)(scalar + 1) << 4 | (uint64_t)strided << 1 | is_int32);
+                                     (uint64_t)(scalar + 1) << 4 | (uint64_t)form << 1 | is_int32);
     gpu_kernel *kernel = gpu_kernel_find(call->device, key);
     if (!kernel) {
         gpu_variant v;
-        describe(op, in, out, scalar, strided, is_int32, &v);
+        describe(op, in, out, scalar, form, is_int32, &v);
         const tn_status status = gpu_kernel_build(call->device, key, &v, &kernel);
         if (status != TN_OK)
             return status;
@@ -98,9 +93,15 @@ tn_status gpu_pointwise_run(const tn_call *call) {
     gpu_launch launch = {.kernel = kernel,
                          .n_memory = (uint32_t)n,
                          .parameters = &p,
-                         .parameter_bytes = pack(views, n, &loop, strided, &p),
+                         .parameter_bytes = pack(views, n, &loop, form != IN_A_ROW, &p),
                          .groups = {(uint64_t)gpu_ceil_div(p.numel, GROUP)},
                          .local = {GROUP}};
+    if (form == BY_ROWS) {
+        const int64_t rows = p.numel / loop.sizes[0];
+        launch.groups[0] = (uint64_t)gpu_ceil_div(loop.sizes[0], GROUP);
+        launch.groups[1] = (uint64_t)(rows < MAX_GROUPS ? rows : MAX_GROUPS);
+        launch.groups[2] = (uint64_t)gpu_ceil_div(rows, MAX_GROUPS);
+    }
     for (int k = 0; k < n; k++)
         launch.memory[k] = (views[k] ? views[k] : first)->memory;
     return gpu_launch_on(call->stream, &launch);

@@ -11,7 +11,6 @@ typedef struct gpu_pointwise {
     uint8_t n_in, n_out;
     bool bool_in;  /* the first input is bool */
     bool bool_out; /* the outputs are */
-    bool converts; /* copy: outputs of another dtype */
     /* Attributes to what the device code takes; see device/pointwise.c. */
     void (*numbers)(const tn_call *call, tn_dtype dtype, int64_t *out);
 } gpu_pointwise;

@@ -133,7 +133,6 @@ enum {
 #define ID(name, ...) ID_##name,
     POINTWISE(ID)
 #undef ID
-        ID_copy
 };
 
 #define OPERATOR(name_, in, out, bool_in_, bool_out_, mask, attributes) \
@@ -146,25 +145,9 @@ enum {
                                              .numbers = attributes};
 POINTWISE(OPERATOR)
 
-static const gpu_pointwise op_copy = {
-    .name = "copy", .id = ID_copy, .n_in = 1, .n_out = 1, .converts = true};
-
 #define FLAGS (GPU_FLAGS_STRIDED | TN_KERNEL_IN_PLACE)
 #define RECORDS(name_, in, out, bool_in_, bool_out_, mask, attributes) \
     GPU_KERNEL(name_, mask, FLAGS | (in > 1 ? TN_KERNEL_SCALARS : 0), gpu_pointwise_run, \
                .user = (void *)&op_##name_),
-#define COPY(from, to) \
-    {.struct_size = sizeof(tn_kernel), \
-     .op = "copy", \
-     .schema_hash = TN_KERNEL_HASH_copy, \
-     .dtypes = {from, to}, \
-     .flags = GPU_FLAGS_STRIDED | TN_KERNEL_DETERMINISTIC | TN_KERNEL_CAPTURE_SAFE, \
-     .user = (void *)&op_copy, \
-     .run = gpu_pointwise_run}
-
-static const tn_kernel records[] = {
-    COPY(ALL & ~GPU_F64, ALL & ~GPU_F64),
-    COPY(GPU_F64, ALL),
-    COPY(ALL & ~GPU_F64, GPU_F64),
-    POINTWISE(RECORDS)};
+static const tn_kernel records[] = {POINTWISE(RECORDS)};
 GPU_PUBLISH(pointwise, records);

@@ -265,10 +265,13 @@ DEVICE f64 number_f64(i64 bits) {
     }
 
 /* Adds to at[0] .. at[n - 1] where element `i` of the loop lies; INDEX counts elements. */
-#define WALK(loop, n, INDEX, i, at) \
+#define WALK(loop, n, INDEX, i, at) WALK_FROM(0, loop, n, INDEX, i, at)
+
+/* The same of the dimensions from `first` on. */
+#define WALK_FROM(first, loop, n, INDEX, i, at) \
     do { \
         INDEX rest_ = (i); \
-        for (int d_ = 0; d_ < (int)(loop).rank; d_++) { \
+        for (int d_ = (first); d_ < (int)(loop).rank; d_++) { \
             const INDEX size_ = (INDEX)(loop).sizes[d_], here_ = rest_ % size_; \
             rest_ /= size_; \
             for (int k_ = 0; k_ < (n); k_++) \

@@ -6,7 +6,8 @@
  *   N_IN, N_OUT    tensors
  *   BOOL_IN        1: the first input is bool
  *   SCALAR         the input that is a number, or -1
- *   STRIDED        0: all tensors lie in a row; 1: by sizes and strides
+ *   STRIDED        0: all tensors lie in a row; 1: by sizes and strides; 2: the same, work items
+ *                  following the innermost dimension and groups the others
  *   INDEX          i32 or i64, what counts elements */
 
 #if BOOL_IN
@@ -239,11 +240,23 @@ KERNEL(pointwise)(GLOBAL stored(R) * out0,
 #endif
                   const parameters p) {
     const INDEX i = (INDEX)GLOBAL_ID(0);
+#if STRIDED == 2
+    const INDEX row = (INDEX)(GROUP_ID(1) + GROUP_ID(2) * GROUPS(1)), size = (INDEX)p.loop.sizes[0];
+    if (i >= size || row >= p.numel / size)
+        return;
+#else
     if (i >= p.numel)
         return;
+#endif
 #if STRIDED
     i64 at[N_IN + N_OUT] = {0};
+#if STRIDED == 2
+    WALK_FROM(1, p.loop, N_IN + N_OUT, INDEX, row, at);
+    for (int k = 0; k < N_IN + N_OUT; k++)
+        at[k] += i * p.loop.strides[k][0];
+#else
     WALK(p.loop, N_IN + N_OUT, INDEX, i, at);
+#endif
 #endif
     const computed(A) x = INPUT(0, A);
 #if N_IN > 1
