@@ -34,6 +34,7 @@ typedef struct gpu_variant {
 
 /* One for each file of device/; embed.py makes them. */
 extern const gpu_source gpu_source_pointwise, gpu_source_copy;
+extern const gpu_source gpu_source_reduce;
 
 /* What a variant is kept under: the family, and in 48 bits what distinguishes it there. */
 #define GPU_KEY(family, bits) ((uint64_t)(family) << 48 | (uint64_t)(bits))
@@ -52,7 +53,8 @@ typedef struct gpu_family {
 
 /* X(family): a file here, and device/ has one or more for it. */
 #define GPU_FAMILIES(X) \
-    X(pointwise)
+    X(pointwise) \
+    X(reduce)
 
 /* The first part of their keys. */
 enum {
@@ -140,6 +142,12 @@ gpu_kernel *gpu_kernel_find(tn_pdevice *device, uint64_t key);
 /* Builds a variant, or waits for who does, and keeps it for `key`. [any-thread] */
 tn_status gpu_kernel_build(tn_pdevice *device, uint64_t key, const gpu_variant *variant,
                            gpu_kernel **out);
+
+/* The two together: the kernel for `key`, which is built from `format` (options) if need be.
+ * [any-thread] */
+tn_status gpu_kernel_get(tn_pdevice *device, uint64_t key, const gpu_source *source,
+                         const char *entry, gpu_kernel **out, const char *format, ...)
+    __attribute__((format(printf, 6, 7)));
 
 /* Queues a launch. What it takes is consumed when it returns. [any-thread] */
 tn_status gpu_launch_on(tn_pstream *stream, const gpu_launch *launch);
