@@ -33,8 +33,11 @@ typedef struct gpu_variant {
 } gpu_variant;
 
 /* One for each file of device/; embed.py makes them. */
-extern const gpu_source gpu_source_pointwise, gpu_source_copy, gpu_source_product,
-    gpu_source_pack;
+extern const gpu_source gpu_source_pointwise;
+extern const gpu_source gpu_source_copy;
+extern const gpu_source gpu_source_product;
+extern const gpu_source gpu_source_pack;
+extern const gpu_source gpu_source_reduce;
 
 /* What a variant is kept under: the family, and in 48 bits what distinguishes it there. */
 #define GPU_KEY(family, bits) ((uint64_t)(family) << 48 | (uint64_t)(bits))
@@ -56,7 +59,8 @@ typedef struct gpu_family {
     X(pointwise) \
     X(copy) \
     X(product) \
-    X(convolution)
+    X(convolution) \
+    X(reduce)
 
 /* The first part of their keys. */
 enum {
@@ -145,6 +149,12 @@ gpu_kernel *gpu_kernel_find(tn_pdevice *device, uint64_t key);
 /* Builds a variant, or waits for who does, and keeps it for `key`. [any-thread] */
 tn_status gpu_kernel_build(tn_pdevice *device, uint64_t key, const gpu_variant *variant,
                            gpu_kernel **out);
+
+/* The two together: the kernel for `key`, which is built from `format` (options) if need be.
+ * [any-thread] */
+tn_status gpu_kernel_get(tn_pdevice *device, uint64_t key, const gpu_source *source,
+                         const char *entry, gpu_kernel **out, const char *format, ...)
+    __attribute__((format(printf, 6, 7)));
 
 /* Queues a launch. What it takes is consumed when it returns. [any-thread] */
 tn_status gpu_launch_on(tn_pstream *stream, const gpu_launch *launch);

@@ -21,6 +21,14 @@ typedef struct gpu_loop {
  * the first: such a tensor has strides of zero. Those that are there have the shape's rank. */
 void gpu_loop_init(gpu_loop *loop, const tn_tensor_view *const *views, int n, uint32_t dims);
 
+/* Puts the dimensions into the order of tensor k's strides, the smallest innermost, and joins what
+ * can be joined then. For who does not mind in which order elements come. */
+void gpu_loop_sort(gpu_loop *loop, int n, int k);
+
+/* Takes the innermost dimension off the loop: returns its size, 1 where there is none, and writes
+ * its n strides. */
+int64_t gpu_loop_take_innermost(gpu_loop *loop, int n, int64_t *out_strides);
+
 /* The product of its sizes. */
 int64_t gpu_loop_numel(const gpu_loop *loop);
 
