@@ -1,7 +1,9 @@
-/* kernels.c: the records of all families in one list, as tn_plugin wants them. */
+/* kernels.c: the records of all families in one list, as tn_plugin wants them, and what their calls
+ * have in common. */
 #include "gpu.h"
 
 #include <pthread.h>
+#include <stdio.h>
 
 #define DECLARE(family) extern const gpu_family gpu_family_##family;
 GPU_FAMILIES(DECLARE)
@@ -33,4 +35,23 @@ bool gpu_needs_f64(const tn_kernel *kernel) {
         if (kernel->dtypes[i] == GPU_F64)
             return true;
     return false;
+}
+
+tn_status gpu_kernel_get(tn_pdevice *device, uint64_t key, const gpu_source *source,
+                         const char *entry, gpu_kernel **out, const char *format, ...) {
+    *out = gpu_kernel_find(device, key);
+    if (*out)
+        return TN_OK;
+    gpu_variant v = {.source = source, .entry = entry};
+    va_list list;
+    va_start(list, format);
+    vsnprintf(v.options, sizeof v.options, format, list);
+    va_end(list);
+    return gpu_kernel_build(device, key, &v, out);
+}
+
+tn_status gpu_launch_items(tn_pstream *stream, gpu_launch *launch, int64_t n, int64_t group) {
+    launch->groups[0] = (uint64_t)gpu_ceil_div(n, group);
+    launch->local[0] = (uint64_t)group;
+    return gpu_launch_on(stream, launch);
 }

@@ -14,12 +14,6 @@ typedef struct parameters {
     char rest[MAX_TENSORS * sizeof(int64_t) + sizeof(gpu_loop)];
 } parameters;
 
-/* Of equal dtypes the bits move. */
-static tn_dtype moved_as(tn_dtype dtype) {
-    const uint32_t bytes = gpu_dtype_bytes(dtype);
-    return bytes == 1 ? TN_I8 : bytes == 2 ? TN_I16 : bytes == 4 ? TN_I32 : TN_I64;
-}
-
 static void describe(const gpu_pointwise *op, tn_dtype in, tn_dtype out, int scalar, bool strided,
                      bool is_int32, gpu_variant *v) {
     if (op->converts) {
@@ -71,8 +65,8 @@ tn_status gpu_pointwise_run(const tn_call *call) {
     }
     if (in == TN_DTYPE_NONE)
         in = out;
-    if (op->converts && in == out)
-        in = out = moved_as(in);
+    if (op->converts && in == out) /* the bits move */
+        in = out = gpu_moved_as(in);
     gpu_loop loop;
     gpu_loop_init(&loop, views, n, GPU_ALL_DIMS);
     const bool strided =
