@@ -35,6 +35,9 @@ typedef struct gpu_variant {
 /* One for each file of device/; embed.py makes them. */
 extern const gpu_source gpu_source_pointwise, gpu_source_copy;
 extern const gpu_source gpu_source_fill, gpu_source_arange, gpu_source_random_bits;
+extern const gpu_source gpu_source_max_pool2d, gpu_source_max_pool2d_backward,
+    gpu_source_avg_pool2d;
+extern const gpu_source gpu_source_index, gpu_source_sort;
 
 /* What a variant is kept under: the family, and in 48 bits what distinguishes it there. */
 #define GPU_KEY(family, bits) ((uint64_t)(family) << 48 | (uint64_t)(bits))
@@ -54,7 +57,10 @@ typedef struct gpu_family {
 /* X(family): a file here, and device/ has one or more for it. */
 #define GPU_FAMILIES(X) \
     X(pointwise) \
-    X(factory)
+    X(factory) \
+    X(pool) \
+    X(index) \
+    X(sort)
 
 /* The first part of their keys. */
 enum {
