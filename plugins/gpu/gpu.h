@@ -38,6 +38,14 @@ extern const gpu_source gpu_source_copy;
 extern const gpu_source gpu_source_product;
 extern const gpu_source gpu_source_pack;
 extern const gpu_source gpu_source_reduce;
+extern const gpu_source gpu_source_fill;
+extern const gpu_source gpu_source_arange;
+extern const gpu_source gpu_source_random_bits;
+extern const gpu_source gpu_source_max_pool2d;
+extern const gpu_source gpu_source_max_pool2d_backward;
+extern const gpu_source gpu_source_avg_pool2d;
+extern const gpu_source gpu_source_index;
+extern const gpu_source gpu_source_sort;
 
 /* What a variant is kept under: the family, and in 48 bits what distinguishes it there. */
 #define GPU_KEY(family, bits) ((uint64_t)(family) << 48 | (uint64_t)(bits))
@@ -60,7 +68,11 @@ typedef struct gpu_family {
     X(copy) \
     X(product) \
     X(convolution) \
-    X(reduce)
+    X(reduce) \
+    X(factory) \
+    X(pool) \
+    X(index) \
+    X(sort)
 
 /* The first part of their keys. */
 enum {
@@ -101,6 +113,12 @@ bool gpu_needs_f64(const tn_kernel *kernel);
 int64_t gpu_number_f(tn_dtype dtype, double x);
 int64_t gpu_number_i(tn_dtype dtype, int64_t x);
 int64_t gpu_number(tn_dtype dtype, const tn_cell *cell);
+
+/* A number as an element of `dtype`, rounded once, in the low bits. */
+uint64_t gpu_element(tn_dtype dtype, const tn_cell *cell);
+
+/* The integer whose bits are moved where those of a dtype of so many bytes are. */
+tn_dtype gpu_moved_as(tn_dtype dtype);
 
 /* Where a view's first element lies, in elements; an absent view's at 0. */
 int64_t gpu_offset(const tn_tensor_view *view);
@@ -158,6 +176,10 @@ tn_status gpu_kernel_get(tn_pdevice *device, uint64_t key, const gpu_source *sou
 
 /* Queues a launch. What it takes is consumed when it returns. [any-thread] */
 tn_status gpu_launch_on(tn_pstream *stream, const gpu_launch *launch);
+
+/* Queues one of `n` work items, and more where they do not fill the last group of `group`.
+ * [any-thread] */
+tn_status gpu_launch_items(tn_pstream *stream, gpu_launch *launch, int64_t n, int64_t group);
 
 tn_status gpu_fail(tn_pdevice *device, tn_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));

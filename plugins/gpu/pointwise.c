@@ -19,10 +19,14 @@ typedef struct parameters {
     char rest[MAX_TENSORS * sizeof(int64_t) + sizeof(gpu_loop)];
 } parameters;
 
+<<<<<<< HEAD
 /* The forms of device/pointwise.c. */
 enum form { IN_A_ROW, STRIDED, BY_ROWS };
 
 static void describe(const gpu_pointwise *op, tn_dtype in, tn_dtype out, int scalar, enum form form,
+=======
+static void describe(const gpu_pointwise *op, tn_dtype in, tn_dtype out, int scalar, bool strided,
+>>>>>>> gpu-index
                      bool is_int32, gpu_variant *v) {
     v->source = &gpu_source_pointwise;
     v->entry = "pointwise";
@@ -66,6 +70,11 @@ tn_status gpu_pointwise_run(const tn_call *call) {
     }
     if (in == TN_DTYPE_NONE)
         in = out;
+<<<<<<< HEAD
+=======
+    if (op->converts && in == out) /* the bits move */
+        in = out = gpu_moved_as(in);
+>>>>>>> gpu-index
     gpu_loop loop;
     gpu_loop_init(&loop, views, n, GPU_ALL_DIMS);
     const uint32_t absent = scalar < 0 ? 0 : UINT32_C(1) << (op->n_out + scalar);

@@ -24,19 +24,8 @@ typedef struct parameters {
 #define STORE(x) store(D)(out, to, (x) != 0)
 #elif IS_FLOAT(S) && IS_INT(D)
 #define STORE(x) store(D)(out, to, (computed(D))(i64)(x))
-#elif DTYPE(S) == DTYPE_f64 && DTYPE(D) == DTYPE_f16
-#define STORE(x) store_half_of_f64(out, to, x)
-#elif DTYPE(S) == DTYPE_f64 && DTYPE(D) == DTYPE_bf16
-/* The f32 next to x whose last bit says whether anything was lost, so that it is rounded once. */
-DEVICE f32 odd_f32(f64 x) {
-    const f32 near = (f32)x;
-    u32 bits = bits_of_f32(near);
-    if ((f64)near == x || x != x)
-        return near;
-    bits -= fabs((f64)near) > fabs(x);
-    return f32_of_bits(bits | 1u);
-}
-#define STORE(x) store_bf16(out, to, odd_f32(x))
+#elif DTYPE(S) == DTYPE_f64 && IS_FLOAT(D)
+#define STORE(x) store_of_f64(D)(out, to, x)
 #else
 #define STORE(x) store(D)(out, to, (computed(D))(x))
 #endif

@@ -60,6 +60,7 @@ typedef double f64;
 #define SQRT(x) sqrt(x)
 #define FMA(a, b, c) fma(a, b, c)
 #define mul_high_u32(a, b) mul_hi((u32)(a), (u32)(b))
+#define mul_high_u64(a, b) mul_hi((u64)(a), (u64)(b))
 #define set_if_zero(p, value) atomic_cmpxchg((p), 0, (value))
 
 /* Vectors, for devices whose work items are threads of a CPU: n elements of a type that is computed
@@ -125,6 +126,7 @@ typedef double f64;
 #define SQRT(x) sqrt(x)
 #define FMA(a, b, c) fma(a, b, c)
 #define mul_high_u32(a, b) __umulhi((u32)(a), (u32)(b))
+#define mul_high_u64(a, b) ((u64)__umul64hi(a, b))
 #define set_if_zero(p, value) atomicCAS((p), 0, (value))
 
 #endif
@@ -226,6 +228,25 @@ DEVICE f32 load_bf16(GLOBAL const u16 *p, i64 i) {
 DEVICE void store_bf16(GLOBAL u16 *p, i64 i, f32 value) {
     p[i] = f32_to_bf16(value);
 }
+
+#if HAS_F64
+/* The f32 next to x whose last bit says whether anything was lost, so that it is rounded once. */
+DEVICE f32 odd_f32(f64 x) {
+    const f32 near = (f32)x;
+    u32 bits = bits_of_f32(near);
+    if ((f64)near == x || x != x)
+        return near;
+    bits -= fabs((f64)near) > fabs(x);
+    return f32_of_bits(bits | 1u);
+}
+
+/* f64 to a floating dtype X, rounded once: store_of_f64(X)(p, i, value). */
+#define store_of_f64(X) CAT(store_of_f64_, X)
+#define store_of_f64_f64(p, i, v) store_f64(p, i, v)
+#define store_of_f64_f32(p, i, v) store_f32(p, i, (f32)(v))
+#define store_of_f64_f16(p, i, v) store_half_of_f64(p, i, v)
+#define store_of_f64_bf16(p, i, v) store_bf16(p, i, odd_f32(v))
+#endif
 
 /* ---- scalars -----------------------------------------------------------------------------------
  * A number of the computed type travels as 64 bits, whatever the device has. */

@@ -1,0 +1,27 @@
+/* fill.c: one value everywhere. One work item makes one element.
+ *
+ *   T          i8, i16, i32 or i64: the bits are the host's
+ *   STRIDED    0: the elements lie in a row; 1: by sizes and strides
+ *   INDEX      i32 or i64, what counts elements */
+
+typedef struct parameters {
+    i64 numel;
+    i64 offset; /* in elements */
+    i64 bits;
+#if STRIDED
+    LOOP(1) loop;
+#endif
+} parameters;
+
+KERNEL(fill)(GLOBAL T *out, const parameters p) {
+    const INDEX i = (INDEX)GLOBAL_ID(0);
+    if (i >= p.numel)
+        return;
+#if STRIDED
+    i64 at[1] = {0};
+    WALK(p.loop, 1, INDEX, i, at);
+    out[p.offset + at[0]] = (T)p.bits;
+#else
+    out[p.offset + i] = (T)p.bits;
+#endif
+}

@@ -1,0 +1,141 @@
+/* sort.c: stable sorting along one dimension. Elements become unsigned keys of the same order,
+ * which are sorted with their places: first in runs of RUN, then runs are merged, two to one. The
+ * last pass fetches the values by their places.
+ *
+ *   T            the dtype
+ *   M            i8, i16, i32 or i64, as which its bits are read and written
+ *   K            u32 or u64, a key
+ *   P            i32 or i64, a place
+ *   DESCENDING   1: the largest first
+ *   LAST         1: the pass writes the result; 0: it writes the workspace
+ *   INDEX        i32 or i64, what counts elements */
+
+#define RUN 16
+
+typedef struct parameters {
+    i64 items, per_line;        /* work items; those of a line */
+    i64 n;                      /* elements of a line */
+    i64 run, chunk;             /* merge: elements of a run; those that a work item makes */
+    i64 keys[2], places[2];     /* where they begin in the workspace, in elements: from, to */
+    i64 offsets[3], strides[3]; /* values, places, input; along dim */
+    LOOP(3) loop;               /* lines */
+} parameters;
+
+/* ---- keys ---- */
+
+#if DTYPE(T) == DTYPE_f64
+#define MOST 0x7ff0000000000000u
+#elif DTYPE(T) == DTYPE_f32
+#define MOST 0x7f800000u
+#elif DTYPE(T) == DTYPE_f16
+#define MOST 0x7c00u
+#elif DTYPE(T) == DTYPE_bf16
+#define MOST 0x7f80u
+#endif
+
+/* The keys of -0 and 0 are equal, and so are those of all NaNs, the largest. */
+DEVICE K key_of(stored(M) x) {
+    const K sign = (K)1 << (8 * sizeof x - 1), u = (K)x & (sign | (sign - 1));
+#if IS_FLOAT(T)
+    const K size = u & (sign - 1);
+    const K key = size > MOST ? sign | (sign - 1) : u & sign ? sign - size : sign + size;
+#elif DTYPE(T) == DTYPE_u8 || IS_BOOL(T)
+    const K key = u;
+#else
+    const K key = u ^ sign;
+#endif
+    return DESCENDING ? ~key : key;
+}
+
+/* ---- what a pass writes ---- */
+
+#if LAST
+#define WRITE(i, key, place) \
+    do { \
+        values[at[0] + (i)*p.strides[0]] = in[at[2] + (i64)(place)*p.strides[2]]; \
+        out_places[at[1] + (i)*p.strides[1]] = (place); \
+    } while (0)
+#else
+#define WRITE(i, key, place) \
+    do { \
+        keys[p.keys[1] + line * p.n + (i)] = (key); \
+        places[p.places[1] + line * p.n + (i)] = (place); \
+    } while (0)
+#endif
+
+#define ARGUMENTS \
+    GLOBAL stored(M) * values, GLOBAL i64 *out_places, GLOBAL const stored(M) * in, \
+        GLOBAL K *keys, GLOBAL P *places, const parameters p
+
+#define PLACE() \
+    const INDEX item = (INDEX)GLOBAL_ID(0); \
+    if (item >= p.items) \
+        return; \
+    const INDEX line = item / (INDEX)p.per_line, part = item % (INDEX)p.per_line; \
+    i64 at[3] = {p.offsets[0], p.offsets[1], p.offsets[2]}; \
+    WALK(p.loop, 3, INDEX, line, at)
+
+/* ---- passes ---- */
+
+/* Neighbours change places until none would: in this order no more than RUN rounds. What fills up
+ * the last run stays behind all else. */
+KERNEL(runs)(ARGUMENTS) {
+    PLACE();
+    const i64 first = (i64)part * RUN;
+    const int n = (int)(p.n - first < RUN ? p.n - first : RUN);
+    K key[RUN];
+    P place[RUN];
+#pragma unroll
+    for (int i = 0; i < RUN; i++) {
+        key[i] = i < n ? key_of(in[at[2] + (first + i) * p.strides[2]]) : (K) ~(K)0;
+        place[i] = (P)(first + i);
+    }
+#pragma unroll
+    for (int round = 0; round < RUN; round++) {
+#pragma unroll
+        for (int i = round & 1; i + 1 < RUN; i += 2) {
+            const K a = key[i], b = key[i + 1];
+            const P pa = place[i], pb = place[i + 1];
+            const bool down = a > b;
+            key[i] = down ? b : a;
+            key[i + 1] = down ? a : b;
+            place[i] = down ? pb : pa;
+            place[i + 1] = down ? pa : pb;
+        }
+    }
+#pragma unroll
+    for (int i = 0; i < RUN; i++)
+        if (i < n)
+            WRITE(first + i, key[i], place[i]);
+}
+
+/* Of two neighbouring runs, a and b, the elements that come to lie in a chunk. */
+KERNEL(merge)(ARGUMENTS) {
+    PLACE();
+    const i64 begin = (i64)part * p.chunk, end = begin + p.chunk < p.n ? begin + p.chunk : p.n;
+    const i64 first = begin / (2 * p.run) * (2 * p.run), left = p.n - first;
+    const i64 n_a = left < p.run ? left : p.run;
+    const i64 n_b = left - n_a < p.run ? left - n_a : p.run;
+    const i64 before = begin - first;
+    GLOBAL const K *a = keys + p.keys[0] + (i64)line * p.n + first, *b = a + n_a;
+    GLOBAL const P *place_a = places + p.places[0] + (i64)line * p.n + first,
+                   *place_b = place_a + n_a;
+    i64 i = before > n_b ? before - n_b : 0, most = before < n_a ? before : n_a;
+    while (i < most) { /* how many of those before come from a */
+        const i64 middle = (i + most) / 2;
+        if (a[middle] <= b[before - 1 - middle])
+            i = middle + 1;
+        else
+            most = middle;
+    }
+    i64 j = before - i;
+    for (i64 to = begin; to < end; to++) {
+        const bool from_a = j >= n_b || (i < n_a && a[i] <= b[j]);
+        const K key = from_a ? a[i] : b[j];
+        const P place = from_a ? place_a[i] : place_b[j];
+        i += from_a;
+        j += !from_a;
+        WRITE(to, key, place);
+        (void)key;
+    }
+}
