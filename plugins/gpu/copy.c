@@ -2,16 +2,9 @@
 #include "copy.h"
 #include "loop.h"
 
-#include <stdio.h>
 #include <string.h>
 
 enum { GROUP = 256, TILE = 32, TILE_ROWS = 8 };
-
-/* Of equal dtypes the bits move. */
-static tn_dtype moved_as(tn_dtype dtype) {
-    const uint32_t bytes = gpu_dtype_bytes(dtype);
-    return bytes == 1 ? TN_I8 : bytes == 2 ? TN_I16 : bytes == 4 ? TN_I32 : TN_I64;
-}
 
 /* The forms of device/copy.c. */
 enum form { IN_A_ROW, STRIDED, TRANSPOSED };
@@ -58,14 +51,10 @@ static tn_status find(const tn_call *call, tn_dtype from, tn_dtype to, enum form
                       const uint64_t side[2], gpu_kernel **out) {
     const uint64_t key = GPU_KEY(GPU_FAMILY_copy, (uint64_t)from << 16 | (uint64_t)to << 8 |
                                                       (uint64_t)form << 1 | is_int32);
-    *out = gpu_kernel_find(call->device, key);
-    if (*out)
-        return TN_OK;
-    gpu_variant v = {.source = &gpu_source_copy, .entry = "copy"};
-    snprintf(v.options, sizeof v.options,
-             "-DS=%s -DD=%s -DSTRIDED=%d -DINDEX=%s -DSIDE_X=%d -DSIDE_Y=%d", gpu_dtype_name(from),
-             gpu_dtype_name(to), form, is_int32 ? "i32" : "i64", (int)side[0], (int)side[1]);
-    return gpu_kernel_build(call->device, key, &v, out);
+    return gpu_kernel_get(call->device, key, &gpu_source_copy, "copy", out,
+                          "-DS=%s -DD=%s -DSTRIDED=%d -DINDEX=%s -DSIDE_X=%d -DSIDE_Y=%d",
+                          gpu_dtype_name(from), gpu_dtype_name(to), form, is_int32 ? "i32" : "i64",
+                          (int)side[0], (int)side[1]);
 }
 
 tn_status gpu_copy(const tn_call *call, const tn_tensor_view *out, const tn_tensor_view *in) {
@@ -73,8 +62,8 @@ tn_status gpu_copy(const tn_call *call, const tn_tensor_view *out, const tn_tens
     const bool one_item = gpu_device_traits(call->device)->is_cpu,
                is_int32 = out->numel < INT32_MAX - GROUP;
     tn_dtype from = in->dtype, to = out->dtype;
-    if (from == to)
-        from = to = moved_as(from);
+    if (from == to) /* the bits move */
+        from = to = gpu_moved_as(from);
     gpu_loop loop;
     parameters p = {.numel = out->numel, .offsets = {gpu_offset(out), gpu_offset(in)}};
     gpu_loop_init(&loop, views, 2, GPU_ALL_DIMS);

@@ -2,7 +2,7 @@
  * an index for each slice (index_select, index_add) is what has one for each element (gather,
  * scatter_add) with an index of strides of zero. */
 #include "loop.h"
-#include "pointwise.h"
+#include "copy.h"
 #include "sort.h"
 
 #include <stdio.h>

@@ -49,12 +49,9 @@ tn_status gpu_kernel_get(tn_pdevice *device, uint64_t key, const gpu_source *sou
     va_end(list);
     return gpu_kernel_build(device, key, &v, out);
 }
-<<<<<<< HEAD
-=======
 
 tn_status gpu_launch_items(tn_pstream *stream, gpu_launch *launch, int64_t n, int64_t group) {
     launch->groups[0] = (uint64_t)gpu_ceil_div(n, group);
     launch->local[0] = (uint64_t)group;
     return gpu_launch_on(stream, launch);
 }
->>>>>>> gpu-index

@@ -2,7 +2,6 @@
 #include "loop.h"
 #include "pointwise.h"
 
-#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -19,23 +18,8 @@ typedef struct parameters {
     char rest[MAX_TENSORS * sizeof(int64_t) + sizeof(gpu_loop)];
 } parameters;
 
-<<<<<<< HEAD
 /* The forms of device/pointwise.c. */
 enum form { IN_A_ROW, STRIDED, BY_ROWS };
-
-static void describe(const gpu_pointwise *op, tn_dtype in, tn_dtype out, int scalar, enum form form,
-=======
-static void describe(const gpu_pointwise *op, tn_dtype in, tn_dtype out, int scalar, bool strided,
->>>>>>> gpu-index
-                     bool is_int32, gpu_variant *v) {
-    v->source = &gpu_source_pointwise;
-    v->entry = "pointwise";
-    snprintf(v->options, sizeof v->options,
-             "-DOP=DO_%s -DT=%s -DR=%s -DN_IN=%d -DN_OUT=%d -DBOOL_IN=%d -DSCALAR=%d -DSTRIDED=%d "
-             "-DINDEX=%s",
-             op->name, gpu_dtype_name(in), gpu_dtype_name(out), op->n_in, op->n_out, op->bool_in,
-             scalar, form, is_int32 ? "i32" : "i64");
-}
 
 /* Offsets, and for a strided call the loop. */
 static uint64_t pack(const tn_tensor_view *const *views, int n, const gpu_loop *loop, bool strided,
@@ -70,11 +54,6 @@ tn_status gpu_pointwise_run(const tn_call *call) {
     }
     if (in == TN_DTYPE_NONE)
         in = out;
-<<<<<<< HEAD
-=======
-    if (op->converts && in == out) /* the bits move */
-        in = out = gpu_moved_as(in);
->>>>>>> gpu-index
     gpu_loop loop;
     gpu_loop_init(&loop, views, n, GPU_ALL_DIMS);
     const uint32_t absent = scalar < 0 ? 0 : UINT32_C(1) << (op->n_out + scalar);
@@ -85,14 +64,15 @@ tn_status gpu_pointwise_run(const tn_call *call) {
     const uint64_t key = GPU_KEY(GPU_FAMILY_pointwise,
                                  (uint64_t)op->id << 32 | (uint64_t)in << 16 | (uint64_t)out << 8 |
                                      (uint64_t)(scalar + 1) << 4 | (uint64_t)form << 1 | is_int32);
-    gpu_kernel *kernel = gpu_kernel_find(call->device, key);
-    if (!kernel) {
-        gpu_variant v;
-        describe(op, in, out, scalar, form, is_int32, &v);
-        const tn_status status = gpu_kernel_build(call->device, key, &v, &kernel);
-        if (status != TN_OK)
-            return status;
-    }
+    gpu_kernel *kernel;
+    const tn_status status = gpu_kernel_get(
+        call->device, key, &gpu_source_pointwise, "pointwise", &kernel,
+        "-DOP=DO_%s -DT=%s -DR=%s -DN_IN=%d -DN_OUT=%d -DBOOL_IN=%d -DSCALAR=%d -DSTRIDED=%d "
+        "-DINDEX=%s",
+        op->name, gpu_dtype_name(in), gpu_dtype_name(out), op->n_in, op->n_out, op->bool_in, scalar,
+        form, is_int32 ? "i32" : "i64");
+    if (status != TN_OK)
+        return status;
     parameters p;
     p.numel = first->numel;
     if (scalar >= 0)

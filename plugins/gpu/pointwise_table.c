@@ -145,25 +145,6 @@ enum {
                                              .numbers = attributes};
 POINTWISE(OPERATOR)
 
-<<<<<<< HEAD
-=======
-static const gpu_pointwise op_copy = {
-    .name = "copy", .id = ID_copy, .n_in = 1, .n_out = 1, .converts = true};
-
-tn_status gpu_copy(const tn_call *call, const tn_tensor_view *out, const tn_tensor_view *in) {
-    const tn_cell args[1] = {{.tag = TN_CELL_TENSOR, .v.view = in}};
-    const tn_call copy = {.struct_size = sizeof copy,
-                          .device = call->device,
-                          .stream = call->stream,
-                          .user = (void *)&op_copy,
-                          .args = args,
-                          .outs = &out,
-                          .n_args = 1,
-                          .n_outs = 1};
-    return gpu_pointwise_run(&copy);
-}
-
->>>>>>> gpu-index
 #define FLAGS (GPU_FLAGS_STRIDED | TN_KERNEL_IN_PLACE)
 #define RECORDS(name_, in, out, bool_in_, bool_out_, mask, attributes) \
     GPU_KERNEL(name_, mask, FLAGS | (in > 1 ? TN_KERNEL_SCALARS : 0), gpu_pointwise_run, \

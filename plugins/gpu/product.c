@@ -3,7 +3,6 @@
  * so that results do. */
 #include "product.h"
 
-#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -193,15 +192,13 @@ static tn_status pack(const tn_call *call, const gpu_product *p) {
     const uint64_t key = GPU_KEY(GPU_FAMILY_product, (uint64_t)1 << 40 | (uint64_t)p->panel << 16 |
                                                          (uint64_t)b->dtype << 8 |
                                                          (uint64_t)type << 4 | along_k);
-    gpu_kernel *kernel = gpu_kernel_find(call->device, key);
-    if (!kernel) {
-        gpu_variant v = {.source = &gpu_source_pack, .entry = "pack"};
-        snprintf(v.options, sizeof v.options, "-DT=%s -DC=%s -DPANEL=%d -DALONG_K=%d -DDEEP=%d -DWIDE=%d",
-                 gpu_dtype_name(b->dtype), gpu_dtype_name(type), p->panel, along_k, deep, wide);
-        const tn_status status = gpu_kernel_build(call->device, key, &v, &kernel);
-        if (status != TN_OK)
-            return status;
-    }
+    gpu_kernel *kernel;
+    const tn_status status = gpu_kernel_get(
+        call->device, key, &gpu_source_pack, "pack", &kernel,
+        "-DT=%s -DC=%s -DPANEL=%d -DALONG_K=%d -DDEEP=%d -DWIDE=%d", gpu_dtype_name(b->dtype),
+        gpu_dtype_name(type), p->panel, along_k, deep, wide);
+    if (status != TN_OK)
+        return status;
     const int64_t k = p->depth;
     const pack_parameters parameters = {
         .k = k,
@@ -238,15 +235,12 @@ tn_status gpu_pad_run(const tn_call *call, const gpu_pad *p) {
     const int group = one ? GROUP : 1;
     const tn_dtype type = gpu_computed(p->dtype);
     const uint64_t key = GPU_KEY(GPU_FAMILY_product, (uint64_t)2 << 40 | (uint64_t)p->dtype);
-    gpu_kernel *kernel = gpu_kernel_find(call->device, key);
-    if (!kernel) {
-        gpu_variant v = {.source = &gpu_source_pack, .entry = "pad"};
-        snprintf(v.options, sizeof v.options, "-DT=%s -DC=%s -DONE=%d", gpu_dtype_name(p->dtype),
-                 gpu_dtype_name(type), one);
-        const tn_status status = gpu_kernel_build(call->device, key, &v, &kernel);
-        if (status != TN_OK)
-            return status;
-    }
+    gpu_kernel *kernel;
+    const tn_status status =
+        gpu_kernel_get(call->device, key, &gpu_source_pack, "pad", &kernel,
+                       "-DT=%s -DC=%s -DONE=%d", gpu_dtype_name(p->dtype), gpu_dtype_name(type), one);
+    if (status != TN_OK)
+        return status;
     pad_parameters parameters = {.from = p->offset, .to = piece(call, p->at, type)};
     memcpy(parameters.sizes, p->sizes, sizeof p->sizes);
     memcpy(parameters.inside, p->inside, sizeof p->inside);
@@ -315,16 +309,12 @@ static tn_status find(const tn_call *call, const gpu_product *p, bool combine, g
         GPU_FAMILY_product, (uint64_t)(3 + combine) << 40 | (uint64_t)p->vectors << 16 |
                                 (uint64_t)p->a.dtype << 8 | (uint64_t)p->c.dtype << 4 |
                                 (uint64_t)along_k << 2 | (uint64_t)parts << 1 | has_s);
-    *out = gpu_kernel_find(call->device, key);
-    if (*out)
-        return TN_OK;
-    gpu_variant v = {.source = &gpu_source_product, .entry = combine ? "combine" : "product"};
-    snprintf(v.options, sizeof v.options,
-             "-DT=%s -DR=%s -DHAS_S=%d -DPARTS=%d -DROWS=%d -DVECTORS=%d -DLANES=%d -DPANEL=%d "
-             "-DCPU_TILE=%d -DALONG_K=%d",
-             gpu_dtype_name(p->a.dtype), gpu_dtype_name(p->c.dtype), has_s, parts, p->rows,
-             p->vectors, p->lanes, p->panel, traits->is_cpu, along_k);
-    return gpu_kernel_build(call->device, key, &v, out);
+    return gpu_kernel_get(
+        call->device, key, &gpu_source_product, combine ? "combine" : "product", out,
+        "-DT=%s -DR=%s -DHAS_S=%d -DPARTS=%d -DROWS=%d -DVECTORS=%d -DLANES=%d -DPANEL=%d "
+        "-DCPU_TILE=%d -DALONG_K=%d",
+        gpu_dtype_name(p->a.dtype), gpu_dtype_name(p->c.dtype), has_s, parts, p->rows, p->vectors,
+        p->lanes, p->panel, traits->is_cpu, along_k);
 }
 
 tn_status gpu_product_run(const tn_call *call, const gpu_product *p) {
