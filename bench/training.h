@@ -1,0 +1,21 @@
+/* A training step of a network of samples/mnist, on random batches that lie on the device already
+ * and take turns; the learning rate is small, so that the weights stay where they are. */
+#ifndef BENCH_TRAINING_H
+#define BENCH_TRAINING_H
+
+#include "../samples/mnist/model.h"
+
+enum { TRAINING_BATCH = 64, TRAINING_BATCHES = 8 };
+
+typedef struct training {
+    model model;
+    tn_adamw *optimizer;
+    tn_tensor *images[TRAINING_BATCHES], *labels[TRAINING_BATCHES];
+} training;
+
+tn_status training_init(training *t, tn_status (*model_init)(model *, tn_device), tn_device device);
+
+/* Step number i. */
+tn_status training_step(training *t, uint64_t i);
+
+#endif
