@@ -34,7 +34,7 @@ typedef struct gpu_variant {
 
 /* One for each file of device/; embed.py makes them. */
 extern const gpu_source gpu_source_pointwise, gpu_source_copy;
-extern const gpu_source gpu_source_reduce;
+extern const gpu_source gpu_source_reduce, gpu_source_softmax;
 
 /* What a variant is kept under: the family, and in 48 bits what distinguishes it there. */
 #define GPU_KEY(family, bits) ((uint64_t)(family) << 48 | (uint64_t)(bits))
@@ -54,7 +54,8 @@ typedef struct gpu_family {
 /* X(family): a file here, and device/ has one or more for it. */
 #define GPU_FAMILIES(X) \
     X(pointwise) \
-    X(reduce)
+    X(reduce) \
+    X(softmax)
 
 /* The first part of their keys. */
 enum {
