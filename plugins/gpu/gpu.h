@@ -34,7 +34,8 @@ typedef struct gpu_variant {
 
 /* One for each file of device/; embed.py makes them. */
 extern const gpu_source gpu_source_pointwise, gpu_source_copy;
-extern const gpu_source gpu_source_reduce, gpu_source_softmax;
+extern const gpu_source gpu_source_reduce, gpu_source_softmax, gpu_source_layer_norm,
+    gpu_source_scan;
 
 /* What a variant is kept under: the family, and in 48 bits what distinguishes it there. */
 #define GPU_KEY(family, bits) ((uint64_t)(family) << 48 | (uint64_t)(bits))
@@ -55,7 +56,9 @@ typedef struct gpu_family {
 #define GPU_FAMILIES(X) \
     X(pointwise) \
     X(reduce) \
-    X(softmax)
+    X(softmax) \
+    X(layer_norm) \
+    X(scan)
 
 /* The first part of their keys. */
 enum {

@@ -50,7 +50,7 @@ static void plan_gpu(gpu_team *t, const gpu_traits *traits, const gpu_lines *lin
         t->p = power_below(lines->n, limit / t->l / t->m);
         t->n_teams = lines->n;
     } else {
-        t->m = power_below(lines->length / GPU_TEAM_SHORT, limit / 32);
+        t->m = lines->in_order ? 1 : power_below(lines->length / GPU_TEAM_SHORT, limit / 32);
         t->l = power_below(2 * lines->width - 1, limit / t->m);
         t->p = 1;
         t->n_teams = lines->n / lines->width * gpu_ceil_div(lines->width, t->l);

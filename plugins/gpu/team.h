@@ -13,6 +13,7 @@ typedef struct gpu_lines {
     int64_t width, step;   /* of which so many are neighbours so far apart */
     int64_t length;        /* elements of a line, */
     int64_t run, run_step; /* of which so many are neighbours so far apart */
+    bool in_order;         /* m is 1: what is in a line comes in order */
 } gpu_lines;
 
 typedef struct gpu_team {
