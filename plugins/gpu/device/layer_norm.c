@@ -35,9 +35,9 @@ typedef struct parameters {
 DEVICE i64 walk(const parameters *p, int k, int from, int to, INDEX i) {
     i64 at = 0;
     for (int d = from; d < to; d++) {
-        const INDEX size = (INDEX)p->loop.sizes[d];
-        at += i % size * p->loop.strides[k][d];
-        i /= size;
+        const INDEX size = (INDEX)p->loop.sizes[d], next = i / size;
+        at += (i - next * size) * p->loop.strides[k][d];
+        i = next;
     }
     return at;
 }
@@ -121,10 +121,10 @@ KERNEL(layer_norm)
 #if GROUP > 1
     LOCAL A parts_a[GROUP], parts_b[GROUP], parts_lost_a[GROUP], parts_lost_b[GROUP];
 #endif
-    const int id = (int)LOCAL_ID(0), lane = id % L;
+    const int id = (int)LOCAL_ID(0), lane = LANE_OF(id);
     const A n = (A)p.length;
     for (i64 t = 0; t < p.per; t++) {
-        const i64 first_team = ((i64)GROUP_ID(0) * p.per + t) * P, team = first_team + id / L;
+        const i64 first_team = ((i64)GROUP_ID(0) * p.per + t) * P, team = first_team + TEAM_OF(id);
         if (first_team >= p.n_teams)
             break;
         const i64 length = team < p.n_teams ? p.length : 0;

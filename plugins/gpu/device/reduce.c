@@ -171,13 +171,13 @@ KERNEL(reduce)
     PART_B(LOCAL B parts_b[GROUP]);
     PART_C(LOCAL A parts_c[GROUP]);
 #endif
-    const int id = (int)LOCAL_ID(0), lane = id % L, m = id / L % M;
+    const int id = (int)LOCAL_ID(0), lane = LANE_OF(id), m = SHARE_OF(id);
     const i64 begin_chunk = (i64)GROUP_ID(1) * p.chunk,
               n_chunk = p.n_reduced - begin_chunk < p.chunk ? p.n_reduced - begin_chunk : p.chunk;
     const i64 share = (n_chunk + M - 1) / M, begin = begin_chunk + m * share,
               end = begin + share < begin_chunk + n_chunk ? begin + share : begin_chunk + n_chunk;
     for (i64 t = 0; t < p.per; t++) {
-        const i64 first_team = ((i64)GROUP_ID(0) * p.per + t) * P, team = first_team + id / (L * M);
+        const i64 first_team = ((i64)GROUP_ID(0) * p.per + t) * P, team = first_team + TEAM_OF(id);
         if (first_team >= p.n_teams)
             break;
         const place here = place_of(team, p.width, lane);
@@ -199,9 +199,9 @@ KERNEL(reduce)
             }
             i64 n;
             for (i64 r = begin; r < last; r += n) {
-                const INDEX i = (INDEX)r % (INDEX)p.run;
+                const INDEX runs = (INDEX)r / (INDEX)p.run, i = (INDEX)r - runs * (INDEX)p.run;
                 i64 x[1] = {at[0] + i * p.run_step};
-                WALK(p.reduced, 1, INDEX, (INDEX)r / (INDEX)p.run, x);
+                WALK(p.reduced, 1, INDEX, runs, x);
                 n = p.run - i < last - r ? p.run - i : last - r;
 #if ROWS
                 const i64 step = UNIT ? 1 : p.run_step;
@@ -229,10 +229,10 @@ KERNEL(reduce)
 #endif
 #if GROUP > 1
             SHARE();
-            JOIN_TEAM(ROWS ? id % (L * M) : m, ROWS ? L * M : M, ROWS ? 1 : L, JOIN);
-            a[0] = parts_a[ROWS ? id - id % (L * M) : lane];
-            PART_B(b[0] = parts_b[ROWS ? id - id % (L * M) : lane]);
-            PART_C(c[0] = parts_c[ROWS ? id - id % (L * M) : lane]);
+            JOIN_TEAM(ROWS ? m * L + lane : m, ROWS ? L * M : M, ROWS ? 1 : L, JOIN);
+            a[0] = parts_a[ROWS ? TEAM_OF(id) * L * M : lane];
+            PART_B(b[0] = parts_b[ROWS ? TEAM_OF(id) * L * M : lane]);
+            PART_C(c[0] = parts_c[ROWS ? TEAM_OF(id) * L * M : lane]);
             BARRIER();
 #endif
             for (int l = 0; l < (ROWS ? 1 : W) && sweep + 1 < SWEEPS; l++)
@@ -316,8 +316,9 @@ KERNEL(merge)
     const i64 o = (i64)GROUP_ID(0), n_states = p.n_chunks * p.n_outputs,
               share = (p.n_chunks + L - 1) / L, begin = id * share,
               end = begin + share < p.n_chunks ? begin + share : p.n_chunks;
-    i64 at[2] = {0, p.offsets[1] + o % p.width * p.steps[1]};
-    WALK(p.kept, 2, i64, o / p.width, at);
+    const i64 outer = o / p.width;
+    i64 at[2] = {0, p.offsets[1] + (o - outer * p.width) * p.steps[1]};
+    WALK(p.kept, 2, i64, outer, at);
     GLOBAL const A *const from = states + p.states[0] + o;
 #if L > 1
     LOCAL A parts_a[L];

@@ -43,11 +43,11 @@ KERNEL(scan)
 #if GROUP > 1
     LOCAL A parts[GROUP], parts_lost[GROUP];
 #endif
-    const int id = (int)LOCAL_ID(0), lane = id % L;
+    const int id = (int)LOCAL_ID(0), lane = LANE_OF(id);
     const i64 chunk = (i64)GROUP_ID(1), begin = chunk * p.chunk,
               end = begin + p.chunk < p.length ? begin + p.chunk : p.length;
     for (i64 t = 0; t < p.per; t++) {
-        const i64 first_team = ((i64)GROUP_ID(0) * p.per + t) * P, team = first_team + id / L;
+        const i64 first_team = ((i64)GROUP_ID(0) * p.per + t) * P, team = first_team + TEAM_OF(id);
         if (first_team >= p.n_teams)
             break;
         const bool is_there = team < p.n_teams;

@@ -61,7 +61,7 @@ typedef struct parameters {
         parts_lost[id] = lost[0]; \
     } while (0)
 #define SPAN (ROWS ? L : M)
-#define FIRST (ROWS ? id - lane : id % L)
+#define FIRST (ROWS ? id - lane : lane)
 
 KERNEL(softmax)
 (GLOBAL stored(T) * out, GLOBAL const stored(T) * in,
@@ -75,9 +75,9 @@ KERNEL(softmax)
 #endif
     LOCAL A parts_sum[GROUP], parts_lost[GROUP];
 #endif
-    const int id = (int)LOCAL_ID(0), lane = id % L, m = id / L % M;
+    const int id = (int)LOCAL_ID(0), lane = LANE_OF(id), m = SHARE_OF(id);
     for (i64 t = 0; t < p.per; t++) {
-        const i64 first_team = ((i64)GROUP_ID(0) * p.per + t) * P, team = first_team + id / (L * M);
+        const i64 first_team = ((i64)GROUP_ID(0) * p.per + t) * P, team = first_team + TEAM_OF(id);
         if (first_team >= p.n_teams)
             break;
         const place here = place_of(team, p.width, lane);

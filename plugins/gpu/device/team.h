@@ -51,6 +51,12 @@ typedef u64 wide_i64;
 
 #define GROUP (L * M * P)
 
+/* Work item `id` of a group: its place along the lanes, among those that share a line, and its team
+ * in the group. */
+#define LANE_OF(id) ((int)((u32)(id) % L))
+#define SHARE_OF(id) ((int)((u32)(id) / L % M))
+#define TEAM_OF(id) ((int)((u32)(id) / (L * M)))
+
 /* `span` work items, a power of two of them, stand `step` apart and have a part each in local
  * memory; JOIN(other) adds that of local id `other` to the work item's own. Afterwards the first
  * has the whole, and all may read it. Every work item of the group takes part. */
@@ -77,8 +83,8 @@ typedef struct place {
 DEVICE place place_of(i64 team, i64 width, int lane) {
     place here;
     const INDEX blocks = (INDEX)(ROWS ? width : (width + L * W - 1) / (L * W)),
-                block = (INDEX)team % blocks;
-    here.outer = (INDEX)team / blocks;
+                outer = (INDEX)team / blocks, block = (INDEX)team - outer * blocks;
+    here.outer = outer;
     here.column = ROWS ? block : ((i64)block * L + lane) * W;
     here.lanes = ROWS || width - here.column > W ? W
                  : width > here.column           ? (int)(width - here.column)
