@@ -46,6 +46,9 @@ extern const gpu_source gpu_source_max_pool2d_backward;
 extern const gpu_source gpu_source_avg_pool2d;
 extern const gpu_source gpu_source_index;
 extern const gpu_source gpu_source_sort;
+extern const gpu_source gpu_source_softmax;
+extern const gpu_source gpu_source_layer_norm;
+extern const gpu_source gpu_source_scan;
 
 /* What a variant is kept under: the family, and in 48 bits what distinguishes it there. */
 #define GPU_KEY(family, bits) ((uint64_t)(family) << 48 | (uint64_t)(bits))
@@ -72,7 +75,10 @@ typedef struct gpu_family {
     X(factory) \
     X(pool) \
     X(index) \
-    X(sort)
+    X(sort) \
+    X(softmax) \
+    X(layer_norm) \
+    X(scan)
 
 /* The first part of their keys. */
 enum {

@@ -1,14 +1,11 @@
 /* reduce.c: calls of device/reduce.c. Which work items make which results follows from the call's
  * shapes and strides and from the device's traits. */
 #include "loop.h"
+#include "team.h"
 
 #include <string.h>
 
 enum {
-    LANES_ROWS = 32,     /* of a work item of a CPU: two to eight vectors, to hide latency */
-    LANES_COLUMNS = 256, /* there: enough that each row read is worth its page */
-    SHORT = 16,          /* runs too short for lanes */
-    TASK = 16384,        /* elements worth a work item of a CPU */
     MAX_CHUNKS = 256,
     MERGERS = 64,        /* work items that put chunks together, on a GPU */
     INDEX_ROOM = 1 << 20 /* what indices in 32 bits may exceed the number of elements by */
@@ -36,9 +33,8 @@ typedef struct parameters {
 
 typedef struct layout {
     parameters p;
-    bool rows, unit, is_int32;
-    int64_t l, m, teams, lanes; /* L, M, P and W of the device code */
-    int64_t groups;
+    gpu_team team;
+    bool unit, is_int32;
 } layout;
 
 static int64_t smaller(int64_t a, int64_t b) {
@@ -47,14 +43,6 @@ static int64_t smaller(int64_t a, int64_t b) {
 
 static int64_t larger(int64_t a, int64_t b) {
     return a > b ? a : b;
-}
-
-/* The largest power of two that is not above n, nor above `limit`. */
-static int64_t power_below(int64_t n, int64_t limit) {
-    int64_t power = 1;
-    while (power * 2 <= n && power * 2 <= limit)
-        power *= 2;
-    return power;
 }
 
 static uint32_t reduced_dims(const tn_call *call) {
@@ -87,64 +75,38 @@ static void plan_loops(const tn_call *call, layout *plan) {
     p->offsets[1] = gpu_offset(out);
     memcpy(&p->kept, &kept, sizeof p->kept);
     memcpy(&p->reduced, &reduced, sizeof p->reduced);
-    /* Lanes follow memory, where that way is long enough. */
-    const bool short_run = p->run < SHORT && p->width > p->run,
-               short_width = p->width < SHORT && p->run > p->width;
-    plan->rows = !short_run && (short_width || p->run_step <= p->steps[0]);
-    plan->unit = (plan->rows ? p->run_step : p->steps[0]) == 1;
+    const gpu_lines lines = {.n = p->n_outputs,
+                             .width = p->width,
+                             .step = p->steps[0],
+                             .length = p->n_reduced,
+                             .run = p->run,
+                             .run_step = p->run_step};
+    const bool rows = gpu_team_by_rows(&lines);
+    gpu_team_plan(&plan->team, gpu_device_traits(call->device), &lines, rows);
+    p->n_teams = plan->team.n_teams;
+    p->per = plan->team.per;
+    plan->unit = (rows ? p->run_step : p->steps[0]) == 1;
     plan->is_int32 = in->numel < INT32_MAX - INDEX_ROOM;
 }
 
-/* Chunks of what is reduced, so many as there are work groups missing, and each of `least` elements
- * or more. */
-static void cut(parameters *p, int64_t missing, int64_t least) {
-    const int64_t n = larger(1, smaller(smaller(missing, MAX_CHUNKS), p->n_reduced / least));
+/* Chunks of what is reduced, as many as there are work groups missing, and each of some elements
+ * for every lane. */
+static void cut(layout *plan) {
+    enum { CHUNK = 16384, STEPS = 16 }; /* elements of a work item of a CPU; of a GPU */
+    parameters *p = &plan->p;
+    const gpu_team *t = &plan->team;
+    const int64_t missing = gpu_ceil_div(t->wanted, t->groups),
+                  least = t->w == 1 ? STEPS * t->m * (t->rows ? t->l : 1)
+                          : t->rows ? CHUNK
+                                    : gpu_ceil_div(CHUNK, smaller(p->width, t->w)),
+                  n = larger(1, smaller(smaller(missing, MAX_CHUNKS), p->n_reduced / least));
     p->chunk = gpu_ceil_div(p->n_reduced, n);
     p->n_chunks = gpu_ceil_div(p->n_reduced, p->chunk);
 }
 
-static void plan_cpu(const gpu_traits *traits, layout *plan) {
-    parameters *p = &plan->p;
-    const int64_t wanted = 4 * (int64_t)traits->compute_units;
-    plan->l = plan->m = plan->teams = 1;
-    plan->lanes = plan->rows ? LANES_ROWS : LANES_COLUMNS;
-    const int64_t lines = plan->rows ? 1 : smaller(p->width, LANES_COLUMNS);
-    p->n_teams = p->n_outputs / p->width * (plan->rows ? p->width : gpu_ceil_div(p->width, lines));
-    cut(p, gpu_ceil_div(wanted, p->n_teams), gpu_ceil_div(TASK, lines));
-    p->per = p->n_chunks > 1 ? 1
-                             : larger(gpu_ceil_div(TASK, lines * p->n_reduced),
-                                      gpu_ceil_div(p->n_teams, 4 * wanted));
-    plan->groups = gpu_ceil_div(p->n_teams, p->per);
-}
-
-static void plan_gpu(const gpu_traits *traits, layout *plan) {
-    parameters *p = &plan->p;
-    const int64_t limit = power_below(traits->max_group, 256),
-                  wanted = 8 * (int64_t)traits->compute_units;
-    plan->lanes = p->per = 1;
-    if (plan->rows) {
-        plan->l = power_below(p->run, limit);
-        plan->m = power_below(p->n_reduced / p->run, limit / plan->l);
-        plan->teams = power_below(p->n_outputs, limit / plan->l / plan->m);
-        p->n_teams = p->n_outputs;
-    } else {
-        plan->m = power_below(p->n_reduced / SHORT, limit / 32);
-        plan->l = larger(limit / plan->m / 2 >= p->width ? 32 : 1,
-                         power_below(2 * p->width - 1, limit / plan->m));
-        plan->teams = 1;
-        p->n_teams = p->n_outputs / p->width * gpu_ceil_div(p->width, plan->l);
-    }
-    plan->groups = gpu_ceil_div(p->n_teams, plan->teams);
-    cut(p, gpu_ceil_div(wanted, plan->groups), (plan->rows ? plan->l : 1) * plan->m * SHORT);
-}
-
 static void make_plan(const tn_call *call, layout *plan) {
-    const gpu_traits *traits = gpu_device_traits(call->device);
     plan_loops(call, plan);
-    if (traits->is_cpu)
-        plan_cpu(traits, plan);
-    else
-        plan_gpu(traits, plan);
+    cut(plan);
 }
 
 /* ---- states ---- */
@@ -171,39 +133,29 @@ static tn_status workspace(const tn_call *call, uint64_t *out_bytes) {
 
 /* ---- running ---- */
 
-static int log2_of(int64_t power) {
-    int n = 0;
-    while (power >> n > 1)
-        n++;
-    return n;
-}
-
 /* `merges`: the kernel that puts chunks together. */
 static tn_status find(const tn_call *call, const layout *plan, bool merges, gpu_kernel **out) {
     const reducer *op = call->user;
     const tn_dtype in = gpu_arg(call, 0)->dtype;
     const bool chunks = plan->p.n_chunks > 1;
-    const uint64_t bits =
-        (uint64_t)op->id << 36 | (uint64_t)in << 32 | (uint64_t)log2_of(plan->l) << 28 |
-        (uint64_t)log2_of(plan->m) << 24 | (uint64_t)log2_of(plan->teams) << 20 |
-        (uint64_t)log2_of(plan->lanes) << 16 | (uint64_t)merges << 4 | (uint64_t)plan->rows << 3 |
-        (uint64_t)plan->unit << 2 | (uint64_t)chunks << 1 | plan->is_int32;
+    const uint64_t bits = (uint64_t)op->id << 28 | (uint64_t)in << 24 |
+                          gpu_team_key(&plan->team) << 4 | (uint64_t)merges << 3 |
+                          (uint64_t)plan->unit << 2 | (uint64_t)chunks << 1 | plan->is_int32;
     return gpu_kernel_get(
         call->device, GPU_KEY(GPU_FAMILY_reduce, bits), &gpu_source_reduce,
         merges ? "merge" : "reduce", out,
-        "-DOP=OP_%s -DT=%s -DR=%s -DROWS=%d -DUNIT=%d -DCHUNKS=%d -DINDEX=%s -DL=%d -DM=%d -DP=%d "
-        "-DW=%d",
-        op->name, gpu_dtype_name(in), gpu_dtype_name(call->outs[0]->dtype), plan->rows, plan->unit,
-        chunks, plan->is_int32 ? "i32" : "i64", (int)plan->l, (int)plan->m, (int)plan->teams,
-        (int)plan->lanes);
+        "-DOP=OP_%s -DT=%s -DR=%s -DUNIT=%d -DCHUNKS=%d -DINDEX=%s " GPU_TEAM_OPTIONS, op->name,
+        gpu_dtype_name(in), gpu_dtype_name(call->outs[0]->dtype), plan->unit, chunks,
+        plan->is_int32 ? "i32" : "i64", GPU_TEAM_ARGUMENTS(&plan->team));
 }
 
 static tn_status merge(const tn_call *call, const layout *plan) {
     layout merging = *plan;
     gpu_kernel *kernel;
-    merging.l = gpu_device_traits(call->device)->is_cpu ? 1 : MERGERS;
-    merging.m = merging.teams = merging.lanes = 1;
-    merging.rows = merging.unit = true;
+    merging.team = (gpu_team){.rows = true, .l = 1, .m = 1, .p = 1, .w = 1};
+    if (!gpu_device_traits(call->device)->is_cpu)
+        merging.team.l = MERGERS;
+    merging.unit = true;
     const tn_status status = find(call, &merging, true, &kernel);
     if (status != TN_OK)
         return status;
@@ -214,7 +166,7 @@ static tn_status merge(const tn_call *call, const layout *plan) {
         .parameters = &merging.p,
         .parameter_bytes = sizeof merging.p,
         .groups = {(uint64_t)plan->p.n_outputs},
-        .local = {(uint64_t)merging.l},
+        .local = {(uint64_t)merging.team.l},
     };
     return gpu_launch_on(call->stream, &launch);
 }
@@ -244,8 +196,8 @@ static tn_status run(const tn_call *call) {
         .memory = {out->memory, states, states, in->memory},
         .parameters = p,
         .parameter_bytes = sizeof *p,
-        .groups = {(uint64_t)plan.groups, (uint64_t)p->n_chunks},
-        .local = {(uint64_t)(plan.l * plan.m * plan.teams)},
+        .groups = {(uint64_t)plan.team.groups, (uint64_t)p->n_chunks},
+        .local = {gpu_team_group(&plan.team)},
     };
     const tn_status launched = gpu_launch_on(call->stream, &launch);
     return launched == TN_OK && chunks ? merge(call, &plan) : launched;

@@ -293,8 +293,9 @@ DEVICE f64 number_f64(i64 bits) {
     do { \
         INDEX rest_ = (i); \
         for (int d_ = (first); d_ < (int)(loop).rank; d_++) { \
-            const INDEX size_ = (INDEX)(loop).sizes[d_], here_ = rest_ % size_; \
-            rest_ /= size_; \
+            const INDEX size_ = (INDEX)(loop).sizes[d_], next_ = rest_ / size_, \
+                        here_ = rest_ - next_ * size_; \
+            rest_ = next_; \
             for (int k_ = 0; k_ < (n); k_++) \
                 (at)[k_] += here_ * (loop).strides[k_][d_]; \
         } \

@@ -9,14 +9,9 @@
  *
  *   OP       OP_sum and so on, below
  *   T, R     the dtype of the input; of the output
- *   ROWS     1: rows; 0: columns
  *   UNIT     1: the elements that lanes read are neighbours
  *   CHUNKS   1: write states for `merge`; 0: results
- *   INDEX    i32 or i64, what counts elements
- *   L        work items along the lanes; powers of two, as are
- *   M        work items that share what is reduced
- *   P        teams of a group; 1 for columns
- *   W        lanes of a work item
+ *   INDEX, ROWS, L, M, P, W    see team.h
  * In `merge` L work items make a result, and M, P, W are 1. */
 #include "team.h"
 
@@ -31,8 +26,6 @@
 #define IS_EXTREME (OP >= OP_amax)
 #define IS_ARG (OP >= OP_argmax)
 #define IS_MAX (OP == OP_amax || OP == OP_argmax)
-
-#define GROUP (L * M * P)
 
 /* A state is a, the sum, product or extreme so far; and
  *   b    what sums lose (team.h), or an extreme's index
@@ -178,25 +171,20 @@ KERNEL(reduce)
     PART_B(LOCAL B parts_b[GROUP]);
     PART_C(LOCAL A parts_c[GROUP]);
 #endif
-    const int id = (int)LOCAL_ID(0), lane = id % L, m = id / L % M;
+    const int id = (int)LOCAL_ID(0), lane = LANE_OF(id), m = SHARE_OF(id);
     const i64 begin_chunk = (i64)GROUP_ID(1) * p.chunk,
               n_chunk = p.n_reduced - begin_chunk < p.chunk ? p.n_reduced - begin_chunk : p.chunk;
     const i64 share = (n_chunk + M - 1) / M, begin = begin_chunk + m * share,
               end = begin + share < begin_chunk + n_chunk ? begin + share : begin_chunk + n_chunk;
     for (i64 t = 0; t < p.per; t++) {
-        const i64 first_team = ((i64)GROUP_ID(0) * p.per + t) * P, team = first_team + id / (L * M);
+        const i64 first_team = ((i64)GROUP_ID(0) * p.per + t) * P, team = first_team + TEAM_OF(id);
         if (first_team >= p.n_teams)
             break;
-        /* Where the team stands, and how many of its lanes have something to do. */
-        const INDEX blocks = (INDEX)(ROWS ? p.width : (p.width + L * W - 1) / (L * W)),
-                    outer = (INDEX)team / blocks, block = (INDEX)team % blocks;
-        const i64 column = ROWS ? block : ((i64)block * L + lane) * W;
-        const int width = ROWS || p.width - column > W ? W
-                          : p.width > column           ? (int)(p.width - column)
-                                                       : 0;
+        const place here = place_of(team, p.width, lane);
         const i64 last = team < p.n_teams ? end : begin;
-        i64 at[2] = {p.offsets[0] + column * p.steps[0], p.offsets[1] + column * p.steps[1]};
-        WALK(p.kept, 2, INDEX, outer, at);
+        i64 at[2] = {p.offsets[0] + here.column * p.steps[0],
+                     p.offsets[1] + here.column * p.steps[1]};
+        WALK(p.kept, 2, INDEX, here.outer, at);
 
         A a[W], c[W], shift[ROWS ? 1 : W];
         B b[W];
@@ -211,9 +199,9 @@ KERNEL(reduce)
             }
             i64 n;
             for (i64 r = begin; r < last; r += n) {
-                const INDEX i = (INDEX)r % (INDEX)p.run;
+                const INDEX runs = (INDEX)r / (INDEX)p.run, i = (INDEX)r - runs * (INDEX)p.run;
                 i64 x[1] = {at[0] + i * p.run_step};
-                WALK(p.reduced, 1, INDEX, (INDEX)r / (INDEX)p.run, x);
+                WALK(p.reduced, 1, INDEX, runs, x);
                 n = p.run - i < last - r ? p.run - i : last - r;
 #if ROWS
                 const i64 step = UNIT ? 1 : p.run_step;
@@ -228,7 +216,7 @@ KERNEL(reduce)
 #else
                 const i64 step = UNIT ? 1 : p.steps[0];
                 for (i64 j = 0; j < n; j++)
-                    for (int l = 0; l < (W == 1 ? width > 0 : width); l++)
+                    for (int l = 0; l < (W == 1 ? here.lanes > 0 : here.lanes); l++)
                         TAKE(l, load(T)(in, x[0] + j * p.run_step + l * step), r + j);
 #endif
             }
@@ -241,10 +229,10 @@ KERNEL(reduce)
 #endif
 #if GROUP > 1
             SHARE();
-            JOIN_TEAM(ROWS ? id % (L * M) : m, ROWS ? L * M : M, ROWS ? 1 : L, JOIN);
-            a[0] = parts_a[ROWS ? id - id % (L * M) : lane];
-            PART_B(b[0] = parts_b[ROWS ? id - id % (L * M) : lane]);
-            PART_C(c[0] = parts_c[ROWS ? id - id % (L * M) : lane]);
+            JOIN_TEAM(ROWS ? m * L + lane : m, ROWS ? L * M : M, ROWS ? 1 : L, JOIN);
+            a[0] = parts_a[ROWS ? TEAM_OF(id) * L * M : lane];
+            PART_B(b[0] = parts_b[ROWS ? TEAM_OF(id) * L * M : lane]);
+            PART_C(c[0] = parts_c[ROWS ? TEAM_OF(id) * L * M : lane]);
             BARRIER();
 #endif
             for (int l = 0; l < (ROWS ? 1 : W) && sweep + 1 < SWEEPS; l++)
@@ -253,13 +241,13 @@ KERNEL(reduce)
 
         if (m > 0 || (ROWS && lane > 0) || team >= p.n_teams)
             continue;
-        for (int l = 0; l < (ROWS ? 1 : width); l++) {
+        for (int l = 0; l < (ROWS ? 1 : here.lanes); l++) {
 #if OP == OP_var
             const A more = c[l] / (A)n_chunk, squares = TOTAL(a[l], b[l]) - c[l] * more,
                     positive = squares < 0 ? 0 : squares;
 #endif
 #if CHUNKS
-            const i64 s = (i64)GROUP_ID(1) * p.n_outputs + (i64)outer * p.width + column + l,
+            const i64 s = (i64)GROUP_ID(1) * p.n_outputs + here.outer * p.width + here.column + l,
                       n_states = p.n_chunks * p.n_outputs;
             GLOBAL A *const to = states + p.states[0] + s;
 #if OP == OP_var
@@ -328,8 +316,9 @@ KERNEL(merge)
     const i64 o = (i64)GROUP_ID(0), n_states = p.n_chunks * p.n_outputs,
               share = (p.n_chunks + L - 1) / L, begin = id * share,
               end = begin + share < p.n_chunks ? begin + share : p.n_chunks;
-    i64 at[2] = {0, p.offsets[1] + o % p.width * p.steps[1]};
-    WALK(p.kept, 2, i64, o / p.width, at);
+    const i64 outer = o / p.width;
+    i64 at[2] = {0, p.offsets[1] + (o - outer * p.width) * p.steps[1]};
+    WALK(p.kept, 2, i64, outer, at);
     GLOBAL const A *const from = states + p.states[0] + o;
 #if L > 1
     LOCAL A parts_a[L];

@@ -41,7 +41,21 @@ typedef u64 wide_i64;
 #endif
 
 /* ---- teams -------------------------------------------------------------------------------------
- */
+ *
+ *   ROWS     1: lanes lie along a line; 0: beside each other, a line each
+ *   L        work items along the lanes; powers of two, as are
+ *   M        work items that share a line besides
+ *   P        teams of a group; 1 for columns
+ *   W        lanes of a work item
+ *   INDEX    i32 or i64, what counts elements */
+
+#define GROUP (L * M * P)
+
+/* Work item `id` of a group: its place along the lanes, among those that share a line, and its team
+ * in the group. */
+#define LANE_OF(id) ((int)((u32)(id) % L))
+#define SHARE_OF(id) ((int)((u32)(id) / L % M))
+#define TEAM_OF(id) ((int)((u32)(id) / (L * M)))
 
 /* `span` work items, a power of two of them, stand `step` apart and have a part each in local
  * memory; JOIN(other) adds that of local id `other` to the work item's own. Afterwards the first
@@ -56,3 +70,24 @@ typedef u64 wide_i64;
         } \
         BARRIER(); \
     } while (0)
+
+/* Lines of elements, each of which ends in a result, are numbered along the innermost kept
+ * dimension, of `width`, and then along the others. Where a team stands: at line `column` of that
+ * width, with `lanes` lanes that have something to do, and number `outer` of the others. By rows a
+ * team has one line, by columns L * W. */
+typedef struct place {
+    i64 outer, column;
+    int lanes;
+} place;
+
+DEVICE place place_of(i64 team, i64 width, int lane) {
+    place here;
+    const INDEX blocks = (INDEX)(ROWS ? width : (width + L * W - 1) / (L * W)),
+                outer = (INDEX)team / blocks, block = (INDEX)team - outer * blocks;
+    here.outer = outer;
+    here.column = ROWS ? block : ((i64)block * L + lane) * W;
+    here.lanes = ROWS || width - here.column > W ? W
+                 : width > here.column           ? (int)(width - here.column)
+                                                 : 0;
+    return here;
+}
