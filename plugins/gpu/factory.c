@@ -93,10 +93,11 @@ static tn_status random_bits(const tn_call *call) {
            .offset = words * gpu_offset(out),
            .seed = call->args[TN_ARG_random_bits_seed].v.i64,
            .first = call->args[TN_ARG_random_bits_offset].v.i64};
+    const int64_t lanes = gpu_device_traits(call->device)->is_cpu ? 64 : 1; /* blocks */
     gpu_kernel *kernel;
     const tn_status status =
         gpu_kernel_get(call->device, key_of(RANDOM_BITS, TN_I32, false, false),
-                       &gpu_source_random_bits, "random_bits", &kernel, "%s", "");
+                       &gpu_source_random_bits, "random_bits", &kernel, "-DW=%d", (int)lanes);
     if (status != TN_OK)
         return status;
     gpu_launch launch = {.kernel = kernel,
@@ -104,7 +105,8 @@ static tn_status random_bits(const tn_call *call) {
                          .memory = {out->memory},
                          .parameters = &p,
                          .parameter_bytes = sizeof p};
-    return gpu_launch_items(call->stream, &launch, gpu_ceil_div(p.n_words, 4), GROUP);
+    return gpu_launch_items(call->stream, &launch, gpu_ceil_div(p.n_words, 4 * lanes),
+                            lanes > 1 ? 1 : GROUP);
 }
 
 static const tn_kernel records[] = {

@@ -5,8 +5,6 @@
 #include "copy.h"
 #include "sort.h"
 
-#include <stdio.h>
-
 enum { GROUP = 256, ROW_GROUP = 16 };
 
 /* What is kept under GPU_FAMILY_index. */
@@ -61,7 +59,8 @@ static void init(parameters *p, const tn_tensor_view *const *views, int64_t dim,
 }
 
 /* Takes the innermost dimension out of the loop and cuts it into runs. On a CPU device there are a
- * few for each processor, and where rows do not lie side by side `apart`: then a line is one. */
+ * few for each processor; where elements of a row lie far apart (not `whole_rows`), and elsewhere,
+ * each is one. */
 static void cut(const tn_call *call, parameters *p, bool whole_rows) {
     const gpu_traits *traits = gpu_device_traits(call->device);
     const int64_t numel = gpu_loop_numel(&p->loop);

@@ -17,7 +17,7 @@ typedef struct sorting {
     const tn_call *call;
     const tn_tensor_view *in, *values, *places;
     tn_dtype place_dtype;
-    bool descending, is_int32;
+    bool descending, is_cpu, is_int32;
     int64_t n_lines;
     parameters p;
 } sorting;
@@ -54,10 +54,11 @@ static tn_status pass(sorting *s, bool merge, bool last) {
                     .parameter_bytes = offsetof(parameters, loop) + gpu_loop_bytes(3)};
     const tn_status status =
         gpu_kernel_get(s->call->device, key, &gpu_source_sort, merge ? "merge" : "runs", &l.kernel,
-                       "-DT=%s -DM=%s -DK=%s -DP=%s -DDESCENDING=%d -DLAST=%d -DINDEX=%s",
+                       "-DT=%s -DM=%s -DK=%s -DP=%s -DDESCENDING=%d -DLAST=%d -DIS_CPU=%d "
+                       "-DINDEX=%s",
                        gpu_dtype_name(s->in->dtype), gpu_dtype_name(gpu_moved_as(s->in->dtype)),
                        wide ? "u64" : "u32", gpu_dtype_name(s->place_dtype), s->descending, last,
-                       s->is_int32 ? "i32" : "i64");
+                       s->is_cpu, s->is_int32 ? "i32" : "i64");
     if (status != TN_OK)
         return status;
     const int64_t unit = merge ? s->p.chunk : RUN;
@@ -67,7 +68,7 @@ static tn_status pass(sorting *s, bool merge, bool last) {
 }
 
 static tn_status run_passes(sorting *s, gpu_sorted *out) {
-    const bool stays = !s->values, is_cpu = gpu_device_traits(s->call->device)->is_cpu;
+    const bool stays = !s->values;
     parameters *p = &s->p;
     tn_status status = pass(s, false, !stays && p->n <= RUN);
     for (p->run = RUN; p->run < p->n && status == TN_OK; p->run *= 2) {
@@ -76,7 +77,7 @@ static tn_status run_passes(sorting *s, gpu_sorted *out) {
             at[0] = at[1];
             at[1] = swap;
         }
-        const int64_t most = is_cpu ? CPU_CHUNK : GPU_CHUNK;
+        const int64_t most = s->is_cpu ? CPU_CHUNK : GPU_CHUNK;
         p->chunk = most < 2 * p->run ? most : 2 * p->run;
         status = pass(s, true, !stays && 2 * p->run >= p->n);
     }
@@ -97,6 +98,7 @@ tn_status gpu_sort(const tn_call *call, const tn_tensor_view *in, int64_t dim, b
                  .places = places,
                  .place_dtype = place_dtype(in, dim),
                  .descending = descending,
+                 .is_cpu = gpu_device_traits(call->device)->is_cpu,
                  .is_int32 = in->numel < INT32_MAX - GROUP * RUN,
                  .p.n = length(in, dim)};
     const uint64_t start = call->workspace_offset + from, bytes = key_bytes(in);

@@ -19,6 +19,7 @@ typedef struct parameters {
 #define ALONG(k) p.strides[k][3]
 #endif
 
+#if !TILES
 /* The part of window `o` that lies on the input, along dimension d, and what it counts for. */
 typedef struct span {
     INDEX begin, end, count;
@@ -40,6 +41,7 @@ DEVICE span span_of(INDEX o, INDEX size, INDEX window, INDEX stride, INDEX paddi
 #define SPAN(d, o) \
     span_of((o), (INDEX)p.large[d], (INDEX)p.window[d], (INDEX)p.stride[d], (INDEX)p.padding[d], \
             p.count_include_pad != 0)
+#endif
 
 /* Where this work item begins and ends in its row, which row it is, and the planes' first elements;
  * `side` is that of what it makes. */

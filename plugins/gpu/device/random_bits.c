@@ -1,5 +1,5 @@
 /* random_bits.c: Philox 4x32-10 (J. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3",
- * 2011). One work item makes one block of four words; an i64 element is two of them, the low one
+ * 2011). One work item makes W blocks of four words; an i64 element is two of them, the low one
  * first, which is how it lies in memory. */
 
 typedef struct parameters {
@@ -9,27 +9,42 @@ typedef struct parameters {
 } parameters;
 
 KERNEL(random_bits)(GLOBAL u32 *out, const parameters p) {
-    const i64 block = (i64)GLOBAL_ID(0), left = p.n_words - 4 * block;
+    const i64 block = W * (i64)GLOBAL_ID(0), left = p.n_words - 4 * block;
     const u64 counter = (u64)p.first + (u64)block;
-    u32 c0 = (u32)counter, c1 = (u32)(counter >> 32), c2 = 0, c3 = 0;
     u32 k0 = (u32)p.seed, k1 = (u32)((u64)p.seed >> 32);
+    u32 c0[W], c1[W], c2[W], c3[W];
+    for (int i = 0; i < W; i++) {
+        c0[i] = (u32)(counter + (u64)i);
+        c1[i] = (u32)((counter + (u64)i) >> 32);
+        c2[i] = 0;
+        c3[i] = 0;
+    }
     for (int round = 0; round < 10; round++) {
-        const u32 high0 = mul_high_u32(0xD2511F53u, c0), low0 = 0xD2511F53u * c0;
-        const u32 high1 = mul_high_u32(0xCD9E8D57u, c2), low1 = 0xCD9E8D57u * c2;
-        c0 = high1 ^ c1 ^ k0;
-        c1 = low1;
-        c2 = high0 ^ c3 ^ k1;
-        c3 = low0;
+        for (int i = 0; i < W; i++) {
+            const u64 product0 = (u64)0xD2511F53u * c0[i], product1 = (u64)0xCD9E8D57u * c2[i];
+            c0[i] = (u32)(product1 >> 32) ^ c1[i] ^ k0;
+            c1[i] = (u32)product1;
+            c2[i] = (u32)(product0 >> 32) ^ c3[i] ^ k1;
+            c3[i] = (u32)product0;
+        }
         k0 += 0x9E3779B9u;
         k1 += 0xBB67AE85u;
     }
     out += p.offset + 4 * block;
-    if (left > 0)
-        out[0] = c0;
-    if (left > 1)
-        out[1] = c1;
-    if (left > 2)
-        out[2] = c2;
-    if (left > 3)
-        out[3] = c3;
+    if (left >= 4 * W) {
+        for (int i = 0; i < W; i++) {
+            out[4 * i] = c0[i];
+            out[4 * i + 1] = c1[i];
+            out[4 * i + 2] = c2[i];
+            out[4 * i + 3] = c3[i];
+        }
+    } else {
+        for (int i = 0; i < W; i++)
+            for (int word = 0; word < 4; word++)
+                if (4 * i + word < left)
+                    out[4 * i + word] = word == 0   ? c0[i]
+                                        : word == 1 ? c1[i]
+                                        : word == 2 ? c2[i]
+                                                    : c3[i];
+    }
 }

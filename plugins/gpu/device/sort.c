@@ -7,6 +7,7 @@
  *   K            u32 or u64, a key
  *   P            i32 or i64, a place
  *   DESCENDING   1: the largest first
+ *   IS_CPU       1: runs are sorted for a CPU
  *   LAST         1: the pass writes the result; 0: it writes the workspace
  *   INDEX        i32 or i64, what counts elements */
 
@@ -77,14 +78,26 @@ DEVICE K key_of(stored(M) x) {
 
 /* ---- passes ---- */
 
-/* Neighbours change places until none would: in this order no more than RUN rounds. What fills up
- * the last run stays behind all else. */
+/* What fills up the last run stays behind all else. On a GPU neighbours change places until none
+ * would, in this order no more than RUN rounds: so all is in registers. */
 KERNEL(runs)(ARGUMENTS) {
     PLACE();
     const i64 first = (i64)part * RUN;
     const int n = (int)(p.n - first < RUN ? p.n - first : RUN);
     K key[RUN];
     P place[RUN];
+#if IS_CPU
+    for (int i = 0; i < n; i++) {
+        const K x = key_of(in[at[2] + (first + i) * p.strides[2]]);
+        int j = i;
+        for (; j > 0 && key[j - 1] > x; j--) {
+            key[j] = key[j - 1];
+            place[j] = place[j - 1];
+        }
+        key[j] = x;
+        place[j] = (P)(first + i);
+    }
+#else
 #pragma unroll
     for (int i = 0; i < RUN; i++) {
         key[i] = i < n ? key_of(in[at[2] + (first + i) * p.strides[2]]) : (K) ~(K)0;
@@ -103,6 +116,7 @@ KERNEL(runs)(ARGUMENTS) {
             place[i + 1] = down ? pa : pb;
         }
     }
+#endif
 #pragma unroll
     for (int i = 0; i < RUN; i++)
         if (i < n)
@@ -129,13 +143,18 @@ KERNEL(merge)(ARGUMENTS) {
             most = middle;
     }
     i64 j = before - i;
-    for (i64 to = begin; to < end; to++) {
-        const bool from_a = j >= n_b || (i < n_a && a[i] <= b[j]);
-        const K key = from_a ? a[i] : b[j];
-        const P place = from_a ? place_a[i] : place_b[j];
-        i += from_a;
-        j += !from_a;
-        WRITE(to, key, place);
-        (void)key;
+    i64 to = begin;
+    while (to < end && i < n_a && j < n_b) { /* no branches: they would be guessed wrong */
+        const K key_a = a[i], key_b = b[j];
+        const P from_a = place_a[i], from_b = place_b[j];
+        const bool is_a = key_a <= key_b;
+        WRITE(to, is_a ? key_a : key_b, is_a ? from_a : from_b);
+        i += is_a;
+        j += !is_a;
+        to++;
     }
+    for (; to < end && i < n_a; to++, i++)
+        WRITE(to, a[i], place_a[i]);
+    for (; to < end; to++, j++)
+        WRITE(to, b[j], place_b[j]);
 }
