@@ -5,7 +5,8 @@
  * an offset that only kernels and transfers ever add. platform.c finds the devices, device.c opens
  * one, memory.c, transfer.c, stream.c and event.c fill the tables of tenon/plugin.h.
  *
- * There are no globals: everything hangs on tn_pself. Host memory comes from the host. */
+ * There are no globals but a lock in guard.c: everything hangs on tn_pself. Host memory comes from
+ * the host. */
 #ifndef TENON_OPENCL_H
 #define TENON_OPENCL_H
 
@@ -119,14 +120,16 @@ tn_status ocl_check_lost(tn_pdevice *device);
 
 /* ---- what drivers change (guard.c) ---- */
 
-/* Round every call in which a driver starts or compiles. */
+/* Round every call in which a driver starts or compiles. One thread of the process at a time is
+ * between the two, so nothing else is waited for there. */
 struct ocl_guard {
     bool known[OCL_SIGNALS];
     struct sigaction actions[OCL_SIGNALS];
+    char *variables;
 };
 
 void ocl_guard_enter(struct ocl_guard *guard);
-void ocl_guard_leave(const struct ocl_guard *guard);
+void ocl_guard_leave(struct ocl_guard *guard);
 
 /* ---- devices (platform.c, device.c) ---- */
 
