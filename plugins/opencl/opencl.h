@@ -21,7 +21,7 @@
 #include <tenon/plugin.h>
 
 enum {
-    OCL_MESSAGE = 400, /* bytes of an error message */
+    OCL_MESSAGE = 600, /* bytes of an error message */
     OCL_NAME = 160,    /* of a device's name */
     OCL_MAX_DEVICES = 64,
     OCL_SIGNALS = 65,
@@ -53,7 +53,8 @@ struct tn_pself {
     tn_status search_status;
     uint32_t n_found;
     struct ocl_found found[OCL_MAX_DEVICES];
-    char reason[OCL_MESSAGE]; /* why something that was found is not used */
+    char reason[OCL_MESSAGE]; /* what was found and is not used, and why */
+    bool is_broken;           /* one of these is a driver that fails */
 };
 
 struct tn_pdevice {
