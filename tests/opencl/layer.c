@@ -34,6 +34,7 @@ static struct {
     uint64_t lost_at;
     bool has_alignment, no_fp64, no_devices, no_platforms;
     cl_uint alignment;
+    cl_device_type type;    /* 0: as it is */
     cl_ulong memory, piece; /* 0: as they are */
     char log[TEXT];
 } said;
@@ -79,6 +80,14 @@ static bool hear_size(const char *value) {
     return true;
 }
 
+static bool hear_type(const char *value) {
+    unsigned type;
+    const bool good = sscanf(value, "type:%u", &type) == 1;
+    if (good)
+        said.type = type;
+    return good;
+}
+
 static bool hear(char *word) {
     char *value = strchr(word, '=');
     if (!value)
@@ -92,6 +101,8 @@ static bool hear(char *word) {
         return hear_hidden(value);
     if (strcmp(word, "small") == 0)
         return hear_size(value);
+    if (strcmp(word, "lie") == 0 && hear_type(value))
+        return true;
     if (strcmp(word, "lie") == 0)
         return said.has_alignment = sscanf(value, "alignment:%u", &said.alignment) == 1;
     snprintf(said.log, sizeof said.log, "%s", value);
@@ -152,6 +163,11 @@ EXPORT int64_t layer_alive(const char **out_which) {
         n += n_kind < 0 ? -n_kind : n_kind; /* below 0: given back too often */
     }
     return n;
+}
+
+EXPORT void layer_forget_alive(void) {
+    for (int i = 0; i < N_KINDS; i++)
+        atomic_store(&alive[i], 0);
 }
 
 static cl_int made_event(cl_int error, const cl_event *event) {
@@ -318,6 +334,8 @@ static cl_int CL_API_CALL clGetDeviceInfo_(cl_device_id d, cl_device_info what, 
         return error;
     if (what == CL_DEVICE_MEM_BASE_ADDR_ALIGN && said.has_alignment)
         *(cl_uint *)out = said.alignment;
+    if (what == CL_DEVICE_TYPE && said.type)
+        *(cl_device_type *)out = said.type;
     if (what == CL_DEVICE_DOUBLE_FP_CONFIG && said.no_fp64)
         *(cl_device_fp_config *)out = 0;
     if (what == CL_DEVICE_GLOBAL_MEM_SIZE && said.memory)
@@ -372,20 +390,20 @@ static cl_int CL_API_CALL clGetProgramBuildInfo_(cl_program p, cl_device_id d,
     X(clGetDeviceIDs) \
     X(clGetDeviceInfo) \
     X(clCreateContext) \
-    X(clReleaseContext) X(clCreateCommandQueue) X(clReleaseCommandQueue) X(clCreateBuffer) \
-        X(clReleaseMemObject) X(clGetMemObjectInfo) X(clCreateProgramWithSource) \
-            X(clCreateProgramWithBinary) X(clBuildProgram) X(clGetProgramBuildInfo) \
-                X(clGetProgramInfo) X(clReleaseProgram) X(clCreateKernel) X(clSetKernelArg) \
-                    X(clReleaseKernel) X(clWaitForEvents) X(clGetEventInfo) \
-                        X(clGetEventProfilingInfo) X(clCreateUserEvent) X(clSetUserEventStatus) \
-                            X(clSetEventCallback) X(clRetainEvent) X(clReleaseEvent) X(clFlush) \
-                                X(clFinish) X(clEnqueueReadBuffer) X(clEnqueueWriteBuffer) \
-                                    X(clEnqueueCopyBuffer) X(clEnqueueFillBuffer) \
-                                        X(clEnqueueMapBuffer) X(clEnqueueUnmapMemObject) \
-                                            X(clEnqueueMigrateMemObjects) \
-                                                X(clEnqueueNDRangeKernel) \
-                                                    X(clEnqueueMarkerWithWaitList) \
-                                                        X(clEnqueueBarrierWithWaitList)
+    X(clReleaseContext) \
+    X(clCreateCommandQueue) \
+    X(clReleaseCommandQueue) X(clCreateBuffer) X(clReleaseMemObject) X(clGetMemObjectInfo) \
+        X(clCreateProgramWithSource) X(clCreateProgramWithBinary) X(clBuildProgram) \
+            X(clGetProgramBuildInfo) X(clGetProgramInfo) X(clReleaseProgram) X(clCreateKernel) \
+                X(clSetKernelArg) X(clReleaseKernel) X(clWaitForEvents) X(clGetEventInfo) \
+                    X(clGetEventProfilingInfo) X(clCreateUserEvent) X(clSetUserEventStatus) \
+                        X(clSetEventCallback) X(clRetainEvent) X(clReleaseEvent) X(clFlush) \
+                            X(clFinish) X(clEnqueueReadBuffer) X(clEnqueueWriteBuffer) \
+                                X(clEnqueueCopyBuffer) X(clEnqueueFillBuffer) \
+                                    X(clEnqueueMapBuffer) X(clEnqueueUnmapMemObject) \
+                                        X(clEnqueueMigrateMemObjects) X(clEnqueueNDRangeKernel) \
+                                            X(clEnqueueMarkerWithWaitList) \
+                                                X(clEnqueueBarrierWithWaitList)
 
 EXPORT bool layer_in_use(void) {
     return next != NULL;

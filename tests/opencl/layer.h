@@ -8,6 +8,7 @@
  *     lose=-36@5                  the fifth call from now that has to do with a queue fails with
  * -36, and so does every later one log=x.cl:1: error: no       the build log of every program
  *     lie=alignment:24            the bits that memory is said to be aligned to
+ *     lie=type:4                  what the device is said to be, CL_DEVICE_TYPE_GPU
  *     hide=fp64                   or `devices`, `platforms`
  *     small=memory:1048576        bytes of memory, or of a `piece` of it, the largest allocation
  *
@@ -33,6 +34,9 @@ uint64_t layer_calls(void);
 /* Objects that are alive, of all kinds; 0 where every reference was given back. `*out_which` (or
  * NULL) is one of their kinds. */
 int64_t layer_alive(const char **out_which);
+
+/* What a test that failed has left is not the next one's. */
+void layer_forget_alive(void);
 
 /* The options of the last build. */
 const char *layer_build_options(void);

@@ -18,6 +18,7 @@ int rig_teardown(void **state) {
     const char *which = NULL;
     const int64_t n = layer_alive(&which);
     layer_say("");
+    layer_forget_alive();
     if (n)
         print_error("%lld objects of OpenCL are left, of kind %s\n", (long long)n, which);
     return n ? -1 : 0;

@@ -318,12 +318,13 @@ static bool live_once(void) {
     return status == TN_OK;
 }
 
+/* As a GPU: there memory is made real when it is allocated. */
 static void a_call_that_fails_leaves_nothing_behind(void **state) {
     uint64_t at = 0, n_failed = 0;
     do {
-        char words[32];
+        char words[48];
         const char *which = "";
-        snprintf(words, sizeof words, "fail=*:-6@%llu", (unsigned long long)++at);
+        snprintf(words, sizeof words, "lie=type:4;fail=*:-6@%llu", (unsigned long long)++at);
         layer_say(words);
         n_failed += !live_once();
         if (layer_alive(&which))

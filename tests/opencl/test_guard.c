@@ -7,6 +7,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <semaphore.h>
 #include <stdlib.h>
 #include <time.h>
 
@@ -90,23 +91,27 @@ static void signal_actions_are_the_programs(void **state) {
     signal(SIGUSR1, SIG_DFL);
 }
 
-/* One that starts while the other's driver has changed something does not take that for the
- * program's. */
-static void *second_start(void *context) {
+/* One that starts while the other's driver has changed something, and ends after it, does not take
+ * that for the program's. */
+static void *second_start(void *first_has_left) {
     struct ocl_guard second;
     ocl_guard_enter(&second);
+    sem_wait(first_has_left);
     ocl_guard_leave(&second);
-    return context;
+    return NULL;
 }
 
 static void two_starts_at_once_leave_nothing(void **state) {
     const struct timespec moment = {.tv_nsec = 20000000};
     pthread_t other;
+    sem_t has_left;
+    sem_init(&has_left, 0, 0);
     ocl_guard_enter(&guard);
     setenv("GUARD_ADDED", "1", 1);
-    assert_int_equal(pthread_create(&other, NULL, second_start, NULL), 0);
-    nanosleep(&moment, NULL);
+    assert_int_equal(pthread_create(&other, NULL, second_start, &has_left), 0);
+    nanosleep(&moment, NULL); /* it enters, if it can */
     ocl_guard_leave(&guard);
+    sem_post(&has_left);
     pthread_join(other, NULL);
     assert_null(getenv("GUARD_ADDED"));
 }
