@@ -69,7 +69,7 @@ typedef struct worker {
     tn_pstream *stream;
     tn_memory own;
     tn_status status;
-    int n_wrong;
+    int n_wrong, number;
 } worker;
 
 /* Writes round + index, and doubles it into the slot. Never waits for the device. */
@@ -226,6 +226,80 @@ static void two_threads_use_everything_at_once(void **state) {
     assert_true(mini_close(&m));
 }
 
+/* ---- many launches ---- */
+
+enum { TARGETS = 64, TIMES = 30 };
+
+/* Copies a number of its own to all of them, again and again; arguments that another thread has set
+ * would bring the other's. */
+static tn_status copy_everywhere(worker *w, const tn_memory *targets, float number) {
+    float numbers[N], back[N];
+    tn_status status = TN_OK;
+    for (int i = 0; i < N; i++)
+        numbers[i] = number;
+    status = m.ops->memory->write(m.device, w->stream, w->own, 0, numbers, BYTES);
+    for (int i = 0; i < TARGETS && status == TN_OK; i++)
+        status = call("copy", w->stream, w->own, targets[i]);
+    for (int i = 0; i < TARGETS && status == TN_OK; i++) {
+        status = m.ops->memory->read(m.device, w->stream, back, targets[i], 0, BYTES);
+        w->n_wrong += status == TN_OK && memcmp(back, numbers, BYTES) != 0;
+    }
+    return status;
+}
+
+static void *launcher(void *context) {
+    worker *w = context;
+    tn_memory targets[TARGETS];
+    void *host;
+    for (int i = 0; i < TARGETS; i++)
+        targets[i] = allocate(TN_SPACE_DEVICE, BYTES, &host);
+    for (int t = 0; t < TIMES && w->status == TN_OK; t++)
+        w->status = copy_everywhere(w, targets, (float)(2 * t + w->number));
+    for (int i = 0; i < TARGETS; i++)
+        m.ops->memory->free(m.device, TN_SPACE_DEVICE, targets[i]);
+    return NULL;
+}
+
+static void launches_of_two_threads_keep_their_arguments(void **state) {
+    worker a, b;
+    if (!mini_open(&m, rig_plugin, 0))
+        fail_msg("%s", mini_error());
+    start_worker(&a);
+    start_worker(&b);
+    b.number = 1;
+    run_both(launcher, launcher, &a, &b);
+    finish_worker(&a);
+    finish_worker(&b);
+    assert_true(mini_close(&m));
+}
+
+/* ---- asking beside calls ---- */
+
+/* No lock of the driver's orders what these look at. */
+static void *looker(void *context) {
+    worker *w = context;
+    tn_memory_info info = {.struct_size = sizeof info};
+    for (int i = 0; i < 20 * ROUNDS && w->status == TN_OK; i++) {
+        w->status = m.ops->memory->info(m.device, &info);
+        w->n_wrong += info.free_bytes > info.total_bytes;
+        if (!mini_find(&m, "add", TN_F32, TN_DTYPE_NONE))
+            w->status = TN_NOT_FOUND;
+    }
+    return NULL;
+}
+
+static void asking_beside_calls_disturbs_nothing(void **state) {
+    worker a, b;
+    if (!mini_open(&m, rig_plugin, 0))
+        fail_msg("%s", mini_error());
+    start_worker(&a);
+    start_worker(&b);
+    run_both(user, looker, &a, &b);
+    finish_worker(&a);
+    finish_worker(&b);
+    assert_true(mini_close(&m));
+}
+
 /* ---- two devices open at once ---- */
 
 /* What a driver changes of the process is put back also where two start in the same moment. */
@@ -254,6 +328,8 @@ int all_tests(void) {
     const struct CMUnitTest tests[] = {
         TEST(streams_of_two_threads_hand_over_with_events),
         TEST(two_threads_use_everything_at_once),
+        TEST(launches_of_two_threads_keep_their_arguments),
+        TEST(asking_beside_calls_disturbs_nothing),
         TEST(devices_opened_beside_calls_disturb_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
