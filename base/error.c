@@ -120,6 +120,10 @@ tn_status tni_error_plugin(tn_status status, const char *message) {
     return status;
 }
 
+const char *tni_error_plugin_message(void) {
+    return plugin_message;
+}
+
 tn_status tni_error_take_plugin(tn_status status, const char *context) {
     if (status < 0 || status >= TN_STATUS_COUNT) {
         tn_fail(TN_INTERNAL, "%s: the plugin returned %d, which is no tn_status%s%s", context,

@@ -19,6 +19,8 @@ void tni_error_operator(const char *operator_name);
  * a number that is no status. */
 tn_status tni_error_plugin(tn_status status, const char *message);
 tn_status tni_error_take_plugin(tn_status status, const char *context);
+/* The message of host->fail that is kept, or NULL. */
+const char *tni_error_plugin_message(void);
 
 /* Saves the standing error and clears it / puts a saved one back, for code that must try something
  * and not disturb it. `saved` is 64 bytes of the caller's. */

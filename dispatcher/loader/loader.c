@@ -179,10 +179,13 @@ static void stop(tni_plugin *p) {
     p->self = NULL;
 }
 
+/* None is no failure. The reason is what the plugin has told host->fail. */
 static tn_status note_no_devices(tni_plugin *p) {
+    const char *why = tni_error_plugin_message();
     char name[4200];
     name_plugin(p, name, sizeof name);
-    p->reason = tni_format("%s: no devices found (driver reported none)", name);
+    p->reason = why ? tni_format("%s: no devices found: %s", name, why)
+                    : tni_format("%s: no devices found (driver reported none)", name);
     if (!p->reason)
         return TN_OUT_OF_MEMORY;
     tni_log_line(TN_LOG_INFO, "loader", "%s", p->reason);

@@ -6,9 +6,12 @@
 static tn_status count(tn_pself *self, uint32_t *out_count) {
     *out_count = 0;
     const tn_status status = ocl_search(self);
-    if (status == TN_OK)
-        *out_count = self->n_found;
-    return status;
+    if (status != TN_OK)
+        return status;
+    *out_count = self->n_found;
+    if (self->n_found == 0)
+        ocl_fail(self, TN_NOT_FOUND, "%s", self->reason);
+    return TN_OK;
 }
 
 static tn_status find(tn_pself *self, uint32_t index, const struct ocl_found **out) {
@@ -17,8 +20,10 @@ static tn_status find(tn_pself *self, uint32_t index, const struct ocl_found **o
         return status;
     if (index >= self->n_found)
         return ocl_fail(self, TN_DEVICE,
-                        "there is no opencl:%u, OpenCL has %u devices; `clinfo -l` lists them",
-                        index, self->n_found);
+                        "there is no opencl:%u, %u devices can be used; `tenon devices` lists "
+                        "them%s%s",
+                        index, self->n_found, self->n_found ? "" : ": ",
+                        self->n_found ? "" : self->reason);
     *out = &self->found[index];
     return TN_OK;
 }
@@ -75,8 +80,9 @@ static tn_status open_device(tn_pself *self, uint32_t index, tn_pdevice **out_de
 static void close_device(tn_pdevice *device) {
     if (device->used_bytes || device->n_pinned) {
         char line[OCL_MESSAGE];
-        snprintf(line, sizeof line, "opencl:%u is closed with %llu bytes and %u pinned blocks alive",
-                 device->index, (unsigned long long)device->used_bytes, device->n_pinned);
+        snprintf(line, sizeof line,
+                 "opencl:%u is closed with %llu bytes and %u pinned blocks alive", device->index,
+                 (unsigned long long)device->used_bytes, device->n_pinned);
         device->self->host->log(device->self, TN_LOG_ERROR, line);
     }
     if (!device->lost)

@@ -48,8 +48,8 @@ bool ocl_is_pinned(tn_pdevice *device, const void *p, uint64_t bytes) {
     pthread_mutex_lock(&device->lock);
     const uint32_t i = place_of(device, start);
     const struct ocl_pinned *before = i > 0 ? &device->pinned[i - 1] : NULL;
-    const bool inside = before && bytes <= before->bytes &&
-                        start - before->start <= before->bytes - bytes;
+    const bool inside =
+        before && bytes <= before->bytes && start - before->start <= before->bytes - bytes;
     pthread_mutex_unlock(&device->lock);
     return inside;
 }
@@ -122,8 +122,8 @@ static tn_status alloc_pinned(tn_pdevice *device, uint64_t bytes, tn_memory *out
     else
         status = pinned_add(device, memory, host, bytes);
     if (status != TN_OK) {
-        if (host && clEnqueueUnmapMemObject(device->transfers, memory, host, 0, NULL, NULL) ==
-                        CL_SUCCESS)
+        if (host &&
+            clEnqueueUnmapMemObject(device->transfers, memory, host, 0, NULL, NULL) == CL_SUCCESS)
             clFinish(device->transfers);
         clReleaseMemObject(memory);
         return status;

@@ -5,7 +5,8 @@
  * an offset that only kernels and transfers ever add. platform.c finds the devices, device.c opens
  * one, memory.c, transfer.c, stream.c and event.c fill the tables of tenon/plugin.h.
  *
- * There are no globals: everything hangs on tn_pself. Host memory comes from the host. */
+ * There are no globals but a lock in guard.c: everything hangs on tn_pself. Host memory comes from
+ * the host. */
 #ifndef TENON_OPENCL_H
 #define TENON_OPENCL_H
 
@@ -20,7 +21,7 @@
 #include <tenon/plugin.h>
 
 enum {
-    OCL_MESSAGE = 400, /* bytes of an error message */
+    OCL_MESSAGE = 600, /* bytes of an error message */
     OCL_NAME = 160,    /* of a device's name */
     OCL_PATH = 1024,
     OCL_MAX_DEVICES = 64,
@@ -56,7 +57,8 @@ struct tn_pself {
     tn_status search_status;
     uint32_t n_found;
     struct ocl_found found[OCL_MAX_DEVICES];
-    char reason[OCL_MESSAGE]; /* why something that was found is not used */
+    char reason[OCL_MESSAGE]; /* what was found and is not used, and why */
+    bool is_broken;           /* one of these is a driver that fails */
 };
 
 struct tn_pdevice {
@@ -123,14 +125,16 @@ tn_status ocl_check_lost(tn_pdevice *device);
 
 /* ---- what drivers change (guard.c) ---- */
 
-/* Round every call in which a driver starts or compiles. */
+/* Round every call in which a driver starts or compiles. One thread of the process at a time is
+ * between the two, so nothing else is waited for there. */
 struct ocl_guard {
     bool known[OCL_SIGNALS];
     struct sigaction actions[OCL_SIGNALS];
+    char *variables;
 };
 
 void ocl_guard_enter(struct ocl_guard *guard);
-void ocl_guard_leave(const struct ocl_guard *guard);
+void ocl_guard_leave(struct ocl_guard *guard);
 
 /* ---- devices (platform.c, device.c) ---- */
 

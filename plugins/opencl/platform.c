@@ -13,17 +13,39 @@
 
 enum { MAX_PLATFORMS = 32 };
 
-/* What every device that can be used has: kernels take that many bytes of arguments, and run in
- * groups of that many. */
+/* What every device that can be used has: kernels run in groups of that many, and a training step
+ * that needs less memory is no training step. */
 enum { MIN_GROUP = 256 };
-static const uint64_t MIN_MEMORY = 32u << 20;
+static const uint64_t MIN_MEMORY = 32u << 20, MIN_PIECE = 8u << 20;
 
-static void keep_reason(tn_pself *self, const char *who, const char *why) {
-    if (self->reason[0] == '\0')
-        snprintf(self->reason, sizeof self->reason, "%.120s %.200s", who, why);
+/* Of memory: what OpenCL asks of every device (the largest type has 128 bytes), so less is a
+ * mistake of the driver, and more than a large page is one, too. */
+static const uint64_t MIN_ALIGNMENT = 128, MAX_ALIGNMENT = 2u << 20;
+
+static unsigned long long mib(uint64_t bytes) {
+    return (unsigned long long)(bytes >> 20);
+}
+
+/* Where no device is left these are all that a user learns. */
+static void keep(tn_pself *self, tn_log_level level, const char *who, const char *why) {
+    const size_t n = strlen(self->reason);
+    snprintf(self->reason + n, sizeof self->reason - n, "%s%.120s %.200s", n ? "; " : "", who, why);
     char line[OCL_MESSAGE];
     snprintf(line, sizeof line, "%.120s is not used: it %.200s", who, why);
-    self->host->log(self, TN_LOG_INFO, line);
+    self->host->log(self, level, line);
+}
+
+static void keep_reason(tn_pself *self, const char *who, const char *why) {
+    keep(self, TN_LOG_INFO, who, why);
+}
+
+/* Worth a warning also beside drivers that work. */
+static void keep_failure(tn_pself *self, const char *who, const char *what, cl_int error) {
+    char why[OCL_MESSAGE];
+    snprintf(why, sizeof why, "%s: %s (%d); its driver is broken, or does not fit the kernel's",
+             what, ocl_error_name(error), error);
+    keep(self, TN_LOG_WARN, who, why);
+    self->is_broken = true;
 }
 
 /* ---- one device ---- */
@@ -44,8 +66,8 @@ static bool ask_text(cl_device_id id, cl_device_info what, char *out, size_t roo
     return good;
 }
 
-/* What keeps a device from being used, or NULL. */
-static const char *describe(cl_device_id id, struct ocl_found *out) {
+/* What keeps a device from being used, or NULL; `room` is for its words. */
+static const char *describe(cl_device_id id, struct ocl_found *out, char room[OCL_NAME]) {
     cl_bool available = CL_FALSE, compiler = CL_FALSE, little = CL_FALSE;
     cl_uint align_bits = 0, units = 0, bits = 0, width = 0;
     cl_ulong memory = 0, most = 0, local = 0;
@@ -83,10 +105,22 @@ static const char *describe(cl_device_id id, struct ocl_found *out) {
         return "takes fewer than 1024 bytes of kernel arguments";
     if (group < MIN_GROUP)
         return "has work groups of fewer than 256";
-    if (memory < MIN_MEMORY || most < MIN_MEMORY / 4)
-        return "has less than 32 MiB of memory, or none of it in a piece";
-    if (align_bits < 8 || (align_bits & (align_bits - 1)))
-        return "says an alignment of memory that is no power of two";
+    if (memory < MIN_MEMORY || most < MIN_PIECE) {
+        snprintf(room, OCL_NAME,
+                 "is too small: %llu MiB of memory, %llu in one piece, and %llu and "
+                 "%llu are needed",
+                 mib(memory), mib(most), mib(MIN_MEMORY), mib(MIN_PIECE));
+        return room;
+    }
+    const uint64_t alignment = align_bits / 8;
+    if (align_bits % 8 || alignment == 0 || (alignment & (alignment - 1)) ||
+        alignment > MAX_ALIGNMENT) {
+        snprintf(room, OCL_NAME,
+                 "says that memory is aligned to %u bits, which is no power of two "
+                 "from a byte to 2 MiB; another version of the driver may know better",
+                 align_bits);
+        return room;
+    }
     ask(id, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT, sizeof width, &width);
     ask(id, CL_DEVICE_SINGLE_FP_CONFIG, sizeof f32, &f32);
     ask(id, CL_DEVICE_DOUBLE_FP_CONFIG, sizeof f64, &f64); /* not in every 1.2 driver */
@@ -95,7 +129,7 @@ static const char *describe(cl_device_id id, struct ocl_found *out) {
     out->id = id;
     out->memory_bytes = memory;
     out->max_allocation = most;
-    out->alignment = align_bits / 8;
+    out->alignment = alignment < MIN_ALIGNMENT ? MIN_ALIGNMENT : alignment;
     out->traits = (gpu_traits){.is_cpu = (out->type & CL_DEVICE_TYPE_CPU) != 0,
                                .has_f64 = f64 != 0,
                                .compute_units = units ? units : 1,
@@ -110,8 +144,9 @@ static const char *describe(cl_device_id id, struct ocl_found *out) {
 
 static void add_device(tn_pself *self, const struct ocl_found *platform, cl_device_id id) {
     struct ocl_found found = *platform;
+    char room[OCL_NAME];
     snprintf(found.name, sizeof found.name, "a device of %.100s", platform->platform_name);
-    const char *why = describe(id, &found);
+    const char *why = describe(id, &found, room);
     if (why)
         keep_reason(self, found.name, why);
     else if (self->n_found < OCL_MAX_DEVICES)
@@ -141,20 +176,23 @@ static void add_platform(tn_pself *self, cl_platform_id id, const char *wanted) 
     }
     snprintf(platform.driver, sizeof platform.driver, "%s", version);
     platform.is_simulator = strstr(platform.platform_name, "Oclgrind") != NULL;
-    if (wanted ? !strstr(platform.platform_name, wanted) : platform.is_simulator)
-        return;
-    const cl_int error = clGetDeviceIDs(id, CL_DEVICE_TYPE_ALL, OCL_MAX_DEVICES, ids, &n);
-    if (error != CL_SUCCESS && error != CL_DEVICE_NOT_FOUND) {
-        char why[64];
-        snprintf(why, sizeof why, "fails to list devices: %s", ocl_error_name(error));
-        keep_reason(self, platform.platform_name, why);
+    if (wanted && !strstr(platform.platform_name, wanted)) {
+        keep_reason(self, platform.platform_name, "is not what TENON_OPENCL_PLATFORM names");
         return;
     }
-    const uint32_t before = self->n_found;
-    for (cl_uint i = 0; error == CL_SUCCESS && i < n && i < OCL_MAX_DEVICES; i++)
-        add_device(self, &platform, ids[i]);
-    if (self->n_found == before)
-        keep_reason(self, platform.platform_name, "has no device that can be used");
+    if (!wanted && platform.is_simulator) {
+        keep_reason(self, platform.platform_name,
+                    "is a simulator, for which TENON_OPENCL_PLATFORM must name it");
+        return;
+    }
+    const cl_int error = clGetDeviceIDs(id, CL_DEVICE_TYPE_ALL, OCL_MAX_DEVICES, ids, &n);
+    if (error != CL_SUCCESS && error != CL_DEVICE_NOT_FOUND)
+        keep_failure(self, platform.platform_name, "fails to list its devices", error);
+    else if (error == CL_DEVICE_NOT_FOUND || n == 0)
+        keep_reason(self, platform.platform_name, "has no device");
+    else
+        for (cl_uint i = 0; i < n && i < OCL_MAX_DEVICES; i++)
+            add_device(self, &platform, ids[i]);
 }
 
 static int rank_of(const struct ocl_found *f) {
@@ -179,6 +217,17 @@ static void sort(tn_pself *self) {
         }
 }
 
+/* The loader passes over a driver whose library it cannot load, without a word. */
+static void explain_no_platform(tn_pself *self) {
+    const char *folder = getenv("OCL_ICD_VENDORS");
+    snprintf(
+        self->reason, sizeof self->reason,
+        "no OpenCL driver is installed, or none can be loaded; `clinfo -l` lists them, and their "
+        ".icd files are looked for in %.160s%s",
+        folder ? folder : "/etc/OpenCL/vendors",
+        folder ? " (OCL_ICD_VENDORS)" : "; for CPUs there is PoCL");
+}
+
 static tn_status search(tn_pself *self) {
     cl_platform_id ids[MAX_PLATFORMS];
     cl_uint n = 0;
@@ -192,12 +241,16 @@ static tn_status search(tn_pself *self) {
     for (cl_uint i = 0; error == CL_SUCCESS && i < n && i < MAX_PLATFORMS; i++)
         add_platform(self, ids[i], wanted);
     sort(self);
-    if (self->n_found == 0 && wanted)
+    if (self->n_found > 0)
+        return TN_OK;
+    if (self->reason[0] == '\0')
+        explain_no_platform(self);
+    if (wanted)
         return ocl_fail(self, TN_NOT_FOUND,
                         "no OpenCL platform with a device has '%.60s' in its name "
-                        "(TENON_OPENCL_PLATFORM)%s%s",
-                        wanted, self->reason[0] ? ": " : "", self->reason);
-    return TN_OK;
+                        "(TENON_OPENCL_PLATFORM): %s",
+                        wanted, self->reason);
+    return self->is_broken ? ocl_fail(self, TN_IO, "%s", self->reason) : TN_OK;
 }
 
 tn_status ocl_search(tn_pself *self) {
@@ -206,6 +259,8 @@ tn_status ocl_search(tn_pself *self) {
         struct ocl_guard guard;
         ocl_guard_enter(&guard);
         self->n_found = 0;
+        self->reason[0] = '\0';
+        self->is_broken = false;
         self->search_status = search(self);
         ocl_guard_leave(&guard);
         self->searched = self->search_status == TN_OK;

@@ -31,12 +31,11 @@ static tn_status create(tn_pdevice *device, int32_t priority, tn_pstream **out_s
     *stream = (tn_pstream){.device = device};
     pthread_mutex_init(&stream->lock, NULL);
     cl_int error, zero[4] = {0};
-    stream->queue = clCreateCommandQueue(device->context, device->found->id,
-                                         CL_QUEUE_PROFILING_ENABLE, &error);
+    stream->queue =
+        clCreateCommandQueue(device->context, device->found->id, CL_QUEUE_PROFILING_ENABLE, &error);
     if (stream->queue)
-        stream->error_word =
-            clCreateBuffer(device->context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, sizeof zero,
-                           zero, &error);
+        stream->error_word = clCreateBuffer(
+            device->context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, sizeof zero, zero, &error);
     if (!stream->error_word) {
         status = ocl_fail_driver(device, error, "creating a stream");
         finish(stream);
@@ -73,7 +72,8 @@ static tn_status take_error(tn_pstream *stream) {
         return ocl_fail_driver(stream->device, error, "asking whether an index was out of range");
     if (!word[0])
         return TN_OK;
-    const int64_t index = (int64_t)((uint64_t)(uint32_t)word[2] | (uint64_t)(uint32_t)word[3] << 32);
+    const int64_t index =
+        (int64_t)((uint64_t)(uint32_t)word[2] | (uint64_t)(uint32_t)word[3] << 32);
     return ocl_fail(stream->device->self, TN_INDEX_OUT_OF_RANGE,
                     "index %lld is out of range for a dimension of size %d", (long long)index,
                     word[1]);

@@ -208,7 +208,8 @@ typedef struct tn_host {
     void (*log)(tn_pself *self, int32_t level, const char *message);
 
     /* Keeps `message` for the calling thread as the reason of the failure that is about to be
-     * returned, and returns `status`: `return host->fail(TN_IO, "...")`. The text is copied.
+     * returned, or of a count of zero, and returns `status`: `return host->fail(TN_IO, "...")`. The
+     * text is copied.
      * [any-thread] [loaded] [required] */
     tn_status (*fail)(tn_status status, const char *message);
 
@@ -443,9 +444,10 @@ typedef enum tn_device_property {
 typedef struct tn_device_ops {
     uint64_t struct_size;
 
-    /* How many devices there are, the same until shutdown; zero, with TN_OK, where there is no
-     * hardware. A driver that fails to start is a failure with a message. Must not create contexts.
-     * [one-thread] [plugin init] [required] */
+    /* How many devices can be used, the same until shutdown; zero, with TN_OK, where there is none:
+     * what the call has told host->fail is then what users are shown as the reason. A driver that
+     * fails to start is a failure with a message. Must not create contexts. [one-thread] [plugin
+     * init] [required] */
     tn_status (*count)(tn_pself *self, uint32_t *out_count);
 
     /* Opens device `index`; TN_DEVICE, with *out_device NULL, when there is none of that index.

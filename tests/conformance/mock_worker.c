@@ -103,6 +103,9 @@ static void run(const tc_case *c, const tc_options *options, tc_verdict *out) {
             for (;;)
                 pause();
         _exit(7);
+    } else if (strcmp(s, "tunables") == 0) {
+        const char *value = getenv("GLIBC_TUNABLES");
+        tc_verdict_set(out, TC_MISTRUSTED, 0, "%s", value ? value : "none");
     } else if (strcmp(s, "slow") == 0) {
         usleep(30000);
     } else if (strcmp(s, "when") == 0) {

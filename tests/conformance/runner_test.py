@@ -80,6 +80,16 @@ class Runner(unittest.TestCase):
         self.one("kernel/fail T=f32")
         self.assertIn(f"tenon-conform run {self.plugin} 'kernel/fail T=f32'", self.result.stderr)
 
+    def test_malloc_keeps_nothing_where_the_heap_is_counted(self) -> None:
+        self.env["GLIBC_TUNABLES"] = "glibc.malloc.check=0"
+        self.assertEqual(self.one("process/tunables")["message"],
+                         "glibc.malloc.check=0:glibc.malloc.tcache_count=0")
+        self.log.unlink()
+        self.assertEqual(self.one("kernel/tunables")["message"], "glibc.malloc.check=0")
+        self.log.unlink()
+        del self.env["GLIBC_TUNABLES"]
+        self.assertEqual(self.one("process/tunables")["message"], "glibc.malloc.tcache_count=0")
+
     def test_hang_is_killed_with_its_children(self) -> None:
         message = self.one("kernel/stubborn", "--timeout", "0.5", "--reruns", "0")["message"]
         child = int(message.split("grandchild ")[1].split()[0])

@@ -152,8 +152,12 @@ static bool start(mini *m, const char *path, uint32_t index) {
     uint32_t count = 0;
     if (!check_status("count", m->ops->count(m->self, &count)))
         return false;
-    if (index >= count)
-        return refuse("no device %u: the plugin has %u", (unsigned)index, (unsigned)count);
+    if (index >= count) {
+        char why[512];
+        snprintf(why, sizeof why, "%.511s", message);
+        return refuse("no device %u: the plugin has %u%s%s", (unsigned)index, (unsigned)count,
+                      why[0] ? ": " : "", why);
+    }
     if (!check_status("open", m->ops->open(m->self, index, &m->device)))
         return false;
     if (m->ops->streams)

@@ -59,13 +59,14 @@ static double now(void) {
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-static bool start_program(const tc_pool_options *o, tc_child *child, bool core, const char *verb,
-                          char why[TC_MESSAGE]) {
+static bool start_program(const tc_pool_options *o, tc_child *child, const tc_route *route,
+                          const char *verb, char why[TC_MESSAGE]) {
+    const bool core = route->core;
     char device[16];
     snprintf(device, sizeof device, "%u", o->device);
     const char *argv[] = {
         core ? o->core_worker : o->worker, verb, "--plugin", o->plugin, "--device", device, NULL};
-    return tc_child_start(child, (char *const *)argv, why);
+    return tc_child_start(child, (char *const *)argv, route->heap, why);
 }
 
 /* What deserves a second look; a worker's own ERROR does not. */
@@ -137,7 +138,7 @@ static void begin(pool *p, slot *s) {
                      "%s/ needs the program tenon-conform-core, which was not found; install Tenon "
                      "itself, or name it: --core-worker PATH or TENON_CONFORM_CORE=PATH",
                      route->class);
-        else if (!start_program(p->options, &s->child, route->core, "work", why))
+        else if (!start_program(p->options, &s->child, route, "work", why))
             snprintf(v.message, sizeof v.message, "the worker: %s", why);
         if (!s->child.pid) {
             s->phase = FIRST;
@@ -477,7 +478,7 @@ bool tc_pool_describe(const tc_pool_options *options, char out[TC_VERDICT_LINE +
                       char why[TC_VERDICT_MESSAGE]) {
     tc_child child;
     char reason[TC_MESSAGE];
-    if (!start_program(options, &child, false, "describe", reason)) {
+    if (!start_program(options, &child, tc_route_get(TC_UNKNOWN_ROUTE), "describe", reason)) {
         snprintf(why, TC_VERDICT_MESSAGE, "%s", reason);
         return false;
     }

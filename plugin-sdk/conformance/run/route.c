@@ -3,8 +3,9 @@
 
 #include <string.h>
 
-static const tc_route routes[] = {{"", false, false, false, 1},
-#define ROUTE(class, core, fresh, alone, patience) {class, core, fresh, alone, patience},
+static const tc_route routes[] = {{"", false, false, false, false, 1},
+#define ROUTE(class, core, fresh, alone, heap, patience) \
+    {class, core, fresh, alone, heap, patience},
                                   TC_ROUTES(ROUTE)
 #undef ROUTE
 };

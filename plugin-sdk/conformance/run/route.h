@@ -4,23 +4,23 @@
 
 #include <stdbool.h>
 
-/* X(class, core, fresh, alone, patience). core: needs the worker that is linked with libtenon.
- * fresh: a process of its own. alone: nothing else runs beside it; such cases come last.
- * patience: times the time limit. */
+/* X(class, core, fresh, alone, heap, patience). core: needs the worker that is linked with
+ * libtenon. fresh: a process of its own. alone: nothing else runs beside it; such cases come last.
+ * heap: looks at what malloc has given out. patience: times the time limit. */
 #define TC_ROUTES(X) \
-    X("kernel", false, false, false, 1) \
-    X("same", false, false, false, 1) \
-    X("refuse", false, false, false, 1) \
-    X("contract", false, false, false, 1) \
-    X("operator", true, false, false, 1) \
-    X("gradient", true, false, false, 2) \
-    X("process", false, true, true, 2) \
-    X("train", true, true, true, 20) \
-    X("perf", false, false, true, 2)
+    X("kernel", false, false, false, false, 1) \
+    X("same", false, false, false, false, 1) \
+    X("refuse", false, false, false, false, 1) \
+    X("contract", false, false, false, false, 1) \
+    X("operator", true, false, false, false, 1) \
+    X("gradient", true, false, false, false, 2) \
+    X("process", false, true, true, true, 2) \
+    X("train", true, true, true, false, 20) \
+    X("perf", false, false, true, false, 2)
 
 typedef struct tc_route {
     const char *class;
-    bool core, fresh, alone;
+    bool core, fresh, alone, heap;
     int patience;
 } tc_route;
 

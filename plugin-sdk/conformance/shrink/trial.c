@@ -32,7 +32,7 @@ static bool start(tc_trial *t, const tc_route *route, tc_verdict *out) {
                           "--device", device, NULL};
     t->core = route->core;
     t->n = 0;
-    if (program && tc_child_start(&t->child, (char *const *)argv, why))
+    if (program && tc_child_start(&t->child, (char *const *)argv, route->heap, why))
         return true;
     *out = (tc_verdict){.status = TC_ERROR};
     snprintf(out->message, sizeof out->message, "%s", why);

@@ -72,7 +72,8 @@ static bool start(tc_subject *s, const char *path, uint32_t index, const tn_host
     if (status != TN_OK)
         return WRONG(27, "count: %.200s", tc_reason(status, reason));
     if (index >= s->n_devices)
-        return WRONG(0, "there is no device %u: the plugin counts %u", index, s->n_devices);
+        return WRONG(0, "there is no device %u: the plugin counts %u%s%.200s", index, s->n_devices,
+                     *tc_host_message() ? ": " : "", tc_host_message());
     status = s->ops->open(s->self, index, &s->device);
     if (status != TN_OK || !s->device)
         return WRONG(30, "open of device %u: %.200s", index, tc_reason(status, reason));

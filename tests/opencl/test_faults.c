@@ -1,0 +1,359 @@
+/* Drivers that fail, lie and lose their device, and what the plugin makes of it. */
+#include "rig.h"
+
+#include <tenon/kernels.h>
+
+static mini m;
+
+static void open_device(void) {
+    if (!mini_open(&m, rig_plugin, 0))
+        fail_msg("%s", mini_error());
+}
+
+static int64_t property(int32_t name) {
+    tn_cell value = {0};
+    assert_ok(m.ops->property(m.self, 0, name, &value));
+    return value.v.i64;
+}
+
+/* ---- devices that cannot be used ---- */
+
+/* Opening fails and says `first` and `second`. */
+static void assert_refused(const char *words, const char *first, const char *second) {
+    layer_say(words);
+    if (mini_open(&m, rig_plugin, 0)) {
+        mini_close(&m);
+        fail_msg("with '%s' device 0 can be opened", words);
+    }
+    assert_text(mini_error(), first);
+    assert_text(mini_error(), second);
+    assert_int_equal(mini_outstanding(), 0);
+}
+
+static void no_platform_is_none_and_says_so(void **state) {
+    assert_refused("hide=platforms", "the plugin has 0", "no OpenCL driver is installed");
+}
+
+static void a_platform_without_a_device_is_none_and_says_so(void **state) {
+    assert_refused("hide=devices", "the plugin has 0", " has no device");
+}
+
+static void a_broken_driver_is_a_failure(void **state) {
+    assert_refused("fail=clGetDeviceIDs:-6", "count failed", "CL_OUT_OF_HOST_MEMORY (-6)");
+    assert_refused("fail=clGetPlatformIDs:-30", "count failed", "CL_INVALID_VALUE (-30)");
+}
+
+static void a_device_that_is_too_small_is_not_used(void **state) {
+    assert_refused("small=memory:1048576", "the plugin has 0", "is too small: 1 MiB of memory");
+    assert_refused("small=piece:2097152", "the plugin has 0", "2 in one piece");
+}
+
+static void an_alignment_that_cannot_be_is_not_believed(void **state) {
+    assert_refused("lie=alignment:0", "the plugin has 0", "aligned to 0 bits");
+    assert_refused("lie=alignment:24", "the plugin has 0", "aligned to 24 bits");
+    assert_refused("lie=alignment:1028", "the plugin has 0", "aligned to 1028 bits");
+    assert_refused("lie=alignment:4", "the plugin has 0", "aligned to 4 bits");
+    assert_refused("lie=alignment:2147483648", "the plugin has 0", "aligned to 2147483648 bits");
+}
+
+/* Less than the largest type of OpenCL needs: the core's pieces lie further apart. */
+static void an_alignment_of_a_byte_is_not_relied_on(void **state) {
+    layer_say("lie=alignment:8");
+    open_device();
+    assert_int_equal(property(TN_PROP_ALIGNMENT), 128);
+    assert_ok(rig_work(&m));
+    assert_true(mini_close(&m));
+}
+
+/* ---- no f64 ---- */
+
+static void without_fp64_the_device_has_no_f64(void **state) {
+    layer_say("hide=fp64");
+    open_device();
+    assert_int_equal(property(TN_PROP_DTYPES), TN_DTYPES_ALL & ~TN_DTYPE_BIT(TN_F64));
+    assert_null(mini_find(&m, "neg", TN_F64, TN_DTYPE_NONE));
+    assert_null(mini_find(&m, "copy", TN_F32, TN_F64));
+    assert_null(mini_find(&m, "copy", TN_F64, TN_F32));
+    assert_non_null(mini_find(&m, "copy", TN_F32, TN_F16));
+    assert_ok(rig_work(&m));
+    assert_text(layer_build_options(), "-DHAS_F64=0");
+    assert_true(mini_close(&m));
+}
+
+static void with_fp64_kernels_are_told_too(void **state) {
+    open_device();
+    if (property(TN_PROP_DTYPES) & (int64_t)TN_DTYPE_BIT(TN_F64)) {
+        assert_ok(rig_work(&m));
+        assert_text(layer_build_options(), "-DHAS_F64=1");
+    }
+    assert_true(mini_close(&m));
+}
+
+/* ---- kernels ---- */
+
+static void a_kernel_that_does_not_build_is_told_with_its_first_error(void **state) {
+    open_device();
+    layer_say("fail=clBuildProgram:-11;log=x.cl:1: warning: unused\nx.cl:2: error: no such type\n"
+              "x.cl:3: error: the second");
+    assert_int_not_equal(rig_work(&m), TN_OK);
+    static const char *const parts[] = {"opencl:0 (", "pointwise", "neg", "f32",
+                                        "x.cl:2: error: no such type"};
+    for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+        assert_text(mini_error(), parts[i]);
+    assert_null(strstr(mini_error(), "unused"));
+    assert_null(strstr(mini_error(), "the second"));
+    layer_say("");
+    assert_ok(rig_work(&m));
+    assert_true(mini_close(&m));
+}
+
+static void a_build_without_a_log_is_told_by_its_error(void **state) {
+    open_device();
+    layer_say("fail=clBuildProgram:-6;fail=clGetProgramBuildInfo:-30");
+    assert_int_not_equal(rig_work(&m), TN_OK);
+    assert_text(mini_error(), "CL_OUT_OF_HOST_MEMORY");
+    assert_text(mini_error(), "pointwise");
+    assert_true(mini_close(&m));
+}
+
+/* ---- memory ---- */
+
+static void no_memory_of_the_driver_is_told_and_can_be_tried_again(void **state) {
+    open_device();
+    tn_memory memory = 1;
+    void *host;
+    layer_say("fail=clCreateBuffer:-4@1");
+    assert_int_equal(m.ops->memory->alloc(m.device, TN_SPACE_DEVICE, 4096, &memory, &host),
+                     TN_OUT_OF_MEMORY);
+    assert_int_equal(memory, 0);
+    assert_text(mini_error(), "opencl:0 (");
+    assert_text(mini_error(), "CL_MEM_OBJECT_ALLOCATION_FAILURE (-4)");
+    assert_ok(m.ops->memory->alloc(m.device, TN_SPACE_DEVICE, 4096, &memory, &host));
+    m.ops->memory->free(m.device, TN_SPACE_DEVICE, memory);
+    assert_true(mini_close(&m));
+}
+
+/* Drivers give out more than there is. */
+static void what_the_device_has_is_counted(void **state) {
+    enum { MIB = 1 << 20 };
+    tn_memory first, second;
+    tn_memory_info info = {.struct_size = sizeof info};
+    void *host;
+    layer_say("small=memory:67108864");
+    open_device();
+    const tn_memory_ops *memory = m.ops->memory;
+    assert_ok(memory->alloc(m.device, TN_SPACE_DEVICE, 40 * MIB, &first, &host));
+    assert_int_equal(memory->alloc(m.device, TN_SPACE_DEVICE, 40 * MIB, &second, &host),
+                     TN_OUT_OF_MEMORY);
+    assert_text(mini_error(), "41943040 bytes are wanted, 41943040 of its 67108864 are taken");
+    assert_ok(memory->info(m.device, &info));
+    assert_int_equal(info.free_bytes, 24 * MIB);
+    memory->free(m.device, TN_SPACE_DEVICE, first);
+    assert_ok(memory->alloc(m.device, TN_SPACE_DEVICE, 40 * MIB, &second, &host));
+    memory->free(m.device, TN_SPACE_DEVICE, second);
+    assert_true(mini_close(&m));
+}
+
+/* ---- a lost device ---- */
+
+static void assert_lost(tn_status status) {
+    assert_int_equal(status, TN_DEVICE_LOST);
+    assert_text(mini_error(), "opencl:0 (");
+    assert_text(mini_error(), "lost");
+    assert_text(mini_error(), "end the program");
+}
+
+/* Everything fails; what gives back does not. */
+static void use_lost(tn_memory memory, tn_memory pinned, tn_pstream *stream, tn_pevent *event) {
+    const tn_memory_ops *ops = m.ops->memory;
+    tn_memory_info info = {.struct_size = sizeof info};
+    tn_memory more;
+    tn_pstream *another;
+    tn_pevent *late;
+    char byte = 0;
+    void *host;
+    assert_lost(ops->alloc(m.device, TN_SPACE_DEVICE, 64, &more, &host));
+    assert_lost(ops->alloc(m.device, TN_SPACE_PINNED, 64, &more, &host));
+    assert_lost(ops->write(m.device, stream, memory, 0, &byte, 1));
+    assert_lost(ops->read(m.device, stream, &byte, memory, 0, 1));
+    assert_lost(ops->copy(m.device, stream, memory, 0, memory, 8, 1));
+    assert_lost(ops->fill(m.device, stream, memory, 0, 0, 1));
+    assert_lost(ops->info(m.device, &info));
+    assert_lost(m.ops->streams->create(m.device, 0, &another));
+    assert_lost(m.ops->streams->query(stream));
+    assert_lost(m.ops->streams->synchronize(stream));
+    assert_lost(m.ops->events->create(m.device, 0, &late));
+    assert_lost(m.ops->events->record(event, stream));
+    assert_lost(m.ops->events->wait(stream, event));
+    assert_lost(m.ops->events->query(event));
+    assert_lost(m.ops->events->synchronize(event));
+    m.ops->events->destroy(event);
+    m.ops->streams->destroy(stream);
+    ops->free(m.device, TN_SPACE_DEVICE, memory);
+    ops->free(m.device, TN_SPACE_PINNED, pinned);
+}
+
+/* From the first call on that has to do with a queue; once also with a driver that answers again,
+ * as some do. */
+static void lose_device(bool comes_back) {
+    tn_memory memory, pinned;
+    tn_pstream *stream;
+    tn_pevent *event;
+    char byte = 0;
+    void *host;
+    open_device();
+    assert_ok(rig_work(&m));
+    assert_ok(m.ops->memory->alloc(m.device, TN_SPACE_DEVICE, 64, &memory, &host));
+    assert_ok(m.ops->memory->alloc(m.device, TN_SPACE_PINNED, 64, &pinned, &host));
+    assert_ok(m.ops->streams->create(m.device, 0, &stream));
+    assert_ok(m.ops->events->create(m.device, 0, &event));
+    assert_ok(m.ops->memory->write(m.device, stream, memory, 0, &byte, 1));
+    assert_ok(m.ops->events->record(event, stream));
+    layer_say("lose=-36");
+    assert_lost(m.ops->streams->synchronize(stream));
+    assert_text(mini_error(), "CL_INVALID_COMMAND_QUEUE (-36)");
+    if (comes_back)
+        layer_say("");
+    use_lost(memory, pinned, stream, event);
+    assert_true(mini_close(&m));
+}
+
+static void a_lost_queue_is_a_lost_device(void **state) {
+    lose_device(false);
+}
+
+static void a_lost_device_stays_lost(void **state) {
+    lose_device(true);
+}
+
+/* Whatever finds it out. */
+static void any_call_may_find_the_device_lost(void **state) {
+    bool worked = false;
+    for (int at = 1; !worked; at++) {
+        char words[32];
+        open_device();
+        snprintf(words, sizeof words, "lose=-36@%d", at);
+        layer_say(words);
+        const tn_status status = rig_work(&m);
+        worked = status == TN_OK;
+        if (!worked)
+            assert_lost(status);
+        assert_true(mini_close(&m));
+        assert_int_equal(layer_alive(NULL), 0);
+        assert_true(at < 100);
+    }
+}
+
+/* ---- every call fails once ---- */
+
+static tn_status use_pinned(void) {
+    const tn_memory_ops *ops = m.ops->memory;
+    tn_memory pinned, memory;
+    void *host, *unused;
+    tn_status status = ops->alloc(m.device, TN_SPACE_PINNED, 4096, &pinned, &host);
+    if (status != TN_OK)
+        return status;
+    status = ops->alloc(m.device, TN_SPACE_DEVICE, 4096, &memory, &unused);
+    if (status == TN_OK) {
+        status = ops->write(m.device, m.stream, memory, 0, host, 4096);
+        if (status == TN_OK)
+            status = ops->fill(m.device, m.stream, memory, 7, 1, 99);
+        if (status == TN_OK)
+            status = ops->copy(m.device, m.stream, memory, 0, memory, 2048, 1024);
+        if (status == TN_OK)
+            status = ops->read(m.device, m.stream, host, memory, 0, 4096);
+        const tn_status end = mini_synchronize(&m);
+        if (status == TN_OK)
+            status = end;
+        ops->free(m.device, TN_SPACE_DEVICE, memory);
+    }
+    ops->free(m.device, TN_SPACE_PINNED, pinned);
+    return status;
+}
+
+static tn_status wait_across(tn_pevent *start, tn_pevent *end, tn_pstream *other) {
+    double ns;
+    tn_status status = m.ops->events->record(start, m.stream);
+    if (status == TN_OK)
+        status = m.ops->events->wait(other, start);
+    if (status == TN_OK)
+        status = m.ops->events->record(end, other);
+    if (status == TN_OK)
+        status = m.ops->streams->query(other);
+    if (status == TN_OK || status == TN_NOT_READY)
+        status = m.ops->events->synchronize(end);
+    if (status == TN_OK)
+        status = m.ops->events->query(end);
+    return status == TN_OK ? m.ops->events->elapsed(start, end, &ns) : status;
+}
+
+static tn_status use_streams(void) {
+    tn_pstream *other = NULL;
+    tn_pevent *start = NULL, *end = NULL;
+    tn_status status = m.ops->streams->create(m.device, 0, &other);
+    if (status == TN_OK)
+        status = m.ops->events->create(m.device, TN_EVENT_TIMING, &start);
+    if (status == TN_OK)
+        status = m.ops->events->create(m.device, TN_EVENT_TIMING, &end);
+    if (status == TN_OK)
+        status = wait_across(start, end, other);
+    m.ops->events->destroy(start);
+    m.ops->events->destroy(end);
+    m.ops->streams->destroy(other);
+    return status;
+}
+
+static bool live_once(void) {
+    if (!mini_open(&m, rig_plugin, 0))
+        return false;
+    tn_status status = rig_work(&m);
+    if (status == TN_OK)
+        status = use_pinned();
+    if (status == TN_OK)
+        status = use_streams();
+    if (status != TN_OK && !mini_error()[0])
+        fail_msg("status %d has no message", status);
+    const bool balanced = mini_close(&m);
+    assert_true(balanced);
+    return status == TN_OK;
+}
+
+/* As a GPU: there memory is made real when it is allocated. */
+static void a_call_that_fails_leaves_nothing_behind(void **state) {
+    uint64_t at = 0, n_failed = 0;
+    do {
+        char words[48];
+        const char *which = "";
+        snprintf(words, sizeof words, "lie=type:4;fail=*:-6@%llu", (unsigned long long)++at);
+        layer_say(words);
+        n_failed += !live_once();
+        if (layer_alive(&which))
+            fail_msg("with '%s' objects are left, of kind %s", words, which);
+        assert_int_equal(mini_outstanding(), 0);
+    } while (layer_calls() >= at);
+    print_message("%llu calls, %llu of them cannot fail unnoticed\n", (unsigned long long)at - 1,
+                  (unsigned long long)n_failed);
+    assert_true(n_failed > 40);
+}
+
+int all_tests(void) {
+    const struct CMUnitTest tests[] = {
+        TEST(no_platform_is_none_and_says_so),
+        TEST(a_platform_without_a_device_is_none_and_says_so),
+        TEST(a_broken_driver_is_a_failure),
+        TEST(a_device_that_is_too_small_is_not_used),
+        TEST(an_alignment_that_cannot_be_is_not_believed),
+        TEST(an_alignment_of_a_byte_is_not_relied_on),
+        TEST(without_fp64_the_device_has_no_f64),
+        TEST(with_fp64_kernels_are_told_too),
+        TEST(a_kernel_that_does_not_build_is_told_with_its_first_error),
+        TEST(a_build_without_a_log_is_told_by_its_error),
+        TEST(no_memory_of_the_driver_is_told_and_can_be_tried_again),
+        TEST(what_the_device_has_is_counted),
+        TEST(a_lost_queue_is_a_lost_device),
+        TEST(a_lost_device_stays_lost),
+        TEST(any_call_may_find_the_device_lost),
+        TEST(a_call_that_fails_leaves_nothing_behind),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
