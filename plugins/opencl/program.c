@@ -4,6 +4,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 /* ---- what was built ---- */
 
@@ -73,6 +74,12 @@ gpu_kernel *gpu_kernel_find(tn_pdevice *device, uint64_t key) {
 
 /* ---- building ---- */
 
+static double now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+}
+
 /* The first line of the build log that names an error; the whole of it goes to the host's log. */
 static void find_error(tn_pdevice *device, cl_program program, char out[160]) {
     char log[16384];
@@ -125,7 +132,16 @@ static bool load(tn_pdevice *device, gpu_kernel *k, const gpu_variant *v) {
     return false;
 }
 
+/* For who asks why the first step is slow. */
+static void tell(tn_pdevice *device, const gpu_variant *v, const char *from, double start) {
+    char line[OCL_MESSAGE];
+    snprintf(line, sizeof line, "opencl:%u: %s of %s %.200s: %.0f ms, %s", device->index, v->entry,
+             v->source->name, v->options, (now() - start) * 1e3, from);
+    device->self->host->log(device->self, TN_LOG_DEBUG, line);
+}
+
 static tn_status build(tn_pdevice *device, const gpu_variant *v, gpu_kernel *out) {
+    const double start = now();
     const struct ocl_found *found = device->found;
     cl_int error;
     snprintf(out->options, sizeof out->options, "%s -DHAS_F64=%d%s", v->options,
@@ -133,16 +149,20 @@ static tn_status build(tn_pdevice *device, const gpu_variant *v, gpu_kernel *out
              found->divides_exactly ? " -cl-fp32-correctly-rounded-divide-sqrt" : "");
     out->source = v->source;
     out->saved = SAVED;
-    if (load(device, out, v))
+    if (load(device, out, v)) {
+        tell(device, v, "from the cache", start);
         return TN_OK;
+    }
     out->program = clCreateProgramWithSource(device->context, 1, (const char **)&v->source->text,
                                              NULL, &error);
     if (!out->program)
         return ocl_fail_driver(device, error, "creating a program");
     error = finish_build(device, out, v);
     out->saved = device->self->cache[0] ? NOT_LAUNCHED : SAVED;
-    if (error == CL_SUCCESS)
+    if (error == CL_SUCCESS) {
+        tell(device, v, "built", start);
         return TN_OK;
+    }
     char line[160];
     find_error(device, out->program, line);
     clReleaseProgram(out->program);
