@@ -239,7 +239,7 @@ KERNEL(reduce)
                 shift[l] = c[l] / (A)n_chunk;
         }
 
-        if (m > 0 || (ROWS && lane > 0) || team >= p.n_teams)
+        if (m > 0 || ROWS * lane > 0 || team >= p.n_teams)
             continue;
         for (int l = 0; l < (ROWS ? 1 : here.lanes); l++) {
 #if OP == OP_var
