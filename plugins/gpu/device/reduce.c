@@ -75,7 +75,7 @@ DEVICE void take(A *a, B *b, A x, INDEX i) {
     *a = better ? x : *a;
     *b = better ? i : *b;
 #else
-    *a = BEATS(x, *a) | (x != x) ? x : *a;
+    *a = (BEATS(x, *a) | (x != x)) ? x : *a;
 #endif
 }
 
