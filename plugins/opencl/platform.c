@@ -19,7 +19,8 @@ enum { MIN_GROUP = 256 };
 static const uint64_t MIN_MEMORY = 32u << 20, MIN_PIECE = 8u << 20;
 
 /* Of memory: what OpenCL asks of every device (the largest type has 128 bytes), so less is a
- * mistake of the driver, and more than a large page is one, too. */
+ * mistake of the driver, and more than a large page is one, too. Whether memory lies as
+ * the driver says cannot be seen: a cl_mem has no address. */
 static const uint64_t MIN_ALIGNMENT = 128, MAX_ALIGNMENT = 2u << 20;
 
 static unsigned long long mib(uint64_t bytes) {

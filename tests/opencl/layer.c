@@ -384,26 +384,51 @@ static cl_int CL_API_CALL clGetProgramBuildInfo_(cl_program p, cl_device_id d,
 
 /* ---- the loader's door ---- */
 
-#define ALL(X) \
-    X(clGetPlatformIDs) \
-    X(clGetPlatformInfo) \
-    X(clGetDeviceIDs) \
-    X(clGetDeviceInfo) \
-    X(clCreateContext) \
-    X(clReleaseContext) \
-    X(clCreateCommandQueue) \
-    X(clReleaseCommandQueue) X(clCreateBuffer) X(clReleaseMemObject) X(clGetMemObjectInfo) \
-        X(clCreateProgramWithSource) X(clCreateProgramWithBinary) X(clBuildProgram) \
-            X(clGetProgramBuildInfo) X(clGetProgramInfo) X(clReleaseProgram) X(clCreateKernel) \
-                X(clSetKernelArg) X(clReleaseKernel) X(clWaitForEvents) X(clGetEventInfo) \
-                    X(clGetEventProfilingInfo) X(clCreateUserEvent) X(clSetUserEventStatus) \
-                        X(clSetEventCallback) X(clRetainEvent) X(clReleaseEvent) X(clFlush) \
-                            X(clFinish) X(clEnqueueReadBuffer) X(clEnqueueWriteBuffer) \
-                                X(clEnqueueCopyBuffer) X(clEnqueueFillBuffer) \
-                                    X(clEnqueueMapBuffer) X(clEnqueueUnmapMemObject) \
-                                        X(clEnqueueMigrateMemObjects) X(clEnqueueNDRangeKernel) \
-                                            X(clEnqueueMarkerWithWaitList) \
-                                                X(clEnqueueBarrierWithWaitList)
+/* A function of the table is the one above with the same name. */
+static void install(void) {
+#define INSTALL(name) table.name = name##_
+    INSTALL(clGetPlatformIDs);
+    INSTALL(clGetPlatformInfo);
+    INSTALL(clGetDeviceIDs);
+    INSTALL(clGetDeviceInfo);
+    INSTALL(clCreateContext);
+    INSTALL(clReleaseContext);
+    INSTALL(clCreateCommandQueue);
+    INSTALL(clReleaseCommandQueue);
+    INSTALL(clCreateBuffer);
+    INSTALL(clReleaseMemObject);
+    INSTALL(clGetMemObjectInfo);
+    INSTALL(clCreateProgramWithSource);
+    INSTALL(clCreateProgramWithBinary);
+    INSTALL(clBuildProgram);
+    INSTALL(clGetProgramBuildInfo);
+    INSTALL(clGetProgramInfo);
+    INSTALL(clReleaseProgram);
+    INSTALL(clCreateKernel);
+    INSTALL(clSetKernelArg);
+    INSTALL(clReleaseKernel);
+    INSTALL(clWaitForEvents);
+    INSTALL(clGetEventInfo);
+    INSTALL(clGetEventProfilingInfo);
+    INSTALL(clCreateUserEvent);
+    INSTALL(clSetUserEventStatus);
+    INSTALL(clSetEventCallback);
+    INSTALL(clRetainEvent);
+    INSTALL(clReleaseEvent);
+    INSTALL(clFlush);
+    INSTALL(clFinish);
+    INSTALL(clEnqueueReadBuffer);
+    INSTALL(clEnqueueWriteBuffer);
+    INSTALL(clEnqueueCopyBuffer);
+    INSTALL(clEnqueueFillBuffer);
+    INSTALL(clEnqueueMapBuffer);
+    INSTALL(clEnqueueUnmapMemObject);
+    INSTALL(clEnqueueMigrateMemObjects);
+    INSTALL(clEnqueueNDRangeKernel);
+    INSTALL(clEnqueueMarkerWithWaitList);
+    INSTALL(clEnqueueBarrierWithWaitList);
+#undef INSTALL
+}
 
 EXPORT bool layer_in_use(void) {
     return next != NULL;
@@ -431,8 +456,7 @@ EXPORT cl_int CL_API_CALL clInitLayer(cl_uint n, const cl_icd_dispatch *target, 
     layer_say(words ? words : "");
     next = target;
     table = *target;
-#define INSTALL(name) table.name = name##_;
-    ALL(INSTALL)
+    install();
     *out_n = sizeof table / sizeof(void *);
     *out = &table;
     return CL_SUCCESS;

@@ -9,6 +9,7 @@
 
 #include <semaphore.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
 extern char **environ;
@@ -58,19 +59,21 @@ static void variables_that_stay_are_not_touched(void **state) {
 
 /* Entries that setenv would not make: no value, no name, one name twice. */
 static void odd_variables_are_left_alone(void **state) {
-    char *odd[] = {"GUARD_BARE",    "=nameless",    "GUARD_TWICE=1",
-                   "GUARD_TWICE=2", "GUARD_LAST=1", NULL};
-    char **before = environ;
-    environ = odd;
+    static char *const odd[] = {"GUARD_BARE", "=nameless", "GUARD_TWICE=1", "GUARD_TWICE=2",
+                                "GUARD_LAST=1"};
+    enum { N = sizeof odd / sizeof *odd };
+    char *list[N + 2] = {NULL}, **before = environ;
+    memcpy(list, odd, sizeof odd);
+    environ = list;
     ocl_guard_enter(&guard);
-    setenv("GUARD_ADDED", "x", 1);
+    list[N] = "GUARD_ADDED=x"; /* setenv would free the list before */
     ocl_guard_leave(&guard);
-    static const char *const left[] = {"GUARD_BARE", "=nameless", "GUARD_TWICE=1", "GUARD_TWICE=2",
-                                       "GUARD_LAST=1"};
-    for (int i = 0; i < 5; i++)
-        assert_string_equal(environ[i], left[i]);
-    assert_null(environ[5]);
+    char **after = environ;
     environ = before;
+    assert_ptr_equal(after, list);
+    for (int i = 0; i < N; i++)
+        assert_string_equal(list[i], odd[i]);
+    assert_null(list[N]);
 }
 
 static void on_signal(int number) {

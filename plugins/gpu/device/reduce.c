@@ -75,7 +75,7 @@ DEVICE void take(A *a, B *b, A x, INDEX i) {
     *a = better ? x : *a;
     *b = better ? i : *b;
 #else
-    *a = BEATS(x, *a) | (x != x) ? x : *a;
+    *a = (BEATS(x, *a) | (x != x)) ? x : *a;
 #endif
 }
 
@@ -239,7 +239,7 @@ KERNEL(reduce)
                 shift[l] = c[l] / (A)n_chunk;
         }
 
-        if (m > 0 || (ROWS && lane > 0) || team >= p.n_teams)
+        if (m > 0 || ROWS * lane > 0 || team >= p.n_teams)
             continue;
         for (int l = 0; l < (ROWS ? 1 : here.lanes); l++) {
 #if OP == OP_var
