@@ -25,6 +25,25 @@ static void destroy(tn_pevent *event) {
     event->device->self->host->free(event);
 }
 
+/* Queues that keep times are slower at everything. Only this one, of markers, does: `mark` becomes
+ * one that follows it there. */
+static cl_int follow_with_time(tn_pstream *stream, cl_event *mark) {
+    cl_int error = CL_SUCCESS;
+    cl_event timed;
+    pthread_mutex_lock(&stream->lock);
+    if (!stream->times)
+        stream->times = clCreateCommandQueue(stream->device->context, stream->device->found->id,
+                                             CL_QUEUE_PROFILING_ENABLE, &error);
+    if (error == CL_SUCCESS)
+        error = clEnqueueMarkerWithWaitList(stream->times, 1, mark, &timed);
+    pthread_mutex_unlock(&stream->lock);
+    if (error != CL_SUCCESS)
+        return error;
+    clReleaseEvent(*mark);
+    *mark = timed;
+    return clFlush(stream->times);
+}
+
 static tn_status record(tn_pevent *event, tn_pstream *stream) {
     cl_event mark;
     tn_status status = ocl_check_lost(event->device);
@@ -36,8 +55,13 @@ static tn_status record(tn_pevent *event, tn_pstream *stream) {
                         event->device->index, stream->device->index);
     /* Flushed, for other queues will wait for it. */
     cl_int error = clEnqueueMarkerWithWaitList(stream->queue, 0, NULL, &mark);
-    if (error == CL_SUCCESS && (error = clFlush(stream->queue)) != CL_SUCCESS)
-        clReleaseEvent(mark);
+    if (error == CL_SUCCESS) {
+        error = clFlush(stream->queue);
+        if (error == CL_SUCCESS && (event->flags & TN_EVENT_TIMING))
+            error = follow_with_time(stream, &mark);
+        if (error != CL_SUCCESS)
+            clReleaseEvent(mark);
+    }
     if (error != CL_SUCCESS)
         return ocl_fail_driver(event->device, error, "recording an event");
     ocl_stream_queued(stream);

@@ -193,6 +193,7 @@ static void free_memory(tn_pdevice *device, int32_t space, tn_memory memory) {
     } else if (clGetMemObjectInfo(mem, CL_MEM_SIZE, sizeof bytes, &bytes, NULL) == CL_SUCCESS) {
         give_back(device, bytes);
     }
+    atomic_fetch_add(&device->n_freed, 1);
     clReleaseMemObject(mem);
 }
 

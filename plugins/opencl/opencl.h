@@ -69,6 +69,7 @@ struct tn_pdevice {
     cl_command_queue transfers; /* maps pinned memory, and makes allocations real */
     struct ocl_programs *programs;
     atomic_bool lost;
+    _Atomic uint64_t n_freed; /* allocations that were freed so far */
 
     pthread_mutex_t lock; /* guards what follows */
     uint64_t used_bytes;
@@ -90,8 +91,9 @@ struct tn_pstream {
     atomic_bool may_fail; /* something was queued that may set the error word */
     cl_mem error_word;    /* int[4]: code, argument, and the index in two halves */
 
-    pthread_mutex_t lock; /* guards what follows */
-    cl_event mark;        /* the end of the queue when `query` last looked */
+    pthread_mutex_t lock;   /* guards what follows */
+    cl_command_queue times; /* of the marks of events that are timed, or NULL */
+    cl_event mark;          /* the end of the queue when `query` last looked */
     struct ocl_stage stages[2];
     int stage; /* the one that is being filled */
 };

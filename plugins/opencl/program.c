@@ -14,9 +14,18 @@ enum { TABLE = 4096 }; /* variants of a device; more than there are operators, d
 /* What the cache knows of a variant. */
 enum saved { SAVED, NOT_LAUNCHED, LAUNCHED };
 
+/* The arguments of a kernel object as they were set last, while no memory was freed since. */
+struct ocl_arguments {
+    uint64_t n_freed;
+    cl_mem memory[GPU_MAX_MEMORY];
+    uint64_t bytes;
+    unsigned char parameters[GPU_ARGUMENTS];
+};
+
 struct gpu_kernel {
     _Atomic uint64_t key; /* 0: free */
     pthread_mutex_t lock; /* arguments belong to the kernel object, not to a launch */
+    struct ocl_arguments arguments;
     cl_program program;
     cl_kernel kernel;
     const gpu_source *source;
@@ -223,6 +232,7 @@ tn_status gpu_kernel_build(tn_pdevice *device, uint64_t key, const gpu_variant *
         ocl_guard_leave(&guard);
         if (status == TN_OK) {
             pthread_mutex_init(&k->lock, NULL);
+            k->arguments.n_freed = UINT64_MAX;
             atomic_store_explicit(&k->key, key | USED, memory_order_release);
         }
     }
@@ -233,11 +243,41 @@ tn_status gpu_kernel_build(tn_pdevice *device, uint64_t key, const gpu_variant *
 
 /* ---- launching ---- */
 
-tn_status gpu_launch_on(tn_pstream *stream, const gpu_launch *l) {
-    cl_kernel kernel = l->kernel->kernel;
-    size_t global[3], local[3];
-    cl_uint n = 0;
+/* A driver allocates for each argument that is set; most calls are the one before over again. A
+ * handle may come back with another allocation behind it: after memory was freed all are set. */
+static cl_int set_arguments(tn_pstream *stream, const gpu_launch *l) {
+    gpu_kernel *k = l->kernel;
+    struct ocl_arguments *now = &k->arguments;
+    const uint64_t n_freed = atomic_load(&stream->device->n_freed);
+    const bool known = now->n_freed == n_freed;
     cl_int error = CL_SUCCESS;
+    cl_uint n = 0;
+    now->n_freed = n_freed;
+    for (; n < l->n_memory && error == CL_SUCCESS; n++) {
+        const cl_mem memory = ocl_mem(l->memory[n]);
+        if (known && now->memory[n] == memory)
+            continue;
+        error = clSetKernelArg(k->kernel, n, sizeof memory, &memory);
+        now->memory[n] = memory;
+    }
+    if (l->may_fail && error == CL_SUCCESS)
+        error = clSetKernelArg(k->kernel, n++, sizeof stream->error_word, &stream->error_word);
+    if (error == CL_SUCCESS && !(known && now->bytes == l->parameter_bytes &&
+                                 memcmp(now->parameters, l->parameters, now->bytes) == 0)) {
+        error = clSetKernelArg(k->kernel, n, l->parameter_bytes, l->parameters);
+        now->bytes = l->parameter_bytes;
+        memcpy(now->parameters, l->parameters, l->parameter_bytes);
+    }
+    if (error != CL_SUCCESS)
+        now->n_freed = UINT64_MAX; /* nothing is known */
+    return error;
+}
+
+tn_status gpu_launch_on(tn_pstream *stream, const gpu_launch *l) {
+    size_t global[3], local[3];
+    const tn_status status = ocl_check_lost(stream->device);
+    if (status != TN_OK)
+        return status;
     for (int d = 0; d < 3; d++) {
         local[d] = l->local[d] ? l->local[d] : 1;
         global[d] = (l->groups[d] ? l->groups[d] : 1) * local[d];
@@ -246,17 +286,10 @@ tn_status gpu_launch_on(tn_pstream *stream, const gpu_launch *l) {
     if (l->may_fail) /* see take_error in stream.c */
         pthread_mutex_lock(&stream->lock);
     pthread_mutex_lock(&l->kernel->lock);
-    for (; n < l->n_memory && error == CL_SUCCESS; n++) {
-        const cl_mem memory = ocl_mem(l->memory[n]);
-        error = clSetKernelArg(kernel, n, sizeof memory, &memory);
-    }
-    if (l->may_fail && error == CL_SUCCESS)
-        error = clSetKernelArg(kernel, n++, sizeof stream->error_word, &stream->error_word);
+    cl_int error = set_arguments(stream, l);
     if (error == CL_SUCCESS)
-        error = clSetKernelArg(kernel, n, l->parameter_bytes, l->parameters);
-    if (error == CL_SUCCESS)
-        error = clEnqueueNDRangeKernel(stream->queue, kernel, dims, NULL, global, local, 0, NULL,
-                                       NULL);
+        error = clEnqueueNDRangeKernel(stream->queue, l->kernel->kernel, dims, NULL, global, local,
+                                       0, NULL, NULL);
     pthread_mutex_unlock(&l->kernel->lock);
     if (l->may_fail) {
         atomic_store(&stream->may_fail, true);

@@ -12,6 +12,8 @@ static void finish(tn_pstream *stream) {
     }
     if (stream->error_word)
         clReleaseMemObject(stream->error_word);
+    if (stream->times)
+        clReleaseCommandQueue(stream->times);
     if (stream->queue)
         clReleaseCommandQueue(stream->queue);
     pthread_mutex_destroy(&stream->lock);
@@ -32,7 +34,7 @@ static tn_status create(tn_pdevice *device, int32_t priority, tn_pstream **out_s
     pthread_mutex_init(&stream->lock, NULL);
     cl_int error, zero[4] = {0};
     stream->queue =
-        clCreateCommandQueue(device->context, device->found->id, CL_QUEUE_PROFILING_ENABLE, &error);
+        clCreateCommandQueue(device->context, device->found->id, 0, &error);
     if (stream->queue)
         stream->error_word = clCreateBuffer(
             device->context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, sizeof zero, zero, &error);
@@ -48,8 +50,11 @@ static tn_status create(tn_pdevice *device, int32_t priority, tn_pstream **out_s
 static void destroy(tn_pstream *stream) {
     if (!stream)
         return;
-    if (!atomic_load(&stream->device->lost))
+    if (!atomic_load(&stream->device->lost)) {
         clFinish(stream->queue);
+        if (stream->times)
+            clFinish(stream->times);
+    }
     finish(stream);
 }
 
