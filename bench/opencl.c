@@ -133,13 +133,13 @@ static double calls_with(int n_kept) {
     tn_synchronize(device);
     const double start = bench_now();
     for (int i = 0; i < CALLS; i++) {
-        tn_tensor *sum = tn_keep(tn_add(a, b));
-        if (n_kept) {
-            tn_drop(kept[i % n_kept]);
-            kept[i % n_kept] = sum;
-        } else {
-            tn_drop(sum);
-        }
+        tn_tensor **place = &kept[n_kept ? i % n_kept : 0], *sum = tn_add(a, b);
+        tn_free(n_kept ? *place : sum);
+        *place = n_kept ? sum : NULL;
+    }
+    for (int i = 0; i < n_kept; i++) {
+        tn_free(kept[i]);
+        kept[i] = NULL;
     }
     return tn_synchronize(device) == TN_OK ? (bench_now() - start) / CALLS : -1;
 }
