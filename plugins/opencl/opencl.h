@@ -40,6 +40,7 @@ struct ocl_found {
     uint64_t memory_bytes, max_allocation, alignment;
     gpu_traits traits;
     bool divides_exactly; /* f32 division and roots can be rounded correctly */
+    bool has_subnormals;  /* of f32 */
 };
 
 /* Pinned allocations, by host address. */

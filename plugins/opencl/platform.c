@@ -137,6 +137,7 @@ static const char *describe(cl_device_id id, struct ocl_found *out, char room[OC
                                .max_group = group < UINT32_MAX ? (uint32_t)group : UINT32_MAX,
                                .local_bytes = local,
                                .vector_bytes = width >= 16 ? 64 : width >= 8 ? 32 : 16};
+    out->has_subnormals = (f32 & CL_FP_DENORM) != 0;
     out->divides_exactly = (f32 & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0;
     return NULL;
 }
