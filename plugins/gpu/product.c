@@ -90,7 +90,10 @@ double gpu_product_cost(const gpu_traits *traits, const gpu_product *p) {
 
 /* How many parts of k there should be, and how much of it each. */
 static void cut(const gpu_traits *traits, gpu_product *p) {
-    enum { PANEL_BYTES = 256 << 10 }; /* of B, that stay in a core's cache */
+    enum {
+        PANEL_BYTES = 256 << 10, /* of B, that stay in a core's cache */
+        SUMS_BYTES = 32 << 20    /* of partial sums, more than which cost more than they save */
+    };
     const int64_t k = p->depth, inner = p->k[1] * p->k[2];
     const int64_t rows = gpu_ceil_div(size_of(p->m), p->rows);
     const int64_t tiles = p->n_batch * rows * gpu_ceil_div(p->n, p->panel);
@@ -100,6 +103,10 @@ static void cut(const gpu_traits *traits, gpu_product *p) {
         if (bytes > 4 * PANEL_BYTES)
             wanted = wanted > bytes / PANEL_BYTES ? wanted : bytes / PANEL_BYTES;
     }
+    const int64_t most = SUMS_BYTES / (p->n_batch * size_of(p->m) * p->n *
+                                       gpu_dtype_bytes(p->a.dtype));
+    if (wanted > most)
+        wanted = most;
     if (wanted > k / MIN_PART)
         wanted = k / MIN_PART;
     if (wanted > MAX_PARTS)
