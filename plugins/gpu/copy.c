@@ -2,6 +2,7 @@
 #include "copy.h"
 #include "loop.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum { GROUP = 256, TILE = 32, TILE_ROWS = 8 };
@@ -47,14 +48,21 @@ static bool is_transposed(gpu_loop *loop, parameters *p) {
     return true;
 }
 
-static tn_status find(const tn_call *call, tn_dtype from, tn_dtype to, enum form form, bool is_int32,
-                      const uint64_t side[2], gpu_kernel **out) {
+/* In a program there are all dtypes of the input. */
+static tn_status find(const tn_call *call, tn_dtype from, tn_dtype to, enum form form,
+                      bool is_int32, const uint64_t side[2], gpu_kernel **out) {
     const uint64_t key = GPU_KEY(GPU_FAMILY_copy, (uint64_t)from << 16 | (uint64_t)to << 8 |
                                                       (uint64_t)form << 1 | is_int32);
-    return gpu_kernel_get(call->device, key, &gpu_source_copy, "copy", out,
-                          "-DS=%s -DD=%s -DSTRIDED=%d -DINDEX=%s -DSIDE_X=%d -DSIDE_Y=%d",
-                          gpu_dtype_name(from), gpu_dtype_name(to), form, is_int32 ? "i32" : "i64",
-                          (int)side[0], (int)side[1]);
+    *out = gpu_kernel_find(call->device, key);
+    if (*out)
+        return TN_OK;
+    const bool tiles = form == TRANSPOSED;
+    char entry[32];
+    snprintf(entry, sizeof entry, "copy_%s", gpu_dtype_name(from));
+    return gpu_kernel_get(call->device, key, &gpu_source_copy, entry, out,
+                          "-DD=%s -DSTRIDED=%d -DINDEX=%s -DSIDE_X=%d -DSIDE_Y=%d",
+                          gpu_dtype_name(to), form, is_int32 ? "i32" : "i64",
+                          tiles ? (int)side[0] : 1, tiles ? (int)side[1] : 1);
 }
 
 tn_status gpu_copy(const tn_call *call, const tn_tensor_view *out, const tn_tensor_view *in) {
@@ -68,8 +76,8 @@ tn_status gpu_copy(const tn_call *call, const tn_tensor_view *out, const tn_tens
     parameters p = {.numel = out->numel, .offsets = {gpu_offset(out), gpu_offset(in)}};
     gpu_loop_init(&loop, views, 2, GPU_ALL_DIMS);
     const enum form form = gpu_loop_in_a_row(&loop, 2, 0) ? IN_A_ROW
-                      : is_transposed(&loop, &p)     ? TRANSPOSED
-                                                     : STRIDED;
+                           : is_transposed(&loop, &p)     ? TRANSPOSED
+                                                          : STRIDED;
     gpu_launch launch = {.n_memory = 2,
                          .memory = {out->memory, in->memory},
                          .parameters = &p,
@@ -97,12 +105,11 @@ static tn_status run(const tn_call *call) {
 
 #define ALL TN_DTYPES_ALL
 #define RECORD(from, to) \
-    {.struct_size = sizeof(tn_kernel), \
-     .op = "copy", \
-     .schema_hash = TN_KERNEL_HASH_copy, \
-     .dtypes = {from, to}, \
-     .flags = GPU_FLAGS_STRIDED | TN_KERNEL_DETERMINISTIC | TN_KERNEL_CAPTURE_SAFE, \
-     .run = run}
+    { \
+        .struct_size = sizeof(tn_kernel), .op = "copy", .schema_hash = TN_KERNEL_HASH_copy, \
+        .dtypes = {from, to}, \
+        .flags = GPU_FLAGS_STRIDED | TN_KERNEL_DETERMINISTIC | TN_KERNEL_CAPTURE_SAFE, .run = run \
+    }
 
 static const tn_kernel records[] = {
     RECORD(ALL & ~GPU_F64, ALL & ~GPU_F64),

@@ -36,7 +36,7 @@ typedef struct gpu_variant {
 extern const gpu_source gpu_source_pointwise;
 extern const gpu_source gpu_source_copy;
 extern const gpu_source gpu_source_product;
-extern const gpu_source gpu_source_pack;
+extern const gpu_source gpu_source_pad;
 extern const gpu_source gpu_source_reduce;
 extern const gpu_source gpu_source_fill;
 extern const gpu_source gpu_source_arange;

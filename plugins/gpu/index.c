@@ -5,6 +5,8 @@
 #include "copy.h"
 #include "sort.h"
 
+#include <stdio.h>
+
 enum { GROUP = 256, ROW_GROUP = 16 };
 
 /* What is kept under GPU_FAMILY_index. */
@@ -102,21 +104,37 @@ static int64_t group_of(const tn_call *call, const parameters *p) {
 
 typedef struct variant {
     int which;
-    const char *entry;
     tn_dtype dtype, sum, places;
     bool same, unit, shared, is_int32;
 } variant;
+
+/* Gathers of all dtypes are in one program, and all that adds to a dtype. */
+static tn_status build(const tn_call *call, uint64_t key, const variant *v, gpu_kernel **out) {
+    static const char *const forms[2][2] = {{"", "_unit"}, {"_same", "_same_unit"}};
+    const char *form = forms[v->same][v->unit], *index = v->is_int32 ? "i32" : "i64",
+               *dtype = gpu_dtype_name(v->dtype);
+    char entry[48];
+    if (v->which == GATHER) {
+        snprintf(entry, sizeof entry, "gather_%s%s", dtype, form);
+        return gpu_kernel_get(call->device, key, &gpu_source_index, entry, out, "-DINDEX=%s",
+                              index);
+    }
+    if (v->which == ADD)
+        snprintf(entry, sizeof entry, "add%s", form);
+    else
+        snprintf(entry, sizeof entry, "add_sorted");
+    return gpu_kernel_get(call->device, key, &gpu_source_index, entry, out,
+                          "-DT=%s -DA=%s -DP=%s -DSHARED=%d -DINDEX=%s", dtype,
+                          gpu_dtype_name(v->sum), gpu_dtype_name(v->places), v->shared, index);
+}
 
 static tn_status find_kernel(const tn_call *call, const variant *v, gpu_kernel **out) {
     const uint64_t key = GPU_KEY(
         GPU_FAMILY_index, (uint64_t)v->which << 16 | (uint64_t)v->dtype << 8 |
                               (uint64_t)(v->places == TN_I64) << 4 | (uint64_t)v->same << 3 |
                               (uint64_t)v->unit << 2 | (uint64_t)v->shared << 1 | v->is_int32);
-    return gpu_kernel_get(call->device, key, &gpu_source_index, v->entry, out,
-                          "-DT=%s -DA=%s -DP=%s -DSAME=%d -DUNIT=%d -DSHARED=%d -DINDEX=%s",
-                          gpu_dtype_name(v->dtype), gpu_dtype_name(v->sum),
-                          gpu_dtype_name(v->places), v->same, v->unit, v->shared,
-                          v->is_int32 ? "i32" : "i64");
+    *out = gpu_kernel_find(call->device, key);
+    return *out ? TN_OK : build(call, key, v, out);
 }
 
 static bool is_int32(const parameters *p) {
@@ -151,8 +169,7 @@ static tn_status fetch(const tn_call *call, const tn_tensor_view *self, int64_t 
     gpu_loop_init(&p.loop, views, 3, GPU_ALL_DIMS);
     cut(call, &p, true);
     const tn_dtype moved = gpu_moved_as(self->dtype);
-    variant v = {
-        .which = GATHER, .entry = "gather", .dtype = moved, .sum = moved, .places = TN_I32};
+    variant v = {.which = GATHER, .dtype = moved, .sum = moved, .places = TN_I32};
     return launch(call, &v, &p, views);
 }
 
@@ -245,7 +262,6 @@ static tn_status add_sorted(const tn_call *call, const adding *a, variant *v, pa
     p->keys = (int64_t)(sorted.keys / 8);
     p->places = (int64_t)(sorted.places / gpu_dtype_bytes(sorted.place_dtype));
     v->which = ADD_SORTED;
-    v->entry = "add_sorted";
     v->places = sorted.place_dtype;
     v->shared = a->shared;
     v->is_int32 = is_int32(p);
@@ -270,8 +286,7 @@ static tn_status add(const tn_call *call, const adding *a) {
                     .strides = {stride_of(views[0], a->dim), stride_of(views[1], a->dim)},
                     .alpha = a->alpha};
     init(&p, views, a->dim, shape->rank ? GPU_ALL_DIMS & ~(UINT32_C(1) << a->dim) : GPU_ALL_DIMS);
-    variant v = {
-        .which = ADD, .entry = "add", .dtype = out->dtype, .sum = sum->dtype, .places = TN_I32};
+    variant v = {.which = ADD, .dtype = out->dtype, .sum = sum->dtype, .places = TN_I32};
     tn_status status = gpu_copy(call, sum, a->self);
     if (status == TN_OK && by_sorting(call, a)) {
         status = add_sorted(call, a, &v, &p, views);

@@ -2,6 +2,7 @@
 #include "loop.h"
 #include "pointwise.h"
 
+#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -34,6 +35,20 @@ static uint64_t pack(const tn_tensor_view *const *views, int n, const gpu_loop *
     return offsetof(parameters, rest) + bytes + loop_bytes;
 }
 
+/* In a program there are all operators of a dtype. */
+static tn_status build(const tn_call *call, uint64_t key, tn_dtype dtype, int scalar,
+                       enum form form, bool is_int32, gpu_kernel **out) {
+    const gpu_pointwise *op = call->user;
+    char entry[64];
+    if (scalar < 0)
+        snprintf(entry, sizeof entry, "op_%s", op->name);
+    else
+        snprintf(entry, sizeof entry, "op_%s_s%d", op->name, scalar);
+    return gpu_kernel_get(call->device, key, &gpu_source_pointwise, entry, out,
+                          "-DT=%s -DSTRIDED=%d -DINDEX=%s", gpu_dtype_name(dtype), form,
+                          is_int32 ? "i32" : "i64");
+}
+
 tn_status gpu_pointwise_run(const tn_call *call) {
     const gpu_pointwise *op = call->user;
     const tn_tensor_view *views[MAX_TENSORS] = {NULL}, *first = call->outs[0];
@@ -58,21 +73,18 @@ tn_status gpu_pointwise_run(const tn_call *call) {
     gpu_loop_init(&loop, views, n, GPU_ALL_DIMS);
     const uint32_t absent = scalar < 0 ? 0 : UINT32_C(1) << (op->n_out + scalar);
     const enum form form = gpu_loop_in_a_row(&loop, n, absent) ? IN_A_ROW
-                      : loop.sizes[0] >= LONG_ROW         ? BY_ROWS
-                                                          : STRIDED;
+                           : loop.sizes[0] >= LONG_ROW         ? BY_ROWS
+                                                               : STRIDED;
     const bool is_int32 = first->numel < INT32_MAX - GROUP;
     const uint64_t key = GPU_KEY(GPU_FAMILY_pointwise,
                                  (uint64_t)op->id << 32 | (uint64_t)in << 16 | (uint64_t)out << 8 |
                                      (uint64_t)(scalar + 1) << 4 | (uint64_t)form << 1 | is_int32);
-    gpu_kernel *kernel;
-    const tn_status status = gpu_kernel_get(
-        call->device, key, &gpu_source_pointwise, "pointwise", &kernel,
-        "-DOP=DO_%s -DT=%s -DR=%s -DN_IN=%d -DN_OUT=%d -DBOOL_IN=%d -DSCALAR=%d -DSTRIDED=%d "
-        "-DINDEX=%s",
-        op->name, gpu_dtype_name(in), gpu_dtype_name(out), op->n_in, op->n_out, op->bool_in, scalar,
-        form, is_int32 ? "i32" : "i64");
-    if (status != TN_OK)
-        return status;
+    gpu_kernel *kernel = gpu_kernel_find(call->device, key);
+    if (!kernel) {
+        const tn_status status = build(call, key, in, scalar, form, is_int32, &kernel);
+        if (status != TN_OK)
+            return status;
+    }
     parameters p;
     p.numel = first->numel;
     if (scalar >= 0)

@@ -9,8 +9,7 @@ typedef struct gpu_pointwise {
     const char *name;
     uint32_t id; /* smaller than 2^16, of no other operator */
     uint8_t n_in, n_out;
-    bool bool_in;  /* the first input is bool */
-    bool bool_out; /* the outputs are */
+    bool bool_in; /* the first input is bool */
     /* Attributes to what the device code takes; see device/pointwise.c. */
     void (*numbers)(const tn_call *call, tn_dtype dtype, int64_t *out);
 } gpu_pointwise;

@@ -1,13 +1,14 @@
 /* pointwise_table.c: the pointwise operators, and the attributes of each as the device code takes
  * them. */
 #include "pointwise.h"
+#include "device/pointwise_list.h"
 
 #include <math.h>
 #include <string.h>
 
 /* ---- attributes ---- */
 
-static void first_number(const tn_call *call, tn_dtype dtype, int64_t *out) {
+static void numbers_first(const tn_call *call, tn_dtype dtype, int64_t *out) {
     const gpu_pointwise *op = call->user;
     out[0] = gpu_number(dtype, &call->args[op->n_in]);
 }
@@ -26,18 +27,18 @@ static int64_t bound(tn_dtype dtype, const tn_cell *cell, int side) {
     return x < lowest ? lowest : x > highest ? highest : x;
 }
 
-static void clamp_numbers(const tn_call *call, tn_dtype dtype, int64_t *out) {
+static void numbers_clamp(const tn_call *call, tn_dtype dtype, int64_t *out) {
     out[0] = bound(dtype, &call->args[TN_ARG_clamp_min], -1);
     out[1] = bound(dtype, &call->args[TN_ARG_clamp_max], 1);
 }
 
-static void gelu_numbers(const tn_call *call, tn_dtype dtype, int64_t *out) {
+static void numbers_gelu(const tn_call *call, tn_dtype dtype, int64_t *out) {
     (void)dtype;
     const gpu_pointwise *op = call->user;
     out[0] = strcmp(call->args[op->n_in].v.string, "tanh") == 0;
 }
 
-static void sgd_numbers(const tn_call *call, tn_dtype dtype, int64_t *out) {
+static void numbers_sgd(const tn_call *call, tn_dtype dtype, int64_t *out) {
     const tn_cell *a = call->args;
     const double numbers[] = {a[TN_ARG_fused_sgd_lr].v.f64,
                               a[TN_ARG_fused_sgd_momentum].v.f64,
@@ -49,7 +50,7 @@ static void sgd_numbers(const tn_call *call, tn_dtype dtype, int64_t *out) {
         out[i] = gpu_number_f(dtype, numbers[i]);
 }
 
-static void adamw_numbers(const tn_call *call, tn_dtype dtype, int64_t *out) {
+static void numbers_adamw(const tn_call *call, tn_dtype dtype, int64_t *out) {
     const tn_cell *a = call->args;
     const double lr = a[TN_ARG_fused_adamw_lr].v.f64, b1 = a[TN_ARG_fused_adamw_beta1].v.f64,
                  b2 = a[TN_ARG_fused_adamw_beta2].v.f64,
@@ -74,79 +75,27 @@ static void adamw_numbers(const tn_call *call, tn_dtype dtype, int64_t *out) {
 #define INTS_BOOL (TN_DTYPES_INT | TN_DTYPE_BIT(TN_BOOL))
 #define ALL TN_DTYPES_ALL
 
-/* X(name, inputs, outputs, the first input is bool, outputs are bool, dtypes, attributes) */
-#define POINTWISE(X) \
-    X(add, 2, 1, 0, 0, ALL, first_number) \
-    X(sub, 2, 1, 0, 0, NUMBERS, first_number) \
-    X(mul, 2, 1, 0, 0, ALL, NULL) \
-    X(div, 2, 1, 0, 0, FLOATS, NULL) \
-    X(floor_divide, 2, 1, 0, 0, NUMBERS, NULL) \
-    X(remainder, 2, 1, 0, 0, NUMBERS, NULL) \
-    X(maximum, 2, 1, 0, 0, ALL, NULL) \
-    X(minimum, 2, 1, 0, 0, ALL, NULL) \
-    X(pow, 2, 1, 0, 0, NUMBERS, NULL) \
-    X(addcmul, 3, 1, 0, 0, NUMBERS, first_number) \
-    X(addcdiv, 3, 1, 0, 0, FLOATS, first_number) \
-    X(bitwise_and, 2, 1, 0, 0, INTS_BOOL, NULL) \
-    X(bitwise_or, 2, 1, 0, 0, INTS_BOOL, NULL) \
-    X(bitwise_xor, 2, 1, 0, 0, INTS_BOOL, NULL) \
-    X(clamp, 1, 1, 0, 0, NUMBERS, clamp_numbers) \
-    X(neg, 1, 1, 0, 0, NUMBERS, NULL) \
-    X(abs, 1, 1, 0, 0, NUMBERS, NULL) \
-    X(sign, 1, 1, 0, 0, NUMBERS, NULL) \
-    X(eq, 2, 1, 0, 1, ALL, NULL) \
-    X(ne, 2, 1, 0, 1, ALL, NULL) \
-    X(lt, 2, 1, 0, 1, ALL, NULL) \
-    X(le, 2, 1, 0, 1, ALL, NULL) \
-    X(gt, 2, 1, 0, 1, ALL, NULL) \
-    X(ge, 2, 1, 0, 1, ALL, NULL) \
-    X(logical_not, 1, 1, 0, 1, ALL, NULL) \
-    X(where, 3, 1, 1, 0, ALL, NULL) \
-    X(exp, 1, 1, 0, 0, FLOATS, NULL) \
-    X(log, 1, 1, 0, 0, FLOATS, NULL) \
-    X(sqrt, 1, 1, 0, 0, FLOATS, NULL) \
-    X(rsqrt, 1, 1, 0, 0, FLOATS, NULL) \
-    X(reciprocal, 1, 1, 0, 0, FLOATS, NULL) \
-    X(sin, 1, 1, 0, 0, FLOATS, NULL) \
-    X(cos, 1, 1, 0, 0, FLOATS, NULL) \
-    X(tanh, 1, 1, 0, 0, FLOATS, NULL) \
-    X(erf, 1, 1, 0, 0, FLOATS, NULL) \
-    X(log1p, 1, 1, 0, 0, FLOATS, NULL) \
-    X(expm1, 1, 1, 0, 0, FLOATS, NULL) \
-    X(floor, 1, 1, 0, 0, FLOATS, NULL) \
-    X(ceil, 1, 1, 0, 0, FLOATS, NULL) \
-    X(trunc, 1, 1, 0, 0, FLOATS, NULL) \
-    X(round, 1, 1, 0, 0, FLOATS, NULL) \
-    X(relu, 1, 1, 0, 0, NUMBERS, NULL) \
-    X(sigmoid, 1, 1, 0, 0, FLOATS, NULL) \
-    X(silu, 1, 1, 0, 0, FLOATS, NULL) \
-    X(gelu, 1, 1, 0, 0, FLOATS, gelu_numbers) \
-    X(threshold_backward, 2, 1, 0, 0, NUMBERS, first_number) \
-    X(sigmoid_backward, 2, 1, 0, 0, FLOATS, NULL) \
-    X(tanh_backward, 2, 1, 0, 0, FLOATS, NULL) \
-    X(silu_backward, 2, 1, 0, 0, FLOATS, NULL) \
-    X(gelu_backward, 2, 1, 0, 0, FLOATS, gelu_numbers) \
-    X(fused_sgd, 3, 2, 0, 0, FLOATS, sgd_numbers) \
-    X(fused_adamw, 4, 3, 0, 0, FLOATS, adamw_numbers)
-
 enum {
 #define ID(name, ...) ID_##name,
     POINTWISE(ID)
 #undef ID
 };
 
-#define OPERATOR(name_, in, out, bool_in_, bool_out_, mask, attributes) \
+#define IS_BOOL_own false
+#define IS_BOOL_bool true
+#define numbers_none NULL
+
+#define OPERATOR(name_, in, out, mask, first, result, attributes) \
     static const gpu_pointwise op_##name_ = {.name = #name_, \
                                              .id = ID_##name_, \
                                              .n_in = in, \
                                              .n_out = out, \
-                                             .bool_in = bool_in_, \
-                                             .bool_out = bool_out_, \
-                                             .numbers = attributes};
+                                             .bool_in = IS_BOOL_##first, \
+                                             .numbers = numbers_##attributes};
 POINTWISE(OPERATOR)
 
 #define FLAGS (GPU_FLAGS_STRIDED | TN_KERNEL_IN_PLACE)
-#define RECORDS(name_, in, out, bool_in_, bool_out_, mask, attributes) \
+#define RECORDS(name_, in, out, mask, first, result, attributes) \
     GPU_KERNEL(name_, mask, FLAGS | (in > 1 ? TN_KERNEL_SCALARS : 0), gpu_pointwise_run, \
                .user = (void *)&op_##name_),
 static const tn_kernel records[] = {POINTWISE(RECORDS)};

@@ -49,7 +49,7 @@ typedef struct tile {
 static const tile tiles_of_32[] = {{6, 4, 1.0}, {8, 3, 1.0}, {12, 2, 0.9}, {12, 1, 0.5}},
                   tiles_of_16[] = {{3, 4, 0.9}, {4, 3, 1.0}, {6, 2, 1.0}, {12, 1, 0.7}},
                   /* Of a GPU: rows of a group, and columns in vectors of SIDE. */
-                  tiles_of_gpu[] = {{64, 4, 1.0}, {64, 1, 0.6}};
+    tiles_of_gpu[] = {{64, 4, 1.0}, {64, 1, 0.6}};
 
 static int lanes_of(const gpu_traits *traits, tn_dtype type) {
     return traits->is_cpu ? (int)(traits->vector_bytes / gpu_dtype_bytes(type)) : SIDE;
@@ -66,9 +66,8 @@ static tile choose(const gpu_traits *traits, const gpu_product *p, double *out_s
     for (int i = 0; i < n; i++) {
         const tile *t = &tiles[i];
         const int64_t panel = t->vectors * lanes;
-        const double speed = t->speed * (double)p->n /
-                             (double)(gpu_ceil_div(p->n, panel) * panel) * (double)m /
-                             (double)(gpu_ceil_div(m, t->rows) * t->rows);
+        const double speed = t->speed * (double)p->n / (double)(gpu_ceil_div(p->n, panel) * panel) *
+                             (double)m / (double)(gpu_ceil_div(m, t->rows) * t->rows);
         if (speed > most) {
             most = speed;
             best = t;
@@ -83,9 +82,8 @@ double gpu_product_cost(const gpu_traits *traits, const gpu_product *p) {
     double speed;
     choose(traits, p, &speed);
     const double m = (double)size_of(p->m), k = (double)size_of(p->k), n = (double)p->n;
-    return (double)p->n_batch *
-           (m * n * k / (PER_NS * speed) + k * n / PACK_PER_NS +
-            (p->c.n == 1 ? 0 : m * n / SCATTER_PER_NS));
+    return (double)p->n_batch * (m * n * k / (PER_NS * speed) + k * n / PACK_PER_NS +
+                                 (p->c.n == 1 ? 0 : m * n / SCATTER_PER_NS));
 }
 
 /* How many parts of k there should be, and how much of it each. */
@@ -171,13 +169,13 @@ void gpu_product_plan(const gpu_traits *traits, gpu_product *p, gpu_bump *bump) 
     const uint64_t packed = p->b.batch ? (uint64_t)p->n_batch : 1;
     p->packed_at = gpu_bump_take(bump, packed * columns * (uint64_t)p->depth * item);
     if (p->parts > 1)
-        p->sums_at = gpu_bump_take(bump, (uint64_t)(p->n_batch * p->parts * size_of(p->m) * p->n) *
-                                             item);
+        p->sums_at =
+            gpu_bump_take(bump, (uint64_t)(p->n_batch * p->parts * size_of(p->m) * p->n) * item);
 }
 
 /* ---- packing --------------------------------------------------------------------------------- */
 
-/* As device/pack.c has it. */
+/* As device/product.c has it. */
 typedef struct pack_parameters {
     int64_t k, n, k_sizes[2];
     int64_t from, from_batch, from_k[3], from_n;
@@ -189,21 +187,36 @@ static int64_t piece(const tn_call *call, uint64_t at, tn_dtype dtype) {
     return (int64_t)((call->workspace_offset + at) / gpu_dtype_bytes(dtype));
 }
 
+enum { CPU_DEEP = 32 /* rows of B that a work item packs */ };
+
+/* One of the kernels for a tile, which are in a program together. */
+static tn_status find_in_program(const tn_call *call, const gpu_product *p, uint64_t bits,
+                                 const char *entry, gpu_kernel **out) {
+    const bool is_cpu = gpu_device_traits(call->device)->is_cpu,
+               along_k = !is_cpu && p->a.k[2] == 1;
+    const tn_dtype a = p->a.dtype, b = p->b.dtype, c = p->c.dtype;
+    const uint64_t key =
+        GPU_KEY(GPU_FAMILY_product, bits | (uint64_t)p->panel << 24 | (uint64_t)p->rows << 16 |
+                                        (uint64_t)a << 12 | (uint64_t)b << 8 | (uint64_t)c << 4 |
+                                        (uint64_t)along_k << 2);
+    return gpu_kernel_get(call->device, key, &gpu_source_product, entry, out,
+                          "-DT=%s -DB=%s -DR=%s -DROWS=%d -DVECTORS=%d -DLANES=%d -DPANEL=%d "
+                          "-DDEEP=%d -DWIDE=%d -DCPU_TILE=%d -DALONG_K=%d",
+                          gpu_dtype_name(a), gpu_dtype_name(b), gpu_dtype_name(c), p->rows,
+                          p->vectors, p->lanes, p->panel, is_cpu ? CPU_DEEP : 1,
+                          is_cpu ? p->panel : 1, is_cpu, along_k);
+}
+
 static tn_status pack(const tn_call *call, const gpu_product *p) {
     const gpu_traits *traits = gpu_device_traits(call->device);
     const gpu_operand *b = &p->b;
     const tn_dtype type = p->a.dtype;
     const bool along_k = b->k[2] == 1 && b->n != 1;
-    const int deep = traits->is_cpu ? 32 : 1, wide = traits->is_cpu ? p->panel : 1,
+    const int deep = traits->is_cpu ? CPU_DEEP : 1, wide = traits->is_cpu ? p->panel : 1,
               group = traits->is_cpu ? 1 : GROUP;
-    const uint64_t key = GPU_KEY(GPU_FAMILY_product, (uint64_t)1 << 40 | (uint64_t)p->panel << 16 |
-                                                         (uint64_t)b->dtype << 8 |
-                                                         (uint64_t)type << 4 | along_k);
     gpu_kernel *kernel;
-    const tn_status status = gpu_kernel_get(
-        call->device, key, &gpu_source_pack, "pack", &kernel,
-        "-DT=%s -DC=%s -DPANEL=%d -DALONG_K=%d -DDEEP=%d -DWIDE=%d", gpu_dtype_name(b->dtype),
-        gpu_dtype_name(type), p->panel, along_k, deep, wide);
+    const tn_status status = find_in_program(call, p, (uint64_t)1 << 40 | along_k,
+                                             along_k ? "pack_along_k" : "pack", &kernel);
     if (status != TN_OK)
         return status;
     const int64_t k = p->depth;
@@ -230,7 +243,7 @@ static tn_status pack(const tn_call *call, const gpu_product *p) {
     return gpu_launch_on(call->stream, &launch);
 }
 
-/* As device/pack.c has it. */
+/* As device/pad.c has it. */
 typedef struct pad_parameters {
     int64_t sizes[4], inside[2], before[2];
     int64_t from, strides[4];
@@ -244,8 +257,8 @@ tn_status gpu_pad_run(const tn_call *call, const gpu_pad *p) {
     const uint64_t key = GPU_KEY(GPU_FAMILY_product, (uint64_t)2 << 40 | (uint64_t)p->dtype);
     gpu_kernel *kernel;
     const tn_status status =
-        gpu_kernel_get(call->device, key, &gpu_source_pack, "pad", &kernel,
-                       "-DT=%s -DC=%s -DONE=%d", gpu_dtype_name(p->dtype), gpu_dtype_name(type), one);
+        gpu_kernel_get(call->device, key, &gpu_source_pad, "pad", &kernel, "-DT=%s -DC=%s -DONE=%d",
+                       gpu_dtype_name(p->dtype), gpu_dtype_name(type), one);
     if (status != TN_OK)
         return status;
     pad_parameters parameters = {.from = p->offset, .to = piece(call, p->at, type)};
@@ -309,19 +322,10 @@ static void fill(const tn_call *call, const gpu_product *p, parameters *out) {
 
 /* The kernel `product`, or `combine`. */
 static tn_status find(const tn_call *call, const gpu_product *p, bool combine, gpu_kernel **out) {
-    const gpu_traits *traits = gpu_device_traits(call->device);
-    const bool has_s = p->s.memory != 0, parts = !combine && p->parts > 1,
-               along_k = !traits->is_cpu && p->a.k[2] == 1;
-    const uint64_t key = GPU_KEY(
-        GPU_FAMILY_product, (uint64_t)(3 + combine) << 40 | (uint64_t)p->vectors << 16 |
-                                (uint64_t)p->a.dtype << 8 | (uint64_t)p->c.dtype << 4 |
-                                (uint64_t)along_k << 2 | (uint64_t)parts << 1 | has_s);
-    return gpu_kernel_get(
-        call->device, key, &gpu_source_product, combine ? "combine" : "product", out,
-        "-DT=%s -DR=%s -DHAS_S=%d -DPARTS=%d -DROWS=%d -DVECTORS=%d -DLANES=%d -DPANEL=%d "
-        "-DCPU_TILE=%d -DALONG_K=%d",
-        gpu_dtype_name(p->a.dtype), gpu_dtype_name(p->c.dtype), has_s, parts, p->rows, p->vectors,
-        p->lanes, p->panel, traits->is_cpu, along_k);
+    static const char *const entries[2][2] = {{"product", "product_s"}, {"combine", "combine_s"}};
+    const bool has_s = p->s.memory != 0, parts = !combine && p->parts > 1;
+    const uint64_t bits = (uint64_t)(3 + combine) << 40 | (uint64_t)parts << 1 | has_s;
+    return find_in_program(call, p, bits, parts ? "product_parts" : entries[combine][has_s], out);
 }
 
 tn_status gpu_product_run(const tn_call *call, const gpu_product *p) {

@@ -40,6 +40,7 @@ uint64_t gpu_sort_bytes(const tn_tensor_view *in, int64_t dim) {
 
 /* One pass, `merge` or not; `last`: it writes the result. */
 static tn_status pass(sorting *s, bool merge, bool last) {
+    static const char *const entries[2][2] = {{"runs", "runs_last"}, {"merge", "merge_last"}};
     const bool wide = key_bytes(s->in) == 8;
     const uint64_t key =
         GPU_KEY(GPU_FAMILY_sort, (uint64_t)s->in->dtype << 8 | (uint64_t)merge << 4 |
@@ -53,11 +54,10 @@ static tn_status pass(sorting *s, bool merge, bool last) {
                     .parameters = &s->p,
                     .parameter_bytes = offsetof(parameters, loop) + gpu_loop_bytes(3)};
     const tn_status status =
-        gpu_kernel_get(s->call->device, key, &gpu_source_sort, merge ? "merge" : "runs", &l.kernel,
-                       "-DT=%s -DM=%s -DK=%s -DP=%s -DDESCENDING=%d -DLAST=%d -DIS_CPU=%d "
-                       "-DINDEX=%s",
+        gpu_kernel_get(s->call->device, key, &gpu_source_sort, entries[merge][last], &l.kernel,
+                       "-DT=%s -DM=%s -DK=%s -DP=%s -DDESCENDING=%d -DIS_CPU=%d -DINDEX=%s",
                        gpu_dtype_name(s->in->dtype), gpu_dtype_name(gpu_moved_as(s->in->dtype)),
-                       wide ? "u64" : "u32", gpu_dtype_name(s->place_dtype), s->descending, last,
+                       wide ? "u64" : "u32", gpu_dtype_name(s->place_dtype), s->descending,
                        s->is_cpu, s->is_int32 ? "i32" : "i64");
     if (status != TN_OK)
         return status;

@@ -56,6 +56,7 @@ void ocl_cache_find(tn_pself *self) {
     if (option && *option) {
         if (strcmp(option, "off") != 0 && strcmp(option, "0") != 0)
             n = snprintf(self->cache, sizeof self->cache, "%s", option);
+        self->cache_is_named = true;
     } else if (xdg && *xdg == '/') {
         n = snprintf(self->cache, sizeof self->cache, "%s/tenon/opencl", xdg);
     } else if (home && *home == '/') {
@@ -63,6 +64,11 @@ void ocl_cache_find(tn_pself *self) {
     }
     if (n < 0 || n >= (int)sizeof self->cache)
         self->cache[0] = '\0';
+}
+
+bool ocl_cache_serves(const tn_pdevice *device) {
+    const tn_pself *self = device->self;
+    return self->cache[0] && (self->cache_is_named || !device->found->keeps_programs);
 }
 
 static bool path_of(const tn_pself *self, const struct ocl_cache_key *key, char *out, size_t room) {

@@ -1,11 +1,12 @@
 /* cache.h: built programs on disk, so that the next process need not build them.
  *
- * A folder of files, one for each variant: $XDG_CACHE_HOME/tenon/opencl, or ~/.cache/tenon/opencl,
- * or what option `cache` (TENON_OPENCL_CACHE) says; `off` there is none. A file says whose it is
- * (platform, device, driver, source, options) and the hash of what it holds; one that does not say
- * exactly what is expected is as good as absent, and never handed to a driver. It is written under
- * another name and moved into place, so that processes do not see each other's halves. Whatever
- * fails, programs are built. */
+ * A folder of files, one for each program: $XDG_CACHE_HOME/tenon/opencl, or ~/.cache/tenon/opencl,
+ * or what option `cache` (TENON_OPENCL_CACHE) says; `off` there is none. A driver that keeps
+ * programs itself is left to it unless the option names a folder: PoCL, asked for a program,
+ * compiles every kernel in it first, 0.1 s each. A file says whose it is (platform, device, driver,
+ * source, options) and the hash of what it holds; one that does not say exactly what is expected is
+ * as good as absent, and never handed to a driver. It is written under another name and moved into
+ * place, so that processes do not see each other's halves. Whatever fails, programs are built. */
 #ifndef TENON_OPENCL_CACHE_H
 #define TENON_OPENCL_CACHE_H
 
@@ -20,6 +21,9 @@ struct ocl_cache_key {
 
 /* Finds self->cache. Once, in init. */
 void ocl_cache_find(tn_pself *self);
+
+/* Are the device's programs kept? */
+bool ocl_cache_serves(const tn_pdevice *device);
 
 void ocl_cache_name(struct ocl_cache_key *key);
 

@@ -86,7 +86,7 @@ static void close_device(tn_pdevice *device) {
         device->self->host->log(device->self, TN_LOG_ERROR, line);
     }
     if (!device->lost)
-        ocl_programs_save(device);
+        ocl_programs_save(device, true);
     finish(device);
 }
 

@@ -39,6 +39,7 @@ struct ocl_found {
     char driver[3 * OCL_NAME]; /* versions of platform, device and driver */
     uint64_t memory_bytes, max_allocation, alignment;
     gpu_traits traits;
+    bool keeps_programs;  /* PoCL: what it compiled it finds again in the next process */
     bool divides_exactly; /* f32 division and roots can be rounded correctly */
     bool has_subnormals;  /* of f32 */
 };
@@ -52,6 +53,7 @@ struct ocl_pinned {
 struct tn_pself {
     const tn_host *host;
     char cache[OCL_PATH]; /* the folder of built programs, or "" */
+    bool cache_is_named;  /* by option `cache` */
 
     pthread_mutex_t lock; /* guards what follows, until `searched` */
     bool searched;

@@ -9,9 +9,9 @@
 /* ---- what was built ---- */
 
 enum { OCL_OPTIONS = 128 }; /* bytes of options that are the device's */
-enum { TABLE = 4096 }; /* variants of a device; more than there are operators, dtypes and forms */
+enum { TABLE = 4096 }; /* kernels of a device; more than there are operators, dtypes and forms */
 
-/* What the cache knows of a variant. */
+/* What the cache knows of a program. */
 enum saved { SAVED, NOT_LAUNCHED, LAUNCHED };
 
 /* The arguments of a kernel object as they were set last, while no memory was freed since. */
@@ -26,16 +26,28 @@ struct gpu_kernel {
     _Atomic uint64_t key; /* 0: free */
     pthread_mutex_t lock; /* arguments belong to the kernel object, not to a launch */
     struct ocl_arguments arguments;
+
+/* Device code with options, which several kernels are made of. */
+typedef struct ocl_program {
+    struct ocl_program *next;
     cl_program program;
-    cl_kernel kernel;
     const gpu_source *source;
     char options[GPU_OPTIONS + OCL_OPTIONS];
+    bool is_loaded; /* from the cache */
     _Atomic enum saved saved;
+} ocl_program;
+
+struct gpu_kernel {
+    _Atomic uint64_t key; /* 0: free */
+    pthread_mutex_t lock; /* arguments belong to the kernel object, not to a launch */
+    cl_kernel kernel;
+    ocl_program *program;
 };
 
 struct ocl_programs {
     pthread_mutex_t lock; /* taken to build, and to save */
     atomic_bool has_unsaved;
+    ocl_program *first;
     gpu_kernel entries[TABLE];
 };
 
@@ -56,9 +68,14 @@ void ocl_programs_destroy(tn_pdevice *device) {
     for (int i = 0; i < TABLE; i++)
         if (p->entries[i].key) {
             clReleaseKernel(p->entries[i].kernel);
-            clReleaseProgram(p->entries[i].program);
+            device->self->host->free(p->entries[i].arguments);
             pthread_mutex_destroy(&p->entries[i].lock);
         }
+    for (ocl_program *next; p->first; p->first = next) {
+        next = p->first->next;
+        clReleaseProgram(p->first->program);
+        device->self->host->free(p->first);
+    }
     pthread_mutex_destroy(&p->lock);
     device->self->host->free(p);
 }
@@ -78,7 +95,8 @@ static const uint64_t USED = UINT64_C(1) << 63;
 
 gpu_kernel *gpu_kernel_find(tn_pdevice *device, uint64_t key) {
     gpu_kernel *k = slot_of(device->programs, key | USED);
-    return k && atomic_load_explicit(&k->key, memory_order_acquire) ? k : NULL;
+    /* A slot that was free may just have been taken for another key. */
+    return k && atomic_load_explicit(&k->key, memory_order_acquire) == (key | USED) ? k : NULL;
 }
 
 /* ---- building ---- */
@@ -89,7 +107,22 @@ static double now(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* The first line of the build log that names an error; the whole of it goes to the host's log. */
+/* The line of `log` that says what is wrong, or the first one: some drivers write "error: FILE",
+ * some "FILE: error:", and warnings may speak of errors. */
+static const char *error_line(const char *log) {
+    for (const char *line = log; *line; line += line[0] == '\n') {
+        const char *error = strstr(line, "error:"), *warning = strstr(line, "warning:"),
+                   *end = line + strcspn(line, "\n");
+        if (!error)
+            break;
+        if (error < end && !(warning && warning < error))
+            return line;
+        line = end;
+    }
+    return log;
+}
+
+/* What the build log says; the whole of it goes to the host's log. */
 static void find_error(tn_pdevice *device, cl_program program, char out[160]) {
     char log[16384];
     size_t n = 0;
@@ -99,30 +132,34 @@ static void find_error(tn_pdevice *device, cl_program program, char out[160]) {
         return;
     log[n < sizeof log ? n : sizeof log - 1] = '\0';
     device->self->host->log(device->self, TN_LOG_DEBUG, log);
-    const char *at = strstr(log, "error");
-    while (at && at > log && at[-1] != '\n')
-        at--;
-    if (!at)
-        at = log;
-    snprintf(out, 160, "%.*s", (int)strcspn(at, "\n"), at);
+    const char *line = error_line(log);
+    snprintf(out, 160, "%.*s", (int)strcspn(line, "\n"), line);
 }
 
-static cl_int finish_build(tn_pdevice *device, gpu_kernel *k, const gpu_variant *v) {
-    cl_int error = clBuildProgram(k->program, 1, &device->found->id, k->options, NULL, NULL);
-    if (error == CL_SUCCESS)
-        k->kernel = clCreateKernel(k->program, v->entry, &error);
-    return error;
+/* For who asks why the first step is slow. */
+static void tell(tn_pdevice *device, const ocl_program *p, const char *from, double start) {
+    char line[OCL_MESSAGE];
+    snprintf(line, sizeof line, "opencl:%u: %s %.200s: %.0f ms, %s", device->index, p->source->name,
+             p->options, (now() - start) * 1e3, from);
+    device->self->host->log(device->self, TN_LOG_DEBUG, line);
 }
 
-static struct ocl_cache_key cache_key(const tn_pdevice *device, const gpu_kernel *k) {
-    struct ocl_cache_key key = {device->found, k->source->text, k->options, 0};
+static cl_int finish_build(tn_pdevice *device, ocl_program *p) {
+    return clBuildProgram(p->program, 1, &device->found->id, p->options, NULL, NULL);
+}
+
+static struct ocl_cache_key cache_key(const tn_pdevice *device, const ocl_program *p) {
+    struct ocl_cache_key key = {device->found, p->source->text, p->options, 0};
     ocl_cache_name(&key);
     return key;
 }
 
 /* From the cache. Whatever is wrong with it, the source is still there. */
-static bool load(tn_pdevice *device, gpu_kernel *k, const gpu_variant *v) {
-    const struct ocl_cache_key key = cache_key(device, k);
+static bool load(tn_pdevice *device, ocl_program *p) {
+    const double start = now();
+    if (!ocl_cache_serves(device))
+        return false;
+    const struct ocl_cache_key key = cache_key(device, p);
     uint64_t bytes = 0;
     unsigned char *binary = ocl_cache_load(device->self, &key, &bytes);
     const unsigned char *binaries[] = {binary};
@@ -130,115 +167,168 @@ static bool load(tn_pdevice *device, gpu_kernel *k, const gpu_variant *v) {
     cl_int state = CL_SUCCESS, error = CL_SUCCESS;
     if (!binary)
         return false;
-    k->program = clCreateProgramWithBinary(device->context, 1, &device->found->id, sizes, binaries,
+    p->program = clCreateProgramWithBinary(device->context, 1, &device->found->id, sizes, binaries,
                                            &state, &error);
     device->self->host->free(binary);
-    if (!k->program)
+    if (!p->program)
         return false;
-    if (state == CL_SUCCESS && finish_build(device, k, v) == CL_SUCCESS)
+    if (state == CL_SUCCESS && finish_build(device, p) == CL_SUCCESS) {
+        p->is_loaded = true;
+        tell(device, p, "from the cache", start);
         return true;
-    clReleaseProgram(k->program);
+    }
+    clReleaseProgram(p->program);
+    p->program = NULL;
     return false;
 }
 
-/* For who asks why the first step is slow. */
-static void tell(tn_pdevice *device, const gpu_variant *v, const char *from, double start) {
-    char line[OCL_MESSAGE];
-    snprintf(line, sizeof line, "opencl:%u: %s of %s %.200s: %.0f ms, %s", device->index, v->entry,
-             v->source->name, v->options, (now() - start) * 1e3, from);
-    device->self->host->log(device->self, TN_LOG_DEBUG, line);
-}
-
-static tn_status build(tn_pdevice *device, const gpu_variant *v, gpu_kernel *out) {
-    const double start = now();
-    const struct ocl_found *found = device->found;
-    cl_int error;
-    snprintf(out->options, sizeof out->options, "%s -DHAS_F64=%d%s", v->options,
-             found->traits.has_f64,
-             found->divides_exactly ? " -cl-fp32-correctly-rounded-divide-sqrt" : "");
-    out->source = v->source;
-    out->saved = SAVED;
-    if (load(device, out, v)) {
-        tell(device, v, "from the cache", start);
-        return TN_OK;
-    }
-    out->program = clCreateProgramWithSource(device->context, 1, (const char **)&v->source->text,
-                                             NULL, &error);
-    if (!out->program)
-        return ocl_fail_driver(device, error, "creating a program");
-    error = finish_build(device, out, v);
-    out->saved = device->self->cache[0] ? NOT_LAUNCHED : SAVED;
-    if (error == CL_SUCCESS) {
-        tell(device, v, "built", start);
-        return TN_OK;
-    }
+static tn_status fail_build(tn_pdevice *device, const ocl_program *p, const gpu_variant *v,
+                            cl_int error) {
     char line[160];
-    find_error(device, out->program, line);
-    clReleaseProgram(out->program);
+    find_error(device, p->program, line);
     return ocl_fail(device->self, TN_INTERNAL,
                     "opencl:%u (%.60s): kernel '%s' does not build: %s%s%s; %s with %.120s; "
                     "TENON_LOG=debug shows the compiler's log, another driver may do",
-                    device->index, found->name, v->entry, line, line[0] ? ": " : "",
+                    device->index, device->found->name, v->entry, line, line[0] ? ": " : "",
                     ocl_error_name(error), v->source->name, v->options);
 }
 
-/* ---- keeping ---- */
-
-static void save(tn_pdevice *device, const gpu_kernel *k) {
-    const tn_host *host = device->self->host;
-    const struct ocl_cache_key key = cache_key(device, k);
-    size_t bytes = 0;
-    if (clGetProgramInfo(k->program, CL_PROGRAM_BINARY_SIZES, sizeof bytes, &bytes, NULL) !=
-            CL_SUCCESS ||
-        bytes == 0)
-        return;
-    unsigned char *binary = host->alloc(bytes, 64);
-    if (binary && clGetProgramInfo(k->program, CL_PROGRAM_BINARIES, sizeof binary, &binary, NULL) ==
-                      CL_SUCCESS)
-        ocl_cache_save(device->self, &key, binary, bytes);
-    host->free(binary);
+/* From its source. p->program is NULL where that fails. */
+static tn_status build(tn_pdevice *device, const gpu_variant *v, ocl_program *p) {
+    const double start = now();
+    cl_int error;
+    p->program = clCreateProgramWithSource(device->context, 1, (const char **)&v->source->text,
+                                           NULL, &error);
+    if (!p->program)
+        return ocl_fail_driver(device, error, "creating a program");
+    error = finish_build(device, p);
+    p->is_loaded = false;
+    p->saved = ocl_cache_serves(device) ? NOT_LAUNCHED : SAVED;
+    if (error == CL_SUCCESS) {
+        tell(device, p, "built", start);
+        return TN_OK;
+    }
+    const tn_status status = fail_build(device, p, v, error);
+    clReleaseProgram(p->program);
+    p->program = NULL;
+    return status;
 }
 
-void ocl_programs_save(tn_pdevice *device) {
-    struct ocl_programs *p = device->programs;
-    if (!atomic_load_explicit(&p->has_unsaved, memory_order_relaxed))
-        return;
-    struct ocl_guard guard;
-    pthread_mutex_lock(&p->lock);
-    ocl_guard_enter(&guard);
-    atomic_store(&p->has_unsaved, false);
-    for (int i = 0; i < TABLE; i++)
-        if (p->entries[i].key && p->entries[i].saved == LAUNCHED) {
-            p->entries[i].saved = SAVED;
-            save(device, &p->entries[i]);
+/* The program that a variant is in, built if need be. */
+static tn_status find_program(tn_pdevice *device, const gpu_variant *v, ocl_program **out) {
+    struct ocl_programs *all = device->programs;
+    char options[sizeof(*out)->options];
+    snprintf(options, sizeof options, "%s -DHAS_F64=%d%s", v->options,
+             device->found->traits.has_f64,
+             device->found->divides_exactly ? " -cl-fp32-correctly-rounded-divide-sqrt" : "");
+    for (ocl_program *p = all->first; p; p = p->next)
+        if (p->source == v->source && strcmp(p->options, options) == 0) {
+            *out = p;
+            return TN_OK;
         }
-    ocl_guard_leave(&guard);
-    pthread_mutex_unlock(&p->lock);
+    ocl_program *p = ocl_host_alloc(device->self, sizeof *p, "a program");
+    if (!p)
+        return TN_OUT_OF_MEMORY;
+    *p = (ocl_program){.next = all->first, .source = v->source};
+    memcpy(p->options, options, sizeof options);
+    const tn_status status = load(device, p) ? TN_OK : build(device, v, p);
+    if (status != TN_OK) {
+        device->self->host->free(p);
+        return status;
+    }
+    *out = all->first = p;
+    return TN_OK;
+}
+
+/* A program from the cache that lacks the kernel is not what it says: it is built. What was made of
+ * it before goes on holding it. */
+static tn_status make_kernel(tn_pdevice *device, const gpu_variant *v, gpu_kernel *out) {
+    cl_int error;
+    tn_status status = find_program(device, v, &out->program);
+    if (status != TN_OK)
+        return status;
+    ocl_program *p = out->program;
+    out->kernel = clCreateKernel(p->program, v->entry, &error);
+    if (!out->kernel && p->is_loaded) {
+        const cl_program loaded = p->program;
+        status = build(device, v, p);
+        if (status != TN_OK) {
+            p->program = loaded;
+            p->is_loaded = true;
+            return status;
+        }
+        clReleaseProgram(loaded);
+        out->kernel = clCreateKernel(p->program, v->entry, &error);
+    }
+    return out->kernel ? TN_OK : fail_build(device, p, v, error);
 }
 
 tn_status gpu_kernel_build(tn_pdevice *device, uint64_t key, const gpu_variant *variant,
                            gpu_kernel **out) {
     struct ocl_programs *p = device->programs;
     struct ocl_guard guard;
-    tn_status status = TN_OK;
+    tn_status status = ocl_check_lost(device);
+    *out = NULL;
+    if (status != TN_OK)
+        return status;
     pthread_mutex_lock(&p->lock);
     gpu_kernel *k = slot_of(p, key | USED);
     if (!k) {
-        status = ocl_fail(device->self, TN_INTERNAL, "opencl:%u has built %d kernels, and no more "
-                                                     "can be kept", device->index, TABLE);
+        status = ocl_fail(device->self, TN_INTERNAL,
+                          "opencl:%u has built %d kernels, and no more "
+                          "can be kept",
+                          device->index, TABLE);
     } else if (atomic_load(&k->key) == 0) {
         ocl_guard_enter(&guard);
-        status = build(device, variant, k);
+        k->arguments = ocl_host_alloc(device->self, sizeof *k->arguments, "a kernel's arguments");
+        status = k->arguments ? make_kernel(device, variant, k) : TN_OUT_OF_MEMORY;
         ocl_guard_leave(&guard);
         if (status == TN_OK) {
             pthread_mutex_init(&k->lock, NULL);
-            k->arguments.n_freed = UINT64_MAX;
+            k->arguments->n_freed = UINT64_MAX;
             atomic_store_explicit(&k->key, key | USED, memory_order_release);
+        } else {
+            device->self->host->free(k->arguments);
         }
     }
     pthread_mutex_unlock(&p->lock);
     *out = k;
     return status;
+}
+
+/* ---- keeping ---- */
+
+static void save(tn_pdevice *device, const ocl_program *p) {
+    const tn_host *host = device->self->host;
+    const struct ocl_cache_key key = cache_key(device, p);
+    size_t bytes = 0;
+    if (clGetProgramInfo(p->program, CL_PROGRAM_BINARY_SIZES, sizeof bytes, &bytes, NULL) !=
+            CL_SUCCESS ||
+        bytes == 0)
+        return;
+    unsigned char *binary = host->alloc(bytes, 64);
+    if (binary && clGetProgramInfo(p->program, CL_PROGRAM_BINARIES, sizeof binary, &binary, NULL) ==
+                      CL_SUCCESS)
+        ocl_cache_save(device->self, &key, binary, bytes);
+    host->free(binary);
+}
+
+void ocl_programs_save(tn_pdevice *device, bool at_end) {
+    struct ocl_programs *all = device->programs;
+    if (!atomic_load_explicit(&all->has_unsaved, memory_order_relaxed) ||
+        (device->found->keeps_programs && !at_end))
+        return;
+    struct ocl_guard guard;
+    pthread_mutex_lock(&all->lock);
+    ocl_guard_enter(&guard);
+    atomic_store(&all->has_unsaved, false);
+    for (ocl_program *p = all->first; p; p = p->next)
+        if (p->saved == LAUNCHED) {
+            p->saved = SAVED;
+            save(device, p);
+        }
+    ocl_guard_leave(&guard);
+    pthread_mutex_unlock(&all->lock);
 }
 
 /* ---- launching ---- */
@@ -247,7 +337,7 @@ tn_status gpu_kernel_build(tn_pdevice *device, uint64_t key, const gpu_variant *
  * handle may come back with another allocation behind it: after memory was freed all are set. */
 static cl_int set_arguments(tn_pstream *stream, const gpu_launch *l) {
     gpu_kernel *k = l->kernel;
-    struct ocl_arguments *now = &k->arguments;
+    struct ocl_arguments *now = k->arguments;
     const uint64_t n_freed = atomic_load(&stream->device->n_freed);
     const bool known = now->n_freed == n_freed;
     cl_int error = CL_SUCCESS;
@@ -297,8 +387,8 @@ tn_status gpu_launch_on(tn_pstream *stream, const gpu_launch *l) {
     }
     if (error != CL_SUCCESS)
         return ocl_fail_driver(stream->device, error, "launching a kernel");
-    if (l->kernel->saved == NOT_LAUNCHED) {
-        l->kernel->saved = LAUNCHED;
+    if (l->kernel->program->saved == NOT_LAUNCHED) {
+        l->kernel->program->saved = LAUNCHED;
         atomic_store(&stream->device->programs->has_unsaved, true);
     }
     ocl_stream_queued(stream);

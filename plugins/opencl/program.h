@@ -9,7 +9,9 @@ tn_status ocl_programs_create(tn_pdevice *device);
 void ocl_programs_destroy(tn_pdevice *device);
 
 /* Keeps what was built and launched since the last time in the cache. To be called when launches
- * are known to be over: before its first launch a binary may hold no code of the device. */
-void ocl_programs_save(tn_pdevice *device);
+ * are known to be over, and when the device is closed, `at_end`: a driver that keeps programs
+ * itself (ocl_found) makes code at a kernel's first launch, and when it is asked for a program
+ * makes all that is missing, once: so it is asked last. */
+void ocl_programs_save(tn_pdevice *device, bool at_end);
 
 #endif /* TENON_OPENCL_PROGRAM_H */

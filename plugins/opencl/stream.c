@@ -132,7 +132,7 @@ static tn_status synchronize(tn_pstream *stream) {
     const bool had_work = atomic_exchange(&stream->has_work, false);
     const cl_int error = clFinish(stream->queue);
     if (error == CL_SUCCESS) {
-        ocl_programs_save(stream->device);
+        ocl_programs_save(stream->device, false);
         return take_error(stream);
     }
     if (had_work)

@@ -93,7 +93,8 @@ static void with_fp64_kernels_are_told_too(void **state) {
 
 static void a_kernel_that_does_not_build_is_told_with_its_first_error(void **state) {
     open_device();
-    layer_say("fail=clBuildProgram:-11;log=x.cl:1: warning: unused\nx.cl:2: error: no such type\n"
+    layer_say("fail=clBuildProgram:-11;log=x.cl:1: warning: unused 'error: none'\nx.cl:2: error: "
+              "no such type\n"
               "x.cl:3: error: the second");
     assert_int_not_equal(rig_work(&m), TN_OK);
     static const char *const parts[] = {"opencl:0 (", "pointwise", "neg", "f32",
@@ -163,6 +164,31 @@ static void assert_lost(tn_status status) {
     assert_text(mini_error(), "end the program");
 }
 
+/* Queues a kernel, another one for 8 elements than for 7. */
+static tn_status launch(tn_memory memory, tn_pstream *stream, int64_t n) {
+    const tn_kernel *fill = mini_find(&m, "fill", TN_F32, TN_DTYPE_NONE);
+    const int64_t one = 1;
+    const tn_tensor_view out = {.struct_size = sizeof out,
+                                .memory = memory,
+                                .numel = n,
+                                .dtype = TN_F32,
+                                .rank = 1,
+                                .sizes = &n,
+                                .strides = &one},
+                         *outs = &out;
+    tn_cell args[1];
+    args[TN_ARG_fill_value] = mini_f64(1);
+    const tn_call call = {.struct_size = sizeof call,
+                          .device = m.device,
+                          .stream = stream,
+                          .user = fill->user,
+                          .args = args,
+                          .outs = &outs,
+                          .n_args = 1,
+                          .n_outs = 1};
+    return fill->run(&call);
+}
+
 /* Everything fails; what gives back does not. */
 static void use_lost(tn_memory memory, tn_memory pinned, tn_pstream *stream, tn_pevent *event) {
     const tn_memory_ops *ops = m.ops->memory;
@@ -179,6 +205,8 @@ static void use_lost(tn_memory memory, tn_memory pinned, tn_pstream *stream, tn_
     assert_lost(ops->copy(m.device, stream, memory, 0, memory, 8, 1));
     assert_lost(ops->fill(m.device, stream, memory, 0, 0, 1));
     assert_lost(ops->info(m.device, &info));
+    assert_lost(launch(memory, stream, 8));
+    assert_lost(launch(memory, stream, 7)); /* which was never built */
     assert_lost(m.ops->streams->create(m.device, 0, &another));
     assert_lost(m.ops->streams->query(stream));
     assert_lost(m.ops->streams->synchronize(stream));
@@ -208,6 +236,7 @@ static void lose_device(bool comes_back) {
     assert_ok(m.ops->streams->create(m.device, 0, &stream));
     assert_ok(m.ops->events->create(m.device, 0, &event));
     assert_ok(m.ops->memory->write(m.device, stream, memory, 0, &byte, 1));
+    assert_ok(launch(memory, stream, 8));
     assert_ok(m.ops->events->record(event, stream));
     layer_say("lose=-36");
     assert_lost(m.ops->streams->synchronize(stream));

@@ -24,6 +24,7 @@
 #define DEVICE static
 #define GLOBAL __global
 #define LOCAL __local
+#define LOCAL_OF __local /* what a pointer is to */
 #define CONSTANT __constant
 #define RESTRICT restrict
 #define BARRIER() barrier(CLK_LOCAL_MEM_FENCE)
@@ -93,6 +94,7 @@ typedef double f64;
 #define DEVICE static __device__ __forceinline__
 #define GLOBAL
 #define LOCAL __shared__
+#define LOCAL_OF
 #define CONSTANT __device__ const
 #define RESTRICT __restrict__
 #define BARRIER() __syncthreads()

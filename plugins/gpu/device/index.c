@@ -2,21 +2,19 @@
  * of the loop's innermost dimension each takes a run. An index out of range is reported, and no
  * memory is touched for it.
  *
- *   T        the dtype; i8, i16, i32 or i64 where elements are only moved
+ *   INDEX    i32 or i64, what counts elements
+ *   T        the dtype, for adding
  *   A        the dtype sums are kept in: f32 for halves
- *   SAME     1: the index does not change along a row
- *   UNIT     1: elements of a row lie side by side, but for the index
  *   SHARED   1: all lines have one index (add_sorted)
  *   P        i32 or i64, places of add_sorted
- *   INDEX    i32 or i64, what counts elements */
+ *
+ * Without T there is gather_i8 and so on, which only move. Of `gather` and `add` there are forms,
+ * which are known when they are compiled: with _same the index does not change along a row, with
+ * _unit elements of a row lie side by side, but for the index. */
 
-#if UNIT
-#define ALONG(k) 1
-#else
-#define ALONG(k) p.row_strides[k]
-#endif
-
-#define IN_RANGE(k) ((u64)(k) < (u64)p.size)
+#define ALONG(k) (unit ? 1 : p->row_strides[k])
+#define IN_RANGE(k) ((u64)(k) < (u64)p->size)
+#define FORMS(X) X(, 0, 0) X(_same, 1, 0) X(_unit, 0, 1) X(_same_unit, 1, 1)
 
 typedef struct parameters {
     i64 items;
@@ -32,39 +30,60 @@ typedef struct parameters {
 /* Of this work item: the part of a row, and where the row begins in each tensor. */
 #define PLACE() \
     const INDEX item = (INDEX)GLOBAL_ID(0); \
-    if (item >= p.items) \
+    if (item >= p->items) \
         return; \
-    const i64 begin = item % (INDEX)p.runs * p.run; \
-    const i64 end = begin + p.run < p.row ? begin + p.run : p.row; \
-    i64 at[3] = {p.offsets[0], p.offsets[1], p.offsets[2]}; \
-    WALK(p.loop, 3, INDEX, item / (INDEX)p.runs, at)
+    const i64 begin = item % (INDEX)p->runs * p->run; \
+    const i64 end = begin + p->run < p->row ? begin + p->run : p->row; \
+    i64 at[3] = {p->offsets[0], p->offsets[1], p->offsets[2]}; \
+    WALK(p->loop, 3, INDEX, item / (INDEX)p->runs, at)
 
-KERNEL(gather)
-(GLOBAL const i64 *RESTRICT index, GLOBAL stored(T) * RESTRICT out,
- GLOBAL const stored(T) * RESTRICT in, GLOBAL i32 *error, const parameters p) {
-    PLACE();
-    index += at[0];
-    out += at[1];
-    in += at[2];
-#if SAME
-    const i64 k = index[0];
-    if (!IN_RANGE(k)) {
-        report_index(error, k, p.size);
-        return;
+#ifndef T
+
+#define GATHER(T) \
+    DEVICE void gather_of_##T(const bool same, const bool unit, GLOBAL const i64 *RESTRICT index, \
+                              GLOBAL stored(T) * RESTRICT out, \
+                              GLOBAL const stored(T) * RESTRICT in, GLOBAL i32 * error, \
+                              const parameters *p) { \
+        PLACE(); \
+        index += at[0]; \
+        out += at[1]; \
+        in += at[2]; \
+        if (same) { \
+            const i64 k = index[0]; \
+            if (!IN_RANGE(k)) { \
+                report_index(error, k, p->size); \
+                return; \
+            } \
+            in += k * p->stride; \
+            for (i64 j = begin; j < end; j++) \
+                out[j * ALONG(1)] = in[j * ALONG(2)]; \
+            return; \
+        } \
+        for (i64 j = begin; j < end; j++) { \
+            const i64 k = index[j * p->row_strides[0]]; \
+            if (IN_RANGE(k)) \
+                out[j * ALONG(1)] = in[j * ALONG(2) + k * p->stride]; \
+            else \
+                report_index(error, k, p->size); \
+        } \
     }
-    in += k * p.stride;
-    for (i64 j = begin; j < end; j++)
-        out[j * ALONG(1)] = in[j * ALONG(2)];
+GATHER(i8)
+GATHER(i16)
+GATHER(i32)
+GATHER(i64)
+
+#define MAKE(T, suffix, same, unit) \
+    KERNEL(gather_##T##suffix) \
+    (GLOBAL const i64 *RESTRICT index, GLOBAL stored(T) * RESTRICT out, \
+     GLOBAL const stored(T) * RESTRICT in, GLOBAL i32 * error, const parameters p) { \
+        gather_of_##T(same, unit, index, out, in, error, &p); \
+    }
+#define MAKE_ALL(suffix, same, unit) \
+    MAKE(i8, suffix, same, unit) \
+    MAKE(i16, suffix, same, unit) MAKE(i32, suffix, same, unit) MAKE(i64, suffix, same, unit)
+FORMS(MAKE_ALL)
+
 #else
-    for (i64 j = begin; j < end; j++) {
-        const i64 k = index[j * p.row_strides[0]];
-        if (IN_RANGE(k))
-            out[j * ALONG(1)] = in[j * ALONG(2) + k * p.stride];
-        else
-            report_index(error, k, p.size);
-    }
-#endif
-}
 
 /* ---- adding ---- */
 
@@ -77,41 +96,49 @@ KERNEL(gather)
 #endif
 
 /* A work item adds all that goes to its lines, one index after the other. */
-KERNEL(add)
-(GLOBAL const i64 *RESTRICT index, GLOBAL const stored(T) * RESTRICT in,
- GLOBAL stored(A) * RESTRICT out, GLOBAL i32 *error, const parameters p) {
+DEVICE void add_to(const bool same, const bool unit, GLOBAL const i64 *RESTRICT index,
+                   GLOBAL const stored(T) * RESTRICT in, GLOBAL stored(A) * RESTRICT out,
+                   GLOBAL i32 *error, const parameters *p) {
     PLACE();
-    const computed(T) alpha = number(T)(p.alpha);
+    const computed(T) alpha = number(T)(p->alpha);
     index += at[0];
     in += at[1];
     out += at[2];
-    for (i64 i = 0; i < p.n; i++) {
-#if SAME
-        const i64 k = index[0];
-        if (IN_RANGE(k)) {
-            GLOBAL stored(A) *to = out + k * p.stride;
-            for (i64 j = begin; j < end; j++)
-                store(A)(to, j * ALONG(2),
-                         SUM(load(A)(to, j * ALONG(2)), load(T)(in, j * ALONG(1))));
-        } else {
-            report_index(error, k, p.size);
-        }
-#else
-        for (i64 j = begin; j < end; j++) {
-            const i64 k = index[j * p.row_strides[0]];
+    for (i64 i = 0; i < p->n; i++) {
+        if (same) {
+            const i64 k = index[0];
             if (IN_RANGE(k)) {
-                const i64 to = j * ALONG(2) + k * p.stride;
-                store(A)(out, to, SUM(load(A)(out, to), load(T)(in, j * ALONG(1))));
+                GLOBAL stored(A) *to = out + k * p->stride;
+                for (i64 j = begin; j < end; j++)
+                    store(A)(to, j * ALONG(2),
+                             SUM(load(A)(to, j * ALONG(2)), load(T)(in, j * ALONG(1))));
             } else {
-                report_index(error, k, p.size);
+                report_index(error, k, p->size);
+            }
+        } else {
+            for (i64 j = begin; j < end; j++) {
+                const i64 k = index[j * p->row_strides[0]];
+                if (IN_RANGE(k)) {
+                    const i64 to = j * ALONG(2) + k * p->stride;
+                    store(A)(out, to, SUM(load(A)(out, to), load(T)(in, j * ALONG(1))));
+                } else {
+                    report_index(error, k, p->size);
+                }
             }
         }
-#endif
-        index += p.strides[0];
-        in += p.strides[1];
+        index += p->strides[0];
+        in += p->strides[1];
     }
     (void)alpha;
 }
+
+#define MAKE(suffix, same, unit) \
+    KERNEL(add##suffix) \
+    (GLOBAL const i64 *RESTRICT index, GLOBAL const stored(T) * RESTRICT in, \
+     GLOBAL stored(A) * RESTRICT out, GLOBAL i32 * error, const parameters p) { \
+        add_to(same, unit, index, in, out, error, &p); \
+    }
+FORMS(MAKE)
 
 /* The indices of a line were sorted (sort.c): a work item looks at one, and where it is the first
  * of equals adds what goes there, in the order of places. */
@@ -134,7 +161,7 @@ KERNEL(add_sorted)
     if (i > 0 && keys[i - 1] == key)
         return;
     const i64 k = (i64)(key ^ (u64)1 << 63);
-    if (!IN_RANGE(k)) {
+    if ((u64)k >= (u64)p.size) {
         report_index(error, k, p.size);
         return;
     }
@@ -148,3 +175,4 @@ KERNEL(add_sorted)
     store(A)(out, to, sum);
     (void)alpha;
 }
+#endif

@@ -1,34 +1,36 @@
 /* pointwise.c: operators that compute each element from the elements in its place. One work item
  * makes one element.
  *
- *   OP             the operator: DO_add and so on, below
- *   T, R           the dtype of the inputs; of the outputs
- *   N_IN, N_OUT    tensors
- *   BOOL_IN        1: the first input is bool
- *   SCALAR         the input that is a number, or -1
+ *   T              the dtype of the inputs
  *   STRIDED        0: all tensors lie in a row; 1: by sizes and strides; 2: the same, work items
  *                  following the innermost dimension and groups the others
- *   INDEX          i32 or i64, what counts elements */
-
-#if BOOL_IN
-#define A bool
-#else
-#define A T
-#endif
+ *   INDEX          i32 or i64, what counts elements
+ *
+ * All operators of the dtype are here: op_add takes tensors, op_add_s1 a number for input 1. */
+#include "pointwise_list.h"
 
 typedef computed(T) C;
 typedef wrap(T) U;
 
-/* As the host writes it (gpu/pointwise.c). */
-typedef struct parameters {
-    i64 numel;
-    i64 scalar;                /* the input that is a number */
-    i64 numbers[8];            /* attributes of the operator */
-    i64 offsets[N_IN + N_OUT]; /* in elements; outputs first, then inputs */
+/* As the host writes it (gpu/pointwise.c), for n tensors. */
 #if STRIDED
-    LOOP(N_IN + N_OUT) loop; /* as offsets */
+#define ITS_LOOP(n) LOOP(n) loop; /* as offsets */
+#else
+#define ITS_LOOP(n)
 #endif
-} parameters;
+#define PARAMETERS(n) \
+    typedef struct parameters_##n { \
+        i64 numel; \
+        i64 scalar;     /* the input that is a number */ \
+        i64 numbers[8]; /* attributes of the operator */ \
+        i64 offsets[n]; /* in elements; outputs first, then inputs */ \
+        ITS_LOOP(n) \
+    } parameters_##n;
+PARAMETERS(2)
+PARAMETERS(3)
+PARAMETERS(4)
+PARAMETERS(5)
+PARAMETERS(7)
 
 /* An attribute, in the computed type. */
 #define n(k) number(T)(p.numbers[k])
@@ -210,77 +212,101 @@ DEVICE C power(C a, C b) {
     r2 = n(2) * w + n(3) * y * y; \
     r0 = x * n(5) - n(6) * r1 / (SQRT(r2 * n(7)) + n(4))
 
-/* ---- the kernel ---- */
+/* ---- kernels: FIND for n tensors, then AT(k) says where the work item's element lies in tensor k
+ */
 
-#define INPUT(k, X) \
-    (SCALAR == k ? number(X)(p.scalar) : load(X)(CAT(in, k), p.offsets[N_OUT + k] + AT(N_OUT + k)))
-
-#if STRIDED
-#define AT(k) at[k]
-#else
-#define AT(k) i
-#endif
-
-KERNEL(pointwise)(GLOBAL stored(R) * out0,
-#if N_OUT > 1
-                  GLOBAL stored(R) * out1,
-#endif
-#if N_OUT > 2
-                  GLOBAL stored(R) * out2,
-#endif
-                  GLOBAL const stored(A) * in0,
-#if N_IN > 1
-                  GLOBAL const stored(T) * in1,
-#endif
-#if N_IN > 2
-                  GLOBAL const stored(T) * in2,
-#endif
-#if N_IN > 3
-                  GLOBAL const stored(T) * in3,
-#endif
-                  const parameters p) {
-    const INDEX i = (INDEX)GLOBAL_ID(0);
 #if STRIDED == 2
-    const INDEX row = (INDEX)(GROUP_ID(1) + GROUP_ID(2) * GROUPS(1)), size = (INDEX)p.loop.sizes[0];
-    if (i >= size || row >= p.numel / size)
-        return;
-#else
-    if (i >= p.numel)
-        return;
-#endif
-#if STRIDED
-    i64 at[N_IN + N_OUT] = {0};
-#if STRIDED == 2
-    WALK_FROM(1, p.loop, N_IN + N_OUT, INDEX, row, at);
-    for (int k = 0; k < N_IN + N_OUT; k++)
+#define FIND(n) \
+    const INDEX i = (INDEX)GLOBAL_ID(0), row = (INDEX)(GROUP_ID(1) + GROUP_ID(2) * GROUPS(1)), \
+                size = (INDEX)p.loop.sizes[0]; \
+    i64 at[n] = {0}; \
+    if (i >= size || row >= p.numel / size) \
+        return; \
+    WALK_FROM(1, p.loop, n, INDEX, row, at); \
+    for (int k = 0; k < (n); k++) \
         at[k] += i * p.loop.strides[k][0];
+#define AT(k) (p.offsets[k] + at[k])
+#elif STRIDED
+#define FIND(n) \
+    const INDEX i = (INDEX)GLOBAL_ID(0); \
+    i64 at[n] = {0}; \
+    if (i >= p.numel) \
+        return; \
+    WALK(p.loop, n, INDEX, i, at);
+#define AT(k) (p.offsets[k] + at[k])
 #else
-    WALK(p.loop, N_IN + N_OUT, INDEX, i, at);
+#define FIND(n) \
+    const INDEX i = (INDEX)GLOBAL_ID(0); \
+    if (i >= p.numel) \
+        return;
+#define AT(k) (p.offsets[k] + i)
 #endif
+
+#define TENSORS_1_1 2
+#define TENSORS_2_1 3
+#define TENSORS_3_1 4
+#define TENSORS_3_2 5
+#define TENSORS_4_3 7
+
+/* X is the dtype of the first input, or of the outputs. */
+#define IN_ARGUMENTS_1(X) GLOBAL const stored(X) * in0,
+#define IN_ARGUMENTS_2(X) IN_ARGUMENTS_1(X) GLOBAL const stored(T) * in1,
+#define IN_ARGUMENTS_3(X) IN_ARGUMENTS_2(X) GLOBAL const stored(T) * in2,
+#define IN_ARGUMENTS_4(X) IN_ARGUMENTS_3(X) GLOBAL const stored(T) * in3,
+#define OUT_ARGUMENTS_1(X) GLOBAL stored(X) * out0,
+#define OUT_ARGUMENTS_2(X) OUT_ARGUMENTS_1(X) GLOBAL stored(X) * out1,
+#define OUT_ARGUMENTS_3(X) OUT_ARGUMENTS_2(X) GLOBAL stored(X) * out2,
+
+#define INPUT(k, X, n_out, s) (k == s ? number(X)(p.scalar) : load(X)(in##k, AT((n_out) + k)))
+#define INPUTS_1(X, n_out, s) const computed(X) x = INPUT(0, X, n_out, s);
+#define INPUTS_2(X, n_out, s) INPUTS_1(X, n_out, s) const C y = INPUT(1, T, n_out, s);
+#define INPUTS_3(X, n_out, s) INPUTS_2(X, n_out, s) const C z = INPUT(2, T, n_out, s);
+#define INPUTS_4(X, n_out, s) INPUTS_3(X, n_out, s) const C w = INPUT(3, T, n_out, s);
+
+#define RESULTS_1(X) computed(X) r0;
+#define RESULTS_2(X) RESULTS_1(X) computed(X) r1;
+#define RESULTS_3(X) RESULTS_2(X) computed(X) r2;
+#define STORE_1(X) store(X)(out0, AT(0), r0);
+#define STORE_2(X) STORE_1(X) store(X)(out1, AT(1), r1);
+#define STORE_3(X) STORE_2(X) store(X)(out2, AT(2), r2);
+
+#define DTYPE_OF_own T
+#define DTYPE_OF_bool bool
+
+/* s: the input that is a number, or -1. */
+#define MAKE(entry, OPERATOR, n_in, n_out, A, R, s) \
+    KERNEL(entry) \
+    (OUT_ARGUMENTS_##n_out(R) IN_ARGUMENTS_##n_in(A) \
+         const CAT(parameters_, TENSORS_##n_in##_##n_out) p) { \
+        FIND(TENSORS_##n_in##_##n_out) \
+        INPUTS_##n_in(A, n_out, s) RESULTS_##n_out(R) OPERATOR; \
+        STORE_##n_out(R) \
+    }
+
+/* The kernels of an operator; the name is pasted before it meets a macro of that name. */
+#define ALL_1(entry, ...) MAKE(entry, __VA_ARGS__, -1)
+#define ALL_2(entry, ...) \
+    ALL_1(entry, __VA_ARGS__) MAKE(entry##_s0, __VA_ARGS__, 0) MAKE(entry##_s1, __VA_ARGS__, 1)
+#define ALL_3(entry, ...) ALL_2(entry, __VA_ARGS__) MAKE(entry##_s2, __VA_ARGS__, 2)
+#define ALL_4(entry, ...) ALL_3(entry, __VA_ARGS__) MAKE(entry##_s3, __VA_ARGS__, 3)
+
+#define FOR_ALL(kernels) kernels
+#if IS_FLOAT(T)
+#define FOR_FLOATS(kernels) kernels
+#else
+#define FOR_FLOATS(kernels)
 #endif
-    const computed(A) x = INPUT(0, A);
-#if N_IN > 1
-    const C y = INPUT(1, T);
+#if IS_BOOL(T)
+#define FOR_NUMBERS(kernels)
+#else
+#define FOR_NUMBERS(kernels) kernels
 #endif
-#if N_IN > 2
-    const C z = INPUT(2, T);
+#if IS_FLOAT(T)
+#define FOR_INTS_BOOL(kernels)
+#else
+#define FOR_INTS_BOOL(kernels) kernels
 #endif
-#if N_IN > 3
-    const C w = INPUT(3, T);
-#endif
-    computed(R) r0;
-#if N_OUT > 1
-    computed(R) r1;
-#endif
-#if N_OUT > 2
-    computed(R) r2;
-#endif
-    OP;
-    store(R)(out0, p.offsets[0] + AT(0), r0);
-#if N_OUT > 1
-    store(R)(out1, p.offsets[1] + AT(1), r1);
-#endif
-#if N_OUT > 2
-    store(R)(out2, p.offsets[2] + AT(2), r2);
-#endif
-}
+
+#define KERNELS(name, n_in, n_out, dtypes, first, result, attributes) \
+    FOR_##dtypes(ALL_##n_in(op_##name, DO_##name, n_in, n_out, DTYPE_OF_##first, DTYPE_OF_##result))
+POINTWISE(KERNELS)

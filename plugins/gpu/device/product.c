@@ -3,18 +3,20 @@
  *
  *   A   read where it lies: rows and the summed index are grids of three dimensions each, with a
  *       stride for each, so that A may be the patches of an image
- *   B   packed (pack.c): panels of PANEL columns, [batch][panel][k][PANEL], zeros behind the last
+ *   B   packed: panels of PANEL columns, [batch][panel][k][PANEL], zeros behind the last
  *   C   rows as A's, a stride along columns; S likewise. Or partial sums, dense, where the summed
  *       range is cut into parts; `combine` adds those in order.
  *
  *   T, R       the dtype that is computed in (f32, f64, i32, i64), which A and B have; C's dtype
- *   HAS_S      1: S is added
- *   PARTS      1: C receives partial sums
+ *   B          the dtype that is stored of B
+ *   DEEP, WIDE    rows and columns that a work item packs; of pack_along_k B lies in a row along k
  *   ROWS       rows of a tile
  *   CPU_TILE   1: a work item makes a tile of ROWS x (VECTORS x LANES) in registers
  *              0: a group of 16 x 16 makes a tile of ROWS x PANEL by way of local memory
  *   ALONG_K    0 or 1, of groups: A's elements lie in a row along k
- */
+ *
+ * `product` makes C, product_s adds S, product_parts makes partial sums, from which `combine` or
+ * combine_s makes C. */
 
 typedef computed(T) C;
 typedef wrap(T) U;
@@ -63,24 +65,40 @@ DEVICE i64 place(row r, const i64 *strides) {
 
 /* ---- results ---- */
 
-DEVICE void finish(GLOBAL stored(R) * c, GLOBAL const stored(R) * s, const parameters *p, i64 batch,
-                   row r, i64 n, U sum) {
+DEVICE void finish(const bool has_s, GLOBAL stored(R) * c, GLOBAL const stored(R) * s,
+                   const parameters *p, i64 batch, row r, i64 n, U sum) {
     U value = (U)number(T)(p->alpha) * sum;
-#if HAS_S
-    value += (U)number(T)(p->beta) *
-             (U)load(R)(s, p->s_offset + batch * p->s_batch + place(r, p->s_m) + n * p->s_n);
-#endif
+    if (has_s)
+        value += (U)number(T)(p->beta) *
+                 (U)load(R)(s, p->s_offset + batch * p->s_batch + place(r, p->s_m) + n * p->s_n);
     store(R)(c, p->c_offset + batch * p->c_batch + place(r, p->c_m) + n * p->c_n, (C)value);
 }
 
-#if PARTS
-typedef U result;
+/* What a kernel makes of the sums; `kind` is known when it is compiled. */
+#define PLAIN_C 0
+#define WITH_S 1
+#define SUMS 2
 #define RESULT(batch_, part_, row_, m_, n_, sum_) \
-    c[p.sums_offset + (((batch_) * p.parts + (part_)) * p.m + (m_)) * p.n + (n_)] = (sum_)
-#else
-typedef stored(R) result;
-#define RESULT(batch_, part_, row_, m_, n_, sum_) finish(c, s, &p, batch_, row_, n_, sum_)
-#endif
+    do { \
+        if (kind == SUMS) \
+            sums[p->sums_offset + (((batch_)*p->parts + (part_)) * p->m + (m_)) * p->n + (n_)] = \
+                (sum_); \
+        else \
+            finish(kind == WITH_S, c, s, p, batch_, row_, n_, sum_); \
+    } while (0)
+
+/* C or the partial sums come first; the other is NULL. */
+#define OPERANDS GLOBAL const C *a, GLOBAL const U *b, GLOBAL const stored(R) * s
+#define KERNELS(DECLARE, call) \
+    DECLARE(product)(GLOBAL stored(R) * c, OPERANDS, const parameters p) { \
+        call(PLAIN_C, c, 0); \
+    } \
+    DECLARE(product_s)(GLOBAL stored(R) * c, OPERANDS, const parameters p) { \
+        call(WITH_S, c, 0); \
+    } \
+    DECLARE(product_parts)(GLOBAL U * sums, OPERANDS, const parameters p) { \
+        call(SUMS, 0, sums); \
+    }
 
 /* ---- registers --------------------------------------------------------------------------------
  * Group (tile of rows, panel, batch and part). */
@@ -92,32 +110,32 @@ typedef stored(R) result;
 
 typedef lanes(T, LANES) lane;
 
-KERNEL_OF_VECTORS(product)(GLOBAL result *c, GLOBAL const C *a, GLOBAL const U *b,
-                           GLOBAL const stored(R) * s, const parameters p) {
+DEVICE void make(const int kind, GLOBAL stored(R) * c, GLOBAL U *sums, OPERANDS,
+                 const parameters *p) {
     const i64 first = (i64)GROUP_ID(0) * ROWS, panel = GROUP_ID(1);
-    const i64 batch = (i64)GROUP_ID(2) / p.parts, part = (i64)GROUP_ID(2) % p.parts;
-    const i64 begin = part * p.part, end = begin + p.part < p.k ? begin + p.part : p.k;
-    const i64 panels = (p.n + PANEL - 1) / PANEL;
+    const i64 batch = (i64)GROUP_ID(2) / p->parts, part = (i64)GROUP_ID(2) % p->parts;
+    const i64 begin = part * p->part, end = begin + p->part < p->k ? begin + p->part : p->k;
+    const i64 panels = (p->n + PANEL - 1) / PANEL;
     GLOBAL const U *from =
-        b + p.b_offset + batch * p.b_batch * panels + (panel * p.k + begin) * PANEL;
+        b + p->b_offset + batch * p->b_batch * panels + (panel * p->k + begin) * PANEL;
     i64 offset[ROWS];
     lane sum[ROWS][VECTORS];
-    row r = row_of(&p, first);
+    row r = row_of(p, first);
 #pragma unroll
     for (int i = 0; i < ROWS; i++) {
-        offset[i] = p.a_offset + batch * p.a_batch + place(r, p.a_m);
-        if (first + i + 1 < p.m) /* rows behind the last are the last */
-            r = row_after(&p, r);
+        offset[i] = p->a_offset + batch * p->a_batch + place(r, p->a_m);
+        if (first + i + 1 < p->m) /* rows behind the last are the last */
+            r = row_after(p, r);
 #pragma unroll
         for (int v = 0; v < VECTORS; v++)
             sum[i][v] = (lane)(0);
     }
-    const i64 outer = p.k_sizes[0] * p.k_sizes[1];
+    const i64 outer = p->k_sizes[0] * p->k_sizes[1];
     i64 k = begin;
     for (i64 k0 = begin / outer; k < end; k0++)
-        for (i64 k1 = 0; k1 < p.k_sizes[0] && k < end; k1++) {
-            const i64 last = k + p.k_sizes[1] < end ? k + p.k_sizes[1] : end;
-            i64 at = k0 * p.a_k[0] + k1 * p.a_k[1];
+        for (i64 k1 = 0; k1 < p->k_sizes[0] && k < end; k1++) {
+            const i64 last = k + p->k_sizes[1] < end ? k + p->k_sizes[1] : end;
+            i64 at = k0 * p->a_k[0] + k1 * p->a_k[1];
             for (; k < last; k++) {
                 lane y[VECTORS];
 #pragma unroll
@@ -131,25 +149,28 @@ KERNEL_OF_VECTORS(product)(GLOBAL result *c, GLOBAL const C *a, GLOBAL const U *
                     for (int v = 0; v < VECTORS; v++)
                         sum[i][v] = x * y[v] + sum[i][v];
                 }
-                at += p.a_k[2];
+                at += p->a_k[2];
             }
         }
-    r = row_of(&p, first);
+    U lines[ROWS][PANEL]; /* one loop writes them: a loop for each vector compiles for a second */
 #pragma unroll
-    for (int i = 0; i < ROWS; i++) {
+    for (int i = 0; i < ROWS; i++)
 #pragma unroll
-        for (int v = 0; v < VECTORS; v++) {
-            U line[LANES];
-            store_lanes(LANES, sum[i][v], line);
-            const i64 n0 = panel * PANEL + v * LANES;
-            const int wide = p.n - n0 < LANES ? (int)(p.n - n0) : LANES;
-            if (first + i < p.m)
-                for (int l = 0; l < wide; l++)
-                    RESULT(batch, part, r, first + i, n0 + l, line[l]);
-        }
-        r = row_after(&p, r);
+        for (int v = 0; v < VECTORS; v++)
+            store_lanes(LANES, sum[i][v], lines[i] + v * LANES);
+    const i64 n0 = panel * PANEL;
+    const int high = p->m - first < ROWS ? (int)(p->m - first) : ROWS,
+              wide = p->n - n0 < PANEL ? (int)(p->n - n0) : PANEL;
+    r = row_of(p, first);
+    for (int i = 0; i < high; i++) {
+        for (int l = 0; l < wide; l++)
+            RESULT(batch, part, r, first + i, n0 + l, lines[i][l]);
+        r = row_after(p, r);
     }
 }
+
+#define MAKE(kind, c, sums) make(kind, c, sums, a, b, s, &p)
+KERNELS(KERNEL_OF_VECTORS, MAKE)
 
 /* ---- local memory ------------------------------------------------------------------------------
  */
@@ -161,17 +182,15 @@ KERNEL_OF_VECTORS(product)(GLOBAL result *c, GLOBAL const C *a, GLOBAL const U *
 #define MINE_M (ROWS / SIDE)
 #define MINE_N (PANEL / SIDE)
 
-KERNEL_OF_GROUP(SIDE, SIDE, product)
-(GLOBAL result *c, GLOBAL const C *a, GLOBAL const U *b, GLOBAL const stored(R) * s,
- const parameters p) {
-    LOCAL U left[DEPTH][ROWS + 1], right[DEPTH][PANEL];
-    LOCAL i64 offset[ROWS];
+DEVICE void make(const int kind, GLOBAL stored(R) * c, GLOBAL U *sums, OPERANDS,
+                 const parameters *p, LOCAL_OF U (*left)[ROWS + 1], LOCAL_OF U (*right)[PANEL],
+                 LOCAL_OF i64 *offset) {
     const int tx = (int)LOCAL_ID(0), ty = (int)LOCAL_ID(1), item = ty * SIDE + tx;
     const i64 first = (i64)GROUP_ID(0) * ROWS, panel = GROUP_ID(1);
-    const i64 batch = (i64)GROUP_ID(2) / p.parts, part = (i64)GROUP_ID(2) % p.parts;
-    const i64 begin = part * p.part, end = begin + p.part < p.k ? begin + p.part : p.k;
-    const i64 panels = (p.n + PANEL - 1) / PANEL;
-    GLOBAL const U *from = b + p.b_offset + batch * p.b_batch * panels + panel * p.k * PANEL;
+    const i64 batch = (i64)GROUP_ID(2) / p->parts, part = (i64)GROUP_ID(2) % p->parts;
+    const i64 begin = part * p->part, end = begin + p->part < p->k ? begin + p->part : p->k;
+    const i64 panels = (p->n + PANEL - 1) / PANEL;
+    GLOBAL const U *from = b + p->b_offset + batch * p->b_batch * panels + panel * p->k * PANEL;
     U sum[MINE_M][MINE_N];
 #pragma unroll
     for (int i = 0; i < MINE_M; i++)
@@ -179,8 +198,8 @@ KERNEL_OF_GROUP(SIDE, SIDE, product)
         for (int j = 0; j < MINE_N; j++)
             sum[i][j] = 0;
     for (int i = item; i < ROWS; i += ITEMS) {
-        const i64 m = first + i < p.m ? first + i : p.m - 1;
-        offset[i] = p.a_offset + batch * p.a_batch + place(row_of(&p, m), p.a_m);
+        const i64 m = first + i < p->m ? first + i : p->m - 1;
+        offset[i] = p->a_offset + batch * p->a_batch + place(row_of(p, m), p->a_m);
     }
     BARRIER();
     for (i64 k = begin; k < end; k += DEPTH) {
@@ -190,11 +209,12 @@ KERNEL_OF_GROUP(SIDE, SIDE, product)
 #else
             const int d = e / ROWS, i = e % ROWS;
 #endif
-            const i64 at = k + d, outer = at / p.k_sizes[1], k0 = outer / p.k_sizes[0];
-            left[d][i] = at < end ? (U)a[offset[i] + k0 * p.a_k[0] +
-                                         (outer - k0 * p.k_sizes[0]) * p.a_k[1] +
-                                         (at - outer * p.k_sizes[1]) * p.a_k[2]]
-                                  : (U)0;
+            const i64 at = k + d, outer = at / p->k_sizes[1], k0 = outer / p->k_sizes[0];
+            left[d][i] =
+                at < end
+                    ? (U)a[offset[i] + k0 * p->a_k[0] + (outer - k0 * p->k_sizes[0]) * p->a_k[1] +
+                           (at - outer * p->k_sizes[1]) * p->a_k[2]]
+                    : (U)0;
         }
         for (int e = item; e < PANEL * DEPTH; e += ITEMS) {
             const int d = e / PANEL, j = e % PANEL;
@@ -225,27 +245,97 @@ KERNEL_OF_GROUP(SIDE, SIDE, product)
 #pragma unroll
     for (int i = 0; i < MINE_M; i++) {
         const i64 m = first + ty + SIDE * i;
-        const row r = row_of(&p, m);
+        const row r = row_of(p, m);
 #pragma unroll
         for (int j = 0; j < MINE_N; j++) {
             const i64 n = panel * PANEL + tx + SIDE * j;
-            if (m < p.m && n < p.n)
+            if (m < p->m && n < p->n)
                 RESULT(batch, part, r, m, n, sum[i][j]);
         }
     }
 }
+
+#define OF_SIDES(name) KERNEL_OF_GROUP(SIDE, SIDE, name)
+#define MAKE(kind, c, sums) \
+    LOCAL U left[DEPTH][ROWS + 1], right[DEPTH][PANEL]; \
+    LOCAL i64 offset[ROWS]; \
+    make(kind, c, sums, a, b, s, &p, left, right, offset)
+KERNELS(OF_SIDES, MAKE)
 #endif
 
 /* ---- partial sums ------------------------------------------------------------------------------
  * A work item makes one element. */
-KERNEL(combine)(GLOBAL stored(R) * c, GLOBAL const U *sums, GLOBAL const stored(R) * s,
-                const parameters p) {
-    const i64 i = GLOBAL_ID(0), batch = GROUP_ID(1), each = p.m * p.n;
+DEVICE void make_combined(const bool has_s, GLOBAL stored(R) * c, GLOBAL const U *sums,
+                          GLOBAL const stored(R) * s, const parameters *p) {
+    const i64 i = GLOBAL_ID(0), batch = GROUP_ID(1), each = p->m * p->n;
     if (i >= each)
         return;
-    sums += p.sums_offset + batch * p.parts * each + i;
+    sums += p->sums_offset + batch * p->parts * each + i;
     U sum = sums[0];
-    for (i64 k = 1; k < p.parts; k++)
+    for (i64 k = 1; k < p->parts; k++)
         sum += sums[k * each];
-    finish(c, s, &p, batch, row_of(&p, i / p.n), i % p.n, sum);
+    finish(has_s, c, s, p, batch, row_of(p, i / p->n), i % p->n, sum);
+}
+
+KERNEL(combine)
+(GLOBAL stored(R) * c, GLOBAL const U *sums, GLOBAL const stored(R) * s, const parameters p) {
+    make_combined(false, c, sums, s, &p);
+}
+
+KERNEL(combine_s)
+(GLOBAL stored(R) * c, GLOBAL const U *sums, GLOBAL const stored(R) * s, const parameters p) {
+    make_combined(true, c, sums, s, &p);
+}
+
+/* ---- packing -----------------------------------------------------------------------------------
+ * A work item brings DEEP rows and WIDE columns of a panel. */
+typedef struct pack_parameters {
+    i64 k, n;
+    i64 k_sizes[2]; /* of the two inner dimensions of k */
+    i64 from, from_batch, from_k[3], from_n;
+    i64 to; /* [batch][panel][k][PANEL] */
+} pack_parameters;
+
+/* Item, panel, batch */
+DEVICE void make_pack(const bool along_k, GLOBAL U *out, GLOBAL const stored(B) * in,
+                      const pack_parameters *p) {
+    const i64 item = GLOBAL_ID(0), panel = GROUP_ID(1), batch = GROUP_ID(2);
+    const i64 deep = (p->k + DEEP - 1) / DEEP;
+    const i64 j = along_k ? item / deep * WIDE : item % (PANEL / WIDE) * WIDE,
+              k = along_k ? item % deep * DEEP : item / (PANEL / WIDE) * DEEP;
+    const i64 n = panel * PANEL + j;
+    if (k >= p->k || j >= PANEL)
+        return;
+    const int rows = p->k - k < DEEP ? (int)(p->k - k) : DEEP, columns = n >= p->n ? 0
+                                                                         : p->n - n < WIDE
+                                                                             ? (int)(p->n - n)
+                                                                             : WIDE;
+    i64 at[DEEP];
+    for (int d = 0; d < rows; d++) {
+        const i64 outer = (k + d) / p->k_sizes[1], k0 = outer / p->k_sizes[0];
+        at[d] = p->from + batch * p->from_batch + n * p->from_n + k0 * p->from_k[0] +
+                (outer - k0 * p->k_sizes[0]) * p->from_k[1] +
+                (k + d - outer * p->k_sizes[1]) * p->from_k[2];
+    }
+    out += p->to + ((batch * GROUPS(1) + panel) * p->k + k) * PANEL + j;
+    if (along_k) {
+        for (int w = 0; w < columns; w++)
+            for (int d = 0; d < rows; d++)
+                out[d * PANEL + w] = (U)load(B)(in, at[d] + w * p->from_n);
+    } else {
+        for (int d = 0; d < rows; d++)
+            for (int w = 0; w < columns; w++)
+                out[d * PANEL + w] = (U)load(B)(in, at[d] + w * p->from_n);
+    }
+    for (int d = 0; d < rows; d++)
+        for (int w = columns; w < WIDE; w++)
+            out[d * PANEL + w] = 0;
+}
+
+KERNEL(pack)(GLOBAL U *out, GLOBAL const stored(B) * in, const pack_parameters p) {
+    make_pack(false, out, in, &p);
+}
+
+KERNEL(pack_along_k)(GLOBAL U *out, GLOBAL const stored(B) * in, const pack_parameters p) {
+    make_pack(true, out, in, &p);
 }

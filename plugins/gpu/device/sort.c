@@ -8,8 +8,9 @@
  *   P            i32 or i64, a place
  *   DESCENDING   1: the largest first
  *   IS_CPU       1: runs are sorted for a CPU
- *   LAST         1: the pass writes the result; 0: it writes the workspace
- *   INDEX        i32 or i64, what counts elements */
+ *   INDEX        i32 or i64, what counts elements
+ *
+ * A pass writes the workspace; runs_last and merge_last write the result. */
 
 #define RUN 16
 
@@ -50,45 +51,43 @@ DEVICE K key_of(stored(M) x) {
 
 /* ---- what a pass writes ---- */
 
-#if LAST
 #define WRITE(i, key, place) \
     do { \
-        values[at[0] + (i)*p.strides[0]] = in[at[2] + (i64)(place)*p.strides[2]]; \
-        out_places[at[1] + (i)*p.strides[1]] = (place); \
+        if (!last) { \
+            keys[p->keys[1] + line * p->n + (i)] = (key); \
+            places[p->places[1] + line * p->n + (i)] = (place); \
+            break; \
+        } \
+        values[at[0] + (i)*p->strides[0]] = in[at[2] + (i64)(place)*p->strides[2]]; \
+        out_places[at[1] + (i)*p->strides[1]] = (place); \
     } while (0)
-#else
-#define WRITE(i, key, place) \
-    do { \
-        keys[p.keys[1] + line * p.n + (i)] = (key); \
-        places[p.places[1] + line * p.n + (i)] = (place); \
-    } while (0)
-#endif
 
 #define ARGUMENTS \
     GLOBAL stored(M) * values, GLOBAL i64 *out_places, GLOBAL const stored(M) * in, \
-        GLOBAL K *keys, GLOBAL P *places, const parameters p
+        GLOBAL K *keys, GLOBAL P *places
+#define PASSED values, out_places, in, keys, places, &p
 
 #define PLACE() \
     const INDEX item = (INDEX)GLOBAL_ID(0); \
-    if (item >= p.items) \
+    if (item >= p->items) \
         return; \
-    const INDEX line = item / (INDEX)p.per_line, part = item % (INDEX)p.per_line; \
-    i64 at[3] = {p.offsets[0], p.offsets[1], p.offsets[2]}; \
-    WALK(p.loop, 3, INDEX, line, at)
+    const INDEX line = item / (INDEX)p->per_line, part = item % (INDEX)p->per_line; \
+    i64 at[3] = {p->offsets[0], p->offsets[1], p->offsets[2]}; \
+    WALK(p->loop, 3, INDEX, line, at)
 
 /* ---- passes ---- */
 
 /* What fills up the last run stays behind all else. On a GPU neighbours change places until none
  * would, in this order no more than RUN rounds: so all is in registers. */
-KERNEL(runs)(ARGUMENTS) {
+DEVICE void make_runs(const bool last, ARGUMENTS, const parameters *p) {
     PLACE();
     const i64 first = (i64)part * RUN;
-    const int n = (int)(p.n - first < RUN ? p.n - first : RUN);
+    const int n = (int)(p->n - first < RUN ? p->n - first : RUN);
     K key[RUN];
     P place[RUN];
 #if IS_CPU
     for (int i = 0; i < n; i++) {
-        const K x = key_of(in[at[2] + (first + i) * p.strides[2]]);
+        const K x = key_of(in[at[2] + (first + i) * p->strides[2]]);
         int j = i;
         for (; j > 0 && key[j - 1] > x; j--) {
             key[j] = key[j - 1];
@@ -100,7 +99,7 @@ KERNEL(runs)(ARGUMENTS) {
 #else
 #pragma unroll
     for (int i = 0; i < RUN; i++) {
-        key[i] = i < n ? key_of(in[at[2] + (first + i) * p.strides[2]]) : (K) ~(K)0;
+        key[i] = i < n ? key_of(in[at[2] + (first + i) * p->strides[2]]) : (K) ~(K)0;
         place[i] = (P)(first + i);
     }
 #pragma unroll
@@ -124,15 +123,15 @@ KERNEL(runs)(ARGUMENTS) {
 }
 
 /* Of two neighbouring runs, a and b, the elements that come to lie in a chunk. */
-KERNEL(merge)(ARGUMENTS) {
+DEVICE void make_merge(const bool last, ARGUMENTS, const parameters *p) {
     PLACE();
-    const i64 begin = (i64)part * p.chunk, end = begin + p.chunk < p.n ? begin + p.chunk : p.n;
-    const i64 first = begin / (2 * p.run) * (2 * p.run), left = p.n - first;
-    const i64 n_a = left < p.run ? left : p.run;
-    const i64 n_b = left - n_a < p.run ? left - n_a : p.run;
+    const i64 begin = (i64)part * p->chunk, end = begin + p->chunk < p->n ? begin + p->chunk : p->n;
+    const i64 first = begin / (2 * p->run) * (2 * p->run), left = p->n - first;
+    const i64 n_a = left < p->run ? left : p->run;
+    const i64 n_b = left - n_a < p->run ? left - n_a : p->run;
     const i64 before = begin - first;
-    GLOBAL const K *a = keys + p.keys[0] + (i64)line * p.n + first, *b = a + n_a;
-    GLOBAL const P *place_a = places + p.places[0] + (i64)line * p.n + first,
+    GLOBAL const K *a = keys + p->keys[0] + (i64)line * p->n + first, *b = a + n_a;
+    GLOBAL const P *place_a = places + p->places[0] + (i64)line * p->n + first,
                    *place_b = place_a + n_a;
     i64 i = before > n_b ? before - n_b : 0, most = before < n_a ? before : n_a;
     while (i < most) { /* how many of those before come from a */
@@ -157,4 +156,17 @@ KERNEL(merge)(ARGUMENTS) {
         WRITE(to, a[i], place_a[i]);
     for (; to < end; to++, j++)
         WRITE(to, b[j], place_b[j]);
+}
+
+KERNEL(runs)(ARGUMENTS, const parameters p) {
+    make_runs(false, PASSED);
+}
+KERNEL(runs_last)(ARGUMENTS, const parameters p) {
+    make_runs(true, PASSED);
+}
+KERNEL(merge)(ARGUMENTS, const parameters p) {
+    make_merge(false, PASSED);
+}
+KERNEL(merge_last)(ARGUMENTS, const parameters p) {
+    make_merge(true, PASSED);
 }
