@@ -22,11 +22,6 @@ struct ocl_arguments {
     unsigned char parameters[GPU_ARGUMENTS];
 };
 
-struct gpu_kernel {
-    _Atomic uint64_t key; /* 0: free */
-    pthread_mutex_t lock; /* arguments belong to the kernel object, not to a launch */
-    struct ocl_arguments arguments;
-
 /* Device code with options, which several kernels are made of. */
 typedef struct ocl_program {
     struct ocl_program *next;
@@ -40,6 +35,7 @@ typedef struct ocl_program {
 struct gpu_kernel {
     _Atomic uint64_t key; /* 0: free */
     pthread_mutex_t lock; /* arguments belong to the kernel object, not to a launch */
+    struct ocl_arguments *arguments;
     cl_kernel kernel;
     ocl_program *program;
 };
