@@ -35,7 +35,8 @@ static uint64_t pack(const tn_tensor_view *const *views, int n, const gpu_loop *
     return offsetof(parameters, rest) + bytes + loop_bytes;
 }
 
-/* In a program there are all operators of a dtype. */
+/* In a program there are all operators of a dtype; where they follow strides, which takes longer to
+ * compile, those of so many inputs. */
 static tn_status build(const tn_call *call, uint64_t key, tn_dtype dtype, int scalar,
                        enum form form, bool is_int32, gpu_kernel **out) {
     const gpu_pointwise *op = call->user;
@@ -45,8 +46,8 @@ static tn_status build(const tn_call *call, uint64_t key, tn_dtype dtype, int sc
     else
         snprintf(entry, sizeof entry, "op_%s_s%d", op->name, scalar);
     return gpu_kernel_get(call->device, key, &gpu_source_pointwise, entry, out,
-                          "-DT=%s -DSTRIDED=%d -DINDEX=%s", gpu_dtype_name(dtype), form,
-                          is_int32 ? "i32" : "i64");
+                          "-DT=%s -DSTRIDED=%d -DINDEX=%s -DN_IN=%d", gpu_dtype_name(dtype), form,
+                          is_int32 ? "i32" : "i64", form == IN_A_ROW ? 0 : op->n_in);
 }
 
 tn_status gpu_pointwise_run(const tn_call *call) {

@@ -185,6 +185,7 @@ static void off_is_no_cache(void **state) {
     assert_ok(live(""));
     mini_option("cache", "off");
     assert_builds();
+    assert_builds();
     mini_option("cache", folder);
     assert_ok(live(NO_BUILDING));
 }

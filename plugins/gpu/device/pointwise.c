@@ -5,8 +5,10 @@
  *   STRIDED        0: all tensors lie in a row; 1: by sizes and strides; 2: the same, work items
  *                  following the innermost dimension and groups the others
  *   INDEX          i32 or i64, what counts elements
+ *   N_IN           0: operators of any number of inputs; 1 to 4: of so many
  *
- * All operators of the dtype are here: op_add takes tensors, op_add_s1 a number for input 1. */
+ * All these operators of the dtype are here: op_add takes tensors, op_add_s1 a number for input 1.
+ */
 #include "pointwise_list.h"
 
 typedef computed(T) C;
@@ -307,6 +309,28 @@ DEVICE C power(C a, C b) {
 #define FOR_INTS_BOOL(kernels) kernels
 #endif
 
+#if N_IN == 0 || N_IN == 1
+#define OF_1(kernels) kernels
+#else
+#define OF_1(kernels)
+#endif
+#if N_IN == 0 || N_IN == 2
+#define OF_2(kernels) kernels
+#else
+#define OF_2(kernels)
+#endif
+#if N_IN == 0 || N_IN == 3
+#define OF_3(kernels) kernels
+#else
+#define OF_3(kernels)
+#endif
+#if N_IN == 0 || N_IN == 4
+#define OF_4(kernels) kernels
+#else
+#define OF_4(kernels)
+#endif
+
 #define KERNELS(name, n_in, n_out, dtypes, first, result, attributes) \
-    FOR_##dtypes(ALL_##n_in(op_##name, DO_##name, n_in, n_out, DTYPE_OF_##first, DTYPE_OF_##result))
+    OF_##n_in(FOR_##dtypes( \
+        ALL_##n_in(op_##name, DO_##name, n_in, n_out, DTYPE_OF_##first, DTYPE_OF_##result)))
 POINTWISE(KERNELS)
