@@ -2,8 +2,8 @@
  * plugin's, matrix products beside CLBlast's, and a call beside the bare calls of OpenCL that it
  * cannot do without. Prints medians, and ratios of the pairs.
  *
- * usage: opencl [ROUNDS [ROW]]      on the device that TENON_DEVICE names, opencl:0 if none; rows whose
- * name contains ROW
+ * usage: opencl [ROUNDS [ROW]]      on the device that TENON_DEVICE names, opencl:0 if none; rows
+ * whose name contains ROW
  */
 #define CL_TARGET_OPENCL_VERSION 120
 #include "common.h"
@@ -203,8 +203,7 @@ static double product_here(void) {
     if (made[0] != product.m || made[1] != product.n || made[2] != product.k) {
         a = tn_keep(tn_randn(TN_SHAPE(product.m, product.k), TN_F32, device));
         b = tn_keep(tn_randn(TN_SHAPE(product.n, product.k), TN_F32, device));
-        b = tn_keep(product.turned ? tn_transpose(b, 0, 1)
-                                   : tn_contiguous(tn_transpose(b, 0, 1)));
+        b = tn_keep(product.turned ? tn_transpose(b, 0, 1) : tn_contiguous(tn_transpose(b, 0, 1)));
         made[0] = product.m;
         made[1] = product.n;
         made[2] = product.k;

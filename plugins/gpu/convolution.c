@@ -101,8 +101,8 @@ static geometry geometry_of(const tn_call *call, const int64_t *in, const int64_
 /* Zeros behind the image that the last tap of the last pixel sees. */
 static void zeros_behind(const geometry *g, int64_t after[2]) {
     for (int d = 0; d < 2; d++)
-        after[d] = larger(0, (g->out[d] - 1) * g->stride[d] +
-                                 (g->kernel[d] - 1) * g->dilation[d] + 1 - g->padding[d] - g->in[d]);
+        after[d] = larger(0, (g->out[d] - 1) * g->stride[d] + (g->kernel[d] - 1) * g->dilation[d] +
+                                 1 - g->padding[d] - g->in[d]);
 }
 
 /* ---- forward --------------------------------------------------------------------------------- */
@@ -217,8 +217,8 @@ static tn_status weight_workspace(const tn_call *call, uint64_t *out_bytes) {
 
 /* ---- the input's gradient -------------------------------------------------------------------- */
 
-/* Along one dimension, the pixels r, r + stride, ...: pixel number q sees, for each t of `taps`, the
- * kernel's tap first + t * step, in the gradient's place q + at - t * back. */
+/* Along one dimension, the pixels r, r + stride, ...: pixel number q sees, for each t of `taps`,
+ * the kernel's tap first + t * step, in the gradient's place q + at - t * back. */
 typedef struct phase {
     int64_t pixels, taps, first, step, at, back;
 } phase;

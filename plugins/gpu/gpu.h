@@ -12,8 +12,8 @@
 #include <tenon/plugin.h>
 
 enum {
-    GPU_MAX_MEMORY = 8, /* tensors of a launch */
-    GPU_OPTIONS = 256,  /* bytes of a variant's options */
+    GPU_MAX_MEMORY = 8,  /* tensors of a launch */
+    GPU_OPTIONS = 256,   /* bytes of a variant's options */
     GPU_ARGUMENTS = 1024 /* bytes of a launch's arguments, 8 for each memory and the parameters;
                             every device takes so many */
 };
@@ -103,7 +103,7 @@ enum {
 /* Two of them: not every device has f64, and a record is taken or left as a whole. */
 #define GPU_KERNEL(op_, dtypes_, flags_, run_, ...) \
     GPU_RECORD(op_, (dtypes_) & ~GPU_F64, flags_, run_, __VA_ARGS__), \
-        GPU_RECORD(op_, (dtypes_) & GPU_F64, flags_, run_, __VA_ARGS__)
+        GPU_RECORD(op_, (dtypes_)&GPU_F64, flags_, run_, __VA_ARGS__)
 
 #define GPU_FLAGS_STRIDED (TN_KERNEL_STRIDED | TN_KERNEL_BROADCAST | TN_KERNEL_INDEX64)
 
@@ -137,7 +137,8 @@ static inline const tn_tensor_view *gpu_arg(const tn_call *call, int at) {
     return call->args[at].tag == TN_CELL_TENSOR ? call->args[at].v.view : NULL;
 }
 
-/* ---- what the plugin brings ------------------------------------------------------------------- */
+/* ---- what the plugin brings -------------------------------------------------------------------
+ */
 
 /* What decides which variant a device is given. */
 typedef struct gpu_traits {
@@ -145,8 +146,8 @@ typedef struct gpu_traits {
                     than any other */
     bool has_f64;
     uint32_t compute_units;
-    uint32_t max_group;   /* work items, at least 64 */
-    uint64_t local_bytes; /* local memory of a group */
+    uint32_t max_group;    /* work items, at least 64 */
+    uint64_t local_bytes;  /* local memory of a group */
     uint32_t vector_bytes; /* of a CPU's vector registers: 16, 32 or 64 */
 } gpu_traits;
 
@@ -162,8 +163,8 @@ typedef struct gpu_launch {
     uint64_t parameter_bytes;
     uint64_t groups[3]; /* work groups, 0 is 1 */
     uint64_t local[3];  /* work items of a group, 0 is 1 */
-    bool may_fail; /* takes the stream's error word, GLOBAL i32 *, after the memory; see
-                      report_index in device/dialect.h */
+    bool may_fail;      /* takes the stream's error word, GLOBAL i32 *, after the memory; see
+                           report_index in device/dialect.h */
 } gpu_launch;
 
 /* The variant that was built for `key` on the device, or NULL; key as GPU_KEY makes it.

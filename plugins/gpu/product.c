@@ -101,8 +101,8 @@ static void cut(const gpu_traits *traits, gpu_product *p) {
         if (bytes > 4 * PANEL_BYTES)
             wanted = wanted > bytes / PANEL_BYTES ? wanted : bytes / PANEL_BYTES;
     }
-    const int64_t most = SUMS_BYTES / (p->n_batch * size_of(p->m) * p->n *
-                                       gpu_dtype_bytes(p->a.dtype));
+    const int64_t most =
+        SUMS_BYTES / (p->n_batch * size_of(p->m) * p->n * gpu_dtype_bytes(p->a.dtype));
     if (wanted > most)
         wanted = most;
     if (wanted > k / MIN_PART)

@@ -118,11 +118,11 @@ static tn_status property(tn_pself *self, uint32_t index, int32_t name, tn_cell 
         *out_value = (tn_cell){.tag = TN_CELL_I64, .v.i64 = (int64_t)dtypes_of(found)};
         return TN_OK;
     case TN_PROP_FLUSHES_SUBNORMALS: /* those of f16 are normal numbers of f32 */
-        *out_value = (tn_cell){
-            .tag = TN_CELL_I64,
-            .v.i64 = found->has_subnormals
-                         ? 0
-                         : (int64_t)(TN_DTYPE_BIT(TN_F32) | TN_DTYPE_BIT(TN_BF16))};
+        *out_value =
+            (tn_cell){.tag = TN_CELL_I64,
+                      .v.i64 = found->has_subnormals
+                                   ? 0
+                                   : (int64_t)(TN_DTYPE_BIT(TN_F32) | TN_DTYPE_BIT(TN_BF16))};
         return TN_OK;
     default: /* no fail(): "the default holds" is an answer */
         return TN_UNSUPPORTED;

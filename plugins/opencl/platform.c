@@ -125,7 +125,7 @@ static const char *describe(cl_device_id id, struct ocl_found *out, char room[OC
     ask(id, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT, sizeof width, &width);
     ask(id, CL_DEVICE_SINGLE_FP_CONFIG, sizeof f32, &f32);
     ask(id, CL_DEVICE_DOUBLE_FP_CONFIG, sizeof f64, &f64); /* not in every 1.2 driver */
-    const size_t known = strlen(out->driver); /* the platform's */
+    const size_t known = strlen(out->driver);              /* the platform's */
     snprintf(out->driver + known, sizeof out->driver - known, ", %s, %s", version, driver);
     out->id = id;
     out->memory_bytes = memory;
@@ -136,7 +136,9 @@ static const char *describe(cl_device_id id, struct ocl_found *out, char room[OC
                                .compute_units = units ? units : 1,
                                .max_group = group < UINT32_MAX ? (uint32_t)group : UINT32_MAX,
                                .local_bytes = local,
-                               .vector_bytes = width >= 16 ? 64 : width >= 8 ? 32 : 16};
+                               .vector_bytes = width >= 16  ? 64
+                                               : width >= 8 ? 32
+                                                            : 16};
     out->has_subnormals = (f32 & CL_FP_DENORM) != 0;
     out->divides_exactly = (f32 & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT) != 0;
     return NULL;

@@ -33,8 +33,7 @@ static tn_status create(tn_pdevice *device, int32_t priority, tn_pstream **out_s
     *stream = (tn_pstream){.device = device};
     pthread_mutex_init(&stream->lock, NULL);
     cl_int error, zero[4] = {0};
-    stream->queue =
-        clCreateCommandQueue(device->context, device->found->id, 0, &error);
+    stream->queue = clCreateCommandQueue(device->context, device->found->id, 0, &error);
     if (stream->queue)
         stream->error_word = clCreateBuffer(
             device->context, CL_MEM_READ_WRITE | CL_MEM_COPY_HOST_PTR, sizeof zero, zero, &error);

@@ -16,7 +16,7 @@ typedef struct parameters {
     LOOP(2) loop; /* with STRIDED 2: less the two dimensions of the tile */
 #endif
 #if STRIDED == 2
-    i64 sizes[2];      /* along the dimension that the output lies in, and along the input's */
+    i64 sizes[2];          /* along the dimension that the output lies in, and along the input's */
     i64 out_step, in_step; /* of the one along the other's */
 #endif
 } parameters;

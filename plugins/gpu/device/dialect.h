@@ -20,7 +20,8 @@
 #ifdef __OPENCL_VERSION__
 
 #define KERNEL(name) __kernel void name
-#define KERNEL_OF_GROUP(x, y, name) __kernel __attribute__((reqd_work_group_size(x, y, 1))) void name
+#define KERNEL_OF_GROUP(x, y, name) \
+    __kernel __attribute__((reqd_work_group_size(x, y, 1))) void name
 #define DEVICE static
 #define GLOBAL __global
 #define LOCAL __local
