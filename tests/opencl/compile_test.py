@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+"""Device code is the language it says it is: compile_test.py LANGUAGE COMPILER DEVICE_FOLDER LIST.
+
+LANGUAGE   cuda: COMPILER is nvcc, and what a GPU asks for is compiled for sm_80 and sm_90; seconds
+           for each variant, so that of each kernel the one is taken that shows the most.
+           opencl: COMPILER is clang, and what all devices ask for is checked as OpenCL C 1.2: of each
+           kernel so many variants that every macro has every value (of numbers, the least and the
+           greatest) at least once.
+LIST       variants.list
+"""
+
+import collections
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+from concurrent.futures import ThreadPoolExecutor
+
+import variants
+
+SKIPPED = 77
+
+
+def values(lines: list[str]) -> dict[str, set[tuple[str, str]]]:
+    """Of each line what it shows: macros with values that count."""
+    of = collections.defaultdict(set)
+    for line in lines:
+        for name, value in variants.macros(line).items():
+            of[name].add(value)
+    for name, seen in of.items():
+        if all(v.isdecimal() for v in seen):
+            of[name] = {min(seen, key=int), max(seen, key=int)}
+    return {line: {(n, v) for n, v in variants.macros(line).items() if v in of[n]} for line in lines}
+
+
+def choose(lines: list[str], most: int) -> list[str]:
+    """Each time the line that shows the most that was not seen yet."""
+    shown, chosen = values(lines), []
+    left = set().union(*shown.values()) or {()}
+    while left and len(chosen) < most:
+        best = max(sorted(lines), key=lambda line: len(shown[line] & left))
+        chosen.append(best)
+        left -= shown[best] or {()}
+    return chosen
+
+
+def chosen(path: pathlib.Path, kinds: tuple[str, ...], most: int) -> list[str]:
+    groups = collections.defaultdict(list)
+    for line in sorted(variants.read(path)):
+        if line.startswith(kinds) and not (kinds == ("gpu",) and line.endswith("-DHAS_F64=0")):
+            groups[tuple(line.split()[:3])].append(line)
+    return [line for group in groups.values() for line in choose(group, most)]
+
+
+def text_of(line: str, file: str) -> str:
+    """As CUDA's own headers have types called T, macros come after them."""
+    defines = variants.macros(line)
+    f64 = defines.pop("HAS_F64")
+    return (f'#define HAS_F64 {f64}\n#include "dialect.h"\n' +
+            "".join(f"#define {n} {v}\n" for n, v in defines.items()) + f'#include "{file}"\n')
+
+
+def compile_one(language: str, compiler: str, device: str, line: str) -> str:
+    file = line.split()[1]
+    with tempfile.TemporaryDirectory() as folder:
+        source = os.path.join(folder, "variant.cu" if language == "cuda" else "variant.cl")
+        pathlib.Path(source).write_text(text_of(line, file))
+        if language == "cuda":
+            command = [compiler, "-x", "cu", "-fatbin", "-gencode", "arch=compute_80,code=sm_80",
+                       "-gencode", "arch=compute_90,code=sm_90", "-Werror", "all-warnings", "--fmad=false",
+                       "-diag-suppress", "177,550"]  # by choice of macros something is not used
+        else:
+            command = [compiler, "-x", "cl", "-cl-std=CL1.2", "-Xclang", "-finclude-default-header",
+                       "-D__OPENCL_VERSION__=120", "-target", "spir64-unknown-unknown",
+                       "-fsyntax-only", "-Wall", "-Werror", "-Wno-builtin-macro-redefined", "-Wno-macro-redefined",
+                       "-Wno-unused", "-Wno-tautological-compare", "-Wno-parentheses"]  # by choice of macros
+        done = subprocess.run([*command, "-I", device, "-o", os.path.join(folder, "out"), source],
+                              capture_output=True, text=True, cwd=folder)
+    return f"{line}\n{done.stdout}{done.stderr}" if done.returncode else ""
+
+
+def main(language: str, compiler: str, device: str, path: str) -> None:
+    found = shutil.which(compiler) or shutil.which(f"/usr/local/cuda/bin/{compiler}")
+    if not found:
+        print(f"skipped: there is no {compiler}")
+        sys.exit(SKIPPED)
+    files = {f.name for f in pathlib.Path(device).glob("*.c")}
+    listed = {line.split()[1] for line in variants.read(pathlib.Path(path))}
+    if files != listed:
+        sys.exit(f"{path} has variants of {sorted(listed)}, and there are {sorted(files)}: "
+                 "variants.py records it anew")
+    kinds, most = (("gpu",), 1) if language == "cuda" else (("cpu", "gpu"), 1000)
+    lines = chosen(pathlib.Path(path), kinds, most)
+    with ThreadPoolExecutor(2) as pool:
+        wrong = list(filter(None, pool.map(lambda line: compile_one(language, found, device, line), lines)))
+    print(f"{language}: {len(lines)} variants of {len(files)} files, {len(wrong)} with errors")
+    if wrong:
+        sys.exit("\n".join(wrong)[:8000])
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
