@@ -135,7 +135,7 @@ static void find_error(tn_pdevice *device, cl_program program, char out[160]) {
 /* For who asks why the first step is slow. */
 static void tell(tn_pdevice *device, const ocl_program *p, const char *from, double start) {
     char line[OCL_MESSAGE];
-    snprintf(line, sizeof line, "opencl:%u: %s %.200s: %.0f ms, %s", device->index, p->source->name,
+    snprintf(line, sizeof line, "opencl:%u: %s %.300s: %.0f ms, %s", device->index, p->source->name,
              p->options, (now() - start) * 1e3, from);
     device->self->host->log(device->self, TN_LOG_DEBUG, line);
 }

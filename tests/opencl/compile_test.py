@@ -2,9 +2,9 @@
 """Device code is the language it says it is: compile_test.py LANGUAGE COMPILER DEVICE_FOLDER LIST.
 
 LANGUAGE   cuda: COMPILER is nvcc, and what a GPU asks for is compiled for sm_80 and sm_90; seconds
-           for each variant, so that of each kernel the one is taken that shows the most.
+           for each variant, so that of each file the one is taken that shows the most.
            opencl: COMPILER is clang, and what all devices ask for is checked as OpenCL C 1.2: of each
-           kernel so many variants that every macro has every value (of numbers, the least and the
+           file so many variants that every macro has every value (of numbers, the least and the
            greatest) at least once.
 LIST       variants.list
 """
@@ -50,7 +50,7 @@ def chosen(path: pathlib.Path, kinds: tuple[str, ...], most: int) -> list[str]:
     groups = collections.defaultdict(list)
     for line in sorted(variants.read(path)):
         if line.startswith(kinds) and not (kinds == ("gpu",) and line.endswith("-DHAS_F64=0")):
-            groups[tuple(line.split()[:3])].append(line)
+            groups[tuple(line.split()[:2])].append(line)
     return [line for group in groups.values() for line in choose(group, most)]
 
 

@@ -2,7 +2,7 @@
 """The variants of device code that the plugin builds: which file, with which macros.
 
 variants.list has what the cases of kernels.cases ask for, a line each: `cpu` or `gpu` (what the
-device said it is), the file, the kernel, the options. It is recorded:
+device said it is), the file, the options. It is recorded:
 
     variants.py record BUILD      runs them again (a few minutes; needs Oclgrind and PoCL)
 
@@ -14,7 +14,7 @@ import re
 import subprocess
 import sys
 
-BUILT = re.compile(r"opencl:\d+: (\w+) of (\S+\.c) (.*): \d+ ms, (?:built|from the cache)$", re.MULTILINE)
+BUILT = re.compile(r"opencl:\d+: (\S+\.c) (.*-DHAS_F64=[01]).*: \d+ ms, (?:built|from the cache)$", re.MULTILINE)
 HERE = pathlib.Path(__file__).resolve().parent
 
 # Each kind of device: the driver, the layer's words, and which cases. The width of vectors is a
@@ -29,8 +29,7 @@ RUNS = [
 
 def of_log(text: str, words: str) -> set[str]:
     kind = "gpu" if "lie=type:4" in words else "cpu"
-    has_f64 = 0 if "hide=fp64" in words else 1
-    return {f"{kind} {file} {entry} {options} -DHAS_F64={has_f64}" for entry, file, options in BUILT.findall(text)}
+    return {f"{kind} {file} {options}" for file, options in BUILT.findall(text)}
 
 
 def read(path: pathlib.Path) -> set[str]:
@@ -47,8 +46,8 @@ def macros(line: str) -> dict[str, str]:
 
 def form(line: str) -> tuple:
     """What a compiler sees another text for: numbers of work items and lanes make none."""
-    kind, file, entry, _ = line.split(maxsplit=3)
-    return kind, file, entry, tuple(sorted(macros(line)))
+    kind, file, _ = line.split(maxsplit=2)
+    return kind, file, tuple(sorted(macros(line)))
 
 
 def unknown(path: pathlib.Path, built: set[str]) -> list[str]:
