@@ -113,17 +113,23 @@ typedef struct job {
     gpu_bump bump;
 } job;
 
+/* The input as all taps see it; returns its strides. */
+static const int64_t *read_input(const tn_call *call, const tn_tensor_view *x, const geometry *g,
+                                 job *j) {
+    int64_t after[2];
+    zeros_behind(g, after);
+    j->bump = 0;
+    j->image = image_of(call, x, g->padding, after, &j->bump);
+    return j->image.strides;
+}
+
 static void plan_forward(const tn_call *call, job *j) {
     const tn_tensor_view *x = gpu_arg(call, TN_ARG_convolution_input),
                          *w = gpu_arg(call, TN_ARG_convolution_weight),
                          *bias = gpu_arg(call, TN_ARG_convolution_bias), *out = call->outs[0];
     const geometry g = geometry_of(call, x->sizes, w->sizes, out->sizes, TN_ARG_convolution_stride);
     const int64_t depth = g.channels / g.groups, width = g.outs / g.groups;
-    int64_t after[2];
-    j->bump = 0;
-    zeros_behind(&g, after);
-    j->image = image_of(call, x, g.padding, after, &j->bump);
-    const int64_t *xs = j->image.strides;
+    const int64_t *xs = read_input(call, x, &g, j);
     gpu_product *p = &j->product;
     *p = (gpu_product){.n_batch = g.groups,
                        .n = width,
@@ -158,11 +164,7 @@ static void plan_weight(const tn_call *call, job *j) {
     const geometry g = geometry_of(call, x->sizes, out->sizes, grad->sizes,
                                    TN_ARG_convolution_backward_weight_stride);
     const int64_t depth = g.channels / g.groups, width = g.outs / g.groups;
-    int64_t after[2];
-    j->bump = 0;
-    zeros_behind(&g, after);
-    j->image = image_of(call, x, g.padding, after, &j->bump);
-    const int64_t *xs = j->image.strides;
+    const int64_t *xs = read_input(call, x, &g, j);
     gpu_product *p = &j->product;
     *p = (gpu_product){.n_batch = g.groups,
                        .n = width,

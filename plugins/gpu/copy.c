@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-enum { GROUP = 256, TILE = 32, TILE_ROWS = 8 };
+enum { TILE = 32, TILE_ROWS = 8 };
 
 /* The forms of device/copy.c. */
 enum form { IN_A_ROW, STRIDED, TRANSPOSED };
@@ -68,7 +68,7 @@ static tn_status find(const tn_call *call, tn_dtype from, tn_dtype to, enum form
 tn_status gpu_copy(const tn_call *call, const tn_tensor_view *out, const tn_tensor_view *in) {
     const tn_tensor_view *views[] = {out, in};
     const bool one_item = gpu_device_traits(call->device)->is_cpu,
-               is_int32 = out->numel < INT32_MAX - GROUP;
+               is_int32 = out->numel < INT32_MAX - GPU_GROUP;
     tn_dtype from = in->dtype, to = out->dtype;
     if (from == to) /* the bits move */
         from = to = gpu_moved_as(from);
@@ -84,8 +84,8 @@ tn_status gpu_copy(const tn_call *call, const tn_tensor_view *out, const tn_tens
                          .parameter_bytes = form == IN_A_ROW  ? offsetof(parameters, loop)
                                             : form == STRIDED ? offsetof(parameters, sizes)
                                                               : sizeof p,
-                         .groups = {(uint64_t)gpu_ceil_div(p.numel, GROUP)},
-                         .local = {GROUP}};
+                         .groups = {(uint64_t)gpu_ceil_div(p.numel, GPU_GROUP)},
+                         .local = {GPU_GROUP}};
     if (form != IN_A_ROW)
         memcpy(p.loop, &loop, sizeof p.loop);
     if (form == TRANSPOSED) {

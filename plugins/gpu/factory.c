@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-enum { GROUP = 256 };
-
 /* What is kept under GPU_FAMILY_factory. */
 enum { FILL, ARANGE, RANDOM_BITS };
 
@@ -41,7 +39,7 @@ static tn_status fill(const tn_call *call) {
     gpu_loop_init(&p.loop, &out, 1, GPU_ALL_DIMS);
     const bool strided = !gpu_loop_in_a_row(&p.loop, 1, 0);
     const tn_dtype as = strided ? gpu_moved_as(out->dtype) : widen(out, &p);
-    const bool is_int32 = p.numel < INT32_MAX - GROUP;
+    const bool is_int32 = p.numel < INT32_MAX - GPU_GROUP;
     gpu_kernel *kernel;
     const tn_status status = gpu_kernel_get(
         call->device, key_of(FILL, as, strided, is_int32), &gpu_source_fill, "fill", &kernel,
@@ -54,7 +52,7 @@ static tn_status fill(const tn_call *call) {
                          .parameters = &p,
                          .parameter_bytes =
                              offsetof(fill_parameters, loop) + (strided ? gpu_loop_bytes(1) : 0)};
-    return gpu_launch_items(call->stream, &launch, p.numel, GROUP);
+    return gpu_launch_items(call->stream, &launch, p.numel, GPU_GROUP);
 }
 
 /* ---- arange ---- */
@@ -79,7 +77,7 @@ static tn_status arange(const tn_call *call) {
                          .memory = {out->memory},
                          .parameters = &p,
                          .parameter_bytes = sizeof p};
-    return gpu_launch_items(call->stream, &launch, p.numel, GROUP);
+    return gpu_launch_items(call->stream, &launch, p.numel, GPU_GROUP);
 }
 
 /* ---- random_bits ---- */
@@ -106,7 +104,7 @@ static tn_status random_bits(const tn_call *call) {
                          .parameters = &p,
                          .parameter_bytes = sizeof p};
     return gpu_launch_items(call->stream, &launch, gpu_ceil_div(p.n_words, 4 * lanes),
-                            lanes > 1 ? 1 : GROUP);
+                            lanes > 1 ? 1 : GPU_GROUP);
 }
 
 static const tn_kernel records[] = {

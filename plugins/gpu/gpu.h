@@ -12,10 +12,12 @@
 #include <tenon/plugin.h>
 
 enum {
-    GPU_MAX_MEMORY = 8,  /* tensors of a launch */
-    GPU_OPTIONS = 256,   /* bytes of a variant's options */
-    GPU_ARGUMENTS = 1024 /* bytes of a launch's arguments, 8 for each memory and the parameters;
-                            every device takes so many */
+    GPU_MAX_MEMORY = 8,   /* tensors of a launch */
+    GPU_GROUP = 256,      /* work items of a group, as many as every device takes */
+    GPU_LOCAL = 32 << 10, /* bytes of local memory, of which every device has so many */
+    GPU_OPTIONS = 256,    /* bytes of a variant's options */
+    GPU_ARGUMENTS = 1024  /* bytes of a launch's arguments, 8 for each memory and the parameters;
+                             every device takes so many */
 };
 
 /* ---- variants ---- */
@@ -146,8 +148,7 @@ typedef struct gpu_traits {
                     than any other */
     bool has_f64;
     uint32_t compute_units;
-    uint32_t max_group;    /* work items, at least 64 */
-    uint64_t local_bytes;  /* local memory of a group */
+    uint32_t max_group;    /* work items, at least GPU_GROUP */
     uint32_t vector_bytes; /* of a CPU's vector registers: 16, 32 or 64 */
 } gpu_traits;
 
@@ -187,8 +188,5 @@ tn_status gpu_launch_on(tn_pstream *stream, const gpu_launch *launch);
 /* Queues one of `n` work items, and more where they do not fill the last group of `group`.
  * [any-thread] */
 tn_status gpu_launch_items(tn_pstream *stream, gpu_launch *launch, int64_t n, int64_t group);
-
-tn_status gpu_fail(tn_pdevice *device, tn_status status, const char *format, ...)
-    __attribute__((format(printf, 3, 4)));
 
 #endif /* TENON_GPU_H */

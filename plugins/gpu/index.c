@@ -7,7 +7,7 @@
 
 #include <stdio.h>
 
-enum { GROUP = 256, ROW_GROUP = 16 };
+enum { ROW_GROUP = 16 };
 
 /* What is kept under GPU_FAMILY_index. */
 enum { GATHER, ADD, ADD_SORTED };
@@ -98,7 +98,7 @@ static bool is_unit(const parameters *p) {
 static int64_t group_of(const tn_call *call, const parameters *p) {
     const gpu_traits *traits = gpu_device_traits(call->device);
     if (!traits->is_cpu || p->run == 1)
-        return GROUP;
+        return GPU_GROUP;
     return p->items >= 8 * ROW_GROUP * (int64_t)traits->compute_units ? ROW_GROUP : 1;
 }
 
@@ -138,7 +138,7 @@ static tn_status find_kernel(const tn_call *call, const variant *v, gpu_kernel *
 }
 
 static bool is_int32(const parameters *p) {
-    return p->items < INT32_MAX - GROUP && p->n <= INT32_MAX;
+    return p->items < INT32_MAX - GPU_GROUP && p->n <= INT32_MAX;
 }
 
 static tn_status launch(const tn_call *call, variant *v, parameters *p,
@@ -272,7 +272,7 @@ static tn_status add_sorted(const tn_call *call, const adding *a, variant *v, pa
         .parameter_bytes = offsetof(parameters, loop) + gpu_loop_bytes(3),
         .may_fail = true};
     status = find_kernel(call, v, &l.kernel);
-    return status == TN_OK ? gpu_launch_items(call->stream, &l, p->items, GROUP) : status;
+    return status == TN_OK ? gpu_launch_items(call->stream, &l, p->items, GPU_GROUP) : status;
 }
 
 static tn_status add(const tn_call *call, const adding *a) {

@@ -7,7 +7,6 @@
 
 enum {
     MAX_TENSORS = 7,
-    GROUP = 256,
     LONG_ROW = 64,     /* elements, from which on a work item need not divide to find its place */
     MAX_GROUPS = 32768 /* of a launch, along its second dimension */
 };
@@ -76,7 +75,7 @@ tn_status gpu_pointwise_run(const tn_call *call) {
     const enum form form = gpu_loop_in_a_row(&loop, n, absent) ? IN_A_ROW
                            : loop.sizes[0] >= LONG_ROW         ? BY_ROWS
                                                                : STRIDED;
-    const bool is_int32 = first->numel < INT32_MAX - GROUP;
+    const bool is_int32 = first->numel < INT32_MAX - GPU_GROUP;
     const uint64_t key = GPU_KEY(GPU_FAMILY_pointwise,
                                  (uint64_t)op->id << 32 | (uint64_t)in << 16 | (uint64_t)out << 8 |
                                      (uint64_t)(scalar + 1) << 4 | (uint64_t)form << 1 | is_int32);
@@ -96,11 +95,11 @@ tn_status gpu_pointwise_run(const tn_call *call) {
                          .n_memory = (uint32_t)n,
                          .parameters = &p,
                          .parameter_bytes = pack(views, n, &loop, form != IN_A_ROW, &p),
-                         .groups = {(uint64_t)gpu_ceil_div(p.numel, GROUP)},
-                         .local = {GROUP}};
+                         .groups = {(uint64_t)gpu_ceil_div(p.numel, GPU_GROUP)},
+                         .local = {GPU_GROUP}};
     if (form == BY_ROWS) {
         const int64_t rows = p.numel / loop.sizes[0];
-        launch.groups[0] = (uint64_t)gpu_ceil_div(loop.sizes[0], GROUP);
+        launch.groups[0] = (uint64_t)gpu_ceil_div(loop.sizes[0], GPU_GROUP);
         launch.groups[1] = (uint64_t)(rows < MAX_GROUPS ? rows : MAX_GROUPS);
         launch.groups[2] = (uint64_t)gpu_ceil_div(rows, MAX_GROUPS);
     }

@@ -4,7 +4,7 @@
 
 #include <math.h>
 
-enum { GROUP = 256, ROW_GROUP = 16 };
+enum { ROW_GROUP = 16 };
 
 /* What is kept under GPU_FAMILY_pool. */
 enum { MAX, AVG, AVG_BACKWARD, MAX_SPANS, MAX_BOXES, MAX_GRADIENT, MAX_PLANES };
@@ -43,7 +43,7 @@ static tn_status find_kernel(const tn_call *call, int which, const gpu_source *s
 static tn_status launch(const tn_call *call, const form *f, gpu_launch *l, int64_t items) {
     const int64_t enough = 8 * ROW_GROUP * (int64_t)gpu_device_traits(call->device)->compute_units;
     return gpu_launch_items(call->stream, l, items,
-                            !f->rows          ? GROUP
+                            !f->rows          ? GPU_GROUP
                             : items >= enough ? ROW_GROUP
                                               : 1);
 }
@@ -188,7 +188,7 @@ static tn_status max_pool2d_backward(const tn_call *call) {
          4,
          {views[0]->memory, views[1]->memory, views[2]->memory, call->workspace},
          items_of(&f, f.out),
-         f.rows ? ROW_GROUP : GROUP},
+         f.rows ? ROW_GROUP : GPU_GROUP},
     };
     for (int i = 0; i < 3; i++) {
         status = find_kernel(call, steps[i].which, source, steps[i].name, &f, &l.kernel);

@@ -9,7 +9,6 @@ enum {
     SIDE = 16,      /* of a group of work items, on a GPU */
     MAX_PARTS = 64, /* of a sum */
     MIN_PART = 256, /* of k, that is worth a part */
-    GROUP = 256
 };
 
 static const uint64_t PIECE = 256; /* pieces of a workspace are aligned to so many bytes */
@@ -213,7 +212,7 @@ static tn_status pack(const tn_call *call, const gpu_product *p) {
     const tn_dtype type = p->a.dtype;
     const bool along_k = b->k[2] == 1 && b->n != 1;
     const int deep = traits->is_cpu ? CPU_DEEP : 1, wide = traits->is_cpu ? p->panel : 1,
-              group = traits->is_cpu ? 1 : GROUP;
+              group = traits->is_cpu ? 1 : GPU_GROUP;
     gpu_kernel *kernel;
     const tn_status status = find_in_program(call, p, (uint64_t)1 << 40 | along_k,
                                              along_k ? "pack_along_k" : "pack", &kernel);
@@ -252,7 +251,7 @@ typedef struct pad_parameters {
 
 tn_status gpu_pad_run(const tn_call *call, const gpu_pad *p) {
     const bool one = !gpu_device_traits(call->device)->is_cpu;
-    const int group = one ? GROUP : 1;
+    const int group = one ? GPU_GROUP : 1;
     const tn_dtype type = gpu_computed(p->dtype);
     const uint64_t key = GPU_KEY(GPU_FAMILY_product, (uint64_t)2 << 40 | (uint64_t)p->dtype);
     gpu_kernel *kernel;
@@ -361,10 +360,10 @@ tn_status gpu_product_run(const tn_call *call, const gpu_product *p) {
     launch.memory[0] = p->c.memory;
     launch.memory[1] = call->workspace;
     launch.memory[2] = s;
-    launch.groups[0] = (uint64_t)gpu_ceil_div(numbers.m * p->n, GROUP);
+    launch.groups[0] = (uint64_t)gpu_ceil_div(numbers.m * p->n, GPU_GROUP);
     launch.groups[1] = (uint64_t)p->n_batch;
     launch.groups[2] = 1;
-    launch.local[0] = GROUP;
+    launch.local[0] = GPU_GROUP;
     launch.local[1] = 1;
     return gpu_launch_on(call->stream, &launch);
 }

@@ -7,8 +7,7 @@
 
 enum {
     MAX_CHUNKS = 256,
-    MERGERS = 64,        /* work items that put chunks together, on a GPU */
-    INDEX_ROOM = 1 << 20 /* what indices in 32 bits may exceed the number of elements by */
+    MERGERS = 64, /* work items that put chunks together, on a GPU */
 };
 
 typedef enum { SUM, PROD, VAR, AMAX, AMIN, ARGMAX, ARGMIN } reduction;
@@ -86,7 +85,7 @@ static void plan_loops(const tn_call *call, layout *plan) {
     p->n_teams = plan->team.n_teams;
     p->per = plan->team.per;
     plan->unit = (rows ? p->run_step : p->steps[0]) == 1;
-    plan->is_int32 = in->numel < INT32_MAX - INDEX_ROOM;
+    plan->is_int32 = in->numel < INT32_MAX - GPU_TEAM_ROOM;
 }
 
 /* Chunks of what is reduced, as many as there are work groups missing, and each of some elements

@@ -6,9 +6,8 @@
 
 enum {
     MAX_CHUNKS = 64,
-    CHUNK = 4096,         /* elements, at least */
-    LANES = 4,            /* of a work item of a GPU, by rows */
-    INDEX_ROOM = 1 << 20, /* what indices in 32 bits may exceed the number of elements by */
+    CHUNK = 4096, /* elements, at least */
+    LANES = 4,    /* of a work item of a GPU, by rows */
 };
 
 /* As the device code has it. */
@@ -58,7 +57,7 @@ static void make_plan(const tn_call *call, layout *plan) {
     p->per = team->per;
     memcpy(p->lane_step, team->rows ? p->along : p->steps, sizeof p->lane_step);
     plan->unit = p->lane_step[0] == 1 && p->lane_step[1] == 1;
-    plan->is_int32 = out->numel < INT32_MAX - INDEX_ROOM;
+    plan->is_int32 = out->numel < INT32_MAX - GPU_TEAM_ROOM;
 
     int64_t n = gpu_ceil_div(team->wanted, team->groups);
     if (n > p->length / CHUNK)

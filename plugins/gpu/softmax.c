@@ -19,8 +19,6 @@ typedef struct parameters {
     } others;
 } parameters;
 
-enum { INDEX_ROOM = 1 << 20 /* what indices in 32 bits may exceed the number of elements by */ };
-
 static tn_status run(const tn_call *call) {
     const softmax *op = call->user;
     const tn_tensor_view *out = call->outs[0], *views[3] = {out, gpu_arg(call, 0)};
@@ -54,7 +52,7 @@ static tn_status run(const tn_call *call) {
     bool unit = true;
     for (int k = 0; k < n; k++)
         unit = unit && p.lane_step[k] == 1;
-    const bool is_int32 = out->numel < INT32_MAX - INDEX_ROOM;
+    const bool is_int32 = out->numel < INT32_MAX - GPU_TEAM_ROOM;
     gpu_kernel *kernel;
     const tn_status status = gpu_kernel_get(
         call->device,

@@ -5,7 +5,10 @@
 
 #include "gpu.h"
 
-enum { GPU_TEAM_SHORT = 16 /* elements, too few for lanes */ };
+enum {
+    GPU_TEAM_SHORT = 16,    /* elements, too few for lanes */
+    GPU_TEAM_ROOM = 1 << 20 /* what indices in 32 bits may exceed the number of elements by */
+};
 
 /* Lines and how they lie. */
 typedef struct gpu_lines {

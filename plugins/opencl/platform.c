@@ -15,7 +15,6 @@ enum { MAX_PLATFORMS = 32 };
 
 /* What every device that can be used has: kernels run in groups of that many, and a training step
  * that needs less memory is no training step. */
-enum { MIN_GROUP = 256 };
 static const uint64_t MIN_MEMORY = 32u << 20, MIN_PIECE = 8u << 20;
 
 /* Of memory: what OpenCL asks of every device (the largest type has 128 bytes), so less is a
@@ -104,8 +103,10 @@ static const char *describe(cl_device_id id, struct ocl_found *out, char room[OC
         return "has no addresses of 64 bits";
     if (parameter < GPU_ARGUMENTS)
         return "takes fewer than 1024 bytes of kernel arguments";
-    if (group < MIN_GROUP)
+    if (group < GPU_GROUP)
         return "has work groups of fewer than 256";
+    if (local < GPU_LOCAL)
+        return "has less than 32 KiB of local memory";
     if (memory < MIN_MEMORY || most < MIN_PIECE) {
         snprintf(room, OCL_NAME,
                  "is too small: %llu MiB of memory, %llu in one piece, and %llu and "
@@ -135,7 +136,6 @@ static const char *describe(cl_device_id id, struct ocl_found *out, char room[OC
                                .has_f64 = f64 != 0,
                                .compute_units = units ? units : 1,
                                .max_group = group < UINT32_MAX ? (uint32_t)group : UINT32_MAX,
-                               .local_bytes = local,
                                .vector_bytes = width >= 16  ? 64
                                                : width >= 8 ? 32
                                                             : 16};

@@ -390,12 +390,3 @@ tn_status gpu_launch_on(tn_pstream *stream, const gpu_launch *l) {
     ocl_stream_queued(stream);
     return TN_OK;
 }
-
-tn_status gpu_fail(tn_pdevice *device, tn_status status, const char *format, ...) {
-    char message[OCL_MESSAGE];
-    va_list list;
-    va_start(list, format);
-    vsnprintf(message, sizeof message, format, list);
-    va_end(list);
-    return ocl_fail(device->self, status, "%s", message);
-}

@@ -26,7 +26,6 @@
 #define GLOBAL __global
 #define LOCAL __local
 #define LOCAL_OF __local /* what a pointer is to */
-#define CONSTANT __constant
 #define RESTRICT restrict
 #define BARRIER() barrier(CLK_LOCAL_MEM_FENCE)
 #define GROUP_ID(d) get_group_id(d)
@@ -34,7 +33,6 @@
 #define LOCAL_ID(d) get_local_id(d)
 #define LOCAL_SIZE(d) get_local_size(d)
 #define GLOBAL_ID(d) get_global_id(d)
-#define GLOBAL_SIZE(d) get_global_size(d)
 
 typedef char i8;
 typedef short i16;
@@ -61,7 +59,6 @@ typedef double f64;
 #define DIVIDE(a, b) ((a) / (b))
 #define SQRT(x) sqrt(x)
 #define FMA(a, b, c) fma(a, b, c)
-#define mul_high_u32(a, b) mul_hi((u32)(a), (u32)(b))
 #define mul_high_u64(a, b) mul_hi((u64)(a), (u64)(b))
 #define set_if_zero(p, value) atomic_cmpxchg((p), 0, (value))
 
@@ -96,7 +93,6 @@ typedef double f64;
 #define GLOBAL
 #define LOCAL __shared__
 #define LOCAL_OF
-#define CONSTANT __device__ const
 #define RESTRICT __restrict__
 #define BARRIER() __syncthreads()
 #define DIM(v, d) ((d) == 0 ? (v).x : (d) == 1 ? (v).y : (v).z)
@@ -105,7 +101,6 @@ typedef double f64;
 #define LOCAL_ID(d) ((size_t)DIM(threadIdx, d))
 #define LOCAL_SIZE(d) ((size_t)DIM(blockDim, d))
 #define GLOBAL_ID(d) (GROUP_ID(d) * LOCAL_SIZE(d) + LOCAL_ID(d))
-#define GLOBAL_SIZE(d) (GROUPS(d) * LOCAL_SIZE(d))
 
 typedef signed char i8;
 typedef short i16;
@@ -128,7 +123,6 @@ typedef double f64;
 #define DIVIDE(a, b) ((a) / (b))
 #define SQRT(x) sqrt(x)
 #define FMA(a, b, c) fma(a, b, c)
-#define mul_high_u32(a, b) __umulhi((u32)(a), (u32)(b))
 #define mul_high_u64(a, b) ((u64)__umul64hi(a, b))
 #define set_if_zero(p, value) atomicCAS((p), 0, (value))
 

@@ -44,15 +44,6 @@ DEVICE i64 walk(const parameters *p, int k, int from, int to, INDEX i) {
 
 #define BLOCKS(j) for (i64 j = lane * W; j < length; j += L * W)
 #define COUNT(j) (length - j < W ? (int)(length - j) : W)
-#define LANES(count, statement) \
-    do { \
-        if ((count) == W) \
-            for (int l = 0; l < W; l++) \
-                statement; \
-        else \
-            for (int l = 0; l < (count); l++) \
-                statement; \
-    } while (0)
 #define AT(k, j) (at[k] + (UNIT ? (j) + l : walk(&p, k, 0, (int)p.inner, (INDEX)((j) + l))))
 
 /* a and b, sums of this work item's lanes, become those of the line. */

@@ -26,15 +26,6 @@ typedef struct parameters {
 } parameters;
 
 #define LINES (ROWS ? 1 : W)
-#define LANES(count, statement) \
-    do { \
-        if ((count) == W) \
-            for (int l = 0; l < W; l++) \
-                statement; \
-        else \
-            for (int l = 0; l < (count); l++) \
-                statement; \
-    } while (0)
 #define AT(k, j) (at[k] + (j)*p.along[k] + l * (UNIT ? 1 : p.lane_step[k]))
 #define STORE(value) store(T)(out, AT(0, j), (computed(T))(value))
 

@@ -37,15 +37,6 @@ typedef struct parameters {
 #define LINES (ROWS ? 1 : W)
 #define BLOCKS(j) for (i64 j = ROWS ? lane * W : m; j < length; j += ROWS ? L * W : M)
 #define COUNT(j) (ROWS ? (length - j < W ? (int)(length - j) : W) : here.lanes)
-#define LANES(count, statement) \
-    do { \
-        if ((count) == W) \
-            for (int l = 0; l < W; l++) \
-                statement; \
-        else \
-            for (int l = 0; l < (count); l++) \
-                statement; \
-    } while (0)
 #define AT(k, j) (at[k] + (j)*p.along[k] + l * (UNIT ? 1 : p.lane_step[k]))
 
 #define JOIN_MAX(other) \

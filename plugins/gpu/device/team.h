@@ -51,6 +51,18 @@ typedef u64 wide_i64;
 
 #define GROUP (L * M * P)
 
+/* For each lane l of a work item, the first `count`: of all of them, as most often, in a loop whose
+ * length is known. */
+#define LANES(count, statement) \
+    do { \
+        if ((count) == W) \
+            for (int l = 0; l < W; l++) \
+                statement; \
+        else \
+            for (int l = 0; l < (count); l++) \
+                statement; \
+    } while (0)
+
 /* Work item `id` of a group: its place along the lanes, among those that share a line, and its team
  * in the group. */
 #define LANE_OF(id) ((int)((u32)(id) % L))
