@@ -188,17 +188,20 @@ static int64_t piece(const tn_call *call, uint64_t at, tn_dtype dtype) {
 
 enum { CPU_DEEP = 32 /* rows of B that a work item packs */ };
 
-/* One of the kernels for a tile, which are in a program together. */
-static tn_status find_in_program(const tn_call *call, const gpu_product *p, uint64_t bits,
-                                 const char *entry, gpu_kernel **out) {
+typedef enum { PRODUCT, COMBINE, PACK, PACK_ALONG_K, PAD } which;
+
+/* One of the kernels for a tile, which are in a program together; `c` is the result's dtype. */
+static tn_status find(const tn_call *call, const gpu_product *p, which kernel, tn_dtype c,
+                      gpu_kernel **out) {
+    static const char *const entries[] = {"product", "combine", "pack", "pack_along_k"};
     const bool is_cpu = gpu_device_traits(call->device)->is_cpu,
                along_k = !is_cpu && p->a.k[2] == 1;
-    const tn_dtype a = p->a.dtype, b = p->b.dtype, c = p->c.dtype;
-    const uint64_t key =
-        GPU_KEY(GPU_FAMILY_product, bits | (uint64_t)p->panel << 24 | (uint64_t)p->rows << 16 |
-                                        (uint64_t)a << 12 | (uint64_t)b << 8 | (uint64_t)c << 4 |
-                                        (uint64_t)along_k << 2);
-    return gpu_kernel_get(call->device, key, &gpu_source_product, entry, out,
+    const tn_dtype a = p->a.dtype, b = p->b.dtype;
+    const uint64_t key = GPU_KEY(GPU_FAMILY_product,
+                                 (uint64_t)kernel << 40 | (uint64_t)p->panel << 24 |
+                                     (uint64_t)p->rows << 16 | (uint64_t)a << 12 |
+                                     (uint64_t)b << 8 | (uint64_t)c << 4 | (uint64_t)along_k << 2);
+    return gpu_kernel_get(call->device, key, &gpu_source_product, entries[kernel], out,
                           "-DT=%s -DB=%s -DR=%s -DROWS=%d -DVECTORS=%d -DLANES=%d -DPANEL=%d "
                           "-DDEEP=%d -DWIDE=%d -DCPU_TILE=%d -DALONG_K=%d",
                           gpu_dtype_name(a), gpu_dtype_name(b), gpu_dtype_name(c), p->rows,
@@ -214,8 +217,7 @@ static tn_status pack(const tn_call *call, const gpu_product *p) {
     const int deep = traits->is_cpu ? CPU_DEEP : 1, wide = traits->is_cpu ? p->panel : 1,
               group = traits->is_cpu ? 1 : GPU_GROUP;
     gpu_kernel *kernel;
-    const tn_status status = find_in_program(call, p, (uint64_t)1 << 40 | along_k,
-                                             along_k ? "pack_along_k" : "pack", &kernel);
+    const tn_status status = find(call, p, along_k ? PACK_ALONG_K : PACK, p->c.dtype, &kernel);
     if (status != TN_OK)
         return status;
     const int64_t k = p->depth;
@@ -253,7 +255,7 @@ tn_status gpu_pad_run(const tn_call *call, const gpu_pad *p) {
     const bool one = !gpu_device_traits(call->device)->is_cpu;
     const int group = one ? GPU_GROUP : 1;
     const tn_dtype type = gpu_computed(p->dtype);
-    const uint64_t key = GPU_KEY(GPU_FAMILY_product, (uint64_t)2 << 40 | (uint64_t)p->dtype);
+    const uint64_t key = GPU_KEY(GPU_FAMILY_product, (uint64_t)PAD << 40 | (uint64_t)p->dtype);
     gpu_kernel *kernel;
     const tn_status status =
         gpu_kernel_get(call->device, key, &gpu_source_pad, "pad", &kernel, "-DT=%s -DC=%s -DONE=%d",
@@ -283,10 +285,11 @@ typedef struct parameters {
     int64_t m, n, k, m_sizes[2], k_sizes[2];
     int64_t a_offset, a_batch, a_m[3], a_k[3];
     int64_t b_offset, b_batch;
-    int64_t c_offset, c_batch, c_m[3], c_n;
+    int64_t c_offset, c_batch, c_part, c_m[3], c_n;
     int64_t s_offset, s_batch, s_m[3], s_n;
-    int64_t parts, part, sums_offset;
-    int64_t alpha, beta;
+    int64_t parts, part;
+    int64_t alpha, beta, has_s;
+    int64_t sums_offset;
 } parameters;
 
 static void fill(const tn_call *call, const gpu_product *p, parameters *out) {
@@ -309,9 +312,10 @@ static void fill(const tn_call *call, const gpu_product *p, parameters *out) {
         .s_n = p->s.n,
         .parts = p->parts,
         .part = p->part,
-        .sums_offset = p->parts > 1 ? piece(call, p->sums_at, type) : 0,
         .alpha = p->alpha,
         .beta = p->beta,
+        .has_s = p->s.memory != 0,
+        .sums_offset = p->parts > 1 ? piece(call, p->sums_at, type) : 0,
     };
     memcpy(out->a_m, p->a.m, sizeof out->a_m);
     memcpy(out->a_k, p->a.k, sizeof out->a_k);
@@ -319,51 +323,63 @@ static void fill(const tn_call *call, const gpu_product *p, parameters *out) {
     memcpy(out->s_m, p->s.m, sizeof out->s_m);
 }
 
-/* The kernel `product`, or `combine`. */
-static tn_status find(const tn_call *call, const gpu_product *p, bool combine, gpu_kernel **out) {
-    static const char *const entries[2][2] = {{"product", "product_s"}, {"combine", "combine_s"}};
-    const bool has_s = p->s.memory != 0, parts = !combine && p->parts > 1;
-    const uint64_t bits = (uint64_t)(3 + combine) << 40 | (uint64_t)parts << 1 | has_s;
-    return find_in_program(call, p, bits, parts ? "product_parts" : entries[combine][has_s], out);
+/* The product whose C are the partial sums of `whole`: [batch][part][m][n]. */
+static void fill_parts(tn_dtype type, const parameters *whole, parameters *out) {
+    const int64_t n = whole->n,
+                  rows[3] = {whole->m_sizes[0] * whole->m_sizes[1] * n, whole->m_sizes[1] * n, n};
+    *out = *whole;
+    out->c_offset = whole->sums_offset;
+    out->c_part = whole->m * n;
+    out->c_batch = out->c_part * whole->parts;
+    memcpy(out->c_m, rows, sizeof rows);
+    out->c_n = 1;
+    out->alpha = gpu_number_i(type, 1);
+    out->has_s = 0;
+}
+
+static tn_status combine(const tn_call *call, const gpu_product *p, const parameters *numbers,
+                         tn_memory s) {
+    gpu_kernel *kernel;
+    const tn_status status = find(call, p, COMBINE, p->c.dtype, &kernel);
+    if (status != TN_OK)
+        return status;
+    const gpu_launch launch = {
+        .kernel = kernel,
+        .n_memory = 3,
+        .memory = {p->c.memory, call->workspace, s},
+        .parameters = numbers,
+        .parameter_bytes = sizeof *numbers,
+        .groups = {(uint64_t)gpu_ceil_div(numbers->m * p->n, GPU_GROUP), (uint64_t)p->n_batch},
+        .local = {GPU_GROUP},
+    };
+    return gpu_launch_on(call->stream, &launch);
 }
 
 tn_status gpu_product_run(const tn_call *call, const gpu_product *p) {
-    const bool is_cpu = gpu_device_traits(call->device)->is_cpu;
-    const uint64_t side = is_cpu ? 1 : SIDE;
-    gpu_kernel *kernel = NULL;
-    parameters numbers;
+    const uint64_t side = gpu_device_traits(call->device)->is_cpu ? 1 : SIDE;
+    const bool has_parts = p->parts > 1;
+    const tn_dtype type = p->a.dtype;
+    const tn_memory s = p->s.memory ? p->s.memory : p->c.memory;
+    gpu_kernel *kernel;
+    parameters whole, parts;
     tn_status status = p->depth ? pack(call, p) : TN_OK;
     if (status == TN_OK)
-        status = find(call, p, false, &kernel);
+        status = find(call, p, PRODUCT, has_parts ? type : p->c.dtype, &kernel);
     if (status != TN_OK)
         return status;
-    fill(call, p, &numbers);
-    const tn_memory s = p->s.memory ? p->s.memory : p->c.memory;
-    gpu_launch launch = {
+    fill(call, p, &whole);
+    if (has_parts)
+        fill_parts(type, &whole, &parts);
+    const gpu_launch launch = {
         .kernel = kernel,
         .n_memory = 4,
-        .memory = {p->parts > 1 ? call->workspace : p->c.memory, p->a.memory, call->workspace, s},
-        .parameters = &numbers,
-        .parameter_bytes = sizeof numbers,
-        .groups = {(uint64_t)gpu_ceil_div(numbers.m, p->rows),
-                   (uint64_t)gpu_ceil_div(p->n, p->panel), (uint64_t)(p->n_batch * p->parts)},
+        .memory = {has_parts ? call->workspace : p->c.memory, p->a.memory, call->workspace, s},
+        .parameters = has_parts ? &parts : &whole,
+        .parameter_bytes = sizeof whole,
+        .groups = {(uint64_t)gpu_ceil_div(whole.m, p->rows), (uint64_t)gpu_ceil_div(p->n, p->panel),
+                   (uint64_t)(p->n_batch * p->parts)},
         .local = {side, side},
     };
     status = gpu_launch_on(call->stream, &launch);
-    if (status != TN_OK || p->parts == 1)
-        return status;
-    status = find(call, p, true, &kernel);
-    if (status != TN_OK)
-        return status;
-    launch.kernel = kernel;
-    launch.n_memory = 3;
-    launch.memory[0] = p->c.memory;
-    launch.memory[1] = call->workspace;
-    launch.memory[2] = s;
-    launch.groups[0] = (uint64_t)gpu_ceil_div(numbers.m * p->n, GPU_GROUP);
-    launch.groups[1] = (uint64_t)p->n_batch;
-    launch.groups[2] = 1;
-    launch.local[0] = GPU_GROUP;
-    launch.local[1] = 1;
-    return gpu_launch_on(call->stream, &launch);
+    return status == TN_OK && has_parts ? combine(call, p, &whole, s) : status;
 }

@@ -68,7 +68,7 @@ void ocl_cache_find(tn_pself *self) {
 
 bool ocl_cache_serves(const tn_pdevice *device) {
     const tn_pself *self = device->self;
-    return self->cache[0] && (self->cache_is_named || !device->found->keeps_programs);
+    return self->cache[0] && (self->cache_is_named || !device->found->is_pocl);
 }
 
 static bool path_of(const tn_pself *self, const struct ocl_cache_key *key, char *out, size_t room) {

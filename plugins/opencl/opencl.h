@@ -39,7 +39,7 @@ struct ocl_found {
     char driver[3 * OCL_NAME]; /* versions of platform, device and driver */
     uint64_t memory_bytes, max_allocation, alignment;
     gpu_traits traits;
-    bool keeps_programs;  /* PoCL: what it compiled it finds again in the next process */
+    bool is_pocl;
     bool divides_exactly; /* f32 division and roots can be rounded correctly */
     bool has_subnormals;  /* of f32 */
 };

@@ -180,7 +180,7 @@ static void add_platform(tn_pself *self, cl_platform_id id, const char *wanted) 
     }
     snprintf(platform.driver, sizeof platform.driver, "%s", version);
     platform.is_simulator = strstr(platform.platform_name, "Oclgrind") != NULL;
-    platform.keeps_programs = strstr(platform.platform_name, "Portable Computing Language") != NULL;
+    platform.is_pocl = strstr(platform.platform_name, "Portable Computing Language") != NULL;
     if (wanted && !strstr(platform.platform_name, wanted)) {
         keep_reason(self, platform.platform_name, "is not what TENON_OPENCL_PLATFORM names");
         return;

@@ -9,6 +9,11 @@
 /* ---- what was built ---- */
 
 enum { OCL_OPTIONS = 128 }; /* bytes of options that are the device's */
+
+/* PoCL's compiler reads Clang's header of all functions for each program, half of what a program
+ * costs, unless it believes to have done so. */
+#define WITHOUT_HEADER " -D_OPENCL_H_ -DDECLARES_BUILTINS=1"
+
 enum { TABLE = 4096 }; /* kernels of a device; more than there are operators, dtypes and forms */
 
 /* What the cache knows of a program. */
@@ -43,6 +48,7 @@ struct gpu_kernel {
 struct ocl_programs {
     pthread_mutex_t lock; /* taken to build, and to save */
     atomic_bool has_unsaved;
+    bool reads_header; /* see WITHOUT_HEADER */
     ocl_program *first;
     gpu_kernel entries[TABLE];
 };
@@ -53,6 +59,7 @@ tn_status ocl_programs_create(tn_pdevice *device) {
         return TN_OUT_OF_MEMORY;
     memset(p, 0, sizeof *p);
     pthread_mutex_init(&p->lock, NULL);
+    p->reads_header = !device->found->is_pocl;
     device->programs = p;
     return TN_OK;
 }
@@ -140,8 +147,24 @@ static void tell(tn_pdevice *device, const ocl_program *p, const char *from, dou
     device->self->host->log(device->self, TN_LOG_DEBUG, line);
 }
 
-static cl_int finish_build(tn_pdevice *device, ocl_program *p) {
-    return clBuildProgram(p->program, 1, &device->found->id, p->options, NULL, NULL);
+static cl_int compile(tn_pdevice *device, const ocl_program *p, const char *more) {
+    char options[sizeof p->options + sizeof WITHOUT_HEADER];
+    snprintf(options, sizeof options, "%s%s", p->options, more);
+    return clBuildProgram(p->program, 1, &device->found->id, options, NULL, NULL);
+}
+
+/* What fails without the header may be the trick: where it is, no more is built with it. */
+static cl_int finish_build(tn_pdevice *device, const ocl_program *p) {
+    struct ocl_programs *all = device->programs;
+    cl_int error = compile(device, p, all->reads_header ? "" : WITHOUT_HEADER);
+    if (error == CL_BUILD_PROGRAM_FAILURE && !all->reads_header) {
+        char line[160];
+        find_error(device, p->program, line);
+        device->self->host->log(device->self, TN_LOG_DEBUG, "programs are built with the header");
+        error = compile(device, p, "");
+        all->reads_header = error == CL_SUCCESS;
+    }
+    return error;
 }
 
 static struct ocl_cache_key cache_key(const tn_pdevice *device, const ocl_program *p) {
@@ -312,7 +335,7 @@ static void save(tn_pdevice *device, const ocl_program *p) {
 void ocl_programs_save(tn_pdevice *device, bool at_end) {
     struct ocl_programs *all = device->programs;
     if (!atomic_load_explicit(&all->has_unsaved, memory_order_relaxed) ||
-        (device->found->keeps_programs && !at_end))
+        (device->found->is_pocl && !at_end))
         return;
     struct ocl_guard guard;
     pthread_mutex_lock(&all->lock);

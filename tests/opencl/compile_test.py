@@ -5,7 +5,8 @@ LANGUAGE   cuda: COMPILER is nvcc, and what a GPU asks for is compiled for sm_80
            for each variant, so that of each file the one is taken that shows the most.
            opencl: COMPILER is clang, and what all devices ask for is checked as OpenCL C 1.2: of each
            file so many variants that every macro has every value (of numbers, the least and the
-           greatest) at least once.
+           greatest) at least once; with OpenCL's functions declared by the compiler, by builtins.h
+           besides, and by builtins.h alone.
 LIST       variants.list
 """
 
@@ -62,7 +63,16 @@ def text_of(line: str, file: str) -> str:
             "".join(f"#define {n} {v}\n" for n, v in defines.items()) + f'#include "{file}"\n')
 
 
-def compile_one(language: str, compiler: str, device: str, line: str) -> str:
+# How the compiler learns of OpenCL's functions.
+DECLARED = {
+    "cuda": [[]],
+    "opencl": [["-Xclang", "-finclude-default-header"],
+               ["-Xclang", "-finclude-default-header", "-DDECLARES_BUILTINS=1"],
+               ["-cl-no-stdinc", "-include", "opencl-c-base.h", "-DDECLARES_BUILTINS=1"]],
+}
+
+
+def compile_one(language: str, compiler: str, device: str, line: str, declared: list[str]) -> str:
     file = line.split()[1]
     with tempfile.TemporaryDirectory() as folder:
         source = os.path.join(folder, "variant.cu" if language == "cuda" else "variant.cl")
@@ -72,13 +82,13 @@ def compile_one(language: str, compiler: str, device: str, line: str) -> str:
                        "-gencode", "arch=compute_90,code=sm_90", "-Werror", "all-warnings", "--fmad=false",
                        "-diag-suppress", "177,550"]  # by choice of macros something is not used
         else:
-            command = [compiler, "-x", "cl", "-cl-std=CL1.2", "-Xclang", "-finclude-default-header",
+            command = [compiler, "-x", "cl", "-cl-std=CL1.2", *declared,
                        "-D__OPENCL_VERSION__=120", "-target", "spir64-unknown-unknown",
                        "-fsyntax-only", "-Wall", "-Werror", "-Wno-builtin-macro-redefined", "-Wno-macro-redefined",
                        "-Wno-unused", "-Wno-tautological-compare", "-Wno-parentheses"]  # by choice of macros
         done = subprocess.run([*command, "-I", device, "-o", os.path.join(folder, "out"), source],
                               capture_output=True, text=True, cwd=folder)
-    return f"{line}\n{done.stdout}{done.stderr}" if done.returncode else ""
+    return f"{line} {' '.join(declared)}\n{done.stdout}{done.stderr}" if done.returncode else ""
 
 
 def main(language: str, compiler: str, device: str, path: str) -> None:
@@ -94,7 +104,8 @@ def main(language: str, compiler: str, device: str, path: str) -> None:
     kinds, most = (("gpu",), 1) if language == "cuda" else (("cpu", "gpu"), 1000)
     lines = chosen(pathlib.Path(path), kinds, most)
     with ThreadPoolExecutor(2) as pool:
-        wrong = list(filter(None, pool.map(lambda line: compile_one(language, found, device, line), lines)))
+        wrong = list(filter(None, pool.map(lambda task: compile_one(language, found, device, *task),
+                                           [(line, d) for line in lines for d in DECLARED[language]])))
     print(f"{language}: {len(lines)} variants of {len(files)} files, {len(wrong)} with errors")
     if wrong:
         sys.exit("\n".join(wrong)[:8000])

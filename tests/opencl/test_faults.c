@@ -1,6 +1,8 @@
 /* Drivers that fail, lie and lose their device, and what the plugin makes of it. */
 #include "rig.h"
 
+#define CL_TARGET_OPENCL_VERSION 120
+#include <CL/cl.h>
 #include <tenon/kernels.h>
 
 static mini m;
@@ -105,6 +107,45 @@ static void a_kernel_that_does_not_build_is_told_with_its_first_error(void **sta
     assert_null(strstr(mini_error(), "the second"));
     layer_say("");
     assert_ok(rig_work(&m));
+    assert_true(mini_close(&m));
+}
+
+/* PoCL's compiler believes to have read the header of all functions. */
+static bool was_spared_the_header(void) {
+    return strstr(layer_build_options(), "-D_OPENCL_H_") != NULL;
+}
+
+static bool is_pocl(void) {
+    cl_device_id device;
+    cl_platform_id platform;
+    char name[64] = "";
+    tn_pstream *stream;
+    assert_ok(m.ops->streams->create(m.device, 0, &stream));
+    assert_int_equal(clGetCommandQueueInfo(m.ops->streams->native_handle(stream), CL_QUEUE_DEVICE,
+                                           sizeof device, &device, NULL),
+                     CL_SUCCESS);
+    m.ops->streams->destroy(stream);
+    assert_int_equal(clGetDeviceInfo(device, CL_DEVICE_PLATFORM, sizeof platform, &platform, NULL),
+                     CL_SUCCESS);
+    assert_int_equal(clGetPlatformInfo(platform, CL_PLATFORM_NAME, sizeof name, name, NULL),
+                     CL_SUCCESS);
+    return strcmp(name, "Portable Computing Language") == 0;
+}
+
+static void pocl_is_spared_its_header(void **state) {
+    open_device();
+    assert_ok(rig_work(&m));
+    assert_int_equal(was_spared_the_header(), is_pocl());
+    assert_true(mini_close(&m));
+}
+
+static void a_compiler_that_needs_its_header_gets_it(void **state) {
+    open_device();
+    if (is_pocl()) {
+        layer_say("fail=clBuildProgram:-11@1");
+        assert_ok(rig_work(&m));
+        assert_false(was_spared_the_header());
+    }
     assert_true(mini_close(&m));
 }
 
@@ -376,6 +417,8 @@ int all_tests(void) {
         TEST(without_fp64_the_device_has_no_f64),
         TEST(with_fp64_kernels_are_told_too),
         TEST(a_kernel_that_does_not_build_is_told_with_its_first_error),
+        TEST(pocl_is_spared_its_header),
+        TEST(a_compiler_that_needs_its_header_gets_it),
         TEST(a_build_without_a_log_is_told_by_its_error),
         TEST(no_memory_of_the_driver_is_told_and_can_be_tried_again),
         TEST(what_the_device_has_is_counted),

@@ -10,7 +10,8 @@
  *   dtypes    for a dtype X: stored(X), computed(X), load(X)(p, i), store(X)(p, i, value),
  *             DTYPE(X), IS_FLOAT(X), IS_INT(X), IS_BOOL(X); p is of stored(X) *
  *
- * f64 is there where HAS_F64 is 1. Integers wrap: they are computed in unsigned types (wrap(X)). */
+ * f64 is there where HAS_F64 is 1, and OpenCL's functions are declared in builtins.h where
+ * DECLARES_BUILTINS is 1. Integers wrap: they are computed in unsigned types (wrap(X)). */
 #define CAT_(a, b) a##b
 #define CAT(a, b) CAT_(a, b)
 
@@ -54,6 +55,9 @@ typedef double f64;
 #define f64_of_bits(x) as_double(x)
 #define bits_of_f64(x) as_ulong(x)
 #define store_half_of_f64(p, i, v) vstore_half_rte((v), (size_t)(i), (GLOBAL half *)(p))
+#endif
+#if DECLARES_BUILTINS
+#include "builtins.h"
 #endif
 #pragma OPENCL FP_CONTRACT OFF /* FMA() where it is meant */
 #define DIVIDE(a, b) ((a) / (b))

@@ -82,7 +82,7 @@ KERNEL(boxes)(GLOBAL i32 *work, const parameters p) {
     i32 low = n, high = -1;
     for (i32 i = 0; i < n; i++) {
         const bool holds = (spans[2 * i] <= at) & (spans[2 * i + 1] >= at);
-        low = holds & (i < low) ? i : low;
+        low = (holds & (i < low)) ? i : low;
         high = holds ? i : high;
     }
     work += BOXES(plane) + 2 * k;

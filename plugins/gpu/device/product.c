@@ -4,8 +4,8 @@
  *   A   read where it lies: rows and the summed index are grids of three dimensions each, with a
  *       stride for each, so that A may be the patches of an image
  *   B   packed: panels of PANEL columns, [batch][panel][k][PANEL], zeros behind the last
- *   C   rows as A's, a stride along columns; S likewise. Or partial sums, dense, where the summed
- *       range is cut into parts; `combine` adds those in order.
+ *   C   rows as A's, a stride along columns; S likewise, where there is one. Where the summed range
+ *       is cut into parts C has another dimension of those; `combine` adds them in order.
  *
  *   T, R       the dtype that is computed in (f32, f64, i32, i64), which A and B have; C's dtype
  *   B          the dtype that is stored of B
@@ -13,10 +13,7 @@
  *   ROWS       rows of a tile
  *   CPU_TILE   1: a work item makes a tile of ROWS x (VECTORS x LANES) in registers
  *              0: a group of 16 x 16 makes a tile of ROWS x PANEL by way of local memory
- *   ALONG_K    0 or 1, of groups: A's elements lie in a row along k
- *
- * `product` makes C, product_s adds S, product_parts makes partial sums, from which `combine` or
- * combine_s makes C. */
+ *   ALONG_K    0 or 1, of groups: A's elements lie in a row along k */
 
 typedef computed(T) C;
 typedef wrap(T) U;
@@ -25,11 +22,11 @@ typedef struct parameters {
     i64 m_sizes[2], k_sizes[2]; /* of the two inner dimensions */
     i64 a_offset, a_batch, a_m[3], a_k[3];
     i64 b_offset, b_batch;
-    i64 c_offset, c_batch, c_m[3], c_n;
+    i64 c_offset, c_batch, c_part, c_m[3], c_n;
     i64 s_offset, s_batch, s_m[3], s_n;
     i64 parts, part; /* how many, and how much of k each has: a multiple of both k_sizes */
-    i64 sums_offset; /* of the partial sums, [batch][part][m][n] */
-    i64 alpha, beta;
+    i64 alpha, beta, has_s;
+    i64 sums_offset; /* `combine`: of the partial sums, [batch][part][m][n] */
 } parameters;
 
 /* ---- rows ---- */
@@ -65,40 +62,18 @@ DEVICE i64 place(row r, const i64 *strides) {
 
 /* ---- results ---- */
 
-DEVICE void finish(const bool has_s, GLOBAL stored(R) * c, GLOBAL const stored(R) * s,
-                   const parameters *p, i64 batch, row r, i64 n, U sum) {
+DEVICE void finish(GLOBAL stored(R) * c, GLOBAL const stored(R) * s, const parameters *p, i64 batch,
+                   i64 part, row r, i64 n, U sum) {
     U value = (U)number(T)(p->alpha) * sum;
-    if (has_s)
+    if (p->has_s)
         value += (U)number(T)(p->beta) *
                  (U)load(R)(s, p->s_offset + batch * p->s_batch + place(r, p->s_m) + n * p->s_n);
-    store(R)(c, p->c_offset + batch * p->c_batch + place(r, p->c_m) + n * p->c_n, (C)value);
+    store(R)(c, p->c_offset + batch * p->c_batch + part * p->c_part + place(r, p->c_m) + n * p->c_n,
+             (C)value);
 }
 
-/* What a kernel makes of the sums; `kind` is known when it is compiled. */
-#define PLAIN_C 0
-#define WITH_S 1
-#define SUMS 2
-#define RESULT(batch_, part_, row_, m_, n_, sum_) \
-    do { \
-        if (kind == SUMS) \
-            sums[p->sums_offset + (((batch_)*p->parts + (part_)) * p->m + (m_)) * p->n + (n_)] = \
-                (sum_); \
-        else \
-            finish(kind == WITH_S, c, s, p, batch_, row_, n_, sum_); \
-    } while (0)
-
-/* C or the partial sums come first; the other is NULL. */
-#define OPERANDS GLOBAL const C *a, GLOBAL const U *b, GLOBAL const stored(R) * s
-#define KERNELS(DECLARE, call) \
-    DECLARE(product)(GLOBAL stored(R) * c, OPERANDS, const parameters p) { \
-        call(PLAIN_C, c, 0); \
-    } \
-    DECLARE(product_s)(GLOBAL stored(R) * c, OPERANDS, const parameters p) { \
-        call(WITH_S, c, 0); \
-    } \
-    DECLARE(product_parts)(GLOBAL U * sums, OPERANDS, const parameters p) { \
-        call(SUMS, 0, sums); \
-    }
+#define OPERANDS \
+    GLOBAL stored(R) * c, GLOBAL const C *a, GLOBAL const U *b, GLOBAL const stored(R) * s
 
 /* ---- registers --------------------------------------------------------------------------------
  * Group (tile of rows, panel, batch and part). */
@@ -110,8 +85,7 @@ DEVICE void finish(const bool has_s, GLOBAL stored(R) * c, GLOBAL const stored(R
 
 typedef lanes(T, LANES) lane;
 
-DEVICE void make(const int kind, GLOBAL stored(R) * c, GLOBAL U *sums, OPERANDS,
-                 const parameters *p) {
+DEVICE void make(OPERANDS, const parameters *p) {
     const i64 first = (i64)GROUP_ID(0) * ROWS, panel = GROUP_ID(1);
     const i64 batch = (i64)GROUP_ID(2) / p->parts, part = (i64)GROUP_ID(2) % p->parts;
     const i64 begin = part * p->part, end = begin + p->part < p->k ? begin + p->part : p->k;
@@ -164,13 +138,14 @@ DEVICE void make(const int kind, GLOBAL stored(R) * c, GLOBAL U *sums, OPERANDS,
     r = row_of(p, first);
     for (int i = 0; i < high; i++) {
         for (int l = 0; l < wide; l++)
-            RESULT(batch, part, r, first + i, n0 + l, lines[i][l]);
+            finish(c, s, p, batch, part, r, n0 + l, lines[i][l]);
         r = row_after(p, r);
     }
 }
 
-#define MAKE(kind, c, sums) make(kind, c, sums, a, b, s, &p)
-KERNELS(KERNEL_OF_VECTORS, MAKE)
+KERNEL_OF_VECTORS(product)(OPERANDS, const parameters p) {
+    make(c, a, b, s, &p);
+}
 
 /* ---- local memory ------------------------------------------------------------------------------
  */
@@ -182,9 +157,8 @@ KERNELS(KERNEL_OF_VECTORS, MAKE)
 #define MINE_M (ROWS / SIDE)
 #define MINE_N (PANEL / SIDE)
 
-DEVICE void make(const int kind, GLOBAL stored(R) * c, GLOBAL U *sums, OPERANDS,
-                 const parameters *p, LOCAL_OF U (*left)[ROWS + 1], LOCAL_OF U (*right)[PANEL],
-                 LOCAL_OF i64 *offset) {
+DEVICE void make(OPERANDS, const parameters *p, LOCAL_OF U (*left)[ROWS + 1],
+                 LOCAL_OF U (*right)[PANEL], LOCAL_OF i64 *offset) {
     const int tx = (int)LOCAL_ID(0), ty = (int)LOCAL_ID(1), item = ty * SIDE + tx;
     const i64 first = (i64)GROUP_ID(0) * ROWS, panel = GROUP_ID(1);
     const i64 batch = (i64)GROUP_ID(2) / p->parts, part = (i64)GROUP_ID(2) % p->parts;
@@ -250,41 +224,30 @@ DEVICE void make(const int kind, GLOBAL stored(R) * c, GLOBAL U *sums, OPERANDS,
         for (int j = 0; j < MINE_N; j++) {
             const i64 n = panel * PANEL + tx + SIDE * j;
             if (m < p->m && n < p->n)
-                RESULT(batch, part, r, m, n, sum[i][j]);
+                finish(c, s, p, batch, part, r, n, sum[i][j]);
         }
     }
 }
 
-#define OF_SIDES(name) KERNEL_OF_GROUP(SIDE, SIDE, name)
-#define MAKE(kind, c, sums) \
-    LOCAL U left[DEPTH][ROWS + 1], right[DEPTH][PANEL]; \
-    LOCAL i64 offset[ROWS]; \
-    make(kind, c, sums, a, b, s, &p, left, right, offset)
-KERNELS(OF_SIDES, MAKE)
+KERNEL_OF_GROUP(SIDE, SIDE, product)(OPERANDS, const parameters p) {
+    LOCAL U left[DEPTH][ROWS + 1], right[DEPTH][PANEL];
+    LOCAL i64 offset[ROWS];
+    make(c, a, b, s, &p, left, right, offset);
+}
 #endif
 
 /* ---- partial sums ------------------------------------------------------------------------------
  * A work item makes one element. */
-DEVICE void make_combined(const bool has_s, GLOBAL stored(R) * c, GLOBAL const U *sums,
-                          GLOBAL const stored(R) * s, const parameters *p) {
-    const i64 i = GLOBAL_ID(0), batch = GROUP_ID(1), each = p->m * p->n;
-    if (i >= each)
-        return;
-    sums += p->sums_offset + batch * p->parts * each + i;
-    U sum = sums[0];
-    for (i64 k = 1; k < p->parts; k++)
-        sum += sums[k * each];
-    finish(has_s, c, s, p, batch, row_of(p, i / p->n), i % p->n, sum);
-}
-
 KERNEL(combine)
 (GLOBAL stored(R) * c, GLOBAL const U *sums, GLOBAL const stored(R) * s, const parameters p) {
-    make_combined(false, c, sums, s, &p);
-}
-
-KERNEL(combine_s)
-(GLOBAL stored(R) * c, GLOBAL const U *sums, GLOBAL const stored(R) * s, const parameters p) {
-    make_combined(true, c, sums, s, &p);
+    const i64 i = GLOBAL_ID(0), batch = GROUP_ID(1), each = p.m * p.n;
+    if (i >= each)
+        return;
+    sums += p.sums_offset + batch * p.parts * each + i;
+    U sum = sums[0];
+    for (i64 k = 1; k < p.parts; k++)
+        sum += sums[k * each];
+    finish(c, s, &p, batch, 0, row_of(&p, i / p.n), i % p.n, sum);
 }
 
 /* ---- packing -----------------------------------------------------------------------------------
