@@ -18,12 +18,10 @@ typedef struct geometry {
     int64_t stride[2], padding[2], dilation[2], groups;
 } geometry;
 
-/* The image that is read, as it is or as it was padded. */
+/* The image that is read: a tensor, or its padded copy. */
 typedef struct image {
     gpu_operand at; /* memory, dtype, offset */
     int64_t strides[4];
-    bool is_padded;
-    gpu_pad pad;
 } image;
 
 static int64_t larger(int64_t a, int64_t b) {
@@ -37,15 +35,14 @@ static int64_t smaller(int64_t a, int64_t b) {
 /* `v` with zeros before and behind its rows and columns, copied where there are any, or where its
  * dtype is not computed in. */
 static image image_of(const tn_call *call, const tn_tensor_view *v, const int64_t before[2],
-                      const int64_t after[2], gpu_bump *bump) {
+                      const int64_t after[2], gpu_pad *pad, gpu_bump *bump) {
     const tn_dtype type = gpu_computed(v->dtype);
     image i = {.at = {.memory = v->memory, .dtype = type, .offset = gpu_offset(v)}};
     for (int d = 0; d < 4; d++)
         i.strides[d] = v->strides[d];
     if (v->dtype == type && !before[0] && !before[1] && !after[0] && !after[1])
         return i;
-    i.is_padded = true;
-    i.pad = (gpu_pad){
+    *pad = (gpu_pad){
         .memory = v->memory,
         .dtype = v->dtype,
         .offset = gpu_offset(v),
@@ -58,11 +55,11 @@ static image image_of(const tn_call *call, const tn_tensor_view *v, const int64_
     int64_t numel = 1;
     for (int d = 3; d >= 0; d--) {
         i.strides[d] = numel;
-        numel *= i.pad.sizes[d];
+        numel *= pad->sizes[d];
     }
-    i.pad.at = gpu_bump_take(bump, (uint64_t)numel * gpu_dtype_bytes(type));
+    pad->at = gpu_bump_take(bump, (uint64_t)numel * gpu_dtype_bytes(type));
     i.at.memory = call->workspace;
-    i.at.offset = (int64_t)((call->workspace_offset + i.pad.at) / gpu_dtype_bytes(type));
+    i.at.offset = (int64_t)((call->workspace_offset + pad->at) / gpu_dtype_bytes(type));
     return i;
 }
 
@@ -107,33 +104,26 @@ static void zeros_behind(const geometry *g, int64_t after[2]) {
 
 /* ---- forward --------------------------------------------------------------------------------- */
 
-typedef struct job {
-    image image;
-    gpu_product product;
-    gpu_bump bump;
-} job;
-
-/* The input as all taps see it; returns its strides. */
-static const int64_t *read_input(const tn_call *call, const tn_tensor_view *x, const geometry *g,
-                                 job *j) {
+/* The input as all taps see it. */
+static image read_input(const tn_call *call, const tn_tensor_view *x, const geometry *g,
+                        gpu_product_job *j) {
     int64_t after[2];
     zeros_behind(g, after);
-    j->bump = 0;
-    j->image = image_of(call, x, g->padding, after, &j->bump);
-    return j->image.strides;
+    return image_of(call, x, g->padding, after, &j->pad, &j->bump);
 }
 
-static void plan_forward(const tn_call *call, job *j) {
+static void plan_forward(const tn_call *call, gpu_product_job *j) {
     const tn_tensor_view *x = gpu_arg(call, TN_ARG_convolution_input),
                          *w = gpu_arg(call, TN_ARG_convolution_weight),
                          *bias = gpu_arg(call, TN_ARG_convolution_bias), *out = call->outs[0];
     const geometry g = geometry_of(call, x->sizes, w->sizes, out->sizes, TN_ARG_convolution_stride);
     const int64_t depth = g.channels / g.groups, width = g.outs / g.groups;
-    const int64_t *xs = read_input(call, x, &g, j);
+    const image read = read_input(call, x, &g, j);
+    const int64_t *xs = read.strides;
     gpu_product *p = &j->product;
     *p = (gpu_product){.n_batch = g.groups,
                        .n = width,
-                       .a = j->image.at,
+                       .a = read.at,
                        .b = operand(w),
                        .c = operand(out),
                        .alpha = gpu_number_i(out->dtype, 1),
@@ -157,18 +147,19 @@ static void plan_forward(const tn_call *call, job *j) {
     gpu_product_plan(gpu_device_traits(call->device), p, &j->bump);
 }
 
-static void plan_weight(const tn_call *call, job *j) {
+static void plan_weight(const tn_call *call, gpu_product_job *j) {
     const tn_tensor_view *grad = gpu_arg(call, TN_ARG_convolution_backward_weight_grad_output),
                          *x = gpu_arg(call, TN_ARG_convolution_backward_weight_input),
                          *out = call->outs[0];
     const geometry g = geometry_of(call, x->sizes, out->sizes, grad->sizes,
                                    TN_ARG_convolution_backward_weight_stride);
     const int64_t depth = g.channels / g.groups, width = g.outs / g.groups;
-    const int64_t *xs = read_input(call, x, &g, j);
+    const image read = read_input(call, x, &g, j);
+    const int64_t *xs = read.strides;
     gpu_product *p = &j->product;
     *p = (gpu_product){.n_batch = g.groups,
                        .n = width,
-                       .a = j->image.at,
+                       .a = read.at,
                        .b = operand(grad),
                        .c = operand(out),
                        .alpha = gpu_number_i(out->dtype, 1)};
@@ -186,36 +177,7 @@ static void plan_weight(const tn_call *call, job *j) {
     gpu_product_plan(gpu_device_traits(call->device), p, &j->bump);
 }
 
-static tn_status run_job(const tn_call *call, const job *j) {
-    const tn_status status = j->image.is_padded ? gpu_pad_run(call, &j->image.pad) : TN_OK;
-    return status == TN_OK ? gpu_product_run(call, &j->product) : status;
-}
-
-static tn_status run_forward(const tn_call *call) {
-    job j;
-    plan_forward(call, &j);
-    return run_job(call, &j);
-}
-
-static tn_status forward_workspace(const tn_call *call, uint64_t *out_bytes) {
-    job j;
-    plan_forward(call, &j);
-    *out_bytes = j.bump;
-    return TN_OK;
-}
-
-static tn_status run_weight(const tn_call *call) {
-    job j;
-    plan_weight(call, &j);
-    return run_job(call, &j);
-}
-
-static tn_status weight_workspace(const tn_call *call, uint64_t *out_bytes) {
-    job j;
-    plan_weight(call, &j);
-    *out_bytes = j.bump;
-    return TN_OK;
-}
+static const gpu_product_planner forward = {plan_forward}, weight = {plan_weight};
 
 /* ---- the input's gradient -------------------------------------------------------------------- */
 
@@ -266,6 +228,7 @@ typedef struct input_job {
     const tn_tensor_view *weight, *out;
     int64_t before[2];
     image image;
+    gpu_pad pad;
     gpu_bump bump;
 } input_job;
 
@@ -277,7 +240,7 @@ static void plan_input(const tn_call *call, input_job *j) {
     j->g = geometry_of(call, j->out->sizes, j->weight->sizes, grad->sizes,
                        TN_ARG_convolution_backward_input_stride);
     zeros_round(&j->g, j->before, after);
-    j->image = image_of(call, grad, j->before, after, &j->bump);
+    j->image = image_of(call, grad, j->before, after, &j->pad, &j->bump);
 }
 
 /* The product of phase (r0, r1); `bump` is moved by what it needs. */
@@ -316,7 +279,7 @@ static gpu_product phase_product(const tn_call *call, const input_job *j, int64_
 static tn_status run_input(const tn_call *call) {
     input_job j;
     plan_input(call, &j);
-    tn_status status = j.image.is_padded ? gpu_pad_run(call, &j.image.pad) : TN_OK;
+    tn_status status = gpu_pad_run(call, &j.pad);
     for (int64_t r0 = 0; r0 < smaller(j.g.stride[0], j.g.in[0]); r0++)
         for (int64_t r1 = 0; status == TN_OK && r1 < smaller(j.g.stride[1], j.g.in[1]); r1++) {
             gpu_bump bump = j.bump;
@@ -343,10 +306,10 @@ static tn_status input_workspace(const tn_call *call, uint64_t *out_bytes) {
 #define FLAGS (TN_KERNEL_STRIDED | TN_KERNEL_INDEX64)
 
 static const tn_kernel records[] = {
-    GPU_KERNEL(convolution, TN_DTYPES_FLOAT, FLAGS, run_forward, .workspace = forward_workspace),
+    GPU_KERNEL(convolution, TN_DTYPES_FLOAT, FLAGS, gpu_product_job_run, GPU_PRODUCT_JOB(forward)),
     GPU_KERNEL(convolution_backward_input, TN_DTYPES_FLOAT, FLAGS, run_input,
                .workspace = input_workspace),
-    GPU_KERNEL(convolution_backward_weight, TN_DTYPES_FLOAT, FLAGS, run_weight,
-               .workspace = weight_workspace),
+    GPU_KERNEL(convolution_backward_weight, TN_DTYPES_FLOAT, FLAGS, gpu_product_job_run,
+               GPU_PRODUCT_JOB(weight)),
 };
 GPU_PUBLISH(convolution, records);

@@ -2,13 +2,6 @@
  * being read where it lies: whichever is sooner done. */
 #include "product.h"
 
-typedef struct matmul {
-    gpu_product product;
-    gpu_pad pad; /* of the factor that is read, where it is not of a dtype that is computed in */
-    bool is_padded;
-    gpu_bump bump;
-} matmul;
-
 /* Dimensions of a view from the last: 0 columns, 1 rows, 2 batch. */
 static int64_t stride(const tn_tensor_view *v, int from_last) {
     const int d = v->rank - 1 - from_last;
@@ -54,7 +47,7 @@ static gpu_product product_of(const tn_tensor_view *x, const tn_tensor_view *y,
 }
 
 static void plan(const tn_call *call, const tn_tensor_view *x, const tn_tensor_view *y,
-                 const tn_tensor_view *s, matmul *out) {
+                 const tn_tensor_view *s, gpu_product_job *out) {
     const gpu_traits *traits = gpu_device_traits(call->device);
     const tn_dtype dtype = x->dtype, type = gpu_computed(dtype);
     gpu_product p = product_of(x, y, s, call->outs[0], false),
@@ -62,8 +55,8 @@ static void plan(const tn_call *call, const tn_tensor_view *x, const tn_tensor_v
     p.a.dtype = turned.a.dtype = type;
     if (gpu_product_cost(traits, &turned) < gpu_product_cost(traits, &p))
         p = turned;
-    *out = (matmul){.product = p, .is_padded = dtype != type};
-    if (out->is_padded) {
+    out->product = p;
+    if (dtype != type) { /* a copy of the left factor */
         gpu_operand *a = &out->product.a;
         const int64_t m = p.m[2], k = p.k[2], n = a->batch ? p.n_batch : 1;
         out->pad = (gpu_pad){.memory = a->memory,
@@ -84,54 +77,26 @@ static void plan(const tn_call *call, const tn_tensor_view *x, const tn_tensor_v
     gpu_product_plan(traits, &out->product, &out->bump);
 }
 
-static tn_status run(const tn_call *call, matmul *m) {
-    const tn_status status = m->is_padded ? gpu_pad_run(call, &m->pad) : TN_OK;
-    return status == TN_OK ? gpu_product_run(call, &m->product) : status;
+static void plan_bmm(const tn_call *call, gpu_product_job *job) {
+    plan(call, gpu_arg(call, TN_ARG_bmm_self), gpu_arg(call, TN_ARG_bmm_mat2), NULL, job);
+    job->product.alpha = gpu_number_i(call->outs[0]->dtype, 1);
 }
 
-static void plan_bmm(const tn_call *call, matmul *m) {
-    plan(call, gpu_arg(call, TN_ARG_bmm_self), gpu_arg(call, TN_ARG_bmm_mat2), NULL, m);
-    m->product.alpha = gpu_number_i(call->outs[0]->dtype, 1);
-}
-
-static tn_status run_bmm(const tn_call *call) {
-    matmul m;
-    plan_bmm(call, &m);
-    return run(call, &m);
-}
-
-static tn_status bmm_workspace(const tn_call *call, uint64_t *out_bytes) {
-    matmul m;
-    plan_bmm(call, &m);
-    *out_bytes = m.bump;
-    return TN_OK;
-}
-
-static void plan_addmm(const tn_call *call, matmul *m) {
+static void plan_addmm(const tn_call *call, gpu_product_job *job) {
     const tn_cell *beta = &call->args[TN_ARG_addmm_beta];
     const tn_dtype dtype = call->outs[0]->dtype;
     const bool is_zero = beta->tag == TN_CELL_F64 ? beta->v.f64 == 0 : beta->v.i64 == 0;
     plan(call, gpu_arg(call, TN_ARG_addmm_mat1), gpu_arg(call, TN_ARG_addmm_mat2),
-         is_zero ? NULL : gpu_arg(call, TN_ARG_addmm_self), m);
-    m->product.alpha = gpu_number(dtype, &call->args[TN_ARG_addmm_alpha]);
-    m->product.beta = gpu_number(dtype, beta);
+         is_zero ? NULL : gpu_arg(call, TN_ARG_addmm_self), job);
+    job->product.alpha = gpu_number(dtype, &call->args[TN_ARG_addmm_alpha]);
+    job->product.beta = gpu_number(dtype, beta);
 }
 
-static tn_status run_addmm(const tn_call *call) {
-    matmul m;
-    plan_addmm(call, &m);
-    return run(call, &m);
-}
+static const gpu_product_planner bmm = {plan_bmm}, addmm = {plan_addmm};
 
-static tn_status addmm_workspace(const tn_call *call, uint64_t *out_bytes) {
-    matmul m;
-    plan_addmm(call, &m);
-    *out_bytes = m.bump;
-    return TN_OK;
-}
+#define RECORDS(name_) \
+    GPU_KERNEL(name_, TN_DTYPES_NUMBER, GPU_FLAGS_STRIDED, gpu_product_job_run, \
+               GPU_PRODUCT_JOB(name_))
 
-static const tn_kernel records[] = {
-    GPU_KERNEL(bmm, TN_DTYPES_NUMBER, GPU_FLAGS_STRIDED, run_bmm, .workspace = bmm_workspace),
-    GPU_KERNEL(addmm, TN_DTYPES_NUMBER, GPU_FLAGS_STRIDED, run_addmm, .workspace = addmm_workspace),
-};
+static const tn_kernel records[] = {RECORDS(bmm), RECORDS(addmm)};
 GPU_PUBLISH(product, records);

@@ -257,6 +257,8 @@ tn_status gpu_pad_run(const tn_call *call, const gpu_pad *p) {
     const tn_dtype type = gpu_computed(p->dtype);
     const uint64_t key = GPU_KEY(GPU_FAMILY_product, (uint64_t)PAD << 40 | (uint64_t)p->dtype);
     gpu_kernel *kernel;
+    if (!p->memory)
+        return TN_OK;
     const tn_status status =
         gpu_kernel_get(call->device, key, &gpu_source_pad, "pad", &kernel, "-DT=%s -DC=%s -DONE=%d",
                        gpu_dtype_name(p->dtype), gpu_dtype_name(type), one);
@@ -382,4 +384,26 @@ tn_status gpu_product_run(const tn_call *call, const gpu_product *p) {
     };
     status = gpu_launch_on(call->stream, &launch);
     return status == TN_OK && has_parts ? combine(call, p, &whole, s) : status;
+}
+
+/* ---- kernels that are one product ------------------------------------------------------------ */
+
+static void plan(const tn_call *call, gpu_product_job *job) {
+    const gpu_product_planner *planner = call->user;
+    *job = (gpu_product_job){0};
+    planner->plan(call, job);
+}
+
+tn_status gpu_product_job_run(const tn_call *call) {
+    gpu_product_job job;
+    plan(call, &job);
+    const tn_status status = gpu_pad_run(call, &job.pad);
+    return status == TN_OK ? gpu_product_run(call, &job.product) : status;
+}
+
+tn_status gpu_product_job_workspace(const tn_call *call, uint64_t *out_bytes) {
+    gpu_product_job job;
+    plan(call, &job);
+    *out_bytes = job.bump;
+    return TN_OK;
 }

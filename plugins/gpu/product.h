@@ -51,7 +51,7 @@ tn_status gpu_product_run(const tn_call *call, const gpu_product *p);
 
 /* in [sizes of out less the zeros round it] to a dense [n, c, h, w] of gpu_computed(in.dtype). */
 typedef struct gpu_pad {
-    tn_memory memory;
+    tn_memory memory; /* 0: there is none to copy, and gpu_pad_run does nothing */
     tn_dtype dtype;
     int64_t offset, strides[4];
     int64_t inside[2], before[2];
@@ -60,5 +60,22 @@ typedef struct gpu_pad {
 } gpu_pad;
 
 tn_status gpu_pad_run(const tn_call *call, const gpu_pad *p);
+
+/* A kernel that is one product, whose left factor may be a copy. */
+typedef struct gpu_product_job {
+    gpu_pad pad;
+    gpu_product product;
+    gpu_bump bump; /* what the plan needs of the workspace */
+} gpu_product_job;
+
+/* Its record: GPU_KERNEL(op, dtypes, flags, gpu_product_job_run, GPU_PRODUCT_JOB(planner)). `plan`
+ * is given a job of zeros. */
+typedef struct gpu_product_planner {
+    void (*plan)(const tn_call *call, gpu_product_job *out);
+} gpu_product_planner;
+
+#define GPU_PRODUCT_JOB(planner) .workspace = gpu_product_job_workspace, .user = (void *)&(planner)
+tn_status gpu_product_job_run(const tn_call *call);
+tn_status gpu_product_job_workspace(const tn_call *call, uint64_t *out_bytes);
 
 #endif /* TENON_GPU_PRODUCT_H */

@@ -34,7 +34,7 @@ typedef struct scale {
     double n;       /* terms of a sum */
     double largest; /* magnitude in this output */
     double input;   /* in the inputs */
-    bool cancels;
+    bool cancels, is_sensitive;
 } scale;
 
 static double bound(const scale *s, double r, double m) {
@@ -55,8 +55,8 @@ static double bound(const scale *s, double r, double m) {
     case TC_TOLERANCE_DOT:
         return wide * (0.51 * ulp(s->dtype, r) + s->n * accumulator * fmax(fabs(r), m) + between);
     default:
-        return wide *
-               (16 * u * fmax(fabs(r), s->largest) + 16 * u * u * s->input + ulp(s->dtype, 0));
+        return wide * (16 * u * fmax(fabs(r), s->largest) + 16 * u * u * s->input +
+                       (s->is_sensitive ? 4 * u * m : 0) + ulp(s->dtype, 0));
     }
 }
 
@@ -165,6 +165,26 @@ static bool cancels(const tc_operator *op) {
     return false;
 }
 
+bool tc_is_sensitive(const tc_operator *op) {
+    return op->tolerance == TC_TOLERANCE_COMPOSITE && !cancels(op);
+}
+
+void tc_add_sensitivity(const tc_outcome *reference, tc_outcome *moved, tc_outcome *out) {
+    if (moved->status != TN_OK || moved->n != reference->n)
+        return;
+    for (uint32_t i = 0; i < moved->n; i++) {
+        const tc_result *r = &reference->results[i], *m = &moved->results[i];
+        for (int64_t e = 0; m->numel == r->numel && e < m->numel; e++) {
+            const double s = fabs(m->reals[e] - r->reals[e]) / TC_DISTURBANCE,
+                         before = out->n ? out->results[i].reals[e] : 0;
+            m->reals[e] = fmax(isfinite(s) ? s : 0, before);
+        }
+    }
+    const tc_outcome before = *out;
+    *out = *moved;
+    *moved = before;
+}
+
 static double longest(const tc_sample *s) {
     double n = 1;
     for (uint32_t i = 0; i < s->n_inputs; i++)
@@ -205,6 +225,7 @@ void tc_compare(const tc_operator *op, const tc_sample *s, const tc_outcome *got
                      .dtype = g->dtype,
                      .n = longest(s)};
         how.cancels = cancels(op);
+        how.is_sensitive = has_m && tc_is_sensitive(op);
         if (got->in_steps && op->tolerance != TC_TOLERANCE_EXACT)
             how.tolerance = TC_TOLERANCE_COMPOSITE;
         for (uint32_t t = 0; t < s->n_inputs; t++)

@@ -315,10 +315,16 @@ static bool make_reference(run *r) {
         tc_verdict_set(r->out, TC_ERROR, 0, "the reference: %s", r->reference.message);
         return false;
     }
-    bool needs_magnitude = (TN_DTYPES_FLOAT & TN_DTYPE_BIT(p->dtype)) &&
-                           p->op->tolerance != TC_TOLERANCE_COMPOSITE &&
-                           !(p->op->flags & TC_RANDOM);
-    if (needs_magnitude && tc_sample_place(&r->sample, p->op, cpu, TC_PLACE_ABSOLUTE))
+    bool varies = (TN_DTYPES_FLOAT & TN_DTYPE_BIT(p->dtype)) && !(p->op->flags & TC_RANDOM);
+    for (int i = 0; varies && i < 3 && tc_is_sensitive(p->op); i++) {
+        tc_outcome moved = {0};
+        if (tc_sample_place(&r->sample, p->op, cpu, TC_PLACE_DISTURBED))
+            tc_call(p->op, TC_FUNCTIONAL, &r->sample, cpu, cpu, NULL, &moved);
+        tc_add_sensitivity(&r->reference, &moved, &r->magnitude);
+        tc_outcome_finish(&moved);
+    }
+    bool has_magnitude = varies && p->op->tolerance != TC_TOLERANCE_COMPOSITE;
+    if (has_magnitude && tc_sample_place(&r->sample, p->op, cpu, TC_PLACE_ABSOLUTE))
         tc_call(p->op, TC_FUNCTIONAL, &r->sample, cpu, cpu, NULL, &r->magnitude);
     tn_error_clear();
     return true;

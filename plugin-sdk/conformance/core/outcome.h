@@ -8,14 +8,17 @@
  * narrower than its accumulator, since the error of the wider computation disappears in the
  * rounding sum dot    one rounding of r and n U M: an accumulator of the dtype itself, or a missing
  *              element, is outside
- *   composite  16 u of the larger of |r| and the output's largest element, and as much of u times
- * the largest input
+ *   composite  16 u of the larger of |r| and the output's largest element, as much of u times the
+ *              largest input, and 4 u S
+ *
+ * S is how far r moves for inputs that move a little (TC_DISTURBANCE), in parts of that: a mean
+ * that is taken off may be known no better. It is the largest of three tries.
  *
  * Formulas in which numbers cancel (gelu, addcmul and the like) are as good as their largest term:
- * r is then the largest element of output and inputs. A call that the device makes of other
- * operators, for want of a kernel, is judged as composite. An operator made of others (kind
- * composite) rounds between its steps: 3 u M is added to what its class gives. Against f64 the
- * bounds are doubled, since the reference has f64's errors itself.
+ * r is then the largest element of output and inputs, and there is no S. A call that the device
+ * makes of other operators, for want of a kernel, is judged as composite. An operator made of
+ * others (kind composite) rounds between its steps: 3 u M is added to what its class gives. Against
+ * f64 the bounds are doubled, since the reference has f64's errors itself.
  */
 #ifndef TENON_CONFORMANCE_CORE_OUTCOME_H
 #define TENON_CONFORMANCE_CORE_OUTCOME_H
@@ -51,6 +54,11 @@ typedef struct tc_outcome {
 void tc_call(const tc_operator *op, tc_form form, tc_sample *s, tn_device device, tn_device cpu,
              const tc_outcome *shape, tc_outcome *out);
 void tc_outcome_finish(tc_outcome *o);
+
+/* Is the operator's bound to have an S? Where that is, `magnitude` below is S, not M. */
+bool tc_is_sensitive(const tc_operator *op);
+/* Makes S of a reference with inputs that moved, or adds it to what `out` has from others. */
+void tc_add_sensitivity(const tc_outcome *reference, tc_outcome *moved, tc_outcome *out);
 
 /* Compares `got` with the shapes and dtypes of `shape` (NULL: of `reference`, dtypes apart) and the
  * values of `reference`. `magnitude` may be NULL. Fills share, bias, worst and, where something is

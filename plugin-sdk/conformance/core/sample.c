@@ -196,11 +196,26 @@ static tn_tensor *place_laid_out(tc_sample *s, tc_input *in, tn_device device, t
                          offset);
 }
 
+static tn_tensor *place_disturbed(tc_sample *s, const tc_input *in, tn_device device) {
+    double *moved = malloc(((size_t)in->numel + 1) * sizeof *moved);
+    if (!moved) {
+        s->failed = true;
+        return NULL;
+    }
+    for (int64_t i = 0; i < in->numel; i++)
+        moved[i] = in->reals[i] * (1 + (uniform(s) < 0.5 ? -1 : 1) * TC_DISTURBANCE);
+    tn_tensor *t = tn_from_data(moved, tn_ints_of(in->sizes, in->rank), TN_F64, device);
+    free(moved);
+    return t;
+}
+
 /* f64 or i64 in place of the case's dtype; masks and indices stay what they are. */
-static tn_tensor *place_wide(tc_input *in, tn_device device, tc_place place) {
+static tn_tensor *place_wide(tc_sample *s, tc_input *in, tn_device device, tc_place place) {
     tn_ints shape = tn_ints_of(in->sizes, in->rank);
     if (in->fill == FILL_MASK || in->fill == FILL_INDEX)
         return tn_from_data(in->bytes, shape, in->dtype, device);
+    if (place == TC_PLACE_DISTURBED)
+        return place_disturbed(s, in, device);
     tn_tensor *t = tn_from_data(in->reals, shape, TN_F64, device);
     if (place == TC_PLACE_ABSOLUTE)
         return tn_abs(t);
@@ -221,7 +236,7 @@ bool tc_sample_place(tc_sample *s, const tc_operator *op, tn_device device, tc_p
         in->flat = NULL;
         in->placed = place == TC_PLACE_CASE    ? place_laid_out(s, in, device, s->layout)
                      : place == TC_PLACE_DENSE ? place_laid_out(s, in, device, TC_DENSE)
-                                               : place_wide(in, device, place);
+                                               : place_wide(s, in, device, place);
         if (!in->placed)
             return false;
         *in->cell = (tn_cell){.tag = TN_CELL_TENSOR, .v.pointer = in->placed};
@@ -233,10 +248,9 @@ bool tc_sample_place(tc_sample *s, const tc_operator *op, tn_device device, tc_p
     if (op->device_arg >= 0)
         s->args[op->device_arg] = (tn_cell){.tag = TN_CELL_I64, .v.i64 = tn_device_pack(device)};
     if (op->dtype_arg >= 0)
-        s->args[op->dtype_arg] =
-            (tn_cell){.tag = TN_CELL_I64,
-                      .v.i64 = place == TC_PLACE_WIDE || place == TC_PLACE_ABSOLUTE ? TN_F64
-                               : place == TC_PLACE_WHOLE                            ? TN_I64
-                                                                                    : s->dtype};
+        s->args[op->dtype_arg] = (tn_cell){.tag = TN_CELL_I64,
+                                           .v.i64 = place <= TC_PLACE_DENSE   ? s->dtype
+                                                    : place == TC_PLACE_WHOLE ? TN_I64
+                                                                              : TN_F64};
     return true;
 }

@@ -116,13 +116,17 @@ void tc_make_string(tn_cell *cell, const char *text);
 bool tc_sample_init(tc_sample *s, const tc_operator *op, tn_device cpu);
 void tc_sample_finish(tc_sample *s);
 
+#define TC_DISTURBANCE 0x1p-20
+
 /* How the arguments are placed. */
 typedef enum tc_place {
-    TC_PLACE_CASE,    /* the case's dtype and layout */
-    TC_PLACE_DENSE,   /* the case's dtype, densely */
-    TC_PLACE_WIDE,    /* densely; f64 in place of the case's dtype */
-    TC_PLACE_WHOLE,   /* densely; i64 in place of it */
-    TC_PLACE_ABSOLUTE /* as WIDE, magnitudes */
+    TC_PLACE_CASE,     /* the case's dtype and layout */
+    TC_PLACE_DENSE,    /* the case's dtype, densely */
+    TC_PLACE_WIDE,     /* densely; f64 in place of the case's dtype */
+    TC_PLACE_WHOLE,    /* densely; i64 in place of it */
+    TC_PLACE_ABSOLUTE, /* as WIDE, magnitudes */
+    TC_PLACE_DISTURBED /* as WIDE, each number moved by TC_DISTURBANCE of itself, up or down at
+                          random, and otherwise each time */
 } tc_place;
 
 /* Puts the arguments on a device: cells of s->args hold tensors afterwards. False with an error. */
