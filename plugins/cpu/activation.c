@@ -22,7 +22,7 @@ TNC_INT_TYPES(THRESHOLD_INT)
         *out_slope = e * r * r; \
         return x < 0 ? e * r : r; \
     }
-SLOPE(f32, float, tnc_exp, tnc_fabs)
+SLOPE(f32, float, em_exp, em_fabs)
 SLOPE(f64, double, exp, fabs)
 
 /* a = x, or a = gradient and b = x or the forward output. */
@@ -36,8 +36,8 @@ SLOPE(f64, double, exp, fabs)
         return s + x * slope; \
     } \
     TNC_LOOP2(silu_backward_##sfx, T, T, TNC_NOTHING, a *silu_derivative_##sfx(b))
-SMOOTH(f32, float, tnc_sigmoid)
-SMOOTH(f64, double, tnc_sigmoid_f64)
+SMOOTH(f32, float, em_sigmoid)
+SMOOTH(f64, double, em_sigmoid_f64)
 
 /* gelu(x) = x Phi(x), or with Phi(x) ~ sigmoid(2 u), u = sqrt(2 / pi) (x + 0.044715 x^3): the
  * 'tanh' form of Hendrycks and Gimpel, since (1 + tanh u) / 2 = sigmoid(2 u). */
@@ -68,8 +68,8 @@ static bool is_tanh(const tn_cell *attrs) {
     return strcmp(attrs[0].v.string, "tanh") == 0;
 }
 
-GELU(f32, float, tnc_sigmoid, tnc_normal_cdf, tnc_exp)
-GELU(f64, double, tnc_sigmoid_f64, tnc_normal_cdf_f64, exp)
+GELU(f32, float, em_sigmoid, em_normal_cdf, em_exp)
+GELU(f64, double, em_sigmoid_f64, em_normal_cdf_f64, exp)
 
 static const tn_kernel records[] = {
     TNC_NUMBERS(TNC_UNARY, relu),

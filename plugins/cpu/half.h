@@ -4,23 +4,10 @@
 #define TENON_PLUGINS_CPU_HALF_H
 
 #include "cpu.h"
-
-#include <string.h>
+#include "elementary.h"
 #ifdef __F16C__
 #include <immintrin.h>
 #endif
-
-static inline uint32_t tnc_bits(float x) {
-    uint32_t u;
-    memcpy(&u, &x, sizeof u);
-    return u;
-}
-
-static inline float tnc_float(uint32_t u) {
-    float x;
-    memcpy(&x, &u, sizeof x);
-    return x;
-}
 
 /* ---- bf16: the upper half of an f32 --------------------------------------------------------- */
 
@@ -33,29 +20,6 @@ static inline uint16_t tnc_to_bf16(float x) {
     uint32_t rounded = (u + 0x7fff + (u >> 16 & 1)) >> 16;
     uint32_t quiet = u >> 16 | 0x40;
     return (uint16_t)((u & 0x7fffffff) > 0x7f800000 ? quiet : rounded);
-}
-
-/* ---- f16, without hardware: branch-free, after F. Giesen, "Float->half variants" ------------ */
-
-static inline float tnc_from_f16(uint16_t h) {
-    uint32_t magnitude = (uint32_t)(h & 0x7fff) << 13;
-    uint32_t exponent = magnitude & 0x0f800000;
-    uint32_t normal = magnitude + (112u << 23);
-    uint32_t special = magnitude + (224u << 23);                                   /* inf and NaN */
-    uint32_t subnormal = tnc_bits(tnc_float(magnitude + (113u << 23)) - 0x1p-14f); /* renormalise */
-    uint32_t u = exponent == 0 ? subnormal : exponent == 0x0f800000 ? special : normal;
-    return tnc_float(u | (uint32_t)(h & 0x8000) << 16);
-}
-
-static inline uint16_t tnc_to_f16(float x) {
-    uint32_t u = tnc_bits(x), sign = u >> 16 & 0x8000;
-    u &= 0x7fffffff;
-    uint32_t normal = (u - (112u << 23) + 0xfff + (u >> 13 & 1)) >> 13;
-    uint32_t subnormal = tnc_bits(tnc_float(u) + 0.5f) - 0x3f000000;
-    uint32_t h = u < 0x38800000 ? subnormal : normal;
-    h = u >= 0x477ff000 ? 0x7c00 : h; /* rounds to infinity, or is it */
-    h = u > 0x7f800000 ? 0x7e00 : h;
-    return (uint16_t)(h | sign);
 }
 
 /* ---- runs ----------------------------------------------------------------------------------- */
@@ -75,7 +39,7 @@ static inline void tnc_halves_to_floats(tn_dtype dtype, float *out, const void *
         out[i] = _cvtsh_ss(h[i]);
 #else
     for (; i < n; i++)
-        out[i] = tnc_from_f16(h[i]);
+        out[i] = f32_of_f16(h[i]);
 #endif
 }
 
@@ -95,7 +59,7 @@ static inline void tnc_floats_to_halves(tn_dtype dtype, void *out, const float *
         h[i] = _cvtss_sh(in[i], _MM_FROUND_TO_NEAREST_INT);
 #else
     for (; i < n; i++)
-        h[i] = tnc_to_f16(in[i]);
+        h[i] = (uint16_t)f16_of_f32(in[i]);
 #endif
 }
 

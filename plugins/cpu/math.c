@@ -4,15 +4,15 @@
 
 /* X(op, f32 expression, f64 expression, expensive) */
 #define FUNCTIONS(X) \
-    X(exp, tnc_exp(a), exp(a), 1) \
-    X(log, tnc_log(a), log(a), 1) \
-    X(log1p, tnc_log1p(a), log1p(a), 1) \
-    X(expm1, tnc_expm1(a), expm1(a), 1) \
+    X(exp, em_exp(a), exp(a), 1) \
+    X(log, em_log(a), log(a), 1) \
+    X(log1p, em_log1p(a), log1p(a), 1) \
+    X(expm1, em_expm1(a), expm1(a), 1) \
     X(sqrt, sqrtf(a), sqrt(a), 0) \
     X(rsqrt, 1.0f / sqrtf(a), 1.0 / sqrt(a), 0) \
     X(reciprocal, 1.0f / a, 1.0 / a, 0) \
-    X(tanh, tnc_tanh(a), tanh(a), 1) \
-    X(erf, tnc_erf(a), erf(a), 1) \
+    X(tanh, em_tanh(a), tanh(a), 1) \
+    X(erf, em_erf(a), erf(a), 1) \
     X(floor, floorf(a), floor(a), 0) \
     X(ceil, ceilf(a), ceil(a), 0) \
     X(trunc, truncf(a), trunc(a), 0) \
@@ -38,13 +38,13 @@ TNC_LOOP1(cos_f64, double, double, TNC_NOTHING, cos(a))
             int32_t beyond = 0; \
             for (int64_t i = 0; i < m; i++) { \
                 part[i] = x[i]; \
-                beyond |= !(tnc_fabs(x[i]) < TNC_TRIG_MAX); \
+                beyond |= !(em_fabs(x[i]) < TNC_TRIG_MAX); \
             } \
             for (int64_t i = 0; i < m; i++) \
                 r[i] = fast(part[i]); \
             if (beyond) \
                 for (int64_t i = 0; i < m; i++) \
-                    if (!(tnc_fabs(part[i]) < TNC_TRIG_MAX)) \
+                    if (!(em_fabs(part[i]) < TNC_TRIG_MAX)) \
                         r[i] = slow(part[i]); \
         } \
     }

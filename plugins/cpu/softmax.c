@@ -63,8 +63,8 @@ static void store_across(const side *s, char *line, int64_t i, const void *run, 
 }
 
 #define T float
-#define EXP tnc_exp
-#define LOG tnc_log
+#define EXP em_exp
+#define LOG em_log
 #define NAME(x) x##_f32
 #include "softmax.inc"
 #undef T

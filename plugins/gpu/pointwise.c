@@ -7,8 +7,9 @@
 
 enum {
     MAX_TENSORS = 7,
-    LONG_ROW = 64,     /* elements, from which on a work item need not divide to find its place */
-    MAX_GROUPS = 32768 /* of a launch, along its second dimension */
+    LONG_ROW = 64,      /* elements, from which on a work item need not divide to find its place */
+    MAX_GROUPS = 32768, /* of a launch, along its second dimension */
+    SIDE = 16           /* of a group's tile */
 };
 
 /* As the device code has it. Where a loop is needed it follows the offsets of the tensors that
@@ -32,6 +33,15 @@ static uint64_t pack(const tn_tensor_view *const *views, int n, const gpu_loop *
     memcpy(p->rest, offsets, bytes);
     memcpy(p->rest + bytes, loop, loop_bytes);
     return offsetof(parameters, rest) + bytes + loop_bytes;
+}
+
+/* Does a tensor lie along the second dimension? Then a group takes a tile of the two, so that what
+ * it reads lies close together either way. */
+static bool turns(const gpu_loop *loop, int n) {
+    for (int k = 0; k < n && loop->rank > 1; k++)
+        if (loop->strides[k][1] == 1 && loop->strides[k][0] > 1)
+            return true;
+    return false;
 }
 
 /* In a program there are all operators of a dtype; where they follow strides, which takes longer to
@@ -98,10 +108,13 @@ tn_status gpu_pointwise_run(const tn_call *call) {
                          .groups = {(uint64_t)gpu_ceil_div(p.numel, GPU_GROUP)},
                          .local = {GPU_GROUP}};
     if (form == BY_ROWS) {
-        const int64_t rows = p.numel / loop.sizes[0];
-        launch.groups[0] = (uint64_t)gpu_ceil_div(loop.sizes[0], GPU_GROUP);
+        const int64_t high = turns(&loop, n) ? SIDE : 1, wide = GPU_GROUP / high,
+                      rows = gpu_ceil_div(p.numel / loop.sizes[0], high);
+        launch.groups[0] = (uint64_t)gpu_ceil_div(loop.sizes[0], wide);
         launch.groups[1] = (uint64_t)(rows < MAX_GROUPS ? rows : MAX_GROUPS);
         launch.groups[2] = (uint64_t)gpu_ceil_div(rows, MAX_GROUPS);
+        launch.local[0] = (uint64_t)wide;
+        launch.local[1] = (uint64_t)high;
     }
     for (int k = 0; k < n; k++)
         launch.memory[k] = (views[k] ? views[k] : first)->memory;

@@ -203,10 +203,10 @@ static tn_status find(const tn_call *call, const gpu_product *p, which kernel, t
                                      (uint64_t)b << 8 | (uint64_t)c << 4 | (uint64_t)along_k << 2);
     return gpu_kernel_get(call->device, key, &gpu_source_product, entries[kernel], out,
                           "-DT=%s -DB=%s -DR=%s -DROWS=%d -DVECTORS=%d -DLANES=%d -DPANEL=%d "
-                          "-DDEEP=%d -DWIDE=%d -DCPU_TILE=%d -DALONG_K=%d",
+                          "-DDEEP=%d -DWIDE=%d -DALONG_K=%d",
                           gpu_dtype_name(a), gpu_dtype_name(b), gpu_dtype_name(c), p->rows,
                           p->vectors, p->lanes, p->panel, is_cpu ? CPU_DEEP : 1,
-                          is_cpu ? p->panel : 1, is_cpu, along_k);
+                          is_cpu ? p->panel : 1, along_k);
 }
 
 static tn_status pack(const tn_call *call, const gpu_product *p) {

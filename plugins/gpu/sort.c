@@ -53,12 +53,11 @@ static tn_status pass(sorting *s, bool merge, bool last) {
                                work ? work : s->in->memory, work ? work : s->in->memory},
                     .parameters = &s->p,
                     .parameter_bytes = offsetof(parameters, loop) + gpu_loop_bytes(3)};
-    const tn_status status =
-        gpu_kernel_get(s->call->device, key, &gpu_source_sort, entries[merge][last], &l.kernel,
-                       "-DT=%s -DM=%s -DK=%s -DP=%s -DDESCENDING=%d -DIS_CPU=%d -DINDEX=%s",
-                       gpu_dtype_name(s->in->dtype), gpu_dtype_name(gpu_moved_as(s->in->dtype)),
-                       wide ? "u64" : "u32", gpu_dtype_name(s->place_dtype), s->descending,
-                       s->is_cpu, s->is_int32 ? "i32" : "i64");
+    const tn_status status = gpu_kernel_get(
+        s->call->device, key, &gpu_source_sort, entries[merge][last], &l.kernel,
+        "-DT=%s -DM=%s -DK=%s -DP=%s -DDESCENDING=%d -DINDEX=%s", gpu_dtype_name(s->in->dtype),
+        gpu_dtype_name(gpu_moved_as(s->in->dtype)), wide ? "u64" : "u32",
+        gpu_dtype_name(s->place_dtype), s->descending, s->is_int32 ? "i32" : "i64");
     if (status != TN_OK)
         return status;
     const int64_t unit = merge ? s->p.chunk : RUN;

@@ -237,8 +237,8 @@ static tn_status build(tn_pdevice *device, const gpu_variant *v, ocl_program *p)
 static tn_status find_program(tn_pdevice *device, const gpu_variant *v, ocl_program **out) {
     struct ocl_programs *all = device->programs;
     char options[sizeof(*out)->options];
-    snprintf(options, sizeof options, "%s -DHAS_F64=%d%s", v->options,
-             device->found->traits.has_f64,
+    snprintf(options, sizeof options, "%s -DIS_CPU=%d -DHAS_F64=%d%s", v->options,
+             device->found->traits.is_cpu, device->found->traits.has_f64,
              device->found->divides_exactly ? " -cl-fp32-correctly-rounded-divide-sqrt" : "");
     for (ocl_program *p = all->first; p; p = p->next)
         if (p->source == v->source && strcmp(p->options, options) == 0) {

@@ -58,8 +58,8 @@ def chosen(path: pathlib.Path, kinds: tuple[str, ...], most: int) -> list[str]:
 def text_of(line: str, file: str) -> str:
     """As CUDA's own headers have types called T, macros come after them."""
     defines = variants.macros(line)
-    f64 = defines.pop("HAS_F64")
-    return (f'#define HAS_F64 {f64}\n#include "dialect.h"\n' +
+    traits = "".join(f"#define {n} {defines.pop(n)}\n" for n in ("HAS_F64", "IS_CPU"))
+    return (traits + '#include "dialect.h"\n' +
             "".join(f"#define {n} {v}\n" for n, v in defines.items()) + f'#include "{file}"\n')
 
 

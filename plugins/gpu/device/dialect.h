@@ -10,8 +10,9 @@
  *   dtypes    for a dtype X: stored(X), computed(X), load(X)(p, i), store(X)(p, i, value),
  *             DTYPE(X), IS_FLOAT(X), IS_INT(X), IS_BOOL(X); p is of stored(X) *
  *
- * f64 is there where HAS_F64 is 1, and OpenCL's functions are declared in builtins.h where
- * DECLARES_BUILTINS is 1. Integers wrap: they are computed in unsigned types (wrap(X)). */
+ * IS_CPU is 1 where work items are threads of a CPU or lanes of its vectors. f64 is there where
+ * HAS_F64 is 1, and OpenCL's functions are declared in builtins.h where DECLARES_BUILTINS is 1.
+ * Integers wrap: they are computed in unsigned types (wrap(X)). */
 #define CAT_(a, b) a##b
 #define CAT(a, b) CAT_(a, b)
 
@@ -131,6 +132,52 @@ typedef double f64;
 #define set_if_zero(p, value) atomicCAS((p), 0, (value))
 
 #endif
+
+/* ---- CPUs --------------------------------------------------------------------------------------
+ * Their drivers' functions are often calls, which keep work items from being made vectors of. */
+#if IS_CPU
+#define ELEMENTARY DEVICE
+#include "../../elementary.h"
+#undef load_half
+#undef store_half
+#define load_half(p, i) f32_of_f16((p)[i])
+#define store_half(p, i, v) ((p)[i] = (u16)f16_of_f32(v))
+#define EXP_32 em_exp
+#define LOG_32 em_log
+#define TANH_32 em_tanh
+#define ERF_32 em_erf
+#else
+#define EXP_32 exp
+#define LOG_32 log
+#define TANH_32 tanh
+#define ERF_32 erf
+#endif
+#if IS_CPU && HAS_F64
+#define LOG1P_32 em_log1p
+#define EXPM1_32 em_expm1
+#else
+#define LOG1P_32 log1p
+#define EXPM1_32 expm1
+#endif
+#define EXP_64 exp
+#define LOG_64 log
+#define TANH_64 tanh
+#define ERF_64 erf
+#define LOG1P_64 log1p
+#define EXPM1_64 expm1
+
+/* Of numbers of type computed(X): EXP(X)(x). */
+#define EXP(X) CAT(EXP_, COMPUTED_BITS(X))
+#define LOG(X) CAT(LOG_, COMPUTED_BITS(X))
+#define TANH(X) CAT(TANH_, COMPUTED_BITS(X))
+#define ERF(X) CAT(ERF_, COMPUTED_BITS(X))
+#define LOG1P(X) CAT(LOG1P_, COMPUTED_BITS(X))
+#define EXPM1(X) CAT(EXPM1_, COMPUTED_BITS(X))
+#define COMPUTED_BITS(X) CAT(COMPUTED_BITS_, X)
+#define COMPUTED_BITS_f32 32
+#define COMPUTED_BITS_f64 64
+#define COMPUTED_BITS_f16 32
+#define COMPUTED_BITS_bf16 32
 
 /* ---- dtypes ------------------------------------------------------------------------------------
  * X: stored, computed, wrapping */

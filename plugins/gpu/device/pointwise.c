@@ -70,17 +70,21 @@ DEVICE C rest_of(C a, C b) {
 
 /* 1 / (1 + exp(-x)): exp of what is negative does not overflow. */
 DEVICE C sigmoid(C x) {
-    const C e = exp(-fabs(x)), s = 1 / (1 + e);
+    const C e = EXP(T)(-fabs(x)), s = 1 / (1 + e);
     return x < 0 ? e * s : x != x ? x : s;
 }
 /* s (1 - s) without the cancellation of 1 - s. */
 DEVICE C sigmoid_slope(C x) {
-    const C e = exp(-fabs(x)), s = 1 / (1 + e);
+    const C e = EXP(T)(-fabs(x)), s = 1 / (1 + e);
     return e * s * s;
 }
 /* The normal distribution function; erfc keeps the digits of its lower tail. */
 DEVICE C normal_cdf(C x) {
+#if IS_CPU && DTYPE(T) != DTYPE_f64
+    return em_normal_cdf(x);
+#else
     return (C)0.5 * erfc((C)-0.70710678118654752440 * x);
+#endif
 }
 /* Twice the argument of tanh in gelu's 'tanh' form; (1 + tanh u) / 2 = sigmoid(2 u). */
 DEVICE C gelu_2u(C x) {
@@ -91,7 +95,7 @@ DEVICE C gelu(C x, bool by_tanh) {
 }
 DEVICE C gelu_slope(C x, bool by_tanh) {
     if (!by_tanh)
-        return normal_cdf(x) + x * (C)0.39894228040143267794 * exp((C)-0.5 * x * x);
+        return normal_cdf(x) + x * (C)0.39894228040143267794 * EXP(T)((C)-0.5 * x * x);
     const C slope = (C)1.59576912160573071176 * (1 + (C)0.134145 * x * x);
     return sigmoid(gelu_2u(x)) + x * sigmoid_slope(gelu_2u(x)) * slope;
 }
@@ -175,17 +179,17 @@ DEVICE C power(C a, C b) {
 #define DO_logical_not r0 = x == 0
 #define DO_where r0 = x ? y : z
 
-#define DO_exp r0 = exp(x)
-#define DO_log r0 = log(x)
+#define DO_exp r0 = EXP(T)(x)
+#define DO_log r0 = LOG(T)(x)
 #define DO_sqrt r0 = SQRT(x)
 #define DO_rsqrt r0 = rsqrt(x)
 #define DO_reciprocal r0 = DIVIDE((C)1, x)
 #define DO_sin r0 = sin(x)
 #define DO_cos r0 = cos(x)
-#define DO_tanh r0 = tanh(x)
-#define DO_erf r0 = erf(x)
-#define DO_log1p r0 = log1p(x)
-#define DO_expm1 r0 = expm1(x)
+#define DO_tanh r0 = TANH(T)(x)
+#define DO_erf r0 = ERF(T)(x)
+#define DO_log1p r0 = LOG1P(T)(x)
+#define DO_expm1 r0 = EXPM1(T)(x)
 #define DO_floor r0 = floor(x)
 #define DO_ceil r0 = ceil(x)
 #define DO_trunc r0 = trunc(x)
@@ -219,7 +223,8 @@ DEVICE C power(C a, C b) {
 
 #if STRIDED == 2
 #define FIND(n) \
-    const INDEX i = (INDEX)GLOBAL_ID(0), row = (INDEX)(GROUP_ID(1) + GROUP_ID(2) * GROUPS(1)), \
+    const INDEX i = (INDEX)GLOBAL_ID(0), \
+                row = (INDEX)(GLOBAL_ID(1) + GROUP_ID(2) * GROUPS(1) * LOCAL_SIZE(1)), \
                 size = (INDEX)p.loop.sizes[0]; \
     i64 at[n] = {0}; \
     if (i >= size || row >= p.numel / size) \

@@ -11,7 +11,7 @@
  *   B          the dtype that is stored of B
  *   DEEP, WIDE    rows and columns that a work item packs; of pack_along_k B lies in a row along k
  *   ROWS       rows of a tile
- *   CPU_TILE   1: a work item makes a tile of ROWS x (VECTORS x LANES) in registers
+ *   IS_CPU     1: a work item makes a tile of ROWS x (VECTORS x LANES) in registers
  *              0: a group of 16 x 16 makes a tile of ROWS x PANEL by way of local memory
  *   ALONG_K    0 or 1, of groups: A's elements lie in a row along k */
 
@@ -77,7 +77,7 @@ DEVICE void finish(GLOBAL stored(R) * c, GLOBAL const stored(R) * s, const param
 
 /* ---- registers --------------------------------------------------------------------------------
  * Group (tile of rows, panel, batch and part). */
-#if CPU_TILE
+#if IS_CPU
 
 #ifdef __OPENCL_VERSION__
 #pragma OPENCL FP_CONTRACT ON /* the sums of products are what fused multiply-add is for */

@@ -116,7 +116,7 @@ KERNEL(softmax)
         BLOCKS(j) {
             const int count = COUNT(j);
             LANES(count, x[l] = load(T)(in, AT(1, j)));
-            LANES(count, x[l] = exp(x[l] - top[LINE(l)]));
+            LANES(count, x[l] = EXP(T)(x[l] - top[LINE(l)]));
 #if KEEPS
             LANES(count, store(T)(out, AT(0, j), x[l]));
 #endif
@@ -143,7 +143,7 @@ KERNEL(softmax)
         C factor[LINES];
         for (int l = 0; l < LINES; l++) {
             const A total = TOTAL(sum[l], lost[l]);
-            factor[l] = IS_BACKWARD ? (C)total : IS_LOG ? log((C)total) : (C)DIVIDE(1, total);
+            factor[l] = IS_BACKWARD ? (C)total : IS_LOG ? LOG(T)((C)total) : (C)DIVIDE(1, total);
         }
         BLOCKS(j) {
             const int count = COUNT(j);
@@ -151,7 +151,7 @@ KERNEL(softmax)
             LANES(count, x[l] = load(T)(in, AT(1, j)));
             LANES(count, y[l] = load(T)(result, AT(2, j)));
 #if IS_LOG
-            LANES(count, x[l] = x[l] - exp(y[l]) * factor[LINE(l)]);
+            LANES(count, x[l] = x[l] - EXP(T)(y[l]) * factor[LINE(l)]);
 #else
             LANES(count, x[l] = y[l] * (x[l] - factor[LINE(l)]));
 #endif
@@ -163,7 +163,7 @@ KERNEL(softmax)
 #if IS_LOG
             LANES(count, x[l] = x[l] - top[LINE(l)] - factor[LINE(l)]);
 #else
-            LANES(count, x[l] = exp(x[l] - top[LINE(l)]) * factor[LINE(l)]);
+            LANES(count, x[l] = EXP(T)(x[l] - top[LINE(l)]) * factor[LINE(l)]);
 #endif
 #endif
             LANES(count, store(T)(out, AT(0, j), x[l]));

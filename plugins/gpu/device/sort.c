@@ -7,7 +7,6 @@
  *   K            u32 or u64, a key
  *   P            i32 or i64, a place
  *   DESCENDING   1: the largest first
- *   IS_CPU       1: runs are sorted for a CPU
  *   INDEX        i32 or i64, what counts elements
  *
  * A pass writes the workspace; runs_last and merge_last write the result. */

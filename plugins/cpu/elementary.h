@@ -1,0 +1,45 @@
+/* elementary.h: ../elementary.h for C. */
+#ifndef TENON_PLUGINS_CPU_ELEMENTARY_H
+#define TENON_PLUGINS_CPU_ELEMENTARY_H
+
+#include <stdint.h>
+#include <string.h>
+
+static inline uint32_t tnc_bits(float x) {
+    uint32_t u;
+    memcpy(&u, &x, sizeof u);
+    return u;
+}
+
+static inline float tnc_float(uint32_t u) {
+    float x;
+    memcpy(&x, &u, sizeof x);
+    return x;
+}
+
+static inline double tnc_double(uint64_t u) {
+    double x;
+    memcpy(&x, &u, sizeof x);
+    return x;
+}
+
+static inline uint64_t tnc_bits64(double x) {
+    uint64_t u;
+    memcpy(&u, &x, sizeof u);
+    return u;
+}
+
+typedef float f32;
+typedef double f64;
+typedef int32_t i32;
+typedef uint32_t u32;
+typedef uint64_t u64;
+#define HAS_F64 1
+#define f32_of_bits tnc_float
+#define bits_of_f32 tnc_bits
+#define f64_of_bits tnc_double
+#define bits_of_f64 tnc_bits64
+#define ELEMENTARY static inline __attribute__((always_inline))
+#include "../elementary.h"
+
+#endif /* TENON_PLUGINS_CPU_ELEMENTARY_H */
