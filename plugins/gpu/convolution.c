@@ -59,7 +59,7 @@ static image image_of(const tn_call *call, const tn_tensor_view *v, const int64_
     }
     pad->at = gpu_bump_take(bump, (uint64_t)numel * gpu_dtype_bytes(type));
     i.at.memory = call->workspace;
-    i.at.offset = (int64_t)((call->workspace_offset + pad->at) / gpu_dtype_bytes(type));
+    i.at.offset = gpu_piece(call, pad->at, type);
     return i;
 }
 

@@ -66,13 +66,12 @@ static void plan(const tn_call *call, const tn_tensor_view *x, const tn_tensor_v
                              .inside = {m, k},
                              .sizes = {n, 1, m, k}};
         out->pad.at = gpu_bump_take(&out->bump, (uint64_t)(n * m * k) * gpu_dtype_bytes(type));
-        *a = (gpu_operand){
-            .memory = call->workspace,
-            .dtype = type,
-            .offset = (int64_t)((call->workspace_offset + out->pad.at) / gpu_dtype_bytes(type)),
-            .batch = a->batch ? m * k : 0,
-            .m = {0, 0, k},
-            .k = {0, 0, 1}};
+        *a = (gpu_operand){.memory = call->workspace,
+                           .dtype = type,
+                           .offset = gpu_piece(call, out->pad.at, type),
+                           .batch = a->batch ? m * k : 0,
+                           .m = {0, 0, k},
+                           .k = {0, 0, 1}};
     }
     gpu_product_plan(traits, &out->product, &out->bump);
 }

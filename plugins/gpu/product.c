@@ -19,6 +19,10 @@ uint64_t gpu_bump_take(gpu_bump *bump, uint64_t bytes) {
     return at;
 }
 
+int64_t gpu_piece(const tn_call *call, uint64_t at, tn_dtype dtype) {
+    return (int64_t)((call->workspace_offset + at) / gpu_dtype_bytes(dtype));
+}
+
 tn_dtype gpu_computed(tn_dtype dtype) {
     switch (dtype) {
     case TN_F64:
@@ -181,14 +185,9 @@ typedef struct pack_parameters {
     int64_t to;
 } pack_parameters;
 
-/* Elements of the workspace, where a piece begins. */
-static int64_t piece(const tn_call *call, uint64_t at, tn_dtype dtype) {
-    return (int64_t)((call->workspace_offset + at) / gpu_dtype_bytes(dtype));
-}
-
 enum { CPU_DEEP = 32 /* rows of B that a work item packs */ };
 
-typedef enum { PRODUCT, COMBINE, PACK, PACK_ALONG_K, PAD } which;
+typedef enum { PRODUCT, COMBINE, PACK, PACK_ALONG_K } which;
 
 /* One of the kernels for a tile, which are in a program together; `c` is the result's dtype. */
 static tn_status find(const tn_call *call, const gpu_product *p, which kernel, tn_dtype c,
@@ -229,7 +228,7 @@ static tn_status pack(const tn_call *call, const gpu_product *p) {
         .from_batch = b->batch,
         .from_k = {b->k[0], b->k[1], b->k[2]},
         .from_n = b->n,
-        .to = piece(call, p->packed_at, type),
+        .to = gpu_piece(call, p->packed_at, type),
     };
     const gpu_launch launch = {
         .kernel = kernel,
@@ -241,42 +240,6 @@ static tn_status pack(const tn_call *call, const gpu_product *p) {
                    (uint64_t)gpu_ceil_div(p->n, p->panel), b->batch ? (uint64_t)p->n_batch : 1},
         .local = {(uint64_t)group},
     };
-    return gpu_launch_on(call->stream, &launch);
-}
-
-/* As device/pad.c has it. */
-typedef struct pad_parameters {
-    int64_t sizes[4], inside[2], before[2];
-    int64_t from, strides[4];
-    int64_t to;
-} pad_parameters;
-
-tn_status gpu_pad_run(const tn_call *call, const gpu_pad *p) {
-    const bool one = !gpu_device_traits(call->device)->is_cpu;
-    const int group = one ? GPU_GROUP : 1;
-    const tn_dtype type = gpu_computed(p->dtype);
-    const uint64_t key = GPU_KEY(GPU_FAMILY_product, (uint64_t)PAD << 40 | (uint64_t)p->dtype);
-    gpu_kernel *kernel;
-    if (!p->memory)
-        return TN_OK;
-    const tn_status status =
-        gpu_kernel_get(call->device, key, &gpu_source_pad, "pad", &kernel, "-DT=%s -DC=%s -DONE=%d",
-                       gpu_dtype_name(p->dtype), gpu_dtype_name(type), one);
-    if (status != TN_OK)
-        return status;
-    pad_parameters parameters = {.from = p->offset, .to = piece(call, p->at, type)};
-    memcpy(parameters.sizes, p->sizes, sizeof p->sizes);
-    memcpy(parameters.inside, p->inside, sizeof p->inside);
-    memcpy(parameters.before, p->before, sizeof p->before);
-    memcpy(parameters.strides, p->strides, sizeof p->strides);
-    const int64_t items = p->sizes[0] * p->sizes[1] * p->sizes[2] * (one ? p->sizes[3] : 1);
-    const gpu_launch launch = {.kernel = kernel,
-                               .n_memory = 2,
-                               .memory = {call->workspace, p->memory},
-                               .parameters = &parameters,
-                               .parameter_bytes = sizeof parameters,
-                               .groups = {(uint64_t)gpu_ceil_div(items, group)},
-                               .local = {(uint64_t)group}};
     return gpu_launch_on(call->stream, &launch);
 }
 
@@ -304,7 +267,7 @@ static void fill(const tn_call *call, const gpu_product *p, parameters *out) {
         .k_sizes = {p->k[1] ? p->k[1] : 1, p->k[2] ? p->k[2] : 1},
         .a_offset = p->a.offset,
         .a_batch = p->a.batch,
-        .b_offset = piece(call, p->packed_at, type),
+        .b_offset = gpu_piece(call, p->packed_at, type),
         .b_batch = p->b.batch ? p->depth * p->panel : 0,
         .c_offset = p->c.offset,
         .c_batch = p->c.batch,
@@ -317,7 +280,7 @@ static void fill(const tn_call *call, const gpu_product *p, parameters *out) {
         .alpha = p->alpha,
         .beta = p->beta,
         .has_s = p->s.memory != 0,
-        .sums_offset = p->parts > 1 ? piece(call, p->sums_at, type) : 0,
+        .sums_offset = p->parts > 1 ? gpu_piece(call, p->sums_at, type) : 0,
     };
     memcpy(out->a_m, p->a.m, sizeof out->a_m);
     memcpy(out->a_k, p->a.k, sizeof out->a_k);
@@ -384,26 +347,4 @@ tn_status gpu_product_run(const tn_call *call, const gpu_product *p) {
     };
     status = gpu_launch_on(call->stream, &launch);
     return status == TN_OK && has_parts ? combine(call, p, &whole, s) : status;
-}
-
-/* ---- kernels that are one product ------------------------------------------------------------ */
-
-static void plan(const tn_call *call, gpu_product_job *job) {
-    const gpu_product_planner *planner = call->user;
-    *job = (gpu_product_job){0};
-    planner->plan(call, job);
-}
-
-tn_status gpu_product_job_run(const tn_call *call) {
-    gpu_product_job job;
-    plan(call, &job);
-    const tn_status status = gpu_pad_run(call, &job.pad);
-    return status == TN_OK ? gpu_product_run(call, &job.product) : status;
-}
-
-tn_status gpu_product_job_workspace(const tn_call *call, uint64_t *out_bytes) {
-    gpu_product_job job;
-    plan(call, &job);
-    *out_bytes = job.bump;
-    return TN_OK;
 }

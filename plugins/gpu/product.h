@@ -37,6 +37,9 @@ typedef uint64_t gpu_bump;
 /* A piece of so many bytes; returns where. */
 uint64_t gpu_bump_take(gpu_bump *bump, uint64_t bytes);
 
+/* Where the piece at `at` begins in the workspace, in elements. */
+int64_t gpu_piece(const tn_call *call, uint64_t at, tn_dtype dtype);
+
 /* The dtype that `dtype` is computed in, as A must have it. */
 tn_dtype gpu_computed(tn_dtype dtype);
 

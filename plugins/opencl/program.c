@@ -1,4 +1,4 @@
-/* program.c: device code, built for a device when a call first needs it, and launched. */
+/* program.c: device code, built for a device when a call first needs it. */
 #include "cache.h"
 #include "program.h"
 
@@ -6,44 +6,11 @@
 #include <string.h>
 #include <time.h>
 
-/* ---- what was built ---- */
-
-enum { OCL_OPTIONS = 128 }; /* bytes of options that are the device's */
-
 /* PoCL's compiler reads Clang's header of all functions for each program, half of what a program
  * costs, unless it believes to have done so. */
 #define WITHOUT_HEADER " -D_OPENCL_H_ -DDECLARES_BUILTINS=1"
 
 enum { TABLE = 4096 }; /* kernels of a device; more than there are operators, dtypes and forms */
-
-/* What the cache knows of a program. */
-enum saved { SAVED, NOT_LAUNCHED, LAUNCHED };
-
-/* The arguments of a kernel object as they were set last, while no memory was freed since. */
-struct ocl_arguments {
-    uint64_t n_freed;
-    cl_mem memory[GPU_MAX_MEMORY];
-    uint64_t bytes;
-    unsigned char parameters[GPU_ARGUMENTS];
-};
-
-/* Device code with options, which several kernels are made of. */
-typedef struct ocl_program {
-    struct ocl_program *next;
-    cl_program program;
-    const gpu_source *source;
-    char options[GPU_OPTIONS + OCL_OPTIONS];
-    bool is_loaded; /* from the cache */
-    _Atomic enum saved saved;
-} ocl_program;
-
-struct gpu_kernel {
-    _Atomic uint64_t key; /* 0: free */
-    pthread_mutex_t lock; /* arguments belong to the kernel object, not to a launch */
-    struct ocl_arguments *arguments;
-    cl_kernel kernel;
-    ocl_program *program;
-};
 
 struct ocl_programs {
     pthread_mutex_t lock; /* taken to build, and to save */
@@ -222,7 +189,7 @@ static tn_status build(tn_pdevice *device, const gpu_variant *v, ocl_program *p)
         return ocl_fail_driver(device, error, "creating a program");
     error = finish_build(device, p);
     p->is_loaded = false;
-    p->saved = ocl_cache_serves(device) ? NOT_LAUNCHED : SAVED;
+    p->saved = ocl_cache_serves(device) ? OCL_NOT_LAUNCHED : OCL_SAVED;
     if (error == CL_SUCCESS) {
         tell(device, p, "built", start);
         return TN_OK;
@@ -317,6 +284,11 @@ tn_status gpu_kernel_build(tn_pdevice *device, uint64_t key, const gpu_variant *
 
 /* ---- keeping ---- */
 
+void ocl_program_launched(tn_pdevice *device, ocl_program *p) {
+    p->saved = OCL_LAUNCHED;
+    atomic_store(&device->programs->has_unsaved, true);
+}
+
 static void save(tn_pdevice *device, const ocl_program *p) {
     const tn_host *host = device->self->host;
     const struct ocl_cache_key key = cache_key(device, p);
@@ -342,74 +314,10 @@ void ocl_programs_save(tn_pdevice *device, bool at_end) {
     ocl_guard_enter(&guard);
     atomic_store(&all->has_unsaved, false);
     for (ocl_program *p = all->first; p; p = p->next)
-        if (p->saved == LAUNCHED) {
-            p->saved = SAVED;
+        if (p->saved == OCL_LAUNCHED) {
+            p->saved = OCL_SAVED;
             save(device, p);
         }
     ocl_guard_leave(&guard);
     pthread_mutex_unlock(&all->lock);
-}
-
-/* ---- launching ---- */
-
-/* A driver allocates for each argument that is set; most calls are the one before over again. A
- * handle may come back with another allocation behind it: after memory was freed all are set. */
-static cl_int set_arguments(tn_pstream *stream, const gpu_launch *l) {
-    gpu_kernel *k = l->kernel;
-    struct ocl_arguments *now = k->arguments;
-    const uint64_t n_freed = atomic_load(&stream->device->n_freed);
-    const bool known = now->n_freed == n_freed;
-    cl_int error = CL_SUCCESS;
-    cl_uint n = 0;
-    now->n_freed = n_freed;
-    for (; n < l->n_memory && error == CL_SUCCESS; n++) {
-        const cl_mem memory = ocl_mem(l->memory[n]);
-        if (known && now->memory[n] == memory)
-            continue;
-        error = clSetKernelArg(k->kernel, n, sizeof memory, &memory);
-        now->memory[n] = memory;
-    }
-    if (l->may_fail && error == CL_SUCCESS)
-        error = clSetKernelArg(k->kernel, n++, sizeof stream->error_word, &stream->error_word);
-    if (error == CL_SUCCESS && !(known && now->bytes == l->parameter_bytes &&
-                                 memcmp(now->parameters, l->parameters, now->bytes) == 0)) {
-        error = clSetKernelArg(k->kernel, n, l->parameter_bytes, l->parameters);
-        now->bytes = l->parameter_bytes;
-        memcpy(now->parameters, l->parameters, l->parameter_bytes);
-    }
-    if (error != CL_SUCCESS)
-        now->n_freed = UINT64_MAX; /* nothing is known */
-    return error;
-}
-
-tn_status gpu_launch_on(tn_pstream *stream, const gpu_launch *l) {
-    size_t global[3], local[3];
-    const tn_status status = ocl_check_lost(stream->device);
-    if (status != TN_OK)
-        return status;
-    for (int d = 0; d < 3; d++) {
-        local[d] = l->local[d] ? l->local[d] : 1;
-        global[d] = (l->groups[d] ? l->groups[d] : 1) * local[d];
-    }
-    const cl_uint dims = global[2] > 1 ? 3 : global[1] > 1 ? 2 : 1;
-    if (l->may_fail) /* see take_error in stream.c */
-        pthread_mutex_lock(&stream->lock);
-    pthread_mutex_lock(&l->kernel->lock);
-    cl_int error = set_arguments(stream, l);
-    if (error == CL_SUCCESS)
-        error = clEnqueueNDRangeKernel(stream->queue, l->kernel->kernel, dims, NULL, global, local,
-                                       0, NULL, NULL);
-    pthread_mutex_unlock(&l->kernel->lock);
-    if (l->may_fail) {
-        atomic_store(&stream->may_fail, true);
-        pthread_mutex_unlock(&stream->lock);
-    }
-    if (error != CL_SUCCESS)
-        return ocl_fail_driver(stream->device, error, "launching a kernel");
-    if (l->kernel->program->saved == NOT_LAUNCHED) {
-        l->kernel->program->saved = LAUNCHED;
-        atomic_store(&stream->device->programs->has_unsaved, true);
-    }
-    ocl_stream_queued(stream);
-    return TN_OK;
 }

@@ -1,8 +1,39 @@
-/* program.h: what device code is built with. */
+/* program.h: what was built of device code. */
 #ifndef TENON_OPENCL_PROGRAM_H
 #define TENON_OPENCL_PROGRAM_H
 
 #include "opencl.h"
+
+enum { OCL_OPTIONS = 128 }; /* bytes of options that are the device's */
+
+/* What the cache knows of a program. */
+enum ocl_saved { OCL_SAVED, OCL_NOT_LAUNCHED, OCL_LAUNCHED };
+
+/* Device code with options, which several kernels are made of. */
+typedef struct ocl_program {
+    struct ocl_program *next;
+    cl_program program;
+    const gpu_source *source;
+    char options[GPU_OPTIONS + OCL_OPTIONS];
+    bool is_loaded; /* from the cache */
+    _Atomic enum ocl_saved saved;
+} ocl_program;
+
+/* The arguments of a kernel object as they were set last, while no memory was freed since. */
+struct ocl_arguments {
+    uint64_t n_freed;
+    cl_mem memory[GPU_MAX_MEMORY];
+    uint64_t bytes;
+    unsigned char parameters[GPU_ARGUMENTS];
+};
+
+struct gpu_kernel {
+    _Atomic uint64_t key; /* 0: free */
+    pthread_mutex_t lock; /* arguments belong to the kernel object, not to a launch */
+    struct ocl_arguments *arguments;
+    cl_kernel kernel;
+    ocl_program *program;
+};
 
 /* The table of what was built, on device->programs. */
 tn_status ocl_programs_create(tn_pdevice *device);
@@ -13,5 +44,8 @@ void ocl_programs_destroy(tn_pdevice *device);
  * itself (ocl_found) makes code at a kernel's first launch, and when it is asked for a program
  * makes all that is missing, once: so it is asked last. */
 void ocl_programs_save(tn_pdevice *device, bool at_end);
+
+/* A program that was not launched before was. [any-thread] */
+void ocl_program_launched(tn_pdevice *device, ocl_program *program);
 
 #endif /* TENON_OPENCL_PROGRAM_H */
