@@ -6,9 +6,10 @@
  *
  *   kernels   KERNEL(name)(PARAMETERS) with memory first, then one struct of sizes and offsets;
  *             KERNEL_OF_GROUP where the group's size is fixed
- *   values    i8 .. u64, f32, f64; f16 and bf16 are stored, and computed in f32
- *   dtypes    for a dtype X: stored(X), computed(X), load(X)(p, i), store(X)(p, i, value),
- *             DTYPE(X), IS_FLOAT(X), IS_INT(X), IS_BOOL(X); p is of stored(X) *
+ *   local     LOCAL arrays in a kernel. No pointer to them is given to a function: LLVM may move
+ * the array there, and PoCL then has one for all groups values    i8 .. u64, f32, f64; f16 and bf16
+ * are stored, and computed in f32 dtypes    for a dtype X: stored(X), computed(X), load(X)(p, i),
+ * store(X)(p, i, value), DTYPE(X), IS_FLOAT(X), IS_INT(X), IS_BOOL(X); p is of stored(X) *
  *
  * IS_CPU is 1 where work items are threads of a CPU or lanes of its vectors. f64 is there where
  * HAS_F64 is 1, and OpenCL's functions are declared in builtins.h where DECLARES_BUILTINS is 1.
@@ -27,7 +28,6 @@
 #define DEVICE static
 #define GLOBAL __global
 #define LOCAL __local
-#define LOCAL_OF __local /* what a pointer is to */
 #define RESTRICT restrict
 #define BARRIER() barrier(CLK_LOCAL_MEM_FENCE)
 #define GROUP_ID(d) get_group_id(d)
@@ -97,7 +97,6 @@ typedef double f64;
 #define DEVICE static __device__ __forceinline__
 #define GLOBAL
 #define LOCAL __shared__
-#define LOCAL_OF
 #define RESTRICT __restrict__
 #define BARRIER() __syncthreads()
 #define DIM(v, d) ((d) == 0 ? (v).x : (d) == 1 ? (v).y : (v).z)

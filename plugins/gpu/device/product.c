@@ -85,7 +85,8 @@ DEVICE void finish(GLOBAL stored(R) * c, GLOBAL const stored(R) * s, const param
 
 typedef lanes(T, LANES) lane;
 
-DEVICE void make(OPERANDS, const parameters *p) {
+KERNEL_OF_VECTORS(product)(OPERANDS, const parameters p_) {
+    const parameters *const p = &p_;
     const i64 first = (i64)GROUP_ID(0) * ROWS, panel = GROUP_ID(1);
     const i64 batch = (i64)GROUP_ID(2) / p->parts, part = (i64)GROUP_ID(2) % p->parts;
     const i64 begin = part * p->part, end = begin + p->part < p->k ? begin + p->part : p->k;
@@ -143,10 +144,6 @@ DEVICE void make(OPERANDS, const parameters *p) {
     }
 }
 
-KERNEL_OF_VECTORS(product)(OPERANDS, const parameters p) {
-    make(c, a, b, s, &p);
-}
-
 /* ---- local memory ------------------------------------------------------------------------------
  */
 #else
@@ -157,8 +154,10 @@ KERNEL_OF_VECTORS(product)(OPERANDS, const parameters p) {
 #define MINE_M (ROWS / SIDE)
 #define MINE_N (PANEL / SIDE)
 
-DEVICE void make(OPERANDS, const parameters *p, LOCAL_OF U (*left)[ROWS + 1],
-                 LOCAL_OF U (*right)[PANEL], LOCAL_OF i64 *offset) {
+KERNEL_OF_GROUP(SIDE, SIDE, product)(OPERANDS, const parameters p_) {
+    LOCAL U left[DEPTH][ROWS + 1], right[DEPTH][PANEL];
+    LOCAL i64 offset[ROWS];
+    const parameters *const p = &p_;
     const int tx = (int)LOCAL_ID(0), ty = (int)LOCAL_ID(1), item = ty * SIDE + tx;
     const i64 first = (i64)GROUP_ID(0) * ROWS, panel = GROUP_ID(1);
     const i64 batch = (i64)GROUP_ID(2) / p->parts, part = (i64)GROUP_ID(2) % p->parts;
@@ -227,12 +226,6 @@ DEVICE void make(OPERANDS, const parameters *p, LOCAL_OF U (*left)[ROWS + 1],
                 finish(c, s, p, batch, part, r, n, sum[i][j]);
         }
     }
-}
-
-KERNEL_OF_GROUP(SIDE, SIDE, product)(OPERANDS, const parameters p) {
-    LOCAL U left[DEPTH][ROWS + 1], right[DEPTH][PANEL];
-    LOCAL i64 offset[ROWS];
-    make(c, a, b, s, &p, left, right, offset);
 }
 #endif
 
