@@ -22,7 +22,7 @@ enum { MAX_ROUNDS = 101 };
 static tn_device device, cpu;
 static const char *only = "";
 
-/* ---- pairs ---------------------------------------------------------------------------------- */
+/* ---- pairs ------------------------------------------------------------------------------- */
 
 static int by_value(const void *a, const void *b) {
     const double x = *(const double *)a, y = *(const double *)b;
@@ -63,7 +63,7 @@ static int compare(const char *what, const char *peer_name, timed ours, timed pe
     return 0;
 }
 
-/* ---- training -------------------------------------------------------------------------------- */
+/* ---- training ---------------------------------------------------------------------------- */
 
 enum { STEPS = 4 };
 
@@ -99,7 +99,7 @@ static double cnn_on_cpu(void) {
     return steps(&t, model_cnn_init, cpu);
 }
 
-/* ---- OpenCL itself --------------------------------------------------------------------------- */
+/* ---- OpenCL itself ----------------------------------------------------------------------- */
 
 /* A queue and a context of our own on the device that Tenon uses. */
 static struct {
@@ -118,7 +118,7 @@ static cl_int open_bare(void) {
     return error;
 }
 
-/* ---- calls ----------------------------------------------------------------------------------- */
+/* ---- calls ------------------------------------------------------------------------------- */
 
 enum { CALLS = 2000, ELEMENTS = 256, KEPT = 8 };
 
@@ -189,7 +189,7 @@ static double bare_calls(void) {
     return error == CL_SUCCESS ? (bench_now() - start) / CALLS : -1;
 }
 
-/* ---- products -------------------------------------------------------------------------------- */
+/* ---- products ---------------------------------------------------------------------------- */
 
 static struct {
     int64_t m, n, k;
@@ -279,7 +279,7 @@ static int products(int rounds) {
 }
 #endif
 
-/* ---- the program ----------------------------------------------------------------------------- */
+/* ---- the program ------------------------------------------------------------------------- */
 
 static int fail(const char *what) {
     fprintf(stderr, "opencl: %s: %s\n", what, tn_error_message());

@@ -2,7 +2,7 @@
  * start of a process. The rows inside the library are in internals.c. */
 #include "tenon.h"
 
-/* ---- calls ---------------------------------------------------------------------------------- */
+/* ---- calls ------------------------------------------------------------------------------- */
 
 static tn_tensor *one_element(void) {
     static const float value = 1.0f;
@@ -99,7 +99,7 @@ static double empty(uint64_t n) {
     return bench_seconds(start);
 }
 
-/* ---- a fresh process ------------------------------------------------------------------------ */
+/* ---- a fresh process --------------------------------------------------------------------- */
 
 /* The first result: plugin found and loaded, device opened, an operator run, its value read. */
 static double first_result(uint32_t n_threads) {

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <tenon/tenon.h>
 
-/* ---- all of them ---------------------------------------------------------------------------- */
+/* ---- all of them ------------------------------------------------------------------------- */
 
 static void list_json(const tn_op_info *info, void *user) {
     json_object_open(NULL);
@@ -44,7 +44,7 @@ static int list_all(const struct options *options) {
     return status == TN_OK ? EXIT_OK : report_failure();
 }
 
-/* ---- one of them ---------------------------------------------------------------------------- */
+/* ---- one of them ------------------------------------------------------------------------- */
 
 static const struct {
     uint32_t flag;
@@ -177,7 +177,7 @@ static void show(const tn_op_info *info, void *user) {
         show_kernels(info);
 }
 
-/* ---- finding it ----------------------------------------------------------------------------- */
+/* ---- finding it -------------------------------------------------------------------------- */
 
 enum { MAX_MATCHES = 64, MAX_HINTS = 8 };
 

@@ -63,7 +63,7 @@ static tn_tensor *part_of(tni_node *node, tn_tensor *flat) {
                           node->attrs[OFFSET].v.i64);
 }
 
-/* ---- the two nodes -------------------------------------------------------------------------- */
+/* ---- the two nodes ----------------------------------------------------------------------- */
 
 static tn_status as_strided_backward(tni_node *node, tn_tensor *const *grads, tn_tensor **out) {
     if (!grads[0] || !tni_node_needs(node, 0))
@@ -154,7 +154,7 @@ static tni_node *copy_slices_of(tn_tensor *base, tn_tensor *view, tni_node *fn) 
     return node;
 }
 
-/* ---- tracking ------------------------------------------------------------------------------- */
+/* ---- tracking ---------------------------------------------------------------------------- */
 
 void tni_set_view(tn_tensor *view, const tn_tensor *t, tni_view_kind kind) {
     if (!view->owner || !tni_is_float(view->view.dtype) || (t->flags & TNI_TENSOR_INFERENCE) ||
@@ -231,7 +231,7 @@ tn_status tni_rebase_history(tn_tensor *t, tni_node *node) {
     return TN_OK;
 }
 
-/* ---- what may be written -------------------------------------------------------------------- */
+/* ---- what may be written ----------------------------------------------------------------- */
 
 static bool repeats(const tn_tensor_view *v) {
     for (int32_t i = 0; i < v->rank; i++)

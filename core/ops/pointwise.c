@@ -36,7 +36,7 @@ static tn_dtype out_dtype(const tni_kernel_types *kt, tn_dtype type) {
     return kt->outs[0] < TNI_FIXED_TYPE ? type : (tn_dtype)(kt->outs[0] - TNI_FIXED_TYPE);
 }
 
-/* ---- the long way --------------------------------------------------------------------------- */
+/* ---- the long way ------------------------------------------------------------------------ */
 
 typedef struct long_call {
     tni_build b;
@@ -370,7 +370,7 @@ static __attribute__((noinline)) tn_status go_long_way(const tn_op *op, const tn
     return status;
 }
 
-/* ---- the short way -------------------------------------------------------------------------- */
+/* ---- the short way ----------------------------------------------------------------------- */
 
 static inline bool is_contiguous(const tn_tensor *t) {
     return TNI_LIKELY(t->view.rank == 1 && t->strides[0] == 1) || tni_is_contiguous(&t->view);

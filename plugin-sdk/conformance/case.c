@@ -11,7 +11,7 @@
 
 #define WRONG(...) (snprintf(why, TC_MESSAGE, __VA_ARGS__), false)
 
-/* ---- lines ----------------------------------------------------------------------------------- */
+/* ---- lines ------------------------------------------------------------------------------- */
 
 static bool is_name(const char *s) {
     if (!isalpha((unsigned char)*s))
@@ -123,7 +123,7 @@ const char *tc_case_get(const tc_case *c, const char *name) {
     return NULL;
 }
 
-/* ---- values ---------------------------------------------------------------------------------- */
+/* ---- values ------------------------------------------------------------------------------ */
 
 /* A whole number at *at, which moves behind it. */
 static bool take_int(const char **at, int64_t *out) {

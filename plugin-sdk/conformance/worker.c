@@ -98,7 +98,7 @@ void tc_run_line(const tc_suite *suite, const char *line, const tc_options *opti
     tc_verdict_set(out, TC_ERROR, 0, "this worker has no class of cases named %s", c.class);
 }
 
-/* ---- verbs ----------------------------------------------------------------------------------- */
+/* ---- verbs ------------------------------------------------------------------------------- */
 
 static void print_line(tc_sink *sink, const char *line) {
     (void)sink;

@@ -7,7 +7,7 @@
 
 enum { ALIGNMENT = 64 };
 
-/* ---- memory: a handle is the address -------------------------------------------------------- */
+/* ---- memory: a handle is the address ----------------------------------------------------- */
 
 static void *at(tn_memory memory, uint64_t offset) {
     return (void *)(uintptr_t)(memory + offset);
@@ -82,7 +82,7 @@ static const tn_memory_ops memory_ops = {
     .info = memory_info,
 };
 
-/* ---- the device ----------------------------------------------------------------------------- */
+/* ---- the device -------------------------------------------------------------------------- */
 
 static tn_status device_count(tn_pself *self, uint32_t *out_count) {
     (void)self;

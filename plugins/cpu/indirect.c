@@ -33,8 +33,7 @@ int64_t tnc_indirect_lanes(tn_dtype type) {
     return VECTOR_BYTES / tnc_dtype_bytes(type);
 }
 
-/* ---- transposing ------------------------------------------------------------------------------
- */
+/* ---- transposing ------------------------------------------------------------------------- */
 
 typedef float quad __attribute__((vector_size(16)));
 typedef float quad_unaligned __attribute__((vector_size(16), aligned(4), may_alias));

@@ -125,7 +125,7 @@ static inline void tnc_plan_finish(tnc_plan *p, bool sorted) {
     }
 }
 
-/* ---- runs of one dimension ------------------------------------------------------------------ */
+/* ---- runs of one dimension --------------------------------------------------------------- */
 
 #define TNC_COPY_RUN(T) \
     for (int64_t i = 0; i < n; i++) \
@@ -244,7 +244,7 @@ static inline void tnc_store_run(void *dst, int64_t stride, const void *run, int
         tnc_scatter_run(dst, stride, run, n, dtype);
 }
 
-/* ---- blocks of many dimensions -------------------------------------------------------------- */
+/* ---- blocks of many dimensions ----------------------------------------------------------- */
 
 /* The coordinates of linear index `i`. */
 static inline void tnc_plan_seek(const tnc_plan *p, int64_t i, int64_t *at) {

@@ -3,7 +3,7 @@
  * in runs as long as the layouts allow. */
 #include "pointwise.h"
 
-/* ---- the planned way ------------------------------------------------------------------------ */
+/* ---- the planned way --------------------------------------------------------------------- */
 
 typedef struct walk {
     tnc_plan plan; /* outputs first, then inputs */
@@ -110,7 +110,7 @@ static __attribute__((noinline)) tn_status run_planned(const tn_call *call,
     return TN_OK;
 }
 
-/* ---- the short way -------------------------------------------------------------------------- */
+/* ---- the short way ----------------------------------------------------------------------- */
 
 static inline bool is_dense(const tn_tensor_view *v) {
     return v->numel == 1 || (v->rank == 1 && v->strides[0] == 1);

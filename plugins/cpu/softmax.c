@@ -78,7 +78,7 @@ static void store_across(const side *s, char *line, int64_t i, const void *run, 
 #define NAME(x) x##_f64
 #include "softmax.inc"
 
-/* ---- one call ------------------------------------------------------------------------------- */
+/* ---- one call ---------------------------------------------------------------------------- */
 
 /* Tasks are groups of `width` lines, neighbours along the plan's last dimension. */
 static void run_lines(void *context, int64_t begin, int64_t end, int slot) {

@@ -11,7 +11,7 @@ typedef struct entry {
     int64_t place;
 } entry;
 
-/* ---- keys ----------------------------------------------------------------------------------- */
+/* ---- keys -------------------------------------------------------------------------------- */
 
 /* Sign and magnitude to an order of unsigned numbers; `bits` wide, NaN above the bits of
  * `infinity`. */
@@ -71,7 +71,7 @@ static void read_keys(entry *e, const char *line, int64_t stride, int64_t n, tn_
     }
 }
 
-/* ---- sorting -------------------------------------------------------------------------------- */
+/* ---- sorting ----------------------------------------------------------------------------- */
 
 enum { SHORT = 48 };
 
@@ -108,7 +108,7 @@ static entry *radix_sort(entry *e, entry *other, int64_t n, int n_bytes) {
     return e;
 }
 
-/* ---- one call ------------------------------------------------------------------------------- */
+/* ---- one call ---------------------------------------------------------------------------- */
 
 typedef struct sorter {
     tnc_plan plan; /* of the lines: values, places, input */

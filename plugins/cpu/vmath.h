@@ -39,7 +39,7 @@ ELEMENTARY float tnc_cos(float x) {
     return tnc_sin_quarter(x, 1);
 }
 
-/* ---- the same names for f64 ----------------------------------------------------------------- */
+/* ---- the same names for f64 -------------------------------------------------------------- */
 
 static inline double em_normal_cdf_f64(double x) {
     return 0.5 * erfc(x * -0.707106781186547524400844362104849039);

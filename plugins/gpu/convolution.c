@@ -102,7 +102,7 @@ static void zeros_behind(const geometry *g, int64_t after[2]) {
                                  1 - g->padding[d] - g->in[d]);
 }
 
-/* ---- forward --------------------------------------------------------------------------------- */
+/* ---- forward ----------------------------------------------------------------------------- */
 
 /* The input as all taps see it. */
 static image read_input(const tn_call *call, const tn_tensor_view *x, const geometry *g,
@@ -179,7 +179,7 @@ static void plan_weight(const tn_call *call, gpu_product_job *j) {
 
 static const gpu_product_planner forward = {plan_forward}, weight = {plan_weight};
 
-/* ---- the input's gradient -------------------------------------------------------------------- */
+/* ---- the input's gradient ---------------------------------------------------------------- */
 
 /* Along one dimension, the pixels r, r + stride, ...: pixel number q sees, for each t of `taps`,
  * the kernel's tap first + t * step, in the gradient's place q + at - t * back. */

@@ -11,7 +11,7 @@ static uint64_t key_of(int which, tn_dtype dtype, bool strided, bool is_int32) {
                    (uint64_t)which << 8 | (uint64_t)dtype << 4 | (uint64_t)strided << 1 | is_int32);
 }
 
-/* ---- fill ---- */
+/* ---- fill -------------------------------------------------------------------------------- */
 
 typedef struct fill_parameters {
     int64_t numel, offset;
@@ -55,7 +55,7 @@ static tn_status fill(const tn_call *call) {
     return gpu_launch_items(call->stream, &launch, p.numel, GPU_GROUP);
 }
 
-/* ---- arange ---- */
+/* ---- arange ------------------------------------------------------------------------------ */
 
 static tn_status arange(const tn_call *call) {
     const tn_tensor_view *out = call->outs[0];
@@ -80,7 +80,7 @@ static tn_status arange(const tn_call *call) {
     return gpu_launch_items(call->stream, &launch, p.numel, GPU_GROUP);
 }
 
-/* ---- random_bits ---- */
+/* ---- random_bits ------------------------------------------------------------------------- */
 
 static tn_status random_bits(const tn_call *call) {
     const tn_tensor_view *out = call->outs[0];

@@ -48,7 +48,7 @@ static int64_t stride_of(const tn_tensor_view *v, int64_t dim) {
     return v->rank ? v->strides[dim] : 0;
 }
 
-/* ---- rows and runs ---- */
+/* ---- rows and runs ----------------------------------------------------------------------- */
 
 /* What all kernels need: where the three tensors begin, and the loop over `dims` of index. */
 static void init(parameters *p, const tn_tensor_view *const *views, int64_t dim, uint32_t dims) {
@@ -156,7 +156,7 @@ static tn_status launch(const tn_call *call, variant *v, parameters *p,
                            : status;
 }
 
-/* ---- gather and index_select ---- */
+/* ---- gather and index_select ------------------------------------------------------------- */
 
 static tn_status fetch(const tn_call *call, const tn_tensor_view *self, int64_t dim,
                        const tn_tensor_view *index) {
@@ -185,7 +185,7 @@ static tn_status index_select(const tn_call *call) {
                  spread(gpu_arg(call, TN_ARG_index_select_index), call->outs[0], dim, &index));
 }
 
-/* ---- scatter_add and index_add ---- */
+/* ---- scatter_add and index_add ----------------------------------------------------------- */
 
 typedef struct adding {
     const tn_tensor_view *self, *index, *source; /* index as the call has it */

@@ -41,7 +41,7 @@ tn_status gpu_pad_run(const tn_call *call, const gpu_pad *p) {
     return gpu_launch_on(call->stream, &launch);
 }
 
-/* ---- kernels that are one product ------------------------------------------------------------ */
+/* ---- kernels that are one product -------------------------------------------------------- */
 
 static void plan(const tn_call *call, gpu_product_job *job) {
     const gpu_product_planner *planner = call->user;

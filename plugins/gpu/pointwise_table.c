@@ -6,7 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- attributes ---- */
+/* ---- attributes -------------------------------------------------------------------------- */
 
 static void numbers_first(const tn_call *call, tn_dtype dtype, int64_t *out) {
     const gpu_pointwise *op = call->user;
@@ -68,7 +68,7 @@ static void numbers_adamw(const tn_call *call, tn_dtype dtype, int64_t *out) {
         out[i] = gpu_number_f(dtype, numbers[i]);
 }
 
-/* ---- operators ---- */
+/* ---- operators --------------------------------------------------------------------------- */
 
 #define FLOATS TN_DTYPES_FLOAT
 #define NUMBERS TN_DTYPES_NUMBER

@@ -79,7 +79,7 @@ static bool is_tiled(const int64_t *kernel, const int64_t *stride, const int64_t
     return tiled;
 }
 
-/* ---- max_pool2d ---- */
+/* ---- max_pool2d -------------------------------------------------------------------------- */
 
 static int64_t lowest(tn_dtype dtype) {
     static const int64_t ints[TN_DTYPE_COUNT] = {
@@ -115,7 +115,7 @@ static tn_status max_pool2d(const tn_call *call) {
     return status == TN_OK ? launch(call, &f, &l, p.items) : status;
 }
 
-/* ---- max_pool2d_backward ---- */
+/* ---- max_pool2d_backward ----------------------------------------------------------------- */
 
 /* Rows and columns are counted in 32 bits. */
 static tn_status backward_supports(const tn_call *call) {
@@ -206,7 +206,7 @@ static tn_status max_pool2d_backward(const tn_call *call) {
     return TN_OK;
 }
 
-/* ---- avg_pool2d ---- */
+/* ---- avg_pool2d -------------------------------------------------------------------------- */
 
 static tn_status average(const tn_call *call, int which, const tn_cell *attributes,
                          const tn_cell *count_include_pad) {

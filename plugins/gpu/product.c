@@ -41,7 +41,7 @@ static int64_t size_of(const int64_t grid[3]) {
     return grid[0] * grid[1] * grid[2];
 }
 
-/* ---- tiles ----------------------------------------------------------------------------------- */
+/* ---- tiles ------------------------------------------------------------------------------- */
 
 typedef struct tile {
     int rows, vectors;
@@ -176,7 +176,7 @@ void gpu_product_plan(const gpu_traits *traits, gpu_product *p, gpu_bump *bump) 
             gpu_bump_take(bump, (uint64_t)(p->n_batch * p->parts * size_of(p->m) * p->n) * item);
 }
 
-/* ---- packing --------------------------------------------------------------------------------- */
+/* ---- packing ----------------------------------------------------------------------------- */
 
 /* As device/product.c has it. */
 typedef struct pack_parameters {
@@ -243,7 +243,7 @@ static tn_status pack(const tn_call *call, const gpu_product *p) {
     return gpu_launch_on(call->stream, &launch);
 }
 
-/* ---- multiplying ----------------------------------------------------------------------------- */
+/* ---- multiplying ------------------------------------------------------------------------- */
 
 /* As device/product.c has it. */
 typedef struct parameters {

@@ -54,7 +54,7 @@ static uint32_t reduced_dims(const tn_call *call) {
     return mask;
 }
 
-/* ---- planning ---- */
+/* ---- planning ---------------------------------------------------------------------------- */
 
 static void plan_loops(const tn_call *call, layout *plan) {
     const tn_tensor_view *in = gpu_arg(call, 0), *out = call->outs[0];
@@ -108,7 +108,7 @@ static void make_plan(const tn_call *call, layout *plan) {
     cut(plan);
 }
 
-/* ---- states ---- */
+/* ---- states ------------------------------------------------------------------------------ */
 
 /* Bytes of a number of the device code's A. */
 static uint32_t state_bytes(const gpu_traits *traits, reduction id, tn_dtype dtype) {
@@ -130,7 +130,7 @@ static tn_status workspace(const tn_call *call, uint64_t *out_bytes) {
     return TN_OK;
 }
 
-/* ---- running ---- */
+/* ---- running ----------------------------------------------------------------------------- */
 
 /* `merges`: the kernel that puts chunks together. */
 static tn_status find(const tn_call *call, const layout *plan, bool merges, gpu_kernel **out) {
@@ -202,7 +202,7 @@ static tn_status run(const tn_call *call) {
     return launched == TN_OK && chunks ? merge(call, &plan) : launched;
 }
 
-/* ---- records ---- */
+/* ---- records ----------------------------------------------------------------------------- */
 
 #define OPERATOR(name_, id_) static const reducer op_##name_ = {#name_, id_};
 OPERATOR(sum, SUM)

@@ -32,7 +32,7 @@ static uint64_t hash(uint64_t h, const void *data, uint64_t bytes) {
 
 static const uint64_t BASIS = UINT64_C(0xcbf29ce484222325);
 
-/* ---- the folder ---- */
+/* ---- the folder -------------------------------------------------------------------------- */
 
 static bool make_folders(char *path) {
     for (char *at = path + 1;; at++)
@@ -76,7 +76,7 @@ static bool path_of(const tn_pself *self, const struct ocl_cache_key *key, char 
     return self->cache[0] && n > 0 && n < (int)room;
 }
 
-/* ---- what a file says ---- */
+/* ---- what a file says -------------------------------------------------------------------- */
 
 static uint64_t header_of(const struct ocl_cache_key *key, char out[HEADER]) {
     const int n = snprintf(out, HEADER, "%s\n%s\n%s\n%s\n%016" PRIx64 "\n",
@@ -90,7 +90,7 @@ void ocl_cache_name(struct ocl_cache_key *key) {
     key->name = hash(BASIS, header, header_of(key, header));
 }
 
-/* ---- reading ---- */
+/* ---- reading ----------------------------------------------------------------------------- */
 
 static bool read_all(int fd, void *out, uint64_t bytes) {
     char *p = out;
@@ -148,7 +148,7 @@ unsigned char *ocl_cache_load(const tn_pself *self, const struct ocl_cache_key *
     return binary;
 }
 
-/* ---- writing ---- */
+/* ---- writing ----------------------------------------------------------------------------- */
 
 static bool write_all(int fd, const void *data, uint64_t bytes) {
     const char *p = data;

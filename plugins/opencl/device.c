@@ -28,7 +28,7 @@ static tn_status find(tn_pself *self, uint32_t index, const struct ocl_found **o
     return TN_OK;
 }
 
-/* ---- open and close ---- */
+/* ---- open and close ---------------------------------------------------------------------- */
 
 static void finish(tn_pdevice *device) {
     ocl_programs_destroy(device);
@@ -90,7 +90,7 @@ static void close_device(tn_pdevice *device) {
     finish(device);
 }
 
-/* ---- properties ---- */
+/* ---- properties -------------------------------------------------------------------------- */
 
 static uint64_t dtypes_of(const struct ocl_found *found) {
     return found->traits.has_f64 ? TN_DTYPES_ALL : TN_DTYPES_ALL & ~TN_DTYPE_BIT(TN_F64);

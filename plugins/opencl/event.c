@@ -86,7 +86,7 @@ static cl_event present_mark(tn_pevent *event, cl_command_queue *out_queue) {
     return mark;
 }
 
-/* ---- waiting ---- */
+/* ---- waiting ----------------------------------------------------------------------------- */
 
 static void CL_CALLBACK pass_on(cl_event mark, cl_int state, void *bridge) {
     (void)mark;
@@ -134,7 +134,7 @@ static tn_status wait(tn_pstream *stream, tn_pevent *event) {
                                : ocl_fail_driver(stream->device, error, "waiting for an event");
 }
 
-/* ---- asking ---- */
+/* ---- asking ------------------------------------------------------------------------------ */
 
 static tn_status query(tn_pevent *event) {
     cl_command_queue queue;

@@ -20,7 +20,7 @@ extern char **environ;
  * changed, and put that back last. */
 static pthread_mutex_t one_call = PTHREAD_MUTEX_INITIALIZER;
 
-/* ---- environment variables ---- */
+/* ---- environment variables --------------------------------------------------------------- */
 
 /* All of them, one behind the other, each with its NUL, and an empty one. NULL without memory: then
  * they stay as the driver leaves them. */
@@ -82,7 +82,7 @@ static void put_back_variables(const char *copy) {
     }
 }
 
-/* ---- round a call ---- */
+/* ---- round a call ------------------------------------------------------------------------ */
 
 void ocl_guard_enter(struct ocl_guard *guard) {
     pthread_mutex_lock(&one_call);

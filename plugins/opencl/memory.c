@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- accounts ---- */
+/* ---- accounts ---------------------------------------------------------------------------- */
 
 /* Drivers give out more than there is and fail when it is touched; the sum is kept here. */
 static tn_status take(tn_pdevice *device, uint64_t bytes) {
@@ -28,7 +28,7 @@ static void give_back(tn_pdevice *device, uint64_t bytes) {
     pthread_mutex_unlock(&device->lock);
 }
 
-/* ---- pinned allocations ---- */
+/* ---- pinned allocations ------------------------------------------------------------------ */
 
 /* The first one that starts behind `p`. The caller locks. */
 static uint32_t place_of(const tn_pdevice *device, uint64_t p) {
@@ -133,7 +133,7 @@ static tn_status alloc_pinned(tn_pdevice *device, uint64_t bytes, tn_memory *out
     return TN_OK;
 }
 
-/* ---- the table ---- */
+/* ---- the table --------------------------------------------------------------------------- */
 
 /* Where drivers allocate on first use, that is now. */
 static cl_int make_real(tn_pdevice *device, cl_mem memory) {

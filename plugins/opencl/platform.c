@@ -48,7 +48,7 @@ static void keep_failure(tn_pself *self, const char *who, const char *what, cl_i
     self->is_broken = true;
 }
 
-/* ---- one device ---- */
+/* ---- one device -------------------------------------------------------------------------- */
 
 static bool ask(cl_device_id id, cl_device_info what, size_t bytes, void *out) {
     return clGetDeviceInfo(id, what, bytes, out, NULL) == CL_SUCCESS;
@@ -144,7 +144,7 @@ static const char *describe(cl_device_id id, struct ocl_found *out, char room[OC
     return NULL;
 }
 
-/* ---- all of them ---- */
+/* ---- all of them ------------------------------------------------------------------------- */
 
 static void add_device(tn_pself *self, const struct ocl_found *platform, cl_device_id id) {
     struct ocl_found found = *platform;

@@ -6,7 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-/* ---- errors ---- */
+/* ---- errors ------------------------------------------------------------------------------ */
 
 tn_status ocl_fail(const tn_pself *self, tn_status status, const char *format, ...) {
     char message[OCL_MESSAGE];
@@ -102,7 +102,7 @@ void *ocl_host_alloc(const tn_pself *self, uint64_t bytes, const char *what) {
     return p;
 }
 
-/* ---- the table ---- */
+/* ---- the table --------------------------------------------------------------------------- */
 
 static tn_status init(const tn_host *host, const char *path, tn_pself **out_self) {
     (void)path;

@@ -69,7 +69,7 @@ gpu_kernel *gpu_kernel_find(tn_pdevice *device, uint64_t key) {
     return k && atomic_load_explicit(&k->key, memory_order_acquire) == (key | USED) ? k : NULL;
 }
 
-/* ---- building ---- */
+/* ---- building ---------------------------------------------------------------------------- */
 
 static double now(void) {
     struct timespec t;
@@ -282,7 +282,7 @@ tn_status gpu_kernel_build(tn_pdevice *device, uint64_t key, const gpu_variant *
     return status;
 }
 
-/* ---- keeping ---- */
+/* ---- keeping ----------------------------------------------------------------------------- */
 
 void ocl_program_launched(tn_pdevice *device, ocl_program *p) {
     p->saved = OCL_LAUNCHED;

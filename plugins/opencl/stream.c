@@ -57,7 +57,7 @@ static void destroy(tn_pstream *stream) {
     finish(stream);
 }
 
-/* ---- what went wrong ---- */
+/* ---- what went wrong --------------------------------------------------------------------- */
 
 /* All work is done: was there an index out of range? Told once. */
 static tn_status take_error(tn_pstream *stream) {
@@ -83,7 +83,7 @@ static tn_status take_error(tn_pstream *stream) {
                     word[1]);
 }
 
-/* ---- asking and waiting ---- */
+/* ---- asking and waiting ------------------------------------------------------------------ */
 
 /* A marker at the present end, asked for only when someone asks. */
 static cl_int find_mark(tn_pstream *stream, cl_int *out_state) {

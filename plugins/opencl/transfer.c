@@ -21,7 +21,7 @@ static tn_status done(tn_pstream *stream, cl_int error, const char *what) {
     return TN_OK;
 }
 
-/* ---- staging ---- */
+/* ---- staging ----------------------------------------------------------------------------- */
 
 /* Room for `bytes` in a half whose last transfer is over, or NULL. The caller locks. */
 static struct ocl_stage *make_room(tn_pstream *stream, uint64_t bytes) {
@@ -62,7 +62,7 @@ static tn_status write_staged(tn_pstream *stream, tn_memory dst, uint64_t dst_of
     return s ? done(stream, error, "write") : TN_OUT_OF_MEMORY;
 }
 
-/* ---- the slots ---- */
+/* ---- the slots --------------------------------------------------------------------------- */
 
 tn_status ocl_write(tn_pdevice *device, tn_pstream *stream, tn_memory dst, uint64_t dst_offset,
                     const void *src, uint64_t bytes) {

@@ -53,7 +53,7 @@ static inline const char *sim_dtype_name(tn_dtype dtype) {
     return dtype >= 0 && dtype < TN_DTYPE_COUNT ? names[dtype] : "unknown";
 }
 
-/* ---- 16-bit floating types ---- */
+/* ---- 16-bit floating types --------------------------------------------------------------- */
 
 /* `x` rounded to nearest even in a 16-bit format: sign, 15 - digits bits of exponent, `digits` bits
  * of fraction. From f64 in one step, so that nothing is rounded twice. */
@@ -118,7 +118,7 @@ static inline uint16_t sim_store_bf16(float x) {
     return sim_round_to_16(x, 7);
 }
 
-/* ---- the other types ---- */
+/* ---- the other types --------------------------------------------------------------------- */
 
 #define SIM_PLAIN_LOAD_STORE(t, NAME, stored, value, wrap, ...) \
     static inline value sim_load_##t(stored x) { \

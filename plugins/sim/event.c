@@ -84,7 +84,7 @@ static tn_status run_wait(struct sim_command *command, char message[SIM_MESSAGE]
     return TN_OK;
 }
 
-/* ---- the table ---- */
+/* ---- the table --------------------------------------------------------------------------- */
 
 static tn_status create(tn_pdevice *device, uint32_t flags, tn_pevent **out_event) {
     *out_event = NULL;

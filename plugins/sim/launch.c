@@ -32,7 +32,7 @@ static tn_status run_task(struct sim_command *command, char message[SIM_MESSAGE]
     return task->error;
 }
 
-/* ---- checks ---- */
+/* ---- checks ------------------------------------------------------------------------------ */
 
 enum { MAX_TENSORS = SIM_MAX_USES - 1 }; /* of a signature; one more is the workspace */
 
@@ -195,7 +195,7 @@ static tn_status check_workspace(struct check *check, const tn_call *call, const
                        check->uses, out_workspace);
 }
 
-/* ---- the copy ---- */
+/* ---- the copy ---------------------------------------------------------------------------- */
 
 static uint32_t count_tensors(const tn_call *call) {
     uint32_t n = call->n_outs;

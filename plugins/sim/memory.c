@@ -10,7 +10,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* ---- tables ---- */
+/* ---- tables ------------------------------------------------------------------------------ */
 
 /* The first entry whose start is not below `start`. */
 static uint64_t table_position(const struct sim_table *table, uint64_t start) {
@@ -65,7 +65,7 @@ void sim_table_finish(const tn_pself *self, struct sim_table *table) {
     *table = (struct sim_table){0};
 }
 
-/* ---- allocation ---- */
+/* ---- allocation -------------------------------------------------------------------------- */
 
 static uint64_t round_up(uint64_t bytes, uint64_t unit) {
     return (bytes + unit - 1) / unit * unit;
@@ -85,7 +85,7 @@ static void poison(char *data, uint64_t bytes) {
         memcpy(data + done, data, done < bytes - done ? done : bytes - done);
 }
 
-/* ---- blocks ---- */
+/* ---- blocks ------------------------------------------------------------------------------ */
 
 static struct sim_block *block_create(tn_pself *self, int32_t space, uint64_t bytes) {
     struct sim_block *block = sim_host_alloc(self, sizeof *block, "an allocation");
@@ -115,7 +115,7 @@ const struct sim_block *sim_uses_freed(const struct sim_uses *uses) {
     return NULL;
 }
 
-/* ---- places ---- */
+/* ---- places ------------------------------------------------------------------------------ */
 
 /* A place of `span` bytes at a multiple of `unit` that no handle uses, searched from `from` to the
  * end; 0 when there is none. */
@@ -156,7 +156,7 @@ static tn_status enter(tn_pdevice *device, struct sim_block *block, uint64_t uni
     return TN_OK;
 }
 
-/* ---- the two spaces ---- */
+/* ---- the two spaces ---------------------------------------------------------------------- */
 
 static tn_status alloc_device(tn_pdevice *device, struct sim_block *block) {
     tn_pself *self = device->self;

@@ -208,7 +208,7 @@ static void retained_gradients_follow_a_write(void **state) {
     assert_values(tn_grad(x), 36);
 }
 
-/* ---- second derivatives ---- */
+/* ---- second derivatives ------------------------------------------------------------------ */
 
 static tn_status write_to_a_view(tn_tensor *const *in, uint64_t n, tn_tensor **outputs,
                                  uint64_t *n_outputs, void *user) {

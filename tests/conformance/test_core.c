@@ -70,7 +70,7 @@ static void kernels_are_left_out_where_operators_can_do_without(void **state) {
     assert_true(n_kernels(TC_MODE_NATIVE, "softmax_forward") > 0);
 }
 
-/* ---- faulty kernels -------------------------------------------------------------------------- */
+/* ---- faulty kernels ---------------------------------------------------------------------- */
 
 static float *element(const tn_tensor_view *v, int64_t i) { /* the i-th, row-major */
     int64_t at = 0;
@@ -126,7 +126,7 @@ static void faulty_kernels_are_caught(void **state) {
     assert_caught(NO_TAIL, "operator/neg sample=0 T=f32 form=out");
 }
 
-/* ---- bounds ---------------------------------------------------------------------------------- */
+/* ---- bounds ------------------------------------------------------------------------------ */
 
 static double verdict_of(tc_tolerance tolerance, tn_dtype dtype, double got, double expected,
                          double magnitude) {

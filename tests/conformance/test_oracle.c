@@ -12,8 +12,7 @@
 
 #include <cmocka.h>
 
-/* ---- elements ---------------------------------------------------------------------------------
- */
+/* ---- elements ---------------------------------------------------------------------------- */
 
 static void floats_of_16_bits_survive_a_round_trip(void **state) {
     const tn_dtype dtypes[] = {TN_F16, TN_BF16};
@@ -52,8 +51,7 @@ static void spacings_are_those_of_the_dtype(void **state) {
     assert_true(tc_largest(TN_F16) == 65504 && tc_smallest_normal(TN_BF16) == 0x1p-126L);
 }
 
-/* ---- comparison -------------------------------------------------------------------------------
- */
+/* ---- comparison -------------------------------------------------------------------------- */
 
 /* A filled call, and an image of each output that holds just what is expected. */
 typedef struct fixture {
@@ -190,8 +188,7 @@ static void cases_that_cannot_fail_are_mistrusted(void **state) {
                      TC_MISTRUSTED);
 }
 
-/* ---- lines ------------------------------------------------------------------------------------
- */
+/* ---- lines ------------------------------------------------------------------------------- */
 
 static void lines_that_are_no_calls_are_refused_with_a_reason(void **state) {
     static const char *const wrong[][2] = {

@@ -10,7 +10,7 @@
 #include <tenon/ext/threads.h>
 #include <unistd.h>
 
-/* ---- tables --------------------------------------------------------------------------------- */
+/* ---- tables ------------------------------------------------------------------------------ */
 
 static void a_host_it_does_not_know_gets_no_plugin(void **state) {
     tn_plugin_query_fn query;
@@ -78,7 +78,7 @@ static void memory_is_written_read_copied_and_filled(void **state) {
     }
 }
 
-/* ---- start ---------------------------------------------------------------------------------- */
+/* ---- start ------------------------------------------------------------------------------- */
 
 /* Starts the plugin again beside the one under test, which it leaves as it was; the status. */
 static tn_status start_again(void) {
@@ -155,7 +155,7 @@ static void failing_allocations_are_reported_and_leave_nothing(void **state) {
     assert_int_equal(mini_outstanding(), before);
 }
 
-/* ---- several threads at once ---------------------------------------------------------------- */
+/* ---- several threads at once ------------------------------------------------------------- */
 
 /* One call with operands of its own and what it must give. */
 typedef struct job {
@@ -265,7 +265,7 @@ static void kernels_may_be_called_by_several_threads_at_once(void **state) {
     }
 }
 
-/* ---- a forked child ------------------------------------------------------------------------- */
+/* ---- a forked child ---------------------------------------------------------------------- */
 
 static void a_forked_child_computes_on_one_thread(void **state) {
     assert_true(cpu.plugin->flags & TN_PLUGIN_FORK_SAFE);

@@ -201,8 +201,7 @@ static void duplicate_id_is_refused_with_both_paths(void **state) {
                     "remove one");
 }
 
-/* ---- files that are no plugins ----------------------------------------------------------------
- */
+/* ---- files that are no plugins ----------------------------------------------------------- */
 
 static long size_of(const char *path) {
     struct stat st;

@@ -16,7 +16,7 @@
 static const cl_icd_dispatch *next;
 static cl_icd_dispatch table;
 
-/* ---- what was said ---- */
+/* ---- what was said ----------------------------------------------------------------------- */
 
 enum { MAX_RULES = 8, TEXT = 256 };
 
@@ -147,7 +147,7 @@ static cl_int queue_fault(const char *function) {
     return atomic_fetch_add(&n_queue_calls, 1) + 1 >= said.lost_at ? said.lost : CL_SUCCESS;
 }
 
-/* ---- what is alive ---- */
+/* ---- what is alive ----------------------------------------------------------------------- */
 
 enum { CONTEXT, QUEUE, MEMORY, PROGRAM, KERNEL, EVENT, N_KINDS };
 static atomic_llong alive[N_KINDS];
@@ -176,7 +176,7 @@ static cl_int made_event(cl_int error, const cl_event *event) {
     return error;
 }
 
-/* ---- functions that only fail ---- */
+/* ---- functions that only fail ------------------------------------------------------------ */
 
 #define PASSED(name, params, args) \
     static cl_int CL_API_CALL name##_ params { \
@@ -294,7 +294,7 @@ COUNTED(clReleaseKernel, cl_kernel, KERNEL, -1)
 COUNTED(clReleaseEvent, cl_event, EVENT, -1)
 COUNTED(clRetainEvent, cl_event, EVENT, +1)
 
-/* ---- functions that do more ---- */
+/* ---- functions that do more -------------------------------------------------------------- */
 
 static void *CL_API_CALL clEnqueueMapBuffer_(cl_command_queue q, cl_mem m, cl_bool wait,
                                              cl_map_flags flags, size_t at, size_t n, WAITS,
@@ -382,7 +382,7 @@ static cl_int CL_API_CALL clGetProgramBuildInfo_(cl_program p, cl_device_id d,
     return CL_SUCCESS;
 }
 
-/* ---- the loader's door ---- */
+/* ---- the loader's door ------------------------------------------------------------------- */
 
 /* A function of the table is the one above with the same name. */
 static void install(void) {

@@ -23,7 +23,7 @@ static const char NO_BUILDING[] = "fail=clCreateProgramWithSource:-6";
 static char folder[PATH], entry[PATH + 64];
 static char content[MAX_BYTES];
 
-/* ---- a device's life ---- */
+/* ---- a device's life --------------------------------------------------------------------- */
 
 /* Opens it, fills a tensor, closes it. */
 static tn_status live(const char *words) {
@@ -53,7 +53,7 @@ static void assert_builds(void) {
     assert_ok(live(""));
 }
 
-/* ---- the folder ---- */
+/* ---- the folder -------------------------------------------------------------------------- */
 
 /* Entries of the folder; `entry` is one of them, and halves count too. */
 static int n_entries(const char *where) {
@@ -107,7 +107,7 @@ static void write_entry(size_t n) {
     assert_int_equal(fclose(f), 0);
 }
 
-/* ---- tests ---- */
+/* ---- tests ------------------------------------------------------------------------------- */
 
 static void the_next_process_does_not_build(void **state) {
     assert_int_equal(n_entries(folder), 0);

@@ -18,7 +18,7 @@ static int64_t property(int32_t name) {
     return value.v.i64;
 }
 
-/* ---- devices that cannot be used ---- */
+/* ---- devices that cannot be used --------------------------------------------------------- */
 
 /* Opening fails and says `first` and `second`. */
 static void assert_refused(const char *words, const char *first, const char *second) {
@@ -67,7 +67,7 @@ static void an_alignment_of_a_byte_is_not_relied_on(void **state) {
     assert_true(mini_close(&m));
 }
 
-/* ---- no f64 ---- */
+/* ---- no f64 ------------------------------------------------------------------------------ */
 
 static void without_fp64_the_device_has_no_f64(void **state) {
     layer_say("hide=fp64");
@@ -91,7 +91,7 @@ static void with_fp64_kernels_are_told_too(void **state) {
     assert_true(mini_close(&m));
 }
 
-/* ---- kernels ---- */
+/* ---- kernels ----------------------------------------------------------------------------- */
 
 static void a_kernel_that_does_not_build_is_told_with_its_first_error(void **state) {
     open_device();
@@ -158,7 +158,7 @@ static void a_build_without_a_log_is_told_by_its_error(void **state) {
     assert_true(mini_close(&m));
 }
 
-/* ---- memory ---- */
+/* ---- memory ------------------------------------------------------------------------------ */
 
 static void no_memory_of_the_driver_is_told_and_can_be_tried_again(void **state) {
     open_device();
@@ -196,7 +196,7 @@ static void what_the_device_has_is_counted(void **state) {
     assert_true(mini_close(&m));
 }
 
-/* ---- a lost device ---- */
+/* ---- a lost device ----------------------------------------------------------------------- */
 
 static void assert_lost(tn_status status) {
     assert_int_equal(status, TN_DEVICE_LOST);
@@ -314,7 +314,7 @@ static void any_call_may_find_the_device_lost(void **state) {
     }
 }
 
-/* ---- every call fails once ---- */
+/* ---- every call fails once --------------------------------------------------------------- */
 
 static tn_status use_pinned(void) {
     const tn_memory_ops *ops = m.ops->memory;

@@ -9,7 +9,7 @@ enum { N = 3000, SLOTS = 3, ROUNDS = 60, BYTES = N * sizeof(float) };
 
 static mini m;
 
-/* ---- calls from any thread; cmocka's assertions are for the main one ---- */
+/* ---- calls from any thread; cmocka's assertions are for the main one --------------------- */
 
 typedef struct view {
     tn_tensor_view view;
@@ -56,7 +56,7 @@ static tn_memory allocate(int32_t space, uint64_t bytes, void **out_host) {
     return memory;
 }
 
-/* ---- one hands to the other ---- */
+/* ---- one hands to the other -------------------------------------------------------------- */
 
 /* Slot i holds a round's numbers from the moment `full` is recorded, until `taken` is. */
 static struct {
@@ -173,7 +173,7 @@ static void streams_of_two_threads_hand_over_with_events(void **state) {
     assert_true(mini_close(&m));
 }
 
-/* ---- everything at once ---- */
+/* ---- everything at once ------------------------------------------------------------------ */
 
 static tn_status use_everything(worker *w, int round) {
     float back[N] = {0};
@@ -226,7 +226,7 @@ static void two_threads_use_everything_at_once(void **state) {
     assert_true(mini_close(&m));
 }
 
-/* ---- many launches ---- */
+/* ---- many launches ----------------------------------------------------------------------- */
 
 enum { TARGETS = 64, TIMES = 30 };
 
@@ -273,7 +273,7 @@ static void launches_of_two_threads_keep_their_arguments(void **state) {
     assert_true(mini_close(&m));
 }
 
-/* ---- asking beside calls ---- */
+/* ---- asking beside calls ----------------------------------------------------------------- */
 
 /* No lock of the driver's orders what these look at. */
 static void *looker(void *context) {
@@ -300,7 +300,7 @@ static void asking_beside_calls_disturbs_nothing(void **state) {
     assert_true(mini_close(&m));
 }
 
-/* ---- two devices open at once ---- */
+/* ---- two devices open at once ------------------------------------------------------------ */
 
 /* What a driver changes of the process is put back also where two start in the same moment. */
 static void *open_and_work(void *context) {

@@ -18,7 +18,7 @@ int rig_teardown(void **state) {
     return mini_close(&rig) ? 0 : -1;
 }
 
-/* ---- tensors with a host copy ---- */
+/* ---- tensors with a host copy ------------------------------------------------------------ */
 
 array array_create(tn_dtype dtype, int32_t rank, const int64_t *sizes) {
     array a = {.tensor = mini_tensor_create(&rig, dtype, rank, sizes, NULL, 0), .dtype = dtype};
@@ -50,7 +50,7 @@ void array_free_host(array *a) {
     a->host = NULL;
 }
 
-/* ---- work ---- */
+/* ---- work -------------------------------------------------------------------------------- */
 
 tn_status rig_launch(const char *op, tn_pdevice *device, tn_pstream *stream, uint32_t n_args,
                      const tn_cell *args, const tn_tensor_view *out) {

@@ -27,7 +27,7 @@ int rig_teardown(void **state);
             fail_msg("'%s' is not in the message '%s'", part, mini_error()); \
     } while (0)
 
-/* ---- tensors with a host copy ---- */
+/* ---- tensors with a host copy ------------------------------------------------------------ */
 
 typedef struct array {
     mini_tensor *tensor;
@@ -45,7 +45,7 @@ void array_upload(array *a);
 void array_download(array *a);
 void array_free_host(array *a);
 
-/* ---- work ---- */
+/* ---- work -------------------------------------------------------------------------------- */
 
 /* Queues kernel `op` without waiting for it. */
 tn_status rig_launch(const char *op, tn_pdevice *device, tn_pstream *stream, uint32_t n_args,

@@ -167,7 +167,7 @@ static void closing_with_memory_alive_is_logged_and_frees_it(void **state) {
     assert_non_null(strstr(mini_log(), "closed with 0 streams, 0 events and 2 allocations alive"));
 }
 
-/* ---- every allocation fails once ---- */
+/* ---- every allocation fails once --------------------------------------------------------- */
 
 /* A life in which every function that can run out of memory is called. A call that fails for want
  * of memory is made again and must then work, so it left nothing half done. */

@@ -225,7 +225,7 @@ static void elapsed_measures_the_work_between_two_marks(void **state) {
     events()->destroy(plain);
 }
 
-/* ---- errors of queued work ---- */
+/* ---- errors of queued work --------------------------------------------------------------- */
 
 static const int64_t five[] = {5};
 
@@ -286,7 +286,7 @@ static void an_error_stays_with_its_stream(void **state) {
     array_free_host(&out);
 }
 
-/* ---- threads ---- */
+/* ---- threads ----------------------------------------------------------------------------- */
 
 enum { ROUNDS = 2000 };
 

@@ -14,7 +14,7 @@
 #include <tenon/plugins.h>
 #include <unistd.h>
 
-/* ---- the plugin, as the rest of Tenon has it ---- */
+/* ---- the plugin, as the rest of Tenon has it --------------------------------------------- */
 
 const tni_plugin *p;
 tn_pdevice *device, *second;
@@ -58,7 +58,7 @@ void close_all(void) {
     stop();
 }
 
-/* ---- running the cases ---- */
+/* ---- running the cases ------------------------------------------------------------------- */
 
 static char here[4096];
 

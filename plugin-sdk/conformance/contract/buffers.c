@@ -75,8 +75,7 @@ bool tc_buffer_check(tc_contract *k, tc_buffer *b, tn_pstream *stream, uint32_t 
     return true;
 }
 
-/* ---- work that takes a while ------------------------------------------------------------------
- */
+/* ---- work that takes a while ------------------------------------------------------------- */
 
 enum { WORK_BYTES = 4 << 20, MOST_FILLS = 400 };
 static const double WORK_SECONDS = 0.008;
@@ -128,8 +127,7 @@ bool tc_question_waits(tc_contract *k, tc_work *w, tn_pstream *stream, tn_pevent
     return waits;
 }
 
-/* ---- streams and events -----------------------------------------------------------------------
- */
+/* ---- streams and events ------------------------------------------------------------------ */
 
 bool tc_stream_create(tc_contract *k, tc_subject *s, int32_t priority, tn_pstream **out) {
     *out = NULL;

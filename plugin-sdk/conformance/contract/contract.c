@@ -15,8 +15,7 @@ static const tc_contract_row *const process_tables[] = {
 };
 #define LENGTH(array) (sizeof(array) / sizeof *(array))
 
-/* ---- what cases use ---------------------------------------------------------------------------
- */
+/* ---- what cases use ---------------------------------------------------------------------- */
 
 bool tc_must(tc_contract *k, uint32_t requirement, tn_status status, const char *what) {
     char reason[TC_MESSAGE];
@@ -55,8 +54,7 @@ const char *tc_contract_word(tc_contract *k, const char *name) {
     return text ? text : "";
 }
 
-/* ---- the classes ------------------------------------------------------------------------------
- */
+/* ---- the classes ------------------------------------------------------------------------- */
 
 static const tc_contract_row *find(const tc_contract_row *const *tables, size_t n,
                                    const char *name) {

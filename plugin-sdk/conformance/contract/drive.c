@@ -34,8 +34,7 @@ bool tc_drive_open(tc_contract *k, tc_subject *s, const tn_host *host, uint32_t 
     return opened;
 }
 
-/* ---- a piece of work --------------------------------------------------------------------------
- */
+/* ---- a piece of work --------------------------------------------------------------------- */
 
 static const char *const small_calls[] = {
     "kernel/add T=f32 self=[5,13] other=[5,13] alpha=2 data=exact",
@@ -134,8 +133,7 @@ bool tc_drive_probe(tc_contract *k, tc_subject *s, bool wide, uint32_t requireme
     return v.status != TC_FAIL && v.status != TC_ERROR;
 }
 
-/* ---- what the process holds -------------------------------------------------------------------
- */
+/* ---- what the process holds -------------------------------------------------------------- */
 
 static int64_t entries(const char *path) {
     int64_t n = 0;
@@ -195,8 +193,7 @@ bool tc_drive_balanced(tc_contract *k, uint32_t requirement, const char *when) {
     return blocks == 0;
 }
 
-/* ---- tables -----------------------------------------------------------------------------------
- */
+/* ---- tables ------------------------------------------------------------------------------ */
 
 static uint64_t add_table(uint64_t sum, const void *table, uint64_t known) {
     uint64_t size;

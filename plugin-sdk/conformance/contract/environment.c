@@ -23,8 +23,7 @@ extern char **environ;
  */
 enum { RESTORER = 0x04000000 };
 
-/* ---- a record of it ---------------------------------------------------------------------------
- */
+/* ---- a record of it ---------------------------------------------------------------------- */
 
 static const int signals[] = {SIGHUP,  SIGINT,   SIGQUIT, SIGILL,  SIGTRAP, SIGABRT, SIGBUS,
                               SIGFPE,  SIGUSR1,  SIGSEGV, SIGUSR2, SIGPIPE, SIGALRM, SIGTERM,
@@ -145,8 +144,7 @@ static void compare(tc_contract *k, const surroundings *a, const char *call) {
         CHANGED(k, "%s changed the priority of the process", call);
 }
 
-/* ---- a life, watched after each call -----------------------------------------------------------
- */
+/* ---- a life, watched after each call ----------------------------------------------------- */
 
 static void set_threads(tc_contract *k, tc_subject *s) {
     const tn_ext_threads *threads = tc_subject_threads(s);
@@ -239,8 +237,7 @@ static void environment_children(tc_contract *k) {
         TC_BROKEN(k, 25, "a child process is left after shutdown");
 }
 
-/* ---- a caller with a small stack ----------------------------------------------------------------
- */
+/* ---- a caller with a small stack --------------------------------------------------------- */
 
 enum { STACK = 1 << 20 };
 

@@ -230,7 +230,7 @@ static void wait_at_once(tc_contract *k) {
     finish(&n);
 }
 
-/* ---- time ---- */
+/* ---- time -------------------------------------------------------------------------------- */
 
 /* As set_up, with a second event; both have a clock. */
 static bool set_up_clock(tc_contract *k, scene *n, tn_pevent **out_end) {

@@ -29,8 +29,7 @@ typedef struct step {
     void (*finish)(trial *t);
 } step;
 
-/* ---- stages -----------------------------------------------------------------------------------
- */
+/* ---- stages ------------------------------------------------------------------------------ */
 
 static tn_status try_init(trial *t) {
     t->s.self = NULL;
@@ -219,8 +218,7 @@ static const step stages[] = {
     {"kernel", 69, true, prepare_kernel, try_kernel, undo_kernel, finish_kernel},
 };
 
-/* ---- trials -----------------------------------------------------------------------------------
- */
+/* ---- trials ------------------------------------------------------------------------------ */
 
 /* One attempt of which allocation n fails. Returns whether one did. */
 static bool attempt(trial *t, const step *stage, int64_t n) {

@@ -46,8 +46,7 @@ static bool count(tc_contract *k, tc_subject *s, uint32_t *out) {
     return *out != UINT32_MAX;
 }
 
-/* ---- again and again --------------------------------------------------------------------------
- */
+/* ---- again and again --------------------------------------------------------------------- */
 
 static void life_init(tc_contract *k) {
     const int64_t times = tc_contract_int(k, "times");
@@ -76,7 +75,7 @@ static void life_init(tc_contract *k) {
                   (long long)((now.heap_bytes - early.heap_bytes) / (times - times / 2)));
 }
 
-/* ---- options ---- */
+/* ---- options ----------------------------------------------------------------------------- */
 
 /* What init asks for, and what one of these is answered with. One thread. */
 static struct {
@@ -152,7 +151,7 @@ static void life_options(tc_contract *k) {
     }
 }
 
-/* ---- lives ---- */
+/* ---- lives ------------------------------------------------------------------------------- */
 
 /* What may grow without being a leak: arenas of malloc, stacks that are kept. */
 enum { MAPPINGS = 8, RESIDENT = 8 << 20 };
@@ -260,8 +259,7 @@ static void life_path_null(tc_contract *k) {
     tc_drive_balanced(k, 14, "after init with path NULL and shutdown");
 }
 
-/* ---- devices ----------------------------------------------------------------------------------
- */
+/* ---- devices ----------------------------------------------------------------------------- */
 
 enum { MOST = 16 };
 
@@ -381,8 +379,7 @@ static void life_properties(tc_contract *k) {
     tc_subject_close(&s);
 }
 
-/* ---- other threads ----------------------------------------------------------------------------
- */
+/* ---- other threads ----------------------------------------------------------------------- */
 
 typedef struct errand {
     tc_contract *k;
@@ -459,8 +456,7 @@ static void life_threads(tc_contract *k) {
     }
 }
 
-/* ---- fork and unload --------------------------------------------------------------------------
- */
+/* ---- fork and unload --------------------------------------------------------------------- */
 
 static void life_fork(tc_contract *k) {
     tc_subject s;

@@ -13,7 +13,7 @@
 #include <tenon/ext/threads.h>
 #include <unistd.h>
 
-/* ---- the file -------------------------------------------------------------------------------- */
+/* ---- the file ---------------------------------------------------------------------------- */
 
 typedef struct exports {
     tc_contract *k;
@@ -52,8 +52,7 @@ static void load_symbols(tc_contract *k) {
         TC_BROKEN(k, 1, "the object does not export " TN_PLUGIN_QUERY_NAME);
 }
 
-/* ---- dlopen and query -------------------------------------------------------------------------
- */
+/* ---- dlopen and query -------------------------------------------------------------------- */
 
 static const tn_plugin *query_once(tc_contract *k) {
     tn_plugin_query_fn query;
@@ -106,8 +105,7 @@ static void load_quiet(tc_contract *k) {
                   n_text > 0 ? "stdout" : "stderr", n_text > 0 ? text : errors);
 }
 
-/* ---- hardware ---------------------------------------------------------------------------------
- */
+/* ---- hardware ---------------------------------------------------------------------------- */
 
 /* Files of /dev that are no hardware. */
 static bool is_device(const char *path) {
@@ -171,8 +169,7 @@ static void load_hardware(tc_contract *k) {
     tc_subject_close(&s);
 }
 
-/* ---- query ------------------------------------------------------------------------------------
- */
+/* ---- query ------------------------------------------------------------------------------- */
 
 enum { N_THREADS = 4, N_QUERIES = 100 };
 
@@ -247,8 +244,7 @@ static void load_older_host(tc_contract *k) {
         TC_BROKEN(k, 3, "after the query of an older host that of this one gets another table");
 }
 
-/* ---- tables -----------------------------------------------------------------------------------
- */
+/* ---- tables ------------------------------------------------------------------------------ */
 
 /* Tables that the plugin fills; true where `bytes` of it may be read. */
 static bool check_size(tc_contract *k, const void *table, const char *name, uint64_t known,
@@ -351,8 +347,7 @@ static void load_tables(tc_contract *k) {
     check_kernels(k, p);
 }
 
-/* ---- names and versions -----------------------------------------------------------------------
- */
+/* ---- names and versions ------------------------------------------------------------------ */
 
 static bool is_part(char c) {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_';

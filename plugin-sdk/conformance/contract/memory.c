@@ -6,8 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- sizes ------------------------------------------------------------------------------------
- */
+/* ---- sizes ------------------------------------------------------------------------------- */
 
 /* Blocks of many sizes, alive at once: none shares a byte with another, and the last byte of each
  * is there. */
@@ -73,8 +72,7 @@ static void host_pointer(tc_contract *k) {
     tc_buffer_destroy(&b);
 }
 
-/* ---- too much ---------------------------------------------------------------------------------
- */
+/* ---- too much ---------------------------------------------------------------------------- */
 
 static void refuse(tc_contract *k, uint64_t bytes) {
     tc_subject *s = k->subject;
@@ -109,8 +107,7 @@ static void huge(tc_contract *k) {
     tc_buffer_destroy(&before);
 }
 
-/* ---- coming and going -------------------------------------------------------------------------
- */
+/* ---- coming and going -------------------------------------------------------------------- */
 
 /* As many blocks again and again: device memory that leaks runs out, or shows in `info`. */
 static void again(tc_contract *k) {
@@ -243,8 +240,7 @@ static void info(tc_contract *k) {
                   (unsigned long long)now[2].free_bytes, (unsigned long long)now[0].free_bytes);
 }
 
-/* ---- threads ----------------------------------------------------------------------------------
- */
+/* ---- threads ----------------------------------------------------------------------------- */
 
 typedef struct worker {
     tc_subject *subject;

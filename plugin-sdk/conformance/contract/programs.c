@@ -72,8 +72,7 @@ static void range(program *p, const tc_buffer *b, uint64_t *offset, uint64_t *by
     *bytes = 1 + below(p, b->bytes - *offset);
 }
 
-/* ---- operations -------------------------------------------------------------------------------
- */
+/* ---- operations -------------------------------------------------------------------------- */
 
 static bool op_write(program *p) {
     const int b = (int)below(p, N_BUFFERS), stream = any_stream(p);
@@ -281,8 +280,7 @@ static bool op_new_stream(program *p) {
     return tc_stream_create(p->k, p->s, (int32_t)below(p, 3) - 1, &p->streams[stream]);
 }
 
-/* ---- a program --------------------------------------------------------------------------------
- */
+/* ---- a program --------------------------------------------------------------------------- */
 
 static const struct choice {
     bool (*run)(program *p);

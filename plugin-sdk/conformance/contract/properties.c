@@ -112,8 +112,7 @@ uint64_t tc_properties_sum(const tc_subject *s, uint32_t index) {
     return sum;
 }
 
-/* ---- rows -------------------------------------------------------------------------------------
- */
+/* ---- rows -------------------------------------------------------------------------------- */
 
 static void values(tc_contract *k) {
     for (uint32_t i = 0; i < k->subject->n_devices; i++)

@@ -88,8 +88,7 @@ static void pairs(tc_contract *k) {
         }
 }
 
-/* ---- what the device answers -------------------------------------------------------------------
- */
+/* ---- what the device answers ------------------------------------------------------------- */
 
 static tn_status ask(tc_contract *k, uint64_t i) {
     const tc_subject *s = k->subject;

@@ -18,7 +18,7 @@
  * derivative passing through formulas of formulas. */
 #define F32_TOLERANCE 1e-4
 
-/* ---- lists ----------------------------------------------------------------------------------- */
+/* ---- lists ------------------------------------------------------------------------------- */
 
 static bool is_listed(const tc_operator *op) {
     return op->order != TC_CONSTANT && !(op->flags & TC_RANDOM) && !op->written;
@@ -57,8 +57,7 @@ static void list(tc_set set, tc_sink *sink) {
     }
 }
 
-/* ---- the function under test ------------------------------------------------------------------
- */
+/* ---- the function under test ------------------------------------------------------------- */
 
 typedef struct function {
     const tn_op *op;
@@ -109,8 +108,7 @@ static bool make_inputs(function *f, const tc_operator *op, tn_device device, tc
     return true;
 }
 
-/* ---- without f64 ------------------------------------------------------------------------------
- */
+/* ---- without f64 ------------------------------------------------------------------------- */
 
 /* Weights that differ from element to element, the same on every device. */
 static tn_tensor *weighted_sum(tn_tensor *const *terms, uint64_t n) {
@@ -195,7 +193,7 @@ static void compare_with_cpu(const tc_operator *op, tc_sample *s, function *f, i
     }
 }
 
-/* ---- one case -------------------------------------------------------------------------------- */
+/* ---- one case ---------------------------------------------------------------------------- */
 
 static const tc_operator *find(const char *name, int64_t index) {
     for (uint32_t i = 0; i < tc_n_operators; i++) {

@@ -25,7 +25,7 @@ typedef struct plan {
 
 static const char *const form_names[] = {"functional", "inplace", "out"};
 
-/* ---- lists ----------------------------------------------------------------------------------- */
+/* ---- lists ------------------------------------------------------------------------------- */
 
 static const tn_dtype dtypes[] = {TN_F32, TN_F64, TN_F16, TN_BF16, TN_I32, TN_I64, TN_U8, TN_BOOL};
 enum { N_DTYPES = sizeof dtypes / sizeof *dtypes, GROWN = 13 };
@@ -211,7 +211,7 @@ static void list(tc_set set, tc_sink *sink) {
     }
 }
 
-/* ---- reading a line -------------------------------------------------------------------------- */
+/* ---- reading a line ---------------------------------------------------------------------- */
 
 static bool read_plan(const tc_case *c, plan *p, tc_verdict *out) {
     const char *word;
@@ -265,7 +265,7 @@ bad:
     return false;
 }
 
-/* ---- running --------------------------------------------------------------------------------- */
+/* ---- running ----------------------------------------------------------------------------- */
 
 typedef struct run {
     const plan *plan;

@@ -5,8 +5,9 @@
  *
  *   exact      the reference rounded to the dtype
  *   ulp2 ulp4  2 or 4 units in the last place of r; 1 (2 where numbers cancel) where the dtype is
- * narrower than its accumulator, since the error of the wider computation disappears in the
- * rounding sum dot    one rounding of r and n U M: an accumulator of the dtype itself, or a missing
+ *              narrower than its accumulator, since the error of the wider computation disappears
+ *              in the rounding
+ *   sum dot    one rounding of r and n U M: an accumulator of the dtype itself, or a missing
  *              element, is outside
  *   composite  16 u of the larger of |r| and the output's largest element, as much of u times the
  *              largest input, and 4 u S

@@ -16,7 +16,7 @@ static struct {
     tc_pair pair;
 } state;
 
-/* ---- who is who ------------------------------------------------------------------------------ */
+/* ---- who is who -------------------------------------------------------------------------- */
 
 static bool is_type(const char *device_type, const char *type) {
     size_t n = strlen(type);
@@ -97,7 +97,7 @@ static bool set_up(const tc_options *options, subject_facts *facts, tc_verdict *
     return true;
 }
 
-/* ---- open and close -------------------------------------------------------------------------- */
+/* ---- open and close ---------------------------------------------------------------------- */
 
 void tc_pair_close(void) {
     if (!state.open)

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- what the generated functions tell ------------------------------------------------------- */
+/* ---- what the generated functions tell --------------------------------------------------- */
 
 void tc_make_tensor(tc_sample *s, tn_cell *cell, tc_fill fill, int64_t limit, int rank,
                     const int64_t *sizes) {
@@ -42,7 +42,7 @@ void tc_make_string(tn_cell *cell, const char *text) {
     *cell = (tn_cell){.tag = TN_CELL_STRING, .v.string = text};
 }
 
-/* ---- layouts --------------------------------------------------------------------------------- */
+/* ---- layouts ----------------------------------------------------------------------------- */
 
 static const char *const layout_names[TC_N_LAYOUTS] = {
     [TC_DENSE] = "dense",   [TC_STRIDED] = "strided",   [TC_TRANSPOSED] = "transposed",
@@ -79,7 +79,7 @@ int64_t tc_layout_strides(tc_layout layout, int32_t rank, const int64_t *sizes, 
     return extent + *out_offset;
 }
 
-/* ---- values ---------------------------------------------------------------------------------- */
+/* ---- values ------------------------------------------------------------------------------ */
 
 static double uniform(tc_sample *s) {
     s->state = s->state * 6364136223846793005u + 1442695040888963407u;
@@ -162,7 +162,7 @@ void tc_sample_finish(tc_sample *s) {
     s->n_inputs = 0;
 }
 
-/* ---- placing --------------------------------------------------------------------------------- */
+/* ---- placing ----------------------------------------------------------------------------- */
 
 /* Lays the elements into an image of the allocation; the gaps hold what no sample has. */
 static bool draw_image(tc_input *in, const int64_t *strides, int64_t offset, int64_t extent) {

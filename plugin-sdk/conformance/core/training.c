@@ -62,7 +62,7 @@ static const network networks[] = {
 };
 enum { N_NETWORKS = sizeof networks / sizeof *networks };
 
-/* ---- data ------------------------------------------------------------------------------------ */
+/* ---- data -------------------------------------------------------------------------------- */
 
 static tn_ints shape_of(const int64_t *sizes, int max) {
     int n = 0;
@@ -109,7 +109,7 @@ static bool make_data(const network *net, uint64_t seed, tn_device cpu, tn_devic
     return out->x && out->labels;
 }
 
-/* ---- one run --------------------------------------------------------------------------------- */
+/* ---- one run ----------------------------------------------------------------------------- */
 
 typedef struct course {
     double losses[512];
@@ -207,7 +207,7 @@ static tn_status train(const network *net, uint64_t seed, tn_device cpu, tn_devi
     return status;
 }
 
-/* ---- judging --------------------------------------------------------------------------------- */
+/* ---- judging ----------------------------------------------------------------------------- */
 
 static void judge(const network *net, const course *got, const course *cpu, tc_verdict *out) {
     int last = net->n_steps - 1;

@@ -63,8 +63,7 @@ int64_t tc_int_min(tn_dtype dtype) {
     return dtype == TN_BOOL || dtype == TN_U8 ? 0 : -tc_int_max(dtype) - 1;
 }
 
-/* ---- the 16-bit floats, by their definition ---------------------------------------------------
- */
+/* ---- the 16-bit floats, by their definition ---------------------------------------------- */
 
 static tc_real decode16(uint16_t h, int digits) {
     const int bias = (1 << (14 - digits)) - 1, top = 2 * bias + 1;
@@ -97,8 +96,7 @@ static uint16_t encode16(tc_real x, int digits) {
     return sign | (pattern < infinity ? (uint16_t)pattern : infinity);
 }
 
-/* ---- elements ---------------------------------------------------------------------------------
- */
+/* ---- elements ---------------------------------------------------------------------------- */
 
 tc_number tc_load(tn_dtype dtype, const void *data, int64_t i) {
     tc_number n = {0, 0};
@@ -175,8 +173,7 @@ tc_number tc_round(tn_dtype dtype, tc_number x) {
     return tc_load(dtype, &room, 0);
 }
 
-/* ---- random numbers ---------------------------------------------------------------------------
- */
+/* ---- random numbers ---------------------------------------------------------------------- */
 
 uint64_t tc_next(tc_random *r) {
     uint64_t z = r->state += 0x9E3779B97F4A7C15;

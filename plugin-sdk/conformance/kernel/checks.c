@@ -32,8 +32,7 @@ bool tc_check_success(const tc_invocation *call, const tc_result *result, tc_ver
     return false;
 }
 
-/* ---- bytes that nobody may write --------------------------------------------------------------
- */
+/* ---- bytes that nobody may write --------------------------------------------------------- */
 
 /* Marks the bytes of elements in `mask`. */
 static bool element_bytes(const tc_operand *o, tc_arena *arena, unsigned char **out) {
@@ -118,8 +117,7 @@ bool tc_check_refusal(const tc_invocation *call, const tc_result *result, tc_ver
     return true;
 }
 
-/* ---- results ----------------------------------------------------------------------------------
- */
+/* ---- results ----------------------------------------------------------------------------- */
 
 void tc_check_outputs(const tc_invocation *call, const tc_result *result, const tc_subject *s,
                       tc_verdict *out) {

@@ -5,8 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- choosing the record ----------------------------------------------------------------------
- */
+/* ---- choosing the record ----------------------------------------------------------------- */
 
 const char *tc_flag_name(uint32_t flag) {
     return flag == TN_KERNEL_STRIDED     ? "TN_KERNEL_STRIDED"
@@ -71,8 +70,7 @@ tc_claim tc_find_kernel(const tc_subject *s, const tc_invocation *call, const tn
     return claim;
 }
 
-/* ---- placing ----------------------------------------------------------------------------------
- */
+/* ---- placing ----------------------------------------------------------------------------- */
 
 static bool set_up_failed(tc_verdict *verdict, uint32_t requirement, const char *what,
                           tn_status status) {
@@ -222,8 +220,7 @@ void tc_unplace(tc_placed *p) {
     p->n_memory = 0;
 }
 
-/* ---- afterwards -------------------------------------------------------------------------------
- */
+/* ---- afterwards -------------------------------------------------------------------------- */
 
 static unsigned char *read_image(tc_placed *p, const tn_tensor_view *view, uint64_t bytes,
                                  tc_verdict *verdict) {

@@ -6,8 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- special values ---------------------------------------------------------------------------
- */
+/* ---- special values ---------------------------------------------------------------------- */
 
 enum { N_SPECIAL = 17, N_MILD = 8 };
 
@@ -72,8 +71,7 @@ static bool converts(const tc_invocation *call) {
            tc_is_float(call->outs[0].tensor.dtype) && call->args[0].tensor.dtype != TN_BOOL;
 }
 
-/* ---- one element ------------------------------------------------------------------------------
- */
+/* ---- one element ------------------------------------------------------------------------- */
 
 /* Whole numbers small enough that a sum of `terms` products of two is exact in the output's dtype,
  * most of them zero where there are many. */

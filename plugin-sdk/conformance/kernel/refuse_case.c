@@ -116,8 +116,7 @@ static void run(const tc_case *c, const tc_options *options, tc_verdict *out) {
     tc_arena_finish(&arena);
 }
 
-/* ---- lines ------------------------------------------------------------------------------------
- */
+/* ---- lines ------------------------------------------------------------------------------- */
 
 typedef struct relay {
     tc_sink sink;

@@ -16,8 +16,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- running and comparing --------------------------------------------------------------------
- */
+/* ---- running and comparing --------------------------------------------------------------- */
 
 /* Runs a call that must succeed and leave everything else alone. */
 static bool run_call(tc_subject *s, tc_invocation *call, const tn_kernel *kernel, tc_result *result,
@@ -76,8 +75,7 @@ static void check_same(tc_arena *arena, const tc_invocation *a, const tc_result 
                                              : (tc_real)tc_load(y->dtype, q, at).i);
 }
 
-/* ---- the ways ---------------------------------------------------------------------------------
- */
+/* ---- the ways ---------------------------------------------------------------------------- */
 
 typedef struct comparison {
     const tc_case *c;
@@ -156,8 +154,7 @@ static void again(comparison *m) {
                 m->out);
 }
 
-/* ---- slices -----------------------------------------------------------------------------------
- */
+/* ---- slices ------------------------------------------------------------------------------ */
 
 /* Is the argument cut along its first dimension, too? Those that are the same for all slices are
  * not. */
@@ -248,8 +245,7 @@ static void slices(comparison *m) {
     }
 }
 
-/* ---- at once ----------------------------------------------------------------------------------
- */
+/* ---- at once ----------------------------------------------------------------------------- */
 
 enum { THREADS = 4, STREAMS = 3, CALLS = 12, LONG_CALLS = 3, LONG = 2000 };
 
@@ -401,8 +397,7 @@ static void streams(comparison *m) {
         finish_lanes(lanes, STREAMS);
 }
 
-/* ---- host threads -----------------------------------------------------------------------------
- */
+/* ---- host threads ------------------------------------------------------------------------ */
 
 static void host_threads(comparison *m) {
     static const uint32_t counts[] = {1, 3};
@@ -430,8 +425,7 @@ static void host_threads(comparison *m) {
                    "between one host thread and three", m->out);
 }
 
-/* ---- the class --------------------------------------------------------------------------------
- */
+/* ---- the class --------------------------------------------------------------------------- */
 
 static const struct way {
     const char *name;
@@ -465,8 +459,7 @@ static void run(const tc_case *c, const tc_options *options, tc_verdict *out) {
     tc_arena_finish(&arena);
 }
 
-/* ---- lines: those of kernel/, where a way makes sense ------------------------------------------
- */
+/* ---- lines: those of kernel/, where a way makes sense ------------------------------------ */
 
 enum { LARGE = 20000 }; /* elements: work that is split among threads, if any is */
 

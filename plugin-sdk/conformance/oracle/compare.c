@@ -54,8 +54,7 @@ bool tc_accepts(const tc_invocation *call, uint32_t k, int64_t i, tc_number got,
     return isinf(e->error[i]) || got.i == tc_round(e->tensor.dtype, e->tensor.values[i]).i;
 }
 
-/* ---- messages ---------------------------------------------------------------------------------
- */
+/* ---- messages ---------------------------------------------------------------------------- */
 
 static void place_text(const tc_shape *s, int64_t i, char *out, size_t room) {
     int64_t index[TC_MAX_RANK];
@@ -96,8 +95,7 @@ static void fail_at(const tc_invocation *call, uint32_t k, int64_t i, tc_number 
                    expected, limit, there);
 }
 
-/* ---- comparison -------------------------------------------------------------------------------
- */
+/* ---- comparison -------------------------------------------------------------------------- */
 
 /* The error as a share of slack and half a spacing; signed. */
 static tc_real share_of(const tc_invocation *call, const tc_expected *e, int64_t i, tc_real got) {
@@ -137,8 +135,7 @@ void tc_compare(const tc_invocation *call, uint32_t k, const unsigned char *imag
                 out);
 }
 
-/* ---- distrust ---------------------------------------------------------------------------------
- */
+/* ---- distrust ---------------------------------------------------------------------------- */
 
 typedef tc_number wrong_answer(const tc_expected *e, int64_t i);
 

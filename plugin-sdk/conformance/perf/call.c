@@ -9,8 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- what a call must do ----------------------------------------------------------------------
- */
+/* ---- what a call must do ----------------------------------------------------------------- */
 
 static double bytes_of(const tc_operand *o) {
     const tc_shape *s = &o->shape;
@@ -41,8 +40,7 @@ static double operations(const tc_invocation *call) {
     return 2 * (double)call->outs[0].tensor.shape.numel * (double)family->terms(call);
 }
 
-/* ---- timing it --------------------------------------------------------------------------------
- */
+/* ---- timing it --------------------------------------------------------------------------- */
 
 typedef struct timed_call {
     tc_subject *subject;

@@ -8,8 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- launch: the smallest kernel --------------------------------------------------------------
- */
+/* ---- launch: the smallest kernel --------------------------------------------------------- */
 
 static bool measure_launch(tc_subject *s, tn_dtype dtype, tc_figures *out, tc_verdict *verdict) {
     static const char *const lines[] = {
@@ -31,8 +30,7 @@ static bool measure_launch(tc_subject *s, tn_dtype dtype, tc_figures *out, tc_ve
     return verdict->status == TC_PASS;
 }
 
-/* ---- copy: as much as no cache holds ----------------------------------------------------------
- */
+/* ---- copy: as much as no cache holds ----------------------------------------------------- */
 
 typedef struct copying {
     tc_subject *s;
@@ -113,8 +111,7 @@ static bool measure_copy(tc_subject *s, tn_dtype dtype, tc_figures *out, tc_verd
     return good;
 }
 
-/* ---- multiply: the best of larger and larger products -----------------------------------------
- */
+/* ---- multiply: the best of larger and larger products ------------------------------------ */
 
 static bool measure_multiply(tc_subject *s, tn_dtype dtype, tc_figures *out, tc_verdict *verdict) {
     static const double enough_ns = 20e6; /* the next would take eight times as long */
@@ -133,8 +130,7 @@ static bool measure_multiply(tc_subject *s, tn_dtype dtype, tc_figures *out, tc_
     return true;
 }
 
-/* ---- once a process ---------------------------------------------------------------------------
- */
+/* ---- once a process ---------------------------------------------------------------------- */
 
 typedef struct kept {
     bool measured;

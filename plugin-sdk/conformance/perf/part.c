@@ -7,8 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- where a call can be cut ------------------------------------------------------------------
- */
+/* ---- where a call can be cut ------------------------------------------------------------- */
 
 enum { OUT = TC_MAX_ARGS, N_SLOTS = TC_MAX_ARGS + TC_MAX_OUTS, MAX_AXES = 3 };
 
@@ -121,8 +120,7 @@ static uint32_t find_axes(const tc_invocation *call, axis axes[MAX_AXES]) {
     return plain_axis(call, axes);
 }
 
-/* ---- how far ----------------------------------------------------------------------------------
- */
+/* ---- how far ----------------------------------------------------------------------------- */
 
 /* What the oracle has to do, in elements; a product takes a sixteenth of one. */
 static int64_t work(const tc_invocation *call) {
@@ -180,8 +178,7 @@ static void shrink(tc_invocation *part) {
     }
 }
 
-/* ---- elements ---------------------------------------------------------------------------------
- */
+/* ---- elements ---------------------------------------------------------------------------- */
 
 /* Elements that lie one behind the other along the last dimension, in the whole and in the part. */
 typedef struct stretch {
@@ -260,8 +257,7 @@ bool tc_part_make(const tc_case *c, tc_arena *arena, tc_invocation *part, tc_inv
     return true;
 }
 
-/* ---- checking ---------------------------------------------------------------------------------
- */
+/* ---- checking ---------------------------------------------------------------------------- */
 
 /* The elements of the part's size that come first in the whole, placed as the part's are. */
 static unsigned char *first_part(const tc_operand *part, const tc_operand *whole,

@@ -47,8 +47,7 @@ static void run(const tc_case *c, const tc_options *options, tc_verdict *out) {
         out->figures = (tc_figures){0};
 }
 
-/* ---- lines: those that the families have for TC_PERF ------------------------------------------
- */
+/* ---- lines: those that the families have for TC_PERF ------------------------------------- */
 
 typedef struct relay {
     tc_sink sink;

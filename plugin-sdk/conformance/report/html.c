@@ -143,7 +143,7 @@ static void put_matrix(FILE *out, const tc_log *log) {
     tc_matrix_finish(&m);
 }
 
-/* ---- the first of an order ------------------------------------------------------------------- */
+/* ---- the first of an order --------------------------------------------------------------- */
 
 static double share_of(const tc_result *r) {
     return r->measured ? r->share : 0;

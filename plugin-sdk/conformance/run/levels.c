@@ -44,7 +44,7 @@ tc_level *tc_levels_find(tc_levels *levels, const char *name) {
     return NULL;
 }
 
-/* ---- reading --------------------------------------------------------------------------------- */
+/* ---- reading ----------------------------------------------------------------------------- */
 
 static bool demand(tc_level *level, tc_demand_kind kind, const char *text, char why[TC_MESSAGE]) {
     tc_demand *demands = realloc(level->demands, (level->n_demands + 1) * sizeof *demands);
@@ -183,7 +183,7 @@ bool tc_levels_builtin(tc_levels *levels, char why[TC_VERDICT_MESSAGE]) {
     return true;
 }
 
-/* ---- judging --------------------------------------------------------------------------------- */
+/* ---- judging ----------------------------------------------------------------------------- */
 
 static bool in_set(const tc_pattern *pattern, const tc_plan *plan) {
     for (size_t i = 0; i < plan->n; i++)
@@ -257,7 +257,7 @@ tc_level_state tc_level_judge(const tc_levels *levels, const tc_level *level, tc
     return state;
 }
 
-/* ---- what is asked --------------------------------------------------------------------------- */
+/* ---- what is asked ----------------------------------------------------------------------- */
 
 tc_sets tc_level_sets(const tc_levels *levels, const tc_level *level) {
     tc_sets sets = TC_SET_BIT(level->set);

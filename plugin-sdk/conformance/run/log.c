@@ -70,7 +70,7 @@ bool tc_log_add_note(tc_log *log, const char *text) {
     return true;
 }
 
-/* ---- reading --------------------------------------------------------------------------------- */
+/* ---- reading ----------------------------------------------------------------------------- */
 
 static bool replace(char **where, const char *text) {
     free(*where);
@@ -185,7 +185,7 @@ bool tc_log_next_level(const tc_log *log, const char **at, tc_log_level *out) {
     return true;
 }
 
-/* ---- writing --------------------------------------------------------------------------------- */
+/* ---- writing ----------------------------------------------------------------------------- */
 
 bool tc_log_open(tc_log_file *file, const char *path, off_t whole, char why[TC_VERDICT_MESSAGE]) {
     *file = (tc_log_file){.path = path, .good = whole};

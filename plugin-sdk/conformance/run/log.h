@@ -62,7 +62,7 @@ typedef struct tc_log_level {
 /* The next one; `*at` is NULL before the first. False behind the last, or where there is no end. */
 bool tc_log_next_level(const tc_log *log, const char **at, tc_log_level *out);
 
-/* ---- writing --------------------------------------------------------------------------------- */
+/* ---- writing ----------------------------------------------------------------------------- */
 
 typedef struct tc_log_file {
     const char *path;

@@ -49,8 +49,7 @@ bool tc_plan_add(tc_plan *plan, const char *line, bool in_set, char why[TC_VERDI
     return true;
 }
 
-/* ---- where lines come from --------------------------------------------------------------------
- */
+/* ---- where lines come from --------------------------------------------------------------- */
 
 typedef struct collector {
     tc_sink sink;
@@ -154,7 +153,7 @@ bool tc_plan_add_file(tc_plan *plan, const char *path, char why[TC_VERDICT_MESSA
     return good;
 }
 
-/* ---- order ----------------------------------------------------------------------------------- */
+/* ---- order ------------------------------------------------------------------------------- */
 
 static int by_line(const void *a, const void *b) {
     const tc_planned *x = a, *y = b;

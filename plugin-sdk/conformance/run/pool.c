@@ -90,7 +90,7 @@ static void note(pool *p, const slot *s, const char *what, const char *how) {
         p->stopped = true;
 }
 
-/* ---- one attempt ----------------------------------------------------------------------------- */
+/* ---- one attempt ------------------------------------------------------------------------- */
 
 static void conclude(pool *p, slot *s, const tc_verdict *v);
 
@@ -249,7 +249,7 @@ static void outcome(pool *p, slot *s, tc_verdict *v) {
     conclude(p, s, v);
 }
 
-/* ---- what workers do ------------------------------------------------------------------------- */
+/* ---- what workers do --------------------------------------------------------------------- */
 
 static void died(pool *p, slot *s, const char *how) {
     tc_child_drain(&s->child);
@@ -362,7 +362,7 @@ static void overdue(pool *p, slot *s) {
     outcome(p, s, &v);
 }
 
-/* ---- the loop -------------------------------------------------------------------------------- */
+/* ---- the loop ---------------------------------------------------------------------------- */
 
 static unsigned n_busy(const pool *p) {
     unsigned n = 0;

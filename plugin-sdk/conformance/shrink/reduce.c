@@ -54,7 +54,7 @@ static bool try_value(tc_reducer *r, int at, const char *value) {
     return try(r, &d);
 }
 
-/* ---- sizes ----------------------------------------------------------------------------------- */
+/* ---- sizes ------------------------------------------------------------------------------- */
 
 /* Which of the sizes that equal a value change with it. */
 typedef enum extent { EVERYWHERE, SAME_FROM_LEFT, SAME_FROM_RIGHT, IN_ONE } extent;
@@ -99,7 +99,7 @@ static bool smaller_sizes(tc_reducer *r) {
     return false;
 }
 
-/* ---- dimensions ------------------------------------------------------------------------------ */
+/* ---- dimensions -------------------------------------------------------------------------- */
 
 static void drop_dim(tc_shape *s, int32_t dim) {
     for (int32_t k = dim; k + 1 < s->rank; k++) {
@@ -148,8 +148,7 @@ static bool fewer_dims(tc_reducer *r) {
     return false;
 }
 
-/* ---- where tensors lie ------------------------------------------------------------------------
- */
+/* ---- where tensors lie ------------------------------------------------------------------- */
 
 static bool denser(tc_reducer *r) {
     tc_shape s;
@@ -173,8 +172,7 @@ static bool denser(tc_reducer *r) {
     return false;
 }
 
-/* ---- everything else --------------------------------------------------------------------------
- */
+/* ---- everything else --------------------------------------------------------------------- */
 
 /* A list is plainest with nothing but ones, then with zeros. */
 static bool is_number(const char *text) {

@@ -36,8 +36,7 @@ bool tc_repro_possible(const char *line, char why[TC_MESSAGE]) {
     return false;
 }
 
-/* ---- the calls --------------------------------------------------------------------------------
- */
+/* ---- the calls --------------------------------------------------------------------------- */
 
 static void make_dense(tc_invocation *call) {
     for (uint32_t a = 0; a < call->record->n_args; a++) {
@@ -90,8 +89,7 @@ static bool make_calls(program *p, char why[TC_MESSAGE]) {
     return !refuse || spoil(&p->c, &p->calls[0], why);
 }
 
-/* ---- writing ----------------------------------------------------------------------------------
- */
+/* ---- writing ----------------------------------------------------------------------------- */
 
 static void put_double(FILE *out, double x) {
     if (isnan(x))

@@ -33,10 +33,9 @@ typedef struct one_call {
     bool checked; /* the outputs' values are known; else only what differs between calls counts */
 } one_call;
 
-/* ---- DATA ---- */
+/* ---- DATA -------------------------------------------------------------------------------- */
 
-/* ---- the host ---------------------------------------------------------------------------------
- */
+/* ---- the host ---------------------------------------------------------------------------- */
 
 static char device_type[32], message[1024];
 
@@ -74,8 +73,7 @@ static const tn_host host = {
     .option = host_option,
 };
 
-/* ---- the device -------------------------------------------------------------------------------
- */
+/* ---- the device -------------------------------------------------------------------------- */
 
 static const tn_plugin *plugin;
 static tn_pself *self;
@@ -138,8 +136,7 @@ static const tn_kernel *find_kernel(uint32_t flags) {
     return NULL;
 }
 
-/* ---- one call ---------------------------------------------------------------------------------
- */
+/* ---- one call ---------------------------------------------------------------------------- */
 
 enum { MOST = 32 };
 

@@ -11,8 +11,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* ---- state ------------------------------------------------------------------------------------
- */
+/* ---- state ------------------------------------------------------------------------------- */
 
 enum { MESSAGE = 1024 };
 
@@ -42,8 +41,7 @@ __attribute__((format(printf, 2, 3))) static void misuse(uint32_t requirement, c
     pthread_mutex_unlock(&misuse_lock);
 }
 
-/* ---- memory: each block has a head, so that a wrong free is seen --------------------------------
- */
+/* ---- memory: each block has a head, so that a wrong free is seen ------------------------- */
 
 typedef struct head {
     uint64_t magic, bytes, alignment;
@@ -129,8 +127,7 @@ bool tc_host_failed(void) {
     return atomic_load(&failed);
 }
 
-/* ---- the other services -----------------------------------------------------------------------
- */
+/* ---- the other services ------------------------------------------------------------------ */
 
 static void check_self(const char *what, tn_pself *self) {
     tn_pself *expected = atomic_load(&expected_self);
@@ -231,8 +228,7 @@ void tc_host_running(bool is_running) {
     atomic_store(&running, is_running);
 }
 
-/* ---- the poor host ----------------------------------------------------------------------------
- */
+/* ---- the poor host ----------------------------------------------------------------------- */
 
 tn_host *tc_host_poor_create(uint64_t bytes) {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);

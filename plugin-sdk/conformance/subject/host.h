@@ -19,8 +19,7 @@ void tc_host_set_type(const char *device_type);
 tn_host *tc_host_poor_create(uint64_t bytes);
 void tc_host_poor_destroy(tn_host *host);
 
-/* ---- messages ---------------------------------------------------------------------------------
- */
+/* ---- messages ---------------------------------------------------------------------------- */
 
 /* The message that this thread's last call of host->fail gave, and its status; "" and TN_OK since
  * tc_host_forget. */
@@ -28,8 +27,7 @@ const char *tc_host_message(void);
 tn_status tc_host_message_status(void);
 void tc_host_forget(void);
 
-/* ---- memory -----------------------------------------------------------------------------------
- */
+/* ---- memory ------------------------------------------------------------------------------ */
 
 /* Blocks and bytes handed out and not given back. */
 int64_t tc_host_blocks(void);
@@ -43,8 +41,7 @@ int64_t tc_host_allocations(void);
 void tc_host_fail_after(int64_t n);
 bool tc_host_failed(void);
 
-/* ---- what the plugin did wrong ----------------------------------------------------------------
- */
+/* ---- what the plugin did wrong ----------------------------------------------------------- */
 
 /* The first misuse of the table since tc_host_clear, with its requirement; false: none. */
 bool tc_host_misuse(uint32_t *out_requirement, const char **out_text);

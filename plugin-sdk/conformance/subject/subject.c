@@ -119,8 +119,7 @@ tn_status tc_subject_sync(tc_subject *s) {
     return s->stream ? s->ops->streams->synchronize(s->stream) : TN_OK;
 }
 
-/* ---- the shared one ---------------------------------------------------------------------------
- */
+/* ---- the shared one ---------------------------------------------------------------------- */
 
 static tc_subject shared;
 static bool shared_open;

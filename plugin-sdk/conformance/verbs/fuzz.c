@@ -85,8 +85,7 @@ static int read_options(int argc, char **argv, fuzz *f) {
                             : TC_EXIT_GOOD;
 }
 
-/* ---- findings ---------------------------------------------------------------------------------
- */
+/* ---- findings ---------------------------------------------------------------------------- */
 
 static void keep(fuzz *f, const char *line, const tc_verdict *v) {
     char path[PATH_MAX], kind[TC_MESSAGE];
@@ -171,8 +170,7 @@ static void replay(fuzz *f, double until) {
         fclose(in);
 }
 
-/* ---- random lines -----------------------------------------------------------------------------
- */
+/* ---- random lines ------------------------------------------------------------------------ */
 
 static void search(fuzz *f, double until) {
     tc_random r = {(uint64_t)f->seed};

@@ -41,7 +41,7 @@ static bool say(const char *why) {
     return false;
 }
 
-/* ---- before ---------------------------------------------------------------------------------- */
+/* ---- before ------------------------------------------------------------------------------ */
 
 /* What comes as a signal is read in the pool's loop. */
 static bool prepare_process(run *r) {
@@ -259,7 +259,7 @@ static bool prepare(run *r, int argc, char **argv) {
     return tc_log_put(&r->file, "{\"record\":\"resume\"}", why) || say(why);
 }
 
-/* ---- during ---------------------------------------------------------------------------------- */
+/* ---- during ------------------------------------------------------------------------------ */
 
 static bool stop(run *r, const char *why) {
     tc_progress_clear(&r->progress);
@@ -319,7 +319,7 @@ static void tick(void *context) {
     tc_progress_tick(&((run *)context)->progress);
 }
 
-/* ---- after ----------------------------------------------------------------------------------- */
+/* ---- after ------------------------------------------------------------------------------- */
 
 /* Entries whose lines this set does not have are looked up in the whole of it, so that a list may
  * speak of more than one set. */

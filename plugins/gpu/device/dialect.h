@@ -7,9 +7,10 @@
  *   kernels   KERNEL(name)(PARAMETERS) with memory first, then one struct of sizes and offsets;
  *             KERNEL_OF_GROUP where the group's size is fixed
  *   local     LOCAL arrays in a kernel. No pointer to them is given to a function: LLVM may move
- * the array there, and PoCL then has one for all groups values    i8 .. u64, f32, f64; f16 and bf16
- * are stored, and computed in f32 dtypes    for a dtype X: stored(X), computed(X), load(X)(p, i),
- * store(X)(p, i, value), DTYPE(X), IS_FLOAT(X), IS_INT(X), IS_BOOL(X); p is of stored(X) *
+ *             the array there, and PoCL then has one for all groups
+ *   values    i8 .. u64, f32, f64; f16 and bf16 are stored, and computed in f32
+ *   dtypes    for a dtype X: stored(X), computed(X), load(X)(p, i), store(X)(p, i, value),
+ *             DTYPE(X), IS_FLOAT(X), IS_INT(X), IS_BOOL(X); p is of stored(X) *
  *
  * IS_CPU is 1 where work items are threads of a CPU or lanes of its vectors. f64 is there where
  * HAS_F64 is 1, and OpenCL's functions are declared in builtins.h where DECLARES_BUILTINS is 1.
@@ -17,8 +18,7 @@
 #define CAT_(a, b) a##b
 #define CAT(a, b) CAT_(a, b)
 
-/* ---- the two languages ------------------------------------------------------------------------
- */
+/* ---- the two languages ------------------------------------------------------------------- */
 
 #ifdef __OPENCL_VERSION__
 
@@ -319,8 +319,7 @@ DEVICE f64 number_f64(i64 bits) {
 #define number_bool number_i32
 #define number(X) CAT(number_, X)
 
-/* ---- where an element lies ---------------------------------------------------------------------
- */
+/* ---- where an element lies --------------------------------------------------------------- */
 
 #define MAX_RANK 12
 

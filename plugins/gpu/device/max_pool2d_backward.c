@@ -3,9 +3,10 @@
  * look at:
  *
  *   spans      of each row of windows, the rows of the input between which its maxima stand; of
- * each column the columns boxes      of each row of the input, the first and the last row of
- * windows whose span holds it; of each column the columns gradient   each element adds the
- * gradients in its box that belong to it, row by row
+ *              each column the columns
+ *   boxes      of each row of the input, the first and the last row of windows whose span holds
+ *              it; of each column the columns
+ *   gradient   each element adds the gradients in its box that belong to it, row by row
  *
  * and every order is given by the places. Where whole planes are many enough for the device,
  *

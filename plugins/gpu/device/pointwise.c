@@ -37,7 +37,7 @@ PARAMETERS(7)
 /* An attribute, in the computed type. */
 #define n(k) number(T)(p.numbers[k])
 
-/* ---- helpers ---- */
+/* ---- helpers ----------------------------------------------------------------------------- */
 
 #if IS_FLOAT(T)
 DEVICE C larger(C a, C b) {
@@ -135,8 +135,7 @@ DEVICE C power(C a, C b) {
 }
 #endif
 
-/* ---- operators: x, y, z, w are the inputs, r0, r1, r2 the outputs -----------------------------
- */
+/* ---- operators: x, y, z, w are the inputs, r0, r1, r2 the outputs ------------------------ */
 
 #if IS_FLOAT(T)
 #define DO_add r0 = x + n(0) * y
@@ -221,8 +220,9 @@ DEVICE C power(C a, C b) {
     r2 = n(2) * w + n(3) * y * y; \
     r0 = x * n(5) - n(6) * r1 / (SQRT(r2 * n(7)) + n(4))
 
-/* ---- kernels: FIND for n tensors, then AT(k) says where the work item's element lies in tensor k
- */
+/* ---- kernels ----------------------------------------------------------------------------- */
+
+/* FIND for n tensors, then AT(k) says where the work item's element lies in tensor k. */
 
 #if STRIDED == 2
 #define FIND(n) \

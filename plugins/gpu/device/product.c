@@ -29,7 +29,7 @@ typedef struct parameters {
     i64 sums_offset; /* `combine`: of the partial sums, [batch][part][m][n] */
 } parameters;
 
-/* ---- rows ---- */
+/* ---- rows -------------------------------------------------------------------------------- */
 
 /* Row number m as a place in the grid. */
 typedef struct row {
@@ -60,7 +60,7 @@ DEVICE i64 place(row r, const i64 *strides) {
     return r.at[0] * strides[0] + r.at[1] * strides[1] + r.at[2] * strides[2];
 }
 
-/* ---- results ---- */
+/* ---- results ----------------------------------------------------------------------------- */
 
 DEVICE void finish(GLOBAL stored(R) * c, GLOBAL const stored(R) * s, const parameters *p, i64 batch,
                    i64 part, row r, i64 n, U sum) {
@@ -144,8 +144,7 @@ KERNEL_OF_VECTORS(product)(OPERANDS, const parameters p_) {
     }
 }
 
-/* ---- local memory ------------------------------------------------------------------------------
- */
+/* ---- local memory ------------------------------------------------------------------------ */
 #else
 
 #define SIDE 16  /* work items of a group, both ways */

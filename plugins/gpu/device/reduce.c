@@ -43,8 +43,7 @@ typedef A B;
 #define HAS_B (IS_ARG || ((OP == OP_sum || OP == OP_var) && IS_COMPENSATED(T)))
 #define HAS_C (OP == OP_var)
 
-/* ---- states ------------------------------------------------------------------------------------
- */
+/* ---- states ------------------------------------------------------------------------------ */
 
 #if OP == OP_prod
 #define EMPTY 1
@@ -95,8 +94,7 @@ DEVICE void join(A *a, B *b, A a2, B b2) {
 #endif
 }
 
-/* ---- elements to results, or to the states of chunks -------------------------------------------
- */
+/* ---- elements to results, or to the states of chunks ------------------------------------- */
 
 /* As the host writes it (gpu/reduce.c); strides and offsets in elements. */
 typedef struct parameters {
@@ -121,7 +119,7 @@ typedef struct parameters {
     do { \
         const A distance_ = (A)(x)-shift[ROWS ? 0 : (l)]; \
         c[l] += distance_; \
-        take(&a[l], &b[l], distance_ *distance_, 0); \
+        take(&a[l], &b[l], (distance_) * (distance_), 0); \
     } while (0)
 #define SWEEPS 2
 #else
@@ -274,8 +272,7 @@ KERNEL(reduce)
     }
 }
 
-/* ---- the states of chunks to results -----------------------------------------------------------
- */
+/* ---- the states of chunks to results ----------------------------------------------------- */
 
 #if OP == OP_var
 /* n elements, their mean as shift + more, and the sum of squared distances from it. T. Chan et al.,

@@ -22,7 +22,7 @@ typedef struct parameters {
     LOOP(3) loop;               /* lines */
 } parameters;
 
-/* ---- keys ---- */
+/* ---- keys -------------------------------------------------------------------------------- */
 
 #if DTYPE(T) == DTYPE_f64
 #define MOST 0x7ff0000000000000u
@@ -48,7 +48,7 @@ DEVICE K key_of(stored(M) x) {
     return DESCENDING ? ~key : key;
 }
 
-/* ---- what a pass writes ---- */
+/* ---- what a pass writes ------------------------------------------------------------------ */
 
 #define WRITE(i, key, place) \
     do { \
@@ -74,7 +74,7 @@ DEVICE K key_of(stored(M) x) {
     i64 at[3] = {p->offsets[0], p->offsets[1], p->offsets[2]}; \
     WALK(p->loop, 3, INDEX, line, at)
 
-/* ---- passes ---- */
+/* ---- passes ------------------------------------------------------------------------------ */
 
 /* What fills up the last run stays behind all else. On a GPU neighbours change places until none
  * would, in this order no more than RUN rounds: so all is in registers. */

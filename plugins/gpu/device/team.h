@@ -1,8 +1,7 @@
 /* team.h: for kernels that make one result of many elements: what sums are carried in, and how the
  * work items of a group put their parts together. */
 
-/* ---- sums --------------------------------------------------------------------------------------
- */
+/* ---- sums -------------------------------------------------------------------------------- */
 
 #if HAS_F64
 typedef f64 wide_f32, wide_f64, wide_f16, wide_bf16;

@@ -10,7 +10,7 @@
 
 enum { CHUNK = 256 };
 
-/* ---- same dtype ---- */
+/* ---- same dtype -------------------------------------------------------------------------- */
 
 #define MOVE(name, type) \
     static void name(void *to, int64_t to_step, const void *from, int64_t from_step, int64_t n) { \
@@ -41,7 +41,7 @@ static void copy_same(const struct sim_tensor *out, const struct sim_tensor *in)
     while (sim_walk_next(&walk));
 }
 
-/* ---- different dtypes ---- */
+/* ---- different dtypes -------------------------------------------------------------------- */
 
 /* Truncates; NaN and what does not fit give some integer and never a trap. */
 static int64_t truncate_f64(double x) {

@@ -40,7 +40,7 @@ static int64_t dim_stride(const struct sim_tensor *tensor, int64_t dim) {
     return tensor->rank ? tensor->strides[dim] : 1;
 }
 
-/* ---- gather ---- */
+/* ---- gather ------------------------------------------------------------------------------ */
 
 #define GATHER(name, type) \
     static void name(struct sim_task *task) { \
@@ -80,7 +80,7 @@ const struct sim_kernel sim_kernel_gather = {
                 [TN_BOOL] = gather_1},
 };
 
-/* ---- scatter_add ---- */
+/* ---- scatter_add ------------------------------------------------------------------------- */
 
 /* Adds in row-major order of index. The sums are made in the workspace, in `wrap`, and rounded once
  * at the end: many small terms of an f16 tensor are not lost. */

@@ -47,7 +47,7 @@
         .compute = {dtypes(SIM_COMPUTE, name)}, \
     };
 
-/* ---- arithmetic ---- */
+/* ---- arithmetic -------------------------------------------------------------------------- */
 
 #define ADD(t, NAME, stored, value, wrap, name, scalar) \
     static void name##_##t(struct sim_task *task) { \
@@ -117,7 +117,7 @@ SIM_FLOAT_TYPES(BINARY, pow, pow((double)a, (double)b))
 SIM_INT_TYPES(BINARY, pow, power_int(a, b))
 DEFINE_KERNEL(pow, TN_DTYPES_NUMBER, SIM_NUMBER_TYPES, "TT>T")
 
-/* ---- functions ---- */
+/* ---- functions --------------------------------------------------------------------------- */
 
 #define DEFINE_UNARY(name, function) \
     SIM_FLOAT_TYPES(UNARY, name, function) \
@@ -132,7 +132,7 @@ DEFINE_UNARY(tanh, tanh)
 DEFINE_UNARY(erf, erf)
 DEFINE_UNARY(floor, floor)
 
-/* ---- comparison and selection ---- */
+/* ---- comparison and selection ------------------------------------------------------------ */
 
 SIM_ALL_TYPES(COMPARISON, eq, a == b)
 DEFINE_KERNEL(eq, TN_DTYPES_ALL, SIM_ALL_TYPES, "TT>B")
@@ -155,7 +155,7 @@ DEFINE_KERNEL(lt, TN_DTYPES_ALL, SIM_ALL_TYPES, "TT>B")
 SIM_ALL_TYPES(WHERE, where)
 DEFINE_KERNEL(where, TN_DTYPES_ALL, SIM_ALL_TYPES, "BTT>T")
 
-/* ---- bits ---- */
+/* ---- bits -------------------------------------------------------------------------------- */
 
 #define DTYPES_BITWISE (TN_DTYPES_INT | TN_DTYPE_BIT(TN_BOOL))
 

@@ -3,7 +3,7 @@
 #include "../dtype.h"
 #include "../view.h"
 
-/* ---- the shape of a reduction ---- */
+/* ---- the shape of a reduction ------------------------------------------------------------ */
 
 /* `outer` walks over the output (strides 0: input, 1: output), `inner` over what goes into one
  * element of it. */
@@ -48,7 +48,7 @@ static void reduction_init(struct reduction *r, const struct sim_tensor *in,
         } \
     while (sim_walk_next(&r.outer));
 
-/* ---- sum ---- */
+/* ---- sum --------------------------------------------------------------------------------- */
 
 /* A pairwise sum of any number of f64, taken one by one: sums of 128 are joined two by two like the
  * digits of a binary counter, so the error grows with the logarithm of their number. */
@@ -103,7 +103,7 @@ const struct sim_kernel sim_kernel_sum = {
     .compute = {SIM_NUMBER_TYPES(SIM_COMPUTE, sum)},
 };
 
-/* ---- amax ---- */
+/* ---- amax -------------------------------------------------------------------------------- */
 
 /* The first element stands for "none yet"; from the first NaN on the result is NaN. */
 #define AMAX(t, NAME, stored, value, wrap, name) \
@@ -123,7 +123,7 @@ const struct sim_kernel sim_kernel_amax = {
     .compute = {SIM_ALL_TYPES(SIM_COMPUTE, amax)},
 };
 
-/* ---- cumsum ---- */
+/* ---- cumsum ------------------------------------------------------------------------------ */
 
 /* The tensor is [outer, n, inner], and the sums run along n. */
 #define CUMSUM(t, NAME, stored, value, wrap, name, wide) \

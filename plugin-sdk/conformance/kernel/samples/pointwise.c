@@ -26,8 +26,7 @@ static int64_t terms(const tc_invocation *call) {
     return 1;
 }
 
-/* ---- attributes -------------------------------------------------------------------------------
- */
+/* ---- attributes -------------------------------------------------------------------------- */
 
 /* Choices for the attributes of an operator; those with a point are for floating dtypes alone. */
 static const struct attributes {
@@ -67,8 +66,7 @@ static const char *choice(const tc_record *record, const tn_dtype *types, int k)
     return k == 0 ? "" : NULL;
 }
 
-/* ---- lines ------------------------------------------------------------------------------------
- */
+/* ---- lines ------------------------------------------------------------------------------- */
 
 typedef struct sampler {
     const tc_record *record;

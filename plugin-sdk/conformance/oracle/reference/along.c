@@ -77,8 +77,7 @@ void tc_reference_sort(tc_invocation *call) {
     each_line(call, call->args[TN_ARG_sort_dim].i, sort_line);
 }
 
-/* ---- softmax ----------------------------------------------------------------------------------
- */
+/* ---- softmax ----------------------------------------------------------------------------- */
 
 /* The largest of a line, and sum(exp(x - max)). */
 static tc_real line_max(const tc_number *x, int64_t first, int64_t step, int64_t n,

@@ -69,8 +69,7 @@ static void each(tc_invocation *call, void (*f)(point *p)) {
 
 #define ATTRIBUTE(op, name) (&p->call->args[TN_ARG_##op##_##name])
 
-/* ---- moving and comparing ---------------------------------------------------------------------
- */
+/* ---- moving and comparing ---------------------------------------------------------------- */
 
 POINTWISE(copy) {
     const tn_dtype from = p->call->types[0], to = p->call->types[1];
@@ -106,8 +105,7 @@ POINTWISE(where) {
     p->r[0] = p->x[0].i ? p->x[1] : p->x[2];
 }
 
-/* ---- arithmetic -------------------------------------------------------------------------------
- */
+/* ---- arithmetic -------------------------------------------------------------------------- */
 
 /* self + factor * product, the product having been rounded `steps` times. bool: or, and. */
 static void add_product(point *p, tc_number factor, tc_number product, int steps) {
@@ -227,8 +225,7 @@ POINTWISE(clamp) {
     p->r[0] = y;
 }
 
-/* ---- functions of one number ------------------------------------------------------------------
- */
+/* ---- functions of one number ------------------------------------------------------------- */
 
 FLOATING(exp, expl(a))
 FLOATING(log, logl(a))
@@ -279,8 +276,7 @@ POINTWISE(gelu) {
         p->rounding[0] = 0, p->error[0] = a < 0 ? INFINITY : 0;
 }
 
-/* ---- derivatives ------------------------------------------------------------------------------
- */
+/* ---- derivatives ------------------------------------------------------------------------- */
 
 POINTWISE(threshold_backward) {
     NAMES;
@@ -321,8 +317,7 @@ POINTWISE(gelu_backward) {
     unspecified_when_infinite(p);
 }
 
-/* ---- optimizers -------------------------------------------------------------------------------
- */
+/* ---- optimizers -------------------------------------------------------------------------- */
 
 POINTWISE(fused_sgd) {
     NAMES;
