@@ -1,4 +1,4 @@
-/* elementary.h: elementary functions of f32 and the conversions of f16, written so that a loop over
+/* Elementary functions of f32 and the conversions of f16, written so that a loop over
  * them vectorises: no branches, no tables, no calls. In C and in device code
  * (gpu/device/dialect.h), for devices that are CPUs; others have better ones. Errors are at most
  * 2 ULP, 3 of sigmoid (tests/kernels measures them); infinities, NaN, signed zeros and subnormals

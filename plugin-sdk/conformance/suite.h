@@ -1,4 +1,4 @@
-/* suite.h: the classes of cases that tenon-conform itself runs, as a worker. */
+/* The classes of cases that tenon-conform itself runs, as a worker. */
 #ifndef TENON_CONFORMANCE_SUITE_H
 #define TENON_CONFORMANCE_SUITE_H
 

@@ -1,4 +1,4 @@
-/* worker.h: the loop of a worker, and what a worker program brings to it.
+/* The loop of a worker, and what a worker program brings to it.
  *
  *     PROGRAM list --set smoke|standard|exhaustive|perf
  *         the lines of a set, one a line, to stdout

@@ -1,4 +1,4 @@
-/* convolution.h: the description of a convolution, and the product it is made of. */
+/* The description of a convolution, and the product it is made of. */
 #ifndef TENON_PLUGINS_CPU_CONVOLUTION_H
 #define TENON_PLUGINS_CPU_CONVOLUTION_H
 

@@ -1,4 +1,4 @@
-/* cpu.h: what the files of the CPU plugin share.
+/* What the files of the CPU plugin share.
  *
  * The plugin is in two halves. plugin.c, device.c and threads.c are compiled once. Every file with
  * kernels is compiled once per instruction set (see meson.build), with TNC_ISA_NAME set to base,

@@ -1,4 +1,4 @@
-/* elementary.h: ../elementary.h for C. */
+/* ../elementary.h for C. */
 #ifndef TENON_PLUGINS_CPU_ELEMENTARY_H
 #define TENON_PLUGINS_CPU_ELEMENTARY_H
 

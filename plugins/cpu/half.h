@@ -1,4 +1,4 @@
-/* half.h: f16 and bf16 to f32 and back, for runs of elements. All arithmetic on them is done in
+/* f16 and bf16 to f32 and back, for runs of elements. All arithmetic on them is done in
  * f32: kernels load a block, compute, and round once at the end, to nearest even. */
 #ifndef TENON_PLUGINS_CPU_HALF_H
 #define TENON_PLUGINS_CPU_HALF_H

@@ -1,4 +1,4 @@
-/* indices.h: places read from a tensor are checked before anything is read or written through them.
+/* Places read from a tensor are checked before anything is read or written through them.
  */
 #ifndef TENON_PLUGINS_CPU_INDICES_H
 #define TENON_PLUGINS_CPU_INDICES_H

@@ -1,4 +1,4 @@
-/* iterate.h: walking several tensors of one shape, in blocks.
+/* Walking several tensors of one shape, in blocks.
  *
  * A plan holds the shape, with dimensions of size 1 dropped, sorted by the strides of operand 0 and
  * merged where every operand allows it, and each operand's address and strides. Kernels' inner

@@ -1,4 +1,4 @@
-/* matmul.h: dense matrix products for the kernels that are made of them. */
+/* Dense matrix products for the kernels that are made of them. */
 #ifndef TENON_PLUGINS_CPU_MATMUL_H
 #define TENON_PLUGINS_CPU_MATMUL_H
 

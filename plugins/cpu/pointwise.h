@@ -1,4 +1,4 @@
-/* pointwise.h: how a pointwise operator is written.
+/* How a pointwise operator is written.
  *
  * An operator is a loop over dense arrays, made by one of the TNC_LOOP macros from an expression in
  * a, b, c and d, and a record that names the loop and its dtypes. Everything else (strides,

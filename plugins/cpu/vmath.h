@@ -1,4 +1,4 @@
-/* vmath.h: the elementary functions of ../elementary.h, and sin and cos, which are made as those
+/* The elementary functions of ../elementary.h, and sin and cos, which are made as those
  * are; their polynomials are FreeBSD's (msun, k_sinf.c and k_cosf.c). f64 uses the C library. */
 #ifndef TENON_PLUGINS_CPU_VMATH_H
 #define TENON_PLUGINS_CPU_VMATH_H

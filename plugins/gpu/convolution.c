@@ -1,4 +1,4 @@
-/* convolution.c: convolution and its derivatives as products, groups being their batch.
+/* Convolution and its derivatives as products, groups being their batch.
  *
  *     output          [N OH OW, O] = input    [N OH OW, C KH KW]  weight   [C KH KW, O]
  *     weight gradient [C KH KW, O] = input    [C KH KW, N OH OW]  gradient [N OH OW, O]

@@ -1,4 +1,4 @@
-/* copy.c: calls of device/copy.c. */
+/* Calls of device/copy.c. */
 #include "copy.h"
 #include "loop.h"
 

@@ -1,4 +1,4 @@
-/* copy.h: copies within a device, for the operator and for others. */
+/* Copies within a device, for the operator and for others. */
 #ifndef TENON_GPU_COPY_H
 #define TENON_GPU_COPY_H
 

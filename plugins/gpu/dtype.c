@@ -1,4 +1,4 @@
-/* dtype.c: dtypes, and numbers as device code takes them. */
+/* Dtypes, and numbers as device code takes them. */
 #include "gpu.h"
 
 #include <math.h>

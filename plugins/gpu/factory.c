@@ -1,4 +1,4 @@
-/* factory.c: tensors from nothing; calls of device/fill.c, arange.c and random_bits.c. */
+/* Tensors from nothing; calls of device/fill.c, arange.c and random_bits.c. */
 #include "loop.h"
 
 #include <string.h>

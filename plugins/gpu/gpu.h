@@ -1,4 +1,4 @@
-/* gpu.h: the operators of OpenCL and CUDA plugins, as far as they do not care which of the two it
+/* The operators of OpenCL and CUDA plugins, as far as they do not care which of the two it
  * is. The device code is in device/, written once (device/dialect.h); a file here chooses a variant
  * of it for a call, packs the parameters and launches it. What the plugin itself brings is declared
  * at the end.

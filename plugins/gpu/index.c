@@ -1,4 +1,4 @@
-/* index.c: reading and adding at places named by an index tensor; calls of device/index.c. What has
+/* Reading and adding at places named by an index tensor; calls of device/index.c. What has
  * an index for each slice (index_select, index_add) is what has one for each element (gather,
  * scatter_add) with an index of strides of zero. */
 #include "loop.h"

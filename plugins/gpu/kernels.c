@@ -1,4 +1,4 @@
-/* kernels.c: the records of all families in one list, as tn_plugin wants them, and what their calls
+/* The records of all families in one list, as tn_plugin wants them, and what their calls
  * have in common. */
 #include "gpu.h"
 

@@ -1,4 +1,4 @@
-/* layer_norm.c: calls of device/layer_norm.c. */
+/* Calls of device/layer_norm.c. */
 #include "loop.h"
 #include "team.h"
 

@@ -1,4 +1,4 @@
-/* loop.c: see loop.h. */
+/* See loop.h. */
 #include "loop.h"
 
 #include <string.h>

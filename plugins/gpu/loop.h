@@ -1,4 +1,4 @@
-/* loop.h: the elements of several tensors of one shape, walked together; or some dimensions of
+/* The elements of several tensors of one shape, walked together; or some dimensions of
  * them. Dimensions are joined where all tensors let them be, so that most loops have one or two.
  * The device walks it as WALK of device/dialect.h. */
 #ifndef TENON_GPU_LOOP_H

@@ -1,4 +1,4 @@
-/* matmul.c: bmm and addmm as products. Either factor may be the one that is packed, the other then
+/* Bmm and addmm as products. Either factor may be the one that is packed, the other then
  * being read where it lies: whichever is sooner done. */
 #include "product.h"
 

@@ -1,4 +1,4 @@
-/* pad.c: the copy of a left factor, and kernels that are such a copy and a product. */
+/* The copy of a left factor, and kernels that are such a copy and a product. */
 #include "product.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* pointwise.c: calls of device/pointwise.c. */
+/* Calls of device/pointwise.c. */
 #include "loop.h"
 #include "pointwise.h"
 

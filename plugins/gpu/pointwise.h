@@ -1,4 +1,4 @@
-/* pointwise.h: what the table of pointwise operators says of each. */
+/* What the table of pointwise operators says of each. */
 #ifndef TENON_GPU_POINTWISE_H
 #define TENON_GPU_POINTWISE_H
 

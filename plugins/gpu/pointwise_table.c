@@ -1,4 +1,4 @@
-/* pointwise_table.c: the pointwise operators, and the attributes of each as the device code takes
+/* The pointwise operators, and the attributes of each as the device code takes
  * them. */
 #include "pointwise.h"
 #include "device/pointwise_list.h"

@@ -1,4 +1,4 @@
-/* pool.c: pooling over windows of images [N, C, H, W]; calls of device/max_pool2d.c,
+/* Pooling over windows of images [N, C, H, W]; calls of device/max_pool2d.c,
  * max_pool2d_backward.c and avg_pool2d.c. */
 #include "gpu.h"
 

@@ -1,4 +1,4 @@
-/* product.c: tiles are chosen for the device and the shape, B is packed, and the sum over k is cut
+/* Tiles are chosen for the device and the shape, B is packed, and the sum over k is cut
  * into parts where there would be too few tiles. All of it depends on shapes and the device alone,
  * so that results do. */
 #include "product.h"

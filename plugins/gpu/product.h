@@ -1,4 +1,4 @@
-/* product.h: matrix products of which convolutions and their derivatives are cases.
+/* Matrix products of which convolutions and their derivatives are cases.
  *
  *     C[b][m][n] = alpha * sum over k of A[b][m][k] B[b][k][n] + beta * S[b][m][n]
  *

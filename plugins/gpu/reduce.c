@@ -1,4 +1,4 @@
-/* reduce.c: calls of device/reduce.c. Which work items make which results follows from the call's
+/* Calls of device/reduce.c. Which work items make which results follows from the call's
  * shapes and strides and from the device's traits. */
 #include "loop.h"
 #include "team.h"

@@ -1,4 +1,4 @@
-/* scan.c: calls of device/scan.c. */
+/* Calls of device/scan.c. */
 #include "loop.h"
 #include "team.h"
 

@@ -1,4 +1,4 @@
-/* softmax.c: calls of device/softmax.c. */
+/* Calls of device/softmax.c. */
 #include "loop.h"
 #include "team.h"
 

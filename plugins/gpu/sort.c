@@ -1,4 +1,4 @@
-/* sort.c: calls of device/sort.c. */
+/* Calls of device/sort.c. */
 #include "sort.h"
 #include "loop.h"
 

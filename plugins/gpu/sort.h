@@ -1,4 +1,4 @@
-/* sort.h: stable sorting along one dimension, for who needs an order. */
+/* Stable sorting along one dimension, for who needs an order. */
 #ifndef TENON_GPU_SORT_H
 #define TENON_GPU_SORT_H
 

@@ -1,4 +1,4 @@
-/* team.c: see team.h. */
+/* See team.h. */
 #include "team.h"
 
 enum {

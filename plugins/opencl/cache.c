@@ -1,4 +1,4 @@
-/* cache.c: see cache.h.
+/* See cache.h.
  *
  *     "tenon-opencl 1\n"  bytes of what follows up to the binary, and of the binary, u64 each
  *     platform, device and driver, options, the source's hash: lines

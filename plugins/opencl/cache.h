@@ -1,4 +1,4 @@
-/* cache.h: built programs on disk, so that the next process need not build them.
+/* Built programs on disk, so that the next process need not build them.
  *
  * A folder of files, one for each program: $XDG_CACHE_HOME/tenon/opencl, or ~/.cache/tenon/opencl,
  * or what option `cache` (TENON_OPENCL_CACHE) says; `off` there is none. A driver that keeps

@@ -1,4 +1,4 @@
-/* device.c: what each device is like, opening and closing one. */
+/* What each device is like, opening and closing one. */
 #include "program.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* event.c: marks in streams. An event is a name for the marker that was queued last; whoever waits
+/* Marks in streams. An event is a name for the marker that was queued last; whoever waits
  * holds that marker, so that recording again or destroying leaves him alone. */
 #include "opencl.h"
 

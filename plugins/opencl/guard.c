@@ -1,4 +1,4 @@
-/* guard.c: what drivers change of the process, put back. LLVM, in most of them, takes over the
+/* What drivers change of the process, put back. LLVM, in most of them, takes over the
  * signals that end a process as soon as it first compiles; PoCL sets a variable for the library
  * that tells it of processors. Both belong to the program.
  *

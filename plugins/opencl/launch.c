@@ -1,4 +1,4 @@
-/* launch.c: kernels are given their arguments and queued. */
+/* Kernels are given their arguments and queued. */
 #include "program.h"
 
 #include <string.h>

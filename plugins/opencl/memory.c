@@ -1,4 +1,4 @@
-/* memory.c: allocations. A handle is the address of a cl_mem; the core caches and splits them. */
+/* Allocations. A handle is the address of a cl_mem; the core caches and splits them. */
 #include "opencl.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* opencl.h: the objects of the OpenCL plugin and what its files ask of each other.
+/* The objects of the OpenCL plugin and what its files ask of each other.
  *
  * An open device has a context of its own; a stream is an in-order command queue; an event is the
  * marker that was queued last for it; memory is a cl_mem, whose address serves as the handle, and

@@ -1,4 +1,4 @@
-/* platform.c: which devices there are.
+/* Which devices there are.
  *
  * Devices of all platforms stand in one list, whose order does not depend on how the loader reads
  * its folder: GPUs, accelerators, CPUs, others; within a type by the platform's name and version,

@@ -1,4 +1,4 @@
-/* plugin.c: who the plugin is. The one exported function, start and end, errors, and the table of
+/* Who the plugin is. The one exported function, start and end, errors, and the table of
  * tables. */
 #include "cache.h"
 #include "program.h"

@@ -1,4 +1,4 @@
-/* program.c: device code, built for a device when a call first needs it. */
+/* Device code, built for a device when a call first needs it. */
 #include "cache.h"
 #include "program.h"
 

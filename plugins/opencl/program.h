@@ -1,4 +1,4 @@
-/* program.h: what was built of device code. */
+/* What was built of device code. */
 #ifndef TENON_OPENCL_PROGRAM_H
 #define TENON_OPENCL_PROGRAM_H
 

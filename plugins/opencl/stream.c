@@ -1,4 +1,4 @@
-/* stream.c: in-order command queues. */
+/* In-order command queues. */
 #include "program.h"
 
 static void finish(tn_pstream *stream) {

@@ -1,4 +1,4 @@
-/* transfer.c: bytes between host and device, and within a device; the slots of tn_memory_ops.
+/* Bytes between host and device, and within a device; the slots of tn_memory_ops.
  *
  * Pinned memory goes to the driver as it is, without waiting. Other memory must be consumed before
  * the call returns: a little of it is copied to the stream's staging memory, so that the caller

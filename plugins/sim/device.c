@@ -1,4 +1,4 @@
-/* device.c: how many chips there are, what each is like, opening and closing one. */
+/* How many chips there are, what each is like, opening and closing one. */
 #include "sim.h"
 
 #include <stdio.h>

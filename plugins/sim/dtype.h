@@ -1,4 +1,4 @@
-/* dtype.h: how each element type is stored and computed with, in one list.
+/* How each element type is stored and computed with, in one list.
  *
  * SIM_..._TYPES(X, ...) calls X(tag, NAME, stored, value, wrap, ...) for each type of a class:
  *   tag     the type's name, as in sim_load_f16; bool is b8, since <stdbool.h> owns the word

@@ -1,4 +1,4 @@
-/* event.c: marks in streams.
+/* Marks in streams.
  *
  * An event is a name for its latest mark. Each record makes a new mark; the event, the record
  * command and every wait hold a reference to it. So recording an event again, or destroying it,

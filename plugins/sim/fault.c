@@ -1,4 +1,4 @@
-/* fault.c: failures and the loss of a device, on demand. */
+/* Failures and the loss of a device, on demand. */
 #include "sim.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* launch.c: from a kernel call to queued work.
+/* From a kernel call to queued work.
  *
  * A call is borrowed, so all of it is copied: the values, the views with their sizes and strides,
  * the lists, in one block of memory that is also the command. Before that it is held against what

@@ -1,4 +1,4 @@
-/* memory.c: device and pinned memory behind opaque handles.
+/* Device and pinned memory behind opaque handles.
  *
  * A handle is an address in the device's reservation, which nobody may read or write: a host that
  * takes a handle for a pointer faults at once. The bytes of device memory lie elsewhere, found

@@ -1,4 +1,4 @@
-/* options.c: reads the options; a value that is wrong is never guessed at. docs/sim.md lists them.
+/* Reads the options; a value that is wrong is never guessed at. docs/sim.md lists them.
  */
 #include "options.h"
 

@@ -1,4 +1,4 @@
-/* plugin.c: who the plugin is. The one exported function, start and end, and the table of tables.
+/* Who the plugin is. The one exported function, start and end, and the table of tables.
  */
 #include "sim.h"
 #include "kernels/kernel.h"

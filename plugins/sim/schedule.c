@@ -1,4 +1,4 @@
-/* schedule.c: the worst order that the streams allow, so that a wait the host forgot shows.
+/* The worst order that the streams allow, so that a wait the host forgot shows.
  *
  * With TENON_SIM_DELAY the head of a stream is held back for a random time, up to that many
  * microseconds. A command queued later on another stream overtakes it and runs at once. Whatever

@@ -1,4 +1,4 @@
-/* sim.h: the objects of the simulated chip and what its files ask of each other.
+/* The objects of the simulated chip and what its files ask of each other.
  *
  * The chip is a device made of software that keeps every habit of a real one which a careless host
  * could come to rely on the absence of: its memory cannot be reached through its handles, its work

@@ -1,4 +1,4 @@
-/* transfer.c: bytes from and to the host, within a device and between two. */
+/* Bytes from and to the host, within a device and between two. */
 #include "sim.h"
 
 #include <string.h>

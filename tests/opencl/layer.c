@@ -1,4 +1,4 @@
-/* layer.c: see layer.h. A table of functions in front of the next one's, made by the macros below
+/* See layer.h. A table of functions in front of the next one's, made by the macros below
  * from one line for each function. */
 #define CL_TARGET_OPENCL_VERSION 300
 #define CL_USE_DEPRECATED_OPENCL_1_2_APIS

@@ -1,4 +1,4 @@
-/* layer.h: an OpenCL driver that fails, lies and loses its device when it is told to.
+/* An OpenCL driver that fails, lies and loses its device when it is told to.
  *
  * It lies between the OpenCL loader and the drivers that are installed: OPENCL_LAYERS names the
  * file. What it does is said in words, by the environment variable TENON_TEST_CL or by layer_say:

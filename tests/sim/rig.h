@@ -1,4 +1,4 @@
-/* rig.h: what the tests of the simulated chip share: the plugin loaded, tensors with a copy on the
+/* What the tests of the simulated chip share: the plugin loaded, tensors with a copy on the
  * host, and work that takes a while. */
 #ifndef TENON_TESTS_SIM_RIG_H
 #define TENON_TESTS_SIM_RIG_H

@@ -1,4 +1,4 @@
-/* mini_host.h: the smallest host that can drive a plugin, made with tenon/plugin.h alone.
+/* The smallest host that can drive a plugin, made with tenon/plugin.h alone.
  *
  * It loads one plugin, opens one device, places tensors in its memory and calls single kernels, so
  * that a plugin can be tested without libtenon. Works for devices with and without streams, and

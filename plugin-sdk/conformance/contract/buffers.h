@@ -1,4 +1,4 @@
-/* buffers.h: device memory with a model of its bytes on the host, and work that takes a while. */
+/* Device memory with a model of its bytes on the host, and work that takes a while. */
 #ifndef TENON_CONFORMANCE_BUFFERS_H
 #define TENON_CONFORMANCE_BUFFERS_H
 

@@ -1,4 +1,4 @@
-/* capture.h: what is written to a descriptor meanwhile. */
+/* What is written to a descriptor meanwhile. */
 #ifndef TENON_CONFORMANCE_CONTRACT_CAPTURE_H
 #define TENON_CONFORMANCE_CONTRACT_CAPTURE_H
 

@@ -1,4 +1,4 @@
-/* contract.h: cases of what plugin.h says beyond single kernel calls.
+/* Cases of what plugin.h says beyond single kernel calls.
  *
  *     contract/NAME …     on the device that the worker keeps open, and leaves as it was
  *     process/NAME …      in a process of its own: the case loads the plugin itself

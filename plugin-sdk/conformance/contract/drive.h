@@ -1,4 +1,4 @@
-/* drive.h: what cases need that drive a plugin through its whole life: a piece of work that shows
+/* What cases need that drive a plugin through its whole life: a piece of work that shows
  * that a device works, a count of what the process holds, a checksum of the plugin's tables. */
 #ifndef TENON_CONFORMANCE_CONTRACT_DRIVE_H
 #define TENON_CONFORMANCE_CONTRACT_DRIVE_H

@@ -1,4 +1,4 @@
-/* object.h: the dynamic symbols of a shared object, read from its file. */
+/* The dynamic symbols of a shared object, read from its file. */
 #ifndef TENON_CONFORMANCE_CONTRACT_OBJECT_H
 #define TENON_CONFORMANCE_CONTRACT_OBJECT_H
 

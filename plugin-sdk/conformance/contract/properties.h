@@ -1,4 +1,4 @@
-/* properties.h: checks of properties for cases that ask at other times. */
+/* Checks of properties for cases that ask at other times. */
 #ifndef TENON_CONFORMANCE_CONTRACT_PROPERTIES_H
 #define TENON_CONFORMANCE_CONTRACT_PROPERTIES_H
 

@@ -1,4 +1,4 @@
-/* classes.h: the classes of cases that run through libtenon (decision 0008). */
+/* The classes of cases that run through libtenon (decision 0008). */
 #ifndef TENON_CONFORMANCE_CORE_CLASSES_H
 #define TENON_CONFORMANCE_CORE_CLASSES_H
 

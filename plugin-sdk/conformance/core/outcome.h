@@ -1,4 +1,4 @@
-/* outcome.h: a call of an operator, what came of it, and whether that is right.
+/* A call of an operator, what came of it, and whether that is right.
  *
  * Bounds, with u the unit roundoff of a result's dtype, U that of its accumulator (f32 for f32, f16
  * and bf16; f64 for f64), r the reference, M the same operator on magnitudes, n the longest input:

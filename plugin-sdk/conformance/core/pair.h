@@ -1,4 +1,4 @@
-/* pair.h: the device under test, and the CPU that it is compared with, through libtenon.
+/* The device under test, and the CPU that it is compared with, through libtenon.
  *
  * The process loads exactly two plugins, the subject and the reference CPU plugin (one, where the
  * subject is that itself), with fallback policy `error`. The pair stays open between cases;

@@ -1,4 +1,4 @@
-/* refuse.h: what an operator that refuses must say, and calls that every device must refuse. */
+/* What an operator that refuses must say, and calls that every device must refuse. */
 #ifndef TENON_CONFORMANCE_CORE_REFUSE_H
 #define TENON_CONFORMANCE_CORE_REFUSE_H
 

@@ -1,4 +1,4 @@
-/* sample.h: arguments of an operator call, made from operators.toml's samples.
+/* Arguments of an operator call, made from operators.toml's samples.
  *
  * The generated tc_operators has a row for each sample; its `make` tells a tc_sample which tensors
  * and attributes the arguments are. The sample then makes values of them, once, on the host and

@@ -1,4 +1,4 @@
-/* arena.h: memory that lives as long as a case. */
+/* Memory that lives as long as a case. */
 #ifndef TENON_CONFORMANCE_ARENA_H
 #define TENON_CONFORMANCE_ARENA_H
 

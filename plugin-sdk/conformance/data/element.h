@@ -1,4 +1,4 @@
-/* element.h: elements of every dtype as numbers, by rules of the suite's own.
+/* Elements of every dtype as numbers, by rules of the suite's own.
  *
  * Nothing here is shared with a plugin. Numbers are long double, wider than every dtype of
  * plugin.h, so that rounding to a dtype happens once.

@@ -1,4 +1,4 @@
-/* operand.h: a tensor of a case, as the host keeps it.
+/* A tensor of a case, as the host keeps it.
  *
  * Its values are row-major in `values`; its bytes, with whatever lies before, between and behind
  * the elements, are in `image`, which is what the device's allocation is written with. The image

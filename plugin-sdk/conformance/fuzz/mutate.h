@@ -1,4 +1,4 @@
-/* mutate.h: random neighbours of a line. */
+/* Random neighbours of a line. */
 #ifndef TENON_CONFORMANCE_MUTATE_H
 #define TENON_CONFORMANCE_MUTATE_H
 

@@ -1,4 +1,4 @@
-/* checks.h: what is asked of every kernel call, whatever it computes. */
+/* What is asked of every kernel call, whatever it computes. */
 #ifndef TENON_CONFORMANCE_CHECKS_H
 #define TENON_CONFORMANCE_CHECKS_H
 

@@ -1,4 +1,4 @@
-/* execute.h: one kernel call on the subject's device.
+/* One kernel call on the subject's device.
  *
  * Tensors are placed in allocations of their own, image by image, so that offsets, holes and guards
  * are as the case has them; the workspace lies between guards too. Afterwards all of it is read

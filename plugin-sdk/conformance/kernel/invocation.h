@@ -1,4 +1,4 @@
-/* invocation.h: one call of a kernel operator, as a case's line describes it.
+/* One call of a kernel operator, as a case's line describes it.
  *
  *     kernel/OP T=f32 ARG=VALUE … [out=SHAPE] [in-place=ARG] [scalar=ARG] [data=KIND] [only=I]
  *

@@ -1,4 +1,4 @@
-/* kernel_case.h: the classes of cases that call one kernel: kernel/, same/ and refuse/. */
+/* The classes of cases that call one kernel: kernel/, same/ and refuse/. */
 #ifndef TENON_CONFORMANCE_KERNEL_CASE_H
 #define TENON_CONFORMANCE_KERNEL_CASE_H
 

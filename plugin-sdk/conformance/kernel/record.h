@@ -1,4 +1,4 @@
-/* record.h: what the suite knows of a kernel operator. The records are made from kernels.toml,
+/* What the suite knows of a kernel operator. The records are made from kernels.toml,
  * whose `check` field has what is not in the schema; an operator without one fails the build, and
  * one without a reference function does not link.
  */

@@ -1,4 +1,4 @@
-/* compare.h: an output against what it must be. */
+/* An output against what it must be. */
 #ifndef TENON_CONFORMANCE_COMPARE_H
 #define TENON_CONFORMANCE_COMPARE_H
 

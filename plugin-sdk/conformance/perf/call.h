@@ -1,4 +1,4 @@
-/* call.h: one kernel call, timed and checked, and what it must move and compute. */
+/* One kernel call, timed and checked, and what it must move and compute. */
 #ifndef TENON_CONFORMANCE_PERF_CALL_H
 #define TENON_CONFORMANCE_PERF_CALL_H
 

@@ -1,4 +1,4 @@
-/* ceilings.h: what a device can do at most, as far as it shows: what figures are shares of.
+/* What a device can do at most, as far as it shows: what figures are shares of.
  *
  * Each is measured when it is first asked for, and kept as long as the process lives.
  */

@@ -1,4 +1,4 @@
-/* perf_case.h: the class of timed cases.
+/* The class of timed cases.
  *
  *     perf/OP …               a line of kernel/, timed and checked
  *     perf/ceiling-launch     what a call costs at least: the smallest kernel

@@ -1,4 +1,4 @@
-/* escape.h: text from anywhere, made harmless where it is put. */
+/* Text from anywhere, made harmless where it is put. */
 #ifndef TENON_CONFORMANCE_ESCAPE_H
 #define TENON_CONFORMANCE_ESCAPE_H
 

@@ -1,4 +1,4 @@
-/* figures.h: what was measured of timed cases, in words. */
+/* What was measured of timed cases, in words. */
 #ifndef TENON_CONFORMANCE_FIGURES_H
 #define TENON_CONFORMANCE_FIGURES_H
 

@@ -1,4 +1,4 @@
-/* matrix.h: operators x dtypes, from a log's cases of kernels. */
+/* Operators x dtypes, from a log's cases of kernels. */
 #ifndef TENON_CONFORMANCE_MATRIX_H
 #define TENON_CONFORMANCE_MATRIX_H
 

@@ -1,4 +1,4 @@
-/* report.h: what people and their tools read, made from a log. */
+/* What people and their tools read, made from a log. */
 #ifndef TENON_CONFORMANCE_REPORT_H
 #define TENON_CONFORMANCE_REPORT_H
 

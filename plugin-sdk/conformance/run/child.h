@@ -1,4 +1,4 @@
-/* child.h: one process of a worker program, and what comes out of it.
+/* One process of a worker program, and what comes out of it.
  *
  * It has a process group of its own, so that what it starts ends with it; its stdout and stderr are
  * read and forgotten but for the end, which is shown with a failure.

@@ -1,4 +1,4 @@
-/* head.h: the first record of a log: what ran, on what. */
+/* The first record of a log: what ran, on what. */
 #ifndef TENON_CONFORMANCE_HEAD_H
 #define TENON_CONFORMANCE_HEAD_H
 

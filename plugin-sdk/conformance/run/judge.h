@@ -1,4 +1,4 @@
-/* judge.h: what a finished run comes to. */
+/* What a finished run comes to. */
 #ifndef TENON_CONFORMANCE_JUDGE_H
 #define TENON_CONFORMANCE_JUDGE_H
 

@@ -1,4 +1,4 @@
-/* levels.h: what each level asks for, read from levels/NAME.txt.
+/* What each level asks for, read from levels/NAME.txt.
  *
  *     version 1
  *     title Core

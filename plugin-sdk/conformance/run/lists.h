@@ -1,4 +1,4 @@
-/* lists.h: what is known of a device beforehand.
+/* What is known of a device beforehand.
  *
  *     skip kernel/conv2d T=f64          # not run: takes an hour without hardware f64
  *     xfail kernel/exp T=f16 data=edges # flushes denormals; issue 17; until 1.2

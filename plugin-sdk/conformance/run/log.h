@@ -1,4 +1,4 @@
-/* log.h: a run, as it is written down: a file of JSON objects, one a line, each flushed at once.
+/* A run, as it is written down: a file of JSON objects, one a line, each flushed at once.
  *
  *     {"record":"head", ...}     what was run: suite, plugin and its SHA-256, device, host, options
  *     {"record":"case", ...}     a verdict, with what the lists made of it

@@ -1,4 +1,4 @@
-/* pattern.h: which lines are meant, in filters, lists and levels.
+/* Which lines are meant, in filters, lists and levels.
  *
  *     kernel/add                 every case of it
  *     kernel/?* T=f32            every kernel's cases in f32; * is any letters, ? is any one

@@ -1,4 +1,4 @@
-/* plan.h: the lines of a set, and which of them are to run.
+/* The lines of a set, and which of them are to run.
  *
  * Lines are kept in canonical form, each once, in the order in which they run.
  */

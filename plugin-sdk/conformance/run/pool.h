@@ -1,4 +1,4 @@
-/* pool.h: runs cases in workers, several at once, and finds out what a failure depends on.
+/* Runs cases in workers, several at once, and finds out what a failure depends on.
  *
  * A worker runs case after case. One that dies, hangs or answers nonsense costs the case it had;
  * what failed is run again in fresh processes. What passes there is run once more after the cases

@@ -1,4 +1,4 @@
-/* progress.h: what a person sees of a run: on a terminal one line that is rewritten, elsewhere a
+/* What a person sees of a run: on a terminal one line that is rewritten, elsewhere a
  * plain line now and then; failures as they come.
  */
 #ifndef TENON_CONFORMANCE_PROGRESS_H

@@ -1,4 +1,4 @@
-/* route.h: what a class of cases asks of its worker (decision 0008). */
+/* What a class of cases asks of its worker (decision 0008). */
 #ifndef TENON_CONFORMANCE_ROUTE_H
 #define TENON_CONFORMANCE_ROUTE_H
 

@@ -1,4 +1,4 @@
-/* sha256.h: SHA-256 (FIPS 180-4), by which a log says which file it speaks of. */
+/* SHA-256 (FIPS 180-4), by which a log says which file it speaks of. */
 #ifndef TENON_CONFORMANCE_SHA256_H
 #define TENON_CONFORMANCE_SHA256_H
 

@@ -1,4 +1,4 @@
-/* draft.h: a case's line whose parameters can be changed. */
+/* A case's line whose parameters can be changed. */
 #ifndef TENON_CONFORMANCE_DRAFT_H
 #define TENON_CONFORMANCE_DRAFT_H
 

@@ -1,4 +1,4 @@
-/* reduce.h: makes a failing line smaller as long as it fails the same way.
+/* Makes a failing line smaller as long as it fails the same way.
  *
  * Greedy: each kind of change is tried in turn, the first that still fails is kept, until none is.
  * Each kept change makes the line smaller, so it ends.

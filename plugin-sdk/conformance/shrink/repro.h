@@ -1,4 +1,4 @@
-/* repro.h: a failing case as a C file of its own. */
+/* A failing case as a C file of its own. */
 #ifndef TENON_CONFORMANCE_REPRO_H
 #define TENON_CONFORMANCE_REPRO_H
 

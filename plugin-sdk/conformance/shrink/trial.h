@@ -1,4 +1,4 @@
-/* trial.h: one line at a time in a worker, and whether two failures are the same one. */
+/* One line at a time in a worker, and whether two failures are the same one. */
 #ifndef TENON_CONFORMANCE_TRIAL_H
 #define TENON_CONFORMANCE_TRIAL_H
 

@@ -1,4 +1,4 @@
-/* subject.h: the plugin under test, opened through plugin.h alone. */
+/* The plugin under test, opened through plugin.h alone. */
 #ifndef TENON_CONFORMANCE_SUBJECT_H
 #define TENON_CONFORMANCE_SUBJECT_H
 

@@ -1,4 +1,4 @@
-/* programs.h: where the worker programs are. */
+/* Where the worker programs are. */
 #ifndef TENON_CONFORMANCE_PROGRAMS_H
 #define TENON_CONFORMANCE_PROGRAMS_H
 

@@ -1,4 +1,4 @@
-/* run_options.h: what `tenon-conform run` was asked. */
+/* What `tenon-conform run` was asked. */
 #ifndef TENON_CONFORMANCE_RUN_OPTIONS_H
 #define TENON_CONFORMANCE_RUN_OPTIONS_H
 

@@ -1,4 +1,4 @@
-/* verbs.h: what tenon-conform can be asked to do; a file for each. `argv[0]` is the verb. They
+/* What tenon-conform can be asked to do; a file for each. `argv[0]` is the verb. They
  * return the exit status: 0 good, 1 not conformant, 2 asked wrongly, 3 could not do its work.
  */
 #ifndef TENON_CONFORMANCE_VERBS_H

@@ -1,4 +1,4 @@
-/* arange.c: start + i * step, along one dimension. One work item makes one element.
+/* Start + i * step, along one dimension. One work item makes one element.
  *
  *   T          the dtype
  *

@@ -1,4 +1,4 @@
-/* avg_pool2d.c: the mean of each window of [N, C, H, W], and what the input's gradient is made of
+/* The mean of each window of [N, C, H, W], and what the input's gradient is made of
  * then. A work item makes one element, or a row of them. Windows are added row by row.
  *
  *   T, TILES, ROWS, UNIT, INDEX   as in max_pool2d.c */

@@ -1,4 +1,4 @@
-/* builtins.h: the functions of OpenCL C 1.2 that device code uses, as chapter 6.12 of its
+/* The functions of OpenCL C 1.2 that device code uses, as chapter 6.12 of its
  * specification has them. For compilers that would otherwise read a megabyte of declarations for
  * each program. */
 #define OVERLOADED __attribute__((overloadable))

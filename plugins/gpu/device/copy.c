@@ -1,4 +1,4 @@
-/* copy.c: from any dtype to any other, each element on its own. Of equal dtypes the bits move: S
+/* From any dtype to any other, each element on its own. Of equal dtypes the bits move: S
  * and D are then i8, i16, i32 or i64.
  *
  *   D          the dtype of the output

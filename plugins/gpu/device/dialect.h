@@ -1,4 +1,4 @@
-/* dialect.h: the language of device code, which is OpenCL C 1.2 here and CUDA C there.
+/* The language of device code, which is OpenCL C 1.2 here and CUDA C there.
  *
  * A file of device code is compiled once for each choice of dtypes, operator and shape of kernel
  * that is needed, chosen by macros (-DT=f32 -DOP=add). It sees no header but this one, and uses no

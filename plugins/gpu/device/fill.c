@@ -1,4 +1,4 @@
-/* fill.c: one value everywhere. One work item makes one element.
+/* One value everywhere. One work item makes one element.
  *
  *   T          i8, i16, i32 or i64: the bits are the host's
  *   STRIDED    0: the elements lie in a row; 1: by sizes and strides

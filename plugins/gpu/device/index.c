@@ -1,4 +1,4 @@
-/* index.c: reading and adding at places named by an index tensor. Work items are cut out of rows:
+/* Reading and adding at places named by an index tensor. Work items are cut out of rows:
  * of the loop's innermost dimension each takes a run. An index out of range is reported, and no
  * memory is touched for it.
  *

@@ -1,4 +1,4 @@
-/* layer_norm.c: layer_norm, and its gradient by the input. The normalised dimensions make a line;
+/* Layer_norm, and its gradient by the input. The normalised dimensions make a line;
  * a team of work items has one line.
  *
  *   T            the dtype

@@ -1,4 +1,4 @@
-/* max_pool2d.c: the largest of each window of [N, C, H, W], and where it stands. A work item makes
+/* The largest of each window of [N, C, H, W], and where it stands. A work item makes
  * one element, or a row of them.
  *
  *   T         the dtype

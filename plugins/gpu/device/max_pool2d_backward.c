@@ -1,4 +1,4 @@
-/* max_pool2d_backward.c: zeros [N, C, H, W], and each gradient where its maximum stood. The places
+/* Zeros [N, C, H, W], and each gradient where its maximum stood. The places
  * are all that is known of the windows, so that first it is found out which of them an element need
  * look at:
  *

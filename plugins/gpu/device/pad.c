@@ -1,4 +1,4 @@
-/* pad.c: images with zeros round them, as product.c reads them where convolutions are padded.
+/* Images with zeros round them, as product.c reads them where convolutions are padded.
  *
  *   T, C        the dtype that is stored; the dtype that is computed in
  *   ONE         1: a work item writes an element; 0: a row */

@@ -1,4 +1,4 @@
-/* pointwise.c: operators that compute each element from the elements in its place. One work item
+/* Operators that compute each element from the elements in its place. One work item
  * makes one element.
  *
  *   T              the dtype of the inputs

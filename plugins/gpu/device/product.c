@@ -1,4 +1,4 @@
-/* product.c: matrix products, C = alpha A B + beta S for each of a batch, which is also what
+/* Matrix products, C = alpha A B + beta S for each of a batch, which is also what
  * convolutions and their derivatives are.
  *
  *   A   read where it lies: rows and the summed index are grids of three dimensions each, with a

@@ -1,4 +1,4 @@
-/* random_bits.c: Philox 4x32-10 (J. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3",
+/* Philox 4x32-10 (J. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3",
  * 2011). One work item makes W blocks of four words; an i64 element is two of them, the low one
  * first, which is how it lies in memory. */
 

@@ -1,4 +1,4 @@
-/* reduce.c: sum, prod, amax, amin, argmax, argmin, var. The input's dimensions are kept or reduced.
+/* Sum, prod, amax, amin, argmax, argmin, var. The input's dimensions are kept or reduced.
  * A team of work items makes a result, or as many as it reads side by side:
  *
  *   rows       lanes lie along the innermost reduced dimension, and end in one result

@@ -1,4 +1,4 @@
-/* scan.c: cumsum along one dimension. A team of work items has a line, or as many as it reads side
+/* cumsum along one dimension. A team of work items has a line, or as many as it reads side
  * by side; where there are few lines, chunks of them.
  *
  *   T         the dtype

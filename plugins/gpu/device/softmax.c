@@ -1,4 +1,4 @@
-/* softmax.c: softmax, log_softmax and their gradients, along one dimension, in one launch.
+/* Softmax, log_softmax and their gradients, along one dimension, in one launch.
  *
  *   OP       OP_softmax and so on, below
  *   T        the dtype

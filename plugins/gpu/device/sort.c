@@ -1,4 +1,4 @@
-/* sort.c: stable sorting along one dimension. Elements become unsigned keys of the same order,
+/* Stable sorting along one dimension. Elements become unsigned keys of the same order,
  * which are sorted with their places: first in runs of RUN, then runs are merged, two to one. The
  * last pass fetches the values by their places.
  *

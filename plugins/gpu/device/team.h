@@ -1,4 +1,4 @@
-/* team.h: for kernels that make one result of many elements: what sums are carried in, and how the
+/* For kernels that make one result of many elements: what sums are carried in, and how the
  * work items of a group put their parts together. */
 
 /* ---- sums -------------------------------------------------------------------------------- */

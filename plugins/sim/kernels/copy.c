@@ -1,4 +1,4 @@
-/* copy.c: copies between any strides and any two dtypes.
+/* Copies between any strides and any two dtypes.
  *
  * The one kernel that takes strides and broadcasts, for it is what the core brings other tensors
  * into shape with. Equal dtypes move by size. Others go through a small buffer in the widest type

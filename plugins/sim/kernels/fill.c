@@ -1,4 +1,4 @@
-/* fill.c: constants and ranges. */
+/* Constants and ranges. */
 #include "kernel.h"
 #include "../dtype.h"
 

@@ -1,4 +1,4 @@
-/* index.c: gather and scatter_add.
+/* Gather and scatter_add.
  *
  * All indices are looked at before anything is written: one out of range becomes the stream's error
  * and the call touches no memory. */

@@ -1,4 +1,4 @@
-/* matmul.c: batched matrix product.
+/* Batched matrix product.
  *
  *     for a block of 64 rows, for a strip of 8 columns:       carry [64, 8], wide
  *         for a block of 256 of K:                            panel [256, 8] of mat2, packed

@@ -1,4 +1,4 @@
-/* pointwise.c: one loop over contiguous elements per operator and dtype.
+/* One loop over contiguous elements per operator and dtype.
  *
  * An expression sees `a` and `b` (and `alpha`) of type `value`, and may compute in `wrap`, which
  * overflows without harm; see dtype.h. */

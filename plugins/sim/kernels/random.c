@@ -1,4 +1,4 @@
-/* random.c: Philox 4x32-10, the counter-based generator.
+/* Philox 4x32-10, the counter-based generator.
  *
  * Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011. A block of four words is a
  * function of key and counter alone, so any element can be computed anywhere. */

@@ -1,4 +1,4 @@
-/* reduce.c: sums, maxima and running sums. */
+/* Sums, maxima and running sums. */
 #include "kernel.h"
 #include "../dtype.h"
 #include "../view.h"

@@ -1,4 +1,4 @@
-/* sort.c: stable sorting along a dimension, by merging.
+/* Stable sorting along a dimension, by merging.
  *
  * Each line is brought into the workspace as keys in order, then an array of positions is sorted
  * and the line written from it:

@@ -1,4 +1,4 @@
-/* sample.h: what the families share in writing the lines of a set. */
+/* What the families share in writing the lines of a set. */
 #ifndef TENON_CONFORMANCE_SAMPLE_H
 #define TENON_CONFORMANCE_SAMPLE_H
 

@@ -1,4 +1,4 @@
-/* reference.h: what the references of kernel operators share.
+/* What the references of kernel operators share.
  *
  * A reference is slow and obvious: it follows the operator's text in kernels.toml element by
  * element, in long double or 64-bit integers, over row-major values, and never looks at strides. It
