@@ -104,7 +104,7 @@ static double empty(uint64_t n) {
 /* The first result: plugin found and loaded, device opened, an operator run, its value read. */
 static double first_result(uint32_t n_threads) {
     TN_SCOPE;
-    const float two = 2;
+    float two = 2;
     tn_tensor *x = tn_from_data(&two, TN_SHAPE(1), TN_F32, tn_default_device());
     double value = 0;
     return tn_item(tn_add(x, x), &value) == TN_OK && value == 4 ? value : -1;

@@ -99,7 +99,7 @@ static tn_status copy_slices_backward(tni_node *node, tn_tensor *const *grads, t
     tn_tensor *grad = grads[0];
     if (!grad)
         return TN_OK;
-    const int64_t n = node->attrs[EXTENT].v.i64;
+    int64_t n = node->attrs[EXTENT].v.i64;
     tn_tensor *flat = tni_zeros(tn_ints_of(&n, 1), grad->view.dtype, grad->device->id);
     tn_tensor *whole = whole_of(node, flat);
     tn_tensor *filled = tni_copy_(whole, grad, false);

@@ -205,7 +205,7 @@ static tn_status call_kernel(long_call *c, tni_operands *o, const uint32_t *slot
 
 /* Splits along the first dimension: for kernels that count in 32 bits. */
 static tn_status call_in_halves(long_call *c, tni_operands *o, const uint32_t *slot) {
-    const int64_t whole = o->sizes[0], half = whole / 2, numel = o->views[0].numel;
+    int64_t whole = o->sizes[0], half = whole / 2, numel = o->views[0].numel;
     uint64_t offsets[TNI_MAX_OPERANDS];
     tn_status status = TN_OK;
     for (uint32_t i = 0; i < o->n; i++)

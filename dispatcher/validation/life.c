@@ -303,7 +303,7 @@ tn_status tni_watched_property(tni_watch *w, tn_pself *self, uint32_t index, int
     if (index >= w->n_devices)
         tni_finding(w, TNI_TENON, slot, "", "index %u, but count said %u devices", index,
                     w->n_devices);
-    const tn_cell unset = {.tag = 0x7e7e7e7e, .n = 0x7e7e7e7e, .v.i64 = 0x7e7e7e7e7e7e7e7e};
+    tn_cell unset = {.tag = 0x7e7e7e7e, .n = 0x7e7e7e7e, .v.i64 = 0x7e7e7e7e7e7e7e7e};
     tn_cell first = unset, again = unset;
     tni_enter(&f, w, slot, NULL);
     tn_status status =

@@ -221,12 +221,12 @@ bool tc_read_shape(const char *text, tc_shape *out, char why[TC_MESSAGE]) {
     int32_t n_strides = 0;
     memset(out, 0, sizeof *out);
     bool ok = take_ints(&at, out->sizes, &out->rank);
-    const bool strided = ok && *at == '/';
+    bool strided = ok && *at == '/';
     if (strided) {
         at++;
         ok = take_ints(&at, out->strides, &n_strides) && n_strides == out->rank;
     }
-    const bool moved = ok && *at == '+';
+    bool moved = ok && *at == '+';
     if (moved) {
         at++;
         ok = take_int(&at, &out->offset); /* "[2,3]+5": dense, but not from the start */

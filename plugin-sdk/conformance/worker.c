@@ -54,19 +54,19 @@ bool tc_sets_find(const char *names, tc_sets *out) {
 }
 
 tc_sets tc_sets_join(tc_sets a, tc_sets b) {
-    const tc_sets perf = (a | b) & TC_SET_BIT(TC_PERF);
+    tc_sets perf = (a | b) & TC_SET_BIT(TC_PERF);
     a &= ~perf;
     b &= ~perf;
     return perf | (a > b ? a : b);
 }
 
 bool tc_sets_have(tc_sets sets, tc_set set) {
-    const tc_sets perf = TC_SET_BIT(TC_PERF);
+    tc_sets perf = TC_SET_BIT(TC_PERF);
     return set == TC_PERF ? sets & perf : (sets & ~perf) >= TC_SET_BIT(set);
 }
 
 void tc_suite_list(const tc_suite *suite, tc_set set, tc_sink *sink) {
-    const tc_set first = set == TC_PERF ? TC_PERF : TC_SMOKE;
+    tc_set first = set == TC_PERF ? TC_PERF : TC_SMOKE;
     for (uint32_t i = 0; i < suite->n_classes; i++)
         for (tc_set part = first; part <= set; part++)
             if (suite->classes[i]->list && suite->classes[i]->timed == (set == TC_PERF))

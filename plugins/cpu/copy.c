@@ -28,7 +28,7 @@ SOURCES(LOOPS)
 /* An i64 as an f64 that rounds as it would to 24 bits or fewer: where f64 cannot hold it the lowest
  * bit that is kept stands for all below, which is rounding to odd. */
 static inline double odd_double(int64_t x) {
-    const int64_t low = 0x3ff, exact = (int64_t)1 << 53;
+    int64_t low = 0x3ff, exact = (int64_t)1 << 53;
     bool fits = x >= -exact && x <= exact;
     return (double)(fits || (x & low) == 0 ? x : (x & ~low) | (low + 1));
 }

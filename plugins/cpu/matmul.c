@@ -139,7 +139,7 @@ enum {
 
 /* Can BLAS read [rows, columns] of it? */
 static bool is_blas(const matrix *x, int64_t rows, int64_t columns) {
-    const int64_t limit = INT32_MAX;
+    int64_t limit = INT32_MAX;
     return (x->column == 1 && x->row >= columns && x->row <= limit) ||
            (x->row == 1 && x->column >= rows && x->column <= limit);
 }

@@ -69,13 +69,13 @@ static int find_error(cl_int error) {
 }
 
 const char *ocl_error_name(cl_int error) {
-    const int i = find_error(error);
+    int i = find_error(error);
     return i < N_ERRORS ? errors[i].name : "an unknown error";
 }
 
 tn_status ocl_fail_driver(tn_pdevice *device, cl_int error, const char *what) {
-    const int i = find_error(error);
-    const tn_status status = i < N_ERRORS ? errors[i].status : TN_INTERNAL;
+    int i = find_error(error);
+    tn_status status = i < N_ERRORS ? errors[i].status : TN_INTERNAL;
     if (status == TN_DEVICE_LOST)
         atomic_store(&device->lost, true);
     return ocl_fail(device->self, status, "opencl:%u (%s): %s: %s (%d)%s", device->index,

@@ -66,10 +66,10 @@ static tn_status write_staged(tn_pstream *stream, tn_memory dst, uint64_t dst_of
 
 tn_status ocl_write(tn_pdevice *device, tn_pstream *stream, tn_memory dst, uint64_t dst_offset,
                     const void *src, uint64_t bytes) {
-    const tn_status status = check(device, stream, "write");
+    tn_status status = check(device, stream, "write");
     if (status != TN_OK || bytes == 0)
         return status;
-    const bool pinned = ocl_is_pinned(device, src, bytes);
+    bool pinned = ocl_is_pinned(device, src, bytes);
     if (!pinned && bytes <= OCL_STAGE_BYTES / 4)
         return write_staged(stream, dst, dst_offset, src, bytes);
     return done(stream,
@@ -80,10 +80,10 @@ tn_status ocl_write(tn_pdevice *device, tn_pstream *stream, tn_memory dst, uint6
 
 tn_status ocl_read(tn_pdevice *device, tn_pstream *stream, void *dst, tn_memory src,
                    uint64_t src_offset, uint64_t bytes) {
-    const tn_status status = check(device, stream, "read");
+    tn_status status = check(device, stream, "read");
     if (status != TN_OK || bytes == 0)
         return status;
-    const cl_bool wait = ocl_is_pinned(device, dst, bytes) ? CL_FALSE : CL_TRUE;
+    cl_bool wait = ocl_is_pinned(device, dst, bytes) ? CL_FALSE : CL_TRUE;
     return done(stream,
                 clEnqueueReadBuffer(stream->queue, ocl_mem(src), wait, src_offset, bytes, dst, 0,
                                     NULL, NULL),
@@ -92,7 +92,7 @@ tn_status ocl_read(tn_pdevice *device, tn_pstream *stream, void *dst, tn_memory 
 
 tn_status ocl_copy(tn_pdevice *device, tn_pstream *stream, tn_memory dst, uint64_t dst_offset,
                    tn_memory src, uint64_t src_offset, uint64_t bytes) {
-    const tn_status status = check(device, stream, "copy");
+    tn_status status = check(device, stream, "copy");
     if (status != TN_OK || bytes == 0)
         return status;
     return done(stream,
@@ -106,7 +106,7 @@ tn_status ocl_copy(tn_pdevice *device, tn_pstream *stream, tn_memory dst, uint64
 tn_status ocl_fill(tn_pdevice *device, tn_pstream *stream, tn_memory dst, uint64_t dst_offset,
                    uint32_t value, uint64_t bytes) {
     enum { PATTERN = 16 };
-    const tn_status status = check(device, stream, "fill");
+    tn_status status = check(device, stream, "fill");
     if (status != TN_OK || bytes == 0)
         return status;
     unsigned char pattern[PATTERN];
@@ -114,7 +114,7 @@ tn_status ocl_fill(tn_pdevice *device, tn_pstream *stream, tn_memory dst, uint64
     uint64_t head = (PATTERN - dst_offset % PATTERN) % PATTERN;
     if (head > bytes)
         head = bytes;
-    const uint64_t middle = (bytes - head) / PATTERN * PATTERN, tail = bytes - head - middle;
+    uint64_t middle = (bytes - head) / PATTERN * PATTERN, tail = bytes - head - middle;
     const struct {
         uint64_t offset, bytes, pattern;
     } parts[] = {{dst_offset, head, 1},

@@ -121,7 +121,7 @@ const struct sim_block *sim_uses_freed(const struct sim_uses *uses) {
  * end; 0 when there is none. */
 static uint64_t find_place(const tn_pdevice *device, uint64_t from, uint64_t span, uint64_t unit) {
     const struct sim_table *table = &device->allocations;
-    const uint64_t end = (uint64_t)(uintptr_t)device->reservation + device->reserved_bytes;
+    uint64_t end = (uint64_t)(uintptr_t)device->reservation + device->reserved_bytes;
     uint64_t i = table_position(table, from);
     if (i > 0) {
         const struct sim_allocation *before = &table->entries[i - 1];
@@ -142,7 +142,7 @@ static tn_status enter(tn_pdevice *device, struct sim_block *block, uint64_t uni
     tn_status status = table_reserve(device->self, &device->allocations);
     if (status != TN_OK)
         return status;
-    const uint64_t span = round_up(block->bytes, unit) + unit;
+    uint64_t span = round_up(block->bytes, unit) + unit;
     uint64_t start = find_place(device, device->cursor, span, unit);
     if (!start)
         start = find_place(device, (uint64_t)(uintptr_t)device->reservation, span, unit);
@@ -160,8 +160,8 @@ static tn_status enter(tn_pdevice *device, struct sim_block *block, uint64_t uni
 
 static tn_status alloc_device(tn_pdevice *device, struct sim_block *block) {
     tn_pself *self = device->self;
-    const uint64_t bytes = block->bytes;
-    const uint64_t charge = bytes <= device->limit_bytes ? charge_of(bytes) : bytes;
+    uint64_t bytes = block->bytes;
+    uint64_t charge = bytes <= device->limit_bytes ? charge_of(bytes) : bytes;
     tn_status status = TN_OK;
     pthread_mutex_lock(&device->lock);
     if (charge > device->limit_bytes - device->used_bytes) {
@@ -255,7 +255,7 @@ static tn_status alloc(tn_pdevice *device, int32_t space, uint64_t bytes, tn_mem
 
 /* Takes the pages away again, and what they hold. */
 static void close_pages(struct sim_block *block) {
-    const uint64_t bytes = round_up(block->bytes, page_bytes());
+    uint64_t bytes = round_up(block->bytes, page_bytes());
     if (mmap(block->data, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED,
              -1, 0) == MAP_FAILED)
         mprotect(block->data, bytes, PROT_NONE);
@@ -288,7 +288,7 @@ static void free_memory(tn_pdevice *device, int32_t space, tn_memory memory) {
 
 void sim_memory_finish(tn_pdevice *device) {
     while (device->allocations.n) {
-        const struct sim_allocation last = device->allocations.entries[device->allocations.n - 1];
+        struct sim_allocation last = device->allocations.entries[device->allocations.n - 1];
         free_memory(device, last.block->space, last.start);
     }
     sim_table_finish(device->self, &device->allocations);
@@ -330,7 +330,7 @@ bool sim_is_pinned(tn_pself *self, const void *p, uint64_t bytes) {
     if (i > 0) {
         const struct sim_allocation *entry = &self->pinned.entries[i - 1];
         uint64_t offset = address - entry->start;
-        const uint64_t size = entry->block->bytes;
+        uint64_t size = entry->block->bytes;
         pinned = offset < size && bytes <= size - offset;
     }
     pthread_mutex_unlock(&self->lock);

@@ -74,7 +74,7 @@ static bool read_fail(const char *text, struct sim_options *out) {
 #undef NAME
     };
     for (;;) {
-        const size_t n = strcspn(text, ":");
+        size_t n = strcspn(text, ":");
         size_t i = 0;
         while (i < SIM_N_FAULTS && (strlen(names[i]) != n || strncmp(names[i], text, n) != 0))
             i++;

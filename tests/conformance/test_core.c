@@ -143,7 +143,7 @@ static double verdict_of(tc_tolerance tolerance, tn_dtype dtype, double got, dou
 }
 
 static void bounds_are_tight(void **state) {
-    const double u16 = 0x1p-11, u32 = 0x1p-24;
+    double u16 = 0x1p-11, u32 = 0x1p-24;
     assert_true(verdict_of(TC_TOLERANCE_EXACT, TN_F32, 1, 1 + u32 / 2, 1) <= 1);
     assert_true(verdict_of(TC_TOLERANCE_EXACT, TN_F32, 1, 1 + 2 * u32, 1) > 1);
     assert_true(verdict_of(TC_TOLERANCE_ULP4, TN_F32, 1 + 8 * u32, 1, 1) <= 1);

@@ -83,7 +83,7 @@ static void memory_is_written_read_copied_and_filled(void **state) {
 /* Starts the plugin again beside the one under test, which it leaves as it was; the status. */
 static tn_status start_again(void) {
     tn_pself *self;
-    const tn_status status = cpu.plugin->init(mini_host_table(), NULL, &self);
+    tn_status status = cpu.plugin->init(mini_host_table(), NULL, &self);
     assert_true((status == TN_OK) == (self != NULL));
     if (self)
         cpu.plugin->shutdown(self);
@@ -95,7 +95,7 @@ static const char *isa; /* under test: main's option */
 static void options_are_checked(void **state) {
     static const char *const wrong[] = {"x", "-1", "3x", " 2"};
     isa = mini_host_table()->option(NULL, "isa");
-    const int64_t before = mini_outstanding();
+    int64_t before = mini_outstanding();
     for (int i = 0; i < LENGTH(wrong); i++) {
         mini_option("threads", wrong[i]);
         assert_int_equal(start_again(), TN_INVALID_ARGUMENT);
@@ -117,7 +117,7 @@ static void options_are_checked(void **state) {
 
 static void every_set_of_kernels_has_the_same_records(void **state) {
     static const char *const names[] = {"base", "avx2", "avx512", ""};
-    const uint64_t n = cpu.plugin->n_kernels;
+    uint64_t n = cpu.plugin->n_kernels;
     const tn_kernel **mine = scratch(n * sizeof *mine);
     memcpy(mine, cpu.plugin->kernels, n * sizeof *mine);
     for (int k = 0; k < LENGTH(names); k++) {
@@ -139,7 +139,7 @@ static void every_set_of_kernels_has_the_same_records(void **state) {
 }
 
 static void failing_allocations_are_reported_and_leave_nothing(void **state) {
-    const int64_t before = mini_outstanding();
+    int64_t before = mini_outstanding();
     mini_fail_alloc_after(0);
     assert_int_equal(start_again(), TN_OUT_OF_MEMORY);
     mini_fail_alloc_after(0);
@@ -276,7 +276,7 @@ static void a_forked_child_computes_on_one_thread(void **state) {
         keep_result(&jobs[k]);
     }
     fflush(NULL);
-    const pid_t child = fork();
+    pid_t child = fork();
     if (child == 0) {
         alarm(60); /* waiting for workers that do not exist would be for ever */
         for (int k = 0; k < N_JOBS; k++) {

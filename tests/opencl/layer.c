@@ -54,7 +54,7 @@ static bool hear_fault(const char *value) {
 
 static bool hear_loss(const char *value) {
     unsigned long long at = 1;
-    const bool good = sscanf(value, "%d@%llu", &said.lost, &at) >= 1 && said.lost < 0;
+    bool good = sscanf(value, "%d@%llu", &said.lost, &at) >= 1 && said.lost < 0;
     said.lost_at = at;
     return good;
 }
@@ -82,7 +82,7 @@ static bool hear_size(const char *value) {
 
 static bool hear_type(const char *value) {
     unsigned type;
-    const bool good = sscanf(value, "type:%u", &type) == 1;
+    bool good = sscanf(value, "type:%u", &type) == 1;
     if (good)
         said.type = type;
     return good;
@@ -133,7 +133,7 @@ static cl_int fault(const char *function) {
         rule *r = &said.rules[i];
         if (strcmp(r->function, "*") != 0 && strcmp(r->function, function) != 0)
             continue;
-        const uint64_t n = atomic_fetch_add(&r->n_calls, 1) + 1;
+        uint64_t n = atomic_fetch_add(&r->n_calls, 1) + 1;
         if (r->at == 0 || r->at == n)
             return r->error;
     }
@@ -141,7 +141,7 @@ static cl_int fault(const char *function) {
 }
 
 static cl_int queue_fault(const char *function) {
-    const cl_int error = fault(function);
+    cl_int error = fault(function);
     if (error != CL_SUCCESS || said.lost == 0)
         return error;
     return atomic_fetch_add(&n_queue_calls, 1) + 1 >= said.lost_at ? said.lost : CL_SUCCESS;
@@ -157,7 +157,7 @@ EXPORT int64_t layer_alive(const char **out_which) {
                                                "program", "kernel", "event"};
     int64_t n = 0;
     for (int i = 0; i < N_KINDS; i++) {
-        const int64_t n_kind = atomic_load(&alive[i]);
+        int64_t n_kind = atomic_load(&alive[i]);
         if (n_kind && out_which)
             *out_which = names[i];
         n += n_kind < 0 ? -n_kind : n_kind; /* below 0: given back too often */
@@ -180,23 +180,23 @@ static cl_int made_event(cl_int error, const cl_event *event) {
 
 #define PASSED(name, params, args) \
     static cl_int CL_API_CALL name##_ params { \
-        const cl_int error = fault(#name); \
+        cl_int error = fault(#name); \
         return error != CL_SUCCESS ? error : next->name args; \
     }
 #define OF_A_QUEUE(name, params, args) \
     static cl_int CL_API_CALL name##_ params { \
-        const cl_int error = queue_fault(#name); \
+        cl_int error = queue_fault(#name); \
         return error != CL_SUCCESS ? error : next->name args; \
     }
 /* The last parameter is cl_event *event. */
 #define ENQUEUED(name, params, args) \
     static cl_int CL_API_CALL name##_ params { \
-        const cl_int error = queue_fault(#name); \
+        cl_int error = queue_fault(#name); \
         return error != CL_SUCCESS ? error : made_event(next->name args, event); \
     }
 #define MADE(name, type, kind, params, args) \
     static type CL_API_CALL name##_ params { \
-        const cl_int error = fault(#name); \
+        cl_int error = fault(#name); \
         if (error != CL_SUCCESS) { \
             if (out_error) \
                 *out_error = error; \
@@ -299,7 +299,7 @@ COUNTED(clRetainEvent, cl_event, EVENT, +1)
 static void *CL_API_CALL clEnqueueMapBuffer_(cl_command_queue q, cl_mem m, cl_bool wait,
                                              cl_map_flags flags, size_t at, size_t n, WAITS,
                                              cl_int *out_error) {
-    const cl_int error = queue_fault("clEnqueueMapBuffer");
+    cl_int error = queue_fault("clEnqueueMapBuffer");
     if (error != CL_SUCCESS) {
         if (out_error)
             *out_error = error;
@@ -311,7 +311,7 @@ static void *CL_API_CALL clEnqueueMapBuffer_(cl_command_queue q, cl_mem m, cl_bo
 }
 
 static cl_int CL_API_CALL clGetPlatformIDs_(cl_uint n, cl_platform_id *out, cl_uint *out_n) {
-    const cl_int error = fault("clGetPlatformIDs");
+    cl_int error = fault("clGetPlatformIDs");
     if (error != CL_SUCCESS)
         return error;
     return said.no_platforms ? -1001 : next->clGetPlatformIDs(n, out, out_n);
@@ -319,7 +319,7 @@ static cl_int CL_API_CALL clGetPlatformIDs_(cl_uint n, cl_platform_id *out, cl_u
 
 static cl_int CL_API_CALL clGetDeviceIDs_(cl_platform_id p, cl_device_type type, cl_uint n,
                                           cl_device_id *out, cl_uint *out_n) {
-    const cl_int error = fault("clGetDeviceIDs");
+    cl_int error = fault("clGetDeviceIDs");
     if (error != CL_SUCCESS)
         return error;
     return said.no_devices ? CL_DEVICE_NOT_FOUND : next->clGetDeviceIDs(p, type, n, out, out_n);
@@ -357,7 +357,7 @@ EXPORT const char *layer_build_options(void) {
 static cl_int CL_API_CALL clBuildProgram_(cl_program p, cl_uint n, const cl_device_id *devices,
                                           const char *options,
                                           void(CL_CALLBACK *call)(cl_program, void *), void *user) {
-    const cl_int error = fault("clBuildProgram");
+    cl_int error = fault("clBuildProgram");
     pthread_mutex_lock(&build_lock);
     snprintf(build_options, sizeof build_options, "%s", options ? options : "");
     pthread_mutex_unlock(&build_lock);
@@ -367,12 +367,12 @@ static cl_int CL_API_CALL clBuildProgram_(cl_program p, cl_uint n, const cl_devi
 static cl_int CL_API_CALL clGetProgramBuildInfo_(cl_program p, cl_device_id d,
                                                  cl_program_build_info what, size_t n, void *out,
                                                  size_t *size) {
-    const cl_int error = fault("clGetProgramBuildInfo");
+    cl_int error = fault("clGetProgramBuildInfo");
     if (error != CL_SUCCESS)
         return error;
     if (what != CL_PROGRAM_BUILD_LOG || !said.log[0])
         return next->clGetProgramBuildInfo(p, d, what, n, out, size);
-    const size_t bytes = strlen(said.log) + 1;
+    size_t bytes = strlen(said.log) + 1;
     if (size)
         *size = bytes;
     if (out && n < bytes)
@@ -438,7 +438,7 @@ EXPORT cl_int CL_API_CALL clGetLayerInfo(cl_layer_info what, size_t n, void *out
     static const cl_layer_api_version version = CL_LAYER_API_VERSION_100;
     static const char name[] = "faults for the tests of Tenon";
     const void *value = what == CL_LAYER_API_VERSION ? (const void *)&version : name;
-    const size_t bytes = what == CL_LAYER_API_VERSION ? sizeof version : sizeof name;
+    size_t bytes = what == CL_LAYER_API_VERSION ? sizeof version : sizeof name;
     if ((what != CL_LAYER_API_VERSION && what != CL_LAYER_NAME) || (out && n < bytes))
         return CL_INVALID_VALUE;
     if (out)

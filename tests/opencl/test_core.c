@@ -62,12 +62,12 @@ static void a_full_device_gives_back_its_cache_and_is_asked_again(void **state) 
     assert_non_null(t);
     tn_free(t);
     tn_drop(t);
-    const tn_memory_stats before = stats();
+    tn_memory_stats before = stats();
     assert_true(before.reserved_bytes >= 30 * MIB);
     layer_say("fail=clCreateBuffer:-4@1");
     t = megabytes(31);
     assert_non_null(t);
-    const tn_memory_stats after = stats();
+    tn_memory_stats after = stats();
     assert_int_equal(after.n_retries, before.n_retries + 1);
     assert_int_equal(after.n_device_frees, before.n_device_frees + 1);
     assert_true(after.reserved_bytes < 60 * MIB);

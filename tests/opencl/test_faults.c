@@ -208,25 +208,25 @@ static void assert_lost(tn_status status) {
 /* Queues a kernel, another one for 8 elements than for 7. */
 static tn_status launch(tn_memory memory, tn_pstream *stream, int64_t n) {
     const tn_kernel *fill = mini_find(&m, "fill", TN_F32, TN_DTYPE_NONE);
-    const int64_t one = 1;
-    const tn_tensor_view out = {.struct_size = sizeof out,
-                                .memory = memory,
-                                .numel = n,
-                                .dtype = TN_F32,
-                                .rank = 1,
-                                .sizes = &n,
-                                .strides = &one},
-                         *outs = &out;
+    int64_t one = 1;
+    tn_tensor_view out = {.struct_size = sizeof out,
+                          .memory = memory,
+                          .numel = n,
+                          .dtype = TN_F32,
+                          .rank = 1,
+                          .sizes = &n,
+                          .strides = &one},
+                   *outs = &out;
     tn_cell args[1];
     args[TN_ARG_fill_value] = mini_f64(1);
-    const tn_call call = {.struct_size = sizeof call,
-                          .device = m.device,
-                          .stream = stream,
-                          .user = fill->user,
-                          .args = args,
-                          .outs = &outs,
-                          .n_args = 1,
-                          .n_outs = 1};
+    tn_call call = {.struct_size = sizeof call,
+                    .device = m.device,
+                    .stream = stream,
+                    .user = fill->user,
+                    .args = args,
+                    .outs = &outs,
+                    .n_args = 1,
+                    .n_outs = 1};
     return fill->run(&call);
 }
 
@@ -304,7 +304,7 @@ static void any_call_may_find_the_device_lost(void **state) {
         open_device();
         snprintf(words, sizeof words, "lose=-36@%d", at);
         layer_say(words);
-        const tn_status status = rig_work(&m);
+        tn_status status = rig_work(&m);
         worked = status == TN_OK;
         if (!worked)
             assert_lost(status);
@@ -332,7 +332,7 @@ static tn_status use_pinned(void) {
             status = ops->copy(m.device, m.stream, memory, 0, memory, 2048, 1024);
         if (status == TN_OK)
             status = ops->read(m.device, m.stream, host, memory, 0, 4096);
-        const tn_status end = mini_synchronize(&m);
+        tn_status end = mini_synchronize(&m);
         if (status == TN_OK)
             status = end;
         ops->free(m.device, TN_SPACE_DEVICE, memory);
@@ -383,7 +383,7 @@ static bool live_once(void) {
         status = use_streams();
     if (status != TN_OK && !mini_error()[0])
         fail_msg("status %d has no message", status);
-    const bool balanced = mini_close(&m);
+    bool balanced = mini_close(&m);
     assert_true(balanced);
     return status == TN_OK;
 }

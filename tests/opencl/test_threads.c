@@ -29,24 +29,24 @@ static void make_view(view *v, tn_memory memory) {
 }
 
 static tn_status call(const char *op, tn_pstream *stream, tn_memory self, tn_memory out) {
-    const bool is_add = strcmp(op, "add") == 0;
+    bool is_add = strcmp(op, "add") == 0;
     const tn_kernel *kernel = mini_find(&m, op, TN_F32, is_add ? TN_DTYPE_NONE : TN_F32);
     view views[2];
     if (!kernel)
         return TN_NOT_FOUND;
     make_view(&views[0], self);
     make_view(&views[1], out);
-    const tn_cell input = {.tag = TN_CELL_TENSOR, .v.view = &views[0].view};
+    tn_cell input = {.tag = TN_CELL_TENSOR, .v.view = &views[0].view};
     const tn_cell args[] = {input, input, mini_i64(1)}; /* copy takes the first, add all three */
     const tn_tensor_view *outs[] = {&views[1].view};
-    const tn_call c = {.struct_size = sizeof c,
-                       .device = m.device,
-                       .stream = stream,
-                       .user = kernel->user,
-                       .args = args,
-                       .outs = outs,
-                       .n_args = is_add ? 3 : 1,
-                       .n_outs = 1};
+    tn_call c = {.struct_size = sizeof c,
+                 .device = m.device,
+                 .stream = stream,
+                 .user = kernel->user,
+                 .args = args,
+                 .outs = outs,
+                 .n_args = is_add ? 3 : 1,
+                 .n_outs = 1};
     return kernel->run(&c);
 }
 
@@ -74,7 +74,7 @@ typedef struct worker {
 
 /* Writes round + index, and doubles it into the slot. Never waits for the device. */
 static tn_status give(worker *w, int round) {
-    const int slot = round % SLOTS;
+    int slot = round % SLOTS;
     float numbers[N];
     for (int i = 0; i < N; i++)
         numbers[i] = (float)(round + i);
@@ -87,7 +87,7 @@ static tn_status give(worker *w, int round) {
 }
 
 static tn_status take(worker *w, int round) {
-    const int slot = round % SLOTS;
+    int slot = round % SLOTS;
     float numbers[N];
     tn_status status = m.ops->events->wait(w->stream, belt.full[slot]);
     if (status == TN_OK)

@@ -55,7 +55,7 @@ void array_free_host(array *a) {
 tn_status rig_launch(const char *op, tn_pdevice *device, tn_pstream *stream, uint32_t n_args,
                      const tn_cell *args, const tn_tensor_view *out) {
     const tn_kernel *kernel = mini_find(&rig, op, TN_DTYPE_NONE, TN_DTYPE_NONE);
-    const tn_call call = {
+    tn_call call = {
         .struct_size = sizeof call,
         .device = device,
         .stream = stream,

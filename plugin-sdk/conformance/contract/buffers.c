@@ -21,7 +21,7 @@ bool tc_buffer_create(tc_contract *k, tc_subject *s, int32_t space, uint64_t byt
         return false;
     }
     for (uint64_t i = 0; i < bytes; i += 8) {
-        const uint64_t x = tc_next(&k->random);
+        uint64_t x = tc_next(&k->random);
         memcpy(out->model + i, &x, bytes - i < 8 ? bytes - i : 8);
     }
     snprintf(what, sizeof what, "alloc of %llu bytes", (unsigned long long)bytes);
@@ -39,7 +39,7 @@ bool tc_buffer_create(tc_contract *k, tc_subject *s, int32_t space, uint64_t byt
     if (out->host && (uint64_t)out->host % s->alignment)
         TC_BROKEN(k, 38, "%s gave %p, which is not aligned to %llu", what, out->host,
                   (unsigned long long)s->alignment);
-    const tn_status status =
+    tn_status status =
         space == TN_SPACE_PINNED
             ? (memcpy(out->host, out->model, bytes), TN_OK)
             : s->memory->write(s->device, s->stream, out->memory, 0, out->model, bytes);
@@ -85,11 +85,10 @@ bool tc_work_create(tc_contract *k, tc_subject *s, tc_work *out) {
     if (!tc_buffer_create(k, s, TN_SPACE_DEVICE, WORK_BYTES, &out->buffer))
         return false;
     out->fills = 8;
-    const double start = tc_clock();
-    const bool ok =
-        tc_work_queue(k, out, s->stream) && tc_must(k, 56, tc_subject_sync(s), "synchronize");
-    const double each = (tc_clock() - start) / 8;
-    const double wanted = each > 0 ? WORK_SECONDS / each : MOST_FILLS;
+    double start = tc_clock();
+    bool ok = tc_work_queue(k, out, s->stream) && tc_must(k, 56, tc_subject_sync(s), "synchronize");
+    double each = (tc_clock() - start) / 8;
+    double wanted = each > 0 ? WORK_SECONDS / each : MOST_FILLS;
     out->fills = wanted < 1 ? 1 : wanted > MOST_FILLS ? MOST_FILLS : (uint32_t)wanted;
     return ok;
 }
@@ -117,11 +116,11 @@ bool tc_question_waits(tc_contract *k, tc_work *w, tn_pstream *stream, tn_pevent
             waits = tc_work_queue(k, w, stream);
         if (event)
             waits = waits && tc_must(k, 60, ops->events->record(event, stream), "record");
-        const double start = tc_clock();
+        double start = tc_clock();
         waits &= ask(k, of) == TN_OK;
-        const double asked = tc_clock() - start;
+        double asked = tc_clock() - start;
         streams->synchronize(stream);
-        const double done = tc_clock() - start;
+        double done = tc_clock() - start;
         waits &= asked > 0.002 && asked > 0.9 * done;
     }
     return waits;

@@ -23,8 +23,8 @@ bool tc_capture_start(tc_capture *c, int fd) {
 
 int64_t tc_capture_stop(tc_capture *c, char out[64]) {
     fflush(NULL);
-    const int64_t n = lseek(c->file, 0, SEEK_END);
-    const ssize_t got = pread(c->file, out, 63, 0);
+    int64_t n = lseek(c->file, 0, SEEK_END);
+    ssize_t got = pread(c->file, out, 63, 0);
     out[got > 0 ? got : 0] = '\0';
     out[strcspn(out, "\n")] = '\0';
     for (char *p = out; *p; p++)

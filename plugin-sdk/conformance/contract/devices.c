@@ -73,7 +73,7 @@ static void independent(tc_contract *k) {
         tc_buffer_check(k, &p.on_b, p.b.stream, 30, "memory of a second device");
         tc_buffer_check(k, &p.on_a, p.a->stream, 30, "memory of the first device");
     }
-    const bool was_open = p.b.device != NULL;
+    bool was_open = p.b.device != NULL;
     close_second(&p);
     /* The first goes on. */
     tc_buffer b;
@@ -105,8 +105,8 @@ static void peer(tc_contract *k) {
             memset(p.on_b.model, 0x77, p.on_b.bytes);
             tc_must(k, 48, m->fill(p.b.device, p.b.stream, p.on_b.memory, 0, 0x77, p.on_b.bytes),
                     "fill");
-            const tn_status status = m->copy_peer(p.b.device, p.b.stream, p.on_b.memory, 13,
-                                                  p.a->device, p.on_a.memory, 7, 65537);
+            tn_status status = m->copy_peer(p.b.device, p.b.stream, p.on_b.memory, 13, p.a->device,
+                                            p.on_a.memory, 7, 65537);
             if (status == TN_OK)
                 memcpy(p.on_b.model + 13, p.on_a.model + 7, 65537);
             else if (status != TN_UNSUPPORTED)

@@ -27,7 +27,7 @@ void *tc_drive_object(tc_contract *k, tn_plugin_query_fn *out_query) {
 bool tc_drive_open(tc_contract *k, tc_subject *s, const tn_host *host, uint32_t requirement,
                    const char *when) {
     char why[TC_MESSAGE];
-    const bool opened = tc_subject_open(s, k->options->plugin, k->options->device, host, why);
+    bool opened = tc_subject_open(s, k->options->plugin, k->options->device, host, why);
     if (!opened)
         tc_verdict_set(k->out, s->broken ? TC_FAIL : TC_ERROR,
                        s->broken && requirement ? requirement : s->broken, "%s: %s", when, why);
@@ -107,7 +107,7 @@ static void transfer(tc_subject *s, tc_verdict *v) {
         status = s->memory->fill(s->device, s->stream, memory, FROM, 0x5a, FILLED);
     if (status == TN_OK)
         status = s->memory->read(s->device, s->stream, back, memory, 0, BYTES);
-    const tn_status later = tc_subject_sync(s);
+    tn_status later = tc_subject_sync(s);
     s->memory->free(s->device, TN_SPACE_DEVICE, memory);
     memset(there + FROM, 0x5a, FILLED);
     if (status != TN_OK || later != TN_OK)
@@ -170,10 +170,10 @@ static int64_t resident(void) {
 
 tc_census tc_census_take(int64_t threads) {
     /* A thread that was joined may be listed for a moment longer. */
-    const struct timespec moment = {.tv_nsec = 2000000};
+    struct timespec moment = {.tv_nsec = 2000000};
     for (int i = 0; i < 25 && entries("/proc/self/task") > threads; i++)
         nanosleep(&moment, NULL);
-    const struct mallinfo2 heap = mallinfo2();
+    struct mallinfo2 heap = mallinfo2();
     return (tc_census){
         .threads = entries("/proc/self/task"),
         .descriptors = entries("/proc/self/fd"),
@@ -184,7 +184,7 @@ tc_census tc_census_take(int64_t threads) {
 }
 
 bool tc_drive_balanced(tc_contract *k, uint32_t requirement, const char *when) {
-    const int64_t blocks = tc_host_blocks();
+    int64_t blocks = tc_host_blocks();
     if (blocks != 0)
         TC_BROKEN(
             k, requirement,

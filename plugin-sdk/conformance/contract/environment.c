@@ -150,7 +150,7 @@ static void set_threads(tc_contract *k, tc_subject *s) {
     const tn_ext_threads *threads = tc_subject_threads(s);
     if (!threads)
         return;
-    const uint32_t n = threads->get_num_threads(s->self);
+    uint32_t n = threads->get_num_threads(s->self);
     tc_must(k, 93, threads->set_num_threads(s->self, n + 1), "set_num_threads");
     tc_must(k, 93, threads->set_num_threads(s->self, n), "set_num_threads");
 }
@@ -206,7 +206,7 @@ static void environment_unusual(tc_contract *k) {
     sigaddset(&mask, SIGUSR1);
     sigaddset(&mask, SIGWINCH);
     pthread_sigmask(SIG_BLOCK, &mask, &was);
-    const mode_t usual = umask(027);
+    mode_t usual = umask(027);
     if (chdir("/") != 0)
         tc_verdict_set(k->out, TC_ERROR, 0, "the working directory cannot be changed");
     look(&before);
@@ -251,7 +251,7 @@ typedef struct caller {
 static void *call_kernel(void *context) {
     caller *c = context;
     c->status = c->kernel->run(c->call);
-    const tn_status later = tc_subject_sync(c->s);
+    tn_status later = tc_subject_sync(c->s);
     if (c->status == TN_OK)
         c->status = later;
     return NULL;

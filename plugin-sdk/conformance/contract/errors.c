@@ -71,7 +71,7 @@ static tn_status settle(scene *n, bool by_query) {
     tc_host_forget();
     if (!by_query)
         return n->s->ops->streams->synchronize(n->stream);
-    for (const double end = tc_clock() + 30; status == TN_NOT_READY && tc_clock() < end;)
+    for (double end = tc_clock() + 30; status == TN_NOT_READY && tc_clock() < end;)
         status = n->s->ops->streams->query(n->stream);
     return status;
 }
@@ -88,7 +88,7 @@ static void once(tc_contract *k) {
     tc_buffer b = {0};
     tc_placed bad = {0}, good = {0};
     tc_result result = {0};
-    const bool by_query = strcmp(tc_contract_word(k, "by"), "query") == 0;
+    bool by_query = strcmp(tc_contract_word(k, "by"), "query") == 0;
     if (set_up(k, &n) && tc_buffer_create(k, n.s, TN_SPACE_DEVICE, 3000, &b) &&
         queue(&n, &n.bad, &bad)) {
         memset(b.model, 0x5a, b.bytes);
@@ -145,7 +145,7 @@ static void elsewhere(tc_contract *k) {
 /* What the plugin says of one wrong call. */
 static bool message_of(scene *n, tc_invocation *call, char message[TC_MESSAGE]) {
     tc_placed p = {0};
-    const bool told = queue(n, call, &p) && reported(n, false);
+    bool told = queue(n, call, &p) && reported(n, false);
     snprintf(message, TC_MESSAGE, "%s", told ? tc_host_message() : "");
     tc_subject_sync(n->s);
     tc_unplace(&p);

@@ -74,7 +74,7 @@ static void unrecorded(tc_contract *k) {
 /* When the event says done, what was before it is there, for one who waits for nothing else. */
 static void done_means_done(tc_contract *k) {
     scene n;
-    const bool by_query = strcmp(tc_contract_word(k, "by"), "query") == 0;
+    bool by_query = strcmp(tc_contract_word(k, "by"), "query") == 0;
     if (set_up(k, &n, 0))
         for (int i = 0; i < 5 && !tc_failed(k); i++) {
             if (!produce(&n, n.slow, 0x20 + i) || !record(&n, n.event, n.slow))
@@ -84,7 +84,7 @@ static void done_means_done(tc_contract *k) {
             tn_status status = TN_NOT_READY;
             if (!by_query)
                 status = n.events->synchronize(n.event);
-            for (const double end = tc_clock() + 30; status == TN_NOT_READY && tc_clock() < end;)
+            for (double end = tc_clock() + 30; status == TN_NOT_READY && tc_clock() < end;)
                 status = n.events->query(n.event);
             if (tc_must(k, by_query ? 61 : 62, status,
                         by_query ? "query of an event, asked until it was done," : "synchronize"))
@@ -244,7 +244,7 @@ static bool set_up_clock(tc_contract *k, scene *n, tn_pevent **out_end) {
 
 /* Two marks with long work between them: what `elapsed` says, and how long the host saw it take. */
 static bool time_work(scene *n, tn_pevent *end, double *out_ns, double *out_host) {
-    const double start = tc_clock();
+    double start = tc_clock();
     if (!record(n, n->event, n->slow) || !produce(n, n->slow, 1) || !record(n, end, n->slow) ||
         !tc_must(n->k, 62, n->events->synchronize(end), "synchronize"))
         return false;
@@ -292,7 +292,7 @@ static void elapsed_pending(tc_contract *k) {
         double ns = 0;
         if (!record(&n, n.event, n.slow) || !produce(&n, n.slow, i) || !record(&n, end, n.slow))
             break;
-        const tn_status status = n.events->elapsed(n.event, end, &ns);
+        tn_status status = n.events->elapsed(n.event, end, &ns);
         if (status == TN_OK && n.events->query(end) == TN_NOT_READY)
             TC_BROKEN(k, 65, "elapsed says %g ns of events that were not passed; it is TN_STATE",
                       ns);

@@ -34,7 +34,7 @@ static void take_all(tc_contract *k, const tc_subject *s, uint64_t size, uint64_
         tn_memory *memory = &h->memory[h->n];
         *memory = 0;
         tc_host_forget();
-        const tn_status status = s->memory->alloc(s->device, TN_SPACE_DEVICE, size, memory, &host);
+        tn_status status = s->memory->alloc(s->device, TN_SPACE_DEVICE, size, memory, &host);
         if (status != TN_OK) {
             h->full = true;
             if (!tc_must_fail(k, 39, status, TN_OUT_OF_MEMORY, "alloc when memory runs out"))
@@ -65,7 +65,7 @@ static void live_when_full(tc_contract *k, tc_subject *s) {
     void *host;
     for (int i = 0; i < 20; i++) {
         tc_host_forget();
-        const tn_status status =
+        tn_status status =
             s->memory->alloc(s->device, TN_SPACE_DEVICE, UINT64_C(1) << 26, &memory, &host);
         if (status == TN_OK)
             s->memory->free(s->device, TN_SPACE_DEVICE, memory);
@@ -75,7 +75,7 @@ static void live_when_full(tc_contract *k, tc_subject *s) {
     if (s->ops->streams) {
         tn_pstream *stream = NULL;
         tc_host_forget();
-        const tn_status status = s->ops->streams->create(s->device, 0, &stream);
+        tn_status status = s->ops->streams->create(s->device, 0, &stream);
         if (status == TN_OK)
             s->ops->streams->destroy(stream);
         else
@@ -84,7 +84,7 @@ static void live_when_full(tc_contract *k, tc_subject *s) {
     if (s->ops->streams && s->ops->events) {
         tn_pevent *event = NULL;
         tc_host_forget();
-        const tn_status status = s->ops->events->create(s->device, 0, &event);
+        tn_status status = s->ops->events->create(s->device, 0, &event);
         if (status == TN_OK)
             s->ops->events->destroy(event);
         else
@@ -100,7 +100,7 @@ static void check_kept(tc_contract *k, tc_subject *s, tn_memory kept) {
     char reason[TC_MESSAGE];
     memset(back, 0, sizeof back);
     tn_status status = s->memory->read(s->device, s->stream, back, kept, 0, KEPT);
-    const tn_status later = tc_subject_sync(s);
+    tn_status later = tc_subject_sync(s);
     if (status == TN_OK)
         status = later;
     if (status != TN_OK)
@@ -113,9 +113,9 @@ static void check_kept(tc_contract *k, tc_subject *s, tn_memory kept) {
 }
 
 static void rounds(tc_contract *k, tc_subject *s, tn_memory kept, hoard *h) {
-    const uint64_t total = total_bytes(s);
-    const uint64_t limit = s->host_memory || !total ? HOST_BOUND : DEVICE_BOUND;
-    const bool bounded = s->host_memory || !total || total > limit;
+    uint64_t total = total_bytes(s);
+    uint64_t limit = s->host_memory || !total ? HOST_BOUND : DEVICE_BOUND;
+    bool bounded = s->host_memory || !total || total > limit;
     uint64_t block = (bounded ? limit : total) / PARTS / 4096 * 4096, first = 0;
     if (s->max_allocation && block > s->max_allocation)
         block = s->max_allocation;
@@ -126,7 +126,7 @@ static void rounds(tc_contract *k, tc_subject *s, tn_memory kept, hoard *h) {
         if (!tc_failed(k) && h->full)
             live_when_full(k, s);
         check_kept(k, s, kept);
-        const uint64_t bytes = h->bytes;
+        uint64_t bytes = h->bytes;
         give_back(s, h, round % 2 == 1);
         if (tc_failed(k))
             break;
@@ -166,7 +166,7 @@ static void exhaustion_device(tc_contract *k) {
 /* The most that can be taken in one piece, up to half of memory: other programs may have some of
  * it. It is given back. */
 static uint64_t find_half(tc_contract *k, tc_subject *s) {
-    const uint64_t total = total_bytes(s);
+    uint64_t total = total_bytes(s);
     uint64_t half = s->host_memory || !total ? HOST_BOUND / 4 : total / 2;
     tn_memory memory = 0;
     tn_status status;
@@ -198,7 +198,7 @@ static void exhaustion_again(tc_contract *k) {
     tc_subject s;
     if (!tc_drive_open(k, &s, tc_host_table(), 0, "to take half of memory"))
         return;
-    const uint64_t half = find_half(k, &s);
+    uint64_t half = find_half(k, &s);
     bool fits = half > 0;
     for (int i = 1; i < 10 && fits; i++)
         fits = fits_again(k, &s, half, "alloc of half of memory, after it was freed,");
@@ -213,7 +213,7 @@ static void exhaustion_huge(tc_contract *k) {
     tc_subject s;
     if (!tc_drive_open(k, &s, tc_host_table(), 0, "to ask for too much"))
         return;
-    const uint64_t half = find_half(k, &s);
+    uint64_t half = find_half(k, &s);
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
         for (int32_t space = TN_SPACE_DEVICE; space <= TN_SPACE_PINNED; space++) {
             tn_memory memory = 0;
@@ -221,7 +221,7 @@ static void exhaustion_huge(tc_contract *k) {
             char what[TC_MESSAGE];
             snprintf(what, sizeof what, "alloc of %llu bytes", (unsigned long long)sizes[i]);
             tc_host_forget();
-            const tn_status status = s.memory->alloc(s.device, space, sizes[i], &memory, &host);
+            tn_status status = s.memory->alloc(s.device, space, sizes[i], &memory, &host);
             tc_must_fail(k, 39, status, TN_OUT_OF_MEMORY, what);
             if (status == TN_OK)
                 s.memory->free(s.device, space, memory);

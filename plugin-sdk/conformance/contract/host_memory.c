@@ -35,7 +35,7 @@ static tn_status try_init(trial *t) {
     t->s.self = NULL;
     tc_host_running(true);
     tc_host_expect_self(NULL);
-    const tn_status status = t->s.plugin->init(tc_host_table(), t->k->options->plugin, &t->s.self);
+    tn_status status = t->s.plugin->init(tc_host_table(), t->k->options->plugin, &t->s.self);
     if (status == TN_OK)
         tc_host_expect_self(t->s.self);
     return status;
@@ -154,7 +154,7 @@ static tn_status try_transfer(trial *t) {
         status = m->copy(t->s.device, t->s.stream, t->memory[1], 0, t->memory[0], 0, BYTES);
     if (status == TN_OK)
         status = m->read(t->s.device, t->s.stream, back, t->memory[1], 0, BYTES);
-    const tn_status later = tc_subject_sync(&t->s);
+    tn_status later = tc_subject_sync(&t->s);
     if (status == TN_OK)
         status = later;
     if (status == TN_OK && memcmp(there, back, BYTES) != 0)
@@ -188,7 +188,7 @@ static bool prepare_kernel(trial *t) {
 }
 
 static tn_status try_kernel(trial *t) {
-    const tn_status status = tc_run_placed(&t->placed), later = tc_subject_sync(&t->s);
+    tn_status status = tc_run_placed(&t->placed), later = tc_subject_sync(&t->s);
     return status != TN_OK ? status : later;
 }
 
@@ -228,8 +228,8 @@ static bool attempt(trial *t, const step *stage, int64_t n) {
              stage->name, t->line ? " " : "", t->line ? t->line : "", (long long)n);
     tc_host_forget();
     tc_host_fail_after(n);
-    const tn_status status = stage->attempt(t);
-    const bool failed = tc_host_failed();
+    tn_status status = stage->attempt(t);
+    bool failed = tc_host_failed();
     tc_host_fail_after(-1);
     if (status == TN_OK)
         stage->undo(t);
@@ -262,14 +262,14 @@ static bool try_number(tc_contract *k, const step *stage, const char *line, int6
     *out_offered = prepare(&t, stage);
     if (*out_offered) {
         failed = attempt(&t, stage, n);
-        const int64_t blocks = tc_host_blocks();
+        int64_t blocks = tc_host_blocks();
         if (failed && attempt(&t, stage, n) && tc_host_blocks() > blocks)
             TC_BROKEN(k, 15,
                       "%s: each failure for want of host memory (allocation %lld) keeps "
                       "some",
                       stage->name, (long long)n);
         tc_host_forget();
-        const tn_status status = stage->attempt(&t);
+        tn_status status = stage->attempt(&t);
         if (tc_must(k, 15, status, "the same call once there is host memory again"))
             stage->undo(&t);
     }

@@ -12,7 +12,7 @@
 
 static bool load(tc_contract *k, tc_subject *s) {
     char why[TC_MESSAGE];
-    const bool ok = tc_subject_load(s, k->options->plugin, tc_host_table(), why);
+    bool ok = tc_subject_load(s, k->options->plugin, tc_host_table(), why);
     if (!ok)
         TC_BROKEN(k, s->broken, "%s", why);
     return ok;
@@ -24,7 +24,7 @@ static bool init(tc_contract *k, tc_subject *s, const char *path) {
     s->self = (tn_pself *)(void *)&poison;
     tc_host_running(true);
     tc_host_expect_self(NULL);
-    const tn_status status = s->plugin->init(tc_host_table(), path, &s->self);
+    tn_status status = s->plugin->init(tc_host_table(), path, &s->self);
     if (status == TN_OK && s->self && (void *)s->self != &poison) {
         tc_host_expect_self(s->self);
         return true;
@@ -49,12 +49,12 @@ static bool count(tc_contract *k, tc_subject *s, uint32_t *out) {
 /* ---- again and again --------------------------------------------------------------------- */
 
 static void life_init(tc_contract *k) {
-    const int64_t times = tc_contract_int(k, "times");
+    int64_t times = tc_contract_int(k, "times");
     tc_subject s;
     tc_census early = {0};
     if (!load(k, &s))
         return;
-    const tc_census start = tc_census_take(0);
+    tc_census start = tc_census_take(0);
     for (int64_t i = 0; i < times && !tc_failed(k); i++) {
         if (!init(k, &s, k->options->plugin))
             return;
@@ -63,7 +63,7 @@ static void life_init(tc_contract *k) {
         if (i == times / 2)
             early = tc_census_take(start.threads);
     }
-    const tc_census now = tc_census_take(start.threads);
+    tc_census now = tc_census_take(start.threads);
     if (now.threads > start.threads)
         TC_BROKEN(k, 25, "%lld threads run after shutdown, %lld before init; join them in shutdown",
                   (long long)now.threads, (long long)start.threads);
@@ -107,7 +107,7 @@ static void init_garbled(tc_contract *k, tc_subject *s, const tn_host *host) {
     tc_host_running(true);
     tc_host_expect_self(NULL);
     tc_host_forget();
-    const tn_status status = s->plugin->init(host, k->options->plugin, &s->self);
+    tn_status status = s->plugin->init(host, k->options->plugin, &s->self);
     if (status == TN_OK) {
         tc_host_expect_self(s->self);
         tc_subject_close(s);
@@ -157,7 +157,7 @@ static void life_options(tc_contract *k) {
 enum { MAPPINGS = 8, RESIDENT = 8 << 20 };
 
 static void compare(tc_contract *k, const tc_census *a, const tc_census *b, int64_t times) {
-    const long long n = (long long)times;
+    long long n = (long long)times;
     if (b->threads > a->threads)
         TC_BROKEN(k, 24, "%lld more threads run after %lld more lives of the plugin",
                   (long long)(b->threads - a->threads), n);
@@ -185,7 +185,7 @@ typedef struct heap_growth {
 static void watch_heap(heap_growth *g, int64_t life, int64_t heap_bytes) {
     if (life < FIRST || (life - FIRST) % SOME)
         return;
-    const int64_t growth = heap_bytes - g->before;
+    int64_t growth = heap_bytes - g->before;
     if (life > FIRST && (g->n++ == 0 || growth < g->least))
         g->least = growth;
     g->before = heap_bytes;
@@ -193,7 +193,7 @@ static void watch_heap(heap_growth *g, int64_t life, int64_t heap_bytes) {
 
 /* The first lives may start what belongs to the process: a runtime's threads, its caches. */
 static void life_cycles(tc_contract *k) {
-    const int64_t times = tc_contract_int(k, "times");
+    int64_t times = tc_contract_int(k, "times");
     tc_census start, early = {0}, now;
     heap_growth heap = {0};
     tc_subject s;
@@ -227,7 +227,7 @@ static void life_again(tc_contract *k) {
         tc_subject s;
         if (!tc_drive_open(k, &s, tc_host_table(), 24, "init after shutdown"))
             return;
-        const uint64_t p = tc_properties_sum(&s, s.index);
+        uint64_t p = tc_properties_sum(&s, s.index);
         if (tc_drive_probe(k, &s, false, 24, "init after shutdown", &sum)) {
             if (i && s.n_devices != n)
                 TC_BROKEN(k, 24, "there are %u devices after init, and were %u the first time",
@@ -269,7 +269,7 @@ static bool open_device(tc_contract *k, tc_subject *s, uint32_t index, tc_subjec
     out->index = index;
     out->stream = NULL;
     out->device = (tn_pdevice *)(void *)&poison;
-    const tn_status status = s->ops->open(s->self, index, &out->device);
+    tn_status status = s->ops->open(s->self, index, &out->device);
     if (status == TN_OK && out->device && (void *)out->device != &poison) {
         out->alignment = (uint64_t)tc_subject_property(s, index, TN_PROP_ALIGNMENT, 64);
         out->dtypes =
@@ -329,7 +329,7 @@ static void life_unused(tc_contract *k) {
                     early = tc_census_take(0);
                 }
             }
-            const tc_census now = tc_census_take(early.threads);
+            tc_census now = tc_census_take(early.threads);
             if (tc_host_blocks() > blocks)
                 TC_BROKEN(k, 31,
                           "open and close of device %u leave host memory behind; close frees what "
@@ -360,9 +360,9 @@ static void life_properties(tc_contract *k) {
             tn_cell name = {0};
             char text[256] = "";
             tc_check_properties(k, &s, i);
-            const uint64_t before = tc_properties_sum(&s, i);
-            const bool named = s.ops->property(s.self, i, TN_PROP_NAME, &name) == TN_OK &&
-                               name.tag == TN_CELL_STRING && name.v.string;
+            uint64_t before = tc_properties_sum(&s, i);
+            bool named = s.ops->property(s.self, i, TN_PROP_NAME, &name) == TN_OK &&
+                         name.tag == TN_CELL_STRING && name.v.string;
             if (named)
                 snprintf(text, sizeof text, "%s", name.v.string);
             if (!open_device(k, &s, i, &one))
@@ -448,7 +448,7 @@ static void life_threads(tc_contract *k) {
                 break;
         }
         if (k->out->status == TC_FAIL) { /* in one thread other cases do the same */
-            const tc_verdict broken = *k->out;
+            tc_verdict broken = *k->out;
             *k->out = (tc_verdict){0};
             TC_BROKEN(k, 91, "with a thread of its own for each call: %.900s", broken.message);
         }
@@ -471,7 +471,7 @@ static void life_fork(tc_contract *k) {
     tc_drive_probe(k, &s, true, 92, "before fork", NULL);
     if (!tc_failed(k) && pipe(ends) == 0) {
         fflush(NULL);
-        const pid_t child = fork();
+        pid_t child = fork();
         if (child == 0) {
             alarm(20);
             tc_drive_probe(k, &s, true, 92, "in a forked child", NULL);
@@ -482,7 +482,7 @@ static void life_fork(tc_contract *k) {
         close(ends[1]);
         char text[TC_VERDICT_MESSAGE] = "";
         int status = 0;
-        const ssize_t got = read(ends[0], text, sizeof text - 1);
+        ssize_t got = read(ends[0], text, sizeof text - 1);
         close(ends[0]);
         while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
             ;
@@ -502,7 +502,7 @@ static void life_fork(tc_contract *k) {
 /* What was registered and not taken back is called when a process forks. */
 static void fork_once(tc_contract *k) {
     int status = 0;
-    const pid_t child = fork();
+    pid_t child = fork();
     if (child == 0)
         _exit(0);
     while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
@@ -519,7 +519,7 @@ static void life_unload(tc_contract *k) {
             return;
         tc_drive_probe(k, &s, i == 0, 26, i ? "loaded again" : "loaded", NULL);
         tc_drive_probe(k, &s, false, 26, i ? "loaded again" : "loaded", &sum);
-        const bool unloadable = s.plugin->flags & TN_PLUGIN_UNLOADABLE;
+        bool unloadable = s.plugin->flags & TN_PLUGIN_UNLOADABLE;
         tc_subject_close(&s);
         if (!unloadable) {
             TC_NOT_OFFERED(k, "the plugin has no TN_PLUGIN_UNLOADABLE");

@@ -69,20 +69,20 @@ static void load_quiet(tc_contract *k) {
     char text[64], errors[64];
     tn_plugin_query_fn query;
     const tn_plugin *plugin = NULL;
-    const int64_t allocations = tc_host_allocations();
+    int64_t allocations = tc_host_allocations();
     if (!tc_capture_start(&out, 1) || !tc_capture_start(&err, 2)) {
         tc_verdict_set(k->out, TC_ERROR, 0, "stdout and stderr cannot be captured");
         return;
     }
-    const tc_census before = tc_census_take(0);
-    const bool opened = tc_drive_object(k, &query) != NULL;
-    const tc_census loaded = tc_census_take(before.threads);
-    const struct mallinfo2 heap = mallinfo2();
+    tc_census before = tc_census_take(0);
+    bool opened = tc_drive_object(k, &query) != NULL;
+    tc_census loaded = tc_census_take(before.threads);
+    struct mallinfo2 heap = mallinfo2();
     if (opened)
         plugin = query(tc_host_table());
-    const struct mallinfo2 later = mallinfo2();
-    const tc_census queried = tc_census_take(loaded.threads);
-    const int64_t n_errors = tc_capture_stop(&err, errors), n_text = tc_capture_stop(&out, text);
+    struct mallinfo2 later = mallinfo2();
+    tc_census queried = tc_census_take(loaded.threads);
+    int64_t n_errors = tc_capture_stop(&err, errors), n_text = tc_capture_stop(&out, text);
     if (!opened)
         return;
     if (!plugin)
@@ -125,7 +125,7 @@ static int64_t devices_in_use(char name[128]) {
     int64_t n = 0;
     DIR *dir = opendir("/proc/self/fd");
     for (struct dirent *e; dir && (e = readdir(dir));) {
-        const ssize_t got = readlinkat(dirfd(dir), e->d_name, path, sizeof path - 1);
+        ssize_t got = readlinkat(dirfd(dir), e->d_name, path, sizeof path - 1);
         path[got > 0 ? got : 0] = '\0';
         if (is_device(path)) {
             n++;
@@ -151,12 +151,12 @@ static int64_t devices_in_use(char name[128]) {
 static void load_hardware(tc_contract *k) {
     char name[128] = "", why[TC_MESSAGE];
     tc_subject s;
-    const int64_t before = devices_in_use(name);
+    int64_t before = devices_in_use(name);
     if (!tc_subject_load(&s, k->options->plugin, tc_host_table(), why)) {
         TC_BROKEN(k, s.broken, "%s", why);
         return;
     }
-    const int64_t loaded = devices_in_use(name);
+    int64_t loaded = devices_in_use(name);
     if (loaded > before)
         TC_BROKEN(k, 3, "dlopen or " TN_PLUGIN_QUERY_NAME " opened %s; leave that to count", name);
     tc_host_running(true);
@@ -228,7 +228,7 @@ static void load_older_host(tc_contract *k) {
     const tn_plugin *plugin = query_once(k);
     if (!plugin || !tc_drive_object(k, &query))
         return;
-    const uint32_t required = plugin->abi_required;
+    uint32_t required = plugin->abi_required;
     const uint32_t versions[] = {0, required - 1};
     for (size_t i = 0; required > 0 && i < 2; i++) {
         tn_host older = *tc_host_table();
@@ -354,10 +354,10 @@ static bool is_part(char c) {
 }
 
 static bool is_reverse_domain(const char *id) {
-    const uint64_t n = strnlen(id, 128);
+    uint64_t n = strnlen(id, 128);
     int parts = 1;
     for (uint64_t i = 0; i < n; i++) {
-        const bool dot = id[i] == '.';
+        bool dot = id[i] == '.';
         if (!dot && !is_part(id[i]))
             return false;
         if (dot && (i == 0 || i + 1 == n || id[i + 1] == '.'))
@@ -368,7 +368,7 @@ static bool is_reverse_domain(const char *id) {
 }
 
 static bool is_type(const char *type) {
-    const uint64_t n = strnlen(type, 32);
+    uint64_t n = strnlen(type, 32);
     for (uint64_t i = 0; i < n; i++)
         if (!(type[i] >= 'a' && type[i] <= 'z') &&
             (i == 0 || !((type[i] >= '0' && type[i] <= '9') || type[i] == '_')))
@@ -379,11 +379,11 @@ static bool is_type(const char *type) {
 static bool is_utf8(const char *text) {
     const unsigned char *c = (const unsigned char *)text;
     while (*c) {
-        const int more = *c < 0x80                 ? 0
-                         : *c >= 0xc2 && *c < 0xe0 ? 1
-                         : *c >= 0xe0 && *c < 0xf0 ? 2
-                         : *c >= 0xf0 && *c < 0xf5 ? 3
-                                                   : -1;
+        int more = *c < 0x80                 ? 0
+                   : *c >= 0xc2 && *c < 0xe0 ? 1
+                   : *c >= 0xe0 && *c < 0xf0 ? 2
+                   : *c >= 0xf0 && *c < 0xf5 ? 3
+                                             : -1;
         if (more < 0)
             return false;
         c++;
@@ -395,7 +395,7 @@ static bool is_utf8(const char *text) {
 }
 
 static void check_text(tc_contract *k, const char *member, const char *text) {
-    const uint64_t n = text ? strnlen(text, 256) : 0;
+    uint64_t n = text ? strnlen(text, 256) : 0;
     if (n < 1 || n > 255)
         TC_BROKEN(k, 10, "tn_plugin.%s has %s bytes; it has 1 to 255", member,
                   n ? "more than 255" : "no");
@@ -462,7 +462,7 @@ static void load_extension(tc_contract *k) {
 static void load_life(tc_contract *k) {
     tc_subject s;
     const tn_plugin *p = query_once(k);
-    const uint64_t before = p ? tc_tables_sum(p) : 0;
+    uint64_t before = p ? tc_tables_sum(p) : 0;
     if (!p || !tc_drive_open(k, &s, tc_host_table(), 0, "a life of which the tables are watched"))
         return;
     if (tc_tables_sum(p) != before)

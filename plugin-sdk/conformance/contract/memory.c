@@ -16,7 +16,7 @@ static void distinct(tc_contract *k) {
                                      65535, 65536, 65537, 1048577, 100000, 5};
     enum { N = sizeof sizes / sizeof *sizes };
     tc_buffer blocks[2 * N] = {0};
-    const int32_t space = tc_contract_int(k, "pinned") ? TN_SPACE_PINNED : TN_SPACE_DEVICE;
+    int32_t space = tc_contract_int(k, "pinned") ? TN_SPACE_PINNED : TN_SPACE_DEVICE;
     char what[96];
     int n = 0;
     while (n < 2 * N && !tc_failed(k) &&
@@ -81,7 +81,7 @@ static void refuse(tc_contract *k, uint64_t bytes) {
     char what[64];
     snprintf(what, sizeof what, "alloc of %llu bytes", (unsigned long long)bytes);
     tc_host_forget();
-    const tn_status status = s->memory->alloc(s->device, TN_SPACE_DEVICE, bytes, &memory, &host);
+    tn_status status = s->memory->alloc(s->device, TN_SPACE_DEVICE, bytes, &memory, &host);
     if (status == TN_OK) {
         s->memory->free(s->device, TN_SPACE_DEVICE, memory);
         TC_BROKEN(k, 39, "%s succeeded, which no device has", what);
@@ -113,10 +113,10 @@ static void huge(tc_contract *k) {
 static void again(tc_contract *k) {
     tc_subject *s = k->subject;
     enum { BLOCKS = 16 };
-    const uint64_t bytes = (uint64_t)tc_contract_int(k, "bytes");
-    const int64_t times = tc_contract_int(k, "times");
+    uint64_t bytes = (uint64_t)tc_contract_int(k, "bytes");
+    int64_t times = tc_contract_int(k, "times");
     tn_memory_info first = {.struct_size = sizeof first}, middle = first, last = first;
-    const bool informed = TN_HAS(s->memory, tn_memory_ops, info) && s->memory->info;
+    bool informed = TN_HAS(s->memory, tn_memory_ops, info) && s->memory->info;
     tn_memory blocks[BLOCKS];
     void *host;
     int64_t host_blocks = 0;
@@ -256,7 +256,7 @@ static void *work(void *context) {
     tc_random r = {w->seed};
     for (int i = 0; i < 60 && !*w->wrong; i++) {
         unsigned char source[600], target[600];
-        const uint64_t bytes = 1 + tc_below(&r, sizeof source);
+        uint64_t bytes = 1 + tc_below(&r, sizeof source);
         tn_memory memory;
         void *host;
         memset(source, (int)tc_below(&r, 256), sizeof source);

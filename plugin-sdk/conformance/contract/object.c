@@ -38,7 +38,7 @@ static void symbols(const image *file, const Elf64_Shdr *table, const Elf64_Shdr
             !memchr(text + symbol.st_name, '\0', strings->sh_size - symbol.st_name))
             continue;
         /* A version's own name is an absolute symbol, which nothing can bind to. */
-        const bool defined = symbol.st_shndx != SHN_UNDEF && symbol.st_shndx != SHN_ABS;
+        bool defined = symbol.st_shndx != SHN_UNDEF && symbol.st_shndx != SHN_ABS;
         if (defined && ELF64_ST_VISIBILITY(symbol.st_other) != STV_DEFAULT &&
             ELF64_ST_VISIBILITY(symbol.st_other) != STV_PROTECTED)
             continue;
@@ -73,9 +73,9 @@ static bool parse(const image *file, tc_symbol_fn each, void *context, char why[
 
 bool tc_object_symbols(const char *path, tc_symbol_fn each, void *context, char why[TC_MESSAGE]) {
     struct stat info;
-    const int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0 || fstat(fd, &info) != 0) {
-        const int error = errno;
+        int error = errno;
         if (fd >= 0)
             close(fd);
         return WRONG("%.150s: %s", path, strerror(error));
@@ -85,8 +85,8 @@ bool tc_object_symbols(const char *path, tc_symbol_fn each, void *context, char 
     close(fd);
     if (bytes == MAP_FAILED)
         return WRONG("%.150s: cannot be mapped", path);
-    const image file = {bytes, (uint64_t)info.st_size};
-    const bool ok = parse(&file, each, context, why);
+    image file = {bytes, (uint64_t)info.st_size};
+    bool ok = parse(&file, each, context, why);
     munmap(bytes, (size_t)info.st_size);
     return ok;
 }

@@ -18,7 +18,7 @@ static void live(tc_contract *k, const tn_host *host, uint32_t requirement, cons
 
 /* The table ends, before a page that cannot be read, where `end` says. */
 static void poverty_ends(tc_contract *k) {
-    const uint64_t whole = offsetof(tn_host, extension);
+    uint64_t whole = offsetof(tn_host, extension);
     tn_host *host = tc_host_poor_create(whole);
     if (!host) {
         tc_verdict_set(k->out, TC_ERROR, 0, "the host has no memory for a guarded table");
@@ -110,7 +110,7 @@ static void poverty_newer(tc_contract *k) {
     if (!tc_drive_object(k, &query))
         return;
     host.abi_version++;
-    const bool accepted = query(&host) != NULL;
+    bool accepted = query(&host) != NULL;
     if (accepted)
         live(k, &host, 4, "with a host of the next minor version");
     else if (TN_ABI_MAJOR > 0)

@@ -62,7 +62,7 @@ static bool join(program *p, int from, int to) {
 
 /* Stream `to` may use the buffer. */
 static bool take(program *p, int buffer, int to) {
-    const int from = p->owner[buffer];
+    int from = p->owner[buffer];
     p->owner[buffer] = to;
     return join(p, from, to);
 }
@@ -75,7 +75,7 @@ static void range(program *p, const tc_buffer *b, uint64_t *offset, uint64_t *by
 /* ---- operations -------------------------------------------------------------------------- */
 
 static bool op_write(program *p) {
-    const int b = (int)below(p, N_BUFFERS), stream = any_stream(p);
+    int b = (int)below(p, N_BUFFERS), stream = any_stream(p);
     tc_buffer *to = &p->buffers[b];
     unsigned char source[4096];
     uint64_t offset, bytes;
@@ -95,7 +95,7 @@ static bool op_write(program *p) {
 }
 
 static bool op_read(program *p) {
-    const int b = (int)below(p, N_BUFFERS), stream = any_stream(p);
+    int b = (int)below(p, N_BUFFERS), stream = any_stream(p);
     tc_buffer *from = &p->buffers[b];
     unsigned char target[4096 + 2];
     uint64_t offset, bytes;
@@ -121,9 +121,9 @@ static bool op_read(program *p) {
 }
 
 static bool op_fill(program *p) {
-    const int b = (int)below(p, N_BUFFERS), stream = any_stream(p);
+    int b = (int)below(p, N_BUFFERS), stream = any_stream(p);
     tc_buffer *to = &p->buffers[b];
-    const uint32_t value = (uint32_t)tc_next(&p->random);
+    uint32_t value = (uint32_t)tc_next(&p->random);
     uint64_t offset, bytes;
     range(p, to, &offset, &bytes);
     DID(p, "fill of %llu bytes of buffer %d at %llu with 0x%x on stream %d",
@@ -135,7 +135,7 @@ static bool op_fill(program *p) {
 }
 
 static bool op_copy(program *p) {
-    const int a = (int)below(p, N_BUFFERS), b = (int)below(p, N_BUFFERS), stream = any_stream(p);
+    int a = (int)below(p, N_BUFFERS), b = (int)below(p, N_BUFFERS), stream = any_stream(p);
     tc_buffer *from = &p->buffers[a], *to = &p->buffers[b];
     uint64_t start, bytes, target, room;
     range(p, from, &start, &bytes);
@@ -160,10 +160,10 @@ static bool op_copy(program *p) {
 }
 
 static bool op_pinned(program *p) {
-    const int b = (int)below(p, N_BUFFERS), stream = any_stream(p);
+    int b = (int)below(p, N_BUFFERS), stream = any_stream(p);
     tc_buffer *device = &p->buffers[b];
-    const uint64_t bytes = device->bytes < p->pinned.bytes ? device->bytes : p->pinned.bytes;
-    const bool read = below(p, 2);
+    uint64_t bytes = device->bytes < p->pinned.bytes ? device->bytes : p->pinned.bytes;
+    bool read = below(p, 2);
     DID(p, "%s pinned memory of %llu bytes of buffer %d on stream %d",
         read ? "read to" : "write from", (unsigned long long)bytes, b, stream);
     if (p->pinned_user != NOBODY && p->s->ops->streams &&
@@ -204,13 +204,13 @@ static tn_tensor_view view(const tc_buffer *b, uint64_t offset, const int64_t *n
 
 /* out = a + 3 * b over i32. What was handed over is overwritten as soon as run returns. */
 static bool op_add(program *p) {
-    const int a = (int)below(p, N_BUFFERS), b = (a + 1) % N_BUFFERS, c = (a + 2) % N_BUFFERS,
-              stream = any_stream(p);
+    int a = (int)below(p, N_BUFFERS), b = (a + 1) % N_BUFFERS, c = (a + 2) % N_BUFFERS,
+        stream = any_stream(p);
     const tc_buffer *x = &p->buffers[a], *y = &p->buffers[b];
     tc_buffer *z = &p->buffers[c];
     if (!p->add)
         return op_fill(p);
-    const uint64_t skip = 4 * below(p, 4);
+    uint64_t skip = 4 * below(p, 4);
     uint64_t least = x->bytes < y->bytes ? x->bytes : y->bytes;
     least = least < z->bytes ? least : z->bytes;
     int64_t n = (int64_t)((least - skip) / 4), one = 1;
@@ -237,8 +237,8 @@ static bool op_add(program *p) {
         u += 3 * v;
         memcpy(z->model + skip + 4 * (uint64_t)i, &u, 4);
     }
-    const bool ok = take(p, a, stream) && take(p, b, stream) && take(p, c, stream) &&
-                    must(p, 72, p->add->run(&call));
+    bool ok = take(p, a, stream) && take(p, b, stream) && take(p, c, stream) &&
+              must(p, 72, p->add->run(&call));
     memset(views, 0xee, sizeof views);
     memset(cells, 0xee, sizeof cells);
     memset(&call, 0xee, sizeof call);
@@ -249,7 +249,7 @@ static bool op_add(program *p) {
 
 /* Memory is freed when nothing queued uses it; what comes in its place is new. */
 static bool op_renew(program *p) {
-    const int b = (int)below(p, N_BUFFERS);
+    int b = (int)below(p, N_BUFFERS);
     DID(p, "free and alloc of buffer %d", b);
     if (p->owner[b] != NOBODY && p->s->ops->streams &&
         !must(p, 56, p->s->ops->streams->synchronize(p->streams[p->owner[b]])))
@@ -260,14 +260,14 @@ static bool op_renew(program *p) {
 }
 
 static bool op_busy(program *p) {
-    const int stream = any_stream(p);
+    int stream = any_stream(p);
     DID(p, "long work on stream %d", stream);
     return tc_work_queue(p->k, &p->work[stream], p->streams[stream]);
 }
 
 /* destroy finishes what is queued: afterwards nobody owns what the stream used. */
 static bool op_new_stream(program *p) {
-    const int stream = any_stream(p);
+    int stream = any_stream(p);
     DID(p, "destroy of stream %d", stream);
     if (!p->s->ops->streams || p->n_streams < 2)
         return op_fill(p);
@@ -345,7 +345,7 @@ static const tn_kernel *find_add(tc_subject *s) {
 
 static void run(tc_contract *k) {
     program p = {.k = k, .s = k->subject, .random = {k->c->seed + 1}, .pinned_user = NOBODY};
-    const int64_t n_ops = tc_contract_int(k, "ops");
+    int64_t n_ops = tc_contract_int(k, "ops");
     p.n_streams = (int)tc_contract_int(k, "streams");
     if (p.n_streams < 1 || p.n_streams > MOST_STREAMS || tc_failed(k)) {
         tc_verdict_set(k->out, TC_ERROR, 0, "streams= is 1 to %d", MOST_STREAMS);

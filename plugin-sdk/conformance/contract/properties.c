@@ -34,7 +34,7 @@ static bool poisoned(const tn_cell *cell) {
 
 /* "" where the value may be, else what is wrong with it. */
 static const char *wrong_value(int32_t property, const tn_cell *cell) {
-    const int64_t v = cell->v.i64;
+    int64_t v = cell->v.i64;
     switch (property) {
     case TN_PROP_NAME:
         return !cell->v.string || !*cell->v.string ? "the name is empty" : "";
@@ -60,7 +60,7 @@ static const char *wrong_value(int32_t property, const tn_cell *cell) {
 static void check_known(tc_contract *k, const tc_subject *s, uint32_t index, int32_t property) {
     tn_cell cell, again;
     const char *name = properties[property].name;
-    const tn_status status = ask(s, index, property, &cell);
+    tn_status status = ask(s, index, property, &cell);
     if (status != TN_OK && status != TN_UNSUPPORTED) {
         TC_BROKEN(k, 32,
                   "device %u: %s is answered with %s, and should be with TN_OK or "
@@ -123,7 +123,7 @@ static void values(tc_contract *k) {
 static void stable(tc_contract *k) {
     tc_subject *s = k->subject;
     for (uint32_t i = 0; i < s->n_devices; i++) {
-        const uint64_t before = tc_properties_sum(s, i);
+        uint64_t before = tc_properties_sum(s, i);
         for (uint32_t j = s->n_devices; j-- > 0;)
             (void)tc_properties_sum(s, j);
         for (int32_t space = TN_SPACE_DEVICE; space <= TN_SPACE_PINNED; space++) {
@@ -131,7 +131,7 @@ static void stable(tc_contract *k) {
             void *host;
             if (s->memory->alloc(s->device, space, 4096, &memory, &host) != TN_OK)
                 continue;
-            const uint64_t during = tc_properties_sum(s, i);
+            uint64_t during = tc_properties_sum(s, i);
             s->memory->free(s->device, space, memory);
             if (during != before)
                 TC_BROKEN(k, 32, "device %u: a property changed while memory was allocated", i);
@@ -167,7 +167,7 @@ static void unknown(tc_contract *k) {
     for (uint32_t i = 0; i < k->subject->n_devices; i++)
         for (size_t p = 0; p < sizeof numbers / sizeof *numbers; p++) {
             tn_cell cell;
-            const tn_status status = ask(k->subject, i, numbers[p], &cell);
+            tn_status status = ask(k->subject, i, numbers[p], &cell);
             if (status != TN_UNSUPPORTED)
                 TC_BROKEN(k, 33,
                           "device %u: property %d, which does not exist, is answered with "

@@ -13,7 +13,7 @@ static const uint32_t ALL_FLAGS = TN_KERNEL_STRIDED | TN_KERNEL_BROADCAST | TN_K
 static void check_record(tc_contract *k, uint64_t i, const tn_kernel *kernel) {
     const tc_record *record = kernel->op ? tc_record_find(kernel->op) : NULL;
     const char *op = kernel->op ? kernel->op : "NULL";
-    const unsigned long long at = (unsigned long long)i;
+    unsigned long long at = (unsigned long long)i;
     if (!kernel->op || !*kernel->op)
         TC_BROKEN(k, 11, "record %llu names no operator", at);
     if (!kernel->run)
@@ -33,8 +33,8 @@ static void check_record(tc_contract *k, uint64_t i, const tn_kernel *kernel) {
                   at, op, (unsigned long long)kernel->schema_hash, record->schema,
                   (unsigned long long)record->hash);
     for (uint32_t t = 0; t < TN_KERNEL_MAX_TYPES; t++) {
-        const uint64_t mask = kernel->dtypes[t];
-        const uint64_t allowed = t < record->n_types ? record->dtypes[t] : 0;
+        uint64_t mask = kernel->dtypes[t];
+        uint64_t allowed = t < record->n_types ? record->dtypes[t] : 0;
         if (t >= record->n_types && mask)
             TC_BROKEN(k, 67,
                       "record %llu (%s): dtypes[%u] is 0x%llx, but the operator has %u type "
@@ -92,7 +92,7 @@ static void pairs(tc_contract *k) {
 
 static tn_status ask(tc_contract *k, uint64_t i) {
     const tc_subject *s = k->subject;
-    const tn_status status = s->ops->supports(s->device, s->plugin->kernels[i]);
+    tn_status status = s->ops->supports(s->device, s->plugin->kernels[i]);
     if (status != TN_OK && status != TN_UNSUPPORTED)
         TC_BROKEN(k, 36,
                   "supports of the device answered %s to record %llu (%s); it is TN_OK or "
@@ -103,7 +103,7 @@ static tn_status ask(tc_contract *k, uint64_t i) {
 
 static void supports(tc_contract *k) {
     const tc_subject *s = k->subject;
-    const uint64_t n = s->plugin->n_kernels;
+    uint64_t n = s->plugin->n_kernels;
     if (!s->ops->supports) {
         TC_NOT_OFFERED(k, "the device has no supports: it runs every record");
         return;

@@ -27,7 +27,7 @@ enum { LONG_BYTES = 16 << 20, END_BYTES = 64 };
 /* The end of what a fill wrote, by way of a stream that waits for nothing. */
 static void check_end(tc_contract *k, const tc_buffer *b, uint32_t requirement, const char *what) {
     tc_subject *s = k->subject;
-    const uint64_t from = b->bytes - END_BYTES;
+    uint64_t from = b->bytes - END_BYTES;
     unsigned char now[END_BYTES];
     if (!tc_must(k, 44, s->memory->read(s->device, s->stream, now, b->memory, from, END_BYTES),
                  "read"))
@@ -69,7 +69,7 @@ static void query(tc_contract *k) {
         for (int i = 0; i < 4 && !tc_failed(k); i++) {
             fill_behind(k, &work, &b, stream, 0x70 + i);
             tn_status status = TN_NOT_READY;
-            for (const double end = tc_clock() + 30; status == TN_NOT_READY && tc_clock() < end;)
+            for (double end = tc_clock() + 30; status == TN_NOT_READY && tc_clock() < end;)
                 status = s->ops->streams->query(stream);
             if (!tc_must(k, 55, status, "query of a stream, asked until its work was done,"))
                 break;

@@ -18,7 +18,7 @@ typedef struct worker {
 
 #define CHECK(w, status, what) \
     do { \
-        const tn_status status_ = (status); \
+        tn_status status_ = (status); \
         char reason[TC_MESSAGE]; \
         if (status_ != TN_OK) { \
             snprintf((w)->wrong, sizeof(w)->wrong, "%s: %.100s", what, \
@@ -70,7 +70,7 @@ static void *transfers(void *context) {
 static void run(tc_contract *k) {
     worker workers[THREADS] = {0};
     tc_buffer buffer;
-    const bool streams = strcmp(tc_contract_word(k, "what"), "streams") == 0;
+    bool streams = strcmp(tc_contract_word(k, "what"), "streams") == 0;
     if (streams && !k->subject->ops->streams) {
         TC_NOT_OFFERED(k, "the device has no streams");
         return;

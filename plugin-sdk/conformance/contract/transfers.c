@@ -17,7 +17,7 @@ typedef struct sweep {
 
 static bool one(sweep *w, uint64_t offset, uint64_t bytes) {
     tc_subject *s = w->k->subject;
-    const uint64_t from = (offset * 7 + 3) % (ROOM - bytes + 1);
+    uint64_t from = (offset * 7 + 3) % (ROOM - bytes + 1);
     tn_status status = TN_OK;
     switch (w->kind) {
     case WRITE:
@@ -97,7 +97,7 @@ static void pinned(tc_contract *k) {
         tc_buffer_create(k, s, TN_SPACE_PINNED, PINNED, &p)) {
         unsigned char *host = p.host;
         for (uint64_t at = 0; at < 140 && !tc_failed(k); at += 1 + at / 16) {
-            const uint64_t bytes = 16 + at % 5;
+            uint64_t bytes = 16 + at % 5;
             memcpy(p.model, host, PINNED);
             memcpy(p.model + at, a.model + 100, bytes);
             tc_must(k, 42, s->memory->read(s->device, s->stream, host + at, a.memory, 100, bytes),
@@ -123,8 +123,8 @@ static void within(tc_contract *k) {
     if (!tc_buffer_create(k, s, TN_SPACE_DEVICE, 10000, &b))
         return;
     for (uint64_t n = 1; n < 4000 && !tc_failed(k); n = n * 2 + 1) {
-        const bool up = n % 3 == 0;
-        const uint64_t from = up ? 100 : 100 + n, to = up ? 100 + n : 100;
+        bool up = n % 3 == 0;
+        uint64_t from = up ? 100 : 100 + n, to = up ? 100 + n : 100;
         memcpy(b.model + to, b.model + from, n);
         tc_must(k, 42, s->memory->copy(s->device, s->stream, b.memory, to, b.memory, from, n),
                 "copy");

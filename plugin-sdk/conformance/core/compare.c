@@ -175,12 +175,12 @@ void tc_add_sensitivity(const tc_outcome *reference, tc_outcome *moved, tc_outco
     for (uint32_t i = 0; i < moved->n; i++) {
         const tc_result *r = &reference->results[i], *m = &moved->results[i];
         for (int64_t e = 0; m->numel == r->numel && e < m->numel; e++) {
-            const double s = fabs(m->reals[e] - r->reals[e]) / TC_DISTURBANCE,
-                         before = out->n ? out->results[i].reals[e] : 0;
+            double s = fabs(m->reals[e] - r->reals[e]) / TC_DISTURBANCE,
+                   before = out->n ? out->results[i].reals[e] : 0;
             m->reals[e] = fmax(isfinite(s) ? s : 0, before);
         }
     }
-    const tc_outcome before = *out;
+    tc_outcome before = *out;
     *out = *moved;
     *moved = before;
 }

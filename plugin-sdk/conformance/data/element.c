@@ -66,9 +66,9 @@ int64_t tc_int_min(tn_dtype dtype) {
 /* ---- the 16-bit floats, by their definition ---------------------------------------------- */
 
 static tc_real decode16(uint16_t h, int digits) {
-    const int bias = (1 << (14 - digits)) - 1, top = 2 * bias + 1;
-    const int exponent = (h & 0x7fff) >> digits;
-    const tc_real fraction = h & ((1 << digits) - 1), sign = h & 0x8000 ? -1 : 1;
+    int bias = (1 << (14 - digits)) - 1, top = 2 * bias + 1;
+    int exponent = (h & 0x7fff) >> digits;
+    tc_real fraction = h & ((1 << digits) - 1), sign = h & 0x8000 ? -1 : 1;
     if (exponent == top)
         return fraction != 0 ? NAN : sign * (tc_real)INFINITY;
     if (exponent == 0)
@@ -79,9 +79,9 @@ static tc_real decode16(uint16_t h, int digits) {
 /* Nearest even. Patterns of positive numbers are in order, so one that rounds up to the next power
  * of two, or to infinity, needs no care. */
 static uint16_t encode16(tc_real x, int digits) {
-    const int lowest = 2 - (1 << (14 - digits)); /* exponent of the smallest normal number */
-    const uint16_t infinity = (uint16_t)((2 * (1 - lowest) + 1) << digits);
-    const uint16_t sign = signbit(x) ? 0x8000 : 0;
+    int lowest = 2 - (1 << (14 - digits)); /* exponent of the smallest normal number */
+    uint16_t infinity = (uint16_t)((2 * (1 - lowest) + 1) << digits);
+    uint16_t sign = signbit(x) ? 0x8000 : 0;
     if (isnan(x))
         return (uint16_t)(infinity | 1 << (digits - 1)); /* a quiet one */
     if (isinf(x))
@@ -91,8 +91,8 @@ static uint16_t encode16(tc_real x, int digits) {
     int exponent;
     frexpl(x, &exponent);
     exponent = exponent - 1 < lowest ? lowest : exponent - 1;
-    const tc_real steps = nearbyintl(ldexpl(fabsl(x), digits - exponent));
-    const tc_real pattern = ldexpl(exponent - lowest, digits) + steps;
+    tc_real steps = nearbyintl(ldexpl(fabsl(x), digits - exponent));
+    tc_real pattern = ldexpl(exponent - lowest, digits) + steps;
     return sign | (pattern < infinity ? (uint16_t)pattern : infinity);
 }
 

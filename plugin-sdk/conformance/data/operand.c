@@ -19,7 +19,7 @@ bool tc_operand_image(tc_arena *arena, uint64_t seed, tc_operand *o) {
         return false;
     tc_random r = {seed};
     for (uint64_t at = 0; at < o->bytes; at += 8) {
-        const uint64_t pattern = tc_next(&r);
+        uint64_t pattern = tc_next(&r);
         memcpy(o->image + at, &pattern, o->bytes - at < 8 ? o->bytes - at : 8);
     }
     return true;
@@ -40,7 +40,7 @@ void tc_operand_settle(tc_operand *o) {
 }
 
 void tc_gather_elements(const tc_operand *o, const unsigned char *image, void *out) {
-    const uint64_t size = tc_dtype_bytes(o->dtype);
+    uint64_t size = tc_dtype_bytes(o->dtype);
     for (int64_t i = 0; i < o->shape.numel; i++)
         memcpy((char *)out + (uint64_t)i * size, image + (uint64_t)tc_place(&o->shape, i) * size,
                size);

@@ -12,7 +12,7 @@ enum { MOST_ELEMENTS = 20000, MOST_EXTENT = 100000 };
 /* A parameter whose value is in brackets, or -1. */
 static int pick_shape(const tc_draft *d, tc_random *r, tc_shape *out) {
     for (int tries = 0; d->n && tries < 8; tries++) {
-        const int at = (int)tc_below(r, d->n);
+        int at = (int)tc_below(r, d->n);
         if (tc_draft_shape(d, at, out))
             return at;
     }
@@ -23,12 +23,12 @@ static int pick_shape(const tc_draft *d, tc_random *r, tc_shape *out) {
 static void change_size(tc_draft *d, tc_random *r) {
     static const int64_t sizes[] = {1, 1, 2, 3, 4, 5, 7, 8, 15, 16, 17, 31, 33, 64, 100, 129};
     tc_shape here, s;
-    const int at = pick_shape(d, r, &here);
+    int at = pick_shape(d, r, &here);
     if (at < 0 || here.rank == 0)
         return;
-    const int32_t dim = (int32_t)tc_below(r, (uint64_t)here.rank);
-    const int64_t size = sizes[tc_below(r, sizeof sizes / sizeof *sizes)];
-    const bool everywhere = tc_below(r, 4) != 0;
+    int32_t dim = (int32_t)tc_below(r, (uint64_t)here.rank);
+    int64_t size = sizes[tc_below(r, sizeof sizes / sizeof *sizes)];
+    bool everywhere = tc_below(r, 4) != 0;
     for (int i = 0; i < (int)d->n; i++) {
         if (!tc_draft_shape(d, i, &s) || (!everywhere && i != at))
             continue;
@@ -44,7 +44,7 @@ static void change_size(tc_draft *d, tc_random *r) {
 
 /* A dimension more, at the left of every shape. */
 static void add_dim(tc_draft *d, tc_random *r) {
-    const int64_t size = (int64_t)tc_below(r, 3) + 1;
+    int64_t size = (int64_t)tc_below(r, 3) + 1;
     tc_shape s;
     for (int i = 0; i < (int)d->n; i++) {
         if (!tc_draft_shape(d, i, &s) || s.rank == TC_MAX_RANK)
@@ -61,14 +61,14 @@ static void add_dim(tc_draft *d, tc_random *r) {
 /* Permuted, with gaps, broadcast and shifted, each now and then. */
 static void place(tc_draft *d, tc_random *r) {
     tc_shape s;
-    const int at = pick_shape(d, r, &s);
+    int at = pick_shape(d, r, &s);
     int32_t order[TC_MAX_RANK];
     if (at < 0)
         return;
     for (int32_t k = 0; k < s.rank; k++)
         order[k] = k;
     for (int32_t k = s.rank - 1; k > 0 && tc_below(r, 2); k--) {
-        const int32_t other = (int32_t)tc_below(r, (uint64_t)k + 1), kept = order[k];
+        int32_t other = (int32_t)tc_below(r, (uint64_t)k + 1), kept = order[k];
         order[k] = order[other];
         order[other] = kept;
     }
@@ -90,7 +90,7 @@ static void change_value(tc_draft *d, tc_random *r) {
     enum { N_POSITIVE = 6 };
     static const char *const numbers[] = {"0", "1", "2", "3", "0.5", "7", "-1", "-2", "-0.5"};
     static const char *const shares[] = {"0.001", "0.1", "0.25", "0.5", "0.9"};
-    const uint32_t at = (uint32_t)tc_below(r, d->n);
+    uint32_t at = (uint32_t)tc_below(r, d->n);
     const char *value = d->at[at].value, *name = d->at[at].name;
     tn_dtype dtype;
     double number;

@@ -10,11 +10,11 @@
 const tn_kernel *tc_claimed_kernel(const tc_subject *s, const tc_invocation *call,
                                    tc_verdict *out) {
     const tn_kernel *kernel = NULL;
-    const tc_claim claim = tc_find_kernel(s, call, &kernel);
+    tc_claim claim = tc_find_kernel(s, call, &kernel);
     if (claim == TC_CLAIMED)
         return kernel;
     if (claim == TC_NO_FLAG) {
-        const uint32_t missing = tc_needed_flags(call) & ~kernel->flags;
+        uint32_t missing = tc_needed_flags(call) & ~kernel->flags;
         tc_verdict_set(out, TC_UNSUPPORTED, 0, "the kernel does not declare %s",
                        tc_flag_name(missing & -missing));
     } else {
@@ -26,7 +26,7 @@ const tn_kernel *tc_claimed_kernel(const tc_subject *s, const tc_invocation *cal
 bool tc_check_success(const tc_invocation *call, const tc_result *result, tc_verdict *out) {
     if (result->run == TN_OK && result->sync == TN_OK)
         return true;
-    const bool refused = result->run == TN_UNSUPPORTED;
+    bool refused = result->run == TN_UNSUPPORTED;
     tc_verdict_set(out, TC_FAIL, refused ? 75 : 69, "%s: %s %s", call->record->op,
                    result->run != TN_OK ? "run returned" : "the stream reports", result->message);
     return false;
@@ -36,7 +36,7 @@ bool tc_check_success(const tc_invocation *call, const tc_result *result, tc_ver
 
 /* Marks the bytes of elements in `mask`. */
 static bool element_bytes(const tc_operand *o, tc_arena *arena, unsigned char **out) {
-    const uint64_t size = tc_dtype_bytes(o->dtype);
+    uint64_t size = tc_dtype_bytes(o->dtype);
     *out = tc_arena_array(arena, o->bytes, 1);
     for (int64_t i = 0; *out && i < o->shape.numel; i++)
         memset(*out + (uint64_t)tc_place(&o->shape, i) * size, 1, size);
@@ -45,7 +45,7 @@ static bool element_bytes(const tc_operand *o, tc_arena *arena, unsigned char **
 
 /* What of the allocation byte `at` is. */
 static const char *region_of(const tc_operand *o, uint64_t at) {
-    const uint64_t size = tc_dtype_bytes(o->dtype);
+    uint64_t size = tc_dtype_bytes(o->dtype);
     return at < (uint64_t)o->shape.offset * size    ? "before the first element"
            : at >= (uint64_t)o->shape.extent * size ? "behind the last element"
                                                     : "between the elements";
@@ -56,8 +56,8 @@ static const char *region_of(const tc_operand *o, uint64_t at) {
 static void check_bytes(const tc_invocation *call, const char *name, const tc_operand *o,
                         const unsigned char *after, bool elements, tc_verdict *out) {
     unsigned char *mask = NULL;
-    const uint64_t size = tc_dtype_bytes(o->dtype), first = (uint64_t)o->shape.offset * size,
-                   end = (uint64_t)o->shape.extent * size;
+    uint64_t size = tc_dtype_bytes(o->dtype), first = (uint64_t)o->shape.offset * size,
+             end = (uint64_t)o->shape.extent * size;
     if (!after || memcmp(after, o->image, o->bytes) == 0)
         return;
     if (!elements && tc_is_dense(&o->shape) && memcmp(after, o->image, first) == 0 &&

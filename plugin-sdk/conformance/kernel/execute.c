@@ -55,7 +55,7 @@ static bool takes_dtypes(const tc_subject *s, const tc_invocation *call, const t
 }
 
 tc_claim tc_find_kernel(const tc_subject *s, const tc_invocation *call, const tn_kernel **out) {
-    const uint32_t needed = tc_needed_flags(call);
+    uint32_t needed = tc_needed_flags(call);
     tc_claim claim = TC_NO_DTYPE;
     for (uint64_t i = 0; i < s->plugin->n_kernels; i++) {
         const tn_kernel *kernel = s->plugin->kernels[i];
@@ -240,11 +240,11 @@ static unsigned char *read_image(tc_placed *p, const tn_tensor_view *view, uint6
 static bool read_workspace(tc_placed *p, tc_result *out, tc_verdict *verdict) {
     if (!p->tn.workspace)
         return true;
-    const tn_tensor_view view = {.memory = p->tn.workspace};
+    tn_tensor_view view = {.memory = p->tn.workspace};
     const unsigned char *image = read_image(p, &view, p->workspace_room, verdict);
     if (!image)
         return false;
-    const uint64_t guard = p->subject->alignment;
+    uint64_t guard = p->subject->alignment;
     for (uint64_t i = 0; i < guard; i++)
         if (image[i] != 0xff || image[p->workspace_room - 1 - i] != 0xff)
             out->workspace_overrun = true;
@@ -285,7 +285,7 @@ typedef struct expendable {
 } expendable;
 
 static const tn_tensor_view *copy_view(expendable *e, uint32_t at, const tn_tensor_view *view) {
-    const size_t bytes = (size_t)view->rank * sizeof *view->sizes;
+    size_t bytes = (size_t)view->rank * sizeof *view->sizes;
     e->views[at] = *view;
     e->views[at].sizes = memcpy(e->lists[2 * at], view->sizes, bytes);
     e->views[at].strides = memcpy(e->lists[2 * at + 1], view->strides, bytes);
@@ -311,7 +311,7 @@ tn_status tc_run_placed(const tc_placed *p) {
         copy_cell(&e, a, &p->tn.args[a]);
     for (uint32_t k = 0; k < p->tn.n_outs; k++)
         e.outs[k] = copy_view(&e, TC_MAX_ARGS + k, p->tn.outs[k]);
-    const tn_status status = p->kernel->run(&e.call);
+    tn_status status = p->kernel->run(&e.call);
     memset(&e, 0xa5, sizeof e);
     __asm__ volatile("" : : "r"(&e) : "memory"); /* the compiler may not leave it out */
     return status;
@@ -335,7 +335,7 @@ static bool ask_support(tc_placed *p, bool *said_no, tc_verdict *verdict) {
     *said_no = false;
     if (!p->kernel->supports)
         return true;
-    const tn_status answer = p->kernel->supports(&p->tn), again = p->kernel->supports(&p->tn);
+    tn_status answer = p->kernel->supports(&p->tn), again = p->kernel->supports(&p->tn);
     *said_no = answer == TN_UNSUPPORTED;
     if (answer != TN_OK && answer != TN_UNSUPPORTED)
         tc_verdict_set(verdict, TC_FAIL, 74, "supports answered %s; it is TN_OK or TN_UNSUPPORTED",

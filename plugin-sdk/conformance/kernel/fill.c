@@ -12,7 +12,7 @@ enum { N_SPECIAL = 17, N_MILD = 8 };
 
 /* The k-th special value; the first N_MILD are no extremes. */
 static tc_number special(tn_dtype dtype, uint64_t k) {
-    const tc_real tiny = tc_spacing(dtype, 0), normal = tc_smallest_normal(dtype);
+    tc_real tiny = tc_spacing(dtype, 0), normal = tc_smallest_normal(dtype);
     const tc_real values[N_SPECIAL] = {
         0,
         -0.0L,
@@ -32,7 +32,7 @@ static tc_number special(tn_dtype dtype, uint64_t k) {
         tc_spacing(dtype, tc_largest(dtype)) / 2, /* what makes the largest an infinity */
         -tc_spacing(dtype, tc_largest(dtype)) / 2,
     };
-    const int64_t low = tc_int_min(dtype), high = tc_int_max(dtype);
+    int64_t low = tc_int_min(dtype), high = tc_int_max(dtype);
     const int64_t whole[] = {0, 1, low < 0 ? -1 : 2, high, low, low + 1, high - 1, 3};
     return (tc_number){tc_is_float(dtype) ? values[k % N_SPECIAL] : 0,
                        tc_is_float(dtype) ? 0 : whole[k % (sizeof whole / sizeof *whole)]};
@@ -43,8 +43,8 @@ static tc_number special(tn_dtype dtype, uint64_t k) {
 enum { N_ROUNDING = 12 };
 
 static tc_real rounding(tn_dtype dtype, uint64_t k) {
-    const tc_real largest = tc_largest(dtype), tiny = tc_spacing(dtype, 0);
-    const tc_real step = tc_spacing(dtype, largest), one = tc_spacing(dtype, 1);
+    tc_real largest = tc_largest(dtype), tiny = tc_spacing(dtype, 0);
+    tc_real step = tc_spacing(dtype, largest), one = tc_spacing(dtype, 1);
     const tc_real values[N_ROUNDING / 2] = {
         largest + step / 2, largest + 0.49L * step, 1 + one / 2, 1 + 1.5L * one, 1.5L * tiny,
         tiny / 2,
@@ -55,13 +55,13 @@ static tc_real rounding(tn_dtype dtype, uint64_t k) {
 /* The same for integers, as far as `from` has them: a tie of `to`, and one or a single last bit to
  * either side of it, which is lost to who rounds on the way. */
 static int64_t rounding_int(tn_dtype from, tn_dtype to, uint64_t k) {
-    const int bits = tc_digits(to) + 1; /* of a tie */
-    const int most = 8 * (int)tc_dtype_bytes(from) - 1;
-    const uint64_t up = bits < most ? k / 6 * 5 % (uint64_t)(most - bits) : 0;
+    int bits = tc_digits(to) + 1; /* of a tie */
+    int most = 8 * (int)tc_dtype_bytes(from) - 1;
+    uint64_t up = bits < most ? k / 6 * 5 % (uint64_t)(most - bits) : 0;
     if (bits > most)
         return (int64_t)(k % 100);
-    const int64_t tie = (((int64_t)1 << (bits - 1)) + 1 + (k / 3 % 2 ? 2 : 0)) << up;
-    const int64_t x = tie + (int64_t)(k % 3) - 1;
+    int64_t tie = (((int64_t)1 << (bits - 1)) + 1 + (k / 3 % 2 ? 2 : 0)) << up;
+    int64_t x = tie + (int64_t)(k % 3) - 1;
     return k % 2 && tc_int_min(from) < 0 ? -x : x;
 }
 
@@ -77,13 +77,11 @@ static bool converts(const tc_invocation *call) {
  * most of them zero where there are many. */
 static tc_number exact(tn_dtype dtype, const tc_arg *arg, int64_t terms, tc_random *r) {
     if (tc_is_float(dtype) && arg->high <= 1) { /* eighths do as well */
-        const int64_t x = tc_integer(r, (int64_t)(8 * arg->low), (int64_t)(8 * arg->high));
+        int64_t x = tc_integer(r, (int64_t)(8 * arg->low), (int64_t)(8 * arg->high));
         return (tc_number){(tc_real)x / 8, 0};
     }
-    const int digits = tc_is_float(dtype)                 ? tc_digits(dtype)
-                       : dtype == TN_I8 || dtype == TN_U8 ? 6
-                                                          : 10;
-    const int64_t room = (int64_t)1 << (digits < 10 ? digits : 10);
+    int digits = tc_is_float(dtype) ? tc_digits(dtype) : dtype == TN_I8 || dtype == TN_U8 ? 6 : 10;
+    int64_t room = (int64_t)1 << (digits < 10 ? digits : 10);
     int64_t high = 1;
     while (high < 8 && terms * (high + 1) * (high + 1) <= room)
         high++;
@@ -96,8 +94,8 @@ static tc_number exact(tn_dtype dtype, const tc_arg *arg, int64_t terms, tc_rand
     }
     if (tc_int_min(dtype) == 0 && !tc_is_float(dtype) && low < 0)
         low = 0;
-    const bool zero = terms > room && (int64_t)tc_below(r, (uint64_t)terms) >= room;
-    const int64_t x = zero ? 0 : tc_integer(r, low, high);
+    bool zero = terms > room && (int64_t)tc_below(r, (uint64_t)terms) >= room;
+    int64_t x = zero ? 0 : tc_integer(r, low, high);
     return (tc_number){(tc_real)x, x};
 }
 
@@ -107,18 +105,18 @@ static tc_number even(tn_dtype dtype, const tc_arg *arg, tc_random *r) {
         low = 0, high = 1;
     if (dtype == TN_U8)
         low = 0, high = 200;
-    const int64_t i = tc_below(r, 16) == 0 ? 0 : tc_integer(r, low, high);
+    int64_t i = tc_below(r, 16) == 0 ? 0 : tc_integer(r, low, high);
     return (tc_number){tc_uniform(r, arg->low, arg->high), i};
 }
 
 /* Evenly over the exponents, from 2^-20 of the range's end to its end. */
 static tc_number wide(tn_dtype dtype, const tc_arg *arg, tc_random *r) {
-    const tc_real end = fmax(fabs(arg->low), fabs(arg->high));
-    const tc_real size = end * powl(2, tc_uniform(r, -20, 0));
-    const bool negative = arg->high <= 0 || (arg->low < 0 && tc_below(r, 2));
+    tc_real end = fmax(fabs(arg->low), fabs(arg->high));
+    tc_real size = end * powl(2, tc_uniform(r, -20, 0));
+    bool negative = arg->high <= 0 || (arg->low < 0 && tc_below(r, 2));
     tc_real f = negative ? -size : size;
     f = f < arg->low ? arg->low : f > arg->high ? arg->high : f;
-    const int64_t span = tc_int_max(dtype) >> tc_below(r, 8 * tc_dtype_bytes(dtype) - 1);
+    int64_t span = tc_int_max(dtype) >> tc_below(r, 8 * tc_dtype_bytes(dtype) - 1);
     return (tc_number){f, tc_integer(r, tc_int_min(dtype) ? -span : 0, span)};
 }
 
@@ -157,7 +155,7 @@ static tc_number element(const tc_invocation *call, uint32_t a, int64_t i, int64
                                         (uint64_t)i % (N_SPECIAL + N_ROUNDING) - N_SPECIAL),
                                0};
         if (call->record->pointwise) {
-            const uint64_t n = extremes(call) || !tc_is_float(o->dtype) ? N_SPECIAL : N_MILD;
+            uint64_t n = extremes(call) || !tc_is_float(o->dtype) ? N_SPECIAL : N_MILD;
             return special(o->dtype, (a == 0   ? (uint64_t)i
                                       : a == 1 ? (uint64_t)i / n
                                                : tc_next(r)) %
@@ -172,7 +170,7 @@ static tc_number element(const tc_invocation *call, uint32_t a, int64_t i, int64
 /* Pairs of neighbours that cancel to a few units in the last place. */
 static void cancel(tc_operand *o, tc_random *r) {
     for (int64_t i = 0; i + 1 < o->shape.numel; i += 2) {
-        const tc_real x = tc_round(o->dtype, (tc_number){o->values[i].f, o->values[i].i}).f;
+        tc_real x = tc_round(o->dtype, (tc_number){o->values[i].f, o->values[i].i}).f;
         o->values[i].f = x;
         o->values[i + 1].f = -x + tc_spacing(o->dtype, x) * (tc_real)tc_integer(r, -2, 2);
         o->values[i + 1].i = -o->values[i].i + tc_integer(r, -2, 2);
@@ -186,7 +184,7 @@ static void meet(tc_invocation *call, uint32_t a, tc_random *r) {
     if (!call->record->pointwise || call->outs[0].tensor.dtype != TN_BOOL || o->dtype == TN_BOOL ||
         call->data == TC_DATA_SPECIAL || call->data == TC_DATA_EVERY)
         return;
-    const bool one = a == 1 && call->scalar == 1;
+    bool one = a == 1 && call->scalar == 1;
     for (int64_t i = 0; i < o->shape.numel; i++)
         if (one || tc_below(r, 4) == 0)
             o->values[i] = a == 1 ? call->args[0].tensor.values[i] : (tc_number){0, 0};
@@ -197,9 +195,9 @@ static void meet(tc_invocation *call, uint32_t a, tc_random *r) {
 static void place_specials(tc_operand *o, tc_random *r) {
     static const tc_real floats[] = {NAN, INFINITY, -INFINITY, -0.0L, 0x1p-126L};
     const int64_t ints[] = {tc_int_min(o->dtype), tc_int_max(o->dtype), tc_int_min(o->dtype) + 1};
-    const int64_t n = 1 + o->shape.numel / 64 < 3 ? 1 + o->shape.numel / 64 : 3;
+    int64_t n = 1 + o->shape.numel / 64 < 3 ? 1 + o->shape.numel / 64 : 3;
     for (int64_t k = 0; k < n; k++) {
-        const uint64_t at = tc_below(r, (uint64_t)o->shape.numel);
+        uint64_t at = tc_below(r, (uint64_t)o->shape.numel);
         o->values[at] = (tc_number){floats[tc_below(r, sizeof floats / sizeof *floats)],
                                     ints[tc_below(r, sizeof ints / sizeof *ints)]};
     }
@@ -207,15 +205,15 @@ static void place_specials(tc_operand *o, tc_random *r) {
 
 /* A whole number that needs every digit of the dtype; it arrives as an integer (execute.c). */
 static tc_number whole(tn_dtype dtype, tc_random *r) {
-    const int64_t end = (int64_t)1 << tc_digits(dtype);
-    const int64_t x = tc_integer(r, end / 2, end - 1) | 1;
+    int64_t end = (int64_t)1 << tc_digits(dtype);
+    int64_t x = tc_integer(r, end / 2, end - 1) | 1;
     return (tc_number){(tc_real)x, x};
 }
 
 static void fill_arg(tc_invocation *call, uint32_t a, tc_random *r) {
     tc_operand *o = &call->args[a].tensor;
     if (!call->record->family->fill || !call->record->family->fill(call, a, r)) {
-        const int64_t terms = call->record->family->terms(call);
+        int64_t terms = call->record->family->terms(call);
         for (int64_t i = 0; i < o->shape.numel; i++)
             o->values[i] = element(call, a, i, terms, r);
         if (call->data == TC_DATA_CANCEL && o->dtype != TN_BOOL && call->record->args[a].low < 0)
@@ -238,8 +236,8 @@ static bool stays_whole(const tc_invocation *call) {
     if (call->record->ulps > 0)
         return false;
     for (uint32_t a = 0; a < call->record->n_args; a++) {
-        const tc_arg_kind kind = call->record->args[a].kind;
-        const double f = 16 * call->args[a].f;
+        tc_arg_kind kind = call->record->args[a].kind;
+        double f = 16 * call->args[a].f;
         if ((kind == TC_ARG_SCALAR || kind == TC_ARG_FLOAT) && (f != floor(f) || fabs(f) > 1024))
             return false;
     }
@@ -250,14 +248,14 @@ static bool create_operands(tc_invocation *call, uint64_t surroundings) {
     const tc_record *record = call->record;
     for (uint32_t a = 0; a < record->n_args; a++) {
         tc_operand *o = &call->args[a].tensor;
-        const tc_shape shape = o->shape;
+        tc_shape shape = o->shape;
         if (record->args[a].kind == TC_ARG_TENSOR && !call->args[a].none &&
             !tc_operand_create(call->arena, o->dtype, &shape, surroundings + a, o))
             return false;
     }
     for (uint32_t k = 0; k < record->n_outs; k++) {
         tc_expected *e = &call->outs[k];
-        const tc_shape shape = e->tensor.shape;
+        tc_shape shape = e->tensor.shape;
         e->error = tc_arena_array(call->arena, (uint64_t)shape.numel, sizeof *e->error);
         e->rounding = tc_arena_array(call->arena, (uint64_t)shape.numel, sizeof *e->rounding);
         if (!e->error || !e->rounding ||
@@ -270,7 +268,7 @@ static bool create_operands(tc_invocation *call, uint64_t surroundings) {
 
 static void forget_outputs(tc_invocation *call) {
     for (uint32_t k = 0; k < call->record->n_outs; k++) {
-        const size_t n = (size_t)call->outs[k].tensor.shape.numel;
+        size_t n = (size_t)call->outs[k].tensor.shape.numel;
         memset(call->outs[k].tensor.values, 0, n * sizeof *call->outs[k].tensor.values);
         memset(call->outs[k].error, 0, n * sizeof *call->outs[k].error);
         memset(call->outs[k].rounding, 0, n * sizeof *call->outs[k].rounding);
@@ -297,13 +295,13 @@ static void keep_only(tc_invocation *call) {
             continue;
         tc_number *filled = o->values;
         o->values = tc_arena_array(call->arena, (uint64_t)o->shape.numel, sizeof *o->values);
-        const bool own =
+        bool own =
             o->values && call->record->family->fill && call->record->family->fill(call, a, &r);
         if (!o->values || own) { /* the family knows what it needs */
             o->values = filled;
             continue;
         }
-        const bool one = arg->low > 0 || arg->high < 0;
+        bool one = arg->low > 0 || arg->high < 0;
         for (int64_t i = 0; i < o->shape.numel; i++)
             o->values[i] = i == call->only % o->shape.numel
                                ? filled[i]

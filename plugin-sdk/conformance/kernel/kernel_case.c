@@ -60,7 +60,7 @@ static bool is_case(const char *line) {
     tc_arena arena = {NULL};
     tc_invocation call;
     tc_case c;
-    const bool good = tc_case_parse(line, &c, why) && tc_invocation_parse(&c, &arena, &call, why);
+    bool good = tc_case_parse(line, &c, why) && tc_invocation_parse(&c, &arena, &call, why);
     tc_arena_finish(&arena);
     return good;
 }
@@ -115,7 +115,7 @@ static void pass_on(tc_sink *sink, const char *line) {
     tc_random random = {tc_hash(line)};
     if (tc_below(&random, 8) == 0 && !(f->few && f->neighbours >= RANDOM))
         add_neighbour(f, line, random);
-    const bool dense = strchr(line, '/') == strrchr(line, '/');
+    bool dense = strchr(line, '/') == strrchr(line, '/');
     if (!f->record->pointwise && dense && !(f->few && f->lines++ >= LOOKED_AT))
         add_in_place(f, line);
 }

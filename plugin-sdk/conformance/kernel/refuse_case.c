@@ -12,21 +12,21 @@
 
 /* The argument that holds indices, or -1. */
 static int32_t index_arg(const tc_record *record) {
-    const int32_t index = tc_record_arg(record, "index");
+    int32_t index = tc_record_arg(record, "index");
     return index >= 0 ? index : tc_record_arg(record, "indices");
 }
 
 /* How many places an index may name. */
 static int64_t places(const tc_invocation *call) {
-    const int32_t dim = tc_record_arg(call->record, "dim"),
-                  size = tc_record_arg(call->record, "input_size");
+    int32_t dim = tc_record_arg(call->record, "dim"),
+            size = tc_record_arg(call->record, "input_size");
     if (size >= 0)
         return call->args[size].ints[2] * call->args[size].ints[3];
     return call->args[0].tensor.shape.sizes[call->args[dim].i];
 }
 
 static bool spoil(const tc_case *c, tc_invocation *call, char why[TC_MESSAGE]) {
-    const int32_t a = index_arg(call->record);
+    int32_t a = index_arg(call->record);
     const char *bad = tc_case_get(c, "bad"), *at = tc_case_get(c, "at");
     int64_t value, place;
     if (a < 0 || !bad || !at) {
@@ -55,7 +55,7 @@ static bool spoil(const tc_case *c, tc_invocation *call, char why[TC_MESSAGE]) {
 
 static void check_refusal(const tc_invocation *call, const tc_result *result, const tc_subject *s,
                           tc_verdict *out) {
-    const tn_status reported = result->run != TN_OK ? result->run : result->sync;
+    tn_status reported = result->run != TN_OK ? result->run : result->sync;
     if (reported == TN_OK)
         tc_verdict_set(out, TC_FAIL, 73, "%s: an index out of range was not reported",
                        call->record->op);
@@ -134,11 +134,10 @@ static void choose(tc_sink *sink, const char *line) {
         index_arg(call.record) < 0 ||
         tc_has_zero_stride(&call.args[index_arg(call.record)].tensor.shape))
         return;
-    const int64_t n = places(&call),
-                  last = call.args[index_arg(call.record)].tensor.shape.numel - 1;
+    int64_t n = places(&call), last = call.args[index_arg(call.record)].tensor.shape.numel - 1;
     const int64_t bad[] = {n, -1, n + 1000, INT64_MAX, INT64_MIN, -n, (int64_t)1 << 32};
     const int64_t at[] = {last, 0, last / 2};
-    const uint64_t k = r->n++;
+    uint64_t k = r->n++;
     char text[TC_MAX_LINE];
     snprintf(text, sizeof text, "refuse%.900s bad=%" PRId64 " at=%" PRId64, strchr(line, '/'),
              bad[k % (sizeof bad / sizeof *bad)], at[k % (sizeof at / sizeof *at)]);

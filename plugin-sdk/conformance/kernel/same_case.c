@@ -41,13 +41,12 @@ static void *elements(tc_arena *arena, const tc_operand *o, const unsigned char 
 /* The bits of two runs of elements, from element `first` of `a` on. NaNs are all the same. */
 static bool same_bits(const tc_operand *a, const void *a_bytes, int64_t first, const tc_operand *b,
                       const void *b_bytes, int64_t *out_at) {
-    const uint64_t size = tc_dtype_bytes(a->dtype);
+    uint64_t size = tc_dtype_bytes(a->dtype);
     for (int64_t i = 0; i < b->shape.numel; i++) {
         if (memcmp((const char *)a_bytes + (uint64_t)(first + i) * size,
                    (const char *)b_bytes + (uint64_t)i * size, size) == 0)
             continue;
-        const tc_number x = tc_load(a->dtype, a_bytes, first + i),
-                        y = tc_load(b->dtype, b_bytes, i);
+        tc_number x = tc_load(a->dtype, a_bytes, first + i), y = tc_load(b->dtype, b_bytes, i);
         if (tc_is_float(a->dtype) && x.f != x.f && y.f != y.f)
             continue;
         *out_at = i;
@@ -123,10 +122,10 @@ static void as_dense(comparison *m) {
     if (!run_call(m->subject, &m->call, m->kernel, &laid_out, m->out) ||
         !run_call(m->subject, &dense, kernel, &plain, m->out))
         return;
-    const uint32_t requirement = m->call.in_place >= 0                              ? 79
-                                 : m->call.scalar >= 0                              ? 81
-                                 : tc_needed_flags(&m->call) == TN_KERNEL_BROADCAST ? 78
-                                                                                    : 77;
+    uint32_t requirement = m->call.in_place >= 0                              ? 79
+                           : m->call.scalar >= 0                              ? 81
+                           : tc_needed_flags(&m->call) == TN_KERNEL_BROADCAST ? 78
+                                                                              : 77;
     for (uint32_t k = 0; k < dense.record->n_outs; k++)
         check_same(m->arena, &m->call, &laid_out, 0, &dense, &plain, k, requirement,
                    "between tensors as the line has them and dense ones of the same values",
@@ -169,8 +168,7 @@ static bool is_cut(const tc_arg *arg) {
 /* Can the first dimension be cut: is each index along it a call of its own? */
 static bool can_cut(const tc_invocation *call) {
     const char *op = call->record->op;
-    const int32_t dim = tc_record_arg(call->record, "dim"),
-                  rows = tc_record_arg(call->record, "n_dims");
+    int32_t dim = tc_record_arg(call->record, "dim"), rows = tc_record_arg(call->record, "n_dims");
     const tc_family *family = call->record->family;
     if (family == &tc_family_factory || strcmp(op, "addmm") == 0 ||
         strcmp(op, "convolution_backward_weight") == 0 || strncmp(op, "index", 5) == 0 ||
@@ -217,7 +215,7 @@ static bool cut(comparison *m, int64_t at, tc_invocation *slice) {
         tc_operand *to = &slice->args[a].tensor;
         if (slice->record->args[a].kind != TC_ARG_TENSOR || slice->args[a].none)
             continue;
-        const int64_t first = is_cut(&slice->record->args[a]) ? at * to->shape.numel : 0;
+        int64_t first = is_cut(&slice->record->args[a]) ? at * to->shape.numel : 0;
         memcpy(to->values, m->call.args[a].tensor.values + first,
                (size_t)to->shape.numel * sizeof *to->values);
         tc_operand_settle(to);
@@ -234,7 +232,7 @@ static void slices(comparison *m) {
     if (!fill(m, &m->call, m->call.seed) ||
         !run_call(m->subject, &m->call, m->kernel, &whole, m->out))
         return;
-    const int64_t n = m->call.args[0].tensor.shape.sizes[0];
+    int64_t n = m->call.args[0].tensor.shape.sizes[0];
     for (int64_t at = 0; at<n; at += n> 3 ? n / 3 : 1) {
         tc_invocation slice;
         if (!cut(m, at, &slice) || !run_call(m->subject, &slice, m->kernel, &part, m->out))
@@ -372,7 +370,7 @@ static void streams(comparison *m) {
     lane *lanes = create_lanes(m, STREAMS);
     bool ok = lanes != NULL;
     for (int s = 0; ok && s < STREAMS; s++) {
-        const tn_status status = ops->create(m->subject->device, 0, &made[s]);
+        tn_status status = ops->create(m->subject->device, 0, &made[s]);
         if (status != TN_OK) {
             char reason[TC_MESSAGE];
             tc_verdict_set(m->out, TC_FAIL, 52, "create of a stream: %s",
@@ -385,7 +383,7 @@ static void streams(comparison *m) {
         for (int s = 0; s < STREAMS; s++)
             run_one(&lanes[s], i);
     for (int s = 0; lanes && s < STREAMS && made[s]; s++) {
-        const tn_status later = ops->synchronize(made[s]);
+        tn_status later = ops->synchronize(made[s]);
         if (ok)
             check_lane(m, &lanes[s], later, 53);
     }
@@ -409,7 +407,7 @@ static void host_threads(comparison *m) {
         tc_verdict_set(m->out, TC_UNSUPPORTED, 0, "no tenon.threads/1, or not deterministic");
         return;
     }
-    const uint32_t before = threads->get_num_threads(self);
+    uint32_t before = threads->get_num_threads(self);
     bool ok = true;
     for (int i = 0; i < 2 && ok; i++) {
         if (threads->set_num_threads(self, counts[i]) != TN_OK ||
@@ -490,16 +488,16 @@ static void choose(tc_sink *sink, const char *line) {
     tc_invocation call;
     if (!tc_case_parse(line, &c, why) || !tc_invocation_parse(&c, &r->arena, &call, why))
         return;
-    const bool plain = tc_needed_flags(&call) == 0;
-    const bool exact = order_free(&call) && !(call.record->ulps > 0 && !call.record->pointwise);
-    const uint64_t n = c.seed; /* of the line alone, whatever stands around it */
+    bool plain = tc_needed_flags(&call) == 0;
+    bool exact = order_free(&call) && !(call.record->ulps > 0 && !call.record->pointwise);
+    uint64_t n = c.seed; /* of the line alone, whatever stands around it */
     if (!plain && exact)
         emit(r, line, "dense");
     if (n % 3 == 0)
         emit(r, line, "again");
     if (exact && can_cut(&call) && n % 2 == 0)
         emit(r, line, "slices");
-    const bool large =
+    bool large =
         call.outs[0].tensor.shape.numel > LARGE ||
         (call.record->args[0].kind == TC_ARG_TENSOR && call.args[0].tensor.shape.numel > LARGE);
     if (n % 20 == 0 && call.in_place < 0 && !large)

@@ -9,8 +9,8 @@
 /* How far element i may be off before rounding to the dtype. */
 static tc_real slack_of(const tc_invocation *call, const tc_expected *e, int64_t i) {
     /* Whole numbers of fewer than 22 bits, and sums of them, are exact in f32. */
-    const bool exact = call->whole && fabsl(e->tensor.values[i].f) < 0x1p22L;
-    const tc_real value = e->tensor.values[i].f;
+    bool exact = call->whole && fabsl(e->tensor.values[i].f) < 0x1p22L;
+    tc_real value = e->tensor.values[i].f;
     tc_real own = 0; /* of the reference, which is but 11 bits more precise than f64 */
     if (e->tensor.dtype == TN_F64 && isfinite(value) && value != (tc_real)(double)value)
         own = 0x1p-63L * fabsl(value);
@@ -20,7 +20,7 @@ static tc_real slack_of(const tc_invocation *call, const tc_expected *e, int64_t
 void tc_bounds(const tc_invocation *call, uint32_t k, int64_t i, tc_real *out_low,
                tc_real *out_high) {
     const tc_expected *e = &call->outs[k];
-    const tc_real value = e->tensor.values[i].f, slack = slack_of(call, e, i);
+    tc_real value = e->tensor.values[i].f, slack = slack_of(call, e, i);
     *out_low =
         isinf(slack) ? -INFINITY : tc_round(e->tensor.dtype, (tc_number){value - slack, 0}).f;
     *out_high =
@@ -29,8 +29,8 @@ void tc_bounds(const tc_invocation *call, uint32_t k, int64_t i, tc_real *out_lo
 
 static bool accepts_float(const tc_invocation *call, const tc_expected *e, int64_t i, tc_real got,
                           uint64_t flushes) {
-    const tn_dtype dtype = e->tensor.dtype;
-    const tc_real value = e->tensor.values[i].f, slack = slack_of(call, e, i);
+    tn_dtype dtype = e->tensor.dtype;
+    tc_real value = e->tensor.values[i].f, slack = slack_of(call, e, i);
     if (isinf(slack))
         return true; /* unspecified */
     if (isnan(value) || isnan(got))
@@ -79,7 +79,7 @@ static void number_text(tn_dtype dtype, tc_number x, char out[48]) {
 static void fail_at(const tc_invocation *call, uint32_t k, int64_t i, tc_number got,
                     int64_t n_wrong, tc_verdict *out) {
     const tc_expected *e = &call->outs[k];
-    const tn_dtype dtype = e->tensor.dtype;
+    tn_dtype dtype = e->tensor.dtype;
     char place[160], expected[48], exact[48], there[48], limit[128] = "";
     place_text(&e->tensor.shape, i, place, sizeof place);
     number_text(dtype, tc_round(dtype, e->tensor.values[i]), expected);
@@ -99,7 +99,7 @@ static void fail_at(const tc_invocation *call, uint32_t k, int64_t i, tc_number 
 
 /* The error as a share of slack and half a spacing; signed. */
 static tc_real share_of(const tc_invocation *call, const tc_expected *e, int64_t i, tc_real got) {
-    const tc_real value = e->tensor.values[i].f, slack = slack_of(call, e, i);
+    tc_real value = e->tensor.values[i].f, slack = slack_of(call, e, i);
     if (!isfinite(value) || !isfinite(got) || !isfinite(slack))
         return 0;
     return (got - value) / (slack + tc_spacing(e->tensor.dtype, value) / 2);
@@ -108,19 +108,19 @@ static tc_real share_of(const tc_invocation *call, const tc_expected *e, int64_t
 void tc_compare(const tc_invocation *call, uint32_t k, const unsigned char *image, uint64_t flushes,
                 tc_verdict *out) {
     const tc_expected *e = &call->outs[k];
-    const tn_dtype dtype = e->tensor.dtype;
+    tn_dtype dtype = e->tensor.dtype;
     int64_t first = -1, n_wrong = 0;
     tc_real sum = 0;
     for (int64_t i = 0; i < e->tensor.shape.numel; i++) {
-        const int64_t place = tc_place(&e->tensor.shape, i);
-        const tc_number got = tc_load(dtype, image, place);
+        int64_t place = tc_place(&e->tensor.shape, i);
+        tc_number got = tc_load(dtype, image, place);
         if (!tc_accepts(call, k, i, got, flushes)) {
             n_wrong++;
             first = first < 0 ? i : first;
         }
         if (!tc_is_float(dtype))
             continue;
-        const tc_real share = share_of(call, e, i, got.f);
+        tc_real share = share_of(call, e, i, got.f);
         sum += share;
         if (!out->measured || fabsl(share) > out->share) {
             out->share = (double)fabsl(share);
@@ -149,7 +149,7 @@ static tc_number next_element(const tc_expected *e, int64_t i) {
 }
 
 static tc_number too_large(const tc_expected *e, int64_t i) {
-    const tc_number x = e->tensor.values[i];
+    tc_number x = e->tensor.values[i];
     return (tc_number){x.f * (1 + 0x1p-6L), x.i + 1};
 }
 
@@ -178,7 +178,7 @@ static bool may_be_constant(const tc_invocation *call) {
 
 void tc_distrust(const tc_invocation *call, uint64_t flushes, tc_verdict *out) {
     enum { FEW = 6 }; /* elements that may by chance, or by right, all be zero or equal */
-    const bool constant = may_be_constant(call);
+    bool constant = may_be_constant(call);
     if (strcmp(call->record->op, "fill") == 0)
         return; /* one value is all there is to see */
     for (uint32_t k = 0; k < call->record->n_outs; k++) {

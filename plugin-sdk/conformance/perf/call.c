@@ -13,14 +13,13 @@
 
 static double bytes_of(const tc_operand *o) {
     const tc_shape *s = &o->shape;
-    const int64_t there =
-        s->extent - s->offset; /* fewer than its elements where these are shared */
+    int64_t there = s->extent - s->offset; /* fewer than its elements where these are shared */
     return (double)(there < s->numel ? there : s->numel) * (double)tc_dtype_bytes(o->dtype);
 }
 
 /* Inputs and outputs, each once. Of what is picked from, as much as is picked. */
 static double bytes_moved(const tc_invocation *call) {
-    const bool picks =
+    bool picks =
         strcmp(call->record->op, "gather") == 0 || strcmp(call->record->op, "index_select") == 0;
     double n = 0;
     for (uint32_t k = 0; k < call->record->n_outs; k++)
@@ -93,7 +92,7 @@ static bool check_rest(timed_call *t, tc_verdict *verdict) {
 static bool time_placed(timed_call *t, const tn_kernel *kernel, tc_figures *out,
                         tc_verdict *verdict) {
     tc_subject *s = t->subject;
-    const tc_timed what = {t, spoil, call, check};
+    tc_timed what = {t, spoil, call, check};
     bool said_no = false;
     bool good = tc_place_call(s, s->stream, kernel, &t->whole, &t->placed, verdict) &&
                 tc_ready_call(&t->placed, &said_no, verdict);

@@ -95,11 +95,11 @@ static bool measure_copy(tc_subject *s, tn_dtype dtype, tc_figures *out, tc_verd
     }
     if (!must(verdict, status, "alloc of two buffers"))
         return false;
-    const tc_timed what = {&c, spoil, copy, check};
+    tc_timed what = {&c, spoil, copy, check};
     c.host = malloc(c.bytes);
     if (!c.host)
         tc_verdict_set(verdict, TC_ERROR, 0, "the host has no memory for a buffer");
-    const bool good =
+    bool good =
         c.host &&
         must(verdict, s->memory->fill(s->device, s->stream, c.from, 0, FROM, c.bytes), "fill") &&
         tc_time(s, &what, out, verdict);

@@ -47,7 +47,7 @@ static const struct known {
 
 /* The size that an axis means in an argument or output; NULL where there is none. */
 static int64_t *size_at(tc_invocation *call, const axis *x, int slot) {
-    const int32_t d = x->along[slot] - 1;
+    int32_t d = x->along[slot] - 1;
     if (d < 0)
         return NULL;
     if (slot >= OUT)
@@ -60,8 +60,7 @@ static int64_t *size_at(tc_invocation *call, const axis *x, int slot) {
 
 /* Does the operator work along this dimension of its first argument? */
 static bool works_along(const tc_invocation *call, int32_t d) {
-    const int32_t dim = tc_record_arg(call->record, "dim"),
-                  rows = tc_record_arg(call->record, "n_dims");
+    int32_t dim = tc_record_arg(call->record, "dim"), rows = tc_record_arg(call->record, "n_dims");
     if (rows >= 0)
         return d >= call->args[0].tensor.shape.rank - call->args[rows].i;
     if (dim < 0)
@@ -77,12 +76,12 @@ static bool works_along(const tc_invocation *call, int32_t d) {
 /* The first dimension, or the last, along which all tensors of the first one's rank are cut. */
 static uint32_t plain_axis(const tc_invocation *call, axis *out) {
     const tc_shape *first = &call->args[0].tensor.shape;
-    const int32_t d = !works_along(call, 0) ? 0 : first->rank - 1;
+    int32_t d = !works_along(call, 0) ? 0 : first->rank - 1;
     if (call->record->args[0].kind != TC_ARG_TENSOR || first->rank == 0 || works_along(call, d))
         return 0;
     for (uint32_t a = 0; a < call->record->n_args; a++) {
         const tc_value *v = &call->args[a];
-        const bool sizes = strcmp(call->record->args[a].name, "input_size") == 0;
+        bool sizes = strcmp(call->record->args[a].name, "input_size") == 0;
         if (v->none || (call->record->args[a].kind != TC_ARG_TENSOR && !sizes))
             continue;
         if ((sizes ? v->n_ints : v->tensor.shape.rank) != first->rank)
@@ -97,8 +96,8 @@ static uint32_t plain_axis(const tc_invocation *call, axis *out) {
 }
 
 static uint32_t find_axes(const tc_invocation *call, axis axes[MAX_AXES]) {
-    const int32_t groups = tc_record_arg(call->record, "groups"),
-                  dim = tc_record_arg(call->record, "dim");
+    int32_t groups = tc_record_arg(call->record, "groups"),
+            dim = tc_record_arg(call->record, "dim");
     memset(axes, 0, MAX_AXES * sizeof *axes);
     for (uint32_t a = 0; a < call->record->n_args; a++)
         if (call->record->args[a].kind == TC_ARG_TENSOR && !call->args[a].none &&
@@ -125,7 +124,7 @@ static uint32_t find_axes(const tc_invocation *call, axis axes[MAX_AXES]) {
 /* What the oracle has to do, in elements; a product takes a sixteenth of one. */
 static int64_t work(const tc_invocation *call) {
     const tc_family *family = call->record->family;
-    const bool products = family == &tc_family_matrix || family == &tc_family_convolution;
+    bool products = family == &tc_family_matrix || family == &tc_family_convolution;
     int64_t n = 0;
     for (uint32_t a = 0; a < call->record->n_args; a++)
         if (call->record->args[a].kind == TC_ARG_TENSOR && !call->args[a].none)
@@ -161,7 +160,7 @@ static void set_size(tc_invocation *part, const axis *x, int64_t size) {
 static void shrink(tc_invocation *part) {
     enum { ENOUGH = 50000 };
     axis axes[MAX_AXES];
-    const uint32_t n = find_axes(part, axes);
+    uint32_t n = find_axes(part, axes);
     while (work(part) > ENOUGH) {
         const axis *longest = NULL;
         int64_t most = 2, size;
@@ -190,12 +189,12 @@ typedef struct stretch {
 static stretch stretch_at(const tc_shape *part, const tc_shape *whole, int64_t i) {
     stretch r = {part->offset, 1, whole->offset, 1, 1};
     for (int32_t d = whole->rank - 1; d >= 0; d--) {
-        const int64_t at = i % whole->sizes[d], in_part = at % part->sizes[d];
+        int64_t at = i % whole->sizes[d], in_part = at % part->sizes[d];
         i /= whole->sizes[d];
         r.part += in_part * part->strides[d];
         r.whole += at * whole->strides[d];
         if (d == whole->rank - 1) {
-            const int64_t rest = whole->sizes[d] - at;
+            int64_t rest = whole->sizes[d] - at;
             r.n = part->sizes[d] - in_part < rest ? part->sizes[d] - in_part : rest;
             r.part_step = part->strides[d];
             r.whole_step = whole->strides[d];
@@ -206,7 +205,7 @@ static stretch stretch_at(const tc_shape *part, const tc_shape *whole, int64_t i
 
 /* Fills the image of the whole with the part's elements. */
 static void spread(const tc_operand *part, tc_operand *whole) {
-    const uint64_t size = tc_dtype_bytes(whole->dtype);
+    uint64_t size = tc_dtype_bytes(whole->dtype);
     stretch r;
     for (int64_t i = 0; i < whole->shape.numel; i += r.n) {
         r = stretch_at(&part->shape, &whole->shape, i);
@@ -262,7 +261,7 @@ bool tc_part_make(const tc_case *c, tc_arena *arena, tc_invocation *part, tc_inv
 /* The elements of the part's size that come first in the whole, placed as the part's are. */
 static unsigned char *first_part(const tc_operand *part, const tc_operand *whole,
                                  const unsigned char *image, tc_arena *arena) {
-    const uint64_t size = tc_dtype_bytes(part->dtype);
+    uint64_t size = tc_dtype_bytes(part->dtype);
     unsigned char *out = tc_arena_array(arena, part->bytes, 1);
     int64_t index[TC_MAX_RANK] = {0};
     for (int64_t i = 0; out && i < part->shape.numel; i++) {
@@ -293,7 +292,7 @@ static void fail_with(const tc_invocation *part, uint32_t k, const unsigned char
                       const unsigned char *element, int64_t number, int64_t i, uint64_t flushes,
                       tc_verdict *out) {
     const tc_operand *o = &part->outs[k].tensor;
-    const uint64_t size = tc_dtype_bytes(o->dtype);
+    uint64_t size = tc_dtype_bytes(o->dtype);
     unsigned char *image = tc_arena_array(part->arena, o->bytes, 1);
     if (!image) {
         tc_verdict_set(out, TC_ERROR, 0, "the host has no memory for a case of this size");
@@ -302,7 +301,7 @@ static void fail_with(const tc_invocation *part, uint32_t k, const unsigned char
     memcpy(image, good, o->bytes);
     memcpy(image + (uint64_t)tc_place(&o->shape, number) * size, element, size);
     tc_compare(part, k, image, flushes, out);
-    const size_t n = strlen(out->message);
+    size_t n = strlen(out->message);
     snprintf(out->message + n, sizeof out->message - n,
              "; it is element %" PRId64 " of the whole output, which repeats these", i);
 }
@@ -311,7 +310,7 @@ static void check_output(const tc_invocation *part, const tc_invocation *whole, 
                          const unsigned char *image, const unsigned char *good, uint64_t flushes,
                          tc_verdict *out) {
     const tc_operand *p = &part->outs[k].tensor, *w = &whole->outs[k].tensor;
-    const uint64_t size = tc_dtype_bytes(w->dtype);
+    uint64_t size = tc_dtype_bytes(w->dtype);
     stretch r;
     for (int64_t i = 0; i < w->shape.numel; i += r.n) {
         r = stretch_at(&p->shape, &w->shape, i);
@@ -323,7 +322,7 @@ static void check_output(const tc_invocation *part, const tc_invocation *whole, 
             const unsigned char *element = is + (uint64_t)(m * r.whole_step) * size;
             if (memcmp(element, was + (uint64_t)(m * r.part_step) * size, size) == 0)
                 continue;
-            const int64_t number = number_at(&p->shape, &w->shape, i + m);
+            int64_t number = number_at(&p->shape, &w->shape, i + m);
             if (tc_accepts(part, k, number, tc_load(w->dtype, element, 0), flushes))
                 continue;
             fail_with(part, k, good, element, number, i + m, flushes, out);

@@ -54,7 +54,7 @@ static double run(tc_subject *s, const tc_timed *what, clocks *c, int64_t n, tc_
     *result = (tc_result){.run = TN_OK};
     *out_device_ns = 0;
     tc_host_forget();
-    const double start = host_ns();
+    double start = host_ns();
     timed = timed && c->ops->record(c->start, s->stream) == TN_OK;
     for (int64_t i = 0; i < n && result->run == TN_OK; i++)
         result->run = what->call(what->context);
@@ -62,7 +62,7 @@ static double run(tc_subject *s, const tc_timed *what, clocks *c, int64_t n, tc_
         tc_reason(result->run, result->message);
     timed = timed && c->ops->record(c->end, s->stream) == TN_OK;
     result->sync = tc_subject_sync(s);
-    const double ns = host_ns() - start;
+    double ns = host_ns() - start;
     if (result->run == TN_OK && result->sync != TN_OK)
         tc_reason(result->sync, result->message);
     if (timed && c->ops->elapsed(c->start, c->end, out_device_ns) != TN_OK)
@@ -75,7 +75,7 @@ static bool failed(const tc_result *r) {
 }
 
 static int by_size(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
+    double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
 }
 
@@ -92,7 +92,7 @@ bool tc_time(tc_subject *s, const tc_timed *what, tc_figures *out, tc_verdict *v
     int runs = 0;
     clocks_init(&c, s);
     for (int i = 0; i < WARM_UPS && ns < run_ns / 2; i++) { /* the first may take long: twice */
-        const double wanted = i < 2 ? 1 : (double)n * run_ns / (ns > 1 ? ns : 1);
+        double wanted = i < 2 ? 1 : (double)n * run_ns / (ns > 1 ? ns : 1);
         n = wanted > 10 * (double)n ? 10 * n : wanted > 1 ? (int64_t)wanted : 1;
         n = n > MOST_CALLS ? MOST_CALLS : n;
         ns = run(s, what, &c, n, &result, &device[0]);
@@ -105,7 +105,7 @@ bool tc_time(tc_subject *s, const tc_timed *what, tc_figures *out, tc_verdict *v
         ns = run(s, what, &c, n, &result, &device[runs]);
         what->check(what->context, &result, verdict);
         if (verdict->status != TC_PASS) {
-            const size_t at = strlen(verdict->message);
+            size_t at = strlen(verdict->message);
             snprintf(verdict->message + at, sizeof verdict->message - at,
                      "; found after the timed run %d of %d, of %" PRId64 " calls", runs + 1, RUNS,
                      n);

@@ -61,7 +61,7 @@ static double now(void) {
 
 static bool start_program(const tc_pool_options *o, tc_child *child, const tc_route *route,
                           const char *verb, char why[TC_MESSAGE]) {
-    const bool core = route->core;
+    bool core = route->core;
     char device[16];
     snprintf(device, sizeof device, "%u", o->device);
     const char *argv[] = {

@@ -28,7 +28,7 @@ static bool try(tc_reducer *r, const tc_draft *d) {
     if (tc_now() > r->until || !tc_draft_line(d, line) || strcmp(line, r->line) == 0)
         return false;
     r->n_tried++;
-    const bool fresh = r->trial->child.pid == 0;
+    bool fresh = r->trial->child.pid == 0;
     tc_trial_run(r->trial, line, &v);
     if (!tc_trial_same(&v, &r->wanted))
         return false;
@@ -63,7 +63,7 @@ static bool try_size(tc_reducer *r, int at, int32_t dim, int64_t size, extent ho
     tc_draft d = r->draft;
     tc_shape here, s;
     tc_draft_shape(&d, at, &here);
-    const int64_t was = here.sizes[dim];
+    int64_t was = here.sizes[dim];
     for (int i = 0; i < (int)d.n; i++) {
         if (!tc_draft_shape(&d, i, &s) || (how == IN_ONE && i != at))
             continue;
@@ -80,7 +80,7 @@ static bool try_size(tc_reducer *r, int at, int32_t dim, int64_t size, extent ho
 static bool smaller_size(tc_reducer *r, int at, int32_t dim) {
     tc_shape s;
     tc_draft_shape(&r->draft, at, &s);
-    const int64_t was = s.sizes[dim], sizes[] = {1, was / 4, was / 2, was - 1, 0};
+    int64_t was = s.sizes[dim], sizes[] = {1, was / 4, was / 2, was - 1, 0};
     for (int i = 0; i < 5; i++)
         for (int how = EVERYWHERE; how <= IN_ONE; how++)
             if (sizes[i] < was && (sizes[i] > 0 || (i == 4 && was == 1 && how == IN_ONE)) &&
@@ -119,15 +119,15 @@ static bool try_drop(tc_reducer *r, int at, int32_t dim, extent how, bool move) 
     for (int i = 0; i < (int)d.n; i++) {
         if (!tc_draft_shape(&d, i, &s) || (how == IN_ONE && i != at))
             continue;
-        const int32_t k = how == SAME_FROM_RIGHT ? s.rank - (here.rank - dim) : dim;
+        int32_t k = how == SAME_FROM_RIGHT ? s.rank - (here.rank - dim) : dim;
         if (k < 0 || k >= s.rank)
             continue;
         drop_dim(&s, k);
         tc_draft_put_shape(&d, i, &s);
     }
-    const int named = tc_draft_find(&d, "dim");
+    int named = tc_draft_find(&d, "dim");
     if (move) {
-        const long was = named >= 0 ? strtol(d.at[named].value, NULL, 10) : 0;
+        long was = named >= 0 ? strtol(d.at[named].value, NULL, 10) : 0;
         if (was <= 0)
             return false;
         snprintf(text, sizeof text, "%ld", was - 1);
@@ -226,7 +226,7 @@ static bool without(tc_reducer *r) {
 
 static bool plainer_data(tc_reducer *r) {
     tc_draft d = r->draft;
-    const int at = tc_draft_find(&d, "data");
+    int at = tc_draft_find(&d, "data");
     if (at >= 0 && strcmp(d.at[at].value, "exact") == 0)
         return false;
     tc_draft_set(&d, "data", "exact");
@@ -272,7 +272,7 @@ static void pin_seed(tc_reducer *r) {
 }
 
 static void let_seed_go(tc_reducer *r) {
-    const int at = tc_draft_find(&r->draft, "seed");
+    int at = tc_draft_find(&r->draft, "seed");
     if (at < 0)
         return;
     tc_draft d = r->draft;

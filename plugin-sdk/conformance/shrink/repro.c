@@ -68,15 +68,15 @@ static bool spoil(const tc_case *c, tc_invocation *call, char why[TC_MESSAGE]) {
 
 /* The calls as kernel_case.c, same_case.c and refuse_case.c make them. */
 static bool make_calls(program *p, char why[TC_MESSAGE]) {
-    const bool refuse = strcmp(p->c.class, "refuse") == 0, same = strcmp(p->c.class, "same") == 0;
-    const bool dense = same && strcmp(tc_case_get(&p->c, "how"), "dense") == 0;
-    const uint64_t seed = p->c.seed;
+    bool refuse = strcmp(p->c.class, "refuse") == 0, same = strcmp(p->c.class, "same") == 0;
+    bool dense = same && strcmp(tc_case_get(&p->c, "how"), "dense") == 0;
+    uint64_t seed = p->c.seed;
     p->n_calls = !refuse && !same ? 1 : refuse || dense ? 2 : 3;
     for (int i = 0; i < p->n_calls; i++) {
         tc_invocation *call = &p->calls[i];
-        const uint64_t round = !refuse && !same  ? seed ^ 0x5eed
-                               : refuse || dense ? seed + (uint64_t)i
-                                                 : seed + 1000 * (uint64_t)i;
+        uint64_t round = !refuse && !same  ? seed ^ 0x5eed
+                         : refuse || dense ? seed + (uint64_t)i
+                                           : seed + 1000 * (uint64_t)i;
         if (!tc_invocation_parse(&p->c, &p->arena, call, why))
             return false;
         if (dense && i == 1)
@@ -156,7 +156,7 @@ static void put_input(FILE *out, const char *name, const char *word, const tc_op
 /* What elements of output k may be. An exact zero has its sign; one that is rounded has none. */
 static void put_expected(FILE *out, const char *name, const tc_invocation *call, uint32_t k) {
     const tc_expected *e = &call->outs[k];
-    const bool floating = tc_is_float(e->tensor.dtype);
+    bool floating = tc_is_float(e->tensor.dtype);
     for (int side = 0; side < 2; side++) {
         fprintf(out, "static const double %s_%s[] = {", name, side ? "high" : "low");
         for (int64_t i = 0; i < e->tensor.shape.numel; i++) {
@@ -164,7 +164,7 @@ static void put_expected(FILE *out, const char *name, const tc_invocation *call,
             if (floating)
                 tc_bounds(call, k, i, &low, &high);
             if (floating && low == 0 && high == 0) {
-                const bool exact = e->tensor.values[i].f == 0;
+                bool exact = e->tensor.values[i].f == 0;
                 low = exact ? e->tensor.values[i].f : -0.0L;
                 high = exact ? low : 0;
             }
@@ -182,7 +182,7 @@ static void put_expected(FILE *out, const char *name, const tc_invocation *call,
 }
 
 static void put_cell(FILE *out, const tc_invocation *call, uint32_t a, const char *name) {
-    const tn_cell cell = tc_value_cell(call, a);
+    tn_cell cell = tc_value_cell(call, a);
     switch (cell.tag) {
     case TN_CELL_NONE:
         fputs("{.tag = TN_CELL_NONE}", out);
@@ -263,7 +263,7 @@ static void put_program(program *p, const char *line, uint32_t device) {
     static const char marker[] = "/* ---- DATA ---- */\n";
     const char *rest = strstr(tc_repro_program, marker);
     uint32_t flags = 0;
-    const bool same = strcmp(p->c.class, "same") == 0, refuse = strcmp(p->c.class, "refuse") == 0;
+    bool same = strcmp(p->c.class, "same") == 0, refuse = strcmp(p->c.class, "refuse") == 0;
     fprintf(
         out,
         "/* %s\n *\n * %s\n *\n"

@@ -123,7 +123,7 @@ static void close_device(void) {
 }
 
 static const tn_kernel *find_kernel(uint32_t flags) {
-    const uint64_t stored = (uint64_t)property(TN_PROP_DTYPES, (int64_t)TN_DTYPES_ALL);
+    uint64_t stored = (uint64_t)property(TN_PROP_DTYPES, (int64_t)TN_DTYPES_ALL);
     for (uint64_t i = 0; i < plugin->n_kernels; i++) {
         const tn_kernel *k = plugin->kernels[i];
         bool fits = strcmp(k->op, OP) == 0 && (k->flags & flags) == flags;
@@ -182,9 +182,9 @@ static uint64_t place_of(const tensor *t, int64_t i) {
 }
 
 static double half(uint32_t bits) {
-    const double sign = bits >> 15 ? -1 : 1;
-    const int exponent = bits >> 10 & 31;
-    const double fraction = bits & 1023;
+    double sign = bits >> 15 ? -1 : 1;
+    int exponent = bits >> 10 & 31;
+    double fraction = bits & 1023;
     if (exponent == 31)
         return fraction > 0 ? NAN : sign * INFINITY;
     return sign * (exponent ? ldexp(1 + fraction / 1024, exponent - 15) : ldexp(fraction, -24));
@@ -212,9 +212,9 @@ static double load_float(tn_dtype dtype, const unsigned char *p) {
 
 static int64_t load_int(tn_dtype dtype, const unsigned char *p) {
     uint64_t bits = 0;
-    const uint64_t size = size_of(dtype); /* little-endian */
+    uint64_t size = size_of(dtype); /* little-endian */
     memcpy(&bits, p, size);
-    const unsigned shift = (unsigned)(64 - 8 * size);
+    unsigned shift = (unsigned)(64 - 8 * size);
     return dtype == TN_U8 || dtype == TN_BOOL ? (int64_t)bits : (int64_t)(bits << shift) >> shift;
 }
 
@@ -227,7 +227,7 @@ static double smallest_normal(tn_dtype dtype) {
 }
 
 static bool accepts(const tensor *t, int64_t i, double got) {
-    const double low = t->low[i], high = t->high[i];
+    double low = t->low[i], high = t->high[i];
     if (isinf(low) && low < 0 && isinf(high) && high > 0)
         return true; /* unspecified */
     if (isnan(low) || isnan(got))
@@ -246,13 +246,13 @@ static int check_values(const placed *p) {
     for (int64_t i = 0; i < t->numel; i++) {
         const unsigned char *at = p->after + place_of(t, i);
         if (is_float(t->dtype)) {
-            const double got = load_float(t->dtype, at);
+            double got = load_float(t->dtype, at);
             if (accepts(t, i, got))
                 continue;
             printf("%s, element %lld: expected %.17g to %.17g, got %.17g\n", t->name, (long long)i,
                    t->low[i], t->high[i], got);
         } else {
-            const int64_t got = load_int(t->dtype, at);
+            int64_t got = load_int(t->dtype, at);
             if (got == t->whole[i] || t->low[i] < 0)
                 continue;
             printf("%s, element %lld: expected %lld, got %lld\n", t->name, (long long)i,
@@ -266,7 +266,7 @@ static int check_values(const placed *p) {
 /* Bytes that nobody may write; those of elements are left out where `written`. */
 static int check_bytes(const placed *p, bool written) {
     const tensor *t = p->tensor;
-    const uint64_t size = size_of(t->dtype);
+    uint64_t size = size_of(t->dtype);
     for (int64_t i = 0; i < t->numel && written; i++)
         memcpy(p->after + place_of(t, i), t->image + place_of(t, i), size);
     for (uint64_t i = 0; i < t->bytes; i++)
@@ -283,7 +283,7 @@ static unsigned char *first_elements[MOST];
 
 static int check_same(const placed *p, int k) {
     const tensor *t = p->tensor;
-    const uint64_t size = size_of(t->dtype);
+    uint64_t size = size_of(t->dtype);
     unsigned char *elements = malloc((size_t)t->numel * size);
     demand(elements != NULL, "malloc");
     for (int64_t i = 0; i < t->numel; i++)
@@ -296,7 +296,7 @@ static int check_same(const placed *p, int k) {
     for (int64_t i = 0; i < t->numel; i++) {
         const unsigned char *a = first_elements[k] + (uint64_t)i * size,
                             *b = elements + (uint64_t)i * size;
-        const bool floating = is_float(t->dtype);
+        bool floating = is_float(t->dtype);
         if (memcmp(a, b, size) == 0 ||
             (floating && isnan(load_float(t->dtype, a)) && isnan(load_float(t->dtype, b))))
             continue;
@@ -339,7 +339,7 @@ typedef struct lent {
 } lent;
 
 static const tn_tensor_view *lend(lent *l, int at, const tn_tensor_view *view) {
-    const size_t bytes = (size_t)view->rank * sizeof(int64_t);
+    size_t bytes = (size_t)view->rank * sizeof(int64_t);
     l->views[at] = *view;
     l->views[at].sizes = memcpy(l->numbers[2 * at], view->sizes, bytes);
     l->views[at].strides = memcpy(l->numbers[2 * at + 1], view->strides, bytes);
@@ -360,7 +360,7 @@ static tn_status run_lent(const tn_kernel *kernel, tn_call call) {
         l.outs[k] = lend(&l, MOST + (int)k, call.outs[k]);
     call.args = l.cells;
     call.outs = l.outs;
-    const tn_status status = kernel->run(&call);
+    tn_status status = kernel->run(&call);
     volatile unsigned char *bytes = (volatile unsigned char *)&l;
     for (size_t i = 0; i < sizeof l; i++)
         bytes[i] = 0xa5;
@@ -405,8 +405,8 @@ static int run(const one_call *c) {
     }
     message[0] = '\0';
     tn_status status = run_lent(kernel, call);
-    const tn_status later = stream ? ops->streams->synchronize(stream) : TN_OK;
-    const bool twice = status != TN_OK && later != TN_OK;
+    tn_status later = stream ? ops->streams->synchronize(stream) : TN_OK;
+    bool twice = status != TN_OK && later != TN_OK;
     if (status == TN_OK)
         status = later;
     for (int i = 0; i < N_ARGS + N_OUTS; i++) {
@@ -418,7 +418,7 @@ static int run(const one_call *c) {
                                              p->tensor->bytes) == TN_OK,
                "read");
     }
-    const int n_wrong = check(c, args, outs, status, twice);
+    int n_wrong = check(c, args, outs, status, twice);
     for (int i = 0; i < N_ARGS + N_OUTS; i++) {
         placed *p = i < N_ARGS ? &args[i] : &outs[i - N_ARGS];
         free(p->after);

@@ -46,14 +46,14 @@ static void wait_for(tc_trial *t, double deadline, tc_verdict *out) {
     for (;;) {
         struct pollfd fds[] = {{.fd = closed ? -1 : t->child.verdicts, .events = POLLIN},
                                {.fd = t->child.output, .events = POLLIN}};
-        const double left = deadline - tc_now();
+        double left = deadline - tc_now();
         if (left <= 0) {
             *out = (tc_verdict){.status = TC_TIMEOUT, .message = "no answer in time"};
             return;
         }
         poll(fds, 2, closed ? 10 : left < 1 ? (int)(left * 1000) + 1 : 1000);
         tc_child_drain(&t->child);
-        const tc_read got = closed ? TC_READ_END : tc_child_read(&t->child);
+        tc_read got = closed ? TC_READ_END : tc_child_read(&t->child);
         if (got == TC_READ_LINE && tc_verdict_read(t->child.line, out, line))
             return;
         if (got == TC_READ_LINE || got == TC_READ_GARBAGE) {
@@ -95,7 +95,7 @@ char *tc_trial_kind(const tc_verdict *v, char out[TC_MESSAGE]) {
     int n = snprintf(out, TC_MESSAGE, "%s TNP-%u", tc_status_name(v->status), v->requirement);
     int depth = 0, n_words = 0;
     for (const char *p = v->message; *p && n_words < WORDS && n < TC_MESSAGE - 64;) {
-        const size_t length = strcspn(p, " ()[]");
+        size_t length = strcspn(p, " ()[]");
         bool word = length > 0 && length < 40 && depth == 0;
         for (size_t i = 0; i < length; i++)
             word &= isalpha((unsigned char)p[i]) || strchr("_:,.-", p[i]) != NULL;

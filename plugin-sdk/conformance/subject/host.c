@@ -76,7 +76,7 @@ static void *host_alloc(uint64_t bytes, uint64_t alignment) {
     if (!start)
         return NULL;
     memset(start, 0xd5, room); /* nobody may count on zeros */
-    const uint64_t at = ((uint64_t)start + sizeof(head) + alignment - 1) & ~(alignment - 1);
+    uint64_t at = ((uint64_t)start + sizeof(head) + alignment - 1) & ~(alignment - 1);
     void *p = start + (at - (uint64_t)start);
     *head_of(p) = (head){LIVE, bytes, alignment, start};
     memcpy((char *)p + bytes, &TAIL, sizeof TAIL);
@@ -231,7 +231,7 @@ void tc_host_running(bool is_running) {
 /* ---- the poor host ----------------------------------------------------------------------- */
 
 tn_host *tc_host_poor_create(uint64_t bytes) {
-    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
     char *p = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     if (p == MAP_FAILED)
         return NULL;
@@ -244,7 +244,7 @@ tn_host *tc_host_poor_create(uint64_t bytes) {
 }
 
 void tc_host_poor_destroy(tn_host *host) {
-    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
     if (host)
         munmap((char *)((uint64_t)host & ~(uint64_t)(page - 1)), 2 * page);
 }

@@ -36,9 +36,9 @@ static bool read(const char *path, tc_log *log) {
 
 static void put_times(const tc_result *x, const tc_result *y) {
     const tc_figures *a = &x->figures, *b = &y->figures;
-    const double ratio = b->ns / a->ns;
-    const double noise = a->spread > b->spread ? a->spread : b->spread;
-    const bool within = ratio < 1 + noise && ratio > 1 / (1 + noise);
+    double ratio = b->ns / a->ns;
+    double noise = a->spread > b->spread ? a->spread : b->spread;
+    bool within = ratio < 1 + noise && ratio > 1 / (1 + noise);
     char before[TC_FIGURE], after[TC_FIGURE], times[2 * TC_FIGURE + 8];
     snprintf(times, sizeof times, "%s -> %s", tc_duration_text(a->ns, before),
              tc_duration_text(b->ns, after));

@@ -209,7 +209,7 @@ int tc_verb_fuzz(int argc, char **argv) {
         tc_trial_init(&f.trial, &f.pool);
         tc_plan_settle(&f.plan);
         printf("seed %" PRId64 "\n", f.seed);
-        const double until = tc_now() + f.seconds;
+        double until = tc_now() + f.seconds;
         replay(&f, until);
         search(&f, until);
         tc_trial_finish(&f.trial);

@@ -330,7 +330,7 @@ static bool count_entries(run *r) {
         tc_lists_count(&r->lists, r->plan.at[i].line, r->plan.at[i].ran);
     for (size_t i = 0; i < r->lists.n; i++)
         strange |= r->lists.entries[i].n_lines == 0;
-    const tc_sets all = TC_SET_BIT(TC_EXHAUSTIVE) | TC_SET_BIT(TC_PERF);
+    tc_sets all = TC_SET_BIT(TC_EXHAUSTIVE) | TC_SET_BIT(TC_PERF);
     if (!strange || r->options.sets == all)
         return true;
     tc_plan whole = {0};
@@ -418,7 +418,7 @@ int tc_verb_run(int argc, char **argv) {
     r->file.fd = r->pool.signals = -1;
     int result = TC_EXIT_USAGE;
     if (tc_run_options_read(argc, argv, &r->options) && prepare(r, argc, argv)) {
-        const tc_pool_events events = {r, done, note, tick};
+        tc_pool_events events = {r, done, note, tick};
         tc_progress_init(&r->progress, r->n_items, r->options.quiet);
         double start = tc_now();
         tc_pool_end end = tc_pool_run(r->items, r->n_items, &r->pool, &events);

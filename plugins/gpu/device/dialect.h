@@ -264,7 +264,7 @@ DEVICE f32 bf16_to_f32(u16 bits) {
     return f32_of_bits((u32)bits << 16);
 }
 DEVICE u16 f32_to_bf16(f32 value) {
-    const u32 bits = bits_of_f32(value);
+    u32 bits = bits_of_f32(value);
     if ((bits & 0x7fffffffu) > 0x7f800000u)
         return (u16)(bits >> 16 | 0x40u);
     return (u16)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
@@ -279,7 +279,7 @@ DEVICE void store_bf16(GLOBAL u16 *p, i64 i, f32 value) {
 #if HAS_F64
 /* The f32 next to x whose last bit says whether anything was lost, so that it is rounded once. */
 DEVICE f32 odd_f32(f64 x) {
-    const f32 near = (f32)x;
+    f32 near = (f32)x;
     u32 bits = bits_of_f32(near);
     if ((f64)near == x || x != x)
         return near;
@@ -339,8 +339,8 @@ DEVICE f64 number_f64(i64 bits) {
     do { \
         INDEX rest_ = (i); \
         for (int d_ = (first); d_ < (int)(loop).rank; d_++) { \
-            const INDEX size_ = (INDEX)(loop).sizes[d_], next_ = rest_ / size_, \
-                        here_ = rest_ - next_ * size_; \
+            INDEX size_ = (INDEX)(loop).sizes[d_], next_ = rest_ / size_, \
+                  here_ = rest_ - next_ * size_; \
             rest_ = next_; \
             for (int k_ = 0; k_ < (n); k_++) \
                 (at)[k_] += here_ * (loop).strides[k_][d_]; \

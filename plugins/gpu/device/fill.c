@@ -14,7 +14,7 @@ typedef struct parameters {
 } parameters;
 
 KERNEL(fill)(GLOBAL T *out, const parameters p) {
-    const INDEX i = (INDEX)GLOBAL_ID(0);
+    INDEX i = (INDEX)GLOBAL_ID(0);
     if (i >= p.numel)
         return;
 #if STRIDED

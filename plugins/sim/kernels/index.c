@@ -46,10 +46,10 @@ static int64_t dim_stride(const struct sim_tensor *tensor, int64_t dim) {
     static void name(struct sim_task *task) { \
         const struct sim_tensor *self = task->args[TN_ARG_gather_self].v.tensor; \
         const struct sim_tensor *index = task->args[TN_ARG_gather_index].v.tensor; \
-        const int64_t dim = task->args[TN_ARG_gather_dim].v.i64; \
+        int64_t dim = task->args[TN_ARG_gather_dim].v.i64; \
         if (!indices_are_valid(task, index, dim, dim_size(self, dim))) \
             return; \
-        const int64_t stride = dim_stride(self, dim), *at = index->data; \
+        int64_t stride = dim_stride(self, dim), *at = index->data; \
         const type *x = self->data; \
         type *z = task->outs[0].data; \
         struct sim_walk walk; \
@@ -89,10 +89,10 @@ const struct sim_kernel sim_kernel_gather = {
         const struct sim_tensor *self = task->args[TN_ARG_scatter_add_self].v.tensor; \
         const struct sim_tensor *index = task->args[TN_ARG_scatter_add_index].v.tensor; \
         const struct sim_tensor *src = task->args[TN_ARG_scatter_add_src].v.tensor; \
-        const int64_t dim = task->args[TN_ARG_scatter_add_dim].v.i64; \
+        int64_t dim = task->args[TN_ARG_scatter_add_dim].v.i64; \
         if (!indices_are_valid(task, index, dim, dim_size(self, dim))) \
             return; \
-        const int64_t stride = dim_stride(self, dim), *at = index->data; \
+        int64_t stride = dim_stride(self, dim), *at = index->data; \
         const stored *x = self->data, *y = src->data; \
         stored *z = task->outs[0].data; \
         wrap *sums = task->workspace; \

@@ -40,7 +40,7 @@ static inline int64_t least(int64_t a, int64_t b) {
         wide carry[ROWS][TILE_COLUMNS] = {{0}}; \
         row_##t panel[DEPTH]; \
         for (int64_t k0 = 0; k0 < depth; k0 += DEPTH) { \
-            const int64_t block = least(depth - k0, DEPTH); \
+            int64_t block = least(depth - k0, DEPTH); \
             for (int64_t k = 0; k < block; k++) { \
                 panel[k] = (row_##t){0}; \
                 for (int64_t j = 0; j < columns; j++) \
@@ -64,8 +64,8 @@ static inline int64_t least(int64_t a, int64_t b) {
 \
     static void name##_##t(struct sim_task *task) { \
         const struct sim_tensor *self = task->args[TN_ARG_bmm_self].v.tensor; \
-        const int64_t batch = task->outs[0].sizes[0], m = task->outs[0].sizes[1]; \
-        const int64_t n = task->outs[0].sizes[2], depth = self->sizes[2]; \
+        int64_t batch = task->outs[0].sizes[0], m = task->outs[0].sizes[1]; \
+        int64_t n = task->outs[0].sizes[2], depth = self->sizes[2]; \
         for (int64_t i = 0; i < batch; i++) { \
             const stored *a = (const stored *)self->data + i * m * depth; \
             const stored *b = \

@@ -19,7 +19,7 @@ static void reduction_init(struct reduction *r, const struct sim_tensor *in,
         inner_sizes[d] = 1;
     }
     for (uint32_t i = 0; i < dims->n; i++) {
-        const int64_t d = dims->v.ints[i];
+        int64_t d = dims->v.ints[i];
         inner_sizes[d] = in->sizes[d];
         outer_sizes[d] = 1;
     }
@@ -40,7 +40,7 @@ static void reduction_init(struct reduction *r, const struct sim_tensor *in,
             begin; \
             do \
                 for (int64_t i = 0; i < r.inner.n; i++) { \
-                    const stored x = base[r.inner.offset[0] + i * r.inner.step[0]]; \
+                    stored x = base[r.inner.offset[0] + i * r.inner.step[0]]; \
                     each; \
                 } \
             while (sim_walk_next(&r.inner)); \
@@ -129,10 +129,10 @@ const struct sim_kernel sim_kernel_amax = {
 #define CUMSUM(t, NAME, stored, value, wrap, name, wide) \
     static void name##_##t(struct sim_task *task) { \
         const struct sim_tensor *in = task->args[TN_ARG_cumsum_self].v.tensor; \
-        const int64_t dim = task->args[TN_ARG_cumsum_dim].v.i64; \
+        int64_t dim = task->args[TN_ARG_cumsum_dim].v.i64; \
         const stored *x = in->data; \
         stored *z = task->outs[0].data; \
-        const int64_t n = in->rank ? in->sizes[dim] : 1; \
+        int64_t n = in->rank ? in->sizes[dim] : 1; \
         int64_t inner = 1; \
         for (int64_t d = dim + 1; d < in->rank; d++) \
             inner *= in->sizes[d]; \

@@ -6,7 +6,7 @@
 
 static bool shapes(tc_invocation *call, char why[TC_MESSAGE]) {
     const tc_shape *in = &call->args[0].tensor.shape;
-    const int64_t dim = call->args[tc_record_arg(call->record, "dim")].i;
+    int64_t dim = call->args[tc_record_arg(call->record, "dim")].i;
     if (dim < 0 || dim >= in->rank) {
         snprintf(why, TC_MESSAGE, "dim: a dimension of the input");
         return false;
@@ -27,7 +27,7 @@ static int64_t terms(const tc_invocation *call) {
 
 /* Numbers whose exponentials overflow, or vanish, unless the largest is taken off first. */
 static void far_from_zero(tc_operand *o, tc_random *r) {
-    const tc_real far = tc_below(r, 2) ? 1000 : -1000;
+    tc_real far = tc_below(r, 2) ? 1000 : -1000;
     for (int64_t i = 0; i < o->shape.numel; i++)
         o->values[i].f = far + tc_uniform(r, -12, 12);
 }
@@ -35,15 +35,15 @@ static void far_from_zero(tc_operand *o, tc_random *r) {
 /* Values that meet, without which sorting does not show whether it is stable. */
 static void few_values(tc_operand *o, tc_random *r) {
     for (int64_t i = 0; i < o->shape.numel; i++) {
-        const int64_t low = tc_is_float(o->dtype) || tc_int_min(o->dtype) ? -3 : 0;
-        const int64_t x = tc_integer(r, low, 3);
+        int64_t low = tc_is_float(o->dtype) || tc_int_min(o->dtype) ? -3 : 0;
+        int64_t x = tc_integer(r, low, 3);
         o->values[i] = (tc_number){(tc_real)x, x};
     }
 }
 
 static bool fill(tc_invocation *call, uint32_t arg, tc_random *r) {
     const char *op = call->record->op;
-    const bool softmax = strcmp(op, "softmax") == 0 || strcmp(op, "log_softmax") == 0;
+    bool softmax = strcmp(op, "softmax") == 0 || strcmp(op, "log_softmax") == 0;
     if (softmax && call->data == TC_DATA_WIDE)
         far_from_zero(&call->args[arg].tensor, r);
     else if (strcmp(op, "sort") == 0 && call->data == TC_DATA_EXACT)

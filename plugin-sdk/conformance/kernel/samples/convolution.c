@@ -5,7 +5,7 @@
 #include <string.h>
 
 static tc_value *arg(tc_invocation *call, const char *name) {
-    const int32_t a = tc_record_arg(call->record, name);
+    int32_t a = tc_record_arg(call->record, name);
     return a < 0 ? NULL : &call->args[a];
 }
 
@@ -14,7 +14,7 @@ static const int64_t *sizes_of(tc_invocation *call, const char *tensor, const ch
     tc_value *t = arg(call, tensor);
     if (!t)
         t = arg(call, list);
-    const int32_t rank = t->n_ints ? t->n_ints : t->tensor.shape.rank;
+    int32_t rank = t->n_ints ? t->n_ints : t->tensor.shape.rank;
     if (rank != 4) {
         snprintf(why, TC_MESSAGE, "%s has four dimensions", tensor);
         return NULL;
@@ -27,20 +27,19 @@ static bool shapes(tc_invocation *call, char why[TC_MESSAGE]) {
                   *w = sizes_of(call, "weight", "weight_size", why);
     const tc_value *stride = arg(call, "stride"), *padding = arg(call, "padding"),
                    *dilation = arg(call, "dilation");
-    const int64_t groups = arg(call, "groups")->i;
+    int64_t groups = arg(call, "groups")->i;
     if (!x || !w)
         return false;
     bool ok = stride->n_ints == 2 && padding->n_ints == 2 && dilation->n_ints == 2 && groups > 0 &&
               x[1] % groups == 0 && w[0] % groups == 0 && w[1] == x[1] / groups;
     int64_t y[4] = {x[0], w[0]};
     for (int d = 0; ok && d < 2; d++) {
-        const int64_t room =
-            x[2 + d] + 2 * padding->ints[d] - dilation->ints[d] * (w[2 + d] - 1) - 1;
+        int64_t room = x[2 + d] + 2 * padding->ints[d] - dilation->ints[d] * (w[2 + d] - 1) - 1;
         ok = stride->ints[d] > 0 && dilation->ints[d] > 0 && room >= 0;
         y[2 + d] = ok ? room / stride->ints[d] + 1 : 0;
     }
     const tc_value *grad = arg(call, "grad_output"), *bias = arg(call, "bias");
-    const tc_shape out = tc_dense(4, y);
+    tc_shape out = tc_dense(4, y);
     ok = ok && (!grad || tc_same_sizes(&grad->tensor.shape, &out)) &&
          (!bias || bias->none ||
           (bias->tensor.shape.rank == 1 && bias->tensor.shape.sizes[0] == w[0]));
@@ -56,7 +55,7 @@ static int64_t terms(const tc_invocation *call) {
     const tc_shape *out = &call->outs[0].tensor.shape;
     int64_t products = 1; /* of all outputs together */
     const tc_value *v = call->args;
-    const bool forward = call->record->n_outs && strcmp(call->record->op, "convolution") == 0;
+    bool forward = call->record->n_outs && strcmp(call->record->op, "convolution") == 0;
     if (forward)
         return v[1].tensor.shape.numel / v[1].tensor.shape.sizes[0];
     const int64_t *y = v[0].tensor.shape.sizes;
@@ -113,7 +112,7 @@ static tc_line call_line(const tc_record *record, const tn_dtype *types, const s
     tc_line_start(&l, "kernel", record, types);
     for (uint32_t a = 0; a < record->n_args; a++) {
         const char *name = record->args[a].name;
-        const tc_layout lies = !odd || strcmp(odd, name) == 0 ? layout : TC_LAYOUT_DENSE;
+        tc_layout lies = !odd || strcmp(odd, name) == 0 ? layout : TC_LAYOUT_DENSE;
         if (strcmp(name, "input") == 0)
             tc_line_tensor(&l, name, 4, x, lies);
         else if (strcmp(name, "weight") == 0)

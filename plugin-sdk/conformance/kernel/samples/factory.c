@@ -19,11 +19,11 @@ static void list_fill(const tc_record *record, const tn_dtype *types, tc_sink *s
                                          "-inf", "-0.0", "0.1",  "1e-7"};
     /* The last two are for what has as many bits, which f32 and f64 have not. */
     static const char *const ints[] = {"0", "1", "7", "-3", "123456789", "1234567890123456789"};
-    const bool floating = tc_is_float(types[0]);
-    const uint64_t bytes = tc_dtype_bytes(types[0]);
-    const int n = floating              ? TC_LENGTH(floats)
-                  : types[0] == TN_BOOL ? 2
-                                        : TC_LENGTH(ints) - (bytes < 8) - (bytes < 4);
+    bool floating = tc_is_float(types[0]);
+    uint64_t bytes = tc_dtype_bytes(types[0]);
+    int n = floating              ? TC_LENGTH(floats)
+            : types[0] == TN_BOOL ? 2
+                                  : TC_LENGTH(ints) - (bytes < 8) - (bytes < 4);
     for (int k = 0; k < n; k++)
         for (int layout = 0; layout < TC_N_OUT_LAYOUTS; layout++) {
             tc_line l;
@@ -42,7 +42,7 @@ static void list_arange(const tc_record *record, const tn_dtype *types, tc_sink 
     static const char *const floats[] = {"start=0 step=1", "start=-3.5 step=0.25",
                                          "start=0.1 step=0.3", "start=5 step=-1"};
     static const char *const ints[] = {"start=0 step=1", "start=-5 step=3", "start=100 step=-7"};
-    const bool floating = tc_is_float(types[0]);
+    bool floating = tc_is_float(types[0]);
     for (int k = 0; k < (floating ? TC_LENGTH(floats) : TC_LENGTH(ints)); k++)
         for (int layout = 0; layout < TC_N_OUT_LAYOUTS; layout++) {
             tc_line l;

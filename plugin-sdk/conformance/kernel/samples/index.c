@@ -7,7 +7,7 @@
 #define WRONG(...) (snprintf(why, TC_MESSAGE, __VA_ARGS__), false)
 
 static tc_value *arg(tc_invocation *call, const char *name) {
-    const int32_t a = tc_record_arg(call->record, name);
+    int32_t a = tc_record_arg(call->record, name);
     return a < 0 ? NULL : &call->args[a];
 }
 
@@ -22,7 +22,7 @@ static bool fits(const tc_shape *small, const tc_shape *large, int64_t but) {
 static bool shapes(tc_invocation *call, char why[TC_MESSAGE]) {
     const tc_shape *self = &arg(call, "self")->tensor.shape,
                    *index = &arg(call, "index")->tensor.shape;
-    const int64_t dim = arg(call, "dim")->i;
+    int64_t dim = arg(call, "dim")->i;
     const char *op = call->record->op;
     tc_value *src = arg(call, "src"), *source = arg(call, "source");
     tc_shape *out = &call->outs[0].tensor.shape;
@@ -39,7 +39,7 @@ static bool shapes(tc_invocation *call, char why[TC_MESSAGE]) {
     int64_t sizes[TC_MAX_RANK];
     memcpy(sizes, self->sizes, sizeof sizes);
     sizes[dim] = index->sizes[0];
-    const tc_shape selected = tc_dense(self->rank, sizes);
+    tc_shape selected = tc_dense(self->rank, sizes);
     if (source && !tc_same_sizes(&source->tensor.shape, &selected))
         return WRONG("source has self's sizes, and index's along dim");
     *out = source ? tc_dense(self->rank, self->sizes) : selected;
@@ -55,7 +55,7 @@ static bool fill(tc_invocation *call, uint32_t a, tc_random *r) {
     tc_operand *o = &call->args[a].tensor;
     if (strcmp(call->record->args[a].name, "index") != 0)
         return false;
-    const int64_t n = arg(call, "self")->tensor.shape.sizes[arg(call, "dim")->i];
+    int64_t n = arg(call, "self")->tensor.shape.sizes[arg(call, "dim")->i];
     for (int64_t i = 0; i < o->shape.numel; i++)
         o->values[i].i = i == 0 ? n - 1 : i == 1 ? 0 : (int64_t)tc_below(r, (uint64_t)n);
     return true;
@@ -82,7 +82,7 @@ enum { N_LAID_OUT = 3 };
 
 static tc_line call_line(const tc_record *record, const tn_dtype *types, const struct sized *s,
                          const char *odd, tc_layout layout, const char *alpha) {
-    const bool slices = strncmp(record->op, "index", 5) == 0;
+    bool slices = strncmp(record->op, "index", 5) == 0;
     int64_t source[4];
     memcpy(source, s->self, sizeof source);
     source[s->dim] = s->index[s->dim];
@@ -90,7 +90,7 @@ static tc_line call_line(const tc_record *record, const tn_dtype *types, const s
     tc_line_start(&l, "kernel", record, types);
     for (uint32_t a = 0; a < record->n_args; a++) {
         const tc_arg *arg = &record->args[a];
-        const tc_layout lies = !odd || strcmp(odd, arg->name) == 0 ? layout : TC_LAYOUT_DENSE;
+        tc_layout lies = !odd || strcmp(odd, arg->name) == 0 ? layout : TC_LAYOUT_DENSE;
         if (strcmp(arg->name, "self") == 0)
             tc_line_tensor(&l, "self", s->rank, s->self, lies);
         else if (strcmp(arg->name, "index") == 0)

@@ -5,10 +5,10 @@
 #include <string.h>
 
 static bool shapes(tc_invocation *call, char why[TC_MESSAGE]) {
-    const bool batched = call->record->n_args == 2;
+    bool batched = call->record->n_args == 2;
     const tc_shape *a = &call->args[batched ? 0 : 1].tensor.shape,
                    *b = &call->args[batched ? 1 : 2].tensor.shape;
-    const int32_t rank = batched ? 3 : 2;
+    int32_t rank = batched ? 3 : 2;
     if (a->rank != rank || b->rank != rank || a->sizes[rank - 1] != b->sizes[rank - 2] ||
         (batched && a->sizes[0] != b->sizes[0])) {
         snprintf(why, TC_MESSAGE, "%s: [M, K] and [K, N]%s", call->record->op,
@@ -45,7 +45,7 @@ enum { N_LAID_OUT = 3 };
 static void operand(tc_line *l, const char *name, bool batched, int64_t batch, int64_t rows,
                     int64_t columns, int way) {
     const int64_t sizes[3] = {batch, rows, columns};
-    const int32_t skip = batched ? 0 : 1;
+    int32_t skip = batched ? 0 : 1;
     if (way == 5 && batched)
         tc_line_add(l, "%s=[%d,%d,%d]/[0,%d,1]", name, (int)batch, (int)rows, (int)columns,
                     (int)columns);
@@ -86,7 +86,7 @@ static tc_line addmm_line(const tc_record *record, const tn_dtype *types, const 
 static void list_ones(const tc_record *record, const tn_dtype *types, tc_sink *sink) {
     static const struct sized ones[] = {{1, 1, 9, 7}, {1, 6, 9, 1}, {1, 6, 1, 7}, {1, 6, 9, 7}};
     for (int k = 0; k < TC_LENGTH(ones); k++) {
-        const int way = TC_LAYOUT_SHIFTED;
+        int way = TC_LAYOUT_SHIFTED;
         tc_line l = record->n_args == 2
                         ? bmm_line(record, types, &ones[k], way, way, way)
                         : addmm_line(record, types, &ones[k], 0, way, way, way, "beta=1 alpha=1");
@@ -102,7 +102,7 @@ static void list_timed(const tc_record *record, const tn_dtype *types, tc_sink *
         int b;
     } timed[] = {{{1, 512, 512, 512}, 0}, {{1, 1024, 1024, 1024}, 0}, {{1, 16, 16, 16}, 0},
                  {{1, 64, 784, 128}, 0},  {{1, 512, 512, 512}, 4},    {{32, 128, 64, 128}, 0}};
-    const bool batched = record->n_args == 2;
+    bool batched = record->n_args == 2;
     for (int k = 0; k < (tc_has_large(record, types, TC_PERF) ? TC_LENGTH(timed) : 1); k++) {
         const struct sized *s = &timed[k].size;
         tc_line l = batched ? bmm_line(record, types, s, 0, timed[k].b, 0)
@@ -120,7 +120,7 @@ static void list(const tc_record *record, const tn_dtype *types, tc_set set, tc_
     }
     static const char *const factors[] = {"beta=1 alpha=1", "beta=0 alpha=1", "beta=2 alpha=-3",
                                           "beta=1 alpha=0", "beta=0.3 alpha=1.7"};
-    const bool batched = record->n_args == 2;
+    bool batched = record->n_args == 2;
     static const struct sized large[] = {{1, 140, 150, 160}, {9, 40, 70, 50}, {1, 3, 700, 500},
                                          {1, 1030, 9, 5},    {1, 5, 9, 1030}, {1, 4, 4100, 3},
                                          {300, 3, 4, 5}};

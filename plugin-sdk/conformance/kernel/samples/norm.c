@@ -5,7 +5,7 @@
 #include <string.h>
 
 static tc_value *arg(tc_invocation *call, const char *name) {
-    const int32_t a = tc_record_arg(call->record, name);
+    int32_t a = tc_record_arg(call->record, name);
     return a < 0 ? NULL : &call->args[a];
 }
 
@@ -18,15 +18,15 @@ static bool wrong(char why[TC_MESSAGE]) {
 
 static bool shapes(tc_invocation *call, char why[TC_MESSAGE]) {
     const tc_shape *in = &arg(call, "input")->tensor.shape;
-    const int64_t n_dims = arg(call, "n_dims")->i;
+    int64_t n_dims = arg(call, "n_dims")->i;
     if (n_dims < 1 || n_dims > in->rank)
         return wrong(why);
     int64_t sizes[TC_MAX_RANK];
     memcpy(sizes, in->sizes, sizeof sizes);
     for (int32_t d = in->rank - (int32_t)n_dims; d < in->rank; d++)
         sizes[d] = 1;
-    const tc_shape row = tc_dense((int32_t)n_dims, in->sizes + in->rank - n_dims),
-                   one = tc_dense(in->rank, sizes);
+    tc_shape row = tc_dense((int32_t)n_dims, in->sizes + in->rank - n_dims),
+             one = tc_dense(in->rank, sizes);
     static const char *const rows[] = {"weight", "bias"}, *const ones[] = {"mean", "rstd"};
     for (int k = 0; k < 2; k++) {
         const tc_value *w = arg(call, rows[k]), *m = arg(call, ones[k]);
@@ -67,8 +67,8 @@ static tc_line call_line(const tc_record *record, const tn_dtype *types, const s
     tc_line_start(&l, "kernel", record, types);
     for (uint32_t a = 0; a < record->n_args; a++) {
         const char *name = record->args[a].name;
-        const tc_layout lies = !odd || strcmp(odd, name) == 0 ? layout : TC_LAYOUT_DENSE;
-        const bool weight = strcmp(name, "weight") == 0, bias = strcmp(name, "bias") == 0;
+        tc_layout lies = !odd || strcmp(odd, name) == 0 ? layout : TC_LAYOUT_DENSE;
+        bool weight = strcmp(name, "weight") == 0, bias = strcmp(name, "bias") == 0;
         if (strcmp(name, "n_dims") == 0)
             tc_line_add(&l, "n_dims=%d", s->n_dims);
         else if (strcmp(name, "eps") == 0)
@@ -106,8 +106,8 @@ static void list(const tc_record *record, const tn_dtype *types, tc_set set, tc_
     }
     for (int k = 0; k < (set == TC_SMOKE ? 2 : TC_LENGTH(sized)); k++) {
         /* Pairs that cancel have no mean; one NaN spoils a row, so that there must be several. */
-        const uint32_t without = TC_DATA_BIT(TC_DATA_CANCEL) |
-                                 (k == 0 || k == 2 || k == 9 ? 0 : TC_DATA_BIT(TC_DATA_SPECIAL));
+        uint32_t without = TC_DATA_BIT(TC_DATA_CANCEL) |
+                           (k == 0 || k == 2 || k == 9 ? 0 : TC_DATA_BIT(TC_DATA_SPECIAL));
         for (int with = 0; with < 4; with++) {
             tc_line l = call_line(record, types, &sized[k], with, NULL, TC_LAYOUT_DENSE);
             if (with == 3)

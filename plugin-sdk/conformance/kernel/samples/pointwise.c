@@ -112,7 +112,7 @@ static const struct sized {
 static void list_data(const sampler *m, tc_set set) {
     static const int64_t n[] = {293}; /* more than every pair of special values, and a prime */
     for (int k = 0; choice(m->record, m->types, k); k++) {
-        const tc_line l = call_line(m, choice(m->record, m->types, k), 1, n, -1, TC_LAYOUT_DENSE);
+        tc_line l = call_line(m, choice(m->record, m->types, k), 1, n, -1, TC_LAYOUT_DENSE);
         tc_emit_data(&l, m->record, m->types, set, 0, m->sink);
         if (set == TC_SMOKE)
             return;
@@ -177,7 +177,7 @@ static void list_forms(const sampler *m, const char *attrs) {
         const tc_arg *arg = &m->record->args[a];
         if (arg->kind != TC_ARG_TENSOR)
             continue;
-        const tn_dtype in = arg->type < 0 ? arg->fixed : m->types[arg->type];
+        tn_dtype in = arg->type < 0 ? arg->fixed : m->types[arg->type];
         const tc_out_arg *o = &m->record->outs[0];
         for (int layout = 0;
              in == (o->type < 0 ? o->fixed : m->types[o->type]) && layout < TC_N_OUT_LAYOUTS;
@@ -204,7 +204,7 @@ static void list_forms(const sampler *m, const char *attrs) {
 static void list_every(const sampler *m) {
     if (tc_dtype_bytes(m->types[0]) > 2 || m->types[0] == TN_BOOL)
         return;
-    const int64_t n = (int64_t)1 << (8 * tc_dtype_bytes(m->types[0]));
+    int64_t n = (int64_t)1 << (8 * tc_dtype_bytes(m->types[0]));
     tc_line l = call_line(m, choice(m->record, m->types, 0), 1, &n, -1, TC_LAYOUT_DENSE);
     tc_line_add(&l, "data=every");
     tc_line_emit(&l, m->sink);
@@ -235,7 +235,7 @@ static void list_timed(const sampler *m) {
 }
 
 static void list(const tc_record *record, const tn_dtype *types, tc_set set, tc_sink *sink) {
-    const sampler m = {record, types, sink};
+    sampler m = {record, types, sink};
     const char *attrs = choice(record, types, 0);
     if (set == TC_PERF) {
         if (tc_is_timed(record, types))

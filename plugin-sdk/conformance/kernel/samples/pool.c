@@ -5,17 +5,17 @@
 #include <string.h>
 
 static tc_value *arg(tc_invocation *call, const char *name) {
-    const int32_t a = tc_record_arg(call->record, name);
+    int32_t a = tc_record_arg(call->record, name);
     return a < 0 ? NULL : &call->args[a];
 }
 
 /* Windows along one dimension. In ceil mode the last one starts inside the input or before it. */
 static int64_t windows(int64_t n, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation,
                        bool ceil) {
-    const int64_t room = n + 2 * padding - dilation * (kernel - 1) - 1;
+    int64_t room = n + 2 * padding - dilation * (kernel - 1) - 1;
     if (room < 0)
         return 0;
-    const int64_t count = (room + (ceil ? stride - 1 : 0)) / stride + 1;
+    int64_t count = (room + (ceil ? stride - 1 : 0)) / stride + 1;
     return ceil && (count - 1) * stride >= n + padding ? count - 1 : count;
 }
 
@@ -39,7 +39,7 @@ static bool shapes(tc_invocation *call, char why[TC_MESSAGE]) {
     }
     const tc_value *stride = arg(call, "stride"), *padding = arg(call, "padding"),
                    *dilation = arg(call, "dilation");
-    const bool ceil = arg(call, "ceil_mode")->boolean;
+    bool ceil = arg(call, "ceil_mode")->boolean;
     int64_t out[4] = {in[0], in[1]};
     for (int d = 0; d < 2; d++) {
         if (stride->ints[d] < 1 || kernel->ints[d] < 1 || 2 * padding->ints[d] > kernel->ints[d])
@@ -47,7 +47,7 @@ static bool shapes(tc_invocation *call, char why[TC_MESSAGE]) {
         out[2 + d] = windows(in[2 + d], kernel->ints[d], stride->ints[d], padding->ints[d],
                              dilation ? dilation->ints[d] : 1, ceil);
     }
-    const tc_shape y = tc_dense(4, out);
+    tc_shape y = tc_dense(4, out);
     if (y.numel == 0 || (size && !tc_same_sizes(first, &y)))
         return wrong(why);
     for (uint32_t k = 0; k < call->record->n_outs; k++)
@@ -56,7 +56,7 @@ static bool shapes(tc_invocation *call, char why[TC_MESSAGE]) {
 }
 
 static int64_t terms(const tc_invocation *call) {
-    const int32_t k = tc_record_arg(call->record, "kernel_size");
+    int32_t k = tc_record_arg(call->record, "kernel_size");
     return k < 0 ? 16 : call->args[k].ints[0] * call->args[k].ints[1];
 }
 
@@ -90,18 +90,18 @@ static const struct geometry {
 
 static tc_line call_line(const tc_record *record, const tn_dtype *types, const struct geometry *g,
                          const char *odd, tc_layout layout, tc_layout out) {
-    const bool dilated = strncmp(record->op, "max", 3) == 0;
+    bool dilated = strncmp(record->op, "max", 3) == 0;
     const int64_t x[4] = {g->n, g->c, g->h, g->w};
     int64_t y[4] = {g->n, g->c};
     for (int d = 0; d < 2; d++)
         y[2 + d] = windows(x[2 + d], g->kernel[d], g->stride[d], g->padding[d],
                            dilated ? g->dilation[d] : 1, g->ceil);
-    const bool backward = tc_record_arg(record, "input_size") >= 0;
+    bool backward = tc_record_arg(record, "input_size") >= 0;
     tc_line l;
     tc_line_start(&l, "kernel", record, types);
     for (uint32_t a = 0; a < record->n_args; a++) {
         const char *name = record->args[a].name;
-        const tc_layout lies = !odd || strcmp(odd, name) == 0 ? layout : TC_LAYOUT_DENSE;
+        tc_layout lies = !odd || strcmp(odd, name) == 0 ? layout : TC_LAYOUT_DENSE;
         if (record->args[a].kind == TC_ARG_TENSOR)
             tc_line_tensor(&l, name, 4, backward ? y : x, lies);
         else if (strcmp(name, "input_size") == 0)
@@ -152,7 +152,7 @@ static void list(const tc_record *record, const tn_dtype *types, tc_set set, tc_
         const struct geometry *g = &geometries[k];
         tc_line l = call_line(record, types, g, NULL, TC_LAYOUT_DENSE, TC_LAYOUT_DENSE);
         /* The extremes, and sums that cancel, of many whole windows are all the same. */
-        const uint32_t alike = TC_DATA_BIT(TC_DATA_EXACT) | TC_DATA_BIT(TC_DATA_CANCEL);
+        uint32_t alike = TC_DATA_BIT(TC_DATA_EXACT) | TC_DATA_BIT(TC_DATA_CANCEL);
         tc_emit_data(&l, record, types, set, g->kernel[0] > 5 ? alike : 0, sink);
         for (int layout = 1; k < 2 && set != TC_SMOKE && layout < TC_LAYOUT_ZERO_ALL; layout++) {
             tc_line in = call_line(record, types, g, NULL, (tc_layout)layout, TC_LAYOUT_DENSE);

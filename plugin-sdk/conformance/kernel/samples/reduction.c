@@ -7,9 +7,9 @@
 
 static bool shapes(tc_invocation *call, char why[TC_MESSAGE]) {
     const tc_shape *in = &call->args[0].tensor.shape;
-    const bool one = call->record->args[1].kind == TC_ARG_INT;
+    bool one = call->record->args[1].kind == TC_ARG_INT;
     const int64_t *dims = one ? &call->args[1].i : call->args[1].ints;
-    const int32_t n = one ? 1 : call->args[1].n_ints;
+    int32_t n = one ? 1 : call->args[1].n_ints;
     int64_t sizes[TC_MAX_RANK];
     memcpy(sizes, in->sizes, sizeof sizes);
     for (int32_t k = 0; k < n; k++) {
@@ -38,7 +38,7 @@ static int64_t terms(const tc_invocation *call) {
 static tc_number factor(tn_dtype dtype, tc_data data, int64_t n, tc_random *r) {
     if (!tc_is_float(dtype))
         return (tc_number){0, 2 * tc_integer(r, tc_int_min(dtype) ? -40 : 0, 40) + 1};
-    const tc_real sign = tc_below(r, 2) ? 1 : -1;
+    tc_real sign = tc_below(r, 2) ? 1 : -1;
     if (data == TC_DATA_EXACT)
         return (tc_number){tc_below(r, (uint64_t)n) < 4 ? 2 * sign : sign, 0};
     return (tc_number){sign * powl(2, tc_uniform(r, -4, 4) / sqrtl((tc_real)n)), 0};
@@ -46,9 +46,9 @@ static tc_number factor(tn_dtype dtype, tc_data data, int64_t n, tc_random *r) {
 
 /* Integers whose largest (smallest) of n is as likely to be any number of the dtype. */
 static tc_number contender(tn_dtype dtype, int64_t n, bool largest, tc_random *r) {
-    const tc_real span =
+    tc_real span =
         dtype == TN_I64 ? 0x1p40L : (tc_real)tc_int_max(dtype) - (tc_real)tc_int_min(dtype);
-    const int64_t x = (int64_t)(span * powl(tc_uniform(r, 0, 1), (tc_real)n));
+    int64_t x = (int64_t)(span * powl(tc_uniform(r, 0, 1), (tc_real)n));
     return (tc_number){0, largest ? tc_int_min(dtype) + x : tc_int_max(dtype) - x};
 }
 
@@ -56,13 +56,12 @@ static tc_number contender(tn_dtype dtype, int64_t n, bool largest, tc_random *r
 static bool fill(tc_invocation *call, uint32_t arg, tc_random *r) {
     tc_operand *o = &call->args[arg].tensor;
     const char *op = call->record->op;
-    const bool prod = strcmp(op, "prod") == 0,
-               sums = strcmp(op, "sum") == 0 || strcmp(op, "var") == 0;
-    const bool largest = op[strlen(op) - 1] == 'x';
+    bool prod = strcmp(op, "prod") == 0, sums = strcmp(op, "sum") == 0 || strcmp(op, "var") == 0;
+    bool largest = op[strlen(op) - 1] == 'x';
     if (sums || (tc_is_float(o->dtype) &&
                  (call->data == TC_DATA_SPECIAL || (!prod && call->data != TC_DATA_EXACT))))
         return false;
-    const int64_t n = o->shape.numel / call->outs[0].tensor.shape.numel;
+    int64_t n = o->shape.numel / call->outs[0].tensor.shape.numel;
     for (int64_t i = 0; i < o->shape.numel; i++) {
         if (o->dtype == TN_BOOL)
             o->values[i].i = (tc_below(r, (uint64_t)n) == 0) == largest;
@@ -152,7 +151,7 @@ static void list(const tc_record *record, const tn_dtype *types, tc_set set, tc_
             list_timed(record, types, sink);
         return;
     }
-    const bool one = record->args[1].kind == TC_ARG_INT;
+    bool one = record->args[1].kind == TC_ARG_INT;
     for (int k = 0; k < TC_LENGTH(sized); k++) {
         if (one && sized[k].n_dims > 1)
             continue;

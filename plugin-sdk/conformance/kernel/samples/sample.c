@@ -71,7 +71,7 @@ static tc_shape place(int32_t rank, const int64_t *sizes, tc_layout layout) {
 
 void tc_line_tensor(tc_line *l, const char *name, int32_t rank, const int64_t *sizes,
                     tc_layout layout) {
-    const tc_shape s = place(rank, sizes, rank ? layout : TC_LAYOUT_DENSE);
+    tc_shape s = place(rank, sizes, rank ? layout : TC_LAYOUT_DENSE);
     char text[512];
     tc_line_add(l, "%s=%s", name, tc_write_shape(&s, text, sizeof text));
 }
@@ -120,7 +120,7 @@ static uint32_t data_kinds(const tc_record *record, const tn_dtype *types, tc_se
 
 void tc_emit_data(const tc_line *l, const tc_record *record, const tn_dtype *types, tc_set set,
                   uint32_t without, tc_sink *sink) {
-    const uint32_t kinds = data_kinds(record, types, set) & ~without;
+    uint32_t kinds = data_kinds(record, types, set) & ~without;
     for (int k = 0; k < TC_N_DATA; k++) {
         tc_line line = *l;
         tc_line_add(&line, "data=%s", tc_data_name((tc_data)k));
@@ -133,7 +133,7 @@ bool tc_has_large(const tc_record *record, const tn_dtype *types, tc_set set) {
     if (set == TC_SMOKE)
         return false;
     for (uint32_t t = 0; t < record->n_types; t++) {
-        const tn_dtype first = (tn_dtype)__builtin_ctzll(record->dtypes[t]); /* f32 is bit 0 */
+        tn_dtype first = (tn_dtype)__builtin_ctzll(record->dtypes[t]); /* f32 is bit 0 */
         if (types[t] != first)
             return false;
     }
@@ -143,8 +143,8 @@ bool tc_has_large(const tc_record *record, const tn_dtype *types, tc_set set) {
 bool tc_is_timed(const tc_record *record, const tn_dtype *types) {
     static const char *const often[] = {"copy",    "add",        "mul", "exp",   "sum",
                                         "softmax", "layer_norm", "bmm", "addmm", "convolution"};
-    const uint64_t others = TN_DTYPES_FLOAT & ~(uint64_t)TN_DTYPE_BIT(TN_F32);
-    const bool counts = strcmp(record->op, "add") == 0 || strcmp(record->op, "sum") == 0;
+    uint64_t others = TN_DTYPES_FLOAT & ~(uint64_t)TN_DTYPE_BIT(TN_F32);
+    bool counts = strcmp(record->op, "add") == 0 || strcmp(record->op, "sum") == 0;
     uint32_t n_others = 0, n_f32 = 0;
     if (tc_has_large(record, types, TC_PERF))
         return true;

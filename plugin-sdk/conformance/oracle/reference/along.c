@@ -6,7 +6,7 @@
 /* Calls f for each line: `at` of its elements are at at[0], at[0] + step, … */
 static void each_line(tc_invocation *call, int64_t dim,
                       void (*f)(tc_invocation *call, int64_t first, int64_t step, int64_t n)) {
-    const tc_lines l = tc_lines_of(&call->args[0].tensor.shape, dim);
+    tc_lines l = tc_lines_of(&call->args[0].tensor.shape, dim);
     for (int64_t b = 0; b < l.before; b++)
         for (int64_t a = 0; a < l.after; a++)
             f(call, b * l.n * l.after + a, l.after, l.n);
@@ -17,8 +17,8 @@ static void cumsum_line(tc_invocation *call, int64_t first, int64_t step, int64_
     tc_number sum = {0, 0};
     tc_real magnitude = 0;
     for (int64_t k = 0; k < n; k++) {
-        const int64_t at = first + k * step;
-        const tc_number x = tc_in(call, 0)[at];
+        int64_t at = first + k * step;
+        tc_number x = tc_in(call, 0)[at];
         sum.f += x.f;
         sum.i = tc_wrap_add(sum.i, x.i);
         magnitude += isfinite(x.f) ? fabsl(x.f) : 0;
@@ -43,14 +43,13 @@ static void merge(const tc_number *x, const int64_t *from, int64_t *to, int64_t 
                   int64_t high, bool descending) {
     int64_t a = low, b = middle;
     for (int64_t k = low; k < high; k++) {
-        const bool right =
-            a >= middle || (b < high && sorts_before(x[from[b]], x[from[a]], descending));
+        bool right = a >= middle || (b < high && sorts_before(x[from[b]], x[from[a]], descending));
         to[k] = from[right ? b++ : a++];
     }
 }
 
 static void sort_line(tc_invocation *call, int64_t first, int64_t step, int64_t n) {
-    const bool descending = call->args[TN_ARG_sort_descending].boolean;
+    bool descending = call->args[TN_ARG_sort_descending].boolean;
     const tc_number *x = tc_in(call, 0);
     int64_t *order = tc_arena_array(call->arena, (uint64_t)n, sizeof *order);
     int64_t *next = tc_arena_array(call->arena, (uint64_t)n, sizeof *next);
@@ -60,8 +59,8 @@ static void sort_line(tc_invocation *call, int64_t first, int64_t step, int64_t 
         order[k] = first + k * step;
     for (int64_t width = 1; width < n; width *= 2) {
         for (int64_t low = 0; low < n; low += 2 * width) {
-            const int64_t middle = low + width < n ? low + width : n;
-            const int64_t high = low + 2 * width < n ? low + 2 * width : n;
+            int64_t middle = low + width < n ? low + width : n;
+            int64_t high = low + 2 * width < n ? low + 2 * width : n;
             merge(x, order, next, low, middle, high, descending);
         }
         int64_t *swap = order;
@@ -97,16 +96,16 @@ static void softmax_line(tc_invocation *call, int64_t first, int64_t step, int64
     tc_expected *e = &call->outs[0];
     const tc_number *x = tc_in(call, 0);
     tc_real sum;
-    const tc_real max = line_max(x, first, step, n, &sum), u = tc_u(call);
+    tc_real max = line_max(x, first, step, n, &sum), u = tc_u(call);
     tc_real spread = 0; /* of the terms that count */
     for (int64_t k = 0; k < n; k++) {
-        const tc_real d = max - x[first + k * step].f;
+        tc_real d = max - x[first + k * step].f;
         if (isfinite(d))
             spread += d * expl(-d) / sum;
     }
     for (int64_t k = 0; k < n; k++) {
-        const int64_t at = first + k * step;
-        const tc_real value = expl(x[at].f - max) / sum;
+        int64_t at = first + k * step;
+        tc_real value = expl(x[at].f - max) / sum;
         e->tensor.values[at].f = value;
         if (isfinite(value))
             e->rounding[at] = (tc_sum_steps(n) + 2 * (tc_real)call->record->ulps + 4 + spread +
@@ -124,10 +123,10 @@ static void log_softmax_line(tc_invocation *call, int64_t first, int64_t step, i
     tc_expected *e = &call->outs[0];
     const tc_number *x = tc_in(call, 0);
     tc_real sum;
-    const tc_real max = line_max(x, first, step, n, &sum), u = tc_u(call);
+    tc_real max = line_max(x, first, step, n, &sum), u = tc_u(call);
     for (int64_t k = 0; k < n; k++) {
-        const int64_t at = first + k * step;
-        const tc_real value = x[at].f - max - logl(sum);
+        int64_t at = first + k * step;
+        tc_real value = x[at].f - max - logl(sum);
         e->tensor.values[at].f = value;
         if (isfinite(value)) /* the sum's relative error is the logarithm's absolute one */
             e->rounding[at] =
@@ -145,12 +144,12 @@ static void softmax_backward_line(tc_invocation *call, int64_t first, int64_t st
     const tc_number *grad = tc_in(call, 0), *y = tc_in(call, 1);
     tc_real sum = 0, magnitude = 0;
     for (int64_t k = 0; k < n; k++) {
-        const tc_real term = grad[first + k * step].f * y[first + k * step].f;
+        tc_real term = grad[first + k * step].f * y[first + k * step].f;
         sum += term;
         magnitude += fabsl(term);
     }
     for (int64_t k = 0; k < n; k++) {
-        const int64_t at = first + k * step;
+        int64_t at = first + k * step;
         e->tensor.values[at].f = y[at].f * (grad[at].f - sum);
         e->rounding[at] =
             fabsl(y[at].f) * tc_u(call) *
@@ -171,7 +170,7 @@ static void log_softmax_backward_line(tc_invocation *call, int64_t first, int64_
         magnitude += fabsl(grad[first + k * step].f);
     }
     for (int64_t k = 0; k < n; k++) {
-        const int64_t at = first + k * step;
+        int64_t at = first + k * step;
         e->tensor.values[at].f = grad[at].f - expl(y[at].f) * sum;
         e->rounding[at] =
             tc_u(call) *

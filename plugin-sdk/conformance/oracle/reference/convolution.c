@@ -14,15 +14,15 @@ typedef struct geometry {
 typedef void term_function(tc_invocation *call, int64_t x, int64_t w, int64_t y);
 
 static void each_term(tc_invocation *call, const geometry *g, term_function *term) {
-    const int64_t cg = g->x[1] / g->groups, og = g->y[1] / g->groups, taps = g->w[2] * g->w[3];
+    int64_t cg = g->x[1] / g->groups, og = g->y[1] / g->groups, taps = g->w[2] * g->w[3];
     for (int64_t at = 0; at < g->y[0] * g->y[1] * g->y[2] * g->y[3]; at++) {
-        const int64_t ox = at % g->y[3], oy = at / g->y[3] % g->y[2],
-                      o = at / (g->y[2] * g->y[3]) % g->y[1];
-        const int64_t image = at / (g->y[1] * g->y[2] * g->y[3]);
+        int64_t ox = at % g->y[3], oy = at / g->y[3] % g->y[2],
+                o = at / (g->y[2] * g->y[3]) % g->y[1];
+        int64_t image = at / (g->y[1] * g->y[2] * g->y[3]);
         for (int64_t k = 0; k < cg * taps; k++) {
-            const int64_t c = k / taps, ky = k % taps / g->w[3], kx = k % g->w[3];
-            const int64_t y = oy * g->stride[0] - g->padding[0] + ky * g->dilation[0];
-            const int64_t x = ox * g->stride[1] - g->padding[1] + kx * g->dilation[1];
+            int64_t c = k / taps, ky = k % taps / g->w[3], kx = k % g->w[3];
+            int64_t y = oy * g->stride[0] - g->padding[0] + ky * g->dilation[0];
+            int64_t x = ox * g->stride[1] - g->padding[1] + kx * g->dilation[1];
             if (y >= 0 && y < g->x[2] && x >= 0 && x < g->x[3])
                 term(call, ((image * g->x[1] + o / og * cg + c) * g->x[2] + y) * g->x[3] + x,
                      o * cg * taps + k, at);
@@ -54,13 +54,13 @@ static void forward(tc_invocation *call, int64_t x, int64_t w, int64_t y) {
 void tc_reference_convolution(tc_invocation *call) {
     const tc_value *a = call->args, *bias = &a[TN_ARG_convolution_bias];
     const tc_shape *out = &call->outs[0].tensor.shape;
-    const geometry g = {a[TN_ARG_convolution_input].tensor.shape.sizes,
-                        a[TN_ARG_convolution_weight].tensor.shape.sizes,
-                        out->sizes,
-                        a[TN_ARG_convolution_stride].ints,
-                        a[TN_ARG_convolution_padding].ints,
-                        a[TN_ARG_convolution_dilation].ints,
-                        a[TN_ARG_convolution_groups].i};
+    geometry g = {a[TN_ARG_convolution_input].tensor.shape.sizes,
+                  a[TN_ARG_convolution_weight].tensor.shape.sizes,
+                  out->sizes,
+                  a[TN_ARG_convolution_stride].ints,
+                  a[TN_ARG_convolution_padding].ints,
+                  a[TN_ARG_convolution_dilation].ints,
+                  a[TN_ARG_convolution_groups].i};
     for (int64_t i = 0; !bias->none && i < out->numel; i++)
         add(call, i, bias->tensor.values[i / (out->sizes[2] * out->sizes[3]) % out->sizes[1]].f);
     each_term(call, &g, forward);
@@ -75,13 +75,13 @@ static void backward_input(tc_invocation *call, int64_t x, int64_t w, int64_t y)
 
 void tc_reference_convolution_backward_input(tc_invocation *call) {
     const tc_value *a = call->args;
-    const geometry g = {call->outs[0].tensor.shape.sizes,
-                        a[TN_ARG_convolution_backward_input_weight].tensor.shape.sizes,
-                        a[TN_ARG_convolution_backward_input_grad_output].tensor.shape.sizes,
-                        a[TN_ARG_convolution_backward_input_stride].ints,
-                        a[TN_ARG_convolution_backward_input_padding].ints,
-                        a[TN_ARG_convolution_backward_input_dilation].ints,
-                        a[TN_ARG_convolution_backward_input_groups].i};
+    geometry g = {call->outs[0].tensor.shape.sizes,
+                  a[TN_ARG_convolution_backward_input_weight].tensor.shape.sizes,
+                  a[TN_ARG_convolution_backward_input_grad_output].tensor.shape.sizes,
+                  a[TN_ARG_convolution_backward_input_stride].ints,
+                  a[TN_ARG_convolution_backward_input_padding].ints,
+                  a[TN_ARG_convolution_backward_input_dilation].ints,
+                  a[TN_ARG_convolution_backward_input_groups].i};
     each_term(call, &g, backward_input);
     finish(call);
 }
@@ -94,13 +94,13 @@ static void backward_weight(tc_invocation *call, int64_t x, int64_t w, int64_t y
 
 void tc_reference_convolution_backward_weight(tc_invocation *call) {
     const tc_value *a = call->args;
-    const geometry g = {a[TN_ARG_convolution_backward_weight_input].tensor.shape.sizes,
-                        call->outs[0].tensor.shape.sizes,
-                        a[TN_ARG_convolution_backward_weight_grad_output].tensor.shape.sizes,
-                        a[TN_ARG_convolution_backward_weight_stride].ints,
-                        a[TN_ARG_convolution_backward_weight_padding].ints,
-                        a[TN_ARG_convolution_backward_weight_dilation].ints,
-                        a[TN_ARG_convolution_backward_weight_groups].i};
+    geometry g = {a[TN_ARG_convolution_backward_weight_input].tensor.shape.sizes,
+                  call->outs[0].tensor.shape.sizes,
+                  a[TN_ARG_convolution_backward_weight_grad_output].tensor.shape.sizes,
+                  a[TN_ARG_convolution_backward_weight_stride].ints,
+                  a[TN_ARG_convolution_backward_weight_padding].ints,
+                  a[TN_ARG_convolution_backward_weight_dilation].ints,
+                  a[TN_ARG_convolution_backward_weight_groups].i};
     each_term(call, &g, backward_weight);
     finish(call);
 }

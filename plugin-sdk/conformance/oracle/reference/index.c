@@ -18,7 +18,7 @@ static int64_t moved(const tc_shape *from, int64_t i, const tc_shape *to, int64_
 void tc_reference_gather(tc_invocation *call) {
     const tc_operand *self = &call->args[TN_ARG_gather_self].tensor;
     const tc_operand *index = &call->args[TN_ARG_gather_index].tensor;
-    const int64_t dim = call->args[TN_ARG_gather_dim].i;
+    int64_t dim = call->args[TN_ARG_gather_dim].i;
     for (int64_t i = 0; i < index->shape.numel; i++)
         tc_out(call, 0)[i] =
             self->values[moved(&index->shape, i, &self->shape, dim, index->values[i].i)];
@@ -43,7 +43,7 @@ static void add(tc_invocation *call, int64_t at, tc_number x) {
 static void finish(tc_invocation *call) {
     tc_expected *e = &call->outs[0];
     for (int64_t i = 0; i < e->tensor.shape.numel; i++) {
-        const tc_real self = fabsl(tc_in(call, 0)[i].f);
+        tc_real self = fabsl(tc_in(call, 0)[i].f);
         if (e->error[i] > 0)
             e->rounding[i] =
                 (e->error[i] + 2) * tc_u(call) * (e->rounding[i] + (isfinite(self) ? self : 0));
@@ -54,7 +54,7 @@ static void finish(tc_invocation *call) {
 void tc_reference_scatter_add(tc_invocation *call) {
     const tc_operand *index = &call->args[TN_ARG_scatter_add_index].tensor;
     const tc_operand *src = &call->args[TN_ARG_scatter_add_src].tensor;
-    const int64_t dim = call->args[TN_ARG_scatter_add_dim].i;
+    int64_t dim = call->args[TN_ARG_scatter_add_dim].i;
     start(call);
     for (int64_t i = 0; i < index->shape.numel; i++) {
         int64_t rest = i, at = 0, stride = 1; /* the same place in src, which may be larger */
@@ -72,9 +72,9 @@ void tc_reference_scatter_add(tc_invocation *call) {
 void tc_reference_index_select(tc_invocation *call) {
     const tc_operand *self = &call->args[TN_ARG_index_select_self].tensor;
     const tc_operand *index = &call->args[TN_ARG_index_select_index].tensor;
-    const int64_t dim = call->args[TN_ARG_index_select_dim].i;
+    int64_t dim = call->args[TN_ARG_index_select_dim].i;
     const tc_shape *out = &call->outs[0].tensor.shape;
-    const tc_lines l = tc_lines_of(out, dim);
+    tc_lines l = tc_lines_of(out, dim);
     for (int64_t i = 0; i < out->numel; i++)
         tc_out(call, 0)[i] =
             self->values[moved(out, i, &self->shape, dim, index->values[i / l.after % l.n].i)];
@@ -84,11 +84,11 @@ void tc_reference_index_add(tc_invocation *call) {
     const tc_operand *index = &call->args[TN_ARG_index_add_index].tensor;
     const tc_operand *source = &call->args[TN_ARG_index_add_source].tensor;
     const tc_value *alpha = &call->args[TN_ARG_index_add_alpha];
-    const int64_t dim = call->args[TN_ARG_index_add_dim].i;
-    const tc_lines l = tc_lines_of(&source->shape, dim);
+    int64_t dim = call->args[TN_ARG_index_add_dim].i;
+    tc_lines l = tc_lines_of(&source->shape, dim);
     start(call);
     for (int64_t i = 0; i < source->shape.numel; i++) {
-        const tc_number x = source->values[i];
+        tc_number x = source->values[i];
         add(call,
             moved(&source->shape, i, &call->outs[0].tensor.shape, dim,
                   index->values[i / l.after % l.n].i),

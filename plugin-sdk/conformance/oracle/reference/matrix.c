@@ -7,17 +7,17 @@
 static void multiply(tc_invocation *call, const tc_operand *x, const tc_operand *y,
                      tc_number factor) {
     tc_expected *e = &call->outs[0];
-    const int32_t rank = x->shape.rank;
-    const int64_t m = x->shape.sizes[rank - 2], depth = x->shape.sizes[rank - 1];
-    const int64_t n = y->shape.sizes[rank - 1], batch = x->shape.numel / (m * depth);
-    const tc_real steps = (tc_real)(depth + 2 + (factor.f == 1 ? 0 : 2)) * tc_u(call);
+    int32_t rank = x->shape.rank;
+    int64_t m = x->shape.sizes[rank - 2], depth = x->shape.sizes[rank - 1];
+    int64_t n = y->shape.sizes[rank - 1], batch = x->shape.numel / (m * depth);
+    tc_real steps = (tc_real)(depth + 2 + (factor.f == 1 ? 0 : 2)) * tc_u(call);
     for (int64_t at = 0; at < batch * m * n; at++) {
-        const int64_t b = at / (m * n), row = at / n % m, column = at % n;
+        int64_t b = at / (m * n), row = at / n % m, column = at % n;
         tc_number sum = {0, 0};
         tc_real magnitude = 0;
         for (int64_t k = 0; k < depth; k++) {
-            const tc_number p = x->values[(b * m + row) * depth + k],
-                            q = y->values[(b * depth + k) * n + column];
+            tc_number p = x->values[(b * m + row) * depth + k],
+                      q = y->values[(b * depth + k) * n + column];
             sum.f += p.f * q.f;
             sum.i = tc_wrap_add(sum.i, tc_wrap_mul(p.i, q.i));
             magnitude += fabsl(p.f * q.f);
@@ -38,10 +38,10 @@ void tc_reference_bmm(tc_invocation *call) {
 void tc_reference_addmm(tc_invocation *call) {
     const tc_value *beta = &call->args[TN_ARG_addmm_beta], *alpha = &call->args[TN_ARG_addmm_alpha];
     tc_expected *e = &call->outs[0];
-    const bool read =
+    bool read =
         tc_floating(call) ? beta->f != 0 : beta->i != 0; /* with beta 0, NaN does not leak */
     for (int64_t i = 0; read && i < e->tensor.shape.numel; i++) {
-        const tc_number x = tc_in(call, 0)[i];
+        tc_number x = tc_in(call, 0)[i];
         e->tensor.values[i] = (tc_number){beta->f * x.f, tc_wrap_mul(beta->i, x.i)};
         if (isfinite(x.f))
             e->rounding[i] = 4 * tc_u(call) * fabsl(beta->f * x.f);

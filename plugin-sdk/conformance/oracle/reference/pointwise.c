@@ -14,8 +14,8 @@ typedef struct point {
 
 static void each(tc_invocation *call, void (*f)(point *p)) {
     const tc_record *record = call->record;
-    const tn_dtype dtype = call->outs[0].tensor.dtype;
-    const bool narrow = (dtype == TN_F16 || dtype == TN_BF16) && strcmp(record->op, "copy") != 0;
+    tn_dtype dtype = call->outs[0].tensor.dtype;
+    bool narrow = (dtype == TN_F16 || dtype == TN_BF16) && strcmp(record->op, "copy") != 0;
     for (int64_t i = 0; i < call->outs[0].tensor.shape.numel; i++) {
         point p = {.call = call};
         int n = 0;
@@ -24,7 +24,7 @@ static void each(tc_invocation *call, void (*f)(point *p)) {
                 p.x[n++] = call->args[a].tensor.values[i];
         f(&p);
         for (uint32_t k = 0; k < record->n_outs; k++) {
-            const tc_real r = p.r[k].f;
+            tc_real r = p.r[k].f;
             call->outs[k].tensor.values[i] = p.r[k];
             call->outs[k].error[i] = p.error[k];
             call->outs[k].rounding[i] = p.rounding[k];
@@ -45,9 +45,9 @@ static void each(tc_invocation *call, void (*f)(point *p)) {
     static void name##_at(point *p)
 
 #define NAMES \
-    const tc_real a = p->x[0].f, b = p->x[1].f, c = p->x[2].f; \
-    const int64_t i = p->x[0].i, j = p->x[1].i, k = p->x[2].i; \
-    const tc_real u = tc_u(p->call); \
+    tc_real a = p->x[0].f, b = p->x[1].f, c = p->x[2].f; \
+    int64_t i = p->x[0].i, j = p->x[1].i, k = p->x[2].i; \
+    tc_real u = tc_u(p->call); \
     (void)a, (void)b, (void)c, (void)i, (void)j, (void)k, (void)u
 
 /* A floating expression; a floating and an integer one; one that is an integer for all dtypes. */
@@ -72,8 +72,8 @@ static void each(tc_invocation *call, void (*f)(point *p)) {
 /* ---- moving and comparing ---------------------------------------------------------------- */
 
 POINTWISE(copy) {
-    const tn_dtype from = p->call->types[0], to = p->call->types[1];
-    const tc_number x = p->x[0];
+    tn_dtype from = p->call->types[0], to = p->call->types[1];
+    tc_number x = p->x[0];
     if (tc_is_float(from) == tc_is_float(to)) {
         p->r[0] = x;
     } else if (tc_is_float(to)) {
@@ -83,7 +83,7 @@ POINTWISE(copy) {
     } else if (to == TN_BOOL) {
         p->r[0].i = x.f != 0; /* NaN is not 0 */
     } else {
-        const tc_real low = (tc_real)tc_int_min(to), high = (tc_real)tc_int_max(to);
+        tc_real low = (tc_real)tc_int_min(to), high = (tc_real)tc_int_max(to);
         if (truncl(x.f) >= low && truncl(x.f) <= high)
             p->r[0].i = (int64_t)x.f;
         else
@@ -109,7 +109,7 @@ POINTWISE(where) {
 
 /* self + factor * product, the product having been rounded `steps` times. bool: or, and. */
 static void add_product(point *p, tc_number factor, tc_number product, int steps) {
-    const tc_real term = factor.f * product.f;
+    tc_real term = factor.f * product.f;
     p->r[0].f = p->x[0].f + term;
     p->r[0].i = p->call->types[0] == TN_BOOL
                     ? p->x[0].i || (factor.i && product.i)
@@ -144,7 +144,7 @@ POINTWISE(sub) {
 
 POINTWISE(addcmul) {
     const tc_value *value = ATTRIBUTE(addcmul, value);
-    const tc_number product = {p->x[1].f * p->x[2].f, tc_wrap_mul(p->x[1].i, p->x[2].i)};
+    tc_number product = {p->x[1].f * p->x[2].f, tc_wrap_mul(p->x[1].i, p->x[2].i)};
     add_product(p, scalar(value), product, 1 + factor_steps(value));
 }
 
@@ -182,7 +182,7 @@ static int64_t floor_quotient(int64_t i, int64_t j) {
 
 POINTWISE(floor_divide) {
     NAMES;
-    const tc_real rest = fmodl(a, b);
+    tc_real rest = fmodl(a, b);
     tc_real q = (a - rest) / b;
     if (rest != 0 && (rest < 0) != (b < 0))
         q -= 1;
@@ -216,7 +216,7 @@ POINTWISE(pow) {
 
 POINTWISE(clamp) {
     const tc_value *low = ATTRIBUTE(clamp, min), *high = ATTRIBUTE(clamp, max);
-    const bool floating = tc_floating(p->call);
+    bool floating = tc_floating(p->call);
     tc_number y = p->x[0];
     if (!low->none && (floating ? y.f < low->f : y.i < low->i))
         y = floating ? (tc_number){low->f, 0} : (tc_number){0, low->i};
@@ -256,13 +256,13 @@ POINTWISE(silu) {
 
 /* Phi(x) and its derivative, in either form. */
 static tc_real gelu_phi(tc_real x, const char *approximate, tc_real *out_derivative) {
-    const tc_real root = sqrtl(2 / acosl(-1));
+    tc_real root = sqrtl(2 / acosl(-1));
     if (strcmp(approximate, "none") == 0) {
         *out_derivative = expl(-x * x / 2) * root / 2;
         return erfcl(-x / sqrtl(2)) / 2;
     }
-    const tc_real inner = root * (x + 0.044715L * x * x * x);
-    const tc_real slope = root * (1 + 3 * 0.044715L * x * x);
+    tc_real inner = root * (x + 0.044715L * x * x * x);
+    tc_real slope = root * (1 + 3 * 0.044715L * x * x);
     *out_derivative = isinf(inner) ? 0 : 2 * sigmoid(2 * inner) * sigmoid(-2 * inner) * slope;
     return sigmoid(2 * inner);
 }
@@ -281,7 +281,7 @@ POINTWISE(gelu) {
 POINTWISE(threshold_backward) {
     NAMES;
     const tc_value *threshold = ATTRIBUTE(threshold_backward, threshold);
-    const bool below = tc_floating(p->call) ? b <= threshold->f : j <= threshold->i;
+    bool below = tc_floating(p->call) ? b <= threshold->f : j <= threshold->i;
     p->r[0] = below ? (tc_number){0, 0} : p->x[0];
 }
 
@@ -302,7 +302,7 @@ POINTWISE(tanh_backward) {
 
 POINTWISE(silu_backward) {
     NAMES;
-    const tc_real s = sigmoid(b);
+    tc_real s = sigmoid(b);
     p->r[0].f = a * s * (1 + b * sigmoid(-b));
     p->rounding[0] = 8 * u * fabsl(a) * (1 + fabsl(b));
     unspecified_when_infinite(p);
@@ -311,7 +311,7 @@ POINTWISE(silu_backward) {
 POINTWISE(gelu_backward) {
     NAMES;
     tc_real derivative;
-    const tc_real phi = gelu_phi(b, ATTRIBUTE(gelu_backward, approximate)->string, &derivative);
+    tc_real phi = gelu_phi(b, ATTRIBUTE(gelu_backward, approximate)->string, &derivative);
     p->r[0].f = a * (phi + b * derivative);
     p->rounding[0] = 20 * u * fabsl(a) * (1 + fabsl(b));
     unspecified_when_infinite(p);
@@ -321,12 +321,12 @@ POINTWISE(gelu_backward) {
 
 POINTWISE(fused_sgd) {
     NAMES;
-    const tc_real lr = ATTRIBUTE(fused_sgd, lr)->f, momentum = ATTRIBUTE(fused_sgd, momentum)->f;
-    const tc_real decay = ATTRIBUTE(fused_sgd, weight_decay)->f;
-    const tc_real dampening = ATTRIBUTE(fused_sgd, dampening)->f;
-    const tc_real g = (ATTRIBUTE(fused_sgd, maximize)->boolean ? -b : b) + decay * a;
-    const tc_real buffer = momentum * c + (1 - dampening) * g;
-    const tc_real step = ATTRIBUTE(fused_sgd, nesterov)->boolean ? g + momentum * buffer : buffer;
+    tc_real lr = ATTRIBUTE(fused_sgd, lr)->f, momentum = ATTRIBUTE(fused_sgd, momentum)->f;
+    tc_real decay = ATTRIBUTE(fused_sgd, weight_decay)->f;
+    tc_real dampening = ATTRIBUTE(fused_sgd, dampening)->f;
+    tc_real g = (ATTRIBUTE(fused_sgd, maximize)->boolean ? -b : b) + decay * a;
+    tc_real buffer = momentum * c + (1 - dampening) * g;
+    tc_real step = ATTRIBUTE(fused_sgd, nesterov)->boolean ? g + momentum * buffer : buffer;
     p->r[0].f = a - lr * step;
     p->r[1].f = buffer;
     p->rounding[1] = 6 * u * (fabsl(momentum * c) + fabsl(b) + fabsl(decay * a));
@@ -335,26 +335,26 @@ POINTWISE(fused_sgd) {
 
 /* The relative error of 1 - beta^step, computed in f64: next to nothing but for the first steps. */
 static tc_real correction_error(tc_real beta, tc_real steps) {
-    const tc_real power = powl(beta, steps);
+    tc_real power = powl(beta, steps);
     return 3 * 0x1p-53L * power / (1 - power);
 }
 
 POINTWISE(fused_adamw) {
     NAMES;
-    const tc_real lr = ATTRIBUTE(fused_adamw, lr)->f, eps = ATTRIBUTE(fused_adamw, eps)->f;
-    const tc_real b1 = ATTRIBUTE(fused_adamw, beta1)->f, b2 = ATTRIBUTE(fused_adamw, beta2)->f;
-    const tc_real decay = ATTRIBUTE(fused_adamw, weight_decay)->f;
-    const tc_real steps = (tc_real)ATTRIBUTE(fused_adamw, step)->i;
-    const tc_real g = ATTRIBUTE(fused_adamw, maximize)->boolean ? -b : b;
-    const tc_real m = b1 * c + (1 - b1) * g, v = b2 * p->x[3].f + (1 - b2) * g * g;
-    const tc_real size = lr / (1 - powl(b1, steps));
-    const tc_real root = sqrtl(v / (1 - powl(b2, steps))) + eps;
+    tc_real lr = ATTRIBUTE(fused_adamw, lr)->f, eps = ATTRIBUTE(fused_adamw, eps)->f;
+    tc_real b1 = ATTRIBUTE(fused_adamw, beta1)->f, b2 = ATTRIBUTE(fused_adamw, beta2)->f;
+    tc_real decay = ATTRIBUTE(fused_adamw, weight_decay)->f;
+    tc_real steps = (tc_real)ATTRIBUTE(fused_adamw, step)->i;
+    tc_real g = ATTRIBUTE(fused_adamw, maximize)->boolean ? -b : b;
+    tc_real m = b1 * c + (1 - b1) * g, v = b2 * p->x[3].f + (1 - b2) * g * g;
+    tc_real size = lr / (1 - powl(b1, steps));
+    tc_real root = sqrtl(v / (1 - powl(b2, steps))) + eps;
     p->r[0].f = a * (1 - lr * decay) - size * m / root;
     p->r[1].f = m;
     p->r[2].f = v;
     p->rounding[1] = 4 * u * (fabsl(b1 * c) + fabsl((1 - b1) * g));
     p->rounding[2] = 5 * u * v;
-    const tc_real corrections = correction_error(b1, steps) + correction_error(b2, steps) / 2;
+    tc_real corrections = correction_error(b1, steps) + correction_error(b2, steps) / 2;
     p->rounding[0] =
         4 * u * fabsl(a) + size / root * (p->rounding[1] + (10 * u + corrections) * fabsl(m));
 }

@@ -31,15 +31,15 @@ void tc_reference_max_pool2d(tc_invocation *call) {
     const int64_t *padding = a[TN_ARG_max_pool2d_padding].ints,
                   *dilation = a[TN_ARG_max_pool2d_dilation].ints;
     for (int64_t at = 0; at < call->outs[0].tensor.shape.numel; at++) {
-        const int64_t ox = at % out[3], oy = at / out[3] % out[2], plane = at / (out[2] * out[3]);
+        int64_t ox = at % out[3], oy = at / out[3] % out[2], plane = at / (out[2] * out[3]);
         const tc_number *x = tc_in(call, 0) + plane * in[2] * in[3];
         int64_t best = -1;
         for (int64_t k = 0; k < kernel[0] * kernel[1]; k++) {
-            const int64_t h = oy * stride[0] - padding[0] + k / kernel[1] * dilation[0];
-            const int64_t w = ox * stride[1] - padding[1] + k % kernel[1] * dilation[1];
+            int64_t h = oy * stride[0] - padding[0] + k / kernel[1] * dilation[0];
+            int64_t w = ox * stride[1] - padding[1] + k % kernel[1] * dilation[1];
             if (h < 0 || h >= in[2] || w < 0 || w >= in[3])
                 continue;
-            const int64_t i = h * in[3] + w;
+            int64_t i = h * in[3] + w;
             if (best < 0 || (isnan(x[i].f) && !isnan(x[best].f)) || x[i].f > x[best].f ||
                 x[i].i > x[best].i)
                 best = i;
@@ -57,10 +57,10 @@ void tc_reference_max_pool2d_backward(tc_invocation *call) {
     tc_expected *e = &call->outs[0];
     const tc_operand *grad = &call->args[TN_ARG_max_pool2d_backward_grad_output].tensor;
     const tc_number *indices = tc_in(call, TN_ARG_max_pool2d_backward_indices);
-    const int64_t plane_out = grad->shape.sizes[2] * grad->shape.sizes[3];
-    const int64_t plane_in = e->tensor.shape.sizes[2] * e->tensor.shape.sizes[3];
+    int64_t plane_out = grad->shape.sizes[2] * grad->shape.sizes[3];
+    int64_t plane_in = e->tensor.shape.sizes[2] * e->tensor.shape.sizes[3];
     for (int64_t i = 0; i < grad->shape.numel; i++) {
-        const int64_t at = i / plane_out * plane_in + indices[i].i;
+        int64_t at = i / plane_out * plane_in + indices[i].i;
         e->tensor.values[at].f += grad->values[i].f;
         e->rounding[at] += (tc_real)plane_out * tc_u(call) * fabsl(grad->values[i].f);
     }
@@ -69,13 +69,13 @@ void tc_reference_max_pool2d_backward(tc_invocation *call) {
 void tc_reference_avg_pool2d(tc_invocation *call) {
     const tc_value *a = call->args;
     const int64_t *in = a[0].tensor.shape.sizes, *out = call->outs[0].tensor.shape.sizes;
-    const bool all = a[TN_ARG_avg_pool2d_count_include_pad].boolean;
+    bool all = a[TN_ARG_avg_pool2d_count_include_pad].boolean;
     for (int64_t at = 0; at < call->outs[0].tensor.shape.numel; at++) {
-        const window w =
+        window w =
             window_at(in, a[TN_ARG_avg_pool2d_kernel_size].ints, a[TN_ARG_avg_pool2d_stride].ints,
                       a[TN_ARG_avg_pool2d_padding].ints, at / out[3] % out[2], at % out[3]);
         const tc_number *x = tc_in(call, 0) + at / (out[2] * out[3]) * in[2] * in[3];
-        const int64_t inside = (w.y1 - w.y0) * (w.x1 - w.x0), count = all ? w.padded : inside;
+        int64_t inside = (w.y1 - w.y0) * (w.x1 - w.x0), count = all ? w.padded : inside;
         tc_real sum = 0, magnitude = 0;
         for (int64_t y = w.y0; y < w.y1; y++)
             for (int64_t column = w.x0; column < w.x1; column++) {
@@ -95,17 +95,17 @@ void tc_reference_avg_pool2d_backward(tc_invocation *call) {
     const tc_value *a = call->args;
     tc_expected *e = &call->outs[0];
     const int64_t *in = e->tensor.shape.sizes, *out = a[0].tensor.shape.sizes;
-    const bool all = a[TN_ARG_avg_pool2d_backward_count_include_pad].boolean;
+    bool all = a[TN_ARG_avg_pool2d_backward_count_include_pad].boolean;
     for (int64_t i = 0; i < a[0].tensor.shape.numel; i++) {
-        const window w =
+        window w =
             window_at(in, a[TN_ARG_avg_pool2d_backward_kernel_size].ints,
                       a[TN_ARG_avg_pool2d_backward_stride].ints,
                       a[TN_ARG_avg_pool2d_backward_padding].ints, i / out[3] % out[2], i % out[3]);
-        const int64_t count = all ? w.padded : (w.y1 - w.y0) * (w.x1 - w.x0);
-        const int64_t plane = i / (out[2] * out[3]) * in[2] * in[3];
+        int64_t count = all ? w.padded : (w.y1 - w.y0) * (w.x1 - w.x0);
+        int64_t plane = i / (out[2] * out[3]) * in[2] * in[3];
         for (int64_t y = w.y0; y < w.y1; y++)
             for (int64_t x = w.x0; x < w.x1; x++) {
-                const tc_real share = tc_in(call, 0)[i].f / (tc_real)count;
+                tc_real share = tc_in(call, 0)[i].f / (tc_real)count;
                 e->tensor.values[plane + y * in[3] + x].f += share;
                 /* Each share is rounded, and so are sums of them; whole numbers do not help. */
                 e->error[plane + y * in[3] + x] += 16 * tc_u(call) * fabsl(share);

@@ -12,7 +12,7 @@ static int64_t group_of(const tc_invocation *call, int64_t i) {
     const tc_shape *in = &call->args[0].tensor.shape, *out = &call->outs[0].tensor.shape;
     int64_t at = 0, stride = 1;
     for (int32_t d = in->rank - 1; d >= 0; d--) {
-        const int64_t index = i % in->sizes[d];
+        int64_t index = i % in->sizes[d];
         i /= in->sizes[d];
         at += (out->sizes[d] == 1 ? 0 : index) * stride;
         stride *= out->sizes[d];
@@ -26,10 +26,10 @@ static int64_t group_size(const tc_invocation *call) {
 
 void tc_reference_sum(tc_invocation *call) {
     tc_expected *e = &call->outs[0];
-    const tc_real steps = tc_sum_steps(group_size(call)) * tc_u(call);
+    tc_real steps = tc_sum_steps(group_size(call)) * tc_u(call);
     for (int64_t i = 0; i < call->args[0].tensor.shape.numel; i++) {
-        const tc_number x = tc_in(call, 0)[i];
-        const int64_t at = group_of(call, i);
+        tc_number x = tc_in(call, 0)[i];
+        int64_t at = group_of(call, i);
         e->tensor.values[at].f += x.f;
         e->tensor.values[at].i = tc_wrap_add(e->tensor.values[at].i, x.i);
         if (isfinite(x.f))
@@ -63,7 +63,7 @@ static bool before(tc_number a, tc_number b, bool largest) {
 static void extreme(tc_invocation *call, bool largest, bool place) {
     const tc_shape *in = &call->args[0].tensor.shape;
     tc_number *r = tc_out(call, 0);
-    const int64_t n_out = call->outs[0].tensor.shape.numel;
+    int64_t n_out = call->outs[0].tensor.shape.numel;
     int64_t *best = tc_arena_array(call->arena, (uint64_t)n_out, sizeof *best);
     if (!best)
         return;
@@ -74,7 +74,7 @@ static void extreme(tc_invocation *call, bool largest, bool place) {
         if (*b < 0 || before(tc_in(call, 0)[i], tc_in(call, 0)[*b], largest))
             *b = i;
     }
-    const int64_t after = place ? tc_lines_of(in, call->args[1].i).after : 1;
+    int64_t after = place ? tc_lines_of(in, call->args[1].i).after : 1;
     for (int64_t at = 0; at < n_out; at++)
         r[at] = place ? (tc_number){0, best[at] / after % in->sizes[call->args[1].i]}
                       : tc_in(call, 0)[best[at]];
@@ -101,7 +101,7 @@ void tc_reference_argmin(tc_invocation *call) {
  * |mean| for the mean, which enters squared and, through Welford's updates, times the deviation. */
 void tc_reference_var(tc_invocation *call) {
     tc_expected *e = &call->outs[0];
-    const int64_t n = group_size(call), n_out = e->tensor.shape.numel;
+    int64_t n = group_size(call), n_out = e->tensor.shape.numel;
     tc_real *mean = tc_arena_array(call->arena, (uint64_t)n_out, sizeof *mean);
     tc_real *square = tc_arena_array(call->arena, (uint64_t)n_out, sizeof *square);
     if (!mean || !square)
@@ -109,22 +109,22 @@ void tc_reference_var(tc_invocation *call) {
     for (int64_t i = 0; i < call->args[0].tensor.shape.numel; i++)
         mean[group_of(call, i)] += tc_in(call, 0)[i].f / (tc_real)n;
     for (int64_t i = 0; i < call->args[0].tensor.shape.numel; i++) {
-        const int64_t at = group_of(call, i);
-        const tc_real d = tc_in(call, 0)[i].f - mean[at];
+        int64_t at = group_of(call, i);
+        tc_real d = tc_in(call, 0)[i].f - mean[at];
         square[at] += d * d;
     }
-    const tc_real left = (tc_real)n - (tc_real)call->args[TN_ARG_var_correction].f;
-    const tc_real divisor = left > 0 ? left : 0, u = tc_u(call);
-    const tc_real steps = tc_sum_steps(n) + 4;
+    tc_real left = (tc_real)n - (tc_real)call->args[TN_ARG_var_correction].f;
+    tc_real divisor = left > 0 ? left : 0, u = tc_u(call);
+    tc_real steps = tc_sum_steps(n) + 4;
     for (int64_t at = 0; at < n_out; at++) {
-        const tc_real value = square[at] / divisor;
+        tc_real value = square[at] / divisor;
         e->tensor.values[at].f = value;
         if (!isfinite(value)) {
             e->error[at] =
                 divisor == 0 && square[at] < 1e-12L ? INFINITY : 0; /* 0 / 0 or rest / 0 */
             continue;
         }
-        const tc_real off = steps * u * fabsl(mean[at]);
+        tc_real off = steps * u * fabsl(mean[at]);
         e->rounding[at] =
             2 * steps * u * value + 2 * off * sqrtl(value) + off * off * (tc_real)n / divisor;
     }
