@@ -2,8 +2,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "suite.h"
-#include "verbs/verbs.h"
+#include "plugin-sdk/conformance/suite.h"
+#include "plugin-sdk/conformance/verbs/verbs.h"
 
 static int work(int argc, char **argv) {
     return tc_worker_main(argc, argv, &tc_builtin_suite);

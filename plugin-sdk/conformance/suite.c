@@ -1,11 +1,11 @@
 /* See suite.h. */
-#include "suite.h"
+#include "plugin-sdk/conformance/suite.h"
 
-#include "contract/contract.h"
-#include "json.h"
-#include "kernel/kernel_case.h"
-#include "perf/perf_case.h"
-#include "subject/subject.h"
+#include "plugin-sdk/conformance/contract/contract.h"
+#include "plugin-sdk/conformance/json.h"
+#include "plugin-sdk/conformance/kernel/kernel_case.h"
+#include "plugin-sdk/conformance/perf/perf_case.h"
+#include "plugin-sdk/conformance/subject/subject.h"
 
 static const tc_class *const classes[] = {&tc_class_kernel,   &tc_class_same,    &tc_class_refuse,
                                           &tc_class_contract, &tc_class_process, &tc_class_perf};

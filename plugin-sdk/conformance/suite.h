@@ -2,7 +2,7 @@
 #ifndef TENON_CONFORMANCE_SUITE_H
 #define TENON_CONFORMANCE_SUITE_H
 
-#include "worker.h"
+#include "plugin-sdk/conformance/worker.h"
 
 extern const tc_suite tc_builtin_suite;
 

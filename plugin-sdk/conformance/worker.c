@@ -1,5 +1,5 @@
 /* See worker.h. */
-#include "worker.h"
+#include "plugin-sdk/conformance/worker.h"
 
 #include <errno.h>
 #include <fcntl.h>

@@ -17,8 +17,8 @@
 
 #include <stdio.h>
 
-#include "case.h"
-#include "verdict.h"
+#include "plugin-sdk/conformance/case.h"
+#include "plugin-sdk/conformance/verdict.h"
 
 /* Each of the first three has what the one before it has; the timed cases are a set of their own.
  */

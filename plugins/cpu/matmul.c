@@ -6,8 +6,8 @@
  * and bf16) is packed into scratch, a panel of K at a time. Integers and tiny products use plain
  * loops.
  */
-#include "matmul.h"
-#include "iterate.h"
+#include "plugins/cpu/matmul.h"
+#include "plugins/cpu/iterate.h"
 
 #ifdef TNC_HAVE_OPENBLAS
 #include <cblas.h>

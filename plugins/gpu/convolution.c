@@ -8,7 +8,7 @@
  * read from a copy with zeros round it. With a stride of the convolution the input's gradient falls
  * into phases: the pixels of one remainder by the stride see the same taps of the kernel, and those
  * alone. */
-#include "product.h"
+#include "plugins/gpu/product.h"
 
 enum { ROWS = 0, COLUMNS = 1 };
 
@@ -249,7 +249,8 @@ static gpu_product phase_product(const tn_call *call, const input_job *j, int64_
     const geometry *g = &j->g;
     const tn_tensor_view *w = j->weight, *out = j->out;
     phase y = phase_of(g, ROWS, r0), x = phase_of(g, COLUMNS, r1);
-    int64_t depth = g->outs / g->groups, width = g->channels / g->groups, *gs = j->image.strides;
+    int64_t depth = g->outs / g->groups, width = g->channels / g->groups;
+    const int64_t *gs = j->image.strides;
     gpu_product p = {.n_batch = g->groups,
                      .n = width,
                      .a = j->image.at,

@@ -1,6 +1,6 @@
 /* Calls of device/copy.c. */
-#include "copy.h"
-#include "loop.h"
+#include "plugins/gpu/copy.h"
+#include "plugins/gpu/loop.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #ifndef TENON_GPU_COPY_H
 #define TENON_GPU_COPY_H
 
-#include "gpu.h"
+#include "plugins/gpu/gpu.h"
 
 /* out = in, of the same sizes, converted; queued on call->stream. */
 tn_status gpu_copy(const tn_call *call, const tn_tensor_view *out, const tn_tensor_view *in);

@@ -1,5 +1,5 @@
 /* Dtypes, and numbers as device code takes them. */
-#include "gpu.h"
+#include "plugins/gpu/gpu.h"
 
 #include <math.h>
 #include <string.h>

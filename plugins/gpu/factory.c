@@ -1,5 +1,5 @@
 /* Tensors from nothing; calls of device/fill.c, arange.c and random_bits.c. */
-#include "loop.h"
+#include "plugins/gpu/loop.h"
 
 #include <string.h>
 

@@ -1,9 +1,9 @@
 /* Reading and adding at places named by an index tensor; calls of device/index.c. What has
  * an index for each slice (index_select, index_add) is what has one for each element (gather,
  * scatter_add) with an index of strides of zero. */
-#include "loop.h"
-#include "copy.h"
-#include "sort.h"
+#include "plugins/gpu/loop.h"
+#include "plugins/gpu/copy.h"
+#include "plugins/gpu/sort.h"
 
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 /* Calls of device/layer_norm.c. */
-#include "loop.h"
-#include "team.h"
+#include "plugins/gpu/loop.h"
+#include "plugins/gpu/team.h"
 
 enum { OUT, INPUT, WEIGHT, OTHER, MEAN, RSTD, TENSORS }; /* as the device code has them */
 

@@ -1,5 +1,5 @@
 /* See loop.h. */
-#include "loop.h"
+#include "plugins/gpu/loop.h"
 
 #include <string.h>
 

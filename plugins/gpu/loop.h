@@ -4,7 +4,7 @@
 #ifndef TENON_GPU_LOOP_H
 #define TENON_GPU_LOOP_H
 
-#include "gpu.h"
+#include "plugins/gpu/gpu.h"
 
 /* Sizes, and the strides of up to GPU_MAX_MEMORY tensors, in elements, innermost first. Device code
  * takes it as it is, as far as there are tensors: gpu_loop_bytes. */

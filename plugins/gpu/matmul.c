@@ -1,6 +1,6 @@
 /* Bmm and addmm as products. Either factor may be the one that is packed, the other then
  * being read where it lies: whichever is sooner done. */
-#include "product.h"
+#include "plugins/gpu/product.h"
 
 /* Dimensions of a view from the last: 0 columns, 1 rows, 2 batch. */
 static int64_t stride(const tn_tensor_view *v, int from_last) {

@@ -1,5 +1,5 @@
 /* The copy of a left factor, and kernels that are such a copy and a product. */
-#include "product.h"
+#include "plugins/gpu/product.h"
 
 #include <string.h>
 

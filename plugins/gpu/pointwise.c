@@ -1,6 +1,6 @@
 /* Calls of device/pointwise.c. */
-#include "loop.h"
-#include "pointwise.h"
+#include "plugins/gpu/loop.h"
+#include "plugins/gpu/pointwise.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #ifndef TENON_GPU_POINTWISE_H
 #define TENON_GPU_POINTWISE_H
 
-#include "gpu.h"
+#include "plugins/gpu/gpu.h"
 
 /* What tn_kernel.user points to. */
 typedef struct gpu_pointwise {

@@ -1,7 +1,7 @@
 /* The pointwise operators, and the attributes of each as the device code takes
  * them. */
-#include "pointwise.h"
-#include "device/pointwise_list.h"
+#include "plugins/gpu/pointwise.h"
+#include "plugins/gpu/device/pointwise_list.h"
 
 #include <math.h>
 #include <string.h>

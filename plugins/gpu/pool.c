@@ -1,6 +1,6 @@
 /* Pooling over windows of images [N, C, H, W]; calls of device/max_pool2d.c,
  * max_pool2d_backward.c and avg_pool2d.c. */
-#include "gpu.h"
+#include "plugins/gpu/gpu.h"
 
 #include <math.h>
 

@@ -1,7 +1,7 @@
 /* Tiles are chosen for the device and the shape, B is packed, and the sum over k is cut
  * into parts where there would be too few tiles. All of it depends on shapes and the device alone,
  * so that results do. */
-#include "product.h"
+#include "plugins/gpu/product.h"
 
 #include <string.h>
 

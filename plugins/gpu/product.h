@@ -7,7 +7,7 @@
 #ifndef TENON_GPU_PRODUCT_H
 #define TENON_GPU_PRODUCT_H
 
-#include "gpu.h"
+#include "plugins/gpu/gpu.h"
 
 /* An operand. Strides and the offset of the first element count elements, the strides of what an
  * operand does not have are not looked at. */

@@ -1,7 +1,7 @@
 /* Calls of device/reduce.c. Which work items make which results follows from the call's
  * shapes and strides and from the device's traits. */
-#include "loop.h"
-#include "team.h"
+#include "plugins/gpu/loop.h"
+#include "plugins/gpu/team.h"
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* Calls of device/scan.c. */
-#include "loop.h"
-#include "team.h"
+#include "plugins/gpu/loop.h"
+#include "plugins/gpu/team.h"
 
 #include <string.h>
 

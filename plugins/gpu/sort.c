@@ -1,6 +1,6 @@
 /* Calls of device/sort.c. */
-#include "sort.h"
-#include "loop.h"
+#include "plugins/gpu/sort.h"
+#include "plugins/gpu/loop.h"
 
 enum { RUN = 16 /* as device code has it */, GROUP = 64 };
 

@@ -1,5 +1,5 @@
 /* See team.h. */
-#include "team.h"
+#include "plugins/gpu/team.h"
 
 enum {
     LANES_ROWS = 32,     /* of a work item of a CPU: two to eight vectors, to hide latency */

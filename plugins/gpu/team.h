@@ -3,7 +3,7 @@
 #ifndef TENON_GPU_TEAM_H
 #define TENON_GPU_TEAM_H
 
-#include "gpu.h"
+#include "plugins/gpu/gpu.h"
 
 enum {
     GPU_TEAM_SHORT = 16,    /* elements, too few for lanes */

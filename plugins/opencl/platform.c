@@ -5,7 +5,7 @@
  * then as the platform counts them. Simulators of OpenCL (Oclgrind) only get in the way of real
  * devices: they are found where option `platform` (TENON_OPENCL_PLATFORM) names them, and then
  * nothing else is. */
-#include "opencl.h"
+#include "plugins/opencl/opencl.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -12,9 +12,9 @@
 #include <tenon/kernels.h>
 #include <tenon/tenon.h>
 
-#include "core/classes.h"
-#include "core/outcome.h"
-#include "core/pair.h"
+#include "plugin-sdk/conformance/core/classes.h"
+#include "plugin-sdk/conformance/core/outcome.h"
+#include "plugin-sdk/conformance/core/pair.h"
 
 static tc_options options;
 static const tc_class *const classes[] = {&tc_operator_class, &tc_gradient_class, &tc_train_class};

@@ -1,5 +1,5 @@
 /* See buffers.h. */
-#include "buffers.h"
+#include "plugin-sdk/conformance/contract/buffers.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #ifndef TENON_CONFORMANCE_BUFFERS_H
 #define TENON_CONFORMANCE_BUFFERS_H
 
-#include "contract.h"
+#include "plugin-sdk/conformance/contract/contract.h"
 
 typedef struct tc_buffer {
     tc_subject *subject;

@@ -1,5 +1,5 @@
 /* See capture.h. */
-#include "capture.h"
+#include "plugin-sdk/conformance/contract/capture.h"
 
 #include <fcntl.h>
 #include <stdio.h>

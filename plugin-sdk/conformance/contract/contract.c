@@ -1,5 +1,5 @@
 /* See contract.h. */
-#include "contract.h"
+#include "plugin-sdk/conformance/contract/contract.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -15,9 +15,9 @@
 #ifndef TENON_CONFORMANCE_CONTRACT_H
 #define TENON_CONFORMANCE_CONTRACT_H
 
-#include "../data/arena.h"
-#include "../data/element.h"
-#include "../subject/subject.h"
+#include "plugin-sdk/conformance/data/arena.h"
+#include "plugin-sdk/conformance/data/element.h"
+#include "plugin-sdk/conformance/subject/subject.h"
 
 typedef struct tc_contract {
     const tc_case *c;

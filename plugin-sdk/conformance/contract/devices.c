@@ -1,6 +1,6 @@
 /* Two devices of a plugin at once: nothing of one is seen on the other, and bytes can go between.
  */
-#include "buffers.h"
+#include "plugin-sdk/conformance/contract/buffers.h"
 
 #include <string.h>
 

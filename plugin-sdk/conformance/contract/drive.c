@@ -1,9 +1,9 @@
 /* See drive.h. */
-#include "drive.h"
+#include "plugin-sdk/conformance/contract/drive.h"
 
 #include <dlfcn.h>
 
-#include "../kernel/checks.h"
+#include "plugin-sdk/conformance/kernel/checks.h"
 
 #include <dirent.h>
 #include <malloc.h>

@@ -3,8 +3,8 @@
 #ifndef TENON_CONFORMANCE_CONTRACT_DRIVE_H
 #define TENON_CONFORMANCE_CONTRACT_DRIVE_H
 
-#include "../kernel/invocation.h"
-#include "contract.h"
+#include "plugin-sdk/conformance/kernel/invocation.h"
+#include "plugin-sdk/conformance/contract/contract.h"
 
 /* The loaded object, which stays loaded, and its entry; NULL where the case has failed. */
 void *tc_drive_object(tc_contract *k, tn_plugin_query_fn *out_query);

@@ -1,7 +1,7 @@
 /* What of the process and of the calling thread a plugin leaves as it found it. */
-#include "../kernel/checks.h"
-#include "capture.h"
-#include "drive.h"
+#include "plugin-sdk/conformance/kernel/checks.h"
+#include "plugin-sdk/conformance/contract/capture.h"
+#include "plugin-sdk/conformance/contract/drive.h"
 
 #include <fenv.h>
 #include <locale.h>

@@ -1,8 +1,8 @@
 /* Errors of queued work: reported once, by the stream they belong to, while what is behind them
  * runs. The error is an index out of range of gather, or of index_select. */
-#include "buffers.h"
+#include "plugin-sdk/conformance/contract/buffers.h"
 
-#include "../kernel/execute.h"
+#include "plugin-sdk/conformance/kernel/execute.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* Events: when one is done, and who waits for it. */
-#include "buffers.h"
+#include "plugin-sdk/conformance/contract/buffers.h"
 
 #include <math.h>
 #include <stdio.h>

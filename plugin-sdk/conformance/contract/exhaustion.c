@@ -1,6 +1,6 @@
 /* Device memory until there is no more, and back. What is asked for is never touched, and bounded:
  * a device whose memory is the host's has as much as the machine. */
-#include "drive.h"
+#include "plugin-sdk/conformance/contract/drive.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,8 +1,8 @@
 /* Host memory that runs out: for each stage of a plugin's life the n-th allocation fails, for every
  * n there is. The call fails cleanly or can do without, nothing is lost, and the same call succeeds
  * when there is memory again. */
-#include "../kernel/checks.h"
-#include "drive.h"
+#include "plugin-sdk/conformance/kernel/checks.h"
+#include "plugin-sdk/conformance/contract/drive.h"
 
 #include <stdio.h>
 #include <string.h>

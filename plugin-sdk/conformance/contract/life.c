@@ -1,6 +1,6 @@
 /* Init and shutdown, open and close: again and again, in any order, and what is left afterwards. */
-#include "drive.h"
-#include "properties.h"
+#include "plugin-sdk/conformance/contract/drive.h"
+#include "plugin-sdk/conformance/contract/properties.h"
 
 #include <dlfcn.h>
 #include <errno.h>

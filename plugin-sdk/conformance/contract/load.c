@@ -1,8 +1,8 @@
 /* Loading: what the file exports, what dlopen and the query do, what the tables are. No case calls
  * init but those whose question needs it. */
-#include "capture.h"
-#include "drive.h"
-#include "object.h"
+#include "plugin-sdk/conformance/contract/capture.h"
+#include "plugin-sdk/conformance/contract/drive.h"
+#include "plugin-sdk/conformance/contract/object.h"
 
 #include <dirent.h>
 #include <dlfcn.h>

@@ -1,5 +1,5 @@
 /* Device and pinned memory: what alloc and free promise. */
-#include "buffers.h"
+#include "plugin-sdk/conformance/contract/buffers.h"
 
 #include <pthread.h>
 #include <stddef.h>

@@ -1,5 +1,5 @@
 /* See object.h. Everything in the file is checked before it is used: the file is the subject's. */
-#include "object.h"
+#include "plugin-sdk/conformance/contract/object.h"
 
 #include <elf.h>
 #include <errno.h>

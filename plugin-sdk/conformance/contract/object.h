@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "../case.h"
+#include "plugin-sdk/conformance/case.h"
 
 /* Called for each: `defined` ones are exported. */
 typedef void (*tc_symbol_fn)(void *context, const char *name, bool defined);

@@ -1,5 +1,5 @@
 /* Hosts that offer less, or more, than this one: a device works with what every host has. */
-#include "drive.h"
+#include "plugin-sdk/conformance/contract/drive.h"
 
 #include <stddef.h>
 #include <stdio.h>

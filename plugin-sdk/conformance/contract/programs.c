@@ -5,7 +5,7 @@
  * Each buffer belongs to the stream that used it last. Who uses it next waits for that stream by an
  * event, so the result is that of the operations one after the other.
  */
-#include "buffers.h"
+#include "plugin-sdk/conformance/contract/buffers.h"
 
 #include <stdio.h>
 #include <string.h>

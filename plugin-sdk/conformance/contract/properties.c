@@ -1,5 +1,5 @@
 /* Properties of devices: what each may be, that it stays so, that unknown ones are refused. */
-#include "properties.h"
+#include "plugin-sdk/conformance/contract/properties.h"
 
 #include <limits.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #ifndef TENON_CONFORMANCE_CONTRACT_PROPERTIES_H
 #define TENON_CONFORMANCE_CONTRACT_PROPERTIES_H
 
-#include "contract.h"
+#include "plugin-sdk/conformance/contract/contract.h"
 
 /* Tag, range and stability of every property of a device, open or not. */
 void tc_check_properties(tc_contract *k, const tc_subject *s, uint32_t index);

@@ -1,7 +1,7 @@
 /* Kernels that only queue: behind long work on a stream `run` returns while that work is left. */
-#include "buffers.h"
+#include "plugin-sdk/conformance/contract/buffers.h"
 
-#include "../kernel/checks.h"
+#include "plugin-sdk/conformance/kernel/checks.h"
 
 static const char *const lines[] = {
     "kernel/add T=f32 self=[64,33] other=[64,33] alpha=2 data=exact",

@@ -1,7 +1,7 @@
 /* The kernel records: each by itself, two of one operator beside each other, and what the device
  * answers to them. */
-#include "../kernel/record.h"
-#include "drive.h"
+#include "plugin-sdk/conformance/kernel/record.h"
+#include "plugin-sdk/conformance/contract/drive.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* Streams: order, waiting, and the end of one. */
-#include "buffers.h"
+#include "plugin-sdk/conformance/contract/buffers.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* What is tagged any-thread, from several at once: streams and events that come and go, transfers
  * on one stream. Kernels from several threads are in same/ (how=threads), memory is in memory.c. */
-#include "buffers.h"
+#include "plugin-sdk/conformance/contract/buffers.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* Transfers at every offset and of every length near an edge, against a model. */
-#include "buffers.h"
+#include "plugin-sdk/conformance/contract/buffers.h"
 
 #include <stdio.h>
 #include <string.h>

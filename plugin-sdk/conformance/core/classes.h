@@ -2,7 +2,7 @@
 #ifndef TENON_CONFORMANCE_CORE_CLASSES_H
 #define TENON_CONFORMANCE_CORE_CLASSES_H
 
-#include "worker.h"
+#include "plugin-sdk/conformance/worker.h"
 
 extern const tc_class tc_operator_class, tc_gradient_class, tc_train_class;
 

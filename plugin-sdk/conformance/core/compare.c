@@ -1,5 +1,5 @@
 /* Is a result near enough to the reference? The bounds are told in outcome.h. */
-#include "core/outcome.h"
+#include "plugin-sdk/conformance/core/outcome.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -5,9 +5,9 @@
  * in f32 is good to about the cube root of its precision, 5e-3. There the derivative of a weighted
  * sum of the results is compared with that of the CPU in f64, which finite differences have
  * checked. */
-#include "core/classes.h"
-#include "core/outcome.h"
-#include "core/pair.h"
+#include "plugin-sdk/conformance/core/classes.h"
+#include "plugin-sdk/conformance/core/outcome.h"
+#include "plugin-sdk/conformance/core/pair.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* tenon-conform-core: the worker of the conformance suite whose cases run through libtenon, as
  * users' programs do. */
-#include "core/classes.h"
-#include "core/pair.h"
+#include "plugin-sdk/conformance/core/classes.h"
+#include "plugin-sdk/conformance/core/pair.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -3,10 +3,10 @@
  * A sample of an operator on the subject, against the same operator on the CPU in f64 (i64 for
  * integers) with the same values. Which lines there are is asked of the device `meta`, which knows
  * what operators take and has no kernels. */
-#include "core/classes.h"
-#include "core/outcome.h"
-#include "core/pair.h"
-#include "core/refuse.h"
+#include "plugin-sdk/conformance/core/classes.h"
+#include "plugin-sdk/conformance/core/outcome.h"
+#include "plugin-sdk/conformance/core/pair.h"
+#include "plugin-sdk/conformance/core/refuse.h"
 
 #include <stdio.h>
 #include <stdlib.h>

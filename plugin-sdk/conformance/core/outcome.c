@@ -1,5 +1,5 @@
 /* Calling an operator and reading what it gave. */
-#include "core/outcome.h"
+#include "plugin-sdk/conformance/core/outcome.h"
 
 #include <stdio.h>
 #include <stdlib.h>

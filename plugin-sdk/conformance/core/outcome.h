@@ -24,8 +24,8 @@
 #ifndef TENON_CONFORMANCE_CORE_OUTCOME_H
 #define TENON_CONFORMANCE_CORE_OUTCOME_H
 
-#include "core/sample.h"
-#include "verdict.h"
+#include "plugin-sdk/conformance/core/sample.h"
+#include "plugin-sdk/conformance/verdict.h"
 
 enum { TC_MAX_RESULTS = 40 };
 

@@ -1,6 +1,6 @@
 /* Opening the subject beside the reference. */
 #define _GNU_SOURCE /* setenv */
-#include "core/pair.h"
+#include "plugin-sdk/conformance/core/pair.h"
 
 #include <limits.h>
 #include <stdio.h>

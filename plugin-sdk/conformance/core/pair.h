@@ -8,7 +8,7 @@
 #define TENON_CONFORMANCE_CORE_PAIR_H
 
 #include <tenon/tenon.h>
-#include "worker.h"
+#include "plugin-sdk/conformance/worker.h"
 
 typedef enum tc_mode {
     TC_MODE_NATIVE,

@@ -1,5 +1,5 @@
 /* Refusals: invalid calls made from valid ones. */
-#include "core/refuse.h"
+#include "plugin-sdk/conformance/core/refuse.h"
 
 #include <string.h>
 

@@ -2,8 +2,8 @@
 #ifndef TENON_CONFORMANCE_CORE_REFUSE_H
 #define TENON_CONFORMANCE_CORE_REFUSE_H
 
-#include "core/outcome.h"
-#include "core/pair.h"
+#include "plugin-sdk/conformance/core/outcome.h"
+#include "plugin-sdk/conformance/core/pair.h"
 
 /* The words of `invalid=`. */
 typedef enum tc_mutation {

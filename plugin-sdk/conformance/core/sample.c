@@ -1,5 +1,5 @@
 /* Samples: values, and how they are laid into memory. */
-#include "core/sample.h"
+#include "plugin-sdk/conformance/core/sample.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -4,8 +4,8 @@
  * The first ten losses must agree to 1e-5: later ones drift apart, as rounding errors grow from
  * step to step, so that at the end only what was learned is compared. Afterwards no byte may be
  * missing on the device. */
-#include "core/classes.h"
-#include "core/pair.h"
+#include "plugin-sdk/conformance/core/classes.h"
+#include "plugin-sdk/conformance/core/pair.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* See arena.h. One block of calloc for each array: cases take few, and a sanitizer then sees where
  * each ends. */
-#include "arena.h"
+#include "plugin-sdk/conformance/data/arena.h"
 
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
 /* See element.h. */
-#include "element.h"
+#include "plugin-sdk/conformance/data/element.h"
 
 #include <math.h>
 

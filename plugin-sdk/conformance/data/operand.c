@@ -1,5 +1,5 @@
 /* See operand.h. */
-#include "operand.h"
+#include "plugin-sdk/conformance/data/operand.h"
 
 #include <string.h>
 

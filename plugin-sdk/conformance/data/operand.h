@@ -8,9 +8,9 @@
 #ifndef TENON_CONFORMANCE_OPERAND_H
 #define TENON_CONFORMANCE_OPERAND_H
 
-#include "../case.h"
-#include "arena.h"
-#include "element.h"
+#include "plugin-sdk/conformance/case.h"
+#include "plugin-sdk/conformance/data/arena.h"
+#include "plugin-sdk/conformance/data/element.h"
 
 enum { TC_GUARD = 256 };
 

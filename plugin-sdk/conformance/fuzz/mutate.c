@@ -1,11 +1,11 @@
 /* See mutate.h. */
-#include "mutate.h"
+#include "plugin-sdk/conformance/fuzz/mutate.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "../kernel/invocation.h"
+#include "plugin-sdk/conformance/kernel/invocation.h"
 
 enum { MOST_ELEMENTS = 20000, MOST_EXTENT = 100000 };
 

@@ -2,8 +2,8 @@
 #ifndef TENON_CONFORMANCE_MUTATE_H
 #define TENON_CONFORMANCE_MUTATE_H
 
-#include "../data/element.h"
-#include "../shrink/draft.h"
+#include "plugin-sdk/conformance/data/element.h"
+#include "plugin-sdk/conformance/shrink/draft.h"
 
 /* Changes some parameters of a draft: sizes, ranks, how tensors lie, dtypes, attributes, data, the
  * seed. What comes out need not be a case (tc_draft_line). False where it is larger than a fuzzer

@@ -1,7 +1,7 @@
 /* See checks.h. */
-#include "checks.h"
+#include "plugin-sdk/conformance/kernel/checks.h"
 
-#include "../oracle/compare.h"
+#include "plugin-sdk/conformance/oracle/compare.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -2,7 +2,7 @@
 #ifndef TENON_CONFORMANCE_CHECKS_H
 #define TENON_CONFORMANCE_CHECKS_H
 
-#include "execute.h"
+#include "plugin-sdk/conformance/kernel/execute.h"
 
 /* Finds the record, or answers UNSUPPORTED with what is not claimed. */
 const tn_kernel *tc_claimed_kernel(const tc_subject *s, const tc_invocation *call, tc_verdict *out);

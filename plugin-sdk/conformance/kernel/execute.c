@@ -1,5 +1,5 @@
 /* See execute.h. */
-#include "execute.h"
+#include "plugin-sdk/conformance/kernel/execute.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -7,8 +7,8 @@
 #ifndef TENON_CONFORMANCE_EXECUTE_H
 #define TENON_CONFORMANCE_EXECUTE_H
 
-#include "../subject/subject.h"
-#include "record.h"
+#include "plugin-sdk/conformance/subject/subject.h"
+#include "plugin-sdk/conformance/kernel/record.h"
 
 /* Why a plugin need not run a call. */
 typedef enum tc_claim { TC_CLAIMED, TC_NO_DTYPE, TC_NO_FLAG, TC_NO_SHAPE } tc_claim;

@@ -1,6 +1,6 @@
 /* What operands are filled with: six kinds of data, each there to show another kind of mistake. */
-#include "../oracle/compare.h"
-#include "record.h"
+#include "plugin-sdk/conformance/oracle/compare.h"
+#include "plugin-sdk/conformance/kernel/record.h"
 
 #include <math.h>
 #include <stdio.h>

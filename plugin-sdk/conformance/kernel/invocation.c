@@ -1,7 +1,7 @@
 /* See invocation.h. Filling is in fill.c. */
-#include "invocation.h"
+#include "plugin-sdk/conformance/kernel/invocation.h"
 
-#include "record.h"
+#include "plugin-sdk/conformance/kernel/record.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -12,7 +12,7 @@
 #ifndef TENON_CONFORMANCE_INVOCATION_H
 #define TENON_CONFORMANCE_INVOCATION_H
 
-#include "../data/operand.h"
+#include "plugin-sdk/conformance/data/operand.h"
 
 enum { TC_MAX_ARGS = 12, TC_MAX_OUTS = 3 };
 

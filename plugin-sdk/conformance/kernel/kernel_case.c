@@ -1,8 +1,8 @@
 /* kernel/OP: one call of a kernel, everything about it checked. */
-#include "kernel_case.h"
+#include "plugin-sdk/conformance/kernel/kernel_case.h"
 
-#include "../fuzz/mutate.h"
-#include "checks.h"
+#include "plugin-sdk/conformance/fuzz/mutate.h"
+#include "plugin-sdk/conformance/kernel/checks.h"
 
 #include <stdio.h>
 #include <string.h>

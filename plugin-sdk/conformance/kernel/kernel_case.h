@@ -2,7 +2,7 @@
 #ifndef TENON_CONFORMANCE_KERNEL_CASE_H
 #define TENON_CONFORMANCE_KERNEL_CASE_H
 
-#include "../worker.h"
+#include "plugin-sdk/conformance/worker.h"
 
 extern const tc_class tc_class_kernel, tc_class_same, tc_class_refuse;
 

@@ -5,8 +5,8 @@
 #ifndef TENON_CONFORMANCE_RECORD_H
 #define TENON_CONFORMANCE_RECORD_H
 
-#include "../worker.h"
-#include "invocation.h"
+#include "plugin-sdk/conformance/worker.h"
+#include "plugin-sdk/conformance/kernel/invocation.h"
 
 #include <tenon/kernels.h>
 

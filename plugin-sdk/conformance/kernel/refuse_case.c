@@ -1,10 +1,10 @@
 /* refuse/OP bad=N at=I: a valid call, one index of which is set to N. The refusal must be clean: it
  * touches no memory, is reported once, and the device goes on.
  */
-#include "kernel_case.h"
+#include "plugin-sdk/conformance/kernel/kernel_case.h"
 
-#include "checks.h"
-#include "samples/sample.h"
+#include "plugin-sdk/conformance/kernel/checks.h"
+#include "plugin-sdk/conformance/kernel/samples/sample.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -8,9 +8,9 @@
  *     streams        some calls on each of three streams, where there are streams
  *     host-threads   on one and on three host threads, where the plugin has tenon.threads/1
  */
-#include "kernel_case.h"
+#include "plugin-sdk/conformance/kernel/kernel_case.h"
 
-#include "checks.h"
+#include "plugin-sdk/conformance/kernel/checks.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -12,7 +12,7 @@ def main() -> None:
     output, *files = map(pathlib.Path, sys.argv[1:])
     lines = [
         "/* Generated from plugin-sdk/conformance/levels. */",
-        '#include "run/levels.h"',
+        '#include "plugin-sdk/conformance/run/levels.h"',
         "",
         "const tc_level_text tc_level_texts[] = {",
     ]

@@ -1,5 +1,5 @@
 /* See compare.h. */
-#include "compare.h"
+#include "plugin-sdk/conformance/oracle/compare.h"
 
 #include <inttypes.h>
 #include <math.h>

@@ -2,7 +2,7 @@
 #ifndef TENON_CONFORMANCE_COMPARE_H
 #define TENON_CONFORMANCE_COMPARE_H
 
-#include "../kernel/record.h"
+#include "plugin-sdk/conformance/kernel/record.h"
 
 /* Compares the elements of output k, found in `image`, with the call's expectation. An element may
  * be any number of its dtype between value - slack and value + slack, both rounded to the dtype;

@@ -1,10 +1,10 @@
 /* See call.h. */
-#include "call.h"
+#include "plugin-sdk/conformance/perf/call.h"
 
-#include "../kernel/checks.h"
-#include "../oracle/compare.h"
-#include "part.h"
-#include "stopwatch.h"
+#include "plugin-sdk/conformance/kernel/checks.h"
+#include "plugin-sdk/conformance/oracle/compare.h"
+#include "plugin-sdk/conformance/perf/part.h"
+#include "plugin-sdk/conformance/perf/stopwatch.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #ifndef TENON_CONFORMANCE_PERF_CALL_H
 #define TENON_CONFORMANCE_PERF_CALL_H
 
-#include "../subject/subject.h"
+#include "plugin-sdk/conformance/subject/subject.h"
 
 /* Times the call that a line describes: OP and parameters, as in kernel/. False where it was not
  * timed; `verdict` says why: the plugin does not claim it, the output is wrong. Otherwise all of

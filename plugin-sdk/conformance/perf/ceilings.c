@@ -1,8 +1,8 @@
 /* See ceilings.h. */
-#include "ceilings.h"
+#include "plugin-sdk/conformance/perf/ceilings.h"
 
-#include "call.h"
-#include "stopwatch.h"
+#include "plugin-sdk/conformance/perf/call.h"
+#include "plugin-sdk/conformance/perf/stopwatch.h"
 
 #include <stdio.h>
 #include <stdlib.h>

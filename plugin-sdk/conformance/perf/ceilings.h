@@ -5,7 +5,7 @@
 #ifndef TENON_CONFORMANCE_PERF_CEILINGS_H
 #define TENON_CONFORMANCE_PERF_CEILINGS_H
 
-#include "../subject/subject.h"
+#include "plugin-sdk/conformance/subject/subject.h"
 
 /* The figures of the call that showed a ceiling: bytes / ns of a copy, ns of the smallest kernel,
  * flop / ns of the best matrix product of a dtype (TN_DTYPE_NONE for the others). False with the

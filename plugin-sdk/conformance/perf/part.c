@@ -1,7 +1,7 @@
 /* See part.h. */
-#include "part.h"
+#include "plugin-sdk/conformance/perf/part.h"
 
-#include "../oracle/compare.h"
+#include "plugin-sdk/conformance/oracle/compare.h"
 
 #include <inttypes.h>
 #include <stdio.h>

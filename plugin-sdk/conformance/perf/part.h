@@ -10,7 +10,7 @@
 #ifndef TENON_CONFORMANCE_PERF_PART_H
 #define TENON_CONFORMANCE_PERF_PART_H
 
-#include "../kernel/execute.h"
+#include "plugin-sdk/conformance/kernel/execute.h"
 
 /* Reads the case into both, fills the inputs, and computes what the part's outputs must be. `whole`
  * has images and no values. Where nothing can be cut, the part is as large. False with `why`. */

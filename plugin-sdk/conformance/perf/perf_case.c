@@ -1,10 +1,10 @@
 /* See perf_case.h. */
-#include "perf_case.h"
+#include "plugin-sdk/conformance/perf/perf_case.h"
 
-#include "../kernel/kernel_case.h"
-#include "../kernel/record.h"
-#include "call.h"
-#include "ceilings.h"
+#include "plugin-sdk/conformance/kernel/kernel_case.h"
+#include "plugin-sdk/conformance/kernel/record.h"
+#include "plugin-sdk/conformance/perf/call.h"
+#include "plugin-sdk/conformance/perf/ceilings.h"
 
 #include <stdio.h>
 #include <string.h>

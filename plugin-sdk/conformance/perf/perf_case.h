@@ -10,7 +10,7 @@
 #ifndef TENON_CONFORMANCE_PERF_CASE_H
 #define TENON_CONFORMANCE_PERF_CASE_H
 
-#include "../worker.h"
+#include "plugin-sdk/conformance/worker.h"
 
 extern const tc_class tc_class_perf;
 

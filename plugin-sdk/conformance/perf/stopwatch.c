@@ -1,5 +1,5 @@
 /* See stopwatch.h. */
-#include "stopwatch.h"
+#include "plugin-sdk/conformance/perf/stopwatch.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -8,7 +8,7 @@
 #ifndef TENON_CONFORMANCE_PERF_STOPWATCH_H
 #define TENON_CONFORMANCE_PERF_STOPWATCH_H
 
-#include "../kernel/execute.h"
+#include "plugin-sdk/conformance/kernel/execute.h"
 
 typedef struct tc_timed {
     void *context;

@@ -1,5 +1,5 @@
 /* See escape.h. */
-#include "escape.h"
+#include "plugin-sdk/conformance/report/escape.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* See figures.h. */
-#include "figures.h"
+#include "plugin-sdk/conformance/report/figures.h"
 
 #include <stdio.h>
 

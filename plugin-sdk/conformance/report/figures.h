@@ -4,7 +4,7 @@
 
 #include <string.h>
 
-#include "../run/log.h"
+#include "plugin-sdk/conformance/run/log.h"
 
 enum { TC_FIGURE = 32, TC_N_FIGURES = 6 };
 

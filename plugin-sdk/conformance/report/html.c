@@ -1,16 +1,16 @@
 /* One page that needs nothing beside it: no scripts, fonts or pictures from elsewhere. What it says
  * is in the markup; the script only hides rows. See report.h.
  */
-#include "report.h"
+#include "plugin-sdk/conformance/report/report.h"
 
 #include <stdlib.h>
 #include <string.h>
 
-#include "../json.h"
-#include "../run/judge.h"
-#include "escape.h"
-#include "figures.h"
-#include "matrix.h"
+#include "plugin-sdk/conformance/json.h"
+#include "plugin-sdk/conformance/run/judge.h"
+#include "plugin-sdk/conformance/report/escape.h"
+#include "plugin-sdk/conformance/report/figures.h"
+#include "plugin-sdk/conformance/report/matrix.h"
 
 enum { SLOWEST = 12, WORST = 12 };
 

@@ -1,10 +1,10 @@
 /* JUnit XML, in the form that Jenkins, GitLab and GitHub's actions read. See report.h. */
-#include "report.h"
+#include "plugin-sdk/conformance/report/report.h"
 
 #include <string.h>
 
-#include "../run/judge.h"
-#include "escape.h"
+#include "plugin-sdk/conformance/run/judge.h"
+#include "plugin-sdk/conformance/report/escape.h"
 
 static void put_case(FILE *out, const tc_result *r, int n_class) {
     char class[TC_MAX_LINE];

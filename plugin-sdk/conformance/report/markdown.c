@@ -1,13 +1,13 @@
 /* Markdown: what a README or an issue can hold. See report.h. */
-#include "report.h"
+#include "plugin-sdk/conformance/report/report.h"
 
 #include <string.h>
 
-#include "../json.h"
-#include "../run/judge.h"
-#include "escape.h"
-#include "figures.h"
-#include "matrix.h"
+#include "plugin-sdk/conformance/json.h"
+#include "plugin-sdk/conformance/run/judge.h"
+#include "plugin-sdk/conformance/report/escape.h"
+#include "plugin-sdk/conformance/report/figures.h"
+#include "plugin-sdk/conformance/report/matrix.h"
 
 static void put_levels(const tc_log *log, FILE *out) {
     const char *at = NULL;

@@ -1,5 +1,5 @@
 /* See matrix.h. */
-#include "matrix.h"
+#include "plugin-sdk/conformance/report/matrix.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -2,7 +2,7 @@
 #ifndef TENON_CONFORMANCE_MATRIX_H
 #define TENON_CONFORMANCE_MATRIX_H
 
-#include "../run/log.h"
+#include "plugin-sdk/conformance/run/log.h"
 
 enum { TC_MATRIX_DTYPES = 16, TC_MATRIX_NAME = 64 };
 

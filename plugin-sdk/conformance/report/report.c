@@ -1,5 +1,5 @@
 /* See report.h. */
-#include "report.h"
+#include "plugin-sdk/conformance/report/report.h"
 
 #include <errno.h>
 #include <string.h>

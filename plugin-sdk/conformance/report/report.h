@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "../run/log.h"
+#include "plugin-sdk/conformance/run/log.h"
 
 /* Each writes the whole of it; whether that worked is for the stream to say. */
 typedef void tc_report(const tc_log *log, FILE *out);

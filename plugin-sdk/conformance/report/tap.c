@@ -1,8 +1,8 @@
 /* TAP version 14 (https://testanything.org/tap-version-14-specification.html). See report.h. */
-#include "report.h"
+#include "plugin-sdk/conformance/report/report.h"
 
-#include "../json.h"
-#include "../run/judge.h"
+#include "plugin-sdk/conformance/json.h"
+#include "plugin-sdk/conformance/run/judge.h"
 
 /* Descriptions: # would begin a directive, \ escapes. */
 static void put_text(FILE *out, const char *text) {

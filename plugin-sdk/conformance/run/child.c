@@ -1,5 +1,5 @@
 /* See child.h. */
-#include "child.h"
+#include "plugin-sdk/conformance/run/child.h"
 
 #include <ctype.h>
 #include <errno.h>

@@ -10,8 +10,8 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-#include "../case.h"
-#include "../verdict.h"
+#include "plugin-sdk/conformance/case.h"
+#include "plugin-sdk/conformance/verdict.h"
 
 enum { TC_TAIL = 512 };
 

@@ -1,5 +1,5 @@
 /* See head.h. */
-#include "head.h"
+#include "plugin-sdk/conformance/run/head.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -7,7 +7,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "../json.h"
+#include "plugin-sdk/conformance/json.h"
 
 static void put(FILE *out, const char *name, const char *value) {
     fprintf(out, ",\"%s\":", name);

@@ -2,8 +2,8 @@
 #ifndef TENON_CONFORMANCE_HEAD_H
 #define TENON_CONFORMANCE_HEAD_H
 
-#include "../worker.h"
-#include "sha256.h"
+#include "plugin-sdk/conformance/worker.h"
+#include "plugin-sdk/conformance/run/sha256.h"
 
 typedef struct tc_head {
     const char *plugin; /* real path */

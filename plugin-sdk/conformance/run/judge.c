@@ -1,11 +1,11 @@
 /* See judge.h. */
-#include "judge.h"
+#include "plugin-sdk/conformance/run/judge.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "../json.h"
+#include "plugin-sdk/conformance/json.h"
 
 bool tc_status_is_bad(tc_status status) {
     switch (status) {

@@ -2,10 +2,10 @@
 #ifndef TENON_CONFORMANCE_JUDGE_H
 #define TENON_CONFORMANCE_JUDGE_H
 
-#include "levels.h"
-#include "lists.h"
-#include "log.h"
-#include "plan.h"
+#include "plugin-sdk/conformance/run/levels.h"
+#include "plugin-sdk/conformance/run/lists.h"
+#include "plugin-sdk/conformance/run/log.h"
+#include "plugin-sdk/conformance/run/plan.h"
 
 /* Whether a status keeps a run from being good. */
 bool tc_status_is_bad(tc_status status);

@@ -1,5 +1,5 @@
 /* See levels.h. */
-#include "levels.h"
+#include "plugin-sdk/conformance/run/levels.h"
 
 #include <stdlib.h>
 #include <string.h>

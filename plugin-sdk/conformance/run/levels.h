@@ -16,11 +16,11 @@
 #ifndef TENON_CONFORMANCE_LEVELS_H
 #define TENON_CONFORMANCE_LEVELS_H
 
-#include "../verdict.h"
-#include "../worker.h"
-#include "log.h"
-#include "pattern.h"
-#include "plan.h"
+#include "plugin-sdk/conformance/verdict.h"
+#include "plugin-sdk/conformance/worker.h"
+#include "plugin-sdk/conformance/run/log.h"
+#include "plugin-sdk/conformance/run/pattern.h"
+#include "plugin-sdk/conformance/run/plan.h"
 
 enum { TC_MAX_LEVELS = 16 };
 

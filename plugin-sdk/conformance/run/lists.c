@@ -1,5 +1,5 @@
 /* See lists.h. */
-#include "lists.h"
+#include "plugin-sdk/conformance/run/lists.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -11,8 +11,8 @@
 #ifndef TENON_CONFORMANCE_LISTS_H
 #define TENON_CONFORMANCE_LISTS_H
 
-#include "../verdict.h"
-#include "pattern.h"
+#include "plugin-sdk/conformance/verdict.h"
+#include "plugin-sdk/conformance/run/pattern.h"
 
 typedef enum tc_list_kind { TC_LIST_SKIP, TC_LIST_XFAIL, TC_LIST_WAIVE } tc_list_kind;
 

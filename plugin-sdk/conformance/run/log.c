@@ -1,5 +1,5 @@
 /* See log.h. */
-#include "log.h"
+#include "plugin-sdk/conformance/run/log.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "../json.h"
+#include "plugin-sdk/conformance/json.h"
 
 void tc_log_finish(tc_log *log) {
     for (size_t i = 0; i < log->n_results; i++) {

@@ -13,8 +13,8 @@
 
 #include <sys/types.h>
 
-#include "../case.h"
-#include "../verdict.h"
+#include "plugin-sdk/conformance/case.h"
+#include "plugin-sdk/conformance/verdict.h"
 
 typedef struct tc_result {
     char *line, *message;

@@ -1,5 +1,5 @@
 /* See pattern.h. */
-#include "pattern.h"
+#include "plugin-sdk/conformance/run/pattern.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -13,7 +13,7 @@
 
 #include <regex.h>
 
-#include "../case.h"
+#include "plugin-sdk/conformance/case.h"
 
 typedef struct tc_pattern {
     char text[TC_MAX_LINE]; /* as it was written, one blank between words */

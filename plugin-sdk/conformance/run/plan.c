@@ -1,5 +1,5 @@
 /* See plan.h. */
-#include "plan.h"
+#include "plugin-sdk/conformance/run/plan.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -9,8 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "../suite.h"
-#include "route.h"
+#include "plugin-sdk/conformance/suite.h"
+#include "plugin-sdk/conformance/run/route.h"
 
 extern char **environ;
 

@@ -5,8 +5,8 @@
 #ifndef TENON_CONFORMANCE_PLAN_H
 #define TENON_CONFORMANCE_PLAN_H
 
-#include "../worker.h"
-#include "pattern.h"
+#include "plugin-sdk/conformance/worker.h"
+#include "plugin-sdk/conformance/run/pattern.h"
 
 typedef struct tc_planned {
     char *line;

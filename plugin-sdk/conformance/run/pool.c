@@ -1,5 +1,5 @@
 /* See pool.h. */
-#include "pool.h"
+#include "plugin-sdk/conformance/run/pool.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -11,8 +11,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "child.h"
-#include "route.h"
+#include "plugin-sdk/conformance/run/child.h"
+#include "plugin-sdk/conformance/run/route.h"
 
 enum {
     HISTORY = 256,           /* cases that are remembered to have gone before */

@@ -8,7 +8,7 @@
 #ifndef TENON_CONFORMANCE_POOL_H
 #define TENON_CONFORMANCE_POOL_H
 
-#include "../verdict.h"
+#include "plugin-sdk/conformance/verdict.h"
 
 typedef struct tc_pool_options {
     const char *worker;      /* path of the program */

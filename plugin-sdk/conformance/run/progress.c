@@ -1,5 +1,5 @@
 /* See progress.h. */
-#include "progress.h"
+#include "plugin-sdk/conformance/run/progress.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* See route.h. */
-#include "route.h"
+#include "plugin-sdk/conformance/run/route.h"
 
 #include <string.h>
 

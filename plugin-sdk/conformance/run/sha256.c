@@ -1,5 +1,5 @@
 /* See sha256.h. Names are those of FIPS 180-4, sections 4.1.2, 5 and 6.2. */
-#include "sha256.h"
+#include "plugin-sdk/conformance/run/sha256.h"
 
 #include <stdio.h>
 #include <string.h>

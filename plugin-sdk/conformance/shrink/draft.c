@@ -1,10 +1,10 @@
 /* See draft.h. */
-#include "draft.h"
+#include "plugin-sdk/conformance/shrink/draft.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "../kernel/record.h"
+#include "plugin-sdk/conformance/kernel/record.h"
 
 bool tc_draft_read(const char *line, tc_draft *out, char why[TC_MESSAGE]) {
     tc_case c;

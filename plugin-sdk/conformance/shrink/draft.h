@@ -2,7 +2,7 @@
 #ifndef TENON_CONFORMANCE_DRAFT_H
 #define TENON_CONFORMANCE_DRAFT_H
 
-#include "../case.h"
+#include "plugin-sdk/conformance/case.h"
 
 enum { TC_DRAFT_NAME = 64, TC_DRAFT_VALUE = 512 };
 

@@ -1,12 +1,12 @@
 /* See reduce.h. */
-#include "reduce.h"
+#include "plugin-sdk/conformance/shrink/reduce.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "../run/progress.h"
+#include "plugin-sdk/conformance/run/progress.h"
 
 bool tc_reduce_init(tc_reducer *r, tc_trial *trial, const char *line, const tc_verdict *wanted,
                     char why[TC_MESSAGE]) {

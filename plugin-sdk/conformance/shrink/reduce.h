@@ -6,8 +6,8 @@
 #ifndef TENON_CONFORMANCE_REDUCE_H
 #define TENON_CONFORMANCE_REDUCE_H
 
-#include "draft.h"
-#include "trial.h"
+#include "plugin-sdk/conformance/shrink/draft.h"
+#include "plugin-sdk/conformance/shrink/trial.h"
 
 typedef struct tc_reducer {
     tc_trial *trial;

@@ -1,12 +1,12 @@
 /* See repro.h. The program's unchanging part is repro_program.c. */
-#include "repro.h"
+#include "plugin-sdk/conformance/shrink/repro.h"
 
 #include <inttypes.h>
 #include <math.h>
 #include <string.h>
 
-#include "../kernel/execute.h"
-#include "../oracle/compare.h"
+#include "plugin-sdk/conformance/kernel/execute.h"
+#include "plugin-sdk/conformance/oracle/compare.h"
 
 extern const char tc_repro_program[];
 

@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <stdio.h>
 
-#include "../case.h"
+#include "plugin-sdk/conformance/case.h"
 
 /* Whether the case is of a kind that can be written as a C file; `why` says what to do otherwise.
  */

@@ -1,13 +1,13 @@
 /* See trial.h. */
-#include "trial.h"
+#include "plugin-sdk/conformance/shrink/trial.h"
 
 #include <ctype.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "../run/progress.h"
-#include "../run/route.h"
+#include "plugin-sdk/conformance/run/progress.h"
+#include "plugin-sdk/conformance/run/route.h"
 
 void tc_trial_init(tc_trial *t, const tc_pool_options *options) {
     memset(t, 0, sizeof *t);

@@ -2,9 +2,9 @@
 #ifndef TENON_CONFORMANCE_TRIAL_H
 #define TENON_CONFORMANCE_TRIAL_H
 
-#include "../run/child.h"
-#include "../run/pool.h"
-#include "../verdict.h"
+#include "plugin-sdk/conformance/run/child.h"
+#include "plugin-sdk/conformance/run/pool.h"
+#include "plugin-sdk/conformance/verdict.h"
 
 typedef struct tc_trial {
     const tc_pool_options *options;

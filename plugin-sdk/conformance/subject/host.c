@@ -1,5 +1,5 @@
 /* See host.h. */
-#include "host.h"
+#include "plugin-sdk/conformance/subject/host.h"
 
 #include <ctype.h>
 #include <pthread.h>

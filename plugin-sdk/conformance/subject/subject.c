@@ -1,5 +1,5 @@
 /* See subject.h. */
-#include "subject.h"
+#include "plugin-sdk/conformance/subject/subject.h"
 
 #include <dlfcn.h>
 #include <stdio.h>

@@ -4,10 +4,10 @@
 
 #include <tenon/ext/threads.h>
 
-#include "../case.h"
-#include "../verdict.h"
-#include "../worker.h"
-#include "host.h"
+#include "plugin-sdk/conformance/case.h"
+#include "plugin-sdk/conformance/verdict.h"
+#include "plugin-sdk/conformance/worker.h"
+#include "plugin-sdk/conformance/subject/host.h"
 
 typedef struct tc_subject {
     void *object; /* from dlopen; stays mapped until the process ends */

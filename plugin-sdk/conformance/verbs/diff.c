@@ -7,15 +7,15 @@
  *
  * A time that differs by less than the runs of either log did among themselves has a ~ for its x.
  */
-#include "verbs.h"
+#include "plugin-sdk/conformance/verbs/verbs.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "../report/figures.h"
-#include "../run/judge.h"
+#include "plugin-sdk/conformance/report/figures.h"
+#include "plugin-sdk/conformance/run/judge.h"
 
 static int by_line(const void *a, const void *b) {
     return strcmp(((const tc_result *)a)->line, ((const tc_result *)b)->line);

@@ -1,5 +1,5 @@
 /* tenon-conform fuzz: random cases, one after another, and what they find. */
-#include "verbs.h"
+#include "plugin-sdk/conformance/verbs/verbs.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -10,13 +10,13 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "../fuzz/mutate.h"
-#include "../run/child.h"
-#include "../run/plan.h"
-#include "../run/progress.h"
-#include "../run/route.h"
-#include "../shrink/reduce.h"
-#include "programs.h"
+#include "plugin-sdk/conformance/fuzz/mutate.h"
+#include "plugin-sdk/conformance/run/child.h"
+#include "plugin-sdk/conformance/run/plan.h"
+#include "plugin-sdk/conformance/run/progress.h"
+#include "plugin-sdk/conformance/run/route.h"
+#include "plugin-sdk/conformance/shrink/reduce.h"
+#include "plugin-sdk/conformance/verbs/programs.h"
 
 enum { MOST_FINDINGS = 500, SHRINK_SECONDS = 20 };
 

@@ -1,13 +1,13 @@
 /* tenon-conform list: the lines of a set. */
-#include "verbs.h"
+#include "plugin-sdk/conformance/verbs/verbs.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "../run/plan.h"
-#include "programs.h"
+#include "plugin-sdk/conformance/run/plan.h"
+#include "plugin-sdk/conformance/verbs/programs.h"
 
 static int usage(const char *problem, const char *word) {
     fprintf(

@@ -1,5 +1,5 @@
 /* See programs.h. */
-#include "programs.h"
+#include "plugin-sdk/conformance/verbs/programs.h"
 
 #include <limits.h>
 #include <stdio.h>

@@ -1,12 +1,12 @@
 /* tenon-conform report: reports made from a log. */
-#include "verbs.h"
+#include "plugin-sdk/conformance/verbs/verbs.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#include "../json.h"
-#include "../report/report.h"
-#include "run_options.h"
+#include "plugin-sdk/conformance/json.h"
+#include "plugin-sdk/conformance/report/report.h"
+#include "plugin-sdk/conformance/verbs/run_options.h"
 
 static int usage(const char *problem, const char *word) {
     fprintf(stderr,

@@ -1,5 +1,5 @@
 /* tenon-conform run: cases on a plugin's device, in workers, with lists, a log and levels. */
-#include "verbs.h"
+#include "plugin-sdk/conformance/verbs/verbs.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -8,15 +8,15 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "../json.h"
-#include "../run/child.h"
-#include "../run/head.h"
-#include "../run/judge.h"
-#include "../run/pool.h"
-#include "../run/progress.h"
-#include "../run/route.h"
-#include "programs.h"
-#include "run_options.h"
+#include "plugin-sdk/conformance/json.h"
+#include "plugin-sdk/conformance/run/child.h"
+#include "plugin-sdk/conformance/run/head.h"
+#include "plugin-sdk/conformance/run/judge.h"
+#include "plugin-sdk/conformance/run/pool.h"
+#include "plugin-sdk/conformance/run/progress.h"
+#include "plugin-sdk/conformance/run/route.h"
+#include "plugin-sdk/conformance/verbs/programs.h"
+#include "plugin-sdk/conformance/verbs/run_options.h"
 
 typedef struct run {
     tc_run_options options;

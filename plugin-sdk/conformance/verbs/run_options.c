@@ -1,5 +1,5 @@
 /* See run_options.h. */
-#include "run_options.h"
+#include "plugin-sdk/conformance/verbs/run_options.h"
 
 #include <errno.h>
 #include <stdlib.h>

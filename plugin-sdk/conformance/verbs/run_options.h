@@ -4,8 +4,8 @@
 
 #include <limits.h>
 
-#include "../report/report.h"
-#include "../worker.h"
+#include "plugin-sdk/conformance/report/report.h"
+#include "plugin-sdk/conformance/worker.h"
 
 enum { TC_MOST_WORDS = 256, TC_N_REPORTS = 4 };
 

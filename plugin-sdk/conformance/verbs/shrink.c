@@ -1,5 +1,5 @@
 /* tenon-conform shrink: a failing case made small, and a C file of it. */
-#include "verbs.h"
+#include "plugin-sdk/conformance/verbs/verbs.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -7,11 +7,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "../run/child.h"
-#include "../run/progress.h"
-#include "../shrink/reduce.h"
-#include "../shrink/repro.h"
-#include "programs.h"
+#include "plugin-sdk/conformance/run/child.h"
+#include "plugin-sdk/conformance/run/progress.h"
+#include "plugin-sdk/conformance/shrink/reduce.h"
+#include "plugin-sdk/conformance/shrink/repro.h"
+#include "plugin-sdk/conformance/verbs/programs.h"
 
 typedef struct options {
     tc_pool_options pool;

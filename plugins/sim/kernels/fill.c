@@ -1,6 +1,6 @@
 /* Constants and ranges. */
-#include "kernel.h"
-#include "../dtype.h"
+#include "plugins/sim/kernels/kernel.h"
+#include "plugins/sim/dtype.h"
 
 #define FILL(t, NAME, stored, value, wrap, name, scalar) \
     static void name##_##t(struct sim_task *task) { \

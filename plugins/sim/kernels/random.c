@@ -2,7 +2,7 @@
  *
  * Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011. A block of four words is a
  * function of key and counter alone, so any element can be computed anywhere. */
-#include "kernel.h"
+#include "plugins/sim/kernels/kernel.h"
 
 static void philox_block(uint64_t key, uint64_t counter, uint32_t out[4]) {
     uint32_t c[4] = {(uint32_t)counter, (uint32_t)(counter >> 32), 0, 0};

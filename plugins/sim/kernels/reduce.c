@@ -1,7 +1,7 @@
 /* Sums, maxima and running sums. */
-#include "kernel.h"
-#include "../dtype.h"
-#include "../view.h"
+#include "plugins/sim/kernels/kernel.h"
+#include "plugins/sim/dtype.h"
+#include "plugins/sim/view.h"
 
 /* ---- the shape of a reduction ------------------------------------------------------------ */
 

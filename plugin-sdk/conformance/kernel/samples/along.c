@@ -1,5 +1,5 @@
 /* Operators that work along one dimension, and give as many elements as they take. */
-#include "sample.h"
+#include "plugin-sdk/conformance/kernel/samples/sample.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* Operators without tensor arguments: the output's shape is the line's. */
-#include "sample.h"
+#include "plugin-sdk/conformance/kernel/samples/sample.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* Operators with an index tensor: gather, scatter_add, index_select, index_add. */
-#include "sample.h"
+#include "plugin-sdk/conformance/kernel/samples/sample.h"
 
 #include <stdio.h>
 #include <string.h>

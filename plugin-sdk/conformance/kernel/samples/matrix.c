@@ -1,5 +1,5 @@
 /* Matrix products: bmm and addmm. */
-#include "sample.h"
+#include "plugin-sdk/conformance/kernel/samples/sample.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* layer_norm and its derivative. */
-#include "sample.h"
+#include "plugin-sdk/conformance/kernel/samples/sample.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* Pointwise operators: all tensors have the output's sizes. */
-#include "sample.h"
+#include "plugin-sdk/conformance/kernel/samples/sample.h"
 
 #include <stdio.h>
 #include <string.h>

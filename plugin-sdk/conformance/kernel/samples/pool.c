@@ -1,5 +1,5 @@
 /* Pooling in two dimensions and its derivatives. */
-#include "sample.h"
+#include "plugin-sdk/conformance/kernel/samples/sample.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* Reductions: the output has the input's rank, with size 1 in the reduced dimensions. */
-#include "sample.h"
+#include "plugin-sdk/conformance/kernel/samples/sample.h"
 
 #include <math.h>
 #include <stdio.h>

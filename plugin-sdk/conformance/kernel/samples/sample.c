@@ -1,5 +1,5 @@
 /* See sample.h. */
-#include "sample.h"
+#include "plugin-sdk/conformance/kernel/samples/sample.h"
 
 #include <inttypes.h>
 #include <stdarg.h>

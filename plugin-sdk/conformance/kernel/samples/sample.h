@@ -2,7 +2,7 @@
 #ifndef TENON_CONFORMANCE_SAMPLE_H
 #define TENON_CONFORMANCE_SAMPLE_H
 
-#include "../record.h"
+#include "plugin-sdk/conformance/kernel/record.h"
 
 /* How a tensor lies. Outputs may lie in the first TC_N_OUT_LAYOUTS ways. */
 typedef enum tc_layout {

@@ -1,5 +1,5 @@
 /* Operators that work along one dimension: each line by itself. */
-#include "reference.h"
+#include "plugin-sdk/conformance/oracle/reference/reference.h"
 
 #include <math.h>
 

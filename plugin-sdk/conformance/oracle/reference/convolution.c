@@ -1,5 +1,5 @@
 /* Convolution in two dimensions and its derivatives: the same products, added up elsewhere. */
-#include "reference.h"
+#include "plugin-sdk/conformance/oracle/reference/reference.h"
 
 #include <math.h>
 

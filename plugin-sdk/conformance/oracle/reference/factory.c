@@ -1,5 +1,5 @@
 /* Operators without tensor arguments. */
-#include "reference.h"
+#include "plugin-sdk/conformance/oracle/reference/reference.h"
 
 #include <math.h>
 

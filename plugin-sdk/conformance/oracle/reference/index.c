@@ -1,5 +1,5 @@
 /* Operators whose places come from an index tensor. */
-#include "reference.h"
+#include "plugin-sdk/conformance/oracle/reference/reference.h"
 
 #include <math.h>
 

@@ -1,5 +1,5 @@
 /* Matrix products. The sum over K may be taken in any order: K u sum |a| |b|. */
-#include "reference.h"
+#include "plugin-sdk/conformance/oracle/reference/reference.h"
 
 #include <math.h>
 

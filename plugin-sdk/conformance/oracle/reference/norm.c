@@ -1,5 +1,5 @@
 /* Layer normalisation: J. Ba et al., arXiv:1607.06450. */
-#include "reference.h"
+#include "plugin-sdk/conformance/oracle/reference/reference.h"
 
 #include <math.h>
 

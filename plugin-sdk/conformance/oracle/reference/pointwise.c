@@ -1,5 +1,5 @@
 /* Pointwise operators: one function of a few numbers each. */
-#include "reference.h"
+#include "plugin-sdk/conformance/oracle/reference/reference.h"
 
 #include <math.h>
 #include <string.h>

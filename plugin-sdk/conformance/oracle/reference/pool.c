@@ -1,5 +1,5 @@
 /* Pooling in two dimensions. */
-#include "reference.h"
+#include "plugin-sdk/conformance/oracle/reference/reference.h"
 
 #include <math.h>
 

@@ -1,5 +1,5 @@
 /* Reductions over some dimensions: the output has the input's rank, with size 1 there. */
-#include "reference.h"
+#include "plugin-sdk/conformance/oracle/reference/reference.h"
 
 #include <math.h>
 

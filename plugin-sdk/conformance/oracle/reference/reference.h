@@ -13,7 +13,7 @@
 #ifndef TENON_CONFORMANCE_REFERENCE_H
 #define TENON_CONFORMANCE_REFERENCE_H
 
-#include "../../kernel/record.h"
+#include "plugin-sdk/conformance/kernel/record.h"
 
 /* Values of argument a and of output k, row-major. */
 static inline const tc_number *tc_in(const tc_invocation *call, int a) {
