@@ -190,7 +190,7 @@ ELEMENTARY f32 em_sigmoid(f32 x) {
     return x < 0.0f ? e * r : r;
 }
 
-/* ---- f16 by bits, after F. Giesen, "Float->part variants" -------------------------------- */
+/* ---- f16 by bits, after F. Giesen, "Float->half variants" -------------------------------- */
 
 ELEMENTARY f32 f32_of_f16(u32 h) {
     u32 magnitude = (h & 0x7fffu) << 13, exponent = magnitude & 0x0f800000u;
