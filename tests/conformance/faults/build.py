@@ -121,7 +121,8 @@ def build_fault(base, fault):
         command = shlex.split(entry["command"])
         # A fault leaves variables unused, so warnings are of no use; and it is built often and run little.
         # Before the project's own root, from which includes are named.
-        command.insert(1, f"-iquote{folder / 'src'}")
+        first = next(i for i, a in enumerate(command) if a.startswith("-iquote"))
+        command.insert(first, f"-iquote{folder / 'src'}")
         command = [str(source / file) if a == entry["file"] else str(out) if a == name else a for a in command]
         command = [a.replace(name, str(out)) if a.endswith(".o.d") else a for a in command] + ["-w", "-O1"]
         run(command, base.build)
