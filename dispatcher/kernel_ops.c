@@ -2,7 +2,7 @@
  * programs add. */
 #include "base/alloc.h"
 #include "base/error.h"
-#include "dispatcher/kernels.h"
+#include "dispatcher/kernel_ops.h"
 #include "dispatcher/schema.h"
 
 #include <pthread.h>

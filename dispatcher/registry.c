@@ -4,7 +4,7 @@
  * an error; defining the same schema again revives it, so that a loop of the two does not grow. */
 #include "base/alloc.h"
 #include "base/error.h"
-#include "dispatcher/kernels.h"
+#include "dispatcher/kernel_ops.h"
 #include "dispatcher/operators.h"
 
 #include <string.h>
