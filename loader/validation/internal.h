@@ -23,21 +23,19 @@
 
 #include "base/thread.h"
 #include "loader/validation/validation.h"
+#include "plugin-sdk/process/census.h"
+#include "plugin-sdk/process/state.h"
 
-#include <locale.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
-#include <sys/types.h>
 
 enum {
     TNI_MAX_WATCHES = 8, /* plugins watched at once; each has proxies of its own */
     TNI_RECORD_BUCKETS = 1024,
-    TNI_MAX_STRAYS = 64,  /* threads that one plugin started, as far as they are remembered */
-    TNI_MAX_FILES = 1024, /* descriptors looked at */
-    TNI_GUARD_BYTES = 64  /* behind an allocation, at level 2 */
+    TNI_MAX_STRAYS = 64, /* threads that one plugin started, as far as they are remembered */
+    TNI_GUARD_BYTES = 64 /* behind an allocation, at level 2 */
 };
 
 /* ---- order ------------------------------------------------------------------------------- */
@@ -139,7 +137,7 @@ struct tni_watch {
     bool order_lost; /* no memory for a clock: nothing is said about order any more */
     pid_t strays[TNI_MAX_STRAYS];
     uint32_t n_strays;
-    uint8_t files[TNI_MAX_FILES]; /* 1: opened inside init or count, 2: inside later calls */
+    uint8_t files[TNI_CENSUS_FILES]; /* 1: opened inside init or count, 2: inside later calls */
 };
 
 enum { TNI_MANY_CALLERS = 1 };
@@ -268,33 +266,19 @@ bool tni_same_view(const tn_tensor_view *a, const tn_tensor_view *b);
 
 /* ---- the process ------------------------------------------------------------------------- */
 
-/* What a call must leave as it is. */
-typedef struct tni_process_state {
-    uint32_t control; /* of the floating-point unit: rounding, flushing, traps; where known */
-    sigset_t signals;
-    locale_t thread_locale;
-    char locale[128];
-    dev_t device;
-    ino_t directory;
-} tni_process_state;
+/* What was there before a call. */
+typedef struct tni_process_before {
+    tni_census census;
+    tni_process_state state; /* level 2 */
+} tni_process_before;
 
-/* Both do nothing below level 2. */
-void tni_process_save(const tni_watch *watch, tni_process_state *out);
-void tni_process_compare(const tni_watch *watch, const tni_process_state *before, const char *slot,
-                         const char *op);
-
-/* Threads and descriptors of this moment. */
-typedef struct tni_census {
-    pid_t threads[256];
-    uint32_t n_threads;
-    uint8_t files[TNI_MAX_FILES];
-} tni_census;
-
-void tni_census_take(tni_census *out);
-/* Remembers what is new since `before` as the plugin's; `mark` as tni_watch.files says. */
-void tni_census_compare(tni_watch *watch, const tni_census *before, uint8_t mark);
-/* After shutdown: reports what is still there of it, and forgets it. */
-void tni_census_settle(tni_watch *watch);
+void tni_process_begin(const tni_watch *watch, tni_process_before *out);
+/* Reports what the call changed, at level 2, and remembers threads and descriptors that are new as
+ * the plugin's; `mark` as tni_watch.files says. */
+void tni_process_end(tni_watch *watch, const tni_process_before *before, const char *slot,
+                     const char *op, uint8_t mark);
+/* After shutdown: reports the threads and descriptors that are still there, and forgets them. */
+void tni_process_settle(tni_watch *watch);
 
 /* ---- the slots --------------------------------------------------------------------------- */
 

@@ -313,16 +313,13 @@ static tn_status run_at_level_2(const tni_watched_kernel *k, const tn_call *call
                                 const call_views *views) {
     tni_watch *w = k->watch;
     const char *slot = "kernel->run", *op = k->real.op;
-    tni_process_state process;
-    tni_census census;
+    tni_process_before process;
     witness wit;
     watch_memory(k, call, views, &wit);
-    tni_census_take(&census);
-    tni_process_save(w, &process);
+    tni_process_begin(w, &process);
     tni_enter(f, w, slot, op);
     tn_status status = tni_answer(f, k->real.run(call), 0);
-    tni_process_compare(w, &process, slot, op);
-    tni_census_compare(w, &census, 2);
+    tni_process_end(w, &process, slot, op, 2);
     compare_memory(k, call, views, &wit);
     return status;
 }

@@ -4,8 +4,8 @@
 #include <dlfcn.h>
 
 #include "plugin-sdk/conformance/worker/kernel/checks.h"
+#include "plugin-sdk/process/census.h"
 
-#include <dirent.h>
 #include <malloc.h>
 #include <stdio.h>
 #include <string.h>
@@ -135,17 +135,6 @@ bool tc_drive_probe(tc_contract *k, tc_subject *s, bool wide, uint32_t requireme
 
 /* ---- what the process holds -------------------------------------------------------------- */
 
-static int64_t entries(const char *path) {
-    int64_t n = 0;
-    DIR *dir = opendir(path);
-    if (!dir)
-        return 0;
-    for (struct dirent *e; (e = readdir(dir));)
-        n += e->d_name[0] != '.';
-    closedir(dir);
-    return n;
-}
-
 static int64_t lines(const char *path) {
     int64_t n = 0;
     FILE *file = fopen(path, "re");
@@ -171,12 +160,16 @@ static int64_t resident(void) {
 tc_census tc_census_take(int64_t threads) {
     /* A thread that was joined may be listed for a moment longer. */
     struct timespec moment = {.tv_nsec = 2000000};
-    for (int i = 0; i < 25 && entries("/proc/self/task") > threads; i++)
+    tni_census census;
+    tni_census_take(&census);
+    for (int i = 0; i < 25 && census.n_threads > threads; i++) {
         nanosleep(&moment, NULL);
+        tni_census_take(&census);
+    }
     struct mallinfo2 heap = mallinfo2();
     return (tc_census){
-        .threads = entries("/proc/self/task"),
-        .descriptors = entries("/proc/self/fd"),
+        .threads = census.n_threads,
+        .descriptors = census.n_files,
         .mappings = lines("/proc/self/maps"),
         .resident_bytes = resident(),
         .heap_bytes = (int64_t)(heap.uordblks + heap.hblkhd),
