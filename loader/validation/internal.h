@@ -104,8 +104,9 @@ typedef struct tni_watched_kernel {
     tni_watch *watch;
 } tni_watched_kernel;
 
-/* All that the plugin offers, read once through TN_HAS; or the proxies of it. */
+/* All that the plugin offers, read once through TN_HAS, and the host; or the proxies of both. */
 typedef struct tni_tables {
+    tn_host host;
     tn_plugin plugin;
     tn_device_ops devices;
     tn_memory_ops memory;
@@ -117,8 +118,6 @@ struct tni_watch {
     bool used;
     int32_t level;
     char name[128]; /* the id, before it is known the end of the path */
-    const tn_host *real_host;
-    tn_host host; /* what the plugin is given */
     tni_tables real, proxy;
     tni_watched_kernel *kernels;
     const tn_kernel **kernel_list;
@@ -144,12 +143,8 @@ enum { TNI_MANY_CALLERS = 1 };
 
 extern tni_watch tni_watches[TNI_MAX_WATCHES];
 
-/* The proxies of one watch (proxies.c). */
-typedef struct tni_proxies {
-    tn_host host;
-    tni_tables tables;
-} tni_proxies;
-extern const tni_proxies *const tni_proxies_of[TNI_MAX_WATCHES];
+/* The proxies of each watch (interpose.c). */
+extern const tni_tables *const tni_proxies_of[TNI_MAX_WATCHES];
 
 /* Of kernel records; `user` leads to the tni_watched_kernel. */
 tn_status tni_watched_run(const tn_call *call);
@@ -280,57 +275,12 @@ void tni_process_end(tni_watch *watch, const tni_process_before *before, const c
 /* After shutdown: reports the threads and descriptors that are still there, and forgets them. */
 void tni_process_settle(tni_watch *watch);
 
-/* ---- the slots --------------------------------------------------------------------------- */
+/* ---- the slots ---------------------------------------------------------------------------- */
 
-void *tni_watched_host_alloc(tni_watch *w, uint64_t bytes, uint64_t alignment);
-void tni_watched_host_free(tni_watch *w, void *p);
-void tni_watched_host_log(tni_watch *w, tn_pself *self, int32_t level, const char *message);
-tn_status tni_watched_host_fail(tni_watch *w, tn_status status, const char *message);
-const char *tni_watched_host_option(tni_watch *w, tn_pself *self, const char *name);
-const void *tni_watched_host_extension(tni_watch *w, const char *id);
+/* Made from plugin.h: the prototype of each slot's checked form, and TNI_SLOTS, their list. */
+#include "loader/validation/slots.h"
 
-tn_status tni_watched_init(tni_watch *w, const tn_host *host, const char *path, tn_pself **out);
-void tni_watched_shutdown(tni_watch *w, tn_pself *self);
-const void *tni_watched_extension(tni_watch *w, tn_pself *self, const char *id);
-tn_status tni_watched_count(tni_watch *w, tn_pself *self, uint32_t *out);
-tn_status tni_watched_open(tni_watch *w, tn_pself *self, uint32_t index, tn_pdevice **out);
-void tni_watched_close(tni_watch *w, tn_pdevice *device);
-tn_status tni_watched_property(tni_watch *w, tn_pself *self, uint32_t index, int32_t property,
-                               tn_cell *out);
-tn_status tni_watched_supports(tni_watch *w, tn_pdevice *device, const tn_kernel *kernel);
-
-tn_status tni_watched_alloc(tni_watch *w, tn_pdevice *device, int32_t space, uint64_t bytes,
-                            tn_memory *out_memory, void **out_host);
-void tni_watched_free(tni_watch *w, tn_pdevice *device, int32_t space, tn_memory memory);
-tn_status tni_watched_write(tni_watch *w, tn_pdevice *device, tn_pstream *stream, tn_memory dst,
-                            uint64_t dst_offset, const void *src, uint64_t bytes);
-tn_status tni_watched_read(tni_watch *w, tn_pdevice *device, tn_pstream *stream, void *dst,
-                           tn_memory src, uint64_t src_offset, uint64_t bytes);
-tn_status tni_watched_copy(tni_watch *w, tn_pdevice *device, tn_pstream *stream, tn_memory dst,
-                           uint64_t dst_offset, tn_memory src, uint64_t src_offset, uint64_t bytes);
-tn_status tni_watched_copy_peer(tni_watch *w, tn_pdevice *device, tn_pstream *stream, tn_memory dst,
-                                uint64_t dst_offset, tn_pdevice *src_device, tn_memory src,
-                                uint64_t src_offset, uint64_t bytes);
-tn_status tni_watched_fill(tni_watch *w, tn_pdevice *device, tn_pstream *stream, tn_memory dst,
-                           uint64_t dst_offset, uint32_t value, uint64_t bytes);
-tn_status tni_watched_info(tni_watch *w, tn_pdevice *device, tn_memory_info *out);
 /* The guard zones that are left of a device that is closed, and the stream for them. */
 void tni_guards_finish(tni_watch *w, tn_pdevice *device);
-
-tn_status tni_watched_stream_create(tni_watch *w, tn_pdevice *device, int32_t priority,
-                                    tn_pstream **out);
-void tni_watched_stream_destroy(tni_watch *w, tn_pstream *stream);
-tn_status tni_watched_stream_query(tni_watch *w, tn_pstream *stream);
-tn_status tni_watched_stream_synchronize(tni_watch *w, tn_pstream *stream);
-void *tni_watched_stream_native_handle(tni_watch *w, tn_pstream *stream);
-tn_status tni_watched_event_create(tni_watch *w, tn_pdevice *device, uint32_t flags,
-                                   tn_pevent **out);
-void tni_watched_event_destroy(tni_watch *w, tn_pevent *event);
-tn_status tni_watched_event_record(tni_watch *w, tn_pevent *event, tn_pstream *stream);
-tn_status tni_watched_event_wait(tni_watch *w, tn_pstream *stream, tn_pevent *event);
-tn_status tni_watched_event_query(tni_watch *w, tn_pevent *event);
-tn_status tni_watched_event_synchronize(tni_watch *w, tn_pevent *event);
-tn_status tni_watched_event_elapsed(tni_watch *w, tn_pevent *start, tn_pevent *end, double *out);
-void *tni_watched_event_native_handle(tni_watch *w, tn_pevent *event);
 
 #endif

@@ -60,7 +60,7 @@ tn_status tni_watched_init(tni_watch *w, const tn_host *host, const char *path, 
     tni_process_begin(w, &process);
     atomic_store(&w->state, TNI_WATCH_INIT);
     tni_enter(&f, w, "init", NULL);
-    tn_status status = tni_answer(&f, w->real.plugin.init(&w->host, path, out), 0);
+    tn_status status = tni_answer(&f, w->real.plugin.init(&w->proxy.host, path, out), 0);
     tni_process_end(w, &process, "init", "", 1);
     w->self = status == TN_OK ? *out : NULL;
     atomic_store(&w->state, status == TN_OK ? TNI_WATCH_STARTED : TNI_WATCH_LOADED);
