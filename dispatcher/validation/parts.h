@@ -168,9 +168,6 @@ enum {
 void tni_finding(const tni_watch *watch, int requirement, const char *slot, const char *op,
                  const char *format, ...) __attribute__((format(printf, 5, 6)));
 
-void tni_findings_lock(void);
-void tni_findings_unlock(void);
-
 /* ---- one call into the plugin ------------------------------------------------------------ */
 
 typedef struct tni_frame {

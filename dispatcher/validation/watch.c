@@ -1,6 +1,7 @@
 /* A watched plugin: where its tables and the ones that stand for them are kept. */
 #include "base/alloc.h"
 #include "base/env.h"
+#include "base/fork.h"
 #include "base/log.h"
 #include "dispatcher/loader/parts.h"
 #include "dispatcher/validation/parts.h"
@@ -9,7 +10,8 @@
 #include <string.h>
 #include <tenon/validation.h>
 
-tni_watch tni_watches[TNI_MAX_WATCHES];
+tni_watch tni_watches[TNI_MAX_WATCHES] = {
+    [0 ... TNI_MAX_WATCHES - 1] = {.lock = PTHREAD_MUTEX_INITIALIZER}};
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards `used` */
 
@@ -18,27 +20,19 @@ int32_t tn_validation_level(void) {
     return level <= 0 ? 0 : level == 1 ? 1 : 2;
 }
 
-/* ---- fork: the child must find every lock free and every table whole --------------------- */
+TNI_FORK_MUTEX(WATCHES, lock, tni_fork_no_mend)
 
-static void before_fork(void) {
-    pthread_mutex_lock(&lock);
+static void fork_before_WATCH(void) {
     for (int i = 0; i < TNI_MAX_WATCHES; i++)
         pthread_mutex_lock(&tni_watches[i].lock);
-    tni_findings_lock();
 }
 
-static void after_fork(void) {
-    tni_findings_unlock();
+static void fork_after_WATCH(bool in_child) {
     for (int i = TNI_MAX_WATCHES - 1; i >= 0; i--)
         pthread_mutex_unlock(&tni_watches[i].lock);
-    pthread_mutex_unlock(&lock);
 }
 
-static void prepare(void) {
-    for (int i = 0; i < TNI_MAX_WATCHES; i++)
-        pthread_mutex_init(&tni_watches[i].lock, NULL);
-    pthread_atfork(before_fork, after_fork, after_fork);
-}
+TNI_FORK_PART(WATCH)
 
 /* ---- begin and end ----------------------------------------------------------------------- */
 
@@ -57,11 +51,9 @@ static void fill_host(tni_watch *w, const tn_host *proxies) {
 }
 
 tni_watch *tni_watch_begin(const char *where) {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
     int32_t level = tn_validation_level();
     if (level == 0)
         return NULL;
-    pthread_once(&once, prepare);
     tni_watch *w = NULL;
     pthread_mutex_lock(&lock);
     int i = 0;
