@@ -40,8 +40,9 @@ static tn_status enter(tni_saved_error *saved) {
                                   " callback of tn_plugin_list; do that afterwards");
     if (broken)
         return tni_fail(TN_STATE, "this process was forked while another thread was loading a"
-                                  " plugin, so its own plugins cannot be used; load plugins before"
-                                  " other threads run, or start the child with exec");
+                                  " plugin and could not be waited for, so no plugin can be started"
+                                  " here; use plugins' devices once before other threads run, or"
+                                  " start the child with exec");
     tni_lock_take(&lock);
     tni_error_save(saved);
     return TN_OK;
@@ -590,7 +591,7 @@ static tni_plugin *last_started(void) {
 
 void tni_loader_finish(void) {
     tni_saved_error saved;
-    if (enter(&saved))
+    if (broken || enter(&saved))
         return;
     for (tni_plugin *p; (p = last_started());) {
         /* In a forked child the plugin's threads are gone; its shutdown might wait for them. */
