@@ -1,5 +1,5 @@
 /* Timing and reporting; see common.h. */
-#include "common.h"
+#include "bench/common.h"
 
 #include <pthread.h>
 #include <spawn.h>
@@ -27,7 +27,7 @@ typedef struct options {
     uint32_t n_threads;
 } options;
 
-/* ---- measuring ------------------------------------------------------------------------------ */
+/* ---- measuring --------------------------------------------------------------------------- */
 
 static double scale_of(const char *unit) {
     return !strcmp(unit, "ns") ? 1e9 : !strcmp(unit, "us") ? 1e6 : !strcmp(unit, "ms") ? 1e3 : 1;
@@ -125,7 +125,7 @@ double bench_resident(const char *field) {
     return mib;
 }
 
-/* ---- telling -------------------------------------------------------------------------------- */
+/* ---- telling ----------------------------------------------------------------------------- */
 
 static void print_json_string(const char *text) {
     putchar('"');
@@ -239,7 +239,7 @@ static int report(const bench_program *p, const options *o, char **names, int n_
     return failed != 0;
 }
 
-/* ---- the program ---------------------------------------------------------------------------- */
+/* ---- the program ------------------------------------------------------------------------- */
 
 /* A second thread, so that no library takes the process for single-threaded and leaves locks and
  * atomic instructions out. */

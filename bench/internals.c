@@ -1,12 +1,12 @@
 /* The parts of a call, each alone: the dispatcher's hop, a kernel call into a plugin, the caching
  * allocator. Links the library's objects, since none of this is public. */
-#include "tenon.h"
+#include "bench/tenon.h"
 #include "core/memory/allocator.h"
 #include "core/ops/build.h"
 
 #include <stdio.h>
 
-/* ---- the hop -------------------------------------------------------------------------------- */
+/* ---- the hop ----------------------------------------------------------------------------- */
 
 static tn_status answer(const tn_op *op, tn_keyset keys, const tn_cell *args, tn_cell *rets,
                         void *user) {
@@ -35,7 +35,7 @@ static double hop(uint64_t n) {
     return bench_seconds(start);
 }
 
-/* ---- a kernel that does nothing ------------------------------------------------------------- */
+/* ---- a kernel that does nothing ---------------------------------------------------------- */
 
 static double boxed(uint64_t n) {
     static tn_tensor *x;
@@ -63,7 +63,7 @@ static double boxed(uint64_t n) {
     return bench_seconds(start);
 }
 
-/* ---- the allocator -------------------------------------------------------------------------- */
+/* ---- the allocator ----------------------------------------------------------------------- */
 
 static double allocate(uint64_t n) {
     tni_device *device = tni_device_get(bench_device);

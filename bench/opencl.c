@@ -6,8 +6,8 @@
  * whose name contains ROW
  */
 #define CL_TARGET_OPENCL_VERSION 120
-#include "common.h"
-#include "training.h"
+#include "bench/common.h"
+#include "bench/training.h"
 
 #include <CL/cl.h>
 #include <stdio.h>
@@ -22,10 +22,10 @@ enum { MAX_ROUNDS = 101 };
 static tn_device device, cpu;
 static const char *only = "";
 
-/* ---- pairs ---------------------------------------------------------------------------------- */
+/* ---- pairs ------------------------------------------------------------------------------- */
 
 static int by_value(const void *a, const void *b) {
-    const double x = *(const double *)a, y = *(const double *)b;
+    double x = *(const double *)a, y = *(const double *)b;
     return (x > y) - (x < y);
 }
 
@@ -63,7 +63,7 @@ static int compare(const char *what, const char *peer_name, timed ours, timed pe
     return 0;
 }
 
-/* ---- training -------------------------------------------------------------------------------- */
+/* ---- training ---------------------------------------------------------------------------- */
 
 enum { STEPS = 4 };
 
@@ -72,7 +72,7 @@ static double steps(training *t, tn_status (*init)(model *, tn_device), tn_devic
         return -1;
     if (tn_synchronize(on) != TN_OK)
         return -1;
-    const double start = bench_now();
+    double start = bench_now();
     for (uint64_t i = 0; i < STEPS; i++)
         if (training_step(t, i) != TN_OK)
             return -1;
@@ -99,7 +99,7 @@ static double cnn_on_cpu(void) {
     return steps(&t, model_cnn_init, cpu);
 }
 
-/* ---- OpenCL itself --------------------------------------------------------------------------- */
+/* ---- OpenCL itself ----------------------------------------------------------------------- */
 
 /* A queue and a context of our own on the device that Tenon uses. */
 static struct {
@@ -118,7 +118,7 @@ static cl_int open_bare(void) {
     return error;
 }
 
-/* ---- calls ----------------------------------------------------------------------------------- */
+/* ---- calls ------------------------------------------------------------------------------- */
 
 enum { CALLS = 2000, ELEMENTS = 256, KEPT = 8 };
 
@@ -131,7 +131,7 @@ static double calls_with(int n_kept) {
         b = tn_keep(tn_ones(TN_SHAPE(ELEMENTS), TN_F32, device));
     }
     tn_synchronize(device);
-    const double start = bench_now();
+    double start = bench_now();
     for (int i = 0; i < CALLS; i++) {
         tn_tensor **place = &kept[n_kept ? i % n_kept : 0], *sum = tn_add(a, b);
         tn_free(n_kept ? *place : sum);
@@ -161,8 +161,8 @@ static double bare_calls(void) {
         "    const uint i = get_global_id(0);"
         "    if (i < n) c[i] = a[i] + b[i];"
         "}";
-    const cl_uint n = ELEMENTS;
-    const size_t global = ELEMENTS, local = 256;
+    cl_uint n = ELEMENTS;
+    size_t global = ELEMENTS, local = 256;
     cl_int error = CL_SUCCESS;
     if (!kernel) {
         cl_program program = clCreateProgramWithSource(bare.context, 1, &source, NULL, &error);
@@ -175,7 +175,7 @@ static double bare_calls(void) {
     }
     if (error == CL_SUCCESS)
         error = clFinish(bare.queue);
-    const double start = bench_now();
+    double start = bench_now();
     for (int i = 0; i < CALLS && error == CL_SUCCESS; i++) {
         for (cl_uint k = 0; k < 3; k++)
             clSetKernelArg(kernel, k, sizeof memory[k], &memory[k]);
@@ -189,7 +189,7 @@ static double bare_calls(void) {
     return error == CL_SUCCESS ? (bench_now() - start) / CALLS : -1;
 }
 
-/* ---- products -------------------------------------------------------------------------------- */
+/* ---- products ---------------------------------------------------------------------------- */
 
 static struct {
     int64_t m, n, k;
@@ -209,7 +209,7 @@ static double product_here(void) {
         made[2] = product.k;
     }
     tn_synchronize(device);
-    const double start = bench_now();
+    double start = bench_now();
     tn_free(tn_matmul(a, b));
     return tn_synchronize(device) == TN_OK ? bench_now() - start : -1;
 }
@@ -217,9 +217,9 @@ static double product_here(void) {
 #ifdef HAVE_CLBLAST
 static double product_of_clblast(void) {
     static cl_mem memory[3];
-    const size_t m = (size_t)product.m, n = (size_t)product.n, k = (size_t)product.k;
+    size_t m = (size_t)product.m, n = (size_t)product.n, k = (size_t)product.k;
     const size_t sizes[] = {m * k * 4, k * n * 4, m * n * 4};
-    const float one = 1;
+    float one = 1;
     cl_int error = CL_SUCCESS;
     for (int i = 0; i < 3 && error == CL_SUCCESS; i++) {
         size_t there = 0;
@@ -237,8 +237,8 @@ static double product_of_clblast(void) {
         error = clFinish(bare.queue);
     if (error != CL_SUCCESS)
         return -1;
-    const double start = bench_now();
-    const CLBlastStatusCode status = CLBlastSgemm(
+    double start = bench_now();
+    CLBlastStatusCode status = CLBlastSgemm(
         CLBlastLayoutRowMajor, CLBlastTransposeNo,
         product.turned ? CLBlastTransposeYes : CLBlastTransposeNo, m, n, k, 1, memory[0], 0, k,
         memory[1], 0, product.turned ? k : n, 0, memory[2], 0, n, &bare.queue, NULL);
@@ -279,7 +279,7 @@ static int products(int rounds) {
 }
 #endif
 
-/* ---- the program ----------------------------------------------------------------------------- */
+/* ---- the program ------------------------------------------------------------------------- */
 
 static int fail(const char *what) {
     fprintf(stderr, "opencl: %s: %s\n", what, tn_error_message());
@@ -287,7 +287,7 @@ static int fail(const char *what) {
 }
 
 int main(int argc, char **argv) {
-    const int rounds = argc > 1 ? atoi(argv[1]) : 11;
+    int rounds = argc > 1 ? atoi(argv[1]) : 11;
     if (argc > 2)
         only = argv[2];
     if (rounds < 1 || rounds > MAX_ROUNDS) {

@@ -1,8 +1,8 @@
 /* What a call costs when there is nothing to compute: the operators, recording, backward, and the
  * start of a process. The rows inside the library are in internals.c. */
-#include "tenon.h"
+#include "bench/tenon.h"
 
-/* ---- calls ---------------------------------------------------------------------------------- */
+/* ---- calls ------------------------------------------------------------------------------- */
 
 static tn_tensor *one_element(void) {
     static const float value = 1.0f;
@@ -99,12 +99,12 @@ static double empty(uint64_t n) {
     return bench_seconds(start);
 }
 
-/* ---- a fresh process ------------------------------------------------------------------------ */
+/* ---- a fresh process --------------------------------------------------------------------- */
 
 /* The first result: plugin found and loaded, device opened, an operator run, its value read. */
 static double first_result(uint32_t n_threads) {
     TN_SCOPE;
-    const float two = 2;
+    float two = 2;
     tn_tensor *x = tn_from_data(&two, TN_SHAPE(1), TN_F32, tn_default_device());
     double value = 0;
     return tn_item(tn_add(x, x), &value) == TN_OK && value == 4 ? value : -1;

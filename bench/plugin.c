@@ -11,7 +11,7 @@ struct tn_pself {
 
 static tn_pself self;
 
-/* ---- memory, which is the host's ------------------------------------------------------------ */
+/* ---- memory, which is the host's --------------------------------------------------------- */
 
 static tn_status alloc(tn_pdevice *device, int32_t space, uint64_t bytes, tn_memory *out_memory,
                        void **out_host) {
@@ -61,7 +61,7 @@ static const tn_memory_ops memory_ops = {.struct_size = sizeof memory_ops,
                                          .copy = copy,
                                          .fill = fill};
 
-/* ---- the device ----------------------------------------------------------------------------- */
+/* ---- the device -------------------------------------------------------------------------- */
 
 static tn_status count(tn_pself *s, uint32_t *out_count) {
     *out_count = 1;
@@ -86,7 +86,7 @@ static const tn_device_ops device_ops = {.struct_size = sizeof device_ops,
                                          .property = property,
                                          .memory = &memory_ops};
 
-/* ---- the plugin ----------------------------------------------------------------------------- */
+/* ---- the plugin -------------------------------------------------------------------------- */
 
 static tn_status nothing(const tn_call *call) {
     return TN_OK;

@@ -1,5 +1,5 @@
 /* See tenon.h. */
-#include "tenon.h"
+#include "bench/tenon.h"
 
 #include <stdio.h>
 
@@ -27,12 +27,12 @@ static const char *version(void) {
 
 int bench_tenon_main(const char *name, const bench_row *rows, size_t n_rows, int argc,
                      char **argv) {
-    const bench_program program = {.name = name,
-                                   .subject = "Tenon",
-                                   .rows = rows,
-                                   .n_rows = n_rows,
-                                   .start = bench_tenon_start,
-                                   .error = error,
-                                   .version = version};
+    bench_program program = {.name = name,
+                             .subject = "Tenon",
+                             .rows = rows,
+                             .n_rows = n_rows,
+                             .start = bench_tenon_start,
+                             .error = error,
+                             .version = version};
     return bench_main(&program, argc, argv);
 }

@@ -2,7 +2,7 @@
  *
  * The project is a copy of the template of the plugin SDK, which compiles as it stands; the made-up
  * names in it are replaced. What was written is taken back when something fails. */
-#include "cli.h"
+#include "cli/cli.h"
 
 #include <ctype.h>
 #include <dirent.h>
@@ -29,7 +29,7 @@ static int fail(int code, const char *format, ...) {
     return code;
 }
 
-/* ---- names ---------------------------------------------------------------------------------- */
+/* ---- names ------------------------------------------------------------------------------- */
 
 /* [a-z][a-z0-9_]*, for it becomes part of C names and of the plugin's id. */
 static bool is_name(const char *name, size_t most) {
@@ -54,7 +54,7 @@ static int check_names(const char *vendor, const char *type) {
     return EXIT_OK;
 }
 
-/* ---- the template --------------------------------------------------------------------------- */
+/* ---- the template ------------------------------------------------------------------------ */
 
 /* Where the template is: in the build tree a note beside the program says so, else it is installed,
  * at a known way from the program. */
@@ -82,7 +82,7 @@ static int is_file(const struct dirent *entry) {
     return strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
 }
 
-/* ---- writing -------------------------------------------------------------------------------- */
+/* ---- writing ----------------------------------------------------------------------------- */
 
 /* Each made-up name of the template, and what stands for it. */
 struct replacement {
@@ -174,7 +174,7 @@ static int copy_files(int from, int to, struct dirent **names, int n_names, cons
     return EXIT_OK;
 }
 
-/* ---- the command ---------------------------------------------------------------------------- */
+/* ---- the command ------------------------------------------------------------------------- */
 
 /* A new folder, or one that is there and empty. */
 static int open_project(const char *dir, bool *out_made, int *out_fd) {

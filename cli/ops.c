@@ -1,14 +1,14 @@
 /* tenon ops: the operators; tenon ops NAME: who answers each of its calls, and why. */
-#include "cli.h"
-#include "devices.h"
-#include "json.h"
-#include "table.h"
+#include "cli/cli.h"
+#include "cli/devices.h"
+#include "cli/json.h"
+#include "cli/table.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <tenon/tenon.h>
 
-/* ---- all of them ---------------------------------------------------------------------------- */
+/* ---- all of them ------------------------------------------------------------------------- */
 
 static void list_json(const tn_op_info *info, void *user) {
     json_object_open(NULL);
@@ -44,7 +44,7 @@ static int list_all(const struct options *options) {
     return status == TN_OK ? EXIT_OK : report_failure();
 }
 
-/* ---- one of them ---------------------------------------------------------------------------- */
+/* ---- one of them ------------------------------------------------------------------------- */
 
 static const struct {
     uint32_t flag;
@@ -177,7 +177,7 @@ static void show(const tn_op_info *info, void *user) {
         show_kernels(info);
 }
 
-/* ---- finding it ----------------------------------------------------------------------------- */
+/* ---- finding it -------------------------------------------------------------------------- */
 
 enum { MAX_MATCHES = 64, MAX_HINTS = 8 };
 

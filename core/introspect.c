@@ -9,8 +9,7 @@
 
 #include <tenon/introspect.h>
 
-/* ---- operators ---------------------------------------------------------------------------------
- */
+/* ---- operators --------------------------------------------------------------------------- */
 
 static const char *kind_name(const tni_op_info *info) {
     static const char *const names[] = {
@@ -106,8 +105,7 @@ tn_status tn_op_describe(const char *name, void (*fn)(const tn_op_info *info, vo
     return TN_OK;
 }
 
-/* ---- handlers ----------------------------------------------------------------------------------
- */
+/* ---- handlers ---------------------------------------------------------------------------- */
 
 enum { MAX_HANDLERS = 256 };
 
@@ -145,8 +143,7 @@ tn_status tn_op_handlers(const char *name, void (*fn)(const tn_op_handler_info *
     return TN_OK;
 }
 
-/* ---- kernels -----------------------------------------------------------------------------------
- */
+/* ---- kernels ----------------------------------------------------------------------------- */
 
 /* A record that serves several dtypes stands in the row of each; it is told once, at its first. */
 static bool is_first_seen(const tni_kernel_row *row, tn_dtype dtype, const tni_kernel *kernel) {
@@ -198,8 +195,7 @@ tn_status tn_op_kernels(const char *name, void (*fn)(const tn_kernel_info *info,
     return TN_OK;
 }
 
-/* ---- environment -------------------------------------------------------------------------------
- */
+/* ---- environment ------------------------------------------------------------------------- */
 
 void tn_env_list(void (*fn)(const tn_env_info *info, void *user), void *user) {
     for (int i = 0; i < TNI_ENV_COUNT; i++) {

@@ -142,7 +142,7 @@ void tni_handlers_finish(void) {
     default_row = &tni_row_empty;
 }
 
-/* ---- provenance ----------------------------------------------------------------------------- */
+/* ---- provenance -------------------------------------------------------------------------- */
 
 void tni_op_provenance(const tn_op *op, void (*fn)(const tni_provenance *line, void *user),
                        void *user) {

@@ -40,7 +40,7 @@ static inline tni_operator *tni_operator_of(const tn_op *op) {
     return (tni_operator *)(uintptr_t)op;
 }
 
-/* ---- rows ----------------------------------------------------------------------------------- */
+/* ---- rows -------------------------------------------------------------------------------- */
 
 /* Nothing is handled: of an operator without handlers; and of one that was dropped. */
 extern const tni_row tni_row_empty, tni_row_dropped;
@@ -60,7 +60,7 @@ tni_entry tni_row_entry(const tni_row *row, tn_key key, uint64_t backends);
 
 void tni_rows_finish(void);
 
-/* ---- the parts of registry ------------------------------------------------------------------ */
+/* ---- the parts of registry --------------------------------------------------------------- */
 
 /* The row of operators without handlers of their own. */
 const tni_row *tni_default_row(void);

@@ -128,8 +128,7 @@ static inline tn_status tni_call(const tn_op *op, const tn_cell *args, tn_cell *
 extern tn_status (*tni_registry_prepare)(void);
 bool tni_registry_ready(void);
 
-/* ---- the table of operators ---------------------------------------------------------------------
- */
+/* ---- the table of operators -------------------------------------------------------------- */
 
 /* Names: "tenon" is the namespace that need not be written, so "tenon::add.Tensor" and "add.Tensor"
  * are one name. A tn_op stays valid until finish, also when its definition is dropped; calls on it
@@ -163,7 +162,7 @@ typedef struct tni_provenance {
 void tni_op_provenance(const tn_op *op, void (*fn)(const tni_provenance *line, void *user),
                        void *user);
 
-/* ---- backends ------------------------------------------------------------------------------- */
+/* ---- backends ---------------------------------------------------------------------------- */
 
 enum { TNI_MAX_BACKENDS = 64 };
 

@@ -41,8 +41,7 @@ typedef struct parser {
     tn_status status; /* of a failure */
 } parser;
 
-/* ---- characters: without the locale ------------------------------------------------------------
- */
+/* ---- characters: without the locale ------------------------------------------------------ */
 
 static bool is_digit(char c) {
     return c >= '0' && c <= '9';
@@ -64,7 +63,7 @@ static bool span_is(span s, const char *word) {
     return strlen(word) == s.n && memcmp(s.at, word, s.n) == 0;
 }
 
-/* ---- errors --------------------------------------------------------------------------------- */
+/* ---- errors ------------------------------------------------------------------------------ */
 
 enum { WINDOW = 72 }; /* characters shown on either side of the place */
 
@@ -114,7 +113,7 @@ static bool expected(const parser *p, const char *what) {
     return wrong(p, p->at, "expected %s, %s", what, found(p->at, what_is));
 }
 
-/* ---- tokens: what is taken is written, with normal spacing, to the copy --------------------- */
+/* ---- tokens: what is taken is written, with normal spacing, to the copy ------------------ */
 
 static void write_space(parser *p) {
     p->normal[p->n_normal++] = ' ';
@@ -162,7 +161,7 @@ static span peek_word(parser *p) {
     return s;
 }
 
-/* ---- types ---------------------------------------------------------------------------------- */
+/* ---- types ------------------------------------------------------------------------------- */
 
 static const struct {
     const char *name;
@@ -245,7 +244,7 @@ static bool parse_type(parser *p, tni_arg *arg) {
     return true;
 }
 
-/* ---- defaults ------------------------------------------------------------------------------- */
+/* ---- defaults ---------------------------------------------------------------------------- */
 
 /* A number as C writes it, in decimal; `sign` and a word follow for inf and nan. */
 static bool parse_number(parser *p, tn_cell *out) {
@@ -437,7 +436,7 @@ static bool parse_default(parser *p, tni_arg *arg, int64_t *ints) {
     return wrong(p, p->at, "a Tensor or Device has no default but None");
 }
 
-/* ---- the whole ------------------------------------------------------------------------------ */
+/* ---- the whole --------------------------------------------------------------------------- */
 
 /* [ns::]base[.overload]; an overload may start with a digit ("convolution.2"). */
 static bool parse_op_name(parser *p, span *out) {

@@ -1,4 +1,4 @@
-/* elementary.h: elementary functions of f32 and the conversions of f16, written so that a loop over
+/* Elementary functions of f32 and the conversions of f16, written so that a loop over
  * them vectorises: no branches, no tables, no calls. In C and in device code
  * (gpu/device/dialect.h), for devices that are CPUs; others have better ones. Errors are at most
  * 2 ULP, 3 of sigmoid (tests/kernels measures them); infinities, NaN, signed zeros and subnormals
@@ -190,21 +190,21 @@ ELEMENTARY f32 em_sigmoid(f32 x) {
     return x < 0.0f ? e * r : r;
 }
 
-/* ---- f16 by bits, after F. Giesen, "Float->part variants" ------------------------------------ */
+/* ---- f16 by bits, after F. Giesen, "Float->half variants" -------------------------------- */
 
 ELEMENTARY f32 f32_of_f16(u32 h) {
-    const u32 magnitude = (h & 0x7fffu) << 13, exponent = magnitude & 0x0f800000u;
-    const u32 normal = magnitude + (112u << 23), special = magnitude + (224u << 23),
-              subnormal = bits_of_f32(f32_of_bits(magnitude + (113u << 23)) - 0x1p-14f);
-    const u32 u = exponent == 0 ? subnormal : exponent == 0x0f800000u ? special : normal;
+    u32 magnitude = (h & 0x7fffu) << 13, exponent = magnitude & 0x0f800000u;
+    u32 normal = magnitude + (112u << 23), special = magnitude + (224u << 23),
+        subnormal = bits_of_f32(f32_of_bits(magnitude + (113u << 23)) - 0x1p-14f);
+    u32 u = exponent == 0 ? subnormal : exponent == 0x0f800000u ? special : normal;
     return f32_of_bits(u | (h & 0x8000u) << 16);
 }
 
 /* Rounds to nearest even. */
 ELEMENTARY u32 f16_of_f32(f32 x) {
-    const u32 bits = bits_of_f32(x), u = bits & 0x7fffffffu;
-    const u32 normal = (u - (112u << 23) + 0xfffu + (u >> 13 & 1)) >> 13,
-              subnormal = bits_of_f32(f32_of_bits(u) + 0.5f) - 0x3f000000u;
+    u32 bits = bits_of_f32(x), u = bits & 0x7fffffffu;
+    u32 normal = (u - (112u << 23) + 0xfffu + (u >> 13 & 1)) >> 13,
+        subnormal = bits_of_f32(f32_of_bits(u) + 0.5f) - 0x3f000000u;
     u32 h = u < 0x38800000u ? subnormal : normal;
     h = u >= 0x477ff000u ? 0x7c00u : h; /* rounds to infinity, or is it */
     h = u > 0x7f800000u ? 0x7e00u : h;

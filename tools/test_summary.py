@@ -96,7 +96,7 @@ class Build:
             if record:
                 self.look_for_skipped(record, "may_skip" in suites)
             elif suites & left_out:
-                which = "not_tsan" if "not_tsan" in suites else "the plain build runs it"
+                which = "the plain build runs it" if suites & ONCE else "not_tsan"
                 self.did_not_run.setdefault(which, []).append(test["name"])
             elif only_some:
                 self.did_not_run.setdefault("not asked for", []).append(test["name"])

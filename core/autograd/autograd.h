@@ -128,7 +128,7 @@ static inline tn_ints tni_node_ints(const tni_node *node, uint32_t i) {
                : tn_ints_of(node->attrs[i].v.ints, (int64_t)node->attrs[i].n);
 }
 
-/* ---- a tensor's autograd state -------------------------------------------------------------- */
+/* ---- a tensor's autograd state ----------------------------------------------------------- */
 
 /* How a view came about decides what in-place on it may do. */
 typedef enum tni_view_kind {
@@ -208,7 +208,7 @@ tn_status tni_check_inplace(tn_tensor *t, const char *operator_name);
  * handler. */
 void tni_set_view(tn_tensor *view, const tn_tensor *t, tni_view_kind kind);
 
-/* ---- recording ------------------------------------------------------------------------------ */
+/* ---- recording --------------------------------------------------------------------------- */
 
 /* What the generator writes for an operator with a derivative. Positions are those of the schema.
  */

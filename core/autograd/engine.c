@@ -26,7 +26,7 @@ static uint32_t find_or_add(tni_pass *pass, tni_node *node, bool *out_new) {
     return *out_new ? tni_pass_add(pass, node) : i;
 }
 
-/* ---- counting ------------------------------------------------------------------------------- */
+/* ---- counting ---------------------------------------------------------------------------- */
 
 /* Everything that the roots reach. */
 static tn_status count_all(tni_pass *pass, const tni_edge *roots, uint64_t n_roots) {
@@ -125,7 +125,7 @@ static tn_status count_captured(tni_pass *pass, const tni_edge *roots, uint64_t 
     return TN_OK;
 }
 
-/* ---- one node ------------------------------------------------------------------------------- */
+/* ---- one node ---------------------------------------------------------------------------- */
 
 /* Gives `grad` (owned) to an edge's target; the target's stream is current meanwhile. */
 static tn_status deliver(run *r, const tni_node *from, const tni_edge *edge, tn_tensor *grad) {
@@ -276,7 +276,7 @@ static tn_status run_node(run *r, uint32_t index) {
     return status;
 }
 
-/* ---- a pass --------------------------------------------------------------------------------- */
+/* ---- a pass ------------------------------------------------------------------------------ */
 
 /* Puts the node's name in front of the message. An error that stood before the pass is put back, so
  * that this one replaces it, or is counted behind it, as any other would. */

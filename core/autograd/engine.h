@@ -7,7 +7,7 @@
 #include "core/autograd/autograd.h"
 #include "base/error.h"
 
-/* ---- accumulators --------------------------------------------------------------------------- */
+/* ---- accumulators ------------------------------------------------------------------------ */
 
 /* The node at the end of an edge to a leaf; extra is the leaf, owned. */
 extern const tni_node_type tni_accumulate_type;
@@ -25,7 +25,7 @@ tn_status tni_accumulate(tn_tensor *leaf, tn_tensor *grad, bool create_graph);
 /* Is the engine the only one to hold t and its memory, and may it therefore be written? */
 bool tni_is_exclusive(tn_tensor *t);
 
-/* ---- hooks ---------------------------------------------------------------------------------- */
+/* ---- hooks ------------------------------------------------------------------------------- */
 
 typedef struct tni_hook tni_hook;
 
@@ -44,7 +44,7 @@ tn_status tni_hooks_run_node(tni_node *node, tn_tensor **grads, bool create_grap
 tn_status tni_retain_hook_add(tn_tensor *t);
 void tni_retain_hook_remove(tn_tensor *t);
 
-/* ---- backward ------------------------------------------------------------------------------- */
+/* ---- backward ---------------------------------------------------------------------------- */
 
 /* A wish for the gradient that arrives at output `index` of `node`. */
 typedef struct tni_capture {
@@ -71,7 +71,7 @@ tn_status tni_conform(tn_tensor **grad, const tni_output_meta *meta, const char 
 /* sum + grad, in place where nobody can see it; consumes both, returns owned or NULL. */
 tn_tensor *tni_add_grads(tn_tensor *sum, tn_tensor *grad, bool create_graph);
 
-/* ---- keys ----------------------------------------------------------------------------------- */
+/* ---- keys -------------------------------------------------------------------------------- */
 
 /* Formulas: recording as asked; without it nothing need be tracked, since their temporaries are
  * their own. */

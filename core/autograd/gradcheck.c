@@ -6,7 +6,7 @@
  * same. */
 #include "core/autograd/engine.h"
 #include "core/ops/ops.h"
-#include "tenon/ops.h"
+#include <tenon/ops.h>
 #include "base/alloc.h"
 
 #include <math.h>
@@ -99,7 +99,7 @@ static tn_status learn_outputs(check *c) {
     return status;
 }
 
-/* ---- numerical ------------------------------------------------------------------------------ */
+/* ---- numerical --------------------------------------------------------------------------- */
 
 /* A leaf with these values that lies in memory as `like` does, zeros between its elements. */
 static tn_tensor *leaf_like(const tn_tensor *like, const double *data) {
@@ -169,7 +169,7 @@ static tn_status numerical(const check *c, uint64_t which, double **jacobian) {
     return status;
 }
 
-/* ---- analytic ------------------------------------------------------------------------------- */
+/* ---- analytic ---------------------------------------------------------------------------- */
 
 /* A gradient of output `o` that is one at element j. */
 static tn_tensor *one_hot(tn_tensor *output, int64_t j) {
@@ -276,7 +276,7 @@ static tn_status analytic(const check *c, tn_tensor *const *wanted, const uint64
     return status;
 }
 
-/* ---- together ------------------------------------------------------------------------------- */
+/* ---- together ---------------------------------------------------------------------------- */
 
 /* The indices of an element of t as text. */
 static char *place(const tn_tensor *t, int64_t element, char out[TNI_SHAPE_TEXT]) {
@@ -411,7 +411,7 @@ tn_status tn_gradcheck(tn_check_fn fn, void *user, tn_tensor *const *inputs, uin
     return status;
 }
 
-/* ---- the derivative of the derivative ------------------------------------------------------- */
+/* ---- the derivative of the derivative ---------------------------------------------------- */
 
 typedef struct second {
     const check *first;

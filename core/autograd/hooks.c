@@ -91,7 +91,7 @@ static tni_hook *hook_new(hook_kind kind, uint32_t refs) {
     return h;
 }
 
-/* ---- registering ---------------------------------------------------------------------------- */
+/* ---- registering ------------------------------------------------------------------------- */
 
 tn_registration *tn_register_hook(tn_tensor *t, tn_grad_hook on_grad, void *user,
                                   void (*destroy)(void *user)) {
@@ -164,7 +164,7 @@ void tni_retain_hook_remove(tn_tensor *t) {
         gone(found);
 }
 
-/* ---- running -------------------------------------------------------------------------------- */
+/* ---- running ----------------------------------------------------------------------------- */
 
 /* References to the hooks of one moment, in `few` or in memory of its own. */
 enum { FEW = 8 };

@@ -81,7 +81,7 @@ void tni_pass_end(tni_pass *pass) {
         workspace_free(pass);
 }
 
-/* ---- nodes that another pass owns ----------------------------------------------------------- */
+/* ---- nodes that another pass owns -------------------------------------------------------- */
 
 static uint32_t place_of(const tni_pass *pass, const tni_node *node) {
     uint32_t mask = pass->foreign_capacity - 1;
@@ -115,7 +115,7 @@ static bool foreign_insert(tni_pass *pass, uint32_t slot) {
     return true;
 }
 
-/* ---- slots ---------------------------------------------------------------------------------- */
+/* ---- slots ------------------------------------------------------------------------------- */
 
 static bool grow(void *array_pointer, uint32_t needed, uint32_t capacity, size_t size,
                  uint32_t *out_capacity) {
@@ -180,7 +180,7 @@ tn_tensor **tni_pass_outs(tni_pass *pass, uint32_t n) {
     return pass->outs;
 }
 
-/* ---- the heap ------------------------------------------------------------------------------- */
+/* ---- the heap ---------------------------------------------------------------------------- */
 
 static inline uint64_t order(const tni_pass *pass, uint32_t slot) {
     return pass->slots[slot].node->sequence;

@@ -10,7 +10,7 @@
 
 #include <string.h>
 
-/* ---- operators without a derivative --------------------------------------------------------- */
+/* ---- operators without a derivative ------------------------------------------------------ */
 
 static tn_status refuse_backward(tni_node *node, tn_tensor *const *grads, tn_tensor **out) {
     return tni_fail(TN_UNSUPPORTED,
@@ -144,7 +144,7 @@ static tn_status record_failing(const tn_op *op, tn_keyset below, const tn_cell 
     return status;
 }
 
-/* ---- operators with one --------------------------------------------------------------------- */
+/* ---- operators with one ------------------------------------------------------------------ */
 
 /* Bytes the lists among the attrs need. */
 static uint32_t attr_bytes(const tni_derivative *d, const tn_cell *args, const tn_cell *rets) {

@@ -63,7 +63,7 @@ static tn_tensor *part_of(tni_node *node, tn_tensor *flat) {
                           node->attrs[OFFSET].v.i64);
 }
 
-/* ---- the two nodes -------------------------------------------------------------------------- */
+/* ---- the two nodes ----------------------------------------------------------------------- */
 
 static tn_status as_strided_backward(tni_node *node, tn_tensor *const *grads, tn_tensor **out) {
     if (!grads[0] || !tni_node_needs(node, 0))
@@ -99,7 +99,7 @@ static tn_status copy_slices_backward(tni_node *node, tn_tensor *const *grads, t
     tn_tensor *grad = grads[0];
     if (!grad)
         return TN_OK;
-    const int64_t n = node->attrs[EXTENT].v.i64;
+    int64_t n = node->attrs[EXTENT].v.i64;
     tn_tensor *flat = tni_zeros(tn_ints_of(&n, 1), grad->view.dtype, grad->device->id);
     tn_tensor *whole = whole_of(node, flat);
     tn_tensor *filled = tni_copy_(whole, grad, false);
@@ -154,7 +154,7 @@ static tni_node *copy_slices_of(tn_tensor *base, tn_tensor *view, tni_node *fn) 
     return node;
 }
 
-/* ---- tracking ------------------------------------------------------------------------------- */
+/* ---- tracking ---------------------------------------------------------------------------- */
 
 void tni_set_view(tn_tensor *view, const tn_tensor *t, tni_view_kind kind) {
     if (!view->owner || !tni_is_float(view->view.dtype) || (t->flags & TNI_TENSOR_INFERENCE) ||
@@ -231,7 +231,7 @@ tn_status tni_rebase_history(tn_tensor *t, tni_node *node) {
     return TN_OK;
 }
 
-/* ---- what may be written -------------------------------------------------------------------- */
+/* ---- what may be written ----------------------------------------------------------------- */
 
 static bool repeats(const tn_tensor_view *v) {
     for (int32_t i = 0; i < v->rank; i++)

@@ -25,7 +25,7 @@ static uint32_t n_open;
 
 pthread_mutex_t tni_devices_lock = PTHREAD_MUTEX_INITIALIZER;
 
-/* ---- opening -------------------------------------------------------------------------------- */
+/* ---- opening ----------------------------------------------------------------------------- */
 
 /* A property, or `fallback` when the plugin leaves it out or answers with another kind of cell. */
 static tn_cell property(const tni_plugin *plugin, uint32_t index, int32_t which, tn_cell fallback) {
@@ -164,7 +164,7 @@ static tni_device *open_locked(device_type *type, tn_device id) {
     return d;
 }
 
-/* ---- types ---------------------------------------------------------------------------------- */
+/* ---- types ------------------------------------------------------------------------------- */
 
 /* The entry of `type` ("npu", "npu@com.acme", "meta"), starting its plugin. */
 static device_type *type_named(const char *name, int32_t *out_id) {
@@ -258,7 +258,7 @@ tni_device *tni_device_at(uint32_t ordinal) {
                : NULL;
 }
 
-/* ---- failing -------------------------------------------------------------------------------- */
+/* ---- failing ----------------------------------------------------------------------------- */
 
 tn_status tni_device_unusable(tni_device *d) {
     if (atomic_load(&d->forked))
@@ -279,7 +279,7 @@ tn_status tni_device_fail(tni_device *d, tn_status status, const char *what) {
     return tni_error_take_plugin(tni_device_notice(d, status), context);
 }
 
-/* ---- the end -------------------------------------------------------------------------------- */
+/* ---- the end ----------------------------------------------------------------------------- */
 
 /* A device of the parent is forgotten, not closed: its plugin's threads are not in this process. */
 static void close_device(tni_device *d) {

@@ -13,7 +13,7 @@ struct tn_event {
     _Atomic int64_t host_ns; /* of the record, on a synchronous device */
 };
 
-/* ---- idle events ---------------------------------------------------------------------------- */
+/* ---- idle events ------------------------------------------------------------------------- */
 
 tn_pevent *tni_event_take(tni_device *d, tn_status *out_status) {
     tn_pevent *event = NULL;
@@ -46,7 +46,7 @@ void tni_events_finish(tni_device *d) {
         d->events->destroy(d->idle_events[--d->n_idle_events]);
 }
 
-/* ---- the public ones ------------------------------------------------------------------------ */
+/* ---- the public ones --------------------------------------------------------------------- */
 
 static tn_status fail_null(const char *function, const char *what) {
     return tni_fail(TN_INVALID_ARGUMENT, "%s: %s is NULL", function, what);

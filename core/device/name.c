@@ -12,7 +12,7 @@ enum { MAX_TYPE = 256 };
 
 static _Atomic int64_t default_device; /* packed; 0: not chosen yet */
 
-/* ---- parsing -------------------------------------------------------------------------------- */
+/* ---- parsing ----------------------------------------------------------------------------- */
 
 /* "npu@com.acme:1" into its type and 1; without a colon 0. */
 static bool split(const char *name, char type[MAX_TYPE], int32_t *out_index) {
@@ -73,7 +73,7 @@ tn_device tn_device_parse(const char *name) {
     return device;
 }
 
-/* ---- the default device --------------------------------------------------------------------- */
+/* ---- the default device ------------------------------------------------------------------ */
 
 /* The device that TENON_DEVICE names; an error says that it came from there. */
 static tn_status parse_environment(tn_device *out) {
@@ -118,7 +118,7 @@ void tni_default_device_forget(void) {
     atomic_store(&default_device, 0);
 }
 
-/* ---- what is known of a device -------------------------------------------------------------- */
+/* ---- what is known of a device ----------------------------------------------------------- */
 
 char *tn_device_name(tn_device device, char *out, uint64_t size) {
     const char *key = device.type > 0 ? tni_backend_name(device.type - 1) : NULL;

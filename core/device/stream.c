@@ -6,7 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* ---- the device's list ---------------------------------------------------------------------- */
+/* ---- the device's list ------------------------------------------------------------------- */
 
 static tn_status init(tn_stream *s, tni_device *d, int32_t priority) {
     *s = (tn_stream){.refs = 1, .device = d};
@@ -95,7 +95,7 @@ void tni_streams_finish(tni_device *d) {
     d->default_stream.handle = NULL;
 }
 
-/* ---- life ----------------------------------------------------------------------------------- */
+/* ---- life -------------------------------------------------------------------------------- */
 
 tn_stream *tn_stream_create(tn_device device, int32_t priority) {
     tni_device *d = tni_device_get(device);
@@ -144,7 +144,7 @@ void *tn_stream_native(tn_stream *s) {
     return native ? native(s->handle) : NULL;
 }
 
-/* ---- what became of the work ---------------------------------------------------------------- */
+/* ---- what became of the work ------------------------------------------------------------- */
 
 enum { TRAIL_TEXT = 160 };
 
@@ -228,7 +228,7 @@ tn_status tn_synchronize(tn_device device) {
     return status;
 }
 
-/* ---- waiting -------------------------------------------------------------------------------- */
+/* ---- waiting ----------------------------------------------------------------------------- */
 
 bool tni_stream_drain(tn_stream *s) {
     tni_device *d = s->device;

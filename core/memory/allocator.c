@@ -9,7 +9,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* ---- life ----------------------------------------------------------------------------------- */
+/* ---- life -------------------------------------------------------------------------------- */
 
 void tni_allocator_lock(tni_allocator *a) {
     pthread_mutex_lock(&a->lock);
@@ -74,7 +74,7 @@ bool tni_allocator_forked(tni_allocator *a) {
     return true;
 }
 
-/* ---- sizes ---------------------------------------------------------------------------------- */
+/* ---- sizes ------------------------------------------------------------------------------- */
 
 static uint64_t round_up(uint64_t n, uint64_t multiple) {
     return (n + multiple - 1) / multiple * multiple;
@@ -103,7 +103,7 @@ static uint64_t segment_bytes(const tni_allocator *a, uint64_t bytes) {
     return max && n > max ? bytes : n;
 }
 
-/* ---- finding memory ------------------------------------------------------------------------- */
+/* ---- finding memory ---------------------------------------------------------------------- */
 
 /* Before the cache grows past its share of the device, what was not used for long is given back. */
 static void collect_garbage(tni_allocator *a, uint64_t bytes) {
@@ -197,7 +197,7 @@ static tni_block *find(tni_allocator *a, tni_pool *pool, uint64_t requested, uin
     return b;
 }
 
-/* ---- the calls ------------------------------------------------------------------------------ */
+/* ---- the calls --------------------------------------------------------------------------- */
 
 /* Marks the block as handed out. */
 static void hand_out(tni_allocator *a, tni_block *b, uint64_t requested) {

@@ -56,7 +56,7 @@ void tni_allocator_abandon(struct tni_allocator *allocator);
  * allocator was caught in the middle of a change and cannot be used. */
 bool tni_allocator_forked(struct tni_allocator *allocator);
 
-/* ---- magazines ------------------------------------------------------------------------------- */
+/* ---- magazines --------------------------------------------------------------------------- */
 
 enum {
     TNI_SIZE_CLASSES = 128,            /* of one granule each: 512 bytes to 64 KiB */
@@ -113,7 +113,7 @@ static inline void tni_cache_leave(tni_block_cache *cache) {
     atomic_store_explicit(&cache->busy, 0, memory_order_release);
 }
 
-/* ---- blocks ---------------------------------------------------------------------------------- */
+/* ---- blocks ------------------------------------------------------------------------------ */
 
 /* A block of at least `bytes` (> 0) for work on `stream`. NULL with an error whose message has the
  * figures: what was asked, what is allocated and reserved, the limit, what the scopes hold. */
@@ -163,7 +163,7 @@ static inline void tni_block_free(tni_block *block) {
  * present. */
 tn_status tni_block_record_stream(tni_block *block, tn_stream *stream);
 
-/* ---- pinned memory --------------------------------------------------------------------------- */
+/* ---- pinned memory ----------------------------------------------------------------------- */
 
 /* Gives the device's cached pinned memory back; what is in use stays. */
 void tni_pinned_release(tni_device *device);

@@ -12,7 +12,7 @@ static tni_block_cache *none[TNI_MAX_DEVICES];
 
 TNI_TLS tni_block_cache **tni_block_caches = none;
 
-/* ---- making one ----------------------------------------------------------------------------- */
+/* ---- making one -------------------------------------------------------------------------- */
 
 static void unlink_cache(tni_block_cache *c) {
     *c->at = c->next;
@@ -77,7 +77,7 @@ void tni_cache_create(tni_allocator *a) {
     *c->slot = c;
 }
 
-/* ---- emptying ------------------------------------------------------------------------------- */
+/* ---- emptying ---------------------------------------------------------------------------- */
 
 void tni_cache_drain(tni_allocator *a, tni_block_cache *c, bool all) {
     uint64_t moved = 0;
@@ -145,7 +145,7 @@ void tni_caches_destroy(tni_allocator *a) {
     }
 }
 
-/* ---- figures -------------------------------------------------------------------------------- */
+/* ---- figures ----------------------------------------------------------------------------- */
 
 tni_cache_sums tni_caches_sum(const tni_allocator *a) {
     tni_cache_sums sum = {0};

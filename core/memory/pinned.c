@@ -38,7 +38,7 @@ static pinned **bucket_of(const void *host) {
     return &in_use[hash >> 56];
 }
 
-/* ---- marks ---------------------------------------------------------------------------------- */
+/* ---- marks ------------------------------------------------------------------------------- */
 
 static void mark_free(mark *m) {
     if (m->event)
@@ -97,7 +97,7 @@ static bool passed(pinned *p, bool wait) {
     return !p->unmarked;
 }
 
-/* ---- taking and giving back ----------------------------------------------------------------- */
+/* ---- taking and giving back -------------------------------------------------------------- */
 
 static void destroy(pinned *p) {
     tni_device *d = p->device;

@@ -7,8 +7,10 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* ---- the tree of free blocks: a treap by (bytes, segment, offset), so that of equal blocks the
- * one in the oldest segment is taken and the young ones run empty ---------------------------- */
+/* ---- the tree of free blocks -------------------------------------------------------------- */
+
+/* A treap by (bytes, segment, offset), so that of equal blocks the one in the oldest segment is
+ * taken and the young ones run empty. */
 
 static bool before(const tni_block *a, const tni_block *b) {
     if (a->bytes != b->bytes)
@@ -73,7 +75,7 @@ static tni_block *tree_find(tni_block *t, uint64_t bytes) {
     return best;
 }
 
-/* ---- pools ---------------------------------------------------------------------------------- */
+/* ---- pools ------------------------------------------------------------------------------- */
 
 tni_pools *tni_pools_of(tni_allocator *a, tn_stream *stream) {
     if (stream->pools)
@@ -97,7 +99,7 @@ static void pools_free(tni_pools *p) {
     tni_free(p);
 }
 
-/* ---- blocks --------------------------------------------------------------------------------- */
+/* ---- blocks ------------------------------------------------------------------------------ */
 
 /* Is what is left after `bytes` worth a block of its own? */
 static bool should_split(const tni_allocator *a, const tni_pool *pool, const tni_block *b,
@@ -174,7 +176,7 @@ void tni_pool_put(tni_block *b) {
     tree_insert(&pool->free, b);
 }
 
-/* ---- segments ------------------------------------------------------------------------------- */
+/* ---- segments ---------------------------------------------------------------------------- */
 
 static tni_segment_result fail_host(tni_segment *s, tni_block *b) {
     tni_free(s);
@@ -309,7 +311,7 @@ void tni_segments_collect(tni_allocator *a, uint64_t enough) {
     }
 }
 
-/* ---- streams that are gone ------------------------------------------------------------------ */
+/* ---- streams that are gone --------------------------------------------------------------- */
 
 /* Nobody but the pools holds the stream: no more work comes to it. */
 static bool is_orphan(const tni_pools *p) {

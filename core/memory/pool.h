@@ -85,7 +85,7 @@ void tni_allocator_unlock(tni_allocator *a);
  * can have (allocator.c). */
 void tni_cache_release(tni_allocator *a);
 
-/* ---- pool.c ---- */
+/* ---- pool.c ------------------------------------------------------------------------------ */
 
 /* The pools of a stream, made when it has none. NULL without memory; no error is set. */
 tni_pools *tni_pools_of(tni_allocator *a, tn_stream *stream);
@@ -114,7 +114,7 @@ void tni_pools_adopt(tni_allocator *a, tni_pools *to);
  * keeps of it; drops the pools' streams. No work is queued. */
 void tni_pools_destroy(tni_allocator *a, bool forget);
 
-/* ---- magazine.c ---- */
+/* ---- magazine.c -------------------------------------------------------------------------- */
 
 /* Makes the calling thread's cache for the allocator's device, if there is memory. */
 void tni_cache_create(tni_allocator *a);
@@ -131,7 +131,7 @@ typedef struct tni_cache_sums {
 } tni_cache_sums;
 tni_cache_sums tni_caches_sum(const tni_allocator *a);
 
-/* ---- parked.c ---- */
+/* ---- parked.c ---------------------------------------------------------------------------- */
 
 /* Parks a freed block until the streams recorded for it have passed the present. */
 void tni_block_park(tni_allocator *a, tni_block *block);
@@ -140,7 +140,7 @@ void tni_parked_process(tni_allocator *a, bool wait);
 /* Puts all back: no work is queued any more. With `forget` the events are left as they are. */
 void tni_parked_finish(tni_allocator *a, bool forget);
 
-/* ---- stats.c ---- */
+/* ---- stats.c ----------------------------------------------------------------------------- */
 
 /* To be called when live, parked or held bytes have grown. */
 void tni_peaks_update(tni_allocator *a);

@@ -126,7 +126,7 @@ tn_status tni_store(const tni_op_info *info, tn_tensor *dst, tn_tensor *result, 
     return status == TN_OK ? tni_return(rets, tni_keep(dst)) : status;
 }
 
-/* ---- devices of a call ---------------------------------------------------------------------- */
+/* ---- devices of a call ------------------------------------------------------------------- */
 
 /* A walk over every tensor argument: single tensors, then lists. */
 typedef struct walk {
@@ -177,7 +177,7 @@ tni_device *tni_factory_device(tn_device device) {
     return device.type == 0 ? NULL : tni_device_get(device);
 }
 
-/* ---- small helpers of formulas -------------------------------------------------------------- */
+/* ---- small helpers of formulas ----------------------------------------------------------- */
 
 tn_device tni_device_of(tn_tensor *t) {
     return t && t != TN_NONE ? t->device->id : tn_no_device();

@@ -63,7 +63,7 @@ tn_tensor *tni_build_view(tni_build *b, tn_tensor *t, int32_t rank, const int64_
 tn_status tni_build_fail(const tni_build *b, tn_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* ---- the steps of a call -------------------------------------------------------------------- */
+/* ---- the steps of a call ----------------------------------------------------------------- */
 
 tn_status tni_pointwise(const tn_op *op, const tn_cell *args, tn_cell *rets);
 tn_status tni_general(const tn_op *op, const tn_cell *args, tn_cell *rets);

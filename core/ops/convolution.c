@@ -16,7 +16,7 @@
 
 enum { COLUMNS_BYTES = 64 << 20 };
 
-/* ---- geometry ------------------------------------------------------------------------------- */
+/* ---- geometry ---------------------------------------------------------------------------- */
 
 typedef struct conv {
     tni_window window; /* .c: channels of the input */
@@ -136,7 +136,7 @@ INFER(infer_convolution_backward_weight) {
     return TN_OK;
 }
 
-/* ---- by matrix products --------------------------------------------------------------------- */
+/* ---- by matrix products ------------------------------------------------------------------ */
 
 static int64_t column_length(const conv *c) {
     return c->window.c / c->groups * c->window.kernel[0] * c->window.kernel[1];
@@ -299,7 +299,7 @@ BOXED(run_convolution_backward_weight) {
     return tni_return(rets, tni_then(tni_data_reshape(sum, sizes), sum));
 }
 
-/* ---- shorter forms -------------------------------------------------------------------------- */
+/* ---- shorter forms ----------------------------------------------------------------------- */
 
 static tn_status fail_input(const tn_tensor *input, const char *call, const char *expected) {
     char text[TNI_SHAPE_TEXT];

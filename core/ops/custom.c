@@ -11,8 +11,7 @@
 #include <string.h>
 #include <tenon/custom.h>
 
-/* ---- a call
- * ------------------------------------------------------------------------------------ */
+/* ---- a call ------------------------------------------------------------------------------ */
 
 typedef struct custom_call {
     const tn_op *op;
@@ -98,8 +97,7 @@ static tn_tensor *own(custom_call *c, tn_tensor *t) {
     return c->temps[c->n_temps++] = t;
 }
 
-/* ---- its outputs
- * ----------------------------------------------------------------------------- */
+/* ---- its outputs ------------------------------------------------------------------------- */
 
 static void output_like(tn_output *out, const tn_tensor *t) {
     out->dtype = t->view.dtype;
@@ -142,8 +140,7 @@ static tn_status find_outputs(custom_call *c) {
     return status;
 }
 
-/* ---- its arguments
- * --------------------------------------------------------------------------- */
+/* ---- its arguments ----------------------------------------------------------------------- */
 
 static tn_tensor *expand(custom_call *c, tn_tensor *t) {
     const tn_output *to = &c->outputs[0];
@@ -208,8 +205,7 @@ static void finish(custom_call *c) {
     tni_free(c->temps);
 }
 
-/* ---- the call itself
- * ------------------------------------------------------------------------- */
+/* ---- the call itself --------------------------------------------------------------------- */
 
 static bool any_empty_argument(const custom_call *c) {
     for (uint32_t i = 0; i < c->op->schema->n_args; i++) {
@@ -303,8 +299,7 @@ tn_status tni_custom_unanswered(const tn_op *op, const tn_cell *args, tn_cell *r
     return tni_fallback(op, device, first ? first->view.dtype : TN_DTYPE_NONE, args, rets);
 }
 
-/* ---- registering
- * ----------------------------------------------------------------------------- */
+/* ---- registering ------------------------------------------------------------------------- */
 
 static void drop(tn_registration *registration) {
     tni_program_kernel *k = (tni_program_kernel *)registration;

@@ -24,7 +24,7 @@ void tni_drop_all(tn_tensor **out, uint32_t n) {
     }
 }
 
-/* ---- views: the gradient goes to where the view's elements lie ------------------------------ */
+/* ---- views: the gradient goes to where the view's elements lie --------------------------- */
 
 tn_tensor *tni_permute_backward(tn_tensor *grad, tn_ints dims) {
     int64_t inverse[TN_MAX_RANK];
@@ -98,7 +98,7 @@ tn_tensor *tni_as_strided_backward(tn_tensor *grad, tn_ints sizes, tn_ints strid
     return tni_temps_keep(&temps, OWN(tni_as_strided(sum, sizes, strides, offset - start)));
 }
 
-/* ---- pointwise ------------------------------------------------------------------------------ */
+/* ---- pointwise --------------------------------------------------------------------------- */
 
 /* exponent * self ^ (exponent - 1), 0 where the exponent is 0 */
 tn_tensor *tni_pow_backward_self(tn_tensor *grad, tn_tensor *self, tn_tensor *exponent) {

@@ -79,7 +79,7 @@ INFER(infer_full) {
     return TN_OK;
 }
 
-/* ---- like another tensor: dtype and device unless given ------------------------------------- */
+/* ---- like another tensor: dtype and device unless given ---------------------------------- */
 
 static tn_dtype dtype_like(const tn_cell *args, uint32_t i) {
     tn_dtype dtype = tni_arg_dtype(&args[i]);
@@ -112,7 +112,7 @@ BOXED(run_ones_like) {
     return tni_return(rets, tni_ones(tni_sizes(self), dtype_like(args, 1), device_like(args, 2)));
 }
 
-/* ---- ranges --------------------------------------------------------------------------------- */
+/* ---- ranges ------------------------------------------------------------------------------ */
 
 BOXED(run_arange_end) {
     return tni_return(rets, tni_arange_start(tn_int(0), args[0], tn_int(1), tni_arg_dtype(&args[1]),

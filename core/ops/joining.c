@@ -104,7 +104,7 @@ BOXED(run_stack) {
     return tni_return(rets, result);
 }
 
-/* ---- gradients ------------------------------------------------------------------------------ */
+/* ---- gradients --------------------------------------------------------------------------- */
 
 /* attrs: length of each input along dim, dim */
 tn_status backward_cat(tni_node *node, tn_tensor *const *grads, tn_tensor **out) {

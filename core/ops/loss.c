@@ -19,7 +19,7 @@ static tn_tensor *reduced(tn_tensor *t, reduction how) {
     return tni_then(how == REDUCE_SUM ? tni_sum(t, TN_DTYPE_NONE) : tni_mean(t, TN_DTYPE_NONE), t);
 }
 
-/* ---- classes -------------------------------------------------------------------------------- */
+/* ---- classes ----------------------------------------------------------------------------- */
 
 typedef struct class_loss {
     const char *call;
@@ -187,7 +187,7 @@ BOXED(run_cross_entropy) {
     return status;
 }
 
-/* ---- differences ---------------------------------------------------------------------------- */
+/* ---- differences ------------------------------------------------------------------------- */
 
 /* mse_loss(self, target, reduction) */
 BOXED(run_mse_loss) {

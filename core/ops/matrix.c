@@ -16,7 +16,7 @@ static shape_texts texts_of(const tn_tensor *a, const tn_tensor *b) {
     return t;
 }
 
-/* ---- kernels -------------------------------------------------------------------------------- */
+/* ---- kernels ----------------------------------------------------------------------------- */
 
 /* Both [M, K] and [K, N], or with a batch in front. */
 static tn_status check_product(const tni_build *b, const tn_tensor *x, const tn_tensor *y,
@@ -131,7 +131,7 @@ BOXED(run_addmm) {
     return tni_return(rets, tni_then2(tni_add(self, product, alpha), self, product));
 }
 
-/* ---- any ranks ------------------------------------------------------------------------------ */
+/* ---- any ranks --------------------------------------------------------------------------- */
 
 static tn_status fail_inner(const tn_tensor *x, const tn_tensor *y, const char *call,
                             const char *rule) {

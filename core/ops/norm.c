@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-/* ---- layer norm: shapes --------------------------------------------------------------------- */
+/* ---- layer norm: shapes ------------------------------------------------------------------ */
 
 static bool ends_with(const tn_tensor *t, tn_ints shape) {
     return shape.n <= t->view.rank && memcmp(t->sizes + t->view.rank - shape.n, shape.data,
@@ -93,7 +93,7 @@ INFER(infer_layer_norm_backward) {
     return TN_OK;
 }
 
-/* ---- layer norm: decompositions ------------------------------------------------------------- */
+/* ---- layer norm: decompositions ---------------------------------------------------------- */
 
 /* The last n of `rank` dimensions, or with `rest` the others. */
 static tn_ints last_dims(int32_t rank, int64_t n, bool rest, int64_t *out) {
@@ -224,7 +224,7 @@ BOXED(run_layer_norm) {
     return tni_return(rets, out);
 }
 
-/* ---- batch norm ----------------------------------------------------------------------------- */
+/* ---- batch norm -------------------------------------------------------------------------- */
 
 /* running = (1 - momentum) * running + momentum * value [1, C, 1, ...] */
 static tn_status update(tn_tensor *running, tn_tensor *value, double momentum) {

@@ -19,7 +19,7 @@ static inline tn_status tni_core_init(void) {
                : tni_core_init_slow();
 }
 
-/* ---- cells ---------------------------------------------------------------------------------- */
+/* ---- cells ------------------------------------------------------------------------------- */
 
 static inline tn_cell tni_cell_opt_int(int64_t value) {
     return value == TN_NO_INT ? (tn_cell){0} : tni_cell_i64(value);
@@ -60,7 +60,7 @@ static inline bool tni_scalar_is_one(tn_scalar s) {
     return s.tag == TN_CELL_F64 ? s.v.f64 == 1.0 : s.v.i64 == 1;
 }
 
-/* ---- references that may be TN_NONE or NULL ------------------------------------------------- */
+/* ---- references that may be TN_NONE or NULL ---------------------------------------------- */
 
 static inline tn_tensor *tni_keep_some(tn_tensor *t) {
     return t && t != TN_NONE ? tni_keep(t) : t;
@@ -90,7 +90,7 @@ static inline tn_status tni_return_list(tn_cell *rets, tn_tensor **owned, uint32
 }
 void tni_drop_list(tn_tensor **owned, uint32_t n);
 
-/* ---- work on data --------------------------------------------------------------------------- */
+/* ---- work on data ------------------------------------------------------------------------ */
 
 /* Has each element of `self`, which is to be written, memory of its own? Otherwise TN_SHAPE, said
  * in the name of `call`. */

@@ -36,7 +36,7 @@ static tn_dtype out_dtype(const tni_kernel_types *kt, tn_dtype type) {
     return kt->outs[0] < TNI_FIXED_TYPE ? type : (tn_dtype)(kt->outs[0] - TNI_FIXED_TYPE);
 }
 
-/* ---- the long way --------------------------------------------------------------------------- */
+/* ---- the long way ------------------------------------------------------------------------ */
 
 typedef struct long_call {
     tni_build b;
@@ -205,7 +205,7 @@ static tn_status call_kernel(long_call *c, tni_operands *o, const uint32_t *slot
 
 /* Splits along the first dimension: for kernels that count in 32 bits. */
 static tn_status call_in_halves(long_call *c, tni_operands *o, const uint32_t *slot) {
-    const int64_t whole = o->sizes[0], half = whole / 2, numel = o->views[0].numel;
+    int64_t whole = o->sizes[0], half = whole / 2, numel = o->views[0].numel;
     uint64_t offsets[TNI_MAX_OPERANDS];
     tn_status status = TN_OK;
     for (uint32_t i = 0; i < o->n; i++)
@@ -370,7 +370,7 @@ static __attribute__((noinline)) tn_status go_long_way(const tn_op *op, const tn
     return status;
 }
 
-/* ---- the short way -------------------------------------------------------------------------- */
+/* ---- the short way ----------------------------------------------------------------------- */
 
 static inline bool is_contiguous(const tn_tensor *t) {
     return TNI_LIKELY(t->view.rank == 1 && t->strides[0] == 1) || tni_is_contiguous(&t->view);

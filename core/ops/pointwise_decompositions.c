@@ -102,7 +102,7 @@ BOXED(run_minimum) {
     RETURN(OWN(tni_where(OWN(tni_eq(a, a)), smaller, a)));
 }
 
-/* ---- activations ---------------------------------------------------------------------------- */
+/* ---- activations ------------------------------------------------------------------------- */
 
 BOXED(run_silu_backward) {
     tni_temps temps = {0};

@@ -11,7 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- geometry ------------------------------------------------------------------------------- */
+/* ---- geometry ---------------------------------------------------------------------------- */
 
 /* The planes of [N, C, H, W] or [C, H, W], and the windows that kernel_size, stride and padding
  * describe; dilation NULL: 1. */
@@ -177,7 +177,7 @@ INFER(infer_avg_pool2d_backward) {
     return lift_arg(b, 0);
 }
 
-/* ---- maxima --------------------------------------------------------------------------------- */
+/* ---- maxima ------------------------------------------------------------------------------ */
 
 /* For each element of each window, H * W minus its place in the plane, 0 outside of it: the largest
  * of these over the elements that are candidates is the first of them. i64 [KH, KW, OH, OW] */
@@ -303,7 +303,7 @@ BOXED(run_max_pool2d) {
     return tni_return(rets, values);
 }
 
-/* ---- means ---------------------------------------------------------------------------------- */
+/* ---- means ------------------------------------------------------------------------------- */
 
 /* How many elements of a window that starts at `start` count. */
 static int64_t extent(const tni_window *w, int i, int64_t index, bool count_include_pad) {

@@ -9,7 +9,7 @@
 
 #include <math.h>
 
-/* ---- which dimensions ----------------------------------------------------------------------- */
+/* ---- which dimensions -------------------------------------------------------------------- */
 
 bool tni_reduce_mask(tn_ints dim, int32_t rank, const char *call, uint32_t *out_mask) {
     uint32_t mask = 0;
@@ -55,7 +55,7 @@ tn_tensor *tni_reduce_restore(tn_tensor *reduced, tn_ints sizes, uint32_t mask, 
     return tni_reshape(reduced, tn_ints_of(kept, sizes.n));
 }
 
-/* ---- shapes --------------------------------------------------------------------------------- */
+/* ---- shapes ------------------------------------------------------------------------------ */
 
 /* Sums and products of integers and bool are made in i64. */
 static tn_dtype accumulator_dtype(tn_dtype dtype) {
@@ -161,7 +161,7 @@ INFER(infer_arg) {
     return TN_OK;
 }
 
-/* ---- along one dimension: running sums, sorting, softmax ------------------------------------ */
+/* ---- along one dimension: running sums, sorting, softmax --------------------------------- */
 
 /* All outputs have the shape of argument 0; tensor arguments are lifted; kernel argument `at` is
  * the dimension. */
@@ -218,7 +218,7 @@ INFER(infer_dim) {
     return along(b, n_tensors);
 }
 
-/* ---- derivatives ---------------------------------------------------------------------------- */
+/* ---- derivatives ------------------------------------------------------------------------- */
 
 tn_tensor *tni_sum_backward(tn_tensor *grad, tn_ints sizes, tn_ints dim, bool keepdim) {
     uint32_t mask;

@@ -8,7 +8,7 @@
 #include <float.h>
 #include <math.h>
 
-/* ---- sums ----------------------------------------------------------------------------------- */
+/* ---- sums -------------------------------------------------------------------------------- */
 
 /* mean(self, dim, keepdim, dtype). Halves are summed and divided in f32: their sum may overflow. */
 BOXED(run_mean_dim) {
@@ -130,7 +130,7 @@ BOXED(run_prod_dim) {
     return tni_return(rets, x);
 }
 
-/* ---- extremes ------------------------------------------------------------------------------- */
+/* ---- extremes ---------------------------------------------------------------------------- */
 
 /* amin(self, dim, keepdim): the amax of the order reversed. ~x reverses integers without overflow,
  * and bool. */
@@ -239,7 +239,7 @@ BOXED(run_all) {
     return tni_return(rets, tni_then(tni_amin(t, TN_SCALAR_SHAPE, false), t));
 }
 
-/* ---- order ---------------------------------------------------------------------------------- */
+/* ---- order ------------------------------------------------------------------------------- */
 
 BOXED(run_argsort) {
     tn_tensor *values, *indices;

@@ -21,7 +21,7 @@ BOXED(view_alias) {
     return tni_return(rets, tni_tensor_alias(tni_arg_tensor(&args[0])));
 }
 
-/* ---- view and reshape ----------------------------------------------------------------------- */
+/* ---- view and reshape -------------------------------------------------------------------- */
 
 /* Fills in -1 and checks that the number of elements stays. */
 static tn_status resolve_shape(const char *call, const tn_tensor *self, tn_ints shape,
@@ -179,7 +179,7 @@ BOXED(run_flatten) {
     return tni_return(rets, tni_reshape(self, tn_ints_of(sizes, n)));
 }
 
-/* ---- dimensions in another order ------------------------------------------------------------ */
+/* ---- dimensions in another order --------------------------------------------------------- */
 
 BOXED(view_permute) {
     tn_tensor *self = tni_arg_tensor(&args[0]);
@@ -228,7 +228,7 @@ BOXED(run_t) {
     return tni_return(rets, self->view.rank < 2 ? tni_alias(self) : tni_transpose(self, 0, 1));
 }
 
-/* ---- other shapes --------------------------------------------------------------------------- */
+/* ---- other shapes ------------------------------------------------------------------------ */
 
 BOXED(view_expand) {
     tn_tensor *self = tni_arg_tensor(&args[0]);
@@ -427,7 +427,7 @@ BOXED(view_diagonal) {
     return return_view(rets, self, rank, sizes, strides, tni_offset_elements(self) + start);
 }
 
-/* ---- several at once ------------------------------------------------------------------------ */
+/* ---- several at once --------------------------------------------------------------------- */
 
 /* n views of self along dim: view i starts at starts(i) and has length(i); squeezed when `select`.
  */

@@ -34,7 +34,7 @@ int64_t tni_profile_clock(void) {
     return (int64_t)(now.tv_sec - started.tv_sec) * 1000000000 + now.tv_nsec - started.tv_nsec;
 }
 
-/* ---- a driver's events ----------------------------------------------------------------------- */
+/* ---- a driver's events ------------------------------------------------------------------- */
 
 /* What a profile asks of a device must not disturb the errors of the program: no message is kept,
  * and a device that cannot tell is not asked. */
@@ -91,7 +91,7 @@ static void read_all_but(uint64_t keep) {
         read_times(event_at(n_read++));
 }
 
-/* ---- recording ------------------------------------------------------------------------------- */
+/* ---- recording --------------------------------------------------------------------------- */
 
 static int64_t allocated(const tni_device *d) {
     tn_memory_stats s = {.struct_size = sizeof s};
@@ -150,7 +150,7 @@ void tni_event_end(tni_event *e) {
     pthread_mutex_unlock(&lock);
 }
 
-/* ---- the public side ------------------------------------------------------------------------- */
+/* ---- the public side --------------------------------------------------------------------- */
 
 void tni_profile_clear(void) {
     pthread_mutex_lock(&lock);

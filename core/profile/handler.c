@@ -21,7 +21,7 @@ static tn_registration *registration;
 static _Atomic bool recording, logging;
 static const char *trace_path; /* what TENON_PROFILE names, while it is to be written */
 
-/* ---- the log of calls ------------------------------------------------------------------------ */
+/* ---- the log of calls -------------------------------------------------------------------- */
 
 /* "add.Tensor(f32[2], f32[2])  Autograd > Backend": the keys that have a handler for it. */
 static void log_entry(const tn_op *op, tn_keyset keys, const tn_cell *args) {
@@ -50,7 +50,7 @@ static void log_exit(const tn_op *op, tn_status status) {
                      tni_how_name(how), *by ? " of " : "", by);
 }
 
-/* ---- the handler ----------------------------------------------------------------------------- */
+/* ---- the handler ------------------------------------------------------------------------- */
 
 static tn_profile_how expected(const tn_op *op) {
     const tni_op_info *info = tni_info(op);
@@ -105,7 +105,7 @@ static tn_status update(void) {
     return TN_OK;
 }
 
-/* ---- on and off ------------------------------------------------------------------------------ */
+/* ---- on and off -------------------------------------------------------------------------- */
 
 tn_status tni_profile_switch(bool on) {
     pthread_mutex_lock(&lock);

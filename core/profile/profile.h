@@ -27,15 +27,14 @@ tn_status tni_profile_init(void);
 /* Writes what TENON_PROFILE asked for and frees everything; in tn_shutdown, before operators go. */
 void tni_profile_finish(void);
 
-/* ---- handler.c and events.c, to each other ----------------------------------------------------
- */
+/* ---- handler.c and events.c, to each other ----------------------------------------------- */
 
 /* The handler in or out of the rows. */
 tn_status tni_profile_switch(bool on);
 /* Forgets all events and starts the clock. */
 void tni_profile_clear(void);
 
-/* ---- events.c: what was recorded ------------------------------------------------------------- */
+/* ---- events.c: what was recorded --------------------------------------------------------- */
 
 enum { TNI_PROFILE_ARGS = 120 };
 
@@ -53,7 +52,7 @@ void tni_event_end(tni_event *e);
 /* Nanoseconds since tn_profile_start. */
 int64_t tni_profile_clock(void);
 
-/* ---- describe.c ------------------------------------------------------------------------------ */
+/* ---- describe.c -------------------------------------------------------------------------- */
 
 /* "f32[2, 3], f32[3]": the tensors among the arguments; cut short with "..." where there is no
  * room. Returns out. */

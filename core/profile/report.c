@@ -10,7 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* ---- trace ----------------------------------------------------------------------------------- */
+/* ---- trace ------------------------------------------------------------------------------- */
 
 /* "Trace Event Format": complete events ("X") in microseconds. Threads of the program are lanes of
  * process 1; streams are lanes of process 2, numbered by device and stream. */
@@ -110,7 +110,7 @@ tn_status tn_profile_write_trace(const char *path) {
                          path, strerror(errno ? errno : EIO));
 }
 
-/* ---- table ----------------------------------------------------------------------------------- */
+/* ---- table ------------------------------------------------------------------------------- */
 
 typedef struct line {
     const char *op, *device;

@@ -17,7 +17,7 @@ enum { PRECISION = 4, THRESHOLD = 1000, EDGE = 3, LINE_WIDTH = 80, INDENT = 7 /*
  * edges only. */
 enum { WHOLE = 65536 };
 
-/* ---- text ----------------------------------------------------------------------------------- */
+/* ---- text -------------------------------------------------------------------------------- */
 
 typedef struct text {
     char *s;
@@ -51,7 +51,7 @@ static void append_repeated(text *out, char c, int64_t n) {
         append_n(out, &c, 1);
 }
 
-/* ---- numbers -------------------------------------------------------------------------------- */
+/* ---- numbers ----------------------------------------------------------------------------- */
 
 enum { NUMBER_TEXT = 352 }; /* -1.8e308 with %.4f */
 
@@ -124,7 +124,7 @@ static format choose_format(const void *data, tn_dtype dtype, int64_t n) {
     return f;
 }
 
-/* ---- the elements that are shown ------------------------------------------------------------ */
+/* ---- the elements that are shown --------------------------------------------------------- */
 
 typedef struct shown {
     tn_tensor *tensor;
@@ -218,7 +218,7 @@ static tn_status fetch(shown *s) {
     return status;
 }
 
-/* ---- layout --------------------------------------------------------------------------------- */
+/* ---- layout ------------------------------------------------------------------------------ */
 
 static void append_value(text *out, const shown *s, int64_t index) {
     char number[NUMBER_TEXT];
@@ -278,7 +278,7 @@ static void append_block(text *out, const shown *s, int32_t d, int64_t index) {
     append(out, "]");
 }
 
-/* ---- what follows the numbers --------------------------------------------------------------- */
+/* ---- what follows the numbers ------------------------------------------------------------ */
 
 typedef struct suffixes {
     text *out;
@@ -332,7 +332,7 @@ static void append_suffixes(text *out, tn_tensor *t) {
     append(out, ")");
 }
 
-/* ---- calls ---------------------------------------------------------------------------------- */
+/* ---- calls ------------------------------------------------------------------------------- */
 
 char *tn_to_string(tn_tensor *t) {
     if (!t || t == TN_NONE) {

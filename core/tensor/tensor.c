@@ -14,7 +14,7 @@
 
 TNI_TLS tni_fresh_state tni_fresh = {TN_KEY_BIT(TN_KEY_INPLACE_OR_VIEW), 0};
 
-/* ---- counting ------------------------------------------------------------------------------- */
+/* ---- counting ---------------------------------------------------------------------------- */
 
 /* Tensors made minus tensors destroyed by one thread. Written by its thread alone, so a load and a
  * store are enough; the sum over all threads is what is alive. */
@@ -72,7 +72,7 @@ int64_t tni_tensors_alive(void) {
     return n;
 }
 
-/* ---- refusals ------------------------------------------------------------------------------- */
+/* ---- refusals ---------------------------------------------------------------------------- */
 
 /* Says which of the conditions for a tensor's sizes does not hold. */
 static __attribute__((noinline, cold)) tn_tensor *refuse(tni_device *device, tn_dtype dtype,
@@ -117,7 +117,7 @@ static bool storable(const tni_device *device, tn_dtype dtype) {
     return (uint32_t)dtype < TN_DTYPE_COUNT && ((device->dtypes >> dtype) & 1);
 }
 
-/* ---- making --------------------------------------------------------------------------------- */
+/* ---- making ------------------------------------------------------------------------------ */
 
 static inline void fill_common(tn_tensor *t, tni_device *device, tn_dtype dtype, int32_t rank,
                                int64_t numel) {
@@ -398,7 +398,7 @@ tn_tensor *tni_tensor_foreign(tni_device *device, tn_dtype dtype, int32_t rank,
     return t;
 }
 
-/* ---- dying ---------------------------------------------------------------------------------- */
+/* ---- dying ------------------------------------------------------------------------------- */
 
 void tni_tensor_destroy(tn_tensor *t) {
     if (TNI_UNLIKELY(t->autograd != NULL))

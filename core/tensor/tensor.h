@@ -52,7 +52,7 @@ struct tn_tensor {
 };
 _Static_assert(sizeof(struct tn_tensor) <= TNI_SLAB_TENSOR_BYTES, "TNI_SLAB_TENSOR_BYTES");
 
-/* ---- life ----------------------------------------------------------------------------------- */
+/* ---- life -------------------------------------------------------------------------------- */
 
 /* What tensors that the calling thread makes start with: InplaceOrView and no flags, or, while
  * tn_set_inference_mode is on, no keys and TNI_TENSOR_INFERENCE. Views take after their base. */
@@ -129,7 +129,7 @@ static inline tn_tensor *tni_scope_push(tn_tensor *t) {
  * tests and tn_shutdown. Each thread counts its own, so that a tensor costs no shared write. */
 int64_t tni_tensors_alive(void);
 
-/* ---- geometry ------------------------------------------------------------------------------- */
+/* ---- geometry ---------------------------------------------------------------------------- */
 
 static inline int64_t tni_dtype_size(tn_dtype dtype) {
     static const int8_t bytes[TN_DTYPE_COUNT] = {
@@ -172,7 +172,7 @@ char *tni_shape_text(int32_t rank, const int64_t *sizes, char out[TNI_SHAPE_TEXT
 bool tni_broadcast(int32_t rank_a, const int64_t *a, int32_t rank_b, const int64_t *b,
                    int32_t *out_rank, int64_t *out);
 
-/* ---- data ----------------------------------------------------------------------------------- */
+/* ---- data -------------------------------------------------------------------------------- */
 
 /* Copies bytes between host memory and the storage, from t's first element on. Reading waits for
  * the stream and reports its errors. Writing to a meta tensor does nothing. */

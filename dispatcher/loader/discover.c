@@ -26,7 +26,7 @@
 /* Made by the build beside its libtenon, and never installed: plugins lie in ../plugins/<name>. */
 #define BUILD_TREE_MARKER ".tenon-build-tree"
 
-/* ---- names ---------------------------------------------------------------------------------- */
+/* ---- names ------------------------------------------------------------------------------- */
 
 const char *tni_file_name(const char *path) {
     const char *slash = strrchr(path, '/');
@@ -47,7 +47,7 @@ bool tni_disabled(const char *name) {
     return tni_env_lists(TNI_ENV_PLUGINS_DISABLE, name);
 }
 
-/* ---- the catalog ---------------------------------------------------------------------------- */
+/* ---- the catalog ------------------------------------------------------------------------- */
 
 void tni_candidate_free(tni_candidate *candidate) {
     if (!candidate)
@@ -274,7 +274,7 @@ tn_status tni_catalog_add_query(tni_catalog *catalog, tn_plugin_query_fn query,
     return TN_OK;
 }
 
-/* ---- the search ----------------------------------------------------------------------------- */
+/* ---- the search -------------------------------------------------------------------------- */
 
 /* A search under way: candidates move from `old` to `found`. */
 typedef struct search {

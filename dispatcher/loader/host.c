@@ -84,7 +84,7 @@ static const tni_plugin *caller(tn_pself *self) {
     return n == 1 ? found : NULL;
 }
 
-/* ---- the slots ------------------------------------------------------------------------------ */
+/* ---- the slots --------------------------------------------------------------------------- */
 
 static void *host_alloc(uint64_t bytes, uint64_t alignment) {
     if (alignment & (alignment - 1)) {
@@ -198,7 +198,7 @@ const tn_host *tni_host_table(void) {
     return &table;
 }
 
-/* ---- the program's side of options ---------------------------------------------------------- */
+/* ---- the program's side of options ------------------------------------------------------- */
 
 tn_status tni_loader_set_option(const char *type, const char *name, const char *value) {
     if (!type || !*type || !name || !*name || !value)

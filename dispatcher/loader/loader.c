@@ -66,7 +66,7 @@ static void name_plugin(const tni_plugin *p, char *out, size_t size) {
         snprintf(out, size, "%s", path);
 }
 
-/* ---- from FOUND to LOADED ------------------------------------------------------------------- */
+/* ---- from FOUND to LOADED ---------------------------------------------------------------- */
 
 /* The type's name is the first plugin's; later ones are told apart by id. */
 static char *make_key(const tni_plugin *plugin, const tn_plugin *table) {
@@ -160,7 +160,7 @@ static tn_status load(tni_plugin *p) {
     return load_table(p);
 }
 
-/* ---- from LOADED to READY ------------------------------------------------------------------- */
+/* ---- from LOADED to READY ---------------------------------------------------------------- */
 
 /* Memory may be there the next time; whatever else is wrong stays so, and is kept as the reason. */
 static tn_status fail_start(tni_plugin *p, tn_status status, const char *what) {
@@ -247,7 +247,7 @@ static tn_status start(tni_plugin *p) {
     return status;
 }
 
-/* ---- finding the plugin for a type ---------------------------------------------------------- */
+/* ---- finding the plugin for a type ------------------------------------------------------- */
 
 static tn_status scan(void) {
     if (scanned)
@@ -513,7 +513,7 @@ void tni_loader_for_each(void (*fn)(const tni_plugin *plugin, void *user), void 
     pthread_mutex_unlock(&lock);
 }
 
-/* ---- plugins that the program brings -------------------------------------------------------- */
+/* ---- plugins that the program brings ----------------------------------------------------- */
 
 /* Loads a candidate and says what came of it. */
 static tn_status load_named(tni_saved_error *saved, tni_candidate *c, const tni_plugin **out) {
@@ -566,7 +566,7 @@ tn_status tni_loader_register(tn_plugin_query_fn query, const tni_plugin **out) 
     return load_named(&saved, c, out);
 }
 
-/* ---- the end -------------------------------------------------------------------------------- */
+/* ---- the end ----------------------------------------------------------------------------- */
 
 /* The plugin that was started last and still runs. */
 static tni_plugin *last_started(void) {

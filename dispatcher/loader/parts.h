@@ -19,7 +19,7 @@
 #include <stddef.h>
 #include <sys/types.h>
 
-/* ---- candidates ----------------------------------------------------------------------------- */
+/* ---- candidates -------------------------------------------------------------------------- */
 
 typedef enum tni_source {
     TNI_FROM_PROGRAM,   /* tn_plugin_load, tn_plugin_register */
@@ -94,13 +94,13 @@ bool tni_name_serves(const char *path, const char *type);
 /* Does it say which type it serves at all: libtenon_*.so? */
 bool tni_name_tells(const char *path);
 
-/* ---- objects -------------------------------------------------------------------------------- */
+/* ---- objects ----------------------------------------------------------------------------- */
 
 /* dlopens a file and finds the query function. On failure sets an error that begins with the path.
  */
 tn_status tni_object_open(const char *path, void **out_handle, tn_plugin_query_fn *out_query);
 
-/* ---- tables --------------------------------------------------------------------------------- */
+/* ---- tables ------------------------------------------------------------------------------ */
 
 /* The version rule: NULL when a plugin built against `built` that needs at least `required` works
  * with a host of version `host`; else why not, and what to do. */
@@ -112,7 +112,7 @@ void tni_plugin_count_kernels(const tn_plugin *table, uint32_t *out_known, uint3
 /* Is `name` a device type: [a-z][a-z0-9_]*, at most 31 characters? */
 bool tni_type_name_ok(const char *name);
 
-/* ---- the host's side ------------------------------------------------------------------------ */
+/* ---- the host's side --------------------------------------------------------------------- */
 
 /* The plugin whose functions the calling thread is in; returns the one before, to be put back. */
 const tni_plugin *tni_host_enter(const tni_plugin *plugin);
@@ -122,7 +122,7 @@ void tni_host_unbind(const tni_plugin *plugin);
 /* Forgets all options. */
 void tni_host_finish(void);
 
-/* ---- reports -------------------------------------------------------------------------------- */
+/* ---- reports ----------------------------------------------------------------------------- */
 
 /* printf onto the end of an owned string (NULL is empty); false without memory. */
 bool tni_text_add(char **text, const char *format, ...) __attribute__((format(printf, 2, 3)));

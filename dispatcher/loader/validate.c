@@ -166,7 +166,7 @@ static tn_status check_devices(const subject *s, const tn_device_ops *devices) {
                          TNI_SLOT(devices, tn_device_ops, events));
 }
 
-/* ---- names ---------------------------------------------------------------------------------- */
+/* ---- names ------------------------------------------------------------------------------- */
 
 static bool is_lower(char c) {
     return c >= 'a' && c <= 'z';
@@ -240,7 +240,7 @@ static tn_status check_identity(subject *s, const tn_plugin *table) {
     return status;
 }
 
-/* ---- kernels -------------------------------------------------------------------------------- */
+/* ---- kernels ----------------------------------------------------------------------------- */
 
 static const uint64_t known_dtypes = TN_DTYPES_ALL;
 

@@ -33,7 +33,7 @@ static const kernel_types types_of[TNI_KERNEL_COUNT] = {
 
 #define REPORT(k, slot, ...) tni_finding((k)->watch, TNI_TENON, slot, (k)->real.op, __VA_ARGS__)
 
-/* ---- what is handed over -------------------------------------------------------------------- */
+/* ---- what is handed over ----------------------------------------------------------------- */
 
 /* The tensors of a call, outputs first. */
 typedef struct call_views {
@@ -209,8 +209,7 @@ static void note_uses(const tni_watched_kernel *k, const tn_call *call, const ca
     pthread_mutex_unlock(&w->lock);
 }
 
-/* ---- level 2: what a kernel on a synchronous device with host memory must leave alone ---------
- */
+/* ---- level 2: what a kernel on a synchronous device with host memory must leave alone ---- */
 
 typedef struct witness {
     bool on, alone;
@@ -296,8 +295,7 @@ static void compare_memory(const tni_watched_kernel *k, const tn_call *call,
     }
 }
 
-/* ---- the slots --------------------------------------------------------------------------------
- */
+/* ---- the slots --------------------------------------------------------------------------- */
 
 static tni_watched_kernel *kernel_of(const tn_call *call) {
     return call->user;

@@ -5,8 +5,7 @@
 #include <inttypes.h>
 #include <string.h>
 
-/* ---- init and shutdown ------------------------------------------------------------------------
- */
+/* ---- init and shutdown ------------------------------------------------------------------- */
 
 typedef struct block_sum {
     uint64_t n, bytes, largest;
@@ -129,8 +128,7 @@ const void *tni_watched_extension(tni_watch *w, tn_pself *self, const char *id) 
     return table;
 }
 
-/* ---- devices ----------------------------------------------------------------------------------
- */
+/* ---- devices ----------------------------------------------------------------------------- */
 
 tn_status tni_watched_count(tni_watch *w, tn_pself *self, uint32_t *out) {
     tni_frame f;
@@ -256,8 +254,7 @@ void tni_watched_close(tni_watch *w, tn_pdevice *device) {
     tni_one_thread_leave(w);
 }
 
-/* ---- properties -------------------------------------------------------------------------------
- */
+/* ---- properties -------------------------------------------------------------------------- */
 
 static bool same_value(const tn_cell *a, const tn_cell *b) {
     if (a->tag != b->tag)
@@ -306,7 +303,7 @@ tn_status tni_watched_property(tni_watch *w, tn_pself *self, uint32_t index, int
     if (index >= w->n_devices)
         tni_finding(w, TNI_TENON, slot, "", "index %u, but count said %u devices", index,
                     w->n_devices);
-    const tn_cell unset = {.tag = 0x7e7e7e7e, .n = 0x7e7e7e7e, .v.i64 = 0x7e7e7e7e7e7e7e7e};
+    tn_cell unset = {.tag = 0x7e7e7e7e, .n = 0x7e7e7e7e, .v.i64 = 0x7e7e7e7e7e7e7e7e};
     tn_cell first = unset, again = unset;
     tni_enter(&f, w, slot, NULL);
     tn_status status =
@@ -332,8 +329,7 @@ tn_status tni_watched_property(tni_watch *w, tn_pself *self, uint32_t index, int
     return status;
 }
 
-/* ---- which kernels ----------------------------------------------------------------------------
- */
+/* ---- which kernels ----------------------------------------------------------------------- */
 
 static const tni_watched_kernel *watched(const tni_watch *w, const tn_kernel *kernel) {
     for (uint64_t i = 0; i < w->n_kernels; i++)

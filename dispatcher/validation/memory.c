@@ -11,8 +11,7 @@
 
 enum { GUARD_BYTE = 0xa5 };
 
-/* ---- guard zones ------------------------------------------------------------------------------
- */
+/* ---- guard zones ------------------------------------------------------------------------- */
 
 /* The stream that carries guards on this device; NULL on one without streams, or when none could be
  * had (`*out_ok` is then false). */
@@ -85,8 +84,7 @@ void tni_guards_finish(tni_watch *w, tn_pdevice *device) {
         w->real.streams.destroy(stream);
 }
 
-/* ---- allocations ------------------------------------------------------------------------------
- */
+/* ---- allocations ------------------------------------------------------------------------- */
 
 typedef struct overlap {
     const char *host;
@@ -242,8 +240,7 @@ tn_status tni_watched_info(tni_watch *w, tn_pdevice *device, tn_memory_info *out
     return status;
 }
 
-/* ---- transfers --------------------------------------------------------------------------------
- */
+/* ---- transfers --------------------------------------------------------------------------- */
 
 /* The device and the stream of a transfer. */
 static bool check_place(tni_watch *w, const char *slot, tn_pdevice *device, tn_pstream *stream,

@@ -40,7 +40,7 @@ enum {
     TNI_GUARD_BYTES = 64  /* behind an allocation, at level 2 */
 };
 
-/* ---- order ---------------------------------------------------------------------------------- */
+/* ---- order ------------------------------------------------------------------------------- */
 
 /* A set of points in streams, one per stream: "stream 3 up to its 17th piece of work". */
 typedef struct tni_point {
@@ -52,7 +52,7 @@ typedef struct tni_clock {
     size_t n, capacity;
 } tni_clock;
 
-/* ---- records -------------------------------------------------------------------------------- */
+/* ---- records ----------------------------------------------------------------------------- */
 
 typedef enum tni_record_kind {
     TNI_RECORD_DEVICE,
@@ -89,7 +89,7 @@ typedef struct tni_record {
     tni_clock clock;
 } tni_record;
 
-/* ---- the watch ------------------------------------------------------------------------------ */
+/* ---- the watch --------------------------------------------------------------------------- */
 
 typedef enum tni_watch_state {
     TNI_WATCH_LOADED, /* also after shutdown */
@@ -157,7 +157,7 @@ tn_status tni_watched_run(const tn_call *call);
 tn_status tni_watched_kernel_supports(const tn_call *call);
 tn_status tni_watched_workspace(const tn_call *call, uint64_t *out_bytes);
 
-/* ---- findings ------------------------------------------------------------------------------- */
+/* ---- findings ---------------------------------------------------------------------------- */
 
 enum {
     TNI_TENON = 0,                /* in place of a requirement: the caller broke the contract */
@@ -171,8 +171,7 @@ void tni_finding(const tni_watch *watch, int requirement, const char *slot, cons
 void tni_findings_lock(void);
 void tni_findings_unlock(void);
 
-/* ---- one call into the plugin -----------------------------------------------------------------
- */
+/* ---- one call into the plugin ------------------------------------------------------------ */
 
 typedef struct tni_frame {
     tni_watch *watch;
@@ -206,8 +205,7 @@ bool tni_expect_started(tni_watch *watch, const char *slot);
 void tni_one_thread_enter(tni_watch *watch, const char *slot);
 void tni_one_thread_leave(tni_watch *watch);
 
-/* ---- records: under the watch's lock, but for tni_find_live -------------------------------------
- */
+/* ---- records: under the watch's lock, but for tni_find_live ------------------------------ */
 
 tni_record *tni_record_find(tni_watch *watch, tni_record_kind kind, uint64_t key);
 tni_record *tni_memory_find(tni_watch *watch, const void *device, int32_t space, tn_memory memory);
@@ -232,8 +230,7 @@ bool tni_live_event(tni_watch *watch, const char *slot, tn_pevent *event, tni_re
 void tni_note_loss(tni_watch *watch, tn_pdevice *device, bool was_lost, tn_status status,
                    const char *slot, const char *op);
 
-/* ---- order: under the watch's lock --------------------------------------------------------------
- */
+/* ---- order: under the watch's lock ------------------------------------------------------- */
 
 void tni_clock_free(tni_clock *clock);
 /* A point, or all points of `from`, added to a clock. */
@@ -249,8 +246,7 @@ void tni_clock_passed(tni_watch *watch, const tni_clock *clock);
 /* The first stream of which the clock names work that is not known to be done; NULL: none. */
 const tni_record *tni_clock_pending(tni_watch *watch, const tni_clock *clock);
 
-/* ---- tensors in kernel calls ------------------------------------------------------------------
- */
+/* ---- tensors in kernel calls ------------------------------------------------------------- */
 
 /* Where the bytes of a tensor lie. */
 typedef struct tni_extent {
@@ -269,8 +265,7 @@ bool tni_check_view(const tni_watched_kernel *kernel, const char *slot, const tn
 bool tni_extents_share(const tni_extent *a, const tni_extent *b);
 bool tni_same_view(const tn_tensor_view *a, const tn_tensor_view *b);
 
-/* ---- the process ------------------------------------------------------------------------------
- */
+/* ---- the process ------------------------------------------------------------------------- */
 
 /* What a call must leave as it is. */
 typedef struct tni_process_state {
@@ -300,8 +295,7 @@ void tni_census_compare(tni_watch *watch, const tni_census *before, uint8_t mark
 /* After shutdown: reports what is still there of it, and forgets it. */
 void tni_census_settle(tni_watch *watch);
 
-/* ---- the slots --------------------------------------------------------------------------------
- */
+/* ---- the slots --------------------------------------------------------------------------- */
 
 void *tni_watched_host_alloc(tni_watch *w, uint64_t bytes, uint64_t alignment);
 void tni_watched_host_free(tni_watch *w, void *p);

@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* ---- the calling thread ---------------------------------------------------------------------- */
+/* ---- the calling thread ------------------------------------------------------------------ */
 
 /* Rounding, flushing to zero and traps; not the flags of what happened. */
 static uint32_t control_word(void) {
@@ -67,7 +67,7 @@ void tni_process_compare(const tni_watch *w, const tni_process_state *before, co
         tni_finding(w, 94, slot, op, "changed %s", changed);
 }
 
-/* ---- threads and descriptors ----------------------------------------------------------------- */
+/* ---- threads and descriptors ------------------------------------------------------------- */
 
 /* Calls fn with each number that names an entry of the directory. */
 static void each_number(const char *directory, void (*fn)(long number, tni_census *c),

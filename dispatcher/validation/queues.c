@@ -4,8 +4,7 @@
 
 #include <inttypes.h>
 
-/* ---- making and destroying --------------------------------------------------------------------
- */
+/* ---- making and destroying --------------------------------------------------------------- */
 
 /* Keeps a new stream or event; false when the handle is taken or there is no memory. */
 static bool keep(tni_watch *w, tni_record_kind kind, const void *handle, tn_pdevice *device,
@@ -104,8 +103,7 @@ void tni_watched_event_destroy(tni_watch *w, tn_pevent *event) {
     tni_leave(&f);
 }
 
-/* ---- what has been passed ---------------------------------------------------------------------
- */
+/* ---- what has been passed ---------------------------------------------------------------- */
 
 /* The present end of a stream, or the mark of an event, as a clock of the caller's. */
 static void clock_of(tni_watch *w, tni_record_kind kind, const void *handle, tni_clock *out) {
@@ -179,8 +177,7 @@ void *tni_watched_stream_native_handle(tni_watch *w, tn_pstream *stream) {
     return w->real.streams.native_handle(stream);
 }
 
-/* ---- events -----------------------------------------------------------------------------------
- */
+/* ---- events ------------------------------------------------------------------------------ */
 
 static void record_begins(tni_watch *w, tn_pevent *event) {
     pthread_mutex_lock(&w->lock);

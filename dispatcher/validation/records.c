@@ -66,7 +66,7 @@ void tni_record_each(tni_watch *w, bool (*fn)(tni_watch *, tni_record *, void *)
     }
 }
 
-/* ---- handles that must be alive ------------------------------------------------------------- */
+/* ---- handles that must be alive ---------------------------------------------------------- */
 
 typedef enum verdict { FOUND, MISSING, FOREIGN } verdict;
 

@@ -116,7 +116,7 @@ void tni_validation_summary(void) {
         tni_log_line(TN_LOG_INFO, "validation", "nothing was found");
 }
 
-/* ---- for programs --------------------------------------------------------------------------- */
+/* ---- for programs ------------------------------------------------------------------------ */
 
 uint64_t tn_validation_count(void) {
     pthread_mutex_lock(&lock);

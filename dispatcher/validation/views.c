@@ -145,8 +145,7 @@ bool tni_check_view(const tni_watched_kernel *kernel, const char *slot, const tn
     return false;
 }
 
-/* ---- overlap ----------------------------------------------------------------------------------
- */
+/* ---- overlap ----------------------------------------------------------------------------- */
 
 enum { MAX_WALK = 1 << 14 /* elements looked at, one by one */ };
 

@@ -18,7 +18,7 @@ int32_t tn_validation_level(void) {
     return level <= 0 ? 0 : level == 1 ? 1 : 2;
 }
 
-/* ---- fork: the child must find every lock free and every table whole ------------------------- */
+/* ---- fork: the child must find every lock free and every table whole --------------------- */
 
 static void before_fork(void) {
     pthread_mutex_lock(&lock);
@@ -40,7 +40,7 @@ static void prepare(void) {
     pthread_atfork(before_fork, after_fork, after_fork);
 }
 
-/* ---- begin and end -------------------------------------------------------------------------- */
+/* ---- begin and end ----------------------------------------------------------------------- */
 
 static void set_name(tni_watch *w, const char *text) {
     size_t n = strlen(text);
@@ -121,7 +121,7 @@ void tni_watch_end(tni_watch *w) {
     pthread_mutex_unlock(&lock);
 }
 
-/* ---- tables --------------------------------------------------------------------------------- */
+/* ---- tables ------------------------------------------------------------------------------ */
 
 /* As much of a table as its writer and this header both know; the rest is 0. */
 static void read_table(void *out, size_t size, const void *table) {

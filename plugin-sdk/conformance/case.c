@@ -1,5 +1,5 @@
 /* See case.h. */
-#include "case.h"
+#include "plugin-sdk/conformance/case.h"
 
 #include <ctype.h>
 #include <errno.h>
@@ -11,7 +11,7 @@
 
 #define WRONG(...) (snprintf(why, TC_MESSAGE, __VA_ARGS__), false)
 
-/* ---- lines ----------------------------------------------------------------------------------- */
+/* ---- lines ------------------------------------------------------------------------------- */
 
 static bool is_name(const char *s) {
     if (!isalpha((unsigned char)*s))
@@ -123,7 +123,7 @@ const char *tc_case_get(const tc_case *c, const char *name) {
     return NULL;
 }
 
-/* ---- values ---------------------------------------------------------------------------------- */
+/* ---- values ------------------------------------------------------------------------------ */
 
 /* A whole number at *at, which moves behind it. */
 static bool take_int(const char **at, int64_t *out) {
@@ -221,12 +221,12 @@ bool tc_read_shape(const char *text, tc_shape *out, char why[TC_MESSAGE]) {
     int32_t n_strides = 0;
     memset(out, 0, sizeof *out);
     bool ok = take_ints(&at, out->sizes, &out->rank);
-    const bool strided = ok && *at == '/';
+    bool strided = ok && *at == '/';
     if (strided) {
         at++;
         ok = take_ints(&at, out->strides, &n_strides) && n_strides == out->rank;
     }
-    const bool moved = ok && *at == '+';
+    bool moved = ok && *at == '+';
     if (moved) {
         at++;
         ok = take_int(&at, &out->offset); /* "[2,3]+5": dense, but not from the start */

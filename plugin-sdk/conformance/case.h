@@ -1,4 +1,4 @@
-/* case.h: a case of the conformance suite, as one line of text.
+/* A case of the conformance suite, as one line of text.
  *
  *     kernel/add T=f32 self=[3,4]/[1,3]+2 other=[1,4] alpha=2 data=exact
  *     contract/alloc-until-full space=pinned

@@ -1,4 +1,4 @@
-/* json.h: as much of JSON (RFC 8259) as verdicts and logs need: text is quoted, and members of an
+/* As much of JSON (RFC 8259) as verdicts and logs need: text is quoted, and members of an
  * object are found in text that may have come from anywhere. Nothing is allocated.
  */
 #ifndef TENON_CONFORMANCE_JSON_H

@@ -1,4 +1,4 @@
-/* verdict.h: what became of one case.
+/* What became of one case.
  *
  * A worker fills one and writes it as one line of JSON; the runner reads it back, adds what only it
  * can know (a crash, a timeout, a rerun that passed, what the lists say), and appends it to the

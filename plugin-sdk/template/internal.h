@@ -9,7 +9,7 @@
 
 #include <tenon/plugin.h>
 
-/* ---- the handles of tenon/plugin.h, completed ---- */
+/* ---- the handles of tenon/plugin.h, completed -------------------------------------------- */
 
 struct tn_pself {
     const tn_host *host;
@@ -21,7 +21,7 @@ struct tn_pdevice {
     /* yours: the driver's handle, a context, how much memory is used */
 };
 
-/* ---- plugin.c ---- */
+/* ---- plugin.c ---------------------------------------------------------------------------- */
 
 /* Hands the formatted message to the host and returns `status`. */
 tn_status yourtype_fail(const tn_pself *self, tn_status status, const char *format, ...)
@@ -32,12 +32,12 @@ tn_status yourtype_fail(const tn_pself *self, tn_status status, const char *form
 tn_status yourtype_not_yet(tn_pself *self, const char *slot, const char *what_to_do,
                            const char *requirement);
 
-/* ---- the tables ---- */
+/* ---- the tables -------------------------------------------------------------------------- */
 
 extern const tn_device_ops yourtype_device_ops;
 extern const tn_memory_ops yourtype_memory_ops;
 
-/* ---- transfer.c ---- */
+/* ---- transfer.c -------------------------------------------------------------------------- */
 
 tn_status yourtype_write(tn_pdevice *device, tn_pstream *stream, tn_memory dst, uint64_t dst_offset,
                          const void *src, uint64_t bytes);
@@ -48,14 +48,14 @@ tn_status yourtype_copy(tn_pdevice *device, tn_pstream *stream, tn_memory dst, u
 tn_status yourtype_fill(tn_pdevice *device, tn_pstream *stream, tn_memory dst, uint64_t dst_offset,
                         uint32_t value, uint64_t bytes);
 
-/* ---- memory.c ---- */
+/* ---- memory.c ---------------------------------------------------------------------------- */
 
 enum { YOURTYPE_ALIGNMENT = 64 };
 
 /* The byte at `offset` of an allocation. */
 void *yourtype_address(tn_memory memory, uint64_t offset);
 
-/* ---- kernels.c ---- */
+/* ---- kernels.c --------------------------------------------------------------------------- */
 
 tn_status yourtype_supports(tn_pdevice *device, const tn_kernel *kernel);
 

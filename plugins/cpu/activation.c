@@ -1,6 +1,6 @@
 /* Activation functions of neural networks and their derivatives. */
-#include "pointwise.h"
-#include "vmath.h"
+#include "plugins/cpu/pointwise.h"
+#include "plugins/cpu/vmath.h"
 
 #define RELU(sfx, T, U, DT) TNC_LOOP1(relu_##sfx, T, T, TNC_NOTHING, a <= 0 ? 0 : a)
 RELU(f32, float, float, F32)
@@ -28,8 +28,8 @@ SLOPE(f64, double, exp, fabs)
 /* a = x, or a = gradient and b = x or the forward output. */
 #define SMOOTH(sfx, T, sigmoid) \
     TNC_LOOP1(sigmoid_##sfx, T, T, TNC_NOTHING, sigmoid(a)) \
-    TNC_LOOP1(silu_##sfx, T, T, TNC_NOTHING, a *sigmoid(a)) \
-    TNC_LOOP2(sigmoid_backward_##sfx, T, T, TNC_NOTHING, a *b *(1 - b)) \
+    TNC_LOOP1(silu_##sfx, T, T, TNC_NOTHING, (a * sigmoid(a))) \
+    TNC_LOOP2(sigmoid_backward_##sfx, T, T, TNC_NOTHING, (a * b * (1 - b))) \
     TNC_LOOP2(tanh_backward_##sfx, T, T, TNC_NOTHING, a *(1 - b * b)) \
     static inline __attribute__((always_inline)) T silu_derivative_##sfx(T x) { \
         T slope, s = sigmoid_slope_##sfx(x, &slope); \
@@ -53,10 +53,10 @@ SMOOTH(f64, double, em_sigmoid_f64)
     static inline __attribute__((always_inline)) T gelu_derivative_##sfx(T x) { \
         return cdf(x) + x * (T)0.398942280401432678 * exp((T)-0.5 * x * x); \
     } \
-    TNC_LOOP1(gelu_erf_##sfx, T, T, TNC_NOTHING, a *cdf(a)) \
-    TNC_LOOP1(gelu_tanh_##sfx, T, T, TNC_NOTHING, a *sigmoid(gelu_2u_##sfx(a))) \
-    TNC_LOOP2(gelu_backward_erf_##sfx, T, T, TNC_NOTHING, a *gelu_derivative_##sfx(b)) \
-    TNC_LOOP2(gelu_backward_tanh_##sfx, T, T, TNC_NOTHING, a *gelu_tanh_derivative_##sfx(b)) \
+    TNC_LOOP1(gelu_erf_##sfx, T, T, TNC_NOTHING, (a * cdf(a))) \
+    TNC_LOOP1(gelu_tanh_##sfx, T, T, TNC_NOTHING, (a * sigmoid(gelu_2u_##sfx(a)))) \
+    TNC_LOOP2(gelu_backward_erf_##sfx, T, T, TNC_NOTHING, (a * gelu_derivative_##sfx(b))) \
+    TNC_LOOP2(gelu_backward_tanh_##sfx, T, T, TNC_NOTHING, (a * gelu_tanh_derivative_##sfx(b))) \
     TNC_LOOP_HEAD(gelu_##sfx) { \
         (is_tanh(attrs) ? gelu_tanh_##sfx : gelu_erf_##sfx)(n, out, in, attrs); \
     } \

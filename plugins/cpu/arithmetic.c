@@ -1,10 +1,10 @@
 /* Arithmetic on two or three tensors: what every other operator is decomposed into. Integers wrap,
  * so they are computed unsigned. */
-#include "pointwise.h"
+#include "plugins/cpu/pointwise.h"
 
 #include <math.h>
 
-/* ---- floating point ------------------------------------------------------------------------- */
+/* ---- floating point ---------------------------------------------------------------------- */
 
 /* floor(a / b) and a - b * floor(a / b) as Python has them: from fmod, which is exact, so that the
  * quotient is not off by one where a / b rounds up to an integer. Division by zero gives what a / b
@@ -37,7 +37,7 @@ FLOOR_DIVIDE(double, fmod, floor, copysign)
 #define FLOAT_LOOPS(sfx, T, pow) \
     TNC_LOOP2(add_##sfx, T, T, T alpha = TNC_ATTR_F(T, 0), a + alpha * b) \
     TNC_LOOP2(sub_##sfx, T, T, T alpha = TNC_ATTR_F(T, 0), a - alpha * b) \
-    TNC_LOOP2(mul_##sfx, T, T, TNC_NOTHING, a *b) \
+    TNC_LOOP2(mul_##sfx, T, T, TNC_NOTHING, (a * b)) \
     TNC_LOOP2(div_##sfx, T, T, TNC_NOTHING, a / b) \
     TNC_LOOP2(floor_divide_##sfx, T, T, TNC_NOTHING, floor_divide_one_##T(a, b)) \
     TNC_LOOP2(remainder_##sfx, T, T, TNC_NOTHING, remainder_one_##T(a, b)) \
@@ -59,7 +59,7 @@ TNC_LOOP1(abs_f64, double, double, TNC_NOTHING, fabs(a))
 TNC_LOOP1(sign_f32, float, float, TNC_NOTHING, a != a ? a : (float)((a > 0) - (a < 0)))
 TNC_LOOP1(sign_f64, double, double, TNC_NOTHING, a != a ? a : (double)((a > 0) - (a < 0)))
 
-/* ---- integers: T the type, U its unsigned computing type ------------------------------------ */
+/* ---- integers: T the type, U its unsigned computing type --------------------------------- */
 
 /* -1 is apart because the most negative number over -1 traps. */
 #define INT_HELPERS(sfx, T, U, DT) \
@@ -110,15 +110,15 @@ TNC_INT_TYPES(INT_HELPERS)
     TNC_LOOP1(clamp_##sfx, T, T, T low = BOUND(T, attrs[0], TNC_LOWEST(T)); \
               T high = BOUND(T, attrs[1], TNC_HIGHEST(T)), \
               (a < low ? low : a) > high ? high : (a < low ? low : a)) \
-    TNC_LOOP2(bitwise_and_##sfx, T, T, TNC_NOTHING, a &b) \
+    TNC_LOOP2(bitwise_and_##sfx, T, T, TNC_NOTHING, (a & b)) \
     TNC_LOOP2(bitwise_or_##sfx, T, T, TNC_NOTHING, a | b) \
     TNC_LOOP2(bitwise_xor_##sfx, T, T, TNC_NOTHING, a ^ b)
 TNC_INT_TYPES(INT_LOOPS)
 
-/* ---- bool: one byte, 0 or 1 ----------------------------------------------------------------- */
+/* ---- bool: one byte, 0 or 1 -------------------------------------------------------------- */
 
 TNC_LOOP2(add_bool, uint8_t, uint8_t, uint8_t alpha = attrs[0].v.i64 != 0, a | (alpha & b))
-TNC_LOOP2(and_bool, uint8_t, uint8_t, TNC_NOTHING, a &b)
+TNC_LOOP2(and_bool, uint8_t, uint8_t, TNC_NOTHING, (a & b))
 TNC_LOOP2(or_bool, uint8_t, uint8_t, TNC_NOTHING, a | b)
 TNC_LOOP2(xor_bool, uint8_t, uint8_t, TNC_NOTHING, a ^ b)
 

@@ -8,7 +8,7 @@
  * the input's gradient falls into phases: the pixels (y, x) of one remainder by the stride see the
  * same taps of the kernel, and those alone.
  */
-#include "convolution.h"
+#include "plugins/cpu/convolution.h"
 
 #include <math.h>
 
@@ -19,7 +19,7 @@ enum {
     MAX_PARTS = 16 /* partial sums of the weight's gradient */
 };
 
-/* ---- what is read ---------------------------------------------------------------------------- */
+/* ---- what is read ------------------------------------------------------------------------ */
 
 /* The tensor that the left factor lies in: planes [channels of a group][size], read as if `before`
  * and `after` zeros stood round each. */
@@ -92,7 +92,7 @@ static void pixel_offsets(int64_t first, int64_t n, int64_t columns, int64_t ste
     }
 }
 
-/* ---- phases ---------------------------------------------------------------------------------- */
+/* ---- phases ------------------------------------------------------------------------------ */
 
 /* The pixels first + stride (i, j) of the result, and the taps they see. Without a stride, and in
  * the forward direction, there is one. */
@@ -164,7 +164,7 @@ static void pack_weight(void *context, int64_t begin, int64_t end, int slot) {
     }
 }
 
-/* ---- convolution, convolution_backward_input ------------------------------------------------- */
+/* ---- convolution, convolution_backward_input --------------------------------------------- */
 
 /* Starts `n` rows of a product: with the bias, or zeros. */
 static void start_product(const job *j, int64_t g, int64_t n, char *product) {
@@ -251,7 +251,7 @@ static void image_tasks(void *context, int64_t begin, int64_t end, int slot) {
     }
 }
 
-/* ---- convolution_backward_weight ------------------------------------------------------------- */
+/* ---- convolution_backward_weight --------------------------------------------------------- */
 
 /* The gradient of pixels [first, first + n) as [n, width]. */
 static void turn_gradient(const job *j, const char *planes, int64_t first, int64_t n, char *turned,
@@ -337,7 +337,7 @@ static void weight_sum(void *context, int64_t begin, int64_t end, int slot) {
         }
 }
 
-/* ---- calls ----------------------------------------------------------------------------------- */
+/* ---- calls ------------------------------------------------------------------------------- */
 
 static void pair(int64_t *out, const tn_cell *cell) {
     out[0] = cell->v.ints[0];

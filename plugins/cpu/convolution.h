@@ -1,8 +1,8 @@
-/* convolution.h: the description of a convolution, and the product it is made of. */
+/* The description of a convolution, and the product it is made of. */
 #ifndef TENON_PLUGINS_CPU_CONVOLUTION_H
 #define TENON_PLUGINS_CPU_CONVOLUTION_H
 
-#include "iterate.h"
+#include "plugins/cpu/iterate.h"
 
 /* input [N, C, H, W], weight [O, C / G, KH, KW], output [N, O, OH, OW]; index 0 is H, 1 is W. */
 typedef struct conv {

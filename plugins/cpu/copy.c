@@ -1,7 +1,7 @@
 /* Copies between any two layouts and dtypes: the kernel that adapts calls for all others. */
-#include "pointwise.h"
+#include "plugins/cpu/pointwise.h"
 
-/* ---- conversions: one loop per pair of computing types -------------------------------------- */
+/* ---- conversions: one loop per pair of computing types ----------------------------------- */
 
 /* X(suffix, C type) */
 #define SOURCES(X) \
@@ -28,7 +28,7 @@ SOURCES(LOOPS)
 /* An i64 as an f64 that rounds as it would to 24 bits or fewer: where f64 cannot hold it the lowest
  * bit that is kept stands for all below, which is rounding to odd. */
 static inline double odd_double(int64_t x) {
-    const int64_t low = 0x3ff, exact = (int64_t)1 << 53;
+    int64_t low = 0x3ff, exact = (int64_t)1 << 53;
     bool fits = x >= -exact && x <= exact;
     return (double)(fits || (x & low) == 0 ? x : (x & ~low) | (low + 1));
 }
@@ -80,7 +80,7 @@ static void convert(void *context, int64_t begin, int64_t end, int slot) {
     }
 }
 
-/* ---- moving without conversion -------------------------------------------------------------- */
+/* ---- moving without conversion ----------------------------------------------------------- */
 
 /* Tiles of a transposition, in elements: both sides' cache lines are used whole. */
 enum { TILE = 32 };
@@ -152,7 +152,7 @@ static int dense_across(const tnc_plan *p) {
     return -1;
 }
 
-/* ---- the kernel ----------------------------------------------------------------------------- */
+/* ---- the kernel -------------------------------------------------------------------------- */
 
 static tn_status run(const tn_call *call) {
     const tn_tensor_view *in = tnc_view(call, TN_ARG_copy_self), *out = call->outs[0];

@@ -1,4 +1,4 @@
-/* cpu.h: what the files of the CPU plugin share.
+/* What the files of the CPU plugin share.
  *
  * The plugin is in two halves. plugin.c, device.c and threads.c are compiled once. Every file with
  * kernels is compiled once per instruction set (see meson.build), with TNC_ISA_NAME set to base,
@@ -17,7 +17,7 @@
 #include <tenon/kernels.h>
 #include <tenon/plugin.h>
 
-/* ---- the plugin and its device -------------------------------------------------------------- */
+/* ---- the plugin and its device ----------------------------------------------------------- */
 
 struct tn_pself {
     const tn_host *host;
@@ -35,7 +35,7 @@ tn_status tnc_fail(tn_status status, const char *format, ...) __attribute__((for
 
 extern const tn_device_ops tnc_device_ops;
 
-/* ---- threads -------------------------------------------------------------------------------- */
+/* ---- threads ----------------------------------------------------------------------------- */
 
 /* `option` is the value of option `threads` or NULL. */
 tn_status tnc_threads_start(const char *option);
@@ -62,7 +62,7 @@ enum {
     TNC_GRAIN_MULTIPLICATIONS = 1 << 19 /* of a matrix product: the same */
 };
 
-/* ---- the kernel tables ---------------------------------------------------------------------- */
+/* ---- the kernel tables ------------------------------------------------------------------- */
 
 typedef struct tnc_family {
     const tn_kernel *records;
@@ -113,7 +113,7 @@ typedef struct tnc_family {
 #define TNC_FLAGS_STRIDED (TNC_FLAGS_DENSE | TN_KERNEL_STRIDED | TN_KERNEL_BROADCAST)
 #define TNC_FLAGS_POINTWISE (TNC_FLAGS_STRIDED | TN_KERNEL_IN_PLACE | TN_KERNEL_SCALARS)
 
-/* ---- element types -------------------------------------------------------------------------- */
+/* ---- element types ----------------------------------------------------------------------- */
 
 /* X(suffix, C type, unsigned C type to compute in without overflow, DTYPE) */
 #define TNC_INT_TYPES(X) \
@@ -127,7 +127,7 @@ typedef struct tnc_family {
 #define TNC_LOWEST(T) ((T)((T)-1 < 0 ? (uint64_t)1 << (sizeof(T) * 8 - 1) : 0))
 #define TNC_HIGHEST(T) ((T)~TNC_LOWEST(T))
 
-/* ---- views ---------------------------------------------------------------------------------- */
+/* ---- views ------------------------------------------------------------------------------- */
 
 /* The address of a view's first element: on this device a memory handle is an address. */
 static inline void *tnc_data(const tn_tensor_view *v) {

@@ -1,13 +1,13 @@
 /* The device: one, synchronous, whose memory is host memory. The shortest complete tn_device_ops.
  */
-#include "cpu.h"
+#include "plugins/cpu/cpu.h"
 
 #include <string.h>
 #include <unistd.h>
 
 enum { ALIGNMENT = 64 };
 
-/* ---- memory: a handle is the address -------------------------------------------------------- */
+/* ---- memory: a handle is the address ----------------------------------------------------- */
 
 static void *at(tn_memory memory, uint64_t offset) {
     return (void *)(uintptr_t)(memory + offset);
@@ -82,7 +82,7 @@ static const tn_memory_ops memory_ops = {
     .info = memory_info,
 };
 
-/* ---- the device ----------------------------------------------------------------------------- */
+/* ---- the device -------------------------------------------------------------------------- */
 
 static tn_status device_count(tn_pself *self, uint32_t *out_count) {
     (void)self;

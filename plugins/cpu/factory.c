@@ -1,8 +1,8 @@
 /* Tensors from nothing: one value, a sequence, and the random bits from which all random numbers
  * are made. */
-#include "iterate.h"
+#include "plugins/cpu/iterate.h"
 
-/* ---- fill and arange ------------------------------------------------------------------------ */
+/* ---- fill and arange --------------------------------------------------------------------- */
 
 typedef struct sequence {
     tnc_plan plan; /* the output */
@@ -112,7 +112,7 @@ static tn_status arange(const tn_call *call) {
     return TN_OK;
 }
 
-/* ---- Philox 4x32-10 ------------------------------------------------------------------------- */
+/* ---- Philox 4x32-10 ---------------------------------------------------------------------- */
 
 /* J. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011. Counters are independent,
  * so the loop over LANES of them vectorises. */

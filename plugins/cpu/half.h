@@ -1,15 +1,15 @@
-/* half.h: f16 and bf16 to f32 and back, for runs of elements. All arithmetic on them is done in
+/* f16 and bf16 to f32 and back, for runs of elements. All arithmetic on them is done in
  * f32: kernels load a block, compute, and round once at the end, to nearest even. */
 #ifndef TENON_PLUGINS_CPU_HALF_H
 #define TENON_PLUGINS_CPU_HALF_H
 
-#include "cpu.h"
-#include "elementary.h"
+#include "plugins/cpu/cpu.h"
+#include "plugins/cpu/elementary.h"
 #ifdef __F16C__
 #include <immintrin.h>
 #endif
 
-/* ---- bf16: the upper half of an f32 --------------------------------------------------------- */
+/* ---- bf16: the upper half of an f32 ------------------------------------------------------ */
 
 static inline float tnc_from_bf16(uint16_t h) {
     return tnc_float((uint32_t)h << 16);
@@ -22,7 +22,7 @@ static inline uint16_t tnc_to_bf16(float x) {
     return (uint16_t)((u & 0x7fffffff) > 0x7f800000 ? quiet : rounded);
 }
 
-/* ---- runs ----------------------------------------------------------------------------------- */
+/* ---- runs -------------------------------------------------------------------------------- */
 
 static inline void tnc_halves_to_floats(tn_dtype dtype, float *out, const void *in, int64_t n) {
     const uint16_t *h = in;

@@ -1,7 +1,7 @@
 /* Reading and adding at places named by an index tensor: gather, index_select, scatter_add,
  * index_add. Every index is checked before anything is read or written through it. */
-#include "indices.h"
-#include "iterate.h"
+#include "plugins/cpu/indices.h"
+#include "plugins/cpu/iterate.h"
 
 static tn_status check_index(const char *op, const tn_tensor_view *index, int64_t dim,
                              int64_t size) {
@@ -13,7 +13,7 @@ static tn_status check_index(const char *op, const tn_tensor_view *index, int64_
                     (long long)bad, (long long)dim, (long long)size);
 }
 
-/* ---- moving or adding one run --------------------------------------------------------------- */
+/* ---- moving or adding one run ------------------------------------------------------------ */
 
 /* dst[j] += alpha * src[j] for n elements at strides in bytes; bool: or. */
 typedef void (*add_run)(char *dst, int64_t dst_stride, const char *src, int64_t src_stride,
@@ -52,7 +52,7 @@ static const add_run add_runs[TN_DTYPE_COUNT] = {
     [TN_U8] = add_u8,   [TN_BOOL] = add_bool,
 };
 
-/* ---- gather and scatter_add: an index for each element -------------------------------------- */
+/* ---- gather and scatter_add: an index for each element ----------------------------------- */
 
 /* Operands of the plan, which has index's shape: index, the tensor of index's shape (gather's
  * output, scatter_add's src), and the indexed tensor with a stride of zero along dim. */
@@ -141,7 +141,7 @@ static tn_status gather(const tn_call *call) {
     return TN_OK;
 }
 
-/* ---- out = self, and the f32 stand-in for halves -------------------------------------------- */
+/* ---- out = self, and the f32 stand-in for halves ----------------------------------------- */
 
 /* The plan: to, from. */
 static void transfer_range(void *context, int64_t begin, int64_t end, int slot) {
@@ -199,7 +199,7 @@ static tn_status add_workspace(const tn_call *call, uint64_t *out_bytes) {
     return TN_OK;
 }
 
-/* ---- scatter_add ---------------------------------------------------------------------------- */
+/* ---- scatter_add ------------------------------------------------------------------------- */
 
 /* Brings the largest dimension other than dim to the front, if there is one: places that differ
  * there never meet, so threads may share it out. */
@@ -256,7 +256,7 @@ static tn_status scatter_add(const tn_call *call) {
     return TN_OK;
 }
 
-/* ---- index_select and index_add: an index for each slice ------------------------------------ */
+/* ---- index_select and index_add: an index for each slice --------------------------------- */
 
 /* Slices are walked by a plan without dim: slice i of `own` and slice index[i] of `base`. */
 typedef struct slices {

@@ -1,4 +1,4 @@
-/* iterate.h: walking several tensors of one shape, in blocks.
+/* Walking several tensors of one shape, in blocks.
  *
  * A plan holds the shape, with dimensions of size 1 dropped, sorted by the strides of operand 0 and
  * merged where every operand allows it, and each operand's address and strides. Kernels' inner
@@ -8,7 +8,7 @@
 #ifndef TENON_PLUGINS_CPU_ITERATE_H
 #define TENON_PLUGINS_CPU_ITERATE_H
 
-#include "half.h"
+#include "plugins/cpu/half.h"
 
 enum {
     TNC_MAX_OPERANDS = 8,
@@ -125,7 +125,7 @@ static inline void tnc_plan_finish(tnc_plan *p, bool sorted) {
     }
 }
 
-/* ---- runs of one dimension ------------------------------------------------------------------ */
+/* ---- runs of one dimension --------------------------------------------------------------- */
 
 #define TNC_COPY_RUN(T) \
     for (int64_t i = 0; i < n; i++) \
@@ -244,7 +244,7 @@ static inline void tnc_store_run(void *dst, int64_t stride, const void *run, int
         tnc_scatter_run(dst, stride, run, n, dtype);
 }
 
-/* ---- blocks of many dimensions -------------------------------------------------------------- */
+/* ---- blocks of many dimensions ----------------------------------------------------------- */
 
 /* The coordinates of linear index `i`. */
 static inline void tnc_plan_seek(const tnc_plan *p, int64_t i, int64_t *at) {

@@ -1,5 +1,5 @@
 /* layer_norm and its derivative by the input, a row at a time. */
-#include "iterate.h"
+#include "plugins/cpu/iterate.h"
 
 #include <math.h>
 
@@ -36,13 +36,13 @@ static void store(const array *a, int64_t i, const void *run, int64_t n) {
 
 #define T float
 #define NAME(x) x##_f32
-#include "layer_norm.inc"
+#include "plugins/cpu/layer_norm.inc"
 #undef T
 #undef NAME
 
 #define T double
 #define NAME(x) x##_f64
-#include "layer_norm.inc"
+#include "plugins/cpu/layer_norm.inc"
 
 static array as_array(const tn_tensor_view *v) {
     return v ? (array){tnc_data(v), v->dtype} : (array){NULL, TN_F32};

@@ -6,14 +6,14 @@
  * and bf16) is packed into scratch, a panel of K at a time. Integers and tiny products use plain
  * loops.
  */
-#include "matmul.h"
-#include "iterate.h"
+#include "plugins/cpu/matmul.h"
+#include "plugins/cpu/iterate.h"
 
 #ifdef TNC_HAVE_OPENBLAS
 #include <cblas.h>
 #endif
 
-/* ---- plain loops: any strides, any type ----------------------------------------------------- */
+/* ---- plain loops: any strides, any type -------------------------------------------------- */
 
 /* A matrix: element [i, j] is data[i * row + j * column]. */
 typedef struct matrix {
@@ -67,7 +67,7 @@ LOOP_GEMM(f64, double, double)
 #define LOOP_GEMM_INT(sfx, T, U, DT) LOOP_GEMM(sfx, T, U)
 TNC_INT_TYPES(LOOP_GEMM_INT)
 
-/* ---- BLAS ----------------------------------------------------------------------------------- */
+/* ---- BLAS -------------------------------------------------------------------------------- */
 
 #ifdef TNC_HAVE_OPENBLAS
 #define GEMM_BLAS(sfx, T, letter) \
@@ -122,7 +122,7 @@ void tnc_gemm(tn_dtype dtype, bool ta, bool tb, int64_t m, int64_t n, int64_t k,
     loop_gemm(dtype, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
 }
 
-/* ---- one call ------------------------------------------------------------------------------- */
+/* ---- one call ---------------------------------------------------------------------------- */
 
 /* C [b, m, n] = beta S + alpha A [b, m, k] B [b, k, n] */
 typedef struct product {
@@ -148,7 +148,7 @@ enum {
 
 /* Can BLAS read [rows, columns] of it? */
 static bool is_blas(const matrix *x, int64_t rows, int64_t columns) {
-    const int64_t limit = INT32_MAX;
+    int64_t limit = INT32_MAX;
     return (x->column == 1 && x->row >= columns && x->row <= limit) ||
            (x->row == 1 && x->column >= rows && x->column <= limit);
 }
@@ -310,7 +310,7 @@ static void tiles(void *context, int64_t begin, int64_t end, int slot) {
     tnc_blas_leave(entered);
 }
 
-/* ---- the kernels ---------------------------------------------------------------------------- */
+/* ---- the kernels ------------------------------------------------------------------------- */
 
 /* Dimensions `rows` and `rows` + 1 of a tensor. */
 static matrix as_matrix(const tn_tensor_view *v, int rows) {

@@ -7,7 +7,7 @@
  *   isa      (TENON_CPU_ISA)      base, avx2 or avx512: the kernels to use; nothing: the best that
  *                                 the machine has
  */
-#include "cpu.h"
+#include "plugins/cpu/cpu.h"
 
 #include <pthread.h>
 #include <stdarg.h>
@@ -26,7 +26,7 @@ tn_status tnc_fail(tn_status status, const char *format, ...) {
     return tnc_host->fail(status, message);
 }
 
-/* ---- choosing the kernels ------------------------------------------------------------------- */
+/* ---- choosing the kernels ---------------------------------------------------------------- */
 
 #define DECLARE(isa, family) extern const tnc_family tnc_family_##family##_##isa;
 #define DECLARE_BASE(family) DECLARE(base, family)
@@ -106,7 +106,7 @@ static void use_best(void) {
     use(choose(NULL));
 }
 
-/* ---- life ----------------------------------------------------------------------------------- */
+/* ---- life -------------------------------------------------------------------------------- */
 
 static tn_status init(const tn_host *host, const char *path, tn_pself **out_self) {
     (void)path;
@@ -162,7 +162,7 @@ static const void *extension(tn_pself *self, const char *id) {
     return strcmp(id, TN_EXT_THREADS) == 0 ? &threads : NULL;
 }
 
-/* ---- the table ------------------------------------------------------------------------------ */
+/* ---- the table --------------------------------------------------------------------------- */
 
 static tn_plugin plugin = {
     .struct_size = sizeof plugin,

@@ -1,9 +1,9 @@
 /* Runs a pointwise operator's loop over whatever the call brings. Three ways, cheapest first: dense
  * tensors and few elements go straight to the loop; otherwise a plan is made, and threads walk it
  * in runs as long as the layouts allow. */
-#include "pointwise.h"
+#include "plugins/cpu/pointwise.h"
 
-/* ---- the planned way ------------------------------------------------------------------------ */
+/* ---- the planned way --------------------------------------------------------------------- */
 
 typedef struct walk {
     tnc_plan plan; /* outputs first, then inputs */
@@ -110,7 +110,7 @@ static __attribute__((noinline)) tn_status run_planned(const tn_call *call,
     return TN_OK;
 }
 
-/* ---- the short way -------------------------------------------------------------------------- */
+/* ---- the short way ----------------------------------------------------------------------- */
 
 static inline bool is_dense(const tn_tensor_view *v) {
     return v->numel == 1 || (v->rank == 1 && v->strides[0] == 1);

@@ -1,4 +1,4 @@
-/* pointwise.h: how a pointwise operator is written.
+/* How a pointwise operator is written.
  *
  * An operator is a loop over dense arrays, made by one of the TNC_LOOP macros from an expression in
  * a, b, c and d, and a record that names the loop and its dtypes. Everything else (strides,
@@ -7,7 +7,7 @@
 #ifndef TENON_PLUGINS_CPU_POINTWISE_H
 #define TENON_PLUGINS_CPU_POINTWISE_H
 
-#include "iterate.h"
+#include "plugins/cpu/iterate.h"
 
 /* out[k][i] = f(in[0][i], in[1][i], ...; attributes) for i < n. Arrays are dense, of the computing
  * type; `attrs` are the arguments after the tensors. */
@@ -31,7 +31,7 @@ tn_status tnc_pointwise_run_1(const tn_call *call);
 tn_status tnc_pointwise_run_2(const tn_call *call);
 tn_status tnc_pointwise_run_any(const tn_call *call);
 
-/* ---- loops: TNC_LOOPn(name, output type, input type, declarations, expression) -------------- */
+/* ---- loops: TNC_LOOPn(name, output type, input type, declarations, expression) ----------- */
 
 #define TNC_LOOP_HEAD(name) \
     static void name(int64_t n, void *const *out, const void *const *in, const tn_cell *attrs)
@@ -79,7 +79,7 @@ tn_status tnc_pointwise_run_any(const tn_call *call);
 #define TNC_ATTR_F(T, k) ((T)attrs[k].v.f64)
 #define TNC_ATTR_I(T, k) ((T)attrs[k].v.i64)
 
-/* ---- records -------------------------------------------------------------------------------- */
+/* ---- records ----------------------------------------------------------------------------- */
 
 /* TNC_POINTWISE(op, DTYPE, loop, inputs, outputs, run, further members of tnc_pointwise) */
 #define TNC_POINTWISE(op, DT, loop_, n_in_, n_out_, run_, ...) \

@@ -1,6 +1,6 @@
 /* Pooling over windows of images [N, C, H, W]. Threads share the N * C planes. */
-#include "indices.h"
-#include "iterate.h"
+#include "plugins/cpu/indices.h"
+#include "plugins/cpu/iterate.h"
 
 #include <math.h>
 
@@ -18,7 +18,7 @@ typedef struct pool {
 /* One plane from `in` to `out`, dense, of the computing type. */
 typedef void (*plane)(const pool *p, const void *in, void *out, int64_t *places);
 
-/* ---- max_pool2d ----------------------------------------------------------------------------- */
+/* ---- max_pool2d -------------------------------------------------------------------------- */
 
 /* A window that lies in the padding alone has the padding's value and no place. */
 #define MAX_POOL(sfx, T, lowest) \
@@ -89,7 +89,7 @@ TNC_INT_TYPES(MAX_POOL_INT)
 MAX_POOL_BACKWARD(f32, float)
 MAX_POOL_BACKWARD(f64, double)
 
-/* ---- avg_pool2d ----------------------------------------------------------------------------- */
+/* ---- avg_pool2d -------------------------------------------------------------------------- */
 
 /* The part of a window that lies on the input, along one dimension, and what it counts for. */
 typedef struct span {
@@ -139,7 +139,7 @@ static span window(const pool *p, int d, int64_t size, int64_t o) {
 AVG_POOL(f32, float)
 AVG_POOL(f64, double)
 
-/* ---- one call ------------------------------------------------------------------------------- */
+/* ---- one call ---------------------------------------------------------------------------- */
 
 typedef struct planes {
     pool pool;

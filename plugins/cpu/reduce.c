@@ -6,7 +6,7 @@
  * few outputs the reduced range is cut into chunks, whose states are merged in order. Groups and
  * chunks depend on the shape alone, so results do not depend on the number of threads.
  */
-#include "iterate.h"
+#include "plugins/cpu/iterate.h"
 
 #include <math.h>
 
@@ -39,7 +39,7 @@ enum {
     SHORT_COLUMNS = 16  /* kept runs shorter than this are read as rows */
 };
 
-/* ---- sum and prod: T as given, L in the lanes, A accumulated in ----------------------------- */
+/* ---- sum and prod: T as given, L in the lanes, A accumulated in -------------------------- */
 
 /* Runs of LANES * PAIR elements are combined in L, each lane adding PAIR of them and the lanes in a
  * tree, and carried in A. */
@@ -101,7 +101,7 @@ FOLD(prod, f32, float, double, double, *, 1)
 FOLD(prod, f64, double, double, double, *, 1)
 TNC_INT_TYPES(FOLD_INT)
 
-/* ---- amax and amin, argmax and argmin ------------------------------------------------------- */
+/* ---- amax and amin, argmax and argmin ---------------------------------------------------- */
 
 /* Does x replace `best`? NaN replaces all but NaN; for integers the second half folds away. */
 #define BEATS(x, symbol, best) ((x)symbol(best) || ((x) != (x) && (best) == (best)))
@@ -207,7 +207,7 @@ EXTREMES(f32, float, float, F32)
 EXTREMES(f64, double, double, F64)
 TNC_INT_TYPES(EXTREMES)
 
-/* ---- var ------------------------------------------------------------------------------------ */
+/* ---- var --------------------------------------------------------------------------------- */
 
 /* T. Chan et al., "Updating formulae and a pairwise algorithm for computing sample variances",
  * 1979: means in a, sums of squared distances in b, both f64. A row's block is taken in two passes.
@@ -266,7 +266,7 @@ static void var_merge(state *into, const state *from, int64_t width) {
 VAR(f32, float)
 VAR(f64, double)
 
-/* ---- one call ------------------------------------------------------------------------------- */
+/* ---- one call ---------------------------------------------------------------------------- */
 
 typedef struct reduction {
     const reducer *op;

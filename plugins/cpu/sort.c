@@ -4,14 +4,14 @@
  * their bits, -0 as +0, every NaN as the largest key. The keys are sorted byte by byte from the
  * lowest (radix sort is stable), short lines by insertion, and values are fetched by place.
  */
-#include "iterate.h"
+#include "plugins/cpu/iterate.h"
 
 typedef struct entry {
     uint64_t key;
     int64_t place;
 } entry;
 
-/* ---- keys ----------------------------------------------------------------------------------- */
+/* ---- keys -------------------------------------------------------------------------------- */
 
 /* Sign and magnitude to an order of unsigned numbers; `bits` wide, NaN above the bits of
  * `infinity`. */
@@ -71,7 +71,7 @@ static void read_keys(entry *e, const char *line, int64_t stride, int64_t n, tn_
     }
 }
 
-/* ---- sorting -------------------------------------------------------------------------------- */
+/* ---- sorting ----------------------------------------------------------------------------- */
 
 enum { SHORT = 48 };
 
@@ -108,7 +108,7 @@ static entry *radix_sort(entry *e, entry *other, int64_t n, int n_bytes) {
     return e;
 }
 
-/* ---- one call ------------------------------------------------------------------------------- */
+/* ---- one call ---------------------------------------------------------------------------- */
 
 typedef struct sorter {
     tnc_plan plan; /* of the lines: values, places, input */

@@ -1,7 +1,7 @@
 /* How kernels share their work among host threads: one place that knows OpenMP, so that kernels are
  * plain functions over a range, and the number of threads is ours and not the process's. */
-#include "cpu.h"
-#include "matmul.h"
+#include "plugins/cpu/cpu.h"
+#include "plugins/cpu/matmul.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -96,7 +96,7 @@ void tnc_parallel(int64_t n, int64_t grain, int n_slots, tnc_body body, void *co
     body(context, 0, n, 0);
 }
 
-/* ---- BLAS: we share out the work, it computes ----------------------------------------------- */
+/* ---- BLAS: we share out the work, it computes -------------------------------------------- */
 
 /* OpenBLAS built for OpenMP asks OpenMP how many threads to use; that answer belongs to the calling
  * thread, so it can be changed for a while without anyone noticing. Its own setter would change the

@@ -1,9 +1,9 @@
-/* vmath.h: the elementary functions of ../elementary.h, and sin and cos, which are made as those
+/* The elementary functions of ../elementary.h, and sin and cos, which are made as those
  * are; their polynomials are FreeBSD's (msun, k_sinf.c and k_cosf.c). f64 uses the C library. */
 #ifndef TENON_PLUGINS_CPU_VMATH_H
 #define TENON_PLUGINS_CPU_VMATH_H
 
-#include "elementary.h"
+#include "plugins/cpu/elementary.h"
 
 #include <math.h>
 
@@ -39,7 +39,7 @@ ELEMENTARY float tnc_cos(float x) {
     return tnc_sin_quarter(x, 1);
 }
 
-/* ---- the same names for f64 ----------------------------------------------------------------- */
+/* ---- the same names for f64 -------------------------------------------------------------- */
 
 static inline double em_normal_cdf_f64(double x) {
     return 0.5 * erfc(x * -0.707106781186547524400844362104849039);

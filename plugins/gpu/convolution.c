@@ -1,4 +1,4 @@
-/* convolution.c: convolution and its derivatives as products, groups being their batch.
+/* Convolution and its derivatives as products, groups being their batch.
  *
  *     output          [N OH OW, O] = input    [N OH OW, C KH KW]  weight   [C KH KW, O]
  *     weight gradient [C KH KW, O] = input    [C KH KW, N OH OW]  gradient [N OH OW, O]
@@ -8,7 +8,7 @@
  * read from a copy with zeros round it. With a stride of the convolution the input's gradient falls
  * into phases: the pixels of one remainder by the stride see the same taps of the kernel, and those
  * alone. */
-#include "product.h"
+#include "plugins/gpu/product.h"
 
 enum { ROWS = 0, COLUMNS = 1 };
 
@@ -36,7 +36,7 @@ static int64_t smaller(int64_t a, int64_t b) {
  * dtype is not computed in. */
 static image image_of(const tn_call *call, const tn_tensor_view *v, const int64_t before[2],
                       const int64_t after[2], gpu_pad *pad, gpu_bump *bump) {
-    const tn_dtype type = gpu_computed(v->dtype);
+    tn_dtype type = gpu_computed(v->dtype);
     image i = {.at = {.memory = v->memory, .dtype = type, .offset = gpu_offset(v)}};
     for (int d = 0; d < 4; d++)
         i.strides[d] = v->strides[d];
@@ -102,7 +102,7 @@ static void zeros_behind(const geometry *g, int64_t after[2]) {
                                  1 - g->padding[d] - g->in[d]);
 }
 
-/* ---- forward --------------------------------------------------------------------------------- */
+/* ---- forward ----------------------------------------------------------------------------- */
 
 /* The input as all taps see it. */
 static image read_input(const tn_call *call, const tn_tensor_view *x, const geometry *g,
@@ -116,9 +116,9 @@ static void plan_forward(const tn_call *call, gpu_product_job *j) {
     const tn_tensor_view *x = gpu_arg(call, TN_ARG_convolution_input),
                          *w = gpu_arg(call, TN_ARG_convolution_weight),
                          *bias = gpu_arg(call, TN_ARG_convolution_bias), *out = call->outs[0];
-    const geometry g = geometry_of(call, x->sizes, w->sizes, out->sizes, TN_ARG_convolution_stride);
-    const int64_t depth = g.channels / g.groups, width = g.outs / g.groups;
-    const image read = read_input(call, x, &g, j);
+    geometry g = geometry_of(call, x->sizes, w->sizes, out->sizes, TN_ARG_convolution_stride);
+    int64_t depth = g.channels / g.groups, width = g.outs / g.groups;
+    image read = read_input(call, x, &g, j);
     const int64_t *xs = read.strides;
     gpu_product *p = &j->product;
     *p = (gpu_product){.n_batch = g.groups,
@@ -151,10 +151,10 @@ static void plan_weight(const tn_call *call, gpu_product_job *j) {
     const tn_tensor_view *grad = gpu_arg(call, TN_ARG_convolution_backward_weight_grad_output),
                          *x = gpu_arg(call, TN_ARG_convolution_backward_weight_input),
                          *out = call->outs[0];
-    const geometry g = geometry_of(call, x->sizes, out->sizes, grad->sizes,
-                                   TN_ARG_convolution_backward_weight_stride);
-    const int64_t depth = g.channels / g.groups, width = g.outs / g.groups;
-    const image read = read_input(call, x, &g, j);
+    geometry g = geometry_of(call, x->sizes, out->sizes, grad->sizes,
+                             TN_ARG_convolution_backward_weight_stride);
+    int64_t depth = g.channels / g.groups, width = g.outs / g.groups;
+    image read = read_input(call, x, &g, j);
     const int64_t *xs = read.strides;
     gpu_product *p = &j->product;
     *p = (gpu_product){.n_batch = g.groups,
@@ -179,7 +179,7 @@ static void plan_weight(const tn_call *call, gpu_product_job *j) {
 
 static const gpu_product_planner forward = {plan_forward}, weight = {plan_weight};
 
-/* ---- the input's gradient -------------------------------------------------------------------- */
+/* ---- the input's gradient ---------------------------------------------------------------- */
 
 /* Along one dimension, the pixels r, r + stride, ...: pixel number q sees, for each t of `taps`,
  * the kernel's tap first + t * step, in the gradient's place q + at - t * back. */
@@ -189,7 +189,7 @@ typedef struct phase {
 
 static int64_t common_divisor(int64_t a, int64_t b) {
     while (b) {
-        const int64_t rest = a % b;
+        int64_t rest = a % b;
         a = b;
         b = rest;
     }
@@ -197,7 +197,7 @@ static int64_t common_divisor(int64_t a, int64_t b) {
 }
 
 static phase phase_of(const geometry *g, int d, int64_t r) {
-    const int64_t s = g->stride[d], by = g->dilation[d], both = common_divisor(s, by);
+    int64_t s = g->stride[d], by = g->dilation[d], both = common_divisor(s, by);
     phase p = {.step = s / both, .back = by / both};
     p.pixels = r < g->in[d] ? gpu_ceil_div(g->in[d] - r, s) : 0;
     while (p.first < p.step && (r + g->padding[d] - p.first * by) % s != 0)
@@ -214,7 +214,7 @@ static void zeros_round(const geometry *g, int64_t before[2], int64_t after[2]) 
     for (int d = 0; d < 2; d++) {
         before[d] = after[d] = 0;
         for (int64_t r = 0; r < smaller(g->stride[d], g->in[d]); r++) {
-            const phase p = phase_of(g, d, r);
+            phase p = phase_of(g, d, r);
             if (!p.taps)
                 continue;
             before[d] = larger(before[d], (p.taps - 1) * p.back - p.at);
@@ -248,9 +248,9 @@ static gpu_product phase_product(const tn_call *call, const input_job *j, int64_
                                  gpu_bump *bump) {
     const geometry *g = &j->g;
     const tn_tensor_view *w = j->weight, *out = j->out;
-    const phase y = phase_of(g, ROWS, r0), x = phase_of(g, COLUMNS, r1);
-    const int64_t depth = g->outs / g->groups, width = g->channels / g->groups,
-                  *gs = j->image.strides;
+    phase y = phase_of(g, ROWS, r0), x = phase_of(g, COLUMNS, r1);
+    int64_t depth = g->outs / g->groups, width = g->channels / g->groups;
+    const int64_t *gs = j->image.strides;
     gpu_product p = {.n_batch = g->groups,
                      .n = width,
                      .a = j->image.at,
@@ -283,7 +283,7 @@ static tn_status run_input(const tn_call *call) {
     for (int64_t r0 = 0; r0 < smaller(j.g.stride[0], j.g.in[0]); r0++)
         for (int64_t r1 = 0; status == TN_OK && r1 < smaller(j.g.stride[1], j.g.in[1]); r1++) {
             gpu_bump bump = j.bump;
-            const gpu_product p = phase_product(call, &j, r0, r1, &bump);
+            gpu_product p = phase_product(call, &j, r0, r1, &bump);
             status = gpu_product_run(call, &p);
         }
     return status;

@@ -1,6 +1,6 @@
-/* copy.c: calls of device/copy.c. */
-#include "copy.h"
-#include "loop.h"
+/* Calls of device/copy.c. */
+#include "plugins/gpu/copy.h"
+#include "plugins/gpu/loop.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -28,7 +28,7 @@ static int64_t row_of(const gpu_loop *loop, int k) {
 /* Is it worth its tiles? Then `p` says how they lie, and the loop loses two dimensions. */
 static bool is_transposed(gpu_loop *loop, parameters *p) {
     enum { LEAST = 8 };
-    const int64_t x = row_of(loop, 0), y = row_of(loop, 1);
+    int64_t x = row_of(loop, 0), y = row_of(loop, 1);
     if (x < 0 || y < 0 || x == y || loop->sizes[x] < LEAST || loop->sizes[y] < LEAST)
         return false;
     p->sizes[0] = loop->sizes[x];
@@ -51,12 +51,12 @@ static bool is_transposed(gpu_loop *loop, parameters *p) {
 /* In a program there are all dtypes of the input. */
 static tn_status find(const tn_call *call, tn_dtype from, tn_dtype to, enum form form,
                       bool is_int32, const uint64_t side[2], gpu_kernel **out) {
-    const uint64_t key = GPU_KEY(GPU_FAMILY_copy, (uint64_t)from << 16 | (uint64_t)to << 8 |
-                                                      (uint64_t)form << 1 | is_int32);
+    uint64_t key = GPU_KEY(GPU_FAMILY_copy, (uint64_t)from << 16 | (uint64_t)to << 8 |
+                                                (uint64_t)form << 1 | is_int32);
     *out = gpu_kernel_find(call->device, key);
     if (*out)
         return TN_OK;
-    const bool tiles = form == TRANSPOSED;
+    bool tiles = form == TRANSPOSED;
     char entry[32];
     snprintf(entry, sizeof entry, "copy_%s", gpu_dtype_name(from));
     return gpu_kernel_get(call->device, key, &gpu_source_copy, entry, out,
@@ -67,8 +67,8 @@ static tn_status find(const tn_call *call, tn_dtype from, tn_dtype to, enum form
 
 tn_status gpu_copy(const tn_call *call, const tn_tensor_view *out, const tn_tensor_view *in) {
     const tn_tensor_view *views[] = {out, in};
-    const bool one_item = gpu_device_traits(call->device)->is_cpu,
-               is_int32 = out->numel < INT32_MAX - GPU_GROUP;
+    bool one_item = gpu_device_traits(call->device)->is_cpu,
+         is_int32 = out->numel < INT32_MAX - GPU_GROUP;
     tn_dtype from = in->dtype, to = out->dtype;
     if (from == to) /* the bits move */
         from = to = gpu_moved_as(from);
@@ -95,7 +95,7 @@ tn_status gpu_copy(const tn_call *call, const tn_tensor_view *out, const tn_tens
         launch.local[0] = one_item ? 1 : TILE;
         launch.local[1] = one_item ? 1 : TILE_ROWS;
     }
-    const tn_status status = find(call, from, to, form, is_int32, launch.local, &launch.kernel);
+    tn_status status = find(call, from, to, form, is_int32, launch.local, &launch.kernel);
     return status == TN_OK ? gpu_launch_on(call->stream, &launch) : status;
 }
 

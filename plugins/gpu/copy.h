@@ -1,8 +1,8 @@
-/* copy.h: copies within a device, for the operator and for others. */
+/* Copies within a device, for the operator and for others. */
 #ifndef TENON_GPU_COPY_H
 #define TENON_GPU_COPY_H
 
-#include "gpu.h"
+#include "plugins/gpu/gpu.h"
 
 /* out = in, of the same sizes, converted; queued on call->stream. */
 tn_status gpu_copy(const tn_call *call, const tn_tensor_view *out, const tn_tensor_view *in);

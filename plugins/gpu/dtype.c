@@ -1,5 +1,5 @@
-/* dtype.c: dtypes, and numbers as device code takes them. */
-#include "gpu.h"
+/* Dtypes, and numbers as device code takes them. */
+#include "plugins/gpu/gpu.h"
 
 #include <math.h>
 #include <string.h>
@@ -23,7 +23,7 @@ uint32_t gpu_dtype_bytes(tn_dtype dtype) {
 }
 
 int64_t gpu_number_f(tn_dtype dtype, double x) {
-    const float narrow = (float)x;
+    float narrow = (float)x;
     int64_t bits = 0;
     if (dtype == TN_F64)
         memcpy(&bits, &x, sizeof x);
@@ -45,17 +45,17 @@ int64_t gpu_number(tn_dtype dtype, const tn_cell *cell) {
 /* The 16 bits of x in a format of IEEE 754 with `digits` bits of fraction, whose least normal
  * number is 2^lowest; rounded to nearest even. */
 static uint64_t narrow_bits(double x, int digits, int lowest) {
-    const uint64_t infinity = (uint64_t)(3 - 2 * lowest) << digits;
+    uint64_t infinity = (uint64_t)(3 - 2 * lowest) << digits;
     uint64_t bits;
     if (x != x) {
         bits = infinity | UINT64_C(1) << (digits - 1);
     } else if (isinf(x) || ilogb(x) > 1 - lowest) { /* f16: 2^16 and up */
         bits = infinity;
     } else {
-        const int e = x != 0 && ilogb(x) > lowest ? ilogb(x) : lowest;
-        const double scaled = ldexp(fabs(x), digits - e);
+        int e = x != 0 && ilogb(x) > lowest ? ilogb(x) : lowest;
+        double scaled = ldexp(fabs(x), digits - e);
         uint64_t whole = (uint64_t)scaled;
-        const double rest = scaled - (double)whole;
+        double rest = scaled - (double)whole;
         whole += rest > 0.5 || (rest == 0.5 && (whole & 1));
         bits = ((uint64_t)(e - lowest) << digits) + whole;
     }
@@ -63,9 +63,9 @@ static uint64_t narrow_bits(double x, int digits, int lowest) {
 }
 
 uint64_t gpu_element(tn_dtype dtype, const tn_cell *cell) {
-    const double x = cell->tag == TN_CELL_F64    ? cell->v.f64
-                     : cell->tag == TN_CELL_BOOL ? (double)cell->v.boolean
-                                                 : (double)cell->v.i64;
+    double x = cell->tag == TN_CELL_F64    ? cell->v.f64
+               : cell->tag == TN_CELL_BOOL ? (double)cell->v.boolean
+                                           : (double)cell->v.i64;
     switch (dtype) {
     case TN_F16:
         return narrow_bits(x, 10, -14);
@@ -79,7 +79,7 @@ uint64_t gpu_element(tn_dtype dtype, const tn_cell *cell) {
 }
 
 tn_dtype gpu_moved_as(tn_dtype dtype) {
-    const uint32_t bytes = gpu_dtype_bytes(dtype);
+    uint32_t bytes = gpu_dtype_bytes(dtype);
     return bytes == 1 ? TN_I8 : bytes == 2 ? TN_I16 : bytes == 4 ? TN_I32 : TN_I64;
 }
 

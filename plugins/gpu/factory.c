@@ -1,5 +1,5 @@
-/* factory.c: tensors from nothing; calls of device/fill.c, arange.c and random_bits.c. */
-#include "loop.h"
+/* Tensors from nothing; calls of device/fill.c, arange.c and random_bits.c. */
+#include "plugins/gpu/loop.h"
 
 #include <string.h>
 
@@ -11,7 +11,7 @@ static uint64_t key_of(int which, tn_dtype dtype, bool strided, bool is_int32) {
                    (uint64_t)which << 8 | (uint64_t)dtype << 4 | (uint64_t)strided << 1 | is_int32);
 }
 
-/* ---- fill ---- */
+/* ---- fill -------------------------------------------------------------------------------- */
 
 typedef struct fill_parameters {
     int64_t numel, offset;
@@ -21,7 +21,7 @@ typedef struct fill_parameters {
 
 /* Narrow elements in a row are written eight bytes at a time, where they begin and end so. */
 static tn_dtype widen(const tn_tensor_view *out, fill_parameters *p) {
-    const uint64_t bytes = gpu_dtype_bytes(out->dtype);
+    uint64_t bytes = gpu_dtype_bytes(out->dtype);
     if (bytes == 8 || (out->offset | (uint64_t)out->numel * bytes) % 8)
         return gpu_moved_as(out->dtype);
     for (uint64_t n = bytes; n < 8; n *= 2)
@@ -37,11 +37,11 @@ static tn_status fill(const tn_call *call) {
                          .offset = gpu_offset(out),
                          .bits = gpu_element(out->dtype, &call->args[TN_ARG_fill_value])};
     gpu_loop_init(&p.loop, &out, 1, GPU_ALL_DIMS);
-    const bool strided = !gpu_loop_in_a_row(&p.loop, 1, 0);
-    const tn_dtype as = strided ? gpu_moved_as(out->dtype) : widen(out, &p);
-    const bool is_int32 = p.numel < INT32_MAX - GPU_GROUP;
+    bool strided = !gpu_loop_in_a_row(&p.loop, 1, 0);
+    tn_dtype as = strided ? gpu_moved_as(out->dtype) : widen(out, &p);
+    bool is_int32 = p.numel < INT32_MAX - GPU_GROUP;
     gpu_kernel *kernel;
-    const tn_status status = gpu_kernel_get(
+    tn_status status = gpu_kernel_get(
         call->device, key_of(FILL, as, strided, is_int32), &gpu_source_fill, "fill", &kernel,
         "-DT=%s -DSTRIDED=%d -DINDEX=%s", gpu_dtype_name(as), strided, is_int32 ? "i32" : "i64");
     if (status != TN_OK)
@@ -55,7 +55,7 @@ static tn_status fill(const tn_call *call) {
     return gpu_launch_items(call->stream, &launch, p.numel, GPU_GROUP);
 }
 
-/* ---- arange ---- */
+/* ---- arange ------------------------------------------------------------------------------ */
 
 static tn_status arange(const tn_call *call) {
     const tn_tensor_view *out = call->outs[0];
@@ -67,7 +67,7 @@ static tn_status arange(const tn_call *call) {
            .start = call->args[TN_ARG_arange_start].v.i64, /* of floating numbers the bits */
            .step = call->args[TN_ARG_arange_step].v.i64};
     gpu_kernel *kernel;
-    const tn_status status =
+    tn_status status =
         gpu_kernel_get(call->device, key_of(ARANGE, out->dtype, true, false), &gpu_source_arange,
                        "arange", &kernel, "-DT=%s", gpu_dtype_name(out->dtype));
     if (status != TN_OK)
@@ -80,20 +80,20 @@ static tn_status arange(const tn_call *call) {
     return gpu_launch_items(call->stream, &launch, p.numel, GPU_GROUP);
 }
 
-/* ---- random_bits ---- */
+/* ---- random_bits ------------------------------------------------------------------------- */
 
 static tn_status random_bits(const tn_call *call) {
     const tn_tensor_view *out = call->outs[0];
-    const int64_t words = out->dtype == TN_I64 ? 2 : 1;
+    int64_t words = out->dtype == TN_I64 ? 2 : 1;
     struct {
         int64_t n_words, offset, seed, first;
     } p = {.n_words = words * out->numel,
            .offset = words * gpu_offset(out),
            .seed = call->args[TN_ARG_random_bits_seed].v.i64,
            .first = call->args[TN_ARG_random_bits_offset].v.i64};
-    const int64_t lanes = gpu_device_traits(call->device)->is_cpu ? 64 : 1; /* blocks */
+    int64_t lanes = gpu_device_traits(call->device)->is_cpu ? 64 : 1; /* blocks */
     gpu_kernel *kernel;
-    const tn_status status =
+    tn_status status =
         gpu_kernel_get(call->device, key_of(RANDOM_BITS, TN_I32, false, false),
                        &gpu_source_random_bits, "random_bits", &kernel, "-DW=%d", (int)lanes);
     if (status != TN_OK)

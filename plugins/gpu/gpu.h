@@ -1,4 +1,4 @@
-/* gpu.h: the operators of OpenCL and CUDA plugins, as far as they do not care which of the two it
+/* The operators of OpenCL and CUDA plugins, as far as they do not care which of the two it
  * is. The device code is in device/, written once (device/dialect.h); a file here chooses a variant
  * of it for a call, packs the parameters and launches it. What the plugin itself brings is declared
  * at the end.
@@ -20,7 +20,7 @@ enum {
                              every device takes so many */
 };
 
-/* ---- variants ---- */
+/* ---- variants ---------------------------------------------------------------------------- */
 
 /* A file of device code. */
 typedef struct gpu_source {
@@ -59,7 +59,7 @@ extern const gpu_source gpu_source_scan;
 const char *gpu_dtype_name(tn_dtype dtype);
 uint32_t gpu_dtype_bytes(tn_dtype dtype);
 
-/* ---- kernels ---- */
+/* ---- kernels ----------------------------------------------------------------------------- */
 
 /* The records of one file. */
 typedef struct gpu_family {
@@ -115,7 +115,7 @@ const tn_kernel *const *gpu_kernels(uint64_t *out_n);
 /* Has the record to do with f64? */
 bool gpu_needs_f64(const tn_kernel *kernel);
 
-/* ---- numbers ---- */
+/* ---- numbers ----------------------------------------------------------------------------- */
 
 /* A number in the type that `dtype` is computed in, as device code takes it. */
 int64_t gpu_number_f(tn_dtype dtype, double x);
@@ -139,8 +139,7 @@ static inline const tn_tensor_view *gpu_arg(const tn_call *call, int at) {
     return call->args[at].tag == TN_CELL_TENSOR ? call->args[at].v.view : NULL;
 }
 
-/* ---- what the plugin brings -------------------------------------------------------------------
- */
+/* ---- what the plugin brings -------------------------------------------------------------- */
 
 /* What decides which variant a device is given. */
 typedef struct gpu_traits {

@@ -1,9 +1,9 @@
-/* index.c: reading and adding at places named by an index tensor; calls of device/index.c. What has
+/* Reading and adding at places named by an index tensor; calls of device/index.c. What has
  * an index for each slice (index_select, index_add) is what has one for each element (gather,
  * scatter_add) with an index of strides of zero. */
-#include "loop.h"
-#include "copy.h"
-#include "sort.h"
+#include "plugins/gpu/loop.h"
+#include "plugins/gpu/copy.h"
+#include "plugins/gpu/sort.h"
 
 #include <stdio.h>
 
@@ -48,7 +48,7 @@ static int64_t stride_of(const tn_tensor_view *v, int64_t dim) {
     return v->rank ? v->strides[dim] : 0;
 }
 
-/* ---- rows and runs ---- */
+/* ---- rows and runs ----------------------------------------------------------------------- */
 
 /* What all kernels need: where the three tensors begin, and the loop over `dims` of index. */
 static void init(parameters *p, const tn_tensor_view *const *views, int64_t dim, uint32_t dims) {
@@ -65,7 +65,7 @@ static void init(parameters *p, const tn_tensor_view *const *views, int64_t dim,
  * each is one. */
 static void cut(const tn_call *call, parameters *p, bool whole_rows) {
     const gpu_traits *traits = gpu_device_traits(call->device);
-    const int64_t numel = gpu_loop_numel(&p->loop);
+    int64_t numel = gpu_loop_numel(&p->loop);
     gpu_loop *l = &p->loop;
     p->row = 1;
     if (l->rank) {
@@ -81,7 +81,7 @@ static void cut(const tn_call *call, parameters *p, bool whole_rows) {
     }
     p->run = 1;
     if (traits->is_cpu && whole_rows) {
-        const int64_t share = numel / (4 * (int64_t)traits->compute_units);
+        int64_t share = numel / (4 * (int64_t)traits->compute_units);
         p->run = share < 16 ? 16 : share;
         if (p->run > p->row)
             p->run = p->row;
@@ -129,10 +129,10 @@ static tn_status build(const tn_call *call, uint64_t key, const variant *v, gpu_
 }
 
 static tn_status find_kernel(const tn_call *call, const variant *v, gpu_kernel **out) {
-    const uint64_t key = GPU_KEY(
-        GPU_FAMILY_index, (uint64_t)v->which << 16 | (uint64_t)v->dtype << 8 |
-                              (uint64_t)(v->places == TN_I64) << 4 | (uint64_t)v->same << 3 |
-                              (uint64_t)v->unit << 2 | (uint64_t)v->shared << 1 | v->is_int32);
+    uint64_t key = GPU_KEY(GPU_FAMILY_index, (uint64_t)v->which << 16 | (uint64_t)v->dtype << 8 |
+                                                 (uint64_t)(v->places == TN_I64) << 4 |
+                                                 (uint64_t)v->same << 3 | (uint64_t)v->unit << 2 |
+                                                 (uint64_t)v->shared << 1 | v->is_int32);
     *out = gpu_kernel_find(call->device, key);
     return *out ? TN_OK : build(call, key, v, out);
 }
@@ -151,12 +151,12 @@ static tn_status launch(const tn_call *call, variant *v, parameters *p,
     v->unit = is_unit(p);
     v->same = p->row > 1 && p->row_strides[0] == 0;
     v->is_int32 = is_int32(p);
-    const tn_status status = find_kernel(call, v, &l.kernel);
+    tn_status status = find_kernel(call, v, &l.kernel);
     return status == TN_OK ? gpu_launch_items(call->stream, &l, p->items, group_of(call, p))
                            : status;
 }
 
-/* ---- gather and index_select ---- */
+/* ---- gather and index_select ------------------------------------------------------------- */
 
 static tn_status fetch(const tn_call *call, const tn_tensor_view *self, int64_t dim,
                        const tn_tensor_view *index) {
@@ -168,7 +168,7 @@ static tn_status fetch(const tn_call *call, const tn_tensor_view *self, int64_t 
         still.strides[dim] = 0;
     gpu_loop_init(&p.loop, views, 3, GPU_ALL_DIMS);
     cut(call, &p, true);
-    const tn_dtype moved = gpu_moved_as(self->dtype);
+    tn_dtype moved = gpu_moved_as(self->dtype);
     variant v = {.which = GATHER, .dtype = moved, .sum = moved, .places = TN_I32};
     return launch(call, &v, &p, views);
 }
@@ -179,13 +179,13 @@ static tn_status gather(const tn_call *call) {
 }
 
 static tn_status index_select(const tn_call *call) {
-    const int64_t dim = call->args[TN_ARG_index_select_dim].v.i64;
+    int64_t dim = call->args[TN_ARG_index_select_dim].v.i64;
     changed index;
     return fetch(call, gpu_arg(call, TN_ARG_index_select_self), dim,
                  spread(gpu_arg(call, TN_ARG_index_select_index), call->outs[0], dim, &index));
 }
 
-/* ---- scatter_add and index_add ---- */
+/* ---- scatter_add and index_add ----------------------------------------------------------- */
 
 typedef struct adding {
     const tn_tensor_view *self, *index, *source; /* index as the call has it */
@@ -194,7 +194,7 @@ typedef struct adding {
 } adding;
 
 static adding adding_of(const tn_call *call) {
-    const tn_dtype dtype = call->outs[0]->dtype;
+    tn_dtype dtype = call->outs[0]->dtype;
     return (adding){.self = gpu_arg(call, TN_ARG_scatter_add_self),
                     .index = gpu_arg(call, TN_ARG_scatter_add_index),
                     .source = gpu_arg(call, TN_ARG_scatter_add_src),
@@ -203,7 +203,7 @@ static adding adding_of(const tn_call *call) {
 }
 
 static adding index_adding_of(const tn_call *call) {
-    const tn_dtype dtype = call->outs[0]->dtype;
+    tn_dtype dtype = call->outs[0]->dtype;
     return (adding){.self = gpu_arg(call, TN_ARG_index_add_self),
                     .index = gpu_arg(call, TN_ARG_index_add_index),
                     .source = gpu_arg(call, TN_ARG_index_add_source),
@@ -220,7 +220,7 @@ static bool is_half(tn_dtype dtype) {
 static bool by_sorting(const tn_call *call, const adding *a) {
     const gpu_traits *traits = gpu_device_traits(call->device);
     const tn_tensor_view *shape = a->shared ? a->source : a->index;
-    const int64_t n = shape->rank ? shape->sizes[a->dim] : 1;
+    int64_t n = shape->rank ? shape->sizes[a->dim] : 1;
     return !traits->is_cpu && n > 32 && shape->numel / n < 2048 * (int64_t)traits->compute_units;
 }
 
@@ -291,8 +291,7 @@ static tn_status add(const tn_call *call, const adding *a) {
     if (status == TN_OK && by_sorting(call, a)) {
         status = add_sorted(call, a, &v, &p, views);
     } else if (status == TN_OK) {
-        const bool side_by_side =
-            p.loop.rank && p.loop.strides[1][0] == 1 && p.loop.strides[2][0] == 1;
+        bool side_by_side = p.loop.rank && p.loop.strides[1][0] == 1 && p.loop.strides[2][0] == 1;
         cut(call, &p, side_by_side);
         status = launch(call, &v, &p, views);
     }
@@ -300,23 +299,23 @@ static tn_status add(const tn_call *call, const adding *a) {
 }
 
 static tn_status scatter_add(const tn_call *call) {
-    const adding a = adding_of(call);
+    adding a = adding_of(call);
     return add(call, &a);
 }
 
 static tn_status scatter_add_workspace(const tn_call *call, uint64_t *out_bytes) {
-    const adding a = adding_of(call);
+    adding a = adding_of(call);
     *out_bytes = adding_bytes(call, &a);
     return TN_OK;
 }
 
 static tn_status index_add(const tn_call *call) {
-    const adding a = index_adding_of(call);
+    adding a = index_adding_of(call);
     return add(call, &a);
 }
 
 static tn_status index_add_workspace(const tn_call *call, uint64_t *out_bytes) {
-    const adding a = index_adding_of(call);
+    adding a = index_adding_of(call);
     *out_bytes = adding_bytes(call, &a);
     return TN_OK;
 }

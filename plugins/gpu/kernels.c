@@ -1,6 +1,6 @@
-/* kernels.c: the records of all families in one list, as tn_plugin wants them, and what their calls
+/* The records of all families in one list, as tn_plugin wants them, and what their calls
  * have in common. */
-#include "gpu.h"
+#include "plugins/gpu/gpu.h"
 
 #include <pthread.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
-/* layer_norm.c: calls of device/layer_norm.c. */
-#include "loop.h"
-#include "team.h"
+/* Calls of device/layer_norm.c. */
+#include "plugins/gpu/loop.h"
+#include "plugins/gpu/team.h"
 
 enum { OUT, INPUT, WEIGHT, OTHER, MEAN, RSTD, TENSORS }; /* as the device code has them */
 
@@ -44,15 +44,15 @@ static tn_status launch(const tn_call *call, bool backward, const tn_tensor_view
     const gpu_traits *traits = gpu_device_traits(call->device);
     const tn_tensor_view *out = views[OUT], *all[TENSORS];
     raised weight, bias;
-    const bool has_weight = views[WEIGHT], has_bias = !backward && views[OTHER];
+    bool has_weight = views[WEIGHT], has_bias = !backward && views[OTHER];
     for (int k = 0; k < TENSORS; k++)
         all[k] = views[k];
     all[WEIGHT] = raise_to(out->rank, views[WEIGHT], &weight);
     if (!backward)
         all[OTHER] = raise_to(out->rank, views[OTHER], &bias);
 
-    const uint32_t outer_dims = (UINT32_C(1) << (out->rank - n_dims)) - 1;
-    const uint32_t absent =
+    uint32_t outer_dims = (UINT32_C(1) << (out->rank - n_dims)) - 1;
+    uint32_t absent =
         (views[WEIGHT] ? 0 : UINT32_C(1) << WEIGHT) | (views[OTHER] ? 0 : UINT32_C(1) << OTHER);
     parameters p = {.eps = gpu_number_f(traits->has_f64 ? TN_F64 : TN_F32, eps)};
     gpu_loop inner, outer;
@@ -68,15 +68,15 @@ static tn_status launch(const tn_call *call, bool backward, const tn_tensor_view
     for (int k = 0; k < TENSORS; k++)
         p.offsets[k] = gpu_offset(views[k]);
 
-    const gpu_lines lines = {
+    gpu_lines lines = {
         .n = out->numel / p.length, .width = 1, .length = p.length, .run = p.length, .run_step = 1};
     gpu_team team;
     gpu_team_plan(&team, traits, &lines, true);
     p.n_teams = team.n_teams;
     p.per = team.per;
-    const bool unit = gpu_loop_in_a_row(&inner, MEAN, absent), is_int32 = out->numel < INT32_MAX;
+    bool unit = gpu_loop_in_a_row(&inner, MEAN, absent), is_int32 = out->numel < INT32_MAX;
     gpu_kernel *kernel;
-    const tn_status status =
+    tn_status status =
         gpu_kernel_get(call->device,
                        GPU_KEY(GPU_FAMILY_layer_norm,
                                (uint64_t)out->dtype << 28 | gpu_team_key(&team) << 8 |

@@ -1,11 +1,11 @@
-/* loop.c: see loop.h. */
-#include "loop.h"
+/* See loop.h. */
+#include "plugins/gpu/loop.h"
 
 #include <string.h>
 
 /* Could dimension `d` of the views, which is outside of the loop's last, go on with it? */
 static bool joins(const gpu_loop *l, const tn_tensor_view *const *views, int n, int32_t d) {
-    const int64_t last = l->rank - 1;
+    int64_t last = l->rank - 1;
     for (int k = 0; k < n; k++)
         if (views[k] && views[k]->strides[d] != l->strides[k][last] * l->sizes[last])
             return false;
@@ -44,7 +44,7 @@ static void set_dim(gpu_loop *l, int n, int64_t to, const gpu_loop *from, int64_
 }
 
 void gpu_loop_sort(gpu_loop *l, int n, int k) {
-    const gpu_loop before = *l;
+    gpu_loop before = *l;
     int64_t order[TN_MAX_RANK];
     for (int64_t d = 0; d < l->rank; d++) {
         int64_t at = d;
@@ -67,7 +67,7 @@ int64_t gpu_loop_take_innermost(gpu_loop *l, int n, int64_t *out_strides) {
         out_strides[k] = l->rank ? l->strides[k][0] : 0;
     if (l->rank == 0)
         return 1;
-    const int64_t size = l->sizes[0];
+    int64_t size = l->sizes[0];
     l->rank--;
     for (int64_t d = 0; d < l->rank; d++)
         set_dim(l, n, d, l, d + 1);

@@ -1,10 +1,10 @@
-/* loop.h: the elements of several tensors of one shape, walked together; or some dimensions of
+/* The elements of several tensors of one shape, walked together; or some dimensions of
  * them. Dimensions are joined where all tensors let them be, so that most loops have one or two.
  * The device walks it as WALK of device/dialect.h. */
 #ifndef TENON_GPU_LOOP_H
 #define TENON_GPU_LOOP_H
 
-#include "gpu.h"
+#include "plugins/gpu/gpu.h"
 
 /* Sizes, and the strides of up to GPU_MAX_MEMORY tensors, in elements, innermost first. Device code
  * takes it as it is, as far as there are tensors: gpu_loop_bytes. */

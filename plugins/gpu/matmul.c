@@ -1,10 +1,10 @@
-/* matmul.c: bmm and addmm as products. Either factor may be the one that is packed, the other then
+/* Bmm and addmm as products. Either factor may be the one that is packed, the other then
  * being read where it lies: whichever is sooner done. */
-#include "product.h"
+#include "plugins/gpu/product.h"
 
 /* Dimensions of a view from the last: 0 columns, 1 rows, 2 batch. */
 static int64_t stride(const tn_tensor_view *v, int from_last) {
-    const int d = v->rank - 1 - from_last;
+    int d = v->rank - 1 - from_last;
     return d < 0 || v->sizes[d] == 1 ? 0 : v->strides[d];
 }
 
@@ -32,8 +32,8 @@ static gpu_operand result(const tn_tensor_view *v, int m) {
 /* out = x y, or with `turned` out^T = y^T x^T. */
 static gpu_product product_of(const tn_tensor_view *x, const tn_tensor_view *y,
                               const tn_tensor_view *s, const tn_tensor_view *out, bool turned) {
-    const int last = out->rank - 1;
-    const int64_t rows = out->sizes[last - 1], columns = out->sizes[last];
+    int last = out->rank - 1;
+    int64_t rows = out->sizes[last - 1], columns = out->sizes[last];
     gpu_product p = {.n_batch = last == 2 ? out->sizes[0] : 1,
                      .m = {1, 1, turned ? columns : rows},
                      .k = {1, 1, x->sizes[last]},
@@ -49,7 +49,7 @@ static gpu_product product_of(const tn_tensor_view *x, const tn_tensor_view *y,
 static void plan(const tn_call *call, const tn_tensor_view *x, const tn_tensor_view *y,
                  const tn_tensor_view *s, gpu_product_job *out) {
     const gpu_traits *traits = gpu_device_traits(call->device);
-    const tn_dtype dtype = x->dtype, type = gpu_computed(dtype);
+    tn_dtype dtype = x->dtype, type = gpu_computed(dtype);
     gpu_product p = product_of(x, y, s, call->outs[0], false),
                 turned = product_of(x, y, s, call->outs[0], true);
     p.a.dtype = turned.a.dtype = type;
@@ -58,7 +58,7 @@ static void plan(const tn_call *call, const tn_tensor_view *x, const tn_tensor_v
     out->product = p;
     if (dtype != type) { /* a copy of the left factor */
         gpu_operand *a = &out->product.a;
-        const int64_t m = p.m[2], k = p.k[2], n = a->batch ? p.n_batch : 1;
+        int64_t m = p.m[2], k = p.k[2], n = a->batch ? p.n_batch : 1;
         out->pad = (gpu_pad){.memory = a->memory,
                              .dtype = dtype,
                              .offset = a->offset,
@@ -83,8 +83,8 @@ static void plan_bmm(const tn_call *call, gpu_product_job *job) {
 
 static void plan_addmm(const tn_call *call, gpu_product_job *job) {
     const tn_cell *beta = &call->args[TN_ARG_addmm_beta];
-    const tn_dtype dtype = call->outs[0]->dtype;
-    const bool is_zero = beta->tag == TN_CELL_F64 ? beta->v.f64 == 0 : beta->v.i64 == 0;
+    tn_dtype dtype = call->outs[0]->dtype;
+    bool is_zero = beta->tag == TN_CELL_F64 ? beta->v.f64 == 0 : beta->v.i64 == 0;
     plan(call, gpu_arg(call, TN_ARG_addmm_mat1), gpu_arg(call, TN_ARG_addmm_mat2),
          is_zero ? NULL : gpu_arg(call, TN_ARG_addmm_self), job);
     job->product.alpha = gpu_number(dtype, &call->args[TN_ARG_addmm_alpha]);

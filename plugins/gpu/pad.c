@@ -1,5 +1,5 @@
-/* pad.c: the copy of a left factor, and kernels that are such a copy and a product. */
-#include "product.h"
+/* The copy of a left factor, and kernels that are such a copy and a product. */
+#include "plugins/gpu/product.h"
 
 #include <string.h>
 
@@ -13,14 +13,14 @@ typedef struct pad_parameters {
 } pad_parameters;
 
 tn_status gpu_pad_run(const tn_call *call, const gpu_pad *p) {
-    const bool one = !gpu_device_traits(call->device)->is_cpu;
-    const int group = one ? GPU_GROUP : 1;
-    const tn_dtype type = gpu_computed(p->dtype);
-    const uint64_t key = GPU_KEY(GPU_FAMILY_product, PAD | (uint64_t)p->dtype);
+    bool one = !gpu_device_traits(call->device)->is_cpu;
+    int group = one ? GPU_GROUP : 1;
+    tn_dtype type = gpu_computed(p->dtype);
+    uint64_t key = GPU_KEY(GPU_FAMILY_product, PAD | (uint64_t)p->dtype);
     gpu_kernel *kernel;
     if (!p->memory)
         return TN_OK;
-    const tn_status status =
+    tn_status status =
         gpu_kernel_get(call->device, key, &gpu_source_pad, "pad", &kernel, "-DT=%s -DC=%s -DONE=%d",
                        gpu_dtype_name(p->dtype), gpu_dtype_name(type), one);
     if (status != TN_OK)
@@ -30,18 +30,18 @@ tn_status gpu_pad_run(const tn_call *call, const gpu_pad *p) {
     memcpy(parameters.inside, p->inside, sizeof p->inside);
     memcpy(parameters.before, p->before, sizeof p->before);
     memcpy(parameters.strides, p->strides, sizeof p->strides);
-    const int64_t items = p->sizes[0] * p->sizes[1] * p->sizes[2] * (one ? p->sizes[3] : 1);
-    const gpu_launch launch = {.kernel = kernel,
-                               .n_memory = 2,
-                               .memory = {call->workspace, p->memory},
-                               .parameters = &parameters,
-                               .parameter_bytes = sizeof parameters,
-                               .groups = {(uint64_t)gpu_ceil_div(items, group)},
-                               .local = {(uint64_t)group}};
+    int64_t items = p->sizes[0] * p->sizes[1] * p->sizes[2] * (one ? p->sizes[3] : 1);
+    gpu_launch launch = {.kernel = kernel,
+                         .n_memory = 2,
+                         .memory = {call->workspace, p->memory},
+                         .parameters = &parameters,
+                         .parameter_bytes = sizeof parameters,
+                         .groups = {(uint64_t)gpu_ceil_div(items, group)},
+                         .local = {(uint64_t)group}};
     return gpu_launch_on(call->stream, &launch);
 }
 
-/* ---- kernels that are one product ------------------------------------------------------------ */
+/* ---- kernels that are one product -------------------------------------------------------- */
 
 static void plan(const tn_call *call, gpu_product_job *job) {
     const gpu_product_planner *planner = call->user;
@@ -52,7 +52,7 @@ static void plan(const tn_call *call, gpu_product_job *job) {
 tn_status gpu_product_job_run(const tn_call *call) {
     gpu_product_job job;
     plan(call, &job);
-    const tn_status status = gpu_pad_run(call, &job.pad);
+    tn_status status = gpu_pad_run(call, &job.pad);
     return status == TN_OK ? gpu_product_run(call, &job.product) : status;
 }
 

@@ -1,6 +1,6 @@
-/* pointwise.c: calls of device/pointwise.c. */
-#include "loop.h"
-#include "pointwise.h"
+/* Calls of device/pointwise.c. */
+#include "plugins/gpu/loop.h"
+#include "plugins/gpu/pointwise.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -28,8 +28,7 @@ static uint64_t pack(const tn_tensor_view *const *views, int n, const gpu_loop *
     int64_t offsets[MAX_TENSORS];
     for (int k = 0; k < n; k++)
         offsets[k] = gpu_offset(views[k]);
-    const uint64_t bytes = (uint64_t)n * sizeof offsets[0],
-                   loop_bytes = strided ? gpu_loop_bytes(n) : 0;
+    uint64_t bytes = (uint64_t)n * sizeof offsets[0], loop_bytes = strided ? gpu_loop_bytes(n) : 0;
     memcpy(p->rest, offsets, bytes);
     memcpy(p->rest + bytes, loop, loop_bytes);
     return offsetof(parameters, rest) + bytes + loop_bytes;
@@ -62,7 +61,7 @@ static tn_status build(const tn_call *call, uint64_t key, tn_dtype dtype, int sc
 tn_status gpu_pointwise_run(const tn_call *call) {
     const gpu_pointwise *op = call->user;
     const tn_tensor_view *views[MAX_TENSORS] = {NULL}, *first = call->outs[0];
-    const int n = op->n_out + op->n_in;
+    int n = op->n_out + op->n_in;
     int scalar = -1;
     tn_dtype in = TN_DTYPE_NONE, out = first->dtype;
     for (int k = 0; k < op->n_out; k++)
@@ -81,17 +80,17 @@ tn_status gpu_pointwise_run(const tn_call *call) {
         in = out;
     gpu_loop loop;
     gpu_loop_init(&loop, views, n, GPU_ALL_DIMS);
-    const uint32_t absent = scalar < 0 ? 0 : UINT32_C(1) << (op->n_out + scalar);
+    uint32_t absent = scalar < 0 ? 0 : UINT32_C(1) << (op->n_out + scalar);
     const enum form form = gpu_loop_in_a_row(&loop, n, absent) ? IN_A_ROW
                            : loop.sizes[0] >= LONG_ROW         ? BY_ROWS
                                                                : STRIDED;
-    const bool is_int32 = first->numel < INT32_MAX - GPU_GROUP;
-    const uint64_t key = GPU_KEY(GPU_FAMILY_pointwise,
-                                 (uint64_t)op->id << 32 | (uint64_t)in << 16 | (uint64_t)out << 8 |
-                                     (uint64_t)(scalar + 1) << 4 | (uint64_t)form << 1 | is_int32);
+    bool is_int32 = first->numel < INT32_MAX - GPU_GROUP;
+    uint64_t key = GPU_KEY(GPU_FAMILY_pointwise,
+                           (uint64_t)op->id << 32 | (uint64_t)in << 16 | (uint64_t)out << 8 |
+                               (uint64_t)(scalar + 1) << 4 | (uint64_t)form << 1 | is_int32);
     gpu_kernel *kernel = gpu_kernel_find(call->device, key);
     if (!kernel) {
-        const tn_status status = build(call, key, in, scalar, form, is_int32, &kernel);
+        tn_status status = build(call, key, in, scalar, form, is_int32, &kernel);
         if (status != TN_OK)
             return status;
     }
@@ -108,8 +107,8 @@ tn_status gpu_pointwise_run(const tn_call *call) {
                          .groups = {(uint64_t)gpu_ceil_div(p.numel, GPU_GROUP)},
                          .local = {GPU_GROUP}};
     if (form == BY_ROWS) {
-        const int64_t high = turns(&loop, n) ? SIDE : 1, wide = GPU_GROUP / high,
-                      rows = gpu_ceil_div(p.numel / loop.sizes[0], high);
+        int64_t high = turns(&loop, n) ? SIDE : 1, wide = GPU_GROUP / high,
+                rows = gpu_ceil_div(p.numel / loop.sizes[0], high);
         launch.groups[0] = (uint64_t)gpu_ceil_div(loop.sizes[0], wide);
         launch.groups[1] = (uint64_t)(rows < MAX_GROUPS ? rows : MAX_GROUPS);
         launch.groups[2] = (uint64_t)gpu_ceil_div(rows, MAX_GROUPS);

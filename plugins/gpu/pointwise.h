@@ -1,8 +1,8 @@
-/* pointwise.h: what the table of pointwise operators says of each. */
+/* What the table of pointwise operators says of each. */
 #ifndef TENON_GPU_POINTWISE_H
 #define TENON_GPU_POINTWISE_H
 
-#include "gpu.h"
+#include "plugins/gpu/gpu.h"
 
 /* What tn_kernel.user points to. */
 typedef struct gpu_pointwise {

@@ -1,12 +1,12 @@
-/* pointwise_table.c: the pointwise operators, and the attributes of each as the device code takes
+/* The pointwise operators, and the attributes of each as the device code takes
  * them. */
-#include "pointwise.h"
-#include "device/pointwise_list.h"
+#include "plugins/gpu/pointwise.h"
+#include "plugins/gpu/device/pointwise_list.h"
 
 #include <math.h>
 #include <string.h>
 
-/* ---- attributes ---- */
+/* ---- attributes -------------------------------------------------------------------------- */
 
 static void numbers_first(const tn_call *call, tn_dtype dtype, int64_t *out) {
     const gpu_pointwise *op = call->user;
@@ -20,10 +20,10 @@ static int64_t bound(tn_dtype dtype, const tn_cell *cell, int side) {
     if (dtype < TN_I8)
         return cell->tag == TN_CELL_NONE ? gpu_number_f(dtype, side * (double)INFINITY)
                                          : gpu_number(dtype, cell);
-    const int64_t lowest = low[dtype - TN_I8], highest = high[dtype - TN_I8];
+    int64_t lowest = low[dtype - TN_I8], highest = high[dtype - TN_I8];
     if (cell->tag == TN_CELL_NONE)
         return side < 0 ? lowest : highest;
-    const int64_t x = gpu_number(dtype, cell);
+    int64_t x = gpu_number(dtype, cell);
     return x < lowest ? lowest : x > highest ? highest : x;
 }
 
@@ -52,10 +52,9 @@ static void numbers_sgd(const tn_call *call, tn_dtype dtype, int64_t *out) {
 
 static void numbers_adamw(const tn_call *call, tn_dtype dtype, int64_t *out) {
     const tn_cell *a = call->args;
-    const double lr = a[TN_ARG_fused_adamw_lr].v.f64, b1 = a[TN_ARG_fused_adamw_beta1].v.f64,
-                 b2 = a[TN_ARG_fused_adamw_beta2].v.f64,
-                 steps = (double)a[TN_ARG_fused_adamw_step].v.i64,
-                 sign = a[TN_ARG_fused_adamw_maximize].v.boolean ? -1 : 1;
+    double lr = a[TN_ARG_fused_adamw_lr].v.f64, b1 = a[TN_ARG_fused_adamw_beta1].v.f64,
+           b2 = a[TN_ARG_fused_adamw_beta2].v.f64, steps = (double)a[TN_ARG_fused_adamw_step].v.i64,
+           sign = a[TN_ARG_fused_adamw_maximize].v.boolean ? -1 : 1;
     const double numbers[] = {b1,
                               sign * (1 - b1),
                               b2,
@@ -68,7 +67,7 @@ static void numbers_adamw(const tn_call *call, tn_dtype dtype, int64_t *out) {
         out[i] = gpu_number_f(dtype, numbers[i]);
 }
 
-/* ---- operators ---- */
+/* ---- operators --------------------------------------------------------------------------- */
 
 #define FLOATS TN_DTYPES_FLOAT
 #define NUMBERS TN_DTYPES_NUMBER

@@ -1,6 +1,6 @@
-/* pool.c: pooling over windows of images [N, C, H, W]; calls of device/max_pool2d.c,
+/* Pooling over windows of images [N, C, H, W]; calls of device/max_pool2d.c,
  * max_pool2d_backward.c and avg_pool2d.c. */
-#include "gpu.h"
+#include "plugins/gpu/gpu.h"
 
 #include <math.h>
 
@@ -30,10 +30,9 @@ static form form_of(const tn_call *call, const tn_tensor_view *const *views, int
 
 static tn_status find_kernel(const tn_call *call, int which, const gpu_source *source,
                              const char *entry, const form *f, gpu_kernel **out) {
-    const uint64_t key =
-        GPU_KEY(GPU_FAMILY_pool, (uint64_t)which << 16 | (uint64_t)f->out->dtype << 8 |
-                                     (uint64_t)f->tiles << 3 | (uint64_t)f->rows << 2 |
-                                     (uint64_t)f->unit << 1 | f->is_int32);
+    uint64_t key = GPU_KEY(GPU_FAMILY_pool, (uint64_t)which << 16 | (uint64_t)f->out->dtype << 8 |
+                                                (uint64_t)f->tiles << 3 | (uint64_t)f->rows << 2 |
+                                                (uint64_t)f->unit << 1 | f->is_int32);
     return gpu_kernel_get(
         call->device, key, source, entry, out, "-DT=%s -DTILES=%d -DROWS=%d -DUNIT=%d -DINDEX=%s",
         gpu_dtype_name(f->out->dtype), f->tiles, f->rows, f->unit, f->is_int32 ? "i32" : "i64");
@@ -41,7 +40,7 @@ static tn_status find_kernel(const tn_call *call, int which, const gpu_source *s
 
 /* Few groups of rows would leave processors without work. */
 static tn_status launch(const tn_call *call, const form *f, gpu_launch *l, int64_t items) {
-    const int64_t enough = 8 * ROW_GROUP * (int64_t)gpu_device_traits(call->device)->compute_units;
+    int64_t enough = 8 * ROW_GROUP * (int64_t)gpu_device_traits(call->device)->compute_units;
     return gpu_launch_items(call->stream, l, items,
                             !f->rows          ? GPU_GROUP
                             : items >= enough ? ROW_GROUP
@@ -79,7 +78,7 @@ static bool is_tiled(const int64_t *kernel, const int64_t *stride, const int64_t
     return tiled;
 }
 
-/* ---- max_pool2d ---- */
+/* ---- max_pool2d -------------------------------------------------------------------------- */
 
 static int64_t lowest(tn_dtype dtype) {
     static const int64_t ints[TN_DTYPE_COUNT] = {
@@ -110,12 +109,11 @@ static tn_status max_pool2d(const tn_call *call) {
                     .memory = {views[0]->memory, views[1]->memory, views[2]->memory},
                     .parameters = &p,
                     .parameter_bytes = sizeof p};
-    const tn_status status =
-        find_kernel(call, MAX, &gpu_source_max_pool2d, "max_pool2d", &f, &l.kernel);
+    tn_status status = find_kernel(call, MAX, &gpu_source_max_pool2d, "max_pool2d", &f, &l.kernel);
     return status == TN_OK ? launch(call, &f, &l, p.items) : status;
 }
 
-/* ---- max_pool2d_backward ---- */
+/* ---- max_pool2d_backward ----------------------------------------------------------------- */
 
 /* Rows and columns are counted in 32 bits. */
 static tn_status backward_supports(const tn_call *call) {
@@ -133,7 +131,7 @@ static bool by_planes(const tn_call *call) {
 
 static tn_status backward_workspace(const tn_call *call, uint64_t *out_bytes) {
     const tn_tensor_view *grad = gpu_arg(call, TN_ARG_max_pool2d_backward_grad_output);
-    const int64_t sides =
+    int64_t sides =
         grad->sizes[2] + grad->sizes[3] + call->outs[0]->sizes[2] + call->outs[0]->sizes[3];
     *out_bytes = by_planes(call) ? 0 : (uint64_t)(8 * grad->sizes[0] * grad->sizes[1] * sides);
     return TN_OK;
@@ -145,7 +143,7 @@ static tn_status max_pool2d_backward(const tn_call *call) {
                                       gpu_arg(call, TN_ARG_max_pool2d_backward_grad_output)};
     const gpu_source *source = &gpu_source_max_pool2d_backward;
     form f = form_of(call, views, 3);
-    const int64_t n_planes = f.out->sizes[0] * f.out->sizes[1];
+    int64_t n_planes = f.out->sizes[0] * f.out->sizes[1];
     struct {
         int64_t items, channels, large[2], small[2];
         int64_t offsets[4], strides[3][4];
@@ -206,11 +204,11 @@ static tn_status max_pool2d_backward(const tn_call *call) {
     return TN_OK;
 }
 
-/* ---- avg_pool2d ---- */
+/* ---- avg_pool2d -------------------------------------------------------------------------- */
 
 static tn_status average(const tn_call *call, int which, const tn_cell *attributes,
                          const tn_cell *count_include_pad) {
-    const bool backward = which == AVG_BACKWARD;
+    bool backward = which == AVG_BACKWARD;
     const tn_tensor_view *views[2] = {call->outs[0], gpu_arg(call, 0)};
     form f = form_of(call, views, 2);
     struct {
@@ -231,9 +229,8 @@ static tn_status average(const tn_call *call, int which, const tn_cell *attribut
                     .memory = {views[0]->memory, views[1]->memory},
                     .parameters = &p,
                     .parameter_bytes = sizeof p};
-    const tn_status status =
-        find_kernel(call, which, &gpu_source_avg_pool2d,
-                    backward ? "avg_pool2d_backward" : "avg_pool2d", &f, &l.kernel);
+    tn_status status = find_kernel(call, which, &gpu_source_avg_pool2d,
+                                   backward ? "avg_pool2d_backward" : "avg_pool2d", &f, &l.kernel);
     return status == TN_OK ? launch(call, &f, &l, p.items) : status;
 }
 

@@ -1,7 +1,7 @@
-/* product.c: tiles are chosen for the device and the shape, B is packed, and the sum over k is cut
+/* Tiles are chosen for the device and the shape, B is packed, and the sum over k is cut
  * into parts where there would be too few tiles. All of it depends on shapes and the device alone,
  * so that results do. */
-#include "product.h"
+#include "plugins/gpu/product.h"
 
 #include <string.h>
 
@@ -14,7 +14,7 @@ enum {
 static const uint64_t PIECE = 256; /* pieces of a workspace are aligned to so many bytes */
 
 uint64_t gpu_bump_take(gpu_bump *bump, uint64_t bytes) {
-    const uint64_t at = *bump;
+    uint64_t at = *bump;
     *bump += (bytes + PIECE - 1) / PIECE * PIECE;
     return at;
 }
@@ -41,7 +41,7 @@ static int64_t size_of(const int64_t grid[3]) {
     return grid[0] * grid[1] * grid[2];
 }
 
-/* ---- tiles ----------------------------------------------------------------------------------- */
+/* ---- tiles ------------------------------------------------------------------------------- */
 
 typedef struct tile {
     int rows, vectors;
@@ -62,15 +62,15 @@ static tile choose(const gpu_traits *traits, const gpu_product *p, double *out_s
     const tile *tiles = !traits->is_cpu              ? tiles_of_gpu
                         : traits->vector_bytes >= 64 ? tiles_of_32
                                                      : tiles_of_16;
-    const int n = traits->is_cpu ? 4 : 2, lanes = lanes_of(traits, p->a.dtype);
-    const int64_t m = size_of(p->m);
+    int n = traits->is_cpu ? 4 : 2, lanes = lanes_of(traits, p->a.dtype);
+    int64_t m = size_of(p->m);
     const tile *best = tiles;
     double most = 0;
     for (int i = 0; i < n; i++) {
         const tile *t = &tiles[i];
-        const int64_t panel = t->vectors * lanes;
-        const double speed = t->speed * (double)p->n / (double)(gpu_ceil_div(p->n, panel) * panel) *
-                             (double)m / (double)(gpu_ceil_div(m, t->rows) * t->rows);
+        int64_t panel = t->vectors * lanes;
+        double speed = t->speed * (double)p->n / (double)(gpu_ceil_div(p->n, panel) * panel) *
+                       (double)m / (double)(gpu_ceil_div(m, t->rows) * t->rows);
         if (speed > most) {
             most = speed;
             best = t;
@@ -84,7 +84,7 @@ double gpu_product_cost(const gpu_traits *traits, const gpu_product *p) {
     enum { PER_NS = 40, PACK_PER_NS = 2, SCATTER_PER_NS = 1 };
     double speed;
     choose(traits, p, &speed);
-    const double m = (double)size_of(p->m), k = (double)size_of(p->k), n = (double)p->n;
+    double m = (double)size_of(p->m), k = (double)size_of(p->k), n = (double)p->n;
     return (double)p->n_batch * (m * n * k / (PER_NS * speed) + k * n / PACK_PER_NS +
                                  (p->c.n == 1 ? 0 : m * n / SCATTER_PER_NS));
 }
@@ -95,17 +95,16 @@ static void cut(const gpu_traits *traits, gpu_product *p) {
         PANEL_BYTES = 256 << 10, /* of B, that stay in a core's cache */
         SUMS_BYTES = 32 << 20    /* of partial sums, more than which cost more than they save */
     };
-    const int64_t k = p->depth, inner = p->k[1] * p->k[2];
-    const int64_t rows = gpu_ceil_div(size_of(p->m), p->rows);
-    const int64_t tiles = p->n_batch * rows * gpu_ceil_div(p->n, p->panel);
+    int64_t k = p->depth, inner = p->k[1] * p->k[2];
+    int64_t rows = gpu_ceil_div(size_of(p->m), p->rows);
+    int64_t tiles = p->n_batch * rows * gpu_ceil_div(p->n, p->panel);
     int64_t wanted = gpu_ceil_div(4 * (int64_t)traits->compute_units, tiles);
     if (traits->is_cpu && rows > 4) {
-        const int64_t bytes = k * p->panel * gpu_dtype_bytes(p->a.dtype);
+        int64_t bytes = k * p->panel * gpu_dtype_bytes(p->a.dtype);
         if (bytes > 4 * PANEL_BYTES)
             wanted = wanted > bytes / PANEL_BYTES ? wanted : bytes / PANEL_BYTES;
     }
-    const int64_t most =
-        SUMS_BYTES / (p->n_batch * size_of(p->m) * p->n * gpu_dtype_bytes(p->a.dtype));
+    int64_t most = SUMS_BYTES / (p->n_batch * size_of(p->m) * p->n * gpu_dtype_bytes(p->a.dtype));
     if (wanted > most)
         wanted = most;
     if (wanted > k / MIN_PART)
@@ -149,8 +148,8 @@ static void join(int64_t sizes[3], int64_t *x, int64_t *y, int64_t *z) {
 }
 
 void gpu_product_plan(const gpu_traits *traits, gpu_product *p, gpu_bump *bump) {
-    const tn_dtype type = p->a.dtype;
-    const uint64_t item = gpu_dtype_bytes(type);
+    tn_dtype type = p->a.dtype;
+    uint64_t item = gpu_dtype_bytes(type);
     double speed;
     join(p->m, p->a.m, p->c.m, p->s.m);
     join(p->k, p->a.k, p->b.k, NULL);
@@ -162,21 +161,21 @@ void gpu_product_plan(const gpu_traits *traits, gpu_product *p, gpu_bump *bump) 
         p->k[0] = gpu_ceil_div(p->k[2], MIN_PART);
         p->k[2] = MIN_PART;
     }
-    const tile t = choose(traits, p, &speed);
+    tile t = choose(traits, p, &speed);
     p->rows = t.rows;
     p->vectors = t.vectors;
     p->lanes = lanes_of(traits, type);
     p->panel = p->vectors * p->lanes;
     cut(traits, p);
-    const uint64_t columns = (uint64_t)(gpu_ceil_div(p->n, p->panel) * p->panel);
-    const uint64_t packed = p->b.batch ? (uint64_t)p->n_batch : 1;
+    uint64_t columns = (uint64_t)(gpu_ceil_div(p->n, p->panel) * p->panel);
+    uint64_t packed = p->b.batch ? (uint64_t)p->n_batch : 1;
     p->packed_at = gpu_bump_take(bump, packed * columns * (uint64_t)p->depth * item);
     if (p->parts > 1)
         p->sums_at =
             gpu_bump_take(bump, (uint64_t)(p->n_batch * p->parts * size_of(p->m) * p->n) * item);
 }
 
-/* ---- packing --------------------------------------------------------------------------------- */
+/* ---- packing ----------------------------------------------------------------------------- */
 
 /* As device/product.c has it. */
 typedef struct pack_parameters {
@@ -193,13 +192,12 @@ typedef enum { PRODUCT, COMBINE, PACK, PACK_ALONG_K } which;
 static tn_status find(const tn_call *call, const gpu_product *p, which kernel, tn_dtype c,
                       gpu_kernel **out) {
     static const char *const entries[] = {"product", "combine", "pack", "pack_along_k"};
-    const bool is_cpu = gpu_device_traits(call->device)->is_cpu,
-               along_k = !is_cpu && p->a.k[2] == 1;
-    const tn_dtype a = p->a.dtype, b = p->b.dtype;
-    const uint64_t key = GPU_KEY(GPU_FAMILY_product,
-                                 (uint64_t)kernel << 40 | (uint64_t)p->panel << 24 |
-                                     (uint64_t)p->rows << 16 | (uint64_t)a << 12 |
-                                     (uint64_t)b << 8 | (uint64_t)c << 4 | (uint64_t)along_k << 2);
+    bool is_cpu = gpu_device_traits(call->device)->is_cpu, along_k = !is_cpu && p->a.k[2] == 1;
+    tn_dtype a = p->a.dtype, b = p->b.dtype;
+    uint64_t key = GPU_KEY(GPU_FAMILY_product, (uint64_t)kernel << 40 | (uint64_t)p->panel << 24 |
+                                                   (uint64_t)p->rows << 16 | (uint64_t)a << 12 |
+                                                   (uint64_t)b << 8 | (uint64_t)c << 4 |
+                                                   (uint64_t)along_k << 2);
     return gpu_kernel_get(call->device, key, &gpu_source_product, entries[kernel], out,
                           "-DT=%s -DB=%s -DR=%s -DROWS=%d -DVECTORS=%d -DLANES=%d -DPANEL=%d "
                           "-DDEEP=%d -DWIDE=%d -DALONG_K=%d",
@@ -211,16 +209,16 @@ static tn_status find(const tn_call *call, const gpu_product *p, which kernel, t
 static tn_status pack(const tn_call *call, const gpu_product *p) {
     const gpu_traits *traits = gpu_device_traits(call->device);
     const gpu_operand *b = &p->b;
-    const tn_dtype type = p->a.dtype;
-    const bool along_k = b->k[2] == 1 && b->n != 1;
-    const int deep = traits->is_cpu ? CPU_DEEP : 1, wide = traits->is_cpu ? p->panel : 1,
-              group = traits->is_cpu ? 1 : GPU_GROUP;
+    tn_dtype type = p->a.dtype;
+    bool along_k = b->k[2] == 1 && b->n != 1;
+    int deep = traits->is_cpu ? CPU_DEEP : 1, wide = traits->is_cpu ? p->panel : 1,
+        group = traits->is_cpu ? 1 : GPU_GROUP;
     gpu_kernel *kernel;
-    const tn_status status = find(call, p, along_k ? PACK_ALONG_K : PACK, p->c.dtype, &kernel);
+    tn_status status = find(call, p, along_k ? PACK_ALONG_K : PACK, p->c.dtype, &kernel);
     if (status != TN_OK)
         return status;
-    const int64_t k = p->depth;
-    const pack_parameters parameters = {
+    int64_t k = p->depth;
+    pack_parameters parameters = {
         .k = k,
         .n = p->n,
         .k_sizes = {p->k[1], p->k[2]},
@@ -230,7 +228,7 @@ static tn_status pack(const tn_call *call, const gpu_product *p) {
         .from_n = b->n,
         .to = gpu_piece(call, p->packed_at, type),
     };
-    const gpu_launch launch = {
+    gpu_launch launch = {
         .kernel = kernel,
         .n_memory = 2,
         .memory = {call->workspace, b->memory},
@@ -243,7 +241,7 @@ static tn_status pack(const tn_call *call, const gpu_product *p) {
     return gpu_launch_on(call->stream, &launch);
 }
 
-/* ---- multiplying ----------------------------------------------------------------------------- */
+/* ---- multiplying ------------------------------------------------------------------------- */
 
 /* As device/product.c has it. */
 typedef struct parameters {
@@ -258,7 +256,7 @@ typedef struct parameters {
 } parameters;
 
 static void fill(const tn_call *call, const gpu_product *p, parameters *out) {
-    const tn_dtype type = p->a.dtype;
+    tn_dtype type = p->a.dtype;
     *out = (parameters){
         .m = size_of(p->m),
         .n = p->n,
@@ -290,8 +288,8 @@ static void fill(const tn_call *call, const gpu_product *p, parameters *out) {
 
 /* The product whose C are the partial sums of `whole`: [batch][part][m][n]. */
 static void fill_parts(tn_dtype type, const parameters *whole, parameters *out) {
-    const int64_t n = whole->n,
-                  rows[3] = {whole->m_sizes[0] * whole->m_sizes[1] * n, whole->m_sizes[1] * n, n};
+    int64_t n = whole->n,
+            rows[3] = {whole->m_sizes[0] * whole->m_sizes[1] * n, whole->m_sizes[1] * n, n};
     *out = *whole;
     out->c_offset = whole->sums_offset;
     out->c_part = whole->m * n;
@@ -305,10 +303,10 @@ static void fill_parts(tn_dtype type, const parameters *whole, parameters *out) 
 static tn_status combine(const tn_call *call, const gpu_product *p, const parameters *numbers,
                          tn_memory s) {
     gpu_kernel *kernel;
-    const tn_status status = find(call, p, COMBINE, p->c.dtype, &kernel);
+    tn_status status = find(call, p, COMBINE, p->c.dtype, &kernel);
     if (status != TN_OK)
         return status;
-    const gpu_launch launch = {
+    gpu_launch launch = {
         .kernel = kernel,
         .n_memory = 3,
         .memory = {p->c.memory, call->workspace, s},
@@ -321,10 +319,10 @@ static tn_status combine(const tn_call *call, const gpu_product *p, const parame
 }
 
 tn_status gpu_product_run(const tn_call *call, const gpu_product *p) {
-    const uint64_t side = gpu_device_traits(call->device)->is_cpu ? 1 : SIDE;
-    const bool has_parts = p->parts > 1;
-    const tn_dtype type = p->a.dtype;
-    const tn_memory s = p->s.memory ? p->s.memory : p->c.memory;
+    uint64_t side = gpu_device_traits(call->device)->is_cpu ? 1 : SIDE;
+    bool has_parts = p->parts > 1;
+    tn_dtype type = p->a.dtype;
+    tn_memory s = p->s.memory ? p->s.memory : p->c.memory;
     gpu_kernel *kernel;
     parameters whole, parts;
     tn_status status = p->depth ? pack(call, p) : TN_OK;
@@ -335,7 +333,7 @@ tn_status gpu_product_run(const tn_call *call, const gpu_product *p) {
     fill(call, p, &whole);
     if (has_parts)
         fill_parts(type, &whole, &parts);
-    const gpu_launch launch = {
+    gpu_launch launch = {
         .kernel = kernel,
         .n_memory = 4,
         .memory = {has_parts ? call->workspace : p->c.memory, p->a.memory, call->workspace, s},

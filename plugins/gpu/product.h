@@ -1,4 +1,4 @@
-/* product.h: matrix products of which convolutions and their derivatives are cases.
+/* Matrix products of which convolutions and their derivatives are cases.
  *
  *     C[b][m][n] = alpha * sum over k of A[b][m][k] B[b][k][n] + beta * S[b][m][n]
  *
@@ -7,7 +7,7 @@
 #ifndef TENON_GPU_PRODUCT_H
 #define TENON_GPU_PRODUCT_H
 
-#include "gpu.h"
+#include "plugins/gpu/gpu.h"
 
 /* An operand. Strides and the offset of the first element count elements, the strides of what an
  * operand does not have are not looked at. */

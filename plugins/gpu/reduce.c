@@ -1,7 +1,7 @@
-/* reduce.c: calls of device/reduce.c. Which work items make which results follows from the call's
+/* Calls of device/reduce.c. Which work items make which results follows from the call's
  * shapes and strides and from the device's traits. */
-#include "loop.h"
-#include "team.h"
+#include "plugins/gpu/loop.h"
+#include "plugins/gpu/team.h"
 
 #include <string.h>
 
@@ -54,12 +54,12 @@ static uint32_t reduced_dims(const tn_call *call) {
     return mask;
 }
 
-/* ---- planning ---- */
+/* ---- planning ---------------------------------------------------------------------------- */
 
 static void plan_loops(const tn_call *call, layout *plan) {
     const tn_tensor_view *in = gpu_arg(call, 0), *out = call->outs[0];
     const tn_tensor_view *const views[2] = {in, out};
-    const uint32_t dims = in->rank ? reduced_dims(call) : 0;
+    uint32_t dims = in->rank ? reduced_dims(call) : 0;
     parameters *p = &plan->p;
     gpu_loop kept, reduced;
     gpu_loop_init(&kept, views, 2, ~dims);
@@ -74,13 +74,13 @@ static void plan_loops(const tn_call *call, layout *plan) {
     p->offsets[1] = gpu_offset(out);
     memcpy(&p->kept, &kept, sizeof p->kept);
     memcpy(&p->reduced, &reduced, sizeof p->reduced);
-    const gpu_lines lines = {.n = p->n_outputs,
-                             .width = p->width,
-                             .step = p->steps[0],
-                             .length = p->n_reduced,
-                             .run = p->run,
-                             .run_step = p->run_step};
-    const bool rows = gpu_team_by_rows(&lines);
+    gpu_lines lines = {.n = p->n_outputs,
+                       .width = p->width,
+                       .step = p->steps[0],
+                       .length = p->n_reduced,
+                       .run = p->run,
+                       .run_step = p->run_step};
+    bool rows = gpu_team_by_rows(&lines);
     gpu_team_plan(&plan->team, gpu_device_traits(call->device), &lines, rows);
     p->n_teams = plan->team.n_teams;
     p->per = plan->team.per;
@@ -94,11 +94,11 @@ static void cut(layout *plan) {
     enum { CHUNK = 16384, STEPS = 16 }; /* elements of a work item of a CPU; of a GPU */
     parameters *p = &plan->p;
     const gpu_team *t = &plan->team;
-    const int64_t missing = gpu_ceil_div(t->wanted, t->groups),
-                  least = t->w == 1 ? STEPS * t->m * (t->rows ? t->l : 1)
-                          : t->rows ? CHUNK
-                                    : gpu_ceil_div(CHUNK, smaller(p->width, t->w)),
-                  n = larger(1, smaller(smaller(missing, MAX_CHUNKS), p->n_reduced / least));
+    int64_t missing = gpu_ceil_div(t->wanted, t->groups),
+            least = t->w == 1 ? STEPS * t->m * (t->rows ? t->l : 1)
+                    : t->rows ? CHUNK
+                              : gpu_ceil_div(CHUNK, smaller(p->width, t->w)),
+            n = larger(1, smaller(smaller(missing, MAX_CHUNKS), p->n_reduced / least));
     p->chunk = gpu_ceil_div(p->n_reduced, n);
     p->n_chunks = gpu_ceil_div(p->n_reduced, p->chunk);
 }
@@ -108,17 +108,17 @@ static void make_plan(const tn_call *call, layout *plan) {
     cut(plan);
 }
 
-/* ---- states ---- */
+/* ---- states ------------------------------------------------------------------------------ */
 
 /* Bytes of a number of the device code's A. */
 static uint32_t state_bytes(const gpu_traits *traits, reduction id, tn_dtype dtype) {
-    const bool is_wide = id <= VAR && dtype < TN_I8 && traits->has_f64;
+    bool is_wide = id <= VAR && dtype < TN_I8 && traits->has_f64;
     return is_wide || gpu_dtype_bytes(dtype) == 8 ? 8 : 4;
 }
 
 /* Numbers of type A first, then indices. */
 static uint64_t states_bytes(const layout *plan, reduction id) {
-    const uint64_t numbers = id == VAR ? 3 : id == SUM || id >= ARGMAX ? 2 : 1;
+    uint64_t numbers = id == VAR ? 3 : id == SUM || id >= ARGMAX ? 2 : 1;
     return (uint64_t)(plan->p.n_chunks * plan->p.n_outputs) * numbers * 8;
 }
 
@@ -130,16 +130,16 @@ static tn_status workspace(const tn_call *call, uint64_t *out_bytes) {
     return TN_OK;
 }
 
-/* ---- running ---- */
+/* ---- running ----------------------------------------------------------------------------- */
 
 /* `merges`: the kernel that puts chunks together. */
 static tn_status find(const tn_call *call, const layout *plan, bool merges, gpu_kernel **out) {
     const reducer *op = call->user;
-    const tn_dtype in = gpu_arg(call, 0)->dtype;
-    const bool chunks = plan->p.n_chunks > 1;
-    const uint64_t bits = (uint64_t)op->id << 28 | (uint64_t)in << 24 |
-                          gpu_team_key(&plan->team) << 4 | (uint64_t)merges << 3 |
-                          (uint64_t)plan->unit << 2 | (uint64_t)chunks << 1 | plan->is_int32;
+    tn_dtype in = gpu_arg(call, 0)->dtype;
+    bool chunks = plan->p.n_chunks > 1;
+    uint64_t bits = (uint64_t)op->id << 28 | (uint64_t)in << 24 | gpu_team_key(&plan->team) << 4 |
+                    (uint64_t)merges << 3 | (uint64_t)plan->unit << 2 | (uint64_t)chunks << 1 |
+                    plan->is_int32;
     return gpu_kernel_get(
         call->device, GPU_KEY(GPU_FAMILY_reduce, bits), &gpu_source_reduce,
         merges ? "merge" : "reduce", out,
@@ -155,10 +155,10 @@ static tn_status merge(const tn_call *call, const layout *plan) {
     if (!gpu_device_traits(call->device)->is_cpu)
         merging.team.l = MERGERS;
     merging.unit = true;
-    const tn_status status = find(call, &merging, true, &kernel);
+    tn_status status = find(call, &merging, true, &kernel);
     if (status != TN_OK)
         return status;
-    const gpu_launch launch = {
+    gpu_launch launch = {
         .kernel = kernel,
         .n_memory = 3,
         .memory = {call->outs[0]->memory, call->workspace, call->workspace},
@@ -179,17 +179,17 @@ static tn_status run(const tn_call *call) {
     make_plan(call, &plan);
     parameters *p = &plan.p;
     if (op->id == VAR) {
-        const double divisor = (double)p->n_reduced - call->args[TN_ARG_var_correction].v.f64;
+        double divisor = (double)p->n_reduced - call->args[TN_ARG_var_correction].v.f64;
         p->divisor = gpu_number_f(traits->has_f64 ? TN_F64 : TN_F32, divisor > 0 ? divisor : 0);
     }
-    const bool chunks = p->n_chunks > 1;
-    const tn_memory states = chunks ? call->workspace : out->memory; /* not used */
+    bool chunks = p->n_chunks > 1;
+    tn_memory states = chunks ? call->workspace : out->memory; /* not used */
     p->states[0] = (int64_t)(call->workspace_offset / state_bytes(traits, op->id, in->dtype));
     p->states[1] = (int64_t)(call->workspace_offset / 8) + p->n_chunks * p->n_outputs;
-    const tn_status status = find(call, &plan, false, &kernel);
+    tn_status status = find(call, &plan, false, &kernel);
     if (status != TN_OK)
         return status;
-    const gpu_launch launch = {
+    gpu_launch launch = {
         .kernel = kernel,
         .n_memory = 4,
         .memory = {out->memory, states, states, in->memory},
@@ -198,11 +198,11 @@ static tn_status run(const tn_call *call) {
         .groups = {(uint64_t)plan.team.groups, (uint64_t)p->n_chunks},
         .local = {gpu_team_group(&plan.team)},
     };
-    const tn_status launched = gpu_launch_on(call->stream, &launch);
+    tn_status launched = gpu_launch_on(call->stream, &launch);
     return launched == TN_OK && chunks ? merge(call, &plan) : launched;
 }
 
-/* ---- records ---- */
+/* ---- records ----------------------------------------------------------------------------- */
 
 #define OPERATOR(name_, id_) static const reducer op_##name_ = {#name_, id_};
 OPERATOR(sum, SUM)

@@ -1,6 +1,6 @@
-/* scan.c: calls of device/scan.c. */
-#include "loop.h"
-#include "team.h"
+/* Calls of device/scan.c. */
+#include "plugins/gpu/loop.h"
+#include "plugins/gpu/team.h"
 
 #include <string.h>
 
@@ -29,7 +29,7 @@ static void make_plan(const tn_call *call, layout *plan) {
     const gpu_traits *traits = gpu_device_traits(call->device);
     const tn_tensor_view *out = call->outs[0], *in = gpu_arg(call, TN_ARG_cumsum_self);
     const tn_tensor_view *const views[2] = {out, in};
-    const int64_t dim = call->args[TN_ARG_cumsum_dim].v.i64;
+    int64_t dim = call->args[TN_ARG_cumsum_dim].v.i64;
     parameters *p = &plan->p;
     gpu_loop others;
     gpu_loop_init(&others, views, 2, out->rank ? ~(UINT32_C(1) << dim) : 0);
@@ -42,13 +42,13 @@ static void make_plan(const tn_call *call, layout *plan) {
         p->offsets[k] = gpu_offset(views[k]);
         p->along[k] = out->rank ? views[k]->strides[dim] : 0;
     }
-    const gpu_lines lines = {.n = p->n_lines,
-                             .width = p->width,
-                             .step = p->steps[1],
-                             .length = p->length,
-                             .run = p->length,
-                             .run_step = p->along[1],
-                             .in_order = true};
+    gpu_lines lines = {.n = p->n_lines,
+                       .width = p->width,
+                       .step = p->steps[1],
+                       .length = p->length,
+                       .run = p->length,
+                       .run_step = p->along[1],
+                       .in_order = true};
     gpu_team *team = &plan->team;
     gpu_team_plan(team, traits, &lines, gpu_team_by_rows(&lines));
     if (team->rows && team->w == 1)
@@ -63,7 +63,7 @@ static void make_plan(const tn_call *call, layout *plan) {
     if (n > p->length / CHUNK)
         n = p->length / CHUNK;
     n = n < 1 ? 1 : n > MAX_CHUNKS ? MAX_CHUNKS : n;
-    const int64_t tile = team->rows ? team->l * team->w : 1;
+    int64_t tile = team->rows ? team->l * team->w : 1;
     p->chunk = gpu_ceil_div(gpu_ceil_div(p->length, n), tile) * tile;
     p->n_chunks = gpu_ceil_div(p->length, p->chunk);
 }
@@ -80,7 +80,7 @@ static tn_status launch(const tn_call *call, const layout *plan, int stage) {
     const tn_tensor_view *out = call->outs[0];
     const gpu_team *team = &plan->team;
     gpu_kernel *kernel;
-    const tn_status status = gpu_kernel_get(
+    tn_status status = gpu_kernel_get(
         call->device,
         GPU_KEY(GPU_FAMILY_scan, (uint64_t)out->dtype << 28 | gpu_team_key(team) << 8 |
                                      (uint64_t)stage << 2 | (uint64_t)plan->unit << 1 |
@@ -90,27 +90,27 @@ static tn_status launch(const tn_call *call, const layout *plan, int stage) {
         stage, plan->unit, plan->is_int32 ? "i32" : "i64", GPU_TEAM_ARGUMENTS(team));
     if (status != TN_OK)
         return status;
-    const gpu_launch l = {.kernel = kernel,
-                          .n_memory = 3,
-                          .memory = {out->memory, stage ? call->workspace : out->memory,
-                                     gpu_arg(call, TN_ARG_cumsum_self)->memory},
-                          .parameters = &plan->p,
-                          .parameter_bytes = sizeof plan->p,
-                          .groups = {(uint64_t)team->groups, (uint64_t)plan->p.n_chunks},
-                          .local = {gpu_team_group(team)}};
+    gpu_launch l = {.kernel = kernel,
+                    .n_memory = 3,
+                    .memory = {out->memory, stage ? call->workspace : out->memory,
+                               gpu_arg(call, TN_ARG_cumsum_self)->memory},
+                    .parameters = &plan->p,
+                    .parameter_bytes = sizeof plan->p,
+                    .groups = {(uint64_t)team->groups, (uint64_t)plan->p.n_chunks},
+                    .local = {gpu_team_group(team)}};
     return gpu_launch_on(call->stream, &l);
 }
 
 static tn_status run(const tn_call *call) {
-    const tn_dtype dtype = call->outs[0]->dtype;
-    const bool is_wide =
+    tn_dtype dtype = call->outs[0]->dtype;
+    bool is_wide =
         gpu_dtype_bytes(dtype) == 8 || (dtype < TN_I8 && gpu_device_traits(call->device)->has_f64);
     layout plan;
     make_plan(call, &plan);
     plan.p.sums = (int64_t)(call->workspace_offset / (is_wide ? 8 : 4));
     if (plan.p.n_chunks == 1)
         return launch(call, &plan, 0);
-    const tn_status status = launch(call, &plan, 1);
+    tn_status status = launch(call, &plan, 1);
     return status == TN_OK ? launch(call, &plan, 2) : status;
 }
 

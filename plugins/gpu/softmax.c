@@ -1,6 +1,6 @@
-/* softmax.c: calls of device/softmax.c. */
-#include "loop.h"
-#include "team.h"
+/* Calls of device/softmax.c. */
+#include "plugins/gpu/loop.h"
+#include "plugins/gpu/team.h"
 
 #include <string.h>
 
@@ -22,28 +22,28 @@ typedef struct parameters {
 static tn_status run(const tn_call *call) {
     const softmax *op = call->user;
     const tn_tensor_view *out = call->outs[0], *views[3] = {out, gpu_arg(call, 0)};
-    const int n = 1 + op->n_in;
+    int n = 1 + op->n_in;
     if (n > 2)
         views[2] = gpu_arg(call, 1);
-    const int64_t dim = call->args[op->n_in].v.i64;
-    const uint32_t dims = out->rank ? UINT32_C(1) << dim : 0;
+    int64_t dim = call->args[op->n_in].v.i64;
+    uint32_t dims = out->rank ? UINT32_C(1) << dim : 0;
     parameters p = {.length = out->rank ? out->sizes[dim] : 1};
     gpu_loop others;
     gpu_loop_init(&others, views, 3, ~dims);
     gpu_loop_sort(&others, 3, 1);
-    const int64_t n_lines = gpu_loop_numel(&others);
+    int64_t n_lines = gpu_loop_numel(&others);
     p.width = gpu_loop_take_innermost(&others, 3, p.steps);
     memcpy(&p.others, &others, sizeof p.others);
     for (int k = 0; k < n; k++) {
         p.offsets[k] = gpu_offset(views[k]);
         p.along[k] = out->rank ? views[k]->strides[dim] : 0;
     }
-    const gpu_lines lines = {.n = n_lines,
-                             .width = p.width,
-                             .step = p.steps[1],
-                             .length = p.length,
-                             .run = p.length,
-                             .run_step = p.along[1]};
+    gpu_lines lines = {.n = n_lines,
+                       .width = p.width,
+                       .step = p.steps[1],
+                       .length = p.length,
+                       .run = p.length,
+                       .run_step = p.along[1]};
     gpu_team team;
     gpu_team_plan(&team, gpu_device_traits(call->device), &lines, gpu_team_by_rows(&lines));
     p.n_teams = team.n_teams;
@@ -52,9 +52,9 @@ static tn_status run(const tn_call *call) {
     bool unit = true;
     for (int k = 0; k < n; k++)
         unit = unit && p.lane_step[k] == 1;
-    const bool is_int32 = out->numel < INT32_MAX - GPU_TEAM_ROOM;
+    bool is_int32 = out->numel < INT32_MAX - GPU_TEAM_ROOM;
     gpu_kernel *kernel;
-    const tn_status status = gpu_kernel_get(
+    tn_status status = gpu_kernel_get(
         call->device,
         GPU_KEY(GPU_FAMILY_softmax, op->id << 28 | (uint64_t)out->dtype << 24 |
                                         gpu_team_key(&team) << 4 | (uint64_t)unit << 1 | is_int32),

@@ -1,6 +1,6 @@
-/* sort.c: calls of device/sort.c. */
-#include "sort.h"
-#include "loop.h"
+/* Calls of device/sort.c. */
+#include "plugins/gpu/sort.h"
+#include "plugins/gpu/loop.h"
 
 enum { RUN = 16 /* as device code has it */, GROUP = 64 };
 
@@ -41,33 +41,33 @@ uint64_t gpu_sort_bytes(const tn_tensor_view *in, int64_t dim) {
 /* One pass, `merge` or not; `last`: it writes the result. */
 static tn_status pass(sorting *s, bool merge, bool last) {
     static const char *const entries[2][2] = {{"runs", "runs_last"}, {"merge", "merge_last"}};
-    const bool wide = key_bytes(s->in) == 8;
-    const uint64_t key =
+    bool wide = key_bytes(s->in) == 8;
+    uint64_t key =
         GPU_KEY(GPU_FAMILY_sort, (uint64_t)s->in->dtype << 8 | (uint64_t)merge << 4 |
                                      (uint64_t)last << 3 | (uint64_t)s->descending << 2 |
                                      (uint64_t)(s->place_dtype == TN_I64) << 1 | s->is_int32);
-    const tn_memory work = s->call->workspace;
+    tn_memory work = s->call->workspace;
     gpu_launch l = {.n_memory = 5,
                     .memory = {s->values ? s->values->memory : s->in->memory,
                                s->places ? s->places->memory : s->in->memory, s->in->memory,
                                work ? work : s->in->memory, work ? work : s->in->memory},
                     .parameters = &s->p,
                     .parameter_bytes = offsetof(parameters, loop) + gpu_loop_bytes(3)};
-    const tn_status status = gpu_kernel_get(
+    tn_status status = gpu_kernel_get(
         s->call->device, key, &gpu_source_sort, entries[merge][last], &l.kernel,
         "-DT=%s -DM=%s -DK=%s -DP=%s -DDESCENDING=%d -DINDEX=%s", gpu_dtype_name(s->in->dtype),
         gpu_dtype_name(gpu_moved_as(s->in->dtype)), wide ? "u64" : "u32",
         gpu_dtype_name(s->place_dtype), s->descending, s->is_int32 ? "i32" : "i64");
     if (status != TN_OK)
         return status;
-    const int64_t unit = merge ? s->p.chunk : RUN;
+    int64_t unit = merge ? s->p.chunk : RUN;
     s->p.per_line = gpu_ceil_div(s->p.n, unit);
     s->p.items = s->p.per_line * s->n_lines;
     return gpu_launch_items(s->call->stream, &l, s->p.items, unit > RUN * 8 ? 1 : GROUP);
 }
 
 static tn_status run_passes(sorting *s, gpu_sorted *out) {
-    const bool stays = !s->values;
+    bool stays = !s->values;
     parameters *p = &s->p;
     tn_status status = pass(s, false, !stays && p->n <= RUN);
     for (p->run = RUN; p->run < p->n && status == TN_OK; p->run *= 2) {
@@ -76,7 +76,7 @@ static tn_status run_passes(sorting *s, gpu_sorted *out) {
             at[0] = at[1];
             at[1] = swap;
         }
-        const int64_t most = s->is_cpu ? CPU_CHUNK : GPU_CHUNK;
+        int64_t most = s->is_cpu ? CPU_CHUNK : GPU_CHUNK;
         p->chunk = most < 2 * p->run ? most : 2 * p->run;
         status = pass(s, true, !stays && 2 * p->run >= p->n);
     }
@@ -100,19 +100,19 @@ tn_status gpu_sort(const tn_call *call, const tn_tensor_view *in, int64_t dim, b
                  .is_cpu = gpu_device_traits(call->device)->is_cpu,
                  .is_int32 = in->numel < INT32_MAX - GROUP * RUN,
                  .p.n = length(in, dim)};
-    const uint64_t start = call->workspace_offset + from, bytes = key_bytes(in);
+    uint64_t start = call->workspace_offset + from, bytes = key_bytes(in);
     gpu_loop loop;
     gpu_loop_init(&loop, views, 3, in->rank ? GPU_ALL_DIMS & ~(UINT32_C(1) << dim) : GPU_ALL_DIMS);
     s.n_lines = gpu_loop_numel(&loop);
     s.p.loop = loop;
     for (int k = 0; k < 3; k++) { /* device code has the input last */
-        const int to = k ? k - 1 : 2;
+        int to = k ? k - 1 : 2;
         for (int d = 0; d < TN_MAX_RANK; d++)
             s.p.loop.strides[to][d] = loop.strides[k][d];
         s.p.offsets[to] = gpu_offset(views[k]);
         s.p.strides[to] = views[k] && in->rank ? views[k]->strides[dim] : 0;
     }
-    const uint64_t after = start + 2 * (uint64_t)in->numel * bytes;
+    uint64_t after = start + 2 * (uint64_t)in->numel * bytes;
     for (int k = 0; k < 2; k++) {
         s.p.keys[k] = (int64_t)(start / bytes) + k * in->numel;
         s.p.places[k] = (int64_t)(after / gpu_dtype_bytes(s.place_dtype)) + k * in->numel;
@@ -128,7 +128,7 @@ static tn_status run(const tn_call *call) {
 
 static tn_status workspace(const tn_call *call, uint64_t *out_bytes) {
     const tn_tensor_view *in = gpu_arg(call, TN_ARG_sort_self);
-    const int64_t dim = call->args[TN_ARG_sort_dim].v.i64;
+    int64_t dim = call->args[TN_ARG_sort_dim].v.i64;
     *out_bytes = length(in, dim) > RUN ? gpu_sort_bytes(in, dim) : 0;
     return TN_OK;
 }

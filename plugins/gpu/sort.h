@@ -1,8 +1,8 @@
-/* sort.h: stable sorting along one dimension, for who needs an order. */
+/* Stable sorting along one dimension, for who needs an order. */
 #ifndef TENON_GPU_SORT_H
 #define TENON_GPU_SORT_H
 
-#include "gpu.h"
+#include "plugins/gpu/gpu.h"
 
 /* Where in the workspace the sorted keys and the places they came from are, in bytes: [lines][n],
  * lines in row-major order. The key of an i64 is itself with its sign bit turned over, in 64 bits.

@@ -1,5 +1,5 @@
-/* team.c: see team.h. */
-#include "team.h"
+/* See team.h. */
+#include "plugins/gpu/team.h"
 
 enum {
     LANES_ROWS = 32,     /* of a work item of a CPU: two to eight vectors, to hide latency */
@@ -24,8 +24,8 @@ static int64_t power_below(int64_t n, int64_t limit) {
 }
 
 bool gpu_team_by_rows(const gpu_lines *lines) {
-    const bool short_run = lines->run < GPU_TEAM_SHORT && lines->width > lines->run,
-               short_width = lines->width < GPU_TEAM_SHORT && lines->run > lines->width;
+    bool short_run = lines->run < GPU_TEAM_SHORT && lines->width > lines->run,
+         short_width = lines->width < GPU_TEAM_SHORT && lines->run > lines->width;
     return !short_run && (short_width || lines->run_step <= lines->step);
 }
 
@@ -33,7 +33,7 @@ static void plan_cpu(gpu_team *t, const gpu_traits *traits, const gpu_lines *lin
     t->wanted = 4 * (int64_t)traits->compute_units;
     t->l = t->m = t->p = 1;
     t->w = t->rows ? LANES_ROWS : LANES_COLUMNS;
-    const int64_t side_by_side = t->rows ? 1 : smaller(lines->width, LANES_COLUMNS);
+    int64_t side_by_side = t->rows ? 1 : smaller(lines->width, LANES_COLUMNS);
     t->n_teams = lines->n / lines->width *
                  (t->rows ? lines->width : gpu_ceil_div(lines->width, side_by_side));
     t->per = larger(gpu_ceil_div(TASK, side_by_side * lines->length),
@@ -41,7 +41,7 @@ static void plan_cpu(gpu_team *t, const gpu_traits *traits, const gpu_lines *lin
 }
 
 static void plan_gpu(gpu_team *t, const gpu_traits *traits, const gpu_lines *lines) {
-    const int64_t limit = power_below(traits->max_group, 256);
+    int64_t limit = power_below(traits->max_group, 256);
     t->wanted = 8 * (int64_t)traits->compute_units;
     t->w = t->per = 1;
     if (t->rows) {

@@ -1,9 +1,9 @@
-/* team.h: which work items make which results, where each is made of a line of elements: as rows or
+/* Which work items make which results, where each is made of a line of elements: as rows or
  * as columns, see device/team.h. It follows from shapes and strides and the device's traits. */
 #ifndef TENON_GPU_TEAM_H
 #define TENON_GPU_TEAM_H
 
-#include "gpu.h"
+#include "plugins/gpu/gpu.h"
 
 enum {
     GPU_TEAM_SHORT = 16,    /* elements, too few for lanes */

@@ -1,9 +1,9 @@
-/* cache.c: see cache.h.
+/* See cache.h.
  *
  *     "tenon-opencl 1\n"  bytes of what follows up to the binary, and of the binary, u64 each
  *     platform, device and driver, options, the source's hash: lines
  *     the binary, and its hash, u64 */
-#include "cache.h"
+#include "plugins/opencl/cache.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -32,14 +32,14 @@ static uint64_t hash(uint64_t h, const void *data, uint64_t bytes) {
 
 static const uint64_t BASIS = UINT64_C(0xcbf29ce484222325);
 
-/* ---- the folder ---- */
+/* ---- the folder -------------------------------------------------------------------------- */
 
 static bool make_folders(char *path) {
     for (char *at = path + 1;; at++)
         if (*at == '/' || *at == '\0') {
-            const char c = *at;
+            char c = *at;
             *at = '\0';
-            const bool good = mkdir(path, 0700) == 0 || errno == EEXIST;
+            bool good = mkdir(path, 0700) == 0 || errno == EEXIST;
             *at = c;
             if (!good || c == '\0')
                 return good;
@@ -72,16 +72,16 @@ bool ocl_cache_serves(const tn_pdevice *device) {
 }
 
 static bool path_of(const tn_pself *self, const struct ocl_cache_key *key, char *out, size_t room) {
-    const int n = snprintf(out, room, "%s/%016" PRIx64, self->cache, key->name);
+    int n = snprintf(out, room, "%s/%016" PRIx64, self->cache, key->name);
     return self->cache[0] && n > 0 && n < (int)room;
 }
 
-/* ---- what a file says ---- */
+/* ---- what a file says -------------------------------------------------------------------- */
 
 static uint64_t header_of(const struct ocl_cache_key *key, char out[HEADER]) {
-    const int n = snprintf(out, HEADER, "%s\n%s\n%s\n%s\n%016" PRIx64 "\n",
-                           key->device->platform_name, key->device->name, key->device->driver,
-                           key->options, hash(BASIS, key->source, strlen(key->source)));
+    int n = snprintf(out, HEADER, "%s\n%s\n%s\n%s\n%016" PRIx64 "\n", key->device->platform_name,
+                     key->device->name, key->device->driver, key->options,
+                     hash(BASIS, key->source, strlen(key->source)));
     return n > 0 && n < HEADER ? (uint64_t)n : 0;
 }
 
@@ -90,12 +90,12 @@ void ocl_cache_name(struct ocl_cache_key *key) {
     key->name = hash(BASIS, header, header_of(key, header));
 }
 
-/* ---- reading ---- */
+/* ---- reading ----------------------------------------------------------------------------- */
 
 static bool read_all(int fd, void *out, uint64_t bytes) {
     char *p = out;
     while (bytes) {
-        const ssize_t n = read(fd, p, bytes);
+        ssize_t n = read(fd, p, bytes);
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
@@ -117,7 +117,7 @@ static unsigned char *read_entry(const tn_host *host, int fd, const struct ocl_c
                                  uint64_t *out_bytes) {
     char expected[HEADER], header[HEADER], magic[sizeof MAGIC];
     uint64_t sizes[2], sum;
-    const uint64_t n = header_of(key, expected);
+    uint64_t n = header_of(key, expected);
     if (!is_ours(fd) || !read_all(fd, magic, sizeof magic) ||
         memcmp(magic, MAGIC, sizeof magic) != 0 || !read_all(fd, sizes, sizeof sizes) ||
         sizes[0] != n || sizes[1] == 0 || sizes[1] > MAX_BINARY || !read_all(fd, header, n) ||
@@ -140,7 +140,7 @@ unsigned char *ocl_cache_load(const tn_pself *self, const struct ocl_cache_key *
     char path[OCL_PATH + 32];
     if (!path_of(self, key, path, sizeof path))
         return NULL;
-    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0)
         return NULL;
     unsigned char *binary = read_entry(self->host, fd, key, out_bytes);
@@ -148,12 +148,12 @@ unsigned char *ocl_cache_load(const tn_pself *self, const struct ocl_cache_key *
     return binary;
 }
 
-/* ---- writing ---- */
+/* ---- writing ----------------------------------------------------------------------------- */
 
 static bool write_all(int fd, const void *data, uint64_t bytes) {
     const char *p = data;
     while (bytes) {
-        const ssize_t n = write(fd, p, bytes);
+        ssize_t n = write(fd, p, bytes);
         if (n < 0 && errno == EINTR)
             continue;
         if (n <= 0)
@@ -174,10 +174,10 @@ void ocl_cache_save(const tn_pself *self, const struct ocl_cache_key *key,
     if (!make_folders(draft))
         return;
     snprintf(draft, sizeof draft, "%s.%ld.tmp", path, (long)getpid());
-    const int fd = open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    int fd = open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
     if (fd < 0)
         return;
-    const uint64_t sum = hash(BASIS, binary, bytes);
+    uint64_t sum = hash(BASIS, binary, bytes);
     bool good = write_all(fd, MAGIC, sizeof MAGIC) && write_all(fd, sizes, sizeof sizes) &&
                 write_all(fd, header, sizes[0]) && write_all(fd, binary, bytes) &&
                 write_all(fd, &sum, sizeof sum);

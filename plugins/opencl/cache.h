@@ -1,4 +1,4 @@
-/* cache.h: built programs on disk, so that the next process need not build them.
+/* Built programs on disk, so that the next process need not build them.
  *
  * A folder of files, one for each program: $XDG_CACHE_HOME/tenon/opencl, or ~/.cache/tenon/opencl,
  * or what option `cache` (TENON_OPENCL_CACHE) says; `off` there is none. A driver that keeps
@@ -10,7 +10,7 @@
 #ifndef TENON_OPENCL_CACHE_H
 #define TENON_OPENCL_CACHE_H
 
-#include "opencl.h"
+#include "plugins/opencl/opencl.h"
 
 /* What identifies a program. `name` is found from the rest by ocl_cache_name. */
 struct ocl_cache_key {

@@ -1,11 +1,11 @@
-/* device.c: what each device is like, opening and closing one. */
-#include "program.h"
+/* What each device is like, opening and closing one. */
+#include "plugins/opencl/program.h"
 
 #include <stdio.h>
 
 static tn_status count(tn_pself *self, uint32_t *out_count) {
     *out_count = 0;
-    const tn_status status = ocl_search(self);
+    tn_status status = ocl_search(self);
     if (status != TN_OK)
         return status;
     *out_count = self->n_found;
@@ -15,7 +15,7 @@ static tn_status count(tn_pself *self, uint32_t *out_count) {
 }
 
 static tn_status find(tn_pself *self, uint32_t index, const struct ocl_found **out) {
-    const tn_status status = ocl_search(self);
+    tn_status status = ocl_search(self);
     if (status != TN_OK)
         return status;
     if (index >= self->n_found)
@@ -28,7 +28,7 @@ static tn_status find(tn_pself *self, uint32_t index, const struct ocl_found **o
     return TN_OK;
 }
 
-/* ---- open and close ---- */
+/* ---- open and close ---------------------------------------------------------------------- */
 
 static void finish(tn_pdevice *device) {
     ocl_programs_destroy(device);
@@ -90,7 +90,7 @@ static void close_device(tn_pdevice *device) {
     finish(device);
 }
 
-/* ---- properties ---- */
+/* ---- properties -------------------------------------------------------------------------- */
 
 static uint64_t dtypes_of(const struct ocl_found *found) {
     return found->traits.has_f64 ? TN_DTYPES_ALL : TN_DTYPES_ALL & ~TN_DTYPE_BIT(TN_F64);
@@ -98,7 +98,7 @@ static uint64_t dtypes_of(const struct ocl_found *found) {
 
 static tn_status property(tn_pself *self, uint32_t index, int32_t name, tn_cell *out_value) {
     const struct ocl_found *found = NULL;
-    const tn_status status = find(self, index, &found);
+    tn_status status = find(self, index, &found);
     if (status != TN_OK)
         return status;
     switch (name) {

@@ -1,10 +1,10 @@
-/* event.c: marks in streams. An event is a name for the marker that was queued last; whoever waits
+/* Marks in streams. An event is a name for the marker that was queued last; whoever waits
  * holds that marker, so that recording again or destroying leaves him alone. */
-#include "opencl.h"
+#include "plugins/opencl/opencl.h"
 
 static tn_status create(tn_pdevice *device, uint32_t flags, tn_pevent **out_event) {
     *out_event = NULL;
-    const tn_status status = ocl_check_lost(device);
+    tn_status status = ocl_check_lost(device);
     if (status != TN_OK)
         return status;
     tn_pevent *event = ocl_host_alloc(device->self, sizeof *event, "an event");
@@ -86,7 +86,7 @@ static cl_event present_mark(tn_pevent *event, cl_command_queue *out_queue) {
     return mark;
 }
 
-/* ---- waiting ---- */
+/* ---- waiting ----------------------------------------------------------------------------- */
 
 static void CL_CALLBACK pass_on(cl_event mark, cl_int state, void *bridge) {
     (void)mark;
@@ -110,7 +110,7 @@ static cl_int bridge_to(tn_pstream *stream, cl_event mark, cl_event *out) {
 }
 
 static tn_status wait(tn_pstream *stream, tn_pevent *event) {
-    const tn_status status = ocl_check_lost(stream->device);
+    tn_status status = ocl_check_lost(stream->device);
     if (status != TN_OK)
         return status;
     cl_command_queue queue;
@@ -134,12 +134,12 @@ static tn_status wait(tn_pstream *stream, tn_pevent *event) {
                                : ocl_fail_driver(stream->device, error, "waiting for an event");
 }
 
-/* ---- asking ---- */
+/* ---- asking ------------------------------------------------------------------------------ */
 
 static tn_status query(tn_pevent *event) {
     cl_command_queue queue;
     cl_int state = CL_COMPLETE, error = CL_SUCCESS;
-    const tn_status status = ocl_check_lost(event->device);
+    tn_status status = ocl_check_lost(event->device);
     if (status != TN_OK)
         return status;
     cl_event mark = present_mark(event, &queue);
@@ -155,7 +155,7 @@ static tn_status query(tn_pevent *event) {
 static tn_status synchronize(tn_pevent *event) {
     cl_command_queue queue;
     cl_int error = CL_SUCCESS;
-    const tn_status status = ocl_check_lost(event->device);
+    tn_status status = ocl_check_lost(event->device);
     if (status != TN_OK)
         return status;
     cl_event mark = present_mark(event, &queue);
@@ -184,7 +184,7 @@ static cl_int passed_at(tn_pevent *event, cl_ulong *out) {
 
 static tn_status elapsed(tn_pevent *start, tn_pevent *end, double *out_ns) {
     cl_ulong from = 0, to = 0;
-    const tn_status status = ocl_check_lost(start->device);
+    tn_status status = ocl_check_lost(start->device);
     if (status != TN_OK)
         return status;
     if (!(start->flags & end->flags & TN_EVENT_TIMING))

@@ -1,4 +1,4 @@
-/* guard.c: what drivers change of the process, put back. LLVM, in most of them, takes over the
+/* What drivers change of the process, put back. LLVM, in most of them, takes over the
  * signals that end a process as soon as it first compiles; PoCL sets a variable for the library
  * that tells it of processors. Both belong to the program.
  *
@@ -8,7 +8,7 @@
  * only for a variable that the driver removed the list may have to grow. Of a variable that another
  * thread of the program sets in the same moment it cannot be told who did it: it is put back, too.
  */
-#include "opencl.h"
+#include "plugins/opencl/opencl.h"
 
 #include <signal.h>
 #include <stdlib.h>
@@ -20,7 +20,7 @@ extern char **environ;
  * changed, and put that back last. */
 static pthread_mutex_t one_call = PTHREAD_MUTEX_INITIALIZER;
 
-/* ---- environment variables ---- */
+/* ---- environment variables --------------------------------------------------------------- */
 
 /* All of them, one behind the other, each with its NUL, and an empty one. NULL without memory: then
  * they stay as the driver leaves them. */
@@ -30,7 +30,7 @@ static char *copy_variables(void) {
         bytes += strlen(*e) + 1;
     char *copy = malloc(bytes), *to = copy;
     for (char **e = environ; copy && e && *e; e++) {
-        const size_t n = strlen(*e) + 1;
+        size_t n = strlen(*e) + 1;
         memcpy(to, *e, n);
         to += n;
     }
@@ -60,7 +60,7 @@ static char *present(const char *name, size_t n_name) {
 
 static bool set(const char *variable, size_t n_name, const char *value) {
     char *name = strndup(variable, n_name);
-    const bool done = name && (value ? setenv(name, value, 1) : unsetenv(name)) == 0;
+    bool done = name && (value ? setenv(name, value, 1) : unsetenv(name)) == 0;
     free(name);
     return done;
 }
@@ -68,12 +68,12 @@ static bool set(const char *variable, size_t n_name, const char *value) {
 /* What is no "name=value" is left alone. */
 static void put_back_variables(const char *copy) {
     for (size_t i = 0; environ && environ[i];) {
-        const size_t n_name = strcspn(environ[i], "=");
-        const bool added = environ[i][n_name] && !first_of(copy, environ[i], n_name);
+        size_t n_name = strcspn(environ[i], "=");
+        bool added = environ[i][n_name] && !first_of(copy, environ[i], n_name);
         i += !(added && set(environ[i], n_name, NULL)); /* else the next one is in its place now */
     }
     for (const char *v = copy; *v; v += strlen(v) + 1) {
-        const size_t n_name = strcspn(v, "=");
+        size_t n_name = strcspn(v, "=");
         if (first_of(copy, v, n_name) != v)
             continue;
         const char *now = present(v, n_name);
@@ -82,7 +82,7 @@ static void put_back_variables(const char *copy) {
     }
 }
 
-/* ---- round a call ---- */
+/* ---- round a call ------------------------------------------------------------------------ */
 
 void ocl_guard_enter(struct ocl_guard *guard) {
     pthread_mutex_lock(&one_call);

@@ -1,5 +1,5 @@
-/* launch.c: kernels are given their arguments and queued. */
-#include "program.h"
+/* Kernels are given their arguments and queued. */
+#include "plugins/opencl/program.h"
 
 #include <string.h>
 
@@ -8,13 +8,13 @@
 static cl_int set_arguments(tn_pstream *stream, const gpu_launch *l) {
     gpu_kernel *k = l->kernel;
     struct ocl_arguments *now = k->arguments;
-    const uint64_t n_freed = atomic_load(&stream->device->n_freed);
-    const bool known = now->n_freed == n_freed;
+    uint64_t n_freed = atomic_load(&stream->device->n_freed);
+    bool known = now->n_freed == n_freed;
     cl_int error = CL_SUCCESS;
     cl_uint n = 0;
     now->n_freed = n_freed;
     for (; n < l->n_memory && error == CL_SUCCESS; n++) {
-        const cl_mem memory = ocl_mem(l->memory[n]);
+        cl_mem memory = ocl_mem(l->memory[n]);
         if (known && now->memory[n] == memory)
             continue;
         error = clSetKernelArg(k->kernel, n, sizeof memory, &memory);
@@ -35,14 +35,14 @@ static cl_int set_arguments(tn_pstream *stream, const gpu_launch *l) {
 
 tn_status gpu_launch_on(tn_pstream *stream, const gpu_launch *l) {
     size_t global[3], local[3];
-    const tn_status status = ocl_check_lost(stream->device);
+    tn_status status = ocl_check_lost(stream->device);
     if (status != TN_OK)
         return status;
     for (int d = 0; d < 3; d++) {
         local[d] = l->local[d] ? l->local[d] : 1;
         global[d] = (l->groups[d] ? l->groups[d] : 1) * local[d];
     }
-    const cl_uint dims = global[2] > 1 ? 3 : global[1] > 1 ? 2 : 1;
+    cl_uint dims = global[2] > 1 ? 3 : global[1] > 1 ? 2 : 1;
     if (l->may_fail) /* see take_error in stream.c */
         pthread_mutex_lock(&stream->lock);
     pthread_mutex_lock(&l->kernel->lock);

@@ -1,17 +1,17 @@
-/* memory.c: allocations. A handle is the address of a cl_mem; the core caches and splits them. */
-#include "opencl.h"
+/* Allocations. A handle is the address of a cl_mem; the core caches and splits them. */
+#include "plugins/opencl/opencl.h"
 
 #include <stdio.h>
 #include <string.h>
 
-/* ---- accounts ---- */
+/* ---- accounts ---------------------------------------------------------------------------- */
 
 /* Drivers give out more than there is and fail when it is touched; the sum is kept here. */
 static tn_status take(tn_pdevice *device, uint64_t bytes) {
     const struct ocl_found *found = device->found;
     pthread_mutex_lock(&device->lock);
-    const uint64_t used = device->used_bytes;
-    const bool fits = bytes <= found->memory_bytes - used;
+    uint64_t used = device->used_bytes;
+    bool fits = bytes <= found->memory_bytes - used;
     if (fits)
         device->used_bytes += bytes;
     pthread_mutex_unlock(&device->lock);
@@ -28,13 +28,13 @@ static void give_back(tn_pdevice *device, uint64_t bytes) {
     pthread_mutex_unlock(&device->lock);
 }
 
-/* ---- pinned allocations ---- */
+/* ---- pinned allocations ------------------------------------------------------------------ */
 
 /* The first one that starts behind `p`. The caller locks. */
 static uint32_t place_of(const tn_pdevice *device, uint64_t p) {
     uint32_t low = 0, high = device->n_pinned;
     while (low < high) {
-        const uint32_t middle = (low + high) / 2;
+        uint32_t middle = (low + high) / 2;
         if (device->pinned[middle].start <= p)
             low = middle + 1;
         else
@@ -44,11 +44,11 @@ static uint32_t place_of(const tn_pdevice *device, uint64_t p) {
 }
 
 bool ocl_is_pinned(tn_pdevice *device, const void *p, uint64_t bytes) {
-    const uint64_t start = (uint64_t)(uintptr_t)p;
+    uint64_t start = (uint64_t)(uintptr_t)p;
     pthread_mutex_lock(&device->lock);
-    const uint32_t i = place_of(device, start);
+    uint32_t i = place_of(device, start);
     const struct ocl_pinned *before = i > 0 ? &device->pinned[i - 1] : NULL;
-    const bool inside =
+    bool inside =
         before && bytes <= before->bytes && start - before->start <= before->bytes - bytes;
     pthread_mutex_unlock(&device->lock);
     return inside;
@@ -56,11 +56,11 @@ bool ocl_is_pinned(tn_pdevice *device, const void *p, uint64_t bytes) {
 
 static tn_status pinned_add(tn_pdevice *device, cl_mem memory, const void *host, uint64_t bytes) {
     const tn_host *h = device->self->host;
-    const struct ocl_pinned added = {(uint64_t)(uintptr_t)host, bytes, memory};
+    struct ocl_pinned added = {(uint64_t)(uintptr_t)host, bytes, memory};
     tn_status status = TN_OK;
     pthread_mutex_lock(&device->lock);
     if (device->n_pinned == device->room_pinned) {
-        const uint32_t room = device->room_pinned ? 2 * device->room_pinned : 16;
+        uint32_t room = device->room_pinned ? 2 * device->room_pinned : 16;
         struct ocl_pinned *larger =
             ocl_host_alloc(device->self, room * sizeof *larger, "the list of pinned memory");
         if (larger && device->n_pinned)
@@ -74,7 +74,7 @@ static tn_status pinned_add(tn_pdevice *device, cl_mem memory, const void *host,
         }
     }
     if (status == TN_OK) {
-        const uint32_t at = place_of(device, added.start);
+        uint32_t at = place_of(device, added.start);
         memmove(device->pinned + at + 1, device->pinned + at,
                 (device->n_pinned - at) * sizeof added);
         device->pinned[at] = added;
@@ -133,13 +133,13 @@ static tn_status alloc_pinned(tn_pdevice *device, uint64_t bytes, tn_memory *out
     return TN_OK;
 }
 
-/* ---- the table ---- */
+/* ---- the table --------------------------------------------------------------------------- */
 
 /* Where drivers allocate on first use, that is now. */
 static cl_int make_real(tn_pdevice *device, cl_mem memory) {
     if (device->found->type & CL_DEVICE_TYPE_CPU)
         return CL_SUCCESS;
-    const cl_int error = clEnqueueMigrateMemObjects(
+    cl_int error = clEnqueueMigrateMemObjects(
         device->transfers, 1, &memory, CL_MIGRATE_MEM_OBJECT_CONTENT_UNDEFINED, 0, NULL, NULL);
     return error != CL_SUCCESS ? error : clFinish(device->transfers);
 }
@@ -198,11 +198,11 @@ static void free_memory(tn_pdevice *device, int32_t space, tn_memory memory) {
 }
 
 static tn_status info(tn_pdevice *device, tn_memory_info *out) {
-    const tn_status status = ocl_check_lost(device);
+    tn_status status = ocl_check_lost(device);
     if (status != TN_OK)
         return status;
     pthread_mutex_lock(&device->lock);
-    const uint64_t used = device->used_bytes;
+    uint64_t used = device->used_bytes;
     pthread_mutex_unlock(&device->lock);
     if (TN_HAS(out, tn_memory_info, total_bytes))
         out->total_bytes = device->found->memory_bytes;

@@ -1,4 +1,4 @@
-/* opencl.h: the objects of the OpenCL plugin and what its files ask of each other.
+/* The objects of the OpenCL plugin and what its files ask of each other.
  *
  * An open device has a context of its own; a stream is an in-order command queue; an event is the
  * marker that was queued last for it; memory is a cl_mem, whose address serves as the handle, and
@@ -10,7 +10,7 @@
 #ifndef TENON_OPENCL_H
 #define TENON_OPENCL_H
 
-#include "gpu.h"
+#include "plugins/gpu/gpu.h"
 
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
@@ -109,7 +109,7 @@ struct tn_pevent {
     cl_command_queue queue;
 };
 
-/* ---- errors (plugin.c) ---- */
+/* ---- errors (plugin.c) ------------------------------------------------------------------- */
 
 /* Hands the formatted message to the host and returns `status`. */
 tn_status ocl_fail(const tn_pself *self, tn_status status, const char *format, ...)
@@ -128,7 +128,7 @@ void *ocl_host_alloc(const tn_pself *self, uint64_t bytes, const char *what);
 /* TN_DEVICE_LOST, with a message, once the device is lost. */
 tn_status ocl_check_lost(tn_pdevice *device);
 
-/* ---- what drivers change (guard.c) ---- */
+/* ---- what drivers change (guard.c) ------------------------------------------------------- */
 
 /* Round every call in which a driver starts or compiles. One thread of the process at a time is
  * between the two, so nothing else is waited for there. */
@@ -141,14 +141,14 @@ struct ocl_guard {
 void ocl_guard_enter(struct ocl_guard *guard);
 void ocl_guard_leave(struct ocl_guard *guard);
 
-/* ---- devices (platform.c, device.c) ---- */
+/* ---- devices (platform.c, device.c) ------------------------------------------------------ */
 
 /* Looks for devices, once; afterwards self->found does not change. */
 tn_status ocl_search(tn_pself *self);
 
 extern const tn_device_ops ocl_device_ops;
 
-/* ---- memory (memory.c, transfer.c) ---- */
+/* ---- memory (memory.c, transfer.c) ------------------------------------------------------- */
 
 extern const tn_memory_ops ocl_memory_ops;
 
@@ -168,7 +168,7 @@ static inline cl_mem ocl_mem(tn_memory memory) {
     return (cl_mem)(uintptr_t)memory;
 }
 
-/* ---- streams and events (stream.c, event.c) ---- */
+/* ---- streams and events (stream.c, event.c) ---------------------------------------------- */
 
 extern const tn_stream_ops ocl_stream_ops;
 extern const tn_event_ops ocl_event_ops;

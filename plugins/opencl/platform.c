@@ -1,11 +1,11 @@
-/* platform.c: which devices there are.
+/* Which devices there are.
  *
  * Devices of all platforms stand in one list, whose order does not depend on how the loader reads
  * its folder: GPUs, accelerators, CPUs, others; within a type by the platform's name and version,
  * then as the platform counts them. Simulators of OpenCL (Oclgrind) only get in the way of real
  * devices: they are found where option `platform` (TENON_OPENCL_PLATFORM) names them, and then
  * nothing else is. */
-#include "opencl.h"
+#include "plugins/opencl/opencl.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +29,7 @@ static unsigned long long mib(uint64_t bytes) {
 
 /* Where no device is left these are all that a user learns. */
 static void keep(tn_pself *self, tn_log_level level, const char *who, const char *why) {
-    const size_t n = strlen(self->reason);
+    size_t n = strlen(self->reason);
     snprintf(self->reason + n, sizeof self->reason - n, "%s%.120s %.200s", n ? "; " : "", who, why);
     char line[OCL_MESSAGE];
     snprintf(line, sizeof line, "%.120s is not used: it %.200s", who, why);
@@ -49,7 +49,7 @@ static void keep_failure(tn_pself *self, const char *who, const char *what, cl_i
     self->is_broken = true;
 }
 
-/* ---- one device ---- */
+/* ---- one device -------------------------------------------------------------------------- */
 
 static bool ask(cl_device_id id, cl_device_info what, size_t bytes, void *out) {
     return clGetDeviceInfo(id, what, bytes, out, NULL) == CL_SUCCESS;
@@ -60,7 +60,7 @@ static bool ask_text(cl_device_id id, cl_device_info what, char *out, size_t roo
     if (clGetDeviceInfo(id, what, 0, NULL, &n) != CL_SUCCESS || n == 0)
         return false;
     char *text = malloc(n); /* extensions are long; gone before this returns */
-    const bool good = text && clGetDeviceInfo(id, what, n, text, NULL) == CL_SUCCESS;
+    bool good = text && clGetDeviceInfo(id, what, n, text, NULL) == CL_SUCCESS;
     if (good)
         snprintf(out, room, "%s", text);
     free(text);
@@ -115,7 +115,7 @@ static const char *describe(cl_device_id id, struct ocl_found *out, char room[OC
                  mib(memory), mib(most), mib(MIN_MEMORY), mib(MIN_PIECE));
         return room;
     }
-    const uint64_t alignment = align_bits / 8;
+    uint64_t alignment = align_bits / 8;
     if (align_bits % 8 || alignment == 0 || (alignment & (alignment - 1)) ||
         alignment > MAX_ALIGNMENT) {
         snprintf(room, OCL_NAME,
@@ -127,7 +127,7 @@ static const char *describe(cl_device_id id, struct ocl_found *out, char room[OC
     ask(id, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT, sizeof width, &width);
     ask(id, CL_DEVICE_SINGLE_FP_CONFIG, sizeof f32, &f32);
     ask(id, CL_DEVICE_DOUBLE_FP_CONFIG, sizeof f64, &f64); /* not in every 1.2 driver */
-    const size_t known = strlen(out->driver);              /* the platform's */
+    size_t known = strlen(out->driver);                    /* the platform's */
     snprintf(out->driver + known, sizeof out->driver - known, ", %s, %s", version, driver);
     out->id = id;
     out->memory_bytes = memory;
@@ -145,7 +145,7 @@ static const char *describe(cl_device_id id, struct ocl_found *out, char room[OC
     return NULL;
 }
 
-/* ---- all of them ---- */
+/* ---- all of them ------------------------------------------------------------------------- */
 
 static void add_device(tn_pself *self, const struct ocl_found *platform, cl_device_id id) {
     struct ocl_found found = *platform;
@@ -191,7 +191,7 @@ static void add_platform(tn_pself *self, cl_platform_id id, const char *wanted) 
                     "is a simulator, for which TENON_OPENCL_PLATFORM must name it");
         return;
     }
-    const cl_int error = clGetDeviceIDs(id, CL_DEVICE_TYPE_ALL, OCL_MAX_DEVICES, ids, &n);
+    cl_int error = clGetDeviceIDs(id, CL_DEVICE_TYPE_ALL, OCL_MAX_DEVICES, ids, &n);
     if (error != CL_SUCCESS && error != CL_DEVICE_NOT_FOUND)
         keep_failure(self, platform.platform_name, "fails to list its devices", error);
     else if (error == CL_DEVICE_NOT_FOUND || n == 0)
@@ -209,7 +209,7 @@ static int rank_of(const struct ocl_found *f) {
 }
 
 static bool comes_before(const struct ocl_found *a, const struct ocl_found *b) {
-    const int order = rank_of(a) - rank_of(b);
+    int order = rank_of(a) - rank_of(b);
     return order ? order < 0 : strcmp(a->platform_name, b->platform_name) < 0;
 }
 
@@ -217,7 +217,7 @@ static bool comes_before(const struct ocl_found *a, const struct ocl_found *b) {
 static void sort(tn_pself *self) {
     for (uint32_t i = 1; i < self->n_found; i++)
         for (uint32_t j = i; j > 0 && comes_before(&self->found[j], &self->found[j - 1]); j--) {
-            const struct ocl_found swapped = self->found[j];
+            struct ocl_found swapped = self->found[j];
             self->found[j] = self->found[j - 1];
             self->found[j - 1] = swapped;
         }
@@ -249,7 +249,7 @@ static tn_status search(tn_pself *self) {
     const char *wanted = self->host->option(self, "platform");
     if (wanted && !*wanted)
         wanted = NULL;
-    const cl_int error = clGetPlatformIDs(MAX_PLATFORMS, ids, &n);
+    cl_int error = clGetPlatformIDs(MAX_PLATFORMS, ids, &n);
     if (error != CL_SUCCESS && error != -1001 /* CL_PLATFORM_NOT_FOUND_KHR */)
         return ocl_fail(self, TN_IO, "the OpenCL loader fails to list platforms: %s (%d)",
                         ocl_error_name(error), error);
@@ -280,7 +280,7 @@ tn_status ocl_search(tn_pself *self) {
         ocl_guard_leave(&guard);
         self->searched = self->search_status == TN_OK;
     }
-    const tn_status status = self->search_status;
+    tn_status status = self->search_status;
     pthread_mutex_unlock(&self->lock);
     return status;
 }

@@ -1,12 +1,12 @@
-/* plugin.c: who the plugin is. The one exported function, start and end, errors, and the table of
+/* Who the plugin is. The one exported function, start and end, errors, and the table of
  * tables. */
-#include "cache.h"
-#include "program.h"
+#include "plugins/opencl/cache.h"
+#include "plugins/opencl/program.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 
-/* ---- errors ---- */
+/* ---- errors ------------------------------------------------------------------------------ */
 
 tn_status ocl_fail(const tn_pself *self, tn_status status, const char *format, ...) {
     char message[OCL_MESSAGE];
@@ -69,13 +69,13 @@ static int find_error(cl_int error) {
 }
 
 const char *ocl_error_name(cl_int error) {
-    const int i = find_error(error);
+    int i = find_error(error);
     return i < N_ERRORS ? errors[i].name : "an unknown error";
 }
 
 tn_status ocl_fail_driver(tn_pdevice *device, cl_int error, const char *what) {
-    const int i = find_error(error);
-    const tn_status status = i < N_ERRORS ? errors[i].status : TN_INTERNAL;
+    int i = find_error(error);
+    tn_status status = i < N_ERRORS ? errors[i].status : TN_INTERNAL;
     if (status == TN_DEVICE_LOST)
         atomic_store(&device->lost, true);
     return ocl_fail(device->self, status, "opencl:%u (%s): %s: %s (%d)%s", device->index,
@@ -102,7 +102,7 @@ void *ocl_host_alloc(const tn_pself *self, uint64_t bytes, const char *what) {
     return p;
 }
 
-/* ---- the table ---- */
+/* ---- the table --------------------------------------------------------------------------- */
 
 static tn_status init(const tn_host *host, const char *path, tn_pself **out_self) {
     (void)path;

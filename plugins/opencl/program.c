@@ -1,6 +1,6 @@
-/* program.c: device code, built for a device when a call first needs it. */
-#include "cache.h"
-#include "program.h"
+/* Device code, built for a device when a call first needs it. */
+#include "plugins/opencl/cache.h"
+#include "plugins/opencl/program.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -54,7 +54,7 @@ void ocl_programs_destroy(tn_pdevice *device) {
 static gpu_kernel *slot_of(struct ocl_programs *p, uint64_t key) {
     uint64_t at = (key * UINT64_C(0x9e3779b97f4a7c15)) >> 52;
     for (int i = 0; i < TABLE; i++, at = (at + 1) % TABLE) {
-        const uint64_t there = atomic_load_explicit(&p->entries[at].key, memory_order_acquire);
+        uint64_t there = atomic_load_explicit(&p->entries[at].key, memory_order_acquire);
         if (there == 0 || there == key)
             return &p->entries[at];
     }
@@ -69,7 +69,7 @@ gpu_kernel *gpu_kernel_find(tn_pdevice *device, uint64_t key) {
     return k && atomic_load_explicit(&k->key, memory_order_acquire) == (key | USED) ? k : NULL;
 }
 
-/* ---- building ---- */
+/* ---- building ---------------------------------------------------------------------------- */
 
 static double now(void) {
     struct timespec t;
@@ -142,10 +142,10 @@ static struct ocl_cache_key cache_key(const tn_pdevice *device, const ocl_progra
 
 /* From the cache. Whatever is wrong with it, the source is still there. */
 static bool load(tn_pdevice *device, ocl_program *p) {
-    const double start = now();
+    double start = now();
     if (!ocl_cache_serves(device))
         return false;
-    const struct ocl_cache_key key = cache_key(device, p);
+    struct ocl_cache_key key = cache_key(device, p);
     uint64_t bytes = 0;
     unsigned char *binary = ocl_cache_load(device->self, &key, &bytes);
     const unsigned char *binaries[] = {binary};
@@ -181,7 +181,7 @@ static tn_status fail_build(tn_pdevice *device, const ocl_program *p, const gpu_
 
 /* From its source. p->program is NULL where that fails. */
 static tn_status build(tn_pdevice *device, const gpu_variant *v, ocl_program *p) {
-    const double start = now();
+    double start = now();
     cl_int error;
     p->program = clCreateProgramWithSource(device->context, 1, (const char **)&v->source->text,
                                            NULL, &error);
@@ -194,7 +194,7 @@ static tn_status build(tn_pdevice *device, const gpu_variant *v, ocl_program *p)
         tell(device, p, "built", start);
         return TN_OK;
     }
-    const tn_status status = fail_build(device, p, v, error);
+    tn_status status = fail_build(device, p, v, error);
     clReleaseProgram(p->program);
     p->program = NULL;
     return status;
@@ -217,7 +217,7 @@ static tn_status find_program(tn_pdevice *device, const gpu_variant *v, ocl_prog
         return TN_OUT_OF_MEMORY;
     *p = (ocl_program){.next = all->first, .source = v->source};
     memcpy(p->options, options, sizeof options);
-    const tn_status status = load(device, p) ? TN_OK : build(device, v, p);
+    tn_status status = load(device, p) ? TN_OK : build(device, v, p);
     if (status != TN_OK) {
         device->self->host->free(p);
         return status;
@@ -236,7 +236,7 @@ static tn_status make_kernel(tn_pdevice *device, const gpu_variant *v, gpu_kerne
     ocl_program *p = out->program;
     out->kernel = clCreateKernel(p->program, v->entry, &error);
     if (!out->kernel && p->is_loaded) {
-        const cl_program loaded = p->program;
+        cl_program loaded = p->program;
         status = build(device, v, p);
         if (status != TN_OK) {
             p->program = loaded;
@@ -282,7 +282,7 @@ tn_status gpu_kernel_build(tn_pdevice *device, uint64_t key, const gpu_variant *
     return status;
 }
 
-/* ---- keeping ---- */
+/* ---- keeping ----------------------------------------------------------------------------- */
 
 void ocl_program_launched(tn_pdevice *device, ocl_program *p) {
     p->saved = OCL_LAUNCHED;
@@ -291,7 +291,7 @@ void ocl_program_launched(tn_pdevice *device, ocl_program *p) {
 
 static void save(tn_pdevice *device, const ocl_program *p) {
     const tn_host *host = device->self->host;
-    const struct ocl_cache_key key = cache_key(device, p);
+    struct ocl_cache_key key = cache_key(device, p);
     size_t bytes = 0;
     if (clGetProgramInfo(p->program, CL_PROGRAM_BINARY_SIZES, sizeof bytes, &bytes, NULL) !=
             CL_SUCCESS ||

@@ -1,5 +1,5 @@
-/* stream.c: in-order command queues. */
-#include "program.h"
+/* In-order command queues. */
+#include "plugins/opencl/program.h"
 
 static void finish(tn_pstream *stream) {
     const tn_host *host = stream->device->self->host;
@@ -57,7 +57,7 @@ static void destroy(tn_pstream *stream) {
     finish(stream);
 }
 
-/* ---- what went wrong ---- */
+/* ---- what went wrong --------------------------------------------------------------------- */
 
 /* All work is done: was there an index out of range? Told once. */
 static tn_status take_error(tn_pstream *stream) {
@@ -76,14 +76,13 @@ static tn_status take_error(tn_pstream *stream) {
         return ocl_fail_driver(stream->device, error, "asking whether an index was out of range");
     if (!word[0])
         return TN_OK;
-    const int64_t index =
-        (int64_t)((uint64_t)(uint32_t)word[2] | (uint64_t)(uint32_t)word[3] << 32);
+    int64_t index = (int64_t)((uint64_t)(uint32_t)word[2] | (uint64_t)(uint32_t)word[3] << 32);
     return ocl_fail(stream->device->self, TN_INDEX_OUT_OF_RANGE,
                     "index %lld is out of range for a dimension of size %d", (long long)index,
                     word[1]);
 }
 
-/* ---- asking and waiting ---- */
+/* ---- asking and waiting ------------------------------------------------------------------ */
 
 /* A marker at the present end, asked for only when someone asks. */
 static cl_int find_mark(tn_pstream *stream, cl_int *out_state) {
@@ -111,10 +110,10 @@ static cl_int find_mark(tn_pstream *stream, cl_int *out_state) {
 
 static tn_status query(tn_pstream *stream) {
     cl_int state;
-    const tn_status status = ocl_check_lost(stream->device);
+    tn_status status = ocl_check_lost(stream->device);
     if (status != TN_OK)
         return status;
-    const cl_int error = find_mark(stream, &state);
+    cl_int error = find_mark(stream, &state);
     if (error != CL_SUCCESS)
         return ocl_fail_driver(stream->device, error, "query of a stream");
     if (state > CL_COMPLETE)
@@ -125,11 +124,11 @@ static tn_status query(tn_pstream *stream) {
 }
 
 static tn_status synchronize(tn_pstream *stream) {
-    const tn_status status = ocl_check_lost(stream->device);
+    tn_status status = ocl_check_lost(stream->device);
     if (status != TN_OK)
         return status;
-    const bool had_work = atomic_exchange(&stream->has_work, false);
-    const cl_int error = clFinish(stream->queue);
+    bool had_work = atomic_exchange(&stream->has_work, false);
+    cl_int error = clFinish(stream->queue);
     if (error == CL_SUCCESS) {
         ocl_programs_save(stream->device, false);
         return take_error(stream);

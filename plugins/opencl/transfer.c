@@ -1,9 +1,9 @@
-/* transfer.c: bytes between host and device, and within a device; the slots of tn_memory_ops.
+/* Bytes between host and device, and within a device; the slots of tn_memory_ops.
  *
  * Pinned memory goes to the driver as it is, without waiting. Other memory must be consumed before
  * the call returns: a little of it is copied to the stream's staging memory, so that the caller
  * need not wait for the queue; more of it waits. */
-#include "opencl.h"
+#include "plugins/opencl/opencl.h"
 
 #include <string.h>
 
@@ -21,7 +21,7 @@ static tn_status done(tn_pstream *stream, cl_int error, const char *what) {
     return TN_OK;
 }
 
-/* ---- staging ---- */
+/* ---- staging ----------------------------------------------------------------------------- */
 
 /* Room for `bytes` in a half whose last transfer is over, or NULL. The caller locks. */
 static struct ocl_stage *make_room(tn_pstream *stream, uint64_t bytes) {
@@ -62,14 +62,14 @@ static tn_status write_staged(tn_pstream *stream, tn_memory dst, uint64_t dst_of
     return s ? done(stream, error, "write") : TN_OUT_OF_MEMORY;
 }
 
-/* ---- the slots ---- */
+/* ---- the slots --------------------------------------------------------------------------- */
 
 tn_status ocl_write(tn_pdevice *device, tn_pstream *stream, tn_memory dst, uint64_t dst_offset,
                     const void *src, uint64_t bytes) {
-    const tn_status status = check(device, stream, "write");
+    tn_status status = check(device, stream, "write");
     if (status != TN_OK || bytes == 0)
         return status;
-    const bool pinned = ocl_is_pinned(device, src, bytes);
+    bool pinned = ocl_is_pinned(device, src, bytes);
     if (!pinned && bytes <= OCL_STAGE_BYTES / 4)
         return write_staged(stream, dst, dst_offset, src, bytes);
     return done(stream,
@@ -80,10 +80,10 @@ tn_status ocl_write(tn_pdevice *device, tn_pstream *stream, tn_memory dst, uint6
 
 tn_status ocl_read(tn_pdevice *device, tn_pstream *stream, void *dst, tn_memory src,
                    uint64_t src_offset, uint64_t bytes) {
-    const tn_status status = check(device, stream, "read");
+    tn_status status = check(device, stream, "read");
     if (status != TN_OK || bytes == 0)
         return status;
-    const cl_bool wait = ocl_is_pinned(device, dst, bytes) ? CL_FALSE : CL_TRUE;
+    cl_bool wait = ocl_is_pinned(device, dst, bytes) ? CL_FALSE : CL_TRUE;
     return done(stream,
                 clEnqueueReadBuffer(stream->queue, ocl_mem(src), wait, src_offset, bytes, dst, 0,
                                     NULL, NULL),
@@ -92,7 +92,7 @@ tn_status ocl_read(tn_pdevice *device, tn_pstream *stream, void *dst, tn_memory 
 
 tn_status ocl_copy(tn_pdevice *device, tn_pstream *stream, tn_memory dst, uint64_t dst_offset,
                    tn_memory src, uint64_t src_offset, uint64_t bytes) {
-    const tn_status status = check(device, stream, "copy");
+    tn_status status = check(device, stream, "copy");
     if (status != TN_OK || bytes == 0)
         return status;
     return done(stream,
@@ -106,7 +106,7 @@ tn_status ocl_copy(tn_pdevice *device, tn_pstream *stream, tn_memory dst, uint64
 tn_status ocl_fill(tn_pdevice *device, tn_pstream *stream, tn_memory dst, uint64_t dst_offset,
                    uint32_t value, uint64_t bytes) {
     enum { PATTERN = 16 };
-    const tn_status status = check(device, stream, "fill");
+    tn_status status = check(device, stream, "fill");
     if (status != TN_OK || bytes == 0)
         return status;
     unsigned char pattern[PATTERN];
@@ -114,7 +114,7 @@ tn_status ocl_fill(tn_pdevice *device, tn_pstream *stream, tn_memory dst, uint64
     uint64_t head = (PATTERN - dst_offset % PATTERN) % PATTERN;
     if (head > bytes)
         head = bytes;
-    const uint64_t middle = (bytes - head) / PATTERN * PATTERN, tail = bytes - head - middle;
+    uint64_t middle = (bytes - head) / PATTERN * PATTERN, tail = bytes - head - middle;
     const struct {
         uint64_t offset, bytes, pattern;
     } parts[] = {{dst_offset, head, 1},

@@ -1,5 +1,5 @@
-/* device.c: how many chips there are, what each is like, opening and closing one. */
-#include "sim.h"
+/* How many chips there are, what each is like, opening and closing one. */
+#include "plugins/sim/sim.h"
 
 #include <stdio.h>
 #include <sys/mman.h>
@@ -15,7 +15,7 @@ static tn_status count(tn_pself *self, uint32_t *out_count) {
 }
 
 static tn_status check_index(tn_pself *self, uint32_t index) {
-    const uint32_t n = (uint32_t)self->options.devices;
+    uint32_t n = (uint32_t)self->options.devices;
     return index < n
                ? TN_OK
                : sim_fail(self, TN_DEVICE,
@@ -24,7 +24,7 @@ static tn_status check_index(tn_pself *self, uint32_t index) {
 
 static tn_status open_device(tn_pself *self, uint32_t index, tn_pdevice **out_device) {
     *out_device = NULL;
-    const uint64_t limit = self->options.memory;
+    uint64_t limit = self->options.memory;
     tn_status status = check_index(self, index);
     if (status != TN_OK)
         return status;

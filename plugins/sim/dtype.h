@@ -1,4 +1,4 @@
-/* dtype.h: how each element type is stored and computed with, in one list.
+/* How each element type is stored and computed with, in one list.
  *
  * SIM_..._TYPES(X, ...) calls X(tag, NAME, stored, value, wrap, ...) for each type of a class:
  *   tag     the type's name, as in sim_load_f16; bool is b8, since <stdbool.h> owns the word
@@ -53,17 +53,17 @@ static inline const char *sim_dtype_name(tn_dtype dtype) {
     return dtype >= 0 && dtype < TN_DTYPE_COUNT ? names[dtype] : "unknown";
 }
 
-/* ---- 16-bit floating types ---- */
+/* ---- 16-bit floating types --------------------------------------------------------------- */
 
 /* `x` rounded to nearest even in a 16-bit format: sign, 15 - digits bits of exponent, `digits` bits
  * of fraction. From f64 in one step, so that nothing is rounded twice. */
 static inline uint16_t sim_round_to_16(double x, int digits) {
-    const int bias = (1 << (14 - digits)) - 1;
-    const uint16_t infinity = (uint16_t)(((2 * bias + 1)) << digits);
+    int bias = (1 << (14 - digits)) - 1;
+    uint16_t infinity = (uint16_t)(((2 * bias + 1)) << digits);
     uint64_t bits;
     memcpy(&bits, &x, sizeof bits);
-    const uint16_t sign = (uint16_t)(bits >> 63 << 15);
-    const int exponent = (int)(bits >> 52 & 0x7ff) - 1023;
+    uint16_t sign = (uint16_t)(bits >> 63 << 15);
+    int exponent = (int)(bits >> 52 & 0x7ff) - 1023;
     uint64_t fraction = bits & ((UINT64_C(1) << 52) - 1);
 
     if (exponent == 1024) /* infinity or NaN */
@@ -79,15 +79,15 @@ static inline uint16_t sim_round_to_16(double x, int digits) {
         fraction |= UINT64_C(1) << 52;
         high = 0;
     }
-    const uint64_t even = fraction >> drop & 1;
+    uint64_t even = fraction >> drop & 1;
     fraction += (UINT64_C(1) << (drop - 1)) - 1 + even;
     /* A carry out of the fraction goes into the exponent, and from there to infinity. */
     return sign | (uint16_t)(high + (fraction >> drop));
 }
 
 static inline float sim_load_f16(uint16_t h) {
-    const uint32_t sign = (uint32_t)(h & 0x8000) << 16;
-    const uint32_t rest = h & 0x7fff;
+    uint32_t sign = (uint32_t)(h & 0x8000) << 16;
+    uint32_t rest = h & 0x7fff;
     uint32_t bits;
     float f;
     if (rest >= 0x7c00) { /* infinity, NaN */
@@ -104,7 +104,7 @@ static inline float sim_load_f16(uint16_t h) {
 }
 
 static inline float sim_load_bf16(uint16_t h) {
-    const uint32_t bits = (uint32_t)h << 16;
+    uint32_t bits = (uint32_t)h << 16;
     float f;
     memcpy(&f, &bits, sizeof f);
     return f;
@@ -118,7 +118,7 @@ static inline uint16_t sim_store_bf16(float x) {
     return sim_round_to_16(x, 7);
 }
 
-/* ---- the other types ---- */
+/* ---- the other types --------------------------------------------------------------------- */
 
 #define SIM_PLAIN_LOAD_STORE(t, NAME, stored, value, wrap, ...) \
     static inline value sim_load_##t(stored x) { \

@@ -1,9 +1,9 @@
-/* event.c: marks in streams.
+/* Marks in streams.
  *
  * An event is a name for its latest mark. Each record makes a new mark; the event, the record
  * command and every wait hold a reference to it. So recording an event again, or destroying it,
  * leaves alone the streams and threads that wait for an earlier mark. */
-#include "sim.h"
+#include "plugins/sim/sim.h"
 
 #include <time.h>
 
@@ -84,7 +84,7 @@ static tn_status run_wait(struct sim_command *command, char message[SIM_MESSAGE]
     return TN_OK;
 }
 
-/* ---- the table ---- */
+/* ---- the table --------------------------------------------------------------------------- */
 
 static tn_status create(tn_pdevice *device, uint32_t flags, tn_pevent **out_event) {
     *out_event = NULL;

@@ -1,5 +1,5 @@
-/* fault.c: failures and the loss of a device, on demand. */
-#include "sim.h"
+/* Failures and the loss of a device, on demand. */
+#include "plugins/sim/sim.h"
 
 #include <stdio.h>
 
@@ -13,7 +13,7 @@ static const struct {
 };
 
 static bool is_due(tn_pdevice *device, enum sim_fault fault, uint64_t *out_call) {
-    const uint64_t rule = device->self->options.fail[fault];
+    uint64_t rule = device->self->options.fail[fault];
     if (!rule)
         return false;
     *out_call = atomic_fetch_add(&device->calls[fault], 1) + 1;

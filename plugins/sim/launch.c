@@ -1,11 +1,11 @@
-/* launch.c: from a kernel call to queued work.
+/* From a kernel call to queued work.
  *
  * A call is borrowed, so all of it is copied: the values, the views with their sizes and strides,
  * the lists, in one block of memory that is also the command. Before that it is held against what
  * tenon/plugin.h promises to kernels. The chip takes nothing on trust: a host that breaks a promise
  * is told which. */
-#include "kernels/kernel.h"
-#include "dtype.h"
+#include "plugins/sim/kernels/kernel.h"
+#include "plugins/sim/dtype.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -32,7 +32,7 @@ static tn_status run_task(struct sim_command *command, char message[SIM_MESSAGE]
     return task->error;
 }
 
-/* ---- checks ---- */
+/* ---- checks ------------------------------------------------------------------------------ */
 
 enum { MAX_TENSORS = SIM_MAX_USES - 1 }; /* of a signature; one more is the workspace */
 
@@ -89,7 +89,7 @@ static tn_status check_view(struct check *check, const tn_tensor_view *view, cha
     bool contiguous = true, repeats = false;
     int64_t numel = 1, last = 0;
     for (int32_t d = view->rank - 1; d >= 0; d--) {
-        const int64_t size = view->sizes[d], stride = view->strides[d];
+        int64_t size = view->sizes[d], stride = view->strides[d];
         if (size < 1 || stride < 0)
             return REFUSE(check, TN_INVALID_ARGUMENT, "%s %u has size %lld, stride %lld at %d",
                           role, i, (long long)size, (long long)stride, d);
@@ -115,7 +115,7 @@ static tn_status check_view(struct check *check, const tn_tensor_view *view, cha
                       (long long)numel, (long long)check->numel);
     check->numel = numel;
 
-    const uint64_t size = sim_dtype_bytes(view->dtype);
+    uint64_t size = sim_dtype_bytes(view->dtype);
     if (view->offset % size)
         return REFUSE(check, TN_INVALID_ARGUMENT, "%s %u starts at byte %llu, within a %s", role, i,
                       (unsigned long long)view->offset, sim_dtype_name(view->dtype));
@@ -124,11 +124,11 @@ static tn_status check_view(struct check *check, const tn_tensor_view *view, cha
 }
 
 static tn_status check_value(struct check *check, const tn_cell *cell, char kind, uint32_t i) {
-    const bool number = cell->tag == TN_CELL_I64 || cell->tag == TN_CELL_F64;
-    const bool fits = kind == 's'   ? number || cell->tag == TN_CELL_BOOL
-                      : kind == 'i' ? cell->tag == TN_CELL_I64
-                      : kind == 'b' ? cell->tag == TN_CELL_BOOL
-                                    : cell->tag == TN_CELL_INTS;
+    bool number = cell->tag == TN_CELL_I64 || cell->tag == TN_CELL_F64;
+    bool fits = kind == 's'   ? number || cell->tag == TN_CELL_BOOL
+                : kind == 'i' ? cell->tag == TN_CELL_I64
+                : kind == 'b' ? cell->tag == TN_CELL_BOOL
+                              : cell->tag == TN_CELL_INTS;
     return fits ? TN_OK
                 : REFUSE(check, TN_INVALID_ARGUMENT, "argument %u came as a cell of tag %u", i,
                          cell->tag);
@@ -139,7 +139,7 @@ static tn_status check_value(struct check *check, const tn_cell *cell, char kind
 static tn_status check_call(struct check *check, const tn_call *call, const char *signature,
                             char **data) {
     const char *outs = strchr(signature, '>') + 1;
-    const size_t n_args = (size_t)(outs - 1 - signature), n_outs = strlen(outs);
+    size_t n_args = (size_t)(outs - 1 - signature), n_outs = strlen(outs);
     tn_status status = TN_OK;
     if (call->n_args != n_args || call->n_outs != n_outs)
         return REFUSE(check, TN_INVALID_ARGUMENT, "%u arguments and %u outputs, should be %zu, %zu",
@@ -195,7 +195,7 @@ static tn_status check_workspace(struct check *check, const tn_call *call, const
                        check->uses, out_workspace);
 }
 
-/* ---- the copy ---- */
+/* ---- the copy ---------------------------------------------------------------------------- */
 
 static uint32_t count_tensors(const tn_call *call) {
     uint32_t n = call->n_outs;
@@ -240,7 +240,7 @@ static struct sim_tensor copy_view(int64_t **rest, const tn_tensor_view *view, c
 
 /* One block: the task, its values, its tensors (outputs first), its integers. */
 static struct sim_task *task_create(tn_pself *self, const tn_call *call, char *const *data) {
-    const uint32_t n_tensors = count_tensors(call);
+    uint32_t n_tensors = count_tensors(call);
     struct sim_task *task = sim_host_alloc(self,
                                            sizeof *task + call->n_args * sizeof(struct sim_value) +
                                                n_tensors * sizeof(struct sim_tensor) +

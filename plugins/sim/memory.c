@@ -1,16 +1,16 @@
-/* memory.c: device and pinned memory behind opaque handles.
+/* Device and pinned memory behind opaque handles.
  *
  * A handle is an address in the device's reservation, which nobody may read or write: a host that
  * takes a handle for a pointer faults at once. The bytes of device memory lie elsewhere, found
  * through the device's table when a command is queued. Between two handles a gap is left, so that
  * no handle plus a wrong offset is another handle. Freed handles are reused late. */
-#include "sim.h"
+#include "plugins/sim/sim.h"
 
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
-/* ---- tables ---- */
+/* ---- tables ------------------------------------------------------------------------------ */
 
 /* The first entry whose start is not below `start`. */
 static uint64_t table_position(const struct sim_table *table, uint64_t start) {
@@ -65,7 +65,7 @@ void sim_table_finish(const tn_pself *self, struct sim_table *table) {
     *table = (struct sim_table){0};
 }
 
-/* ---- allocation ---- */
+/* ---- allocation -------------------------------------------------------------------------- */
 
 static uint64_t round_up(uint64_t bytes, uint64_t unit) {
     return (bytes + unit - 1) / unit * unit;
@@ -85,7 +85,7 @@ static void poison(char *data, uint64_t bytes) {
         memcpy(data + done, data, done < bytes - done ? done : bytes - done);
 }
 
-/* ---- blocks ---- */
+/* ---- blocks ------------------------------------------------------------------------------ */
 
 static struct sim_block *block_create(tn_pself *self, int32_t space, uint64_t bytes) {
     struct sim_block *block = sim_host_alloc(self, sizeof *block, "an allocation");
@@ -115,13 +115,13 @@ const struct sim_block *sim_uses_freed(const struct sim_uses *uses) {
     return NULL;
 }
 
-/* ---- places ---- */
+/* ---- places ------------------------------------------------------------------------------ */
 
 /* A place of `span` bytes at a multiple of `unit` that no handle uses, searched from `from` to the
  * end; 0 when there is none. */
 static uint64_t find_place(const tn_pdevice *device, uint64_t from, uint64_t span, uint64_t unit) {
     const struct sim_table *table = &device->allocations;
-    const uint64_t end = (uint64_t)(uintptr_t)device->reservation + device->reserved_bytes;
+    uint64_t end = (uint64_t)(uintptr_t)device->reservation + device->reserved_bytes;
     uint64_t i = table_position(table, from);
     if (i > 0) {
         const struct sim_allocation *before = &table->entries[i - 1];
@@ -142,7 +142,7 @@ static tn_status enter(tn_pdevice *device, struct sim_block *block, uint64_t uni
     tn_status status = table_reserve(device->self, &device->allocations);
     if (status != TN_OK)
         return status;
-    const uint64_t span = round_up(block->bytes, unit) + unit;
+    uint64_t span = round_up(block->bytes, unit) + unit;
     uint64_t start = find_place(device, device->cursor, span, unit);
     if (!start)
         start = find_place(device, (uint64_t)(uintptr_t)device->reservation, span, unit);
@@ -156,12 +156,12 @@ static tn_status enter(tn_pdevice *device, struct sim_block *block, uint64_t uni
     return TN_OK;
 }
 
-/* ---- the two spaces ---- */
+/* ---- the two spaces ---------------------------------------------------------------------- */
 
 static tn_status alloc_device(tn_pdevice *device, struct sim_block *block) {
     tn_pself *self = device->self;
-    const uint64_t bytes = block->bytes;
-    const uint64_t charge = bytes <= device->limit_bytes ? charge_of(bytes) : bytes;
+    uint64_t bytes = block->bytes;
+    uint64_t charge = bytes <= device->limit_bytes ? charge_of(bytes) : bytes;
     tn_status status = TN_OK;
     pthread_mutex_lock(&device->lock);
     if (charge > device->limit_bytes - device->used_bytes) {
@@ -255,7 +255,7 @@ static tn_status alloc(tn_pdevice *device, int32_t space, uint64_t bytes, tn_mem
 
 /* Takes the pages away again, and what they hold. */
 static void close_pages(struct sim_block *block) {
-    const uint64_t bytes = round_up(block->bytes, page_bytes());
+    uint64_t bytes = round_up(block->bytes, page_bytes());
     if (mmap(block->data, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED,
              -1, 0) == MAP_FAILED)
         mprotect(block->data, bytes, PROT_NONE);
@@ -288,7 +288,7 @@ static void free_memory(tn_pdevice *device, int32_t space, tn_memory memory) {
 
 void sim_memory_finish(tn_pdevice *device) {
     while (device->allocations.n) {
-        const struct sim_allocation last = device->allocations.entries[device->allocations.n - 1];
+        struct sim_allocation last = device->allocations.entries[device->allocations.n - 1];
         free_memory(device, last.block->space, last.start);
     }
     sim_table_finish(device->self, &device->allocations);
@@ -330,7 +330,7 @@ bool sim_is_pinned(tn_pself *self, const void *p, uint64_t bytes) {
     if (i > 0) {
         const struct sim_allocation *entry = &self->pinned.entries[i - 1];
         uint64_t offset = address - entry->start;
-        const uint64_t size = entry->block->bytes;
+        uint64_t size = entry->block->bytes;
         pinned = offset < size && bytes <= size - offset;
     }
     pthread_mutex_unlock(&self->lock);

@@ -1,6 +1,6 @@
-/* options.c: reads the options; a value that is wrong is never guessed at. docs/sim.md lists them.
+/* Reads the options; a value that is wrong is never guessed at. docs/sim.md lists them.
  */
-#include "options.h"
+#include "plugins/sim/options.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -74,7 +74,7 @@ static bool read_fail(const char *text, struct sim_options *out) {
 #undef NAME
     };
     for (;;) {
-        const size_t n = strcspn(text, ":");
+        size_t n = strcspn(text, ":");
         size_t i = 0;
         while (i < SIM_N_FAULTS && (strlen(names[i]) != n || strncmp(names[i], text, n) != 0))
             i++;

@@ -1,4 +1,4 @@
-/* options.h: what the user can set, TENON_SIM_<NAME> each. Read once, by init. */
+/* What the user can set, TENON_SIM_<NAME> each. Read once, by init. */
 #ifndef TENON_SIM_OPTIONS_H
 #define TENON_SIM_OPTIONS_H
 

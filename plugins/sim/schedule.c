@@ -1,4 +1,4 @@
-/* schedule.c: the worst order that the streams allow, so that a wait the host forgot shows.
+/* The worst order that the streams allow, so that a wait the host forgot shows.
  *
  * With TENON_SIM_DELAY the head of a stream is held back for a random time, up to that many
  * microseconds. A command queued later on another stream overtakes it and runs at once. Whatever
@@ -7,7 +7,7 @@
  *
  * The time depends on the seed, the number of the stream and the place in it alone. A host that
  * waits for a stream ends the holding back there: nothing can overtake any more. */
-#include "sim.h"
+#include "plugins/sim/sim.h"
 
 #include <time.h>
 
@@ -35,7 +35,7 @@ static uint64_t mix(uint64_t x) {
 /* Half of the limit to all of it. */
 static uint64_t draw_ns(const tn_pstream *stream, uint64_t place) {
     const struct sim_options *options = &stream->device->self->options;
-    const uint64_t half = options->delay_us * 500;
+    uint64_t half = options->delay_us * 500;
     return half + mix(mix(mix(options->seed) + stream->number) + place) % (half + 1);
 }
 
@@ -70,7 +70,7 @@ void sim_schedule_hold(tn_pstream *stream, const struct sim_command *command) {
     struct timespec until;
     pthread_mutex_lock(&stream->lock);
     clock_gettime(CLOCK_MONOTONIC, &until);
-    const uint64_t ns = (uint64_t)until.tv_nsec + draw_ns(stream, stream->done);
+    uint64_t ns = (uint64_t)until.tv_nsec + draw_ns(stream, stream->done);
     until.tv_sec += (time_t)(ns / 1000000000u);
     until.tv_nsec = (long)(ns % 1000000000u);
     int error = 0;

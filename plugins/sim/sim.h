@@ -1,4 +1,4 @@
-/* sim.h: the objects of the simulated chip and what its files ask of each other.
+/* The objects of the simulated chip and what its files ask of each other.
  *
  * The chip is a device made of software that keeps every habit of a real one which a careless host
  * could come to rely on the absence of: its memory cannot be reached through its handles, its work
@@ -13,7 +13,7 @@
 #ifndef TENON_SIM_H
 #define TENON_SIM_H
 
-#include "options.h"
+#include "plugins/sim/options.h"
 
 #include <tenon/plugin.h>
 
@@ -28,7 +28,7 @@ enum {
     SIM_MESSAGE = 320 /* bytes of an error message */
 };
 
-/* ---- memory ---- */
+/* ---- memory ------------------------------------------------------------------------------ */
 
 /* The bytes of an allocation. The device's table and every queued command that works on them hold
  * a reference, so that a free that comes too early is an error of the stream and not a crash. */
@@ -68,7 +68,7 @@ struct sim_schedule {
     atomic_ullong streams; /* streams made so far */
 };
 
-/* ---- the handles of plugin.h, completed ---- */
+/* ---- the handles of plugin.h, completed -------------------------------------------------- */
 
 struct tn_pself {
     const tn_host *host;
@@ -133,7 +133,7 @@ struct tn_pevent {
     struct sim_mark *mark; /* the latest; NULL before the first record */
 };
 
-/* ---- errors ---- */
+/* ---- errors ------------------------------------------------------------------------------ */
 
 /* Hands the formatted message to the host and returns `status`. */
 tn_status sim_fail(const tn_pself *self, tn_status status, const char *format, ...)
@@ -143,11 +143,11 @@ tn_status sim_fail(const tn_pself *self, tn_status status, const char *format, .
  * returns TN_OUT_OF_MEMORY. */
 void *sim_host_alloc(const tn_pself *self, uint64_t bytes, const char *what);
 
-/* ---- devices (device.c) ---- */
+/* ---- devices (device.c) ------------------------------------------------------------------ */
 
 extern const tn_device_ops sim_device_ops;
 
-/* ---- memory (memory.c) ---- */
+/* ---- memory (memory.c) ------------------------------------------------------------------- */
 
 extern const tn_memory_ops sim_memory_ops;
 
@@ -170,7 +170,7 @@ const struct sim_block *sim_uses_freed(const struct sim_uses *uses);
 /* Does [p, p + bytes) lie in one pinned allocation? */
 bool sim_is_pinned(tn_pself *self, const void *p, uint64_t bytes);
 
-/* ---- transfers (transfer.c); the slots of tn_memory_ops ---- */
+/* ---- transfers (transfer.c); the slots of tn_memory_ops ---------------------------------- */
 
 tn_status sim_write(tn_pdevice *device, tn_pstream *stream, tn_memory dst, uint64_t dst_offset,
                     const void *src, uint64_t bytes);
@@ -183,7 +183,7 @@ tn_status sim_copy_peer(tn_pdevice *device, tn_pstream *stream, tn_memory dst, u
 tn_status sim_fill(tn_pdevice *device, tn_pstream *stream, tn_memory dst, uint64_t dst_offset,
                    uint32_t value, uint64_t bytes);
 
-/* ---- failures on demand (fault.c) ---- */
+/* ---- failures on demand (fault.c) -------------------------------------------------------- */
 
 /* TN_DEVICE_LOST, with a message, once the device is lost. */
 tn_status sim_check_lost(tn_pdevice *device);
@@ -197,7 +197,7 @@ tn_status sim_kernel_fault(tn_pdevice *device, const char *op, char message[SIM_
 /* Counts a command that is about to run; false when the device is lost. */
 bool sim_count_command(tn_pdevice *device);
 
-/* ---- the order of streams (schedule.c) ---- */
+/* ---- the order of streams (schedule.c) --------------------------------------------------- */
 
 void sim_schedule_init(struct sim_schedule *schedule);
 void sim_schedule_finish(struct sim_schedule *schedule);
@@ -205,7 +205,7 @@ void sim_schedule_finish(struct sim_schedule *schedule);
 /* Holds the head of a stream back, where TENON_SIM_DELAY asks for it. On the stream's thread. */
 void sim_schedule_hold(tn_pstream *stream, const struct sim_command *command);
 
-/* ---- streams (stream.c) ---- */
+/* ---- streams (stream.c) ------------------------------------------------------------------ */
 
 extern const tn_stream_ops sim_stream_ops;
 
@@ -218,7 +218,7 @@ uint64_t sim_stream_push(tn_pstream *stream, struct sim_command *command);
 /* Waits until the command at `place` has run. */
 void sim_stream_wait(tn_pstream *stream, uint64_t place);
 
-/* ---- events (event.c) ---- */
+/* ---- events (event.c) -------------------------------------------------------------------- */
 
 extern const tn_event_ops sim_event_ops;
 

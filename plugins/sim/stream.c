@@ -1,9 +1,9 @@
-/* stream.c: a stream is a list of commands and a thread that runs them in order.
+/* A stream is a list of commands and a thread that runs them in order.
  *
  * Callers append under the stream's lock and go on; the list has no bound, so queueing never waits.
  * The first error of queued work is kept and handed over once, by query or synchronize; later
  * commands run all the same. */
-#include "sim.h"
+#include "plugins/sim/sim.h"
 
 #include <signal.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
-/* transfer.c: bytes from and to the host, within a device and between two. */
-#include "sim.h"
+/* Bytes from and to the host, within a device and between two. */
+#include "plugins/sim/sim.h"
 
 #include <string.h>
 

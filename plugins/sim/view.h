@@ -1,4 +1,4 @@
-/* view.h: walking through the elements of strided views.
+/* Walking through the elements of strided views.
  *
  * A walk visits an index space in row-major order for up to two views at once. Its innermost
  * dimension is left to the caller's loop:
@@ -15,7 +15,7 @@
 #ifndef TENON_SIM_VIEW_H
 #define TENON_SIM_VIEW_H
 
-#include "sim.h"
+#include "plugins/sim/sim.h"
 
 struct sim_walk {
     int64_t n;         /* size of the innermost dimension */

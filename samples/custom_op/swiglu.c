@@ -17,7 +17,7 @@ static tn_status return_owned(tn_cell *rets, tn_tensor *result) {
     return result ? TN_OK : tn_error_status();
 }
 
-/* ---- for every device: operators that are there --------------------------------------------- */
+/* ---- for every device: operators that are there ------------------------------------------ */
 
 static tn_status compose(const tn_op *self, tn_keyset keys, const tn_cell *args, tn_cell *rets,
                          void *user) {
@@ -26,7 +26,7 @@ static tn_status compose(const tn_op *self, tn_keyset keys, const tn_cell *args,
     return return_owned(rets, tn_mul(x, tn_silu(gate)));
 }
 
-/* ---- for the CPU, in f32: one pass over memory ---------------------------------------------- */
+/* ---- for the CPU, in f32: one pass over memory ------------------------------------------- */
 
 /* x, gate, out: the same shape, contiguous; the core has seen to it. */
 static tn_status run_f32(const tn_call *call) {
@@ -45,7 +45,7 @@ static const tn_kernel kernel_f32 = {
     .run = run_f32,
 };
 
-/* ---- its derivative ------------------------------------------------------------------------- */
+/* ---- its derivative ---------------------------------------------------------------------- */
 
 /* Nothing is recorded in here, so the call goes to the kernel, or to the composition. */
 static tn_status forward(tn_function_context *context, tn_tensor *const *inputs, uint64_t n_inputs,
@@ -84,7 +84,7 @@ static tn_status record(const tn_op *self, tn_keyset keys, const tn_cell *args, 
     return return_owned(rets, output);
 }
 
-/* ---- its place in the dispatcher ------------------------------------------------------------ */
+/* ---- its place in the dispatcher --------------------------------------------------------- */
 
 /* The newest is asked first, so the kernel comes after the composition. */
 tn_status swiglu_register(void) {

@@ -42,7 +42,7 @@ static const char *const style =
 
 static const char *const colours[] = {"#1f6feb", "#c2410c"};
 
-/* ---- axes ----------------------------------------------------------------------------------- */
+/* ---- axes -------------------------------------------------------------------------------- */
 
 typedef struct axis {
     double low, high;       /* of the data */
@@ -105,7 +105,7 @@ static void draw_x_axis(FILE *f, const axis *x, const axis *y) {
             (x->at_low + x->at_high) / 2, y->at_low + 36);
 }
 
-/* ---- curves --------------------------------------------------------------------------------- */
+/* ---- curves ------------------------------------------------------------------------------ */
 
 static void draw_line(FILE *f, const char *class_name, const char *colour, const axis *x,
                       const axis *y, const point *points, int n) {
@@ -179,7 +179,7 @@ static void draw_accuracies(FILE *f, const history *h, const char *colour, doubl
                 i == h->n_accuracies - 1 ? "4.5" : "2.5", colour);
 }
 
-/* ---- digits --------------------------------------------------------------------------------- */
+/* ---- digits ------------------------------------------------------------------------------ */
 
 static int grey(uint8_t pixel) {
     return pixel * N_GREYS / 256;
@@ -229,7 +229,7 @@ static void draw_mistakes(FILE *f, const history *h, const char *colour, double 
     }
 }
 
-/* ---- the page ------------------------------------------------------------------------------- */
+/* ---- the page ---------------------------------------------------------------------------- */
 
 static int mistakes_height(const history *h) {
     int rows = (h->n_mistakes + DIGITS_IN_ROW - 1) / DIGITS_IN_ROW;

@@ -21,7 +21,7 @@ static double now(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
-/* ---- testing -------------------------------------------------------------------------------- */
+/* ---- testing ----------------------------------------------------------------------------- */
 
 static void note_mistake(history *h, const uint8_t *pixels, int label, int predicted) {
     h->n_wrong++;
@@ -77,7 +77,7 @@ static tn_status test_model(const model *m, const dataset *set, int64_t n_images
     return TN_OK;
 }
 
-/* ---- training ------------------------------------------------------------------------------- */
+/* ---- training ---------------------------------------------------------------------------- */
 
 typedef struct run {
     model *model;

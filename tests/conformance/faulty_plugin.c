@@ -46,7 +46,7 @@ static int64_t place(const tn_tensor_view *t, int64_t i) {
 static tn_status spoil(const tn_call *call, int64_t i) {
     const tn_tensor_view *out = call->outs[0];
     const tn_memory_ops *memory = good->devices->memory;
-    const uint64_t at = out->offset + sizeof(float) * (uint64_t)place(out, i);
+    uint64_t at = out->offset + sizeof(float) * (uint64_t)place(out, i);
     float value;
     tn_status status =
         memory->read(call->device, call->stream, &value, out->memory, at, sizeof value);
@@ -58,14 +58,14 @@ static tn_status spoil(const tn_call *call, int64_t i) {
 
 static tn_status run_add(const tn_call *call) {
     const tn_tensor_view *out = call->outs[0];
-    const tn_status status = good_kernel("add", out->dtype)->run(call);
+    tn_status status = good_kernel("add", out->dtype)->run(call);
     return status == TN_OK && out->dtype == TN_F32 && out->numel > 4 ? spoil(call, 2) : status;
 }
 
 static tn_status run_sub(const tn_call *call) {
     const tn_cell *a = &call->args[0];
-    const tn_dtype dtype = call->outs[0]->dtype;
-    const tn_status status = good_kernel("sub", dtype)->run(call);
+    tn_dtype dtype = call->outs[0]->dtype;
+    tn_status status = good_kernel("sub", dtype)->run(call);
     return status == TN_OK && dtype == TN_F32 && a->tag == TN_CELL_TENSOR && a->v.view->offset > 0
                ? spoil(call, 0)
                : status;
@@ -95,7 +95,7 @@ static tn_status run_mul(const tn_call *call) {
 
 static tn_status run_minimum(const tn_call *call) {
     const tn_tensor_view *out = call->outs[0];
-    const tn_status status = good_kernel("minimum", out->dtype)->run(call);
+    tn_status status = good_kernel("minimum", out->dtype)->run(call);
     return status == TN_OK && out->dtype == TN_F32 && out->numel > 100000
                ? spoil(call, out->numel - 2)
                : status;
@@ -103,14 +103,14 @@ static tn_status run_minimum(const tn_call *call) {
 
 static tn_status run_maximum(const tn_call *call) {
     const tn_tensor_view *out = call->outs[0];
-    const tn_status status = good_kernel("maximum", out->dtype)->run(call);
+    tn_status status = good_kernel("maximum", out->dtype)->run(call);
     return status == TN_OK && out->dtype == TN_F32 && call->args[1].tag == TN_CELL_I64
                ? spoil(call, 0)
                : status;
 }
 
 static tn_status run_gather(const tn_call *call) {
-    const tn_status status = good_kernel("gather", call->outs[0]->dtype)->run(call);
+    tn_status status = good_kernel("gather", call->outs[0]->dtype)->run(call);
     if (call->stream)
         good->devices->streams->synchronize(call->stream);
     return status == TN_INDEX_OUT_OF_RANGE ? TN_OK : status;

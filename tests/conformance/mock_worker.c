@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "worker.h"
+#include "plugin-sdk/conformance/worker/worker.h"
 
 static int poisoned; /* by kernel/poison, for kernel/victim: only together do they fail */
 
@@ -109,7 +109,7 @@ static void run(const tc_case *c, const tc_options *options, tc_verdict *out) {
     } else if (strcmp(s, "slow") == 0) {
         usleep(30000);
     } else if (strcmp(s, "when") == 0) {
-        const double start = seconds();
+        double start = seconds();
         usleep(30000);
         tc_verdict_set(out, TC_MISTRUSTED, 0, "%.6f %.6f", start, seconds());
     } else if (strcmp(s, "flood") == 0) {

@@ -12,9 +12,9 @@
 #include <tenon/kernels.h>
 #include <tenon/tenon.h>
 
-#include "core/classes.h"
-#include "core/outcome.h"
-#include "core/pair.h"
+#include "plugin-sdk/conformance/worker/core/classes.h"
+#include "plugin-sdk/conformance/worker/core/outcome.h"
+#include "plugin-sdk/conformance/worker/core/pair.h"
 
 static tc_options options;
 static const tc_class *const classes[] = {&tc_operator_class, &tc_gradient_class, &tc_train_class};
@@ -70,7 +70,7 @@ static void kernels_are_left_out_where_operators_can_do_without(void **state) {
     assert_true(n_kernels(TC_MODE_NATIVE, "softmax_forward") > 0);
 }
 
-/* ---- faulty kernels -------------------------------------------------------------------------- */
+/* ---- faulty kernels ---------------------------------------------------------------------- */
 
 static float *element(const tn_tensor_view *v, int64_t i) { /* the i-th, row-major */
     int64_t at = 0;
@@ -126,7 +126,7 @@ static void faulty_kernels_are_caught(void **state) {
     assert_caught(NO_TAIL, "operator/neg sample=0 T=f32 form=out");
 }
 
-/* ---- bounds ---------------------------------------------------------------------------------- */
+/* ---- bounds ------------------------------------------------------------------------------ */
 
 static double verdict_of(tc_tolerance tolerance, tn_dtype dtype, double got, double expected,
                          double magnitude) {
@@ -143,7 +143,7 @@ static double verdict_of(tc_tolerance tolerance, tn_dtype dtype, double got, dou
 }
 
 static void bounds_are_tight(void **state) {
-    const double u16 = 0x1p-11, u32 = 0x1p-24;
+    double u16 = 0x1p-11, u32 = 0x1p-24;
     assert_true(verdict_of(TC_TOLERANCE_EXACT, TN_F32, 1, 1 + u32 / 2, 1) <= 1);
     assert_true(verdict_of(TC_TOLERANCE_EXACT, TN_F32, 1, 1 + 2 * u32, 1) > 1);
     assert_true(verdict_of(TC_TOLERANCE_ULP4, TN_F32, 1 + 8 * u32, 1, 1) <= 1);

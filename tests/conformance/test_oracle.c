@@ -1,8 +1,8 @@
 /* The oracle itself: right outputs pass, and outputs that are wrong by a little do not. */
-#include "data/operand.h"
-#include "kernel/kernel_case.h"
-#include "kernel/record.h"
-#include "oracle/compare.h"
+#include "plugin-sdk/conformance/worker/data/operand.h"
+#include "plugin-sdk/conformance/worker/kernel/kernel_case.h"
+#include "plugin-sdk/conformance/worker/kernel/record.h"
+#include "plugin-sdk/conformance/worker/oracle/compare.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -12,15 +12,14 @@
 
 #include <cmocka.h>
 
-/* ---- elements ---------------------------------------------------------------------------------
- */
+/* ---- elements ---------------------------------------------------------------------------- */
 
 static void floats_of_16_bits_survive_a_round_trip(void **state) {
     const tn_dtype dtypes[] = {TN_F16, TN_BF16};
     for (int d = 0; d < 2; d++)
         for (uint32_t bits = 0; bits < 0x10000; bits++) {
             uint16_t in = (uint16_t)bits, out;
-            const tc_number x = tc_load(dtypes[d], &in, 0);
+            tc_number x = tc_load(dtypes[d], &in, 0);
             tc_store(dtypes[d], &out, 0, x);
             if (isnan(x.f))
                 assert_true(isnan(tc_load(dtypes[d], &out, 0).f));
@@ -52,8 +51,7 @@ static void spacings_are_those_of_the_dtype(void **state) {
     assert_true(tc_largest(TN_F16) == 65504 && tc_smallest_normal(TN_BF16) == 0x1p-126L);
 }
 
-/* ---- comparison -------------------------------------------------------------------------------
- */
+/* ---- comparison -------------------------------------------------------------------------- */
 
 /* A filled call, and an image of each output that holds just what is expected. */
 typedef struct fixture {
@@ -87,9 +85,9 @@ static tc_status compared(fixture *f, uint32_t k, tc_verdict *v) {
 /* Element i of output k becomes wrong by twice what it may be off, and a spacing. */
 static bool spoil(fixture *f, uint32_t k, int64_t i) {
     const tc_expected *e = &f->call.outs[k];
-    const tn_dtype dtype = e->tensor.dtype;
+    tn_dtype dtype = e->tensor.dtype;
     tc_number x = tc_round(dtype, e->tensor.values[i]);
-    const tc_real slack = e->error[i] + e->rounding[i];
+    tc_real slack = e->error[i] + e->rounding[i];
     if (isinf(slack))
         return false; /* unspecified */
     if (!tc_is_float(dtype))
@@ -117,7 +115,7 @@ static void look_at(tc_sink *sink, const char *line) {
         return;
     assert_true(prepare(&f, line));
     for (uint32_t k = 0; k < f.call.record->n_outs; k++) {
-        const int64_t i = (int64_t)(s->n * 7919 % (uint64_t)f.call.outs[k].tensor.shape.numel);
+        int64_t i = (int64_t)(s->n * 7919 % (uint64_t)f.call.outs[k].tensor.shape.numel);
         if (compared(&f, k, &v) != TC_PASS)
             fail_msg("%s\nwhat is expected does not pass: %s", line, v.message);
         s->compared++;
@@ -190,8 +188,7 @@ static void cases_that_cannot_fail_are_mistrusted(void **state) {
                      TC_MISTRUSTED);
 }
 
-/* ---- lines ------------------------------------------------------------------------------------
- */
+/* ---- lines ------------------------------------------------------------------------------- */
 
 static void lines_that_are_no_calls_are_refused_with_a_reason(void **state) {
     static const char *const wrong[][2] = {

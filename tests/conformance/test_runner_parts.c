@@ -6,8 +6,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "run/judge.h"
-#include "run/sha256.h"
+#include "plugin-sdk/conformance/runner/run/judge.h"
+#include "plugin-sdk/conformance/runner/run/sha256.h"
 
 static bool finds(const char *pattern, const char *line) {
     char why[TC_MESSAGE];
@@ -86,7 +86,7 @@ static void wrong_entries_name_their_line(void **state) {
     }
 }
 
-/* ---- levels ---------------------------------------------------------------------------------- */
+/* ---- levels ------------------------------------------------------------------------------ */
 
 typedef struct world {
     tc_levels levels;

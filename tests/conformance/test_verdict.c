@@ -7,9 +7,9 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "case.h"
-#include "json.h"
-#include "verdict.h"
+#include "plugin-sdk/conformance/case.h"
+#include "plugin-sdk/conformance/json.h"
+#include "plugin-sdk/conformance/verdict.h"
 
 static void a_verdict_comes_back_as_it_was(void **state) {
     tc_verdict v = {.status = TC_MISTRUSTED,
@@ -47,7 +47,7 @@ static void a_verdict_comes_back_as_it_was(void **state) {
 
 static void the_longest_verdict_fits(void **state) {
     tc_verdict v = {.status = TC_FAIL, .measured = true, .share = NAN, .bias = -INFINITY};
-    const double long_one = -1.2345678901234e-300;
+    double long_one = -1.2345678901234e-300;
     v.figures = (tc_figures){-long_one,           long_one, long_one, long_one, long_one,
                              TC_CEILING_MULTIPLY, long_one};
     char json[TC_VERDICT_LINE], line[TC_MAX_LINE], back[TC_MAX_LINE];

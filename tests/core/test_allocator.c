@@ -1,7 +1,7 @@
 /* The caching allocator: what fits where, and what happens when nothing fits. */
-#include "allocator_test.h"
+#include "tests/core/allocator_test.h"
 
-/* ---- sizes ---------------------------------------------------------------------------------- */
+/* ---- sizes ------------------------------------------------------------------------------- */
 
 static void test_segments_have_the_sizes_of_their_class(void **state) {
     tni_device *d = open_fake();
@@ -59,7 +59,7 @@ static void test_the_largest_allocation_is_respected(void **state) {
     tni_block_free(whole);
 }
 
-/* ---- split, join, best fit ------------------------------------------------------------------ */
+/* ---- split, join, best fit --------------------------------------------------------------- */
 
 static void test_blocks_split_and_join_to_one(void **state) {
     tni_device *d = open_with("magazines:off");
@@ -121,7 +121,7 @@ static void test_large_sizes_are_rounded_to_divisions(void **state) {
     tni_block_free(b);
 }
 
-/* ---- full ----------------------------------------------------------------------------------- */
+/* ---- full -------------------------------------------------------------------------------- */
 
 static void test_a_full_device_gets_its_cache_back_and_is_asked_again(void **state) {
     fake.memory_bytes = 64 * MIB;
@@ -208,7 +208,7 @@ static void test_garbage_is_collected_oldest_first(void **state) {
     tni_block_free(c);
 }
 
-/* ---- never a leak --------------------------------------------------------------------------- */
+/* ---- never a leak ------------------------------------------------------------------------ */
 
 static void test_every_failure_of_device_and_host_leaves_nothing(void **state) {
     fake.async = true;

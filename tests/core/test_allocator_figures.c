@@ -1,7 +1,7 @@
 /* The caching allocator: its figures, its snapshot, its settings. */
-#include "allocator_test.h"
+#include "tests/core/allocator_test.h"
 
-/* ---- figures -------------------------------------------------------------------------------- */
+/* ---- figures ----------------------------------------------------------------------------- */
 
 static void test_statistics_add_up(void **state) {
     tni_device *d = open_fake();
@@ -83,7 +83,7 @@ static void test_the_snapshot_is_json(void **state) {
     tn_stream_drop(s);
 }
 
-/* ---- settings ------------------------------------------------------------------------------- */
+/* ---- settings ---------------------------------------------------------------------------- */
 
 static char logged[2048];
 

@@ -1,7 +1,7 @@
 /* The caching allocator: memory is used again in the order of streams, and outlives them. */
-#include "allocator_test.h"
+#include "tests/core/allocator_test.h"
 
-/* ---- reuse, in the order of streams --------------------------------------------------------- */
+/* ---- reuse, in the order of streams ------------------------------------------------------ */
 
 static void test_a_freed_block_is_reused_at_once_on_its_stream(void **state) {
     fake.async = true;
@@ -181,7 +181,7 @@ static void test_memory_is_given_back_after_the_work_on_it(void **state) {
     tn_stream_drop(s);
 }
 
-/* ---- streams that go ------------------------------------------------------------------------ */
+/* ---- streams that go --------------------------------------------------------------------- */
 
 static void test_a_dropped_streams_memory_is_used_again(void **state) {
     fake.async = true;

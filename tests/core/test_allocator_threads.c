@@ -1,10 +1,10 @@
 /* The caching allocator: magazines of threads, and many threads at once. */
-#include "allocator_test.h"
+#include "tests/core/allocator_test.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
 
-/* ---- magazines ------------------------------------------------------------------------------ */
+/* ---- magazines --------------------------------------------------------------------------- */
 
 /* Holds blocks in its magazine until told to end. */
 typedef struct idle_thread {
@@ -72,7 +72,7 @@ static void test_magazines_are_bounded_and_end_with_their_thread(void **state) {
     assert_int_equal(fake_count().live_bytes, 0);
 }
 
-/* ---- many threads --------------------------------------------------------------------------- */
+/* ---- many threads ------------------------------------------------------------------------ */
 
 enum { THREADS = 4, SLOTS = 64, ROUNDS = 6000 };
 

@@ -1,6 +1,6 @@
 /* Operators that programs define, and the kernels they give them: how a call is adapted, what goes
  * to the composition, and what is left after unregistering. */
-#include "ops_test.h"
+#include "tests/core/ops_test.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -19,8 +19,7 @@ static void define(const char *schema) {
     n_kernel_calls = n_compositions = 0;
 }
 
-/* ---- mylib::mix(x, y, a) = x + a * y, as kernel for f32 and as composition
- * --------------------- */
+/* ---- mylib::mix(x, y, a) = x + a * y, as kernel for f32 and as composition --------------- */
 
 static tn_status run_mix(const tn_call *call) {
     const tn_tensor_view *x = call->args[0].v.view, *y = call->args[1].v.view;
@@ -126,8 +125,7 @@ static void an_operator_without_anything_says_so(void **state) {
     assert_fails(mix(f, m, 1), TN_DEVICE, "mylib::mix", "cpu:0", "meta:0");
 }
 
-/* ---- the outputs function
- * ---------------------------------------------------------------------- */
+/* ---- the outputs function ---------------------------------------------------------------- */
 
 /* mylib::pick(x, index, k) -> (values, counts): rows of x by index; counts holds k, of i64 */
 static tn_status pick_outputs(const tn_cell *args, tn_output *outputs, void *user) {
@@ -242,8 +240,7 @@ static void lists_of_tensors_arrive_as_views(void **state) {
     assert_fails(total(xs, 0, NULL), TN_UNSUPPORTED, "mylib::total");
 }
 
-/* ---- registering
- * ------------------------------------------------------------------------------- */
+/* ---- registering ------------------------------------------------------------------------- */
 
 static tn_status run_thousand(const tn_call *call) {
     for (int64_t i = 0; i < call->outs[0]->numel; i++)
@@ -360,8 +357,7 @@ static void a_program_s_kernel_goes_before_the_plugin_s(void **state) {
     assert_elements(tn_mul(f, f), TN_SHAPE(2), 1, 4);
 }
 
-/* ---- what is told of it
- * ------------------------------------------------------------------------- */
+/* ---- what is told of it ------------------------------------------------------------------ */
 
 typedef struct told {
     char kernels[256], gradient[32];
@@ -411,8 +407,7 @@ static void kernels_are_shown_with_their_origin(void **state) {
     assert_true(!t.is_handled && t.has_decomposition);
 }
 
-/* ---- memory and threads
- * ------------------------------------------------------------------------ */
+/* ---- memory and threads ------------------------------------------------------------------ */
 
 static void without_memory_nothing_is_half_registered(void **state) {
     define_mix();

@@ -1,5 +1,5 @@
 /* Devices: names, opening once, the default, forks, loss, threads, the end. */
-#include "core_test.h"
+#include "tests/core/core_test.h"
 
 #include <pthread.h>
 #include <sys/wait.h>
@@ -9,7 +9,7 @@ static void assert_no_device(tn_device d) {
     assert_int_equal(d.index, 0);
 }
 
-/* ---- names ---------------------------------------------------------------------------------- */
+/* ---- names ------------------------------------------------------------------------------- */
 
 static void test_a_device_is_opened_by_its_name(void **state) {
     fake.n_devices = 2;
@@ -164,7 +164,7 @@ static void test_meta_has_no_memory(void **state) {
     assert_int_equal(tn_empty_cache(id), TN_UNSUPPORTED);
 }
 
-/* ---- the default device --------------------------------------------------------------------- */
+/* ---- the default device ------------------------------------------------------------------ */
 
 static void test_the_default_device_comes_from_the_environment(void **state) {
     tni_device *d = open_fake();
@@ -198,7 +198,7 @@ static void test_a_standing_error_outlives_a_failing_default(void **state) {
     assert_error(TN_SHAPE, "the first error", NULL);
 }
 
-/* ---- forks ---------------------------------------------------------------------------------- */
+/* ---- forks ------------------------------------------------------------------------------- */
 
 /* Runs fn in a forked child; true when it returned true. */
 static bool in_child(bool (*fn)(tni_device *), tni_device *d) {
@@ -253,7 +253,7 @@ static void test_a_fork_safe_plugin_works_in_the_child(void **state) {
     tni_block_free(live_block);
 }
 
-/* ---- loss ----------------------------------------------------------------------------------- */
+/* ---- loss -------------------------------------------------------------------------------- */
 
 static void test_a_lost_device_fails_cleanly_and_takes_back(void **state) {
     fake.async = true;
@@ -290,7 +290,7 @@ static void test_loss_is_noticed_by_an_allocation(void **state) {
     assert_true(atomic_load(&d->lost));
 }
 
-/* ---- threads -------------------------------------------------------------------------------- */
+/* ---- threads ----------------------------------------------------------------------------- */
 
 static void test_the_number_of_threads_reaches_plugins(void **state) {
     assert_int_equal(tn_set_num_threads(0), TN_INVALID_ARGUMENT);
@@ -317,7 +317,7 @@ static void test_without_a_wish_the_device_decides(void **state) {
     assert_int_equal(tn_get_num_threads(), 7);
 }
 
-/* ---- the end -------------------------------------------------------------------------------- */
+/* ---- the end ----------------------------------------------------------------------------- */
 
 static void test_the_library_can_be_used_again(void **state) {
     for (int i = 0; i < 3; i++) {
@@ -402,7 +402,7 @@ static void test_a_thread_may_go_on_after_a_shutdown(void **state) {
     outlive_shutdown(true);
 }
 
-/* ---- the simulated chip --------------------------------------------------------------------- */
+/* ---- the simulated chip ------------------------------------------------------------------ */
 
 static void test_the_simulated_chip_opens(void **state) {
     tni_device *d = tni_device_get(tn_device_parse("sim:1"));

@@ -1,5 +1,5 @@
 /* IDX files: every type, plain and compressed, and every way a file can be wrong. */
-#include "core_test.h"
+#include "tests/core/core_test.h"
 
 #include "core/io/idx.h"
 #include "core/tensor/tensor.h"

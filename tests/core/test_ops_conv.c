@@ -1,5 +1,5 @@
 /* Convolution and pooling against direct loops over windows. */
-#include "ops_test.h"
+#include "tests/core/ops_test.h"
 
 typedef struct config {
     int n, c, h, w, o, kernel[2], stride[2], padding[2], dilation[2], groups;
@@ -159,7 +159,7 @@ static void convolutions_that_cannot_be_say_why(void **state) {
                  TN_SHAPE, "grad_output", "[1, 4, 5, 5]", "[1, 2, 3, 3]");
 }
 
-/* ---- pooling -------------------------------------------------------------------------------- */
+/* ---- pooling ----------------------------------------------------------------------------- */
 
 /* The largest of each window and its place, from the definition. */
 static void assert_max_pool(tn_tensor *x, const config *f, bool ceil_mode, int oh, int ow) {

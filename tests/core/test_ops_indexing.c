@@ -1,5 +1,5 @@
 /* Reading, writing and joining by index, against loops over elements. */
-#include "ops_test.h"
+#include "tests/core/ops_test.h"
 
 /* The element of `values` (row-major in `sizes`) at `index`. */
 static int64_t at(tn_ints sizes, const int64_t *index) {
@@ -16,7 +16,7 @@ static void unravel(tn_ints sizes, int64_t i, int64_t *index) {
     }
 }
 
-/* ---- gather and scatter ---------------------------------------------------------------------- */
+/* ---- gather and scatter ------------------------------------------------------------------ */
 
 /* index no larger than self outside dim, src no smaller than index; all of random sizes. */
 static void gather_and_scatter_add_go_by_index(void **state) {
@@ -123,7 +123,7 @@ static void slices_are_read_and_added(void **state) {
     assert_elements(whole, TN_SHAPE(2), 1, 12);
 }
 
-/* ---- masks ----------------------------------------------------------------------------------- */
+/* ---- masks ------------------------------------------------------------------------------- */
 
 static void nonzero_lists_places(void **state) {
     tn_tensor *x = of(TN_F32, TN_SHAPE(2, 3), 0, NAN, 0, -1, 0, 2);
@@ -173,7 +173,7 @@ static void triangles(void **state) {
     assert_fails(tn_tril(tn_ones(TN_SHAPE(2))), TN_SHAPE, "tn_tril", "2 dimensions");
 }
 
-/* ---- joining --------------------------------------------------------------------------------- */
+/* ---- joining ----------------------------------------------------------------------------- */
 
 static void cat_joins_along_a_dimension(void **state) {
     tn_tensor *a = of(TN_F32, TN_SHAPE(2, 1), 1, 2),

@@ -1,8 +1,8 @@
 /* Softmax, normalisation and losses: stability, masks, running statistics. Expected values come
  * from the definitions, in double. */
-#include "ops_test.h"
+#include "tests/core/ops_test.h"
 
-/* ---- softmax -------------------------------------------------------------------------------- */
+/* ---- softmax ----------------------------------------------------------------------------- */
 
 static void softmax_of_any_dimension_and_dtype(void **state) {
     TN_SCOPE;
@@ -35,7 +35,7 @@ static void softmax_of_large_values(void **state) {
                   -log(1e5));
 }
 
-/* ---- normalisation -------------------------------------------------------------------------- */
+/* ---- normalisation ----------------------------------------------------------------------- */
 
 static void layer_norm_over_the_last_dimensions(void **state) {
     TN_SCOPE;
@@ -109,7 +109,7 @@ static void batch_norm_says_what_it_lacks(void **state) {
                  "[N, C, ...]", "[3]");
 }
 
-/* ---- losses --------------------------------------------------------------------------------- */
+/* ---- losses ------------------------------------------------------------------------------ */
 
 static void the_likelihood_of_targets(void **state) {
     TN_SCOPE;

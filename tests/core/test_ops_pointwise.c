@@ -1,6 +1,6 @@
 /* Pointwise operators that are put together from others where a device has no kernel, and optimizer
  * steps: against the C library, on a device with the kernels and on one without. */
-#include "ops_test.h"
+#include "tests/core/ops_test.h"
 
 #include <float.h>
 
@@ -105,7 +105,7 @@ static void bits_are_turned_over(void **state) {
     assert_fails(tn_bitwise_not(tn_ones(TN_SHAPE(1))), TN_DTYPE, "tn_bitwise_not", "f32");
 }
 
-/* ---- activations ----------------------------------------------------------------------------- */
+/* ---- activations ------------------------------------------------------------------------- */
 
 static double gelu(double x) {
     return 0.5 * x * erfc(-x / sqrt(2));
@@ -146,7 +146,7 @@ static void activations_and_their_slopes(void **state) {
     assert_fails(tn_gelu(t, "fast"), TN_INVALID_ARGUMENT, "gelu", "'fast'");
 }
 
-/* ---- optimizer steps ------------------------------------------------------------------------- */
+/* ---- optimizer steps --------------------------------------------------------------------- */
 
 enum { N_PARAMS = 6, N_STEPS = 4 };
 

@@ -1,7 +1,7 @@
 /* Reductions, running sums, sorting: shapes, dtypes and the values that are easily got wrong. */
-#include "ops_test.h"
+#include "tests/core/ops_test.h"
 
-/* ---- sums ----------------------------------------------------------------------------------- */
+/* ---- sums -------------------------------------------------------------------------------- */
 
 static void sums_go_over_any_dimensions(void **state) {
     TN_SCOPE;
@@ -99,7 +99,7 @@ static void dimensions_are_checked(void **state) {
     assert_fails(tn_softmax(x, 5), TN_SHAPE, "dimension 5");
 }
 
-/* ---- products, variances, logarithms -------------------------------------------------------- */
+/* ---- products, variances, logarithms ----------------------------------------------------- */
 
 static void products_of_any_length(void **state) {
     for (int64_t n = 1; n <= 9; n++) {
@@ -148,7 +148,7 @@ static void logsumexp_neither_overflows_nor_vanishes(void **state) {
                   1e-6, 3 + ln2);
 }
 
-/* ---- extremes ------------------------------------------------------------------------------- */
+/* ---- extremes ---------------------------------------------------------------------------- */
 
 static void extremes_of_integers_reach_both_ends(void **state) {
     TN_SCOPE;
@@ -192,7 +192,7 @@ static void equals_share_the_gradient_of_an_extreme(void **state) {
     assert_tensor(tn_grad(x), TN_F32, TN_SHAPE(4), 0, 0.5, 0, 0.5, 0);
 }
 
-/* ---- order ---------------------------------------------------------------------------------- */
+/* ---- order ------------------------------------------------------------------------------- */
 
 static void sorting_is_stable_and_puts_nan_last(void **state) {
     TN_SCOPE;

@@ -1,7 +1,7 @@
 /* Views against their definitions, element by element; copies and conversions. */
-#include "ops_test.h"
+#include "tests/core/ops_test.h"
 
-/* ---- view and reshape ------------------------------------------------------------------------ */
+/* ---- view and reshape -------------------------------------------------------------------- */
 
 static void a_view_shares_memory(void **state) {
     tn_tensor *x = counting(TN_F32, TN_SHAPE(2, 3, 4));
@@ -140,7 +140,7 @@ static void flatten_joins_dimensions(void **state) {
     assert_fails(tn_flatten(x, 3), TN_SHAPE, "tn_flatten: start_dim");
 }
 
-/* ---- dimensions ------------------------------------------------------------------------------ */
+/* ---- dimensions -------------------------------------------------------------------------- */
 
 static void dimensions_change_places(void **state) {
     tn_tensor *x = counting(TN_F32, TN_SHAPE(2, 3, 4));
@@ -194,7 +194,7 @@ static void expand_repeats_without_a_copy(void **state) {
     assert_fails(tn_expand(x, TN_SHAPE(-2, 2, 3)), TN_SHAPE, "tn_expand");
 }
 
-/* ---- parts ----------------------------------------------------------------------------------- */
+/* ---- parts ------------------------------------------------------------------------------- */
 
 static void select_takes_one_slice(void **state) {
     tn_tensor *x = counting(TN_F32, TN_SHAPE(2, 3));
@@ -330,7 +330,7 @@ static void several_views_at_once(void **state) {
     assert_error(TN_SHAPE, "tn_unbind", NULL);
 }
 
-/* ---- copies and conversions ------------------------------------------------------------------ */
+/* ---- copies and conversions -------------------------------------------------------------- */
 
 static void copy_broadcasts_and_casts(void **state) {
     tn_tensor *x = tn_zeros(TN_SHAPE(2, 3));

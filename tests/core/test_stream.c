@@ -1,5 +1,5 @@
 /* Streams and events: whose they are, what a query tells, who waits for whom. */
-#include "core_test.h"
+#include "tests/core/core_test.h"
 
 #include <pthread.h>
 
@@ -8,7 +8,7 @@ static tni_device *open_async(void) {
     return open_fake();
 }
 
-/* ---- life ----------------------------------------------------------------------------------- */
+/* ---- life -------------------------------------------------------------------------------- */
 
 static void test_streams_have_dense_numbers(void **state) {
     tni_device *d = open_async();
@@ -69,7 +69,7 @@ static void test_null_is_refused_by_name(void **state) {
     assert_null(tn_current_stream(tn_no_device()));
 }
 
-/* ---- the current stream --------------------------------------------------------------------- */
+/* ---- the current stream ------------------------------------------------------------------ */
 
 typedef struct seen {
     tni_device *device;
@@ -118,7 +118,7 @@ static void test_shutdown_forgets_current_streams(void **state) {
     assert_ptr_equal(tn_current_stream(d->id), &d->default_stream);
 }
 
-/* ---- errors --------------------------------------------------------------------------------- */
+/* ---- errors ------------------------------------------------------------------------------ */
 
 static void test_a_query_tells_whether_work_is_left(void **state) {
     tni_device *d = open_async();
@@ -185,7 +185,7 @@ static void test_synchronize_reports_every_stream(void **state) {
     tn_stream_drop(s);
 }
 
-/* ---- events and waiting --------------------------------------------------------------------- */
+/* ---- events and waiting ------------------------------------------------------------------ */
 
 static void test_an_event_is_done_when_its_mark_is_passed(void **state) {
     tni_device *d = open_async();
@@ -275,7 +275,7 @@ static void test_between_plugins_the_host_waits(void **state) {
     tn_event_destroy(e);
 }
 
-/* ---- synchronous devices -------------------------------------------------------------------- */
+/* ---- synchronous devices ----------------------------------------------------------------- */
 
 static void test_on_a_synchronous_device_all_is_done(void **state) {
     tni_device *d = open_fake();
@@ -305,7 +305,7 @@ static void test_on_a_synchronous_device_all_is_done(void **state) {
     tn_stream_drop(s);
 }
 
-/* ---- the simulated chip --------------------------------------------------------------------- */
+/* ---- the simulated chip ------------------------------------------------------------------ */
 
 static void test_the_simulated_chip_times_its_work(void **state) {
     tni_device *d = tni_device_get(tn_device_parse("sim:0"));

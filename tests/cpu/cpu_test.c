@@ -1,5 +1,5 @@
 /* Tensors, and main: test_cpu PLUGIN.so ISA [PATTERN of names of tests]. */
-#include "cpu_test.h"
+#include "tests/cpu/cpu_test.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,4 +1,4 @@
-/* cpu_test.h: what the tests of the CPU plugin share. What its kernels compute is the conformance
+/* What the tests of the CPU plugin share. What its kernels compute is the conformance
  * suite's matter; here is what this plugin alone promises. */
 #ifndef TENON_TESTS_CPU_TEST_H
 #define TENON_TESTS_CPU_TEST_H

@@ -1,6 +1,6 @@
 /* The plugin apart from its kernels: start and end, options, memory, several threads at once, and a
  * forked child. */
-#include "cpu_test.h"
+#include "tests/cpu/cpu_test.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -10,7 +10,7 @@
 #include <tenon/ext/threads.h>
 #include <unistd.h>
 
-/* ---- tables --------------------------------------------------------------------------------- */
+/* ---- tables ------------------------------------------------------------------------------ */
 
 static void a_host_it_does_not_know_gets_no_plugin(void **state) {
     tn_plugin_query_fn query;
@@ -78,12 +78,12 @@ static void memory_is_written_read_copied_and_filled(void **state) {
     }
 }
 
-/* ---- start ---------------------------------------------------------------------------------- */
+/* ---- start ------------------------------------------------------------------------------- */
 
 /* Starts the plugin again beside the one under test, which it leaves as it was; the status. */
 static tn_status start_again(void) {
     tn_pself *self;
-    const tn_status status = cpu.plugin->init(mini_host_table(), NULL, &self);
+    tn_status status = cpu.plugin->init(mini_host_table(), NULL, &self);
     assert_true((status == TN_OK) == (self != NULL));
     if (self)
         cpu.plugin->shutdown(self);
@@ -95,7 +95,7 @@ static const char *isa; /* under test: main's option */
 static void options_are_checked(void **state) {
     static const char *const wrong[] = {"x", "-1", "3x", " 2"};
     isa = mini_host_table()->option(NULL, "isa");
-    const int64_t before = mini_outstanding();
+    int64_t before = mini_outstanding();
     for (int i = 0; i < LENGTH(wrong); i++) {
         mini_option("threads", wrong[i]);
         assert_int_equal(start_again(), TN_INVALID_ARGUMENT);
@@ -117,7 +117,7 @@ static void options_are_checked(void **state) {
 
 static void every_set_of_kernels_has_the_same_records(void **state) {
     static const char *const names[] = {"base", "avx2", "avx512", ""};
-    const uint64_t n = cpu.plugin->n_kernels;
+    uint64_t n = cpu.plugin->n_kernels;
     const tn_kernel **mine = scratch(n * sizeof *mine);
     memcpy(mine, cpu.plugin->kernels, n * sizeof *mine);
     for (int k = 0; k < LENGTH(names); k++) {
@@ -139,7 +139,7 @@ static void every_set_of_kernels_has_the_same_records(void **state) {
 }
 
 static void failing_allocations_are_reported_and_leave_nothing(void **state) {
-    const int64_t before = mini_outstanding();
+    int64_t before = mini_outstanding();
     mini_fail_alloc_after(0);
     assert_int_equal(start_again(), TN_OUT_OF_MEMORY);
     mini_fail_alloc_after(0);
@@ -155,7 +155,7 @@ static void failing_allocations_are_reported_and_leave_nothing(void **state) {
     assert_int_equal(mini_outstanding(), before);
 }
 
-/* ---- several threads at once ---------------------------------------------------------------- */
+/* ---- several threads at once ------------------------------------------------------------- */
 
 /* One call with operands of its own and what it must give. */
 typedef struct job {
@@ -265,7 +265,7 @@ static void kernels_may_be_called_by_several_threads_at_once(void **state) {
     }
 }
 
-/* ---- a forked child ------------------------------------------------------------------------- */
+/* ---- a forked child ---------------------------------------------------------------------- */
 
 static void a_forked_child_computes_on_one_thread(void **state) {
     assert_true(cpu.plugin->flags & TN_PLUGIN_FORK_SAFE);
@@ -276,7 +276,7 @@ static void a_forked_child_computes_on_one_thread(void **state) {
         keep_result(&jobs[k]);
     }
     fflush(NULL);
-    const pid_t child = fork();
+    pid_t child = fork();
     if (child == 0) {
         alarm(60); /* waiting for workers that do not exist would be for ever */
         for (int k = 0; k < N_JOBS; k++) {

@@ -2,7 +2,7 @@
  * processor (OPENBLAS_CORETYPE): beta * self + alpha * (mat1 @ mat2) in full, as the processor
  * computes each part. The other numbers are small integers, with which every order of the sum is
  * exact. */
-#include "cpu_test.h"
+#include "tests/cpu/cpu_test.h"
 
 #include <math.h>
 
@@ -74,8 +74,7 @@ static void check(tn_dtype dtype, const int64_t *mnk, const operand *s, const op
     }
 }
 
-/* Too small for BLAS, a matrix, one of more tiles than one, a row, a column, and panels of a sum.
- */
+/* Too small for BLAS, a matrix, several tiles, a row, a column, and several panels of a sum. */
 static const int64_t shapes[][3] = {{5, 6, 7},    {21, 34, 45}, {3, 300, 20},
                                     {1, 90, 100}, {90, 1, 100}, {3, 4, 2100}};
 

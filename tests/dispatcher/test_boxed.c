@@ -1,5 +1,5 @@
 /* Operators by name, and the boxed call: checks, defaults, conversions, failures. */
-#include "dispatch_test.h"
+#include "tests/dispatcher/dispatch_test.h"
 
 #include <stdio.h>
 
@@ -105,7 +105,7 @@ static void a_failed_tensor_passes_through(void **state) {
     assert_int_equal(n_calls, 0);
 }
 
-/* ---- the table ------------------------------------------------------------------------------ */
+/* ---- the table --------------------------------------------------------------------------- */
 
 static void operators_are_found_by_name(void **state) {
     tn_op *add = tn_op_define("add.Tensor(Tensor a,Tensor b) -> Tensor", "test", NULL);

@@ -1,5 +1,5 @@
 /* Who answers a call: keys, defaults, backends, the order of registrations, and their listing. */
-#include "dispatch_test.h"
+#include "tests/dispatcher/dispatch_test.h"
 
 #include <stdio.h>
 
@@ -179,7 +179,7 @@ static void an_unhandled_call_names_operator_keys_and_backends(void **state) {
     assert_error(TN_UNSUPPORTED, "empty: no handler for keys {Backend} on no device" ADVICE);
 }
 
-/* ---- dropping ------------------------------------------------------------------------------- */
+/* ---- dropping ---------------------------------------------------------------------------- */
 
 /* The rule again, written down as simply as possible. */
 typedef struct hung {
@@ -287,7 +287,7 @@ static void dropping_never_needs_memory(void **state) {
     }
 }
 
-/* ---- provenance ----------------------------------------------------------------------------- */
+/* ---- provenance -------------------------------------------------------------------------- */
 
 static void print_line(const tni_provenance *line, void *user) {
     char *text = user;

@@ -24,7 +24,7 @@ static void demand(int holds) {
         abort();
 }
 
-/* ---- the tensor ---- */
+/* ---- the tensor ------------------------------------------------------------------------- */
 
 static uint8_t *received;
 static int64_t n_received;
@@ -40,7 +40,7 @@ tn_tensor *tn_from_data(const void *data, tn_ints sizes, tn_dtype dtype, tn_devi
     return (tn_tensor *)received;
 }
 
-/* ---- the file ---- */
+/* ---- the file --------------------------------------------------------------------------- */
 
 static int memory_file(const uint8_t *content, size_t n, int compressed) {
     int fd = memfd_create("idx", 0);

@@ -17,8 +17,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-/* ---- the bytes --------------------------------------------------------------------------------
- */
+/* ---- the bytes --------------------------------------------------------------------------- */
 
 typedef struct input {
     const uint8_t *at, *end;
@@ -35,8 +34,7 @@ static uint64_t word(input *in) {
     return n;
 }
 
-/* ---- memory that ends at a page that cannot be read -------------------------------------------
- */
+/* ---- memory that ends at a page that cannot be read -------------------------------------- */
 
 enum { N_ARENAS = 48, ROOM = 1 << 17 };
 
@@ -102,8 +100,7 @@ static const char *text_of(input *in, const char *usual) {
     return place(text, n + 1);
 }
 
-/* ---- the tables -------------------------------------------------------------------------------
- */
+/* ---- the tables -------------------------------------------------------------------------- */
 
 static void any(void) {}
 

@@ -1,7 +1,7 @@
 /* Starting, naming, options, shutting down, and what a plugin may do meanwhile. */
 #define _GNU_SOURCE
-#include "loader_test.h"
-#include "linked.h"
+#include "tests/loader/loader_test.h"
+#include "tests/loader/linked.h"
 
 /* `fail` is a macro of cmocka: a call of host->fail needs parentheses round the slot. */
 #include <dlfcn.h>
@@ -19,8 +19,7 @@ static const char *both(const char *a, const char *b) {
     return list;
 }
 
-/* ---- several plugins --------------------------------------------------------------------------
- */
+/* ---- several plugins --------------------------------------------------------------------- */
 
 static void first_of_two_has_the_plain_name(void **state) {
     load_only(both("twin", "good"));
@@ -88,8 +87,7 @@ static void things_that_are_no_type(void **state) {
     assert_error(TN_INVALID_ARGUMENT, "'meta' is Tenon's own");
 }
 
-/* ---- failures ---------------------------------------------------------------------------------
- */
+/* ---- failures ---------------------------------------------------------------------------- */
 
 static int calls;
 
@@ -151,8 +149,7 @@ static void no_devices_is_no_failure(void **state) {
     assert_contains(p->reason, "no devices found (driver reported none)");
 }
 
-/* ---- options ----------------------------------------------------------------------------------
- */
+/* ---- options ----------------------------------------------------------------------------- */
 
 static void option_comes_from_the_environment(void **state) {
     load_only(zoo("options"));
@@ -195,8 +192,7 @@ static void option_names_become_capitals(void **state) {
     unsetenv("TENON_LINKED_THREADS_PER_CORE");
 }
 
-/* ---- the host table ---------------------------------------------------------------------------
- */
+/* ---- the host table ---------------------------------------------------------------------- */
 
 static void host_log_names_the_plugin(void **state) {
     keep_log();
@@ -226,8 +222,7 @@ static void host_memory_is_aligned_and_counted(void **state) {
     assert_null(host->extension(NULL));
 }
 
-/* ---- inside -----------------------------------------------------------------------------------
- */
+/* ---- inside ------------------------------------------------------------------------------ */
 
 static tn_status call_the_loader(const tn_host *host) {
     if (tni_loader_get("zoo"))
@@ -280,8 +275,7 @@ static void list_tells_of_every_candidate(void **state) {
     assert_int_equal(tn_error_status(), TN_OK);
 }
 
-/* ---- the program's own ------------------------------------------------------------------------
- */
+/* ---- the program's own ------------------------------------------------------------------- */
 
 static void registered_and_loaded_plugins_come_first(void **state) {
     const tni_plugin *p, *again;
@@ -309,8 +303,7 @@ static void registered_and_loaded_plugins_come_first(void **state) {
     assert_int_equal(count_candidates(), 4 + 1);
 }
 
-/* ---- the end ----------------------------------------------------------------------------------
- */
+/* ---- the end ----------------------------------------------------------------------------- */
 
 static void finish_shuts_down_backwards_and_forgets(void **state) {
     load_only(both("good", "twin"));
@@ -345,8 +338,7 @@ static void only_plugins_that_say_so_are_closed(void **state) {
     assert_true(is_open(zoo("good")));
 }
 
-/* ---- fork -------------------------------------------------------------------------------------
- */
+/* ---- fork -------------------------------------------------------------------------------- */
 
 static int in_child(int (*fn)(void)) {
     fflush(NULL);

@@ -1,6 +1,6 @@
 /* Tables that never came from a file: every required slot left out, every size before a page that
  * cannot be read, every name and version rule. */
-#include "loader_test.h"
+#include "tests/loader/loader_test.h"
 
 #include <tenon/kernels.h>
 
@@ -67,8 +67,7 @@ static void whole_tables_are_accepted(void **state) {
     accepted(&plugin);
 }
 
-/* ---- required slots ---------------------------------------------------------------------------
- */
+/* ---- required slots ---------------------------------------------------------------------- */
 
 typedef struct slot {
     const char *name;
@@ -137,8 +136,7 @@ static void each_slot_left_out(void **state) {
     }
 }
 
-/* ---- sizes ------------------------------------------------------------------------------------
- */
+/* ---- sizes ------------------------------------------------------------------------------- */
 
 /* Puts a table of `size` bytes before a guard page, with struct_size saying so. */
 static void *cut(const void *table, size_t whole, size_t size) {
@@ -213,8 +211,7 @@ static void larger_tables_are_accepted(void **state) {
     accepted(&larger.table);
 }
 
-/* ---- versions ---------------------------------------------------------------------------------
- */
+/* ---- versions ---------------------------------------------------------------------------- */
 
 #define V TN_ABI_MAKE
 
@@ -237,8 +234,7 @@ static void from_1_0_on_any_minor_fits(void **state) {
     assert_contains(tni_abi_misfit(V(1, 0), V(0, 9), V(0, 9)), "another major");
 }
 
-/* ---- names ------------------------------------------------------------------------------------
- */
+/* ---- names ------------------------------------------------------------------------------- */
 
 static void ids_are_reverse_domain_names(void **state) {
     static const char *const good[] = {"com.acme", "com.acme.npu", "org.x-y.a_1", "a.b.c.d.e",
@@ -277,8 +273,7 @@ static void types_are_lower_case_words(void **state) {
     }
 }
 
-/* ---- kernels ----------------------------------------------------------------------------------
- */
+/* ---- kernels ----------------------------------------------------------------------------- */
 
 static void kernel_lists(void **state) {
     plugin.n_kernels = 0;

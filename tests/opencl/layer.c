@@ -1,8 +1,8 @@
-/* layer.c: see layer.h. A table of functions in front of the next one's, made by the macros below
+/* See layer.h. A table of functions in front of the next one's, made by the macros below
  * from one line for each function. */
 #define CL_TARGET_OPENCL_VERSION 300
 #define CL_USE_DEPRECATED_OPENCL_1_2_APIS
-#include "layer.h"
+#include "tests/opencl/layer.h"
 
 #include <CL/cl_layer.h>
 #include <pthread.h>
@@ -16,7 +16,7 @@
 static const cl_icd_dispatch *next;
 static cl_icd_dispatch table;
 
-/* ---- what was said ---- */
+/* ---- what was said ----------------------------------------------------------------------- */
 
 enum { MAX_RULES = 8, TEXT = 256 };
 
@@ -54,7 +54,7 @@ static bool hear_fault(const char *value) {
 
 static bool hear_loss(const char *value) {
     unsigned long long at = 1;
-    const bool good = sscanf(value, "%d@%llu", &said.lost, &at) >= 1 && said.lost < 0;
+    bool good = sscanf(value, "%d@%llu", &said.lost, &at) >= 1 && said.lost < 0;
     said.lost_at = at;
     return good;
 }
@@ -82,7 +82,7 @@ static bool hear_size(const char *value) {
 
 static bool hear_type(const char *value) {
     unsigned type;
-    const bool good = sscanf(value, "type:%u", &type) == 1;
+    bool good = sscanf(value, "type:%u", &type) == 1;
     if (good)
         said.type = type;
     return good;
@@ -133,7 +133,7 @@ static cl_int fault(const char *function) {
         rule *r = &said.rules[i];
         if (strcmp(r->function, "*") != 0 && strcmp(r->function, function) != 0)
             continue;
-        const uint64_t n = atomic_fetch_add(&r->n_calls, 1) + 1;
+        uint64_t n = atomic_fetch_add(&r->n_calls, 1) + 1;
         if (r->at == 0 || r->at == n)
             return r->error;
     }
@@ -141,13 +141,13 @@ static cl_int fault(const char *function) {
 }
 
 static cl_int queue_fault(const char *function) {
-    const cl_int error = fault(function);
+    cl_int error = fault(function);
     if (error != CL_SUCCESS || said.lost == 0)
         return error;
     return atomic_fetch_add(&n_queue_calls, 1) + 1 >= said.lost_at ? said.lost : CL_SUCCESS;
 }
 
-/* ---- what is alive ---- */
+/* ---- what is alive ----------------------------------------------------------------------- */
 
 enum { CONTEXT, QUEUE, MEMORY, PROGRAM, KERNEL, EVENT, N_KINDS };
 static atomic_llong alive[N_KINDS];
@@ -157,7 +157,7 @@ EXPORT int64_t layer_alive(const char **out_which) {
                                                "program", "kernel", "event"};
     int64_t n = 0;
     for (int i = 0; i < N_KINDS; i++) {
-        const int64_t n_kind = atomic_load(&alive[i]);
+        int64_t n_kind = atomic_load(&alive[i]);
         if (n_kind && out_which)
             *out_which = names[i];
         n += n_kind < 0 ? -n_kind : n_kind; /* below 0: given back too often */
@@ -176,27 +176,27 @@ static cl_int made_event(cl_int error, const cl_event *event) {
     return error;
 }
 
-/* ---- functions that only fail ---- */
+/* ---- functions that only fail ------------------------------------------------------------ */
 
 #define PASSED(name, params, args) \
     static cl_int CL_API_CALL name##_ params { \
-        const cl_int error = fault(#name); \
+        cl_int error = fault(#name); \
         return error != CL_SUCCESS ? error : next->name args; \
     }
 #define OF_A_QUEUE(name, params, args) \
     static cl_int CL_API_CALL name##_ params { \
-        const cl_int error = queue_fault(#name); \
+        cl_int error = queue_fault(#name); \
         return error != CL_SUCCESS ? error : next->name args; \
     }
 /* The last parameter is cl_event *event. */
 #define ENQUEUED(name, params, args) \
     static cl_int CL_API_CALL name##_ params { \
-        const cl_int error = queue_fault(#name); \
+        cl_int error = queue_fault(#name); \
         return error != CL_SUCCESS ? error : made_event(next->name args, event); \
     }
 #define MADE(name, type, kind, params, args) \
     static type CL_API_CALL name##_ params { \
-        const cl_int error = fault(#name); \
+        cl_int error = fault(#name); \
         if (error != CL_SUCCESS) { \
             if (out_error) \
                 *out_error = error; \
@@ -294,12 +294,12 @@ COUNTED(clReleaseKernel, cl_kernel, KERNEL, -1)
 COUNTED(clReleaseEvent, cl_event, EVENT, -1)
 COUNTED(clRetainEvent, cl_event, EVENT, +1)
 
-/* ---- functions that do more ---- */
+/* ---- functions that do more -------------------------------------------------------------- */
 
 static void *CL_API_CALL clEnqueueMapBuffer_(cl_command_queue q, cl_mem m, cl_bool wait,
                                              cl_map_flags flags, size_t at, size_t n, WAITS,
                                              cl_int *out_error) {
-    const cl_int error = queue_fault("clEnqueueMapBuffer");
+    cl_int error = queue_fault("clEnqueueMapBuffer");
     if (error != CL_SUCCESS) {
         if (out_error)
             *out_error = error;
@@ -311,7 +311,7 @@ static void *CL_API_CALL clEnqueueMapBuffer_(cl_command_queue q, cl_mem m, cl_bo
 }
 
 static cl_int CL_API_CALL clGetPlatformIDs_(cl_uint n, cl_platform_id *out, cl_uint *out_n) {
-    const cl_int error = fault("clGetPlatformIDs");
+    cl_int error = fault("clGetPlatformIDs");
     if (error != CL_SUCCESS)
         return error;
     return said.no_platforms ? -1001 : next->clGetPlatformIDs(n, out, out_n);
@@ -319,7 +319,7 @@ static cl_int CL_API_CALL clGetPlatformIDs_(cl_uint n, cl_platform_id *out, cl_u
 
 static cl_int CL_API_CALL clGetDeviceIDs_(cl_platform_id p, cl_device_type type, cl_uint n,
                                           cl_device_id *out, cl_uint *out_n) {
-    const cl_int error = fault("clGetDeviceIDs");
+    cl_int error = fault("clGetDeviceIDs");
     if (error != CL_SUCCESS)
         return error;
     return said.no_devices ? CL_DEVICE_NOT_FOUND : next->clGetDeviceIDs(p, type, n, out, out_n);
@@ -357,7 +357,7 @@ EXPORT const char *layer_build_options(void) {
 static cl_int CL_API_CALL clBuildProgram_(cl_program p, cl_uint n, const cl_device_id *devices,
                                           const char *options,
                                           void(CL_CALLBACK *call)(cl_program, void *), void *user) {
-    const cl_int error = fault("clBuildProgram");
+    cl_int error = fault("clBuildProgram");
     pthread_mutex_lock(&build_lock);
     snprintf(build_options, sizeof build_options, "%s", options ? options : "");
     pthread_mutex_unlock(&build_lock);
@@ -367,12 +367,12 @@ static cl_int CL_API_CALL clBuildProgram_(cl_program p, cl_uint n, const cl_devi
 static cl_int CL_API_CALL clGetProgramBuildInfo_(cl_program p, cl_device_id d,
                                                  cl_program_build_info what, size_t n, void *out,
                                                  size_t *size) {
-    const cl_int error = fault("clGetProgramBuildInfo");
+    cl_int error = fault("clGetProgramBuildInfo");
     if (error != CL_SUCCESS)
         return error;
     if (what != CL_PROGRAM_BUILD_LOG || !said.log[0])
         return next->clGetProgramBuildInfo(p, d, what, n, out, size);
-    const size_t bytes = strlen(said.log) + 1;
+    size_t bytes = strlen(said.log) + 1;
     if (size)
         *size = bytes;
     if (out && n < bytes)
@@ -382,7 +382,7 @@ static cl_int CL_API_CALL clGetProgramBuildInfo_(cl_program p, cl_device_id d,
     return CL_SUCCESS;
 }
 
-/* ---- the loader's door ---- */
+/* ---- the loader's door ------------------------------------------------------------------- */
 
 /* A function of the table is the one above with the same name. */
 static void install(void) {
@@ -438,7 +438,7 @@ EXPORT cl_int CL_API_CALL clGetLayerInfo(cl_layer_info what, size_t n, void *out
     static const cl_layer_api_version version = CL_LAYER_API_VERSION_100;
     static const char name[] = "faults for the tests of Tenon";
     const void *value = what == CL_LAYER_API_VERSION ? (const void *)&version : name;
-    const size_t bytes = what == CL_LAYER_API_VERSION ? sizeof version : sizeof name;
+    size_t bytes = what == CL_LAYER_API_VERSION ? sizeof version : sizeof name;
     if ((what != CL_LAYER_API_VERSION && what != CL_LAYER_NAME) || (out && n < bytes))
         return CL_INVALID_VALUE;
     if (out)

@@ -1,4 +1,4 @@
-/* layer.h: an OpenCL driver that fails, lies and loses its device when it is told to.
+/* An OpenCL driver that fails, lies and loses its device when it is told to.
  *
  * It lies between the OpenCL loader and the drivers that are installed: OPENCL_LAYERS names the
  * file. What it does is said in words, by the environment variable TENON_TEST_CL or by layer_say:
@@ -6,7 +6,8 @@
  *     fail=clCreateBuffer:-4@3    the third call from now fails with -4; without @3 every one does.
  *                                 `*` stands for every function.
  *     lose=-36@5                  the fifth call from now that has to do with a queue fails with
- * -36, and so does every later one log=x.cl:1: error: no       the build log of every program
+ *                                 -36, and so does every later one
+ *     log=x.cl:1: error: no       the build log of every program
  *     lie=alignment:24            the bits that memory is said to be aligned to
  *     lie=type:4                  what the device is said to be, CL_DEVICE_TYPE_GPU
  *     hide=fp64                   or `devices`, `platforms`

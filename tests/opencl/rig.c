@@ -1,5 +1,5 @@
 /* See rig.h. */
-#include "rig.h"
+#include "tests/opencl/rig.h"
 
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
@@ -16,7 +16,7 @@ int rig_setup(void **state) {
 
 int rig_teardown(void **state) {
     const char *which = NULL;
-    const int64_t n = layer_alive(&which);
+    int64_t n = layer_alive(&which);
     layer_say("");
     layer_forget_alive();
     if (n)
@@ -42,7 +42,7 @@ static tn_status negate(mini *m, mini_tensor *in, mini_tensor *out) {
 }
 
 tn_status rig_work(mini *m) {
-    const int64_t size = N;
+    int64_t size = N;
     mini_tensor *in = mini_tensor_create(m, TN_F32, 1, &size, NULL, 0);
     mini_tensor *out = mini_tensor_create(m, TN_F32, 1, &size, NULL, 0);
     return in && out ? negate(m, in, out) : TN_OUT_OF_MEMORY;

@@ -1,9 +1,9 @@
-/* rig.h: what the tests of the OpenCL plugin share: the plugin loaded above a driver that fails on
+/* What the tests of the OpenCL plugin share: the plugin loaded above a driver that fails on
  * demand (layer.h), and a small piece of work. */
 #ifndef TENON_TESTS_OPENCL_RIG_H
 #define TENON_TESTS_OPENCL_RIG_H
 
-#include "layer.h"
+#include "tests/opencl/layer.h"
 
 #include <mini_test.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* Built programs on disk: found by the next process, and never believed when something is wrong
  * with them. A process is a device opened anew, but for two at once. */
-#include "rig.h"
+#include "tests/opencl/rig.h"
 
 #include <dirent.h>
 #include <fcntl.h>
@@ -23,12 +23,12 @@ static const char NO_BUILDING[] = "fail=clCreateProgramWithSource:-6";
 static char folder[PATH], entry[PATH + 64];
 static char content[MAX_BYTES];
 
-/* ---- a device's life ---- */
+/* ---- a device's life --------------------------------------------------------------------- */
 
 /* Opens it, fills a tensor, closes it. */
 static tn_status live(const char *words) {
     static float numbers[N];
-    const int64_t size = N;
+    int64_t size = N;
     mini m;
     layer_say("");
     if (!mini_open(&m, rig_plugin, 0))
@@ -53,7 +53,7 @@ static void assert_builds(void) {
     assert_ok(live(""));
 }
 
-/* ---- the folder ---- */
+/* ---- the folder -------------------------------------------------------------------------- */
 
 /* Entries of the folder; `entry` is one of them, and halves count too. */
 static int n_entries(const char *where) {
@@ -94,7 +94,7 @@ static int teardown(void **state) {
 static size_t read_entry(void) {
     FILE *f = fopen(entry, "rb");
     assert_non_null(f);
-    const size_t n = fread(content, 1, MAX_BYTES, f);
+    size_t n = fread(content, 1, MAX_BYTES, f);
     fclose(f);
     assert_true(n > 100 && n < MAX_BYTES);
     return n;
@@ -107,7 +107,7 @@ static void write_entry(size_t n) {
     assert_int_equal(fclose(f), 0);
 }
 
-/* ---- tests ---- */
+/* ---- tests ------------------------------------------------------------------------------- */
 
 static void the_next_process_does_not_build(void **state) {
     assert_int_equal(n_entries(folder), 0);
@@ -128,7 +128,7 @@ static void assert_replaced(void) {
 static void a_truncated_file_is_replaced(void **state) {
     assert_ok(live(""));
     assert_int_equal(n_entries(folder), 1);
-    const size_t n = read_entry(), lengths[] = {0, 7, 16, 31, 60, n / 2, n - 8, n - 1};
+    size_t n = read_entry(), lengths[] = {0, 7, 16, 31, 60, n / 2, n - 8, n - 1};
     for (size_t i = 0; i < sizeof lengths / sizeof *lengths; i++) {
         read_entry();
         write_entry(lengths[i]);
@@ -140,7 +140,7 @@ static void a_truncated_file_is_replaced(void **state) {
 static void a_flipped_bit_is_found(void **state) {
     assert_ok(live(""));
     assert_int_equal(n_entries(folder), 1);
-    const size_t n = read_entry(), places[] = {0, 13, 16, 24, 40, n / 2, n - 9, n - 1};
+    size_t n = read_entry(), places[] = {0, 13, 16, 24, 40, n / 2, n - 9, n - 1};
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
         read_entry();
         content[places[i]] ^= 4;
@@ -196,7 +196,7 @@ static void programs_are_kept_once(void **state) {
     cl_platform_id platform;
     clGetPlatformIDs(1, &platform, NULL);
     clGetPlatformInfo(platform, CL_PLATFORM_NAME, sizeof name, name, NULL);
-    const bool keeps = strstr(name, "Portable Computing Language");
+    bool keeps = strstr(name, "Portable Computing Language");
     snprintf(own, sizeof own, "%s/tenon/opencl", folder);
     mini_option("cache", NULL);
     setenv("XDG_CACHE_HOME", folder, 1);

@@ -1,5 +1,5 @@
 /* What a program sees of a device that fails: the core above the plugin. */
-#include "rig.h"
+#include "tests/opencl/rig.h"
 
 #include <stdlib.h>
 #include <tenon/plugins.h>
@@ -52,7 +52,7 @@ static tn_memory_stats stats(void) {
     return s;
 }
 
-/* ---- memory ---- */
+/* ---- memory ------------------------------------------------------------------------------ */
 
 static void a_full_device_gives_back_its_cache_and_is_asked_again(void **state) {
     TN_SCOPE;
@@ -62,12 +62,12 @@ static void a_full_device_gives_back_its_cache_and_is_asked_again(void **state) 
     assert_non_null(t);
     tn_free(t);
     tn_drop(t);
-    const tn_memory_stats before = stats();
+    tn_memory_stats before = stats();
     assert_true(before.reserved_bytes >= 30 * MIB);
     layer_say("fail=clCreateBuffer:-4@1");
     t = megabytes(31);
     assert_non_null(t);
-    const tn_memory_stats after = stats();
+    tn_memory_stats after = stats();
     assert_int_equal(after.n_retries, before.n_retries + 1);
     assert_int_equal(after.n_device_frees, before.n_device_frees + 1);
     assert_true(after.reserved_bytes < 60 * MIB);
@@ -92,7 +92,7 @@ static void a_device_that_stays_full_is_told_with_figures(void **state) {
     tn_drop(kept);
 }
 
-/* ---- kernels ---- */
+/* ---- kernels ----------------------------------------------------------------------------- */
 
 static void a_kernel_that_does_not_build_is_named(void **state) {
     TN_SCOPE;
@@ -108,7 +108,7 @@ static void a_kernel_that_does_not_build_is_named(void **state) {
     assert_non_null(tn_cos(x));
 }
 
-/* ---- no f64 ---- */
+/* ---- no f64 ------------------------------------------------------------------------------ */
 
 static void f64_on_a_device_without_it_is_told(void **state) {
     TN_SCOPE;
@@ -122,7 +122,7 @@ static void f64_on_a_device_without_it_is_told(void **state) {
     assert_true(sum == -1);
 }
 
-/* ---- a lost device ---- */
+/* ---- a lost device ----------------------------------------------------------------------- */
 
 static void a_lost_device_fails_every_call_and_no_other_device(void **state) {
     TN_SCOPE;

@@ -1,5 +1,5 @@
 /* Drivers that fail, lie and lose their device, and what the plugin makes of it. */
-#include "rig.h"
+#include "tests/opencl/rig.h"
 
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
@@ -18,7 +18,7 @@ static int64_t property(int32_t name) {
     return value.v.i64;
 }
 
-/* ---- devices that cannot be used ---- */
+/* ---- devices that cannot be used --------------------------------------------------------- */
 
 /* Opening fails and says `first` and `second`. */
 static void assert_refused(const char *words, const char *first, const char *second) {
@@ -67,7 +67,7 @@ static void an_alignment_of_a_byte_is_not_relied_on(void **state) {
     assert_true(mini_close(&m));
 }
 
-/* ---- no f64 ---- */
+/* ---- no f64 ------------------------------------------------------------------------------ */
 
 static void without_fp64_the_device_has_no_f64(void **state) {
     layer_say("hide=fp64");
@@ -91,7 +91,7 @@ static void with_fp64_kernels_are_told_too(void **state) {
     assert_true(mini_close(&m));
 }
 
-/* ---- kernels ---- */
+/* ---- kernels ----------------------------------------------------------------------------- */
 
 static void a_kernel_that_does_not_build_is_told_with_its_first_error(void **state) {
     open_device();
@@ -158,7 +158,7 @@ static void a_build_without_a_log_is_told_by_its_error(void **state) {
     assert_true(mini_close(&m));
 }
 
-/* ---- memory ---- */
+/* ---- memory ------------------------------------------------------------------------------ */
 
 static void no_memory_of_the_driver_is_told_and_can_be_tried_again(void **state) {
     open_device();
@@ -196,7 +196,7 @@ static void what_the_device_has_is_counted(void **state) {
     assert_true(mini_close(&m));
 }
 
-/* ---- a lost device ---- */
+/* ---- a lost device ----------------------------------------------------------------------- */
 
 static void assert_lost(tn_status status) {
     assert_int_equal(status, TN_DEVICE_LOST);
@@ -208,25 +208,25 @@ static void assert_lost(tn_status status) {
 /* Queues a kernel, another one for 8 elements than for 7. */
 static tn_status launch(tn_memory memory, tn_pstream *stream, int64_t n) {
     const tn_kernel *fill = mini_find(&m, "fill", TN_F32, TN_DTYPE_NONE);
-    const int64_t one = 1;
-    const tn_tensor_view out = {.struct_size = sizeof out,
-                                .memory = memory,
-                                .numel = n,
-                                .dtype = TN_F32,
-                                .rank = 1,
-                                .sizes = &n,
-                                .strides = &one},
-                         *outs = &out;
+    int64_t one = 1;
+    tn_tensor_view out = {.struct_size = sizeof out,
+                          .memory = memory,
+                          .numel = n,
+                          .dtype = TN_F32,
+                          .rank = 1,
+                          .sizes = &n,
+                          .strides = &one};
+    const tn_tensor_view *outs = &out;
     tn_cell args[1];
     args[TN_ARG_fill_value] = mini_f64(1);
-    const tn_call call = {.struct_size = sizeof call,
-                          .device = m.device,
-                          .stream = stream,
-                          .user = fill->user,
-                          .args = args,
-                          .outs = &outs,
-                          .n_args = 1,
-                          .n_outs = 1};
+    tn_call call = {.struct_size = sizeof call,
+                    .device = m.device,
+                    .stream = stream,
+                    .user = fill->user,
+                    .args = args,
+                    .outs = &outs,
+                    .n_args = 1,
+                    .n_outs = 1};
     return fill->run(&call);
 }
 
@@ -304,7 +304,7 @@ static void any_call_may_find_the_device_lost(void **state) {
         open_device();
         snprintf(words, sizeof words, "lose=-36@%d", at);
         layer_say(words);
-        const tn_status status = rig_work(&m);
+        tn_status status = rig_work(&m);
         worked = status == TN_OK;
         if (!worked)
             assert_lost(status);
@@ -314,7 +314,7 @@ static void any_call_may_find_the_device_lost(void **state) {
     }
 }
 
-/* ---- every call fails once ---- */
+/* ---- every call fails once --------------------------------------------------------------- */
 
 static tn_status use_pinned(void) {
     const tn_memory_ops *ops = m.ops->memory;
@@ -332,7 +332,7 @@ static tn_status use_pinned(void) {
             status = ops->copy(m.device, m.stream, memory, 0, memory, 2048, 1024);
         if (status == TN_OK)
             status = ops->read(m.device, m.stream, host, memory, 0, 4096);
-        const tn_status end = mini_synchronize(&m);
+        tn_status end = mini_synchronize(&m);
         if (status == TN_OK)
             status = end;
         ops->free(m.device, TN_SPACE_DEVICE, memory);
@@ -383,7 +383,7 @@ static bool live_once(void) {
         status = use_streams();
     if (status != TN_OK && !mini_error()[0])
         fail_msg("status %d has no message", status);
-    const bool balanced = mini_close(&m);
+    bool balanced = mini_close(&m);
     assert_true(balanced);
     return status == TN_OK;
 }

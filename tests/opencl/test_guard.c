@@ -105,7 +105,7 @@ static void *second_start(void *first_has_left) {
 }
 
 static void two_starts_at_once_leave_nothing(void **state) {
-    const struct timespec moment = {.tv_nsec = 20000000};
+    struct timespec moment = {.tv_nsec = 20000000};
     pthread_t other;
     sem_t has_left;
     sem_init(&has_left, 0, 0);

@@ -1,5 +1,5 @@
 /* Two threads with a stream each on one device: the plugin's locks, and events between streams. */
-#include "rig.h"
+#include "tests/opencl/rig.h"
 
 #include <pthread.h>
 #include <semaphore.h>
@@ -9,7 +9,7 @@ enum { N = 3000, SLOTS = 3, ROUNDS = 60, BYTES = N * sizeof(float) };
 
 static mini m;
 
-/* ---- calls from any thread; cmocka's assertions are for the main one ---- */
+/* ---- calls from any thread; cmocka's assertions are for the main one --------------------- */
 
 typedef struct view {
     tn_tensor_view view;
@@ -29,24 +29,24 @@ static void make_view(view *v, tn_memory memory) {
 }
 
 static tn_status call(const char *op, tn_pstream *stream, tn_memory self, tn_memory out) {
-    const bool is_add = strcmp(op, "add") == 0;
+    bool is_add = strcmp(op, "add") == 0;
     const tn_kernel *kernel = mini_find(&m, op, TN_F32, is_add ? TN_DTYPE_NONE : TN_F32);
     view views[2];
     if (!kernel)
         return TN_NOT_FOUND;
     make_view(&views[0], self);
     make_view(&views[1], out);
-    const tn_cell input = {.tag = TN_CELL_TENSOR, .v.view = &views[0].view};
+    tn_cell input = {.tag = TN_CELL_TENSOR, .v.view = &views[0].view};
     const tn_cell args[] = {input, input, mini_i64(1)}; /* copy takes the first, add all three */
     const tn_tensor_view *outs[] = {&views[1].view};
-    const tn_call c = {.struct_size = sizeof c,
-                       .device = m.device,
-                       .stream = stream,
-                       .user = kernel->user,
-                       .args = args,
-                       .outs = outs,
-                       .n_args = is_add ? 3 : 1,
-                       .n_outs = 1};
+    tn_call c = {.struct_size = sizeof c,
+                 .device = m.device,
+                 .stream = stream,
+                 .user = kernel->user,
+                 .args = args,
+                 .outs = outs,
+                 .n_args = is_add ? 3 : 1,
+                 .n_outs = 1};
     return kernel->run(&c);
 }
 
@@ -56,7 +56,7 @@ static tn_memory allocate(int32_t space, uint64_t bytes, void **out_host) {
     return memory;
 }
 
-/* ---- one hands to the other ---- */
+/* ---- one hands to the other -------------------------------------------------------------- */
 
 /* Slot i holds a round's numbers from the moment `full` is recorded, until `taken` is. */
 static struct {
@@ -74,7 +74,7 @@ typedef struct worker {
 
 /* Writes round + index, and doubles it into the slot. Never waits for the device. */
 static tn_status give(worker *w, int round) {
-    const int slot = round % SLOTS;
+    int slot = round % SLOTS;
     float numbers[N];
     for (int i = 0; i < N; i++)
         numbers[i] = (float)(round + i);
@@ -87,7 +87,7 @@ static tn_status give(worker *w, int round) {
 }
 
 static tn_status take(worker *w, int round) {
-    const int slot = round % SLOTS;
+    int slot = round % SLOTS;
     float numbers[N];
     tn_status status = m.ops->events->wait(w->stream, belt.full[slot]);
     if (status == TN_OK)
@@ -173,7 +173,7 @@ static void streams_of_two_threads_hand_over_with_events(void **state) {
     assert_true(mini_close(&m));
 }
 
-/* ---- everything at once ---- */
+/* ---- everything at once ------------------------------------------------------------------ */
 
 static tn_status use_everything(worker *w, int round) {
     float back[N] = {0};
@@ -226,7 +226,7 @@ static void two_threads_use_everything_at_once(void **state) {
     assert_true(mini_close(&m));
 }
 
-/* ---- many launches ---- */
+/* ---- many launches ----------------------------------------------------------------------- */
 
 enum { TARGETS = 64, TIMES = 30 };
 
@@ -273,7 +273,7 @@ static void launches_of_two_threads_keep_their_arguments(void **state) {
     assert_true(mini_close(&m));
 }
 
-/* ---- asking beside calls ---- */
+/* ---- asking beside calls ----------------------------------------------------------------- */
 
 /* No lock of the driver's orders what these look at. */
 static void *looker(void *context) {
@@ -300,7 +300,7 @@ static void asking_beside_calls_disturbs_nothing(void **state) {
     assert_true(mini_close(&m));
 }
 
-/* ---- two devices open at once ---- */
+/* ---- two devices open at once ------------------------------------------------------------ */
 
 /* What a driver changes of the process is put back also where two start in the same moment. */
 static void *open_and_work(void *context) {

@@ -61,7 +61,7 @@ def record(build: pathlib.Path) -> None:
     path.unlink(missing_ok=True)
     for driver, words, filters in RUNS:
         subprocess.run(
-            [sys.executable, HERE / "kernels_test.py", build / "plugin-sdk/conformance/tenon-conform",
+            [sys.executable, HERE / "kernels_test.py", build / "plugin-sdk/conformance/runner/tenon-conform",
              build / "plugins/opencl/libtenon_opencl.so", build / "tests/opencl/libtenon_test_cl.so",
              HERE / "kernels.cases", driver, "--words", words, "--variants", path, "--record",
              *(word for pattern in filters for word in ("--filter", pattern))], check=True)

@@ -4,13 +4,13 @@
  *   test_gradcheck_ops [DEVICE [OPERATOR]]
  *
  * Prints a line for each failure and, as its last, `N passed, N failed`. */
-#include "gradcheck_cases.h"
+#include "tests/ops/gradcheck_cases.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- samples -------------------------------------------------------------------------------- */
+/* ---- samples ----------------------------------------------------------------------------- */
 
 static double uniform(sample *s) {
     s->state = s->state * 6364136223846793005u + 1442695040888963407u;
@@ -85,7 +85,7 @@ void make_string(tn_cell *cell, const char *text) {
     *cell = (tn_cell){.tag = TN_CELL_STRING, .v.string = text};
 }
 
-/* ---- one case ------------------------------------------------------------------------------- */
+/* ---- one case ---------------------------------------------------------------------------- */
 
 typedef struct call {
     const tn_op *op;

@@ -1,5 +1,5 @@
 /* What the tests of the simulated chip share: see rig.h. */
-#include "rig.h"
+#include "tests/sim/rig.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +18,7 @@ int rig_teardown(void **state) {
     return mini_close(&rig) ? 0 : -1;
 }
 
-/* ---- tensors with a host copy ---- */
+/* ---- tensors with a host copy ------------------------------------------------------------ */
 
 array array_create(tn_dtype dtype, int32_t rank, const int64_t *sizes) {
     array a = {.tensor = mini_tensor_create(&rig, dtype, rank, sizes, NULL, 0), .dtype = dtype};
@@ -50,12 +50,12 @@ void array_free_host(array *a) {
     a->host = NULL;
 }
 
-/* ---- work ---- */
+/* ---- work -------------------------------------------------------------------------------- */
 
 tn_status rig_launch(const char *op, tn_pdevice *device, tn_pstream *stream, uint32_t n_args,
                      const tn_cell *args, const tn_tensor_view *out) {
     const tn_kernel *kernel = mini_find(&rig, op, TN_DTYPE_NONE, TN_DTYPE_NONE);
-    const tn_call call = {
+    tn_call call = {
         .struct_size = sizeof call,
         .device = device,
         .stream = stream,

@@ -1,4 +1,4 @@
-/* rig.h: what the tests of the simulated chip share: the plugin loaded, tensors with a copy on the
+/* What the tests of the simulated chip share: the plugin loaded, tensors with a copy on the
  * host, and work that takes a while. */
 #ifndef TENON_TESTS_SIM_RIG_H
 #define TENON_TESTS_SIM_RIG_H
@@ -27,7 +27,7 @@ int rig_teardown(void **state);
             fail_msg("'%s' is not in the message '%s'", part, mini_error()); \
     } while (0)
 
-/* ---- tensors with a host copy ---- */
+/* ---- tensors with a host copy ------------------------------------------------------------ */
 
 typedef struct array {
     mini_tensor *tensor;
@@ -45,7 +45,7 @@ void array_upload(array *a);
 void array_download(array *a);
 void array_free_host(array *a);
 
-/* ---- work ---- */
+/* ---- work -------------------------------------------------------------------------------- */
 
 /* Queues kernel `op` without waiting for it. */
 tn_status rig_launch(const char *op, tn_pdevice *device, tn_pstream *stream, uint32_t n_args,

@@ -1,5 +1,5 @@
 /* Start, end, options, and what happens when the host runs out of memory at any moment. */
-#include "rig.h"
+#include "tests/sim/rig.h"
 
 #include <dirent.h>
 #include <dlfcn.h>
@@ -139,7 +139,7 @@ static void a_hundred_starts_leave_nothing_behind(void **state) {
         assert_ok(rig.ops->open(rig.self, 1, &second));
         for (int k = 0; k < 3; k++)
             assert_ok(rig.ops->streams->create(second, 0, &streams[k]));
-        const array a = array_create(TN_F32, 1, (int64_t[]){10});
+        array a = array_create(TN_F32, 1, (int64_t[]){10});
         assert_ok(mini_tensor_write(&rig, a.tensor, a.host));
         free(a.host);
         for (int k = 0; k < 3; k++)
@@ -167,7 +167,7 @@ static void closing_with_memory_alive_is_logged_and_frees_it(void **state) {
     assert_non_null(strstr(mini_log(), "closed with 0 streams, 0 events and 2 allocations alive"));
 }
 
-/* ---- every allocation fails once ---- */
+/* ---- every allocation fails once --------------------------------------------------------- */
 
 /* A life in which every function that can run out of memory is called. A call that fails for want
  * of memory is made again and must then work, so it left nothing half done. */
@@ -206,7 +206,7 @@ static tn_tensor_view view_of(tn_memory memory, tn_dtype dtype, const int64_t *s
 
 static void live(struct life *life) {
     const tn_memory_ops *memory = life->ops->memory;
-    const int64_t size = 70, stride = 1;
+    int64_t size = 70, stride = 1;
     tn_memory blocks[70], pinned, there;
     char bytes[560] = {0};
     void *host, *ignored;
@@ -230,9 +230,9 @@ static void live(struct life *life) {
     TWICE(life, life->ops->events->wait(life->stream, life->event));
     for (uint64_t k = 0; k < life->plugin->n_kernels; k++)
         if (strcmp(life->plugin->kernels[k]->op, "sort") == 0) {
-            const tn_tensor_view in = view_of(blocks[0], TN_F32, &size, &stride);
-            const tn_tensor_view values = view_of(blocks[5], TN_F32, &size, &stride);
-            const tn_tensor_view indices = view_of(blocks[6], TN_I64, &size, &stride);
+            tn_tensor_view in = view_of(blocks[0], TN_F32, &size, &stride);
+            tn_tensor_view values = view_of(blocks[5], TN_F32, &size, &stride);
+            tn_tensor_view indices = view_of(blocks[6], TN_I64, &size, &stride);
             const tn_cell args[] = {
                 {.tag = TN_CELL_TENSOR, .v.view = &in}, mini_i64(0), mini_bool(false)};
             const tn_tensor_view *outs[] = {&values, &indices};
@@ -269,7 +269,7 @@ static void each_failed_allocation_is_survived(void **state) {
     assert_true(mini_open(&rig, rig_plugin, 0));
     struct life life = {.plugin = rig.plugin, .ops = rig.ops};
     assert_true(mini_close(&rig));
-    const int64_t before = mini_outstanding();
+    int64_t before = mini_outstanding();
     int n = 0;
     do {
         life.n_refused = 0;

@@ -1,5 +1,5 @@
 /* Streams run in order and apart from each other; events join them; errors are told once. */
-#include "rig.h"
+#include "tests/sim/rig.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -216,7 +216,7 @@ static void elapsed_measures_the_work_between_two_marks(void **state) {
     assert_ok(events()->synchronize(end));
     clock_gettime(CLOCK_MONOTONIC, &after);
     assert_ok(events()->elapsed(start, end, &ns));
-    const double host_ns =
+    double host_ns =
         (double)(after.tv_sec - before.tv_sec) * 1e9 + (double)(after.tv_nsec - before.tv_nsec);
     assert_true(ns > 0 && ns <= host_ns);
     assert_status(events()->elapsed(start, plain, &ns), TN_STATE);
@@ -225,7 +225,7 @@ static void elapsed_measures_the_work_between_two_marks(void **state) {
     events()->destroy(plain);
 }
 
-/* ---- errors of queued work ---- */
+/* ---- errors of queued work --------------------------------------------------------------- */
 
 static const int64_t five[] = {5};
 
@@ -286,14 +286,14 @@ static void an_error_stays_with_its_stream(void **state) {
     array_free_host(&out);
 }
 
-/* ---- threads ---- */
+/* ---- threads ----------------------------------------------------------------------------- */
 
 enum { ROUNDS = 2000 };
 
 /* A stream of its own, and memory, pinned memory and events made and freed all the time. */
 static void *use_a_stream(void *argument) {
     const tn_memory_ops *memory = rig.ops->memory;
-    const intptr_t id = (intptr_t)argument;
+    intptr_t id = (intptr_t)argument;
     intptr_t failures = 0;
     tn_pstream *stream;
     tn_pevent *event;
@@ -303,19 +303,19 @@ static void *use_a_stream(void *argument) {
         return (void *)1;
     for (int i = 0; i < ROUNDS; i++) {
         tn_memory m, pinned;
-        const uint64_t bytes = 64 + (uint64_t)(i * 37 % 1000);
+        uint64_t bytes = 64 + (uint64_t)(i * 37 % 1000);
         int32_t seen = 0;
         if (memory->alloc(rig.device, TN_SPACE_DEVICE, bytes, &m, &ignored) != TN_OK ||
             memory->alloc(rig.device, TN_SPACE_PINNED, 64, &pinned, &host) != TN_OK)
             return (void *)1;
-        const int64_t size = 1, stride = 1;
-        const tn_tensor_view view = {.struct_size = sizeof view,
-                                     .memory = m,
-                                     .numel = 1,
-                                     .dtype = TN_I32,
-                                     .rank = 1,
-                                     .sizes = &size,
-                                     .strides = &stride};
+        int64_t size = 1, stride = 1;
+        tn_tensor_view view = {.struct_size = sizeof view,
+                               .memory = m,
+                               .numel = 1,
+                               .dtype = TN_I32,
+                               .rank = 1,
+                               .sizes = &size,
+                               .strides = &stride};
         const tn_cell args[] = {mini_i64(id * ROUNDS + i)};
         failures += rig_launch("fill", rig.device, stream, 1, args, &view) != TN_OK;
         failures += memory->read(rig.device, stream, host, m, 0, 4) != TN_OK;

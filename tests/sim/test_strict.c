@@ -1,6 +1,6 @@
 /* The chip at its strictest: poison, memory freed too early, failures and loss on demand, and an
  * order of streams that shows a forgotten wait. */
-#include "rig.h"
+#include "tests/sim/rig.h"
 
 #include <math.h>
 #include <signal.h>
@@ -160,14 +160,14 @@ static void the_nth_call_fails_and_no_other(void **state) {
     release(rig.device, allocate(rig.device, 64));
     for (int i = 0; i < 3; i++)
         assert_status(memory()->write(rig.device, rig.stream, m, 0, bytes, 8), TN_INTERNAL);
-    const int64_t stride = 1;
-    const tn_tensor_view view = {.struct_size = sizeof view,
-                                 .memory = m,
-                                 .numel = 1,
-                                 .dtype = TN_F32,
-                                 .rank = 1,
-                                 .sizes = one,
-                                 .strides = &stride};
+    int64_t stride = 1;
+    tn_tensor_view view = {.struct_size = sizeof view,
+                           .memory = m,
+                           .numel = 1,
+                           .dtype = TN_F32,
+                           .rank = 1,
+                           .sizes = one,
+                           .strides = &stride};
     const tn_cell args[] = {mini_f64(1)};
     assert_ok(rig_launch("fill", rig.device, rig.stream, 1, args, &view));
     assert_status(rig_launch("fill", rig.device, rig.stream, 1, args, &view), TN_INTERNAL);

@@ -1,6 +1,6 @@
 /* The fake device: counters, failures and queues under the test's control. */
 #define TN_PLUGIN_QUERY fake_query
-#include "fake_plugin.h"
+#include "tests/support/fake_plugin.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -44,7 +44,7 @@ static uint64_t n_calls, fail_at;
 static bool lost, held;
 static tn_plugin plugin;
 
-/* ---- control -------------------------------------------------------------------------------- */
+/* ---- control ----------------------------------------------------------------------------- */
 
 void fake_reset(void) {
     pthread_mutex_lock(&lock);
@@ -106,7 +106,7 @@ static tn_status refuse(tn_status status) {
     return TN_OK;
 }
 
-/* ---- memory --------------------------------------------------------------------------------- */
+/* ---- memory ------------------------------------------------------------------------------ */
 
 static tn_status take(tn_pdevice *d, int32_t space, uint64_t bytes, void **out) {
     tn_status status = refuse(TN_OUT_OF_MEMORY);
@@ -221,7 +221,7 @@ static const tn_memory_ops memory_ops = {.struct_size = sizeof memory_ops,
                                          .fill = memory_fill,
                                          .info = memory_info};
 
-/* ---- streams and events --------------------------------------------------------------------- */
+/* ---- streams and events ------------------------------------------------------------------ */
 
 static tn_status stream_create(tn_pdevice *d, int32_t priority, tn_pstream **out_stream) {
     *out_stream = NULL;
@@ -342,7 +342,7 @@ static const tn_event_ops event_ops = {.struct_size = sizeof event_ops,
                                        .query = event_query,
                                        .synchronize = event_synchronize};
 
-/* ---- devices and the plugin ----------------------------------------------------------------- */
+/* ---- devices and the plugin -------------------------------------------------------------- */
 
 static tn_status device_count(tn_pself *s, uint32_t *out_count) {
     *out_count = fake.n_devices;

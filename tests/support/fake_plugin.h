@@ -1,4 +1,4 @@
-/* fake_plugin.h: a device plugin for tests of the core, linked into the test.
+/* A device plugin for tests of the core, linked into the test.
  *
  * It counts what it is asked for, fails on demand, loses its device on demand, and its queues stand
  * still while they are held, so that a test decides when a stream passes a point:

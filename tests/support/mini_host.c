@@ -1,5 +1,5 @@
 /* A host of a few hundred lines, so that a plugin's tests depend on its ABI and on nothing else. */
-#include "mini_host.h"
+#include "tests/support/mini_host.h"
 
 #include <dlfcn.h>
 #include <pthread.h>
@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* ---- the host table ------------------------------------------------------------------------- */
+/* ---- the host table ---------------------------------------------------------------------- */
 
 enum { MAX_OPTIONS = 16, LOG_BYTES = 1 << 16 };
 
@@ -112,7 +112,7 @@ void mini_fail_alloc_after(int64_t n) {
     atomic_store(&allocs_left, n);
 }
 
-/* ---- plugin and device ---------------------------------------------------------------------- */
+/* ---- plugin and device ------------------------------------------------------------------- */
 
 __attribute__((format(printf, 1, 2))) static bool refuse(const char *format, ...) {
     va_list args;
@@ -195,7 +195,7 @@ tn_status mini_synchronize(mini *m) {
     return m->stream ? m->ops->streams->synchronize(m->stream) : TN_OK;
 }
 
-/* ---- tensors -------------------------------------------------------------------------------- */
+/* ---- tensors ----------------------------------------------------------------------------- */
 
 uint64_t mini_dtype_bytes(tn_dtype dtype) {
 #define BYTES(NAME, value, name, bytes, category) bytes,
@@ -275,7 +275,7 @@ void mini_tensors_free(mini *m) {
     m->tensors = NULL;
 }
 
-/* ---- calls ---------------------------------------------------------------------------------- */
+/* ---- calls ------------------------------------------------------------------------------- */
 
 static bool takes(uint64_t mask, tn_dtype dtype) {
     return dtype == TN_DTYPE_NONE || (mask & TN_DTYPE_BIT(dtype));

@@ -1,4 +1,4 @@
-/* mini_host.h: the smallest host that can drive a plugin, made with tenon/plugin.h alone.
+/* The smallest host that can drive a plugin, made with tenon/plugin.h alone.
  *
  * It loads one plugin, opens one device, places tensors in its memory and calls single kernels, so
  * that a plugin can be tested without libtenon. Works for devices with and without streams, and
@@ -45,7 +45,7 @@ typedef struct mini {
     mini_tensor *tensors;
 } mini;
 
-/* ---- the host table and what it has seen ---------------------------------------------------- */
+/* ---- the host table and what it has seen ------------------------------------------------- */
 
 /* The table a mini hands to its plugin. */
 const tn_host *mini_host_table(void);
@@ -65,7 +65,7 @@ int64_t mini_outstanding(void);
 /* Lets `n` more calls of host->alloc succeed and fails the next one; negative: none fails. */
 void mini_fail_alloc_after(int64_t n);
 
-/* ---- plugin and device ---------------------------------------------------------------------- */
+/* ---- plugin and device ------------------------------------------------------------------- */
 
 /* Loads the plugin at `path`, checks its table, opens device `index` and makes a stream where the
  * device has streams. On failure everything is undone and mini_error says why. */
@@ -78,7 +78,7 @@ bool mini_close(mini *m);
 /* Waits for the stream and returns its error; TN_OK on a device without streams. */
 tn_status mini_synchronize(mini *m);
 
-/* ---- tensors -------------------------------------------------------------------------------- */
+/* ---- tensors ----------------------------------------------------------------------------- */
 
 uint64_t mini_dtype_bytes(tn_dtype dtype);
 
@@ -98,7 +98,7 @@ tn_status mini_tensor_read(mini *m, const mini_tensor *t, void *dst);
 /* Frees every tensor. */
 void mini_tensors_free(mini *m);
 
-/* ---- calls ---------------------------------------------------------------------------------- */
+/* ---- calls ------------------------------------------------------------------------------- */
 
 /* The record that serves `op` when its first type variables are `t0` and `t1`; TN_DTYPE_NONE leaves
  * one open. NULL when there is none, or the device does not support it. */

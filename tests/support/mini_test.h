@@ -1,4 +1,4 @@
-/* mini_test.h: mini_host for tests with cmocka, which wants its headers before itself. */
+/* Mini_host for tests with cmocka, which wants its headers before itself. */
 #ifndef TENON_TESTS_MINI_TEST_H
 #define TENON_TESTS_MINI_TEST_H
 
@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "mini_host.h"
+#include "tests/support/mini_host.h"
 
 #define assert_ok(call) \
     do { \

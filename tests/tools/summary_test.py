@@ -76,12 +76,13 @@ class Summary(unittest.TestCase):
         self.assertIn("SHOULD HAVE:\n  plain  b: no OpenCL platform", text)
 
     def test_what_a_build_leaves_out(self):
-        tests = [told([], "a"), told(["slow"], "b"), told(["cpu", "not_tsan"], "c")]
+        tests = [told([], "a"), told(["slow"], "b"), told(["cpu", "not_tsan"], "c"),
+                 told(["conform", "not_tsan"], "d")]
         self.put("tsan", tests, [record([], "a")])
         self.put("asan", tests, [record([], "a"), record(["cpu", "not_tsan"], "c")])
         code, text = self.run_summary("asan", "tsan")
         self.assertEqual(code, 0, text)
-        for line in ("  asan   b: the plain build runs it", "  tsan   b: the plain build runs it",
+        for line in ("  asan   b, d: the plain build runs it", "  tsan   b, d: the plain build runs it",
                      "  tsan   c: not_tsan", "  plain, hard, fuzzing: not asked for"):
             self.assertIn(line, text)
         self.put("asan", tests, [record([], "a")]) # nothing excuses c there

@@ -2,7 +2,7 @@
 #define TN_PLUGIN_QUERY brittle_query
 #define _GNU_SOURCE
 #include "base/alloc.h"
-#include "brittle.h"
+#include "tests/validation/brittle.h"
 
 #include <fcntl.h>
 #include <fenv.h>
@@ -76,7 +76,7 @@ static tn_status common(void) {
     return TN_OK;
 }
 
-/* ---- memory --------------------------------------------------------------------------------- */
+/* ---- memory ------------------------------------------------------------------------------ */
 
 static tn_status memory_alloc(tn_pdevice *d, int32_t space, uint64_t bytes, tn_memory *out_memory,
                               void **out_host) {
@@ -143,7 +143,7 @@ static const tn_memory_ops memory_ops = {.struct_size = sizeof memory_ops,
                                          .fill = memory_fill,
                                          .info = memory_info};
 
-/* ---- streams and events --------------------------------------------------------------------- */
+/* ---- streams and events ------------------------------------------------------------------ */
 
 static tn_status stream_create(tn_pdevice *d, int32_t priority, tn_pstream **out) {
     *out = is("no stream") ? NULL : malloc(sizeof **out);
@@ -211,7 +211,7 @@ static const tn_event_ops event_ops = {.struct_size = sizeof event_ops,
                                        .synchronize = event_synchronize,
                                        .elapsed = event_elapsed};
 
-/* ---- kernels -------------------------------------------------------------------------------- */
+/* ---- kernels ----------------------------------------------------------------------------- */
 
 static uint64_t bytes_of(const tn_tensor_view *v) {
     return (uint64_t)v->numel * (v->dtype == TN_BOOL ? 1 : 4);
@@ -264,7 +264,7 @@ static const tn_kernel where = RECORD(where, TN_DTYPE_BIT(TN_F32), TN_KERNEL_STR
 static const tn_kernel plain_neg = RECORD(neg, TN_DTYPE_BIT(TN_F32), 0);
 static const tn_kernel *const kernels[] = {&neg, &add, &where, &plain_neg};
 
-/* ---- devices and the plugin ----------------------------------------------------------------- */
+/* ---- devices and the plugin -------------------------------------------------------------- */
 
 static tn_status count(tn_pself *self, uint32_t *out) {
     *out = 2;

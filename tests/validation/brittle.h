@@ -1,4 +1,4 @@
-/* brittle.h: a plugin that breaks one rule on demand, linked into the test.
+/* A plugin that breaks one rule on demand, linked into the test.
  *
  * Two devices in host memory, with streams and events when `async` is set before it is registered.
  * Work is done at once; events and streams say so. `fault` names what it does wrong; NULL: nothing.

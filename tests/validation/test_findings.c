@@ -1,7 +1,7 @@
 /* Every finding of the validation layer, brought about once.
  *
  * With a fault, the same is done without it first, and nothing may be found then. */
-#include "findings.h"
+#include "tests/validation/findings.h"
 
 #include "base/alloc.h"
 #include "base/error.h"
@@ -14,7 +14,7 @@
 #include <tenon/plugins.h>
 #include <unistd.h>
 
-/* ---- the plugin, as the rest of Tenon has it ---- */
+/* ---- the plugin, as the rest of Tenon has it --------------------------------------------- */
 
 const tni_plugin *p;
 tn_pdevice *device, *second;
@@ -58,7 +58,7 @@ void close_all(void) {
     stop();
 }
 
-/* ---- running the cases ---- */
+/* ---- running the cases ------------------------------------------------------------------- */
 
 static char here[4096];
 
@@ -107,7 +107,7 @@ static void expect(const finding_case *c, const char *what) {
 
 /* What a thread keeps from its first call on is there before anything is counted. */
 static int warm_up(void **state) {
-    const finding_case c = {"silent", open_and_close, 0, "", "", SYNC, 1};
+    finding_case c = {"silent", open_and_close, 0, "", "", SYNC, 1};
     act(&c, NULL);
     tni_error_plugin(TN_OK, NULL);
     tn_validation_clear();
@@ -130,14 +130,14 @@ static void run_case(void **state) {
 }
 
 static void memory_freed_in_order_is_no_finding(void **state) {
-    const finding_case c = {NULL, free_after_wait, 0, "", "", ASYNC, 1};
+    finding_case c = {NULL, free_after_wait, 0, "", "", ASYNC, 1};
     tn_validation_clear();
     act(&c, NULL);
     expect_nothing("in order");
 }
 
 static void a_repeated_finding_is_counted(void **state) {
-    const finding_case c = {"silent", write_twice, 16, "memory->write", "", SYNC, 1};
+    finding_case c = {"silent", write_twice, 16, "memory->write", "", SYNC, 1};
     tn_validation_finding f = {.struct_size = sizeof f};
     tn_validation_clear();
     act(&c, c.fault);
@@ -158,7 +158,7 @@ static void keep_line(void *user, int32_t level, const char *subsystem, const ch
 }
 
 static void a_finding_is_logged_once_and_summed_up(void **state) {
-    const finding_case c = {"silent", write_twice, 16, "memory->write", "", SYNC, 1};
+    finding_case c = {"silent", write_twice, 16, "memory->write", "", SYNC, 1};
     tn_validation_clear();
     logged[0] = '\0';
     tn_log_set(TN_LOG_WARN, keep_line, NULL);
@@ -192,7 +192,7 @@ static void nothing_stands_between_when_it_is_off(void **state) {
 
 /* Eight plugins can be watched at once. Here the same one comes again and again. */
 static void watches_are_given_back(void **state) {
-    const finding_case c = {NULL, open_and_close, 0, "", "", ASYNC, 2};
+    finding_case c = {NULL, open_and_close, 0, "", "", ASYNC, 2};
     tn_validation_clear();
     for (int i = 0; i < 20; i++)
         act(&c, NULL);

@@ -29,8 +29,7 @@ extern "C" {
 #define TN_MUST_USE
 #endif
 
-/* ---- errors: all of the calling thread ----------------------------------------------------------
- */
+/* ---- errors: all of the calling thread --------------------------------------------------- */
 
 /* Status of the standing error, TN_OK if there is none. Does not count as reading it. */
 TN_API tn_status tn_error_status(void);
@@ -57,8 +56,7 @@ TN_API tn_status tn_fail(tn_status status, const char *format, ...)
 #endif
     ;
 
-/* ---- log ----------------------------------------------------------------------------------------
- */
+/* ---- log --------------------------------------------------------------------------------- */
 
 /* Where log lines go. `subsystem` is "loader", "memory", "plugin" ...; the line has no newline. May
  * be called from any thread. Nothing is printed unless TENON_LOG or this function asks for it. */
@@ -67,8 +65,7 @@ typedef void (*tn_log_fn)(void *user, int32_t level, const char *subsystem, cons
 /* Sends lines at `level` or more urgent to `fn` (NULL: standard error). */
 TN_API void tn_log_set(int32_t level, tn_log_fn fn, void *user);
 
-/* ---- version ------------------------------------------------------------------------------------
- */
+/* ---- version ----------------------------------------------------------------------------- */
 
 #define TN_VERSION_MAJOR 0
 #define TN_VERSION_MINOR 9

@@ -13,7 +13,7 @@
 extern "C" {
 #endif
 
-/* ---- leaves --------------------------------------------------------------------------------- */
+/* ---- leaves ------------------------------------------------------------------------------ */
 
 /* Marks a leaf (floating dtype). Returns t. A tensor made by a recorded operator refuses to be
  * unmarked. */
@@ -29,7 +29,7 @@ TN_API tn_status tn_retain_grad(tn_tensor *t);
 /* Name of the node that made t ("MulBackward"), "" for a leaf. */
 TN_API const char *tn_grad_fn_name(const tn_tensor *t);
 
-/* ---- backward ------------------------------------------------------------------------------- */
+/* ---- backward ---------------------------------------------------------------------------- */
 
 /* Gradients of `loss`, which must have one element, into the leaves; frees what the graph saved. */
 TN_API tn_status tn_backward(tn_tensor *loss);
@@ -45,7 +45,7 @@ TN_API tn_status tn_gradients(tn_tensor *const *roots, tn_tensor *const *grads, 
                               tn_tensor *const *inputs, uint64_t n_inputs, bool retain_graph,
                               bool create_graph, bool allow_unused, tn_tensor **out_grads);
 
-/* ---- modes, of the calling thread ----------------------------------------------------------- */
+/* ---- modes, of the calling thread -------------------------------------------------------- */
 
 /* Recording on or off; returns what it was. */
 TN_API bool tn_set_grad_enabled(bool enabled);
@@ -81,7 +81,7 @@ static inline void tn_grad_mode_cleanup(bool *before) {
         tn_set_grad_enabled(false)
 #endif
 
-/* ---- hooks ---------------------------------------------------------------------------------- */
+/* ---- hooks ------------------------------------------------------------------------------- */
 
 /* Called with the gradient of a tensor when it is complete, inside a scope of the engine. Returns
  * the gradient to go on with: `grad`, another tensor, or NULL with an error to stop backward. */
@@ -100,7 +100,7 @@ typedef tn_status (*tn_node_hook)(tn_tensor **input_grads, uint64_t n, void *use
 TN_API tn_registration *tn_register_node_hook(tn_tensor *t, tn_node_hook hook, void *user,
                                               void (*destroy)(void *user));
 
-/* ---- functions of your own ------------------------------------------------------------------ */
+/* ---- functions of your own --------------------------------------------------------------- */
 
 typedef struct tn_function_context tn_function_context;
 
@@ -132,7 +132,7 @@ TN_API tn_status tn_function_apply(const tn_function *function, void *user,
                                    tn_tensor *const *inputs, uint64_t n_inputs, tn_tensor **outputs,
                                    uint64_t n_outputs);
 
-/* ---- checking ------------------------------------------------------------------------------- */
+/* ---- checking ---------------------------------------------------------------------------- */
 
 /* A function under test: makes outputs[*n_outputs] (room for 8) from inputs. */
 typedef tn_status (*tn_check_fn)(tn_tensor *const *inputs, uint64_t n_inputs, tn_tensor **outputs,

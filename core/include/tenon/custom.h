@@ -8,15 +8,16 @@
  *
  * For an operator that the program defined (tn_op_define)
  *   record->op is the operator's name, record->schema_hash may be 0. It needs a tensor argument,
- * returns tensors (not lists), and writes none of its arguments. The kernel's arguments are the
- * operator's. dtypes[i] says what its i-th tensor argument may be; where that is 0 it must have the
- * dtype of the first one given, which dtypes[0] is about. A Scalar arrives as F64 or I64, by that
- * dtype. The outputs are allocated before the call, as the outputs function says; without one the
- * call is pointwise: tensor arguments are broadcast to one shape, and each output has that shape
- * and the dtype of the first tensor. By record->flags inputs are made contiguous and broadcasts
- * materialised, as for a plugin's kernel. What the kernel cannot take (other dtypes, an argument
- * without elements, `supports` says no) goes to the operator's Backend handler for every device
- * type: its composition. Without one the fallback policy decides (tenon/fallback.h).
+ *   returns tensors (not lists), and writes none of its arguments. The kernel's arguments are the
+ *   operator's. dtypes[i] says what its i-th tensor argument may be; where that is 0 it must have
+ *   the dtype of the first one given, which dtypes[0] is about. A Scalar arrives as F64 or I64, by
+ *   that dtype. The outputs are allocated before the call, as the outputs function says; without
+ *   one the call is pointwise: tensor arguments are broadcast to one shape, and each output has
+ *   that shape and the dtype of the first tensor. By record->flags inputs are made contiguous and
+ *   broadcasts materialised, as for a plugin's kernel. What the kernel cannot take (other dtypes,
+ *   an argument without elements, `supports` says no) goes to the operator's Backend handler for
+ *   every device type: its composition. Without one the fallback policy decides
+ *   (tenon/fallback.h).
  *
  * For a kernel operator of tenon/kernels.h
  *   record->op and record->schema_hash are TN_KERNEL_name and TN_KERNEL_HASH_name, and there is no

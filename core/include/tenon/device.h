@@ -14,7 +14,7 @@
 extern "C" {
 #endif
 
-/* ---- devices -------------------------------------------------------------------------------- */
+/* ---- devices ----------------------------------------------------------------------------- */
 
 /* Opens the device, loading its plugin if needed. A device that is not there is an error that lists
  * every plugin tried and its reason; {0, 0} is returned then. */
@@ -51,7 +51,7 @@ static inline tn_device tn_device_unpack(int64_t packed) {
 TN_API tn_status tn_set_num_threads(uint32_t n);
 TN_API uint32_t tn_get_num_threads(void);
 
-/* ---- streams and events --------------------------------------------------------------------- */
+/* ---- streams and events ------------------------------------------------------------------ */
 
 typedef struct tn_stream tn_stream;
 typedef struct tn_event tn_event;
@@ -85,7 +85,7 @@ TN_API tn_status tn_event_elapsed(tn_event *start, tn_event *end, double *out_ns
  * point. Needed when a tensor made on one stream is used on another and dropped. */
 TN_API tn_status tn_record_stream(tn_tensor *t, tn_stream *stream);
 
-/* ---- memory --------------------------------------------------------------------------------- */
+/* ---- memory ------------------------------------------------------------------------------ */
 
 /* Small blocks that threads keep for themselves count as free. Peaks are taken when memory is not
  * to be had there, so they may miss up to 1 MiB per thread. */
@@ -114,7 +114,7 @@ TN_API char *tn_memory_snapshot(tn_device device);
 TN_API void *tn_pinned_alloc(tn_device device, uint64_t bytes);
 TN_API void tn_pinned_free(void *p);
 
-/* ---- the end -------------------------------------------------------------------------------- */
+/* ---- the end ----------------------------------------------------------------------------- */
 
 /* Closes devices and shuts plugins down. Optional: at exit the system takes everything back. Fails
  * with TN_STATE, and does nothing, while tensors are alive. Destroy events and drop streams before:

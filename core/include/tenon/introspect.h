@@ -15,8 +15,7 @@
 extern "C" {
 #endif
 
-/* ---- operators ---------------------------------------------------------------------------------
- */
+/* ---- operators --------------------------------------------------------------------------- */
 
 typedef struct tn_op_info {
     uint64_t struct_size;
@@ -51,8 +50,7 @@ typedef struct tn_op_handler_info {
 TN_API tn_status tn_op_handlers(const char *name,
                                 void (*fn)(const tn_op_handler_info *info, void *user), void *user);
 
-/* ---- kernels -----------------------------------------------------------------------------------
- */
+/* ---- kernels ----------------------------------------------------------------------------- */
 
 /* A kernel that an open device has for an operator. */
 typedef struct tn_kernel_info {
@@ -70,8 +68,7 @@ typedef struct tn_kernel_info {
 TN_API tn_status tn_op_kernels(const char *name, void (*fn)(const tn_kernel_info *info, void *user),
                                void *user);
 
-/* ---- environment -------------------------------------------------------------------------------
- */
+/* ---- environment ------------------------------------------------------------------------- */
 
 typedef struct tn_env_info {
     uint64_t struct_size;

@@ -15,7 +15,7 @@
 extern "C" {
 #endif
 
-/* ---- stochastic gradient descent ------------------------------------------------------------ */
+/* ---- stochastic gradient descent --------------------------------------------------------- */
 
 typedef struct tn_sgd tn_sgd;
 
@@ -55,7 +55,7 @@ TN_API tn_tensor *tn_sgd_momentum_buffer(const tn_sgd *sgd, uint64_t i);
  * step. */
 TN_API tn_status tn_sgd_set_momentum_buffer(tn_sgd *sgd, uint64_t i, tn_tensor *buffer);
 
-/* ---- Adam with decoupled weight decay ------------------------------------------------------- */
+/* ---- Adam with decoupled weight decay ---------------------------------------------------- */
 
 typedef struct tn_adamw tn_adamw;
 

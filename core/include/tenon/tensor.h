@@ -1,11 +1,12 @@
 /* tenon/tensor.h: tensors, scopes, devices as values, data in and out.
  *
  * Ownership, exactly
- *   A functional operator's result belongs to the innermost open scope of the thread, which drops
- * it when it closes. tn_keep takes a reference of your own, tn_drop gives it back; tn_free gives
- * the scope's reference back early; tn_escape moves it to the parent scope. In-place and out forms
- *   return their argument and add nothing. NULL is a failed tensor: operators pass it on and leave
- * the standing error alone (tenon/base.h). TN_NONE stands for an optional tensor that is left out.
+ *   - A functional operator's result belongs to the innermost open scope of the thread, which
+ *     drops it when it closes. In-place and out forms return their argument and add nothing.
+ *   - tn_keep takes a reference of your own, tn_drop gives it back; tn_free gives the scope's
+ *     reference back early; tn_escape moves it to the parent scope.
+ *   - NULL is a failed tensor: operators pass it on and leave the standing error alone
+ *     (tenon/base.h). TN_NONE stands for an optional tensor that is left out.
  *
  * Threads: reading and calling from several threads is safe. Keep a tensor before handing it to
  * another thread. Changing one tensor from two threads is the caller's race.
@@ -21,7 +22,7 @@
 extern "C" {
 #endif
 
-/* ---- small values --------------------------------------------------------------------------- */
+/* ---- small values ------------------------------------------------------------------------ */
 
 /* A device: make one with tn_device_of or tn_device_parse. All zero: "not given". */
 typedef struct tn_device {
@@ -101,7 +102,7 @@ extern "C" {
 #endif
 #define TN_DIMS(...) TN_SHAPE(__VA_ARGS__)
 
-/* ---- references and scopes ------------------------------------------------------------------ */
+/* ---- references and scopes --------------------------------------------------------------- */
 
 /* Takes one more reference and returns t. NULL and TN_NONE pass through. */
 TN_API tn_tensor *tn_keep(tn_tensor *t);
@@ -152,7 +153,7 @@ static inline void tn_scope_cleanup(tn_scope *scope) {
     __attribute__((cleanup(tn_scope_cleanup), unused)) tn_scope tn_scope_of_block = tn_scope_open()
 #endif
 
-/* ---- what a tensor is ----------------------------------------------------------------------- */
+/* ---- what a tensor is -------------------------------------------------------------------- */
 
 TN_API int64_t tn_rank(const tn_tensor *t); /* -1 for NULL */
 /* Size of a dimension; negative counts from the end. -1, with an error, when there is none such. */
@@ -177,7 +178,7 @@ TN_API int64_t tn_dtype_size(tn_dtype dtype);
 /* The dtype that values of both kinds promote to, as PyTorch's promote_types. */
 TN_API tn_dtype tn_promote(tn_dtype a, tn_dtype b);
 
-/* ---- data in and out ------------------------------------------------------------------------ */
+/* ---- data in and out --------------------------------------------------------------------- */
 
 /* A tensor with a copy of `data`: row-major elements of `dtype`. Belongs to the scope. Data in
  * pinned memory (tn_pinned_alloc) must stay as it is until the current stream has passed this

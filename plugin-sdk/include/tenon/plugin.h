@@ -8,13 +8,13 @@
  * Rules that hold for every struct here
  *   - The first member is `struct_size`, set by whoever fills the struct. A reader tests the member
  *     it wants with TN_HAS(), never the whole size, so old and new work together in both
- * directions. The two exceptions are tn_cell, whose 16 bytes are frozen, and the handles.
+ *     directions. The two exceptions are tn_cell, whose 16 bytes are frozen, and the handles.
  *   - Members are fixed-width and 8-byte aligned, there is no tail padding, and members are only
  *     ever added at the end. A function pointer that is NULL is a feature that is absent.
  *   - Arrays that cross the boundary are arrays of pointers, so that an element may grow.
  *   - Strings are UTF-8, NUL-terminated. What the plugin's tables point to lives until shutdown
  *     returns; what a call hands over is borrowed for that call, unless its contract says
- * otherwise.
+ *     otherwise.
  *
  * Errors: a function that can fail returns a tn_status. Before it returns one that is not TN_OK it
  * should call host->fail with a message that says what went wrong and what the user can do; the
@@ -130,8 +130,7 @@ typedef uint64_t tn_memory;
 /* No tensor has more dimensions. */
 #define TN_MAX_RANK 12
 
-/* ---- values -----------------------------------------------------------------------------------
- */
+/* ---- values ------------------------------------------------------------------------------ */
 
 /* A tensor as a kernel sees it. Sizes and strides count elements, offset counts bytes. Strides are
  * never negative; a stride of zero (broadcast) reaches only kernels that declare it. The stride of
@@ -178,8 +177,7 @@ enum tn_cell_tag {
     TN_CELL_STRING = 7
 };
 
-/* ---- the host's side ---------------------------------------------------------------------------
- */
+/* ---- the host's side --------------------------------------------------------------------- */
 
 typedef enum tn_log_level {
     TN_LOG_ERROR = 0,
@@ -224,8 +222,7 @@ typedef struct tn_host {
     const void *(*extension)(const char *id);
 } tn_host;
 
-/* ---- memory ------------------------------------------------------------------------------------
- */
+/* ---- memory ------------------------------------------------------------------------------ */
 
 typedef enum tn_memory_space {
     TN_SPACE_DEVICE = 0, /* the device's own memory, where tensors live */
@@ -357,8 +354,7 @@ typedef struct tn_event_ops {
     void *(*native_handle)(tn_pevent *event);
 } tn_event_ops;
 
-/* ---- kernels ------------------------------------------------------------------------------------
- */
+/* ---- kernels ----------------------------------------------------------------------------- */
 
 /* One call of a kernel. All tensors have at least one element; the core has promoted dtypes,
  * broadcast shapes, filled in defaults, made dimensions non-negative and allocated the outputs. */
@@ -425,8 +421,7 @@ typedef struct tn_kernel {
     tn_status (*workspace)(const tn_call *call, uint64_t *out_bytes);
 } tn_kernel;
 
-/* ---- devices ------------------------------------------------------------------------------------
- */
+/* ---- devices ----------------------------------------------------------------------------- */
 
 typedef enum tn_device_property {
     TN_PROP_NAME = 0,           /* STRING: the product's name, for people, not empty; valid until
@@ -472,8 +467,7 @@ typedef struct tn_device_ops {
     const tn_event_ops *events;   /* required with streams */
 } tn_device_ops;
 
-/* ---- the plugin ---------------------------------------------------------------------------------
- */
+/* ---- the plugin -------------------------------------------------------------------------- */
 
 enum {
     TN_PLUGIN_FORK_SAFE = 1u, /* open devices still work in a forked child; without it the core
@@ -511,8 +505,7 @@ typedef struct tn_plugin {
     const void *(*extension)(tn_pself *self, const char *id);
 } tn_plugin;
 
-/* ---- the entry ----------------------------------------------------------------------------------
- */
+/* ---- the entry --------------------------------------------------------------------------- */
 
 #if defined(__GNUC__)
 #define TN_PLUGIN_EXPORT __attribute__((visibility("default")))
@@ -533,7 +526,7 @@ typedef const tn_plugin *(*tn_plugin_query_fn)(const tn_host *host);
  * hardware, no threads, no allocation, nothing printed. [any-thread] [loaded] [required] */
 TN_PLUGIN_EXPORT const tn_plugin *TN_PLUGIN_QUERY(const tn_host *host);
 
-/* ---- layout, checked wherever this header is compiled ---------------------------------------- */
+/* ---- layout, checked wherever this header is compiled ------------------------------------ */
 
 /* Each assertion names the last member: its end must be the end of the struct. */
 #if defined(__cplusplus)

@@ -1,4 +1,4 @@
-/* arange.c: start + i * step, along one dimension. One work item makes one element.
+/* Start + i * step, along one dimension. One work item makes one element.
  *
  *   T          the dtype
  *
@@ -59,7 +59,7 @@ DEVICE real rounded(real x, i32 n, bool sticky) {
         x.magnitude = sticky ? shift_sticky(x.magnitude, n) : 0;
         return x;
     }
-    const u64 rest = x.magnitude & (((u64)1 << n) - 1), middle = (u64)1 << (n - 1);
+    u64 rest = x.magnitude & (((u64)1 << n) - 1), middle = (u64)1 << (n - 1);
     x.magnitude >>= n;
     x.magnitude += rest > middle || (rest == middle && (x.magnitude & 1));
     return x;
@@ -71,8 +71,8 @@ DEVICE real rounded_f64(real x) {
 }
 
 DEVICE real times(real x, u64 n) {
-    const u64 high = mul_high_u64(x.magnitude, n), low = x.magnitude * n;
-    const i32 over = width(high);
+    u64 high = mul_high_u64(x.magnitude, n), low = x.magnitude * n;
+    i32 over = width(high);
     x.magnitude = low;
     if (over) {
         x.magnitude = high << (64 - over) | shift_sticky(low, over);
@@ -89,13 +89,13 @@ DEVICE real sum(real a, real b) {
             a.negative = a.negative && b.negative;
         return a.magnitude ? a : b.magnitude ? b : a;
     }
-    const i32 up_a = 63 - width(a.magnitude), up_b = 63 - width(b.magnitude);
+    i32 up_a = 63 - width(a.magnitude), up_b = 63 - width(b.magnitude);
     a.magnitude <<= up_a;
     a.exponent -= up_a;
     b.magnitude <<= up_b;
     b.exponent -= up_b;
     if (a.exponent < b.exponent || (a.exponent == b.exponent && a.magnitude < b.magnitude)) {
-        const real c = a;
+        real c = a;
         a = b;
         b = c;
     }
@@ -110,7 +110,7 @@ DEVICE real sum(real a, real b) {
 }
 
 DEVICE real real_of_bits(u64 bits) {
-    const i32 e = (i32)(bits >> 52 & 0x7ff);
+    i32 e = (i32)(bits >> 52 & 0x7ff);
     real x;
     x.magnitude = (bits & (((u64)1 << 52) - 1)) | (u64)(e != 0) << 52;
     x.exponent = (e ? e : 1) - 1075;
@@ -122,20 +122,20 @@ DEVICE real real_of_bits(u64 bits) {
 DEVICE f32 special(u64 bits) {
     if ((bits >> 52 & 0x7ff) != 0x7ff)
         return 0;
-    const u32 high = (u32)(bits >> 63) << 31 | 0x7f800000u;
+    u32 high = (u32)(bits >> 63) << 31 | 0x7f800000u;
     return f32_of_bits(bits & (((u64)1 << 52) - 1) ? high | 0x400000u : high);
 }
 
 /* Sticky where it is rounded again as it is stored. */
 DEVICE f32 f32_of_real(real x) {
-    const i32 over = width(x.magnitude) - 24, below = -149 - x.exponent;
+    i32 over = width(x.magnitude) - 24, below = -149 - x.exponent;
     x = rounded(x, over > below ? over : below, DTYPE(T) != DTYPE_f32);
-    const f32 size = ldexp((f32)x.magnitude, x.exponent);
+    f32 size = ldexp((f32)x.magnitude, x.exponent);
     return x.negative ? -size : size;
 }
 
 DEVICE void put(GLOBAL stored(T) * out, i64 to, i64 i, i64 start, i64 step) {
-    const f32 a = special((u64)start), b = special((u64)step);
+    f32 a = special((u64)start), b = special((u64)step);
     f32 x = a + (f32)(i != 0) * b;
     if (a == 0 && b == 0)
         x = f32_of_real(sum(real_of_bits((u64)start), times(real_of_bits((u64)step), (u64)i)));
@@ -145,7 +145,7 @@ DEVICE void put(GLOBAL stored(T) * out, i64 to, i64 i, i64 start, i64 step) {
 #endif
 
 KERNEL(arange)(GLOBAL stored(T) * out, const parameters p) {
-    const i64 i = (i64)GLOBAL_ID(0);
+    i64 i = (i64)GLOBAL_ID(0);
     if (i < p.numel)
         put(out, p.offset + i * p.stride, i, p.start, p.step);
 }

@@ -1,4 +1,4 @@
-/* avg_pool2d.c: the mean of each window of [N, C, H, W], and what the input's gradient is made of
+/* The mean of each window of [N, C, H, W], and what the input's gradient is made of
  * then. A work item makes one element, or a row of them. Windows are added row by row.
  *
  *   T, TILES, ROWS, UNIT, INDEX   as in max_pool2d.c */
@@ -54,28 +54,28 @@ DEVICE span span_of(INDEX o, INDEX size, INDEX window, INDEX stride, INDEX paddi
         rest /= end; \
         end = begin + 1; \
     } \
-    const INDEX row = rest % (INDEX)p.side[0]; \
+    INDEX row = rest % (INDEX)p.side[0]; \
     rest /= (INDEX)p.side[0]; \
-    const INDEX c = rest % (INDEX)p.channels, n = rest / (INDEX)p.channels; \
+    INDEX c = rest % (INDEX)p.channels, n = rest / (INDEX)p.channels; \
     out += p.offsets[0] + n * p.strides[0][0] + c * p.strides[0][1] + row * p.strides[0][2]; \
     in += p.offsets[1] + n * p.strides[1][0] + c * p.strides[1][1]
 
 KERNEL(avg_pool2d)
 (GLOBAL stored(T) * RESTRICT out, GLOBAL const stored(T) * RESTRICT in, const parameters p) {
     PLACE(small);
-    const i64 below = p.strides[1][2];
+    i64 below = p.strides[1][2];
 #if TILES
     in += 2 * row * below;
     for (INDEX ox = begin; ox < end; ox++) {
-        const i64 at = 2 * ox * ALONG(1);
-        const C upper = load(T)(in, at) + load(T)(in, at + ALONG(1));
-        const C lower = load(T)(in, at + below) + load(T)(in, at + below + ALONG(1));
+        i64 at = 2 * ox * ALONG(1);
+        C upper = load(T)(in, at) + load(T)(in, at + ALONG(1));
+        C lower = load(T)(in, at + below) + load(T)(in, at + below + ALONG(1));
         store(T)(out, ox * ALONG(0), (upper + lower) * (C)0.25);
     }
 #else
-    const span v = SPAN(0, row);
+    span v = SPAN(0, row);
     for (INDEX ox = begin; ox < end; ox++) {
-        const span u = SPAN(1, ox);
+        span u = SPAN(1, ox);
         C sum = 0;
         for (INDEX y = v.begin; y < v.end; y++) {
             C part = 0;
@@ -101,23 +101,23 @@ KERNEL(avg_pool2d)
 KERNEL(avg_pool2d_backward)
 (GLOBAL stored(T) * RESTRICT out, GLOBAL const stored(T) * RESTRICT in, const parameters p) {
     PLACE(large);
-    const i64 below = p.strides[1][2];
+    i64 below = p.strides[1][2];
 #if TILES
-    const INDEX h = (INDEX)p.small[0], w = (INDEX)p.small[1];
+    INDEX h = (INDEX)p.small[0], w = (INDEX)p.small[1];
     in += row / 2 * below;
     for (INDEX x = begin; x < end; x++)
         store(T)(out, x * ALONG(0),
                  row / 2 < h && x / 2 < w ? load(T)(in, x / 2 * ALONG(1)) * (C)0.25 : (C)0);
 #else
-    const INDEX y0 = FIRST(0, row), y1 = LAST(0, row);
+    INDEX y0 = FIRST(0, row), y1 = LAST(0, row);
     for (INDEX x = begin; x < end; x++) {
-        const INDEX x0 = FIRST(1, x), x1 = LAST(1, x);
+        INDEX x0 = FIRST(1, x), x1 = LAST(1, x);
         C sum = 0;
         for (INDEX oy = y0; oy <= y1; oy++) {
-            const span v = SPAN(0, oy);
+            span v = SPAN(0, oy);
             C part = 0;
             for (INDEX ox = x0; ox <= x1; ox++) {
-                const span u = SPAN(1, ox);
+                span u = SPAN(1, ox);
                 part += DIVIDE(load(T)(in, oy * below + ox * ALONG(1)), (C)(v.count * u.count));
             }
             sum += part;

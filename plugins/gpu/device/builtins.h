@@ -1,11 +1,11 @@
-/* builtins.h: the functions of OpenCL C 1.2 that device code uses, as chapter 6.12 of its
+/* The functions of OpenCL C 1.2 that device code uses, as chapter 6.12 of its
  * specification has them. For compilers that would otherwise read a megabyte of declarations for
  * each program. */
 #define OVERLOADED __attribute__((overloadable))
 #define OF_VALUES __attribute__((overloadable, const))
 #define OF_MEMORY __attribute__((overloadable, pure))
 
-/* ---- work items ---- */
+/* ---- work items -------------------------------------------------------------------------- */
 
 size_t OF_VALUES get_global_id(uint d);
 size_t OF_VALUES get_local_id(uint d);
@@ -15,7 +15,7 @@ size_t OF_VALUES get_num_groups(uint d);
 void OVERLOADED __attribute__((convergent)) barrier(cl_mem_fence_flags fences);
 int OVERLOADED atomic_cmpxchg(volatile __global int *p, int expected, int value);
 
-/* ---- numbers ---- */
+/* ---- numbers ----------------------------------------------------------------------------- */
 
 ulong OF_VALUES mul_hi(ulong a, ulong b);
 
@@ -43,7 +43,7 @@ ulong OF_VALUES mul_hi(ulong a, ulong b);
     T OF_VALUES trunc(T x); \
     void OVERLOADED vstore_half_rte(T value, size_t i, __global half *p);
 
-/* ---- vectors ---- */
+/* ---- vectors ----------------------------------------------------------------------------- */
 
 float OF_MEMORY vload_half(size_t i, const __global half *p);
 

@@ -1,4 +1,4 @@
-/* copy.c: from any dtype to any other, each element on its own. Of equal dtypes the bits move: S
+/* From any dtype to any other, each element on its own. Of equal dtypes the bits move: S
  * and D are then i8, i16, i32 or i64.
  *
  *   D          the dtype of the output
@@ -47,10 +47,10 @@ typedef struct parameters {
     KERNEL_OF_GROUP(SIDE_X, SIDE_Y, copy_##S) \
     (GLOBAL stored(D) * out, GLOBAL const stored(S) * in, const parameters p) { \
         LOCAL computed(S) tile[TILE][TILE + 1]; \
-        const i64 x0 = (i64)GROUP_ID(0) * TILE, y0 = (i64)GROUP_ID(1) * TILE; \
-        const int nx = p.sizes[0] - x0 < TILE ? (int)(p.sizes[0] - x0) : TILE, \
-                  ny = p.sizes[1] - y0 < TILE ? (int)(p.sizes[1] - y0) : TILE, \
-                  first = (int)LOCAL_ID(0), second = (int)LOCAL_ID(1); \
+        i64 x0 = (i64)GROUP_ID(0) * TILE, y0 = (i64)GROUP_ID(1) * TILE; \
+        int nx = p.sizes[0] - x0 < TILE ? (int)(p.sizes[0] - x0) : TILE, \
+            ny = p.sizes[1] - y0 < TILE ? (int)(p.sizes[1] - y0) : TILE, first = (int)LOCAL_ID(0), \
+            second = (int)LOCAL_ID(1); \
         i64 at[2] = {p.offsets[0], p.offsets[1]}; \
         WALK(p.loop, 2, INDEX, (INDEX)GROUP_ID(2), at); \
         for (int x = second; x < nx; x += SIDE_Y) \
@@ -59,7 +59,7 @@ typedef struct parameters {
         BARRIER(); \
         for (int y = second; y < ny; y += SIDE_Y) \
             for (int x = first; x < nx; x += SIDE_X) { \
-                const i64 to = at[0] + (y0 + y) * p.out_step + x0 + x; \
+                i64 to = at[0] + (y0 + y) * p.out_step + x0 + x; \
                 STORE(tile[x][y]); \
             } \
     }
@@ -77,13 +77,13 @@ typedef struct parameters {
 #define MAKE(S, STORE) \
     KERNEL(copy_##S) \
     (GLOBAL stored(D) * out, GLOBAL const stored(S) * in, const parameters p) { \
-        const INDEX i = (INDEX)GLOBAL_ID(0); \
+        INDEX i = (INDEX)GLOBAL_ID(0); \
         if (i >= p.numel) \
             return; \
         i64 at[2] = {p.offsets[0], p.offsets[1]}; \
         FIND(); \
-        const i64 to = at[0]; \
-        const computed(S) x = load(S)(in, at[1]); \
+        i64 to = at[0]; \
+        computed(S) x = load(S)(in, at[1]); \
         STORE(x); \
     }
 #endif

@@ -1,4 +1,4 @@
-/* dialect.h: the language of device code, which is OpenCL C 1.2 here and CUDA C there.
+/* The language of device code, which is OpenCL C 1.2 here and CUDA C there.
  *
  * A file of device code is compiled once for each choice of dtypes, operator and shape of kernel
  * that is needed, chosen by macros (-DT=f32 -DOP=add). It sees no header but this one, and uses no
@@ -7,9 +7,10 @@
  *   kernels   KERNEL(name)(PARAMETERS) with memory first, then one struct of sizes and offsets;
  *             KERNEL_OF_GROUP where the group's size is fixed
  *   local     LOCAL arrays in a kernel. No pointer to them is given to a function: LLVM may move
- * the array there, and PoCL then has one for all groups values    i8 .. u64, f32, f64; f16 and bf16
- * are stored, and computed in f32 dtypes    for a dtype X: stored(X), computed(X), load(X)(p, i),
- * store(X)(p, i, value), DTYPE(X), IS_FLOAT(X), IS_INT(X), IS_BOOL(X); p is of stored(X) *
+ *             the array there, and PoCL then has one for all groups
+ *   values    i8 .. u64, f32, f64; f16 and bf16 are stored, and computed in f32
+ *   dtypes    for a dtype X: stored(X), computed(X), load(X)(p, i), store(X)(p, i, value),
+ *             DTYPE(X), IS_FLOAT(X), IS_INT(X), IS_BOOL(X); p is of stored(X) *
  *
  * IS_CPU is 1 where work items are threads of a CPU or lanes of its vectors. f64 is there where
  * HAS_F64 is 1, and OpenCL's functions are declared in builtins.h where DECLARES_BUILTINS is 1.
@@ -17,8 +18,7 @@
 #define CAT_(a, b) a##b
 #define CAT(a, b) CAT_(a, b)
 
-/* ---- the two languages ------------------------------------------------------------------------
- */
+/* ---- the two languages ------------------------------------------------------------------- */
 
 #ifdef __OPENCL_VERSION__
 
@@ -264,7 +264,7 @@ DEVICE f32 bf16_to_f32(u16 bits) {
     return f32_of_bits((u32)bits << 16);
 }
 DEVICE u16 f32_to_bf16(f32 value) {
-    const u32 bits = bits_of_f32(value);
+    u32 bits = bits_of_f32(value);
     if ((bits & 0x7fffffffu) > 0x7f800000u)
         return (u16)(bits >> 16 | 0x40u);
     return (u16)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
@@ -279,7 +279,7 @@ DEVICE void store_bf16(GLOBAL u16 *p, i64 i, f32 value) {
 #if HAS_F64
 /* The f32 next to x whose last bit says whether anything was lost, so that it is rounded once. */
 DEVICE f32 odd_f32(f64 x) {
-    const f32 near = (f32)x;
+    f32 near = (f32)x;
     u32 bits = bits_of_f32(near);
     if ((f64)near == x || x != x)
         return near;
@@ -319,8 +319,7 @@ DEVICE f64 number_f64(i64 bits) {
 #define number_bool number_i32
 #define number(X) CAT(number_, X)
 
-/* ---- where an element lies ---------------------------------------------------------------------
- */
+/* ---- where an element lies --------------------------------------------------------------- */
 
 #define MAX_RANK 12
 
@@ -340,8 +339,8 @@ DEVICE f64 number_f64(i64 bits) {
     do { \
         INDEX rest_ = (i); \
         for (int d_ = (first); d_ < (int)(loop).rank; d_++) { \
-            const INDEX size_ = (INDEX)(loop).sizes[d_], next_ = rest_ / size_, \
-                        here_ = rest_ - next_ * size_; \
+            INDEX size_ = (INDEX)(loop).sizes[d_], next_ = rest_ / size_, \
+                  here_ = rest_ - next_ * size_; \
             rest_ = next_; \
             for (int k_ = 0; k_ < (n); k_++) \
                 (at)[k_] += here_ * (loop).strides[k_][d_]; \

@@ -1,4 +1,4 @@
-/* fill.c: one value everywhere. One work item makes one element.
+/* One value everywhere. One work item makes one element.
  *
  *   T          i8, i16, i32 or i64: the bits are the host's
  *   STRIDED    0: the elements lie in a row; 1: by sizes and strides
@@ -14,7 +14,7 @@ typedef struct parameters {
 } parameters;
 
 KERNEL(fill)(GLOBAL T *out, const parameters p) {
-    const INDEX i = (INDEX)GLOBAL_ID(0);
+    INDEX i = (INDEX)GLOBAL_ID(0);
     if (i >= p.numel)
         return;
 #if STRIDED

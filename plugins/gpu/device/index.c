@@ -1,4 +1,4 @@
-/* index.c: reading and adding at places named by an index tensor. Work items are cut out of rows:
+/* Reading and adding at places named by an index tensor. Work items are cut out of rows:
  * of the loop's innermost dimension each takes a run. An index out of range is reported, and no
  * memory is touched for it.
  *
@@ -29,11 +29,11 @@ typedef struct parameters {
 
 /* Of this work item: the part of a row, and where the row begins in each tensor. */
 #define PLACE() \
-    const INDEX item = (INDEX)GLOBAL_ID(0); \
+    INDEX item = (INDEX)GLOBAL_ID(0); \
     if (item >= p->items) \
         return; \
-    const i64 begin = item % (INDEX)p->runs * p->run; \
-    const i64 end = begin + p->run < p->row ? begin + p->run : p->row; \
+    i64 begin = item % (INDEX)p->runs * p->run; \
+    i64 end = begin + p->run < p->row ? begin + p->run : p->row; \
     i64 at[3] = {p->offsets[0], p->offsets[1], p->offsets[2]}; \
     WALK(p->loop, 3, INDEX, item / (INDEX)p->runs, at)
 
@@ -49,7 +49,7 @@ typedef struct parameters {
         out += at[1]; \
         in += at[2]; \
         if (same) { \
-            const i64 k = index[0]; \
+            i64 k = index[0]; \
             if (!IN_RANGE(k)) { \
                 report_index(error, k, p->size); \
                 return; \
@@ -60,7 +60,7 @@ typedef struct parameters {
             return; \
         } \
         for (i64 j = begin; j < end; j++) { \
-            const i64 k = index[j * p->row_strides[0]]; \
+            i64 k = index[j * p->row_strides[0]]; \
             if (IN_RANGE(k)) \
                 out[j * ALONG(1)] = in[j * ALONG(2) + k * p->stride]; \
             else \
@@ -85,7 +85,7 @@ FORMS(MAKE_ALL)
 
 #else
 
-/* ---- adding ---- */
+/* ---- adding ------------------------------------------------------------------------------ */
 
 #if IS_BOOL(T)
 #define SUM(a, b) ((a) | (b))
@@ -100,13 +100,13 @@ DEVICE void add_to(const bool same, const bool unit, GLOBAL const i64 *RESTRICT 
                    GLOBAL const stored(T) * RESTRICT in, GLOBAL stored(A) * RESTRICT out,
                    GLOBAL i32 *error, const parameters *p) {
     PLACE();
-    const computed(T) alpha = number(T)(p->alpha);
+    computed(T) alpha = number(T)(p->alpha);
     index += at[0];
     in += at[1];
     out += at[2];
     for (i64 i = 0; i < p->n; i++) {
         if (same) {
-            const i64 k = index[0];
+            i64 k = index[0];
             if (IN_RANGE(k)) {
                 GLOBAL stored(A) *to = out + k * p->stride;
                 for (i64 j = begin; j < end; j++)
@@ -117,9 +117,9 @@ DEVICE void add_to(const bool same, const bool unit, GLOBAL const i64 *RESTRICT 
             }
         } else {
             for (i64 j = begin; j < end; j++) {
-                const i64 k = index[j * p->row_strides[0]];
+                i64 k = index[j * p->row_strides[0]];
                 if (IN_RANGE(k)) {
-                    const i64 to = j * ALONG(2) + k * p->stride;
+                    i64 to = j * ALONG(2) + k * p->stride;
                     store(A)(out, to, SUM(load(A)(out, to), load(T)(in, j * ALONG(1))));
                 } else {
                     report_index(error, k, p->size);
@@ -145,30 +145,30 @@ FORMS(MAKE)
 KERNEL(add_sorted)
 (GLOBAL const u64 *keys, GLOBAL const P *places, GLOBAL const stored(T) * RESTRICT in,
  GLOBAL stored(A) * RESTRICT out, GLOBAL i32 *error, const parameters p) {
-    const INDEX item = (INDEX)GLOBAL_ID(0);
+    INDEX item = (INDEX)GLOBAL_ID(0);
     if (item >= p.items)
         return;
 #if SHARED
-    const INDEX lines = (INDEX)p.items / (INDEX)p.n, line = item % lines, i = item / lines;
+    INDEX lines = (INDEX)p.items / (INDEX)p.n, line = item % lines, i = item / lines;
 #else
-    const INDEX line = item / (INDEX)p.n, i = item % (INDEX)p.n;
+    INDEX line = item / (INDEX)p.n, i = item % (INDEX)p.n;
     keys += line * p.n;
     places += line * p.n;
 #endif
     keys += p.keys;
     places += p.places;
-    const u64 key = keys[i];
+    u64 key = keys[i];
     if (i > 0 && keys[i - 1] == key)
         return;
-    const i64 k = (i64)(key ^ (u64)1 << 63);
+    i64 k = (i64)(key ^ (u64)1 << 63);
     if ((u64)k >= (u64)p.size) {
         report_index(error, k, p.size);
         return;
     }
     i64 at[3] = {p.offsets[0], p.offsets[1], p.offsets[2]};
     WALK(p.loop, 3, INDEX, line, at);
-    const computed(T) alpha = number(T)(p.alpha);
-    const i64 to = at[2] + k * p.stride;
+    computed(T) alpha = number(T)(p.alpha);
+    i64 to = at[2] + k * p.stride;
     computed(A) sum = load(A)(out, to);
     for (i64 j = i; j < p.n && keys[j] == key; j++)
         sum = SUM(sum, load(T)(in, at[1] + places[j] * p.strides[1]));

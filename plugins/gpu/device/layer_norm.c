@@ -1,4 +1,4 @@
-/* layer_norm.c: layer_norm, and its gradient by the input. The normalised dimensions make a line;
+/* Layer_norm, and its gradient by the input. The normalised dimensions make a line;
  * a team of work items has one line.
  *
  *   T            the dtype
@@ -35,7 +35,7 @@ typedef struct parameters {
 DEVICE i64 walk(const parameters *p, int k, int from, int to, INDEX i) {
     i64 at = 0;
     for (int d = from; d < to; d++) {
-        const INDEX size = (INDEX)p->loop.sizes[d], next = i / size;
+        INDEX size = (INDEX)p->loop.sizes[d], next = i / size;
         at += (i - next * size) * p->loop.strides[k][d];
         i = next;
     }
@@ -112,13 +112,13 @@ KERNEL(layer_norm)
 #if GROUP > 1
     LOCAL A parts_a[GROUP], parts_b[GROUP], parts_lost_a[GROUP], parts_lost_b[GROUP];
 #endif
-    const int id = (int)LOCAL_ID(0), lane = LANE_OF(id);
-    const A n = (A)p.length;
+    int id = (int)LOCAL_ID(0), lane = LANE_OF(id);
+    A n = (A)p.length;
     for (i64 t = 0; t < p.per; t++) {
-        const i64 first_team = ((i64)GROUP_ID(0) * p.per + t) * P, team = first_team + TEAM_OF(id);
+        i64 first_team = ((i64)GROUP_ID(0) * p.per + t) * P, team = first_team + TEAM_OF(id);
         if (first_team >= p.n_teams)
             break;
-        const i64 length = team < p.n_teams ? p.length : 0;
+        i64 length = team < p.n_teams ? p.length : 0;
         i64 at[6];
         for (int k = 0; k < 6; k++)
             at[k] =
@@ -152,15 +152,15 @@ KERNEL(layer_norm)
 #if BACKWARD
         CLEAR_SUMS();
         BLOCKS(j) {
-            const int count = COUNT(j);
+            int count = COUNT(j);
             LOAD(j);
             LANES(count, ADD_WIDE(A, a[l], lost_a[l], GRADIENT));
             LANES(count, ADD_WIDE(A, b[l], lost_b[l], GRADIENT * NORMAL));
         }
         JOIN_SUMS_OF_LINE();
-        const A mean_gradient = SUM_A / n, slope = SUM_B / n;
+        A mean_gradient = SUM_A / n, slope = SUM_B / n;
         BLOCKS(j) {
-            const int count = COUNT(j);
+            int count = COUNT(j);
             LOAD(j);
             LANES(count, x[l] = (C)(rstd * (GRADIENT - mean_gradient - NORMAL * slope)));
             LANES(count, store(T)(out, AT(OUT, j), x[l]));
@@ -169,29 +169,28 @@ KERNEL(layer_norm)
         /* The mean first; then the distances from what came out, and how far off that was. */
         CLEAR_SUMS();
         BLOCKS(j) {
-            const int count = COUNT(j);
+            int count = COUNT(j);
             LOAD(j);
             LANES(count, ADD_WIDE(A, a[l], lost_a[l], (A)x[l]));
         }
         JOIN_SUMS_OF_LINE();
-        const A near = SUM_A / n;
+        A near = SUM_A / n;
         CLEAR_SUMS();
         BLOCKS(j) {
-            const int count = COUNT(j);
+            int count = COUNT(j);
             LOAD(j);
             LANES(count, ADD_WIDE(A, a[l], lost_a[l], ((A)x[l] - near) * ((A)x[l] - near)));
             LANES(count, b[l] += (A)x[l] - near);
         }
         JOIN_SUMS_OF_LINE();
-        const A off = SUM_B / n, squares = SUM_A / n - off * off,
-                variance = squares < 0 ? 0 : squares,
-                rstd = DIVIDE(1, SQRT(variance + number_wide(p.eps)));
+        A off = SUM_B / n, squares = SUM_A / n - off * off, variance = squares < 0 ? 0 : squares,
+          rstd = DIVIDE(1, SQRT(variance + number_wide(p.eps)));
         if (lane == 0 && length > 0) {
             store(T)(means, at[MEAN], (C)(near + off));
             store(T)(rstds, at[RSTD], (C)rstd);
         }
         BLOCKS(j) {
-            const int count = COUNT(j);
+            int count = COUNT(j);
             LOAD(j);
             LOAD_SCALE(j);
 #if BIAS

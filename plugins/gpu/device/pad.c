@@ -1,4 +1,4 @@
-/* pad.c: images with zeros round them, as product.c reads them where convolutions are padded.
+/* Images with zeros round them, as product.c reads them where convolutions are padded.
  *
  *   T, C        the dtype that is stored; the dtype that is computed in
  *   ONE         1: a work item writes an element; 0: a row */
@@ -14,19 +14,19 @@ typedef struct parameters {
 
 KERNEL(pad)(GLOBAL computed(C) * out, GLOBAL const stored(T) * in, const parameters p) {
     i64 i = GLOBAL_ID(0);
-    const i64 width = p.sizes[3];
+    i64 width = p.sizes[3];
 #if ONE
-    const i64 x_first = i % width, x_end = x_first + 1;
+    i64 x_first = i % width, x_end = x_first + 1;
     i /= width;
 #else
-    const i64 x_first = 0, x_end = width;
+    i64 x_first = 0, x_end = width;
 #endif
-    const i64 line = i, y = i % p.sizes[2] - p.before[0];
+    i64 line = i, y = i % p.sizes[2] - p.before[0];
     i /= p.sizes[2];
-    const i64 c = i % p.sizes[1], n = i / p.sizes[1];
+    i64 c = i % p.sizes[1], n = i / p.sizes[1];
     if (n >= p.sizes[0])
         return;
-    const bool is_inside = y >= 0 && y < p.inside[0];
+    bool is_inside = y >= 0 && y < p.inside[0];
     i64 begin = is_inside ? p.before[1] : width, end = begin + p.inside[1];
     if (begin < x_first)
         begin = x_first;
@@ -36,8 +36,8 @@ KERNEL(pad)(GLOBAL computed(C) * out, GLOBAL const stored(T) * in, const paramet
         end = x_end;
     if (end < begin)
         end = begin;
-    const i64 from = p.from + n * p.strides[0] + c * p.strides[1] + y * p.strides[2] -
-                     p.before[1] * p.strides[3];
+    i64 from = p.from + n * p.strides[0] + c * p.strides[1] + y * p.strides[2] -
+               p.before[1] * p.strides[3];
     out += p.to + line * width;
     i64 x = x_first;
     for (; x < begin; x++)

@@ -1,4 +1,4 @@
-/* pointwise.c: operators that compute each element from the elements in its place. One work item
+/* Operators that compute each element from the elements in its place. One work item
  * makes one element.
  *
  *   T              the dtype of the inputs
@@ -37,7 +37,7 @@ PARAMETERS(7)
 /* An attribute, in the computed type. */
 #define n(k) number(T)(p.numbers[k])
 
-/* ---- helpers ---- */
+/* ---- helpers ----------------------------------------------------------------------------- */
 
 #if IS_FLOAT(T)
 DEVICE C larger(C a, C b) {
@@ -51,17 +51,17 @@ DEVICE C smaller(C a, C b) {
 DEVICE C divide_down(C a, C b) {
     if (b == 0)
         return DIVIDE(a, b);
-    const C r = fmod(a, b);
+    C r = fmod(a, b);
     C q = DIVIDE(a - r, b);
     if (r != 0 && (b < 0) != (r < 0))
         q -= 1;
     if (q == 0)
         return copysign((C)0, (a < 0) != (b < 0) ? (C)-1 : (C)1);
-    const C whole = floor(q);
+    C whole = floor(q);
     return q - whole > (C)0.5 ? whole + 1 : whole;
 }
 DEVICE C rest_of(C a, C b) {
-    const C r = fmod(a, b);
+    C r = fmod(a, b);
     if (r == 0)
         return copysign(r, b);
     return (b < 0) != (r < 0) ? r + b : r;
@@ -73,12 +73,12 @@ DEVICE C power(C a, C b) {
 
 /* 1 / (1 + exp(-x)): exp of what is negative does not overflow. */
 DEVICE C sigmoid(C x) {
-    const C e = EXP(T)(-fabs(x)), s = 1 / (1 + e);
+    C e = EXP(T)(-fabs(x)), s = 1 / (1 + e);
     return x < 0 ? e * s : x != x ? x : s;
 }
 /* s (1 - s) without the cancellation of 1 - s. */
 DEVICE C sigmoid_slope(C x) {
-    const C e = EXP(T)(-fabs(x)), s = 1 / (1 + e);
+    C e = EXP(T)(-fabs(x)), s = 1 / (1 + e);
     return e * s * s;
 }
 /* The normal distribution function; erfc keeps the digits of its lower tail. */
@@ -99,7 +99,7 @@ DEVICE C gelu(C x, bool by_tanh) {
 DEVICE C gelu_slope(C x, bool by_tanh) {
     if (!by_tanh)
         return normal_cdf(x) + x * (C)0.39894228040143267794 * EXP(T)((C)-0.5 * x * x);
-    const C slope = (C)1.59576912160573071176 * (1 + (C)0.134145 * x * x);
+    C slope = (C)1.59576912160573071176 * (1 + (C)0.134145 * x * x);
     return sigmoid(gelu_2u(x)) + x * sigmoid_slope(gelu_2u(x)) * slope;
 }
 #else
@@ -115,13 +115,13 @@ DEVICE C divide_down(C a, C b) {
         return 0;
     if (b == -1)
         return (C)(0 - (U)a);
-    const C q = a / b, r = a % b;
+    C q = a / b, r = a % b;
     return q - (r != 0 && (r < 0) != (b < 0));
 }
 DEVICE C rest_of(C a, C b) {
     if (b == 0 || b == -1)
         return 0;
-    const C r = a % b;
+    C r = a % b;
     return r != 0 && (r < 0) != (b < 0) ? r + b : r;
 }
 DEVICE C power(C a, C b) {
@@ -135,8 +135,7 @@ DEVICE C power(C a, C b) {
 }
 #endif
 
-/* ---- operators: x, y, z, w are the inputs, r0, r1, r2 the outputs -----------------------------
- */
+/* ---- operators: x, y, z, w are the inputs, r0, r1, r2 the outputs ------------------------ */
 
 #if IS_FLOAT(T)
 #define DO_add r0 = x + n(0) * y
@@ -221,14 +220,15 @@ DEVICE C power(C a, C b) {
     r2 = n(2) * w + n(3) * y * y; \
     r0 = x * n(5) - n(6) * r1 / (SQRT(r2 * n(7)) + n(4))
 
-/* ---- kernels: FIND for n tensors, then AT(k) says where the work item's element lies in tensor k
- */
+/* ---- kernels ----------------------------------------------------------------------------- */
+
+/* FIND for n tensors, then AT(k) says where the work item's element lies in tensor k. */
 
 #if STRIDED == 2
 #define FIND(n) \
-    const INDEX i = (INDEX)GLOBAL_ID(0), \
-                row = (INDEX)(GLOBAL_ID(1) + GROUP_ID(2) * GROUPS(1) * LOCAL_SIZE(1)), \
-                size = (INDEX)p.loop.sizes[0]; \
+    INDEX i = (INDEX)GLOBAL_ID(0), \
+          row = (INDEX)(GLOBAL_ID(1) + GROUP_ID(2) * GROUPS(1) * LOCAL_SIZE(1)), \
+          size = (INDEX)p.loop.sizes[0]; \
     i64 at[n] = {0}; \
     if (i >= size || row >= p.numel / size) \
         return; \
@@ -238,7 +238,7 @@ DEVICE C power(C a, C b) {
 #define AT(k) (p.offsets[k] + at[k])
 #elif STRIDED
 #define FIND(n) \
-    const INDEX i = (INDEX)GLOBAL_ID(0); \
+    INDEX i = (INDEX)GLOBAL_ID(0); \
     i64 at[n] = {0}; \
     if (i >= p.numel) \
         return; \
@@ -246,7 +246,7 @@ DEVICE C power(C a, C b) {
 #define AT(k) (p.offsets[k] + at[k])
 #else
 #define FIND(n) \
-    const INDEX i = (INDEX)GLOBAL_ID(0); \
+    INDEX i = (INDEX)GLOBAL_ID(0); \
     if (i >= p.numel) \
         return;
 #define AT(k) (p.offsets[k] + i)

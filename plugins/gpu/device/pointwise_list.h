@@ -1,4 +1,4 @@
-/* pointwise_list.h: the pointwise operators, for those who call them and for device code.
+/* The pointwise operators, for those who call them and for device code.
  *
  * X(name, inputs, outputs, dtypes, dtype of the first input, of the outputs, attributes). Dtypes
  * are FLOATS, NUMBERS, INTS_BOOL or ALL; a dtype is `own`, that of the other inputs, or `bool`; for

@@ -1,4 +1,4 @@
-/* product.c: matrix products, C = alpha A B + beta S for each of a batch, which is also what
+/* Matrix products, C = alpha A B + beta S for each of a batch, which is also what
  * convolutions and their derivatives are.
  *
  *   A   read where it lies: rows and the summed index are grids of three dimensions each, with a
@@ -29,7 +29,7 @@ typedef struct parameters {
     i64 sums_offset; /* `combine`: of the partial sums, [batch][part][m][n] */
 } parameters;
 
-/* ---- rows ---- */
+/* ---- rows -------------------------------------------------------------------------------- */
 
 /* Row number m as a place in the grid. */
 typedef struct row {
@@ -38,7 +38,7 @@ typedef struct row {
 
 DEVICE row row_of(const parameters *p, i64 m) {
     row r;
-    const i64 outer = m / p->m_sizes[1];
+    i64 outer = m / p->m_sizes[1];
     r.at[2] = m - outer * p->m_sizes[1];
     r.at[0] = outer / p->m_sizes[0];
     r.at[1] = outer - r.at[0] * p->m_sizes[0];
@@ -60,7 +60,7 @@ DEVICE i64 place(row r, const i64 *strides) {
     return r.at[0] * strides[0] + r.at[1] * strides[1] + r.at[2] * strides[2];
 }
 
-/* ---- results ---- */
+/* ---- results ----------------------------------------------------------------------------- */
 
 DEVICE void finish(GLOBAL stored(R) * c, GLOBAL const stored(R) * s, const parameters *p, i64 batch,
                    i64 part, row r, i64 n, U sum) {
@@ -87,10 +87,10 @@ typedef lanes(T, LANES) lane;
 
 KERNEL_OF_VECTORS(product)(OPERANDS, const parameters p_) {
     const parameters *const p = &p_;
-    const i64 first = (i64)GROUP_ID(0) * ROWS, panel = GROUP_ID(1);
-    const i64 batch = (i64)GROUP_ID(2) / p->parts, part = (i64)GROUP_ID(2) % p->parts;
-    const i64 begin = part * p->part, end = begin + p->part < p->k ? begin + p->part : p->k;
-    const i64 panels = (p->n + PANEL - 1) / PANEL;
+    i64 first = (i64)GROUP_ID(0) * ROWS, panel = GROUP_ID(1);
+    i64 batch = (i64)GROUP_ID(2) / p->parts, part = (i64)GROUP_ID(2) % p->parts;
+    i64 begin = part * p->part, end = begin + p->part < p->k ? begin + p->part : p->k;
+    i64 panels = (p->n + PANEL - 1) / PANEL;
     GLOBAL const U *from =
         b + p->b_offset + batch * p->b_batch * panels + (panel * p->k + begin) * PANEL;
     i64 offset[ROWS];
@@ -105,11 +105,11 @@ KERNEL_OF_VECTORS(product)(OPERANDS, const parameters p_) {
         for (int v = 0; v < VECTORS; v++)
             sum[i][v] = (lane)(0);
     }
-    const i64 outer = p->k_sizes[0] * p->k_sizes[1];
+    i64 outer = p->k_sizes[0] * p->k_sizes[1];
     i64 k = begin;
     for (i64 k0 = begin / outer; k < end; k0++)
         for (i64 k1 = 0; k1 < p->k_sizes[0] && k < end; k1++) {
-            const i64 last = k + p->k_sizes[1] < end ? k + p->k_sizes[1] : end;
+            i64 last = k + p->k_sizes[1] < end ? k + p->k_sizes[1] : end;
             i64 at = k0 * p->a_k[0] + k1 * p->a_k[1];
             for (; k < last; k++) {
                 lane y[VECTORS];
@@ -119,7 +119,7 @@ KERNEL_OF_VECTORS(product)(OPERANDS, const parameters p_) {
                 from += PANEL;
 #pragma unroll
                 for (int i = 0; i < ROWS; i++) {
-                    const U x = (U)a[offset[i] + at];
+                    U x = (U)a[offset[i] + at];
 #pragma unroll
                     for (int v = 0; v < VECTORS; v++)
                         sum[i][v] = x * y[v] + sum[i][v];
@@ -133,9 +133,9 @@ KERNEL_OF_VECTORS(product)(OPERANDS, const parameters p_) {
 #pragma unroll
         for (int v = 0; v < VECTORS; v++)
             store_lanes(LANES, sum[i][v], lines[i] + v * LANES);
-    const i64 n0 = panel * PANEL;
-    const int high = p->m - first < ROWS ? (int)(p->m - first) : ROWS,
-              wide = p->n - n0 < PANEL ? (int)(p->n - n0) : PANEL;
+    i64 n0 = panel * PANEL;
+    int high = p->m - first < ROWS ? (int)(p->m - first) : ROWS,
+        wide = p->n - n0 < PANEL ? (int)(p->n - n0) : PANEL;
     r = row_of(p, first);
     for (int i = 0; i < high; i++) {
         for (int l = 0; l < wide; l++)
@@ -144,8 +144,7 @@ KERNEL_OF_VECTORS(product)(OPERANDS, const parameters p_) {
     }
 }
 
-/* ---- local memory ------------------------------------------------------------------------------
- */
+/* ---- local memory ------------------------------------------------------------------------ */
 #else
 
 #define SIDE 16  /* work items of a group, both ways */
@@ -158,11 +157,11 @@ KERNEL_OF_GROUP(SIDE, SIDE, product)(OPERANDS, const parameters p_) {
     LOCAL U left[DEPTH][ROWS + 1], right[DEPTH][PANEL];
     LOCAL i64 offset[ROWS];
     const parameters *const p = &p_;
-    const int tx = (int)LOCAL_ID(0), ty = (int)LOCAL_ID(1), item = ty * SIDE + tx;
-    const i64 first = (i64)GROUP_ID(0) * ROWS, panel = GROUP_ID(1);
-    const i64 batch = (i64)GROUP_ID(2) / p->parts, part = (i64)GROUP_ID(2) % p->parts;
-    const i64 begin = part * p->part, end = begin + p->part < p->k ? begin + p->part : p->k;
-    const i64 panels = (p->n + PANEL - 1) / PANEL;
+    int tx = (int)LOCAL_ID(0), ty = (int)LOCAL_ID(1), item = ty * SIDE + tx;
+    i64 first = (i64)GROUP_ID(0) * ROWS, panel = GROUP_ID(1);
+    i64 batch = (i64)GROUP_ID(2) / p->parts, part = (i64)GROUP_ID(2) % p->parts;
+    i64 begin = part * p->part, end = begin + p->part < p->k ? begin + p->part : p->k;
+    i64 panels = (p->n + PANEL - 1) / PANEL;
     GLOBAL const U *from = b + p->b_offset + batch * p->b_batch * panels + panel * p->k * PANEL;
     U sum[MINE_M][MINE_N];
 #pragma unroll
@@ -171,18 +170,18 @@ KERNEL_OF_GROUP(SIDE, SIDE, product)(OPERANDS, const parameters p_) {
         for (int j = 0; j < MINE_N; j++)
             sum[i][j] = 0;
     for (int i = item; i < ROWS; i += ITEMS) {
-        const i64 m = first + i < p->m ? first + i : p->m - 1;
+        i64 m = first + i < p->m ? first + i : p->m - 1;
         offset[i] = p->a_offset + batch * p->a_batch + place(row_of(p, m), p->a_m);
     }
     BARRIER();
     for (i64 k = begin; k < end; k += DEPTH) {
         for (int e = item; e < ROWS * DEPTH; e += ITEMS) {
 #if ALONG_K
-            const int d = e % DEPTH, i = e / DEPTH;
+            int d = e % DEPTH, i = e / DEPTH;
 #else
-            const int d = e / ROWS, i = e % ROWS;
+            int d = e / ROWS, i = e % ROWS;
 #endif
-            const i64 at = k + d, outer = at / p->k_sizes[1], k0 = outer / p->k_sizes[0];
+            i64 at = k + d, outer = at / p->k_sizes[1], k0 = outer / p->k_sizes[0];
             left[d][i] =
                 at < end
                     ? (U)a[offset[i] + k0 * p->a_k[0] + (outer - k0 * p->k_sizes[0]) * p->a_k[1] +
@@ -190,7 +189,7 @@ KERNEL_OF_GROUP(SIDE, SIDE, product)(OPERANDS, const parameters p_) {
                     : (U)0;
         }
         for (int e = item; e < PANEL * DEPTH; e += ITEMS) {
-            const int d = e / PANEL, j = e % PANEL;
+            int d = e / PANEL, j = e % PANEL;
             right[d][j] = k + d < end ? from[(k + d) * PANEL + j] : (U)0;
         }
         BARRIER();
@@ -217,11 +216,11 @@ KERNEL_OF_GROUP(SIDE, SIDE, product)(OPERANDS, const parameters p_) {
     }
 #pragma unroll
     for (int i = 0; i < MINE_M; i++) {
-        const i64 m = first + ty + SIDE * i;
-        const row r = row_of(p, m);
+        i64 m = first + ty + SIDE * i;
+        row r = row_of(p, m);
 #pragma unroll
         for (int j = 0; j < MINE_N; j++) {
-            const i64 n = panel * PANEL + tx + SIDE * j;
+            i64 n = panel * PANEL + tx + SIDE * j;
             if (m < p->m && n < p->n)
                 finish(c, s, p, batch, part, r, n, sum[i][j]);
         }
@@ -233,7 +232,7 @@ KERNEL_OF_GROUP(SIDE, SIDE, product)(OPERANDS, const parameters p_) {
  * A work item makes one element. */
 KERNEL(combine)
 (GLOBAL stored(R) * c, GLOBAL const U *sums, GLOBAL const stored(R) * s, const parameters p) {
-    const i64 i = GLOBAL_ID(0), batch = GROUP_ID(1), each = p.m * p.n;
+    i64 i = GLOBAL_ID(0), batch = GROUP_ID(1), each = p.m * p.n;
     if (i >= each)
         return;
     sums += p.sums_offset + batch * p.parts * each + i;
@@ -255,20 +254,20 @@ typedef struct pack_parameters {
 /* Item, panel, batch */
 DEVICE void make_pack(const bool along_k, GLOBAL U *out, GLOBAL const stored(B) * in,
                       const pack_parameters *p) {
-    const i64 item = GLOBAL_ID(0), panel = GROUP_ID(1), batch = GROUP_ID(2);
-    const i64 deep = (p->k + DEEP - 1) / DEEP;
-    const i64 j = along_k ? item / deep * WIDE : item % (PANEL / WIDE) * WIDE,
-              k = along_k ? item % deep * DEEP : item / (PANEL / WIDE) * DEEP;
-    const i64 n = panel * PANEL + j;
+    i64 item = GLOBAL_ID(0), panel = GROUP_ID(1), batch = GROUP_ID(2);
+    i64 deep = (p->k + DEEP - 1) / DEEP;
+    i64 j = along_k ? item / deep * WIDE : item % (PANEL / WIDE) * WIDE,
+        k = along_k ? item % deep * DEEP : item / (PANEL / WIDE) * DEEP;
+    i64 n = panel * PANEL + j;
     if (k >= p->k || j >= PANEL)
         return;
-    const int rows = p->k - k < DEEP ? (int)(p->k - k) : DEEP, columns = n >= p->n ? 0
-                                                                         : p->n - n < WIDE
-                                                                             ? (int)(p->n - n)
-                                                                             : WIDE;
+    int rows = p->k - k < DEEP ? (int)(p->k - k) : DEEP, columns = n >= p->n ? 0
+                                                                   : p->n - n < WIDE
+                                                                       ? (int)(p->n - n)
+                                                                       : WIDE;
     i64 at[DEEP];
     for (int d = 0; d < rows; d++) {
-        const i64 outer = (k + d) / p->k_sizes[1], k0 = outer / p->k_sizes[0];
+        i64 outer = (k + d) / p->k_sizes[1], k0 = outer / p->k_sizes[0];
         at[d] = p->from + batch * p->from_batch + n * p->from_n + k0 * p->from_k[0] +
                 (outer - k0 * p->k_sizes[0]) * p->from_k[1] +
                 (k + d - outer * p->k_sizes[1]) * p->from_k[2];

@@ -1,4 +1,4 @@
-/* random_bits.c: Philox 4x32-10 (J. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3",
+/* Philox 4x32-10 (J. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3",
  * 2011). One work item makes W blocks of four words; an i64 element is two of them, the low one
  * first, which is how it lies in memory. */
 
@@ -9,8 +9,8 @@ typedef struct parameters {
 } parameters;
 
 KERNEL(random_bits)(GLOBAL u32 *out, const parameters p) {
-    const i64 block = W * (i64)GLOBAL_ID(0), left = p.n_words - 4 * block;
-    const u64 counter = (u64)p.first + (u64)block;
+    i64 block = W * (i64)GLOBAL_ID(0), left = p.n_words - 4 * block;
+    u64 counter = (u64)p.first + (u64)block;
     u32 k0 = (u32)p.seed, k1 = (u32)((u64)p.seed >> 32);
     u32 c0[W], c1[W], c2[W], c3[W];
     for (int i = 0; i < W; i++) {
@@ -21,7 +21,7 @@ KERNEL(random_bits)(GLOBAL u32 *out, const parameters p) {
     }
     for (int round = 0; round < 10; round++) {
         for (int i = 0; i < W; i++) {
-            const u64 product0 = (u64)0xD2511F53u * c0[i], product1 = (u64)0xCD9E8D57u * c2[i];
+            u64 product0 = (u64)0xD2511F53u * c0[i], product1 = (u64)0xCD9E8D57u * c2[i];
             c0[i] = (u32)(product1 >> 32) ^ c1[i] ^ k0;
             c1[i] = (u32)product1;
             c2[i] = (u32)(product0 >> 32) ^ c3[i] ^ k1;

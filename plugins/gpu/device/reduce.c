@@ -1,4 +1,4 @@
-/* reduce.c: sum, prod, amax, amin, argmax, argmin, var. The input's dimensions are kept or reduced.
+/* Sum, prod, amax, amin, argmax, argmin, var. The input's dimensions are kept or reduced.
  * A team of work items makes a result, or as many as it reads side by side:
  *
  *   rows       lanes lie along the innermost reduced dimension, and end in one result
@@ -43,8 +43,7 @@ typedef A B;
 #define HAS_B (IS_ARG || ((OP == OP_sum || OP == OP_var) && IS_COMPENSATED(T)))
 #define HAS_C (OP == OP_var)
 
-/* ---- states ------------------------------------------------------------------------------------
- */
+/* ---- states ------------------------------------------------------------------------------ */
 
 #if OP == OP_prod
 #define EMPTY 1
@@ -71,7 +70,7 @@ DEVICE void take(A *a, B *b, A x, INDEX i) {
 #elif !IS_EXTREME
     ADD_WIDE(A, *a, *b, x);
 #elif IS_ARG
-    const bool better = BEATS(x, *a) | ((x != x) & (*a == *a));
+    bool better = BEATS(x, *a) | ((x != x) & (*a == *a));
     *a = better ? x : *a;
     *b = better ? i : *b;
 #else
@@ -82,9 +81,9 @@ DEVICE void take(A *a, B *b, A x, INDEX i) {
 /* The state (a2, b2) is added. Indices decide between equals: states come in any order. */
 DEVICE void join(A *a, B *b, A a2, B b2) {
 #if IS_ARG
-    const bool other_nan = a2 != a2, own_nan = *a != *a;
-    const bool better = BEATS(a2, *a) || (other_nan && !own_nan) ||
-                        ((a2 == *a || (other_nan && own_nan)) && b2 < *b);
+    bool other_nan = a2 != a2, own_nan = *a != *a;
+    bool better = BEATS(a2, *a) || (other_nan && !own_nan) ||
+                  ((a2 == *a || (other_nan && own_nan)) && b2 < *b);
     *a = better ? a2 : *a;
     *b = better ? b2 : *b;
 #else
@@ -95,8 +94,7 @@ DEVICE void join(A *a, B *b, A a2, B b2) {
 #endif
 }
 
-/* ---- elements to results, or to the states of chunks -------------------------------------------
- */
+/* ---- elements to results, or to the states of chunks ------------------------------------- */
 
 /* As the host writes it (gpu/reduce.c); strides and offsets in elements. */
 typedef struct parameters {
@@ -119,9 +117,9 @@ typedef struct parameters {
 /* Sums of squared distances, and of distances: from `shift`, which is near the mean. */
 #define TAKE(l, x, i) \
     do { \
-        const A distance_ = (A)(x)-shift[ROWS ? 0 : (l)]; \
+        A distance_ = (A)(x)-shift[ROWS ? 0 : (l)]; \
         c[l] += distance_; \
-        take(&a[l], &b[l], distance_ *distance_, 0); \
+        take(&a[l], &b[l], (distance_) * (distance_), 0); \
     } while (0)
 #define SWEEPS 2
 #else
@@ -171,17 +169,17 @@ KERNEL(reduce)
     PART_B(LOCAL B parts_b[GROUP]);
     PART_C(LOCAL A parts_c[GROUP]);
 #endif
-    const int id = (int)LOCAL_ID(0), lane = LANE_OF(id), m = SHARE_OF(id);
-    const i64 begin_chunk = (i64)GROUP_ID(1) * p.chunk,
-              n_chunk = p.n_reduced - begin_chunk < p.chunk ? p.n_reduced - begin_chunk : p.chunk;
-    const i64 share = (n_chunk + M - 1) / M, begin = begin_chunk + m * share,
-              end = begin + share < begin_chunk + n_chunk ? begin + share : begin_chunk + n_chunk;
+    int id = (int)LOCAL_ID(0), lane = LANE_OF(id), m = SHARE_OF(id);
+    i64 begin_chunk = (i64)GROUP_ID(1) * p.chunk,
+        n_chunk = p.n_reduced - begin_chunk < p.chunk ? p.n_reduced - begin_chunk : p.chunk;
+    i64 share = (n_chunk + M - 1) / M, begin = begin_chunk + m * share,
+        end = begin + share < begin_chunk + n_chunk ? begin + share : begin_chunk + n_chunk;
     for (i64 t = 0; t < p.per; t++) {
-        const i64 first_team = ((i64)GROUP_ID(0) * p.per + t) * P, team = first_team + TEAM_OF(id);
+        i64 first_team = ((i64)GROUP_ID(0) * p.per + t) * P, team = first_team + TEAM_OF(id);
         if (first_team >= p.n_teams)
             break;
-        const place here = place_of(team, p.width, lane);
-        const i64 last = team < p.n_teams ? end : begin;
+        place here = place_of(team, p.width, lane);
+        i64 last = team < p.n_teams ? end : begin;
         i64 at[2] = {p.offsets[0] + here.column * p.steps[0],
                      p.offsets[1] + here.column * p.steps[1]};
         WALK(p.kept, 2, INDEX, here.outer, at);
@@ -199,12 +197,12 @@ KERNEL(reduce)
             }
             i64 n;
             for (i64 r = begin; r < last; r += n) {
-                const INDEX runs = (INDEX)r / (INDEX)p.run, i = (INDEX)r - runs * (INDEX)p.run;
+                INDEX runs = (INDEX)r / (INDEX)p.run, i = (INDEX)r - runs * (INDEX)p.run;
                 i64 x[1] = {at[0] + i * p.run_step};
                 WALK(p.reduced, 1, INDEX, runs, x);
                 n = p.run - i < last - r ? p.run - i : last - r;
 #if ROWS
-                const i64 step = UNIT ? 1 : p.run_step;
+                i64 step = UNIT ? 1 : p.run_step;
                 for (i64 j = lane * W; j < n; j += L * W) {
                     if (W == 1 || n - j >= W)
                         for (int l = 0; l < W; l++)
@@ -214,7 +212,7 @@ KERNEL(reduce)
                             TAKE(l, load(T)(in, x[0] + (j + l) * step), r + j + l);
                 }
 #else
-                const i64 step = UNIT ? 1 : p.steps[0];
+                i64 step = UNIT ? 1 : p.steps[0];
                 for (i64 j = 0; j < n; j++)
                     for (int l = 0; l < (W == 1 ? here.lanes > 0 : here.lanes); l++)
                         TAKE(l, load(T)(in, x[0] + j * p.run_step + l * step), r + j);
@@ -243,12 +241,12 @@ KERNEL(reduce)
             continue;
         for (int l = 0; l < (ROWS ? 1 : here.lanes); l++) {
 #if OP == OP_var
-            const A more = c[l] / (A)n_chunk, squares = TOTAL(a[l], b[l]) - c[l] * more,
-                    positive = squares < 0 ? 0 : squares;
+            A more = c[l] / (A)n_chunk, squares = TOTAL(a[l], b[l]) - c[l] * more,
+              positive = squares < 0 ? 0 : squares;
 #endif
 #if CHUNKS
-            const i64 s = (i64)GROUP_ID(1) * p.n_outputs + here.outer * p.width + here.column + l,
-                      n_states = p.n_chunks * p.n_outputs;
+            i64 s = (i64)GROUP_ID(1) * p.n_outputs + here.outer * p.width + here.column + l,
+                n_states = p.n_chunks * p.n_outputs;
             GLOBAL A *const to = states + p.states[0] + s;
 #if OP == OP_var
             to[0] = positive;
@@ -263,7 +261,7 @@ KERNEL(reduce)
 #endif
 #endif
 #else
-            const i64 to = at[1] + l * p.steps[1];
+            i64 to = at[1] + l * p.steps[1];
 #if OP == OP_var
             store(R)(out, to, (computed(R))DIVIDE(positive, number_wide(p.divisor)));
 #else
@@ -274,8 +272,7 @@ KERNEL(reduce)
     }
 }
 
-/* ---- the states of chunks to results -----------------------------------------------------------
- */
+/* ---- the states of chunks to results ----------------------------------------------------- */
 
 #if OP == OP_var
 /* n elements, their mean as shift + more, and the sum of squared distances from it. T. Chan et al.,
@@ -290,7 +287,7 @@ DEVICE void join_var(A *n, A *squares, A *shift, A *more, A n2, A squares2, A sh
         *more = more2;
         return;
     }
-    const A distance = (shift2 - *shift) + (more2 - *more), part = n2 / (*n + n2);
+    A distance = (shift2 - *shift) + (more2 - *more), part = n2 / (*n + n2);
     *squares += squares2 + distance * distance * *n * part;
     *more += distance * part;
     *n += n2;
@@ -312,11 +309,10 @@ DEVICE void join_var(A *n, A *squares, A *shift, A *more, A n2, A squares2, A sh
 
 KERNEL(merge)
 (GLOBAL stored(R) * out, GLOBAL const A *states, GLOBAL const i64 *indices, const parameters p) {
-    const int id = (int)LOCAL_ID(0);
-    const i64 o = (i64)GROUP_ID(0), n_states = p.n_chunks * p.n_outputs,
-              share = (p.n_chunks + L - 1) / L, begin = id * share,
-              end = begin + share < p.n_chunks ? begin + share : p.n_chunks;
-    const i64 outer = o / p.width;
+    int id = (int)LOCAL_ID(0);
+    i64 o = (i64)GROUP_ID(0), n_states = p.n_chunks * p.n_outputs, share = (p.n_chunks + L - 1) / L,
+        begin = id * share, end = begin + share < p.n_chunks ? begin + share : p.n_chunks;
+    i64 outer = o / p.width;
     i64 at[2] = {0, p.offsets[1] + (o - outer * p.width) * p.steps[1]};
     WALK(p.kept, 2, i64, outer, at);
     GLOBAL const A *const from = states + p.states[0] + o;
@@ -329,7 +325,7 @@ KERNEL(merge)
 #endif
     A n = 0, squares = 0, shift = 0, more = 0;
     for (i64 k = begin; k < end; k++) {
-        const i64 rest = p.n_reduced - k * p.chunk, s = k * p.n_outputs;
+        i64 rest = p.n_reduced - k * p.chunk, s = k * p.n_outputs;
         join_var(&n, &squares, &shift, &more, (A)(rest < p.chunk ? rest : p.chunk), from[s],
                  from[n_states + s], from[2 * n_states + s]);
     }
@@ -346,7 +342,7 @@ KERNEL(merge)
     A a[1] = {EMPTY};
     B b[1] = {IS_ARG ? (B)p.n_reduced : (B)0};
     for (i64 k = begin; k < end; k++) {
-        const i64 s = k * p.n_outputs;
+        i64 s = k * p.n_outputs;
 #if IS_ARG
         join(a, b, from[s], (B)indices[p.states[1] + o + s]);
 #elif HAS_B

@@ -1,4 +1,4 @@
-/* scan.c: cumsum along one dimension. A team of work items has a line, or as many as it reads side
+/* cumsum along one dimension. A team of work items has a line, or as many as it reads side
  * by side; where there are few lines, chunks of them.
  *
  *   T         the dtype
@@ -34,20 +34,20 @@ KERNEL(scan)
 #if GROUP > 1
     LOCAL A parts[GROUP], parts_lost[GROUP];
 #endif
-    const int id = (int)LOCAL_ID(0), lane = LANE_OF(id);
-    const i64 chunk = (i64)GROUP_ID(1), begin = chunk * p.chunk,
-              end = begin + p.chunk < p.length ? begin + p.chunk : p.length;
+    int id = (int)LOCAL_ID(0), lane = LANE_OF(id);
+    i64 chunk = (i64)GROUP_ID(1), begin = chunk * p.chunk,
+        end = begin + p.chunk < p.length ? begin + p.chunk : p.length;
     for (i64 t = 0; t < p.per; t++) {
-        const i64 first_team = ((i64)GROUP_ID(0) * p.per + t) * P, team = first_team + TEAM_OF(id);
+        i64 first_team = ((i64)GROUP_ID(0) * p.per + t) * P, team = first_team + TEAM_OF(id);
         if (first_team >= p.n_teams)
             break;
-        const bool is_there = team < p.n_teams;
-        const place here = place_of(team, p.width, lane);
+        bool is_there = team < p.n_teams;
+        place here = place_of(team, p.width, lane);
         i64 at[2] = {p.offsets[0] + here.column * p.steps[0],
                      p.offsets[1] + here.column * p.steps[1]};
         WALK(p.others, 2, INDEX, here.outer, at);
 #if STAGE > 0
-        const i64 line = here.outer * p.width + here.column, n_sums = p.n_chunks * p.n_lines;
+        i64 line = here.outer * p.width + here.column, n_sums = p.n_chunks * p.n_lines;
         GLOBAL A *const to = sums + p.sums + chunk * p.n_lines + line;
 #endif
 
@@ -66,8 +66,8 @@ KERNEL(scan)
         A x[W];
 #if ROWS
         for (i64 tile = begin; tile < end; tile += L * W) {
-            const i64 j = tile + lane * W;
-            const int count = !is_there || j >= end ? 0 : end - j < W ? (int)(end - j) : W;
+            i64 j = tile + lane * W;
+            int count = !is_there || j >= end ? 0 : end - j < W ? (int)(end - j) : W;
             LANES(count, x[l] = (A)load(T)(in, AT(1, j)));
 #if L == 1
             for (int l = 0; l < count; l++) {
@@ -85,8 +85,8 @@ KERNEL(scan)
             parts_lost[id] = own_lost;
             for (int h = 1; h < L; h *= 2) { /* the sums of up to 2 h work items, ending here */
                 BARRIER();
-                const A other = lane >= h ? parts[id - h] : 0,
-                        other_lost = lane >= h ? parts_lost[id - h] : 0;
+                A other = lane >= h ? parts[id - h] : 0,
+                  other_lost = lane >= h ? parts_lost[id - h] : 0;
                 BARRIER();
                 ADD_WIDE(A, own, own_lost, other);
                 own_lost += other_lost;
@@ -115,7 +115,7 @@ KERNEL(scan)
 #endif
         }
 #else
-        const int count = here.lanes;
+        int count = here.lanes;
         for (i64 j = begin; j < end; j++) {
             LANES(count, x[l] = (A)load(T)(in, AT(1, j)));
             LANES(count, ADD_WIDE(A, sum[l], lost[l], x[l]));

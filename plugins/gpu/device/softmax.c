@@ -1,4 +1,4 @@
-/* softmax.c: softmax, log_softmax and their gradients, along one dimension, in one launch.
+/* Softmax, log_softmax and their gradients, along one dimension, in one launch.
  *
  *   OP       OP_softmax and so on, below
  *   T        the dtype
@@ -66,13 +66,13 @@ KERNEL(softmax)
 #endif
     LOCAL A parts_sum[GROUP], parts_lost[GROUP];
 #endif
-    const int id = (int)LOCAL_ID(0), lane = LANE_OF(id), m = SHARE_OF(id);
+    int id = (int)LOCAL_ID(0), lane = LANE_OF(id), m = SHARE_OF(id);
     for (i64 t = 0; t < p.per; t++) {
-        const i64 first_team = ((i64)GROUP_ID(0) * p.per + t) * P, team = first_team + TEAM_OF(id);
+        i64 first_team = ((i64)GROUP_ID(0) * p.per + t) * P, team = first_team + TEAM_OF(id);
         if (first_team >= p.n_teams)
             break;
-        const place here = place_of(team, p.width, lane);
-        const i64 length = team < p.n_teams ? p.length : 0;
+        place here = place_of(team, p.width, lane);
+        i64 length = team < p.n_teams ? p.length : 0;
         i64 at[3];
         for (int k = 0; k < 3; k++)
             at[k] = p.offsets[k] + here.column * p.steps[k];
@@ -85,7 +85,7 @@ KERNEL(softmax)
 #if IS_BACKWARD
         C y[W];
         BLOCKS(j) {
-            const int count = COUNT(j);
+            int count = COUNT(j);
             LANES(count, x[l] = load(T)(in, AT(1, j)));
 #if IS_LOG
             LANES(count, ADD_WIDE(A, sum[l], lost[l], (A)x[l]));
@@ -99,7 +99,7 @@ KERNEL(softmax)
         for (int l = 0; l < W; l++)
             top[l] = (C)f32_of_bits(0xff800000u);
         BLOCKS(j) {
-            const int count = COUNT(j);
+            int count = COUNT(j);
             LANES(count, x[l] = load(T)(in, AT(1, j)));
             LANES(count, top[l] = x[l] > top[l] ? x[l] : top[l]);
         }
@@ -114,7 +114,7 @@ KERNEL(softmax)
         top[0] = parts_top[FIRST];
 #endif
         BLOCKS(j) {
-            const int count = COUNT(j);
+            int count = COUNT(j);
             LANES(count, x[l] = load(T)(in, AT(1, j)));
             LANES(count, x[l] = EXP(T)(x[l] - top[LINE(l)]));
 #if KEEPS
@@ -142,11 +142,11 @@ KERNEL(softmax)
 
         C factor[LINES];
         for (int l = 0; l < LINES; l++) {
-            const A total = TOTAL(sum[l], lost[l]);
+            A total = TOTAL(sum[l], lost[l]);
             factor[l] = IS_BACKWARD ? (C)total : IS_LOG ? LOG(T)((C)total) : (C)DIVIDE(1, total);
         }
         BLOCKS(j) {
-            const int count = COUNT(j);
+            int count = COUNT(j);
 #if IS_BACKWARD
             LANES(count, x[l] = load(T)(in, AT(1, j)));
             LANES(count, y[l] = load(T)(result, AT(2, j)));

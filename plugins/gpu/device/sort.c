@@ -1,4 +1,4 @@
-/* sort.c: stable sorting along one dimension. Elements become unsigned keys of the same order,
+/* Stable sorting along one dimension. Elements become unsigned keys of the same order,
  * which are sorted with their places: first in runs of RUN, then runs are merged, two to one. The
  * last pass fetches the values by their places.
  *
@@ -22,7 +22,7 @@ typedef struct parameters {
     LOOP(3) loop;               /* lines */
 } parameters;
 
-/* ---- keys ---- */
+/* ---- keys -------------------------------------------------------------------------------- */
 
 #if DTYPE(T) == DTYPE_f64
 #define MOST 0x7ff0000000000000u
@@ -36,19 +36,19 @@ typedef struct parameters {
 
 /* The keys of -0 and 0 are equal, and so are those of all NaNs, the largest. */
 DEVICE K key_of(stored(M) x) {
-    const K sign = (K)1 << (8 * sizeof x - 1), u = (K)x & (sign | (sign - 1));
+    K sign = (K)1 << (8 * sizeof x - 1), u = (K)x & (sign | (sign - 1));
 #if IS_FLOAT(T)
-    const K size = u & (sign - 1);
-    const K key = size > MOST ? sign | (sign - 1) : u & sign ? sign - size : sign + size;
+    K size = u & (sign - 1);
+    K key = size > MOST ? sign | (sign - 1) : u & sign ? sign - size : sign + size;
 #elif DTYPE(T) == DTYPE_u8 || IS_BOOL(T)
-    const K key = u;
+    K key = u;
 #else
-    const K key = u ^ sign;
+    K key = u ^ sign;
 #endif
     return DESCENDING ? ~key : key;
 }
 
-/* ---- what a pass writes ---- */
+/* ---- what a pass writes ------------------------------------------------------------------ */
 
 #define WRITE(i, key, place) \
     do { \
@@ -67,26 +67,26 @@ DEVICE K key_of(stored(M) x) {
 #define PASSED values, out_places, in, keys, places, &p
 
 #define PLACE() \
-    const INDEX item = (INDEX)GLOBAL_ID(0); \
+    INDEX item = (INDEX)GLOBAL_ID(0); \
     if (item >= p->items) \
         return; \
-    const INDEX line = item / (INDEX)p->per_line, part = item % (INDEX)p->per_line; \
+    INDEX line = item / (INDEX)p->per_line, part = item % (INDEX)p->per_line; \
     i64 at[3] = {p->offsets[0], p->offsets[1], p->offsets[2]}; \
     WALK(p->loop, 3, INDEX, line, at)
 
-/* ---- passes ---- */
+/* ---- passes ------------------------------------------------------------------------------ */
 
 /* What fills up the last run stays behind all else. On a GPU neighbours change places until none
  * would, in this order no more than RUN rounds: so all is in registers. */
 DEVICE void make_runs(const bool last, ARGUMENTS, const parameters *p) {
     PLACE();
-    const i64 first = (i64)part * RUN;
-    const int n = (int)(p->n - first < RUN ? p->n - first : RUN);
+    i64 first = (i64)part * RUN;
+    int n = (int)(p->n - first < RUN ? p->n - first : RUN);
     K key[RUN];
     P place[RUN];
 #if IS_CPU
     for (int i = 0; i < n; i++) {
-        const K x = key_of(in[at[2] + (first + i) * p->strides[2]]);
+        K x = key_of(in[at[2] + (first + i) * p->strides[2]]);
         int j = i;
         for (; j > 0 && key[j - 1] > x; j--) {
             key[j] = key[j - 1];
@@ -105,9 +105,9 @@ DEVICE void make_runs(const bool last, ARGUMENTS, const parameters *p) {
     for (int round = 0; round < RUN; round++) {
 #pragma unroll
         for (int i = round & 1; i + 1 < RUN; i += 2) {
-            const K a = key[i], b = key[i + 1];
-            const P pa = place[i], pb = place[i + 1];
-            const bool down = a > b;
+            K a = key[i], b = key[i + 1];
+            P pa = place[i], pb = place[i + 1];
+            bool down = a > b;
             key[i] = down ? b : a;
             key[i + 1] = down ? a : b;
             place[i] = down ? pb : pa;
@@ -124,17 +124,17 @@ DEVICE void make_runs(const bool last, ARGUMENTS, const parameters *p) {
 /* Of two neighbouring runs, a and b, the elements that come to lie in a chunk. */
 DEVICE void make_merge(const bool last, ARGUMENTS, const parameters *p) {
     PLACE();
-    const i64 begin = (i64)part * p->chunk, end = begin + p->chunk < p->n ? begin + p->chunk : p->n;
-    const i64 first = begin / (2 * p->run) * (2 * p->run), left = p->n - first;
-    const i64 n_a = left < p->run ? left : p->run;
-    const i64 n_b = left - n_a < p->run ? left - n_a : p->run;
-    const i64 before = begin - first;
+    i64 begin = (i64)part * p->chunk, end = begin + p->chunk < p->n ? begin + p->chunk : p->n;
+    i64 first = begin / (2 * p->run) * (2 * p->run), left = p->n - first;
+    i64 n_a = left < p->run ? left : p->run;
+    i64 n_b = left - n_a < p->run ? left - n_a : p->run;
+    i64 before = begin - first;
     GLOBAL const K *a = keys + p->keys[0] + (i64)line * p->n + first, *b = a + n_a;
     GLOBAL const P *place_a = places + p->places[0] + (i64)line * p->n + first,
                    *place_b = place_a + n_a;
     i64 i = before > n_b ? before - n_b : 0, most = before < n_a ? before : n_a;
     while (i < most) { /* how many of those before come from a */
-        const i64 middle = (i + most) / 2;
+        i64 middle = (i + most) / 2;
         if (a[middle] <= b[before - 1 - middle])
             i = middle + 1;
         else
@@ -143,9 +143,9 @@ DEVICE void make_merge(const bool last, ARGUMENTS, const parameters *p) {
     i64 j = before - i;
     i64 to = begin;
     while (to < end && i < n_a && j < n_b) { /* no branches: they would be guessed wrong */
-        const K key_a = a[i], key_b = b[j];
-        const P from_a = place_a[i], from_b = place_b[j];
-        const bool is_a = key_a <= key_b;
+        K key_a = a[i], key_b = b[j];
+        P from_a = place_a[i], from_b = place_b[j];
+        bool is_a = key_a <= key_b;
         WRITE(to, is_a ? key_a : key_b, is_a ? from_a : from_b);
         i += is_a;
         j += !is_a;

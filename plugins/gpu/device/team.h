@@ -1,8 +1,7 @@
-/* team.h: for kernels that make one result of many elements: what sums are carried in, and how the
+/* For kernels that make one result of many elements: what sums are carried in, and how the
  * work items of a group put their parts together. */
 
-/* ---- sums --------------------------------------------------------------------------------------
- */
+/* ---- sums -------------------------------------------------------------------------------- */
 
 #if HAS_F64
 typedef f64 wide_f32, wide_f64, wide_f16, wide_bf16;
@@ -27,7 +26,7 @@ typedef u64 wide_i64;
  * Programming, volume 2, 4.2.2, theorem B). */
 #define ADD_TWO(A, hi, lo, x) \
     do { \
-        const A x_ = (x), s_ = (hi) + x_, t_ = s_ - (hi); \
+        A x_ = (x), s_ = (hi) + x_, t_ = s_ - (hi); \
         (lo) += ((hi) - (s_ - t_)) + (x_ - t_); \
         (hi) = s_; \
     } while (0)
@@ -94,8 +93,8 @@ typedef struct place {
 
 DEVICE place place_of(i64 team, i64 width, int lane) {
     place here;
-    const INDEX blocks = (INDEX)(ROWS ? width : (width + L * W - 1) / (L * W)),
-                outer = (INDEX)team / blocks, block = (INDEX)team - outer * blocks;
+    INDEX blocks = (INDEX)(ROWS ? width : (width + L * W - 1) / (L * W)),
+          outer = (INDEX)team / blocks, block = (INDEX)team - outer * blocks;
     here.outer = outer;
     here.column = ROWS ? block : ((i64)block * L + lane) * W;
     here.lanes = ROWS || width - here.column > W ? W

@@ -1,16 +1,16 @@
-/* copy.c: copies between any strides and any two dtypes.
+/* Copies between any strides and any two dtypes.
  *
  * The one kernel that takes strides and broadcasts, for it is what the core brings other tensors
  * into shape with. Equal dtypes move by size. Others go through a small buffer in the widest type
  * of the source's kind (f64 or i64), which holds every value exactly: so there is one load and two
  * stores per dtype, not one loop per pair. */
-#include "kernel.h"
-#include "../dtype.h"
-#include "../view.h"
+#include "plugins/sim/kernels/kernel.h"
+#include "plugins/sim/dtype.h"
+#include "plugins/sim/view.h"
 
 enum { CHUNK = 256 };
 
-/* ---- same dtype ---- */
+/* ---- same dtype -------------------------------------------------------------------------- */
 
 #define MOVE(name, type) \
     static void name(void *to, int64_t to_step, const void *from, int64_t from_step, int64_t n) { \
@@ -31,7 +31,7 @@ MOVE(move_8, uint64_t)
 typedef void move_fn(void *to, int64_t to_step, const void *from, int64_t from_step, int64_t n);
 
 static void copy_same(const struct sim_tensor *out, const struct sim_tensor *in) {
-    const uint64_t size = sim_dtype_bytes(out->dtype);
+    uint64_t size = sim_dtype_bytes(out->dtype);
     move_fn *move = size == 1 ? move_1 : size == 2 ? move_2 : size == 4 ? move_4 : move_8;
     struct sim_walk walk;
     sim_walk_init(&walk, out->rank, out->sizes, out->strides, in->strides);
@@ -41,7 +41,7 @@ static void copy_same(const struct sim_tensor *out, const struct sim_tensor *in)
     while (sim_walk_next(&walk));
 }
 
-/* ---- different dtypes ---- */
+/* ---- different dtypes -------------------------------------------------------------------- */
 
 /* Truncates; NaN and what does not fit give some integer and never a trap. */
 static int64_t truncate_f64(double x) {
@@ -53,7 +53,7 @@ static int64_t truncate_f64(double x) {
 /* The f64 next to `x` whose last bit says whether anything was lost ("rounding to odd"): what is
  * rounded further from there is as if it had been rounded once. */
 static double odd_f64(int64_t x) {
-    const int64_t whole = (int64_t)1 << 53, lost = 0x3ff;
+    int64_t whole = (int64_t)1 << 53, lost = 0x3ff;
     if (x >= -whole && x <= whole)
         return (double)x;
     return (double)((x & ~lost) | (x & lost ? lost + 1 : 0));
@@ -112,7 +112,7 @@ static store_fn *const stores[2][TN_DTYPE_COUNT] = {
 };
 
 static void copy_converting(const struct sim_tensor *out, const struct sim_tensor *in) {
-    const bool from_float = TN_DTYPES_FLOAT & TN_DTYPE_BIT(in->dtype);
+    bool from_float = TN_DTYPES_FLOAT & TN_DTYPE_BIT(in->dtype);
     load_fn *load = loads[in->dtype];
     store_fn *store = stores[from_float ? 0 : 1][out->dtype];
     union {
@@ -123,7 +123,7 @@ static void copy_converting(const struct sim_tensor *out, const struct sim_tenso
     sim_walk_init(&walk, out->rank, out->sizes, out->strides, in->strides);
     do
         for (int64_t i = 0; i < walk.n; i += CHUNK) {
-            const int64_t n = walk.n - i < CHUNK ? walk.n - i : CHUNK;
+            int64_t n = walk.n - i < CHUNK ? walk.n - i : CHUNK;
             load(&buffer, in->data, walk.offset[1] + i * walk.step[1], walk.step[1], n);
             store(out->data, walk.offset[0] + i * walk.step[0], walk.step[0], &buffer, n);
         }

@@ -1,11 +1,11 @@
-/* fill.c: constants and ranges. */
-#include "kernel.h"
-#include "../dtype.h"
+/* Constants and ranges. */
+#include "plugins/sim/kernels/kernel.h"
+#include "plugins/sim/dtype.h"
 
 #define FILL(t, NAME, stored, value, wrap, name, scalar) \
     static void name##_##t(struct sim_task *task) { \
         stored *z = task->outs[0].data; \
-        const stored x = sim_store_##t((wrap)scalar(&task->args[TN_ARG_fill_value])); \
+        stored x = sim_store_##t((wrap)scalar(&task->args[TN_ARG_fill_value])); \
         for (int64_t i = 0; i < task->outs[0].numel; i++) \
             z[i] = x; \
     }
@@ -24,8 +24,8 @@ const struct sim_kernel sim_kernel_fill = {
 #define ARANGE(t, NAME, stored, value, wrap, name, wide, scalar, round) \
     static void name##_##t(struct sim_task *task) { \
         stored *z = task->outs[0].data; \
-        const wide start = (wide)scalar(&task->args[TN_ARG_arange_start]); \
-        const wide step = (wide)scalar(&task->args[TN_ARG_arange_step]); \
+        wide start = (wide)scalar(&task->args[TN_ARG_arange_start]); \
+        wide step = (wide)scalar(&task->args[TN_ARG_arange_step]); \
         for (int64_t i = 0; i < task->outs[0].numel; i++) \
             z[i] = round(start + (wide)i * step); \
     }

@@ -1,10 +1,10 @@
-/* index.c: gather and scatter_add.
+/* Gather and scatter_add.
  *
  * All indices are looked at before anything is written: one out of range becomes the stream's error
  * and the call touches no memory. */
-#include "kernel.h"
-#include "../dtype.h"
-#include "../view.h"
+#include "plugins/sim/kernels/kernel.h"
+#include "plugins/sim/dtype.h"
+#include "plugins/sim/view.h"
 
 static bool indices_are_valid(struct sim_task *task, const struct sim_tensor *index, int64_t dim,
                               int64_t size) {
@@ -40,16 +40,16 @@ static int64_t dim_stride(const struct sim_tensor *tensor, int64_t dim) {
     return tensor->rank ? tensor->strides[dim] : 1;
 }
 
-/* ---- gather ---- */
+/* ---- gather ------------------------------------------------------------------------------ */
 
 #define GATHER(name, type) \
     static void name(struct sim_task *task) { \
         const struct sim_tensor *self = task->args[TN_ARG_gather_self].v.tensor; \
         const struct sim_tensor *index = task->args[TN_ARG_gather_index].v.tensor; \
-        const int64_t dim = task->args[TN_ARG_gather_dim].v.i64; \
+        int64_t dim = task->args[TN_ARG_gather_dim].v.i64; \
         if (!indices_are_valid(task, index, dim, dim_size(self, dim))) \
             return; \
-        const int64_t stride = dim_stride(self, dim), *at = index->data; \
+        int64_t stride = dim_stride(self, dim), *at = index->data; \
         const type *x = self->data; \
         type *z = task->outs[0].data; \
         struct sim_walk walk; \
@@ -80,7 +80,7 @@ const struct sim_kernel sim_kernel_gather = {
                 [TN_BOOL] = gather_1},
 };
 
-/* ---- scatter_add ---- */
+/* ---- scatter_add ------------------------------------------------------------------------- */
 
 /* Adds in row-major order of index. The sums are made in the workspace, in `wrap`, and rounded once
  * at the end: many small terms of an f16 tensor are not lost. */
@@ -89,10 +89,10 @@ const struct sim_kernel sim_kernel_gather = {
         const struct sim_tensor *self = task->args[TN_ARG_scatter_add_self].v.tensor; \
         const struct sim_tensor *index = task->args[TN_ARG_scatter_add_index].v.tensor; \
         const struct sim_tensor *src = task->args[TN_ARG_scatter_add_src].v.tensor; \
-        const int64_t dim = task->args[TN_ARG_scatter_add_dim].v.i64; \
+        int64_t dim = task->args[TN_ARG_scatter_add_dim].v.i64; \
         if (!indices_are_valid(task, index, dim, dim_size(self, dim))) \
             return; \
-        const int64_t stride = dim_stride(self, dim), *at = index->data; \
+        int64_t stride = dim_stride(self, dim), *at = index->data; \
         const stored *x = self->data, *y = src->data; \
         stored *z = task->outs[0].data; \
         wrap *sums = task->workspace; \

@@ -1,11 +1,11 @@
-/* kernel.h: what the kernels of the chip see, and their list.
+/* What the kernels of the chip see, and their list.
  *
  * launch.c checks a call, copies it whole into a task and queues that. Later the stream's thread
  * runs the task's compute function, which finds real pointers in it. */
 #ifndef TENON_SIM_KERNEL_H
 #define TENON_SIM_KERNEL_H
 
-#include "../sim.h"
+#include "plugins/sim/sim.h"
 
 #include <tenon/kernels.h>
 

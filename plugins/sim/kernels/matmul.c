@@ -1,4 +1,4 @@
-/* matmul.c: batched matrix product.
+/* Batched matrix product.
  *
  *     for a block of 64 rows, for a strip of 8 columns:       carry [64, 8], wide
  *         for a block of 256 of K:                            panel [256, 8] of mat2, packed
@@ -7,8 +7,8 @@
  * Sums run in f32 over 256 products only and are carried in f64, so the result does not depend on
  * how long K is. Packing pads the last strip with zeros, and the last rows are computed more than
  * once, so the innermost loops have fixed lengths that the compiler turns into vectors. */
-#include "kernel.h"
-#include "../dtype.h"
+#include "plugins/sim/kernels/kernel.h"
+#include "plugins/sim/dtype.h"
 
 enum { ROWS = 64, TILE_ROWS = 4, TILE_COLUMNS = 8, DEPTH = 256 };
 
@@ -40,7 +40,7 @@ static inline int64_t least(int64_t a, int64_t b) {
         wide carry[ROWS][TILE_COLUMNS] = {{0}}; \
         row_##t panel[DEPTH]; \
         for (int64_t k0 = 0; k0 < depth; k0 += DEPTH) { \
-            const int64_t block = least(depth - k0, DEPTH); \
+            int64_t block = least(depth - k0, DEPTH); \
             for (int64_t k = 0; k < block; k++) { \
                 panel[k] = (row_##t){0}; \
                 for (int64_t j = 0; j < columns; j++) \
@@ -64,8 +64,8 @@ static inline int64_t least(int64_t a, int64_t b) {
 \
     static void name##_##t(struct sim_task *task) { \
         const struct sim_tensor *self = task->args[TN_ARG_bmm_self].v.tensor; \
-        const int64_t batch = task->outs[0].sizes[0], m = task->outs[0].sizes[1]; \
-        const int64_t n = task->outs[0].sizes[2], depth = self->sizes[2]; \
+        int64_t batch = task->outs[0].sizes[0], m = task->outs[0].sizes[1]; \
+        int64_t n = task->outs[0].sizes[2], depth = self->sizes[2]; \
         for (int64_t i = 0; i < batch; i++) { \
             const stored *a = (const stored *)self->data + i * m * depth; \
             const stored *b = \

@@ -1,30 +1,30 @@
-/* pointwise.c: one loop over contiguous elements per operator and dtype.
+/* One loop over contiguous elements per operator and dtype.
  *
  * An expression sees `a` and `b` (and `alpha`) of type `value`, and may compute in `wrap`, which
  * overflows without harm; see dtype.h. */
-#include "kernel.h"
-#include "../dtype.h"
+#include "plugins/sim/kernels/kernel.h"
+#include "plugins/sim/dtype.h"
 
 #define BINARY(t, NAME, stored, value_, wrap_, name, expression) \
     static void name##_##t(struct sim_task *task) { \
         typedef value_ value __attribute__((unused)); \
         typedef wrap_ wrap; \
-        const int64_t n = task->outs[0].numel; \
+        int64_t n = task->outs[0].numel; \
         const stored *x = task->args[0].v.tensor->data, *y = task->args[1].v.tensor->data; \
         stored *restrict z = task->outs[0].data; \
         for (int64_t i = 0; i < n; i++) { \
-            const value a = sim_load_##t(x[i]), b = sim_load_##t(y[i]); \
+            value a = sim_load_##t(x[i]), b = sim_load_##t(y[i]); \
             z[i] = sim_store_##t((wrap)(expression)); \
         } \
     }
 
 #define COMPARISON(t, NAME, stored, value_, wrap_, name, expression) \
     static void name##_##t(struct sim_task *task) { \
-        const int64_t n = task->outs[0].numel; \
+        int64_t n = task->outs[0].numel; \
         const stored *x = task->args[0].v.tensor->data, *y = task->args[1].v.tensor->data; \
         uint8_t *restrict z = task->outs[0].data; \
         for (int64_t i = 0; i < n; i++) { \
-            const value_ a = sim_load_##t(x[i]), b = sim_load_##t(y[i]); \
+            value_ a = sim_load_##t(x[i]), b = sim_load_##t(y[i]); \
             z[i] = (expression); \
         } \
     }
@@ -32,7 +32,7 @@
 /* Transcendental functions are computed in f64, so that f32 results are as good as rounded once. */
 #define UNARY(t, NAME, stored, value, wrap, name, function) \
     static void name##_##t(struct sim_task *task) { \
-        const int64_t n = task->outs[0].numel; \
+        int64_t n = task->outs[0].numel; \
         const stored *x = task->args[0].v.tensor->data; \
         stored *restrict z = task->outs[0].data; \
         for (int64_t i = 0; i < n; i++) \
@@ -47,14 +47,14 @@
         .compute = {dtypes(SIM_COMPUTE, name)}, \
     };
 
-/* ---- arithmetic ---- */
+/* ---- arithmetic -------------------------------------------------------------------------- */
 
 #define ADD(t, NAME, stored, value, wrap, name, scalar) \
     static void name##_##t(struct sim_task *task) { \
-        const int64_t n = task->outs[0].numel; \
+        int64_t n = task->outs[0].numel; \
         const stored *x = task->args[TN_ARG_add_self].v.tensor->data; \
         const stored *y = task->args[TN_ARG_add_other].v.tensor->data; \
-        const wrap alpha = (wrap)scalar(&task->args[TN_ARG_add_alpha]); \
+        wrap alpha = (wrap)scalar(&task->args[TN_ARG_add_alpha]); \
         stored *restrict z = task->outs[0].data; \
         for (int64_t i = 0; i < n; i++) \
             z[i] = sim_store_##t((wrap)sim_load_##t(x[i]) + alpha * (wrap)sim_load_##t(y[i])); \
@@ -76,13 +76,13 @@ DEFINE_KERNEL(div, TN_DTYPES_FLOAT, SIM_FLOAT_TYPES, "TT>T")
 static double floor_divide_real(double a, double b) {
     if (b == 0)
         return a / b;
-    const double remainder = fmod(a, b);
+    double remainder = fmod(a, b);
     double quotient = (a - remainder) / b;
     if (remainder != 0 && (remainder < 0) != (b < 0))
         quotient -= 1;
     if (quotient == 0)
         return copysign(0, a / b);
-    const double down = floor(quotient);
+    double down = floor(quotient);
     return quotient - down > 0.5 ? down + 1 : down;
 }
 
@@ -117,7 +117,7 @@ SIM_FLOAT_TYPES(BINARY, pow, pow((double)a, (double)b))
 SIM_INT_TYPES(BINARY, pow, power_int(a, b))
 DEFINE_KERNEL(pow, TN_DTYPES_NUMBER, SIM_NUMBER_TYPES, "TT>T")
 
-/* ---- functions ---- */
+/* ---- functions --------------------------------------------------------------------------- */
 
 #define DEFINE_UNARY(name, function) \
     SIM_FLOAT_TYPES(UNARY, name, function) \
@@ -132,7 +132,7 @@ DEFINE_UNARY(tanh, tanh)
 DEFINE_UNARY(erf, erf)
 DEFINE_UNARY(floor, floor)
 
-/* ---- comparison and selection ---- */
+/* ---- comparison and selection ------------------------------------------------------------ */
 
 SIM_ALL_TYPES(COMPARISON, eq, a == b)
 DEFINE_KERNEL(eq, TN_DTYPES_ALL, SIM_ALL_TYPES, "TT>B")
@@ -143,7 +143,7 @@ DEFINE_KERNEL(lt, TN_DTYPES_ALL, SIM_ALL_TYPES, "TT>B")
 /* Moves bits, so that no value is changed by passing through. */
 #define WHERE(t, NAME, stored, value, wrap, name) \
     static void name##_##t(struct sim_task *task) { \
-        const int64_t n = task->outs[0].numel; \
+        int64_t n = task->outs[0].numel; \
         const uint8_t *condition = task->args[TN_ARG_where_condition].v.tensor->data; \
         const stored *x = task->args[TN_ARG_where_self].v.tensor->data; \
         const stored *y = task->args[TN_ARG_where_other].v.tensor->data; \
@@ -155,7 +155,7 @@ DEFINE_KERNEL(lt, TN_DTYPES_ALL, SIM_ALL_TYPES, "TT>B")
 SIM_ALL_TYPES(WHERE, where)
 DEFINE_KERNEL(where, TN_DTYPES_ALL, SIM_ALL_TYPES, "BTT>T")
 
-/* ---- bits ---- */
+/* ---- bits -------------------------------------------------------------------------------- */
 
 #define DTYPES_BITWISE (TN_DTYPES_INT | TN_DTYPE_BIT(TN_BOOL))
 

@@ -1,14 +1,14 @@
-/* random.c: Philox 4x32-10, the counter-based generator.
+/* Philox 4x32-10, the counter-based generator.
  *
  * Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", 2011. A block of four words is a
  * function of key and counter alone, so any element can be computed anywhere. */
-#include "kernel.h"
+#include "plugins/sim/kernels/kernel.h"
 
 static void philox_block(uint64_t key, uint64_t counter, uint32_t out[4]) {
     uint32_t c[4] = {(uint32_t)counter, (uint32_t)(counter >> 32), 0, 0};
     uint32_t k[2] = {(uint32_t)key, (uint32_t)(key >> 32)};
     for (int round = 0; round < 10; round++) {
-        const uint64_t p0 = UINT64_C(0xD2511F53) * c[0], p1 = UINT64_C(0xCD9E8D57) * c[2];
+        uint64_t p0 = UINT64_C(0xD2511F53) * c[0], p1 = UINT64_C(0xCD9E8D57) * c[2];
         const uint32_t next[4] = {(uint32_t)(p1 >> 32) ^ c[1] ^ k[0], (uint32_t)p1,
                                   (uint32_t)(p0 >> 32) ^ c[3] ^ k[1], (uint32_t)p0};
         for (int i = 0; i < 4; i++)
@@ -54,7 +54,7 @@ static void random_i64(struct sim_task *task) {
     struct words words = words_start(task);
     uint64_t *z = task->outs[0].data;
     for (int64_t i = 0; i < task->outs[0].numel; i++) {
-        const uint64_t low = words_next(&words);
+        uint64_t low = words_next(&words);
         z[i] = low | (uint64_t)words_next(&words) << 32;
     }
 }

@@ -1,9 +1,9 @@
-/* reduce.c: sums, maxima and running sums. */
-#include "kernel.h"
-#include "../dtype.h"
-#include "../view.h"
+/* Sums, maxima and running sums. */
+#include "plugins/sim/kernels/kernel.h"
+#include "plugins/sim/dtype.h"
+#include "plugins/sim/view.h"
 
-/* ---- the shape of a reduction ---- */
+/* ---- the shape of a reduction ------------------------------------------------------------ */
 
 /* `outer` walks over the output (strides 0: input, 1: output), `inner` over what goes into one
  * element of it. */
@@ -19,7 +19,7 @@ static void reduction_init(struct reduction *r, const struct sim_tensor *in,
         inner_sizes[d] = 1;
     }
     for (uint32_t i = 0; i < dims->n; i++) {
-        const int64_t d = dims->v.ints[i];
+        int64_t d = dims->v.ints[i];
         inner_sizes[d] = in->sizes[d];
         outer_sizes[d] = 1;
     }
@@ -40,7 +40,7 @@ static void reduction_init(struct reduction *r, const struct sim_tensor *in,
             begin; \
             do \
                 for (int64_t i = 0; i < r.inner.n; i++) { \
-                    const stored x = base[r.inner.offset[0] + i * r.inner.step[0]]; \
+                    stored x = base[r.inner.offset[0] + i * r.inner.step[0]]; \
                     each; \
                 } \
             while (sim_walk_next(&r.inner)); \
@@ -48,7 +48,7 @@ static void reduction_init(struct reduction *r, const struct sim_tensor *in,
         } \
     while (sim_walk_next(&r.outer));
 
-/* ---- sum ---- */
+/* ---- sum --------------------------------------------------------------------------------- */
 
 /* A pairwise sum of any number of f64, taken one by one: sums of 128 are joined two by two like the
  * digits of a binary counter, so the error grows with the logarithm of their number. */
@@ -103,7 +103,7 @@ const struct sim_kernel sim_kernel_sum = {
     .compute = {SIM_NUMBER_TYPES(SIM_COMPUTE, sum)},
 };
 
-/* ---- amax ---- */
+/* ---- amax -------------------------------------------------------------------------------- */
 
 /* The first element stands for "none yet"; from the first NaN on the result is NaN. */
 #define AMAX(t, NAME, stored, value, wrap, name) \
@@ -123,16 +123,16 @@ const struct sim_kernel sim_kernel_amax = {
     .compute = {SIM_ALL_TYPES(SIM_COMPUTE, amax)},
 };
 
-/* ---- cumsum ---- */
+/* ---- cumsum ------------------------------------------------------------------------------ */
 
 /* The tensor is [outer, n, inner], and the sums run along n. */
 #define CUMSUM(t, NAME, stored, value, wrap, name, wide) \
     static void name##_##t(struct sim_task *task) { \
         const struct sim_tensor *in = task->args[TN_ARG_cumsum_self].v.tensor; \
-        const int64_t dim = task->args[TN_ARG_cumsum_dim].v.i64; \
+        int64_t dim = task->args[TN_ARG_cumsum_dim].v.i64; \
         const stored *x = in->data; \
         stored *z = task->outs[0].data; \
-        const int64_t n = in->rank ? in->sizes[dim] : 1; \
+        int64_t n = in->rank ? in->sizes[dim] : 1; \
         int64_t inner = 1; \
         for (int64_t d = dim + 1; d < in->rank; d++) \
             inner *= in->sizes[d]; \

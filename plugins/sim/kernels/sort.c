@@ -1,11 +1,11 @@
-/* sort.c: stable sorting along a dimension, by merging.
+/* Stable sorting along a dimension, by merging.
  *
  * Each line is brought into the workspace as keys in order, then an array of positions is sorted
  * and the line written from it:
  *
  *     workspace   keys [n] of 8 bytes | positions [n] | positions [n], the other side of a merge */
-#include "kernel.h"
-#include "../dtype.h"
+#include "plugins/sim/kernels/kernel.h"
+#include "plugins/sim/dtype.h"
 
 static inline int64_t least(int64_t a, int64_t b) {
     return a < b ? a : b;
@@ -21,14 +21,14 @@ static inline int64_t least(int64_t a, int64_t b) {
                                    int64_t *to) { \
         for (int64_t width = 1; width < n; width *= 2) { \
             for (int64_t start = 0; start < n; start += 2 * width) { \
-                const int64_t middle = least(start + width, n); \
-                const int64_t end = least(start + 2 * width, n); \
+                int64_t middle = least(start + width, n); \
+                int64_t end = least(start + 2 * width, n); \
                 int64_t left = start, right = middle; \
                 for (int64_t i = start; i < end; i++) { \
                     /* From the right only what stands strictly before: this keeps it stable. */ \
                     bool take_right = left == middle; \
                     if (left < middle && right < end) { \
-                        const value l = keys[from[left]], r = keys[from[right]]; \
+                        value l = keys[from[left]], r = keys[from[right]]; \
                         take_right = descending ? LESS(l, r) : LESS(r, l); \
                     } \
                     to[i] = take_right ? from[right++] : from[left++]; \
@@ -43,12 +43,12 @@ static inline int64_t least(int64_t a, int64_t b) {
 \
     static void name##_##t(struct sim_task *task) { \
         const struct sim_tensor *self = task->args[TN_ARG_sort_self].v.tensor; \
-        const int64_t dim = task->args[TN_ARG_sort_dim].v.i64; \
-        const bool descending = task->args[TN_ARG_sort_descending].v.i64; \
+        int64_t dim = task->args[TN_ARG_sort_dim].v.i64; \
+        bool descending = task->args[TN_ARG_sort_descending].v.i64; \
         const stored *x = self->data; \
         stored *z = task->outs[0].data; \
         int64_t *where = task->outs[1].data; \
-        const int64_t n = self->rank ? self->sizes[dim] : 1; \
+        int64_t n = self->rank ? self->sizes[dim] : 1; \
         int64_t inner = 1; \
         for (int64_t d = dim + 1; d < self->rank; d++) \
             inner *= self->sizes[d]; \
@@ -73,7 +73,7 @@ SIM_ALL_TYPES(SORT, sort)
 
 static tn_status sort_workspace(const tn_call *call, uint64_t *out_bytes) {
     const tn_tensor_view *self = call->args[TN_ARG_sort_self].v.view;
-    const int64_t dim = call->args[TN_ARG_sort_dim].v.i64;
+    int64_t dim = call->args[TN_ARG_sort_dim].v.i64;
     *out_bytes = (uint64_t)(self->rank ? self->sizes[dim] : 1) * 3 * sizeof(int64_t);
     return TN_OK;
 }

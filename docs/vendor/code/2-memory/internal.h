@@ -10,7 +10,7 @@
 #include <stdatomic.h>
 #include <tenon/plugin.h>
 
-/* ---- the handles of tenon/plugin.h, completed ---- */
+/* ---- the handles of tenon/plugin.h, completed -------------------------------------------- */
 
 struct tn_pself {
     const tn_host *host;
@@ -22,7 +22,7 @@ struct tn_pdevice {
     atomic_uint_fast64_t used_bytes; /* of its NPU_MEMORY */
 };
 
-/* ---- plugin.c ---- */
+/* ---- plugin.c ---------------------------------------------------------------------------- */
 
 /* Hands the formatted message to the host and returns `status`. */
 tn_status npu_fail(const tn_pself *self, tn_status status, const char *format, ...)
@@ -33,12 +33,12 @@ tn_status npu_fail(const tn_pself *self, tn_status status, const char *format, .
 tn_status npu_not_yet(tn_pself *self, const char *slot, const char *what_to_do,
                       const char *requirement);
 
-/* ---- the tables ---- */
+/* ---- the tables -------------------------------------------------------------------------- */
 
 extern const tn_device_ops npu_device_ops;
 extern const tn_memory_ops npu_memory_ops;
 
-/* ---- transfer.c ---- */
+/* ---- transfer.c -------------------------------------------------------------------------- */
 
 tn_status npu_write(tn_pdevice *device, tn_pstream *stream, tn_memory dst, uint64_t dst_offset,
                     const void *src, uint64_t bytes);
@@ -49,14 +49,14 @@ tn_status npu_copy(tn_pdevice *device, tn_pstream *stream, tn_memory dst, uint64
 tn_status npu_fill(tn_pdevice *device, tn_pstream *stream, tn_memory dst, uint64_t dst_offset,
                    uint32_t value, uint64_t bytes);
 
-/* ---- memory.c ---- */
+/* ---- memory.c ---------------------------------------------------------------------------- */
 
 enum { NPU_ALIGNMENT = 64, NPU_MEMORY = 64 << 20 /* bytes that a device has */ };
 
 /* The byte at `offset` of an allocation. */
 void *npu_address(tn_memory memory, uint64_t offset);
 
-/* ---- kernels.c ---- */
+/* ---- kernels.c --------------------------------------------------------------------------- */
 
 tn_status npu_supports(tn_pdevice *device, const tn_kernel *kernel);
 

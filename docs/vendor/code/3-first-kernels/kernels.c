@@ -9,7 +9,7 @@ tn_status npu_supports(tn_pdevice *device, const tn_kernel *kernel) {
     return TN_OK;
 }
 
-/* ---- add: contiguous, nothing else ---- */
+/* ---- add: contiguous, nothing else ------------------------------------------------------- */
 
 static void add(const struct npu_task *task) {
     const float alpha = (float)task->scalar;
@@ -19,7 +19,7 @@ static void add(const struct npu_task *task) {
 
 const tn_kernel npu_kernel_add = {NPU_RECORD(add, add)};
 
-/* ---- fill ---- */
+/* ---- fill -------------------------------------------------------------------------------- */
 
 static void fill(const struct npu_task *task) {
     for (int64_t i = 0; i < task->out.numel; i++)
@@ -28,7 +28,7 @@ static void fill(const struct npu_task *task) {
 
 const tn_kernel npu_kernel_fill = {NPU_RECORD(fill, fill)};
 
-/* ---- copy: any strides, so that the core can make anything contiguous ---- */
+/* ---- copy: any strides, so that the core can make anything contiguous -------------------- */
 
 /* On to the next index in row-major order; `out_offset` follows it by `strides`. */
 static void step(int32_t rank, const int64_t *sizes, const int64_t *strides, int64_t *index,
@@ -62,7 +62,7 @@ const tn_kernel npu_kernel_copy = {
     .run = npu_launch,
 };
 
-/* ---- sum: the output has size 1 where the input is reduced ---- */
+/* ---- sum: the output has size 1 where the input is reduced ------------------------------- */
 
 /* The outer index walks over the output, the inner one over what goes into one element of it. */
 static void sum(const struct npu_task *task) {

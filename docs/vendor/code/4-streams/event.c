@@ -76,7 +76,7 @@ static struct mark *present_mark(tn_pevent *event) {
     return mark;
 }
 
-/* ---- jobs ---- */
+/* ---- jobs -------------------------------------------------------------------------------- */
 
 static void free_mark_job(struct mark_job *job) {
     const tn_host *host = job->mark->host;
@@ -103,7 +103,7 @@ static tn_status run_wait(struct npu_job *job, const char **out_message) {
     return TN_OK;
 }
 
-/* ---- the table ---- */
+/* ---- the table --------------------------------------------------------------------------- */
 
 static tn_status event_create(tn_pdevice *device, uint32_t flags, tn_pevent **out_event) {
     *out_event = NULL;

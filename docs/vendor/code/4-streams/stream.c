@@ -72,7 +72,7 @@ void npu_wait(tn_pstream *stream, uint64_t place) {
     pthread_mutex_unlock(&stream->lock);
 }
 
-/* ---- the table ---- */
+/* ---- the table --------------------------------------------------------------------------- */
 
 static void free_stream(tn_pstream *stream) {
     pthread_cond_destroy(&stream->changed);

@@ -1,0 +1,18 @@
+/* What is written to a descriptor meanwhile. */
+#ifndef TENON_CONFORMANCE_CONTRACT_CAPTURE_H
+#define TENON_CONFORMANCE_CONTRACT_CAPTURE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+typedef struct tc_capture {
+    int fd, saved, file;
+} tc_capture;
+
+/* Sends what is written to `fd` into memory; false where the system will not. */
+bool tc_capture_start(tc_capture *c, int fd);
+
+/* Puts the descriptor back. Returns the number of bytes written, of which `out` gets the first. */
+int64_t tc_capture_stop(tc_capture *c, char out[64]);
+
+#endif

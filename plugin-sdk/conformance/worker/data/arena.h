@@ -1,0 +1,18 @@
+/* Memory that lives as long as a case. */
+#ifndef TENON_CONFORMANCE_ARENA_H
+#define TENON_CONFORMANCE_ARENA_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+typedef struct tc_arena {
+    struct tc_block *blocks;
+} tc_arena;
+
+/* Zeroed memory for n elements, aligned for any type; NULL where there is none. n may be 0. */
+void *tc_arena_array(tc_arena *arena, uint64_t n, uint64_t size);
+
+/* Frees everything; the arena can be used again. */
+void tc_arena_finish(tc_arena *arena);
+
+#endif

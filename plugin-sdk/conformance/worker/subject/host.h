@@ -1,0 +1,56 @@
+/* The host that the suite is to its subject.
+ *
+ * The host table has no context argument, so all of this belongs to the process. The functions of
+ * the table may be called from any thread; the others only while the plugin is not running.
+ */
+#ifndef TENON_CONFORMANCE_HOST_H
+#define TENON_CONFORMANCE_HOST_H
+
+#include <stdbool.h>
+#include <tenon/plugin.h>
+
+/* The whole table. Options are the environment's, as in Tenon: option `threads` of a plugin of type
+ * `npu` is TENON_NPU_THREADS. */
+const tn_host *tc_host_table(void);
+void tc_host_set_type(const char *device_type);
+
+/* A poorer table, with `bytes` of the whole one as its struct_size, lying against a page that
+ * cannot be touched. NULL without memory. Freed by tc_host_poor_destroy. */
+tn_host *tc_host_poor_create(uint64_t bytes);
+void tc_host_poor_destroy(tn_host *host);
+
+/* ---- messages ---------------------------------------------------------------------------- */
+
+/* The message that this thread's last call of host->fail gave, and its status; "" and TN_OK since
+ * tc_host_forget. */
+const char *tc_host_message(void);
+tn_status tc_host_message_status(void);
+void tc_host_forget(void);
+
+/* ---- memory ------------------------------------------------------------------------------ */
+
+/* Blocks and bytes handed out and not given back. */
+int64_t tc_host_blocks(void);
+int64_t tc_host_bytes(void);
+
+/* How often alloc was called. */
+int64_t tc_host_allocations(void);
+
+/* Lets n more allocations succeed and fails the one after; negative: none. True from
+ * tc_host_failed once one was. */
+void tc_host_fail_after(int64_t n);
+bool tc_host_failed(void);
+
+/* ---- what the plugin did wrong ----------------------------------------------------------- */
+
+/* The first misuse of the table since tc_host_clear, with its requirement; false: none. */
+bool tc_host_misuse(uint32_t *out_requirement, const char **out_text);
+void tc_host_clear(void);
+
+/* What `self` must be in log and option calls; NULL before init returned. */
+void tc_host_expect_self(tn_pself *self);
+
+/* Between init's start and shutdown's end, where options may be asked. */
+void tc_host_running(bool running);
+
+#endif
