@@ -1,5 +1,5 @@
 /* Timing and reporting; see common.h. */
-#include "common.h"
+#include "bench/common.h"
 
 #include <pthread.h>
 #include <spawn.h>

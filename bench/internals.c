@@ -1,6 +1,6 @@
 /* The parts of a call, each alone: the dispatcher's hop, a kernel call into a plugin, the caching
  * allocator. Links the library's objects, since none of this is public. */
-#include "tenon.h"
+#include "bench/tenon.h"
 #include "core/memory/allocator.h"
 #include "core/ops/build.h"
 

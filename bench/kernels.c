@@ -1,5 +1,5 @@
 /* Large f32 operators, where the kernel is all that counts. */
-#include "tenon.h"
+#include "bench/tenon.h"
 
 #include <stddef.h>
 

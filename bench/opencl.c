@@ -6,8 +6,8 @@
  * whose name contains ROW
  */
 #define CL_TARGET_OPENCL_VERSION 120
-#include "common.h"
-#include "training.h"
+#include "bench/common.h"
+#include "bench/training.h"
 
 #include <CL/cl.h>
 #include <stdio.h>

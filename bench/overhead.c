@@ -1,6 +1,6 @@
 /* What a call costs when there is nothing to compute: the operators, recording, backward, and the
  * start of a process. The rows inside the library are in internals.c. */
-#include "tenon.h"
+#include "bench/tenon.h"
 
 /* ---- calls ------------------------------------------------------------------------------- */
 

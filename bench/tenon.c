@@ -1,5 +1,5 @@
 /* See tenon.h. */
-#include "tenon.h"
+#include "bench/tenon.h"
 
 #include <stdio.h>
 

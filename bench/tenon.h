@@ -2,7 +2,7 @@
 #ifndef BENCH_TENON_H
 #define BENCH_TENON_H
 
-#include "common.h"
+#include "bench/common.h"
 
 #include <tenon/tenon.h>
 

@@ -1,6 +1,6 @@
 /* One training step of the networks of samples/mnist, and the memory it takes. */
-#include "tenon.h"
-#include "training.h"
+#include "bench/tenon.h"
+#include "bench/training.h"
 
 enum { STEPS_FOR_MEMORY = 10 };
 

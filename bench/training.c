@@ -1,5 +1,5 @@
 /* See training.h. */
-#include "training.h"
+#include "bench/training.h"
 
 tn_status training_init(training *t, tn_status (*model_init)(model *, tn_device),
                         tn_device device) {

@@ -3,7 +3,7 @@
 #ifndef BENCH_TRAINING_H
 #define BENCH_TRAINING_H
 
-#include "../samples/mnist/model.h"
+#include "samples/mnist/model.h"
 
 enum { TRAINING_BATCH = 64, TRAINING_BATCHES = 8 };
 

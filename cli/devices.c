@@ -1,8 +1,8 @@
 /* tenon devices: every device that can be used, and which one is the default. */
-#include "cli.h"
-#include "devices.h"
-#include "json.h"
-#include "table.h"
+#include "cli/cli.h"
+#include "cli/devices.h"
+#include "cli/json.h"
+#include "cli/table.h"
 
 #include <stdio.h>
 #include <stdlib.h>

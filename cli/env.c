@@ -1,7 +1,7 @@
 /* tenon env: every environment variable that Tenon reads, and what holds now. */
-#include "cli.h"
-#include "json.h"
-#include "table.h"
+#include "cli/cli.h"
+#include "cli/json.h"
+#include "cli/table.h"
 
 #include <tenon/tenon.h>
 

@@ -1,5 +1,5 @@
 /* JSON on standard output; see json.h. */
-#include "json.h"
+#include "cli/json.h"
 
 #include <inttypes.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* The `tenon` command: asks the library what it has and prints the answer. */
-#include "cli.h"
+#include "cli/cli.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -2,7 +2,7 @@
  *
  * The project is a copy of the template of the plugin SDK, which compiles as it stands; the made-up
  * names in it are replaced. What was written is taken back when something fails. */
-#include "cli.h"
+#include "cli/cli.h"
 
 #include <ctype.h>
 #include <dirent.h>

@@ -1,8 +1,8 @@
 /* tenon ops: the operators; tenon ops NAME: who answers each of its calls, and why. */
-#include "cli.h"
-#include "devices.h"
-#include "json.h"
-#include "table.h"
+#include "cli/cli.h"
+#include "cli/devices.h"
+#include "cli/json.h"
+#include "cli/table.h"
 
 #include <stdio.h>
 #include <string.h>

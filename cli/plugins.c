@@ -1,7 +1,7 @@
 /* tenon plugins: every candidate, what became of it, and why. */
-#include "cli.h"
-#include "json.h"
-#include "table.h"
+#include "cli/cli.h"
+#include "cli/json.h"
+#include "cli/table.h"
 
 #include <stdio.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* Tables for people; see table.h. */
-#include "table.h"
+#include "cli/table.h"
 
 #include <stdbool.h>
 #include <stdio.h>

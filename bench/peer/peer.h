@@ -2,7 +2,7 @@
 #ifndef BENCH_PEER_H
 #define BENCH_PEER_H
 
-#include "../common.h"
+#include "bench/common.h"
 
 #include <cstddef>
 

@@ -6,7 +6,7 @@
  * same. */
 #include "core/autograd/engine.h"
 #include "core/ops/ops.h"
-#include "tenon/ops.h"
+#include <tenon/ops.h>
 #include "base/alloc.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
 /* See case.h. */
-#include "case.h"
+#include "plugin-sdk/conformance/case.h"
 
 #include <ctype.h>
 #include <errno.h>

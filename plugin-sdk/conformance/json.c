@@ -1,5 +1,5 @@
 /* See json.h. */
-#include "json.h"
+#include "plugin-sdk/conformance/json.h"
 
 #include <ctype.h>
 #include <stdint.h>

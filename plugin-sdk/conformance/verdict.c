@@ -1,5 +1,5 @@
 /* See verdict.h. */
-#include "verdict.h"
+#include "plugin-sdk/conformance/verdict.h"
 
 #include <inttypes.h>
 #include <math.h>
@@ -7,8 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "case.h"
-#include "json.h"
+#include "plugin-sdk/conformance/case.h"
+#include "plugin-sdk/conformance/json.h"
 
 static const char *const names[] = {
 #define TC_STATUS_NAME(NAME, name, when) name,

@@ -1,6 +1,6 @@
 /* Activation functions of neural networks and their derivatives. */
-#include "pointwise.h"
-#include "vmath.h"
+#include "plugins/cpu/pointwise.h"
+#include "plugins/cpu/vmath.h"
 
 #define RELU(sfx, T, U, DT) TNC_LOOP1(relu_##sfx, T, T, TNC_NOTHING, a <= 0 ? 0 : a)
 RELU(f32, float, float, F32)

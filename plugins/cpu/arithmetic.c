@@ -1,6 +1,6 @@
 /* Arithmetic on two or three tensors: what every other operator is decomposed into. Integers wrap,
  * so they are computed unsigned. */
-#include "pointwise.h"
+#include "plugins/cpu/pointwise.h"
 
 #include <math.h>
 

@@ -1,5 +1,5 @@
 /* Comparisons, whose output is bool, and the choice between two tensors by one. */
-#include "pointwise.h"
+#include "plugins/cpu/pointwise.h"
 
 #define COMPARE_LOOPS(sfx, T, U, DT) \
     TNC_LOOP2(eq_##sfx, uint8_t, T, TNC_NOTHING, a == b) \

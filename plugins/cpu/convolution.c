@@ -8,7 +8,7 @@
  * the input's gradient falls into phases: the pixels (y, x) of one remainder by the stride see the
  * same taps of the kernel, and those alone.
  */
-#include "convolution.h"
+#include "plugins/cpu/convolution.h"
 
 #include <math.h>
 

@@ -2,7 +2,7 @@
 #ifndef TENON_PLUGINS_CPU_CONVOLUTION_H
 #define TENON_PLUGINS_CPU_CONVOLUTION_H
 
-#include "iterate.h"
+#include "plugins/cpu/iterate.h"
 
 /* input [N, C, H, W], weight [O, C / G, KH, KW], output [N, O, OH, OW]; index 0 is H, 1 is W. */
 typedef struct conv {

@@ -1,5 +1,5 @@
 /* Copies between any two layouts and dtypes: the kernel that adapts calls for all others. */
-#include "pointwise.h"
+#include "plugins/cpu/pointwise.h"
 
 /* ---- conversions: one loop per pair of computing types ----------------------------------- */
 

@@ -1,6 +1,6 @@
 /* The device: one, synchronous, whose memory is host memory. The shortest complete tn_device_ops.
  */
-#include "cpu.h"
+#include "plugins/cpu/cpu.h"
 
 #include <string.h>
 #include <unistd.h>

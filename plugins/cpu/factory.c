@@ -1,6 +1,6 @@
 /* Tensors from nothing: one value, a sequence, and the random bits from which all random numbers
  * are made. */
-#include "iterate.h"
+#include "plugins/cpu/iterate.h"
 
 /* ---- fill and arange --------------------------------------------------------------------- */
 

@@ -3,8 +3,8 @@
 #ifndef TENON_PLUGINS_CPU_HALF_H
 #define TENON_PLUGINS_CPU_HALF_H
 
-#include "cpu.h"
-#include "elementary.h"
+#include "plugins/cpu/cpu.h"
+#include "plugins/cpu/elementary.h"
 #ifdef __F16C__
 #include <immintrin.h>
 #endif

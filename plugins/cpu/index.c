@@ -1,7 +1,7 @@
 /* Reading and adding at places named by an index tensor: gather, index_select, scatter_add,
  * index_add. Every index is checked before anything is read or written through it. */
-#include "indices.h"
-#include "iterate.h"
+#include "plugins/cpu/indices.h"
+#include "plugins/cpu/iterate.h"
 
 static tn_status check_index(const char *op, const tn_tensor_view *index, int64_t dim,
                              int64_t size) {

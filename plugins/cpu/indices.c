@@ -1,6 +1,6 @@
 /* A fast pass over all indices, and a slow one where it found something. */
-#include "indices.h"
-#include "iterate.h"
+#include "plugins/cpu/indices.h"
+#include "plugins/cpu/iterate.h"
 
 #include <stdatomic.h>
 

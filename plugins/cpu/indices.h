@@ -3,7 +3,7 @@
 #ifndef TENON_PLUGINS_CPU_INDICES_H
 #define TENON_PLUGINS_CPU_INDICES_H
 
-#include "cpu.h"
+#include "plugins/cpu/cpu.h"
 
 /* Is an element of `index`, an i64 tensor, not in [0, size)? The first one goes to `*out_bad`. */
 #define tnc_find_bad_index TNC_ISA(tnc_find_bad_index)

@@ -2,7 +2,7 @@
  * offsets (M. Dukhan, "The Indirect Convolution Algorithm", arXiv:1907.02129), so no columns are
  * gathered. Vectors run along the columns of B; each element of A is spread over one.
  */
-#include "convolution.h"
+#include "plugins/cpu/convolution.h"
 
 /* A tile's sums, one row of B and one spread element fill the registers of the instruction set. */
 #if defined(__AVX512F__)
@@ -19,11 +19,11 @@
 
 #define T float
 #define SFX f32
-#include "indirect.inc"
+#include "plugins/cpu/indirect.inc"
 
 #define T double
 #define SFX f64
-#include "indirect.inc"
+#include "plugins/cpu/indirect.inc"
 
 void tnc_indirect_gemm(tn_dtype type, const tnc_indirect *p) {
     (type == TN_F32 ? indirect_f32 : indirect_f64)(p);

@@ -8,7 +8,7 @@
 #ifndef TENON_PLUGINS_CPU_ITERATE_H
 #define TENON_PLUGINS_CPU_ITERATE_H
 
-#include "half.h"
+#include "plugins/cpu/half.h"
 
 enum {
     TNC_MAX_OPERANDS = 8,

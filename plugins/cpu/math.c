@@ -1,6 +1,6 @@
 /* Elementary functions of one tensor. */
-#include "pointwise.h"
-#include "vmath.h"
+#include "plugins/cpu/pointwise.h"
+#include "plugins/cpu/vmath.h"
 
 /* X(op, f32 expression, f64 expression, expensive) */
 #define FUNCTIONS(X) \

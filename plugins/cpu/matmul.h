@@ -2,7 +2,7 @@
 #ifndef TENON_PLUGINS_CPU_MATMUL_H
 #define TENON_PLUGINS_CPU_MATMUL_H
 
-#include "cpu.h"
+#include "plugins/cpu/cpu.h"
 
 /* C [m, n] = alpha op(A) [m, k] op(B) [k, n] + beta C, row-major; `ta` and `tb` transpose. With
  * beta 0 C is not read. Runs on the calling thread; the caller brackets its calls with

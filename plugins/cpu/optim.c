@@ -1,6 +1,6 @@
 /* One step of an optimizer over one parameter, in one pass over its memory. Outputs usually are the
  * inputs: parameter and state are updated in place. */
-#include "pointwise.h"
+#include "plugins/cpu/pointwise.h"
 
 #include <math.h>
 

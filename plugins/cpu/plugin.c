@@ -7,7 +7,7 @@
  *   isa      (TENON_CPU_ISA)      base, avx2 or avx512: the kernels to use; nothing: the best that
  *                                 the machine has
  */
-#include "cpu.h"
+#include "plugins/cpu/cpu.h"
 
 #include <pthread.h>
 #include <stdarg.h>

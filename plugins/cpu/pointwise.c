@@ -1,7 +1,7 @@
 /* Runs a pointwise operator's loop over whatever the call brings. Three ways, cheapest first: dense
  * tensors and few elements go straight to the loop; otherwise a plan is made, and threads walk it
  * in runs as long as the layouts allow. */
-#include "pointwise.h"
+#include "plugins/cpu/pointwise.h"
 
 /* ---- the planned way --------------------------------------------------------------------- */
 

@@ -7,7 +7,7 @@
 #ifndef TENON_PLUGINS_CPU_POINTWISE_H
 #define TENON_PLUGINS_CPU_POINTWISE_H
 
-#include "iterate.h"
+#include "plugins/cpu/iterate.h"
 
 /* out[k][i] = f(in[0][i], in[1][i], ...; attributes) for i < n. Arrays are dense, of the computing
  * type; `attrs` are the arguments after the tensors. */

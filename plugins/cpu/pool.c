@@ -1,6 +1,6 @@
 /* Pooling over windows of images [N, C, H, W]. Threads share the N * C planes. */
-#include "indices.h"
-#include "iterate.h"
+#include "plugins/cpu/indices.h"
+#include "plugins/cpu/iterate.h"
 
 #include <math.h>
 

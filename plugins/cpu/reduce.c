@@ -6,7 +6,7 @@
  * few outputs the reduced range is cut into chunks, whose states are merged in order. Groups and
  * chunks depend on the shape alone, so results do not depend on the number of threads.
  */
-#include "iterate.h"
+#include "plugins/cpu/iterate.h"
 
 #include <math.h>
 

@@ -1,5 +1,5 @@
 /* cumsum: running sums along one dimension. Floating sums are carried in f64. */
-#include "iterate.h"
+#include "plugins/cpu/iterate.h"
 
 /* The sum of the elements before: of floating numbers f, of integers u, which wraps. */
 typedef union carry {

@@ -3,8 +3,8 @@
  * Lines along the dimension are taken one by one where they are dense; where their neighbours are
  * closer than their elements, up to WIDTH lines at once.
  */
-#include "iterate.h"
-#include "vmath.h"
+#include "plugins/cpu/iterate.h"
+#include "plugins/cpu/vmath.h"
 
 enum {
     LANES = 32,
@@ -66,7 +66,7 @@ static void store_across(const side *s, char *line, int64_t i, const void *run, 
 #define EXP em_exp
 #define LOG em_log
 #define NAME(x) x##_f32
-#include "softmax.inc"
+#include "plugins/cpu/softmax.inc"
 #undef T
 #undef EXP
 #undef LOG
@@ -76,7 +76,7 @@ static void store_across(const side *s, char *line, int64_t i, const void *run, 
 #define EXP exp
 #define LOG log
 #define NAME(x) x##_f64
-#include "softmax.inc"
+#include "plugins/cpu/softmax.inc"
 
 /* ---- one call ---------------------------------------------------------------------------- */
 

@@ -4,7 +4,7 @@
  * their bits, -0 as +0, every NaN as the largest key. The keys are sorted byte by byte from the
  * lowest (radix sort is stable), short lines by insertion, and values are fetched by place.
  */
-#include "iterate.h"
+#include "plugins/cpu/iterate.h"
 
 typedef struct entry {
     uint64_t key;

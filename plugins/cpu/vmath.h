@@ -3,7 +3,7 @@
 #ifndef TENON_PLUGINS_CPU_VMATH_H
 #define TENON_PLUGINS_CPU_VMATH_H
 
-#include "elementary.h"
+#include "plugins/cpu/elementary.h"
 
 #include <math.h>
 

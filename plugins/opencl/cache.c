@@ -3,7 +3,7 @@
  *     "tenon-opencl 1\n"  bytes of what follows up to the binary, and of the binary, u64 each
  *     platform, device and driver, options, the source's hash: lines
  *     the binary, and its hash, u64 */
-#include "cache.h"
+#include "plugins/opencl/cache.h"
 
 #include <errno.h>
 #include <fcntl.h>

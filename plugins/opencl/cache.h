@@ -10,7 +10,7 @@
 #ifndef TENON_OPENCL_CACHE_H
 #define TENON_OPENCL_CACHE_H
 
-#include "opencl.h"
+#include "plugins/opencl/opencl.h"
 
 /* What identifies a program. `name` is found from the rest by ocl_cache_name. */
 struct ocl_cache_key {

@@ -1,5 +1,5 @@
 /* What each device is like, opening and closing one. */
-#include "program.h"
+#include "plugins/opencl/program.h"
 
 #include <stdio.h>
 

@@ -1,6 +1,6 @@
 /* Marks in streams. An event is a name for the marker that was queued last; whoever waits
  * holds that marker, so that recording again or destroying leaves him alone. */
-#include "opencl.h"
+#include "plugins/opencl/opencl.h"
 
 static tn_status create(tn_pdevice *device, uint32_t flags, tn_pevent **out_event) {
     *out_event = NULL;

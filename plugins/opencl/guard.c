@@ -8,7 +8,7 @@
  * only for a variable that the driver removed the list may have to grow. Of a variable that another
  * thread of the program sets in the same moment it cannot be told who did it: it is put back, too.
  */
-#include "opencl.h"
+#include "plugins/opencl/opencl.h"
 
 #include <signal.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* Kernels are given their arguments and queued. */
-#include "program.h"
+#include "plugins/opencl/program.h"
 
 #include <string.h>
 

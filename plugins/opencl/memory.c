@@ -1,5 +1,5 @@
 /* Allocations. A handle is the address of a cl_mem; the core caches and splits them. */
-#include "opencl.h"
+#include "plugins/opencl/opencl.h"
 
 #include <stdio.h>
 #include <string.h>

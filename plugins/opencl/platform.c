@@ -5,11 +5,12 @@
  * then as the platform counts them. Simulators of OpenCL (Oclgrind) only get in the way of real
  * devices: they are found where option `platform` (TENON_OPENCL_PLATFORM) names them, and then
  * nothing else is. */
-#include "opencl.h"
+#include "plugins/opencl/opencl.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 
 enum { MAX_PLATFORMS = 32 };
 
@@ -236,6 +237,15 @@ static void explain_no_platform(tn_pself *self) {
 static tn_status search(tn_pself *self) {
     cl_platform_id ids[MAX_PLATFORMS];
     cl_uint n = 0;
+    /* Loaders and drivers run code from files that the environment names (OCL_ICD_VENDORS,
+     * OPENCL_LAYERS, POCL_CACHE_DIR, XDG_CACHE_HOME ...), and no list of these can be complete. */
+    if (getauxval(AT_SECURE)) {
+        snprintf(self->reason, sizeof self->reason,
+                 "the program runs with raised privileges (set-uid, set-gid or capabilities), and "
+                 "OpenCL drivers run code that their caller's environment names; start it without, "
+                 "or choose another device");
+        return TN_OK;
+    }
     const char *wanted = self->host->option(self, "platform");
     if (wanted && !*wanted)
         wanted = NULL;

@@ -1,7 +1,7 @@
 /* Who the plugin is. The one exported function, start and end, errors, and the table of
  * tables. */
-#include "cache.h"
-#include "program.h"
+#include "plugins/opencl/cache.h"
+#include "plugins/opencl/program.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* Device code, built for a device when a call first needs it. */
-#include "cache.h"
-#include "program.h"
+#include "plugins/opencl/cache.h"
+#include "plugins/opencl/program.h"
 
 #include <stdio.h>
 #include <string.h>

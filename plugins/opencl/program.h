@@ -2,7 +2,7 @@
 #ifndef TENON_OPENCL_PROGRAM_H
 #define TENON_OPENCL_PROGRAM_H
 
-#include "opencl.h"
+#include "plugins/opencl/opencl.h"
 
 enum { OCL_OPTIONS = 128 }; /* bytes of options that are the device's */
 

@@ -1,5 +1,5 @@
 /* In-order command queues. */
-#include "program.h"
+#include "plugins/opencl/program.h"
 
 static void finish(tn_pstream *stream) {
     const tn_host *host = stream->device->self->host;

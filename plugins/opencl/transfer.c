@@ -3,7 +3,7 @@
  * Pinned memory goes to the driver as it is, without waiting. Other memory must be consumed before
  * the call returns: a little of it is copied to the stream's staging memory, so that the caller
  * need not wait for the queue; more of it waits. */
-#include "opencl.h"
+#include "plugins/opencl/opencl.h"
 
 #include <string.h>
 

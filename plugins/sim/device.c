@@ -1,5 +1,5 @@
 /* How many chips there are, what each is like, opening and closing one. */
-#include "sim.h"
+#include "plugins/sim/sim.h"
 
 #include <stdio.h>
 #include <sys/mman.h>

@@ -3,7 +3,7 @@
  * An event is a name for its latest mark. Each record makes a new mark; the event, the record
  * command and every wait hold a reference to it. So recording an event again, or destroying it,
  * leaves alone the streams and threads that wait for an earlier mark. */
-#include "sim.h"
+#include "plugins/sim/sim.h"
 
 #include <time.h>
 

@@ -1,5 +1,5 @@
 /* Failures and the loss of a device, on demand. */
-#include "sim.h"
+#include "plugins/sim/sim.h"
 
 #include <stdio.h>
 

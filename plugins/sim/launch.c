@@ -4,8 +4,8 @@
  * the lists, in one block of memory that is also the command. Before that it is held against what
  * tenon/plugin.h promises to kernels. The chip takes nothing on trust: a host that breaks a promise
  * is told which. */
-#include "kernels/kernel.h"
-#include "dtype.h"
+#include "plugins/sim/kernels/kernel.h"
+#include "plugins/sim/dtype.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -4,7 +4,7 @@
  * takes a handle for a pointer faults at once. The bytes of device memory lie elsewhere, found
  * through the device's table when a command is queued. Between two handles a gap is left, so that
  * no handle plus a wrong offset is another handle. Freed handles are reused late. */
-#include "sim.h"
+#include "plugins/sim/sim.h"
 
 #include <string.h>
 #include <sys/mman.h>

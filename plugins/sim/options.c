@@ -1,6 +1,6 @@
 /* Reads the options; a value that is wrong is never guessed at. docs/sim.md lists them.
  */
-#include "options.h"
+#include "plugins/sim/options.h"
 
 #include <errno.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* Who the plugin is. The one exported function, start and end, and the table of tables.
  */
-#include "sim.h"
-#include "kernels/kernel.h"
+#include "plugins/sim/sim.h"
+#include "plugins/sim/kernels/kernel.h"
 
 #include <stdarg.h>
 #include <stdio.h>

@@ -7,7 +7,7 @@
  *
  * The time depends on the seed, the number of the stream and the place in it alone. A host that
  * waits for a stream ends the holding back there: nothing can overtake any more. */
-#include "sim.h"
+#include "plugins/sim/sim.h"
 
 #include <time.h>
 

@@ -13,7 +13,7 @@
 #ifndef TENON_SIM_H
 #define TENON_SIM_H
 
-#include "options.h"
+#include "plugins/sim/options.h"
 
 #include <tenon/plugin.h>
 

@@ -3,7 +3,7 @@
  * Callers append under the stream's lock and go on; the list has no bound, so queueing never waits.
  * The first error of queued work is kept and handed over once, by query or synchronize; later
  * commands run all the same. */
-#include "sim.h"
+#include "plugins/sim/sim.h"
 
 #include <signal.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* Bytes from and to the host, within a device and between two. */
-#include "sim.h"
+#include "plugins/sim/sim.h"
 
 #include <string.h>
 

@@ -15,7 +15,7 @@
 #ifndef TENON_SIM_VIEW_H
 #define TENON_SIM_VIEW_H
 
-#include "sim.h"
+#include "plugins/sim/sim.h"
 
 struct sim_walk {
     int64_t n;         /* size of the innermost dimension */

@@ -1,5 +1,5 @@
 /* See autograd_test.h. */
-#include "autograd_test.h"
+#include "tests/autograd/autograd_test.h"
 #include "base/log.h"
 
 static int64_t outstanding_before;

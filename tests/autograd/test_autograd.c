@@ -1,5 +1,5 @@
 /* Gradients of small graphs by hand: leaves, accumulation, roots, modes, saved tensors. */
-#include "autograd_test.h"
+#include "tests/autograd/autograd_test.h"
 
 #include <tenon/dispatch.h>
 

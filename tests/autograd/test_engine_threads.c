@@ -1,5 +1,5 @@
 /* Backward in several threads at once: shared leaves, shared graphs, graphs that are freed. */
-#include "autograd_test.h"
+#include "tests/autograd/autograd_test.h"
 
 #include <pthread.h>
 

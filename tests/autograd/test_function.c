@@ -1,5 +1,5 @@
 /* Functions written in C together with their derivative. */
-#include "autograd_test.h"
+#include "tests/autograd/autograd_test.h"
 
 typedef struct probe {
     int forwards, backwards, destroyed;

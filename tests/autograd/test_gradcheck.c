@@ -1,5 +1,5 @@
 /* The checker checked: it passes what is right, and finds every way to be wrong. */
-#include "autograd_test.h"
+#include "tests/autograd/autograd_test.h"
 
 static tn_status polynomial(tn_tensor *const *in, uint64_t n, tn_tensor **out, uint64_t *n_out,
                             void *user) {

@@ -1,5 +1,5 @@
 /* Hooks: what they see, what they change, when they go. */
-#include "autograd_test.h"
+#include "tests/autograd/autograd_test.h"
 
 typedef struct seen {
     int calls, destroyed;

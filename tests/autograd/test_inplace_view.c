@@ -1,5 +1,5 @@
 /* Views and writes in place: whose history changes, whose follows, and what is refused. */
-#include "autograd_test.h"
+#include "tests/autograd/autograd_test.h"
 
 static void a_write_keeps_the_gradient_right(void **state) {
     tn_tensor *x = LEAF(TN_SHAPE(2), 2, 3), *w = LEAF(TN_SHAPE(2), 5, 7);

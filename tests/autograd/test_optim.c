@@ -1,5 +1,5 @@
 /* Optimizers against the formulas in double precision. */
-#include "autograd_test.h"
+#include "tests/autograd/autograd_test.h"
 
 enum { N = 3, STEPS = 5 };
 

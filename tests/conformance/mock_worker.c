@@ -11,7 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "worker.h"
+#include "plugin-sdk/conformance/worker/worker.h"
 
 static int poisoned; /* by kernel/poison, for kernel/victim: only together do they fail */
 

@@ -1,4 +1,4 @@
 /* The built-in suite of a test that has none. */
-#include "suite.h"
+#include "plugin-sdk/conformance/worker/suite.h"
 
 const tc_suite tc_builtin_suite = {0};

@@ -1,5 +1,5 @@
 /* Lines of cases: what is read, what is refused, what makes two lines the same case. */
-#include "case.h"
+#include "plugin-sdk/conformance/case.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

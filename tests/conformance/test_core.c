@@ -12,9 +12,9 @@
 #include <tenon/kernels.h>
 #include <tenon/tenon.h>
 
-#include "core/classes.h"
-#include "core/outcome.h"
-#include "core/pair.h"
+#include "plugin-sdk/conformance/worker/core/classes.h"
+#include "plugin-sdk/conformance/worker/core/outcome.h"
+#include "plugin-sdk/conformance/worker/core/pair.h"
 
 static tc_options options;
 static const tc_class *const classes[] = {&tc_operator_class, &tc_gradient_class, &tc_train_class};

@@ -1,8 +1,8 @@
 /* The oracle itself: right outputs pass, and outputs that are wrong by a little do not. */
-#include "data/operand.h"
-#include "kernel/kernel_case.h"
-#include "kernel/record.h"
-#include "oracle/compare.h"
+#include "plugin-sdk/conformance/worker/data/operand.h"
+#include "plugin-sdk/conformance/worker/kernel/kernel_case.h"
+#include "plugin-sdk/conformance/worker/kernel/record.h"
+#include "plugin-sdk/conformance/worker/oracle/compare.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -6,8 +6,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "run/judge.h"
-#include "run/sha256.h"
+#include "plugin-sdk/conformance/runner/run/judge.h"
+#include "plugin-sdk/conformance/runner/run/sha256.h"
 
 static bool finds(const char *pattern, const char *line) {
     char why[TC_MESSAGE];

@@ -7,9 +7,9 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "case.h"
-#include "json.h"
-#include "verdict.h"
+#include "plugin-sdk/conformance/case.h"
+#include "plugin-sdk/conformance/json.h"
+#include "plugin-sdk/conformance/verdict.h"
 
 static void a_verdict_comes_back_as_it_was(void **state) {
     tc_verdict v = {.status = TC_MISTRUSTED,

@@ -1,4 +1,4 @@
-#include "allocator_test.h"
+#include "tests/core/allocator_test.h"
 
 tni_block *take(tni_device *d, uint64_t bytes) {
     tni_block *b = tni_block_alloc(d, &d->default_stream, bytes);

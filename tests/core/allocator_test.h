@@ -2,7 +2,7 @@
 #ifndef TEST_ALLOCATOR_H
 #define TEST_ALLOCATOR_H
 
-#include "core_test.h"
+#include "tests/core/core_test.h"
 #include "core/memory/pool.h"
 
 enum { MIB = 1 << 20 };

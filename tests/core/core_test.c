@@ -1,5 +1,5 @@
 /* Starting fresh, and checking that nothing is left. */
-#include "core_test.h"
+#include "tests/core/core_test.h"
 
 static int64_t outstanding_before;
 

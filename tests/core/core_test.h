@@ -15,7 +15,7 @@
 #include "core/device/device.h"
 #include "core/memory/allocator.h"
 #include "core/tensor/tensor.h"
-#include "fake_plugin.h"
+#include "tests/support/fake_plugin.h"
 
 #include <tenon/plugins.h>
 

@@ -1,5 +1,5 @@
 /* Numbers in, numbers out: see ops_test.h. */
-#include "ops_test.h"
+#include "tests/core/ops_test.h"
 
 tn_device dev;
 

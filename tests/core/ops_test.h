@@ -6,7 +6,7 @@
 #ifndef OPS_TEST_H
 #define OPS_TEST_H
 
-#include "core_test.h"
+#include "tests/core/core_test.h"
 
 #include <math.h>
 #include <tenon/tenon.h>

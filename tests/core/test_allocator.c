@@ -1,5 +1,5 @@
 /* The caching allocator: what fits where, and what happens when nothing fits. */
-#include "allocator_test.h"
+#include "tests/core/allocator_test.h"
 
 /* ---- sizes ------------------------------------------------------------------------------- */
 

@@ -1,5 +1,5 @@
 /* The caching allocator: its figures, its snapshot, its settings. */
-#include "allocator_test.h"
+#include "tests/core/allocator_test.h"
 
 /* ---- figures ----------------------------------------------------------------------------- */
 

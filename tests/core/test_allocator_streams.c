@@ -1,5 +1,5 @@
 /* The caching allocator: memory is used again in the order of streams, and outlives them. */
-#include "allocator_test.h"
+#include "tests/core/allocator_test.h"
 
 /* ---- reuse, in the order of streams ------------------------------------------------------ */
 

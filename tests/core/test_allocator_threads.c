@@ -1,5 +1,5 @@
 /* The caching allocator: magazines of threads, and many threads at once. */
-#include "allocator_test.h"
+#include "tests/core/allocator_test.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

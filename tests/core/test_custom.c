@@ -1,6 +1,6 @@
 /* Operators that programs define, and the kernels they give them: how a call is adapted, what goes
  * to the composition, and what is left after unregistering. */
-#include "ops_test.h"
+#include "tests/core/ops_test.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,5 +1,5 @@
 /* Devices: names, opening once, the default, forks, loss, threads, the end. */
-#include "core_test.h"
+#include "tests/core/core_test.h"
 
 #include <pthread.h>
 #include <sys/wait.h>

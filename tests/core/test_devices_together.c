@@ -1,6 +1,6 @@
 /* Two devices with queues of their own, and the CPU: copies between all of them, streams that wait
  * for each other, memory that outlives its stream, backward on the stream of its forward. */
-#include "ops_test.h"
+#include "tests/core/ops_test.h"
 
 #include <pthread.h>
 

@@ -1,5 +1,5 @@
 /* Element types: names, every pair's promotion, and every 16-bit pattern there and back. */
-#include "core_test.h"
+#include "tests/core/core_test.h"
 
 #include "core/tensor/tensor.h"
 

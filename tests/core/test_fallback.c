@@ -1,6 +1,6 @@
 /* The fallback policy, on a device that has memory and not one kernel: nothing silent, nothing
  * wrong, aliases kept. */
-#include "ops_test.h"
+#include "tests/core/ops_test.h"
 
 #include <tenon/fallback.h>
 

@@ -1,5 +1,5 @@
 /* Shapes and strides as numbers. */
-#include "core_test.h"
+#include "tests/core/core_test.h"
 
 #include "core/tensor/tensor.h"
 

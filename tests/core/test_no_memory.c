@@ -1,7 +1,7 @@
 /* Every host allocation fails in turn, from finding the plugin to the step of the optimizer: each
  * time an error that says so, nothing left behind, and a library that works the next time. */
 #include "base/alloc.h"
-#include "core_test.h"
+#include "tests/core/core_test.h"
 
 #include <tenon/tenon.h>
 

@@ -1,5 +1,5 @@
 /* Convolution and pooling against direct loops over windows. */
-#include "ops_test.h"
+#include "tests/core/ops_test.h"
 
 typedef struct config {
     int n, c, h, w, o, kernel[2], stride[2], padding[2], dilation[2], groups;

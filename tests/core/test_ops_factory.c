@@ -1,5 +1,5 @@
 /* Tensors from nothing. */
-#include "ops_test.h"
+#include "tests/core/ops_test.h"
 
 static void filled_tensors(void **state) {
     assert_elements(tn_zeros(TN_SHAPE(2, 2)), TN_SHAPE(2, 2), 0, 0, 0, 0);

@@ -1,5 +1,5 @@
 /* Reading, writing and joining by index, against loops over elements. */
-#include "ops_test.h"
+#include "tests/core/ops_test.h"
 
 /* The element of `values` (row-major in `sizes`) at `index`. */
 static int64_t at(tn_ints sizes, const int64_t *index) {

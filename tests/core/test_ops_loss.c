@@ -1,6 +1,6 @@
 /* Softmax, normalisation and losses: stability, masks, running statistics. Expected values come
  * from the definitions, in double. */
-#include "ops_test.h"
+#include "tests/core/ops_test.h"
 
 /* ---- softmax ----------------------------------------------------------------------------- */
 

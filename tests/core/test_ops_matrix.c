@@ -1,5 +1,5 @@
 /* Matrix products against three nested loops: every layout, rank and dtype. */
-#include "ops_test.h"
+#include "tests/core/ops_test.h"
 
 /* out[m][n] = sum over k of x[m][k] * y[k][n] */
 static double *product(const double *x, const double *y, int m, int k, int n) {

@@ -1,6 +1,6 @@
 /* Pointwise operators that are put together from others where a device has no kernel, and optimizer
  * steps: against the C library, on a device with the kernels and on one without. */
-#include "ops_test.h"
+#include "tests/core/ops_test.h"
 
 #include <float.h>
 

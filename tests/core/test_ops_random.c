@@ -1,6 +1,6 @@
 /* Random tensors: the words are Philox's, the same on every device, and what is made of them has
  * the range, the moments and the independence that it should. */
-#include "ops_test.h"
+#include "tests/core/ops_test.h"
 
 /* Known answers of Philox 4x32-10 (Salmon et al., 2011; Random123's kat_vectors): key and counter
  * zero; here the counter's upper words are always zero. */

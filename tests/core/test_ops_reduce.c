@@ -1,5 +1,5 @@
 /* Reductions, running sums, sorting: shapes, dtypes and the values that are easily got wrong. */
-#include "ops_test.h"
+#include "tests/core/ops_test.h"
 
 /* ---- sums -------------------------------------------------------------------------------- */
 

@@ -1,5 +1,5 @@
 /* Views against their definitions, element by element; copies and conversions. */
-#include "ops_test.h"
+#include "tests/core/ops_test.h"
 
 /* ---- view and reshape -------------------------------------------------------------------- */
 

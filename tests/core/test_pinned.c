@@ -1,5 +1,5 @@
 /* Pinned host memory: used again when streams have passed, given back, never lost. */
-#include "allocator_test.h"
+#include "tests/core/allocator_test.h"
 
 static void test_pinned_memory_is_reused_when_streams_have_passed(void **state) {
     fake.async = true;

@@ -1,5 +1,5 @@
 /* Tensors as text: the expected strings are what PyTorch prints, but for the names of dtypes. */
-#include "core_test.h"
+#include "tests/core/core_test.h"
 
 #include "core/autograd/autograd.h"
 #include "core/tensor/tensor.h"

@@ -1,6 +1,6 @@
 /* The profiler: what an event says, what becomes of it, and that it is gone when it is off. */
 #include "core/profile/profile.h"
-#include "ops_test.h"
+#include "tests/core/ops_test.h"
 
 #include <pthread.h>
 

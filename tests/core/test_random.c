@@ -1,5 +1,5 @@
 /* Where the generators stand; the numbers themselves are the kernels' affair. */
-#include "core_test.h"
+#include "tests/core/core_test.h"
 
 #include "core/random/generator.h"
 

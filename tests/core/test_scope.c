@@ -1,5 +1,5 @@
 /* Scopes: what they hold, in which order they let go, and what leaves them early. */
-#include "core_test.h"
+#include "tests/core/core_test.h"
 
 #include "core/tensor/tensor.h"
 

@@ -1,5 +1,5 @@
 /* Streams and events: whose they are, what a query tells, who waits for whom. */
-#include "core_test.h"
+#include "tests/core/core_test.h"
 
 #include <pthread.h>
 

@@ -1,5 +1,5 @@
 /* The life of tensors and storages, data in and out, what a program may ask. */
-#include "core_test.h"
+#include "tests/core/core_test.h"
 
 #include "core/tensor/tensor.h"
 

@@ -1,6 +1,6 @@
 /* How accurate the elementary functions of f32 are, over all of its numbers: vmath.h promises 2
  * units in the last place of the result, 3 for sigmoid. */
-#include "cpu_test.h"
+#include "tests/cpu/cpu_test.h"
 
 #include <math.h>
 #include <string.h>

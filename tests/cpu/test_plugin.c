@@ -1,6 +1,6 @@
 /* The plugin apart from its kernels: start and end, options, memory, several threads at once, and a
  * forked child. */
-#include "cpu_test.h"
+#include "tests/cpu/cpu_test.h"
 
 #include <dlfcn.h>
 #include <pthread.h>

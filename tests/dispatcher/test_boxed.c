@@ -1,5 +1,5 @@
 /* Operators by name, and the boxed call: checks, defaults, conversions, failures. */
-#include "dispatch_test.h"
+#include "tests/dispatcher/dispatch_test.h"
 
 #include <stdio.h>
 

@@ -1,5 +1,5 @@
 /* Who answers a call: keys, defaults, backends, the order of registrations, and their listing. */
-#include "dispatch_test.h"
+#include "tests/dispatcher/dispatch_test.h"
 
 #include <stdio.h>
 

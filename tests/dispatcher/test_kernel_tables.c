@@ -1,5 +1,5 @@
 /* Which kernel a device's table gives for an operator and dtypes. */
-#include "dispatch_test.h"
+#include "tests/dispatcher/dispatch_test.h"
 
 #include <stdio.h>
 

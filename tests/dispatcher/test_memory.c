@@ -1,5 +1,5 @@
 /* The registry without memory, and in a loop. */
-#include "dispatch_test.h"
+#include "tests/dispatcher/dispatch_test.h"
 
 #include <stdio.h>
 

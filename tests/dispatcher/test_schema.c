@@ -1,5 +1,5 @@
 /* Schemas: what parses, how it is printed, and how mistakes are shown. */
-#include "dispatch_test.h"
+#include "tests/dispatcher/dispatch_test.h"
 
 #include <math.h>
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* Calls go on while handlers and operators come and go. */
-#include "dispatch_test.h"
+#include "tests/dispatcher/dispatch_test.h"
 
 #include <pthread.h>
 

@@ -3,7 +3,7 @@
 #define TN_PLUGIN_QUERY linked_query
 #include <tenon/plugin.h>
 
-#include "linked.h"
+#include "tests/loader/linked.h"
 
 tn_status (*linked_init)(const tn_host *host);
 tn_status (*linked_count)(uint32_t *out_count);
@@ -17,4 +17,4 @@ const tn_host *linked_host;
     return linked_count ? linked_count(out_count) : TN_OK;
 #define ZOO_ANIMAL "linked"
 #define ZOO_TYPE "linked"
-#include "../zoo/good.c"
+#include "tests/zoo/good.c"

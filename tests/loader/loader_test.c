@@ -1,6 +1,6 @@
 /* What the loader's tests share. */
 #define _GNU_SOURCE
-#include "loader_test.h"
+#include "tests/loader/loader_test.h"
 
 #include <ftw.h>
 #include <pthread.h>

@@ -1,7 +1,7 @@
 /* Starting, naming, options, shutting down, and what a plugin may do meanwhile. */
 #define _GNU_SOURCE
-#include "loader_test.h"
-#include "linked.h"
+#include "tests/loader/loader_test.h"
+#include "tests/loader/linked.h"
 
 /* `fail` is a macro of cmocka: a call of host->fail needs parentheses round the slot. */
 #include <dlfcn.h>

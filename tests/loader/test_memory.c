@@ -1,6 +1,6 @@
 /* Each allocation of search, load, start and report fails in turn: an error or success, never a
  * crash, never a leak, and afterwards all can be had that the failure did not concern. */
-#include "loader_test.h"
+#include "tests/loader/loader_test.h"
 
 /* The worst that happens between process start and a device: several places, several candidates,
  * one that fails, one that is refused, options. */

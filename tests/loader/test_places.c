@@ -1,7 +1,7 @@
 /* The directories that nobody names: beside the library, in a build tree, and what changes when a
  * program runs with raised privileges. Each test starts a small program of its own. */
 #define _GNU_SOURCE
-#include "loader_test.h"
+#include "tests/loader/loader_test.h"
 
 #include <sys/wait.h>
 

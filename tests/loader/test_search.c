@@ -1,6 +1,6 @@
 /* Where plugins are looked for, in what order, which are left alone, and whom to trust. */
 #define _GNU_SOURCE
-#include "loader_test.h"
+#include "tests/loader/loader_test.h"
 
 #include <dlfcn.h>
 #include <sys/wait.h>

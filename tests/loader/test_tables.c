@@ -1,6 +1,6 @@
 /* Tables that never came from a file: every required slot left out, every size before a page that
  * cannot be read, every name and version rule. */
-#include "loader_test.h"
+#include "tests/loader/loader_test.h"
 
 #include <tenon/kernels.h>
 

@@ -1,5 +1,5 @@
 /* Several threads ask at once: one start, one answer. Meant to run under TSan as well. */
-#include "loader_test.h"
+#include "tests/loader/loader_test.h"
 
 #include <pthread.h>
 

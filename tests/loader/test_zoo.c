@@ -1,7 +1,7 @@
 /* Every animal of the zoo is loaded or refused as the design says, with words that name the plugin,
  * the field and the fix, and none of them keeps the good one beside it from working. */
 #define _GNU_SOURCE /* memmem */
-#include "loader_test.h"
+#include "tests/loader/loader_test.h"
 
 enum { MAX_WORDS = 6 };
 

@@ -2,7 +2,7 @@
  * from one line for each function. */
 #define CL_TARGET_OPENCL_VERSION 300
 #define CL_USE_DEPRECATED_OPENCL_1_2_APIS
-#include "layer.h"
+#include "tests/opencl/layer.h"
 
 #include <CL/cl_layer.h>
 #include <pthread.h>

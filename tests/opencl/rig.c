@@ -1,5 +1,5 @@
 /* See rig.h. */
-#include "rig.h"
+#include "tests/opencl/rig.h"
 
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>

@@ -3,7 +3,7 @@
 #ifndef TENON_TESTS_OPENCL_RIG_H
 #define TENON_TESTS_OPENCL_RIG_H
 
-#include "layer.h"
+#include "tests/opencl/layer.h"
 
 #include <mini_test.h>
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* Built programs on disk: found by the next process, and never believed when something is wrong
  * with them. A process is a device opened anew, but for two at once. */
-#include "rig.h"
+#include "tests/opencl/rig.h"
 
 #include <dirent.h>
 #include <fcntl.h>

@@ -1,5 +1,5 @@
 /* What a program sees of a device that fails: the core above the plugin. */
-#include "rig.h"
+#include "tests/opencl/rig.h"
 
 #include <stdlib.h>
 #include <tenon/plugins.h>

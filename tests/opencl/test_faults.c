@@ -1,5 +1,5 @@
 /* Drivers that fail, lie and lose their device, and what the plugin makes of it. */
-#include "rig.h"
+#include "tests/opencl/rig.h"
 
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
@@ -215,8 +215,8 @@ static tn_status launch(tn_memory memory, tn_pstream *stream, int64_t n) {
                           .dtype = TN_F32,
                           .rank = 1,
                           .sizes = &n,
-                          .strides = &one},
-                   *outs = &out;
+                          .strides = &one};
+    const tn_tensor_view *outs = &out;
     tn_cell args[1];
     args[TN_ARG_fill_value] = mini_f64(1);
     tn_call call = {.struct_size = sizeof call,

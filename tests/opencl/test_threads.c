@@ -1,5 +1,5 @@
 /* Two threads with a stream each on one device: the plugin's locks, and events between streams. */
-#include "rig.h"
+#include "tests/opencl/rig.h"
 
 #include <pthread.h>
 #include <semaphore.h>

@@ -14,7 +14,7 @@ import re
 import subprocess
 import sys
 
-BUILT = re.compile(r"opencl:\d+: (\S+\.c) (.*-DHAS_F64=[01]).*: \d+ ms, (?:built|from the cache)$", re.MULTILINE)
+BUILT = re.compile(r"opencl:\d+: (\S+\.cl) (.*-DHAS_F64=[01]).*: \d+ ms, (?:built|from the cache)$", re.MULTILINE)
 HERE = pathlib.Path(__file__).resolve().parent
 
 # Each kind of device: the driver, the layer's words, and which cases. The width of vectors is a
@@ -61,7 +61,7 @@ def record(build: pathlib.Path) -> None:
     path.unlink(missing_ok=True)
     for driver, words, filters in RUNS:
         subprocess.run(
-            [sys.executable, HERE / "kernels_test.py", build / "plugin-sdk/conformance/tenon-conform",
+            [sys.executable, HERE / "kernels_test.py", build / "plugin-sdk/conformance/runner/tenon-conform",
              build / "plugins/opencl/libtenon_opencl.so", build / "tests/opencl/libtenon_test_cl.so",
              HERE / "kernels.cases", driver, "--words", words, "--variants", path, "--record",
              *(word for pattern in filters for word in ("--filter", pattern))], check=True)

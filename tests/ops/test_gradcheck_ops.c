@@ -4,7 +4,7 @@
  *   test_gradcheck_ops [DEVICE [OPERATOR]]
  *
  * Prints a line for each failure and, as its last, `N passed, N failed`. */
-#include "gradcheck_cases.h"
+#include "tests/ops/gradcheck_cases.h"
 
 #include <stdio.h>
 #include <stdlib.h>

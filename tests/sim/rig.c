@@ -1,5 +1,5 @@
 /* What the tests of the simulated chip share: see rig.h. */
-#include "rig.h"
+#include "tests/sim/rig.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* Start, end, options, and what happens when the host runs out of memory at any moment. */
-#include "rig.h"
+#include "tests/sim/rig.h"
 
 #include <dirent.h>
 #include <dlfcn.h>

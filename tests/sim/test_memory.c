@@ -1,5 +1,5 @@
 /* Device memory is out of the host's reach, ranges are checked, and memory runs out politely. */
-#include "rig.h"
+#include "tests/sim/rig.h"
 
 #include <signal.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
 /* What a host must not do: the chip says so and computes nothing. */
-#include "rig.h"
+#include "tests/sim/rig.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* Streams run in order and apart from each other; events join them; errors are told once. */
-#include "rig.h"
+#include "tests/sim/rig.h"
 
 #include <pthread.h>
 #include <string.h>

@@ -1,6 +1,6 @@
 /* The chip at its strictest: poison, memory freed too early, failures and loss on demand, and an
  * order of streams that shows a forgotten wait. */
-#include "rig.h"
+#include "tests/sim/rig.h"
 
 #include <math.h>
 #include <signal.h>

@@ -1,6 +1,6 @@
 /* The fake device: counters, failures and queues under the test's control. */
 #define TN_PLUGIN_QUERY fake_query
-#include "fake_plugin.h"
+#include "tests/support/fake_plugin.h"
 
 #include <pthread.h>
 #include <stdatomic.h>

@@ -1,5 +1,5 @@
 /* A host of a few hundred lines, so that a plugin's tests depend on its ABI and on nothing else. */
-#include "mini_host.h"
+#include "tests/support/mini_host.h"
 
 #include <dlfcn.h>
 #include <pthread.h>

@@ -9,7 +9,7 @@
 
 #include <cmocka.h>
 
-#include "mini_host.h"
+#include "tests/support/mini_host.h"
 
 #define assert_ok(call) \
     do { \

@@ -2,7 +2,7 @@
 #define TN_PLUGIN_QUERY brittle_query
 #define _GNU_SOURCE
 #include "base/alloc.h"
-#include "brittle.h"
+#include "tests/validation/brittle.h"
 
 #include <fcntl.h>
 #include <fenv.h>

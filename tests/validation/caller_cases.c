@@ -1,5 +1,5 @@
 /* What Tenon itself could do wrong with memory, streams, events and devices. */
-#include "findings.h"
+#include "tests/validation/findings.h"
 
 #include <pthread.h>
 

@@ -9,7 +9,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "brittle.h"
+#include "tests/validation/brittle.h"
 #include "dispatcher/loader/loader.h"
 
 #include <tenon/validation.h>

@@ -1,5 +1,5 @@
 /* Kernel calls: of kernels that do something wrong, and wrong ones of kernels that do not. */
-#include "findings.h"
+#include "tests/validation/findings.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* What plugins do wrong, each fault brought out by a call that is right. */
-#include "findings.h"
+#include "tests/validation/findings.h"
 
 static void only_start(void) {
     start();

@@ -1,7 +1,7 @@
 /* Every finding of the validation layer, brought about once.
  *
  * With a fault, the same is done without it first, and nothing may be found then. */
-#include "findings.h"
+#include "tests/validation/findings.h"
 
 #include "base/alloc.h"
 #include "base/error.h"

@@ -1,3 +1,3 @@
 /* An id that is no reverse domain name. */
 #define ZOO_ID "Acme NPU"
-#include "good.c"
+#include "tests/zoo/good.c"

@@ -1,3 +1,3 @@
 /* A device type that users could not write. */
 #define ZOO_TYPE "Zoo-1"
-#include "good.c"
+#include "tests/zoo/good.c"

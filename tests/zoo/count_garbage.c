@@ -2,4 +2,4 @@
 #define ZOO_COUNT \
     *out_count = 3000000000u; \
     return TN_OK;
-#include "good.c"
+#include "tests/zoo/good.c"

@@ -1,3 +1,3 @@
 /* Its devices work on in a forked child. */
 #define ZOO_BREAK plugin.flags = TN_PLUGIN_FORK_SAFE;
-#include "good.c"
+#include "tests/zoo/good.c"

@@ -1,3 +1,3 @@
 /* init returns a number that is no status. */
 #define ZOO_INIT return -7;
-#include "good.c"
+#include "tests/zoo/good.c"

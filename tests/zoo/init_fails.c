@@ -1,3 +1,3 @@
 /* init fails, and says why. */
 #define ZOO_INIT return host->fail(TN_IO, "the firmware zebra.bin is missing; install zebra-fw");
-#include "good.c"
+#include "tests/zoo/good.c"

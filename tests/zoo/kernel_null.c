@@ -1,3 +1,3 @@
 /* A hole in the list of kernels. */
 #define ZOO_BREAK kernel_list[1] = NULL;
-#include "good.c"
+#include "tests/zoo/good.c"

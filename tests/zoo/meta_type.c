@@ -1,3 +1,3 @@
 /* Claims the name of a backend that is the core's own. */
 #define ZOO_TYPE "meta"
-#include "good.c"
+#include "tests/zoo/good.c"

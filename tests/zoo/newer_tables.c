@@ -19,4 +19,4 @@ static struct {
     longer_plugin.table = plugin; \
     longer_plugin.table.struct_size = sizeof longer_plugin; \
     return &longer_plugin.table;
-#include "good.c"
+#include "tests/zoo/good.c"

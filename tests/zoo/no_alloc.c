@@ -1,3 +1,3 @@
 /* Leaves a required slot empty. */
 #define ZOO_BREAK memory_ops.alloc = NULL;
-#include "good.c"
+#include "tests/zoo/good.c"

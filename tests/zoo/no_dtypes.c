@@ -1,3 +1,3 @@
 /* A kernel that accepts no dtype would never run. */
 #define ZOO_BREAK kernels[1].dtypes[0] = 0;
-#include "good.c"
+#include "tests/zoo/good.c"

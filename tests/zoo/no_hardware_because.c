@@ -2,4 +2,4 @@
 #define ZOO_COUNT \
     host->fail(TN_NOT_FOUND, "no slot holds a zoo card; plug one in"); \
     return TN_OK;
-#include "good.c"
+#include "tests/zoo/good.c"

@@ -1,3 +1,3 @@
 /* A kernel without a function. */
 #define ZOO_BREAK kernels[0].run = NULL;
-#include "good.c"
+#include "tests/zoo/good.c"

@@ -2,4 +2,4 @@
 #define ZOO_BREAK \
     plugin.abi_version = TN_ABI_MAKE(0, 8); \
     plugin.abi_required = TN_ABI_MAKE(0, 8);
-#include "good.c"
+#include "tests/zoo/good.c"

@@ -5,4 +5,4 @@
     return stripes && strcmp(stripes, "7") == 0 \
                ? TN_OK \
                : host->fail(TN_INVALID_ARGUMENT, "option stripes must be 7");
-#include "good.c"
+#include "tests/zoo/good.c"

@@ -27,4 +27,4 @@ static const void *short_plugin;
         short_plugin = before_guard_page(&plugin, THROUGH(tn_plugin, n_kernels)); \
     } \
     return short_plugin;
-#include "good.c"
+#include "tests/zoo/good.c"

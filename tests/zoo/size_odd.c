@@ -1,3 +1,3 @@
 /* A struct_size that no compiler gives: packed, or garbage. */
 #define ZOO_BREAK device_ops.struct_size = sizeof device_ops - 4;
-#include "good.c"
+#include "tests/zoo/good.c"

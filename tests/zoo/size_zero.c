@@ -1,3 +1,3 @@
 /* Forgot to fill in struct_size. */
 #define ZOO_BREAK plugin.struct_size = 0;
-#include "good.c"
+#include "tests/zoo/good.c"

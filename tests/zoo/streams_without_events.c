@@ -17,4 +17,4 @@ static const tn_stream_ops stream_ops = {
 };
 
 #define ZOO_BREAK device_ops.streams = &stream_ops;
-#include "good.c"
+#include "tests/zoo/good.c"

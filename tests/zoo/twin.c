@@ -1,3 +1,3 @@
 /* Of the same type as the others, with an id of its own. */
 #define ZOO_ID "com.acme.twin"
-#include "good.c"
+#include "tests/zoo/good.c"

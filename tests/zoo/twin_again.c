@@ -1,3 +1,3 @@
 /* Has the id of libtenon_zoo_twin.so. */
 #define ZOO_ID "com.acme.twin"
-#include "good.c"
+#include "tests/zoo/good.c"

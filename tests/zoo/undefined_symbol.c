@@ -1,4 +1,4 @@
 /* Was linked without the library that has this function. */
 int tiger_from_a_library_not_linked(void);
 #define ZOO_INIT return tiger_from_a_library_not_linked();
-#include "good.c"
+#include "tests/zoo/good.c"

@@ -2,4 +2,4 @@
 #define ZOO_BREAK \
     kernels[1].op = "entangle"; \
     kernels[1].schema_hash = 1;
-#include "good.c"
+#include "tests/zoo/good.c"

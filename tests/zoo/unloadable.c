@@ -1,3 +1,3 @@
 /* May be dlclosed after shutdown. */
 #define ZOO_BREAK plugin.flags = TN_PLUGIN_UNLOADABLE;
-#include "good.c"
+#include "tests/zoo/good.c"

@@ -6,4 +6,4 @@
     host->free(p); \
     host->log(NULL, TN_LOG_INFO, "the cage is open"); \
     return host->extension("org.tenon.none/1") ? TN_INTERNAL : TN_OK;
-#include "good.c"
+#include "tests/zoo/good.c"

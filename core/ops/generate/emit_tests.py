@@ -83,7 +83,7 @@ def source(table):
             name = f"case_{len(rows)}"
             functions.append(function(name, "sample", op, text, ""))
             rows.append(f'    {{"{op.schema.name}", "{text}", {name}, {order(op.entry)}}},\n')
-    return "".join([f"/* The samples of operators.toml. {GENERATED} */\n#include \"gradcheck_cases.h\"\n\n"]
+    return "".join([f"/* The samples of operators.toml. {GENERATED} */\n#include \"tests/ops/gradcheck_cases.h\"\n\n"]
                    + [f + "\n" for f in functions]
                    + ["const gradcheck_case gradcheck_cases[] = {\n"] + rows
                    + ["};\nconst unsigned n_gradcheck_cases = sizeof gradcheck_cases / sizeof gradcheck_cases[0];\n"])
@@ -118,6 +118,6 @@ def conformance(table, sections):
             rows.append(f'    {{"{op.schema.name}", {forms.get("inplace", "NULL")}, {forms.get("out", "NULL")}, '
                         f'{i}, "{text}", {name}, TC_{"CONSTANT" if "calls" in op.entry else order(op.entry)}, TC_TOLERANCE_{op.entry["tolerance"].upper()}, '
                         f'{" | ".join(flags)}, {written}, {position(op, "device")}, {position(op, "dtype")}}},\n')
-    return "".join([f"/* The samples of operators.toml. {GENERATED} */\n#include \"core/sample.h\"\n\n"]
+    return "".join([f"/* The samples of operators.toml. {GENERATED} */\n#include \"plugin-sdk/conformance/worker/core/sample.h\"\n\n"]
                    + [f + "\n" for f in functions] + ["const tc_operator tc_operators[] = {\n"] + rows
                    + ["};\nconst uint32_t tc_n_operators = sizeof tc_operators / sizeof tc_operators[0];\n"])

@@ -4,9 +4,9 @@
  * into shape with. Equal dtypes move by size. Others go through a small buffer in the widest type
  * of the source's kind (f64 or i64), which holds every value exactly: so there is one load and two
  * stores per dtype, not one loop per pair. */
-#include "kernel.h"
-#include "../dtype.h"
-#include "../view.h"
+#include "plugins/sim/kernels/kernel.h"
+#include "plugins/sim/dtype.h"
+#include "plugins/sim/view.h"
 
 enum { CHUNK = 256 };
 

@@ -2,9 +2,9 @@
  *
  * All indices are looked at before anything is written: one out of range becomes the stream's error
  * and the call touches no memory. */
-#include "kernel.h"
-#include "../dtype.h"
-#include "../view.h"
+#include "plugins/sim/kernels/kernel.h"
+#include "plugins/sim/dtype.h"
+#include "plugins/sim/view.h"
 
 static bool indices_are_valid(struct sim_task *task, const struct sim_tensor *index, int64_t dim,
                               int64_t size) {

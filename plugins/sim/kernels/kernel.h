@@ -5,7 +5,7 @@
 #ifndef TENON_SIM_KERNEL_H
 #define TENON_SIM_KERNEL_H
 
-#include "../sim.h"
+#include "plugins/sim/sim.h"
 
 #include <tenon/kernels.h>
 

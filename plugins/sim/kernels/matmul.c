@@ -7,8 +7,8 @@
  * Sums run in f32 over 256 products only and are carried in f64, so the result does not depend on
  * how long K is. Packing pads the last strip with zeros, and the last rows are computed more than
  * once, so the innermost loops have fixed lengths that the compiler turns into vectors. */
-#include "kernel.h"
-#include "../dtype.h"
+#include "plugins/sim/kernels/kernel.h"
+#include "plugins/sim/dtype.h"
 
 enum { ROWS = 64, TILE_ROWS = 4, TILE_COLUMNS = 8, DEPTH = 256 };
 

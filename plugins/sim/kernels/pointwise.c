@@ -2,8 +2,8 @@
  *
  * An expression sees `a` and `b` (and `alpha`) of type `value`, and may compute in `wrap`, which
  * overflows without harm; see dtype.h. */
-#include "kernel.h"
-#include "../dtype.h"
+#include "plugins/sim/kernels/kernel.h"
+#include "plugins/sim/dtype.h"
 
 #define BINARY(t, NAME, stored, value_, wrap_, name, expression) \
     static void name##_##t(struct sim_task *task) { \

@@ -4,8 +4,8 @@
  * and the line written from it:
  *
  *     workspace   keys [n] of 8 bytes | positions [n] | positions [n], the other side of a merge */
-#include "kernel.h"
-#include "../dtype.h"
+#include "plugins/sim/kernels/kernel.h"
+#include "plugins/sim/dtype.h"
 
 static inline int64_t least(int64_t a, int64_t b) {
     return a < b ? a : b;

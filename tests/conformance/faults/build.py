@@ -105,7 +105,7 @@ def build_fault(base, fault):
     if library.exists() and key_file.exists() and key_file.read_text() == key:
         return library
     shutil.rmtree(folder, ignore_errors=True)
-    source = folder / "src" / base.name
+    source = folder / "src" / "plugins" / base.name
     for path in base.folder.rglob("*"):
         if path.suffix in SOURCES:
             to = source / path.relative_to(base.folder)
@@ -120,6 +120,9 @@ def build_fault(base, fault):
         replaced[name] = str(out)
         command = shlex.split(entry["command"])
         # A fault leaves variables unused, so warnings are of no use; and it is built often and run little.
+        # Before the project's own root, from which includes are named.
+        first = next(i for i, a in enumerate(command) if a.startswith("-iquote"))
+        command.insert(first, f"-iquote{folder / 'src'}")
         command = [str(source / file) if a == entry["file"] else str(out) if a == name else a for a in command]
         command = [a.replace(name, str(out)) if a.endswith(".o.d") else a for a in command] + ["-w", "-O1"]
         run(command, base.build)

@@ -45,8 +45,8 @@ class Suite:
         self.cases = ["--set", "standard"]
         for pattern in only:
             self.cases += ["--filter", pattern]
-        self.program = folder / "plugin-sdk/conformance/tenon-conform"
-        self.core = folder / "plugin-sdk/conformance/core/tenon-conform-core"
+        self.program = folder / "plugin-sdk/conformance/runner/tenon-conform"
+        self.core = folder / "plugin-sdk/conformance/worker/core/tenon-conform-core"
         self.logs = folder / "conform" / ("only" if only else "self")
         self.logs.mkdir(parents=True, exist_ok=True)
         parts = [self.program, self.core] + [p for p in [folder / "core/libtenon.so"] if p.is_file()]

@@ -1,9 +1,0 @@
-/* The classes of cases that call one kernel: kernel/, same/ and refuse/. */
-#ifndef TENON_CONFORMANCE_KERNEL_CASE_H
-#define TENON_CONFORMANCE_KERNEL_CASE_H
-
-#include "../worker.h"
-
-extern const tc_class tc_class_kernel, tc_class_same, tc_class_refuse;
-
-#endif

@@ -1,0 +1,324 @@
+/* One page that needs nothing beside it: no scripts, fonts or pictures from elsewhere. What it says
+ * is in the markup; the script only hides rows. See report.h.
+ */
+#include "plugin-sdk/conformance/runner/report/report.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "plugin-sdk/conformance/json.h"
+#include "plugin-sdk/conformance/runner/run/judge.h"
+#include "plugin-sdk/conformance/runner/report/escape.h"
+#include "plugin-sdk/conformance/runner/report/figures.h"
+#include "plugin-sdk/conformance/runner/report/matrix.h"
+
+enum { SLOWEST = 12, WORST = 12 };
+
+static const char style[] =
+    ":root{color-scheme:light dark;--bg:#fbfbfa;--fg:#1d1f21;--soft:#6b7075;--line:#e4e4e1;"
+    "--card:#fff;--good:#2f7d5b;--goodbg:#e3f1ea;--bad:#b3382c;--badbg:#fae4e1;--none:#f1f1ee}"
+    "@media(prefers-color-scheme:dark){:root{--bg:#16181a;--fg:#e3e4e5;--soft:#92989e;"
+    "--line:#2b2e31;--card:#1d2022;--good:#7cc7a2;--goodbg:#1d3a2d;--bad:#f0958a;"
+    "--badbg:#4a2420;--none:#232629}}"
+    "*{box-sizing:border-box}"
+    "body{margin:0;background:var(--bg);color:var(--fg);"
+    "font:15px/1.5 system-ui,sans-serif;-webkit-text-size-adjust:100%}"
+    "main{max-width:68rem;margin:0 auto;padding:2.5rem 1.25rem 5rem}"
+    "h1{font-size:1.6rem;font-weight:600;margin:0;letter-spacing:-.01em;overflow-wrap:anywhere}"
+    "h2{font-size:1rem;font-weight:600;margin:2.75rem 0 .75rem}"
+    "p{margin:.25rem 0}.soft{color:var(--soft)}.good{color:var(--good)}.bad{color:var(--bad)}"
+    "code,.mono{font:13px/1.5 ui-monospace,Menlo,Consolas,monospace;overflow-wrap:anywhere}"
+    ".cards{display:grid;grid-template-columns:repeat(auto-fill,minmax(10.5rem,1fr));gap:.6rem;"
+    "margin-top:1.5rem}"
+    ".card{background:var(--card);border:1px solid var(--line);border-radius:.5rem;"
+    "padding:.65rem .8rem}.card b{display:block;font-weight:600}"
+    ".card small{display:block;color:var(--soft);overflow-wrap:anywhere}"
+    ".scroll{overflow-x:auto;border:1px solid var(--line);border-radius:.5rem;"
+    "background:var(--card)}"
+    "table{border-collapse:collapse;width:100%;font-variant-numeric:tabular-nums}"
+    "th,td{padding:.3rem .6rem;text-align:left;border-bottom:1px solid var(--line);"
+    "vertical-align:top}tr:last-child>*{border-bottom:0}th{font-weight:500;color:var(--soft)}"
+    ".m td{text-align:center;font-size:13px;white-space:nowrap}"
+    ".m th:first-child{position:sticky;left:0;background:var(--card);color:var(--fg)}"
+    ".m th{text-align:center}.m th:first-child{text-align:left;white-space:nowrap;"
+    "overflow-wrap:normal}.n td:not(:last-child){width:1%;white-space:nowrap}"
+    ".f td:not(:first-child),.f th:not(:first-child){text-align:right;white-space:nowrap}"
+    ".f td:first-child{min-width:16rem}"
+    "td.pass{background:var(--goodbg);color:var(--good)}"
+    "td.bad{background:var(--badbg);color:var(--bad);font-weight:600}"
+    "td.unsupported{color:var(--soft);background:var(--none)}"
+    ".bar{display:block;width:7rem;height:.4rem;margin-top:.5rem;background:var(--none);"
+    "border-radius:1rem;overflow:hidden}.bar i{display:block;height:100%;background:var(--good)}"
+    ".bar.over i{background:var(--bad)}"
+    ".tools{display:flex;gap:.6rem;flex-wrap:wrap;margin-bottom:.75rem}"
+    "input,select{font:inherit;color:inherit;background:var(--card);border:1px solid var(--line);"
+    "border-radius:.4rem;padding:.35rem .6rem}input{flex:1;min-width:12rem}"
+    ".case{background:var(--card);border:1px solid var(--line);border-radius:.5rem;"
+    "padding:.6rem .8rem;margin-bottom:.5rem}.case p{overflow-wrap:anywhere}"
+    ".case code{display:block;margin-top:.3rem;user-select:all;color:var(--soft)}"
+    ".case code::before{content:'$ ';user-select:none}"
+    "@media(max-width:40rem){main{padding:1.5rem .9rem 3rem}.bar{width:4rem}}";
+
+static const char script[] =
+    "var q=document.getElementById('q'),s=document.getElementById('s'),"
+    "n=document.getElementById('n');function f(){var t=q.value.toLowerCase().split(/\\s+/),k=0;"
+    "document.querySelectorAll('.case').forEach(function(c){var x=c.textContent.toLowerCase();"
+    "var y=(!s.value||c.dataset.s==s.value)&&t.every(function(w){return x.indexOf(w)>=0});"
+    "c.hidden=!y;k+=y});n.textContent=k+' shown'}"
+    "if(q){q.oninput=f;s.onchange=f;f()}";
+
+static void put_plugin(FILE *out, const tc_log *log, const char *title, const char *member) {
+    char text[1024];
+    if (!*tc_log_plugin(log, member, text, sizeof text))
+        return;
+    fprintf(out, "<tr><th>%s</th><td class=mono>", title);
+    tc_put_xml(out, text);
+    fputs("</td></tr>", out);
+}
+
+static void put_head_member(FILE *out, const char *title, const char *object, const char *member) {
+    char text[1024];
+    if (!object || !tc_json_string(tc_json_member(object, member), text, sizeof text) || !*text)
+        return;
+    fprintf(out, "<tr><th>%s</th><td class=mono>", title);
+    tc_put_xml(out, text);
+    fputs("</td></tr>", out);
+}
+
+static void put_levels(FILE *out, const tc_log *log) {
+    const char *at = NULL;
+    tc_log_level level;
+    fputs("<div class=cards>", out);
+    while (tc_log_next_level(log, &at, &level)) {
+        fputs("<div class=card><b>", out);
+        tc_put_xml(out, level.name);
+        fprintf(out, "</b><span class=%s>",
+                strcmp(level.state, "passed") == 0   ? "good"
+                : strcmp(level.state, "failed") == 0 ? "bad"
+                                                     : "soft");
+        tc_put_xml(out, level.state);
+        fputs("</span><small>", out);
+        tc_put_xml(out, level.why);
+        fputs("</small></div>", out);
+    }
+    fputs("</div>", out);
+}
+
+static void put_matrix(FILE *out, const tc_log *log) {
+    tc_matrix m;
+    if (!tc_matrix_make(log, &m)) {
+        fputs("<p class=bad>No memory for the table of operators.</p>", out);
+        return;
+    }
+    if (m.n_rows > 0) {
+        fputs("<h2>Operators</h2><p class=soft>Passed of claimed cases. Grey: unsupported; red: "
+              "something is wrong.</p><div class=scroll><table class=m><tr><th>operator</th>",
+              out);
+        for (unsigned d = 0; d < m.n_dtypes; d++) {
+            fputs("<th>", out);
+            tc_put_xml(out, m.dtypes[d]);
+            fputs("</th>", out);
+        }
+        fputs("</tr>\n", out);
+        for (size_t i = 0; i < m.n_rows; i++) {
+            fputs("<tr><th class=mono>", out);
+            tc_put_xml(out, m.rows[i].name);
+            fputs("</th>", out);
+            for (unsigned d = 0; d < m.n_dtypes; d++) {
+                const tc_cell *c = &m.rows[i].cells[d];
+                fprintf(out, "<td class=\"%s\"", tc_cell_state(c));
+                if (c->share > 0)
+                    fprintf(out, " title=\"worst error: %.3g of its bound\"", c->share);
+                if (c->n == 0)
+                    fputs("></td>", out);
+                else if (c->n == c->n_unsupported)
+                    fputs(">&ndash;</td>", out);
+                else
+                    fprintf(out, ">%zu/%zu</td>", c->n_passed, c->n - c->n_unsupported);
+            }
+            fputs("</tr>\n", out);
+        }
+        fputs("</table></div>", out);
+    }
+    tc_matrix_finish(&m);
+}
+
+/* ---- the first of an order --------------------------------------------------------------- */
+
+static double share_of(const tc_result *r) {
+    return r->measured ? r->share : 0;
+}
+
+static double time_of(const tc_result *r) {
+    return r->milliseconds;
+}
+
+/* Indices of the results with the largest values, largest first. */
+static size_t largest(const tc_log *log, double (*value)(const tc_result *), size_t most,
+                      size_t *out) {
+    size_t n = 0;
+    for (size_t i = 0; i < log->n_results; i++) {
+        double v = value(&log->results[i]);
+        if (!(v > 0))
+            continue;
+        size_t at = n;
+        while (at > 0 && value(&log->results[out[at - 1]]) < v)
+            at--;
+        if (at == most)
+            continue;
+        n += n < most;
+        memmove(out + at + 1, out + at, (n - at - 1) * sizeof *out);
+        out[at] = i;
+    }
+    return n;
+}
+
+static void put_worst(FILE *out, const tc_log *log) {
+    size_t at[WORST], n = largest(log, share_of, WORST, at);
+    if (n == 0)
+        return;
+    fputs("<h2>Largest errors</h2><p class=soft>As a share of what the bound allows; at most 1 "
+          "passes.</p><div class=scroll><table class=n>",
+          out);
+    for (size_t i = 0; i < n; i++) {
+        const tc_result *r = &log->results[at[i]];
+        double width = r->share < 1 ? 100 * r->share : 100;
+        fprintf(out,
+                "<tr><td>%.3g</td><td><span class=\"bar%s\"><i style=\"width:%.0f%%\"></i></span>"
+                "</td><td class=mono>",
+                r->share, r->share > 1 ? " over" : "", width);
+        tc_put_xml(out, r->line);
+        fputs("</td></tr>\n", out);
+    }
+    fputs("</table></div>", out);
+}
+
+static void put_figures(FILE *out, const tc_log *log) {
+    bool any = false;
+    for (size_t i = 0; i < log->n_results; i++) {
+        const tc_result *r = &log->results[i];
+        char texts[TC_N_FIGURES][TC_FIGURE];
+        if (!tc_was_timed(r))
+            continue;
+        if (!any) {
+            fputs("<h2>Timed calls</h2><p class=soft>Median of some runs, whose outputs were "
+                  "checked. "
+                  "The ceiling is what copying, multiplying or the smallest call showed of this "
+                  "device; what lies in caches may exceed it.</p>"
+                  "<div class=scroll><table class=f><tr><th>call</th>",
+                  out);
+            for (unsigned k = 0; k < TC_N_FIGURES; k++)
+                fprintf(out, "<th>%s</th>", tc_figure_titles[k]);
+            fputs("</tr>\n", out);
+        }
+        any = true;
+        fputs("<tr><td class=mono>", out);
+        tc_put_xml(out, tc_timed_name(r));
+        fputs("</td>", out);
+        tc_figure_texts(&r->figures, texts);
+        for (unsigned k = 0; k < TC_N_FIGURES; k++)
+            fprintf(out, "<td>%s</td>", texts[k]);
+        fputs("</tr>\n", out);
+    }
+    if (any)
+        fputs("</table></div>", out);
+}
+
+static void put_slowest(FILE *out, const tc_log *log) {
+    size_t at[SLOWEST], n = largest(log, time_of, SLOWEST, at);
+    if (n == 0)
+        return;
+    fputs("<h2>Slowest cases</h2><div class=scroll><table class=n>", out);
+    for (size_t i = 0; i < n; i++) {
+        fprintf(out, "<tr><td>%.3g ms</td><td class=mono>", log->results[at[i]].milliseconds);
+        tc_put_xml(out, log->results[at[i]].line);
+        fputs("</td></tr>\n", out);
+    }
+    fputs("</table></div>", out);
+}
+
+static bool is_told(const tc_result *r) {
+    return r->status != TC_PASS && r->status != TC_UNSUPPORTED;
+}
+
+static void put_failures(FILE *out, const tc_log *log) {
+    char plugin[1024];
+    size_t counts[TC_N_STATUSES], n = 0;
+    tc_count(log, counts);
+    tc_log_plugin(log, "path", plugin, sizeof plugin);
+    for (size_t i = 0; i < log->n_results; i++)
+        n += is_told(&log->results[i]);
+    if (n + log->n_notes == 0)
+        return;
+    fputs("<h2>What did not pass</h2><div class=tools><input id=q type=search "
+          "placeholder=\"Filter: words of the line or message\" aria-label=Filter>"
+          "<select id=s aria-label=Status><option value=\"\">every status</option>",
+          out);
+    for (unsigned i = 0; i < TC_N_STATUSES; i++)
+        if (counts[i] && i != TC_PASS && i != TC_UNSUPPORTED)
+            fprintf(out, "<option value=%s>%s (%zu)</option>", tc_status_name((tc_status)i),
+                    tc_status_name((tc_status)i), counts[i]);
+    fputs("</select></div><p class=soft id=n></p>\n", out);
+    for (size_t i = 0; i < log->n_results; i++) {
+        const tc_result *r = &log->results[i];
+        if (!is_told(r))
+            continue;
+        fprintf(out, "<div class=case data-s=%s><p><b class=%s>%s</b>", tc_status_name(r->status),
+                tc_status_is_bad(r->status) ? "bad" : "soft", tc_status_name(r->status));
+        if (r->requirement)
+            fprintf(out, " <span class=soft>TNP-%u</span>", r->requirement);
+        fputs(" ", out);
+        tc_put_xml(out, r->message);
+        fputs("</p>", out);
+        if (r->reason) {
+            fputs("<p class=soft>listed: ", out);
+            tc_put_xml(out, r->reason);
+            fputs("</p>", out);
+        }
+        fputs("<code>tenon-conform run ", out);
+        tc_put_xml(out, plugin);
+        fputs(" '", out);
+        tc_put_xml(out, r->line);
+        fputs("'</code></div>\n", out);
+    }
+    for (size_t i = 0; i < log->n_notes; i++) {
+        fputs("<div class=case data-s=note><p><b class=bad>note</b> ", out);
+        tc_put_xml(out, log->notes[i]);
+        fputs("</p></div>\n", out);
+    }
+}
+
+void tc_report_html(const tc_log *log, FILE *out) {
+    char device[256], words[512];
+    size_t counts[TC_N_STATUSES];
+    tc_log_device(log, device, sizeof device);
+    tc_count(log, counts);
+    fputs("<!doctype html><html lang=en><meta charset=utf-8>"
+          "<meta name=viewport content=\"width=device-width,initial-scale=1\"><title>",
+          out);
+    tc_put_xml(out, device);
+    fprintf(out, ": conformance</title><style>%s</style><main><h1>", style);
+    tc_put_xml(out, device);
+    fprintf(out, "</h1><p class=soft>%s%s</p>\n", tc_counts_words(counts, 0, words, sizeof words),
+            log->end ? "" : "; the run did not come to its end");
+    put_levels(out, log);
+    put_failures(out, log);
+    put_matrix(out, log);
+    put_figures(out, log);
+    put_worst(out, log);
+    put_slowest(out, log);
+    fputs("<h2>What ran</h2><div class=scroll><table>", out);
+    put_plugin(out, log, "plugin", "path");
+    put_plugin(out, log, "SHA-256", "sha256");
+    put_plugin(out, log, "id", "id");
+    put_plugin(out, log, "version", "version");
+    put_head_member(out, "suite", log->head, "suite");
+    put_head_member(out, "set", log->head, "set");
+    put_head_member(out, "time", log->head, "time");
+    const char *host = tc_json_member(log->head, "host");
+    if (host && *host == '{') {
+        put_head_member(out, "kernel", host, "kernel");
+        put_head_member(out, "CPU", host, "cpu");
+    }
+    fprintf(out, "</table></div></main><script>%s</script></html>\n", script);
+}

@@ -1,0 +1,116 @@
+/* Markdown: what a README or an issue can hold. See report.h. */
+#include "plugin-sdk/conformance/runner/report/report.h"
+
+#include <string.h>
+
+#include "plugin-sdk/conformance/json.h"
+#include "plugin-sdk/conformance/runner/run/judge.h"
+#include "plugin-sdk/conformance/runner/report/escape.h"
+#include "plugin-sdk/conformance/runner/report/figures.h"
+#include "plugin-sdk/conformance/runner/report/matrix.h"
+
+static void put_levels(const tc_log *log, FILE *out) {
+    const char *at = NULL;
+    tc_log_level level;
+    if (!log->end)
+        return;
+    fputs("| level | state | why not |\n| --- | --- | --- |\n", out);
+    while (tc_log_next_level(log, &at, &level)) {
+        fprintf(out, "| %s | %s | ", level.name, level.state);
+        tc_put_markdown(out, level.why);
+        fputs(" |\n", out);
+    }
+    fputc('\n', out);
+}
+
+static void put_matrix(const tc_log *log, FILE *out) {
+    tc_matrix m;
+    if (!tc_matrix_make(log, &m) || m.n_rows == 0)
+        return;
+    fputs("Passed of claimed cases; `-` unsupported; **bold** where something is wrong.\n\n| "
+          "operator",
+          out);
+    for (unsigned d = 0; d < m.n_dtypes; d++)
+        fprintf(out, " | %s", m.dtypes[d]);
+    fputs(" |\n| ---", out);
+    for (unsigned d = 0; d < m.n_dtypes; d++)
+        fputs(" | ---", out);
+    fputs(" |\n", out);
+    for (size_t i = 0; i < m.n_rows; i++) {
+        fputs("| ", out);
+        tc_put_markdown(out, m.rows[i].name);
+        for (unsigned d = 0; d < m.n_dtypes; d++) {
+            const tc_cell *c = &m.rows[i].cells[d];
+            const char *mark = c->n_bad ? "**" : "";
+            if (c->n == 0)
+                fputs(" | ", out);
+            else if (c->n_bad == 0 && c->n_passed == 0)
+                fputs(" | -", out);
+            else
+                fprintf(out, " | %s%zu/%zu%s", mark, c->n_passed, c->n - c->n_unsupported, mark);
+        }
+        fputs(" |\n", out);
+    }
+    fputc('\n', out);
+    tc_matrix_finish(&m);
+}
+
+static void put_figures(const tc_log *log, FILE *out) {
+    bool any = false;
+    for (size_t i = 0; i < log->n_results; i++) {
+        const tc_result *r = &log->results[i];
+        char texts[TC_N_FIGURES][TC_FIGURE];
+        if (!tc_was_timed(r))
+            continue;
+        if (!any) {
+            fputs("## Timed calls\n\n| call", out);
+            for (unsigned k = 0; k < TC_N_FIGURES; k++)
+                fprintf(out, " | %s", tc_figure_titles[k]);
+            fputs(" |\n| ---", out);
+            for (unsigned k = 0; k < TC_N_FIGURES; k++)
+                fputs(" | ---:", out);
+            fputs(" |\n", out);
+        }
+        any = true;
+        fprintf(out, "| `%s`", tc_timed_name(r));
+        tc_figure_texts(&r->figures, texts);
+        for (unsigned k = 0; k < TC_N_FIGURES; k++)
+            fprintf(out, " | %s", texts[k]);
+        fputs(" |\n", out);
+    }
+    if (any)
+        fputc('\n', out);
+}
+
+void tc_report_markdown(const tc_log *log, FILE *out) {
+    char text[2048];
+    size_t counts[TC_N_STATUSES];
+    fputs("# ", out);
+    tc_put_markdown(out, tc_log_device(log, text, sizeof text));
+    tc_count(log, counts);
+    fprintf(out, "\n\n%s\n\n", tc_counts_words(counts, 0, text, sizeof text));
+    fprintf(out, "Plugin SHA-256 `%s`", tc_log_plugin(log, "sha256", text, sizeof text));
+    tc_json_string(tc_json_member(log->head, "suite"), text, sizeof text);
+    fputs(", suite ", out);
+    tc_put_markdown(out, text);
+    fputs(log->end ? ".\n\n" : "; the run did not come to its end.\n\n", out);
+    put_levels(log, out);
+    put_matrix(log, out);
+    put_figures(log, out);
+    bool any = false;
+    for (size_t i = 0; i < log->n_results; i++) {
+        const tc_result *r = &log->results[i];
+        if (!tc_status_is_bad(r->status))
+            continue;
+        fputs(any ? "" : "## Failures\n\n", out);
+        any = true;
+        fprintf(out, "* %s: `%s`  \n  ", tc_status_name(r->status), r->line);
+        tc_put_markdown(out, r->message);
+        fputc('\n', out);
+    }
+    for (size_t i = 0; i < log->n_notes; i++) {
+        fputs("* note: ", out);
+        tc_put_markdown(out, log->notes[i]);
+        fputc('\n', out);
+    }
+}

@@ -1,0 +1,65 @@
+/* One process of a worker program, and what comes out of it.
+ *
+ * It has a process group of its own, so that what it starts ends with it; its stdout and stderr are
+ * read and forgotten but for the end, which is shown with a failure.
+ */
+#ifndef TENON_CONFORMANCE_CHILD_H
+#define TENON_CONFORMANCE_CHILD_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+
+#include "plugin-sdk/conformance/case.h"
+#include "plugin-sdk/conformance/verdict.h"
+
+enum { TC_TAIL = 512 };
+
+typedef struct tc_child {
+    pid_t pid; /* 0: not running */
+    int in, verdicts, output;
+    char line[TC_VERDICT_LINE + 2]; /* what came on the descriptor for verdicts */
+    size_t n_line;
+    char tail[TC_TAIL]; /* a ring: byte i of the output is at i % TC_TAIL */
+    size_t n_output;
+} tc_child;
+
+typedef enum tc_read {
+    TC_READ_NOTHING, /* come back later */
+    TC_READ_LINE,    /* `line` is one, without its newline */
+    TC_READ_GARBAGE, /* more than a line, or longer than any line: `line` has its start */
+    TC_READ_END,     /* the other end was closed */
+} tc_read;
+
+/* Once, before the first: children must find 0 to 3 taken by us and leave no core files, and one
+ * that ends must not end this process. */
+void tc_prepare_for_children(void);
+
+/* Starts argv[0] (a path); `counts_heap` where it is to look at how much malloc has given out.
+ * False with `why` filled where that cannot be done. */
+bool tc_child_start(tc_child *child, char *const argv[], bool counts_heap, char why[TC_MESSAGE]);
+
+/* Sends a line. False where nobody reads it any more. */
+bool tc_child_send(tc_child *child, const char *line);
+
+/* Ends the child's stdin: a worker comes to its end. */
+void tc_child_close_in(tc_child *child);
+
+tc_read tc_child_read(tc_child *child);
+
+/* Takes what has been printed. */
+void tc_child_drain(tc_child *child);
+void tc_child_forget_output(tc_child *child);
+/* The last of what was printed, printable, " | " for newlines. Returns out. */
+char *tc_child_tail(const tc_child *child, char out[TC_TAIL + 64]);
+
+/* Whether it has ended of itself by now, with what waitpid says. */
+bool tc_child_ended(tc_child *child, int *out_status);
+
+/* Kills it and what it started, if they live, and closes everything. */
+void tc_child_stop(tc_child *child);
+
+/* Words for what waitpid says. Returns out. */
+char *tc_child_words(int status, char out[TC_MESSAGE]);
+
+#endif

@@ -1,0 +1,277 @@
+/* See levels.h. */
+#include "plugin-sdk/conformance/runner/run/levels.h"
+
+#include <stdlib.h>
+#include <string.h>
+#include <strings.h>
+
+#include <tenon/kernels.h>
+
+static const struct {
+    const char *name;
+    bool small;
+} kernels[] = {
+#define KERNEL(name, hash, small, kind, schema) {#name, small},
+    TN_KERNEL_TABLE(KERNEL)
+#undef KERNEL
+};
+
+enum { N_KERNELS = sizeof kernels / sizeof *kernels };
+
+const char *tc_level_state_name(tc_level_state state) {
+    static const char *const names[] = {"passed", "failed", "not run"};
+    return names[state];
+}
+
+void tc_levels_finish(tc_levels *levels) {
+    for (unsigned i = 0; i < levels->n; i++) {
+        tc_level *level = &levels->at[i];
+        for (size_t k = 0; k < level->n_demands; k++) {
+            tc_pattern_destroy(level->demands[k].pattern);
+            tc_pattern_destroy(level->demands[k].fallback);
+        }
+        free(level->demands);
+        free(level->name);
+        free(level->title);
+    }
+    levels->n = 0;
+}
+
+tc_level *tc_levels_find(tc_levels *levels, const char *name) {
+    for (unsigned i = 0; i < levels->n; i++)
+        if (strcasecmp(levels->at[i].name, name) == 0 || strcasecmp(levels->at[i].title, name) == 0)
+            return &levels->at[i];
+    return NULL;
+}
+
+/* ---- reading ----------------------------------------------------------------------------- */
+
+static bool demand(tc_level *level, tc_demand_kind kind, const char *text, char why[TC_MESSAGE]) {
+    tc_demand *demands = realloc(level->demands, (level->n_demands + 1) * sizeof *demands);
+    if (!demands) {
+        snprintf(why, TC_MESSAGE, "no memory");
+        return false;
+    }
+    level->demands = demands;
+    tc_pattern *pattern = tc_pattern_create(text, why);
+    if (!pattern)
+        return false;
+    level->demands[level->n_demands++] = (tc_demand){kind, pattern, NULL};
+    return true;
+}
+
+/* Adds a requirement, once for each operator where it names a group of them. */
+static bool require(tc_level *level, const char *text, char why[TC_MESSAGE]) {
+    const char *at = strchr(text, '@');
+    if (!at)
+        return demand(level, TC_REQUIRE, text, why);
+    size_t n = strcspn(at, " ");
+    bool small = n == 6 && memcmp(at, "@small", 6) == 0;
+    if (!small && !(n == 4 && memcmp(at, "@all", 4) == 0)) {
+        snprintf(why, TC_MESSAGE, "%.*s: a group is @small or @all", n > 64 ? 64 : (int)n, at);
+        return false;
+    }
+    for (size_t i = 0; i < N_KERNELS; i++) {
+        char one[TC_MAX_LINE];
+        if (small && !kernels[i].small)
+            continue;
+        snprintf(one, sizeof one, "%.*s%s%s", (int)(at - text), text, kernels[i].name, at + n);
+        if (!demand(level, TC_REQUIRE, one, why))
+            return false;
+        one[strcspn(one, " ")] = '\0';
+        if (at[n] && !(level->demands[level->n_demands - 1].fallback = tc_pattern_create(one, why)))
+            return false;
+    }
+    return true;
+}
+
+static bool clause(tc_levels *levels, tc_level *level, char *text, char why[TC_MESSAGE]) {
+    size_t n = strcspn(text, " \t");
+    char *rest = text + n + strspn(text + n, " \t");
+    text[n] = '\0';
+    if (*rest == '\0') {
+        snprintf(why, TC_MESSAGE, "%.64s: something is missing behind it", text);
+        return false;
+    }
+    if (strcmp(text, "require") == 0)
+        return require(level, rest, why);
+    if (strcmp(text, "clean") == 0)
+        return demand(level, TC_CLEAN, rest, why);
+    if (strcmp(text, "version") == 0) {
+        char *end;
+        level->version = (unsigned)strtoul(rest, &end, 10);
+        if (*end == '\0' && level->version > 0)
+            return true;
+        snprintf(why, TC_MESSAGE, "version %.64s: a number from 1", rest);
+        return false;
+    }
+    if (strcmp(text, "set") == 0) {
+        if (tc_set_find(rest, &level->set))
+            return true;
+        snprintf(why, TC_MESSAGE, "set %.64s: smoke, standard, exhaustive or perf", rest);
+        return false;
+    }
+    if (strcmp(text, "title") == 0) {
+        free(level->title);
+        level->title = strdup(rest);
+        return level->title || (snprintf(why, TC_MESSAGE, "no memory"), false);
+    }
+    if (strcmp(text, "includes") == 0) {
+        const tc_level *other = tc_levels_find(levels, rest);
+        if (other && level->n_includes < TC_MAX_LEVELS) {
+            level->includes[level->n_includes++] = (unsigned)(other - levels->at);
+            return true;
+        }
+        snprintf(why, TC_MESSAGE, "includes %.64s: no level before it has that name", rest);
+        return false;
+    }
+    snprintf(why, TC_MESSAGE, "%.64s: version, title, set, includes, require or clean", text);
+    return false;
+}
+
+bool tc_levels_add(tc_levels *levels, const char *name, const char *text,
+                   char why[TC_VERDICT_MESSAGE]) {
+    char reason[TC_MESSAGE] = "";
+    char *copy = strdup(text);
+    tc_level level = {.name = strdup(name), .title = strdup(name), .set = TC_STANDARD};
+    bool good = copy && level.name && level.title && levels->n < TC_MAX_LEVELS;
+    unsigned number = 0;
+    if (!good)
+        snprintf(reason, sizeof reason, "no room for another level");
+    for (char *line = copy, *next; good && line && *line; line = next) {
+        next = strchr(line, '\n');
+        if (next)
+            *next++ = '\0';
+        number++;
+        line[strcspn(line, "#")] = '\0';
+        line += strspn(line, " \t");
+        for (size_t n = strlen(line); n && strchr(" \t\r", line[n - 1]); n--)
+            line[n - 1] = '\0';
+        if (*line)
+            good = clause(levels, &level, line, reason);
+    }
+    if (good && level.version == 0) {
+        snprintf(reason, sizeof reason, "it has no version");
+        good = false;
+    }
+    bool asks = level.n_includes > 0; /* nothing asked would be passed by nothing */
+    for (size_t i = 0; i < level.n_demands; i++)
+        asks |= level.demands[i].kind == TC_REQUIRE;
+    if (good && !asks) {
+        snprintf(reason, sizeof reason, "it requires nothing");
+        good = false;
+    }
+    free(copy);
+    levels->at[levels->n < TC_MAX_LEVELS ? levels->n : TC_MAX_LEVELS - 1] =
+        levels->n < TC_MAX_LEVELS ? level : levels->at[TC_MAX_LEVELS - 1];
+    if (good) {
+        levels->n++;
+        return true;
+    }
+    snprintf(why, TC_VERDICT_MESSAGE, "level %s:%u: %s", name, number, reason);
+    tc_levels one = {.at = {level}, .n = 1};
+    tc_levels_finish(&one);
+    return false;
+}
+
+bool tc_levels_builtin(tc_levels *levels, char why[TC_VERDICT_MESSAGE]) {
+    for (const tc_level_text *t = tc_level_texts; t->name; t++)
+        if (!tc_levels_add(levels, t->name, t->text, why)) {
+            tc_levels_finish(levels);
+            return false;
+        }
+    return true;
+}
+
+/* ---- judging ----------------------------------------------------------------------------- */
+
+static bool in_set(const tc_pattern *pattern, const tc_plan *plan) {
+    for (size_t i = 0; i < plan->n; i++)
+        if (plan->at[i].in_set && tc_pattern_finds(pattern, plan->at[i].line))
+            return true;
+    return false;
+}
+
+/* What a demand speaks of in this plan. */
+static const tc_pattern *pattern_of(const tc_demand *d, const tc_plan *plan) {
+    return d->fallback && !in_set(d->pattern, plan) ? d->fallback : d->pattern;
+}
+
+/* A demand's own state. */
+static tc_level_state judge_demand(const tc_demand *d, const tc_plan *plan, const tc_log *log,
+                                   char why[TC_VERDICT_MESSAGE]) {
+    const tc_pattern *pattern = pattern_of(d, plan);
+    size_t n_passed = 0, n_ran = 0;
+    for (size_t i = 0; i < log->n_results; i++) {
+        const tc_result *r = &log->results[i];
+        if (!tc_pattern_finds(pattern, r->line))
+            continue;
+        n_ran++;
+        n_passed += r->status == TC_PASS;
+        if (d->kind == TC_CLEAN && r->status != TC_PASS && r->status != TC_UNSUPPORTED) {
+            snprintf(why, TC_VERDICT_MESSAGE, "%s: `%s`", tc_status_name(r->status), r->line);
+            return TC_LEVEL_FAILED;
+        }
+    }
+    if (d->kind == TC_REQUIRE && n_passed > 0)
+        return TC_LEVEL_PASSED;
+    for (size_t i = 0; i < plan->n; i++)
+        if (plan->at[i].in_set && !plan->at[i].ran && tc_pattern_finds(pattern, plan->at[i].line)) {
+            snprintf(why, TC_VERDICT_MESSAGE, "not run: `%s`", plan->at[i].line);
+            return TC_LEVEL_NOT_RUN;
+        }
+    if (d->kind == TC_CLEAN)
+        return TC_LEVEL_PASSED;
+    snprintf(why, TC_VERDICT_MESSAGE,
+             n_ran ? "none of the cases of `%.900s` passed" : "nothing ran of `%.900s`",
+             pattern->text);
+    return n_ran ? TC_LEVEL_FAILED : TC_LEVEL_NOT_RUN;
+}
+
+tc_level_state tc_level_judge(const tc_levels *levels, const tc_level *level, tc_sets sets,
+                              const tc_plan *plan, const tc_log *log,
+                              char why[TC_VERDICT_MESSAGE]) {
+    tc_level_state state = TC_LEVEL_PASSED;
+    char reason[TC_VERDICT_MESSAGE];
+    *why = '\0';
+    /* A failure outweighs what is missing, so all of it is looked at. */
+    for (unsigned i = 0; i < level->n_includes && state != TC_LEVEL_FAILED; i++) {
+        const tc_level *other = &levels->at[level->includes[i]];
+        tc_level_state s = tc_level_judge(levels, other, sets, plan, log, reason);
+        if (s != TC_LEVEL_PASSED && state != s) {
+            state = s;
+            snprintf(why, TC_VERDICT_MESSAGE, "%s: %.900s", other->title, reason);
+        }
+    }
+    for (size_t i = 0; i < level->n_demands && state != TC_LEVEL_FAILED; i++) {
+        tc_level_state s = judge_demand(&level->demands[i], plan, log, reason);
+        if (s == TC_LEVEL_FAILED || (s == TC_LEVEL_NOT_RUN && state == TC_LEVEL_PASSED)) {
+            state = s;
+            snprintf(why, TC_VERDICT_MESSAGE, "%s", reason);
+        }
+    }
+    if (state == TC_LEVEL_PASSED && !tc_sets_have(sets, level->set)) {
+        snprintf(why, TC_VERDICT_MESSAGE, "it takes --set %s", tc_set_name(level->set));
+        return TC_LEVEL_NOT_RUN;
+    }
+    return state;
+}
+
+/* ---- what is asked ----------------------------------------------------------------------- */
+
+tc_sets tc_level_sets(const tc_levels *levels, const tc_level *level) {
+    tc_sets sets = TC_SET_BIT(level->set);
+    for (unsigned i = 0; i < level->n_includes; i++)
+        sets = tc_sets_join(sets, tc_level_sets(levels, &levels->at[level->includes[i]]));
+    return sets;
+}
+
+void tc_level_ask(const tc_levels *levels, const tc_level *level, tc_plan *plan) {
+    for (unsigned i = 0; i < level->n_includes; i++)
+        tc_level_ask(levels, &levels->at[level->includes[i]], plan);
+    for (size_t k = 0; k < level->n_demands; k++) {
+        const tc_pattern *pattern = pattern_of(&level->demands[k], plan);
+        for (size_t i = 0; i < plan->n; i++)
+            plan->at[i].asked = plan->at[i].asked || tc_pattern_finds(pattern, plan->at[i].line);
+    }
+}

@@ -1,0 +1,82 @@
+/* What each level asks for, read from levels/NAME.txt.
+ *
+ *     version 1
+ *     title Core
+ *     set standard                      the least set of cases that shows it, or perf
+ *     includes memory                   all that level asks, too
+ *     require kernel/@small T=f32       for each operator of the small set a matching case passed
+ *     require contract/stream*          at least one matching case passed
+ *     clean kernel/?*                   matching cases pass or are unsupported, nothing else
+ *
+ * Patterns are pattern.h's; @small and @all stand for each of the names of TN_KERNEL_TABLE, and
+ * where the set has no case of an operator with the parameters asked, any case of it will do. A
+ * level holds of what ran only: where a case of the set that it speaks of did not run, it is `not
+ * run`.
+ */
+#ifndef TENON_CONFORMANCE_LEVELS_H
+#define TENON_CONFORMANCE_LEVELS_H
+
+#include "plugin-sdk/conformance/verdict.h"
+#include "plugin-sdk/conformance/worker/worker.h"
+#include "plugin-sdk/conformance/runner/run/log.h"
+#include "plugin-sdk/conformance/runner/run/pattern.h"
+#include "plugin-sdk/conformance/runner/run/plan.h"
+
+enum { TC_MAX_LEVELS = 16 };
+
+typedef enum tc_demand_kind { TC_REQUIRE, TC_CLEAN } tc_demand_kind;
+
+typedef struct tc_demand {
+    tc_demand_kind kind;
+    tc_pattern *pattern;
+    tc_pattern *fallback; /* where the set has nothing of the pattern; or NULL */
+} tc_demand;
+
+typedef struct tc_level {
+    char *name, *title;
+    unsigned version;
+    tc_set set;
+    unsigned includes[TC_MAX_LEVELS]; /* indices of levels before it */
+    unsigned n_includes;
+    tc_demand *demands;
+    size_t n_demands;
+    bool asked; /* the run is there to show it */
+} tc_level;
+
+typedef struct tc_levels {
+    tc_level at[TC_MAX_LEVELS];
+    unsigned n;
+} tc_levels;
+
+/* The levels that are built in, in their order: NULL-terminated names and texts (generated). */
+typedef struct tc_level_text {
+    const char *name, *text;
+} tc_level_text;
+extern const tc_level_text tc_level_texts[];
+
+/* Adds a level; the ones it includes are there already. False with `why`: NAME:LINE: what. */
+bool tc_levels_add(tc_levels *levels, const char *name, const char *text,
+                   char why[TC_VERDICT_MESSAGE]);
+/* All built-in ones. */
+bool tc_levels_builtin(tc_levels *levels, char why[TC_VERDICT_MESSAGE]);
+void tc_levels_finish(tc_levels *levels);
+/* By name or title, in any case; NULL where there is none. */
+tc_level *tc_levels_find(tc_levels *levels, const char *name);
+
+/* The sets that it takes to show a level and those it includes. */
+tc_sets tc_level_sets(const tc_levels *levels, const tc_level *level);
+
+/* Marks the lines of the plan that the level, or one it includes, speaks of (tc_planned.asked). */
+void tc_level_ask(const tc_levels *levels, const tc_level *level, tc_plan *plan);
+
+typedef enum tc_level_state { TC_LEVEL_PASSED, TC_LEVEL_FAILED, TC_LEVEL_NOT_RUN } tc_level_state;
+
+/* "passed", "failed", "not run". */
+const char *tc_level_state_name(tc_level_state state);
+
+/* Judges one level, with those it includes. `why` says what is missing first, "" where it passed.
+ * The plan has what is in the set and what ran; the log what became of it. */
+tc_level_state tc_level_judge(const tc_levels *levels, const tc_level *level, tc_sets sets,
+                              const tc_plan *plan, const tc_log *log, char why[TC_VERDICT_MESSAGE]);
+
+#endif

@@ -1,0 +1,86 @@
+/* A run, as it is written down: a file of JSON objects, one a line, each flushed at once.
+ *
+ *     {"record":"head", ...}     what was run: suite, plugin and its SHA-256, device, host, options
+ *     {"record":"case", ...}     a verdict, with what the lists made of it
+ *     {"record":"note", ...}     what no case can be blamed for
+ *     {"record":"resume", ...}   the run was interrupted before this, and went on
+ *     {"record":"end", ...}      counts, levels, unused entries; a later one replaces it
+ *
+ * A log that was cut anywhere is good up to its last whole line.
+ */
+#ifndef TENON_CONFORMANCE_LOG_H
+#define TENON_CONFORMANCE_LOG_H
+
+#include <sys/types.h>
+
+#include "plugin-sdk/conformance/case.h"
+#include "plugin-sdk/conformance/verdict.h"
+
+typedef struct tc_result {
+    char *line, *message;
+    char *reason; /* what the list says, or NULL */
+    tc_status status;
+    tc_status found; /* before the lists were asked */
+    uint32_t requirement;
+    bool measured;
+    double share, bias, milliseconds;
+    int64_t worst;
+    tc_figures figures;
+} tc_result;
+
+/* A log in memory, read or being made. */
+typedef struct tc_log {
+    char *head, *end; /* the records' text; `end` is NULL before the run has one */
+    tc_result *results;
+    size_t n_results, room_results;
+    char **notes;
+    size_t n_notes;
+    off_t whole;    /* bytes up to the last whole record */
+    bool truncated; /* something stood behind them */
+} tc_log;
+
+void tc_log_finish(tc_log *log);
+
+/* Copies the verdict. NULL: no memory. */
+tc_result *tc_log_add(tc_log *log, const char *line, const tc_verdict *v, tc_status found,
+                      const char *reason);
+bool tc_log_add_note(tc_log *log, const char *text);
+
+/* False with `why` where the file cannot be read or does not begin as a log does. */
+bool tc_log_read(const char *path, tc_log *out, char why[TC_VERDICT_MESSAGE]);
+
+/* A member of the head's plugin object, "" where it has none. Returns out. */
+char *tc_log_plugin(const tc_log *log, const char *member, char *out, size_t room);
+/* What to call the device: its name, else the plugin's file. Returns out. */
+char *tc_log_device(const tc_log *log, char *out, size_t room);
+
+/* What the end says of one level. */
+typedef struct tc_log_level {
+    char name[64], state[16], why[TC_VERDICT_MESSAGE];
+} tc_log_level;
+
+/* The next one; `*at` is NULL before the first. False behind the last, or where there is no end. */
+bool tc_log_next_level(const tc_log *log, const char **at, tc_log_level *out);
+
+/* ---- writing ----------------------------------------------------------------------------- */
+
+typedef struct tc_log_file {
+    const char *path;
+    int fd; /* -1: nothing is written */
+    off_t good;
+} tc_log_file;
+
+/* A new file; or, with `whole`, an existing one whose good part is that long, the rest is cut off.
+ * False with `why`: it exists already, or cannot be written. */
+bool tc_log_open(tc_log_file *file, const char *path, off_t whole, char why[TC_VERDICT_MESSAGE]);
+
+/* Writes one record, without newline in it. Where that fails, what was written of it is taken back,
+ * so that the log stays whole. */
+bool tc_log_put(tc_log_file *file, const char *record, char why[TC_VERDICT_MESSAGE]);
+
+bool tc_log_put_result(tc_log_file *file, const tc_result *r, char why[TC_VERDICT_MESSAGE]);
+bool tc_log_put_note(tc_log_file *file, const char *text, char why[TC_VERDICT_MESSAGE]);
+
+void tc_log_close(tc_log_file *file);
+
+#endif

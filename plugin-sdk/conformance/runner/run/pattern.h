@@ -1,0 +1,37 @@
+/* Which lines are meant, in filters, lists and levels.
+ *
+ *     kernel/add                 every case of it
+ *     kernel/?* T=f32            every kernel's cases in f32; * is any letters, ? is any one
+ *     kernel/add T=f* self=[3,4]
+ *     /^kernel.*alpha=2/         a POSIX extended regular expression on the canonical line
+ *
+ * The first word is for class/subject; each further one asks for a parameter, the rest of a line's
+ * parameters may be anything. So a whole line is a pattern, and finds that line.
+ */
+#ifndef TENON_CONFORMANCE_PATTERN_H
+#define TENON_CONFORMANCE_PATTERN_H
+
+#include <regex.h>
+
+#include "plugin-sdk/conformance/case.h"
+
+typedef struct tc_pattern {
+    char text[TC_MAX_LINE]; /* as it was written, one blank between words */
+    char words[TC_MAX_LINE];
+    const char *subject; /* glob for class/subject; NULL: the regular expression */
+    const char *params[TC_MAX_PARAMS];
+    uint32_t n_params;
+    regex_t regex;
+} tc_pattern;
+
+/* NULL with `why` filled where the text is no pattern. Destroying NULL is fine. */
+tc_pattern *tc_pattern_create(const char *text, char why[TC_MESSAGE]);
+void tc_pattern_destroy(tc_pattern *p);
+
+/* `line` is canonical. */
+bool tc_pattern_finds(const tc_pattern *p, const char *line);
+
+/* Whether the whole text is of the form; * and ? only. */
+bool tc_glob(const char *form, const char *text, size_t n);
+
+#endif

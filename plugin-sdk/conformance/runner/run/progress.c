@@ -1,0 +1,71 @@
+/* See progress.h. */
+#include "plugin-sdk/conformance/runner/run/progress.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { BAR = 24 };
+
+double tc_now(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
+}
+
+void tc_progress_init(tc_progress *p, size_t n, bool quiet) {
+    const char *term = getenv("TERM");
+    *p = (tc_progress){.n = n, .start = tc_now(), .quiet = quiet};
+    p->shown = p->start;
+    p->terminal = isatty(STDERR_FILENO) && term && strcmp(term, "dumb") != 0;
+}
+
+static char *duration(double seconds, char out[32]) {
+    long s = (long)(seconds + 0.5);
+    if (s >= 3600)
+        snprintf(out, 32, "%ld h %02ld min", s / 3600, s / 60 % 60);
+    else if (s >= 60)
+        snprintf(out, 32, "%ld min %02ld s", s / 60, s % 60);
+    else
+        snprintf(out, 32, "%ld s", s);
+    return out;
+}
+
+void tc_progress_tick(tc_progress *p) {
+    double now = tc_now(), every = p->terminal ? 0.1 : 30;
+    if (p->quiet || now - p->shown < every)
+        return;
+    p->shown = now;
+    double rate = (double)p->done / (now - p->start);
+    char left[32] = "?", bad[48] = "";
+    if (p->done > 0)
+        duration((double)(p->n - p->done) / rate, left);
+    if (p->bad)
+        snprintf(bad, sizeof bad, ", %zu bad", p->bad);
+    if (!p->terminal) {
+        fprintf(stderr, "%zu of %zu%s, %.0f/s, %s left\n", p->done, p->n, bad, rate, left);
+        return;
+    }
+    char bar[BAR + 1], line[256];
+    size_t full = p->n ? p->done * BAR / p->n : 0;
+    for (size_t i = 0; i < BAR; i++)
+        bar[i] = i < full ? '#' : '.';
+    bar[BAR] = '\0';
+    snprintf(line, sizeof line, "[%s] %zu/%zu%s  %.0f/s  %s left", bar, p->done, p->n, bad, rate,
+             left);
+    struct winsize size;
+    size_t width = ioctl(STDERR_FILENO, TIOCGWINSZ, &size) == 0 && size.ws_col > 1
+                       ? (size_t)size.ws_col - 1
+                       : 79;
+    if (width < strlen(line))
+        line[width] = '\0';
+    fprintf(stderr, "\r%s\033[K", line);
+}
+
+void tc_progress_clear(tc_progress *p) {
+    if (p->terminal && !p->quiet)
+        fputs("\r\033[K", stderr);
+}

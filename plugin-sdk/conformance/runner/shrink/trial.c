@@ -1,0 +1,116 @@
+/* See trial.h. */
+#include "plugin-sdk/conformance/runner/shrink/trial.h"
+
+#include <ctype.h>
+#include <poll.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "plugin-sdk/conformance/runner/run/progress.h"
+#include "plugin-sdk/conformance/runner/run/route.h"
+
+void tc_trial_init(tc_trial *t, const tc_pool_options *options) {
+    memset(t, 0, sizeof *t);
+    t->options = options;
+    t->child.in = t->child.verdicts = t->child.output = -1;
+}
+
+void tc_trial_finish(tc_trial *t) {
+    tc_child_stop(&t->child);
+    t->n = 0;
+}
+
+static bool start(tc_trial *t, const tc_route *route, tc_verdict *out) {
+    char device[16], why[TC_MESSAGE] = "tenon-conform-core was not found (--core-worker PATH)";
+    const char *program = route->core ? t->options->core_worker : t->options->worker;
+    if (t->child.pid && (t->core != route->core || route->fresh))
+        tc_trial_finish(t);
+    if (t->child.pid)
+        return true;
+    snprintf(device, sizeof device, "%u", t->options->device);
+    const char *argv[] = {program,    "work", "--plugin", t->options->plugin,
+                          "--device", device, NULL};
+    t->core = route->core;
+    t->n = 0;
+    if (program && tc_child_start(&t->child, (char *const *)argv, route->heap, why))
+        return true;
+    *out = (tc_verdict){.status = TC_ERROR};
+    snprintf(out->message, sizeof out->message, "%s", why);
+    return false;
+}
+
+static void wait_for(tc_trial *t, double deadline, tc_verdict *out) {
+    char line[TC_MAX_LINE], words[TC_MESSAGE];
+    int status = 0;
+    bool closed = false;
+    for (;;) {
+        struct pollfd fds[] = {{.fd = closed ? -1 : t->child.verdicts, .events = POLLIN},
+                               {.fd = t->child.output, .events = POLLIN}};
+        double left = deadline - tc_now();
+        if (left <= 0) {
+            *out = (tc_verdict){.status = TC_TIMEOUT, .message = "no answer in time"};
+            return;
+        }
+        poll(fds, 2, closed ? 10 : left < 1 ? (int)(left * 1000) + 1 : 1000);
+        tc_child_drain(&t->child);
+        tc_read got = closed ? TC_READ_END : tc_child_read(&t->child);
+        if (got == TC_READ_LINE && tc_verdict_read(t->child.line, out, line))
+            return;
+        if (got == TC_READ_LINE || got == TC_READ_GARBAGE) {
+            *out = (tc_verdict){.status = TC_ERROR, .message = "what came back was no verdict"};
+            return;
+        }
+        closed = got == TC_READ_END;
+        if (closed && tc_child_ended(&t->child, &status)) {
+            *out = (tc_verdict){.status = TC_CRASH};
+            snprintf(out->message, sizeof out->message, "%s", tc_child_words(status, words));
+            return;
+        }
+    }
+}
+
+void tc_trial_run(tc_trial *t, const char *line, tc_verdict *out) {
+    const tc_route *route = tc_route_get(tc_route_of(line));
+    if (!start(t, route, out))
+        return;
+    tc_child_forget_output(&t->child);
+    tc_child_send(&t->child, line); /* nobody there: the verdicts' end shows it */
+    wait_for(t, tc_now() + t->options->timeout * route->patience, out);
+    t->n++;
+    if (tc_trial_failed(out) || out->status == TC_ERROR || route->fresh)
+        tc_trial_finish(t);
+}
+
+void tc_trial_run_alone(tc_trial *t, const char *line, tc_verdict *out) {
+    tc_trial_finish(t);
+    tc_trial_run(t, line, out);
+}
+
+bool tc_trial_failed(const tc_verdict *v) {
+    return v->status == TC_FAIL || v->status == TC_CRASH || v->status == TC_TIMEOUT;
+}
+
+char *tc_trial_kind(const tc_verdict *v, char out[TC_MESSAGE]) {
+    enum { WORDS = 8 };
+    int n = snprintf(out, TC_MESSAGE, "%s TNP-%u", tc_status_name(v->status), v->requirement);
+    int depth = 0, n_words = 0;
+    for (const char *p = v->message; *p && n_words < WORDS && n < TC_MESSAGE - 64;) {
+        size_t length = strcspn(p, " ()[]");
+        bool word = length > 0 && length < 40 && depth == 0;
+        for (size_t i = 0; i < length; i++)
+            word &= isalpha((unsigned char)p[i]) || strchr("_:,.-", p[i]) != NULL;
+        if (word) {
+            n += snprintf(out + n, TC_MESSAGE - (size_t)n, " %.*s", (int)length, p);
+            n_words++;
+        }
+        p += length;
+        depth += *p == '(' || *p == '[' ? 1 : *p == ')' || *p == ']' ? -1 : 0;
+        p += *p != '\0';
+    }
+    return out;
+}
+
+bool tc_trial_same(const tc_verdict *a, const tc_verdict *b) {
+    char x[TC_MESSAGE], y[TC_MESSAGE];
+    return a->status == b->status && strcmp(tc_trial_kind(a, x), tc_trial_kind(b, y)) == 0;
+}

@@ -1,0 +1,33 @@
+/* One line at a time in a worker, and whether two failures are the same one. */
+#ifndef TENON_CONFORMANCE_TRIAL_H
+#define TENON_CONFORMANCE_TRIAL_H
+
+#include "plugin-sdk/conformance/runner/run/child.h"
+#include "plugin-sdk/conformance/runner/run/pool.h"
+#include "plugin-sdk/conformance/verdict.h"
+
+typedef struct tc_trial {
+    const tc_pool_options *options;
+    tc_child child;
+    bool core;
+    size_t n; /* cases that the child has run */
+} tc_trial;
+
+void tc_trial_init(tc_trial *t, const tc_pool_options *options);
+void tc_trial_finish(tc_trial *t);
+
+/* Runs a line; a worker that died or hung is a verdict too. The worker is kept for the next line
+ * unless the line fails. */
+void tc_trial_run(tc_trial *t, const char *line, tc_verdict *out);
+/* The same in a fresh process. */
+void tc_trial_run_alone(tc_trial *t, const char *line, tc_verdict *out);
+
+/* FAIL, CRASH or TIMEOUT. */
+bool tc_trial_failed(const tc_verdict *v);
+
+/* What a failure is about: status, requirement and the first words of the message, without numbers
+ * and what stands in parentheses. Returns out. */
+char *tc_trial_kind(const tc_verdict *v, char out[TC_MESSAGE]);
+bool tc_trial_same(const tc_verdict *a, const tc_verdict *b);
+
+#endif

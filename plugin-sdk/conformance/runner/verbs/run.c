@@ -1,0 +1,431 @@
+/* tenon-conform run: cases on a plugin's device, in workers, with lists, a log and levels. */
+#include "plugin-sdk/conformance/runner/verbs/verbs.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "plugin-sdk/conformance/json.h"
+#include "plugin-sdk/conformance/runner/run/child.h"
+#include "plugin-sdk/conformance/runner/run/head.h"
+#include "plugin-sdk/conformance/runner/run/judge.h"
+#include "plugin-sdk/conformance/runner/run/pool.h"
+#include "plugin-sdk/conformance/runner/run/progress.h"
+#include "plugin-sdk/conformance/runner/run/route.h"
+#include "plugin-sdk/conformance/runner/verbs/programs.h"
+#include "plugin-sdk/conformance/runner/verbs/run_options.h"
+
+typedef struct run {
+    tc_run_options options;
+    tc_pool_options pool;
+    char own_path[PATH_MAX], core_path[PATH_MAX];
+    tc_levels levels;
+    tc_lists lists;
+    tc_plan plan;
+    size_t n_skipped;
+    tc_item *items;
+    tc_planned **planned; /* of the items */
+    size_t n_items;
+    tc_log log;
+    tc_log_file file;
+    tc_progress progress;
+    size_t n_bad;
+    bool trouble; /* the log could not be written, or no memory */
+} run;
+
+static bool say(const char *why) {
+    fprintf(stderr, "tenon-conform run: %s\n", why);
+    return false;
+}
+
+/* ---- before ------------------------------------------------------------------------------ */
+
+/* What comes as a signal is read in the pool's loop. */
+static bool prepare_process(run *r) {
+    tc_prepare_for_children();
+    sigset_t set;
+    sigemptyset(&set);
+    static const int taken[] = {SIGCHLD, SIGINT, SIGTERM, SIGHUP};
+    for (size_t i = 0; i < sizeof taken / sizeof *taken; i++) {
+        struct sigaction was; /* under nohup SIGHUP stays ignored */
+        if (taken[i] == SIGCHLD ||
+            (sigaction(taken[i], NULL, &was) == 0 && was.sa_handler != SIG_IGN))
+            sigaddset(&set, taken[i]);
+    }
+    signal(SIGXFSZ, SIG_IGN); /* a write that meets the limit says so instead */
+    if (sigprocmask(SIG_BLOCK, &set, NULL) != 0)
+        return say(strerror(errno));
+    r->pool.signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    return r->pool.signals >= 0 || say(strerror(errno));
+}
+
+static bool prepare_programs(run *r) {
+    const tc_run_options *o = &r->options;
+    r->pool.worker = o->worker ? o->worker : tc_own_path(r->own_path, sizeof r->own_path);
+    if (!r->pool.worker)
+        return say("/proc is needed to start workers; --worker PROGRAM names one");
+    r->pool.core_worker =
+        o->core_worker ? o->core_worker : tc_core_path(r->core_path, sizeof r->core_path);
+    r->pool.plugin = o->plugin;
+    r->pool.device = o->device;
+    r->pool.jobs = o->jobs;
+    r->pool.timeout = o->timeout;
+    r->pool.reruns = o->reruns;
+    return true;
+}
+
+/* The levels that are asked for, and the sets that show them where none was named. */
+static bool read_levels(run *r) {
+    tc_run_options *o = &r->options;
+    char why[TC_VERDICT_MESSAGE];
+    tc_sets sets = o->n_levels ? 0 : TC_SET_BIT(TC_STANDARD);
+    if (!tc_levels_builtin(&r->levels, why))
+        return say(why);
+    for (size_t i = 0; i < o->n_levels; i++) {
+        tc_level *level = tc_levels_find(&r->levels, o->levels[i]);
+        if (!level) {
+            snprintf(why, sizeof why, "no level is named %.200s", o->levels[i]);
+            return say(why);
+        }
+        level->asked = true;
+        sets = tc_sets_join(sets, tc_level_sets(&r->levels, level));
+    }
+    o->sets = o->sets ? o->sets : sets;
+    return true;
+}
+
+/* All of the sets, and what was asked for beside them. */
+static bool read_plan(run *r) {
+    const tc_run_options *o = &r->options;
+    char why[TC_VERDICT_MESSAGE];
+    if (!tc_plan_add_sets(&r->plan, o->sets, o->worker, r->pool.core_worker, why))
+        return say(why);
+    size_t n_set = r->plan.n;
+    for (size_t i = 0; i < o->n_cases; i++)
+        if (!tc_plan_add(&r->plan, o->cases[i], false, why))
+            return say(why);
+    for (size_t i = 0; i < o->n_case_files; i++)
+        if (!tc_plan_add_file(&r->plan, o->case_files[i], why))
+            return say(why);
+    bool all = o->n_cases + o->n_case_files == 0;
+    for (size_t i = 0; i < r->plan.n; i++)
+        r->plan.at[i].selected = all || i >= n_set;
+    tc_plan_settle(&r->plan);
+    for (unsigned i = 0; i < r->levels.n; i++)
+        if (r->levels.at[i].asked)
+            tc_level_ask(&r->levels, &r->levels.at[i], &r->plan);
+    for (size_t i = 0; all && o->n_levels && i < r->plan.n; i++)
+        r->plan.at[i].selected = r->plan.at[i].asked;
+    return true;
+}
+
+static bool filter(run *r) {
+    const tc_run_options *o = &r->options;
+    tc_pattern *patterns[TC_MOST_WORDS];
+    size_t n = 0;
+    char reason[TC_MESSAGE], why[TC_VERDICT_MESSAGE];
+    bool good = true;
+    for (; good && n < o->n_filters; n += good) {
+        good = (patterns[n] = tc_pattern_create(o->filters[n], reason)) != NULL;
+        if (!good) {
+            snprintf(why, sizeof why, "--filter %.500s: %s", o->filters[n], reason);
+            say(why);
+        }
+    }
+    for (size_t i = 0; good && n > 0 && i < r->plan.n; i++) {
+        bool found = false;
+        for (size_t k = 0; k < n && !found; k++)
+            found = tc_pattern_finds(patterns[k], r->plan.at[i].line);
+        r->plan.at[i].selected &= found;
+    }
+    while (n)
+        tc_pattern_destroy(patterns[--n]);
+    return good;
+}
+
+/* What an interrupted log has is not run again. */
+static bool read_resumed(run *r, const char *sha256) {
+    const char *path = r->options.resume;
+    char why[TC_VERDICT_MESSAGE], text[TC_SHA256_HEX], sets[TC_SETS_NAME];
+    if (!tc_log_read(path, &r->log, why))
+        return say(why);
+    if (strcmp(tc_log_plugin(&r->log, "sha256", text, sizeof text), sha256) != 0) {
+        snprintf(why, sizeof why,
+                 "%s is of another file: its plugin has SHA-256 %.16s..., this %.16s"
+                 "...; begin a new log",
+                 path, text, sha256);
+        return say(why);
+    }
+    double device = -1;
+    tc_json_string(tc_json_member(r->log.head, "set"), text, sizeof text);
+    tc_json_number(tc_json_member(r->log.head, "device"), &device);
+    if (strcmp(text, tc_sets_name(r->options.sets, sets)) != 0 || device != r->options.device) {
+        snprintf(why, sizeof why, "%s is of --set %s --device %g; go on with these, or begin anew",
+                 path, text, device);
+        return say(why);
+    }
+    if (r->log.truncated)
+        fprintf(stderr, "%s: its end was cut; good up to byte %jd, that is %zu cases\n", path,
+                (intmax_t)r->log.whole, r->log.n_results);
+    for (size_t i = 0; i < r->log.n_results; i++) {
+        tc_result *result = &r->log.results[i];
+        const tc_entry *entry;
+        tc_planned *p = tc_plan_find(&r->plan, result->line);
+        if (p)
+            p->ran = true;
+        tc_lists_judge(&r->lists, result->line, result->found, &entry); /* marks entries as used */
+        r->n_bad += tc_status_is_bad(result->status);
+    }
+    return true;
+}
+
+static bool make_items(run *r) {
+    tc_plan_order(&r->plan);
+    r->items = calloc(r->plan.n + 1, sizeof *r->items);
+    r->planned = calloc(r->plan.n + 1, sizeof *r->planned);
+    if (!r->items || !r->planned)
+        return say("no memory for the cases");
+    for (size_t i = 0; i < r->plan.n; i++) {
+        tc_planned *p = &r->plan.at[i];
+        if (!p->selected || p->ran)
+            continue;
+        if (tc_lists_skip(&r->lists, p->line)) {
+            r->n_skipped++;
+            continue;
+        }
+        r->items[r->n_items] = (tc_item){p->line, p->route};
+        r->planned[r->n_items++] = p;
+    }
+    return true;
+}
+
+static bool write_head(run *r, const char *sha256, int argc, char **argv) {
+    const tc_run_options *o = &r->options;
+    tc_head head = {.plugin = o->plugin,
+                    .device = o->device,
+                    .sets = o->sets,
+                    .options = argv + 1,
+                    .n_options = argc - 1,
+                    .lists = (const char **)o->lists,
+                    .n_lists = o->n_lists,
+                    .n_planned = r->n_items};
+    memcpy(head.sha256, sha256, TC_SHA256_HEX);
+    char described[TC_VERDICT_LINE + 2], why[TC_VERDICT_MESSAGE] = "";
+    if (tc_pool_describe(&r->pool, described, why) && tc_json_is_object(described)) {
+        head.described = described;
+        tc_json_string(tc_json_member(described, "error"), why, sizeof why);
+    }
+    if (*why) {
+        head.silence = why;
+        fprintf(stderr, "%s: %s\n", o->plugin, why);
+    }
+    r->log.head = tc_head_write(&head);
+    if (!r->log.head)
+        return say("no memory for the log");
+    if (o->log && !tc_log_open(&r->file, o->log, 0, why))
+        return say(why);
+    return tc_log_put(&r->file, r->log.head, why) || say(why);
+}
+
+static bool prepare(run *r, int argc, char **argv) {
+    const tc_run_options *o = &r->options;
+    char why[TC_VERDICT_MESSAGE], sha256[TC_SHA256_HEX];
+    if (!prepare_process(r) || !prepare_programs(r))
+        return false;
+    if (!read_levels(r))
+        return false;
+    for (size_t i = 0; i < o->n_lists; i++)
+        if (!tc_lists_read(&r->lists, o->lists[i], why))
+            return say(why);
+    if (!tc_sha256_file(o->plugin, sha256)) {
+        snprintf(why, sizeof why, "%.900s: %s", o->plugin, strerror(errno));
+        return say(why);
+    }
+    if (!read_plan(r) || !filter(r))
+        return false;
+    if (o->resume && !read_resumed(r, sha256))
+        return false;
+    if (!make_items(r))
+        return false;
+    if (!o->resume)
+        return write_head(r, sha256, argc, argv);
+    free(r->log.end);
+    r->log.end = NULL;
+    if (!tc_log_open(&r->file, o->resume, r->log.whole, why))
+        return say(why);
+    return tc_log_put(&r->file, "{\"record\":\"resume\"}", why) || say(why);
+}
+
+/* ---- during ------------------------------------------------------------------------------ */
+
+static bool stop(run *r, const char *why) {
+    tc_progress_clear(&r->progress);
+    say(why);
+    r->trouble = true;
+    return false;
+}
+
+static void show(run *r, const tc_result *result) {
+    tc_progress_clear(&r->progress);
+    char requirement[32] = "";
+    if (result->requirement)
+        snprintf(requirement, sizeof requirement, " TNP-%u:", result->requirement);
+    fprintf(stderr, "%s:%s %s\n    tenon-conform run %s '%s'\n", tc_status_name(result->status),
+            requirement, result->message, r->options.plugin, result->line);
+    if (result->reason)
+        fprintf(stderr, "    listed: %s\n", result->reason);
+}
+
+static bool done(void *context, size_t item, const tc_verdict *found) {
+    run *r = context;
+    char why[TC_VERDICT_MESSAGE];
+    const tc_entry *entry;
+    tc_verdict v = *found;
+    tc_planned *p = r->planned[item];
+    v.status = tc_lists_judge(&r->lists, p->line, v.status, &entry);
+    if (v.status == TC_XPASS)
+        snprintf(v.message, sizeof v.message,
+                 "it passes; take the entry out of the list, or make it narrower: %.800s",
+                 entry->where);
+    const tc_result *result =
+        tc_log_add(&r->log, p->line, &v, found->status, entry ? entry->reason : NULL);
+    if (!result)
+        return stop(r, "no memory for results; --filter runs fewer cases");
+    if (!tc_log_put_result(&r->file, result, why))
+        return stop(r, why);
+    p->ran = true;
+    r->progress.done++;
+    if (tc_status_is_bad(v.status)) {
+        r->progress.bad = ++r->n_bad;
+        show(r, result);
+    }
+    return r->options.stop_after == 0 || r->n_bad < r->options.stop_after;
+}
+
+static bool note(void *context, const char *text) {
+    run *r = context;
+    char why[TC_VERDICT_MESSAGE];
+    tc_progress_clear(&r->progress);
+    fprintf(stderr, "note: %s\n", text);
+    if (!tc_log_add_note(&r->log, text))
+        return stop(r, "no memory");
+    return tc_log_put_note(&r->file, text, why) || stop(r, why);
+}
+
+static void tick(void *context) {
+    tc_progress_tick(&((run *)context)->progress);
+}
+
+/* ---- after ------------------------------------------------------------------------------- */
+
+/* Entries whose lines this set does not have are looked up in the whole of it, so that a list may
+ * speak of more than one set. */
+static bool count_entries(run *r) {
+    char why[TC_VERDICT_MESSAGE];
+    bool strange = false;
+    for (size_t i = 0; i < r->plan.n; i++)
+        tc_lists_count(&r->lists, r->plan.at[i].line, r->plan.at[i].ran);
+    for (size_t i = 0; i < r->lists.n; i++)
+        strange |= r->lists.entries[i].n_lines == 0;
+    tc_sets all = TC_SET_BIT(TC_EXHAUSTIVE) | TC_SET_BIT(TC_PERF);
+    if (!strange || r->options.sets == all)
+        return true;
+    tc_plan whole = {0};
+    bool good = tc_plan_add_sets(&whole, all, r->options.worker, r->pool.core_worker, why);
+    for (size_t i = 0; good && i < r->lists.n; i++) {
+        tc_entry *e = &r->lists.entries[i];
+        for (size_t k = 0; e->n_lines == 0 && k < whole.n; k++)
+            e->n_lines += tc_pattern_finds(e->pattern, whole.at[k].line);
+    }
+    tc_plan_finish(&whole);
+    return good || say(why);
+}
+
+/* Levels that did not pass, and entries that did nothing, in words. */
+static void explain(const run *r) {
+    const char *unused = tc_json_member(r->log.end, "unused"), *at_level = NULL;
+    char text[2 * TC_MAX_LINE];
+    tc_log_level level;
+    while (!r->options.quiet && tc_log_next_level(&r->log, &at_level, &level))
+        if (strcmp(level.state, "passed") != 0)
+            fprintf(stderr, "level %s: %s: %s\n", level.name, level.state, level.why);
+    for (const char *at = unused + 1; *at == '"';) {
+        tc_json_string(at, text, sizeof text);
+        fprintf(stderr, "unused entry: %s\n", text);
+        at = tc_json_skip(at);
+        at += *at == ',';
+    }
+}
+
+static int conclude(run *r, bool interrupted, double seconds) {
+    char why[TC_VERDICT_MESSAGE], summary[2048];
+    bool good = false;
+    if (!interrupted && r->n_items + r->log.n_results == 0) {
+        say("no case was selected; tenon-conform list shows them");
+        return TC_EXIT_USAGE;
+    }
+    if (!interrupted && !count_entries(r))
+        return TC_EXIT_TROUBLE;
+    r->log.end = tc_judge(&r->log, &r->plan, &r->lists, &r->levels, r->options.sets, r->n_skipped,
+                          interrupted, seconds, &good);
+    if (!r->log.end) {
+        say("no memory for the end");
+        return TC_EXIT_TROUBLE;
+    }
+    bool written = tc_log_put(&r->file, r->log.end, why) || say(why);
+    explain(r);
+    tc_json_string(tc_json_member(r->log.end, "summary"), summary, sizeof summary);
+    /* A report on stdout is alone there. */
+    bool taken = false;
+    for (size_t i = 0; i < TC_N_REPORTS; i++) {
+        const char *path = r->options.reports[i];
+        taken |= path && strcmp(path, "-") == 0;
+        if (path && !tc_report_write(path, tc_reports[i], &r->log, why))
+            written = say(why);
+    }
+    if (fprintf(taken ? stderr : stdout, "%s\n", summary) < 0 || fflush(stdout) != 0)
+        written = say("the last line could not be printed");
+    if (interrupted) {
+        fprintf(stderr, "interrupted%s%s\n", r->file.path ? "; go on with --resume " : "",
+                r->file.path ? r->file.path : "");
+        return TC_EXIT_INTERRUPTED;
+    }
+    return !written ? TC_EXIT_TROUBLE : good ? TC_EXIT_GOOD : TC_EXIT_BAD;
+}
+
+static void finish(run *r) {
+    if (r->pool.signals >= 0)
+        close(r->pool.signals);
+    tc_log_close(&r->file);
+    tc_log_finish(&r->log);
+    tc_lists_finish(&r->lists);
+    tc_levels_finish(&r->levels);
+    tc_plan_finish(&r->plan);
+    free(r->items);
+    free(r->planned);
+    free(r);
+}
+
+int tc_verb_run(int argc, char **argv) {
+    run *r = calloc(1, sizeof *r);
+    if (!r) {
+        say("no memory");
+        return TC_EXIT_TROUBLE;
+    }
+    r->file.fd = r->pool.signals = -1;
+    int result = TC_EXIT_USAGE;
+    if (tc_run_options_read(argc, argv, &r->options) && prepare(r, argc, argv)) {
+        tc_pool_events events = {r, done, note, tick};
+        tc_progress_init(&r->progress, r->n_items, r->options.quiet);
+        double start = tc_now();
+        tc_pool_end end = tc_pool_run(r->items, r->n_items, &r->pool, &events);
+        tc_progress_clear(&r->progress);
+        result = r->trouble ? TC_EXIT_TROUBLE
+                            : conclude(r, end == TC_POOL_INTERRUPTED, tc_now() - start);
+    }
+    finish(r);
+    return result;
+}

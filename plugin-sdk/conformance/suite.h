@@ -1,9 +1,0 @@
-/* The classes of cases that tenon-conform itself runs, as a worker. */
-#ifndef TENON_CONFORMANCE_SUITE_H
-#define TENON_CONFORMANCE_SUITE_H
-
-#include "worker.h"
-
-extern const tc_suite tc_builtin_suite;
-
-#endif

@@ -1,0 +1,48 @@
+/* Device memory with a model of its bytes on the host, and work that takes a while. */
+#ifndef TENON_CONFORMANCE_BUFFERS_H
+#define TENON_CONFORMANCE_BUFFERS_H
+
+#include "plugin-sdk/conformance/worker/contract/contract.h"
+
+typedef struct tc_buffer {
+    tc_subject *subject;
+    tn_memory memory;
+    int32_t space;
+    void *host; /* what alloc gave */
+    uint64_t bytes;
+    unsigned char *model; /* [bytes]; lives as long as the case */
+} tc_buffer;
+
+/* Allocates, and fills with bytes that follow from the case's random numbers, so that the model
+ * holds. False with the case failed. */
+bool tc_buffer_create(tc_contract *k, tc_subject *s, int32_t space, uint64_t bytes, tc_buffer *out);
+void tc_buffer_destroy(tc_buffer *b);
+
+/* Reads all of it on `stream` and compares with the model; `what` goes into the message. */
+bool tc_buffer_check(tc_contract *k, tc_buffer *b, tn_pstream *stream, uint32_t requirement,
+                     const char *what);
+
+/* Keeps a stream busy for some milliseconds, with fills of memory of its own. */
+typedef struct tc_work {
+    tc_buffer buffer;
+    uint32_t fills; /* that take long enough, as measured */
+} tc_work;
+
+bool tc_work_create(tc_contract *k, tc_subject *s, tc_work *out);
+void tc_work_destroy(tc_work *w);
+bool tc_work_queue(tc_contract *k, tc_work *w, tn_pstream *stream);
+
+/* Asks some times, each time right behind long work on `stream`, and behind a mark for `event`
+ * unless that is NULL: did the answer always come only when the work was done? A question that is
+ * answered at once is, now and then, at least. */
+typedef tn_status tc_question(tc_contract *k, void *of);
+bool tc_question_waits(tc_contract *k, tc_work *w, tn_pstream *stream, tn_pevent *event,
+                       tc_question *ask, void *of);
+
+/* Streams and events that must come about. */
+bool tc_stream_create(tc_contract *k, tc_subject *s, int32_t priority, tn_pstream **out);
+bool tc_event_create(tc_contract *k, tc_subject *s, uint32_t flags, tn_pevent **out);
+
+double tc_clock(void); /* seconds */
+
+#endif

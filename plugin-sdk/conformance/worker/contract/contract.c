@@ -1,0 +1,118 @@
+/* See contract.h. */
+#include "plugin-sdk/conformance/worker/contract/contract.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const tc_contract_row *const contract_tables[] = {
+    tc_property_rows, tc_record_rows, tc_memory_rows,  tc_transfer_rows,
+    tc_stream_rows,   tc_event_rows,  tc_error_rows,   tc_thread_rows,
+    tc_device_rows,   tc_queue_rows,  tc_program_rows,
+};
+static const tc_contract_row *const process_tables[] = {
+    tc_load_rows,    tc_life_rows,        tc_host_memory_rows,
+    tc_poverty_rows, tc_environment_rows, tc_exhaustion_rows,
+};
+#define LENGTH(array) (sizeof(array) / sizeof *(array))
+
+/* ---- what cases use ---------------------------------------------------------------------- */
+
+bool tc_must(tc_contract *k, uint32_t requirement, tn_status status, const char *what) {
+    char reason[TC_MESSAGE];
+    if (status != TN_OK)
+        TC_BROKEN(k, requirement, "%s failed: %s", what, tc_reason(status, reason));
+    return status == TN_OK;
+}
+
+bool tc_must_fail(tc_contract *k, uint32_t requirement, tn_status status, tn_status expected,
+                  const char *what) {
+    char reason[TC_MESSAGE];
+    if (status < 0 || status >= TN_STATUS_COUNT)
+        TC_BROKEN(k, 85, "%s returned %d, which is no status", what, (int)status);
+    else if (status != expected)
+        TC_BROKEN(k, requirement, "%s should fail with %s, and gave %s", what,
+                  tc_tn_status_name(expected), tc_reason(status, reason));
+    else if (!*tc_host_message() || tc_host_message_status() != status)
+        TC_BROKEN(k, 16, "%s failed with %s, without a host->fail of that status and a message",
+                  what, tc_tn_status_name(status));
+    return status == expected;
+}
+
+int64_t tc_contract_int(tc_contract *k, const char *name) {
+    char why[TC_MESSAGE];
+    int64_t value = 0;
+    const char *text = tc_case_get(k->c, name);
+    if (!text)
+        tc_verdict_set(k->out, TC_ERROR, 0, "%s/%s needs %s=N", k->c->class, k->c->subject, name);
+    else if (!tc_read_int(text, &value, why))
+        tc_verdict_set(k->out, TC_ERROR, 0, "%s=: %s", name, why);
+    return value;
+}
+
+const char *tc_contract_word(tc_contract *k, const char *name) {
+    const char *text = tc_case_get(k->c, name);
+    return text ? text : "";
+}
+
+/* ---- the classes ------------------------------------------------------------------------- */
+
+static const tc_contract_row *find(const tc_contract_row *const *tables, size_t n,
+                                   const char *name) {
+    for (size_t t = 0; t < n; t++)
+        for (const tc_contract_row *row = tables[t]; row->name; row++)
+            if (strcmp(row->name, name) == 0)
+                return row;
+    return NULL;
+}
+
+static void run_row(const tc_contract_row *row, tc_contract *k) {
+    uint32_t requirement;
+    const char *text;
+    if (!row) {
+        tc_verdict_set(k->out, TC_ERROR, 0, "there is no case %s/%s", k->c->class, k->c->subject);
+        return;
+    }
+    tc_host_forget();
+    row->run(k);
+    if (tc_host_misuse(&requirement, &text))
+        TC_BROKEN(k, requirement, "%s", text);
+    tc_host_clear();
+}
+
+static void run_contract(const tc_case *c, const tc_options *options, tc_verdict *out) {
+    tc_contract k = {.c = c, .options = options, .out = out, .random = {c->seed}};
+    k.subject = tc_subject_shared(options, out);
+    if (k.subject)
+        run_row(find(contract_tables, LENGTH(contract_tables), c->subject), &k);
+    tc_arena_finish(&k.arena);
+}
+
+static void run_process(const tc_case *c, const tc_options *options, tc_verdict *out) {
+    tc_contract k = {.c = c, .options = options, .out = out, .random = {c->seed}};
+    run_row(find(process_tables, LENGTH(process_tables), c->subject), &k);
+    tc_arena_finish(&k.arena);
+}
+
+static void list(const char *class, const tc_contract_row *const *tables, size_t n, tc_set set,
+                 tc_sink *sink) {
+    char line[TC_MAX_LINE];
+    for (size_t t = 0; t < n; t++)
+        for (const tc_contract_row *row = tables[t]; row->name; row++) {
+            if (row->set > set)
+                continue;
+            snprintf(line, sizeof line, "%s/%s%s%s", class, row->name, *row->params ? " " : "",
+                     row->params);
+            sink->line(sink, line);
+        }
+}
+
+static void list_contract(tc_set set, tc_sink *sink) {
+    list("contract", contract_tables, LENGTH(contract_tables), set, sink);
+}
+
+static void list_process(tc_set set, tc_sink *sink) {
+    list("process", process_tables, LENGTH(process_tables), set, sink);
+}
+
+const tc_class tc_class_contract = {.name = "contract", .list = list_contract, .run = run_contract};
+const tc_class tc_class_process = {.name = "process", .list = list_process, .run = run_process};

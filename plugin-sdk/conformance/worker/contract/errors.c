@@ -1,0 +1,212 @@
+/* Errors of queued work: reported once, by the stream they belong to, while what is behind them
+ * runs. The error is an index out of range of gather, or of index_select. */
+#include "plugin-sdk/conformance/worker/contract/buffers.h"
+
+#include "plugin-sdk/conformance/worker/kernel/execute.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* A call with one index out of range, and the same call as it should be. */
+typedef struct scene {
+    tc_contract *k;
+    tc_subject *s;
+    const tn_kernel *kernel;
+    tc_case line;
+    tc_invocation bad, good;
+    tn_pstream *stream;
+} scene;
+
+static bool prepare(scene *n, tc_invocation *call, int64_t wrong_index) {
+    char why[TC_MESSAGE];
+    if (!tc_invocation_parse(&n->line, &n->k->arena, call, why) ||
+        !tc_invocation_fill(call, n->k->c->seed, why)) {
+        tc_verdict_set(n->k->out, TC_ERROR, 0, "%s", why);
+        return false;
+    }
+    tc_operand *index = &call->args[tc_record_arg(call->record, "index")].tensor;
+    if (wrong_index) {
+        index->values[index->shape.numel / 2].i = wrong_index;
+        tc_operand_settle(index);
+    }
+    return true;
+}
+
+static bool set_up(tc_contract *k, scene *n) {
+    static const char *const lines[] = {
+        "kernel/gather T=f32 self=[60,40] dim=0 index=[50,40]",
+        "kernel/index_select T=f32 self=[60,40] dim=0 index=[50]",
+    };
+    char why[TC_MESSAGE];
+    *n = (scene){.k = k, .s = k->subject};
+    if (!n->s->ops->streams) {
+        TC_NOT_OFFERED(k, "the device has no streams");
+        return false;
+    }
+    for (int i = 0; i < 2 && !n->kernel; i++)
+        if (tc_case_parse(lines[i], &n->line, why) && prepare(n, &n->good, 0) &&
+            tc_find_kernel(n->s, &n->good, &n->kernel) != TC_CLAIMED)
+            n->kernel = NULL;
+    if (!n->kernel || n->kernel->workspace) {
+        TC_NOT_OFFERED(k, "no kernel that finds a bad index");
+        return false;
+    }
+    return prepare(n, &n->bad, 1000000) && prepare(n, &n->good, 0) &&
+           tc_stream_create(k, n->s, 0, &n->stream);
+}
+
+static void finish(scene *n) {
+    if (n->stream)
+        n->s->ops->streams->destroy(n->stream);
+}
+
+static bool queue(scene *n, tc_invocation *call, tc_placed *p) {
+    return tc_place_call(n->s, n->stream, n->kernel, call, p, n->k->out) &&
+           tc_must(n->k, 73, tc_run_placed(p), "run of a call whose index is out of range");
+}
+
+/* Asks until the work is done. */
+static tn_status settle(scene *n, bool by_query) {
+    tn_status status = TN_NOT_READY;
+    tc_host_forget();
+    if (!by_query)
+        return n->s->ops->streams->synchronize(n->stream);
+    for (double end = tc_clock() + 30; status == TN_NOT_READY && tc_clock() < end;)
+        status = n->s->ops->streams->query(n->stream);
+    return status;
+}
+
+static bool reported(scene *n, bool by_query) {
+    return tc_must_fail(n->k, 57, settle(n, by_query), TN_INDEX_OUT_OF_RANGE,
+                        by_query ? "query after an index out of range"
+                                 : "synchronize after an index out of range");
+}
+
+/* Once, by whoever asks first; the work behind it has run, and the stream goes on. */
+static void once(tc_contract *k) {
+    scene n;
+    tc_buffer b = {0};
+    tc_placed bad = {0}, good = {0};
+    tc_result result = {0};
+    bool by_query = strcmp(tc_contract_word(k, "by"), "query") == 0;
+    if (set_up(k, &n) && tc_buffer_create(k, n.s, TN_SPACE_DEVICE, 3000, &b) &&
+        queue(&n, &n.bad, &bad)) {
+        memset(b.model, 0x5a, b.bytes);
+        tc_must(k, 57, n.s->memory->fill(n.s->device, n.stream, b.memory, 0, 0x5a, b.bytes),
+                "fill behind work that will fail");
+        unsigned char byte;
+        if (strcmp(tc_contract_word(k, "with"), "read") == 0 && /* does not report it */
+            tc_must(k, 46, n.s->memory->read(n.s->device, n.stream, &byte, b.memory, 0, 1),
+                    "read behind work that failed"))
+            tc_buffer_check(k, &b, n.stream, 46, "memory that was read behind an error");
+        if (reported(&n, by_query)) {
+            tc_must(k, 57, settle(&n, false), "synchronize after the error was reported");
+            tc_must(k, 57, settle(&n, true), "query after the error was reported");
+            tc_buffer_check(k, &b, n.stream, 57, "what was queued behind an error");
+        }
+        if (!tc_failed(k) && queue(&n, &n.good, &good) &&
+            tc_must(k, 57, settle(&n, by_query), "a call after an error"))
+            tc_read_back(&good, &result, k->out);
+    }
+    tc_subject_sync(k->subject);
+    tc_unplace(&good);
+    tc_unplace(&bad);
+    tc_buffer_destroy(&b);
+    finish(&n);
+}
+
+/* Another stream knows nothing of it, and no event swallows it. */
+static void elsewhere(tc_contract *k) {
+    scene n;
+    tc_placed bad = {0};
+    tn_pevent *event = NULL;
+    tn_pstream *later = NULL; /* made after the one that fails; the subject's own was made before */
+    if (set_up(k, &n) && tc_event_create(k, n.s, 0, &event) &&
+        tc_stream_create(k, n.s, 0, &later) && queue(&n, &n.bad, &bad)) {
+        tc_must(k, 60, n.s->ops->events->record(event, n.stream), "record behind an error");
+        tc_must(k, 57, n.s->ops->events->synchronize(event),
+                "synchronize of an event behind an error");
+        tc_must(k, 57, n.s->ops->events->query(event), "query of an event behind an error");
+        tc_must(k, 63, n.s->ops->events->wait(n.s->stream, event),
+                "wait for an event behind an error");
+        tc_must(k, 57, tc_subject_sync(n.s), "synchronize of another stream");
+        tc_must(k, 57, n.s->ops->streams->synchronize(later), "synchronize of a newer stream");
+        reported(&n, false);
+    }
+    tc_subject_sync(k->subject);
+    if (later)
+        n.s->ops->streams->destroy(later);
+    if (event)
+        n.s->ops->events->destroy(event);
+    tc_unplace(&bad);
+    finish(&n);
+}
+
+/* What the plugin says of one wrong call. */
+static bool message_of(scene *n, tc_invocation *call, char message[TC_MESSAGE]) {
+    tc_placed p = {0};
+    bool told = queue(n, call, &p) && reported(n, false);
+    snprintf(message, TC_MESSAGE, "%s", told ? tc_host_message() : "");
+    tc_subject_sync(n->s);
+    tc_unplace(&p);
+    return told;
+}
+
+/* Two errors before anybody asks: one is reported, the first. Which one it was shows in the message
+ * of a plugin that says something else of each. */
+static void two(tc_contract *k) {
+    scene n;
+    tc_invocation other;
+    tc_placed first = {0}, second = {0};
+    char of_first[TC_MESSAGE], of_second[TC_MESSAGE], once_more[TC_MESSAGE];
+    if (set_up(k, &n) && prepare(&n, &other, 2000000) && message_of(&n, &n.bad, of_first) &&
+        message_of(&n, &other, of_second) && message_of(&n, &n.bad, once_more) &&
+        queue(&n, &n.bad, &first) && queue(&n, &other, &second) && reported(&n, false)) {
+        if (strcmp(of_first, once_more) == 0 && strcmp(of_first, of_second) != 0 &&
+            strcmp(tc_host_message(), of_second) == 0)
+            TC_BROKEN(k, 57, "of two errors the second was reported: %.150s", of_second);
+        tc_must(k, 57, settle(&n, false), "synchronize after the first of two errors was reported");
+    }
+    tc_subject_sync(k->subject);
+    tc_unplace(&second);
+    tc_unplace(&first);
+    finish(&n);
+}
+
+/* Each error has its own message, also on a stream that had another one before. */
+static void messages(tc_contract *k) {
+    scene n;
+    tc_invocation other;
+    tn_pstream *fresh[2] = {0};
+    char bad[2][TC_MESSAGE], alone[TC_MESSAGE], later[TC_MESSAGE];
+    if (set_up(k, &n) && prepare(&n, &other, 2000000) && tc_stream_create(k, n.s, 0, &fresh[0]) &&
+        tc_stream_create(k, n.s, 0, &fresh[1])) {
+        tn_pstream *old = n.stream;
+        bool told = message_of(&n, &n.bad, bad[0]);
+        n.stream = fresh[0];
+        told = told && message_of(&n, &n.bad, bad[1]);
+        n.stream = fresh[1];
+        told = told && message_of(&n, &other, alone);
+        n.stream = old;
+        told = told && message_of(&n, &other, later);
+        if (told && strcmp(bad[0], bad[1]) == 0 && strcmp(bad[0], alone) != 0 &&
+            strcmp(later, bad[0]) == 0)
+            TC_BROKEN(k, 57,
+                      "the second error of a stream came with the message of the first: %.150s",
+                      later);
+    }
+    for (int i = 0; i < 2; i++)
+        if (fresh[i])
+            n.s->ops->streams->destroy(fresh[i]);
+    tc_subject_sync(k->subject);
+    finish(&n);
+}
+
+const tc_contract_row tc_error_rows[] = {
+    {"error-once", "by=synchronize with=read", TC_SMOKE, once},
+    {"error-once", "by=query with=nothing", TC_SMOKE, once},
+    {"error-elsewhere", "", TC_SMOKE, elsewhere},
+    {"error-two", "", TC_SMOKE, two},
+    {"error-messages", "", TC_SMOKE, messages},
+    {0},
+};

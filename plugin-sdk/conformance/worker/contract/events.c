@@ -1,0 +1,354 @@
+/* Events: when one is done, and who waits for it. */
+#include "plugin-sdk/conformance/worker/contract/buffers.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* What each case here has: a stream with long work, another that is idle, a buffer. */
+typedef struct scene {
+    tc_contract *k;
+    tc_subject *s;
+    const tn_event_ops *events;
+    tn_pstream *slow, *other;
+    tn_pevent *event;
+    tc_work work;
+    tc_buffer b;
+} scene;
+
+static bool set_up(tc_contract *k, scene *n, uint32_t flags) {
+    *n = (scene){.k = k, .s = k->subject, .events = k->subject->ops->events};
+    if (!n->s->ops->streams) {
+        TC_NOT_OFFERED(k, "the device has no streams");
+        return false;
+    }
+    return tc_work_create(k, n->s, &n->work) &&
+           tc_buffer_create(k, n->s, TN_SPACE_DEVICE, 100000, &n->b) &&
+           tc_stream_create(k, n->s, 0, &n->slow) && tc_stream_create(k, n->s, 0, &n->other) &&
+           tc_event_create(k, n->s, flags, &n->event);
+}
+
+static void finish(scene *n) {
+    if (n->event)
+        n->events->destroy(n->event);
+    if (n->slow)
+        n->s->ops->streams->destroy(n->slow);
+    if (n->other)
+        n->s->ops->streams->destroy(n->other);
+    tc_buffer_destroy(&n->b);
+    tc_work_destroy(&n->work);
+}
+
+/* After long work the buffer gets this value. */
+static bool produce(scene *n, tn_pstream *stream, int value) {
+    memset(n->b.model, value, n->b.bytes);
+    return tc_work_queue(n->k, &n->work, stream) &&
+           tc_must(n->k, 48,
+                   n->s->memory->fill(n->s->device, stream, n->b.memory, 0, (uint32_t)value,
+                                      n->b.bytes),
+                   "fill");
+}
+
+static bool record(scene *n, tn_pevent *event, tn_pstream *stream) {
+    return tc_must(n->k, 60, n->events->record(event, stream), "record");
+}
+
+static bool wait(scene *n, tn_pstream *stream, tn_pevent *event) {
+    return tc_must(n->k, 63, n->events->wait(stream, event), "wait");
+}
+
+static void unrecorded(tc_contract *k) {
+    scene n;
+    if (set_up(k, &n, 0)) {
+        tc_must(k, 59, n.events->query(n.event), "query of an event that was never recorded");
+        tc_must(k, 59, n.events->synchronize(n.event),
+                "synchronize of an event that was never recorded");
+        tc_must(k, 59, n.events->wait(n.other, n.event),
+                "wait for an event that was never recorded");
+        tc_must(k, 59, n.s->ops->streams->synchronize(n.other),
+                "synchronize of a stream that waited for it");
+    }
+    finish(&n);
+}
+
+/* When the event says done, what was before it is there, for one who waits for nothing else. */
+static void done_means_done(tc_contract *k) {
+    scene n;
+    bool by_query = strcmp(tc_contract_word(k, "by"), "query") == 0;
+    if (set_up(k, &n, 0))
+        for (int i = 0; i < 5 && !tc_failed(k); i++) {
+            if (!produce(&n, n.slow, 0x20 + i) || !record(&n, n.event, n.slow))
+                break;
+            if (i % 2) /* behind the mark: not waited for */
+                tc_work_queue(k, &n.work, n.slow);
+            tn_status status = TN_NOT_READY;
+            if (!by_query)
+                status = n.events->synchronize(n.event);
+            for (double end = tc_clock() + 30; status == TN_NOT_READY && tc_clock() < end;)
+                status = n.events->query(n.event);
+            if (tc_must(k, by_query ? 61 : 62, status,
+                        by_query ? "query of an event, asked until it was done," : "synchronize"))
+                tc_buffer_check(k, &n.b, n.other, by_query ? 61 : 62,
+                                "what was queued before an event that is done");
+        }
+    finish(&n);
+}
+
+/* Work behind `wait` sees what was before the mark; how=: what happens to the event afterwards. */
+static void wait_holds(tc_contract *k) {
+    scene n;
+    const char *how = tc_contract_word(k, "then");
+    if (set_up(k, &n, 0))
+        for (int i = 0; i < 5 && !tc_failed(k); i++) {
+            if (!produce(&n, n.slow, 0x50 + i) || !record(&n, n.event, n.slow) ||
+                !wait(&n, n.other, n.event))
+                break;
+            if (strcmp(how, "record") == 0 && !record(&n, n.event, n.other))
+                break;
+            if (strcmp(how, "destroy") == 0) {
+                n.events->destroy(n.event);
+                n.event = NULL;
+                if (!tc_event_create(k, n.s, 0, &n.event))
+                    break;
+            }
+            tc_buffer_check(k, &n.b, n.other, 63,
+                            "what was queued before an event that the stream waits for");
+            tc_must(k, 56, n.s->ops->streams->synchronize(n.slow), "synchronize");
+        }
+    finish(&n);
+}
+
+/* A chain over three streams, there and back. */
+static void chain(tc_contract *k) {
+    scene n;
+    tn_pstream *third = NULL;
+    if (set_up(k, &n, 0) && tc_stream_create(k, n.s, 0, &third)) {
+        tn_pstream *streams[] = {n.slow, n.other, third};
+        for (int i = 0; i < 12 && !tc_failed(k); i++) {
+            tn_pstream *from = streams[i % 3], *to = streams[(i + 1) % 3];
+            if (!produce(&n, from, 0x30 + i) || !record(&n, n.event, from) ||
+                !wait(&n, to, n.event))
+                break;
+            n.work.fills = 1;
+        }
+        tc_buffer_check(k, &n.b, streams[0], 63,
+                        "the end of a chain of streams that wait for each other");
+    }
+    if (third)
+        n.s->ops->streams->destroy(third);
+    finish(&n);
+}
+
+/* Recorded again while the first mark is pending: it is the second that counts. */
+static void record_again(tc_contract *k) {
+    scene n;
+    if (set_up(k, &n, 0))
+        for (int i = 0; i < 4 && !tc_failed(k); i++) {
+            if (!produce(&n, n.slow, 0x60 + i) || !record(&n, n.event, n.slow) ||
+                !produce(&n, n.slow, 0x70 + i) || !record(&n, n.event, n.slow))
+                break;
+            if (tc_must(k, 62, n.events->synchronize(n.event), "synchronize"))
+                tc_buffer_check(k, &n.b, n.other, 60,
+                                "what was queued before an event that was recorded twice");
+        }
+    finish(&n);
+}
+
+/* Two streams wait for one event: each goes on when it is done. */
+static void two_waiters(tc_contract *k) {
+    scene n;
+    tn_pstream *third = NULL;
+    if (set_up(k, &n, 0) && tc_stream_create(k, n.s, 0, &third))
+        for (int i = 0; i < 5 && !tc_failed(k); i++) {
+            if (!produce(&n, n.slow, 0x40 + i) || !record(&n, n.event, n.slow) ||
+                !wait(&n, n.other, n.event) || !wait(&n, third, n.event))
+                break;
+            tc_buffer_check(k, &n.b, third, 63, "what two streams wait for, read on the second");
+            tc_buffer_check(k, &n.b, n.other, 63, "what two streams wait for, read on the first");
+        }
+    if (third)
+        n.s->ops->streams->destroy(third);
+    finish(&n);
+}
+
+/* A stream that is destroyed while it waits: its work still comes after what it waits for. */
+static void destroyed_waiter(tc_contract *k) {
+    scene n;
+    tc_buffer copy = {0};
+    if (set_up(k, &n, 0) && tc_buffer_create(k, n.s, TN_SPACE_DEVICE, n.b.bytes, &copy))
+        for (int i = 0; i < 4 && !tc_failed(k); i++) {
+            if (!produce(&n, n.slow, 0x10 + i) || !record(&n, n.event, n.slow) ||
+                !wait(&n, n.other, n.event) ||
+                !tc_must(k, 47,
+                         n.s->memory->copy(n.s->device, n.other, copy.memory, 0, n.b.memory, 0,
+                                           n.b.bytes),
+                         "copy"))
+                break;
+            n.s->ops->streams->destroy(n.other);
+            n.other = NULL;
+            memcpy(copy.model, n.b.model, copy.bytes);
+            tc_buffer_check(k, &copy, n.s->stream, 54,
+                            "what a stream copied that was destroyed while it waited for an event");
+            if (!tc_stream_create(k, n.s, 0, &n.other))
+                break;
+        }
+    tc_buffer_destroy(&copy);
+    finish(&n);
+}
+
+static tn_status ask_event(tc_contract *k, void *of) {
+    const scene *n = of;
+    return n->events->query(n->event);
+}
+
+static void query_at_once(tc_contract *k) {
+    scene n;
+    if (set_up(k, &n, 0) && tc_question_waits(k, &n.work, n.slow, n.event, ask_event, &n))
+        TC_BROKEN(k, 61, "query of an event always waits until it is done");
+    finish(&n);
+}
+
+static tn_status ask_to_wait(tc_contract *k, void *of) {
+    const scene *n = of;
+    return n->events->wait(n->other, n->event);
+}
+
+static tn_status ask_to_wait_for_itself(tc_contract *k, void *of) {
+    const scene *n = of;
+    return n->events->wait(n->slow, n->event);
+}
+
+static void wait_at_once(tc_contract *k) {
+    scene n;
+    if (set_up(k, &n, 0)) {
+        if (tc_question_waits(k, &n.work, n.slow, n.event, ask_to_wait, &n))
+            TC_BROKEN(k, 63, "wait keeps the host until the event is done");
+        if (tc_question_waits(k, &n.work, n.slow, n.event, ask_to_wait_for_itself, &n))
+            TC_BROKEN(k, 63,
+                      "wait for an event of the same stream keeps the host until it is done");
+    }
+    finish(&n);
+}
+
+/* ---- time -------------------------------------------------------------------------------- */
+
+/* As set_up, with a second event; both have a clock. */
+static bool set_up_clock(tc_contract *k, scene *n, tn_pevent **out_end) {
+    if (!set_up(k, n, TN_EVENT_TIMING) || !tc_event_create(k, n->s, TN_EVENT_TIMING, out_end))
+        return false;
+    if (TN_HAS(n->events, tn_event_ops, elapsed) && n->events->elapsed)
+        return true;
+    TC_NOT_OFFERED(k, "no elapsed");
+    return false;
+}
+
+/* Two marks with long work between them: what `elapsed` says, and how long the host saw it take. */
+static bool time_work(scene *n, tn_pevent *end, double *out_ns, double *out_host) {
+    double start = tc_clock();
+    if (!record(n, n->event, n->slow) || !produce(n, n->slow, 1) || !record(n, end, n->slow) ||
+        !tc_must(n->k, 62, n->events->synchronize(end), "synchronize"))
+        return false;
+    *out_host = 1e9 * (tc_clock() - start);
+    return tc_must(n->k, 65, n->events->elapsed(n->event, end, out_ns), "elapsed");
+}
+
+/* Some times, as the host may be kept from looking: the device's time is never longer than the
+ * host's, and now and then a good part of it. */
+static void elapsed(tc_contract *k) {
+    enum { SHARE = 50 };
+    scene n;
+    tn_pevent *end = NULL;
+    double ns = NAN, host = 0;
+    bool plausible = false;
+    if (!set_up_clock(k, &n, &end))
+        goto out;
+    tc_host_forget();
+    tc_must_fail(k, 65, n.events->elapsed(n.event, end, &ns), TN_STATE,
+                 "elapsed of events that were not recorded");
+    for (int i = 0; i < 5 && !plausible && !tc_failed(k); i++) {
+        if (!time_work(&n, end, &ns, &host))
+            break;
+        if (!(ns > 0 && ns <= host + 1e6))
+            TC_BROKEN(k, 65, "elapsed: %g ns of work that took the host %g ns to see done", ns,
+                      host);
+        plausible = ns >= host / SHARE;
+    }
+    if (!plausible && !tc_failed(k))
+        TC_BROKEN(k, 65, "elapsed: %g ns of work that took the host %g ns; is it nanoseconds?", ns,
+                  host);
+out:
+    if (end)
+        n.events->destroy(end);
+    finish(&n);
+}
+
+/* Between marks of which one was not passed there is no time yet. */
+static void elapsed_pending(tc_contract *k) {
+    scene n;
+    tn_pevent *end = NULL;
+    if (!set_up_clock(k, &n, &end))
+        goto out;
+    for (int i = 0; i < 5 && !tc_failed(k); i++) {
+        double ns = 0;
+        if (!record(&n, n.event, n.slow) || !produce(&n, n.slow, i) || !record(&n, end, n.slow))
+            break;
+        tn_status status = n.events->elapsed(n.event, end, &ns);
+        if (status == TN_OK && n.events->query(end) == TN_NOT_READY)
+            TC_BROKEN(k, 65, "elapsed says %g ns of events that were not passed; it is TN_STATE",
+                      ns);
+        else if (status != TN_OK)
+            tc_must_fail(k, 65, status, TN_STATE, "elapsed of events that were not passed");
+        tc_must(k, 56, n.s->ops->streams->synchronize(n.slow), "synchronize");
+    }
+out:
+    if (end)
+        n.events->destroy(end);
+    finish(&n);
+}
+
+static void many(tc_contract *k) {
+    enum { N = 500 };
+    scene n;
+    tn_pevent *events[N] = {0};
+    if (set_up(k, &n, 0)) {
+        for (int i = 0; i < N && !tc_failed(k) &&
+                        tc_event_create(k, n.s, i % 2 ? TN_EVENT_TIMING : 0, &events[i]);
+             i++)
+            record(&n, events[i], i % 3 ? n.slow : n.other);
+        /* The latest of so many is an event like any other. */
+        if (!tc_failed(k) && produce(&n, n.slow, 0x33) && record(&n, events[N - 1], n.slow) &&
+            tc_must(k, 62, n.events->synchronize(events[N - 1]), "synchronize"))
+            tc_buffer_check(k, &n.b, n.other, 62,
+                            "what was queued before the last of many events that live together");
+        for (int i = N - 1; i >= 0; i--)
+            if (events[i]) {
+                tc_must(k, 62, n.events->synchronize(events[i]),
+                        "synchronize of one of many events");
+                if (n.events->query(events[i]) != TN_OK)
+                    TC_BROKEN(k, 61, "query after synchronize of an event is not TN_OK");
+                if (TN_HAS(n.events, tn_event_ops, native_handle) && n.events->native_handle)
+                    n.events->native_handle(events[i]);
+                n.events->destroy(events[i]);
+            }
+    }
+    finish(&n);
+}
+
+const tc_contract_row tc_event_rows[] = {
+    {"event-unrecorded", "", TC_SMOKE, unrecorded},
+    {"event-done-means-done", "by=query", TC_SMOKE, done_means_done},
+    {"event-done-means-done", "by=synchronize", TC_SMOKE, done_means_done},
+    {"event-wait-holds", "then=nothing", TC_SMOKE, wait_holds},
+    {"event-wait-holds", "then=record", TC_SMOKE, wait_holds},
+    {"event-wait-holds", "then=destroy", TC_SMOKE, wait_holds},
+    {"event-chain", "", TC_SMOKE, chain},
+    {"event-record-again", "", TC_SMOKE, record_again},
+    {"event-two-waiters", "", TC_SMOKE, two_waiters},
+    {"event-destroyed-waiter", "", TC_SMOKE, destroyed_waiter},
+    {"event-query-at-once", "", TC_SMOKE, query_at_once},
+    {"event-wait-at-once", "", TC_SMOKE, wait_at_once},
+    {"event-elapsed", "", TC_SMOKE, elapsed},
+    {"event-elapsed-pending", "", TC_SMOKE, elapsed_pending},
+    {"event-many", "", TC_STANDARD, many},
+    {0},
+};

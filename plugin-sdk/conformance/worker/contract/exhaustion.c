@@ -1,0 +1,241 @@
+/* Device memory until there is no more, and back. What is asked for is never touched, and bounded:
+ * a device whose memory is the host's has as much as the machine. */
+#include "plugin-sdk/conformance/worker/contract/drive.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* No device is asked for more than this where its memory is the host's, or unknown in size. The
+ * suite's host fills what it hands out, so this costs time and real memory. */
+static const uint64_t HOST_BOUND = UINT64_C(256) << 20;
+static const uint64_t DEVICE_BOUND = UINT64_C(1) << 40;
+enum { MOST = 8192, PARTS = 24, SPARE = 4 << 20 };
+
+typedef struct hoard {
+    tn_memory memory[MOST];
+    uint64_t n, bytes;
+    bool full; /* the device said so; otherwise the bound was reached */
+} hoard;
+
+static uint64_t total_bytes(const tc_subject *s) {
+    tn_memory_info info = {.struct_size = sizeof info};
+    if (TN_HAS(s->memory, tn_memory_ops, info) && s->memory->info &&
+        s->memory->info(s->device, &info) == TN_OK && info.total_bytes)
+        return info.total_bytes;
+    return s->max_allocation;
+}
+
+/* Takes blocks of `size`, then smaller ones, until none is left. */
+static void take_all(tc_contract *k, const tc_subject *s, uint64_t size, uint64_t bound, hoard *h) {
+    void *host;
+    h->n = h->bytes = 0;
+    h->full = false;
+    while (h->n < MOST && h->bytes + size <= bound) {
+        tn_memory *memory = &h->memory[h->n];
+        *memory = 0;
+        tc_host_forget();
+        tn_status status = s->memory->alloc(s->device, TN_SPACE_DEVICE, size, memory, &host);
+        if (status != TN_OK) {
+            h->full = true;
+            if (!tc_must_fail(k, 39, status, TN_OUT_OF_MEMORY, "alloc when memory runs out"))
+                return;
+            if (size <= 65536)
+                return;
+            size /= 4;
+            continue;
+        }
+        if (!*memory) {
+            TC_BROKEN(k, 37, "alloc succeeded with the handle 0");
+            return;
+        }
+        h->n++;
+        h->bytes += size;
+    }
+}
+
+static void give_back(const tc_subject *s, hoard *h, bool backwards) {
+    for (uint64_t i = 0; i < h->n; i++)
+        s->memory->free(s->device, TN_SPACE_DEVICE, h->memory[backwards ? h->n - 1 - i : i]);
+    h->n = 0;
+}
+
+/* While memory is full: what needs some may say so, and nothing crashes. */
+static void live_when_full(tc_contract *k, tc_subject *s) {
+    tn_memory memory = 0;
+    void *host;
+    for (int i = 0; i < 20; i++) {
+        tc_host_forget();
+        tn_status status =
+            s->memory->alloc(s->device, TN_SPACE_DEVICE, UINT64_C(1) << 26, &memory, &host);
+        if (status == TN_OK)
+            s->memory->free(s->device, TN_SPACE_DEVICE, memory);
+        else
+            tc_must_fail(k, 39, status, TN_OUT_OF_MEMORY, "alloc when memory has run out");
+    }
+    if (s->ops->streams) {
+        tn_pstream *stream = NULL;
+        tc_host_forget();
+        tn_status status = s->ops->streams->create(s->device, 0, &stream);
+        if (status == TN_OK)
+            s->ops->streams->destroy(stream);
+        else
+            tc_must_fail(k, 85, status, TN_OUT_OF_MEMORY, "stream create when memory has run out");
+    }
+    if (s->ops->streams && s->ops->events) {
+        tn_pevent *event = NULL;
+        tc_host_forget();
+        tn_status status = s->ops->events->create(s->device, 0, &event);
+        if (status == TN_OK)
+            s->ops->events->destroy(event);
+        else
+            tc_must_fail(k, 85, status, TN_OUT_OF_MEMORY, "event create when memory has run out");
+    }
+}
+
+/* A block taken before keeps its bytes. */
+enum { KEPT = 5000 };
+
+static void check_kept(tc_contract *k, tc_subject *s, tn_memory kept) {
+    unsigned char back[KEPT];
+    char reason[TC_MESSAGE];
+    memset(back, 0, sizeof back);
+    tn_status status = s->memory->read(s->device, s->stream, back, kept, 0, KEPT);
+    tn_status later = tc_subject_sync(s);
+    if (status == TN_OK)
+        status = later;
+    if (status != TN_OK)
+        TC_BROKEN(k, 39, "read when memory has run out: %s", tc_reason(status, reason));
+    for (int i = 0; i < KEPT && status == TN_OK; i++)
+        if (back[i] != 0x3c) {
+            TC_BROKEN(k, 39, "byte %d of an allocation changed when memory ran out", i);
+            return;
+        }
+}
+
+static void rounds(tc_contract *k, tc_subject *s, tn_memory kept, hoard *h) {
+    uint64_t total = total_bytes(s);
+    uint64_t limit = s->host_memory || !total ? HOST_BOUND : DEVICE_BOUND;
+    bool bounded = s->host_memory || !total || total > limit;
+    uint64_t block = (bounded ? limit : total) / PARTS / 4096 * 4096, first = 0;
+    if (s->max_allocation && block > s->max_allocation)
+        block = s->max_allocation;
+    if (block < 4096)
+        block = 4096;
+    for (int round = 0; round < 3 && !tc_failed(k); round++) {
+        take_all(k, s, block, limit, h);
+        if (!tc_failed(k) && h->full)
+            live_when_full(k, s);
+        check_kept(k, s, kept);
+        uint64_t bytes = h->bytes;
+        give_back(s, h, round % 2 == 1);
+        if (tc_failed(k))
+            break;
+        if (round == 0)
+            first = bytes;
+        /* A device may keep a little; a sixteenth is more than that. */
+        else if (bytes + bytes / 16 + SPARE < first)
+            TC_BROKEN(k, 41,
+                      "%llu bytes could be allocated at first, and %llu after they were "
+                      "freed",
+                      (unsigned long long)first, (unsigned long long)bytes);
+        tc_drive_probe(k, s, false, 39, "after memory had run out", NULL);
+    }
+}
+
+static void exhaustion_device(tc_contract *k) {
+    tc_subject s;
+    tn_memory kept = 0;
+    void *host;
+    hoard *h = tc_arena_array(&k->arena, 1, sizeof *h);
+    if (!h) {
+        tc_verdict_set(k->out, TC_ERROR, 0, "the host has no memory for a list of allocations");
+        return;
+    }
+    if (!tc_drive_open(k, &s, tc_host_table(), 0, "before memory runs out"))
+        return;
+    if (tc_must(k, 37, s.memory->alloc(s.device, TN_SPACE_DEVICE, KEPT, &kept, &host), "alloc")) {
+        tc_must(k, 48, s.memory->fill(s.device, s.stream, kept, 0, 0x3c, KEPT), "fill");
+        tc_must(k, 48, tc_subject_sync(&s), "synchronize");
+        rounds(k, &s, kept, h);
+        s.memory->free(s.device, TN_SPACE_DEVICE, kept);
+    }
+    tc_subject_close(&s);
+    tc_drive_balanced(k, 14, "after memory had run out, and shutdown");
+}
+
+/* The most that can be taken in one piece, up to half of memory: other programs may have some of
+ * it. It is given back. */
+static uint64_t find_half(tc_contract *k, tc_subject *s) {
+    uint64_t total = total_bytes(s);
+    uint64_t half = s->host_memory || !total ? HOST_BOUND / 4 : total / 2;
+    tn_memory memory = 0;
+    tn_status status;
+    void *host;
+    if (s->max_allocation && half > s->max_allocation)
+        half = s->max_allocation;
+    do {
+        tc_host_forget();
+        status = s->memory->alloc(s->device, TN_SPACE_DEVICE, half, &memory, &host);
+    } while (status == TN_OUT_OF_MEMORY && (half /= 2) >= 65536);
+    if (!tc_must(k, 37, status, "alloc of half of memory"))
+        return 0;
+    s->memory->free(s->device, TN_SPACE_DEVICE, memory);
+    return half;
+}
+
+static bool fits_again(tc_contract *k, tc_subject *s, uint64_t bytes, const char *what) {
+    tn_memory memory = 0;
+    void *host;
+    tc_host_forget();
+    if (!tc_must(k, 41, s->memory->alloc(s->device, TN_SPACE_DEVICE, bytes, &memory, &host), what))
+        return false;
+    s->memory->free(s->device, TN_SPACE_DEVICE, memory);
+    return true;
+}
+
+/* Many times: a leak of device memory shows. */
+static void exhaustion_again(tc_contract *k) {
+    tc_subject s;
+    if (!tc_drive_open(k, &s, tc_host_table(), 0, "to take half of memory"))
+        return;
+    uint64_t half = find_half(k, &s);
+    bool fits = half > 0;
+    for (int i = 1; i < 10 && fits; i++)
+        fits = fits_again(k, &s, half, "alloc of half of memory, after it was freed,");
+    tc_drive_probe(k, &s, false, 39, "after half of memory was taken and freed", NULL);
+    tc_subject_close(&s);
+}
+
+/* Sizes that no device has: refused, and not charged. */
+static void exhaustion_huge(tc_contract *k) {
+    static const uint64_t sizes[] = {UINT64_C(1) << 50, UINT64_C(1) << 62, UINT64_MAX / 2,
+                                     UINT64_MAX - 4096, UINT64_MAX - 63,   UINT64_MAX};
+    tc_subject s;
+    if (!tc_drive_open(k, &s, tc_host_table(), 0, "to ask for too much"))
+        return;
+    uint64_t half = find_half(k, &s);
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        for (int32_t space = TN_SPACE_DEVICE; space <= TN_SPACE_PINNED; space++) {
+            tn_memory memory = 0;
+            void *host = NULL;
+            char what[TC_MESSAGE];
+            snprintf(what, sizeof what, "alloc of %llu bytes", (unsigned long long)sizes[i]);
+            tc_host_forget();
+            tn_status status = s.memory->alloc(s.device, space, sizes[i], &memory, &host);
+            tc_must_fail(k, 39, status, TN_OUT_OF_MEMORY, what);
+            if (status == TN_OK)
+                s.memory->free(s.device, space, memory);
+        }
+    if (half)
+        fits_again(k, &s, half, "alloc of half of memory, after too much was asked for in vain,");
+    tc_drive_probe(k, &s, false, 39, "after too much was asked for", NULL);
+    tc_subject_close(&s);
+    tc_drive_balanced(k, 14, "after too much was asked for, and shutdown");
+}
+
+const tc_contract_row tc_exhaustion_rows[] = {
+    {"exhaustion-device", "", TC_STANDARD, exhaustion_device},
+    {"exhaustion-again", "", TC_STANDARD, exhaustion_again},
+    {"exhaustion-huge", "", TC_SMOKE, exhaustion_huge},
+    {0},
+};

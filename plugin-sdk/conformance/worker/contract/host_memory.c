@@ -1,0 +1,330 @@
+/* Host memory that runs out: for each stage of a plugin's life the n-th allocation fails, for every
+ * n there is. The call fails cleanly or can do without, nothing is lost, and the same call succeeds
+ * when there is memory again. */
+#include "plugin-sdk/conformance/worker/kernel/checks.h"
+#include "plugin-sdk/conformance/worker/contract/drive.h"
+
+#include <stdio.h>
+#include <string.h>
+
+typedef struct trial {
+    tc_contract *k;
+    tc_subject s;
+    tn_pevent *event;
+    tn_memory memory[2];
+    tc_placed placed;
+    tc_invocation call;
+    const char *line; /* of the kernel call */
+} trial;
+
+/* A stage begins where `prepare` left the plugin, `attempt` is the call, `undo` takes a successful
+ * one back. */
+typedef struct step {
+    const char *name;
+    uint32_t requirement; /* that it succeeds when there is memory */
+    bool opens;           /* a device and a stream are open before it */
+    bool (*prepare)(trial *t);
+    tn_status (*attempt)(trial *t);
+    void (*undo)(trial *t);
+    void (*finish)(trial *t);
+} step;
+
+/* ---- stages ------------------------------------------------------------------------------ */
+
+static tn_status try_init(trial *t) {
+    t->s.self = NULL;
+    tc_host_running(true);
+    tc_host_expect_self(NULL);
+    tn_status status = t->s.plugin->init(tc_host_table(), t->k->options->plugin, &t->s.self);
+    if (status == TN_OK)
+        tc_host_expect_self(t->s.self);
+    return status;
+}
+
+static void undo_init(trial *t) {
+    t->s.plugin->shutdown(t->s.self);
+    t->s.self = NULL;
+    tc_host_running(false);
+}
+
+static bool prepare_init(trial *t) {
+    return tc_must(t->k, 21, try_init(t), "init");
+}
+
+static tn_status try_open(trial *t) {
+    uint32_t n;
+    tn_status status = t->s.ops->count(t->s.self, &n);
+    t->s.device = NULL;
+    return status == TN_OK ? t->s.ops->open(t->s.self, t->k->options->device, &t->s.device)
+                           : status;
+}
+
+static void undo_open(trial *t) {
+    t->s.ops->close(t->s.device);
+    t->s.device = NULL;
+}
+
+static tn_status try_stream(trial *t) {
+    return t->s.ops->streams->create(t->s.device, 0, &t->s.stream);
+}
+
+static void undo_stream(trial *t) {
+    t->s.ops->streams->destroy(t->s.stream);
+    t->s.stream = NULL;
+}
+
+static bool prepare_device(trial *t) {
+    tn_pstream *stream = t->s.stream;
+    if (stream) /* opening brought one, which the stage makes itself */
+        t->s.ops->streams->destroy(stream);
+    t->s.stream = NULL;
+    return stream != NULL;
+}
+
+static bool has_streams(trial *t) {
+    return t->s.ops->streams != NULL;
+}
+
+static tn_status try_event(trial *t) {
+    const tn_event_ops *e = t->s.ops->events;
+    t->event = NULL;
+    tn_status status = e->create(t->s.device, 0, &t->event);
+    if (status != TN_OK)
+        return status;
+    status = e->record(t->event, t->s.stream);
+    if (status == TN_OK)
+        status = e->wait(t->s.stream, t->event);
+    if (status == TN_OK)
+        status = tc_subject_sync(&t->s);
+    if (status != TN_OK) {
+        tc_subject_sync(&t->s);
+        e->destroy(t->event);
+    }
+    return status;
+}
+
+static void undo_event(trial *t) {
+    t->s.ops->events->destroy(t->event);
+}
+
+static tn_status alloc_in(trial *t, int32_t space) {
+    void *host;
+    t->memory[0] = 0;
+    return t->s.memory->alloc(t->s.device, space, 100000, &t->memory[0], &host);
+}
+
+static tn_status try_alloc(trial *t) {
+    return alloc_in(t, TN_SPACE_DEVICE);
+}
+
+static void undo_alloc(trial *t) {
+    t->s.memory->free(t->s.device, TN_SPACE_DEVICE, t->memory[0]);
+}
+
+static tn_status try_pinned(trial *t) {
+    return alloc_in(t, TN_SPACE_PINNED);
+}
+
+static void undo_pinned(trial *t) {
+    t->s.memory->free(t->s.device, TN_SPACE_PINNED, t->memory[0]);
+}
+
+enum { BYTES = 3000 };
+
+static bool prepare_transfer(trial *t) {
+    void *host;
+    for (int i = 0; i < 2; i++)
+        if (!tc_must(t->k, 37,
+                     t->s.memory->alloc(t->s.device, TN_SPACE_DEVICE, BYTES, &t->memory[i], &host),
+                     "alloc"))
+            return false;
+    return true;
+}
+
+static tn_status try_transfer(trial *t) {
+    const tn_memory_ops *m = t->s.memory;
+    unsigned char there[BYTES], back[BYTES];
+    for (int i = 0; i < BYTES; i++)
+        there[i] = (unsigned char)(i * 11);
+    memset(back, 0, sizeof back);
+    tn_status status = m->write(t->s.device, t->s.stream, t->memory[0], 0, there, BYTES);
+    if (status == TN_OK)
+        status = m->fill(t->s.device, t->s.stream, t->memory[1], 0, 1, BYTES);
+    if (status == TN_OK)
+        status = m->copy(t->s.device, t->s.stream, t->memory[1], 0, t->memory[0], 0, BYTES);
+    if (status == TN_OK)
+        status = m->read(t->s.device, t->s.stream, back, t->memory[1], 0, BYTES);
+    tn_status later = tc_subject_sync(&t->s);
+    if (status == TN_OK)
+        status = later;
+    if (status == TN_OK && memcmp(there, back, BYTES) != 0)
+        TC_BROKEN(t->k, 15,
+                  "transfers succeeded while the host had no memory, and did not move "
+                  "the bytes");
+    return status;
+}
+
+static void finish_transfer(trial *t) {
+    for (int i = 0; i < 2; i++)
+        if (t->memory[i])
+            t->s.memory->free(t->s.device, TN_SPACE_DEVICE, t->memory[i]);
+}
+
+static bool prepare_kernel(trial *t) {
+    char why[TC_MESSAGE];
+    const tn_kernel *kernel;
+    tc_case *c = tc_arena_array(&t->k->arena, 1, sizeof *c);
+    if (!c || !tc_case_parse(t->line, c, why) ||
+        !tc_invocation_parse(c, &t->k->arena, &t->call, why) ||
+        !tc_invocation_fill(&t->call, t->call.seed, why)) {
+        tc_verdict_set(t->k->out, TC_ERROR, 0, "%s: %s", t->line, c ? why : "no memory");
+        return false;
+    }
+    if (tc_find_kernel(&t->s, &t->call, &kernel) != TC_CLAIMED || kernel->workspace)
+        return false;
+    return tc_place_call(&t->s, t->s.stream, kernel, &t->call, &t->placed, t->k->out) &&
+           tc_subject_sync(&t->s) == TN_OK &&
+           (!kernel->supports || kernel->supports(&t->placed.tn) == TN_OK);
+}
+
+static tn_status try_kernel(trial *t) {
+    tn_status status = tc_run_placed(&t->placed), later = tc_subject_sync(&t->s);
+    return status != TN_OK ? status : later;
+}
+
+/* The result of a run that succeeded is right. */
+static void undo_kernel(trial *t) {
+    tc_result result = {0};
+    if (tc_read_back(&t->placed, &result, t->k->out))
+        tc_check_outputs(&t->call, &result, &t->s, t->k->out);
+}
+
+static void finish_kernel(trial *t) {
+    tc_unplace(&t->placed);
+}
+
+static void nothing(trial *t) {
+    (void)t;
+}
+
+static const step stages[] = {
+    {"init", 21, false, NULL, try_init, undo_init, nothing},
+    {"open", 30, false, prepare_init, try_open, undo_open, nothing},
+    {"stream", 52, true, prepare_device, try_stream, undo_stream, nothing},
+    {"event", 59, true, has_streams, try_event, undo_event, nothing},
+    {"alloc", 37, true, NULL, try_alloc, undo_alloc, nothing},
+    {"pinned", 37, true, NULL, try_pinned, undo_pinned, nothing},
+    {"transfer", 42, true, prepare_transfer, try_transfer, nothing, finish_transfer},
+    {"kernel", 69, true, prepare_kernel, try_kernel, undo_kernel, finish_kernel},
+};
+
+/* ---- trials ------------------------------------------------------------------------------ */
+
+/* One attempt of which allocation n fails. Returns whether one did. */
+static bool attempt(trial *t, const step *stage, int64_t n) {
+    tc_contract *k = t->k;
+    char what[TC_MESSAGE];
+    snprintf(what, sizeof what, "%s%s%.60s, when allocation %lld of host memory in it fails,",
+             stage->name, t->line ? " " : "", t->line ? t->line : "", (long long)n);
+    tc_host_forget();
+    tc_host_fail_after(n);
+    tn_status status = stage->attempt(t);
+    bool failed = tc_host_failed();
+    tc_host_fail_after(-1);
+    if (status == TN_OK)
+        stage->undo(t);
+    else if (failed)
+        tc_must_fail(k, 15, status, TN_OUT_OF_MEMORY, what);
+    else
+        tc_must(k, stage->requirement, status, stage->name);
+    return failed;
+}
+
+static bool prepare(trial *t, const step *stage) {
+    char why[TC_MESSAGE];
+    tc_contract *k = t->k;
+    if (stage->opens) {
+        if (!tc_drive_open(k, &t->s, tc_host_table(), 0, "before host memory runs out"))
+            return false;
+    } else if (!tc_subject_load(&t->s, k->options->plugin, tc_host_table(), why)) {
+        TC_BROKEN(k, t->s.broken, "%s", why);
+        return false;
+    }
+    return !stage->prepare || stage->prepare(t);
+}
+
+/* Allocation n fails, twice; then the call succeeds. False when no allocation has that number, or
+ * the case is over. */
+static bool try_number(tc_contract *k, const step *stage, const char *line, int64_t n,
+                       bool *out_offered) {
+    trial t = {.k = k, .line = line};
+    bool failed = false;
+    *out_offered = prepare(&t, stage);
+    if (*out_offered) {
+        failed = attempt(&t, stage, n);
+        int64_t blocks = tc_host_blocks();
+        if (failed && attempt(&t, stage, n) && tc_host_blocks() > blocks)
+            TC_BROKEN(k, 15,
+                      "%s: each failure for want of host memory (allocation %lld) keeps "
+                      "some",
+                      stage->name, (long long)n);
+        tc_host_forget();
+        tn_status status = stage->attempt(&t);
+        if (tc_must(k, 15, status, "the same call once there is host memory again"))
+            stage->undo(&t);
+    }
+    if (stage->finish)
+        stage->finish(&t);
+    tc_subject_close(&t.s);
+    tc_arena_finish(&k->arena);
+    tc_drive_balanced(k, 14, "after calls that lacked host memory, and shutdown");
+    return failed && !tc_failed(k);
+}
+
+enum { MOST = 400 };
+
+static bool try_stage(tc_contract *k, const step *stage, const char *line) {
+    bool offered = true;
+    for (int64_t n = 0; n < MOST && try_number(k, stage, line, n, &offered); n++)
+        ;
+    return offered;
+}
+
+static const char *const lines[] = {
+    "kernel/add T=f32 self=[5,13] other=[5,13] alpha=2 data=exact",
+    "kernel/add T=f32 self=[512,300] other=[512,300] alpha=2 data=exact",
+    "kernel/copy S=f32 D=f32 self=[5,13] data=exact",
+    "kernel/sum T=f32 self=[20,30] dim=[1] data=exact",
+    "kernel/bmm T=f32 self=[2,33,40] mat2=[2,40,35] data=exact",
+    "kernel/softmax T=f32 self=[20,30] dim=1 data=exact",
+    "kernel/fill T=f32 value=3 out=[5,13] data=exact",
+};
+
+static void host_memory_fails(tc_contract *k) {
+    const char *name = tc_contract_word(k, "stage");
+    for (size_t i = 0; i < sizeof stages / sizeof *stages; i++) {
+        if (strcmp(stages[i].name, name) != 0)
+            continue;
+        if (strcmp(name, "kernel") != 0) {
+            if (!try_stage(k, &stages[i], NULL) && !tc_failed(k))
+                TC_NOT_OFFERED(k, "the device has no %ss", name);
+            return;
+        }
+        for (size_t n = 0; n < sizeof lines / sizeof *lines && !tc_failed(k); n++)
+            try_stage(k, &stages[i], lines[n]);
+        return;
+    }
+    tc_verdict_set(k->out, TC_ERROR, 0, "stage=%s: there is no such stage", name);
+}
+
+const tc_contract_row tc_host_memory_rows[] = {
+    {"host-memory-fails", "stage=init", TC_SMOKE, host_memory_fails},
+    {"host-memory-fails", "stage=open", TC_SMOKE, host_memory_fails},
+    {"host-memory-fails", "stage=stream", TC_STANDARD, host_memory_fails},
+    {"host-memory-fails", "stage=event", TC_STANDARD, host_memory_fails},
+    {"host-memory-fails", "stage=alloc", TC_SMOKE, host_memory_fails},
+    {"host-memory-fails", "stage=pinned", TC_STANDARD, host_memory_fails},
+    {"host-memory-fails", "stage=transfer", TC_STANDARD, host_memory_fails},
+    {"host-memory-fails", "stage=kernel", TC_STANDARD, host_memory_fails},
+    {0},
+};

@@ -1,0 +1,489 @@
+/* Loading: what the file exports, what dlopen and the query do, what the tables are. No case calls
+ * init but those whose question needs it. */
+#include "plugin-sdk/conformance/worker/contract/capture.h"
+#include "plugin-sdk/conformance/worker/contract/drive.h"
+#include "plugin-sdk/conformance/worker/contract/object.h"
+
+#include <dirent.h>
+#include <dlfcn.h>
+#include <malloc.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+#include <tenon/ext/threads.h>
+#include <unistd.h>
+
+/* ---- the file ---------------------------------------------------------------------------- */
+
+typedef struct exports {
+    tc_contract *k;
+    bool query;
+} exports;
+
+/* Names that linkers themselves put into every object. */
+static bool of_the_linker(const char *name) {
+    static const char *const names[] = {"_init", "_fini", "_edata", "_end", "__bss_start"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    return false;
+}
+
+static void check_symbol(void *context, const char *name, bool defined) {
+    exports *e = context;
+    if (defined && strcmp(name, TN_PLUGIN_QUERY_NAME) == 0)
+        e->query = true;
+    else if (defined && !of_the_linker(name))
+        TC_BROKEN(e->k, 1,
+                  "the object exports %.200s; link it with -fvisibility=hidden and an "
+                  "export list",
+                  name);
+    else if (!defined && (strncmp(name, "tn_", 3) == 0 || strncmp(name, "tni_", 4) == 0 ||
+                          strncmp(name, "tenon_", 6) == 0))
+        TC_BROKEN(e->k, 2, "the object needs %.200s of Tenon, which no host has for it", name);
+}
+
+static void load_symbols(tc_contract *k) {
+    char why[TC_MESSAGE];
+    exports e = {.k = k};
+    if (!tc_object_symbols(k->options->plugin, check_symbol, &e, why))
+        TC_BROKEN(k, 1, "%s", why);
+    else if (!e.query)
+        TC_BROKEN(k, 1, "the object does not export " TN_PLUGIN_QUERY_NAME);
+}
+
+/* ---- dlopen and query -------------------------------------------------------------------- */
+
+static const tn_plugin *query_once(tc_contract *k) {
+    tn_plugin_query_fn query;
+    if (!tc_drive_object(k, &query))
+        return NULL;
+    const tn_plugin *plugin = query(tc_host_table());
+    if (!plugin)
+        TC_BROKEN(k, 4, TN_PLUGIN_QUERY_NAME " returned NULL for a whole host of this version");
+    return plugin;
+}
+
+static void load_quiet(tc_contract *k) {
+    tc_capture out, err;
+    char text[64], errors[64];
+    tn_plugin_query_fn query;
+    const tn_plugin *plugin = NULL;
+    int64_t allocations = tc_host_allocations();
+    if (!tc_capture_start(&out, 1) || !tc_capture_start(&err, 2)) {
+        tc_verdict_set(k->out, TC_ERROR, 0, "stdout and stderr cannot be captured");
+        return;
+    }
+    tc_census before = tc_census_take(0);
+    bool opened = tc_drive_object(k, &query) != NULL;
+    tc_census loaded = tc_census_take(before.threads);
+    struct mallinfo2 heap = mallinfo2();
+    if (opened)
+        plugin = query(tc_host_table());
+    struct mallinfo2 later = mallinfo2();
+    tc_census queried = tc_census_take(loaded.threads);
+    int64_t n_errors = tc_capture_stop(&err, errors), n_text = tc_capture_stop(&out, text);
+    if (!opened)
+        return;
+    if (!plugin)
+        TC_BROKEN(k, 4, TN_PLUGIN_QUERY_NAME " returned NULL for a whole host of this version");
+    if (tc_host_allocations() != allocations)
+        TC_BROKEN(k, 3, "dlopen or " TN_PLUGIN_QUERY_NAME " called host->alloc");
+    if (later.uordblks + later.hblkhd != heap.uordblks + heap.hblkhd)
+        TC_BROKEN(k, 3, TN_PLUGIN_QUERY_NAME " allocated %lld bytes",
+                  (long long)(later.uordblks + later.hblkhd - heap.uordblks - heap.hblkhd));
+    if (loaded.threads > before.threads)
+        TC_BROKEN(k, 2, "dlopen started %lld threads; start them in open, not in a constructor",
+                  (long long)(loaded.threads - before.threads));
+    if (queried.threads > loaded.threads)
+        TC_BROKEN(k, 3, TN_PLUGIN_QUERY_NAME " started %lld threads",
+                  (long long)(queried.threads - loaded.threads));
+    if (queried.descriptors > loaded.descriptors)
+        TC_BROKEN(k, 3, TN_PLUGIN_QUERY_NAME " left a file open");
+    if (n_text > 0 || n_errors > 0)
+        TC_BROKEN(k, 97, "dlopen or " TN_PLUGIN_QUERY_NAME " printed to %s: %s",
+                  n_text > 0 ? "stdout" : "stderr", n_text > 0 ? text : errors);
+}
+
+/* ---- hardware ---------------------------------------------------------------------------- */
+
+/* Files of /dev that are no hardware. */
+static bool is_device(const char *path) {
+    static const char *const harmless[] = {"null", "zero",    "full", "random", "urandom",
+                                           "tty",  "console", "ptmx", "pts/",   "shm/"};
+    if (strncmp(path, "/dev/", 5) != 0)
+        return false;
+    for (size_t i = 0; i < sizeof harmless / sizeof *harmless; i++)
+        if (strncmp(path + 5, harmless[i], strlen(harmless[i])) == 0)
+            return false;
+    return true;
+}
+
+/* How many files of devices the process has open or mapped; `name` is that of one. */
+static int64_t devices_in_use(char name[128]) {
+    char path[300];
+    int64_t n = 0;
+    DIR *dir = opendir("/proc/self/fd");
+    for (struct dirent *e; dir && (e = readdir(dir));) {
+        ssize_t got = readlinkat(dirfd(dir), e->d_name, path, sizeof path - 1);
+        path[got > 0 ? got : 0] = '\0';
+        if (is_device(path)) {
+            n++;
+            snprintf(name, 128, "%.120s", path);
+        }
+    }
+    if (dir)
+        closedir(dir);
+    FILE *maps = fopen("/proc/self/maps", "re");
+    while (maps && fgets(path, sizeof path, maps)) {
+        const char *file = strchr(path, '/');
+        if (file && is_device(file)) {
+            n++;
+            snprintf(name, 128, "%.*s", (int)strcspn(file, "\n") % 120, file);
+        }
+    }
+    if (maps)
+        fclose(maps);
+    return n;
+}
+
+/* A driver is reached through its file. What was opened and closed again is not seen. */
+static void load_hardware(tc_contract *k) {
+    char name[128] = "", why[TC_MESSAGE];
+    tc_subject s;
+    int64_t before = devices_in_use(name);
+    if (!tc_subject_load(&s, k->options->plugin, tc_host_table(), why)) {
+        TC_BROKEN(k, s.broken, "%s", why);
+        return;
+    }
+    int64_t loaded = devices_in_use(name);
+    if (loaded > before)
+        TC_BROKEN(k, 3, "dlopen or " TN_PLUGIN_QUERY_NAME " opened %s; leave that to count", name);
+    tc_host_running(true);
+    tc_host_expect_self(NULL);
+    if (!tc_must(k, 21, s.plugin->init(tc_host_table(), k->options->plugin, &s.self), "init"))
+        return;
+    tc_host_expect_self(s.self);
+    if (devices_in_use(name) > loaded)
+        TC_BROKEN(k, 22, "init opened %s; leave that to count", name);
+    tc_subject_close(&s);
+}
+
+/* ---- query ------------------------------------------------------------------------------- */
+
+enum { N_THREADS = 4, N_QUERIES = 100 };
+
+typedef struct asker {
+    pthread_t thread;
+    pthread_barrier_t *barrier;
+    tn_plugin_query_fn query;
+    const tn_plugin *plugin;
+    uint64_t sum;
+    bool same;
+} asker;
+
+static void *ask(void *context) {
+    asker *a = context;
+    pthread_barrier_wait(a->barrier);
+    a->plugin = a->query(tc_host_table());
+    a->sum = a->plugin ? tc_tables_sum(a->plugin) : 0;
+    a->same = true;
+    for (int i = 0; i < N_QUERIES; i++)
+        a->same &= a->query(tc_host_table()) == a->plugin;
+    return NULL;
+}
+
+/* The first queries of the process come from several threads at once. */
+static void load_query(tc_contract *k) {
+    asker askers[N_THREADS];
+    pthread_barrier_t barrier;
+    tn_plugin_query_fn query;
+    if (!tc_drive_object(k, &query))
+        return;
+    pthread_barrier_init(&barrier, NULL, N_THREADS);
+    for (int i = 0; i < N_THREADS; i++) {
+        askers[i] = (asker){.barrier = &barrier, .query = query};
+        if (pthread_create(&askers[i].thread, NULL, ask, &askers[i]) != 0) {
+            fprintf(stderr, "process/load-query: a thread cannot be started\n");
+            _Exit(1); /* the others wait at the barrier for ever */
+        }
+    }
+    for (int i = 0; i < N_THREADS; i++)
+        pthread_join(askers[i].thread, NULL);
+    pthread_barrier_destroy(&barrier);
+    const tn_plugin *plugin = query(tc_host_table());
+    for (int i = 0; i < N_THREADS; i++) {
+        if (!askers[i].plugin)
+            TC_BROKEN(k, 3, TN_PLUGIN_QUERY_NAME " returned NULL when asked from a thread");
+        else if (!askers[i].same || askers[i].plugin != plugin)
+            TC_BROKEN(k, 3, TN_PLUGIN_QUERY_NAME " returned different tables");
+        else if (askers[i].sum != tc_tables_sum(plugin))
+            TC_BROKEN(k, 3, "the table was not the same for %d threads that asked at once",
+                      N_THREADS);
+    }
+}
+
+static void load_older_host(tc_contract *k) {
+    tn_plugin_query_fn query;
+    const tn_plugin *plugin = query_once(k);
+    if (!plugin || !tc_drive_object(k, &query))
+        return;
+    uint32_t required = plugin->abi_required;
+    const uint32_t versions[] = {0, required - 1};
+    for (size_t i = 0; required > 0 && i < 2; i++) {
+        tn_host older = *tc_host_table();
+        older.abi_version = versions[i];
+        if (query(&older))
+            TC_BROKEN(k, 4,
+                      TN_PLUGIN_QUERY_NAME
+                      " returned a table to a host of version %u.%u, "
+                      "older than the plugin's abi_required %u.%u; return NULL",
+                      versions[i] >> 16, versions[i] & 0xffff, required >> 16, required & 0xffff);
+    }
+    if (query(tc_host_table()) != plugin)
+        TC_BROKEN(k, 3, "after the query of an older host that of this one gets another table");
+}
+
+/* ---- tables ------------------------------------------------------------------------------ */
+
+/* Tables that the plugin fills; true where `bytes` of it may be read. */
+static bool check_size(tc_contract *k, const void *table, const char *name, uint64_t known,
+                       uint32_t abi_version) {
+    uint64_t size;
+    if ((uint64_t)table % 8) {
+        TC_BROKEN(k, 5, "%s lies at %p, which is not aligned to 8 bytes", name, table);
+        return false;
+    }
+    memcpy(&size, table, sizeof size);
+    if (abi_version == TN_ABI_VERSION && size != known)
+        TC_BROKEN(k, 5, "struct_size of %s is %llu; in the header of version %u.%u it is %llu",
+                  name, (unsigned long long)size, TN_ABI_MAJOR, TN_ABI_MINOR,
+                  (unsigned long long)known);
+    else if (size < 8 || size % 8 || size > 4096)
+        TC_BROKEN(k, 5, "struct_size of %s is %llu, which is no size of a table", name,
+                  (unsigned long long)size);
+    return size >= 8 && size <= 4096;
+}
+
+#define NEED(table, type, member) \
+    do { \
+        if (!TN_HAS(table, type, member) || !(table)->member) \
+            TC_BROKEN(k, 11, #type "." #member " is required, and is not set"); \
+    } while (0)
+
+static void check_memory(tc_contract *k, const tn_memory_ops *m) {
+    NEED(m, tn_memory_ops, alloc);
+    NEED(m, tn_memory_ops, free);
+    NEED(m, tn_memory_ops, write);
+    NEED(m, tn_memory_ops, read);
+    NEED(m, tn_memory_ops, copy);
+    NEED(m, tn_memory_ops, fill);
+}
+
+static void check_streams(tc_contract *k, const tn_stream_ops *s) {
+    NEED(s, tn_stream_ops, create);
+    NEED(s, tn_stream_ops, destroy);
+    NEED(s, tn_stream_ops, query);
+    NEED(s, tn_stream_ops, synchronize);
+}
+
+static void check_events(tc_contract *k, const tn_event_ops *e) {
+    NEED(e, tn_event_ops, create);
+    NEED(e, tn_event_ops, destroy);
+    NEED(e, tn_event_ops, record);
+    NEED(e, tn_event_ops, wait);
+    NEED(e, tn_event_ops, query);
+    NEED(e, tn_event_ops, synchronize);
+}
+
+static void check_devices(tc_contract *k, const tn_device_ops *d, uint32_t abi) {
+    if (!d || !check_size(k, d, "tn_device_ops", sizeof *d, abi))
+        return;
+    NEED(d, tn_device_ops, count);
+    NEED(d, tn_device_ops, open);
+    NEED(d, tn_device_ops, close);
+    NEED(d, tn_device_ops, property);
+    NEED(d, tn_device_ops, memory);
+    if (TN_HAS(d, tn_device_ops, memory) && d->memory &&
+        check_size(k, d->memory, "tn_memory_ops", sizeof *d->memory, abi))
+        check_memory(k, d->memory);
+    if (!TN_HAS(d, tn_device_ops, streams) || !d->streams)
+        return;
+    if (check_size(k, d->streams, "tn_stream_ops", sizeof *d->streams, abi))
+        check_streams(k, d->streams);
+    NEED(d, tn_device_ops, events);
+    if (TN_HAS(d, tn_device_ops, events) && d->events &&
+        check_size(k, d->events, "tn_event_ops", sizeof *d->events, abi))
+        check_events(k, d->events);
+}
+
+static void check_kernels(tc_contract *k, const tn_plugin *p) {
+    if (p->n_kernels > 0 && !p->kernels)
+        TC_BROKEN(k, 11, "n_kernels is %llu, and kernels is NULL",
+                  (unsigned long long)p->n_kernels);
+    for (uint64_t i = 0; p->kernels && i < p->n_kernels; i++) {
+        const tn_kernel *kernel = p->kernels[i];
+        if (!kernel)
+            TC_BROKEN(k, 11, "kernels[%llu] is NULL", (unsigned long long)i);
+        else if (check_size(k, kernel, "tn_kernel", sizeof *kernel, p->abi_version)) {
+            NEED(kernel, tn_kernel, op);
+            NEED(kernel, tn_kernel, run);
+        }
+    }
+}
+
+static void load_tables(tc_contract *k) {
+    const tn_plugin *p = query_once(k);
+    if (!p || !check_size(k, p, "tn_plugin", sizeof *p, p->abi_version))
+        return;
+    if (!TN_HAS(p, tn_plugin, n_kernels)) {
+        TC_BROKEN(k, 11, "tn_plugin ends before n_kernels");
+        return;
+    }
+    NEED(p, tn_plugin, init);
+    NEED(p, tn_plugin, shutdown);
+    NEED(p, tn_plugin, devices);
+    check_devices(k, p->devices, p->abi_version);
+    check_kernels(k, p);
+}
+
+/* ---- names and versions ------------------------------------------------------------------ */
+
+static bool is_part(char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
+}
+
+static bool is_reverse_domain(const char *id) {
+    uint64_t n = strnlen(id, 128);
+    int parts = 1;
+    for (uint64_t i = 0; i < n; i++) {
+        bool dot = id[i] == '.';
+        if (!dot && !is_part(id[i]))
+            return false;
+        if (dot && (i == 0 || i + 1 == n || id[i + 1] == '.'))
+            return false;
+        parts += dot;
+    }
+    return n <= 127 && parts >= 2;
+}
+
+static bool is_type(const char *type) {
+    uint64_t n = strnlen(type, 32);
+    for (uint64_t i = 0; i < n; i++)
+        if (!(type[i] >= 'a' && type[i] <= 'z') &&
+            (i == 0 || !((type[i] >= '0' && type[i] <= '9') || type[i] == '_')))
+            return false;
+    return n >= 1 && n <= 31 && strcmp(type, "meta") != 0;
+}
+
+static bool is_utf8(const char *text) {
+    const unsigned char *c = (const unsigned char *)text;
+    while (*c) {
+        int more = *c < 0x80                 ? 0
+                   : *c >= 0xc2 && *c < 0xe0 ? 1
+                   : *c >= 0xe0 && *c < 0xf0 ? 2
+                   : *c >= 0xf0 && *c < 0xf5 ? 3
+                                             : -1;
+        if (more < 0)
+            return false;
+        c++;
+        for (int i = 0; i < more; i++, c++)
+            if ((*c & 0xc0) != 0x80)
+                return false;
+    }
+    return true;
+}
+
+static void check_text(tc_contract *k, const char *member, const char *text) {
+    uint64_t n = text ? strnlen(text, 256) : 0;
+    if (n < 1 || n > 255)
+        TC_BROKEN(k, 10, "tn_plugin.%s has %s bytes; it has 1 to 255", member,
+                  n ? "more than 255" : "no");
+    else if (!is_utf8(text))
+        TC_BROKEN(k, 10, "tn_plugin.%s is no UTF-8", member);
+}
+
+static void load_names(tc_contract *k) {
+    const tn_plugin *p = query_once(k);
+    if (!p)
+        return;
+    if (!p->id || !is_reverse_domain(p->id))
+        TC_BROKEN(k, 8,
+                  "tn_plugin.id '%.140s' is no reverse domain name of 2 parts or more, of at "
+                  "most 127 letters a-z, digits, - and _",
+                  p->id ? p->id : "NULL");
+    if (!p->device_type || !is_type(p->device_type))
+        TC_BROKEN(k, 9,
+                  "tn_plugin.device_type '%.40s' is not [a-z][a-z0-9_]*, of at most 31 "
+                  "letters, or is meta",
+                  p->device_type ? p->device_type : "NULL");
+    check_text(k, "name", p->name);
+    check_text(k, "version", p->version);
+    if (p->abi_version >> 16 != TN_ABI_MAJOR ||
+        (TN_ABI_MAJOR == 0 && p->abi_version != TN_ABI_VERSION))
+        TC_BROKEN(
+            k, 7,
+            "tn_plugin.abi_version is %u.%u; this host has %u.%u; build it against that header",
+            p->abi_version >> 16, p->abi_version & 0xffff, TN_ABI_MAJOR, TN_ABI_MINOR);
+    if (p->abi_required > p->abi_version)
+        TC_BROKEN(k, 7, "tn_plugin.abi_required %u.%u is above abi_version %u.%u",
+                  p->abi_required >> 16, p->abi_required & 0xffff, p->abi_version >> 16,
+                  p->abi_version & 0xffff);
+    if (p->abi_version <= TN_ABI_VERSION &&
+        (p->flags & ~(uint64_t)(TN_PLUGIN_FORK_SAFE | TN_PLUGIN_UNLOADABLE)))
+        TC_BROKEN(k, 96, "tn_plugin.flags are 0x%llx; not all of them are TN_PLUGIN_*",
+                  (unsigned long long)p->flags);
+}
+
+static void load_extension(tc_contract *k) {
+    static const char *const unknown[] = {"tenon.nonsense/1", "",  "tenon.threads/999",
+                                          "tenon.threads",    "/", "tenon.threads/",
+                                          "tenon.threads/1 ", "x", "tenon.threads/11"};
+    tc_subject s;
+    if (!tc_drive_open(k, &s, tc_host_table(), 0, "to ask for extensions"))
+        return;
+    if (!TN_HAS(s.plugin, tn_plugin, extension) || !s.plugin->extension) {
+        tc_subject_close(&s);
+        TC_NOT_OFFERED(k, "the plugin has no extensions");
+        return;
+    }
+    for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++)
+        if (s.plugin->extension(s.self, unknown[i]))
+            TC_BROKEN(k, 13, "extension answered a table to \"%s\"", unknown[i]);
+    const tn_ext_threads *threads = s.plugin->extension(s.self, TN_EXT_THREADS);
+    if (s.plugin->extension(s.self, TN_EXT_THREADS) != threads)
+        TC_BROKEN(k, 13, "extension answered differently when asked again for " TN_EXT_THREADS);
+    if (threads && (threads->struct_size < sizeof *threads || !threads->set_num_threads ||
+                    !threads->get_num_threads))
+        TC_BROKEN(k, 11, TN_EXT_THREADS " lacks a function");
+    tc_subject_close(&s);
+}
+
+static void load_life(tc_contract *k) {
+    tc_subject s;
+    const tn_plugin *p = query_once(k);
+    uint64_t before = p ? tc_tables_sum(p) : 0;
+    if (!p || !tc_drive_open(k, &s, tc_host_table(), 0, "a life of which the tables are watched"))
+        return;
+    if (tc_tables_sum(p) != before)
+        TC_BROKEN(k, 12, "init, count, open or stream changed the plugin's tables");
+    tc_drive_probe(k, &s, false, 0, "a life of which the tables are watched", NULL);
+    if (tc_tables_sum(p) != before)
+        TC_BROKEN(k, 12, "transfers and a kernel changed the plugin's tables");
+    tc_subject_close(&s);
+    if (tc_tables_sum(p) != before)
+        TC_BROKEN(k, 12, "close or shutdown changed the plugin's tables");
+}
+
+const tc_contract_row tc_load_rows[] = {
+    {"load-symbols", "", TC_SMOKE, load_symbols},
+    {"load-quiet", "", TC_SMOKE, load_quiet},
+    {"load-hardware", "", TC_SMOKE, load_hardware},
+    {"load-query", "", TC_SMOKE, load_query},
+    {"load-older-host", "", TC_SMOKE, load_older_host},
+    {"load-tables", "", TC_SMOKE, load_tables},
+    {"load-names", "", TC_SMOKE, load_names},
+    {"load-extension", "", TC_STANDARD, load_extension},
+    {"load-life", "", TC_SMOKE, load_life},
+    {0},
+};

@@ -1,0 +1,308 @@
+/* Device and pinned memory: what alloc and free promise. */
+#include "plugin-sdk/conformance/worker/contract/buffers.h"
+
+#include <pthread.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- sizes ------------------------------------------------------------------------------- */
+
+/* Blocks of many sizes, alive at once: none shares a byte with another, and the last byte of each
+ * is there. */
+static void distinct(tc_contract *k) {
+    static const uint64_t sizes[] = {1,     2,     3,     7,       64,     63,   65,   127,
+                                     255,   256,   257,   512,     999,    4095, 4096, 4097,
+                                     65535, 65536, 65537, 1048577, 100000, 5};
+    enum { N = sizeof sizes / sizeof *sizes };
+    tc_buffer blocks[2 * N] = {0};
+    int32_t space = tc_contract_int(k, "pinned") ? TN_SPACE_PINNED : TN_SPACE_DEVICE;
+    char what[96];
+    int n = 0;
+    while (n < 2 * N && !tc_failed(k) &&
+           tc_buffer_create(k, k->subject, space, sizes[(n * 7) % N], &blocks[n]))
+        n++;
+    for (int i = 0; i < n && !tc_failed(k); i++) {
+        snprintf(what, sizeof what, "allocation %d of %d that live together", i, n);
+        tc_buffer_check(k, &blocks[i], k->subject->stream, 37, what);
+    }
+    for (int i = 0; i < n; i += 2) /* freeing every other one disturbs none of the rest */
+        tc_buffer_destroy(&blocks[i]);
+    for (int i = 1; i < n && !tc_failed(k); i += 2)
+        tc_buffer_check(k, &blocks[i], k->subject->stream, 41,
+                        "an allocation beside one that was freed");
+    for (int i = n - 1; i >= 0; i--)
+        tc_buffer_destroy(&blocks[i]);
+}
+
+/* More than any table of a driver has room for without a thought, freed in no order. */
+static void many(tc_contract *k) {
+    enum { N = 1100, BYTES = 200 };
+    tc_subject *s = k->subject;
+    tc_buffer *blocks = tc_arena_array(&k->arena, N, sizeof *blocks);
+    int n = 0;
+    if (!blocks) {
+        tc_verdict_set(k->out, TC_ERROR, 0, "the host has no memory for this case");
+        return;
+    }
+    memset(blocks, 0, N * sizeof *blocks);
+    while (n < N && !tc_failed(k) && tc_buffer_create(k, s, TN_SPACE_DEVICE, BYTES, &blocks[n]))
+        n++;
+    for (int i = 0; i < n && !tc_failed(k); i++)
+        tc_buffer_check(k, &blocks[i], s->stream, 37, "one of many allocations that live together");
+    for (int i = 0; i < N; i++) /* 7 and N have no common divisor; what is not there is skipped */
+        tc_buffer_destroy(&blocks[i * 7 % N]);
+}
+
+/* A host pointer names those very bytes. */
+static void host_pointer(tc_contract *k) {
+    tc_buffer b;
+    tc_subject *s = k->subject;
+    if (!tc_buffer_create(k, s, TN_SPACE_DEVICE, 5000, &b))
+        return;
+    if (!b.host)
+        TC_NOT_OFFERED(k, "device memory has no host pointer");
+    else {
+        if (memcmp(b.host, b.model, b.bytes) != 0)
+            TC_BROKEN(k, 40, "what the device was written with is not at the host pointer");
+        for (uint64_t i = 0; i < b.bytes; i++)
+            ((unsigned char *)b.host)[i] = b.model[i] = (unsigned char)tc_next(&k->random);
+        tc_buffer_check(k, &b, s->stream, 40, "bytes written by way of the host pointer");
+    }
+    tc_buffer_destroy(&b);
+}
+
+/* ---- too much ---------------------------------------------------------------------------- */
+
+static void refuse(tc_contract *k, uint64_t bytes) {
+    tc_subject *s = k->subject;
+    tn_memory memory = 0;
+    void *host = NULL;
+    char what[64];
+    snprintf(what, sizeof what, "alloc of %llu bytes", (unsigned long long)bytes);
+    tc_host_forget();
+    tn_status status = s->memory->alloc(s->device, TN_SPACE_DEVICE, bytes, &memory, &host);
+    if (status == TN_OK) {
+        s->memory->free(s->device, TN_SPACE_DEVICE, memory);
+        TC_BROKEN(k, 39, "%s succeeded, which no device has", what);
+    }
+    tc_must_fail(k, 39, status, TN_OUT_OF_MEMORY, what);
+}
+
+static void huge(tc_contract *k) {
+    tc_buffer before, after;
+    tc_subject *s = k->subject;
+    if (!tc_buffer_create(k, s, TN_SPACE_DEVICE, 3000, &before))
+        return;
+    refuse(k, (uint64_t)1 << 60);
+    refuse(k, UINT64_MAX);
+    refuse(k, UINT64_MAX - 100);
+    refuse(k, (uint64_t)1 << 47);
+    if (s->max_allocation && s->max_allocation < (uint64_t)1 << 40)
+        refuse(k, s->max_allocation + 1);
+    tc_buffer_check(k, &before, s->stream, 39, "what was allocated before a refusal");
+    if (tc_buffer_create(k, s, TN_SPACE_DEVICE, 3000, &after))
+        tc_buffer_check(k, &after, s->stream, 39, "what is allocated after a refusal");
+    tc_buffer_destroy(&after);
+    tc_buffer_destroy(&before);
+}
+
+/* ---- coming and going -------------------------------------------------------------------- */
+
+/* As many blocks again and again: device memory that leaks runs out, or shows in `info`. */
+static void again(tc_contract *k) {
+    tc_subject *s = k->subject;
+    enum { BLOCKS = 16 };
+    uint64_t bytes = (uint64_t)tc_contract_int(k, "bytes");
+    int64_t times = tc_contract_int(k, "times");
+    tn_memory_info first = {.struct_size = sizeof first}, middle = first, last = first;
+    bool informed = TN_HAS(s->memory, tn_memory_ops, info) && s->memory->info;
+    tn_memory blocks[BLOCKS];
+    void *host;
+    int64_t host_blocks = 0;
+    for (int64_t t = 0; t < times && !tc_failed(k); t++) {
+        for (int i = 0; i < BLOCKS; i++) {
+            blocks[i] = 0;
+            if (!tc_must(k, 41,
+                         s->memory->alloc(s->device, TN_SPACE_DEVICE, bytes, &blocks[i], &host),
+                         "alloc of what was freed before"))
+                break;
+        }
+        for (int i = 0; i < BLOCKS; i++)
+            if (blocks[(i * 5) % BLOCKS])
+                s->memory->free(s->device, TN_SPACE_DEVICE, blocks[(i * 5) % BLOCKS]);
+        if (t == 1) {
+            host_blocks = tc_host_blocks();
+            if (informed)
+                s->memory->info(s->device, &first);
+        }
+        if (t == times / 2 && informed)
+            s->memory->info(s->device, &middle);
+    }
+    if (informed)
+        s->memory->info(s->device, &last);
+    /* Other programs take and give as well, but hardly in both halves; where memory is the host's
+     * they do all the time. */
+    if (!tc_failed(k) && informed && first.free_bytes > middle.free_bytes + times * 4 &&
+        middle.free_bytes > last.free_bytes + times * 4)
+        if (!s->host_memory)
+            TC_BROKEN(k, 41, "%lld times %d blocks came and went, and %llu bytes fewer are free",
+                      (long long)times, BLOCKS,
+                      (unsigned long long)(first.free_bytes - last.free_bytes));
+    if (!tc_failed(k) && tc_host_blocks() > host_blocks + 8)
+        TC_BROKEN(k, 41,
+                  "%lld times %d allocations came and went, and %lld host blocks more are out",
+                  (long long)times, BLOCKS, (long long)(tc_host_blocks() - host_blocks));
+}
+
+/* What a caller knows of the struct is all that is written. */
+static void info_short(tc_contract *k) {
+    tn_memory_info known = {.struct_size = offsetof(tn_memory_info, free_bytes), .free_bytes = 77};
+    if (!tc_must(k, 50, k->subject->memory->info(k->subject->device, &known),
+                 "info of a caller that knows total_bytes only"))
+        return;
+    if (known.free_bytes != 77)
+        TC_BROKEN(
+            k, 6,
+            "info wrote free_bytes beyond the caller's struct_size of %llu; test TN_HAS first",
+            (unsigned long long)known.struct_size);
+    if (known.struct_size != offsetof(tn_memory_info, free_bytes))
+        TC_BROKEN(k, 6, "info changed struct_size");
+}
+
+/* A caller that knows more than the plugin gets the rest back as it was. */
+static void info_long(tc_contract *k) {
+    struct {
+        tn_memory_info info;
+        uint64_t later[4];
+    } newer = {.info.struct_size = sizeof newer, .later = {1, 2, 3, 4}};
+    if (!tc_must(k, 50, k->subject->memory->info(k->subject->device, &newer.info),
+                 "info of a caller that knows more members"))
+        return;
+    if (newer.info.struct_size != sizeof newer)
+        TC_BROKEN(k, 6, "info changed the struct_size of a newer caller; it is the caller's");
+    for (uint64_t i = 0; i < 4; i++)
+        if (newer.later[i] != i + 1)
+            TC_BROKEN(k, 6, "info wrote behind the struct that the plugin knows");
+}
+
+enum { SHARE = 8 << 20 };
+
+/* Free before SHARE bytes are allocated, meanwhile and after. */
+static bool look(tc_contract *k, tn_memory_info now[3]) {
+    tc_subject *s = k->subject;
+    tc_buffer b = {0}, small = {0};
+    for (int i = 0; i < 3; i++) {
+        now[i] = (tn_memory_info){.struct_size = sizeof *now};
+        if (i == 1 && !(tc_buffer_create(k, s, TN_SPACE_DEVICE, SHARE, &b) &&
+                        tc_buffer_create(k, s, TN_SPACE_DEVICE, 100, &small)))
+            break;
+        if (i == 2) { /* in the order in which they came */
+            tc_buffer_destroy(&b);
+            tc_buffer_destroy(&small);
+        }
+        if (!tc_must(k, 50, s->memory->info(s->device, &now[i]), "info"))
+            break;
+        if (now[i].total_bytes && now[i].free_bytes > now[i].total_bytes)
+            TC_BROKEN(k, 50, "info: %llu bytes are free of %llu",
+                      (unsigned long long)now[i].free_bytes,
+                      (unsigned long long)now[i].total_bytes);
+    }
+    tc_buffer_destroy(&b);
+    tc_buffer_destroy(&small);
+    return !tc_failed(k);
+}
+
+/* Other programs may take and give at the same time: one of a few looks shows what is so. */
+static void info(tc_contract *k) {
+    tc_subject *s = k->subject;
+    tn_memory_info now[3];
+    bool taken = false, given_back = false;
+    if (!TN_HAS(s->memory, tn_memory_ops, info) || !s->memory->info) {
+        TC_NOT_OFFERED(k, "no info");
+        return;
+    }
+    info_short(k);
+    info_long(k);
+    for (int i = 0; i < 5 && !(taken && given_back); i++) {
+        if (!look(k, now))
+            return;
+        if (s->host_memory || !now[0].free_bytes)
+            return;
+        taken |= now[1].free_bytes + SHARE <= now[0].free_bytes;
+        given_back |= now[2].free_bytes >= now[0].free_bytes;
+    }
+    if (!taken)
+        TC_BROKEN(k, 50, "info: 8 MiB were allocated, and %llu bytes are free after %llu",
+                  (unsigned long long)now[1].free_bytes, (unsigned long long)now[0].free_bytes);
+    if (!given_back)
+        TC_BROKEN(k, 50, "info: 8 MiB were freed, and %llu bytes are free; before there were %llu",
+                  (unsigned long long)now[2].free_bytes, (unsigned long long)now[0].free_bytes);
+}
+
+/* ---- threads ----------------------------------------------------------------------------- */
+
+typedef struct worker {
+    tc_subject *subject;
+    pthread_t thread;
+    uint64_t seed;
+    char wrong[128];
+} worker;
+
+/* Allocates, writes, reads and frees; whatever another thread does must not be seen. */
+static void *work(void *context) {
+    worker *w = context;
+    tc_subject *s = w->subject;
+    tc_random r = {w->seed};
+    for (int i = 0; i < 60 && !*w->wrong; i++) {
+        unsigned char source[600], target[600];
+        uint64_t bytes = 1 + tc_below(&r, sizeof source);
+        tn_memory memory;
+        void *host;
+        memset(source, (int)tc_below(&r, 256), sizeof source);
+        if (s->memory->alloc(s->device, TN_SPACE_DEVICE, bytes, &memory, &host) != TN_OK) {
+            snprintf(w->wrong, sizeof w->wrong, "alloc of %llu bytes failed",
+                     (unsigned long long)bytes);
+            break;
+        }
+        if (s->memory->write(s->device, s->stream, memory, 0, source, bytes) != TN_OK ||
+            s->memory->read(s->device, s->stream, target, memory, 0, bytes) != TN_OK)
+            snprintf(w->wrong, sizeof w->wrong, "a transfer failed");
+        else if (memcmp(source, target, bytes) != 0)
+            snprintf(w->wrong, sizeof w->wrong, "other bytes came back than were written");
+        s->memory->free(s->device, TN_SPACE_DEVICE, memory);
+    }
+    return NULL;
+}
+
+static void threads(tc_contract *k) {
+    enum { THREADS = 6 };
+    worker workers[THREADS] = {0};
+    int n = 0;
+    for (; n < THREADS; n++) {
+        workers[n] = (worker){.subject = k->subject, .seed = tc_next(&k->random)};
+        if (pthread_create(&workers[n].thread, NULL, work, &workers[n]) != 0)
+            break;
+    }
+    for (int i = 0; i < n; i++)
+        pthread_join(workers[i].thread, NULL);
+    for (int i = 0; i < n; i++)
+        if (*workers[i].wrong)
+            TC_BROKEN(k, 90, "%d threads allocate, write, read and free at once: %s", n,
+                      workers[i].wrong);
+    tc_must(k, 90, tc_subject_sync(k->subject), "synchronize");
+}
+
+const tc_contract_row tc_memory_rows[] = {
+    {"memory-distinct", "pinned=0", TC_SMOKE, distinct},
+    {"memory-distinct", "pinned=1", TC_SMOKE, distinct},
+    {"memory-many", "", TC_STANDARD, many},
+    {"memory-host-pointer", "", TC_SMOKE, host_pointer},
+    {"memory-huge", "", TC_SMOKE, huge},
+    {"memory-again", "bytes=1000 times=40", TC_SMOKE, again},
+    {"memory-again", "bytes=1 times=300", TC_STANDARD, again},
+    {"memory-again", "bytes=1048576 times=60", TC_STANDARD, again},
+    {"memory-info", "", TC_SMOKE, info},
+    {"memory-threads", "", TC_SMOKE, threads},
+    {0},
+};

@@ -1,0 +1,210 @@
+/* Properties of devices: what each may be, that it stays so, that unknown ones are refused. */
+#include "plugin-sdk/conformance/worker/contract/properties.h"
+
+#include <limits.h>
+#include <stdio.h>
+#include <string.h>
+
+static const struct property {
+    const char *name;
+    uint32_t tag;
+} properties[] = {
+    [TN_PROP_NAME] = {"TN_PROP_NAME", TN_CELL_STRING},
+    [TN_PROP_ALIGNMENT] = {"TN_PROP_ALIGNMENT", TN_CELL_I64},
+    [TN_PROP_MAX_ALLOCATION] = {"TN_PROP_MAX_ALLOCATION", TN_CELL_I64},
+    [TN_PROP_COMPUTE_UNITS] = {"TN_PROP_COMPUTE_UNITS", TN_CELL_I64},
+    [TN_PROP_DTYPES] = {"TN_PROP_DTYPES", TN_CELL_I64},
+    [TN_PROP_HOST_MEMORY] = {"TN_PROP_HOST_MEMORY", TN_CELL_BOOL},
+    [TN_PROP_FLUSHES_SUBNORMALS] = {"TN_PROP_FLUSHES_SUBNORMALS", TN_CELL_I64},
+};
+enum { N_PROPERTIES = sizeof properties / sizeof *properties, POISON = 0xa7 };
+
+/* Asks with a poisoned cell. */
+static tn_status ask(const tc_subject *s, uint32_t index, int32_t property, tn_cell *out) {
+    memset(out, POISON, sizeof *out);
+    return s->ops->property(s->self, index, property, out);
+}
+
+static bool poisoned(const tn_cell *cell) {
+    for (size_t i = 0; i < sizeof *cell; i++)
+        if (((const unsigned char *)cell)[i] != POISON)
+            return false;
+    return true;
+}
+
+/* "" where the value may be, else what is wrong with it. */
+static const char *wrong_value(int32_t property, const tn_cell *cell) {
+    int64_t v = cell->v.i64;
+    switch (property) {
+    case TN_PROP_NAME:
+        return !cell->v.string || !*cell->v.string ? "the name is empty" : "";
+    case TN_PROP_ALIGNMENT:
+        return v < 1 || (v & (v - 1)) ? "it is no power of two" : "";
+    case TN_PROP_MAX_ALLOCATION:
+        return v < 0 ? "it is negative" : "";
+    case TN_PROP_COMPUTE_UNITS:
+        return v < 1 ? "a device has one at least" : "";
+    case TN_PROP_DTYPES:
+        if ((uint64_t)v & ~TN_DTYPES_ALL)
+            return "there are bits of dtypes that do not exist";
+        return v ? "" : "a device stores one dtype at least";
+    case TN_PROP_HOST_MEMORY:
+        return v == 0 || v == 1 ? "" : "a BOOL is 0 or 1";
+    case TN_PROP_FLUSHES_SUBNORMALS:
+        return (uint64_t)v & ~TN_DTYPES_FLOAT ? "only floating dtypes have subnormal numbers" : "";
+    default:
+        return "";
+    }
+}
+
+static void check_known(tc_contract *k, const tc_subject *s, uint32_t index, int32_t property) {
+    tn_cell cell, again;
+    const char *name = properties[property].name;
+    tn_status status = ask(s, index, property, &cell);
+    if (status != TN_OK && status != TN_UNSUPPORTED) {
+        TC_BROKEN(k, 32,
+                  "device %u: %s is answered with %s, and should be with TN_OK or "
+                  "TN_UNSUPPORTED",
+                  index, name, tc_tn_status_name(status));
+        return;
+    }
+    if (ask(s, index, property, &again) != status)
+        TC_BROKEN(k, 32, "device %u: %s is answered once and not the other time", index, name);
+    if (status == TN_UNSUPPORTED) {
+        if (!poisoned(&cell))
+            TC_BROKEN(k, 33, "device %u: %s answered TN_UNSUPPORTED and wrote to *out_value", index,
+                      name);
+        return;
+    }
+    if (cell.tag != properties[property].tag)
+        TC_BROKEN(k, 34, "device %u: the cell of %s has tag %u, and should have %u", index, name,
+                  cell.tag, properties[property].tag);
+    else if (cell.n != 0)
+        TC_BROKEN(k, 34, "device %u: the cell of %s has n = %u; only lists have one", index, name,
+                  cell.n);
+    else if (*wrong_value(property, &cell))
+        TC_BROKEN(k, 34, "device %u: %s is %lld: %s", index, name, (long long)cell.v.i64,
+                  wrong_value(property, &cell));
+    else if (property == TN_PROP_NAME
+                 ? !again.v.string || strcmp(cell.v.string, again.v.string) != 0
+                 : memcmp(&cell, &again, sizeof cell) != 0)
+        TC_BROKEN(k, 32, "device %u: %s changed from one call to the next", index, name);
+}
+
+void tc_check_properties(tc_contract *k, const tc_subject *s, uint32_t index) {
+    for (int32_t p = 0; p < N_PROPERTIES; p++)
+        check_known(k, s, index, p);
+}
+
+uint64_t tc_properties_sum(const tc_subject *s, uint32_t index) {
+    uint64_t sum = 17;
+    for (int32_t p = 0; p < N_PROPERTIES; p++) {
+        tn_cell cell;
+        if (ask(s, index, p, &cell) != TN_OK)
+            continue;
+        if (cell.tag != TN_CELL_STRING)
+            sum = sum * 1000003 + (uint64_t)cell.v.i64;
+        else
+            for (const char *c = cell.v.string; c && *c; c++)
+                sum = sum * 31 + (unsigned char)*c;
+        sum = sum * 1000003 + (uint64_t)p;
+    }
+    return sum;
+}
+
+/* ---- rows -------------------------------------------------------------------------------- */
+
+static void values(tc_contract *k) {
+    for (uint32_t i = 0; i < k->subject->n_devices; i++)
+        tc_check_properties(k, k->subject, i);
+}
+
+/* Asked in any order, between other questions and across some work, the answers are the same. */
+static void stable(tc_contract *k) {
+    tc_subject *s = k->subject;
+    for (uint32_t i = 0; i < s->n_devices; i++) {
+        uint64_t before = tc_properties_sum(s, i);
+        for (uint32_t j = s->n_devices; j-- > 0;)
+            (void)tc_properties_sum(s, j);
+        for (int32_t space = TN_SPACE_DEVICE; space <= TN_SPACE_PINNED; space++) {
+            tn_memory memory = 0;
+            void *host;
+            if (s->memory->alloc(s->device, space, 4096, &memory, &host) != TN_OK)
+                continue;
+            uint64_t during = tc_properties_sum(s, i);
+            s->memory->free(s->device, space, memory);
+            if (during != before)
+                TC_BROKEN(k, 32, "device %u: a property changed while memory was allocated", i);
+        }
+        for (int times = 0; times < 20; times++)
+            if (tc_properties_sum(s, i) != before)
+                TC_BROKEN(k, 32, "device %u: a property changed from one call to another", i);
+    }
+}
+
+/* The name of one device is still there when another was asked for its own. */
+static void names(tc_contract *k) {
+    const tc_subject *s = k->subject;
+    tn_cell first, next;
+    char kept[256];
+    if (s->n_devices < 2) {
+        TC_NOT_OFFERED(k, "the plugin has one device");
+        return;
+    }
+    if (ask(s, 0, TN_PROP_NAME, &first) != TN_OK || first.tag != TN_CELL_STRING || !first.v.string)
+        return; /* property-values says so */
+    snprintf(kept, sizeof kept, "%s", first.v.string);
+    for (uint32_t i = 1; i < s->n_devices; i++)
+        ask(s, i, TN_PROP_NAME, &next);
+    if (strncmp(kept, first.v.string, sizeof kept - 1) != 0)
+        TC_BROKEN(k, 32, "the name of device 0 became '%.100s' when another was asked for its name",
+                  first.v.string);
+}
+
+static void unknown(tc_contract *k) {
+    static const int32_t numbers[] = {-1, INT_MIN, N_PROPERTIES, 8,     9,      16,
+                                      63, 64,      1000,         65536, INT_MAX};
+    for (uint32_t i = 0; i < k->subject->n_devices; i++)
+        for (size_t p = 0; p < sizeof numbers / sizeof *numbers; p++) {
+            tn_cell cell;
+            tn_status status = ask(k->subject, i, numbers[p], &cell);
+            if (status != TN_UNSUPPORTED)
+                TC_BROKEN(k, 33,
+                          "device %u: property %d, which does not exist, is answered with "
+                          "%s, and should be with TN_UNSUPPORTED",
+                          i, (int)numbers[p], tc_tn_status_name(status));
+            else if (!poisoned(&cell))
+                TC_BROKEN(k, 33,
+                          "device %u: *out_value was written to for property %d, which does "
+                          "not exist",
+                          i, (int)numbers[p]);
+        }
+}
+
+/* What the properties promise of memory. */
+static void memory(tc_contract *k) {
+    tc_subject *s = k->subject;
+    static const uint64_t sizes[] = {1, 3, 64, 1000, 4096, 100001};
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
+        tn_memory handle = 0;
+        void *host = NULL;
+        if (!tc_must(k, 37, s->memory->alloc(s->device, TN_SPACE_DEVICE, sizes[i], &handle, &host),
+                     "alloc"))
+            return;
+        if (s->host_memory && !host)
+            TC_BROKEN(k, 35,
+                      "alloc of %llu bytes gave no host pointer, though "
+                      "TN_PROP_HOST_MEMORY is 1",
+                      (unsigned long long)sizes[i]);
+        if (host && ((uint64_t)host & (s->alignment - 1)))
+            TC_BROKEN(k, 38, "alloc of %llu bytes gave %p, which is not aligned to %llu bytes",
+                      (unsigned long long)sizes[i], host, (unsigned long long)s->alignment);
+        s->memory->free(s->device, TN_SPACE_DEVICE, handle);
+    }
+}
+
+const tc_contract_row tc_property_rows[] = {
+    {"property-values", "", TC_SMOKE, values}, {"property-stable", "", TC_SMOKE, stable},
+    {"property-names", "", TC_SMOKE, names},   {"property-unknown", "", TC_SMOKE, unknown},
+    {"property-memory", "", TC_SMOKE, memory}, {0},
+};

@@ -1,0 +1,13 @@
+/* Checks of properties for cases that ask at other times. */
+#ifndef TENON_CONFORMANCE_CONTRACT_PROPERTIES_H
+#define TENON_CONFORMANCE_CONTRACT_PROPERTIES_H
+
+#include "plugin-sdk/conformance/worker/contract/contract.h"
+
+/* Tag, range and stability of every property of a device, open or not. */
+void tc_check_properties(tc_contract *k, const tc_subject *s, uint32_t index);
+
+/* Follows from all answers; differs where one does. */
+uint64_t tc_properties_sum(const tc_subject *s, uint32_t index);
+
+#endif

@@ -1,0 +1,106 @@
+/* What is tagged any-thread, from several at once: streams and events that come and go, transfers
+ * on one stream. Kernels from several threads are in same/ (how=threads), memory is in memory.c. */
+#include "plugin-sdk/conformance/worker/contract/buffers.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+enum { THREADS = 5, ROUNDS = 25, ROOM = 4000 };
+
+typedef struct worker {
+    tc_subject *s;
+    tc_buffer *buffer;
+    uint64_t first; /* of the ROOM bytes that are this thread's */
+    pthread_t thread;
+    char wrong[160];
+} worker;
+
+#define CHECK(w, status, what) \
+    do { \
+        tn_status status_ = (status); \
+        char reason[TC_MESSAGE]; \
+        if (status_ != TN_OK) { \
+            snprintf((w)->wrong, sizeof(w)->wrong, "%s: %.100s", what, \
+                     tc_reason(status_, reason)); \
+            return NULL; \
+        } \
+    } while (0)
+
+/* A stream of its own in each round, joined with the shared one by an event. */
+static void *streams_and_events(void *context) {
+    worker *w = context;
+    tc_subject *s = w->s;
+    for (int i = 0; i < ROUNDS; i++) {
+        tn_pstream *stream;
+        tn_pevent *event;
+        CHECK(w, s->ops->streams->create(s->device, 0, &stream), "create of a stream");
+        CHECK(w, s->ops->events->create(s->device, 0, &event), "create of an event");
+        CHECK(w, s->memory->fill(s->device, stream, w->buffer->memory, w->first, (uint32_t)i, ROOM),
+              "fill");
+        CHECK(w, s->ops->events->record(event, stream), "record");
+        CHECK(w, s->ops->events->wait(s->stream, event), "wait");
+        s->ops->events->destroy(event);
+        if (i % 2)
+            CHECK(w, s->ops->streams->synchronize(stream), "synchronize");
+        s->ops->streams->destroy(stream);
+    }
+    return NULL;
+}
+
+/* All on one stream. */
+static void *transfers(void *context) {
+    worker *w = context;
+    tc_subject *s = w->s;
+    unsigned char bytes[ROOM], back[ROOM];
+    for (int i = 0; i < ROUNDS; i++) {
+        memset(bytes, i + (int)(w->first / ROOM), sizeof bytes);
+        CHECK(w, s->memory->write(s->device, s->stream, w->buffer->memory, w->first, bytes, ROOM),
+              "write");
+        CHECK(w, s->memory->read(s->device, s->stream, back, w->buffer->memory, w->first, ROOM),
+              "read");
+        if (memcmp(bytes, back, ROOM) != 0) {
+            snprintf(w->wrong, sizeof w->wrong, "other bytes came back than were written");
+            return NULL;
+        }
+    }
+    return NULL;
+}
+
+static void run(tc_contract *k) {
+    worker workers[THREADS] = {0};
+    tc_buffer buffer;
+    bool streams = strcmp(tc_contract_word(k, "what"), "streams") == 0;
+    if (streams && !k->subject->ops->streams) {
+        TC_NOT_OFFERED(k, "the device has no streams");
+        return;
+    }
+    if (!tc_buffer_create(k, k->subject, TN_SPACE_DEVICE, THREADS * ROOM, &buffer)) {
+        tc_buffer_destroy(&buffer);
+        return;
+    }
+    int n = 0;
+    for (; n < THREADS; n++) {
+        workers[n] = (worker){.s = k->subject, .buffer = &buffer, .first = (uint64_t)n * ROOM};
+        if (pthread_create(&workers[n].thread, NULL, streams ? streams_and_events : transfers,
+                           &workers[n]) != 0)
+            break;
+    }
+    for (int i = 0; i < n; i++) {
+        pthread_join(workers[i].thread, NULL);
+        if (*workers[i].wrong)
+            TC_BROKEN(k, 90, "%d threads at once: %s", n, workers[i].wrong);
+        memset(buffer.model + workers[i].first, ROUNDS - 1 + (streams ? 0 : i), ROOM);
+    }
+    tc_must(k, 90, tc_subject_sync(k->subject), "synchronize");
+    if (!tc_failed(k))
+        tc_buffer_check(k, &buffer, k->subject->stream, 90,
+                        "what several threads wrote, each to its place");
+    tc_buffer_destroy(&buffer);
+}
+
+const tc_contract_row tc_thread_rows[] = {
+    {"thread-streams", "what=streams", TC_SMOKE, run},
+    {"thread-transfers", "what=transfers", TC_SMOKE, run},
+    {0},
+};

@@ -1,0 +1,12 @@
+/* The classes of cases that run through libtenon (decision 0008). */
+#ifndef TENON_CONFORMANCE_CORE_CLASSES_H
+#define TENON_CONFORMANCE_CORE_CLASSES_H
+
+#include "plugin-sdk/conformance/worker/worker.h"
+
+extern const tc_class tc_operator_class, tc_gradient_class, tc_train_class;
+
+/* All of them, and how the pair is closed. */
+extern const tc_suite tc_core_suite;
+
+#endif

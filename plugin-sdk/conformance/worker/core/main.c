@@ -1,0 +1,23 @@
+/* tenon-conform-core: the worker of the conformance suite whose cases run through libtenon, as
+ * users' programs do. */
+#include "plugin-sdk/conformance/worker/core/classes.h"
+#include "plugin-sdk/conformance/worker/core/pair.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static const tc_class *const classes[] = {&tc_operator_class, &tc_gradient_class, &tc_train_class};
+
+const tc_suite tc_core_suite = {
+    .classes = classes,
+    .n_classes = sizeof classes / sizeof *classes,
+    .finish = tc_pair_close,
+};
+
+int main(int argc, char **argv) {
+    if (argc < 2) {
+        fprintf(stderr, "usage: tenon-conform-core list|work ...\n");
+        return 2;
+    }
+    return tc_worker_main(argc - 1, argv + 1, &tc_core_suite);
+}

@@ -1,0 +1,196 @@
+/* See element.h. */
+#include "plugin-sdk/conformance/worker/data/element.h"
+
+#include <math.h>
+
+const char *tc_dtype_name(tn_dtype dtype) {
+#define NAME(NAME, value, name, bytes, category) name,
+    static const char *const names[] = {TN_DTYPE_MAP(NAME)};
+#undef NAME
+    return dtype >= 0 && dtype < TN_DTYPE_COUNT ? names[dtype] : "no dtype";
+}
+
+uint64_t tc_dtype_bytes(tn_dtype dtype) {
+#define BYTES(NAME, value, name, bytes, category) bytes,
+    static const uint8_t bytes[] = {TN_DTYPE_MAP(BYTES)};
+#undef BYTES
+    return bytes[dtype];
+}
+
+bool tc_is_float(tn_dtype dtype) {
+    return TN_DTYPES_FLOAT & TN_DTYPE_BIT(dtype);
+}
+
+int tc_digits(tn_dtype dtype) {
+    return dtype == TN_F64 ? 53 : dtype == TN_F32 ? 24 : dtype == TN_F16 ? 11 : 8;
+}
+
+static int lowest_exponent(tn_dtype dtype) {
+    return dtype == TN_F64 ? -1022 : dtype == TN_F16 ? -14 : -126;
+}
+
+tc_real tc_smallest_normal(tn_dtype dtype) {
+    return ldexpl(1, lowest_exponent(dtype));
+}
+
+tc_real tc_largest(tn_dtype dtype) {
+    return ldexpl(2 - ldexpl(1, 1 - tc_digits(dtype)), 1 - lowest_exponent(dtype));
+}
+
+tc_real tc_spacing(tn_dtype dtype, tc_real x) {
+    int exponent = lowest_exponent(dtype) + 1; /* as frexp counts */
+    if (isinf(x) || fabsl(x) > tc_largest(dtype))
+        frexpl(tc_largest(dtype), &exponent);
+    else if (fabsl(x) >= tc_smallest_normal(dtype))
+        frexpl(x, &exponent);
+    return ldexpl(1, exponent - tc_digits(dtype));
+}
+
+tc_real tc_unit(tn_dtype dtype) {
+    return dtype == TN_F64 ? 0x1p-53L : 0x1p-24L;
+}
+
+int64_t tc_int_max(tn_dtype dtype) {
+    return dtype == TN_BOOL  ? 1
+           : dtype == TN_U8  ? UINT8_MAX
+           : dtype == TN_I8  ? INT8_MAX
+           : dtype == TN_I16 ? INT16_MAX
+           : dtype == TN_I32 ? INT32_MAX
+                             : INT64_MAX;
+}
+
+int64_t tc_int_min(tn_dtype dtype) {
+    return dtype == TN_BOOL || dtype == TN_U8 ? 0 : -tc_int_max(dtype) - 1;
+}
+
+/* ---- the 16-bit floats, by their definition ---------------------------------------------- */
+
+static tc_real decode16(uint16_t h, int digits) {
+    int bias = (1 << (14 - digits)) - 1, top = 2 * bias + 1;
+    int exponent = (h & 0x7fff) >> digits;
+    tc_real fraction = h & ((1 << digits) - 1), sign = h & 0x8000 ? -1 : 1;
+    if (exponent == top)
+        return fraction != 0 ? NAN : sign * (tc_real)INFINITY;
+    if (exponent == 0)
+        return sign * ldexpl(fraction, 1 - bias - digits);
+    return sign * ldexpl(fraction + (1 << digits), exponent - bias - digits);
+}
+
+/* Nearest even. Patterns of positive numbers are in order, so one that rounds up to the next power
+ * of two, or to infinity, needs no care. */
+static uint16_t encode16(tc_real x, int digits) {
+    int lowest = 2 - (1 << (14 - digits)); /* exponent of the smallest normal number */
+    uint16_t infinity = (uint16_t)((2 * (1 - lowest) + 1) << digits);
+    uint16_t sign = signbit(x) ? 0x8000 : 0;
+    if (isnan(x))
+        return (uint16_t)(infinity | 1 << (digits - 1)); /* a quiet one */
+    if (isinf(x))
+        return sign | infinity;
+    if (x == 0)
+        return sign;
+    int exponent;
+    frexpl(x, &exponent);
+    exponent = exponent - 1 < lowest ? lowest : exponent - 1;
+    tc_real steps = nearbyintl(ldexpl(fabsl(x), digits - exponent));
+    tc_real pattern = ldexpl(exponent - lowest, digits) + steps;
+    return sign | (pattern < infinity ? (uint16_t)pattern : infinity);
+}
+
+/* ---- elements ---------------------------------------------------------------------------- */
+
+tc_number tc_load(tn_dtype dtype, const void *data, int64_t i) {
+    tc_number n = {0, 0};
+    switch (dtype) {
+    case TN_F32:
+        n.f = ((const float *)data)[i];
+        break;
+    case TN_F64:
+        n.f = ((const double *)data)[i];
+        break;
+    case TN_F16:
+        n.f = decode16(((const uint16_t *)data)[i], 10);
+        break;
+    case TN_BF16:
+        n.f = decode16(((const uint16_t *)data)[i], 7);
+        break;
+    case TN_I8:
+        n.i = ((const int8_t *)data)[i];
+        break;
+    case TN_I16:
+        n.i = ((const int16_t *)data)[i];
+        break;
+    case TN_I32:
+        n.i = ((const int32_t *)data)[i];
+        break;
+    case TN_I64:
+        n.i = ((const int64_t *)data)[i];
+        break;
+    default:
+        n.i = ((const uint8_t *)data)[i];
+        break;
+    }
+    return n;
+}
+
+void tc_store(tn_dtype dtype, void *data, int64_t i, tc_number x) {
+    switch (dtype) {
+    case TN_F32:
+        ((float *)data)[i] = (float)x.f;
+        break;
+    case TN_F64:
+        ((double *)data)[i] = (double)x.f;
+        break;
+    case TN_F16:
+        ((uint16_t *)data)[i] = encode16(x.f, 10);
+        break;
+    case TN_BF16:
+        ((uint16_t *)data)[i] = encode16(x.f, 7);
+        break;
+    case TN_I8:
+        ((int8_t *)data)[i] = (int8_t)x.i;
+        break;
+    case TN_I16:
+        ((int16_t *)data)[i] = (int16_t)x.i;
+        break;
+    case TN_I32:
+        ((int32_t *)data)[i] = (int32_t)x.i;
+        break;
+    case TN_I64:
+        ((int64_t *)data)[i] = x.i;
+        break;
+    case TN_U8:
+        ((uint8_t *)data)[i] = (uint8_t)x.i;
+        break;
+    default:
+        ((uint8_t *)data)[i] = x.i != 0;
+        break;
+    }
+}
+
+tc_number tc_round(tn_dtype dtype, tc_number x) {
+    uint64_t room;
+    tc_store(dtype, &room, 0, x);
+    return tc_load(dtype, &room, 0);
+}
+
+/* ---- random numbers ---------------------------------------------------------------------- */
+
+uint64_t tc_next(tc_random *r) {
+    uint64_t z = r->state += 0x9E3779B97F4A7C15;
+    z = (z ^ z >> 30) * 0xBF58476D1CE4E5B9;
+    z = (z ^ z >> 27) * 0x94D049BB133111EB;
+    return z ^ z >> 31;
+}
+
+uint64_t tc_below(tc_random *r, uint64_t n) {
+    return tc_next(r) % n; /* the bias of a modulus is no matter here */
+}
+
+int64_t tc_integer(tc_random *r, int64_t low, int64_t high) {
+    uint64_t n = (uint64_t)high - (uint64_t)low + 1;
+    return (int64_t)((uint64_t)low + (n ? tc_below(r, n) : tc_next(r)));
+}
+
+tc_real tc_uniform(tc_random *r, tc_real low, tc_real high) {
+    return low + (high - low) * (tc_real)(tc_next(r) >> 11) * 0x1p-53L;
+}

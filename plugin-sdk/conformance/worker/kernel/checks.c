@@ -1,0 +1,136 @@
+/* See checks.h. */
+#include "plugin-sdk/conformance/worker/kernel/checks.h"
+
+#include "plugin-sdk/conformance/worker/oracle/compare.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+const tn_kernel *tc_claimed_kernel(const tc_subject *s, const tc_invocation *call,
+                                   tc_verdict *out) {
+    const tn_kernel *kernel = NULL;
+    tc_claim claim = tc_find_kernel(s, call, &kernel);
+    if (claim == TC_CLAIMED)
+        return kernel;
+    if (claim == TC_NO_FLAG) {
+        uint32_t missing = tc_needed_flags(call) & ~kernel->flags;
+        tc_verdict_set(out, TC_UNSUPPORTED, 0, "the kernel does not declare %s",
+                       tc_flag_name(missing & -missing));
+    } else {
+        tc_verdict_set(out, TC_UNSUPPORTED, 0, "no kernel for these dtypes");
+    }
+    return NULL;
+}
+
+bool tc_check_success(const tc_invocation *call, const tc_result *result, tc_verdict *out) {
+    if (result->run == TN_OK && result->sync == TN_OK)
+        return true;
+    bool refused = result->run == TN_UNSUPPORTED;
+    tc_verdict_set(out, TC_FAIL, refused ? 75 : 69, "%s: %s %s", call->record->op,
+                   result->run != TN_OK ? "run returned" : "the stream reports", result->message);
+    return false;
+}
+
+/* ---- bytes that nobody may write --------------------------------------------------------- */
+
+/* Marks the bytes of elements in `mask`. */
+static bool element_bytes(const tc_operand *o, tc_arena *arena, unsigned char **out) {
+    uint64_t size = tc_dtype_bytes(o->dtype);
+    *out = tc_arena_array(arena, o->bytes, 1);
+    for (int64_t i = 0; *out && i < o->shape.numel; i++)
+        memset(*out + (uint64_t)tc_place(&o->shape, i) * size, 1, size);
+    return *out != NULL;
+}
+
+/* What of the allocation byte `at` is. */
+static const char *region_of(const tc_operand *o, uint64_t at) {
+    uint64_t size = tc_dtype_bytes(o->dtype);
+    return at < (uint64_t)o->shape.offset * size    ? "before the first element"
+           : at >= (uint64_t)o->shape.extent * size ? "behind the last element"
+                                                    : "between the elements";
+}
+
+/* Bytes of `after` that differ from the image, those of elements aside where `elements` is false.
+ */
+static void check_bytes(const tc_invocation *call, const char *name, const tc_operand *o,
+                        const unsigned char *after, bool elements, tc_verdict *out) {
+    unsigned char *mask = NULL;
+    uint64_t size = tc_dtype_bytes(o->dtype), first = (uint64_t)o->shape.offset * size,
+             end = (uint64_t)o->shape.extent * size;
+    if (!after || memcmp(after, o->image, o->bytes) == 0)
+        return;
+    if (!elements && tc_is_dense(&o->shape) && memcmp(after, o->image, first) == 0 &&
+        memcmp(after + end, o->image + end, o->bytes - end) == 0)
+        return;
+    if (!element_bytes(o, call->arena, &mask)) {
+        tc_verdict_set(out, TC_ERROR, 0, "the host has no memory for a case of this size");
+        return;
+    }
+    for (uint64_t at = 0; at < o->bytes; at++)
+        if (after[at] != o->image[at] && (elements || !mask[at])) {
+            tc_verdict_set(out, TC_FAIL, 71,
+                           "%s: %s of %s was written: byte %" PRIu64
+                           " of its allocation was 0x%02x and is 0x%02x",
+                           call->record->op, mask[at] ? "an element" : region_of(o, at), name, at,
+                           o->image[at], after[at]);
+            return;
+        }
+}
+
+void tc_check_untouched(const tc_invocation *call, const tc_result *result, tc_verdict *out) {
+    for (uint32_t a = 0; a < call->record->n_args; a++)
+        if (result->args[a])
+            check_bytes(call, call->record->args[a].name, &call->args[a].tensor, result->args[a],
+                        call->in_place != (int32_t)a, out);
+    for (uint32_t k = 0; k < call->record->n_outs; k++) {
+        char name[24];
+        snprintf(name, sizeof name, "output %u", k);
+        if (k > 0 || call->in_place < 0)
+            check_bytes(call, name, &call->outs[k].tensor, result->outs[k], false, out);
+    }
+    if (result->workspace_overrun)
+        tc_verdict_set(out, TC_FAIL, 76, "%s: bytes before or behind the workspace were written",
+                       call->record->op);
+}
+
+void tc_check_outputs_untouched(const tc_invocation *call, const tc_result *result,
+                                tc_verdict *out) {
+    for (uint32_t k = 0; k < call->record->n_outs; k++) {
+        char name[24];
+        snprintf(name, sizeof name, "output %u", k);
+        if (k > 0 || call->in_place < 0)
+            check_bytes(call, name, &call->outs[k].tensor, result->outs[k], true, out);
+    }
+}
+
+bool tc_check_refusal(const tc_invocation *call, const tc_result *result, tc_verdict *out) {
+    if (!result->said_no)
+        return false;
+    if (result->run != TN_UNSUPPORTED)
+        tc_verdict_set(out, TC_FAIL, 95, "%s: supports says no, and run returned %s",
+                       call->record->op, tc_tn_status_name(result->run));
+    tc_check_untouched(call, result, out);
+    tc_check_outputs_untouched(call, result, out);
+    if (out->status == TC_PASS)
+        tc_verdict_set(out, TC_UNSUPPORTED, 0, "the kernel's supports says no");
+    return true;
+}
+
+/* ---- results ----------------------------------------------------------------------------- */
+
+void tc_check_outputs(const tc_invocation *call, const tc_result *result, const tc_subject *s,
+                      tc_verdict *out) {
+    for (uint32_t k = 0; k < call->record->n_outs; k++)
+        tc_compare(call, k, result->outs[k], s->flushes, out);
+    if (out->status == TC_PASS)
+        tc_distrust(call, s->flushes, out);
+}
+
+void tc_check_host(tc_verdict *out) {
+    uint32_t requirement;
+    const char *text;
+    if (tc_host_misuse(&requirement, &text))
+        tc_verdict_set(out, TC_FAIL, requirement, "%s", text);
+    tc_host_clear();
+}

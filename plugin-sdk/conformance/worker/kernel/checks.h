@@ -1,0 +1,31 @@
+/* What is asked of every kernel call, whatever it computes. */
+#ifndef TENON_CONFORMANCE_CHECKS_H
+#define TENON_CONFORMANCE_CHECKS_H
+
+#include "plugin-sdk/conformance/worker/kernel/execute.h"
+
+/* Finds the record, or answers UNSUPPORTED with what is not claimed. */
+const tn_kernel *tc_claimed_kernel(const tc_subject *s, const tc_invocation *call, tc_verdict *out);
+
+/* The call succeeded; otherwise fails `out`. */
+bool tc_check_success(const tc_invocation *call, const tc_result *result, tc_verdict *out);
+
+/* Where `supports` said no: UNSUPPORTED, if `run` refused as well and wrote nothing. True where it
+ * said no. */
+bool tc_check_refusal(const tc_invocation *call, const tc_result *result, tc_verdict *out);
+
+/* Inputs, holes, guards and the workspace's guards are as they were. */
+void tc_check_untouched(const tc_invocation *call, const tc_result *result, tc_verdict *out);
+
+/* No byte of the outputs changed either. */
+void tc_check_outputs_untouched(const tc_invocation *call, const tc_result *result,
+                                tc_verdict *out);
+
+/* The outputs are what they must be, and would not have passed if they were not. */
+void tc_check_outputs(const tc_invocation *call, const tc_result *result, const tc_subject *s,
+                      tc_verdict *out);
+
+/* What the plugin did to the host table meanwhile. */
+void tc_check_host(tc_verdict *out);
+
+#endif

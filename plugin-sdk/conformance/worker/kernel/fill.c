@@ -1,0 +1,360 @@
+/* What operands are filled with: six kinds of data, each there to show another kind of mistake. */
+#include "plugin-sdk/conformance/worker/oracle/compare.h"
+#include "plugin-sdk/conformance/worker/kernel/record.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- special values ---------------------------------------------------------------------- */
+
+enum { N_SPECIAL = 17, N_MILD = 8 };
+
+/* The k-th special value; the first N_MILD are no extremes. */
+static tc_number special(tn_dtype dtype, uint64_t k) {
+    tc_real tiny = tc_spacing(dtype, 0), normal = tc_smallest_normal(dtype);
+    const tc_real values[N_SPECIAL] = {
+        0,
+        -0.0L,
+        1,
+        NAN,
+        -1,
+        INFINITY,
+        2.5L,
+        -INFINITY,
+        tiny,
+        -tiny,
+        normal,
+        -normal + tiny,
+        tc_largest(dtype),
+        -tc_largest(dtype),
+        0.5L,
+        tc_spacing(dtype, tc_largest(dtype)) / 2, /* what makes the largest an infinity */
+        -tc_spacing(dtype, tc_largest(dtype)) / 2,
+    };
+    int64_t low = tc_int_min(dtype), high = tc_int_max(dtype);
+    const int64_t whole[] = {0, 1, low < 0 ? -1 : 2, high, low, low + 1, high - 1, 3};
+    return (tc_number){tc_is_float(dtype) ? values[k % N_SPECIAL] : 0,
+                       tc_is_float(dtype) ? 0 : whole[k % (sizeof whole / sizeof *whole)]};
+}
+
+/* The k-th number that shows how a conversion to `dtype` rounds: ties, and what is next to them, at
+ * the largest number, around 1 and below the normal ones. */
+enum { N_ROUNDING = 12 };
+
+static tc_real rounding(tn_dtype dtype, uint64_t k) {
+    tc_real largest = tc_largest(dtype), tiny = tc_spacing(dtype, 0);
+    tc_real step = tc_spacing(dtype, largest), one = tc_spacing(dtype, 1);
+    const tc_real values[N_ROUNDING / 2] = {
+        largest + step / 2, largest + 0.49L * step, 1 + one / 2, 1 + 1.5L * one, 1.5L * tiny,
+        tiny / 2,
+    };
+    return k % 2 ? -values[k / 2] : values[k / 2];
+}
+
+/* The same for integers, as far as `from` has them: a tie of `to`, and one or a single last bit to
+ * either side of it, which is lost to who rounds on the way. */
+static int64_t rounding_int(tn_dtype from, tn_dtype to, uint64_t k) {
+    int bits = tc_digits(to) + 1; /* of a tie */
+    int most = 8 * (int)tc_dtype_bytes(from) - 1;
+    uint64_t up = bits < most ? k / 6 * 5 % (uint64_t)(most - bits) : 0;
+    if (bits > most)
+        return (int64_t)(k % 100);
+    int64_t tie = (((int64_t)1 << (bits - 1)) + 1 + (k / 3 % 2 ? 2 : 0)) << up;
+    int64_t x = tie + (int64_t)(k % 3) - 1;
+    return k % 2 && tc_int_min(from) < 0 ? -x : x;
+}
+
+/* A conversion to another floating dtype: of one tensor, to its own values. */
+static bool converts(const tc_invocation *call) {
+    return call->record->n_args == 1 && call->record->n_types == 2 &&
+           tc_is_float(call->outs[0].tensor.dtype) && call->args[0].tensor.dtype != TN_BOOL;
+}
+
+/* ---- one element ------------------------------------------------------------------------- */
+
+/* Whole numbers small enough that a sum of `terms` products of two is exact in the output's dtype,
+ * most of them zero where there are many. */
+static tc_number exact(tn_dtype dtype, const tc_arg *arg, int64_t terms, tc_random *r) {
+    if (tc_is_float(dtype) && arg->high <= 1) { /* eighths do as well */
+        int64_t x = tc_integer(r, (int64_t)(8 * arg->low), (int64_t)(8 * arg->high));
+        return (tc_number){(tc_real)x / 8, 0};
+    }
+    int digits = tc_is_float(dtype) ? tc_digits(dtype) : dtype == TN_I8 || dtype == TN_U8 ? 6 : 10;
+    int64_t room = (int64_t)1 << (digits < 10 ? digits : 10);
+    int64_t high = 1;
+    while (high < 8 && terms * (high + 1) * (high + 1) <= room)
+        high++;
+    int64_t low = -high;
+    if (tc_is_float(dtype)) {
+        if (arg->high < (double)high)
+            high = arg->high < 1 ? 1 : (int64_t)arg->high;
+        if (arg->low > (double)low)
+            low = (int64_t)ceil(arg->low);
+    }
+    if (tc_int_min(dtype) == 0 && !tc_is_float(dtype) && low < 0)
+        low = 0;
+    bool zero = terms > room && (int64_t)tc_below(r, (uint64_t)terms) >= room;
+    int64_t x = zero ? 0 : tc_integer(r, low, high);
+    return (tc_number){(tc_real)x, x};
+}
+
+static tc_number even(tn_dtype dtype, const tc_arg *arg, tc_random *r) {
+    int64_t low = -100, high = 100;
+    if (dtype == TN_BOOL)
+        low = 0, high = 1;
+    if (dtype == TN_U8)
+        low = 0, high = 200;
+    int64_t i = tc_below(r, 16) == 0 ? 0 : tc_integer(r, low, high);
+    return (tc_number){tc_uniform(r, arg->low, arg->high), i};
+}
+
+/* Evenly over the exponents, from 2^-20 of the range's end to its end. */
+static tc_number wide(tn_dtype dtype, const tc_arg *arg, tc_random *r) {
+    tc_real end = fmax(fabs(arg->low), fabs(arg->high));
+    tc_real size = end * powl(2, tc_uniform(r, -20, 0));
+    bool negative = arg->high <= 0 || (arg->low < 0 && tc_below(r, 2));
+    tc_real f = negative ? -size : size;
+    f = f < arg->low ? arg->low : f > arg->high ? arg->high : f;
+    int64_t span = tc_int_max(dtype) >> tc_below(r, 8 * tc_dtype_bytes(dtype) - 1);
+    return (tc_number){f, tc_integer(r, tc_int_min(dtype) ? -span : 0, span)};
+}
+
+/* A factor before the sum may take an extreme out of range that the sum would bring back. */
+static bool extremes(const tc_invocation *call) {
+    for (uint32_t a = 0; a < call->record->n_args; a++)
+        if (strcmp(call->record->args[a].name, "alpha") == 0 && fabs(call->args[a].f) > 1)
+            return false;
+    return call->record->extremes;
+}
+
+static tc_number element(const tc_invocation *call, uint32_t a, int64_t i, int64_t terms,
+                         tc_random *r) {
+    const tc_arg *arg = &call->record->args[a];
+    const tc_operand *o = &call->args[a].tensor;
+    if (o->dtype == TN_BOOL)
+        return (tc_number){0, (int64_t)tc_below(r, 2)};
+    switch (call->data) {
+    case TC_DATA_EVERY:
+        return tc_load(o->dtype, &i, 0); /* little-endian: the low bytes come first */
+    case TC_DATA_EXACT:
+        return exact(o->dtype, arg, terms, r);
+    case TC_DATA_WIDE:
+        return wide(o->dtype, arg, r);
+    case TC_DATA_BIASED: /* 0.1 is in no dtype exactly */
+        return (tc_number){(arg->low + arg->high) / 2 +
+                               (arg->high - arg->low) * (0.1L + tc_uniform(r, 0, 1e-3L)),
+                           tc_integer(r, 90, 110)};
+    case TC_DATA_SPECIAL:
+        /* Each argument steps through the list at another pace, so that all pairs meet. */
+        if (converts(call) && !tc_is_float(o->dtype) && i % 8 >= 4)
+            return (tc_number){0, rounding_int(o->dtype, call->outs[0].tensor.dtype,
+                                               (uint64_t)(i / 8 * 4 + i % 8 - 4))};
+        if (converts(call) && (uint64_t)i % (N_SPECIAL + N_ROUNDING) >= N_SPECIAL)
+            return (tc_number){rounding(call->outs[0].tensor.dtype,
+                                        (uint64_t)i % (N_SPECIAL + N_ROUNDING) - N_SPECIAL),
+                               0};
+        if (call->record->pointwise) {
+            uint64_t n = extremes(call) || !tc_is_float(o->dtype) ? N_SPECIAL : N_MILD;
+            return special(o->dtype, (a == 0   ? (uint64_t)i
+                                      : a == 1 ? (uint64_t)i / n
+                                               : tc_next(r)) %
+                                         n);
+        }
+        return even(o->dtype, arg, r);
+    default:
+        return even(o->dtype, arg, r);
+    }
+}
+
+/* Pairs of neighbours that cancel to a few units in the last place. */
+static void cancel(tc_operand *o, tc_random *r) {
+    for (int64_t i = 0; i + 1 < o->shape.numel; i += 2) {
+        tc_real x = tc_round(o->dtype, (tc_number){o->values[i].f, o->values[i].i}).f;
+        o->values[i].f = x;
+        o->values[i + 1].f = -x + tc_spacing(o->dtype, x) * (tc_real)tc_integer(r, -2, 2);
+        o->values[i + 1].i = -o->values[i].i + tc_integer(r, -2, 2);
+    }
+}
+
+/* What is asked of random numbers as a yes or no would have one answer: zeros are put between, and
+ * every fourth pair is made equal; one value for all is one of the other tensor's. */
+static void meet(tc_invocation *call, uint32_t a, tc_random *r) {
+    tc_operand *o = &call->args[a].tensor;
+    if (!call->record->pointwise || call->outs[0].tensor.dtype != TN_BOOL || o->dtype == TN_BOOL ||
+        call->data == TC_DATA_SPECIAL || call->data == TC_DATA_EVERY)
+        return;
+    bool one = a == 1 && call->scalar == 1;
+    for (int64_t i = 0; i < o->shape.numel; i++)
+        if (one || tc_below(r, 4) == 0)
+            o->values[i] = a == 1 ? call->args[0].tensor.values[i] : (tc_number){0, 0};
+}
+
+/* Where elements are added up, one NaN spoils a whole output: a few are placed among ordinary ones.
+ */
+static void place_specials(tc_operand *o, tc_random *r) {
+    static const tc_real floats[] = {NAN, INFINITY, -INFINITY, -0.0L, 0x1p-126L};
+    const int64_t ints[] = {tc_int_min(o->dtype), tc_int_max(o->dtype), tc_int_min(o->dtype) + 1};
+    int64_t n = 1 + o->shape.numel / 64 < 3 ? 1 + o->shape.numel / 64 : 3;
+    for (int64_t k = 0; k < n; k++) {
+        uint64_t at = tc_below(r, (uint64_t)o->shape.numel);
+        o->values[at] = (tc_number){floats[tc_below(r, sizeof floats / sizeof *floats)],
+                                    ints[tc_below(r, sizeof ints / sizeof *ints)]};
+    }
+}
+
+/* A whole number that needs every digit of the dtype; it arrives as an integer (execute.c). */
+static tc_number whole(tn_dtype dtype, tc_random *r) {
+    int64_t end = (int64_t)1 << tc_digits(dtype);
+    int64_t x = tc_integer(r, end / 2, end - 1) | 1;
+    return (tc_number){(tc_real)x, x};
+}
+
+static void fill_arg(tc_invocation *call, uint32_t a, tc_random *r) {
+    tc_operand *o = &call->args[a].tensor;
+    if (!call->record->family->fill || !call->record->family->fill(call, a, r)) {
+        int64_t terms = call->record->family->terms(call);
+        for (int64_t i = 0; i < o->shape.numel; i++)
+            o->values[i] = element(call, a, i, terms, r);
+        if (call->data == TC_DATA_CANCEL && o->dtype != TN_BOOL && call->record->args[a].low < 0)
+            cancel(o, r);
+        if (call->data == TC_DATA_SPECIAL && !call->record->pointwise && o->dtype != TN_BOOL)
+            place_specials(o, r);
+        meet(call, a, r);
+    }
+    if (call->scalar == (int32_t)a) {
+        if (call->data == TC_DATA_WIDE && tc_is_float(o->dtype) && tc_is_arithmetic(call->record))
+            o->values[0] = whole(o->dtype, r);
+        for (int64_t i = 1; i < o->shape.numel; i++)
+            o->values[i] = o->values[0];
+    }
+    tc_operand_settle(o);
+}
+
+/* Functions, and attributes such as 0.3, make arithmetic inexact. */
+static bool stays_whole(const tc_invocation *call) {
+    if (call->record->ulps > 0)
+        return false;
+    for (uint32_t a = 0; a < call->record->n_args; a++) {
+        tc_arg_kind kind = call->record->args[a].kind;
+        double f = 16 * call->args[a].f;
+        if ((kind == TC_ARG_SCALAR || kind == TC_ARG_FLOAT) && (f != floor(f) || fabs(f) > 1024))
+            return false;
+    }
+    return true;
+}
+
+static bool create_operands(tc_invocation *call, uint64_t surroundings) {
+    const tc_record *record = call->record;
+    for (uint32_t a = 0; a < record->n_args; a++) {
+        tc_operand *o = &call->args[a].tensor;
+        tc_shape shape = o->shape;
+        if (record->args[a].kind == TC_ARG_TENSOR && !call->args[a].none &&
+            !tc_operand_create(call->arena, o->dtype, &shape, surroundings + a, o))
+            return false;
+    }
+    for (uint32_t k = 0; k < record->n_outs; k++) {
+        tc_expected *e = &call->outs[k];
+        tc_shape shape = e->tensor.shape;
+        e->error = tc_arena_array(call->arena, (uint64_t)shape.numel, sizeof *e->error);
+        e->rounding = tc_arena_array(call->arena, (uint64_t)shape.numel, sizeof *e->rounding);
+        if (!e->error || !e->rounding ||
+            !tc_operand_create(call->arena, e->tensor.dtype, &shape, surroundings + 100 + k,
+                               &e->tensor))
+            return false;
+    }
+    return true;
+}
+
+static void forget_outputs(tc_invocation *call) {
+    for (uint32_t k = 0; k < call->record->n_outs; k++) {
+        size_t n = (size_t)call->outs[k].tensor.shape.numel;
+        memset(call->outs[k].tensor.values, 0, n * sizeof *call->outs[k].tensor.values);
+        memset(call->outs[k].error, 0, n * sizeof *call->outs[k].error);
+        memset(call->outs[k].rounding, 0, n * sizeof *call->outs[k].rounding);
+    }
+}
+
+static void fill_args(tc_invocation *call, uint64_t filling) {
+    for (uint32_t a = 0; a < call->record->n_args; a++) {
+        tc_random r = {call->seed + 0x10000 * filling + 0x100 * (a + 1)};
+        if (call->record->args[a].kind == TC_ARG_TENSOR && !call->args[a].none)
+            fill_arg(call, a, &r);
+    }
+}
+
+/* What `only` leaves of a filling. */
+static void keep_only(tc_invocation *call) {
+    if (call->only < 0)
+        return;
+    for (uint32_t a = 0; a < call->record->n_args; a++) {
+        const tc_arg *arg = &call->record->args[a];
+        tc_operand *o = &call->args[a].tensor;
+        tc_random r = {call->seed};
+        if (arg->kind != TC_ARG_TENSOR || call->args[a].none || call->scalar == (int32_t)a)
+            continue;
+        tc_number *filled = o->values;
+        o->values = tc_arena_array(call->arena, (uint64_t)o->shape.numel, sizeof *o->values);
+        bool own =
+            o->values && call->record->family->fill && call->record->family->fill(call, a, &r);
+        if (!o->values || own) { /* the family knows what it needs */
+            o->values = filled;
+            continue;
+        }
+        bool one = arg->low > 0 || arg->high < 0;
+        for (int64_t i = 0; i < o->shape.numel; i++)
+            o->values[i] = i == call->only % o->shape.numel
+                               ? filled[i]
+                               : (tc_number){one ? (arg->high < 0 ? -1 : 1) : 0, one};
+        tc_operand_settle(o);
+    }
+}
+
+static bool fill_first(tc_invocation *call, uint64_t surroundings, char why[TC_MESSAGE]) {
+    call->whole = call->data == TC_DATA_EXACT && stays_whole(call);
+    if (!create_operands(call, surroundings)) {
+        snprintf(why, TC_MESSAGE, "the host has no memory for a case of this size");
+        return false;
+    }
+    fill_args(call, 0);
+    return true;
+}
+
+bool tc_invocation_fill_inputs(tc_invocation *call, uint64_t surroundings, char why[TC_MESSAGE]) {
+    if (!fill_first(call, surroundings, why))
+        return false;
+    keep_only(call);
+    return true;
+}
+
+bool tc_invocation_fill(tc_invocation *call, uint64_t surroundings, char why[TC_MESSAGE]) {
+    enum { FILLINGS = 32, LARGE = 5000 };
+    if (!fill_first(call, surroundings, why))
+        return false;
+    for (uint64_t k = 0; k < FILLINGS; k++) {
+        if (k > 0)
+            fill_args(call, k);
+        forget_outputs(call);
+        call->record->reference(call);
+        tc_verdict trust = {.status = TC_PASS};
+        tc_distrust(call, 0, &trust);
+        if (trust.status == TC_PASS || call->outs[0].tensor.shape.numel > LARGE)
+            break;
+    }
+    if (call->only >= 0) {
+        keep_only(call);
+        forget_outputs(call);
+        call->record->reference(call);
+    }
+    return true;
+}
+
+void tc_invocation_mirror(const tc_invocation *from, tc_invocation *to) {
+    for (uint32_t a = 0; a < from->record->n_args; a++) {
+        const tc_operand *o = &from->args[a].tensor;
+        if (from->record->args[a].kind != TC_ARG_TENSOR || from->args[a].none)
+            continue;
+        memcpy(to->args[a].tensor.values, o->values, (size_t)o->shape.numel * sizeof *o->values);
+        tc_operand_settle(&to->args[a].tensor);
+    }
+}

@@ -1,0 +1,215 @@
+/* See invocation.h. Filling is in fill.c. */
+#include "plugin-sdk/conformance/worker/kernel/invocation.h"
+
+#include "plugin-sdk/conformance/worker/kernel/record.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#define WRONG(...) (snprintf(why, TC_MESSAGE, __VA_ARGS__), false)
+
+static const char *const data_names[TC_N_DATA] = {"exact",  "random",  "wide", "cancel",
+                                                  "biased", "special", "every"};
+
+const char *tc_data_name(tc_data data) {
+    return data_names[data];
+}
+
+static bool read_data(const tc_case *c, tc_data *out, char why[TC_MESSAGE]) {
+    const char *text = tc_case_get(c, "data");
+    *out = TC_DATA_RANDOM;
+    if (!text)
+        return true;
+    for (int k = 0; k < TC_N_DATA; k++)
+        if (strcmp(text, data_names[k]) == 0) {
+            *out = (tc_data)k;
+            return true;
+        }
+    return WRONG("data=%s: exact, random, wide, cancel, biased, special or every", text);
+}
+
+static bool read_types(const tc_case *c, tc_invocation *call, char why[TC_MESSAGE]) {
+    const tc_record *r = call->record;
+    for (uint32_t t = 0; t < r->n_types; t++) {
+        const char *text = tc_case_get(c, r->type_names[t]);
+        if (!text)
+            return WRONG("%s needs %s=DTYPE", r->op, r->type_names[t]);
+        if (!tc_read_dtype(text, &call->types[t], why))
+            return false;
+        if (!(r->dtypes[t] & TN_DTYPE_BIT(call->types[t])))
+            return WRONG("%s=%s: no dtype of %s", r->type_names[t], text, r->op);
+    }
+    return true;
+}
+
+static tn_dtype dtype_of(const tc_invocation *call, int32_t type, tn_dtype fixed) {
+    return type < 0 ? fixed : call->types[type];
+}
+
+/* A number that is whole only, where the first type variable is no floating one. */
+static bool read_scalar(const char *text, bool floating, tc_value *v, char why[TC_MESSAGE]) {
+    if (!floating) {
+        if (!tc_read_int(text, &v->i, why))
+            return false;
+        v->f = (double)v->i;
+        return true;
+    }
+    if (!tc_read_number(text, &v->f, why))
+        return false;
+    v->i = fabs(v->f) < 0x1p62 ? (int64_t)v->f : 0;
+    return true;
+}
+
+static bool read_arg(const tc_invocation *call, const tc_arg *arg, const char *text, tc_value *v,
+                     char why[TC_MESSAGE]) {
+    v->none = arg->optional && strcmp(text, "none") == 0;
+    if (v->none)
+        return true;
+    switch (arg->kind) {
+    case TC_ARG_TENSOR:
+        v->tensor.dtype = dtype_of(call, arg->type, arg->fixed);
+        if (!tc_read_shape(text, &v->tensor.shape, why))
+            return false;
+        return v->tensor.shape.numel > 0
+                   ? true
+                   : WRONG("%s=%s: kernels are called with elements only", arg->name, text);
+    case TC_ARG_SCALAR:
+        return read_scalar(text, tc_is_float(call->types[0]), v, why);
+    case TC_ARG_FLOAT:
+        return tc_read_number(text, &v->f, why);
+    case TC_ARG_INT:
+        return tc_read_int(text, &v->i, why);
+    case TC_ARG_BOOL:
+        return tc_read_bool(text, &v->boolean, why);
+    case TC_ARG_INTS:
+        return tc_read_ints(text, v->ints, &v->n_ints, why);
+    case TC_ARG_STRING:
+        v->string = text;
+        return true;
+    }
+    return false;
+}
+
+static bool read_args(const tc_case *c, tc_invocation *call, char why[TC_MESSAGE]) {
+    const tc_record *r = call->record;
+    for (uint32_t a = 0; a < r->n_args; a++) {
+        const char *text = tc_case_get(c, r->args[a].name);
+        if (!text)
+            return WRONG("%s needs %s=…: %s", r->op, r->args[a].name, r->schema);
+        if (!read_arg(call, &r->args[a], text, &call->args[a], why))
+            return false;
+    }
+    return true;
+}
+
+/* Which argument `name` names, or -1 where the parameter was not given. */
+static bool read_arg_name(const tc_case *c, const char *name, const tc_invocation *call,
+                          int32_t *out, char why[TC_MESSAGE]) {
+    const char *text = tc_case_get(c, name);
+    *out = text ? tc_record_arg(call->record, text) : -1;
+    if (text &&
+        (*out < 0 || call->record->args[*out].kind != TC_ARG_TENSOR || call->args[*out].none))
+        return WRONG("%s=%s: %s has no such tensor", name, text, call->record->op);
+    return true;
+}
+
+static bool read_only(const tc_case *c, tc_invocation *call, char why[TC_MESSAGE]) {
+    const char *text = tc_case_get(c, "only");
+    call->only = -1;
+    if (!text)
+        return true;
+    if (!tc_read_int(text, &call->only, why))
+        return false;
+    return call->only >= 0 ? true : WRONG("only=%s: an element's row-major index", text);
+}
+
+/* The parameter of an output is "out", or "out0" and so on where there are several. */
+static bool read_outs(const tc_case *c, tc_invocation *call, char why[TC_MESSAGE]) {
+    const tc_record *r = call->record;
+    for (uint32_t o = 0; o < r->n_outs; o++) {
+        tc_operand *out = &call->outs[o].tensor;
+        out->dtype = dtype_of(call, r->outs[o].type, r->outs[o].fixed);
+        char name[8] = "out";
+        if (r->n_outs > 1)
+            snprintf(name, sizeof name, "out%u", o);
+        const char *text = tc_case_get(c, name);
+        if (!text)
+            continue;
+        tc_shape given;
+        if (!tc_read_shape(text, &given, why))
+            return false;
+        if (r->family == &tc_family_factory)
+            out->shape = given; /* what a factory makes, nothing but the output tells */
+        if (strcmp(r->op, "arange") == 0 && given.rank != 1)
+            return WRONG("%s=%s: a range has one dimension", name, text);
+        if (!tc_same_sizes(&given, &out->shape)) {
+            char expected[TC_MESSAGE / 2];
+            return WRONG("%s=%.64s: the output is %.100s", name, text,
+                         tc_write_shape(&out->shape, expected, sizeof expected));
+        }
+        out->shape = given;
+        if (tc_has_zero_stride(&given))
+            return WRONG("%s=%s: elements of an output have places of their own", name, text);
+    }
+    for (uint32_t o = 0; o < r->n_outs; o++)
+        if (call->outs[o].tensor.shape.numel < 1)
+            return WRONG("%s: the output has no elements, or no shape was given (out=SHAPE)",
+                         r->op);
+    return true;
+}
+
+static bool known_parameters(const tc_case *c, const tc_record *r, char why[TC_MESSAGE]) {
+    static const char *const common[] = {"data", "in-place", "scalar", "seed", "how",  "bad", "at",
+                                         "salt", "out",      "out0",   "out1", "out2", "only"};
+    for (uint32_t i = 0; i < c->n_params; i++) {
+        const char *name = c->params[i].name;
+        bool known = tc_record_arg(r, name) >= 0;
+        for (uint32_t t = 0; t < r->n_types; t++)
+            known |= strcmp(name, r->type_names[t]) == 0;
+        for (size_t k = 0; k < sizeof common / sizeof *common; k++)
+            known |= strcmp(name, common[k]) == 0;
+        if (!known)
+            return WRONG("'%s' is no parameter of %s: %s", name, r->op, r->schema);
+    }
+    return true;
+}
+
+bool tc_invocation_parse(const tc_case *c, tc_arena *arena, tc_invocation *call,
+                         char why[TC_MESSAGE]) {
+    memset(call, 0, sizeof *call);
+    call->arena = arena;
+    call->seed = c->seed;
+    call->record = tc_record_find(c->subject);
+    if (!call->record)
+        return WRONG("'%s' is no kernel operator", c->subject);
+    if (!known_parameters(c, call->record, why) || !read_data(c, &call->data, why) ||
+        !read_types(c, call, why) || !read_args(c, call, why) ||
+        !read_arg_name(c, "in-place", call, &call->in_place, why) ||
+        !read_arg_name(c, "scalar", call, &call->scalar, why) || !read_only(c, call, why) ||
+        !call->record->family->shapes(call, why) || !read_outs(c, call, why))
+        return false;
+    if (call->in_place >= 0) {
+        const tc_operand *in = &call->args[call->in_place].tensor;
+        if (!tc_same_sizes(&in->shape, &call->outs[0].tensor.shape) ||
+            in->dtype != call->outs[0].tensor.dtype || tc_has_zero_stride(&in->shape))
+            return WRONG("in-place: that argument has not the output's sizes, dtype and places");
+        call->outs[0].tensor.shape = in->shape;
+    }
+    return true;
+}
+
+const tc_record *tc_record_find(const char *op) {
+    for (uint32_t i = 0; i < tc_n_records; i++)
+        if (strcmp(tc_records[i].op, op) == 0)
+            return &tc_records[i];
+    return NULL;
+}
+
+int32_t tc_record_arg(const tc_record *record, const char *name) {
+    for (uint32_t a = 0; a < record->n_args; a++)
+        if (strcmp(record->args[a].name, name) == 0)
+            return (int32_t)a;
+    return -1;
+}

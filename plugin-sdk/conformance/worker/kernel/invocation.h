@@ -1,0 +1,81 @@
+/* One call of a kernel operator, as a case's line describes it.
+ *
+ *     kernel/OP T=f32 ARG=VALUE … [out=SHAPE] [in-place=ARG] [scalar=ARG] [data=KIND] [only=I]
+ *
+ * Every argument of the schema has a parameter of its name: tensors a shape (`none` where an
+ * optional one is left out), attributes their value. Type variables have one each. `out` (out0,
+ * out1, …) says how an output lies; its sizes must be those that follow. `in-place=self`: the
+ * output is that argument's view. `scalar=other`: that argument, of one value, arrives as a cell.
+ * `only=I`: of what each tensor would be filled with, element I (modulo their number) stays and the
+ * others become 0, or 1 where the argument cannot be 0; indices stay.
+ */
+#ifndef TENON_CONFORMANCE_INVOCATION_H
+#define TENON_CONFORMANCE_INVOCATION_H
+
+#include "plugin-sdk/conformance/worker/data/operand.h"
+
+enum { TC_MAX_ARGS = 12, TC_MAX_OUTS = 3 };
+
+typedef struct tc_record tc_record;
+
+/* An argument. Scalars and numbers have `f` and `i` both. */
+typedef struct tc_value {
+    bool none;
+    tc_operand tensor;
+    double f;
+    int64_t i;
+    bool boolean;
+    int64_t ints[TC_MAX_RANK];
+    int32_t n_ints;
+    const char *string; /* borrowed from the case */
+} tc_value;
+
+/* What an output must be. Elements may be off by `error` as a whole, and by `rounding` where the
+ * arithmetic was not exact. */
+typedef struct tc_expected {
+    tc_operand tensor;
+    tc_real *error, *rounding; /* [numel]; floating dtypes only */
+} tc_expected;
+
+typedef enum tc_data {
+    TC_DATA_EXACT,   /* small whole numbers: sums are the same in any order */
+    TC_DATA_RANDOM,  /* all bits of the significand, evenly over the argument's range */
+    TC_DATA_WIDE,    /* all magnitudes, down to the tiniest */
+    TC_DATA_CANCEL,  /* pairs that nearly cancel */
+    TC_DATA_BIASED,  /* all positive and of one magnitude: lost low bits add up */
+    TC_DATA_SPECIAL, /* NaN, infinities, zeros of both signs, subnormals, extremes, by position */
+    TC_DATA_EVERY,   /* element i has the bits of i: all values of a small dtype */
+    TC_N_DATA
+} tc_data;
+
+typedef struct tc_invocation {
+    const tc_record *record;
+    tn_dtype types[TN_KERNEL_MAX_TYPES];
+    tc_data data;
+    bool whole;               /* all inputs are whole numbers so small that arithmetic is exact */
+    int32_t in_place, scalar; /* the argument, or -1 */
+    int64_t only;             /* the element that is filled, or -1 for all */
+    tc_value args[TC_MAX_ARGS];
+    tc_expected outs[TC_MAX_OUTS];
+    uint64_t seed;
+    tc_arena *arena;
+} tc_invocation;
+
+/* Reads a case's parameters; operands have shapes and no values yet. False with `why`. */
+bool tc_invocation_parse(const tc_case *c, tc_arena *arena, tc_invocation *out,
+                         char why[TC_MESSAGE]);
+
+/* Makes the operands and fills the inputs, all following from `seed`, and computes what the outputs
+ * must be. Of a few fillings the first is taken whose result can be told from wrong ones
+ * (tc_distrust). Which bytes lie round the elements follows from `surroundings`. */
+bool tc_invocation_fill(tc_invocation *call, uint64_t surroundings, char why[TC_MESSAGE]);
+
+/* The first filling, without what the outputs must be: for those who compare otherwise. */
+bool tc_invocation_fill_inputs(tc_invocation *call, uint64_t surroundings, char why[TC_MESSAGE]);
+
+/* Gives `to`, which has been filled, the values of `from`, a call of the same sizes. */
+void tc_invocation_mirror(const tc_invocation *from, tc_invocation *to);
+
+const char *tc_data_name(tc_data data);
+
+#endif

@@ -1,0 +1,144 @@
+/* kernel/OP: one call of a kernel, everything about it checked. */
+#include "plugin-sdk/conformance/worker/kernel/kernel_case.h"
+
+#include "plugin-sdk/conformance/worker/kernel/mutate.h"
+#include "plugin-sdk/conformance/worker/kernel/checks.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static void run_call(tc_subject *s, tc_invocation *call, tc_verdict *out) {
+    char why[TC_MESSAGE];
+    tc_result result;
+    const tn_kernel *kernel = tc_claimed_kernel(s, call, out);
+    if (!kernel)
+        return;
+    if (!tc_invocation_fill(call, call->seed ^ 0x5eed, why)) {
+        tc_verdict_set(out, TC_ERROR, 0, "%s", why);
+        return;
+    }
+    if (!tc_execute(s, kernel, call, &result, out))
+        return;
+    if (tc_check_refusal(call, &result, out))
+        return;
+    if (!tc_check_success(call, &result, out))
+        return;
+    tc_check_untouched(call, &result, out);
+    tc_check_outputs(call, &result, s, out);
+    tc_check_host(out);
+}
+
+static void run(const tc_case *c, const tc_options *options, tc_verdict *out) {
+    char why[TC_MESSAGE];
+    tc_arena arena = {NULL};
+    tc_invocation call;
+    tc_subject *s = tc_subject_shared(options, out);
+    if (!s)
+        return;
+    if (tc_invocation_parse(c, &arena, &call, why))
+        run_call(s, &call, out);
+    else
+        tc_verdict_set(out, TC_ERROR, 0, "%s", why);
+    tc_arena_finish(&arena);
+}
+
+/* Passes a family's lines on, and adds to them. A few of the first dense ones are computed in place
+ * once more, where that can be (the pointwise family has such lines of its own). And some become
+ * random neighbours of themselves: sizes, ranks and strides that nobody thought of. */
+enum { LOOKED_AT = 15, IN_PLACE = 3, RANDOM = 10 };
+
+typedef struct forms {
+    tc_sink sink;
+    tc_sink *to;
+    const tc_record *record;
+    bool few; /* so many as there are below; else of every line that has such */
+    int lines, in_place, neighbours;
+} forms;
+
+static bool is_case(const char *line) {
+    char why[TC_MESSAGE];
+    tc_arena arena = {NULL};
+    tc_invocation call;
+    tc_case c;
+    bool good = tc_case_parse(line, &c, why) && tc_invocation_parse(&c, &arena, &call, why);
+    tc_arena_finish(&arena);
+    return good;
+}
+
+static void add_in_place(forms *f, const char *line) {
+    char text[TC_MAX_LINE];
+    for (uint32_t a = 0; a < f->record->n_args && !(f->few && f->in_place >= IN_PLACE); a++)
+        if (f->record->args[a].kind == TC_ARG_TENSOR &&
+            snprintf(text, sizeof text, "%s in-place=%s", line, f->record->args[a].name) <
+                (int)sizeof text &&
+            is_case(text)) {
+            f->to->line(f->to, text);
+            f->in_place++;
+        }
+}
+
+/* Enough elements that a wrong one shows; and but for pointwise operators no line of one element,
+ * or of equal ones, whose largest is always the first. */
+static bool tells(const forms *f, const tc_draft *d) {
+    int64_t most = 0;
+    tc_shape s;
+    for (int i = 0; i < (int)d->n; i++) {
+        if (d->at[i].value[0] != '[' || !tc_draft_shape(d, i, &s))
+            continue;
+        most = s.numel > most ? s.numel : most;
+        for (int32_t k = 0; k < s.rank && !f->record->pointwise; k++)
+            if (s.sizes[k] == 1 || s.strides[k] == 0)
+                return false;
+    }
+    return most >= 12;
+}
+
+/* What becomes of a line follows from the line alone, whatever stands around it. */
+static void add_neighbour(forms *f, const char *line, tc_random random) {
+    char text[TC_MAX_LINE], why[TC_MESSAGE];
+    tc_draft d;
+    for (int tries = 0; tries < 4; tries++)
+        if (tc_draft_read(line, &d, why) && tc_mutate_shapes(&d, &random) &&
+            tc_mutate_shapes(&d, &random) && tells(f, &d) && tc_draft_line(&d, text) &&
+            strcmp(text, line) != 0) {
+            f->to->line(f->to, text);
+            f->neighbours++;
+            return;
+        }
+}
+
+static void pass_on(tc_sink *sink, const char *line) {
+    forms *f = (forms *)sink;
+    f->to->line(f->to, line);
+    if (strstr(line, "data="))
+        return;
+    tc_random random = {tc_hash(line)};
+    if (tc_below(&random, 8) == 0 && !(f->few && f->neighbours >= RANDOM))
+        add_neighbour(f, line, random);
+    bool dense = strchr(line, '/') == strrchr(line, '/');
+    if (!f->record->pointwise && dense && !(f->few && f->lines++ >= LOOKED_AT))
+        add_in_place(f, line);
+}
+
+static void list_record(const tc_record *record, tc_set set, tc_sink *sink, uint32_t type,
+                        tn_dtype *types) {
+    if (type == record->n_types) {
+        forms f = {.sink = {pass_on}, .to = sink, .record = record, .few = set == TC_STANDARD};
+        if (set == TC_STANDARD || set == TC_EXHAUSTIVE)
+            record->family->list(record, types, set, &f.sink);
+        else
+            record->family->list(record, types, set, sink);
+        return;
+    }
+    for (types[type] = 0; types[type] < TN_DTYPE_COUNT; types[type]++)
+        if (record->dtypes[type] & TN_DTYPE_BIT(types[type]))
+            list_record(record, set, sink, type + 1, types);
+}
+
+static void list(tc_set set, tc_sink *sink) {
+    tn_dtype types[TN_KERNEL_MAX_TYPES];
+    for (uint32_t i = 0; i < tc_n_records; i++)
+        list_record(&tc_records[i], set, sink, 0, types);
+}
+
+const tc_class tc_class_kernel = {.name = "kernel", .list = list, .run = run};

@@ -1,0 +1,9 @@
+/* The classes of cases that call one kernel: kernel/, same/ and refuse/. */
+#ifndef TENON_CONFORMANCE_KERNEL_CASE_H
+#define TENON_CONFORMANCE_KERNEL_CASE_H
+
+#include "plugin-sdk/conformance/worker/worker.h"
+
+extern const tc_class tc_class_kernel, tc_class_same, tc_class_refuse;
+
+#endif

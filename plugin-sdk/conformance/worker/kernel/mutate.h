@@ -1,0 +1,16 @@
+/* Random neighbours of a line. */
+#ifndef TENON_CONFORMANCE_MUTATE_H
+#define TENON_CONFORMANCE_MUTATE_H
+
+#include "plugin-sdk/conformance/worker/data/element.h"
+#include "plugin-sdk/conformance/worker/kernel/draft.h"
+
+/* Changes some parameters of a draft: sizes, ranks, how tensors lie, dtypes, attributes, data, the
+ * seed. What comes out need not be a case (tc_draft_line). False where it is larger than a fuzzer
+ * has time for. */
+bool tc_mutate(tc_draft *d, tc_random *r);
+
+/* The same with sizes, ranks and how tensors lie alone. */
+bool tc_mutate_shapes(tc_draft *d, tc_random *r);
+
+#endif

@@ -1,0 +1,517 @@
+/* same/OP how=…: two ways of one call that must give the same, whatever that is. No oracle is
+ * asked, so nothing is given away to rounding.
+ *
+ *     dense          tensors as the line has them, and the same values densely
+ *     again          the same call three times, with other bytes round the tensors and in outputs
+ *     slices         the whole batch, and slices of it one by one
+ *     threads        four threads with some calls each, at once on one stream
+ *     streams        some calls on each of three streams, where there are streams
+ *     host-threads   on one and on three host threads, where the plugin has tenon.threads/1
+ */
+#include "plugin-sdk/conformance/worker/kernel/kernel_case.h"
+
+#include "plugin-sdk/conformance/worker/kernel/checks.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+/* ---- running and comparing --------------------------------------------------------------- */
+
+/* Runs a call that must succeed and leave everything else alone. */
+static bool run_call(tc_subject *s, tc_invocation *call, const tn_kernel *kernel, tc_result *result,
+                     tc_verdict *out) {
+    if (!tc_execute(s, kernel, call, result, out))
+        return false;
+    if (tc_check_refusal(call, result, out))
+        return false;
+    if (!tc_check_success(call, result, out))
+        return false;
+    tc_check_untouched(call, result, out);
+    return out->status == TC_PASS;
+}
+
+static void *elements(tc_arena *arena, const tc_operand *o, const unsigned char *image) {
+    void *bytes = tc_arena_array(arena, (uint64_t)o->shape.numel, tc_dtype_bytes(o->dtype));
+    if (bytes)
+        tc_gather_elements(o, image, bytes);
+    return bytes;
+}
+
+/* The bits of two runs of elements, from element `first` of `a` on. NaNs are all the same. */
+static bool same_bits(const tc_operand *a, const void *a_bytes, int64_t first, const tc_operand *b,
+                      const void *b_bytes, int64_t *out_at) {
+    uint64_t size = tc_dtype_bytes(a->dtype);
+    for (int64_t i = 0; i < b->shape.numel; i++) {
+        if (memcmp((const char *)a_bytes + (uint64_t)(first + i) * size,
+                   (const char *)b_bytes + (uint64_t)i * size, size) == 0)
+            continue;
+        tc_number x = tc_load(a->dtype, a_bytes, first + i), y = tc_load(b->dtype, b_bytes, i);
+        if (tc_is_float(a->dtype) && x.f != x.f && y.f != y.f)
+            continue;
+        *out_at = i;
+        return false;
+    }
+    return true;
+}
+
+/* Compares output k of two calls; `first` is where b's part of a begins. */
+static void check_same(tc_arena *arena, const tc_invocation *a, const tc_result *ra, int64_t first,
+                       const tc_invocation *b, const tc_result *rb, uint32_t k,
+                       uint32_t requirement, const char *difference, tc_verdict *out) {
+    const tc_operand *x = &a->outs[k].tensor, *y = &b->outs[k].tensor;
+    const void *p = elements(arena, x, ra->outs[k]), *q = elements(arena, y, rb->outs[k]);
+    int64_t at;
+    if (!p || !q)
+        tc_verdict_set(out, TC_ERROR, 0, "the host has no memory for a case of this size");
+    else if (!same_bits(x, p, first, y, q, &at))
+        tc_verdict_set(out, TC_FAIL, requirement,
+                       "%s: output %u differs %s, first at element %lld: %.9Lg and %.9Lg",
+                       a->record->op, k, difference, (long long)(first + at),
+                       tc_is_float(x->dtype) ? tc_load(x->dtype, p, first + at).f
+                                             : (tc_real)tc_load(x->dtype, p, first + at).i,
+                       tc_is_float(y->dtype) ? tc_load(y->dtype, q, at).f
+                                             : (tc_real)tc_load(y->dtype, q, at).i);
+}
+
+/* ---- the ways ---------------------------------------------------------------------------- */
+
+typedef struct comparison {
+    const tc_case *c;
+    tc_subject *subject;
+    tc_arena *arena;
+    tc_invocation call; /* as the line has it; parsed, not yet filled */
+    const tn_kernel *kernel;
+    tc_verdict *out;
+} comparison;
+
+static bool fill(comparison *m, tc_invocation *call, uint64_t surroundings) {
+    char why[TC_MESSAGE];
+    if (tc_invocation_fill_inputs(call, surroundings, why))
+        return true;
+    tc_verdict_set(m->out, TC_ERROR, 0, "%s", why);
+    return false;
+}
+
+/* The line's call once more. */
+static bool parse(comparison *m, tc_invocation *call) {
+    char why[TC_MESSAGE];
+    if (tc_invocation_parse(m->c, m->arena, call, why))
+        return true;
+    tc_verdict_set(m->out, TC_ERROR, 0, "%s", why);
+    return false;
+}
+
+static void as_dense(comparison *m) {
+    tc_invocation dense;
+    tc_result laid_out, plain;
+    if (!parse(m, &dense))
+        return;
+    for (uint32_t a = 0; a < dense.record->n_args; a++)
+        if (dense.record->args[a].kind == TC_ARG_TENSOR && !dense.args[a].none)
+            dense.args[a].tensor.shape =
+                tc_dense(dense.args[a].tensor.shape.rank, dense.args[a].tensor.shape.sizes);
+    for (uint32_t k = 0; k < dense.record->n_outs; k++)
+        dense.outs[k].tensor.shape =
+            tc_dense(dense.outs[k].tensor.shape.rank, dense.outs[k].tensor.shape.sizes);
+    dense.in_place = dense.scalar = -1;
+    const tn_kernel *kernel = tc_claimed_kernel(m->subject, &dense, m->out);
+    if (!kernel || !fill(m, &m->call, m->call.seed) || !fill(m, &dense, m->call.seed + 1))
+        return;
+    tc_invocation_mirror(&m->call, &dense);
+    if (!run_call(m->subject, &m->call, m->kernel, &laid_out, m->out) ||
+        !run_call(m->subject, &dense, kernel, &plain, m->out))
+        return;
+    uint32_t requirement = m->call.in_place >= 0                              ? 79
+                           : m->call.scalar >= 0                              ? 81
+                           : tc_needed_flags(&m->call) == TN_KERNEL_BROADCAST ? 78
+                                                                              : 77;
+    for (uint32_t k = 0; k < dense.record->n_outs; k++)
+        check_same(m->arena, &m->call, &laid_out, 0, &dense, &plain, k, requirement,
+                   "between tensors as the line has them and dense ones of the same values",
+                   m->out);
+}
+
+static void again(comparison *m) {
+    enum { TIMES = 3 };
+    tc_invocation calls[TIMES];
+    tc_result results[TIMES];
+    if (!(m->kernel->flags & TN_KERNEL_DETERMINISTIC)) {
+        tc_verdict_set(m->out, TC_UNSUPPORTED, 0,
+                       "the kernel does not declare TN_KERNEL_DETERMINISTIC");
+        return;
+    }
+    for (int i = 0; i < TIMES; i++)
+        if (!parse(m, &calls[i]) || !fill(m, &calls[i], m->call.seed + 1000 * (uint64_t)i) ||
+            !run_call(m->subject, &calls[i], m->kernel, &results[i], m->out))
+            return;
+    for (int i = 1; i < TIMES; i++)
+        for (uint32_t k = 0; k < m->call.record->n_outs; k++)
+            check_same(
+                m->arena, &calls[0], &results[0], 0, &calls[i], &results[i], k, 82,
+                "from one run to the next, with other bytes round the tensors and in the outputs",
+                m->out);
+}
+
+/* ---- slices ------------------------------------------------------------------------------ */
+
+/* Is the argument cut along its first dimension, too? Those that are the same for all slices are
+ * not. */
+static bool is_cut(const tc_arg *arg) {
+    static const char *const whole[] = {"weight", "bias"};
+    for (int i = 0; i < 2; i++)
+        if (strcmp(arg->name, whole[i]) == 0)
+            return false;
+    return arg->kind == TC_ARG_TENSOR;
+}
+
+/* Can the first dimension be cut: is each index along it a call of its own? */
+static bool can_cut(const tc_invocation *call) {
+    const char *op = call->record->op;
+    int32_t dim = tc_record_arg(call->record, "dim"), rows = tc_record_arg(call->record, "n_dims");
+    const tc_family *family = call->record->family;
+    if (family == &tc_family_factory || strcmp(op, "addmm") == 0 ||
+        strcmp(op, "convolution_backward_weight") == 0 || strncmp(op, "index", 5) == 0 ||
+        strcmp(op, "scatter_add") == 0)
+        return false;
+    const tc_shape *first = &call->args[0].tensor.shape;
+    if (first->rank < 2 || first->sizes[0] < 2)
+        return false;
+    if (rows >= 0 && call->args[rows].i >= first->rank)
+        return false;
+    if (dim >= 0 && (call->record->args[dim].kind == TC_ARG_INTS ? call->args[dim].ints[0] == 0
+                                                                 : call->args[dim].i == 0))
+        return false;
+    for (uint32_t a = 0; a < call->record->n_args; a++)
+        if (is_cut(&call->record->args[a]) && !call->args[a].none &&
+            call->args[a].tensor.shape.sizes[0] != first->sizes[0])
+            return false;
+    return true;
+}
+
+/* Index `at` of the first dimension as a dense call of its own. */
+static bool cut(comparison *m, int64_t at, tc_invocation *slice) {
+    if (!parse(m, slice))
+        return false;
+    for (uint32_t a = 0; a < slice->record->n_args; a++) {
+        tc_value *v = &slice->args[a];
+        if (v->none)
+            continue;
+        if (is_cut(&slice->record->args[a])) {
+            v->tensor.shape.sizes[0] = 1;
+            v->tensor.shape = tc_dense(v->tensor.shape.rank, v->tensor.shape.sizes);
+        }
+        if (strcmp(slice->record->args[a].name, "input_size") == 0)
+            v->ints[0] = 1;
+    }
+    for (uint32_t k = 0; k < slice->record->n_outs; k++) {
+        tc_shape *s = &slice->outs[k].tensor.shape;
+        s->sizes[0] = 1;
+        *s = tc_dense(s->rank, s->sizes);
+    }
+    if (!fill(m, slice, m->call.seed + 77))
+        return false;
+    for (uint32_t a = 0; a < slice->record->n_args; a++) {
+        tc_operand *to = &slice->args[a].tensor;
+        if (slice->record->args[a].kind != TC_ARG_TENSOR || slice->args[a].none)
+            continue;
+        int64_t first = is_cut(&slice->record->args[a]) ? at * to->shape.numel : 0;
+        memcpy(to->values, m->call.args[a].tensor.values + first,
+               (size_t)to->shape.numel * sizeof *to->values);
+        tc_operand_settle(to);
+    }
+    return true;
+}
+
+static void slices(comparison *m) {
+    tc_result whole, part;
+    if (!can_cut(&m->call)) {
+        tc_verdict_set(m->out, TC_ERROR, 0, "this call cannot be cut along its first dimension");
+        return;
+    }
+    if (!fill(m, &m->call, m->call.seed) ||
+        !run_call(m->subject, &m->call, m->kernel, &whole, m->out))
+        return;
+    int64_t n = m->call.args[0].tensor.shape.sizes[0];
+    for (int64_t at = 0; at<n; at += n> 3 ? n / 3 : 1) {
+        tc_invocation slice;
+        if (!cut(m, at, &slice) || !run_call(m->subject, &slice, m->kernel, &part, m->out))
+            return;
+        for (uint32_t k = 0; k < slice.record->n_outs; k++)
+            check_same(m->arena, &m->call, &whole, at * slice.outs[k].tensor.shape.numel, &slice,
+                       &part, k, 69, "between the whole batch and a slice of it", m->out);
+    }
+}
+
+/* ---- at once ----------------------------------------------------------------------------- */
+
+enum { THREADS = 4, STREAMS = 3, CALLS = 12, LONG_CALLS = 3, LONG = 2000 };
+
+/* Calls of one thread, or of one stream: the line's, each with data and places of its own. Long
+ * ones meet each other even when they are few. */
+typedef struct lane {
+    int n;
+    tc_arena arena;
+    tc_invocation calls[CALLS];
+    tc_placed placed[CALLS];
+    tc_result results[CALLS];
+    pthread_t thread;
+    pthread_rwlock_t *start; /* held by who starts the threads, until all are there */
+} lane;
+
+static bool prepare_lane(comparison *m, lane *l, tn_pstream *stream, uint64_t seed) {
+    char why[TC_MESSAGE];
+    bool said_no = false;
+    int64_t elements = 0;
+    for (uint32_t a = 0; a < m->call.record->n_args; a++)
+        if (m->call.record->args[a].kind == TC_ARG_TENSOR)
+            elements += m->call.args[a].tensor.shape.numel;
+    l->n = elements > LONG ? LONG_CALLS : CALLS;
+    for (int i = 0; i < l->n && !said_no; i++) {
+        l->calls[i] = m->call;
+        l->calls[i].arena = &l->arena;
+        if (!tc_invocation_fill(&l->calls[i], seed + (uint64_t)i, why)) {
+            tc_verdict_set(m->out, TC_ERROR, 0, "%s", why);
+            return false;
+        }
+        if (!tc_place_call(m->subject, stream, m->kernel, &l->calls[i], &l->placed[i], m->out) ||
+            !tc_ready_call(&l->placed[i], &said_no, m->out))
+            return false;
+    }
+    if (said_no)
+        tc_verdict_set(m->out, TC_UNSUPPORTED, 0, "supports says no to this call");
+    return !said_no;
+}
+
+static void run_one(lane *l, int i) {
+    tc_host_forget();
+    l->results[i].run = tc_run_placed(&l->placed[i]);
+    if (l->results[i].run != TN_OK)
+        tc_reason(l->results[i].run, l->results[i].message);
+}
+
+/* Each call's result is right, and every failure of the lot is a failure of being `at once`. */
+static void check_lane(comparison *m, lane *l, tn_status later, uint32_t requirement) {
+    for (int i = 0; i < l->n && m->out->status == TC_PASS; i++) {
+        l->results[i].sync = later;
+        if (!tc_check_success(&l->calls[i], &l->results[i], m->out) ||
+            !tc_read_back(&l->placed[i], &l->results[i], m->out))
+            return;
+        tc_check_untouched(&l->calls[i], &l->results[i], m->out);
+        tc_check_outputs(&l->calls[i], &l->results[i], m->subject, m->out);
+        if (m->out->status == TC_FAIL && m->out->requirement == 69)
+            m->out->requirement = requirement;
+    }
+}
+
+static void finish_lanes(lane *lanes, int n) {
+    for (int k = 0; k < n; k++) {
+        for (int i = 0; i < lanes[k].n; i++)
+            tc_unplace(&lanes[k].placed[i]);
+        tc_arena_finish(&lanes[k].arena);
+    }
+}
+
+static lane *create_lanes(comparison *m, int n) {
+    lane *lanes = tc_arena_array(m->arena, (uint64_t)n, sizeof *lanes);
+    if (!lanes)
+        tc_verdict_set(m->out, TC_ERROR, 0, "the host has no memory for a case of this size");
+    else
+        memset(lanes, 0, (size_t)n * sizeof *lanes);
+    return lanes;
+}
+
+static void *run_lane(void *context) {
+    lane *l = context;
+    pthread_rwlock_rdlock(l->start);
+    pthread_rwlock_unlock(l->start);
+    for (int i = 0; i < l->n; i++)
+        run_one(l, i);
+    return NULL;
+}
+
+static void threads(comparison *m) {
+    pthread_rwlock_t start;
+    lane *lanes = create_lanes(m, THREADS);
+    if (!lanes)
+        return;
+    bool ok = true;
+    for (int t = 0; ok && t < THREADS; t++) {
+        lanes[t].start = &start;
+        ok = prepare_lane(m, &lanes[t], m->subject->stream, m->call.seed + 100 * (uint64_t)t);
+    }
+    tn_status later = tc_subject_sync(m->subject);
+    if (ok) {
+        int n = 0;
+        pthread_rwlock_init(&start, NULL);
+        pthread_rwlock_wrlock(&start);
+        while (n < THREADS && pthread_create(&lanes[n].thread, NULL, run_lane, &lanes[n]) == 0)
+            n++;
+        pthread_rwlock_unlock(&start);
+        for (int t = n; t < THREADS; t++) /* for which there was no thread */
+            run_lane(&lanes[t]);
+        for (int t = 0; t < n; t++)
+            pthread_join(lanes[t].thread, NULL);
+        pthread_rwlock_destroy(&start);
+        later = tc_subject_sync(m->subject);
+    }
+    for (int t = 0; ok && t < THREADS; t++)
+        check_lane(m, &lanes[t], later, 90);
+    finish_lanes(lanes, THREADS);
+}
+
+static void streams(comparison *m) {
+    tn_pstream *made[STREAMS] = {0};
+    const tn_stream_ops *ops = m->subject->ops->streams;
+    if (!ops) {
+        tc_verdict_set(m->out, TC_UNSUPPORTED, 0, "the device has no streams");
+        return;
+    }
+    lane *lanes = create_lanes(m, STREAMS);
+    bool ok = lanes != NULL;
+    for (int s = 0; ok && s < STREAMS; s++) {
+        tn_status status = ops->create(m->subject->device, 0, &made[s]);
+        if (status != TN_OK) {
+            char reason[TC_MESSAGE];
+            tc_verdict_set(m->out, TC_FAIL, 52, "create of a stream: %s",
+                           tc_reason(status, reason));
+            ok = false;
+        }
+        ok = ok && prepare_lane(m, &lanes[s], made[s], m->call.seed + 100 * (uint64_t)s);
+    }
+    for (int i = 0; ok && i < lanes[0].n; i++)
+        for (int s = 0; s < STREAMS; s++)
+            run_one(&lanes[s], i);
+    for (int s = 0; lanes && s < STREAMS && made[s]; s++) {
+        tn_status later = ops->synchronize(made[s]);
+        if (ok)
+            check_lane(m, &lanes[s], later, 53);
+    }
+    for (int s = 0; s < STREAMS && made[s]; s++) {
+        ops->synchronize(made[s]);
+        ops->destroy(made[s]);
+    }
+    if (lanes)
+        finish_lanes(lanes, STREAMS);
+}
+
+/* ---- host threads ------------------------------------------------------------------------ */
+
+static void host_threads(comparison *m) {
+    static const uint32_t counts[] = {1, 3};
+    tc_invocation calls[2];
+    tc_result results[2];
+    tn_pself *self = m->subject->self;
+    const tn_ext_threads *threads = tc_subject_threads(m->subject);
+    if (!threads || !(m->kernel->flags & TN_KERNEL_DETERMINISTIC)) {
+        tc_verdict_set(m->out, TC_UNSUPPORTED, 0, "no tenon.threads/1, or not deterministic");
+        return;
+    }
+    uint32_t before = threads->get_num_threads(self);
+    bool ok = true;
+    for (int i = 0; i < 2 && ok; i++) {
+        if (threads->set_num_threads(self, counts[i]) != TN_OK ||
+            threads->get_num_threads(self) != counts[i])
+            tc_verdict_set(m->out, TC_FAIL, 93, "%u threads were set, and get_num_threads says %u",
+                           counts[i], threads->get_num_threads(self));
+        ok = parse(m, &calls[i]) && fill(m, &calls[i], m->call.seed + (uint64_t)i) &&
+             run_call(m->subject, &calls[i], m->kernel, &results[i], m->out);
+    }
+    threads->set_num_threads(self, before);
+    for (uint32_t k = 0; ok && k < m->call.record->n_outs; k++)
+        check_same(m->arena, &calls[0], &results[0], 0, &calls[1], &results[1], k, 82,
+                   "between one host thread and three", m->out);
+}
+
+/* ---- the class --------------------------------------------------------------------------- */
+
+static const struct way {
+    const char *name;
+    void (*run)(comparison *m);
+} ways[] = {{"dense", as_dense},  {"again", again},     {"slices", slices},
+            {"threads", threads}, {"streams", streams}, {"host-threads", host_threads}};
+
+static const struct way *find_way(const char *name) {
+    for (size_t i = 0; name && i < sizeof ways / sizeof *ways; i++)
+        if (strcmp(ways[i].name, name) == 0)
+            return &ways[i];
+    return NULL;
+}
+
+static void run(const tc_case *c, const tc_options *options, tc_verdict *out) {
+    char why[TC_MESSAGE];
+    tc_arena arena = {NULL};
+    comparison m = {.c = c, .arena = &arena, .out = out};
+    const struct way *way = find_way(tc_case_get(c, "how"));
+    m.subject = tc_subject_shared(options, out);
+    if (!m.subject)
+        return;
+    if (!way)
+        tc_verdict_set(out, TC_ERROR, 0,
+                       "how= is dense, again, slices, threads, streams or host-threads");
+    else if (!tc_invocation_parse(c, &arena, &m.call, why))
+        tc_verdict_set(out, TC_ERROR, 0, "%s", why);
+    else if ((m.kernel = tc_claimed_kernel(m.subject, &m.call, out)))
+        way->run(&m);
+    tc_check_host(out);
+    tc_arena_finish(&arena);
+}
+
+/* ---- lines: those of kernel/, where a way makes sense ------------------------------------ */
+
+enum { LARGE = 20000 }; /* elements: work that is split among threads, if any is */
+
+typedef struct relay {
+    tc_sink sink;
+    tc_sink *to;
+    tc_arena arena;
+} relay;
+
+static void emit(relay *r, const char *line, const char *how) {
+    char text[TC_MAX_LINE];
+    snprintf(text, sizeof text, "same%.900s how=%s", strchr(line, '/'), how);
+    r->to->line(r->to, text);
+}
+
+/* Do rounding errors leave the result the same in whatever order it is computed? */
+static bool order_free(const tc_invocation *call) {
+    const tc_family *f = call->record->family;
+    return call->record->pointwise || f == &tc_family_factory || call->data == TC_DATA_EXACT ||
+           (f == &tc_family_index && strstr(call->record->op, "add") == NULL) ||
+           !tc_is_float(call->types[0]);
+}
+
+static void choose(tc_sink *sink, const char *line) {
+    relay *r = (relay *)sink;
+    char why[TC_MESSAGE];
+    tc_case c;
+    tc_invocation call;
+    if (!tc_case_parse(line, &c, why) || !tc_invocation_parse(&c, &r->arena, &call, why))
+        return;
+    bool plain = tc_needed_flags(&call) == 0;
+    bool exact = order_free(&call) && !(call.record->ulps > 0 && !call.record->pointwise);
+    uint64_t n = c.seed; /* of the line alone, whatever stands around it */
+    if (!plain && exact)
+        emit(r, line, "dense");
+    if (n % 3 == 0)
+        emit(r, line, "again");
+    if (exact && can_cut(&call) && n % 2 == 0)
+        emit(r, line, "slices");
+    bool large =
+        call.outs[0].tensor.shape.numel > LARGE ||
+        (call.record->args[0].kind == TC_ARG_TENSOR && call.args[0].tensor.shape.numel > LARGE);
+    if (n % 20 == 0 && call.in_place < 0 && !large)
+        emit(r, line, "threads");
+    if (n % 20 == 10 && call.in_place < 0 && !large)
+        emit(r, line, "streams");
+    if (large)
+        emit(r, line, "host-threads");
+}
+
+static void list(tc_set set, tc_sink *sink) {
+    relay r = {.sink = {choose}, .to = sink};
+    tc_class_kernel.list(set, &r.sink);
+    tc_arena_finish(&r.arena);
+}
+
+const tc_class tc_class_same = {.name = "same", .list = list, .run = run};

@@ -1,0 +1,200 @@
+/* Convolution in two dimensions and its derivatives. */
+#include "plugin-sdk/conformance/worker/kernel/samples/sample.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static tc_value *arg(tc_invocation *call, const char *name) {
+    int32_t a = tc_record_arg(call->record, name);
+    return a < 0 ? NULL : &call->args[a];
+}
+
+static const int64_t *sizes_of(tc_invocation *call, const char *tensor, const char *list,
+                               char why[TC_MESSAGE]) {
+    tc_value *t = arg(call, tensor);
+    if (!t)
+        t = arg(call, list);
+    int32_t rank = t->n_ints ? t->n_ints : t->tensor.shape.rank;
+    if (rank != 4) {
+        snprintf(why, TC_MESSAGE, "%s has four dimensions", tensor);
+        return NULL;
+    }
+    return t->n_ints ? t->ints : t->tensor.shape.sizes;
+}
+
+static bool shapes(tc_invocation *call, char why[TC_MESSAGE]) {
+    const int64_t *x = sizes_of(call, "input", "input_size", why),
+                  *w = sizes_of(call, "weight", "weight_size", why);
+    const tc_value *stride = arg(call, "stride"), *padding = arg(call, "padding"),
+                   *dilation = arg(call, "dilation");
+    int64_t groups = arg(call, "groups")->i;
+    if (!x || !w)
+        return false;
+    bool ok = stride->n_ints == 2 && padding->n_ints == 2 && dilation->n_ints == 2 && groups > 0 &&
+              x[1] % groups == 0 && w[0] % groups == 0 && w[1] == x[1] / groups;
+    int64_t y[4] = {x[0], w[0]};
+    for (int d = 0; ok && d < 2; d++) {
+        int64_t room = x[2 + d] + 2 * padding->ints[d] - dilation->ints[d] * (w[2 + d] - 1) - 1;
+        ok = stride->ints[d] > 0 && dilation->ints[d] > 0 && room >= 0;
+        y[2 + d] = ok ? room / stride->ints[d] + 1 : 0;
+    }
+    const tc_value *grad = arg(call, "grad_output"), *bias = arg(call, "bias");
+    tc_shape out = tc_dense(4, y);
+    ok = ok && (!grad || tc_same_sizes(&grad->tensor.shape, &out)) &&
+         (!bias || bias->none ||
+          (bias->tensor.shape.rank == 1 && bias->tensor.shape.sizes[0] == w[0]));
+    if (!ok) {
+        snprintf(why, TC_MESSAGE, "the sizes of a convolution do not fit each other");
+        return false;
+    }
+    call->outs[0].tensor.shape = !grad ? out : tc_dense(4, arg(call, "input_size") ? x : w);
+    return true;
+}
+
+static int64_t terms(const tc_invocation *call) {
+    const tc_shape *out = &call->outs[0].tensor.shape;
+    int64_t products = 1; /* of all outputs together */
+    const tc_value *v = call->args;
+    bool forward = call->record->n_outs && strcmp(call->record->op, "convolution") == 0;
+    if (forward)
+        return v[1].tensor.shape.numel / v[1].tensor.shape.sizes[0];
+    const int64_t *y = v[0].tensor.shape.sizes;
+    products = strcmp(call->record->op, "convolution_backward_weight") == 0
+                   ? y[0] * y[2] * y[3]
+                   : v[1].tensor.shape.numel / v[1].tensor.shape.sizes[1];
+    return products > 0 ? products : out->numel;
+}
+
+/* Padding may be zeros that are multiplied, or nothing: infinities only where both give the same.
+ */
+static bool fill(tc_invocation *call, uint32_t a, tc_random *r) {
+    if (call->data != TC_DATA_SPECIAL || strcmp(call->record->args[a].name, "input") == 0)
+        return false;
+    const tc_arg *arg = &call->record->args[a];
+    for (int64_t i = 0; i < call->args[a].tensor.shape.numel; i++)
+        call->args[a].tensor.values[i].f = tc_uniform(r, arg->low, arg->high);
+    return true;
+}
+
+static const struct geometry {
+    int64_t n, c, h, w, o, kernel[2], stride[2], padding[2], dilation[2], groups;
+} geometries[] = {
+    {2, 3, 8, 9, 4, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 1},
+    {2, 4, 7, 6, 6, {3, 2}, {2, 1}, {0, 1}, {1, 2}, 2},
+    {3, 4, 9, 9, 4, {3, 3}, {3, 2}, {2, 2}, {2, 1}, 4}, /* depthwise, outputs in the padding */
+    {1, 1, 1, 1, 1, {1, 1}, {1, 1}, {0, 0}, {1, 1}, 1},
+    {2, 5, 6, 7, 3, {1, 1}, {1, 1}, {0, 0}, {1, 1}, 1},  /* one tap */
+    {1, 2, 5, 5, 3, {5, 5}, {1, 1}, {0, 0}, {1, 1}, 1},  /* one pixel comes out */
+    {1, 2, 3, 4, 2, {3, 4}, {2, 3}, {4, 5}, {1, 1}, 1},  /* taps that see padding alone */
+    {1, 1, 1, 40, 1, {1, 7}, {1, 1}, {0, 3}, {1, 1}, 1}, /* one row */
+    {20, 3, 5, 5, 2, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 1}, /* many images */
+    {1, 24, 12, 30, 3, {5, 5}, {1, 1}, {2, 2}, {1, 1}, 1},
+    {1, 70, 9, 11, 2, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 2}, /* many channels */
+    {2, 3, 10, 10, 33, {3, 3}, {2, 2}, {1, 1}, {1, 1}, 1},
+    {2, 2, 12, 13, 3, {3, 3}, {2, 2}, {1, 2}, {3, 3}, 1}, /* taps further apart than outputs */
+    {2, 4, 13, 9, 4, {2, 3}, {3, 2}, {4, 3}, {4, 3}, 2},
+};
+
+static void output_sizes(const struct geometry *g, int64_t y[4]) {
+    y[0] = g->n;
+    y[1] = g->o;
+    y[2] = (g->h + 2 * g->padding[0] - g->dilation[0] * (g->kernel[0] - 1) - 1) / g->stride[0] + 1;
+    y[3] = (g->w + 2 * g->padding[1] - g->dilation[1] * (g->kernel[1] - 1) - 1) / g->stride[1] + 1;
+}
+
+static tc_line call_line(const tc_record *record, const tn_dtype *types, const struct geometry *g,
+                         bool bias, const char *odd, tc_layout layout) {
+    const int64_t x[4] = {g->n, g->c, g->h, g->w},
+                  w[4] = {g->o, g->c / g->groups, g->kernel[0], g->kernel[1]};
+    int64_t y[4];
+    output_sizes(g, y);
+    tc_line l;
+    tc_line_start(&l, "kernel", record, types);
+    for (uint32_t a = 0; a < record->n_args; a++) {
+        const char *name = record->args[a].name;
+        tc_layout lies = !odd || strcmp(odd, name) == 0 ? layout : TC_LAYOUT_DENSE;
+        if (strcmp(name, "input") == 0)
+            tc_line_tensor(&l, name, 4, x, lies);
+        else if (strcmp(name, "weight") == 0)
+            tc_line_tensor(&l, name, 4, w, lies);
+        else if (strcmp(name, "grad_output") == 0)
+            tc_line_tensor(&l, name, 4, y, lies);
+        else if (strcmp(name, "input_size") == 0)
+            tc_line_ints(&l, name, 4, x);
+        else if (strcmp(name, "weight_size") == 0)
+            tc_line_ints(&l, name, 4, w);
+        else if (strcmp(name, "bias") == 0)
+            bias ? tc_line_tensor(&l, name, 1, &g->o, lies) : tc_line_add(&l, "bias=none");
+        else if (strcmp(name, "groups") == 0)
+            tc_line_add(&l, "groups=%d", (int)g->groups);
+        else
+            tc_line_ints(&l, name, 2,
+                         name[0] == 's'   ? g->stride
+                         : name[0] == 'p' ? g->padding
+                                          : g->dilation);
+    }
+    return l;
+}
+
+/* The layers of a network that reads digits, one of a residual network, one that is depthwise. */
+static void list_timed(const tc_record *record, const tn_dtype *types, tc_sink *sink) {
+    static const struct geometry timed[] = {
+        {64, 32, 26, 26, 64, {3, 3}, {1, 1}, {0, 0}, {1, 1}, 1},
+        {64, 1, 28, 28, 32, {3, 3}, {1, 1}, {0, 0}, {1, 1}, 1},
+        {8, 64, 28, 28, 64, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 1},
+        {8, 64, 28, 28, 64, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 64},
+        {1, 4, 8, 8, 4, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 1},
+    };
+    for (int k = 0; k < (tc_has_large(record, types, TC_PERF) ? TC_LENGTH(timed) : 1); k++) {
+        tc_line l = call_line(record, types, &timed[k], true, NULL, TC_LAYOUT_DENSE);
+        if (tc_record_arg(record, "weight_size") >= 0) /* rounding has room in sums of so many */
+            tc_line_add(&l, "data=exact");
+        tc_line_emit(&l, sink);
+    }
+}
+
+static void list(const tc_record *record, const tn_dtype *types, tc_set set, tc_sink *sink) {
+    if (set == TC_PERF) {
+        if (tc_is_timed(record, types))
+            list_timed(record, types, sink);
+        return;
+    }
+    static const struct geometry large[] = {
+        {3, 16, 24, 24, 24, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 1},
+        {40, 1, 14, 14, 32, {3, 3}, {1, 1}, {0, 0}, {1, 1}, 1},
+        {2, 32, 30, 31, 32, {3, 3}, {2, 1}, {1, 1}, {1, 1}, 32},
+    };
+    for (int k = 0; tc_has_large(record, types, set) && k < TC_LENGTH(large); k++) {
+        tc_line l = call_line(record, types, &large[k], k % 2, NULL, TC_LAYOUT_DENSE);
+        tc_line_emit(&l, sink);
+    }
+    for (int k = 0; k < (set == TC_SMOKE ? 2 : TC_LENGTH(geometries)); k++) {
+        const struct geometry *g = &geometries[k];
+        tc_line l = call_line(record, types, g, k % 2, NULL, TC_LAYOUT_DENSE);
+        tc_emit_data(&l, record, types, set, 0, sink);
+        for (int layout = 1; k < 2 && set != TC_SMOKE && layout < TC_LAYOUT_ZERO_ALL; layout++) {
+            tc_line all = call_line(record, types, g, true, NULL, (tc_layout)layout);
+            tc_line_emit(&all, sink);
+            for (uint32_t a = 0; a < record->n_args; a++)
+                if (record->args[a].kind == TC_ARG_TENSOR) {
+                    tc_line one =
+                        call_line(record, types, g, true, record->args[a].name, (tc_layout)layout);
+                    tc_line_emit(&one, sink);
+                }
+            const int64_t x[4] = {g->n, g->c, g->h, g->w},
+                          w[4] = {g->o, g->c / g->groups, g->kernel[0], g->kernel[1]};
+            int64_t y[4];
+            output_sizes(g, y);
+            tc_line out = call_line(record, types, g, true, "none", TC_LAYOUT_DENSE);
+            tc_line_tensor(&out, "out", 4,
+                           tc_record_arg(record, "input_size") >= 0    ? x
+                           : tc_record_arg(record, "weight_size") >= 0 ? w
+                                                                       : y,
+                           (tc_layout)layout);
+            if (layout < TC_N_OUT_LAYOUTS)
+                tc_line_emit(&out, sink);
+        }
+    }
+}
+
+const tc_family tc_family_convolution = {"convolution", shapes, terms, fill, list};

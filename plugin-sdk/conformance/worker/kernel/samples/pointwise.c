@@ -1,0 +1,305 @@
+/* Pointwise operators: all tensors have the output's sizes. */
+#include "plugin-sdk/conformance/worker/kernel/samples/sample.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static bool shapes(tc_invocation *call, char why[TC_MESSAGE]) {
+    const tc_shape *first = NULL;
+    for (uint32_t a = 0; a < call->record->n_args; a++) {
+        if (call->record->args[a].kind != TC_ARG_TENSOR)
+            continue;
+        const tc_shape *s = &call->args[a].tensor.shape;
+        if (first && !tc_same_sizes(first, s)) {
+            snprintf(why, TC_MESSAGE, "%s: all tensors have the same sizes", call->record->op);
+            return false;
+        }
+        first = s;
+    }
+    for (uint32_t k = 0; k < call->record->n_outs; k++)
+        call->outs[k].tensor.shape = tc_dense(first->rank, first->sizes);
+    return true;
+}
+
+static int64_t terms(const tc_invocation *call) {
+    (void)call;
+    return 1;
+}
+
+/* ---- attributes -------------------------------------------------------------------------- */
+
+/* Choices for the attributes of an operator; those with a point are for floating dtypes alone. */
+static const struct attributes {
+    const char *op, *choices[6];
+} attributes[] = {
+    {"add", {"alpha=1", "alpha=2", "alpha=-3", "alpha=0", "alpha=0.3", "alpha=-0.25"}},
+    {"sub", {"alpha=1", "alpha=2", "alpha=-3", "alpha=0.3"}},
+    {"addcmul", {"value=1", "value=-2", "value=0.3"}},
+    {"addcdiv", {"value=1", "value=-2", "value=0.3"}},
+    {"clamp",
+     {"min=-2 max=3", "min=none max=1", "min=1 max=none", "min=-0.5 max=0.75", "min=none max=none",
+      "min=-300 max=200"}}, /* beyond what the small integers hold */
+    {"threshold_backward", {"threshold=0", "threshold=1", "threshold=0.5"}},
+    {"gelu", {"approximate=none", "approximate=tanh"}},
+    {"gelu_backward", {"approximate=none", "approximate=tanh"}},
+    {"fused_sgd",
+     {"lr=0.1 momentum=0.9 dampening=0 weight_decay=0 nesterov=false maximize=false",
+      "lr=0.01 momentum=0.5 dampening=0.1 weight_decay=0.03 nesterov=false maximize=false",
+      "lr=0.05 momentum=0.9 dampening=0 weight_decay=0.01 nesterov=true maximize=false",
+      "lr=0.1 momentum=0 dampening=0 weight_decay=0.25 nesterov=false maximize=true"}},
+    {"fused_adamw",
+     {"lr=0.1 beta1=0.9 beta2=0.999 eps=1e-8 weight_decay=0.01 step=1 maximize=false",
+      "lr=0.01 beta1=0.5 beta2=0.9 eps=1e-3 weight_decay=0 step=1000 maximize=true",
+      "lr=0.001 beta1=0.9 beta2=0.99 eps=0.125 weight_decay=0.25 step=7 maximize=false"}},
+};
+
+/* The k-th choice; "" for the first of an operator without attributes; NULL behind the last. */
+static const char *choice(const tc_record *record, const tn_dtype *types, int k) {
+    for (int i = 0; i < TC_LENGTH(attributes); i++)
+        if (strcmp(attributes[i].op, record->op) == 0) {
+            const char *const *choices = attributes[i].choices;
+            if (k >= TC_LENGTH(attributes[i].choices) || !choices[k])
+                return NULL;
+            return tc_is_float(types[0]) || !strchr(choices[k], '.') ? choices[k]
+                                                                     : choice(record, types, k + 1);
+        }
+    return k == 0 ? "" : NULL;
+}
+
+/* ---- lines ------------------------------------------------------------------------------- */
+
+typedef struct sampler {
+    const tc_record *record;
+    const tn_dtype *types;
+    tc_sink *sink;
+} sampler;
+
+/* A call in which argument `odd` (-1: each) lies in `layout`, and the others densely. */
+static tc_line call_line(const sampler *m, const char *attrs, int32_t rank, const int64_t *sizes,
+                         int32_t odd, tc_layout layout) {
+    tc_line l;
+    tc_line_start(&l, "kernel", m->record, m->types);
+    for (uint32_t a = 0; a < m->record->n_args; a++)
+        if (m->record->args[a].kind == TC_ARG_TENSOR)
+            tc_line_tensor(&l, m->record->args[a].name, rank, sizes,
+                           odd < 0 || odd == (int32_t)a ? layout : TC_LAYOUT_DENSE);
+    if (*attrs)
+        tc_line_add(&l, "%s", attrs);
+    return l;
+}
+
+static const struct sized {
+    int32_t rank;
+    int64_t sizes[TC_MAX_RANK];
+} sized[] = {
+    {1, {1}},
+    {1, {5}},
+    {1, {17}},
+    {1, {64}},
+    {1, {65}},
+    {1, {1000}},
+    {1, {4099}},
+    {2, {3, 5}},
+    {2, {33, 17}},
+    {2, {128, 65}},
+    {3, {2, 3, 4}},
+    {3, {5, 1, 7}},
+    {5, {2, 1, 3, 1, 2}},
+    {6, {2, 2, 2, 2, 2, 2}},
+    {12, {1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2}},
+};
+
+static void list_data(const sampler *m, tc_set set) {
+    static const int64_t n[] = {293}; /* more than every pair of special values, and a prime */
+    for (int k = 0; choice(m->record, m->types, k); k++) {
+        tc_line l = call_line(m, choice(m->record, m->types, k), 1, n, -1, TC_LAYOUT_DENSE);
+        tc_emit_data(&l, m->record, m->types, set, 0, m->sink);
+        if (set == TC_SMOKE)
+            return;
+    }
+}
+
+static void list_layouts(const sampler *m, const char *attrs, int32_t rank, const int64_t *sizes) {
+    for (int layout = TC_LAYOUT_SHIFTED; layout < TC_N_LAYOUTS; layout++) {
+        tc_line all = call_line(m, attrs, rank, sizes, -1, (tc_layout)layout);
+        if (layout != TC_LAYOUT_ZERO_ALL) /* of one value each: nothing could be mixed up */
+            tc_line_emit(&all, m->sink);
+        for (uint32_t a = 0; m->record->n_args > 1 && a < m->record->n_args; a++)
+            if (m->record->args[a].kind == TC_ARG_TENSOR) {
+                tc_line one = call_line(m, attrs, rank, sizes, (int32_t)a, (tc_layout)layout);
+                tc_line_emit(&one, m->sink);
+            }
+        for (uint32_t k = 0; layout < TC_N_OUT_LAYOUTS && k < m->record->n_outs; k++) {
+            char name[16] = "out";
+            if (m->record->n_outs > 1)
+                snprintf(name, sizeof name, "out%u", k);
+            tc_line out = call_line(m, attrs, rank, sizes, -1, TC_LAYOUT_DENSE);
+            tc_line_tensor(&out, name, rank, sizes, (tc_layout)layout);
+            tc_line_emit(&out, m->sink);
+            tc_line both =
+                call_line(m, attrs, rank, sizes, -1, (tc_layout)(TC_N_OUT_LAYOUTS - layout));
+            tc_line_tensor(&both, name, rank, sizes, (tc_layout)layout);
+            tc_line_emit(&both, m->sink);
+        }
+    }
+}
+
+/* Many dimensions of which each tensor is broadcast along others: `first` gives those of the first
+ * argument, and each further one has them a dimension later. */
+static void emit_crossed(const sampler *m, const char *attrs, uint32_t first) {
+    enum { RANK = 6 };
+    static const int64_t sizes[RANK] = {2, 3, 2, 3, 2, 3};
+    uint32_t zeros = first;
+    tc_line l;
+    tc_line_start(&l, "kernel", m->record, m->types);
+    for (uint32_t a = 0; a < m->record->n_args; a++)
+        if (m->record->args[a].kind == TC_ARG_TENSOR) {
+            tc_line_broadcast(&l, m->record->args[a].name, RANK, sizes, zeros);
+            zeros = (zeros << 1 | zeros >> (RANK - 1)) & ((1u << RANK) - 1);
+        }
+    if (*attrs)
+        tc_line_add(&l, "%s", attrs);
+    tc_line_emit(&l, m->sink);
+}
+
+static void list_crossed(const sampler *m, const char *attrs) {
+    for (uint32_t d = 0; d < 6; d++)
+        emit_crossed(m, attrs, 1u << d);
+    emit_crossed(m, attrs, 0x9); /* 0 and 3 */
+    emit_crossed(m, attrs, 0x15);
+    emit_crossed(m, attrs, 0x6);
+}
+
+/* In place, and with a scalar for a tensor, where the dtypes let it be. */
+static void list_forms(const sampler *m, const char *attrs) {
+    static const int64_t sizes[] = {6, 7};
+    for (uint32_t a = 0; a < m->record->n_args; a++) {
+        const tc_arg *arg = &m->record->args[a];
+        if (arg->kind != TC_ARG_TENSOR)
+            continue;
+        tn_dtype in = arg->type < 0 ? arg->fixed : m->types[arg->type];
+        const tc_out_arg *o = &m->record->outs[0];
+        for (int layout = 0;
+             in == (o->type < 0 ? o->fixed : m->types[o->type]) && layout < TC_N_OUT_LAYOUTS;
+             layout += 3) {
+            tc_line l = call_line(m, attrs, 2, sizes, -1, (tc_layout)layout);
+            tc_line_add(&l, "in-place=%s", arg->name);
+            tc_line_emit(&l, m->sink);
+            /* Where a kernel goes a second way for some values, and reads them again. */
+            tc_line_add(&l, "data=special");
+            if (layout == 0 && tc_is_float(m->types[0]))
+                tc_line_emit(&l, m->sink);
+        }
+        tc_line l = call_line(m, attrs, 2, sizes, -1, TC_LAYOUT_DENSE);
+        tc_line_add(&l, "scalar=%s", arg->name);
+        if (m->record->n_args > 1)
+            tc_line_emit(&l, m->sink);
+        tc_line_add(&l, "data=wide"); /* one that arrives as an integer */
+        if (m->record->n_args > 1 && tc_is_arithmetic(m->record) && tc_is_float(m->types[0]))
+            tc_line_emit(&l, m->sink);
+    }
+}
+
+/* All values that the dtype has, where these are few. */
+static void list_every(const sampler *m) {
+    if (tc_dtype_bytes(m->types[0]) > 2 || m->types[0] == TN_BOOL)
+        return;
+    int64_t n = (int64_t)1 << (8 * tc_dtype_bytes(m->types[0]));
+    tc_line l = call_line(m, choice(m->record, m->types, 0), 1, &n, -1, TC_LAYOUT_DENSE);
+    tc_line_add(&l, "data=every");
+    tc_line_emit(&l, m->sink);
+}
+
+/* A call that is nothing but a call, one that streams through memory, and for those that all
+ * programs use, one that stays in caches, one that crosses rows and columns, and one that no cache
+ * holds. */
+static void list_timed(const sampler *m) {
+    static const char *const often[] = {"copy", "add", "mul", "exp"};
+    const char *attrs = choice(m->record, m->types, 0);
+    tc_line small = call_line(m, attrs, 1, TC_SIZES(64), -1, TC_LAYOUT_DENSE);
+    tc_line large = call_line(m, attrs, 1, TC_SIZES(1 << 22), -1, TC_LAYOUT_DENSE);
+    tc_line_emit(&large, m->sink);
+    if (!tc_has_large(m->record, m->types, TC_PERF))
+        return;
+    tc_line_emit(&small, m->sink);
+    for (int i = 0; i < TC_LENGTH(often); i++)
+        if (strcmp(often[i], m->record->op) == 0) {
+            tc_line cached = call_line(m, attrs, 1, TC_SIZES(1 << 16), -1, TC_LAYOUT_DENSE);
+            tc_line crossed = call_line(m, attrs, 2, TC_SIZES(1024, 1024), 0, TC_LAYOUT_REVERSED);
+            tc_line huge = call_line(m, attrs, 1, TC_SIZES(1 << 24), -1, TC_LAYOUT_DENSE);
+            tc_line_emit(&cached, m->sink);
+            tc_line_emit(&crossed, m->sink);
+            if (i < 2)
+                tc_line_emit(&huge, m->sink);
+        }
+}
+
+static void list(const tc_record *record, const tn_dtype *types, tc_set set, tc_sink *sink) {
+    sampler m = {record, types, sink};
+    const char *attrs = choice(record, types, 0);
+    if (set == TC_PERF) {
+        if (tc_is_timed(record, types))
+            list_timed(&m);
+        return;
+    }
+    list_data(&m, set);
+    if (set == TC_SMOKE) {
+        tc_line l = call_line(&m, attrs, 2, TC_SIZES(5, 7), -1, TC_LAYOUT_STEPPED);
+        tc_line_emit(&l, sink);
+        return;
+    }
+    for (int k = 0; k < TC_LENGTH(sized); k++) {
+        tc_line l = call_line(&m, attrs, sized[k].rank, sized[k].sizes, -1, TC_LAYOUT_DENSE);
+        tc_line_emit(&l, sink);
+    }
+    if (tc_has_large(record, types, set)) {
+        tc_line flat = call_line(&m, attrs, 1, TC_SIZES(100003), -1, TC_LAYOUT_DENSE);
+        tc_line rows = call_line(&m, attrs, 2, TC_SIZES(257, 515), -1, TC_LAYOUT_PADDED);
+        tc_line crossed = call_line(&m, attrs, 2, TC_SIZES(300, 290), 0, TC_LAYOUT_REVERSED);
+        /* More rows than a grid of a GPU has blocks in its second dimension. */
+        tc_line tall = call_line(&m, attrs, 2, TC_SIZES(65541, 2), -1, TC_LAYOUT_STEPPED);
+        tc_line_emit(&flat, sink);
+        tc_line_emit(&rows, sink);
+        tc_line_emit(&crossed, sink);
+        tc_line_emit(&tall, sink);
+    }
+    /* Conversions take another way than copies, also when they are split among threads. */
+    if (record->n_types == 2 && types[0] == TN_F32 && (types[1] == TN_F16 || types[1] == TN_I32)) {
+        tc_line rows = call_line(&m, attrs, 2, TC_SIZES(257, 515), -1, TC_LAYOUT_PADDED);
+        tc_line crossed = call_line(&m, attrs, 2, TC_SIZES(300, 290), 0, TC_LAYOUT_REVERSED);
+        tc_line_emit(&rows, sink);
+        tc_line_emit(&crossed, sink);
+    }
+    list_layouts(&m, attrs, 2, TC_SIZES(7, 9));
+    tc_line ones = call_line(&m, attrs, 4, TC_SIZES(5, 1, 7, 1), -1, TC_LAYOUT_SHIFTED);
+    tc_line_emit(&ones, sink);
+    /* Rows that are longer than what kernels take at a time; more dimensions than they count, none
+     * of which joins another; tiles that are cut at both edges. */
+    tc_line steps = call_line(&m, attrs, 2, TC_SIZES(2, 601), -1, TC_LAYOUT_STEPPED);
+    tc_line many = call_line(&m, attrs, 7, TC_SIZES(2, 3, 2, 2, 3, 2, 2), -1, TC_LAYOUT_REVERSED);
+    tc_line tiles = call_line(&m, attrs, 2, TC_SIZES(37, 35), -1, TC_LAYOUT_REVERSED);
+    tc_line_emit(&steps, sink);
+    tc_line_emit(&many, sink);
+    tc_line_emit(&tiles, sink);
+    for (uint32_t a = 0; record->n_args > 1 && a < record->n_args; a++)
+        if (record->args[a].kind == TC_ARG_TENSOR) {
+            tc_line one = call_line(&m, attrs, 1, TC_SIZES(65), (int32_t)a, TC_LAYOUT_ZERO_ALL);
+            tc_line_emit(&one, sink);
+        }
+    list_forms(&m, attrs);
+    if (tc_has_large(record, types, set))
+        list_crossed(&m, attrs);
+    if (record->n_args == 1)
+        list_every(&m);
+    if (set != TC_EXHAUSTIVE)
+        return;
+    list_layouts(&m, attrs, 4, TC_SIZES(3, 2, 5, 4));
+    for (int k = 0; k < 16; k++) {
+        tc_line l =
+            call_line(&m, attrs, 2, TC_SIZES(300, 257), -1, (tc_layout)(k % TC_LAYOUT_ZERO_ALL));
+        tc_line_add(&l, "salt=%d data=%s", k, tc_data_name((tc_data)(k % 3)));
+        tc_line_emit(&l, sink);
+    }
+}
+
+const tc_family tc_family_pointwise = {"pointwise", shapes, terms, NULL, list};

@@ -1,0 +1,168 @@
+/* Pooling in two dimensions and its derivatives. */
+#include "plugin-sdk/conformance/worker/kernel/samples/sample.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static tc_value *arg(tc_invocation *call, const char *name) {
+    int32_t a = tc_record_arg(call->record, name);
+    return a < 0 ? NULL : &call->args[a];
+}
+
+/* Windows along one dimension. In ceil mode the last one starts inside the input or before it. */
+static int64_t windows(int64_t n, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation,
+                       bool ceil) {
+    int64_t room = n + 2 * padding - dilation * (kernel - 1) - 1;
+    if (room < 0)
+        return 0;
+    int64_t count = (room + (ceil ? stride - 1 : 0)) / stride + 1;
+    return ceil && (count - 1) * stride >= n + padding ? count - 1 : count;
+}
+
+static bool wrong(char why[TC_MESSAGE]) {
+    snprintf(why, TC_MESSAGE, "the sizes of a pooling do not fit each other");
+    return false;
+}
+
+static bool shapes(tc_invocation *call, char why[TC_MESSAGE]) {
+    const tc_value *size = arg(call, "input_size"), *kernel = arg(call, "kernel_size");
+    const tc_shape *first = &call->args[0].tensor.shape;
+    if (first->rank != 4 || (size && size->n_ints != 4))
+        return wrong(why);
+    const int64_t *in = size ? size->ints : first->sizes;
+    if (!kernel) { /* max_pool2d_backward */
+        if (!tc_same_sizes(first, &call->args[1].tensor.shape) || in[0] != first->sizes[0] ||
+            in[1] != first->sizes[1])
+            return wrong(why);
+        call->outs[0].tensor.shape = tc_dense(4, in);
+        return true;
+    }
+    const tc_value *stride = arg(call, "stride"), *padding = arg(call, "padding"),
+                   *dilation = arg(call, "dilation");
+    bool ceil = arg(call, "ceil_mode")->boolean;
+    int64_t out[4] = {in[0], in[1]};
+    for (int d = 0; d < 2; d++) {
+        if (stride->ints[d] < 1 || kernel->ints[d] < 1 || 2 * padding->ints[d] > kernel->ints[d])
+            return wrong(why);
+        out[2 + d] = windows(in[2 + d], kernel->ints[d], stride->ints[d], padding->ints[d],
+                             dilation ? dilation->ints[d] : 1, ceil);
+    }
+    tc_shape y = tc_dense(4, out);
+    if (y.numel == 0 || (size && !tc_same_sizes(first, &y)))
+        return wrong(why);
+    for (uint32_t k = 0; k < call->record->n_outs; k++)
+        call->outs[k].tensor.shape = size ? tc_dense(4, in) : y;
+    return true;
+}
+
+static int64_t terms(const tc_invocation *call) {
+    int32_t k = tc_record_arg(call->record, "kernel_size");
+    return k < 0 ? 16 : call->args[k].ints[0] * call->args[k].ints[1];
+}
+
+/* Places within an image's plane. */
+static bool fill(tc_invocation *call, uint32_t a, tc_random *r) {
+    if (strcmp(call->record->args[a].name, "indices") != 0)
+        return false;
+    const int64_t *in = arg(call, "input_size")->ints;
+    for (int64_t i = 0; i < call->args[a].tensor.shape.numel; i++)
+        call->args[a].tensor.values[i].i =
+            i == 0 ? in[2] * in[3] - 1 : (int64_t)tc_below(r, (uint64_t)(in[2] * in[3]));
+    return true;
+}
+
+static const struct geometry {
+    int64_t n, c, h, w, kernel[2], stride[2], padding[2], dilation[2];
+    bool ceil, include;
+} geometries[] = {
+    {2, 3, 8, 9, {2, 2}, {2, 2}, {0, 0}, {1, 1}, false, true},
+    {2, 2, 7, 8, {3, 2}, {2, 1}, {1, 1}, {1, 1}, false, false},
+    {1, 3, 9, 7, {3, 3}, {2, 2}, {1, 1}, {2, 1}, true, true},
+    {1, 1, 1, 1, {1, 1}, {1, 1}, {0, 0}, {1, 1}, false, true},
+    {3, 2, 6, 6, {6, 6}, {6, 6}, {0, 0}, {1, 1}, false, true},
+    {1, 2, 5, 11, {2, 3}, {3, 3}, {1, 0}, {1, 1}, true, false},
+    {1, 4, 10, 10, {3, 3}, {1, 1}, {1, 1}, {1, 1}, false, false},
+    {2, 1, 12, 33, {2, 2}, {2, 2}, {1, 1}, {1, 1}, true, true},
+    {1, 2, 9, 40, {1, 5}, {1, 2}, {0, 2}, {1, 1}, false, true},
+    /* The last windows reach beyond even the padding. */
+    {1, 2, 8, 10, {3, 3}, {2, 2}, {1, 1}, {1, 2}, true, true},
+};
+
+static tc_line call_line(const tc_record *record, const tn_dtype *types, const struct geometry *g,
+                         const char *odd, tc_layout layout, tc_layout out) {
+    bool dilated = strncmp(record->op, "max", 3) == 0;
+    const int64_t x[4] = {g->n, g->c, g->h, g->w};
+    int64_t y[4] = {g->n, g->c};
+    for (int d = 0; d < 2; d++)
+        y[2 + d] = windows(x[2 + d], g->kernel[d], g->stride[d], g->padding[d],
+                           dilated ? g->dilation[d] : 1, g->ceil);
+    bool backward = tc_record_arg(record, "input_size") >= 0;
+    tc_line l;
+    tc_line_start(&l, "kernel", record, types);
+    for (uint32_t a = 0; a < record->n_args; a++) {
+        const char *name = record->args[a].name;
+        tc_layout lies = !odd || strcmp(odd, name) == 0 ? layout : TC_LAYOUT_DENSE;
+        if (record->args[a].kind == TC_ARG_TENSOR)
+            tc_line_tensor(&l, name, 4, backward ? y : x, lies);
+        else if (strcmp(name, "input_size") == 0)
+            tc_line_ints(&l, name, 4, x);
+        else if (strcmp(name, "ceil_mode") == 0)
+            tc_line_add(&l, "ceil_mode=%s", g->ceil ? "true" : "false");
+        else if (strcmp(name, "count_include_pad") == 0)
+            tc_line_add(&l, "count_include_pad=%s", g->include ? "true" : "false");
+        else
+            tc_line_ints(&l, name, 2,
+                         name[0] == 'k'   ? g->kernel
+                         : name[0] == 's' ? g->stride
+                         : name[0] == 'p' ? g->padding
+                                          : g->dilation);
+    }
+    for (uint32_t k = 0; out != TC_LAYOUT_DENSE && k < record->n_outs; k++)
+        tc_line_tensor(&l,
+                       record->n_outs == 1 ? "out"
+                       : k                 ? "out1"
+                                           : "out0",
+                       4, backward ? x : y, out);
+    return l;
+}
+
+static void list_timed(const tc_record *record, const tn_dtype *types, tc_sink *sink) {
+    static const struct geometry timed[] = {
+        {64, 32, 24, 24, {2, 2}, {2, 2}, {0, 0}, {1, 1}, false, true},
+        {1, 4, 8, 8, {2, 2}, {2, 2}, {0, 0}, {1, 1}, false, true}};
+    for (int k = 0; k < TC_LENGTH(timed); k++) {
+        tc_line l = call_line(record, types, &timed[k], NULL, TC_LAYOUT_DENSE, TC_LAYOUT_DENSE);
+        tc_line_emit(&l, sink);
+    }
+}
+
+static void list(const tc_record *record, const tn_dtype *types, tc_set set, tc_sink *sink) {
+    if (set == TC_PERF) {
+        if (tc_is_timed(record, types))
+            list_timed(record, types, sink);
+        return;
+    }
+    static const struct geometry large = {4,      9,      60,     61,    {3, 2},
+                                          {2, 2}, {1, 1}, {1, 1}, false, true};
+    if (tc_has_large(record, types, set)) {
+        tc_line l = call_line(record, types, &large, NULL, TC_LAYOUT_DENSE, TC_LAYOUT_DENSE);
+        tc_line_emit(&l, sink);
+    }
+    for (int k = 0; k < (set == TC_SMOKE ? 2 : TC_LENGTH(geometries)); k++) {
+        const struct geometry *g = &geometries[k];
+        tc_line l = call_line(record, types, g, NULL, TC_LAYOUT_DENSE, TC_LAYOUT_DENSE);
+        /* The extremes, and sums that cancel, of many whole windows are all the same. */
+        uint32_t alike = TC_DATA_BIT(TC_DATA_EXACT) | TC_DATA_BIT(TC_DATA_CANCEL);
+        tc_emit_data(&l, record, types, set, g->kernel[0] > 5 ? alike : 0, sink);
+        for (int layout = 1; k < 2 && set != TC_SMOKE && layout < TC_LAYOUT_ZERO_ALL; layout++) {
+            tc_line in = call_line(record, types, g, NULL, (tc_layout)layout, TC_LAYOUT_DENSE);
+            tc_line_emit(&in, sink);
+            if (layout >= TC_N_OUT_LAYOUTS)
+                continue;
+            tc_line out = call_line(record, types, g, "none", TC_LAYOUT_DENSE, (tc_layout)layout);
+            tc_line_emit(&out, sink);
+        }
+    }
+}
+
+const tc_family tc_family_pool = {"pool", shapes, terms, fill, list};

@@ -1,0 +1,161 @@
+/* See sample.h. */
+#include "plugin-sdk/conformance/worker/kernel/samples/sample.h"
+
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+void tc_line_add(tc_line *l, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    if (l->n + 1 < sizeof l->text)
+        l->text[l->n++] = ' ';
+    int n = vsnprintf(l->text + l->n, sizeof l->text - l->n, format, args);
+    va_end(args);
+    l->n += (size_t)n < sizeof l->text - l->n ? (size_t)n : sizeof l->text - l->n - 1;
+}
+
+void tc_line_start(tc_line *l, const char *class, const tc_record *record, const tn_dtype *types) {
+    l->n = (size_t)snprintf(l->text, sizeof l->text, "%s/%s", class, record->op);
+    for (uint32_t t = 0; t < record->n_types; t++)
+        tc_line_add(l, "%s=%s", record->type_names[t], tc_dtype_name(types[t]));
+}
+
+/* The stride of a dimension of one element. A kernel must not look at it. */
+enum { MEANS_NOTHING = 5 };
+
+static tc_shape place(int32_t rank, const int64_t *sizes, tc_layout layout) {
+    tc_shape s = tc_dense(rank, sizes);
+    s.placed = layout != TC_LAYOUT_DENSE;
+    int64_t stride = 1;
+    switch (layout) {
+    case TC_LAYOUT_SHIFTED:
+        s.offset = 3;
+        break;
+    case TC_LAYOUT_PADDED:
+    case TC_LAYOUT_STEPPED:
+        stride = layout == TC_LAYOUT_STEPPED ? 2 : 1;
+        s.offset = 5;
+        for (int32_t d = rank - 1; d >= 0; d--) {
+            s.strides[d] = stride;
+            stride = stride * sizes[d] + (d == rank - 1 ? 3 : 0);
+        }
+        break;
+    case TC_LAYOUT_REVERSED:
+        for (int32_t d = 0; d < rank; d++) {
+            s.strides[d] = stride;
+            stride *= sizes[d];
+        }
+        break;
+    case TC_LAYOUT_ZERO_FIRST:
+        s.strides[0] = 0;
+        break;
+    case TC_LAYOUT_ZERO_LAST:
+        for (int32_t d = rank - 1; d >= 0; d--) {
+            s.strides[d] = d == rank - 1 ? 0 : stride;
+            stride *= d == rank - 1 ? 1 : sizes[d];
+        }
+        break;
+    case TC_LAYOUT_ZERO_ALL:
+        memset(s.strides, 0, sizeof s.strides);
+        break;
+    default:
+        break;
+    }
+    for (int32_t d = 0; s.placed && d < rank; d++)
+        if (sizes[d] == 1)
+            s.strides[d] = MEANS_NOTHING;
+    return s;
+}
+
+void tc_line_tensor(tc_line *l, const char *name, int32_t rank, const int64_t *sizes,
+                    tc_layout layout) {
+    tc_shape s = place(rank, sizes, rank ? layout : TC_LAYOUT_DENSE);
+    char text[512];
+    tc_line_add(l, "%s=%s", name, tc_write_shape(&s, text, sizeof text));
+}
+
+void tc_line_broadcast(tc_line *l, const char *name, int32_t rank, const int64_t *sizes,
+                       uint32_t zeros) {
+    tc_shape s = tc_dense(rank, sizes);
+    char text[512];
+    int64_t stride = 1;
+    s.placed = zeros != 0;
+    for (int32_t d = rank - 1; d >= 0; d--) {
+        s.strides[d] = zeros >> d & 1 ? 0 : stride;
+        stride *= zeros >> d & 1 ? 1 : sizes[d];
+    }
+    tc_line_add(l, "%s=%s", name, tc_write_shape(&s, text, sizeof text));
+}
+
+void tc_line_ints(tc_line *l, const char *name, int32_t n, const int64_t *values) {
+    tc_line_tensor(l, name, n, values, TC_LAYOUT_DENSE); /* a list is written as sizes are */
+}
+
+void tc_line_emit(const tc_line *l, tc_sink *sink) {
+    sink->line(sink, l->text);
+}
+
+/* Some order or move what they get, and cannot lose bits of a sum. */
+static bool adds_up(const tc_record *record) {
+    static const char *const others[] = {"amax", "amin",   "argmax",       "argmin",    "prod",
+                                         "sort", "gather", "index_select", "max_pool2d"};
+    for (int i = 0; i < TC_LENGTH(others); i++)
+        if (strcmp(record->op, others[i]) == 0)
+            return false;
+    return !record->pointwise;
+}
+
+static uint32_t data_kinds(const tc_record *record, const tn_dtype *types, tc_set set) {
+    uint32_t kinds = TC_DATA_BIT(TC_DATA_RANDOM) | TC_DATA_BIT(TC_DATA_SPECIAL);
+    if (set != TC_SMOKE)
+        kinds |= TC_DATA_BIT(TC_DATA_EXACT) | TC_DATA_BIT(TC_DATA_WIDE);
+    if (set != TC_SMOKE && tc_is_float(types[0]) && adds_up(record))
+        kinds |= TC_DATA_BIT(TC_DATA_CANCEL);
+    if (set != TC_SMOKE && tc_is_float(types[0]) && adds_up(record) && types[0] != TN_BF16)
+        kinds |= TC_DATA_BIT(TC_DATA_BIASED); /* bf16 is too coarse to show it */
+    return kinds;
+}
+
+void tc_emit_data(const tc_line *l, const tc_record *record, const tn_dtype *types, tc_set set,
+                  uint32_t without, tc_sink *sink) {
+    uint32_t kinds = data_kinds(record, types, set) & ~without;
+    for (int k = 0; k < TC_N_DATA; k++) {
+        tc_line line = *l;
+        tc_line_add(&line, "data=%s", tc_data_name((tc_data)k));
+        if (kinds & TC_DATA_BIT(k))
+            tc_line_emit(&line, sink);
+    }
+}
+
+bool tc_has_large(const tc_record *record, const tn_dtype *types, tc_set set) {
+    if (set == TC_SMOKE)
+        return false;
+    for (uint32_t t = 0; t < record->n_types; t++) {
+        tn_dtype first = (tn_dtype)__builtin_ctzll(record->dtypes[t]); /* f32 is bit 0 */
+        if (types[t] != first)
+            return false;
+    }
+    return true;
+}
+
+bool tc_is_timed(const tc_record *record, const tn_dtype *types) {
+    static const char *const often[] = {"copy",    "add",        "mul", "exp",   "sum",
+                                        "softmax", "layer_norm", "bmm", "addmm", "convolution"};
+    uint64_t others = TN_DTYPES_FLOAT & ~(uint64_t)TN_DTYPE_BIT(TN_F32);
+    bool counts = strcmp(record->op, "add") == 0 || strcmp(record->op, "sum") == 0;
+    uint32_t n_others = 0, n_f32 = 0;
+    if (tc_has_large(record, types, TC_PERF))
+        return true;
+    for (uint32_t t = 0; t < record->n_types; t++) {
+        n_f32 += types[t] == TN_F32;
+        n_others += (others & TN_DTYPE_BIT(types[t])) != 0 || (counts && types[t] == TN_I64);
+    }
+    if (n_others != 1 || n_f32 + 1 != record->n_types) /* of two dtypes one is f32 */
+        return false;
+    for (int i = 0; i < TC_LENGTH(often); i++)
+        if (strcmp(record->op, often[i]) == 0)
+            return true;
+    return false;
+}

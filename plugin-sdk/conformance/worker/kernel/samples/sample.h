@@ -1,0 +1,59 @@
+/* What the families share in writing the lines of a set. */
+#ifndef TENON_CONFORMANCE_SAMPLE_H
+#define TENON_CONFORMANCE_SAMPLE_H
+
+#include "plugin-sdk/conformance/worker/kernel/record.h"
+
+/* How a tensor lies. Outputs may lie in the first TC_N_OUT_LAYOUTS ways. */
+typedef enum tc_layout {
+    TC_LAYOUT_DENSE,
+    TC_LAYOUT_SHIFTED,  /* dense, three elements later: the least alignment there can be */
+    TC_LAYOUT_PADDED,   /* rows with a gap of three elements between them */
+    TC_LAYOUT_STEPPED,  /* every other element */
+    TC_LAYOUT_REVERSED, /* the first dimension innermost */
+    TC_N_OUT_LAYOUTS,
+    TC_LAYOUT_ZERO_FIRST = TC_N_OUT_LAYOUTS, /* the first dimension broadcast */
+    TC_LAYOUT_ZERO_LAST,
+    TC_LAYOUT_ZERO_ALL,
+    TC_N_LAYOUTS
+} tc_layout;
+
+typedef struct tc_line {
+    char text[TC_MAX_LINE];
+    size_t n;
+} tc_line;
+
+/* Starts "CLASS/OP T=f32 …". */
+void tc_line_start(tc_line *l, const char *class, const tc_record *record, const tn_dtype *types);
+/* Appends " format". */
+void tc_line_add(tc_line *l, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Appends " name=[sizes]/[strides]+offset". */
+void tc_line_tensor(tc_line *l, const char *name, int32_t rank, const int64_t *sizes,
+                    tc_layout layout);
+/* Appends " name=[sizes]/[strides]", broadcast along the dimensions whose bits are in `zeros`. */
+void tc_line_broadcast(tc_line *l, const char *name, int32_t rank, const int64_t *sizes,
+                       uint32_t zeros);
+void tc_line_ints(tc_line *l, const char *name, int32_t n, const int64_t *values);
+void tc_line_emit(const tc_line *l, tc_sink *sink);
+
+/* Emits a line for each kind of data that a set has for such an operator, but for those in
+ * `without` (TC_DATA_BIT). */
+#define TC_DATA_BIT(data) (1u << (data))
+void tc_emit_data(const tc_line *l, const tc_record *record, const tn_dtype *types, tc_set set,
+                  uint32_t without, tc_sink *sink);
+
+/* Is this the choice of dtypes for which a set has calls so large that work is split: f32 where the
+ * operator takes it, else its first dtype? They take long. */
+bool tc_has_large(const tc_record *record, const tn_dtype *types, tc_set set);
+
+/* Does the set perf have calls of these dtypes? Of the dtypes of tc_has_large it has every
+ * operator, of the other floating ones and i64 a few. */
+bool tc_is_timed(const tc_record *record, const tn_dtype *types);
+
+#define TC_LENGTH(array) ((int)(sizeof(array) / sizeof((array)[0])))
+#define TC_SIZES(...) \
+    (const int64_t[]) { \
+        __VA_ARGS__ \
+    }
+
+#endif

@@ -1,0 +1,199 @@
+/* See compare.h. */
+#include "plugin-sdk/conformance/worker/oracle/compare.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+/* How far element i may be off before rounding to the dtype. */
+static tc_real slack_of(const tc_invocation *call, const tc_expected *e, int64_t i) {
+    /* Whole numbers of fewer than 22 bits, and sums of them, are exact in f32. */
+    bool exact = call->whole && fabsl(e->tensor.values[i].f) < 0x1p22L;
+    tc_real value = e->tensor.values[i].f;
+    tc_real own = 0; /* of the reference, which is but 11 bits more precise than f64 */
+    if (e->tensor.dtype == TN_F64 && isfinite(value) && value != (tc_real)(double)value)
+        own = 0x1p-63L * fabsl(value);
+    return e->error[i] + own + (exact ? 0 : e->rounding[i]);
+}
+
+void tc_bounds(const tc_invocation *call, uint32_t k, int64_t i, tc_real *out_low,
+               tc_real *out_high) {
+    const tc_expected *e = &call->outs[k];
+    tc_real value = e->tensor.values[i].f, slack = slack_of(call, e, i);
+    *out_low =
+        isinf(slack) ? -INFINITY : tc_round(e->tensor.dtype, (tc_number){value - slack, 0}).f;
+    *out_high =
+        isinf(slack) ? INFINITY : tc_round(e->tensor.dtype, (tc_number){value + slack, 0}).f;
+}
+
+static bool accepts_float(const tc_invocation *call, const tc_expected *e, int64_t i, tc_real got,
+                          uint64_t flushes) {
+    tn_dtype dtype = e->tensor.dtype;
+    tc_real value = e->tensor.values[i].f, slack = slack_of(call, e, i);
+    if (isinf(slack))
+        return true; /* unspecified */
+    if (isnan(value) || isnan(got))
+        return isnan(value) && isnan(got);
+    tc_real low, high;
+    tc_bounds(call, (uint32_t)(e - call->outs), i, &low, &high);
+    if (got == 0 && low == 0 && high == 0 && value == 0 && call->record->zero_signed)
+        return signbit(got) == signbit(value);
+    if (got >= low && got <= high)
+        return true;
+    return (flushes & TN_DTYPE_BIT(dtype)) && got == 0 &&
+           fabsl(value) - slack <= tc_smallest_normal(dtype);
+}
+
+bool tc_accepts(const tc_invocation *call, uint32_t k, int64_t i, tc_number got, uint64_t flushes) {
+    const tc_expected *e = &call->outs[k];
+    if (tc_is_float(e->tensor.dtype))
+        return accepts_float(call, e, i, got.f, flushes);
+    if (e->tensor.dtype == TN_BOOL && got.i > 1) /* a byte that is no truth value */
+        return false;
+    return isinf(e->error[i]) || got.i == tc_round(e->tensor.dtype, e->tensor.values[i]).i;
+}
+
+/* ---- messages ---------------------------------------------------------------------------- */
+
+static void place_text(const tc_shape *s, int64_t i, char *out, size_t room) {
+    int64_t index[TC_MAX_RANK];
+    for (int32_t d = s->rank - 1; d >= 0; d--) {
+        index[d] = i % s->sizes[d];
+        i /= s->sizes[d];
+    }
+    size_t at = (size_t)snprintf(out, room, "[");
+    for (int32_t d = 0; d < s->rank && at < room; d++)
+        at += (size_t)snprintf(out + at, room - at, "%s%" PRId64, d ? ", " : "", index[d]);
+    if (at < room)
+        snprintf(out + at, room - at, "]");
+}
+
+static void number_text(tn_dtype dtype, tc_number x, char out[48]) {
+    if (tc_is_float(dtype))
+        snprintf(out, 48, "%.*Lg", dtype == TN_F64 ? 17 : 9, x.f);
+    else
+        snprintf(out, 48, "%" PRId64, x.i);
+}
+
+static void fail_at(const tc_invocation *call, uint32_t k, int64_t i, tc_number got,
+                    int64_t n_wrong, tc_verdict *out) {
+    const tc_expected *e = &call->outs[k];
+    tn_dtype dtype = e->tensor.dtype;
+    char place[160], expected[48], exact[48], there[48], limit[128] = "";
+    place_text(&e->tensor.shape, i, place, sizeof place);
+    number_text(dtype, tc_round(dtype, e->tensor.values[i]), expected);
+    number_text(TN_F64, e->tensor.values[i], exact);
+    number_text(dtype, got, there);
+    if (tc_is_float(dtype))
+        snprintf(limit, sizeof limit, " (exactly %s, give or take %.3Lg)", exact,
+                 slack_of(call, e, i));
+    tc_verdict_set(out, TC_FAIL, 69,
+                   "%s: output %u (%s) is wrong in %" PRId64 " of %" PRId64
+                   " elements, first at %s: expected %s%s, got %s",
+                   call->record->op, k, tc_dtype_name(dtype), n_wrong, e->tensor.shape.numel, place,
+                   expected, limit, there);
+}
+
+/* ---- comparison -------------------------------------------------------------------------- */
+
+/* The error as a share of slack and half a spacing; signed. */
+static tc_real share_of(const tc_invocation *call, const tc_expected *e, int64_t i, tc_real got) {
+    tc_real value = e->tensor.values[i].f, slack = slack_of(call, e, i);
+    if (!isfinite(value) || !isfinite(got) || !isfinite(slack))
+        return 0;
+    return (got - value) / (slack + tc_spacing(e->tensor.dtype, value) / 2);
+}
+
+void tc_compare(const tc_invocation *call, uint32_t k, const unsigned char *image, uint64_t flushes,
+                tc_verdict *out) {
+    const tc_expected *e = &call->outs[k];
+    tn_dtype dtype = e->tensor.dtype;
+    int64_t first = -1, n_wrong = 0;
+    tc_real sum = 0;
+    for (int64_t i = 0; i < e->tensor.shape.numel; i++) {
+        int64_t place = tc_place(&e->tensor.shape, i);
+        tc_number got = tc_load(dtype, image, place);
+        if (!tc_accepts(call, k, i, got, flushes)) {
+            n_wrong++;
+            first = first < 0 ? i : first;
+        }
+        if (!tc_is_float(dtype))
+            continue;
+        tc_real share = share_of(call, e, i, got.f);
+        sum += share;
+        if (!out->measured || fabsl(share) > out->share) {
+            out->share = (double)fabsl(share);
+            out->worst = i;
+        }
+        out->measured = true;
+    }
+    if (out->measured && k == 0)
+        out->bias = (double)(sum / (tc_real)e->tensor.shape.numel);
+    if (first >= 0)
+        fail_at(call, k, first, tc_load(dtype, image, tc_place(&e->tensor.shape, first)), n_wrong,
+                out);
+}
+
+/* ---- distrust ---------------------------------------------------------------------------- */
+
+typedef tc_number wrong_answer(const tc_expected *e, int64_t i);
+
+static tc_number all_zero(const tc_expected *e, int64_t i) {
+    (void)e, (void)i;
+    return (tc_number){0, 0};
+}
+
+static tc_number next_element(const tc_expected *e, int64_t i) {
+    return e->tensor.values[(i + 1) % e->tensor.shape.numel];
+}
+
+static tc_number too_large(const tc_expected *e, int64_t i) {
+    tc_number x = e->tensor.values[i];
+    return (tc_number){x.f * (1 + 0x1p-6L), x.i + 1};
+}
+
+/* Would an output of such elements pass? */
+static bool passes(const tc_invocation *call, uint32_t k, wrong_answer *wrong, uint64_t flushes) {
+    const tc_expected *e = &call->outs[k];
+    for (int64_t i = 0; i < e->tensor.shape.numel; i++)
+        if (!tc_accepts(call, k, i, tc_round(e->tensor.dtype, wrong(e, i)), flushes))
+            return false;
+    return true;
+}
+
+/* Elements of an output may rightly be equal where inputs are broadcast, or there are none. */
+static bool may_be_constant(const tc_invocation *call) {
+    bool constant = call->scalar < 0;
+    if (!constant)
+        return true;
+    for (uint32_t a = 0; a < call->record->n_args; a++)
+        if (call->record->args[a].kind == TC_ARG_TENSOR && !call->args[a].none) {
+            if (tc_has_zero_stride(&call->args[a].tensor.shape))
+                return true;
+            constant = false;
+        }
+    return constant;
+}
+
+void tc_distrust(const tc_invocation *call, uint64_t flushes, tc_verdict *out) {
+    enum { FEW = 6 }; /* elements that may by chance, or by right, all be zero or equal */
+    bool constant = may_be_constant(call);
+    if (strcmp(call->record->op, "fill") == 0)
+        return; /* one value is all there is to see */
+    for (uint32_t k = 0; k < call->record->n_outs; k++) {
+        if (call->outs[k].tensor.shape.numel < FEW)
+            continue;
+        const char *which =
+            passes(call, k, all_zero, flushes)                    ? "all zero"
+            : passes(call, k, next_element, flushes) && !constant ? "moved by one element"
+            : passes(call, k, too_large, flushes) && call->outs[k].tensor.dtype != TN_BOOL
+                ? "1/64 too large"
+                : NULL;
+        if (which)
+            tc_verdict_set(
+                out, TC_MISTRUSTED, 0,
+                "%s: output %u would have passed %s too, so that this case proves nothing",
+                call->record->op, k, which);
+    }
+}

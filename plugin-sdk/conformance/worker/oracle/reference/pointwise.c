@@ -1,0 +1,360 @@
+/* Pointwise operators: one function of a few numbers each. */
+#include "plugin-sdk/conformance/worker/oracle/reference/reference.h"
+
+#include <math.h>
+#include <string.h>
+
+/* One element of a call. */
+typedef struct point {
+    const tc_invocation *call;
+    tc_number x[4]; /* of the tensors, in the schema's order */
+    tc_number r[TC_MAX_OUTS];
+    tc_real error[TC_MAX_OUTS], rounding[TC_MAX_OUTS];
+} point;
+
+static void each(tc_invocation *call, void (*f)(point *p)) {
+    const tc_record *record = call->record;
+    tn_dtype dtype = call->outs[0].tensor.dtype;
+    bool narrow = (dtype == TN_F16 || dtype == TN_BF16) && strcmp(record->op, "copy") != 0;
+    for (int64_t i = 0; i < call->outs[0].tensor.shape.numel; i++) {
+        point p = {.call = call};
+        int n = 0;
+        for (uint32_t a = 0; a < record->n_args; a++)
+            if (record->args[a].kind == TC_ARG_TENSOR)
+                p.x[n++] = call->args[a].tensor.values[i];
+        f(&p);
+        for (uint32_t k = 0; k < record->n_outs; k++) {
+            tc_real r = p.r[k].f;
+            call->outs[k].tensor.values[i] = p.r[k];
+            call->outs[k].error[i] = p.error[k];
+            call->outs[k].rounding[i] = p.rounding[k];
+            if (isfinite(r) && record->ulps > 0)
+                call->outs[k].error[i] += tc_ulps(call, record->ulps, r);
+            if (isfinite(r) && narrow) /* computed in f32, then rounded once more */
+                call->outs[k].rounding[i] += tc_u(call) * fabsl(r);
+        }
+    }
+}
+
+/* `a`, `b`, `c`: floating values; `i`, `j`, `k`: integers, signed; `u`: the unit roundoff. */
+#define POINTWISE(name) \
+    static void name##_at(point *p); \
+    void tc_reference_##name(tc_invocation *call) { \
+        each(call, name##_at); \
+    } \
+    static void name##_at(point *p)
+
+#define NAMES \
+    tc_real a = p->x[0].f, b = p->x[1].f, c = p->x[2].f; \
+    int64_t i = p->x[0].i, j = p->x[1].i, k = p->x[2].i; \
+    tc_real u = tc_u(p->call); \
+    (void)a, (void)b, (void)c, (void)i, (void)j, (void)k, (void)u
+
+/* A floating expression; a floating and an integer one; one that is an integer for all dtypes. */
+#define FLOATING(name, expression) \
+    POINTWISE(name) { \
+        NAMES; \
+        p->r[0].f = expression; \
+    }
+#define BOTH(name, floating, integer) \
+    POINTWISE(name) { \
+        NAMES; \
+        p->r[0] = (tc_number){floating, integer}; \
+    }
+#define COMPARISON(name, floating, integer) \
+    POINTWISE(name) { \
+        NAMES; \
+        p->r[0].i = tc_floating(p->call) ? (floating) : (integer); \
+    }
+
+#define ATTRIBUTE(op, name) (&p->call->args[TN_ARG_##op##_##name])
+
+/* ---- moving and comparing ---------------------------------------------------------------- */
+
+POINTWISE(copy) {
+    tn_dtype from = p->call->types[0], to = p->call->types[1];
+    tc_number x = p->x[0];
+    if (tc_is_float(from) == tc_is_float(to)) {
+        p->r[0] = x;
+    } else if (tc_is_float(to)) {
+        p->r[0].f = (tc_real)x.i;
+        if (to == TN_F16 || to == TN_BF16) /* by way of f32, or at once */
+            p->rounding[0] = 0x1p-24L * fabsl(p->r[0].f);
+    } else if (to == TN_BOOL) {
+        p->r[0].i = x.f != 0; /* NaN is not 0 */
+    } else {
+        tc_real low = (tc_real)tc_int_min(to), high = (tc_real)tc_int_max(to);
+        if (truncl(x.f) >= low && truncl(x.f) <= high)
+            p->r[0].i = (int64_t)x.f;
+        else
+            p->error[0] = INFINITY; /* unspecified */
+    }
+    if (tc_is_float(from) && to == TN_BOOL)
+        p->error[0] = 0;
+}
+
+COMPARISON(eq, a == b, i == j)
+COMPARISON(ne, a != b, i != j)
+COMPARISON(lt, a < b, i < j)
+COMPARISON(le, a <= b, i <= j)
+COMPARISON(gt, a > b, i > j)
+COMPARISON(ge, a >= b, i >= j)
+COMPARISON(logical_not, a == 0, i == 0)
+
+POINTWISE(where) {
+    p->r[0] = p->x[0].i ? p->x[1] : p->x[2];
+}
+
+/* ---- arithmetic -------------------------------------------------------------------------- */
+
+/* self + factor * product, the product having been rounded `steps` times. bool: or, and. */
+static void add_product(point *p, tc_number factor, tc_number product, int steps) {
+    tc_real term = factor.f * product.f;
+    p->r[0].f = p->x[0].f + term;
+    p->r[0].i = p->call->types[0] == TN_BOOL
+                    ? p->x[0].i || (factor.i && product.i)
+                    : tc_wrap_add(p->x[0].i, tc_wrap_mul(factor.i, product.i));
+    if (isfinite(term))
+        p->rounding[0] = steps * (tc_u(p->call) * fabsl(term) +
+                                  tc_spacing(p->call->types[0] == TN_F64 ? TN_F64 : TN_F32, 0));
+}
+
+static tc_number scalar(const tc_value *v) {
+    return (tc_number){v->f, v->i};
+}
+
+static tc_number minus(tc_number x) {
+    return (tc_number){-x.f, (int64_t) - (uint64_t)x.i};
+}
+
+/* Rounded to the dtype, and multiplied; neither where the factor is one. */
+static int factor_steps(const tc_value *v) {
+    return fabs(v->f) == 1 ? 0 : 2;
+}
+
+POINTWISE(add) {
+    const tc_value *alpha = ATTRIBUTE(add, alpha);
+    add_product(p, scalar(alpha), p->x[1], factor_steps(alpha));
+}
+
+POINTWISE(sub) {
+    const tc_value *alpha = ATTRIBUTE(sub, alpha);
+    add_product(p, minus(scalar(alpha)), p->x[1], factor_steps(alpha));
+}
+
+POINTWISE(addcmul) {
+    const tc_value *value = ATTRIBUTE(addcmul, value);
+    tc_number product = {p->x[1].f * p->x[2].f, tc_wrap_mul(p->x[1].i, p->x[2].i)};
+    add_product(p, scalar(value), product, 1 + factor_steps(value));
+}
+
+POINTWISE(addcdiv) {
+    const tc_value *value = ATTRIBUTE(addcdiv, value);
+    add_product(p, scalar(value), (tc_number){p->x[1].f / p->x[2].f, 0}, 2 + factor_steps(value));
+}
+
+POINTWISE(mul) {
+    NAMES;
+    p->r[0] = (tc_number){a * b, p->call->types[0] == TN_BOOL ? i && j : tc_wrap_mul(i, j)};
+}
+
+BOTH(neg, -a, (int64_t) - (uint64_t)i)
+BOTH(abs, fabsl(a), i < 0 ? (int64_t) - (uint64_t)i : i)
+BOTH(sign, isnan(a) ? a : (a > 0) - (a < 0), (i > 0) - (i < 0))
+BOTH(maximum, isnan(a) || isnan(b) ? NAN : a > b ? a : b, i > j ? i : j)
+BOTH(minimum, isnan(a) || isnan(b) ? NAN : a < b ? a : b, i < j ? i : j)
+BOTH(relu, a <= 0 ? 0 : a, i <= 0 ? 0 : i)
+BOTH(bitwise_and, 0, i &j)
+BOTH(bitwise_or, 0, i | j)
+BOTH(bitwise_xor, 0, i ^ j)
+FLOATING(div, a / b)
+FLOATING(reciprocal, 1 / a)
+FLOATING(rsqrt, 1 / sqrtl(a))
+
+/* floor(i / j) as Python has it. */
+static int64_t floor_quotient(int64_t i, int64_t j) {
+    if (j == 0)
+        return 0;
+    if (j == -1)
+        return (int64_t) - (uint64_t)i;
+    return i / j - (i % j != 0 && (i < 0) != (j < 0));
+}
+
+POINTWISE(floor_divide) {
+    NAMES;
+    tc_real rest = fmodl(a, b);
+    tc_real q = (a - rest) / b;
+    if (rest != 0 && (rest < 0) != (b < 0))
+        q -= 1;
+    p->r[0].f = b == 0 ? a / b : isnan(q) ? q : nearbyintl(q);
+    p->r[0].i = floor_quotient(i, j);
+    if (fabsl(q) > 1 / u) /* not every whole number is one of the dtype's */
+        p->error[0] = tc_ulps(p->call, 1, q);
+}
+
+POINTWISE(remainder) {
+    NAMES;
+    tc_real rest = fmodl(a, b);
+    if (rest == 0)
+        rest = copysignl(0, b);
+    else if ((rest < 0) != (b < 0))
+        rest += b;
+    p->r[0].f = rest;
+    p->r[0].i =
+        j == 0 ? 0 : (int64_t)((uint64_t)i - (uint64_t)tc_wrap_mul(floor_quotient(i, j), j));
+}
+
+POINTWISE(pow) {
+    NAMES;
+    int64_t product = 1, base = i;
+    for (uint64_t n = j > 0 ? (uint64_t)j : 0; n; n >>= 1, base = tc_wrap_mul(base, base))
+        if (n & 1)
+            product = tc_wrap_mul(product, base);
+    p->r[0].f = powl(a, b);
+    p->r[0].i = j >= 0 ? product : i == 1 ? 1 : i == -1 ? (j % 2 ? -1 : 1) : 0;
+}
+
+POINTWISE(clamp) {
+    const tc_value *low = ATTRIBUTE(clamp, min), *high = ATTRIBUTE(clamp, max);
+    bool floating = tc_floating(p->call);
+    tc_number y = p->x[0];
+    if (!low->none && (floating ? y.f < low->f : y.i < low->i))
+        y = floating ? (tc_number){low->f, 0} : (tc_number){0, low->i};
+    if (!high->none && (floating ? y.f > high->f : y.i > high->i))
+        y = floating ? (tc_number){high->f, 0} : (tc_number){0, high->i};
+    p->r[0] = y;
+}
+
+/* ---- functions of one number ------------------------------------------------------------- */
+
+FLOATING(exp, expl(a))
+FLOATING(log, logl(a))
+FLOATING(log1p, log1pl(a))
+FLOATING(expm1, expm1l(a))
+FLOATING(sqrt, sqrtl(a))
+FLOATING(sin, sinl(a))
+FLOATING(cos, cosl(a))
+FLOATING(tanh, tanhl(a))
+FLOATING(erf, erfl(a))
+FLOATING(floor, floorl(a))
+FLOATING(ceil, ceill(a))
+FLOATING(trunc, truncl(a))
+FLOATING(round, nearbyintl(a)) /* the rounding mode is the default one: halves to even */
+
+static tc_real sigmoid(tc_real x) {
+    return x < 0 ? expl(x) / (1 + expl(x)) : 1 / (1 + expl(-x));
+}
+
+FLOATING(sigmoid, sigmoid(a))
+
+POINTWISE(silu) {
+    NAMES;
+    p->r[0].f = a * sigmoid(a);
+    if (isinf(a) && a < 0)
+        p->error[0] = INFINITY; /* infinity times zero, or the limit */
+}
+
+/* Phi(x) and its derivative, in either form. */
+static tc_real gelu_phi(tc_real x, const char *approximate, tc_real *out_derivative) {
+    tc_real root = sqrtl(2 / acosl(-1));
+    if (strcmp(approximate, "none") == 0) {
+        *out_derivative = expl(-x * x / 2) * root / 2;
+        return erfcl(-x / sqrtl(2)) / 2;
+    }
+    tc_real inner = root * (x + 0.044715L * x * x * x);
+    tc_real slope = root * (1 + 3 * 0.044715L * x * x);
+    *out_derivative = isinf(inner) ? 0 : 2 * sigmoid(2 * inner) * sigmoid(-2 * inner) * slope;
+    return sigmoid(2 * inner);
+}
+
+POINTWISE(gelu) {
+    NAMES;
+    tc_real derivative;
+    p->r[0].f = a * gelu_phi(a, ATTRIBUTE(gelu, approximate)->string, &derivative);
+    p->rounding[0] = 16 * u * fabsl(a); /* far to the left all of it is rounding */
+    if (isinf(a))
+        p->rounding[0] = 0, p->error[0] = a < 0 ? INFINITY : 0;
+}
+
+/* ---- derivatives ------------------------------------------------------------------------- */
+
+POINTWISE(threshold_backward) {
+    NAMES;
+    const tc_value *threshold = ATTRIBUTE(threshold_backward, threshold);
+    bool below = tc_floating(p->call) ? b <= threshold->f : j <= threshold->i;
+    p->r[0] = below ? (tc_number){0, 0} : p->x[0];
+}
+
+FLOATING(sigmoid_backward, a *b *(1 - b))
+
+/* Infinite operands meet zeros inside these formulas in an order that nobody fixed. */
+static void unspecified_when_infinite(point *p) {
+    if (!isfinite(p->x[0].f) || !isfinite(p->x[1].f) || !isfinite(p->rounding[0]))
+        p->rounding[0] = 0, p->error[0] = isnan(p->x[0].f) || isnan(p->x[1].f) ? 0 : INFINITY;
+}
+
+POINTWISE(tanh_backward) {
+    NAMES;
+    p->r[0].f = a * (1 - b * b);
+    p->rounding[0] = 2 * u * fabsl(a) * (1 + b * b);
+    unspecified_when_infinite(p);
+}
+
+POINTWISE(silu_backward) {
+    NAMES;
+    tc_real s = sigmoid(b);
+    p->r[0].f = a * s * (1 + b * sigmoid(-b));
+    p->rounding[0] = 8 * u * fabsl(a) * (1 + fabsl(b));
+    unspecified_when_infinite(p);
+}
+
+POINTWISE(gelu_backward) {
+    NAMES;
+    tc_real derivative;
+    tc_real phi = gelu_phi(b, ATTRIBUTE(gelu_backward, approximate)->string, &derivative);
+    p->r[0].f = a * (phi + b * derivative);
+    p->rounding[0] = 20 * u * fabsl(a) * (1 + fabsl(b));
+    unspecified_when_infinite(p);
+}
+
+/* ---- optimizers -------------------------------------------------------------------------- */
+
+POINTWISE(fused_sgd) {
+    NAMES;
+    tc_real lr = ATTRIBUTE(fused_sgd, lr)->f, momentum = ATTRIBUTE(fused_sgd, momentum)->f;
+    tc_real decay = ATTRIBUTE(fused_sgd, weight_decay)->f;
+    tc_real dampening = ATTRIBUTE(fused_sgd, dampening)->f;
+    tc_real g = (ATTRIBUTE(fused_sgd, maximize)->boolean ? -b : b) + decay * a;
+    tc_real buffer = momentum * c + (1 - dampening) * g;
+    tc_real step = ATTRIBUTE(fused_sgd, nesterov)->boolean ? g + momentum * buffer : buffer;
+    p->r[0].f = a - lr * step;
+    p->r[1].f = buffer;
+    p->rounding[1] = 6 * u * (fabsl(momentum * c) + fabsl(b) + fabsl(decay * a));
+    p->rounding[0] = 2 * u * fabsl(a) + 2 * fabsl(lr) * (p->rounding[1] + 6 * u * fabsl(g));
+}
+
+/* The relative error of 1 - beta^step, computed in f64: next to nothing but for the first steps. */
+static tc_real correction_error(tc_real beta, tc_real steps) {
+    tc_real power = powl(beta, steps);
+    return 3 * 0x1p-53L * power / (1 - power);
+}
+
+POINTWISE(fused_adamw) {
+    NAMES;
+    tc_real lr = ATTRIBUTE(fused_adamw, lr)->f, eps = ATTRIBUTE(fused_adamw, eps)->f;
+    tc_real b1 = ATTRIBUTE(fused_adamw, beta1)->f, b2 = ATTRIBUTE(fused_adamw, beta2)->f;
+    tc_real decay = ATTRIBUTE(fused_adamw, weight_decay)->f;
+    tc_real steps = (tc_real)ATTRIBUTE(fused_adamw, step)->i;
+    tc_real g = ATTRIBUTE(fused_adamw, maximize)->boolean ? -b : b;
+    tc_real m = b1 * c + (1 - b1) * g, v = b2 * p->x[3].f + (1 - b2) * g * g;
+    tc_real size = lr / (1 - powl(b1, steps));
+    tc_real root = sqrtl(v / (1 - powl(b2, steps))) + eps;
+    p->r[0].f = a * (1 - lr * decay) - size * m / root;
+    p->r[1].f = m;
+    p->r[2].f = v;
+    p->rounding[1] = 4 * u * (fabsl(b1 * c) + fabsl((1 - b1) * g));
+    p->rounding[2] = 5 * u * v;
+    tc_real corrections = correction_error(b1, steps) + correction_error(b2, steps) / 2;
+    p->rounding[0] =
+        4 * u * fabsl(a) + size / root * (p->rounding[1] + (10 * u + corrections) * fabsl(m));
+}

@@ -1,0 +1,250 @@
+/* See host.h. */
+#include "plugin-sdk/conformance/worker/subject/host.h"
+
+#include <ctype.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+/* ---- state ------------------------------------------------------------------------------- */
+
+enum { MESSAGE = 1024 };
+
+static _Thread_local char message[MESSAGE];
+static _Thread_local tn_status message_status;
+
+static char type[32];
+static tn_pself *_Atomic expected_self;
+static atomic_bool running;
+static atomic_int_fast64_t blocks, bytes_out, allocations, allocs_left = -1;
+static atomic_bool failed;
+
+static pthread_mutex_t misuse_lock = PTHREAD_MUTEX_INITIALIZER;
+static uint32_t misuse_requirement;
+static char misuse_text[MESSAGE];
+
+__attribute__((format(printf, 2, 3))) static void misuse(uint32_t requirement, const char *format,
+                                                         ...) {
+    pthread_mutex_lock(&misuse_lock);
+    if (!misuse_requirement) {
+        va_list args;
+        va_start(args, format);
+        vsnprintf(misuse_text, sizeof misuse_text, format, args);
+        va_end(args);
+        misuse_requirement = requirement;
+    }
+    pthread_mutex_unlock(&misuse_lock);
+}
+
+/* ---- memory: each block has a head, so that a wrong free is seen ------------------------- */
+
+typedef struct head {
+    uint64_t magic, bytes, alignment;
+    void *start;
+} head;
+
+static const uint64_t LIVE = 0x6c69766520626c6b, FREED = 0x66726565642e2e2e,
+                      TAIL = 0x7461696c7461696c;
+
+static head *head_of(void *p) {
+    return (head *)p - 1;
+}
+
+static void *host_alloc(uint64_t bytes, uint64_t alignment) {
+    atomic_fetch_add(&allocations, 1);
+    if (alignment == 0 || (alignment & (alignment - 1))) {
+        misuse(14, "host->alloc: an alignment of %llu is no power of two",
+               (unsigned long long)alignment);
+        alignment = 16;
+    }
+    if (atomic_load(&allocs_left) >= 0 && atomic_fetch_sub(&allocs_left, 1) == 0) {
+        atomic_store(&allocs_left, -1);
+        atomic_store(&failed, true);
+        return NULL;
+    }
+    if (alignment < 16)
+        alignment = 16;
+    uint64_t room;
+    if (__builtin_add_overflow(bytes, 2 * alignment + sizeof(head) + sizeof TAIL, &room))
+        return NULL;
+    char *start = malloc(room);
+    if (!start)
+        return NULL;
+    memset(start, 0xd5, room); /* nobody may count on zeros */
+    uint64_t at = ((uint64_t)start + sizeof(head) + alignment - 1) & ~(alignment - 1);
+    void *p = start + (at - (uint64_t)start);
+    *head_of(p) = (head){LIVE, bytes, alignment, start};
+    memcpy((char *)p + bytes, &TAIL, sizeof TAIL);
+    atomic_fetch_add(&blocks, 1);
+    atomic_fetch_add(&bytes_out, (int64_t)bytes);
+    return p;
+}
+
+static void host_free(void *p) {
+    if (!p)
+        return;
+    head *h = head_of(p);
+    if (h->magic != LIVE) {
+        misuse(14, "host->free(%p): %s", p,
+               h->magic == FREED ? "this block was given back before"
+                                 : "host->alloc never returned it");
+        return;
+    }
+    if (memcmp((char *)p + h->bytes, &TAIL, sizeof TAIL) != 0)
+        misuse(14, "the %llu bytes behind %p from host->alloc were written to",
+               (unsigned long long)sizeof TAIL, p);
+    h->magic = FREED;
+    atomic_fetch_sub(&blocks, 1);
+    atomic_fetch_sub(&bytes_out, (int64_t)h->bytes);
+    void *start = h->start;
+    memset(p, 0xdd, h->bytes);
+    free(start);
+}
+
+int64_t tc_host_blocks(void) {
+    return atomic_load(&blocks);
+}
+
+int64_t tc_host_bytes(void) {
+    return atomic_load(&bytes_out);
+}
+
+int64_t tc_host_allocations(void) {
+    return atomic_load(&allocations);
+}
+
+void tc_host_fail_after(int64_t n) {
+    atomic_store(&failed, false);
+    atomic_store(&allocs_left, n);
+}
+
+bool tc_host_failed(void) {
+    return atomic_load(&failed);
+}
+
+/* ---- the other services ------------------------------------------------------------------ */
+
+static void check_self(const char *what, tn_pself *self) {
+    tn_pself *expected = atomic_load(&expected_self);
+    if (self != expected)
+        misuse(17, "host->%s: self is %p, and should be %p (%s)", what, (void *)self,
+               (void *)expected, expected ? "what init gave out" : "NULL inside init");
+}
+
+static void host_log(tn_pself *self, int32_t level, const char *text) {
+    check_self("log", self);
+    if (level < TN_LOG_ERROR || level > TN_LOG_TRACE)
+        misuse(17, "host->log: %d is no level", (int)level);
+    if (!text)
+        misuse(17, "host->log: the text is NULL");
+    fprintf(stderr, "plugin: %s\n", text ? text : "");
+}
+
+static tn_status host_fail(tn_status status, const char *text) {
+    if (status <= TN_OK || status >= TN_STATUS_COUNT)
+        misuse(85, "host->fail: %d is no status of a failure", (int)status);
+    if (!text || !*text)
+        misuse(16, "host->fail: without a message");
+    snprintf(message, sizeof message, "%s", text ? text : "");
+    message_status = status;
+    return status;
+}
+
+static const char *host_option(tn_pself *self, const char *name) {
+    check_self("option", self);
+    if (!name || !*name) {
+        misuse(18, "host->option: without a name");
+        return NULL;
+    }
+    if (!atomic_load(&running))
+        misuse(18, "host->option(\"%s\") outside init to shutdown", name);
+    char variable[128];
+    snprintf(variable, sizeof variable, "TENON_%s_%s", type, name);
+    for (char *c = variable; *c; c++)
+        *c = (char)toupper((unsigned char)*c);
+    return getenv(variable);
+}
+
+static const void *host_extension(const char *id) {
+    (void)id;
+    return NULL;
+}
+
+static const tn_host table = {
+    .struct_size = sizeof table,
+    .abi_version = TN_ABI_VERSION,
+    .alloc = host_alloc,
+    .free = host_free,
+    .log = host_log,
+    .fail = host_fail,
+    .option = host_option,
+    .extension = host_extension,
+};
+
+const tn_host *tc_host_table(void) {
+    return &table;
+}
+
+void tc_host_set_type(const char *device_type) {
+    snprintf(type, sizeof type, "%s", device_type);
+}
+
+const char *tc_host_message(void) {
+    return message;
+}
+
+tn_status tc_host_message_status(void) {
+    return message_status;
+}
+
+void tc_host_forget(void) {
+    message[0] = '\0';
+    message_status = TN_OK;
+}
+
+bool tc_host_misuse(uint32_t *out_requirement, const char **out_text) {
+    pthread_mutex_lock(&misuse_lock);
+    *out_requirement = misuse_requirement;
+    *out_text = misuse_text;
+    pthread_mutex_unlock(&misuse_lock);
+    return *out_requirement != 0;
+}
+
+void tc_host_clear(void) {
+    misuse_requirement = 0;
+    misuse_text[0] = '\0';
+}
+
+void tc_host_expect_self(tn_pself *self) {
+    atomic_store(&expected_self, self);
+}
+
+void tc_host_running(bool is_running) {
+    atomic_store(&running, is_running);
+}
+
+/* ---- the poor host ----------------------------------------------------------------------- */
+
+tn_host *tc_host_poor_create(uint64_t bytes) {
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    char *p = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (p == MAP_FAILED)
+        return NULL;
+    char *at = p + page - bytes;
+    memcpy(at, &table, bytes);
+    memcpy(at, &bytes, sizeof bytes); /* struct_size comes first */
+    mprotect(p, page, PROT_READ);
+    mprotect(p + page, page, PROT_NONE);
+    return (tn_host *)at;
+}
+
+void tc_host_poor_destroy(tn_host *host) {
+    size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    if (host)
+        munmap((char *)((uint64_t)host & ~(uint64_t)(page - 1)), 2 * page);
+}

@@ -1,0 +1,144 @@
+/* See subject.h. */
+#include "plugin-sdk/conformance/worker/subject/subject.h"
+
+#include <dlfcn.h>
+#include <stdio.h>
+#include <string.h>
+
+#define WRONG(requirement, ...) \
+    (s->broken = (requirement), snprintf(why, TC_MESSAGE, __VA_ARGS__), false)
+
+const char *tc_tn_status_name(tn_status status) {
+#define NAME(name, value, text) "TN_" #name,
+    static const char *const names[] = {TN_STATUS_MAP(NAME)};
+#undef NAME
+    return status >= 0 && status < TN_STATUS_COUNT ? names[status] : "a status that is none";
+}
+
+char *tc_reason(tn_status status, char out[TC_MESSAGE]) {
+    const char *message = tc_host_message();
+    snprintf(out, TC_MESSAGE, "%s: %.200s", tc_tn_status_name(status),
+             *message ? message : "no message");
+    return out;
+}
+
+bool tc_subject_load(tc_subject *s, const char *path, const tn_host *host, char why[TC_MESSAGE]) {
+    memset(s, 0, sizeof *s);
+    s->object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!s->object)
+        return WRONG(2, "dlopen: %.200s", dlerror());
+    tn_plugin_query_fn query;
+    *(void **)&query = dlsym(s->object, TN_PLUGIN_QUERY_NAME);
+    if (!query)
+        return WRONG(1, "the object does not export %s", TN_PLUGIN_QUERY_NAME);
+    s->plugin = query(host);
+    if (!s->plugin)
+        return WRONG(4, "%s returned NULL", TN_PLUGIN_QUERY_NAME);
+    if (!TN_HAS(s->plugin, tn_plugin, n_kernels) || !s->plugin->init || !s->plugin->shutdown ||
+        !s->plugin->devices || !s->plugin->devices->memory || !s->plugin->device_type)
+        return WRONG(11, "the plugin's table lacks what is required");
+    s->ops = s->plugin->devices;
+    s->memory = s->ops->memory;
+    tc_host_set_type(s->plugin->device_type);
+    return true;
+}
+
+int64_t tc_subject_property(const tc_subject *s, uint32_t index, int32_t property,
+                            int64_t otherwise) {
+    tn_cell value = {.tag = TN_CELL_NONE};
+    if (s->ops->property(s->self, index, property, &value) != TN_OK)
+        return otherwise;
+    return value.tag == TN_CELL_BOOL  ? value.v.boolean
+           : value.tag == TN_CELL_I64 ? value.v.i64
+                                      : otherwise;
+}
+
+const tn_ext_threads *tc_subject_threads(const tc_subject *s) {
+    return TN_HAS(s->plugin, tn_plugin, extension) && s->plugin->extension
+               ? s->plugin->extension(s->self, TN_EXT_THREADS)
+               : NULL;
+}
+
+static bool start(tc_subject *s, const char *path, uint32_t index, const tn_host *host,
+                  char why[TC_MESSAGE]) {
+    char reason[TC_MESSAGE];
+    tc_host_forget();
+    tc_host_running(true);
+    tn_status status = s->plugin->init(host, path, &s->self);
+    if (status != TN_OK || !s->self)
+        return WRONG(21, "init: %.200s", tc_reason(status, reason));
+    tc_host_expect_self(s->self);
+    status = s->ops->count(s->self, &s->n_devices);
+    if (status != TN_OK)
+        return WRONG(27, "count: %.200s", tc_reason(status, reason));
+    if (index >= s->n_devices)
+        return WRONG(0, "there is no device %u: the plugin counts %u%s%.200s", index, s->n_devices,
+                     *tc_host_message() ? ": " : "", tc_host_message());
+    status = s->ops->open(s->self, index, &s->device);
+    if (status != TN_OK || !s->device)
+        return WRONG(30, "open of device %u: %.200s", index, tc_reason(status, reason));
+    s->index = index;
+    s->alignment = (uint64_t)tc_subject_property(s, index, TN_PROP_ALIGNMENT, 64);
+    s->max_allocation = (uint64_t)tc_subject_property(s, index, TN_PROP_MAX_ALLOCATION, 0);
+    s->dtypes = (uint64_t)tc_subject_property(s, index, TN_PROP_DTYPES, (int64_t)TN_DTYPES_ALL);
+    s->flushes = (uint64_t)tc_subject_property(s, index, TN_PROP_FLUSHES_SUBNORMALS, 0);
+    s->host_memory = tc_subject_property(s, index, TN_PROP_HOST_MEMORY, 0) != 0;
+    if (!s->ops->streams)
+        return true;
+    status = s->ops->streams->create(s->device, 0, &s->stream);
+    return status == TN_OK && s->stream
+               ? true
+               : WRONG(52, "stream create: %.200s", tc_reason(status, reason));
+}
+
+bool tc_subject_open(tc_subject *s, const char *path, uint32_t index, const tn_host *host,
+                     char why[TC_MESSAGE]) {
+    if (!tc_subject_load(s, path, host, why))
+        return false;
+    if (start(s, path, index, host, why))
+        return true;
+    tc_subject_close(s);
+    return false;
+}
+
+void tc_subject_close(tc_subject *s) {
+    if (s->stream)
+        s->ops->streams->destroy(s->stream);
+    if (s->device)
+        s->ops->close(s->device);
+    if (s->self)
+        s->plugin->shutdown(s->self);
+    s->stream = NULL;
+    s->device = NULL;
+    s->self = NULL;
+    tc_host_running(false);
+    tc_host_expect_self(NULL);
+}
+
+tn_status tc_subject_sync(tc_subject *s) {
+    return s->stream ? s->ops->streams->synchronize(s->stream) : TN_OK;
+}
+
+/* ---- the shared one ---------------------------------------------------------------------- */
+
+static tc_subject shared;
+static bool shared_open;
+
+tc_subject *tc_subject_shared(const tc_options *options, tc_verdict *out) {
+    char why[TC_MESSAGE];
+    if (shared_open)
+        return &shared;
+    if (!tc_subject_open(&shared, options->plugin, options->device, tc_host_table(), why)) {
+        tc_verdict_set(out, shared.broken ? TC_FAIL : TC_ERROR, shared.broken,
+                       "the device cannot be opened: %s", why);
+        return NULL;
+    }
+    shared_open = true;
+    return &shared;
+}
+
+void tc_subject_shared_close(void) {
+    if (shared_open)
+        tc_subject_close(&shared);
+    shared_open = false;
+}

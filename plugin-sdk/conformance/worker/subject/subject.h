@@ -1,0 +1,59 @@
+/* The plugin under test, opened through plugin.h alone. */
+#ifndef TENON_CONFORMANCE_SUBJECT_H
+#define TENON_CONFORMANCE_SUBJECT_H
+
+#include <tenon/ext/threads.h>
+
+#include "plugin-sdk/conformance/case.h"
+#include "plugin-sdk/conformance/verdict.h"
+#include "plugin-sdk/conformance/worker/worker.h"
+#include "plugin-sdk/conformance/worker/subject/host.h"
+
+typedef struct tc_subject {
+    void *object; /* from dlopen; stays mapped until the process ends */
+    const tn_plugin *plugin;
+    tn_pself *self;
+    const tn_device_ops *ops;
+    const tn_memory_ops *memory;
+    tn_pdevice *device;
+    tn_pstream *stream; /* NULL on a device without streams */
+    uint32_t index, n_devices;
+    uint64_t alignment;
+    uint64_t dtypes;  /* that the device can store */
+    uint64_t flushes; /* whose subnormal numbers it may take for zero */
+    uint64_t max_allocation;
+    bool host_memory;
+    uint32_t broken; /* the requirement for which it could not be loaded or opened; 0: none */
+} tc_subject;
+
+/* Loads and queries the shared object: no init. False with `why` and `broken`. */
+bool tc_subject_load(tc_subject *s, const char *path, const tn_host *host, char why[TC_MESSAGE]);
+
+/* From a loaded plugin to an open device with a stream. On failure undoes what it did. */
+bool tc_subject_open(tc_subject *s, const char *path, uint32_t index, const tn_host *host,
+                     char why[TC_MESSAGE]);
+
+/* Undoes tc_subject_open. */
+void tc_subject_close(tc_subject *s);
+
+/* The subject that a worker keeps open from case to case; opened at the first call. On failure
+ * fills `out` (a FAIL, or an ERROR where there is no such device) and returns NULL. */
+tc_subject *tc_subject_shared(const tc_options *options, tc_verdict *out);
+void tc_subject_shared_close(void);
+
+/* Waits for the stream and returns its error; TN_OK without streams. */
+tn_status tc_subject_sync(tc_subject *s);
+
+/* An integer or boolean property, or `otherwise` where the plugin does not answer it. */
+int64_t tc_subject_property(const tc_subject *s, uint32_t index, int32_t property,
+                            int64_t otherwise);
+
+/* The extension tenon.threads/1, or NULL. */
+const tn_ext_threads *tc_subject_threads(const tc_subject *s);
+
+const char *tc_tn_status_name(tn_status status); /* "TN_OUT_OF_MEMORY"; never NULL */
+
+/* "status TN_…: message" of the last failure on this thread. Returns out. */
+char *tc_reason(tn_status status, char out[TC_MESSAGE]);
+
+#endif

@@ -1,0 +1,45 @@
+/* See suite.h. */
+#include "plugin-sdk/conformance/worker/suite.h"
+
+#include "plugin-sdk/conformance/worker/contract/contract.h"
+#include "plugin-sdk/conformance/json.h"
+#include "plugin-sdk/conformance/worker/kernel/kernel_case.h"
+#include "plugin-sdk/conformance/worker/perf/perf_case.h"
+#include "plugin-sdk/conformance/worker/subject/subject.h"
+
+static const tc_class *const classes[] = {&tc_class_kernel,   &tc_class_same,    &tc_class_refuse,
+                                          &tc_class_contract, &tc_class_process, &tc_class_perf};
+
+static void describe(const tc_options *options, FILE *out) {
+    tc_subject s;
+    char why[TC_MESSAGE];
+    tn_cell name = {.tag = TN_CELL_NONE};
+    if (!tc_subject_open(&s, options->plugin, options->device, tc_host_table(), why)) {
+        fprintf(out, "{\"error\":");
+        tc_json_put(out, why);
+        fprintf(out, "}");
+        return;
+    }
+    s.ops->property(s.self, s.index, TN_PROP_NAME, &name);
+    const char *const members[][2] = {
+        {"id", s.plugin->id},
+        {"version", s.plugin->version},
+        {"type", s.plugin->device_type},
+        {"name", s.plugin->name},
+        {"device", name.tag == TN_CELL_STRING ? name.v.string : s.plugin->name},
+    };
+    for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
+        fprintf(out, "%c\"%s\":", i ? ',' : '{', members[i][0]);
+        tc_json_put(out, members[i][1]);
+    }
+    fprintf(out, ",\"n_devices\":%u,\"records\":%llu}", s.n_devices,
+            (unsigned long long)s.plugin->n_kernels);
+    tc_subject_close(&s);
+}
+
+const tc_suite tc_builtin_suite = {
+    .classes = classes,
+    .n_classes = sizeof classes / sizeof *classes,
+    .finish = tc_subject_shared_close,
+    .describe = describe,
+};
