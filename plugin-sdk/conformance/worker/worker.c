@@ -85,7 +85,7 @@ void tc_run_line(const tc_suite *suite, const char *line, const tc_options *opti
     tc_case c;
     char why[TC_MESSAGE];
     if (!tc_case_parse(line, &c, why)) {
-        tc_verdict_set(out, TC_ERROR, 0, "no case: %s", why);
+        tc_verdict_set(out, TC_ERROR, TNP_NONE, "no case: %s", why);
         return;
     }
     for (uint32_t i = 0; i < suite->n_classes; i++)
@@ -95,7 +95,7 @@ void tc_run_line(const tc_suite *suite, const char *line, const tc_options *opti
             out->milliseconds = now_ms() - start;
             return;
         }
-    tc_verdict_set(out, TC_ERROR, 0, "this worker has no class of cases named %s", c.class);
+    tc_verdict_set(out, TC_ERROR, TNP_NONE, "this worker has no class of cases named %s", c.class);
 }
 
 /* ---- verbs ------------------------------------------------------------------------------- */

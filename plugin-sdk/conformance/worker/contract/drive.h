@@ -10,15 +10,15 @@
 void *tc_drive_object(tc_contract *k, tn_plugin_query_fn *out_query);
 
 /* Loads and opens a device with `host`, and says in the verdict why that failed: as `requirement`,
- * or where that is 0 as the one that was broken. */
-bool tc_drive_open(tc_contract *k, tc_subject *s, const tn_host *host, uint32_t requirement,
+ * or where that is TNP_NONE as the one that was broken. */
+bool tc_drive_open(tc_contract *k, tc_subject *s, const tn_host *host, tn_requirement requirement,
                    const char *when);
 
 /* Writes, fills, reads, and runs a kernel whose result is checked; `wide`: with so many elements
  * that a device splits the work. `out_sum` (may be NULL) follows from the bits that came out. A
- * failure is reported with `when`, as `requirement`, or where that is 0 as the one that was broken.
+ * failure is reported with `when`, as `requirement`, or where that is TNP_NONE as the one that was broken.
  */
-bool tc_drive_probe(tc_contract *k, tc_subject *s, bool wide, uint32_t requirement,
+bool tc_drive_probe(tc_contract *k, tc_subject *s, bool wide, tn_requirement requirement,
                     const char *when, uint64_t *out_sum);
 
 /* What the process holds. */
@@ -30,7 +30,7 @@ typedef struct tc_census {
 tc_census tc_census_take(int64_t threads);
 
 /* No host block is out; otherwise fails the case with `when`. */
-bool tc_drive_balanced(tc_contract *k, uint32_t requirement, const char *when);
+bool tc_drive_balanced(tc_contract *k, tn_requirement requirement, const char *when);
 
 /* The bytes of the plugin's tables and of the strings that they point to. */
 uint64_t tc_tables_sum(const tn_plugin *plugin);

@@ -7,13 +7,14 @@
 #include <sys/mman.h>
 
 /* Opens with `host`, works, closes. The host must do. */
-static void live(tc_contract *k, const tn_host *host, uint32_t requirement, const char *when) {
+static void live(tc_contract *k, const tn_host *host, tn_requirement requirement,
+                 const char *when) {
     tc_subject s;
     if (!tc_drive_open(k, &s, host, requirement, when))
         return;
     tc_drive_probe(k, &s, false, requirement, when, NULL);
     tc_subject_close(&s);
-    tc_drive_balanced(k, 14, when);
+    tc_drive_balanced(k, TNP_HOST_ALLOC_RETURNED, when);
 }
 
 /* The table ends, before a page that cannot be read, where `end` says. */
@@ -21,10 +22,10 @@ static void poverty_ends(tc_contract *k) {
     uint64_t whole = offsetof(tn_host, extension);
     tn_host *host = tc_host_poor_create(whole);
     if (!host) {
-        tc_verdict_set(k->out, TC_ERROR, 0, "the host has no memory for a guarded table");
+        tc_verdict_set(k->out, TC_ERROR, TNP_NONE, "the host has no memory for a guarded table");
         return;
     }
-    live(k, host, 19, "with a host table that ends before extension");
+    live(k, host, TNP_HOST_EXTENSION_OPTIONAL, "with a host table that ends before extension");
     tc_host_poor_destroy(host);
 }
 
@@ -37,13 +38,14 @@ static void poverty_cuts(tc_contract *k) {
         char when[TC_MESSAGE];
         tn_host *host = tc_host_poor_create(bytes);
         if (!host) {
-            tc_verdict_set(k->out, TC_ERROR, 0, "the host has no memory for a guarded table");
+            tc_verdict_set(k->out, TC_ERROR, TNP_NONE,
+                           "the host has no memory for a guarded table");
             return;
         }
         snprintf(when, sizeof when, "with a host table of %llu bytes, which the query accepted",
                  (unsigned long long)bytes);
         if (query(host))
-            live(k, host, 6, when);
+            live(k, host, TNP_HOST_STRUCT_SIZE, when);
         tc_host_poor_destroy(host);
     }
 }
@@ -57,12 +59,14 @@ static void poverty_another(tc_contract *k) {
     tn_host *hosts[3]; /* at once, for none is to lie where an earlier one lay */
     for (int i = 0; i < 3; i++)
         if (!(hosts[i] = tc_host_poor_create(sizeof(tn_host))))
-            tc_verdict_set(k->out, TC_ERROR, 0, "the host has no memory for a guarded table");
+            tc_verdict_set(k->out, TC_ERROR, TNP_NONE,
+                           "the host has no memory for a guarded table");
     if (!tc_failed(k))
         query(hosts[0]);
     for (int i = 0; i < 3; i++) {
         if (i > 0 && !tc_failed(k))
-            live(k, hosts[i], 24, "with a host table of its own, where the earlier ones are gone");
+            live(k, hosts[i], TNP_INIT_AGAIN,
+                 "with a host table of its own, where the earlier ones are gone");
         tc_host_poor_destroy(hosts[i]);
     }
 }
@@ -80,15 +84,15 @@ static const char *no_option(tn_pself *self, const char *name) {
 static void poverty_extension(tc_contract *k) {
     tn_host host = *tc_host_table();
     host.extension = NULL;
-    live(k, &host, 19, "with a host whose extension is NULL");
+    live(k, &host, TNP_HOST_EXTENSION_OPTIONAL, "with a host whose extension is NULL");
     host.extension = no_extension;
-    live(k, &host, 19, "with a host whose extension answers NULL");
+    live(k, &host, TNP_HOST_EXTENSION_OPTIONAL, "with a host whose extension answers NULL");
 }
 
 static void poverty_options(tc_contract *k) {
     tn_host host = *tc_host_table();
     host.option = no_option;
-    live(k, &host, 18, "with a host of which no option is set");
+    live(k, &host, TNP_HOST_OPTION, "with a host of which no option is set");
 }
 
 /* A host of a later minor version: more members than this plugin knows, which it must not read. */
@@ -100,7 +104,8 @@ static void poverty_larger(tc_contract *k) {
     memset(&large, 0xc3, sizeof large);
     large.host = *tc_host_table();
     large.host.struct_size = sizeof large;
-    live(k, &large.host, 6, "with a host table that is larger than known, with garbage behind");
+    live(k, &large.host, TNP_HOST_STRUCT_SIZE,
+         "with a host table that is larger than known, with garbage behind");
 }
 
 /* From 1.0 on a newer minor version works; before, it may be refused, and cleanly. */
@@ -112,9 +117,10 @@ static void poverty_newer(tc_contract *k) {
     host.abi_version++;
     bool accepted = query(&host) != NULL;
     if (accepted)
-        live(k, &host, 4, "with a host of the next minor version");
+        live(k, &host, TNP_ENTRY_HOST_VERSIONS, "with a host of the next minor version");
     else if (TN_ABI_MAJOR > 0)
-        TC_BROKEN(k, 4, "the plugin refuses a host of version %u.%u, which is newer than it needs",
+        TC_BROKEN(k, TNP_ENTRY_HOST_VERSIONS,
+                  "the plugin refuses a host of version %u.%u, which is newer than it needs",
                   host.abi_version >> 16, host.abi_version & 0xffff);
 }
 

@@ -38,7 +38,7 @@ static int any_stream(program *p) {
 
 #define DID(p, ...) snprintf((p)->what, sizeof(p)->what, __VA_ARGS__)
 
-static bool must(program *p, uint32_t requirement, tn_status status) {
+static bool must(program *p, tn_requirement requirement, tn_status status) {
     char text[192];
     snprintf(text, sizeof text, "operation %d, %s,", p->op, p->what);
     return tc_must(p->k, requirement, status, text);
@@ -52,10 +52,10 @@ static bool join(program *p, int from, int to) {
         return true;
     if (!tc_event_create(p->k, p->s, 0, &event))
         return false;
-    bool ok = must(p, 60, events->record(event, p->streams[from])) &&
-              must(p, 63, events->wait(p->streams[to], event));
+    bool ok = must(p, TNP_EVENT_RECORD, events->record(event, p->streams[from])) &&
+              must(p, TNP_EVENT_WAIT, events->wait(p->streams[to], event));
     if (ok && below(p, 3) == 0) /* a later mark is not waited for */
-        ok = must(p, 60, events->record(event, p->streams[any_stream(p)]));
+        ok = must(p, TNP_EVENT_RECORD, events->record(event, p->streams[any_stream(p)]));
     events->destroy(event); /* those that wait still do */
     return ok;
 }
@@ -86,7 +86,7 @@ static bool op_write(program *p) {
     DID(p, "write of %llu bytes to buffer %d at %llu on stream %d", (unsigned long long)bytes, b,
         (unsigned long long)offset, stream);
     memcpy(to->model + offset, source, bytes);
-    if (!take(p, b, stream) || !must(p, 43,
+    if (!take(p, b, stream) || !must(p, TNP_WRITE_CONSUMES_SOURCE,
                                      p->s->memory->write(p->s->device, p->streams[stream],
                                                          to->memory, offset, source, bytes)))
         return false;
@@ -104,17 +104,18 @@ static bool op_read(program *p) {
     memset(target, 0xee, sizeof target);
     DID(p, "read of %llu bytes from buffer %d at %llu on stream %d", (unsigned long long)bytes, b,
         (unsigned long long)offset, stream);
-    if (!take(p, b, stream) || !must(p, 44,
+    if (!take(p, b, stream) || !must(p, TNP_READ_COMPLETE,
                                      p->s->memory->read(p->s->device, p->streams[stream],
                                                         target + 1, from->memory, offset, bytes)))
         return false;
     if (target[0] != 0xee || target[bytes + 1] != 0xee)
-        TC_BROKEN(p->k, 42, "operation %d, %s: bytes round the target were written", p->op,
-                  p->what);
+        TC_BROKEN(p->k, TNP_TRANSFER_RANGE, "operation %d, %s: bytes round the target were written",
+                  p->op, p->what);
     for (uint64_t i = 0; i < bytes; i++)
         if (target[i + 1] != from->model[offset + i]) {
-            TC_BROKEN(p->k, 53, "operation %d, %s: byte %llu should be 0x%02x and is 0x%02x", p->op,
-                      p->what, (unsigned long long)i, from->model[offset + i], target[i + 1]);
+            TC_BROKEN(p->k, TNP_STREAM_ORDER,
+                      "operation %d, %s: byte %llu should be 0x%02x and is 0x%02x", p->op, p->what,
+                      (unsigned long long)i, from->model[offset + i], target[i + 1]);
             return false;
         }
     return true;
@@ -129,7 +130,7 @@ static bool op_fill(program *p) {
     DID(p, "fill of %llu bytes of buffer %d at %llu with 0x%x on stream %d",
         (unsigned long long)bytes, b, (unsigned long long)offset, value, stream);
     memset(to->model + offset, (int)(value & 0xff), bytes);
-    return take(p, b, stream) && must(p, 48,
+    return take(p, b, stream) && must(p, TNP_FILL_VALUE,
                                       p->s->memory->fill(p->s->device, p->streams[stream],
                                                          to->memory, offset, value, bytes));
 }
@@ -154,7 +155,7 @@ static bool op_copy(program *p) {
         stream);
     memcpy(to->model + target, from->model + start, bytes);
     return take(p, a, stream) && take(p, b, stream) &&
-           must(p, 42,
+           must(p, TNP_TRANSFER_RANGE,
                 p->s->memory->copy(p->s->device, p->streams[stream], to->memory, target,
                                    from->memory, start, bytes));
 }
@@ -167,9 +168,10 @@ static bool op_pinned(program *p) {
     DID(p, "%s pinned memory of %llu bytes of buffer %d on stream %d",
         read ? "read to" : "write from", (unsigned long long)bytes, b, stream);
     if (p->pinned_user != NOBODY && p->s->ops->streams &&
-        !must(p, 56, p->s->ops->streams->synchronize(p->streams[p->pinned_user])))
+        !must(p, TNP_STREAM_SYNCHRONIZE,
+              p->s->ops->streams->synchronize(p->streams[p->pinned_user])))
         return false;
-    if (!tc_buffer_check(p->k, &p->pinned, NULL, 45,
+    if (!tc_buffer_check(p->k, &p->pinned, NULL, TNP_TRANSFER_PINNED,
                          "pinned memory after its stream was synchronized"))
         return false;
     p->pinned_user = stream;
@@ -177,7 +179,7 @@ static bool op_pinned(program *p) {
         return false;
     if (read) {
         memcpy(p->pinned.model, device->model, bytes);
-        return must(p, 45,
+        return must(p, TNP_TRANSFER_PINNED,
                     p->s->memory->read(p->s->device, p->streams[stream], p->pinned.host,
                                        device->memory, 0, bytes));
     }
@@ -185,7 +187,7 @@ static bool op_pinned(program *p) {
         p->pinned.model[i] = (unsigned char)tc_next(&p->random);
     memcpy(p->pinned.host, p->pinned.model, bytes);
     memcpy(device->model, p->pinned.model, bytes);
-    return must(p, 45,
+    return must(p, TNP_TRANSFER_PINNED,
                 p->s->memory->write(p->s->device, p->streams[stream], device->memory, 0,
                                     p->pinned.host, bytes));
 }
@@ -238,7 +240,7 @@ static bool op_add(program *p) {
         memcpy(z->model + skip + 4 * (uint64_t)i, &u, 4);
     }
     bool ok = take(p, a, stream) && take(p, b, stream) && take(p, c, stream) &&
-              must(p, 72, p->add->run(&call));
+              must(p, TNP_KERNEL_STREAM, p->add->run(&call));
     memset(views, 0xee, sizeof views);
     memset(cells, 0xee, sizeof cells);
     memset(&call, 0xee, sizeof call);
@@ -252,7 +254,7 @@ static bool op_renew(program *p) {
     int b = (int)below(p, N_BUFFERS);
     DID(p, "free and alloc of buffer %d", b);
     if (p->owner[b] != NOBODY && p->s->ops->streams &&
-        !must(p, 56, p->s->ops->streams->synchronize(p->streams[p->owner[b]])))
+        !must(p, TNP_STREAM_SYNCHRONIZE, p->s->ops->streams->synchronize(p->streams[p->owner[b]])))
         return false;
     p->owner[b] = NOBODY;
     tc_buffer_destroy(&p->buffers[b]);
@@ -322,14 +324,15 @@ static void finish(program *p) {
     for (int i = 0; i < p->n_streams; i++)
         if (p->streams[i]) {
             DID(p, "synchronize of stream %d at the end", i);
-            must(p, 56, p->s->ops->streams->synchronize(p->streams[i]));
+            must(p, TNP_STREAM_SYNCHRONIZE, p->s->ops->streams->synchronize(p->streams[i]));
         }
     for (int b = 0; b < N_BUFFERS && !tc_failed(p->k); b++) {
         snprintf(what, sizeof what, "buffer %d at the end of the program", b);
-        tc_buffer_check(p->k, &p->buffers[b], p->s->stream, 53, what);
+        tc_buffer_check(p->k, &p->buffers[b], p->s->stream, TNP_STREAM_ORDER, what);
     }
     if (!tc_failed(p->k))
-        tc_buffer_check(p->k, &p->pinned, NULL, 45, "pinned memory at the end of the program");
+        tc_buffer_check(p->k, &p->pinned, NULL, TNP_TRANSFER_PINNED,
+                        "pinned memory at the end of the program");
 }
 
 static const tn_kernel *find_add(tc_subject *s) {
@@ -348,7 +351,7 @@ static void run(tc_contract *k) {
     int64_t n_ops = tc_contract_int(k, "ops");
     p.n_streams = (int)tc_contract_int(k, "streams");
     if (p.n_streams < 1 || p.n_streams > MOST_STREAMS || tc_failed(k)) {
-        tc_verdict_set(k->out, TC_ERROR, 0, "streams= is 1 to %d", MOST_STREAMS);
+        tc_verdict_set(k->out, TC_ERROR, TNP_NONE, "streams= is 1 to %d", MOST_STREAMS);
         return;
     }
     if (!k->subject->ops->streams)

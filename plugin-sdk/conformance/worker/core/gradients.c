@@ -161,11 +161,11 @@ static void compare_with_cpu(const tc_operator *op, tc_sample *s, function *f, i
                                                       *gb[TC_MAX_TENSORS] = {0};
     uint64_t n, m;
     if (!make_inputs(f, op, pair->cpu, TC_PLACE_WIDE, b, &m) || !derive(f, b, m, order, gb)) {
-        tc_verdict_set(out, TC_ERROR, 0, "the reference: %s", tn_error_message());
+        tc_verdict_set(out, TC_ERROR, TNP_NONE, "the reference: %s", tn_error_message());
         return;
     }
     if (!make_inputs(f, op, pair->subject, TC_PLACE_CASE, a, &n) || !derive(f, a, n, order, ga)) {
-        tc_verdict_set(out, TC_FAIL, 0, "%s", tn_error_message());
+        tc_verdict_set(out, TC_FAIL, TNP_NONE, "%s", tn_error_message());
         return;
     }
     for (uint64_t i = 0; i < n; i++) {
@@ -173,7 +173,7 @@ static void compare_with_cpu(const tc_operator *op, tc_sample *s, function *f, i
         int64_t numel = tn_numel(a[i]);
         if (numel > 4096 || !read_grad(ga[i], pair->cpu, x, numel) ||
             !read_grad(gb[i], pair->cpu, y, numel)) {
-            tc_verdict_set(out, TC_FAIL, 0, "reading a gradient: %s", tn_error_message());
+            tc_verdict_set(out, TC_FAIL, TNP_NONE, "reading a gradient: %s", tn_error_message());
             return;
         }
         for (int64_t e = 0; e < numel; e++)
@@ -186,7 +186,7 @@ static void compare_with_cpu(const tc_operator *op, tc_sample *s, function *f, i
                 out->worst = e;
             }
             if (!(share <= 1))
-                tc_verdict_set(out, TC_FAIL, 0,
+                tc_verdict_set(out, TC_FAIL, TNP_NONE,
                                "%s(%s): derivative by input %llu, element %lld: %.9g, the CPU %.9g",
                                op->name, op->text, (unsigned long long)i, (long long)e, x[e], y[e]);
         }
@@ -208,7 +208,7 @@ static void run_sample(const tc_operator *op, tc_sample *s, int64_t order, const
     TN_SCOPE;
     function f = {.op = tn_op_find(op->name), .s = s};
     if (!f.op || !tc_sample_init(s, op, pair->cpu)) {
-        tc_verdict_set(out, TC_ERROR, 0, "the case's values: %s",
+        tc_verdict_set(out, TC_ERROR, TNP_NONE, "the case's values: %s",
                        s->failed ? "no memory" : tn_error_message());
         return;
     }
@@ -227,8 +227,8 @@ static void run_sample(const tc_operator *op, tc_sample *s, int64_t order, const
     tc_outcome failure = {.status = status};
     snprintf(failure.message, sizeof failure.message, "%s", tn_error_message());
     bool lacks = status == TN_UNSUPPORTED && strstr(failure.message, pair->name);
-    tc_verdict_set(out, lacks ? TC_UNSUPPORTED : TC_FAIL, 0, "%s(%s): %s", op->name, op->text,
-                   failure.message);
+    tc_verdict_set(out, lacks ? TC_UNSUPPORTED : TC_FAIL, TNP_NONE, "%s(%s): %s", op->name,
+                   op->text, failure.message);
 }
 
 static void run_case(const tc_case *c, const tc_options *options, tc_verdict *out) {
@@ -242,7 +242,7 @@ static void run_case(const tc_case *c, const tc_options *options, tc_verdict *ou
     word = tc_case_get(c, "layout");
     if (!good || !op || order < 1 || order > 2 ||
         (word && (!tc_layout_find(word, &layout) || layout == TC_EXPANDED))) {
-        tc_verdict_set(out, TC_ERROR, 0, "%s",
+        tc_verdict_set(out, TC_ERROR, TNP_NONE, "%s",
                        *why ? why : "sample= or layout= names none, or order= is not 1 or 2");
         return;
     }
@@ -251,7 +251,7 @@ static void run_case(const tc_case *c, const tc_options *options, tc_verdict *ou
     if (!pair)
         return;
     if (!s) {
-        tc_verdict_set(out, TC_ERROR, 0, "no memory");
+        tc_verdict_set(out, TC_ERROR, TNP_NONE, "no memory");
         return;
     }
     *s = (tc_sample){.dtype = tn_device_has_dtype(pair->subject, TN_F64) ? TN_F64 : TN_F32,
@@ -263,9 +263,9 @@ static void run_case(const tc_case *c, const tc_options *options, tc_verdict *ou
     run_sample(op, s, order, pair, out);
     tn_error_clear();
     if (tn_fallback_count() != fallbacks)
-        tc_verdict_set(out, TC_FAIL, 0, "%s: ran on the CPU", op->name);
+        tc_verdict_set(out, TC_FAIL, TNP_NONE, "%s: ran on the CPU", op->name);
     if (out->status == TC_FAIL && !tc_pair_is_usable(pair))
-        tc_verdict_set(out, TC_FAIL, 0, "the device does not add afterwards");
+        tc_verdict_set(out, TC_FAIL, TNP_NONE, "the device does not add afterwards");
     tc_sample_finish(s);
     free(s);
 }
