@@ -16,7 +16,8 @@
 #define TC_STATUS_MAP(X) \
     X(PASS, "pass", "everything checked held") \
     X(FAIL, "fail", "something did not; the message says what") \
-    X(MISTRUSTED, "mistrusted", "nothing was wrong, and nothing wrong would have been noticed") \
+    X(INCONCLUSIVE, "inconclusive", \
+      "nothing was wrong, and nothing wrong would have been noticed") \
     X(UNSUPPORTED, "unsupported", "the plugin does not claim what the case needs") \
     X(ERROR, "error", "the suite could not run the case: a bad line, no memory, its own bug") \
     X(CRASH, "crash", "the worker died in the case") \

@@ -192,7 +192,7 @@ void tc_distrust(const tc_invocation *call, uint64_t flushes, tc_verdict *out) {
                 : NULL;
         if (which)
             tc_verdict_set(
-                out, TC_MISTRUSTED, TNP_NONE,
+                out, TC_INCONCLUSIVE, TNP_NONE,
                 "%s: output %u would have passed %s too, so that this case proves nothing",
                 call->record->op, k, which);
     }
