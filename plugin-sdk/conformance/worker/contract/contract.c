@@ -5,13 +5,13 @@
 #include <string.h>
 
 static const tc_contract_row *const contract_tables[] = {
-    tc_property_rows, tc_record_rows, tc_memory_rows,  tc_transfer_rows,
-    tc_stream_rows,   tc_event_rows,  tc_error_rows,   tc_thread_rows,
-    tc_device_rows,   tc_queue_rows,  tc_program_rows,
+    tc_property_rows, tc_record_rows, tc_memory_rows,   tc_transfer_rows,
+    tc_stream_rows,   tc_event_rows,  tc_error_rows,    tc_thread_rows,
+    tc_device_rows,   tc_queue_rows,  tc_workload_rows,
 };
 static const tc_contract_row *const process_tables[] = {
-    tc_load_rows,    tc_life_rows,        tc_host_memory_rows,
-    tc_poverty_rows, tc_environment_rows, tc_exhaustion_rows,
+    tc_load_rows,        tc_life_rows,       tc_host_memory_rows, tc_host_compatibility_rows,
+    tc_environment_rows, tc_exhaustion_rows,
 };
 #define LENGTH(array) (sizeof(array) / sizeof *(array))
 

@@ -1,7 +1,7 @@
 /* What of the process and of the calling thread a plugin leaves as it found it. */
 #include "plugin-sdk/conformance/worker/kernel/checks.h"
 #include "plugin-sdk/conformance/worker/contract/capture.h"
-#include "plugin-sdk/conformance/worker/contract/drive.h"
+#include "plugin-sdk/conformance/worker/contract/lifecycle.h"
 
 #include <fenv.h>
 #include <locale.h>
@@ -184,9 +184,9 @@ static void watch(tc_contract *k, const surroundings *before) {
             tc_must(k, TNP_STREAM_CREATE, s.ops->streams->create(s.device, 0, &s.stream),
                     "stream create");
         compare(k, before, "stream create");
-        tc_drive_probe(k, &s, false, TNP_NONE, "a small call", NULL);
+        tc_lifecycle_probe(k, &s, false, TNP_NONE, "a small call", NULL);
         compare(k, before, "a transfer or a kernel");
-        tc_drive_probe(k, &s, true, TNP_NONE, "a larger call", NULL);
+        tc_lifecycle_probe(k, &s, true, TNP_NONE, "a larger call", NULL);
         compare(k, before, "a kernel over many elements");
     }
     tc_subject_close(&s);
@@ -265,7 +265,7 @@ static void run_small(tc_contract *k, tc_subject *s, bool wide) {
     tc_placed placed;
     pthread_attr_t attributes;
     pthread_t thread;
-    const tn_kernel *kernel = tc_drive_call(k, s, wide, &call);
+    const tn_kernel *kernel = tc_lifecycle_call(k, s, wide, &call);
     if (!kernel || kernel->workspace)
         return;
     if (tc_place_call(s, s->stream, kernel, &call, &placed, k->out)) {
@@ -291,7 +291,7 @@ static void run_small(tc_contract *k, tc_subject *s, bool wide) {
 
 static void environment_stack(tc_contract *k) {
     tc_subject s;
-    if (!tc_drive_open(k, &s, tc_host_table(), TNP_NONE, "for a caller with a small stack"))
+    if (!tc_lifecycle_open(k, &s, tc_host_table(), TNP_NONE, "for a caller with a small stack"))
         return;
     run_small(k, &s, false);
     run_small(k, &s, true);

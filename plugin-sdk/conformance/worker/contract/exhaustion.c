@@ -1,6 +1,6 @@
 /* Device memory until there is no more, and back. What is asked for is never touched, and bounded:
  * a device whose memory is the host's has as much as the machine. */
-#include "plugin-sdk/conformance/worker/contract/drive.h"
+#include "plugin-sdk/conformance/worker/contract/lifecycle.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -144,7 +144,7 @@ static void rounds(tc_contract *k, tc_subject *s, tn_memory kept, hoard *h) {
                       "%llu bytes could be allocated at first, and %llu after they were "
                       "freed",
                       (unsigned long long)first, (unsigned long long)bytes);
-        tc_drive_probe(k, s, false, TNP_ALLOC_OUT_OF_MEMORY, "after memory had run out", NULL);
+        tc_lifecycle_probe(k, s, false, TNP_ALLOC_OUT_OF_MEMORY, "after memory had run out", NULL);
     }
 }
 
@@ -158,7 +158,7 @@ static void exhaustion_device(tc_contract *k) {
                        "the host has no memory for a list of allocations");
         return;
     }
-    if (!tc_drive_open(k, &s, tc_host_table(), TNP_NONE, "before memory runs out"))
+    if (!tc_lifecycle_open(k, &s, tc_host_table(), TNP_NONE, "before memory runs out"))
         return;
     if (tc_must(k, TNP_ALLOC_HANDLE, s.memory->alloc(s.device, TN_SPACE_DEVICE, KEPT, &kept, &host),
                 "alloc")) {
@@ -168,7 +168,7 @@ static void exhaustion_device(tc_contract *k) {
         s.memory->free(s.device, TN_SPACE_DEVICE, kept);
     }
     tc_subject_close(&s);
-    tc_drive_balanced(k, TNP_HOST_ALLOC_RETURNED, "after memory had run out, and shutdown");
+    tc_lifecycle_balanced(k, TNP_HOST_ALLOC_RETURNED, "after memory had run out, and shutdown");
 }
 
 /* The most that can be taken in one piece, up to half of memory: other programs may have some of
@@ -205,14 +205,14 @@ static bool fits_again(tc_contract *k, tc_subject *s, uint64_t bytes, const char
 /* Many times: a leak of device memory shows. */
 static void exhaustion_again(tc_contract *k) {
     tc_subject s;
-    if (!tc_drive_open(k, &s, tc_host_table(), TNP_NONE, "to take half of memory"))
+    if (!tc_lifecycle_open(k, &s, tc_host_table(), TNP_NONE, "to take half of memory"))
         return;
     uint64_t half = find_half(k, &s);
     bool fits = half > 0;
     for (int i = 1; i < 10 && fits; i++)
         fits = fits_again(k, &s, half, "alloc of half of memory, after it was freed,");
-    tc_drive_probe(k, &s, false, TNP_ALLOC_OUT_OF_MEMORY,
-                   "after half of memory was taken and freed", NULL);
+    tc_lifecycle_probe(k, &s, false, TNP_ALLOC_OUT_OF_MEMORY,
+                       "after half of memory was taken and freed", NULL);
     tc_subject_close(&s);
 }
 
@@ -221,7 +221,7 @@ static void exhaustion_huge(tc_contract *k) {
     static const uint64_t sizes[] = {UINT64_C(1) << 50, UINT64_C(1) << 62, UINT64_MAX / 2,
                                      UINT64_MAX - 4096, UINT64_MAX - 63,   UINT64_MAX};
     tc_subject s;
-    if (!tc_drive_open(k, &s, tc_host_table(), TNP_NONE, "to ask for too much"))
+    if (!tc_lifecycle_open(k, &s, tc_host_table(), TNP_NONE, "to ask for too much"))
         return;
     uint64_t half = find_half(k, &s);
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
@@ -238,9 +238,9 @@ static void exhaustion_huge(tc_contract *k) {
         }
     if (half)
         fits_again(k, &s, half, "alloc of half of memory, after too much was asked for in vain,");
-    tc_drive_probe(k, &s, false, TNP_ALLOC_OUT_OF_MEMORY, "after too much was asked for", NULL);
+    tc_lifecycle_probe(k, &s, false, TNP_ALLOC_OUT_OF_MEMORY, "after too much was asked for", NULL);
     tc_subject_close(&s);
-    tc_drive_balanced(k, TNP_HOST_ALLOC_RETURNED, "after too much was asked for, and shutdown");
+    tc_lifecycle_balanced(k, TNP_HOST_ALLOC_RETURNED, "after too much was asked for, and shutdown");
 }
 
 const tc_contract_row tc_exhaustion_rows[] = {

@@ -2,7 +2,7 @@
  * n there is. The call fails cleanly or can do without, nothing is lost, and the same call succeeds
  * when there is memory again. */
 #include "plugin-sdk/conformance/worker/kernel/checks.h"
-#include "plugin-sdk/conformance/worker/contract/drive.h"
+#include "plugin-sdk/conformance/worker/contract/lifecycle.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -245,7 +245,7 @@ static bool prepare(trial *t, const step *stage) {
     char why[TC_MESSAGE];
     tc_contract *k = t->k;
     if (stage->opens) {
-        if (!tc_drive_open(k, &t->s, tc_host_table(), TNP_NONE, "before host memory runs out"))
+        if (!tc_lifecycle_open(k, &t->s, tc_host_table(), TNP_NONE, "before host memory runs out"))
             return false;
     } else if (!tc_subject_load(&t->s, k->options->plugin, tc_host_table(), why)) {
         TC_BROKEN(k, t->s.broken, "%s", why);
@@ -279,8 +279,8 @@ static bool try_number(tc_contract *k, const step *stage, const char *line, int6
         stage->finish(&t);
     tc_subject_close(&t.s);
     tc_arena_finish(&k->arena);
-    tc_drive_balanced(k, TNP_HOST_ALLOC_RETURNED,
-                      "after calls that lacked host memory, and shutdown");
+    tc_lifecycle_balanced(k, TNP_HOST_ALLOC_RETURNED,
+                          "after calls that lacked host memory, and shutdown");
     return failed && !tc_failed(k);
 }
 

@@ -1,5 +1,5 @@
 /* Init and shutdown, open and close: again and again, in any order, and what is left afterwards. */
-#include "plugin-sdk/conformance/worker/contract/drive.h"
+#include "plugin-sdk/conformance/worker/contract/lifecycle.h"
 #include "plugin-sdk/conformance/worker/contract/properties.h"
 
 #include <dlfcn.h>
@@ -59,7 +59,7 @@ static void life_init(tc_contract *k) {
         if (!init(k, &s, k->options->plugin))
             return;
         tc_subject_close(&s);
-        tc_drive_balanced(k, TNP_HOST_ALLOC_RETURNED, "after init and shutdown");
+        tc_lifecycle_balanced(k, TNP_HOST_ALLOC_RETURNED, "after init and shutdown");
         if (i == times / 2)
             early = tc_census_take(start.threads);
     }
@@ -124,7 +124,7 @@ static void init_garbled(tc_contract *k, tc_subject *s, const tn_host *host) {
             TC_BROKEN(k, TNP_INIT_RESULT, "%s it failed and left *out_self set", when);
     }
     s->self = NULL;
-    tc_drive_balanced(k, TNP_INIT_RESULT, when);
+    tc_lifecycle_balanced(k, TNP_INIT_RESULT, when);
 }
 
 /* Each option in turn with values that are hardly any: refused or taken, nothing is left behind. */
@@ -147,9 +147,9 @@ static void life_options(tc_contract *k) {
             options.value = values[v];
             init_garbled(k, &s, &host);
         }
-    if (!tc_failed(k) && tc_drive_open(k, &s, tc_host_table(), TNP_INIT_AGAIN,
-                                       "init after options that cannot be used")) {
-        tc_drive_probe(k, &s, false, TNP_INIT_AGAIN, "after options that cannot be used", NULL);
+    if (!tc_failed(k) && tc_lifecycle_open(k, &s, tc_host_table(), TNP_INIT_AGAIN,
+                                           "init after options that cannot be used")) {
+        tc_lifecycle_probe(k, &s, false, TNP_INIT_AGAIN, "after options that cannot be used", NULL);
         tc_subject_close(&s);
     }
 }
@@ -207,13 +207,13 @@ static void life_cycles(tc_contract *k) {
         return;
     start = tc_census_take(0);
     for (int64_t i = 0; i < times && !tc_failed(k); i++) {
-        if (!tc_drive_open(k, &s, tc_host_table(), TNP_INIT_AGAIN,
-                           i ? "a later life" : "the first life"))
+        if (!tc_lifecycle_open(k, &s, tc_host_table(), TNP_INIT_AGAIN,
+                               i ? "a later life" : "the first life"))
             return;
-        tc_drive_probe(k, &s, i < 2 || i + 1 == times, TNP_INIT_AGAIN,
-                       i ? "a later life" : "the first life", NULL);
+        tc_lifecycle_probe(k, &s, i < 2 || i + 1 == times, TNP_INIT_AGAIN,
+                           i ? "a later life" : "the first life", NULL);
         tc_subject_close(&s);
-        tc_drive_balanced(k, TNP_HOST_ALLOC_RETURNED, "after shutdown");
+        tc_lifecycle_balanced(k, TNP_HOST_ALLOC_RETURNED, "after shutdown");
         tc_arena_finish(&k->arena);
         now = tc_census_take(early.threads ? early.threads : start.threads);
         watch_heap(&heap, i, now.heap_bytes);
@@ -232,10 +232,10 @@ static void life_again(tc_contract *k) {
     uint32_t n = 0;
     for (int i = 0; i < 3 && !tc_failed(k); i++) {
         tc_subject s;
-        if (!tc_drive_open(k, &s, tc_host_table(), TNP_INIT_AGAIN, "init after shutdown"))
+        if (!tc_lifecycle_open(k, &s, tc_host_table(), TNP_INIT_AGAIN, "init after shutdown"))
             return;
         uint64_t p = tc_properties_sum(&s, s.index);
-        if (tc_drive_probe(k, &s, false, TNP_INIT_AGAIN, "init after shutdown", &sum)) {
+        if (tc_lifecycle_probe(k, &s, false, TNP_INIT_AGAIN, "init after shutdown", &sum)) {
             if (i && s.n_devices != n)
                 TC_BROKEN(k, TNP_INIT_AGAIN,
                           "there are %u devices after init, and were %u the first time",
@@ -266,7 +266,7 @@ static void life_path_null(tc_contract *k) {
         s.device = NULL;
     }
     tc_subject_close(&s);
-    tc_drive_balanced(k, TNP_HOST_ALLOC_RETURNED, "after init with path NULL and shutdown");
+    tc_lifecycle_balanced(k, TNP_HOST_ALLOC_RETURNED, "after init with path NULL and shutdown");
 }
 
 /* ---- devices ----------------------------------------------------------------------------- */
@@ -309,17 +309,18 @@ static void life_devices(tc_contract *k) {
             if (all[i].device == all[j].device)
                 TC_BROKEN(k, TNP_OPEN_DEVICE, "devices %u and %u are the same handle", j, i);
     for (uint32_t i = 0; i < opened && !tc_failed(k); i++)
-        tc_drive_probe(k, &all[i], false, TNP_OPEN_DEVICE, "a device beside other open ones", NULL);
+        tc_lifecycle_probe(k, &all[i], false, TNP_OPEN_DEVICE, "a device beside other open ones",
+                           NULL);
     for (uint32_t i = 0; i < opened; i++) {
         if (all[i].stream)
             s.ops->streams->destroy(all[i].stream);
         s.ops->close(all[i].device);
         for (uint32_t j = i + 1; j < opened && !tc_failed(k); j++)
-            tc_drive_probe(k, &all[j], false, TNP_OPEN_DEVICE, "a device after another was closed",
-                           NULL);
+            tc_lifecycle_probe(k, &all[j], false, TNP_OPEN_DEVICE,
+                               "a device after another was closed", NULL);
     }
     tc_subject_close(&s);
-    tc_drive_balanced(k, TNP_HOST_ALLOC_RETURNED, "after all devices were opened and closed");
+    tc_lifecycle_balanced(k, TNP_HOST_ALLOC_RETURNED, "after all devices were opened and closed");
 }
 
 /* Closed without use, again and again while the plugin goes on. */
@@ -359,8 +360,8 @@ static void life_unused(tc_contract *k) {
                           n, again, i);
         }
     tc_subject_close(&s);
-    tc_drive_balanced(k, TNP_HOST_ALLOC_RETURNED,
-                      "after devices were opened and closed without use");
+    tc_lifecycle_balanced(k, TNP_HOST_ALLOC_RETURNED,
+                          "after devices were opened and closed without use");
 }
 
 /* Before open, while open and after close; the name stays where it was. */
@@ -428,8 +429,8 @@ static void *errand_open(void *context) {
 static void *errand_work(void *context) {
     errand *e = context;
     if (e->one.device)
-        tc_drive_probe(e->k, &e->one, true, TNP_THREADS_NO_AFFINITY,
-                       "from another thread than init and open", NULL);
+        tc_lifecycle_probe(e->k, &e->one, true, TNP_THREADS_NO_AFFINITY,
+                           "from another thread than init and open", NULL);
     return NULL;
 }
 
@@ -471,7 +472,8 @@ static void life_threads(tc_contract *k) {
             TC_BROKEN(k, TNP_THREADS_NO_AFFINITY, "with a thread of its own for each call: %.900s",
                       broken.message);
         }
-        tc_drive_balanced(k, TNP_HOST_ALLOC_RETURNED, "after a life with a thread for each call");
+        tc_lifecycle_balanced(k, TNP_HOST_ALLOC_RETURNED,
+                              "after a life with a thread for each call");
     }
 }
 
@@ -480,20 +482,20 @@ static void life_threads(tc_contract *k) {
 static void life_fork(tc_contract *k) {
     tc_subject s;
     int ends[2];
-    if (!tc_drive_open(k, &s, tc_host_table(), TNP_FORK_SAFE, "before fork"))
+    if (!tc_lifecycle_open(k, &s, tc_host_table(), TNP_FORK_SAFE, "before fork"))
         return;
     if (!(s.plugin->flags & TN_PLUGIN_FORK_SAFE)) {
         tc_subject_close(&s);
         TC_NOT_OFFERED(k, "the plugin has no TN_PLUGIN_FORK_SAFE");
         return;
     }
-    tc_drive_probe(k, &s, true, TNP_FORK_SAFE, "before fork", NULL);
+    tc_lifecycle_probe(k, &s, true, TNP_FORK_SAFE, "before fork", NULL);
     if (!tc_failed(k) && pipe(ends) == 0) {
         fflush(NULL);
         pid_t child = fork();
         if (child == 0) {
             alarm(20);
-            tc_drive_probe(k, &s, true, TNP_FORK_SAFE, "in a forked child", NULL);
+            tc_lifecycle_probe(k, &s, true, TNP_FORK_SAFE, "in a forked child", NULL);
             if (tc_failed(k))
                 (void)!write(ends[1], k->out->message, strlen(k->out->message));
             _exit(tc_failed(k));
@@ -512,10 +514,10 @@ static void life_fork(tc_contract *k) {
         else if (status != 0)
             TC_BROKEN(k, TNP_FORK_SAFE, "the plugin %s in a forked child",
                       WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM ? "hung" : "crashed");
-        tc_drive_probe(k, &s, true, TNP_FORK_SAFE, "after fork, in the parent", NULL);
+        tc_lifecycle_probe(k, &s, true, TNP_FORK_SAFE, "after fork, in the parent", NULL);
     }
     tc_subject_close(&s);
-    tc_drive_balanced(k, TNP_HOST_ALLOC_RETURNED, "after fork and shutdown");
+    tc_lifecycle_balanced(k, TNP_HOST_ALLOC_RETURNED, "after fork and shutdown");
 }
 
 /* What was registered and not taken back is called when a process forks. */
@@ -535,11 +537,13 @@ static void life_unload(tc_contract *k) {
     uint64_t first = 0, sum = 0;
     for (int i = 0; i < 4 && !tc_failed(k); i++) {
         tc_subject s;
-        if (!tc_drive_open(k, &s, tc_host_table(), TNP_SHUTDOWN_UNLOADABLE,
-                           i ? "loaded again" : "loaded"))
+        if (!tc_lifecycle_open(k, &s, tc_host_table(), TNP_SHUTDOWN_UNLOADABLE,
+                               i ? "loaded again" : "loaded"))
             return;
-        tc_drive_probe(k, &s, i == 0, TNP_SHUTDOWN_UNLOADABLE, i ? "loaded again" : "loaded", NULL);
-        tc_drive_probe(k, &s, false, TNP_SHUTDOWN_UNLOADABLE, i ? "loaded again" : "loaded", &sum);
+        tc_lifecycle_probe(k, &s, i == 0, TNP_SHUTDOWN_UNLOADABLE, i ? "loaded again" : "loaded",
+                           NULL);
+        tc_lifecycle_probe(k, &s, false, TNP_SHUTDOWN_UNLOADABLE, i ? "loaded again" : "loaded",
+                           &sum);
         bool unloadable = s.plugin->flags & TN_PLUGIN_UNLOADABLE;
         tc_subject_close(&s);
         if (!unloadable) {
@@ -554,7 +558,7 @@ static void life_unload(tc_contract *k) {
             TC_BROKEN(k, TNP_SHUTDOWN_UNLOADABLE, "dlclose: %s", dlerror());
         fork_once(k);
     }
-    tc_drive_balanced(k, TNP_HOST_ALLOC_RETURNED, "after dlclose");
+    tc_lifecycle_balanced(k, TNP_HOST_ALLOC_RETURNED, "after dlclose");
 }
 
 const tc_contract_row tc_life_rows[] = {

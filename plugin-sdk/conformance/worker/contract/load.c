@@ -1,7 +1,7 @@
 /* Loading: what the file exports, what dlopen and the query do, what the tables are. No case calls
  * init but those whose question needs it. */
 #include "plugin-sdk/conformance/worker/contract/capture.h"
-#include "plugin-sdk/conformance/worker/contract/drive.h"
+#include "plugin-sdk/conformance/worker/contract/lifecycle.h"
 #include "plugin-sdk/conformance/worker/contract/object.h"
 
 #include <dirent.h>
@@ -57,7 +57,7 @@ static void load_symbols(tc_contract *k) {
 
 static const tn_plugin *query_once(tc_contract *k) {
     tn_plugin_query_fn query;
-    if (!tc_drive_object(k, &query))
+    if (!tc_lifecycle_object(k, &query))
         return NULL;
     const tn_plugin *plugin = query(tc_host_table());
     if (!plugin)
@@ -77,7 +77,7 @@ static void load_quiet(tc_contract *k) {
         return;
     }
     tc_census before = tc_census_take(0);
-    bool opened = tc_drive_object(k, &query) != NULL;
+    bool opened = tc_lifecycle_object(k, &query) != NULL;
     tc_census loaded = tc_census_take(before.threads);
     struct mallinfo2 heap = mallinfo2();
     if (opened)
@@ -204,7 +204,7 @@ static void load_query(tc_contract *k) {
     asker askers[N_THREADS];
     pthread_barrier_t barrier;
     tn_plugin_query_fn query;
-    if (!tc_drive_object(k, &query))
+    if (!tc_lifecycle_object(k, &query))
         return;
     pthread_barrier_init(&barrier, NULL, N_THREADS);
     for (int i = 0; i < N_THREADS; i++) {
@@ -233,7 +233,7 @@ static void load_query(tc_contract *k) {
 static void load_older_host(tc_contract *k) {
     tn_plugin_query_fn query;
     const tn_plugin *plugin = query_once(k);
-    if (!plugin || !tc_drive_object(k, &query))
+    if (!plugin || !tc_lifecycle_object(k, &query))
         return;
     uint32_t required = plugin->abi_required;
     const uint32_t versions[] = {0, required - 1};
@@ -453,7 +453,7 @@ static void load_extension(tc_contract *k) {
                                           "tenon.threads",    "/", "tenon.threads/",
                                           "tenon.threads/1 ", "x", "tenon.threads/11"};
     tc_subject s;
-    if (!tc_drive_open(k, &s, tc_host_table(), TNP_NONE, "to ask for extensions"))
+    if (!tc_lifecycle_open(k, &s, tc_host_table(), TNP_NONE, "to ask for extensions"))
         return;
     if (!TN_HAS(s.plugin, tn_plugin, extension) || !s.plugin->extension) {
         tc_subject_close(&s);
@@ -477,12 +477,12 @@ static void load_life(tc_contract *k) {
     tc_subject s;
     const tn_plugin *p = query_once(k);
     uint64_t before = p ? tc_tables_sum(p) : 0;
-    if (!p ||
-        !tc_drive_open(k, &s, tc_host_table(), TNP_NONE, "a life of which the tables are watched"))
+    if (!p || !tc_lifecycle_open(k, &s, tc_host_table(), TNP_NONE,
+                                 "a life of which the tables are watched"))
         return;
     if (tc_tables_sum(p) != before)
         TC_BROKEN(k, TNP_TABLE_CONSTANT, "init, count, open or stream changed the plugin's tables");
-    tc_drive_probe(k, &s, false, TNP_NONE, "a life of which the tables are watched", NULL);
+    tc_lifecycle_probe(k, &s, false, TNP_NONE, "a life of which the tables are watched", NULL);
     if (tc_tables_sum(p) != before)
         TC_BROKEN(k, TNP_TABLE_CONSTANT, "transfers and a kernel changed the plugin's tables");
     tc_subject_close(&s);

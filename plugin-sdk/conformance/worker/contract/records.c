@@ -1,7 +1,7 @@
 /* The kernel records: each by itself, two of one operator beside each other, and what the device
  * answers to them. */
 #include "plugin-sdk/conformance/worker/kernel/record.h"
-#include "plugin-sdk/conformance/worker/contract/drive.h"
+#include "plugin-sdk/conformance/worker/contract/lifecycle.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -141,7 +141,8 @@ static void unchanged(tc_contract *k) {
         of = p;
         first = tc_tables_sum(p);
     }
-    tc_drive_probe(k, k->subject, false, TNP_NONE, "a call between two looks at the tables", NULL);
+    tc_lifecycle_probe(k, k->subject, false, TNP_NONE, "a call between two looks at the tables",
+                       NULL);
     if (tc_tables_sum(p) != first)
         TC_BROKEN(k, TNP_TABLE_CONSTANT,
                   "the plugin's tables, or strings in them, changed while it ran");

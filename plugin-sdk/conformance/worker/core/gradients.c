@@ -7,7 +7,7 @@
  * checked. */
 #include "plugin-sdk/conformance/worker/core/classes.h"
 #include "plugin-sdk/conformance/worker/core/outcome.h"
-#include "plugin-sdk/conformance/worker/core/pair.h"
+#include "plugin-sdk/conformance/worker/core/device_pair.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -156,7 +156,7 @@ static bool read_grad(tn_tensor *t, tn_device cpu, double *out, int64_t n) {
 }
 
 static void compare_with_cpu(const tc_operator *op, tc_sample *s, function *f, int64_t order,
-                             const tc_pair *pair, tc_verdict *out) {
+                             const tc_device_pair *pair, tc_verdict *out) {
     tn_tensor *a[TC_MAX_TENSORS], *b[TC_MAX_TENSORS], *ga[TC_MAX_TENSORS] = {0},
                                                       *gb[TC_MAX_TENSORS] = {0};
     uint64_t n, m;
@@ -203,8 +203,8 @@ static const tc_operator *find(const char *name, int64_t index) {
     return NULL;
 }
 
-static void run_sample(const tc_operator *op, tc_sample *s, int64_t order, const tc_pair *pair,
-                       tc_verdict *out) {
+static void run_sample(const tc_operator *op, tc_sample *s, int64_t order,
+                       const tc_device_pair *pair, tc_verdict *out) {
     TN_SCOPE;
     function f = {.op = tn_op_find(op->name), .s = s};
     if (!f.op || !tc_sample_init(s, op, pair->cpu)) {
@@ -246,7 +246,7 @@ static void run_case(const tc_case *c, const tc_options *options, tc_verdict *ou
                        *why ? why : "sample= or layout= names none, or order= is not 1 or 2");
         return;
     }
-    const tc_pair *pair = tc_pair_open(options, TC_MODE_NATIVE, out);
+    const tc_device_pair *pair = tc_device_pair_open(options, TC_MODE_NATIVE, out);
     tc_sample *s = pair ? calloc(1, sizeof *s) : NULL;
     if (!pair)
         return;
@@ -264,7 +264,7 @@ static void run_case(const tc_case *c, const tc_options *options, tc_verdict *ou
     tn_error_clear();
     if (tn_fallback_count() != fallbacks)
         tc_verdict_set(out, TC_FAIL, TNP_NONE, "%s: ran on the CPU", op->name);
-    if (out->status == TC_FAIL && !tc_pair_is_usable(pair))
+    if (out->status == TC_FAIL && !tc_device_pair_is_usable(pair))
         tc_verdict_set(out, TC_FAIL, TNP_NONE, "the device does not add afterwards");
     tc_sample_finish(s);
     free(s);

@@ -5,7 +5,7 @@
  * what operators take and has no kernels. */
 #include "plugin-sdk/conformance/worker/core/classes.h"
 #include "plugin-sdk/conformance/worker/core/outcome.h"
-#include "plugin-sdk/conformance/worker/core/pair.h"
+#include "plugin-sdk/conformance/worker/core/device_pair.h"
 #include "plugin-sdk/conformance/worker/core/refuse.h"
 
 #include <stdio.h>
@@ -269,7 +269,7 @@ bad:
 
 typedef struct run {
     const plan *plan;
-    const tc_pair *pair;
+    const tc_device_pair *pair;
     tc_sample sample;
     uint64_t seed;
     tc_outcome shape, reference, magnitude, got, dense;
@@ -454,7 +454,8 @@ static void judge(run *r) {
 
 static void run_plan(run *r, const tc_options *options) {
     const plan *p = r->plan;
-    r->pair = tc_pair_open(options, p->decomposed ? TC_MODE_DECOMPOSED : TC_MODE_NATIVE, r->out);
+    r->pair =
+        tc_device_pair_open(options, p->decomposed ? TC_MODE_DECOMPOSED : TC_MODE_NATIVE, r->out);
     if (!r->pair)
         return;
     if (p->invalid && p->mutation == TC_MUTATE_DEVICE &&
@@ -483,7 +484,7 @@ static void run_plan(run *r, const tc_options *options) {
     judge(r);
     if (tn_fallback_count() != fallbacks)
         tc_verdict_set(r->out, TC_FAIL, TNP_NONE, "%s: ran on the CPU", p->op->name);
-    if ((r->got.status || r->out->status == TC_FAIL) && !tc_pair_is_usable(r->pair)) {
+    if ((r->got.status || r->out->status == TC_FAIL) && !tc_device_pair_is_usable(r->pair)) {
         r->out->status = TC_PASS; /* this is worse than what was found before */
         tc_verdict_set(r->out, TC_FAIL, TNP_NONE, "the device does not add after this failed: %s",
                        r->got.message);

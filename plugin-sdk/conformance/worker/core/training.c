@@ -5,7 +5,7 @@
  * step to step, so that at the end only what was learned is compared. Afterwards no byte may be
  * missing on the device. */
 #include "plugin-sdk/conformance/worker/core/classes.h"
-#include "plugin-sdk/conformance/worker/core/pair.h"
+#include "plugin-sdk/conformance/worker/core/device_pair.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -251,7 +251,7 @@ static void check_memory(const tn_memory_stats *before, const tn_memory_stats *a
                        (unsigned long long)before->reserved_bytes);
 }
 
-static void run_network(const network *net, uint64_t seed, const tc_pair *pair, course *got,
+static void run_network(const network *net, uint64_t seed, const tc_device_pair *pair, course *got,
                         course *cpu, tc_verdict *out) {
     tn_memory_stats before, after;
     uint64_t fallbacks = tn_fallback_count();
@@ -281,7 +281,7 @@ static void run_case(const tc_case *c, const tc_options *options, tc_verdict *ou
         tc_verdict_set(out, TC_ERROR, TNP_NONE, "train/%s: there is no such network", c->subject);
         return;
     }
-    const tc_pair *pair = tc_pair_open(options, TC_MODE_NATIVE, out);
+    const tc_device_pair *pair = tc_device_pair_open(options, TC_MODE_NATIVE, out);
     course *courses = pair ? calloc(2, sizeof *courses) : NULL;
     if (!pair)
         return;

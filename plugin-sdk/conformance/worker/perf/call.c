@@ -3,7 +3,7 @@
 
 #include "plugin-sdk/conformance/worker/kernel/checks.h"
 #include "plugin-sdk/conformance/worker/oracle/compare.h"
-#include "plugin-sdk/conformance/worker/perf/part.h"
+#include "plugin-sdk/conformance/worker/perf/tiled_oracle.h"
 #include "plugin-sdk/conformance/worker/perf/stopwatch.h"
 
 #include <stdio.h>
@@ -34,7 +34,7 @@ static double bytes_moved(const tc_invocation *call) {
 /* Products and sums, where they are what the call is about. */
 static double operations(const tc_invocation *call) {
     const tc_family *family = call->record->family;
-    if (family != &tc_family_matrix && family != &tc_family_convolution)
+    if (family != &tc_family_matmul && family != &tc_family_convolution)
         return 0;
     return 2 * (double)call->outs[0].tensor.shape.numel * (double)family->terms(call);
 }
@@ -76,7 +76,7 @@ static void check(void *context, tc_result *result, tc_verdict *verdict) {
     timed_call *t = context;
     if (tc_check_success(&t->whole, result, verdict) && tc_read_outs(&t->placed, result, verdict)) {
         tc_check_untouched(&t->whole, result, verdict);
-        tc_part_check(&t->part, &t->whole, result, t->subject, t->good, verdict);
+        tc_tiled_check(&t->part, &t->whole, result, t->subject, t->good, verdict);
         tc_check_host(verdict);
     }
     tc_arena_finish(t->whole.arena);
@@ -117,7 +117,7 @@ bool tc_time_call(tc_subject *s, const tc_case *c, tc_figures *out, tc_verdict *
     else if (!good)
         tc_verdict_set(verdict, TC_ERROR, TNP_NONE, "%s", why);
     good = good && (kernel = tc_claimed_kernel(s, &t->whole, verdict)) != NULL;
-    if (good && !tc_part_make(c, &arena, &t->part, &t->whole, why)) {
+    if (good && !tc_tiled_make(c, &arena, &t->part, &t->whole, why)) {
         tc_verdict_set(verdict, TC_ERROR, TNP_NONE, "%s", why);
         good = false;
     }

@@ -1,5 +1,5 @@
 /* Hosts that offer less, or more, than this one: a device works with what every host has. */
-#include "plugin-sdk/conformance/worker/contract/drive.h"
+#include "plugin-sdk/conformance/worker/contract/lifecycle.h"
 
 #include <stddef.h>
 #include <stdio.h>
@@ -10,15 +10,15 @@
 static void live(tc_contract *k, const tn_host *host, tn_requirement requirement,
                  const char *when) {
     tc_subject s;
-    if (!tc_drive_open(k, &s, host, requirement, when))
+    if (!tc_lifecycle_open(k, &s, host, requirement, when))
         return;
-    tc_drive_probe(k, &s, false, requirement, when, NULL);
+    tc_lifecycle_probe(k, &s, false, requirement, when, NULL);
     tc_subject_close(&s);
-    tc_drive_balanced(k, TNP_HOST_ALLOC_RETURNED, when);
+    tc_lifecycle_balanced(k, TNP_HOST_ALLOC_RETURNED, when);
 }
 
 /* The table ends, before a page that cannot be read, where `end` says. */
-static void poverty_ends(tc_contract *k) {
+static void older_host(tc_contract *k) {
     uint64_t whole = offsetof(tn_host, extension);
     tn_host *host = tc_host_poor_create(whole);
     if (!host) {
@@ -30,9 +30,9 @@ static void poverty_ends(tc_contract *k) {
 }
 
 /* Tables too short to work with: the query answers NULL, or the plugin does without. */
-static void poverty_cuts(tc_contract *k) {
+static void cut_host(tc_contract *k) {
     tn_plugin_query_fn query;
-    if (!tc_drive_object(k, &query))
+    if (!tc_lifecycle_object(k, &query))
         return;
     for (uint64_t bytes = offsetof(tn_host, extension); bytes >= 16; bytes -= 8) {
         char when[TC_MESSAGE];
@@ -52,9 +52,9 @@ static void poverty_cuts(tc_contract *k) {
 
 /* A table of its own for each life: what the query saw, and what an earlier `init` was given, is
  * gone when the next one comes. */
-static void poverty_another(tc_contract *k) {
+static void another_host(tc_contract *k) {
     tn_plugin_query_fn query;
-    if (!tc_drive_object(k, &query))
+    if (!tc_lifecycle_object(k, &query))
         return;
     tn_host *hosts[3]; /* at once, for none is to lie where an earlier one lay */
     for (int i = 0; i < 3; i++)
@@ -81,7 +81,7 @@ static const char *no_option(tn_pself *self, const char *name) {
     return NULL;
 }
 
-static void poverty_extension(tc_contract *k) {
+static void no_extensions(tc_contract *k) {
     tn_host host = *tc_host_table();
     host.extension = NULL;
     live(k, &host, TNP_HOST_EXTENSION_OPTIONAL, "with a host whose extension is NULL");
@@ -89,14 +89,14 @@ static void poverty_extension(tc_contract *k) {
     live(k, &host, TNP_HOST_EXTENSION_OPTIONAL, "with a host whose extension answers NULL");
 }
 
-static void poverty_options(tc_contract *k) {
+static void no_options(tc_contract *k) {
     tn_host host = *tc_host_table();
     host.option = no_option;
     live(k, &host, TNP_HOST_OPTION, "with a host of which no option is set");
 }
 
 /* A host of a later minor version: more members than this plugin knows, which it must not read. */
-static void poverty_larger(tc_contract *k) {
+static void larger_host(tc_contract *k) {
     struct {
         tn_host host;
         unsigned char more[256];
@@ -109,10 +109,10 @@ static void poverty_larger(tc_contract *k) {
 }
 
 /* From 1.0 on a newer minor version works; before, it may be refused, and cleanly. */
-static void poverty_newer(tc_contract *k) {
+static void newer_host(tc_contract *k) {
     tn_host host = *tc_host_table();
     tn_plugin_query_fn query;
-    if (!tc_drive_object(k, &query))
+    if (!tc_lifecycle_object(k, &query))
         return;
     host.abi_version++;
     bool accepted = query(&host) != NULL;
@@ -124,13 +124,13 @@ static void poverty_newer(tc_contract *k) {
                   host.abi_version >> 16, host.abi_version & 0xffff);
 }
 
-const tc_contract_row tc_poverty_rows[] = {
-    {"poverty-ends", "", TC_SMOKE, poverty_ends},
-    {"poverty-cuts", "", TC_STANDARD, poverty_cuts},
-    {"poverty-another", "", TC_SMOKE, poverty_another},
-    {"poverty-extension", "", TC_STANDARD, poverty_extension},
-    {"poverty-options", "", TC_STANDARD, poverty_options},
-    {"poverty-larger", "", TC_STANDARD, poverty_larger},
-    {"poverty-newer", "", TC_STANDARD, poverty_newer},
+const tc_contract_row tc_host_compatibility_rows[] = {
+    {"host-older", "", TC_SMOKE, older_host},
+    {"host-cut", "", TC_STANDARD, cut_host},
+    {"host-another", "", TC_SMOKE, another_host},
+    {"host-extension", "", TC_STANDARD, no_extensions},
+    {"host-options", "", TC_STANDARD, no_options},
+    {"host-larger", "", TC_STANDARD, larger_host},
+    {"host-newer", "", TC_STANDARD, newer_host},
     {0},
 };

@@ -1,6 +1,6 @@
 /* Opening the subject beside the reference. */
 #define _GNU_SOURCE /* setenv */
-#include "plugin-sdk/conformance/worker/core/pair.h"
+#include "plugin-sdk/conformance/worker/core/device_pair.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@ static struct {
     tc_mode mode;
     uint32_t device;
     char subject_path[PATH_MAX], cpu_path[PATH_MAX];
-    tc_pair pair;
+    tc_device_pair pair;
 } state;
 
 /* ---- who is who -------------------------------------------------------------------------- */
@@ -99,7 +99,7 @@ static bool set_up(const tc_options *options, subject_facts *facts, tc_verdict *
 
 /* ---- open and close ---------------------------------------------------------------------- */
 
-void tc_pair_close(void) {
+void tc_device_pair_close(void) {
     if (!state.open)
         return;
     tn_scope_close(0);
@@ -108,10 +108,11 @@ void tc_pair_close(void) {
     state.open = false;
 }
 
-const tc_pair *tc_pair_open(const tc_options *options, tc_mode mode, tc_verdict *out) {
+const tc_device_pair *tc_device_pair_open(const tc_options *options, tc_mode mode,
+                                          tc_verdict *out) {
     if (state.open && state.mode == mode && state.device == options->device)
         return &state.pair;
-    tc_pair_close();
+    tc_device_pair_close();
     subject_facts facts = {.type = ""};
     if (!(state.set_up && state.device == options->device) && !set_up(options, &facts, out))
         return NULL;
@@ -128,20 +129,20 @@ const tc_pair *tc_pair_open(const tc_options *options, tc_mode mode, tc_verdict 
     if (!state.pair.subject.type) {
         tc_verdict_set(out, TC_FAIL, TNP_NONE, "%s does not open: %s", state.pair.name,
                        tn_error_message());
-        tc_pair_close();
+        tc_device_pair_close();
         return NULL;
     }
     state.pair.cpu = tn_device_parse("cpu:0");
     if (!state.pair.cpu.type) {
         tc_verdict_set(out, TC_ERROR, TNP_NONE, "the reference does not open: %s",
                        tn_error_message());
-        tc_pair_close();
+        tc_device_pair_close();
         return NULL;
     }
     return &state.pair;
 }
 
-bool tc_pair_is_usable(const tc_pair *pair) {
+bool tc_device_pair_is_usable(const tc_device_pair *pair) {
     TN_SCOPE;
     tn_error_clear();
     float a[2] = {1, 2}, b[2] = {3, 5}, sum[2] = {0, 0};

@@ -1,5 +1,5 @@
-/* See drive.h. */
-#include "plugin-sdk/conformance/worker/contract/drive.h"
+/* See lifecycle.h. */
+#include "plugin-sdk/conformance/worker/contract/lifecycle.h"
 
 #include <dlfcn.h>
 
@@ -12,7 +12,7 @@
 #include <time.h>
 #include <unistd.h>
 
-void *tc_drive_object(tc_contract *k, tn_plugin_query_fn *out_query) {
+void *tc_lifecycle_object(tc_contract *k, tn_plugin_query_fn *out_query) {
     void *object = dlopen(k->options->plugin, RTLD_NOW | RTLD_LOCAL);
     if (!object) {
         TC_BROKEN(k, TNP_ENTRY_SELF_CONTAINED, "dlopen with RTLD_NOW | RTLD_LOCAL: %s", dlerror());
@@ -24,8 +24,8 @@ void *tc_drive_object(tc_contract *k, tn_plugin_query_fn *out_query) {
     return *out_query ? object : NULL;
 }
 
-bool tc_drive_open(tc_contract *k, tc_subject *s, const tn_host *host, tn_requirement requirement,
-                   const char *when) {
+bool tc_lifecycle_open(tc_contract *k, tc_subject *s, const tn_host *host,
+                       tn_requirement requirement, const char *when) {
     char why[TC_MESSAGE];
     bool opened = tc_subject_open(s, k->options->plugin, k->options->device, host, why);
     if (!opened)
@@ -50,7 +50,7 @@ static const char *const wide_calls[] = {
 };
 enum { N_CALLS = sizeof small_calls / sizeof *small_calls };
 
-const tn_kernel *tc_drive_call(tc_contract *k, tc_subject *s, bool wide, tc_invocation *call) {
+const tn_kernel *tc_lifecycle_call(tc_contract *k, tc_subject *s, bool wide, tc_invocation *call) {
     char why[TC_MESSAGE];
     for (int i = 0; i < N_CALLS; i++) {
         /* The invocation's strings point into the case. */
@@ -78,7 +78,7 @@ static uint64_t add_bytes(uint64_t sum, const void *bytes, uint64_t n) {
 static void run_call(tc_contract *k, tc_subject *s, bool wide, tc_verdict *v, uint64_t *sum) {
     tc_invocation call;
     tc_result result;
-    const tn_kernel *kernel = tc_drive_call(k, s, wide, &call);
+    const tn_kernel *kernel = tc_lifecycle_call(k, s, wide, &call);
     if (!kernel || !tc_execute(s, kernel, &call, &result, v) || result.said_no)
         return;
     if (!tc_check_success(&call, &result, v))
@@ -119,8 +119,8 @@ static void transfer(tc_subject *s, tc_verdict *v) {
                        "a small transfer came back with other bytes");
 }
 
-bool tc_drive_probe(tc_contract *k, tc_subject *s, bool wide, tn_requirement requirement,
-                    const char *when, uint64_t *out_sum) {
+bool tc_lifecycle_probe(tc_contract *k, tc_subject *s, bool wide, tn_requirement requirement,
+                        const char *when, uint64_t *out_sum) {
     tc_verdict v = {0};
     uint64_t sum = UINT64_C(0xcbf29ce484222325);
     transfer(s, &v);
@@ -185,7 +185,7 @@ tc_census tc_census_take(int64_t threads) {
     };
 }
 
-bool tc_drive_balanced(tc_contract *k, tn_requirement requirement, const char *when) {
+bool tc_lifecycle_balanced(tc_contract *k, tn_requirement requirement, const char *when) {
     int64_t blocks = tc_host_blocks();
     if (blocks != 0)
         TC_BROKEN(
