@@ -23,7 +23,7 @@ SUITE = pathlib.Path("plugin-sdk/conformance")  # knows plugin.h alone
 CORE_WORKER = SUITE / "worker" / "core"  # except for this program, which stands above core
 SHARED = ("plugins", "shared")
 PUBLIC_ONLY = {"cli", "samples"}
-GENERATED = {"tenon/kernels.h": "plugin-sdk", "tenon/ops.h": "core"}
+GENERATED = {"tenon/kernels.h": "plugin-sdk", "tenon/requirements.h": "plugin-sdk", "tenon/ops.h": "core"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 SUFFIXES = {".c", ".h", ".inc", ".def"}
 

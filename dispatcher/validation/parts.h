@@ -31,6 +31,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <sys/types.h>
+#include <tenon/requirements.h>
 
 enum {
     TNI_MAX_WATCHES = 8, /* plugins watched at once; each has proxies of its own */
@@ -160,7 +161,7 @@ tn_status tni_watched_workspace(const tn_call *call, uint64_t *out_bytes);
 /* ---- findings ---------------------------------------------------------------------------- */
 
 enum {
-    TNI_TENON = 0,                /* in place of a requirement: the caller broke the contract */
+    TNI_TENON = TNP_NONE,         /* in place of a requirement: the caller broke the contract */
     TNI_WARNING = (int)(1u << 30) /* or'ed to one: a sign, no proof */
 };
 

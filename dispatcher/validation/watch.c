@@ -195,7 +195,7 @@ const tn_plugin *tni_watch_tables(tni_watch *w, const tn_plugin *table) {
         return table;
     set_name(w, table->id);
     if (w->n_alive[TNI_RECORD_BLOCK])
-        tni_finding(w, 3, TN_PLUGIN_QUERY_NAME, "",
+        tni_finding(w, TNP_ENTRY_PURE, TN_PLUGIN_QUERY_NAME, "",
                     "allocated host memory; it must be pure, as it may be called any number of"
                     " times");
     READ(&w->real.plugin, table);

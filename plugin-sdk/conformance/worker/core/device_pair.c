@@ -1,6 +1,6 @@
 /* Opening the subject beside the reference. */
 #define _GNU_SOURCE /* setenv */
-#include "plugin-sdk/conformance/worker/core/pair.h"
+#include "plugin-sdk/conformance/worker/core/device_pair.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -13,7 +13,7 @@ static struct {
     tc_mode mode;
     uint32_t device;
     char subject_path[PATH_MAX], cpu_path[PATH_MAX];
-    tc_pair pair;
+    tc_device_pair pair;
 } state;
 
 /* ---- who is who -------------------------------------------------------------------------- */
@@ -34,7 +34,7 @@ static bool find_cpu(tc_verdict *out) {
     if (tn_device_count("cpu") > 0)
         tn_plugin_list(false, note_cpu, NULL);
     if (!state.cpu_path[0])
-        tc_verdict_set(out, TC_ERROR, 0,
+        tc_verdict_set(out, TC_ERROR, TNP_NONE,
                        "the reference CPU plugin is not found: %s; TENON_PLUGIN_PATH may name its "
                        "folder",
                        tn_error_message());
@@ -69,7 +69,7 @@ static void name_plugins(bool alone) {
 /* Settles which plugins the process loads. Libtenon is shut down before and after. */
 static bool set_up(const tc_options *options, subject_facts *facts, tc_verdict *out) {
     if (!realpath(options->plugin, state.subject_path)) {
-        tc_verdict_set(out, TC_ERROR, 0, "%s: no such plugin", options->plugin);
+        tc_verdict_set(out, TC_ERROR, TNP_NONE, "%s: no such plugin", options->plugin);
         return false;
     }
     if (!find_cpu(out))
@@ -85,7 +85,7 @@ static bool set_up(const tc_options *options, subject_facts *facts, tc_verdict *
     }
     tn_error_clear();
     if (strcmp(facts->state, "ready") != 0) {
-        tc_verdict_set(out, TC_FAIL, 0, "the plugin is %s: %s",
+        tc_verdict_set(out, TC_FAIL, TNP_NONE, "the plugin is %s: %s",
                        facts->state[0] ? facts->state : "not found", facts->reason);
         tn_shutdown();
         return false;
@@ -99,7 +99,7 @@ static bool set_up(const tc_options *options, subject_facts *facts, tc_verdict *
 
 /* ---- open and close ---------------------------------------------------------------------- */
 
-void tc_pair_close(void) {
+void tc_device_pair_close(void) {
     if (!state.open)
         return;
     tn_scope_close(0);
@@ -108,10 +108,11 @@ void tc_pair_close(void) {
     state.open = false;
 }
 
-const tc_pair *tc_pair_open(const tc_options *options, tc_mode mode, tc_verdict *out) {
+const tc_device_pair *tc_device_pair_open(const tc_options *options, tc_mode mode,
+                                          tc_verdict *out) {
     if (state.open && state.mode == mode && state.device == options->device)
         return &state.pair;
-    tc_pair_close();
+    tc_device_pair_close();
     subject_facts facts = {.type = ""};
     if (!(state.set_up && state.device == options->device) && !set_up(options, &facts, out))
         return NULL;
@@ -126,21 +127,22 @@ const tc_pair *tc_pair_open(const tc_options *options, tc_mode mode, tc_verdict 
     state.open = true;
     state.pair.subject = tn_device_parse(state.pair.name);
     if (!state.pair.subject.type) {
-        tc_verdict_set(out, TC_FAIL, 0, "%s does not open: %s", state.pair.name,
+        tc_verdict_set(out, TC_FAIL, TNP_NONE, "%s does not open: %s", state.pair.name,
                        tn_error_message());
-        tc_pair_close();
+        tc_device_pair_close();
         return NULL;
     }
     state.pair.cpu = tn_device_parse("cpu:0");
     if (!state.pair.cpu.type) {
-        tc_verdict_set(out, TC_ERROR, 0, "the reference does not open: %s", tn_error_message());
-        tc_pair_close();
+        tc_verdict_set(out, TC_ERROR, TNP_NONE, "the reference does not open: %s",
+                       tn_error_message());
+        tc_device_pair_close();
         return NULL;
     }
     return &state.pair;
 }
 
-bool tc_pair_is_usable(const tc_pair *pair) {
+bool tc_device_pair_is_usable(const tc_device_pair *pair) {
     TN_SCOPE;
     tn_error_clear();
     float a[2] = {1, 2}, b[2] = {3, 5}, sum[2] = {0, 0};

@@ -195,4 +195,4 @@ static void list(const tc_record *record, const tn_dtype *types, tc_set set, tc_
         tc_line_emit(&m, sink);
 }
 
-const tc_family tc_family_reduction = {"reduction", shapes, terms, fill, list};
+const tc_family tc_family_reduce = {"reduce", shapes, terms, fill, list};

@@ -1,5 +1,5 @@
-/* See part.h. */
-#include "plugin-sdk/conformance/worker/perf/part.h"
+/* See tiled_oracle.h. */
+#include "plugin-sdk/conformance/worker/perf/tiled_oracle.h"
 
 #include "plugin-sdk/conformance/worker/oracle/compare.h"
 
@@ -124,7 +124,7 @@ static uint32_t find_axes(const tc_invocation *call, axis axes[MAX_AXES]) {
 /* What the oracle has to do, in elements; a product takes a sixteenth of one. */
 static int64_t work(const tc_invocation *call) {
     const tc_family *family = call->record->family;
-    bool products = family == &tc_family_matrix || family == &tc_family_convolution;
+    bool products = family == &tc_family_matmul || family == &tc_family_convolution;
     int64_t n = 0;
     for (uint32_t a = 0; a < call->record->n_args; a++)
         if (call->record->args[a].kind == TC_ARG_TENSOR && !call->args[a].none)
@@ -231,8 +231,8 @@ static bool make_images(tc_invocation *call, tc_arena *arena) {
     return true;
 }
 
-bool tc_part_make(const tc_case *c, tc_arena *arena, tc_invocation *part, tc_invocation *whole,
-                  char why[TC_MESSAGE]) {
+bool tc_tiled_make(const tc_case *c, tc_arena *arena, tc_invocation *part, tc_invocation *whole,
+                   char why[TC_MESSAGE]) {
     if (!tc_invocation_parse(c, arena, part, why) || !tc_invocation_parse(c, arena, whole, why))
         return false;
     if (whole->in_place >= 0) {
@@ -295,7 +295,7 @@ static void fail_with(const tc_invocation *part, uint32_t k, const unsigned char
     uint64_t size = tc_dtype_bytes(o->dtype);
     unsigned char *image = tc_arena_array(part->arena, o->bytes, 1);
     if (!image) {
-        tc_verdict_set(out, TC_ERROR, 0, "the host has no memory for a case of this size");
+        tc_verdict_set(out, TC_ERROR, TNP_NONE, "the host has no memory for a case of this size");
         return;
     }
     memcpy(image, good, o->bytes);
@@ -331,8 +331,8 @@ static void check_output(const tc_invocation *part, const tc_invocation *whole, 
     }
 }
 
-void tc_part_check(const tc_invocation *part, const tc_invocation *whole, const tc_result *result,
-                   const tc_subject *s, unsigned char *good[TC_MAX_OUTS], tc_verdict *out) {
+void tc_tiled_check(const tc_invocation *part, const tc_invocation *whole, const tc_result *result,
+                    const tc_subject *s, unsigned char *good[TC_MAX_OUTS], tc_verdict *out) {
     for (uint32_t k = 0; k < part->record->n_outs && out->status == TC_PASS; k++) {
         if (!good[k]) {
             good[k] = first_part(&part->outs[k].tensor, &whole->outs[k].tensor, result->outs[k],
@@ -340,7 +340,8 @@ void tc_part_check(const tc_invocation *part, const tc_invocation *whole, const 
             if (good[k])
                 tc_compare(part, k, good[k], s->flushes, out);
             else
-                tc_verdict_set(out, TC_ERROR, 0, "the host has no memory for a case of this size");
+                tc_verdict_set(out, TC_ERROR, TNP_NONE,
+                               "the host has no memory for a case of this size");
         }
         if (out->status == TC_PASS)
             check_output(part, whole, k, result->outs[k], good[k], s->flushes, out);

@@ -1,5 +1,5 @@
-/* See drive.h. */
-#include "plugin-sdk/conformance/worker/contract/drive.h"
+/* See lifecycle.h. */
+#include "plugin-sdk/conformance/worker/contract/lifecycle.h"
 
 #include <dlfcn.h>
 
@@ -12,20 +12,20 @@
 #include <time.h>
 #include <unistd.h>
 
-void *tc_drive_object(tc_contract *k, tn_plugin_query_fn *out_query) {
+void *tc_lifecycle_object(tc_contract *k, tn_plugin_query_fn *out_query) {
     void *object = dlopen(k->options->plugin, RTLD_NOW | RTLD_LOCAL);
     if (!object) {
-        TC_BROKEN(k, 2, "dlopen with RTLD_NOW | RTLD_LOCAL: %s", dlerror());
+        TC_BROKEN(k, TNP_ENTRY_SELF_CONTAINED, "dlopen with RTLD_NOW | RTLD_LOCAL: %s", dlerror());
         return NULL;
     }
     *(void **)out_query = dlsym(object, TN_PLUGIN_QUERY_NAME);
     if (!*out_query)
-        TC_BROKEN(k, 1, "the object does not export " TN_PLUGIN_QUERY_NAME);
+        TC_BROKEN(k, TNP_ENTRY_ONLY_SYMBOL, "the object does not export " TN_PLUGIN_QUERY_NAME);
     return *out_query ? object : NULL;
 }
 
-bool tc_drive_open(tc_contract *k, tc_subject *s, const tn_host *host, uint32_t requirement,
-                   const char *when) {
+bool tc_lifecycle_open(tc_contract *k, tc_subject *s, const tn_host *host,
+                       tn_requirement requirement, const char *when) {
     char why[TC_MESSAGE];
     bool opened = tc_subject_open(s, k->options->plugin, k->options->device, host, why);
     if (!opened)
@@ -50,7 +50,7 @@ static const char *const wide_calls[] = {
 };
 enum { N_CALLS = sizeof small_calls / sizeof *small_calls };
 
-const tn_kernel *tc_drive_call(tc_contract *k, tc_subject *s, bool wide, tc_invocation *call) {
+const tn_kernel *tc_lifecycle_call(tc_contract *k, tc_subject *s, bool wide, tc_invocation *call) {
     char why[TC_MESSAGE];
     for (int i = 0; i < N_CALLS; i++) {
         /* The invocation's strings point into the case. */
@@ -59,7 +59,7 @@ const tn_kernel *tc_drive_call(tc_contract *k, tc_subject *s, bool wide, tc_invo
         if (!c || !tc_case_parse(wide ? wide_calls[i] : small_calls[i], c, why) ||
             !tc_invocation_parse(c, &k->arena, call, why) ||
             !tc_invocation_fill(call, call->seed, why)) {
-            tc_verdict_set(k->out, TC_ERROR, 0, "%s: %s", small_calls[i],
+            tc_verdict_set(k->out, TC_ERROR, TNP_NONE, "%s: %s", small_calls[i],
                            c ? why : "the host has no memory");
             return NULL;
         }
@@ -78,7 +78,7 @@ static uint64_t add_bytes(uint64_t sum, const void *bytes, uint64_t n) {
 static void run_call(tc_contract *k, tc_subject *s, bool wide, tc_verdict *v, uint64_t *sum) {
     tc_invocation call;
     tc_result result;
-    const tn_kernel *kernel = tc_drive_call(k, s, wide, &call);
+    const tn_kernel *kernel = tc_lifecycle_call(k, s, wide, &call);
     if (!kernel || !tc_execute(s, kernel, &call, &result, v) || result.said_no)
         return;
     if (!tc_check_success(&call, &result, v))
@@ -99,7 +99,8 @@ static void transfer(tc_subject *s, tc_verdict *v) {
     memset(back, 0, sizeof back);
     tn_status status = s->memory->alloc(s->device, TN_SPACE_DEVICE, BYTES, &memory, &host);
     if (status != TN_OK || !memory) {
-        tc_verdict_set(v, TC_FAIL, 37, "alloc of %d bytes: %s", BYTES, tc_reason(status, reason));
+        tc_verdict_set(v, TC_FAIL, TNP_ALLOC_HANDLE, "alloc of %d bytes: %s", BYTES,
+                       tc_reason(status, reason));
         return;
     }
     status = s->memory->write(s->device, s->stream, memory, 0, there, BYTES);
@@ -111,14 +112,15 @@ static void transfer(tc_subject *s, tc_verdict *v) {
     s->memory->free(s->device, TN_SPACE_DEVICE, memory);
     memset(there + FROM, 0x5a, FILLED);
     if (status != TN_OK || later != TN_OK)
-        tc_verdict_set(v, TC_FAIL, 42, "a small transfer: %s",
+        tc_verdict_set(v, TC_FAIL, TNP_TRANSFER_RANGE, "a small transfer: %s",
                        tc_reason(status != TN_OK ? status : later, reason));
     else if (memcmp(there, back, BYTES) != 0)
-        tc_verdict_set(v, TC_FAIL, 42, "a small transfer came back with other bytes");
+        tc_verdict_set(v, TC_FAIL, TNP_TRANSFER_RANGE,
+                       "a small transfer came back with other bytes");
 }
 
-bool tc_drive_probe(tc_contract *k, tc_subject *s, bool wide, uint32_t requirement,
-                    const char *when, uint64_t *out_sum) {
+bool tc_lifecycle_probe(tc_contract *k, tc_subject *s, bool wide, tn_requirement requirement,
+                        const char *when, uint64_t *out_sum) {
     tc_verdict v = {0};
     uint64_t sum = UINT64_C(0xcbf29ce484222325);
     transfer(s, &v);
@@ -129,7 +131,7 @@ bool tc_drive_probe(tc_contract *k, tc_subject *s, bool wide, uint32_t requireme
     if (v.status == TC_FAIL)
         TC_BROKEN(k, requirement ? requirement : v.requirement, "%s: %.800s", when, v.message);
     else if (v.status == TC_ERROR)
-        tc_verdict_set(k->out, TC_ERROR, 0, "%.900s", v.message);
+        tc_verdict_set(k->out, TC_ERROR, TNP_NONE, "%.900s", v.message);
     return v.status != TC_FAIL && v.status != TC_ERROR;
 }
 
@@ -183,7 +185,7 @@ tc_census tc_census_take(int64_t threads) {
     };
 }
 
-bool tc_drive_balanced(tc_contract *k, uint32_t requirement, const char *when) {
+bool tc_lifecycle_balanced(tc_contract *k, tn_requirement requirement, const char *when) {
     int64_t blocks = tc_host_blocks();
     if (blocks != 0)
         TC_BROKEN(

@@ -163,4 +163,4 @@ static void list(const tc_record *record, const tn_dtype *types, tc_set set, tc_
     }
 }
 
-const tc_family tc_family_matrix = {"matrix", shapes, terms, NULL, list};
+const tc_family tc_family_matmul = {"matmul", shapes, terms, NULL, list};
