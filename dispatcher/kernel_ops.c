@@ -3,7 +3,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/fork.h"
-#include "dispatcher/kernels.h"
+#include "dispatcher/kernel_ops.h"
 #include "dispatcher/schema.h"
 
 #include <string.h>

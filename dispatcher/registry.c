@@ -5,7 +5,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/fork.h"
-#include "dispatcher/kernels.h"
+#include "dispatcher/kernel_ops.h"
 #include "dispatcher/operators.h"
 
 #include <string.h>

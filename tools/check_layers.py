@@ -3,7 +3,7 @@
 
 usage: check_layers.py [--root FOLDER]
 
-    plugin-sdk  <-  base  <-  dispatcher  <-  core  <-  cli, samples, tests, bench
+    plugin-sdk  <-  base  <-  dispatcher  <-  loader  <-  core  <-  cli, samples, tests, bench
          ^--- plugins (each knows itself, plugins/shared and plugin-sdk)
 
 plugin-sdk/conformance/worker/core is a program above core: public headers and the suite's own. Samples and
@@ -16,7 +16,7 @@ import pathlib
 import re
 import sys
 
-LAYERS = ["plugin-sdk", "base", "dispatcher", "core"]
+LAYERS = ["plugin-sdk", "base", "dispatcher", "loader", "core"]
 OUTSIDE = ["cli", "samples", "tests", "bench", "tools"]
 TEMPLATE = pathlib.Path("plugin-sdk/template")
 SUITE = pathlib.Path("plugin-sdk/conformance")  # knows plugin.h alone
