@@ -6,11 +6,11 @@
 #include "base/alloc.h"
 #include "base/env.h"
 #include "base/error.h"
+#include "base/fork.h"
 #include "base/log.h"
 #include "base/thread.h"
 #include "loader/internal.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -30,9 +30,12 @@ typedef struct binding {
     const tni_plugin *plugin;
 } binding;
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static tni_lock lock = TNI_LOCK_INITIALIZER;
 static option *options;
 static binding *bindings;
+
+/* Missed in a child: an option may be there twice or not yet. */
+TNI_FORK_LOCK(HOST, lock, tni_fork_as_it_is)
 
 static TNI_TLS const tni_plugin *current;
 
@@ -47,22 +50,22 @@ tn_status tni_host_bind(const tni_plugin *plugin, tn_pself *self) {
     if (!b)
         return TN_OUT_OF_MEMORY;
     *b = (binding){.self = self, .plugin = plugin};
-    pthread_mutex_lock(&lock);
+    tni_lock_take(&lock);
     b->next = bindings;
     bindings = b;
-    pthread_mutex_unlock(&lock);
+    tni_lock_give(&lock);
     return TN_OK;
 }
 
 void tni_host_unbind(const tni_plugin *plugin) {
-    pthread_mutex_lock(&lock);
+    tni_lock_take(&lock);
     binding **at = &bindings;
     while (*at && (*at)->plugin != plugin)
         at = &(*at)->next;
     binding *found = *at;
     if (found)
         *at = found->next;
-    pthread_mutex_unlock(&lock);
+    tni_lock_give(&lock);
     tni_free(found);
 }
 
@@ -73,14 +76,14 @@ static const tni_plugin *caller(tn_pself *self) {
         return current;
     const tni_plugin *found = NULL;
     uint32_t n = 0;
-    pthread_mutex_lock(&lock);
+    tni_lock_take(&lock);
     for (binding *b = bindings; b; b = b->next) {
         if (b->self == self) {
             found = b->plugin;
             n++;
         }
     }
-    pthread_mutex_unlock(&lock);
+    tni_lock_give(&lock);
     return n == 1 ? found : NULL;
 }
 
@@ -163,7 +166,7 @@ static const char *host_option(tn_pself *self, const char *name) {
     if (!name || !plugin || !plugin->table)
         return NULL;
     const char *type = plugin->table->device_type;
-    pthread_mutex_lock(&lock);
+    tni_lock_take(&lock);
     option *o = plugin->key ? find_option(plugin->key, name) : NULL;
     if (!o)
         o = find_option(type, name);
@@ -175,7 +178,7 @@ static const char *host_option(tn_pself *self, const char *name) {
             o->from_environment = true;
     }
     const char *value = o ? o->value : NULL;
-    pthread_mutex_unlock(&lock);
+    tni_lock_give(&lock);
     return value;
 }
 
@@ -206,7 +209,7 @@ tn_status tni_loader_set_option(const char *type, const char *name, const char *
                         "tn_plugin_set_option: device_type, name and value must be strings, the"
                         " first two not empty");
     tn_status status = TN_OK;
-    pthread_mutex_lock(&lock);
+    tni_lock_take(&lock);
     for (binding *b = bindings; b && !status; b = b->next)
         if (strcmp(b->plugin->table->device_type, type) == 0 ||
             (b->plugin->key && strcmp(b->plugin->key, type) == 0))
@@ -222,7 +225,7 @@ tn_status tni_loader_set_option(const char *type, const char *name, const char *
             status = TN_OUT_OF_MEMORY;
         }
     }
-    pthread_mutex_unlock(&lock);
+    tni_lock_give(&lock);
     if (status == TN_STATE)
         return tni_fail(TN_STATE,
                         "tn_plugin_set_option: a plugin for '%s' is running already; set '%s'"
@@ -232,10 +235,10 @@ tn_status tni_loader_set_option(const char *type, const char *name, const char *
 }
 
 void tni_host_finish(void) {
-    pthread_mutex_lock(&lock);
+    tni_lock_take(&lock);
     option *o = options;
     options = NULL;
-    pthread_mutex_unlock(&lock);
+    tni_lock_give(&lock);
     while (o) {
         option *next = o->next;
         tni_free(o->type);

@@ -4,42 +4,53 @@
  * are never called twice at once. They may call everything in the host table; a call back into the
  * loader (from there, or from a callback of tn_plugin_list) is noticed and fails.
  */
-#define _GNU_SOURCE /* a mutex that notices its own thread */
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/fork.h"
 #include "base/log.h"
 #include "dispatcher/registry.h"
 #include "loader/internal.h"
 #include "loader/validation/validation.h"
 
 #include <dlfcn.h>
-#include <errno.h>
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 enum { MAX_DEVICES = 4096 /* a larger count is no count but garbage */ };
 
-static pthread_mutex_t lock = PTHREAD_ERRORCHECK_MUTEX_INITIALIZER_NP;
+static tni_lock lock = TNI_LOCK_INITIALIZER;
 static tni_catalog catalog;
 static bool scanned;
 static uint32_t starts;
+static bool broken; /* a child of a fork in the middle of another thread's work here */
+
+static void mend(bool whole) {
+    broken = broken || !whole;
+}
+
+TNI_FORK_LOCK(LOADER, lock, mend)
 
 /* Takes the lock, and puts the thread's standing error aside: what goes wrong with a candidate is
  * the candidate's, not the caller's. */
 static tn_status enter(tni_saved_error *saved) {
-    if (pthread_mutex_lock(&lock) == EDEADLK)
+    if (tni_lock_is_mine(&lock))
         return tni_fail(TN_STATE, "the plugin loader was called from inside itself: from a"
                                   " plugin's init or count, from a log function, or from a"
                                   " callback of tn_plugin_list; do that afterwards");
+    if (broken)
+        return tni_fail(TN_STATE, "this process was forked while another thread was loading a"
+                                  " plugin and could not be waited for, so no plugin can be started"
+                                  " here; use plugins' devices once before other threads run, or"
+                                  " start the child with exec");
+    tni_lock_take(&lock);
     tni_error_save(saved);
     return TN_OK;
 }
 
 static void leave(tni_saved_error *saved) {
     tni_error_restore(saved);
-    pthread_mutex_unlock(&lock);
+    tni_lock_give(&lock);
 }
 
 /* The host table that the plugin gets. */
@@ -516,7 +527,7 @@ void tni_loader_for_each(void (*fn)(const tni_plugin *plugin, void *user), void 
     tni_error_restore(&saved); /* what fn fails at is the caller's */
     for (tni_plugin *p = catalog.first; p; p = p->next)
         fn(p, user);
-    pthread_mutex_unlock(&lock);
+    tni_lock_give(&lock);
 }
 
 /* ---- plugins that the program brings ----------------------------------------------------- */
@@ -586,7 +597,7 @@ static tni_plugin *last_started(void) {
 
 void tni_loader_finish(void) {
     tni_saved_error saved;
-    if (enter(&saved))
+    if (broken || enter(&saved))
         return;
     for (tni_plugin *p; (p = last_started());) {
         /* In a forked child the plugin's threads are gone; its shutdown might wait for them. */

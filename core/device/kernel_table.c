@@ -8,9 +8,9 @@
 #include "base/alloc.h"
 #include "base/env.h"
 #include "base/error.h"
+#include "base/fork.h"
 #include "core/device/kernel_table.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -40,7 +40,6 @@ typedef struct origin {
 } origin;
 
 typedef struct state {
-    pthread_mutex_t lock;
     record *records;
     origin *origins;
     node *nodes[N_BUCKETS];
@@ -52,6 +51,11 @@ typedef struct state {
     table *spare_tables;
     size_t n_spare_nodes, n_spare_tables;
 } state;
+
+/* Guards what kernels are added and removed: of all sets, since it is rare. */
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+
+TNI_FORK_MUTEX(KERNELS, lock, tni_fork_no_mend)
 
 static void free_nodes(node *n) {
     for (node *next; n; n = next) {
@@ -277,7 +281,6 @@ tn_status tni_kernel_set_init(tni_kernel_set *set, const tni_plugin *plugin, tn_
     state *s = tni_calloc(1, sizeof *s);
     if (!s)
         return tni_fail_memory("a device's kernels");
-    pthread_mutex_init(&s->lock, NULL);
     set->state = s;
 
     const tn_plugin *tables = plugin->table;
@@ -342,7 +345,7 @@ tn_status tni_kernel_set_add(tni_kernel_set *set, const tni_kernel_op *op, const
         return status;
 
     record *made = tni_alloc(sizeof *made);
-    pthread_mutex_lock(&s->lock);
+    pthread_mutex_lock(&lock);
     const char *kept = made ? keep_origin(s, origin_text ? origin_text : "unnamed") : NULL;
     if (kept) {
         *made = (record){.op = op->index, .kernel = read_record(r, kept)};
@@ -364,7 +367,7 @@ tn_status tni_kernel_set_add(tni_kernel_set *set, const tni_kernel_op *op, const
         tni_free(made);
         status = tni_fail_memory("a device's kernels");
     }
-    pthread_mutex_unlock(&s->lock);
+    pthread_mutex_unlock(&lock);
     return status;
 }
 
@@ -372,7 +375,7 @@ void tni_kernel_set_remove(tni_kernel_set *set, uint64_t id) {
     state *s = set->state;
     if (!s || !id)
         return;
-    pthread_mutex_lock(&s->lock);
+    pthread_mutex_lock(&lock);
     record **link = &s->records;
     while (*link && (*link)->id != id)
         link = &(*link)->next;
@@ -382,7 +385,7 @@ void tni_kernel_set_remove(tni_kernel_set *set, uint64_t id) {
         atomic_store_explicit(&set->table, build(s), memory_order_release);
         tni_free(removed);
     }
-    pthread_mutex_unlock(&s->lock);
+    pthread_mutex_unlock(&lock);
 }
 
 void tni_kernel_set_finish(tni_kernel_set *set) {
@@ -404,6 +407,5 @@ void tni_kernel_set_finish(tni_kernel_set *set) {
     free_nodes(s->spare_nodes);
     free_tables(s->tables);
     free_tables(s->spare_tables);
-    pthread_mutex_destroy(&s->lock);
     tni_free(s);
 }

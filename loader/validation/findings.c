@@ -1,6 +1,7 @@
 /* Findings: each distinct one is logged when it comes up, kept, and counted from then on. */
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/fork.h"
 #include "base/log.h"
 #include "loader/validation/internal.h"
 
@@ -25,13 +26,7 @@ static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static finding *first, **last = &first;
 static uint64_t n_findings, n_reports;
 
-void tni_findings_lock(void) {
-    pthread_mutex_lock(&lock);
-}
-
-void tni_findings_unlock(void) {
-    pthread_mutex_unlock(&lock);
-}
+TNI_FORK_MUTEX(FINDINGS, lock, tni_fork_no_mend)
 
 static char *put(char **at, const char *text) {
     size_t n = strlen(text) + 1;

@@ -29,21 +29,22 @@ tni_frame *tni_frame_top(void) {
 static void check_failure(const tni_frame *f, tn_status status, uint32_t may) {
     if (status == TN_NOT_READY) {
         if (!(may & TNI_MAY_WAIT))
-            tni_finding(f->watch, 86, f->slot, f->op,
+            tni_finding(f->watch, TNP_NOT_READY_QUERIES_ONLY, f->slot, f->op,
                         "answered TN_NOT_READY, which only a query may");
         return;
     }
     if (status == TN_UNSUPPORTED && (may & TNI_MAY_DECLINE))
         return;
     if (!f->failed)
-        tni_finding(f->watch, 16, f->slot, f->op,
+        tni_finding(f->watch, TNP_FAIL_MESSAGE, f->slot, f->op,
                     "failed with %s and no message; call host->fail before",
                     tn_status_name(status));
     else if (f->status != status)
-        tni_finding(f->watch, 16, f->slot, f->op, "failed with %s, but told host->fail %s",
-                    tn_status_name(status), tn_status_name(f->status));
+        tni_finding(f->watch, TNP_FAIL_MESSAGE, f->slot, f->op,
+                    "failed with %s, but told host->fail %s", tn_status_name(status),
+                    tn_status_name(f->status));
     if (f->dry && status != TN_OUT_OF_MEMORY)
-        tni_finding(f->watch, 15, f->slot, f->op,
+        tni_finding(f->watch, TNP_HOST_ALLOC_FAILURE, f->slot, f->op,
                     "host->alloc had no memory, and the call failed with %s; it must be"
                     " OUT_OF_MEMORY",
                     tn_status_name(status));
@@ -52,7 +53,8 @@ static void check_failure(const tni_frame *f, tn_status status, uint32_t may) {
 tn_status tni_answer(tni_frame *f, tn_status status, uint32_t may) {
     tni_leave(f);
     if (status < 0 || status >= TN_STATUS_COUNT)
-        tni_finding(f->watch, 85, f->slot, f->op, "answered %d, which is no tn_status", status);
+        tni_finding(f->watch, TNP_STATUS_CODES, f->slot, f->op,
+                    "answered %d, which is no tn_status", status);
     else if (status != TN_OK)
         check_failure(f, status, may);
     return status;

@@ -30,6 +30,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <tenon/requirements.h>
 
 enum {
     TNI_MAX_WATCHES = 8, /* plugins watched at once; each has proxies of its own */
@@ -154,16 +155,13 @@ tn_status tni_watched_workspace(const tn_call *call, uint64_t *out_bytes);
 /* ---- findings ---------------------------------------------------------------------------- */
 
 enum {
-    TNI_TENON = 0,                /* in place of a requirement: the caller broke the contract */
+    TNI_TENON = TNP_NONE,         /* in place of a requirement: the caller broke the contract */
     TNI_WARNING = (int)(1u << 30) /* or'ed to one: a sign, no proof */
 };
 
 /* Findings with the same plugin, requirement, slot, operator and format are one. */
 void tni_finding(const tni_watch *watch, int requirement, const char *slot, const char *op,
                  const char *format, ...) __attribute__((format(printf, 5, 6)));
-
-void tni_findings_lock(void);
-void tni_findings_unlock(void);
 
 /* ---- one call into the plugin ------------------------------------------------------------ */
 

@@ -116,8 +116,8 @@ bool tni_live_event(tni_watch *w, const char *slot, tn_pevent *event, tni_record
 void tni_note_loss(tni_watch *w, tn_pdevice *device, bool was_lost, tn_status status,
                    const char *slot, const char *op) {
     if (was_lost && status != TN_DEVICE_LOST)
-        tni_finding(w, 88, slot, op, "answered %d on a device that it had called lost before",
-                    status);
+        tni_finding(w, TNP_DEVICE_LOST_FAILS, slot, op,
+                    "answered %d on a device that it had called lost before", status);
     if (was_lost || status != TN_DEVICE_LOST)
         return;
     pthread_mutex_lock(&w->lock);

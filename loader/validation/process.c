@@ -16,7 +16,7 @@ void tni_process_end(tni_watch *w, const tni_process_before *before, const char 
     char text[256];
     if (w->level >= 2 &&
         tni_process_compare(&before->state, text, sizeof text) != TNI_PROCESS_PARTS)
-        tni_finding(w, 94, slot, op, "%s", text);
+        tni_finding(w, TNP_PROCESS_STATE_KEPT, slot, op, "%s", text);
     tni_census now;
     tni_census_take(&now);
     pthread_mutex_lock(&w->lock);
@@ -48,7 +48,7 @@ void tni_process_settle(tni_watch *w) {
     tni_census now;
     uint32_t n = count_strays(w, &now);
     if (n)
-        tni_finding(w, TNI_WARNING | 25, "shutdown", "",
+        tni_finding(w, TNI_WARNING | TNP_SHUTDOWN_NO_THREADS, "shutdown", "",
                     "%u %s started inside calls to this plugin still %s", n,
                     n == 1 ? "thread that was" : "threads that were", n == 1 ? "runs" : "run");
     uint32_t of_init = 0, of_open = 0;
@@ -57,11 +57,11 @@ void tni_process_settle(tni_watch *w) {
         of_open += now.files[i] && w->files[i] == 2;
     }
     if (of_init)
-        tni_finding(w, TNI_WARNING | 24, "shutdown", "",
+        tni_finding(w, TNI_WARNING | TNP_INIT_AGAIN, "shutdown", "",
                     "%u file descriptors that came up inside init or count are still open",
                     of_init);
     if (of_open)
-        tni_finding(w, TNI_WARNING | 31, "devices->close", "",
+        tni_finding(w, TNI_WARNING | TNP_CLOSE_RETURNS_ALL, "devices->close", "",
                     "%u file descriptors that came up inside open or later calls are still open",
                     of_open);
     w->n_strays = 0;

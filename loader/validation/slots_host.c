@@ -13,7 +13,7 @@ static const char *operator_of(const tni_watch *w) {
 void *tni_watched_host_alloc(tni_watch *w, uint64_t bytes, uint64_t alignment) {
     tni_frame *f = tni_frame_top();
     if (alignment == 0 || (alignment & (alignment - 1)))
-        tni_finding(w, 14, "host->alloc", operator_of(w),
+        tni_finding(w, TNP_HOST_ALLOC_RETURNED, "host->alloc", operator_of(w),
                     "alignment %" PRIu64 " is no power of two", alignment);
     void *p = w->real.host.alloc(bytes, alignment);
     if (p) {
@@ -43,7 +43,7 @@ void tni_watched_host_free(tni_watch *w, void *p) {
     if (r)
         w->real.host.free(p);
     else
-        tni_finding(w, 14, "host->free", operator_of(w),
+        tni_finding(w, TNP_HOST_ALLOC_RETURNED, "host->free", operator_of(w),
                     "%p is no block that host->alloc gave out, or was freed before; it is left"
                     " alone",
                     p);
@@ -55,11 +55,11 @@ static void check_self(const tni_watch *w, const tn_pself *self, const char *slo
     const tni_frame *f = tni_frame_top();
     bool inside = f && f->watch == w;
     if (state == TNI_WATCH_INIT && inside && self)
-        tni_finding(w, 17, slot, "", "self is %p inside init; it must be NULL there",
+        tni_finding(w, TNP_HOST_SELF, slot, "", "self is %p inside init; it must be NULL there",
                     (const void *)self);
     if ((state == TNI_WATCH_STARTED || state == TNI_WATCH_SHUTDOWN) && self != w->self)
-        tni_finding(w, 17, slot, "", "self is %p, but init gave out %p", (const void *)self,
-                    (void *)w->self);
+        tni_finding(w, TNP_HOST_SELF, slot, "", "self is %p, but init gave out %p",
+                    (const void *)self, (void *)w->self);
 }
 
 void tni_watched_host_log(tni_watch *w, tn_pself *self, int32_t level, const char *message) {
@@ -70,11 +70,13 @@ void tni_watched_host_log(tni_watch *w, tn_pself *self, int32_t level, const cha
 tn_status tni_watched_host_fail(tni_watch *w, tn_status status, const char *message) {
     tni_frame *f = tni_frame_top();
     if (status == TN_OK)
-        tni_finding(w, 16, "host->fail", operator_of(w), "status is TN_OK, which is no failure");
+        tni_finding(w, TNP_FAIL_MESSAGE, "host->fail", operator_of(w),
+                    "status is TN_OK, which is no failure");
     else if (status < 0 || status >= TN_STATUS_COUNT)
-        tni_finding(w, 85, "host->fail", operator_of(w), "status %d is no tn_status", status);
+        tni_finding(w, TNP_STATUS_CODES, "host->fail", operator_of(w), "status %d is no tn_status",
+                    status);
     if (!message || !*message)
-        tni_finding(w, 16, "host->fail", operator_of(w), "the message is %s",
+        tni_finding(w, TNP_FAIL_MESSAGE, "host->fail", operator_of(w), "the message is %s",
                     message ? "empty" : "NULL");
     if (f && f->watch == w) {
         f->failed = message && *message;
@@ -85,7 +87,7 @@ tn_status tni_watched_host_fail(tni_watch *w, tn_status status, const char *mess
 
 const char *tni_watched_host_option(tni_watch *w, tn_pself *self, const char *name) {
     if (atomic_load(&w->state) == TNI_WATCH_LOADED) {
-        tni_finding(w, 18, "host->option", "",
+        tni_finding(w, TNP_HOST_OPTION, "host->option", "",
                     "asked before init or after shutdown; the answer is NULL");
         return NULL;
     }

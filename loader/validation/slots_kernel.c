@@ -280,8 +280,8 @@ static void compare_memory(const tni_watched_kernel *k, const tn_call *call,
     tni_watch *w = k->watch;
     for (uint32_t i = views->n_outs; wit->on && i < views->n; i++)
         if (comparable(views, i) && wit->sums[i] != sum_of(&views->at[i]))
-            tni_finding(w, 71, "kernel->run", k->real.op, "wrote into %s, an input",
-                        views->at[i].name);
+            tni_finding(w, TNP_KERNEL_WRITES_OUTPUTS_ONLY, "kernel->run", k->real.op,
+                        "wrote into %s, an input", views->at[i].name);
     bool alone = wit->on && wit->alone && atomic_load(&w->caller) != TNI_MANY_CALLERS;
     for (uint32_t i = 0; alone && i < views->n_outs; i++) {
         for (int side = 0; side < 2; side++) {
@@ -289,8 +289,8 @@ static void compare_memory(const tni_watched_kernel *k, const tn_call *call,
             side_of(call, views, i, side, &low, &high);
             if (wit->sides[i][side].n &&
                 memcmp(wit->sides[i][side].bytes, views->at[i].host + low, high - low) != 0)
-                tni_finding(w, 71, "kernel->run", k->real.op, "wrote %s %s",
-                            side ? "behind" : "before", views->at[i].name);
+                tni_finding(w, TNP_KERNEL_WRITES_OUTPUTS_ONLY, "kernel->run", k->real.op,
+                            "wrote %s %s", side ? "behind" : "before", views->at[i].name);
         }
     }
 }
@@ -305,7 +305,7 @@ static tni_watched_kernel *kernel_of(const tn_call *call) {
 static void judge_refusal(const tni_watched_kernel *k, const tn_call *copy) {
     if (k->real.supports && k->real.supports(copy) != TN_OK)
         return;
-    tni_finding(k->watch, 75, "kernel->run", k->real.op,
+    tni_finding(k->watch, TNP_SUPPORTED_RUNS, "kernel->run", k->real.op,
                 "answered TN_UNSUPPORTED to a call that dtypes, flags and supports let through");
 }
 
@@ -373,9 +373,11 @@ tn_status tni_watched_kernel_supports(const tn_call *call) {
     tn_status again = k->real.supports(&copy);
     tni_leave(&f);
     if (status != again)
-        tni_finding(w, 74, slot, op, "answered %d and then %d to the same question", status, again);
+        tni_finding(w, TNP_SUPPORTS_ANSWER, slot, op,
+                    "answered %d and then %d to the same question", status, again);
     if (status != TN_OK && status != TN_UNSUPPORTED)
-        tni_finding(w, 74, slot, op, "answered %s; only TN_OK and TN_UNSUPPORTED are answers",
+        tni_finding(w, TNP_SUPPORTS_ANSWER, slot, op,
+                    "answered %s; only TN_OK and TN_UNSUPPORTED are answers",
                     tn_status_name(status));
     return status;
 }
@@ -393,7 +395,7 @@ tn_status tni_watched_workspace(const tn_call *call, uint64_t *out_bytes) {
     tn_status status = tni_answer(&f, k->real.workspace(&copy, out_bytes), 0);
     uint64_t most = d.max_allocation ? d.max_allocation : UINT64_C(1) << 46;
     if (status == TN_OK && *out_bytes > most)
-        tni_finding(w, 76, slot, op, "asks for %" PRIu64 " bytes, more than the device can give",
-                    *out_bytes);
+        tni_finding(w, TNP_KERNEL_WORKSPACE, slot, op,
+                    "asks for %" PRIu64 " bytes, more than the device can give", *out_bytes);
     return status;
 }

@@ -65,7 +65,7 @@ static void guard_check(tni_watch *w, tn_pdevice *device, const tni_record *m, c
     for (uint64_t i = 0; i < sizeof bytes; i++) {
         if (bytes[i] == GUARD_BYTE)
             continue;
-        tni_finding(w, 71, slot, "",
+        tni_finding(w, TNP_KERNEL_WRITES_OUTPUTS_ONLY, slot, "",
                     "work wrote behind allocation number %" PRIu64 " of %" PRIu64
                     " bytes: byte %" PRIu64 " behind its end is %#x",
                     m->serial, m->bytes, i, bytes[i]);
@@ -105,20 +105,21 @@ static void judge_alloc(tni_watch *w, const tni_record *d, int32_t space, const 
                         const overlap *o, tn_memory memory) {
     const char *slot = "memory->alloc";
     if (twin)
-        tni_finding(w, 37, slot, "", "gave out the handle %#" PRIx64 ", which is alive already",
-                    memory);
+        tni_finding(w, TNP_ALLOC_HANDLE, slot, "",
+                    "gave out the handle %#" PRIx64 ", which is alive already", memory);
     if (o->serial)
-        tni_finding(w, 37, slot, "",
+        tni_finding(w, TNP_ALLOC_HANDLE, slot, "",
                     "the host pointer %p of %" PRIu64 " bytes overlaps allocation number %" PRIu64
                     ", which is alive",
                     (const void *)o->host, o->bytes, o->serial);
     if (o->host && (uintptr_t)o->host % d->alignment)
-        tni_finding(w, 38, slot, "", "the host pointer %p is not aligned to %" PRIu64,
-                    (const void *)o->host, d->alignment);
+        tni_finding(w, TNP_ALLOC_ALIGNMENT, slot, "",
+                    "the host pointer %p is not aligned to %" PRIu64, (const void *)o->host,
+                    d->alignment);
     if (!o->host && space == TN_SPACE_PINNED)
-        tni_finding(w, 40, slot, "", "pinned memory without a host pointer");
+        tni_finding(w, TNP_ALLOC_HOST_POINTER, slot, "", "pinned memory without a host pointer");
     if (!o->host && space == TN_SPACE_DEVICE && d->host_memory)
-        tni_finding(w, 35, slot, "",
+        tni_finding(w, TNP_PROPERTY_HOST_MEMORY, slot, "",
                     "memory without a host pointer on a device with TN_PROP_HOST_MEMORY");
 }
 
@@ -171,7 +172,8 @@ tn_status tni_watched_alloc(tni_watch *w, tn_pdevice *device, int32_t space, uin
     if (status != TN_OK)
         return status;
     if (!*out_memory) {
-        tni_finding(w, 37, slot, "", "succeeded with the handle 0, which means no memory");
+        tni_finding(w, TNP_ALLOC_HANDLE, slot, "",
+                    "succeeded with the handle 0, which means no memory");
         return status;
     }
     if (extra)
@@ -232,11 +234,12 @@ tn_status tni_watched_info(tni_watch *w, tn_pdevice *device, tn_memory_info *out
     tni_enter(&f, w, slot, NULL);
     tn_status status = tni_answer(&f, w->real.memory.info(device, out), 0);
     if (out->struct_size != size)
-        tni_finding(w, 6, slot, "", "struct_size, which the caller set, was changed");
+        tni_finding(w, TNP_HOST_STRUCT_SIZE, slot, "",
+                    "struct_size, which the caller set, was changed");
     if (status == TN_OK && TN_HAS(out, tn_memory_info, free_bytes) && out->total_bytes &&
         out->free_bytes > out->total_bytes)
-        tni_finding(w, 50, slot, "", "%" PRIu64 " bytes free of %" PRIu64, out->free_bytes,
-                    out->total_bytes);
+        tni_finding(w, TNP_MEMORY_INFO, slot, "", "%" PRIu64 " bytes free of %" PRIu64,
+                    out->free_bytes, out->total_bytes);
     return status;
 }
 

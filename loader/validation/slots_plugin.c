@@ -31,22 +31,22 @@ static block_sum blocks_of(tni_watch *w) {
 
 static void check_self(const tni_watch *w) {
     if (!w->self) {
-        tni_finding(w, 21, "init", "", "succeeded with *out_self NULL");
+        tni_finding(w, TNP_INIT_RESULT, "init", "", "succeeded with *out_self NULL");
         return;
     }
     for (int i = 0; i < TNI_MAX_WATCHES; i++) {
         const tni_watch *other = &tni_watches[i];
         if (other != w && other->used && atomic_load(&other->state) == TNI_WATCH_STARTED &&
             other->self == w->self)
-            tni_finding(w, 21, "init", "", "gave out %p, which is the self of %s", (void *)w->self,
-                        other->name);
+            tni_finding(w, TNP_INIT_RESULT, "init", "", "gave out %p, which is the self of %s",
+                        (void *)w->self, other->name);
     }
 }
 
 /* An id that nobody has. */
 static void probe_extension(tni_watch *w) {
     if (w->real.plugin.extension && w->real.plugin.extension(w->self, "tenon.unknown/1"))
-        tni_finding(w, 13, "extension", "",
+        tni_finding(w, TNP_EXTENSION_ANSWERS, "extension", "",
                     "answered an id that it cannot know, 'tenon.unknown/1', with a table");
 }
 
@@ -72,7 +72,7 @@ tn_status tni_watched_init(tni_watch *w, const tn_host *host, const char *path, 
     }
     block_sum after = blocks_of(w);
     if (after.n > before.n)
-        tni_finding(w, 21, "init", "",
+        tni_finding(w, TNP_INIT_RESULT, "init", "",
                     "failed and left %" PRIu64 " blocks of host memory (%" PRIu64 " bytes)",
                     after.n - before.n, after.bytes - before.bytes);
     tni_process_settle(w);
@@ -108,7 +108,7 @@ void tni_watched_shutdown(tni_watch *w, tn_pself *self) {
     pthread_mutex_unlock(&w->lock);
     block_sum left = blocks_of(w);
     if (left.n)
-        tni_finding(w, 14, "shutdown", "",
+        tni_finding(w, TNP_HOST_ALLOC_RETURNED, "shutdown", "",
                     "%" PRIu64 " blocks of host->alloc were not given back: %" PRIu64
                     " bytes, the largest block %" PRIu64,
                     left.n, left.bytes, left.largest);
@@ -170,7 +170,7 @@ static bool note_device(tni_watch *w, uint32_t index, tn_pdevice *device) {
     }
     pthread_mutex_unlock(&w->lock);
     if (twin)
-        tni_finding(w, 30, "devices->open", "",
+        tni_finding(w, TNP_OPEN_DEVICE, "devices->open", "",
                     "device %u was given the handle %p, which is that of device %u, still open",
                     index, (void *)device, twin_index);
     return r != NULL;
@@ -194,7 +194,7 @@ tn_status tni_watched_open(tni_watch *w, tn_pself *self, uint32_t index, tn_pdev
     if (status != TN_OK)
         return status;
     if (!*out) {
-        tni_finding(w, 30, slot, "", "succeeded with *out_device NULL");
+        tni_finding(w, TNP_OPEN_DEVICE, slot, "", "succeeded with *out_device NULL");
         return tni_error_plugin(TN_INTERNAL, "devices->open succeeded without a device");
     }
     if (note_device(w, index, *out))
@@ -306,19 +306,19 @@ tn_status tni_watched_property(tni_watch *w, tn_pself *self, uint32_t index, int
     tn_status second = w->real.devices.property(self, index, property, &again);
     tni_leave(&f);
     if (second != status || (status == TN_OK && !same_value(&first, &again)))
-        tni_finding(w, 32, slot, "", "property %d of device %u was answered in two ways", property,
-                    index);
+        tni_finding(w, TNP_PROPERTY_STABLE, slot, "",
+                    "property %d of device %u was answered in two ways", property, index);
     if (status == TN_UNSUPPORTED && memcmp(&first, &unset, sizeof unset) != 0)
-        tni_finding(w, 33, slot, "", "answered TN_UNSUPPORTED to property %d and set *out_value",
-                    property);
+        tni_finding(w, TNP_PROPERTY_UNKNOWN, slot, "",
+                    "answered TN_UNSUPPORTED to property %d and set *out_value", property);
     if (status != TN_OK)
         return status;
     const char *wrong =
         property >= 0 && property <= TN_PROP_HOST_MEMORY ? why_wrong(property, &first) : NULL;
     if (wrong)
-        tni_finding(w, 34, slot, "", "property %d of device %u: %s (tag %u, value %" PRId64 ")",
-                    property, index, wrong, first.tag,
-                    first.tag == TN_CELL_STRING ? 0 : first.v.i64);
+        tni_finding(w, TNP_PROPERTY_RANGE, slot, "",
+                    "property %d of device %u: %s (tag %u, value %" PRId64 ")", property, index,
+                    wrong, first.tag, first.tag == TN_CELL_STRING ? 0 : first.v.i64);
     *out = first;
     return status;
 }
@@ -351,9 +351,11 @@ tn_status tni_watched_supports(tni_watch *w, tn_pdevice *device, const tn_kernel
     tni_leave(&f);
     tni_one_thread_leave(w);
     if (status != again)
-        tni_finding(w, 36, slot, op, "answered %d and then %d to the same question", status, again);
+        tni_finding(w, TNP_DEVICE_SUPPORTS, slot, op,
+                    "answered %d and then %d to the same question", status, again);
     if (status != TN_OK && status != TN_UNSUPPORTED)
-        tni_finding(w, 36, slot, op, "answered %s; only TN_OK and TN_UNSUPPORTED are answers",
+        tni_finding(w, TNP_DEVICE_SUPPORTS, slot, op,
+                    "answered %s; only TN_OK and TN_UNSUPPORTED are answers",
                     tn_status_name(status));
     return status;
 }

@@ -16,7 +16,7 @@ static bool keep(tni_watch *w, tni_record_kind kind, const void *handle, tn_pdev
         r->timing = timing;
     pthread_mutex_unlock(&w->lock);
     if (twin)
-        tni_finding(w, kind == TNI_RECORD_STREAM ? 52 : 59, slot, "",
+        tni_finding(w, kind == TNI_RECORD_STREAM ? TNP_STREAM_CREATE : TNP_EVENT_CREATE, slot, "",
                     "gave out the handle %p, which is alive already", handle);
     return r != NULL;
 }
@@ -47,7 +47,7 @@ tn_status tni_watched_stream_create(tni_watch *w, tn_pdevice *device, int32_t pr
     if (status != TN_OK)
         return status;
     if (!*out)
-        tni_finding(w, 52, slot, "", "succeeded with *out_stream NULL");
+        tni_finding(w, TNP_STREAM_CREATE, slot, "", "succeeded with *out_stream NULL");
     else if (!keep(w, TNI_RECORD_STREAM, *out, device, false, slot)) {
         w->real.streams.destroy(*out);
         *out = NULL;
@@ -83,7 +83,7 @@ tn_status tni_watched_event_create(tni_watch *w, tn_pdevice *device, uint32_t fl
     if (status != TN_OK)
         return status;
     if (!*out)
-        tni_finding(w, 59, slot, "", "succeeded with *out_event NULL");
+        tni_finding(w, TNP_EVENT_CREATE, slot, "", "succeeded with *out_event NULL");
     else if (!keep(w, TNI_RECORD_EVENT, *out, device, flags & TN_EVENT_TIMING, slot)) {
         w->real.events.destroy(*out);
         *out = NULL;
@@ -260,10 +260,11 @@ static void judge_event(tni_watch *w, tn_pevent *event, const tni_record *before
     }
     pthread_mutex_unlock(&w->lock);
     if (undone)
-        tni_finding(w, 61, slot, "",
+        tni_finding(w, TNP_EVENT_QUERY, slot, "",
                     "answered TN_NOT_READY after TN_OK, and the event was not recorded in between");
     else if (unmarked)
-        tni_finding(w, 59, slot, "", "answered TN_NOT_READY for an event that was never recorded");
+        tni_finding(w, TNP_EVENT_CREATE, slot, "",
+                    "answered TN_NOT_READY for an event that was never recorded");
 }
 
 tn_status tni_watched_event_query(tni_watch *w, tn_pevent *event) {
@@ -309,7 +310,8 @@ tn_status tni_watched_event_elapsed(tni_watch *w, tn_pevent *start, tn_pevent *e
     tni_enter(&f, w, slot, NULL);
     tn_status status = tni_answer(&f, w->real.events.elapsed(start, end, out), 0);
     if (status == TN_OK && !(a.marked && b.marked))
-        tni_finding(w, 65, slot, "", "answered TN_OK for an event that was never recorded");
+        tni_finding(w, TNP_EVENT_ELAPSED, slot, "",
+                    "answered TN_OK for an event that was never recorded");
     return status;
 }
 

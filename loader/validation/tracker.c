@@ -1,6 +1,7 @@
 /* A watched plugin: where its tables and the ones that stand for them are kept. */
 #include "base/alloc.h"
 #include "base/env.h"
+#include "base/fork.h"
 #include "base/log.h"
 #include "loader/validation/internal.h"
 
@@ -8,7 +9,8 @@
 #include <string.h>
 #include <tenon/validation.h>
 
-tni_watch tni_watches[TNI_MAX_WATCHES];
+tni_watch tni_watches[TNI_MAX_WATCHES] = {
+    [0 ... TNI_MAX_WATCHES - 1] = {.lock = PTHREAD_MUTEX_INITIALIZER}};
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards `used` */
 
@@ -17,27 +19,19 @@ int32_t tn_validation_level(void) {
     return level <= 0 ? 0 : level == 1 ? 1 : 2;
 }
 
-/* ---- fork: the child must find every lock free and every table whole --------------------- */
+TNI_FORK_MUTEX(WATCHES, lock, tni_fork_no_mend)
 
-static void before_fork(void) {
-    pthread_mutex_lock(&lock);
+static void fork_before_WATCH(void) {
     for (int i = 0; i < TNI_MAX_WATCHES; i++)
         pthread_mutex_lock(&tni_watches[i].lock);
-    tni_findings_lock();
 }
 
-static void after_fork(void) {
-    tni_findings_unlock();
+static void fork_after_WATCH(bool in_child) {
     for (int i = TNI_MAX_WATCHES - 1; i >= 0; i--)
         pthread_mutex_unlock(&tni_watches[i].lock);
-    pthread_mutex_unlock(&lock);
 }
 
-static void prepare(void) {
-    for (int i = 0; i < TNI_MAX_WATCHES; i++)
-        pthread_mutex_init(&tni_watches[i].lock, NULL);
-    pthread_atfork(before_fork, after_fork, after_fork);
-}
+TNI_FORK_PART(WATCH)
 
 /* ---- begin and end ----------------------------------------------------------------------- */
 
@@ -59,11 +53,9 @@ static void stand_in(tni_watch *w) {
 }
 
 tni_watch *tni_watch_begin(const char *where, const tn_host *host) {
-    static pthread_once_t once = PTHREAD_ONCE_INIT;
     int32_t level = tn_validation_level();
     if (level == 0)
         return NULL;
-    pthread_once(&once, prepare);
     tni_watch *w = NULL;
     pthread_mutex_lock(&lock);
     int i = 0;
@@ -169,7 +161,7 @@ const tn_plugin *tni_watch_tables(tni_watch *w, const tn_plugin *table) {
         return table;
     set_name(w, table->id);
     if (w->n_alive[TNI_RECORD_BLOCK])
-        tni_finding(w, 3, TN_PLUGIN_QUERY_NAME, "",
+        tni_finding(w, TNP_ENTRY_PURE, TN_PLUGIN_QUERY_NAME, "",
                     "allocated host memory; it must be pure, as it may be called any number of"
                     " times");
     READ(&w->real.plugin, table);
