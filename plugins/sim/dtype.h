@@ -6,7 +6,7 @@
  *   stored  what lies in memory
  *   value   what it is loaded as: signed, for comparisons and division
  *   wrap    what sums and products are made in: unsigned for integers, so that they wrap
- * f16 and bf16 are computed in f32 and rounded to nearest even when stored. */
+ * Those of 16 bits are computed in f32 and rounded to nearest even when stored. */
 #ifndef TENON_SIM_DTYPE_H
 #define TENON_SIM_DTYPE_H
 
