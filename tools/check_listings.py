@@ -85,9 +85,19 @@ class Listing:
         self.place = f"{page}:{line}"
 
 
-def listings_of(page):
-    text = page.read_text()
-    return [Listing(page, text.count("\n", 0, match.start("text")) + 1, match) for match in LISTING.finditer(text)]
+def listings_of(page, problems):
+    text, found, end = page.read_text(), [], 0
+    for match in LISTING.finditer(text):
+        problems += lost_marks(page, text, end, match.start())
+        end = match.end()
+        found.append(Listing(page, text.count("\n", 0, match.start("text")) + 1, match))
+    problems += lost_marks(page, text, end, len(text))
+    return found
+
+
+def lost_marks(page, text, start, end):
+    for mark in MARK.finditer(text, start, end):
+        yield f"{page}:{text.count(chr(10), 0, mark.start()) + 1}: this mark stands before no listing"
 
 
 # ---- copies -------------------------------------------------------------------------------------
@@ -218,7 +228,7 @@ def main():
 
     n_listings, problems, seen = 0, [], set()
     for page in files_of(root, {".md"}):
-        listings = listings_of(root / page)
+        listings = listings_of(root / page, problems)
         n_listings += len(listings)
         problems += problems_of_copies(listings, args.write)
         to_run = [x for x in listings if x.is_run and (x.is_top or x.text not in seen)]
