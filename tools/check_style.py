@@ -19,7 +19,7 @@ import sys
 
 from tree import C_SUFFIXES, ROOT, files_of, is_project
 
-MOVING = [pathlib.Path(p) for p in ("core", "dispatcher", "loader", "plugins", "plugin-sdk/conformance")]
+MOVING = [pathlib.Path(p) for p in ("core", "dispatcher", "loader", "plugin-sdk/conformance")]
 RELEASED = re.compile(r"tests/abi/plugin-.*\.h")  # as they were released
 
 BANNER = re.compile(r"^\s*/\* -{3,}")
