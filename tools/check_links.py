@@ -18,7 +18,8 @@ from tree import C_SUFFIXES, ROOT, files_of
 LINK = re.compile(r"\[[^\]\[]*\]\(([^)\s]+)\)")
 CODE = re.compile(r"^```.*?^```$|`[^`\n]+`", re.S | re.M)
 HEADING = re.compile(r"^#+ +(.+?) *$", re.M)
-COMMENT = re.compile(r"/\*.*?\*/|(?:^|\s)//[^\n]*|(?:^|\s)#[ !][^\n]*", re.S)
+C_COMMENT = re.compile(r"/\*.*?\*/|(?:^|\s)//[^\n]*", re.S)
+HASH_COMMENT = re.compile(r"^\s*#[ !].*|\s# .*", re.M)
 SOURCES = C_SUFFIXES | {".py", ".sh", ".toml", ".build", ".map"}
 
 
@@ -72,7 +73,8 @@ def main():
             plain = CODE.sub(lambda block: re.sub(r"[^\n]", " ", block[0]), text)
             found = [*problems_of_links(root, path, plain), *problems_of_paths(root, tops, text)]
         else:
-            found = [(comment.start() + at, words) for comment in COMMENT.finditer(text)
+            pattern = C_COMMENT if path.suffix in C_SUFFIXES else HASH_COMMENT
+            found = [(comment.start() + at, words) for comment in pattern.finditer(text)
                      for at, words in problems_of_paths(root, tops, comment[0])]
         problems += (f"{path}:{text.count(chr(10), 0, at) + 1}: {words}" for at, words in found)
     print("\n".join(problems) or f"links: {n_pages} pages and the comments of sources, all lead somewhere")
