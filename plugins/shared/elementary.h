@@ -12,8 +12,8 @@
  *   Cephes    S. L. Moshier, Cephes Mathematical Library (exp, log)
  *   Juffa     N. Juffa, minimax fits of erff and tanhf, published on Stack Overflow, 2017-2018
  */
-#ifndef TENON_PLUGINS_ELEMENTARY_H
-#define TENON_PLUGINS_ELEMENTARY_H
+#ifndef TNI_PLUGINS_SHARED_ELEMENTARY_H
+#define TNI_PLUGINS_SHARED_ELEMENTARY_H
 
 /* By bits: the compiler may not turn these into branches. */
 ELEMENTARY f32 em_copysign(f32 magnitude, f32 sign) {
@@ -211,4 +211,4 @@ ELEMENTARY u32 f16_of_f32(f32 x) {
     return h | (bits >> 16 & 0x8000u);
 }
 
-#endif /* TENON_PLUGINS_ELEMENTARY_H */
+#endif /* TNI_PLUGINS_SHARED_ELEMENTARY_H */
