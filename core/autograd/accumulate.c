@@ -5,7 +5,7 @@
  * never raised again, and one that has been raised in time keeps the accumulator alive. */
 #define _GNU_SOURCE /* recursive mutexes without a constructor */
 #include "core/autograd/engine.h"
-#include "core/ops/ops.h"
+#include "core/ops/operators.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -117,7 +117,7 @@ tn_status tni_accumulate(tn_tensor *leaf, tn_tensor *grad, bool create_graph) {
         after = tni_add(before, grad, tn_int(1));
         tni_drop(grad);
     }
-    tn_status status = after ? TN_OK : tni_standing();
+    tn_status status = after ? TN_OK : tni_failed();
     if (after) {
         a->grad = after;
         tni_drop(before);

@@ -10,13 +10,14 @@
  * for as many images n at a time as keep the columns within a bound. These three run below
  * autograd, on data.
  */
+#include "core/ops/functions.h"
 #include "core/ops/window.h"
 
 #include <string.h>
 
 enum { COLUMNS_BYTES = 64 << 20 };
 
-/* ---- geometry ---------------------------------------------------------------------------- */
+/* ---- geometry --------------------------------------------------------------------------- */
 
 typedef struct conv {
     tni_window window; /* .c: channels of the input */
@@ -86,7 +87,7 @@ static void set_pairs(tni_build *b, const conv *c) {
 }
 
 /* convolution(input, weight, bias, stride, padding, dilation, groups) */
-INFER(infer_convolution) {
+tn_status tni_infer_convolution(tni_build *b) {
     tn_tensor *input = tni_build_tensor(b, 0), *weight = tni_build_tensor(b, 1);
     tn_tensor *bias = tni_build_tensor(b, 2);
     conv c;
@@ -107,7 +108,7 @@ INFER(infer_convolution) {
 }
 
 /* convolution_backward_input(grad_output, weight, input_size, stride, ...) */
-INFER(infer_convolution_backward_input) {
+tn_status tni_infer_convolution_backward_input(tni_build *b) {
     tn_tensor *grad = tni_build_tensor(b, 0), *weight = tni_build_tensor(b, 1);
     tn_ints sizes = tni_arg_ints(&b->args[2]);
     conv c;
@@ -122,7 +123,7 @@ INFER(infer_convolution_backward_input) {
 }
 
 /* convolution_backward_weight(grad_output, input, weight_size, stride, ...) */
-INFER(infer_convolution_backward_weight) {
+tn_status tni_infer_convolution_backward_weight(tni_build *b) {
     tn_tensor *grad = tni_build_tensor(b, 0), *input = tni_build_tensor(b, 1);
     tn_ints sizes = tni_arg_ints(&b->args[2]);
     conv c;
@@ -136,7 +137,7 @@ INFER(infer_convolution_backward_weight) {
     return TN_OK;
 }
 
-/* ---- by matrix products ------------------------------------------------------------------ */
+/* ---- by matrix products ----------------------------------------------------------------- */
 
 static int64_t column_length(const conv *c) {
     return c->window.c / c->groups * c->window.kernel[0] * c->window.kernel[1];
@@ -208,7 +209,7 @@ static tn_status add_bias(const conv *c, tn_tensor *out, tn_tensor *bias) {
     return TN_OK;
 }
 
-BOXED(run_convolution) {
+tn_status tni_run_convolution(const tn_cell *args, tn_cell *rets) {
     tn_tensor *input = tni_arg_tensor(&args[0]), *weight = tni_arg_tensor(&args[1]);
     tn_tensor *bias = tni_arg_tensor(&args[2]);
     conv c;
@@ -242,7 +243,7 @@ BOXED(run_convolution) {
     return status;
 }
 
-BOXED(run_convolution_backward_input) {
+tn_status tni_run_convolution_backward_input(const tn_cell *args, tn_cell *rets) {
     tn_tensor *grad = tni_arg_tensor(&args[0]), *weight = tni_arg_tensor(&args[1]);
     tn_ints sizes = tni_arg_ints(&args[2]);
     conv c;
@@ -276,7 +277,7 @@ BOXED(run_convolution_backward_input) {
     return status;
 }
 
-BOXED(run_convolution_backward_weight) {
+tn_status tni_run_convolution_backward_weight(const tn_cell *args, tn_cell *rets) {
     tn_tensor *grad = tni_arg_tensor(&args[0]), *input = tni_arg_tensor(&args[1]);
     tn_ints sizes = tni_arg_ints(&args[2]);
     conv c;
@@ -299,7 +300,7 @@ BOXED(run_convolution_backward_weight) {
     return tni_return(rets, tni_then(tni_data_reshape(sum, sizes), sum));
 }
 
-/* ---- shorter forms ----------------------------------------------------------------------- */
+/* ---- shorter forms ---------------------------------------------------------------------- */
 
 static tn_status fail_input(const tn_tensor *input, const char *call, const char *expected) {
     char text[TNI_SHAPE_TEXT];
@@ -308,7 +309,7 @@ static tn_status fail_input(const tn_tensor *input, const char *call, const char
 }
 
 /* conv2d(input, weight, bias, stride, padding, dilation, groups); a single image may lack N */
-BOXED(run_conv2d) {
+tn_status tni_run_conv2d(const tn_cell *args, tn_cell *rets) {
     tn_tensor *input = tni_arg_tensor(&args[0]);
     int32_t rank = input->view.rank;
     if (rank != 3 && rank != 4)
@@ -324,7 +325,7 @@ BOXED(run_conv2d) {
 }
 
 /* conv1d: planes of height one */
-BOXED(run_conv1d) {
+tn_status tni_run_conv1d(const tn_cell *args, tn_cell *rets) {
     tn_tensor *input = tni_arg_tensor(&args[0]), *weight = tni_arg_tensor(&args[1]);
     int32_t rank = input->view.rank;
     if (rank != 2 && rank != 3)

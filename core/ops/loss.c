@@ -1,7 +1,8 @@
 /* Losses. All are made of other operators, and autograd looks through them; the few calls that a
  * training step makes here are counted.
  */
-#include "core/ops/owned.h"
+
+#include "core/ops/functions.h"
 
 #include <string.h>
 
@@ -19,7 +20,7 @@ static tn_tensor *reduced(tn_tensor *t, reduction how) {
     return tni_then(how == REDUCE_SUM ? tni_sum(t, TN_DTYPE_NONE) : tni_mean(t, TN_DTYPE_NONE), t);
 }
 
-/* ---- classes ----------------------------------------------------------------------------- */
+/* ---- classes ---------------------------------------------------------------------------- */
 
 typedef struct class_loss {
     const char *call;
@@ -121,7 +122,7 @@ static tn_status class_losses(const class_loss *l, tn_tensor *logs, tn_tensor *t
 }
 
 /* nll_loss(self, target, weight, reduction, ignore_index) */
-BOXED(run_nll_loss) {
+tn_status tni_run_nll_loss(const tn_cell *args, tn_cell *rets) {
     tn_tensor *self = tni_arg_tensor(&args[0]), *target = tni_arg_tensor(&args[1]);
     class_loss l = {.call = "tn_nll_loss",
                     .weight = tni_arg_tensor(&args[2]),
@@ -165,7 +166,7 @@ static bool same_shape(const tn_tensor *a, const tn_tensor *b) {
 }
 
 /* cross_entropy(self, target, weight, reduction, ignore_index, label_smoothing) */
-BOXED(run_cross_entropy) {
+tn_status tni_run_cross_entropy(const tn_cell *args, tn_cell *rets) {
     tn_tensor *self = tni_arg_tensor(&args[0]), *target = tni_arg_tensor(&args[1]);
     class_loss l = {.call = "tn_cross_entropy",
                     .weight = tni_arg_tensor(&args[2]),
@@ -187,10 +188,10 @@ BOXED(run_cross_entropy) {
     return status;
 }
 
-/* ---- differences ------------------------------------------------------------------------- */
+/* ---- differences ------------------------------------------------------------------------ */
 
 /* mse_loss(self, target, reduction) */
-BOXED(run_mse_loss) {
+tn_status tni_run_mse_loss(const tn_cell *args, tn_cell *rets) {
     tn_tensor *d = tni_sub(tni_arg_tensor(&args[0]), tni_arg_tensor(&args[1]), tn_int(1));
     return tni_return(rets, reduced(tni_then(tni_mul(d, d), d), reduction_of(&args[2])));
 }
@@ -198,7 +199,7 @@ BOXED(run_mse_loss) {
 /* binary_cross_entropy_with_logits(self = x, target = t, reduction):
  * max(x, 0) - x * t + log(1 + exp(-|x|)). max and |x| are written with `where` on one condition, so
  * that their derivatives at 0 add up to the 1/2 - t that is right there. */
-BOXED(run_bce_with_logits) {
+tn_status tni_run_bce_with_logits(const tn_cell *args, tn_cell *rets) {
     tn_tensor *x = tni_arg_tensor(&args[0]), *target = tni_arg_tensor(&args[1]);
     const char *call = "tn_binary_cross_entropy_with_logits";
     if (!same_shape(x, target)) {

@@ -2,13 +2,12 @@
  *
  * layer_norm has kernels; its decompositions use means over the last dimensions. batch_norm is
  * made of other operators, and autograd looks through it. */
-#include "core/ops/build.h"
-#include "core/ops/derivatives.h"
-#include "core/ops/owned.h"
+
+#include "core/ops/functions.h"
 
 #include <string.h>
 
-/* ---- layer norm: shapes ------------------------------------------------------------------ */
+/* ---- layer norm: shapes ----------------------------------------------------------------- */
 
 static bool ends_with(const tn_tensor *t, tn_ints shape) {
     return shape.n <= t->view.rank && memcmp(t->sizes + t->view.rank - shape.n, shape.data,
@@ -45,7 +44,7 @@ static void statistics_sizes(const tn_tensor *input, tn_ints shape, int64_t *out
 }
 
 /* native_layer_norm(input, normalized_shape, weight, bias, eps) -> out, mean, rstd */
-INFER(infer_layer_norm) {
+tn_status tni_infer_layer_norm(tni_build *b) {
     tn_tensor *input = tni_build_tensor(b, 0);
     tn_ints shape = tni_arg_ints(&b->args[1]);
     tn_status status = check_normalized(b, input, shape);
@@ -67,7 +66,7 @@ INFER(infer_layer_norm) {
 }
 
 /* layer_norm_backward(grad_output, input, mean, rstd, weight, normalized_shape) */
-INFER(infer_layer_norm_backward) {
+tn_status tni_infer_layer_norm_backward(tni_build *b) {
     tn_tensor *grad = tni_build_tensor(b, 0), *input = tni_build_tensor(b, 1);
     tn_ints shape = tni_arg_ints(&b->args[5]);
     tn_status status = check_normalized(b, input, shape);
@@ -93,7 +92,7 @@ INFER(infer_layer_norm_backward) {
     return TN_OK;
 }
 
-/* ---- layer norm: decompositions ---------------------------------------------------------- */
+/* ---- layer norm: decompositions --------------------------------------------------------- */
 
 /* The last n of `rank` dimensions, or with `rest` the others. */
 static tn_ints last_dims(int32_t rank, int64_t n, bool rest, int64_t *out) {
@@ -118,7 +117,7 @@ static tn_tensor *mean_of_squares(tn_tensor *x, tn_ints dims) {
 }
 
 /* Runs below autograd. */
-BOXED(run_native_layer_norm) {
+tn_status tni_run_native_layer_norm(const tn_cell *args, tn_cell *rets) {
     tn_tensor *input = tni_arg_tensor(&args[0]), *results[3];
     tn_tensor *weight = tni_arg_tensor(&args[2]), *bias = tni_arg_tensor(&args[3]);
     int64_t list[TN_MAX_RANK];
@@ -172,7 +171,7 @@ static tn_tensor *normalised(tn_tensor *input, tn_tensor *mean, tn_tensor *rstd,
 }
 
 /* rstd * (g - mean(g) - xhat * mean(g * xhat)), g = grad_output * weight; differentiable. */
-BOXED(run_layer_norm_backward) {
+tn_status tni_run_layer_norm_backward(const tn_cell *args, tn_cell *rets) {
     tn_tensor *grad = tni_arg_tensor(&args[0]), *input = tni_arg_tensor(&args[1]), *rstd;
     tn_tensor *weight = tni_arg_tensor(&args[4]);
     int64_t list[TN_MAX_RANK];
@@ -212,7 +211,7 @@ tn_tensor *tni_layer_norm_backward_bias(tn_tensor *grad, tn_ints normalized_shap
 }
 
 /* layer_norm(input, normalized_shape, weight, bias, eps) */
-BOXED(run_layer_norm) {
+tn_status tni_run_layer_norm(const tn_cell *args, tn_cell *rets) {
     tn_tensor *out, *mean, *rstd;
     tn_status status = tni_native_layer_norm(tni_arg_tensor(&args[0]), tni_arg_ints(&args[1]),
                                              tni_arg_some(&args[2]), tni_arg_some(&args[3]),
@@ -224,7 +223,7 @@ BOXED(run_layer_norm) {
     return tni_return(rets, out);
 }
 
-/* ---- batch norm -------------------------------------------------------------------------- */
+/* ---- batch norm ------------------------------------------------------------------------- */
 
 /* running = (1 - momentum) * running + momentum * value [1, C, 1, ...] */
 static tn_status update(tn_tensor *running, tn_tensor *value, double momentum) {
@@ -284,7 +283,7 @@ static tn_status check_batch_norm(const tn_cell *args) {
 }
 
 /* batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps) */
-BOXED(run_batch_norm) {
+tn_status tni_run_batch_norm(const tn_cell *args, tn_cell *rets) {
     tn_status status = check_batch_norm(args);
     if (status != TN_OK)
         return status;

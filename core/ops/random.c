@@ -4,14 +4,13 @@
  * The words are the same on every device, so integers, masks and uniform numbers are too; normal
  * numbers differ by the rounding of log, sqrt and cos. Each element uses words of its own, counted
  * by its logical index: neither strides nor threads change what it gets. */
-#include "core/ops/boxed.h"
-#include "core/ops/build.h"
+#include "core/ops/functions.h"
 #include "core/random/generator.h"
 
 #include <math.h>
 
 /* random_bits(size, seed, offset, dtype, device) */
-INFER(infer_random_bits) {
+tn_status tni_infer_random_bits(tni_build *b) {
     tn_ints size = tni_arg_ints(&b->args[0]);
     tn_dtype dtype = tni_arg_dtype(&b->args[3]);
     int64_t numel;
@@ -87,27 +86,27 @@ static tn_dtype dtype_or_f32(const tn_cell *cell) {
     return cell->tag == TN_CELL_NONE ? TN_F32 : tni_arg_dtype(cell);
 }
 
-BOXED(run_rand) {
+tn_status tni_run_rand(const tn_cell *args, tn_cell *rets) {
     tni_device *device = tni_factory_device(tni_arg_device(&args[2]));
     return tni_return(
         rets,
         device ? uniform("tn_rand", tni_arg_ints(&args[0]), dtype_or_f32(&args[1]), device) : NULL);
 }
 
-BOXED(run_randn) {
+tn_status tni_run_randn(const tn_cell *args, tn_cell *rets) {
     tni_device *device = tni_factory_device(tni_arg_device(&args[2]));
     return tni_return(
         rets,
         device ? normal("tn_randn", tni_arg_ints(&args[0]), dtype_or_f32(&args[1]), device) : NULL);
 }
 
-BOXED(run_rand_like) {
+tn_status tni_run_rand_like(const tn_cell *args, tn_cell *rets) {
     tn_tensor *self = tni_arg_tensor(&args[0]);
     return tni_return(rets,
                       uniform("tn_rand_like", tni_sizes(self), self->view.dtype, self->device));
 }
 
-BOXED(run_randn_like) {
+tn_status tni_run_randn_like(const tn_cell *args, tn_cell *rets) {
     tn_tensor *self = tni_arg_tensor(&args[0]);
     return tni_return(rets,
                       normal("tn_randn_like", tni_sizes(self), self->view.dtype, self->device));
@@ -131,7 +130,7 @@ static bool holds(tn_dtype dtype, int64_t value) {
 }
 
 /* randint(low, high, size): 63 random bits modulo the range; the bias is below range / 2^63. */
-BOXED(run_randint) {
+tn_status tni_run_randint(const tn_cell *args, tn_cell *rets) {
     int64_t low = args[0].v.i64, high = args[1].v.i64, range;
     tni_device *device = tni_factory_device(tni_arg_device(&args[4]));
     if (!device)
@@ -153,7 +152,7 @@ BOXED(run_randint) {
 }
 
 /* The order in which n random keys sort. */
-BOXED(run_randperm) {
+tn_status tni_run_randperm(const tn_cell *args, tn_cell *rets) {
     int64_t n = args[0].v.i64;
     tni_device *device = tni_factory_device(tni_arg_device(&args[2]));
     if (!device)
@@ -178,7 +177,7 @@ static tn_status store(tn_tensor *self, tn_tensor *values, tni_temps *temps, tn_
 }
 
 /* Rounding may lift low + u (high - low) to high: such a one becomes low. */
-BOXED(run_uniform_) {
+tn_status tni_run_uniform_(const tn_cell *args, tn_cell *rets) {
     tn_tensor *self = tni_arg_tensor(&args[0]);
     double low = args[1].v.f64, high = args[2].v.f64;
     if (!(low <= high) || !isfinite(high - low))
@@ -198,7 +197,7 @@ BOXED(run_uniform_) {
     return store(self, u, &temps, rets);
 }
 
-BOXED(run_normal_) {
+tn_status tni_run_normal_(const tn_cell *args, tn_cell *rets) {
     tn_tensor *self = tni_arg_tensor(&args[0]);
     double mean = args[1].v.f64, std = args[2].v.f64;
     if (!(std >= 0))
@@ -212,7 +211,7 @@ BOXED(run_normal_) {
 }
 
 /* bernoulli_mask(size, p, device): compares integers, so every device makes the same mask */
-BOXED(run_bernoulli_mask) {
+tn_status tni_run_bernoulli_mask(const tn_cell *args, tn_cell *rets) {
     double p = args[1].v.f64;
     tni_device *device = tni_factory_device(tni_arg_device(&args[2]));
     if (!device)
@@ -228,7 +227,7 @@ BOXED(run_bernoulli_mask) {
     RETURN(OWN(tni_lt_scalar(low, tn_int(llround(p * 0x1000000)))));
 }
 
-BOXED(run_dropout) {
+tn_status tni_run_dropout(const tn_cell *args, tn_cell *rets) {
     tn_tensor *input = tni_arg_tensor(&args[0]);
     double p = args[1].v.f64;
     if (!(p >= 0 && p <= 1))

@@ -1,9 +1,10 @@
 /* Sliding windows as strided views: see window.h. */
+#include "core/ops/functions.h"
 #include "core/ops/window.h"
 
 #include <string.h>
 
-/* ---- views of data ----------------------------------------------------------------------- */
+/* ---- views of data ---------------------------------------------------------------------- */
 
 tn_tensor *tni_data_view(tn_tensor *t, tn_ints sizes, tn_ints strides, int64_t offset) {
     if (!t)
@@ -28,7 +29,7 @@ tn_tensor *tni_data_narrow(tn_tensor *t, int32_t dim, int64_t start, int64_t len
                          start * t->strides[dim]);
 }
 
-/* ---- geometry ---------------------------------------------------------------------------- */
+/* ---- geometry --------------------------------------------------------------------------- */
 
 bool tni_window_pair(tn_ints given, int64_t least, const char *name, const char *call,
                      int64_t out[2]) {
@@ -72,7 +73,7 @@ bool tni_window_finish(tni_window *w, bool ceil_mode, const char *call) {
     return true;
 }
 
-/* ---- planes and windows ------------------------------------------------------------------ */
+/* ---- planes and windows ----------------------------------------------------------------- */
 
 tn_tensor *tni_window_pad(const tni_window *w, tn_tensor *input, int64_t first, int64_t n,
                           tn_scalar value) {

@@ -11,8 +11,7 @@
 #ifndef TNI_CORE_OPS_WINDOW_H
 #define TNI_CORE_OPS_WINDOW_H
 
-#include "core/ops/build.h"
-#include "core/ops/owned.h"
+#include "core/call/call.h"
 
 typedef struct tni_window {
     int64_t n, c, in[2]; /* input */

@@ -4,7 +4,8 @@
  * as many as PENDING wait, so that a long profile does not hold thousands of a driver's events. */
 #include "base/alloc.h"
 #include "base/error.h"
-#include "core/ops/ops.h"
+#include "core/call/init.h"
+#include "core/ops/operators.h"
 #include "core/profile/profile.h"
 #include "core/tensor/tensor.h"
 

@@ -5,7 +5,7 @@
 #include "base/env.h"
 #include "base/error.h"
 #include "base/log.h"
-#include "core/ops/op.h"
+#include "core/call/op_info.h"
 #include "core/profile/profile.h"
 
 #include <pthread.h>
