@@ -22,15 +22,6 @@ tn_tensor *tni_sum_to_size(tn_tensor *grad, int32_t rank, const int64_t *sizes) 
     return result;
 }
 
-static bool same_shape(const tn_tensor *t, const tni_output_meta *meta) {
-    if (t->view.rank != meta->rank)
-        return false;
-    for (int32_t i = 0; i < meta->rank; i++)
-        if (t->sizes[i] != meta->sizes[i])
-            return false;
-    return true;
-}
-
 static bool sums_to(const tn_tensor *t, const tni_output_meta *meta) {
     int32_t lead = t->view.rank - meta->rank;
     if (lead < 0)
@@ -50,13 +41,13 @@ static tn_status replace(tn_tensor **grad, tn_tensor *after) {
 
 tn_status tni_fit_grad(tn_tensor **grad, const tni_output_meta *meta, const char *source) {
     tn_tensor *g = *grad;
-    if (TNI_LIKELY(same_shape(g, meta) && g->view.dtype == meta->dtype &&
+    if (TNI_LIKELY(tni_has_shape(g, meta->rank, meta->sizes) && g->view.dtype == meta->dtype &&
                    g->device == meta->device))
         return TN_OK;
     if (!meta->device)
         return TN_OK; /* of an output without gradient: nothing uses it */
     tn_status status = TN_OK;
-    if (!same_shape(g, meta)) {
+    if (!tni_has_shape(g, meta->rank, meta->sizes)) {
         char have[TNI_SHAPE_TEXT], want[TNI_SHAPE_TEXT];
         if (!sums_to(g, meta))
             return tni_fail(TN_SHAPE,

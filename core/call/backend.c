@@ -67,20 +67,20 @@ tn_status tni_backend_handler(const tn_op *op, tn_keyset keys, const tn_cell *ar
 static tn_status run_as_floats(const tn_op *op, tn_dtype dtype, const tn_cell *args,
                                tn_cell *rets) {
     tn_cell cast[TNI_MAX_ARGS];
-    tni_temps temps = {0};
+    tni_temps tmp = {0};
     tn_status status = TN_OK;
     memcpy(cast, args, op->schema->n_args * sizeof *cast);
     for (uint32_t i = 0; i < op->schema->n_args && status == TN_OK; i++) {
         tn_tensor *t = args[i].tag == TN_CELL_TENSOR ? args[i].v.pointer : NULL;
         if (!t || tni_is_float(t->view.dtype) || op->schema->args[i].is_written)
             continue;
-        cast[i].v.pointer = OWN(tni_to_dtype(t, dtype));
+        cast[i].v.pointer = tni_own(&tmp, tni_to_dtype(t, dtype));
         if (!cast[i].v.pointer)
             status = tni_failed();
     }
     if (status == TN_OK)
         status = tni_info(op)->run(cast, rets);
-    tni_temps_drop(&temps);
+    tni_temps_finish(&tmp);
     return status;
 }
 
@@ -106,8 +106,7 @@ tn_status tni_store(const tni_op_info *info, tn_tensor *dst, tn_tensor *result, 
     rets[0] = (tn_cell){0};
     tn_status status = TN_OK;
     char want[TNI_SHAPE_TEXT], have[TNI_SHAPE_TEXT];
-    if (dst->view.rank != result->view.rank ||
-        memcmp(dst->sizes, result->sizes, (size_t)dst->view.rank * sizeof(int64_t)) != 0)
+    if (!tni_same_shape(dst, result))
         status =
             tni_fail(TN_SHAPE, "%s: the result has shape %s, but %s has %s; they must be equal",
                      info->call, tni_shape_text(result->view.rank, result->sizes, want),
@@ -125,7 +124,7 @@ tn_status tni_store(const tni_op_info *info, tn_tensor *dst, tn_tensor *result, 
     return status == TN_OK ? tni_return(rets, tni_keep(dst)) : status;
 }
 
-/* ---- devices of a call ------------------------------------------------------------------ */
+/* ---- devices of a call ------------------------------------------------------------------- */
 
 /* A walk over every tensor argument: single tensors, then lists. */
 typedef struct walk {

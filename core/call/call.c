@@ -1,34 +1,18 @@
 /* See call.h. */
 #include "core/call/call.h"
-#include "base/alloc.h"
 
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-tn_tensor *tni_build_own(tni_build *b, tn_tensor *t) {
-    if (t && b->n_temps == TNI_BUILD_TEMPS) {
-        tni_drop(t);
-        tni_build_fail(b, TN_INTERNAL, "more than %d temporaries", TNI_BUILD_TEMPS);
-        return NULL;
-    }
-    if (t)
-        b->temps[b->n_temps++] = t;
-    return t;
-}
-
-int64_t *tni_build_ints(tni_build *b, uint32_t n) {
-    if (b->n_ints + n >
-        TNI_BUILD_INTS) /* infer functions ask for a few lists of at most TN_MAX_RANK */
-        b->n_ints = 0;
-    int64_t *ints = &b->ints[b->n_ints];
-    b->n_ints += n;
-    return ints;
-}
-
-void tni_build_finish(tni_build *b) {
-    for (uint32_t i = 0; i < b->n_temps; i++)
-        tni_drop(b->temps[i]);
+tn_status tni_build_list(tni_build *b, uint32_t arg, tn_ints list) {
+    if (b->n_ints + list.n > TNI_BUILD_INTS)
+        return tni_build_fail(b, TN_INTERNAL, "more than %d integers in lists", TNI_BUILD_INTS);
+    int64_t *room = &b->ints[b->n_ints];
+    b->n_ints += list.n;
+    memcpy(room, list.data, (size_t)list.n * sizeof *room);
+    b->kargs[arg] = tni_cell_ints(tn_ints_of(room, list.n));
+    return TN_OK;
 }
 
 static void set_spec(tni_spec *spec, int32_t rank, const int64_t *sizes) {
@@ -48,7 +32,7 @@ void tni_build_kernel_out(tni_build *b, uint32_t i, int32_t rank, const int64_t 
 
 tn_tensor *tni_build_view(tni_build *b, tn_tensor *t, int32_t rank, const int64_t *sizes,
                           const int64_t *strides) {
-    return tni_build_own(b, tni_tensor_view(t, rank, sizes, strides, tni_offset_elements(t)));
+    return tni_own(&b->temps, tni_tensor_view(t, rank, sizes, strides, tni_offset_elements(t)));
 }
 
 tn_tensor *tni_build_lift(tni_build *b, tn_tensor *t) {

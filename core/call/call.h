@@ -13,7 +13,7 @@
 #include "core/call/promote.h"
 #include "core/call/temps.h"
 
-enum { TNI_BUILD_TEMPS = 32, TNI_BUILD_INTS = 96 };
+enum { TNI_BUILD_INTS = 32 };
 
 typedef struct tni_build {
     const tn_op *op;
@@ -38,17 +38,13 @@ typedef struct tni_build {
     bool has_copy_value; /* the same, but with the elements of a tensor */
     tn_tensor *copy_value;
 
-    tn_tensor *temps[TNI_BUILD_TEMPS]; /* owned */
-    uint32_t n_temps;
-    uint32_t n_ints;
+    tni_temps temps;
+    int64_t n_ints;
     int64_t ints[TNI_BUILD_INTS];
 } tni_build;
 
-/* Hands an owned tensor (or NULL) to the build, returns it. */
-tn_tensor *tni_build_own(tni_build *b, tn_tensor *t);
-/* n integers that live as long as the build; n <= TN_MAX_RANK, a few times per call. */
-int64_t *tni_build_ints(tni_build *b, uint32_t n);
-void tni_build_finish(tni_build *b);
+/* Kernel argument `arg` is a copy of a list; TN_INTERNAL past TNI_BUILD_INTS integers. */
+tn_status tni_build_list(tni_build *b, uint32_t arg, tn_ints list);
 
 /* Argument i of the operator. */
 static inline tn_tensor *tni_build_tensor(const tni_build *b, uint32_t i) {
@@ -73,7 +69,7 @@ tni_device *tni_call_device(const tn_op *op, const tn_cell *args);
  * error. */
 tni_device *tni_factory_device(tn_device device);
 
-/* ---- the steps of a call ---------------------------------------------------------------- */
+/* ---- the steps of a call ----------------------------------------------------------------- */
 
 tn_status tni_pointwise(const tn_op *op, const tn_cell *args, tn_cell *rets);
 tn_status tni_general(const tn_op *op, const tn_cell *args, tn_cell *rets);

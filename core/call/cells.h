@@ -5,7 +5,7 @@
 #include "base/error.h"
 #include "core/tensor/tensor.h"
 
-/* ---- into a cell ------------------------------------------------------------------------ */
+/* ---- into a cell ------------------------------------------------------------------------- */
 
 static inline tn_cell tni_cell_tensor(tn_tensor *t) {
     tn_cell c = {.tag = TN_CELL_TENSOR};
@@ -40,7 +40,7 @@ static inline tn_cell tni_cell_string(const char *s) {
     return s ? (tn_cell){.tag = TN_CELL_STRING, .v.string = s} : (tn_cell){0};
 }
 
-/* ---- out of a cell ---------------------------------------------------------------------- */
+/* ---- out of a cell ----------------------------------------------------------------------- */
 
 static inline tn_tensor *tni_arg_tensor(const tn_cell *cell) {
     return cell->tag == TN_CELL_TENSOR ? cell->v.pointer : NULL;
@@ -62,7 +62,7 @@ static inline tn_device tni_arg_device(const tn_cell *cell) {
     return cell->tag == TN_CELL_NONE ? tn_no_device() : tn_device_unpack(cell->v.i64);
 }
 
-/* ---- scalars ---------------------------------------------------------------------------- */
+/* ---- scalars ----------------------------------------------------------------------------- */
 
 static inline double tni_scalar_f64(tn_scalar s) {
     return s.tag == TN_CELL_F64 ? s.v.f64 : (double)s.v.i64;
@@ -77,7 +77,7 @@ static inline bool tni_scalar_is_one(tn_scalar s) {
     return s.tag == TN_CELL_F64 ? s.v.f64 == 1.0 : s.v.i64 == 1;
 }
 
-/* ---- results ---------------------------------------------------------------------------- */
+/* ---- results ----------------------------------------------------------------------------- */
 
 /* Makes an owned tensor (or NULL) the result of a boxed function. */
 static inline tn_status tni_return(tn_cell *rets, tn_tensor *owned) {

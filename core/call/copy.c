@@ -28,7 +28,7 @@ static tn_status plain_copy(tn_tensor *dst, tn_tensor *src) {
     return status == TN_OK ? TN_OK : tni_device_fail(device, status, "copy");
 }
 
-/* ---- the host does it ------------------------------------------------------------------- */
+/* ---- the host does it -------------------------------------------------------------------- */
 
 static void store_element(void *data, tn_dtype dtype, int64_t i, tn_scalar v) {
     bool is_float = v.tag == TN_CELL_F64;
@@ -130,7 +130,7 @@ static tn_status host_copy(tn_tensor *dst, tn_tensor *src) {
     return status;
 }
 
-/* ---- within a device -------------------------------------------------------------------- */
+/* ---- within a device --------------------------------------------------------------------- */
 
 static bool overlap(const tn_tensor *a, const tn_tensor *b) {
     return a->storage == b->storage && tni_partial_overlap(a, b);
@@ -165,7 +165,7 @@ static tn_status local_copy(tn_tensor *dst, tn_tensor *src) {
     return tni_invoke(dst->device, kernel, "tn_copy_", &cell, 1, outs, 1);
 }
 
-/* ---- between devices -------------------------------------------------------------------- */
+/* ---- between devices --------------------------------------------------------------------- */
 
 static tn_status peer_copy(tn_tensor *dst, tn_tensor *src) {
     tni_device *to = dst->device, *from = src->device;

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <tenon/custom.h>
 
-/* ---- a call ----------------------------------------------------------------------------- */
+/* ---- a call ------------------------------------------------------------------------------ */
 
 typedef struct custom_call {
     const tn_op *op;
@@ -21,8 +21,7 @@ typedef struct custom_call {
     tn_tensor *first; /* tensor argument that was given */
     tn_cell cells[TNI_MAX_ARGS];
     tn_output outputs[TNI_MAX_RETS];
-    tn_tensor **temps; /* owned */
-    size_t n_temps, temps_capacity;
+    tni_temps temps;
 } custom_call;
 
 static bool is_tensor_arg(const tni_arg *arg) {
@@ -86,18 +85,7 @@ static const tni_kernel *find_kernel(const custom_call *c, uint32_t row) {
     return k;
 }
 
-static tn_tensor *own(custom_call *c, tn_tensor *t) {
-    if (!t)
-        return NULL;
-    if (!tni_grow(&c->temps, c->n_temps, &c->temps_capacity, sizeof *c->temps)) {
-        tni_drop(t);
-        tni_fail_memory("an argument of a kernel");
-        return NULL;
-    }
-    return c->temps[c->n_temps++] = t;
-}
-
-/* ---- its outputs ------------------------------------------------------------------------ */
+/* ---- its outputs ------------------------------------------------------------------------- */
 
 static void output_like(tn_output *out, const tn_tensor *t) {
     out->dtype = t->view.dtype;
@@ -140,7 +128,7 @@ static tn_status find_outputs(custom_call *c) {
     return status;
 }
 
-/* ---- its arguments ---------------------------------------------------------------------- */
+/* ---- its arguments ----------------------------------------------------------------------- */
 
 static tn_tensor *expand(custom_call *c, tn_tensor *t) {
     const tn_output *to = &c->outputs[0];
@@ -148,17 +136,17 @@ static tn_tensor *expand(custom_call *c, tn_tensor *t) {
     int32_t missing = to->rank - t->view.rank;
     for (int32_t d = 0; d < to->rank; d++)
         strides[d] = d < missing || t->sizes[d - missing] == 1 ? 0 : t->strides[d - missing];
-    return own(c, tni_tensor_view(t, to->rank, to->sizes, strides, tni_offset_elements(t)));
+    return tni_own(&c->temps,
+                   tni_tensor_view(t, to->rank, to->sizes, strides, tni_offset_elements(t)));
 }
 
 static const tn_tensor_view *adapt_tensor(custom_call *c, tn_tensor *t) {
     const tn_output *to = &c->outputs[0];
-    bool is_expanded = t->view.rank != to->rank ||
-                       memcmp(t->sizes, to->sizes, (size_t)to->rank * sizeof *to->sizes) != 0;
+    bool is_expanded = !tni_has_shape(t, to->rank, to->sizes);
     if (!c->kernel->outputs && is_expanded)
         t = expand(c, t);
     if (t && !tni_kernel_takes(c->kernel, &t->view))
-        t = own(c, tni_contiguous_data(t));
+        t = tni_own(&c->temps, tni_contiguous_data(t));
     return t ? &t->view : NULL;
 }
 
@@ -200,12 +188,10 @@ static void finish(custom_call *c) {
     for (uint32_t i = 0; i < c->op->schema->n_args; i++)
         if (c->cells[i].tag == TN_CELL_TENSORS)
             tni_free((void *)(uintptr_t)c->cells[i].v.views);
-    for (size_t i = 0; i < c->n_temps; i++)
-        tni_drop(c->temps[i]);
-    tni_free(c->temps);
+    tni_temps_finish(&c->temps);
 }
 
-/* ---- the call itself -------------------------------------------------------------------- */
+/* ---- the call itself --------------------------------------------------------------------- */
 
 static bool any_empty_argument(const custom_call *c) {
     for (uint32_t i = 0; i < c->op->schema->n_args; i++) {
@@ -262,8 +248,8 @@ tn_status tni_custom_kernel_handler(const tn_op *op, tn_keyset keys, const tn_ce
     custom_call c;
     c.op = op;
     c.args = args;
-    c.temps = NULL;
-    c.n_temps = c.temps_capacity = 0;
+    c.temps.n = 0;
+    c.temps.before = NULL;
     c.first = first_tensor(op, args);
     if (!c.first)
         return go_below(op, keys, args, rets);
@@ -299,7 +285,7 @@ tn_status tni_custom_unanswered(const tn_op *op, const tn_cell *args, tn_cell *r
     return tni_fallback(op, device, first ? first->view.dtype : TN_DTYPE_NONE, args, rets);
 }
 
-/* ---- registering ------------------------------------------------------------------------ */
+/* ---- registering ------------------------------------------------------------------------- */
 
 static void drop(tn_registration *registration) {
     tni_program_kernel *k = (tni_program_kernel *)registration;

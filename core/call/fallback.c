@@ -12,7 +12,7 @@
 #include <string.h>
 #include <tenon/fallback.h>
 
-/* ---- counters --------------------------------------------------------------------------- */
+/* ---- counters ---------------------------------------------------------------------------- */
 
 typedef struct counter {
     struct counter *next;
@@ -76,7 +76,7 @@ void tni_counters_finish(void) {
     tn_fallback_reset();
 }
 
-/* ---- policy ----------------------------------------------------------------------------- */
+/* ---- policy ------------------------------------------------------------------------------ */
 
 void tn_fallback_set_policy(tn_fallback_policy p) {
     atomic_store(&policy, (int)p);
@@ -97,7 +97,7 @@ tn_fallback_policy tn_fallback_get_policy(void) {
     return TN_FALLBACK_ERROR;
 }
 
-/* ---- staging ---------------------------------------------------------------------------- */
+/* ---- staging ----------------------------------------------------------------------------- */
 
 enum { MAX_STAGED = 64 };
 

@@ -78,10 +78,11 @@ static tn_status adapt_inputs(tni_build *b, const tni_kernel *kernel, const tn_d
             return tni_build_fail(b, TN_DTYPE, "an index must be an integer tensor, but is %s",
                                   tn_dtype_name(t->view.dtype));
         if (t->view.dtype != dtype)
-            t = tni_build_own(b, tni_cast_data(t, dtype));
+            t = tni_own(&b->temps, tni_cast_data(t, dtype));
         if (!t)
             return tni_failed();
-        if (!tni_kernel_takes(kernel, &t->view) && !(t = tni_build_own(b, tni_contiguous_data(t))))
+        if (!tni_kernel_takes(kernel, &t->view) &&
+            !(t = tni_own(&b->temps, tni_contiguous_data(t))))
             return tni_failed();
         if (t->view.numel > INT32_MAX && !(kernel->flags & TN_KERNEL_INDEX64)) {
             char text[TNI_SHAPE_TEXT];
@@ -102,18 +103,12 @@ static bool must_not_write(const tni_build *b, const tni_kernel *kernel, const t
         const tn_tensor *t = tni_arg_tensor(&b->kargs[i]);
         if (!t || t->storage != dst->storage)
             continue;
-        bool same = t->view.offset == dst->view.offset && t->view.rank == dst->view.rank &&
-                    memcmp(t->sizes, dst->sizes, (size_t)t->view.rank * sizeof(int64_t)) == 0 &&
+        bool same = t->view.offset == dst->view.offset && tni_same_shape(t, dst) &&
                     memcmp(t->strides, dst->strides, (size_t)t->view.rank * sizeof(int64_t)) == 0;
         if (!same || i != 0 || !(kernel->flags & TN_KERNEL_IN_PLACE))
             return true;
     }
     return false;
-}
-
-static bool same_shape(const tn_tensor *t, const tni_spec *spec) {
-    return t->view.rank == spec->rank &&
-           memcmp(t->sizes, spec->sizes, (size_t)spec->rank * sizeof(int64_t)) == 0;
 }
 
 /* Gives a fresh contiguous tensor the shape the caller expects. */
@@ -200,7 +195,8 @@ static tn_status run(tni_build *b, tn_cell *rets) {
 
     tn_tensor *results[TNI_MAX_OUTS] = {NULL};
     tn_tensor *dst = tni_written_arg(info, b->op, b->args);
-    bool direct = dst && !b->kernel_shaped && same_shape(dst, &b->outs[0]) &&
+    bool direct = dst && !b->kernel_shaped &&
+                  tni_has_shape(dst, b->outs[0].rank, b->outs[0].sizes) &&
                   dst->view.dtype == variable_dtype(b->types_of->outs[0], types) &&
                   ((kernel->flags & TN_KERNEL_STRIDED) || tni_is_contiguous(&dst->view)) &&
                   !tni_may_overlap(&dst->view) && !must_not_write(b, kernel, dst);
@@ -241,7 +237,8 @@ tn_status tni_general(const tn_op *op, const tn_cell *args, tn_cell *rets) {
     b.types_of = &tni_kernel_type_table[b.info->kernel];
     b.args = args;
     b.kernel_shaped = b.has_empty_value = b.has_copy_value = false;
-    b.n_temps = b.n_ints = 0;
+    b.temps.n = b.n_ints = 0;
+    b.temps.before = NULL;
     for (int i = 0; i < TN_KERNEL_MAX_TYPES; i++)
         b.types[i] = TN_DTYPE_NONE;
     for (uint32_t i = 0; i < b.info->n_outs; i++)
@@ -253,6 +250,6 @@ tn_status tni_general(const tn_op *op, const tn_cell *args, tn_cell *rets) {
         return tni_failed();
     fill_kernel_args(&b);
     tn_status status = run(&b, rets);
-    tni_build_finish(&b);
+    tni_temps_finish(&b.temps);
     return status;
 }

@@ -36,7 +36,7 @@ static tn_dtype out_dtype(const tni_kernel_types *kt, tn_dtype type) {
     return kt->outs[0] < TNI_FIXED_TYPE ? type : (tn_dtype)(kt->outs[0] - TNI_FIXED_TYPE);
 }
 
-/* ---- the long way ----------------------------------------------------------------------- */
+/* ---- the long way ------------------------------------------------------------------------ */
 
 typedef struct long_call {
     tni_build b;
@@ -116,8 +116,7 @@ static tn_status broadcast_inputs(long_call *c) {
 static tn_status check_dst(const long_call *c, tn_dtype result_type) {
     const tn_tensor *dst = c->dst;
     char have[TNI_SHAPE_TEXT], want[TNI_SHAPE_TEXT];
-    if (dst->view.rank != c->rank ||
-        memcmp(dst->sizes, c->sizes, (size_t)c->rank * sizeof(int64_t)) != 0)
+    if (!tni_has_shape(dst, c->rank, c->sizes))
         return tni_build_fail(&c->b, TN_SHAPE, "%s has shape %s, but the result has %s",
                               c->b.info->form == TNI_FORM_INPLACE ? "self" : "out",
                               tni_shape_text(dst->view.rank, dst->sizes, have),
@@ -136,7 +135,7 @@ static tn_status check_dst(const long_call *c, tn_dtype result_type) {
 
 /* A full-size contiguous tensor with `src` (or a scalar) in it, owned by the build. */
 static tn_tensor *materialise(long_call *c, tn_dtype dtype, tn_tensor *src, const tn_cell *scalar) {
-    tn_tensor *full = tni_build_own(&c->b, tni_tensor_new(c->b.device, dtype, c->rank, c->sizes));
+    tn_tensor *full = tni_own(&c->b.temps, tni_tensor_new(c->b.device, dtype, c->rank, c->sizes));
     if (!full)
         return NULL;
     tn_status status = src ? tni_copy_data(full, src) : tni_fill_data(full, *scalar);
@@ -162,7 +161,7 @@ static tn_status prepare_inputs(long_call *c, tn_dtype compute) {
             if (!cells && !(c->inputs[i] = materialise(c, dtype, NULL, &c->b.kargs[i])))
                 return tni_failed();
         } else if (c->inputs[i]->view.dtype != dtype) {
-            c->inputs[i] = tni_build_own(&c->b, tni_cast_data(c->inputs[i], dtype));
+            c->inputs[i] = tni_own(&c->b.temps, tni_cast_data(c->inputs[i], dtype));
             if (!c->inputs[i])
                 return tni_failed();
         }
@@ -175,9 +174,7 @@ static tn_status prepare_inputs(long_call *c, tn_dtype compute) {
 static tn_tensor *new_result(long_call *c, tn_dtype dtype) {
     for (uint32_t i = 0; i < c->b.types_of->n_args; i++) {
         const tn_tensor *t = c->inputs[i];
-        if (t && t->view.rank == c->rank &&
-            memcmp(t->sizes, c->sizes, (size_t)c->rank * sizeof(int64_t)) == 0 &&
-            tni_is_dense(&t->view))
+        if (t && tni_has_shape(t, c->rank, c->sizes) && tni_is_dense(&t->view))
             return tni_tensor_new_strided(c->b.device, dtype, c->rank, c->sizes, t->strides);
     }
     return tni_tensor_new(c->b.device, dtype, c->rank, c->sizes);
@@ -278,11 +275,11 @@ static tn_status run_on(long_call *c, tn_tensor *out, bool *out_strided) {
                 continue;
             ready = false;
             /* with the output's strides, so that the two coalesce into one run */
-            tn_tensor *copy = tni_build_own(
-                &c->b, tni_is_dense(&out->view)
-                           ? tni_tensor_new_strided(c->b.device, t->view.dtype, c->rank, c->sizes,
-                                                    out->strides)
-                           : tni_tensor_new(c->b.device, t->view.dtype, c->rank, c->sizes));
+            tn_tensor *copy = tni_own(
+                &c->b.temps, tni_is_dense(&out->view)
+                                 ? tni_tensor_new_strided(c->b.device, t->view.dtype, c->rank,
+                                                          c->sizes, out->strides)
+                                 : tni_tensor_new(c->b.device, t->view.dtype, c->rank, c->sizes));
             if (!copy || tni_copy_data(copy, t) != TN_OK)
                 return tni_failed();
             c->inputs[i] = copy;
@@ -359,18 +356,19 @@ static __attribute__((noinline)) tn_status go_long_way(const tn_op *op, const tn
     c.b.info = info;
     c.b.types_of = &tni_kernel_type_table[info->kernel];
     c.b.args = args;
-    c.b.n_temps = c.b.n_ints = 0;
+    c.b.temps.n = c.b.n_ints = 0;
+    c.b.temps.before = NULL;
     c.dst = tni_written_arg(info, op, args);
     c.rank = 0;
     c.b.device = tni_call_device(op, args);
     if (!c.b.device)
         return tni_failed();
     tn_status status = long_way(&c, rets);
-    tni_build_finish(&c.b);
+    tni_temps_finish(&c.b.temps);
     return status;
 }
 
-/* ---- the short way ---------------------------------------------------------------------- */
+/* ---- the short way ----------------------------------------------------------------------- */
 
 static inline bool is_contiguous(const tn_tensor *t) {
     return TNI_LIKELY(t->view.rank == 1 && t->strides[0] == 1) || tni_is_contiguous(&t->view);

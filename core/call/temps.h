@@ -1,67 +1,46 @@
-/* Temporaries of a composite: every intermediate is handed to the list and dropped at the end, so
- * that a formula reads as one. */
+/* Temporaries: owned tensors of one call, dropped together at its end.
+ *
+ *     tni_temps tmp = {0};
+ *     tn_tensor *x = tni_own(&tmp, tni_exp(self));
+ *     x = tni_then(&tmp, tni_mul(x, x), x);             the first x is dropped at once
+ *     return tni_temps_return(&tmp, x, rets);
+ *
+ * NULL passes through, so that a formula is checked once, at its end. What is borrowed, such as an
+ * argument, may stand where a temporary may.
+ */
 #ifndef TNI_CORE_CALL_TEMPS_H
 #define TNI_CORE_CALL_TEMPS_H
 
 #include "core/call/cells.h"
-#include "core/ops/operators.h"
 
-enum { TNI_TEMPS_MAX = 64 };
+#ifdef TNI_HARD
+enum { TNI_TEMPS_ROOM = 2 };
+#else
+enum { TNI_TEMPS_ROOM = 12 };
+#endif
 
 typedef struct tni_temps {
     uint32_t n;
-    tn_tensor *items[TNI_TEMPS_MAX];
+    tn_tensor *items[TNI_TEMPS_ROOM]; /* owned, or NULL */
+    struct tni_temps *before;         /* full ones, of tni_alloc */
 } tni_temps;
 
-/* Hands an owned tensor (NULL and TN_NONE pass) to the list and returns it, borrowed. */
+/* Hands an owned tensor (or NULL, or TN_NONE) to the list and returns it, borrowed; without memory
+ * NULL, with an error. */
+tn_tensor *tni_own_more(tni_temps *temps, tn_tensor *t);
 static inline tn_tensor *tni_own(tni_temps *temps, tn_tensor *t) {
-    if ((uintptr_t)t <= 1)
-        return t;
-    if (temps->n == TNI_TEMPS_MAX) {
-        tni_drop(t);
-        tni_fail(TN_INTERNAL, "a composite makes more than %d temporaries", TNI_TEMPS_MAX);
-        return NULL;
-    }
+    if (TNI_UNLIKELY(tni_not_tensor(t) || temps->n == TNI_TEMPS_ROOM))
+        return tni_own_more(temps, t);
     return temps->items[temps->n++] = t;
 }
-#define OWN(expression) tni_own(&temps, (expression))
-#define RETURN(expression) return tni_temps_return(&temps, (expression), rets)
-static inline tn_tensor *tni_then(tn_tensor *result, tn_tensor *used) {
-    tni_drop(used);
-    return result;
-}
-static inline tn_tensor *tni_then2(tn_tensor *result, tn_tensor *used1, tn_tensor *used2) {
-    tni_drop(used1);
-    tni_drop(used2);
-    return result;
-}
-
-static inline void tni_temps_drop(tni_temps *temps) {
-    for (uint32_t i = 0; i < temps->n; i++)
-        tni_drop(temps->items[i]);
-}
-
-/* Keeps the result (a borrowed tensor of the list, or NULL), drops the list. */
-static inline tn_tensor *tni_temps_keep(tni_temps *temps, tn_tensor *result) {
-    tni_keep_opt(result);
-    tni_temps_drop(temps);
-    return result;
-}
-/* The same as the end of a boxed function. */
-static inline tn_status tni_temps_return(tni_temps *temps, tn_tensor *result, tn_cell *rets) {
-    return tni_return(rets, tni_temps_keep(temps, result));
-}
-static inline tn_status tni_temps_return2(tni_temps *temps, tn_tensor *a, tn_tensor *b,
-                                          tn_cell *rets) {
-    tn_tensor *both[2] = {tni_keep_opt(a), tni_keep_opt(b)};
-    tni_temps_drop(temps);
-    return tni_return_many(rets, both, 2);
-}
-
-static inline tn_tensor *tni_as_dtype(tn_tensor *owned, tn_dtype dtype) {
-    if (!owned || owned->view.dtype == dtype)
-        return owned;
-    return tni_then(tni_to_dtype(owned, dtype), owned);
-}
+/* Hands over `result`, which was made of `used`, and drops that, if it is of the list. */
+tn_tensor *tni_then(tni_temps *temps, tn_tensor *result, tn_tensor *used);
+/* Drops all. */
+void tni_temps_finish(tni_temps *temps);
+/* Drops all but `result` (NULL passes), which is returned as an owned reference. */
+tn_tensor *tni_temps_keep(tni_temps *temps, tn_tensor *result);
+/* The same for the results of a boxed function. */
+tn_status tni_temps_return(tni_temps *temps, tn_tensor *result, tn_cell *rets);
+tn_status tni_temps_return_many(tni_temps *temps, tn_tensor **results, uint32_t n, tn_cell *rets);
 
 #endif

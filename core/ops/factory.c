@@ -79,7 +79,7 @@ tn_status tni_infer_full(tni_build *b) {
     return TN_OK;
 }
 
-/* ---- like another tensor: dtype and device unless given --------------------------------- */
+/* ---- like another tensor: dtype and device unless given ---------------------------------- */
 
 static tn_dtype dtype_like(const tn_cell *args, uint32_t i) {
     tn_dtype dtype = tni_arg_dtype(&args[i]);
@@ -112,7 +112,7 @@ tn_status tni_run_ones_like(const tn_cell *args, tn_cell *rets) {
     return tni_return(rets, tni_ones(tni_sizes(self), dtype_like(args, 1), device_like(args, 2)));
 }
 
-/* ---- ranges ----------------------------------------------------------------------------- */
+/* ---- ranges ------------------------------------------------------------------------------ */
 
 tn_status tni_run_arange_end(const tn_cell *args, tn_cell *rets) {
     return tni_return(rets, tni_arange_start(tn_int(0), args[0], tn_int(1), tni_arg_dtype(&args[1]),
@@ -180,28 +180,32 @@ tn_status tni_run_linspace(const tn_cell *args, tn_cell *rets) {
     if (steps < 0)
         return tni_fail(TN_INVALID_ARGUMENT, "tn_linspace: steps is %lld; it must not be negative",
                         (long long)steps);
-    tni_temps temps = {0};
+    tni_temps tmp = {0};
     double start = tni_scalar_f64(args[0]), end = tni_scalar_f64(args[1]);
     double step = steps > 1 ? (end - start) / (double)(steps - 1) : 0;
-    tn_tensor *i = OWN(tni_arange(tn_int(steps), in, tni_arg_device(&args[4])));
-    tn_tensor *left = OWN(tni_rsub_scalar(i, tn_float((double)(steps - 1))));
-    tn_tensor *up = OWN(tni_mul_scalar(i, tn_float(step)));
-    tn_tensor *down = OWN(tni_mul_scalar(left, tn_float(-step)));
-    up = OWN(tni_add_scalar(up, tn_float(start), tn_int(1)));
-    down = OWN(tni_add_scalar(down, tn_float(steps > 1 ? end : start), tn_int(1)));
-    tn_tensor *first_half = OWN(tni_lt_scalar(i, tn_int(steps / 2)));
-    tn_tensor *result = OWN(tni_where(first_half, up, down));
-    RETURN(dtype == TN_DTYPE_NONE || dtype == in ? result : OWN(tni_to_dtype(result, dtype)));
+    tn_tensor *i = tni_own(&tmp, tni_arange(tn_int(steps), in, tni_arg_device(&args[4])));
+    tn_tensor *left = tni_own(&tmp, tni_rsub_scalar(i, tn_float((double)(steps - 1))));
+    tn_tensor *up = tni_own(&tmp, tni_mul_scalar(i, tn_float(step)));
+    tn_tensor *down = tni_own(&tmp, tni_mul_scalar(left, tn_float(-step)));
+    up = tni_own(&tmp, tni_add_scalar(up, tn_float(start), tn_int(1)));
+    down = tni_own(&tmp, tni_add_scalar(down, tn_float(steps > 1 ? end : start), tn_int(1)));
+    tn_tensor *first_half = tni_own(&tmp, tni_lt_scalar(i, tn_int(steps / 2)));
+    tn_tensor *result = tni_own(&tmp, tni_where(first_half, up, down));
+    return tni_temps_return(
+        &tmp,
+        dtype == TN_DTYPE_NONE || dtype == in ? result : tni_own(&tmp, tni_to_dtype(result, dtype)),
+        rets);
 }
 
 tn_status tni_run_eye(const tn_cell *args, tn_cell *rets) {
-    tni_temps temps = {0};
+    tni_temps tmp = {0};
     if (args[0].v.i64 < 0)
         return tni_fail(TN_SHAPE, "tn_eye: n is %lld; it must not be negative",
                         (long long)args[0].v.i64);
     tn_dtype dtype = tni_arg_dtype(&args[1]);
-    tn_tensor *i = OWN(tni_arange(tn_int(args[0].v.i64), TN_I64, tni_arg_device(&args[2])));
-    tn_tensor *same = OWN(tni_eq(i, OWN(tni_unsqueeze(i, 1))));
-    return tni_temps_return(&temps,
-                            OWN(tni_to_dtype(same, dtype == TN_DTYPE_NONE ? TN_F32 : dtype)), rets);
+    tn_tensor *i =
+        tni_own(&tmp, tni_arange(tn_int(args[0].v.i64), TN_I64, tni_arg_device(&args[2])));
+    tn_tensor *same = tni_own(&tmp, tni_eq(i, tni_own(&tmp, tni_unsqueeze(i, 1))));
+    return tni_temps_return(
+        &tmp, tni_own(&tmp, tni_to_dtype(same, dtype == TN_DTYPE_NONE ? TN_F32 : dtype)), rets);
 }

@@ -153,43 +153,59 @@ tn_status tni_infer_index_add(tni_build *b) {
 /* index [n] as [1, ..., n, ..., 1] expanded to t's shape with n at dim: what gather and scatter_add
  * take */
 static tn_tensor *expand_index(tni_temps *list, tn_tensor *index, const tn_tensor *t, int32_t dim) {
-    tni_temps temps = {0};
+    tni_temps tmp = {0};
     int64_t shape[TN_MAX_RANK], full[TN_MAX_RANK];
     for (int32_t d = 0; d < t->view.rank; d++) {
         shape[d] = d == dim ? index->view.numel : 1;
         full[d] = d == dim ? index->view.numel : t->sizes[d];
     }
-    tn_tensor *column = OWN(tni_reshape(index, tn_ints_of(shape, t->view.rank)));
-    tn_tensor *wide = OWN(tni_expand(column, tn_ints_of(full, t->view.rank)));
-    return tni_own(list, tni_temps_keep(&temps, wide));
+    tn_tensor *column = tni_own(&tmp, tni_reshape(index, tn_ints_of(shape, t->view.rank)));
+    tn_tensor *wide = tni_own(&tmp, tni_expand(column, tn_ints_of(full, t->view.rank)));
+    return tni_own(list, tni_temps_keep(&tmp, wide));
 }
 
 tn_status tni_run_index_select(const tn_cell *args, tn_cell *rets) {
-    tni_temps temps = {0};
+    tni_temps tmp = {0};
     tn_tensor *self = tni_arg_tensor(&args[0]);
     int32_t dim = tni_wrap_dim(args[1].v.i64, self->view.rank, "tn_index_select");
-    tn_tensor *index = OWN(tni_reshape(tni_arg_tensor(&args[2]), TN_SHAPE(-1)));
+    tn_tensor *index = tni_own(&tmp, tni_reshape(tni_arg_tensor(&args[2]), TN_SHAPE(-1)));
     if (dim < 0 || !index)
-        RETURN(NULL);
+        return tni_temps_return(&tmp, NULL, rets);
     if (self->view.rank == 0)
-        RETURN(OWN(tni_reshape(OWN(tni_gather(OWN(tni_reshape(self, TN_SHAPE(1))), 0, index)),
-                               TN_SCALAR_SHAPE)));
-    RETURN(OWN(tni_gather(self, dim, expand_index(&temps, index, self, dim))));
+        return tni_temps_return(
+            &tmp,
+            tni_own(
+                &tmp,
+                tni_reshape(tni_own(&tmp, tni_gather(tni_own(&tmp, tni_reshape(self, TN_SHAPE(1))),
+                                                     0, index)),
+                            TN_SCALAR_SHAPE)),
+            rets);
+    return tni_temps_return(
+        &tmp, tni_own(&tmp, tni_gather(self, dim, expand_index(&tmp, index, self, dim))), rets);
 }
 
 tn_status tni_run_index_add(const tn_cell *args, tn_cell *rets) {
-    tni_temps temps = {0};
+    tni_temps tmp = {0};
     tn_tensor *self = tni_arg_tensor(&args[0]);
     int32_t dim = tni_wrap_dim(args[1].v.i64, self->view.rank, "tn_index_add");
-    tn_tensor *index = OWN(tni_reshape(tni_arg_tensor(&args[2]), TN_SHAPE(-1)));
+    tn_tensor *index = tni_own(&tmp, tni_reshape(tni_arg_tensor(&args[2]), TN_SHAPE(-1)));
     if (dim < 0 || !index)
-        RETURN(NULL);
-    tn_tensor *source = OWN(tni_scaled(tni_arg_tensor(&args[3]), args[4]));
+        return tni_temps_return(&tmp, NULL, rets);
+    tn_tensor *source = tni_own(&tmp, tni_scaled(tni_arg_tensor(&args[3]), args[4]));
     if (self->view.rank == 0)
-        RETURN(OWN(tni_reshape(OWN(tni_scatter_add(OWN(tni_reshape(self, TN_SHAPE(1))), 0, index,
-                                                   OWN(tni_reshape(source, TN_SHAPE(1))))),
-                               TN_SCALAR_SHAPE)));
-    RETURN(OWN(tni_scatter_add(self, dim, expand_index(&temps, index, self, dim), source)));
+        return tni_temps_return(
+            &tmp,
+            tni_own(&tmp,
+                    tni_reshape(
+                        tni_own(&tmp, tni_scatter_add(
+                                          tni_own(&tmp, tni_reshape(self, TN_SHAPE(1))), 0, index,
+                                          tni_own(&tmp, tni_reshape(source, TN_SHAPE(1))))),
+                        TN_SCALAR_SHAPE)),
+            rets);
+    return tni_temps_return(
+        &tmp,
+        tni_own(&tmp, tni_scatter_add(self, dim, expand_index(&tmp, index, self, dim), source)),
+        rets);
 }
 
 /* embedding(weight [V, D], indices [...]) -> [..., D] */
@@ -202,20 +218,21 @@ tn_status tni_run_embedding(const tn_cell *args, tn_cell *rets) {
                         "rank below %d, but weight is %s and indices of rank %d",
                         TN_MAX_RANK, tni_shape_text(weight->view.rank, weight->sizes, text),
                         indices->view.rank);
-    tni_temps temps = {0};
+    tni_temps tmp = {0};
     int64_t shape[TN_MAX_RANK];
     memcpy(shape, indices->sizes, (size_t)indices->view.rank * sizeof *shape);
     shape[indices->view.rank] = weight->sizes[1];
-    tn_tensor *flat = OWN(tni_reshape(indices, TN_SHAPE(-1)));
-    tn_tensor *rows = OWN(tni_index_select(weight, 0, flat));
-    RETURN(OWN(tni_reshape(rows, tn_ints_of(shape, indices->view.rank + 1))));
+    tn_tensor *flat = tni_own(&tmp, tni_reshape(indices, TN_SHAPE(-1)));
+    tn_tensor *rows = tni_own(&tmp, tni_index_select(weight, 0, flat));
+    return tni_temps_return(
+        &tmp, tni_own(&tmp, tni_reshape(rows, tn_ints_of(shape, indices->view.rank + 1))), rets);
 }
 
 /* Flat places [n] of the elements that are not zero: the running count of the mask says where each
  * goes; those that do not count go to a slot behind the last. One wait for the device, for the
  * count. */
 static tn_tensor *flat_nonzero(tn_tensor *self) {
-    tni_temps temps = {0};
+    tni_temps tmp = {0};
     tn_device device = self->device->id;
     int64_t numel = self->view.numel, count = 0;
     if (self->device->is_meta) {
@@ -225,40 +242,48 @@ static tn_tensor *flat_nonzero(tn_tensor *self) {
     }
     if (numel == 0)
         return tni_empty(TN_SHAPE(0), TN_I64, device);
-    tn_tensor *flat = OWN(tni_reshape(self, TN_SHAPE(numel)));
-    tn_tensor *mask = OWN(tni_logical_not(OWN(tni_logical_not(flat))));
-    tn_tensor *ends = OWN(tni_cumsum(OWN(tni_to_dtype(mask, TN_I64)), 0, TN_DTYPE_NONE));
-    tn_tensor *last = OWN(tni_select(ends, 0, numel - 1));
+    tn_tensor *flat = tni_own(&tmp, tni_reshape(self, TN_SHAPE(numel)));
+    tn_tensor *mask = tni_own(&tmp, tni_logical_not(tni_own(&tmp, tni_logical_not(flat))));
+    tn_tensor *ends =
+        tni_own(&tmp, tni_cumsum(tni_own(&tmp, tni_to_dtype(mask, TN_I64)), 0, TN_DTYPE_NONE));
+    tn_tensor *last = tni_own(&tmp, tni_select(ends, 0, numel - 1));
     if (!last || tn_item_i64(last, &count) != TN_OK) {
-        tni_temps_drop(&temps);
+        tni_temps_finish(&tmp);
         return NULL;
     }
-    tn_tensor *spill = OWN(tni_full(TN_SCALAR_SHAPE, tn_int(count), TN_I64, device));
-    tn_tensor *slot = OWN(tni_where(mask, OWN(tni_add_scalar(ends, tn_int(-1), tn_int(1))), spill));
-    tn_tensor *places = OWN(tni_arange(tn_int(numel), TN_I64, device));
-    tn_tensor *room = OWN(tni_zeros(TN_SHAPE(count + 1), TN_I64, device));
-    tn_tensor *placed = OWN(tni_scatter_add(room, 0, slot, places));
-    return tni_temps_keep(&temps, OWN(tni_clone(OWN(tni_slice(placed, 0, 0, count, 1)))));
+    tn_tensor *spill = tni_own(&tmp, tni_full(TN_SCALAR_SHAPE, tn_int(count), TN_I64, device));
+    tn_tensor *slot = tni_own(
+        &tmp, tni_where(mask, tni_own(&tmp, tni_add_scalar(ends, tn_int(-1), tn_int(1))), spill));
+    tn_tensor *places = tni_own(&tmp, tni_arange(tn_int(numel), TN_I64, device));
+    tn_tensor *room = tni_own(&tmp, tni_zeros(TN_SHAPE(count + 1), TN_I64, device));
+    tn_tensor *placed = tni_own(&tmp, tni_scatter_add(room, 0, slot, places));
+    return tni_temps_keep(
+        &tmp, tni_own(&tmp, tni_clone(tni_own(&tmp, tni_slice(placed, 0, 0, count, 1)))));
 }
 
 /* nonzero(self) -> [n, rank] */
 tn_status tni_run_nonzero(const tn_cell *args, tn_cell *rets) {
     tn_tensor *self = tni_arg_tensor(&args[0]);
-    tni_temps temps = {0};
-    tn_tensor *flat = OWN(flat_nonzero(self));
+    tni_temps tmp = {0};
+    tn_tensor *flat = tni_own(&tmp, flat_nonzero(self));
     if (!flat || self->view.rank == 0)
-        RETURN(flat ? OWN(tni_empty(TN_SHAPE(flat->view.numel, 0), TN_I64, self->device->id))
-                    : NULL);
+        return tni_temps_return(
+            &tmp,
+            flat ? tni_own(&tmp, tni_empty(TN_SHAPE(flat->view.numel, 0), TN_I64, self->device->id))
+                 : NULL,
+            rets);
     tn_tensor *columns[TN_MAX_RANK], *rest = flat;
     for (int32_t d = self->view.rank - 1; d >= 0; d--) {
-        tn_tensor *size = OWN(tni_full(TN_SCALAR_SHAPE, tn_int(self->sizes[d] ? self->sizes[d] : 1),
-                                       TN_I64, self->device->id));
-        columns[d] = OWN(tni_remainder(rest, size));
-        rest = OWN(tni_floor_divide(rest, size));
+        tn_tensor *size =
+            tni_own(&tmp, tni_full(TN_SCALAR_SHAPE, tn_int(self->sizes[d] ? self->sizes[d] : 1),
+                                   TN_I64, self->device->id));
+        columns[d] = tni_own(&tmp, tni_remainder(rest, size));
+        rest = tni_own(&tmp, tni_floor_divide(rest, size));
         if (!columns[d] || !rest)
-            RETURN(NULL);
+            return tni_temps_return(&tmp, NULL, rets);
     }
-    RETURN(OWN(tni_stack(columns, (uint64_t)self->view.rank, 1)));
+    return tni_temps_return(&tmp, tni_own(&tmp, tni_stack(columns, (uint64_t)self->view.rank, 1)),
+                            rets);
 }
 
 tn_status tni_run_masked_select(const tn_cell *args, tn_cell *rets) {
@@ -273,12 +298,13 @@ tn_status tni_run_masked_select(const tn_cell *args, tn_cell *rets) {
         return tni_fail(TN_SHAPE, "tn_masked_select: shapes %s and %s do not broadcast",
                         tni_shape_text(self->view.rank, self->sizes, a),
                         tni_shape_text(mask->view.rank, mask->sizes, c));
-    tni_temps temps = {0};
+    tni_temps tmp = {0};
     tn_ints shape = tn_ints_of(sizes, rank);
-    tn_tensor *flat = OWN(tni_reshape(OWN(tni_expand(self, shape)), TN_SHAPE(-1)));
-    tn_tensor *wide = OWN(tni_expand(mask, shape));
-    tn_tensor *places = wide ? OWN(flat_nonzero(wide)) : NULL;
-    RETURN(OWN(tni_index_select(flat, 0, places)));
+    tn_tensor *flat =
+        tni_own(&tmp, tni_reshape(tni_own(&tmp, tni_expand(self, shape)), TN_SHAPE(-1)));
+    tn_tensor *wide = tni_own(&tmp, tni_expand(mask, shape));
+    tn_tensor *places = wide ? tni_own(&tmp, flat_nonzero(wide)) : NULL;
+    return tni_temps_return(&tmp, tni_own(&tmp, tni_index_select(flat, 0, places)), rets);
 }
 
 /* Zeroes what lies above (tril) or below (triu) a diagonal of the last two dimensions. */
@@ -286,18 +312,20 @@ static tn_status triangle(const char *call, const tn_cell *args, tn_cell *rets, 
     tn_tensor *self = tni_arg_tensor(&args[0]);
     if (self->view.rank < 2)
         return tni_fail(TN_SHAPE, "%s: self must have at least 2 dimensions", call);
-    tni_temps temps = {0};
+    tni_temps tmp = {0};
     tn_device device = self->device->id;
     int64_t rows = self->sizes[self->view.rank - 2], columns = self->sizes[self->view.rank - 1];
-    tn_tensor *i = OWN(tni_unsqueeze(OWN(tni_arange(tn_int(rows), TN_I64, device)), 1));
-    tn_tensor *j = OWN(tni_arange(tn_int(columns), TN_I64, device));
+    tn_tensor *i =
+        tni_own(&tmp, tni_unsqueeze(tni_own(&tmp, tni_arange(tn_int(rows), TN_I64, device)), 1));
+    tn_tensor *j = tni_own(&tmp, tni_arange(tn_int(columns), TN_I64, device));
     /* beyond the corners every diagonal is the same */
     int64_t diagonal = args[1].v.i64 < -rows     ? -rows
                        : args[1].v.i64 > columns ? columns
                                                  : args[1].v.i64;
-    i = OWN(tni_add_scalar(i, tn_int(diagonal), tn_int(1)));
-    tn_tensor *keep = lower ? OWN(tni_le(j, i)) : OWN(tni_ge(j, i));
-    RETURN(OWN(tni_where(keep, self, OWN(tni_zero_of(self)))));
+    i = tni_own(&tmp, tni_add_scalar(i, tn_int(diagonal), tn_int(1)));
+    tn_tensor *keep = lower ? tni_own(&tmp, tni_le(j, i)) : tni_own(&tmp, tni_ge(j, i));
+    return tni_temps_return(
+        &tmp, tni_own(&tmp, tni_where(keep, self, tni_own(&tmp, tni_zero_of(self)))), rets);
 }
 
 tn_status tni_run_tril(const tn_cell *args, tn_cell *rets) {

@@ -73,11 +73,6 @@ tn_status tni_run_cat(const tn_cell *args, tn_cell *rets) {
     return tni_return(rets, result);
 }
 
-static bool same_shape(const tn_tensor *a, const tn_tensor *b) {
-    return a->view.rank == b->view.rank &&
-           memcmp(a->sizes, b->sizes, (size_t)a->view.rank * sizeof(int64_t)) == 0;
-}
-
 tn_status tni_run_stack(const tn_cell *args, tn_cell *rets) {
     tn_tensor *const *list = args[0].v.pointer;
     uint32_t n = args[0].n, made = 0;
@@ -85,7 +80,7 @@ tn_status tni_run_stack(const tn_cell *args, tn_cell *rets) {
     if (n == 0)
         return tni_fail(TN_INVALID_ARGUMENT, "tn_stack: there is no tensor to stack");
     for (uint32_t i = 1; i < n; i++)
-        if (!same_shape(list[i], list[0]))
+        if (!tni_same_shape(list[i], list[0]))
             return tni_fail(TN_SHAPE,
                             "tn_stack: tensor %u is %s, but tensor 0 is %s; shapes must be equal",
                             i, tni_shape_text(list[i]->view.rank, list[i]->sizes, a),
@@ -103,7 +98,7 @@ tn_status tni_run_stack(const tn_cell *args, tn_cell *rets) {
     return tni_return(rets, result);
 }
 
-/* ---- gradients -------------------------------------------------------------------------- */
+/* ---- gradients --------------------------------------------------------------------------- */
 
 /* attrs: length of each input along dim, dim */
 tn_status tni_backward_cat(tni_node *node, tn_tensor *const *grads, tn_tensor **out) {

@@ -16,7 +16,7 @@ static shape_texts texts_of(const tn_tensor *a, const tn_tensor *b) {
     return t;
 }
 
-/* ---- kernels ---------------------------------------------------------------------------- */
+/* ---- kernels ----------------------------------------------------------------------------- */
 
 /* Both [M, K] and [K, N], or with a batch in front. */
 static tn_status check_product(const tni_build *b, const tn_tensor *x, const tn_tensor *y,
@@ -117,21 +117,22 @@ tn_status tni_infer_addmm(tni_build *b) {
     b->empty_value = tn_int(0);
     b->has_copy_value = !b->has_empty_value;
     if (b->has_copy_value)
-        b->copy_value = tni_build_own(b, tni_scaled(expanded, b->args[3]));
+        b->copy_value = tni_own(&b->temps, tni_scaled(expanded, b->args[3]));
     return b->has_copy_value && !b->copy_value ? tni_failed() : TN_OK;
 }
 
 /* self is not read when beta is zero, so that its NaN does not come through. */
 tn_status tni_run_addmm(const tn_cell *args, tn_cell *rets) {
     tn_scalar beta = args[3], alpha = args[4];
-    tn_tensor *product = tni_mm(tni_arg_tensor(&args[1]), tni_arg_tensor(&args[2]));
+    tni_temps tmp = {0};
+    tn_tensor *product = tni_own(&tmp, tni_mm(tni_arg_tensor(&args[1]), tni_arg_tensor(&args[2])));
     if (tni_scalar_f64(beta) == 0)
-        return tni_return(rets, tni_then(tni_scaled(product, alpha), product));
-    tn_tensor *self = tni_scaled(tni_arg_tensor(&args[0]), beta);
-    return tni_return(rets, tni_then2(tni_add(self, product, alpha), self, product));
+        return tni_temps_return(&tmp, tni_own(&tmp, tni_scaled(product, alpha)), rets);
+    tn_tensor *self = tni_own(&tmp, tni_scaled(tni_arg_tensor(&args[0]), beta));
+    return tni_temps_return(&tmp, tni_own(&tmp, tni_add(self, product, alpha)), rets);
 }
 
-/* ---- any ranks -------------------------------------------------------------------------- */
+/* ---- any ranks --------------------------------------------------------------------------- */
 
 static tn_status fail_inner(const tn_tensor *x, const tn_tensor *y, const char *call,
                             const char *rule) {
@@ -140,37 +141,37 @@ static tn_status fail_inner(const tn_tensor *x, const tn_tensor *y, const char *
 }
 
 /* x [..., M, K] folded to [... * M, K], times y [K, N]; the result unfolded. With `bias` it is
- * added in the same call. */
-static tn_tensor *fold_mm(tn_tensor *x, tn_tensor *y, tn_tensor *bias) {
-    if (!y)
+ * added in the same call. Owned by the list. */
+static tn_tensor *fold_mm(tni_temps *tmp, tn_tensor *x, tn_tensor *y, tn_tensor *bias) {
+    if (!x || !y)
         return NULL;
     int32_t rank = x->view.rank;
     int64_t sizes[TN_MAX_RANK], rows = 1;
     memcpy(sizes, x->sizes, (size_t)rank * sizeof *sizes);
     for (int32_t d = 0; d < rank - 1; d++)
         rows *= sizes[d];
-    tn_tensor *flat = rank == 2 ? tni_keep(x) : tni_reshape(x, TN_SHAPE(rows, sizes[rank - 1]));
-    tn_tensor *product =
-        bias == TN_NONE ? tni_mm(flat, y) : tni_addmm(bias, flat, y, tn_int(1), tn_int(1));
-    tni_drop(flat);
+    tn_tensor *flat = rank == 2 ? x : tni_own(tmp, tni_reshape(x, TN_SHAPE(rows, sizes[rank - 1])));
+    tn_tensor *product = tni_own(
+        tmp, bias == TN_NONE ? tni_mm(flat, y) : tni_addmm(bias, flat, y, tn_int(1), tn_int(1)));
     if (rank == 2 || !product)
         return product;
     sizes[rank - 1] = product->sizes[1];
-    return tni_then(tni_view(product, tn_ints_of(sizes, rank)), product);
+    return tni_own(tmp, tni_view(product, tn_ints_of(sizes, rank)));
 }
 
 /* t [..., M, K] with its batch broadcast to `batch` and made one dimension: [B, M, K] */
-static tn_tensor *as_batch(tn_tensor *t, int32_t n_batch, const int64_t *batch, int64_t numel) {
+static tn_tensor *as_batch(tni_temps *tmp, tn_tensor *t, int32_t n_batch, const int64_t *batch,
+                           int64_t numel) {
     int64_t sizes[TN_MAX_RANK + 2], rank = t->view.rank;
     memcpy(sizes, batch, (size_t)n_batch * sizeof *sizes);
     sizes[n_batch] = t->sizes[rank - 2];
     sizes[n_batch + 1] = t->sizes[rank - 1];
-    tn_tensor *wide = tni_expand(t, tn_ints_of(sizes, n_batch + 2));
-    return tni_then(tni_reshape(wide, TN_SHAPE(numel, sizes[n_batch], sizes[n_batch + 1])), wide);
+    tn_tensor *wide = tni_own(tmp, tni_expand(t, tn_ints_of(sizes, n_batch + 2)));
+    return tni_own(tmp, tni_reshape(wide, TN_SHAPE(numel, sizes[n_batch], sizes[n_batch + 1])));
 }
 
 /* x [..., M, K] and y [..., K, N], one of them with a batch. */
-static tn_tensor *batched(tn_tensor *x, tn_tensor *y) {
+static tn_tensor *batched(tni_temps *tmp, tn_tensor *x, tn_tensor *y) {
     if (!x || !y)
         return NULL;
     int64_t sizes[TN_MAX_RANK + 2], numel = 1;
@@ -185,11 +186,12 @@ static tn_tensor *batched(tn_tensor *x, tn_tensor *y) {
     }
     for (int32_t d = 0; d < n_batch; d++)
         numel *= sizes[d];
-    tn_tensor *a = as_batch(x, n_batch, sizes, numel), *b = as_batch(y, n_batch, sizes, numel);
-    tn_tensor *product = tni_then2(tni_bmm(a, b), a, b);
+    tn_tensor *a = as_batch(tmp, x, n_batch, sizes, numel);
+    tn_tensor *b = as_batch(tmp, y, n_batch, sizes, numel);
+    tn_tensor *product = tni_own(tmp, tni_bmm(a, b));
     sizes[n_batch] = x->sizes[x->view.rank - 2];
     sizes[n_batch + 1] = y->sizes[y->view.rank - 1];
-    return tni_then(tni_view(product, tn_ints_of(sizes, n_batch + 2)), product);
+    return tni_own(tmp, tni_view(product, tn_ints_of(sizes, n_batch + 2)));
 }
 
 tn_status tni_run_matmul(const tn_cell *args, tn_cell *rets) {
@@ -210,16 +212,15 @@ tn_status tni_run_matmul(const tn_cell *args, tn_cell *rets) {
         return tni_return(rets, tni_mm(self, other));
     /* a vector is a row on the left and a column on the right; its dimension of 1 goes at the end
      */
-    tn_tensor *x = rank1 == 1 ? tni_unsqueeze(self, 0) : tni_keep(self);
-    tn_tensor *y = rank2 == 1 ? tni_unsqueeze(other, 1) : tni_keep(other);
-    tn_tensor *product = rank2 <= 2 && x ? fold_mm(x, y, TN_NONE) : batched(x, y);
-    tni_drop(x);
-    tni_drop(y);
+    tni_temps tmp = {0};
+    tn_tensor *x = rank1 == 1 ? tni_own(&tmp, tni_unsqueeze(self, 0)) : self;
+    tn_tensor *y = rank2 == 1 ? tni_own(&tmp, tni_unsqueeze(other, 1)) : other;
+    tn_tensor *product = rank2 <= 2 ? fold_mm(&tmp, x, y, TN_NONE) : batched(&tmp, x, y);
     if (rank1 == 1)
-        product = tni_then(tni_squeeze_dim(product, -2), product);
+        product = tni_own(&tmp, tni_squeeze_dim(product, -2));
     if (rank2 == 1)
-        product = tni_then(tni_squeeze_dim(product, -1), product);
-    return tni_return(rets, product);
+        product = tni_own(&tmp, tni_squeeze_dim(product, -1));
+    return tni_temps_return(&tmp, product, rets);
 }
 
 /* linear(input [..., K], weight [N, K], bias [N]) */
@@ -236,12 +237,11 @@ tn_status tni_run_linear(const tn_cell *args, tn_cell *rets) {
     }
     if (input->sizes[rank - 1] != weight->sizes[1])
         return fail_inner(input, weight, "tn_linear", "input.size(-1) must equal weight.size(1)");
-    tn_tensor *x = rank == 1 ? tni_unsqueeze(input, 0) : tni_keep(input);
-    tn_tensor *transposed = tni_transpose(weight, 0, 1);
-    tn_tensor *out = x ? fold_mm(x, transposed, bias) : NULL;
-    tni_drop(x);
-    tni_drop(transposed);
+    tni_temps tmp = {0};
+    tn_tensor *x = rank == 1 ? tni_own(&tmp, tni_unsqueeze(input, 0)) : input;
+    tn_tensor *transposed = tni_own(&tmp, tni_transpose(weight, 0, 1));
+    tn_tensor *out = fold_mm(&tmp, x, transposed, bias);
     if (rank == 1)
-        out = tni_then(tni_squeeze_dim(out, 0), out);
-    return tni_return(rets, out);
+        out = tni_own(&tmp, tni_squeeze_dim(out, 0));
+    return tni_temps_return(&tmp, out, rets);
 }

@@ -53,20 +53,14 @@ static tn_status fused(int kernel_op, const char *call, tn_tensor **t, uint32_t 
     return status == TNI_NOT_SUPPORTED ? TN_UNSUPPORTED : status;
 }
 
-static bool same_shape(const char *call, tn_tensor *const *t, uint32_t n, tn_status *status) {
+static tn_status check_shapes(const char *call, tn_tensor *const *t, uint32_t n) {
     char a[TNI_SHAPE_TEXT], b[TNI_SHAPE_TEXT];
-    for (uint32_t i = 1; i < n; i++) {
-        bool same = t[i]->view.rank == t[0]->view.rank;
-        for (int32_t d = 0; same && d < t[0]->view.rank; d++)
-            same = t[i]->sizes[d] == t[0]->sizes[d];
-        if (!same) {
-            *status = tni_fail(TN_SHAPE, "%s: self is %s, but tensor argument %u is %s", call,
-                               tni_shape_text(t[0]->view.rank, t[0]->sizes, a), i,
-                               tni_shape_text(t[i]->view.rank, t[i]->sizes, b));
-            return false;
-        }
-    }
-    return true;
+    for (uint32_t i = 1; i < n; i++)
+        if (!tni_same_shape(t[i], t[0]))
+            return tni_fail(TN_SHAPE, "%s: self is %s, but tensor argument %u is %s", call,
+                            tni_shape_text(t[0]->view.rank, t[0]->sizes, a), i,
+                            tni_shape_text(t[i]->view.rank, t[i]->sizes, b));
+    return TN_OK;
 }
 
 /* The steps by operators record nothing: what they write are leaves. */
@@ -77,7 +71,7 @@ static tn_thread_keys without_autograd(void) {
 }
 
 static tn_status done(tni_temps *temps, tn_tensor *last, tn_thread_keys before) {
-    tni_temps_drop(temps);
+    tni_temps_finish(temps);
     tni_thread_keys = before;
     return last ? TN_OK : tni_failed();
 }
@@ -92,24 +86,24 @@ static tn_tensor *signed_grad(tni_temps *list, tn_tensor *grad, bool maximize) {
 tn_status tni_run_fused_sgd_(const tn_cell *args, tn_cell *rets) {
     tn_tensor *t[3] = {tni_arg_tensor(&args[0]), tni_arg_tensor(&args[1]),
                        tni_arg_tensor(&args[2])};
-    tn_status status = TN_OK;
-    if (!same_shape("tn_fused_sgd_", t, 3, &status))
+    tn_status status = check_shapes("tn_fused_sgd_", t, 3);
+    if (status != TN_OK)
         return status;
-    tni_temps temps = {0};
-    status = fused(TNI_KERNEL_fused_sgd, "tn_fused_sgd_", t, 3, args, 9, &temps);
+    tni_temps tmp = {0};
+    status = fused(TNI_KERNEL_fused_sgd, "tn_fused_sgd_", t, 3, args, 9, &tmp);
     if (status != TN_UNSUPPORTED) {
-        tni_temps_drop(&temps);
+        tni_temps_finish(&tmp);
         return status;
     }
     double lr = args[3].v.f64, momentum = args[4].v.f64, dampening = args[5].v.f64;
     double decay = args[6].v.f64;
     tn_thread_keys before = without_autograd();
-    tn_tensor *g = signed_grad(&temps, t[1], args[8].v.boolean);
-    g = OWN(tni_add(g, t[0], tn_float(decay)));
-    tn_tensor *buffer = OWN(tni_mul_scalar_(t[2], tn_float(momentum)));
-    buffer = OWN(tni_add_(buffer, g, tn_float(1 - dampening)));
-    g = args[7].v.boolean ? OWN(tni_add(g, buffer, tn_float(momentum))) : buffer;
-    return done(&temps, OWN(tni_add_(t[0], g, tn_float(-lr))), before);
+    tn_tensor *g = signed_grad(&tmp, t[1], args[8].v.boolean);
+    g = tni_own(&tmp, tni_add(g, t[0], tn_float(decay)));
+    tn_tensor *buffer = tni_own(&tmp, tni_mul_scalar_(t[2], tn_float(momentum)));
+    buffer = tni_own(&tmp, tni_add_(buffer, g, tn_float(1 - dampening)));
+    g = args[7].v.boolean ? tni_own(&tmp, tni_add(g, buffer, tn_float(momentum))) : buffer;
+    return done(&tmp, tni_own(&tmp, tni_add_(t[0], g, tn_float(-lr))), before);
 }
 
 /* fused_adamw_(self, grad, exp_avg, exp_avg_sq, lr, beta1, beta2, eps, weight_decay, step,
@@ -117,28 +111,31 @@ tn_status tni_run_fused_sgd_(const tn_cell *args, tn_cell *rets) {
 tn_status tni_run_fused_adamw_(const tn_cell *args, tn_cell *rets) {
     tn_tensor *t[4] = {tni_arg_tensor(&args[0]), tni_arg_tensor(&args[1]), tni_arg_tensor(&args[2]),
                        tni_arg_tensor(&args[3])};
-    tn_status status = TN_OK;
-    if (!same_shape("tn_fused_adamw_", t, 4, &status))
+    tn_status status = check_shapes("tn_fused_adamw_", t, 4);
+    if (status != TN_OK)
         return status;
     if (args[9].v.i64 < 1)
         return tni_fail(TN_INVALID_ARGUMENT, "tn_fused_adamw_: step is %lld; it counts from 1",
                         (long long)args[9].v.i64);
-    tni_temps temps = {0};
-    status = fused(TNI_KERNEL_fused_adamw, "tn_fused_adamw_", t, 4, args, 11, &temps);
+    tni_temps tmp = {0};
+    status = fused(TNI_KERNEL_fused_adamw, "tn_fused_adamw_", t, 4, args, 11, &tmp);
     if (status != TN_UNSUPPORTED) {
-        tni_temps_drop(&temps);
+        tni_temps_finish(&tmp);
         return status;
     }
     double lr = args[4].v.f64, beta1 = args[5].v.f64, beta2 = args[6].v.f64, eps = args[7].v.f64;
     double decay = args[8].v.f64, step = (double)args[9].v.i64;
     tn_thread_keys before = without_autograd();
-    tn_tensor *g = signed_grad(&temps, t[1], args[10].v.boolean);
-    tn_tensor *m = OWN(tni_mul_scalar_(t[2], tn_float(beta1)));
-    m = OWN(tni_add_(m, g, tn_float(1 - beta1)));
-    tn_tensor *v = OWN(tni_mul_scalar_(t[3], tn_float(beta2)));
-    v = OWN(tni_add_(v, OWN(tni_mul(g, g)), tn_float(1 - beta2)));
-    tn_tensor *root = OWN(tni_sqrt(OWN(tni_div_scalar(v, tn_float(1 - pow(beta2, step))))));
-    tn_tensor *ratio = OWN(tni_div(m, OWN(tni_add_scalar(root, tn_float(eps), tn_int(1)))));
-    tn_tensor *self = OWN(tni_mul_scalar_(t[0], tn_float(1 - lr * decay)));
-    return done(&temps, OWN(tni_add_(self, ratio, tn_float(-lr / (1 - pow(beta1, step))))), before);
+    tn_tensor *g = signed_grad(&tmp, t[1], args[10].v.boolean);
+    tn_tensor *m = tni_own(&tmp, tni_mul_scalar_(t[2], tn_float(beta1)));
+    m = tni_own(&tmp, tni_add_(m, g, tn_float(1 - beta1)));
+    tn_tensor *v = tni_own(&tmp, tni_mul_scalar_(t[3], tn_float(beta2)));
+    v = tni_own(&tmp, tni_add_(v, tni_own(&tmp, tni_mul(g, g)), tn_float(1 - beta2)));
+    tn_tensor *root =
+        tni_own(&tmp, tni_sqrt(tni_own(&tmp, tni_div_scalar(v, tn_float(1 - pow(beta2, step))))));
+    tn_tensor *ratio =
+        tni_own(&tmp, tni_div(m, tni_own(&tmp, tni_add_scalar(root, tn_float(eps), tn_int(1)))));
+    tn_tensor *self = tni_own(&tmp, tni_mul_scalar_(t[0], tn_float(1 - lr * decay)));
+    return done(&tmp, tni_own(&tmp, tni_add_(self, ratio, tn_float(-lr / (1 - pow(beta1, step))))),
+                before);
 }

@@ -6,76 +6,90 @@
 
 /* (0 < x) - (x < 0); NaN stays */
 tn_status tni_run_sign(const tn_cell *args, tn_cell *rets) {
-    tni_temps temps = {0};
+    tni_temps tmp = {0};
     tn_tensor *x = tni_arg_tensor(&args[0]);
-    tn_tensor *up = OWN(tni_to_dtype(OWN(tni_gt_scalar(x, tn_int(0))), x->view.dtype));
-    tn_tensor *down = OWN(tni_to_dtype(OWN(tni_lt_scalar(x, tn_int(0))), x->view.dtype));
-    tn_tensor *sign = OWN(tni_add(up, down, tn_int(-1)));
-    RETURN(OWN(tni_where(OWN(tni_eq(x, x)), sign, x)));
+    tn_tensor *up =
+        tni_own(&tmp, tni_to_dtype(tni_own(&tmp, tni_gt_scalar(x, tn_int(0))), x->view.dtype));
+    tn_tensor *down =
+        tni_own(&tmp, tni_to_dtype(tni_own(&tmp, tni_lt_scalar(x, tn_int(0))), x->view.dtype));
+    tn_tensor *sign = tni_own(&tmp, tni_add(up, down, tn_int(-1)));
+    return tni_temps_return(&tmp, tni_own(&tmp, tni_where(tni_own(&tmp, tni_eq(x, x)), sign, x)),
+                            rets);
 }
 
 /* W. Kahan's: with u = exp(x), (u - 1) (x / log(u)) is exp(x) - 1 to nearly full accuracy, as the
  * errors of u - 1 and log(u) cancel (HP-15C Advanced Functions Handbook, 1982). */
 tn_status tni_run_expm1(const tn_cell *args, tn_cell *rets) {
-    tni_temps temps = {0};
+    tni_temps tmp = {0};
     tn_tensor *x = tni_arg_tensor(&args[0]);
-    tn_tensor *u = OWN(tni_exp(x));
-    tn_tensor *less = OWN(tni_add_scalar(u, tn_int(-1), tn_int(1)));
-    tn_tensor *log_u = OWN(tni_log(u));
-    tn_tensor *exact = OWN(tni_mul(less, OWN(tni_div(x, log_u))));
+    tn_tensor *u = tni_own(&tmp, tni_exp(x));
+    tn_tensor *less = tni_own(&tmp, tni_add_scalar(u, tn_int(-1), tn_int(1)));
+    tn_tensor *log_u = tni_own(&tmp, tni_log(u));
+    tn_tensor *exact = tni_own(&tmp, tni_mul(less, tni_own(&tmp, tni_div(x, log_u))));
     /* u rounded to 1: the result is x; u - 1 rounded to -1, or infinite: that is the result */
-    tn_tensor *large =
-        OWN(tni_bitwise_or(OWN(tni_eq_scalar(less, tn_int(-1))), OWN(tni_eq(less, u))));
-    tn_tensor *result = OWN(tni_where(large, less, exact));
-    RETURN(OWN(tni_where(OWN(tni_eq_scalar(u, tn_int(1))), x, result)));
+    tn_tensor *large = tni_own(&tmp, tni_bitwise_or(tni_own(&tmp, tni_eq_scalar(less, tn_int(-1))),
+                                                    tni_own(&tmp, tni_eq(less, u))));
+    tn_tensor *result = tni_own(&tmp, tni_where(large, less, exact));
+    return tni_temps_return(
+        &tmp, tni_own(&tmp, tni_where(tni_own(&tmp, tni_eq_scalar(u, tn_int(1))), x, result)),
+        rets);
 }
 
 /* The same source: with u = 1 + x, log(u) (x / (u - 1)). */
 tn_status tni_run_log1p(const tn_cell *args, tn_cell *rets) {
-    tni_temps temps = {0};
+    tni_temps tmp = {0};
     tn_tensor *x = tni_arg_tensor(&args[0]);
-    tn_tensor *u = OWN(tni_add_scalar(x, tn_int(1), tn_int(1)));
-    tn_tensor *less = OWN(tni_add_scalar(u, tn_int(-1), tn_int(1)));
-    tn_tensor *log_u = OWN(tni_log(u));
-    tn_tensor *exact = OWN(tni_mul(log_u, OWN(tni_div(x, less))));
-    tn_tensor *result = OWN(tni_where(OWN(tni_eq(u, less)), log_u, exact)); /* infinite */
-    RETURN(OWN(tni_where(OWN(tni_eq_scalar(u, tn_int(1))), x, result)));
+    tn_tensor *u = tni_own(&tmp, tni_add_scalar(x, tn_int(1), tn_int(1)));
+    tn_tensor *less = tni_own(&tmp, tni_add_scalar(u, tn_int(-1), tn_int(1)));
+    tn_tensor *log_u = tni_own(&tmp, tni_log(u));
+    tn_tensor *exact = tni_own(&tmp, tni_mul(log_u, tni_own(&tmp, tni_div(x, less))));
+    tn_tensor *result =
+        tni_own(&tmp, tni_where(tni_own(&tmp, tni_eq(u, less)), log_u, exact)); /* infinite */
+    return tni_temps_return(
+        &tmp, tni_own(&tmp, tni_where(tni_own(&tmp, tni_eq_scalar(u, tn_int(1))), x, result)),
+        rets);
 }
 
 /* floor(x + 1/2), less one where x lies half way and that is odd */
 tn_status tni_run_round(const tn_cell *args, tn_cell *rets) {
-    tni_temps temps = {0};
+    tni_temps tmp = {0};
     tn_tensor *x = tni_arg_tensor(&args[0]);
-    tn_tensor *low = OWN(tni_floor(x));
-    tn_tensor *rest = OWN(tni_sub(x, low, tn_int(1)));
-    tn_tensor *half_low = OWN(tni_floor(OWN(tni_mul_scalar(low, tn_float(0.5)))));
-    tn_tensor *odd = OWN(tni_ne(OWN(tni_mul_scalar(half_low, tn_int(2))), low));
-    tn_tensor *tie = OWN(tni_bitwise_and(OWN(tni_eq_scalar(rest, tn_float(0.5))), odd));
-    tn_tensor *up = OWN(tni_bitwise_or(OWN(tni_gt_scalar(rest, tn_float(0.5))), tie));
-    tn_tensor *raised = OWN(tni_add_scalar(low, tn_int(1), tn_int(1)));
-    RETURN(OWN(tni_where(up, raised, low)));
+    tn_tensor *low = tni_own(&tmp, tni_floor(x));
+    tn_tensor *rest = tni_own(&tmp, tni_sub(x, low, tn_int(1)));
+    tn_tensor *half_low =
+        tni_own(&tmp, tni_floor(tni_own(&tmp, tni_mul_scalar(low, tn_float(0.5)))));
+    tn_tensor *odd = tni_own(&tmp, tni_ne(tni_own(&tmp, tni_mul_scalar(half_low, tn_int(2))), low));
+    tn_tensor *tie =
+        tni_own(&tmp, tni_bitwise_and(tni_own(&tmp, tni_eq_scalar(rest, tn_float(0.5))), odd));
+    tn_tensor *up =
+        tni_own(&tmp, tni_bitwise_or(tni_own(&tmp, tni_gt_scalar(rest, tn_float(0.5))), tie));
+    tn_tensor *raised = tni_own(&tmp, tni_add_scalar(low, tn_int(1), tn_int(1)));
+    return tni_temps_return(&tmp, tni_own(&tmp, tni_where(up, raised, low)), rets);
 }
 
 tn_status tni_run_bitwise_not(const tn_cell *args, tn_cell *rets) {
-    tni_temps temps = {0};
+    tni_temps tmp = {0};
     tn_tensor *x = tni_arg_tensor(&args[0]);
     if (tni_is_float(x->view.dtype))
         return tni_fail(TN_DTYPE, "tn_bitwise_not: not defined for %s",
                         tn_dtype_name(x->view.dtype));
     if (x->view.dtype == TN_BOOL)
-        RETURN(OWN(tni_logical_not(x)));
-    tn_tensor *ones = OWN(tni_full(TN_SCALAR_SHAPE, tn_int(-1), x->view.dtype, x->device->id));
-    RETURN(OWN(tni_bitwise_xor(x, ones)));
+        return tni_temps_return(&tmp, tni_own(&tmp, tni_logical_not(x)), rets);
+    tn_tensor *ones =
+        tni_own(&tmp, tni_full(TN_SCALAR_SHAPE, tn_int(-1), x->view.dtype, x->device->id));
+    return tni_temps_return(&tmp, tni_own(&tmp, tni_bitwise_xor(x, ones)), rets);
 }
 
 /* In the dtype of the result, since the negative of an unsigned integer is none. */
 tn_status tni_run_rsub(const tn_cell *args, tn_cell *rets) {
-    tni_temps temps = {0};
+    tni_temps tmp = {0};
     tni_promotion promotion = {TN_DTYPE_NONE, TN_DTYPE_NONE, TN_DTYPE_NONE};
     tni_promotion_add(&promotion, &args[0]);
     tni_promotion_add(&promotion, &args[1]);
-    tn_tensor *x = OWN(tni_to_dtype(tni_arg_tensor(&args[0]), tni_promotion_result(&promotion)));
-    RETURN(OWN(tni_add_scalar(OWN(tni_neg(x)), args[1], tn_int(1))));
+    tn_tensor *x =
+        tni_own(&tmp, tni_to_dtype(tni_arg_tensor(&args[0]), tni_promotion_result(&promotion)));
+    return tni_temps_return(
+        &tmp, tni_own(&tmp, tni_add_scalar(tni_own(&tmp, tni_neg(x)), args[1], tn_int(1))), rets);
 }
 
 /* A bound as a 0-dim tensor of x's dtype. */
@@ -84,34 +98,35 @@ static tn_tensor *bound(tni_temps *list, tn_tensor *x, tn_scalar value) {
 }
 
 tn_status tni_run_clamp(const tn_cell *args, tn_cell *rets) {
-    tni_temps temps = {0};
+    tni_temps tmp = {0};
     tn_tensor *x = tni_arg_tensor(&args[0]);
     if (args[1].tag == TN_CELL_NONE && args[2].tag == TN_CELL_NONE)
-        RETURN(OWN(tni_clone(x)));
+        return tni_temps_return(&tmp, tni_own(&tmp, tni_clone(x)), rets);
     if (args[1].tag != TN_CELL_NONE)
-        x = OWN(tni_maximum(x, bound(&temps, x, args[1])));
+        x = tni_own(&tmp, tni_maximum(x, bound(&tmp, x, args[1])));
     if (x && args[2].tag != TN_CELL_NONE)
-        x = OWN(tni_minimum(x, bound(&temps, x, args[2])));
-    RETURN(x);
+        x = tni_own(&tmp, tni_minimum(x, bound(&tmp, x, args[2])));
+    return tni_temps_return(&tmp, x, rets);
 }
 
 /* where(self < other, self, other), and NaN if either is */
 tn_status tni_run_minimum(const tn_cell *args, tn_cell *rets) {
-    tni_temps temps = {0};
+    tni_temps tmp = {0};
     tn_tensor *a = tni_arg_tensor(&args[0]), *b = tni_arg_tensor(&args[1]);
-    tn_tensor *smaller = OWN(tni_where(OWN(tni_lt(a, b)), a, b));
-    RETURN(OWN(tni_where(OWN(tni_eq(a, a)), smaller, a)));
+    tn_tensor *smaller = tni_own(&tmp, tni_where(tni_own(&tmp, tni_lt(a, b)), a, b));
+    return tni_temps_return(&tmp, tni_own(&tmp, tni_where(tni_own(&tmp, tni_eq(a, a)), smaller, a)),
+                            rets);
 }
 
-/* ---- activations ------------------------------------------------------------------------ */
+/* ---- activations ------------------------------------------------------------------------- */
 
 tn_status tni_run_silu_backward(const tn_cell *args, tn_cell *rets) {
-    tni_temps temps = {0};
+    tni_temps tmp = {0};
     tn_tensor *grad = tni_arg_tensor(&args[0]), *x = tni_arg_tensor(&args[1]);
-    tn_tensor *s = OWN(tni_sigmoid(x));
-    tn_tensor *slope = OWN(tni_mul(x, OWN(tni_rsub_scalar(s, tn_int(1)))));
-    slope = OWN(tni_mul(s, OWN(tni_add_scalar(slope, tn_int(1), tn_int(1)))));
-    RETURN(OWN(tni_mul(grad, slope)));
+    tn_tensor *s = tni_own(&tmp, tni_sigmoid(x));
+    tn_tensor *slope = tni_own(&tmp, tni_mul(x, tni_own(&tmp, tni_rsub_scalar(s, tn_int(1)))));
+    slope = tni_own(&tmp, tni_mul(s, tni_own(&tmp, tni_add_scalar(slope, tn_int(1), tn_int(1)))));
+    return tni_temps_return(&tmp, tni_own(&tmp, tni_mul(grad, slope)), rets);
 }
 
 /* Of gelu's `approximate`, which is one of the table's choices. */
@@ -121,11 +136,12 @@ static bool is_tanh(const tn_cell *cell) {
 
 /* tanh(sqrt(2 / pi) (x + 0.044715 x^3)), Hendrycks and Gimpel, arXiv:1606.08415 */
 static tn_tensor *tanh_part(tni_temps *list, tn_tensor *x) {
-    tni_temps temps = {0};
-    tn_tensor *cube = OWN(tni_mul(OWN(tni_mul(x, x)), x));
-    tn_tensor *inner = OWN(tni_add(x, cube, tn_float(0.044715)));
-    tn_tensor *result = OWN(tni_tanh(OWN(tni_mul_scalar(inner, tn_float(0.7978845608028654)))));
-    return tni_own(list, tni_temps_keep(&temps, result));
+    tni_temps tmp = {0};
+    tn_tensor *cube = tni_own(&tmp, tni_mul(tni_own(&tmp, tni_mul(x, x)), x));
+    tn_tensor *inner = tni_own(&tmp, tni_add(x, cube, tn_float(0.044715)));
+    tn_tensor *result =
+        tni_own(&tmp, tni_tanh(tni_own(&tmp, tni_mul_scalar(inner, tn_float(0.7978845608028654)))));
+    return tni_own(list, tni_temps_keep(&tmp, result));
 }
 
 /* erf(x / sqrt(2)) */
@@ -135,38 +151,47 @@ static tn_tensor *erf_part(tni_temps *list, tn_tensor *x) {
 }
 
 tn_status tni_run_gelu(const tn_cell *args, tn_cell *rets) {
-    tni_temps temps = {0};
+    tni_temps tmp = {0};
     tn_tensor *x = tni_arg_tensor(&args[0]);
     bool tanh = is_tanh(&args[1]);
-    tn_tensor *part = tanh ? tanh_part(&temps, x) : erf_part(&temps, x);
+    tn_tensor *part = tanh ? tanh_part(&tmp, x) : erf_part(&tmp, x);
     tn_tensor *weight =
-        OWN(tni_mul_scalar(OWN(tni_add_scalar(part, tn_int(1), tn_int(1))), tn_float(0.5)));
-    RETURN(OWN(tni_mul(x, weight)));
+        tni_own(&tmp, tni_mul_scalar(tni_own(&tmp, tni_add_scalar(part, tn_int(1), tn_int(1))),
+                                     tn_float(0.5)));
+    return tni_temps_return(&tmp, tni_own(&tmp, tni_mul(x, weight)), rets);
 }
 
 tn_status tni_run_gelu_backward(const tn_cell *args, tn_cell *rets) {
-    tni_temps temps = {0};
+    tni_temps tmp = {0};
     tn_tensor *grad = tni_arg_tensor(&args[0]), *x = tni_arg_tensor(&args[1]);
     bool tanh = is_tanh(&args[2]);
-    tn_tensor *part = tanh ? tanh_part(&temps, x) : erf_part(&temps, x);
+    tn_tensor *part = tanh ? tanh_part(&tmp, x) : erf_part(&tmp, x);
     tn_tensor *weight =
-        OWN(tni_mul_scalar(OWN(tni_add_scalar(part, tn_int(1), tn_int(1))), tn_float(0.5)));
-    tn_tensor *square = OWN(tni_mul(x, x)), *density;
+        tni_own(&tmp, tni_mul_scalar(tni_own(&tmp, tni_add_scalar(part, tn_int(1), tn_int(1))),
+                                     tn_float(0.5)));
+    tn_tensor *square = tni_own(&tmp, tni_mul(x, x)), *density;
     if (tanh) {
         /* x / 2 (1 - t^2) sqrt(2 / pi) (1 + 3 * 0.044715 x^2) */
-        tn_tensor *inner = OWN(tni_mul_scalar(square, tn_float(3 * 0.044715)));
-        inner = OWN(tni_add_scalar(inner, tn_int(1), tn_int(1)));
-        tn_tensor *rest = OWN(tni_rsub_scalar(OWN(tni_mul(part, part)), tn_int(1)));
-        density = OWN(tni_mul_scalar(OWN(tni_mul(rest, inner)), tn_float(0.3989422804014327)));
+        tn_tensor *inner = tni_own(&tmp, tni_mul_scalar(square, tn_float(3 * 0.044715)));
+        inner = tni_own(&tmp, tni_add_scalar(inner, tn_int(1), tn_int(1)));
+        tn_tensor *rest =
+            tni_own(&tmp, tni_rsub_scalar(tni_own(&tmp, tni_mul(part, part)), tn_int(1)));
+        density = tni_own(&tmp, tni_mul_scalar(tni_own(&tmp, tni_mul(rest, inner)),
+                                               tn_float(0.3989422804014327)));
     } else {
         /* the normal density */
-        density = OWN(tni_exp(OWN(tni_mul_scalar(square, tn_float(-0.5)))));
-        density = OWN(tni_mul_scalar(density, tn_float(0.3989422804014327)));
+        density = tni_own(&tmp, tni_exp(tni_own(&tmp, tni_mul_scalar(square, tn_float(-0.5)))));
+        density = tni_own(&tmp, tni_mul_scalar(density, tn_float(0.3989422804014327)));
     }
-    RETURN(OWN(tni_mul(grad, OWN(tni_add(weight, OWN(tni_mul(x, density)), tn_int(1))))));
+    return tni_temps_return(
+        &tmp,
+        tni_own(&tmp,
+                tni_mul(grad, tni_own(&tmp, tni_add(weight, tni_own(&tmp, tni_mul(x, density)),
+                                                    tn_int(1))))),
+        rets);
 }
 
-/* ---- for formulas ----------------------------------------------------------------------- */
+/* ---- for formulas ------------------------------------------------------------------------ */
 
 /* A zero-dimensional zero of t's dtype and device. */
 tn_tensor *tni_zero_of(tn_tensor *t) {
@@ -180,57 +205,60 @@ tn_tensor *tni_scaled(tn_tensor *t, tn_scalar factor) {
     return tni_scalar_is_one(factor) ? tni_keep(t) : tni_mul_scalar(t, factor);
 }
 
-/* ---- derivatives ------------------------------------------------------------------------ */
+/* ---- derivatives ------------------------------------------------------------------------- */
 
 /* exponent * self ^ (exponent - 1), 0 where the exponent is 0 */
 tn_tensor *tni_pow_backward_self(tn_tensor *grad, tn_tensor *self, tn_tensor *exponent) {
-    tni_temps temps = {0};
-    tn_tensor *less = OWN(tni_add_scalar(exponent, tn_int(-1), tn_int(1)));
-    tn_tensor *slope = OWN(tni_mul(exponent, OWN(tni_pow(self, less))));
-    tn_tensor *zero = OWN(tni_eq_scalar(exponent, tn_int(0)));
-    slope = OWN(tni_where(zero, OWN(tni_zero_of(slope)), slope));
-    return tni_temps_keep(&temps, OWN(tni_mul(grad, slope)));
+    tni_temps tmp = {0};
+    tn_tensor *less = tni_own(&tmp, tni_add_scalar(exponent, tn_int(-1), tn_int(1)));
+    tn_tensor *slope = tni_own(&tmp, tni_mul(exponent, tni_own(&tmp, tni_pow(self, less))));
+    tn_tensor *zero = tni_own(&tmp, tni_eq_scalar(exponent, tn_int(0)));
+    slope = tni_own(&tmp, tni_where(zero, tni_own(&tmp, tni_zero_of(slope)), slope));
+    return tni_temps_keep(&tmp, tni_own(&tmp, tni_mul(grad, slope)));
 }
 
 /* self ^ exponent * log(self), 0 where self is 0 and the exponent is not negative */
 tn_tensor *tni_pow_backward_exponent(tn_tensor *grad, tn_tensor *self, tn_tensor *exponent,
                                      tn_tensor *result) {
-    tni_temps temps = {0};
-    tn_tensor *flat = OWN(tni_bitwise_and(OWN(tni_eq_scalar(self, tn_int(0))),
-                                          OWN(tni_ge_scalar(exponent, tn_int(0)))));
-    tn_tensor *slope = OWN(tni_mul(result, OWN(tni_log(self))));
-    slope = OWN(tni_where(flat, OWN(tni_zero_of(slope)), slope));
-    return tni_temps_keep(&temps, OWN(tni_mul(grad, slope)));
+    tni_temps tmp = {0};
+    tn_tensor *flat =
+        tni_own(&tmp, tni_bitwise_and(tni_own(&tmp, tni_eq_scalar(self, tn_int(0))),
+                                      tni_own(&tmp, tni_ge_scalar(exponent, tn_int(0)))));
+    tn_tensor *slope = tni_own(&tmp, tni_mul(result, tni_own(&tmp, tni_log(self))));
+    slope = tni_own(&tmp, tni_where(flat, tni_own(&tmp, tni_zero_of(slope)), slope));
+    return tni_temps_keep(&tmp, tni_own(&tmp, tni_mul(grad, slope)));
 }
 
 tn_tensor *tni_pow_scalar_backward(tn_tensor *grad, tn_tensor *self, tn_scalar exponent) {
     double e = tni_scalar_f64(exponent);
     if (e == 0)
         return grad ? tni_zeros_like(grad, TN_DTYPE_NONE, tn_no_device()) : NULL;
-    tni_temps temps = {0};
+    tni_temps tmp = {0};
     tn_scalar less = exponent.tag == TN_CELL_F64 ? tn_float(e - 1) : tn_int(exponent.v.i64 - 1);
-    tn_tensor *slope = OWN(tni_mul_scalar(OWN(tni_pow_scalar(self, less)), exponent));
-    return tni_temps_keep(&temps, OWN(tni_mul(grad, slope)));
+    tn_tensor *slope =
+        tni_own(&tmp, tni_mul_scalar(tni_own(&tmp, tni_pow_scalar(self, less)), exponent));
+    return tni_temps_keep(&tmp, tni_own(&tmp, tni_mul(grad, slope)));
 }
 
 tn_tensor *tni_clamp_backward(tn_tensor *grad, tn_tensor *self, tn_scalar min, tn_scalar max) {
-    tni_temps temps = {0};
-    tn_tensor *in = min.tag != TN_CELL_NONE ? OWN(tni_ge_scalar(self, min)) : NULL;
+    tni_temps tmp = {0};
+    tn_tensor *in = min.tag != TN_CELL_NONE ? tni_own(&tmp, tni_ge_scalar(self, min)) : NULL;
     if (max.tag != TN_CELL_NONE) {
-        tn_tensor *below = OWN(tni_le_scalar(self, max));
-        in = in ? OWN(tni_bitwise_and(in, below)) : below;
+        tn_tensor *below = tni_own(&tmp, tni_le_scalar(self, max));
+        in = in ? tni_own(&tmp, tni_bitwise_and(in, below)) : below;
     }
-    return tni_temps_keep(&temps, in ? OWN(tni_where(in, grad, OWN(tni_zero_of(grad))))
-                                     : tni_own(&temps, tni_keep_opt(grad)));
+    return tni_temps_keep(&tmp,
+                          in ? tni_own(&tmp, tni_where(in, grad, tni_own(&tmp, tni_zero_of(grad))))
+                             : tni_own(&tmp, tni_keep_opt(grad)));
 }
 
 static tn_tensor *extremum_backward(tn_tensor *grad, tn_tensor *self, tn_tensor *other,
                                     tn_tensor *(*loses)(tn_tensor *, tn_tensor *)) {
-    tni_temps temps = {0};
-    tn_tensor *half = OWN(tni_mul_scalar(grad, tn_float(0.5)));
-    tn_tensor *shared = OWN(tni_where(OWN(tni_eq(self, other)), half, grad));
-    return tni_temps_keep(&temps,
-                          OWN(tni_where(OWN(loses(self, other)), OWN(tni_zero_of(grad)), shared)));
+    tni_temps tmp = {0};
+    tn_tensor *half = tni_own(&tmp, tni_mul_scalar(grad, tn_float(0.5)));
+    tn_tensor *shared = tni_own(&tmp, tni_where(tni_own(&tmp, tni_eq(self, other)), half, grad));
+    return tni_temps_keep(&tmp, tni_own(&tmp, tni_where(tni_own(&tmp, loses(self, other)),
+                                                        tni_own(&tmp, tni_zero_of(grad)), shared)));
 }
 
 tn_tensor *tni_maximum_backward(tn_tensor *grad, tn_tensor *self, tn_tensor *other) {

@@ -11,7 +11,7 @@
 #include <math.h>
 #include <string.h>
 
-/* ---- geometry --------------------------------------------------------------------------- */
+/* ---- geometry ---------------------------------------------------------------------------- */
 
 /* The planes of [N, C, H, W] or [C, H, W], and the windows that kernel_size, stride and padding
  * describe; dilation NULL: 1. */
@@ -70,12 +70,6 @@ static tn_status lift_arg(tni_build *b, uint32_t i) {
     return TN_OK;
 }
 
-static void set_pair(tni_build *b, uint32_t i, const int64_t pair[2]) {
-    int64_t *list = tni_build_ints(b, 2);
-    memcpy(list, pair, 2 * sizeof *list);
-    b->kargs[i] = tni_cell_ints(tn_ints_of(list, 2));
-}
-
 /* Output i: planes of hw. */
 static void set_out(tni_build *b, uint32_t i, const tni_window *w, int64_t rank,
                     const int64_t hw[2]) {
@@ -87,8 +81,7 @@ static void set_out(tni_build *b, uint32_t i, const tni_window *w, int64_t rank,
 
 static tn_status check_sizes(const char *call, const char *name, const tn_tensor *t,
                              tn_ints expected) {
-    if (t->view.rank == expected.n &&
-        memcmp(t->sizes, expected.data, (size_t)expected.n * sizeof(int64_t)) == 0)
+    if (tni_has_shape(t, (int32_t)expected.n, expected.data))
         return TN_OK;
     char text[2][TNI_SHAPE_TEXT];
     return tni_fail(TN_SHAPE, "%s: %s has shape %s, but must have %s", call, name,
@@ -104,13 +97,11 @@ tn_status tni_infer_max_pool2d(tni_build *b) {
                                  b->args[5].v.boolean);
     if (status != TN_OK)
         return status;
-    set_pair(b, 1, w.kernel);
-    set_pair(b, 2, w.stride);
-    set_pair(b, 3, w.padding);
-    set_pair(b, 4, w.dilation);
     for (uint32_t i = 0; i < 2; i++)
         set_out(b, i, &w, self->view.rank, w.out);
-    return lift_arg(b, 0);
+    status =
+        tni_window_args(b, 1, (const int64_t *[]){w.kernel, w.stride, w.padding, w.dilation}, 4);
+    return status == TN_OK ? lift_arg(b, 0) : status;
 }
 
 /* max_pool2d_backward(grad_output, indices, input_size) */
@@ -134,10 +125,10 @@ tn_status tni_infer_max_pool2d_backward(tni_build *b) {
     set_out(b, 0, &w, rank, sizes.data + lead);
     b->has_empty_value = true;
     b->empty_value = tn_int(0);
-    int64_t *list = tni_build_ints(b, 4);
-    planes(&w, 4, sizes.data + lead, list);
-    b->kargs[2] = tni_cell_ints(tn_ints_of(list, 4));
-    status = lift_arg(b, 0);
+    int64_t list[4];
+    status = tni_build_list(b, 2, planes(&w, 4, sizes.data + lead, list));
+    if (status == TN_OK)
+        status = lift_arg(b, 0);
     return status == TN_OK ? lift_arg(b, 1) : status;
 }
 
@@ -149,11 +140,9 @@ tn_status tni_infer_avg_pool2d(tni_build *b) {
         pool_init(&w, b->info->call, tni_sizes(self), b->args + 1, NULL, b->args[4].v.boolean);
     if (status != TN_OK)
         return status;
-    set_pair(b, 1, w.kernel);
-    set_pair(b, 2, w.stride);
-    set_pair(b, 3, w.padding);
     set_out(b, 0, &w, self->view.rank, w.out);
-    return lift_arg(b, 0);
+    status = tni_window_args(b, 1, (const int64_t *[]){w.kernel, w.stride, w.padding}, 3);
+    return status == TN_OK ? lift_arg(b, 0) : status;
 }
 
 /* avg_pool2d_backward(grad_output, input_size, kernel_size, stride, padding, ceil_mode, ...) */
@@ -168,16 +157,15 @@ tn_status tni_infer_avg_pool2d_backward(tni_build *b) {
     status = check_sizes(b->info->call, "grad_output", grad, planes(&w, sizes.n, w.out, expected));
     if (status != TN_OK)
         return status;
-    int64_t *list = tni_build_ints(b, 4);
-    b->kargs[1] = tni_cell_ints(planes(&w, 4, w.in, list));
-    set_pair(b, 2, w.kernel);
-    set_pair(b, 3, w.stride);
-    set_pair(b, 4, w.padding);
     set_out(b, 0, &w, sizes.n, w.in);
-    return lift_arg(b, 0);
+    int64_t list[4];
+    status = tni_build_list(b, 1, planes(&w, 4, w.in, list));
+    if (status == TN_OK)
+        status = tni_window_args(b, 2, (const int64_t *[]){w.kernel, w.stride, w.padding}, 3);
+    return status == TN_OK ? lift_arg(b, 0) : status;
 }
 
-/* ---- maxima ----------------------------------------------------------------------------- */
+/* ---- maxima ------------------------------------------------------------------------------ */
 
 /* For each element of each window, H * W minus its place in the plane, 0 outside of it: the largest
  * of these over the elements that are candidates is the first of them. i64 [KH, KW, OH, OW] */
@@ -224,6 +212,19 @@ static tn_scalar lowest(tn_dtype dtype) {
     }
 }
 
+/* self [N, C, H, W] or [C, H, W] as windows, with `value` around the planes. */
+static tn_tensor *windows_of(tni_temps *tmp, const tni_window *w, tn_tensor *self,
+                             tn_scalar value) {
+    int64_t in[4];
+    tn_tensor *x = self;
+    if (self->view.rank == 3) {
+        x = tni_own(tmp, tni_contiguous_data(self));
+        x = tni_own(tmp, tni_data_reshape(x, planes(w, 4, w->in, in)));
+    }
+    tn_tensor *padded = x ? tni_own(tmp, tni_window_pad(w, x, 0, w->n, value)) : NULL;
+    return tni_own(tmp, tni_window_view(w, padded));
+}
+
 /* Below autograd, on data. */
 tn_status tni_run_max_pool2d_with_indices(const tn_cell *args, tn_cell *rets) {
     tn_tensor *self = tni_arg_tensor(&args[0]), *results[2];
@@ -232,33 +233,24 @@ tn_status tni_run_max_pool2d_with_indices(const tn_cell *args, tn_cell *rets) {
         pool_init(&w, "tn_max_pool2d", tni_sizes(self), args + 1, &args[4], args[5].v.boolean);
     if (status != TN_OK)
         return status;
-    int64_t out[4], in[4], rank = self->view.rank;
+    int64_t out[4], rank = self->view.rank;
     tn_ints out_sizes = planes(&w, rank, w.out, out);
-    tn_tensor *dense = rank == 3 ? tni_contiguous_data(self) : tni_keep(self);
-    tn_tensor *x = rank == 3 ? tni_data_reshape(dense, planes(&w, 4, w.in, in)) : tni_keep(self);
-    tni_drop(dense);
-    tn_tensor *padded = x ? tni_window_pad(&w, x, 0, w.n, lowest(self->view.dtype)) : NULL;
-    tn_tensor *windows = tni_then2(tni_window_view(&w, padded), padded, x);
-
-    tn_tensor *largest = tni_amax(windows, TN_SHAPE(2, 3), true);
-    tn_tensor *hit = tni_eq(windows, largest);
+    tni_temps tmp = {0};
+    tn_tensor *windows = windows_of(&tmp, &w, self, lowest(self->view.dtype));
+    tn_tensor *largest = tni_own(&tmp, tni_amax(windows, TN_SHAPE(2, 3), true));
+    tn_tensor *hit = tni_own(&tmp, tni_eq(windows, largest));
     if (tni_is_float(self->view.dtype)) {
-        tn_tensor *nan = tni_isnan(windows);
-        hit = tni_then2(tni_bitwise_or(hit, nan), hit, nan);
+        tn_tensor *nan = tni_own(&tmp, tni_isnan(windows));
+        hit = tni_then(&tmp, tni_bitwise_or(hit, nan), hit);
     }
-    tni_drop(windows);
-    tn_tensor *places = places_from_end(&w, self->device);
-    tn_tensor *zero = tni_zero_of(places);
-    tn_tensor *candidates = tni_where(hit, places, zero);
-    tni_drop(hit);
-    tni_drop(zero);
-    tni_drop(places);
-    tn_tensor *first = tni_then(tni_amax(candidates, TN_SHAPE(2, 3), false), candidates);
-    first = tni_then(tni_rsub_scalar(first, tn_int(w.in[0] * w.in[1])), first);
-
-    results[0] = tni_then(tni_data_reshape(largest, out_sizes), largest);
-    results[1] = rank == 4 ? first : tni_then(tni_data_reshape(first, out_sizes), first);
-    return tni_return_many(rets, results, 2);
+    tn_tensor *places = tni_own(&tmp, places_from_end(&w, self->device));
+    tn_tensor *zero = tni_own(&tmp, tni_zero_of(places));
+    tn_tensor *first = tni_then(&tmp, tni_where(hit, places, zero), hit);
+    first = tni_then(&tmp, tni_amax(first, TN_SHAPE(2, 3), false), first);
+    first = tni_then(&tmp, tni_rsub_scalar(first, tn_int(w.in[0] * w.in[1])), first);
+    results[0] = tni_own(&tmp, tni_data_reshape(largest, out_sizes));
+    results[1] = rank == 4 ? first : tni_own(&tmp, tni_data_reshape(first, out_sizes));
+    return tni_temps_return_many(&tmp, results, 2, rets);
 }
 
 /* [N, C, H, W] as [N, C, H * W] */
@@ -273,11 +265,13 @@ tn_status tni_run_max_pool2d_backward(const tn_cell *args, tn_cell *rets) {
     tn_ints sizes = tni_arg_ints(&args[2]);
     int64_t flat_in[TN_MAX_RANK], flat_out[TN_MAX_RANK];
     tn_ints out_shape = flat_planes(tni_sizes(grad), flat_out);
-    tn_tensor *g = tni_reshape(grad, out_shape), *index = tni_reshape(indices, out_shape);
-    tn_tensor *sum = tni_zeros(flat_planes(sizes, flat_in), grad->view.dtype, grad->device->id);
-    tn_tensor *x = tni_then2(tni_scatter_add(sum, out_shape.n - 1, index, g), index, g);
-    x = tni_then(x, sum);
-    return tni_return(rets, tni_then(tni_view(x, sizes), x));
+    tni_temps tmp = {0};
+    tn_tensor *g = tni_own(&tmp, tni_reshape(grad, out_shape));
+    tn_tensor *index = tni_own(&tmp, tni_reshape(indices, out_shape));
+    tn_tensor *x =
+        tni_own(&tmp, tni_zeros(flat_planes(sizes, flat_in), grad->view.dtype, grad->device->id));
+    x = tni_then(&tmp, tni_scatter_add(x, out_shape.n - 1, index, g), x);
+    return tni_temps_return(&tmp, tni_own(&tmp, tni_view(x, sizes)), rets);
 }
 
 tn_tensor *tni_max_pool2d_double_backward(tn_tensor *grad, tn_tensor *indices) {
@@ -285,10 +279,11 @@ tn_tensor *tni_max_pool2d_double_backward(tn_tensor *grad, tn_tensor *indices) {
         return NULL;
     int64_t flat_in[TN_MAX_RANK], flat_out[TN_MAX_RANK];
     tn_ints out_shape = flat_planes(tni_sizes(indices), flat_out);
-    tn_tensor *g = tni_reshape(grad, flat_planes(tni_sizes(grad), flat_in));
-    tn_tensor *index = tni_reshape(indices, out_shape);
-    tn_tensor *x = tni_then2(tni_gather(g, out_shape.n - 1, index), g, index);
-    return tni_then(tni_view(x, tni_sizes(indices)), x);
+    tni_temps tmp = {0};
+    tn_tensor *g = tni_own(&tmp, tni_reshape(grad, flat_planes(tni_sizes(grad), flat_in)));
+    tn_tensor *index = tni_own(&tmp, tni_reshape(indices, out_shape));
+    tn_tensor *x = tni_own(&tmp, tni_gather(g, out_shape.n - 1, index));
+    return tni_temps_keep(&tmp, tni_own(&tmp, tni_view(x, tni_sizes(indices))));
 }
 
 /* max_pool2d(self, kernel_size, stride, padding, dilation, ceil_mode) */
@@ -303,7 +298,7 @@ tn_status tni_run_max_pool2d(const tn_cell *args, tn_cell *rets) {
     return tni_return(rets, values);
 }
 
-/* ---- means ------------------------------------------------------------------------------ */
+/* ---- means ------------------------------------------------------------------------------- */
 
 /* How many elements of a window that starts at `start` count. */
 static int64_t extent(const tni_window *w, int i, int64_t index, bool count_include_pad) {
@@ -314,15 +309,14 @@ static int64_t extent(const tni_window *w, int i, int64_t index, bool count_incl
     return end - (start < 0 && !count_include_pad ? 0 : start);
 }
 
-/* t [N, C, OH, OW] divided by the number of elements of each window; consumes t. */
-static tn_tensor *divide(const tni_window *w, tn_tensor *t, bool count_include_pad) {
+/* t [N, C, OH, OW] divided by the number of elements of each window; owned. */
+static tn_tensor *divided(const tni_window *w, tn_tensor *t, bool count_include_pad) {
     if (!t)
         return NULL;
     int64_t rows = w->out[0], columns = w->out[1], n = rows * columns;
     float *counts = tni_alloc((size_t)n * sizeof *counts);
     if (!counts) {
         tni_fail_memory("a table of pooling windows");
-        tni_drop(t);
         return NULL;
     }
     bool all_equal = true;
@@ -333,19 +327,19 @@ static tn_tensor *divide(const tni_window *w, tn_tensor *t, bool count_include_p
             counts[y * columns + x] = count;
             all_equal &= count == counts[0];
         }
+    tni_temps tmp = {0};
     tn_tensor *result = NULL;
     if (all_equal) {
-        result = tni_div_scalar(t, tn_float(counts[0]));
+        result = tni_own(&tmp, tni_div_scalar(t, tn_float(counts[0])));
     } else {
-        tn_tensor *table = tni_tensor_new(t->device, TN_F32, 2, w->out);
+        tn_tensor *table = tni_own(&tmp, tni_tensor_new(t->device, TN_F32, 2, w->out));
         if (table && tni_tensor_write(table, counts, (uint64_t)n * sizeof *counts) == TN_OK) {
-            tn_tensor *divisor = tni_cast_data(table, t->view.dtype);
-            result = tni_then(tni_div(t, divisor), divisor);
+            tn_tensor *divisor = tni_own(&tmp, tni_cast_data(table, t->view.dtype));
+            result = tni_own(&tmp, tni_div(t, divisor));
         }
-        tni_drop(table);
     }
     tni_free(counts);
-    return tni_then(result, t);
+    return tni_temps_keep(&tmp, result);
 }
 
 /* Below autograd, on data. */
@@ -356,17 +350,14 @@ tn_status tni_run_avg_pool2d(const tn_cell *args, tn_cell *rets) {
         pool_init(&w, "tn_avg_pool2d", tni_sizes(self), args + 1, NULL, args[4].v.boolean);
     if (status != TN_OK)
         return status;
-    int64_t in[4], out[4], rank = self->view.rank;
-    tn_tensor *dense = rank == 3 ? tni_contiguous_data(self) : tni_keep(self);
-    tn_tensor *x = rank == 3 ? tni_data_reshape(dense, planes(&w, 4, w.in, in)) : tni_keep(self);
-    tni_drop(dense);
-    tn_tensor *padded = x ? tni_window_pad(&w, x, 0, w.n, tn_int(0)) : NULL;
-    tn_tensor *windows = tni_then2(tni_window_view(&w, padded), padded, x);
-    x = tni_then(tni_sum_dim(windows, TN_SHAPE(2, 3), false, TN_DTYPE_NONE), windows);
-    x = divide(&w, x, args[5].v.boolean);
-    if (rank == 3)
-        x = tni_then(tni_data_reshape(x, planes(&w, 3, w.out, out)), x);
-    return tni_return(rets, x);
+    int64_t out[4];
+    tni_temps tmp = {0};
+    tn_tensor *windows = windows_of(&tmp, &w, self, tn_int(0));
+    tn_tensor *x = tni_own(&tmp, tni_sum_dim(windows, TN_SHAPE(2, 3), false, TN_DTYPE_NONE));
+    x = tni_own(&tmp, divided(&w, x, args[5].v.boolean));
+    if (self->view.rank == 3)
+        x = tni_own(&tmp, tni_data_reshape(x, planes(&w, 3, w.out, out)));
+    return tni_temps_return(&tmp, x, rets);
 }
 
 /* Below autograd, on data: each window's share goes to all of its elements. */
@@ -379,20 +370,18 @@ tn_status tni_run_avg_pool2d_backward(const tn_cell *args, tn_cell *rets) {
     if (status != TN_OK)
         return status;
     int64_t in[4];
-    tn_tensor *share = divide(&w, tni_contiguous_data(grad), args[6].v.boolean);
+    tni_temps tmp = {0};
+    tn_tensor *dense = tni_own(&tmp, tni_contiguous_data(grad));
+    tn_tensor *share = tni_own(&tmp, divided(&w, dense, args[6].v.boolean));
     int64_t d[6] = {w.n, w.c, w.kernel[0], w.kernel[1], w.out[0], w.out[1]};
     int64_t plane = w.out[0] * w.out[1];
     int64_t s[6] = {w.c * plane, plane, 0, 0, w.out[1], 1};
-    tn_tensor *parts = tni_then(tni_data_view(share, tn_ints_of(d, 6), tn_ints_of(s, 6), 0), share);
-    tn_tensor *out =
-        tni_tensor_new(grad->device, grad->view.dtype, 4, planes(&w, 4, w.in, in).data);
-    status = out ? tni_window_add(&w, parts, out, 0, w.n) : tni_failed();
-    tni_drop(parts);
-    if (status != TN_OK) {
-        tni_drop(out);
-        return status;
-    }
+    tn_tensor *parts = tni_own(&tmp, tni_data_view(share, tn_ints_of(d, 6), tn_ints_of(s, 6), 0));
+    tn_tensor *out = tni_own(
+        &tmp, tni_tensor_new(grad->device, grad->view.dtype, 4, planes(&w, 4, w.in, in).data));
+    if (!out || tni_window_add(&w, parts, out, 0, w.n) != TN_OK)
+        out = NULL;
     if (sizes.n == 3)
-        out = tni_then(tni_data_reshape(out, sizes), out);
-    return tni_return(rets, out);
+        out = tni_own(&tmp, tni_data_reshape(out, sizes));
+    return tni_temps_return(&tmp, out, rets);
 }

@@ -56,30 +56,32 @@ static bool check_floating(const char *call, tn_dtype dtype) {
 /* Uniform on [0, 1), a multiple of 2^-bits, so that no value rounds to 1: 24 bits in f32, 53 in
  * f64, 11 in f16, 8 in bf16. */
 static tn_tensor *uniform(const char *call, tn_ints size, tn_dtype dtype, tni_device *device) {
-    tni_temps temps = {0};
+    tni_temps tmp = {0};
     int bits = dtype == TN_F64 ? 53 : dtype == TN_F16 ? 11 : dtype == TN_BF16 ? 8 : 24;
     if (!check_floating(call, dtype))
         return NULL;
-    tn_tensor *words = OWN(draw(call, size, dtype == TN_F64 ? TN_I64 : TN_I32, device));
-    tn_tensor *low = OWN(tni_bitwise_and_scalar(words, tn_int(((int64_t)1 << bits) - 1)));
-    tn_tensor *real = OWN(tni_to_dtype(low, dtype));
-    return tni_temps_keep(&temps, OWN(tni_mul_scalar(real, tn_float(ldexp(1.0, -bits)))));
+    tn_tensor *words = tni_own(&tmp, draw(call, size, dtype == TN_F64 ? TN_I64 : TN_I32, device));
+    tn_tensor *low = tni_own(&tmp, tni_bitwise_and_scalar(words, tn_int(((int64_t)1 << bits) - 1)));
+    tn_tensor *real = tni_own(&tmp, tni_to_dtype(low, dtype));
+    return tni_temps_keep(&tmp, tni_own(&tmp, tni_mul_scalar(real, tn_float(ldexp(1.0, -bits)))));
 }
 
 /* Box and Muller, "A note on the generation of random normal deviates", 1958: sqrt(-2 ln u) cos(2
  * pi v) with u in (0, 1]. In f64 for f64, else in f32. */
 static tn_tensor *normal(const char *call, tn_ints size, tn_dtype dtype, tni_device *device) {
-    tni_temps temps = {0};
+    tni_temps tmp = {0};
     tn_dtype in = dtype == TN_F64 ? TN_F64 : TN_F32;
     if (!check_floating(call, dtype))
         return NULL;
-    tn_tensor *u = OWN(uniform(call, size, in, device));
-    tn_tensor *v = u ? OWN(uniform(call, size, in, device)) : NULL;
-    u = OWN(tni_rsub_scalar(u, tn_int(1)));
-    tn_tensor *radius = OWN(tni_sqrt(OWN(tni_mul_scalar(OWN(tni_log(u)), tn_float(-2)))));
-    tn_tensor *angle = OWN(tni_cos(OWN(tni_mul_scalar(v, tn_float(6.283185307179586)))));
-    tn_tensor *result = OWN(tni_mul(radius, angle));
-    return tni_temps_keep(&temps, dtype == in ? result : OWN(tni_to_dtype(result, dtype)));
+    tn_tensor *u = tni_own(&tmp, uniform(call, size, in, device));
+    tn_tensor *v = u ? tni_own(&tmp, uniform(call, size, in, device)) : NULL;
+    u = tni_own(&tmp, tni_rsub_scalar(u, tn_int(1)));
+    tn_tensor *radius = tni_own(
+        &tmp, tni_sqrt(tni_own(&tmp, tni_mul_scalar(tni_own(&tmp, tni_log(u)), tn_float(-2)))));
+    tn_tensor *angle =
+        tni_own(&tmp, tni_cos(tni_own(&tmp, tni_mul_scalar(v, tn_float(6.283185307179586)))));
+    tn_tensor *result = tni_own(&tmp, tni_mul(radius, angle));
+    return tni_temps_keep(&tmp, dtype == in ? result : tni_own(&tmp, tni_to_dtype(result, dtype)));
 }
 
 static tn_dtype dtype_or_f32(const tn_cell *cell) {
@@ -142,13 +144,15 @@ tn_status tni_run_randint(const tn_cell *args, tn_cell *rets) {
     if (!holds(dtype, low) || !holds(dtype, high - 1))
         return tni_fail(TN_DTYPE, "tn_randint: %s does not hold every number of [%lld, %lld)",
                         tn_dtype_name(dtype), (long long)low, (long long)high);
-    tni_temps temps = {0};
-    tn_tensor *words = OWN(draw("tn_randint", tni_arg_ints(&args[2]), TN_I64, device));
-    tn_tensor *positive = OWN(tni_bitwise_and_scalar(words, tn_int(INT64_MAX)));
-    tn_tensor *modulus = OWN(tni_full(TN_SCALAR_SHAPE, tn_int(range), TN_I64, device->id));
-    tn_tensor *offset = OWN(tni_remainder(positive, modulus));
-    tn_tensor *result = OWN(tni_add_scalar(offset, tn_int(low), tn_int(1)));
-    RETURN(dtype == TN_DTYPE_NONE ? result : OWN(tni_to_dtype(result, dtype)));
+    tni_temps tmp = {0};
+    tn_tensor *words = tni_own(&tmp, draw("tn_randint", tni_arg_ints(&args[2]), TN_I64, device));
+    tn_tensor *positive = tni_own(&tmp, tni_bitwise_and_scalar(words, tn_int(INT64_MAX)));
+    tn_tensor *modulus =
+        tni_own(&tmp, tni_full(TN_SCALAR_SHAPE, tn_int(range), TN_I64, device->id));
+    tn_tensor *offset = tni_own(&tmp, tni_remainder(positive, modulus));
+    tn_tensor *result = tni_own(&tmp, tni_add_scalar(offset, tn_int(low), tn_int(1)));
+    return tni_temps_return(
+        &tmp, dtype == TN_DTYPE_NONE ? result : tni_own(&tmp, tni_to_dtype(result, dtype)), rets);
 }
 
 /* The order in which n random keys sort. */
@@ -164,15 +168,17 @@ tn_status tni_run_randperm(const tn_cell *args, tn_cell *rets) {
     if (n > 0 && !holds(dtype, n - 1))
         return tni_fail(TN_DTYPE, "tn_randperm: %s does not hold every number below %lld",
                         tn_dtype_name(dtype), (long long)n);
-    tni_temps temps = {0};
+    tni_temps tmp = {0};
     tn_tensor *order =
-        OWN(tni_argsort(OWN(draw("tn_randperm", TN_SHAPE(n), TN_I64, device)), 0, false));
-    RETURN(dtype == TN_DTYPE_NONE ? order : OWN(tni_to_dtype(order, dtype)));
+        tni_own(&tmp, tni_argsort(tni_own(&tmp, draw("tn_randperm", TN_SHAPE(n), TN_I64, device)),
+                                  0, false));
+    return tni_temps_return(
+        &tmp, dtype == TN_DTYPE_NONE ? order : tni_own(&tmp, tni_to_dtype(order, dtype)), rets);
 }
 
 static tn_status store(tn_tensor *self, tn_tensor *values, tni_temps *temps, tn_cell *rets) {
     tn_status status = values ? tni_copy_data(self, values) : tni_failed();
-    tni_temps_drop(temps);
+    tni_temps_finish(temps);
     return status == TN_OK ? tni_return(rets, tni_keep(self)) : status;
 }
 
@@ -187,14 +193,16 @@ tn_status tni_run_uniform_(const tn_cell *args, tn_cell *rets) {
                         low, high);
     if (!tni_check_distinct("tn_uniform_", self))
         return tni_failed();
-    tni_temps temps = {0};
-    tn_tensor *u = OWN(uniform("tn_uniform_", tni_sizes(self), self->view.dtype, self->device));
-    u = OWN(tni_mul_scalar(u, tn_float(high - low)));
-    u = OWN(tni_add_scalar(u, tn_float(low), tn_int(1)));
+    tni_temps tmp = {0};
+    tn_tensor *u =
+        tni_own(&tmp, uniform("tn_uniform_", tni_sizes(self), self->view.dtype, self->device));
+    u = tni_own(&tmp, tni_mul_scalar(u, tn_float(high - low)));
+    u = tni_own(&tmp, tni_add_scalar(u, tn_float(low), tn_int(1)));
     tn_tensor *lowest =
-        u ? OWN(tni_full(TN_SCALAR_SHAPE, tn_float(low), u->view.dtype, self->device->id)) : NULL;
-    u = OWN(tni_where(OWN(tni_lt_scalar(u, tn_float(high))), u, lowest));
-    return store(self, u, &temps, rets);
+        u ? tni_own(&tmp, tni_full(TN_SCALAR_SHAPE, tn_float(low), u->view.dtype, self->device->id))
+          : NULL;
+    u = tni_own(&tmp, tni_where(tni_own(&tmp, tni_lt_scalar(u, tn_float(high))), u, lowest));
+    return store(self, u, &tmp, rets);
 }
 
 tn_status tni_run_normal_(const tn_cell *args, tn_cell *rets) {
@@ -204,10 +212,11 @@ tn_status tni_run_normal_(const tn_cell *args, tn_cell *rets) {
         return tni_fail(TN_INVALID_ARGUMENT, "tn_normal_: std is %g; it must not be negative", std);
     if (!tni_check_distinct("tn_normal_", self))
         return tni_failed();
-    tni_temps temps = {0};
-    tn_tensor *z = OWN(normal("tn_normal_", tni_sizes(self), self->view.dtype, self->device));
-    z = OWN(tni_mul_scalar(z, tn_float(std)));
-    return store(self, OWN(tni_add_scalar(z, tn_float(mean), tn_int(1))), &temps, rets);
+    tni_temps tmp = {0};
+    tn_tensor *z =
+        tni_own(&tmp, normal("tn_normal_", tni_sizes(self), self->view.dtype, self->device));
+    z = tni_own(&tmp, tni_mul_scalar(z, tn_float(std)));
+    return store(self, tni_own(&tmp, tni_add_scalar(z, tn_float(mean), tn_int(1))), &tmp, rets);
 }
 
 /* bernoulli_mask(size, p, device): compares integers, so every device makes the same mask */
@@ -221,10 +230,12 @@ tn_status tni_run_bernoulli_mask(const tn_cell *args, tn_cell *rets) {
                         "tn_bernoulli_mask: p is %g; a probability lies in "
                         "[0, 1]",
                         p);
-    tni_temps temps = {0};
-    tn_tensor *words = OWN(draw("tn_bernoulli_mask", tni_arg_ints(&args[0]), TN_I32, device));
-    tn_tensor *low = OWN(tni_bitwise_and_scalar(words, tn_int(0xffffff)));
-    RETURN(OWN(tni_lt_scalar(low, tn_int(llround(p * 0x1000000)))));
+    tni_temps tmp = {0};
+    tn_tensor *words =
+        tni_own(&tmp, draw("tn_bernoulli_mask", tni_arg_ints(&args[0]), TN_I32, device));
+    tn_tensor *low = tni_own(&tmp, tni_bitwise_and_scalar(words, tn_int(0xffffff)));
+    return tni_temps_return(&tmp, tni_own(&tmp, tni_lt_scalar(low, tn_int(llround(p * 0x1000000)))),
+                            rets);
 }
 
 tn_status tni_run_dropout(const tn_cell *args, tn_cell *rets) {
@@ -235,10 +246,10 @@ tn_status tni_run_dropout(const tn_cell *args, tn_cell *rets) {
                         p);
     if (!args[2].v.boolean || p == 0)
         return tni_return(rets, tni_keep(input));
-    tni_temps temps = {0};
-    tn_tensor *mask = OWN(tni_bernoulli_mask(tni_sizes(input), 1 - p, input->device->id));
-    tn_tensor *scale = OWN(tni_to_dtype(mask, input->view.dtype));
+    tni_temps tmp = {0};
+    tn_tensor *mask = tni_own(&tmp, tni_bernoulli_mask(tni_sizes(input), 1 - p, input->device->id));
+    tn_tensor *scale = tni_own(&tmp, tni_to_dtype(mask, input->view.dtype));
     if (p < 1)
-        scale = OWN(tni_mul_scalar(scale, tn_float(1 / (1 - p))));
-    RETURN(OWN(tni_mul(input, scale)));
+        scale = tni_own(&tmp, tni_mul_scalar(scale, tn_float(1 / (1 - p))));
+    return tni_temps_return(&tmp, tni_own(&tmp, tni_mul(input, scale)), rets);
 }

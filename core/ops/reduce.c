@@ -6,11 +6,12 @@
  * the same elements in another shape. */
 #include "core/ops/dims.h"
 #include "core/ops/functions.h"
+#include "core/ops/halves.h"
 
 #include <float.h>
 #include <math.h>
 
-/* ---- shapes ----------------------------------------------------------------------------- */
+/* ---- shapes ------------------------------------------------------------------------------ */
 
 /* Output 0 of a reduction of `self`, which the kernel gets as of at least rank 1. */
 static tn_status set_reduced(tni_build *b, tn_tensor *self, uint32_t mask, bool keepdim) {
@@ -47,8 +48,9 @@ static tn_status reduce_over(tni_build *b, tn_ints dim, bool keepdim) {
     uint32_t mask;
     if (!tni_reduce_mask(dim, self->view.rank, b->info->call, &mask))
         return tni_failed();
-    b->kargs[1] = tni_cell_ints(tni_reduce_dims(mask, tni_build_ints(b, TN_MAX_RANK)));
-    return set_reduced(b, self, mask, keepdim);
+    int64_t list[TN_MAX_RANK];
+    tn_status status = tni_build_list(b, 1, tni_reduce_dims(mask, list));
+    return status == TN_OK ? set_reduced(b, self, mask, keepdim) : status;
 }
 
 /* sum(self, dim, keepdim, dtype) */
@@ -100,7 +102,7 @@ tn_status tni_infer_arg(tni_build *b) {
     int64_t ones[TN_MAX_RANK];
     for (int32_t d = 0; d < self->view.rank; d++)
         ones[d] = 1;
-    tn_tensor *dense = tni_build_own(b, tni_contiguous_data(self));
+    tn_tensor *dense = tni_own(&b->temps, tni_contiguous_data(self));
     tn_tensor *flat = dense ? tni_build_view(b, dense, 1, &self->view.numel, &one) : NULL;
     if (!flat)
         return tni_failed();
@@ -111,7 +113,7 @@ tn_status tni_infer_arg(tni_build *b) {
     return TN_OK;
 }
 
-/* ---- sums ------------------------------------------------------------------------------- */
+/* ---- sums -------------------------------------------------------------------------------- */
 
 /* mean(self, dim, keepdim, dtype). Halves are summed and divided in f32: their sum may overflow. */
 tn_status tni_run_mean_dim(const tn_cell *args, tn_cell *rets) {
@@ -129,9 +131,11 @@ tn_status tni_run_mean_dim(const tn_cell *args, tn_cell *rets) {
     if (!tni_reduce_mask(dim, self->view.rank, "tn_mean", &mask))
         return tni_failed();
     double count = (double)tni_reduce_count(self, mask);
-    tn_tensor *sum = tni_sum_dim(self, dim, args[2].v.boolean, tni_is_half(dtype) ? TN_F32 : dtype);
-    sum = tni_then(tni_div_scalar(sum, tn_float(count)), sum);
-    return tni_return(rets, tni_as_dtype(sum, dtype));
+    tni_temps tmp = {0};
+    tn_tensor *x = tni_own(
+        &tmp, tni_sum_dim(self, dim, args[2].v.boolean, tni_is_half(dtype) ? TN_F32 : dtype));
+    x = tni_then(&tmp, tni_div_scalar(x, tn_float(count)), x);
+    return tni_temps_return(&tmp, tni_as_dtype(&tmp, x, dtype), rets);
 }
 
 /* var(self, dim, correction, keepdim) */
@@ -146,13 +150,14 @@ tn_status tni_run_var_dim(const tn_cell *args, tn_cell *rets) {
     if (!tni_reduce_mask(dim, self->view.rank, "tn_var", &mask))
         return tni_failed();
     double n = fmax(0, (double)tni_reduce_count(self, mask) - args[2].v.f64);
-    tn_tensor *x = tni_is_half(dtype) ? tni_to_dtype(self, TN_F32) : tni_keep(self);
-    tn_tensor *mean = tni_mean_dim(x, dim, true, TN_DTYPE_NONE);
-    tn_tensor *d = tni_then2(tni_sub(x, mean, tn_int(1)), x, mean);
-    d = tni_then(tni_mul(d, d), d);
-    d = tni_then(tni_sum_dim(d, dim, args[3].v.boolean, TN_DTYPE_NONE), d);
-    d = tni_then(tni_div_scalar(d, tn_float(n)), d);
-    return tni_return(rets, tni_as_dtype(d, dtype));
+    tni_temps tmp = {0};
+    tn_tensor *x = tni_widened(&tmp, self);
+    tn_tensor *mean = tni_own(&tmp, tni_mean_dim(x, dim, true, TN_DTYPE_NONE));
+    x = tni_then(&tmp, tni_sub(x, mean, tn_int(1)), x);
+    x = tni_then(&tmp, tni_mul(x, x), x);
+    x = tni_then(&tmp, tni_sum_dim(x, dim, args[3].v.boolean, TN_DTYPE_NONE), x);
+    x = tni_then(&tmp, tni_div_scalar(x, tn_float(n)), x);
+    return tni_temps_return(&tmp, tni_as_dtype(&tmp, x, dtype), rets);
 }
 
 static double largest_finite(tn_dtype dtype) {
@@ -172,28 +177,37 @@ tn_status tni_run_logsumexp(const tn_cell *args, tn_cell *rets) {
     if (!tni_reduce_mask(dim, self->view.rank, "tn_logsumexp", &mask))
         return tni_failed();
     tn_dtype dtype = tni_is_float(self->view.dtype) ? self->view.dtype : TN_F32;
-    tn_tensor *x = tni_to_dtype(self, dtype);
+    tni_temps tmp = {0};
+    tn_tensor *x = tni_as_dtype(&tmp, self, dtype);
     if (self->view.numel == 0) {
-        x = tni_then(tni_exp(x), x);
-        x = tni_then(tni_sum_dim(x, dim, keepdim, TN_DTYPE_NONE), x);
-        return tni_return(rets, tni_then(tni_log(x), x));
+        x = tni_own(&tmp, tni_exp(x));
+        x = tni_own(&tmp, tni_sum_dim(x, dim, keepdim, TN_DTYPE_NONE));
+        return tni_temps_return(&tmp, tni_own(&tmp, tni_log(x)), rets);
     }
     double limit = largest_finite(dtype);
-    tn_tensor *constant = tni_detach(x);
-    tn_tensor *m = tni_then(tni_amax(constant, dim, true), constant);
-    m = tni_then(tni_clamp(m, tn_float(-limit), tn_float(limit)), m);
-    x = tni_then(tni_sub(x, m, tn_int(1)), x);
-    x = tni_then(tni_exp(x), x);
-    x = tni_then(tni_sum_dim(x, dim, true, TN_DTYPE_NONE), x);
-    x = tni_then(tni_log(x), x);
-    x = tni_then2(tni_add(x, m, tn_int(1)), x, m);
-    if (keepdim || self->view.rank == 0 || !x)
-        return tni_return(rets, x);
-    int64_t sizes[TN_MAX_RANK], rank = 0;
-    for (int32_t d = 0; d < self->view.rank; d++)
-        if (!(mask >> d & 1))
-            sizes[rank++] = self->sizes[d];
-    return tni_return(rets, tni_then(tni_reshape(x, tn_ints_of(sizes, rank)), x));
+    tn_tensor *m = tni_own(&tmp, tni_detach(x));
+    m = tni_then(&tmp, tni_amax(m, dim, true), m);
+    m = tni_then(&tmp, tni_clamp(m, tn_float(-limit), tn_float(limit)), m);
+    x = tni_then(&tmp, tni_sub(x, m, tn_int(1)), x);
+    x = tni_then(&tmp, tni_exp(x), x);
+    x = tni_then(&tmp, tni_sum_dim(x, dim, true, TN_DTYPE_NONE), x);
+    x = tni_then(&tmp, tni_log(x), x);
+    x = tni_then(&tmp, tni_add(x, m, tn_int(1)), x);
+    if (!keepdim && self->view.rank > 0) {
+        int64_t sizes[TN_MAX_RANK], rank = 0;
+        for (int32_t d = 0; d < self->view.rank; d++)
+            if (!(mask >> d & 1))
+                sizes[rank++] = self->sizes[d];
+        x = tni_then(&tmp, tni_reshape(x, tn_ints_of(sizes, rank)), x);
+    }
+    return tni_temps_return(&tmp, x, rets);
+}
+
+static tn_tensor *product_of_halves(tn_tensor *x, int32_t dim, int64_t n) {
+    tni_temps tmp = {0};
+    tn_tensor *low = tni_own(&tmp, tni_narrow(x, dim, 0, n / 2));
+    tn_tensor *high = tni_own(&tmp, tni_narrow(x, dim, n / 2, n / 2));
+    return tni_temps_keep(&tmp, tni_own(&tmp, tni_mul(low, high)));
 }
 
 /* prod(self, dim, keepdim): the halves of the dimension are multiplied until one element is left,
@@ -206,43 +220,44 @@ tn_status tni_run_prod_dim(const tn_cell *args, tn_cell *rets) {
     tn_dtype dtype = tni_is_float(self->view.dtype) ? self->view.dtype : TN_I64;
     if (self->view.rank == 0)
         return tni_return(rets, tni_to_copy(self, dtype, tn_no_device()));
-    tn_tensor *x = tni_to_dtype(self, dtype);
+    tni_temps tmp = {0};
+    tn_tensor *x = tni_as_dtype(&tmp, self, dtype);
     int64_t n = self->sizes[dim];
     if (n == 0) {
         int64_t sizes[TN_MAX_RANK];
         for (int32_t d = 0; d < self->view.rank; d++)
             sizes[d] = d == dim ? 1 : self->sizes[d];
-        x = tni_then(tni_ones(tn_ints_of(sizes, self->view.rank), dtype, self->device->id), x);
+        x = tni_own(&tmp, tni_ones(tn_ints_of(sizes, self->view.rank), dtype, self->device->id));
     } else if (n == 1) {
-        x = tni_then(tni_clone(x), x);
+        x = tni_own(&tmp, tni_clone(x));
     }
     tn_tensor *odd = NULL; /* the product of elements that found no partner */
     for (; n > 1 && x; n /= 2) {
         if (n % 2) {
-            tn_tensor *last = tni_narrow(x, dim, n - 1, 1);
-            odd = odd ? tni_then2(tni_mul(odd, last), odd, last) : last;
+            tn_tensor *last = tni_own(&tmp, tni_narrow(x, dim, n - 1, 1));
+            odd = odd ? tni_then(&tmp, tni_mul(odd, last), odd) : last;
         }
-        tn_tensor *low = tni_narrow(x, dim, 0, n / 2), *high = tni_narrow(x, dim, n / 2, n / 2);
-        tni_drop(x);
-        x = tni_then2(tni_mul(low, high), low, high);
+        x = tni_then(&tmp, product_of_halves(x, dim, n), x);
     }
     if (odd)
-        x = tni_then2(tni_mul(x, odd), x, odd);
+        x = tni_then(&tmp, tni_mul(x, odd), x);
     if (!args[2].v.boolean)
-        x = tni_then(tni_squeeze_dim(x, dim), x);
-    return tni_return(rets, x);
+        x = tni_then(&tmp, tni_squeeze_dim(x, dim), x);
+    return tni_temps_return(&tmp, x, rets);
 }
 
-/* ---- extremes --------------------------------------------------------------------------- */
+/* ---- extremes ---------------------------------------------------------------------------- */
 
 /* amin(self, dim, keepdim): the amax of the order reversed. ~x reverses integers without overflow,
  * and bool. */
 tn_status tni_run_amin(const tn_cell *args, tn_cell *rets) {
     tn_tensor *self = tni_arg_tensor(&args[0]);
     bool is_float = tni_is_float(self->view.dtype);
-    tn_tensor *x = is_float ? tni_neg(self) : tni_bitwise_not(self);
-    x = tni_then(tni_amax(x, tni_arg_ints(&args[1]), args[2].v.boolean), x);
-    return tni_return(rets, tni_then(is_float ? tni_neg(x) : tni_bitwise_not(x), x));
+    tni_temps tmp = {0};
+    tn_tensor *x = tni_own(&tmp, is_float ? tni_neg(self) : tni_bitwise_not(self));
+    x = tni_then(&tmp, tni_amax(x, tni_arg_ints(&args[1]), args[2].v.boolean), x);
+    x = tni_then(&tmp, is_float ? tni_neg(x) : tni_bitwise_not(x), x);
+    return tni_temps_return(&tmp, x, rets);
 }
 
 /* The index of the first element of self [.., n, ..] along dim that equals `extreme` (with size 1
@@ -254,47 +269,39 @@ static tn_tensor *first_hit(tn_tensor *self, tn_tensor *extreme, int32_t dim, bo
     int64_t n = rank ? self->sizes[dim] : 1, shape[TN_MAX_RANK] = {1};
     for (int32_t d = 0; d < rank; d++)
         shape[d] = d == dim ? n : 1;
-    tn_tensor *hit = tni_eq(self, extreme);
+    tni_temps tmp = {0};
+    tn_tensor *hit = tni_own(&tmp, tni_eq(self, extreme));
     if (tni_is_float(self->view.dtype)) {
-        tn_tensor *nan = tni_isnan(self);
-        hit = tni_then2(tni_bitwise_or(hit, nan), hit, nan);
+        tn_tensor *nan = tni_own(&tmp, tni_isnan(self));
+        hit = tni_then(&tmp, tni_bitwise_or(hit, nan), hit);
     }
-    tn_tensor *order =
-        tni_arange_start(tn_int(n - 1), tn_int(-1), tn_int(-1), TN_I64, self->device->id);
-    order = tni_then(tni_reshape(order, tn_ints_of(shape, rank)), order);
-    tn_tensor *zero = tni_zero_of(order);
-    tn_tensor *x = tni_where(hit, order, zero);
-    tni_drop(hit);
-    tni_drop(order);
-    tni_drop(zero);
-    x = tni_then(tni_amax(x, TN_SHAPE(dim), keepdim), x);
-    return tni_then(tni_rsub_scalar(x, tn_int(n - 1)), x);
+    tn_tensor *order = tni_own(
+        &tmp, tni_arange_start(tn_int(n - 1), tn_int(-1), tn_int(-1), TN_I64, self->device->id));
+    order = tni_own(&tmp, tni_reshape(order, tn_ints_of(shape, rank)));
+    tn_tensor *x = tni_own(&tmp, tni_where(hit, order, tni_own(&tmp, tni_zero_of(order))));
+    x = tni_then(&tmp, tni_amax(x, TN_SHAPE(dim), keepdim), x);
+    return tni_temps_keep(&tmp, tni_own(&tmp, tni_rsub_scalar(x, tn_int(n - 1))));
 }
 
 /* argmax(self, dim, keepdim) from amax, argmin from amin. */
 static tn_status run_arg(const tn_cell *args, tn_cell *rets, bool largest, const char *call) {
     tn_tensor *self = tni_arg_tensor(&args[0]);
     bool flat = args[1].tag == TN_CELL_NONE, keepdim = args[2].v.boolean;
-    tn_tensor *x = flat ? tni_flatten(self, 0, -1) : tni_keep(self);
-    if (!x)
+    int32_t dim = flat ? 0 : tni_wrap_dim(args[1].v.i64, self->view.rank, call);
+    if (dim < 0)
         return tni_failed();
-    int32_t dim = flat ? 0 : tni_wrap_dim(args[1].v.i64, x->view.rank, call);
-    if (dim < 0) {
-        tni_drop(x);
-        return tni_failed();
-    }
+    tni_temps tmp = {0};
+    tn_tensor *x = flat ? tni_own(&tmp, tni_flatten(self, 0, -1)) : self;
     tn_ints dims = TN_SHAPE(dim);
-    tn_tensor *extreme = largest ? tni_amax(x, dims, true) : tni_amin(x, dims, true);
-    tn_tensor *index = first_hit(x, extreme, dim, keepdim && !flat);
-    tni_drop(extreme);
-    tni_drop(x);
+    tn_tensor *extreme = tni_own(&tmp, largest ? tni_amax(x, dims, true) : tni_amin(x, dims, true));
+    tn_tensor *index = tni_own(&tmp, first_hit(x, extreme, dim, keepdim && !flat));
     if (flat && keepdim) {
         int64_t ones[TN_MAX_RANK];
         for (int32_t d = 0; d < self->view.rank; d++)
             ones[d] = 1;
-        index = tni_then(tni_reshape(index, tn_ints_of(ones, self->view.rank)), index);
+        index = tni_own(&tmp, tni_reshape(index, tn_ints_of(ones, self->view.rank)));
     }
-    return tni_return(rets, index);
+    return tni_temps_return(&tmp, index, rets);
 }
 
 tn_status tni_run_argmax(const tn_cell *args, tn_cell *rets) {
@@ -311,59 +318,66 @@ tn_status tni_run_max_dim(const tn_cell *args, tn_cell *rets) {
     int32_t dim = tni_wrap_dim(args[1].v.i64, self->view.rank, "tn_max_dim");
     if (dim < 0)
         return tni_failed();
-    results[1] = tni_argmax(self, dim, true);
+    tni_temps tmp = {0};
+    results[1] = tni_own(&tmp, tni_argmax(self, dim, true));
     if (self->view.rank == 0) {
-        results[0] = tni_clone(self);
+        results[0] = tni_own(&tmp, tni_clone(self));
     } else {
-        results[0] = tni_gather(self, dim, results[1]);
+        results[0] = tni_own(&tmp, tni_gather(self, dim, results[1]));
         for (int i = 0; i < 2 && !args[2].v.boolean; i++)
-            results[i] = tni_then(tni_squeeze_dim(results[i], dim), results[i]);
+            results[i] = tni_own(&tmp, tni_squeeze_dim(results[i], dim));
     }
-    return tni_return_many(rets, results, 2);
+    return tni_temps_return_many(&tmp, results, 2, rets);
 }
 
-static tn_tensor *truth(tn_tensor *self) {
-    return self->view.dtype == TN_BOOL ? tni_keep(self) : tni_ne_scalar(self, tn_int(0));
+/* any from amax, all from amin; `none` makes the answer for no elements. */
+static tn_status run_truth(const tn_cell *args, tn_cell *rets,
+                           tn_tensor *(*extreme)(tn_tensor *, tn_ints, bool),
+                           tn_tensor *(*none)(tn_ints, tn_dtype, tn_device)) {
+    tn_tensor *self = tni_arg_tensor(&args[0]);
+    if (self->view.numel == 0)
+        return tni_return(rets, none(TN_SCALAR_SHAPE, TN_BOOL, self->device->id));
+    tni_temps tmp = {0};
+    bool is_bool = self->view.dtype == TN_BOOL;
+    tn_tensor *x = is_bool ? self : tni_own(&tmp, tni_ne_scalar(self, tn_int(0)));
+    return tni_temps_return(&tmp, tni_own(&tmp, extreme(x, TN_SCALAR_SHAPE, false)), rets);
 }
 
 tn_status tni_run_any(const tn_cell *args, tn_cell *rets) {
-    tn_tensor *self = tni_arg_tensor(&args[0]);
-    if (self->view.numel == 0)
-        return tni_return(rets, tni_zeros(TN_SCALAR_SHAPE, TN_BOOL, self->device->id));
-    tn_tensor *t = truth(self);
-    return tni_return(rets, tni_then(tni_amax(t, TN_SCALAR_SHAPE, false), t));
+    return run_truth(args, rets, tni_amax, tni_zeros);
 }
 
 tn_status tni_run_all(const tn_cell *args, tn_cell *rets) {
-    tn_tensor *self = tni_arg_tensor(&args[0]);
-    if (self->view.numel == 0)
-        return tni_return(rets, tni_ones(TN_SCALAR_SHAPE, TN_BOOL, self->device->id));
-    tn_tensor *t = truth(self);
-    return tni_return(rets, tni_then(tni_amin(t, TN_SCALAR_SHAPE, false), t));
+    return run_truth(args, rets, tni_amin, tni_ones);
 }
 
-/* ---- derivatives ------------------------------------------------------------------------ */
+/* ---- derivatives ------------------------------------------------------------------------- */
 
+/* Each element's share in a sum; `dim` as the caller gave it, empty for all. */
 tn_tensor *tni_sum_backward(tn_tensor *grad, tn_ints sizes, tn_ints dim, bool keepdim) {
     uint32_t mask;
     if (!grad || !tni_reduce_mask(dim, (int32_t)sizes.n, "tn_sum", &mask))
         return NULL;
-    tn_tensor *restored = tni_reduce_restore(grad, sizes, mask, keepdim);
-    return tni_then(tni_expand(restored, sizes), restored);
+    tni_temps tmp = {0};
+    tn_tensor *restored = tni_own(&tmp, tni_reduce_restore(grad, sizes, mask, keepdim));
+    return tni_temps_keep(&tmp, tni_own(&tmp, tni_expand(restored, sizes)));
 }
 
+/* The elements that equal the extreme share its gradient evenly. */
 tn_tensor *tni_amax_backward(tn_tensor *grad, tn_tensor *self, tn_tensor *result, tn_ints dim,
                              bool keepdim) {
     uint32_t mask;
     if (!grad || !self || !result || !tni_reduce_mask(dim, self->view.rank, "tn_amax", &mask))
         return NULL;
     int64_t list[TN_MAX_RANK];
-    tn_ints sizes = tn_ints_of(self->sizes, self->view.rank);
-    tn_tensor *extreme = tni_reduce_restore(result, sizes, mask, keepdim);
-    tn_tensor *hit = tni_then(tni_eq(self, extreme), extreme);
-    hit = tni_as_dtype(hit, grad->view.dtype);
-    tn_tensor *count = tni_sum_dim(hit, tni_reduce_dims(mask, list), true, TN_DTYPE_NONE);
-    tn_tensor *share = tni_reduce_restore(grad, sizes, mask, keepdim);
-    share = tni_then2(tni_div(share, count), share, count);
-    return tni_then2(tni_mul(share, hit), share, hit);
+    tni_temps tmp = {0};
+    tn_ints sizes = tni_sizes(self);
+    tn_tensor *extreme = tni_own(&tmp, tni_reduce_restore(result, sizes, mask, keepdim));
+    tn_tensor *hit = tni_own(&tmp, tni_eq(self, extreme));
+    hit = tni_as_dtype(&tmp, hit, grad->view.dtype);
+    tn_tensor *count =
+        tni_own(&tmp, tni_sum_dim(hit, tni_reduce_dims(mask, list), true, TN_DTYPE_NONE));
+    tn_tensor *share = tni_own(&tmp, tni_reduce_restore(grad, sizes, mask, keepdim));
+    share = tni_own(&tmp, tni_div(share, count));
+    return tni_temps_keep(&tmp, tni_own(&tmp, tni_mul(share, hit)));
 }

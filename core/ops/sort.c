@@ -32,9 +32,13 @@ tn_status tni_run_topk(const tn_cell *args, tn_cell *rets) {
     tn_status status = tni_sort(self, dim, args[3].v.boolean, &results[0], &results[1]);
     if (status != TN_OK)
         return status;
-    for (int i = 0; i < 2 && k < n; i++) {
-        results[i] = tni_then(tni_narrow(results[i], dim, 0, k), results[i]);
-        results[i] = tni_then(tni_contiguous(results[i]), results[i]);
+    tni_temps tmp = {0};
+    for (int i = 0; i < 2; i++) {
+        tni_own(&tmp, results[i]);
+        if (k < n) {
+            results[i] = tni_then(&tmp, tni_narrow(results[i], dim, 0, k), results[i]);
+            results[i] = tni_then(&tmp, tni_contiguous(results[i]), results[i]);
+        }
     }
-    return tni_return_many(rets, results, 2);
+    return tni_temps_return_many(&tmp, results, 2, rets);
 }

@@ -20,7 +20,7 @@ tn_status tni_run_alias(const tn_cell *args, tn_cell *rets) {
     return tni_return(rets, tni_tensor_alias(tni_arg_tensor(&args[0])));
 }
 
-/* ---- view and reshape ------------------------------------------------------------------- */
+/* ---- view and reshape -------------------------------------------------------------------- */
 
 /* Fills in -1 and checks that the number of elements stays. */
 static tn_status resolve_shape(const char *call, const tn_tensor *self, tn_ints shape,
@@ -178,7 +178,7 @@ tn_status tni_run_flatten(const tn_cell *args, tn_cell *rets) {
     return tni_return(rets, tni_reshape(self, tn_ints_of(sizes, n)));
 }
 
-/* ---- dimensions in another order -------------------------------------------------------- */
+/* ---- dimensions in another order --------------------------------------------------------- */
 
 tn_status tni_run_permute(const tn_cell *args, tn_cell *rets) {
     tn_tensor *self = tni_arg_tensor(&args[0]);
@@ -227,7 +227,7 @@ tn_status tni_run_t(const tn_cell *args, tn_cell *rets) {
     return tni_return(rets, self->view.rank < 2 ? tni_alias(self) : tni_transpose(self, 0, 1));
 }
 
-/* ---- other shapes ----------------------------------------------------------------------- */
+/* ---- other shapes ------------------------------------------------------------------------ */
 
 tn_status tni_run_expand(const tn_cell *args, tn_cell *rets) {
     tn_tensor *self = tni_arg_tensor(&args[0]);
@@ -426,7 +426,7 @@ tn_status tni_run_diagonal(const tn_cell *args, tn_cell *rets) {
     return return_view(rets, self, rank, sizes, strides, tni_offset_elements(self) + start);
 }
 
-/* ---- several at once -------------------------------------------------------------------- */
+/* ---- several at once --------------------------------------------------------------------- */
 
 /* n views of self along dim: view i starts at starts(i) and has length(i); squeezed when `select`.
  */
@@ -487,7 +487,7 @@ tn_status tni_run_chunk(const tn_cell *args, tn_cell *rets) {
     return tni_call(tni_ops[TNI_OP_split], split_args, rets);
 }
 
-/* ---- derivatives: the gradient goes to where the view's elements lie -------------------- */
+/* ---- derivatives: the gradient goes to where the view's elements lie --------------------- */
 
 tn_tensor *tni_permute_backward(tn_tensor *grad, tn_ints dims) {
     int64_t inverse[TN_MAX_RANK];
@@ -552,11 +552,12 @@ tn_tensor *tni_as_strided_backward(tn_tensor *grad, tn_ints sizes, tn_ints strid
     int64_t start = offset < view_offset ? offset : view_offset;
     int64_t end = offset + extent(sizes, strides), view_end = view_offset + extent(size, stride);
     int64_t n = (end > view_end ? end : view_end) - start;
-    tni_temps temps = {0};
-    tn_tensor *places = OWN(tni_arange(tn_int(n), TN_I64, grad->device->id));
-    tn_tensor *view = OWN(tni_as_strided(places, size, stride, view_offset - start));
-    tn_tensor *index = OWN(tni_reshape(view, TN_SHAPE(-1)));
-    tn_tensor *flat = OWN(tni_zeros(TN_SHAPE(n), grad->view.dtype, grad->device->id));
-    tn_tensor *sum = OWN(tni_scatter_add(flat, 0, index, OWN(tni_reshape(grad, TN_SHAPE(-1)))));
-    return tni_temps_keep(&temps, OWN(tni_as_strided(sum, sizes, strides, offset - start)));
+    tni_temps tmp = {0};
+    tn_tensor *places = tni_own(&tmp, tni_arange(tn_int(n), TN_I64, grad->device->id));
+    tn_tensor *view = tni_own(&tmp, tni_as_strided(places, size, stride, view_offset - start));
+    tn_tensor *index = tni_own(&tmp, tni_reshape(view, TN_SHAPE(-1)));
+    tn_tensor *flat = tni_own(&tmp, tni_zeros(TN_SHAPE(n), grad->view.dtype, grad->device->id));
+    tn_tensor *sum = tni_own(
+        &tmp, tni_scatter_add(flat, 0, index, tni_own(&tmp, tni_reshape(grad, TN_SHAPE(-1)))));
+    return tni_temps_keep(&tmp, tni_own(&tmp, tni_as_strided(sum, sizes, strides, offset - start)));
 }

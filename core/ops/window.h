@@ -27,6 +27,9 @@ bool tni_window_pair(tn_ints given, int64_t least, const char *name, const char 
 /* Works out `out` and `padded` from the rest. False with an error when no window fits. */
 bool tni_window_finish(tni_window *w, bool ceil_mode, const char *call);
 
+/* Kernel arguments from `first` on are these pairs. */
+tn_status tni_window_args(tni_build *b, uint32_t first, const int64_t *const *pairs, uint32_t n);
+
 /* The images [first, first + n) of input, with `value` around; [n, C, PH, PW]. The input itself,
  * kept, where nothing is around. */
 tn_tensor *tni_window_pad(const tni_window *w, tn_tensor *input, int64_t first, int64_t n,

@@ -154,6 +154,15 @@ static inline bool tni_is_half(tn_dtype d) {
 static inline tn_ints tni_sizes(const tn_tensor *t) {
     return tn_ints_of(t->sizes, t->view.rank);
 }
+static inline bool tni_has_shape(const tn_tensor *t, int32_t rank, const int64_t *sizes) {
+    bool same = t->view.rank == rank;
+    for (int32_t d = 0; same && d < rank; d++)
+        same = t->sizes[d] == sizes[d];
+    return same;
+}
+static inline bool tni_same_shape(const tn_tensor *a, const tn_tensor *b) {
+    return tni_has_shape(a, b->view.rank, b->sizes);
+}
 /* Position of the first element in its storage. Element sizes are powers of two: no division. */
 static inline int64_t tni_offset_elements(const tn_tensor *t) {
     return (int64_t)((t->view.offset - t->storage->offset) >>
