@@ -5,7 +5,7 @@
  * never raised again, and one that has been raised in time keeps the accumulator alive. */
 #include "core/autograd/engine.h"
 #include "base/fork.h"
-#include "core/ops/ops.h"
+#include "core/ops/operators.h"
 
 #include <sched.h>
 
@@ -132,7 +132,7 @@ tn_status tni_accumulate(tn_tensor *leaf, tn_tensor *grad, bool create_graph) {
         after = tni_add(before, grad, tn_int(1));
         tni_drop(grad);
     }
-    tn_status status = after ? TN_OK : tni_standing();
+    tn_status status = after ? TN_OK : tni_failed();
     if (after) {
         a->grad = after;
         tni_drop(before);

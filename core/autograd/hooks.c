@@ -295,7 +295,7 @@ tn_status tni_hooks_run(tni_hook **list, uint32_t output, tn_tensor **grad, bool
         tn_tensor *earlier = retained(list, output);
         tn_tensor *sum = earlier ? tni_add_grads(earlier, tni_keep(*grad), true) : tni_keep(*grad);
         if (!sum)
-            return tni_standing();
+            return tni_failed();
         retain(list, output, sum);
         tni_drop(sum);
     }

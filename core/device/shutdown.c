@@ -1,7 +1,7 @@
 /* tn_shutdown: the order in which everything ends. */
 #include "base/error.h"
 #include "base/slab.h"
-#include "core/ops/init.h"
+#include "core/call/init.h"
 #include "core/profile/profile.h"
 #include "core/random/generator.h"
 #include "core/tensor/tensor.h"

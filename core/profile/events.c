@@ -5,7 +5,8 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/fork.h"
-#include "core/ops/ops.h"
+#include "core/call/init.h"
+#include "core/ops/operators.h"
 #include "core/profile/profile.h"
 #include "core/tensor/tensor.h"
 

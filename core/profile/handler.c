@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/fork.h"
 #include "base/log.h"
-#include "core/ops/op.h"
+#include "core/call/op_info.h"
 #include "core/profile/profile.h"
 
 #include <stdio.h>
