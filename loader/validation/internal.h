@@ -273,7 +273,7 @@ void tni_process_end(tni_watch *watch, const tni_process_before *before, const c
 /* After shutdown: reports the threads and descriptors that are still there, and forgets them. */
 void tni_process_settle(tni_watch *watch);
 
-/* ---- the slots ---------------------------------------------------------------------------- */
+/* ---- the slots --------------------------------------------------------------------------- */
 
 /* Made from plugin.h: the prototype of each slot's checked form, and TNI_SLOTS, their list. */
 #include "loader/validation/slots.h"

@@ -17,7 +17,7 @@ typedef tni_process_state state;
 /* Writes what was done, and says that something was. */
 #define CHANGED(...) (snprintf(text, size, __VA_ARGS__), true)
 
-/* ---- of the calling thread ------------------------------------------------------------------- */
+/* ---- of the calling thread --------------------------------------------------------------- */
 
 static void look_floating_point(state *s) {
     s->floating_point.rounding = fegetround();
@@ -65,7 +65,7 @@ static bool compare_thread_name(const state *a, const state *b, char *text, size
            CHANGED("renamed the calling thread from %s to %s", a->thread_name, b->thread_name);
 }
 
-/* ---- of the process -------------------------------------------------------------------------- */
+/* ---- of the process ---------------------------------------------------------------------- */
 
 static void look_locale(state *s) {
     const char *name = setlocale(LC_ALL, NULL);
@@ -195,7 +195,7 @@ static bool compare_priority(const state *a, const state *b, char *text, size_t 
     return a->priority != b->priority && CHANGED("changed the priority of the process");
 }
 
-/* ---- the list -------------------------------------------------------------------------------- */
+/* ---- the list ---------------------------------------------------------------------------- */
 
 void tni_process_look(state *s) {
     memset(s, 0, sizeof *s);
