@@ -169,12 +169,8 @@ static bool is_cut(const tc_arg *arg) {
 
 /* Can the first dimension be cut: is each index along it a call of its own? */
 static bool can_cut(const tc_invocation *call) {
-    const char *op = call->record->op;
     int32_t dim = tc_record_arg(call->record, "dim"), rows = tc_record_arg(call->record, "n_dims");
-    const tc_family *family = call->record->family;
-    if (family == &tc_family_factory || strcmp(op, "addmm") == 0 ||
-        strcmp(op, "convolution_backward_weight") == 0 || strncmp(op, "index", 5) == 0 ||
-        strcmp(op, "scatter_add") == 0)
+    if (!call->record->batch)
         return false;
     const tc_shape *first = &call->args[0].tensor.shape;
     if (first->rank < 2 || first->sizes[0] < 2)
