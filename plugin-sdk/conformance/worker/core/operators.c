@@ -52,13 +52,7 @@ static bool place_shapes(tc_sample *s, const tc_operator *op, tn_device meta) {
 static bool may_lie(const tc_operator *op, tc_layout layout) {
     if (layout == TC_EXPANDED && op->written)
         return false;
-    bool asks = strcmp(op->name, "view") == 0 || strcmp(op->name, "as_strided") == 0;
-    return layout == TC_DENSE || !asks;
-}
-
-/* Does the operator need its elements to tell the result's shape? `meta` refuses it then. */
-static bool needs_data(const tc_operator *op) {
-    return strcmp(op->name, "nonzero") == 0 || strcmp(op->name, "masked_select") == 0;
+    return layout == TC_DENSE || !(op->flags & TC_GEOMETRY);
 }
 
 /* The call on `meta`. */
@@ -82,7 +76,7 @@ static void call_shapes(const plan *p, tc_outcome *out) {
 
 static bool is_taken(const plan *p) {
     tc_outcome o;
-    if (needs_data(p->op))
+    if (p->op->flags & TC_DATA)
         return true;
     call_shapes(p, &o);
     tc_outcome_finish(&o);
@@ -125,7 +119,7 @@ static void list_invalid(const plan *base, tc_sink *sink) {
             if (m == TC_MUTATE_DEVICE) {
                 /* An operator of two or more tensors refuses two devices; copies do not. */
                 refused = s.n_inputs > 1 && s.inputs[s.n_inputs - 1].rank > 0 &&
-                          strncmp(p.op->name, "copy_", 5) != 0;
+                          !(p.op->flags & TC_CROSS_DEVICE);
             } else if (tc_mutate(&s, meta, meta, p.mutation)) {
                 tc_outcome o;
                 tc_call(p.op, TC_FUNCTIONAL, &s, meta, meta, NULL, &o);
@@ -187,8 +181,7 @@ static void list_plans(const tc_operator *op, tn_dtype dtype, tc_set set, bool d
         emit(&p, sink);
         p.decomposed = false;
     }
-    /* Backward operators are called by derivatives only, with what those made. */
-    bool is_public = !strstr(op->name, "backward") && !needs_data(op);
+    bool is_public = !(op->flags & (TC_DERIVATIVE | TC_DATA));
     if (dtype == TN_F32 && is_public && (first || all))
         list_invalid(&p, sink);
 }
@@ -468,11 +461,11 @@ static void run_plan(run *r, const tc_options *options) {
         suite_error(r, "the case's values");
         return;
     }
-    if (!needs_data(p->op)) {
+    if (!(p->op->flags & TC_DATA)) {
         call_shapes(p, &r->shape);
         r->has_shape = r->shape.status == TN_OK;
     }
-    if (!p->invalid && !r->has_shape && !needs_data(p->op)) {
+    if (!p->invalid && !r->has_shape && !(p->op->flags & TC_DATA)) {
         tc_verdict_set(r->out, TC_ERROR, TNP_NONE, "the operator does not take this: %s",
                        r->shape.message);
         return;
