@@ -9,6 +9,16 @@
 /* The loaded object, which stays loaded, and its entry; NULL where the case has failed. */
 void *tc_lifecycle_object(tc_contract *k, tn_plugin_query_fn *out_query);
 
+/* Its entry called, with the suite's host; NULL where the case has failed. */
+const tn_plugin *tc_lifecycle_query(tc_contract *k);
+
+/* Single calls on the way to an open device; `out` and the members of `s` and `out` that a call is
+ * to set hold something else before. False where the case has failed. */
+bool tc_lifecycle_load(tc_contract *k, tc_subject *s);
+bool tc_lifecycle_init(tc_contract *k, tc_subject *s, const char *path);
+bool tc_lifecycle_count(tc_contract *k, tc_subject *s, uint32_t *out);
+bool tc_lifecycle_open_device(tc_contract *k, tc_subject *s, uint32_t index, tc_subject *out);
+
 /* Loads and opens a device with `host`, and says in the verdict why that failed: as `requirement`,
  * or where that is TNP_NONE as the one that was broken. */
 bool tc_lifecycle_open(tc_contract *k, tc_subject *s, const tn_host *host,
