@@ -1,4 +1,4 @@
-/* What is written to a descriptor meanwhile. */
+/* Captures what is written to a file descriptor. */
 #ifndef TENON_CONFORMANCE_CONTRACT_CAPTURE_H
 #define TENON_CONFORMANCE_CONTRACT_CAPTURE_H
 

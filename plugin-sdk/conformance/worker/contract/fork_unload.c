@@ -1,4 +1,4 @@
-/* A process that forks while devices are open, and one that unloads the object. */
+/* Forking while devices are open, and unloading the object after shutdown. */
 #include "plugin-sdk/conformance/worker/contract/lifecycle.h"
 
 #include <dlfcn.h>

@@ -1,4 +1,4 @@
-/* Init and shutdown: again and again, with all sorts of options, and what is left afterwards. */
+/* Init and shutdown: repeated, with unusual options, and leaks across lifecycles. */
 #include "plugin-sdk/conformance/worker/contract/lifecycle.h"
 #include "plugin-sdk/conformance/worker/contract/properties.h"
 

@@ -1,5 +1,5 @@
-/* What cases need that drive a plugin through its whole life: a piece of work that shows
- * that a device works, a count of what the process holds, a checksum of the plugin's tables. */
+/* Helpers of cases that take a plugin through its whole lifecycle: single calls on the way to an open
+ * device, a probe of whether the device works, resource counts, a checksum of the plugin's tables. */
 #ifndef TENON_CONFORMANCE_CONTRACT_LIFECYCLE_H
 #define TENON_CONFORMANCE_CONTRACT_LIFECYCLE_H
 

@@ -1,4 +1,4 @@
-/* Opening and closing devices: all at once, unused, and each call from a thread of its own. */
+/* Opening and closing devices: all at once, without use, and each call from a thread of its own. */
 #include "plugin-sdk/conformance/worker/contract/lifecycle.h"
 #include "plugin-sdk/conformance/worker/contract/properties.h"
 

@@ -1,4 +1,4 @@
-/* Checks of properties for cases that ask at other times. */
+/* Checks of device properties, for cases that ask at other times. */
 #ifndef TENON_CONFORMANCE_CONTRACT_PROPERTIES_H
 #define TENON_CONFORMANCE_CONTRACT_PROPERTIES_H
 

@@ -1,5 +1,4 @@
-/* The kernel records: each by itself, two of one operator beside each other, and what the device
- * answers to them. */
+/* Kernel records: each one's fields, overlap between two of one operator, and `supports`. */
 #include "plugin-sdk/conformance/worker/kernel/record.h"
 #include "plugin-sdk/conformance/worker/contract/lifecycle.h"
 

@@ -1,4 +1,4 @@
-/* The plugin's tables: sizes, required members, names and versions, and that they stay as they are. */
+/* The plugin's tables: sizes, required members, names and versions, constancy. */
 #include "plugin-sdk/conformance/worker/contract/lifecycle.h"
 
 #include <string.h>

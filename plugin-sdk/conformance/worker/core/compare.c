@@ -1,4 +1,4 @@
-/* Is a result near enough to the reference? The bounds are told in outcome.h. */
+/* Compares results with the reference, within the bounds of outcome.h. */
 #include "plugin-sdk/conformance/worker/core/outcome.h"
 
 #include <math.h>

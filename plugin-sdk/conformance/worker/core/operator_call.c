@@ -1,4 +1,4 @@
-/* Writing and reading the lines of operator/. Which there are is asked of the device `meta`. */
+/* See operator_call.h. The device `meta` is asked which calls are valid. */
 #include "plugin-sdk/conformance/worker/core/operator_call.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
-/* What a line of operator/ says, and which lines there are. */
-#ifndef TENON_CONFORMANCE_CORE_OPERATOR_CALL_H
-#define TENON_CONFORMANCE_CORE_OPERATOR_CALL_H
+/* A line of operator/, parsed, and the lists of these lines. */
+#ifndef TNI_PLUGIN_SDK_CONFORMANCE_WORKER_CORE_OPERATOR_CALL_H
+#define TNI_PLUGIN_SDK_CONFORMANCE_WORKER_CORE_OPERATOR_CALL_H
 
 #include "plugin-sdk/conformance/worker/core/outcome.h"
 #include "plugin-sdk/conformance/worker/core/refuse.h"

@@ -137,13 +137,13 @@ static bool is_done_in_steps(const run *r) {
     return !k.found;
 }
 
-static void judge_failure(run *r, const tc_outcome *o) {
+static void check_failure(run *r, const tc_outcome *o) {
     bool clean = tc_is_clean_lack(o, r->pair->name);
     tc_verdict_set(r->out, clean ? TC_UNSUPPORTED : TC_FAIL, TNP_NONE, "%s: %s",
                    tn_status_name(o->status), o->message);
 }
 
-static void judge_invalid(run *r) {
+static void check_refusal(run *r) {
     static const tn_status right[] = {
         TN_SHAPE, TN_DTYPE, TN_DEVICE, TN_INVALID_ARGUMENT, TN_INDEX_OUT_OF_RANGE, TN_UNSUPPORTED};
     const tc_outcome *o = &r->got;
@@ -160,18 +160,18 @@ static void judge_invalid(run *r) {
                        tn_status_name(o->status), o->message);
 }
 
-static void judge(run *r) {
+static void check(run *r) {
     const tc_operator_call *p = r->call;
     if (r->got.no_memory) {
         tc_verdict_set(r->out, TC_ERROR, TNP_NONE, "no memory for the results");
         return;
     }
     if (p->invalid) {
-        judge_invalid(r);
+        check_refusal(r);
         return;
     }
     if (r->got.status) {
-        judge_failure(r, &r->got);
+        check_failure(r, &r->got);
         return;
     }
     bool random = (p->op->flags & TC_RANDOM) != 0;
@@ -187,7 +187,7 @@ static void judge(run *r) {
     uint32_t result;
     int64_t element;
     if (r->dense.status)
-        judge_failure(r, &r->dense);
+        check_failure(r, &r->dense);
     else if (!tc_same_bits(&r->got, &r->dense, &result, &element))
         tc_verdict_set(r->out, TC_FAIL, TNP_NONE,
                        "%s(%s): output %u, element %lld: other bits than with dense inputs",
@@ -223,7 +223,7 @@ static void run_call(run *r, const tc_options *options) {
         return;
     uint64_t fallbacks = tn_fallback_count();
     call_subject(r, TC_PLACE_CASE, &r->got);
-    judge(r);
+    check(r);
     if (tn_fallback_count() != fallbacks)
         tc_verdict_set(r->out, TC_FAIL, TNP_NONE, "%s: ran on the CPU", p->op->name);
     if ((r->got.status || r->out->status == TC_FAIL) && !tc_device_pair_is_usable(r->pair)) {

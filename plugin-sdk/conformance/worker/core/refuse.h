@@ -1,4 +1,4 @@
-/* What an operator that refuses must say, and calls that every device must refuse. */
+/* Calls that every device must refuse, and the error messages that operators owe. */
 #ifndef TENON_CONFORMANCE_CORE_REFUSE_H
 #define TENON_CONFORMANCE_CORE_REFUSE_H
 

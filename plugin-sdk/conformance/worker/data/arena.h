@@ -1,4 +1,4 @@
-/* Memory that lives as long as a case. */
+/* Memory that is freed at the end of a case. */
 #ifndef TENON_CONFORMANCE_ARENA_H
 #define TENON_CONFORMANCE_ARENA_H
 

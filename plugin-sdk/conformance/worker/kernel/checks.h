@@ -1,4 +1,4 @@
-/* What is asked of every kernel call, whatever it computes. */
+/* Checks that apply to every kernel call, whatever it computes. */
 #ifndef TENON_CONFORMANCE_CHECKS_H
 #define TENON_CONFORMANCE_CHECKS_H
 

@@ -1,4 +1,4 @@
-/* A case's line whose parameters can be changed. */
+/* A case line that can be edited: parameters are set, changed and removed. */
 #ifndef TENON_CONFORMANCE_DRAFT_H
 #define TENON_CONFORMANCE_DRAFT_H
 

@@ -1,4 +1,4 @@
-/* Random neighbours of a line. */
+/* Random mutations of a case line, for fuzzing. */
 #ifndef TENON_CONFORMANCE_MUTATE_H
 #define TENON_CONFORMANCE_MUTATE_H
 

@@ -1,6 +1,6 @@
-/* What the suite knows of a kernel operator. The records are made from kernels.toml,
- * whose `check` field has what is not in the schema; an operator without one fails the build, and
- * one without a reference function does not link.
+/* What the suite knows of a kernel operator. The records are made from kernels.toml, whose `check`
+ * field has what is not in the schema; an operator without one fails the build, and one without a
+ * reference function does not link.
  */
 #ifndef TENON_CONFORMANCE_RECORD_H
 #define TENON_CONFORMANCE_RECORD_H

@@ -1,6 +1,6 @@
-/* What the ways of same/ (same_case.c) are given. */
-#ifndef TENON_CONFORMANCE_SAME_H
-#define TENON_CONFORMANCE_SAME_H
+/* What the functions behind same/ how=... share. */
+#ifndef TNI_PLUGIN_SDK_CONFORMANCE_WORKER_KERNEL_SAME_H
+#define TNI_PLUGIN_SDK_CONFORMANCE_WORKER_KERNEL_SAME_H
 
 #include "plugin-sdk/conformance/worker/kernel/checks.h"
 

@@ -1,5 +1,5 @@
-/* same/OP how=…: two ways of one call that must give the same, whatever that is. No oracle is
- * asked, so nothing is given away to rounding.
+/* same/OP how=…: metamorphic tests, two ways of one call that must give the same. No oracle is
+ * asked, so there is no tolerance for rounding.
  *
  *     dense          tensors as the line has them, and the same values densely
  *     again          the same call three times, with other bytes round the tensors and in outputs

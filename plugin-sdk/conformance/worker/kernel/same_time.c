@@ -1,4 +1,4 @@
-/* Calls at the same time, from several threads or on several streams: each is right. */
+/* same/ how=threads and how=streams: concurrent calls. */
 #include "plugin-sdk/conformance/worker/kernel/same.h"
 
 #include <pthread.h>

@@ -176,7 +176,7 @@ static bool may_be_constant(const tc_invocation *call) {
     return constant;
 }
 
-void tc_distrust(const tc_invocation *call, uint64_t flushes, tc_verdict *out) {
+void tc_check_conclusive(const tc_invocation *call, uint64_t flushes, tc_verdict *out) {
     enum { FEW = 6 }; /* elements that may by chance, or by right, all be zero or equal */
     bool constant = may_be_constant(call);
     if (call->record->constant)

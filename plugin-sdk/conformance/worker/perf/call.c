@@ -127,7 +127,7 @@ bool tc_time_call(tc_subject *s, const tc_case *c, tc_figures *out, tc_verdict *
         out->flop = operations(&t->whole);
         good = time_placed(t, kernel, out, verdict);
         if (good)
-            tc_distrust(&t->part, s->flushes, verdict);
+            tc_check_conclusive(&t->part, s->flushes, verdict);
     }
     tc_arena_finish(&of_a_run);
     tc_arena_finish(&arena);

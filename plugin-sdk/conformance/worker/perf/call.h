@@ -1,4 +1,4 @@
-/* One kernel call, timed and checked, and what it must move and compute. */
+/* Times and checks one kernel call; counts the bytes and operations it needs. */
 #ifndef TENON_CONFORMANCE_PERF_CALL_H
 #define TENON_CONFORMANCE_PERF_CALL_H
 

@@ -1,7 +1,7 @@
-/* What scan, sort and softmax share: each line of a tensor along one dimension is taken by itself,
- * and as many elements come out as went in. */
-#ifndef TENON_CONFORMANCE_LINES_H
-#define TENON_CONFORMANCE_LINES_H
+/* Shape rule and samples of operators that work along one dimension, keeping the shape: scan, sort
+ * and softmax. */
+#ifndef TNI_PLUGIN_SDK_CONFORMANCE_WORKER_KERNEL_SAMPLES_LINES_H
+#define TNI_PLUGIN_SDK_CONFORMANCE_WORKER_KERNEL_SAMPLES_LINES_H
 
 #include "plugin-sdk/conformance/worker/kernel/samples/sample.h"
 

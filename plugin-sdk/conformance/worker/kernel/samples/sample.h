@@ -1,4 +1,4 @@
-/* What the families share in writing the lines of a set. */
+/* Helpers with which families write the case lines of a set. */
 #ifndef TENON_CONFORMANCE_SAMPLE_H
 #define TENON_CONFORMANCE_SAMPLE_H
 

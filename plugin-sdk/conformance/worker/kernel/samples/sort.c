@@ -1,4 +1,4 @@
-/* Sorting, with the places that elements came from. */
+/* Sorting along a dimension, with indices. */
 #include "plugin-sdk/conformance/worker/kernel/samples/lines.h"
 
 /* Values that meet, without which sorting does not show whether it is stable. */

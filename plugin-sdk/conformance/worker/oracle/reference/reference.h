@@ -1,4 +1,4 @@
-/* What the references of kernel operators share.
+/* Helpers of the reference implementations of kernel operators.
  *
  * A reference is slow and obvious: it follows the operator's text in kernels.toml element by
  * element, in long double or 64-bit integers, over row-major values, and never looks at strides. It

@@ -1,4 +1,4 @@
-/* Scans: each line by itself. */
+/* Scans along a dimension. */
 #include "plugin-sdk/conformance/worker/oracle/reference/reference.h"
 
 #include <math.h>

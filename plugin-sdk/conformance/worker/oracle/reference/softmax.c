@@ -1,4 +1,4 @@
-/* Softmax, its logarithm, and the derivatives of both: each line by itself. */
+/* Softmax, its logarithm, and the derivatives of both. */
 #include "plugin-sdk/conformance/worker/oracle/reference/reference.h"
 
 #include <math.h>

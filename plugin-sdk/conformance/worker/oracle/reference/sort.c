@@ -1,4 +1,4 @@
-/* Sorting: a stable merge sort of each line. */
+/* Stable sort along a dimension. */
 #include "plugin-sdk/conformance/worker/oracle/reference/reference.h"
 
 #include <math.h>
