@@ -1,6 +1,6 @@
 /* Device buffers with a copy of their expected bytes on the host, and long-running work. */
-#ifndef TENON_CONFORMANCE_BUFFERS_H
-#define TENON_CONFORMANCE_BUFFERS_H
+#ifndef TNI_PLUGIN_SDK_CONFORMANCE_WORKER_CONTRACT_BUFFERS_H
+#define TNI_PLUGIN_SDK_CONFORMANCE_WORKER_CONTRACT_BUFFERS_H
 
 #include "plugin-sdk/conformance/worker/contract/contract.h"
 

@@ -1,6 +1,6 @@
 /* Captures what is written to a file descriptor. */
-#ifndef TENON_CONFORMANCE_CONTRACT_CAPTURE_H
-#define TENON_CONFORMANCE_CONTRACT_CAPTURE_H
+#ifndef TNI_PLUGIN_SDK_CONFORMANCE_WORKER_CONTRACT_CAPTURE_H
+#define TNI_PLUGIN_SDK_CONFORMANCE_WORKER_CONTRACT_CAPTURE_H
 
 #include <stdbool.h>
 #include <stdint.h>

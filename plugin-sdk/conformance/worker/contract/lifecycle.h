@@ -1,7 +1,7 @@
 /* Helpers of cases that take a plugin through its whole lifecycle: single calls on the way to an open
  * device, a probe of whether the device works, resource counts, a checksum of the plugin's tables. */
-#ifndef TENON_CONFORMANCE_CONTRACT_LIFECYCLE_H
-#define TENON_CONFORMANCE_CONTRACT_LIFECYCLE_H
+#ifndef TNI_PLUGIN_SDK_CONFORMANCE_WORKER_CONTRACT_LIFECYCLE_H
+#define TNI_PLUGIN_SDK_CONFORMANCE_WORKER_CONTRACT_LIFECYCLE_H
 
 #include "plugin-sdk/conformance/worker/kernel/invocation.h"
 #include "plugin-sdk/conformance/worker/contract/contract.h"
