@@ -45,7 +45,7 @@ bool tc_lifecycle_open(tc_contract *k, tc_subject *s, const tn_host *host,
     return opened;
 }
 
-/* ---- single calls ------------------------------------------------------------------------- */
+/* ---- single calls --------------------------------------------------------------------- */
 
 bool tc_lifecycle_load(tc_contract *k, tc_subject *s) {
     char why[TC_MESSAGE];

@@ -1,5 +1,5 @@
-/* Helpers of cases that take a plugin through its whole lifecycle: single calls on the way to an open
- * device, a probe of whether the device works, resource counts, a checksum of the plugin's tables. */
+/* Helpers of cases that take a plugin through its whole lifecycle: single calls on the way to an
+ * open device, a probe of whether the device works, resource counts, a checksum of the tables. */
 #ifndef TNI_PLUGIN_SDK_CONFORMANCE_WORKER_CONTRACT_LIFECYCLE_H
 #define TNI_PLUGIN_SDK_CONFORMANCE_WORKER_CONTRACT_LIFECYCLE_H
 
@@ -26,8 +26,8 @@ bool tc_lifecycle_open(tc_contract *k, tc_subject *s, const tn_host *host,
 
 /* Writes, fills, reads, and runs a kernel whose result is checked; `wide`: with so many elements
  * that a device splits the work. `out_sum` (may be NULL) follows from the bits that came out. A
- * failure is reported with `when`, as `requirement`, or where that is TNP_NONE as the one that was broken.
- */
+ * failure is reported with `when`, as `requirement`, or where that is TNP_NONE as the one that was
+ * broken. */
 bool tc_lifecycle_probe(tc_contract *k, tc_subject *s, bool wide, tn_requirement requirement,
                         const char *when, uint64_t *out_sum);
 
@@ -45,7 +45,7 @@ bool tc_lifecycle_balanced(tc_contract *k, tn_requirement requirement, const cha
 /* The bytes of the plugin's tables and of the strings that they point to. */
 uint64_t tc_tables_sum(const tn_plugin *plugin);
 
-/* The kernel calls of tc_lifecycle_probe, small: the first line that the plugin claims, placed by the
+/* The kernel calls of tc_lifecycle_probe: the first line that the plugin claims, placed by the
  * caller. NULL where it claims none. */
 const tn_kernel *tc_lifecycle_call(tc_contract *k, tc_subject *s, bool wide, tc_invocation *call);
 
