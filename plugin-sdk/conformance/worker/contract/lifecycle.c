@@ -56,7 +56,7 @@ bool tc_lifecycle_load(tc_contract *k, tc_subject *s) {
 }
 
 /* init alone, with a poisoned *out_self. */
-bool init(tc_contract *k, tc_subject *s, const char *path) {
+bool tc_lifecycle_init(tc_contract *k, tc_subject *s, const char *path) {
     static char poison;
     s->self = (tn_pself *)(void *)&poison;
     tc_host_running(true);
@@ -74,7 +74,7 @@ bool init(tc_contract *k, tc_subject *s, const char *path) {
     return false;
 }
 
-bool count(tc_contract *k, tc_subject *s, uint32_t *out) {
+bool tc_lifecycle_count(tc_contract *k, tc_subject *s, uint32_t *out) {
     *out = UINT32_MAX;
     if (!tc_must(k, TNP_COUNT_DEVICES, s->ops->count(s->self, out), "count"))
         return false;
