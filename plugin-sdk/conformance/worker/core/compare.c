@@ -214,7 +214,7 @@ void tc_compare(const tc_operator *op, const tc_sample *s, const tc_outcome *got
                      .steps = (op->flags & TC_COMPOSITE) && !(op->flags & TC_RANDOM),
                      .dtype = g->dtype,
                      .n = longest(s)};
-        how.cancels = cancels(op);
+        how.cancels = (op->flags & TC_CANCELS) != 0;
         how.is_sensitive = has_m && tc_is_sensitive(op);
         if (got->in_steps && op->tolerance != TC_TOLERANCE_EXACT)
             how.tolerance = TC_TOLERANCE_COMPOSITE;
