@@ -28,13 +28,13 @@ typedef struct tc_arg {
 } tc_arg;
 
 /* Values without which a case would not show much; generate_records.py says what they are. */
-typedef enum tc_fill {
+typedef enum tc_record_fill {
     TC_FILL_USUAL,
     TC_FILL_FAR,
     TC_FILL_PRODUCT,
     TC_FILL_LARGEST,
     TC_FILL_SMALLEST
-} tc_fill;
+} tc_record_fill;
 
 /* What is timed beyond the usual. */
 enum { TC_TIMED_FLOATS = 1, TC_TIMED_INTEGERS = 2, TC_TIMED_SIZES = 4, TC_TIMED_HUGE = 8 };
@@ -77,7 +77,7 @@ struct tc_record {
     bool constant;    /* one value is all of the result */
     int32_t rank;     /* of the output where arguments do not tell it; 0: any */
     double ulps;      /* what the function may be off, in spacings of the arithmetic's dtype */
-    tc_fill fill;
+    tc_record_fill fill;
     uint32_t timed; /* TC_TIMED_... */
     const tc_family *family;
     void (*reference)(tc_invocation *call);

@@ -60,7 +60,7 @@ static tc_number contender(tn_dtype dtype, int64_t n, bool largest, tc_random *r
 /* What other data would give the same result for all lines. */
 static bool fill(tc_invocation *call, uint32_t arg, tc_random *r) {
     tc_operand *o = &call->args[arg].tensor;
-    tc_fill kind = call->record->fill;
+    tc_record_fill kind = call->record->fill;
     bool prod = kind == TC_FILL_PRODUCT, largest = kind == TC_FILL_LARGEST;
     if (kind == TC_FILL_USUAL ||
         (tc_is_float(o->dtype) &&
