@@ -1,4 +1,4 @@
-/* What became of one case.
+/* The verdict on one case.
  *
  * A worker fills one and writes it as one line of JSON; the runner reads it back, adds what only it
  * can know (a crash, a timeout, a rerun that passed, what the lists say), and appends it to the

@@ -1,8 +1,8 @@
 /* See levels.h. */
 #include "plugin-sdk/conformance/runner/run/levels.h"
 
-#include <stdlib.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 

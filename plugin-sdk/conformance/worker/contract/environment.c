@@ -1,4 +1,4 @@
-/* What of the process and of the calling thread a plugin leaves as it found it. */
+/* State of the process and of the calling thread that a plugin must leave unchanged. */
 #include "plugin-sdk/conformance/worker/kernel/checks.h"
 #include "plugin-sdk/conformance/worker/contract/capture.h"
 #include "plugin-sdk/conformance/worker/contract/lifecycle.h"

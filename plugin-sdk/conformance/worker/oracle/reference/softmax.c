@@ -1,82 +1,7 @@
-/* Operators that work along one dimension: each line by itself. */
+/* Softmax, its logarithm, and the derivatives of both. */
 #include "plugin-sdk/conformance/worker/oracle/reference/reference.h"
 
 #include <math.h>
-
-/* Calls f for each line: `at` of its elements are at at[0], at[0] + step, … */
-static void each_line(tc_invocation *call, int64_t dim,
-                      void (*f)(tc_invocation *call, int64_t first, int64_t step, int64_t n)) {
-    tc_lines l = tc_lines_of(&call->args[0].tensor.shape, dim);
-    for (int64_t b = 0; b < l.before; b++)
-        for (int64_t a = 0; a < l.after; a++)
-            f(call, b * l.n * l.after + a, l.after, l.n);
-}
-
-static void cumsum_line(tc_invocation *call, int64_t first, int64_t step, int64_t n) {
-    tc_expected *e = &call->outs[0];
-    tc_number sum = {0, 0};
-    tc_real magnitude = 0;
-    for (int64_t k = 0; k < n; k++) {
-        int64_t at = first + k * step;
-        tc_number x = tc_in(call, 0)[at];
-        sum.f += x.f;
-        sum.i = tc_wrap_add(sum.i, x.i);
-        magnitude += isfinite(x.f) ? fabsl(x.f) : 0;
-        e->tensor.values[at] = sum;
-        e->rounding[at] = (tc_real)k * tc_u(call) * magnitude; /* one after the other is the way */
-    }
-}
-
-void tc_reference_cumsum(tc_invocation *call) {
-    each_line(call, call->args[TN_ARG_cumsum_dim].i, cumsum_line);
-}
-
-/* NaN is the largest; equals keep their order. */
-static bool sorts_before(tc_number a, tc_number b, bool descending) {
-    if (isnan(a.f) || isnan(b.f))
-        return descending ? isnan(a.f) && !isnan(b.f) : !isnan(a.f) && isnan(b.f);
-    return descending ? a.f > b.f || a.i > b.i : a.f < b.f || a.i < b.i;
-}
-
-/* A stable merge of two sorted halves, from `from` to `to`. */
-static void merge(const tc_number *x, const int64_t *from, int64_t *to, int64_t low, int64_t middle,
-                  int64_t high, bool descending) {
-    int64_t a = low, b = middle;
-    for (int64_t k = low; k < high; k++) {
-        bool right = a >= middle || (b < high && sorts_before(x[from[b]], x[from[a]], descending));
-        to[k] = from[right ? b++ : a++];
-    }
-}
-
-static void sort_line(tc_invocation *call, int64_t first, int64_t step, int64_t n) {
-    bool descending = call->args[TN_ARG_sort_descending].boolean;
-    const tc_number *x = tc_in(call, 0);
-    int64_t *order = tc_arena_array(call->arena, (uint64_t)n, sizeof *order);
-    int64_t *next = tc_arena_array(call->arena, (uint64_t)n, sizeof *next);
-    if (!order || !next)
-        return;
-    for (int64_t k = 0; k < n; k++)
-        order[k] = first + k * step;
-    for (int64_t width = 1; width < n; width *= 2) {
-        for (int64_t low = 0; low < n; low += 2 * width) {
-            int64_t middle = low + width < n ? low + width : n;
-            int64_t high = low + 2 * width < n ? low + 2 * width : n;
-            merge(x, order, next, low, middle, high, descending);
-        }
-        int64_t *swap = order;
-        order = next, next = swap;
-    }
-    for (int64_t k = 0; k < n; k++) {
-        tc_out(call, 0)[first + k * step] = x[order[k]];
-        tc_out(call, 1)[first + k * step].i = (order[k] - first) / step;
-    }
-}
-
-void tc_reference_sort(tc_invocation *call) {
-    each_line(call, call->args[TN_ARG_sort_dim].i, sort_line);
-}
-
-/* ---- softmax ----------------------------------------------------------------------------- */
 
 /* The largest of a line, and sum(exp(x - max)). */
 static tc_real line_max(const tc_number *x, int64_t first, int64_t step, int64_t n,
@@ -116,7 +41,7 @@ static void softmax_line(tc_invocation *call, int64_t first, int64_t step, int64
 }
 
 void tc_reference_softmax(tc_invocation *call) {
-    each_line(call, call->args[TN_ARG_softmax_dim].i, softmax_line);
+    tc_each_line(call, call->args[TN_ARG_softmax_dim].i, softmax_line);
 }
 
 static void log_softmax_line(tc_invocation *call, int64_t first, int64_t step, int64_t n) {
@@ -136,7 +61,7 @@ static void log_softmax_line(tc_invocation *call, int64_t first, int64_t step, i
 }
 
 void tc_reference_log_softmax(tc_invocation *call) {
-    each_line(call, call->args[TN_ARG_log_softmax_dim].i, log_softmax_line);
+    tc_each_line(call, call->args[TN_ARG_log_softmax_dim].i, log_softmax_line);
 }
 
 static void softmax_backward_line(tc_invocation *call, int64_t first, int64_t step, int64_t n) {
@@ -158,7 +83,7 @@ static void softmax_backward_line(tc_invocation *call, int64_t first, int64_t st
 }
 
 void tc_reference_softmax_backward(tc_invocation *call) {
-    each_line(call, call->args[TN_ARG_softmax_backward_dim].i, softmax_backward_line);
+    tc_each_line(call, call->args[TN_ARG_softmax_backward_dim].i, softmax_backward_line);
 }
 
 static void log_softmax_backward_line(tc_invocation *call, int64_t first, int64_t step, int64_t n) {
@@ -180,5 +105,5 @@ static void log_softmax_backward_line(tc_invocation *call, int64_t first, int64_
 }
 
 void tc_reference_log_softmax_backward(tc_invocation *call) {
-    each_line(call, call->args[TN_ARG_log_softmax_backward_dim].i, log_softmax_backward_line);
+    tc_each_line(call, call->args[TN_ARG_log_softmax_backward_dim].i, log_softmax_backward_line);
 }

@@ -1,10 +1,9 @@
-/* Operators that work along one dimension, and give as many elements as they take. */
-#include "plugin-sdk/conformance/worker/kernel/samples/sample.h"
+/* See lines.h. */
+#include "plugin-sdk/conformance/worker/kernel/samples/lines.h"
 
 #include <stdio.h>
-#include <string.h>
 
-static bool shapes(tc_invocation *call, char why[TC_MESSAGE]) {
+bool tc_lines_shapes(tc_invocation *call, char why[TC_MESSAGE]) {
     const tc_shape *in = &call->args[0].tensor.shape;
     int64_t dim = call->args[tc_record_arg(call->record, "dim")].i;
     if (dim < 0 || dim >= in->rank) {
@@ -21,36 +20,8 @@ static bool shapes(tc_invocation *call, char why[TC_MESSAGE]) {
     return true;
 }
 
-static int64_t terms(const tc_invocation *call) {
+int64_t tc_lines_terms(const tc_invocation *call) {
     return call->args[0].tensor.shape.sizes[call->args[tc_record_arg(call->record, "dim")].i];
-}
-
-/* Numbers whose exponentials overflow, or vanish, unless the largest is taken off first. */
-static void far_from_zero(tc_operand *o, tc_random *r) {
-    tc_real far = tc_below(r, 2) ? 1000 : -1000;
-    for (int64_t i = 0; i < o->shape.numel; i++)
-        o->values[i].f = far + tc_uniform(r, -12, 12);
-}
-
-/* Values that meet, without which sorting does not show whether it is stable. */
-static void few_values(tc_operand *o, tc_random *r) {
-    for (int64_t i = 0; i < o->shape.numel; i++) {
-        int64_t low = tc_is_float(o->dtype) || tc_int_min(o->dtype) ? -3 : 0;
-        int64_t x = tc_integer(r, low, 3);
-        o->values[i] = (tc_number){(tc_real)x, x};
-    }
-}
-
-static bool fill(tc_invocation *call, uint32_t arg, tc_random *r) {
-    const char *op = call->record->op;
-    bool softmax = strcmp(op, "softmax") == 0 || strcmp(op, "log_softmax") == 0;
-    if (softmax && call->data == TC_DATA_WIDE)
-        far_from_zero(&call->args[arg].tensor, r);
-    else if (strcmp(op, "sort") == 0 && call->data == TC_DATA_EXACT)
-        few_values(&call->args[arg].tensor, r);
-    else
-        return false;
-    return true;
 }
 
 static const struct sized {
@@ -67,6 +38,11 @@ static const struct sized {
 };
 enum { N_LAID_OUT = 3 };
 
+/* Does it put the elements of a line in order, either way? */
+static bool orders(const tc_record *record) {
+    return tc_record_arg(record, "descending") >= 0;
+}
+
 static tc_line call_line(const tc_record *record, const tn_dtype *types, const struct sized *s,
                          int32_t odd, tc_layout layout, bool descending) {
     tc_line l;
@@ -76,7 +52,7 @@ static tc_line call_line(const tc_record *record, const tn_dtype *types, const s
             tc_line_tensor(&l, record->args[a].name, s->rank, s->sizes,
                            odd < 0 || odd == (int32_t)a ? layout : TC_LAYOUT_DENSE);
     tc_line_add(&l, "dim=%d", s->dim);
-    if (strcmp(record->op, "sort") == 0)
+    if (orders(record))
         tc_line_add(&l, "descending=%s", descending ? "true" : "false");
     return l;
 }
@@ -104,15 +80,15 @@ static void list_layouts(const tc_record *record, const tn_dtype *types, const s
 static void list_timed(const tc_record *record, const tn_dtype *types, tc_sink *sink) {
     static const struct sized rows = {2, {4096, 1024}, 1}, fewer = {2, {256, 1024}, 1},
                               classes = {2, {64, 10}, 1};
-    tc_line l = call_line(record, types, strcmp(record->op, "sort") ? &rows : &fewer, -1,
-                          TC_LAYOUT_DENSE, false);
+    tc_line l =
+        call_line(record, types, orders(record) ? &fewer : &rows, -1, TC_LAYOUT_DENSE, false);
     tc_line_emit(&l, sink);
     l = call_line(record, types, &classes, -1, TC_LAYOUT_DENSE, false);
     if (tc_has_large(record, types, TC_PERF))
         tc_line_emit(&l, sink);
 }
 
-static void list(const tc_record *record, const tn_dtype *types, tc_set set, tc_sink *sink) {
+void tc_lines_list(const tc_record *record, const tn_dtype *types, tc_set set, tc_sink *sink) {
     if (set == TC_PERF) {
         if (tc_is_timed(record, types))
             list_timed(record, types, sink);
@@ -133,7 +109,7 @@ static void list(const tc_record *record, const tn_dtype *types, tc_set set, tc_
         tc_line_emit(&l, sink);
     }
     for (int k = 0; k < (set == TC_SMOKE ? 2 : TC_LENGTH(sized)); k++) {
-        for (int descending = 0; descending < (strcmp(record->op, "sort") ? 1 : 2); descending++) {
+        for (int descending = 0; descending < (orders(record) ? 2 : 1); descending++) {
             tc_line l = call_line(record, types, &sized[k], -1, TC_LAYOUT_DENSE, descending);
             if (k % 3 == 0 && sized[k].sizes[sized[k].rank - 1] < 100) /* one NaN spoils a line */
                 tc_emit_data(&l, record, types, set, 0, sink);
@@ -144,5 +120,3 @@ static void list(const tc_record *record, const tn_dtype *types, tc_set set, tc_
             list_layouts(record, types, &sized[k], sink);
     }
 }
-
-const tc_family tc_family_along = {"along", shapes, terms, fill, list};
