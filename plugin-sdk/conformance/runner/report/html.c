@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "plugin-sdk/conformance/json.h"
-#include "plugin-sdk/conformance/runner/run/judge.h"
+#include "plugin-sdk/conformance/runner/run/summary.h"
 #include "plugin-sdk/conformance/runner/report/escape.h"
 #include "plugin-sdk/conformance/runner/report/figures.h"
 #include "plugin-sdk/conformance/runner/report/matrix.h"
@@ -244,7 +244,7 @@ static bool is_told(const tc_result *r) {
 static void put_failures(FILE *out, const tc_log *log) {
     char plugin[1024];
     size_t counts[TC_N_STATUSES], n = 0;
-    tc_count(log, counts);
+    tc_summary_count(log, counts);
     tc_log_plugin(log, "path", plugin, sizeof plugin);
     for (size_t i = 0; i < log->n_results; i++)
         n += is_told(&log->results[i]);
@@ -292,14 +292,14 @@ void tc_report_html(const tc_log *log, FILE *out) {
     char device[256], words[512];
     size_t counts[TC_N_STATUSES];
     tc_log_device(log, device, sizeof device);
-    tc_count(log, counts);
+    tc_summary_count(log, counts);
     fputs("<!doctype html><html lang=en><meta charset=utf-8>"
           "<meta name=viewport content=\"width=device-width,initial-scale=1\"><title>",
           out);
     tc_put_xml(out, device);
     fprintf(out, ": conformance</title><style>%s</style><main><h1>", style);
     tc_put_xml(out, device);
-    fprintf(out, "</h1><p class=soft>%s%s</p>\n", tc_counts_words(counts, 0, words, sizeof words),
+    fprintf(out, "</h1><p class=soft>%s%s</p>\n", tc_summary_counts(counts, 0, words, sizeof words),
             log->end ? "" : "; the run did not come to its end");
     put_levels(out, log);
     put_failures(out, log);

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "plugin-sdk/conformance/runner/run/judge.h"
+#include "plugin-sdk/conformance/runner/run/summary.h"
 #include "plugin-sdk/conformance/runner/report/escape.h"
 
 static void put_case(FILE *out, const tc_result *r, int n_class) {

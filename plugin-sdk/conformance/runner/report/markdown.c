@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "plugin-sdk/conformance/json.h"
-#include "plugin-sdk/conformance/runner/run/judge.h"
+#include "plugin-sdk/conformance/runner/run/summary.h"
 #include "plugin-sdk/conformance/runner/report/escape.h"
 #include "plugin-sdk/conformance/runner/report/figures.h"
 #include "plugin-sdk/conformance/runner/report/matrix.h"
@@ -87,8 +87,8 @@ void tc_report_markdown(const tc_log *log, FILE *out) {
     size_t counts[TC_N_STATUSES];
     fputs("# ", out);
     tc_put_markdown(out, tc_log_device(log, text, sizeof text));
-    tc_count(log, counts);
-    fprintf(out, "\n\n%s\n\n", tc_counts_words(counts, 0, text, sizeof text));
+    tc_summary_count(log, counts);
+    fprintf(out, "\n\n%s\n\n", tc_summary_counts(counts, 0, text, sizeof text));
     fprintf(out, "Plugin SHA-256 `%s`", tc_log_plugin(log, "sha256", text, sizeof text));
     tc_json_string(tc_json_member(log->head, "suite"), text, sizeof text);
     fputs(", suite ", out);

@@ -1,5 +1,5 @@
-/* See pool.h. */
-#include "plugin-sdk/conformance/runner/run/pool.h"
+/* See worker_pool.h. */
+#include "plugin-sdk/conformance/runner/run/worker_pool.h"
 
 #include <errno.h>
 #include <poll.h>
@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "plugin-sdk/conformance/runner/run/child.h"
-#include "plugin-sdk/conformance/runner/run/route.h"
+#include "plugin-sdk/conformance/runner/run/schedule.h"
 
 enum {
     HISTORY = 256,           /* cases that are remembered to have gone before */
@@ -45,8 +45,8 @@ typedef struct slot {
 typedef struct pool {
     const tc_item *items;
     size_t n, next;
-    const tc_pool_options *options;
-    const tc_pool_events *events;
+    const tc_worker_pool_options *options;
+    const tc_worker_pool_events *events;
     slot *slots;
     unsigned n_slots;
     size_t n_confirmed;
@@ -59,14 +59,19 @@ static double now(void) {
     return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
 }
 
-static bool start_program(const tc_pool_options *o, tc_child *child, const tc_route *route,
-                          const char *verb, char why[TC_MESSAGE]) {
-    bool core = route->core;
+static bool start_program(const tc_worker_pool_options *o, tc_child *child,
+                          const tc_schedule *schedule, const char *command, char why[TC_MESSAGE]) {
+    bool core = schedule->core;
     char device[16];
     snprintf(device, sizeof device, "%u", o->device);
-    const char *argv[] = {
-        core ? o->core_worker : o->worker, verb, "--plugin", o->plugin, "--device", device, NULL};
-    return tc_child_start(child, (char *const *)argv, route->heap, why);
+    const char *argv[] = {core ? o->core_worker : o->worker,
+                          command,
+                          "--plugin",
+                          o->plugin,
+                          "--device",
+                          device,
+                          NULL};
+    return tc_child_start(child, (char *const *)argv, schedule->heap, why);
 }
 
 /* What deserves a second look; a worker's own ERROR does not. */
@@ -113,32 +118,32 @@ static size_t current(const slot *s) {
 static void send(pool *p, slot *s) {
     const tc_item *item = &p->items[current(s)];
     tc_child_forget_output(&s->child);
-    s->deadline = now() + p->options->timeout * tc_route_get(item->route)->patience;
+    s->deadline = now() + p->options->timeout * tc_schedule_get(item->schedule)->patience;
     tc_child_send(&s->child, item->line); /* nobody there: the verdict's end shows it */
 }
 
 /* Begins an attempt once the slot has the process it needs. */
 static void begin(pool *p, slot *s) {
-    const tc_route *route = tc_route_get(p->items[s->item].route);
-    bool fresh = route->fresh || s->phase != FIRST || s->core != route->core ||
+    const tc_schedule *schedule = tc_schedule_get(p->items[s->item].schedule);
+    bool fresh = schedule->fresh || s->phase != FIRST || s->core != schedule->core ||
                  s->n_history >= CASES_PER_WORKER;
     if (s->child.pid && fresh && s->n_history) {
         retire(s, p->options->timeout);
         return;
     }
-    if (s->child.pid && s->core != route->core)
+    if (s->child.pid && s->core != schedule->core)
         stop_child(s);
     if (!s->child.pid) {
         char why[TC_MESSAGE];
-        s->core = route->core;
+        s->core = schedule->core;
         s->n_history = 0;
         tc_verdict v = {.status = TC_ERROR};
-        if (route->core && !p->options->core_worker)
+        if (schedule->core && !p->options->core_worker)
             snprintf(v.message, sizeof v.message,
                      "%s/ needs the program tenon-conform-core, which was not found; install Tenon "
                      "itself, or name it: --core-worker PATH or TENON_CONFORM_CORE=PATH",
-                     route->class);
-        else if (!start_program(p->options, &s->child, route, "work", why))
+                     schedule->class);
+        else if (!start_program(p->options, &s->child, schedule, "work", why))
             snprintf(v.message, sizeof v.message, "the worker: %s", why);
         if (!s->child.pid) {
             s->phase = FIRST;
@@ -348,7 +353,7 @@ static void look(pool *p, slot *s) {
 
 static void overdue(pool *p, slot *s) {
     tc_verdict v = {.status = TC_TIMEOUT};
-    double limit = p->options->timeout * tc_route_get(p->items[current(s)].route)->patience;
+    double limit = p->options->timeout * tc_schedule_get(p->items[current(s)].schedule)->patience;
     if (s->closing) {
         note(p, s, "did not end", "its stdin was closed, and it was killed");
         stop_child(s);
@@ -380,7 +385,7 @@ static void give(pool *p, slot *s) {
 /* Hands out cases; retires workers that have nothing to do any more. */
 static void hand_out(pool *p) {
     bool more = p->next < p->n && !p->stopped;
-    bool alone = more && tc_route_get(p->items[p->next].route)->alone;
+    bool alone = more && tc_schedule_get(p->items[p->next].schedule)->alone;
     bool other = false;
     for (unsigned i = 0; i < p->n_slots; i++) {
         slot *s = &p->slots[i];
@@ -395,7 +400,7 @@ static void hand_out(pool *p) {
     }
     for (unsigned i = 0; i < p->n_slots; i++)
         while (!p->slots[i].busy && !p->slots[i].closing && p->next < p->n && !p->stopped &&
-               !tc_route_get(p->items[p->next].route)->alone)
+               !tc_schedule_get(p->items[p->next].schedule)->alone)
             give(p, &p->slots[i]);
 }
 
@@ -446,8 +451,9 @@ static void wait_and_look(pool *p, struct pollfd *fds) {
     }
 }
 
-tc_pool_end tc_pool_run(const tc_item *items, size_t n, const tc_pool_options *options,
-                        const tc_pool_events *events) {
+tc_worker_pool_end tc_worker_pool_run(const tc_item *items, size_t n,
+                                      const tc_worker_pool_options *options,
+                                      const tc_worker_pool_events *events) {
     pool p = {.items = items, .n = n, .options = options, .events = events};
     p.n_slots = options->jobs < 1 ? 1 : options->jobs > MOST_WORKERS ? MOST_WORKERS : options->jobs;
     p.slots = calloc(p.n_slots, sizeof *p.slots);
@@ -471,14 +477,16 @@ tc_pool_end tc_pool_run(const tc_item *items, size_t n, const tc_pool_options *o
     }
     free(fds);
     free(p.slots);
-    return p.interrupted ? TC_POOL_INTERRUPTED : p.stopped ? TC_POOL_STOPPED : TC_POOL_DONE;
+    return p.interrupted ? TC_WORKER_POOL_INTERRUPTED
+           : p.stopped   ? TC_WORKER_POOL_STOPPED
+                         : TC_WORKER_POOL_DONE;
 }
 
-bool tc_pool_describe(const tc_pool_options *options, char out[TC_VERDICT_LINE + 2],
-                      char why[TC_VERDICT_MESSAGE]) {
+bool tc_worker_pool_describe(const tc_worker_pool_options *options, char out[TC_VERDICT_LINE + 2],
+                             char why[TC_VERDICT_MESSAGE]) {
     tc_child child;
     char reason[TC_MESSAGE];
-    if (!start_program(options, &child, tc_route_get(TC_UNKNOWN_ROUTE), "describe", reason)) {
+    if (!start_program(options, &child, tc_schedule_get(TC_UNKNOWN_SCHEDULE), "describe", reason)) {
         snprintf(why, TC_VERDICT_MESSAGE, "%s", reason);
         return false;
     }

@@ -1,6 +1,6 @@
 /* Where the worker programs are. */
-#ifndef TENON_CONFORMANCE_PROGRAMS_H
-#define TENON_CONFORMANCE_PROGRAMS_H
+#ifndef TENON_CONFORMANCE_WORKER_PATHS_H
+#define TENON_CONFORMANCE_WORKER_PATHS_H
 
 #include <stddef.h>
 

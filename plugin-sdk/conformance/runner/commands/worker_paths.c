@@ -1,5 +1,5 @@
-/* See programs.h. */
-#include "plugin-sdk/conformance/runner/verbs/programs.h"
+/* See worker_paths.h. */
+#include "plugin-sdk/conformance/runner/commands/worker_paths.h"
 
 #include <limits.h>
 #include <stdio.h>

@@ -8,50 +8,55 @@
  * more is a failure, and so is a case that passes against its xfail: lists only ever get shorter by
  * someone's hand.
  */
-#ifndef TENON_CONFORMANCE_LISTS_H
-#define TENON_CONFORMANCE_LISTS_H
+#ifndef TENON_CONFORMANCE_EXPECTATIONS_H
+#define TENON_CONFORMANCE_EXPECTATIONS_H
 
 #include "plugin-sdk/conformance/verdict.h"
 #include "plugin-sdk/conformance/runner/run/pattern.h"
 
-typedef enum tc_list_kind { TC_LIST_SKIP, TC_LIST_XFAIL, TC_LIST_WAIVE } tc_list_kind;
+typedef enum tc_expectation_kind {
+    TC_EXPECT_SKIP,
+    TC_EXPECT_XFAIL,
+    TC_EXPECT_WAIVE
+} tc_expectation_kind;
 
-typedef struct tc_entry {
-    tc_list_kind kind;
+typedef struct tc_expectation {
+    tc_expectation_kind kind;
     tc_pattern *pattern;
     char *reason;
     char *where; /* FILE:LINE */
     bool used;
     size_t n_lines, n_ran; /* of the set's lines it finds; how many of them ran */
-} tc_entry;
+} tc_expectation;
 
-typedef struct tc_lists {
-    tc_entry *entries;
+typedef struct tc_expectations {
+    tc_expectation *entries;
     size_t n;
-} tc_lists;
+} tc_expectations;
 
 /* Adds a file's entries. False with `why`, which names file and line. */
-bool tc_lists_read(tc_lists *lists, const char *path, char why[TC_VERDICT_MESSAGE]);
+bool tc_expectations_read(tc_expectations *expectations, const char *path,
+                          char why[TC_VERDICT_MESSAGE]);
 /* The same from text; `name` stands for the path. */
-bool tc_lists_read_text(tc_lists *lists, const char *name, const char *text,
-                        char why[TC_VERDICT_MESSAGE]);
-void tc_lists_finish(tc_lists *lists);
+bool tc_expectations_read_text(tc_expectations *expectations, const char *name, const char *text,
+                               char why[TC_VERDICT_MESSAGE]);
+void tc_expectations_finish(tc_expectations *expectations);
 
 /* "skip", "xfail", "waive". */
-const char *tc_list_kind_name(tc_list_kind kind);
+const char *tc_expectation_kind_name(tc_expectation_kind kind);
 
 /* The first skip that finds the line, marked as used, or NULL. */
-const tc_entry *tc_lists_skip(tc_lists *lists, const char *line);
+const tc_expectation *tc_expectations_skip(tc_expectations *expectations, const char *line);
 
 /* What the first xfail or waive that finds the line makes of a status. *out_entry is the entry
  * where it changed something. */
-tc_status tc_lists_judge(tc_lists *lists, const char *line, tc_status status,
-                         const tc_entry **out_entry);
+tc_status tc_expectations_judge(tc_expectations *expectations, const char *line, tc_status status,
+                                const tc_expectation **out_entry);
 
-/* Counts a line of the set, and whether it ran, for tc_entry_unused. */
-void tc_lists_count(tc_lists *lists, const char *line, bool ran);
+/* Counts a line of the set, and whether it ran, for tc_expectation_unused. */
+void tc_expectations_count(tc_expectations *expectations, const char *line, bool ran);
 
 /* Whether the entry did nothing though all it speaks of ran (or nothing is left of it). */
-bool tc_entry_unused(const tc_entry *e);
+bool tc_expectation_unused(const tc_expectation *e);
 
 #endif

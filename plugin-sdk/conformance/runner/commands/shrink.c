@@ -1,5 +1,5 @@
 /* tenon-conform shrink: a failing case made small, and a C file of it. */
-#include "plugin-sdk/conformance/runner/verbs/verbs.h"
+#include "plugin-sdk/conformance/runner/commands/commands.h"
 
 #include <errno.h>
 #include <limits.h>
@@ -11,10 +11,10 @@
 #include "plugin-sdk/conformance/runner/run/progress.h"
 #include "plugin-sdk/conformance/runner/shrink/reduce.h"
 #include "plugin-sdk/conformance/runner/shrink/repro.h"
-#include "plugin-sdk/conformance/runner/verbs/programs.h"
+#include "plugin-sdk/conformance/runner/commands/worker_paths.h"
 
 typedef struct options {
-    tc_pool_options pool;
+    tc_worker_pool_options pool;
     const char *line, *out;
     double seconds;
 } options;
@@ -130,7 +130,7 @@ static int shrink(const options *o, tc_trial *trial) {
     return write_file(o, r.line);
 }
 
-int tc_verb_shrink(int argc, char **argv) {
+int tc_command_shrink(int argc, char **argv) {
     char own[PATH_MAX], core[PATH_MAX], real[PATH_MAX];
     options o = {.pool = {.timeout = 10, .jobs = 1}, .seconds = 600};
     int result = read_options(argc, argv, &o);

@@ -1,11 +1,11 @@
 /* The first record of a log: what ran, on what. */
-#ifndef TENON_CONFORMANCE_HEAD_H
-#define TENON_CONFORMANCE_HEAD_H
+#ifndef TENON_CONFORMANCE_LOG_HEADER_H
+#define TENON_CONFORMANCE_LOG_HEADER_H
 
 #include "plugin-sdk/conformance/worker/worker.h"
 #include "plugin-sdk/conformance/runner/run/sha256.h"
 
-typedef struct tc_head {
+typedef struct tc_log_header {
     const char *plugin; /* real path */
     char sha256[TC_SHA256_HEX];
     const char *described; /* what the worker says of it: a JSON object, or NULL */
@@ -17,9 +17,9 @@ typedef struct tc_head {
     const char **lists; /* paths */
     size_t n_lists;
     size_t n_planned;
-} tc_head;
+} tc_log_header;
 
 /* The record as JSON; free() it. NULL: no memory. */
-char *tc_head_write(const tc_head *head);
+char *tc_log_header_write(const tc_log_header *head);
 
 #endif

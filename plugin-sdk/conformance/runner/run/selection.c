@@ -1,5 +1,5 @@
-/* See plan.h. */
-#include "plugin-sdk/conformance/runner/run/plan.h"
+/* See selection.h. */
+#include "plugin-sdk/conformance/runner/run/selection.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -10,42 +10,44 @@
 #include <unistd.h>
 
 #include "plugin-sdk/conformance/worker/suite.h"
-#include "plugin-sdk/conformance/runner/run/route.h"
+#include "plugin-sdk/conformance/runner/run/schedule.h"
 
 extern char **environ;
 
-void tc_plan_finish(tc_plan *plan) {
-    for (size_t i = 0; i < plan->n; i++)
-        free(plan->at[i].line);
-    free(plan->at);
-    *plan = (tc_plan){0};
+void tc_selection_finish(tc_selection *selection) {
+    for (size_t i = 0; i < selection->n; i++)
+        free(selection->at[i].line);
+    free(selection->at);
+    *selection = (tc_selection){0};
 }
 
-bool tc_plan_add(tc_plan *plan, const char *line, bool in_set, char why[TC_VERDICT_MESSAGE]) {
+bool tc_selection_add(tc_selection *selection, const char *line, bool in_set,
+                      char why[TC_VERDICT_MESSAGE]) {
     tc_case c;
     char text[TC_MAX_LINE], reason[TC_MESSAGE];
     if (!tc_case_parse(line, &c, reason)) {
         snprintf(why, TC_VERDICT_MESSAGE, "`%.500s` is no case: %s", line, reason);
         return false;
     }
-    if (plan->n == plan->room) {
-        size_t room = plan->room ? 2 * plan->room : 1024;
-        tc_planned *at = realloc(plan->at, room * sizeof *at);
+    if (selection->n == selection->room) {
+        size_t room = selection->room ? 2 * selection->room : 1024;
+        tc_candidate *at = realloc(selection->at, room * sizeof *at);
         if (!at) {
             snprintf(why, TC_VERDICT_MESSAGE, "no memory for %zu lines", room);
             return false;
         }
-        plan->at = at;
-        plan->room = room;
+        selection->at = at;
+        selection->room = room;
     }
-    tc_planned *p = &plan->at[plan->n];
-    *p = (tc_planned){.line = strdup(tc_case_line(&c, text)), .in_set = in_set, .order = plan->n};
+    tc_candidate *p = &selection->at[selection->n];
+    *p = (tc_candidate){
+        .line = strdup(tc_case_line(&c, text)), .in_set = in_set, .order = selection->n};
     if (!p->line) {
         snprintf(why, TC_VERDICT_MESSAGE, "no memory for a line");
         return false;
     }
-    p->route = tc_route_of(p->line);
-    plan->n++;
+    p->schedule = tc_schedule_of(p->line);
+    selection->n++;
     return true;
 }
 
@@ -53,17 +55,17 @@ bool tc_plan_add(tc_plan *plan, const char *line, bool in_set, char why[TC_VERDI
 
 typedef struct collector {
     tc_sink sink;
-    tc_plan *plan;
+    tc_selection *selection;
     char *why;
     bool good;
 } collector;
 
 static void collect(tc_sink *sink, const char *line) {
     collector *c = (collector *)sink;
-    c->good = c->good && tc_plan_add(c->plan, line, true, c->why);
+    c->good = c->good && tc_selection_add(c->selection, line, true, c->why);
 }
 
-static bool add_stream(tc_plan *plan, FILE *file, bool in_set, const char *name,
+static bool add_stream(tc_selection *selection, FILE *file, bool in_set, const char *name,
                        char why[TC_VERDICT_MESSAGE]) {
     char *line = NULL, reason[TC_VERDICT_MESSAGE];
     size_t room = 0;
@@ -72,7 +74,7 @@ static bool add_stream(tc_plan *plan, FILE *file, bool in_set, const char *name,
         line[strcspn(line, in_set ? "\n" : "\r\n#")] = '\0';
         if (line[strspn(line, " \t")] == '\0')
             continue;
-        good = tc_plan_add(plan, line, in_set, reason);
+        good = tc_selection_add(selection, line, in_set, reason);
         if (!good)
             snprintf(why, TC_VERDICT_MESSAGE, "%.300s:%u: %.700s", name, number, reason);
     }
@@ -85,7 +87,7 @@ static bool add_stream(tc_plan *plan, FILE *file, bool in_set, const char *name,
 }
 
 /* Reads what `PROGRAM list` prints. */
-static bool add_program(tc_plan *plan, tc_set set, const char *program,
+static bool add_program(tc_selection *selection, tc_set set, const char *program,
                         char why[TC_VERDICT_MESSAGE]) {
     int ends[2], status = 0;
     pid_t pid = 0;
@@ -112,7 +114,7 @@ static bool add_program(tc_plan *plan, tc_set set, const char *program,
             waitpid(pid, NULL, 0);
         return false;
     }
-    bool good = add_stream(plan, file, true, program, why);
+    bool good = add_stream(selection, file, true, program, why);
     fclose(file);
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
@@ -123,31 +125,32 @@ static bool add_program(tc_plan *plan, tc_set set, const char *program,
     return good;
 }
 
-static bool add_set(tc_plan *plan, tc_set set, const char *worker, const char *core_worker,
-                    char why[TC_VERDICT_MESSAGE]) {
-    collector c = {{collect}, plan, why, true};
+static bool add_set(tc_selection *selection, tc_set set, const char *worker,
+                    const char *core_worker, char why[TC_VERDICT_MESSAGE]) {
+    collector c = {{collect}, selection, why, true};
     if (worker)
-        c.good = add_program(plan, set, worker, why);
+        c.good = add_program(selection, set, worker, why);
     else
         tc_suite_list(&tc_builtin_suite, set, &c.sink);
-    return c.good && (!core_worker || add_program(plan, set, core_worker, why));
+    return c.good && (!core_worker || add_program(selection, set, core_worker, why));
 }
 
-bool tc_plan_add_sets(tc_plan *plan, tc_sets sets, const char *worker, const char *core_worker,
-                      char why[TC_VERDICT_MESSAGE]) {
+bool tc_selection_add_sets(tc_selection *selection, tc_sets sets, const char *worker,
+                           const char *core_worker, char why[TC_VERDICT_MESSAGE]) {
     bool good = true;
     for (unsigned i = 0; good && i < TC_N_SETS; i++)
-        good = !(sets & TC_SET_BIT(i)) || add_set(plan, (tc_set)i, worker, core_worker, why);
+        good = !(sets & TC_SET_BIT(i)) || add_set(selection, (tc_set)i, worker, core_worker, why);
     return good;
 }
 
-bool tc_plan_add_file(tc_plan *plan, const char *path, char why[TC_VERDICT_MESSAGE]) {
+bool tc_selection_add_file(tc_selection *selection, const char *path,
+                           char why[TC_VERDICT_MESSAGE]) {
     FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "re");
     if (!file) {
         snprintf(why, TC_VERDICT_MESSAGE, "%s: %s", path, strerror(errno));
         return false;
     }
-    bool good = add_stream(plan, file, false, path, why);
+    bool good = add_stream(selection, file, false, path, why);
     if (file != stdin)
         fclose(file);
     return good;
@@ -156,43 +159,43 @@ bool tc_plan_add_file(tc_plan *plan, const char *path, char why[TC_VERDICT_MESSA
 /* ---- order ------------------------------------------------------------------------------- */
 
 static int by_line(const void *a, const void *b) {
-    const tc_planned *x = a, *y = b;
+    const tc_candidate *x = a, *y = b;
     int order = strcmp(x->line, y->line);
     return order ? order : (x->order > y->order) - (x->order < y->order);
 }
 
-static int by_route(const void *a, const void *b) {
-    const tc_planned *x = a, *y = b;
-    if (x->route != y->route)
-        return x->route < y->route ? -1 : 1;
+static int by_schedule(const void *a, const void *b) {
+    const tc_candidate *x = a, *y = b;
+    if (x->schedule != y->schedule)
+        return x->schedule < y->schedule ? -1 : 1;
     return (x->order > y->order) - (x->order < y->order);
 }
 
-void tc_plan_settle(tc_plan *plan) {
-    if (plan->n == 0)
+void tc_selection_settle(tc_selection *selection) {
+    if (selection->n == 0)
         return;
-    qsort(plan->at, plan->n, sizeof *plan->at, by_line);
+    qsort(selection->at, selection->n, sizeof *selection->at, by_line);
     size_t kept = 1;
-    for (size_t i = 1; i < plan->n; i++) {
-        tc_planned *last = &plan->at[kept - 1];
-        if (strcmp(last->line, plan->at[i].line) == 0) {
-            last->in_set |= plan->at[i].in_set;
-            last->selected |= plan->at[i].selected;
-            free(plan->at[i].line);
+    for (size_t i = 1; i < selection->n; i++) {
+        tc_candidate *last = &selection->at[kept - 1];
+        if (strcmp(last->line, selection->at[i].line) == 0) {
+            last->in_set |= selection->at[i].in_set;
+            last->selected |= selection->at[i].selected;
+            free(selection->at[i].line);
         } else {
-            plan->at[kept++] = plan->at[i];
+            selection->at[kept++] = selection->at[i];
         }
     }
-    plan->n = kept;
+    selection->n = kept;
 }
 
-tc_planned *tc_plan_find(tc_plan *plan, const char *line) {
-    size_t low = 0, high = plan->n;
+tc_candidate *tc_selection_find(tc_selection *selection, const char *line) {
+    size_t low = 0, high = selection->n;
     while (low < high) {
         size_t middle = (low + high) / 2;
-        int order = strcmp(plan->at[middle].line, line);
+        int order = strcmp(selection->at[middle].line, line);
         if (order == 0)
-            return &plan->at[middle];
+            return &selection->at[middle];
         if (order < 0)
             low = middle + 1;
         else
@@ -201,7 +204,7 @@ tc_planned *tc_plan_find(tc_plan *plan, const char *line) {
     return NULL;
 }
 
-void tc_plan_order(tc_plan *plan) {
-    if (plan->n)
-        qsort(plan->at, plan->n, sizeof *plan->at, by_route);
+void tc_selection_order(tc_selection *selection) {
+    if (selection->n)
+        qsort(selection->at, selection->n, sizeof *selection->at, by_schedule);
 }

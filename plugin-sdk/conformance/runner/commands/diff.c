@@ -7,7 +7,7 @@
  *
  * A time that differs by less than the runs of either log did among themselves has a ~ for its x.
  */
-#include "plugin-sdk/conformance/runner/verbs/verbs.h"
+#include "plugin-sdk/conformance/runner/commands/commands.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -15,7 +15,7 @@
 #include <string.h>
 
 #include "plugin-sdk/conformance/runner/report/figures.h"
-#include "plugin-sdk/conformance/runner/run/judge.h"
+#include "plugin-sdk/conformance/runner/run/summary.h"
 
 static int by_line(const void *a, const void *b) {
     return strcmp(((const tc_result *)a)->line, ((const tc_result *)b)->line);
@@ -45,7 +45,7 @@ static void put_times(const tc_result *x, const tc_result *y) {
     printf("%c %-8.3g  %-24s %s\n", within ? '~' : 'x', ratio, times, y->line);
 }
 
-int tc_verb_diff(int argc, char **argv) {
+int tc_command_diff(int argc, char **argv) {
     if (argc != 3) {
         fputs("usage: tenon-conform diff LOG1 LOG2\n"
               "prints the cases whose status differs, exit status 1 where there are any; and how "

@@ -5,12 +5,12 @@
  * that went before it, ever more of them: where that fails, it is the combination that fails, else
  * the case is flaky.
  */
-#ifndef TENON_CONFORMANCE_POOL_H
-#define TENON_CONFORMANCE_POOL_H
+#ifndef TENON_CONFORMANCE_WORKER_POOL_H
+#define TENON_CONFORMANCE_WORKER_POOL_H
 
 #include "plugin-sdk/conformance/verdict.h"
 
-typedef struct tc_pool_options {
+typedef struct tc_worker_pool_options {
     const char *worker;      /* path of the program */
     const char *core_worker; /* NULL: there is none */
     const char *plugin;
@@ -19,14 +19,14 @@ typedef struct tc_pool_options {
     double timeout;  /* seconds a case may take, before its class's patience */
     unsigned reruns; /* fresh processes in which a failure is run again */
     int signals;     /* a signalfd for SIGCHLD and what interrupts (any other signal) */
-} tc_pool_options;
+} tc_worker_pool_options;
 
 typedef struct tc_item {
-    const char *line; /* canonical */
-    unsigned route;   /* items come in this order */
+    const char *line;  /* canonical */
+    unsigned schedule; /* items come in this order */
 } tc_item;
 
-typedef struct tc_pool_events {
+typedef struct tc_worker_pool_events {
     void *context;
     /* An item's final verdict. False stops the run. */
     bool (*done)(void *context, size_t item, const tc_verdict *v);
@@ -34,16 +34,21 @@ typedef struct tc_pool_events {
     bool (*note)(void *context, const char *text);
     /* Called now and then; NULL: not at all. */
     void (*tick)(void *context);
-} tc_pool_events;
+} tc_worker_pool_events;
 
-typedef enum tc_pool_end { TC_POOL_DONE, TC_POOL_STOPPED, TC_POOL_INTERRUPTED } tc_pool_end;
+typedef enum tc_worker_pool_end {
+    TC_WORKER_POOL_DONE,
+    TC_WORKER_POOL_STOPPED,
+    TC_WORKER_POOL_INTERRUPTED
+} tc_worker_pool_end;
 
 /* No worker is left when it returns. */
-tc_pool_end tc_pool_run(const tc_item *items, size_t n, const tc_pool_options *options,
-                        const tc_pool_events *events);
+tc_worker_pool_end tc_worker_pool_run(const tc_item *items, size_t n,
+                                      const tc_worker_pool_options *options,
+                                      const tc_worker_pool_events *events);
 
 /* Asks the worker what the plugin is: one JSON object in `out`. False with `why`. */
-bool tc_pool_describe(const tc_pool_options *options, char out[TC_VERDICT_LINE + 2],
-                      char why[TC_VERDICT_MESSAGE]);
+bool tc_worker_pool_describe(const tc_worker_pool_options *options, char out[TC_VERDICT_LINE + 2],
+                             char why[TC_VERDICT_MESSAGE]);
 
 #endif

@@ -1,5 +1,5 @@
 /* See run_options.h. */
-#include "plugin-sdk/conformance/runner/verbs/run_options.h"
+#include "plugin-sdk/conformance/runner/commands/run_options.h"
 
 #include <errno.h>
 #include <stdlib.h>

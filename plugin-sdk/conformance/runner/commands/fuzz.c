@@ -1,5 +1,5 @@
 /* tenon-conform fuzz: random cases, one after another, and what they find. */
-#include "plugin-sdk/conformance/runner/verbs/verbs.h"
+#include "plugin-sdk/conformance/runner/commands/commands.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -12,11 +12,11 @@
 
 #include "plugin-sdk/conformance/worker/kernel/mutate.h"
 #include "plugin-sdk/conformance/runner/run/child.h"
-#include "plugin-sdk/conformance/runner/run/plan.h"
+#include "plugin-sdk/conformance/runner/run/selection.h"
 #include "plugin-sdk/conformance/runner/run/progress.h"
-#include "plugin-sdk/conformance/runner/run/route.h"
+#include "plugin-sdk/conformance/runner/run/schedule.h"
 #include "plugin-sdk/conformance/runner/shrink/reduce.h"
-#include "plugin-sdk/conformance/runner/verbs/programs.h"
+#include "plugin-sdk/conformance/runner/commands/worker_paths.h"
 
 enum { MOST_FINDINGS = 500, SHRINK_SECONDS = 20 };
 
@@ -25,12 +25,12 @@ typedef struct finding {
 } finding;
 
 typedef struct fuzz {
-    tc_pool_options pool;
+    tc_worker_pool_options pool;
     double seconds;
     int64_t seed;
     const char *corpus; /* a folder, or NULL */
     tc_trial trial;
-    tc_plan plan;
+    tc_selection selection;
     finding *findings;
     size_t n_findings, n_new, n_cases;
     bool trouble;
@@ -177,16 +177,16 @@ static void search(fuzz *f, double until) {
     char line[TC_MAX_LINE], why[TC_MESSAGE];
     tc_draft d;
     while (tc_now() < until && f->n_findings < MOST_FINDINGS && !f->trouble) {
-        const tc_planned *p = &f->plan.at[tc_below(&r, f->plan.n)];
-        const tc_route *route = tc_route_get(p->route);
-        if (route->fresh || route->core || route->alone || !tc_draft_read(p->line, &d, why) ||
-            !tc_mutate(&d, &r) || !tc_draft_line(&d, line))
+        const tc_candidate *p = &f->selection.at[tc_below(&r, f->selection.n)];
+        const tc_schedule *schedule = tc_schedule_get(p->schedule);
+        if (schedule->fresh || schedule->core || schedule->alone ||
+            !tc_draft_read(p->line, &d, why) || !tc_mutate(&d, &r) || !tc_draft_line(&d, line))
             continue;
         run_line(f, line, until, false);
     }
 }
 
-int tc_verb_fuzz(int argc, char **argv) {
+int tc_command_fuzz(int argc, char **argv) {
     char own[PATH_MAX], real[PATH_MAX], why[TC_VERDICT_MESSAGE];
     fuzz f = {.pool = {.timeout = 10, .jobs = 1}, .seed = time(NULL)};
     int result = read_options(argc, argv, &f);
@@ -201,13 +201,13 @@ int tc_verb_fuzz(int argc, char **argv) {
         f.pool.worker = tc_own_path(own, sizeof own);
     f.findings = calloc(MOST_FINDINGS + 1, sizeof *f.findings);
     if (!f.pool.worker || !f.findings ||
-        !tc_plan_add_sets(&f.plan, TC_SET_BIT(TC_STANDARD), NULL, NULL, why)) {
+        !tc_selection_add_sets(&f.selection, TC_SET_BIT(TC_STANDARD), NULL, NULL, why)) {
         fputs("tenon-conform fuzz: no cases to begin with\n", stderr);
         result = TC_EXIT_TROUBLE;
     } else {
         tc_prepare_for_children();
         tc_trial_init(&f.trial, &f.pool);
-        tc_plan_settle(&f.plan);
+        tc_selection_settle(&f.selection);
         printf("seed %" PRId64 "\n", f.seed);
         double until = tc_now() + f.seconds;
         replay(&f, until);
@@ -219,6 +219,6 @@ int tc_verb_fuzz(int argc, char **argv) {
                                                   : TC_EXIT_GOOD;
     }
     free(f.findings);
-    tc_plan_finish(&f.plan);
+    tc_selection_finish(&f.selection);
     return result;
 }

@@ -1,5 +1,5 @@
-/* See judge.h. */
-#include "plugin-sdk/conformance/runner/run/judge.h"
+/* See summary.h. */
+#include "plugin-sdk/conformance/runner/run/summary.h"
 
 #include <stdarg.h>
 #include <stdlib.h>
@@ -19,7 +19,7 @@ bool tc_status_is_bad(tc_status status) {
     }
 }
 
-void tc_count(const tc_log *log, size_t *counts) {
+void tc_summary_count(const tc_log *log, size_t *counts) {
     memset(counts, 0, TC_N_STATUSES * sizeof *counts);
     for (size_t i = 0; i < log->n_results; i++)
         counts[log->results[i].status]++;
@@ -36,7 +36,7 @@ static void append(char *out, size_t room, const char *format, ...) {
     va_end(args);
 }
 
-char *tc_counts_words(const size_t *counts, size_t n_skipped, char *out, size_t room) {
+char *tc_summary_counts(const size_t *counts, size_t n_skipped, char *out, size_t room) {
     static const char *const words[TC_N_STATUSES] = {
         [TC_PASS] = "passed",           [TC_FAIL] = "failed",
         [TC_MISTRUSTED] = "mistrusted", [TC_UNSUPPORTED] = "unsupported",
@@ -53,9 +53,9 @@ char *tc_counts_words(const size_t *counts, size_t n_skipped, char *out, size_t 
     return out;
 }
 
-char *tc_judge(const tc_log *log, const tc_plan *plan, const tc_lists *lists,
-               const tc_levels *levels, tc_sets sets, size_t n_skipped, bool interrupted,
-               double seconds, bool *out_good) {
+char *tc_summary_write(const tc_log *log, const tc_selection *selection,
+                       const tc_expectations *expectations, const tc_levels *levels, tc_sets sets,
+                       size_t n_skipped, bool interrupted, double seconds, bool *out_good) {
     char *text = NULL;
     size_t n_text = 0;
     FILE *out = open_memstream(&text, &n_text);
@@ -63,7 +63,7 @@ char *tc_judge(const tc_log *log, const tc_plan *plan, const tc_lists *lists,
         return NULL;
     size_t counts[TC_N_STATUSES], n_unused = 0;
     bool good = !interrupted && log->n_notes == 0;
-    tc_count(log, counts);
+    tc_summary_count(log, counts);
     fputs("{\"record\":\"end\",\"counts\":{", out);
     for (unsigned i = 0; i < TC_N_STATUSES; i++) {
         fprintf(out, "%s\"%s\":%zu", i ? "," : "", tc_status_name((tc_status)i), counts[i]);
@@ -74,7 +74,7 @@ char *tc_judge(const tc_log *log, const tc_plan *plan, const tc_lists *lists,
     char passed[512] = "", why[TC_VERDICT_MESSAGE];
     for (unsigned i = 0; i < levels->n; i++) {
         const tc_level *level = &levels->at[i];
-        tc_level_state state = tc_level_judge(levels, level, sets, plan, log, why);
+        tc_level_state state = tc_level_judge(levels, level, sets, selection, log, why);
         if (state == TC_LEVEL_PASSED && interrupted) {
             state = TC_LEVEL_NOT_RUN;
             snprintf(why, sizeof why, "the run was interrupted");
@@ -92,11 +92,11 @@ char *tc_judge(const tc_log *log, const tc_plan *plan, const tc_lists *lists,
     }
 
     fputs("],\"unused\":[", out);
-    for (size_t i = 0; i < lists->n && !interrupted; i++)
-        if (tc_entry_unused(&lists->entries[i])) {
-            const tc_entry *e = &lists->entries[i];
+    for (size_t i = 0; i < expectations->n && !interrupted; i++)
+        if (tc_expectation_unused(&expectations->entries[i])) {
+            const tc_expectation *e = &expectations->entries[i];
             char entry[2 * TC_MAX_LINE];
-            snprintf(entry, sizeof entry, "%s: %s %s", e->where, tc_list_kind_name(e->kind),
+            snprintf(entry, sizeof entry, "%s: %s %s", e->where, tc_expectation_kind_name(e->kind),
                      e->pattern->text);
             fputs(n_unused++ ? "," : "", out);
             tc_json_put(out, entry);
@@ -105,7 +105,7 @@ char *tc_judge(const tc_log *log, const tc_plan *plan, const tc_lists *lists,
 
     char device[256], words[512], summary[1536];
     tc_log_device(log, device, sizeof device);
-    tc_counts_words(counts, n_skipped, words, sizeof words);
+    tc_summary_counts(counts, n_skipped, words, sizeof words);
     snprintf(summary, sizeof summary, "%s: levels passed: %s; %s", device,
              *passed ? passed : "none", words);
     fprintf(out, "],\"interrupted\":%s,\"seconds\":%.3f,\"good\":%s,\"summary\":",

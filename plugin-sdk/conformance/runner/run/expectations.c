@@ -1,5 +1,5 @@
-/* See lists.h. */
-#include "plugin-sdk/conformance/runner/run/lists.h"
+/* See expectations.h. */
+#include "plugin-sdk/conformance/runner/run/expectations.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -8,18 +8,18 @@
 
 static const char *const kinds[] = {"skip", "xfail", "waive"};
 
-const char *tc_list_kind_name(tc_list_kind kind) {
+const char *tc_expectation_kind_name(tc_expectation_kind kind) {
     return kinds[kind];
 }
 
-void tc_lists_finish(tc_lists *lists) {
-    for (size_t i = 0; i < lists->n; i++) {
-        tc_pattern_destroy(lists->entries[i].pattern);
-        free(lists->entries[i].reason);
-        free(lists->entries[i].where);
+void tc_expectations_finish(tc_expectations *expectations) {
+    for (size_t i = 0; i < expectations->n; i++) {
+        tc_pattern_destroy(expectations->entries[i].pattern);
+        free(expectations->entries[i].reason);
+        free(expectations->entries[i].where);
     }
-    free(lists->entries);
-    *lists = (tc_lists){0};
+    free(expectations->entries);
+    *expectations = (tc_expectations){0};
 }
 
 static char *trim(char *text) {
@@ -31,7 +31,8 @@ static char *trim(char *text) {
     return text;
 }
 
-static bool add(tc_lists *lists, char *text, const char *where, char why[TC_MESSAGE]) {
+static bool add(tc_expectations *expectations, char *text, const char *where,
+                char why[TC_MESSAGE]) {
     char *reason = strchr(text, '#');
     if (reason)
         *reason++ = '\0';
@@ -52,12 +53,14 @@ static bool add(tc_lists *lists, char *text, const char *where, char why[TC_MESS
         snprintf(why, TC_MESSAGE, "no reason; write it behind #: %s PATTERN # why", kinds[kind]);
         return false;
     }
-    tc_entry e = {.kind = (tc_list_kind)kind, .pattern = tc_pattern_create(text + n, why)};
+    tc_expectation e = {.kind = (tc_expectation_kind)kind,
+                        .pattern = tc_pattern_create(text + n, why)};
     if (!e.pattern)
         return false;
-    tc_entry *entries = realloc(lists->entries, (lists->n + 1) * sizeof *entries);
+    tc_expectation *entries =
+        realloc(expectations->entries, (expectations->n + 1) * sizeof *entries);
     if (entries)
-        lists->entries = entries;
+        expectations->entries = entries;
     e.reason = strdup(reason);
     e.where = strdup(where);
     if (!entries || !e.reason || !e.where) {
@@ -67,11 +70,11 @@ static bool add(tc_lists *lists, char *text, const char *where, char why[TC_MESS
         snprintf(why, TC_MESSAGE, "no memory");
         return false;
     }
-    lists->entries[lists->n++] = e;
+    expectations->entries[expectations->n++] = e;
     return true;
 }
 
-static bool read_stream(tc_lists *lists, const char *name, FILE *file,
+static bool read_stream(tc_expectations *expectations, const char *name, FILE *file,
                         char why[TC_VERDICT_MESSAGE]) {
     char *text = NULL, reason[TC_MESSAGE];
     size_t room = 0;
@@ -79,7 +82,7 @@ static bool read_stream(tc_lists *lists, const char *name, FILE *file,
     for (unsigned number = 1; good && getline(&text, &room, file) >= 0; number++) {
         char where[512];
         snprintf(where, sizeof where, "%.480s:%u", name, number);
-        good = add(lists, text, where, reason);
+        good = add(expectations, text, where, reason);
         if (!good)
             snprintf(why, TC_VERDICT_MESSAGE, "%s: %s", where, reason);
     }
@@ -91,19 +94,20 @@ static bool read_stream(tc_lists *lists, const char *name, FILE *file,
     return good;
 }
 
-bool tc_lists_read(tc_lists *lists, const char *path, char why[TC_VERDICT_MESSAGE]) {
+bool tc_expectations_read(tc_expectations *expectations, const char *path,
+                          char why[TC_VERDICT_MESSAGE]) {
     FILE *file = fopen(path, "re");
     if (!file) {
         snprintf(why, TC_VERDICT_MESSAGE, "%s: %s", path, strerror(errno));
         return false;
     }
-    bool good = read_stream(lists, path, file, why);
+    bool good = read_stream(expectations, path, file, why);
     fclose(file);
     return good;
 }
 
-bool tc_lists_read_text(tc_lists *lists, const char *name, const char *text,
-                        char why[TC_VERDICT_MESSAGE]) {
+bool tc_expectations_read_text(tc_expectations *expectations, const char *name, const char *text,
+                               char why[TC_VERDICT_MESSAGE]) {
     if (*text == '\0')
         return true;
     FILE *file = fmemopen((void *)text, strlen(text), "r");
@@ -111,15 +115,15 @@ bool tc_lists_read_text(tc_lists *lists, const char *name, const char *text,
         snprintf(why, TC_VERDICT_MESSAGE, "%s: %s", name, strerror(errno));
         return false;
     }
-    bool good = read_stream(lists, name, file, why);
+    bool good = read_stream(expectations, name, file, why);
     fclose(file);
     return good;
 }
 
-const tc_entry *tc_lists_skip(tc_lists *lists, const char *line) {
-    for (size_t i = 0; i < lists->n; i++) {
-        tc_entry *e = &lists->entries[i];
-        if (e->kind == TC_LIST_SKIP && tc_pattern_finds(e->pattern, line)) {
+const tc_expectation *tc_expectations_skip(tc_expectations *expectations, const char *line) {
+    for (size_t i = 0; i < expectations->n; i++) {
+        tc_expectation *e = &expectations->entries[i];
+        if (e->kind == TC_EXPECT_SKIP && tc_pattern_finds(e->pattern, line)) {
             e->used = true;
             return e;
         }
@@ -127,34 +131,34 @@ const tc_entry *tc_lists_skip(tc_lists *lists, const char *line) {
     return NULL;
 }
 
-tc_status tc_lists_judge(tc_lists *lists, const char *line, tc_status status,
-                         const tc_entry **out_entry) {
+tc_status tc_expectations_judge(tc_expectations *expectations, const char *line, tc_status status,
+                                const tc_expectation **out_entry) {
     *out_entry = NULL;
     bool failed = status == TC_FAIL || status == TC_CRASH || status == TC_TIMEOUT ||
                   status == TC_FLAKY || status == TC_MISTRUSTED;
     if (!failed && status != TC_PASS)
         return status;
-    for (size_t i = 0; i < lists->n; i++) {
-        tc_entry *e = &lists->entries[i];
-        if (e->kind == TC_LIST_SKIP || !tc_pattern_finds(e->pattern, line))
+    for (size_t i = 0; i < expectations->n; i++) {
+        tc_expectation *e = &expectations->entries[i];
+        if (e->kind == TC_EXPECT_SKIP || !tc_pattern_finds(e->pattern, line))
             continue;
-        if (!failed && e->kind == TC_LIST_WAIVE)
+        if (!failed && e->kind == TC_EXPECT_WAIVE)
             return status;
         e->used = true; /* by an xpass, too: it is told there */
         *out_entry = e;
-        return !failed ? TC_XPASS : e->kind == TC_LIST_XFAIL ? TC_XFAIL : TC_WAIVED;
+        return !failed ? TC_XPASS : e->kind == TC_EXPECT_XFAIL ? TC_XFAIL : TC_WAIVED;
     }
     return status;
 }
 
-void tc_lists_count(tc_lists *lists, const char *line, bool ran) {
-    for (size_t i = 0; i < lists->n; i++)
-        if (tc_pattern_finds(lists->entries[i].pattern, line)) {
-            lists->entries[i].n_lines++;
-            lists->entries[i].n_ran += ran;
+void tc_expectations_count(tc_expectations *expectations, const char *line, bool ran) {
+    for (size_t i = 0; i < expectations->n; i++)
+        if (tc_pattern_finds(expectations->entries[i].pattern, line)) {
+            expectations->entries[i].n_lines++;
+            expectations->entries[i].n_ran += ran;
         }
 }
 
-bool tc_entry_unused(const tc_entry *e) {
+bool tc_expectation_unused(const tc_expectation *e) {
     return !e->used && e->n_ran == e->n_lines;
 }

@@ -1,12 +1,12 @@
 /* tenon-conform report: reports made from a log. */
-#include "plugin-sdk/conformance/runner/verbs/verbs.h"
+#include "plugin-sdk/conformance/runner/commands/commands.h"
 
 #include <stdio.h>
 #include <string.h>
 
 #include "plugin-sdk/conformance/json.h"
 #include "plugin-sdk/conformance/runner/report/report.h"
-#include "plugin-sdk/conformance/runner/verbs/run_options.h"
+#include "plugin-sdk/conformance/runner/commands/run_options.h"
 
 static int usage(const char *problem, const char *word) {
     fprintf(stderr,
@@ -17,7 +17,7 @@ static int usage(const char *problem, const char *word) {
     return TC_EXIT_USAGE;
 }
 
-int tc_verb_report(int argc, char **argv) {
+int tc_command_report(int argc, char **argv) {
     const char *path = NULL, *wanted[TC_N_REPORTS] = {0};
     for (int i = 1; i < argc; i++) {
         size_t k = 0;

@@ -1,5 +1,5 @@
 /* tenon-conform run: cases on a plugin's device, in workers, with lists, a log and levels. */
-#include "plugin-sdk/conformance/runner/verbs/verbs.h"
+#include "plugin-sdk/conformance/runner/commands/commands.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -10,24 +10,24 @@
 
 #include "plugin-sdk/conformance/json.h"
 #include "plugin-sdk/conformance/runner/run/child.h"
-#include "plugin-sdk/conformance/runner/run/head.h"
-#include "plugin-sdk/conformance/runner/run/judge.h"
-#include "plugin-sdk/conformance/runner/run/pool.h"
+#include "plugin-sdk/conformance/runner/run/log_header.h"
+#include "plugin-sdk/conformance/runner/run/summary.h"
+#include "plugin-sdk/conformance/runner/run/worker_pool.h"
 #include "plugin-sdk/conformance/runner/run/progress.h"
-#include "plugin-sdk/conformance/runner/run/route.h"
-#include "plugin-sdk/conformance/runner/verbs/programs.h"
-#include "plugin-sdk/conformance/runner/verbs/run_options.h"
+#include "plugin-sdk/conformance/runner/run/schedule.h"
+#include "plugin-sdk/conformance/runner/commands/worker_paths.h"
+#include "plugin-sdk/conformance/runner/commands/run_options.h"
 
 typedef struct run {
     tc_run_options options;
-    tc_pool_options pool;
+    tc_worker_pool_options pool;
     char own_path[PATH_MAX], core_path[PATH_MAX];
     tc_levels levels;
-    tc_lists lists;
-    tc_plan plan;
+    tc_expectations expectations;
+    tc_selection selection;
     size_t n_skipped;
     tc_item *items;
-    tc_planned **planned; /* of the items */
+    tc_candidate **candidates; /* of the items */
     size_t n_items;
     tc_log log;
     tc_log_file file;
@@ -98,27 +98,27 @@ static bool read_levels(run *r) {
 }
 
 /* All of the sets, and what was asked for beside them. */
-static bool read_plan(run *r) {
+static bool read_selection(run *r) {
     const tc_run_options *o = &r->options;
     char why[TC_VERDICT_MESSAGE];
-    if (!tc_plan_add_sets(&r->plan, o->sets, o->worker, r->pool.core_worker, why))
+    if (!tc_selection_add_sets(&r->selection, o->sets, o->worker, r->pool.core_worker, why))
         return say(why);
-    size_t n_set = r->plan.n;
+    size_t n_set = r->selection.n;
     for (size_t i = 0; i < o->n_cases; i++)
-        if (!tc_plan_add(&r->plan, o->cases[i], false, why))
+        if (!tc_selection_add(&r->selection, o->cases[i], false, why))
             return say(why);
     for (size_t i = 0; i < o->n_case_files; i++)
-        if (!tc_plan_add_file(&r->plan, o->case_files[i], why))
+        if (!tc_selection_add_file(&r->selection, o->case_files[i], why))
             return say(why);
     bool all = o->n_cases + o->n_case_files == 0;
-    for (size_t i = 0; i < r->plan.n; i++)
-        r->plan.at[i].selected = all || i >= n_set;
-    tc_plan_settle(&r->plan);
+    for (size_t i = 0; i < r->selection.n; i++)
+        r->selection.at[i].selected = all || i >= n_set;
+    tc_selection_settle(&r->selection);
     for (unsigned i = 0; i < r->levels.n; i++)
         if (r->levels.at[i].asked)
-            tc_level_ask(&r->levels, &r->levels.at[i], &r->plan);
-    for (size_t i = 0; all && o->n_levels && i < r->plan.n; i++)
-        r->plan.at[i].selected = r->plan.at[i].asked;
+            tc_level_ask(&r->levels, &r->levels.at[i], &r->selection);
+    for (size_t i = 0; all && o->n_levels && i < r->selection.n; i++)
+        r->selection.at[i].selected = r->selection.at[i].asked;
     return true;
 }
 
@@ -135,11 +135,11 @@ static bool filter(run *r) {
             say(why);
         }
     }
-    for (size_t i = 0; good && n > 0 && i < r->plan.n; i++) {
+    for (size_t i = 0; good && n > 0 && i < r->selection.n; i++) {
         bool found = false;
         for (size_t k = 0; k < n && !found; k++)
-            found = tc_pattern_finds(patterns[k], r->plan.at[i].line);
-        r->plan.at[i].selected &= found;
+            found = tc_pattern_finds(patterns[k], r->selection.at[i].line);
+        r->selection.at[i].selected &= found;
     }
     while (n)
         tc_pattern_destroy(patterns[--n]);
@@ -172,49 +172,50 @@ static bool read_resumed(run *r, const char *sha256) {
                 (intmax_t)r->log.whole, r->log.n_results);
     for (size_t i = 0; i < r->log.n_results; i++) {
         tc_result *result = &r->log.results[i];
-        const tc_entry *entry;
-        tc_planned *p = tc_plan_find(&r->plan, result->line);
+        const tc_expectation *entry;
+        tc_candidate *p = tc_selection_find(&r->selection, result->line);
         if (p)
             p->ran = true;
-        tc_lists_judge(&r->lists, result->line, result->found, &entry); /* marks entries as used */
+        tc_expectations_judge(&r->expectations, result->line, result->found,
+                              &entry); /* marks entries as used */
         r->n_bad += tc_status_is_bad(result->status);
     }
     return true;
 }
 
 static bool make_items(run *r) {
-    tc_plan_order(&r->plan);
-    r->items = calloc(r->plan.n + 1, sizeof *r->items);
-    r->planned = calloc(r->plan.n + 1, sizeof *r->planned);
-    if (!r->items || !r->planned)
+    tc_selection_order(&r->selection);
+    r->items = calloc(r->selection.n + 1, sizeof *r->items);
+    r->candidates = calloc(r->selection.n + 1, sizeof *r->candidates);
+    if (!r->items || !r->candidates)
         return say("no memory for the cases");
-    for (size_t i = 0; i < r->plan.n; i++) {
-        tc_planned *p = &r->plan.at[i];
+    for (size_t i = 0; i < r->selection.n; i++) {
+        tc_candidate *p = &r->selection.at[i];
         if (!p->selected || p->ran)
             continue;
-        if (tc_lists_skip(&r->lists, p->line)) {
+        if (tc_expectations_skip(&r->expectations, p->line)) {
             r->n_skipped++;
             continue;
         }
-        r->items[r->n_items] = (tc_item){p->line, p->route};
-        r->planned[r->n_items++] = p;
+        r->items[r->n_items] = (tc_item){p->line, p->schedule};
+        r->candidates[r->n_items++] = p;
     }
     return true;
 }
 
 static bool write_head(run *r, const char *sha256, int argc, char **argv) {
     const tc_run_options *o = &r->options;
-    tc_head head = {.plugin = o->plugin,
-                    .device = o->device,
-                    .sets = o->sets,
-                    .options = argv + 1,
-                    .n_options = argc - 1,
-                    .lists = (const char **)o->lists,
-                    .n_lists = o->n_lists,
-                    .n_planned = r->n_items};
+    tc_log_header head = {.plugin = o->plugin,
+                          .device = o->device,
+                          .sets = o->sets,
+                          .options = argv + 1,
+                          .n_options = argc - 1,
+                          .lists = (const char **)o->lists,
+                          .n_lists = o->n_lists,
+                          .n_planned = r->n_items};
     memcpy(head.sha256, sha256, TC_SHA256_HEX);
     char described[TC_VERDICT_LINE + 2], why[TC_VERDICT_MESSAGE] = "";
-    if (tc_pool_describe(&r->pool, described, why) && tc_json_is_object(described)) {
+    if (tc_worker_pool_describe(&r->pool, described, why) && tc_json_is_object(described)) {
         head.described = described;
         tc_json_string(tc_json_member(described, "error"), why, sizeof why);
     }
@@ -222,7 +223,7 @@ static bool write_head(run *r, const char *sha256, int argc, char **argv) {
         head.silence = why;
         fprintf(stderr, "%s: %s\n", o->plugin, why);
     }
-    r->log.head = tc_head_write(&head);
+    r->log.head = tc_log_header_write(&head);
     if (!r->log.head)
         return say("no memory for the log");
     if (o->log && !tc_log_open(&r->file, o->log, 0, why))
@@ -238,13 +239,13 @@ static bool prepare(run *r, int argc, char **argv) {
     if (!read_levels(r))
         return false;
     for (size_t i = 0; i < o->n_lists; i++)
-        if (!tc_lists_read(&r->lists, o->lists[i], why))
+        if (!tc_expectations_read(&r->expectations, o->lists[i], why))
             return say(why);
     if (!tc_sha256_file(o->plugin, sha256)) {
         snprintf(why, sizeof why, "%.900s: %s", o->plugin, strerror(errno));
         return say(why);
     }
-    if (!read_plan(r) || !filter(r))
+    if (!read_selection(r) || !filter(r))
         return false;
     if (o->resume && !read_resumed(r, sha256))
         return false;
@@ -282,10 +283,10 @@ static void show(run *r, const tc_result *result) {
 static bool done(void *context, size_t item, const tc_verdict *found) {
     run *r = context;
     char why[TC_VERDICT_MESSAGE];
-    const tc_entry *entry;
+    const tc_expectation *entry;
     tc_verdict v = *found;
-    tc_planned *p = r->planned[item];
-    v.status = tc_lists_judge(&r->lists, p->line, v.status, &entry);
+    tc_candidate *p = r->candidates[item];
+    v.status = tc_expectations_judge(&r->expectations, p->line, v.status, &entry);
     if (v.status == TC_XPASS)
         snprintf(v.message, sizeof v.message,
                  "it passes; take the entry out of the list, or make it narrower: %.800s",
@@ -326,21 +327,21 @@ static void tick(void *context) {
 static bool count_entries(run *r) {
     char why[TC_VERDICT_MESSAGE];
     bool strange = false;
-    for (size_t i = 0; i < r->plan.n; i++)
-        tc_lists_count(&r->lists, r->plan.at[i].line, r->plan.at[i].ran);
-    for (size_t i = 0; i < r->lists.n; i++)
-        strange |= r->lists.entries[i].n_lines == 0;
+    for (size_t i = 0; i < r->selection.n; i++)
+        tc_expectations_count(&r->expectations, r->selection.at[i].line, r->selection.at[i].ran);
+    for (size_t i = 0; i < r->expectations.n; i++)
+        strange |= r->expectations.entries[i].n_lines == 0;
     tc_sets all = TC_SET_BIT(TC_EXHAUSTIVE) | TC_SET_BIT(TC_PERF);
     if (!strange || r->options.sets == all)
         return true;
-    tc_plan whole = {0};
-    bool good = tc_plan_add_sets(&whole, all, r->options.worker, r->pool.core_worker, why);
-    for (size_t i = 0; good && i < r->lists.n; i++) {
-        tc_entry *e = &r->lists.entries[i];
+    tc_selection whole = {0};
+    bool good = tc_selection_add_sets(&whole, all, r->options.worker, r->pool.core_worker, why);
+    for (size_t i = 0; good && i < r->expectations.n; i++) {
+        tc_expectation *e = &r->expectations.entries[i];
         for (size_t k = 0; e->n_lines == 0 && k < whole.n; k++)
             e->n_lines += tc_pattern_finds(e->pattern, whole.at[k].line);
     }
-    tc_plan_finish(&whole);
+    tc_selection_finish(&whole);
     return good || say(why);
 }
 
@@ -369,8 +370,8 @@ static int conclude(run *r, bool interrupted, double seconds) {
     }
     if (!interrupted && !count_entries(r))
         return TC_EXIT_TROUBLE;
-    r->log.end = tc_judge(&r->log, &r->plan, &r->lists, &r->levels, r->options.sets, r->n_skipped,
-                          interrupted, seconds, &good);
+    r->log.end = tc_summary_write(&r->log, &r->selection, &r->expectations, &r->levels,
+                                  r->options.sets, r->n_skipped, interrupted, seconds, &good);
     if (!r->log.end) {
         say("no memory for the end");
         return TC_EXIT_TROUBLE;
@@ -401,15 +402,15 @@ static void finish(run *r) {
         close(r->pool.signals);
     tc_log_close(&r->file);
     tc_log_finish(&r->log);
-    tc_lists_finish(&r->lists);
+    tc_expectations_finish(&r->expectations);
     tc_levels_finish(&r->levels);
-    tc_plan_finish(&r->plan);
+    tc_selection_finish(&r->selection);
     free(r->items);
-    free(r->planned);
+    free(r->candidates);
     free(r);
 }
 
-int tc_verb_run(int argc, char **argv) {
+int tc_command_run(int argc, char **argv) {
     run *r = calloc(1, sizeof *r);
     if (!r) {
         say("no memory");
@@ -418,13 +419,13 @@ int tc_verb_run(int argc, char **argv) {
     r->file.fd = r->pool.signals = -1;
     int result = TC_EXIT_USAGE;
     if (tc_run_options_read(argc, argv, &r->options) && prepare(r, argc, argv)) {
-        tc_pool_events events = {r, done, note, tick};
+        tc_worker_pool_events events = {r, done, note, tick};
         tc_progress_init(&r->progress, r->n_items, r->options.quiet);
         double start = tc_now();
-        tc_pool_end end = tc_pool_run(r->items, r->n_items, &r->pool, &events);
+        tc_worker_pool_end end = tc_worker_pool_run(r->items, r->n_items, &r->pool, &events);
         tc_progress_clear(&r->progress);
         result = r->trouble ? TC_EXIT_TROUBLE
-                            : conclude(r, end == TC_POOL_INTERRUPTED, tc_now() - start);
+                            : conclude(r, end == TC_WORKER_POOL_INTERRUPTED, tc_now() - start);
     }
     finish(r);
     return result;

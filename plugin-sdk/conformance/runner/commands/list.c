@@ -1,13 +1,13 @@
 /* tenon-conform list: the lines of a set. */
-#include "plugin-sdk/conformance/runner/verbs/verbs.h"
+#include "plugin-sdk/conformance/runner/commands/commands.h"
 
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 
-#include "plugin-sdk/conformance/runner/run/plan.h"
-#include "plugin-sdk/conformance/runner/verbs/programs.h"
+#include "plugin-sdk/conformance/runner/run/selection.h"
+#include "plugin-sdk/conformance/runner/commands/worker_paths.h"
 
 static int usage(const char *problem, const char *word) {
     fprintf(
@@ -19,7 +19,7 @@ static int usage(const char *problem, const char *word) {
     return TC_EXIT_USAGE;
 }
 
-int tc_verb_list(int argc, char **argv) {
+int tc_command_list(int argc, char **argv) {
     tc_sets sets = TC_SET_BIT(TC_STANDARD);
     enum { MOST = 64 };
     tc_pattern *filters[MOST];
@@ -46,27 +46,27 @@ int tc_verb_list(int argc, char **argv) {
         else
             result = usage("--filter: ", why);
     }
-    tc_plan plan = {0};
-    if (result == TC_EXIT_GOOD && !tc_plan_add_sets(&plan, sets, worker, core, why)) {
+    tc_selection selection = {0};
+    if (result == TC_EXIT_GOOD && !tc_selection_add_sets(&selection, sets, worker, core, why)) {
         fprintf(stderr, "tenon-conform list: %s\n", why);
         result = TC_EXIT_TROUBLE;
     }
     if (result == TC_EXIT_GOOD) {
-        tc_plan_settle(&plan);
-        tc_plan_order(&plan);
-        for (size_t i = 0; i < plan.n; i++) {
+        tc_selection_settle(&selection);
+        tc_selection_order(&selection);
+        for (size_t i = 0; i < selection.n; i++) {
             bool found = n_filters == 0;
             for (size_t k = 0; k < n_filters && !found; k++)
-                found = tc_pattern_finds(filters[k], plan.at[i].line);
+                found = tc_pattern_finds(filters[k], selection.at[i].line);
             if (found)
-                puts(plan.at[i].line);
+                puts(selection.at[i].line);
         }
         if (fflush(stdout) != 0 || ferror(stdout)) {
             fprintf(stderr, "tenon-conform list: stdout: %s\n", strerror(errno));
             result = TC_EXIT_TROUBLE;
         }
     }
-    tc_plan_finish(&plan);
+    tc_selection_finish(&selection);
     while (n_filters)
         tc_pattern_destroy(filters[--n_filters]);
     return result;

@@ -1,5 +1,5 @@
-/* See head.h. */
-#include "plugin-sdk/conformance/runner/run/head.h"
+/* See log_header.h. */
+#include "plugin-sdk/conformance/runner/run/log_header.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -38,7 +38,7 @@ static void put_described(FILE *out, const char *described) {
     }
 }
 
-char *tc_head_write(const tc_head *h) {
+char *tc_log_header_write(const tc_log_header *h) {
     char *text = NULL, date[32], sets[TC_SETS_NAME];
     size_t n = 0;
     FILE *out = open_memstream(&text, &n);
