@@ -11,6 +11,7 @@
 #include <time.h>
 
 #include "plugin-sdk/conformance/worker/kernel/mutate.h"
+#include "plugin-sdk/conformance/runner/report/escape.h"
 #include "plugin-sdk/conformance/runner/run/child.h"
 #include "plugin-sdk/conformance/runner/run/selection.h"
 #include "plugin-sdk/conformance/runner/run/progress.h"
@@ -90,8 +91,9 @@ static int read_options(int argc, char **argv, fuzz *f) {
 static void keep(fuzz *f, const char *line, const tc_verdict *v) {
     char path[PATH_MAX], kind[TC_MESSAGE];
     f->n_new++;
-    printf("%s: %s\n    tenon-conform run %s '%s'\n", tc_status_name(v->status), v->message,
-           f->pool.plugin, line);
+    char command[TC_COMMAND];
+    printf("%s: %s\n    %s\n", tc_status_name(v->status), v->message,
+           tc_command_text(f->pool.plugin, line, command));
     fflush(stdout);
     if (!f->corpus)
         return;

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "plugin-sdk/conformance/json.h"
 #include "plugin-sdk/conformance/runner/report/report.h"
 #include "plugin-sdk/conformance/runner/commands/run_options.h"
 
@@ -38,7 +37,7 @@ int tc_command_report(int argc, char **argv) {
     if (!path)
         return usage("the log is missing", "");
 
-    char why[TC_VERDICT_MESSAGE], summary[2048];
+    char why[TC_VERDICT_MESSAGE];
     tc_log log;
     if (!tc_log_read(path, &log, why)) {
         fprintf(stderr, "tenon-conform report: %s\n", why);
@@ -57,8 +56,8 @@ int tc_command_report(int argc, char **argv) {
         }
     }
     if (!any) {
-        if (log.end && tc_json_string(tc_json_member(log.end, "summary"), summary, sizeof summary))
-            puts(summary);
+        if (*tc_json_string(log.end, "summary"))
+            puts(tc_json_string(log.end, "summary"));
         else
             printf("%zu cases; the run did not come to its end\n", log.n_results);
     }

@@ -2,13 +2,14 @@
 #include "plugin-sdk/conformance/runner/commands/commands.h"
 
 #include <errno.h>
+#include <sha2.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "plugin-sdk/conformance/json.h"
+#include "plugin-sdk/conformance/runner/report/escape.h"
 #include "plugin-sdk/conformance/runner/run/child.h"
 #include "plugin-sdk/conformance/runner/run/log_header.h"
 #include "plugin-sdk/conformance/runner/run/summary.h"
@@ -149,22 +150,24 @@ static bool filter(run *r) {
 /* What an interrupted log has is not run again. */
 static bool read_resumed(run *r, const char *sha256) {
     const char *path = r->options.resume;
-    char why[TC_VERDICT_MESSAGE], text[TC_SHA256_HEX], sets[TC_SETS_NAME];
+    char why[TC_VERDICT_MESSAGE], sets[TC_SETS_NAME];
     if (!tc_log_read(path, &r->log, why))
         return say(why);
-    if (strcmp(tc_log_plugin(&r->log, "sha256", text, sizeof text), sha256) != 0) {
+    const char *logged = tc_log_plugin(&r->log, "sha256");
+    if (strcmp(logged, sha256) != 0) {
         snprintf(why, sizeof why,
                  "%s is of another file: its plugin has SHA-256 %.16s..., this %.16s"
                  "...; begin a new log",
-                 path, text, sha256);
+                 path, logged, sha256);
         return say(why);
     }
     double device = -1;
-    tc_json_string(tc_json_member(r->log.head, "set"), text, sizeof text);
-    tc_json_number(tc_json_member(r->log.head, "device"), &device);
-    if (strcmp(text, tc_sets_name(r->options.sets, sets)) != 0 || device != r->options.device) {
-        snprintf(why, sizeof why, "%s is of --set %s --device %g; go on with these, or begin anew",
-                 path, text, device);
+    const char *set = tc_json_string(r->log.head, "set");
+    tc_json_number(r->log.head, "device", &device);
+    if (strcmp(set, tc_sets_name(r->options.sets, sets)) != 0 || device != r->options.device) {
+        snprintf(why, sizeof why,
+                 "%.500s is of --set %.200s --device %g; go on with these, or begin anew", path,
+                 set, device);
         return say(why);
     }
     if (r->log.truncated)
@@ -215,15 +218,16 @@ static bool write_head(run *r, const char *sha256, int argc, char **argv) {
                           .n_planned = r->n_items};
     memcpy(head.sha256, sha256, TC_SHA256_HEX);
     char described[TC_VERDICT_LINE + 2], why[TC_VERDICT_MESSAGE] = "";
-    if (tc_worker_pool_describe(&r->pool, described, why) && tc_json_is_object(described)) {
-        head.described = described;
-        tc_json_string(tc_json_member(described, "error"), why, sizeof why);
-    }
-    if (*why) {
-        head.silence = why;
+    json_t *said = NULL;
+    if (tc_worker_pool_describe(&r->pool, described, why) &&
+        (said = tc_json_parse(described, strlen(described))))
+        snprintf(why, sizeof why, "%.1000s", tc_json_string(said, "error"));
+    head.described = said;
+    head.silence = *why ? why : NULL;
+    if (*why)
         fprintf(stderr, "%s: %s\n", o->plugin, why);
-    }
-    r->log.head = tc_log_header_write(&head);
+    r->log.head = tc_log_header_make(&head);
+    json_decref(said);
     if (!r->log.head)
         return say("no memory for the log");
     if (o->log && !tc_log_open(&r->file, o->log, 0, why))
@@ -241,7 +245,7 @@ static bool prepare(run *r, int argc, char **argv) {
     for (size_t i = 0; i < o->n_lists; i++)
         if (!tc_expectations_read(&r->expectations, o->lists[i], why))
             return say(why);
-    if (!tc_sha256_file(o->plugin, sha256)) {
+    if (!SHA256File(o->plugin, sha256)) {
         snprintf(why, sizeof why, "%.900s: %s", o->plugin, strerror(errno));
         return say(why);
     }
@@ -253,11 +257,14 @@ static bool prepare(run *r, int argc, char **argv) {
         return false;
     if (!o->resume)
         return write_head(r, sha256, argc, argv);
-    free(r->log.end);
+    json_decref(r->log.end);
     r->log.end = NULL;
     if (!tc_log_open(&r->file, o->resume, r->log.whole, why))
         return say(why);
-    return tc_log_put(&r->file, "{\"record\":\"resume\"}", why) || say(why);
+    json_t *resume = json_pack("{s:s}", "record", "resume");
+    bool good = tc_log_put(&r->file, resume, why) || say(why);
+    json_decref(resume);
+    return good;
 }
 
 /* ---- during ------------------------------------------------------------------------------ */
@@ -274,8 +281,9 @@ static void show(run *r, const tc_result *result) {
     char requirement[32] = "";
     if (result->requirement)
         snprintf(requirement, sizeof requirement, " TNP-%u:", result->requirement);
-    fprintf(stderr, "%s:%s %s\n    tenon-conform run %s '%s'\n", tc_status_name(result->status),
-            requirement, result->message, r->options.plugin, result->line);
+    char command[TC_COMMAND];
+    fprintf(stderr, "%s:%s %s\n    %s\n", tc_status_name(result->status), requirement,
+            result->message, tc_command_text(r->options.plugin, result->line, command));
     if (result->reason)
         fprintf(stderr, "    listed: %s\n", result->reason);
 }
@@ -347,22 +355,19 @@ static bool count_entries(run *r) {
 
 /* Levels that did not pass, and entries that did nothing, in words. */
 static void explain(const run *r) {
-    const char *unused = tc_json_member(r->log.end, "unused"), *at_level = NULL;
-    char text[2 * TC_MAX_LINE];
-    tc_log_level level;
-    while (!r->options.quiet && tc_log_next_level(&r->log, &at_level, &level))
-        if (strcmp(level.state, "passed") != 0)
-            fprintf(stderr, "level %s: %s: %s\n", level.name, level.state, level.why);
-    for (const char *at = unused + 1; *at == '"';) {
-        tc_json_string(at, text, sizeof text);
-        fprintf(stderr, "unused entry: %s\n", text);
-        at = tc_json_skip(at);
-        at += *at == ',';
-    }
+    size_t i;
+    const json_t *level, *entry;
+    if (!r->options.quiet)
+        json_array_foreach(tc_log_levels(&r->log), i,
+                           level) if (strcmp(tc_json_string(level, "state"), "passed") != 0)
+            fprintf(stderr, "level %s: %s: %s\n", tc_json_string(level, "name"),
+                    tc_json_string(level, "state"), tc_json_string(level, "why"));
+    json_array_foreach(json_object_get(r->log.end, "unused"), i, entry)
+        fprintf(stderr, "unused entry: %s\n", json_string_value(entry));
 }
 
 static int conclude(run *r, bool interrupted, double seconds) {
-    char why[TC_VERDICT_MESSAGE], summary[2048];
+    char why[TC_VERDICT_MESSAGE];
     bool good = false;
     if (!interrupted && r->n_items + r->log.n_results == 0) {
         say("no case was selected; tenon-conform list shows them");
@@ -370,15 +375,14 @@ static int conclude(run *r, bool interrupted, double seconds) {
     }
     if (!interrupted && !count_entries(r))
         return TC_EXIT_TROUBLE;
-    r->log.end = tc_summary_write(&r->log, &r->selection, &r->expectations, &r->levels,
-                                  r->options.sets, r->n_skipped, interrupted, seconds, &good);
+    r->log.end = tc_summary_make(&r->log, &r->selection, &r->expectations, &r->levels,
+                                 r->options.sets, r->n_skipped, interrupted, seconds, &good);
     if (!r->log.end) {
         say("no memory for the end");
         return TC_EXIT_TROUBLE;
     }
     bool written = tc_log_put(&r->file, r->log.end, why) || say(why);
     explain(r);
-    tc_json_string(tc_json_member(r->log.end, "summary"), summary, sizeof summary);
     /* A report on stdout is alone there. */
     bool taken = false;
     for (size_t i = 0; i < TC_N_REPORTS; i++) {
@@ -387,7 +391,8 @@ static int conclude(run *r, bool interrupted, double seconds) {
         if (path && !tc_report_write(path, tc_reports[i], &r->log, why))
             written = say(why);
     }
-    if (fprintf(taken ? stderr : stdout, "%s\n", summary) < 0 || fflush(stdout) != 0)
+    if (fprintf(taken ? stderr : stdout, "%s\n", tc_json_string(r->log.end, "summary")) < 0 ||
+        fflush(stdout) != 0)
         written = say("the last line could not be printed");
     if (interrupted) {
         fprintf(stderr, "interrupted%s%s\n", r->file.path ? "; go on with --resume " : "",

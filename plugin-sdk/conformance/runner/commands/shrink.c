@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plugin-sdk/conformance/runner/report/escape.h"
 #include "plugin-sdk/conformance/runner/run/child.h"
 #include "plugin-sdk/conformance/runner/run/progress.h"
 #include "plugin-sdk/conformance/runner/shrink/reduce.h"
@@ -125,8 +126,10 @@ static int shrink(const options *o, tc_trial *trial) {
     tc_reduce(&r);
     if (tc_now() > r.until)
         puts("the time is over; --seconds gives more");
-    printf("%zu of %zu changes kept\n%s: %s\n    tenon-conform run %s '%s'\n", r.n_kept, r.n_tried,
-           tc_status_name(r.verdict.status), r.verdict.message, o->pool.plugin, r.line);
+    char command[TC_COMMAND];
+    printf("%zu of %zu changes kept\n%s: %s\n    %s\n", r.n_kept, r.n_tried,
+           tc_status_name(r.verdict.status), r.verdict.message,
+           tc_command_text(o->pool.plugin, r.line, command));
     return write_file(o, r.line);
 }
 

@@ -1,6 +1,7 @@
 /* See escape.h. */
 #include "plugin-sdk/conformance/runner/report/escape.h"
 
+#include <ctype.h>
 #include <string.h>
 
 void tc_put_xml(FILE *out, const char *text) {
@@ -44,4 +45,27 @@ void tc_put_markdown(FILE *out, const char *text) {
         else
             fprintf(out, strchr("\\`*_{}[]()#+!|>~", *p) ? "\\%c" : "%c", *p);
     }
+}
+
+/* Between quotes that a shell takes nothing in for its own; a quote ends them, is escaped, and
+ * begins them again. */
+static char *quote(char *at, const char *text) {
+    *at++ = '\'';
+    for (; *text; text++)
+        at = *text == '\'' ? stpcpy(at, "'\\''") : (*at = *text, at + 1);
+    return stpcpy(at, "'");
+}
+
+char *tc_command_text(const char *plugin, const char *line, char out[TC_COMMAND]) {
+    char *at = stpcpy(out, "tenon-conform run ");
+    bool plain = *plugin != '-' && *plugin != '\0' && strlen(plugin) < PATH_MAX;
+    for (const char *p = plugin; *p; p++)
+        plain = plain && (isalnum((unsigned char)*p) || strchr("/._-+:,@%", *p));
+    char path[PATH_MAX], text[TC_MAX_LINE]; /* a log's may be longer than any path */
+    snprintf(path, sizeof path, "%s", plugin);
+    snprintf(text, sizeof text, "%s", line);
+    at = plain ? stpcpy(at, path) : quote(at, path);
+    *at++ = ' ';
+    quote(at, text);
+    return out;
 }

@@ -1,89 +1,67 @@
 /* See log_header.h. */
 #include "plugin-sdk/conformance/runner/run/log_header.h"
 
+#include <sha2.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/utsname.h>
 #include <time.h>
 #include <unistd.h>
 
-#include "plugin-sdk/conformance/json.h"
-
-static void put(FILE *out, const char *name, const char *value) {
-    fprintf(out, ",\"%s\":", name);
-    tc_json_put(out, value);
-}
-
 /* The first model name of /proc/cpuinfo; the machine's kind where that has none. */
-static void put_cpu(FILE *out, const char *machine) {
+static void find_cpu(char out[256], const char *machine) {
     FILE *file = fopen("/proc/cpuinfo", "re");
-    char line[512], name[256] = "";
-    while (file && !*name && fgets(line, sizeof line, file))
-        if (strncmp(line, "model name", 10) == 0)
-            sscanf(line, "model name%*[ \t]:%*[ \t]%255[^\n]", name);
+    char line[512];
+    snprintf(out, 256, "%s", machine);
+    while (file && fgets(line, sizeof line, file))
+        if (sscanf(line, "model name%*[ \t]:%*[ \t]%255[^\n]", out) == 1)
+            break;
     if (file)
         fclose(file);
-    put(out, "cpu", *name ? name : machine);
-    fprintf(out, ",\"cores\":%ld", sysconf(_SC_NPROCESSORS_ONLN));
 }
 
-/* The members the worker gave, without the braces and ours. */
-static void put_described(FILE *out, const char *described) {
+/* The plugin's file, and what the worker says of it. */
+static json_t *make_plugin(const tc_log_header *h) {
     static const char *const members[] = {"id",     "version",   "type",    "name",
                                           "device", "n_devices", "records", "error"};
+    json_t *plugin = json_pack("{s:o, s:s}", "path", tc_json_text(h->plugin), "sha256", h->sha256);
     for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
-        const char *value = tc_json_member(described, members[i]);
+        json_t *value = json_object_get(h->described, members[i]);
         if (value)
-            fprintf(out, ",\"%s\":%.*s", members[i], (int)(tc_json_skip(value) - value), value);
+            json_object_set(plugin, members[i], value);
     }
+    if (!h->described && h->silence)
+        json_object_set_new(plugin, "error", tc_json_text(h->silence));
+    return plugin;
 }
 
-char *tc_log_header_write(const tc_log_header *h) {
-    char *text = NULL, date[32], sets[TC_SETS_NAME];
-    size_t n = 0;
-    FILE *out = open_memstream(&text, &n);
-    if (!out)
-        return NULL;
+static json_t *make_host(void) {
+    struct utsname host = {0};
+    char cpu[256];
+    uname(&host);
+    find_cpu(cpu, host.machine);
+    return json_pack("{s:o, s:o, s:o, s:o, s:I}", "system", tc_json_text(host.sysname), "kernel",
+                     tc_json_text(host.release), "machine", tc_json_text(host.machine), "cpu",
+                     tc_json_text(cpu), "cores", (json_int_t)sysconf(_SC_NPROCESSORS_ONLN));
+}
+
+json_t *tc_log_header_make(const tc_log_header *h) {
+    char date[32], sets[TC_SETS_NAME];
     time_t now = time(NULL);
     struct tm utc;
     strftime(date, sizeof date, "%Y-%m-%dT%H:%M:%SZ", gmtime_r(&now, &utc));
-    fputs("{\"record\":\"head\",\"log\":1", out);
-    put(out, "suite", TENON_VERSION);
-    put(out, "time", date);
-    fputs(",\"plugin\":{\"path\":", out);
-    tc_json_put(out, h->plugin);
-    put(out, "sha256", h->sha256);
-    if (h->described && tc_json_is_object(h->described))
-        put_described(out, h->described);
-    else if (h->silence)
-        put(out, "error", h->silence);
-    fprintf(out, "},\"device\":%u,\"set\":\"%s\",\"host\":{\"system\":", h->device,
-            tc_sets_name(h->sets, sets));
-    struct utsname host = {0};
-    uname(&host);
-    tc_json_put(out, host.sysname);
-    put(out, "kernel", host.release);
-    put(out, "machine", host.machine);
-    put_cpu(out, host.machine);
-    fputs("},\"options\":[", out);
-    for (int i = 0; i < h->n_options; i++) {
-        fputs(i ? "," : "", out);
-        tc_json_put(out, h->options[i]);
-    }
-    fputs("],\"lists\":[", out);
+    json_t *options = json_array(), *lists = json_array();
+    for (int i = 0; i < h->n_options; i++)
+        json_array_append_new(options, tc_json_text(h->options[i]));
     for (size_t i = 0; i < h->n_lists; i++) {
         char sum[TC_SHA256_HEX] = "";
-        tc_sha256_file(h->lists[i], sum);
-        fprintf(out, "%s{\"path\":", i ? "," : "");
-        tc_json_put(out, h->lists[i]);
-        put(out, "sha256", sum);
-        fputc('}', out);
+        SHA256File(h->lists[i], sum);
+        json_array_append_new(
+            lists, json_pack("{s:o, s:s}", "path", tc_json_text(h->lists[i]), "sha256", sum));
     }
-    fprintf(out, "],\"planned\":%zu}", h->n_planned);
-    bool whole = !ferror(out);
-    if (fclose(out) != 0 || !whole) {
-        free(text);
-        return NULL;
-    }
-    return text;
+    return json_pack("{s:s, s:i, s:s, s:s, s:o, s:I, s:s, s:o, s:o, s:o, s:I}", "record", "head",
+                     "log", 1, "suite", TENON_VERSION, "time", date, "plugin", make_plugin(h),
+                     "device", (json_int_t)h->device, "set", tc_sets_name(h->sets, sets), "host",
+                     make_host(), "options", options, "lists", lists, "planned",
+                     (json_int_t)h->n_planned);
 }

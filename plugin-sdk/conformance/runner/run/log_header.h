@@ -3,13 +3,15 @@
 #define TENON_CONFORMANCE_LOG_HEADER_H
 
 #include "plugin-sdk/conformance/worker/worker.h"
-#include "plugin-sdk/conformance/runner/run/sha256.h"
+#include "plugin-sdk/conformance/runner/run/json_record.h"
+
+enum { TC_SHA256_HEX = 65 };
 
 typedef struct tc_log_header {
     const char *plugin; /* real path */
     char sha256[TC_SHA256_HEX];
-    const char *described; /* what the worker says of it: a JSON object, or NULL */
-    const char *silence;   /* why it says nothing */
+    const json_t *described; /* what the worker says of it, or NULL */
+    const char *silence;     /* why it says nothing */
     unsigned device;
     tc_sets sets;
     char **options; /* the words of the command */
@@ -19,7 +21,7 @@ typedef struct tc_log_header {
     size_t n_planned;
 } tc_log_header;
 
-/* The record as JSON; free() it. NULL: no memory. */
-char *tc_log_header_write(const tc_log_header *head);
+/* The record; NULL: no memory. */
+json_t *tc_log_header_make(const tc_log_header *header);
 
 #endif

@@ -2,10 +2,7 @@
 #include "plugin-sdk/conformance/runner/run/summary.h"
 
 #include <stdarg.h>
-#include <stdlib.h>
 #include <string.h>
-
-#include "plugin-sdk/conformance/json.h"
 
 bool tc_status_is_bad(tc_status status) {
     switch (status) {
@@ -53,26 +50,13 @@ char *tc_summary_counts(const size_t *counts, size_t n_skipped, char *out, size_
     return out;
 }
 
-char *tc_summary_write(const tc_log *log, const tc_selection *selection,
-                       const tc_expectations *expectations, const tc_levels *levels, tc_sets sets,
-                       size_t n_skipped, bool interrupted, double seconds, bool *out_good) {
-    char *text = NULL;
-    size_t n_text = 0;
-    FILE *out = open_memstream(&text, &n_text);
-    if (!out)
-        return NULL;
-    size_t counts[TC_N_STATUSES], n_unused = 0;
-    bool good = !interrupted && log->n_notes == 0;
-    tc_summary_count(log, counts);
-    fputs("{\"record\":\"end\",\"counts\":{", out);
-    for (unsigned i = 0; i < TC_N_STATUSES; i++) {
-        fprintf(out, "%s\"%s\":%zu", i ? "," : "", tc_status_name((tc_status)i), counts[i]);
-        good = good && !(counts[i] && tc_status_is_bad((tc_status)i));
-    }
-    fprintf(out, ",\"skipped\":%zu},\"levels\":[", n_skipped);
-
-    char passed[512] = "", why[TC_VERDICT_MESSAGE];
+/* What each level comes to, as the end has it; titles of those that passed in `passed`. */
+static json_t *make_levels(const tc_log *log, const tc_selection *selection,
+                           const tc_levels *levels, tc_sets sets, bool interrupted,
+                           char passed[512], bool *good) {
+    json_t *made = json_array();
     for (unsigned i = 0; i < levels->n; i++) {
+        char why[TC_VERDICT_MESSAGE];
         const tc_level *level = &levels->at[i];
         tc_level_state state = tc_level_judge(levels, level, sets, selection, log, why);
         if (state == TC_LEVEL_PASSED && interrupted) {
@@ -80,43 +64,51 @@ char *tc_summary_write(const tc_log *log, const tc_selection *selection,
             snprintf(why, sizeof why, "the run was interrupted");
         }
         if (state == TC_LEVEL_PASSED)
-            append(passed, sizeof passed, "%s%s", *passed ? ", " : "", level->title);
+            append(passed, 512, "%s%s", *passed ? ", " : "", level->title);
         else if (level->asked)
-            good = false;
-        fprintf(out, "%s{\"name\":", i ? "," : "");
-        tc_json_put(out, level->title);
-        fprintf(out, ",\"version\":%u,\"state\":\"%s\",\"why\":", level->version,
-                tc_level_state_name(state));
-        tc_json_put(out, why);
-        fputc('}', out);
+            *good = false;
+        json_array_append_new(made,
+                              json_pack("{s:o, s:i, s:s, s:o}", "name", tc_json_text(level->title),
+                                        "version", (int)level->version, "state",
+                                        tc_level_state_name(state), "why", tc_json_text(why)));
     }
+    return made;
+}
 
-    fputs("],\"unused\":[", out);
-    for (size_t i = 0; i < expectations->n && !interrupted; i++)
-        if (tc_expectation_unused(&expectations->entries[i])) {
-            const tc_expectation *e = &expectations->entries[i];
-            char entry[2 * TC_MAX_LINE];
-            snprintf(entry, sizeof entry, "%s: %s %s", e->where, tc_expectation_kind_name(e->kind),
-                     e->pattern->text);
-            fputs(n_unused++ ? "," : "", out);
-            tc_json_put(out, entry);
-        }
-    good = good && n_unused == 0;
-
-    char device[256], words[512], summary[1536];
-    tc_log_device(log, device, sizeof device);
-    tc_summary_counts(counts, n_skipped, words, sizeof words);
-    snprintf(summary, sizeof summary, "%s: levels passed: %s; %s", device,
-             *passed ? passed : "none", words);
-    fprintf(out, "],\"interrupted\":%s,\"seconds\":%.3f,\"good\":%s,\"summary\":",
-            interrupted ? "true" : "false", seconds, good ? "true" : "false");
-    tc_json_put(out, summary);
-    fputs("}", out);
-    bool whole = !ferror(out);
-    if (fclose(out) != 0 || !whole) {
-        free(text);
-        return NULL;
+static json_t *make_unused(const tc_expectations *expectations) {
+    json_t *made = json_array();
+    for (size_t i = 0; i < expectations->n; i++) {
+        const tc_expectation *e = &expectations->entries[i];
+        char entry[2 * TC_MAX_LINE];
+        if (!tc_expectation_unused(e))
+            continue;
+        snprintf(entry, sizeof entry, "%s: %s %s", e->where, tc_expectation_kind_name(e->kind),
+                 e->pattern->text);
+        json_array_append_new(made, tc_json_text(entry));
     }
-    *out_good = good;
-    return text;
+    return made;
+}
+
+json_t *tc_summary_make(const tc_log *log, const tc_selection *selection,
+                        const tc_expectations *expectations, const tc_levels *levels, tc_sets sets,
+                        size_t n_skipped, bool interrupted, double seconds, bool *out_good) {
+    size_t counts[TC_N_STATUSES];
+    bool good = !interrupted && log->n_notes == 0;
+    char passed[512] = "", words[512], summary[1536];
+    json_t *numbers = json_object();
+    tc_summary_count(log, counts);
+    for (unsigned i = 0; i < TC_N_STATUSES; i++) {
+        json_object_set_new(numbers, tc_status_name((tc_status)i),
+                            json_integer((json_int_t)counts[i]));
+        good = good && !(counts[i] && tc_status_is_bad((tc_status)i));
+    }
+    json_object_set_new(numbers, "skipped", json_integer((json_int_t)n_skipped));
+    json_t *made_levels = make_levels(log, selection, levels, sets, interrupted, passed, &good);
+    json_t *unused = interrupted ? json_array() : make_unused(expectations);
+    *out_good = good && json_array_size(unused) == 0;
+    snprintf(summary, sizeof summary, "%.400s: levels passed: %s; %s", tc_log_device(log),
+             *passed ? passed : "none", tc_summary_counts(counts, n_skipped, words, sizeof words));
+    return json_pack("{s:s, s:o, s:o, s:o, s:b, s:f, s:b, s:o}", "record", "end", "counts", numbers,
+                     "levels", made_levels, "unused", unused, "interrupted", interrupted, "seconds",
+                     seconds, "good", *out_good, "summary", tc_json_text(summary));
 }

@@ -17,10 +17,10 @@ void tc_summary_count(const tc_log *log, size_t *counts);
  * Returns out. */
 char *tc_summary_counts(const size_t *counts, size_t n_skipped, char *out, size_t room);
 
-/* The end record, as JSON; free() it. NULL: no memory. `*out_good`: nothing bad, nothing unused,
+/* The end record; NULL: no memory. `*out_good`: nothing bad, nothing unused,
  * and the levels that were asked for passed. */
-char *tc_summary_write(const tc_log *log, const tc_selection *selection,
-                       const tc_expectations *expectations, const tc_levels *levels, tc_sets sets,
-                       size_t n_skipped, bool interrupted, double seconds, bool *out_good);
+json_t *tc_summary_make(const tc_log *log, const tc_selection *selection,
+                        const tc_expectations *expectations, const tc_levels *levels, tc_sets sets,
+                        size_t n_skipped, bool interrupted, double seconds, bool *out_good);
 
 #endif

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "plugin-sdk/conformance/runner/run/child.h"
+#include "plugin-sdk/conformance/runner/run/json_record.h"
 #include "plugin-sdk/conformance/runner/run/schedule.h"
 
 enum {

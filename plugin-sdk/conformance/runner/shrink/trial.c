@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "plugin-sdk/conformance/runner/run/json_record.h"
 #include "plugin-sdk/conformance/runner/run/progress.h"
 #include "plugin-sdk/conformance/runner/run/schedule.h"
 
