@@ -1,10 +1,15 @@
-/* What tenon-conform can be asked to do; a file for each. `argv[0]` is the command. They
- * return the exit status: 0 good, 1 not conformant, 2 asked wrongly, 3 could not do its work.
- */
+/* What tenon-conform can be asked to do; a file for each. `argv[0]` is the program's name and the
+ * command's, and --help is answered by each. They return the exit status. */
 #ifndef TENON_CONFORMANCE_COMMANDS_H
 #define TENON_CONFORMANCE_COMMANDS_H
 
-enum { TC_EXIT_GOOD, TC_EXIT_BAD, TC_EXIT_USAGE, TC_EXIT_TROUBLE, TC_EXIT_INTERRUPTED = 130 };
+enum {
+    TC_EXIT_GOOD,
+    TC_EXIT_BAD,     /* something is not as it should be */
+    TC_EXIT_USAGE,   /* asked wrongly */
+    TC_EXIT_TROUBLE, /* could not do its work */
+    TC_EXIT_INTERRUPTED = 130
+};
 
 int tc_command_list(int argc, char **argv);
 int tc_command_run(int argc, char **argv);

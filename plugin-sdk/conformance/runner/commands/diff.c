@@ -9,6 +9,7 @@
  */
 #include "plugin-sdk/conformance/runner/commands/commands.h"
 
+#include <argp.h>
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -45,17 +46,30 @@ static void put_times(const tc_result *x, const tc_result *y) {
     printf("%c %-8.3g  %-24s %s\n", within ? '~' : 'x', ratio, times, y->line);
 }
 
+static error_t take(int key, char *value, struct argp_state *state) {
+    const char **logs = state->input;
+    if (key == ARGP_KEY_ARG && state->arg_num < 2)
+        logs[state->arg_num] = value;
+    else if (key == ARGP_KEY_ARG || (key == ARGP_KEY_END && state->arg_num < 2))
+        argp_error(state, "two logs are compared");
+    else
+        return ARGP_ERR_UNKNOWN;
+    return 0;
+}
+
 int tc_command_diff(int argc, char **argv) {
-    if (argc != 3) {
-        fputs("usage: tenon-conform diff LOG1 LOG2\n"
-              "prints the cases whose status differs, exit status 1 where there are any; and how "
-              "many\n"
-              "times as long each timed case takes in LOG2, with ~ where its runs differ as much\n",
-              stderr);
-        return TC_EXIT_USAGE;
-    }
+    static const struct argp argp = {
+        .parser = take,
+        .args_doc = "LOG1 LOG2",
+        .doc = "Prints the cases whose status differs between two logs, and how many times as long "
+               "each timed case takes in LOG2, with ~ where its runs differ as much.\v"
+               "Exit status: 0; 1 where a status differs, 2 where the command is wrong, 3 where a "
+               "file cannot be read.",
+    };
+    const char *logs[2];
+    argp_parse(&argp, argc, argv, 0, NULL, logs);
     tc_log a = {0}, b = {0};
-    if (!read(argv[1], &a) || !read(argv[2], &b)) {
+    if (!read(logs[0], &a) || !read(logs[1], &b)) {
         tc_log_finish(&a);
         return TC_EXIT_TROUBLE;
     }

@@ -17,7 +17,7 @@
 #include "plugin-sdk/conformance/runner/run/progress.h"
 #include "plugin-sdk/conformance/runner/run/schedule.h"
 #include "plugin-sdk/conformance/runner/shrink/reduce.h"
-#include "plugin-sdk/conformance/runner/commands/worker_paths.h"
+#include "plugin-sdk/conformance/runner/commands/worker_options.h"
 
 enum { MOST_FINDINGS = 500, SHRINK_SECONDS = 20 };
 
@@ -37,54 +37,55 @@ typedef struct fuzz {
     bool trouble;
 } fuzz;
 
-static int usage(const char *problem, const char *word) {
-    fprintf(stderr,
-            "tenon-conform fuzz: %s%s\n"
-            "usage: tenon-conform fuzz PLUGIN.so --seconds N [--seed N] [--corpus DIR]\n"
-            "                          [--device N] [--timeout SECONDS] [--worker PROGRAM]\n",
-            problem, word);
-    return TC_EXIT_USAGE;
+enum { SECONDS = 512, SEED, CORPUS };
+
+static const struct argp_option options[] = {
+    {"seconds", SECONDS, "N", 0, "how long; must be given", 0},
+    {"seed", SEED, "N", 0, "the same cases in the same order", 0},
+    {"corpus", CORPUS, "DIR", 0, "where findings are kept, and run again first", 0},
+    {0},
+};
+
+static error_t take(int key, char *value, struct argp_state *state) {
+    fuzz *f = state->input;
+    switch (key) {
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &f->pool;
+        break;
+    case SECONDS:
+        f->seconds = tc_option_whole(state, "--seconds", value, 1, 1000000000);
+        break;
+    case SEED:
+        f->seed = tc_option_whole(state, "--seed", value, 0, 1000000000);
+        break;
+    case CORPUS:
+        f->corpus = value;
+        break;
+    case ARGP_KEY_ARG:
+        if (f->pool.plugin)
+            argp_error(state, "one word too many: %s", value);
+        f->pool.plugin = value;
+        break;
+    case ARGP_KEY_END:
+        if (!f->pool.plugin || f->seconds < 1)
+            argp_error(state, "%s is missing", f->pool.plugin ? "--seconds N" : "the plugin");
+        break;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+    return 0;
 }
 
-static int read_options(int argc, char **argv, fuzz *f) {
-    char why[TC_MESSAGE];
-    int64_t n = 0;
-    for (int i = 1; i < argc; i++) {
-        const char *name = argv[i], *value = argv[i + 1];
-        if (name[0] != '-') {
-            if (f->pool.plugin)
-                return usage("one word too many: ", name);
-            f->pool.plugin = name;
-            continue;
-        }
-        if (!value)
-            return usage("a value is missing after ", name);
-        i++;
-        if (strcmp(name, "--corpus") == 0) {
-            f->corpus = value;
-            continue;
-        }
-        if (strcmp(name, "--worker") == 0) {
-            f->pool.worker = value;
-            continue;
-        }
-        if (!tc_read_int(value, &n, why) || n < 0 || n > 1000000000)
-            return usage("no whole number: ", value);
-        if (strcmp(name, "--seconds") == 0)
-            f->seconds = (double)n;
-        else if (strcmp(name, "--seed") == 0)
-            f->seed = n;
-        else if (strcmp(name, "--device") == 0)
-            f->pool.device = (unsigned)n;
-        else if (strcmp(name, "--timeout") == 0 && n > 0)
-            f->pool.timeout = (double)n;
-        else
-            return usage("no option: ", name);
-    }
-    return !f->pool.plugin  ? usage("the plugin is missing", "")
-           : f->seconds < 1 ? usage("--seconds N is missing", "")
-                            : TC_EXIT_GOOD;
-}
+static const struct argp_child children[] = {{&tc_worker_argp, 0, NULL, 0}, {0}};
+static const struct argp argp = {
+    .options = options,
+    .parser = take,
+    .args_doc = "PLUGIN.so",
+    .doc = "Runs random cases, one after another, and shrinks what fails. --timeout is 10.\v"
+           "Exit status: 0; 1 where something was found, 2 where the command is wrong, 3 where the "
+           "search could not do its work.",
+    .children = children,
+};
 
 /* ---- findings ---------------------------------------------------------------------------- */
 
@@ -189,23 +190,16 @@ static void search(fuzz *f, double until) {
 }
 
 int tc_command_fuzz(int argc, char **argv) {
-    char own[PATH_MAX], real[PATH_MAX], why[TC_VERDICT_MESSAGE];
+    char why[TC_VERDICT_MESSAGE];
     fuzz f = {.pool = {.timeout = 10, .jobs = 1}, .seed = time(NULL)};
-    int result = read_options(argc, argv, &f);
-    if (result != TC_EXIT_GOOD)
-        return result;
-    if (!realpath(f.pool.plugin, real)) {
-        fprintf(stderr, "tenon-conform fuzz: %s: %s\n", f.pool.plugin, strerror(errno));
+    int result = TC_EXIT_TROUBLE;
+    argp_parse(&argp, argc, argv, 0, NULL, &f);
+    if (!tc_find_workers(&f.pool, "fuzz"))
         return TC_EXIT_USAGE;
-    }
-    f.pool.plugin = real;
-    if (!f.pool.worker)
-        f.pool.worker = tc_own_path(own, sizeof own);
     f.findings = calloc(MOST_FINDINGS + 1, sizeof *f.findings);
-    if (!f.pool.worker || !f.findings ||
+    if (!f.findings ||
         !tc_selection_add_sets(&f.selection, TC_SET_BIT(TC_STANDARD), NULL, NULL, why)) {
         fputs("tenon-conform fuzz: no cases to begin with\n", stderr);
-        result = TC_EXIT_TROUBLE;
     } else {
         tc_prepare_for_children();
         tc_trial_init(&f.trial, &f.pool);

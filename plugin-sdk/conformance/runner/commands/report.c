@@ -5,38 +5,45 @@
 #include <string.h>
 
 #include "plugin-sdk/conformance/runner/report/report.h"
-#include "plugin-sdk/conformance/runner/commands/run_options.h"
 
-static int usage(const char *problem, const char *word) {
-    fprintf(stderr,
-            "tenon-conform report: %s%s\n"
-            "usage: tenon-conform report LOG [--junit FILE] [--tap FILE] [--html FILE]\n"
-            "                                [--markdown FILE]         (-: stdout)\n",
-            problem, word);
-    return TC_EXIT_USAGE;
+typedef struct report_options {
+    const char *log, *reports[TC_N_REPORTS];
+} report_options;
+
+static error_t take(int key, char *value, struct argp_state *state) {
+    report_options *o = state->input;
+    switch (key) {
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = o->reports;
+        break;
+    case ARGP_KEY_ARG:
+        if (o->log)
+            argp_error(state, "more than one log: %s", value);
+        o->log = value;
+        break;
+    case ARGP_KEY_END:
+        if (!o->log)
+            argp_error(state, "the log is missing");
+        break;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+    return 0;
 }
 
 int tc_command_report(int argc, char **argv) {
-    const char *path = NULL, *wanted[TC_N_REPORTS] = {0};
-    for (int i = 1; i < argc; i++) {
-        size_t k = 0;
-        if (argv[i][0] != '-') {
-            if (path)
-                return usage("more than one log: ", argv[i]);
-            path = argv[i];
-            continue;
-        }
-        while (k < TC_N_REPORTS && strcmp(argv[i] + 1 + (argv[i][1] == '-'), tc_report_names[k]))
-            k++;
-        if (k == TC_N_REPORTS)
-            return usage("no option: ", argv[i]);
-        if (i + 1 == argc)
-            return usage("a file is missing after ", argv[i]);
-        wanted[k] = argv[++i];
-    }
-    if (!path)
-        return usage("the log is missing", "");
-
+    static const struct argp_child children[] = {{&tc_report_argp, 0, NULL, 0}, {0}};
+    static const struct argp argp = {
+        .parser = take,
+        .args_doc = "LOG",
+        .doc = "Makes reports of a log (FILE -: stdout); without one, prints its last line.\v"
+               "Exit status: 0; 2 where the command is wrong, 3 where a file cannot be read or "
+               "written.",
+        .children = children,
+    };
+    report_options o = {0};
+    argp_parse(&argp, argc, argv, 0, NULL, &o);
+    const char *path = o.log;
     char why[TC_VERDICT_MESSAGE];
     tc_log log;
     if (!tc_log_read(path, &log, why)) {
@@ -49,8 +56,8 @@ int tc_command_report(int argc, char **argv) {
     int result = TC_EXIT_GOOD;
     bool any = false;
     for (size_t i = 0; i < TC_N_REPORTS; i++) {
-        any |= wanted[i] != NULL;
-        if (wanted[i] && !tc_report_write(wanted[i], tc_reports[i], &log, why)) {
+        any |= o.reports[i] != NULL;
+        if (o.reports[i] && !tc_report_write(o.reports[i], tc_reports[i], &log, why)) {
             fprintf(stderr, "tenon-conform report: %s\n", why);
             result = TC_EXIT_TROUBLE;
         }

@@ -16,13 +16,11 @@
 #include "plugin-sdk/conformance/runner/run/worker_pool.h"
 #include "plugin-sdk/conformance/runner/run/progress.h"
 #include "plugin-sdk/conformance/runner/run/schedule.h"
-#include "plugin-sdk/conformance/runner/commands/worker_paths.h"
 #include "plugin-sdk/conformance/runner/commands/run_options.h"
 
 typedef struct run {
     tc_run_options options;
-    tc_worker_pool_options pool;
-    char own_path[PATH_MAX], core_path[PATH_MAX];
+    const char *lister; /* the worker that was named, whose cases are listed; or NULL */
     tc_levels levels;
     tc_expectations expectations;
     tc_selection selection;
@@ -59,36 +57,21 @@ static bool prepare_process(run *r) {
     signal(SIGXFSZ, SIG_IGN); /* a write that meets the limit says so instead */
     if (sigprocmask(SIG_BLOCK, &set, NULL) != 0)
         return say(strerror(errno));
-    r->pool.signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    return r->pool.signals >= 0 || say(strerror(errno));
-}
-
-static bool prepare_programs(run *r) {
-    const tc_run_options *o = &r->options;
-    r->pool.worker = o->worker ? o->worker : tc_own_path(r->own_path, sizeof r->own_path);
-    if (!r->pool.worker)
-        return say("/proc is needed to start workers; --worker PROGRAM names one");
-    r->pool.core_worker =
-        o->core_worker ? o->core_worker : tc_core_path(r->core_path, sizeof r->core_path);
-    r->pool.plugin = o->plugin;
-    r->pool.device = o->device;
-    r->pool.jobs = o->jobs;
-    r->pool.timeout = o->timeout;
-    r->pool.reruns = o->reruns;
-    return true;
+    r->options.pool.signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+    return r->options.pool.signals >= 0 || say(strerror(errno));
 }
 
 /* The levels that are asked for, and the sets that show them where none was named. */
 static bool read_levels(run *r) {
     tc_run_options *o = &r->options;
     char why[TC_VERDICT_MESSAGE];
-    tc_sets sets = o->n_levels ? 0 : TC_SET_BIT(TC_STANDARD);
+    tc_sets sets = o->levels.n ? 0 : TC_SET_BIT(TC_STANDARD);
     if (!tc_levels_builtin(&r->levels, why))
         return say(why);
-    for (size_t i = 0; i < o->n_levels; i++) {
-        tc_level *level = tc_levels_find(&r->levels, o->levels[i]);
+    for (size_t i = 0; i < o->levels.n; i++) {
+        tc_level *level = tc_levels_find(&r->levels, o->levels.at[i]);
         if (!level) {
-            snprintf(why, sizeof why, "no level is named %.200s", o->levels[i]);
+            snprintf(why, sizeof why, "no level is named %.200s", o->levels.at[i]);
             return say(why);
         }
         level->asked = true;
@@ -102,23 +85,23 @@ static bool read_levels(run *r) {
 static bool read_selection(run *r) {
     const tc_run_options *o = &r->options;
     char why[TC_VERDICT_MESSAGE];
-    if (!tc_selection_add_sets(&r->selection, o->sets, o->worker, r->pool.core_worker, why))
+    if (!tc_selection_add_sets(&r->selection, o->sets, r->lister, r->options.pool.core_worker, why))
         return say(why);
     size_t n_set = r->selection.n;
-    for (size_t i = 0; i < o->n_cases; i++)
-        if (!tc_selection_add(&r->selection, o->cases[i], false, why))
+    for (size_t i = 0; i < o->cases.n; i++)
+        if (!tc_selection_add(&r->selection, o->cases.at[i], false, why))
             return say(why);
-    for (size_t i = 0; i < o->n_case_files; i++)
-        if (!tc_selection_add_file(&r->selection, o->case_files[i], why))
+    for (size_t i = 0; i < o->case_files.n; i++)
+        if (!tc_selection_add_file(&r->selection, o->case_files.at[i], why))
             return say(why);
-    bool all = o->n_cases + o->n_case_files == 0;
+    bool all = o->cases.n + o->case_files.n == 0;
     for (size_t i = 0; i < r->selection.n; i++)
         r->selection.at[i].selected = all || i >= n_set;
     tc_selection_settle(&r->selection);
     for (unsigned i = 0; i < r->levels.n; i++)
         if (r->levels.at[i].asked)
             tc_level_ask(&r->levels, &r->levels.at[i], &r->selection);
-    for (size_t i = 0; all && o->n_levels && i < r->selection.n; i++)
+    for (size_t i = 0; all && o->levels.n && i < r->selection.n; i++)
         r->selection.at[i].selected = r->selection.at[i].asked;
     return true;
 }
@@ -129,10 +112,10 @@ static bool filter(run *r) {
     size_t n = 0;
     char reason[TC_MESSAGE], why[TC_VERDICT_MESSAGE];
     bool good = true;
-    for (; good && n < o->n_filters; n += good) {
-        good = (patterns[n] = tc_pattern_create(o->filters[n], reason)) != NULL;
+    for (; good && n < o->filters.n; n += good) {
+        good = (patterns[n] = tc_pattern_create(o->filters.at[n], reason)) != NULL;
         if (!good) {
-            snprintf(why, sizeof why, "--filter %.500s: %s", o->filters[n], reason);
+            snprintf(why, sizeof why, "--filter %.500s: %s", o->filters.at[n], reason);
             say(why);
         }
     }
@@ -164,7 +147,7 @@ static bool read_resumed(run *r, const char *sha256) {
     double device = -1;
     const char *set = tc_json_string(r->log.head, "set");
     tc_json_number(r->log.head, "device", &device);
-    if (strcmp(set, tc_sets_name(r->options.sets, sets)) != 0 || device != r->options.device) {
+    if (strcmp(set, tc_sets_name(r->options.sets, sets)) != 0 || device != r->options.pool.device) {
         snprintf(why, sizeof why,
                  "%.500s is of --set %.200s --device %g; go on with these, or begin anew", path,
                  set, device);
@@ -208,24 +191,24 @@ static bool make_items(run *r) {
 
 static bool write_head(run *r, const char *sha256, int argc, char **argv) {
     const tc_run_options *o = &r->options;
-    tc_log_header head = {.plugin = o->plugin,
-                          .device = o->device,
+    tc_log_header head = {.plugin = o->pool.plugin,
+                          .device = o->pool.device,
                           .sets = o->sets,
                           .options = argv + 1,
                           .n_options = argc - 1,
-                          .lists = (const char **)o->lists,
-                          .n_lists = o->n_lists,
+                          .lists = o->lists.at,
+                          .n_lists = o->lists.n,
                           .n_planned = r->n_items};
     memcpy(head.sha256, sha256, TC_SHA256_HEX);
     char described[TC_VERDICT_LINE + 2], why[TC_VERDICT_MESSAGE] = "";
     json_t *said = NULL;
-    if (tc_worker_pool_describe(&r->pool, described, why) &&
+    if (tc_worker_pool_describe(&r->options.pool, described, why) &&
         (said = tc_json_parse(described, strlen(described))))
         snprintf(why, sizeof why, "%.1000s", tc_json_string(said, "error"));
     head.described = said;
     head.silence = *why ? why : NULL;
     if (*why)
-        fprintf(stderr, "%s: %s\n", o->plugin, why);
+        fprintf(stderr, "%s: %s\n", o->pool.plugin, why);
     r->log.head = tc_log_header_make(&head);
     json_decref(said);
     if (!r->log.head)
@@ -238,15 +221,13 @@ static bool write_head(run *r, const char *sha256, int argc, char **argv) {
 static bool prepare(run *r, int argc, char **argv) {
     const tc_run_options *o = &r->options;
     char why[TC_VERDICT_MESSAGE], sha256[TC_SHA256_HEX];
-    if (!prepare_process(r) || !prepare_programs(r))
+    if (!prepare_process(r) || !read_levels(r))
         return false;
-    if (!read_levels(r))
-        return false;
-    for (size_t i = 0; i < o->n_lists; i++)
-        if (!tc_expectations_read(&r->expectations, o->lists[i], why))
+    for (size_t i = 0; i < o->lists.n; i++)
+        if (!tc_expectations_read(&r->expectations, o->lists.at[i], why))
             return say(why);
-    if (!SHA256File(o->plugin, sha256)) {
-        snprintf(why, sizeof why, "%.900s: %s", o->plugin, strerror(errno));
+    if (!SHA256File(o->pool.plugin, sha256)) {
+        snprintf(why, sizeof why, "%.900s: %s", o->pool.plugin, strerror(errno));
         return say(why);
     }
     if (!read_selection(r) || !filter(r))
@@ -283,7 +264,7 @@ static void show(run *r, const tc_result *result) {
         snprintf(requirement, sizeof requirement, " TNP-%u:", result->requirement);
     char command[TC_COMMAND];
     fprintf(stderr, "%s:%s %s\n    %s\n", tc_status_name(result->status), requirement,
-            result->message, tc_command_text(r->options.plugin, result->line, command));
+            result->message, tc_command_text(r->options.pool.plugin, result->line, command));
     if (result->reason)
         fprintf(stderr, "    listed: %s\n", result->reason);
 }
@@ -343,7 +324,7 @@ static bool count_entries(run *r) {
     if (!strange || r->options.sets == all)
         return true;
     tc_selection whole = {0};
-    bool good = tc_selection_add_sets(&whole, all, r->options.worker, r->pool.core_worker, why);
+    bool good = tc_selection_add_sets(&whole, all, r->lister, r->options.pool.core_worker, why);
     for (size_t i = 0; good && i < r->expectations.n; i++) {
         tc_expectation *e = &r->expectations.entries[i];
         for (size_t k = 0; e->n_lines == 0 && k < whole.n; k++)
@@ -403,8 +384,8 @@ static int conclude(run *r, bool interrupted, double seconds) {
 }
 
 static void finish(run *r) {
-    if (r->pool.signals >= 0)
-        close(r->pool.signals);
+    if (r->options.pool.signals >= 0)
+        close(r->options.pool.signals);
     tc_log_close(&r->file);
     tc_log_finish(&r->log);
     tc_expectations_finish(&r->expectations);
@@ -412,26 +393,23 @@ static void finish(run *r) {
     tc_selection_finish(&r->selection);
     free(r->items);
     free(r->candidates);
-    free(r);
 }
 
 int tc_command_run(int argc, char **argv) {
-    run *r = calloc(1, sizeof *r);
-    if (!r) {
-        say("no memory");
-        return TC_EXIT_TROUBLE;
-    }
-    r->file.fd = r->pool.signals = -1;
+    static run r = {.file.fd = -1};
+    tc_run_options_read(argc, argv, &r.options);
+    r.options.pool.signals = -1;
+    r.lister = r.options.pool.worker;
     int result = TC_EXIT_USAGE;
-    if (tc_run_options_read(argc, argv, &r->options) && prepare(r, argc, argv)) {
-        tc_worker_pool_events events = {r, done, note, tick};
-        tc_progress_init(&r->progress, r->n_items, r->options.quiet);
+    if (tc_find_workers(&r.options.pool, "run") && prepare(&r, argc, argv)) {
+        tc_worker_pool_events events = {&r, done, note, tick};
+        tc_progress_init(&r.progress, r.n_items, r.options.quiet);
         double start = tc_now();
-        tc_worker_pool_end end = tc_worker_pool_run(r->items, r->n_items, &r->pool, &events);
-        tc_progress_clear(&r->progress);
-        result = r->trouble ? TC_EXIT_TROUBLE
-                            : conclude(r, end == TC_WORKER_POOL_INTERRUPTED, tc_now() - start);
+        tc_worker_pool_end end = tc_worker_pool_run(r.items, r.n_items, &r.options.pool, &events);
+        tc_progress_clear(&r.progress);
+        result = r.trouble ? TC_EXIT_TROUBLE
+                           : conclude(&r, end == TC_WORKER_POOL_INTERRUPTED, tc_now() - start);
     }
-    finish(r);
+    finish(&r);
     return result;
 }

@@ -1,157 +1,112 @@
 /* See run_options.h. */
 #include "plugin-sdk/conformance/runner/commands/run_options.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
-const char *const tc_report_names[TC_N_REPORTS] = {
-#define NAME(name) #name,
-    TC_REPORTS(NAME)
-#undef NAME
+#include "plugin-sdk/conformance/runner/commands/commands.h"
+
+enum { FILTER = 512, CASES, LISTS, LEVEL, RERUNS, STOP, LOG, RESUME, QUIET, SET };
+
+static const struct argp_option options[] = {
+    {"set", SET, "SET", 0, "smoke, standard (as a rule), exhaustive or perf; standard+perf is both",
+     1},
+    {"filter", FILTER, "PATTERN", 0,
+     "only cases it finds: 'kernel/add T=f32', '/regex/'; repeatable", 1},
+    {"cases", CASES, "FILE", 0, "only the lines of this file (-: stdin); repeatable", 1},
+    {"lists", LISTS, "FILE", 0, "skip, xfail and waive entries; repeatable", 1},
+    {"level", LEVEL, "LEVEL", 0,
+     "run only what this level asks, of the set that it takes, and succeed only if it passes; "
+     "repeatable",
+     1},
+    {"jobs", 'j', "N", 0, "workers at once (1)", 2},
+    {"reruns", RERUNS, "N", 0, "fresh processes in which a failure is run again (2)", 2},
+    {"stop-after-failures", STOP, "N", 0, "then stop", 2},
+    {"log", LOG, "FILE", 0, "write a log", 3},
+    {"resume", RESUME, "FILE", 0, "go on with a log", 3},
+    {"quiet", QUIET, NULL, 0, "print the last line and failures only", 3},
+    {0},
 };
 
-tc_report *const tc_reports[TC_N_REPORTS] = {
-#define FUNCTION(name) tc_report_##name,
-    TC_REPORTS(FUNCTION)
-#undef FUNCTION
-};
-
-static bool usage(const char *problem, const char *word) {
-    fprintf(stderr, "tenon-conform run: %s%s\n", problem, word);
-    fputs(
-        "usage: tenon-conform run PLUGIN.so [OPTION]... ['CASE LINE']...\n"
-        "  --device N                index among the plugin's devices (0)\n"
-        "  --set SET                 smoke, standard (as a rule), exhaustive or perf; "
-        "standard+perf is both\n"
-        "  --filter PATTERN          only cases it finds: 'kernel/add T=f32', '/regex/'; "
-        "repeatable\n"
-        "  --cases FILE              only the lines of this file (-: stdin); repeatable\n"
-        "  --lists FILE              skip, xfail and waive entries; repeatable\n"
-        "  --level LEVEL             run only what this level asks, of the set that it takes, and "
-        "succeed\n"
-        "                            only if it passes; repeatable\n"
-        "  -j, --jobs N              workers at once (1)\n"
-        "  --timeout S               seconds a case may take (60); training takes 20 times that\n"
-        "  --reruns N                fresh processes in which a failure is run again (2)\n"
-        "  --stop-after-failures N   then stop\n"
-        "  --log FILE                write a log; --resume FILE goes on with one\n"
-        "  --junit, --tap, --html, --markdown FILE\n"
-        "                            reports (-: stdout)\n"
-        "  --worker PROGRAM          a worker to use in place of the built-in one\n"
-        "  --core-worker PROGRAM     where tenon-conform-core is\n"
-        "  --quiet                   the last line and failures only\n",
-        stderr);
-    return false;
+static void put(const struct argp_state *state, tc_words *words, const char *word) {
+    if (words->n == TC_MOST_WORDS)
+        argp_error(state, "too many of one kind; --cases FILE has room for more: %s", word);
+    words->at[words->n++] = word;
 }
 
-static bool number(const char *text, double least, double most, double *out) {
-    char *end;
-    errno = 0;
-    *out = strtod(text, &end);
-    return end != text && *end == '\0' && errno == 0 && *out >= least && *out <= most;
-}
-
-static bool whole(const char *text, double least, unsigned *out) {
-    double value;
-    if (!number(text, least, 1e9, &value) || value != (double)(unsigned)value)
-        return false;
-    *out = (unsigned)value;
-    return true;
-}
-
-/* Takes a word into one of the arrays. */
-static bool put(const char **words, size_t *n, const char *word) {
-    if (*n == TC_MOST_WORDS)
-        return usage("too many of one kind; --cases FILE has room for more: ", word);
-    words[(*n)++] = word;
-    return true;
-}
-
-/* An option with its value; *known says whether it is one. */
-static bool take(tc_run_options *o, const char *name, const char *value, bool *known) {
-    unsigned count;
-    *known = true;
-    for (size_t i = 0; i < TC_N_REPORTS; i++)
-        if (strcmp(name + 2, tc_report_names[i]) == 0) {
-            o->reports[i] = value;
-            return true;
-        }
-    if (strcmp(name, "--filter") == 0)
-        return put(o->filters, &o->n_filters, value);
-    if (strcmp(name, "--cases") == 0)
-        return put(o->case_files, &o->n_case_files, value);
-    if (strcmp(name, "--lists") == 0)
-        return put(o->lists, &o->n_lists, value);
-    if (strcmp(name, "--set") == 0)
-        return tc_sets_find(value, &o->sets) || usage("no set is named ", value);
-    if (strcmp(name, "--timeout") == 0)
-        return number(value, 0.01, 1e6, &o->timeout) || usage("--timeout: no seconds: ", value);
-    if (strcmp(name, "--device") == 0)
-        return whole(value, 0, &o->device) || usage("--device: no index: ", value);
-    if (strcmp(name, "--jobs") == 0 || strcmp(name, "-j") == 0)
-        return (whole(value, 1, &o->jobs) && o->jobs <= 256) ||
-               usage("--jobs: a number from 1 to 256, not ", value);
-    if (strcmp(name, "--reruns") == 0)
-        return whole(value, 0, &o->reruns) || usage("--reruns: no number: ", value);
-    if (strcmp(name, "--stop-after-failures") == 0) {
-        bool good = whole(value, 1, &count);
-        o->stop_after = good ? count : 0;
-        return good || usage("--stop-after-failures: a number from 1, not ", value);
+static error_t take(int key, char *value, struct argp_state *state) {
+    tc_run_options *o = state->input;
+    switch (key) {
+    case SET:
+        if (!tc_sets_find(value, &o->sets))
+            argp_error(state, "no set is named %s", value);
+        break;
+    case FILTER:
+        put(state, &o->filters, value);
+        break;
+    case CASES:
+        put(state, &o->case_files, value);
+        break;
+    case LISTS:
+        put(state, &o->lists, value);
+        break;
+    case LEVEL:
+        put(state, &o->levels, value);
+        break;
+    case 'j':
+        o->pool.jobs = tc_option_whole(state, "--jobs", value, 1, 256);
+        break;
+    case RERUNS:
+        o->pool.reruns = tc_option_whole(state, "--reruns", value, 0, 1000000000);
+        break;
+    case STOP:
+        o->stop_after = tc_option_whole(state, "--stop-after-failures", value, 1, 1000000000);
+        break;
+    case LOG:
+        o->log = value;
+        break;
+    case RESUME:
+        o->resume = value;
+        break;
+    case QUIET:
+        o->quiet = true;
+        break;
+    case ARGP_KEY_ARG:
+        if (o->pool.plugin)
+            put(state, &o->cases, value);
+        else
+            o->pool.plugin = value;
+        break;
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &o->pool;
+        state->child_inputs[1] = o->reports;
+        break;
+    case ARGP_KEY_END:
+        if (!o->pool.plugin)
+            argp_error(state, "the plugin is missing");
+        if (o->log && o->resume && strcmp(o->log, o->resume) != 0)
+            argp_error(state, "--resume goes on with its own file; --log is another: %s", o->log);
+        break;
+    default:
+        return ARGP_ERR_UNKNOWN;
     }
-    if (strcmp(name, "--level") == 0)
-        return put(o->levels, &o->n_levels, value);
-    const struct {
-        const char *name, **where;
-    } texts[] = {{"--log", &o->log},
-                 {"--resume", &o->resume},
-                 {"--worker", &o->worker},
-                 {"--core-worker", &o->core_worker}};
-    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++)
-        if (strcmp(name, texts[i].name) == 0) {
-            *texts[i].where = value;
-            return true;
-        }
-    *known = false;
-    return false;
+    return 0;
 }
 
-bool tc_run_options_read(int argc, char **argv, tc_run_options *out) {
-    memset(out, 0, sizeof *out);
-    out->jobs = 1;
-    out->reruns = 2;
-    out->timeout = 60;
-    const char *plugin = NULL;
-    for (int i = 1; i < argc; i++) {
-        bool known;
-        if (strcmp(argv[i], "--quiet") == 0) {
-            out->quiet = true;
-        } else if (argv[i][0] == '-' && argv[i][1]) {
-            char joined[8] = "-j";
-            const char *name = argv[i], *value = argv[i + 1];
-            if (name[1] == 'j' && name[2]) { /* -j8 */
-                value = name + 2;
-                name = joined;
-            } else {
-                i++;
-            }
-            if (!value)
-                return usage("a value is missing after ", name);
-            if (!take(out, name, value, &known))
-                return known ? false : usage("no option: ", name);
-        } else if (!plugin) {
-            plugin = argv[i];
-        } else if (!put(out->cases, &out->n_cases, argv[i])) {
-            return false;
-        }
-    }
-    if (!plugin)
-        return usage("the plugin is missing", "");
-    if (!realpath(plugin, out->plugin)) {
-        fprintf(stderr, "tenon-conform run: %s: %s\n", plugin, strerror(errno));
-        return false;
-    }
-    if (out->log && out->resume && strcmp(out->log, out->resume) != 0)
-        return usage("--resume goes on with its own file; --log is another: ", out->log);
-    return true;
+void tc_run_options_read(int argc, char **argv, tc_run_options *out) {
+    static const struct argp_child children[] = {
+        {&tc_worker_argp, 0, NULL, 2}, {&tc_report_argp, 0, "Reports (FILE -: stdout)", 4}, {0}};
+    static const struct argp argp = {
+        .options = options,
+        .parser = take,
+        .args_doc = "PLUGIN.so ['CASE LINE']...",
+        .doc = "Runs cases on a plugin's device, each in a worker process.\v"
+               "--timeout is 60; training takes 20 times that. "
+               "Exit status: 0 where nothing is wrong and the levels that were asked for passed, 1 "
+               "where something is wrong, 2 where the command is, 3 where the run could not do its "
+               "work, 130 where it was interrupted.",
+        .children = children,
+    };
+    *out = (tc_run_options){.pool = {.jobs = 1, .reruns = 2, .timeout = 60}};
+    argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, out);
 }

@@ -12,67 +12,59 @@
 #include "plugin-sdk/conformance/runner/run/progress.h"
 #include "plugin-sdk/conformance/runner/shrink/reduce.h"
 #include "plugin-sdk/conformance/runner/shrink/repro.h"
-#include "plugin-sdk/conformance/runner/commands/worker_paths.h"
+#include "plugin-sdk/conformance/runner/commands/worker_options.h"
 
-typedef struct options {
+typedef struct shrink_options {
     tc_worker_pool_options pool;
     const char *line, *out;
     double seconds;
-} options;
+} shrink_options;
 
-static int usage(const char *problem, const char *word) {
-    fprintf(stderr,
-            "tenon-conform shrink: %s%s\n"
-            "usage: tenon-conform shrink PLUGIN.so 'CASE' [--device N] [--out FILE.c]\n"
-            "                            [--timeout SECONDS] [--seconds SECONDS]\n"
-            "                            [--worker PROGRAM] [--core-worker PROGRAM]\n"
-            "makes a failing case as small as it can; exit status 1: it fails, and was shrunk;\n"
-            "0: it does not fail\n",
-            problem, word);
-    return TC_EXIT_USAGE;
-}
+enum { OUT = 512, SECONDS };
 
-static bool read_seconds(const char *text, double *out) {
-    char why[TC_MESSAGE];
-    return tc_read_number(text, out, why) && *out > 0 && *out < 1e9;
-}
+static const struct argp_option options[] = {
+    {"out", OUT, "FILE.c", 0, "write the smallest case as a C program", 0},
+    {"seconds", SECONDS, "SECONDS", 0, "what all tries together may take (600)", 0},
+    {0},
+};
 
-static int read_options(int argc, char **argv, options *o) {
-    int64_t device;
-    char why[TC_MESSAGE];
-    for (int i = 1; i < argc; i++) {
-        if (argv[i][0] != '-') {
-            if (o->line)
-                return usage("one word too many: ", argv[i]);
-            *(o->pool.plugin ? &o->line : &o->pool.plugin) = argv[i];
-            continue;
-        }
-        const char *name = argv[i], *value = argv[i + 1];
-        if (!value)
-            return usage("a value is missing after ", name);
-        i++;
-        if (strcmp(name, "--device") == 0) {
-            if (!tc_read_int(value, &device, why) || device < 0 || device > 1000)
-                return usage("--device N: not ", value);
-            o->pool.device = (unsigned)device;
-        } else if (strcmp(name, "--out") == 0) {
-            o->out = value;
-        } else if (strcmp(name, "--timeout") == 0) {
-            if (!read_seconds(value, &o->pool.timeout))
-                return usage("--timeout SECONDS: not ", value);
-        } else if (strcmp(name, "--seconds") == 0) {
-            if (!read_seconds(value, &o->seconds))
-                return usage("--seconds SECONDS: not ", value);
-        } else if (strcmp(name, "--worker") == 0) {
-            o->pool.worker = value;
-        } else if (strcmp(name, "--core-worker") == 0) {
-            o->pool.core_worker = value;
-        } else {
-            return usage("no option: ", name);
-        }
+static error_t take(int key, char *value, struct argp_state *state) {
+    shrink_options *o = state->input;
+    switch (key) {
+    case ARGP_KEY_INIT:
+        state->child_inputs[0] = &o->pool;
+        break;
+    case OUT:
+        o->out = value;
+        break;
+    case SECONDS:
+        o->seconds = tc_option_number(state, "--seconds", value, 0.01, 1e9);
+        break;
+    case ARGP_KEY_ARG:
+        if (o->line)
+            argp_error(state, "one word too many: %s", value);
+        *(o->pool.plugin ? &o->line : &o->pool.plugin) = value;
+        break;
+    case ARGP_KEY_END:
+        if (!o->line)
+            argp_error(state, "the plugin or the case is missing");
+        break;
+    default:
+        return ARGP_ERR_UNKNOWN;
     }
-    return o->line ? TC_EXIT_GOOD : usage("the plugin or the case is missing", "");
+    return 0;
 }
+
+static const struct argp_child children[] = {{&tc_worker_argp, 0, NULL, 0}, {0}};
+static const struct argp argp = {
+    .options = options,
+    .parser = take,
+    .args_doc = "PLUGIN.so 'CASE LINE'",
+    .doc = "Makes a failing case as small as it can. --timeout is 10.\v"
+           "Exit status: 1: it fails, and was shrunk; 0: it does not fail; 2 where the command is "
+           "wrong, 3 where the search could not do its work.",
+    .children = children,
+};
 
 static void print_step(const char *line, const tc_verdict *v) {
     (void)v;
@@ -80,7 +72,7 @@ static void print_step(const char *line, const tc_verdict *v) {
     fflush(stdout);
 }
 
-static int write_file(const options *o, const char *line) {
+static int write_file(const shrink_options *o, const char *line) {
     char why[TC_MESSAGE];
     if (!tc_repro_possible(line, why)) {
         printf("%s\n", why);
@@ -108,7 +100,7 @@ static int write_file(const options *o, const char *line) {
     return TC_EXIT_BAD;
 }
 
-static int shrink(const options *o, tc_trial *trial) {
+static int shrink(const shrink_options *o, tc_trial *trial) {
     char why[TC_MESSAGE];
     tc_verdict v;
     static tc_reducer r;
@@ -119,8 +111,10 @@ static int shrink(const options *o, tc_trial *trial) {
         return v.status == TC_ERROR ? TC_EXIT_USAGE : TC_EXIT_GOOD;
     }
     printf("%s: %s\n", tc_status_name(v.status), v.message);
-    if (!tc_reduce_init(&r, trial, o->line, &v, why))
-        return usage(why, "");
+    if (!tc_reduce_init(&r, trial, o->line, &v, why)) {
+        fprintf(stderr, "tenon-conform shrink: %s\n", why);
+        return TC_EXIT_USAGE;
+    }
     r.until = tc_now() + o->seconds;
     r.step = print_step;
     tc_reduce(&r);
@@ -134,28 +128,14 @@ static int shrink(const options *o, tc_trial *trial) {
 }
 
 int tc_command_shrink(int argc, char **argv) {
-    char own[PATH_MAX], core[PATH_MAX], real[PATH_MAX];
-    options o = {.pool = {.timeout = 10, .jobs = 1}, .seconds = 600};
-    int result = read_options(argc, argv, &o);
-    if (result != TC_EXIT_GOOD)
-        return result;
-    if (!realpath(o.pool.plugin, real)) {
-        fprintf(stderr, "tenon-conform shrink: %s: %s\n", o.pool.plugin, strerror(errno));
+    shrink_options o = {.pool = {.timeout = 10, .jobs = 1}, .seconds = 600};
+    argp_parse(&argp, argc, argv, 0, NULL, &o);
+    if (!tc_find_workers(&o.pool, "shrink"))
         return TC_EXIT_USAGE;
-    }
-    o.pool.plugin = real;
-    if (!o.pool.worker)
-        o.pool.worker = tc_own_path(own, sizeof own);
-    if (!o.pool.core_worker)
-        o.pool.core_worker = tc_core_path(core, sizeof core);
-    if (!o.pool.worker) {
-        fputs("tenon-conform shrink: /proc is needed to start workers\n", stderr);
-        return TC_EXIT_TROUBLE;
-    }
     tc_trial trial;
     tc_prepare_for_children();
     tc_trial_init(&trial, &o.pool);
-    result = shrink(&o, &trial);
+    int result = shrink(&o, &trial);
     tc_trial_finish(&trial);
     if (fflush(stdout) != 0 || ferror(stdout))
         result = TC_EXIT_TROUBLE;

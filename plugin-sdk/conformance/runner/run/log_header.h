@@ -16,7 +16,7 @@ typedef struct tc_log_header {
     tc_sets sets;
     char **options; /* the words of the command */
     int n_options;
-    const char **lists; /* paths */
+    const char *const *lists; /* paths */
     size_t n_lists;
     size_t n_planned;
 } tc_log_header;
