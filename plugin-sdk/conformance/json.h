@@ -2,8 +2,8 @@
  * Nothing is allocated, since a worker counts what its process has allocated. The runner reads with
  * jansson (runner/run/json_record.h).
  */
-#ifndef TENON_CONFORMANCE_JSON_H
-#define TENON_CONFORMANCE_JSON_H
+#ifndef TNI_PLUGIN_SDK_CONFORMANCE_JSON_H
+#define TNI_PLUGIN_SDK_CONFORMANCE_JSON_H
 
 #include <stddef.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /* What tenon-conform can be asked to do; a file for each. `argv[0]` is the program's name and the
  * command's, and --help is answered by each. They return the exit status. */
-#ifndef TENON_CONFORMANCE_COMMANDS_H
-#define TENON_CONFORMANCE_COMMANDS_H
+#ifndef TNI_PLUGIN_SDK_CONFORMANCE_RUNNER_COMMANDS_COMMANDS_H
+#define TNI_PLUGIN_SDK_CONFORMANCE_RUNNER_COMMANDS_COMMANDS_H
 
 enum {
     TC_EXIT_GOOD,

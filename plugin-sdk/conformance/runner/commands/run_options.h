@@ -1,10 +1,10 @@
 /* What `tenon-conform run` was asked. */
-#ifndef TENON_CONFORMANCE_RUN_OPTIONS_H
-#define TENON_CONFORMANCE_RUN_OPTIONS_H
+#ifndef TNI_PLUGIN_SDK_CONFORMANCE_RUNNER_COMMANDS_RUN_OPTIONS_H
+#define TNI_PLUGIN_SDK_CONFORMANCE_RUNNER_COMMANDS_RUN_OPTIONS_H
 
 #include "plugin-sdk/conformance/runner/commands/worker_options.h"
 #include "plugin-sdk/conformance/runner/report/report.h"
-#include "plugin-sdk/conformance/worker/worker.h"
+#include "plugin-sdk/conformance/sets.h"
 
 enum { TC_MOST_WORDS = 256 };
 

@@ -135,7 +135,7 @@ tc_status tc_expectations_judge(tc_expectations *expectations, const char *line,
                                 const tc_expectation **out_entry) {
     *out_entry = NULL;
     bool failed = status == TC_FAIL || status == TC_CRASH || status == TC_TIMEOUT ||
-                  status == TC_FLAKY || status == TC_MISTRUSTED;
+                  status == TC_FLAKY || status == TC_INCONCLUSIVE;
     if (!failed && status != TC_PASS)
         return status;
     for (size_t i = 0; i < expectations->n; i++) {

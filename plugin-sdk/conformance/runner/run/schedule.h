@@ -1,6 +1,6 @@
 /* What a class of cases asks of its worker (decision 0008). */
-#ifndef TENON_CONFORMANCE_SCHEDULE_H
-#define TENON_CONFORMANCE_SCHEDULE_H
+#ifndef TNI_PLUGIN_SDK_CONFORMANCE_RUNNER_RUN_SCHEDULE_H
+#define TNI_PLUGIN_SDK_CONFORMANCE_RUNNER_RUN_SCHEDULE_H
 
 #include <stdbool.h>
 

@@ -1,6 +1,6 @@
 /* What a finished run comes to. */
-#ifndef TENON_CONFORMANCE_SUMMARY_H
-#define TENON_CONFORMANCE_SUMMARY_H
+#ifndef TNI_PLUGIN_SDK_CONFORMANCE_RUNNER_RUN_SUMMARY_H
+#define TNI_PLUGIN_SDK_CONFORMANCE_RUNNER_RUN_SUMMARY_H
 
 #include "plugin-sdk/conformance/runner/run/levels.h"
 #include "plugin-sdk/conformance/runner/run/expectations.h"
