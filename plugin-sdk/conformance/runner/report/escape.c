@@ -49,23 +49,33 @@ void tc_put_markdown(FILE *out, const char *text) {
 
 /* Between quotes that a shell takes nothing in for its own; a quote ends them, is escaped, and
  * begins them again. */
-static char *quote(char *at, const char *text) {
-    *at++ = '\'';
-    for (; *text; text++)
-        at = *text == '\'' ? stpcpy(at, "'\\''") : (*at = *text, at + 1);
-    return stpcpy(at, "'");
+static void put_quoted(FILE *out, const char *word) {
+    fputc('\'', out);
+    for (; *word; word++)
+        fputs(*word == '\'' ? "'\\''" : (char[]){*word, '\0'}, out);
+    fputc('\'', out);
+}
+
+void tc_put_shell(FILE *out, const char *word) {
+    bool plain = *word != '\0';
+    for (const char *p = word; *p; p++)
+        plain = plain && (isalnum((unsigned char)*p) || strchr("/._-+:,@%=", *p));
+    if (plain)
+        fputs(word, out);
+    else
+        put_quoted(out, word);
 }
 
 char *tc_command_text(const char *plugin, const char *line, char out[TC_COMMAND]) {
-    char *at = stpcpy(out, "tenon-conform run ");
-    bool plain = *plugin != '-' && *plugin != '\0' && strlen(plugin) < PATH_MAX;
-    for (const char *p = plugin; *p; p++)
-        plain = plain && (isalnum((unsigned char)*p) || strchr("/._-+:,@%", *p));
-    char path[PATH_MAX], text[TC_MAX_LINE]; /* a log's may be longer than any path */
-    snprintf(path, sizeof path, "%s", plugin);
-    snprintf(text, sizeof text, "%s", line);
-    at = plain ? stpcpy(at, path) : quote(at, path);
-    *at++ = ' ';
-    quote(at, text);
+    FILE *text = fmemopen(out, TC_COMMAND, "w");
+    out[0] = '\0';
+    if (!text)
+        return out;
+    fputs("tenon-conform run ", text);
+    tc_put_shell(text, plugin);
+    fputc(' ', text);
+    put_quoted(text, line);
+    fclose(text);
+    out[TC_COMMAND - 1] = '\0';
     return out;
 }

@@ -14,7 +14,10 @@ void tc_put_xml(FILE *out, const char *text);
 /* In a Markdown table or list: on one line, with no meaning to Markdown or HTML. */
 void tc_put_markdown(FILE *out, const char *text);
 
-/* The command that runs a case again, as a shell reads it whatever is in the path. Returns out. */
+/* A word as a shell reads it, in quotes where it needs them. */
+void tc_put_shell(FILE *out, const char *word);
+
+/* The command that runs a case again, the same way. Returns out. */
 enum { TC_COMMAND = 4 * (PATH_MAX + TC_MAX_LINE) + 32 };
 char *tc_command_text(const char *plugin, const char *line, char out[TC_COMMAND]);
 

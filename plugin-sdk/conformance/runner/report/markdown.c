@@ -85,13 +85,34 @@ static void put_figures(const tc_log *log, FILE *out) {
         fputc('\n', out);
 }
 
+/* The command that makes the log, and so the report, anew. */
+static void put_command(const tc_log *log, FILE *out) {
+    size_t i;
+    const json_t *word;
+    char line[TC_COMMAND] = "";
+    FILE *text = fmemopen(line, sizeof line - 1, "w");
+    if (!text)
+        return;
+    fputs("    tenon-conform run", text);
+    json_array_foreach(json_object_get(log->head, "options"), i, word) {
+        fputc(' ', text);
+        tc_put_shell(text, json_is_string(word) ? json_string_value(word) : "?");
+    }
+    fclose(text);
+    for (char *c = line; *c; c++)
+        fputc((unsigned char)*c < 0x20 ? '?' : *c, out);
+    fputs("\n\n", out);
+}
+
 void tc_report_markdown(const tc_log *log, FILE *out) {
     char words[512];
     size_t counts[TC_N_STATUSES];
     fputs("# ", out);
     tc_put_markdown(out, tc_log_device(log));
     tc_summary_count(log, counts);
-    fprintf(out, "\n\n%s\n\n", tc_summary_counts(counts, 0, words, sizeof words));
+    fputs("\n\n", out);
+    put_command(log, out);
+    fprintf(out, "%s\n\n", tc_summary_counts(counts, 0, words, sizeof words));
     fprintf(out, "Plugin SHA-256 `%s`", tc_log_plugin(log, "sha256"));
     fputs(", suite ", out);
     tc_put_markdown(out, tc_json_string(log->head, "suite"));
