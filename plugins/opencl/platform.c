@@ -67,7 +67,7 @@ static bool ask_text(cl_device_id id, cl_device_info what, char *out, size_t roo
 }
 
 /* What keeps a device from being used, or NULL; `room` is for its words. */
-static const char *describe(cl_device_id id, struct ocl_found *out, char room[OCL_NAME]) {
+static const char *describe(cl_device_id id, ocl_found *out, char room[OCL_NAME]) {
     cl_bool available = CL_FALSE, compiler = CL_FALSE, little = CL_FALSE;
     cl_uint align_bits = 0, units = 0, bits = 0, width = 0;
     cl_ulong memory = 0, most = 0, local = 0;
@@ -146,8 +146,8 @@ static const char *describe(cl_device_id id, struct ocl_found *out, char room[OC
 
 /* ---- all of them ------------------------------------------------------------------------- */
 
-static void add_device(tn_pself *self, const struct ocl_found *platform, cl_device_id id) {
-    struct ocl_found found = *platform;
+static void add_device(tn_pself *self, const ocl_found *platform, cl_device_id id) {
+    ocl_found found = *platform;
     char room[OCL_NAME];
     snprintf(found.name, sizeof found.name, "a device of %.100s", platform->platform_name);
     const char *why = describe(id, &found, room);
@@ -168,7 +168,7 @@ static bool ask_platform(cl_platform_id id, cl_platform_info what, char *out, si
 }
 
 static void add_platform(tn_pself *self, cl_platform_id id, const char *wanted) {
-    struct ocl_found platform = {.platform = id};
+    ocl_found platform = {.platform = id};
     char version[OCL_NAME];
     cl_device_id ids[OCL_MAX_DEVICES];
     cl_uint n = 0;
@@ -200,14 +200,14 @@ static void add_platform(tn_pself *self, cl_platform_id id, const char *wanted) 
             add_device(self, &platform, ids[i]);
 }
 
-static int rank_of(const struct ocl_found *f) {
+static int rank_of(const ocl_found *f) {
     return f->type & CL_DEVICE_TYPE_GPU           ? 0
            : f->type & CL_DEVICE_TYPE_ACCELERATOR ? 1
            : f->type & CL_DEVICE_TYPE_CPU         ? 2
                                                   : 3;
 }
 
-static bool comes_before(const struct ocl_found *a, const struct ocl_found *b) {
+static bool comes_before(const ocl_found *a, const ocl_found *b) {
     int order = rank_of(a) - rank_of(b);
     return order ? order < 0 : strcmp(a->platform_name, b->platform_name) < 0;
 }
@@ -216,7 +216,7 @@ static bool comes_before(const struct ocl_found *a, const struct ocl_found *b) {
 static void sort(tn_pself *self) {
     for (uint32_t i = 1; i < self->n_found; i++)
         for (uint32_t j = i; j > 0 && comes_before(&self->found[j], &self->found[j - 1]); j--) {
-            struct ocl_found swapped = self->found[j];
+            ocl_found swapped = self->found[j];
             self->found[j] = self->found[j - 1];
             self->found[j - 1] = swapped;
         }
@@ -261,7 +261,7 @@ static tn_status search(tn_pself *self) {
 tn_status ocl_search(tn_pself *self) {
     pthread_mutex_lock(&self->lock);
     if (!self->searched) {
-        struct ocl_guard guard;
+        ocl_guard guard;
         ocl_guard_enter(&guard);
         self->n_found = 0;
         self->reason[0] = '\0';

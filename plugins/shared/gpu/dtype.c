@@ -13,15 +13,6 @@ const char *gpu_dtype_name(tn_dtype dtype) {
     return names[dtype];
 }
 
-uint32_t gpu_dtype_bytes(tn_dtype dtype) {
-    static const uint32_t sizes[TN_DTYPE_COUNT] = {
-#define BYTES(N, value, name, bytes, category) [TN_##N] = bytes,
-        TN_DTYPE_MAP(BYTES)
-#undef BYTES
-    };
-    return sizes[dtype];
-}
-
 int64_t gpu_number_f(tn_dtype dtype, double x) {
     float narrow = (float)x;
     int64_t bits = 0;
