@@ -70,7 +70,18 @@ const char *ocl_error_name(cl_int error) {
     return i < N_ERRORS ? errors[i].name : "an unknown error";
 }
 
+tn_status ocl_check_lost(tn_pdevice *device) {
+    return ocl_is_lost(device)
+               ? ocl_fail(device->self, TN_DEVICE_LOST,
+                          "opencl:%u (%s) is lost: an earlier call failed so that nothing works "
+                          "any more; end the program",
+                          device->index, device->found->name)
+               : TN_OK;
+}
+
 tn_status ocl_fail_driver(tn_pdevice *device, cl_int error, const char *what) {
+    if (ocl_is_lost(device))
+        return ocl_check_lost(device);
     int i = find_error(error);
     tn_status status = i < N_ERRORS ? errors[i].status : TN_INTERNAL;
     if (status == TN_DEVICE_LOST)
@@ -80,11 +91,4 @@ tn_status ocl_fail_driver(tn_pdevice *device, cl_int error, const char *what) {
                     status == TN_DEVICE_LOST ? "; the driver has lost the device: end the program, "
                                                "and look at the system's log"
                                              : "");
-}
-
-tn_status ocl_fail_lost(tn_pdevice *device) {
-    return ocl_fail(device->self, TN_DEVICE_LOST,
-                    "opencl:%u (%s) is lost: an earlier call failed so that nothing works "
-                    "any more; end the program",
-                    device->index, device->found->name);
 }

@@ -31,11 +31,8 @@ static cl_int set_arguments(tn_pstream *stream, gpu_kernel *k, const gpu_launch 
     return error;
 }
 
-static tn_status launch(tn_pstream *stream, gpu_kernel *k, const gpu_launch *l) {
+static cl_int enqueue(tn_pstream *stream, gpu_kernel *k, const gpu_launch *l) {
     size_t global[3], local[3];
-    tn_status status = ocl_check_lost(stream->device);
-    if (status != TN_OK)
-        return status;
     for (int d = 0; d < 3; d++) {
         local[d] = l->local[d] ? l->local[d] : 1;
         global[d] = (l->groups[d] ? l->groups[d] : 1) * local[d];
@@ -53,11 +50,17 @@ static tn_status launch(tn_pstream *stream, gpu_kernel *k, const gpu_launch *l) 
         atomic_store(&stream->may_fail, true);
         pthread_mutex_unlock(&stream->lock);
     }
+    return error;
+}
+
+static tn_status launch(tn_pstream *stream, gpu_kernel *k, const gpu_launch *l) {
+    tn_pdevice *device = stream->device;
+    cl_int error = ocl_is_lost(device) ? CL_DEVICE_NOT_AVAILABLE : enqueue(stream, k, l);
     if (error != CL_SUCCESS)
-        return ocl_fail_driver(stream->device, error, "launching a kernel");
+        return ocl_fail_driver(device, error, "launching a kernel");
     if (k->program->saved == OCL_NOT_LAUNCHED) {
         k->program->saved = OCL_LAUNCHED;
-        atomic_store(&stream->device->has_unsaved, true);
+        atomic_store(&device->has_unsaved, true);
     }
     ocl_stream_queued(stream);
     return TN_OK;

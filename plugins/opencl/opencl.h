@@ -121,18 +121,16 @@ tn_status ocl_fail(const tn_pself *self, tn_status status, const char *format, .
     __attribute__((format(printf, 3, 4)));
 
 /* The same for an error of the driver, which is named: "opencl:0 (NAME): what: CL_...". Errors
- * after which nothing works any more make the device lost. */
+ * after which nothing works any more make the device lost; once it is, that is what is said. */
 tn_status ocl_fail_driver(tn_pdevice *device, cl_int error, const char *what);
 
 const char *ocl_error_name(cl_int error);
 
-/* TN_DEVICE_LOST, with a message. */
-tn_status ocl_fail_lost(tn_pdevice *device);
+/* TN_DEVICE_LOST, with a message, once the device is lost. */
+tn_status ocl_check_lost(tn_pdevice *device);
 
-/* The same, once the device is lost. */
-static inline tn_status ocl_check_lost(tn_pdevice *device) {
-    return atomic_load_explicit(&device->lost, memory_order_relaxed) ? ocl_fail_lost(device)
-                                                                     : TN_OK;
+static inline bool ocl_is_lost(tn_pdevice *device) {
+    return atomic_load_explicit(&device->lost, memory_order_relaxed);
 }
 
 /* ---- what drivers change (guard.c) ------------------------------------------------------- */

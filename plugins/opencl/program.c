@@ -232,11 +232,8 @@ tn_status ocl_kernel_build(tn_pdevice *device, const gpu_variant *variant, gpu_k
     failure why = {CL_OUT_OF_HOST_MEMORY, "allocating a kernel", ""};
     bool made = false;
     *out = NULL;
-    tn_status status = ocl_check_lost(device);
-    if (status != TN_OK)
-        return status;
     gpu_kernel *k = device->self->host->alloc(sizeof *k, _Alignof(gpu_kernel));
-    if (k) {
+    if (k && !ocl_is_lost(device)) {
         pthread_mutex_lock(&device->programs->lock);
         ocl_guard_enter(&guard);
         made = make_kernel(device, variant, k, &why);

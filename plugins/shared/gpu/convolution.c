@@ -57,7 +57,7 @@ static image image_of(const tn_call *call, const tn_tensor_view *v, const int64_
         i.strides[d] = numel;
         numel *= pad->sizes[d];
     }
-    pad->at = gpu_bump_take(bump, (uint64_t)numel * gpu_dtype_bytes(type));
+    pad->at = gpu_bump_take(bump, (uint64_t)numel * gpu_dtype_sizes[type]);
     i.at.memory = call->workspace;
     i.at.offset = gpu_piece(call, pad->at, type);
     return i;

@@ -77,7 +77,7 @@ tn_status gpu_copy(const tn_call *call, const tn_tensor_view *out, const tn_tens
                                                 (uint64_t)form << 1 | is_int32);
     return gpu_run(call, &launch, key, &gpu_source_copy,
                    "copy_%s -DD=%s -DSTRIDED=%d -DINDEX=%s -DSIDE_X=%d -DSIDE_Y=%d",
-                   gpu_dtype_name(from), gpu_dtype_name(to), form, is_int32 ? "i32" : "i64",
+                   gpu_dtype_names[from], gpu_dtype_names[to], form, is_int32 ? "i32" : "i64",
                    tiles ? (int)launch.local[0] : 1, tiles ? (int)launch.local[1] : 1);
 }
 

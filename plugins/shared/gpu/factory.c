@@ -18,7 +18,7 @@ static uint64_t key_of(int which, tn_dtype dtype, bool strided, bool is_int32) {
 
 /* Narrow elements in a row are written eight bytes at a time, where they begin and end so. */
 static tn_dtype widen(const tn_tensor_view *out, fill_params *p) {
-    uint64_t bytes = gpu_dtype_bytes(out->dtype), bits = (uint64_t)p->bits;
+    uint64_t bytes = gpu_dtype_sizes[out->dtype], bits = (uint64_t)p->bits;
     if (bytes == 8 || (out->offset | (uint64_t)out->numel * bytes) % 8)
         return gpu_moved_as(out->dtype);
     for (uint64_t n = bytes; n < 8; n *= 2)
@@ -47,7 +47,7 @@ static tn_status fill(const tn_call *call) {
         memcpy(&p.loop, &loop, sizeof p.loop);
     gpu_launch_items(&launch, p.numel, GPU_GROUP);
     return gpu_run(call, &launch, key_of(FILL, as, strided, is_int32), &gpu_source_fill,
-                   "fill -DT=%s -DSTRIDED=%d -DINDEX=%s", gpu_dtype_name(as), strided,
+                   "fill -DT=%s -DSTRIDED=%d -DINDEX=%s", gpu_dtype_names[as], strided,
                    is_int32 ? "i32" : "i64");
 }
 
@@ -65,7 +65,7 @@ static tn_status arange(const tn_call *call) {
         .n_memory = 1, .memory = {out->memory}, .parameters = &p, .parameter_bytes = sizeof p};
     gpu_launch_items(&launch, p.numel, GPU_GROUP);
     return gpu_run(call, &launch, key_of(ARANGE, out->dtype, true, false), &gpu_source_arange,
-                   "arange -DT=%s", gpu_dtype_name(out->dtype));
+                   "arange -DT=%s", gpu_dtype_names[out->dtype]);
 }
 
 /* ---- random_bits ------------------------------------------------------------------------- */

@@ -20,7 +20,7 @@ uint64_t gpu_bump_take(gpu_bump *bump, uint64_t bytes) {
 }
 
 int64_t gpu_piece(const tn_call *call, uint64_t at, tn_dtype dtype) {
-    return (int64_t)((call->workspace_offset + at) / gpu_dtype_bytes(dtype));
+    return (int64_t)((call->workspace_offset + at) / gpu_dtype_sizes[dtype]);
 }
 
 tn_dtype gpu_computed(tn_dtype dtype) {
@@ -55,7 +55,7 @@ static const tile tiles_of_32[] = {{6, 4, 1.0}, {8, 3, 1.0}, {12, 2, 0.9}, {12, 
     tiles_of_gpu[] = {{64, 4, 1.0}, {64, 1, 0.6}};
 
 static int lanes_of(const gpu_traits *traits, tn_dtype type) {
-    return traits->is_cpu ? (int)(traits->vector_bytes / gpu_dtype_bytes(type)) : GEMM_SIDE;
+    return traits->is_cpu ? (int)(traits->vector_bytes / gpu_dtype_sizes[type]) : GEMM_SIDE;
 }
 
 static tile choose(const gpu_traits *traits, const gpu_gemm *p, double *out_speed) {
@@ -100,11 +100,11 @@ static void cut(const gpu_traits *traits, gpu_gemm *p) {
     int64_t tiles = p->n_batch * rows * gpu_ceil_div(p->n, p->panel);
     int64_t wanted = gpu_ceil_div(4 * (int64_t)traits->compute_units, tiles);
     if (traits->is_cpu && rows > 4) {
-        int64_t bytes = k * p->panel * gpu_dtype_bytes(p->a.dtype);
+        int64_t bytes = k * p->panel * gpu_dtype_sizes[p->a.dtype];
         if (bytes > 4 * PANEL_BYTES)
             wanted = wanted > bytes / PANEL_BYTES ? wanted : bytes / PANEL_BYTES;
     }
-    int64_t most = SUMS_BYTES / (p->n_batch * size_of(p->m) * p->n * gpu_dtype_bytes(p->a.dtype));
+    int64_t most = SUMS_BYTES / (p->n_batch * size_of(p->m) * p->n * gpu_dtype_sizes[p->a.dtype]);
     if (wanted > most)
         wanted = most;
     if (wanted > k / MIN_PART)
@@ -149,7 +149,7 @@ static void join(int64_t sizes[3], int64_t *x, int64_t *y, int64_t *z) {
 
 void gpu_gemm_prepare(const gpu_traits *traits, gpu_gemm *p, gpu_bump *bump) {
     tn_dtype type = p->a.dtype;
-    uint64_t item = gpu_dtype_bytes(type);
+    uint64_t item = gpu_dtype_sizes[type];
     double speed;
     join(p->m, p->a.m, p->c.m, p->s.m);
     join(p->k, p->a.k, p->b.k, NULL);
@@ -194,7 +194,7 @@ static tn_status run(const tn_call *call, const gpu_gemm *p, const gpu_launch *l
     return gpu_run(call, launch, key, &gpu_source_gemm,
                    "%s -DT=%s -DB=%s -DR=%s -DROWS=%d -DVECTORS=%d -DLANES=%d -DPANEL=%d "
                    "-DDEEP=%d -DWIDE=%d -DALONG_K=%d",
-                   entries[kernel], gpu_dtype_name(a), gpu_dtype_name(b), gpu_dtype_name(c),
+                   entries[kernel], gpu_dtype_names[a], gpu_dtype_names[b], gpu_dtype_names[c],
                    p->rows, p->vectors, p->lanes, p->panel, is_cpu ? CPU_DEEP : 1,
                    is_cpu ? p->panel : 1, along_k);
 }

@@ -14,17 +14,9 @@
 
 /* ---- dtypes ------------------------------------------------------------------------------ */
 
-/* "f32"; the dialect's name is the same. */
-const char *gpu_dtype_name(tn_dtype dtype);
-
-static inline uint32_t gpu_dtype_bytes(tn_dtype dtype) {
-    static const uint8_t bytes[TN_DTYPE_COUNT] = {
-#define GPU_BYTES(N, value, name, bytes, category) [TN_##N] = bytes,
-        TN_DTYPE_MAP(GPU_BYTES)
-#undef GPU_BYTES
-    };
-    return bytes[dtype];
-}
+/* Names, "f32", which are the dialect's too; and bytes of an element. */
+extern const char *const gpu_dtype_names[TN_DTYPE_COUNT];
+extern const uint8_t gpu_dtype_sizes[TN_DTYPE_COUNT];
 
 /* ---- kernels ----------------------------------------------------------------------------- */
 

@@ -106,7 +106,7 @@ static bool is_int32(const index_params *p) {
 static tn_status run(const tn_call *call, const gpu_launch *launch, const variant *v) {
     static const char *const forms[2][2] = {{"", "_unit"}, {"_same", "_same_unit"}};
     const char *form = v->which == ADD_SORTED ? "_sorted" : forms[v->same][v->unit],
-               *index = v->is_int32 ? "i32" : "i64", *dtype = gpu_dtype_name(v->dtype);
+               *index = v->is_int32 ? "i32" : "i64", *dtype = gpu_dtype_names[v->dtype];
     uint64_t key = GPU_KEY(GPU_FAMILY_index, (uint64_t)v->which << 16 | (uint64_t)v->dtype << 8 |
                                                  (uint64_t)(v->places == TN_I64) << 4 |
                                                  (uint64_t)v->same << 3 | (uint64_t)v->unit << 2 |
@@ -116,7 +116,7 @@ static tn_status run(const tn_call *call, const gpu_launch *launch, const varian
                        index);
     return gpu_run(call, launch, key, &gpu_source_index,
                    "add%s -DT=%s -DA=%s -DP=%s -DSHARED=%d -DINDEX=%s", form, dtype,
-                   gpu_dtype_name(v->sum), gpu_dtype_name(v->places), v->shared, index);
+                   gpu_dtype_names[v->sum], gpu_dtype_names[v->places], v->shared, index);
 }
 
 static tn_status launch(const tn_call *call, variant *v, rows *r,
@@ -240,7 +240,7 @@ static tn_status add_sorted(const tn_call *call, const adding *a, variant *v, ro
         return status;
     p->items = gpu_loop_numel(&r->loop) * p->n;
     p->keys = (int64_t)(sorted.keys / 8);
-    p->places = (int64_t)(sorted.places / gpu_dtype_bytes(sorted.place_dtype));
+    p->places = (int64_t)(sorted.places / gpu_dtype_sizes[sorted.place_dtype]);
     v->which = ADD_SORTED;
     v->places = sorted.place_dtype;
     v->shared = a->shared;

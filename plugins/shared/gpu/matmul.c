@@ -65,7 +65,7 @@ static void plan(const tn_call *call, const tn_tensor_view *x, const tn_tensor_v
                              .strides = {a->batch, 0, a->m[2], a->k[2]},
                              .inside = {m, k},
                              .sizes = {n, 1, m, k}};
-        out->pad.at = gpu_bump_take(&out->bump, (uint64_t)(n * m * k) * gpu_dtype_bytes(type));
+        out->pad.at = gpu_bump_take(&out->bump, (uint64_t)(n * m * k) * gpu_dtype_sizes[type]);
         *a = (gpu_operand){.memory = call->workspace,
                            .dtype = type,
                            .offset = gpu_piece(call, out->pad.at, type),

@@ -81,7 +81,7 @@ static tn_status launch(const tn_call *call, bool backward, const tn_tensor_view
     return gpu_run(call, &l, key, &gpu_source_norm,
                    "layer_norm -DT=%s -DBACKWARD=%d -DWEIGHT=%d -DBIAS=%d -DUNIT=%d -DINDEX=%s "
                    "-DL=%d -DM=1 -DP=%d -DW=%d",
-                   gpu_dtype_name(out->dtype), backward, has_weight, has_bias, unit,
+                   gpu_dtype_names[out->dtype], backward, has_weight, has_bias, unit,
                    is_int32 ? "i32" : "i64", (int)team.l, (int)team.p, (int)team.w);
 }
 

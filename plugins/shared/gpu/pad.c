@@ -24,7 +24,7 @@ tn_status gpu_pad_run(const tn_call *call, const gpu_pad *p) {
     gpu_launch_items(&launch, p->sizes[0] * p->sizes[1] * p->sizes[2] * (one ? p->sizes[3] : 1),
                      one ? GPU_GROUP : 1);
     return gpu_run(call, &launch, key, &gpu_source_pad, "pad -DT=%s -DC=%s -DONE=%d",
-                   gpu_dtype_name(p->dtype), gpu_dtype_name(type), one);
+                   gpu_dtype_names[p->dtype], gpu_dtype_names[type], one);
 }
 
 /* ---- kernels that are one product -------------------------------------------------------- */

@@ -97,6 +97,6 @@ tn_status gpu_pointwise_run(const tn_call *call) {
     static const char *const suffixes[] = {"", "_s0", "_s1", "_s2", "_s3"};
     return gpu_run(call, &launch, key, &gpu_source_pointwise,
                    "op_%s%s -DT=%s -DSTRIDED=%d -DINDEX=%s -DN_IN=%d", op->name,
-                   suffixes[scalar + 1], gpu_dtype_name(in), form, is_int32 ? "i32" : "i64",
+                   suffixes[scalar + 1], gpu_dtype_names[in], form, is_int32 ? "i32" : "i64",
                    form == IN_A_ROW ? 0 : op->n_in);
 }

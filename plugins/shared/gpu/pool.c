@@ -36,7 +36,7 @@ static tn_status run(const tn_call *call, const gpu_launch *launch, int which,
                                                 (uint64_t)f->tiles << 3 | (uint64_t)f->rows << 2 |
                                                 (uint64_t)f->unit << 1 | f->is_int32);
     return gpu_run(call, launch, key, source, "%s -DT=%s -DTILES=%d -DROWS=%d -DUNIT=%d -DINDEX=%s",
-                   entry, gpu_dtype_name(f->out->dtype), f->tiles, f->rows, f->unit,
+                   entry, gpu_dtype_names[f->out->dtype], f->tiles, f->rows, f->unit,
                    f->is_int32 ? "i32" : "i64");
 }
 

@@ -102,7 +102,7 @@ static void lay_out(const tn_call *call, layout *l) {
 /* Bytes of a number of the device code's A. */
 static uint32_t state_bytes(const gpu_traits *traits, reduction id, tn_dtype dtype) {
     bool is_wide = id <= VAR && dtype < TN_I8 && traits->has_f64;
-    return is_wide || gpu_dtype_bytes(dtype) == 8 ? 8 : 4;
+    return is_wide || gpu_dtype_sizes[dtype] == 8 ? 8 : 4;
 }
 
 /* Numbers of type A first, then indices. */
@@ -134,8 +134,8 @@ static tn_status launch(const tn_call *call, const layout *l, bool merges, gpu_l
     return gpu_run(
         call, launch, GPU_KEY(GPU_FAMILY_reduce, bits), &gpu_source_reduce,
         "%s -DOP=OP_%s -DT=%s -DR=%s -DUNIT=%d -DCHUNKS=%d -DINDEX=%s " GPU_TILING_OPTIONS,
-        merges ? "merge" : "reduce", op->name, gpu_dtype_name(in),
-        gpu_dtype_name(call->outs[0]->dtype), l->unit, chunks, l->is_int32 ? "i32" : "i64",
+        merges ? "merge" : "reduce", op->name, gpu_dtype_names[in],
+        gpu_dtype_names[call->outs[0]->dtype], l->unit, chunks, l->is_int32 ? "i32" : "i64",
         GPU_TILING_ARGUMENTS(&l->team));
 }
 

@@ -84,21 +84,22 @@ static tn_status launch(const tn_call *call, const layout *l, int stage) {
                          .local = {gpu_tiling_group(team)}};
     return gpu_run(call, &launch, key, &gpu_source_scan,
                    "scan_%s -DT=%s -DSTAGE=%d -DUNIT=%d -DINDEX=%s " GPU_TILING_OPTIONS,
-                   team->rows ? "rows" : "columns", gpu_dtype_name(out->dtype), stage, l->unit,
+                   team->rows ? "rows" : "columns", gpu_dtype_names[out->dtype], stage, l->unit,
                    l->is_int32 ? "i32" : "i64", GPU_TILING_ARGUMENTS(team));
 }
 
 static tn_status run(const tn_call *call) {
     tn_dtype dtype = call->outs[0]->dtype;
     bool is_wide =
-        gpu_dtype_bytes(dtype) == 8 || (dtype < TN_I8 && gpu_device_traits(call->device)->has_f64);
+        gpu_dtype_sizes[dtype] == 8 || (dtype < TN_I8 && gpu_device_traits(call->device)->has_f64);
     layout l;
     lay_out(call, &l);
     l.p.sums = (int64_t)(call->workspace_offset / (is_wide ? 8 : 4));
-    if (l.p.n_chunks == 1)
-        return launch(call, &l, 0);
-    tn_status status = launch(call, &l, 1);
-    return status == TN_OK ? launch(call, &l, 2) : status;
+    int stage = l.p.n_chunks == 1 ? 0 : 1, last = 2 * stage;
+    tn_status status = TN_OK;
+    for (; stage <= last && status == TN_OK; stage++)
+        status = launch(call, &l, stage);
+    return status;
 }
 
 static const tn_kernel records[] = {

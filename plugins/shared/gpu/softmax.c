@@ -58,7 +58,7 @@ static tn_status run(const tn_call *call) {
         launch.memory[k] = views[k]->memory;
     return gpu_run(call, &launch, key, &gpu_source_softmax,
                    "softmax -DOP=OP_%s -DT=%s -DUNIT=%d -DINDEX=%s " GPU_TILING_OPTIONS, op->name,
-                   gpu_dtype_name(out->dtype), unit, is_int32 ? "i32" : "i64",
+                   gpu_dtype_names[out->dtype], unit, is_int32 ? "i32" : "i64",
                    GPU_TILING_ARGUMENTS(&team));
 }
 

@@ -28,11 +28,11 @@ static tn_dtype place_dtype(const tn_tensor_view *in, int64_t dim) {
 }
 
 static uint64_t key_bytes(const tn_tensor_view *in) {
-    return gpu_dtype_bytes(in->dtype) == 8 ? 8 : 4;
+    return gpu_dtype_sizes[in->dtype] == 8 ? 8 : 4;
 }
 
 uint64_t gpu_sort_bytes(const tn_tensor_view *in, int64_t dim) {
-    return 2 * (uint64_t)in->numel * (key_bytes(in) + gpu_dtype_bytes(place_dtype(in, dim)));
+    return 2 * (uint64_t)in->numel * (key_bytes(in) + gpu_dtype_sizes[place_dtype(in, dim)]);
 }
 
 /* One pass, `merge` or not; `last`: it writes the result. */
@@ -56,9 +56,9 @@ static tn_status pass(sorting *s, bool merge, bool last) {
     gpu_launch_items(&l, s->p.items, unit > SORT_RUN * 8 ? 1 : GROUP);
     return gpu_run(s->call, &l, key, &gpu_source_sort,
                    "%s -DT=%s -DM=%s -DK=%s -DP=%s -DDESCENDING=%d -DINDEX=%s",
-                   entries[merge][last], gpu_dtype_name(s->in->dtype),
-                   gpu_dtype_name(gpu_moved_as(s->in->dtype)), wide ? "u64" : "u32",
-                   gpu_dtype_name(s->place_dtype), s->descending, s->is_int32 ? "i32" : "i64");
+                   entries[merge][last], gpu_dtype_names[s->in->dtype],
+                   gpu_dtype_names[gpu_moved_as(s->in->dtype)], wide ? "u64" : "u32",
+                   gpu_dtype_names[s->place_dtype], s->descending, s->is_int32 ? "i32" : "i64");
 }
 
 static tn_status run_passes(sorting *s, gpu_sorted *out) {
@@ -77,7 +77,7 @@ static tn_status run_passes(sorting *s, gpu_sorted *out) {
     }
     if (out)
         *out = (gpu_sorted){.keys = (uint64_t)p->keys[1] * key_bytes(s->in),
-                            .places = (uint64_t)p->places[1] * gpu_dtype_bytes(s->place_dtype),
+                            .places = (uint64_t)p->places[1] * gpu_dtype_sizes[s->place_dtype],
                             .place_dtype = s->place_dtype};
     return status;
 }
@@ -111,7 +111,7 @@ tn_status gpu_sort(const tn_call *call, const tn_tensor_view *in, int64_t dim, b
     uint64_t after = start + 2 * (uint64_t)in->numel * bytes;
     for (int k = 0; k < 2; k++) {
         s.p.keys[k] = (int64_t)(start / bytes) + k * in->numel;
-        s.p.places[k] = (int64_t)(after / gpu_dtype_bytes(s.place_dtype)) + k * in->numel;
+        s.p.places[k] = (int64_t)(after / gpu_dtype_sizes[s.place_dtype]) + k * in->numel;
     }
     return run_passes(&s, out);
 }
