@@ -20,38 +20,25 @@ DEVICE = ROOT / "plugins/shared/gpu/device"
 FORMS = (0, 1, 2)  # of STRIDED
 
 
-def members(text: str, strided: int | None) -> dict[str, list[str]]:
+def members(header: pathlib.Path, compiler: list[str], strided: int | None) -> dict[str, list[str]]:
     """{struct: its members}, as the host has them (None) or as a variant."""
-    lines, there = [], [True]
-    for line in text.replace("\\\n", "").splitlines():
-        condition = re.fullmatch(r"#if HOST \|\| (STRIDED(?: == \d)?)", line)
-        if condition:
-            there.append(strided is None or bool(eval(condition[1], {"STRIDED": strided})))
-        elif line == "#else" and len(there) > 1:
-            there[-1] = not there[-1]
-        elif line == "#endif" and len(there) > 1:
-            there.pop()
-        elif all(there):
-            lines.append(re.sub(r"/\*.*?\*/", "", line))
-    text = "\n".join(lines)
-    for macro, parameters, body in re.findall(r"#define ((?:POINTWISE)_\w+)\((\w+)\) ?(.*)", text):
-        text = re.sub(rf"#define {macro}.*\n", "", text)
-        text = re.sub(rf"\b{macro}\((\w+)\)",
-                      lambda use: re.sub(rf"\b{parameters}\b", use[1], body).replace("##", ""), text)
+    macros = [] if strided is None else ["-DDEVICE=", f"-DSTRIDED={strided}"]
+    text = subprocess.run([*compiler, "-E", "-P", f"-iquote{ROOT}", *macros, header], check=True,
+                          capture_output=True, text=True).stdout
     found = {}
-    for name, body in re.findall(r"typedef struct (\w+) \{(.*?)\} \1;", text, re.DOTALL):
+    for name, body in re.findall(r"typedef struct (\w+_params\w*) \{(.*?)\} \1;", text, re.DOTALL):
         found[name] = []
-        for declaration in filter(None, map(str.strip, body.split(";"))):
-            read = re.fullmatch(r"(?:i64|LOOP\(\w+\))\s+(.+)", declaration, re.DOTALL)
-            if not read:
+        plain = re.sub(r"struct \{[^{}]*\}", "i64", body)  # a LOOP
+        for declaration in filter(None, map(str.strip, plain.split(";"))):
+            if not declaration.startswith("i64 "):
                 sys.exit(f"params_test: struct {name}: cannot read '{declaration}'")
-            found[name] += [re.match(r"\w+", m.strip())[0] for m in read[1].split(",")]
+            found[name] += [re.match(r"\w+", m.strip())[0] for m in declaration[4:].split(",")]
     return found
 
 
 def host_layout(header: pathlib.Path, compiler: list[str], folder: pathlib.Path) -> dict[str, dict[str, int]]:
     """{struct: {member: where it ends}}; a struct begins at 0 and has no gaps."""
-    structs = members(header.read_text(), None)
+    structs = members(header, compiler, None)
     if not structs:
         sys.exit(f"params_test: {header.name} has no struct")
     calls = "".join(f'    printf("{s} {m} %zu %zu\\n", offsetof({s}, {m}), sizeof((({s} *)0)->{m}));\n'
@@ -72,10 +59,10 @@ def host_layout(header: pathlib.Path, compiler: list[str], folder: pathlib.Path)
     return ends
 
 
-def checks(header: pathlib.Path, ends: dict[str, dict[str, int]], strided: int) -> str:
+def checks(header: pathlib.Path, compiler: list[str], ends: dict[str, dict[str, int]], strided: int) -> str:
     """Code that compiles if device code sees in this form what the host writes."""
     text, n = f'#include "{header.relative_to(ROOT)}"\n', 0
-    for struct, there in members(header.read_text(), strided).items():
+    for struct, there in members(header, compiler, strided).items():
         whole = [m for m in ends[struct] if m != "-"]
         if there != whole[:len(there)]:
             sys.exit(f"params_test: {struct} with STRIDED={strided} has not the first members of the host's")
@@ -109,7 +96,7 @@ def main(language: str, *compiler: str) -> None:
         layouts = {h: host_layout(h, list(compiler), folder) for h in headers}
         for strided in FORMS:
             source = folder / ("check.cu" if language == "cuda" else "check.cl")
-            body = "".join(checks(h, layouts[h], strided) for h in headers)
+            body = "".join(checks(h, list(compiler), layouts[h], strided) for h in headers)
             body = re.sub(r"check_\d+", lambda _, i=iter(range(10**6)): f"check_{next(i)}", body)
             n += body.count("check_")
             source.write_text(f"#define IS_CPU 0\n#define HAS_F64 1\n#define STRIDED {strided}\n"
