@@ -107,6 +107,10 @@ void tn_error_clear(void) {
     standing = (error_state){0};
 }
 
+tn_status tni_failed(void) {
+    return standing.status != TN_OK ? standing.status : TN_INTERNAL;
+}
+
 void tni_error_operator(const char *operator_name) {
     if (standing.status != TN_OK && !standing.read && !standing.operator_)
         standing.operator_ = tni_strdup(operator_name);

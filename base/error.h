@@ -11,6 +11,9 @@
 /* Host memory is exhausted; `what` was being made. */
 tn_status tni_fail_memory(const char *what);
 
+/* The status of the standing error, TN_INTERNAL if there is none: for code that got a NULL. */
+tn_status tni_failed(void);
+
 /* Names the operator of the standing error, unless it has one or was read already. */
 void tni_error_operator(const char *operator_name);
 

@@ -2,7 +2,7 @@
  * allocator. Links the library's objects, since none of this is public. */
 #include "bench/tenon.h"
 #include "core/memory/allocator.h"
-#include "core/ops/build.h"
+#include "core/call/call.h"
 
 #include <stdio.h>
 

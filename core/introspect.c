@@ -3,8 +3,9 @@
 #include "base/alloc.h"
 #include "base/env.h"
 #include "base/error.h"
+#include "core/call/init.h"
 #include "core/device/device.h"
-#include "core/ops/ops.h"
+#include "core/ops/operators.h"
 #include "dispatcher/registry.h"
 
 #include <tenon/introspect.h>

@@ -110,16 +110,23 @@ extern TNI_TLS uint64_t tni_wanted_edges;
 static inline bool tni_node_needs(const tni_node *node, uint32_t i) {
     return node->edges[i].node != NULL && (i > 63 || (tni_wanted_edges >> i & 1));
 }
+/* Mask of the inputs whose gradient somebody wants, of the first 32. */
+static inline uint32_t tni_node_needed(const tni_node *node) {
+    uint32_t mask = 0;
+    for (uint32_t i = 0; i < node->n_edges && i < 32; i++)
+        mask |= tni_node_needs(node, i) ? 1u << i : 0;
+    return mask;
+}
 /* Frees what the node saved: after a pass that does not retain the graph. */
 void tni_node_release(tni_node *node);
 
 /* Saves an input, or with output > 0 the node's output number output - 1. NULL and TN_NONE are
  * saved as undefined. */
 tn_status tni_node_save(tni_node *node, uint32_t i, tn_tensor *t, uint32_t output);
-/* An owned reference to the saved tensor, with its history. NULL with an error when it was released
- * ("backward a second time") or changed in place since (names the node and both versions); NULL
- * without an error never happens: *out_undefined tells that it was saved as NULL. */
-tn_tensor *tni_node_saved(tni_node *node, uint32_t i, bool *out_undefined);
+/* An owned reference to the saved tensor, with its history. TN_NONE where it was saved as
+ * undefined; NULL with an error when it was released ("backward a second time") or changed in place
+ * since (names the node and both versions). */
+tn_tensor *tni_node_saved(tni_node *node, uint32_t i);
 /* Copies a cell (lists included) into attr i. */
 tn_status tni_node_set_attr(tni_node *node, uint32_t i, const tn_cell *cell);
 static inline tn_ints tni_node_ints(const tni_node *node, uint32_t i) {
@@ -144,8 +151,9 @@ typedef struct tni_autograd {
     uint32_t output;    /* which of the node's outputs */
     bool requires_grad; /* of a leaf */
     bool retains_grad;
-    _Atomic bool saved;    /* some node saved it, or a view of it, with its history */
-    _Atomic bool lock;     /* held for a few loads and stores round `accumulator` */
+    _Atomic bool saved; /* some node saved it, or a view of it, with its history */
+    /* tni_fork_generation while held, for a few loads and stores round `accumulator` */
+    _Atomic uint32_t lock;
     tni_node *accumulator; /* of a leaf, while some graph holds it; not owned (it unhooks itself) */
     uint32_t rebased;      /* storage version after the last write that changed the history */
     uint64_t since;        /* sequence of the first node, once the history was rewritten */

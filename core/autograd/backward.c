@@ -1,6 +1,6 @@
 /* The public ways into the engine: tn_backward and tn_gradients. */
 #include "core/autograd/engine.h"
-#include "core/ops/ops.h"
+#include "core/ops/operators.h"
 #include "base/alloc.h"
 
 #include <string.h>
@@ -38,7 +38,7 @@ static tn_status root_grad(const char *call, tn_tensor *root, tn_tensor *given, 
                             (long long)root->view.numel);
         *out =
             tni_ones(tn_ints_of(root->sizes, root->view.rank), root->view.dtype, root->device->id);
-        return *out ? TN_OK : tni_standing();
+        return *out ? TN_OK : tni_failed();
     }
     bool same = given->view.rank == root->view.rank;
     for (int32_t i = 0; same && i < root->view.rank; i++)
@@ -155,7 +155,7 @@ tn_status tn_gradients(tn_tensor *const *tensors, tn_tensor *const *grads, uint6
         if (status == TN_OK && captures[i].grad) {
             out_grads[i] = tni_scope_push(captures[i].grad);
             if (!out_grads[i])
-                status = tni_standing();
+                status = tni_failed();
         } else {
             tni_drop(captures[i].grad);
         }

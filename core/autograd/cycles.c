@@ -17,7 +17,7 @@ static tn_status let_go(tni_node *node, const tni_storage *storage) {
         s->tensor = tni_tensor_alias(t);
         if (!s->tensor) {
             s->tensor = t;
-            return tni_standing();
+            return tni_failed();
         }
         tni_drop(t);
     }

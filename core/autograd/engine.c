@@ -141,14 +141,14 @@ static tn_status deliver(run *r, const tni_node *from, const tni_edge *edge, tn_
         tn_tensor **sum = &pass->grads[to->grads + edge->index];
         status = tni_streams_pass_on(&r->streams, from, edge->node, grad);
         if (status == TN_OK)
-            status = tni_conform(&grad, meta, from ? from->type->name : "the caller");
+            status = tni_fit_grad(&grad, meta, from ? from->type->name : "the caller");
         if (TNI_UNLIKELY(status != TN_OK)) {
             tni_drop(grad);
         } else if (!*sum) {
             *sum = grad;
         } else {
             *sum = tni_add_grads(*sum, grad, r->create);
-            status = *sum ? TN_OK : tni_standing();
+            status = *sum ? TN_OK : tni_failed();
         }
     }
     return status;

@@ -66,7 +66,7 @@ tn_status tni_gradient_edge(tn_tensor *t, tni_edge *out);
 
 /* `*grad` (owned) summed, cast and moved to what `meta` says; replaced. `source` names the node
  * that made it. */
-tn_status tni_conform(tn_tensor **grad, const tni_output_meta *meta, const char *source);
+tn_status tni_fit_grad(tn_tensor **grad, const tni_output_meta *meta, const char *source);
 
 /* sum + grad, in place where nobody can see it; consumes both, returns owned or NULL. */
 tn_tensor *tni_add_grads(tn_tensor *sum, tn_tensor *grad, bool create_graph);
@@ -93,12 +93,6 @@ static inline tn_thread_keys tni_keys_callback(bool create_graph) {
 }
 static inline bool tni_grad_mode(void) {
     return !(tni_thread_keys.excluded & TN_KEY_BIT(TN_KEY_AUTOGRAD));
-}
-
-/* The status of the standing error, for code that got a NULL. */
-static inline tn_status tni_standing(void) {
-    tn_status status = tn_error_status();
-    return status != TN_OK ? status : TN_INTERNAL;
 }
 
 #endif

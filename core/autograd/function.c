@@ -55,9 +55,8 @@ tn_tensor *tn_function_saved(tn_function_context *c, uint64_t i) {
                  (unsigned long long)i);
         return NULL;
     }
-    bool undefined;
-    tn_tensor *t = tni_node_saved(c->node, (uint32_t)i, &undefined);
-    return t ? tni_scope_push(t) : NULL;
+    tn_tensor *t = tni_node_saved(c->node, (uint32_t)i);
+    return tni_not_tensor(t) ? NULL : tni_scope_push(t);
 }
 
 bool tn_function_needs_grad(const tn_function_context *c, uint64_t i) {
@@ -126,7 +125,7 @@ static tn_status take_outputs(tn_function_context *c, tn_tensor *const *inputs, 
         if (!outputs[i]) {
             for (uint64_t k = 0; k < i; k++)
                 tni_drop(outputs[k]);
-            return tni_standing();
+            return tni_failed();
         }
     }
     return TN_OK;
@@ -208,7 +207,7 @@ tn_status tn_function_apply(const tn_function *function, void *user, tn_tensor *
         if (status == TN_OK) {
             outputs[i] = tni_scope_push(outputs[i]);
             if (!outputs[i])
-                status = tni_standing();
+                status = tni_failed();
         } else {
             if (owned)
                 tni_drop(outputs[i]);

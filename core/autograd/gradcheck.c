@@ -5,7 +5,7 @@
  * all outputs together must give the sum. Each analytic gradient is asked for twice and must be the
  * same. */
 #include "core/autograd/engine.h"
-#include "core/ops/ops.h"
+#include "core/ops/operators.h"
 #include <tenon/ops.h>
 #include "base/alloc.h"
 
@@ -134,12 +134,12 @@ static tn_status values_at(const check *c, uint64_t which, double *data, int64_t
     inputs[which] = leaf_like(input, data); /* the function under test may ask for gradients */
     data[k] = kept;
     if (!inputs[which])
-        status = tni_standing();
+        status = tni_failed();
     if (status == TN_OK)
         status = call(c, inputs, outputs);
     for (uint64_t o = 0; o < c->n_outputs && status == TN_OK; o++)
         if (c->differentiable[o] && !(out[o] = read_f64(outputs[o])))
-            status = tni_standing();
+            status = tni_failed();
     tni_free(inputs);
     return status;
 }
@@ -153,7 +153,7 @@ static void free_values(const check *c, double **values) {
 static tn_status numerical(const check *c, uint64_t which, double **jacobian) {
     tn_tensor *input = c->inputs[which];
     double *data = read_f64(input);
-    tn_status status = data ? TN_OK : tni_standing();
+    tn_status status = data ? TN_OK : tni_failed();
     for (int64_t k = 0; k < input->view.numel && status == TN_OK; k++) {
         double *above[MAX_OUTPUTS], *below[MAX_OUTPUTS] = {NULL};
         status = values_at(c, which, data, k, data[k] + c->eps, above);
@@ -193,14 +193,14 @@ static tn_status analytic_row(const check *c, tn_tensor *const *outputs, uint64_
     TN_SCOPE;
     tn_tensor *root = outputs[o], *grad = one_hot(root, j);
     tn_tensor **grads = tni_alloc(n_wanted * sizeof *grads);
-    tn_status status = grad && grads ? TN_OK : tni_standing();
+    tn_status status = grad && grads ? TN_OK : tni_failed();
     if (status == TN_OK)
         status = tn_gradients(&root, &grad, 1, wanted, n_wanted, true, false, true, grads);
     for (uint64_t i = 0; i < n_wanted && status == TN_OK; i++) {
         int64_t numel = wanted[i]->view.numel;
         double *row = grads[i] ? read_f64(grads[i]) : NULL;
         if (grads[i] && !row)
-            status = tni_standing();
+            status = tni_failed();
         for (int64_t k = 0; k < numel && status == TN_OK; k++) {
             double *at = &jacobians[i][o][k * c->numel[o] + j], value = row ? row[k] : 0;
             if (compare && value != *at && !(isnan(value) && isnan(*at)))
@@ -232,7 +232,7 @@ static tn_status check_together(const check *c, tn_tensor *const *outputs, tn_te
         ones[n] = tni_scope_push(
             tni_ones(tn_sizes(outputs[o]), outputs[o]->view.dtype, outputs[o]->device->id));
         if (!ones[n++])
-            return tni_standing();
+            return tni_failed();
     }
     if (n < 2)
         return TN_OK;
@@ -243,7 +243,7 @@ static tn_status check_together(const check *c, tn_tensor *const *outputs, tn_te
     for (uint64_t i = 0; i < n_wanted && status == TN_OK; i++) {
         double *got = grads[i] ? read_f64(grads[i]) : NULL;
         if (grads[i] && !got)
-            status = tni_standing();
+            status = tni_failed();
         for (int64_t k = 0; k < wanted[i]->view.numel && status == TN_OK; k++) {
             double sum = 0, value = got ? got[k] : 0;
             for (uint64_t o = 0; o < c->n_outputs; o++)
@@ -448,7 +448,7 @@ static tn_status first_derivative(tn_tensor *const *inputs, uint64_t n_inputs, t
             outputs[i] =
                 tni_scope_push(tni_zeros(tn_sizes(wanted[i]), TN_F64, tn_device_of(wanted[i])));
         if (!outputs[i])
-            status = tni_standing();
+            status = tni_failed();
     }
     *n_outputs = n_wanted;
     return status;
@@ -487,7 +487,7 @@ static tn_status check_second(check *first, const tn_gradcheck_options *options)
         if (!first->differentiable[o])
             continue;
         inputs[n] = random_grad(outputs[o], &state);
-        status = inputs[n++] ? TN_OK : tni_standing();
+        status = inputs[n++] ? TN_OK : tni_failed();
     }
     if (status == TN_OK) {
         second s = {first, first->n_inputs};

@@ -82,7 +82,7 @@ void tni_history_point(tn_tensor *t, tni_node *node, uint32_t index) {
 tn_status tni_gradient_edge(tn_tensor *t, tni_edge *out) {
     *out = (tni_edge){0};
     if (!tni_view_current(t))
-        return tni_standing();
+        return tni_failed();
     tni_autograd *a = t->autograd;
     if (!a)
         return TN_OK;
@@ -91,7 +91,7 @@ tn_status tni_gradient_edge(tn_tensor *t, tni_edge *out) {
     } else if (a->requires_grad) {
         out->node = tni_accumulator_of(t);
         if (!out->node)
-            return tni_standing();
+            return tni_failed();
     }
     return TN_OK;
 }

@@ -5,6 +5,7 @@
  * both its list and its registration are gone. */
 #include "core/autograd/engine.h"
 #include "base/alloc.h"
+#include "base/fork.h"
 
 #include <pthread.h>
 
@@ -24,6 +25,8 @@ struct tni_hook {
 };
 
 static pthread_mutex_t hooks_lock = PTHREAD_MUTEX_INITIALIZER;
+
+TNI_FORK_MUTEX(HOOKS, hooks_lock, tni_fork_no_mend)
 
 static void hook_drop(tni_hook *h) {
     if (atomic_fetch_sub_explicit(&h->refs, 1, memory_order_acq_rel) == 1)
@@ -292,7 +295,7 @@ tn_status tni_hooks_run(tni_hook **list, uint32_t output, tn_tensor **grad, bool
         tn_tensor *earlier = retained(list, output);
         tn_tensor *sum = earlier ? tni_add_grads(earlier, tni_keep(*grad), true) : tni_keep(*grad);
         if (!sum)
-            return tni_standing();
+            return tni_failed();
         retain(list, output, sum);
         tni_drop(sum);
     }

@@ -1,7 +1,7 @@
 /* The handler of InplaceOrView, which stands on the path of views and of operators that write:
  * tells autograd what is a view of what, and counts the versions of what is written. */
 #include "core/autograd/engine.h"
-#include "core/ops/op.h"
+#include "core/call/op_info.h"
 
 static void track_views(const tni_op_info *info, const tn_cell *args, const tn_cell *rets) {
     const tn_tensor *self = args[0].v.pointer;

@@ -66,7 +66,7 @@ tn_tensor *tn_grad(const tn_tensor *t) {
 
 tn_status tn_set_grad(tn_tensor *t, tn_tensor *grad) {
     if (!t)
-        return tni_standing();
+        return tni_failed();
     if (t == TN_NONE || grad == t)
         return tni_fail(TN_INVALID_ARGUMENT, "tn_set_grad: %s",
                         t == TN_NONE ? "TN_NONE is no tensor"
@@ -101,7 +101,7 @@ tn_status tn_set_grad(tn_tensor *t, tn_tensor *grad) {
 
 tn_status tn_retain_grad(tn_tensor *t) {
     if (!t)
-        return tni_standing();
+        return tni_failed();
     if (t == TN_NONE || !tni_requires_grad(t))
         return tni_fail(TN_STATE, "tn_retain_grad: the tensor requires no gradient; see "
                                   "tn_set_requires_grad");

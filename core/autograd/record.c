@@ -4,8 +4,9 @@
  * looks at the operator's record alone, and a call of which nobody wants a gradient leaves after a
  * look at its differentiable arguments. */
 #include "core/autograd/engine.h"
-#include "core/ops/op.h"
-#include "core/ops/ops.h"
+#include "core/call/op_info.h"
+#include "core/call/cells.h"
+#include "core/ops/operators.h"
 #include "base/alloc.h"
 
 #include <string.h>
@@ -319,14 +320,14 @@ static __attribute__((noinline)) tn_status record_written(call *c, tn_keyset bel
         if (!overwrites(c, t))
             continue;
         c->originals[i] = tni_clone(t);
-        status = c->originals[i] ? TN_OK : tni_standing();
+        status = c->originals[i] ? TN_OK : tni_failed();
     }
     tni_node *node = status == TN_OK ? make_node(c, c->info->n_outs, NULL) : NULL;
     for (uint32_t i = 0; i < d->n_saved; i++)
         tni_drop(originals[i]);
     c->originals = NULL;
     if (!node)
-        return tni_standing();
+        return tni_failed();
     status = tni_dispatch(c->op, below, c->args, rets);
     if (status == TN_OK) {
         status = save_outputs(c, node, rets);
@@ -348,7 +349,7 @@ static tn_status record_fresh(call *c, tn_keyset below, tn_cell *rets) {
     if (only && !tni_is_float(only->view.dtype))
         return TN_OK;
     tni_node *node = make_node(c, only ? 1 : count_results(c->op, rets), rets);
-    status = node ? save_outputs(c, node, rets) : tni_standing();
+    status = node ? save_outputs(c, node, rets) : tni_failed();
     if (TNI_LIKELY(status == TN_OK && only)) {
         status = tni_take_history(only, node, 0);
     } else {

@@ -15,7 +15,7 @@ tn_status tni_node_save(tni_node *node, uint32_t i, tn_tensor *t, uint32_t outpu
          * memory is held in return. */
         t = tni_tensor_alias(t);
         if (TNI_UNLIKELY(!t))
-            return tni_standing();
+            return tni_failed();
         s->output = output;
     } else {
         /* A leaf is never written while it requires a gradient. */
@@ -30,18 +30,17 @@ tn_status tni_node_save(tni_node *node, uint32_t i, tn_tensor *t, uint32_t outpu
     return TN_OK;
 }
 
-tn_tensor *tni_node_saved(tni_node *node, uint32_t i, bool *out_undefined) {
+tn_tensor *tni_node_saved(tni_node *node, uint32_t i) {
     tni_saved *s = &node->saved[i];
     tn_tensor *t = s->tensor;
-    *out_undefined = false;
     if (TNI_UNLIKELY(!t)) {
-        *out_undefined = !s->released;
-        if (s->released)
-            tni_fail(TN_STATE,
-                     "%s: backward through the graph a second time, but what it saved was freed "
-                     "after the first; ask the first pass to retain the graph "
-                     "(tn_backward_full with retain_graph)",
-                     node->type->name);
+        if (!s->released)
+            return TN_NONE;
+        tni_fail(TN_STATE,
+                 "%s: backward through the graph a second time, but what it saved was freed "
+                 "after the first; ask the first pass to retain the graph "
+                 "(tn_backward_full with retain_graph)",
+                 node->type->name);
         return NULL;
     }
     if (TNI_UNLIKELY(tni_version(t) != s->version)) {

@@ -8,10 +8,8 @@
  * Both nodes see the base as the one-dimensional memory from its first to its last element, so that
  * any strides of base and view work, and every step is an operator that can be differentiated. */
 #include "core/autograd/view.h"
-#include "core/ops/derivatives.h"
-#include "core/ops/ops.h"
-
-#include <pthread.h>
+#include "base/fork.h"
+#include "core/ops/functions.h"
 
 enum { BASE_SIZES, BASE_STRIDES, VIEW_SIZES, VIEW_STRIDES, OFFSET, EXTENT, N_GEOMETRY };
 
@@ -72,7 +70,7 @@ static tn_status as_strided_backward(tni_node *node, tn_tensor *const *grads, tn
                                      tni_node_ints(node, BASE_STRIDES), 0,
                                      tni_node_ints(node, VIEW_SIZES),
                                      tni_node_ints(node, VIEW_STRIDES), node->attrs[OFFSET].v.i64);
-    return out[0] ? TN_OK : tni_standing();
+    return out[0] ? TN_OK : tni_failed();
 }
 
 static const tni_node_type as_strided_type = {"AsStridedBackward", as_strided_backward, NULL, NULL};
@@ -105,7 +103,7 @@ static tn_status copy_slices_backward(tni_node *node, tn_tensor *const *grads, t
     tn_tensor *filled = tni_copy_(whole, grad, false);
     tn_tensor *part = part_of(node, flat);
     tn_tensor *slice = tni_clone(part);
-    tn_status status = filled && slice ? TN_OK : tni_standing();
+    tn_status status = filled && slice ? TN_OK : tni_failed();
     if (status == TN_OK)
         status = fn->type->backward(fn, &slice, out);
     if (status == TN_OK && tni_node_needs(node, 0)) {
@@ -114,7 +112,7 @@ static tn_status copy_slices_backward(tni_node *node, tn_tensor *const *grads, t
         tni_drop(out[0]);
         out[0] = written ? whole_of(node, flat) : NULL;
         tni_drop(written);
-        status = out[0] ? TN_OK : tni_standing();
+        status = out[0] ? TN_OK : tni_failed();
     }
     tni_drop(slice);
     tni_drop(part);
@@ -168,6 +166,8 @@ void tni_set_view(tn_tensor *view, const tn_tensor *t, tni_view_kind kind) {
 
 /* Several threads may ask one view. */
 static pthread_mutex_t refresh_lock = PTHREAD_MUTEX_INITIALIZER;
+
+TNI_FORK_MUTEX(VIEWS, refresh_lock, tni_fork_no_mend)
 
 bool tni_view_refresh(tn_tensor *view) {
     bool ok = true;
@@ -223,7 +223,7 @@ tn_status tni_rebase_history(tn_tensor *t, tni_node *node) {
     tni_node *part = whole ? as_strided_to(base, t, (tni_edge){whole, 0, 0}) : NULL;
     if (!part) {
         tni_node_drop(whole);
-        return tni_standing();
+        return tni_failed();
     }
     tni_history_point(base, whole, 0);
     root->rebased = tni_version(t);
@@ -254,7 +254,7 @@ tn_status tni_check_inplace(tn_tensor *t, const char *operator_name) {
                         "it cannot be written in place; write to a tn_clone of it",
                         operator_name);
     if (!tni_view_current(t))
-        return tni_standing();
+        return tni_failed();
     const tn_tensor *base = tni_base(t);
     if (base) {
         const tni_autograd *b = base->autograd;

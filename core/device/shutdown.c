@@ -1,14 +1,14 @@
 /* tn_shutdown: the order in which everything ends. */
 #include "base/error.h"
 #include "base/slab.h"
-#include "core/ops/init.h"
+#include "core/call/init.h"
 #include "core/profile/profile.h"
 #include "core/random/generator.h"
 #include "core/tensor/tensor.h"
 #include "dispatcher/registry.h"
 
 tn_status tn_shutdown(void) {
-    int64_t alive = tni_tensors_alive();
+    int64_t alive = tni_tensors_alive() - tni_tensors_left_behind();
     if (alive > 0) {
         uint64_t held = tn_scope_held();
         return tni_fail(TN_STATE,

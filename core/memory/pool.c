@@ -7,7 +7,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* ---- the tree of free blocks -------------------------------------------------------------- */
+/* ---- the tree of free blocks ------------------------------------------------------------- */
 
 /* A treap by (bytes, segment, offset), so that of equal blocks the one in the oldest segment is
  * taken and the young ones run empty. */

@@ -10,6 +10,7 @@
  * for as many images n at a time as keep the columns within a bound. These three run below
  * autograd, on data.
  */
+#include "core/ops/functions.h"
 #include "core/ops/window.h"
 
 #include <string.h>
@@ -67,7 +68,7 @@ static tn_status conv_init(conv *c, const char *call, tn_ints input, tn_ints wei
 
 static tn_status check_grad(const conv *c, const tn_tensor *grad) {
     int64_t sizes[4] = {c->window.n, c->out_channels, c->window.out[0], c->window.out[1]};
-    if (grad->view.rank == 4 && memcmp(grad->sizes, sizes, sizeof sizes) == 0)
+    if (tni_has_shape(grad, 4, sizes))
         return TN_OK;
     char text[2][TNI_SHAPE_TEXT];
     return tni_fail(TN_SHAPE, "%s: grad_output has shape %s, but an output of these sizes has %s",
@@ -76,17 +77,13 @@ static tn_status check_grad(const conv *c, const tn_tensor *grad) {
 }
 
 /* The kernel gets two values for each of stride, padding and dilation. */
-static void set_pairs(tni_build *b, const conv *c) {
-    const int64_t *pairs[3] = {c->window.stride, c->window.padding, c->window.dilation};
-    for (int i = 0; i < 3; i++) {
-        int64_t *list = tni_build_ints(b, 2);
-        memcpy(list, pairs[i], 2 * sizeof *list);
-        b->kargs[3 + i] = tni_cell_ints(tn_ints_of(list, 2));
-    }
+static tn_status set_pairs(tni_build *b, const conv *c) {
+    const tni_window *w = &c->window;
+    return tni_window_args(b, 3, (const int64_t *[]){w->stride, w->padding, w->dilation}, 3);
 }
 
 /* convolution(input, weight, bias, stride, padding, dilation, groups) */
-INFER(infer_convolution) {
+tn_status tni_infer_convolution(tni_build *b) {
     tn_tensor *input = tni_build_tensor(b, 0), *weight = tni_build_tensor(b, 1);
     tn_tensor *bias = tni_build_tensor(b, 2);
     conv c;
@@ -100,40 +97,35 @@ INFER(infer_convolution) {
                               (long long)c.out_channels,
                               tni_shape_text(bias->view.rank, bias->sizes, text));
     }
-    set_pairs(b, &c);
     tni_build_out(b, 0, 4,
                   (int64_t[]){c.window.n, c.out_channels, c.window.out[0], c.window.out[1]});
-    return TN_OK;
+    return set_pairs(b, &c);
+}
+
+/* The gradient in the shape `size`, which the checks make that of input or weight. */
+static tn_status infer_backward(tni_build *b, tn_ints input, tn_ints weight, tn_ints size) {
+    conv c;
+    tn_status status = conv_init(&c, b->info->call, input, weight, b->args + 3);
+    if (status == TN_OK)
+        status = check_grad(&c, tni_build_tensor(b, 0));
+    if (status != TN_OK)
+        return status;
+    tni_build_out(b, 0, 4, size.data);
+    b->has_empty_value = true;
+    b->empty_value = tn_int(0);
+    return set_pairs(b, &c);
 }
 
 /* convolution_backward_input(grad_output, weight, input_size, stride, ...) */
-INFER(infer_convolution_backward_input) {
-    tn_tensor *grad = tni_build_tensor(b, 0), *weight = tni_build_tensor(b, 1);
-    tn_ints sizes = tni_arg_ints(&b->args[2]);
-    conv c;
-    tn_status status = conv_init(&c, b->info->call, sizes, tni_sizes(weight), b->args + 3);
-    if (status != TN_OK || (status = check_grad(&c, grad)) != TN_OK)
-        return status;
-    set_pairs(b, &c);
-    tni_build_out(b, 0, 4, sizes.data);
-    b->has_empty_value = true;
-    b->empty_value = tn_int(0);
-    return TN_OK;
+tn_status tni_infer_convolution_backward_input(tni_build *b) {
+    tn_ints size = tni_arg_ints(&b->args[2]);
+    return infer_backward(b, size, tni_sizes(tni_build_tensor(b, 1)), size);
 }
 
 /* convolution_backward_weight(grad_output, input, weight_size, stride, ...) */
-INFER(infer_convolution_backward_weight) {
-    tn_tensor *grad = tni_build_tensor(b, 0), *input = tni_build_tensor(b, 1);
-    tn_ints sizes = tni_arg_ints(&b->args[2]);
-    conv c;
-    tn_status status = conv_init(&c, b->info->call, tni_sizes(input), sizes, b->args + 3);
-    if (status != TN_OK || (status = check_grad(&c, grad)) != TN_OK)
-        return status;
-    set_pairs(b, &c);
-    tni_build_out(b, 0, 4, sizes.data);
-    b->has_empty_value = true;
-    b->empty_value = tn_int(0);
-    return TN_OK;
+tn_status tni_infer_convolution_backward_weight(tni_build *b) {
+    tn_ints size = tni_arg_ints(&b->args[2]);
+    return infer_backward(b, tni_sizes(tni_build_tensor(b, 1)), size, size);
 }
 
 /* ---- by matrix products ------------------------------------------------------------------ */
@@ -149,66 +141,94 @@ static int64_t images_at_once(const conv *c, tn_dtype dtype) {
     return n < c->window.n ? n : c->window.n;
 }
 
-/* A contiguous copy of what a view shows, as [groups, rows, columns]. Drops the view. */
-static tn_tensor *as_matrices(const conv *c, tn_tensor *view, int64_t rows, int64_t columns) {
-    tn_tensor *dense = view ? tni_then(tni_contiguous_data(view), view) : NULL;
-    return tni_then(tni_data_reshape(dense, TN_SHAPE(c->groups, rows, columns)), dense);
+/* A contiguous copy of what a view shows, as [groups, rows, columns]. */
+static tn_tensor *as_matrices(const conv *c, tni_temps *tmp, tn_tensor *view, int64_t rows,
+                              int64_t columns) {
+    tn_tensor *dense = view ? tni_own(tmp, tni_contiguous_data(view)) : NULL;
+    return tni_own(tmp, tni_data_reshape(dense, TN_SHAPE(c->groups, rows, columns)));
 }
 
 /* Columns of n images from `first`: [G, CK, n * L] */
-static tn_tensor *columns_of(const conv *c, tn_tensor *input, int64_t first, int64_t n) {
+static tn_tensor *columns_of(const conv *c, tni_temps *tmp, tn_tensor *input, int64_t first,
+                             int64_t n) {
     const tni_window *w = &c->window;
-    tn_tensor *padded = tni_window_pad(w, input, first, n, tn_int(0));
-    tn_tensor *windows = tni_then(tni_window_view(w, padded), padded);
+    tn_tensor *padded = tni_own(tmp, tni_window_pad(w, input, first, n, tn_int(0)));
+    tn_tensor *windows = tni_own(tmp, tni_window_view(w, padded));
     if (!windows)
         return NULL;
     const int64_t *d = windows->sizes, *s = windows->strides;
-    tn_tensor *view = tni_data_view(windows, TN_SHAPE(d[1], d[2], d[3], d[0], d[4], d[5]),
-                                    TN_SHAPE(s[1], s[2], s[3], s[0], s[4], s[5]), 0);
-    tni_drop(windows);
-    return as_matrices(c, view, column_length(c), n * w->out[0] * w->out[1]);
+    tn_tensor *view =
+        tni_own(tmp, tni_data_view(windows, TN_SHAPE(d[1], d[2], d[3], d[0], d[4], d[5]),
+                                   TN_SHAPE(s[1], s[2], s[3], s[0], s[4], s[5]), 0));
+    return as_matrices(c, tmp, view, column_length(c), n * w->out[0] * w->out[1]);
 }
 
 /* n images of [N, O, OH, OW] seen as [O, n, OH, OW] */
-static tn_tensor *channels_first(tn_tensor *t, int64_t first, int64_t n) {
-    tn_tensor *images = tni_data_narrow(t, 0, first, n);
+static tn_tensor *channels_first(tni_temps *tmp, tn_tensor *t, int64_t first, int64_t n) {
+    tn_tensor *images = tni_own(tmp, tni_data_narrow(t, 0, first, n));
     if (!images)
         return NULL;
     const int64_t *d = images->sizes, *s = images->strides;
-    return tni_then(tni_data_view(images, TN_SHAPE(d[1], d[0], d[2], d[3]),
-                                  TN_SHAPE(s[1], s[0], s[2], s[3]), 0),
-                    images);
+    return tni_own(tmp, tni_data_view(images, TN_SHAPE(d[1], d[0], d[2], d[3]),
+                                      TN_SHAPE(s[1], s[0], s[2], s[3]), 0));
 }
 
 /* grad_output of n images: [G, O / G, n * L] */
-static tn_tensor *grads_of(const conv *c, tn_tensor *grad, int64_t first, int64_t n) {
-    return as_matrices(c, channels_first(grad, first, n), c->out_channels / c->groups,
+static tn_tensor *grads_of(const conv *c, tni_temps *tmp, tn_tensor *grad, int64_t first,
+                           int64_t n) {
+    return as_matrices(c, tmp, channels_first(tmp, grad, first, n), c->out_channels / c->groups,
                        n * c->window.out[0] * c->window.out[1]);
 }
 
-static tn_tensor *transposed(tn_tensor *t) {
+static tn_tensor *transposed(tni_temps *tmp, tn_tensor *t) {
     if (!t)
         return NULL;
     const int64_t *d = t->sizes, *s = t->strides;
-    return tni_data_view(t, TN_SHAPE(d[0], d[2], d[1]), TN_SHAPE(s[0], s[2], s[1]), 0);
+    return tni_own(tmp,
+                   tni_data_view(t, TN_SHAPE(d[0], d[2], d[1]), TN_SHAPE(s[0], s[2], s[1]), 0));
 }
 
 /* [G, O / G, CK] */
-static tn_tensor *weights_of(const conv *c, tn_tensor *weight) {
-    return as_matrices(c, tni_keep(weight), c->out_channels / c->groups, column_length(c));
+static tn_tensor *weights_of(const conv *c, tni_temps *tmp, tn_tensor *weight) {
+    return as_matrices(c, tmp, weight, c->out_channels / c->groups, column_length(c));
 }
 
-static tn_status add_bias(const conv *c, tn_tensor *out, tn_tensor *bias) {
-    tn_tensor *planes = tni_data_view(bias, TN_SHAPE(1, c->out_channels, 1, 1),
-                                      TN_SHAPE(0, bias->strides[0], 0, 0), 0);
-    tn_tensor *sum = tni_then(tni_add_(out, planes, tn_int(1)), planes);
-    if (!sum)
-        return tni_failed();
-    tni_drop(sum);
-    return TN_OK;
+static tn_status add_bias(const conv *c, tni_temps *tmp, tn_tensor *out, tn_tensor *bias) {
+    tn_tensor *planes = tni_own(tmp, tni_data_view(bias, TN_SHAPE(1, c->out_channels, 1, 1),
+                                                   TN_SHAPE(0, bias->strides[0], 0, 0), 0));
+    return tni_own(tmp, tni_add_(out, planes, tn_int(1))) ? TN_OK : tni_failed();
 }
 
-BOXED(run_convolution) {
+/* One step of a loop over images: work on n of them from `first`. */
+typedef tn_status (*step_fn)(const conv *c, tni_temps *tmp, tn_tensor *const *t, int64_t first,
+                             int64_t n);
+
+/* As many images at a time as fit; the temporaries of a step do not outlive it. */
+static tn_status over_images(const conv *c, tn_dtype dtype, step_fn step, tn_tensor *const *t) {
+    tn_status status = TN_OK;
+    int64_t most = images_at_once(c, dtype);
+    for (int64_t first = 0; first < c->window.n && status == TN_OK; first += most) {
+        tni_temps tmp = {0};
+        int64_t left = c->window.n - first;
+        status = step(c, &tmp, t, first, left < most ? left : most);
+        tni_temps_finish(&tmp);
+    }
+    return status;
+}
+
+/* t: weights [G, O / G, CK], input, out */
+static tn_status forward_step(const conv *c, tni_temps *tmp, tn_tensor *const *t, int64_t first,
+                              int64_t n) {
+    const int64_t *out = c->window.out;
+    tn_tensor *columns = columns_of(c, tmp, t[1], first, n);
+    tn_tensor *product = tni_own(tmp, tni_bmm(t[0], columns));
+    tn_tensor *part =
+        tni_own(tmp, tni_data_reshape(product, TN_SHAPE(c->out_channels, n, out[0], out[1])));
+    tn_tensor *into = channels_first(tmp, t[2], first, n);
+    return part && into ? tni_copy_data(into, part) : tni_failed();
+}
+
+tn_status tni_run_convolution(const tn_cell *args, tn_cell *rets) {
     tn_tensor *input = tni_arg_tensor(&args[0]), *weight = tni_arg_tensor(&args[1]);
     tn_tensor *bias = tni_arg_tensor(&args[2]);
     conv c;
@@ -217,32 +237,35 @@ BOXED(run_convolution) {
     if (status != TN_OK)
         return status;
     const tni_window *w = &c.window;
-    tn_tensor *weights = weights_of(&c, weight);
-    tn_tensor *out = tni_tensor_new(input->device, input->view.dtype, 4,
-                                    (int64_t[]){w->n, c.out_channels, w->out[0], w->out[1]});
-    status = weights && out ? TN_OK : tni_failed();
-    int64_t step = images_at_once(&c, input->view.dtype);
-    for (int64_t first = 0; first < w->n && status == TN_OK; first += step) {
-        int64_t n = first + step < w->n ? step : w->n - first;
-        tn_tensor *columns = columns_of(&c, input, first, n);
-        tn_tensor *product = tni_then(tni_bmm(weights, columns), columns);
-        tn_tensor *part = tni_then(
-            tni_data_reshape(product, TN_SHAPE(c.out_channels, n, w->out[0], w->out[1])), product);
-        tn_tensor *into = channels_first(out, first, n);
-        status = part && into ? tni_copy_data(into, part) : tni_failed();
-        tni_drop(part);
-        tni_drop(into);
-    }
-    tni_drop(weights);
+    tni_temps tmp = {0};
+    tn_tensor *weights = weights_of(&c, &tmp, weight);
+    tn_tensor *out =
+        tni_own(&tmp, tni_tensor_new(input->device, input->view.dtype, 4,
+                                     (int64_t[]){w->n, c.out_channels, w->out[0], w->out[1]}));
+    status = weights && out ? over_images(&c, input->view.dtype, forward_step,
+                                          (tn_tensor *[]){weights, input, out})
+                            : tni_failed();
     if (status == TN_OK && bias)
-        status = add_bias(&c, out, bias);
-    if (status == TN_OK)
-        return tni_return(rets, out);
-    tni_drop(out);
-    return status;
+        status = add_bias(&c, &tmp, out, bias);
+    return tni_temps_return(&tmp, status == TN_OK ? out : NULL, rets);
 }
 
-BOXED(run_convolution_backward_input) {
+/* t: weights [G, CK, O / G], grad_output, out */
+static tn_status backward_input_step(const conv *c, tni_temps *tmp, tn_tensor *const *t,
+                                     int64_t first, int64_t n) {
+    const tni_window *w = &c->window;
+    tn_tensor *grads = grads_of(c, tmp, t[1], first, n);
+    tn_tensor *columns = tni_own(tmp, tni_bmm(t[0], grads));
+    /* [G, CK, n * L] as [n, C, KH, KW, OH, OW] */
+    int64_t d[6] = {w->c, w->kernel[0], w->kernel[1], n, w->out[0], w->out[1]}, s[6];
+    tni_contiguous_strides(6, d, s);
+    tn_tensor *parts =
+        tni_own(tmp, tni_data_view(columns, TN_SHAPE(d[3], d[0], d[1], d[2], d[4], d[5]),
+                                   TN_SHAPE(s[3], s[0], s[1], s[2], s[4], s[5]), 0));
+    return tni_window_add(w, parts, t[2], first, n);
+}
+
+tn_status tni_run_convolution_backward_input(const tn_cell *args, tn_cell *rets) {
     tn_tensor *grad = tni_arg_tensor(&args[0]), *weight = tni_arg_tensor(&args[1]);
     tn_ints sizes = tni_arg_ints(&args[2]);
     conv c;
@@ -250,53 +273,39 @@ BOXED(run_convolution_backward_input) {
         conv_init(&c, "tn_convolution_backward_input", sizes, tni_sizes(weight), args + 3);
     if (status != TN_OK)
         return status;
-    const tni_window *w = &c.window;
-    tn_tensor *weights = weights_of(&c, weight), *turned = transposed(weights);
-    tn_tensor *out = tni_tensor_new(grad->device, grad->view.dtype, 4, sizes.data);
-    status = turned && out ? TN_OK : tni_failed();
-    int64_t step = images_at_once(&c, grad->view.dtype);
-    for (int64_t first = 0; first < w->n && status == TN_OK; first += step) {
-        int64_t n = first + step < w->n ? step : w->n - first;
-        tn_tensor *grads = grads_of(&c, grad, first, n);
-        tn_tensor *columns = tni_then(tni_bmm(turned, grads), grads);
-        /* [G, CK, n * L] as [n, C, KH, KW, OH, OW] */
-        int64_t d[6] = {w->c, w->kernel[0], w->kernel[1], n, w->out[0], w->out[1]}, s[6];
-        tni_contiguous_strides(6, d, s);
-        tn_tensor *parts = tni_data_view(columns, TN_SHAPE(d[3], d[0], d[1], d[2], d[4], d[5]),
-                                         TN_SHAPE(s[3], s[0], s[1], s[2], s[4], s[5]), 0);
-        tni_drop(columns);
-        status = tni_window_add(w, parts, out, first, n);
-        tni_drop(parts);
-    }
-    tni_drop(weights);
-    tni_drop(turned);
-    if (status == TN_OK)
-        return tni_return(rets, out);
-    tni_drop(out);
-    return status;
+    tni_temps tmp = {0};
+    tn_tensor *turned = transposed(&tmp, weights_of(&c, &tmp, weight));
+    tn_tensor *out = tni_own(&tmp, tni_tensor_new(grad->device, grad->view.dtype, 4, sizes.data));
+    status = turned && out ? over_images(&c, grad->view.dtype, backward_input_step,
+                                         (tn_tensor *[]){turned, grad, out})
+                           : tni_failed();
+    return tni_temps_return(&tmp, status == TN_OK ? out : NULL, rets);
 }
 
-BOXED(run_convolution_backward_weight) {
-    tn_tensor *grad = tni_arg_tensor(&args[0]), *input = tni_arg_tensor(&args[1]);
+/* sum [G, O / G, CK], or NULL, plus the share of n images; owned */
+static tn_tensor *plus_images(const conv *c, tn_tensor *sum, tn_tensor *grad, tn_tensor *input,
+                              int64_t first, int64_t n) {
+    tni_temps tmp = {0};
+    tn_tensor *turned = transposed(&tmp, columns_of(c, &tmp, input, first, n));
+    tn_tensor *part = tni_own(&tmp, tni_bmm(grads_of(c, &tmp, grad, first, n), turned));
+    return tni_temps_keep(&tmp, sum ? tni_own(&tmp, tni_add(sum, part, tn_int(1))) : part);
+}
+
+tn_status tni_run_convolution_backward_weight(const tn_cell *args, tn_cell *rets) {
+    tn_tensor *grad = tni_arg_tensor(&args[0]), *input = tni_arg_tensor(&args[1]), *sum = NULL;
     tn_ints sizes = tni_arg_ints(&args[2]);
     conv c;
     tn_status status =
         conv_init(&c, "tn_convolution_backward_weight", tni_sizes(input), sizes, args + 3);
     if (status != TN_OK)
         return status;
-    tn_tensor *sum = NULL;
+    tni_temps tmp = {0};
     int64_t images = c.window.n, step = images_at_once(&c, grad->view.dtype);
-    for (int64_t first = 0; first < images; first += step) {
+    for (int64_t first = 0; first < images && (sum || first == 0); first += step) {
         int64_t n = first + step < images ? step : images - first;
-        tn_tensor *columns = columns_of(&c, input, first, n), *turned = transposed(columns);
-        tn_tensor *grads = grads_of(&c, grad, first, n);
-        tn_tensor *part = tni_then2(tni_bmm(grads, turned), grads, turned);
-        tni_drop(columns);
-        sum = first == 0 ? part : tni_then2(tni_add(sum, part, tn_int(1)), sum, part);
-        if (!sum)
-            return tni_failed();
+        sum = tni_then(&tmp, plus_images(&c, sum, grad, input, first, n), sum);
     }
-    return tni_return(rets, tni_then(tni_data_reshape(sum, sizes), sum));
+    return tni_temps_return(&tmp, tni_own(&tmp, tni_data_reshape(sum, sizes)), rets);
 }
 
 /* ---- shorter forms ----------------------------------------------------------------------- */
@@ -308,23 +317,24 @@ static tn_status fail_input(const tn_tensor *input, const char *call, const char
 }
 
 /* conv2d(input, weight, bias, stride, padding, dilation, groups); a single image may lack N */
-BOXED(run_conv2d) {
+tn_status tni_run_conv2d(const tn_cell *args, tn_cell *rets) {
     tn_tensor *input = tni_arg_tensor(&args[0]);
     int32_t rank = input->view.rank;
     if (rank != 3 && rank != 4)
         return fail_input(input, "tn_conv2d", "[N, C, H, W] or [C, H, W]");
-    tn_tensor *x = rank == 3 ? tni_unsqueeze(input, 0) : tni_keep(input);
+    tni_temps tmp = {0};
+    tn_tensor *x = rank == 3 ? tni_own(&tmp, tni_unsqueeze(input, 0)) : input;
     tn_tensor *out =
-        tni_convolution(x, tni_arg_tensor(&args[1]), tni_arg_some(&args[2]), tni_arg_ints(&args[3]),
-                        tni_arg_ints(&args[4]), tni_arg_ints(&args[5]), args[6].v.i64);
-    tni_drop(x);
+        tni_own(&tmp, tni_convolution(x, tni_arg_tensor(&args[1]), tni_arg_some(&args[2]),
+                                      tni_arg_ints(&args[3]), tni_arg_ints(&args[4]),
+                                      tni_arg_ints(&args[5]), args[6].v.i64));
     if (rank == 3)
-        out = tni_then(tni_squeeze_dim(out, 0), out);
-    return tni_return(rets, out);
+        out = tni_own(&tmp, tni_squeeze_dim(out, 0));
+    return tni_temps_return(&tmp, out, rets);
 }
 
 /* conv1d: planes of height one */
-BOXED(run_conv1d) {
+tn_status tni_run_conv1d(const tn_cell *args, tn_cell *rets) {
     tn_tensor *input = tni_arg_tensor(&args[0]), *weight = tni_arg_tensor(&args[1]);
     int32_t rank = input->view.rank;
     if (rank != 2 && rank != 3)
@@ -344,15 +354,15 @@ BOXED(run_conv1d) {
                             (long long)(given.n < 0 ? 0 : given.n));
         options[i][1] = given.data[0];
     }
-    tn_tensor *batch = rank == 2 ? tni_unsqueeze(input, 0) : tni_keep(input);
-    tn_tensor *planes = tni_then(tni_unsqueeze(batch, 2), batch);
-    tn_tensor *kernels = tni_unsqueeze(weight, 2);
-    tn_tensor *out =
-        tni_convolution(planes, kernels, tni_arg_some(&args[2]), tn_ints_of(options[0], 2),
-                        tn_ints_of(options[1], 2), tn_ints_of(options[2], 2), args[6].v.i64);
-    out = tni_then2(out, planes, kernels);
-    out = tni_then(tni_squeeze_dim(out, 2), out);
+    tni_temps tmp = {0};
+    tn_tensor *batch = rank == 2 ? tni_own(&tmp, tni_unsqueeze(input, 0)) : input;
+    tn_tensor *planes = tni_own(&tmp, tni_unsqueeze(batch, 2));
+    tn_tensor *kernels = tni_own(&tmp, tni_unsqueeze(weight, 2));
+    tn_tensor *out = tni_own(
+        &tmp, tni_convolution(planes, kernels, tni_arg_some(&args[2]), tn_ints_of(options[0], 2),
+                              tn_ints_of(options[1], 2), tn_ints_of(options[2], 2), args[6].v.i64));
+    out = tni_own(&tmp, tni_squeeze_dim(out, 2));
     if (rank == 2)
-        out = tni_then(tni_squeeze_dim(out, 0), out);
-    return tni_return(rets, out);
+        out = tni_own(&tmp, tni_squeeze_dim(out, 0));
+    return tni_temps_return(&tmp, out, rets);
 }

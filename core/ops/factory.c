@@ -1,6 +1,6 @@
 /* Tensors from nothing: empty, full, arange and their like. */
-#include "core/ops/build.h"
-#include "core/ops/boxed.h"
+
+#include "core/ops/functions.h"
 
 #include <math.h>
 
@@ -35,7 +35,7 @@ static tn_tensor *make_empty(const char *call, tn_ints size, tn_dtype dtype, tn_
                   : NULL;
 }
 
-BOXED(run_empty) {
+tn_status tni_run_empty(const tn_cell *args, tn_cell *rets) {
     return tni_return(rets, make_empty("tn_empty", tni_arg_ints(&args[0]), tni_arg_dtype(&args[1]),
                                        tni_arg_device(&args[2])));
 }
@@ -50,16 +50,16 @@ static tn_status filled(const char *call, const tn_cell *args, tn_cell *rets, in
     return tni_return(rets, t);
 }
 
-BOXED(run_zeros) {
+tn_status tni_run_zeros(const tn_cell *args, tn_cell *rets) {
     return filled("tn_zeros", args, rets, 0);
 }
 
-BOXED(run_ones) {
+tn_status tni_run_ones(const tn_cell *args, tn_cell *rets) {
     return filled("tn_ones", args, rets, 1);
 }
 
 /* full(size, fill_value, dtype, device) */
-INFER(infer_full) {
+tn_status tni_infer_full(tni_build *b) {
     tn_ints size = tni_arg_ints(&b->args[0]);
     tn_dtype dtype = tni_arg_dtype(&b->args[2]);
     if (check_shape(b->info->call, size) != TN_OK || check_dtype(b->info->call, dtype) != TN_OK)
@@ -91,30 +91,30 @@ static tn_device device_like(const tn_cell *args, uint32_t i) {
     return device.type == 0 ? tni_arg_tensor(&args[0])->device->id : device;
 }
 
-BOXED(run_empty_like) {
+tn_status tni_run_empty_like(const tn_cell *args, tn_cell *rets) {
     tn_tensor *self = tni_arg_tensor(&args[0]);
     return tni_return(rets, tni_empty(tni_sizes(self), dtype_like(args, 1), device_like(args, 2)));
 }
 
-BOXED(run_full_like) {
+tn_status tni_run_full_like(const tn_cell *args, tn_cell *rets) {
     tn_tensor *self = tni_arg_tensor(&args[0]);
     return tni_return(
         rets, tni_full(tni_sizes(self), args[1], dtype_like(args, 2), device_like(args, 3)));
 }
 
-BOXED(run_zeros_like) {
+tn_status tni_run_zeros_like(const tn_cell *args, tn_cell *rets) {
     tn_tensor *self = tni_arg_tensor(&args[0]);
     return tni_return(rets, tni_zeros(tni_sizes(self), dtype_like(args, 1), device_like(args, 2)));
 }
 
-BOXED(run_ones_like) {
+tn_status tni_run_ones_like(const tn_cell *args, tn_cell *rets) {
     tn_tensor *self = tni_arg_tensor(&args[0]);
     return tni_return(rets, tni_ones(tni_sizes(self), dtype_like(args, 1), device_like(args, 2)));
 }
 
 /* ---- ranges ------------------------------------------------------------------------------ */
 
-BOXED(run_arange_end) {
+tn_status tni_run_arange_end(const tn_cell *args, tn_cell *rets) {
     return tni_return(rets, tni_arange_start(tn_int(0), args[0], tn_int(1), tni_arg_dtype(&args[1]),
                                              tni_arg_device(&args[2])));
 }
@@ -138,7 +138,7 @@ static int64_t range_length(const tn_scalar *range, bool integers) {
 
 /* arange.start(start, end, step, dtype, device). The kernel counts in integers where the dtype is
  * one: floating bounds are truncated first, as PyTorch does. */
-INFER(infer_arange) {
+tn_status tni_infer_arange(tni_build *b) {
     tn_dtype dtype = tni_arg_dtype(&b->args[3]);
     tn_scalar range[3] = {b->args[0], b->args[1], b->args[2]};
     bool integers = true, finite = true;
@@ -174,34 +174,38 @@ INFER(infer_arange) {
 
 /* Both halves count from their own end, so that the last element is exactly `end`. Computed in f32
  * (f64 for f64) and rounded once. */
-BOXED(run_linspace) {
+tn_status tni_run_linspace(const tn_cell *args, tn_cell *rets) {
     int64_t steps = args[2].v.i64;
     tn_dtype dtype = tni_arg_dtype(&args[3]), in = dtype == TN_F64 ? TN_F64 : TN_F32;
     if (steps < 0)
         return tni_fail(TN_INVALID_ARGUMENT, "tn_linspace: steps is %lld; it must not be negative",
                         (long long)steps);
-    tni_temps temps = {0};
+    tni_temps tmp = {0};
     double start = tni_scalar_f64(args[0]), end = tni_scalar_f64(args[1]);
     double step = steps > 1 ? (end - start) / (double)(steps - 1) : 0;
-    tn_tensor *i = OWN(tni_arange(tn_int(steps), in, tni_arg_device(&args[4])));
-    tn_tensor *left = OWN(tni_rsub_scalar(i, tn_float((double)(steps - 1))));
-    tn_tensor *up = OWN(tni_mul_scalar(i, tn_float(step)));
-    tn_tensor *down = OWN(tni_mul_scalar(left, tn_float(-step)));
-    up = OWN(tni_add_scalar(up, tn_float(start), tn_int(1)));
-    down = OWN(tni_add_scalar(down, tn_float(steps > 1 ? end : start), tn_int(1)));
-    tn_tensor *first_half = OWN(tni_lt_scalar(i, tn_int(steps / 2)));
-    tn_tensor *result = OWN(tni_where(first_half, up, down));
-    RETURN(dtype == TN_DTYPE_NONE || dtype == in ? result : OWN(tni_to_dtype(result, dtype)));
+    tn_tensor *i = tni_own(&tmp, tni_arange(tn_int(steps), in, tni_arg_device(&args[4])));
+    tn_tensor *left = tni_own(&tmp, tni_rsub_scalar(i, tn_float((double)(steps - 1))));
+    tn_tensor *up = tni_own(&tmp, tni_mul_scalar(i, tn_float(step)));
+    tn_tensor *down = tni_own(&tmp, tni_mul_scalar(left, tn_float(-step)));
+    up = tni_own(&tmp, tni_add_scalar(up, tn_float(start), tn_int(1)));
+    down = tni_own(&tmp, tni_add_scalar(down, tn_float(steps > 1 ? end : start), tn_int(1)));
+    tn_tensor *first_half = tni_own(&tmp, tni_lt_scalar(i, tn_int(steps / 2)));
+    tn_tensor *result = tni_own(&tmp, tni_where(first_half, up, down));
+    return tni_temps_return(
+        &tmp,
+        dtype == TN_DTYPE_NONE || dtype == in ? result : tni_own(&tmp, tni_to_dtype(result, dtype)),
+        rets);
 }
 
-BOXED(run_eye) {
-    tni_temps temps = {0};
+tn_status tni_run_eye(const tn_cell *args, tn_cell *rets) {
+    tni_temps tmp = {0};
     if (args[0].v.i64 < 0)
         return tni_fail(TN_SHAPE, "tn_eye: n is %lld; it must not be negative",
                         (long long)args[0].v.i64);
     tn_dtype dtype = tni_arg_dtype(&args[1]);
-    tn_tensor *i = OWN(tni_arange(tn_int(args[0].v.i64), TN_I64, tni_arg_device(&args[2])));
-    tn_tensor *same = OWN(tni_eq(i, OWN(tni_unsqueeze(i, 1))));
-    return tni_temps_return(&temps,
-                            OWN(tni_to_dtype(same, dtype == TN_DTYPE_NONE ? TN_F32 : dtype)), rets);
+    tn_tensor *i =
+        tni_own(&tmp, tni_arange(tn_int(args[0].v.i64), TN_I64, tni_arg_device(&args[2])));
+    tn_tensor *same = tni_own(&tmp, tni_eq(i, tni_own(&tmp, tni_unsqueeze(i, 1))));
+    return tni_temps_return(
+        &tmp, tni_own(&tmp, tni_to_dtype(same, dtype == TN_DTYPE_NONE ? TN_F32 : dtype)), rets);
 }

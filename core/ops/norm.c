@@ -2,9 +2,9 @@
  *
  * layer_norm has kernels; its decompositions use means over the last dimensions. batch_norm is
  * made of other operators, and autograd looks through it. */
-#include "core/ops/build.h"
-#include "core/ops/derivatives.h"
-#include "core/ops/owned.h"
+
+#include "core/ops/functions.h"
+#include "core/ops/halves.h"
 
 #include <string.h>
 
@@ -45,7 +45,7 @@ static void statistics_sizes(const tn_tensor *input, tn_ints shape, int64_t *out
 }
 
 /* native_layer_norm(input, normalized_shape, weight, bias, eps) -> out, mean, rstd */
-INFER(infer_layer_norm) {
+tn_status tni_infer_layer_norm(tni_build *b) {
     tn_tensor *input = tni_build_tensor(b, 0);
     tn_ints shape = tni_arg_ints(&b->args[1]);
     tn_status status = check_normalized(b, input, shape);
@@ -67,7 +67,7 @@ INFER(infer_layer_norm) {
 }
 
 /* layer_norm_backward(grad_output, input, mean, rstd, weight, normalized_shape) */
-INFER(infer_layer_norm_backward) {
+tn_status tni_infer_layer_norm_backward(tni_build *b) {
     tn_tensor *grad = tni_build_tensor(b, 0), *input = tni_build_tensor(b, 1);
     tn_ints shape = tni_arg_ints(&b->args[5]);
     tn_status status = check_normalized(b, input, shape);
@@ -82,8 +82,7 @@ INFER(infer_layer_norm_backward) {
         const tn_tensor *t = i == 0 ? grad : tni_build_tensor(b, i);
         const int64_t *expected = i < 2 ? input->sizes : sizes;
         char text[2][TNI_SHAPE_TEXT];
-        if (t->view.rank != input->view.rank ||
-            memcmp(t->sizes, expected, (size_t)t->view.rank * sizeof *expected) != 0)
+        if (!tni_has_shape(t, input->view.rank, expected))
             return tni_build_fail(b, TN_SHAPE, "%s has shape %s, but must have %s", names[i],
                                   tni_shape_text(t->view.rank, t->sizes, text[0]),
                                   tni_shape_text(input->view.rank, expected, text[1]));
@@ -103,93 +102,91 @@ static tn_ints last_dims(int32_t rank, int64_t n, bool rest, int64_t *out) {
     return tn_ints_of(out, end - first);
 }
 
-/* Halves are computed in f32. */
-static tn_tensor *widened(tn_tensor *t) {
-    return tni_is_half(t->view.dtype) ? tni_to_dtype(t, TN_F32) : tni_keep(t);
+static tn_tensor *centred(tni_temps *tmp, tn_tensor *x, tn_tensor *mean) {
+    return tni_then(tmp, tni_sub(x, mean, tn_int(1)), x);
 }
 
-static tn_tensor *centred(tn_tensor *x, tn_tensor *mean) {
-    return tni_sub(x, mean, tn_int(1));
-}
-
-static tn_tensor *mean_of_squares(tn_tensor *x, tn_ints dims) {
-    tn_tensor *squares = tni_mul(x, x);
-    return tni_then(tni_mean_dim(squares, dims, true, TN_DTYPE_NONE), squares);
+static tn_tensor *mean_of_squares(tni_temps *tmp, tn_tensor *x, tn_ints dims) {
+    tn_tensor *squares = tni_own(tmp, tni_mul(x, x));
+    return tni_then(tmp, tni_mean_dim(squares, dims, true, TN_DTYPE_NONE), squares);
 }
 
 /* Runs below autograd. */
-BOXED(run_native_layer_norm) {
+tn_status tni_run_native_layer_norm(const tn_cell *args, tn_cell *rets) {
     tn_tensor *input = tni_arg_tensor(&args[0]), *results[3];
     tn_tensor *weight = tni_arg_tensor(&args[2]), *bias = tni_arg_tensor(&args[3]);
     int64_t list[TN_MAX_RANK];
     tn_ints dims = last_dims(input->view.rank, tni_arg_ints(&args[1]).n, false, list);
     tn_dtype dtype = input->view.dtype;
-    tn_tensor *x = widened(input);
-    tn_tensor *mean = tni_mean_dim(x, dims, true, TN_DTYPE_NONE);
-    x = tni_then(centred(x, mean), x);
-    tn_tensor *rstd = mean_of_squares(x, dims);
-    rstd = tni_then(tni_add_scalar(rstd, tn_float(args[4].v.f64), tn_int(1)), rstd);
-    rstd = tni_then(tni_rsqrt(rstd), rstd);
-    x = tni_then(tni_mul(x, rstd), x);
+    tni_temps tmp = {0};
+    tn_tensor *x = tni_widened(&tmp, input);
+    tn_tensor *mean = tni_own(&tmp, tni_mean_dim(x, dims, true, TN_DTYPE_NONE));
+    x = centred(&tmp, x, mean);
+    tn_tensor *rstd = mean_of_squares(&tmp, x, dims);
+    rstd = tni_own(&tmp, tni_add_scalar(rstd, tn_float(args[4].v.f64), tn_int(1)));
+    rstd = tni_own(&tmp, tni_rsqrt(rstd));
+    x = tni_then(&tmp, tni_mul(x, rstd), x);
     if (weight)
-        x = tni_then(tni_mul(x, weight), x);
+        x = tni_then(&tmp, tni_mul(x, weight), x);
     if (bias)
-        x = tni_then(tni_add(x, bias, tn_int(1)), x);
-    results[0] = tni_as_dtype(x, dtype);
-    results[1] = tni_as_dtype(mean, dtype);
-    results[2] = tni_as_dtype(rstd, dtype);
-    return tni_return_many(rets, results, 3);
+        x = tni_then(&tmp, tni_add(x, bias, tn_int(1)), x);
+    results[0] = tni_as_dtype(&tmp, x, dtype);
+    results[1] = tni_as_dtype(&tmp, mean, dtype);
+    results[2] = tni_as_dtype(&tmp, rstd, dtype);
+    return tni_temps_return_many(&tmp, results, 3, rets);
 }
 
-/* mean and rstd as they were computed, owned. Where a second derivative may be taken they are
- * computed again from the input, so that it passes through them: eps is what 1 / rstd^2 has beyond
- * the variance. */
-static void statistics(tn_tensor *input, tn_ints dims, tn_tensor **mean, tn_tensor **rstd) {
+/* mean and rstd as they were computed. Where a second derivative may be taken they are computed
+ * again from the input, so that it passes through them: eps is what 1 / rstd^2 has beyond the
+ * variance. */
+static void statistics(tni_temps *tmp, tn_tensor *input, tn_ints dims, tn_tensor **mean,
+                       tn_tensor **rstd) {
+    *rstd = tni_widened(tmp, *rstd);
     if (!tn_grad_enabled() || !tni_requires_grad(input)) {
-        *mean = widened(*mean);
-        *rstd = widened(*rstd);
+        *mean = tni_widened(tmp, *mean);
         return;
     }
-    tn_tensor *x = widened(input), *old = widened(*rstd);
-    *mean = tni_mean_dim(x, dims, true, TN_DTYPE_NONE);
-    x = tni_then(centred(x, *mean), x);
-    tn_tensor *variance = tni_then(mean_of_squares(x, dims), x);
-    tn_tensor *constant = tni_detach(variance);
-    tn_tensor *eps = tni_then(tni_pow_scalar(old, tn_float(-2)), old);
-    eps = tni_then2(tni_sub(eps, constant, tn_int(1)), eps, constant);
-    variance = tni_then2(tni_add(variance, eps, tn_int(1)), variance, eps);
-    *rstd = tni_then(tni_rsqrt(variance), variance);
+    tn_tensor *x = tni_widened(tmp, input);
+    *mean = tni_own(tmp, tni_mean_dim(x, dims, true, TN_DTYPE_NONE));
+    x = centred(tmp, x, *mean);
+    tn_tensor *variance = mean_of_squares(tmp, x, dims);
+    tn_tensor *constant = tni_own(tmp, tni_detach(variance));
+    tn_tensor *eps = tni_own(tmp, tni_pow_scalar(*rstd, tn_float(-2)));
+    eps = tni_own(tmp, tni_sub(eps, constant, tn_int(1)));
+    variance = tni_own(tmp, tni_add(variance, eps, tn_int(1)));
+    *rstd = tni_own(tmp, tni_rsqrt(variance));
 }
 
-/* (input - mean) * rstd; also gives rstd, both owned */
-static tn_tensor *normalised(tn_tensor *input, tn_tensor *mean, tn_tensor *rstd, tn_ints dims,
-                             tn_tensor **out_rstd) {
-    statistics(input, dims, &mean, &rstd);
-    tn_tensor *x = widened(input);
-    x = tni_then2(centred(x, mean), x, mean);
+/* (input - mean) * rstd; also gives rstd */
+static tn_tensor *normalised(tni_temps *tmp, tn_tensor *input, tn_tensor *mean, tn_tensor *rstd,
+                             tn_ints dims, tn_tensor **out_rstd) {
+    statistics(tmp, input, dims, &mean, &rstd);
+    tn_tensor *x = tni_widened(tmp, input);
+    x = centred(tmp, x, mean);
     *out_rstd = rstd;
-    return tni_then(tni_mul(x, rstd), x);
+    return tni_then(tmp, tni_mul(x, rstd), x);
 }
 
 /* rstd * (g - mean(g) - xhat * mean(g * xhat)), g = grad_output * weight; differentiable. */
-BOXED(run_layer_norm_backward) {
+tn_status tni_run_layer_norm_backward(const tn_cell *args, tn_cell *rets) {
     tn_tensor *grad = tni_arg_tensor(&args[0]), *input = tni_arg_tensor(&args[1]), *rstd;
     tn_tensor *weight = tni_arg_tensor(&args[4]);
     int64_t list[TN_MAX_RANK];
     tn_ints dims = last_dims(input->view.rank, tni_arg_ints(&args[5]).n, false, list);
+    tni_temps tmp = {0};
     tn_tensor *xhat =
-        normalised(input, tni_arg_tensor(&args[2]), tni_arg_tensor(&args[3]), dims, &rstd);
-    tn_tensor *g = widened(grad);
+        normalised(&tmp, input, tni_arg_tensor(&args[2]), tni_arg_tensor(&args[3]), dims, &rstd);
+    tn_tensor *g = tni_widened(&tmp, grad);
     if (weight)
-        g = tni_then(tni_mul(g, weight), g);
-    tn_tensor *along = tni_mul(g, xhat);
-    along = tni_then(tni_mean_dim(along, dims, true, TN_DTYPE_NONE), along);
-    along = tni_then2(tni_mul(xhat, along), xhat, along);
-    tn_tensor *mean = tni_mean_dim(g, dims, true, TN_DTYPE_NONE);
-    g = tni_then2(tni_sub(g, mean, tn_int(1)), g, mean);
-    g = tni_then2(tni_sub(g, along, tn_int(1)), g, along);
-    g = tni_then2(tni_mul(g, rstd), g, rstd);
-    return tni_return(rets, tni_as_dtype(g, input->view.dtype));
+        g = tni_then(&tmp, tni_mul(g, weight), g);
+    tn_tensor *along = tni_own(&tmp, tni_mul(g, xhat));
+    along = tni_then(&tmp, tni_mean_dim(along, dims, true, TN_DTYPE_NONE), along);
+    along = tni_then(&tmp, tni_mul(xhat, along), xhat);
+    tn_tensor *mean = tni_own(&tmp, tni_mean_dim(g, dims, true, TN_DTYPE_NONE));
+    g = tni_then(&tmp, tni_sub(g, mean, tn_int(1)), g);
+    g = tni_then(&tmp, tni_sub(g, along, tn_int(1)), g);
+    g = tni_then(&tmp, tni_mul(g, rstd), g);
+    return tni_temps_return(&tmp, tni_as_dtype(&tmp, g, input->view.dtype), rets);
 }
 
 tn_tensor *tni_layer_norm_backward_weight(tn_tensor *grad, tn_tensor *input, tn_tensor *mean,
@@ -198,9 +195,10 @@ tn_tensor *tni_layer_norm_backward_weight(tn_tensor *grad, tn_tensor *input, tn_
         return NULL;
     int64_t list[TN_MAX_RANK];
     tn_ints dims = last_dims(input->view.rank, normalized_shape.n, false, list);
-    tn_tensor *used, *x = normalised(input, mean, rstd, dims, &used);
-    x = tni_then2(tni_mul(x, grad), x, used);
-    return tni_then(tni_layer_norm_backward_bias(x, normalized_shape), x);
+    tni_temps tmp = {0};
+    tn_tensor *used, *x = normalised(&tmp, input, mean, rstd, dims, &used);
+    x = tni_then(&tmp, tni_mul(x, grad), x);
+    return tni_temps_keep(&tmp, tni_own(&tmp, tni_layer_norm_backward_bias(x, normalized_shape)));
 }
 
 tn_tensor *tni_layer_norm_backward_bias(tn_tensor *grad, tn_ints normalized_shape) {
@@ -212,7 +210,7 @@ tn_tensor *tni_layer_norm_backward_bias(tn_tensor *grad, tn_ints normalized_shap
 }
 
 /* layer_norm(input, normalized_shape, weight, bias, eps) */
-BOXED(run_layer_norm) {
+tn_status tni_run_layer_norm(const tn_cell *args, tn_cell *rets) {
     tn_tensor *out, *mean, *rstd;
     tn_status status = tni_native_layer_norm(tni_arg_tensor(&args[0]), tni_arg_ints(&args[1]),
                                              tni_arg_some(&args[2]), tni_arg_some(&args[3]),
@@ -230,25 +228,22 @@ BOXED(run_layer_norm) {
 static tn_status update(tn_tensor *running, tn_tensor *value, double momentum) {
     if (!running)
         return TN_OK;
-    tn_tensor *constant = tni_detach(value);
-    tn_tensor *flat =
-        tni_then(tni_reshape(constant, tn_ints_of(running->sizes, running->view.rank)), constant);
-    tn_tensor *scaled = flat ? tni_mul_scalar_(running, tn_float(1 - momentum)) : NULL;
-    tn_tensor *sum = scaled ? tni_add_(running, flat, tn_float(momentum)) : NULL;
-    tni_drop(flat);
-    tni_drop(scaled);
-    if (!sum)
-        return tni_failed();
-    tni_drop(sum);
-    return TN_OK;
+    tni_temps tmp = {0};
+    tn_tensor *flat = tni_own(&tmp, tni_detach(value));
+    flat = tni_own(&tmp, tni_reshape(flat, tni_sizes(running)));
+    tn_tensor *scaled =
+        flat ? tni_own(&tmp, tni_mul_scalar_(running, tn_float(1 - momentum))) : NULL;
+    tn_tensor *sum = tni_own(&tmp, tni_add_(scaled, flat, tn_float(momentum)));
+    tni_temps_finish(&tmp);
+    return sum ? TN_OK : tni_failed();
 }
 
-/* A tensor of C elements as [1, C, 1, ...] of the input's rank; owned. */
-static tn_tensor *per_channel(tn_tensor *t, int32_t rank) {
+/* A tensor of C elements as [1, C, 1, ...] of the input's rank. */
+static tn_tensor *per_channel(tni_temps *tmp, tn_tensor *t, int32_t rank) {
     int64_t sizes[TN_MAX_RANK];
     for (int32_t d = 0; d < rank; d++)
         sizes[d] = d == 1 ? -1 : 1;
-    return tni_reshape(t, tn_ints_of(sizes, rank));
+    return tni_own(tmp, tni_reshape(t, tn_ints_of(sizes, rank)));
 }
 
 static tn_status check_batch_norm(const tn_cell *args) {
@@ -284,7 +279,7 @@ static tn_status check_batch_norm(const tn_cell *args) {
 }
 
 /* batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps) */
-BOXED(run_batch_norm) {
+tn_status tni_run_batch_norm(const tn_cell *args, tn_cell *rets) {
     tn_status status = check_batch_norm(args);
     if (status != TN_OK)
         return status;
@@ -293,45 +288,40 @@ BOXED(run_batch_norm) {
     tn_tensor *running_mean = tni_arg_tensor(&args[3]), *running_var = tni_arg_tensor(&args[4]);
     double momentum = args[6].v.f64;
     int32_t rank = input->view.rank;
-    tn_tensor *x = widened(input), *mean, *variance;
+    tni_temps tmp = {0};
+    tn_tensor *x = tni_widened(&tmp, input), *mean, *variance;
     if (args[5].v.boolean) {
         int64_t list[TN_MAX_RANK] = {0};
         for (int32_t d = 2; d < rank; d++)
             list[d - 1] = d;
         tn_ints dims = tn_ints_of(list, rank - 1);
-        mean = tni_mean_dim(x, dims, true, TN_DTYPE_NONE);
-        x = tni_then(centred(x, mean), x);
-        variance = mean_of_squares(x, dims);
+        mean = tni_own(&tmp, tni_mean_dim(x, dims, true, TN_DTYPE_NONE));
+        x = centred(&tmp, x, mean);
+        variance = mean_of_squares(&tmp, x, dims);
         int64_t channels = input->sizes[1];
         double n = channels ? (double)input->view.numel / (double)channels : 0;
         if (mean && variance && running_mean)
             status = update(running_mean, mean, momentum);
         if (mean && variance && running_var && status == TN_OK) {
-            tn_tensor *unbiased = tni_mul_scalar(variance, tn_float(n / (n - 1)));
+            tn_tensor *unbiased = tni_own(&tmp, tni_mul_scalar(variance, tn_float(n / (n - 1))));
             status = update(running_var, unbiased, momentum);
-            tni_drop(unbiased);
         }
     } else {
-        mean = per_channel(running_mean, rank);
-        variance = per_channel(running_var, rank);
-        x = tni_then(centred(x, mean), x);
+        mean = per_channel(&tmp, running_mean, rank);
+        variance = per_channel(&tmp, running_var, rank);
+        x = centred(&tmp, x, mean);
     }
-    tni_drop(mean);
-    tn_tensor *scale = tni_add_scalar(variance, tn_float(args[7].v.f64), tn_int(1));
-    scale = tni_then2(tni_rsqrt(scale), scale, variance);
-    tn_tensor *w = weight && scale ? per_channel(weight, rank) : NULL;
+    tn_tensor *scale = tni_own(&tmp, tni_add_scalar(variance, tn_float(args[7].v.f64), tn_int(1)));
+    scale = tni_own(&tmp, tni_rsqrt(scale));
     if (weight)
-        scale = tni_then2(tni_mul(scale, w), scale, w);
-    if (bias) {
-        tn_tensor *shift = per_channel(bias, rank);
-        x = tni_then2(tni_addcmul(shift, x, scale, tn_int(1)), shift, x);
-        tni_drop(scale);
-    } else {
-        x = tni_then2(tni_mul(x, scale), x, scale);
-    }
-    x = tni_as_dtype(x, input->view.dtype);
+        scale = tni_own(&tmp, tni_mul(scale, per_channel(&tmp, weight, rank)));
+    if (bias)
+        x = tni_then(&tmp, tni_addcmul(per_channel(&tmp, bias, rank), x, scale, tn_int(1)), x);
+    else
+        x = tni_then(&tmp, tni_mul(x, scale), x);
+    x = tni_as_dtype(&tmp, x, input->view.dtype);
     if (status == TN_OK)
-        return tni_return(rets, x);
-    tni_drop(x);
+        return tni_temps_return(&tmp, x, rets);
+    tni_temps_finish(&tmp);
     return status;
 }

@@ -1,502 +1,270 @@
-/* Pointwise operators: promote, broadcast, allocate, adapt to the kernel, call it.
- *
- * Most calls are of the plain kind (contiguous operands of one shape and dtype) and take the short
- * way, which touches nothing it does not need. The long way handles everything and decides what the
- * kernel's flags require: contiguous copies, materialised broadcasts, filled scalars, temporaries,
- * splits. */
-#include "core/ops/build.h"
-#include "core/ops/geometry.h"
-#include "core/profile/profile.h"
+/* Pointwise operators out of the small set, where one expression in the table does not say it. */
+
+#include "core/ops/functions.h"
 
 #include <string.h>
 
-/* The argument that fills kernel argument i. */
-static const tn_cell *source(const tni_op_info *info, const tn_cell *args, uint32_t i) {
-    uint8_t from = info->kernel_args[i];
-    return from < TNI_ARG_CONSTANT ? &args[from] : &info->constants[from - TNI_ARG_CONSTANT];
+/* (0 < x) - (x < 0); NaN stays */
+tn_status tni_run_sign(const tn_cell *args, tn_cell *rets) {
+    tni_temps tmp = {0};
+    tn_tensor *x = tni_arg_tensor(&args[0]);
+    tn_tensor *up =
+        tni_own(&tmp, tni_to_dtype(tni_own(&tmp, tni_gt_scalar(x, tn_int(0))), x->view.dtype));
+    tn_tensor *down =
+        tni_own(&tmp, tni_to_dtype(tni_own(&tmp, tni_lt_scalar(x, tn_int(0))), x->view.dtype));
+    tn_tensor *sign = tni_own(&tmp, tni_add(up, down, tn_int(-1)));
+    return tni_temps_return(&tmp, tni_own(&tmp, tni_where(tni_own(&tmp, tni_eq(x, x)), sign, x)),
+                            rets);
 }
 
-/* A scalar as kernels get it: F64 for a floating dtype, else I64 (BOOL for bool). */
-static tn_cell scalar_for(tn_dtype dtype, const tn_cell *cell) {
-    if (tni_is_float(dtype))
-        return tni_cell_f64(tni_scalar_f64(*cell));
-    if (dtype == TN_BOOL)
-        return tni_cell_bool(cell->tag == TN_CELL_F64 ? cell->v.f64 != 0 : cell->v.i64 != 0);
-    return tni_cell_i64(tni_scalar_i64(*cell));
+/* W. Kahan's: with u = exp(x), (u - 1) (x / log(u)) is exp(x) - 1 to nearly full accuracy, as the
+ * errors of u - 1 and log(u) cancel (HP-15C Advanced Functions Handbook, 1982). */
+tn_status tni_run_expm1(const tn_cell *args, tn_cell *rets) {
+    tni_temps tmp = {0};
+    tn_tensor *x = tni_arg_tensor(&args[0]);
+    tn_tensor *u = tni_own(&tmp, tni_exp(x));
+    tn_tensor *less = tni_own(&tmp, tni_add_scalar(u, tn_int(-1), tn_int(1)));
+    tn_tensor *log_u = tni_own(&tmp, tni_log(u));
+    tn_tensor *exact = tni_own(&tmp, tni_mul(less, tni_own(&tmp, tni_div(x, log_u))));
+    /* u rounded to 1: the result is x; u - 1 rounded to -1, or infinite: that is the result */
+    tn_tensor *large = tni_own(&tmp, tni_bitwise_or(tni_own(&tmp, tni_eq_scalar(less, tn_int(-1))),
+                                                    tni_own(&tmp, tni_eq(less, u))));
+    tn_tensor *result = tni_own(&tmp, tni_where(large, less, exact));
+    return tni_temps_return(
+        &tmp, tni_own(&tmp, tni_where(tni_own(&tmp, tni_eq_scalar(u, tn_int(1))), x, result)),
+        rets);
 }
 
-/* May the scalar join a computation in `dtype` without changing it? */
-static bool scalar_fits(tn_dtype dtype, const tn_cell *cell) {
-    return cell->tag == TN_CELL_F64   ? tni_is_float(dtype)
-           : cell->tag == TN_CELL_I64 ? dtype != TN_BOOL
-                                      : true;
+/* The same source: with u = 1 + x, log(u) (x / (u - 1)). */
+tn_status tni_run_log1p(const tn_cell *args, tn_cell *rets) {
+    tni_temps tmp = {0};
+    tn_tensor *x = tni_arg_tensor(&args[0]);
+    tn_tensor *u = tni_own(&tmp, tni_add_scalar(x, tn_int(1), tn_int(1)));
+    tn_tensor *less = tni_own(&tmp, tni_add_scalar(u, tn_int(-1), tn_int(1)));
+    tn_tensor *log_u = tni_own(&tmp, tni_log(u));
+    tn_tensor *exact = tni_own(&tmp, tni_mul(log_u, tni_own(&tmp, tni_div(x, less))));
+    tn_tensor *result =
+        tni_own(&tmp, tni_where(tni_own(&tmp, tni_eq(u, less)), log_u, exact)); /* infinite */
+    return tni_temps_return(
+        &tmp, tni_own(&tmp, tni_where(tni_own(&tmp, tni_eq_scalar(u, tn_int(1))), x, result)),
+        rets);
 }
 
-static tn_dtype out_dtype(const tni_kernel_types *kt, tn_dtype type) {
-    return kt->outs[0] < TNI_FIXED_TYPE ? type : (tn_dtype)(kt->outs[0] - TNI_FIXED_TYPE);
+/* floor(x + 1/2), less one where x lies half way and that is odd */
+tn_status tni_run_round(const tn_cell *args, tn_cell *rets) {
+    tni_temps tmp = {0};
+    tn_tensor *x = tni_arg_tensor(&args[0]);
+    tn_tensor *low = tni_own(&tmp, tni_floor(x));
+    tn_tensor *rest = tni_own(&tmp, tni_sub(x, low, tn_int(1)));
+    tn_tensor *half_low =
+        tni_own(&tmp, tni_floor(tni_own(&tmp, tni_mul_scalar(low, tn_float(0.5)))));
+    tn_tensor *odd = tni_own(&tmp, tni_ne(tni_own(&tmp, tni_mul_scalar(half_low, tn_int(2))), low));
+    tn_tensor *tie =
+        tni_own(&tmp, tni_bitwise_and(tni_own(&tmp, tni_eq_scalar(rest, tn_float(0.5))), odd));
+    tn_tensor *up =
+        tni_own(&tmp, tni_bitwise_or(tni_own(&tmp, tni_gt_scalar(rest, tn_float(0.5))), tie));
+    tn_tensor *raised = tni_own(&tmp, tni_add_scalar(low, tn_int(1), tn_int(1)));
+    return tni_temps_return(&tmp, tni_own(&tmp, tni_where(up, raised, low)), rets);
 }
 
-/* ---- the long way ------------------------------------------------------------------------ */
+tn_status tni_run_bitwise_not(const tn_cell *args, tn_cell *rets) {
+    tni_temps tmp = {0};
+    tn_tensor *x = tni_arg_tensor(&args[0]);
+    if (tni_is_float(x->view.dtype))
+        return tni_fail(TN_DTYPE, "tn_bitwise_not: not defined for %s",
+                        tn_dtype_name(x->view.dtype));
+    if (x->view.dtype == TN_BOOL)
+        return tni_temps_return(&tmp, tni_own(&tmp, tni_logical_not(x)), rets);
+    tn_tensor *ones =
+        tni_own(&tmp, tni_full(TN_SCALAR_SHAPE, tn_int(-1), x->view.dtype, x->device->id));
+    return tni_temps_return(&tmp, tni_own(&tmp, tni_bitwise_xor(x, ones)), rets);
+}
 
-typedef struct long_call {
-    tni_build b;
-    const tni_kernel *kernel;
-    tn_dtype type;                     /* that the operator's rule gives */
-    tn_tensor *dst;                    /* of an in-place or out form */
-    tn_tensor *inputs[TNI_MAX_ARGS];   /* by kernel argument; NULL where it is a cell */
-    bool operand_scalar[TNI_MAX_ARGS]; /* a cell in a tensor's place */
-    int32_t rank;
-    int64_t sizes[TN_MAX_RANK];
-} long_call;
-
-/* Sorts arguments into tensors and cells, and finds T. */
-static tn_status collect(long_call *c) {
-    tni_build *b = &c->b;
-    const tni_kernel_types *kt = b->types_of;
+/* In the dtype of the result, since the negative of an unsigned integer is none. */
+tn_status tni_run_rsub(const tn_cell *args, tn_cell *rets) {
+    tni_temps tmp = {0};
     tni_promotion promotion = {TN_DTYPE_NONE, TN_DTYPE_NONE, TN_DTYPE_NONE};
-    for (uint32_t i = 0; i < kt->n_args; i++) {
-        b->kargs[i] = *source(b->info, b->args, i);
-        if (kt->args[i] == TNI_NO_TENSOR || kt->args[i] == TNI_SCALAR_TYPE)
-            continue;
-        if (kt->args[i] < TNI_FIXED_TYPE)
-            tni_promotion_add(&promotion, &b->kargs[i]);
-        if (b->kargs[i].tag == TN_CELL_TENSOR) {
-            tn_tensor *t = b->kargs[i].v.pointer;
-            c->inputs[i] = t;
-            if (t->device != b->device && !b->device->is_meta) {
-                /* a 0-dim CPU tensor beside tensors of another device is a scalar */
-                tn_status status = tni_tensor_scalar(t, &b->kargs[i]);
-                if (status != TN_OK)
-                    return status;
-                c->inputs[i] = NULL;
-            }
-        }
-        c->operand_scalar[i] = !c->inputs[i];
-    }
-    c->type = tni_promotion_result(&promotion);
-    if (b->info->type_rule == TNI_TYPES_FLOAT && !tni_is_float(c->type))
-        c->type = TN_F32;
-    if (!(kt->dtypes[0] & TN_DTYPE_BIT(c->type)))
-        return tni_build_fail(b, TN_DTYPE, "not defined for %s; cast the operands with tn_to_dtype",
-                              tn_dtype_name(c->type));
-    for (uint32_t i = 0; i < kt->n_args; i++) {
-        tn_cell *cell = &b->kargs[i];
-        if (kt->args[i] != TNI_SCALAR_TYPE || cell->tag == TN_CELL_NONE)
-            continue;
-        if (!scalar_fits(c->type, cell) && c->type != TN_BOOL)
-            return tni_build_fail(b, TN_DTYPE,
-                                  "a floating factor or bound does not go with a result of %s; "
-                                  "give an integer, or cast the tensors",
-                                  tn_dtype_name(c->type));
-        *cell = scalar_for(c->type, cell);
-    }
-    return TN_OK;
+    tni_promotion_add(&promotion, &args[0]);
+    tni_promotion_add(&promotion, &args[1]);
+    tn_tensor *x =
+        tni_own(&tmp, tni_to_dtype(tni_arg_tensor(&args[0]), tni_promotion_result(&promotion)));
+    return tni_temps_return(
+        &tmp, tni_own(&tmp, tni_add_scalar(tni_own(&tmp, tni_neg(x)), args[1], tn_int(1))), rets);
 }
 
-static tn_status broadcast_inputs(long_call *c) {
-    for (uint32_t i = 0; i < c->b.types_of->n_args; i++) {
-        tn_tensor *t = c->inputs[i];
-        if (!t)
-            continue;
-        int32_t rank = c->rank;
-        int64_t sizes[TN_MAX_RANK];
-        if (!tni_broadcast(rank, c->sizes, t->view.rank, t->sizes, &c->rank, sizes)) {
-            char a[TNI_SHAPE_TEXT], other[TNI_SHAPE_TEXT];
-            return tni_build_fail(&c->b, TN_SHAPE,
-                                  "shapes %s and %s do not broadcast; sizes must be equal or 1, "
-                                  "counted from the last dimension",
-                                  tni_shape_text(rank, c->sizes, a),
-                                  tni_shape_text(t->view.rank, t->sizes, other));
-        }
-        memcpy(c->sizes, sizes, (size_t)c->rank * sizeof *sizes);
-    }
-    return TN_OK;
+/* A bound as a 0-dim tensor of x's dtype. */
+static tn_tensor *bound(tni_temps *list, tn_tensor *x, tn_scalar value) {
+    return tni_own(list, tni_full(TN_SCALAR_SHAPE, value, x->view.dtype, x->device->id));
 }
 
-static tn_status check_dst(const long_call *c, tn_dtype result_type) {
-    const tn_tensor *dst = c->dst;
-    char have[TNI_SHAPE_TEXT], want[TNI_SHAPE_TEXT];
-    if (dst->view.rank != c->rank ||
-        memcmp(dst->sizes, c->sizes, (size_t)c->rank * sizeof(int64_t)) != 0)
-        return tni_build_fail(&c->b, TN_SHAPE, "%s has shape %s, but the result has %s",
-                              c->b.info->form == TNI_FORM_INPLACE ? "self" : "out",
-                              tni_shape_text(dst->view.rank, dst->sizes, have),
-                              tni_shape_text(c->rank, c->sizes, want));
-    if (!tni_can_cast(result_type, dst->view.dtype))
-        return tni_build_fail(&c->b, TN_DTYPE,
-                              "the result is %s and cannot be stored as %s; cast the operands, or "
-                              "use the functional form",
-                              tn_dtype_name(result_type), tn_dtype_name(dst->view.dtype));
-    if (tni_may_overlap(&dst->view))
-        return tni_build_fail(&c->b, TN_SHAPE,
-                              "several elements of the tensor to write share memory (an expanded "
-                              "tensor); write to tn_clone of it");
-    return TN_OK;
+tn_status tni_run_clamp(const tn_cell *args, tn_cell *rets) {
+    tni_temps tmp = {0};
+    tn_tensor *x = tni_arg_tensor(&args[0]);
+    if (args[1].tag == TN_CELL_NONE && args[2].tag == TN_CELL_NONE)
+        return tni_temps_return(&tmp, tni_own(&tmp, tni_clone(x)), rets);
+    if (args[1].tag != TN_CELL_NONE)
+        x = tni_own(&tmp, tni_maximum(x, bound(&tmp, x, args[1])));
+    if (x && args[2].tag != TN_CELL_NONE)
+        x = tni_own(&tmp, tni_minimum(x, bound(&tmp, x, args[2])));
+    return tni_temps_return(&tmp, x, rets);
 }
 
-/* A full-size contiguous tensor with `src` (or a scalar) in it, owned by the build. */
-static tn_tensor *materialise(long_call *c, tn_dtype dtype, tn_tensor *src, const tn_cell *scalar) {
-    tn_tensor *full = tni_build_own(&c->b, tni_tensor_new(c->b.device, dtype, c->rank, c->sizes));
-    if (!full)
-        return NULL;
-    tn_status status = src ? tni_copy_data(full, src) : tni_fill_data(full, *scalar);
-    return status == TN_OK ? full : NULL;
+/* where(self < other, self, other), and NaN if either is */
+tn_status tni_run_minimum(const tn_cell *args, tn_cell *rets) {
+    tni_temps tmp = {0};
+    tn_tensor *a = tni_arg_tensor(&args[0]), *b = tni_arg_tensor(&args[1]);
+    tn_tensor *smaller = tni_own(&tmp, tni_where(tni_own(&tmp, tni_lt(a, b)), a, b));
+    return tni_temps_return(&tmp, tni_own(&tmp, tni_where(tni_own(&tmp, tni_eq(a, a)), smaller, a)),
+                            rets);
 }
 
-/* Casts inputs to the kernel's dtypes and replaces scalars that the kernel does not take. */
-static tn_status prepare_inputs(long_call *c, tn_dtype compute) {
-    const tni_kernel_types *kt = c->b.types_of;
-    uint32_t n_scalars = 0, n_tensors = 0;
-    for (uint32_t i = 0; i < kt->n_args; i++) {
-        n_scalars += c->operand_scalar[i];
-        n_tensors += c->inputs[i] != NULL;
-    }
-    bool cells = (c->kernel->flags & TN_KERNEL_SCALARS) && n_scalars == 1 && n_tensors > 0;
-    for (uint32_t i = 0; i < kt->n_args; i++) {
-        if (!c->inputs[i] && !c->operand_scalar[i])
-            continue;
-        tn_dtype dtype =
-            kt->args[i] < TNI_FIXED_TYPE ? compute : (tn_dtype)(kt->args[i] - TNI_FIXED_TYPE);
-        if (c->operand_scalar[i]) {
-            c->b.kargs[i] = scalar_for(dtype, &c->b.kargs[i]);
-            if (!cells && !(c->inputs[i] = materialise(c, dtype, NULL, &c->b.kargs[i])))
-                return tni_failed();
-        } else if (c->inputs[i]->view.dtype != dtype) {
-            c->inputs[i] = tni_build_own(&c->b, tni_cast_data(c->inputs[i], dtype));
-            if (!c->inputs[i])
-                return tni_failed();
-        }
-    }
-    return TN_OK;
+/* ---- activations ------------------------------------------------------------------------- */
+
+tn_status tni_run_silu_backward(const tn_cell *args, tn_cell *rets) {
+    tni_temps tmp = {0};
+    tn_tensor *grad = tni_arg_tensor(&args[0]), *x = tni_arg_tensor(&args[1]);
+    tn_tensor *s = tni_own(&tmp, tni_sigmoid(x));
+    tn_tensor *slope = tni_own(&tmp, tni_mul(x, tni_own(&tmp, tni_rsub_scalar(s, tn_int(1)))));
+    slope = tni_own(&tmp, tni_mul(s, tni_own(&tmp, tni_add_scalar(slope, tn_int(1), tn_int(1)))));
+    return tni_temps_return(&tmp, tni_own(&tmp, tni_mul(grad, slope)), rets);
 }
 
-/* The strides of a fresh result: those of the first full-size dense input, so that a transposed
- * tensor stays transposed; else row-major. */
-static tn_tensor *new_result(long_call *c, tn_dtype dtype) {
-    for (uint32_t i = 0; i < c->b.types_of->n_args; i++) {
-        const tn_tensor *t = c->inputs[i];
-        if (t && t->view.rank == c->rank &&
-            memcmp(t->sizes, c->sizes, (size_t)c->rank * sizeof(int64_t)) == 0 &&
-            tni_is_dense(&t->view))
-            return tni_tensor_new_strided(c->b.device, dtype, c->rank, c->sizes, t->strides);
-    }
-    return tni_tensor_new(c->b.device, dtype, c->rank, c->sizes);
+/* Of gelu's `approximate`, which is one of the table's choices. */
+static bool is_tanh(const tn_cell *cell) {
+    return cell->v.string[0] == 't';
 }
 
-/* Can the kernel write straight into dst? */
-static bool writes_directly(const long_call *c, tn_dtype kernel_out) {
-    if (!c->dst || c->dst->view.dtype != kernel_out)
-        return false;
-    for (uint32_t i = 0; i < c->b.types_of->n_args; i++) {
-        const tn_tensor *t = c->inputs[i];
-        if (!t || t->storage != c->dst->storage)
-            continue;
-        bool same =
-            t->view.offset == c->dst->view.offset && t->view.rank == c->dst->view.rank &&
-            t->view.dtype == c->dst->view.dtype &&
-            memcmp(t->strides, c->dst->strides, (size_t)t->view.rank * sizeof(int64_t)) == 0;
-        if (same ? !(c->kernel->flags & TN_KERNEL_IN_PLACE) : tni_partial_overlap(t, c->dst))
-            return false;
-    }
-    return true;
+/* tanh(sqrt(2 / pi) (x + 0.044715 x^3)), Hendrycks and Gimpel, arXiv:1606.08415 */
+static tn_tensor *tanh_part(tni_temps *list, tn_tensor *x) {
+    tni_temps tmp = {0};
+    tn_tensor *cube = tni_own(&tmp, tni_mul(tni_own(&tmp, tni_mul(x, x)), x));
+    tn_tensor *inner = tni_own(&tmp, tni_add(x, cube, tn_float(0.044715)));
+    tn_tensor *result =
+        tni_own(&tmp, tni_tanh(tni_own(&tmp, tni_mul_scalar(inner, tn_float(0.7978845608028654)))));
+    return tni_own(list, tni_temps_keep(&tmp, result));
 }
 
-static tn_status call_kernel(long_call *c, tni_operands *o, const uint32_t *slot);
-
-/* Splits along the first dimension: for kernels that count in 32 bits. */
-static tn_status call_in_halves(long_call *c, tni_operands *o, const uint32_t *slot) {
-    int64_t whole = o->sizes[0], half = whole / 2, numel = o->views[0].numel;
-    uint64_t offsets[TNI_MAX_OPERANDS];
-    tn_status status = TN_OK;
-    for (uint32_t i = 0; i < o->n; i++)
-        offsets[i] = o->views[i].offset;
-    for (int part = 0; part < 2 && status == TN_OK; part++) {
-        o->sizes[0] = part ? whole - half : half;
-        for (uint32_t i = 0; i < o->n; i++) {
-            o->views[i].numel = numel / whole * o->sizes[0];
-            o->views[i].offset = offsets[i];
-            if (part)
-                o->views[i].offset +=
-                    (uint64_t)(half * o->strides[i][0] * tni_dtype_size(o->views[i].dtype));
-        }
-        status = call_kernel(c, o, slot);
-    }
-    o->sizes[0] = whole;
-    for (uint32_t i = 0; i < o->n; i++) {
-        o->views[i].numel = numel;
-        o->views[i].offset = offsets[i];
-    }
-    return status;
+/* erf(x / sqrt(2)) */
+static tn_tensor *erf_part(tni_temps *list, tn_tensor *x) {
+    tn_tensor *scaled = tni_own(list, tni_mul_scalar(x, tn_float(0.7071067811865476)));
+    return tni_own(list, tni_erf(scaled));
 }
 
-static tn_status call_kernel(long_call *c, tni_operands *o, const uint32_t *slot) {
-    const tni_kernel_types *kt = c->b.types_of;
-    int64_t numel = o->views[0].numel;
-    if (numel > INT32_MAX && !(c->kernel->flags & TN_KERNEL_INDEX64))
-        return call_in_halves(c, o, slot);
-    tn_cell cells[TNI_MAX_ARGS];
-    for (uint32_t i = 0; i < kt->n_args; i++) {
-        cells[i] = c->b.kargs[i];
-        if (c->inputs[i])
-            cells[i] = (tn_cell){.tag = TN_CELL_TENSOR, .v.view = &o->views[slot[i]]};
-    }
-    const tn_tensor_view *outs[1] = {&o->views[0]};
-    tni_note_kernel(c->kernel);
-    return tni_invoke(c->b.device, c->kernel, c->b.info->call, cells, kt->n_args, outs, 1);
+tn_status tni_run_gelu(const tn_cell *args, tn_cell *rets) {
+    tni_temps tmp = {0};
+    tn_tensor *x = tni_arg_tensor(&args[0]);
+    bool tanh = is_tanh(&args[1]);
+    tn_tensor *part = tanh ? tanh_part(&tmp, x) : erf_part(&tmp, x);
+    tn_tensor *weight =
+        tni_own(&tmp, tni_mul_scalar(tni_own(&tmp, tni_add_scalar(part, tn_int(1), tn_int(1))),
+                                     tn_float(0.5)));
+    return tni_temps_return(&tmp, tni_own(&tmp, tni_mul(x, weight)), rets);
 }
 
-/* Lines the operands up with `out`, copies what the kernel's flags exclude, calls. *out_strided is
- * set, and nothing done, when the output itself does not suit the kernel. */
-static tn_status run_on(long_call *c, tn_tensor *out, bool *out_strided) {
-    uint32_t flags = c->kernel->flags;
-    uint32_t slot[TNI_MAX_ARGS] = {0};
-    tni_operands o;
-    for (int attempt = 0; attempt < 2; attempt++) {
-        tni_operands_init(&o, c->rank, c->sizes);
-        tni_operands_add(&o, out);
-        for (uint32_t i = 0; i < c->b.types_of->n_args; i++) {
-            if (c->inputs[i]) {
-                slot[i] = o.n;
-                tni_operands_add(&o, c->inputs[i]);
-            }
-        }
-        tni_operands_coalesce(&o);
-        bool ready = true;
-        if (!(flags & TN_KERNEL_STRIDED) && !tni_operand_is_contiguous(&o, 0)) {
-            *out_strided = true;
-            return TN_OK;
-        }
-        for (uint32_t i = 0; i < c->b.types_of->n_args; i++) {
-            tn_tensor *t = c->inputs[i];
-            if (!t)
-                continue;
-            bool broadcast = tni_operand_is_broadcast(&o, slot[i]);
-            bool suits = (flags & TN_KERNEL_STRIDED)
-                             ? !broadcast || (flags & TN_KERNEL_BROADCAST)
-                             : tni_operand_is_contiguous(&o, slot[i]) && !broadcast;
-            if (suits)
-                continue;
-            ready = false;
-            /* with the output's strides, so that the two coalesce into one run */
-            tn_tensor *copy = tni_build_own(
-                &c->b, tni_is_dense(&out->view)
-                           ? tni_tensor_new_strided(c->b.device, t->view.dtype, c->rank, c->sizes,
-                                                    out->strides)
-                           : tni_tensor_new(c->b.device, t->view.dtype, c->rank, c->sizes));
-            if (!copy || tni_copy_data(copy, t) != TN_OK)
-                return tni_failed();
-            c->inputs[i] = copy;
-        }
-        if (ready)
-            break;
-    }
-    return call_kernel(c, &o, slot);
-}
-
-static tn_status long_way(long_call *c, tn_cell *rets) {
-    tni_build *b = &c->b;
-    tn_status status = collect(c);
-    if (status != TN_OK)
-        return status;
-    status = broadcast_inputs(c);
-    if (status != TN_OK)
-        return status;
-    tn_dtype result_type = out_dtype(b->types_of, c->type);
-    if (c->dst && (status = check_dst(c, result_type)) != TN_OK)
-        return status;
-    int64_t numel;
-    if (!tni_numel(c->rank, c->sizes, 8, &numel))
-        return tni_build_fail(b, TN_SHAPE, "the result has more elements than can be counted");
-    if (numel == 0 || b->device->is_meta)
-        return tni_return(rets, c->dst ? tni_keep(c->dst) : new_result(c, result_type));
-
-    tn_dtype types[TN_KERNEL_MAX_TYPES] = {c->type};
-    c->kernel = tni_find_kernel(b->device, b->info->kernel, types);
-    if (!c->kernel)
-        return tni_without_kernel(b->op, b->device, c->type, b->args, rets);
-    status = prepare_inputs(c, types[0]);
-    if (status != TN_OK)
-        return status;
-
-    tn_dtype kernel_out = out_dtype(b->types_of, types[0]);
-    bool out_strided = false;
-    if (writes_directly(c, kernel_out)) {
-        status = run_on(c, c->dst, &out_strided);
-        if (status == TNI_NOT_SUPPORTED)
-            return tni_without_kernel(b->op, b->device, c->type, b->args, rets);
-        if (status != TN_OK || !out_strided)
-            return status == TN_OK ? tni_return(rets, tni_keep(c->dst)) : status;
-    }
-    out_strided = false;
-    tn_tensor *result = c->dst ? tni_tensor_new(b->device, kernel_out, c->rank, c->sizes)
-                               : new_result(c, kernel_out);
-    if (!result)
-        return tni_failed();
-    status = run_on(c, result, &out_strided);
-    if (status == TN_OK && kernel_out != result_type) {
-        tn_tensor *narrowed = tni_cast_data(result, result_type);
-        tni_drop(result);
-        result = narrowed;
-        status = result ? TN_OK : tni_failed();
-    }
-    if (status != TN_OK) {
-        tni_drop(result);
-        return status == TNI_NOT_SUPPORTED
-                   ? tni_without_kernel(b->op, b->device, c->type, b->args, rets)
-                   : status;
-    }
-    return tni_store(b->info, c->dst, result, rets);
-}
-
-/* Kept out of the short way, whose frame would be as large. */
-static __attribute__((noinline)) tn_status go_long_way(const tn_op *op, const tn_cell *args,
-                                                       tn_cell *rets) {
-    const tni_op_info *info = tni_info(op);
-    long_call c;
-    memset(c.inputs, 0, sizeof c.inputs);
-    memset(c.operand_scalar, 0, sizeof c.operand_scalar);
-    c.b.op = op;
-    c.b.info = info;
-    c.b.types_of = &tni_kernel_type_table[info->kernel];
-    c.b.args = args;
-    c.b.n_temps = c.b.n_ints = 0;
-    c.dst = tni_written_arg(info, op, args);
-    c.rank = 0;
-    c.b.device = tni_call_device(op, args);
-    if (!c.b.device)
-        return tni_failed();
-    tn_status status = long_way(&c, rets);
-    tni_build_finish(&c.b);
-    return status;
-}
-
-/* ---- the short way ----------------------------------------------------------------------- */
-
-static inline bool is_contiguous(const tn_tensor *t) {
-    return TNI_LIKELY(t->view.rank == 1 && t->strides[0] == 1) || tni_is_contiguous(&t->view);
-}
-
-/* Beside the contiguous tensor a: is t of its sizes, on its device, and contiguous too? */
-static inline bool alike(const tn_tensor *a, const tn_tensor *t) {
-    if (a->view.rank != t->view.rank || a->device != t->device)
-        return false;
-    int64_t sizes = 0, strides = 0;
-    for (int32_t d = 0; d < a->view.rank; d++) {
-        sizes |= a->sizes[d] ^ t->sizes[d];
-        strides |= a->strides[d] ^ t->strides[d];
-    }
-    return sizes == 0 && (TNI_LIKELY(strides == 0) || tni_is_contiguous(&t->view));
-}
-
-/* A contiguous tensor in one dimension: its own view where that says so already, else `room`. */
-static inline const tn_tensor_view *flat_view(tn_tensor_view *room, const tn_tensor *t) {
-    static const int64_t one = 1;
-    if (TNI_LIKELY(t->view.rank == 1 && t->strides[0] == 1))
-        return &t->view;
-    *room = t->view;
-    room->rank = 1;
-    room->sizes = &t->view.numel;
-    room->strides = &one;
-    return room;
-}
-
-/* The scalar as the kernel gets it; false where it does not fit. */
-static inline bool set_scalar(tn_dtype type, tn_cell *cell) {
-    if (TNI_LIKELY(tni_is_float(type))) {
-        if (cell->tag != TN_CELL_F64 && cell->tag != TN_CELL_NONE)
-            *cell = tni_cell_f64((double)cell->v.i64);
-        return true;
-    }
-    if (cell->tag == TN_CELL_NONE)
-        return true;
-    if (!scalar_fits(type, cell))
-        return false;
-    *cell = scalar_for(type, cell);
-    return true;
-}
-
-/* May the kernel write into `result`, whose memory an operand may be? */
-static bool writes_plainly(const tni_kernel *kernel, const tn_tensor *result, const tn_tensor *like,
-                           tn_dtype dtype, const tn_cell *cells, uint32_t tensors) {
-    if (!(kernel->flags & TN_KERNEL_IN_PLACE) || result->view.dtype != dtype ||
-        !alike(like, result))
-        return false;
-    for (uint32_t m = tensors; m; m &= m - 1) {
-        const tn_tensor *t = cells[__builtin_ctz(m)].v.pointer;
-        if (t->storage == result->storage &&
-            (t->view.offset != result->view.offset || t->view.dtype != dtype))
-            return false;
-    }
-    return true;
-}
-
-tn_status tni_pointwise(const tn_op *op, const tn_cell *args, tn_cell *rets) {
-    const tni_op_info *info = tni_info(op);
-    const tni_kernel_types *kt = &tni_kernel_type_table[info->kernel];
-    tn_cell cells[TNI_MAX_ARGS];
-    uint32_t scalars = 0, tensors = 0; /* masks of kernel arguments */
-    bool scalar_operand = false;
-    tn_dtype type = TN_DTYPE_NONE; /* T */
-    const tn_tensor *like = NULL;  /* they all are */
-    for (uint32_t i = 0; i < kt->n_args; i++) {
-        uint8_t of = kt->args[i];
-        cells[i] = *source(info, args, i);
-        if (of < TNI_SCALAR_TYPE && TNI_LIKELY(cells[i].tag == TN_CELL_TENSOR)) {
-            const tn_tensor *t = cells[i].v.pointer;
-            if (like ? !alike(like, t) : !is_contiguous(t))
-                return go_long_way(op, args, rets);
-            like = t;
-            if (of >= TNI_FIXED_TYPE) {
-                if (t->view.dtype != of - TNI_FIXED_TYPE)
-                    return go_long_way(op, args, rets);
-            } else if (type == TN_DTYPE_NONE) {
-                type = t->view.dtype;
-            } else if (type != t->view.dtype) {
-                return go_long_way(op, args, rets);
-            }
-            tensors |= 1u << i;
-        } else if (of != TNI_NO_TENSOR) {
-            scalars |= 1u << i;
-            scalar_operand |= of != TNI_SCALAR_TYPE;
-        }
-    }
-    if (type == TN_DTYPE_NONE || like->view.numel == 0 || like->view.numel > INT32_MAX ||
-        like->device->is_meta || (info->type_rule == TNI_TYPES_FLOAT && !tni_is_float(type)))
-        return go_long_way(op, args, rets);
-    tni_device *device = like->device;
-    const tni_kernel_table *table =
-        atomic_load_explicit(&device->kernels.table, memory_order_acquire);
-    const tni_kernel *kernel = tni_kernel_lookup(table, (uint32_t)info->kernel, type);
-    if (!kernel || kernel->supports || kernel->next ||
-        (scalar_operand && !(kernel->flags & TN_KERNEL_SCALARS)))
-        return go_long_way(op, args, rets);
-    for (uint32_t m = scalars; m; m &= m - 1)
-        if (!set_scalar(type, &cells[__builtin_ctz(m)]))
-            return go_long_way(op, args, rets);
-
-    tn_dtype result_type = out_dtype(kt, type);
-    tn_tensor *result = tni_written_arg(info, op, args);
-    if (result) {
-        if (!writes_plainly(kernel, result, like, result_type, cells, tensors))
-            return go_long_way(op, args, rets);
-        tni_keep(result);
+tn_status tni_run_gelu_backward(const tn_cell *args, tn_cell *rets) {
+    tni_temps tmp = {0};
+    tn_tensor *grad = tni_arg_tensor(&args[0]), *x = tni_arg_tensor(&args[1]);
+    bool tanh = is_tanh(&args[2]);
+    tn_tensor *part = tanh ? tanh_part(&tmp, x) : erf_part(&tmp, x);
+    tn_tensor *weight =
+        tni_own(&tmp, tni_mul_scalar(tni_own(&tmp, tni_add_scalar(part, tn_int(1), tn_int(1))),
+                                     tn_float(0.5)));
+    tn_tensor *square = tni_own(&tmp, tni_mul(x, x)), *density;
+    if (tanh) {
+        /* x / 2 (1 - t^2) sqrt(2 / pi) (1 + 3 * 0.044715 x^2) */
+        tn_tensor *inner = tni_own(&tmp, tni_mul_scalar(square, tn_float(3 * 0.044715)));
+        inner = tni_own(&tmp, tni_add_scalar(inner, tn_int(1), tn_int(1)));
+        tn_tensor *rest =
+            tni_own(&tmp, tni_rsub_scalar(tni_own(&tmp, tni_mul(part, part)), tn_int(1)));
+        density = tni_own(&tmp, tni_mul_scalar(tni_own(&tmp, tni_mul(rest, inner)),
+                                               tn_float(0.3989422804014327)));
     } else {
-        result = tni_tensor_new_like(like, result_type);
-        if (TNI_UNLIKELY(!result))
-            return tni_failed();
+        /* the normal density */
+        density = tni_own(&tmp, tni_exp(tni_own(&tmp, tni_mul_scalar(square, tn_float(-0.5)))));
+        density = tni_own(&tmp, tni_mul_scalar(density, tn_float(0.3989422804014327)));
     }
-    tn_tensor_view room[TNI_MAX_ARGS + 1];
-    for (uint32_t m = tensors; m; m &= m - 1) {
-        uint32_t i = (uint32_t)__builtin_ctz(m);
-        cells[i].v.view = flat_view(&room[i], cells[i].v.pointer);
+    return tni_temps_return(
+        &tmp,
+        tni_own(&tmp,
+                tni_mul(grad, tni_own(&tmp, tni_add(weight, tni_own(&tmp, tni_mul(x, density)),
+                                                    tn_int(1))))),
+        rets);
+}
+
+/* ---- for formulas ------------------------------------------------------------------------ */
+
+/* A zero-dimensional zero of t's dtype and device. */
+tn_tensor *tni_zero_of(tn_tensor *t) {
+    return t ? tni_zeros(TN_SCALAR_SHAPE, t->view.dtype, t->device->id) : NULL;
+}
+
+/* t * factor, or t itself (kept) when the factor is one. */
+tn_tensor *tni_scaled(tn_tensor *t, tn_scalar factor) {
+    if (!t)
+        return NULL;
+    return tni_scalar_is_one(factor) ? tni_keep(t) : tni_mul_scalar(t, factor);
+}
+
+/* ---- derivatives ------------------------------------------------------------------------- */
+
+/* exponent * self ^ (exponent - 1), 0 where the exponent is 0 */
+tn_tensor *tni_pow_backward_self(tn_tensor *grad, tn_tensor *self, tn_tensor *exponent) {
+    tni_temps tmp = {0};
+    tn_tensor *less = tni_own(&tmp, tni_add_scalar(exponent, tn_int(-1), tn_int(1)));
+    tn_tensor *slope = tni_own(&tmp, tni_mul(exponent, tni_own(&tmp, tni_pow(self, less))));
+    tn_tensor *zero = tni_own(&tmp, tni_eq_scalar(exponent, tn_int(0)));
+    slope = tni_own(&tmp, tni_where(zero, tni_own(&tmp, tni_zero_of(slope)), slope));
+    return tni_temps_keep(&tmp, tni_own(&tmp, tni_mul(grad, slope)));
+}
+
+/* self ^ exponent * log(self), 0 where self is 0 and the exponent is not negative */
+tn_tensor *tni_pow_backward_exponent(tn_tensor *grad, tn_tensor *self, tn_tensor *exponent,
+                                     tn_tensor *result) {
+    tni_temps tmp = {0};
+    tn_tensor *flat =
+        tni_own(&tmp, tni_bitwise_and(tni_own(&tmp, tni_eq_scalar(self, tn_int(0))),
+                                      tni_own(&tmp, tni_ge_scalar(exponent, tn_int(0)))));
+    tn_tensor *slope = tni_own(&tmp, tni_mul(result, tni_own(&tmp, tni_log(self))));
+    slope = tni_own(&tmp, tni_where(flat, tni_own(&tmp, tni_zero_of(slope)), slope));
+    return tni_temps_keep(&tmp, tni_own(&tmp, tni_mul(grad, slope)));
+}
+
+tn_tensor *tni_pow_scalar_backward(tn_tensor *grad, tn_tensor *self, tn_scalar exponent) {
+    double e = tni_scalar_f64(exponent);
+    if (e == 0)
+        return grad ? tni_zeros_like(grad, TN_DTYPE_NONE, tn_no_device()) : NULL;
+    tni_temps tmp = {0};
+    tn_scalar less = exponent.tag == TN_CELL_F64 ? tn_float(e - 1) : tn_int(exponent.v.i64 - 1);
+    tn_tensor *slope =
+        tni_own(&tmp, tni_mul_scalar(tni_own(&tmp, tni_pow_scalar(self, less)), exponent));
+    return tni_temps_keep(&tmp, tni_own(&tmp, tni_mul(grad, slope)));
+}
+
+tn_tensor *tni_clamp_backward(tn_tensor *grad, tn_tensor *self, tn_scalar min, tn_scalar max) {
+    tni_temps tmp = {0};
+    tn_tensor *in = min.tag != TN_CELL_NONE ? tni_own(&tmp, tni_ge_scalar(self, min)) : NULL;
+    if (max.tag != TN_CELL_NONE) {
+        tn_tensor *below = tni_own(&tmp, tni_le_scalar(self, max));
+        in = in ? tni_own(&tmp, tni_bitwise_and(in, below)) : below;
     }
-    const tn_tensor_view *outs[1] = {flat_view(&room[TNI_MAX_ARGS], result)};
-    tni_note_kernel(kernel);
-    tn_status status = tni_invoke(device, kernel, info->call, cells, kt->n_args, outs, 1);
-    if (TNI_UNLIKELY(status != TN_OK)) {
-        tni_drop(result);
-        result = NULL;
-    }
-    rets[0] = (tn_cell){.tag = TN_CELL_TENSOR, .v.pointer = result};
-    return status;
+    return tni_temps_keep(&tmp,
+                          in ? tni_own(&tmp, tni_where(in, grad, tni_own(&tmp, tni_zero_of(grad))))
+                             : tni_own(&tmp, tni_keep_opt(grad)));
+}
+
+static tn_tensor *extremum_backward(tn_tensor *grad, tn_tensor *self, tn_tensor *other,
+                                    tn_tensor *(*loses)(tn_tensor *, tn_tensor *)) {
+    tni_temps tmp = {0};
+    tn_tensor *half = tni_own(&tmp, tni_mul_scalar(grad, tn_float(0.5)));
+    tn_tensor *shared = tni_own(&tmp, tni_where(tni_own(&tmp, tni_eq(self, other)), half, grad));
+    return tni_temps_keep(&tmp, tni_own(&tmp, tni_where(tni_own(&tmp, loses(self, other)),
+                                                        tni_own(&tmp, tni_zero_of(grad)), shared)));
+}
+
+tn_tensor *tni_maximum_backward(tn_tensor *grad, tn_tensor *self, tn_tensor *other) {
+    return extremum_backward(grad, self, other, tni_lt);
+}
+
+tn_tensor *tni_minimum_backward(tn_tensor *grad, tn_tensor *self, tn_tensor *other) {
+    return extremum_backward(grad, self, other, tni_gt);
 }

@@ -4,14 +4,13 @@
  * The words are the same on every device, so integers, masks and uniform numbers are too; normal
  * numbers differ by the rounding of log, sqrt and cos. Each element uses words of its own, counted
  * by its logical index: neither strides nor threads change what it gets. */
-#include "core/ops/boxed.h"
-#include "core/ops/build.h"
+#include "core/ops/functions.h"
 #include "core/random/generator.h"
 
 #include <math.h>
 
 /* random_bits(size, seed, offset, dtype, device) */
-INFER(infer_random_bits) {
+tn_status tni_infer_random_bits(tni_build *b) {
     tn_ints size = tni_arg_ints(&b->args[0]);
     tn_dtype dtype = tni_arg_dtype(&b->args[3]);
     int64_t numel;
@@ -57,57 +56,59 @@ static bool check_floating(const char *call, tn_dtype dtype) {
 /* Uniform on [0, 1), a multiple of 2^-bits, so that no value rounds to 1: 24 bits in f32, 53 in
  * f64, 11 in f16, 8 in bf16. */
 static tn_tensor *uniform(const char *call, tn_ints size, tn_dtype dtype, tni_device *device) {
-    tni_temps temps = {0};
+    tni_temps tmp = {0};
     int bits = dtype == TN_F64 ? 53 : dtype == TN_F16 ? 11 : dtype == TN_BF16 ? 8 : 24;
     if (!check_floating(call, dtype))
         return NULL;
-    tn_tensor *words = OWN(draw(call, size, dtype == TN_F64 ? TN_I64 : TN_I32, device));
-    tn_tensor *low = OWN(tni_bitwise_and_scalar(words, tn_int(((int64_t)1 << bits) - 1)));
-    tn_tensor *real = OWN(tni_to_dtype(low, dtype));
-    return tni_temps_keep(&temps, OWN(tni_mul_scalar(real, tn_float(ldexp(1.0, -bits)))));
+    tn_tensor *words = tni_own(&tmp, draw(call, size, dtype == TN_F64 ? TN_I64 : TN_I32, device));
+    tn_tensor *low = tni_own(&tmp, tni_bitwise_and_scalar(words, tn_int(((int64_t)1 << bits) - 1)));
+    tn_tensor *real = tni_own(&tmp, tni_to_dtype(low, dtype));
+    return tni_temps_keep(&tmp, tni_own(&tmp, tni_mul_scalar(real, tn_float(ldexp(1.0, -bits)))));
 }
 
 /* Box and Muller, "A note on the generation of random normal deviates", 1958: sqrt(-2 ln u) cos(2
  * pi v) with u in (0, 1]. In f64 for f64, else in f32. */
 static tn_tensor *normal(const char *call, tn_ints size, tn_dtype dtype, tni_device *device) {
-    tni_temps temps = {0};
+    tni_temps tmp = {0};
     tn_dtype in = dtype == TN_F64 ? TN_F64 : TN_F32;
     if (!check_floating(call, dtype))
         return NULL;
-    tn_tensor *u = OWN(uniform(call, size, in, device));
-    tn_tensor *v = u ? OWN(uniform(call, size, in, device)) : NULL;
-    u = OWN(tni_rsub_scalar(u, tn_int(1)));
-    tn_tensor *radius = OWN(tni_sqrt(OWN(tni_mul_scalar(OWN(tni_log(u)), tn_float(-2)))));
-    tn_tensor *angle = OWN(tni_cos(OWN(tni_mul_scalar(v, tn_float(6.283185307179586)))));
-    tn_tensor *result = OWN(tni_mul(radius, angle));
-    return tni_temps_keep(&temps, dtype == in ? result : OWN(tni_to_dtype(result, dtype)));
+    tn_tensor *u = tni_own(&tmp, uniform(call, size, in, device));
+    tn_tensor *v = u ? tni_own(&tmp, uniform(call, size, in, device)) : NULL;
+    u = tni_own(&tmp, tni_rsub_scalar(u, tn_int(1)));
+    tn_tensor *radius = tni_own(
+        &tmp, tni_sqrt(tni_own(&tmp, tni_mul_scalar(tni_own(&tmp, tni_log(u)), tn_float(-2)))));
+    tn_tensor *angle =
+        tni_own(&tmp, tni_cos(tni_own(&tmp, tni_mul_scalar(v, tn_float(6.283185307179586)))));
+    tn_tensor *result = tni_own(&tmp, tni_mul(radius, angle));
+    return tni_temps_keep(&tmp, dtype == in ? result : tni_own(&tmp, tni_to_dtype(result, dtype)));
 }
 
 static tn_dtype dtype_or_f32(const tn_cell *cell) {
     return cell->tag == TN_CELL_NONE ? TN_F32 : tni_arg_dtype(cell);
 }
 
-BOXED(run_rand) {
+tn_status tni_run_rand(const tn_cell *args, tn_cell *rets) {
     tni_device *device = tni_factory_device(tni_arg_device(&args[2]));
     return tni_return(
         rets,
         device ? uniform("tn_rand", tni_arg_ints(&args[0]), dtype_or_f32(&args[1]), device) : NULL);
 }
 
-BOXED(run_randn) {
+tn_status tni_run_randn(const tn_cell *args, tn_cell *rets) {
     tni_device *device = tni_factory_device(tni_arg_device(&args[2]));
     return tni_return(
         rets,
         device ? normal("tn_randn", tni_arg_ints(&args[0]), dtype_or_f32(&args[1]), device) : NULL);
 }
 
-BOXED(run_rand_like) {
+tn_status tni_run_rand_like(const tn_cell *args, tn_cell *rets) {
     tn_tensor *self = tni_arg_tensor(&args[0]);
     return tni_return(rets,
                       uniform("tn_rand_like", tni_sizes(self), self->view.dtype, self->device));
 }
 
-BOXED(run_randn_like) {
+tn_status tni_run_randn_like(const tn_cell *args, tn_cell *rets) {
     tn_tensor *self = tni_arg_tensor(&args[0]);
     return tni_return(rets,
                       normal("tn_randn_like", tni_sizes(self), self->view.dtype, self->device));
@@ -131,7 +132,7 @@ static bool holds(tn_dtype dtype, int64_t value) {
 }
 
 /* randint(low, high, size): 63 random bits modulo the range; the bias is below range / 2^63. */
-BOXED(run_randint) {
+tn_status tni_run_randint(const tn_cell *args, tn_cell *rets) {
     int64_t low = args[0].v.i64, high = args[1].v.i64, range;
     tni_device *device = tni_factory_device(tni_arg_device(&args[4]));
     if (!device)
@@ -143,17 +144,19 @@ BOXED(run_randint) {
     if (!holds(dtype, low) || !holds(dtype, high - 1))
         return tni_fail(TN_DTYPE, "tn_randint: %s does not hold every number of [%lld, %lld)",
                         tn_dtype_name(dtype), (long long)low, (long long)high);
-    tni_temps temps = {0};
-    tn_tensor *words = OWN(draw("tn_randint", tni_arg_ints(&args[2]), TN_I64, device));
-    tn_tensor *positive = OWN(tni_bitwise_and_scalar(words, tn_int(INT64_MAX)));
-    tn_tensor *modulus = OWN(tni_full(TN_SCALAR_SHAPE, tn_int(range), TN_I64, device->id));
-    tn_tensor *offset = OWN(tni_remainder(positive, modulus));
-    tn_tensor *result = OWN(tni_add_scalar(offset, tn_int(low), tn_int(1)));
-    RETURN(dtype == TN_DTYPE_NONE ? result : OWN(tni_to_dtype(result, dtype)));
+    tni_temps tmp = {0};
+    tn_tensor *words = tni_own(&tmp, draw("tn_randint", tni_arg_ints(&args[2]), TN_I64, device));
+    tn_tensor *positive = tni_own(&tmp, tni_bitwise_and_scalar(words, tn_int(INT64_MAX)));
+    tn_tensor *modulus =
+        tni_own(&tmp, tni_full(TN_SCALAR_SHAPE, tn_int(range), TN_I64, device->id));
+    tn_tensor *offset = tni_own(&tmp, tni_remainder(positive, modulus));
+    tn_tensor *result = tni_own(&tmp, tni_add_scalar(offset, tn_int(low), tn_int(1)));
+    return tni_temps_return(
+        &tmp, dtype == TN_DTYPE_NONE ? result : tni_own(&tmp, tni_to_dtype(result, dtype)), rets);
 }
 
 /* The order in which n random keys sort. */
-BOXED(run_randperm) {
+tn_status tni_run_randperm(const tn_cell *args, tn_cell *rets) {
     int64_t n = args[0].v.i64;
     tni_device *device = tni_factory_device(tni_arg_device(&args[2]));
     if (!device)
@@ -165,20 +168,22 @@ BOXED(run_randperm) {
     if (n > 0 && !holds(dtype, n - 1))
         return tni_fail(TN_DTYPE, "tn_randperm: %s does not hold every number below %lld",
                         tn_dtype_name(dtype), (long long)n);
-    tni_temps temps = {0};
+    tni_temps tmp = {0};
     tn_tensor *order =
-        OWN(tni_argsort(OWN(draw("tn_randperm", TN_SHAPE(n), TN_I64, device)), 0, false));
-    RETURN(dtype == TN_DTYPE_NONE ? order : OWN(tni_to_dtype(order, dtype)));
+        tni_own(&tmp, tni_argsort(tni_own(&tmp, draw("tn_randperm", TN_SHAPE(n), TN_I64, device)),
+                                  0, false));
+    return tni_temps_return(
+        &tmp, dtype == TN_DTYPE_NONE ? order : tni_own(&tmp, tni_to_dtype(order, dtype)), rets);
 }
 
 static tn_status store(tn_tensor *self, tn_tensor *values, tni_temps *temps, tn_cell *rets) {
     tn_status status = values ? tni_copy_data(self, values) : tni_failed();
-    tni_temps_drop(temps);
+    tni_temps_finish(temps);
     return status == TN_OK ? tni_return(rets, tni_keep(self)) : status;
 }
 
 /* Rounding may lift low + u (high - low) to high: such a one becomes low. */
-BOXED(run_uniform_) {
+tn_status tni_run_uniform_(const tn_cell *args, tn_cell *rets) {
     tn_tensor *self = tni_arg_tensor(&args[0]);
     double low = args[1].v.f64, high = args[2].v.f64;
     if (!(low <= high) || !isfinite(high - low))
@@ -188,31 +193,34 @@ BOXED(run_uniform_) {
                         low, high);
     if (!tni_check_distinct("tn_uniform_", self))
         return tni_failed();
-    tni_temps temps = {0};
-    tn_tensor *u = OWN(uniform("tn_uniform_", tni_sizes(self), self->view.dtype, self->device));
-    u = OWN(tni_mul_scalar(u, tn_float(high - low)));
-    u = OWN(tni_add_scalar(u, tn_float(low), tn_int(1)));
+    tni_temps tmp = {0};
+    tn_tensor *u =
+        tni_own(&tmp, uniform("tn_uniform_", tni_sizes(self), self->view.dtype, self->device));
+    u = tni_own(&tmp, tni_mul_scalar(u, tn_float(high - low)));
+    u = tni_own(&tmp, tni_add_scalar(u, tn_float(low), tn_int(1)));
     tn_tensor *lowest =
-        u ? OWN(tni_full(TN_SCALAR_SHAPE, tn_float(low), u->view.dtype, self->device->id)) : NULL;
-    u = OWN(tni_where(OWN(tni_lt_scalar(u, tn_float(high))), u, lowest));
-    return store(self, u, &temps, rets);
+        u ? tni_own(&tmp, tni_full(TN_SCALAR_SHAPE, tn_float(low), u->view.dtype, self->device->id))
+          : NULL;
+    u = tni_own(&tmp, tni_where(tni_own(&tmp, tni_lt_scalar(u, tn_float(high))), u, lowest));
+    return store(self, u, &tmp, rets);
 }
 
-BOXED(run_normal_) {
+tn_status tni_run_normal_(const tn_cell *args, tn_cell *rets) {
     tn_tensor *self = tni_arg_tensor(&args[0]);
     double mean = args[1].v.f64, std = args[2].v.f64;
     if (!(std >= 0))
         return tni_fail(TN_INVALID_ARGUMENT, "tn_normal_: std is %g; it must not be negative", std);
     if (!tni_check_distinct("tn_normal_", self))
         return tni_failed();
-    tni_temps temps = {0};
-    tn_tensor *z = OWN(normal("tn_normal_", tni_sizes(self), self->view.dtype, self->device));
-    z = OWN(tni_mul_scalar(z, tn_float(std)));
-    return store(self, OWN(tni_add_scalar(z, tn_float(mean), tn_int(1))), &temps, rets);
+    tni_temps tmp = {0};
+    tn_tensor *z =
+        tni_own(&tmp, normal("tn_normal_", tni_sizes(self), self->view.dtype, self->device));
+    z = tni_own(&tmp, tni_mul_scalar(z, tn_float(std)));
+    return store(self, tni_own(&tmp, tni_add_scalar(z, tn_float(mean), tn_int(1))), &tmp, rets);
 }
 
 /* bernoulli_mask(size, p, device): compares integers, so every device makes the same mask */
-BOXED(run_bernoulli_mask) {
+tn_status tni_run_bernoulli_mask(const tn_cell *args, tn_cell *rets) {
     double p = args[1].v.f64;
     tni_device *device = tni_factory_device(tni_arg_device(&args[2]));
     if (!device)
@@ -222,13 +230,15 @@ BOXED(run_bernoulli_mask) {
                         "tn_bernoulli_mask: p is %g; a probability lies in "
                         "[0, 1]",
                         p);
-    tni_temps temps = {0};
-    tn_tensor *words = OWN(draw("tn_bernoulli_mask", tni_arg_ints(&args[0]), TN_I32, device));
-    tn_tensor *low = OWN(tni_bitwise_and_scalar(words, tn_int(0xffffff)));
-    RETURN(OWN(tni_lt_scalar(low, tn_int(llround(p * 0x1000000)))));
+    tni_temps tmp = {0};
+    tn_tensor *words =
+        tni_own(&tmp, draw("tn_bernoulli_mask", tni_arg_ints(&args[0]), TN_I32, device));
+    tn_tensor *low = tni_own(&tmp, tni_bitwise_and_scalar(words, tn_int(0xffffff)));
+    return tni_temps_return(&tmp, tni_own(&tmp, tni_lt_scalar(low, tn_int(llround(p * 0x1000000)))),
+                            rets);
 }
 
-BOXED(run_dropout) {
+tn_status tni_run_dropout(const tn_cell *args, tn_cell *rets) {
     tn_tensor *input = tni_arg_tensor(&args[0]);
     double p = args[1].v.f64;
     if (!(p >= 0 && p <= 1))
@@ -236,10 +246,10 @@ BOXED(run_dropout) {
                         p);
     if (!args[2].v.boolean || p == 0)
         return tni_return(rets, tni_keep(input));
-    tni_temps temps = {0};
-    tn_tensor *mask = OWN(tni_bernoulli_mask(tni_sizes(input), 1 - p, input->device->id));
-    tn_tensor *scale = OWN(tni_to_dtype(mask, input->view.dtype));
+    tni_temps tmp = {0};
+    tn_tensor *mask = tni_own(&tmp, tni_bernoulli_mask(tni_sizes(input), 1 - p, input->device->id));
+    tn_tensor *scale = tni_own(&tmp, tni_to_dtype(mask, input->view.dtype));
     if (p < 1)
-        scale = OWN(tni_mul_scalar(scale, tn_float(1 / (1 - p))));
-    RETURN(OWN(tni_mul(input, scale)));
+        scale = tni_own(&tmp, tni_mul_scalar(scale, tn_float(1 / (1 - p))));
+    return tni_temps_return(&tmp, tni_own(&tmp, tni_mul(input, scale)), rets);
 }

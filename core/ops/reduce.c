@@ -1,66 +1,17 @@
-/* Reductions, running sums and sorting: shapes and dtypes, and the derivatives of those that have
- * kernels.
+/* Reductions: shapes and dtypes, those made of other operators, the decompositions of those whose
+ * kernel is optional, and derivatives. mean, prod, var and logsumexp have none in the table: autograd
+ * looks through them, so every step here has one.
  *
  * A kernel keeps the reduced dimensions with size 1 and never sees rank 0; what the caller gets is
  * the same elements in another shape. */
-#include "core/ops/reduce.h"
-#include "core/ops/build.h"
-#include "core/ops/derivatives.h"
+#include "core/ops/dims.h"
+#include "core/ops/functions.h"
+#include "core/ops/halves.h"
 
+#include <float.h>
 #include <math.h>
 
-/* ---- which dimensions -------------------------------------------------------------------- */
-
-bool tni_reduce_mask(tn_ints dim, int32_t rank, const char *call, uint32_t *out_mask) {
-    uint32_t mask = 0;
-    for (int64_t i = 0; i < dim.n; i++) {
-        int32_t d = tni_wrap_dim(dim.data[i], rank, call);
-        if (d < 0)
-            return false;
-        if (mask >> d & 1) {
-            tni_fail(TN_INVALID_ARGUMENT,
-                     "%s: dimension %d is named twice in dim; name each dimension once", call, d);
-            return false;
-        }
-        mask |= 1u << d;
-    }
-    *out_mask = mask ? mask : (1u << (rank ? rank : 1)) - 1;
-    return true;
-}
-
-int64_t tni_reduce_count(const tn_tensor *t, uint32_t mask) {
-    int64_t count = 1;
-    for (int32_t d = 0; d < t->view.rank; d++)
-        if (mask >> d & 1)
-            count *= t->sizes[d];
-    return count;
-}
-
-tn_ints tni_reduce_dims(uint32_t mask, int64_t *out) {
-    int64_t n = 0;
-    for (int32_t d = 0; d < TN_MAX_RANK; d++)
-        if (mask >> d & 1)
-            out[n++] = d;
-    return tn_ints_of(out, n);
-}
-
-tn_tensor *tni_reduce_restore(tn_tensor *reduced, tn_ints sizes, uint32_t mask, bool keepdim) {
-    if (!reduced)
-        return NULL;
-    if (keepdim || reduced->view.rank == 0)
-        return tni_keep(reduced);
-    int64_t kept[TN_MAX_RANK];
-    for (int64_t d = 0; d < sizes.n; d++)
-        kept[d] = mask >> d & 1 ? 1 : sizes.data[d];
-    return tni_reshape(reduced, tn_ints_of(kept, sizes.n));
-}
-
 /* ---- shapes ------------------------------------------------------------------------------ */
-
-/* Sums and products of integers and bool are made in i64. */
-static tn_dtype accumulator_dtype(tn_dtype dtype) {
-    return tni_is_float(dtype) ? dtype : TN_I64;
-}
 
 /* Output 0 of a reduction of `self`, which the kernel gets as of at least rank 1. */
 static tn_status set_reduced(tni_build *b, tn_tensor *self, uint32_t mask, bool keepdim) {
@@ -97,42 +48,43 @@ static tn_status reduce_over(tni_build *b, tn_ints dim, bool keepdim) {
     uint32_t mask;
     if (!tni_reduce_mask(dim, self->view.rank, b->info->call, &mask))
         return tni_failed();
-    b->kargs[1] = tni_cell_ints(tni_reduce_dims(mask, tni_build_ints(b, TN_MAX_RANK)));
-    return set_reduced(b, self, mask, keepdim);
+    int64_t list[TN_MAX_RANK];
+    tn_status status = tni_build_list(b, 1, tni_reduce_dims(mask, list));
+    return status == TN_OK ? set_reduced(b, self, mask, keepdim) : status;
 }
 
 /* sum(self, dim, keepdim, dtype) */
-INFER(infer_sum) {
+tn_status tni_infer_sum(tni_build *b) {
     tn_dtype dtype = tni_arg_dtype(&b->args[3]);
     b->types[0] =
-        dtype != TN_DTYPE_NONE ? dtype : accumulator_dtype(tni_build_tensor(b, 0)->view.dtype);
+        dtype != TN_DTYPE_NONE ? dtype : tni_accumulator_dtype(tni_build_tensor(b, 0)->view.dtype);
     b->has_empty_value = true;
     b->empty_value = tn_int(0);
     return reduce_over(b, tni_arg_ints(&b->args[1]), b->args[2].v.boolean);
 }
 
 /* amax(self, dim, keepdim) */
-INFER(infer_reduce_same) {
+tn_status tni_infer_reduce_same(tni_build *b) {
     return reduce_over(b, tni_arg_ints(&b->args[1]), b->args[2].v.boolean);
 }
 
 /* prod(self, dim, keepdim) of one dimension */
-INFER(infer_prod) {
-    b->types[0] = accumulator_dtype(tni_build_tensor(b, 0)->view.dtype);
+tn_status tni_infer_prod(tni_build *b) {
+    b->types[0] = tni_accumulator_dtype(tni_build_tensor(b, 0)->view.dtype);
     b->has_empty_value = true;
     b->empty_value = tn_int(1);
     return reduce_over(b, tn_ints_of(&b->args[1].v.i64, 1), b->args[2].v.boolean);
 }
 
 /* var(self, dim, correction, keepdim) */
-INFER(infer_var) {
+tn_status tni_infer_var(tni_build *b) {
     b->has_empty_value = true;
     b->empty_value = tn_float(NAN);
     return reduce_over(b, tni_arg_ints(&b->args[1]), b->args[3].v.boolean);
 }
 
 /* argmax(self, dim, keepdim); without dim over the flattened tensor */
-INFER(infer_arg) {
+tn_status tni_infer_arg(tni_build *b) {
     tn_tensor *self = tni_build_tensor(b, 0);
     bool keepdim = b->args[2].v.boolean;
     if (b->args[1].tag != TN_CELL_NONE) {
@@ -150,7 +102,7 @@ INFER(infer_arg) {
     int64_t ones[TN_MAX_RANK];
     for (int32_t d = 0; d < self->view.rank; d++)
         ones[d] = 1;
-    tn_tensor *dense = tni_build_own(b, tni_contiguous_data(self));
+    tn_tensor *dense = tni_own(&b->temps, tni_contiguous_data(self));
     tn_tensor *flat = dense ? tni_build_view(b, dense, 1, &self->view.numel, &one) : NULL;
     if (!flat)
         return tni_failed();
@@ -161,99 +113,271 @@ INFER(infer_arg) {
     return TN_OK;
 }
 
-/* ---- along one dimension: running sums, sorting, softmax --------------------------------- */
+/* ---- sums -------------------------------------------------------------------------------- */
 
-/* All outputs have the shape of argument 0; tensor arguments are lifted; kernel argument `at` is
- * the dimension. */
-static tn_status along(tni_build *b, uint32_t at) {
-    tn_tensor *self = tni_build_tensor(b, 0);
-    static const int64_t one = 1;
-    for (uint32_t i = 0; i < at; i++) {
-        tn_tensor *t = b->kargs[i].v.pointer;
-        tn_tensor *lifted = tni_build_lift(b, t);
-        if (!lifted)
-            return tni_failed();
-        b->kargs[i] = tni_cell_tensor(lifted);
+/* mean(self, dim, keepdim, dtype). Halves are summed and divided in f32: their sum may overflow. */
+tn_status tni_run_mean_dim(const tn_cell *args, tn_cell *rets) {
+    tn_tensor *self = tni_arg_tensor(&args[0]);
+    tn_ints dim = tni_arg_ints(&args[1]);
+    tn_dtype dtype = tni_arg_dtype(&args[3]);
+    uint32_t mask;
+    if (dtype == TN_DTYPE_NONE)
+        dtype = self->view.dtype;
+    if (!tni_is_float(dtype))
+        return tni_fail(TN_DTYPE,
+                        "tn_mean: a mean is floating, but the dtype is %s; give a floating dtype, "
+                        "or cast with tn_to_dtype",
+                        tn_dtype_name(dtype));
+    if (!tni_reduce_mask(dim, self->view.rank, "tn_mean", &mask))
+        return tni_failed();
+    double count = (double)tni_reduce_count(self, mask);
+    tni_temps tmp = {0};
+    tn_tensor *x = tni_own(
+        &tmp, tni_sum_dim(self, dim, args[2].v.boolean, tni_is_half(dtype) ? TN_F32 : dtype));
+    x = tni_then(&tmp, tni_div_scalar(x, tn_float(count)), x);
+    return tni_temps_return(&tmp, tni_as_dtype(&tmp, x, dtype), rets);
+}
+
+/* var(self, dim, correction, keepdim) */
+tn_status tni_run_var_dim(const tn_cell *args, tn_cell *rets) {
+    tn_tensor *self = tni_arg_tensor(&args[0]);
+    tn_ints dim = tni_arg_ints(&args[1]);
+    tn_dtype dtype = self->view.dtype;
+    uint32_t mask;
+    if (!tni_is_float(dtype))
+        return tni_fail(TN_DTYPE, "tn_var: not defined for %s; cast with tn_to_dtype",
+                        tn_dtype_name(dtype));
+    if (!tni_reduce_mask(dim, self->view.rank, "tn_var", &mask))
+        return tni_failed();
+    double n = fmax(0, (double)tni_reduce_count(self, mask) - args[2].v.f64);
+    tni_temps tmp = {0};
+    tn_tensor *x = tni_widened(&tmp, self);
+    tn_tensor *mean = tni_own(&tmp, tni_mean_dim(x, dim, true, TN_DTYPE_NONE));
+    x = tni_then(&tmp, tni_sub(x, mean, tn_int(1)), x);
+    x = tni_then(&tmp, tni_mul(x, x), x);
+    x = tni_then(&tmp, tni_sum_dim(x, dim, args[3].v.boolean, TN_DTYPE_NONE), x);
+    x = tni_then(&tmp, tni_div_scalar(x, tn_float(n)), x);
+    return tni_temps_return(&tmp, tni_as_dtype(&tmp, x, dtype), rets);
+}
+
+static double largest_finite(tn_dtype dtype) {
+    return dtype == TN_F64    ? DBL_MAX
+           : dtype == TN_F16  ? 65504.0
+           : dtype == TN_BF16 ? 0x1.fep127
+                              : (double)FLT_MAX;
+}
+
+/* logsumexp(self, dim, keepdim) = m + log(sum(exp(self - m))), m the largest, as a constant: it
+ * cancels out of the derivative. An infinite m is made finite, so that inf - inf does not arise. */
+tn_status tni_run_logsumexp(const tn_cell *args, tn_cell *rets) {
+    tn_tensor *self = tni_arg_tensor(&args[0]);
+    tn_ints dim = tni_arg_ints(&args[1]);
+    bool keepdim = args[2].v.boolean;
+    uint32_t mask;
+    if (!tni_reduce_mask(dim, self->view.rank, "tn_logsumexp", &mask))
+        return tni_failed();
+    tn_dtype dtype = tni_is_float(self->view.dtype) ? self->view.dtype : TN_F32;
+    tni_temps tmp = {0};
+    tn_tensor *x = tni_as_dtype(&tmp, self, dtype);
+    if (self->view.numel == 0) {
+        x = tni_own(&tmp, tni_exp(x));
+        x = tni_own(&tmp, tni_sum_dim(x, dim, keepdim, TN_DTYPE_NONE));
+        return tni_temps_return(&tmp, tni_own(&tmp, tni_log(x)), rets);
     }
-    int32_t dim = tni_wrap_dim(b->kargs[at].v.i64, self->view.rank, b->info->call);
+    double limit = largest_finite(dtype);
+    tn_tensor *m = tni_own(&tmp, tni_detach(x));
+    m = tni_then(&tmp, tni_amax(m, dim, true), m);
+    m = tni_then(&tmp, tni_clamp(m, tn_float(-limit), tn_float(limit)), m);
+    x = tni_then(&tmp, tni_sub(x, m, tn_int(1)), x);
+    x = tni_then(&tmp, tni_exp(x), x);
+    x = tni_then(&tmp, tni_sum_dim(x, dim, true, TN_DTYPE_NONE), x);
+    x = tni_then(&tmp, tni_log(x), x);
+    x = tni_then(&tmp, tni_add(x, m, tn_int(1)), x);
+    if (!keepdim && self->view.rank > 0) {
+        int64_t sizes[TN_MAX_RANK], rank = 0;
+        for (int32_t d = 0; d < self->view.rank; d++)
+            if (!(mask >> d & 1))
+                sizes[rank++] = self->sizes[d];
+        x = tni_then(&tmp, tni_reshape(x, tn_ints_of(sizes, rank)), x);
+    }
+    return tni_temps_return(&tmp, x, rets);
+}
+
+static tn_tensor *product_of_halves(tn_tensor *x, int32_t dim, int64_t n) {
+    tni_temps tmp = {0};
+    tn_tensor *low = tni_own(&tmp, tni_narrow(x, dim, 0, n / 2));
+    tn_tensor *high = tni_own(&tmp, tni_narrow(x, dim, n / 2, n / 2));
+    return tni_temps_keep(&tmp, tni_own(&tmp, tni_mul(low, high)));
+}
+
+/* prod(self, dim, keepdim): the halves of the dimension are multiplied until one element is left,
+ * which takes log2(n) steps. */
+tn_status tni_run_prod_dim(const tn_cell *args, tn_cell *rets) {
+    tn_tensor *self = tni_arg_tensor(&args[0]);
+    int32_t dim = tni_wrap_dim(args[1].v.i64, self->view.rank, "tn_prod");
     if (dim < 0)
         return tni_failed();
-    b->kargs[at] = tni_cell_i64(dim);
-    for (uint32_t i = 0; i < b->info->n_outs; i++) {
-        tni_build_out(b, i, self->view.rank, self->sizes);
-        if (self->view.rank == 0)
-            tni_build_kernel_out(b, i, 1, &one);
+    tn_dtype dtype = tni_is_float(self->view.dtype) ? self->view.dtype : TN_I64;
+    if (self->view.rank == 0)
+        return tni_return(rets, tni_to_copy(self, dtype, tn_no_device()));
+    tni_temps tmp = {0};
+    tn_tensor *x = tni_as_dtype(&tmp, self, dtype);
+    int64_t n = self->sizes[dim];
+    if (n == 0) {
+        int64_t sizes[TN_MAX_RANK];
+        for (int32_t d = 0; d < self->view.rank; d++)
+            sizes[d] = d == dim ? 1 : self->sizes[d];
+        x = tni_own(&tmp, tni_ones(tn_ints_of(sizes, self->view.rank), dtype, self->device->id));
+    } else if (n == 1) {
+        x = tni_own(&tmp, tni_clone(x));
     }
-    return TN_OK;
-}
-
-/* cumsum(self, dim, dtype) */
-INFER(infer_cumsum) {
-    tn_dtype dtype = tni_arg_dtype(&b->args[2]);
-    b->types[0] =
-        dtype != TN_DTYPE_NONE ? dtype : accumulator_dtype(tni_build_tensor(b, 0)->view.dtype);
-    return along(b, 1);
-}
-
-/* sort(self, dim, descending) */
-INFER(infer_sort) {
-    return along(b, 1);
-}
-
-/* softmax(self, dim) and softmax_backward(grad_output, output, dim) */
-INFER(infer_dim) {
-    uint32_t n_tensors = b->types_of->n_args - 1u;
-    if (n_tensors == 2) {
-        tn_tensor *grad = tni_build_tensor(b, 0), *output = tni_build_tensor(b, 1);
-        bool same = grad->view.rank == output->view.rank;
-        for (int32_t d = 0; same && d < grad->view.rank; d++)
-            same = grad->sizes[d] == output->sizes[d];
-        char text[2][TNI_SHAPE_TEXT];
-        if (!same)
-            return tni_build_fail(b, TN_SHAPE,
-                                  "grad_output has shape %s, but output has %s; they must be equal",
-                                  tni_shape_text(grad->view.rank, grad->sizes, text[0]),
-                                  tni_shape_text(output->view.rank, output->sizes, text[1]));
+    tn_tensor *odd = NULL; /* the product of elements that found no partner */
+    for (; n > 1 && x; n /= 2) {
+        if (n % 2) {
+            tn_tensor *last = tni_own(&tmp, tni_narrow(x, dim, n - 1, 1));
+            odd = odd ? tni_then(&tmp, tni_mul(odd, last), odd) : last;
+        }
+        x = tni_then(&tmp, product_of_halves(x, dim, n), x);
     }
-    return along(b, n_tensors);
+    if (odd)
+        x = tni_then(&tmp, tni_mul(x, odd), x);
+    if (!args[2].v.boolean)
+        x = tni_then(&tmp, tni_squeeze_dim(x, dim), x);
+    return tni_temps_return(&tmp, x, rets);
+}
+
+/* ---- extremes ---------------------------------------------------------------------------- */
+
+/* amin(self, dim, keepdim): the amax of the order reversed. ~x reverses integers without overflow,
+ * and bool. */
+tn_status tni_run_amin(const tn_cell *args, tn_cell *rets) {
+    tn_tensor *self = tni_arg_tensor(&args[0]);
+    bool is_float = tni_is_float(self->view.dtype);
+    tni_temps tmp = {0};
+    tn_tensor *x = tni_own(&tmp, is_float ? tni_neg(self) : tni_bitwise_not(self));
+    x = tni_then(&tmp, tni_amax(x, tni_arg_ints(&args[1]), args[2].v.boolean), x);
+    x = tni_then(&tmp, is_float ? tni_neg(x) : tni_bitwise_not(x), x);
+    return tni_temps_return(&tmp, x, rets);
+}
+
+/* The index of the first element of self [.., n, ..] along dim that equals `extreme` (with size 1
+ * there); where that is NaN, of the first NaN. n - 1 - the largest of n - 1 - i over the hits. */
+static tn_tensor *first_hit(tn_tensor *self, tn_tensor *extreme, int32_t dim, bool keepdim) {
+    if (!extreme)
+        return NULL;
+    int32_t rank = self->view.rank;
+    int64_t n = rank ? self->sizes[dim] : 1, shape[TN_MAX_RANK] = {1};
+    for (int32_t d = 0; d < rank; d++)
+        shape[d] = d == dim ? n : 1;
+    tni_temps tmp = {0};
+    tn_tensor *hit = tni_own(&tmp, tni_eq(self, extreme));
+    if (tni_is_float(self->view.dtype)) {
+        tn_tensor *nan = tni_own(&tmp, tni_isnan(self));
+        hit = tni_then(&tmp, tni_bitwise_or(hit, nan), hit);
+    }
+    tn_tensor *order = tni_own(
+        &tmp, tni_arange_start(tn_int(n - 1), tn_int(-1), tn_int(-1), TN_I64, self->device->id));
+    order = tni_own(&tmp, tni_reshape(order, tn_ints_of(shape, rank)));
+    tn_tensor *x = tni_own(&tmp, tni_where(hit, order, tni_own(&tmp, tni_zero_of(order))));
+    x = tni_then(&tmp, tni_amax(x, TN_SHAPE(dim), keepdim), x);
+    return tni_temps_keep(&tmp, tni_own(&tmp, tni_rsub_scalar(x, tn_int(n - 1))));
+}
+
+/* argmax(self, dim, keepdim) from amax, argmin from amin. */
+static tn_status run_arg(const tn_cell *args, tn_cell *rets, bool largest, const char *call) {
+    tn_tensor *self = tni_arg_tensor(&args[0]);
+    bool flat = args[1].tag == TN_CELL_NONE, keepdim = args[2].v.boolean;
+    int32_t dim = flat ? 0 : tni_wrap_dim(args[1].v.i64, self->view.rank, call);
+    if (dim < 0)
+        return tni_failed();
+    tni_temps tmp = {0};
+    tn_tensor *x = flat ? tni_own(&tmp, tni_flatten(self, 0, -1)) : self;
+    tn_ints dims = TN_SHAPE(dim);
+    tn_tensor *extreme = tni_own(&tmp, largest ? tni_amax(x, dims, true) : tni_amin(x, dims, true));
+    tn_tensor *index = tni_own(&tmp, first_hit(x, extreme, dim, keepdim && !flat));
+    if (flat && keepdim) {
+        int64_t ones[TN_MAX_RANK];
+        for (int32_t d = 0; d < self->view.rank; d++)
+            ones[d] = 1;
+        index = tni_own(&tmp, tni_reshape(index, tn_ints_of(ones, self->view.rank)));
+    }
+    return tni_temps_return(&tmp, index, rets);
+}
+
+tn_status tni_run_argmax(const tn_cell *args, tn_cell *rets) {
+    return run_arg(args, rets, true, "tn_argmax");
+}
+
+tn_status tni_run_argmin(const tn_cell *args, tn_cell *rets) {
+    return run_arg(args, rets, false, "tn_argmin");
+}
+
+/* max(self, dim, keepdim) -> values, indices: gather passes the gradient to the element found. */
+tn_status tni_run_max_dim(const tn_cell *args, tn_cell *rets) {
+    tn_tensor *self = tni_arg_tensor(&args[0]), *results[2];
+    int32_t dim = tni_wrap_dim(args[1].v.i64, self->view.rank, "tn_max_dim");
+    if (dim < 0)
+        return tni_failed();
+    tni_temps tmp = {0};
+    results[1] = tni_own(&tmp, tni_argmax(self, dim, true));
+    if (self->view.rank == 0) {
+        results[0] = tni_own(&tmp, tni_clone(self));
+    } else {
+        results[0] = tni_own(&tmp, tni_gather(self, dim, results[1]));
+        for (int i = 0; i < 2 && !args[2].v.boolean; i++)
+            results[i] = tni_own(&tmp, tni_squeeze_dim(results[i], dim));
+    }
+    return tni_temps_return_many(&tmp, results, 2, rets);
+}
+
+/* any from amax, all from amin; `none` makes the answer for no elements. */
+static tn_status run_truth(const tn_cell *args, tn_cell *rets,
+                           tn_tensor *(*extreme)(tn_tensor *, tn_ints, bool),
+                           tn_tensor *(*none)(tn_ints, tn_dtype, tn_device)) {
+    tn_tensor *self = tni_arg_tensor(&args[0]);
+    if (self->view.numel == 0)
+        return tni_return(rets, none(TN_SCALAR_SHAPE, TN_BOOL, self->device->id));
+    tni_temps tmp = {0};
+    bool is_bool = self->view.dtype == TN_BOOL;
+    tn_tensor *x = is_bool ? self : tni_own(&tmp, tni_ne_scalar(self, tn_int(0)));
+    return tni_temps_return(&tmp, tni_own(&tmp, extreme(x, TN_SCALAR_SHAPE, false)), rets);
+}
+
+tn_status tni_run_any(const tn_cell *args, tn_cell *rets) {
+    return run_truth(args, rets, tni_amax, tni_zeros);
+}
+
+tn_status tni_run_all(const tn_cell *args, tn_cell *rets) {
+    return run_truth(args, rets, tni_amin, tni_ones);
 }
 
 /* ---- derivatives ------------------------------------------------------------------------- */
 
+/* Each element's share in a sum; `dim` as the caller gave it, empty for all. */
 tn_tensor *tni_sum_backward(tn_tensor *grad, tn_ints sizes, tn_ints dim, bool keepdim) {
     uint32_t mask;
     if (!grad || !tni_reduce_mask(dim, (int32_t)sizes.n, "tn_sum", &mask))
         return NULL;
-    tn_tensor *restored = tni_reduce_restore(grad, sizes, mask, keepdim);
-    return tni_then(tni_expand(restored, sizes), restored);
+    tni_temps tmp = {0};
+    tn_tensor *restored = tni_own(&tmp, tni_reduce_restore(grad, sizes, mask, keepdim));
+    return tni_temps_keep(&tmp, tni_own(&tmp, tni_expand(restored, sizes)));
 }
 
+/* The elements that equal the extreme share its gradient evenly. */
 tn_tensor *tni_amax_backward(tn_tensor *grad, tn_tensor *self, tn_tensor *result, tn_ints dim,
                              bool keepdim) {
     uint32_t mask;
     if (!grad || !self || !result || !tni_reduce_mask(dim, self->view.rank, "tn_amax", &mask))
         return NULL;
     int64_t list[TN_MAX_RANK];
-    tn_ints sizes = tn_ints_of(self->sizes, self->view.rank);
-    tn_tensor *extreme = tni_reduce_restore(result, sizes, mask, keepdim);
-    tn_tensor *hit = tni_then(tni_eq(self, extreme), extreme);
-    hit = tni_as_dtype(hit, grad->view.dtype);
-    tn_tensor *count = tni_sum_dim(hit, tni_reduce_dims(mask, list), true, TN_DTYPE_NONE);
-    tn_tensor *share = tni_reduce_restore(grad, sizes, mask, keepdim);
-    share = tni_then2(tni_div(share, count), share, count);
-    return tni_then2(tni_mul(share, hit), share, hit);
-}
-
-tn_tensor *tni_cumsum_backward(tn_tensor *grad, int64_t dim) {
-    if (!grad)
-        return NULL;
-    int32_t d = tni_wrap_dim(dim, grad->view.rank, "tn_cumsum");
-    if (d < 0 || grad->view.rank == 0 || grad->view.numel == 0)
-        return d < 0 ? NULL : tni_keep(grad);
-    int64_t n = grad->sizes[d];
-    tn_tensor *reversal =
-        tni_arange_start(tn_int(n - 1), tn_int(-1), tn_int(-1), TN_I64, grad->device->id);
-    tn_tensor *t = tni_index_select(grad, d, reversal);
-    t = tni_then(tni_cumsum(t, d, TN_DTYPE_NONE), t);
-    return tni_then2(tni_index_select(t, d, reversal), t, reversal);
+    tni_temps tmp = {0};
+    tn_ints sizes = tni_sizes(self);
+    tn_tensor *extreme = tni_own(&tmp, tni_reduce_restore(result, sizes, mask, keepdim));
+    tn_tensor *hit = tni_own(&tmp, tni_eq(self, extreme));
+    hit = tni_as_dtype(&tmp, hit, grad->view.dtype);
+    tn_tensor *count =
+        tni_own(&tmp, tni_sum_dim(hit, tni_reduce_dims(mask, list), true, TN_DTYPE_NONE));
+    tn_tensor *share = tni_own(&tmp, tni_reduce_restore(grad, sizes, mask, keepdim));
+    share = tni_own(&tmp, tni_div(share, count));
+    return tni_temps_keep(&tmp, tni_own(&tmp, tni_mul(share, hit)));
 }

@@ -1,4 +1,5 @@
 /* Sliding windows as strided views: see window.h. */
+#include "core/ops/functions.h"
 #include "core/ops/window.h"
 
 #include <string.h>
@@ -72,28 +73,36 @@ bool tni_window_finish(tni_window *w, bool ceil_mode, const char *call) {
     return true;
 }
 
+tn_status tni_window_args(tni_build *b, uint32_t first, const int64_t *const *pairs, uint32_t n) {
+    tn_status status = TN_OK;
+    for (uint32_t i = 0; i < n && status == TN_OK; i++)
+        status = tni_build_list(b, first + i, tn_ints_of(pairs[i], 2));
+    return status;
+}
+
 /* ---- planes and windows ------------------------------------------------------------------ */
+
+/* The planes without what is padded around them. */
+static tn_tensor *inner(tni_temps *tmp, const tni_window *w, tn_tensor *padded) {
+    tn_tensor *rows = tni_own(tmp, tni_data_narrow(padded, 2, w->padding[0], w->in[0]));
+    return tni_own(tmp, tni_data_narrow(rows, 3, w->padding[1], w->in[1]));
+}
 
 tn_tensor *tni_window_pad(const tni_window *w, tn_tensor *input, int64_t first, int64_t n,
                           tn_scalar value) {
-    tn_tensor *images = tni_data_narrow(input, 0, first, n);
+    tni_temps tmp = {0};
+    tn_tensor *images = tni_own(&tmp, tni_data_narrow(input, 0, first, n));
     if (!images || (w->padded[0] == w->in[0] && w->padded[1] == w->in[1]))
-        return images;
-    tn_tensor *padded = tni_tensor_new(input->device, input->view.dtype, 4,
-                                       (int64_t[]){n, w->c, w->padded[0], w->padded[1]});
-    if (padded && tni_fill_data(padded, value) != TN_OK) {
-        tni_drop(padded);
+        return tni_temps_keep(&tmp, images);
+    tn_tensor *padded =
+        tni_own(&tmp, tni_tensor_new(input->device, input->view.dtype, 4,
+                                     (int64_t[]){n, w->c, w->padded[0], w->padded[1]}));
+    if (padded && tni_fill_data(padded, value) != TN_OK)
         padded = NULL;
-    }
-    tn_tensor *rows = tni_data_narrow(padded, 2, w->padding[0], w->in[0]);
-    tn_tensor *inner = tni_then(tni_data_narrow(rows, 3, w->padding[1], w->in[1]), rows);
-    if (!inner || tni_copy_data(inner, images) != TN_OK) {
-        tni_drop(padded);
+    tn_tensor *middle = inner(&tmp, w, padded);
+    if (!middle || tni_copy_data(middle, images) != TN_OK)
         padded = NULL;
-    }
-    tni_drop(inner);
-    tni_drop(images);
-    return padded;
+    return tni_temps_keep(&tmp, padded);
 }
 
 tn_tensor *tni_window_view(const tni_window *w, tn_tensor *padded) {
@@ -110,40 +119,36 @@ tn_tensor *tni_window_view(const tni_window *w, tn_tensor *padded) {
 /* padded's windows at kernel position (i, j) += the same position of parts */
 static tn_status add_position(tn_tensor *windows, tn_tensor *parts, int64_t i, int64_t j) {
     tn_tensor *pair[2] = {windows, parts};
+    tni_temps tmp = {0};
     for (int k = 0; k < 2; k++) {
         const int64_t *n = pair[k]->sizes, *s = pair[k]->strides;
-        pair[k] = tni_data_view(pair[k], TN_SHAPE(n[0], n[1], n[4], n[5]),
-                                TN_SHAPE(s[0], s[1], s[4], s[5]), i * s[2] + j * s[3]);
+        pair[k] =
+            tni_own(&tmp, tni_data_view(pair[k], TN_SHAPE(n[0], n[1], n[4], n[5]),
+                                        TN_SHAPE(s[0], s[1], s[4], s[5]), i * s[2] + j * s[3]));
     }
-    tn_tensor *sum = tni_add_(pair[0], pair[1], tn_int(1));
-    tni_drop(pair[0]);
-    tni_drop(pair[1]);
-    if (!sum)
-        return tni_failed();
-    tni_drop(sum);
-    return TN_OK;
+    tn_tensor *sum = tni_own(&tmp, tni_add_(pair[0], pair[1], tn_int(1)));
+    tni_temps_finish(&tmp);
+    return sum ? TN_OK : tni_failed();
 }
 
 tn_status tni_window_add(const tni_window *w, tn_tensor *parts, tn_tensor *into, int64_t first,
                          int64_t n) {
     if (!parts)
         return tni_failed();
-    tn_tensor *padded = tni_tensor_new(into->device, into->view.dtype, 4,
-                                       (int64_t[]){n, w->c, w->padded[0], w->padded[1]});
-    tn_tensor *windows = tni_window_view(w, padded);
+    tni_temps tmp = {0};
+    tn_tensor *padded =
+        tni_own(&tmp, tni_tensor_new(into->device, into->view.dtype, 4,
+                                     (int64_t[]){n, w->c, w->padded[0], w->padded[1]}));
+    tn_tensor *windows = tni_own(&tmp, tni_window_view(w, padded));
     tn_status status = windows ? tni_fill_data(padded, tn_int(0)) : tni_failed();
     for (int64_t i = 0; i < w->kernel[0] && status == TN_OK; i++)
         for (int64_t j = 0; j < w->kernel[1] && status == TN_OK; j++)
             status = add_position(windows, parts, i, j);
-    tni_drop(windows);
     if (status == TN_OK) {
-        tn_tensor *rows = tni_data_narrow(padded, 2, w->padding[0], w->in[0]);
-        tn_tensor *inner = tni_then(tni_data_narrow(rows, 3, w->padding[1], w->in[1]), rows);
-        tn_tensor *images = tni_data_narrow(into, 0, first, n);
-        status = inner && images ? tni_copy_data(images, inner) : tni_failed();
-        tni_drop(inner);
-        tni_drop(images);
+        tn_tensor *middle = inner(&tmp, w, padded);
+        tn_tensor *images = tni_own(&tmp, tni_data_narrow(into, 0, first, n));
+        status = middle && images ? tni_copy_data(images, middle) : tni_failed();
     }
-    tni_drop(padded);
+    tni_temps_finish(&tmp);
     return status;
 }

@@ -11,8 +11,7 @@
 #ifndef TNI_CORE_OPS_WINDOW_H
 #define TNI_CORE_OPS_WINDOW_H
 
-#include "core/ops/build.h"
-#include "core/ops/owned.h"
+#include "core/call/call.h"
 
 typedef struct tni_window {
     int64_t n, c, in[2]; /* input */
@@ -27,6 +26,9 @@ bool tni_window_pair(tn_ints given, int64_t least, const char *name, const char 
                      int64_t out[2]);
 /* Works out `out` and `padded` from the rest. False with an error when no window fits. */
 bool tni_window_finish(tni_window *w, bool ceil_mode, const char *call);
+
+/* Kernel arguments from `first` on are these pairs. */
+tn_status tni_window_args(tni_build *b, uint32_t first, const int64_t *const *pairs, uint32_t n);
 
 /* The images [first, first + n) of input, with `value` around; [n, C, PH, PW]. The input itself,
  * kept, where nothing is around. */

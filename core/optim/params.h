@@ -3,7 +3,8 @@
 #ifndef TNI_CORE_OPTIM_PARAMS_H
 #define TNI_CORE_OPTIM_PARAMS_H
 
-#include "core/ops/ops.h"
+#include "base/error.h"
+#include "core/ops/operators.h"
 
 #include <tenon/optim.h>
 

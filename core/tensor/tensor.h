@@ -4,8 +4,8 @@
  * a slab. Views point to another tensor's storage; the slot of a tensor whose storage outlives it
  * is freed with the storage.
  */
-#ifndef TNI_CORE_TENSOR_H
-#define TNI_CORE_TENSOR_H
+#ifndef TNI_CORE_TENSOR_TENSOR_H
+#define TNI_CORE_TENSOR_TENSOR_H
 
 #include "base/slab.h"
 #include "core/device/device.h"
@@ -28,10 +28,8 @@ typedef struct tni_storage {
 
 struct tni_autograd; /* core/autograd/autograd.h */
 
-enum {
-    TNI_TENSOR_INFERENCE = 1u, /* made in inference mode: no version, no history, ever */
-    TNI_TENSOR_RESTRIDED = 2u  /* reserved for views whose strides are not their storage's */
-};
+/* Flags of a tensor: made in inference mode, and so without version and history for ever. */
+enum { TNI_TENSOR_INFERENCE = 1u };
 
 struct tn_tensor {
     tni_tensor_head head; /* must be first */
@@ -75,8 +73,16 @@ static inline void tni_drop(tn_tensor *t) {
               atomic_fetch_sub_explicit(&t->refs, 1, memory_order_acq_rel) == 1))
         tni_tensor_destroy(t);
 }
+/* References that may be NULL or TN_NONE. */
+static inline bool tni_not_tensor(const tn_tensor *t) {
+    return (uintptr_t)t <= 1;
+}
 static inline tn_tensor *tni_keep_opt(tn_tensor *t) {
-    return t ? tni_keep(t) : NULL;
+    return tni_not_tensor(t) ? t : tni_keep(t);
+}
+static inline void tni_drop_opt(tn_tensor *t) {
+    if (t != TN_NONE)
+        tni_drop(t);
 }
 
 /* All of these return owned references, NULL with an error. */
@@ -128,6 +134,8 @@ static inline tn_tensor *tni_scope_push(tn_tensor *t) {
 /* How many tensors are alive, in all threads. Exact while no other thread makes or drops any; for
  * tests and tn_shutdown. Each thread counts its own, so that a tensor costs no shared write. */
 int64_t tni_tensors_alive(void);
+/* Of them, those that a forked child may have from threads that it does not have. */
+int64_t tni_tensors_left_behind(void);
 
 /* ---- geometry ---------------------------------------------------------------------------- */
 
@@ -141,6 +149,21 @@ static inline int64_t tni_dtype_size(tn_dtype dtype) {
 }
 static inline bool tni_is_float(tn_dtype d) {
     return (TN_DTYPES_FLOAT >> d) & 1;
+}
+static inline bool tni_is_half(tn_dtype d) {
+    return d == TN_F16 || d == TN_BF16;
+}
+static inline tn_ints tni_sizes(const tn_tensor *t) {
+    return tn_ints_of(t->sizes, t->view.rank);
+}
+static inline bool tni_has_shape(const tn_tensor *t, int32_t rank, const int64_t *sizes) {
+    bool same = t->view.rank == rank;
+    for (int32_t d = 0; same && d < rank; d++)
+        same = t->sizes[d] == sizes[d];
+    return same;
+}
+static inline bool tni_same_shape(const tn_tensor *a, const tn_tensor *b) {
+    return tni_has_shape(a, b->view.rank, b->sizes);
 }
 /* Position of the first element in its storage. Element sizes are powers of two: no division. */
 static inline int64_t tni_offset_elements(const tn_tensor *t) {
@@ -180,7 +203,7 @@ tn_status tni_tensor_write(tn_tensor *t, const void *src, uint64_t bytes);
 tn_status tni_tensor_read(tn_tensor *t, void *dst, uint64_t bytes);
 /* Value of a one-element tensor as a cell of its kind (synchronises). */
 tn_status tni_tensor_scalar(tn_tensor *t, tn_scalar *out);
-/* A contiguous copy, or t itself kept; owned, without history. Defined in core/ops, which knows how
+/* A contiguous copy, or t itself kept; owned, without history. Defined in core/call, which knows how
  * to copy. */
 tn_tensor *tni_contiguous_data(tn_tensor *t);
 

@@ -1,6 +1,6 @@
 /* What was built of device code. */
-#ifndef TENON_PLUGINS_OPENCL_PROGRAM_H
-#define TENON_PLUGINS_OPENCL_PROGRAM_H
+#ifndef TNI_PLUGINS_OPENCL_PROGRAM_H
+#define TNI_PLUGINS_OPENCL_PROGRAM_H
 
 #include "plugins/opencl/opencl.h"
 

@@ -1,7 +1,7 @@
 /* What the tests of the CPU plugin share. What its kernels compute is the conformance
  * suite's matter; here is what this plugin alone promises. */
-#ifndef TENON_TESTS_CPU_TEST_H
-#define TENON_TESTS_CPU_TEST_H
+#ifndef TNI_TESTS_CPU_CPU_TEST_H
+#define TNI_TESTS_CPU_CPU_TEST_H
 
 #include <mini_test.h>
 #include <tenon/kernels.h>
@@ -14,6 +14,7 @@ extern mini cpu;
 /* The families; each runs its group of tests and returns the number of failures. */
 int test_math(void);
 int test_plugin(void);
+int test_products(void);
 
 /* Fixture of every test: frees its tensors and its memory. */
 int test_end(void **state);
@@ -32,4 +33,4 @@ enum { THREADS = 3 };
 mini_tensor *tensor_create(tn_dtype dtype, int32_t rank, const int64_t *sizes);
 void *elements_of(const mini_tensor *t);
 
-#endif /* TENON_TESTS_CPU_TEST_H */
+#endif /* TNI_TESTS_CPU_CPU_TEST_H */

@@ -1,4 +1,4 @@
-"""tenon/ops.h (public), ops.h (internal prototypes) and ops.c (both kinds of wrappers)."""
+"""tenon/ops.h (public), operators.h (internal prototypes) and ops.c (both kinds of wrappers)."""
 
 from emit import GENERATED, comment, parameters, prototype, result_type, wrap
 
@@ -84,7 +84,7 @@ def public_header(table):
 def internal_header(table):
     out = ["/* The operators as the library calls them: results are owned references.\n"
            f" * {GENERATED} */\n"
-           "#ifndef TNI_OPS_LIST_H\n#define TNI_OPS_LIST_H\n\n#include \"core/ops/op.h\"\n\n"
+           "#ifndef TNI_CORE_OPS_OPERATORS_H\n#define TNI_CORE_OPS_OPERATORS_H\n\n#include \"core/call/op_info.h\"\n\n"
            "typedef enum tni_op_id {\n"]
     out += [f"    TNI_OP_{op.c_name},\n" for op in table.ops]
     out.append("    TNI_OP_COUNT\n} tni_op_id;\n\n"
@@ -179,6 +179,7 @@ def public_wrapper(op):
 
 def source(table):
     out = [f"/* The operators as C functions. {GENERATED} */\n"
-           "#include \"core/ops/ops.h\"\n#include \"core/ops/wrap.h\"\n\n#include <tenon/ops.h>\n\n"]
+           "#include \"core/call/init.h\"\n#include \"core/call/wrap.h\"\n#include \"core/ops/operators.h\"\n\n"
+           "#include <tenon/ops.h>\n\n"]
     out += [internal_wrapper(op) + "\n" + public_wrapper(op) + "\n" for op in table.ops]
     return "".join(out)

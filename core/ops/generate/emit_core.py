@@ -3,7 +3,7 @@
 import ast
 
 import expr
-from emit import GENERATED
+from emit import GENERATED, wrap
 
 READ = {  # argument cell -> C value, by kind
     "tensor": ("tn_tensor *", "tni_arg_some(&args[{}])"),
@@ -44,10 +44,14 @@ class CoreEmitter:
     def __init__(self, table, kernels):
         self.table = table
         self.kernels = {k.name: (i, k) for i, k in enumerate(kernels)}
-        self.functions, self.declared = [], set()
+        self.functions = []  # texts of table.c
+        self.declared = {}  # C functions that the table names: name -> parameters
+        self.called = {}  # the same of formulas: name -> types of the parameters
+        self.infos = [self.info(op) for op in table.ops]
 
-    def declare(self, line):
-        self.declared.add(line)
+    def declare(self, name, parameters):
+        self.declared[name] = parameters
+        return name
 
     # ---- decompositions --------------------------------------------------------------------------
 
@@ -57,13 +61,12 @@ class CoreEmitter:
         if run is None:
             return "NULL"
         if run.startswith("c:"):
-            self.declare(f"tn_status {run[2:]}(const tn_cell *args, tn_cell *rets);")
-            return run[2:]
+            return self.declare(run[2:], "const tn_cell *args, tn_cell *rets")
         name = f"run_{op.functional_c_name}"
         if op.form != op.entry["forms"].split()[0]:
             return name
         names = {a.name: (a.kind, a.name) for a in op.functional.args}
-        compiler = expr.Compiler(self.table, names, op.functional.name)
+        compiler = expr.Compiler(self.table, names, op.functional.name, self.called)
         result = compiler.compile(run)
         used = names_in(run)
         lines = [f"static tn_status {name}(const tn_cell *args, tn_cell *rets) {{"]
@@ -123,6 +126,7 @@ class CoreEmitter:
     def custom_derivative(self, op, name, node, function):
         attrs = [self.attr_source(op, text) for text in op.entry.get("attrs", {}).values()]
         first = op.functional.args[0]
+        self.declare(function, "tni_node *node, tn_tensor *const *grads, tn_tensor **out")
         self.record(op, name, node, function, [0], [], attrs, first.kind == "tensors")
 
     def expression_derivative(self, op, name, node, grad):
@@ -131,21 +135,21 @@ class CoreEmitter:
         saved, attrs = {}, {}  # name -> mask of edges / name -> (position, source, kind)
         for i, (arg, text) in enumerate(grad.items()):
             for used in names_in(text):
-                if used == "grad":
+                if used in ("grad", "grad.device"):
                     continue
                 target = op.functional.arg(used)
                 if used in outs or (target and target.is_tensor):
                     saved[used] = saved.get(used, 0) | 1 << i
                 else:
                     attrs[used] = self.attr_source(op, used)
-        names = {"grad": ("tensor", "grad")}
+        names = {"grad": ("tensor", "grad"), "grad.device": ("device", "grad->device->id")}
         for used in saved:
             names[used] = ("tensor", used)
         for used, (_, _, kind) in attrs.items():
             names[used] = (kind, used.replace(".", "_"))
         body = []
         for i, text in enumerate(grad.values()):
-            compiler = expr.Compiler(self.table, names, op.functional.name)
+            compiler = expr.Compiler(self.table, names, op.functional.name, self.called)
             result = compiler.compile(text)
             body.append(f"    if (needed & {1 << i}u) {{")
             body += [f"        {line}" for line in compiler.lines]
@@ -153,15 +157,15 @@ class CoreEmitter:
         lines = [f"static tn_status backward_{op.functional_c_name}(tni_node *node, "
                  "tn_tensor *const *grads, tn_tensor **out) {",
                  "    tn_tensor *grad = grads[0];", "    if (!grad)\n        return TN_OK;",
-                 "    uint32_t needed = tni_needed(node);"]
+                 "    uint32_t needed = tni_node_needed(node);"]
         for used in saved:
             lines.append(f"    tn_tensor *{used} = NULL;")
         for k, (used, (_, _, kind)) in enumerate(attrs.items()):
             c_type, read = ATTR[kind]
             lines.append(f"    {c_type}{used.replace('.', '_')} = {read.format(k)};")
         for k, (used, mask) in enumerate(saved.items()):
-            lines.append(f"    if ((needed & {mask}u) && !({used} = tni_unpack(node, {k})))\n        goto failed;")
-        drops = [f"    tni_drop_some({used});" for used in saved]
+            lines.append(f"    if ((needed & {mask}u) && !({used} = tni_node_saved(node, {k})))\n        goto failed;")
+        drops = [f"    tni_drop_opt({used});" for used in saved]
         lines += body + drops + ["    return TN_OK;", "failed:"] + drops
         lines += [f"    tni_drop_all(out, {len(edges)});", "    return tni_failed();", "}\n"]
         self.functions.append("\n".join(lines))
@@ -205,8 +209,7 @@ class CoreEmitter:
             fields.append(f".choices = &(const tni_choices){{{op.functional.arg(arg).position}, "
                           f'"{arg}", {{{words_c}}}}}')
         if "infer" in entry:
-            self.declare(f"tn_status {entry['infer']}(struct tni_build *build);")
-            fields.append(f".infer = {entry['infer']}")
+            fields.append(f".infer = {self.declare(entry['infer'], 'tni_build *b')}")
         fields += [f".run = {self.run_function(op)}", f".derivative = {self.derivative(op)}"]
         if "constant" in entry:
             fields.append(".not_differentiable = true")
@@ -246,10 +249,23 @@ class CoreEmitter:
         return "".join(out) + "};\n"
 
     def source(self):
-        infos = [self.info(op) for op in self.table.ops]
         return "".join(
             [f"/* The table of operators, decompositions and derivatives. {GENERATED} */\n"
-             "#include \"core/ops/ops.h\"\n#include \"core/ops/derivatives.h\"\n\n"]
-            + [line + "\n" for line in sorted(self.declared)] + ["\n"]
+             "#include \"core/ops/functions.h\"\n\n"]
             + [f + "\n" for f in self.functions]
-            + ["const tni_op_info tni_op_infos[TNI_OP_COUNT] = {\n"] + infos + ["};\n\n", self.kernel_types()])
+            + ["const tni_op_info tni_op_infos[TNI_OP_COUNT] = {\n"] + self.infos + ["};\n\n", self.kernel_types()])
+
+    def header(self):
+        out = ["/* Every C function that the table names, for the families that define them.\n"
+               f" * {GENERATED} */\n"
+               "#ifndef TNI_CORE_OPS_FUNCTIONS_H\n#define TNI_CORE_OPS_FUNCTIONS_H\n\n"
+               "#include \"core/call/call.h\"\n#include \"core/ops/operators.h\"\n"]
+        for title, part in (("`run`", "run"), ("`infer`", "infer"), ("`grad`: whole backward functions", "backward")):
+            names = sorted(name for name in self.declared if name.startswith(f"tni_{part}_"))
+            out.append(f"\n/* {title} */\n")
+            out += [wrap(f"tn_status {name}({self.declared[name]});") + "\n" for name in names]
+        out.append("\n/* called in formulas: owned results, of operators, so that derivatives of derivatives work through\n"
+                   " * them; a NULL among the tensors gives NULL */\n")
+        out += [wrap(f"tn_tensor *{name}({', '.join(t.strip() for t in types)});") + "\n"
+                for name, types in sorted(self.called.items())]
+        return "".join(out) + "\n#endif\n"

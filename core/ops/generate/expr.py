@@ -8,23 +8,17 @@ import ast
 
 from emit import default_c
 
-# C functions of core/ops that are no operators: name -> kind of the result
-HELPERS = {
-    "zero_of": "tensor", "scaled": "tensor", "device_of": "device", "permute_backward": "tensor",
-    "select_backward": "tensor", "slice_backward": "tensor", "as_strided_backward": "tensor",
-    "diagonal_backward": "tensor", "pow_backward_self": "tensor", "pow_backward_exponent": "tensor",
-    "pow_scalar_backward": "tensor", "clamp_backward": "tensor", "sum_backward": "tensor",
-    "amax_backward": "tensor", "cumsum_backward": "tensor", "maximum_backward": "tensor",
-    "minimum_backward": "tensor", "max_pool2d_double_backward": "tensor",
-    "layer_norm_backward_weight": "tensor", "layer_norm_backward_bias": "tensor",
-}
+# C types of what a formula gives a function, by kind.
+C_TYPES = {"tensor": "tn_tensor *", "int": "int64_t ", "ints": "tn_ints ", "float": "double ", "bool": "bool ",
+           "scalar": "tn_scalar ", "dtype": "tn_dtype ", "device": "tn_device ", "str": "const char *"}
 BINARY = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div"}
 
 
 class Compiler:
-    def __init__(self, table, names, where):
-        """names: name -> (kind, C expression); where: for messages"""
-        self.table, self.names, self.where = table, names, where
+    def __init__(self, table, names, where, functions):
+        """names: name -> (kind, C expression); where: for messages; functions: C functions that formulas call
+        by name, tni_NAME -> parameters, which are added to"""
+        self.table, self.names, self.where, self.functions = table, names, where, functions
         self.lines, self.n_temps = [], 0
 
     def fail(self, why):
@@ -35,7 +29,7 @@ class Compiler:
         kind, code, owned = self.visit(ast.parse(text, mode="eval").body)
         if kind != "tensor":
             self.fail(f"'{text}' is no tensor but {kind}")
-        return code if owned else f"tni_keep_some({code})"
+        return code if owned else f"tni_keep_opt({code})"
 
     def visit(self, node):
         if isinstance(node, ast.Name):
@@ -80,7 +74,7 @@ class Compiler:
         return self.call(name + "_scalar", [left, right])
 
     def call(self, name, values):
-        """A call of an operator (defaults filled in) or of a helper."""
+        """A call of an operator (defaults filled in), else of the C function tni_NAME, which returns a tensor."""
         op = self.table.by_c_name(name)
         if op:
             args = op.schema.args
@@ -94,15 +88,10 @@ class Compiler:
                     code.append(default_c(arg))
                 else:
                     self.fail(f"{name}: argument '{arg.name}' is missing")
-            kind = "tensor"
-        elif name in HELPERS:
-            code = [self.plain(value) for value in values]
-            kind = HELPERS[name]
         else:
-            self.fail(f"no operator or helper '{name}'")
+            code = [code for _, code, _ in values]
+            self.declare(name, values)
         text = f"tni_{name}({', '.join(code)})"
-        if kind != "tensor":
-            return kind, text, False
         temp = f"t{self.n_temps}"
         self.n_temps += 1
         self.lines.append(f"tn_tensor *{temp} = {text};")
@@ -111,12 +100,13 @@ class Compiler:
                 self.lines.append(f"tni_drop({value[1]});")
         return "tensor", temp, True
 
-    def plain(self, value):
-        kind, code, _ = value
-        if kind != "constant":
-            return code
-        return {True: "true", False: "false", None: "TN_NONE"}.get(code, str(code)) \
-            if isinstance(code, (bool, type(None))) else repr(code)
+    def declare(self, name, values):
+        """The C function of a formula; all formulas that call it give it the same."""
+        if any(kind == "constant" for kind, _, _ in values):
+            self.fail(f"{name} is no operator, so its C function has no argument for a constant")
+        types = [C_TYPES[kind] for kind, _, _ in values]
+        if self.functions.setdefault(f"tni_{name}", types) != types:
+            self.fail(f"{name} gets {types} here and {self.functions[f'tni_{name}']} elsewhere")
 
     def convert(self, value, arg):
         kind, code, _ = value

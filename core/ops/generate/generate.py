@@ -3,10 +3,9 @@
 
 usage: generate.py [--check] operators.toml kernels.toml OUTPUT...
 
-An output is known by its name: ops.h (public), list.h (internal), ops.c, table.c,
-gradcheck_cases.c, operator_samples.c,
-operators.md. With --check nothing is written; the exit code says whether the
-outputs are current.
+An output is known by its name: ops.h (public), operators.h and functions.h (internal), ops.c,
+table.c, gradcheck_cases.c, operator_samples.c, operators.md. With --check nothing is written; the
+exit code says whether the outputs are current.
 """
 
 import pathlib
@@ -27,10 +26,11 @@ def main(operators, kernels, outputs, check):
     kernel_table = generate_kernels.load(kernels)
     make = {
         "ops.h": lambda: emit_api.public_header(table),
-        "list.h": lambda: emit_api.internal_header(table),
+        "operators.h": lambda: emit_api.internal_header(table),
         "ops.c": lambda: emit_api.source(table),
         "gradcheck_cases.c": lambda: emit_tests.source(table),
         "operator_samples.c": lambda: emit_tests.conformance(table, tables.sections(operators)),
+        "functions.h": lambda: emit_core.CoreEmitter(table, kernel_table).header(),
         "table.c": lambda: emit_core.CoreEmitter(table, kernel_table).source(),
         "operators.md": lambda: emit_page.page(table, tables.sections(operators), kernel_table),
     }

@@ -4,8 +4,8 @@
  * A driver knows nothing of operators. It is asked to make a kernel of device code once for each
  * variant (launch.c remembers which there are), and to queue it as often as it is called. Its own
  * errors are told to the host where they happen; a status other than TN_OK is handed on as it is. */
-#ifndef TENON_PLUGINS_SHARED_GPU_DRIVER_H
-#define TENON_PLUGINS_SHARED_GPU_DRIVER_H
+#ifndef TNI_PLUGINS_SHARED_GPU_DRIVER_H
+#define TNI_PLUGINS_SHARED_GPU_DRIVER_H
 
 #include <stdbool.h>
 #include <tenon/plugin.h>

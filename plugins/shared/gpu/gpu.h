@@ -3,8 +3,8 @@
  * The device code is in device/, written once (device/dialect.h); a file here chooses a variant of it
  * for a call, packs the parameters (device/NAME.params.h) and launches it (launch.h). What a plugin
  * brings for that is driver.h. docs/how-a-launch-travels.md follows one call. */
-#ifndef TENON_PLUGINS_SHARED_GPU_GPU_H
-#define TENON_PLUGINS_SHARED_GPU_GPU_H
+#ifndef TNI_PLUGINS_SHARED_GPU_GPU_H
+#define TNI_PLUGINS_SHARED_GPU_GPU_H
 
 #include "plugins/shared/gpu/launch.h"
 

@@ -1,6 +1,6 @@
 /* From an operator's call to a queued kernel: the variant is found, or built at its first call. */
-#ifndef TENON_PLUGINS_SHARED_GPU_LAUNCH_H
-#define TENON_PLUGINS_SHARED_GPU_LAUNCH_H
+#ifndef TNI_PLUGINS_SHARED_GPU_LAUNCH_H
+#define TNI_PLUGINS_SHARED_GPU_LAUNCH_H
 
 #include "plugins/shared/gpu/driver.h"
 

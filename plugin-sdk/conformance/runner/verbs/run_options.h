@@ -1,11 +1,12 @@
 /* What `tenon-conform run` was asked. */
-#ifndef TENON_CONFORMANCE_RUN_OPTIONS_H
-#define TENON_CONFORMANCE_RUN_OPTIONS_H
+#ifndef TNI_PLUGIN_SDK_CONFORMANCE_RUNNER_VERBS_RUN_OPTIONS_H
+#define TNI_PLUGIN_SDK_CONFORMANCE_RUNNER_VERBS_RUN_OPTIONS_H
 
 #include <limits.h>
 
 #include "plugin-sdk/conformance/runner/report/report.h"
-#include "plugin-sdk/conformance/worker/worker.h"
+#include "plugin-sdk/conformance/sets.h"
+#include "plugin-sdk/conformance/verdict.h"
 
 enum { TC_MOST_WORDS = 256, TC_N_REPORTS = 4 };
 

@@ -2,8 +2,8 @@
  * whose `check` field has what is not in the schema; an operator without one fails the build, and
  * one without a reference function does not link.
  */
-#ifndef TENON_CONFORMANCE_RECORD_H
-#define TENON_CONFORMANCE_RECORD_H
+#ifndef TNI_PLUGIN_SDK_CONFORMANCE_WORKER_KERNEL_RECORD_H
+#define TNI_PLUGIN_SDK_CONFORMANCE_WORKER_KERNEL_RECORD_H
 
 #include "plugin-sdk/conformance/worker/worker.h"
 #include "plugin-sdk/conformance/worker/kernel/invocation.h"
@@ -87,7 +87,7 @@ TN_KERNEL_TABLE(TC_REFERENCE)
 #undef TC_REFERENCE
 
 /* Families, one for each file in samples/. */
-extern const tc_family tc_family_pointwise, tc_family_factory, tc_family_reduction, tc_family_along,
-    tc_family_index, tc_family_matrix, tc_family_norm, tc_family_convolution, tc_family_pool;
+extern const tc_family tc_family_pointwise, tc_family_factory, tc_family_reduce, tc_family_along,
+    tc_family_index, tc_family_matmul, tc_family_norm, tc_family_convolution, tc_family_pool;
 
 #endif

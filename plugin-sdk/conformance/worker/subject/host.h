@@ -3,11 +3,12 @@
  * The host table has no context argument, so all of this belongs to the process. The functions of
  * the table may be called from any thread; the others only while the plugin is not running.
  */
-#ifndef TENON_CONFORMANCE_HOST_H
-#define TENON_CONFORMANCE_HOST_H
+#ifndef TNI_PLUGIN_SDK_CONFORMANCE_WORKER_SUBJECT_HOST_H
+#define TNI_PLUGIN_SDK_CONFORMANCE_WORKER_SUBJECT_HOST_H
 
 #include <stdbool.h>
 #include <tenon/plugin.h>
+#include <tenon/requirements.h>
 
 /* The whole table. Options are the environment's, as in Tenon: option `threads` of a plugin of type
  * `npu` is TENON_NPU_THREADS. */
@@ -44,7 +45,7 @@ bool tc_host_failed(void);
 /* ---- what the plugin did wrong ----------------------------------------------------------- */
 
 /* The first misuse of the table since tc_host_clear, with its requirement; false: none. */
-bool tc_host_misuse(uint32_t *out_requirement, const char **out_text);
+bool tc_host_misuse(tn_requirement *out_requirement, const char **out_text);
 void tc_host_clear(void);
 
 /* What `self` must be in log and option calls; NULL before init returned. */

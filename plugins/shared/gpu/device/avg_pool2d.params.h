@@ -1,6 +1,6 @@
 /* Windows of [N, C, H, W], forward and backward. */
-#ifndef TENON_PLUGINS_SHARED_GPU_DEVICE_AVG_POOL2D_PARAMS_H
-#define TENON_PLUGINS_SHARED_GPU_DEVICE_AVG_POOL2D_PARAMS_H
+#ifndef TNI_PLUGINS_SHARED_GPU_DEVICE_AVG_POOL2D_PARAMS_H
+#define TNI_PLUGINS_SHARED_GPU_DEVICE_AVG_POOL2D_PARAMS_H
 
 #include "plugins/shared/gpu/device/params.h"
 

@@ -1,6 +1,6 @@
 /* Output and input, and how a tile of them lies. */
-#ifndef TENON_PLUGINS_SHARED_GPU_DEVICE_COPY_PARAMS_H
-#define TENON_PLUGINS_SHARED_GPU_DEVICE_COPY_PARAMS_H
+#ifndef TNI_PLUGINS_SHARED_GPU_DEVICE_COPY_PARAMS_H
+#define TNI_PLUGINS_SHARED_GPU_DEVICE_COPY_PARAMS_H
 
 #include "plugins/shared/gpu/device/params.h"
 

@@ -1,6 +1,6 @@
 /* One tensor, and the bits of an element. */
-#ifndef TENON_PLUGINS_SHARED_GPU_DEVICE_FILL_PARAMS_H
-#define TENON_PLUGINS_SHARED_GPU_DEVICE_FILL_PARAMS_H
+#ifndef TNI_PLUGINS_SHARED_GPU_DEVICE_FILL_PARAMS_H
+#define TNI_PLUGINS_SHARED_GPU_DEVICE_FILL_PARAMS_H
 
 #include "plugins/shared/gpu/device/params.h"
 

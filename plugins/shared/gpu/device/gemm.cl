@@ -64,8 +64,9 @@ DEVICE void finish(GLOBAL stored(R) * c, GLOBAL const stored(R) * s, const gemm_
 #define OPERANDS \
     GLOBAL stored(R) * c, GLOBAL const C *a, GLOBAL const U *b, GLOBAL const stored(R) * s
 
-/* ---- registers --------------------------------------------------------------------------------
- * Group (tile of rows, panel, batch and part). */
+/* ---- registers --------------------------------------------------------------------------- */
+
+/* Group (tile of rows, panel, batch and part). */
 #if IS_CPU
 
 #ifdef __OPENCL_VERSION__
@@ -216,8 +217,9 @@ KERNEL_OF_GROUP(GEMM_SIDE, GEMM_SIDE, gemm)(OPERANDS, const gemm_params p_) {
 }
 #endif
 
-/* ---- partial sums ------------------------------------------------------------------------------
- * A work item makes one element. */
+/* ---- partial sums ------------------------------------------------------------------------ */
+
+/* A work item makes one element. */
 KERNEL(combine)
 (GLOBAL stored(R) * c, GLOBAL const U *sums, GLOBAL const stored(R) * s, const gemm_params p) {
     i64 i = GLOBAL_ID(0), batch = GROUP_ID(1), each = p.m * p.n;
@@ -230,8 +232,9 @@ KERNEL(combine)
     finish(c, s, &p, batch, 0, row_of(&p, i / p.n), i % p.n, sum);
 }
 
-/* ---- packing -----------------------------------------------------------------------------------
- * A work item brings DEEP rows and WIDE columns of a panel. */
+/* ---- packing ----------------------------------------------------------------------------- */
+
+/* A work item brings DEEP rows and WIDE columns of a panel. */
 /* Item, panel, batch */
 DEVICE void make_pack(const bool along_k, GLOBAL U *out, GLOBAL const stored(B) * in,
                       const pack_params *p) {

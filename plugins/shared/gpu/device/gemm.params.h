@@ -1,6 +1,6 @@
 /* A product of packed panels, and the packing of one. */
-#ifndef TENON_PLUGINS_SHARED_GPU_DEVICE_GEMM_PARAMS_H
-#define TENON_PLUGINS_SHARED_GPU_DEVICE_GEMM_PARAMS_H
+#ifndef TNI_PLUGINS_SHARED_GPU_DEVICE_GEMM_PARAMS_H
+#define TNI_PLUGINS_SHARED_GPU_DEVICE_GEMM_PARAMS_H
 
 #include "plugins/shared/gpu/device/params.h"
 

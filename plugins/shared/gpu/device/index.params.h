@@ -1,6 +1,6 @@
 /* Rows, cut into runs, of the index, the tensor of its shape and the indexed one. */
-#ifndef TENON_PLUGINS_SHARED_GPU_DEVICE_INDEX_PARAMS_H
-#define TENON_PLUGINS_SHARED_GPU_DEVICE_INDEX_PARAMS_H
+#ifndef TNI_PLUGINS_SHARED_GPU_DEVICE_INDEX_PARAMS_H
+#define TNI_PLUGINS_SHARED_GPU_DEVICE_INDEX_PARAMS_H
 
 #include "plugins/shared/gpu/device/params.h"
 

@@ -1,6 +1,6 @@
 /* The tensors of a layer_norm or of its gradient, as offsets and the loop have them. */
-#ifndef TENON_PLUGINS_SHARED_GPU_DEVICE_NORM_PARAMS_H
-#define TENON_PLUGINS_SHARED_GPU_DEVICE_NORM_PARAMS_H
+#ifndef TNI_PLUGINS_SHARED_GPU_DEVICE_NORM_PARAMS_H
+#define TNI_PLUGINS_SHARED_GPU_DEVICE_NORM_PARAMS_H
 
 #include "plugins/shared/gpu/device/params.h"
 

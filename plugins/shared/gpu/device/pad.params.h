@@ -1,6 +1,6 @@
 /* A dense [n, c, h, w]: the input with `before` zeros round it, and as many behind as fit. */
-#ifndef TENON_PLUGINS_SHARED_GPU_DEVICE_PAD_PARAMS_H
-#define TENON_PLUGINS_SHARED_GPU_DEVICE_PAD_PARAMS_H
+#ifndef TNI_PLUGINS_SHARED_GPU_DEVICE_PAD_PARAMS_H
+#define TNI_PLUGINS_SHARED_GPU_DEVICE_PAD_PARAMS_H
 
 #include "plugins/shared/gpu/device/params.h"
 

@@ -4,8 +4,8 @@
  * of 64 bits alone, which lie alike in C, OpenCL C and CUDA. What some variants do without stands
  * last, and is there where the macros of the variant say so; the host sees all of it, and sends as
  * much as the variant has. tests/opencl/params_test.py compares where members lie. */
-#ifndef TENON_PLUGINS_SHARED_GPU_DEVICE_PARAMS_H
-#define TENON_PLUGINS_SHARED_GPU_DEVICE_PARAMS_H
+#ifndef TNI_PLUGINS_SHARED_GPU_DEVICE_PARAMS_H
+#define TNI_PLUGINS_SHARED_GPU_DEVICE_PARAMS_H
 
 #ifdef DEVICE /* dialect.h has come before */
 #define HOST 0

@@ -1,6 +1,6 @@
 /* One struct for each number of tensors; the host packs the one that a call has. */
-#ifndef TENON_PLUGINS_SHARED_GPU_DEVICE_POINTWISE_PARAMS_H
-#define TENON_PLUGINS_SHARED_GPU_DEVICE_POINTWISE_PARAMS_H
+#ifndef TNI_PLUGINS_SHARED_GPU_DEVICE_POINTWISE_PARAMS_H
+#define TNI_PLUGINS_SHARED_GPU_DEVICE_POINTWISE_PARAMS_H
 
 #include "plugins/shared/gpu/device/params.h"
 

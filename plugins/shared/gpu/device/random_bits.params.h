@@ -1,6 +1,6 @@
 /* One tensor, and where the generator stands. */
-#ifndef TENON_PLUGINS_SHARED_GPU_DEVICE_RANDOM_BITS_PARAMS_H
-#define TENON_PLUGINS_SHARED_GPU_DEVICE_RANDOM_BITS_PARAMS_H
+#ifndef TNI_PLUGINS_SHARED_GPU_DEVICE_RANDOM_BITS_PARAMS_H
+#define TNI_PLUGINS_SHARED_GPU_DEVICE_RANDOM_BITS_PARAMS_H
 
 #include "plugins/shared/gpu/device/params.h"
 

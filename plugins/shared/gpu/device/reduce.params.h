@@ -1,6 +1,6 @@
 /* What is kept and what is reduced; strides and offsets in elements. */
-#ifndef TENON_PLUGINS_SHARED_GPU_DEVICE_REDUCE_PARAMS_H
-#define TENON_PLUGINS_SHARED_GPU_DEVICE_REDUCE_PARAMS_H
+#ifndef TNI_PLUGINS_SHARED_GPU_DEVICE_REDUCE_PARAMS_H
+#define TNI_PLUGINS_SHARED_GPU_DEVICE_REDUCE_PARAMS_H
 
 #include "plugins/shared/gpu/device/params.h"
 

@@ -1,6 +1,6 @@
 /* Of the output and of one or two inputs. */
-#ifndef TENON_PLUGINS_SHARED_GPU_DEVICE_SOFTMAX_PARAMS_H
-#define TENON_PLUGINS_SHARED_GPU_DEVICE_SOFTMAX_PARAMS_H
+#ifndef TNI_PLUGINS_SHARED_GPU_DEVICE_SOFTMAX_PARAMS_H
+#define TNI_PLUGINS_SHARED_GPU_DEVICE_SOFTMAX_PARAMS_H
 
 #include "plugins/shared/gpu/device/params.h"
 

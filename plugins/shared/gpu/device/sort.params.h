@@ -1,6 +1,6 @@
 /* Lines of keys and places, sorted in runs that are merged. */
-#ifndef TENON_PLUGINS_SHARED_GPU_DEVICE_SORT_PARAMS_H
-#define TENON_PLUGINS_SHARED_GPU_DEVICE_SORT_PARAMS_H
+#ifndef TNI_PLUGINS_SHARED_GPU_DEVICE_SORT_PARAMS_H
+#define TNI_PLUGINS_SHARED_GPU_DEVICE_SORT_PARAMS_H
 
 #include "plugins/shared/gpu/device/params.h"
 

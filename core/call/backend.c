@@ -1,0 +1,176 @@
+/* The Backend handler: where a call leaves the dispatcher and becomes work.
+ *
+ * Views and composites run their C function. Pointwise and general operators find the kernel of
+ * their device; without one the decomposition runs, and without that the fallback policy decides.
+ */
+#include "core/call/call.h"
+#include "core/ops/operators.h"
+#include "core/profile/profile.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* Views and composites. */
+static __attribute__((noinline)) tn_status run(const tn_op *op, const tn_cell *args,
+                                               tn_cell *rets) {
+    const tni_op_info *info = tni_info(op);
+    /* What has a derivative of its own runs without recording; the rest differentiates through. */
+    tn_thread_keys before = tni_thread_keys;
+    if (info->derivative)
+        tni_thread_keys.excluded |= TNI_KEYS_BELOW_AUTOGRAD;
+    tn_status status = info->run(args, rets);
+    /* copy_ and its like write self in `run`; the in-place form of a functional composite is its
+     * result copied into self. */
+    if (status == TN_OK && info->form != TNI_FORM_FUNCTIONAL && op->schema->n_rets == 1)
+        status = tni_store(info, tni_written_arg(info, op, args), rets[0].v.pointer, rets);
+    tni_thread_keys = before;
+    return status;
+}
+
+static __attribute__((noinline)) tn_status check_choice(const tni_op_info *info,
+                                                        const tn_cell *args) {
+    const tni_choices *c = info->choices;
+    const char *given = args[c->arg].v.string;
+    char allowed[128] = "";
+    size_t n = 0;
+    for (int i = 0; i < TNI_MAX_CHOICES && c->words[i]; i++) {
+        if (given && strcmp(given, c->words[i]) == 0)
+            return TN_OK;
+        n +=
+            (size_t)snprintf(allowed + n, sizeof allowed - n, "%s'%s'", i ? ", " : "", c->words[i]);
+    }
+    return tni_fail(TN_INVALID_ARGUMENT, "%s: %s is '%s'; it must be one of %s", info->call,
+                    c->name, given ? given : "NULL", allowed);
+}
+
+tn_status tni_backend_handler(const tn_op *op, tn_keyset keys, const tn_cell *args, tn_cell *rets,
+                              void *user) {
+    const tni_op_info *info = tni_info(op);
+    if (TNI_UNLIKELY(!info))
+        return tni_custom_unanswered(op, args, rets);
+    if (TNI_UNLIKELY(info->choices != NULL) && check_choice(info, args) != TN_OK)
+        return tni_failed();
+    switch (info->kind) {
+    case TNI_OP_POINTWISE:
+        return tni_pointwise(op, args, rets);
+    case TNI_OP_GENERAL:
+        return tni_general(op, args, rets);
+    case TNI_OP_VIEW:
+        return info->run(args, rets); /* makes a tensor and calls nobody */
+    default:
+        return run(op, args, rets);
+    }
+}
+
+/* Runs the decomposition of an operator that computes integers as floats: its formula is about
+ * floats, and in integers would wrap round (1 / (1 + exp(-x)) of u8). */
+static tn_status run_as_floats(const tn_op *op, tn_dtype dtype, const tn_cell *args,
+                               tn_cell *rets) {
+    tn_cell cast[TNI_MAX_ARGS];
+    tni_temps tmp = {0};
+    tn_status status = TN_OK;
+    memcpy(cast, args, op->schema->n_args * sizeof *cast);
+    for (uint32_t i = 0; i < op->schema->n_args && status == TN_OK; i++) {
+        tn_tensor *t = args[i].tag == TN_CELL_TENSOR ? args[i].v.pointer : NULL;
+        if (!t || tni_is_float(t->view.dtype) || op->schema->args[i].is_written)
+            continue;
+        cast[i].v.pointer = tni_own(&tmp, tni_to_dtype(t, dtype));
+        if (!cast[i].v.pointer)
+            status = tni_failed();
+    }
+    if (status == TN_OK)
+        status = tni_info(op)->run(cast, rets);
+    tni_temps_finish(&tmp);
+    return status;
+}
+
+tn_status tni_without_kernel(const tn_op *op, tni_device *device, tn_dtype dtype,
+                             const tn_cell *args, tn_cell *rets) {
+    const tni_op_info *info = tni_info(op);
+    tni_note(info->run ? TN_PROFILE_DECOMPOSITION : TN_PROFILE_FALLBACK);
+    if (!info->run)
+        return tni_fallback(op, device, dtype, args, rets);
+    tn_thread_keys before = tni_thread_keys;
+    tni_thread_keys.excluded |= TNI_KEYS_BELOW_AUTOGRAD;
+    tn_status status = info->type_rule == TNI_TYPES_FLOAT ? run_as_floats(op, dtype, args, rets)
+                                                          : info->run(args, rets);
+    tni_thread_keys = before;
+    if (status == TN_OK && info->form != TNI_FORM_FUNCTIONAL)
+        status = tni_store(info, tni_written_arg(info, op, args), rets[0].v.pointer, rets);
+    return status;
+}
+
+tn_status tni_store(const tni_op_info *info, tn_tensor *dst, tn_tensor *result, tn_cell *rets) {
+    if (!dst || dst == result)
+        return tni_return(rets, result);
+    rets[0] = (tn_cell){0};
+    tn_status status = TN_OK;
+    char want[TNI_SHAPE_TEXT], have[TNI_SHAPE_TEXT];
+    if (!tni_same_shape(dst, result))
+        status =
+            tni_fail(TN_SHAPE, "%s: the result has shape %s, but %s has %s; they must be equal",
+                     info->call, tni_shape_text(result->view.rank, result->sizes, want),
+                     info->form == TNI_FORM_INPLACE ? "self" : "out",
+                     tni_shape_text(dst->view.rank, dst->sizes, have));
+    else if (!tni_can_cast(result->view.dtype, dst->view.dtype))
+        status =
+            tni_fail(TN_DTYPE,
+                     "%s: the result is %s and cannot be stored as %s; cast the "
+                     "operands, or give another output",
+                     info->call, tn_dtype_name(result->view.dtype), tn_dtype_name(dst->view.dtype));
+    else
+        status = tni_copy_data(dst, result);
+    tni_drop(result);
+    return status == TN_OK ? tni_return(rets, tni_keep(dst)) : status;
+}
+
+/* ---- devices of a call ------------------------------------------------------------------- */
+
+/* A walk over every tensor argument: single tensors, then lists. */
+typedef struct walk {
+    const tn_op *op;
+    const tn_cell *args;
+    uint32_t arg, element;
+} walk;
+
+static tn_tensor *next_tensor(walk *w) {
+    uint32_t n = w->op->n_tensor_args + w->op->n_list_args;
+    while (w->arg < n) {
+        const tn_cell *a = &w->args[w->op->tensor_args[w->arg]];
+        if (a->tag == TN_CELL_TENSORS && w->element < a->n)
+            return ((tn_tensor *const *)a->v.pointer)[w->element++];
+        w->arg++;
+        w->element = 0;
+        if (a->tag == TN_CELL_TENSOR)
+            return a->v.pointer;
+    }
+    return NULL;
+}
+
+static bool defers(const tn_tensor *t) {
+    return t->device->is_cpu && t->view.rank == 0;
+}
+
+tni_device *tni_call_device(const tn_op *op, const tn_cell *args) {
+    walk w = {op, args, 0, 0};
+    tni_device *device = NULL, *deferred = NULL;
+    for (tn_tensor *t; (t = next_tensor(&w));) {
+        if (defers(t)) {
+            deferred = t->device;
+        } else if (!device) {
+            device = t->device;
+        } else if (device != t->device) {
+            tni_fail(TN_DEVICE,
+                     "%s: tensors on %s and on %s cannot be mixed; move one with tn_to_device",
+                     tni_info(op) ? tni_info(op)->call : op->name, device->name, t->device->name);
+            return NULL;
+        }
+    }
+    return device ? device : deferred;
+}
+
+tni_device *tni_factory_device(tn_device device) {
+    if (device.type == 0)
+        device = tn_default_device();
+    return device.type == 0 ? NULL : tni_device_get(device);
+}

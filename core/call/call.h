@@ -1,0 +1,120 @@
+/* One call of an operator with a kernel, on its way from arguments to views.
+ *
+ * `infer` functions get it filled with device, arguments and kernel arguments, and set shapes,
+ * dtypes and what else the kernel takes. Temporaries and small arrays made on the way belong to the
+ * build.
+ */
+#ifndef TNI_CORE_CALL_CALL_H
+#define TNI_CORE_CALL_CALL_H
+
+#include "core/call/cells.h"
+#include "core/call/copy.h"
+#include "core/call/op_info.h"
+#include "core/call/promote.h"
+#include "core/call/temps.h"
+
+enum { TNI_BUILD_INTS = 32 };
+
+typedef struct tni_build {
+    const tn_op *op;
+    const tni_op_info *info;
+    const tni_kernel_types *types_of; /* of the kernel operator */
+    const tn_cell *args;
+    tni_device *device;
+
+    /* Kernel arguments in the order of its schema; TENSOR cells hold tn_tensor *. */
+    tn_cell kargs[TNI_MAX_ARGS];
+    /* dtypes of the type variables; TN_DTYPE_NONE: from the arguments, by the operator's rule */
+    tn_dtype types[TN_KERNEL_MAX_TYPES];
+
+    tni_spec outs[TNI_MAX_OUTS]; /* what the caller gets */
+    /* the same number of elements in the shape the kernel writes, when that differs (dimensions
+     * kept for a reduction, a batch of one) */
+    bool kernel_shaped;
+    tni_spec kernel_outs[TNI_MAX_OUTS];
+
+    bool has_empty_value; /* an input without elements: fill the outputs with this */
+    tn_scalar empty_value;
+    bool has_copy_value; /* the same, but with the elements of a tensor */
+    tn_tensor *copy_value;
+
+    tni_temps temps;
+    int64_t n_ints;
+    int64_t ints[TNI_BUILD_INTS];
+} tni_build;
+
+/* Kernel argument `arg` is a copy of a list; TN_INTERNAL past TNI_BUILD_INTS integers. */
+tn_status tni_build_list(tni_build *b, uint32_t arg, tn_ints list);
+
+/* Argument i of the operator. */
+static inline tn_tensor *tni_build_tensor(const tni_build *b, uint32_t i) {
+    return tni_arg_tensor(&b->args[i]);
+}
+/* Sets output i. */
+void tni_build_out(tni_build *b, uint32_t i, int32_t rank, const int64_t *sizes);
+/* Sets the shape in which the kernel writes output i. */
+void tni_build_kernel_out(tni_build *b, uint32_t i, int32_t rank, const int64_t *sizes);
+/* The tensor as at least of rank 1 (a view where it was of rank 0). */
+tn_tensor *tni_build_lift(tni_build *b, tn_tensor *t);
+/* A view with other geometry over t's storage, in elements from t's first. */
+tn_tensor *tni_build_view(tni_build *b, tn_tensor *t, int32_t rank, const int64_t *sizes,
+                          const int64_t *strides);
+/* Fails with "tn_x: ..." in front. */
+tn_status tni_build_fail(const tni_build *b, tn_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* The device of a call: of the first tensor argument; 0-dim CPU tensors defer to others. */
+tni_device *tni_call_device(const tn_op *op, const tn_cell *args);
+/* What the device argument of a factory means: the device, or the default device. NULL with an
+ * error. */
+tni_device *tni_factory_device(tn_device device);
+
+/* ---- the steps of a call ----------------------------------------------------------------- */
+
+tn_status tni_pointwise(const tn_op *op, const tn_cell *args, tn_cell *rets);
+tn_status tni_general(const tn_op *op, const tn_cell *args, tn_cell *rets);
+
+/* The Backend handler of operators that a program defined and gave kernels (custom.c): the kernel,
+ * else what answers on every device. `user` is the row of its kernels. */
+tn_status tni_custom_kernel_handler(const tn_op *op, tn_keyset keys, const tn_cell *args,
+                                    tn_cell *rets, void *user);
+/* Where such an operator has no handler: the fallback policy. */
+tn_status tni_custom_unanswered(const tn_op *op, const tn_cell *args, tn_cell *rets);
+
+/* No kernel for these dtypes: decomposition, else the fallback policy. */
+tn_status tni_without_kernel(const tn_op *op, tni_device *device, tn_dtype dtype,
+                             const tn_cell *args, tn_cell *rets);
+tn_status tni_fallback(const tn_op *op, tni_device *device, tn_dtype dtype, const tn_cell *args,
+                       tn_cell *rets);
+
+/* The kernel for `types`, or for the next wider dtype in types[0] (then types is changed): f16 and
+ * bf16 run in f32, small integers in i64. NULL when there is none. */
+const tni_kernel *tni_find_kernel(tni_device *device, int kernel, tn_dtype *types);
+
+/* A Scalar argument as kernels of this dtype get it: F64 or I64. */
+static inline tn_cell tni_kernel_scalar(tn_cell scalar, tn_dtype dtype) {
+    return tni_is_float(dtype) ? tni_cell_f64(tni_scalar_f64(scalar))
+                               : tni_cell_i64(tni_scalar_i64(scalar));
+}
+/* Can the kernel walk these strides, by its flags? */
+bool tni_kernel_takes(const tni_kernel *kernel, const tn_tensor_view *v);
+
+/* Calls a kernel: supports, workspace, the plugin's function, its error. cells and outs are views.
+ * TNI_NOT_SUPPORTED, without an error: the kernel cannot take these shapes. */
+enum { TNI_NOT_SUPPORTED = -1 };
+tn_status tni_invoke(tni_device *device, const tni_kernel *kernel, const char *call_name,
+                     const tn_cell *cells, uint32_t n_cells, const tn_tensor_view *const *outs,
+                     uint32_t n_outs);
+
+/* The argument that a written form writes: self, or out. */
+static inline tn_tensor *tni_written_arg(const tni_op_info *info, const tn_op *op,
+                                         const tn_cell *args) {
+    if (info->form == TNI_FORM_FUNCTIONAL)
+        return NULL;
+    return tni_arg_tensor(&args[info->form == TNI_FORM_INPLACE ? 0 : op->schema->n_args - 1]);
+}
+/* Finishes an in-place or out form: checks shape and dtype, copies `result` into dst, returns dst.
+ * Drops result. With a NULL dst the result itself is returned. */
+tn_status tni_store(const tni_op_info *info, tn_tensor *dst, tn_tensor *result, tn_cell *rets);
+
+#endif

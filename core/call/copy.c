@@ -1,0 +1,332 @@
+/* Moving elements: within a device, between devices, between dtypes and strides.
+ *
+ * Within a device the `copy` kernel does any strides and dtypes; plain runs of bytes use the memory
+ * copy. Between devices of one plugin copy_peer is asked first; everything else is staged through
+ * the host. A device without a `copy` kernel for a pair of dtypes is served element by element on
+ * the host. */
+#include "base/alloc.h"
+#include "core/call/call.h"
+#include "core/call/counters.h"
+#include "core/call/operands.h"
+
+#include <string.h>
+
+static uint64_t bytes_of(const tn_tensor *t) {
+    return (uint64_t)(t->view.numel * tni_dtype_size(t->view.dtype));
+}
+
+static tn_status plain_copy(tn_tensor *dst, tn_tensor *src) {
+    tni_device *device = dst->device;
+    tn_status status = tni_device_check(device);
+    if (status != TN_OK)
+        return status;
+    tn_stream *stream = tni_stream_current(device);
+    tni_stream_note(stream, "copy");
+    status =
+        device->memory->copy(device->handle, stream->handle, dst->view.memory, dst->view.offset,
+                             src->view.memory, src->view.offset, bytes_of(dst));
+    return status == TN_OK ? TN_OK : tni_device_fail(device, status, "copy");
+}
+
+/* ---- the host does it -------------------------------------------------------------------- */
+
+static void store_element(void *data, tn_dtype dtype, int64_t i, tn_scalar v) {
+    bool is_float = v.tag == TN_CELL_F64;
+    int64_t n = is_float && !tni_is_float(dtype) && dtype != TN_BOOL ? (int64_t)v.v.f64 : v.v.i64;
+    double f = tni_scalar_f64(v);
+    switch (dtype) {
+    case TN_F32:
+        ((float *)data)[i] = (float)f;
+        break;
+    case TN_F64:
+        ((double *)data)[i] = f;
+        break;
+    case TN_F16:
+        ((uint16_t *)data)[i] = tni_f32_to_f16((float)f);
+        break;
+    case TN_BF16:
+        ((uint16_t *)data)[i] = tni_f32_to_bf16((float)f);
+        break;
+    case TN_I8:
+    case TN_U8:
+        ((uint8_t *)data)[i] = (uint8_t)n;
+        break;
+    case TN_I16:
+        ((uint16_t *)data)[i] = (uint16_t)n;
+        break;
+    case TN_I32:
+        ((uint32_t *)data)[i] = (uint32_t)n;
+        break;
+    case TN_I64:
+        ((int64_t *)data)[i] = n;
+        break;
+    case TN_BOOL:
+        ((uint8_t *)data)[i] = is_float ? f != 0 : v.v.i64 != 0;
+        break;
+    default:
+        break;
+    }
+}
+
+/* Reads the bytes a view spans into fresh host memory; *out_first is its first element's address.
+ */
+static void *read_extent(tn_tensor *t, uint64_t *out_begin, uint64_t *out_bytes) {
+    uint64_t end;
+    tni_view_extent(&t->view, out_begin, &end);
+    *out_bytes = end - *out_begin;
+    void *host = tni_alloc(*out_bytes);
+    if (!host) {
+        tni_fail_memory("a staging copy on the host");
+        return NULL;
+    }
+    tn_stream *stream = tni_stream_current(t->device);
+    tn_status status = t->device->memory->read(t->device->handle, stream->handle, host,
+                                               t->view.memory, *out_begin, *out_bytes);
+    if (status != TN_OK) {
+        tni_device_fail(t->device, status, "reading for a copy through the host");
+        tni_free(host);
+        return NULL;
+    }
+    return host;
+}
+
+static tn_status host_copy(tn_tensor *dst, tn_tensor *src) {
+    tni_operands o;
+    tni_operands_init(&o, dst->view.rank, dst->sizes);
+    tni_operands_add(&o, dst);
+    tni_operands_add(&o, src);
+    tni_operands_coalesce(&o);
+    uint64_t begin[2], bytes[2];
+    void *host[2] = {read_extent(dst, &begin[0], &bytes[0]), NULL};
+    host[1] = host[0] ? read_extent(src, &begin[1], &bytes[1]) : NULL;
+    tn_status status = host[1] ? TN_OK : tni_failed();
+    if (status == TN_OK) {
+        int64_t index[TN_MAX_RANK] = {0};
+        const int64_t size[2] = {tni_dtype_size(dst->view.dtype), tni_dtype_size(src->view.dtype)};
+        int64_t at[2] = {(int64_t)(dst->view.offset - begin[0]) / size[0],
+                         (int64_t)(src->view.offset - begin[1]) / size[1]};
+        for (int64_t n = o.views[0].numel; n > 0; n--) {
+            store_element(host[0], dst->view.dtype, at[0],
+                          tni_element(host[1], src->view.dtype, at[1]));
+            for (int32_t d = o.rank - 1; d >= 0; d--) {
+                at[0] += o.strides[0][d];
+                at[1] += o.strides[1][d];
+                if (++index[d] < o.sizes[d])
+                    break;
+                at[0] -= o.strides[0][d] * o.sizes[d];
+                at[1] -= o.strides[1][d] * o.sizes[d];
+                index[d] = 0;
+            }
+        }
+        tn_stream *stream = tni_stream_current(dst->device);
+        status = dst->device->memory->write(dst->device->handle, stream->handle, dst->view.memory,
+                                            begin[0], host[0], bytes[0]);
+        if (status != TN_OK)
+            tni_device_fail(dst->device, status, "writing a copy through the host");
+        tni_count_fallback("copy", dst->device);
+    }
+    tni_free(host[0]);
+    tni_free(host[1]);
+    return status;
+}
+
+/* ---- within a device --------------------------------------------------------------------- */
+
+static bool overlap(const tn_tensor *a, const tn_tensor *b) {
+    return a->storage == b->storage && tni_partial_overlap(a, b);
+}
+
+static tn_status local_copy(tn_tensor *dst, tn_tensor *src) {
+    if (overlap(dst, src)) {
+        tn_tensor *whole = tni_tensor_new(src->device, src->view.dtype, src->view.rank, src->sizes);
+        tn_status status = whole ? local_copy(whole, src) : tni_failed();
+        if (status == TN_OK)
+            status = local_copy(dst, whole);
+        tni_drop(whole);
+        return status;
+    }
+    tni_operands o;
+    tni_operands_init(&o, dst->view.rank, dst->sizes);
+    tni_operands_add(&o, dst);
+    tni_operands_add(&o, src);
+    tni_operands_coalesce(&o);
+    bool same = dst->view.dtype == src->view.dtype;
+    if (same && dst->storage == src->storage && dst->view.offset == src->view.offset &&
+        memcmp(o.strides[0], o.strides[1], (size_t)o.rank * sizeof(int64_t)) == 0)
+        return TN_OK;
+    if (same && tni_operand_is_flat(&o, 0) && tni_operand_is_flat(&o, 1))
+        return plain_copy(dst, src);
+    tn_dtype types[TN_KERNEL_MAX_TYPES] = {src->view.dtype, dst->view.dtype};
+    const tni_kernel *kernel = tni_find_kernel(dst->device, TNI_KERNEL_copy, types);
+    if (!kernel)
+        return host_copy(dst, src);
+    tn_cell cell = {.tag = TN_CELL_TENSOR, .v.view = &o.views[1]};
+    const tn_tensor_view *outs[1] = {&o.views[0]};
+    return tni_invoke(dst->device, kernel, "tn_copy_", &cell, 1, outs, 1);
+}
+
+/* ---- between devices --------------------------------------------------------------------- */
+
+static tn_status peer_copy(tn_tensor *dst, tn_tensor *src) {
+    tni_device *to = dst->device, *from = src->device;
+    tn_status (*copy_peer)(tn_pdevice *, tn_pstream *, tn_memory, uint64_t, tn_pdevice *, tn_memory,
+                           uint64_t, uint64_t) =
+        to->plugin == from->plugin ? TNI_SLOT(to->memory, tn_memory_ops, copy_peer) : NULL;
+    if (!copy_peer)
+        return TN_UNSUPPORTED;
+    tn_stream *stream = tni_stream_current(to), *source = tni_stream_current(from);
+    tn_status status = tni_stream_wait_stream(stream, source);
+    if (status != TN_OK)
+        return status;
+    status = copy_peer(to->handle, stream->handle, dst->view.memory, dst->view.offset, from->handle,
+                       src->view.memory, src->view.offset, bytes_of(dst));
+    if (status == TN_UNSUPPORTED)
+        return status;
+    if (status != TN_OK)
+        return tni_device_fail(to, status, "copy between devices");
+    /* the source's memory may not be reused before the copy has read it */
+    return tni_stream_wait_stream(source, stream);
+}
+
+/* Contiguous to contiguous, of one dtype. */
+static tn_status transfer(tn_tensor *dst, tn_tensor *src) {
+    tn_status status = peer_copy(dst, src);
+    if (status != TN_UNSUPPORTED)
+        return status;
+    uint64_t bytes = bytes_of(dst);
+    if (src->storage->host)
+        return tni_tensor_write(
+            dst, (char *)src->storage->host + src->view.offset - src->storage->offset, bytes);
+    if (dst->storage->host)
+        return tni_tensor_read(
+            src, (char *)dst->storage->host + dst->view.offset - dst->storage->offset, bytes);
+    void *host = tni_alloc(bytes);
+    if (!host)
+        return tni_fail_memory("a staging copy on the host");
+    status = tni_tensor_read(src, host, bytes);
+    if (status == TN_OK)
+        status = tni_tensor_write(dst, host, bytes);
+    tni_free(host);
+    return status;
+}
+
+/* The cast runs where the fewer bytes then travel, if that device can store the dtype. */
+static tn_status remote_copy(tn_tensor *dst, tn_tensor *src) {
+    bool cast_first = tni_dtype_size(dst->view.dtype) <= tni_dtype_size(src->view.dtype) &&
+                      (src->device->dtypes & TN_DTYPE_BIT(dst->view.dtype));
+    tn_tensor *sent = tni_cast_data(src, cast_first ? dst->view.dtype : src->view.dtype);
+    tn_tensor *flat = sent ? tni_contiguous_data(sent) : NULL;
+    tni_drop(sent);
+    if (!flat)
+        return tni_failed();
+    tn_status status;
+    if (tni_is_contiguous(&dst->view) && dst->view.dtype == flat->view.dtype &&
+        dst->view.numel == flat->view.numel) {
+        status = transfer(dst, flat);
+    } else {
+        tn_tensor *landed =
+            tni_tensor_new(dst->device, flat->view.dtype, flat->view.rank, flat->sizes);
+        status = landed ? transfer(landed, flat) : tni_failed();
+        if (status == TN_OK)
+            status = local_copy(dst, landed);
+        tni_drop(landed);
+    }
+    tni_drop(flat);
+    return status;
+}
+
+tn_status tni_copy_data(tn_tensor *dst, tn_tensor *src) {
+    int32_t rank;
+    int64_t sizes[TN_MAX_RANK];
+    if (!tni_broadcast(dst->view.rank, dst->sizes, src->view.rank, src->sizes, &rank, sizes) ||
+        rank != dst->view.rank || memcmp(sizes, dst->sizes, (size_t)rank * sizeof *sizes) != 0) {
+        char a[TNI_SHAPE_TEXT], b[TNI_SHAPE_TEXT];
+        return tni_fail(TN_SHAPE,
+                        "tn_copy_: src of shape %s does not broadcast to self of shape %s",
+                        tni_shape_text(src->view.rank, src->sizes, a),
+                        tni_shape_text(dst->view.rank, dst->sizes, b));
+    }
+    if (dst->view.numel == 0 || dst->device->is_meta)
+        return TN_OK;
+    if (src->device->is_meta)
+        return tni_fail(TN_DEVICE, "tn_copy_: a meta tensor has no data to copy");
+    return dst->device == src->device ? local_copy(dst, src) : remote_copy(dst, src);
+}
+
+bool tni_check_distinct(const char *call, const tn_tensor *self) {
+    if (!tni_may_overlap(&self->view))
+        return true;
+    tni_fail(TN_SHAPE,
+             "%s: several elements of self share memory (an expanded tensor); write to tn_clone "
+             "of it",
+             call);
+    return false;
+}
+
+tn_status tni_fill_data(tn_tensor *dst, tn_scalar value) {
+    if (dst->view.numel == 0 || dst->device->is_meta)
+        return TN_OK;
+    tni_operands o;
+    tni_operands_init(&o, dst->view.rank, dst->sizes);
+    tni_operands_add(&o, dst);
+    tni_operands_coalesce(&o);
+    tn_dtype dtype = dst->view.dtype;
+    bool zero = value.v.i64 == 0; /* also +0.0, whose bits are zero */
+    if (zero && tni_operand_is_flat(&o, 0)) {
+        tni_device *device = dst->device;
+        tn_status status = tni_device_check(device);
+        if (status != TN_OK)
+            return status;
+        status = device->memory->fill(device->handle, tni_stream_current(device)->handle,
+                                      dst->view.memory, dst->view.offset, 0, bytes_of(dst));
+        return status == TN_OK ? TN_OK : tni_device_fail(device, status, "fill");
+    }
+    tn_dtype types[TN_KERNEL_MAX_TYPES] = {dtype};
+    const tni_kernel *kernel = tni_find_kernel(dst->device, TNI_KERNEL_fill, types);
+    bool direct = kernel && types[0] == dtype &&
+                  ((kernel->flags & TN_KERNEL_STRIDED) || tni_operand_is_contiguous(&o, 0));
+    if (direct) {
+        tn_cell cell = tni_is_float(dtype) ? tni_cell_f64(tni_scalar_f64(value))
+                                           : tni_cell_i64(tni_scalar_i64(value));
+        if (dtype == TN_BOOL)
+            cell = tni_cell_i64(tni_scalar_f64(value) != 0);
+        const tn_tensor_view *outs[1] = {&o.views[0]};
+        return tni_invoke(dst->device, kernel, "tn_fill_", &cell, 1, outs, 1);
+    }
+    /* one element from the host, broadcast by the copy kernel */
+    tn_tensor *one = tni_tensor_new(dst->device, dtype, 0, NULL);
+    if (!one)
+        return tni_failed();
+    int64_t bits[2] = {0, 0};
+    store_element(bits, dtype, 0, value);
+    tn_status status = tni_tensor_write(one, bits, (uint64_t)tni_dtype_size(dtype));
+    if (status == TN_OK)
+        status = local_copy(dst, one);
+    tni_drop(one);
+    return status;
+}
+
+tn_tensor *tni_contiguous_data(tn_tensor *t) {
+    if (tni_is_contiguous(&t->view))
+        return tni_keep(t);
+    tn_tensor *copy = tni_tensor_new(t->device, t->view.dtype, t->view.rank, t->sizes);
+    if (copy && tni_copy_data(copy, t) != TN_OK) {
+        tni_drop(copy);
+        return NULL;
+    }
+    return copy;
+}
+
+tn_tensor *tni_cast_data(tn_tensor *t, tn_dtype dtype) {
+    if (t->view.dtype == dtype)
+        return tni_keep(t);
+    tn_tensor *cast =
+        tni_is_dense(&t->view)
+            ? tni_tensor_new_strided(t->device, dtype, t->view.rank, t->sizes, t->strides)
+            : tni_tensor_new(t->device, dtype, t->view.rank, t->sizes);
+    if (cast && tni_copy_data(cast, t) != TN_OK) {
+        tni_drop(cast);
+        return NULL;
+    }
+    return cast;
+}

@@ -1,0 +1,12 @@
+/* How often an operator ran on the CPU, or through the host, for want of a kernel. */
+#ifndef TNI_CORE_CALL_COUNTERS_H
+#define TNI_CORE_CALL_COUNTERS_H
+
+#include "core/device/device.h"
+
+/* Counts one; `operator_name` is copied at first sight. Never fails: without memory it is not
+ * counted. */
+void tni_count_fallback(const char *operator_name, const tni_device *device);
+void tni_counters_finish(void);
+
+#endif

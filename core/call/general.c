@@ -1,0 +1,255 @@
+/* Operators whose shapes follow a rule of their own: `infer` says which, the rest is the same for
+ * all.
+ *
+ * Kernel arguments by name, dtypes of the type variables, outputs, and what the kernel's flags ask
+ * for. */
+#include "core/call/call.h"
+#include "core/profile/profile.h"
+
+#include <string.h>
+
+static void fill_kernel_args(tni_build *b) {
+    for (uint32_t i = 0; i < b->types_of->n_args; i++) {
+        uint8_t from = b->info->kernel_args[i];
+        b->kargs[i] = from == TNI_ARG_INFERRED  ? (tn_cell){0}
+                      : from < TNI_ARG_CONSTANT ? b->args[from]
+                                                : b->info->constants[from - TNI_ARG_CONSTANT];
+    }
+}
+
+/* The dtypes of the variables that infer left open, by the operator's rule. */
+static tn_status find_types(tni_build *b) {
+    const tni_kernel_types *kt = b->types_of;
+    for (uint32_t v = 0; v < kt->n_types; v++) {
+        if (b->types[v] == TN_DTYPE_NONE) {
+            tni_promotion p = {TN_DTYPE_NONE, TN_DTYPE_NONE, TN_DTYPE_NONE};
+            tn_dtype first = TN_DTYPE_NONE;
+            for (uint32_t i = 0; i < kt->n_args; i++) {
+                if (kt->args[i] != v || b->kargs[i].tag != TN_CELL_TENSOR)
+                    continue;
+                tn_dtype dtype = ((tn_tensor *)b->kargs[i].v.pointer)->view.dtype;
+                if (first == TN_DTYPE_NONE)
+                    first = dtype;
+                else if (dtype != first && b->info->type_rule == TNI_TYPES_SAME)
+                    return tni_build_fail(b, TN_DTYPE,
+                                          "expected one dtype, but got %s and %s; cast one with "
+                                          "tn_to_dtype",
+                                          tn_dtype_name(first), tn_dtype_name(dtype));
+                tni_promotion_add(&p, &b->kargs[i]);
+            }
+            b->types[v] = tni_promotion_result(&p);
+            if (b->info->type_rule == TNI_TYPES_FLOAT && !tni_is_float(b->types[v]))
+                b->types[v] = TN_F32;
+        }
+        if (b->types[v] == TN_DTYPE_NONE || !(kt->dtypes[v] & TN_DTYPE_BIT(b->types[v])))
+            return tni_build_fail(b, TN_DTYPE, "not defined for %s; cast with tn_to_dtype",
+                                  b->types[v] == TN_DTYPE_NONE ? "no dtype"
+                                                               : tn_dtype_name(b->types[v]));
+    }
+    return TN_OK;
+}
+
+static tn_dtype variable_dtype(uint8_t code, const tn_dtype *types) {
+    return code < TNI_FIXED_TYPE ? types[code] : (tn_dtype)(code - TNI_FIXED_TYPE);
+}
+
+/* Casts and copies inputs as the kernel's flags ask; scalars become cells of T's kind. */
+static tn_status adapt_inputs(tni_build *b, const tni_kernel *kernel, const tn_dtype *types,
+                              tn_cell *cells) {
+    const tni_kernel_types *kt = b->types_of;
+    for (uint32_t i = 0; i < kt->n_args; i++) {
+        tn_cell *cell = &b->kargs[i];
+        cells[i] = *cell;
+        if (kt->args[i] == TNI_SCALAR_TYPE && cell->tag != TN_CELL_NONE)
+            cells[i] = tni_kernel_scalar(*cell, types[0]);
+        if (cell->tag != TN_CELL_TENSOR)
+            continue;
+        tn_tensor *t = cell->v.pointer;
+        if (t->device != b->device) {
+            char text[TNI_SHAPE_TEXT];
+            return tni_build_fail(b, TN_DEVICE,
+                                  "a tensor %s on %s cannot be used on %s; move it with "
+                                  "tn_to_device",
+                                  tni_shape_text(t->view.rank, t->sizes, text), t->device->name,
+                                  b->device->name);
+        }
+        tn_dtype dtype = variable_dtype(kt->args[i], types);
+        if (kt->args[i] >= TNI_FIXED_TYPE && !tni_can_cast(t->view.dtype, dtype))
+            return tni_build_fail(b, TN_DTYPE, "an index must be an integer tensor, but is %s",
+                                  tn_dtype_name(t->view.dtype));
+        if (t->view.dtype != dtype)
+            t = tni_own(&b->temps, tni_cast_data(t, dtype));
+        if (!t)
+            return tni_failed();
+        if (!tni_kernel_takes(kernel, &t->view) &&
+            !(t = tni_own(&b->temps, tni_contiguous_data(t))))
+            return tni_failed();
+        if (t->view.numel > INT32_MAX && !(kernel->flags & TN_KERNEL_INDEX64)) {
+            char text[TNI_SHAPE_TEXT];
+            return tni_build_fail(b, TN_UNSUPPORTED,
+                                  "the kernel of %s counts elements in 32 bits and cannot take %s; "
+                                  "split the tensor",
+                                  kernel->origin, tni_shape_text(t->view.rank, t->sizes, text));
+        }
+        *cell = tni_cell_tensor(t);
+        cells[i].v.view = &t->view;
+    }
+    return TN_OK;
+}
+
+/* Are the bytes of `dst` read through another view than dst itself, or not welcome in place? */
+static bool must_not_write(const tni_build *b, const tni_kernel *kernel, const tn_tensor *dst) {
+    for (uint32_t i = 0; i < b->types_of->n_args; i++) {
+        const tn_tensor *t = tni_arg_tensor(&b->kargs[i]);
+        if (!t || t->storage != dst->storage)
+            continue;
+        bool same = t->view.offset == dst->view.offset && tni_same_shape(t, dst) &&
+                    memcmp(t->strides, dst->strides, (size_t)t->view.rank * sizeof(int64_t)) == 0;
+        if (!same || i != 0 || !(kernel->flags & TN_KERNEL_IN_PLACE))
+            return true;
+    }
+    return false;
+}
+
+/* Gives a fresh contiguous tensor the shape the caller expects. */
+static void reshape_fresh(tn_tensor *t, const tni_spec *spec) {
+    t->view.rank = spec->rank;
+    memcpy(t->sizes, spec->sizes, (size_t)spec->rank * sizeof(int64_t));
+    tni_contiguous_strides(spec->rank, spec->sizes, t->strides);
+}
+
+/* Outputs of the right shapes, in the dtypes `types` give. */
+static tn_status make_outputs(tni_build *b, const tn_dtype *types, bool kernel_shape,
+                              tn_tensor **results) {
+    uint32_t n = b->info->n_outs;
+    for (uint32_t i = 0; i < n; i++) {
+        const tni_spec *spec = kernel_shape ? &b->kernel_outs[i] : &b->outs[i];
+        tn_dtype dtype = variable_dtype(b->types_of->outs[i], types);
+        results[i] = tni_tensor_new(b->device, dtype, spec->rank, spec->sizes);
+        if (!results[i]) {
+            tni_drop_all(results, i);
+            return tni_failed();
+        }
+    }
+    return TN_OK;
+}
+
+static tn_status finish_outputs(tni_build *b, tn_tensor **results, tn_cell *rets) {
+    const tni_op_info *info = b->info;
+    if (info->form != TNI_FORM_FUNCTIONAL)
+        return tni_store(info, tni_written_arg(info, b->op, b->args), results[0], rets);
+    return tni_return_many(rets, results, info->n_outs);
+}
+
+static bool is_empty(const tni_spec *spec) {
+    for (int32_t d = 0; d < spec->rank; d++)
+        if (spec->sizes[d] == 0)
+            return true;
+    return false;
+}
+
+/* What needs no kernel: outputs without elements, and reductions of nothing. */
+static bool trivial(tni_build *b, tn_cell *rets, tn_status *status) {
+    bool empty_in = false, empty_out = true;
+    for (uint32_t i = 0; i < b->types_of->n_args; i++) {
+        const tn_tensor *t = tni_arg_tensor(&b->kargs[i]);
+        empty_in |= t && t->view.numel == 0;
+    }
+    for (uint32_t i = 0; i < b->info->n_outs; i++)
+        empty_out &= is_empty(&b->outs[i]);
+    if (!empty_in && !empty_out && !b->device->is_meta)
+        return false;
+    tn_tensor *results[TNI_MAX_OUTS] = {NULL};
+    *status = make_outputs(b, b->types, false, results);
+    if (*status == TN_OK && !empty_out && !b->device->is_meta) {
+        if (b->has_copy_value)
+            *status = tni_copy_data(results[0], b->copy_value);
+        else if (!b->has_empty_value)
+            *status = tni_build_fail(b, TN_SHAPE, "an argument has no elements");
+        for (uint32_t i = 0; b->has_empty_value && i < b->info->n_outs && *status == TN_OK; i++)
+            *status = tni_fill_data(results[i], b->empty_value);
+    }
+    if (*status == TN_OK)
+        *status = finish_outputs(b, results, rets);
+    else
+        tni_drop_all(results, b->info->n_outs);
+    return true;
+}
+
+static tn_status run(tni_build *b, tn_cell *rets) {
+    const tni_op_info *info = b->info;
+    tn_status status = info->infer(b);
+    if (status == TN_OK)
+        status = find_types(b);
+    if (status != TN_OK || trivial(b, rets, &status))
+        return status;
+    tn_dtype types[TN_KERNEL_MAX_TYPES];
+    memcpy(types, b->types, sizeof types);
+    const tni_kernel *kernel = tni_find_kernel(b->device, info->kernel, types);
+    if (!kernel)
+        return tni_without_kernel(b->op, b->device, b->types[0], b->args, rets);
+    tn_cell cells[TNI_MAX_ARGS];
+    status = adapt_inputs(b, kernel, types, cells);
+    if (status != TN_OK)
+        return status;
+
+    tn_tensor *results[TNI_MAX_OUTS] = {NULL};
+    tn_tensor *dst = tni_written_arg(info, b->op, b->args);
+    bool direct = dst && !b->kernel_shaped &&
+                  tni_has_shape(dst, b->outs[0].rank, b->outs[0].sizes) &&
+                  dst->view.dtype == variable_dtype(b->types_of->outs[0], types) &&
+                  ((kernel->flags & TN_KERNEL_STRIDED) || tni_is_contiguous(&dst->view)) &&
+                  !tni_may_overlap(&dst->view) && !must_not_write(b, kernel, dst);
+    if (direct)
+        results[0] = tni_keep(dst);
+    else if ((status = make_outputs(b, types, b->kernel_shaped, results)) != TN_OK)
+        return status;
+    const tn_tensor_view *outs[TNI_MAX_OUTS];
+    for (uint32_t i = 0; i < info->n_outs; i++)
+        outs[i] = &results[i]->view;
+    tni_note_kernel(kernel);
+    status =
+        tni_invoke(b->device, kernel, info->call, cells, b->types_of->n_args, outs, info->n_outs);
+    for (uint32_t i = 0; i < info->n_outs && status == TN_OK; i++) {
+        if (b->kernel_shaped)
+            reshape_fresh(results[i], &b->outs[i]);
+        tn_dtype wanted = variable_dtype(b->types_of->outs[i], b->types);
+        if (!direct && results[i]->view.dtype != wanted) {
+            tn_tensor *narrowed = tni_cast_data(results[i], wanted);
+            tni_drop(results[i]);
+            results[i] = narrowed;
+            status = narrowed ? TN_OK : tni_failed();
+        }
+    }
+    if (status != TN_OK) {
+        tni_drop_all(results, info->n_outs);
+        return status == TNI_NOT_SUPPORTED
+                   ? tni_without_kernel(b->op, b->device, b->types[0], b->args, rets)
+                   : status;
+    }
+    return finish_outputs(b, results, rets);
+}
+
+tn_status tni_general(const tn_op *op, const tn_cell *args, tn_cell *rets) {
+    tni_build b;
+    b.op = op;
+    b.info = tni_info(op);
+    b.types_of = &tni_kernel_type_table[b.info->kernel];
+    b.args = args;
+    b.kernel_shaped = b.has_empty_value = b.has_copy_value = false;
+    b.temps.n = b.n_ints = 0;
+    b.temps.before = NULL;
+    for (int i = 0; i < TN_KERNEL_MAX_TYPES; i++)
+        b.types[i] = TN_DTYPE_NONE;
+    for (uint32_t i = 0; i < b.info->n_outs; i++)
+        b.outs[i].dtype = b.kernel_outs[i].dtype = TN_DTYPE_NONE;
+    b.device = op->n_tensor_args + op->n_list_args > 0 ? tni_call_device(op, args)
+               : op->device_arg >= 0 ? tni_factory_device(tni_arg_device(&args[op->device_arg]))
+                                     : tni_factory_device(tn_no_device());
+    if (!b.device)
+        return tni_failed();
+    fill_kernel_args(&b);
+    tn_status status = run(&b, rets);
+    tni_temps_finish(&b.temps);
+    return status;
+}

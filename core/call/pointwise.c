@@ -1,0 +1,500 @@
+/* Pointwise operators: promote, broadcast, allocate, adapt to the kernel, call it.
+ *
+ * Most calls are of the plain kind (contiguous operands of one shape and dtype) and take the short
+ * way, which touches nothing it does not need. The long way handles everything and decides what the
+ * kernel's flags require: contiguous copies, materialised broadcasts, filled scalars, temporaries,
+ * splits. */
+#include "core/call/call.h"
+#include "core/call/operands.h"
+#include "core/profile/profile.h"
+
+#include <string.h>
+
+/* The argument that fills kernel argument i. */
+static const tn_cell *source(const tni_op_info *info, const tn_cell *args, uint32_t i) {
+    uint8_t from = info->kernel_args[i];
+    return from < TNI_ARG_CONSTANT ? &args[from] : &info->constants[from - TNI_ARG_CONSTANT];
+}
+
+/* A scalar as kernels get it: F64 for a floating dtype, else I64 (BOOL for bool). */
+static tn_cell scalar_for(tn_dtype dtype, const tn_cell *cell) {
+    if (tni_is_float(dtype))
+        return tni_cell_f64(tni_scalar_f64(*cell));
+    if (dtype == TN_BOOL)
+        return tni_cell_bool(cell->tag == TN_CELL_F64 ? cell->v.f64 != 0 : cell->v.i64 != 0);
+    return tni_cell_i64(tni_scalar_i64(*cell));
+}
+
+/* May the scalar join a computation in `dtype` without changing it? */
+static bool scalar_fits(tn_dtype dtype, const tn_cell *cell) {
+    return cell->tag == TN_CELL_F64   ? tni_is_float(dtype)
+           : cell->tag == TN_CELL_I64 ? dtype != TN_BOOL
+                                      : true;
+}
+
+static tn_dtype out_dtype(const tni_kernel_types *kt, tn_dtype type) {
+    return kt->outs[0] < TNI_FIXED_TYPE ? type : (tn_dtype)(kt->outs[0] - TNI_FIXED_TYPE);
+}
+
+/* ---- the long way ------------------------------------------------------------------------ */
+
+typedef struct long_call {
+    tni_build b;
+    const tni_kernel *kernel;
+    tn_dtype type;                     /* that the operator's rule gives */
+    tn_tensor *dst;                    /* of an in-place or out form */
+    tn_tensor *inputs[TNI_MAX_ARGS];   /* by kernel argument; NULL where it is a cell */
+    bool operand_scalar[TNI_MAX_ARGS]; /* a cell in a tensor's place */
+    int32_t rank;
+    int64_t sizes[TN_MAX_RANK];
+} long_call;
+
+/* Sorts arguments into tensors and cells, and finds T. */
+static tn_status collect(long_call *c) {
+    tni_build *b = &c->b;
+    const tni_kernel_types *kt = b->types_of;
+    tni_promotion promotion = {TN_DTYPE_NONE, TN_DTYPE_NONE, TN_DTYPE_NONE};
+    for (uint32_t i = 0; i < kt->n_args; i++) {
+        b->kargs[i] = *source(b->info, b->args, i);
+        if (kt->args[i] == TNI_NO_TENSOR || kt->args[i] == TNI_SCALAR_TYPE)
+            continue;
+        if (kt->args[i] < TNI_FIXED_TYPE)
+            tni_promotion_add(&promotion, &b->kargs[i]);
+        if (b->kargs[i].tag == TN_CELL_TENSOR) {
+            tn_tensor *t = b->kargs[i].v.pointer;
+            c->inputs[i] = t;
+            if (t->device != b->device && !b->device->is_meta) {
+                /* a 0-dim CPU tensor beside tensors of another device is a scalar */
+                tn_status status = tni_tensor_scalar(t, &b->kargs[i]);
+                if (status != TN_OK)
+                    return status;
+                c->inputs[i] = NULL;
+            }
+        }
+        c->operand_scalar[i] = !c->inputs[i];
+    }
+    c->type = tni_promotion_result(&promotion);
+    if (b->info->type_rule == TNI_TYPES_FLOAT && !tni_is_float(c->type))
+        c->type = TN_F32;
+    if (!(kt->dtypes[0] & TN_DTYPE_BIT(c->type)))
+        return tni_build_fail(b, TN_DTYPE, "not defined for %s; cast the operands with tn_to_dtype",
+                              tn_dtype_name(c->type));
+    for (uint32_t i = 0; i < kt->n_args; i++) {
+        tn_cell *cell = &b->kargs[i];
+        if (kt->args[i] != TNI_SCALAR_TYPE || cell->tag == TN_CELL_NONE)
+            continue;
+        if (!scalar_fits(c->type, cell) && c->type != TN_BOOL)
+            return tni_build_fail(b, TN_DTYPE,
+                                  "a floating factor or bound does not go with a result of %s; "
+                                  "give an integer, or cast the tensors",
+                                  tn_dtype_name(c->type));
+        *cell = scalar_for(c->type, cell);
+    }
+    return TN_OK;
+}
+
+static tn_status broadcast_inputs(long_call *c) {
+    for (uint32_t i = 0; i < c->b.types_of->n_args; i++) {
+        tn_tensor *t = c->inputs[i];
+        if (!t)
+            continue;
+        int32_t rank = c->rank;
+        int64_t sizes[TN_MAX_RANK];
+        if (!tni_broadcast(rank, c->sizes, t->view.rank, t->sizes, &c->rank, sizes)) {
+            char a[TNI_SHAPE_TEXT], other[TNI_SHAPE_TEXT];
+            return tni_build_fail(&c->b, TN_SHAPE,
+                                  "shapes %s and %s do not broadcast; sizes must be equal or 1, "
+                                  "counted from the last dimension",
+                                  tni_shape_text(rank, c->sizes, a),
+                                  tni_shape_text(t->view.rank, t->sizes, other));
+        }
+        memcpy(c->sizes, sizes, (size_t)c->rank * sizeof *sizes);
+    }
+    return TN_OK;
+}
+
+static tn_status check_dst(const long_call *c, tn_dtype result_type) {
+    const tn_tensor *dst = c->dst;
+    char have[TNI_SHAPE_TEXT], want[TNI_SHAPE_TEXT];
+    if (!tni_has_shape(dst, c->rank, c->sizes))
+        return tni_build_fail(&c->b, TN_SHAPE, "%s has shape %s, but the result has %s",
+                              c->b.info->form == TNI_FORM_INPLACE ? "self" : "out",
+                              tni_shape_text(dst->view.rank, dst->sizes, have),
+                              tni_shape_text(c->rank, c->sizes, want));
+    if (!tni_can_cast(result_type, dst->view.dtype))
+        return tni_build_fail(&c->b, TN_DTYPE,
+                              "the result is %s and cannot be stored as %s; cast the operands, or "
+                              "use the functional form",
+                              tn_dtype_name(result_type), tn_dtype_name(dst->view.dtype));
+    if (tni_may_overlap(&dst->view))
+        return tni_build_fail(&c->b, TN_SHAPE,
+                              "several elements of the tensor to write share memory (an expanded "
+                              "tensor); write to tn_clone of it");
+    return TN_OK;
+}
+
+/* A full-size contiguous tensor with `src` (or a scalar) in it, owned by the build. */
+static tn_tensor *materialise(long_call *c, tn_dtype dtype, tn_tensor *src, const tn_cell *scalar) {
+    tn_tensor *full = tni_own(&c->b.temps, tni_tensor_new(c->b.device, dtype, c->rank, c->sizes));
+    if (!full)
+        return NULL;
+    tn_status status = src ? tni_copy_data(full, src) : tni_fill_data(full, *scalar);
+    return status == TN_OK ? full : NULL;
+}
+
+/* Casts inputs to the kernel's dtypes and replaces scalars that the kernel does not take. */
+static tn_status prepare_inputs(long_call *c, tn_dtype compute) {
+    const tni_kernel_types *kt = c->b.types_of;
+    uint32_t n_scalars = 0, n_tensors = 0;
+    for (uint32_t i = 0; i < kt->n_args; i++) {
+        n_scalars += c->operand_scalar[i];
+        n_tensors += c->inputs[i] != NULL;
+    }
+    bool cells = (c->kernel->flags & TN_KERNEL_SCALARS) && n_scalars == 1 && n_tensors > 0;
+    for (uint32_t i = 0; i < kt->n_args; i++) {
+        if (!c->inputs[i] && !c->operand_scalar[i])
+            continue;
+        tn_dtype dtype =
+            kt->args[i] < TNI_FIXED_TYPE ? compute : (tn_dtype)(kt->args[i] - TNI_FIXED_TYPE);
+        if (c->operand_scalar[i]) {
+            c->b.kargs[i] = scalar_for(dtype, &c->b.kargs[i]);
+            if (!cells && !(c->inputs[i] = materialise(c, dtype, NULL, &c->b.kargs[i])))
+                return tni_failed();
+        } else if (c->inputs[i]->view.dtype != dtype) {
+            c->inputs[i] = tni_own(&c->b.temps, tni_cast_data(c->inputs[i], dtype));
+            if (!c->inputs[i])
+                return tni_failed();
+        }
+    }
+    return TN_OK;
+}
+
+/* The strides of a fresh result: those of the first full-size dense input, so that a transposed
+ * tensor stays transposed; else row-major. */
+static tn_tensor *new_result(long_call *c, tn_dtype dtype) {
+    for (uint32_t i = 0; i < c->b.types_of->n_args; i++) {
+        const tn_tensor *t = c->inputs[i];
+        if (t && tni_has_shape(t, c->rank, c->sizes) && tni_is_dense(&t->view))
+            return tni_tensor_new_strided(c->b.device, dtype, c->rank, c->sizes, t->strides);
+    }
+    return tni_tensor_new(c->b.device, dtype, c->rank, c->sizes);
+}
+
+/* Can the kernel write straight into dst? */
+static bool writes_directly(const long_call *c, tn_dtype kernel_out) {
+    if (!c->dst || c->dst->view.dtype != kernel_out)
+        return false;
+    for (uint32_t i = 0; i < c->b.types_of->n_args; i++) {
+        const tn_tensor *t = c->inputs[i];
+        if (!t || t->storage != c->dst->storage)
+            continue;
+        bool same =
+            t->view.offset == c->dst->view.offset && t->view.rank == c->dst->view.rank &&
+            t->view.dtype == c->dst->view.dtype &&
+            memcmp(t->strides, c->dst->strides, (size_t)t->view.rank * sizeof(int64_t)) == 0;
+        if (same ? !(c->kernel->flags & TN_KERNEL_IN_PLACE) : tni_partial_overlap(t, c->dst))
+            return false;
+    }
+    return true;
+}
+
+static tn_status call_kernel(long_call *c, tni_operands *o, const uint32_t *slot);
+
+/* Splits along the first dimension: for kernels that count in 32 bits. */
+static tn_status call_in_halves(long_call *c, tni_operands *o, const uint32_t *slot) {
+    int64_t whole = o->sizes[0], half = whole / 2, numel = o->views[0].numel;
+    uint64_t offsets[TNI_MAX_OPERANDS];
+    tn_status status = TN_OK;
+    for (uint32_t i = 0; i < o->n; i++)
+        offsets[i] = o->views[i].offset;
+    for (int part = 0; part < 2 && status == TN_OK; part++) {
+        o->sizes[0] = part ? whole - half : half;
+        for (uint32_t i = 0; i < o->n; i++) {
+            o->views[i].numel = numel / whole * o->sizes[0];
+            o->views[i].offset = offsets[i];
+            if (part)
+                o->views[i].offset +=
+                    (uint64_t)(half * o->strides[i][0] * tni_dtype_size(o->views[i].dtype));
+        }
+        status = call_kernel(c, o, slot);
+    }
+    o->sizes[0] = whole;
+    for (uint32_t i = 0; i < o->n; i++) {
+        o->views[i].numel = numel;
+        o->views[i].offset = offsets[i];
+    }
+    return status;
+}
+
+static tn_status call_kernel(long_call *c, tni_operands *o, const uint32_t *slot) {
+    const tni_kernel_types *kt = c->b.types_of;
+    int64_t numel = o->views[0].numel;
+    if (numel > INT32_MAX && !(c->kernel->flags & TN_KERNEL_INDEX64))
+        return call_in_halves(c, o, slot);
+    tn_cell cells[TNI_MAX_ARGS];
+    for (uint32_t i = 0; i < kt->n_args; i++) {
+        cells[i] = c->b.kargs[i];
+        if (c->inputs[i])
+            cells[i] = (tn_cell){.tag = TN_CELL_TENSOR, .v.view = &o->views[slot[i]]};
+    }
+    const tn_tensor_view *outs[1] = {&o->views[0]};
+    tni_note_kernel(c->kernel);
+    return tni_invoke(c->b.device, c->kernel, c->b.info->call, cells, kt->n_args, outs, 1);
+}
+
+/* Lines the operands up with `out`, copies what the kernel's flags exclude, calls. *out_strided is
+ * set, and nothing done, when the output itself does not suit the kernel. */
+static tn_status run_on(long_call *c, tn_tensor *out, bool *out_strided) {
+    uint32_t flags = c->kernel->flags;
+    uint32_t slot[TNI_MAX_ARGS] = {0};
+    tni_operands o;
+    for (int attempt = 0; attempt < 2; attempt++) {
+        tni_operands_init(&o, c->rank, c->sizes);
+        tni_operands_add(&o, out);
+        for (uint32_t i = 0; i < c->b.types_of->n_args; i++) {
+            if (c->inputs[i]) {
+                slot[i] = o.n;
+                tni_operands_add(&o, c->inputs[i]);
+            }
+        }
+        tni_operands_coalesce(&o);
+        bool ready = true;
+        if (!(flags & TN_KERNEL_STRIDED) && !tni_operand_is_contiguous(&o, 0)) {
+            *out_strided = true;
+            return TN_OK;
+        }
+        for (uint32_t i = 0; i < c->b.types_of->n_args; i++) {
+            tn_tensor *t = c->inputs[i];
+            if (!t)
+                continue;
+            bool broadcast = tni_operand_is_broadcast(&o, slot[i]);
+            bool suits = (flags & TN_KERNEL_STRIDED)
+                             ? !broadcast || (flags & TN_KERNEL_BROADCAST)
+                             : tni_operand_is_contiguous(&o, slot[i]) && !broadcast;
+            if (suits)
+                continue;
+            ready = false;
+            /* with the output's strides, so that the two coalesce into one run */
+            tn_tensor *copy = tni_own(
+                &c->b.temps, tni_is_dense(&out->view)
+                                 ? tni_tensor_new_strided(c->b.device, t->view.dtype, c->rank,
+                                                          c->sizes, out->strides)
+                                 : tni_tensor_new(c->b.device, t->view.dtype, c->rank, c->sizes));
+            if (!copy || tni_copy_data(copy, t) != TN_OK)
+                return tni_failed();
+            c->inputs[i] = copy;
+        }
+        if (ready)
+            break;
+    }
+    return call_kernel(c, &o, slot);
+}
+
+static tn_status long_way(long_call *c, tn_cell *rets) {
+    tni_build *b = &c->b;
+    tn_status status = collect(c);
+    if (status != TN_OK)
+        return status;
+    status = broadcast_inputs(c);
+    if (status != TN_OK)
+        return status;
+    tn_dtype result_type = out_dtype(b->types_of, c->type);
+    if (c->dst && (status = check_dst(c, result_type)) != TN_OK)
+        return status;
+    int64_t numel;
+    if (!tni_numel(c->rank, c->sizes, 8, &numel))
+        return tni_build_fail(b, TN_SHAPE, "the result has more elements than can be counted");
+    if (numel == 0 || b->device->is_meta)
+        return tni_return(rets, c->dst ? tni_keep(c->dst) : new_result(c, result_type));
+
+    tn_dtype types[TN_KERNEL_MAX_TYPES] = {c->type};
+    c->kernel = tni_find_kernel(b->device, b->info->kernel, types);
+    if (!c->kernel)
+        return tni_without_kernel(b->op, b->device, c->type, b->args, rets);
+    status = prepare_inputs(c, types[0]);
+    if (status != TN_OK)
+        return status;
+
+    tn_dtype kernel_out = out_dtype(b->types_of, types[0]);
+    bool out_strided = false;
+    if (writes_directly(c, kernel_out)) {
+        status = run_on(c, c->dst, &out_strided);
+        if (status == TNI_NOT_SUPPORTED)
+            return tni_without_kernel(b->op, b->device, c->type, b->args, rets);
+        if (status != TN_OK || !out_strided)
+            return status == TN_OK ? tni_return(rets, tni_keep(c->dst)) : status;
+    }
+    out_strided = false;
+    tn_tensor *result = c->dst ? tni_tensor_new(b->device, kernel_out, c->rank, c->sizes)
+                               : new_result(c, kernel_out);
+    if (!result)
+        return tni_failed();
+    status = run_on(c, result, &out_strided);
+    if (status == TN_OK && kernel_out != result_type) {
+        tn_tensor *narrowed = tni_cast_data(result, result_type);
+        tni_drop(result);
+        result = narrowed;
+        status = result ? TN_OK : tni_failed();
+    }
+    if (status != TN_OK) {
+        tni_drop(result);
+        return status == TNI_NOT_SUPPORTED
+                   ? tni_without_kernel(b->op, b->device, c->type, b->args, rets)
+                   : status;
+    }
+    return tni_store(b->info, c->dst, result, rets);
+}
+
+/* Kept out of the short way, whose frame would be as large. */
+static __attribute__((noinline)) tn_status go_long_way(const tn_op *op, const tn_cell *args,
+                                                       tn_cell *rets) {
+    const tni_op_info *info = tni_info(op);
+    long_call c;
+    memset(c.inputs, 0, sizeof c.inputs);
+    memset(c.operand_scalar, 0, sizeof c.operand_scalar);
+    c.b.op = op;
+    c.b.info = info;
+    c.b.types_of = &tni_kernel_type_table[info->kernel];
+    c.b.args = args;
+    c.b.temps.n = c.b.n_ints = 0;
+    c.b.temps.before = NULL;
+    c.dst = tni_written_arg(info, op, args);
+    c.rank = 0;
+    c.b.device = tni_call_device(op, args);
+    if (!c.b.device)
+        return tni_failed();
+    tn_status status = long_way(&c, rets);
+    tni_temps_finish(&c.b.temps);
+    return status;
+}
+
+/* ---- the short way ----------------------------------------------------------------------- */
+
+static inline bool is_contiguous(const tn_tensor *t) {
+    return TNI_LIKELY(t->view.rank == 1 && t->strides[0] == 1) || tni_is_contiguous(&t->view);
+}
+
+/* Beside the contiguous tensor a: is t of its sizes, on its device, and contiguous too? */
+static inline bool alike(const tn_tensor *a, const tn_tensor *t) {
+    if (a->view.rank != t->view.rank || a->device != t->device)
+        return false;
+    int64_t sizes = 0, strides = 0;
+    for (int32_t d = 0; d < a->view.rank; d++) {
+        sizes |= a->sizes[d] ^ t->sizes[d];
+        strides |= a->strides[d] ^ t->strides[d];
+    }
+    return sizes == 0 && (TNI_LIKELY(strides == 0) || tni_is_contiguous(&t->view));
+}
+
+/* A contiguous tensor in one dimension: its own view where that says so already, else `room`. */
+static inline const tn_tensor_view *flat_view(tn_tensor_view *room, const tn_tensor *t) {
+    static const int64_t one = 1;
+    if (TNI_LIKELY(t->view.rank == 1 && t->strides[0] == 1))
+        return &t->view;
+    *room = t->view;
+    room->rank = 1;
+    room->sizes = &t->view.numel;
+    room->strides = &one;
+    return room;
+}
+
+/* The scalar as the kernel gets it; false where it does not fit. */
+static inline bool set_scalar(tn_dtype type, tn_cell *cell) {
+    if (TNI_LIKELY(tni_is_float(type))) {
+        if (cell->tag != TN_CELL_F64 && cell->tag != TN_CELL_NONE)
+            *cell = tni_cell_f64((double)cell->v.i64);
+        return true;
+    }
+    if (cell->tag == TN_CELL_NONE)
+        return true;
+    if (!scalar_fits(type, cell))
+        return false;
+    *cell = scalar_for(type, cell);
+    return true;
+}
+
+/* May the kernel write into `result`, whose memory an operand may be? */
+static bool writes_plainly(const tni_kernel *kernel, const tn_tensor *result, const tn_tensor *like,
+                           tn_dtype dtype, const tn_cell *cells, uint32_t tensors) {
+    if (!(kernel->flags & TN_KERNEL_IN_PLACE) || result->view.dtype != dtype ||
+        !alike(like, result))
+        return false;
+    for (uint32_t m = tensors; m; m &= m - 1) {
+        const tn_tensor *t = cells[__builtin_ctz(m)].v.pointer;
+        if (t->storage == result->storage &&
+            (t->view.offset != result->view.offset || t->view.dtype != dtype))
+            return false;
+    }
+    return true;
+}
+
+tn_status tni_pointwise(const tn_op *op, const tn_cell *args, tn_cell *rets) {
+    const tni_op_info *info = tni_info(op);
+    const tni_kernel_types *kt = &tni_kernel_type_table[info->kernel];
+    tn_cell cells[TNI_MAX_ARGS];
+    uint32_t scalars = 0, tensors = 0; /* masks of kernel arguments */
+    bool scalar_operand = false;
+    tn_dtype type = TN_DTYPE_NONE; /* T */
+    const tn_tensor *like = NULL;  /* they all are */
+    for (uint32_t i = 0; i < kt->n_args; i++) {
+        uint8_t of = kt->args[i];
+        cells[i] = *source(info, args, i);
+        if (of < TNI_SCALAR_TYPE && TNI_LIKELY(cells[i].tag == TN_CELL_TENSOR)) {
+            const tn_tensor *t = cells[i].v.pointer;
+            if (like ? !alike(like, t) : !is_contiguous(t))
+                return go_long_way(op, args, rets);
+            like = t;
+            if (of >= TNI_FIXED_TYPE) {
+                if (t->view.dtype != of - TNI_FIXED_TYPE)
+                    return go_long_way(op, args, rets);
+            } else if (type == TN_DTYPE_NONE) {
+                type = t->view.dtype;
+            } else if (type != t->view.dtype) {
+                return go_long_way(op, args, rets);
+            }
+            tensors |= 1u << i;
+        } else if (of != TNI_NO_TENSOR) {
+            scalars |= 1u << i;
+            scalar_operand |= of != TNI_SCALAR_TYPE;
+        }
+    }
+    if (type == TN_DTYPE_NONE || like->view.numel == 0 || like->view.numel > INT32_MAX ||
+        like->device->is_meta || (info->type_rule == TNI_TYPES_FLOAT && !tni_is_float(type)))
+        return go_long_way(op, args, rets);
+    tni_device *device = like->device;
+    const tni_kernel_table *table =
+        atomic_load_explicit(&device->kernels.table, memory_order_acquire);
+    const tni_kernel *kernel = tni_kernel_lookup(table, (uint32_t)info->kernel, type);
+    if (!kernel || kernel->supports || kernel->next ||
+        (scalar_operand && !(kernel->flags & TN_KERNEL_SCALARS)))
+        return go_long_way(op, args, rets);
+    for (uint32_t m = scalars; m; m &= m - 1)
+        if (!set_scalar(type, &cells[__builtin_ctz(m)]))
+            return go_long_way(op, args, rets);
+
+    tn_dtype result_type = out_dtype(kt, type);
+    tn_tensor *result = tni_written_arg(info, op, args);
+    if (result) {
+        if (!writes_plainly(kernel, result, like, result_type, cells, tensors))
+            return go_long_way(op, args, rets);
+        tni_keep(result);
+    } else {
+        result = tni_tensor_new_like(like, result_type);
+        if (TNI_UNLIKELY(!result))
+            return tni_failed();
+    }
+    tn_tensor_view room[TNI_MAX_ARGS + 1];
+    for (uint32_t m = tensors; m; m &= m - 1) {
+        uint32_t i = (uint32_t)__builtin_ctz(m);
+        cells[i].v.view = flat_view(&room[i], cells[i].v.pointer);
+    }
+    const tn_tensor_view *outs[1] = {flat_view(&room[TNI_MAX_ARGS], result)};
+    tni_note_kernel(kernel);
+    tn_status status = tni_invoke(device, kernel, info->call, cells, kt->n_args, outs, 1);
+    if (TNI_UNLIKELY(status != TN_OK)) {
+        tni_drop(result);
+        result = NULL;
+    }
+    rets[0] = (tn_cell){.tag = TN_CELL_TENSOR, .v.pointer = result};
+    return status;
+}

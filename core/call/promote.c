@@ -1,0 +1,49 @@
+/* Which dtype a call computes in: PyTorch's result_type, and what may be stored where.
+ *
+ * Tensors with dimensions decide; 0-dim tensors, and after them plain scalars, only if they are of
+ * a higher category (bool < integer < floating) than what decided before. */
+#include "core/call/call.h"
+
+static tn_dtype join(tn_dtype a, tn_dtype b) {
+    return a == TN_DTYPE_NONE ? b : b == TN_DTYPE_NONE ? a : tn_promote(a, b);
+}
+
+void tni_promotion_add(tni_promotion *p, const tn_cell *cell) {
+    switch (cell->tag) {
+    case TN_CELL_TENSOR: {
+        const tn_tensor *t = cell->v.pointer;
+        tn_dtype *slot = t->view.rank > 0 ? &p->dims : &p->zero_dim;
+        *slot = join(*slot, t->view.dtype);
+        break;
+    }
+    case TN_CELL_F64:
+        p->scalars = join(p->scalars, TN_F32);
+        break;
+    case TN_CELL_I64:
+        p->scalars = join(p->scalars, TN_I64);
+        break;
+    case TN_CELL_BOOL:
+        p->scalars = join(p->scalars, TN_BOOL);
+        break;
+    default:
+        break;
+    }
+}
+
+static tn_dtype combine(tn_dtype higher, tn_dtype lower) {
+    if (higher != TN_DTYPE_NONE && tni_is_float(higher))
+        return higher;
+    if (higher == TN_BOOL || (lower != TN_DTYPE_NONE && tni_is_float(lower)))
+        return join(higher, lower);
+    return higher != TN_DTYPE_NONE ? higher : lower;
+}
+
+tn_dtype tni_promotion_result(const tni_promotion *p) {
+    return combine(combine(p->dims, p->zero_dim), p->scalars);
+}
+
+bool tni_can_cast(tn_dtype from, tn_dtype to) {
+    if (tni_is_float(from) && !tni_is_float(to))
+        return false;
+    return from == TN_BOOL || to != TN_BOOL;
+}

@@ -1,0 +1,16 @@
+/* The dtype that a call computes in, as PyTorch's result_type gives it for tensors and scalars. */
+#ifndef TNI_CORE_CALL_PROMOTE_H
+#define TNI_CORE_CALL_PROMOTE_H
+
+#include "core/tensor/tensor.h"
+
+typedef struct tni_promotion {
+    tn_dtype dims, zero_dim, scalars; /* TN_DTYPE_NONE where there was none */
+} tni_promotion;
+void tni_promotion_add(tni_promotion *p, const tn_cell *cell);
+tn_dtype tni_promotion_result(const tni_promotion *p);
+
+/* May a result of dtype `from` be stored as `to`? Not floating to integer, not number to bool. */
+bool tni_can_cast(tn_dtype from, tn_dtype to);
+
+#endif

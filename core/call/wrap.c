@@ -1,0 +1,99 @@
+/* See wrap.h, and cells.h of results. */
+#include "core/call/wrap.h"
+#include "base/alloc.h"
+
+void tni_refuse(const tn_tensor *t, const char *call, const char *argument) {
+    if (t == TN_NONE)
+        tni_fail(TN_INVALID_ARGUMENT,
+                 "%s: argument '%s' cannot be left out; TN_NONE is for optional "
+                 "tensors",
+                 call, argument);
+    else if (tn_error_status() == TN_OK)
+        tni_fail(TN_INVALID_ARGUMENT, "%s: argument '%s' is NULL; check the call that made it",
+                 call, argument);
+}
+
+bool tni_list_ok(tn_tensor *const *list, uint64_t n, const char *call, const char *argument) {
+    if (!list && n > 0) {
+        tni_fail(TN_INVALID_ARGUMENT, "%s: argument '%s' is NULL", call, argument);
+        return false;
+    }
+    for (uint64_t i = 0; i < n; i++) {
+        if (tni_not_tensor(list[i])) {
+            if (tn_error_status() == TN_OK)
+                tni_fail(TN_INVALID_ARGUMENT, "%s: element %llu of '%s' is no tensor", call,
+                         (unsigned long long)i, argument);
+            return false;
+        }
+    }
+    return true;
+}
+
+void tni_drop_all(tn_tensor **out, uint32_t n) {
+    for (uint32_t i = 0; i < n; i++) {
+        tni_drop(out[i]);
+        out[i] = NULL;
+    }
+}
+
+void tni_drop_list(tn_tensor **owned, uint32_t n) {
+    for (uint32_t i = 0; i < n; i++)
+        tni_drop(owned[i]);
+    tni_free(owned);
+}
+
+tn_status tni_take_list(tn_cell *rets, tn_tensor **outs, uint64_t n_outs, const char *call) {
+    tn_tensor **list = rets[0].v.pointer;
+    uint32_t n = rets[0].n;
+    if (n != n_outs) {
+        tni_drop_list(list, n);
+        return tni_fail(TN_INVALID_ARGUMENT,
+                        "%s: there are %u results, but room for %llu was given", call, n,
+                        (unsigned long long)n_outs);
+    }
+    for (uint32_t i = 0; i < n; i++)
+        outs[i] = list[i];
+    tni_free(list);
+    return TN_OK;
+}
+
+tn_status tni_return_many(tn_cell *rets, tn_tensor **owned, uint32_t n) {
+    bool all = true;
+    for (uint32_t i = 0; i < n; i++)
+        all = all && owned[i];
+    for (uint32_t i = 0; i < n; i++) {
+        if (!all)
+            tni_drop(owned[i]);
+        rets[i] = (tn_cell){.tag = all ? TN_CELL_TENSOR : TN_CELL_NONE,
+                            .v.pointer = all ? owned[i] : NULL};
+    }
+    return all ? TN_OK : tni_failed();
+}
+
+tn_tensor *tni_public_failed(const char *name) {
+    tni_error_operator(name);
+    return NULL;
+}
+
+tn_status tni_public_status(tn_status status, tn_tensor **results, uint64_t n, const char *name) {
+    for (uint64_t i = 0; i < n; i++) {
+        if (status == TN_OK && !(results[i] = tni_scope_push(results[i])))
+            status = tni_failed();
+        else if (status != TN_OK)
+            results[i] = NULL;
+    }
+    if (status != TN_OK)
+        tni_error_operator(name);
+    return status;
+}
+
+tn_tensor *tn_give(tn_tensor *owned) {
+    return owned ? tni_scope_push(owned) : NULL;
+}
+
+void tn_free_list(tn_cell *result) {
+    if (result && result->tag == TN_CELL_TENSORS)
+        tni_free(result->v.pointer);
+    if (result)
+        *result = (tn_cell){0};
+}

@@ -1,0 +1,29 @@
+/* The halves of the generated wrappers that are the same for every operator. */
+#ifndef TNI_CORE_CALL_WRAP_H
+#define TNI_CORE_CALL_WRAP_H
+
+#include "core/call/cells.h"
+
+/* Sets an error for TN_NONE; a NULL has its error already. */
+void tni_refuse(const tn_tensor *t, const char *call, const char *argument);
+/* No element NULL, the pointer there; sets an error where one is needed. */
+bool tni_list_ok(tn_tensor *const *list, uint64_t n, const char *call, const char *argument);
+/* Moves a Tensor[] result into the caller's array, whose length must fit. */
+tn_status tni_take_list(tn_cell *rets, tn_tensor **outs, uint64_t n_outs, const char *call);
+
+/* A public result goes to the scope. */
+tn_tensor *tni_public_failed(const char *name);
+static inline tn_tensor *tni_public(tn_tensor *owned, const char *name) {
+    return TNI_LIKELY(owned != NULL) ? tni_scope_push(owned) : tni_public_failed(name);
+}
+/* An argument that was written is returned without a reference. */
+static inline tn_tensor *tni_public_written(tn_tensor *owned, const char *name) {
+    if (TNI_UNLIKELY(!owned))
+        return tni_public_failed(name);
+    tni_drop(owned);
+    return owned;
+}
+/* Several results: all go to the scope, or none. */
+tn_status tni_public_status(tn_status status, tn_tensor **results, uint64_t n, const char *name);
+
+#endif

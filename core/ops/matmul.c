@@ -1,0 +1,247 @@
+/* Matrix products: mm, bmm and addmm, which have kernels, and matmul and linear, which find the
+ * one call that does their work. */
+
+#include "core/ops/functions.h"
+
+#include <string.h>
+
+typedef struct shape_texts {
+    char a[TNI_SHAPE_TEXT], b[TNI_SHAPE_TEXT];
+} shape_texts;
+
+static shape_texts texts_of(const tn_tensor *a, const tn_tensor *b) {
+    shape_texts t;
+    tni_shape_text(a->view.rank, a->sizes, t.a);
+    tni_shape_text(b->view.rank, b->sizes, t.b);
+    return t;
+}
+
+/* ---- kernels ----------------------------------------------------------------------------- */
+
+/* Both [M, K] and [K, N], or with a batch in front. */
+static tn_status check_product(const tni_build *b, const tn_tensor *x, const tn_tensor *y,
+                               int32_t rank, const char *names[2]) {
+    if (x->view.rank != rank || y->view.rank != rank) {
+        shape_texts t = texts_of(x, y);
+        return tni_build_fail(b, TN_SHAPE,
+                              "%s and %s must both be of rank %d, but have shapes %s and %s; "
+                              "tn_matmul takes other ranks",
+                              names[0], names[1], rank, t.a, t.b);
+    }
+    if (x->sizes[rank - 1] != y->sizes[rank - 2]) {
+        shape_texts t = texts_of(x, y);
+        return tni_build_fail(b, TN_SHAPE,
+                              "inner sizes differ: %s x %s; %s.size(-1) must equal %s.size(-2)",
+                              t.a, t.b, names[0], names[1]);
+    }
+    if (rank == 3 && x->sizes[0] != y->sizes[0]) {
+        shape_texts t = texts_of(x, y);
+        return tni_build_fail(b, TN_SHAPE,
+                              "batch sizes differ: %s x %s; %s.size(0) must equal %s.size(0)", t.a,
+                              t.b, names[0], names[1]);
+    }
+    return TN_OK;
+}
+
+/* [M, N] as [1, M, N] */
+static tn_tensor *batch_of_one(tni_build *b, tn_tensor *t) {
+    int64_t sizes[3] = {1, t->sizes[0], t->sizes[1]};
+    int64_t strides[3] = {t->sizes[0] * t->strides[0], t->strides[0], t->strides[1]};
+    return tni_build_view(b, t, 3, sizes, strides);
+}
+
+tn_status tni_infer_mm(tni_build *b) {
+    tn_tensor *self = tni_build_tensor(b, 0), *mat2 = tni_build_tensor(b, 1);
+    tn_status status = check_product(b, self, mat2, 2, (const char *[]){"self", "mat2"});
+    if (status != TN_OK)
+        return status;
+    int64_t sizes[3] = {1, self->sizes[0], mat2->sizes[1]};
+    tni_build_out(b, 0, 2, sizes + 1);
+    tni_build_kernel_out(b, 0, 3, sizes);
+    b->has_empty_value = true;
+    b->empty_value = tn_int(0);
+    tn_tensor *x = batch_of_one(b, self), *y = x ? batch_of_one(b, mat2) : NULL;
+    if (!y)
+        return tni_failed();
+    b->kargs[0] = tni_cell_tensor(x);
+    b->kargs[1] = tni_cell_tensor(y);
+    return TN_OK;
+}
+
+tn_status tni_infer_bmm(tni_build *b) {
+    tn_tensor *self = tni_build_tensor(b, 0), *mat2 = tni_build_tensor(b, 1);
+    tn_status status = check_product(b, self, mat2, 3, (const char *[]){"self", "mat2"});
+    if (status != TN_OK)
+        return status;
+    tni_build_out(b, 0, 3, (int64_t[]){self->sizes[0], self->sizes[1], mat2->sizes[2]});
+    b->has_empty_value = true;
+    b->empty_value = tn_int(0);
+    return TN_OK;
+}
+
+/* addmm(self, mat1, mat2, beta, alpha) */
+tn_status tni_infer_addmm(tni_build *b) {
+    tn_tensor *self = tni_build_tensor(b, 0);
+    tn_tensor *mat1 = tni_build_tensor(b, 1), *mat2 = tni_build_tensor(b, 2);
+    tn_status status = check_product(b, mat1, mat2, 2, (const char *[]){"mat1", "mat2"});
+    if (status != TN_OK)
+        return status;
+    int64_t sizes[2] = {mat1->sizes[0], mat2->sizes[1]}, strides[2] = {0, 0};
+    bool fits = self->view.rank <= 2;
+    for (int32_t d = 0; fits && d < self->view.rank; d++) {
+        int32_t at = 2 - self->view.rank + d;
+        fits = self->sizes[d] == sizes[at] || self->sizes[d] == 1;
+        strides[at] = self->sizes[d] == 1 ? 0 : self->strides[d];
+    }
+    if (!fits) {
+        char text[2][TNI_SHAPE_TEXT];
+        return tni_build_fail(b, TN_SHAPE,
+                              "self of shape %s does not broadcast to the product's %s",
+                              tni_shape_text(self->view.rank, self->sizes, text[0]),
+                              tni_shape_text(2, sizes, text[1]));
+    }
+    if (!tni_is_float(self->view.dtype) &&
+        (b->args[3].tag == TN_CELL_F64 || b->args[4].tag == TN_CELL_F64))
+        return tni_build_fail(b, TN_DTYPE,
+                              "beta and alpha must be integers where the tensors are %s",
+                              tn_dtype_name(self->view.dtype));
+    tni_build_out(b, 0, 2, sizes);
+    tn_tensor *expanded = tni_build_view(b, self, 2, sizes, strides);
+    if (!expanded)
+        return tni_failed();
+    b->kargs[0] = tni_cell_tensor(expanded);
+    if (mat1->sizes[1] > 0)
+        return TN_OK;
+    /* a product over nothing: beta * self */
+    b->has_empty_value = tni_scalar_f64(b->args[3]) == 0;
+    b->empty_value = tn_int(0);
+    b->has_copy_value = !b->has_empty_value;
+    if (b->has_copy_value)
+        b->copy_value = tni_own(&b->temps, tni_scaled(expanded, b->args[3]));
+    return b->has_copy_value && !b->copy_value ? tni_failed() : TN_OK;
+}
+
+/* self is not read when beta is zero, so that its NaN does not come through. */
+tn_status tni_run_addmm(const tn_cell *args, tn_cell *rets) {
+    tn_scalar beta = args[3], alpha = args[4];
+    tni_temps tmp = {0};
+    tn_tensor *product = tni_own(&tmp, tni_mm(tni_arg_tensor(&args[1]), tni_arg_tensor(&args[2])));
+    if (tni_scalar_f64(beta) == 0)
+        return tni_temps_return(&tmp, tni_own(&tmp, tni_scaled(product, alpha)), rets);
+    tn_tensor *self = tni_own(&tmp, tni_scaled(tni_arg_tensor(&args[0]), beta));
+    return tni_temps_return(&tmp, tni_own(&tmp, tni_add(self, product, alpha)), rets);
+}
+
+/* ---- any ranks --------------------------------------------------------------------------- */
+
+static tn_status fail_inner(const tn_tensor *x, const tn_tensor *y, const char *call,
+                            const char *rule) {
+    shape_texts t = texts_of(x, y);
+    return tni_fail(TN_SHAPE, "%s: inner sizes differ: %s x %s; %s", call, t.a, t.b, rule);
+}
+
+/* x [..., M, K] folded to [... * M, K], times y [K, N]; the result unfolded. With `bias` it is
+ * added in the same call. Owned by the list. */
+static tn_tensor *fold_mm(tni_temps *tmp, tn_tensor *x, tn_tensor *y, tn_tensor *bias) {
+    if (!x || !y)
+        return NULL;
+    int32_t rank = x->view.rank;
+    int64_t sizes[TN_MAX_RANK], rows = 1;
+    memcpy(sizes, x->sizes, (size_t)rank * sizeof *sizes);
+    for (int32_t d = 0; d < rank - 1; d++)
+        rows *= sizes[d];
+    tn_tensor *flat = rank == 2 ? x : tni_own(tmp, tni_reshape(x, TN_SHAPE(rows, sizes[rank - 1])));
+    tn_tensor *product = tni_own(
+        tmp, bias == TN_NONE ? tni_mm(flat, y) : tni_addmm(bias, flat, y, tn_int(1), tn_int(1)));
+    if (rank == 2 || !product)
+        return product;
+    sizes[rank - 1] = product->sizes[1];
+    return tni_own(tmp, tni_view(product, tn_ints_of(sizes, rank)));
+}
+
+/* t [..., M, K] with its batch broadcast to `batch` and made one dimension: [B, M, K] */
+static tn_tensor *as_batch(tni_temps *tmp, tn_tensor *t, int32_t n_batch, const int64_t *batch,
+                           int64_t numel) {
+    int64_t sizes[TN_MAX_RANK + 2], rank = t->view.rank;
+    memcpy(sizes, batch, (size_t)n_batch * sizeof *sizes);
+    sizes[n_batch] = t->sizes[rank - 2];
+    sizes[n_batch + 1] = t->sizes[rank - 1];
+    tn_tensor *wide = tni_own(tmp, tni_expand(t, tn_ints_of(sizes, n_batch + 2)));
+    return tni_own(tmp, tni_reshape(wide, TN_SHAPE(numel, sizes[n_batch], sizes[n_batch + 1])));
+}
+
+/* x [..., M, K] and y [..., K, N], one of them with a batch. */
+static tn_tensor *batched(tni_temps *tmp, tn_tensor *x, tn_tensor *y) {
+    if (!x || !y)
+        return NULL;
+    int64_t sizes[TN_MAX_RANK + 2], numel = 1;
+    int32_t n_batch;
+    if (!tni_broadcast(x->view.rank - 2, x->sizes, y->view.rank - 2, y->sizes, &n_batch, sizes)) {
+        shape_texts t = texts_of(x, y);
+        tni_fail(TN_SHAPE,
+                 "tn_matmul: batch dimensions of %s x %s do not broadcast; each pair must be equal "
+                 "or one of them 1",
+                 t.a, t.b);
+        return NULL;
+    }
+    for (int32_t d = 0; d < n_batch; d++)
+        numel *= sizes[d];
+    tn_tensor *a = as_batch(tmp, x, n_batch, sizes, numel);
+    tn_tensor *b = as_batch(tmp, y, n_batch, sizes, numel);
+    tn_tensor *product = tni_own(tmp, tni_bmm(a, b));
+    sizes[n_batch] = x->sizes[x->view.rank - 2];
+    sizes[n_batch + 1] = y->sizes[y->view.rank - 1];
+    return tni_own(tmp, tni_view(product, tn_ints_of(sizes, n_batch + 2)));
+}
+
+tn_status tni_run_matmul(const tn_cell *args, tn_cell *rets) {
+    tn_tensor *self = tni_arg_tensor(&args[0]), *other = tni_arg_tensor(&args[1]);
+    int32_t rank1 = self->view.rank, rank2 = other->view.rank;
+    if (rank1 == 0 || rank2 == 0) {
+        shape_texts t = texts_of(self, other);
+        return tni_fail(TN_SHAPE,
+                        "tn_matmul: both tensors need a dimension, but have shapes %s and %s; use "
+                        "tn_mul to scale",
+                        t.a, t.b);
+    }
+    if (self->sizes[rank1 - 1] != other->sizes[rank2 == 1 ? 0 : rank2 - 2])
+        return fail_inner(self, other, "tn_matmul",
+                          rank2 == 1 ? "self.size(-1) must equal other.size(0)"
+                                     : "self.size(-1) must equal other.size(-2)");
+    if (rank1 == 2 && rank2 == 2)
+        return tni_return(rets, tni_mm(self, other));
+    /* a vector is a row on the left and a column on the right; its dimension of 1 goes at the end
+     */
+    tni_temps tmp = {0};
+    tn_tensor *x = rank1 == 1 ? tni_own(&tmp, tni_unsqueeze(self, 0)) : self;
+    tn_tensor *y = rank2 == 1 ? tni_own(&tmp, tni_unsqueeze(other, 1)) : other;
+    tn_tensor *product = rank2 <= 2 ? fold_mm(&tmp, x, y, TN_NONE) : batched(&tmp, x, y);
+    if (rank1 == 1)
+        product = tni_own(&tmp, tni_squeeze_dim(product, -2));
+    if (rank2 == 1)
+        product = tni_own(&tmp, tni_squeeze_dim(product, -1));
+    return tni_temps_return(&tmp, product, rets);
+}
+
+/* linear(input [..., K], weight [N, K], bias [N]) */
+tn_status tni_run_linear(const tn_cell *args, tn_cell *rets) {
+    tn_tensor *input = tni_arg_tensor(&args[0]), *weight = tni_arg_tensor(&args[1]);
+    tn_tensor *bias = tni_arg_some(&args[2]);
+    int32_t rank = input->view.rank;
+    if (rank == 0 || weight->view.rank != 2) {
+        shape_texts t = texts_of(input, weight);
+        return tni_fail(TN_SHAPE,
+                        "tn_linear: expected input [..., in] and weight [out, in], but got %s and "
+                        "%s",
+                        t.a, t.b);
+    }
+    if (input->sizes[rank - 1] != weight->sizes[1])
+        return fail_inner(input, weight, "tn_linear", "input.size(-1) must equal weight.size(1)");
+    tni_temps tmp = {0};
+    tn_tensor *x = rank == 1 ? tni_own(&tmp, tni_unsqueeze(input, 0)) : input;
+    tn_tensor *transposed = tni_own(&tmp, tni_transpose(weight, 0, 1));
+    tn_tensor *out = fold_mm(&tmp, x, transposed, bias);
+    if (rank == 1)
+        out = tni_own(&tmp, tni_squeeze_dim(out, 0));
+    return tni_temps_return(&tmp, out, rets);
+}
