@@ -29,22 +29,22 @@ tn_status gpu_pad_run(const tn_call *call, const gpu_pad *p) {
 
 /* ---- kernels that are one product -------------------------------------------------------- */
 
-static void plan(const tn_call *call, gpu_gemm_job *job) {
-    const gpu_gemm_planner *planner = call->user;
+static void make(const tn_call *call, gpu_gemm_job *job) {
+    const gpu_gemm_maker *maker = call->user;
     *job = (gpu_gemm_job){0};
-    planner->plan(call, job);
+    maker->make(call, job);
 }
 
 tn_status gpu_gemm_job_run(const tn_call *call) {
     gpu_gemm_job job;
-    plan(call, &job);
+    make(call, &job);
     tn_status status = gpu_pad_run(call, &job.pad);
     return status == TN_OK ? gpu_gemm_run(call, &job.product) : status;
 }
 
 tn_status gpu_gemm_job_workspace(const tn_call *call, uint64_t *out_bytes) {
     gpu_gemm_job job;
-    plan(call, &job);
+    make(call, &job);
     *out_bytes = job.bump;
     return TN_OK;
 }
