@@ -1,9 +1,7 @@
-/* The records of all families in one list, as tn_plugin wants them, and what their calls
- * have in common. */
+/* The records of all families in one list, as tn_plugin wants them. */
 #include "plugins/shared/gpu/gpu.h"
 
 #include <pthread.h>
-#include <stdio.h>
 
 #define DECLARE(family) extern const gpu_family gpu_family_##family;
 GPU_FAMILIES(DECLARE)
@@ -23,7 +21,7 @@ static void collect(void) {
                 kernels[n_kernels++] = &families[f]->records[i];
 }
 
-const tn_kernel *const *gpu_kernels(uint64_t *out_n) {
+const tn_kernel *const *gpu_records(uint64_t *out_n) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, collect);
     *out_n = n_kernels;
@@ -35,23 +33,4 @@ bool gpu_needs_f64(const tn_kernel *kernel) {
         if (kernel->dtypes[i] == GPU_F64)
             return true;
     return false;
-}
-
-tn_status gpu_kernel_get(tn_pdevice *device, uint64_t key, const gpu_source *source,
-                         const char *entry, gpu_kernel **out, const char *format, ...) {
-    *out = gpu_kernel_find(device, key);
-    if (*out)
-        return TN_OK;
-    gpu_variant v = {.source = source, .entry = entry};
-    va_list list;
-    va_start(list, format);
-    vsnprintf(v.options, sizeof v.options, format, list);
-    va_end(list);
-    return gpu_kernel_build(device, key, &v, out);
-}
-
-tn_status gpu_launch_items(tn_pstream *stream, gpu_launch *launch, int64_t n, int64_t group) {
-    launch->groups[0] = (uint64_t)gpu_ceil_div(n, group);
-    launch->local[0] = (uint64_t)group;
-    return gpu_launch_on(stream, launch);
 }
