@@ -2,6 +2,7 @@
  * it has. The last match counts. */
 #include "base/alloc.h"
 #include "base/env.h"
+#include "base/fork.h"
 #include "base/log.h"
 
 #include <pthread.h>
@@ -21,6 +22,8 @@ static pthread_mutex_t sink_lock = PTHREAD_MUTEX_INITIALIZER;
 static tn_log_fn sink;
 static void *sink_user;
 static int sink_level = -1; /* -1: TENON_LOG's rules decide */
+
+TNI_FORK_MUTEX(LOG, sink_lock, tni_fork_no_mend)
 
 static int parse_level(const char *s, size_t n) {
     for (int i = 0; i < 5; i++)

@@ -1,5 +1,6 @@
 /* The shared half of the slabs: chunks, and the free objects that no thread holds. */
 #include "base/alloc.h"
+#include "base/fork.h"
 #include "base/slab.h"
 
 #include <stdbool.h>
@@ -67,6 +68,27 @@ static void leave(void) {
     pthread_mutex_unlock(&threads_lock);
     thread_known = false;
 }
+
+/* In a child: the lists of the others lie in memory that new threads will have. */
+static void forget_others(void) {
+    mine.next = NULL;
+    mine.at = &threads;
+    threads = thread_known ? &mine : NULL;
+}
+
+TNI_FORK_MUTEX(SLAB_THREADS, threads_lock, forget_others)
+
+static void fork_before_SLABS(void) {
+    for (int id = 0; id < TNI_SLAB_COUNT; id++)
+        pthread_mutex_lock(&shared[id].lock);
+}
+
+static void fork_after_SLABS(bool in_child) {
+    for (int id = TNI_SLAB_COUNT - 1; id >= 0; id--)
+        pthread_mutex_unlock(&shared[id].lock);
+}
+
+TNI_FORK_PART(SLABS)
 
 /* Gives `n` objects of the thread's list back to the shared one. */
 static void give_back(tni_slab_id id, uint32_t n) {

@@ -2,10 +2,10 @@
  * programs add. */
 #include "base/alloc.h"
 #include "base/error.h"
-#include "dispatcher/kernels.h"
+#include "base/fork.h"
+#include "dispatcher/kernel_ops.h"
 #include "dispatcher/schema.h"
 
-#include <pthread.h>
 #include <string.h>
 
 static const tni_kernel_op built_in[TNI_KERNEL_COUNT] = {
@@ -30,6 +30,8 @@ static pthread_once_t names_once = PTHREAD_ONCE_INIT;
 static pthread_mutex_t ops_lock = PTHREAD_MUTEX_INITIALIZER;
 static added_op *added; /* newest first */
 static uint32_t n_added;
+
+TNI_FORK_MUTEX(KERNEL_OPS, ops_lock, tni_fork_no_mend)
 
 static void hash_names(void) {
     for (int i = TNI_KERNEL_COUNT - 1; i >= 0; i--) {

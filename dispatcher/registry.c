@@ -4,7 +4,8 @@
  * an error; defining the same schema again revives it, so that a loop of the two does not grow. */
 #include "base/alloc.h"
 #include "base/error.h"
-#include "dispatcher/kernels.h"
+#include "base/fork.h"
+#include "dispatcher/kernel_ops.h"
 #include "dispatcher/operators.h"
 
 #include <string.h>
@@ -16,6 +17,8 @@ pthread_mutex_t tni_registry_lock = PTHREAD_MUTEX_INITIALIZER;
 static tni_operator *buckets[N_BUCKETS];
 static tni_operator *first, **last = &first;
 static uint32_t n_operators;
+
+TNI_FORK_MUTEX(REGISTRY, tni_registry_lock, tni_fork_no_mend)
 
 tni_operator *tni_operators_first(void) {
     return first;

@@ -16,5 +16,5 @@ if [[ -z $tool ]]; then
     exit 77
 fi
 
-git ls-files -z '*.c' '*.h' | xargs -0 -r "$tool" --dry-run -Werror
-echo "format: $(git ls-files '*.c' '*.h' | wc -l) files are as .clang-format says"
+git ls-files -z '*.c' '*.h' '*.cl' | xargs -0 -r "$tool" --dry-run -Werror
+echo "format: $(git ls-files '*.c' '*.h' '*.cl' | wc -l) files are as .clang-format says"

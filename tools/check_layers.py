@@ -3,8 +3,8 @@
 
 usage: check_layers.py [--root FOLDER]
 
-    plugin-sdk  <-  base  <-  dispatcher  <-  core  <-  cli, samples, tests, bench
-         ^--- plugins (each knows itself, plugins/*.h and plugin-sdk)
+    plugin-sdk  <-  base  <-  dispatcher  <-  loader  <-  core  <-  cli, samples, tests, bench
+         ^--- plugins (each knows itself, plugins/shared and plugin-sdk)
 
 plugin-sdk/conformance/worker/core is a program above core: public headers and the suite's own. Samples and
 the command line include public headers only (and their own). Public headers include
@@ -16,14 +16,14 @@ import pathlib
 import re
 import sys
 
-LAYERS = ["plugin-sdk", "base", "dispatcher", "core"]
+LAYERS = ["plugin-sdk", "base", "dispatcher", "loader", "core"]
 OUTSIDE = ["cli", "samples", "tests", "bench", "tools"]
 TEMPLATE = pathlib.Path("plugin-sdk/template")
 SUITE = pathlib.Path("plugin-sdk/conformance")  # knows plugin.h alone
 CORE_WORKER = SUITE / "worker" / "core"  # except for this program, which stands above core
-SHARED = pathlib.Path("plugins")  # headers in this folder itself
+SHARED = ("plugins", "shared")
 PUBLIC_ONLY = {"cli", "samples"}
-GENERATED = {"tenon/kernels.h": "plugin-sdk", "tenon/ops.h": "core"}
+GENERATED = {"tenon/kernels.h": "plugin-sdk", "tenon/requirements.h": "plugin-sdk", "tenon/ops.h": "core"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
 SUFFIXES = {".c", ".h", ".inc", ".def"}
 
@@ -71,9 +71,9 @@ def why_not(source, target):
         return None if here == "tests" else f"{here} must not know a program above core: {target}"
     if here == "plugins":
         own = source.parts[:2]
-        if target.parts[:2] in (own, ("plugins", "gpu")) or target.parent == SHARED or (there == "plugin-sdk" and is_public(target)):
+        if target.parts[:2] in (own, SHARED) or (there == "plugin-sdk" and is_public(target)):
             return None
-        return f"a plugin may include its own folder, {SHARED}/*.h and plugin-sdk's headers, not {target}"
+        return f"a plugin may include its own folder, plugins/shared and plugin-sdk's headers, not {target}"
     if there == "plugins":
         return None if here == "tests" else f"{here} must not know a plugin: {target}"
     if here in OUTSIDE:

@@ -1,7 +1,9 @@
 #!/usr/bin/env python3
-"""Makes docs/vendor/requirements.md from plugin-sdk/requirements.toml, which it checks first.
+"""Makes docs/vendor/requirements.md from plugin-sdk/requirements.toml, which it checks first; with
+--header tenon/requirements.h, the names of the requirements.
 
 usage: generate_requirements.py [--check] requirements.toml OUTPUT.md HEADER...
+       generate_requirements.py --header requirements.toml OUTPUT.h
 
 Every function pointer of the headers, and the entry, must be bound by a requirement, and every slot
 that a requirement names must be there. With --check nothing is written; the exit code says whether
@@ -11,6 +13,7 @@ the page is current.
 import pathlib
 import re
 import sys
+import textwrap
 import tomllib
 
 STRUCT = re.compile(r"typedef struct (\w+) \{(.*?)^\} \1;", re.S | re.M)
@@ -19,17 +22,30 @@ MEMBER = re.compile(r"(\w+)(?:\[\w+\])?;")
 COMMENT = re.compile(r"/\*.*?\*/", re.S)
 ENTRY = "tenon_plugin_query_v1"
 
-HEAD = """\
+PAGE_HEAD = """\
 # Requirements on plugins
 
 <!-- Made by tools/generate_requirements.py from plugin-sdk/requirements.toml. -->
 
 What a plugin must do, one sentence each. The contracts themselves stand in `tenon/plugin.h`, at the
-slot; this page gives them numbers, for messages, reports and bug trackers. A number is never given
-to another requirement.
+slot; this page gives them numbers, for messages, reports and bug trackers, and names, for sources. A
+number is never given to another requirement.
 
 *Checked by* has the cases of the standard set that look for a breach, as patterns for
 `tenon-conform run --filter`. They see what can be seen from outside; the sentence asks for all it says.
+"""
+
+HEADER = """\
+/* tenon/requirements.h: the requirements on plugins by name, for what checks them. Made from
+ * requirements.toml. */
+#ifndef TENON_REQUIREMENTS_H
+#define TENON_REQUIREMENTS_H
+
+typedef enum tn_requirement {{
+    TNP_NONE = 0,
+{}}} tn_requirement;
+
+#endif
 """
 
 
@@ -53,8 +69,12 @@ def problems_of(groups, headers):
     problems = [f"TNP-{n} stands twice" for n in sorted({n for n in numbers if numbers.count(n) > 1})]
     problems += [f"TNP-{n} is gone; keep its entry, with `withdrawn`"
                  for n in range(1, max(numbers, default=0)) if n not in numbers]
+    names = [entry.get("name", "") for entry in entries]
+    problems += [f"name {name} stands twice" for name in sorted({n for n in names if n and names.count(n) > 1})]
     for entry in entries:
-        unknown = set(entry) - {"id", "slots", "text", "withdrawn", "cases", "unchecked"}
+        if not re.fullmatch(r"[A-Z][A-Z0-9_]*", entry.get("name", "")):
+            problems.append(f"TNP-{entry['id']}: needs a name in upper case")
+        unknown = set(entry) - {"id", "name", "slots", "text", "withdrawn", "cases", "unchecked"}
         if unknown:
             problems.append(f"TNP-{entry['id']}: unknown field {sorted(unknown)}")
         problems += [f"TNP-{entry['id']}: there is no {slot}"
@@ -81,19 +101,36 @@ def row(entry):
     else:
         text = entry["text"] + checks(entry)
     text = re.sub(r"(?<=\d)\^(\d+)", r"<sup>\1</sup>", text).replace("|", "\\|")
-    return f"| <a id=\"tnp-{entry['id']}\"></a>TNP-{entry['id']} | {text} | {slots} |\n"
+    return f"| <a id=\"tnp-{entry['id']}\"></a>TNP-{entry['id']}<br>`{entry['name']}` | {text} | {slots} |\n"
 
 
 def page(groups):
-    out = [HEAD]
+    out = [PAGE_HEAD]
     for group in groups:
         out.append(f"\n## {group['title']}\n\n| number | requirement | slots |\n| --- | --- | --- |\n")
         out += [row(entry) for entry in group["requirement"]]
     return "".join(out)
 
 
+def header(groups):
+    """Each name with its number and its sentence."""
+    out = []
+    for group in groups:
+        out.append(f"\n    /* ---- {group['title']} ---- */\n")
+        for entry in group["requirement"]:
+            lines = textwrap.wrap(entry["text"], 95, initial_indent="    /* ", subsequent_indent="     * ")
+            out.append("\n".join(lines) + f" */\n    TNP_{entry['name']} = {entry['id']},\n")
+    return HEADER.format("".join(out))
+
+
 def main():
     args = sys.argv[1:]
+    if args[:1] == ["--header"]:
+        if len(args) != 3:
+            sys.exit(__doc__)
+        groups = tomllib.loads(pathlib.Path(args[1]).read_text())["group"]
+        pathlib.Path(args[2]).write_text(header(groups))
+        return
     check = args[:1] == ["--check"]
     if len(args) < 3 + check:
         sys.exit(__doc__)

@@ -8,7 +8,7 @@ failed=0
 
 meson test -C "$build" --no-rebuild --print-errorlogs --suite source || failed=1
 
-mapfile -t sources < <(git ls-files '*.c' | grep -E '^(base|dispatcher|core|cli|samples|plugins|plugin-sdk)/')
+mapfile -t sources < <(git ls-files '*.c' | grep -E '^(base|dispatcher|loader|core|cli|samples|plugins|plugin-sdk)/')
 printf '\n== clang-tidy, %d files\n' "${#sources[@]}"
 # GCC's own options are unknown to clang; what matters here are the includes and the standard.
 printf '%s\n' "${sources[@]}" |
@@ -18,7 +18,7 @@ printf '%s\n' "${sources[@]}" |
 
 printf '\n== cppcheck\n'
 includes=()
-for layer in plugin-sdk base dispatcher core; do
+for layer in plugin-sdk base dispatcher loader core; do
     includes+=("-I$layer/include" "-I$build/$layer/include")
 done
 printf '%s\n' "${sources[@]}" |

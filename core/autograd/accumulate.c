@@ -3,11 +3,10 @@
  * A leaf knows its accumulator without holding it, a graph holds accumulators and through them
  * leaves. Handing out and destroying meet at the leaf's lock: a count that has reached zero is
  * never raised again, and one that has been raised in time keeps the accumulator alive. */
-#define _GNU_SOURCE /* recursive mutexes without a constructor */
 #include "core/autograd/engine.h"
+#include "base/fork.h"
 #include "core/ops/operators.h"
 
-#include <pthread.h>
 #include <sched.h>
 
 static tn_status no_formula(tni_node *node, tn_tensor *const *grads, tn_tensor **out) {
@@ -21,12 +20,15 @@ static void finish(tni_node *node) {
 
 const tni_node_type tni_accumulate_type = {"AccumulateGrad", no_formula, NULL, finish};
 
+/* In a forked child a lock of an earlier generation is held by nobody. What it guards is right
+ * between any two stores. */
 static void lock(tni_autograd *a) {
-    while (atomic_exchange_explicit(&a->lock, true, memory_order_acquire))
+    uint32_t held = tni_fork_generation;
+    while (atomic_exchange_explicit(&a->lock, held, memory_order_acquire) == held)
         sched_yield();
 }
 static void unlock(tni_autograd *a) {
-    atomic_store_explicit(&a->lock, false, memory_order_release);
+    atomic_store_explicit(&a->lock, 0, memory_order_release);
 }
 
 tni_node *tni_accumulator_of(tn_tensor *leaf) {
@@ -80,11 +82,21 @@ tn_tensor *tni_add_grads(tn_tensor *sum, tn_tensor *grad, bool create_graph) {
     return result;
 }
 
-/* A leaf may be shared by graphs that run in several threads. The locks are recursive since a
- * handler that sees the addition may itself call backward. */
+/* A leaf may be shared by graphs that run in several threads. */
 enum { N_LOCKS = 64 };
-static pthread_mutex_t locks[N_LOCKS] = {[0 ... N_LOCKS - 1] =
-                                             PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP};
+static tni_lock locks[N_LOCKS] = {[0 ... N_LOCKS - 1] = TNI_LOCK_INITIALIZER};
+
+static void fork_before_ACCUMULATE(void) {
+    for (int i = 0; i < N_LOCKS; i++)
+        tni_fork_take(&locks[i]);
+}
+
+static void fork_after_ACCUMULATE(bool in_child) {
+    for (int i = N_LOCKS - 1; i >= 0; i--)
+        tni_fork_give(&locks[i], in_child);
+}
+
+TNI_FORK_PART(ACCUMULATE)
 
 /* The gradient that becomes the leaf's own: `grad` itself where nobody else can write to it and its
  * strides are the leaf's, else a copy. */
@@ -103,8 +115,11 @@ static tn_tensor *first_gradient(tn_tensor *leaf, tn_tensor *grad, bool create_g
 
 tn_status tni_accumulate(tn_tensor *leaf, tn_tensor *grad, bool create_graph) {
     tni_autograd *a = leaf->autograd;
-    pthread_mutex_t *mutex = &locks[((uintptr_t)leaf >> 6) % N_LOCKS];
-    pthread_mutex_lock(mutex);
+    tni_lock *mutex = &locks[((uintptr_t)leaf >> 6) % N_LOCKS];
+    /* A handler that sees the addition may itself call backward. */
+    bool nested = tni_lock_is_mine(mutex);
+    if (!nested)
+        tni_lock_take(mutex);
     tn_tensor *before = a->grad, *after;
     if (!before) {
         after = first_gradient(leaf, grad, create_graph);
@@ -122,6 +137,7 @@ tn_status tni_accumulate(tn_tensor *leaf, tn_tensor *grad, bool create_graph) {
         a->grad = after;
         tni_drop(before);
     }
-    pthread_mutex_unlock(mutex);
+    if (!nested)
+        tni_lock_give(mutex);
     return status;
 }

@@ -151,8 +151,9 @@ typedef struct tni_autograd {
     uint32_t output;    /* which of the node's outputs */
     bool requires_grad; /* of a leaf */
     bool retains_grad;
-    _Atomic bool saved;    /* some node saved it, or a view of it, with its history */
-    _Atomic bool lock;     /* held for a few loads and stores round `accumulator` */
+    _Atomic bool saved; /* some node saved it, or a view of it, with its history */
+    /* tni_fork_generation while held, for a few loads and stores round `accumulator` */
+    _Atomic uint32_t lock;
     tni_node *accumulator; /* of a leaf, while some graph holds it; not owned (it unhooks itself) */
     uint32_t rebased;      /* storage version after the last write that changed the history */
     uint64_t since;        /* sequence of the first node, once the history was rewritten */

@@ -5,6 +5,7 @@
  * both its list and its registration are gone. */
 #include "core/autograd/engine.h"
 #include "base/alloc.h"
+#include "base/fork.h"
 
 #include <pthread.h>
 
@@ -24,6 +25,8 @@ struct tni_hook {
 };
 
 static pthread_mutex_t hooks_lock = PTHREAD_MUTEX_INITIALIZER;
+
+TNI_FORK_MUTEX(HOOKS, hooks_lock, tni_fork_no_mend)
 
 static void hook_drop(tni_hook *h) {
     if (atomic_fetch_sub_explicit(&h->refs, 1, memory_order_acq_rel) == 1)

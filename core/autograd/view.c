@@ -8,9 +8,8 @@
  * Both nodes see the base as the one-dimensional memory from its first to its last element, so that
  * any strides of base and view work, and every step is an operator that can be differentiated. */
 #include "core/autograd/view.h"
+#include "base/fork.h"
 #include "core/ops/functions.h"
-
-#include <pthread.h>
 
 enum { BASE_SIZES, BASE_STRIDES, VIEW_SIZES, VIEW_STRIDES, OFFSET, EXTENT, N_GEOMETRY };
 
@@ -167,6 +166,8 @@ void tni_set_view(tn_tensor *view, const tn_tensor *t, tni_view_kind kind) {
 
 /* Several threads may ask one view. */
 static pthread_mutex_t refresh_lock = PTHREAD_MUTEX_INITIALIZER;
+
+TNI_FORK_MUTEX(VIEWS, refresh_lock, tni_fork_no_mend)
 
 bool tni_view_refresh(tn_tensor *view) {
     bool ok = true;

@@ -4,11 +4,11 @@
  * copy, so that aliases stay aliases. Written arguments' storages are copied back. */
 #include "base/alloc.h"
 #include "base/env.h"
+#include "base/fork.h"
 #include "base/log.h"
 #include "core/call/call.h"
 #include "core/call/counters.h"
 
-#include <pthread.h>
 #include <string.h>
 #include <tenon/fallback.h>
 
@@ -21,13 +21,15 @@ typedef struct counter {
     char name[];
 } counter;
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static tni_lock lock = TNI_LOCK_INITIALIZER;
 static counter *counters;
 static _Atomic int policy = -1; /* -1: TENON_FALLBACK */
 
+TNI_FORK_LOCK(FALLBACK, lock, tni_fork_as_it_is)
+
 void tni_count_fallback(const char *operator_name, const tni_device *device) {
     const char *type = tni_backend_name(device->backend);
-    pthread_mutex_lock(&lock);
+    tni_lock_take(&lock);
     counter *c = counters;
     while (c && (strcmp(c->name, operator_name) != 0 || strcmp(c->device_type, type) != 0))
         c = c->next;
@@ -43,33 +45,33 @@ void tni_count_fallback(const char *operator_name, const tni_device *device) {
     }
     if (c)
         c->count++;
-    pthread_mutex_unlock(&lock);
+    tni_lock_give(&lock);
 }
 
 void tn_fallback_report(void (*fn)(const char *, const char *, uint64_t, void *), void *user) {
-    pthread_mutex_lock(&lock);
+    tni_lock_take(&lock);
     for (counter *c = counters; c; c = c->next)
         fn(c->name, c->device_type, c->count, user);
-    pthread_mutex_unlock(&lock);
+    tni_lock_give(&lock);
 }
 
 uint64_t tn_fallback_count(void) {
     uint64_t n = 0;
-    pthread_mutex_lock(&lock);
+    tni_lock_take(&lock);
     for (counter *c = counters; c; c = c->next)
         n += c->count;
-    pthread_mutex_unlock(&lock);
+    tni_lock_give(&lock);
     return n;
 }
 
 void tn_fallback_reset(void) {
-    pthread_mutex_lock(&lock);
+    tni_lock_take(&lock);
     for (counter *c = counters, *next; c; c = next) {
         next = c->next;
         tni_free(c);
     }
     counters = NULL;
-    pthread_mutex_unlock(&lock);
+    tni_lock_give(&lock);
 }
 
 void tni_counters_finish(void) {

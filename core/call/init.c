@@ -4,12 +4,18 @@
 #include "core/call/init.h"
 #include "core/ops/operators.h"
 #include "core/profile/profile.h"
-
-#include <pthread.h>
+#include "base/fork.h"
 
 const tn_op *tni_ops[TNI_OP_COUNT];
 _Atomic bool tni_core_ready;
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static tni_lock lock = TNI_LOCK_INITIALIZER;
+static bool half_done; /* in a child: another thread of the parent was at it */
+
+static void mend(bool whole) {
+    half_done = !whole && !tni_core_ready;
+}
+
+TNI_FORK_LOCK(INIT, lock, mend)
 
 /* Autograd for what has no derivative of its own but a decomposition: differentiate through that.
  */
@@ -78,8 +84,11 @@ static TNI_TLS bool registering;
 tn_status tni_core_init_slow(void) {
     if (registering)
         return TN_OK;
-    pthread_mutex_lock(&lock);
+    tni_lock_take(&lock);
     tn_status status = TN_OK;
+    if (half_done)
+        tni_registry_clear();
+    half_done = false;
     if (!atomic_load(&tni_core_ready)) {
         registering = true;
         status = register_all();
@@ -93,7 +102,7 @@ tn_status tni_core_init_slow(void) {
             tni_registry_clear();
         }
     }
-    pthread_mutex_unlock(&lock);
+    tni_lock_give(&lock);
     return status;
 }
 

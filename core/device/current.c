@@ -5,6 +5,7 @@
  */
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/fork.h"
 #include "core/device/open.h"
 
 TNI_TLS tn_stream **tni_current_streams;
@@ -17,9 +18,26 @@ typedef struct thread_streams {
     uint32_t *n;
 } thread_streams;
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static tni_lock lock = TNI_LOCK_INITIALIZER;
 static thread_streams *threads;
 static TNI_TLS thread_streams *mine;
+
+/* In a child: the tables of the others lie in memory that new threads will have. Their streams are
+ * the device's to destroy. */
+static void mend(bool whole) {
+    for (thread_streams *t = whole ? threads : NULL, *next; t; t = next) {
+        next = t->next;
+        if (t != mine)
+            tni_free(t);
+    }
+    threads = mine;
+    if (mine) {
+        mine->next = NULL;
+        mine->at = &threads;
+    }
+}
+
+TNI_FORK_LOCK(CURRENT, lock, mend)
 
 static void clear(thread_streams *t) {
     tn_stream **streams = *t->streams;
@@ -34,11 +52,11 @@ static void clear(thread_streams *t) {
 static void leave(void) {
     thread_streams *t = mine;
     mine = NULL;
-    pthread_mutex_lock(&lock);
+    tni_lock_take(&lock);
     *t->at = t->next;
     if (t->next)
         t->next->at = t->at;
-    pthread_mutex_unlock(&lock);
+    tni_lock_give(&lock);
     clear(t);
     tni_free(t);
 }
@@ -52,13 +70,13 @@ static bool enter(void) {
         return false;
     }
     *t = (thread_streams){.streams = &tni_current_streams, .n = &tni_n_current_streams};
-    pthread_mutex_lock(&lock);
+    tni_lock_take(&lock);
     t->next = threads;
     t->at = &threads;
     if (threads)
         threads->at = &t->next;
     threads = t;
-    pthread_mutex_unlock(&lock);
+    tni_lock_give(&lock);
     mine = t;
     return true;
 }
@@ -101,8 +119,8 @@ tn_status tn_set_current_stream(tn_stream *s) {
 }
 
 void tni_current_streams_finish(void) {
-    pthread_mutex_lock(&lock);
+    tni_lock_take(&lock);
     for (thread_streams *t = threads; t; t = t->next)
         clear(t);
-    pthread_mutex_unlock(&lock);
+    tni_lock_give(&lock);
 }

@@ -23,8 +23,6 @@ static _Atomic(device_type *) types[TNI_MAX_BACKENDS + 1]; /* by tn_device.type 
 static _Atomic(tni_device *) by_ordinal[TNI_MAX_DEVICES];
 static uint32_t n_open;
 
-pthread_mutex_t tni_devices_lock = PTHREAD_MUTEX_INITIALIZER;
-
 /* ---- opening ----------------------------------------------------------------------------- */
 
 /* A property, or `fallback` when the plugin leaves it out or answers with another kind of cell. */
@@ -157,7 +155,7 @@ static tn_status make_device(const device_type *type, tn_device id, tni_device *
 /* Opens the device and publishes it. The caller holds the lock. */
 static tni_device *open_locked(device_type *type, tn_device id) {
     tni_device *d = atomic_load_explicit(&type->devices[id.index], memory_order_acquire);
-    if (d || tni_fork_watch() || make_device(type, id, &d))
+    if (d || make_device(type, id, &d))
         return d;
     atomic_store_explicit(&by_ordinal[n_open++], d, memory_order_release);
     atomic_store_explicit(&type->devices[id.index], d, memory_order_release);
@@ -186,7 +184,7 @@ static device_type *type_named(const char *name, int32_t *out_id) {
     device_type *type = atomic_load_explicit(&types[backend + 1], memory_order_acquire);
     if (type)
         return type;
-    pthread_mutex_lock(&tni_devices_lock);
+    tni_lock_take(&tni_devices_lock);
     type = atomic_load_explicit(&types[backend + 1], memory_order_acquire);
     if (!type) {
         type = tni_calloc(1, sizeof *type + n * sizeof type->devices[0]);
@@ -198,7 +196,7 @@ static device_type *type_named(const char *name, int32_t *out_id) {
             tni_fail_memory("the list of devices");
         }
     }
-    pthread_mutex_unlock(&tni_devices_lock);
+    tni_lock_give(&tni_devices_lock);
     return type;
 }
 
@@ -234,9 +232,9 @@ static tni_device *get_slow(tn_device id) {
                  type->n_devices == 1 ? "device" : "devices", key);
         return NULL;
     }
-    pthread_mutex_lock(&tni_devices_lock);
+    tni_lock_take(&tni_devices_lock);
     tni_device *d = open_locked(type, id);
-    pthread_mutex_unlock(&tni_devices_lock);
+    tni_lock_give(&tni_devices_lock);
     return d;
 }
 
@@ -325,25 +323,17 @@ static void rest(void) {
 }
 
 void tni_devices_finish(void) {
-    pthread_mutex_lock(&tni_devices_lock);
+    tni_lock_take(&tni_devices_lock);
     tni_current_streams_finish();
     rest();
     tni_pinned_finish();
-    for (uint32_t i = n_open; i-- > 0;) {
-        close_device(atomic_load(&by_ordinal[i]));
-        atomic_store(&by_ordinal[i], NULL);
-    }
+    for (uint32_t i = n_open; i-- > 0;)
+        close_device(atomic_exchange(&by_ordinal[i], NULL));
     n_open = 0;
     for (int i = 0; i <= TNI_MAX_BACKENDS; i++)
         tni_free(atomic_exchange(&types[i], NULL));
     tni_program_kernels_finish();
     tni_default_device_forget();
     tni_threads_finish();
-    pthread_mutex_unlock(&tni_devices_lock);
-}
-
-/* The child's copy of the lock may be held by a thread it does not have. What the lock guards is
- * published whole, so that it is right at any moment. */
-void tni_devices_forked(void) {
-    pthread_mutex_init(&tni_devices_lock, NULL);
+    tni_lock_give(&tni_devices_lock);
 }

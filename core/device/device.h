@@ -7,8 +7,8 @@
 #define TNI_CORE_DEVICE_H
 
 #include "base/thread.h"
-#include "dispatcher/kernels.h"
-#include "dispatcher/loader/loader.h"
+#include "core/device/kernel_table.h"
+#include "loader/loader.h"
 #include "dispatcher/registry.h"
 
 #include <pthread.h>

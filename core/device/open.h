@@ -2,6 +2,7 @@
 #ifndef TNI_CORE_DEVICE_OPEN_H
 #define TNI_CORE_DEVICE_OPEN_H
 
+#include "base/fork.h"
 #include "core/device/device.h"
 
 /* The device's default stream and the list of the others (stream.c). */
@@ -16,12 +17,10 @@ void tni_current_streams_finish(void);
 tn_status tni_device_type_count(const char *type, int32_t *out_type, uint32_t *out_n);
 /* Why a type without devices has none. */
 const char *tni_device_type_reason(int32_t type);
-/* In a forked child: makes the table's lock usable. */
-void tni_devices_forked(void);
 
 /* Held while a device is opened, while types are added, and while programs add and take back
  * kernels. */
-extern pthread_mutex_t tni_devices_lock;
+extern tni_lock tni_devices_lock;
 
 /* Gives a device that is being opened what programs registered for its type (program_kernels.c). */
 tn_status tni_program_kernels_attach(tni_device *device);
@@ -37,8 +36,5 @@ void tni_events_finish(tni_device *device);
 /* Tells the device's plugin what tn_set_num_threads or TENON_NUM_THREADS said (threads.c). */
 void tni_threads_apply(const tni_device *device);
 void tni_threads_finish(void);
-
-/* Sees to it that a forked child knows its devices are its parent's (fork.c). */
-tn_status tni_fork_watch(void);
 
 #endif

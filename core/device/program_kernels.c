@@ -51,7 +51,7 @@ tni_program_kernel *tni_program_kernel_add(const char *device_type, const tni_ke
     k->record = *record;
     k->outputs = outputs;
     tn_status status = TN_OK;
-    pthread_mutex_lock(&tni_devices_lock);
+    tni_lock_take(&tni_devices_lock);
     tni_device *d;
     for (uint32_t i = 0; status == TN_OK && (d = tni_device_at(i)); i++)
         status = give(k, d);
@@ -65,18 +65,18 @@ tni_program_kernel *tni_program_kernel_add(const char *device_type, const tni_ke
         tni_free(k);
         k = NULL;
     }
-    pthread_mutex_unlock(&tni_devices_lock);
+    tni_lock_give(&tni_devices_lock);
     return k;
 }
 
 void tni_program_kernel_remove(tni_program_kernel *k) {
-    pthread_mutex_lock(&tni_devices_lock);
+    tni_lock_take(&tni_devices_lock);
     tni_program_kernel **link = &first;
     while (*link != k)
         link = &(*link)->next;
     *link = k->next;
     take_back(k);
-    pthread_mutex_unlock(&tni_devices_lock);
+    tni_lock_give(&tni_devices_lock);
     tni_free(k);
 }
 

@@ -8,7 +8,7 @@
 #include "dispatcher/registry.h"
 
 tn_status tn_shutdown(void) {
-    int64_t alive = tni_tensors_alive();
+    int64_t alive = tni_tensors_alive() - tni_tensors_left_behind();
     if (alive > 0) {
         uint64_t held = tn_scope_held();
         return tni_fail(TN_STATE,

@@ -36,8 +36,8 @@ static gzFile open_file(const char *path) {
     return file;
 }
 
-/* Reads all of the file, or one byte more than its header announces. The buffer grows with what is
- * there, not with what is announced. */
+/* Reads all of the file, or at least one byte more than its header announces: the first read cannot
+ * know what that is. The buffer grows with what is there, not with what is announced. */
 static tn_status read_all(gzFile file, const char *path, uint8_t **out_data, size_t *out_n) {
     size_t n = 0, capacity = 64 * 1024, most = SIZE_MAX;
     tni_idx idx;
@@ -60,7 +60,7 @@ static tn_status read_all(gzFile file, const char *path, uint8_t **out_data, siz
         tn_status status = most == SIZE_MAX ? tni_idx_parse_header(*out_data, n, &idx) : TN_OK;
         if (most == SIZE_MAX && status == TN_OK)
             most = (size_t)(idx.header_bytes + idx.element_bytes + 1);
-        if (got == 0 || n == most || (status != TN_OK && status != TN_NOT_READY))
+        if (got == 0 || n >= most || (status != TN_OK && status != TN_NOT_READY))
             return TN_OK;
         if (n == capacity) {
             size_t more = capacity * 2 < most ? capacity * 2 : most;

@@ -12,13 +12,11 @@
 /* ---- life -------------------------------------------------------------------------------- */
 
 void tni_allocator_lock(tni_allocator *a) {
-    pthread_mutex_lock(&a->lock);
-    atomic_store_explicit(&a->busy, true, memory_order_relaxed);
+    tni_lock_take(&a->lock);
 }
 
 void tni_allocator_unlock(tni_allocator *a) {
-    atomic_store_explicit(&a->busy, false, memory_order_relaxed);
-    pthread_mutex_unlock(&a->lock);
+    tni_lock_give(&a->lock);
 }
 
 tn_status tni_allocator_create(tni_device *device, tni_allocator **out) {
@@ -34,7 +32,7 @@ tn_status tni_allocator_create(tni_device *device, tni_allocator **out) {
         tni_free(a);
         return tni_fail_memory("a caching allocator");
     }
-    pthread_mutex_init(&a->lock, NULL);
+    a->lock = (tni_lock)TNI_LOCK_INITIALIZER;
     *out = a;
     return TN_OK;
 }
@@ -43,7 +41,7 @@ static void finish(tni_allocator *a, bool forget) {
     tni_caches_destroy(a);
     tni_parked_finish(a, forget);
     tni_pools_destroy(a, forget);
-    pthread_mutex_destroy(&a->lock);
+    pthread_mutex_destroy(&a->lock.mutex);
     tni_free(a);
 }
 
@@ -59,19 +57,20 @@ void tni_allocator_abandon(tni_allocator *a) {
     finish(a, true);
 }
 
-bool tni_allocator_forked(tni_allocator *a) {
-    if (atomic_load_explicit(&a->busy, memory_order_relaxed))
-        return false;
-    pthread_mutex_init(&a->lock, NULL);
-    /* Threads that are not here any more, in the middle of their cache: what it held is lost. */
-    for (tni_block_cache *c = a->caches; c; c = c->next) {
-        if (!atomic_load_explicit(&c->busy, memory_order_relaxed))
-            continue;
-        for (int i = 0; i < TNI_SIZE_CLASSES; i++)
-            c->heads[i] = NULL;
-        atomic_store_explicit(&c->busy, 0, memory_order_relaxed);
-    }
-    return true;
+void tni_allocator_before_fork(tni_allocator *a) {
+    tni_fork_take(&a->lock);
+    if (tni_lock_is_mine(&a->lock))
+        tni_caches_hold(a);
+}
+
+bool tni_allocator_after_fork(tni_allocator *a, bool in_child) {
+    if (tni_lock_is_mine(&a->lock))
+        tni_caches_let_go(a, in_child);
+    bool whole = tni_fork_give(&a->lock, in_child);
+    /* Not where this thread is in the middle of a change itself. */
+    if (in_child && whole && !tni_lock_is_mine(&a->lock))
+        tni_caches_adopt(a);
+    return whole;
 }
 
 /* ---- sizes ------------------------------------------------------------------------------- */

@@ -52,9 +52,10 @@ void tni_allocator_settle(struct tni_allocator *allocator);
 void tni_allocator_destroy(struct tni_allocator *allocator);
 /* The same in a forked child whose parent has the device: forgets all, tells the plugin nothing. */
 void tni_allocator_abandon(struct tni_allocator *allocator);
-/* In a forked child: makes the lock usable and empties other threads' magazines. False when the
- * allocator was caught in the middle of a change and cannot be used. */
-bool tni_allocator_forked(struct tni_allocator *allocator);
+/* Round a fork: keeps other threads out; lets them in again, and in the child takes what is in the
+ * magazines of those that are not there. False when another thread was in the middle of a change. */
+void tni_allocator_before_fork(struct tni_allocator *allocator);
+bool tni_allocator_after_fork(struct tni_allocator *allocator, bool in_child);
 
 /* ---- magazines --------------------------------------------------------------------------- */
 
@@ -169,7 +170,5 @@ tn_status tni_block_record_stream(tni_block *block, tn_stream *stream);
 void tni_pinned_release(tni_device *device);
 /* Gives all pinned memory back, used or not: no work is queued any more. */
 void tni_pinned_finish(void);
-/* In a forked child. */
-void tni_pinned_forked(void);
 
 #endif

@@ -145,6 +145,35 @@ void tni_caches_destroy(tni_allocator *a) {
     }
 }
 
+/* ---- forks ------------------------------------------------------------------------------- */
+
+void tni_caches_hold(tni_allocator *a) {
+    a->caches_torn = a->caches && !lock_caches(a);
+}
+
+void tni_caches_let_go(tni_allocator *a, bool in_child) {
+    const tni_block_cache *mine = tni_block_caches[a->device->ordinal];
+    for (tni_block_cache *c = a->caches; c && in_child && a->caches_torn; c = c->next) {
+        if (c == mine)
+            continue;
+        for (int i = 0; i < TNI_SIZE_CLASSES; i++)
+            c->heads[i] = NULL;
+        atomic_store_explicit(&c->busy, 0, memory_order_relaxed);
+    }
+    unlock_caches(a);
+}
+
+void tni_caches_adopt(tni_allocator *a) {
+    const tni_block_cache *mine = tni_block_caches[a->device->ordinal];
+    for (tni_block_cache *c = a->caches, *next; c; c = next) {
+        next = c->next;
+        if (c == mine)
+            continue;
+        tni_cache_drain(a, c, true);
+        retire(a, c);
+    }
+}
+
 /* ---- figures ----------------------------------------------------------------------------- */
 
 tni_cache_sums tni_caches_sum(const tni_allocator *a) {

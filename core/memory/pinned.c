@@ -29,9 +29,18 @@ typedef struct pinned {
     mark *marks;
 } pinned;
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static tni_lock lock = TNI_LOCK_INITIALIZER;
 static pinned *in_use[N_BUCKETS]; /* by address */
 static pinned *idle;              /* freed, maybe still marked */
+
+/* What another thread was changing is left. */
+static void mend(bool whole) {
+    for (int i = 0; i < N_BUCKETS && !whole; i++)
+        in_use[i] = NULL;
+    idle = whole ? idle : NULL;
+}
+
+TNI_FORK_LOCK(PINNED, lock, mend)
 
 static pinned **bucket_of(const void *host) {
     uint64_t hash = ((uint64_t)(uintptr_t)host >> 6) * UINT64_C(0x9e3779b97f4a7c15);
@@ -184,7 +193,7 @@ void *tn_pinned_alloc(tn_device device, uint64_t bytes) {
     uint32_t log2_bytes = MIN_LOG2;
     while (UINT64_C(1) << log2_bytes < bytes)
         log2_bytes++;
-    pthread_mutex_lock(&lock);
+    tni_lock_take(&lock);
     pinned *p = take_idle(d, log2_bytes);
     if (!p)
         p = make(d, log2_bytes);
@@ -195,14 +204,14 @@ void *tn_pinned_alloc(tn_device device, uint64_t bytes) {
     }
     void *host = p ? p->host : NULL;
     tni_error_plugin(TN_OK, NULL);
-    pthread_mutex_unlock(&lock);
+    tni_lock_give(&lock);
     return host;
 }
 
 void tn_pinned_free(void *host) {
     if (!host)
         return;
-    pthread_mutex_lock(&lock);
+    tni_lock_take(&lock);
     pinned **at = bucket_of(host);
     while (*at && (*at)->host != host)
         at = &(*at)->next;
@@ -213,7 +222,7 @@ void tn_pinned_free(void *host) {
         p->next = idle;
         idle = p;
     }
-    pthread_mutex_unlock(&lock);
+    tni_lock_give(&lock);
     if (!p)
         tni_fail(TN_INVALID_ARGUMENT,
                  "tn_pinned_free: %p was not returned by tn_pinned_alloc, or was freed already",
@@ -221,10 +230,10 @@ void tn_pinned_free(void *host) {
 }
 
 void tni_pinned_release(tni_device *d) {
-    pthread_mutex_lock(&lock);
+    tni_lock_take(&lock);
     release(d);
     tni_error_plugin(TN_OK, NULL);
-    pthread_mutex_unlock(&lock);
+    tni_lock_give(&lock);
 }
 
 static void destroy_list(pinned *p) {
@@ -241,16 +250,12 @@ static void destroy_list(pinned *p) {
 }
 
 void tni_pinned_finish(void) {
-    pthread_mutex_lock(&lock);
+    tni_lock_take(&lock);
     for (int i = 0; i < N_BUCKETS; i++) {
         destroy_list(in_use[i]);
         in_use[i] = NULL;
     }
     destroy_list(idle);
     idle = NULL;
-    pthread_mutex_unlock(&lock);
-}
-
-void tni_pinned_forked(void) {
-    pthread_mutex_init(&lock, NULL);
+    tni_lock_give(&lock);
 }

@@ -9,6 +9,7 @@
 #ifndef TNI_CORE_POOL_H
 #define TNI_CORE_POOL_H
 
+#include "base/fork.h"
 #include "core/memory/allocator.h"
 
 /* TENON_ALLOC_CONF. */
@@ -60,12 +61,12 @@ typedef struct tni_allocator {
     uint64_t granule; /* every block is a multiple of it, in bytes */
     uint32_t shift;   /* log2 of it */
 
-    pthread_mutex_t lock; /* guards what follows */
-    _Atomic bool busy;    /* the lock is held: for a forked child */
-    tni_pools *pools;     /* first the default stream's */
+    tni_lock lock;    /* guards what follows */
+    tni_pools *pools; /* first the default stream's */
     tni_segment *segments, *last_segment;
     tni_block *parked; /* by `link` */
     tni_block_cache *caches;
+    bool caches_torn;    /* fork could not keep threads out of them */
     uint64_t clock;      /* counts requests that reached the pools */
     uint64_t n_segments; /* made so far */
 
@@ -124,6 +125,11 @@ void tni_cache_drain(tni_allocator *a, tni_block_cache *cache, bool all);
 void tni_caches_drain(tni_allocator *a);
 /* Empties and frees every cache. */
 void tni_caches_destroy(tni_allocator *a);
+/* For a fork: keeps other threads out of their caches, and lets them in again. */
+void tni_caches_hold(tni_allocator *a);
+void tni_caches_let_go(tni_allocator *a, bool in_child);
+/* In the child: what threads that are not there had goes back to the pools. */
+void tni_caches_adopt(tni_allocator *a);
 /* Held by the caches of all threads, for statistics. */
 typedef struct tni_cache_sums {
     uint64_t held_bytes, n_allocs, n_frees;

@@ -4,17 +4,17 @@
  * as many as PENDING wait, so that a long profile does not hold thousands of a driver's events. */
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/fork.h"
 #include "core/call/init.h"
 #include "core/ops/operators.h"
 #include "core/profile/profile.h"
 #include "core/tensor/tensor.h"
 
-#include <pthread.h>
 #include <time.h>
 
 enum { PENDING = 256, CHUNK = 1024, MAX_CHUNKS = 4096 };
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static tni_lock lock = TNI_LOCK_INITIALIZER;
 static tni_event *chunks[MAX_CHUNKS];     /* an event stays where it is */
 static uint64_t n_events, n_lost, n_read; /* the first n_read have no event of a driver left */
 static uint32_t n_threads;
@@ -28,6 +28,14 @@ static struct {
 } origins[TNI_MAX_DEVICES];
 
 static TNI_TLS uint32_t thread, thread_generation;
+
+/* In a child: events that were being changed are not told of. */
+static void mend(bool whole) {
+    if (!whole)
+        n_events = n_read = 0;
+}
+
+TNI_FORK_LOCK(PROFILE_EVENTS, lock, mend)
 
 int64_t tni_profile_clock(void) {
     struct timespec now;
@@ -56,14 +64,14 @@ static tn_pevent *mark(tni_device *d, tn_stream *stream) {
 
 static int64_t between(tni_device *d, tn_pevent *begin, tn_pevent *end) {
     double ns;
-    if (!begin || !end || d->events->synchronize(begin) != TN_OK ||
+    if (!begin || !end || atomic_load(&d->forked) || d->events->synchronize(begin) != TN_OK ||
         d->events->synchronize(end) != TN_OK || d->events->elapsed(begin, end, &ns) != TN_OK)
         return -1;
     return (int64_t)ns;
 }
 
 static void unmark(tni_device *d, tn_pevent **event) {
-    if (*event)
+    if (*event && !atomic_load(&d->forked))
         d->events->destroy(*event);
     *event = NULL;
 }
@@ -109,12 +117,12 @@ void tni_event_begin(tni_event *e, tni_device *device) {
     tn_stream *stream = device && !device->is_meta ? tni_stream_current(device) : NULL;
     s->stream = stream ? stream->id : 0;
     if (can_time(device)) {
-        pthread_mutex_lock(&lock);
+        tni_lock_take(&lock);
         if (!origins[device->ordinal].mark) {
             origins[device->ordinal].mark = mark(device, stream);
             origins[device->ordinal].host_ns = tni_profile_clock();
         }
-        pthread_mutex_unlock(&lock);
+        tni_lock_give(&lock);
         e->begin = mark(device, stream);
     }
     s->bytes = allocated(device);
@@ -127,7 +135,7 @@ void tni_event_end(tni_event *e) {
     s->bytes = allocated(e->device) - s->bytes;
     if (e->begin)
         e->end = mark(e->device, tni_stream_current(e->device));
-    pthread_mutex_lock(&lock);
+    tni_lock_take(&lock);
     if (thread_generation != generation) {
         thread_generation = generation;
         thread = n_threads++;
@@ -148,13 +156,13 @@ void tni_event_end(tni_event *e) {
         if (e->end)
             unmark(e->device, &e->end);
     }
-    pthread_mutex_unlock(&lock);
+    tni_lock_give(&lock);
 }
 
 /* ---- the public side --------------------------------------------------------------------- */
 
 void tni_profile_clear(void) {
-    pthread_mutex_lock(&lock);
+    tni_lock_take(&lock);
     read_all_but(0);
     for (uint32_t i = 0; i < TNI_MAX_DEVICES; i++)
         if (origins[i].mark)
@@ -167,7 +175,7 @@ void tni_profile_clear(void) {
     n_threads = 0;
     generation++;
     clock_gettime(CLOCK_MONOTONIC, &started);
-    pthread_mutex_unlock(&lock);
+    tni_lock_give(&lock);
 }
 
 tn_status tn_profile_start(void) {
@@ -184,9 +192,9 @@ tn_status tn_profile_stop(void) {
     if (!tn_profile_is_on())
         return TN_OK;
     tn_status status = tni_profile_switch(false);
-    pthread_mutex_lock(&lock);
+    tni_lock_take(&lock);
     read_all_but(0);
-    pthread_mutex_unlock(&lock);
+    tni_lock_give(&lock);
     return status;
 }
 
@@ -194,12 +202,12 @@ tn_status tn_profile_events(void (*fn)(const tn_profile_event *event, void *user
                             uint64_t *out_lost) {
     if (!fn)
         return tni_fail(TN_INVALID_ARGUMENT, "tn_profile_events: fn is NULL");
-    pthread_mutex_lock(&lock);
+    tni_lock_take(&lock);
     read_all_but(0);
     for (uint64_t i = 0; i < n_events; i++)
         fn(&event_at(i)->shown, user);
     if (out_lost)
         *out_lost = n_lost;
-    pthread_mutex_unlock(&lock);
+    tni_lock_give(&lock);
     return TN_OK;
 }

@@ -4,11 +4,11 @@
  * dispatcher passes by. */
 #include "base/env.h"
 #include "base/error.h"
+#include "base/fork.h"
 #include "base/log.h"
 #include "core/call/op_info.h"
 #include "core/profile/profile.h"
 
-#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,6 +18,8 @@ static TNI_TLS uint32_t depth;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static tn_registration *registration;
+
+TNI_FORK_MUTEX(PROFILE, lock, tni_fork_no_mend)
 static _Atomic bool recording, logging;
 static const char *trace_path; /* what TENON_PROFILE names, while it is to be written */
 

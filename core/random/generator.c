@@ -5,8 +5,7 @@
 #include "core/random/generator.h"
 #include "base/env.h"
 #include "base/error.h"
-
-#include <pthread.h>
+#include "base/fork.h"
 
 static const uint64_t default_seed = 67280421310721u;
 
@@ -15,10 +14,12 @@ typedef struct generator {
     bool own;              /* else it stands at the start of the common seed */
 } generator;
 
-static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static tni_lock lock = TNI_LOCK_INITIALIZER;
 static uint64_t common_seed;
 static bool seeded;
 static generator generators[TNI_MAX_DEVICES]; /* by ordinal */
+
+TNI_FORK_LOCK(GENERATORS, lock, tni_fork_as_it_is)
 
 /* Under the lock. */
 static generator *generator_of(const tni_device *device) {
@@ -40,28 +41,28 @@ static void forget_all(void) {
 }
 
 void tn_manual_seed(uint64_t seed) {
-    pthread_mutex_lock(&lock);
+    tni_lock_take(&lock);
     common_seed = seed;
     seeded = true;
     forget_all();
-    pthread_mutex_unlock(&lock);
+    tni_lock_give(&lock);
 }
 
 void tni_generators_finish(void) {
-    pthread_mutex_lock(&lock);
+    tni_lock_take(&lock);
     seeded = false;
     forget_all();
-    pthread_mutex_unlock(&lock);
+    tni_lock_give(&lock);
 }
 
 void tni_generator_take(tni_device *device, uint64_t n_words, uint64_t *out_seed,
                         uint64_t *out_offset) {
-    pthread_mutex_lock(&lock);
+    tni_lock_take(&lock);
     generator *g = generator_of(device);
     *out_seed = g->seed;
     *out_offset = g->offset;
     g->offset += n_words / 4 + (n_words % 4 != 0);
-    pthread_mutex_unlock(&lock);
+    tni_lock_give(&lock);
 }
 
 tn_status tn_generator_get(tn_device device, uint64_t *out_seed, uint64_t *out_offset) {
@@ -79,8 +80,8 @@ tn_status tn_generator_set(tn_device device, uint64_t seed, uint64_t offset) {
     tni_device *d = tni_device_get(device);
     if (!d)
         return tn_error_status();
-    pthread_mutex_lock(&lock);
+    tni_lock_take(&lock);
     generators[d->ordinal] = (generator){seed, offset, true};
-    pthread_mutex_unlock(&lock);
+    tni_lock_give(&lock);
     return TN_OK;
 }

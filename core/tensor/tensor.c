@@ -8,6 +8,7 @@
 #include "core/tensor/tensor.h"
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/fork.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -28,6 +29,37 @@ static TNI_TLS counter mine;
 static pthread_mutex_t counters_lock = PTHREAD_MUTEX_INITIALIZER;
 static counter *counters;
 static _Atomic int64_t n_of_others; /* of threads that ended, or could not be listed */
+
+/* Alive in the parent of a forked child that had other threads: what those held is there for ever. */
+static int64_t left_behind;
+static int64_t of_living_threads; /* at the fork under way */
+
+static void fork_before_COUNTERS(void) {
+    pthread_mutex_lock(&counters_lock);
+    of_living_threads = 0;
+    for (counter *c = counters; c; c = c->next)
+        of_living_threads += c == &mine ? 0 : atomic_load_explicit(&c->n, memory_order_relaxed);
+}
+
+/* In a child: the counters of the others lie in memory that new threads will have. */
+static void fork_after_COUNTERS(bool in_child) {
+    bool alone = !counters || (counters == &mine && !mine.next);
+    pthread_mutex_unlock(&counters_lock);
+    if (!in_child || alone)
+        return;
+    atomic_fetch_add(&n_of_others, of_living_threads);
+    mine.next = NULL;
+    counters = mine.known ? &mine : NULL;
+    left_behind = tni_tensors_alive() - (int64_t)tni_scopes.n;
+    if (left_behind < 0)
+        left_behind = 0;
+}
+
+TNI_FORK_PART(COUNTERS)
+
+int64_t tni_tensors_left_behind(void) {
+    return left_behind;
+}
 
 static void forget_thread(void) {
     pthread_mutex_lock(&counters_lock);

@@ -134,6 +134,8 @@ static inline tn_tensor *tni_scope_push(tn_tensor *t) {
 /* How many tensors are alive, in all threads. Exact while no other thread makes or drops any; for
  * tests and tn_shutdown. Each thread counts its own, so that a tensor costs no shared write. */
 int64_t tni_tensors_alive(void);
+/* Of them, those that a forked child may have from threads that it does not have. */
+int64_t tni_tensors_left_behind(void);
 
 /* ---- geometry ---------------------------------------------------------------------------- */
 

@@ -39,7 +39,7 @@ bool tc_status_find(const char *name, tc_status *out) {
     return false;
 }
 
-void tc_verdict_set(tc_verdict *v, tc_status status, uint32_t requirement, const char *format,
+void tc_verdict_set(tc_verdict *v, tc_status status, tn_requirement requirement, const char *format,
                     ...) {
     if (v->status == TC_FAIL)
         return;

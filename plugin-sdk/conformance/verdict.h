@@ -10,12 +10,14 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <tenon/requirements.h>
 
 /* X(NAME, name, when). The first five are a worker's to say. */
 #define TC_STATUS_MAP(X) \
     X(PASS, "pass", "everything checked held") \
     X(FAIL, "fail", "something did not; the message says what") \
-    X(MISTRUSTED, "mistrusted", "nothing was wrong, and nothing wrong would have been noticed") \
+    X(INCONCLUSIVE, "inconclusive", \
+      "nothing was wrong, and nothing wrong would have been noticed") \
     X(UNSUPPORTED, "unsupported", "the plugin does not claim what the case needs") \
     X(ERROR, "error", "the suite could not run the case: a bad line, no memory, its own bug") \
     X(CRASH, "crash", "the worker died in the case") \
@@ -61,11 +63,11 @@ typedef struct tc_figures {
 
 typedef struct tc_verdict {
     tc_status status;
-    uint32_t requirement; /* TNP-n that was broken; 0 where none can be named */
-    bool measured;        /* the next three are set */
-    double share;         /* worst error as a share of its bound: at most 1 passes */
-    double bias;          /* mean signed error as a share of the bound */
-    int64_t worst;        /* row-major index of the worst element of its output */
+    tn_requirement requirement; /* TNP-n that was broken */
+    bool measured;              /* the next three are set */
+    double share;               /* worst error as a share of its bound: at most 1 passes */
+    double bias;                /* mean signed error as a share of the bound */
+    int64_t worst;              /* row-major index of the worst element of its output */
     double milliseconds;
     tc_figures figures;
     char message[TC_VERDICT_MESSAGE]; /* "" for a pass; else what, where, expected and got */
@@ -77,8 +79,8 @@ const char *tc_status_name(tc_status status);
 bool tc_status_find(const char *name, tc_status *out);
 
 /* Sets status, requirement and message. An earlier failure stays: the first is what is reported. */
-void tc_verdict_set(tc_verdict *v, tc_status status, uint32_t requirement, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
+void tc_verdict_set(tc_verdict *v, tc_status status, tn_requirement requirement, const char *format,
+                    ...) __attribute__((format(printf, 4, 5)));
 
 /* One JSON object, without newline; `line` is the case's canonical line. Returns its length. */
 size_t tc_verdict_write(const tc_verdict *v, const char *line, char out[TC_VERDICT_LINE]);

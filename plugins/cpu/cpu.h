@@ -83,7 +83,7 @@ typedef struct tnc_family {
     X(index) \
     X(matmul) \
     X(softmax) \
-    X(layer_norm) \
+    X(norm) \
     X(convolution) \
     X(pool)
 

@@ -40,6 +40,6 @@ typedef uint64_t u64;
 #define f64_of_bits tnc_double
 #define bits_of_f64 tnc_bits64
 #define ELEMENTARY static inline __attribute__((always_inline))
-#include "plugins/elementary.h"
+#include "plugins/shared/elementary.h"
 
 #endif /* TENON_PLUGINS_CPU_ELEMENTARY_H */

@@ -90,27 +90,36 @@ TNC_INT_TYPES(LOOP_GEMM_INT)
     }
 GEMM_BLAS(f32, float, s)
 GEMM_BLAS(f64, double, d)
-#else
-#define GEMM_LOOPS(sfx, T, DT) \
-    static void blas_gemm_##sfx(bool ta, bool tb, int64_t m, int64_t n, int64_t k, T alpha, \
-                                const T *a, int64_t lda, const T *b, int64_t ldb, T beta, T *c, \
-                                int64_t ldc) { \
-        matrix left = {(char *)(uintptr_t)a, ta ? 1 : lda, ta ? lda : 1, TN_##DT}; \
-        matrix right = {(char *)(uintptr_t)b, tb ? 1 : ldb, tb ? ldb : 1, TN_##DT}; \
-        matrix out = {(char *)c, ldc, 1, TN_##DT}; \
-        loop_gemm_##sfx(m, n, k, alpha, &left, &right, beta, &out); \
-    }
-GEMM_LOOPS(f32, float, F32)
-GEMM_LOOPS(f64, double, F64)
 #endif
+
+static void loop_gemm(tn_dtype dtype, bool ta, bool tb, int64_t m, int64_t n, int64_t k,
+                      double alpha, const void *a, int64_t lda, const void *b, int64_t ldb,
+                      double beta, void *c, int64_t ldc) {
+    matrix left = {(char *)(uintptr_t)a, ta ? 1 : lda, ta ? lda : 1, dtype};
+    matrix right = {(char *)(uintptr_t)b, tb ? 1 : ldb, tb ? ldb : 1, dtype};
+    matrix out = {c, ldc, 1, dtype};
+    if (dtype == TN_F32)
+        loop_gemm_f32(m, n, k, (float)alpha, &left, &right, (float)beta, &out);
+    else
+        loop_gemm_f64(m, n, k, alpha, &left, &right, beta, &out);
+}
 
 void tnc_gemm(tn_dtype dtype, bool ta, bool tb, int64_t m, int64_t n, int64_t k, double alpha,
               const void *a, int64_t lda, const void *b, int64_t ldb, double beta, void *c,
               int64_t ldc) {
-    if (dtype == TN_F32)
+#ifdef TNC_HAVE_OPENBLAS
+    /* With alpha 0 most of BLAS's kernels leave the product out, and with it the NaN that 0 * NaN
+     * and 0 * infinity are; some do not. */
+    if (dtype == TN_F32 && (float)alpha != 0) {
         blas_gemm_f32(ta, tb, m, n, k, (float)alpha, a, lda, b, ldb, (float)beta, c, ldc);
-    else
+        return;
+    }
+    if (dtype == TN_F64 && alpha != 0) {
         blas_gemm_f64(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
+        return;
+    }
+#endif
+    loop_gemm(dtype, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
 }
 
 /* ---- one call ---------------------------------------------------------------------------- */

@@ -10,7 +10,7 @@
 #ifndef TENON_OPENCL_H
 #define TENON_OPENCL_H
 
-#include "plugins/gpu/gpu.h"
+#include "plugins/shared/gpu/gpu.h"
 
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>

@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/auxv.h>
 
 enum { MAX_PLATFORMS = 32 };
 
@@ -236,6 +237,15 @@ static void explain_no_platform(tn_pself *self) {
 static tn_status search(tn_pself *self) {
     cl_platform_id ids[MAX_PLATFORMS];
     cl_uint n = 0;
+    /* Loaders and drivers run code from files that the environment names (OCL_ICD_VENDORS,
+     * OPENCL_LAYERS, POCL_CACHE_DIR, XDG_CACHE_HOME ...), and no list of these can be complete. */
+    if (getauxval(AT_SECURE)) {
+        snprintf(self->reason, sizeof self->reason,
+                 "the program runs with raised privileges (set-uid, set-gid or capabilities), and "
+                 "OpenCL drivers run code that their caller's environment names; start it without, "
+                 "or choose another device");
+        return TN_OK;
+    }
     const char *wanted = self->host->option(self, "platform");
     if (wanted && !*wanted)
         wanted = NULL;

@@ -73,8 +73,8 @@ static void run(const tc_case *c, const tc_options *options, tc_verdict *out) {
         out->worst = 3;
     } else if (strcmp(s, "unsupported") == 0) {
         tc_verdict_set(out, TC_UNSUPPORTED, 0, "not offered");
-    } else if (strcmp(s, "mistrusted") == 0) {
-        tc_verdict_set(out, TC_MISTRUSTED, 0, "all outputs are zero");
+    } else if (strcmp(s, "inconclusive") == 0) {
+        tc_verdict_set(out, TC_INCONCLUSIVE, 0, "all outputs are zero");
     } else if (strcmp(s, "segv") == 0) {
         fputs("about to fall\n", stderr);
         signal(SIGSEGV, SIG_DFL);
@@ -105,13 +105,13 @@ static void run(const tc_case *c, const tc_options *options, tc_verdict *out) {
         _exit(7);
     } else if (strcmp(s, "tunables") == 0) {
         const char *value = getenv("GLIBC_TUNABLES");
-        tc_verdict_set(out, TC_MISTRUSTED, 0, "%s", value ? value : "none");
+        tc_verdict_set(out, TC_INCONCLUSIVE, 0, "%s", value ? value : "none");
     } else if (strcmp(s, "slow") == 0) {
         usleep(30000);
     } else if (strcmp(s, "when") == 0) {
         double start = seconds();
         usleep(30000);
-        tc_verdict_set(out, TC_MISTRUSTED, 0, "%.6f %.6f", start, seconds());
+        tc_verdict_set(out, TC_INCONCLUSIVE, 0, "%.6f %.6f", start, seconds());
     } else if (strcmp(s, "flood") == 0) {
         flood(stdout, 8);
         flood(stderr, 8);
@@ -172,7 +172,7 @@ static void run(const tc_case *c, const tc_options *options, tc_verdict *out) {
         for (;;)
             pause();
     } else if (strcmp(s, "pid") == 0) {
-        tc_verdict_set(out, TC_MISTRUSTED, 0, "pid %d", (int)getpid());
+        tc_verdict_set(out, TC_INCONCLUSIVE, 0, "pid %d", (int)getpid());
     }
 }
 

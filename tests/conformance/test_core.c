@@ -14,7 +14,7 @@
 
 #include "plugin-sdk/conformance/worker/core/classes.h"
 #include "plugin-sdk/conformance/worker/core/outcome.h"
-#include "plugin-sdk/conformance/worker/core/pair.h"
+#include "plugin-sdk/conformance/worker/core/device_pair.h"
 
 static tc_options options;
 static const tc_class *const classes[] = {&tc_operator_class, &tc_gradient_class, &tc_train_class};
@@ -57,7 +57,7 @@ static void count_kernel(const tn_kernel_info *info, void *user) {
 static int n_kernels(tc_mode mode, const char *op) {
     tc_verdict v = {0};
     int n = 0;
-    assert_non_null(tc_pair_open(&options, mode, &v));
+    assert_non_null(tc_device_pair_open(&options, mode, &v));
     assert_int_equal(tn_op_kernels(op, count_kernel, &n), TN_OK);
     return n;
 }
@@ -156,7 +156,7 @@ static void bounds_are_tight(void **state) {
 }
 
 static int close_pair(void **state) {
-    tc_pair_close();
+    tc_device_pair_close();
     return 0;
 }
 

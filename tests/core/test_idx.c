@@ -124,6 +124,33 @@ static void what_is_not_a_whole_idx_file_is_refused(void **state) {
     refused(d, TN_IO, "more than 2 GiB");
 }
 
+/* A header that announces `n_elements` bytes, and `n_tail` bytes more than these. */
+static void put_with_tail(uint32_t n_elements, size_t n_tail, bool compressed) {
+    const uint8_t n[4] = {(uint8_t)(n_elements >> 24), (uint8_t)(n_elements >> 16),
+                          (uint8_t)(n_elements >> 8), (uint8_t)n_elements};
+    const uint8_t head[8] = {0, 0, 8, 1, n[0], n[1], n[2], n[3]};
+    size_t bytes = sizeof head + n_elements + n_tail;
+    uint8_t *content = malloc(bytes);
+    for (size_t i = 0; i < bytes; i++)
+        content[i] = i < sizeof head ? head[i] : (uint8_t)(i * i >> 3);
+    put(content, bytes, compressed);
+    free(content);
+}
+
+/* The reader meets the end of what was announced inside its first buffer, at its edge, and in one
+ * that has grown. */
+static void a_file_that_goes_on_after_its_elements_is_refused(void **state) {
+    tni_device *d = open_storing_all();
+    const uint32_t n_elements[] = {1, 60000, (64 << 10) - 9, (64 << 10) - 8, 70000, 200000};
+    const size_t n_tail[] = {1, 2, 60000, 64 << 10, 70000, 200000, 3 << 20};
+    for (int compressed = 0; compressed < 2; compressed++)
+        for (size_t i = 0; i < sizeof n_elements / sizeof *n_elements; i++)
+            for (size_t j = 0; j < sizeof n_tail / sizeof *n_tail; j++) {
+                put_with_tail(n_elements[i], n_tail[j], compressed);
+                refused(d, TN_IO, "bytes follow");
+            }
+}
+
 static void damage(long at) {
     FILE *file = fopen(path, "r+b");
     fseek(file, at, SEEK_SET);
@@ -198,6 +225,7 @@ int main(void) {
         TEST(every_type_is_read_from_big_endian),
         TEST(compressed_or_not_is_the_same),
         TEST(what_is_not_a_whole_idx_file_is_refused),
+        TEST(a_file_that_goes_on_after_its_elements_is_refused),
         TEST(damaged_compression_is_refused),
         TEST(what_is_no_file_is_refused),
         TEST(no_failing_allocation_leaks),

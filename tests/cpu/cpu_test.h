@@ -14,6 +14,7 @@ extern mini cpu;
 /* The families; each runs its group of tests and returns the number of failures. */
 int test_math(void);
 int test_plugin(void);
+int test_products(void);
 
 /* Fixture of every test: frees its tensors and its memory. */
 int test_end(void **state);

@@ -5,7 +5,7 @@
  * or without any a fixed series of random inputs. */
 #define _GNU_SOURCE
 #include "base/error.h"
-#include "dispatcher/loader/parts.h"
+#include "loader/internal.h"
 
 #include <tenon/kernels.h>
 

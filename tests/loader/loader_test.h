@@ -12,7 +12,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/log.h"
-#include "dispatcher/loader/parts.h"
+#include "loader/internal.h"
 #include "dispatcher/registry.h"
 
 #include <tenon/plugins.h>

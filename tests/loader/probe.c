@@ -1,6 +1,6 @@
 /* Asks for the device type it is told and prints what became of it: a whole process for tests of
  * places and privileges. Prints the log too. */
-#include "dispatcher/loader/loader.h"
+#include "loader/loader.h"
 
 #include <stdio.h>
 

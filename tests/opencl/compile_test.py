@@ -96,7 +96,7 @@ def main(language: str, compiler: str, device: str, path: str) -> None:
     if not found:
         print(f"skipped: there is no {compiler}")
         sys.exit(SKIPPED)
-    files = {f.name for f in pathlib.Path(device).glob("*.c")}
+    files = {f.name for f in pathlib.Path(device).glob("*.cl")}
     listed = {line.split()[1] for line in variants.read(pathlib.Path(path))}
     if files != listed:
         sys.exit(f"{path} has variants of {sorted(listed)}, and there are {sorted(files)}: "

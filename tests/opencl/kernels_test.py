@@ -25,7 +25,7 @@ import tempfile
 import variants
 
 SKIPPED = 77
-BAD = ("fail", "crash", "timeout", "error", "mistrusted", "flaky", "xpass")
+BAD = ("fail", "crash", "timeout", "error", "inconclusive", "flaky", "xpass")
 
 # What every worker is: its own log for Oclgrind, and what the plugin says beside.
 WORKER = """#!/bin/sh

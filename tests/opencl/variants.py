@@ -14,7 +14,7 @@ import re
 import subprocess
 import sys
 
-BUILT = re.compile(r"opencl:\d+: (\S+\.c) (.*-DHAS_F64=[01]).*: \d+ ms, (?:built|from the cache)$", re.MULTILINE)
+BUILT = re.compile(r"opencl:\d+: (\S+\.cl) (.*-DHAS_F64=[01]).*: \d+ ms, (?:built|from the cache)$", re.MULTILINE)
 HERE = pathlib.Path(__file__).resolve().parent
 
 # Each kind of device: the driver, the layer's words, and which cases. The width of vectors is a

@@ -179,7 +179,7 @@ class EnvironmentPage(Planted):
 
 
 class RequirementsPage(Planted):
-    ONE = '[[group]]\ntitle = "T"\nrequirement = [\n{ id = 1, slots = [%s], text = "Does it."%s }, %s\n]\n'
+    ONE = '[[group]]\ntitle = "T"\nrequirement = [\n{ id = 1, name = "DOES", slots = [%s], text = "Does it."%s }, %s\n]\n'
     CASES = ', cases = ["contract/a-*"]'
 
     def check(self, slots='"tn_x.run", "tenon_plugin_query_v1"', more="", *options, cases=CASES):
@@ -190,7 +190,7 @@ class RequirementsPage(Planted):
     def test_every_slot_answered_passes_and_makes_the_page(self):
         code, text = self.check()
         self.assertEqual(code, 0, text)
-        self.assertIn("TNP-1 | Does it.<br>Checked by: `contract/a-*` |", (self.root / "page.md").read_text())
+        self.assertIn("TNP-1<br>`DOES` | Does it.<br>Checked by: `contract/a-*` |", (self.root / "page.md").read_text())
 
     def test_a_requirement_that_no_case_checks_says_why(self):
         code, text = self.check(cases=', unchecked = "nobody can look"')
@@ -214,17 +214,32 @@ class RequirementsPage(Planted):
         self.assertIn("TNP-1: there is no tn_x.walk", text)
 
     def test_a_number_used_twice(self):
-        code, text = self.check(more='{ id = 1, slots = ["tn_x.run"], text = "Again." }')
+        code, text = self.check(more='{ id = 1, name = "AGAIN", slots = ["tn_x.run"], text = "Again." }')
         self.assertEqual(code, 1)
         self.assertIn("TNP-1 stands twice", text)
 
     def test_a_number_that_was_dropped(self):
-        code, text = self.check(more='{ id = 3, slots = ["tn_x.run"], text = "Third." }')
+        code, text = self.check(more='{ id = 3, name = "THIRD", slots = ["tn_x.run"], text = "Third." }')
         self.assertEqual(code, 1)
         self.assertIn("TNP-2 is gone", text)
 
+    def test_a_name_used_twice_or_missing(self):
+        code, text = self.check(more='{ id = 2, name = "DOES", slots = ["tn_x.run"], text = "Again." }')
+        self.assertEqual(code, 1)
+        self.assertIn("name DOES stands twice", text)
+        code, text = self.check(more='{ id = 2, slots = ["tn_x.run"], text = "Again." }')
+        self.assertEqual(code, 1)
+        self.assertIn("TNP-2: needs a name", text)
+
+    def test_names_become_constants(self):
+        self.check()
+        header = self.root / "requirements.h"
+        code, text = run("generate_requirements.py", "--header", self.root / "r.toml", header)
+        self.assertEqual(code, 0, text)
+        self.assertIn("/* Does it. */\n    TNP_DOES = 1,\n", header.read_text())
+
     def test_a_withdrawn_requirement_answers_nothing(self):
-        code, text = self.check('"tenon_plugin_query_v1"', '{ id = 2, slots = ["tn_x.run"], text = "No.", '
+        code, text = self.check('"tenon_plugin_query_v1"', '{ id = 2, name = "NO", slots = ["tn_x.run"], text = "No.", '
                                 'withdrawn = "why" }')
         self.assertEqual(code, 1)
         self.assertIn("tn_x.run: no requirement binds it", text)

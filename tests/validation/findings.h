@@ -10,7 +10,7 @@
 #include <cmocka.h>
 
 #include "tests/validation/brittle.h"
-#include "dispatcher/loader/loader.h"
+#include "loader/loader.h"
 
 #include <tenon/validation.h>
 

@@ -119,7 +119,7 @@ TN_API void tn_pinned_free(void *p);
 /* Closes devices and shuts plugins down. Optional: at exit the system takes everything back. Fails
  * with TN_STATE, and does nothing, while tensors are alive. Destroy events and drop streams before:
  * those that are left are gone with their devices. Other threads must be done with Tenon; the
- * library can be used again afterwards, also by them. */
+ * library can be used again afterwards, also by them. In a forked child see tenon/tenon.h. */
 TN_API tn_status tn_shutdown(void);
 
 #ifdef __cplusplus

@@ -18,7 +18,7 @@ import pathlib
 import sys
 import tomllib
 
-FAMILIES = ("pointwise", "factory", "reduction", "along", "index", "matrix", "norm", "convolution", "pool")
+FAMILIES = ("pointwise", "factory", "reduce", "along", "index", "matmul", "norm", "convolution", "pool")
 ARG_KINDS = {"Tensor": "TENSOR", "Scalar": "SCALAR", "int": "INT", "float": "FLOAT", "bool": "BOOL",
              "int[]": "INTS", "str": "STRING"}
 FIELDS = {"family", "ulps", "zero", "extremes", "range"}

@@ -11,60 +11,6 @@
 #include <time.h>
 #include <unistd.h>
 
-static const char *const set_names[TC_N_SETS] = {"smoke", "standard", "exhaustive", "perf"};
-
-const char *tc_set_name(tc_set set) {
-    return (unsigned)set < TC_N_SETS ? set_names[set] : "?";
-}
-
-bool tc_set_find(const char *name, tc_set *out) {
-    for (unsigned i = 0; i < TC_N_SETS; i++)
-        if (strcmp(set_names[i], name) == 0) {
-            *out = (tc_set)i;
-            return true;
-        }
-    return false;
-}
-
-char *tc_sets_name(tc_sets sets, char out[TC_SETS_NAME]) {
-    size_t n = 0;
-    out[0] = '\0';
-    for (unsigned i = 0; i < TC_N_SETS; i++)
-        if (sets & TC_SET_BIT(i))
-            n += (size_t)snprintf(out + n, TC_SETS_NAME - n, "%s%s", n ? "+" : "", set_names[i]);
-    return out;
-}
-
-bool tc_sets_find(const char *names, tc_sets *out) {
-    tc_sets sets = 0;
-    for (const char *at = names;; at++) {
-        char name[TC_SETS_NAME];
-        tc_set set;
-        size_t n = strcspn(at, "+");
-        snprintf(name, sizeof name, "%.*s", n < sizeof name ? (int)n : 0, at);
-        if (!tc_set_find(name, &set))
-            return false;
-        sets |= TC_SET_BIT(set);
-        at += n;
-        if (!*at)
-            break;
-    }
-    *out = sets;
-    return true;
-}
-
-tc_sets tc_sets_join(tc_sets a, tc_sets b) {
-    tc_sets perf = (a | b) & TC_SET_BIT(TC_PERF);
-    a &= ~perf;
-    b &= ~perf;
-    return perf | (a > b ? a : b);
-}
-
-bool tc_sets_have(tc_sets sets, tc_set set) {
-    tc_sets perf = TC_SET_BIT(TC_PERF);
-    return set == TC_PERF ? sets & perf : (sets & ~perf) >= TC_SET_BIT(set);
-}
-
 void tc_suite_list(const tc_suite *suite, tc_set set, tc_sink *sink) {
     tc_set first = set == TC_PERF ? TC_PERF : TC_SMOKE;
     for (uint32_t i = 0; i < suite->n_classes; i++)
@@ -85,7 +31,7 @@ void tc_run_line(const tc_suite *suite, const char *line, const tc_options *opti
     tc_case c;
     char why[TC_MESSAGE];
     if (!tc_case_parse(line, &c, why)) {
-        tc_verdict_set(out, TC_ERROR, 0, "no case: %s", why);
+        tc_verdict_set(out, TC_ERROR, TNP_NONE, "no case: %s", why);
         return;
     }
     for (uint32_t i = 0; i < suite->n_classes; i++)
@@ -95,7 +41,7 @@ void tc_run_line(const tc_suite *suite, const char *line, const tc_options *opti
             out->milliseconds = now_ms() - start;
             return;
         }
-    tc_verdict_set(out, TC_ERROR, 0, "this worker has no class of cases named %s", c.class);
+    tc_verdict_set(out, TC_ERROR, TNP_NONE, "this worker has no class of cases named %s", c.class);
 }
 
 /* ---- verbs ------------------------------------------------------------------------------- */

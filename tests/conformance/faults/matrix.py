@@ -24,7 +24,7 @@ import build
 import catalogue
 
 CLASSES = ("kernel", "same", "refuse", "contract", "process", "operator", "gradient", "train")
-KILLS = {"fail", "crash", "timeout", "flaky", "mistrusted"}
+KILLS = {"fail", "crash", "timeout", "flaky", "inconclusive"}
 GOOD = {"pass", "unsupported"}
 ENOUGH = 5
 TIMEOUT = 30

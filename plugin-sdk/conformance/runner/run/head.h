@@ -2,7 +2,7 @@
 #ifndef TENON_CONFORMANCE_HEAD_H
 #define TENON_CONFORMANCE_HEAD_H
 
-#include "plugin-sdk/conformance/worker/worker.h"
+#include "plugin-sdk/conformance/sets.h"
 #include "plugin-sdk/conformance/runner/run/sha256.h"
 
 typedef struct tc_head {

@@ -37,13 +37,17 @@ static void append(char *out, size_t room, const char *format, ...) {
 }
 
 char *tc_counts_words(const size_t *counts, size_t n_skipped, char *out, size_t room) {
-    static const char *const words[TC_N_STATUSES] = {
-        [TC_PASS] = "passed",           [TC_FAIL] = "failed",
-        [TC_MISTRUSTED] = "mistrusted", [TC_UNSUPPORTED] = "unsupported",
-        [TC_ERROR] = "error",           [TC_CRASH] = "crashed",
-        [TC_TIMEOUT] = "timed out",     [TC_FLAKY] = "flaky",
-        [TC_XFAIL] = "xfail",           [TC_XPASS] = "xpass",
-        [TC_WAIVED] = "waived"};
+    static const char *const words[TC_N_STATUSES] = {[TC_PASS] = "passed",
+                                                     [TC_FAIL] = "failed",
+                                                     [TC_INCONCLUSIVE] = "inconclusive",
+                                                     [TC_UNSUPPORTED] = "unsupported",
+                                                     [TC_ERROR] = "error",
+                                                     [TC_CRASH] = "crashed",
+                                                     [TC_TIMEOUT] = "timed out",
+                                                     [TC_FLAKY] = "flaky",
+                                                     [TC_XFAIL] = "xfail",
+                                                     [TC_XPASS] = "xpass",
+                                                     [TC_WAIVED] = "waived"};
     snprintf(out, room, "%zu passed, %zu failed", counts[TC_PASS], counts[TC_FAIL]);
     for (unsigned i = 0; i < TC_N_STATUSES; i++)
         if (i != TC_PASS && i != TC_FAIL && counts[i])

@@ -2,6 +2,7 @@
 #include "plugin-sdk/conformance/runner/run/levels.h"
 
 #include <stdlib.h>
+#include <stdio.h>
 #include <string.h>
 #include <strings.h>
 

@@ -16,8 +16,8 @@
 #ifndef TENON_CONFORMANCE_LEVELS_H
 #define TENON_CONFORMANCE_LEVELS_H
 
+#include "plugin-sdk/conformance/sets.h"
 #include "plugin-sdk/conformance/verdict.h"
-#include "plugin-sdk/conformance/worker/worker.h"
 #include "plugin-sdk/conformance/runner/run/log.h"
 #include "plugin-sdk/conformance/runner/run/pattern.h"
 #include "plugin-sdk/conformance/runner/run/plan.h"

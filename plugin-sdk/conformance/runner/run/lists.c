@@ -131,7 +131,7 @@ tc_status tc_lists_judge(tc_lists *lists, const char *line, tc_status status,
                          const tc_entry **out_entry) {
     *out_entry = NULL;
     bool failed = status == TC_FAIL || status == TC_CRASH || status == TC_TIMEOUT ||
-                  status == TC_FLAKY || status == TC_MISTRUSTED;
+                  status == TC_FLAKY || status == TC_INCONCLUSIVE;
     if (!failed && status != TC_PASS)
         return status;
     for (size_t i = 0; i < lists->n; i++) {

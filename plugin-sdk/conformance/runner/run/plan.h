@@ -5,7 +5,8 @@
 #ifndef TENON_CONFORMANCE_PLAN_H
 #define TENON_CONFORMANCE_PLAN_H
 
-#include "plugin-sdk/conformance/worker/worker.h"
+#include "plugin-sdk/conformance/sets.h"
+#include "plugin-sdk/conformance/verdict.h"
 #include "plugin-sdk/conformance/runner/run/pattern.h"
 
 typedef struct tc_planned {

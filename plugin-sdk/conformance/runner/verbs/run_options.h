@@ -5,7 +5,8 @@
 #include <limits.h>
 
 #include "plugin-sdk/conformance/runner/report/report.h"
-#include "plugin-sdk/conformance/worker/worker.h"
+#include "plugin-sdk/conformance/sets.h"
+#include "plugin-sdk/conformance/verdict.h"
 
 enum { TC_MOST_WORDS = 256, TC_N_REPORTS = 4 };
 

@@ -17,7 +17,7 @@ bool tc_buffer_create(tc_contract *k, tc_subject *s, int32_t space, uint64_t byt
     *out = (tc_buffer){.subject = s, .space = space, .bytes = bytes};
     out->model = tc_arena_array(&k->arena, bytes, 1);
     if (!out->model) {
-        tc_verdict_set(k->out, TC_ERROR, 0, "the host has no memory for this case");
+        tc_verdict_set(k->out, TC_ERROR, TNP_NONE, "the host has no memory for this case");
         return false;
     }
     for (uint64_t i = 0; i < bytes; i += 8) {
@@ -26,25 +26,28 @@ bool tc_buffer_create(tc_contract *k, tc_subject *s, int32_t space, uint64_t byt
     }
     snprintf(what, sizeof what, "alloc of %llu bytes", (unsigned long long)bytes);
     tc_host_forget();
-    if (!tc_must(k, 37, s->memory->alloc(s->device, space, bytes, &out->memory, &out->host), what))
+    if (!tc_must(k, TNP_ALLOC_HANDLE,
+                 s->memory->alloc(s->device, space, bytes, &out->memory, &out->host), what))
         return false;
     if (out->memory == 0)
-        TC_BROKEN(k, 37, "%s gave the handle 0", what);
+        TC_BROKEN(k, TNP_ALLOC_HANDLE, "%s gave the handle 0", what);
     if (space == TN_SPACE_PINNED && !out->host) {
-        TC_BROKEN(k, 40, "%s in TN_SPACE_PINNED gave no host pointer; set *out_host", what);
+        TC_BROKEN(k, TNP_ALLOC_HOST_POINTER,
+                  "%s in TN_SPACE_PINNED gave no host pointer; set *out_host", what);
         return false;
     }
     if (s->host_memory && !out->host)
-        TC_BROKEN(k, 35, "%s gave no host pointer, on a device with TN_PROP_HOST_MEMORY", what);
+        TC_BROKEN(k, TNP_PROPERTY_HOST_MEMORY,
+                  "%s gave no host pointer, on a device with TN_PROP_HOST_MEMORY", what);
     if (out->host && (uint64_t)out->host % s->alignment)
-        TC_BROKEN(k, 38, "%s gave %p, which is not aligned to %llu", what, out->host,
-                  (unsigned long long)s->alignment);
+        TC_BROKEN(k, TNP_ALLOC_ALIGNMENT, "%s gave %p, which is not aligned to %llu", what,
+                  out->host, (unsigned long long)s->alignment);
     tn_status status =
         space == TN_SPACE_PINNED
             ? (memcpy(out->host, out->model, bytes), TN_OK)
             : s->memory->write(s->device, s->stream, out->memory, 0, out->model, bytes);
-    return tc_must(k, 42, status, "write of a whole allocation") &&
-           tc_must(k, 56, tc_subject_sync(s), "synchronize");
+    return tc_must(k, TNP_TRANSFER_RANGE, status, "write of a whole allocation") &&
+           tc_must(k, TNP_STREAM_SYNCHRONIZE, tc_subject_sync(s), "synchronize");
 }
 
 void tc_buffer_destroy(tc_buffer *b) {
@@ -53,18 +56,18 @@ void tc_buffer_destroy(tc_buffer *b) {
     b->memory = 0;
 }
 
-bool tc_buffer_check(tc_contract *k, tc_buffer *b, tn_pstream *stream, uint32_t requirement,
+bool tc_buffer_check(tc_contract *k, tc_buffer *b, tn_pstream *stream, tn_requirement requirement,
                      const char *what) {
     unsigned char *now = tc_arena_array(&k->arena, b->bytes, 1);
     if (!now) {
-        tc_verdict_set(k->out, TC_ERROR, 0, "the host has no memory for this case");
+        tc_verdict_set(k->out, TC_ERROR, TNP_NONE, "the host has no memory for this case");
         return false;
     }
     tc_subject *s = b->subject;
     if (b->space == TN_SPACE_PINNED)
         memcpy(now, b->host, b->bytes);
-    else if (!tc_must(k, 44, s->memory->read(s->device, stream, now, b->memory, 0, b->bytes),
-                      "read"))
+    else if (!tc_must(k, TNP_READ_COMPLETE,
+                      s->memory->read(s->device, stream, now, b->memory, 0, b->bytes), "read"))
         return false;
     for (uint64_t i = 0; i < b->bytes; i++)
         if (now[i] != b->model[i]) {
@@ -86,7 +89,8 @@ bool tc_work_create(tc_contract *k, tc_subject *s, tc_work *out) {
         return false;
     out->fills = 8;
     double start = tc_clock();
-    bool ok = tc_work_queue(k, out, s->stream) && tc_must(k, 56, tc_subject_sync(s), "synchronize");
+    bool ok = tc_work_queue(k, out, s->stream) &&
+              tc_must(k, TNP_STREAM_SYNCHRONIZE, tc_subject_sync(s), "synchronize");
     double each = (tc_clock() - start) / 8;
     double wanted = each > 0 ? WORK_SECONDS / each : MOST_FILLS;
     out->fills = wanted < 1 ? 1 : wanted > MOST_FILLS ? MOST_FILLS : (uint32_t)wanted;
@@ -100,7 +104,8 @@ void tc_work_destroy(tc_work *w) {
 bool tc_work_queue(tc_contract *k, tc_work *w, tn_pstream *stream) {
     tc_subject *s = w->buffer.subject;
     for (uint32_t i = 0; i < w->fills; i++)
-        if (!tc_must(k, 48, s->memory->fill(s->device, stream, w->buffer.memory, 0, i, WORK_BYTES),
+        if (!tc_must(k, TNP_FILL_VALUE,
+                     s->memory->fill(s->device, stream, w->buffer.memory, 0, i, WORK_BYTES),
                      "fill"))
             return false;
     return true;
@@ -115,7 +120,8 @@ bool tc_question_waits(tc_contract *k, tc_work *w, tn_pstream *stream, tn_pevent
         for (int n = 0; n < 3 && waits; n++) /* longer than a host is kept off its core */
             waits = tc_work_queue(k, w, stream);
         if (event)
-            waits = waits && tc_must(k, 60, ops->events->record(event, stream), "record");
+            waits =
+                waits && tc_must(k, TNP_EVENT_RECORD, ops->events->record(event, stream), "record");
         double start = tc_clock();
         waits &= ask(k, of) == TN_OK;
         double asked = tc_clock() - start;
@@ -130,18 +136,20 @@ bool tc_question_waits(tc_contract *k, tc_work *w, tn_pstream *stream, tn_pevent
 
 bool tc_stream_create(tc_contract *k, tc_subject *s, int32_t priority, tn_pstream **out) {
     *out = NULL;
-    if (!tc_must(k, 52, s->ops->streams->create(s->device, priority, out), "create of a stream"))
+    if (!tc_must(k, TNP_STREAM_CREATE, s->ops->streams->create(s->device, priority, out),
+                 "create of a stream"))
         return false;
     if (!*out)
-        TC_BROKEN(k, 52, "create of a stream gave NULL");
+        TC_BROKEN(k, TNP_STREAM_CREATE, "create of a stream gave NULL");
     return *out != NULL;
 }
 
 bool tc_event_create(tc_contract *k, tc_subject *s, uint32_t flags, tn_pevent **out) {
     *out = NULL;
-    if (!tc_must(k, 59, s->ops->events->create(s->device, flags, out), "create of an event"))
+    if (!tc_must(k, TNP_EVENT_CREATE, s->ops->events->create(s->device, flags, out),
+                 "create of an event"))
         return false;
     if (!*out)
-        TC_BROKEN(k, 59, "create of an event gave NULL");
+        TC_BROKEN(k, TNP_EVENT_CREATE, "create of an event gave NULL");
     return *out != NULL;
 }

@@ -19,7 +19,7 @@ bool tc_buffer_create(tc_contract *k, tc_subject *s, int32_t space, uint64_t byt
 void tc_buffer_destroy(tc_buffer *b);
 
 /* Reads all of it on `stream` and compares with the model; `what` goes into the message. */
-bool tc_buffer_check(tc_contract *k, tc_buffer *b, tn_pstream *stream, uint32_t requirement,
+bool tc_buffer_check(tc_contract *k, tc_buffer *b, tn_pstream *stream, tn_requirement requirement,
                      const char *what);
 
 /* Keeps a stream busy for some milliseconds, with fills of memory of its own. */

@@ -5,36 +5,37 @@
 #include <string.h>
 
 static const tc_contract_row *const contract_tables[] = {
-    tc_property_rows, tc_record_rows, tc_memory_rows,  tc_transfer_rows,
-    tc_stream_rows,   tc_event_rows,  tc_error_rows,   tc_thread_rows,
-    tc_device_rows,   tc_queue_rows,  tc_program_rows,
+    tc_property_rows, tc_record_rows, tc_memory_rows,   tc_transfer_rows,
+    tc_stream_rows,   tc_event_rows,  tc_error_rows,    tc_thread_rows,
+    tc_device_rows,   tc_queue_rows,  tc_workload_rows,
 };
 static const tc_contract_row *const process_tables[] = {
-    tc_load_rows,    tc_life_rows,        tc_host_memory_rows,
-    tc_poverty_rows, tc_environment_rows, tc_exhaustion_rows,
+    tc_load_rows,        tc_life_rows,       tc_host_memory_rows, tc_host_compatibility_rows,
+    tc_environment_rows, tc_exhaustion_rows,
 };
 #define LENGTH(array) (sizeof(array) / sizeof *(array))
 
 /* ---- what cases use ---------------------------------------------------------------------- */
 
-bool tc_must(tc_contract *k, uint32_t requirement, tn_status status, const char *what) {
+bool tc_must(tc_contract *k, tn_requirement requirement, tn_status status, const char *what) {
     char reason[TC_MESSAGE];
     if (status != TN_OK)
         TC_BROKEN(k, requirement, "%s failed: %s", what, tc_reason(status, reason));
     return status == TN_OK;
 }
 
-bool tc_must_fail(tc_contract *k, uint32_t requirement, tn_status status, tn_status expected,
+bool tc_must_fail(tc_contract *k, tn_requirement requirement, tn_status status, tn_status expected,
                   const char *what) {
     char reason[TC_MESSAGE];
     if (status < 0 || status >= TN_STATUS_COUNT)
-        TC_BROKEN(k, 85, "%s returned %d, which is no status", what, (int)status);
+        TC_BROKEN(k, TNP_STATUS_CODES, "%s returned %d, which is no status", what, (int)status);
     else if (status != expected)
         TC_BROKEN(k, requirement, "%s should fail with %s, and gave %s", what,
                   tc_tn_status_name(expected), tc_reason(status, reason));
     else if (!*tc_host_message() || tc_host_message_status() != status)
-        TC_BROKEN(k, 16, "%s failed with %s, without a host->fail of that status and a message",
-                  what, tc_tn_status_name(status));
+        TC_BROKEN(k, TNP_FAIL_MESSAGE,
+                  "%s failed with %s, without a host->fail of that status and a message", what,
+                  tc_tn_status_name(status));
     return status == expected;
 }
 
@@ -43,9 +44,10 @@ int64_t tc_contract_int(tc_contract *k, const char *name) {
     int64_t value = 0;
     const char *text = tc_case_get(k->c, name);
     if (!text)
-        tc_verdict_set(k->out, TC_ERROR, 0, "%s/%s needs %s=N", k->c->class, k->c->subject, name);
+        tc_verdict_set(k->out, TC_ERROR, TNP_NONE, "%s/%s needs %s=N", k->c->class, k->c->subject,
+                       name);
     else if (!tc_read_int(text, &value, why))
-        tc_verdict_set(k->out, TC_ERROR, 0, "%s=: %s", name, why);
+        tc_verdict_set(k->out, TC_ERROR, TNP_NONE, "%s=: %s", name, why);
     return value;
 }
 
@@ -66,10 +68,11 @@ static const tc_contract_row *find(const tc_contract_row *const *tables, size_t 
 }
 
 static void run_row(const tc_contract_row *row, tc_contract *k) {
-    uint32_t requirement;
+    tn_requirement requirement;
     const char *text;
     if (!row) {
-        tc_verdict_set(k->out, TC_ERROR, 0, "there is no case %s/%s", k->c->class, k->c->subject);
+        tc_verdict_set(k->out, TC_ERROR, TNP_NONE, "there is no case %s/%s", k->c->class,
+                       k->c->subject);
         return;
     }
     tc_host_forget();

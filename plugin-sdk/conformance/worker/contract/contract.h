@@ -8,7 +8,7 @@
  * requirement that it checks, where it fails:
  *
  *     if (memory == 0)
- *         TC_BROKEN(k, 37, "alloc of %llu bytes gave the handle 0", ...);
+ *         TC_BROKEN(k, TNP_ALLOC_HANDLE, "alloc of %llu bytes gave the handle 0", ...);
  *
  * The first failure is the one that is reported; a case goes on or gives up as it likes.
  */
@@ -38,17 +38,17 @@ typedef struct tc_contract_row {
 #define TC_BROKEN(k, requirement, ...) tc_verdict_set((k)->out, TC_FAIL, requirement, __VA_ARGS__)
 
 /* The case asks for what this plugin does not offer (no streams, one device only). */
-#define TC_NOT_OFFERED(k, ...) tc_verdict_set((k)->out, TC_UNSUPPORTED, 0, __VA_ARGS__)
+#define TC_NOT_OFFERED(k, ...) tc_verdict_set((k)->out, TC_UNSUPPORTED, TNP_NONE, __VA_ARGS__)
 
 static inline bool tc_failed(const tc_contract *k) {
     return k->out->status != TC_PASS;
 }
 
 /* A call that must succeed: fails the case with `what` and the plugin's message otherwise. */
-bool tc_must(tc_contract *k, uint32_t requirement, tn_status status, const char *what);
+bool tc_must(tc_contract *k, tn_requirement requirement, tn_status status, const char *what);
 
 /* A call that must fail with `expected` and a message (TNP-16). */
-bool tc_must_fail(tc_contract *k, uint32_t requirement, tn_status status, tn_status expected,
+bool tc_must_fail(tc_contract *k, tn_requirement requirement, tn_status status, tn_status expected,
                   const char *what);
 
 /* A parameter of the row, which the case relies on. */
@@ -57,10 +57,10 @@ const char *tc_contract_word(tc_contract *k, const char *name); /* "" where it i
 
 /* Tables, each ended by a row without name. */
 extern const tc_contract_row tc_property_rows[], tc_record_rows[], tc_memory_rows[],
-    tc_transfer_rows[], tc_stream_rows[], tc_event_rows[], tc_program_rows[], tc_error_rows[],
+    tc_transfer_rows[], tc_stream_rows[], tc_event_rows[], tc_workload_rows[], tc_error_rows[],
     tc_thread_rows[], tc_device_rows[], tc_queue_rows[];
 extern const tc_contract_row tc_load_rows[], tc_life_rows[], tc_host_memory_rows[],
-    tc_poverty_rows[], tc_environment_rows[], tc_exhaustion_rows[];
+    tc_host_compatibility_rows[], tc_environment_rows[], tc_exhaustion_rows[];
 
 extern const tc_class tc_class_contract, tc_class_process;
 

@@ -19,11 +19,11 @@ static bool set_up(tc_contract *k, pair *p) {
         return false;
     }
     p->b.index = p->a->index ? 0 : 1;
-    if (!tc_must(k, 30, p->b.ops->open(p->b.self, p->b.index, &p->b.device),
+    if (!tc_must(k, TNP_OPEN_DEVICE, p->b.ops->open(p->b.self, p->b.index, &p->b.device),
                  "open of a second device"))
         return false;
     if (!p->b.device) {
-        TC_BROKEN(k, 30, "open of a second device gave NULL");
+        TC_BROKEN(k, TNP_OPEN_DEVICE, "open of a second device gave NULL");
         return false;
     }
     return (!p->b.ops->streams || tc_stream_create(k, &p->b, 0, &p->b.stream)) &&
@@ -53,11 +53,11 @@ static void index_refused(tc_contract *k) {
     for (int i = 0; i < 2; i++) {
         tn_pdevice *device = NULL;
         tc_host_forget();
-        tc_must_fail(k, 30, s->ops->open(s->self, indices[i], &device), TN_DEVICE,
+        tc_must_fail(k, TNP_OPEN_DEVICE, s->ops->open(s->self, indices[i], &device), TN_DEVICE,
                      "open of an index that no device has");
         if (device) {
-            TC_BROKEN(k, 30, "open of index %u of %u devices gave a device", indices[i],
-                      s->n_devices);
+            TC_BROKEN(k, TNP_OPEN_DEVICE, "open of index %u of %u devices gave a device",
+                      indices[i], s->n_devices);
             s->ops->close(device);
         }
     }
@@ -67,20 +67,21 @@ static void independent(tc_contract *k) {
     pair p;
     if (set_up(k, &p)) {
         memset(p.on_a.model, 0x11, p.on_a.bytes);
-        tc_must(k, 48,
+        tc_must(k, TNP_FILL_VALUE,
                 p.a->memory->fill(p.a->device, p.a->stream, p.on_a.memory, 0, 0x11, p.on_a.bytes),
                 "fill");
-        tc_buffer_check(k, &p.on_b, p.b.stream, 30, "memory of a second device");
-        tc_buffer_check(k, &p.on_a, p.a->stream, 30, "memory of the first device");
+        tc_buffer_check(k, &p.on_b, p.b.stream, TNP_OPEN_DEVICE, "memory of a second device");
+        tc_buffer_check(k, &p.on_a, p.a->stream, TNP_OPEN_DEVICE, "memory of the first device");
     }
     bool was_open = p.b.device != NULL;
     close_second(&p);
     /* The first goes on. */
     tc_buffer b;
     if (was_open && !tc_failed(k)) {
-        tc_buffer_check(k, &p.on_a, p.a->stream, 30, "memory of a device after another was closed");
+        tc_buffer_check(k, &p.on_a, p.a->stream, TNP_OPEN_DEVICE,
+                        "memory of a device after another was closed");
         if (tc_buffer_create(k, p.a, TN_SPACE_DEVICE, 999, &b)) {
-            tc_buffer_check(k, &b, p.a->stream, 30,
+            tc_buffer_check(k, &b, p.a->stream, TNP_OPEN_DEVICE,
                             "new memory of a device after another was closed");
             tc_buffer_destroy(&b);
         }
@@ -98,21 +99,21 @@ static void peer(tc_contract *k) {
             TC_NOT_OFFERED(k, "no copy_peer");
         } else {
             tc_work work = {0};
-            tc_must(k, 56, tc_subject_sync(p.a), "synchronize");
+            tc_must(k, TNP_STREAM_SYNCHRONIZE, tc_subject_sync(p.a), "synchronize");
             /* Behind work of the target's stream: what that writes is overwritten. */
             if (p.b.stream && tc_work_create(k, &p.b, &work))
                 tc_work_queue(k, &work, p.b.stream);
             memset(p.on_b.model, 0x77, p.on_b.bytes);
-            tc_must(k, 48, m->fill(p.b.device, p.b.stream, p.on_b.memory, 0, 0x77, p.on_b.bytes),
-                    "fill");
+            tc_must(k, TNP_FILL_VALUE,
+                    m->fill(p.b.device, p.b.stream, p.on_b.memory, 0, 0x77, p.on_b.bytes), "fill");
             tn_status status = m->copy_peer(p.b.device, p.b.stream, p.on_b.memory, 13, p.a->device,
                                             p.on_a.memory, 7, 65537);
             if (status == TN_OK)
                 memcpy(p.on_b.model + 13, p.on_a.model + 7, 65537);
             else if (status != TN_UNSUPPORTED)
-                tc_must(k, 49, status, "copy_peer");
-            tc_buffer_check(k, &p.on_b, p.b.stream, 49, "memory after copy_peer");
-            tc_buffer_check(k, &p.on_a, p.a->stream, 49, "memory that copy_peer read");
+                tc_must(k, TNP_COPY_PEER, status, "copy_peer");
+            tc_buffer_check(k, &p.on_b, p.b.stream, TNP_COPY_PEER, "memory after copy_peer");
+            tc_buffer_check(k, &p.on_a, p.a->stream, TNP_COPY_PEER, "memory that copy_peer read");
             tc_work_destroy(&work);
         }
     }
@@ -133,15 +134,16 @@ static void events(tc_contract *k) {
             /* The first device reads into pinned memory late; the second writes from it. */
             tc_work_queue(k, &work, p.a->stream);
             memcpy(pinned.model, p.on_a.model, pinned.bytes);
-            tc_must(k, 45,
+            tc_must(k, TNP_TRANSFER_PINNED,
                     p.a->memory->read(p.a->device, p.a->stream, pinned.host, p.on_a.memory, 0,
                                       pinned.bytes),
                     "read to pinned memory");
-            tc_must(k, 60, p.a->ops->events->record(event, p.a->stream), "record");
-            tc_must(k, 63, p.b.ops->events->wait(p.b.stream, event),
+            tc_must(k, TNP_EVENT_RECORD, p.a->ops->events->record(event, p.a->stream), "record");
+            tc_must(k, TNP_EVENT_WAIT, p.b.ops->events->wait(p.b.stream, event),
                     "wait for an event of another device");
-            tc_must(k, 63, p.b.ops->streams->synchronize(p.b.stream), "synchronize");
-            tc_buffer_check(k, &pinned, NULL, 63, "what an event of another device was waited for");
+            tc_must(k, TNP_EVENT_WAIT, p.b.ops->streams->synchronize(p.b.stream), "synchronize");
+            tc_buffer_check(k, &pinned, NULL, TNP_EVENT_WAIT,
+                            "what an event of another device was waited for");
         }
         tc_subject_sync(p.a);
         tc_buffer_destroy(&pinned);

@@ -1,7 +1,7 @@
 /* What of the process and of the calling thread a plugin leaves as it found it. */
 #include "plugin-sdk/conformance/worker/kernel/checks.h"
 #include "plugin-sdk/conformance/worker/contract/capture.h"
-#include "plugin-sdk/conformance/worker/contract/drive.h"
+#include "plugin-sdk/conformance/worker/contract/lifecycle.h"
 
 #include <fenv.h>
 #include <locale.h>
@@ -101,7 +101,7 @@ static bool same_mask(const sigset_t *a, const sigset_t *b) {
 }
 
 #define CHANGED(k, what, ...) \
-    TC_BROKEN(k, 94, what "; put it back before the call returns", __VA_ARGS__)
+    TC_BROKEN(k, TNP_PROCESS_STATE_KEPT, what "; put it back before the call returns", __VA_ARGS__)
 
 static void compare(tc_contract *k, const surroundings *a, const char *call) {
     surroundings b;
@@ -151,8 +151,8 @@ static void set_threads(tc_contract *k, tc_subject *s) {
     if (!threads)
         return;
     uint32_t n = threads->get_num_threads(s->self);
-    tc_must(k, 93, threads->set_num_threads(s->self, n + 1), "set_num_threads");
-    tc_must(k, 93, threads->set_num_threads(s->self, n), "set_num_threads");
+    tc_must(k, TNP_THREADS_LIMIT, threads->set_num_threads(s->self, n + 1), "set_num_threads");
+    tc_must(k, TNP_THREADS_LIMIT, threads->set_num_threads(s->self, n), "set_num_threads");
 }
 
 static void watch(tc_contract *k, const surroundings *before) {
@@ -166,25 +166,27 @@ static void watch(tc_contract *k, const surroundings *before) {
     compare(k, before, "dlopen or " TN_PLUGIN_QUERY_NAME);
     tc_host_running(true);
     tc_host_expect_self(NULL);
-    if (!tc_must(k, 21, s.plugin->init(tc_host_table(), k->options->plugin, &s.self), "init"))
+    if (!tc_must(k, TNP_INIT_RESULT, s.plugin->init(tc_host_table(), k->options->plugin, &s.self),
+                 "init"))
         return;
     tc_host_expect_self(s.self);
     compare(k, before, "init");
-    tc_must(k, 27, s.ops->count(s.self, &n), "count");
+    tc_must(k, TNP_COUNT_DEVICES, s.ops->count(s.self, &n), "count");
     compare(k, before, "count");
     set_threads(k, &s);
     compare(k, before, "set_num_threads");
-    if (tc_must(k, 30, s.ops->open(s.self, k->options->device, &s.device), "open")) {
+    if (tc_must(k, TNP_OPEN_DEVICE, s.ops->open(s.self, k->options->device, &s.device), "open")) {
         compare(k, before, "open");
         s.alignment = (uint64_t)tc_subject_property(&s, k->options->device, TN_PROP_ALIGNMENT, 64);
         s.dtypes = (uint64_t)tc_subject_property(&s, k->options->device, TN_PROP_DTYPES,
                                                  (int64_t)TN_DTYPES_ALL);
         if (s.ops->streams)
-            tc_must(k, 52, s.ops->streams->create(s.device, 0, &s.stream), "stream create");
+            tc_must(k, TNP_STREAM_CREATE, s.ops->streams->create(s.device, 0, &s.stream),
+                    "stream create");
         compare(k, before, "stream create");
-        tc_drive_probe(k, &s, false, 0, "a small call", NULL);
+        tc_lifecycle_probe(k, &s, false, TNP_NONE, "a small call", NULL);
         compare(k, before, "a transfer or a kernel");
-        tc_drive_probe(k, &s, true, 0, "a larger call", NULL);
+        tc_lifecycle_probe(k, &s, true, TNP_NONE, "a larger call", NULL);
         compare(k, before, "a kernel over many elements");
     }
     tc_subject_close(&s);
@@ -208,7 +210,7 @@ static void environment_unusual(tc_contract *k) {
     pthread_sigmask(SIG_BLOCK, &mask, &was);
     mode_t usual = umask(027);
     if (chdir("/") != 0)
-        tc_verdict_set(k->out, TC_ERROR, 0, "the working directory cannot be changed");
+        tc_verdict_set(k->out, TC_ERROR, TNP_NONE, "the working directory cannot be changed");
     look(&before);
     watch(k, &before);
     umask(usual);
@@ -221,12 +223,13 @@ static void environment_output(tc_contract *k) {
     surroundings before;
     look(&before);
     if (!tc_capture_start(&out, 1)) {
-        tc_verdict_set(k->out, TC_ERROR, 0, "stdout cannot be captured");
+        tc_verdict_set(k->out, TC_ERROR, TNP_NONE, "stdout cannot be captured");
         return;
     }
     watch(k, &before);
     if (tc_capture_stop(&out, text) > 0)
-        TC_BROKEN(k, 97, "the plugin printed to stdout: %s; what it says goes to host->log", text);
+        TC_BROKEN(k, TNP_NO_OUTPUT,
+                  "the plugin printed to stdout: %s; what it says goes to host->log", text);
 }
 
 static void environment_children(tc_contract *k) {
@@ -234,7 +237,7 @@ static void environment_children(tc_contract *k) {
     look(&before);
     watch(k, &before);
     if (waitpid(-1, NULL, WNOHANG) >= 0)
-        TC_BROKEN(k, 25, "a child process is left after shutdown");
+        TC_BROKEN(k, TNP_SHUTDOWN_NO_THREADS, "a child process is left after shutdown");
 }
 
 /* ---- a caller with a small stack --------------------------------------------------------- */
@@ -262,7 +265,7 @@ static void run_small(tc_contract *k, tc_subject *s, bool wide) {
     tc_placed placed;
     pthread_attr_t attributes;
     pthread_t thread;
-    const tn_kernel *kernel = tc_drive_call(k, s, wide, &call);
+    const tn_kernel *kernel = tc_lifecycle_call(k, s, wide, &call);
     if (!kernel || kernel->workspace)
         return;
     if (tc_place_call(s, s->stream, kernel, &call, &placed, k->out)) {
@@ -274,7 +277,7 @@ static void run_small(tc_contract *k, tc_subject *s, bool wide) {
             tc_result result = {0};
             pthread_join(thread, NULL);
             if (c.status != TN_OK)
-                TC_BROKEN(k, 98,
+                TC_BROKEN(k, TNP_KERNEL_STACK,
                           "a kernel called from a thread with a stack of %d KiB failed with "
                           "%s",
                           STACK >> 10, tc_tn_status_name(c.status));
@@ -288,7 +291,7 @@ static void run_small(tc_contract *k, tc_subject *s, bool wide) {
 
 static void environment_stack(tc_contract *k) {
     tc_subject s;
-    if (!tc_drive_open(k, &s, tc_host_table(), 0, "for a caller with a small stack"))
+    if (!tc_lifecycle_open(k, &s, tc_host_table(), TNP_NONE, "for a caller with a small stack"))
         return;
     run_small(k, &s, false);
     run_small(k, &s, true);

@@ -21,7 +21,7 @@ static bool prepare(scene *n, tc_invocation *call, int64_t wrong_index) {
     char why[TC_MESSAGE];
     if (!tc_invocation_parse(&n->line, &n->k->arena, call, why) ||
         !tc_invocation_fill(call, n->k->c->seed, why)) {
-        tc_verdict_set(n->k->out, TC_ERROR, 0, "%s", why);
+        tc_verdict_set(n->k->out, TC_ERROR, TNP_NONE, "%s", why);
         return false;
     }
     tc_operand *index = &call->args[tc_record_arg(call->record, "index")].tensor;
@@ -62,7 +62,8 @@ static void finish(scene *n) {
 
 static bool queue(scene *n, tc_invocation *call, tc_placed *p) {
     return tc_place_call(n->s, n->stream, n->kernel, call, p, n->k->out) &&
-           tc_must(n->k, 73, tc_run_placed(p), "run of a call whose index is out of range");
+           tc_must(n->k, TNP_KERNEL_INDEX_RANGE, tc_run_placed(p),
+                   "run of a call whose index is out of range");
 }
 
 /* Asks until the work is done. */
@@ -77,7 +78,7 @@ static tn_status settle(scene *n, bool by_query) {
 }
 
 static bool reported(scene *n, bool by_query) {
-    return tc_must_fail(n->k, 57, settle(n, by_query), TN_INDEX_OUT_OF_RANGE,
+    return tc_must_fail(n->k, TNP_STREAM_ERROR_ONCE, settle(n, by_query), TN_INDEX_OUT_OF_RANGE,
                         by_query ? "query after an index out of range"
                                  : "synchronize after an index out of range");
 }
@@ -92,20 +93,26 @@ static void once(tc_contract *k) {
     if (set_up(k, &n) && tc_buffer_create(k, n.s, TN_SPACE_DEVICE, 3000, &b) &&
         queue(&n, &n.bad, &bad)) {
         memset(b.model, 0x5a, b.bytes);
-        tc_must(k, 57, n.s->memory->fill(n.s->device, n.stream, b.memory, 0, 0x5a, b.bytes),
+        tc_must(k, TNP_STREAM_ERROR_ONCE,
+                n.s->memory->fill(n.s->device, n.stream, b.memory, 0, 0x5a, b.bytes),
                 "fill behind work that will fail");
         unsigned char byte;
         if (strcmp(tc_contract_word(k, "with"), "read") == 0 && /* does not report it */
-            tc_must(k, 46, n.s->memory->read(n.s->device, n.stream, &byte, b.memory, 0, 1),
+            tc_must(k, TNP_READ_NO_EARLIER_ERROR,
+                    n.s->memory->read(n.s->device, n.stream, &byte, b.memory, 0, 1),
                     "read behind work that failed"))
-            tc_buffer_check(k, &b, n.stream, 46, "memory that was read behind an error");
+            tc_buffer_check(k, &b, n.stream, TNP_READ_NO_EARLIER_ERROR,
+                            "memory that was read behind an error");
         if (reported(&n, by_query)) {
-            tc_must(k, 57, settle(&n, false), "synchronize after the error was reported");
-            tc_must(k, 57, settle(&n, true), "query after the error was reported");
-            tc_buffer_check(k, &b, n.stream, 57, "what was queued behind an error");
+            tc_must(k, TNP_STREAM_ERROR_ONCE, settle(&n, false),
+                    "synchronize after the error was reported");
+            tc_must(k, TNP_STREAM_ERROR_ONCE, settle(&n, true),
+                    "query after the error was reported");
+            tc_buffer_check(k, &b, n.stream, TNP_STREAM_ERROR_ONCE,
+                            "what was queued behind an error");
         }
         if (!tc_failed(k) && queue(&n, &n.good, &good) &&
-            tc_must(k, 57, settle(&n, by_query), "a call after an error"))
+            tc_must(k, TNP_STREAM_ERROR_ONCE, settle(&n, by_query), "a call after an error"))
             tc_read_back(&good, &result, k->out);
     }
     tc_subject_sync(k->subject);
@@ -123,14 +130,17 @@ static void elsewhere(tc_contract *k) {
     tn_pstream *later = NULL; /* made after the one that fails; the subject's own was made before */
     if (set_up(k, &n) && tc_event_create(k, n.s, 0, &event) &&
         tc_stream_create(k, n.s, 0, &later) && queue(&n, &n.bad, &bad)) {
-        tc_must(k, 60, n.s->ops->events->record(event, n.stream), "record behind an error");
-        tc_must(k, 57, n.s->ops->events->synchronize(event),
+        tc_must(k, TNP_EVENT_RECORD, n.s->ops->events->record(event, n.stream),
+                "record behind an error");
+        tc_must(k, TNP_STREAM_ERROR_ONCE, n.s->ops->events->synchronize(event),
                 "synchronize of an event behind an error");
-        tc_must(k, 57, n.s->ops->events->query(event), "query of an event behind an error");
-        tc_must(k, 63, n.s->ops->events->wait(n.s->stream, event),
+        tc_must(k, TNP_STREAM_ERROR_ONCE, n.s->ops->events->query(event),
+                "query of an event behind an error");
+        tc_must(k, TNP_EVENT_WAIT, n.s->ops->events->wait(n.s->stream, event),
                 "wait for an event behind an error");
-        tc_must(k, 57, tc_subject_sync(n.s), "synchronize of another stream");
-        tc_must(k, 57, n.s->ops->streams->synchronize(later), "synchronize of a newer stream");
+        tc_must(k, TNP_STREAM_ERROR_ONCE, tc_subject_sync(n.s), "synchronize of another stream");
+        tc_must(k, TNP_STREAM_ERROR_ONCE, n.s->ops->streams->synchronize(later),
+                "synchronize of a newer stream");
         reported(&n, false);
     }
     tc_subject_sync(k->subject);
@@ -164,8 +174,10 @@ static void two(tc_contract *k) {
         queue(&n, &n.bad, &first) && queue(&n, &other, &second) && reported(&n, false)) {
         if (strcmp(of_first, once_more) == 0 && strcmp(of_first, of_second) != 0 &&
             strcmp(tc_host_message(), of_second) == 0)
-            TC_BROKEN(k, 57, "of two errors the second was reported: %.150s", of_second);
-        tc_must(k, 57, settle(&n, false), "synchronize after the first of two errors was reported");
+            TC_BROKEN(k, TNP_STREAM_ERROR_ONCE, "of two errors the second was reported: %.150s",
+                      of_second);
+        tc_must(k, TNP_STREAM_ERROR_ONCE, settle(&n, false),
+                "synchronize after the first of two errors was reported");
     }
     tc_subject_sync(k->subject);
     tc_unplace(&second);
@@ -191,7 +203,7 @@ static void messages(tc_contract *k) {
         told = told && message_of(&n, &other, later);
         if (told && strcmp(bad[0], bad[1]) == 0 && strcmp(bad[0], alone) != 0 &&
             strcmp(later, bad[0]) == 0)
-            TC_BROKEN(k, 57,
+            TC_BROKEN(k, TNP_STREAM_ERROR_ONCE,
                       "the second error of a stream came with the message of the first: %.150s",
                       later);
     }

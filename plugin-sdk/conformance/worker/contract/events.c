@@ -43,29 +43,30 @@ static void finish(scene *n) {
 static bool produce(scene *n, tn_pstream *stream, int value) {
     memset(n->b.model, value, n->b.bytes);
     return tc_work_queue(n->k, &n->work, stream) &&
-           tc_must(n->k, 48,
+           tc_must(n->k, TNP_FILL_VALUE,
                    n->s->memory->fill(n->s->device, stream, n->b.memory, 0, (uint32_t)value,
                                       n->b.bytes),
                    "fill");
 }
 
 static bool record(scene *n, tn_pevent *event, tn_pstream *stream) {
-    return tc_must(n->k, 60, n->events->record(event, stream), "record");
+    return tc_must(n->k, TNP_EVENT_RECORD, n->events->record(event, stream), "record");
 }
 
 static bool wait(scene *n, tn_pstream *stream, tn_pevent *event) {
-    return tc_must(n->k, 63, n->events->wait(stream, event), "wait");
+    return tc_must(n->k, TNP_EVENT_WAIT, n->events->wait(stream, event), "wait");
 }
 
 static void unrecorded(tc_contract *k) {
     scene n;
     if (set_up(k, &n, 0)) {
-        tc_must(k, 59, n.events->query(n.event), "query of an event that was never recorded");
-        tc_must(k, 59, n.events->synchronize(n.event),
+        tc_must(k, TNP_EVENT_CREATE, n.events->query(n.event),
+                "query of an event that was never recorded");
+        tc_must(k, TNP_EVENT_CREATE, n.events->synchronize(n.event),
                 "synchronize of an event that was never recorded");
-        tc_must(k, 59, n.events->wait(n.other, n.event),
+        tc_must(k, TNP_EVENT_CREATE, n.events->wait(n.other, n.event),
                 "wait for an event that was never recorded");
-        tc_must(k, 59, n.s->ops->streams->synchronize(n.other),
+        tc_must(k, TNP_EVENT_CREATE, n.s->ops->streams->synchronize(n.other),
                 "synchronize of a stream that waited for it");
     }
     finish(&n);
@@ -86,9 +87,10 @@ static void done_means_done(tc_contract *k) {
                 status = n.events->synchronize(n.event);
             for (double end = tc_clock() + 30; status == TN_NOT_READY && tc_clock() < end;)
                 status = n.events->query(n.event);
-            if (tc_must(k, by_query ? 61 : 62, status,
+            if (tc_must(k, by_query ? TNP_EVENT_QUERY : TNP_EVENT_SYNCHRONIZE, status,
                         by_query ? "query of an event, asked until it was done," : "synchronize"))
-                tc_buffer_check(k, &n.b, n.other, by_query ? 61 : 62,
+                tc_buffer_check(k, &n.b, n.other,
+                                by_query ? TNP_EVENT_QUERY : TNP_EVENT_SYNCHRONIZE,
                                 "what was queued before an event that is done");
         }
     finish(&n);
@@ -111,9 +113,10 @@ static void wait_holds(tc_contract *k) {
                 if (!tc_event_create(k, n.s, 0, &n.event))
                     break;
             }
-            tc_buffer_check(k, &n.b, n.other, 63,
+            tc_buffer_check(k, &n.b, n.other, TNP_EVENT_WAIT,
                             "what was queued before an event that the stream waits for");
-            tc_must(k, 56, n.s->ops->streams->synchronize(n.slow), "synchronize");
+            tc_must(k, TNP_STREAM_SYNCHRONIZE, n.s->ops->streams->synchronize(n.slow),
+                    "synchronize");
         }
     finish(&n);
 }
@@ -131,7 +134,7 @@ static void chain(tc_contract *k) {
                 break;
             n.work.fills = 1;
         }
-        tc_buffer_check(k, &n.b, streams[0], 63,
+        tc_buffer_check(k, &n.b, streams[0], TNP_EVENT_WAIT,
                         "the end of a chain of streams that wait for each other");
     }
     if (third)
@@ -147,8 +150,8 @@ static void record_again(tc_contract *k) {
             if (!produce(&n, n.slow, 0x60 + i) || !record(&n, n.event, n.slow) ||
                 !produce(&n, n.slow, 0x70 + i) || !record(&n, n.event, n.slow))
                 break;
-            if (tc_must(k, 62, n.events->synchronize(n.event), "synchronize"))
-                tc_buffer_check(k, &n.b, n.other, 60,
+            if (tc_must(k, TNP_EVENT_SYNCHRONIZE, n.events->synchronize(n.event), "synchronize"))
+                tc_buffer_check(k, &n.b, n.other, TNP_EVENT_RECORD,
                                 "what was queued before an event that was recorded twice");
         }
     finish(&n);
@@ -163,8 +166,10 @@ static void two_waiters(tc_contract *k) {
             if (!produce(&n, n.slow, 0x40 + i) || !record(&n, n.event, n.slow) ||
                 !wait(&n, n.other, n.event) || !wait(&n, third, n.event))
                 break;
-            tc_buffer_check(k, &n.b, third, 63, "what two streams wait for, read on the second");
-            tc_buffer_check(k, &n.b, n.other, 63, "what two streams wait for, read on the first");
+            tc_buffer_check(k, &n.b, third, TNP_EVENT_WAIT,
+                            "what two streams wait for, read on the second");
+            tc_buffer_check(k, &n.b, n.other, TNP_EVENT_WAIT,
+                            "what two streams wait for, read on the first");
         }
     if (third)
         n.s->ops->streams->destroy(third);
@@ -179,7 +184,7 @@ static void destroyed_waiter(tc_contract *k) {
         for (int i = 0; i < 4 && !tc_failed(k); i++) {
             if (!produce(&n, n.slow, 0x10 + i) || !record(&n, n.event, n.slow) ||
                 !wait(&n, n.other, n.event) ||
-                !tc_must(k, 47,
+                !tc_must(k, TNP_TRANSFER_ORDER,
                          n.s->memory->copy(n.s->device, n.other, copy.memory, 0, n.b.memory, 0,
                                            n.b.bytes),
                          "copy"))
@@ -187,7 +192,7 @@ static void destroyed_waiter(tc_contract *k) {
             n.s->ops->streams->destroy(n.other);
             n.other = NULL;
             memcpy(copy.model, n.b.model, copy.bytes);
-            tc_buffer_check(k, &copy, n.s->stream, 54,
+            tc_buffer_check(k, &copy, n.s->stream, TNP_STREAM_DESTROY_FINISHES,
                             "what a stream copied that was destroyed while it waited for an event");
             if (!tc_stream_create(k, n.s, 0, &n.other))
                 break;
@@ -204,7 +209,7 @@ static tn_status ask_event(tc_contract *k, void *of) {
 static void query_at_once(tc_contract *k) {
     scene n;
     if (set_up(k, &n, 0) && tc_question_waits(k, &n.work, n.slow, n.event, ask_event, &n))
-        TC_BROKEN(k, 61, "query of an event always waits until it is done");
+        TC_BROKEN(k, TNP_EVENT_QUERY, "query of an event always waits until it is done");
     finish(&n);
 }
 
@@ -222,9 +227,9 @@ static void wait_at_once(tc_contract *k) {
     scene n;
     if (set_up(k, &n, 0)) {
         if (tc_question_waits(k, &n.work, n.slow, n.event, ask_to_wait, &n))
-            TC_BROKEN(k, 63, "wait keeps the host until the event is done");
+            TC_BROKEN(k, TNP_EVENT_WAIT, "wait keeps the host until the event is done");
         if (tc_question_waits(k, &n.work, n.slow, n.event, ask_to_wait_for_itself, &n))
-            TC_BROKEN(k, 63,
+            TC_BROKEN(k, TNP_EVENT_WAIT,
                       "wait for an event of the same stream keeps the host until it is done");
     }
     finish(&n);
@@ -246,10 +251,10 @@ static bool set_up_clock(tc_contract *k, scene *n, tn_pevent **out_end) {
 static bool time_work(scene *n, tn_pevent *end, double *out_ns, double *out_host) {
     double start = tc_clock();
     if (!record(n, n->event, n->slow) || !produce(n, n->slow, 1) || !record(n, end, n->slow) ||
-        !tc_must(n->k, 62, n->events->synchronize(end), "synchronize"))
+        !tc_must(n->k, TNP_EVENT_SYNCHRONIZE, n->events->synchronize(end), "synchronize"))
         return false;
     *out_host = 1e9 * (tc_clock() - start);
-    return tc_must(n->k, 65, n->events->elapsed(n->event, end, out_ns), "elapsed");
+    return tc_must(n->k, TNP_EVENT_ELAPSED, n->events->elapsed(n->event, end, out_ns), "elapsed");
 }
 
 /* Some times, as the host may be kept from looking: the device's time is never longer than the
@@ -263,19 +268,19 @@ static void elapsed(tc_contract *k) {
     if (!set_up_clock(k, &n, &end))
         goto out;
     tc_host_forget();
-    tc_must_fail(k, 65, n.events->elapsed(n.event, end, &ns), TN_STATE,
+    tc_must_fail(k, TNP_EVENT_ELAPSED, n.events->elapsed(n.event, end, &ns), TN_STATE,
                  "elapsed of events that were not recorded");
     for (int i = 0; i < 5 && !plausible && !tc_failed(k); i++) {
         if (!time_work(&n, end, &ns, &host))
             break;
         if (!(ns > 0 && ns <= host + 1e6))
-            TC_BROKEN(k, 65, "elapsed: %g ns of work that took the host %g ns to see done", ns,
-                      host);
+            TC_BROKEN(k, TNP_EVENT_ELAPSED,
+                      "elapsed: %g ns of work that took the host %g ns to see done", ns, host);
         plausible = ns >= host / SHARE;
     }
     if (!plausible && !tc_failed(k))
-        TC_BROKEN(k, 65, "elapsed: %g ns of work that took the host %g ns; is it nanoseconds?", ns,
-                  host);
+        TC_BROKEN(k, TNP_EVENT_ELAPSED,
+                  "elapsed: %g ns of work that took the host %g ns; is it nanoseconds?", ns, host);
 out:
     if (end)
         n.events->destroy(end);
@@ -294,11 +299,12 @@ static void elapsed_pending(tc_contract *k) {
             break;
         tn_status status = n.events->elapsed(n.event, end, &ns);
         if (status == TN_OK && n.events->query(end) == TN_NOT_READY)
-            TC_BROKEN(k, 65, "elapsed says %g ns of events that were not passed; it is TN_STATE",
-                      ns);
+            TC_BROKEN(k, TNP_EVENT_ELAPSED,
+                      "elapsed says %g ns of events that were not passed; it is TN_STATE", ns);
         else if (status != TN_OK)
-            tc_must_fail(k, 65, status, TN_STATE, "elapsed of events that were not passed");
-        tc_must(k, 56, n.s->ops->streams->synchronize(n.slow), "synchronize");
+            tc_must_fail(k, TNP_EVENT_ELAPSED, status, TN_STATE,
+                         "elapsed of events that were not passed");
+        tc_must(k, TNP_STREAM_SYNCHRONIZE, n.s->ops->streams->synchronize(n.slow), "synchronize");
     }
 out:
     if (end)
@@ -317,15 +323,16 @@ static void many(tc_contract *k) {
             record(&n, events[i], i % 3 ? n.slow : n.other);
         /* The latest of so many is an event like any other. */
         if (!tc_failed(k) && produce(&n, n.slow, 0x33) && record(&n, events[N - 1], n.slow) &&
-            tc_must(k, 62, n.events->synchronize(events[N - 1]), "synchronize"))
-            tc_buffer_check(k, &n.b, n.other, 62,
+            tc_must(k, TNP_EVENT_SYNCHRONIZE, n.events->synchronize(events[N - 1]), "synchronize"))
+            tc_buffer_check(k, &n.b, n.other, TNP_EVENT_SYNCHRONIZE,
                             "what was queued before the last of many events that live together");
         for (int i = N - 1; i >= 0; i--)
             if (events[i]) {
-                tc_must(k, 62, n.events->synchronize(events[i]),
+                tc_must(k, TNP_EVENT_SYNCHRONIZE, n.events->synchronize(events[i]),
                         "synchronize of one of many events");
                 if (n.events->query(events[i]) != TN_OK)
-                    TC_BROKEN(k, 61, "query after synchronize of an event is not TN_OK");
+                    TC_BROKEN(k, TNP_EVENT_QUERY,
+                              "query after synchronize of an event is not TN_OK");
                 if (TN_HAS(n.events, tn_event_ops, native_handle) && n.events->native_handle)
                     n.events->native_handle(events[i]);
                 n.events->destroy(events[i]);

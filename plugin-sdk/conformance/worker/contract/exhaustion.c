@@ -1,6 +1,6 @@
 /* Device memory until there is no more, and back. What is asked for is never touched, and bounded:
  * a device whose memory is the host's has as much as the machine. */
-#include "plugin-sdk/conformance/worker/contract/drive.h"
+#include "plugin-sdk/conformance/worker/contract/lifecycle.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -37,7 +37,8 @@ static void take_all(tc_contract *k, const tc_subject *s, uint64_t size, uint64_
         tn_status status = s->memory->alloc(s->device, TN_SPACE_DEVICE, size, memory, &host);
         if (status != TN_OK) {
             h->full = true;
-            if (!tc_must_fail(k, 39, status, TN_OUT_OF_MEMORY, "alloc when memory runs out"))
+            if (!tc_must_fail(k, TNP_ALLOC_OUT_OF_MEMORY, status, TN_OUT_OF_MEMORY,
+                              "alloc when memory runs out"))
                 return;
             if (size <= 65536)
                 return;
@@ -45,7 +46,7 @@ static void take_all(tc_contract *k, const tc_subject *s, uint64_t size, uint64_
             continue;
         }
         if (!*memory) {
-            TC_BROKEN(k, 37, "alloc succeeded with the handle 0");
+            TC_BROKEN(k, TNP_ALLOC_HANDLE, "alloc succeeded with the handle 0");
             return;
         }
         h->n++;
@@ -70,7 +71,8 @@ static void live_when_full(tc_contract *k, tc_subject *s) {
         if (status == TN_OK)
             s->memory->free(s->device, TN_SPACE_DEVICE, memory);
         else
-            tc_must_fail(k, 39, status, TN_OUT_OF_MEMORY, "alloc when memory has run out");
+            tc_must_fail(k, TNP_ALLOC_OUT_OF_MEMORY, status, TN_OUT_OF_MEMORY,
+                         "alloc when memory has run out");
     }
     if (s->ops->streams) {
         tn_pstream *stream = NULL;
@@ -79,7 +81,8 @@ static void live_when_full(tc_contract *k, tc_subject *s) {
         if (status == TN_OK)
             s->ops->streams->destroy(stream);
         else
-            tc_must_fail(k, 85, status, TN_OUT_OF_MEMORY, "stream create when memory has run out");
+            tc_must_fail(k, TNP_STATUS_CODES, status, TN_OUT_OF_MEMORY,
+                         "stream create when memory has run out");
     }
     if (s->ops->streams && s->ops->events) {
         tn_pevent *event = NULL;
@@ -88,7 +91,8 @@ static void live_when_full(tc_contract *k, tc_subject *s) {
         if (status == TN_OK)
             s->ops->events->destroy(event);
         else
-            tc_must_fail(k, 85, status, TN_OUT_OF_MEMORY, "event create when memory has run out");
+            tc_must_fail(k, TNP_STATUS_CODES, status, TN_OUT_OF_MEMORY,
+                         "event create when memory has run out");
     }
 }
 
@@ -104,10 +108,12 @@ static void check_kept(tc_contract *k, tc_subject *s, tn_memory kept) {
     if (status == TN_OK)
         status = later;
     if (status != TN_OK)
-        TC_BROKEN(k, 39, "read when memory has run out: %s", tc_reason(status, reason));
+        TC_BROKEN(k, TNP_ALLOC_OUT_OF_MEMORY, "read when memory has run out: %s",
+                  tc_reason(status, reason));
     for (int i = 0; i < KEPT && status == TN_OK; i++)
         if (back[i] != 0x3c) {
-            TC_BROKEN(k, 39, "byte %d of an allocation changed when memory ran out", i);
+            TC_BROKEN(k, TNP_ALLOC_OUT_OF_MEMORY,
+                      "byte %d of an allocation changed when memory ran out", i);
             return;
         }
 }
@@ -134,11 +140,11 @@ static void rounds(tc_contract *k, tc_subject *s, tn_memory kept, hoard *h) {
             first = bytes;
         /* A device may keep a little; a sixteenth is more than that. */
         else if (bytes + bytes / 16 + SPARE < first)
-            TC_BROKEN(k, 41,
+            TC_BROKEN(k, TNP_FREE_RETURNS_MEMORY,
                       "%llu bytes could be allocated at first, and %llu after they were "
                       "freed",
                       (unsigned long long)first, (unsigned long long)bytes);
-        tc_drive_probe(k, s, false, 39, "after memory had run out", NULL);
+        tc_lifecycle_probe(k, s, false, TNP_ALLOC_OUT_OF_MEMORY, "after memory had run out", NULL);
     }
 }
 
@@ -148,19 +154,21 @@ static void exhaustion_device(tc_contract *k) {
     void *host;
     hoard *h = tc_arena_array(&k->arena, 1, sizeof *h);
     if (!h) {
-        tc_verdict_set(k->out, TC_ERROR, 0, "the host has no memory for a list of allocations");
+        tc_verdict_set(k->out, TC_ERROR, TNP_NONE,
+                       "the host has no memory for a list of allocations");
         return;
     }
-    if (!tc_drive_open(k, &s, tc_host_table(), 0, "before memory runs out"))
+    if (!tc_lifecycle_open(k, &s, tc_host_table(), TNP_NONE, "before memory runs out"))
         return;
-    if (tc_must(k, 37, s.memory->alloc(s.device, TN_SPACE_DEVICE, KEPT, &kept, &host), "alloc")) {
-        tc_must(k, 48, s.memory->fill(s.device, s.stream, kept, 0, 0x3c, KEPT), "fill");
-        tc_must(k, 48, tc_subject_sync(&s), "synchronize");
+    if (tc_must(k, TNP_ALLOC_HANDLE, s.memory->alloc(s.device, TN_SPACE_DEVICE, KEPT, &kept, &host),
+                "alloc")) {
+        tc_must(k, TNP_FILL_VALUE, s.memory->fill(s.device, s.stream, kept, 0, 0x3c, KEPT), "fill");
+        tc_must(k, TNP_FILL_VALUE, tc_subject_sync(&s), "synchronize");
         rounds(k, &s, kept, h);
         s.memory->free(s.device, TN_SPACE_DEVICE, kept);
     }
     tc_subject_close(&s);
-    tc_drive_balanced(k, 14, "after memory had run out, and shutdown");
+    tc_lifecycle_balanced(k, TNP_HOST_ALLOC_RETURNED, "after memory had run out, and shutdown");
 }
 
 /* The most that can be taken in one piece, up to half of memory: other programs may have some of
@@ -177,7 +185,7 @@ static uint64_t find_half(tc_contract *k, tc_subject *s) {
         tc_host_forget();
         status = s->memory->alloc(s->device, TN_SPACE_DEVICE, half, &memory, &host);
     } while (status == TN_OUT_OF_MEMORY && (half /= 2) >= 65536);
-    if (!tc_must(k, 37, status, "alloc of half of memory"))
+    if (!tc_must(k, TNP_ALLOC_HANDLE, status, "alloc of half of memory"))
         return 0;
     s->memory->free(s->device, TN_SPACE_DEVICE, memory);
     return half;
@@ -187,7 +195,8 @@ static bool fits_again(tc_contract *k, tc_subject *s, uint64_t bytes, const char
     tn_memory memory = 0;
     void *host;
     tc_host_forget();
-    if (!tc_must(k, 41, s->memory->alloc(s->device, TN_SPACE_DEVICE, bytes, &memory, &host), what))
+    if (!tc_must(k, TNP_FREE_RETURNS_MEMORY,
+                 s->memory->alloc(s->device, TN_SPACE_DEVICE, bytes, &memory, &host), what))
         return false;
     s->memory->free(s->device, TN_SPACE_DEVICE, memory);
     return true;
@@ -196,13 +205,14 @@ static bool fits_again(tc_contract *k, tc_subject *s, uint64_t bytes, const char
 /* Many times: a leak of device memory shows. */
 static void exhaustion_again(tc_contract *k) {
     tc_subject s;
-    if (!tc_drive_open(k, &s, tc_host_table(), 0, "to take half of memory"))
+    if (!tc_lifecycle_open(k, &s, tc_host_table(), TNP_NONE, "to take half of memory"))
         return;
     uint64_t half = find_half(k, &s);
     bool fits = half > 0;
     for (int i = 1; i < 10 && fits; i++)
         fits = fits_again(k, &s, half, "alloc of half of memory, after it was freed,");
-    tc_drive_probe(k, &s, false, 39, "after half of memory was taken and freed", NULL);
+    tc_lifecycle_probe(k, &s, false, TNP_ALLOC_OUT_OF_MEMORY,
+                       "after half of memory was taken and freed", NULL);
     tc_subject_close(&s);
 }
 
@@ -211,7 +221,7 @@ static void exhaustion_huge(tc_contract *k) {
     static const uint64_t sizes[] = {UINT64_C(1) << 50, UINT64_C(1) << 62, UINT64_MAX / 2,
                                      UINT64_MAX - 4096, UINT64_MAX - 63,   UINT64_MAX};
     tc_subject s;
-    if (!tc_drive_open(k, &s, tc_host_table(), 0, "to ask for too much"))
+    if (!tc_lifecycle_open(k, &s, tc_host_table(), TNP_NONE, "to ask for too much"))
         return;
     uint64_t half = find_half(k, &s);
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
@@ -222,15 +232,15 @@ static void exhaustion_huge(tc_contract *k) {
             snprintf(what, sizeof what, "alloc of %llu bytes", (unsigned long long)sizes[i]);
             tc_host_forget();
             tn_status status = s.memory->alloc(s.device, space, sizes[i], &memory, &host);
-            tc_must_fail(k, 39, status, TN_OUT_OF_MEMORY, what);
+            tc_must_fail(k, TNP_ALLOC_OUT_OF_MEMORY, status, TN_OUT_OF_MEMORY, what);
             if (status == TN_OK)
                 s.memory->free(s.device, space, memory);
         }
     if (half)
         fits_again(k, &s, half, "alloc of half of memory, after too much was asked for in vain,");
-    tc_drive_probe(k, &s, false, 39, "after too much was asked for", NULL);
+    tc_lifecycle_probe(k, &s, false, TNP_ALLOC_OUT_OF_MEMORY, "after too much was asked for", NULL);
     tc_subject_close(&s);
-    tc_drive_balanced(k, 14, "after too much was asked for, and shutdown");
+    tc_lifecycle_balanced(k, TNP_HOST_ALLOC_RETURNED, "after too much was asked for, and shutdown");
 }
 
 const tc_contract_row tc_exhaustion_rows[] = {

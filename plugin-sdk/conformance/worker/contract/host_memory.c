@@ -2,7 +2,7 @@
  * n there is. The call fails cleanly or can do without, nothing is lost, and the same call succeeds
  * when there is memory again. */
 #include "plugin-sdk/conformance/worker/kernel/checks.h"
-#include "plugin-sdk/conformance/worker/contract/drive.h"
+#include "plugin-sdk/conformance/worker/contract/lifecycle.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -21,8 +21,8 @@ typedef struct trial {
  * one back. */
 typedef struct step {
     const char *name;
-    uint32_t requirement; /* that it succeeds when there is memory */
-    bool opens;           /* a device and a stream are open before it */
+    tn_requirement requirement; /* that it succeeds when there is memory */
+    bool opens;                 /* a device and a stream are open before it */
     bool (*prepare)(trial *t);
     tn_status (*attempt)(trial *t);
     void (*undo)(trial *t);
@@ -48,7 +48,7 @@ static void undo_init(trial *t) {
 }
 
 static bool prepare_init(trial *t) {
-    return tc_must(t->k, 21, try_init(t), "init");
+    return tc_must(t->k, TNP_INIT_RESULT, try_init(t), "init");
 }
 
 static tn_status try_open(trial *t) {
@@ -134,7 +134,7 @@ enum { BYTES = 3000 };
 static bool prepare_transfer(trial *t) {
     void *host;
     for (int i = 0; i < 2; i++)
-        if (!tc_must(t->k, 37,
+        if (!tc_must(t->k, TNP_ALLOC_HANDLE,
                      t->s.memory->alloc(t->s.device, TN_SPACE_DEVICE, BYTES, &t->memory[i], &host),
                      "alloc"))
             return false;
@@ -158,7 +158,7 @@ static tn_status try_transfer(trial *t) {
     if (status == TN_OK)
         status = later;
     if (status == TN_OK && memcmp(there, back, BYTES) != 0)
-        TC_BROKEN(t->k, 15,
+        TC_BROKEN(t->k, TNP_HOST_ALLOC_FAILURE,
                   "transfers succeeded while the host had no memory, and did not move "
                   "the bytes");
     return status;
@@ -177,7 +177,7 @@ static bool prepare_kernel(trial *t) {
     if (!c || !tc_case_parse(t->line, c, why) ||
         !tc_invocation_parse(c, &t->k->arena, &t->call, why) ||
         !tc_invocation_fill(&t->call, t->call.seed, why)) {
-        tc_verdict_set(t->k->out, TC_ERROR, 0, "%s: %s", t->line, c ? why : "no memory");
+        tc_verdict_set(t->k->out, TC_ERROR, TNP_NONE, "%s: %s", t->line, c ? why : "no memory");
         return false;
     }
     if (tc_find_kernel(&t->s, &t->call, &kernel) != TC_CLAIMED || kernel->workspace)
@@ -208,14 +208,15 @@ static void nothing(trial *t) {
 }
 
 static const step stages[] = {
-    {"init", 21, false, NULL, try_init, undo_init, nothing},
-    {"open", 30, false, prepare_init, try_open, undo_open, nothing},
-    {"stream", 52, true, prepare_device, try_stream, undo_stream, nothing},
-    {"event", 59, true, has_streams, try_event, undo_event, nothing},
-    {"alloc", 37, true, NULL, try_alloc, undo_alloc, nothing},
-    {"pinned", 37, true, NULL, try_pinned, undo_pinned, nothing},
-    {"transfer", 42, true, prepare_transfer, try_transfer, nothing, finish_transfer},
-    {"kernel", 69, true, prepare_kernel, try_kernel, undo_kernel, finish_kernel},
+    {"init", TNP_INIT_RESULT, false, NULL, try_init, undo_init, nothing},
+    {"open", TNP_OPEN_DEVICE, false, prepare_init, try_open, undo_open, nothing},
+    {"stream", TNP_STREAM_CREATE, true, prepare_device, try_stream, undo_stream, nothing},
+    {"event", TNP_EVENT_CREATE, true, has_streams, try_event, undo_event, nothing},
+    {"alloc", TNP_ALLOC_HANDLE, true, NULL, try_alloc, undo_alloc, nothing},
+    {"pinned", TNP_ALLOC_HANDLE, true, NULL, try_pinned, undo_pinned, nothing},
+    {"transfer", TNP_TRANSFER_RANGE, true, prepare_transfer, try_transfer, nothing,
+     finish_transfer},
+    {"kernel", TNP_KERNEL_RESULT, true, prepare_kernel, try_kernel, undo_kernel, finish_kernel},
 };
 
 /* ---- trials ------------------------------------------------------------------------------ */
@@ -234,7 +235,7 @@ static bool attempt(trial *t, const step *stage, int64_t n) {
     if (status == TN_OK)
         stage->undo(t);
     else if (failed)
-        tc_must_fail(k, 15, status, TN_OUT_OF_MEMORY, what);
+        tc_must_fail(k, TNP_HOST_ALLOC_FAILURE, status, TN_OUT_OF_MEMORY, what);
     else
         tc_must(k, stage->requirement, status, stage->name);
     return failed;
@@ -244,7 +245,7 @@ static bool prepare(trial *t, const step *stage) {
     char why[TC_MESSAGE];
     tc_contract *k = t->k;
     if (stage->opens) {
-        if (!tc_drive_open(k, &t->s, tc_host_table(), 0, "before host memory runs out"))
+        if (!tc_lifecycle_open(k, &t->s, tc_host_table(), TNP_NONE, "before host memory runs out"))
             return false;
     } else if (!tc_subject_load(&t->s, k->options->plugin, tc_host_table(), why)) {
         TC_BROKEN(k, t->s.broken, "%s", why);
@@ -264,20 +265,22 @@ static bool try_number(tc_contract *k, const step *stage, const char *line, int6
         failed = attempt(&t, stage, n);
         int64_t blocks = tc_host_blocks();
         if (failed && attempt(&t, stage, n) && tc_host_blocks() > blocks)
-            TC_BROKEN(k, 15,
+            TC_BROKEN(k, TNP_HOST_ALLOC_FAILURE,
                       "%s: each failure for want of host memory (allocation %lld) keeps "
                       "some",
                       stage->name, (long long)n);
         tc_host_forget();
         tn_status status = stage->attempt(&t);
-        if (tc_must(k, 15, status, "the same call once there is host memory again"))
+        if (tc_must(k, TNP_HOST_ALLOC_FAILURE, status,
+                    "the same call once there is host memory again"))
             stage->undo(&t);
     }
     if (stage->finish)
         stage->finish(&t);
     tc_subject_close(&t.s);
     tc_arena_finish(&k->arena);
-    tc_drive_balanced(k, 14, "after calls that lacked host memory, and shutdown");
+    tc_lifecycle_balanced(k, TNP_HOST_ALLOC_RETURNED,
+                          "after calls that lacked host memory, and shutdown");
     return failed && !tc_failed(k);
 }
 
@@ -314,7 +317,7 @@ static void host_memory_fails(tc_contract *k) {
             try_stage(k, &stages[i], lines[n]);
         return;
     }
-    tc_verdict_set(k->out, TC_ERROR, 0, "stage=%s: there is no such stage", name);
+    tc_verdict_set(k->out, TC_ERROR, TNP_NONE, "stage=%s: there is no such stage", name);
 }
 
 const tc_contract_row tc_host_memory_rows[] = {

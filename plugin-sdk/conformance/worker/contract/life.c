@@ -1,5 +1,5 @@
 /* Init and shutdown, open and close: again and again, in any order, and what is left afterwards. */
-#include "plugin-sdk/conformance/worker/contract/drive.h"
+#include "plugin-sdk/conformance/worker/contract/lifecycle.h"
 #include "plugin-sdk/conformance/worker/contract/properties.h"
 
 #include <dlfcn.h>
@@ -29,8 +29,8 @@ static bool init(tc_contract *k, tc_subject *s, const char *path) {
         tc_host_expect_self(s->self);
         return true;
     }
-    if (tc_must(k, 21, status, "init"))
-        TC_BROKEN(k, 21, "init succeeded and %s *out_self",
+    if (tc_must(k, TNP_INIT_RESULT, status, "init"))
+        TC_BROKEN(k, TNP_INIT_RESULT, "init succeeded and %s *out_self",
                   s->self ? "did not set" : "set NULL as");
     s->self = NULL;
     tc_host_running(false);
@@ -39,10 +39,10 @@ static bool init(tc_contract *k, tc_subject *s, const char *path) {
 
 static bool count(tc_contract *k, tc_subject *s, uint32_t *out) {
     *out = UINT32_MAX;
-    if (!tc_must(k, 27, s->ops->count(s->self, out), "count"))
+    if (!tc_must(k, TNP_COUNT_DEVICES, s->ops->count(s->self, out), "count"))
         return false;
     if (*out == UINT32_MAX)
-        TC_BROKEN(k, 27, "count succeeded and did not set *out_count");
+        TC_BROKEN(k, TNP_COUNT_DEVICES, "count succeeded and did not set *out_count");
     return *out != UINT32_MAX;
 }
 
@@ -59,19 +59,22 @@ static void life_init(tc_contract *k) {
         if (!init(k, &s, k->options->plugin))
             return;
         tc_subject_close(&s);
-        tc_drive_balanced(k, 14, "after init and shutdown");
+        tc_lifecycle_balanced(k, TNP_HOST_ALLOC_RETURNED, "after init and shutdown");
         if (i == times / 2)
             early = tc_census_take(start.threads);
     }
     tc_census now = tc_census_take(start.threads);
     if (now.threads > start.threads)
-        TC_BROKEN(k, 25, "%lld threads run after shutdown, %lld before init; join them in shutdown",
+        TC_BROKEN(k, TNP_SHUTDOWN_NO_THREADS,
+                  "%lld threads run after shutdown, %lld before init; join them in shutdown",
                   (long long)now.threads, (long long)start.threads);
     if (now.descriptors > early.descriptors)
-        TC_BROKEN(k, 24, "init and shutdown leave descriptors open: %lld more after %lld times",
+        TC_BROKEN(k, TNP_INIT_AGAIN,
+                  "init and shutdown leave descriptors open: %lld more after %lld times",
                   (long long)(now.descriptors - early.descriptors), (long long)(times - times / 2));
     if (now.heap_bytes - early.heap_bytes >= 8 * (times / 2))
-        TC_BROKEN(k, 24, "init and shutdown leave %lld bytes of malloc behind each time",
+        TC_BROKEN(k, TNP_INIT_AGAIN,
+                  "init and shutdown leave %lld bytes of malloc behind each time",
                   (long long)((now.heap_bytes - early.heap_bytes) / (times - times / 2)));
 }
 
@@ -114,14 +117,14 @@ static void init_garbled(tc_contract *k, tc_subject *s, const tn_host *host) {
     } else {
         tc_host_running(false);
         if (!*tc_host_message() || tc_host_message_status() != status)
-            TC_BROKEN(k, 16,
+            TC_BROKEN(k, TNP_FAIL_MESSAGE,
                       "%s it failed with %s, without a host->fail of that status and a message",
                       when, tc_tn_status_name(status));
         if (s->self)
-            TC_BROKEN(k, 21, "%s it failed and left *out_self set", when);
+            TC_BROKEN(k, TNP_INIT_RESULT, "%s it failed and left *out_self set", when);
     }
     s->self = NULL;
-    tc_drive_balanced(k, 21, when);
+    tc_lifecycle_balanced(k, TNP_INIT_RESULT, when);
 }
 
 /* Each option in turn with values that are hardly any: refused or taken, nothing is left behind. */
@@ -144,9 +147,9 @@ static void life_options(tc_contract *k) {
             options.value = values[v];
             init_garbled(k, &s, &host);
         }
-    if (!tc_failed(k) &&
-        tc_drive_open(k, &s, tc_host_table(), 24, "init after options that cannot be used")) {
-        tc_drive_probe(k, &s, false, 24, "after options that cannot be used", NULL);
+    if (!tc_failed(k) && tc_lifecycle_open(k, &s, tc_host_table(), TNP_INIT_AGAIN,
+                                           "init after options that cannot be used")) {
+        tc_lifecycle_probe(k, &s, false, TNP_INIT_AGAIN, "after options that cannot be used", NULL);
         tc_subject_close(&s);
     }
 }
@@ -159,16 +162,19 @@ enum { MAPPINGS = 8, RESIDENT = 8 << 20 };
 static void compare(tc_contract *k, const tc_census *a, const tc_census *b, int64_t times) {
     long long n = (long long)times;
     if (b->threads > a->threads)
-        TC_BROKEN(k, 24, "%lld more threads run after %lld more lives of the plugin",
+        TC_BROKEN(k, TNP_INIT_AGAIN, "%lld more threads run after %lld more lives of the plugin",
                   (long long)(b->threads - a->threads), n);
     if (b->descriptors > a->descriptors)
-        TC_BROKEN(k, 24, "%lld more descriptors are open after %lld more lives of the plugin",
+        TC_BROKEN(k, TNP_INIT_AGAIN,
+                  "%lld more descriptors are open after %lld more lives of the plugin",
                   (long long)(b->descriptors - a->descriptors), n);
     if (b->mappings - a->mappings > MAPPINGS)
-        TC_BROKEN(k, 24, "%lld more mappings are there after %lld more lives of the plugin",
+        TC_BROKEN(k, TNP_INIT_AGAIN,
+                  "%lld more mappings are there after %lld more lives of the plugin",
                   (long long)(b->mappings - a->mappings), n);
     if (b->resident_bytes - a->resident_bytes > RESIDENT)
-        TC_BROKEN(k, 24, "the process has grown by %lld bytes in %lld more lives of the plugin",
+        TC_BROKEN(k, TNP_INIT_AGAIN,
+                  "the process has grown by %lld bytes in %lld more lives of the plugin",
                   (long long)(b->resident_bytes - a->resident_bytes), n);
 }
 
@@ -201,12 +207,13 @@ static void life_cycles(tc_contract *k) {
         return;
     start = tc_census_take(0);
     for (int64_t i = 0; i < times && !tc_failed(k); i++) {
-        if (!tc_drive_open(k, &s, tc_host_table(), 24, i ? "a later life" : "the first life"))
+        if (!tc_lifecycle_open(k, &s, tc_host_table(), TNP_INIT_AGAIN,
+                               i ? "a later life" : "the first life"))
             return;
-        tc_drive_probe(k, &s, i < 2 || i + 1 == times, 24, i ? "a later life" : "the first life",
-                       NULL);
+        tc_lifecycle_probe(k, &s, i < 2 || i + 1 == times, TNP_INIT_AGAIN,
+                           i ? "a later life" : "the first life", NULL);
         tc_subject_close(&s);
-        tc_drive_balanced(k, 14, "after shutdown");
+        tc_lifecycle_balanced(k, TNP_HOST_ALLOC_RETURNED, "after shutdown");
         tc_arena_finish(&k->arena);
         now = tc_census_take(early.threads ? early.threads : start.threads);
         watch_heap(&heap, i, now.heap_bytes);
@@ -216,7 +223,7 @@ static void life_cycles(tc_contract *k) {
     if (!tc_failed(k) && times > 2)
         compare(k, &early, &now, times > 20 ? times - FIRST - 1 : times - 2);
     if (heap.n >= 3 && heap.least >= LOST * SOME)
-        TC_BROKEN(k, 24, "each life of the plugin leaves %lld bytes of malloc behind",
+        TC_BROKEN(k, TNP_INIT_AGAIN, "each life of the plugin leaves %lld bytes of malloc behind",
                   (long long)(heap.least / SOME));
 }
 
@@ -225,17 +232,20 @@ static void life_again(tc_contract *k) {
     uint32_t n = 0;
     for (int i = 0; i < 3 && !tc_failed(k); i++) {
         tc_subject s;
-        if (!tc_drive_open(k, &s, tc_host_table(), 24, "init after shutdown"))
+        if (!tc_lifecycle_open(k, &s, tc_host_table(), TNP_INIT_AGAIN, "init after shutdown"))
             return;
         uint64_t p = tc_properties_sum(&s, s.index);
-        if (tc_drive_probe(k, &s, false, 24, "init after shutdown", &sum)) {
+        if (tc_lifecycle_probe(k, &s, false, TNP_INIT_AGAIN, "init after shutdown", &sum)) {
             if (i && s.n_devices != n)
-                TC_BROKEN(k, 24, "there are %u devices after init, and were %u the first time",
+                TC_BROKEN(k, TNP_INIT_AGAIN,
+                          "there are %u devices after init, and were %u the first time",
                           s.n_devices, n);
             if (i && p != properties)
-                TC_BROKEN(k, 24, "the device has other properties after init than the first time");
+                TC_BROKEN(k, TNP_INIT_AGAIN,
+                          "the device has other properties after init than the first time");
             if (i && sum != first)
-                TC_BROKEN(k, 24, "a kernel gives other bits after init than the first time");
+                TC_BROKEN(k, TNP_INIT_AGAIN,
+                          "a kernel gives other bits after init than the first time");
         }
         n = s.n_devices;
         first = sum;
@@ -250,13 +260,13 @@ static void life_path_null(tc_contract *k) {
     if (!load(k, &s) || !init(k, &s, NULL))
         return;
     if (count(k, &s, &n) && n > k->options->device &&
-        tc_must(k, 23, s.ops->open(s.self, k->options->device, &s.device),
+        tc_must(k, TNP_INIT_PATH_NULL, s.ops->open(s.self, k->options->device, &s.device),
                 "open after init(NULL)")) {
         s.ops->close(s.device);
         s.device = NULL;
     }
     tc_subject_close(&s);
-    tc_drive_balanced(k, 14, "after init with path NULL and shutdown");
+    tc_lifecycle_balanced(k, TNP_HOST_ALLOC_RETURNED, "after init with path NULL and shutdown");
 }
 
 /* ---- devices ----------------------------------------------------------------------------- */
@@ -276,8 +286,8 @@ static bool open_device(tc_contract *k, tc_subject *s, uint32_t index, tc_subjec
             (uint64_t)tc_subject_property(s, index, TN_PROP_DTYPES, (int64_t)TN_DTYPES_ALL);
         return true;
     }
-    if (tc_must(k, 30, status, "open"))
-        TC_BROKEN(k, 30, "open of device %u succeeded and %s *out_device", index,
+    if (tc_must(k, TNP_OPEN_DEVICE, status, "open"))
+        TC_BROKEN(k, TNP_OPEN_DEVICE, "open of device %u succeeded and %s *out_device", index,
                   out->device ? "did not set" : "set NULL as");
     return false;
 }
@@ -291,23 +301,26 @@ static void life_devices(tc_contract *k) {
     if (count(k, &s, &n))
         for (; opened < n && opened < MOST && open_device(k, &s, opened, &all[opened]); opened++)
             if (s.ops->streams)
-                tc_must(k, 52, s.ops->streams->create(all[opened].device, 0, &all[opened].stream),
+                tc_must(k, TNP_STREAM_CREATE,
+                        s.ops->streams->create(all[opened].device, 0, &all[opened].stream),
                         "stream create");
     for (uint32_t i = 0; i < opened; i++)
         for (uint32_t j = 0; j < i; j++)
             if (all[i].device == all[j].device)
-                TC_BROKEN(k, 30, "devices %u and %u are the same handle", j, i);
+                TC_BROKEN(k, TNP_OPEN_DEVICE, "devices %u and %u are the same handle", j, i);
     for (uint32_t i = 0; i < opened && !tc_failed(k); i++)
-        tc_drive_probe(k, &all[i], false, 30, "a device beside other open ones", NULL);
+        tc_lifecycle_probe(k, &all[i], false, TNP_OPEN_DEVICE, "a device beside other open ones",
+                           NULL);
     for (uint32_t i = 0; i < opened; i++) {
         if (all[i].stream)
             s.ops->streams->destroy(all[i].stream);
         s.ops->close(all[i].device);
         for (uint32_t j = i + 1; j < opened && !tc_failed(k); j++)
-            tc_drive_probe(k, &all[j], false, 30, "a device after another was closed", NULL);
+            tc_lifecycle_probe(k, &all[j], false, TNP_OPEN_DEVICE,
+                               "a device after another was closed", NULL);
     }
     tc_subject_close(&s);
-    tc_drive_balanced(k, 14, "after all devices were opened and closed");
+    tc_lifecycle_balanced(k, TNP_HOST_ALLOC_RETURNED, "after all devices were opened and closed");
 }
 
 /* Closed without use, again and again while the plugin goes on. */
@@ -331,22 +344,24 @@ static void life_unused(tc_contract *k) {
             }
             tc_census now = tc_census_take(early.threads);
             if (tc_host_blocks() > blocks)
-                TC_BROKEN(k, 31,
+                TC_BROKEN(k, TNP_CLOSE_RETURNS_ALL,
                           "open and close of device %u leave host memory behind; close frees what "
                           "open took",
                           i);
             if (now.descriptors > early.descriptors || now.threads > early.threads ||
                 now.mappings > early.mappings + 2)
-                TC_BROKEN(k, 31,
+                TC_BROKEN(k, TNP_CLOSE_RETURNS_ALL,
                           "open and close of device %u leave a descriptor, a mapping or a "
                           "thread behind",
                           i);
             uint32_t again;
             if (count(k, &s, &again) && again != n)
-                TC_BROKEN(k, 27, "count said %u, and %u after device %u was opened", n, again, i);
+                TC_BROKEN(k, TNP_COUNT_DEVICES, "count said %u, and %u after device %u was opened",
+                          n, again, i);
         }
     tc_subject_close(&s);
-    tc_drive_balanced(k, 14, "after devices were opened and closed without use");
+    tc_lifecycle_balanced(k, TNP_HOST_ALLOC_RETURNED,
+                          "after devices were opened and closed without use");
 }
 
 /* Before open, while open and after close; the name stays where it was. */
@@ -369,12 +384,15 @@ static void life_properties(tc_contract *k) {
                 break;
             tc_check_properties(k, &s, i);
             if (tc_properties_sum(&s, i) != before)
-                TC_BROKEN(k, 32, "device %u has other properties once it is open", i);
+                TC_BROKEN(k, TNP_PROPERTY_STABLE, "device %u has other properties once it is open",
+                          i);
             s.ops->close(one.device);
             if (tc_properties_sum(&s, i) != before)
-                TC_BROKEN(k, 32, "device %u has other properties once it was closed", i);
+                TC_BROKEN(k, TNP_PROPERTY_STABLE,
+                          "device %u has other properties once it was closed", i);
             if (named && strncmp(text, name.v.string, sizeof text - 1) != 0)
-                TC_BROKEN(k, 34, "the name of device %u was not valid until shutdown", i);
+                TC_BROKEN(k, TNP_PROPERTY_RANGE,
+                          "the name of device %u was not valid until shutdown", i);
         }
     tc_subject_close(&s);
 }
@@ -403,7 +421,7 @@ static void *errand_open(void *context) {
     errand *e = context;
     tc_contract *k = e->k;
     if (open_device(k, &e->s, k->options->device, &e->one) && e->s.ops->streams)
-        tc_must(k, 52, e->s.ops->streams->create(e->one.device, 0, &e->one.stream),
+        tc_must(k, TNP_STREAM_CREATE, e->s.ops->streams->create(e->one.device, 0, &e->one.stream),
                 "stream create");
     return NULL;
 }
@@ -411,7 +429,8 @@ static void *errand_open(void *context) {
 static void *errand_work(void *context) {
     errand *e = context;
     if (e->one.device)
-        tc_drive_probe(e->k, &e->one, true, 91, "from another thread than init and open", NULL);
+        tc_lifecycle_probe(e->k, &e->one, true, TNP_THREADS_NO_AFFINITY,
+                           "from another thread than init and open", NULL);
     return NULL;
 }
 
@@ -443,16 +462,18 @@ static void life_threads(tc_contract *k) {
             if (pthread_create(&thread, NULL, errands[i], &e) == 0)
                 pthread_join(thread, NULL);
             else
-                tc_verdict_set(k->out, TC_ERROR, 0, "a thread cannot be started");
+                tc_verdict_set(k->out, TC_ERROR, TNP_NONE, "a thread cannot be started");
             if (!e.s.self)
                 break;
         }
         if (k->out->status == TC_FAIL) { /* in one thread other cases do the same */
             tc_verdict broken = *k->out;
             *k->out = (tc_verdict){0};
-            TC_BROKEN(k, 91, "with a thread of its own for each call: %.900s", broken.message);
+            TC_BROKEN(k, TNP_THREADS_NO_AFFINITY, "with a thread of its own for each call: %.900s",
+                      broken.message);
         }
-        tc_drive_balanced(k, 14, "after a life with a thread for each call");
+        tc_lifecycle_balanced(k, TNP_HOST_ALLOC_RETURNED,
+                              "after a life with a thread for each call");
     }
 }
 
@@ -461,20 +482,20 @@ static void life_threads(tc_contract *k) {
 static void life_fork(tc_contract *k) {
     tc_subject s;
     int ends[2];
-    if (!tc_drive_open(k, &s, tc_host_table(), 92, "before fork"))
+    if (!tc_lifecycle_open(k, &s, tc_host_table(), TNP_FORK_SAFE, "before fork"))
         return;
     if (!(s.plugin->flags & TN_PLUGIN_FORK_SAFE)) {
         tc_subject_close(&s);
         TC_NOT_OFFERED(k, "the plugin has no TN_PLUGIN_FORK_SAFE");
         return;
     }
-    tc_drive_probe(k, &s, true, 92, "before fork", NULL);
+    tc_lifecycle_probe(k, &s, true, TNP_FORK_SAFE, "before fork", NULL);
     if (!tc_failed(k) && pipe(ends) == 0) {
         fflush(NULL);
         pid_t child = fork();
         if (child == 0) {
             alarm(20);
-            tc_drive_probe(k, &s, true, 92, "in a forked child", NULL);
+            tc_lifecycle_probe(k, &s, true, TNP_FORK_SAFE, "in a forked child", NULL);
             if (tc_failed(k))
                 (void)!write(ends[1], k->out->message, strlen(k->out->message));
             _exit(tc_failed(k));
@@ -487,16 +508,16 @@ static void life_fork(tc_contract *k) {
         while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
             ;
         if (child < 0)
-            tc_verdict_set(k->out, TC_ERROR, 0, "fork: %s", strerror(errno));
+            tc_verdict_set(k->out, TC_ERROR, TNP_NONE, "fork: %s", strerror(errno));
         else if (got > 0)
-            TC_BROKEN(k, 92, "%.900s", text);
+            TC_BROKEN(k, TNP_FORK_SAFE, "%.900s", text);
         else if (status != 0)
-            TC_BROKEN(k, 92, "the plugin %s in a forked child",
+            TC_BROKEN(k, TNP_FORK_SAFE, "the plugin %s in a forked child",
                       WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM ? "hung" : "crashed");
-        tc_drive_probe(k, &s, true, 92, "after fork, in the parent", NULL);
+        tc_lifecycle_probe(k, &s, true, TNP_FORK_SAFE, "after fork, in the parent", NULL);
     }
     tc_subject_close(&s);
-    tc_drive_balanced(k, 14, "after fork and shutdown");
+    tc_lifecycle_balanced(k, TNP_HOST_ALLOC_RETURNED, "after fork and shutdown");
 }
 
 /* What was registered and not taken back is called when a process forks. */
@@ -508,17 +529,21 @@ static void fork_once(tc_contract *k) {
     while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
         ;
     if (child > 0 && status != 0)
-        TC_BROKEN(k, 26, "a fork after dlclose crashes in what the plugin left behind");
+        TC_BROKEN(k, TNP_SHUTDOWN_UNLOADABLE,
+                  "a fork after dlclose crashes in what the plugin left behind");
 }
 
 static void life_unload(tc_contract *k) {
     uint64_t first = 0, sum = 0;
     for (int i = 0; i < 4 && !tc_failed(k); i++) {
         tc_subject s;
-        if (!tc_drive_open(k, &s, tc_host_table(), 26, i ? "loaded again" : "loaded"))
+        if (!tc_lifecycle_open(k, &s, tc_host_table(), TNP_SHUTDOWN_UNLOADABLE,
+                               i ? "loaded again" : "loaded"))
             return;
-        tc_drive_probe(k, &s, i == 0, 26, i ? "loaded again" : "loaded", NULL);
-        tc_drive_probe(k, &s, false, 26, i ? "loaded again" : "loaded", &sum);
+        tc_lifecycle_probe(k, &s, i == 0, TNP_SHUTDOWN_UNLOADABLE, i ? "loaded again" : "loaded",
+                           NULL);
+        tc_lifecycle_probe(k, &s, false, TNP_SHUTDOWN_UNLOADABLE, i ? "loaded again" : "loaded",
+                           &sum);
         bool unloadable = s.plugin->flags & TN_PLUGIN_UNLOADABLE;
         tc_subject_close(&s);
         if (!unloadable) {
@@ -526,13 +551,14 @@ static void life_unload(tc_contract *k) {
             return;
         }
         if (i && sum != first)
-            TC_BROKEN(k, 26, "a kernel gives other bits after the object was loaded again");
+            TC_BROKEN(k, TNP_SHUTDOWN_UNLOADABLE,
+                      "a kernel gives other bits after the object was loaded again");
         first = sum;
         if (dlclose(s.object) != 0)
-            TC_BROKEN(k, 26, "dlclose: %s", dlerror());
+            TC_BROKEN(k, TNP_SHUTDOWN_UNLOADABLE, "dlclose: %s", dlerror());
         fork_once(k);
     }
-    tc_drive_balanced(k, 14, "after dlclose");
+    tc_lifecycle_balanced(k, TNP_HOST_ALLOC_RETURNED, "after dlclose");
 }
 
 const tc_contract_row tc_life_rows[] = {

@@ -1,7 +1,7 @@
 /* Loading: what the file exports, what dlopen and the query do, what the tables are. No case calls
  * init but those whose question needs it. */
 #include "plugin-sdk/conformance/worker/contract/capture.h"
-#include "plugin-sdk/conformance/worker/contract/drive.h"
+#include "plugin-sdk/conformance/worker/contract/lifecycle.h"
 #include "plugin-sdk/conformance/worker/contract/object.h"
 
 #include <dirent.h>
@@ -34,33 +34,35 @@ static void check_symbol(void *context, const char *name, bool defined) {
     if (defined && strcmp(name, TN_PLUGIN_QUERY_NAME) == 0)
         e->query = true;
     else if (defined && !of_the_linker(name))
-        TC_BROKEN(e->k, 1,
+        TC_BROKEN(e->k, TNP_ENTRY_ONLY_SYMBOL,
                   "the object exports %.200s; link it with -fvisibility=hidden and an "
                   "export list",
                   name);
     else if (!defined && (strncmp(name, "tn_", 3) == 0 || strncmp(name, "tni_", 4) == 0 ||
                           strncmp(name, "tenon_", 6) == 0))
-        TC_BROKEN(e->k, 2, "the object needs %.200s of Tenon, which no host has for it", name);
+        TC_BROKEN(e->k, TNP_ENTRY_SELF_CONTAINED,
+                  "the object needs %.200s of Tenon, which no host has for it", name);
 }
 
 static void load_symbols(tc_contract *k) {
     char why[TC_MESSAGE];
     exports e = {.k = k};
     if (!tc_object_symbols(k->options->plugin, check_symbol, &e, why))
-        TC_BROKEN(k, 1, "%s", why);
+        TC_BROKEN(k, TNP_ENTRY_ONLY_SYMBOL, "%s", why);
     else if (!e.query)
-        TC_BROKEN(k, 1, "the object does not export " TN_PLUGIN_QUERY_NAME);
+        TC_BROKEN(k, TNP_ENTRY_ONLY_SYMBOL, "the object does not export " TN_PLUGIN_QUERY_NAME);
 }
 
 /* ---- dlopen and query -------------------------------------------------------------------- */
 
 static const tn_plugin *query_once(tc_contract *k) {
     tn_plugin_query_fn query;
-    if (!tc_drive_object(k, &query))
+    if (!tc_lifecycle_object(k, &query))
         return NULL;
     const tn_plugin *plugin = query(tc_host_table());
     if (!plugin)
-        TC_BROKEN(k, 4, TN_PLUGIN_QUERY_NAME " returned NULL for a whole host of this version");
+        TC_BROKEN(k, TNP_ENTRY_HOST_VERSIONS,
+                  TN_PLUGIN_QUERY_NAME " returned NULL for a whole host of this version");
     return plugin;
 }
 
@@ -71,11 +73,11 @@ static void load_quiet(tc_contract *k) {
     const tn_plugin *plugin = NULL;
     int64_t allocations = tc_host_allocations();
     if (!tc_capture_start(&out, 1) || !tc_capture_start(&err, 2)) {
-        tc_verdict_set(k->out, TC_ERROR, 0, "stdout and stderr cannot be captured");
+        tc_verdict_set(k->out, TC_ERROR, TNP_NONE, "stdout and stderr cannot be captured");
         return;
     }
     tc_census before = tc_census_take(0);
-    bool opened = tc_drive_object(k, &query) != NULL;
+    bool opened = tc_lifecycle_object(k, &query) != NULL;
     tc_census loaded = tc_census_take(before.threads);
     struct mallinfo2 heap = mallinfo2();
     if (opened)
@@ -86,22 +88,24 @@ static void load_quiet(tc_contract *k) {
     if (!opened)
         return;
     if (!plugin)
-        TC_BROKEN(k, 4, TN_PLUGIN_QUERY_NAME " returned NULL for a whole host of this version");
+        TC_BROKEN(k, TNP_ENTRY_HOST_VERSIONS,
+                  TN_PLUGIN_QUERY_NAME " returned NULL for a whole host of this version");
     if (tc_host_allocations() != allocations)
-        TC_BROKEN(k, 3, "dlopen or " TN_PLUGIN_QUERY_NAME " called host->alloc");
+        TC_BROKEN(k, TNP_ENTRY_PURE, "dlopen or " TN_PLUGIN_QUERY_NAME " called host->alloc");
     if (later.uordblks + later.hblkhd != heap.uordblks + heap.hblkhd)
-        TC_BROKEN(k, 3, TN_PLUGIN_QUERY_NAME " allocated %lld bytes",
+        TC_BROKEN(k, TNP_ENTRY_PURE, TN_PLUGIN_QUERY_NAME " allocated %lld bytes",
                   (long long)(later.uordblks + later.hblkhd - heap.uordblks - heap.hblkhd));
     if (loaded.threads > before.threads)
-        TC_BROKEN(k, 2, "dlopen started %lld threads; start them in open, not in a constructor",
+        TC_BROKEN(k, TNP_ENTRY_SELF_CONTAINED,
+                  "dlopen started %lld threads; start them in open, not in a constructor",
                   (long long)(loaded.threads - before.threads));
     if (queried.threads > loaded.threads)
-        TC_BROKEN(k, 3, TN_PLUGIN_QUERY_NAME " started %lld threads",
+        TC_BROKEN(k, TNP_ENTRY_PURE, TN_PLUGIN_QUERY_NAME " started %lld threads",
                   (long long)(queried.threads - loaded.threads));
     if (queried.descriptors > loaded.descriptors)
-        TC_BROKEN(k, 3, TN_PLUGIN_QUERY_NAME " left a file open");
+        TC_BROKEN(k, TNP_ENTRY_PURE, TN_PLUGIN_QUERY_NAME " left a file open");
     if (n_text > 0 || n_errors > 0)
-        TC_BROKEN(k, 97, "dlopen or " TN_PLUGIN_QUERY_NAME " printed to %s: %s",
+        TC_BROKEN(k, TNP_NO_OUTPUT, "dlopen or " TN_PLUGIN_QUERY_NAME " printed to %s: %s",
                   n_text > 0 ? "stdout" : "stderr", n_text > 0 ? text : errors);
 }
 
@@ -158,14 +162,16 @@ static void load_hardware(tc_contract *k) {
     }
     int64_t loaded = devices_in_use(name);
     if (loaded > before)
-        TC_BROKEN(k, 3, "dlopen or " TN_PLUGIN_QUERY_NAME " opened %s; leave that to count", name);
+        TC_BROKEN(k, TNP_ENTRY_PURE,
+                  "dlopen or " TN_PLUGIN_QUERY_NAME " opened %s; leave that to count", name);
     tc_host_running(true);
     tc_host_expect_self(NULL);
-    if (!tc_must(k, 21, s.plugin->init(tc_host_table(), k->options->plugin, &s.self), "init"))
+    if (!tc_must(k, TNP_INIT_RESULT, s.plugin->init(tc_host_table(), k->options->plugin, &s.self),
+                 "init"))
         return;
     tc_host_expect_self(s.self);
     if (devices_in_use(name) > loaded)
-        TC_BROKEN(k, 22, "init opened %s; leave that to count", name);
+        TC_BROKEN(k, TNP_INIT_NO_HARDWARE, "init opened %s; leave that to count", name);
     tc_subject_close(&s);
 }
 
@@ -198,7 +204,7 @@ static void load_query(tc_contract *k) {
     asker askers[N_THREADS];
     pthread_barrier_t barrier;
     tn_plugin_query_fn query;
-    if (!tc_drive_object(k, &query))
+    if (!tc_lifecycle_object(k, &query))
         return;
     pthread_barrier_init(&barrier, NULL, N_THREADS);
     for (int i = 0; i < N_THREADS; i++) {
@@ -214,19 +220,20 @@ static void load_query(tc_contract *k) {
     const tn_plugin *plugin = query(tc_host_table());
     for (int i = 0; i < N_THREADS; i++) {
         if (!askers[i].plugin)
-            TC_BROKEN(k, 3, TN_PLUGIN_QUERY_NAME " returned NULL when asked from a thread");
+            TC_BROKEN(k, TNP_ENTRY_PURE,
+                      TN_PLUGIN_QUERY_NAME " returned NULL when asked from a thread");
         else if (!askers[i].same || askers[i].plugin != plugin)
-            TC_BROKEN(k, 3, TN_PLUGIN_QUERY_NAME " returned different tables");
+            TC_BROKEN(k, TNP_ENTRY_PURE, TN_PLUGIN_QUERY_NAME " returned different tables");
         else if (askers[i].sum != tc_tables_sum(plugin))
-            TC_BROKEN(k, 3, "the table was not the same for %d threads that asked at once",
-                      N_THREADS);
+            TC_BROKEN(k, TNP_ENTRY_PURE,
+                      "the table was not the same for %d threads that asked at once", N_THREADS);
     }
 }
 
 static void load_older_host(tc_contract *k) {
     tn_plugin_query_fn query;
     const tn_plugin *plugin = query_once(k);
-    if (!plugin || !tc_drive_object(k, &query))
+    if (!plugin || !tc_lifecycle_object(k, &query))
         return;
     uint32_t required = plugin->abi_required;
     const uint32_t versions[] = {0, required - 1};
@@ -234,14 +241,15 @@ static void load_older_host(tc_contract *k) {
         tn_host older = *tc_host_table();
         older.abi_version = versions[i];
         if (query(&older))
-            TC_BROKEN(k, 4,
+            TC_BROKEN(k, TNP_ENTRY_HOST_VERSIONS,
                       TN_PLUGIN_QUERY_NAME
                       " returned a table to a host of version %u.%u, "
                       "older than the plugin's abi_required %u.%u; return NULL",
                       versions[i] >> 16, versions[i] & 0xffff, required >> 16, required & 0xffff);
     }
     if (query(tc_host_table()) != plugin)
-        TC_BROKEN(k, 3, "after the query of an older host that of this one gets another table");
+        TC_BROKEN(k, TNP_ENTRY_PURE,
+                  "after the query of an older host that of this one gets another table");
 }
 
 /* ---- tables ------------------------------------------------------------------------------ */
@@ -251,16 +259,18 @@ static bool check_size(tc_contract *k, const void *table, const char *name, uint
                        uint32_t abi_version) {
     uint64_t size;
     if ((uint64_t)table % 8) {
-        TC_BROKEN(k, 5, "%s lies at %p, which is not aligned to 8 bytes", name, table);
+        TC_BROKEN(k, TNP_TABLE_STRUCT_SIZE, "%s lies at %p, which is not aligned to 8 bytes", name,
+                  table);
         return false;
     }
     memcpy(&size, table, sizeof size);
     if (abi_version == TN_ABI_VERSION && size != known)
-        TC_BROKEN(k, 5, "struct_size of %s is %llu; in the header of version %u.%u it is %llu",
-                  name, (unsigned long long)size, TN_ABI_MAJOR, TN_ABI_MINOR,
-                  (unsigned long long)known);
+        TC_BROKEN(k, TNP_TABLE_STRUCT_SIZE,
+                  "struct_size of %s is %llu; in the header of version %u.%u it is %llu", name,
+                  (unsigned long long)size, TN_ABI_MAJOR, TN_ABI_MINOR, (unsigned long long)known);
     else if (size < 8 || size % 8 || size > 4096)
-        TC_BROKEN(k, 5, "struct_size of %s is %llu, which is no size of a table", name,
+        TC_BROKEN(k, TNP_TABLE_STRUCT_SIZE,
+                  "struct_size of %s is %llu, which is no size of a table", name,
                   (unsigned long long)size);
     return size >= 8 && size <= 4096;
 }
@@ -268,7 +278,8 @@ static bool check_size(tc_contract *k, const void *table, const char *name, uint
 #define NEED(table, type, member) \
     do { \
         if (!TN_HAS(table, type, member) || !(table)->member) \
-            TC_BROKEN(k, 11, #type "." #member " is required, and is not set"); \
+            TC_BROKEN(k, TNP_TABLE_REQUIRED_MEMBERS, \
+                      #type "." #member " is required, and is not set"); \
     } while (0)
 
 static void check_memory(tc_contract *k, const tn_memory_ops *m) {
@@ -319,12 +330,13 @@ static void check_devices(tc_contract *k, const tn_device_ops *d, uint32_t abi) 
 
 static void check_kernels(tc_contract *k, const tn_plugin *p) {
     if (p->n_kernels > 0 && !p->kernels)
-        TC_BROKEN(k, 11, "n_kernels is %llu, and kernels is NULL",
+        TC_BROKEN(k, TNP_TABLE_REQUIRED_MEMBERS, "n_kernels is %llu, and kernels is NULL",
                   (unsigned long long)p->n_kernels);
     for (uint64_t i = 0; p->kernels && i < p->n_kernels; i++) {
         const tn_kernel *kernel = p->kernels[i];
         if (!kernel)
-            TC_BROKEN(k, 11, "kernels[%llu] is NULL", (unsigned long long)i);
+            TC_BROKEN(k, TNP_TABLE_REQUIRED_MEMBERS, "kernels[%llu] is NULL",
+                      (unsigned long long)i);
         else if (check_size(k, kernel, "tn_kernel", sizeof *kernel, p->abi_version)) {
             NEED(kernel, tn_kernel, op);
             NEED(kernel, tn_kernel, run);
@@ -337,7 +349,7 @@ static void load_tables(tc_contract *k) {
     if (!p || !check_size(k, p, "tn_plugin", sizeof *p, p->abi_version))
         return;
     if (!TN_HAS(p, tn_plugin, n_kernels)) {
-        TC_BROKEN(k, 11, "tn_plugin ends before n_kernels");
+        TC_BROKEN(k, TNP_TABLE_REQUIRED_MEMBERS, "tn_plugin ends before n_kernels");
         return;
     }
     NEED(p, tn_plugin, init);
@@ -397,10 +409,10 @@ static bool is_utf8(const char *text) {
 static void check_text(tc_contract *k, const char *member, const char *text) {
     uint64_t n = text ? strnlen(text, 256) : 0;
     if (n < 1 || n > 255)
-        TC_BROKEN(k, 10, "tn_plugin.%s has %s bytes; it has 1 to 255", member,
+        TC_BROKEN(k, TNP_PLUGIN_NAME_TEXT, "tn_plugin.%s has %s bytes; it has 1 to 255", member,
                   n ? "more than 255" : "no");
     else if (!is_utf8(text))
-        TC_BROKEN(k, 10, "tn_plugin.%s is no UTF-8", member);
+        TC_BROKEN(k, TNP_PLUGIN_NAME_TEXT, "tn_plugin.%s is no UTF-8", member);
 }
 
 static void load_names(tc_contract *k) {
@@ -408,12 +420,12 @@ static void load_names(tc_contract *k) {
     if (!p)
         return;
     if (!p->id || !is_reverse_domain(p->id))
-        TC_BROKEN(k, 8,
+        TC_BROKEN(k, TNP_PLUGIN_ID,
                   "tn_plugin.id '%.140s' is no reverse domain name of 2 parts or more, of at "
                   "most 127 letters a-z, digits, - and _",
                   p->id ? p->id : "NULL");
     if (!p->device_type || !is_type(p->device_type))
-        TC_BROKEN(k, 9,
+        TC_BROKEN(k, TNP_PLUGIN_DEVICE_TYPE,
                   "tn_plugin.device_type '%.40s' is not [a-z][a-z0-9_]*, of at most 31 "
                   "letters, or is meta",
                   p->device_type ? p->device_type : "NULL");
@@ -422,16 +434,17 @@ static void load_names(tc_contract *k) {
     if (p->abi_version >> 16 != TN_ABI_MAJOR ||
         (TN_ABI_MAJOR == 0 && p->abi_version != TN_ABI_VERSION))
         TC_BROKEN(
-            k, 7,
+            k, TNP_PLUGIN_ABI_VERSION,
             "tn_plugin.abi_version is %u.%u; this host has %u.%u; build it against that header",
             p->abi_version >> 16, p->abi_version & 0xffff, TN_ABI_MAJOR, TN_ABI_MINOR);
     if (p->abi_required > p->abi_version)
-        TC_BROKEN(k, 7, "tn_plugin.abi_required %u.%u is above abi_version %u.%u",
-                  p->abi_required >> 16, p->abi_required & 0xffff, p->abi_version >> 16,
-                  p->abi_version & 0xffff);
+        TC_BROKEN(k, TNP_PLUGIN_ABI_VERSION,
+                  "tn_plugin.abi_required %u.%u is above abi_version %u.%u", p->abi_required >> 16,
+                  p->abi_required & 0xffff, p->abi_version >> 16, p->abi_version & 0xffff);
     if (p->abi_version <= TN_ABI_VERSION &&
         (p->flags & ~(uint64_t)(TN_PLUGIN_FORK_SAFE | TN_PLUGIN_UNLOADABLE)))
-        TC_BROKEN(k, 96, "tn_plugin.flags are 0x%llx; not all of them are TN_PLUGIN_*",
+        TC_BROKEN(k, TNP_TABLE_RESERVED_ZERO,
+                  "tn_plugin.flags are 0x%llx; not all of them are TN_PLUGIN_*",
                   (unsigned long long)p->flags);
 }
 
@@ -440,7 +453,7 @@ static void load_extension(tc_contract *k) {
                                           "tenon.threads",    "/", "tenon.threads/",
                                           "tenon.threads/1 ", "x", "tenon.threads/11"};
     tc_subject s;
-    if (!tc_drive_open(k, &s, tc_host_table(), 0, "to ask for extensions"))
+    if (!tc_lifecycle_open(k, &s, tc_host_table(), TNP_NONE, "to ask for extensions"))
         return;
     if (!TN_HAS(s.plugin, tn_plugin, extension) || !s.plugin->extension) {
         tc_subject_close(&s);
@@ -449,13 +462,14 @@ static void load_extension(tc_contract *k) {
     }
     for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++)
         if (s.plugin->extension(s.self, unknown[i]))
-            TC_BROKEN(k, 13, "extension answered a table to \"%s\"", unknown[i]);
+            TC_BROKEN(k, TNP_EXTENSION_ANSWERS, "extension answered a table to \"%s\"", unknown[i]);
     const tn_ext_threads *threads = s.plugin->extension(s.self, TN_EXT_THREADS);
     if (s.plugin->extension(s.self, TN_EXT_THREADS) != threads)
-        TC_BROKEN(k, 13, "extension answered differently when asked again for " TN_EXT_THREADS);
+        TC_BROKEN(k, TNP_EXTENSION_ANSWERS,
+                  "extension answered differently when asked again for " TN_EXT_THREADS);
     if (threads && (threads->struct_size < sizeof *threads || !threads->set_num_threads ||
                     !threads->get_num_threads))
-        TC_BROKEN(k, 11, TN_EXT_THREADS " lacks a function");
+        TC_BROKEN(k, TNP_TABLE_REQUIRED_MEMBERS, TN_EXT_THREADS " lacks a function");
     tc_subject_close(&s);
 }
 
@@ -463,16 +477,17 @@ static void load_life(tc_contract *k) {
     tc_subject s;
     const tn_plugin *p = query_once(k);
     uint64_t before = p ? tc_tables_sum(p) : 0;
-    if (!p || !tc_drive_open(k, &s, tc_host_table(), 0, "a life of which the tables are watched"))
+    if (!p || !tc_lifecycle_open(k, &s, tc_host_table(), TNP_NONE,
+                                 "a life of which the tables are watched"))
         return;
     if (tc_tables_sum(p) != before)
-        TC_BROKEN(k, 12, "init, count, open or stream changed the plugin's tables");
-    tc_drive_probe(k, &s, false, 0, "a life of which the tables are watched", NULL);
+        TC_BROKEN(k, TNP_TABLE_CONSTANT, "init, count, open or stream changed the plugin's tables");
+    tc_lifecycle_probe(k, &s, false, TNP_NONE, "a life of which the tables are watched", NULL);
     if (tc_tables_sum(p) != before)
-        TC_BROKEN(k, 12, "transfers and a kernel changed the plugin's tables");
+        TC_BROKEN(k, TNP_TABLE_CONSTANT, "transfers and a kernel changed the plugin's tables");
     tc_subject_close(&s);
     if (tc_tables_sum(p) != before)
-        TC_BROKEN(k, 12, "close or shutdown changed the plugin's tables");
+        TC_BROKEN(k, TNP_TABLE_CONSTANT, "close or shutdown changed the plugin's tables");
 }
 
 const tc_contract_row tc_load_rows[] = {

@@ -24,12 +24,12 @@ static void distinct(tc_contract *k) {
         n++;
     for (int i = 0; i < n && !tc_failed(k); i++) {
         snprintf(what, sizeof what, "allocation %d of %d that live together", i, n);
-        tc_buffer_check(k, &blocks[i], k->subject->stream, 37, what);
+        tc_buffer_check(k, &blocks[i], k->subject->stream, TNP_ALLOC_HANDLE, what);
     }
     for (int i = 0; i < n; i += 2) /* freeing every other one disturbs none of the rest */
         tc_buffer_destroy(&blocks[i]);
     for (int i = 1; i < n && !tc_failed(k); i += 2)
-        tc_buffer_check(k, &blocks[i], k->subject->stream, 41,
+        tc_buffer_check(k, &blocks[i], k->subject->stream, TNP_FREE_RETURNS_MEMORY,
                         "an allocation beside one that was freed");
     for (int i = n - 1; i >= 0; i--)
         tc_buffer_destroy(&blocks[i]);
@@ -42,14 +42,15 @@ static void many(tc_contract *k) {
     tc_buffer *blocks = tc_arena_array(&k->arena, N, sizeof *blocks);
     int n = 0;
     if (!blocks) {
-        tc_verdict_set(k->out, TC_ERROR, 0, "the host has no memory for this case");
+        tc_verdict_set(k->out, TC_ERROR, TNP_NONE, "the host has no memory for this case");
         return;
     }
     memset(blocks, 0, N * sizeof *blocks);
     while (n < N && !tc_failed(k) && tc_buffer_create(k, s, TN_SPACE_DEVICE, BYTES, &blocks[n]))
         n++;
     for (int i = 0; i < n && !tc_failed(k); i++)
-        tc_buffer_check(k, &blocks[i], s->stream, 37, "one of many allocations that live together");
+        tc_buffer_check(k, &blocks[i], s->stream, TNP_ALLOC_HANDLE,
+                        "one of many allocations that live together");
     for (int i = 0; i < N; i++) /* 7 and N have no common divisor; what is not there is skipped */
         tc_buffer_destroy(&blocks[i * 7 % N]);
 }
@@ -64,10 +65,12 @@ static void host_pointer(tc_contract *k) {
         TC_NOT_OFFERED(k, "device memory has no host pointer");
     else {
         if (memcmp(b.host, b.model, b.bytes) != 0)
-            TC_BROKEN(k, 40, "what the device was written with is not at the host pointer");
+            TC_BROKEN(k, TNP_ALLOC_HOST_POINTER,
+                      "what the device was written with is not at the host pointer");
         for (uint64_t i = 0; i < b.bytes; i++)
             ((unsigned char *)b.host)[i] = b.model[i] = (unsigned char)tc_next(&k->random);
-        tc_buffer_check(k, &b, s->stream, 40, "bytes written by way of the host pointer");
+        tc_buffer_check(k, &b, s->stream, TNP_ALLOC_HOST_POINTER,
+                        "bytes written by way of the host pointer");
     }
     tc_buffer_destroy(&b);
 }
@@ -84,9 +87,9 @@ static void refuse(tc_contract *k, uint64_t bytes) {
     tn_status status = s->memory->alloc(s->device, TN_SPACE_DEVICE, bytes, &memory, &host);
     if (status == TN_OK) {
         s->memory->free(s->device, TN_SPACE_DEVICE, memory);
-        TC_BROKEN(k, 39, "%s succeeded, which no device has", what);
+        TC_BROKEN(k, TNP_ALLOC_OUT_OF_MEMORY, "%s succeeded, which no device has", what);
     }
-    tc_must_fail(k, 39, status, TN_OUT_OF_MEMORY, what);
+    tc_must_fail(k, TNP_ALLOC_OUT_OF_MEMORY, status, TN_OUT_OF_MEMORY, what);
 }
 
 static void huge(tc_contract *k) {
@@ -100,9 +103,11 @@ static void huge(tc_contract *k) {
     refuse(k, (uint64_t)1 << 47);
     if (s->max_allocation && s->max_allocation < (uint64_t)1 << 40)
         refuse(k, s->max_allocation + 1);
-    tc_buffer_check(k, &before, s->stream, 39, "what was allocated before a refusal");
+    tc_buffer_check(k, &before, s->stream, TNP_ALLOC_OUT_OF_MEMORY,
+                    "what was allocated before a refusal");
     if (tc_buffer_create(k, s, TN_SPACE_DEVICE, 3000, &after))
-        tc_buffer_check(k, &after, s->stream, 39, "what is allocated after a refusal");
+        tc_buffer_check(k, &after, s->stream, TNP_ALLOC_OUT_OF_MEMORY,
+                        "what is allocated after a refusal");
     tc_buffer_destroy(&after);
     tc_buffer_destroy(&before);
 }
@@ -123,7 +128,7 @@ static void again(tc_contract *k) {
     for (int64_t t = 0; t < times && !tc_failed(k); t++) {
         for (int i = 0; i < BLOCKS; i++) {
             blocks[i] = 0;
-            if (!tc_must(k, 41,
+            if (!tc_must(k, TNP_FREE_RETURNS_MEMORY,
                          s->memory->alloc(s->device, TN_SPACE_DEVICE, bytes, &blocks[i], &host),
                          "alloc of what was freed before"))
                 break;
@@ -146,11 +151,12 @@ static void again(tc_contract *k) {
     if (!tc_failed(k) && informed && first.free_bytes > middle.free_bytes + times * 4 &&
         middle.free_bytes > last.free_bytes + times * 4)
         if (!s->host_memory)
-            TC_BROKEN(k, 41, "%lld times %d blocks came and went, and %llu bytes fewer are free",
+            TC_BROKEN(k, TNP_FREE_RETURNS_MEMORY,
+                      "%lld times %d blocks came and went, and %llu bytes fewer are free",
                       (long long)times, BLOCKS,
                       (unsigned long long)(first.free_bytes - last.free_bytes));
     if (!tc_failed(k) && tc_host_blocks() > host_blocks + 8)
-        TC_BROKEN(k, 41,
+        TC_BROKEN(k, TNP_FREE_RETURNS_MEMORY,
                   "%lld times %d allocations came and went, and %lld host blocks more are out",
                   (long long)times, BLOCKS, (long long)(tc_host_blocks() - host_blocks));
 }
@@ -158,16 +164,16 @@ static void again(tc_contract *k) {
 /* What a caller knows of the struct is all that is written. */
 static void info_short(tc_contract *k) {
     tn_memory_info known = {.struct_size = offsetof(tn_memory_info, free_bytes), .free_bytes = 77};
-    if (!tc_must(k, 50, k->subject->memory->info(k->subject->device, &known),
+    if (!tc_must(k, TNP_MEMORY_INFO, k->subject->memory->info(k->subject->device, &known),
                  "info of a caller that knows total_bytes only"))
         return;
     if (known.free_bytes != 77)
         TC_BROKEN(
-            k, 6,
+            k, TNP_HOST_STRUCT_SIZE,
             "info wrote free_bytes beyond the caller's struct_size of %llu; test TN_HAS first",
             (unsigned long long)known.struct_size);
     if (known.struct_size != offsetof(tn_memory_info, free_bytes))
-        TC_BROKEN(k, 6, "info changed struct_size");
+        TC_BROKEN(k, TNP_HOST_STRUCT_SIZE, "info changed struct_size");
 }
 
 /* A caller that knows more than the plugin gets the rest back as it was. */
@@ -176,14 +182,16 @@ static void info_long(tc_contract *k) {
         tn_memory_info info;
         uint64_t later[4];
     } newer = {.info.struct_size = sizeof newer, .later = {1, 2, 3, 4}};
-    if (!tc_must(k, 50, k->subject->memory->info(k->subject->device, &newer.info),
+    if (!tc_must(k, TNP_MEMORY_INFO, k->subject->memory->info(k->subject->device, &newer.info),
                  "info of a caller that knows more members"))
         return;
     if (newer.info.struct_size != sizeof newer)
-        TC_BROKEN(k, 6, "info changed the struct_size of a newer caller; it is the caller's");
+        TC_BROKEN(k, TNP_HOST_STRUCT_SIZE,
+                  "info changed the struct_size of a newer caller; it is the caller's");
     for (uint64_t i = 0; i < 4; i++)
         if (newer.later[i] != i + 1)
-            TC_BROKEN(k, 6, "info wrote behind the struct that the plugin knows");
+            TC_BROKEN(k, TNP_HOST_STRUCT_SIZE,
+                      "info wrote behind the struct that the plugin knows");
 }
 
 enum { SHARE = 8 << 20 };
@@ -201,10 +209,10 @@ static bool look(tc_contract *k, tn_memory_info now[3]) {
             tc_buffer_destroy(&b);
             tc_buffer_destroy(&small);
         }
-        if (!tc_must(k, 50, s->memory->info(s->device, &now[i]), "info"))
+        if (!tc_must(k, TNP_MEMORY_INFO, s->memory->info(s->device, &now[i]), "info"))
             break;
         if (now[i].total_bytes && now[i].free_bytes > now[i].total_bytes)
-            TC_BROKEN(k, 50, "info: %llu bytes are free of %llu",
+            TC_BROKEN(k, TNP_MEMORY_INFO, "info: %llu bytes are free of %llu",
                       (unsigned long long)now[i].free_bytes,
                       (unsigned long long)now[i].total_bytes);
     }
@@ -233,10 +241,12 @@ static void info(tc_contract *k) {
         given_back |= now[2].free_bytes >= now[0].free_bytes;
     }
     if (!taken)
-        TC_BROKEN(k, 50, "info: 8 MiB were allocated, and %llu bytes are free after %llu",
+        TC_BROKEN(k, TNP_MEMORY_INFO,
+                  "info: 8 MiB were allocated, and %llu bytes are free after %llu",
                   (unsigned long long)now[1].free_bytes, (unsigned long long)now[0].free_bytes);
     if (!given_back)
-        TC_BROKEN(k, 50, "info: 8 MiB were freed, and %llu bytes are free; before there were %llu",
+        TC_BROKEN(k, TNP_MEMORY_INFO,
+                  "info: 8 MiB were freed, and %llu bytes are free; before there were %llu",
                   (unsigned long long)now[2].free_bytes, (unsigned long long)now[0].free_bytes);
 }
 
@@ -288,9 +298,9 @@ static void threads(tc_contract *k) {
         pthread_join(workers[i].thread, NULL);
     for (int i = 0; i < n; i++)
         if (*workers[i].wrong)
-            TC_BROKEN(k, 90, "%d threads allocate, write, read and free at once: %s", n,
-                      workers[i].wrong);
-    tc_must(k, 90, tc_subject_sync(k->subject), "synchronize");
+            TC_BROKEN(k, TNP_THREADS_CONCURRENT,
+                      "%d threads allocate, write, read and free at once: %s", n, workers[i].wrong);
+    tc_must(k, TNP_THREADS_CONCURRENT, tc_subject_sync(k->subject), "synchronize");
 }
 
 const tc_contract_row tc_memory_rows[] = {

@@ -62,33 +62,35 @@ static void check_known(tc_contract *k, const tc_subject *s, uint32_t index, int
     const char *name = properties[property].name;
     tn_status status = ask(s, index, property, &cell);
     if (status != TN_OK && status != TN_UNSUPPORTED) {
-        TC_BROKEN(k, 32,
+        TC_BROKEN(k, TNP_PROPERTY_STABLE,
                   "device %u: %s is answered with %s, and should be with TN_OK or "
                   "TN_UNSUPPORTED",
                   index, name, tc_tn_status_name(status));
         return;
     }
     if (ask(s, index, property, &again) != status)
-        TC_BROKEN(k, 32, "device %u: %s is answered once and not the other time", index, name);
+        TC_BROKEN(k, TNP_PROPERTY_STABLE, "device %u: %s is answered once and not the other time",
+                  index, name);
     if (status == TN_UNSUPPORTED) {
         if (!poisoned(&cell))
-            TC_BROKEN(k, 33, "device %u: %s answered TN_UNSUPPORTED and wrote to *out_value", index,
-                      name);
+            TC_BROKEN(k, TNP_PROPERTY_UNKNOWN,
+                      "device %u: %s answered TN_UNSUPPORTED and wrote to *out_value", index, name);
         return;
     }
     if (cell.tag != properties[property].tag)
-        TC_BROKEN(k, 34, "device %u: the cell of %s has tag %u, and should have %u", index, name,
-                  cell.tag, properties[property].tag);
+        TC_BROKEN(k, TNP_PROPERTY_RANGE, "device %u: the cell of %s has tag %u, and should have %u",
+                  index, name, cell.tag, properties[property].tag);
     else if (cell.n != 0)
-        TC_BROKEN(k, 34, "device %u: the cell of %s has n = %u; only lists have one", index, name,
-                  cell.n);
+        TC_BROKEN(k, TNP_PROPERTY_RANGE,
+                  "device %u: the cell of %s has n = %u; only lists have one", index, name, cell.n);
     else if (*wrong_value(property, &cell))
-        TC_BROKEN(k, 34, "device %u: %s is %lld: %s", index, name, (long long)cell.v.i64,
-                  wrong_value(property, &cell));
+        TC_BROKEN(k, TNP_PROPERTY_RANGE, "device %u: %s is %lld: %s", index, name,
+                  (long long)cell.v.i64, wrong_value(property, &cell));
     else if (property == TN_PROP_NAME
                  ? !again.v.string || strcmp(cell.v.string, again.v.string) != 0
                  : memcmp(&cell, &again, sizeof cell) != 0)
-        TC_BROKEN(k, 32, "device %u: %s changed from one call to the next", index, name);
+        TC_BROKEN(k, TNP_PROPERTY_STABLE, "device %u: %s changed from one call to the next", index,
+                  name);
 }
 
 void tc_check_properties(tc_contract *k, const tc_subject *s, uint32_t index) {
@@ -134,11 +136,13 @@ static void stable(tc_contract *k) {
             uint64_t during = tc_properties_sum(s, i);
             s->memory->free(s->device, space, memory);
             if (during != before)
-                TC_BROKEN(k, 32, "device %u: a property changed while memory was allocated", i);
+                TC_BROKEN(k, TNP_PROPERTY_STABLE,
+                          "device %u: a property changed while memory was allocated", i);
         }
         for (int times = 0; times < 20; times++)
             if (tc_properties_sum(s, i) != before)
-                TC_BROKEN(k, 32, "device %u: a property changed from one call to another", i);
+                TC_BROKEN(k, TNP_PROPERTY_STABLE,
+                          "device %u: a property changed from one call to another", i);
     }
 }
 
@@ -157,7 +161,8 @@ static void names(tc_contract *k) {
     for (uint32_t i = 1; i < s->n_devices; i++)
         ask(s, i, TN_PROP_NAME, &next);
     if (strncmp(kept, first.v.string, sizeof kept - 1) != 0)
-        TC_BROKEN(k, 32, "the name of device 0 became '%.100s' when another was asked for its name",
+        TC_BROKEN(k, TNP_PROPERTY_STABLE,
+                  "the name of device 0 became '%.100s' when another was asked for its name",
                   first.v.string);
 }
 
@@ -169,12 +174,12 @@ static void unknown(tc_contract *k) {
             tn_cell cell;
             tn_status status = ask(k->subject, i, numbers[p], &cell);
             if (status != TN_UNSUPPORTED)
-                TC_BROKEN(k, 33,
+                TC_BROKEN(k, TNP_PROPERTY_UNKNOWN,
                           "device %u: property %d, which does not exist, is answered with "
                           "%s, and should be with TN_UNSUPPORTED",
                           i, (int)numbers[p], tc_tn_status_name(status));
             else if (!poisoned(&cell))
-                TC_BROKEN(k, 33,
+                TC_BROKEN(k, TNP_PROPERTY_UNKNOWN,
                           "device %u: *out_value was written to for property %d, which does "
                           "not exist",
                           i, (int)numbers[p]);
@@ -188,16 +193,18 @@ static void memory(tc_contract *k) {
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         tn_memory handle = 0;
         void *host = NULL;
-        if (!tc_must(k, 37, s->memory->alloc(s->device, TN_SPACE_DEVICE, sizes[i], &handle, &host),
+        if (!tc_must(k, TNP_ALLOC_HANDLE,
+                     s->memory->alloc(s->device, TN_SPACE_DEVICE, sizes[i], &handle, &host),
                      "alloc"))
             return;
         if (s->host_memory && !host)
-            TC_BROKEN(k, 35,
+            TC_BROKEN(k, TNP_PROPERTY_HOST_MEMORY,
                       "alloc of %llu bytes gave no host pointer, though "
                       "TN_PROP_HOST_MEMORY is 1",
                       (unsigned long long)sizes[i]);
         if (host && ((uint64_t)host & (s->alignment - 1)))
-            TC_BROKEN(k, 38, "alloc of %llu bytes gave %p, which is not aligned to %llu bytes",
+            TC_BROKEN(k, TNP_ALLOC_ALIGNMENT,
+                      "alloc of %llu bytes gave %p, which is not aligned to %llu bytes",
                       (unsigned long long)sizes[i], host, (unsigned long long)s->alignment);
         s->memory->free(s->device, TN_SPACE_DEVICE, handle);
     }

@@ -26,7 +26,7 @@ static const tn_kernel *next(tc_contract *k, size_t *at, tc_case *c, tc_invocati
         const char *line = lines[(*at)++];
         if (!tc_case_parse(line, c, why) || !tc_invocation_parse(c, &k->arena, call, why) ||
             !tc_invocation_fill(call, call->seed, why)) {
-            tc_verdict_set(k->out, TC_ERROR, 0, "%s: %s", line, why);
+            tc_verdict_set(k->out, TC_ERROR, TNP_NONE, "%s: %s", line, why);
             return NULL;
         }
         if (tc_find_kernel(k->subject, call, &kernel) == TC_CLAIMED && !kernel->workspace &&
@@ -44,16 +44,16 @@ static void check(tc_contract *k, tc_work *work, tn_pstream *stream, const tn_ke
     int late = 0;
     for (int i = 0; i < TIMES && late == i && !tc_failed(k); i++) {
         if (i == 0) /* the first call may compile */
-            tc_must(k, 69, tc_run_placed(p), kernel->op);
-        if (!tc_must(k, 56, streams->synchronize(stream), "synchronize") ||
+            tc_must(k, TNP_KERNEL_RESULT, tc_run_placed(p), kernel->op);
+        if (!tc_must(k, TNP_STREAM_SYNCHRONIZE, streams->synchronize(stream), "synchronize") ||
             !tc_work_queue(k, work, stream) || streams->query(stream) != TN_NOT_READY ||
-            !tc_must(k, 69, tc_run_placed(p), kernel->op))
+            !tc_must(k, TNP_KERNEL_RESULT, tc_run_placed(p), kernel->op))
             break;
         late += streams->query(stream) != TN_NOT_READY;
     }
-    tc_must(k, 56, streams->synchronize(stream), "synchronize");
+    tc_must(k, TNP_STREAM_SYNCHRONIZE, streams->synchronize(stream), "synchronize");
     if (late == TIMES)
-        TC_BROKEN(k, 83,
+        TC_BROKEN(k, TNP_KERNEL_CAPTURE_SAFE,
                   "%s has TN_KERNEL_CAPTURE_SAFE, and run waits for the work before it; drop the "
                   "flag, or only queue",
                   kernel->op);

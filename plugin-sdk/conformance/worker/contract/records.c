@@ -1,7 +1,7 @@
 /* The kernel records: each by itself, two of one operator beside each other, and what the device
  * answers to them. */
 #include "plugin-sdk/conformance/worker/kernel/record.h"
-#include "plugin-sdk/conformance/worker/contract/drive.h"
+#include "plugin-sdk/conformance/worker/contract/lifecycle.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -15,19 +15,20 @@ static void check_record(tc_contract *k, uint64_t i, const tn_kernel *kernel) {
     const char *op = kernel->op ? kernel->op : "NULL";
     unsigned long long at = (unsigned long long)i;
     if (!kernel->op || !*kernel->op)
-        TC_BROKEN(k, 11, "record %llu names no operator", at);
+        TC_BROKEN(k, TNP_TABLE_REQUIRED_MEMBERS, "record %llu names no operator", at);
     if (!kernel->run)
-        TC_BROKEN(k, 11, "record %llu (%s): run is NULL", at, op);
+        TC_BROKEN(k, TNP_TABLE_REQUIRED_MEMBERS, "record %llu (%s): run is NULL", at, op);
     if (kernel->reserved != 0)
-        TC_BROKEN(k, 96, "record %llu (%s): reserved is %d, and should be 0", at, op,
-                  (int)kernel->reserved);
+        TC_BROKEN(k, TNP_TABLE_RESERVED_ZERO, "record %llu (%s): reserved is %d, and should be 0",
+                  at, op, (int)kernel->reserved);
     if (k->subject->plugin->abi_version <= TN_ABI_VERSION && (kernel->flags & ~ALL_FLAGS))
-        TC_BROKEN(k, 96, "record %llu (%s): flags are 0x%x; 0x%x are none of TN_KERNEL_*", at, op,
+        TC_BROKEN(k, TNP_TABLE_RESERVED_ZERO,
+                  "record %llu (%s): flags are 0x%x; 0x%x are none of TN_KERNEL_*", at, op,
                   kernel->flags, kernel->flags & ~ALL_FLAGS);
     if (!record)
         return; /* the host skips and counts operators that it does not know */
     if (kernel->schema_hash != record->hash)
-        TC_BROKEN(k, 66,
+        TC_BROKEN(k, TNP_RECORD_SCHEMA_HASH,
                   "record %llu (%s): schema_hash is 0x%016llx, and that of %s is 0x%016llx; use "
                   "TN_KERNEL_HASH_... of this kernels.h",
                   at, op, (unsigned long long)kernel->schema_hash, record->schema,
@@ -36,21 +37,21 @@ static void check_record(tc_contract *k, uint64_t i, const tn_kernel *kernel) {
         uint64_t mask = kernel->dtypes[t];
         uint64_t allowed = t < record->n_types ? record->dtypes[t] : 0;
         if (t >= record->n_types && mask)
-            TC_BROKEN(k, 67,
+            TC_BROKEN(k, TNP_RECORD_DTYPES,
                       "record %llu (%s): dtypes[%u] is 0x%llx, but the operator has %u type "
                       "variables",
                       at, op, t, (unsigned long long)mask, record->n_types);
         else if (t < record->n_types && !mask)
-            TC_BROKEN(k, 67, "record %llu (%s): dtypes[%u], of %s, is empty", at, op, t,
-                      record->type_names[t]);
+            TC_BROKEN(k, TNP_RECORD_DTYPES, "record %llu (%s): dtypes[%u], of %s, is empty", at, op,
+                      t, record->type_names[t]);
         else if (mask & ~allowed)
-            TC_BROKEN(k, 67,
+            TC_BROKEN(k, TNP_RECORD_DTYPES,
                       "record %llu (%s): dtypes[%u] has 0x%llx, which the operator does not "
                       "take",
                       at, op, t, (unsigned long long)(mask & ~allowed));
     }
     if (strcmp(kernel->op, "copy") == 0 && !(kernel->flags & TN_KERNEL_STRIDED))
-        TC_BROKEN(k, 84,
+        TC_BROKEN(k, TNP_COPY_STRIDED,
                   "record %llu: a copy without TN_KERNEL_STRIDED; the core needs it to bring "
                   "tensors into shape",
                   at);
@@ -62,7 +63,8 @@ static void each(tc_contract *k) {
         if (p->kernels[i])
             check_record(k, i, p->kernels[i]);
         else
-            TC_BROKEN(k, 11, "kernels[%llu] is NULL", (unsigned long long)i);
+            TC_BROKEN(k, TNP_TABLE_REQUIRED_MEMBERS, "kernels[%llu] is NULL",
+                      (unsigned long long)i);
 }
 
 static bool disjoint(const tn_kernel *a, const tn_kernel *b) {
@@ -78,10 +80,10 @@ static void pairs(tc_contract *k) {
         for (uint64_t j = 0; j < i; j++) {
             const tn_kernel *a = p->kernels[j], *b = p->kernels[i];
             if (a == b)
-                TC_BROKEN(k, 68, "kernels[%llu] and [%llu] are one record (%s)",
+                TC_BROKEN(k, TNP_RECORD_DISJOINT, "kernels[%llu] and [%llu] are one record (%s)",
                           (unsigned long long)j, (unsigned long long)i, a->op);
             else if (strcmp(a->op, b->op) == 0 && a->flags == b->flags && !disjoint(a, b))
-                TC_BROKEN(k, 68,
+                TC_BROKEN(k, TNP_RECORD_DISJOINT,
                           "records %llu and %llu of %s have the same flags (0x%x) and share "
                           "dtypes: the second is never reached",
                           (unsigned long long)j, (unsigned long long)i, a->op, a->flags);
@@ -94,7 +96,7 @@ static tn_status ask(tc_contract *k, uint64_t i) {
     const tc_subject *s = k->subject;
     tn_status status = s->ops->supports(s->device, s->plugin->kernels[i]);
     if (status != TN_OK && status != TN_UNSUPPORTED)
-        TC_BROKEN(k, 36,
+        TC_BROKEN(k, TNP_DEVICE_SUPPORTS,
                   "supports of the device answered %s to record %llu (%s); it is TN_OK or "
                   "TN_UNSUPPORTED",
                   tc_tn_status_name(status), (unsigned long long)i, s->plugin->kernels[i]->op);
@@ -110,21 +112,21 @@ static void supports(tc_contract *k) {
     }
     tn_status *answers = tc_arena_array(&k->arena, n, sizeof *answers);
     if (!answers) {
-        tc_verdict_set(k->out, TC_ERROR, 0, "the host has no memory for %llu answers",
+        tc_verdict_set(k->out, TC_ERROR, TNP_NONE, "the host has no memory for %llu answers",
                        (unsigned long long)n);
         return;
     }
     for (uint64_t i = 0; i < n; i++) {
         answers[i] = ask(k, i);
         if (ask(k, i) != answers[i])
-            TC_BROKEN(k, 36,
+            TC_BROKEN(k, TNP_DEVICE_SUPPORTS,
                       "supports of the device answered differently when asked again for "
                       "record %llu (%s)",
                       (unsigned long long)i, s->plugin->kernels[i]->op);
     }
     for (uint64_t i = n; i-- > 0;)
         if (ask(k, i) != answers[i])
-            TC_BROKEN(k, 36,
+            TC_BROKEN(k, TNP_DEVICE_SUPPORTS,
                       "supports of the device answered differently in another order for "
                       "record %llu (%s)",
                       (unsigned long long)i, s->plugin->kernels[i]->op);
@@ -139,9 +141,11 @@ static void unchanged(tc_contract *k) {
         of = p;
         first = tc_tables_sum(p);
     }
-    tc_drive_probe(k, k->subject, false, 0, "a call between two looks at the tables", NULL);
+    tc_lifecycle_probe(k, k->subject, false, TNP_NONE, "a call between two looks at the tables",
+                       NULL);
     if (tc_tables_sum(p) != first)
-        TC_BROKEN(k, 12, "the plugin's tables, or strings in them, changed while it ran");
+        TC_BROKEN(k, TNP_TABLE_CONSTANT,
+                  "the plugin's tables, or strings in them, changed while it ran");
 }
 
 const tc_contract_row tc_record_rows[] = {

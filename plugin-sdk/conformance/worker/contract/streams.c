@@ -17,20 +17,21 @@ static void fill_behind(tc_contract *k, tc_work *work, tc_buffer *b, tn_pstream 
     if (work)
         tc_work_queue(k, work, stream);
     memset(b->model, value, b->bytes);
-    tc_must(k, 48, s->memory->fill(s->device, stream, b->memory, 0, (uint32_t)value, b->bytes),
-            "fill");
+    tc_must(k, TNP_FILL_VALUE,
+            s->memory->fill(s->device, stream, b->memory, 0, (uint32_t)value, b->bytes), "fill");
 }
 
 /* A fill of so much takes longer than a look at what it reaches last. */
 enum { LONG_BYTES = 16 << 20, END_BYTES = 64 };
 
 /* The end of what a fill wrote, by way of a stream that waits for nothing. */
-static void check_end(tc_contract *k, const tc_buffer *b, uint32_t requirement, const char *what) {
+static void check_end(tc_contract *k, const tc_buffer *b, tn_requirement requirement,
+                      const char *what) {
     tc_subject *s = k->subject;
     uint64_t from = b->bytes - END_BYTES;
     unsigned char now[END_BYTES];
-    if (!tc_must(k, 44, s->memory->read(s->device, s->stream, now, b->memory, from, END_BYTES),
-                 "read"))
+    if (!tc_must(k, TNP_READ_COMPLETE,
+                 s->memory->read(s->device, s->stream, now, b->memory, from, END_BYTES), "read"))
         return;
     if (memcmp(now, b->model + from, END_BYTES) != 0)
         TC_BROKEN(k, requirement, "%s: its last byte should be 0x%02x and is 0x%02x", what,
@@ -49,7 +50,8 @@ static void destroy_finishes(tc_contract *k) {
         for (int i = 0; i < 6 && !tc_failed(k) && tc_stream_create(k, s, i - 3, &stream); i++) {
             fill_behind(k, i % 2 == 0 ? &work : NULL, &b, stream, 0x40 + i);
             s->ops->streams->destroy(stream);
-            tc_buffer_check(k, &b, s->stream, 54, "what a stream had queued when it was destroyed");
+            tc_buffer_check(k, &b, s->stream, TNP_STREAM_DESTROY_FINISHES,
+                            "what a stream had queued when it was destroyed");
         }
         tc_buffer_destroy(&b);
     }
@@ -71,12 +73,14 @@ static void query(tc_contract *k) {
             tn_status status = TN_NOT_READY;
             for (double end = tc_clock() + 30; status == TN_NOT_READY && tc_clock() < end;)
                 status = s->ops->streams->query(stream);
-            if (!tc_must(k, 55, status, "query of a stream, asked until its work was done,"))
+            if (!tc_must(k, TNP_STREAM_QUERY, status,
+                         "query of a stream, asked until its work was done,"))
                 break;
-            check_end(k, &b, 55, "what a stream wrote that `query` says is done");
+            check_end(k, &b, TNP_STREAM_QUERY, "what a stream wrote that `query` says is done");
         }
         if (!tc_failed(k))
-            tc_buffer_check(k, &b, s->stream, 55, "what a stream wrote that `query` says is done");
+            tc_buffer_check(k, &b, s->stream, TNP_STREAM_QUERY,
+                            "what a stream wrote that `query` says is done");
         s->ops->streams->destroy(stream);
     }
     tc_buffer_destroy(&b);
@@ -94,7 +98,7 @@ static void query_at_once(tc_contract *k) {
         return;
     if (tc_stream_create(k, k->subject, 0, &stream)) {
         if (tc_question_waits(k, &work, stream, NULL, ask_stream, stream))
-            TC_BROKEN(k, 55, "query of a stream always waits until its work is done");
+            TC_BROKEN(k, TNP_STREAM_QUERY, "query of a stream always waits until its work is done");
         k->subject->ops->streams->destroy(stream);
     }
     tc_work_destroy(&work);
@@ -111,13 +115,14 @@ static void synchronize(tc_contract *k) {
         tc_stream_create(k, s, 0, &stream)) {
         for (int i = 0; i < 4 && !tc_failed(k); i++) {
             fill_behind(k, &work, &b, stream, 0x10 + i);
-            tc_must(k, 56, s->ops->streams->synchronize(stream), "synchronize");
+            tc_must(k, TNP_STREAM_SYNCHRONIZE, s->ops->streams->synchronize(stream), "synchronize");
             if (s->ops->streams->query(stream) != TN_OK)
-                TC_BROKEN(k, 55, "query after synchronize is not TN_OK");
-            check_end(k, &b, 56, "what a stream wrote that was synchronized");
+                TC_BROKEN(k, TNP_STREAM_QUERY, "query after synchronize is not TN_OK");
+            check_end(k, &b, TNP_STREAM_SYNCHRONIZE, "what a stream wrote that was synchronized");
         }
         if (!tc_failed(k))
-            tc_buffer_check(k, &b, s->stream, 56, "what a stream wrote that was synchronized");
+            tc_buffer_check(k, &b, s->stream, TNP_STREAM_SYNCHRONIZE,
+                            "what a stream wrote that was synchronized");
         s->ops->streams->destroy(stream);
     }
     tc_buffer_destroy(&b);
@@ -138,20 +143,21 @@ static void many(tc_contract *k) {
     for (int i = 0; i < n; i++)
         for (int step = 0; step < 5; step++) { /* in order within each */
             memset(b.model + i * 100 + step, i + step, 100 - (size_t)step);
-            tc_must(k, 48,
+            tc_must(k, TNP_FILL_VALUE,
                     s->memory->fill(s->device, streams[i], b.memory, (uint64_t)(i * 100 + step),
                                     (uint32_t)(i + step), (uint64_t)(100 - step)),
                     "fill");
         }
     for (int i = 0; i < n; i++)
-        tc_must(k, 56, s->ops->streams->synchronize(streams[i]), "synchronize");
+        tc_must(k, TNP_STREAM_SYNCHRONIZE, s->ops->streams->synchronize(streams[i]), "synchronize");
     for (int i = 0; i < n; i++) {
         if (TN_HAS(s->ops->streams, tn_stream_ops, native_handle) && s->ops->streams->native_handle)
             s->ops->streams->native_handle(streams[i]);
         s->ops->streams->destroy(streams[(i * 7) % n]);
     }
     if (!tc_failed(k))
-        tc_buffer_check(k, &b, s->stream, 53, "what many streams wrote, each in its order");
+        tc_buffer_check(k, &b, s->stream, TNP_STREAM_ORDER,
+                        "what many streams wrote, each in its order");
     tc_buffer_destroy(&b);
 }
 

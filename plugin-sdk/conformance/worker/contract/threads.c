@@ -89,12 +89,12 @@ static void run(tc_contract *k) {
     for (int i = 0; i < n; i++) {
         pthread_join(workers[i].thread, NULL);
         if (*workers[i].wrong)
-            TC_BROKEN(k, 90, "%d threads at once: %s", n, workers[i].wrong);
+            TC_BROKEN(k, TNP_THREADS_CONCURRENT, "%d threads at once: %s", n, workers[i].wrong);
         memset(buffer.model + workers[i].first, ROUNDS - 1 + (streams ? 0 : i), ROOM);
     }
-    tc_must(k, 90, tc_subject_sync(k->subject), "synchronize");
+    tc_must(k, TNP_THREADS_CONCURRENT, tc_subject_sync(k->subject), "synchronize");
     if (!tc_failed(k))
-        tc_buffer_check(k, &buffer, k->subject->stream, 90,
+        tc_buffer_check(k, &buffer, k->subject->stream, TNP_THREADS_CONCURRENT,
                         "what several threads wrote, each to its place");
     tc_buffer_destroy(&buffer);
 }

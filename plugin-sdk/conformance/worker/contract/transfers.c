@@ -30,10 +30,12 @@ static bool one(sweep *w, uint64_t offset, uint64_t bytes) {
         memset(w->bounce, 0xee, bytes + 2);
         status = s->memory->read(s->device, s->stream, w->bounce + 1, w->a.memory, offset, bytes);
         if (status == TN_OK && memcmp(w->bounce + 1, w->a.model + offset, bytes) != 0)
-            TC_BROKEN(w->k, 42, "read of %llu bytes at %llu: other bytes than are there",
+            TC_BROKEN(w->k, TNP_TRANSFER_RANGE,
+                      "read of %llu bytes at %llu: other bytes than are there",
                       (unsigned long long)bytes, (unsigned long long)offset);
         if (w->bounce[0] != 0xee || w->bounce[bytes + 1] != 0xee)
-            TC_BROKEN(w->k, 42, "read of %llu bytes at %llu wrote beside the target",
+            TC_BROKEN(w->k, TNP_TRANSFER_RANGE,
+                      "read of %llu bytes at %llu wrote beside the target",
                       (unsigned long long)bytes, (unsigned long long)offset);
         break;
     case FILL:
@@ -47,7 +49,7 @@ static bool one(sweep *w, uint64_t offset, uint64_t bytes) {
             s->memory->copy(s->device, s->stream, w->a.memory, offset, w->b.memory, from, bytes);
         break;
     }
-    return tc_must(w->k, 42, status, "a transfer") && !tc_failed(w->k);
+    return tc_must(w->k, TNP_TRANSFER_RANGE, status, "a transfer") && !tc_failed(w->k);
 }
 
 /* One transfer, and a look at all of the memory: a later one would cover up what is missing. */
@@ -59,7 +61,8 @@ static bool one_seen(sweep *w, uint64_t offset, uint64_t bytes) {
     snprintf(what, sizeof what, "memory after a %s of %llu bytes at offset %llu", names[w->kind],
              (unsigned long long)bytes, (unsigned long long)offset);
     return w->kind == READ ||
-           tc_buffer_check(w->k, &w->a, w->k->subject->stream, w->kind == FILL ? 48 : 42, what);
+           tc_buffer_check(w->k, &w->a, w->k->subject->stream,
+                           w->kind == FILL ? TNP_FILL_VALUE : TNP_TRANSFER_RANGE, what);
 }
 
 static void run(tc_contract *k) {
@@ -82,7 +85,8 @@ static void run(tc_contract *k) {
                 ok = one_seen(&w, offset * 5, around[i] - 2 + d);
     ok = ok && one_seen(&w, ROOM - 1, 1) && one_seen(&w, 0, ROOM);
     if (ok)
-        tc_buffer_check(k, &w.b, k->subject->stream, 42, "memory that was only copied from");
+        tc_buffer_check(k, &w.b, k->subject->stream, TNP_TRANSFER_RANGE,
+                        "memory that was only copied from");
 out:
     tc_buffer_destroy(&w.a);
     tc_buffer_destroy(&w.b);
@@ -100,16 +104,20 @@ static void pinned(tc_contract *k) {
             uint64_t bytes = 16 + at % 5;
             memcpy(p.model, host, PINNED);
             memcpy(p.model + at, a.model + 100, bytes);
-            tc_must(k, 42, s->memory->read(s->device, s->stream, host + at, a.memory, 100, bytes),
+            tc_must(k, TNP_TRANSFER_RANGE,
+                    s->memory->read(s->device, s->stream, host + at, a.memory, 100, bytes),
                     "read into pinned memory");
-            tc_must(k, 56, tc_subject_sync(s), "synchronize");
+            tc_must(k, TNP_STREAM_SYNCHRONIZE, tc_subject_sync(s), "synchronize");
             if (memcmp(host, p.model, PINNED) != 0)
-                TC_BROKEN(k, 45, "read of %llu bytes to byte %llu of pinned memory wrote elsewhere",
+                TC_BROKEN(k, TNP_TRANSFER_PINNED,
+                          "read of %llu bytes to byte %llu of pinned memory wrote elsewhere",
                           (unsigned long long)bytes, (unsigned long long)at);
             memcpy(a.model + 2000, host + at, bytes);
-            tc_must(k, 42, s->memory->write(s->device, s->stream, a.memory, 2000, host + at, bytes),
+            tc_must(k, TNP_TRANSFER_RANGE,
+                    s->memory->write(s->device, s->stream, a.memory, 2000, host + at, bytes),
                     "write from pinned memory");
-            tc_buffer_check(k, &a, s->stream, 45, "memory written from within pinned memory");
+            tc_buffer_check(k, &a, s->stream, TNP_TRANSFER_PINNED,
+                            "memory written from within pinned memory");
         }
     }
     tc_buffer_destroy(&p);
@@ -126,10 +134,10 @@ static void within(tc_contract *k) {
         bool up = n % 3 == 0;
         uint64_t from = up ? 100 : 100 + n, to = up ? 100 + n : 100;
         memcpy(b.model + to, b.model + from, n);
-        tc_must(k, 42, s->memory->copy(s->device, s->stream, b.memory, to, b.memory, from, n),
-                "copy");
+        tc_must(k, TNP_TRANSFER_RANGE,
+                s->memory->copy(s->device, s->stream, b.memory, to, b.memory, from, n), "copy");
     }
-    tc_buffer_check(k, &b, s->stream, 42, "memory after copies within it");
+    tc_buffer_check(k, &b, s->stream, TNP_TRANSFER_RANGE, "memory after copies within it");
     tc_buffer_destroy(&b);
 }
 

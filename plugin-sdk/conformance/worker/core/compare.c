@@ -95,8 +95,8 @@ static void wrong(tc_verdict *v, const tc_operator *op, uint32_t output, int64_t
                   const char *expected, const char *got) {
     v->worst = element;
     v->measured = true;
-    tc_verdict_set(v, TC_FAIL, 0, "%s(%s): output %u, element %lld: expected %s, got %s", op->name,
-                   op->text, output, (long long)element, expected, got);
+    tc_verdict_set(v, TC_FAIL, TNP_NONE, "%s(%s): output %u, element %lld: expected %s, got %s",
+                   op->name, op->text, output, (long long)element, expected, got);
 }
 
 static void compare_wholes(const tc_operator *op, uint32_t i, const tc_result *got,
@@ -197,19 +197,20 @@ void tc_compare(const tc_operator *op, const tc_sample *s, const tc_outcome *got
                 tc_verdict *v) {
     const tc_outcome *like = shape ? shape : reference;
     if (got->n != like->n || got->n != reference->n) {
-        tc_verdict_set(v, TC_FAIL, 0, "%s(%s): %u results, expected %u", op->name, op->text, got->n,
-                       like->n);
+        tc_verdict_set(v, TC_FAIL, TNP_NONE, "%s(%s): %u results, expected %u", op->name, op->text,
+                       got->n, like->n);
         return;
     }
     for (uint32_t i = 0; i < got->n; i++) {
         const tc_result *g = &got->results[i], *r = &reference->results[i];
         if (!same_shape(g, &like->results[i]) || !same_shape(g, r)) {
-            tc_verdict_set(v, TC_FAIL, 0, "%s(%s): output %u has another shape than on the CPU",
-                           op->name, op->text, i);
+            tc_verdict_set(v, TC_FAIL, TNP_NONE,
+                           "%s(%s): output %u has another shape than on the CPU", op->name,
+                           op->text, i);
             return;
         }
         if (shape && g->dtype != shape->results[i].dtype) {
-            tc_verdict_set(v, TC_FAIL, 0, "%s(%s): output %u is %s, expected %s", op->name,
+            tc_verdict_set(v, TC_FAIL, TNP_NONE, "%s(%s): output %u is %s, expected %s", op->name,
                            op->text, i, tn_dtype_name(g->dtype),
                            tn_dtype_name(shape->results[i].dtype));
             return;

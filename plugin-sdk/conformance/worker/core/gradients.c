@@ -7,7 +7,7 @@
  * checked. */
 #include "plugin-sdk/conformance/worker/core/classes.h"
 #include "plugin-sdk/conformance/worker/core/outcome.h"
-#include "plugin-sdk/conformance/worker/core/pair.h"
+#include "plugin-sdk/conformance/worker/core/device_pair.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -156,16 +156,16 @@ static bool read_grad(tn_tensor *t, tn_device cpu, double *out, int64_t n) {
 }
 
 static void compare_with_cpu(const tc_operator *op, tc_sample *s, function *f, int64_t order,
-                             const tc_pair *pair, tc_verdict *out) {
+                             const tc_device_pair *pair, tc_verdict *out) {
     tn_tensor *a[TC_MAX_TENSORS], *b[TC_MAX_TENSORS], *ga[TC_MAX_TENSORS] = {0},
                                                       *gb[TC_MAX_TENSORS] = {0};
     uint64_t n, m;
     if (!make_inputs(f, op, pair->cpu, TC_PLACE_WIDE, b, &m) || !derive(f, b, m, order, gb)) {
-        tc_verdict_set(out, TC_ERROR, 0, "the reference: %s", tn_error_message());
+        tc_verdict_set(out, TC_ERROR, TNP_NONE, "the reference: %s", tn_error_message());
         return;
     }
     if (!make_inputs(f, op, pair->subject, TC_PLACE_CASE, a, &n) || !derive(f, a, n, order, ga)) {
-        tc_verdict_set(out, TC_FAIL, 0, "%s", tn_error_message());
+        tc_verdict_set(out, TC_FAIL, TNP_NONE, "%s", tn_error_message());
         return;
     }
     for (uint64_t i = 0; i < n; i++) {
@@ -173,7 +173,7 @@ static void compare_with_cpu(const tc_operator *op, tc_sample *s, function *f, i
         int64_t numel = tn_numel(a[i]);
         if (numel > 4096 || !read_grad(ga[i], pair->cpu, x, numel) ||
             !read_grad(gb[i], pair->cpu, y, numel)) {
-            tc_verdict_set(out, TC_FAIL, 0, "reading a gradient: %s", tn_error_message());
+            tc_verdict_set(out, TC_FAIL, TNP_NONE, "reading a gradient: %s", tn_error_message());
             return;
         }
         for (int64_t e = 0; e < numel; e++)
@@ -186,7 +186,7 @@ static void compare_with_cpu(const tc_operator *op, tc_sample *s, function *f, i
                 out->worst = e;
             }
             if (!(share <= 1))
-                tc_verdict_set(out, TC_FAIL, 0,
+                tc_verdict_set(out, TC_FAIL, TNP_NONE,
                                "%s(%s): derivative by input %llu, element %lld: %.9g, the CPU %.9g",
                                op->name, op->text, (unsigned long long)i, (long long)e, x[e], y[e]);
         }
@@ -203,12 +203,12 @@ static const tc_operator *find(const char *name, int64_t index) {
     return NULL;
 }
 
-static void run_sample(const tc_operator *op, tc_sample *s, int64_t order, const tc_pair *pair,
-                       tc_verdict *out) {
+static void run_sample(const tc_operator *op, tc_sample *s, int64_t order,
+                       const tc_device_pair *pair, tc_verdict *out) {
     TN_SCOPE;
     function f = {.op = tn_op_find(op->name), .s = s};
     if (!f.op || !tc_sample_init(s, op, pair->cpu)) {
-        tc_verdict_set(out, TC_ERROR, 0, "the case's values: %s",
+        tc_verdict_set(out, TC_ERROR, TNP_NONE, "the case's values: %s",
                        s->failed ? "no memory" : tn_error_message());
         return;
     }
@@ -227,8 +227,8 @@ static void run_sample(const tc_operator *op, tc_sample *s, int64_t order, const
     tc_outcome failure = {.status = status};
     snprintf(failure.message, sizeof failure.message, "%s", tn_error_message());
     bool lacks = status == TN_UNSUPPORTED && strstr(failure.message, pair->name);
-    tc_verdict_set(out, lacks ? TC_UNSUPPORTED : TC_FAIL, 0, "%s(%s): %s", op->name, op->text,
-                   failure.message);
+    tc_verdict_set(out, lacks ? TC_UNSUPPORTED : TC_FAIL, TNP_NONE, "%s(%s): %s", op->name,
+                   op->text, failure.message);
 }
 
 static void run_case(const tc_case *c, const tc_options *options, tc_verdict *out) {
@@ -242,16 +242,16 @@ static void run_case(const tc_case *c, const tc_options *options, tc_verdict *ou
     word = tc_case_get(c, "layout");
     if (!good || !op || order < 1 || order > 2 ||
         (word && (!tc_layout_find(word, &layout) || layout == TC_EXPANDED))) {
-        tc_verdict_set(out, TC_ERROR, 0, "%s",
+        tc_verdict_set(out, TC_ERROR, TNP_NONE, "%s",
                        *why ? why : "sample= or layout= names none, or order= is not 1 or 2");
         return;
     }
-    const tc_pair *pair = tc_pair_open(options, TC_MODE_NATIVE, out);
+    const tc_device_pair *pair = tc_device_pair_open(options, TC_MODE_NATIVE, out);
     tc_sample *s = pair ? calloc(1, sizeof *s) : NULL;
     if (!pair)
         return;
     if (!s) {
-        tc_verdict_set(out, TC_ERROR, 0, "no memory");
+        tc_verdict_set(out, TC_ERROR, TNP_NONE, "no memory");
         return;
     }
     *s = (tc_sample){.dtype = tn_device_has_dtype(pair->subject, TN_F64) ? TN_F64 : TN_F32,
@@ -263,9 +263,9 @@ static void run_case(const tc_case *c, const tc_options *options, tc_verdict *ou
     run_sample(op, s, order, pair, out);
     tn_error_clear();
     if (tn_fallback_count() != fallbacks)
-        tc_verdict_set(out, TC_FAIL, 0, "%s: ran on the CPU", op->name);
-    if (out->status == TC_FAIL && !tc_pair_is_usable(pair))
-        tc_verdict_set(out, TC_FAIL, 0, "the device does not add afterwards");
+        tc_verdict_set(out, TC_FAIL, TNP_NONE, "%s: ran on the CPU", op->name);
+    if (out->status == TC_FAIL && !tc_device_pair_is_usable(pair))
+        tc_verdict_set(out, TC_FAIL, TNP_NONE, "the device does not add afterwards");
     tc_sample_finish(s);
     free(s);
 }

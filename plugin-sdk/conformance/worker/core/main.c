@@ -1,7 +1,7 @@
 /* tenon-conform-core: the worker of the conformance suite whose cases run through libtenon, as
  * users' programs do. */
 #include "plugin-sdk/conformance/worker/core/classes.h"
-#include "plugin-sdk/conformance/worker/core/pair.h"
+#include "plugin-sdk/conformance/worker/core/device_pair.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -11,7 +11,7 @@ static const tc_class *const classes[] = {&tc_operator_class, &tc_gradient_class
 const tc_suite tc_core_suite = {
     .classes = classes,
     .n_classes = sizeof classes / sizeof *classes,
-    .finish = tc_pair_close,
+    .finish = tc_device_pair_close,
 };
 
 int main(int argc, char **argv) {

@@ -5,7 +5,7 @@
  * what operators take and has no kernels. */
 #include "plugin-sdk/conformance/worker/core/classes.h"
 #include "plugin-sdk/conformance/worker/core/outcome.h"
-#include "plugin-sdk/conformance/worker/core/pair.h"
+#include "plugin-sdk/conformance/worker/core/device_pair.h"
 #include "plugin-sdk/conformance/worker/core/refuse.h"
 
 #include <stdio.h>
@@ -261,7 +261,7 @@ static bool read_plan(const tc_case *c, plan *p, tc_verdict *out) {
     }
     return true;
 bad:
-    tc_verdict_set(out, TC_ERROR, 0, "%s", why);
+    tc_verdict_set(out, TC_ERROR, TNP_NONE, "%s", why);
     return false;
 }
 
@@ -269,7 +269,7 @@ bad:
 
 typedef struct run {
     const plan *plan;
-    const tc_pair *pair;
+    const tc_device_pair *pair;
     tc_sample sample;
     uint64_t seed;
     tc_outcome shape, reference, magnitude, got, dense;
@@ -278,7 +278,7 @@ typedef struct run {
 } run;
 
 static void suite_error(run *r, const char *what) {
-    tc_verdict_set(r->out, TC_ERROR, 0, "%s: %s", what,
+    tc_verdict_set(r->out, TC_ERROR, TNP_NONE, "%s: %s", what,
                    r->sample.failed ? "no memory" : tn_error_message());
     tn_error_clear();
 }
@@ -312,7 +312,7 @@ static bool make_reference(run *r) {
     }
     tc_call(p->op, TC_FUNCTIONAL, &r->sample, cpu, cpu, NULL, &r->reference);
     if (r->reference.status || r->reference.no_memory) {
-        tc_verdict_set(r->out, TC_ERROR, 0, "the reference: %s", r->reference.message);
+        tc_verdict_set(r->out, TC_ERROR, TNP_NONE, "the reference: %s", r->reference.message);
         return false;
     }
     bool varies = (TN_DTYPES_FLOAT & TN_DTYPE_BIT(p->dtype)) && !(p->op->flags & TC_RANDOM);
@@ -342,8 +342,9 @@ static void check_inputs(run *r) {
         if (!now || tn_to_host(in->flat, now, (uint64_t)in->image_bytes) != TN_OK)
             suite_error(r, "reading the inputs back");
         else if (memcmp(now, in->image, (size_t)in->image_bytes) != 0)
-            tc_verdict_set(r->out, TC_FAIL, 0, "%s(%s): changes the memory of its argument %u",
-                           p->op->name, p->op->text, in->arg);
+            tc_verdict_set(r->out, TC_FAIL, TNP_NONE,
+                           "%s(%s): changes the memory of its argument %u", p->op->name,
+                           p->op->text, in->arg);
         free(now);
     }
 }
@@ -396,8 +397,8 @@ static bool is_done_in_steps(const run *r) {
 
 static void judge_failure(run *r, const tc_outcome *o) {
     bool clean = tc_is_clean_lack(o, r->pair->name);
-    tc_verdict_set(r->out, clean ? TC_UNSUPPORTED : TC_FAIL, 0, "%s: %s", tn_status_name(o->status),
-                   o->message);
+    tc_verdict_set(r->out, clean ? TC_UNSUPPORTED : TC_FAIL, TNP_NONE, "%s: %s",
+                   tn_status_name(o->status), o->message);
 }
 
 static void judge_invalid(run *r) {
@@ -408,10 +409,10 @@ static void judge_invalid(run *r) {
     for (size_t i = 0; i < sizeof right / sizeof *right; i++)
         is_right |= o->status == right[i];
     if (o->status == TN_OK)
-        tc_verdict_set(r->out, TC_FAIL, 0, "%s(%s): an invalid call is not refused",
+        tc_verdict_set(r->out, TC_FAIL, TNP_NONE, "%s(%s): an invalid call is not refused",
                        r->plan->op->name, r->plan->op->text);
     else if (!is_right || !o->message[0])
-        tc_verdict_set(r->out, TC_FAIL, 0,
+        tc_verdict_set(r->out, TC_FAIL, TNP_NONE,
                        "refused with %s: '%s'; expected SHAPE, DTYPE, DEVICE, "
                        "INDEX, INVALID_ARGUMENT or UNSUPPORTED, and why",
                        tn_status_name(o->status), o->message);
@@ -420,7 +421,7 @@ static void judge_invalid(run *r) {
 static void judge(run *r) {
     const plan *p = r->plan;
     if (r->got.no_memory) {
-        tc_verdict_set(r->out, TC_ERROR, 0, "no memory for the results");
+        tc_verdict_set(r->out, TC_ERROR, TNP_NONE, "no memory for the results");
         return;
     }
     if (p->invalid) {
@@ -446,19 +447,20 @@ static void judge(run *r) {
     if (r->dense.status)
         judge_failure(r, &r->dense);
     else if (!tc_same_bits(&r->got, &r->dense, &result, &element))
-        tc_verdict_set(r->out, TC_FAIL, 0,
+        tc_verdict_set(r->out, TC_FAIL, TNP_NONE,
                        "%s(%s): output %u, element %lld: other bits than with dense inputs",
                        p->op->name, p->op->text, result, (long long)element);
 }
 
 static void run_plan(run *r, const tc_options *options) {
     const plan *p = r->plan;
-    r->pair = tc_pair_open(options, p->decomposed ? TC_MODE_DECOMPOSED : TC_MODE_NATIVE, r->out);
+    r->pair =
+        tc_device_pair_open(options, p->decomposed ? TC_MODE_DECOMPOSED : TC_MODE_NATIVE, r->out);
     if (!r->pair)
         return;
     if (p->invalid && p->mutation == TC_MUTATE_DEVICE &&
         tn_device_equal(r->pair->subject, r->pair->cpu)) {
-        tc_verdict_set(r->out, TC_UNSUPPORTED, 0,
+        tc_verdict_set(r->out, TC_UNSUPPORTED, TNP_NONE,
                        "the subject is the CPU: there is no second device");
         return;
     }
@@ -471,7 +473,7 @@ static void run_plan(run *r, const tc_options *options) {
         r->has_shape = r->shape.status == TN_OK;
     }
     if (!p->invalid && !r->has_shape && !needs_data(p->op)) {
-        tc_verdict_set(r->out, TC_ERROR, 0, "the operator does not take this: %s",
+        tc_verdict_set(r->out, TC_ERROR, TNP_NONE, "the operator does not take this: %s",
                        r->shape.message);
         return;
     }
@@ -481,10 +483,10 @@ static void run_plan(run *r, const tc_options *options) {
     call_subject(r, TC_PLACE_CASE, &r->got);
     judge(r);
     if (tn_fallback_count() != fallbacks)
-        tc_verdict_set(r->out, TC_FAIL, 0, "%s: ran on the CPU", p->op->name);
-    if ((r->got.status || r->out->status == TC_FAIL) && !tc_pair_is_usable(r->pair)) {
+        tc_verdict_set(r->out, TC_FAIL, TNP_NONE, "%s: ran on the CPU", p->op->name);
+    if ((r->got.status || r->out->status == TC_FAIL) && !tc_device_pair_is_usable(r->pair)) {
         r->out->status = TC_PASS; /* this is worse than what was found before */
-        tc_verdict_set(r->out, TC_FAIL, 0, "the device does not add after this failed: %s",
+        tc_verdict_set(r->out, TC_FAIL, TNP_NONE, "the device does not add after this failed: %s",
                        r->got.message);
     }
 }
@@ -495,7 +497,7 @@ static void run_case(const tc_case *c, const tc_options *options, tc_verdict *ou
         return;
     run *r = calloc(1, sizeof *r);
     if (!r) {
-        tc_verdict_set(out, TC_ERROR, 0, "no memory");
+        tc_verdict_set(out, TC_ERROR, TNP_NONE, "no memory");
         return;
     }
     *r = (run){.plan = &p, .out = out, .seed = c->seed >> 1};

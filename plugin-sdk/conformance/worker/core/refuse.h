@@ -3,7 +3,7 @@
 #define TENON_CONFORMANCE_CORE_REFUSE_H
 
 #include "plugin-sdk/conformance/worker/core/outcome.h"
-#include "plugin-sdk/conformance/worker/core/pair.h"
+#include "plugin-sdk/conformance/worker/core/device_pair.h"
 
 /* The words of `invalid=`. */
 typedef enum tc_mutation {

@@ -5,7 +5,7 @@
  * step to step, so that at the end only what was learned is compared. Afterwards no byte may be
  * missing on the device. */
 #include "plugin-sdk/conformance/worker/core/classes.h"
-#include "plugin-sdk/conformance/worker/core/pair.h"
+#include "plugin-sdk/conformance/worker/core/device_pair.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -219,15 +219,15 @@ static void judge(const network *net, const course *got, const course *cpu, tc_v
             out->worst = i;
         }
         if (!(share <= 1))
-            tc_verdict_set(out, TC_FAIL, 0, "loss of step %d: %.9g, on the CPU %.9g", i,
+            tc_verdict_set(out, TC_FAIL, TNP_NONE, "loss of step %d: %.9g, on the CPU %.9g", i,
                            got->losses[i], cpu->losses[i]);
     }
     if (!(cpu->losses[last] < cpu->losses[0] / 2))
-        tc_verdict_set(out, TC_ERROR, 0, "the CPU does not learn: loss %.3g to %.3g",
+        tc_verdict_set(out, TC_ERROR, TNP_NONE, "the CPU does not learn: loss %.3g to %.3g",
                        cpu->losses[0], cpu->losses[last]);
     if (!(got->losses[last] <= cpu->losses[last] + END_LOSS) ||
         !(got->right >= cpu->right - END_RIGHT))
-        tc_verdict_set(out, TC_FAIL, 0,
+        tc_verdict_set(out, TC_FAIL, TNP_NONE,
                        "after %d steps: loss %.4g, %.3g of the rows right; on the CPU %.4g, %.3g",
                        net->n_steps, got->losses[last], got->right, cpu->losses[last], cpu->right);
 }
@@ -242,7 +242,7 @@ static void check_memory(const tn_memory_stats *before, const tn_memory_stats *a
                          tc_verdict *out) {
     if (after->allocated_bytes != before->allocated_bytes ||
         after->reserved_bytes != before->reserved_bytes)
-        tc_verdict_set(out, TC_FAIL, 0,
+        tc_verdict_set(out, TC_FAIL, TNP_NONE,
                        "memory does not come back: %llu bytes allocated and %llu reserved, at the "
                        "start %llu and %llu",
                        (unsigned long long)after->allocated_bytes,
@@ -251,24 +251,24 @@ static void check_memory(const tn_memory_stats *before, const tn_memory_stats *a
                        (unsigned long long)before->reserved_bytes);
 }
 
-static void run_network(const network *net, uint64_t seed, const tc_pair *pair, course *got,
+static void run_network(const network *net, uint64_t seed, const tc_device_pair *pair, course *got,
                         course *cpu, tc_verdict *out) {
     tn_memory_stats before, after;
     uint64_t fallbacks = tn_fallback_count();
     if (train(net, seed, pair->cpu, pair->cpu, cpu) != TN_OK)
-        tc_verdict_set(out, TC_ERROR, 0, "on the CPU: %s", tn_error_message());
+        tc_verdict_set(out, TC_ERROR, TNP_NONE, "on the CPU: %s", tn_error_message());
     else if (!read_memory(pair->subject, &before))
-        tc_verdict_set(out, TC_FAIL, 0, "%s", tn_error_message());
+        tc_verdict_set(out, TC_FAIL, TNP_NONE, "%s", tn_error_message());
     else if (train(net, seed, pair->cpu, pair->subject, got) != TN_OK)
-        tc_verdict_set(out, TC_FAIL, 0, "%s", tn_error_message());
+        tc_verdict_set(out, TC_FAIL, TNP_NONE, "%s", tn_error_message());
     else if (!read_memory(pair->subject, &after))
-        tc_verdict_set(out, TC_FAIL, 0, "%s", tn_error_message());
+        tc_verdict_set(out, TC_FAIL, TNP_NONE, "%s", tn_error_message());
     else {
         judge(net, got, cpu, out);
         check_memory(&before, &after, out);
     }
     if (tn_fallback_count() != fallbacks)
-        tc_verdict_set(out, TC_FAIL, 0, "operators ran on the CPU");
+        tc_verdict_set(out, TC_FAIL, TNP_NONE, "operators ran on the CPU");
 }
 
 static void run_case(const tc_case *c, const tc_options *options, tc_verdict *out) {
@@ -278,10 +278,10 @@ static void run_case(const tc_case *c, const tc_options *options, tc_verdict *ou
             net = &networks[i];
     }
     if (!net) {
-        tc_verdict_set(out, TC_ERROR, 0, "train/%s: there is no such network", c->subject);
+        tc_verdict_set(out, TC_ERROR, TNP_NONE, "train/%s: there is no such network", c->subject);
         return;
     }
-    const tc_pair *pair = tc_pair_open(options, TC_MODE_NATIVE, out);
+    const tc_device_pair *pair = tc_device_pair_open(options, TC_MODE_NATIVE, out);
     course *courses = pair ? calloc(2, sizeof *courses) : NULL;
     if (!pair)
         return;
@@ -289,7 +289,7 @@ static void run_case(const tc_case *c, const tc_options *options, tc_verdict *ou
     if (courses)
         run_network(net, c->seed >> 1, pair, &courses[0], &courses[1], out);
     else
-        tc_verdict_set(out, TC_ERROR, 0, "no memory");
+        tc_verdict_set(out, TC_ERROR, TNP_NONE, "no memory");
     tn_error_clear();
     free(courses);
 }

@@ -15,10 +15,10 @@ const tn_kernel *tc_claimed_kernel(const tc_subject *s, const tc_invocation *cal
         return kernel;
     if (claim == TC_NO_FLAG) {
         uint32_t missing = tc_needed_flags(call) & ~kernel->flags;
-        tc_verdict_set(out, TC_UNSUPPORTED, 0, "the kernel does not declare %s",
+        tc_verdict_set(out, TC_UNSUPPORTED, TNP_NONE, "the kernel does not declare %s",
                        tc_flag_name(missing & -missing));
     } else {
-        tc_verdict_set(out, TC_UNSUPPORTED, 0, "no kernel for these dtypes");
+        tc_verdict_set(out, TC_UNSUPPORTED, TNP_NONE, "no kernel for these dtypes");
     }
     return NULL;
 }
@@ -27,8 +27,9 @@ bool tc_check_success(const tc_invocation *call, const tc_result *result, tc_ver
     if (result->run == TN_OK && result->sync == TN_OK)
         return true;
     bool refused = result->run == TN_UNSUPPORTED;
-    tc_verdict_set(out, TC_FAIL, refused ? 75 : 69, "%s: %s %s", call->record->op,
-                   result->run != TN_OK ? "run returned" : "the stream reports", result->message);
+    tc_verdict_set(out, TC_FAIL, refused ? TNP_SUPPORTED_RUNS : TNP_KERNEL_RESULT, "%s: %s %s",
+                   call->record->op, result->run != TN_OK ? "run returned" : "the stream reports",
+                   result->message);
     return false;
 }
 
@@ -64,12 +65,12 @@ static void check_bytes(const tc_invocation *call, const char *name, const tc_op
         memcmp(after + end, o->image + end, o->bytes - end) == 0)
         return;
     if (!element_bytes(o, call->arena, &mask)) {
-        tc_verdict_set(out, TC_ERROR, 0, "the host has no memory for a case of this size");
+        tc_verdict_set(out, TC_ERROR, TNP_NONE, "the host has no memory for a case of this size");
         return;
     }
     for (uint64_t at = 0; at < o->bytes; at++)
         if (after[at] != o->image[at] && (elements || !mask[at])) {
-            tc_verdict_set(out, TC_FAIL, 71,
+            tc_verdict_set(out, TC_FAIL, TNP_KERNEL_WRITES_OUTPUTS_ONLY,
                            "%s: %s of %s was written: byte %" PRIu64
                            " of its allocation was 0x%02x and is 0x%02x",
                            call->record->op, mask[at] ? "an element" : region_of(o, at), name, at,
@@ -90,8 +91,8 @@ void tc_check_untouched(const tc_invocation *call, const tc_result *result, tc_v
             check_bytes(call, name, &call->outs[k].tensor, result->outs[k], false, out);
     }
     if (result->workspace_overrun)
-        tc_verdict_set(out, TC_FAIL, 76, "%s: bytes before or behind the workspace were written",
-                       call->record->op);
+        tc_verdict_set(out, TC_FAIL, TNP_KERNEL_WORKSPACE,
+                       "%s: bytes before or behind the workspace were written", call->record->op);
 }
 
 void tc_check_outputs_untouched(const tc_invocation *call, const tc_result *result,
@@ -108,12 +109,13 @@ bool tc_check_refusal(const tc_invocation *call, const tc_result *result, tc_ver
     if (!result->said_no)
         return false;
     if (result->run != TN_UNSUPPORTED)
-        tc_verdict_set(out, TC_FAIL, 95, "%s: supports says no, and run returned %s",
-                       call->record->op, tc_tn_status_name(result->run));
+        tc_verdict_set(out, TC_FAIL, TNP_UNSUPPORTED_REFUSED,
+                       "%s: supports says no, and run returned %s", call->record->op,
+                       tc_tn_status_name(result->run));
     tc_check_untouched(call, result, out);
     tc_check_outputs_untouched(call, result, out);
     if (out->status == TC_PASS)
-        tc_verdict_set(out, TC_UNSUPPORTED, 0, "the kernel's supports says no");
+        tc_verdict_set(out, TC_UNSUPPORTED, TNP_NONE, "the kernel's supports says no");
     return true;
 }
 
@@ -128,7 +130,7 @@ void tc_check_outputs(const tc_invocation *call, const tc_result *result, const 
 }
 
 void tc_check_host(tc_verdict *out) {
-    uint32_t requirement;
+    tn_requirement requirement;
     const char *text;
     if (tc_host_misuse(&requirement, &text))
         tc_verdict_set(out, TC_FAIL, requirement, "%s", text);

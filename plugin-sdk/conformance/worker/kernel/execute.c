@@ -72,7 +72,7 @@ tc_claim tc_find_kernel(const tc_subject *s, const tc_invocation *call, const tn
 
 /* ---- placing ----------------------------------------------------------------------------- */
 
-static bool set_up_failed(tc_verdict *verdict, uint32_t requirement, const char *what,
+static bool set_up_failed(tc_verdict *verdict, tn_requirement requirement, const char *what,
                           tn_status status) {
     char reason[TC_MESSAGE];
     tc_verdict_set(verdict, TC_FAIL, requirement, "%s: %s", what, tc_reason(status, reason));
@@ -86,11 +86,11 @@ static bool place_tensor(tc_placed *p, const tc_operand *o, tn_tensor_view *view
     tn_memory memory = 0;
     tn_status status = s->memory->alloc(s->device, TN_SPACE_DEVICE, o->bytes, &memory, &host);
     if (status != TN_OK)
-        return set_up_failed(verdict, 37, "alloc for a tensor", status);
+        return set_up_failed(verdict, TNP_ALLOC_HANDLE, "alloc for a tensor", status);
     p->memory[p->n_memory++] = memory;
     status = s->memory->write(s->device, p->tn.stream, memory, 0, o->image, o->bytes);
     if (status != TN_OK)
-        return set_up_failed(verdict, 42, "write of a tensor", status);
+        return set_up_failed(verdict, TNP_TRANSFER_RANGE, "write of a tensor", status);
     *view = (tn_tensor_view){
         .struct_size = sizeof *view,
         .memory = memory,
@@ -179,7 +179,8 @@ static bool place_workspace(tc_placed *p, tc_verdict *verdict) {
     tn_status status = p->kernel->workspace(&p->tn, &bytes);
     if (status != TN_OK) {
         char reason[TC_MESSAGE];
-        tc_verdict_set(verdict, TC_FAIL, 76, "workspace: %s", tc_reason(status, reason));
+        tc_verdict_set(verdict, TC_FAIL, TNP_KERNEL_WORKSPACE, "workspace: %s",
+                       tc_reason(status, reason));
         return false;
     }
     if (bytes == 0)
@@ -189,12 +190,14 @@ static bool place_workspace(tc_placed *p, tc_verdict *verdict) {
     status =
         s->memory->alloc(s->device, TN_SPACE_DEVICE, p->workspace_room, &p->tn.workspace, &host);
     if (status != TN_OK)
-        return set_up_failed(verdict, 37, "alloc of the workspace", status);
+        return set_up_failed(verdict, TNP_ALLOC_HANDLE, "alloc of the workspace", status);
     p->memory[p->n_memory++] = p->tn.workspace;
     p->tn.workspace_offset = s->alignment;
     p->tn.workspace_bytes = bytes;
     status = s->memory->fill(s->device, p->tn.stream, p->tn.workspace, 0, 0xff, p->workspace_room);
-    return status == TN_OK ? true : set_up_failed(verdict, 42, "fill of the workspace", status);
+    return status == TN_OK
+               ? true
+               : set_up_failed(verdict, TNP_TRANSFER_RANGE, "fill of the workspace", status);
 }
 
 bool tc_place_call(tc_subject *s, tn_pstream *stream, const tn_kernel *kernel, tc_invocation *call,
@@ -227,13 +230,14 @@ static unsigned char *read_image(tc_placed *p, const tn_tensor_view *view, uint6
     tc_subject *s = p->subject;
     unsigned char *image = tc_arena_array(p->call->arena, bytes, 1);
     if (!image) {
-        tc_verdict_set(verdict, TC_ERROR, 0, "the host has no memory for a case of this size");
+        tc_verdict_set(verdict, TC_ERROR, TNP_NONE,
+                       "the host has no memory for a case of this size");
         return NULL;
     }
     tn_status status = s->memory->read(s->device, p->tn.stream, image, view->memory, 0, bytes);
     if (status == TN_OK)
         return image;
-    set_up_failed(verdict, 42, "read of a tensor", status);
+    set_up_failed(verdict, TNP_TRANSFER_RANGE, "read of a tensor", status);
     return NULL;
 }
 
@@ -338,10 +342,11 @@ static bool ask_support(tc_placed *p, bool *said_no, tc_verdict *verdict) {
     tn_status answer = p->kernel->supports(&p->tn), again = p->kernel->supports(&p->tn);
     *said_no = answer == TN_UNSUPPORTED;
     if (answer != TN_OK && answer != TN_UNSUPPORTED)
-        tc_verdict_set(verdict, TC_FAIL, 74, "supports answered %s; it is TN_OK or TN_UNSUPPORTED",
+        tc_verdict_set(verdict, TC_FAIL, TNP_SUPPORTS_ANSWER,
+                       "supports answered %s; it is TN_OK or TN_UNSUPPORTED",
                        tc_tn_status_name(answer));
     else if (again != answer)
-        tc_verdict_set(verdict, TC_FAIL, 74,
+        tc_verdict_set(verdict, TC_FAIL, TNP_SUPPORTS_ANSWER,
                        "supports answered %s and then %s to the same question",
                        tc_tn_status_name(answer), tc_tn_status_name(again));
     return verdict->status == TC_PASS;

@@ -87,7 +87,7 @@ TN_KERNEL_TABLE(TC_REFERENCE)
 #undef TC_REFERENCE
 
 /* Families, one for each file in samples/. */
-extern const tc_family tc_family_pointwise, tc_family_factory, tc_family_reduction, tc_family_along,
-    tc_family_index, tc_family_matrix, tc_family_norm, tc_family_convolution, tc_family_pool;
+extern const tc_family tc_family_pointwise, tc_family_factory, tc_family_reduce, tc_family_along,
+    tc_family_index, tc_family_matmul, tc_family_norm, tc_family_convolution, tc_family_pool;
 
 #endif

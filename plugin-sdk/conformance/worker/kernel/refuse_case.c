@@ -57,20 +57,22 @@ static void check_refusal(const tc_invocation *call, const tc_result *result, co
                           tc_verdict *out) {
     tn_status reported = result->run != TN_OK ? result->run : result->sync;
     if (reported == TN_OK)
-        tc_verdict_set(out, TC_FAIL, 73, "%s: an index out of range was not reported",
-                       call->record->op);
+        tc_verdict_set(out, TC_FAIL, TNP_KERNEL_INDEX_RANGE,
+                       "%s: an index out of range was not reported", call->record->op);
     else if (reported != TN_INDEX_OUT_OF_RANGE)
-        tc_verdict_set(out, TC_FAIL, 73,
+        tc_verdict_set(out, TC_FAIL, TNP_KERNEL_INDEX_RANGE,
                        "%s: an index out of range was reported as %s, not TN_INDEX_OUT_OF_RANGE",
                        call->record->op, result->message);
     else if (s->stream && result->run != TN_OK)
-        tc_verdict_set(out, TC_FAIL, 73,
+        tc_verdict_set(out, TC_FAIL, TNP_KERNEL_INDEX_RANGE,
                        "%s: an index that the device finds is reported by the stream, not by run",
                        call->record->op);
     else if (result->run != TN_OK && result->sync != TN_OK)
-        tc_verdict_set(out, TC_FAIL, 57, "%s: the error was reported twice", call->record->op);
+        tc_verdict_set(out, TC_FAIL, TNP_STREAM_ERROR_ONCE, "%s: the error was reported twice",
+                       call->record->op);
     else if (strstr(result->message, "no message"))
-        tc_verdict_set(out, TC_FAIL, 16, "%s: the refusal has no message", call->record->op);
+        tc_verdict_set(out, TC_FAIL, TNP_FAIL_MESSAGE, "%s: the refusal has no message",
+                       call->record->op);
     tc_check_untouched(call, result, out);
 }
 
@@ -84,7 +86,7 @@ static void run_call(const tc_case *c, tc_subject *s, tc_invocation *call, tc_ve
     if (!tc_invocation_fill(call, call->seed, why) || !spoil(c, call, why) ||
         !tc_invocation_parse(c, call->arena, &valid, why) ||
         !tc_invocation_fill(&valid, call->seed + 1, why)) {
-        tc_verdict_set(out, TC_ERROR, 0, "%s", why);
+        tc_verdict_set(out, TC_ERROR, TNP_NONE, "%s", why);
         return;
     }
     if (!tc_execute(s, kernel, call, &result, out))
@@ -95,8 +97,9 @@ static void run_call(const tc_case *c, tc_subject *s, tc_invocation *call, tc_ve
     if (!tc_execute(s, kernel, &valid, &result, out))
         return;
     if (result.run != TN_OK || result.sync != TN_OK)
-        tc_verdict_set(out, TC_FAIL, 57, "%s: after the refusal a valid call fails: %s",
-                       call->record->op, result.message);
+        tc_verdict_set(out, TC_FAIL, TNP_STREAM_ERROR_ONCE,
+                       "%s: after the refusal a valid call fails: %s", call->record->op,
+                       result.message);
     else
         tc_check_outputs(&valid, &result, s, out);
 }
@@ -111,7 +114,7 @@ static void run(const tc_case *c, const tc_options *options, tc_verdict *out) {
     if (tc_invocation_parse(c, &arena, &call, why))
         run_call(c, s, &call, out);
     else
-        tc_verdict_set(out, TC_ERROR, 0, "%s", why);
+        tc_verdict_set(out, TC_ERROR, TNP_NONE, "%s", why);
     tc_check_host(out);
     tc_arena_finish(&arena);
 }

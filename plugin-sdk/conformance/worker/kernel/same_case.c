@@ -58,12 +58,12 @@ static bool same_bits(const tc_operand *a, const void *a_bytes, int64_t first, c
 /* Compares output k of two calls; `first` is where b's part of a begins. */
 static void check_same(tc_arena *arena, const tc_invocation *a, const tc_result *ra, int64_t first,
                        const tc_invocation *b, const tc_result *rb, uint32_t k,
-                       uint32_t requirement, const char *difference, tc_verdict *out) {
+                       tn_requirement requirement, const char *difference, tc_verdict *out) {
     const tc_operand *x = &a->outs[k].tensor, *y = &b->outs[k].tensor;
     const void *p = elements(arena, x, ra->outs[k]), *q = elements(arena, y, rb->outs[k]);
     int64_t at;
     if (!p || !q)
-        tc_verdict_set(out, TC_ERROR, 0, "the host has no memory for a case of this size");
+        tc_verdict_set(out, TC_ERROR, TNP_NONE, "the host has no memory for a case of this size");
     else if (!same_bits(x, p, first, y, q, &at))
         tc_verdict_set(out, TC_FAIL, requirement,
                        "%s: output %u differs %s, first at element %lld: %.9Lg and %.9Lg",
@@ -89,7 +89,7 @@ static bool fill(comparison *m, tc_invocation *call, uint64_t surroundings) {
     char why[TC_MESSAGE];
     if (tc_invocation_fill_inputs(call, surroundings, why))
         return true;
-    tc_verdict_set(m->out, TC_ERROR, 0, "%s", why);
+    tc_verdict_set(m->out, TC_ERROR, TNP_NONE, "%s", why);
     return false;
 }
 
@@ -98,7 +98,7 @@ static bool parse(comparison *m, tc_invocation *call) {
     char why[TC_MESSAGE];
     if (tc_invocation_parse(m->c, m->arena, call, why))
         return true;
-    tc_verdict_set(m->out, TC_ERROR, 0, "%s", why);
+    tc_verdict_set(m->out, TC_ERROR, TNP_NONE, "%s", why);
     return false;
 }
 
@@ -122,10 +122,11 @@ static void as_dense(comparison *m) {
     if (!run_call(m->subject, &m->call, m->kernel, &laid_out, m->out) ||
         !run_call(m->subject, &dense, kernel, &plain, m->out))
         return;
-    uint32_t requirement = m->call.in_place >= 0                              ? 79
-                           : m->call.scalar >= 0                              ? 81
-                           : tc_needed_flags(&m->call) == TN_KERNEL_BROADCAST ? 78
-                                                                              : 77;
+    tn_requirement requirement = m->call.in_place >= 0 ? TNP_KERNEL_IN_PLACE
+                                 : m->call.scalar >= 0 ? TNP_KERNEL_SCALARS
+                                 : tc_needed_flags(&m->call) == TN_KERNEL_BROADCAST
+                                     ? TNP_KERNEL_BROADCAST
+                                     : TNP_KERNEL_STRIDED;
     for (uint32_t k = 0; k < dense.record->n_outs; k++)
         check_same(m->arena, &m->call, &laid_out, 0, &dense, &plain, k, requirement,
                    "between tensors as the line has them and dense ones of the same values",
@@ -137,7 +138,7 @@ static void again(comparison *m) {
     tc_invocation calls[TIMES];
     tc_result results[TIMES];
     if (!(m->kernel->flags & TN_KERNEL_DETERMINISTIC)) {
-        tc_verdict_set(m->out, TC_UNSUPPORTED, 0,
+        tc_verdict_set(m->out, TC_UNSUPPORTED, TNP_NONE,
                        "the kernel does not declare TN_KERNEL_DETERMINISTIC");
         return;
     }
@@ -148,7 +149,8 @@ static void again(comparison *m) {
     for (int i = 1; i < TIMES; i++)
         for (uint32_t k = 0; k < m->call.record->n_outs; k++)
             check_same(
-                m->arena, &calls[0], &results[0], 0, &calls[i], &results[i], k, 82,
+                m->arena, &calls[0], &results[0], 0, &calls[i], &results[i], k,
+                TNP_KERNEL_DETERMINISTIC,
                 "from one run to the next, with other bytes round the tensors and in the outputs",
                 m->out);
 }
@@ -226,7 +228,8 @@ static bool cut(comparison *m, int64_t at, tc_invocation *slice) {
 static void slices(comparison *m) {
     tc_result whole, part;
     if (!can_cut(&m->call)) {
-        tc_verdict_set(m->out, TC_ERROR, 0, "this call cannot be cut along its first dimension");
+        tc_verdict_set(m->out, TC_ERROR, TNP_NONE,
+                       "this call cannot be cut along its first dimension");
         return;
     }
     if (!fill(m, &m->call, m->call.seed) ||
@@ -239,7 +242,8 @@ static void slices(comparison *m) {
             return;
         for (uint32_t k = 0; k < slice.record->n_outs; k++)
             check_same(m->arena, &m->call, &whole, at * slice.outs[k].tensor.shape.numel, &slice,
-                       &part, k, 69, "between the whole batch and a slice of it", m->out);
+                       &part, k, TNP_KERNEL_RESULT, "between the whole batch and a slice of it",
+                       m->out);
     }
 }
 
@@ -271,7 +275,7 @@ static bool prepare_lane(comparison *m, lane *l, tn_pstream *stream, uint64_t se
         l->calls[i] = m->call;
         l->calls[i].arena = &l->arena;
         if (!tc_invocation_fill(&l->calls[i], seed + (uint64_t)i, why)) {
-            tc_verdict_set(m->out, TC_ERROR, 0, "%s", why);
+            tc_verdict_set(m->out, TC_ERROR, TNP_NONE, "%s", why);
             return false;
         }
         if (!tc_place_call(m->subject, stream, m->kernel, &l->calls[i], &l->placed[i], m->out) ||
@@ -279,7 +283,7 @@ static bool prepare_lane(comparison *m, lane *l, tn_pstream *stream, uint64_t se
             return false;
     }
     if (said_no)
-        tc_verdict_set(m->out, TC_UNSUPPORTED, 0, "supports says no to this call");
+        tc_verdict_set(m->out, TC_UNSUPPORTED, TNP_NONE, "supports says no to this call");
     return !said_no;
 }
 
@@ -291,7 +295,7 @@ static void run_one(lane *l, int i) {
 }
 
 /* Each call's result is right, and every failure of the lot is a failure of being `at once`. */
-static void check_lane(comparison *m, lane *l, tn_status later, uint32_t requirement) {
+static void check_lane(comparison *m, lane *l, tn_status later, tn_requirement requirement) {
     for (int i = 0; i < l->n && m->out->status == TC_PASS; i++) {
         l->results[i].sync = later;
         if (!tc_check_success(&l->calls[i], &l->results[i], m->out) ||
@@ -299,7 +303,7 @@ static void check_lane(comparison *m, lane *l, tn_status later, uint32_t require
             return;
         tc_check_untouched(&l->calls[i], &l->results[i], m->out);
         tc_check_outputs(&l->calls[i], &l->results[i], m->subject, m->out);
-        if (m->out->status == TC_FAIL && m->out->requirement == 69)
+        if (m->out->status == TC_FAIL && m->out->requirement == TNP_KERNEL_RESULT)
             m->out->requirement = requirement;
     }
 }
@@ -315,7 +319,8 @@ static void finish_lanes(lane *lanes, int n) {
 static lane *create_lanes(comparison *m, int n) {
     lane *lanes = tc_arena_array(m->arena, (uint64_t)n, sizeof *lanes);
     if (!lanes)
-        tc_verdict_set(m->out, TC_ERROR, 0, "the host has no memory for a case of this size");
+        tc_verdict_set(m->out, TC_ERROR, TNP_NONE,
+                       "the host has no memory for a case of this size");
     else
         memset(lanes, 0, (size_t)n * sizeof *lanes);
     return lanes;
@@ -356,7 +361,7 @@ static void threads(comparison *m) {
         later = tc_subject_sync(m->subject);
     }
     for (int t = 0; ok && t < THREADS; t++)
-        check_lane(m, &lanes[t], later, 90);
+        check_lane(m, &lanes[t], later, TNP_THREADS_CONCURRENT);
     finish_lanes(lanes, THREADS);
 }
 
@@ -364,7 +369,7 @@ static void streams(comparison *m) {
     tn_pstream *made[STREAMS] = {0};
     const tn_stream_ops *ops = m->subject->ops->streams;
     if (!ops) {
-        tc_verdict_set(m->out, TC_UNSUPPORTED, 0, "the device has no streams");
+        tc_verdict_set(m->out, TC_UNSUPPORTED, TNP_NONE, "the device has no streams");
         return;
     }
     lane *lanes = create_lanes(m, STREAMS);
@@ -373,7 +378,7 @@ static void streams(comparison *m) {
         tn_status status = ops->create(m->subject->device, 0, &made[s]);
         if (status != TN_OK) {
             char reason[TC_MESSAGE];
-            tc_verdict_set(m->out, TC_FAIL, 52, "create of a stream: %s",
+            tc_verdict_set(m->out, TC_FAIL, TNP_STREAM_CREATE, "create of a stream: %s",
                            tc_reason(status, reason));
             ok = false;
         }
@@ -385,7 +390,7 @@ static void streams(comparison *m) {
     for (int s = 0; lanes && s < STREAMS && made[s]; s++) {
         tn_status later = ops->synchronize(made[s]);
         if (ok)
-            check_lane(m, &lanes[s], later, 53);
+            check_lane(m, &lanes[s], later, TNP_STREAM_ORDER);
     }
     for (int s = 0; s < STREAMS && made[s]; s++) {
         ops->synchronize(made[s]);
@@ -404,7 +409,8 @@ static void host_threads(comparison *m) {
     tn_pself *self = m->subject->self;
     const tn_ext_threads *threads = tc_subject_threads(m->subject);
     if (!threads || !(m->kernel->flags & TN_KERNEL_DETERMINISTIC)) {
-        tc_verdict_set(m->out, TC_UNSUPPORTED, 0, "no tenon.threads/1, or not deterministic");
+        tc_verdict_set(m->out, TC_UNSUPPORTED, TNP_NONE,
+                       "no tenon.threads/1, or not deterministic");
         return;
     }
     uint32_t before = threads->get_num_threads(self);
@@ -412,15 +418,16 @@ static void host_threads(comparison *m) {
     for (int i = 0; i < 2 && ok; i++) {
         if (threads->set_num_threads(self, counts[i]) != TN_OK ||
             threads->get_num_threads(self) != counts[i])
-            tc_verdict_set(m->out, TC_FAIL, 93, "%u threads were set, and get_num_threads says %u",
-                           counts[i], threads->get_num_threads(self));
+            tc_verdict_set(m->out, TC_FAIL, TNP_THREADS_LIMIT,
+                           "%u threads were set, and get_num_threads says %u", counts[i],
+                           threads->get_num_threads(self));
         ok = parse(m, &calls[i]) && fill(m, &calls[i], m->call.seed + (uint64_t)i) &&
              run_call(m->subject, &calls[i], m->kernel, &results[i], m->out);
     }
     threads->set_num_threads(self, before);
     for (uint32_t k = 0; ok && k < m->call.record->n_outs; k++)
-        check_same(m->arena, &calls[0], &results[0], 0, &calls[1], &results[1], k, 82,
-                   "between one host thread and three", m->out);
+        check_same(m->arena, &calls[0], &results[0], 0, &calls[1], &results[1], k,
+                   TNP_KERNEL_DETERMINISTIC, "between one host thread and three", m->out);
 }
 
 /* ---- the class --------------------------------------------------------------------------- */
@@ -447,10 +454,10 @@ static void run(const tc_case *c, const tc_options *options, tc_verdict *out) {
     if (!m.subject)
         return;
     if (!way)
-        tc_verdict_set(out, TC_ERROR, 0,
+        tc_verdict_set(out, TC_ERROR, TNP_NONE,
                        "how= is dense, again, slices, threads, streams or host-threads");
     else if (!tc_invocation_parse(c, &arena, &m.call, why))
-        tc_verdict_set(out, TC_ERROR, 0, "%s", why);
+        tc_verdict_set(out, TC_ERROR, TNP_NONE, "%s", why);
     else if ((m.kernel = tc_claimed_kernel(m.subject, &m.call, out)))
         way->run(&m);
     tc_check_host(out);

@@ -88,7 +88,7 @@ static void fail_at(const tc_invocation *call, uint32_t k, int64_t i, tc_number 
     if (tc_is_float(dtype))
         snprintf(limit, sizeof limit, " (exactly %s, give or take %.3Lg)", exact,
                  slack_of(call, e, i));
-    tc_verdict_set(out, TC_FAIL, 69,
+    tc_verdict_set(out, TC_FAIL, TNP_KERNEL_RESULT,
                    "%s: output %u (%s) is wrong in %" PRId64 " of %" PRId64
                    " elements, first at %s: expected %s%s, got %s",
                    call->record->op, k, tc_dtype_name(dtype), n_wrong, e->tensor.shape.numel, place,
@@ -192,7 +192,7 @@ void tc_distrust(const tc_invocation *call, uint64_t flushes, tc_verdict *out) {
                 : NULL;
         if (which)
             tc_verdict_set(
-                out, TC_MISTRUSTED, 0,
+                out, TC_INCONCLUSIVE, TNP_NONE,
                 "%s: output %u would have passed %s too, so that this case proves nothing",
                 call->record->op, k, which);
     }

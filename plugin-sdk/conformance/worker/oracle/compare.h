@@ -21,7 +21,7 @@ void tc_bounds(const tc_invocation *call, uint32_t k, int64_t i, tc_real *out_lo
                tc_real *out_high);
 
 /* Would outputs that are wrong have passed too: all zero, off by one element, 1/64 too large? Then
- * `out` becomes MISTRUSTED. */
+ * `out` becomes INCONCLUSIVE. */
 void tc_distrust(const tc_invocation *call, uint64_t flushes, tc_verdict *out);
 
 #endif

@@ -3,7 +3,7 @@
 
 #include "plugin-sdk/conformance/worker/kernel/checks.h"
 #include "plugin-sdk/conformance/worker/oracle/compare.h"
-#include "plugin-sdk/conformance/worker/perf/part.h"
+#include "plugin-sdk/conformance/worker/perf/tiled_oracle.h"
 #include "plugin-sdk/conformance/worker/perf/stopwatch.h"
 
 #include <stdio.h>
@@ -34,7 +34,7 @@ static double bytes_moved(const tc_invocation *call) {
 /* Products and sums, where they are what the call is about. */
 static double operations(const tc_invocation *call) {
     const tc_family *family = call->record->family;
-    if (family != &tc_family_matrix && family != &tc_family_convolution)
+    if (family != &tc_family_matmul && family != &tc_family_convolution)
         return 0;
     return 2 * (double)call->outs[0].tensor.shape.numel * (double)family->terms(call);
 }
@@ -62,7 +62,8 @@ static bool spoil(void *context, tc_verdict *verdict) {
     if (status == TN_OK)
         status = tc_subject_sync(s);
     if (status != TN_OK)
-        tc_verdict_set(verdict, TC_FAIL, 42, "write of a tensor: %s", tc_reason(status, reason));
+        tc_verdict_set(verdict, TC_FAIL, TNP_TRANSFER_RANGE, "write of a tensor: %s",
+                       tc_reason(status, reason));
     return status == TN_OK;
 }
 
@@ -75,7 +76,7 @@ static void check(void *context, tc_result *result, tc_verdict *verdict) {
     timed_call *t = context;
     if (tc_check_success(&t->whole, result, verdict) && tc_read_outs(&t->placed, result, verdict)) {
         tc_check_untouched(&t->whole, result, verdict);
-        tc_part_check(&t->part, &t->whole, result, t->subject, t->good, verdict);
+        tc_tiled_check(&t->part, &t->whole, result, t->subject, t->good, verdict);
         tc_check_host(verdict);
     }
     tc_arena_finish(t->whole.arena);
@@ -97,7 +98,7 @@ static bool time_placed(timed_call *t, const tn_kernel *kernel, tc_figures *out,
     bool good = tc_place_call(s, s->stream, kernel, &t->whole, &t->placed, verdict) &&
                 tc_ready_call(&t->placed, &said_no, verdict);
     if (said_no)
-        tc_verdict_set(verdict, TC_UNSUPPORTED, 0, "the kernel's supports says no");
+        tc_verdict_set(verdict, TC_UNSUPPORTED, TNP_NONE, "the kernel's supports says no");
     good = good && !said_no && tc_time(s, &what, out, verdict) && check_rest(t, verdict);
     if (!good)
         tc_subject_sync(s);
@@ -112,12 +113,12 @@ bool tc_time_call(tc_subject *s, const tc_case *c, tc_figures *out, tc_verdict *
     const tn_kernel *kernel = NULL;
     bool good = t && tc_invocation_parse(c, &arena, &t->whole, why);
     if (!t)
-        tc_verdict_set(verdict, TC_ERROR, 0, "the host has no memory");
+        tc_verdict_set(verdict, TC_ERROR, TNP_NONE, "the host has no memory");
     else if (!good)
-        tc_verdict_set(verdict, TC_ERROR, 0, "%s", why);
+        tc_verdict_set(verdict, TC_ERROR, TNP_NONE, "%s", why);
     good = good && (kernel = tc_claimed_kernel(s, &t->whole, verdict)) != NULL;
-    if (good && !tc_part_make(c, &arena, &t->part, &t->whole, why)) {
-        tc_verdict_set(verdict, TC_ERROR, 0, "%s", why);
+    if (good && !tc_tiled_make(c, &arena, &t->part, &t->whole, why)) {
+        tc_verdict_set(verdict, TC_ERROR, TNP_NONE, "%s", why);
         good = false;
     }
     if (good) {
@@ -139,6 +140,6 @@ bool tc_time_line(tc_subject *s, const char *line, tc_figures *out, tc_verdict *
     char why[TC_MESSAGE];
     if (tc_case_parse(line, &c, why))
         return tc_time_call(s, &c, out, verdict);
-    tc_verdict_set(verdict, TC_ERROR, 0, "no case: %s", why);
+    tc_verdict_set(verdict, TC_ERROR, TNP_NONE, "no case: %s", why);
     return false;
 }

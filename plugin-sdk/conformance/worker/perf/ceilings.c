@@ -26,7 +26,7 @@ static bool measure_launch(tc_subject *s, tn_dtype dtype, tc_figures *out, tc_ve
             *verdict = v;
     }
     if (verdict->status == TC_PASS && !(out->ns > 0))
-        tc_verdict_set(verdict, TC_UNSUPPORTED, 0, "no fill, copy or add in f32");
+        tc_verdict_set(verdict, TC_UNSUPPORTED, TNP_NONE, "no fill, copy or add in f32");
     return verdict->status == TC_PASS;
 }
 
@@ -44,8 +44,9 @@ enum { FROM = 0x3c, SPOILT = 0xc3 };
 static bool must(tc_verdict *verdict, tn_status status, const char *what) {
     char reason[TC_MESSAGE];
     if (status != TN_OK)
-        tc_verdict_set(verdict, TC_FAIL, status == TN_OUT_OF_MEMORY ? 37 : 42, "%s: %s", what,
-                       tc_reason(status, reason));
+        tc_verdict_set(verdict, TC_FAIL,
+                       status == TN_OUT_OF_MEMORY ? TNP_ALLOC_HANDLE : TNP_TRANSFER_RANGE, "%s: %s",
+                       what, tc_reason(status, reason));
     return status == TN_OK;
 }
 
@@ -64,15 +65,15 @@ static tn_status copy(void *context) {
 static void check(void *context, tc_result *result, tc_verdict *verdict) {
     copying *c = context;
     if (result->run != TN_OK || result->sync != TN_OK) {
-        tc_verdict_set(verdict, TC_FAIL, 42, "copy: %s", result->message);
+        tc_verdict_set(verdict, TC_FAIL, TNP_TRANSFER_RANGE, "copy: %s", result->message);
         return;
     }
     if (!must(verdict, c->s->memory->read(c->s->device, c->s->stream, c->host, c->to, 0, c->bytes),
               "read"))
         return;
     if (c->host[0] != FROM || memcmp(c->host, c->host + 1, c->bytes - 1) != 0)
-        tc_verdict_set(verdict, TC_FAIL, 42, "copy of %llu bytes: some were not copied",
-                       (unsigned long long)c->bytes);
+        tc_verdict_set(verdict, TC_FAIL, TNP_TRANSFER_RANGE,
+                       "copy of %llu bytes: some were not copied", (unsigned long long)c->bytes);
 }
 
 static bool measure_copy(tc_subject *s, tn_dtype dtype, tc_figures *out, tc_verdict *verdict) {
@@ -98,7 +99,7 @@ static bool measure_copy(tc_subject *s, tn_dtype dtype, tc_figures *out, tc_verd
     tc_timed what = {&c, spoil, copy, check};
     c.host = malloc(c.bytes);
     if (!c.host)
-        tc_verdict_set(verdict, TC_ERROR, 0, "the host has no memory for a buffer");
+        tc_verdict_set(verdict, TC_ERROR, TNP_NONE, "the host has no memory for a buffer");
     bool good =
         c.host &&
         must(verdict, s->memory->fill(s->device, s->stream, c.from, 0, FROM, c.bytes), "fill") &&

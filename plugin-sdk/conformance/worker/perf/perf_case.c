@@ -19,7 +19,7 @@ static bool dtype_of(const tc_case *c, tn_dtype *out, tc_verdict *verdict) {
         text = tc_case_get(c, "S");
     if (text && tc_read_dtype(text, out, why))
         return true;
-    tc_verdict_set(verdict, TC_ERROR, 0, "%s/%s needs T=DTYPE", c->class, c->subject);
+    tc_verdict_set(verdict, TC_ERROR, TNP_NONE, "%s/%s needs T=DTYPE", c->class, c->subject);
     return false;
 }
 
@@ -31,7 +31,7 @@ static void run_ceiling(tc_subject *s, const tc_case *c, tc_verdict *out) {
                 tc_ceiling_measure(s, (tc_ceiling)i, dtype, &out->figures, out);
             return;
         }
-    tc_verdict_set(out, TC_ERROR, 0, "there is no case perf/%s", c->subject);
+    tc_verdict_set(out, TC_ERROR, TNP_NONE, "there is no case perf/%s", c->subject);
 }
 
 static void run(const tc_case *c, const tc_options *options, tc_verdict *out) {

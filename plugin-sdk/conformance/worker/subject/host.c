@@ -25,11 +25,11 @@ static atomic_int_fast64_t blocks, bytes_out, allocations, allocs_left = -1;
 static atomic_bool failed;
 
 static pthread_mutex_t misuse_lock = PTHREAD_MUTEX_INITIALIZER;
-static uint32_t misuse_requirement;
+static tn_requirement misuse_requirement;
 static char misuse_text[MESSAGE];
 
-__attribute__((format(printf, 2, 3))) static void misuse(uint32_t requirement, const char *format,
-                                                         ...) {
+__attribute__((format(printf, 2, 3))) static void misuse(tn_requirement requirement,
+                                                         const char *format, ...) {
     pthread_mutex_lock(&misuse_lock);
     if (!misuse_requirement) {
         va_list args;
@@ -58,7 +58,7 @@ static head *head_of(void *p) {
 static void *host_alloc(uint64_t bytes, uint64_t alignment) {
     atomic_fetch_add(&allocations, 1);
     if (alignment == 0 || (alignment & (alignment - 1))) {
-        misuse(14, "host->alloc: an alignment of %llu is no power of two",
+        misuse(TNP_HOST_ALLOC_RETURNED, "host->alloc: an alignment of %llu is no power of two",
                (unsigned long long)alignment);
         alignment = 16;
     }
@@ -90,13 +90,13 @@ static void host_free(void *p) {
         return;
     head *h = head_of(p);
     if (h->magic != LIVE) {
-        misuse(14, "host->free(%p): %s", p,
+        misuse(TNP_HOST_ALLOC_RETURNED, "host->free(%p): %s", p,
                h->magic == FREED ? "this block was given back before"
                                  : "host->alloc never returned it");
         return;
     }
     if (memcmp((char *)p + h->bytes, &TAIL, sizeof TAIL) != 0)
-        misuse(14, "the %llu bytes behind %p from host->alloc were written to",
+        misuse(TNP_HOST_ALLOC_RETURNED, "the %llu bytes behind %p from host->alloc were written to",
                (unsigned long long)sizeof TAIL, p);
     h->magic = FREED;
     atomic_fetch_sub(&blocks, 1);
@@ -132,24 +132,24 @@ bool tc_host_failed(void) {
 static void check_self(const char *what, tn_pself *self) {
     tn_pself *expected = atomic_load(&expected_self);
     if (self != expected)
-        misuse(17, "host->%s: self is %p, and should be %p (%s)", what, (void *)self,
+        misuse(TNP_HOST_SELF, "host->%s: self is %p, and should be %p (%s)", what, (void *)self,
                (void *)expected, expected ? "what init gave out" : "NULL inside init");
 }
 
 static void host_log(tn_pself *self, int32_t level, const char *text) {
     check_self("log", self);
     if (level < TN_LOG_ERROR || level > TN_LOG_TRACE)
-        misuse(17, "host->log: %d is no level", (int)level);
+        misuse(TNP_HOST_SELF, "host->log: %d is no level", (int)level);
     if (!text)
-        misuse(17, "host->log: the text is NULL");
+        misuse(TNP_HOST_SELF, "host->log: the text is NULL");
     fprintf(stderr, "plugin: %s\n", text ? text : "");
 }
 
 static tn_status host_fail(tn_status status, const char *text) {
     if (status <= TN_OK || status >= TN_STATUS_COUNT)
-        misuse(85, "host->fail: %d is no status of a failure", (int)status);
+        misuse(TNP_STATUS_CODES, "host->fail: %d is no status of a failure", (int)status);
     if (!text || !*text)
-        misuse(16, "host->fail: without a message");
+        misuse(TNP_FAIL_MESSAGE, "host->fail: without a message");
     snprintf(message, sizeof message, "%s", text ? text : "");
     message_status = status;
     return status;
@@ -158,11 +158,11 @@ static tn_status host_fail(tn_status status, const char *text) {
 static const char *host_option(tn_pself *self, const char *name) {
     check_self("option", self);
     if (!name || !*name) {
-        misuse(18, "host->option: without a name");
+        misuse(TNP_HOST_OPTION, "host->option: without a name");
         return NULL;
     }
     if (!atomic_load(&running))
-        misuse(18, "host->option(\"%s\") outside init to shutdown", name);
+        misuse(TNP_HOST_OPTION, "host->option(\"%s\") outside init to shutdown", name);
     char variable[128];
     snprintf(variable, sizeof variable, "TENON_%s_%s", type, name);
     for (char *c = variable; *c; c++)
@@ -207,7 +207,7 @@ void tc_host_forget(void) {
     message_status = TN_OK;
 }
 
-bool tc_host_misuse(uint32_t *out_requirement, const char **out_text) {
+bool tc_host_misuse(tn_requirement *out_requirement, const char **out_text) {
     pthread_mutex_lock(&misuse_lock);
     *out_requirement = misuse_requirement;
     *out_text = misuse_text;

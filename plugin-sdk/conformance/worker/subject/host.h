@@ -8,6 +8,7 @@
 
 #include <stdbool.h>
 #include <tenon/plugin.h>
+#include <tenon/requirements.h>
 
 /* The whole table. Options are the environment's, as in Tenon: option `threads` of a plugin of type
  * `npu` is TENON_NPU_THREADS. */
@@ -44,7 +45,7 @@ bool tc_host_failed(void);
 /* ---- what the plugin did wrong ----------------------------------------------------------- */
 
 /* The first misuse of the table since tc_host_clear, with its requirement; false: none. */
-bool tc_host_misuse(uint32_t *out_requirement, const char **out_text);
+bool tc_host_misuse(tn_requirement *out_requirement, const char **out_text);
 void tc_host_clear(void);
 
 /* What `self` must be in log and option calls; NULL before init returned. */

@@ -26,17 +26,17 @@ bool tc_subject_load(tc_subject *s, const char *path, const tn_host *host, char 
     memset(s, 0, sizeof *s);
     s->object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
     if (!s->object)
-        return WRONG(2, "dlopen: %.200s", dlerror());
+        return WRONG(TNP_ENTRY_SELF_CONTAINED, "dlopen: %.200s", dlerror());
     tn_plugin_query_fn query;
     *(void **)&query = dlsym(s->object, TN_PLUGIN_QUERY_NAME);
     if (!query)
-        return WRONG(1, "the object does not export %s", TN_PLUGIN_QUERY_NAME);
+        return WRONG(TNP_ENTRY_ONLY_SYMBOL, "the object does not export %s", TN_PLUGIN_QUERY_NAME);
     s->plugin = query(host);
     if (!s->plugin)
-        return WRONG(4, "%s returned NULL", TN_PLUGIN_QUERY_NAME);
+        return WRONG(TNP_ENTRY_HOST_VERSIONS, "%s returned NULL", TN_PLUGIN_QUERY_NAME);
     if (!TN_HAS(s->plugin, tn_plugin, n_kernels) || !s->plugin->init || !s->plugin->shutdown ||
         !s->plugin->devices || !s->plugin->devices->memory || !s->plugin->device_type)
-        return WRONG(11, "the plugin's table lacks what is required");
+        return WRONG(TNP_TABLE_REQUIRED_MEMBERS, "the plugin's table lacks what is required");
     s->ops = s->plugin->devices;
     s->memory = s->ops->memory;
     tc_host_set_type(s->plugin->device_type);
@@ -66,17 +66,18 @@ static bool start(tc_subject *s, const char *path, uint32_t index, const tn_host
     tc_host_running(true);
     tn_status status = s->plugin->init(host, path, &s->self);
     if (status != TN_OK || !s->self)
-        return WRONG(21, "init: %.200s", tc_reason(status, reason));
+        return WRONG(TNP_INIT_RESULT, "init: %.200s", tc_reason(status, reason));
     tc_host_expect_self(s->self);
     status = s->ops->count(s->self, &s->n_devices);
     if (status != TN_OK)
-        return WRONG(27, "count: %.200s", tc_reason(status, reason));
+        return WRONG(TNP_COUNT_DEVICES, "count: %.200s", tc_reason(status, reason));
     if (index >= s->n_devices)
-        return WRONG(0, "there is no device %u: the plugin counts %u%s%.200s", index, s->n_devices,
-                     *tc_host_message() ? ": " : "", tc_host_message());
+        return WRONG(TNP_NONE, "there is no device %u: the plugin counts %u%s%.200s", index,
+                     s->n_devices, *tc_host_message() ? ": " : "", tc_host_message());
     status = s->ops->open(s->self, index, &s->device);
     if (status != TN_OK || !s->device)
-        return WRONG(30, "open of device %u: %.200s", index, tc_reason(status, reason));
+        return WRONG(TNP_OPEN_DEVICE, "open of device %u: %.200s", index,
+                     tc_reason(status, reason));
     s->index = index;
     s->alignment = (uint64_t)tc_subject_property(s, index, TN_PROP_ALIGNMENT, 64);
     s->max_allocation = (uint64_t)tc_subject_property(s, index, TN_PROP_MAX_ALLOCATION, 0);
@@ -88,7 +89,7 @@ static bool start(tc_subject *s, const char *path, uint32_t index, const tn_host
     status = s->ops->streams->create(s->device, 0, &s->stream);
     return status == TN_OK && s->stream
                ? true
-               : WRONG(52, "stream create: %.200s", tc_reason(status, reason));
+               : WRONG(TNP_STREAM_CREATE, "stream create: %.200s", tc_reason(status, reason));
 }
 
 bool tc_subject_open(tc_subject *s, const char *path, uint32_t index, const tn_host *host,

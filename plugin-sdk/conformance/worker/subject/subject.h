@@ -23,7 +23,7 @@ typedef struct tc_subject {
     uint64_t flushes; /* whose subnormal numbers it may take for zero */
     uint64_t max_allocation;
     bool host_memory;
-    uint32_t broken; /* the requirement for which it could not be loaded or opened; 0: none */
+    tn_requirement broken; /* the requirement for which it could not be loaded or opened; 0: none */
 } tc_subject;
 
 /* Loads and queries the shared object: no init. False with `why` and `broken`. */

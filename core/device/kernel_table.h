@@ -1,0 +1,77 @@
+/* Which kernel runs (device, kernel operator, dtypes).
+ *
+ * Every open device has a table with one row per kernel operator; a table is immutable, published by
+ * pointer, replaced when a kernel is registered at run time, and retired tables live until finish.
+ */
+#ifndef TNI_CORE_DEVICE_KERNEL_TABLE_H
+#define TNI_CORE_DEVICE_KERNEL_TABLE_H
+
+#include "dispatcher/kernel_ops.h"
+#include "loader/loader.h"
+
+#include <stdatomic.h>
+
+/* tn_outputs_fn of tenon/custom.h. */
+struct tn_output;
+typedef tn_status (*tni_outputs_fn)(const tn_cell *args, struct tn_output *outputs, void *user);
+
+/* A kernel as a device's table holds it: the record, read once through TN_HAS. */
+typedef struct tni_kernel {
+    tn_status (*run)(const tn_call *call);
+    void *user;
+    uint32_t flags;
+    uint32_t reserved;
+    tn_status (*supports)(const tn_call *call);
+    tn_status (*workspace)(const tn_call *call, uint64_t *out_bytes);
+    tni_outputs_fn outputs; /* of a custom operator's kernel; NULL: pointwise */
+    uint64_t dtypes[TN_KERNEL_MAX_TYPES];
+    const char *origin;            /* the plugin's id, or what the program said */
+    const struct tni_kernel *next; /* another record with the same first dtype */
+} tni_kernel;
+
+typedef struct tni_kernel_row {
+    const tni_kernel *by_dtype[TN_DTYPE_COUNT];
+} tni_kernel_row;
+
+typedef struct tni_kernel_table {
+    uint32_t n_rows;
+    uint32_t reserved;
+    tni_kernel_row rows[];
+} tni_kernel_table;
+
+/* The kernel for the dtypes of the type variables (n_types of them, the first being d0), or NULL.
+ */
+static inline const tni_kernel *tni_kernel_lookup(const tni_kernel_table *table, uint32_t op,
+                                                  tn_dtype d0) {
+    return op < table->n_rows ? table->rows[op].by_dtype[d0] : NULL;
+}
+static inline const tni_kernel *tni_kernel_match(const tni_kernel_table *table, uint32_t op,
+                                                 const tn_dtype *dtypes, uint32_t n_types) {
+    const tni_kernel *k = tni_kernel_lookup(table, op, dtypes[0]);
+    for (; k; k = k->next) {
+        uint32_t i = 1;
+        while (i < n_types && (k->dtypes[i] & TN_DTYPE_BIT(dtypes[i])))
+            i++;
+        if (i >= n_types)
+            return k;
+    }
+    return NULL;
+}
+
+/* The kernels of one open device. */
+typedef struct tni_kernel_set {
+    _Atomic(const tni_kernel_table *) table;
+    void *state; /* registrations and retired tables */
+} tni_kernel_set;
+
+/* Builds the table of a device from the plugin's records, asking device_ops->supports for each. */
+tn_status tni_kernel_set_init(tni_kernel_set *set, const tni_plugin *plugin, tn_pdevice *device);
+/* Is the record one of a kernel of `op`? Sets an error that says what is wrong. */
+tn_status tni_kernel_check(const tni_kernel_op *op, const tn_kernel *record);
+/* Adds one record for `op` at run time; newest first. `*out_id` takes it out again. */
+tn_status tni_kernel_set_add(tni_kernel_set *set, const tni_kernel_op *op, const tn_kernel *record,
+                             tni_outputs_fn outputs, const char *origin, uint64_t *out_id);
+void tni_kernel_set_remove(tni_kernel_set *set, uint64_t id);
+void tni_kernel_set_finish(tni_kernel_set *set);
+
+#endif

@@ -1,0 +1,250 @@
+/* The host table: everything a plugin may call, and the options it can ask for.
+ *
+ * None of it takes the loader's lock: a plugin may call it from its init, which runs under that
+ * lock, and from threads of its own. The lock here is a leaf; nothing foreign is called under it.
+ */
+#include "base/alloc.h"
+#include "base/env.h"
+#include "base/error.h"
+#include "base/fork.h"
+#include "base/log.h"
+#include "base/thread.h"
+#include "loader/internal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+/* A value that was set, or that was read from the environment and is kept because the plugin may
+ * hold on to it. */
+typedef struct option {
+    struct option *next;
+    char *type; /* "npu" or "npu@com.acme" */
+    char *name;
+    char *value;
+    bool from_environment;
+} option;
+
+typedef struct binding {
+    struct binding *next;
+    tn_pself *self;
+    const tni_plugin *plugin;
+} binding;
+
+static tni_lock lock = TNI_LOCK_INITIALIZER;
+static option *options;
+static binding *bindings;
+
+/* Missed in a child: an option may be there twice or not yet. */
+TNI_FORK_LOCK(HOST, lock, tni_fork_as_it_is)
+
+static TNI_TLS const tni_plugin *current;
+
+const tni_plugin *tni_host_enter(const tni_plugin *plugin) {
+    const tni_plugin *before = current;
+    current = plugin;
+    return before;
+}
+
+tn_status tni_host_bind(const tni_plugin *plugin, tn_pself *self) {
+    binding *b = tni_calloc(1, sizeof *b);
+    if (!b)
+        return TN_OUT_OF_MEMORY;
+    *b = (binding){.self = self, .plugin = plugin};
+    tni_lock_take(&lock);
+    b->next = bindings;
+    bindings = b;
+    tni_lock_give(&lock);
+    return TN_OK;
+}
+
+void tni_host_unbind(const tni_plugin *plugin) {
+    tni_lock_take(&lock);
+    binding **at = &bindings;
+    while (*at && (*at)->plugin != plugin)
+        at = &(*at)->next;
+    binding *found = *at;
+    if (found)
+        *at = found->next;
+    tni_lock_give(&lock);
+    tni_free(found);
+}
+
+/* Who calls? In init and count the thread tells; later `self` does, unless two plugins gave the
+ * same value (NULL, say) for it. */
+static const tni_plugin *caller(tn_pself *self) {
+    if (current)
+        return current;
+    const tni_plugin *found = NULL;
+    uint32_t n = 0;
+    tni_lock_take(&lock);
+    for (binding *b = bindings; b; b = b->next) {
+        if (b->self == self) {
+            found = b->plugin;
+            n++;
+        }
+    }
+    tni_lock_give(&lock);
+    return n == 1 ? found : NULL;
+}
+
+/* ---- the slots --------------------------------------------------------------------------- */
+
+static void *host_alloc(uint64_t bytes, uint64_t alignment) {
+    if (alignment & (alignment - 1)) {
+        tni_log_line(TN_LOG_ERROR, "plugin", "host->alloc: alignment %llu is no power of two",
+                     (unsigned long long)alignment);
+        return NULL;
+    }
+    return tni_alloc_aligned(bytes, alignment);
+}
+
+static void host_free(void *p) {
+    tni_free(p);
+}
+
+static void host_log(tn_pself *self, int32_t level, const char *message) {
+    if (level < TN_LOG_ERROR)
+        level = TN_LOG_ERROR;
+    if (level > TN_LOG_TRACE)
+        level = TN_LOG_TRACE;
+    if (!tni_log_on(level, "plugin"))
+        return;
+    const tni_plugin *plugin = caller(self);
+    const char *id = plugin && plugin->table ? plugin->table->id : "unknown plugin";
+    tni_log_line(level, "plugin", "%s: %s", id, message ? message : "(no message)");
+}
+
+static tn_status host_fail(tn_status status, const char *message) {
+    return tni_error_plugin(status, message);
+}
+
+/* TENON_<TYPE>_<NAME> in capitals, other characters as _; false when it is too long, or one of
+ * Tenon's own variables (type `plugin`, option `path`). */
+static bool option_variable(char *out, size_t size, const char *type, const char *name) {
+    int n = snprintf(out, size, "TENON_%s_%s", type, name);
+    if (n < 0 || (size_t)n >= size)
+        return false;
+    for (char *p = out; *p; p++) {
+        if (*p >= 'a' && *p <= 'z')
+            *p = (char)(*p - 'a' + 'A');
+        else if (!((*p >= 'A' && *p <= 'Z') || (*p >= '0' && *p <= '9')))
+            *p = '_';
+    }
+    for (int i = 0; i < TNI_ENV_COUNT; i++)
+        if (strcmp(tni_env_table[i].name, out) == 0)
+            return false;
+    return true;
+}
+
+/* Both under the lock. */
+static option *find_option(const char *type, const char *name) {
+    for (option *o = options; o; o = o->next)
+        if (strcmp(o->type, type) == 0 && strcmp(o->name, name) == 0)
+            return o;
+    return NULL;
+}
+
+static option *add_option(const char *type, const char *name, const char *value) {
+    option *o = tni_calloc(1, sizeof *o);
+    if (!o)
+        return NULL;
+    *o = (option){.type = tni_strdup(type), .name = tni_strdup(name), .value = tni_strdup(value)};
+    if (!o->type || !o->name || !o->value) {
+        tni_free(o->type);
+        tni_free(o->name);
+        tni_free(o->value);
+        tni_free(o);
+        return NULL;
+    }
+    o->next = options;
+    options = o;
+    return o;
+}
+
+static const char *host_option(tn_pself *self, const char *name) {
+    const tni_plugin *plugin = caller(self);
+    if (!name || !plugin || !plugin->table)
+        return NULL;
+    const char *type = plugin->table->device_type;
+    tni_lock_take(&lock);
+    option *o = plugin->key ? find_option(plugin->key, name) : NULL;
+    if (!o)
+        o = find_option(type, name);
+    char variable[256];
+    if (!o && option_variable(variable, sizeof variable, type, name)) {
+        /* Copied: the environment may change, and the plugin may keep the string. */
+        const char *value = tni_env_raw(variable);
+        if (value && (o = add_option(type, name, value)))
+            o->from_environment = true;
+    }
+    const char *value = o ? o->value : NULL;
+    tni_lock_give(&lock);
+    return value;
+}
+
+static const void *host_extension(const char *id) {
+    (void)id; /* none is offered yet; an id that is not known has no table */
+    return NULL;
+}
+
+const tn_host *tni_host_table(void) {
+    static const tn_host table = {
+        .struct_size = sizeof(tn_host),
+        .abi_version = TN_ABI_VERSION,
+        .alloc = host_alloc,
+        .free = host_free,
+        .log = host_log,
+        .fail = host_fail,
+        .option = host_option,
+        .extension = host_extension,
+    };
+    return &table;
+}
+
+/* ---- the program's side of options ------------------------------------------------------- */
+
+tn_status tni_loader_set_option(const char *type, const char *name, const char *value) {
+    if (!type || !*type || !name || !*name || !value)
+        return tni_fail(TN_INVALID_ARGUMENT,
+                        "tn_plugin_set_option: device_type, name and value must be strings, the"
+                        " first two not empty");
+    tn_status status = TN_OK;
+    tni_lock_take(&lock);
+    for (binding *b = bindings; b && !status; b = b->next)
+        if (strcmp(b->plugin->table->device_type, type) == 0 ||
+            (b->plugin->key && strcmp(b->plugin->key, type) == 0))
+            status = TN_STATE;
+    if (!status) {
+        option *o = find_option(type, name);
+        char *copy = o ? tni_strdup(value) : NULL;
+        if (copy) {
+            tni_free(o->value);
+            o->value = copy;
+            o->from_environment = false;
+        } else if (o || !add_option(type, name, value)) {
+            status = TN_OUT_OF_MEMORY;
+        }
+    }
+    tni_lock_give(&lock);
+    if (status == TN_STATE)
+        return tni_fail(TN_STATE,
+                        "tn_plugin_set_option: a plugin for '%s' is running already; set '%s'"
+                        " before the first device of that type is asked for",
+                        type, name);
+    return status ? tni_fail_memory("a plugin's option") : TN_OK;
+}
+
+void tni_host_finish(void) {
+    tni_lock_take(&lock);
+    option *o = options;
+    options = NULL;
+    tni_lock_give(&lock);
+    while (o) {
+        option *next = o->next;
+        tni_free(o->type);
+        tni_free(o->name);
+        tni_free(o->value);
+        tni_free(o);
+        o = next;
+    }
+}

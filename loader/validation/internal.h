@@ -1,0 +1,350 @@
+/* What the files of the validation layer share; nobody else includes this.
+ *
+ *   interpose.c      the functions of the tables that stand in front of a plugin's
+ *   tracker.c        a watched plugin: begun, given its tables, ended
+ *   findings.c       what was found: kept, counted, logged
+ *   frame.c          one call into a plugin: what holds of its answer
+ *   objects.c        what is alive: devices, streams, events, memory, blocks of host memory
+ *   vector_clock.c   which queued work is known to be done
+ *   process.c        threads, descriptors, and what a call must leave as it is
+ *   slots_plugin.c   init, shutdown, extension, devices
+ *   slots_memory.c   allocations and transfers
+ *   slots_stream.c   streams and events
+ *   slots_kernel.c   kernel calls;  tensor_views.c  the tensors in them
+ *   slots_host.c     what the plugin calls of the host
+ *
+ * Every function tni_watched_* is the checked form of the slot that it is named for. A watch's lock
+ * guards its records and is never held while the plugin or the host is called; a record is looked
+ * up anew after each call. Only what would touch memory that is not there is refused; all else is
+ * reported and handed on.
+ */
+#ifndef TNI_LOADER_VALIDATION_INTERNAL_H
+#define TNI_LOADER_VALIDATION_INTERNAL_H
+
+#include "base/thread.h"
+#include "loader/validation/validation.h"
+
+#include <locale.h>
+#include <pthread.h>
+#include <signal.h>
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <sys/types.h>
+#include <tenon/requirements.h>
+
+enum {
+    TNI_MAX_WATCHES = 8, /* plugins watched at once; each has proxies of its own */
+    TNI_RECORD_BUCKETS = 1024,
+    TNI_MAX_STRAYS = 64,  /* threads that one plugin started, as far as they are remembered */
+    TNI_MAX_FILES = 1024, /* descriptors looked at */
+    TNI_GUARD_BYTES = 64  /* behind an allocation, at level 2 */
+};
+
+/* ---- order ------------------------------------------------------------------------------- */
+
+/* A set of points in streams, one per stream: "stream 3 up to its 17th piece of work". */
+typedef struct tni_point {
+    uint64_t stream; /* the record's serial */
+    uint64_t work;
+} tni_point;
+typedef struct tni_clock {
+    tni_point *points;
+    size_t n, capacity;
+} tni_clock;
+
+/* ---- records ----------------------------------------------------------------------------- */
+
+typedef enum tni_record_kind {
+    TNI_RECORD_DEVICE,
+    TNI_RECORD_STREAM,
+    TNI_RECORD_EVENT,
+    TNI_RECORD_MEMORY,
+    TNI_RECORD_BLOCK /* of host->alloc */
+} tni_record_kind;
+
+typedef struct tni_record {
+    struct tni_record *next; /* in its bucket */
+    tni_record_kind kind;
+    int32_t space;   /* of memory */
+    uint64_t key;    /* the handle, or the address */
+    uint64_t device; /* key of the device it belongs to; 0 for devices and blocks */
+    uint64_t serial; /* which of its kind, from 1 */
+    /* devices */
+    uint32_t index;
+    bool lost;
+    bool host_memory;
+    uint64_t alignment, max_allocation, dtypes;
+    tn_pstream *guard_stream; /* the layer's own, for guard zones; NULL without */
+    /* streams */
+    uint64_t queued, done; /* pieces of work */
+    /* events */
+    bool marked, timing, seen_done;
+    uint32_t recording;  /* records under way */
+    uint64_t generation; /* records begun */
+    /* memory and blocks */
+    uint64_t bytes;
+    char *host;
+    bool guarded;
+    /* streams: what their work waits for; events: their mark; memory: work that uses it */
+    tni_clock clock;
+} tni_record;
+
+/* ---- the watch --------------------------------------------------------------------------- */
+
+typedef enum tni_watch_state {
+    TNI_WATCH_LOADED, /* also after shutdown */
+    TNI_WATCH_INIT,
+    TNI_WATCH_STARTED,
+    TNI_WATCH_SHUTDOWN
+} tni_watch_state;
+
+/* A kernel record of the plugin and the one that stands for it. */
+typedef struct tni_watched_kernel {
+    tn_kernel proxy;
+    tn_kernel real; /* as far as its struct_size goes, else 0 */
+    const tn_kernel *record;
+    tni_watch *watch;
+} tni_watched_kernel;
+
+/* All that the plugin offers, read once through TN_HAS; or the proxies of it. */
+typedef struct tni_tables {
+    tn_plugin plugin;
+    tn_device_ops devices;
+    tn_memory_ops memory;
+    tn_stream_ops streams;
+    tn_event_ops events;
+} tni_tables;
+
+struct tni_watch {
+    bool used;
+    int32_t level;
+    char name[128]; /* the id, before it is known the end of the path */
+    const tn_host *real_host;
+    tn_host host; /* what the plugin is given */
+    tni_tables real, proxy;
+    tni_watched_kernel *kernels;
+    const tn_kernel **kernel_list;
+    uint64_t n_kernels;
+
+    _Atomic int state; /* tni_watch_state */
+    _Atomic uint32_t one_thread;
+    _Atomic uint64_t caller; /* the thread that called kernels first; TNI_MANY_CALLERS */
+    _Atomic(tn_pself *) self;
+    uint32_t n_devices;
+
+    pthread_mutex_t lock; /* guards what follows */
+    tni_record *buckets[TNI_RECORD_BUCKETS];
+    uint64_t n_alive[TNI_RECORD_BLOCK + 1];
+    uint64_t n_made[TNI_RECORD_BLOCK + 1];
+    bool order_lost; /* no memory for a clock: nothing is said about order any more */
+    pid_t strays[TNI_MAX_STRAYS];
+    uint32_t n_strays;
+    uint8_t files[TNI_MAX_FILES]; /* 1: opened inside init or count, 2: inside later calls */
+};
+
+enum { TNI_MANY_CALLERS = 1 };
+
+extern tni_watch tni_watches[TNI_MAX_WATCHES];
+
+/* The proxies of one watch (proxies.c). */
+typedef struct tni_proxies {
+    tn_host host;
+    tni_tables tables;
+} tni_proxies;
+extern const tni_proxies *const tni_proxies_of[TNI_MAX_WATCHES];
+
+/* Of kernel records; `user` leads to the tni_watched_kernel. */
+tn_status tni_watched_run(const tn_call *call);
+tn_status tni_watched_kernel_supports(const tn_call *call);
+tn_status tni_watched_workspace(const tn_call *call, uint64_t *out_bytes);
+
+/* ---- findings ---------------------------------------------------------------------------- */
+
+enum {
+    TNI_TENON = TNP_NONE,         /* in place of a requirement: the caller broke the contract */
+    TNI_WARNING = (int)(1u << 30) /* or'ed to one: a sign, no proof */
+};
+
+/* Findings with the same plugin, requirement, slot, operator and format are one. */
+void tni_finding(const tni_watch *watch, int requirement, const char *slot, const char *op,
+                 const char *format, ...) __attribute__((format(printf, 5, 6)));
+
+/* ---- one call into the plugin ------------------------------------------------------------ */
+
+typedef struct tni_frame {
+    tni_watch *watch;
+    const char *slot;
+    const char *op; /* "" */
+    bool failed;    /* host->fail was called, with ... */
+    bool dry;       /* host->alloc had nothing */
+    tn_status status;
+    struct tni_frame *outer;
+} tni_frame;
+
+/* The calling thread is inside this call, until tni_leave. */
+void tni_enter(tni_frame *frame, tni_watch *watch, const char *slot, const char *op);
+void tni_leave(tni_frame *frame);
+/* The innermost call that the thread is in, or NULL. */
+tni_frame *tni_frame_top(void);
+
+/* What answers a slot may give beyond TN_OK and failures with a message. */
+enum { TNI_MAY_WAIT = 1 /* TN_NOT_READY */, TNI_MAY_DECLINE = 2 /* TN_UNSUPPORTED, silently */ };
+
+/* Leaves, checks the answer, and returns it. */
+tn_status tni_answer(tni_frame *frame, tn_status status, uint32_t may);
+
+/* Fails for the layer: a call that would touch what is not there. */
+tn_status tni_watch_refuse(const char *what);
+
+/* Is the plugin between init and shutdown? Reports it when not. */
+bool tni_expect_started(tni_watch *watch, const char *slot);
+
+/* Around functions that are tagged one-thread. */
+void tni_one_thread_enter(tni_watch *watch, const char *slot);
+void tni_one_thread_leave(tni_watch *watch);
+
+/* ---- records: under the watch's lock, but for tni_find_live ------------------------------ */
+
+tni_record *tni_record_find(tni_watch *watch, tni_record_kind kind, uint64_t key);
+tni_record *tni_memory_find(tni_watch *watch, const void *device, int32_t space, tn_memory memory);
+/* Of either space. */
+tni_record *tni_memory_of(tni_watch *watch, const void *device, tn_memory memory);
+/* NULL without memory. */
+tni_record *tni_record_add(tni_watch *watch, tni_record_kind kind, uint64_t key, uint64_t device);
+void tni_record_remove(tni_watch *watch, tni_record *record);
+/* Calls fn for every record until it answers false. fn may remove the record it is given. */
+void tni_record_each(tni_watch *watch, bool (*fn)(tni_watch *watch, tni_record *record, void *user),
+                     void *user);
+
+/* Takes the lock, looks up, and copies out without the clock; false, and reported as Tenon's doing,
+ * when there is no such thing (any more), or it is of another device (NULL: any). */
+bool tni_live_device(tni_watch *watch, const char *slot, const char *op, tn_pdevice *device,
+                     tni_record *out);
+bool tni_live_stream(tni_watch *watch, const char *slot, const char *op, tn_pdevice *device,
+                     tn_pstream *stream, tni_record *out);
+bool tni_live_event(tni_watch *watch, const char *slot, tn_pevent *event, tni_record *out);
+
+/* A call to the device answered `status`, having begun when the device was `was_lost`. */
+void tni_note_loss(tni_watch *watch, tn_pdevice *device, bool was_lost, tn_status status,
+                   const char *slot, const char *op);
+
+/* ---- order: under the watch's lock ------------------------------------------------------- */
+
+void tni_clock_free(tni_clock *clock);
+/* A point, or all points of `from`, added to a clock. */
+void tni_clock_add(tni_watch *watch, tni_clock *clock, uint64_t stream, uint64_t work);
+void tni_clock_merge(tni_watch *watch, tni_clock *clock, const tni_clock *from);
+
+/* One more piece of work on the stream, which uses `memory` (NULL: none). */
+void tni_note_work(tni_watch *watch, tn_pstream *stream, tni_record *memory);
+/* The present end of the stream, with all it waits for, into an empty clock. */
+void tni_mark_stream(tni_watch *watch, const tni_record *stream, tni_clock *out);
+/* All that the clock names is done. */
+void tni_clock_passed(tni_watch *watch, const tni_clock *clock);
+/* The first stream of which the clock names work that is not known to be done; NULL: none. */
+const tni_record *tni_clock_pending(tni_watch *watch, const tni_clock *clock);
+
+/* ---- tensors in kernel calls ------------------------------------------------------------- */
+
+/* Where the bytes of a tensor lie. */
+typedef struct tni_extent {
+    const tn_tensor_view *view;
+    uint64_t low, high; /* in its allocation */
+    char *host;         /* of the allocation, where the host may read; else NULL */
+    uint64_t bytes;     /* of the allocation */
+    bool dense;         /* every byte between is an element's */
+    char name[32];      /* "argument 0", "output 1" */
+} tni_extent;
+
+/* Checks one view. False when the kernel must not see it: it would touch what is not there. */
+bool tni_check_view(const tni_watched_kernel *kernel, const char *slot, const tn_call *call,
+                    const tn_tensor_view *view, bool is_output, tni_extent *out);
+/* Do the two surely share a byte? */
+bool tni_extents_share(const tni_extent *a, const tni_extent *b);
+bool tni_same_view(const tn_tensor_view *a, const tn_tensor_view *b);
+
+/* ---- the process ------------------------------------------------------------------------- */
+
+/* What a call must leave as it is. */
+typedef struct tni_process_state {
+    uint32_t control; /* of the floating-point unit: rounding, flushing, traps; where known */
+    sigset_t signals;
+    locale_t thread_locale;
+    char locale[128];
+    dev_t device;
+    ino_t directory;
+} tni_process_state;
+
+/* Both do nothing below level 2. */
+void tni_process_save(const tni_watch *watch, tni_process_state *out);
+void tni_process_compare(const tni_watch *watch, const tni_process_state *before, const char *slot,
+                         const char *op);
+
+/* Threads and descriptors of this moment. */
+typedef struct tni_census {
+    pid_t threads[256];
+    uint32_t n_threads;
+    uint8_t files[TNI_MAX_FILES];
+} tni_census;
+
+void tni_census_take(tni_census *out);
+/* Remembers what is new since `before` as the plugin's; `mark` as tni_watch.files says. */
+void tni_census_compare(tni_watch *watch, const tni_census *before, uint8_t mark);
+/* After shutdown: reports what is still there of it, and forgets it. */
+void tni_census_settle(tni_watch *watch);
+
+/* ---- the slots --------------------------------------------------------------------------- */
+
+void *tni_watched_host_alloc(tni_watch *w, uint64_t bytes, uint64_t alignment);
+void tni_watched_host_free(tni_watch *w, void *p);
+void tni_watched_host_log(tni_watch *w, tn_pself *self, int32_t level, const char *message);
+tn_status tni_watched_host_fail(tni_watch *w, tn_status status, const char *message);
+const char *tni_watched_host_option(tni_watch *w, tn_pself *self, const char *name);
+const void *tni_watched_host_extension(tni_watch *w, const char *id);
+
+tn_status tni_watched_init(tni_watch *w, const tn_host *host, const char *path, tn_pself **out);
+void tni_watched_shutdown(tni_watch *w, tn_pself *self);
+const void *tni_watched_extension(tni_watch *w, tn_pself *self, const char *id);
+tn_status tni_watched_count(tni_watch *w, tn_pself *self, uint32_t *out);
+tn_status tni_watched_open(tni_watch *w, tn_pself *self, uint32_t index, tn_pdevice **out);
+void tni_watched_close(tni_watch *w, tn_pdevice *device);
+tn_status tni_watched_property(tni_watch *w, tn_pself *self, uint32_t index, int32_t property,
+                               tn_cell *out);
+tn_status tni_watched_supports(tni_watch *w, tn_pdevice *device, const tn_kernel *kernel);
+
+tn_status tni_watched_alloc(tni_watch *w, tn_pdevice *device, int32_t space, uint64_t bytes,
+                            tn_memory *out_memory, void **out_host);
+void tni_watched_free(tni_watch *w, tn_pdevice *device, int32_t space, tn_memory memory);
+tn_status tni_watched_write(tni_watch *w, tn_pdevice *device, tn_pstream *stream, tn_memory dst,
+                            uint64_t dst_offset, const void *src, uint64_t bytes);
+tn_status tni_watched_read(tni_watch *w, tn_pdevice *device, tn_pstream *stream, void *dst,
+                           tn_memory src, uint64_t src_offset, uint64_t bytes);
+tn_status tni_watched_copy(tni_watch *w, tn_pdevice *device, tn_pstream *stream, tn_memory dst,
+                           uint64_t dst_offset, tn_memory src, uint64_t src_offset, uint64_t bytes);
+tn_status tni_watched_copy_peer(tni_watch *w, tn_pdevice *device, tn_pstream *stream, tn_memory dst,
+                                uint64_t dst_offset, tn_pdevice *src_device, tn_memory src,
+                                uint64_t src_offset, uint64_t bytes);
+tn_status tni_watched_fill(tni_watch *w, tn_pdevice *device, tn_pstream *stream, tn_memory dst,
+                           uint64_t dst_offset, uint32_t value, uint64_t bytes);
+tn_status tni_watched_info(tni_watch *w, tn_pdevice *device, tn_memory_info *out);
+/* The guard zones that are left of a device that is closed, and the stream for them. */
+void tni_guards_finish(tni_watch *w, tn_pdevice *device);
+
+tn_status tni_watched_stream_create(tni_watch *w, tn_pdevice *device, int32_t priority,
+                                    tn_pstream **out);
+void tni_watched_stream_destroy(tni_watch *w, tn_pstream *stream);
+tn_status tni_watched_stream_query(tni_watch *w, tn_pstream *stream);
+tn_status tni_watched_stream_synchronize(tni_watch *w, tn_pstream *stream);
+void *tni_watched_stream_native_handle(tni_watch *w, tn_pstream *stream);
+tn_status tni_watched_event_create(tni_watch *w, tn_pdevice *device, uint32_t flags,
+                                   tn_pevent **out);
+void tni_watched_event_destroy(tni_watch *w, tn_pevent *event);
+tn_status tni_watched_event_record(tni_watch *w, tn_pevent *event, tn_pstream *stream);
+tn_status tni_watched_event_wait(tni_watch *w, tn_pstream *stream, tn_pevent *event);
+tn_status tni_watched_event_query(tni_watch *w, tn_pevent *event);
+tn_status tni_watched_event_synchronize(tni_watch *w, tn_pevent *event);
+tn_status tni_watched_event_elapsed(tni_watch *w, tn_pevent *start, tn_pevent *end, double *out);
+void *tni_watched_event_native_handle(tni_watch *w, tn_pevent *event);
+
+#endif

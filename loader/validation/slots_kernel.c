@@ -1,0 +1,404 @@
+/* Kernel calls: what the caller hands over, what the plugin answers, and at level 2 whether the
+ * kernel leaves alone what it may not write. */
+#include "base/error.h"
+#include "dispatcher/kernel_ops.h"
+#include "loader/validation/internal.h"
+
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+enum {
+    MAX_VIEWS = 48,       /* of one call; those of a longer list are checked one by one only */
+    MAX_HASHED = 1 << 16, /* bytes of an input that are compared */
+    NEIGHBOUR_BYTES = 64, /* compared before and behind an output */
+    NOT_TENSOR = 100
+};
+
+/* Type variables, from kernels.toml: see type_code in generate_kernels.py. */
+typedef struct kernel_types {
+    int8_t args[16];
+    uint32_t n_args;
+    int8_t outs[4];
+    uint32_t n_outs;
+} kernel_types;
+
+#define ARGS(...) {__VA_ARGS__}, sizeof((int8_t[]){__VA_ARGS__})
+#define OUTS(...) {__VA_ARGS__}, sizeof((int8_t[]){__VA_ARGS__})
+#define X(name, args, outs) [TNI_KERNEL_##name] = {args, outs},
+static const kernel_types types_of[TNI_KERNEL_COUNT] = {
+#include "loader/validation/kernel_types.inc"
+};
+#undef X
+
+#define REPORT(k, slot, ...) tni_finding((k)->watch, TNI_TENON, slot, (k)->real.op, __VA_ARGS__)
+
+/* ---- what is handed over ----------------------------------------------------------------- */
+
+/* The tensors of a call, outputs first. */
+typedef struct call_views {
+    tni_extent at[MAX_VIEWS];
+    uint32_t n, n_outs;
+    bool whole;  /* none had to be left out */
+    bool wrong;  /* something was reported */
+    bool deadly; /* the call would touch what is not there */
+} call_views;
+
+static void add_view(const tni_watched_kernel *k, const tn_call *call, const tn_tensor_view *view,
+                     const char *what, uint32_t i, call_views *views) {
+    tni_extent spare;
+    bool room = views->n < MAX_VIEWS;
+    tni_extent *e = room ? &views->at[views->n] : &spare;
+    *e = (tni_extent){0};
+    snprintf(e->name, sizeof e->name, "%s %u", what, i);
+    if (!tni_check_view(k, "kernel->run", call, view, *what == 'o', e))
+        views->wrong = views->deadly = true;
+    else if (room)
+        views->n++;
+    views->whole = views->whole && room;
+}
+
+/* A tensor's dtype against its type variable; `chosen` keeps what each variable stands for. */
+static void check_dtype(const tni_watched_kernel *k, const tn_tensor_view *view, int code,
+                        const char *what, uint32_t i, tn_dtype *chosen, call_views *views) {
+    if (!view || view->dtype < 0 || view->dtype >= TN_DTYPE_COUNT)
+        return;
+    bool right;
+    if (code < 0) {
+        right = view->dtype == -1 - code;
+    } else {
+        right = (k->real.dtypes[code] & TN_DTYPE_BIT(view->dtype)) &&
+                (chosen[code] == TN_DTYPE_NONE || chosen[code] == view->dtype);
+        chosen[code] = view->dtype;
+    }
+    if (right)
+        return;
+    views->wrong = true;
+    REPORT(k, "kernel->run",
+           "%s %u has dtype %d, which the record's dtypes or the operator's types exclude", what, i,
+           view->dtype);
+}
+
+/* One argument: its tensors, or that a number stands for one. Returns 1 for the latter. */
+static uint32_t check_argument(const tni_watched_kernel *k, const tn_call *call, uint32_t i,
+                               int code, tn_dtype *chosen, call_views *views) {
+    const tn_cell *c = &call->args[i];
+    if (c->tag == TN_CELL_TENSOR) {
+        add_view(k, call, c->v.view, "argument", i, views);
+        if (code != NOT_TENSOR)
+            check_dtype(k, c->v.view, code, "argument", i, chosen, views);
+    } else if (c->tag == TN_CELL_TENSORS) {
+        for (uint32_t j = 0; j < c->n; j++) {
+            if (!c->v.views[j])
+                continue;
+            add_view(k, call, c->v.views[j], "argument", i, views);
+            if (code != NOT_TENSOR)
+                check_dtype(k, c->v.views[j], code, "argument", i, chosen, views);
+        }
+    } else if (c->tag > TN_CELL_STRING) {
+        views->wrong = true;
+        REPORT(k, "kernel->run", "argument %u has the tag %u, which is none", i, c->tag);
+    }
+    return code != NOT_TENSOR &&
+           (c->tag == TN_CELL_I64 || c->tag == TN_CELL_F64 || c->tag == TN_CELL_BOOL);
+}
+
+static void check_tensors(const tni_watched_kernel *k, const tn_call *call, call_views *views) {
+    const tni_kernel_op *op = k->real.op ? tni_kernel_op_find(k->real.op) : NULL;
+    const kernel_types *types = op && op->index < TNI_KERNEL_COUNT ? &types_of[op->index] : NULL;
+    tn_dtype chosen[TN_KERNEL_MAX_TYPES];
+    for (int i = 0; i < TN_KERNEL_MAX_TYPES; i++)
+        chosen[i] = TN_DTYPE_NONE;
+    if (types && (call->n_args > sizeof types->args || call->n_outs != types->n_outs)) {
+        views->wrong = true;
+        REPORT(k, "kernel->run", "%u arguments and %u outputs; the schema is %s", call->n_args,
+               call->n_outs, op->schema);
+        types = NULL;
+    }
+    for (uint32_t i = 0; i < call->n_outs; i++) {
+        add_view(k, call, call->outs[i], "output", i, views);
+        if (types)
+            check_dtype(k, call->outs[i], types->outs[i], "output", i, chosen, views);
+    }
+    views->n_outs = views->n;
+    uint32_t n_scalars = 0;
+    for (uint32_t i = 0; i < call->n_args; i++)
+        n_scalars += check_argument(k, call, i, types ? types->args[i] : NOT_TENSOR, chosen, views);
+    if (n_scalars > (k->real.flags & TN_KERNEL_SCALARS ? 1u : 0u)) {
+        views->wrong = true;
+        REPORT(k, "kernel->run", "%u tensor arguments came as numbers, and the kernel %s",
+               n_scalars,
+               k->real.flags & TN_KERNEL_SCALARS ? "takes one"
+                                                 : "has not"
+                                                   " TN_KERNEL_SCALARS");
+    }
+}
+
+static void check_overlap(const tni_watched_kernel *k, call_views *views) {
+    for (uint32_t i = 0; i < views->n_outs; i++) {
+        for (uint32_t j = i + 1; j < views->n; j++) {
+            const tni_extent *out = &views->at[i], *other = &views->at[j];
+            if (!tni_extents_share(out, other))
+                continue;
+            bool same = j >= views->n_outs && tni_same_view(out->view, other->view);
+            if (same && (k->real.flags & TN_KERNEL_IN_PLACE))
+                continue;
+            views->wrong = true;
+            REPORT(k, "kernel->run", "%s and %s share memory%s", out->name, other->name,
+                   same ? ", and the kernel has not TN_KERNEL_IN_PLACE" : "");
+        }
+    }
+}
+
+static void check_workspace(const tni_watched_kernel *k, const tn_call *call,
+                            const tni_record *device, call_views *views) {
+    tni_watch *w = k->watch;
+    if (!call->workspace && !call->workspace_bytes)
+        return;
+    pthread_mutex_lock(&w->lock);
+    const tni_record *m = tni_memory_of(w, call->device, call->workspace);
+    bool there = m != NULL;
+    uint64_t bytes = m ? m->bytes : 0;
+    pthread_mutex_unlock(&w->lock);
+    bool outside = !there || call->workspace_bytes > bytes ||
+                   call->workspace_offset > bytes - call->workspace_bytes;
+    views->deadly |= outside;
+    views->wrong |= outside || call->workspace_offset % device->alignment;
+    if (outside)
+        REPORT(k, "kernel->run", "the workspace, %" PRIu64 " bytes at offset %" PRIu64 ", %s",
+               call->workspace_bytes, call->workspace_offset,
+               there ? "leaves its allocation" : "is in memory that is not alive");
+    if (call->workspace_offset % device->alignment)
+        REPORT(k, "kernel->run",
+               "workspace_offset %" PRIu64 " is no multiple of the device's alignment %" PRIu64,
+               call->workspace_offset, device->alignment);
+}
+
+/* Device and stream of a call; false when there are none to call. */
+static bool check_place(const tni_watched_kernel *k, const char *slot, const tn_call *call,
+                        tni_record *out_device) {
+    tni_watch *w = k->watch;
+    tni_record s;
+    const char *op = k->real.op;
+    if (!tni_live_device(w, slot, op, call->device, out_device))
+        return false;
+    if (call->stream)
+        return tni_live_stream(w, slot, op, call->device, call->stream, &s);
+    if (w->real.devices.streams)
+        REPORT(k, slot, "stream is NULL on a device with streams");
+    return true;
+}
+
+/* The call as the plugin's own record expects it. */
+static tn_call forward(const tni_watched_kernel *k, const tn_call *call) {
+    tn_call copy = {0};
+    memcpy(&copy, call, call->struct_size < sizeof copy ? call->struct_size : sizeof copy);
+    if (copy.struct_size > sizeof copy)
+        copy.struct_size = sizeof copy;
+    copy.user = k->real.user;
+    return copy;
+}
+
+static void note_uses(const tni_watched_kernel *k, const tn_call *call, const call_views *views) {
+    tni_watch *w = k->watch;
+    pthread_mutex_lock(&w->lock);
+    for (uint32_t i = 0; i < views->n; i++)
+        tni_note_work(w, call->stream, tni_memory_of(w, call->device, views->at[i].view->memory));
+    if (call->workspace)
+        tni_note_work(w, call->stream, tni_memory_of(w, call->device, call->workspace));
+    pthread_mutex_unlock(&w->lock);
+}
+
+/* ---- level 2: what a kernel on a synchronous device with host memory must leave alone ---- */
+
+typedef struct witness {
+    bool on, alone;
+    uint64_t sums[MAX_VIEWS];
+    struct neighbour {
+        char bytes[NEIGHBOUR_BYTES];
+        uint32_t n;
+    } sides[MAX_VIEWS][2]; /* before and behind each output */
+} witness;
+
+static uint64_t sum_of(const tni_extent *e) {
+    uint64_t hash = UINT64_C(0xcbf29ce484222325);
+    for (uint64_t i = e->low; i < e->high; i++)
+        hash = (hash ^ (unsigned char)e->host[i]) * UINT64_C(0x100000001b3);
+    return hash;
+}
+
+/* Can the input be compared: readable, small, and none of the outputs? */
+static bool comparable(const call_views *views, uint32_t i) {
+    const tni_extent *e = &views->at[i];
+    if (!e->host || !e->dense || e->high - e->low > MAX_HASHED)
+        return false;
+    for (uint32_t j = 0; j < views->n_outs; j++)
+        if (views->at[j].view->memory == e->view->memory && e->low < views->at[j].high &&
+            views->at[j].low < e->high)
+            return false;
+    return true;
+}
+
+/* The range beside output `i` that nothing of the call may write; empty when something may. */
+static void side_of(const tn_call *call, const call_views *views, uint32_t i, int side,
+                    uint64_t *low, uint64_t *high) {
+    const tni_extent *e = &views->at[i];
+    *low = side ? e->high : e->low > NEIGHBOUR_BYTES ? e->low - NEIGHBOUR_BYTES : 0;
+    *high = side ? (e->bytes - e->high < NEIGHBOUR_BYTES ? e->bytes : e->high + NEIGHBOUR_BYTES)
+                 : e->low;
+    for (uint32_t j = 0; j < views->n_outs; j++) {
+        const tni_extent *o = &views->at[j];
+        if (j != i && o->view->memory == e->view->memory && o->low < *high && *low < o->high)
+            *low = *high;
+    }
+    if (call->workspace == e->view->memory && call->workspace_offset < *high &&
+        *low < call->workspace_offset + call->workspace_bytes)
+        *low = *high;
+}
+
+static void watch_memory(const tni_watched_kernel *k, const tn_call *call, const call_views *views,
+                         witness *wit) {
+    tni_watch *w = k->watch;
+    wit->on = w->level >= 2 && !call->stream && views->whole && !views->deadly;
+    wit->alone = atomic_load(&w->caller) != TNI_MANY_CALLERS;
+    for (uint32_t i = views->n_outs; wit->on && i < views->n; i++)
+        wit->sums[i] = comparable(views, i) ? sum_of(&views->at[i]) : 0;
+    for (uint32_t i = 0; wit->on && wit->alone && i < views->n_outs; i++) {
+        for (int side = 0; side < 2; side++) {
+            uint64_t low, high;
+            side_of(call, views, i, side, &low, &high);
+            wit->sides[i][side].n = views->at[i].host ? (uint32_t)(high - low) : 0;
+            if (wit->sides[i][side].n)
+                memcpy(wit->sides[i][side].bytes, views->at[i].host + low, high - low);
+        }
+    }
+}
+
+/* Only what no other thread can have written is held against the kernel. */
+static void compare_memory(const tni_watched_kernel *k, const tn_call *call,
+                           const call_views *views, const witness *wit) {
+    tni_watch *w = k->watch;
+    for (uint32_t i = views->n_outs; wit->on && i < views->n; i++)
+        if (comparable(views, i) && wit->sums[i] != sum_of(&views->at[i]))
+            tni_finding(w, TNP_KERNEL_WRITES_OUTPUTS_ONLY, "kernel->run", k->real.op,
+                        "wrote into %s, an input", views->at[i].name);
+    bool alone = wit->on && wit->alone && atomic_load(&w->caller) != TNI_MANY_CALLERS;
+    for (uint32_t i = 0; alone && i < views->n_outs; i++) {
+        for (int side = 0; side < 2; side++) {
+            uint64_t low, high;
+            side_of(call, views, i, side, &low, &high);
+            if (wit->sides[i][side].n &&
+                memcmp(wit->sides[i][side].bytes, views->at[i].host + low, high - low) != 0)
+                tni_finding(w, TNP_KERNEL_WRITES_OUTPUTS_ONLY, "kernel->run", k->real.op,
+                            "wrote %s %s", side ? "behind" : "before", views->at[i].name);
+        }
+    }
+}
+
+/* ---- the slots --------------------------------------------------------------------------- */
+
+static tni_watched_kernel *kernel_of(const tn_call *call) {
+    return call->user;
+}
+
+/* A refusal after the caller did all that the record asks for. */
+static void judge_refusal(const tni_watched_kernel *k, const tn_call *copy) {
+    if (k->real.supports && k->real.supports(copy) != TN_OK)
+        return;
+    tni_finding(k->watch, TNP_SUPPORTED_RUNS, "kernel->run", k->real.op,
+                "answered TN_UNSUPPORTED to a call that dtypes, flags and supports let through");
+}
+
+static tn_status run_at_level_2(const tni_watched_kernel *k, const tn_call *call, tni_frame *f,
+                                const call_views *views) {
+    tni_watch *w = k->watch;
+    const char *slot = "kernel->run", *op = k->real.op;
+    tni_process_state process;
+    tni_census census;
+    witness wit;
+    watch_memory(k, call, views, &wit);
+    tni_census_take(&census);
+    tni_process_save(w, &process);
+    tni_enter(f, w, slot, op);
+    tn_status status = tni_answer(f, k->real.run(call), 0);
+    tni_process_compare(w, &process, slot, op);
+    tni_census_compare(w, &census, 2);
+    compare_memory(k, call, views, &wit);
+    return status;
+}
+
+tn_status tni_watched_run(const tn_call *call) {
+    tni_watched_kernel *k = kernel_of(call);
+    tni_watch *w = k->watch;
+    tni_frame f;
+    tni_record d;
+    const char *slot = "kernel->run", *op = k->real.op;
+    if (!TN_HAS(call, tn_call, workspace_bytes))
+        REPORT(k, slot, "struct_size %" PRIu64 " ends before workspace_bytes", call->struct_size);
+    if (!check_place(k, slot, call, &d))
+        return tni_watch_refuse("kernel->run: device or stream is not alive");
+    call_views views;
+    views.n = views.n_outs = 0;
+    views.whole = true;
+    views.wrong = views.deadly = false;
+    check_tensors(k, call, &views);
+    check_overlap(k, &views);
+    check_workspace(k, call, &d, &views);
+    if (views.deadly)
+        return tni_watch_refuse("kernel->run: a tensor or the workspace lies where no memory is");
+    note_uses(k, call, &views);
+    tn_call copy = forward(k, call);
+    tn_status status;
+    if (w->level >= 2) {
+        status = run_at_level_2(k, &copy, &f, &views);
+    } else {
+        tni_enter(&f, w, slot, op);
+        status = tni_answer(&f, k->real.run(&copy), 0);
+    }
+    if (status == TN_UNSUPPORTED && !views.wrong)
+        judge_refusal(k, &copy);
+    tni_note_loss(w, call->device, d.lost, status, slot, op);
+    return status;
+}
+
+tn_status tni_watched_kernel_supports(const tn_call *call) {
+    tni_watched_kernel *k = kernel_of(call);
+    tni_watch *w = k->watch;
+    tni_frame f;
+    tni_record d;
+    const char *slot = "kernel->supports", *op = k->real.op;
+    if (!check_place(k, slot, call, &d))
+        return tni_watch_refuse("kernel->supports: device or stream is not alive");
+    tn_call copy = forward(k, call);
+    tni_enter(&f, w, slot, op);
+    tn_status status = tni_answer(&f, k->real.supports(&copy), TNI_MAY_DECLINE);
+    tni_enter(&f, w, slot, op);
+    tn_status again = k->real.supports(&copy);
+    tni_leave(&f);
+    if (status != again)
+        tni_finding(w, TNP_SUPPORTS_ANSWER, slot, op,
+                    "answered %d and then %d to the same question", status, again);
+    if (status != TN_OK && status != TN_UNSUPPORTED)
+        tni_finding(w, TNP_SUPPORTS_ANSWER, slot, op,
+                    "answered %s; only TN_OK and TN_UNSUPPORTED are answers",
+                    tn_status_name(status));
+    return status;
+}
+
+tn_status tni_watched_workspace(const tn_call *call, uint64_t *out_bytes) {
+    tni_watched_kernel *k = kernel_of(call);
+    tni_watch *w = k->watch;
+    tni_frame f;
+    tni_record d;
+    const char *slot = "kernel->workspace", *op = k->real.op;
+    if (!check_place(k, slot, call, &d))
+        return tni_watch_refuse("kernel->workspace: device or stream is not alive");
+    tn_call copy = forward(k, call);
+    tni_enter(&f, w, slot, op);
+    tn_status status = tni_answer(&f, k->real.workspace(&copy, out_bytes), 0);
+    uint64_t most = d.max_allocation ? d.max_allocation : UINT64_C(1) << 46;
+    if (status == TN_OK && *out_bytes > most)
+        tni_finding(w, TNP_KERNEL_WORKSPACE, slot, op,
+                    "asks for %" PRIu64 " bytes, more than the device can give", *out_bytes);
+    return status;
+}

@@ -1,0 +1,424 @@
+/* Allocations and transfers.
+ *
+ * At level 2 an allocation is made TNI_GUARD_BYTES longer than asked for. The end holds a pattern,
+ * which must still be there when the allocation is freed. Where the host cannot reach the memory,
+ * the pattern travels on a stream of the layer's own. */
+#include "base/error.h"
+#include "loader/validation/internal.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+enum { GUARD_BYTE = 0xa5 };
+
+/* ---- guard zones ------------------------------------------------------------------------- */
+
+/* The stream that carries guards on this device; NULL on one without streams, or when none could be
+ * had (`*out_ok` is then false). */
+static tn_pstream *guard_stream(tni_watch *w, tn_pdevice *device, bool *out_ok) {
+    *out_ok = true;
+    if (!w->real.devices.streams)
+        return NULL;
+    pthread_mutex_lock(&w->lock);
+    tni_record *d = tni_record_find(w, TNI_RECORD_DEVICE, (uintptr_t)device);
+    tn_pstream *stream = d ? d->guard_stream : NULL;
+    pthread_mutex_unlock(&w->lock);
+    if (stream)
+        return stream;
+    if (w->real.streams.create(device, 0, &stream) != TN_OK || !stream)
+        return *out_ok = false, NULL;
+    pthread_mutex_lock(&w->lock);
+    d = tni_record_find(w, TNI_RECORD_DEVICE, (uintptr_t)device);
+    tn_pstream *other = d ? d->guard_stream : NULL;
+    if (d && !other)
+        d->guard_stream = stream;
+    pthread_mutex_unlock(&w->lock);
+    if (!other)
+        return stream;
+    w->real.streams.destroy(stream); /* another thread was first */
+    return other;
+}
+
+static bool guard_set(tni_watch *w, tn_pdevice *device, tn_memory memory, uint64_t bytes,
+                      char *host) {
+    if (host) {
+        memset(host + bytes, GUARD_BYTE, TNI_GUARD_BYTES);
+        return true;
+    }
+    bool ok;
+    tn_pstream *stream = guard_stream(w, device, &ok);
+    if (!ok || w->real.memory.fill(device, stream, memory, bytes, GUARD_BYTE, TNI_GUARD_BYTES))
+        return false;
+    return !stream || w->real.streams.synchronize(stream) == TN_OK;
+}
+
+static void guard_check(tni_watch *w, tn_pdevice *device, const tni_record *m, const char *slot) {
+    unsigned char bytes[TNI_GUARD_BYTES];
+    if (m->host) {
+        memcpy(bytes, m->host + m->bytes, sizeof bytes);
+    } else {
+        bool ok;
+        tn_pstream *stream = guard_stream(w, device, &ok);
+        if (!ok || w->real.memory.read(device, stream, bytes, m->key, m->bytes, sizeof bytes))
+            return;
+    }
+    for (uint64_t i = 0; i < sizeof bytes; i++) {
+        if (bytes[i] == GUARD_BYTE)
+            continue;
+        tni_finding(w, TNP_KERNEL_WRITES_OUTPUTS_ONLY, slot, "",
+                    "work wrote behind allocation number %" PRIu64 " of %" PRIu64
+                    " bytes: byte %" PRIu64 " behind its end is %#x",
+                    m->serial, m->bytes, i, bytes[i]);
+        return;
+    }
+}
+
+void tni_guards_finish(tni_watch *w, tn_pdevice *device) {
+    pthread_mutex_lock(&w->lock);
+    tni_record *d = tni_record_find(w, TNI_RECORD_DEVICE, (uintptr_t)device);
+    tn_pstream *stream = d ? d->guard_stream : NULL;
+    if (d)
+        d->guard_stream = NULL;
+    pthread_mutex_unlock(&w->lock);
+    if (stream)
+        w->real.streams.destroy(stream);
+}
+
+/* ---- allocations ------------------------------------------------------------------------- */
+
+typedef struct overlap {
+    const char *host;
+    uint64_t bytes;
+    uint64_t serial; /* of who has a byte of it; 0: nobody */
+} overlap;
+
+static bool find_overlap(tni_watch *w, tni_record *r, void *user) {
+    overlap *o = user;
+    if (r->kind == TNI_RECORD_MEMORY && r->host && r->host < o->host + o->bytes &&
+        o->host < r->host + r->bytes)
+        o->serial = r->serial;
+    return !o->serial;
+}
+
+/* What must hold of an allocation that succeeded. */
+static void judge_alloc(tni_watch *w, const tni_record *d, int32_t space, const tni_record *twin,
+                        const overlap *o, tn_memory memory) {
+    const char *slot = "memory->alloc";
+    if (twin)
+        tni_finding(w, TNP_ALLOC_HANDLE, slot, "",
+                    "gave out the handle %#" PRIx64 ", which is alive already", memory);
+    if (o->serial)
+        tni_finding(w, TNP_ALLOC_HANDLE, slot, "",
+                    "the host pointer %p of %" PRIu64 " bytes overlaps allocation number %" PRIu64
+                    ", which is alive",
+                    (const void *)o->host, o->bytes, o->serial);
+    if (o->host && (uintptr_t)o->host % d->alignment)
+        tni_finding(w, TNP_ALLOC_ALIGNMENT, slot, "",
+                    "the host pointer %p is not aligned to %" PRIu64, (const void *)o->host,
+                    d->alignment);
+    if (!o->host && space == TN_SPACE_PINNED)
+        tni_finding(w, TNP_ALLOC_HOST_POINTER, slot, "", "pinned memory without a host pointer");
+    if (!o->host && space == TN_SPACE_DEVICE && d->host_memory)
+        tni_finding(w, TNP_PROPERTY_HOST_MEMORY, slot, "",
+                    "memory without a host pointer on a device with TN_PROP_HOST_MEMORY");
+}
+
+static tn_status keep(tni_watch *w, tn_pdevice *device, const tni_record *d, int32_t space,
+                      uint64_t bytes, bool guarded, tn_memory memory, void *host) {
+    overlap o = {.host = host, .bytes = bytes};
+    pthread_mutex_lock(&w->lock);
+    const tni_record *twin = tni_memory_find(w, device, space, memory);
+    if (host)
+        tni_record_each(w, find_overlap, &o);
+    tni_record *r = tni_record_add(w, TNI_RECORD_MEMORY, memory, (uintptr_t)device);
+    if (r) {
+        r->space = space;
+        r->bytes = bytes;
+        r->host = host;
+        r->guarded = guarded;
+    }
+    pthread_mutex_unlock(&w->lock);
+    judge_alloc(w, d, space, twin, &o, memory);
+    if (r)
+        return TN_OK;
+    w->real.memory.free(device, space, memory);
+    return tni_error_plugin(TN_OUT_OF_MEMORY, "no host memory to check an allocation");
+}
+
+tn_status tni_watched_alloc(tni_watch *w, tn_pdevice *device, int32_t space, uint64_t bytes,
+                            tn_memory *out_memory, void **out_host) {
+    tni_frame f;
+    tni_record d;
+    const char *slot = "memory->alloc";
+    if (!tni_live_device(w, slot, "", device, &d))
+        return tni_watch_refuse("memory->alloc: the device is not open");
+    if (bytes == 0)
+        tni_finding(w, TNI_TENON, slot, "", "0 bytes were asked for; the least is 1");
+    if (space != TN_SPACE_DEVICE && space != TN_SPACE_PINNED)
+        tni_finding(w, TNI_TENON, slot, "", "%d is no memory space", space);
+    if (d.max_allocation && space == TN_SPACE_DEVICE && bytes > d.max_allocation)
+        tni_finding(w, TNI_TENON, slot, "",
+                    "%" PRIu64 " bytes were asked for, and TN_PROP_MAX_ALLOCATION is %" PRIu64,
+                    bytes, d.max_allocation);
+    uint64_t extra = w->level >= 2 ? TNI_GUARD_BYTES : 0;
+    if (d.max_allocation && bytes + extra > d.max_allocation)
+        extra = 0;
+    *out_memory = 0;
+    *out_host = NULL;
+    tni_enter(&f, w, slot, NULL);
+    tn_status status =
+        tni_answer(&f, w->real.memory.alloc(device, space, bytes + extra, out_memory, out_host), 0);
+    tni_note_loss(w, device, d.lost, status, slot, "");
+    if (status != TN_OK)
+        return status;
+    if (!*out_memory) {
+        tni_finding(w, TNP_ALLOC_HANDLE, slot, "",
+                    "succeeded with the handle 0, which means no memory");
+        return status;
+    }
+    if (extra)
+        extra = guard_set(w, device, *out_memory, bytes, *out_host) ? extra : 0;
+    status = keep(w, device, &d, space, bytes, extra != 0, *out_memory, *out_host);
+    if (status != TN_OK) {
+        *out_memory = 0;
+        *out_host = NULL;
+    }
+    return status;
+}
+
+void tni_watched_free(tni_watch *w, tn_pdevice *device, int32_t space, tn_memory memory) {
+    tni_frame f;
+    tni_record d, m = {0}, pending = {0};
+    const char *slot = "memory->free";
+    if (!tni_live_device(w, slot, "", device, &d))
+        return;
+    pthread_mutex_lock(&w->lock);
+    tni_record *r = tni_memory_find(w, device, space, memory);
+    bool elsewhere = !r && tni_record_find(w, TNI_RECORD_MEMORY, memory);
+    if (r) {
+        m = *r;
+        const tni_record *p = d.lost ? NULL : tni_clock_pending(w, &r->clock);
+        if (p)
+            pending = *p;
+        /* Before the call: after it the handle may be another allocation's. */
+        tni_record_remove(w, r);
+    }
+    pthread_mutex_unlock(&w->lock);
+    if (!m.key) {
+        tni_finding(w, TNI_TENON, slot, "",
+                    elsewhere ? "memory %#" PRIx64 " is of another device, or of another space"
+                              : "memory %#" PRIx64
+                                " is not alive: it was freed before, or never given out",
+                    memory);
+        return;
+    }
+    if (pending.serial)
+        tni_finding(w, TNI_TENON, slot, "",
+                    "allocation number %" PRIu64 " (%" PRIu64 " bytes) is freed while work on"
+                    " stream number %" PRIu64 ", which nobody waited for, may use it",
+                    m.serial, m.bytes, pending.serial);
+    if (m.guarded && !d.lost)
+        guard_check(w, device, &m, slot);
+    tni_enter(&f, w, slot, NULL);
+    w->real.memory.free(device, space, memory);
+    tni_leave(&f);
+}
+
+tn_status tni_watched_info(tni_watch *w, tn_pdevice *device, tn_memory_info *out) {
+    tni_frame f;
+    tni_record d;
+    const char *slot = "memory->info";
+    if (!tni_live_device(w, slot, "", device, &d))
+        return tni_watch_refuse("memory->info: the device is not open");
+    uint64_t size = out->struct_size;
+    tni_enter(&f, w, slot, NULL);
+    tn_status status = tni_answer(&f, w->real.memory.info(device, out), 0);
+    if (out->struct_size != size)
+        tni_finding(w, TNP_HOST_STRUCT_SIZE, slot, "",
+                    "struct_size, which the caller set, was changed");
+    if (status == TN_OK && TN_HAS(out, tn_memory_info, free_bytes) && out->total_bytes &&
+        out->free_bytes > out->total_bytes)
+        tni_finding(w, TNP_MEMORY_INFO, slot, "", "%" PRIu64 " bytes free of %" PRIu64,
+                    out->free_bytes, out->total_bytes);
+    return status;
+}
+
+/* ---- transfers --------------------------------------------------------------------------- */
+
+/* The device and the stream of a transfer. */
+static bool check_place(tni_watch *w, const char *slot, tn_pdevice *device, tn_pstream *stream,
+                        tni_record *out_device) {
+    tni_record s;
+    if (!tni_live_device(w, slot, "", device, out_device))
+        return false;
+    if (stream)
+        return tni_live_stream(w, slot, "", device, stream, &s);
+    if (w->real.devices.streams)
+        tni_finding(w, TNI_TENON, slot, "", "stream is NULL on a device with streams");
+    return true;
+}
+
+/* A range of an allocation. */
+static bool check_range(tni_watch *w, const char *slot, tn_pdevice *device, tn_memory memory,
+                        uint64_t offset, uint64_t bytes) {
+    pthread_mutex_lock(&w->lock);
+    const tni_record *m = tni_memory_of(w, device, memory);
+    bool found = m != NULL;
+    uint64_t there = m ? m->bytes : 0, serial = m ? m->serial : 0;
+    bool elsewhere = !m && tni_record_find(w, TNI_RECORD_MEMORY, memory);
+    pthread_mutex_unlock(&w->lock);
+    if (!found)
+        tni_finding(w, TNI_TENON, slot, "",
+                    elsewhere ? "memory %#" PRIx64 " is of another device"
+                              : "memory %#" PRIx64
+                                " is not alive: it was freed before, or never given out",
+                    memory);
+    else if (bytes > there || offset > there - bytes)
+        tni_finding(w, TNI_TENON, slot, "",
+                    "%" PRIu64 " bytes at offset %" PRIu64 " leave allocation number %" PRIu64
+                    ", which has %" PRIu64 " bytes",
+                    bytes, offset, serial, there);
+    else
+        return true;
+    return false;
+}
+
+typedef struct address {
+    const char *host;
+    tni_record *found;
+} address;
+
+static bool is_pinned_there(tni_watch *w, tni_record *r, void *user) {
+    address *a = user;
+    if (r->kind == TNI_RECORD_MEMORY && r->space == TN_SPACE_PINNED && r->host &&
+        a->host >= r->host && a->host < r->host + r->bytes)
+        a->found = r;
+    return !a->found;
+}
+
+/* Work on the stream that uses this memory, and the pinned memory at `host` if there is such. True
+ * when there is. */
+static bool note_use(tni_watch *w, tn_pdevice *device, tn_pstream *stream, tn_memory memory,
+                     const void *host) {
+    address a = {.host = host};
+    pthread_mutex_lock(&w->lock);
+    tni_note_work(w, stream, tni_memory_of(w, device, memory));
+    if (host)
+        tni_record_each(w, is_pinned_there, &a);
+    if (a.found)
+        tni_note_work(w, stream, a.found);
+    pthread_mutex_unlock(&w->lock);
+    return a.found != NULL;
+}
+
+tn_status tni_watched_write(tni_watch *w, tn_pdevice *device, tn_pstream *stream, tn_memory dst,
+                            uint64_t dst_offset, const void *src, uint64_t bytes) {
+    tni_frame f;
+    tni_record d;
+    const char *slot = "memory->write";
+    if (!check_place(w, slot, device, stream, &d) ||
+        !check_range(w, slot, device, dst, dst_offset, bytes))
+        return tni_watch_refuse("memory->write: device, stream, memory or range is not there");
+    note_use(w, device, stream, dst, src);
+    tni_enter(&f, w, slot, NULL);
+    tn_status status =
+        tni_answer(&f, w->real.memory.write(device, stream, dst, dst_offset, src, bytes), 0);
+    tni_note_loss(w, device, d.lost, status, slot, "");
+    return status;
+}
+
+/* A read into pageable memory has waited for all that was queued before. */
+static void stream_passed(tni_watch *w, tn_pstream *stream, tni_clock *clock, bool passed) {
+    pthread_mutex_lock(&w->lock);
+    if (passed)
+        tni_clock_passed(w, clock);
+    tni_clock_free(clock);
+    pthread_mutex_unlock(&w->lock);
+}
+
+tn_status tni_watched_read(tni_watch *w, tn_pdevice *device, tn_pstream *stream, void *dst,
+                           tn_memory src, uint64_t src_offset, uint64_t bytes) {
+    tni_frame f;
+    tni_record d;
+    const char *slot = "memory->read";
+    if (!check_place(w, slot, device, stream, &d) ||
+        !check_range(w, slot, device, src, src_offset, bytes))
+        return tni_watch_refuse("memory->read: device, stream, memory or range is not there");
+    bool pinned = note_use(w, device, stream, src, dst);
+    tni_clock clock = {0};
+    pthread_mutex_lock(&w->lock);
+    const tni_record *s = tni_record_find(w, TNI_RECORD_STREAM, (uintptr_t)stream);
+    if (s)
+        tni_mark_stream(w, s, &clock);
+    pthread_mutex_unlock(&w->lock);
+    tni_enter(&f, w, slot, NULL);
+    tn_status status =
+        tni_answer(&f, w->real.memory.read(device, stream, dst, src, src_offset, bytes), 0);
+    stream_passed(w, stream, &clock, status == TN_OK && !pinned && bytes > 0);
+    tni_note_loss(w, device, d.lost, status, slot, "");
+    return status;
+}
+
+tn_status tni_watched_copy(tni_watch *w, tn_pdevice *device, tn_pstream *stream, tn_memory dst,
+                           uint64_t dst_offset, tn_memory src, uint64_t src_offset,
+                           uint64_t bytes) {
+    tni_frame f;
+    tni_record d;
+    const char *slot = "memory->copy";
+    if (!check_place(w, slot, device, stream, &d) ||
+        !check_range(w, slot, device, dst, dst_offset, bytes) ||
+        !check_range(w, slot, device, src, src_offset, bytes))
+        return tni_watch_refuse("memory->copy: device, stream, memory or range is not there");
+    if (dst == src && dst_offset < src_offset + bytes && src_offset < dst_offset + bytes)
+        tni_finding(w, TNI_TENON, slot, "",
+                    "%" PRIu64 " bytes from offset %" PRIu64 " to offset %" PRIu64
+                    " of one allocation overlap",
+                    bytes, src_offset, dst_offset);
+    note_use(w, device, stream, dst, NULL);
+    note_use(w, device, stream, src, NULL);
+    tni_enter(&f, w, slot, NULL);
+    tn_status status = tni_answer(
+        &f, w->real.memory.copy(device, stream, dst, dst_offset, src, src_offset, bytes), 0);
+    tni_note_loss(w, device, d.lost, status, slot, "");
+    return status;
+}
+
+tn_status tni_watched_copy_peer(tni_watch *w, tn_pdevice *device, tn_pstream *stream, tn_memory dst,
+                                uint64_t dst_offset, tn_pdevice *src_device, tn_memory src,
+                                uint64_t src_offset, uint64_t bytes) {
+    tni_frame f;
+    tni_record d, other;
+    const char *slot = "memory->copy_peer";
+    if (!check_place(w, slot, device, stream, &d) ||
+        !tni_live_device(w, slot, "", src_device, &other) ||
+        !check_range(w, slot, device, dst, dst_offset, bytes) ||
+        !check_range(w, slot, src_device, src, src_offset, bytes))
+        return tni_watch_refuse(
+            "memory->copy_peer: a device, stream, memory or range is not there");
+    note_use(w, device, stream, dst, NULL);
+    note_use(w, src_device, stream, src, NULL);
+    tni_enter(&f, w, slot, NULL);
+    tn_status status = tni_answer(&f,
+                                  w->real.memory.copy_peer(device, stream, dst, dst_offset,
+                                                           src_device, src, src_offset, bytes),
+                                  TNI_MAY_DECLINE);
+    if (status != TN_UNSUPPORTED)
+        tni_note_loss(w, device, d.lost, status, slot, "");
+    return status;
+}
+
+tn_status tni_watched_fill(tni_watch *w, tn_pdevice *device, tn_pstream *stream, tn_memory dst,
+                           uint64_t dst_offset, uint32_t value, uint64_t bytes) {
+    tni_frame f;
+    tni_record d;
+    const char *slot = "memory->fill";
+    if (!check_place(w, slot, device, stream, &d) ||
+        !check_range(w, slot, device, dst, dst_offset, bytes))
+        return tni_watch_refuse("memory->fill: device, stream, memory or range is not there");
+    note_use(w, device, stream, dst, NULL);
+    tni_enter(&f, w, slot, NULL);
+    tn_status status =
+        tni_answer(&f, w->real.memory.fill(device, stream, dst, dst_offset, value, bytes), 0);
+    tni_note_loss(w, device, d.lost, status, slot, "");
+    return status;
+}

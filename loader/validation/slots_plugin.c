@@ -1,0 +1,367 @@
+/* From init to shutdown, and devices. */
+#include "base/error.h"
+#include "loader/validation/internal.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+/* ---- init and shutdown ------------------------------------------------------------------- */
+
+typedef struct block_sum {
+    uint64_t n, bytes, largest;
+} block_sum;
+
+static bool add_block(tni_watch *w, tni_record *r, void *user) {
+    block_sum *sum = user;
+    if (r->kind == TNI_RECORD_BLOCK) {
+        sum->n++;
+        sum->bytes += r->bytes;
+        sum->largest = r->bytes > sum->largest ? r->bytes : sum->largest;
+    }
+    return true;
+}
+
+static block_sum blocks_of(tni_watch *w) {
+    block_sum sum = {0};
+    pthread_mutex_lock(&w->lock);
+    tni_record_each(w, add_block, &sum);
+    pthread_mutex_unlock(&w->lock);
+    return sum;
+}
+
+static void check_self(const tni_watch *w) {
+    if (!w->self) {
+        tni_finding(w, TNP_INIT_RESULT, "init", "", "succeeded with *out_self NULL");
+        return;
+    }
+    for (int i = 0; i < TNI_MAX_WATCHES; i++) {
+        const tni_watch *other = &tni_watches[i];
+        if (other != w && other->used && atomic_load(&other->state) == TNI_WATCH_STARTED &&
+            other->self == w->self)
+            tni_finding(w, TNP_INIT_RESULT, "init", "", "gave out %p, which is the self of %s",
+                        (void *)w->self, other->name);
+    }
+}
+
+/* An id that nobody has. */
+static void probe_extension(tni_watch *w) {
+    if (w->real.plugin.extension && w->real.plugin.extension(w->self, "tenon.unknown/1"))
+        tni_finding(w, TNP_EXTENSION_ANSWERS, "extension", "",
+                    "answered an id that it cannot know, 'tenon.unknown/1', with a table");
+}
+
+tn_status tni_watched_init(tni_watch *w, const tn_host *host, const char *path, tn_pself **out) {
+    tni_frame f;
+    tni_census census;
+    tni_process_state process;
+    if (atomic_load(&w->state) != TNI_WATCH_LOADED)
+        tni_finding(w, TNI_TENON, "init", "", "called on a plugin that was started already");
+    block_sum before = blocks_of(w);
+    tni_one_thread_enter(w, "init");
+    tni_census_take(&census);
+    tni_process_save(w, &process);
+    atomic_store(&w->state, TNI_WATCH_INIT);
+    tni_enter(&f, w, "init", NULL);
+    tn_status status = tni_answer(&f, w->real.plugin.init(&w->host, path, out), 0);
+    tni_process_compare(w, &process, "init", "");
+    tni_census_compare(w, &census, 1);
+    w->self = status == TN_OK ? *out : NULL;
+    atomic_store(&w->state, status == TN_OK ? TNI_WATCH_STARTED : TNI_WATCH_LOADED);
+    tni_one_thread_leave(w);
+    if (status == TN_OK) {
+        check_self(w);
+        probe_extension(w);
+        return status;
+    }
+    block_sum after = blocks_of(w);
+    if (after.n > before.n)
+        tni_finding(w, TNP_INIT_RESULT, "init", "",
+                    "failed and left %" PRIu64 " blocks of host memory (%" PRIu64 " bytes)",
+                    after.n - before.n, after.bytes - before.bytes);
+    tni_census_settle(w);
+    return status;
+}
+
+static bool not_a_block(tni_watch *w, tni_record *r, void *user) {
+    if (r->kind != TNI_RECORD_BLOCK)
+        tni_record_remove(w, r);
+    return true;
+}
+
+void tni_watched_shutdown(tni_watch *w, tn_pself *self) {
+    tni_frame f;
+    if (!tni_expect_started(w, "shutdown"))
+        return;
+    if (self != w->self)
+        tni_finding(w, TNI_TENON, "shutdown", "", "self is %p, but init gave out %p", (void *)self,
+                    (void *)w->self);
+    if (w->n_alive[TNI_RECORD_DEVICE])
+        tni_finding(w, TNI_TENON, "shutdown", "", "%" PRIu64 " devices are still open",
+                    w->n_alive[TNI_RECORD_DEVICE]);
+    tni_one_thread_enter(w, "shutdown");
+    atomic_store(&w->state, TNI_WATCH_SHUTDOWN);
+    tni_enter(&f, w, "shutdown", NULL);
+    w->real.plugin.shutdown(self);
+    tni_leave(&f);
+    atomic_store(&w->state, TNI_WATCH_LOADED);
+    w->self = NULL;
+    tni_one_thread_leave(w);
+    pthread_mutex_lock(&w->lock);
+    tni_record_each(w, not_a_block, NULL);
+    pthread_mutex_unlock(&w->lock);
+    block_sum left = blocks_of(w);
+    if (left.n)
+        tni_finding(w, TNP_HOST_ALLOC_RETURNED, "shutdown", "",
+                    "%" PRIu64 " blocks of host->alloc were not given back: %" PRIu64
+                    " bytes, the largest block %" PRIu64,
+                    left.n, left.bytes, left.largest);
+    tni_census_settle(w);
+}
+
+const void *tni_watched_extension(tni_watch *w, tn_pself *self, const char *id) {
+    tni_frame f;
+    if (!tni_expect_started(w, "extension"))
+        return NULL;
+    tni_enter(&f, w, "extension", NULL);
+    const void *table = w->real.plugin.extension(self, id);
+    tni_leave(&f);
+    return table;
+}
+
+/* ---- devices ----------------------------------------------------------------------------- */
+
+tn_status tni_watched_count(tni_watch *w, tn_pself *self, uint32_t *out) {
+    tni_frame f;
+    tni_census census;
+    const char *slot = "devices->count";
+    if (!tni_expect_started(w, slot))
+        return tni_watch_refuse("devices->count: the plugin is not started");
+    tni_one_thread_enter(w, slot);
+    tni_census_take(&census);
+    tni_enter(&f, w, slot, NULL);
+    tn_status status = tni_answer(&f, w->real.devices.count(self, out), 0);
+    tni_census_compare(w, &census, 1);
+    tni_one_thread_leave(w);
+    if (status == TN_OK)
+        w->n_devices = *out;
+    return status;
+}
+
+/* An answer of the plugin itself, for what the layer must know of a device. */
+static int64_t integer_of(tni_watch *w, uint32_t index, int32_t property, int64_t fallback) {
+    tn_cell value = {0};
+    tn_status status = w->real.devices.property(w->self, index, property, &value);
+    return status == TN_OK && (value.tag == TN_CELL_I64 || value.tag == TN_CELL_BOOL) ? value.v.i64
+                                                                                      : fallback;
+}
+
+static bool note_device(tni_watch *w, uint32_t index, tn_pdevice *device) {
+    uint64_t alignment = (uint64_t)integer_of(w, index, TN_PROP_ALIGNMENT, 64);
+    uint64_t max_allocation = (uint64_t)integer_of(w, index, TN_PROP_MAX_ALLOCATION, 0);
+    uint64_t dtypes = (uint64_t)integer_of(w, index, TN_PROP_DTYPES, TN_DTYPES_ALL);
+    bool host_memory = integer_of(w, index, TN_PROP_HOST_MEMORY, 0) != 0;
+    pthread_mutex_lock(&w->lock);
+    tni_record *twin = tni_record_find(w, TNI_RECORD_DEVICE, (uintptr_t)device);
+    uint32_t twin_index = twin ? twin->index : 0;
+    tni_record *r = twin ? twin : tni_record_add(w, TNI_RECORD_DEVICE, (uintptr_t)device, 0);
+    if (r && !twin) {
+        r->index = index;
+        r->alignment = alignment ? alignment : 1;
+        r->max_allocation = max_allocation;
+        r->dtypes = dtypes;
+        r->host_memory = host_memory;
+    }
+    pthread_mutex_unlock(&w->lock);
+    if (twin)
+        tni_finding(w, TNP_OPEN_DEVICE, "devices->open", "",
+                    "device %u was given the handle %p, which is that of device %u, still open",
+                    index, (void *)device, twin_index);
+    return r != NULL;
+}
+
+tn_status tni_watched_open(tni_watch *w, tn_pself *self, uint32_t index, tn_pdevice **out) {
+    tni_frame f;
+    tni_census census;
+    tni_process_state process;
+    const char *slot = "devices->open";
+    if (!tni_expect_started(w, slot))
+        return tni_watch_refuse("devices->open: the plugin is not started");
+    if (index >= w->n_devices)
+        tni_finding(w, TNI_TENON, slot, "", "index %u, but count said %u devices", index,
+                    w->n_devices);
+    tni_one_thread_enter(w, slot);
+    tni_census_take(&census);
+    tni_process_save(w, &process);
+    tni_enter(&f, w, slot, NULL);
+    tn_status status = tni_answer(&f, w->real.devices.open(self, index, out), 0);
+    tni_process_compare(w, &process, slot, "");
+    tni_census_compare(w, &census, 2);
+    tni_one_thread_leave(w);
+    if (status != TN_OK)
+        return status;
+    if (!*out) {
+        tni_finding(w, TNP_OPEN_DEVICE, slot, "", "succeeded with *out_device NULL");
+        return tni_error_plugin(TN_INTERNAL, "devices->open succeeded without a device");
+    }
+    if (note_device(w, index, *out))
+        return TN_OK;
+    w->real.devices.close(*out);
+    *out = NULL;
+    return tni_error_plugin(TN_OUT_OF_MEMORY, "no host memory to check a device");
+}
+
+typedef struct leftovers {
+    uint64_t device;
+    uint64_t n[TNI_RECORD_BLOCK + 1];
+    uint64_t bytes;
+} leftovers;
+
+static bool count_left(tni_watch *w, tni_record *r, void *user) {
+    leftovers *left = user;
+    if (r->kind != TNI_RECORD_DEVICE && r->kind != TNI_RECORD_BLOCK && r->device == left->device) {
+        left->n[r->kind]++;
+        left->bytes += r->bytes;
+        tni_record_remove(w, r);
+    }
+    return true;
+}
+
+void tni_watched_close(tni_watch *w, tn_pdevice *device) {
+    tni_frame f;
+    tni_record d;
+    const char *slot = "devices->close";
+    if (!tni_live_device(w, slot, "", device, &d))
+        return;
+    tni_guards_finish(w, device);
+    leftovers left = {.device = (uintptr_t)device};
+    pthread_mutex_lock(&w->lock);
+    tni_record_each(w, count_left, &left);
+    tni_record *r = tni_record_find(w, TNI_RECORD_DEVICE, (uintptr_t)device);
+    if (r)
+        tni_record_remove(w, r);
+    pthread_mutex_unlock(&w->lock);
+    uint64_t *n = left.n;
+    if (n[TNI_RECORD_STREAM] || n[TNI_RECORD_EVENT] || n[TNI_RECORD_MEMORY])
+        tni_finding(w, TNI_TENON, slot, "",
+                    "device %u still has %" PRIu64 " streams, %" PRIu64 " events and %" PRIu64
+                    " allocations (%" PRIu64 " bytes)",
+                    d.index, n[TNI_RECORD_STREAM], n[TNI_RECORD_EVENT], n[TNI_RECORD_MEMORY],
+                    left.bytes);
+    tni_one_thread_enter(w, slot);
+    tni_enter(&f, w, slot, NULL);
+    w->real.devices.close(device);
+    tni_leave(&f);
+    tni_one_thread_leave(w);
+}
+
+/* ---- properties -------------------------------------------------------------------------- */
+
+static bool same_value(const tn_cell *a, const tn_cell *b) {
+    if (a->tag != b->tag)
+        return false;
+    if (a->tag == TN_CELL_STRING)
+        return !a->v.string || !b->v.string ? a->v.string == b->v.string
+                                            : strcmp(a->v.string, b->v.string) == 0;
+    return a->v.i64 == b->v.i64;
+}
+
+static uint32_t tag_of(int32_t property) {
+    return property == TN_PROP_NAME          ? TN_CELL_STRING
+           : property == TN_PROP_HOST_MEMORY ? TN_CELL_BOOL
+                                             : TN_CELL_I64;
+}
+
+/* What is wrong with a value; NULL when it is right. */
+static const char *why_wrong(int32_t property, const tn_cell *value) {
+    int64_t n = value->v.i64;
+    if (value->tag != tag_of(property))
+        return "the cell has another tag than tn_device_property says";
+    switch (property) {
+    case TN_PROP_NAME:
+        return value->v.string ? NULL : "the string is NULL";
+    case TN_PROP_ALIGNMENT:
+        return n > 0 && (n & (n - 1)) == 0 ? NULL : "it is no power of two";
+    case TN_PROP_MAX_ALLOCATION:
+        return n >= 0 ? NULL : "it is negative";
+    case TN_PROP_COMPUTE_UNITS:
+        return n >= 1 ? NULL : "it is less than 1";
+    case TN_PROP_DTYPES:
+        return n != 0 && ((uint64_t)n & ~(uint64_t)TN_DTYPES_ALL) == 0
+                   ? NULL
+                   : "it is no mask of known dtypes";
+    default:
+        return n == 0 || n == 1 ? NULL : "it is neither 0 nor 1";
+    }
+}
+
+tn_status tni_watched_property(tni_watch *w, tn_pself *self, uint32_t index, int32_t property,
+                               tn_cell *out) {
+    tni_frame f;
+    const char *slot = "devices->property";
+    if (!tni_expect_started(w, slot))
+        return tni_watch_refuse("devices->property: the plugin is not started");
+    if (index >= w->n_devices)
+        tni_finding(w, TNI_TENON, slot, "", "index %u, but count said %u devices", index,
+                    w->n_devices);
+    tn_cell unset = {.tag = 0x7e7e7e7e, .n = 0x7e7e7e7e, .v.i64 = 0x7e7e7e7e7e7e7e7e};
+    tn_cell first = unset, again = unset;
+    tni_enter(&f, w, slot, NULL);
+    tn_status status =
+        tni_answer(&f, w->real.devices.property(self, index, property, &first), TNI_MAY_DECLINE);
+    tni_enter(&f, w, slot, NULL);
+    tn_status second = w->real.devices.property(self, index, property, &again);
+    tni_leave(&f);
+    if (second != status || (status == TN_OK && !same_value(&first, &again)))
+        tni_finding(w, TNP_PROPERTY_STABLE, slot, "",
+                    "property %d of device %u was answered in two ways", property, index);
+    if (status == TN_UNSUPPORTED && memcmp(&first, &unset, sizeof unset) != 0)
+        tni_finding(w, TNP_PROPERTY_UNKNOWN, slot, "",
+                    "answered TN_UNSUPPORTED to property %d and set *out_value", property);
+    if (status != TN_OK)
+        return status;
+    const char *wrong =
+        property >= 0 && property <= TN_PROP_HOST_MEMORY ? why_wrong(property, &first) : NULL;
+    if (wrong)
+        tni_finding(w, TNP_PROPERTY_RANGE, slot, "",
+                    "property %d of device %u: %s (tag %u, value %" PRId64 ")", property, index,
+                    wrong, first.tag, first.tag == TN_CELL_STRING ? 0 : first.v.i64);
+    *out = first;
+    return status;
+}
+
+/* ---- which kernels ----------------------------------------------------------------------- */
+
+static const tni_watched_kernel *watched(const tni_watch *w, const tn_kernel *kernel) {
+    for (uint64_t i = 0; i < w->n_kernels; i++)
+        if (&w->kernels[i].proxy == kernel)
+            return &w->kernels[i];
+    return NULL;
+}
+
+tn_status tni_watched_supports(tni_watch *w, tn_pdevice *device, const tn_kernel *kernel) {
+    tni_frame f;
+    tni_record d;
+    const char *slot = "devices->supports";
+    if (!tni_live_device(w, slot, "", device, &d))
+        return tni_watch_refuse("devices->supports: the device is not open");
+    const tni_watched_kernel *k = watched(w, kernel);
+    const char *op = kernel->op ? kernel->op : "";
+    if (!k)
+        tni_finding(w, TNI_TENON, slot, op, "asked about a record that is not the plugin's");
+    const tn_kernel *record = k ? k->record : kernel;
+    tni_one_thread_enter(w, slot);
+    tni_enter(&f, w, slot, op);
+    tn_status status = tni_answer(&f, w->real.devices.supports(device, record), TNI_MAY_DECLINE);
+    tni_enter(&f, w, slot, op);
+    tn_status again = w->real.devices.supports(device, record);
+    tni_leave(&f);
+    tni_one_thread_leave(w);
+    if (status != again)
+        tni_finding(w, TNP_DEVICE_SUPPORTS, slot, op,
+                    "answered %d and then %d to the same question", status, again);
+    if (status != TN_OK && status != TN_UNSUPPORTED)
+        tni_finding(w, TNP_DEVICE_SUPPORTS, slot, op,
+                    "answered %s; only TN_OK and TN_UNSUPPORTED are answers",
+                    tn_status_name(status));
+    return status;
+}

@@ -1,0 +1,226 @@
+/* See lifecycle.h. */
+#include "plugin-sdk/conformance/worker/contract/lifecycle.h"
+
+#include <dlfcn.h>
+
+#include "plugin-sdk/conformance/worker/kernel/checks.h"
+
+#include <dirent.h>
+#include <malloc.h>
+#include <stdio.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+void *tc_lifecycle_object(tc_contract *k, tn_plugin_query_fn *out_query) {
+    void *object = dlopen(k->options->plugin, RTLD_NOW | RTLD_LOCAL);
+    if (!object) {
+        TC_BROKEN(k, TNP_ENTRY_SELF_CONTAINED, "dlopen with RTLD_NOW | RTLD_LOCAL: %s", dlerror());
+        return NULL;
+    }
+    *(void **)out_query = dlsym(object, TN_PLUGIN_QUERY_NAME);
+    if (!*out_query)
+        TC_BROKEN(k, TNP_ENTRY_ONLY_SYMBOL, "the object does not export " TN_PLUGIN_QUERY_NAME);
+    return *out_query ? object : NULL;
+}
+
+bool tc_lifecycle_open(tc_contract *k, tc_subject *s, const tn_host *host,
+                       tn_requirement requirement, const char *when) {
+    char why[TC_MESSAGE];
+    bool opened = tc_subject_open(s, k->options->plugin, k->options->device, host, why);
+    if (!opened)
+        tc_verdict_set(k->out, s->broken ? TC_FAIL : TC_ERROR,
+                       s->broken && requirement ? requirement : s->broken, "%s: %s", when, why);
+    return opened;
+}
+
+/* ---- a piece of work --------------------------------------------------------------------- */
+
+static const char *const small_calls[] = {
+    "kernel/add T=f32 self=[5,13] other=[5,13] alpha=2 data=exact",
+    "kernel/mul T=f32 self=[5,13] other=[5,13] data=exact",
+    "kernel/copy S=f32 D=f32 self=[5,13] data=exact",
+    "kernel/fill T=f32 value=3 out=[5,13] data=exact",
+};
+static const char *const wide_calls[] = {
+    "kernel/add T=f32 self=[512,300] other=[512,300] alpha=2 data=exact",
+    "kernel/mul T=f32 self=[512,300] other=[512,300] data=exact",
+    "kernel/copy S=f32 D=f32 self=[512,300] data=exact",
+    "kernel/fill T=f32 value=3 out=[512,300] data=exact",
+};
+enum { N_CALLS = sizeof small_calls / sizeof *small_calls };
+
+const tn_kernel *tc_lifecycle_call(tc_contract *k, tc_subject *s, bool wide, tc_invocation *call) {
+    char why[TC_MESSAGE];
+    for (int i = 0; i < N_CALLS; i++) {
+        /* The invocation's strings point into the case. */
+        tc_case *c = tc_arena_array(&k->arena, 1, sizeof *c);
+        const tn_kernel *kernel;
+        if (!c || !tc_case_parse(wide ? wide_calls[i] : small_calls[i], c, why) ||
+            !tc_invocation_parse(c, &k->arena, call, why) ||
+            !tc_invocation_fill(call, call->seed, why)) {
+            tc_verdict_set(k->out, TC_ERROR, TNP_NONE, "%s: %s", small_calls[i],
+                           c ? why : "the host has no memory");
+            return NULL;
+        }
+        if (tc_find_kernel(s, call, &kernel) == TC_CLAIMED)
+            return kernel;
+    }
+    return NULL;
+}
+
+static uint64_t add_bytes(uint64_t sum, const void *bytes, uint64_t n) {
+    for (uint64_t i = 0; i < n; i++)
+        sum = (sum ^ ((const unsigned char *)bytes)[i]) * UINT64_C(0x100000001b3);
+    return sum;
+}
+
+static void run_call(tc_contract *k, tc_subject *s, bool wide, tc_verdict *v, uint64_t *sum) {
+    tc_invocation call;
+    tc_result result;
+    const tn_kernel *kernel = tc_lifecycle_call(k, s, wide, &call);
+    if (!kernel || !tc_execute(s, kernel, &call, &result, v) || result.said_no)
+        return;
+    if (!tc_check_success(&call, &result, v))
+        return;
+    tc_check_untouched(&call, &result, v);
+    tc_check_outputs(&call, &result, s, v);
+    *sum = add_bytes(*sum, result.outs[0], call.outs[0].tensor.bytes);
+}
+
+static void transfer(tc_subject *s, tc_verdict *v) {
+    enum { BYTES = 1000, FROM = 100, FILLED = 77 };
+    unsigned char there[BYTES], back[BYTES];
+    char reason[TC_MESSAGE];
+    tn_memory memory = 0;
+    void *host;
+    for (int i = 0; i < BYTES; i++)
+        there[i] = (unsigned char)(i * 7 + 3);
+    memset(back, 0, sizeof back);
+    tn_status status = s->memory->alloc(s->device, TN_SPACE_DEVICE, BYTES, &memory, &host);
+    if (status != TN_OK || !memory) {
+        tc_verdict_set(v, TC_FAIL, TNP_ALLOC_HANDLE, "alloc of %d bytes: %s", BYTES,
+                       tc_reason(status, reason));
+        return;
+    }
+    status = s->memory->write(s->device, s->stream, memory, 0, there, BYTES);
+    if (status == TN_OK)
+        status = s->memory->fill(s->device, s->stream, memory, FROM, 0x5a, FILLED);
+    if (status == TN_OK)
+        status = s->memory->read(s->device, s->stream, back, memory, 0, BYTES);
+    tn_status later = tc_subject_sync(s);
+    s->memory->free(s->device, TN_SPACE_DEVICE, memory);
+    memset(there + FROM, 0x5a, FILLED);
+    if (status != TN_OK || later != TN_OK)
+        tc_verdict_set(v, TC_FAIL, TNP_TRANSFER_RANGE, "a small transfer: %s",
+                       tc_reason(status != TN_OK ? status : later, reason));
+    else if (memcmp(there, back, BYTES) != 0)
+        tc_verdict_set(v, TC_FAIL, TNP_TRANSFER_RANGE,
+                       "a small transfer came back with other bytes");
+}
+
+bool tc_lifecycle_probe(tc_contract *k, tc_subject *s, bool wide, tn_requirement requirement,
+                        const char *when, uint64_t *out_sum) {
+    tc_verdict v = {0};
+    uint64_t sum = UINT64_C(0xcbf29ce484222325);
+    transfer(s, &v);
+    if (v.status == TC_PASS)
+        run_call(k, s, wide, &v, &sum);
+    if (out_sum)
+        *out_sum = sum;
+    if (v.status == TC_FAIL)
+        TC_BROKEN(k, requirement ? requirement : v.requirement, "%s: %.800s", when, v.message);
+    else if (v.status == TC_ERROR)
+        tc_verdict_set(k->out, TC_ERROR, TNP_NONE, "%.900s", v.message);
+    return v.status != TC_FAIL && v.status != TC_ERROR;
+}
+
+/* ---- what the process holds -------------------------------------------------------------- */
+
+static int64_t entries(const char *path) {
+    int64_t n = 0;
+    DIR *dir = opendir(path);
+    if (!dir)
+        return 0;
+    for (struct dirent *e; (e = readdir(dir));)
+        n += e->d_name[0] != '.';
+    closedir(dir);
+    return n;
+}
+
+static int64_t lines(const char *path) {
+    int64_t n = 0;
+    FILE *file = fopen(path, "re");
+    if (!file)
+        return 0;
+    for (int c; (c = fgetc(file)) != EOF;)
+        n += c == '\n';
+    fclose(file);
+    return n;
+}
+
+static int64_t resident(void) {
+    long long pages = 0, all;
+    FILE *file = fopen("/proc/self/statm", "re");
+    if (!file)
+        return 0;
+    if (fscanf(file, "%lld %lld", &all, &pages) != 2)
+        pages = 0;
+    fclose(file);
+    return pages * sysconf(_SC_PAGESIZE);
+}
+
+tc_census tc_census_take(int64_t threads) {
+    /* A thread that was joined may be listed for a moment longer. */
+    struct timespec moment = {.tv_nsec = 2000000};
+    for (int i = 0; i < 25 && entries("/proc/self/task") > threads; i++)
+        nanosleep(&moment, NULL);
+    struct mallinfo2 heap = mallinfo2();
+    return (tc_census){
+        .threads = entries("/proc/self/task"),
+        .descriptors = entries("/proc/self/fd"),
+        .mappings = lines("/proc/self/maps"),
+        .resident_bytes = resident(),
+        .heap_bytes = (int64_t)(heap.uordblks + heap.hblkhd),
+    };
+}
+
+bool tc_lifecycle_balanced(tc_contract *k, tn_requirement requirement, const char *when) {
+    int64_t blocks = tc_host_blocks();
+    if (blocks != 0)
+        TC_BROKEN(
+            k, requirement,
+            "%s: %lld blocks (%lld bytes) of host->alloc are left; free all by the end of shutdown",
+            when, (long long)blocks, (long long)tc_host_bytes());
+    return blocks == 0;
+}
+
+/* ---- tables ------------------------------------------------------------------------------ */
+
+static uint64_t add_table(uint64_t sum, const void *table, uint64_t known) {
+    uint64_t size;
+    if (!table)
+        return sum + 1;
+    memcpy(&size, table, sizeof size);
+    return add_bytes(sum, table, size < known ? size : known);
+}
+
+static uint64_t add_text(uint64_t sum, const char *text) {
+    return text ? add_bytes(sum, text, strlen(text) + 1) : sum + 1;
+}
+
+uint64_t tc_tables_sum(const tn_plugin *p) {
+    uint64_t sum = add_table(UINT64_C(0xcbf29ce484222325), p, sizeof *p);
+    sum = add_text(add_text(sum, p->id), p->device_type);
+    sum = add_text(add_text(sum, p->name), p->version);
+    sum = add_table(sum, p->devices, sizeof *p->devices);
+    sum = add_table(sum, p->devices->memory, sizeof *p->devices->memory);
+    sum = add_table(sum, p->devices->streams, sizeof *p->devices->streams);
+    sum = add_table(sum, p->devices->events, sizeof *p->devices->events);
+    for (uint64_t i = 0; i < p->n_kernels; i++) {
+        sum = add_bytes(sum, &p->kernels[i], sizeof p->kernels[i]);
+        sum = add_table(sum, p->kernels[i], sizeof *p->kernels[i]);
+        sum = add_text(sum, p->kernels[i]->op);
+    }
+    return sum;
+}

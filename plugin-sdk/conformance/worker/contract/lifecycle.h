@@ -1,0 +1,42 @@
+/* What cases need that drive a plugin through its whole life: a piece of work that shows
+ * that a device works, a count of what the process holds, a checksum of the plugin's tables. */
+#ifndef TENON_CONFORMANCE_CONTRACT_LIFECYCLE_H
+#define TENON_CONFORMANCE_CONTRACT_LIFECYCLE_H
+
+#include "plugin-sdk/conformance/worker/kernel/invocation.h"
+#include "plugin-sdk/conformance/worker/contract/contract.h"
+
+/* The loaded object, which stays loaded, and its entry; NULL where the case has failed. */
+void *tc_lifecycle_object(tc_contract *k, tn_plugin_query_fn *out_query);
+
+/* Loads and opens a device with `host`, and says in the verdict why that failed: as `requirement`,
+ * or where that is TNP_NONE as the one that was broken. */
+bool tc_lifecycle_open(tc_contract *k, tc_subject *s, const tn_host *host,
+                       tn_requirement requirement, const char *when);
+
+/* Writes, fills, reads, and runs a kernel whose result is checked; `wide`: with so many elements
+ * that a device splits the work. `out_sum` (may be NULL) follows from the bits that came out. A
+ * failure is reported with `when`, as `requirement`, or where that is TNP_NONE as the one that was broken.
+ */
+bool tc_lifecycle_probe(tc_contract *k, tc_subject *s, bool wide, tn_requirement requirement,
+                        const char *when, uint64_t *out_sum);
+
+/* What the process holds. */
+typedef struct tc_census {
+    int64_t threads, descriptors, mappings, resident_bytes, heap_bytes;
+} tc_census;
+
+/* Threads that are ending get a moment to be gone: as few as `threads` are waited for. */
+tc_census tc_census_take(int64_t threads);
+
+/* No host block is out; otherwise fails the case with `when`. */
+bool tc_lifecycle_balanced(tc_contract *k, tn_requirement requirement, const char *when);
+
+/* The bytes of the plugin's tables and of the strings that they point to. */
+uint64_t tc_tables_sum(const tn_plugin *plugin);
+
+/* The kernel calls of tc_lifecycle_probe, small: the first line that the plugin claims, placed by the
+ * caller. NULL where it claims none. */
+const tn_kernel *tc_lifecycle_call(tc_contract *k, tc_subject *s, bool wide, tc_invocation *call);
+
+#endif

@@ -1,0 +1,166 @@
+/* Matrix products: bmm and addmm. */
+#include "plugin-sdk/conformance/worker/kernel/samples/sample.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static bool shapes(tc_invocation *call, char why[TC_MESSAGE]) {
+    bool batched = call->record->n_args == 2;
+    const tc_shape *a = &call->args[batched ? 0 : 1].tensor.shape,
+                   *b = &call->args[batched ? 1 : 2].tensor.shape;
+    int32_t rank = batched ? 3 : 2;
+    if (a->rank != rank || b->rank != rank || a->sizes[rank - 1] != b->sizes[rank - 2] ||
+        (batched && a->sizes[0] != b->sizes[0])) {
+        snprintf(why, TC_MESSAGE, "%s: [M, K] and [K, N]%s", call->record->op,
+                 batched ? ", of equal batch" : "");
+        return false;
+    }
+    int64_t sizes[3] = {a->sizes[0], a->sizes[1], b->sizes[2]};
+    if (!batched)
+        sizes[1] = b->sizes[1];
+    call->outs[0].tensor.shape = tc_dense(rank, sizes);
+    if (!batched && !tc_same_sizes(&call->args[0].tensor.shape, &call->outs[0].tensor.shape)) {
+        snprintf(why, TC_MESSAGE, "addmm: self is expanded to [M, N]");
+        return false;
+    }
+    return true;
+}
+
+static int64_t terms(const tc_invocation *call) {
+    return call->args[call->record->n_args == 2 ? 0 : 1]
+        .tensor.shape.sizes[call->record->n_args == 2 ? 2 : 1];
+}
+
+static const struct sized {
+    int64_t batch, m, k, n;
+} sized[] = {
+    {2, 6, 9, 7},     {1, 33, 17, 40}, {3, 4, 5, 6},   {1, 1, 1, 1}, {1, 64, 64, 64},
+    {2, 65, 31, 67},  {1, 1, 100, 7},  {1, 7, 100, 1}, {5, 2, 1, 3}, {1, 40, 300, 30},
+    {1, 17, 257, 33}, {2, 16, 16, 16}, {1, 50, 1, 50}, {4, 8, 8, 8}, {1, 130, 20, 9},
+    {1, 9, 20, 130},  {1, 2, 1025, 2},
+};
+enum { N_LAID_OUT = 3 };
+
+/* Ways of an operand: dense, shifted, padded, stepped, transposed, and a batch stride of zero. */
+static void operand(tc_line *l, const char *name, bool batched, int64_t batch, int64_t rows,
+                    int64_t columns, int way) {
+    const int64_t sizes[3] = {batch, rows, columns};
+    int32_t skip = batched ? 0 : 1;
+    if (way == 5 && batched)
+        tc_line_add(l, "%s=[%d,%d,%d]/[0,%d,1]", name, (int)batch, (int)rows, (int)columns,
+                    (int)columns);
+    else if (way == 4 && batched)
+        tc_line_add(l, "%s=[%d,%d,%d]/[%d,1,%d]", name, (int)batch, (int)rows, (int)columns,
+                    (int)(rows * columns), (int)rows);
+    else
+        tc_line_tensor(l, name, 3 - skip, sizes + skip, (tc_layout)(way == 5 ? 0 : way));
+}
+
+static tc_line bmm_line(const tc_record *record, const tn_dtype *types, const struct sized *s,
+                        int a, int b, int out) {
+    tc_line l;
+    tc_line_start(&l, "kernel", record, types);
+    operand(&l, "self", true, s->batch, s->m, s->k, a);
+    operand(&l, "mat2", true, s->batch, s->k, s->n, b);
+    if (out)
+        operand(&l, "out", true, s->batch, s->m, s->n, out);
+    return l;
+}
+
+/* `bias`: how self lies: dense, expanded from a row, from a column, from one element. */
+static tc_line addmm_line(const tc_record *record, const tn_dtype *types, const struct sized *s,
+                          int bias, int a, int b, int out, const char *factors) {
+    static const char *const strides[] = {"", "/[0,1]", "/[1,0]", "/[0,0]"};
+    tc_line l;
+    tc_line_start(&l, "kernel", record, types);
+    tc_line_add(&l, "self=[%d,%d]%s", (int)s->m, (int)s->n, strides[bias]);
+    operand(&l, "mat1", false, 1, s->m, s->k, a);
+    operand(&l, "mat2", false, 1, s->k, s->n, b);
+    if (out)
+        operand(&l, "out", false, 1, s->m, s->n, out);
+    tc_line_add(&l, "%s", factors);
+    return l;
+}
+
+/* One row, one column, one batch, whose strides mean nothing: less than a row is long. */
+static void list_ones(const tc_record *record, const tn_dtype *types, tc_sink *sink) {
+    static const struct sized ones[] = {{1, 1, 9, 7}, {1, 6, 9, 1}, {1, 6, 1, 7}, {1, 6, 9, 7}};
+    for (int k = 0; k < TC_LENGTH(ones); k++) {
+        int way = TC_LAYOUT_SHIFTED;
+        tc_line l = record->n_args == 2
+                        ? bmm_line(record, types, &ones[k], way, way, way)
+                        : addmm_line(record, types, &ones[k], 0, way, way, way, "beta=1 alpha=1");
+        tc_line_emit(&l, sink);
+    }
+}
+
+/* Squares, small and large; a first layer of a perceptron; what attention multiplies; a weight that
+ * comes transposed. */
+static void list_timed(const tc_record *record, const tn_dtype *types, tc_sink *sink) {
+    static const struct {
+        struct sized size;
+        int b;
+    } timed[] = {{{1, 512, 512, 512}, 0}, {{1, 1024, 1024, 1024}, 0}, {{1, 16, 16, 16}, 0},
+                 {{1, 64, 784, 128}, 0},  {{1, 512, 512, 512}, 4},    {{32, 128, 64, 128}, 0}};
+    bool batched = record->n_args == 2;
+    for (int k = 0; k < (tc_has_large(record, types, TC_PERF) ? TC_LENGTH(timed) : 1); k++) {
+        const struct sized *s = &timed[k].size;
+        tc_line l = batched ? bmm_line(record, types, s, 0, timed[k].b, 0)
+                            : addmm_line(record, types, s, 0, 0, timed[k].b, 0, "beta=1 alpha=1");
+        if (batched || s->batch == 1)
+            tc_line_emit(&l, sink);
+    }
+}
+
+static void list(const tc_record *record, const tn_dtype *types, tc_set set, tc_sink *sink) {
+    if (set == TC_PERF) {
+        if (tc_is_timed(record, types))
+            list_timed(record, types, sink);
+        return;
+    }
+    static const char *const factors[] = {"beta=1 alpha=1", "beta=0 alpha=1", "beta=2 alpha=-3",
+                                          "beta=1 alpha=0", "beta=0.3 alpha=1.7"};
+    bool batched = record->n_args == 2;
+    static const struct sized large[] = {{1, 140, 150, 160}, {9, 40, 70, 50}, {1, 3, 700, 500},
+                                         {1, 1030, 9, 5},    {1, 5, 9, 1030}, {1, 4, 4100, 3},
+                                         {300, 3, 4, 5}};
+    for (int k = 0; tc_has_large(record, types, set) && k < TC_LENGTH(large); k++) {
+        tc_line l =
+            batched ? bmm_line(record, types, &large[k], 0, 4 * (k % 2), 0)
+                    : addmm_line(record, types, &large[k], k % 4, 0, 4 * (k % 2), 0, factors[0]);
+        tc_line_emit(&l, sink);
+    }
+    if (set != TC_SMOKE)
+        list_ones(record, types, sink);
+    for (int k = 0; k < (set == TC_SMOKE ? 2 : TC_LENGTH(sized)); k++) {
+        tc_line l = batched ? bmm_line(record, types, &sized[k], 0, 0, 0)
+                            : addmm_line(record, types, &sized[k], k % 4, 0, 0, 0, factors[0]);
+        if ((k % 3 == 0 && sized[k].m > 1) || k == 10)
+            tc_emit_data(&l, record, types, set, 0, sink);
+        else
+            tc_line_emit(&l, sink);
+        if (k >= N_LAID_OUT || set == TC_SMOKE)
+            continue;
+        for (int a = 0; a < 6; a++)
+            for (int b = 0; b < 6; b++) {
+                tc_line both = batched ? bmm_line(record, types, &sized[k], a, b, 0)
+                                       : addmm_line(record, types, &sized[k], (a + b) % 4, a, b, 0,
+                                                    factors[0]);
+                if (a + b > 0 && (batched || (a < 5 && b < 5)))
+                    tc_line_emit(&both, sink);
+            }
+        for (int out = 1; out < 5; out++) {
+            tc_line o = batched ? bmm_line(record, types, &sized[k], 0, 0, out)
+                                : addmm_line(record, types, &sized[k], 0, 0, 0, out, factors[0]);
+            tc_line_emit(&o, sink);
+        }
+        for (int f = 1; !batched && f < TC_LENGTH(factors); f++) {
+            if (strchr(factors[f], '.') && !tc_is_float(types[0]))
+                continue;
+            tc_line scaled = addmm_line(record, types, &sized[k], f % 4, 0, 0, 0, factors[f]);
+            tc_emit_data(&scaled, record, types, set, 0, sink);
+        }
+    }
+}
+
+const tc_family tc_family_matmul = {"matmul", shapes, terms, NULL, list};

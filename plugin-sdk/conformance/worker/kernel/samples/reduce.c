@@ -1,0 +1,198 @@
+/* Reductions: the output has the input's rank, with size 1 in the reduced dimensions. */
+#include "plugin-sdk/conformance/worker/kernel/samples/sample.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+static bool shapes(tc_invocation *call, char why[TC_MESSAGE]) {
+    const tc_shape *in = &call->args[0].tensor.shape;
+    bool one = call->record->args[1].kind == TC_ARG_INT;
+    const int64_t *dims = one ? &call->args[1].i : call->args[1].ints;
+    int32_t n = one ? 1 : call->args[1].n_ints;
+    int64_t sizes[TC_MAX_RANK];
+    memcpy(sizes, in->sizes, sizeof sizes);
+    for (int32_t k = 0; k < n; k++) {
+        if (dims[k] < 0 || dims[k] >= in->rank || (k > 0 && dims[k] <= dims[k - 1])) {
+            snprintf(why, TC_MESSAGE, "dim: rising dimensions of the input");
+            return false;
+        }
+        sizes[dims[k]] = 1;
+    }
+    if (n == 0) {
+        snprintf(why, TC_MESSAGE, "dim: at least one");
+        return false;
+    }
+    call->outs[0].tensor.shape = tc_dense(in->rank, sizes);
+    return true;
+}
+
+static int64_t terms(const tc_invocation *call) {
+    if (strcmp(call->record->op, "sum") != 0)
+        return 1;
+    return call->args[0].tensor.shape.numel / call->outs[0].tensor.shape.numel;
+}
+
+/* Factors whose product stays within reach: powers of two near 1, odd integers, which never wrap to
+ * zero. */
+static tc_number factor(tn_dtype dtype, tc_data data, int64_t n, tc_random *r) {
+    if (!tc_is_float(dtype))
+        return (tc_number){0, 2 * tc_integer(r, tc_int_min(dtype) ? -40 : 0, 40) + 1};
+    tc_real sign = tc_below(r, 2) ? 1 : -1;
+    if (data == TC_DATA_EXACT)
+        return (tc_number){tc_below(r, (uint64_t)n) < 4 ? 2 * sign : sign, 0};
+    return (tc_number){sign * powl(2, tc_uniform(r, -4, 4) / sqrtl((tc_real)n)), 0};
+}
+
+/* Integers whose largest (smallest) of n is as likely to be any number of the dtype. */
+static tc_number contender(tn_dtype dtype, int64_t n, bool largest, tc_random *r) {
+    tc_real span =
+        dtype == TN_I64 ? 0x1p40L : (tc_real)tc_int_max(dtype) - (tc_real)tc_int_min(dtype);
+    int64_t x = (int64_t)(span * powl(tc_uniform(r, 0, 1), (tc_real)n));
+    return (tc_number){0, largest ? tc_int_min(dtype) + x : tc_int_max(dtype) - x};
+}
+
+/* What other data would give the same result for all lines. */
+static bool fill(tc_invocation *call, uint32_t arg, tc_random *r) {
+    tc_operand *o = &call->args[arg].tensor;
+    const char *op = call->record->op;
+    bool prod = strcmp(op, "prod") == 0, sums = strcmp(op, "sum") == 0 || strcmp(op, "var") == 0;
+    bool largest = op[strlen(op) - 1] == 'x';
+    if (sums || (tc_is_float(o->dtype) &&
+                 (call->data == TC_DATA_SPECIAL || (!prod && call->data != TC_DATA_EXACT))))
+        return false;
+    int64_t n = o->shape.numel / call->outs[0].tensor.shape.numel;
+    for (int64_t i = 0; i < o->shape.numel; i++) {
+        if (o->dtype == TN_BOOL)
+            o->values[i].i = (tc_below(r, (uint64_t)n) == 0) == largest;
+        else if (prod)
+            o->values[i] = factor(o->dtype, call->data, n, r);
+        else if (tc_is_float(o->dtype)) /* many equals */
+            o->values[i].f = (tc_real)tc_integer(r, -99, 99);
+        else
+            o->values[i] = contender(o->dtype, n, largest, r);
+    }
+    return true;
+}
+
+static const struct sized {
+    int32_t rank;
+    int64_t sizes[8];
+    int32_t n_dims;
+    int64_t dims[4];
+} sized[] = {
+    {2, {6, 9}, 1, {1}},
+    {2, {6, 9}, 1, {0}},
+    {2, {6, 9}, 2, {0, 1}},
+    {3, {4, 5, 6}, 1, {1}},
+    {3, {4, 5, 6}, 2, {0, 2}},
+    {1, {1}, 1, {0}},
+    {1, {7}, 1, {0}},
+    {1, {1000}, 1, {0}},
+    {1, {4099}, 1, {0}},
+    {3, {2, 3, 4}, 3, {0, 1, 2}},
+    {3, {2, 1, 2}, 1, {1}},
+    {2, {33, 65}, 1, {1}},
+    {2, {65, 33}, 1, {0}},
+    {2, {8, 31}, 1, {1}},
+    {2, {8, 32}, 1, {1}},
+    {2, {8, 33}, 1, {1}},
+    {5, {2, 3, 2, 3, 2}, 2, {1, 3}},
+    {2, {64, 130}, 1, {0}},
+    {2, {1, 300}, 1, {1}},
+    {2, {300, 1}, 1, {0}},
+    {7, {2, 2, 2, 2, 2, 2, 2}, 3, {0, 3, 6}},
+    {4, {3, 4, 5, 2}, 1, {2}},
+    {4, {2, 9, 4, 4}, 3, {0, 2, 3}},
+    {2, {7, 1025}, 1, {1}},
+    {8, {2, 3, 2, 2, 2, 3, 2, 2}, 4, {0, 2, 4, 6}},
+    {8, {2, 2, 3, 2, 2, 2, 2, 3}, 4, {1, 3, 5, 7}},
+    {6, {2, 2, 2, 2, 2, 16}, 3, {0, 2, 4}},
+    {4, {1, 5, 1, 6}, 1, {1}},
+};
+enum { N_LAID_OUT = 5 };
+
+static bool is_laid_out(int k) {
+    return k < N_LAID_OUT || k == TC_LENGTH(sized) - 1;
+}
+
+static tc_line call_line(const tc_record *record, const tn_dtype *types, const struct sized *s,
+                         tc_layout in, tc_layout out) {
+    tc_line l;
+    tc_line_start(&l, "kernel", record, types);
+    tc_line_tensor(&l, "self", s->rank, s->sizes, in);
+    if (record->args[1].kind == TC_ARG_INT)
+        tc_line_add(&l, "dim=%d", (int)s->dims[0]);
+    else
+        tc_line_ints(&l, "dim", s->n_dims, s->dims);
+    if (strcmp(record->op, "var") == 0)
+        tc_line_add(&l, "correction=%d", s->rank % 2);
+    int64_t sizes[8];
+    memcpy(sizes, s->sizes, sizeof sizes);
+    for (int32_t k = 0; k < s->n_dims; k++)
+        sizes[s->dims[k]] = 1;
+    if (out != TC_LAYOUT_DENSE)
+        tc_line_tensor(&l, "out", s->rank, sizes, out);
+    return l;
+}
+
+static void list_timed(const tc_record *record, const tn_dtype *types, tc_sink *sink) {
+    static const struct sized timed[] = {
+        {2, {4096, 1024}, 1, {1}}, {2, {4096, 1024}, 1, {0}}, {2, {64, 10}, 1, {1}}};
+    for (int k = 0; k < (tc_has_large(record, types, TC_PERF) ? TC_LENGTH(timed) : 1); k++) {
+        tc_line l = call_line(record, types, &timed[k], TC_LAYOUT_DENSE, TC_LAYOUT_DENSE);
+        tc_line_emit(&l, sink);
+    }
+}
+
+static void list(const tc_record *record, const tn_dtype *types, tc_set set, tc_sink *sink) {
+    if (set == TC_PERF) {
+        if (tc_is_timed(record, types))
+            list_timed(record, types, sink);
+        return;
+    }
+    bool one = record->args[1].kind == TC_ARG_INT;
+    for (int k = 0; k < TC_LENGTH(sized); k++) {
+        if (one && sized[k].n_dims > 1)
+            continue;
+        tc_line l = call_line(record, types, &sized[k], TC_LAYOUT_DENSE, TC_LAYOUT_DENSE);
+        if (set == TC_SMOKE && k > 1)
+            break;
+        if (k % 3 == 0)
+            tc_emit_data(&l, record, types, set, 0, sink);
+        else
+            tc_line_emit(&l, sink);
+        for (int layout = 1; is_laid_out(k) && set != TC_SMOKE && layout < TC_LAYOUT_ZERO_ALL;
+             layout++) {
+            if ((one || strcmp(record->op, "var") == 0) && sized[k].n_dims == 1 &&
+                layout == (sized[k].dims[0] ? TC_LAYOUT_ZERO_LAST : TC_LAYOUT_ZERO_FIRST))
+                continue; /* equals only: the place is always the first */
+            tc_line in = call_line(record, types, &sized[k], (tc_layout)layout, TC_LAYOUT_DENSE);
+            tc_line_emit(&in, sink);
+            if (layout >= TC_N_OUT_LAYOUTS)
+                continue;
+            tc_line out = call_line(record, types, &sized[k], TC_LAYOUT_DENSE, (tc_layout)layout);
+            tc_line_emit(&out, sink);
+        }
+    }
+    static const struct sized large[] = {
+        {2, {700, 150}, 1, {0}}, {2, {600, 170}, 1, {1}}, {3, {40, 50, 60}, 2, {0, 2}}};
+    for (int k = 0; tc_has_large(record, types, set) && k < TC_LENGTH(large); k++) {
+        tc_line l = call_line(record, types, &large[k], TC_LAYOUT_DENSE, TC_LAYOUT_DENSE);
+        if (!one || large[k].n_dims == 1)
+            tc_line_emit(&l, sink);
+    }
+    if (set == TC_SMOKE)
+        return;
+    /* Long lines: what is lost with each addition adds up. */
+    static const struct sized longest = {1, {300000}, 1, {0}}, many = {2, {3, 40000}, 1, {1}};
+    tc_line l = call_line(record, types, &longest, TC_LAYOUT_DENSE, TC_LAYOUT_DENSE);
+    tc_line_add(&l, "data=biased");
+    if (strcmp(record->op, "sum") == 0 || strcmp(record->op, "var") == 0)
+        tc_line_emit(&l, sink);
+    tc_line m = call_line(record, types, &many, TC_LAYOUT_DENSE, TC_LAYOUT_DENSE);
+    if (tc_has_large(record, types, set))
+        tc_line_emit(&m, sink);
+}
+
+const tc_family tc_family_reduce = {"reduce", shapes, terms, fill, list};

@@ -1,0 +1,119 @@
+/* Calls of device/copy.cl. */
+#include "plugins/shared/gpu/copy.h"
+#include "plugins/shared/gpu/loop.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { TILE = 32, TILE_ROWS = 8 };
+
+/* The forms of device/copy.cl. */
+enum form { IN_A_ROW, STRIDED, TRANSPOSED };
+
+/* As the device code has it; a loop is there in the forms that have one. */
+typedef struct parameters {
+    int64_t numel, offsets[2];
+    char loop[offsetof(gpu_loop, strides) + 2 * sizeof(int64_t[TN_MAX_RANK])];
+    int64_t sizes[2], out_step, in_step;
+} parameters;
+
+/* The dimension along which tensor k lies in a row, or -1. */
+static int64_t row_of(const gpu_loop *loop, int k) {
+    int64_t d = 0;
+    while (d < loop->rank && loop->strides[k][d] != 1)
+        d++;
+    return d < loop->rank ? d : -1;
+}
+
+/* Is it worth its tiles? Then `p` says how they lie, and the loop loses two dimensions. */
+static bool is_transposed(gpu_loop *loop, parameters *p) {
+    enum { LEAST = 8 };
+    int64_t x = row_of(loop, 0), y = row_of(loop, 1);
+    if (x < 0 || y < 0 || x == y || loop->sizes[x] < LEAST || loop->sizes[y] < LEAST)
+        return false;
+    p->sizes[0] = loop->sizes[x];
+    p->sizes[1] = loop->sizes[y];
+    p->out_step = loop->strides[0][y];
+    p->in_step = loop->strides[1][x];
+    int64_t rank = 0;
+    for (int64_t d = 0; d < loop->rank; d++) {
+        if (d == x || d == y)
+            continue;
+        loop->sizes[rank] = loop->sizes[d];
+        loop->strides[0][rank] = loop->strides[0][d];
+        loop->strides[1][rank] = loop->strides[1][d];
+        rank++;
+    }
+    loop->rank = rank;
+    return true;
+}
+
+/* In a program there are all dtypes of the input. */
+static tn_status find(const tn_call *call, tn_dtype from, tn_dtype to, enum form form,
+                      bool is_int32, const uint64_t side[2], gpu_kernel **out) {
+    uint64_t key = GPU_KEY(GPU_FAMILY_copy, (uint64_t)from << 16 | (uint64_t)to << 8 |
+                                                (uint64_t)form << 1 | is_int32);
+    *out = gpu_kernel_find(call->device, key);
+    if (*out)
+        return TN_OK;
+    bool tiles = form == TRANSPOSED;
+    char entry[32];
+    snprintf(entry, sizeof entry, "copy_%s", gpu_dtype_name(from));
+    return gpu_kernel_get(call->device, key, &gpu_source_copy, entry, out,
+                          "-DD=%s -DSTRIDED=%d -DINDEX=%s -DSIDE_X=%d -DSIDE_Y=%d",
+                          gpu_dtype_name(to), form, is_int32 ? "i32" : "i64",
+                          tiles ? (int)side[0] : 1, tiles ? (int)side[1] : 1);
+}
+
+tn_status gpu_copy(const tn_call *call, const tn_tensor_view *out, const tn_tensor_view *in) {
+    const tn_tensor_view *views[] = {out, in};
+    bool one_item = gpu_device_traits(call->device)->is_cpu,
+         is_int32 = out->numel < INT32_MAX - GPU_GROUP;
+    tn_dtype from = in->dtype, to = out->dtype;
+    if (from == to) /* the bits move */
+        from = to = gpu_moved_as(from);
+    gpu_loop loop;
+    parameters p = {.numel = out->numel, .offsets = {gpu_offset(out), gpu_offset(in)}};
+    gpu_loop_init(&loop, views, 2, GPU_ALL_DIMS);
+    const enum form form = gpu_loop_in_a_row(&loop, 2, 0) ? IN_A_ROW
+                           : is_transposed(&loop, &p)     ? TRANSPOSED
+                                                          : STRIDED;
+    gpu_launch launch = {.n_memory = 2,
+                         .memory = {out->memory, in->memory},
+                         .parameters = &p,
+                         .parameter_bytes = form == IN_A_ROW  ? offsetof(parameters, loop)
+                                            : form == STRIDED ? offsetof(parameters, sizes)
+                                                              : sizeof p,
+                         .groups = {(uint64_t)gpu_ceil_div(p.numel, GPU_GROUP)},
+                         .local = {GPU_GROUP}};
+    if (form != IN_A_ROW)
+        memcpy(p.loop, &loop, sizeof p.loop);
+    if (form == TRANSPOSED) {
+        launch.groups[0] = (uint64_t)gpu_ceil_div(p.sizes[0], TILE);
+        launch.groups[1] = (uint64_t)gpu_ceil_div(p.sizes[1], TILE);
+        launch.groups[2] = (uint64_t)gpu_loop_numel(&loop);
+        launch.local[0] = one_item ? 1 : TILE;
+        launch.local[1] = one_item ? 1 : TILE_ROWS;
+    }
+    tn_status status = find(call, from, to, form, is_int32, launch.local, &launch.kernel);
+    return status == TN_OK ? gpu_launch_on(call->stream, &launch) : status;
+}
+
+static tn_status run(const tn_call *call) {
+    return gpu_copy(call, call->outs[0], gpu_arg(call, TN_ARG_copy_self));
+}
+
+#define ALL TN_DTYPES_ALL
+#define RECORD(from, to) \
+    { \
+        .struct_size = sizeof(tn_kernel), .op = "copy", .schema_hash = TN_KERNEL_HASH_copy, \
+        .dtypes = {from, to}, \
+        .flags = GPU_FLAGS_STRIDED | TN_KERNEL_DETERMINISTIC | TN_KERNEL_CAPTURE_SAFE, .run = run \
+    }
+
+static const tn_kernel records[] = {
+    RECORD(ALL & ~GPU_F64, ALL & ~GPU_F64),
+    RECORD(GPU_F64, ALL),
+    RECORD(ALL & ~GPU_F64, GPU_F64),
+};
+GPU_PUBLISH(copy, records);

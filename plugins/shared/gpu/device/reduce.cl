@@ -1,0 +1,363 @@
+/* Sum, prod, amax, amin, argmax, argmin, var. The input's dimensions are kept or reduced.
+ * A team of work items makes a result, or as many as it reads side by side:
+ *
+ *   rows       lanes lie along the innermost reduced dimension, and end in one result
+ *   columns    lanes lie along the innermost kept dimension, a result each
+ *
+ * Where there are few results, what is reduced is cut into chunks, whose states go to memory and
+ * are put together by `merge`.
+ *
+ *   OP       OP_sum and so on, below
+ *   T, R     the dtype of the input; of the output
+ *   UNIT     1: the elements that lanes read are neighbours
+ *   CHUNKS   1: write states for `merge`; 0: results
+ *   INDEX, ROWS, L, M, P, W    see tiling.h
+ * In `merge` L work items make a result, and M, P, W are 1. */
+#include "tiling.h"
+
+#define OP_sum 0
+#define OP_prod 1
+#define OP_var 2
+#define OP_amax 3
+#define OP_amin 4
+#define OP_argmax 5
+#define OP_argmin 6
+
+#define IS_EXTREME (OP >= OP_amax)
+#define IS_ARG (OP >= OP_argmax)
+#define IS_MAX (OP == OP_amax || OP == OP_argmax)
+
+/* A state is a, the sum, product or extreme so far; and
+ *   b    what sums lose (tiling.h), or an extreme's index
+ *   c    for var, where a is a sum of squared distances, the sum of these distances */
+#if IS_EXTREME
+typedef computed(T) A;
+#else
+typedef wide(T) A;
+#endif
+#if IS_ARG
+typedef INDEX B;
+#else
+typedef A B;
+#endif
+#define HAS_B (IS_ARG || ((OP == OP_sum || OP == OP_var) && IS_COMPENSATED(T)))
+#define HAS_C (OP == OP_var)
+
+/* ---- states ------------------------------------------------------------------------------ */
+
+#if OP == OP_prod
+#define EMPTY 1
+#elif !IS_EXTREME
+#define EMPTY 0
+#elif IS_FLOAT(T)
+#define EMPTY ((A)f32_of_bits(IS_MAX ? 0xff800000u : 0x7f800000u))
+#elif DTYPE(T) == DTYPE_i64
+#define EMPTY (IS_MAX ? -9223372036854775807 - 1 : 9223372036854775807)
+#else
+#define EMPTY (IS_MAX ? -2147483647 - 1 : 2147483647)
+#endif
+
+#if IS_MAX
+#define BEATS(x, y) ((x) > (y))
+#else
+#define BEATS(x, y) ((x) < (y))
+#endif
+
+/* The element x, number i of those that are reduced, comes after what is in the state. */
+DEVICE void take(A *a, B *b, A x, INDEX i) {
+#if OP == OP_prod
+    *a *= x;
+#elif !IS_EXTREME
+    ADD_WIDE(A, *a, *b, x);
+#elif IS_ARG
+    bool better = BEATS(x, *a) | ((x != x) & (*a == *a));
+    *a = better ? x : *a;
+    *b = better ? i : *b;
+#else
+    *a = (BEATS(x, *a) | (x != x)) ? x : *a;
+#endif
+}
+
+/* The state (a2, b2) is added. Indices decide between equals: states come in any order. */
+DEVICE void join(A *a, B *b, A a2, B b2) {
+#if IS_ARG
+    bool other_nan = a2 != a2, own_nan = *a != *a;
+    bool better = BEATS(a2, *a) || (other_nan && !own_nan) ||
+                  ((a2 == *a || (other_nan && own_nan)) && b2 < *b);
+    *a = better ? a2 : *a;
+    *b = better ? b2 : *b;
+#else
+    take(a, b, a2, 0);
+#if HAS_B
+    *b += b2;
+#endif
+#endif
+}
+
+/* ---- elements to results, or to the states of chunks ------------------------------------- */
+
+/* As the host writes it (gpu/reduce.c); strides and offsets in elements. */
+typedef struct parameters {
+    i64 offsets[2]; /* input, output */
+    i64 states[2];  /* where a states array begins, in A; where the indices, in i64 */
+    i64 n_outputs;  /* of the call */
+    i64 n_reduced;  /* elements of a result */
+    i64 chunk;      /* of these in a chunk */
+    i64 n_chunks;
+    i64 divisor;       /* var: a number of type A */
+    i64 n_teams, per;  /* of the call; of a group, besides P */
+    i64 width;         /* the innermost kept dimension */
+    i64 steps[2];      /* its strides: input, output */
+    i64 run, run_step; /* the innermost reduced dimension */
+    LOOP(2) kept;      /* the others: input, output */
+    LOOP(1) reduced;
+} parameters;
+
+#if OP == OP_var
+/* Sums of squared distances, and of distances: from `shift`, which is near the mean. */
+#define TAKE(l, x, i) \
+    do { \
+        A distance_ = (A)(x)-shift[ROWS ? 0 : (l)]; \
+        c[l] += distance_; \
+        take(&a[l], &b[l], (distance_) * (distance_), 0); \
+    } while (0)
+#define SWEEPS 2
+#else
+#define TAKE(l, x, i) take(&a[l], &b[l], (A)(x), (INDEX)(i))
+#define SWEEPS 1
+#endif
+
+/* The part of local id `other` to this work item's. */
+#define SHARE() \
+    do { \
+        parts_a[id] = a[0]; \
+        PART_B(parts_b[id] = b[0]); \
+        PART_C(parts_c[id] = c[0]); \
+    } while (0)
+#define JOIN(other) \
+    do { \
+        PART_B(b[0] = parts_b[id]); \
+        join(&a[0], &b[0], parts_a[other], OTHER_B(other)); \
+        PART_C(c[0] += parts_c[other]); \
+        SHARE(); \
+    } while (0)
+#if HAS_B
+#define PART_B(statement) statement
+#define OTHER_B(other) parts_b[other]
+#else
+#define PART_B(statement)
+#define OTHER_B(other) 0
+#endif
+#if HAS_C
+#define PART_C(statement) statement
+#else
+#define PART_C(statement)
+#endif
+
+/* A result from its state. */
+#if IS_ARG
+#define RESULT(a, b) (b)
+#else
+#define RESULT(a, b) ((computed(R))TOTAL(a, b))
+#endif
+
+KERNEL(reduce)
+(GLOBAL stored(R) * out, GLOBAL A *states, GLOBAL i64 *indices, GLOBAL const stored(T) * in,
+ const parameters p) {
+#if L * M * P > 1
+    LOCAL A parts_a[GROUP];
+    PART_B(LOCAL B parts_b[GROUP]);
+    PART_C(LOCAL A parts_c[GROUP]);
+#endif
+    int id = (int)LOCAL_ID(0), lane = LANE_OF(id), m = SHARE_OF(id);
+    i64 begin_chunk = (i64)GROUP_ID(1) * p.chunk,
+        n_chunk = p.n_reduced - begin_chunk < p.chunk ? p.n_reduced - begin_chunk : p.chunk;
+    i64 share = (n_chunk + M - 1) / M, begin = begin_chunk + m * share,
+        end = begin + share < begin_chunk + n_chunk ? begin + share : begin_chunk + n_chunk;
+    for (i64 t = 0; t < p.per; t++) {
+        i64 first_team = ((i64)GROUP_ID(0) * p.per + t) * P, team = first_team + TEAM_OF(id);
+        if (first_team >= p.n_teams)
+            break;
+        place here = place_of(team, p.width, lane);
+        i64 last = team < p.n_teams ? end : begin;
+        i64 at[2] = {p.offsets[0] + here.column * p.steps[0],
+                     p.offsets[1] + here.column * p.steps[1]};
+        WALK(p.kept, 2, INDEX, here.outer, at);
+
+        A a[W], c[W], shift[ROWS ? 1 : W];
+        B b[W];
+        for (int l = 0; l < (ROWS ? 1 : W); l++)
+            shift[l] = 0;
+        for (int sweep = 0; sweep < SWEEPS; sweep++) {
+            for (int l = 0; l < W; l++) {
+                a[l] = EMPTY;
+                /* So that the first of those equal to EMPTY is found. */
+                b[l] = IS_ARG ? (B)(begin + (ROWS ? lane * W + l : 0)) : (B)0;
+                c[l] = 0;
+            }
+            i64 n;
+            for (i64 r = begin; r < last; r += n) {
+                INDEX runs = (INDEX)r / (INDEX)p.run, i = (INDEX)r - runs * (INDEX)p.run;
+                i64 x[1] = {at[0] + i * p.run_step};
+                WALK(p.reduced, 1, INDEX, runs, x);
+                n = p.run - i < last - r ? p.run - i : last - r;
+#if ROWS
+                i64 step = UNIT ? 1 : p.run_step;
+                for (i64 j = lane * W; j < n; j += L * W) {
+                    if (W == 1 || n - j >= W)
+                        for (int l = 0; l < W; l++)
+                            TAKE(l, load(T)(in, x[0] + (j + l) * step), r + j + l);
+                    else
+                        for (int l = 0; l < (int)(n - j); l++)
+                            TAKE(l, load(T)(in, x[0] + (j + l) * step), r + j + l);
+                }
+#else
+                i64 step = UNIT ? 1 : p.steps[0];
+                for (i64 j = 0; j < n; j++)
+                    for (int l = 0; l < (W == 1 ? here.lanes > 0 : here.lanes); l++)
+                        TAKE(l, load(T)(in, x[0] + j * p.run_step + l * step), r + j);
+#endif
+            }
+#if ROWS
+            for (int h = W / 2; h > 0; h /= 2)
+                for (int l = 0; l < h; l++) {
+                    join(&a[l], &b[l], a[l + h], b[l + h]);
+                    c[l] += c[l + h];
+                }
+#endif
+#if GROUP > 1
+            SHARE();
+            JOIN_TEAM(ROWS ? m * L + lane : m, ROWS ? L * M : M, ROWS ? 1 : L, JOIN);
+            a[0] = parts_a[ROWS ? TEAM_OF(id) * L * M : lane];
+            PART_B(b[0] = parts_b[ROWS ? TEAM_OF(id) * L * M : lane]);
+            PART_C(c[0] = parts_c[ROWS ? TEAM_OF(id) * L * M : lane]);
+            BARRIER();
+#endif
+            for (int l = 0; l < (ROWS ? 1 : W) && sweep + 1 < SWEEPS; l++)
+                shift[l] = c[l] / (A)n_chunk;
+        }
+
+        if (m > 0 || ROWS * lane > 0 || team >= p.n_teams)
+            continue;
+        for (int l = 0; l < (ROWS ? 1 : here.lanes); l++) {
+#if OP == OP_var
+            A more = c[l] / (A)n_chunk, squares = TOTAL(a[l], b[l]) - c[l] * more,
+              positive = squares < 0 ? 0 : squares;
+#endif
+#if CHUNKS
+            i64 s = (i64)GROUP_ID(1) * p.n_outputs + here.outer * p.width + here.column + l,
+                n_states = p.n_chunks * p.n_outputs;
+            GLOBAL A *const to = states + p.states[0] + s;
+#if OP == OP_var
+            to[0] = positive;
+            to[n_states] = shift[l];
+            to[2 * n_states] = more;
+#else
+            to[0] = a[l];
+#if IS_ARG
+            indices[p.states[1] + s] = b[l];
+#elif HAS_B
+            to[n_states] = b[l];
+#endif
+#endif
+#else
+            i64 to = at[1] + l * p.steps[1];
+#if OP == OP_var
+            store(R)(out, to, (computed(R))DIVIDE(positive, number_wide(p.divisor)));
+#else
+            store(R)(out, to, RESULT(a[l], b[l]));
+#endif
+#endif
+        }
+    }
+}
+
+/* ---- the states of chunks to results ----------------------------------------------------- */
+
+#if OP == OP_var
+/* n elements, their mean as shift + more, and the sum of squared distances from it. T. Chan et al.,
+ * Updating formulae and a pairwise algorithm for computing sample variances, 1979. */
+DEVICE void join_var(A *n, A *squares, A *shift, A *more, A n2, A squares2, A shift2, A more2) {
+    if (n2 == 0)
+        return;
+    if (*n == 0) {
+        *n = n2;
+        *squares = squares2;
+        *shift = shift2;
+        *more = more2;
+        return;
+    }
+    A distance = (shift2 - *shift) + (more2 - *more), part = n2 / (*n + n2);
+    *squares += squares2 + distance * distance * *n * part;
+    *more += distance * part;
+    *n += n2;
+}
+#define SHARE_VAR() \
+    do { \
+        parts_a[id] = squares; \
+        parts_n[id] = n; \
+        parts_shift[id] = shift; \
+        parts_more[id] = more; \
+    } while (0)
+#define JOIN_VAR(other) \
+    do { \
+        join_var(&n, &squares, &shift, &more, parts_n[other], parts_a[other], parts_shift[other], \
+                 parts_more[other]); \
+        SHARE_VAR(); \
+    } while (0)
+#endif
+
+KERNEL(merge)
+(GLOBAL stored(R) * out, GLOBAL const A *states, GLOBAL const i64 *indices, const parameters p) {
+    int id = (int)LOCAL_ID(0);
+    i64 o = (i64)GROUP_ID(0), n_states = p.n_chunks * p.n_outputs, share = (p.n_chunks + L - 1) / L,
+        begin = id * share, end = begin + share < p.n_chunks ? begin + share : p.n_chunks;
+    i64 outer = o / p.width;
+    i64 at[2] = {0, p.offsets[1] + (o - outer * p.width) * p.steps[1]};
+    WALK(p.kept, 2, i64, outer, at);
+    GLOBAL const A *const from = states + p.states[0] + o;
+#if L > 1
+    LOCAL A parts_a[L];
+#endif
+#if OP == OP_var
+#if L > 1
+    LOCAL A parts_n[L], parts_shift[L], parts_more[L];
+#endif
+    A n = 0, squares = 0, shift = 0, more = 0;
+    for (i64 k = begin; k < end; k++) {
+        i64 rest = p.n_reduced - k * p.chunk, s = k * p.n_outputs;
+        join_var(&n, &squares, &shift, &more, (A)(rest < p.chunk ? rest : p.chunk), from[s],
+                 from[n_states + s], from[2 * n_states + s]);
+    }
+#if L > 1
+    SHARE_VAR();
+    JOIN_TEAM(id, L, 1, JOIN_VAR);
+#endif
+    if (id == 0)
+        store(R)(out, at[1], (computed(R))DIVIDE(squares, number_wide(p.divisor)));
+#else
+#if L > 1
+    PART_B(LOCAL B parts_b[L]);
+#endif
+    A a[1] = {EMPTY};
+    B b[1] = {IS_ARG ? (B)p.n_reduced : (B)0};
+    for (i64 k = begin; k < end; k++) {
+        i64 s = k * p.n_outputs;
+#if IS_ARG
+        join(a, b, from[s], (B)indices[p.states[1] + o + s]);
+#elif HAS_B
+        join(a, b, from[s], from[n_states + s]);
+#else
+        join(a, b, from[s], 0);
+#endif
+    }
+#if L > 1
+    SHARE();
+    JOIN_TEAM(id, L, 1, JOIN);
+    a[0] = parts_a[0];
+    PART_B(b[0] = parts_b[0]);
+#endif
+    if (id == 0)
+        store(R)(out, at[1], RESULT(a[0], b[0]));
+#endif
+}

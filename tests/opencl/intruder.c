@@ -1,0 +1,9 @@
+/* The code of somebody who may start a program, to be run by the OpenCL loader in its place: an
+ * OpenCL driver and layer that only says that it was loaded. */
+#include <stdio.h>
+#include <unistd.h>
+
+__attribute__((constructor)) static void intrude(void) {
+    printf("the caller's code runs as user %d\n", (int)geteuid());
+    fflush(stdout);
+}
