@@ -78,7 +78,7 @@ typedef struct tni_fork_part {
 
 void tni_fork_register(tni_fork_level level, const tni_fork_part *part);
 
-/* ---- locks under which foreign code may run ------------------------------------------------- */
+/* ---- locks under which foreign code may run ---------------------------------------------- */
 
 typedef struct tni_lock {
     pthread_mutex_t mutex;
@@ -110,7 +110,7 @@ void tni_fork_take(tni_lock *lock);
 /* For `after`: undoes that. False when it was not to be had; in the child it is free then. */
 bool tni_fork_give(tni_lock *lock, bool in_child);
 
-/* ---- a level that is one lock --------------------------------------------------------------- */
+/* ---- a level that is one lock ------------------------------------------------------------ */
 
 #define TNI_FORK_PART(level) \
     __attribute__((constructor)) static void fork_register_##level(void) { \

@@ -4,8 +4,8 @@
  * --serve, runs one at a time as its standard input asks, which is how compare.py interleaves two
  * programs row by row. Compiles as C and as C++, so that both sides are timed by the same code.
  */
-#ifndef BENCH_COMMON_H
-#define BENCH_COMMON_H
+#ifndef TNI_BENCH_COMMON_H
+#define TNI_BENCH_COMMON_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* What the benchmarks of Tenon share. */
-#ifndef BENCH_TENON_H
-#define BENCH_TENON_H
+#ifndef TNI_BENCH_TENON_H
+#define TNI_BENCH_TENON_H
 
 #include "bench/common.h"
 

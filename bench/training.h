@@ -1,7 +1,7 @@
 /* A training step of a network of samples/mnist, on random batches that lie on the device already
  * and take turns; the learning rate is small, so that the weights stay where they are. */
-#ifndef BENCH_TRAINING_H
-#define BENCH_TRAINING_H
+#ifndef TNI_BENCH_TRAINING_H
+#define TNI_BENCH_TRAINING_H
 
 #include "samples/mnist/model.h"
 

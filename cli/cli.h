@@ -1,6 +1,6 @@
 /* What the commands of `tenon` share: their entry, their exit codes, the two ways to print. */
-#ifndef TENON_CLI_H
-#define TENON_CLI_H
+#ifndef TNI_CLI_CLI_H
+#define TNI_CLI_CLI_H
 
 #include <stdbool.h>
 

@@ -1,6 +1,6 @@
 /* Opening every device there is, for the commands that tell of them. */
-#ifndef TENON_CLI_DEVICES_H
-#define TENON_CLI_DEVICES_H
+#ifndef TNI_CLI_DEVICES_H
+#define TNI_CLI_DEVICES_H
 
 #include <tenon/device.h>
 

@@ -2,8 +2,8 @@
  *
  * A key of NULL is for elements of an array. Strings that are NULL become null.
  */
-#ifndef TENON_CLI_JSON_H
-#define TENON_CLI_JSON_H
+#ifndef TNI_CLI_JSON_H
+#define TNI_CLI_JSON_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -2,8 +2,8 @@
  *
  * Cells are copied. Rows are printed by table_print, when all widths are known.
  */
-#ifndef TENON_CLI_TABLE_H
-#define TENON_CLI_TABLE_H
+#ifndef TNI_CLI_TABLE_H
+#define TNI_CLI_TABLE_H
 
 enum { TABLE_MAX_COLUMNS = 8 };
 

@@ -1,14 +1,18 @@
 #!/usr/bin/env python3
-"""Checks who may know whom, over the #include lines of the tracked sources.
+"""Checks who may know whom, over the #include lines of the sources, and that README.md and
+CONTRIBUTING.md say the same.
 
-usage: check_layers.py [--root FOLDER]
+usage: check_layers.py [--root FOLDER] [--build FOLDER]
 
     plugin-sdk  <-  base  <-  dispatcher  <-  loader  <-  core  <-  cli, samples, tests, bench
          ^--- plugins (each knows itself, plugins/shared and plugin-sdk)
 
-plugin-sdk/conformance/worker/core is a program above core: public headers and the suite's own. Samples and
-the command line include public headers only (and their own). Public headers include
-public headers of their layer or a lower one. Headers of the system are not looked at.
+A folder includes what is to its left. The command line and the samples include public headers alone
+(and their own), and public headers include public headers. In plugin-sdk/conformance the runner
+stands above the worker; worker/core is a program above core.
+
+A quoted include is a path from the root, or from the build's for what is generated; in the
+projects that a reader copies out of the tree, from the file's folder. One that leads nowhere is a problem.
 """
 
 import argparse
@@ -16,102 +20,127 @@ import pathlib
 import re
 import sys
 
+from tree import C_SUFFIXES, ROOT, files_of, is_project
+
 LAYERS = ["plugin-sdk", "base", "dispatcher", "loader", "core"]
-OUTSIDE = ["cli", "samples", "tests", "bench", "tools"]
+OUTSIDE = ["cli", "samples", "tests", "bench"]
+PUBLIC_ONLY = ["cli", "samples"]
+DEVICE_CODE = "device"  # a folder of a plugin: its files are put together by a script of ours
+SHARED = [("plugins", "shared")]
 TEMPLATE = pathlib.Path("plugin-sdk/template")
-SUITE = pathlib.Path("plugin-sdk/conformance")  # knows plugin.h alone
-CORE_WORKER = SUITE / "worker" / "core"  # except for this program, which stands above core
-SHARED = ("plugins", "shared")
-PUBLIC_ONLY = {"cli", "samples"}
-GENERATED = {"tenon/kernels.h": "plugin-sdk", "tenon/requirements.h": "plugin-sdk", "tenon/ops.h": "core"}
+SUITE = pathlib.Path("plugin-sdk/conformance")
+CORE_WORKER = SUITE / "worker" / "core"
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
-SUFFIXES = {".c", ".h", ".inc", ".def"}
-
-
-def sources(root):
-    for top in LAYERS + ["plugins"] + OUTSIDE:
-        for path in sorted((root / top).rglob("*")):
-            if path.suffix in SUFFIXES and path.is_file():
-                yield path.relative_to(root)
 
 
 def is_public(path):
     return "include" in path.parts
 
 
-def resolve(root, source, name, by_angle):
-    """The file an #include means, relative to the root, or None for one of the system."""
-    candidates = [] if by_angle else [source.parent / name]
-    if source.is_relative_to(SUITE):
-        candidates += [SUITE / name]
-    candidates += [pathlib.Path(name)]
-    candidates += [pathlib.Path(layer) / "include" / name for layer in LAYERS]
+def resolve(root, build, source, name, by_angle):
+    """The file an #include means, relative to its root, or None when there is none."""
+    if by_angle:
+        candidates = [pathlib.Path(layer) / "include" / name for layer in LAYERS]
+    elif is_project(source):
+        # A chapter of the tutorial replaces files of the template and of the chapters before it.
+        chapters = sorted((root / "docs/vendor/code").glob("*"))
+        candidates = [source.parent / name]
+        if not source.is_relative_to("samples"):
+            candidates += [p.relative_to(root) / name for p in chapters] + [TEMPLATE / name]
+    elif source.parent.name == DEVICE_CODE:
+        candidates = [source.parent / name, pathlib.Path(name)]
+    else:
+        candidates = [pathlib.Path(name)]
     for candidate in candidates:
-        # Normalised by hand: "../x" must not leave the tree through a symbolic link.
-        full = (root / candidate).resolve()
-        if full.is_file() and full.is_relative_to(root):
-            return full.relative_to(root)
-    if name in GENERATED:
-        return pathlib.Path(GENERATED[name]) / "include" / name
+        if any((base / candidate).is_file() for base in (root, build)):
+            return candidate
+    return None
+
+
+def why_not_in_suite(source, target):
+    """The same for the conformance suite; None also for what is no matter of its own."""
+    if source.is_relative_to(CORE_WORKER):
+        if is_public(target) or target.is_relative_to(SUITE / "worker") or target.parent == SUITE:
+            return None
+        return f"the suite's worker for core may include public headers and the worker's, not {target}"
+    if target.is_relative_to(CORE_WORKER) and source.parts[0] != "tests":
+        return f"{source.parts[0]} must not know a program above core: {target}"
+    if target.is_relative_to(SUITE / "runner") and not source.is_relative_to(SUITE / "runner"):
+        return None if source.parts[0] == "tests" else f"{source.parent} must not know the suite's runner: {target}"
     return None
 
 
 def why_not(source, target):
     """Why `source` must not include `target`; None when it may."""
     here, there = source.parts[0], target.parts[0]
-    if source.parent == TEMPLATE:  # the project of a vendor
-        if is_public(target) or target.parent == TEMPLATE:
+    if source.is_relative_to(CORE_WORKER) or target.is_relative_to(SUITE):
+        return why_not_in_suite(source, target)
+    if is_project(source):
+        if is_public(target) or is_project(target):
             return None
-        return f"the template may include its own folder and public headers, not {target}"
-    if source.is_relative_to(CORE_WORKER):
-        if is_public(target) or target.is_relative_to(SUITE):
-            return None
-        return f"the suite's worker for core may include public headers and the suite's, not {target}"
-    if target.is_relative_to(CORE_WORKER):
-        return None if here == "tests" else f"{here} must not know a program above core: {target}"
+        return f"what a reader copies may include its own folder and public headers, not {target}"
     if here == "plugins":
-        own = source.parts[:2]
-        if target.parts[:2] in (own, SHARED) or (there == "plugin-sdk" and is_public(target)):
+        if target.parts[:2] in (source.parts[:2], *SHARED) or (there == "plugin-sdk" and is_public(target)):
             return None
         return f"a plugin may include its own folder, plugins/shared and plugin-sdk's headers, not {target}"
     if there == "plugins":
         return None if here == "tests" else f"{here} must not know a plugin: {target}"
-    if here in OUTSIDE:
-        if here in PUBLIC_ONLY and not is_public(target) and there != here:
-            return f"{here} may include public headers only, not {target}"
-        if there in OUTSIDE and there != here and here in PUBLIC_ONLY:
-            return f"{here} must not know {there}: {target}"
-        return None
+    if here in PUBLIC_ONLY:
+        return None if is_public(target) or there == here else f"{here} may include public headers only, not {target}"
     if there in OUTSIDE:
-        return f"{here} must not know {there}: {target}"
-    if LAYERS.index(there) > LAYERS.index(here):
+        return None if here in OUTSIDE else f"{here} must not know {there}: {target}"
+    if here in LAYERS and LAYERS.index(there) > LAYERS.index(here):
         return f"{here} is below {there} and must not include {target}"
     if is_public(source) and not is_public(target):
         return f"a public header may include public headers only, not {target}"
     return None
 
 
+def problems_of(root, build, source):
+    for number, line in enumerate((root / source).read_text().splitlines(), 1):
+        match = INCLUDE.match(line)
+        if not match:
+            continue
+        by_angle, name = match[1] == "<", match[2]
+        target = resolve(root, build, source, name, by_angle)
+        if target:
+            reason = why_not(source, target)
+        elif by_angle:
+            reason = name.startswith("tenon/") and f"there is no header <{name}>"
+        else:
+            reason = f'"{name}" leads nowhere; a quoted include is a path from the ' + (
+                "file's folder" if is_project(source) else "root")
+        if reason:
+            yield f"{source}:{number}: {reason}"
+
+
+def problems_of_pages(root):
+    """The two drawings of the layers must be this script's."""
+    drawing = "\n".join(line.strip() for line in __doc__.splitlines() if "<-" in line or "^--" in line)
+    if "  <-  ".join(LAYERS + [", ".join(OUTSIDE)]) not in drawing:
+        yield "tools/check_layers.py: its own drawing is not what it checks"
+    page = "\n".join(line.strip() for line in (root / "CONTRIBUTING.md").read_text().splitlines())
+    if drawing not in page:
+        yield f"CONTRIBUTING.md: the layers are not drawn as tools/check_layers.py has them:\n{drawing}"
+    house = (root / "README.md").read_text().partition("## The house")[2].split("```")[1:2]
+    words = re.findall(rf"\b({'|'.join(LAYERS)})\b", house[0] if house else "")
+    floors = list(dict.fromkeys(reversed(words)))  # from the ground up
+    if floors != LAYERS:
+        yield f"README.md: the house has the floors {floors}; tools/check_layers.py has {LAYERS}"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--root", default=pathlib.Path(__file__).resolve().parent.parent,
-                        type=pathlib.Path)
-    root = parser.parse_args().root.resolve()
+    parser.add_argument("--root", default=ROOT, type=pathlib.Path)
+    parser.add_argument("--build", type=pathlib.Path)
+    args = parser.parse_args()
+    root, build = args.root.resolve(), args.build or args.root / "build"
 
-    n_files, problems = 0, []
-    for source in sources(root):
-        n_files += 1
-        for number, line in enumerate((root / source).read_text().splitlines(), 1):
-            match = INCLUDE.match(line)
-            if not match:
-                continue
-            target = resolve(root, source, match[2], match[1] == "<")
-            reason = target and why_not(source, target)
-            if reason:
-                problems.append(f"{source}:{number}: {reason}")
-            if target is None and match[2].startswith("tenon/"):
-                problems.append(f"{source}:{number}: there is no header <{match[2]}>")
-    print("\n".join(problems) or f"layers: {n_files} files, each includes only what it may")
-    return 1 if problems or not n_files else 0
+    files = files_of(root, C_SUFFIXES)
+    problems = [problem for source in files for problem in problems_of(root, build, source)]
+    problems += problems_of_pages(root)
+    print("\n".join(problems) or f"layers: {len(files)} files, each includes only what it may")
+    return 1 if problems or not files else 0
 
 
 sys.exit(main())

@@ -1,25 +1,106 @@
 #!/usr/bin/env python3
-"""Checks that the listings of pages are what the sources say.
+"""Checks every C listing of every page: it is what a source says, or it compiles and runs.
 
-usage: check_listings.py [--write] PAGE.md...
+usage: check_listings.py [--root FOLDER] [--write] [--cc COMPILER... [--flag=FLAG ...]]
 
-A listing is a code block under a line such as
+What stands between ```c and ``` is one of three. A copy, under a line such as
 
     <!-- from code/2-memory/memory.c: alloc free_memory -->
 
-The path is from the page's folder; the names are functions, structs, tables or macros that start in
-the first column of the file, each listed with the comment above it. Without names it is the whole
-file. Code of the template is shown under the names that `tenon new-plugin acme npu` gives it. With
---write the listings are brought up to date.
+where the path is from the page's folder and the names are functions, structs, tables or macros that
+start in the first column of the file, each listed with the comment above it; without names it is the
+whole file. Code of the template is shown under the names that `tenon new-plugin acme npu` gives it.
+--write brings copies up to date.
+
+A sketch, under <!-- sketch: REASON -->, which nothing looks at. Anything else is run (where --cc
+says by what it is compiled), in a process of its own; it must end without a standing error and print
+what a ```text block right after it says. It is
+
+    a program       where it has a main function;
+    declarations    after ```c top: functions, types and the like, known to the rest of the page;
+    statements      else: the body of a function, run in a scope.
+
+A comment <!-- given: STATEMENTS --> before it sets up what it takes for granted. The same listing on
+two pages is run once.
 """
 
+import argparse
 import pathlib
 import re
+import subprocess
 import sys
+import tempfile
 
-LISTING = re.compile(r"(<!-- from (\S+?)(?:: ([\w ]+?))? -->\n```\w*\n)(.*?)(```\n)", re.S)
-MARK = "<!-- from "
+from tree import ROOT, files_of
+
+LISTING = re.compile(r"(?P<before>(?:<!--(?:(?!-->).)*-->\s*)*)^```c(?P<top> top)?\n(?P<text>.*?)^```$"
+                     r"(?P<after>\s*^```text\n(?P<output>.*?)^```$)?", re.S | re.M)
+MARK = re.compile(r"<!-- (from|given|sketch):? *(.*?) *-->", re.S)
 NAMES = {"yourvendor": "acme", "yourtype": "npu", "YOURTYPE": "NPU"}
+FLAGS = ["-std=gnu11", "-Wall", "-Wextra", "-Werror", "-Wno-unused-parameter", "-Wno-unused-variable",
+         "-Wno-unused-function"]
+
+HEAD = """\
+#include <math.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <tenon/tenon.h>
+#include <tenon/validation.h>
+"""
+
+FUNCTION = """\
+static tn_status listing_{line}(void) {{
+    TN_SCOPE;
+    {given}
+    {{
+#line {line} "{page}"
+{text}
+    }}
+    return tn_error_status();
+}}
+"""
+
+MAIN = """\
+int main(int argc, char **argv) {{
+    int line = argc > 1 ? atoi(argv[1]) : 0;
+    tn_status status = TN_INTERNAL;
+{cases}
+    fflush(stdout);
+    if (status != TN_OK)
+        fprintf(stderr, "%s\\n", tn_error_message());
+    return status != TN_OK;
+}}
+"""
+
+
+class Listing:
+    def __init__(self, page, line, match):
+        self.page, self.line, self.text = page, line, match["text"]
+        self.marks = dict(MARK.findall(match["before"]))
+        self.is_top, self.output = bool(match["top"]), match["output"]
+        self.is_program = re.search(r"^int main\(", self.text, re.M) is not None
+        self.is_run = not {"from", "sketch"} & self.marks.keys()
+        self.place = f"{page}:{line}"
+
+
+def listings_of(page, problems):
+    text, found, end = page.read_text(), [], 0
+    for match in LISTING.finditer(text):
+        problems += lost_marks(page, text, end, match.start())
+        end = match.end()
+        found.append(Listing(page, text.count("\n", 0, match.start("text")) + 1, match))
+    problems += lost_marks(page, text, end, len(text))
+    return found
+
+
+def lost_marks(page, text, start, end):
+    for mark in MARK.finditer(text, start, end):
+        yield f"{page}:{text.count(chr(10), 0, mark.start()) + 1}: this mark stands before no listing"
+
+
+# ---- copies -------------------------------------------------------------------------------------
 
 
 def is_start(line, name):
@@ -62,8 +143,10 @@ def definition(lines, name):
     return None
 
 
-def listing(source, names):
-    text = source.read_text()
+def original(listing):
+    """What the source says that the listing is from."""
+    path, _, names = listing.marks["from"].partition(":")
+    text = (listing.page.parent / path).read_text()
     for name, to in NAMES.items():
         text = text.replace(name, to)
     if not names:
@@ -72,43 +155,89 @@ def listing(source, names):
     for name in names.split():
         part = definition(lines, name)
         if part is None:
-            raise LookupError(f"{source.name} has no definition of '{name}'")
+            raise LookupError(f"{path} has no definition of '{name}'")
         parts.append("\n".join(part) + "\n")
     return "\n".join(parts)
 
 
-def renewed(page, problems):
-    """The page's text with every listing as its source has it."""
-    text = page.read_text()
-
-    def renew(match):
-        head, path, names, _, tail = match.groups()
+def problems_of_copies(listings, write):
+    for x in (x for x in listings if "from" in x.marks):
         try:
-            return head + listing(page.parent / path, names) + tail
+            text = original(x)
         except (OSError, LookupError) as error:
-            problems.append(f"{page}: {error}")
-            return match[0]
+            yield f"{x.place}: {error}"
+            continue
+        if text != x.text and write:
+            x.page.write_text(x.page.read_text().replace(f"```c\n{x.text}```", f"```c\n{text}```", 1))
+        elif text != x.text:
+            yield f"{x.place}: the listing is not what the source says; run tools/check_listings.py --write"
 
-    new = LISTING.sub(renew, text)
-    if text.count(MARK) != len(LISTING.findall(text)):
-        problems.append(f"{page}: a '{MARK}... -->' is not followed by a code block")
-    return text, new
+
+# ---- what is run --------------------------------------------------------------------------------
+
+
+def compile_c(compiler, source, folder, name):
+    """The program, or the compiler's words."""
+    file, program = folder / f"{name}.c", folder / name
+    file.write_text(source)
+    result = subprocess.run([*compiler[0], str(file), "-o", str(program), *FLAGS, *compiler[1], "-lm", "-pthread"],
+                            capture_output=True, text=True)
+    return (program, "") if result.returncode == 0 else (None, result.stderr)
+
+
+def check_run(listing, command):
+    """What is wrong with the listing, or nothing."""
+    result = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    if result.returncode != 0:
+        return [f"{listing.place}: failed ({result.returncode}): {result.stderr.strip()}"]
+    if listing.output is not None and result.stdout != listing.output:
+        return [f"{listing.place}: prints\n{result.stdout}but the page says\n{listing.output}"]
+    return []
+
+
+def problems_of_runs(listings, compiler, folder):
+    """Of one page: its programs one by one, all else as one program."""
+    problems, parts, cases = [], [HEAD], []
+    for x in listings:
+        if x.is_program:
+            program, words = compile_c(compiler, f'#line {x.line} "{x.page}"\n{x.text}', folder, f"program_{x.line}")
+            problems += check_run(x, [program]) if program else [f"{x.place}:\n{words}"]
+        elif x.is_top:
+            parts.append(f'#line {x.line} "{x.page}"\n{x.text}')
+        else:
+            given = x.marks.get("given", "").replace("\n", " ")
+            parts.append(FUNCTION.format(line=x.line, page=x.page, text=x.text, given=given))
+            cases.append(x)
+    if not cases:
+        return problems
+    calls = "\n".join(f"    if (line == {x.line})\n        status = listing_{x.line}();" for x in cases)
+    program, words = compile_c(compiler, "".join(parts) + MAIN.format(cases=calls), folder, "page")
+    if not program:
+        return problems + [words]
+    return problems + [problem for x in cases for problem in check_run(x, [program, str(x.line)])]
 
 
 def main():
-    args = sys.argv[1:]
-    write = args[:1] == ["--write"]
-    pages = [pathlib.Path(name) for name in args[write:]]
-    n_listings, problems = 0, []
-    for page in pages:
-        text, new = renewed(page, problems)
-        n_listings += text.count(MARK)
-        if write:
-            page.write_text(new)
-        elif new != text:
-            problems.append(f"{page}: listings are not what the sources say; run "
-                            f"tools/check_listings.py --write {page}")
-    print("\n".join(problems) or f"listings: {n_listings} in {len(pages)} pages, as the sources say")
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--root", default=ROOT, type=pathlib.Path)
+    parser.add_argument("--write", action="store_true")
+    parser.add_argument("--cc", nargs="+")
+    parser.add_argument("--flag", action="append", default=[])
+    args = parser.parse_args()
+    root = args.root.resolve()
+
+    n_listings, problems, seen = 0, [], set()
+    for page in files_of(root, {".md"}):
+        listings = listings_of(root / page, problems)
+        n_listings += len(listings)
+        problems += problems_of_copies(listings, args.write)
+        to_run = [x for x in listings if x.is_run and (x.is_top or x.text not in seen)]
+        seen |= {x.text for x in to_run}
+        if args.cc and to_run:
+            with tempfile.TemporaryDirectory() as folder:
+                problems += problems_of_runs(to_run, (args.cc, args.flag), pathlib.Path(folder))
+    print("\n".join(problems) or f"listings: {n_listings}, copies as the sources say"
+          + (", the others run" if args.cc else "; the others were not run"))
     return 1 if problems or not n_listings else 0
 
 

@@ -28,7 +28,8 @@ Those marked * choose code or files: a program that runs with raised privileges 
 capabilities) ignores them, and says so in its log.
 
 A plugin's own options are `TENON_<TYPE>_<OPTION>`: option `threads` of plugins for type `cpu` is
-`TENON_CPU_THREADS`. The plugin's page lists them: [OpenCL](opencl.md), [the simulated chip](sim.md).
+`TENON_CPU_THREADS`. The plugin's page lists them: [the CPU](cpu.md), [OpenCL](opencl.md),
+[the simulated chip](sim.md).
 """
 
 

@@ -1,6 +1,6 @@
 /* The rows of the PyTorch side, which bear the names of Tenon's. */
-#ifndef BENCH_PEER_H
-#define BENCH_PEER_H
+#ifndef TNI_BENCH_PEER_PEER_H
+#define TNI_BENCH_PEER_PEER_H
 
 #include "bench/common.h"
 

@@ -21,7 +21,7 @@ static tni_device *device_at(uint32_t i) {
     return tni_lock_is_mine(&tni_devices_lock) ? tni_device_at(i) : NULL;
 }
 
-/* ---- the table ------------------------------------------------------------------------------ */
+/* ---- the table --------------------------------------------------------------------------- */
 
 /* Published whole, so that it can be read at any moment; but the parts of devices were not held. */
 static void mend_table(bool whole) {
@@ -37,7 +37,7 @@ static void mend_table(bool whole) {
 
 TNI_FORK_LOCK(DEVICES, tni_devices_lock, mend_table)
 
-/* ---- allocators ----------------------------------------------------------------------------- */
+/* ---- allocators -------------------------------------------------------------------------- */
 
 static void fork_before_ALLOCATORS(void) {
     tni_device *d;
@@ -60,7 +60,7 @@ static void fork_after_ALLOCATORS(bool in_child) {
 
 TNI_FORK_PART(ALLOCATORS)
 
-/* ---- streams and events --------------------------------------------------------------------- */
+/* ---- streams and events ------------------------------------------------------------------ */
 
 static void fork_before_DEVICE(void) {
     tni_device *d;

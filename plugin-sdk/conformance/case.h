@@ -17,8 +17,8 @@
  * `seed=` overrides it. Two lines that differ in blanks or in the order of parameters are the same
  * case: the canonical form has parameters sorted by name.
  */
-#ifndef TENON_CONFORMANCE_CASE_H
-#define TENON_CONFORMANCE_CASE_H
+#ifndef TNI_PLUGIN_SDK_CONFORMANCE_CASE_H
+#define TNI_PLUGIN_SDK_CONFORMANCE_CASE_H
 
 #include <stdbool.h>
 #include <stddef.h>

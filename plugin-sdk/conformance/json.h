@@ -1,8 +1,8 @@
 /* As much of JSON (RFC 8259) as verdicts and logs need: text is quoted, and members of an
  * object are found in text that may have come from anywhere. Nothing is allocated.
  */
-#ifndef TENON_CONFORMANCE_JSON_H
-#define TENON_CONFORMANCE_JSON_H
+#ifndef TNI_PLUGIN_SDK_CONFORMANCE_JSON_H
+#define TNI_PLUGIN_SDK_CONFORMANCE_JSON_H
 
 #include <stdbool.h>
 #include <stddef.h>

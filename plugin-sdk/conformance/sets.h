@@ -1,6 +1,6 @@
 /* Sets of cases: how much of the suite a run asks a worker for. */
-#ifndef TENON_CONFORMANCE_SETS_H
-#define TENON_CONFORMANCE_SETS_H
+#ifndef TNI_PLUGIN_SDK_CONFORMANCE_SETS_H
+#define TNI_PLUGIN_SDK_CONFORMANCE_SETS_H
 
 #include <stdbool.h>
 #include <stdint.h>

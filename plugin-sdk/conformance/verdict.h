@@ -4,8 +4,8 @@
  * can know (a crash, a timeout, a rerun that passed, what the lists say), and appends it to the
  * log.
  */
-#ifndef TENON_CONFORMANCE_VERDICT_H
-#define TENON_CONFORMANCE_VERDICT_H
+#ifndef TNI_PLUGIN_SDK_CONFORMANCE_VERDICT_H
+#define TNI_PLUGIN_SDK_CONFORMANCE_VERDICT_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -30,7 +30,7 @@ SLOPE(f64, double, exp, fabs)
     TNC_LOOP1(sigmoid_##sfx, T, T, TNC_NOTHING, sigmoid(a)) \
     TNC_LOOP1(silu_##sfx, T, T, TNC_NOTHING, (a * sigmoid(a))) \
     TNC_LOOP2(sigmoid_backward_##sfx, T, T, TNC_NOTHING, (a * b * (1 - b))) \
-    TNC_LOOP2(tanh_backward_##sfx, T, T, TNC_NOTHING, a *(1 - b * b)) \
+    TNC_LOOP2(tanh_backward_##sfx, T, T, TNC_NOTHING, (1 - b * b) * a) \
     static inline __attribute__((always_inline)) T silu_derivative_##sfx(T x) { \
         T slope, s = sigmoid_slope_##sfx(x, &slope); \
         return s + x * slope; \

@@ -97,7 +97,7 @@ TNC_INT_TYPES(INT_HELPERS)
 #define INT_LOOPS(sfx, T, U, DT) \
     TNC_LOOP2(add_##sfx, T, T, U alpha = TNC_ATTR_I(U, 0), (U)a + alpha * (U)b) \
     TNC_LOOP2(sub_##sfx, T, T, U alpha = TNC_ATTR_I(U, 0), (U)a - alpha * (U)b) \
-    TNC_LOOP2(mul_##sfx, T, T, TNC_NOTHING, (U)a *(U)b) \
+    TNC_LOOP2(mul_##sfx, T, T, TNC_NOTHING, (U)(a) * (U)(b)) \
     TNC_LOOP2(floor_divide_##sfx, T, T, TNC_NOTHING, floor_divide_one_##sfx(a, b)) \
     TNC_LOOP2(remainder_##sfx, T, T, TNC_NOTHING, remainder_one_##sfx(a, b)) \
     TNC_LOOP2(maximum_##sfx, T, T, TNC_NOTHING, a > b ? a : b) \

@@ -1,6 +1,6 @@
 /* The description of a convolution, and the product it is made of. */
-#ifndef TENON_PLUGINS_CPU_CONVOLUTION_H
-#define TENON_PLUGINS_CPU_CONVOLUTION_H
+#ifndef TNI_PLUGINS_CPU_CONVOLUTION_H
+#define TNI_PLUGINS_CPU_CONVOLUTION_H
 
 #include "plugins/cpu/iterate.h"
 
@@ -42,4 +42,4 @@ int64_t tnc_indirect_lanes(tn_dtype type);
 void tnc_transpose(tn_dtype type, void *to, int64_t to_stride, const void *from,
                    int64_t from_stride, int64_t rows, int64_t columns);
 
-#endif /* TENON_PLUGINS_CPU_CONVOLUTION_H */
+#endif /* TNI_PLUGINS_CPU_CONVOLUTION_H */

@@ -9,8 +9,8 @@
  * A kernel file ends with its table of tn_kernel records, published as a tnc_family. A new family
  * is named in TNC_FAMILIES and in meson.build.
  */
-#ifndef TENON_PLUGINS_CPU_H
-#define TENON_PLUGINS_CPU_H
+#ifndef TNI_PLUGINS_CPU_CPU_H
+#define TNI_PLUGINS_CPU_CPU_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -172,4 +172,4 @@ static inline int64_t tnc_ceil_div(int64_t a, int64_t b) {
 #define TNC_INDEPENDENT
 #endif
 
-#endif /* TENON_PLUGINS_CPU_H */
+#endif /* TNI_PLUGINS_CPU_CPU_H */

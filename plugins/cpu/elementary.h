@@ -1,6 +1,6 @@
-/* ../elementary.h for C. */
-#ifndef TENON_PLUGINS_CPU_ELEMENTARY_H
-#define TENON_PLUGINS_CPU_ELEMENTARY_H
+/* What plugins/shared/elementary.h asks of its includer, for C. */
+#ifndef TNI_PLUGINS_CPU_ELEMENTARY_H
+#define TNI_PLUGINS_CPU_ELEMENTARY_H
 
 #include <stdint.h>
 #include <string.h>
@@ -42,4 +42,4 @@ typedef uint64_t u64;
 #define ELEMENTARY static inline __attribute__((always_inline))
 #include "plugins/shared/elementary.h"
 
-#endif /* TENON_PLUGINS_CPU_ELEMENTARY_H */
+#endif /* TNI_PLUGINS_CPU_ELEMENTARY_H */

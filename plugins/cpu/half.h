@@ -1,7 +1,7 @@
 /* f16 and bf16 to f32 and back, for runs of elements. All arithmetic on them is done in
  * f32: kernels load a block, compute, and round once at the end, to nearest even. */
-#ifndef TENON_PLUGINS_CPU_HALF_H
-#define TENON_PLUGINS_CPU_HALF_H
+#ifndef TNI_PLUGINS_CPU_HALF_H
+#define TNI_PLUGINS_CPU_HALF_H
 
 #include "plugins/cpu/cpu.h"
 #include "plugins/cpu/elementary.h"
@@ -74,4 +74,4 @@ static inline float tnc_round_to_odd(double x) {
     return tnc_float((u - too_far) | inexact);
 }
 
-#endif /* TENON_PLUGINS_CPU_HALF_H */
+#endif /* TNI_PLUGINS_CPU_HALF_H */

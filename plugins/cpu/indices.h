@@ -1,7 +1,7 @@
 /* Places read from a tensor are checked before anything is read or written through them.
  */
-#ifndef TENON_PLUGINS_CPU_INDICES_H
-#define TENON_PLUGINS_CPU_INDICES_H
+#ifndef TNI_PLUGINS_CPU_INDICES_H
+#define TNI_PLUGINS_CPU_INDICES_H
 
 #include "plugins/cpu/cpu.h"
 
@@ -9,4 +9,4 @@
 #define tnc_find_bad_index TNC_ISA(tnc_find_bad_index)
 bool tnc_find_bad_index(const tn_tensor_view *index, int64_t size, int64_t *out_bad);
 
-#endif /* TENON_PLUGINS_CPU_INDICES_H */
+#endif /* TNI_PLUGINS_CPU_INDICES_H */

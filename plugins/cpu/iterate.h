@@ -5,8 +5,8 @@
  * loops only know dense arrays of their computing type: what is strided, broadcast or half
  * precision is gathered into a block that stays in the first-level cache, and scattered back.
  */
-#ifndef TENON_PLUGINS_CPU_ITERATE_H
-#define TENON_PLUGINS_CPU_ITERATE_H
+#ifndef TNI_PLUGINS_CPU_ITERATE_H
+#define TNI_PLUGINS_CPU_ITERATE_H
 
 #include "plugins/cpu/half.h"
 
@@ -290,4 +290,4 @@ static inline void tnc_plan_move(const tnc_plan *p, const tnc_operand *o, const 
     }
 }
 
-#endif /* TENON_PLUGINS_CPU_ITERATE_H */
+#endif /* TNI_PLUGINS_CPU_ITERATE_H */

@@ -1,6 +1,6 @@
 /* Dense matrix products for the kernels that are made of them. */
-#ifndef TENON_PLUGINS_CPU_MATMUL_H
-#define TENON_PLUGINS_CPU_MATMUL_H
+#ifndef TNI_PLUGINS_CPU_MATMUL_H
+#define TNI_PLUGINS_CPU_MATMUL_H
 
 #include "plugins/cpu/cpu.h"
 
@@ -16,4 +16,4 @@ void tnc_gemm(tn_dtype dtype, bool ta, bool tb, int64_t m, int64_t n, int64_t k,
 int tnc_blas_enter(void);
 void tnc_blas_leave(int entered);
 
-#endif /* TENON_PLUGINS_CPU_MATMUL_H */
+#endif /* TNI_PLUGINS_CPU_MATMUL_H */

@@ -4,8 +4,8 @@
  * a, b, c and d, and a record that names the loop and its dtypes. Everything else (strides,
  * broadcasting, scalars, half precision, threads) is tnc_pointwise_run's.
  */
-#ifndef TENON_PLUGINS_CPU_POINTWISE_H
-#define TENON_PLUGINS_CPU_POINTWISE_H
+#ifndef TNI_PLUGINS_CPU_POINTWISE_H
+#define TNI_PLUGINS_CPU_POINTWISE_H
 
 #include "plugins/cpu/iterate.h"
 
@@ -108,4 +108,4 @@ tn_status tnc_pointwise_run_any(const tn_call *call);
 #define TNC_NUMBERS(KIND, op, ...) \
     TNC_FLOATS(KIND, op, __VA_ARGS__), TNC_INTS(KIND, op, __VA_ARGS__)
 
-#endif /* TENON_PLUGINS_CPU_POINTWISE_H */
+#endif /* TNI_PLUGINS_CPU_POINTWISE_H */

@@ -1,7 +1,7 @@
 /* The elementary functions of ../elementary.h, and sin and cos, which are made as those
  * are; their polynomials are FreeBSD's (msun, k_sinf.c and k_cosf.c). f64 uses the C library. */
-#ifndef TENON_PLUGINS_CPU_VMATH_H
-#define TENON_PLUGINS_CPU_VMATH_H
+#ifndef TNI_PLUGINS_CPU_VMATH_H
+#define TNI_PLUGINS_CPU_VMATH_H
 
 #include "plugins/cpu/elementary.h"
 
@@ -50,4 +50,4 @@ static inline double em_sigmoid_f64(double x) {
     return x < 0 ? e * r : r;
 }
 
-#endif /* TENON_PLUGINS_CPU_VMATH_H */
+#endif /* TNI_PLUGINS_CPU_VMATH_H */

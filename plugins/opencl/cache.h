@@ -7,8 +7,8 @@
  * source, options) and the hash of what it holds; one that does not say exactly what is expected is
  * as good as absent, and never handed to a driver. It is written under another name and moved into
  * place, so that processes do not see each other's halves. Whatever fails, programs are built. */
-#ifndef TENON_OPENCL_CACHE_H
-#define TENON_OPENCL_CACHE_H
+#ifndef TNI_PLUGINS_OPENCL_CACHE_H
+#define TNI_PLUGINS_OPENCL_CACHE_H
 
 #include "plugins/opencl/opencl.h"
 
@@ -35,4 +35,4 @@ unsigned char *ocl_cache_load(const tn_pself *self, const struct ocl_cache_key *
 void ocl_cache_save(const tn_pself *self, const struct ocl_cache_key *key,
                     const unsigned char *binary, uint64_t bytes);
 
-#endif /* TENON_OPENCL_CACHE_H */
+#endif /* TNI_PLUGINS_OPENCL_CACHE_H */

@@ -7,8 +7,8 @@
  *
  * There are no globals but a lock in guard.c: everything hangs on tn_pself. Host memory comes from
  * the host. */
-#ifndef TENON_OPENCL_H
-#define TENON_OPENCL_H
+#ifndef TNI_PLUGINS_OPENCL_OPENCL_H
+#define TNI_PLUGINS_OPENCL_OPENCL_H
 
 #include "plugins/shared/gpu/gpu.h"
 
@@ -178,4 +178,4 @@ static inline void ocl_stream_queued(tn_pstream *stream) {
     atomic_store_explicit(&stream->has_work, true, memory_order_release);
 }
 
-#endif /* TENON_OPENCL_H */
+#endif /* TNI_PLUGINS_OPENCL_OPENCL_H */

@@ -1,6 +1,6 @@
 /* What was built of device code. */
-#ifndef TENON_OPENCL_PROGRAM_H
-#define TENON_OPENCL_PROGRAM_H
+#ifndef TNI_PLUGINS_OPENCL_PROGRAM_H
+#define TNI_PLUGINS_OPENCL_PROGRAM_H
 
 #include "plugins/opencl/opencl.h"
 
@@ -48,4 +48,4 @@ void ocl_programs_save(tn_pdevice *device, bool at_end);
 /* A program that was not launched before was. [any-thread] */
 void ocl_program_launched(tn_pdevice *device, ocl_program *program);
 
-#endif /* TENON_OPENCL_PROGRAM_H */
+#endif /* TNI_PLUGINS_OPENCL_PROGRAM_H */

@@ -1,7 +1,7 @@
 /* Elementary functions of f32 and the conversions of f16, written so that a loop over
  * them vectorises: no branches, no tables, no calls. In C and in device code
  * (gpu/device/dialect.h), for devices that are CPUs; others have better ones. Errors are at most
- * 2 ULP, 3 of sigmoid (tests/kernels measures them); infinities, NaN, signed zeros and subnormals
+ * 2 ULP, 3 of sigmoid (tests/cpu/test_math.c measures them); infinities, NaN, signed zeros and subnormals
  * come out as in C's <math.h>.
  *
  * Who includes it has defined the types f32, i32, u32, and where HAS_F64 is 1 f64 and u64; numbers
@@ -12,8 +12,8 @@
  *   Cephes    S. L. Moshier, Cephes Mathematical Library (exp, log)
  *   Juffa     N. Juffa, minimax fits of erff and tanhf, published on Stack Overflow, 2017-2018
  */
-#ifndef TENON_PLUGINS_ELEMENTARY_H
-#define TENON_PLUGINS_ELEMENTARY_H
+#ifndef TNI_PLUGINS_SHARED_ELEMENTARY_H
+#define TNI_PLUGINS_SHARED_ELEMENTARY_H
 
 /* By bits: the compiler may not turn these into branches. */
 ELEMENTARY f32 em_copysign(f32 magnitude, f32 sign) {
@@ -211,4 +211,4 @@ ELEMENTARY u32 f16_of_f32(f32 x) {
     return h | (bits >> 16 & 0x8000u);
 }
 
-#endif /* TENON_PLUGINS_ELEMENTARY_H */
+#endif /* TNI_PLUGINS_SHARED_ELEMENTARY_H */

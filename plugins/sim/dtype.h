@@ -6,9 +6,9 @@
  *   stored  what lies in memory
  *   value   what it is loaded as: signed, for comparisons and division
  *   wrap    what sums and products are made in: unsigned for integers, so that they wrap
- * f16 and bf16 are computed in f32 and rounded to nearest even when stored. */
-#ifndef TENON_SIM_DTYPE_H
-#define TENON_SIM_DTYPE_H
+ * Those of 16 bits are computed in f32 and rounded to nearest even when stored. */
+#ifndef TNI_PLUGINS_SIM_DTYPE_H
+#define TNI_PLUGINS_SIM_DTYPE_H
 
 #include <tenon/plugin.h>
 
@@ -139,4 +139,4 @@ static inline uint8_t sim_store_b8(uint32_t x) {
     return x != 0;
 }
 
-#endif /* TENON_SIM_DTYPE_H */
+#endif /* TNI_PLUGINS_SIM_DTYPE_H */

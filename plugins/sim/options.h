@@ -1,6 +1,6 @@
 /* What the user can set, TENON_SIM_<NAME> each. Read once, by init. */
-#ifndef TENON_SIM_OPTIONS_H
-#define TENON_SIM_OPTIONS_H
+#ifndef TNI_PLUGINS_SIM_OPTIONS_H
+#define TNI_PLUGINS_SIM_OPTIONS_H
 
 #include <tenon/plugin.h>
 
@@ -50,4 +50,4 @@ struct sim_options {
  * For init, where host->option takes no self yet. */
 tn_status sim_options_read(const tn_host *host, struct sim_options *out);
 
-#endif /* TENON_SIM_OPTIONS_H */
+#endif /* TNI_PLUGINS_SIM_OPTIONS_H */

@@ -10,8 +10,8 @@
  * There are no globals: everything hangs on tn_pself, so that the plugin can be started, shut down
  * and started again. All memory comes from the host, and every object finds the host through its
  * `self`. */
-#ifndef TENON_SIM_H
-#define TENON_SIM_H
+#ifndef TNI_PLUGINS_SIM_SIM_H
+#define TNI_PLUGINS_SIM_SIM_H
 
 #include "plugins/sim/options.h"
 
@@ -222,4 +222,4 @@ void sim_stream_wait(tn_pstream *stream, uint64_t place);
 
 extern const tn_event_ops sim_event_ops;
 
-#endif /* TENON_SIM_H */
+#endif /* TNI_PLUGINS_SIM_SIM_H */

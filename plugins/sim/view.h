@@ -12,8 +12,8 @@
  *
  * Dimensions of size 1 are dropped and adjacent ones joined where the strides allow, so that a
  * contiguous view is one loop. After its last step a walk stands at the beginning again. */
-#ifndef TENON_SIM_VIEW_H
-#define TENON_SIM_VIEW_H
+#ifndef TNI_PLUGINS_SIM_VIEW_H
+#define TNI_PLUGINS_SIM_VIEW_H
 
 #include "plugins/sim/sim.h"
 
@@ -65,4 +65,4 @@ static inline bool sim_walk_next(struct sim_walk *walk) {
     return false;
 }
 
-#endif /* TENON_SIM_VIEW_H */
+#endif /* TNI_PLUGINS_SIM_VIEW_H */

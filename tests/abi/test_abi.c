@@ -1,5 +1,5 @@
 /* Plugins built from the headers of earlier versions load and start. */
-#include "loader_test.h"
+#include "tests/loader/loader_test.h"
 
 static void loads(const char *file, uint32_t version) {
     load_only(in_dir(ABI_DIR, file));

@@ -1,7 +1,7 @@
 /* What the tests of autograd share: cmocka's preamble, tensors from numbers, and the check that a
  * test leaves nothing behind. */
-#ifndef TEST_AUTOGRAD_H
-#define TEST_AUTOGRAD_H
+#ifndef TNI_TESTS_AUTOGRAD_AUTOGRAD_TEST_H
+#define TNI_TESTS_AUTOGRAD_AUTOGRAD_TEST_H
 
 /* cmocka wants these before itself. */
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* What the allocator's tests share. */
-#ifndef TEST_ALLOCATOR_H
-#define TEST_ALLOCATOR_H
+#ifndef TNI_TESTS_CORE_ALLOCATOR_TEST_H
+#define TNI_TESTS_CORE_ALLOCATOR_TEST_H
 
 #include "tests/core/core_test.h"
 #include "core/memory/pool.h"

@@ -1,6 +1,6 @@
 /* What the core's tests share: cmocka's preamble, and a library that starts fresh for each test. */
-#ifndef TEST_CORE_H
-#define TEST_CORE_H
+#ifndef TNI_TESTS_CORE_CORE_TEST_H
+#define TNI_TESTS_CORE_CORE_TEST_H
 
 /* cmocka wants these before itself. */
 #include <setjmp.h>

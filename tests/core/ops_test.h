@@ -3,8 +3,8 @@
  * cpu:0 has kernels for everything; sim:0 has only the small set, so that the same test looks at an
  * operator's kernel on the one and at its decomposition on the other.
  */
-#ifndef OPS_TEST_H
-#define OPS_TEST_H
+#ifndef TNI_TESTS_CORE_OPS_TEST_H
+#define TNI_TESTS_CORE_OPS_TEST_H
 
 #include "tests/core/core_test.h"
 

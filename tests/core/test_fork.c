@@ -1,6 +1,6 @@
 /* Forks: a child of threads that are idle, busy or stuck computes, makes threads of its own, shuts
  * down and ends. Each child has an alarm, so that one that hangs is a failure and not a wait. */
-#include "core_test.h"
+#include "tests/core/core_test.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -28,7 +28,7 @@ const char *__tsan_default_options(void) {
     return "die_after_fork=0";
 }
 
-/* ---- what a child does -------------------------------------------------------------------- */
+/* ---- what a child does ------------------------------------------------------------------- */
 
 /* Sums, products and gradients of a few sizes, with known values. */
 static bool computes(void) {
@@ -109,7 +109,7 @@ static bool child_is_well(void (*body)(void)) {
     return ends_well(pid);
 }
 
-/* ---- threads of the parent ---------------------------------------------------------------- */
+/* ---- threads of the parent --------------------------------------------------------------- */
 
 typedef void (*work)(uint32_t i);
 
@@ -295,7 +295,7 @@ static void test_a_child_of_all_that(void **state) {
     tn_log_set(-1, NULL, NULL);
 }
 
-/* ---- generations -------------------------------------------------------------------------- */
+/* ---- generations ------------------------------------------------------------------------- */
 
 static void live_and_fork(void) {
     pthread_t thread;
@@ -321,7 +321,7 @@ static void test_a_child_of_a_child(void **state) {
     assert_true(well);
 }
 
-/* ---- forks inside of calls ---------------------------------------------------------------- */
+/* ---- forks inside of calls --------------------------------------------------------------- */
 
 static pid_t forked; /* 0: not yet; -1: this is the child */
 
@@ -391,7 +391,7 @@ static void test_a_fork_in_a_hook(void **state) {
     assert_true(ends_well(forked));
 }
 
-/* ---- what cannot be whole ----------------------------------------------------------------- */
+/* ---- what cannot be whole ---------------------------------------------------------------- */
 
 static pthread_mutex_t of_program = PTHREAD_MUTEX_INITIALIZER;
 static atomic_bool waiting;
@@ -478,7 +478,7 @@ static void test_a_child_of_a_plugin_that_is_not_fork_safe(void **state) {
     assert_int_equal(tn_profile_stop(), TN_OK);
 }
 
-/* ---- figures ------------------------------------------------------------------------------ */
+/* ---- figures ----------------------------------------------------------------------------- */
 
 static atomic_int n_ready;
 

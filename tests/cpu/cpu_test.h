@@ -1,7 +1,7 @@
 /* What the tests of the CPU plugin share. What its kernels compute is the conformance
  * suite's matter; here is what this plugin alone promises. */
-#ifndef TENON_TESTS_CPU_TEST_H
-#define TENON_TESTS_CPU_TEST_H
+#ifndef TNI_TESTS_CPU_CPU_TEST_H
+#define TNI_TESTS_CPU_CPU_TEST_H
 
 #include <mini_test.h>
 #include <tenon/kernels.h>
@@ -33,4 +33,4 @@ enum { THREADS = 3 };
 mini_tensor *tensor_create(tn_dtype dtype, int32_t rank, const int64_t *sizes);
 void *elements_of(const mini_tensor *t);
 
-#endif /* TENON_TESTS_CPU_TEST_H */
+#endif /* TNI_TESTS_CPU_CPU_TEST_H */

@@ -1,7 +1,7 @@
 /* What the dispatcher's tests share: tensors that are only heads, and handlers that leave a trace.
  */
-#ifndef TESTS_DISPATCHER_DISPATCH_TEST_H
-#define TESTS_DISPATCHER_DISPATCH_TEST_H
+#ifndef TNI_TESTS_DISPATCHER_DISPATCH_TEST_H
+#define TNI_TESTS_DISPATCHER_DISPATCH_TEST_H
 
 #include <setjmp.h>
 #include <stdarg.h>

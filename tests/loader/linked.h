@@ -1,6 +1,6 @@
 /* The plugin of linked.c. */
-#ifndef TEST_LINKED_H
-#define TEST_LINKED_H
+#ifndef TNI_TESTS_LOADER_LINKED_H
+#define TNI_TESTS_LOADER_LINKED_H
 
 #include <tenon/plugin.h>
 

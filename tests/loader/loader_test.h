@@ -1,6 +1,6 @@
 /* What the loader's tests share: the environment, temporary directories, the zoo, errors. */
-#ifndef TEST_LOADER_H
-#define TEST_LOADER_H
+#ifndef TNI_TESTS_LOADER_LOADER_TEST_H
+#define TNI_TESTS_LOADER_LOADER_TEST_H
 
 /* cmocka wants these before itself. */
 #include <setjmp.h>

@@ -16,8 +16,8 @@
  * with semicolons between. Everything else goes to the driver below. Releasing never fails.
  *
  * What a driver does with memory cannot be seen or changed from here: a cl_mem has no address. */
-#ifndef TENON_TESTS_OPENCL_LAYER_H
-#define TENON_TESTS_OPENCL_LAYER_H
+#ifndef TNI_TESTS_OPENCL_LAYER_H
+#define TNI_TESTS_OPENCL_LAYER_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -42,4 +42,4 @@ void layer_forget_alive(void);
 /* The options of the last build. */
 const char *layer_build_options(void);
 
-#endif /* TENON_TESTS_OPENCL_LAYER_H */
+#endif /* TNI_TESTS_OPENCL_LAYER_H */

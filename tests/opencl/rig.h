@@ -1,7 +1,7 @@
 /* What the tests of the OpenCL plugin share: the plugin loaded above a driver that fails on
  * demand (layer.h), and a small piece of work. */
-#ifndef TENON_TESTS_OPENCL_RIG_H
-#define TENON_TESTS_OPENCL_RIG_H
+#ifndef TNI_TESTS_OPENCL_RIG_H
+#define TNI_TESTS_OPENCL_RIG_H
 
 #include "tests/opencl/layer.h"
 
@@ -32,4 +32,4 @@ int rig_teardown(void **state);
  * the first that was returned. */
 tn_status rig_work(mini *m);
 
-#endif /* TENON_TESTS_OPENCL_RIG_H */
+#endif /* TNI_TESTS_OPENCL_RIG_H */

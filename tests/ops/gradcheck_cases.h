@@ -1,6 +1,6 @@
 /* A sample of an operator's arguments, as the generated cases fill it. */
-#ifndef GRADCHECK_CASES_H
-#define GRADCHECK_CASES_H
+#ifndef TNI_TESTS_OPS_GRADCHECK_CASES_H
+#define TNI_TESTS_OPS_GRADCHECK_CASES_H
 
 #include <tenon/tenon.h>
 

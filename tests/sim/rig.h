@@ -1,7 +1,7 @@
 /* What the tests of the simulated chip share: the plugin loaded, tensors with a copy on the
  * host, and work that takes a while. */
-#ifndef TENON_TESTS_SIM_RIG_H
-#define TENON_TESTS_SIM_RIG_H
+#ifndef TNI_TESTS_SIM_RIG_H
+#define TNI_TESTS_SIM_RIG_H
 
 #include <mini_test.h>
 #include <tenon/kernels.h>
@@ -59,4 +59,4 @@ typedef struct slow {
 slow slow_create(void);
 void slow_queue(const slow *work, tn_pstream *stream, int times);
 
-#endif /* TENON_TESTS_SIM_RIG_H */
+#endif /* TNI_TESTS_SIM_RIG_H */

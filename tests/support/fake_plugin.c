@@ -1,6 +1,7 @@
 /* The fake device: counters, failures and queues under the test's control. */
 #define TN_PLUGIN_QUERY fake_query
 #include "tests/support/fake_plugin.h"
+#include "tests/support/host_memory_device.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
@@ -173,23 +174,19 @@ static tn_status move(tn_pstream *stream, void *dst, const void *src, uint64_t b
     return status;
 }
 
-static void *at(tn_memory memory, uint64_t offset) {
-    return (char *)(uintptr_t)memory + offset;
-}
-
 static tn_status memory_write(tn_pdevice *d, tn_pstream *stream, tn_memory dst, uint64_t offset,
                               const void *src, uint64_t bytes) {
-    return move(stream, at(dst, offset), src, bytes);
+    return move(stream, plain_at(dst, offset), src, bytes);
 }
 
 static tn_status memory_read(tn_pdevice *d, tn_pstream *stream, void *dst, tn_memory src,
                              uint64_t offset, uint64_t bytes) {
-    return move(stream, dst, at(src, offset), bytes);
+    return move(stream, dst, plain_at(src, offset), bytes);
 }
 
 static tn_status memory_copy(tn_pdevice *d, tn_pstream *stream, tn_memory dst, uint64_t dst_offset,
                              tn_memory src, uint64_t src_offset, uint64_t bytes) {
-    return move(stream, at(dst, dst_offset), at(src, src_offset), bytes);
+    return move(stream, plain_at(dst, dst_offset), plain_at(src, src_offset), bytes);
 }
 
 static tn_status memory_fill(tn_pdevice *d, tn_pstream *stream, tn_memory dst, uint64_t offset,
@@ -197,7 +194,7 @@ static tn_status memory_fill(tn_pdevice *d, tn_pstream *stream, tn_memory dst, u
     pthread_mutex_lock(&lock);
     tn_status status = refuse(TN_INTERNAL);
     if (!status && bytes)
-        memset(at(dst, offset), (int)value, bytes);
+        memset(plain_at(dst, offset), (int)value, bytes);
     if (!status && stream)
         stream->queued++;
     pthread_mutex_unlock(&lock);

@@ -14,8 +14,8 @@
  * Memory is host memory, with the address as handle. It has no kernels. Its functions may be called
  * from any thread; `fake` is set before the device is opened, except where it says otherwise.
  */
-#ifndef TENON_TESTS_FAKE_PLUGIN_H
-#define TENON_TESTS_FAKE_PLUGIN_H
+#ifndef TNI_TESTS_SUPPORT_FAKE_PLUGIN_H
+#define TNI_TESTS_SUPPORT_FAKE_PLUGIN_H
 
 #include <stdbool.h>
 #include <tenon/plugin.h>

@@ -6,7 +6,7 @@
  * must not hand it.
  *
  *     mini m;
- *     if (!mini_open(&m, "plugins/cpu/libtenon_cpu.so", 0)) fail(mini_error());
+ *     if (!mini_open(&m, "build/plugins/cpu/libtenon_cpu.so", 0)) fail(mini_error());
  *     mini_tensor *a = mini_tensor_create(&m, TN_F32, 1, (int64_t[]){3}, NULL, 0);
  *     mini_tensor_write(&m, a, (float[]){1, 2, 3});
  *     mini_tensor *r = mini_tensor_create(&m, TN_F32, 1, (int64_t[]){3}, NULL, 0);
@@ -18,8 +18,8 @@
  * The host table has no context argument, so options, messages, the log and the allocation counters
  * belong to the process. One mini at a time. Its host functions may be called from any thread.
  */
-#ifndef TENON_TESTS_MINI_HOST_H
-#define TENON_TESTS_MINI_HOST_H
+#ifndef TNI_TESTS_SUPPORT_MINI_HOST_H
+#define TNI_TESTS_SUPPORT_MINI_HOST_H
 
 #include <stdbool.h>
 #include <tenon/plugin.h>
@@ -118,4 +118,4 @@ tn_cell mini_ints(const int64_t *values, uint32_t n);
 tn_cell mini_string(const char *value);
 tn_cell mini_none(void);
 
-#endif /* TENON_TESTS_MINI_HOST_H */
+#endif /* TNI_TESTS_SUPPORT_MINI_HOST_H */

@@ -1,6 +1,6 @@
 /* Mini_host for tests with cmocka, which wants its headers before itself. */
-#ifndef TENON_TESTS_MINI_TEST_H
-#define TENON_TESTS_MINI_TEST_H
+#ifndef TNI_TESTS_SUPPORT_MINI_TEST_H
+#define TNI_TESTS_SUPPORT_MINI_TEST_H
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -18,4 +18,4 @@
             fail_msg("%s: status %d, %s", #call, status_, mini_error()); \
     } while (0)
 
-#endif /* TENON_TESTS_MINI_TEST_H */
+#endif /* TNI_TESTS_SUPPORT_MINI_TEST_H */

@@ -2,6 +2,7 @@
 #define TN_PLUGIN_QUERY brittle_query
 #define _GNU_SOURCE
 #include "base/alloc.h"
+#include "tests/support/host_memory_device.h"
 #include "tests/validation/brittle.h"
 
 #include <fcntl.h>
@@ -96,34 +97,12 @@ static void memory_free(tn_pdevice *d, int32_t space, tn_memory memory) {
         brittle.host->free((void *)(uintptr_t)memory);
 }
 
-static char *at(tn_memory memory, uint64_t offset) {
-    return (char *)(uintptr_t)memory + offset;
-}
-
 static tn_status memory_write(tn_pdevice *d, tn_pstream *stream, tn_memory dst, uint64_t offset,
                               const void *src, uint64_t bytes) {
-    memcpy(at(dst, offset), src, bytes);
+    plain_write(d, stream, dst, offset, src, bytes);
     if (is("writes behind"))
-        at(dst, offset)[bytes] ^= 1;
+        plain_at(dst, offset)[bytes] ^= 1;
     return common();
-}
-
-static tn_status memory_read(tn_pdevice *d, tn_pstream *stream, void *dst, tn_memory src,
-                             uint64_t offset, uint64_t bytes) {
-    memcpy(dst, at(src, offset), bytes);
-    return TN_OK;
-}
-
-static tn_status memory_copy(tn_pdevice *d, tn_pstream *stream, tn_memory dst, uint64_t dst_offset,
-                             tn_memory src, uint64_t src_offset, uint64_t bytes) {
-    memmove(at(dst, dst_offset), at(src, src_offset), bytes);
-    return TN_OK;
-}
-
-static tn_status memory_fill(tn_pdevice *d, tn_pstream *stream, tn_memory dst, uint64_t offset,
-                             uint32_t value, uint64_t bytes) {
-    memset(at(dst, offset), (int)value, bytes);
-    return TN_OK;
 }
 
 static tn_status memory_info(tn_pdevice *d, tn_memory_info *out) {
@@ -138,9 +117,9 @@ static const tn_memory_ops memory_ops = {.struct_size = sizeof memory_ops,
                                          .alloc = memory_alloc,
                                          .free = memory_free,
                                          .write = memory_write,
-                                         .read = memory_read,
-                                         .copy = memory_copy,
-                                         .fill = memory_fill,
+                                         .read = plain_read,
+                                         .copy = plain_copy,
+                                         .fill = plain_fill,
                                          .info = memory_info};
 
 /* ---- streams and events ------------------------------------------------------------------ */
@@ -221,11 +200,11 @@ static tn_status run(const tn_call *call) {
     const tn_tensor_view *out = call->outs[0];
     if (is("declines"))
         return fail(TN_UNSUPPORTED);
-    memset(at(out->memory, out->offset), 0, bytes_of(out));
+    memset(plain_at(out->memory, out->offset), 0, bytes_of(out));
     if (is("writes inputs"))
-        *at(call->args[0].v.view->memory, call->args[0].v.view->offset) ^= 1;
+        *plain_at(call->args[0].v.view->memory, call->args[0].v.view->offset) ^= 1;
     if (is("writes beside"))
-        *at(out->memory, out->offset + bytes_of(out)) ^= 1;
+        *plain_at(out->memory, out->offset + bytes_of(out)) ^= 1;
     if (is("rounds"))
         fesetround(FE_UPWARD);
     if (is("goes away") && chdir("/"))
@@ -282,8 +261,6 @@ static tn_status open_device(tn_pself *self, uint32_t index, tn_pdevice **out) {
     return TN_OK;
 }
 
-static void close_device(tn_pdevice *device) {}
-
 static tn_status property(tn_pself *self, uint32_t index, int32_t which, tn_cell *out) {
     static int64_t changing = 1;
     if (which == TN_PROP_ALIGNMENT) {
@@ -317,7 +294,7 @@ static tn_status device_supports(tn_pdevice *device, const tn_kernel *kernel) {
 static tn_device_ops device_ops = {.struct_size = sizeof device_ops,
                                    .count = count,
                                    .open = open_device,
-                                   .close = close_device,
+                                   .close = plain_close,
                                    .property = property,
                                    .supports = device_supports,
                                    .memory = &memory_ops};

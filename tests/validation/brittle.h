@@ -3,8 +3,8 @@
  * Two devices in host memory, with streams and events when `async` is set before it is registered.
  * Work is done at once; events and streams say so. `fault` names what it does wrong; NULL: nothing.
  * Its one kind of kernel, for `neg`, `add` and `where`, writes zeros. */
-#ifndef TENON_TESTS_BRITTLE_H
-#define TENON_TESTS_BRITTLE_H
+#ifndef TNI_TESTS_VALIDATION_BRITTLE_H
+#define TNI_TESTS_VALIDATION_BRITTLE_H
 
 #include <stdbool.h>
 #include <tenon/plugin.h>

@@ -1,6 +1,6 @@
 /* What the files of cases share: the plugin as the rest of Tenon has it, and what a case is. */
-#ifndef TEST_FINDINGS_H
-#define TEST_FINDINGS_H
+#ifndef TNI_TESTS_VALIDATION_FINDINGS_H
+#define TNI_TESTS_VALIDATION_FINDINGS_H
 
 /* cmocka wants these before itself. */
 #include <setjmp.h>

@@ -1,6 +1,6 @@
 /* The classes of cases that tenon-conform itself runs, as a worker. */
-#ifndef TENON_CONFORMANCE_SUITE_H
-#define TENON_CONFORMANCE_SUITE_H
+#ifndef TNI_PLUGIN_SDK_CONFORMANCE_WORKER_SUITE_H
+#define TNI_PLUGIN_SDK_CONFORMANCE_WORKER_SUITE_H
 
 #include "plugin-sdk/conformance/worker/worker.h"
 

@@ -12,8 +12,8 @@
  * numbers; stdin becomes /dev/null), and asks to be killed when the runner dies. stdout and stderr
  * stay the runner's business.
  */
-#ifndef TENON_CONFORMANCE_WORKER_H
-#define TENON_CONFORMANCE_WORKER_H
+#ifndef TNI_PLUGIN_SDK_CONFORMANCE_WORKER_WORKER_H
+#define TNI_PLUGIN_SDK_CONFORMANCE_WORKER_WORKER_H
 
 #include <stdio.h>
 

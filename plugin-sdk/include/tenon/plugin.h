@@ -55,8 +55,9 @@ extern "C" {
 #define TN_HAS(p, type, member) \
     ((p)->struct_size >= offsetof(type, member) + sizeof(((const type *)0)->member))
 
-/* ---- statuses --------------------------------------------------------------------------------
- * X(name, value, when to use it) */
+/* ---- statuses ---------------------------------------------------------------------------- */
+
+/* X(name, value, when to use it) */
 #define TN_STATUS_MAP(X) \
     X(OK, 0, "success") \
     X(INVALID_ARGUMENT, 1, "the caller passed something that can never work") \
@@ -82,8 +83,9 @@ enum {
         TN_STATUS_COUNT = 15
 };
 
-/* ---- element types ---------------------------------------------------------------------------
- * X(NAME, value, name, bytes, category); category: f floating, i signed, u unsigned, b bool */
+/* ---- element types ----------------------------------------------------------------------- */
+
+/* X(NAME, value, name, bytes, category); category: f floating, i signed, u unsigned, b bool */
 #define TN_DTYPE_MAP(X) \
     X(F32, 0, "f32", 4, 'f') \
     X(F64, 1, "f64", 8, 'f') \
@@ -115,8 +117,9 @@ enum {
 #define TN_DTYPES_NUMBER (TN_DTYPES_FLOAT | TN_DTYPES_INT)
 #define TN_DTYPES_ALL (TN_DTYPES_NUMBER | TN_DTYPE_BIT(TN_BOOL))
 
-/* ---- handles ---------------------------------------------------------------------------------
- * Incomplete here; a plugin completes them in its own source (`struct tn_pdevice { ... };`) and so
+/* ---- handles ----------------------------------------------------------------------------- */
+
+/* Incomplete here; a plugin completes them in its own source (`struct tn_pdevice { ... };`) and so
  * needs no cast. The host only stores and returns them. */
 typedef struct tn_pself tn_pself;     /* an initialised plugin */
 typedef struct tn_pdevice tn_pdevice; /* an open device */
@@ -287,8 +290,9 @@ typedef struct tn_memory_ops {
     tn_status (*info)(tn_pdevice *device, tn_memory_info *out);
 } tn_memory_ops;
 
-/* ---- streams and events -------------------------------------------------------------------------
- * A device without streams leaves tn_device_ops.streams NULL: everything it does is complete when
+/* ---- streams and events ------------------------------------------------------------------ */
+
+/* A device without streams leaves tn_device_ops.streams NULL: everything it does is complete when
  * the call returns. With streams, events are required too. */
 typedef struct tn_stream_ops {
     uint64_t struct_size;

@@ -4,8 +4,8 @@
  *
  * m and k are grids of three dimensions, n is one. A is read where it lies, B is packed first into
  * the workspace. See device/gemm.cl. */
-#ifndef TENON_GPU_PRODUCT_H
-#define TENON_GPU_PRODUCT_H
+#ifndef TNI_PLUGINS_SHARED_GPU_GEMM_H
+#define TNI_PLUGINS_SHARED_GPU_GEMM_H
 
 #include "plugins/shared/gpu/gpu.h"
 
@@ -81,4 +81,4 @@ typedef struct gpu_gemm_planner {
 tn_status gpu_gemm_job_run(const tn_call *call);
 tn_status gpu_gemm_job_workspace(const tn_call *call, uint64_t *out_bytes);
 
-#endif /* TENON_GPU_PRODUCT_H */
+#endif /* TNI_PLUGINS_SHARED_GPU_GEMM_H */

@@ -3,8 +3,8 @@
  * of it for a call, packs the parameters and launches it. What the plugin itself brings is declared
  * at the end.
  */
-#ifndef TENON_GPU_H
-#define TENON_GPU_H
+#ifndef TNI_PLUGINS_SHARED_GPU_GPU_H
+#define TNI_PLUGINS_SHARED_GPU_GPU_H
 
 #include <stdarg.h>
 #include <stdbool.h>
@@ -188,4 +188,4 @@ tn_status gpu_launch_on(tn_pstream *stream, const gpu_launch *launch);
  * [any-thread] */
 tn_status gpu_launch_items(tn_pstream *stream, gpu_launch *launch, int64_t n, int64_t group);
 
-#endif /* TENON_GPU_H */
+#endif /* TNI_PLUGINS_SHARED_GPU_GPU_H */

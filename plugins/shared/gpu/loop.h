@@ -1,8 +1,8 @@
 /* The elements of several tensors of one shape, walked together; or some dimensions of
  * them. Dimensions are joined where all tensors let them be, so that most loops have one or two.
  * The device walks it as WALK of device/dialect.h. */
-#ifndef TENON_GPU_LOOP_H
-#define TENON_GPU_LOOP_H
+#ifndef TNI_PLUGINS_SHARED_GPU_LOOP_H
+#define TNI_PLUGINS_SHARED_GPU_LOOP_H
 
 #include "plugins/shared/gpu/gpu.h"
 
@@ -39,4 +39,4 @@ static inline uint64_t gpu_loop_bytes(int n) {
     return offsetof(gpu_loop, strides) + (uint64_t)n * sizeof(int64_t[TN_MAX_RANK]);
 }
 
-#endif /* TENON_GPU_LOOP_H */
+#endif /* TNI_PLUGINS_SHARED_GPU_LOOP_H */

@@ -1,6 +1,6 @@
 /* What the table of pointwise operators says of each. */
-#ifndef TENON_GPU_POINTWISE_H
-#define TENON_GPU_POINTWISE_H
+#ifndef TNI_PLUGINS_SHARED_GPU_POINTWISE_H
+#define TNI_PLUGINS_SHARED_GPU_POINTWISE_H
 
 #include "plugins/shared/gpu/gpu.h"
 
@@ -19,4 +19,4 @@ tn_status gpu_pointwise_run(const tn_call *call);
 /* Queues out = in, of one shape, of any dtypes and strides, on the call's stream. */
 tn_status gpu_copy(const tn_call *call, const tn_tensor_view *out, const tn_tensor_view *in);
 
-#endif /* TENON_GPU_POINTWISE_H */
+#endif /* TNI_PLUGINS_SHARED_GPU_POINTWISE_H */

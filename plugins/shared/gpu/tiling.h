@@ -1,7 +1,7 @@
 /* Which work items make which results, where each is made of a line of elements: as rows or
  * as columns, see device/tiling.h. It follows from shapes and strides and the device's traits. */
-#ifndef TENON_GPU_TILING_H
-#define TENON_GPU_TILING_H
+#ifndef TNI_PLUGINS_SHARED_GPU_TILING_H
+#define TNI_PLUGINS_SHARED_GPU_TILING_H
 
 #include "plugins/shared/gpu/gpu.h"
 
@@ -43,4 +43,4 @@ static inline uint64_t gpu_tiling_group(const gpu_tiling *team) {
     return (uint64_t)(team->l * team->m * team->p);
 }
 
-#endif /* TENON_GPU_TILING_H */
+#endif /* TNI_PLUGINS_SHARED_GPU_TILING_H */

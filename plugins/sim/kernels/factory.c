@@ -50,8 +50,9 @@ const struct sim_kernel sim_kernel_arange = {
     .compute = {SIM_NUMBER_TYPES(SIM_COMPUTE, arange)},
 };
 
-/* ---- random_bits -------------------------------------------------------------------------
- * Philox 4x32-10, the counter-based generator (Salmon et al., "Parallel random numbers: as easy as
+/* ---- random_bits ------------------------------------------------------------------------- */
+
+/* Philox 4x32-10, the counter-based generator (Salmon et al., "Parallel random numbers: as easy as
  * 1, 2, 3", 2011). A block of four words is a function of key and counter alone, so any element can
  * be computed anywhere. */
 

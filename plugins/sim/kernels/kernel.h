@@ -2,8 +2,8 @@
  *
  * launch.c checks a call, copies it whole into a task and queues that. Later the stream's thread
  * runs the task's compute function, which finds real pointers in it. */
-#ifndef TENON_SIM_KERNEL_H
-#define TENON_SIM_KERNEL_H
+#ifndef TNI_PLUGINS_SIM_KERNELS_KERNEL_H
+#define TNI_PLUGINS_SIM_KERNELS_KERNEL_H
 
 #include "plugins/sim/sim.h"
 
@@ -127,4 +127,4 @@ static inline int64_t sim_scalar_i64(const struct sim_value *value) {
     return value->tag == TN_CELL_F64 ? (int64_t)value->v.f64 : value->v.i64;
 }
 
-#endif /* TENON_SIM_KERNEL_H */
+#endif /* TNI_PLUGINS_SIM_KERNELS_KERNEL_H */

@@ -1,6 +1,6 @@
 /* Text from anywhere, made harmless where it is put. */
-#ifndef TENON_CONFORMANCE_ESCAPE_H
-#define TENON_CONFORMANCE_ESCAPE_H
+#ifndef TNI_PLUGIN_SDK_CONFORMANCE_RUNNER_REPORT_ESCAPE_H
+#define TNI_PLUGIN_SDK_CONFORMANCE_RUNNER_REPORT_ESCAPE_H
 
 #include <stdio.h>
 

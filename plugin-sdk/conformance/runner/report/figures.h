@@ -1,6 +1,6 @@
 /* What was measured of timed cases, in words. */
-#ifndef TENON_CONFORMANCE_FIGURES_H
-#define TENON_CONFORMANCE_FIGURES_H
+#ifndef TNI_PLUGIN_SDK_CONFORMANCE_RUNNER_REPORT_FIGURES_H
+#define TNI_PLUGIN_SDK_CONFORMANCE_RUNNER_REPORT_FIGURES_H
 
 #include <string.h>
 

@@ -1,6 +1,6 @@
 /* Operators x dtypes, from a log's cases of kernels. */
-#ifndef TENON_CONFORMANCE_MATRIX_H
-#define TENON_CONFORMANCE_MATRIX_H
+#ifndef TNI_PLUGIN_SDK_CONFORMANCE_RUNNER_REPORT_MATRIX_H
+#define TNI_PLUGIN_SDK_CONFORMANCE_RUNNER_REPORT_MATRIX_H
 
 #include "plugin-sdk/conformance/runner/run/log.h"
 

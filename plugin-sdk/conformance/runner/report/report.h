@@ -1,6 +1,6 @@
 /* What people and their tools read, made from a log. */
-#ifndef TENON_CONFORMANCE_REPORT_H
-#define TENON_CONFORMANCE_REPORT_H
+#ifndef TNI_PLUGIN_SDK_CONFORMANCE_RUNNER_REPORT_REPORT_H
+#define TNI_PLUGIN_SDK_CONFORMANCE_RUNNER_REPORT_REPORT_H
 
 #include <stdio.h>
 

@@ -3,8 +3,8 @@
  * It has a process group of its own, so that what it starts ends with it; its stdout and stderr are
  * read and forgotten but for the end, which is shown with a failure.
  */
-#ifndef TENON_CONFORMANCE_CHILD_H
-#define TENON_CONFORMANCE_CHILD_H
+#ifndef TNI_PLUGIN_SDK_CONFORMANCE_RUNNER_RUN_CHILD_H
+#define TNI_PLUGIN_SDK_CONFORMANCE_RUNNER_RUN_CHILD_H
 
 #include <stdbool.h>
 #include <stddef.h>

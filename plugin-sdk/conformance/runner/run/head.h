@@ -1,6 +1,6 @@
 /* The first record of a log: what ran, on what. */
-#ifndef TENON_CONFORMANCE_HEAD_H
-#define TENON_CONFORMANCE_HEAD_H
+#ifndef TNI_PLUGIN_SDK_CONFORMANCE_RUNNER_RUN_HEAD_H
+#define TNI_PLUGIN_SDK_CONFORMANCE_RUNNER_RUN_HEAD_H
 
 #include "plugin-sdk/conformance/sets.h"
 #include "plugin-sdk/conformance/runner/run/sha256.h"

@@ -1,6 +1,6 @@
 /* What a finished run comes to. */
-#ifndef TENON_CONFORMANCE_JUDGE_H
-#define TENON_CONFORMANCE_JUDGE_H
+#ifndef TNI_PLUGIN_SDK_CONFORMANCE_RUNNER_RUN_JUDGE_H
+#define TNI_PLUGIN_SDK_CONFORMANCE_RUNNER_RUN_JUDGE_H
 
 #include "plugin-sdk/conformance/runner/run/levels.h"
 #include "plugin-sdk/conformance/runner/run/lists.h"

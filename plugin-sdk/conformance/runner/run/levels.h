@@ -13,8 +13,8 @@
  * level holds of what ran only: where a case of the set that it speaks of did not run, it is `not
  * run`.
  */
-#ifndef TENON_CONFORMANCE_LEVELS_H
-#define TENON_CONFORMANCE_LEVELS_H
+#ifndef TNI_PLUGIN_SDK_CONFORMANCE_RUNNER_RUN_LEVELS_H
+#define TNI_PLUGIN_SDK_CONFORMANCE_RUNNER_RUN_LEVELS_H
 
 #include "plugin-sdk/conformance/sets.h"
 #include "plugin-sdk/conformance/verdict.h"

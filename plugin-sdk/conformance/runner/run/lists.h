@@ -8,8 +8,8 @@
  * more is a failure, and so is a case that passes against its xfail: lists only ever get shorter by
  * someone's hand.
  */
-#ifndef TENON_CONFORMANCE_LISTS_H
-#define TENON_CONFORMANCE_LISTS_H
+#ifndef TNI_PLUGIN_SDK_CONFORMANCE_RUNNER_RUN_LISTS_H
+#define TNI_PLUGIN_SDK_CONFORMANCE_RUNNER_RUN_LISTS_H
 
 #include "plugin-sdk/conformance/verdict.h"
 #include "plugin-sdk/conformance/runner/run/pattern.h"

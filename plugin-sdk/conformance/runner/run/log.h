@@ -8,8 +8,8 @@
  *
  * A log that was cut anywhere is good up to its last whole line.
  */
-#ifndef TENON_CONFORMANCE_LOG_H
-#define TENON_CONFORMANCE_LOG_H
+#ifndef TNI_PLUGIN_SDK_CONFORMANCE_RUNNER_RUN_LOG_H
+#define TNI_PLUGIN_SDK_CONFORMANCE_RUNNER_RUN_LOG_H
 
 #include <sys/types.h>
 

@@ -8,8 +8,8 @@
  * The first word is for class/subject; each further one asks for a parameter, the rest of a line's
  * parameters may be anything. So a whole line is a pattern, and finds that line.
  */
-#ifndef TENON_CONFORMANCE_PATTERN_H
-#define TENON_CONFORMANCE_PATTERN_H
+#ifndef TNI_PLUGIN_SDK_CONFORMANCE_RUNNER_RUN_PATTERN_H
+#define TNI_PLUGIN_SDK_CONFORMANCE_RUNNER_RUN_PATTERN_H
 
 #include <regex.h>
 

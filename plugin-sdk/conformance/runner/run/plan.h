@@ -2,8 +2,8 @@
  *
  * Lines are kept in canonical form, each once, in the order in which they run.
  */
-#ifndef TENON_CONFORMANCE_PLAN_H
-#define TENON_CONFORMANCE_PLAN_H
+#ifndef TNI_PLUGIN_SDK_CONFORMANCE_RUNNER_RUN_PLAN_H
+#define TNI_PLUGIN_SDK_CONFORMANCE_RUNNER_RUN_PLAN_H
 
 #include "plugin-sdk/conformance/sets.h"
 #include "plugin-sdk/conformance/verdict.h"

@@ -5,8 +5,8 @@
  * that went before it, ever more of them: where that fails, it is the combination that fails, else
  * the case is flaky.
  */
-#ifndef TENON_CONFORMANCE_POOL_H
-#define TENON_CONFORMANCE_POOL_H
+#ifndef TNI_PLUGIN_SDK_CONFORMANCE_RUNNER_RUN_POOL_H
+#define TNI_PLUGIN_SDK_CONFORMANCE_RUNNER_RUN_POOL_H
 
 #include "plugin-sdk/conformance/verdict.h"
 

@@ -1,8 +1,8 @@
 /* What a person sees of a run: on a terminal one line that is rewritten, elsewhere a
  * plain line now and then; failures as they come.
  */
-#ifndef TENON_CONFORMANCE_PROGRESS_H
-#define TENON_CONFORMANCE_PROGRESS_H
+#ifndef TNI_PLUGIN_SDK_CONFORMANCE_RUNNER_RUN_PROGRESS_H
+#define TNI_PLUGIN_SDK_CONFORMANCE_RUNNER_RUN_PROGRESS_H
 
 #include <stdbool.h>
 #include <stddef.h>

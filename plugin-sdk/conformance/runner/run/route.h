@@ -1,6 +1,6 @@
 /* What a class of cases asks of its worker (decision 0008). */
-#ifndef TENON_CONFORMANCE_ROUTE_H
-#define TENON_CONFORMANCE_ROUTE_H
+#ifndef TNI_PLUGIN_SDK_CONFORMANCE_RUNNER_RUN_ROUTE_H
+#define TNI_PLUGIN_SDK_CONFORMANCE_RUNNER_RUN_ROUTE_H
 
 #include <stdbool.h>
 

@@ -1,6 +1,6 @@
 /* SHA-256 (FIPS 180-4), by which a log says which file it speaks of. */
-#ifndef TENON_CONFORMANCE_SHA256_H
-#define TENON_CONFORMANCE_SHA256_H
+#ifndef TNI_PLUGIN_SDK_CONFORMANCE_RUNNER_RUN_SHA256_H
+#define TNI_PLUGIN_SDK_CONFORMANCE_RUNNER_RUN_SHA256_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -3,8 +3,8 @@
  * Greedy: each kind of change is tried in turn, the first that still fails is kept, until none is.
  * Each kept change makes the line smaller, so it ends.
  */
-#ifndef TENON_CONFORMANCE_REDUCE_H
-#define TENON_CONFORMANCE_REDUCE_H
+#ifndef TNI_PLUGIN_SDK_CONFORMANCE_RUNNER_SHRINK_REDUCE_H
+#define TNI_PLUGIN_SDK_CONFORMANCE_RUNNER_SHRINK_REDUCE_H
 
 #include "plugin-sdk/conformance/worker/kernel/draft.h"
 #include "plugin-sdk/conformance/runner/shrink/trial.h"

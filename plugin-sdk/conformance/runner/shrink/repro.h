@@ -1,6 +1,6 @@
 /* A failing case as a C file of its own. */
-#ifndef TENON_CONFORMANCE_REPRO_H
-#define TENON_CONFORMANCE_REPRO_H
+#ifndef TNI_PLUGIN_SDK_CONFORMANCE_RUNNER_SHRINK_REPRO_H
+#define TNI_PLUGIN_SDK_CONFORMANCE_RUNNER_SHRINK_REPRO_H
 
 #include <stdint.h>
 #include <stdio.h>

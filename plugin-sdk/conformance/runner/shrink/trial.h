@@ -1,6 +1,6 @@
 /* One line at a time in a worker, and whether two failures are the same one. */
-#ifndef TENON_CONFORMANCE_TRIAL_H
-#define TENON_CONFORMANCE_TRIAL_H
+#ifndef TNI_PLUGIN_SDK_CONFORMANCE_RUNNER_SHRINK_TRIAL_H
+#define TNI_PLUGIN_SDK_CONFORMANCE_RUNNER_SHRINK_TRIAL_H
 
 #include "plugin-sdk/conformance/runner/run/child.h"
 #include "plugin-sdk/conformance/runner/run/pool.h"

@@ -1,6 +1,6 @@
 /* Device memory with a model of its bytes on the host, and work that takes a while. */
-#ifndef TENON_CONFORMANCE_BUFFERS_H
-#define TENON_CONFORMANCE_BUFFERS_H
+#ifndef TNI_PLUGIN_SDK_CONFORMANCE_WORKER_CONTRACT_BUFFERS_H
+#define TNI_PLUGIN_SDK_CONFORMANCE_WORKER_CONTRACT_BUFFERS_H
 
 #include "plugin-sdk/conformance/worker/contract/contract.h"
 

@@ -1,6 +1,6 @@
 /* What is written to a descriptor meanwhile. */
-#ifndef TENON_CONFORMANCE_CONTRACT_CAPTURE_H
-#define TENON_CONFORMANCE_CONTRACT_CAPTURE_H
+#ifndef TNI_PLUGIN_SDK_CONFORMANCE_WORKER_CONTRACT_CAPTURE_H
+#define TNI_PLUGIN_SDK_CONFORMANCE_WORKER_CONTRACT_CAPTURE_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -12,8 +12,8 @@
  *
  * The first failure is the one that is reported; a case goes on or gives up as it likes.
  */
-#ifndef TENON_CONFORMANCE_CONTRACT_H
-#define TENON_CONFORMANCE_CONTRACT_H
+#ifndef TNI_PLUGIN_SDK_CONFORMANCE_WORKER_CONTRACT_CONTRACT_H
+#define TNI_PLUGIN_SDK_CONFORMANCE_WORKER_CONTRACT_CONTRACT_H
 
 #include "plugin-sdk/conformance/worker/data/arena.h"
 #include "plugin-sdk/conformance/worker/data/element.h"

@@ -1,7 +1,7 @@
 /* What cases need that drive a plugin through its whole life: a piece of work that shows
  * that a device works, a count of what the process holds, a checksum of the plugin's tables. */
-#ifndef TENON_CONFORMANCE_CONTRACT_LIFECYCLE_H
-#define TENON_CONFORMANCE_CONTRACT_LIFECYCLE_H
+#ifndef TNI_PLUGIN_SDK_CONFORMANCE_WORKER_CONTRACT_LIFECYCLE_H
+#define TNI_PLUGIN_SDK_CONFORMANCE_WORKER_CONTRACT_LIFECYCLE_H
 
 #include "plugin-sdk/conformance/worker/kernel/invocation.h"
 #include "plugin-sdk/conformance/worker/contract/contract.h"

@@ -1,6 +1,6 @@
 /* The dynamic symbols of a shared object, read from its file. */
-#ifndef TENON_CONFORMANCE_CONTRACT_OBJECT_H
-#define TENON_CONFORMANCE_CONTRACT_OBJECT_H
+#ifndef TNI_PLUGIN_SDK_CONFORMANCE_WORKER_CONTRACT_OBJECT_H
+#define TNI_PLUGIN_SDK_CONFORMANCE_WORKER_CONTRACT_OBJECT_H
 
 #include <stdbool.h>
 

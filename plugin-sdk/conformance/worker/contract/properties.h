@@ -1,6 +1,6 @@
 /* Checks of properties for cases that ask at other times. */
-#ifndef TENON_CONFORMANCE_CONTRACT_PROPERTIES_H
-#define TENON_CONFORMANCE_CONTRACT_PROPERTIES_H
+#ifndef TNI_PLUGIN_SDK_CONFORMANCE_WORKER_CONTRACT_PROPERTIES_H
+#define TNI_PLUGIN_SDK_CONFORMANCE_WORKER_CONTRACT_PROPERTIES_H
 
 #include "plugin-sdk/conformance/worker/contract/contract.h"
 

@@ -282,7 +282,7 @@ static bool op_new_stream(workload *w) {
     return tc_stream_create(w->k, w->s, (int32_t)below(w, 3) - 1, &w->streams[stream]);
 }
 
-/* ---- a workload --------------------------------------------------------------------------- */
+/* ---- a workload -------------------------------------------------------------------------- */
 
 static const struct choice {
     bool (*run)(workload *w);

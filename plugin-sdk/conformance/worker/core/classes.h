@@ -1,6 +1,6 @@
 /* The classes of cases that run through libtenon (decision 0008). */
-#ifndef TENON_CONFORMANCE_CORE_CLASSES_H
-#define TENON_CONFORMANCE_CORE_CLASSES_H
+#ifndef TNI_PLUGIN_SDK_CONFORMANCE_WORKER_CORE_CLASSES_H
+#define TNI_PLUGIN_SDK_CONFORMANCE_WORKER_CORE_CLASSES_H
 
 #include "plugin-sdk/conformance/worker/worker.h"
 

@@ -4,8 +4,8 @@
  * subject is that itself), with fallback policy `error`. The pair stays open between cases;
  * switching its mode closes and opens it.
  */
-#ifndef TENON_CONFORMANCE_CORE_DEVICE_PAIR_H
-#define TENON_CONFORMANCE_CORE_DEVICE_PAIR_H
+#ifndef TNI_PLUGIN_SDK_CONFORMANCE_WORKER_CORE_DEVICE_PAIR_H
+#define TNI_PLUGIN_SDK_CONFORMANCE_WORKER_CORE_DEVICE_PAIR_H
 
 #include <tenon/tenon.h>
 #include "plugin-sdk/conformance/worker/worker.h"

@@ -21,8 +21,8 @@
  * others (kind composite) rounds between its steps: 3 u M is added to what its class gives. Against
  * f64 the bounds are doubled, since the reference has f64's errors itself.
  */
-#ifndef TENON_CONFORMANCE_CORE_OUTCOME_H
-#define TENON_CONFORMANCE_CORE_OUTCOME_H
+#ifndef TNI_PLUGIN_SDK_CONFORMANCE_WORKER_CORE_OUTCOME_H
+#define TNI_PLUGIN_SDK_CONFORMANCE_WORKER_CORE_OUTCOME_H
 
 #include "plugin-sdk/conformance/worker/core/sample.h"
 #include "plugin-sdk/conformance/verdict.h"

@@ -1,6 +1,6 @@
 /* What an operator that refuses must say, and calls that every device must refuse. */
-#ifndef TENON_CONFORMANCE_CORE_REFUSE_H
-#define TENON_CONFORMANCE_CORE_REFUSE_H
+#ifndef TNI_PLUGIN_SDK_CONFORMANCE_WORKER_CORE_REFUSE_H
+#define TNI_PLUGIN_SDK_CONFORMANCE_WORKER_CORE_REFUSE_H
 
 #include "plugin-sdk/conformance/worker/core/outcome.h"
 #include "plugin-sdk/conformance/worker/core/device_pair.h"

@@ -7,8 +7,8 @@
  *
  * One thread. Tensors belong to the scope that is open when they are placed.
  */
-#ifndef TENON_CONFORMANCE_CORE_SAMPLE_H
-#define TENON_CONFORMANCE_CORE_SAMPLE_H
+#ifndef TNI_PLUGIN_SDK_CONFORMANCE_WORKER_CORE_SAMPLE_H
+#define TNI_PLUGIN_SDK_CONFORMANCE_WORKER_CORE_SAMPLE_H
 
 #include <tenon/tenon.h>
 

@@ -1,6 +1,6 @@
 /* Memory that lives as long as a case. */
-#ifndef TENON_CONFORMANCE_ARENA_H
-#define TENON_CONFORMANCE_ARENA_H
+#ifndef TNI_PLUGIN_SDK_CONFORMANCE_WORKER_DATA_ARENA_H
+#define TNI_PLUGIN_SDK_CONFORMANCE_WORKER_DATA_ARENA_H
 
 #include <stddef.h>
 #include <stdint.h>

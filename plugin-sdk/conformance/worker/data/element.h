@@ -3,8 +3,8 @@
  * Nothing here is shared with a plugin. Numbers are long double, wider than every dtype of
  * plugin.h, so that rounding to a dtype happens once.
  */
-#ifndef TENON_CONFORMANCE_ELEMENT_H
-#define TENON_CONFORMANCE_ELEMENT_H
+#ifndef TNI_PLUGIN_SDK_CONFORMANCE_WORKER_DATA_ELEMENT_H
+#define TNI_PLUGIN_SDK_CONFORMANCE_WORKER_DATA_ELEMENT_H
 
 #include <stdbool.h>
 #include <tenon/plugin.h>

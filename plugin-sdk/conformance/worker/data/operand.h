@@ -5,8 +5,8 @@
  * has GUARD bytes behind the last element; before the first there is what the offset leaves. All
  * that is no element is filled with a pattern that follows from the seed.
  */
-#ifndef TENON_CONFORMANCE_OPERAND_H
-#define TENON_CONFORMANCE_OPERAND_H
+#ifndef TNI_PLUGIN_SDK_CONFORMANCE_WORKER_DATA_OPERAND_H
+#define TNI_PLUGIN_SDK_CONFORMANCE_WORKER_DATA_OPERAND_H
 
 #include "plugin-sdk/conformance/case.h"
 #include "plugin-sdk/conformance/worker/data/arena.h"

@@ -1,6 +1,6 @@
 /* What is asked of every kernel call, whatever it computes. */
-#ifndef TENON_CONFORMANCE_CHECKS_H
-#define TENON_CONFORMANCE_CHECKS_H
+#ifndef TNI_PLUGIN_SDK_CONFORMANCE_WORKER_KERNEL_CHECKS_H
+#define TNI_PLUGIN_SDK_CONFORMANCE_WORKER_KERNEL_CHECKS_H
 
 #include "plugin-sdk/conformance/worker/kernel/execute.h"
 

@@ -1,6 +1,6 @@
 /* A case's line whose parameters can be changed. */
-#ifndef TENON_CONFORMANCE_DRAFT_H
-#define TENON_CONFORMANCE_DRAFT_H
+#ifndef TNI_PLUGIN_SDK_CONFORMANCE_WORKER_KERNEL_DRAFT_H
+#define TNI_PLUGIN_SDK_CONFORMANCE_WORKER_KERNEL_DRAFT_H
 
 #include "plugin-sdk/conformance/case.h"
 

@@ -4,8 +4,8 @@
  * are as the case has them; the workspace lies between guards too. Afterwards all of it is read
  * back.
  */
-#ifndef TENON_CONFORMANCE_EXECUTE_H
-#define TENON_CONFORMANCE_EXECUTE_H
+#ifndef TNI_PLUGIN_SDK_CONFORMANCE_WORKER_KERNEL_EXECUTE_H
+#define TNI_PLUGIN_SDK_CONFORMANCE_WORKER_KERNEL_EXECUTE_H
 
 #include "plugin-sdk/conformance/worker/subject/subject.h"
 #include "plugin-sdk/conformance/worker/kernel/record.h"

@@ -9,8 +9,8 @@
  * `only=I`: of what each tensor would be filled with, element I (modulo their number) stays and the
  * others become 0, or 1 where the argument cannot be 0; indices stay.
  */
-#ifndef TENON_CONFORMANCE_INVOCATION_H
-#define TENON_CONFORMANCE_INVOCATION_H
+#ifndef TNI_PLUGIN_SDK_CONFORMANCE_WORKER_KERNEL_INVOCATION_H
+#define TNI_PLUGIN_SDK_CONFORMANCE_WORKER_KERNEL_INVOCATION_H
 
 #include "plugin-sdk/conformance/worker/data/operand.h"
 

@@ -1,6 +1,6 @@
 /* The classes of cases that call one kernel: kernel/, same/ and refuse/. */
-#ifndef TENON_CONFORMANCE_KERNEL_CASE_H
-#define TENON_CONFORMANCE_KERNEL_CASE_H
+#ifndef TNI_PLUGIN_SDK_CONFORMANCE_WORKER_KERNEL_KERNEL_CASE_H
+#define TNI_PLUGIN_SDK_CONFORMANCE_WORKER_KERNEL_KERNEL_CASE_H
 
 #include "plugin-sdk/conformance/worker/worker.h"
 

@@ -1,6 +1,6 @@
 /* Random neighbours of a line. */
-#ifndef TENON_CONFORMANCE_MUTATE_H
-#define TENON_CONFORMANCE_MUTATE_H
+#ifndef TNI_PLUGIN_SDK_CONFORMANCE_WORKER_KERNEL_MUTATE_H
+#define TNI_PLUGIN_SDK_CONFORMANCE_WORKER_KERNEL_MUTATE_H
 
 #include "plugin-sdk/conformance/worker/data/element.h"
 #include "plugin-sdk/conformance/worker/kernel/draft.h"

@@ -2,8 +2,8 @@
  * whose `check` field has what is not in the schema; an operator without one fails the build, and
  * one without a reference function does not link.
  */
-#ifndef TENON_CONFORMANCE_RECORD_H
-#define TENON_CONFORMANCE_RECORD_H
+#ifndef TNI_PLUGIN_SDK_CONFORMANCE_WORKER_KERNEL_RECORD_H
+#define TNI_PLUGIN_SDK_CONFORMANCE_WORKER_KERNEL_RECORD_H
 
 #include "plugin-sdk/conformance/worker/worker.h"
 #include "plugin-sdk/conformance/worker/kernel/invocation.h"

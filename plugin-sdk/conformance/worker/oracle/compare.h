@@ -1,6 +1,6 @@
 /* An output against what it must be. */
-#ifndef TENON_CONFORMANCE_COMPARE_H
-#define TENON_CONFORMANCE_COMPARE_H
+#ifndef TNI_PLUGIN_SDK_CONFORMANCE_WORKER_ORACLE_COMPARE_H
+#define TNI_PLUGIN_SDK_CONFORMANCE_WORKER_ORACLE_COMPARE_H
 
 #include "plugin-sdk/conformance/worker/kernel/record.h"
 

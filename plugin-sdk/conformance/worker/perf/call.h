@@ -1,6 +1,6 @@
 /* One kernel call, timed and checked, and what it must move and compute. */
-#ifndef TENON_CONFORMANCE_PERF_CALL_H
-#define TENON_CONFORMANCE_PERF_CALL_H
+#ifndef TNI_PLUGIN_SDK_CONFORMANCE_WORKER_PERF_CALL_H
+#define TNI_PLUGIN_SDK_CONFORMANCE_WORKER_PERF_CALL_H
 
 #include "plugin-sdk/conformance/worker/subject/subject.h"
 

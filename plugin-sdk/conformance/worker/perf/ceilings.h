@@ -2,8 +2,8 @@
  *
  * Each is measured when it is first asked for, and kept as long as the process lives.
  */
-#ifndef TENON_CONFORMANCE_PERF_CEILINGS_H
-#define TENON_CONFORMANCE_PERF_CEILINGS_H
+#ifndef TNI_PLUGIN_SDK_CONFORMANCE_WORKER_PERF_CEILINGS_H
+#define TNI_PLUGIN_SDK_CONFORMANCE_WORKER_PERF_CEILINGS_H
 
 #include "plugin-sdk/conformance/worker/subject/subject.h"
 

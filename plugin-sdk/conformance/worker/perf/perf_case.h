@@ -7,8 +7,8 @@
  *
  * No time fails a case; a wrong output does.
  */
-#ifndef TENON_CONFORMANCE_PERF_CASE_H
-#define TENON_CONFORMANCE_PERF_CASE_H
+#ifndef TNI_PLUGIN_SDK_CONFORMANCE_WORKER_PERF_PERF_CASE_H
+#define TNI_PLUGIN_SDK_CONFORMANCE_WORKER_PERF_PERF_CASE_H
 
 #include "plugin-sdk/conformance/worker/worker.h"
 

@@ -5,8 +5,8 @@
  * makes a run longer. Before each run that counts the outputs are spoilt, after it they are
  * checked, so that only work that was done is timed.
  */
-#ifndef TENON_CONFORMANCE_PERF_STOPWATCH_H
-#define TENON_CONFORMANCE_PERF_STOPWATCH_H
+#ifndef TNI_PLUGIN_SDK_CONFORMANCE_WORKER_PERF_STOPWATCH_H
+#define TNI_PLUGIN_SDK_CONFORMANCE_WORKER_PERF_STOPWATCH_H
 
 #include "plugin-sdk/conformance/worker/kernel/execute.h"
 

@@ -7,8 +7,8 @@
  * % m, j % n] of the part, in inputs and outputs alike, so that every element of a large output is
  * checked. What is cut has a prime size: who mixes up blocks of a power of two is seen.
  */
-#ifndef TENON_CONFORMANCE_PERF_TILED_ORACLE_H
-#define TENON_CONFORMANCE_PERF_TILED_ORACLE_H
+#ifndef TNI_PLUGIN_SDK_CONFORMANCE_WORKER_PERF_TILED_ORACLE_H
+#define TNI_PLUGIN_SDK_CONFORMANCE_WORKER_PERF_TILED_ORACLE_H
 
 #include "plugin-sdk/conformance/worker/kernel/execute.h"
 

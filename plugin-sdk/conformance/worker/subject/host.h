@@ -3,8 +3,8 @@
  * The host table has no context argument, so all of this belongs to the process. The functions of
  * the table may be called from any thread; the others only while the plugin is not running.
  */
-#ifndef TENON_CONFORMANCE_HOST_H
-#define TENON_CONFORMANCE_HOST_H
+#ifndef TNI_PLUGIN_SDK_CONFORMANCE_WORKER_SUBJECT_HOST_H
+#define TNI_PLUGIN_SDK_CONFORMANCE_WORKER_SUBJECT_HOST_H
 
 #include <stdbool.h>
 #include <tenon/plugin.h>

@@ -1,6 +1,6 @@
 /* The plugin under test, opened through plugin.h alone. */
-#ifndef TENON_CONFORMANCE_SUBJECT_H
-#define TENON_CONFORMANCE_SUBJECT_H
+#ifndef TNI_PLUGIN_SDK_CONFORMANCE_WORKER_SUBJECT_SUBJECT_H
+#define TNI_PLUGIN_SDK_CONFORMANCE_WORKER_SUBJECT_SUBJECT_H
 
 #include <tenon/ext/threads.h>
 

@@ -132,8 +132,9 @@ typedef double f64;
 
 #endif
 
-/* ---- CPUs --------------------------------------------------------------------------------------
- * Their drivers' functions are often calls, which keep work items from being made vectors of. */
+/* ---- CPUs -------------------------------------------------------------------------------- */
+
+/* Their drivers' functions are often calls, which keep work items from being made vectors of. */
 #if IS_CPU
 #define ELEMENTARY DEVICE
 #include "../../elementary.h"
@@ -178,8 +179,9 @@ typedef double f64;
 #define COMPUTED_BITS_f16 32
 #define COMPUTED_BITS_bf16 32
 
-/* ---- dtypes ------------------------------------------------------------------------------------
- * X: stored, computed, wrapping */
+/* ---- dtypes ------------------------------------------------------------------------------ */
+
+/* X: stored, computed, wrapping */
 #define stored(X) CAT(stored_, X)
 #define computed(X) CAT(computed_, X)
 #define wrap(X) CAT(wrap_, X)
@@ -295,8 +297,9 @@ DEVICE f32 odd_f32(f64 x) {
 #define store_of_f64_bf16(p, i, v) store_bf16(p, i, odd_f32(v))
 #endif
 
-/* ---- scalars -----------------------------------------------------------------------------------
- * A number of the computed type travels as 64 bits, whatever the device has. */
+/* ---- scalars ----------------------------------------------------------------------------- */
+
+/* A number of the computed type travels as 64 bits, whatever the device has. */
 DEVICE f32 number_f32(i64 bits) {
     return f32_of_bits((u32)bits);
 }
@@ -347,8 +350,9 @@ DEVICE f64 number_f64(i64 bits) {
         } \
     } while (0)
 
-/* ---- indices out of range ----------------------------------------------------------------------
- * `error` is the stream's error word, i32[4], zero while all is well. Who comes first tells. */
+/* ---- indices out of range ---------------------------------------------------------------- */
+
+/* `error` is the stream's error word, i32[4], zero while all is well. Who comes first tells. */
 DEVICE void report_index(GLOBAL i32 *error, i64 index, i64 size) {
     if (set_if_zero(error, 1) != 0)
         return;

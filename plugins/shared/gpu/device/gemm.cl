@@ -75,8 +75,9 @@ DEVICE void finish(GLOBAL stored(R) * c, GLOBAL const stored(R) * s, const param
 #define OPERANDS \
     GLOBAL stored(R) * c, GLOBAL const C *a, GLOBAL const U *b, GLOBAL const stored(R) * s
 
-/* ---- registers --------------------------------------------------------------------------------
- * Group (tile of rows, panel, batch and part). */
+/* ---- registers --------------------------------------------------------------------------- */
+
+/* Group (tile of rows, panel, batch and part). */
 #if IS_CPU
 
 #ifdef __OPENCL_VERSION__
@@ -228,8 +229,9 @@ KERNEL_OF_GROUP(SIDE, SIDE, gemm)(OPERANDS, const parameters p_) {
 }
 #endif
 
-/* ---- partial sums ------------------------------------------------------------------------------
- * A work item makes one element. */
+/* ---- partial sums ------------------------------------------------------------------------ */
+
+/* A work item makes one element. */
 KERNEL(combine)
 (GLOBAL stored(R) * c, GLOBAL const U *sums, GLOBAL const stored(R) * s, const parameters p) {
     i64 i = GLOBAL_ID(0), batch = GROUP_ID(1), each = p.m * p.n;
@@ -242,8 +244,9 @@ KERNEL(combine)
     finish(c, s, &p, batch, 0, row_of(&p, i / p.n), i % p.n, sum);
 }
 
-/* ---- packing -----------------------------------------------------------------------------------
- * A work item brings DEEP rows and WIDE columns of a panel. */
+/* ---- packing ----------------------------------------------------------------------------- */
+
+/* A work item brings DEEP rows and WIDE columns of a panel. */
 typedef struct pack_parameters {
     i64 k, n;
     i64 k_sizes[2]; /* of the two inner dimensions of k */

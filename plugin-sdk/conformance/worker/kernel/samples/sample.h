@@ -1,6 +1,6 @@
 /* What the families share in writing the lines of a set. */
-#ifndef TENON_CONFORMANCE_SAMPLE_H
-#define TENON_CONFORMANCE_SAMPLE_H
+#ifndef TNI_PLUGIN_SDK_CONFORMANCE_WORKER_KERNEL_SAMPLES_SAMPLE_H
+#define TNI_PLUGIN_SDK_CONFORMANCE_WORKER_KERNEL_SAMPLES_SAMPLE_H
 
 #include "plugin-sdk/conformance/worker/kernel/record.h"
 

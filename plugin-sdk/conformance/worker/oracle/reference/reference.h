@@ -10,8 +10,8 @@
  *
  * Half a unit of the output's dtype comes on top (oracle/compare.c).
  */
-#ifndef TENON_CONFORMANCE_REFERENCE_H
-#define TENON_CONFORMANCE_REFERENCE_H
+#ifndef TNI_PLUGIN_SDK_CONFORMANCE_WORKER_ORACLE_REFERENCE_REFERENCE_H
+#define TNI_PLUGIN_SDK_CONFORMANCE_WORKER_ORACLE_REFERENCE_REFERENCE_H
 
 #include "plugin-sdk/conformance/worker/kernel/record.h"
 

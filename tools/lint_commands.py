@@ -1,0 +1,39 @@
+#!/usr/bin/env python3
+"""Writes the compile commands that the analyzers are to follow: each source of ours once.
+
+usage: lint_commands.py BUILD-FOLDER OUTPUT/compile_commands.json
+
+Taken from the build's: what a file is compiled for first. Left out are the tests and the benchmarks,
+generated sources, and options that only GCC knows. The largest come first, so that no analyzer
+ends alone.
+"""
+
+import json
+import pathlib
+import re
+import shlex
+import sys
+
+from tree import ROOT
+
+FOLDERS = ("base", "dispatcher", "loader", "core", "cli", "samples", "plugins", "plugin-sdk")
+GCC_ONLY = re.compile(r"-Wno-stringop-overflow|-fno-semantic-interposition|-f(lto|ipa)\S*")
+
+
+def main():
+    build, output = map(pathlib.Path, sys.argv[1:])
+    commands = {}
+    for entry in json.loads((build / "compile_commands.json").read_text()):
+        source = (pathlib.Path(entry["directory"]) / entry["file"]).resolve()
+        if not source.is_relative_to(ROOT) or source.relative_to(ROOT).parts[0] not in FOLDERS:
+            continue
+        arguments = [a for a in shlex.split(entry["command"]) if not GCC_ONLY.fullmatch(a)]
+        commands.setdefault(source, {"directory": entry["directory"], "file": str(source),
+                                     "arguments": arguments})
+    largest_first = sorted(commands, key=lambda source: -source.stat().st_size)
+    output.parent.mkdir(exist_ok=True)
+    output.write_text(json.dumps([commands[source] for source in largest_first], indent=1))
+    print("\n".join(map(str, largest_first)))
+
+
+main()
