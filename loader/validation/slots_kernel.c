@@ -1,6 +1,7 @@
 /* Kernel calls: what the caller hands over, what the plugin answers, and at level 2 whether the
  * kernel leaves alone what it may not write. */
 #include "base/error.h"
+#include "base/hash.h"
 #include "dispatcher/kernel_ops.h"
 #include "loader/validation/internal.h"
 
@@ -217,10 +218,7 @@ typedef struct witness {
 } witness;
 
 static uint64_t sum_of(const tni_extent *e) {
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
-    for (uint64_t i = e->low; i < e->high; i++)
-        hash = (hash ^ (unsigned char)e->host[i]) * UINT64_C(0x100000001b3);
-    return hash;
+    return tni_hash(e->host + e->low, e->high - e->low);
 }
 
 /* Can the input be compared: readable, small, and none of the outputs? */
