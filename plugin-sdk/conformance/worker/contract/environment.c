@@ -17,8 +17,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-extern char **environ;
-
 /* A flag of the C library's own on some machines: there once an action was set, be it the old one.
  */
 enum { RESTORER = 0x04000000 };
