@@ -308,7 +308,8 @@ tn_status tni_watched_property(tni_watch *w, tn_pself *self, uint32_t index, int
     if (second != status || (status == TN_OK && !same_value(&first, &again)))
         tni_finding(w, TNP_PROPERTY_STABLE, slot, "",
                     "property %d of device %u was answered in two ways", property, index);
-    if (status == TN_UNSUPPORTED && memcmp(&first, &unset, sizeof unset) != 0)
+    bool is_set = first.tag != unset.tag || first.n != unset.n || first.v.i64 != unset.v.i64;
+    if (status == TN_UNSUPPORTED && is_set)
         tni_finding(w, TNP_PROPERTY_UNKNOWN, slot, "",
                     "answered TN_UNSUPPORTED to property %d and set *out_value", property);
     if (status != TN_OK)

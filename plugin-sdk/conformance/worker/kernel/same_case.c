@@ -65,7 +65,7 @@ static void check_same(tc_arena *arena, const tc_invocation *a, const tc_result 
     else if (!same_bits(x, p, first, y, q, &at))
         tc_verdict_set(out, TC_FAIL, requirement,
                        "%s: output %u differs %s, first at element %lld: %.9Lg and %.9Lg",
-                       a->record->op, k, difference, (long long)(first + at),
+                       a->record->op, k, difference, (long long)first + at,
                        tc_is_float(x->dtype) ? tc_load(x->dtype, p, first + at).f
                                              : (tc_real)tc_load(x->dtype, p, first + at).i,
                        tc_is_float(y->dtype) ? tc_load(y->dtype, q, at).f
