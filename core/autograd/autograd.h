@@ -5,8 +5,8 @@
  * their node, a node holds the nodes of its inputs. Destruction is iterative, so that long chains
  * do not overflow the stack.
  */
-#ifndef TNI_CORE_AUTOGRAD_H
-#define TNI_CORE_AUTOGRAD_H
+#ifndef TNI_CORE_AUTOGRAD_AUTOGRAD_H
+#define TNI_CORE_AUTOGRAD_AUTOGRAD_H
 
 #include "core/tensor/tensor.h"
 

@@ -3,8 +3,8 @@
  * Devices are opened on first demand and stay open until tn_shutdown. A tni_device * may be kept by
  * anything that lives inside the library.
  */
-#ifndef TNI_CORE_DEVICE_H
-#define TNI_CORE_DEVICE_H
+#ifndef TNI_CORE_DEVICE_DEVICE_H
+#define TNI_CORE_DEVICE_DEVICE_H
 
 #include "base/thread.h"
 #include "core/device/kernel_table.h"

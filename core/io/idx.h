@@ -3,8 +3,8 @@
  *   00 00 | type | rank | size 0 ... size rank-1, 4 bytes each | elements, row-major
  *
  * All numbers are big-endian. Types: 08 u8, 09 i8, 0b i16, 0c i32, 0d f32, 0e f64. */
-#ifndef TNI_CORE_IDX_H
-#define TNI_CORE_IDX_H
+#ifndef TNI_CORE_IO_IDX_H
+#define TNI_CORE_IO_IDX_H
 
 #include <stddef.h>
 #include <tenon/tensor.h>

@@ -9,8 +9,8 @@
  * Threads: a block may be freed by another thread than allocated it. A magazine belongs to one
  * thread, which touches it without a lock; see tni_block_cache for how others empty it.
  */
-#ifndef TNI_CORE_ALLOCATOR_H
-#define TNI_CORE_ALLOCATOR_H
+#ifndef TNI_CORE_MEMORY_ALLOCATOR_H
+#define TNI_CORE_MEMORY_ALLOCATOR_H
 
 #include "base/slab.h"
 #include "core/device/device.h"

@@ -6,8 +6,8 @@
  *
  * All of it is guarded by the allocator's lock, but for the magazines.
  */
-#ifndef TNI_CORE_POOL_H
-#define TNI_CORE_POOL_H
+#ifndef TNI_CORE_MEMORY_POOL_H
+#define TNI_CORE_MEMORY_POOL_H
 
 #include "base/fork.h"
 #include "core/memory/allocator.h"

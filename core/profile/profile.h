@@ -1,6 +1,6 @@
 /* What the profiler's parts share, and the note by which a call tells how it was done. */
-#ifndef TNI_CORE_PROFILE_H
-#define TNI_CORE_PROFILE_H
+#ifndef TNI_CORE_PROFILE_PROFILE_H
+#define TNI_CORE_PROFILE_PROFILE_H
 
 #include "core/device/device.h"
 

@@ -1,6 +1,6 @@
 /* The generators inside the core: who draws reserves a range of a device's stream first. */
-#ifndef TNI_CORE_GENERATOR_H
-#define TNI_CORE_GENERATOR_H
+#ifndef TNI_CORE_RANDOM_GENERATOR_H
+#define TNI_CORE_RANDOM_GENERATOR_H
 
 #include "core/device/device.h"
 
