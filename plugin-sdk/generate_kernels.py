@@ -6,6 +6,7 @@ usage: generate_kernels.py [--types] kernels.toml OUTPUT.h
 The table is checked first; a mistake names the kernel and the field.
 """
 
+import pathlib
 import re
 import sys
 import textwrap
@@ -118,6 +119,13 @@ HEAD = """\
 """
 
 
+def write(output, text):
+    """Only where it differs: what is current keeps its time, and nothing is built again for it."""
+    path = pathlib.Path(output)
+    if not path.exists() or path.read_text() != text:
+        path.write_text(text)
+
+
 def main(table, output):
     kernels = load(table)
     out = [HEAD]
@@ -140,8 +148,7 @@ def main(table, output):
         out.append(f'    X({k.name.replace(".", "_")}, UINT64_C({k.hash:#018x}), {int(k.small)}, '
                    f'{k.kind}, "{k.schema}"){end}')
     out.append("\n#endif /* TENON_KERNELS_H */\n")
-    with open(output, "w") as f:
-        f.write("".join(out))
+    write(output, "".join(out))
 
 
 def type_code(kernel, tensor):
@@ -160,8 +167,7 @@ def main_types(table, output):
                          for kind, name in k.args)
         outs = ", ".join(str(type_code(k, name)) for name in k.outs)
         out.append(f'X({k.name.replace(".", "_")}, ARGS({args or 100}), OUTS({outs}))\n')
-    with open(output, "w") as f:
-        f.write("".join(out))
+    write(output, "".join(out))
 
 
 if __name__ == "__main__":
