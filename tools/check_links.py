@@ -5,7 +5,8 @@ usage: check_links.py [--root FOLDER]
 
 In pages (*.md): relative links lead to a file or folder, their anchors to a heading. In pages and in
 the comments of sources: a path that begins with one of our folders names something that exists; *,
-<name>, NAME and {a,b} in it stand for anything.
+<name>, NAME and {a,b} in it stand for anything. An option TENON_<TYPE>_<OPTION> that the sources of
+plugins/<type> name is on some page.
 """
 
 import argparse
@@ -59,6 +60,13 @@ def problems_of_paths(root, tops, text):
             yield match.start(), f"there is no '{name}'"
 
 
+def problems_of_options(path, text, pages):
+    if path.parts[0] == "plugins" and len(path.parts) > 2:
+        for match in re.finditer(rf"\bTENON_{path.parts[1].upper()}_[A-Z0-9_]+\b", text):
+            if match[0] not in pages:
+                yield match.start(), f"no page lists the option {match[0]}"
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--root", default=ROOT, type=pathlib.Path)
@@ -67,6 +75,7 @@ def main():
     files = files_of(root, SOURCES | {".md"})
     n_pages, problems = sum(path.suffix == ".md" for path in files), []
     tops = sorted({path.parts[0] for path in files if len(path.parts) > 1 and path.parts[0][0] != "."})
+    pages = "".join((root / path).read_text() for path in files if path.suffix == ".md")
     for path in files:
         text = (root / path).read_text()
         if path.suffix == ".md":
@@ -76,6 +85,7 @@ def main():
             pattern = C_COMMENT if path.suffix in C_SUFFIXES else HASH_COMMENT
             found = [(comment.start() + at, words) for comment in pattern.finditer(text)
                      for at, words in problems_of_paths(root, tops, comment[0])]
+            found += problems_of_options(path, text, pages)
         problems += (f"{path}:{text.count(chr(10), 0, at) + 1}: {words}" for at, words in found)
     print("\n".join(problems) or f"links: {n_pages} pages and the comments of sources, all lead somewhere")
     return 1 if problems or not n_pages else 0

@@ -85,8 +85,8 @@ def problems_of_conventions(path, text):
     if not public and head and pathlib.Path(head[1]).name == path.name:
         yield 1, "the first comment says why the file exists; its name is known"
     guard = GUARD.search(text)
-    needs_guard = path.suffix == ".h" and path.parent.name != "device"  # device code is pasted together
-    if guard[1] != guard_of(path) if guard else needs_guard:
+    needs_guard = path.parent.name != "device"  # device code is pasted together
+    if path.suffix == ".h" and (guard[1] != guard_of(path) if guard else needs_guard):
         where = text.count("\n", 0, guard.start()) + 1 if guard else 1
         yield where, f"the include guard is {guard_of(path)}; --write-guards writes it"
 

@@ -65,8 +65,6 @@ def main():
     problems, n_symbols = set(), 0
     for path, names in shared_symbols(list(sources)).items() if sources else ():
         folder = next((f for f in sources[path].parents if f in table), None)
-        if str(folder) == "core":  # until the rooms of core have come
-            continue
         for name in names if folder else ():
             n_symbols += 1
             if not (name.startswith(table[folder]) or name in ENTRIES or ENTRY.fullmatch(name) or TOOLS.fullmatch(name)):

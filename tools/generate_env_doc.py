@@ -17,14 +17,14 @@ HEAD = """\
 
 <!-- Made by tools/generate_env_doc.py from base/env.def. -->
 
-What Tenon reads, and nothing else. `tenon env` prints the same list with the values that hold now.
+Every environment variable that Tenon reads. `tenon env` prints them with their current values.
 
 | variable | type | default | meaning |
 | --- | --- | --- | --- |
 """
 
 TAIL = """
-Those marked * choose code or files: a program that runs with raised privileges (set-uid, set-gid,
+Variables marked * select code or files. A program with raised privileges (set-uid, set-gid,
 capabilities) ignores them, and says so in its log.
 
 A plugin's own options are `TENON_<TYPE>_<OPTION>`: option `threads` of plugins for type `cpu` is

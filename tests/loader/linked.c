@@ -10,8 +10,8 @@ tn_status (*linked_count)(uint32_t *out_count);
 const tn_host *linked_host;
 
 #define ZOO_INIT \
-    linked_host = h; \
-    return linked_init ? linked_init(h) : TN_OK;
+    linked_host = host; \
+    return linked_init ? linked_init(host) : TN_OK;
 #define ZOO_COUNT \
     *out_count = 2; \
     return linked_count ? linked_count(out_count) : TN_OK;

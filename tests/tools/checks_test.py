@@ -198,6 +198,33 @@ class Links(Planted):
             (self.root / name).unlink()
 
 
+    def test_an_option_that_no_page_lists(self):
+        self.put("plugins/sim/a.c", '/* TENON_SIM_MEMORY */ char *s = "TENON_SIM_SPEED";\n')
+        code, text = self.check("`TENON_SIM_MEMORY`\n")
+        self.assertEqual(code, 1)
+        self.assertIn("plugins/sim/a.c:1: no page lists the option TENON_SIM_SPEED", text)
+        self.assertNotIn("TENON_SIM_MEMORY", text)
+
+
+class Suites(Planted):
+    PAGE = "These suites run once, in the plain build: `slow` (trains),\n`source` (looks). More `words`.\n"
+    SUMMARY = 'ONCE = {"slow", "source"}\n'
+
+    def check(self, page, summary):
+        self.put("CONTRIBUTING.md", page)
+        self.put("tools/test_summary.py", summary)
+        return run("check_suites.py", "--root", self.root, "slow", "source")
+
+    def test_who_says_what_runs_once(self):
+        self.assertEqual(self.check(self.PAGE, self.SUMMARY)[0], 0)
+        code, text = self.check(self.PAGE.replace("`slow` (trains),\n", ""), self.SUMMARY)
+        self.assertEqual(code, 1)
+        self.assertIn("CONTRIBUTING.md: names source as what runs once; meson.build has slow, source", text)
+        code, text = self.check(self.PAGE, 'ONCE = {"slow", "source", "install"}\n')
+        self.assertEqual(code, 1)
+        self.assertIn("tools/test_summary.py: names install, slow, source", text)
+
+
 class Style(Planted):
     GUARD = "#ifndef TNI_BASE_A_H\n#define TNI_BASE_A_H\n#endif\n"
 

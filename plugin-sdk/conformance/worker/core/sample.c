@@ -1,4 +1,4 @@
-/* Samples: values, and how they are laid into memory. */
+/* Samples: values and memory layouts. */
 #include "plugin-sdk/conformance/worker/core/sample.h"
 
 #include <math.h>
@@ -92,14 +92,14 @@ static bool is_floating(tn_dtype dtype) {
 
 static double real_value(tc_sample *s, const tc_input *in, int64_t i) {
     double u = uniform(s);
+    int64_t middle = in->numel / 2;
     switch (in->fill) {
     case FILL_POSITIVE:
         return 0.5 + 1.5 * u;
     case FILL_AWAY:
         return (uniform(s) < 0.5 ? -1 : 1) * (0.3 + 1.7 * u);
     case FILL_APART: /* a permutation of steps of 0.1, moved off every multiple of a tenth */
-        return 0.1 * (double)((i * 7 + 3) % (in->numel + (in->numel % 7 == 0)) - in->numel / 2) +
-               0.03;
+        return 0.1 * (double)((i * 7 + 3) % (in->numel + (in->numel % 7 == 0)) - middle) + 0.03;
     default:
         return 4 * u - 2;
     }
