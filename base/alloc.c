@@ -73,10 +73,12 @@ char *tni_format(const char *format, ...) {
     return s;
 }
 
-bool tni_grow(void *array_pointer, size_t n, size_t *capacity, size_t size) {
-    if (n < *capacity)
+bool tni_reserve(void *array_pointer, size_t n, size_t *capacity, size_t size) {
+    size_t more = *capacity ? *capacity : 8;
+    while (more < n)
+        more *= 2;
+    if (more == *capacity)
         return true;
-    size_t more = *capacity ? *capacity * 2 : 8;
     void *old;
     memcpy(&old, array_pointer, sizeof old);
     void *grown = tni_realloc(old, more * size);

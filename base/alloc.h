@@ -19,8 +19,12 @@ char *tni_strdup(const char *s);
 /* printf into a new string. */
 char *tni_format(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* Makes room for one more element of `size` bytes in a growing array; false without memory. */
-bool tni_grow(void *array_pointer, size_t n, size_t *capacity, size_t size);
+/* Makes room for n elements of `size` bytes, or for one more than n, in a growing array; false
+ * without memory. */
+bool tni_reserve(void *array_pointer, size_t n, size_t *capacity, size_t size);
+static inline bool tni_grow(void *array_pointer, size_t n, size_t *capacity, size_t size) {
+    return n < *capacity || tni_reserve(array_pointer, n + 1, capacity, size);
+}
 
 /* Sizes. Both return false on overflow. */
 static inline bool tni_mul_i64(int64_t a, int64_t b, int64_t *out) {

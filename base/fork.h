@@ -29,7 +29,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Every lock of base, dispatcher and core: level, file, name. Who holds one may take those below
+/* Every lock of base, dispatcher, loader and core: level, file, name. Who holds one may take those below
  * it. tools/check_locks.py compares this table with the sources. */
 #define TNI_FORK_MAP(X) \
     X(INIT, "init.c", lock) \
@@ -39,17 +39,17 @@
     X(CURRENT, "current.c", lock) \
     X(PINNED, "pinned.c", lock) \
     X(ALLOCATORS, "pool.h", lock) \
-    X(LOADER, "loader.c", lock) \
+    X(LOADER, "lifecycle.c", lock) \
     X(FALLBACK, "fallback.c", lock) \
     X(PROFILE, "handler.c", lock) \
     X(PROFILE_EVENTS, "events.c", lock) \
     X(GENERATORS, "generator.c", lock) \
     X(HOST, "host.c", lock) \
-    X(WATCHES, "watch.c", lock) \
-    X(WATCH, "parts.h", lock) \
-    X(FINDINGS, "report.c", lock) \
+    X(WATCHES, "tracker.c", lock) \
+    X(WATCH, "internal.h", lock) \
+    X(FINDINGS, "findings.c", lock) \
     X(REGISTRY, "registry.c", tni_registry_lock) \
-    X(KERNELS, "kernels.c", lock) \
+    X(KERNELS, "kernel_table.c", lock) \
     X(KERNEL_OPS, "kernel_ops.c", ops_lock) \
     X(HOOKS, "hooks.c", hooks_lock) \
     X(DEVICE, "device.h", lock) \

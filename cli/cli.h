@@ -1,4 +1,4 @@
-/* What the commands of `tenon` share: their entry, their exit codes, the two ways to print. */
+/* What the commands of `tenon` share: their entry and their exit codes. */
 #ifndef TNI_CLI_CLI_H
 #define TNI_CLI_CLI_H
 
@@ -8,17 +8,17 @@ enum { EXIT_OK = 0, EXIT_FAILED = 1, EXIT_USAGE = 2 };
 
 enum { MAX_ARGUMENTS = 2 };
 
-struct options {
+typedef struct options {
     bool json;
     const char *dir;                      /* of --dir, or NULL */
     const char *arguments[MAX_ARGUMENTS]; /* the command's, NULL after the last */
-};
+} options;
 
-int command_devices(const struct options *options);
-int command_plugins(const struct options *options);
-int command_ops(const struct options *options);
-int command_env(const struct options *options);
-int command_new_plugin(const struct options *options);
+int command_devices(const options *o);
+int command_plugins(const options *o);
+int command_ops(const options *o);
+int command_env(const options *o);
+int command_new_plugin(const options *o);
 
 /* Prints the standing error after "tenon: " on standard error, forgets it, returns EXIT_FAILED. */
 int report_failure(void);

@@ -1,8 +1,7 @@
 /* tenon devices: every device that can be used, and which one is the default. */
 #include "cli/cli.h"
 #include "cli/devices.h"
-#include "cli/json.h"
-#include "cli/table.h"
+#include "cli/output.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -55,8 +54,7 @@ void for_each_device(device_fn fn, void *user) {
 }
 
 typedef struct listing {
-    bool json;
-    table *table;
+    json_t *rows;
     tn_device standard; /* the default */
     int n_usable;
 } listing;
@@ -81,48 +79,40 @@ static void list_device(const char *name, tn_device device, const char *plugin, 
         dtypes_text(dtype_mask(device), dtypes, sizeof(dtypes));
     l->n_usable += opened;
 
-    if (l->json) {
-        json_object_open(NULL);
-        json_string("device", name);
-        json_string("product", product);
-        json_string("plugin", plugin);
-        json_string("dtypes", dtypes);
-        json_bool("default", is_default);
-        json_bool("usable", opened);
-        json_string("reason", failure);
-        json_object_close();
-        return;
-    }
-    const char *cells[] = {is_default ? "*" : " ", name, product, plugin, dtypes, NULL};
-    table_row(l->table, cells);
-    if (!opened)
-        table_note(l->table, failure);
+    json_array_append_new(l->rows, json_pack("{s:o, s:o, s:o, s:s, s:b, s:b, s:o}", "device",
+                                             text(name), "product", text(product), "plugin",
+                                             text(plugin), "dtypes", dtypes, "default", is_default,
+                                             "usable", opened, "reason", text(failure)));
 }
 
-int command_devices(const struct options *options) {
-    static const char *const headings[] = {" ", "DEVICE", "PRODUCT", "PLUGIN", "DTYPES", NULL};
-    listing l = {.json = options->json, .standard = tn_default_device()};
+int command_devices(const options *o) {
+    static const column columns[] = {{.heading = " ", .key = "default", .yes = "*", .no = " "},
+                                     {.heading = "DEVICE", .key = "device"},
+                                     {.heading = "PRODUCT", .key = "product"},
+                                     {.heading = "PLUGIN", .key = "plugin"},
+                                     {.heading = "DTYPES", .key = "dtypes"},
+                                     {0}};
+    listing l = {.rows = json_array(), .standard = tn_default_device()};
     bool no_default = l.standard.type == 0;
     char why[4096] = "";
     if (no_default)
         snprintf(why, sizeof(why), "%s", tn_error_message());
     tn_error_clear();
 
-    if (l.json) {
-        json_array_open(NULL);
-        for_each_device(list_device, &l);
-        json_array_close();
-    } else {
-        l.table = table_create(headings);
-        for_each_device(list_device, &l);
-        table_print(l.table, 0);
-        table_destroy(l.table);
-        if (!no_default)
-            printf("\n* the default (TENON_DEVICE)\n");
-    }
+    for_each_device(list_device, &l);
+    if (o->json)
+        print_json(l.rows);
+    else
+        print_table(l.rows, columns, 0);
+    if (!o->json && !no_default)
+        printf("\n* the default (TENON_DEVICE)\n");
+    json_decref(l.rows);
     fflush(stdout); /* the notes come after the table, wherever each goes */
-    if (no_default)
-        fprintf(stderr, "tenon: the default device cannot be used: %s\n", why);
+    if (no_default) {
+        fputs("tenon: the default device cannot be used: ", stderr);
+        put_safely(stderr, why, true);
+        fputc('\n', stderr);
+    }
     if (l.n_usable == 0)
         fprintf(stderr, "tenon: no device can be used; `tenon plugins` says why\n");
     return l.n_usable > 0 ? EXIT_OK : EXIT_FAILED;

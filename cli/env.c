@@ -1,39 +1,31 @@
-/* tenon env: every environment variable that Tenon reads, and what holds now. */
+/* tenon env: every environment variable that Tenon reads, and its value now. */
 #include "cli/cli.h"
-#include "cli/json.h"
-#include "cli/table.h"
+#include "cli/output.h"
 
 #include <tenon/tenon.h>
 
-static void list_json(const tn_env_info *info, void *user) {
-    json_object_open(NULL);
-    json_string("name", info->name);
-    json_string("type", info->type);
-    json_string("value", info->value);
-    json_string("default", info->fallback);
-    json_bool("set", info->is_set);
-    json_string("help", info->help);
-    json_object_close();
+static void list(const tn_env_info *info, void *user) {
+    json_array_append_new(user, json_pack("{s:o, s:o, s:o, s:o, s:b, s:o}", "name",
+                                          text(info->name), "type", text(info->type), "value",
+                                          text(info->value), "default", text(info->fallback), "set",
+                                          info->is_set, "help", text(info->help)));
 }
 
-static void list_row(const tn_env_info *info, void *user) {
-    const char *cells[] = {info->name, info->value, info->is_set ? "set" : "default", info->help,
-                           NULL};
-    table_row(user, cells);
-}
-
-int command_env(const struct options *options) {
-    static const char *const headings[] = {"VARIABLE", "VALUE", "FROM", "MEANING", NULL};
-    if (options->json) {
-        json_array_open(NULL);
-        tn_env_list(list_json, NULL);
-        json_array_close();
-        return EXIT_OK;
+int command_env(const options *o) {
+    static const column columns[] = {
+        {.heading = "VARIABLE", .key = "name"},
+        {.heading = "VALUE", .key = "value"},
+        {.heading = "FROM", .key = "set", .yes = "set", .no = "default"},
+        {.heading = "MEANING", .key = "help"},
+        {0}};
+    json_t *rows = json_array();
+    tn_env_list(list, rows);
+    if (o->json) {
+        print_json(rows);
+    } else {
+        print_table(rows, columns, 0);
+        puts("    A plugin's own options are TENON_<TYPE>_<OPTION>, such as TENON_CPU_THREADS.");
     }
-    table *t = table_create(headings);
-    tn_env_list(list_row, t);
-    table_note(t, "A plugin's own options are TENON_<TYPE>_<OPTION>, such as TENON_CPU_THREADS.");
-    table_print(t, 0);
-    table_destroy(t);
+    json_decref(rows);
     return EXIT_OK;
 }

@@ -1,19 +1,23 @@
 /* The `tenon` command: asks the library what it has and prints the answer. */
 #include "cli/cli.h"
+#include "cli/output.h"
 
+#include <getopt.h>
 #include <stdio.h>
 #include <string.h>
 #include <tenon/tenon.h>
 
-static const struct command {
+typedef struct command {
     const char *name;
-    int (*run)(const struct options *options);
+    int (*run)(const options *o);
     int n_arguments;  /* at most so many */
     bool makes_files; /* takes --dir; the others print, and take --json */
     const char *arguments;
     const char *summary;
     const char *help;
-} commands[] = {
+} command;
+
+static const command commands[] = {
     {"devices", command_devices, 0, false, "", "the devices that can be used",
      "Loads every plugin and opens every device. The default is marked with a star: what\n"
      "TENON_DEVICE names, else cpu:0. A device that does not open is listed with the reason.\n"},
@@ -38,23 +42,24 @@ enum { N_COMMANDS = sizeof(commands) / sizeof(*commands) };
 #define JSON_OPTION "  --json      print JSON instead of a table\n"
 #define DIR_OPTION "  --dir DIR   the folder to write, new or empty; tenon-TYPE if not given\n"
 #define HELP_OPTION "  --help      this text\n"
+#define EXIT_CODES \
+    "Exit code: 0, or 1 when what was asked for failed or is not there, or 2 for a mistake\n" \
+    "in the command line.\n"
 
 static void print_help(void) {
     printf("usage: tenon COMMAND [--json]\n\n");
     for (int i = 0; i < N_COMMANDS; i++) {
         char usage[40];
-        const struct command *c = &commands[i];
+        const command *c = &commands[i];
         snprintf(usage, sizeof(usage), "%s%s", c->name, c->arguments);
         printf("  %-26s%s\n", usage, c->summary);
     }
     printf("\n" JSON_OPTION HELP_OPTION "  --version   the version of the library\n");
-    printf(
-        "\nExit code: 0, or 1 when what was asked for failed or is not there, or 2 for a mistake\n"
-        "in the command line. `tenon COMMAND --help` says more about one.\n");
+    printf("\n" EXIT_CODES "`tenon COMMAND --help` says more about one.\n");
 }
 
-static void print_command_help(const struct command *c) {
-    printf("usage: tenon %s%s [%s]\n\n%s\n%s" HELP_OPTION, c->name, c->arguments,
+static void print_command_help(const command *c) {
+    printf("usage: tenon %s%s [%s]\n\n%s\n%s" HELP_OPTION "\n" EXIT_CODES, c->name, c->arguments,
            c->makes_files ? "--dir DIR" : "--json", c->help,
            c->makes_files ? DIR_OPTION : JSON_OPTION);
 }
@@ -65,7 +70,9 @@ static int usage_error(const char *what, const char *word) {
 }
 
 int report_failure(void) {
-    fprintf(stderr, "tenon: %s\n", tn_error_message());
+    fputs("tenon: ", stderr);
+    put_safely(stderr, tn_error_message(), true);
+    fputc('\n', stderr);
     tn_error_clear();
     return EXIT_FAILED;
 }
@@ -81,7 +88,7 @@ char *dtypes_text(unsigned long long mask, char *out, unsigned size) {
     return out;
 }
 
-static const struct command *find_command(const char *name) {
+static const command *find_command(const char *name) {
     for (int i = 0; i < N_COMMANDS; i++) {
         if (strcmp(commands[i].name, name) == 0)
             return &commands[i];
@@ -89,28 +96,31 @@ static const struct command *find_command(const char *name) {
     return NULL;
 }
 
-static int run_command(const struct command *command, int n_args, char **args) {
-    struct options options = {0};
-    int n = 0; /* arguments so far */
-    for (int i = 0; i < n_args; i++) {
-        if (!command->makes_files && strcmp(args[i], "--json") == 0) {
-            options.json = true;
-        } else if (command->makes_files && strcmp(args[i], "--dir") == 0) {
-            if (++i == n_args || !*args[i])
-                return usage_error("a folder's name must follow", "--dir");
-            options.dir = args[i];
-        } else if (strcmp(args[i], "--help") == 0 || strcmp(args[i], "-h") == 0) {
-            print_command_help(command);
+static int run_command(const command *c, int argc, char **argv) {
+    static const struct option printing[] = {
+        {"help", no_argument, NULL, 'h'}, {"json", no_argument, NULL, 'j'}, {0}};
+    static const struct option writing[] = {
+        {"help", no_argument, NULL, 'h'}, {"dir", required_argument, NULL, 'd'}, {0}};
+    options o = {0};
+    opterr = 0; /* said in our own words */
+    for (int key;
+         (key = getopt_long(argc, argv, ":h", c->makes_files ? writing : printing, NULL)) != -1;) {
+        if (key == 'h') {
+            print_command_help(c);
             return EXIT_OK;
-        } else if (args[i][0] == '-') {
-            return usage_error("there is no option", args[i]);
-        } else if (n == command->n_arguments) {
-            return usage_error("one word too many:", args[i]);
-        } else {
-            options.arguments[n++] = args[i];
         }
+        if (key == '?')
+            return usage_error("there is no option", argv[optind - 1]);
+        if (key == ':' || (key == 'd' && !*optarg))
+            return usage_error("a folder's name must follow", "--dir");
+        o.json |= key == 'j';
+        o.dir = key == 'd' ? optarg : o.dir;
     }
-    return command->run(&options);
+    if (argc - optind > c->n_arguments)
+        return usage_error("one word too many:", argv[optind + c->n_arguments]);
+    for (int i = optind; i < argc; i++)
+        o.arguments[i - optind] = argv[i];
+    return c->run(&o);
 }
 
 static int run(int argc, char **argv) {
@@ -127,10 +137,10 @@ static int run(int argc, char **argv) {
         printf("tenon %s\n", tn_version());
         return EXIT_OK;
     }
-    const struct command *command = find_command(word);
-    if (!command)
+    const command *found = find_command(word);
+    if (!found)
         return usage_error(word[0] == '-' ? "there is no option" : "there is no command", word);
-    return run_command(command, argc - 2, argv + 2);
+    return run_command(found, argc - 1, argv + 1);
 }
 
 int main(int argc, char **argv) {

@@ -85,16 +85,16 @@ static int is_file(const struct dirent *entry) {
 /* ---- writing ----------------------------------------------------------------------------- */
 
 /* Each made-up name of the template, and what stands for it. */
-struct replacement {
+typedef struct replacement {
     const char *from, *to;
-};
+} replacement;
 
 enum { N_REPLACEMENTS = 3 };
 
 static void write_replaced(FILE *out, const char *text, size_t n,
-                           const struct replacement replacements[N_REPLACEMENTS]) {
+                           const replacement replacements[N_REPLACEMENTS]) {
     for (size_t i = 0; i < n;) {
-        const struct replacement *found = NULL;
+        const replacement *found = NULL;
         for (int r = 0; r < N_REPLACEMENTS && !found; r++) {
             if (strncmp(text + i, replacements[r].from, strlen(replacements[r].from)) == 0)
                 found = &replacements[r];
@@ -133,7 +133,7 @@ static char *read_whole(int folder, const char *name, size_t *out_n) {
 
 /* Makes `to`/`name`, which must not be there. False with errno, and then it is not there. */
 static bool write_file(int to, const char *name, const char *text, size_t n,
-                       const struct replacement replacements[N_REPLACEMENTS]) {
+                       const replacement replacements[N_REPLACEMENTS]) {
     int fd = openat(to, name, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
     FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
     if (!out) {
@@ -154,7 +154,7 @@ static bool write_file(int to, const char *name, const char *text, size_t n,
 
 /* Copies the files `names` from one folder to another; on failure none of them is left. */
 static int copy_files(int from, int to, struct dirent **names, int n_names, const char *dir,
-                      const struct replacement replacements[N_REPLACEMENTS]) {
+                      const replacement replacements[N_REPLACEMENTS]) {
     for (int i = 0; i < n_names; i++) {
         const char *name = names[i]->d_name;
         size_t n = 0;
@@ -198,7 +198,7 @@ static int open_project(const char *dir, bool *out_made, int *out_fd) {
 }
 
 static int write_project(const char *template, struct dirent **names, int n_names, const char *dir,
-                         const struct replacement replacements[N_REPLACEMENTS]) {
+                         const replacement replacements[N_REPLACEMENTS]) {
     bool made;
     int to, code = open_project(dir, &made, &to);
     if (code != EXIT_OK)
@@ -214,8 +214,8 @@ static int write_project(const char *template, struct dirent **names, int n_name
     return code;
 }
 
-int command_new_plugin(const struct options *options) {
-    const char *vendor = options->arguments[0], *type = options->arguments[1];
+int command_new_plugin(const options *o) {
+    const char *vendor = o->arguments[0], *type = o->arguments[1];
     if (!vendor || !type)
         return fail(EXIT_USAGE, "VENDOR and TYPE are needed, such as: tenon new-plugin acme npu");
     int code = check_names(vendor, type);
@@ -237,8 +237,8 @@ int command_new_plugin(const struct options *options) {
     for (int i = 0; type[i]; i++)
         upper[i] = (char)toupper((unsigned char)type[i]);
     snprintf(dir, sizeof dir, "tenon-%s", type);
-    const char *to = options->dir ? options->dir : dir;
-    const struct replacement replacements[N_REPLACEMENTS] = {
+    const char *to = o->dir ? o->dir : dir;
+    const replacement replacements[N_REPLACEMENTS] = {
         {"yourvendor", vendor}, {"yourtype", type}, {"YOURTYPE", upper}};
     code = write_project(template, names, n_names, to, replacements);
     for (int i = 0; i < n_names; i++)

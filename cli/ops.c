@@ -1,8 +1,7 @@
 /* tenon ops: the operators; tenon ops NAME: who answers each of its calls, and why. */
 #include "cli/cli.h"
 #include "cli/devices.h"
-#include "cli/json.h"
-#include "cli/table.h"
+#include "cli/output.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -10,37 +9,29 @@
 
 /* ---- all of them ------------------------------------------------------------------------- */
 
-static void list_json(const tn_op_info *info, void *user) {
-    json_object_open(NULL);
-    json_string("name", info->name);
-    json_string("schema", info->schema);
-    json_string("kind", info->kind);
-    json_string("gradient", info->gradient);
-    json_string("kernel", info->kernel);
-    json_bool("small_set", info->in_small_set);
-    json_bool("decomposition", info->has_decomposition);
-    json_object_close();
+static json_t *make_op(const tn_op_info *info) {
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:b, s:b}", "name", text(info->name), "schema",
+                     text(info->schema), "kind", text(info->kind), "gradient", text(info->gradient),
+                     "kernel", text(info->kernel), "small_set", info->in_small_set, "decomposition",
+                     info->has_decomposition);
 }
 
-static void list_row(const tn_op_info *info, void *user) {
-    const char *cells[] = {info->name,   info->kind,   info->gradient,
-                           info->kernel, info->schema, NULL};
-    table_row(user, cells);
+static void list(const tn_op_info *info, void *user) {
+    json_array_append_new(user, make_op(info));
 }
 
-static int list_all(const struct options *options) {
-    static const char *const headings[] = {"NAME", "KIND", "GRADIENT", "KERNEL", "SCHEMA", NULL};
-    tn_status status;
-    if (options->json) {
-        json_array_open(NULL);
-        status = tn_op_list(list_json, NULL);
-        json_array_close();
-    } else {
-        table *t = table_create(headings);
-        status = tn_op_list(list_row, t);
-        table_print(t, 0);
-        table_destroy(t);
-    }
+static int list_all(const options *o) {
+    static const column columns[] = {
+        {.heading = "NAME", .key = "name"},         {.heading = "KIND", .key = "kind"},
+        {.heading = "GRADIENT", .key = "gradient"}, {.heading = "KERNEL", .key = "kernel"},
+        {.heading = "SCHEMA", .key = "schema"},     {0}};
+    json_t *rows = json_array();
+    tn_status status = tn_op_list(list, rows);
+    if (o->json)
+        print_json(rows);
+    else
+        print_table(rows, columns, 0);
+    json_decref(rows);
     return status == TN_OK ? EXIT_OK : report_failure();
 }
 
@@ -64,50 +55,31 @@ static void flags_text(uint32_t mask, char *out, size_t size) {
     }
 }
 
-static void handler_json(const tn_op_handler_info *line, void *user) {
-    json_object_open(NULL);
-    json_string("key", line->key);
-    json_string("device_type", line->device_type);
-    json_string("origin", line->origin);
-    json_string("why", line->why);
-    json_bool("active", line->active);
-    json_object_close();
+static void add_handler(const tn_op_handler_info *line, void *user) {
+    json_array_append_new(user, json_pack("{s:o, s:o, s:o, s:o, s:b, s:s}", "key", text(line->key),
+                                          "device_type", text(line->device_type), "origin",
+                                          text(line->origin), "why", text(line->why), "active",
+                                          line->active, "note",
+                                          line->active ? "" : "hidden by a newer one"));
 }
 
-static void handler_row(const tn_op_handler_info *line, void *user) {
-    char why[256];
-    snprintf(why, sizeof(why), "%s%s", line->why, line->active ? "" : " (hidden by a newer one)");
-    const char *cells[] = {line->key, *line->device_type ? line->device_type : "any", line->origin,
-                           why, NULL};
-    table_row(user, cells);
-}
-
-static void kernel_json(const tn_kernel_info *line, void *user) {
+static void add_kernel(const tn_kernel_info *line, void *user) {
     char dtypes[96], takes[128];
     flags_text(line->flags, takes, sizeof(takes));
-    json_object_open(NULL);
-    json_string("device", line->device);
-    json_string("kernel", line->kernel);
-    json_string("dtypes", dtypes_text(line->dtypes, dtypes, sizeof(dtypes)));
-    json_string("flags", takes);
-    json_string("origin", line->origin);
-    json_object_close();
+    json_array_append_new(user, json_pack("{s:o, s:o, s:s, s:s, s:o}", "device", text(line->device),
+                                          "kernel", text(line->kernel), "dtypes",
+                                          dtypes_text(line->dtypes, dtypes, sizeof(dtypes)),
+                                          "flags", takes, "origin", text(line->origin)));
 }
 
-typedef struct kernel_listing {
-    table *table;
-    int n;
-} kernel_listing;
-
-static void kernel_row(const tn_kernel_info *line, void *user) {
-    kernel_listing *l = user;
-    char dtypes[96], takes[128];
-    flags_text(line->flags, takes, sizeof(takes));
-    const char *cells[] = {line->device, line->kernel,
-                           line->origin, dtypes_text(line->dtypes, dtypes, sizeof(dtypes)),
-                           takes,        NULL};
-    table_row(l->table, cells);
-    l->n++;
+/* Adds an operator, with its handlers and kernels. */
+static void describe(const tn_op_info *info, void *user) {
+    json_t *op = make_op(info), *handlers = json_array(), *kernels = json_array();
+    (void)tn_op_handlers(info->name, add_handler, handlers);
+    (void)tn_op_kernels(info->name, add_kernel, kernels);
+    json_object_set_new(op, "handlers", handlers);
+    json_object_set_new(op, "kernels", kernels);
+    json_array_append_new(user, op);
 }
 
 static const char *gradient_text(const char *gradient) {
@@ -120,61 +92,43 @@ static const char *gradient_text(const char *gradient) {
     return "none: backward through it fails, by name";
 }
 
-static void show_json(const tn_op_info *info, void *user) {
-    json_object_open(NULL);
-    json_string("name", info->name);
-    json_string("schema", info->schema);
-    json_string("kind", info->kind);
-    json_string("gradient", info->gradient);
-    json_string("kernel", info->kernel);
-    json_bool("small_set", info->in_small_set);
-    json_bool("decomposition", info->has_decomposition);
-    json_array_open("handlers");
-    (void)tn_op_handlers(info->name, handler_json, NULL);
-    json_array_close();
-    json_array_open("kernels");
-    (void)tn_op_kernels(info->name, kernel_json, NULL);
-    json_array_close();
-    json_object_close();
-}
-
-static void show_handlers(const char *name) {
-    static const char *const headings[] = {"KEY", "DEVICE", "ORIGIN", "WHY", NULL};
-    table *t = table_create(headings);
-    (void)tn_op_handlers(name, handler_row, t);
-    printf("\n");
-    table_print(t, 2);
-    table_destroy(t);
-}
-
-static void show_kernels(const tn_op_info *info) {
-    static const char *const headings[] = {"DEVICE", "KERNEL", "ORIGIN", "DTYPES", "TAKES", NULL};
-    kernel_listing l = {.table = table_create(headings)};
-    (void)tn_op_kernels(info->name, kernel_row, &l);
-    printf("\n");
-    if (l.n > 0)
-        table_print(l.table, 2);
-    else
-        printf("  no device has the kernel '%s'%s\n", info->kernel,
-               info->has_decomposition ? "; the decomposition runs" : "");
-    table_destroy(l.table);
-}
-
-static void show(const tn_op_info *info, void *user) {
-    printf("%s\n", info->schema);
-    printf("  kind           %s\n", info->kind);
-    printf("  gradient       %s\n", gradient_text(info->gradient));
-    if (*info->kernel)
-        printf("  kernel         %s%s\n", info->kernel,
-               info->in_small_set ? ", of the small set that every device has" : "");
+static void show(const json_t *op) {
+    static const column handlers[] = {{.heading = "KEY", .key = "key"},
+                                      {.heading = "DEVICE", .key = "device_type", .no = "any"},
+                                      {.heading = "ORIGIN", .key = "origin"},
+                                      {.heading = "WHY", .key = "why"},
+                                      {0}};
+    static const column kernels[] = {
+        {.heading = "DEVICE", .key = "device"}, {.heading = "KERNEL", .key = "kernel"},
+        {.heading = "ORIGIN", .key = "origin"}, {.heading = "DTYPES", .key = "dtypes"},
+        {.heading = "TAKES", .key = "flags"},   {0}};
+    const char *schema, *kind, *gradient, *kernel;
+    int in_small_set, has_decomposition;
+    if (json_unpack((json_t *)op, "{s:s, s:s, s:s, s:s, s:b, s:b}", "schema", &schema, "kind",
+                    &kind, "gradient", &gradient, "kernel", &kernel, "small_set", &in_small_set,
+                    "decomposition", &has_decomposition) != 0)
+        return; /* no memory made it */
+    printf("%s\n", schema);
+    printf("  kind           %s\n", kind);
+    printf("  gradient       %s\n", gradient_text(gradient));
+    if (*kernel)
+        printf("  kernel         %s%s\n", kernel,
+               in_small_set ? ", of the small set that every device has" : "");
     else
         printf("  kernel         none: it calls other operators, or makes views\n");
-    if (*info->kernel)
+    if (*kernel)
         printf("  decomposition  %s\n",
-               info->has_decomposition ? "yes, where a device has no kernel" : "no");
-    show_handlers(info->name);
-    if (*info->kernel)
-        show_kernels(info);
+               has_decomposition ? "yes, where a device has no kernel" : "no");
+    printf("\n");
+    print_table(json_object_get(op, "handlers"), handlers, 2);
+    if (!*kernel)
+        return;
+    printf("\n");
+    if (json_array_size(json_object_get(op, "kernels")) > 0)
+        print_table(json_object_get(op, "kernels"), kernels, 2);
+    else
+        printf("  no device has the kernel '%s'%s\n", kernel,
+               has_decomposition ? "; the decomposition runs" : "");
 }
 
 /* ---- finding it -------------------------------------------------------------------------- */
@@ -218,27 +172,31 @@ static int not_found(const search *s) {
 
 static void nothing(const char *name, tn_device device, const char *plugin, void *user) {}
 
-static int show_one(const struct options *options) {
-    search s = {.wanted = options->arguments[0]};
+static int show_one(const options *o) {
+    search s = {.wanted = o->arguments[0]};
     if (tn_op_list(match, &s) != TN_OK)
         return report_failure();
     if (s.n_matches == 0)
         return not_found(&s);
     for_each_device(nothing, NULL); /* kernels are known of open devices */
 
-    if (options->json)
-        json_array_open(NULL);
-    for (int i = 0; i < s.n_matches; i++) {
-        if (i > 0 && !options->json)
-            printf("\n");
-        if (tn_op_describe(s.matches[i], options->json ? show_json : show, NULL) != TN_OK)
-            return report_failure();
+    json_t *ops = json_array(), *op;
+    tn_status status = TN_OK;
+    for (int i = 0; i < s.n_matches && status == TN_OK; i++)
+        status = tn_op_describe(s.matches[i], describe, ops);
+    size_t i;
+    if (status == TN_OK && o->json)
+        print_json(ops);
+    json_array_foreach(ops, i, op) {
+        if (o->json)
+            break;
+        printf(i ? "\n" : "");
+        show(op);
     }
-    if (options->json)
-        json_array_close();
-    return EXIT_OK;
+    json_decref(ops);
+    return status == TN_OK ? EXIT_OK : report_failure();
 }
 
-int command_ops(const struct options *options) {
-    return options->arguments[0] ? show_one(options) : list_all(options);
+int command_ops(const options *o) {
+    return o->arguments[0] ? show_one(o) : list_all(o);
 }

@@ -1,6 +1,7 @@
 /* The check of a call's cells against a schema, with messages that name the argument; and what a
  * schema's name and text mean to others: the plain name, the hash. */
 #include "base/error.h"
+#include "base/hash.h"
 #include "dispatcher/schema.h"
 
 #include <stdio.h>
@@ -105,8 +106,5 @@ const char *tni_plain_name(const char *name) {
 }
 
 uint64_t tni_schema_hash(const char *text) {
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
-    for (; *text; text++)
-        hash = (hash ^ (unsigned char)*text) * UINT64_C(0x100000001b3);
-    return hash;
+    return tni_hash(text, strlen(text));
 }

@@ -125,9 +125,6 @@ void tni_host_finish(void);
 
 /* ---- reports ----------------------------------------------------------------------------- */
 
-/* printf onto the end of an owned string (NULL is empty); false without memory. */
-bool tni_text_add(char **text, const char *format, ...) __attribute__((format(printf, 2, 3)));
-
 /* Why no plugin serves `type` (or the one called `id` of them), in lines: every candidate and its
  * reason, where was searched, what to do. NULL without memory. */
 char *tni_report_missing(const tni_catalog *catalog, const char *type, const char *id,

@@ -2,10 +2,9 @@
  * and what to do about it. */
 #include "base/alloc.h"
 #include "base/env.h"
+#include "base/text.h"
 #include "loader/internal.h"
 
-#include <stdarg.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -18,22 +17,6 @@ const char *tni_plugin_state_name(tni_plugin_state state) {
     return names[state];
 }
 
-bool tni_text_add(char **text, const char *format, ...) {
-    va_list args, again;
-    va_start(args, format);
-    va_copy(again, args);
-    size_t before = *text ? strlen(*text) : 0;
-    int n = vsnprintf(NULL, 0, format, args);
-    char *longer = n < 0 ? NULL : tni_realloc(*text, before + (size_t)n + 1);
-    if (longer) {
-        vsnprintf(longer + before, (size_t)n + 1, format, again);
-        *text = longer;
-    }
-    va_end(again);
-    va_end(args);
-    return longer != NULL;
-}
-
 /* Does the candidate have to do with the type, as far as can be told? */
 static bool concerns(const tni_plugin *p, const char *type) {
     if (p->table)
@@ -42,42 +25,42 @@ static bool concerns(const tni_plugin *p, const char *type) {
            tni_name_serves(p->path, type);
 }
 
-static bool add_candidate(char **text, const tni_plugin *p) {
+static void add_candidate(tni_text *text, const tni_plugin *p) {
     const char *path = p->path ? p->path : "(linked into the program)";
     if (p->state == TNI_PLUGIN_FOUND)
-        return tni_text_add(text, "\n  %s: not opened, being named for another device type", path);
-    if (p->state == TNI_PLUGIN_LOADED || p->state == TNI_PLUGIN_READY)
-        return tni_text_add(text, "\n  %s: provides '%s' (as '%s@%s')", path, p->table->device_type,
-                            p->table->device_type, p->table->id);
-    /* A reason begins with the path. */
-    return tni_text_add(text, "\n  %s", p->reason ? p->reason : path);
+        tni_text_add(text, "\n  %s: not opened, being named for another device type", path);
+    else if (p->state == TNI_PLUGIN_LOADED || p->state == TNI_PLUGIN_READY)
+        tni_text_add(text, "\n  %s: provides '%s' (as '%s@%s')", path, p->table->device_type,
+                     p->table->device_type, p->table->id);
+    else /* a reason begins with the path */
+        tni_text_add(text, "\n  %s", p->reason ? p->reason : path);
 }
 
-static bool add_place(char **text, const tni_place *place) {
+static void add_place(tni_text *text, const tni_place *place) {
     if (!place->problem)
-        return tni_text_add(text, "\n  searched: %s (%u %s; %s)", place->name, place->n_files,
-                            place->n_files == 1 ? "plugin" : "plugins", place->from);
-    return tni_text_add(text, "\n  %s: '%s' (%s): %s",
-                        place->expected ? "not searched" : "searched", place->name, place->from,
-                        place->problem);
+        tni_text_add(text, "\n  searched: %s (%u %s; %s)", place->name, place->n_files,
+                     place->n_files == 1 ? "plugin" : "plugins", place->from);
+    else
+        tni_text_add(text, "\n  %s: '%s' (%s): %s", place->expected ? "not searched" : "searched",
+                     place->name, place->from, place->problem);
 }
 
-static bool add_advice(char **text, const char *type, bool tried) {
-    bool ok = true;
+static void add_advice(tni_text *text, const char *type, bool tried) {
     if (tni_env_is_secure() && (getenv("TENON_PLUGINS") || getenv("TENON_PLUGIN_PATH")))
-        ok = tni_text_add(text, "\n  TENON_PLUGINS and TENON_PLUGIN_PATH are ignored, because this"
-                                " program runs with raised privileges");
+        tni_text_add(text, "\n  TENON_PLUGINS and TENON_PLUGIN_PATH are ignored, because this"
+                           " program runs with raised privileges");
     if (tni_env_is_set(TNI_ENV_PLUGINS))
-        return ok && tni_text_add(text,
-                                  "\n  TENON_PLUGINS is set, so only the files it names are"
-                                  " looked at; add the plugin for '%s' to it, or unset it",
-                                  type);
-    if (tried)
-        return ok && tni_text_add(text, "\n  put that right, or choose another device");
-    return ok && tni_text_add(text,
-                              "\n  put libtenon_%s*.so into a directory that is searched, add its"
-                              " directory to TENON_PLUGIN_PATH, or name the file in TENON_PLUGINS",
-                              type);
+        tni_text_add(text,
+                     "\n  TENON_PLUGINS is set, so only the files it names are"
+                     " looked at; add the plugin for '%s' to it, or unset it",
+                     type);
+    else if (tried)
+        tni_text_add(text, "\n  put that right, or choose another device");
+    else
+        tni_text_add(text,
+                     "\n  put libtenon_%s*.so into a directory that is searched, add its"
+                     " directory to TENON_PLUGIN_PATH, or name the file in TENON_PLUGINS",
+                     type);
 }
 
 char *tni_report_missing(const tni_catalog *catalog, const char *type, const char *id,
@@ -94,25 +77,23 @@ char *tni_report_missing(const tni_catalog *catalog, const char *type, const cha
             *out_status = p->status;
         tried = true;
     }
-    char *text = NULL;
-    bool ok;
+    tni_text text = {0};
     if (id)
-        ok = tni_text_add(&text, "no plugin '%s' provides device type '%s'", id, type);
+        tni_text_add(&text, "no plugin '%s' provides device type '%s'", id, type);
     else if (tried)
-        ok = tni_text_add(&text, "no working plugin for device type '%s'", type);
+        tni_text_add(&text, "no working plugin for device type '%s'", type);
     else
-        ok = tni_text_add(&text, "no plugin provides device type '%s'", type);
+        tni_text_add(&text, "no plugin provides device type '%s'", type);
     /* What was tried for this type first; the rest only shows that the search itself worked. */
     for (int round = 0; round < 2; round++)
-        for (const tni_plugin *p = catalog->first; p && ok; p = p->next)
+        for (const tni_plugin *p = catalog->first; p; p = p->next)
             if (concerns(p, type) == (round == 0))
-                ok = add_candidate(&text, p);
-    for (const tni_place *place = catalog->places; place && ok; place = place->next)
-        ok = add_place(&text, place);
-    ok = ok && add_advice(&text, type, tried);
-    if (!ok) {
-        tni_free(text);
-        return NULL;
-    }
-    return text;
+                add_candidate(&text, p);
+    for (const tni_place *place = catalog->places; place; place = place->next)
+        add_place(&text, place);
+    add_advice(&text, type, tried);
+    if (!text.failed)
+        return text.data;
+    tni_free(text.data);
+    return NULL;
 }

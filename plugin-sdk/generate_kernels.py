@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
-"""Makes tenon/kernels.h from kernels.toml; with --types, the table of which dtype each tensor has.
+"""Makes tenon/kernels.h from kernels.toml.
 
-usage: generate_kernels.py [--types] kernels.toml OUTPUT.h
+usage: generate_kernels.py kernels.toml OUTPUT.h
 
 The table is checked first; a mistake names the kernel and the field.
 """
@@ -53,6 +53,7 @@ class Kernel:
         for field in ("name", "schema", "kind", "dtypes", "doc"):
             if field not in entry:
                 self.fail(f"has no '{field}'")
+        self.symbol = self.name.replace(".", "_")
         self.schema, self.kind, self.doc = entry["schema"], entry["kind"], entry["doc"]
         self.small = entry.get("small", False)
         self.hash = fnv1a(self.schema)
@@ -108,6 +109,10 @@ HEAD = """\
  *   TN_KERNEL_add        its name, for tn_kernel.op
  *   TN_KERNEL_HASH_add   the hash of its schema, for tn_kernel.schema_hash
  *   TN_ARG_add_self ...  the positions of its arguments in tn_call.args
+ *   TN_KERNEL_ARG_TYPES_add, TN_KERNEL_OUT_TYPES_add
+ *                        initializers: what dtype each argument and output has. The position of
+ *                        its type variable in tn_kernel.dtypes, or a TN_KERNEL_... code
+ *   TN_KERNEL_DTYPES_add an initializer: the mask of dtypes that each type variable ranges over
  * TN_KERNEL_TABLE(X) calls X(name, hash, small, kind, schema) for each of them; `small` is 1 for the
  * small set, with which every operator of Tenon runs on a device by decomposition. Type variables
  * are listed in the order of tn_kernel.dtypes.
@@ -115,7 +120,29 @@ HEAD = """\
 #ifndef TENON_KERNELS_H
 #define TENON_KERNELS_H
 
+#define TN_KERNEL_FIXED(dtype) (-1 - (dtype)) /* always that dtype; its own inverse */
+#define TN_KERNEL_SCALAR 100                  /* no tensor, but a number of the first variable's kind */
+#define TN_KERNEL_NO_TENSOR 101               /* nor that */
+
 """
+
+
+def type_code(kernel, kind, name):
+    """As kernels.h has it: which type variable an argument or output has, or a code."""
+    if kind.startswith("Scalar"):
+        return "TN_KERNEL_SCALAR"
+    if not kind.startswith("Tensor"):
+        return "TN_KERNEL_NO_TENSOR"
+    for i, (_, names, _) in enumerate(kernel.types):
+        if name in names:
+            return str(i)
+    return f"TN_KERNEL_FIXED(TN_{kernel.fixed[name].upper()})"
+
+
+def initializer(name, values):
+    """A macro with a list in braces, continued where it is long."""
+    lines = textwrap.wrap(f"#define {name} {{{', '.join(values)}}}", 96, subsequent_indent="    ")
+    return " \\\n".join(lines) + "\n"
 
 
 def main(table, output):
@@ -128,44 +155,26 @@ def main(table, output):
         lines = [line for part in text.split("\n") + [k.doc]
                  for line in textwrap.wrap(part, 94, subsequent_indent="  ")]
         out.append("/* " + "\n * ".join(lines) + " */\n")
-        name = k.name.replace(".", "_")
+        name = k.symbol
         out.append(f'#define TN_KERNEL_{name} "{k.name}"\n')
         out.append(f"#define TN_KERNEL_HASH_{name} UINT64_C({k.hash:#018x})\n")
         args = ", ".join(f"TN_ARG_{name}_{arg} = {i}" for i, (_, arg) in enumerate(k.args))
-        out.append("\n".join(textwrap.wrap(f"enum {{ {args} }};", 98, subsequent_indent="       ")))
-        out.append("\n\n")
+        out.append("\n".join(textwrap.wrap(f"enum {{ {args} }};", 98, subsequent_indent="       ")) + "\n")
+        out.append(initializer(f"TN_KERNEL_ARG_TYPES_{name}", [type_code(k, *arg) for arg in k.args]))
+        out.append(initializer(f"TN_KERNEL_OUT_TYPES_{name}", [type_code(k, "Tensor", o) for o in k.outs]))
+        out.append(initializer(f"TN_KERNEL_DTYPES_{name}", [f"{mask:#x}" for _, _, mask in k.types]))
+        out.append("\n")
     out.append("#define TN_KERNEL_TABLE(X) \\\n")
     for i, k in enumerate(kernels):
         end = " \\\n" if i + 1 < len(kernels) else "\n"
-        out.append(f'    X({k.name.replace(".", "_")}, UINT64_C({k.hash:#018x}), {int(k.small)}, '
+        out.append(f'    X({k.symbol}, UINT64_C({k.hash:#018x}), {int(k.small)}, '
                    f'{k.kind}, "{k.schema}"){end}')
     out.append("\n#endif /* TENON_KERNELS_H */\n")
     with open(output, "w") as f:
         f.write("".join(out))
 
 
-def type_code(kernel, tensor):
-    """The position of the tensor's type variable, or -1 less its dtype where that is fixed."""
-    for i, (_, names, _) in enumerate(kernel.types):
-        if tensor in names:
-            return i
-    return -1 - DTYPES.index(kernel.fixed[tensor])
-
-
-def main_types(table, output):
-    """X(name, {of each argument}, {of each output}); 100 where an argument is no tensor."""
-    out = ["/* Which type variable each tensor of a kernel operator has. Generated from kernels.toml. */\n"]
-    for k in load(table):
-        args = ", ".join(str(type_code(k, name) if kind.startswith("Tensor") else 100)
-                         for kind, name in k.args)
-        outs = ", ".join(str(type_code(k, name)) for name in k.outs)
-        out.append(f'X({k.name.replace(".", "_")}, ARGS({args or 100}), OUTS({outs}))\n')
-    with open(output, "w") as f:
-        f.write("".join(out))
-
-
 if __name__ == "__main__":
-    arguments = [a for a in sys.argv[1:] if a != "--types"]
-    if len(arguments) != 2:
+    if len(sys.argv) != 3:
         sys.exit(__doc__)
-    (main_types if "--types" in sys.argv else main)(*arguments)
+    main(*sys.argv[1:])

@@ -29,7 +29,7 @@ def main():
             continue
         arguments = [a.replace("-iquote", "-I") for a in shlex.split(entry["command"]) if not GCC_ONLY.fullmatch(a)]
         commands.setdefault(source, {"directory": entry["directory"], "file": str(source),
-                                     "arguments": arguments})
+                                     "command": shlex.join(arguments)})
     largest_first = sorted(commands, key=lambda source: -source.stat().st_size)
     output.parent.mkdir(exist_ok=True)
     output.write_text(json.dumps([commands[source] for source in largest_first], indent=1))

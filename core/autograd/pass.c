@@ -117,35 +117,15 @@ static bool foreign_insert(tni_pass *pass, uint32_t slot) {
 
 /* ---- slots ------------------------------------------------------------------------------- */
 
-static bool grow(void *array_pointer, uint32_t needed, uint32_t capacity, size_t size,
-                 uint32_t *out_capacity) {
-    uint64_t more = capacity;
-    while (more < needed)
-        more *= 2;
-    if (more > UINT32_MAX)
-        return false;
-    void *old;
-    memcpy(&old, array_pointer, sizeof old);
-    void *grown = tni_realloc(old, more * size);
-    if (!grown)
-        return false;
-    memcpy(array_pointer, &grown, sizeof grown);
-    *out_capacity = (uint32_t)more;
-    return true;
-}
-
 static bool make_room(tni_pass *pass, uint32_t n_outputs) {
-    uint32_t unused;
-    if (TNI_UNLIKELY(pass->n_slots == pass->slots_capacity) &&
-        (!grow(&pass->queue, pass->n_slots + 1, pass->slots_capacity, sizeof *pass->queue,
-               &unused) ||
-         !grow(&pass->slots, pass->n_slots + 1, pass->slots_capacity, sizeof *pass->slots,
-               &pass->slots_capacity)))
-        return false;
-    return TNI_LIKELY(n_outputs <= pass->grads_capacity - pass->n_grads) ||
-           (pass->n_grads + (uint64_t)n_outputs <= UINT32_MAX &&
-            grow(&pass->grads, pass->n_grads + n_outputs, pass->grads_capacity, sizeof *pass->grads,
-                 &pass->grads_capacity));
+    size_t queue_capacity = pass->slots_capacity; /* both have the same room */
+    uint64_t n_grads = pass->n_grads + (uint64_t)n_outputs;
+    return n_grads < TNI_NO_SLOT && pass->n_slots < TNI_NO_SLOT &&
+           (TNI_LIKELY(pass->n_slots < pass->slots_capacity) ||
+            (tni_reserve(&pass->queue, pass->n_slots + 1, &queue_capacity, sizeof *pass->queue) &&
+             tni_grow(&pass->slots, pass->n_slots, &pass->slots_capacity, sizeof *pass->slots))) &&
+           (TNI_LIKELY(n_grads <= pass->grads_capacity) ||
+            tni_reserve(&pass->grads, n_grads, &pass->grads_capacity, sizeof *pass->grads));
 }
 
 uint32_t tni_pass_add(tni_pass *pass, tni_node *node) {
@@ -171,7 +151,7 @@ uint32_t tni_pass_add(tni_pass *pass, tni_node *node) {
 
 tn_tensor **tni_pass_outs(tni_pass *pass, uint32_t n) {
     if (TNI_UNLIKELY(n > pass->outs_capacity) &&
-        !grow(&pass->outs, n, pass->outs_capacity, sizeof *pass->outs, &pass->outs_capacity)) {
+        !tni_reserve(&pass->outs, n, &pass->outs_capacity, sizeof *pass->outs)) {
         tni_fail_memory("the workspace of a backward pass");
         return NULL;
     }

@@ -28,9 +28,8 @@ typedef struct tni_pass {
     uint32_t *queue;   /* room for every slot: a stack while counting, then the ready heap */
     tn_tensor **outs;  /* what a formula returns */
     uint32_t *foreign; /* hash table of 1 + slot; nodes that another pass owns */
-    uint32_t n_slots, slots_capacity, n_grads, grads_capacity;
-    uint32_t n_queue, n_foreign, foreign_capacity;
-    uint32_t outs_capacity;
+    uint32_t n_slots, n_grads, n_queue, n_foreign, foreign_capacity;
+    size_t slots_capacity, grads_capacity, outs_capacity;
 } tni_pass;
 
 /* A workspace, empty, with an id of its own; NULL with an error without memory. */

@@ -1,42 +1,10 @@
 /* tn_memory_snapshot: every segment with its blocks, as JSON, for people and tools. */
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "core/memory/pool.h"
 
 #include <inttypes.h>
-#include <stdarg.h>
-#include <stdio.h>
-
-/* A growing string; once memory is short it stays as it is. */
-typedef struct text {
-    char *data;
-    size_t n, capacity;
-    bool failed;
-} text;
-
-static void add(text *t, const char *format, ...) __attribute__((format(printf, 2, 3)));
-static void add(text *t, const char *format, ...) {
-    for (int attempt = 0; attempt < 2 && !t->failed; attempt++) {
-        size_t room = t->capacity - t->n;
-        va_list args;
-        va_start(args, format);
-        int n = vsnprintf(t->data ? t->data + t->n : NULL, room, format, args);
-        va_end(args);
-        if (n < 0)
-            t->failed = true;
-        if (n < 0 || (size_t)n < room) {
-            t->n += n < 0 ? 0 : (size_t)n;
-            return;
-        }
-        size_t capacity = (t->capacity + (size_t)n + 1) * 2;
-        char *grown = tni_realloc(t->data, capacity);
-        if (grown) {
-            t->data = grown;
-            t->capacity = capacity;
-        }
-        t->failed = !grown;
-    }
-}
 
 static const char *state_name(const tni_block *b) {
     static const char *const names[] = {[TNI_BLOCK_LIVE] = "live",
@@ -46,30 +14,33 @@ static const char *state_name(const tni_block *b) {
     return names[atomic_load_explicit(&b->state, memory_order_relaxed)];
 }
 
-static void add_segment(text *t, const tni_segment *s) {
-    add(t,
-        "    {\"memory\": \"0x%" PRIx64 "\", \"bytes\": %" PRIu64
-        ", \"pool\": \"%s\", \"stream\": %u, \"blocks\": [",
-        s->memory, s->bytes, s->pool->small ? "small" : "large", s->pool->of->stream->id);
+static void add_segment(tni_text *t, const tni_segment *s) {
+    tni_text_add(t,
+                 "    {\"memory\": \"0x%" PRIx64 "\", \"bytes\": %" PRIu64
+                 ", \"pool\": \"%s\", \"stream\": %u, \"blocks\": [",
+                 s->memory, s->bytes, s->pool->small ? "small" : "large", s->pool->of->stream->id);
     for (const tni_block *b = s->first; b; b = b->next)
-        add(t, "%s\n      {\"offset\": %" PRIu64 ", \"bytes\": %" PRIu64 ", \"state\": \"%s\"}",
+        tni_text_add(
+            t, "%s\n      {\"offset\": %" PRIu64 ", \"bytes\": %" PRIu64 ", \"state\": \"%s\"}",
             b == s->first ? "" : ",", b->offset, b->bytes, state_name(b));
-    add(t, "]}");
+    tni_text_add(t, "]}");
 }
 
-static void add_all(text *t, tni_allocator *a) {
+static void add_all(tni_text *t, tni_allocator *a) {
     tni_cache_sums caches = tni_caches_sum(a);
-    add(t,
-        "{\n  \"device\": \"%s\",\n  \"allocated_bytes\": %" PRIu64
-        ",\n  \"reserved_bytes\": %" PRIu64 ",\n  \"waiting_bytes\": %" PRIu64
-        ",\n  \"limit_bytes\": %" PRIu64 ",\n  \"segments\": [\n",
-        a->device->name, a->live_bytes - caches.held_bytes, a->reserved_bytes, a->parked_bytes,
-        a->conf.limit);
+    tni_text_add(t, "{\n  \"device\": ");
+    tni_text_add_json(t, a->device->name);
+    tni_text_add(t,
+                 ",\n  \"allocated_bytes\": %" PRIu64 ",\n  \"reserved_bytes\": %" PRIu64
+                 ",\n  \"waiting_bytes\": %" PRIu64 ",\n  \"limit_bytes\": %" PRIu64
+                 ",\n  \"segments\": [\n",
+                 a->live_bytes - caches.held_bytes, a->reserved_bytes, a->parked_bytes,
+                 a->conf.limit);
     for (const tni_segment *s = a->segments; s; s = s->next) {
         add_segment(t, s);
-        add(t, "%s\n", s->next ? "," : "");
+        tni_text_add(t, "%s\n", s->next ? "," : "");
     }
-    add(t, "  ]\n}\n");
+    tni_text_add(t, "  ]\n}\n");
 }
 
 char *tn_memory_snapshot(tn_device device) {
@@ -81,7 +52,7 @@ char *tn_memory_snapshot(tn_device device) {
         tni_fail(TN_UNSUPPORTED, "%s: this device has no memory", d->name);
         return NULL;
     }
-    text t = {0};
+    tni_text t = {0};
     tni_allocator_lock(a);
     add_all(&t, a);
     tni_allocator_unlock(a);

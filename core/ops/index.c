@@ -58,34 +58,45 @@ tn_status tni_infer_gather(tni_build *b) {
     return lift(b, 0) == TN_OK ? lift(b, 2) : tni_failed();
 }
 
-/* scatter_add(self, dim, index, src). With an empty index there is nothing to add: the result is a
- * copy of self. */
+/* What is added to self has its dtype, which is the result's. */
+static tn_status check_dtype(tni_build *b, const tn_tensor *self, const tn_tensor *added,
+                             const char *name) {
+    b->types[0] = self->view.dtype;
+    return added->view.dtype == self->view.dtype
+               ? TN_OK
+               : tni_build_fail(b, TN_DTYPE, "%s is %s, but self is %s; they must be equal", name,
+                                tn_dtype_name(added->view.dtype), tn_dtype_name(self->view.dtype));
+}
+
+/* (self, dim, index, added): the result is like self, and a copy of it where the index is empty. */
+static tn_status adds_onto(tni_build *b, tn_tensor *self, const tn_tensor *index) {
+    out_like(b, self);
+    b->has_copy_value = index->view.numel == 0;
+    b->copy_value = self;
+    for (uint32_t i = 0; i < 4; i++)
+        if (i != 1 && lift(b, i) != TN_OK)
+            return tni_failed();
+    return TN_OK;
+}
+
+/* scatter_add(self, dim, index, src) */
 tn_status tni_infer_scatter_add(tni_build *b) {
     tn_tensor *self = tni_build_tensor(b, 0), *index = tni_build_tensor(b, 2);
     tn_tensor *src = tni_build_tensor(b, 3);
     int32_t dim = kernel_dim(b, 1, self);
     if (dim < 0)
         return tni_failed();
-    b->types[0] = self->view.dtype;
-    if (src->view.dtype != self->view.dtype)
-        return tni_build_fail(b, TN_DTYPE, "src is %s, but self is %s; they must be equal",
-                              tn_dtype_name(src->view.dtype), tn_dtype_name(self->view.dtype));
+    tn_status status = check_dtype(b, self, src, "src");
+    if (status != TN_OK)
+        return status;
     if (index->view.numel > 0) {
-        tn_status status = check_index(b, index, self, dim, "self");
+        status = check_index(b, index, self, dim, "self");
         if (status == TN_OK)
             status = check_index(b, index, src, -1, "src");
         if (status != TN_OK)
             return status;
     }
-    out_like(b, self);
-    if (index->view.numel == 0) {
-        b->has_copy_value = true;
-        b->copy_value = self;
-    }
-    for (uint32_t i = 0; i < 4; i += i == 0 ? 2 : 1)
-        if (lift(b, i) != TN_OK)
-            return tni_failed();
-    return TN_OK;
+    return adds_onto(b, self, index);
 }
 
 /* One place of self's dimension for each element of index; of a self without dimensions, the one.
@@ -125,10 +136,9 @@ tn_status tni_infer_index_add(tni_build *b) {
     int32_t dim = kernel_dim(b, 1, self);
     if (dim < 0 || check_index_1d(b, index, self) != TN_OK)
         return tni_failed();
-    b->types[0] = self->view.dtype;
-    if (source->view.dtype != self->view.dtype)
-        return tni_build_fail(b, TN_DTYPE, "source is %s, but self is %s; they must be equal",
-                              tn_dtype_name(source->view.dtype), tn_dtype_name(self->view.dtype));
+    tn_status status = check_dtype(b, self, source, "source");
+    if (status != TN_OK)
+        return status;
     bool fits = source->view.rank == self->view.rank;
     for (int32_t d = 0; fits && d < self->view.rank; d++)
         fits = source->sizes[d] == (d == dim ? index->view.numel : self->sizes[d]);
@@ -139,15 +149,7 @@ tn_status tni_infer_index_add(tni_build *b) {
                               tni_shape_text(source->view.rank, source->sizes, have),
                               tni_shape_text(self->view.rank, self->sizes, want),
                               (long long)index->view.numel, dim);
-    out_like(b, self);
-    if (index->view.numel == 0) {
-        b->has_copy_value = true;
-        b->copy_value = self;
-    }
-    for (uint32_t i = 0; i < 4; i += i == 0 ? 2 : 1)
-        if (lift(b, i) != TN_OK)
-            return tni_failed();
-    return TN_OK;
+    return adds_onto(b, self, index);
 }
 
 /* index [n] as [1, ..., n, ..., 1] expanded to t's shape with n at dim: what gather and scatter_add

@@ -8,9 +8,8 @@ typedef struct moments {
 } moments;
 
 struct tn_adamw {
-    tni_params params;
+    tni_params params; /* state: moments */
     tn_adamw_options options;
-    moments *states; /* [n] */
 };
 
 static tn_status check_beta(const char *name, double value) {
@@ -55,9 +54,7 @@ tn_adamw *tn_adamw_create(tn_tensor *const *params, uint64_t n, const tn_adamw_o
     }
     tn_status status = read_options(&adamw->options, options);
     if (status == TN_OK)
-        status = tni_params_init(&adamw->params, "tn_adamw_create", params, n);
-    if (status == TN_OK && !(adamw->states = tni_calloc(n, sizeof *adamw->states)))
-        status = tni_fail_memory("an optimizer's state");
+        status = tni_params_init(&adamw->params, "tn_adamw_create", params, n, sizeof(moments));
     if (status != TN_OK) {
         tn_adamw_destroy(adamw);
         return NULL;
@@ -65,20 +62,24 @@ tn_adamw *tn_adamw_create(tn_tensor *const *params, uint64_t n, const tn_adamw_o
     return adamw;
 }
 
+static moments *moments_of(const tn_adamw *adamw, uint64_t i) {
+    return (moments *)adamw->params.states + i;
+}
+
 void tn_adamw_destroy(tn_adamw *adamw) {
     if (!adamw)
         return;
-    for (uint64_t i = 0; adamw->states && i < adamw->params.n; i++) {
-        tni_drop(adamw->states[i].exp_avg);
-        tni_drop(adamw->states[i].exp_avg_sq);
+    for (uint64_t i = 0; adamw->params.states && i < adamw->params.n; i++) {
+        tni_drop(moments_of(adamw, i)->exp_avg);
+        tni_drop(moments_of(adamw, i)->exp_avg_sq);
     }
-    tni_free(adamw->states);
     tni_params_finish(&adamw->params);
     tni_free(adamw);
 }
 
-static tn_status step_one(const tn_adamw_options *o, tn_tensor *param, tn_tensor *grad,
-                          moments *m) {
+static tn_status step_one(const void *options, tn_tensor *param, tn_tensor *grad, void *state) {
+    const tn_adamw_options *o = options;
+    moments *m = state;
     moments next = *m;
     if (!m->exp_avg) {
         next.exp_avg = tni_zeros_like(param, TN_DTYPE_NONE, tn_no_device());
@@ -102,15 +103,7 @@ static tn_status step_one(const tn_adamw_options *o, tn_tensor *param, tn_tensor
 tn_status tn_adamw_step(tn_adamw *adamw) {
     if (!adamw)
         return tni_fail(TN_INVALID_ARGUMENT, "tn_adamw_step: the optimizer is NULL");
-    tn_status status = TN_OK;
-    bool before = tn_set_grad_enabled(false);
-    for (uint64_t i = 0; i < adamw->params.n && status == TN_OK; i++) {
-        tn_tensor *param = adamw->params.items[i], *grad = tn_grad(param);
-        if (grad)
-            status = step_one(&adamw->options, param, grad, &adamw->states[i]);
-    }
-    tn_set_grad_enabled(before);
-    return status;
+    return tni_params_step(&adamw->params, step_one, &adamw->options);
 }
 
 tn_status tn_adamw_zero_grad(tn_adamw *adamw) {
@@ -137,7 +130,7 @@ tn_status tn_adamw_get_state(const tn_adamw *adamw, uint64_t i, tn_adamw_state *
     if (!adamw || i >= adamw->params.n || !out)
         return tni_fail(TN_INVALID_ARGUMENT, "tn_adamw_get_state: no parameter %llu",
                         (unsigned long long)i);
-    const moments *m = &adamw->states[i];
+    const moments *m = moments_of(adamw, i);
     if (TN_HAS(out, tn_adamw_state, step))
         out->step = m->step;
     if (TN_HAS(out, tn_adamw_state, exp_avg))
@@ -165,9 +158,8 @@ tn_status tn_adamw_set_state(tn_adamw *adamw, uint64_t i, const tn_adamw_state *
         status = tni_check_state(call, "exp_avg_sq", param, state->exp_avg_sq);
     if (status != TN_OK)
         return status;
-    moments before = adamw->states[i];
-    adamw->states[i] =
-        (moments){tni_keep_opt(state->exp_avg), tni_keep_opt(state->exp_avg_sq), state->step};
+    moments *place = moments_of(adamw, i), before = *place;
+    *place = (moments){tni_keep_opt(state->exp_avg), tni_keep_opt(state->exp_avg_sq), state->step};
     tni_drop(before.exp_avg);
     tni_drop(before.exp_avg_sq);
     return TN_OK;

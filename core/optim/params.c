@@ -27,8 +27,9 @@ static tn_status check(const char *call, tn_tensor *const *tensors, uint64_t i) 
     return TN_OK;
 }
 
-tn_status tni_params_init(tni_params *p, const char *call, tn_tensor *const *tensors, uint64_t n) {
-    *p = (tni_params){0};
+tn_status tni_params_init(tni_params *p, const char *call, tn_tensor *const *tensors, uint64_t n,
+                          size_t state_bytes) {
+    *p = (tni_params){.state_bytes = state_bytes};
     if (n == 0 || !tensors)
         return tni_fail(TN_INVALID_ARGUMENT, "%s: there are no parameters", call);
     for (uint64_t i = 0; i < n; i++) {
@@ -41,14 +42,28 @@ tn_status tni_params_init(tni_params *p, const char *call, tn_tensor *const *ten
         return tni_fail_memory("an optimizer's list of parameters");
     for (; p->n < n; p->n++)
         p->items[p->n] = tni_keep(tensors[p->n]);
-    return TN_OK;
+    p->states = tni_calloc(n, state_bytes);
+    return p->states ? TN_OK : tni_fail_memory("an optimizer's state");
 }
 
 void tni_params_finish(tni_params *p) {
     for (uint64_t i = 0; i < p->n; i++)
         tni_drop(p->items[i]);
     tni_free(p->items);
+    tni_free(p->states);
     *p = (tni_params){0};
+}
+
+tn_status tni_params_step(const tni_params *p, tni_step_fn step, const void *options) {
+    tn_status status = TN_OK;
+    bool before = tn_set_grad_enabled(false);
+    for (uint64_t i = 0; i < p->n && status == TN_OK; i++) {
+        tn_tensor *grad = tn_grad(p->items[i]);
+        if (grad)
+            status = step(options, p->items[i], grad, (char *)p->states + i * p->state_bytes);
+    }
+    tn_set_grad_enabled(before);
+    return status;
 }
 
 void tni_params_zero_grad(tni_params *p) {
@@ -64,11 +79,8 @@ tn_status tni_option_at_least_zero(const char *call, const char *name, double va
 
 tn_status tni_check_state(const char *call, const char *name, const tn_tensor *param,
                           const tn_tensor *state) {
-    bool same = state != TN_NONE && state->view.rank == param->view.rank &&
-                state->view.dtype == param->view.dtype && state->device == param->device;
-    for (int32_t i = 0; same && i < state->view.rank; i++)
-        same = state->sizes[i] == param->sizes[i];
-    if (same)
+    if (state != TN_NONE && tni_same_shape(state, param) &&
+        state->view.dtype == param->view.dtype && state->device == param->device)
         return TN_OK;
     char text[TNI_SHAPE_TEXT];
     return tni_fail(TN_SHAPE, "%s: %s must be like its parameter: %s, shape %s, on %s", call, name,

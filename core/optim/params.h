@@ -11,12 +11,19 @@
 typedef struct tni_params {
     tn_tensor **items; /* owned references */
     uint64_t n;
+    void *states; /* n of the optimizer's own, zero at first */
+    size_t state_bytes;
 } tni_params;
 
-/* `call` names the function in messages. On failure nothing is held. */
-tn_status tni_params_init(tni_params *p, const char *call, tn_tensor *const *tensors, uint64_t n);
+/* `call` names the function in messages. What it made before it failed is finished as the rest. */
+tn_status tni_params_init(tni_params *p, const char *call, tn_tensor *const *tensors, uint64_t n,
+                          size_t state_bytes);
 void tni_params_finish(tni_params *p);
 
+/* Calls `step` for every parameter that has a gradient, without recording, until one fails. */
+typedef tn_status (*tni_step_fn)(const void *options, tn_tensor *param, tn_tensor *grad,
+                                 void *state);
+tn_status tni_params_step(const tni_params *p, tni_step_fn step, const void *options);
 /* Drops every gradient. */
 void tni_params_zero_grad(tni_params *p);
 

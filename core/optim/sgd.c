@@ -1,11 +1,11 @@
 /* Stochastic gradient descent with momentum (Sutskever et al., 2013), in PyTorch's form. */
 #include "core/optim/params.h"
 #include "base/alloc.h"
+#include "core/call/temps.h"
 
 struct tn_sgd {
-    tni_params params;
+    tni_params params; /* state: the buffer, owned; NULL before a parameter's first step */
     tn_sgd_options options;
-    tn_tensor **buffers; /* [n]; owned; NULL before a parameter's first step */
 };
 
 static tn_status read_options(tn_sgd_options *out, const tn_sgd_options *given) {
@@ -44,9 +44,7 @@ tn_sgd *tn_sgd_create(tn_tensor *const *params, uint64_t n, const tn_sgd_options
     }
     tn_status status = read_options(&sgd->options, options);
     if (status == TN_OK)
-        status = tni_params_init(&sgd->params, "tn_sgd_create", params, n);
-    if (status == TN_OK && !(sgd->buffers = tni_calloc(n, sizeof *sgd->buffers)))
-        status = tni_fail_memory("an optimizer's state");
+        status = tni_params_init(&sgd->params, "tn_sgd_create", params, n, sizeof(tn_tensor *));
     if (status != TN_OK) {
         tn_sgd_destroy(sgd);
         return NULL;
@@ -54,12 +52,15 @@ tn_sgd *tn_sgd_create(tn_tensor *const *params, uint64_t n, const tn_sgd_options
     return sgd;
 }
 
+static tn_tensor **buffer_of(const tn_sgd *sgd, uint64_t i) {
+    return (tn_tensor **)sgd->params.states + i;
+}
+
 void tn_sgd_destroy(tn_sgd *sgd) {
     if (!sgd)
         return;
-    for (uint64_t i = 0; sgd->buffers && i < sgd->params.n; i++)
-        tni_drop(sgd->buffers[i]);
-    tni_free(sgd->buffers);
+    for (uint64_t i = 0; sgd->params.states && i < sgd->params.n; i++)
+        tni_drop(*buffer_of(sgd, i));
     tni_params_finish(&sgd->params);
     tni_free(sgd);
 }
@@ -67,14 +68,12 @@ void tn_sgd_destroy(tn_sgd *sgd) {
 /* Without momentum there is no state: param -= lr * (grad + weight_decay * param). */
 static tn_status plain_step(const tn_sgd_options *o, tn_tensor *param, tn_tensor *grad) {
     double sign = o->maximize ? 1 : -1;
-    tn_tensor *direction = tni_keep(grad);
-    if (o->weight_decay != 0) {
-        tni_drop(direction);
-        direction = tni_add(grad, param, tn_float(-sign * o->weight_decay));
-    }
-    tn_tensor *done = tni_add_(param, direction, tn_float(sign * o->lr));
-    tni_drop(direction);
-    tni_drop(done);
+    tni_temps tmp = {0};
+    tn_tensor *direction = grad;
+    if (o->weight_decay != 0)
+        direction = tni_own(&tmp, tni_add(grad, param, tn_float(-sign * o->weight_decay)));
+    tn_tensor *done = tni_own(&tmp, tni_add_(param, direction, tn_float(sign * o->lr)));
+    tni_temps_finish(&tmp);
     return done ? TN_OK : tni_failed();
 }
 
@@ -94,21 +93,15 @@ static tn_status momentum_step(const tn_sgd_options *o, tn_tensor *param, tn_ten
     return status;
 }
 
+static tn_status step_one(const void *options, tn_tensor *param, tn_tensor *grad, void *buffer) {
+    const tn_sgd_options *o = options;
+    return o->momentum == 0 ? plain_step(o, param, grad) : momentum_step(o, param, grad, buffer);
+}
+
 tn_status tn_sgd_step(tn_sgd *sgd) {
     if (!sgd)
         return tni_fail(TN_INVALID_ARGUMENT, "tn_sgd_step: the optimizer is NULL");
-    const tn_sgd_options *o = &sgd->options;
-    tn_status status = TN_OK;
-    bool before = tn_set_grad_enabled(false);
-    for (uint64_t i = 0; i < sgd->params.n && status == TN_OK; i++) {
-        tn_tensor *param = sgd->params.items[i], *grad = tn_grad(param);
-        if (!grad)
-            continue;
-        status = o->momentum == 0 ? plain_step(o, param, grad)
-                                  : momentum_step(o, param, grad, &sgd->buffers[i]);
-    }
-    tn_set_grad_enabled(before);
-    return status;
+    return tni_params_step(&sgd->params, step_one, &sgd->options);
 }
 
 tn_status tn_sgd_zero_grad(tn_sgd *sgd) {
@@ -132,7 +125,7 @@ tn_status tn_sgd_set_lr(tn_sgd *sgd, double lr) {
 }
 
 tn_tensor *tn_sgd_momentum_buffer(const tn_sgd *sgd, uint64_t i) {
-    return sgd && i < sgd->params.n ? sgd->buffers[i] : NULL;
+    return sgd && i < sgd->params.n ? *buffer_of(sgd, i) : NULL;
 }
 
 tn_status tn_sgd_set_momentum_buffer(tn_sgd *sgd, uint64_t i, tn_tensor *buffer) {
@@ -143,8 +136,8 @@ tn_status tn_sgd_set_momentum_buffer(tn_sgd *sgd, uint64_t i, tn_tensor *buffer)
                                                 sgd->params.items[i], buffer)
                               : TN_OK;
     if (status == TN_OK) {
-        tn_tensor *before = sgd->buffers[i];
-        sgd->buffers[i] = tni_keep_opt(buffer);
+        tn_tensor **place = buffer_of(sgd, i), *before = *place;
+        *place = tni_keep_opt(buffer);
         tni_drop(before);
     }
     return status;

@@ -1,6 +1,7 @@
 /* A profile for people: the trace that a browser opens, the table. */
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "core/profile/profile.h"
 
 #include <errno.h>
@@ -16,33 +17,36 @@
  * process 1; streams are lanes of process 2, numbered by device and stream. */
 typedef struct trace {
     FILE *file;
+    tni_text line; /* one event at a time */
     bool any;
     char lanes[64][80]; /* names of process 2's lanes */
     uint32_t n_lanes;
 } trace;
 
-static void write_text(FILE *f, const char *s) {
-    fputc('"', f);
-    for (; *s; s++) {
-        if (*s == '"' || *s == '\\')
-            fputc('\\', f);
-        if ((unsigned char)*s >= 0x20)
-            fputc(*s, f);
-    }
-    fputc('"', f);
+/* Writes the line and starts the next. */
+static void write_line(trace *t) {
+    fprintf(t->file, "%s\n", t->any ? "," : "");
+    fwrite(t->line.data, 1, t->line.n, t->file);
+    t->line.n = 0;
+    t->any = true;
 }
 
 /* Microseconds with three decimals, whatever the locale says of decimal points. */
-static void write_us(FILE *f, const char *key, int64_t ns) {
-    fprintf(f, ",\"%s\":%" PRId64 ".%03" PRId64, key, ns / 1000, ns % 1000);
+static void add_us(tni_text *line, const char *key, int64_t ns) {
+    tni_text_add(line, ",\"%s\":%" PRId64 ".%03" PRId64, key, ns / 1000, ns % 1000);
+}
+
+static void add_string(tni_text *line, const char *key, const char *value) {
+    tni_text_add(line, "\"%s\":", key);
+    tni_text_add_json(line, value);
 }
 
 static void write_name(trace *t, const char *what, int pid, uint32_t tid, const char *name) {
-    fprintf(t->file, "%s\n{\"ph\":\"M\",\"name\":\"%s\",\"pid\":%d,\"tid\":%u,\"args\":{\"name\":",
-            t->any ? "," : "", what, pid, tid);
-    write_text(t->file, name);
-    fputs("}}", t->file);
-    t->any = true;
+    tni_text_add(&t->line, "{\"ph\":\"M\",\"name\":\"%s\",\"pid\":%d,\"tid\":%u,\"args\":{", what,
+                 pid, tid);
+    add_string(&t->line, "name", name);
+    tni_text_add(&t->line, "}}");
+    write_line(t);
 }
 
 /* The lane of a stream, named at first sight; those past the table share the last. */
@@ -61,21 +65,21 @@ static uint32_t lane_of(trace *t, const tn_profile_event *e) {
 
 static void write_event(trace *t, const tn_profile_event *e, int pid, uint32_t tid, int64_t at,
                         int64_t ns) {
-    FILE *f = t->file;
-    fprintf(f, "%s\n{\"ph\":\"X\",\"pid\":%d,\"tid\":%u,\"name\":", t->any ? "," : "", pid, tid);
-    t->any = true;
-    write_text(f, e->op);
-    fprintf(f, ",\"cat\":\"%s\"", tni_how_name(e->how));
-    write_us(f, "ts", at);
-    write_us(f, "dur", ns < 0 ? 0 : ns);
-    fputs(",\"args\":{\"args\":", f);
-    write_text(f, e->args);
-    fputs(",\"device\":", f);
-    write_text(f, e->device);
-    fputs(",\"kernel\":", f);
-    write_text(f, e->kernel);
-    fprintf(f, ",\"stream\":%u,\"bytes\":%" PRId64 ",\"status\":\"%s\"}}", e->stream, e->bytes,
-            tn_status_name(e->status));
+    tni_text *line = &t->line;
+    tni_text_add(line, "{\"ph\":\"X\",\"pid\":%d,\"tid\":%u,", pid, tid);
+    add_string(line, "name", e->op);
+    tni_text_add(line, ",\"cat\":\"%s\"", tni_how_name(e->how));
+    add_us(line, "ts", at);
+    add_us(line, "dur", ns < 0 ? 0 : ns);
+    tni_text_add(line, ",\"args\":{");
+    add_string(line, "args", e->args);
+    tni_text_add(line, ",");
+    add_string(line, "device", e->device);
+    tni_text_add(line, ",");
+    add_string(line, "kernel", e->kernel);
+    tni_text_add(line, ",\"stream\":%u,\"bytes\":%" PRId64 ",\"status\":\"%s\"}}", e->stream,
+                 e->bytes, tn_status_name(e->status));
+    write_line(t);
 }
 
 static void trace_event(const tn_profile_event *e, void *user) {
@@ -104,7 +108,11 @@ tn_status tn_profile_write_trace(const char *path) {
         ok = !ferror(t->file);
         ok = fclose(t->file) == 0 && ok;
     }
+    bool short_of_memory = t->line.failed;
+    tni_free(t->line.data);
     tni_free(t);
+    if (short_of_memory)
+        return tni_fail_memory("a trace");
     return ok ? TN_OK
               : tni_fail(TN_IO, "tn_profile_write_trace: %s: %s; give a path that can be written",
                          path, strerror(errno ? errno : EIO));

@@ -23,22 +23,20 @@
 
 #include "base/thread.h"
 #include "loader/validation/validation.h"
+#include "plugin-sdk/process/census.h"
+#include "plugin-sdk/process/state.h"
 
-#include <locale.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
-#include <sys/types.h>
 #include <tenon/requirements.h>
 
 enum {
     TNI_MAX_WATCHES = 8, /* plugins watched at once; each has proxies of its own */
     TNI_RECORD_BUCKETS = 1024,
-    TNI_MAX_STRAYS = 64,  /* threads that one plugin started, as far as they are remembered */
-    TNI_MAX_FILES = 1024, /* descriptors looked at */
-    TNI_GUARD_BYTES = 64  /* behind an allocation, at level 2 */
+    TNI_MAX_STRAYS = 64, /* threads that one plugin started, as far as they are remembered */
+    TNI_GUARD_BYTES = 64 /* behind an allocation, at level 2 */
 };
 
 /* ---- order ------------------------------------------------------------------------------- */
@@ -107,8 +105,9 @@ typedef struct tni_watched_kernel {
     tni_watch *watch;
 } tni_watched_kernel;
 
-/* All that the plugin offers, read once through TN_HAS; or the proxies of it. */
+/* All that the plugin offers, read once through TN_HAS, and the host; or the proxies of both. */
 typedef struct tni_tables {
+    tn_host host;
     tn_plugin plugin;
     tn_device_ops devices;
     tn_memory_ops memory;
@@ -120,8 +119,6 @@ struct tni_watch {
     bool used;
     int32_t level;
     char name[128]; /* the id, before it is known the end of the path */
-    const tn_host *real_host;
-    tn_host host; /* what the plugin is given */
     tni_tables real, proxy;
     tni_watched_kernel *kernels;
     const tn_kernel **kernel_list;
@@ -140,19 +137,15 @@ struct tni_watch {
     bool order_lost; /* no memory for a clock: nothing is said about order any more */
     pid_t strays[TNI_MAX_STRAYS];
     uint32_t n_strays;
-    uint8_t files[TNI_MAX_FILES]; /* 1: opened inside init or count, 2: inside later calls */
+    uint8_t files[TNI_CENSUS_FILES]; /* 1: opened inside init or count, 2: inside later calls */
 };
 
 enum { TNI_MANY_CALLERS = 1 };
 
 extern tni_watch tni_watches[TNI_MAX_WATCHES];
 
-/* The proxies of one watch (proxies.c). */
-typedef struct tni_proxies {
-    tn_host host;
-    tni_tables tables;
-} tni_proxies;
-extern const tni_proxies *const tni_proxies_of[TNI_MAX_WATCHES];
+/* The proxies of each watch (interpose.c). */
+extern const tni_tables *const tni_proxies_of[TNI_MAX_WATCHES];
 
 /* Of kernel records; `user` leads to the tni_watched_kernel. */
 tn_status tni_watched_run(const tn_call *call);
@@ -266,85 +259,26 @@ bool tni_same_view(const tn_tensor_view *a, const tn_tensor_view *b);
 
 /* ---- the process ------------------------------------------------------------------------- */
 
-/* What a call must leave as it is. */
-typedef struct tni_process_state {
-    uint32_t control; /* of the floating-point unit: rounding, flushing, traps; where known */
-    sigset_t signals;
-    locale_t thread_locale;
-    char locale[128];
-    dev_t device;
-    ino_t directory;
-} tni_process_state;
+/* What was there before a call. */
+typedef struct tni_process_before {
+    tni_census census;
+    tni_process_state state; /* level 2 */
+} tni_process_before;
 
-/* Both do nothing below level 2. */
-void tni_process_save(const tni_watch *watch, tni_process_state *out);
-void tni_process_compare(const tni_watch *watch, const tni_process_state *before, const char *slot,
-                         const char *op);
-
-/* Threads and descriptors of this moment. */
-typedef struct tni_census {
-    pid_t threads[256];
-    uint32_t n_threads;
-    uint8_t files[TNI_MAX_FILES];
-} tni_census;
-
-void tni_census_take(tni_census *out);
-/* Remembers what is new since `before` as the plugin's; `mark` as tni_watch.files says. */
-void tni_census_compare(tni_watch *watch, const tni_census *before, uint8_t mark);
-/* After shutdown: reports what is still there of it, and forgets it. */
-void tni_census_settle(tni_watch *watch);
+void tni_process_begin(const tni_watch *watch, tni_process_before *out);
+/* Reports what the call changed, at level 2, and remembers threads and descriptors that are new as
+ * the plugin's; `mark` as tni_watch.files says. */
+void tni_process_end(tni_watch *watch, const tni_process_before *before, const char *slot,
+                     const char *op, uint8_t mark);
+/* After shutdown: reports the threads and descriptors that are still there, and forgets them. */
+void tni_process_settle(tni_watch *watch);
 
 /* ---- the slots --------------------------------------------------------------------------- */
 
-void *tni_watched_host_alloc(tni_watch *w, uint64_t bytes, uint64_t alignment);
-void tni_watched_host_free(tni_watch *w, void *p);
-void tni_watched_host_log(tni_watch *w, tn_pself *self, int32_t level, const char *message);
-tn_status tni_watched_host_fail(tni_watch *w, tn_status status, const char *message);
-const char *tni_watched_host_option(tni_watch *w, tn_pself *self, const char *name);
-const void *tni_watched_host_extension(tni_watch *w, const char *id);
+/* Made from plugin.h: the prototype of each slot's checked form, and TNI_SLOTS, their list. */
+#include "loader/validation/slots.h"
 
-tn_status tni_watched_init(tni_watch *w, const tn_host *host, const char *path, tn_pself **out);
-void tni_watched_shutdown(tni_watch *w, tn_pself *self);
-const void *tni_watched_extension(tni_watch *w, tn_pself *self, const char *id);
-tn_status tni_watched_count(tni_watch *w, tn_pself *self, uint32_t *out);
-tn_status tni_watched_open(tni_watch *w, tn_pself *self, uint32_t index, tn_pdevice **out);
-void tni_watched_close(tni_watch *w, tn_pdevice *device);
-tn_status tni_watched_property(tni_watch *w, tn_pself *self, uint32_t index, int32_t property,
-                               tn_cell *out);
-tn_status tni_watched_supports(tni_watch *w, tn_pdevice *device, const tn_kernel *kernel);
-
-tn_status tni_watched_alloc(tni_watch *w, tn_pdevice *device, int32_t space, uint64_t bytes,
-                            tn_memory *out_memory, void **out_host);
-void tni_watched_free(tni_watch *w, tn_pdevice *device, int32_t space, tn_memory memory);
-tn_status tni_watched_write(tni_watch *w, tn_pdevice *device, tn_pstream *stream, tn_memory dst,
-                            uint64_t dst_offset, const void *src, uint64_t bytes);
-tn_status tni_watched_read(tni_watch *w, tn_pdevice *device, tn_pstream *stream, void *dst,
-                           tn_memory src, uint64_t src_offset, uint64_t bytes);
-tn_status tni_watched_copy(tni_watch *w, tn_pdevice *device, tn_pstream *stream, tn_memory dst,
-                           uint64_t dst_offset, tn_memory src, uint64_t src_offset, uint64_t bytes);
-tn_status tni_watched_copy_peer(tni_watch *w, tn_pdevice *device, tn_pstream *stream, tn_memory dst,
-                                uint64_t dst_offset, tn_pdevice *src_device, tn_memory src,
-                                uint64_t src_offset, uint64_t bytes);
-tn_status tni_watched_fill(tni_watch *w, tn_pdevice *device, tn_pstream *stream, tn_memory dst,
-                           uint64_t dst_offset, uint32_t value, uint64_t bytes);
-tn_status tni_watched_info(tni_watch *w, tn_pdevice *device, tn_memory_info *out);
 /* The guard zones that are left of a device that is closed, and the stream for them. */
 void tni_guards_finish(tni_watch *w, tn_pdevice *device);
-
-tn_status tni_watched_stream_create(tni_watch *w, tn_pdevice *device, int32_t priority,
-                                    tn_pstream **out);
-void tni_watched_stream_destroy(tni_watch *w, tn_pstream *stream);
-tn_status tni_watched_stream_query(tni_watch *w, tn_pstream *stream);
-tn_status tni_watched_stream_synchronize(tni_watch *w, tn_pstream *stream);
-void *tni_watched_stream_native_handle(tni_watch *w, tn_pstream *stream);
-tn_status tni_watched_event_create(tni_watch *w, tn_pdevice *device, uint32_t flags,
-                                   tn_pevent **out);
-void tni_watched_event_destroy(tni_watch *w, tn_pevent *event);
-tn_status tni_watched_event_record(tni_watch *w, tn_pevent *event, tn_pstream *stream);
-tn_status tni_watched_event_wait(tni_watch *w, tn_pstream *stream, tn_pevent *event);
-tn_status tni_watched_event_query(tni_watch *w, tn_pevent *event);
-tn_status tni_watched_event_synchronize(tni_watch *w, tn_pevent *event);
-tn_status tni_watched_event_elapsed(tni_watch *w, tn_pevent *start, tn_pevent *end, double *out);
-void *tni_watched_event_native_handle(tni_watch *w, tn_pevent *event);
 
 #endif

@@ -15,7 +15,7 @@ void *tni_watched_host_alloc(tni_watch *w, uint64_t bytes, uint64_t alignment) {
     if (alignment == 0 || (alignment & (alignment - 1)))
         tni_finding(w, TNP_HOST_ALLOC_RETURNED, "host->alloc", operator_of(w),
                     "alignment %" PRIu64 " is no power of two", alignment);
-    void *p = w->real_host->alloc(bytes, alignment);
+    void *p = w->real.host.alloc(bytes, alignment);
     if (p) {
         pthread_mutex_lock(&w->lock);
         tni_record *r = tni_record_add(w, TNI_RECORD_BLOCK, (uintptr_t)p, 0);
@@ -23,7 +23,7 @@ void *tni_watched_host_alloc(tni_watch *w, uint64_t bytes, uint64_t alignment) {
             r->bytes = bytes;
         pthread_mutex_unlock(&w->lock);
         if (!r) {
-            w->real_host->free(p);
+            w->real.host.free(p);
             p = NULL;
         }
     }
@@ -41,7 +41,7 @@ void tni_watched_host_free(tni_watch *w, void *p) {
         tni_record_remove(w, r);
     pthread_mutex_unlock(&w->lock);
     if (r)
-        w->real_host->free(p);
+        w->real.host.free(p);
     else
         tni_finding(w, TNP_HOST_ALLOC_RETURNED, "host->free", operator_of(w),
                     "%p is no block that host->alloc gave out, or was freed before; it is left"
@@ -64,7 +64,7 @@ static void check_self(const tni_watch *w, const tn_pself *self, const char *slo
 
 void tni_watched_host_log(tni_watch *w, tn_pself *self, int32_t level, const char *message) {
     check_self(w, self, "host->log");
-    w->real_host->log(self, level, message);
+    w->real.host.log(self, level, message);
 }
 
 tn_status tni_watched_host_fail(tni_watch *w, tn_status status, const char *message) {
@@ -82,7 +82,7 @@ tn_status tni_watched_host_fail(tni_watch *w, tn_status status, const char *mess
         f->failed = message && *message;
         f->status = status;
     }
-    return w->real_host->fail(status, message);
+    return w->real.host.fail(status, message);
 }
 
 const char *tni_watched_host_option(tni_watch *w, tn_pself *self, const char *name) {
@@ -92,9 +92,9 @@ const char *tni_watched_host_option(tni_watch *w, tn_pself *self, const char *na
         return NULL;
     }
     check_self(w, self, "host->option");
-    return w->real_host->option(self, name);
+    return w->real.host.option(self, name);
 }
 
 const void *tni_watched_host_extension(tni_watch *w, const char *id) {
-    return w->real_host->extension(id);
+    return w->real.host.extension(id);
 }

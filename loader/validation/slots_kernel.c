@@ -1,6 +1,7 @@
 /* Kernel calls: what the caller hands over, what the plugin answers, and at level 2 whether the
  * kernel leaves alone what it may not write. */
 #include "base/error.h"
+#include "base/hash.h"
 #include "dispatcher/kernel_ops.h"
 #include "loader/validation/internal.h"
 
@@ -11,25 +12,20 @@
 enum {
     MAX_VIEWS = 48,       /* of one call; those of a longer list are checked one by one only */
     MAX_HASHED = 1 << 16, /* bytes of an input that are compared */
-    NEIGHBOUR_BYTES = 64, /* compared before and behind an output */
-    NOT_TENSOR = 100
+    NEIGHBOUR_BYTES = 64  /* compared before and behind an output */
 };
 
-/* Type variables, from kernels.toml: see type_code in generate_kernels.py. */
 typedef struct kernel_types {
-    int8_t args[16];
-    uint32_t n_args;
+    int8_t args[16]; /* as tenon/kernels.h codes them */
     int8_t outs[4];
     uint32_t n_outs;
 } kernel_types;
 
-#define ARGS(...) {__VA_ARGS__}, sizeof((int8_t[]){__VA_ARGS__})
-#define OUTS(...) {__VA_ARGS__}, sizeof((int8_t[]){__VA_ARGS__})
-#define X(name, args, outs) [TNI_KERNEL_##name] = {args, outs},
-static const kernel_types types_of[TNI_KERNEL_COUNT] = {
-#include "loader/validation/kernel_types.inc"
-};
-#undef X
+#define TYPES_OF(name, hash, small, kind, schema) \
+    [TNI_KERNEL_##name] = {TN_KERNEL_ARG_TYPES_##name, TN_KERNEL_OUT_TYPES_##name, \
+                           sizeof((int8_t[])TN_KERNEL_OUT_TYPES_##name)},
+static const kernel_types types_of[TNI_KERNEL_COUNT] = {TN_KERNEL_TABLE(TYPES_OF)};
+#undef TYPES_OF
 
 #define REPORT(k, slot, ...) tni_finding((k)->watch, TNI_TENON, slot, (k)->real.op, __VA_ARGS__)
 
@@ -65,7 +61,7 @@ static void check_dtype(const tni_watched_kernel *k, const tn_tensor_view *view,
         return;
     bool right;
     if (code < 0) {
-        right = view->dtype == -1 - code;
+        right = view->dtype == TN_KERNEL_FIXED(code);
     } else {
         right = (k->real.dtypes[code] & TN_DTYPE_BIT(view->dtype)) &&
                 (chosen[code] == TN_DTYPE_NONE || chosen[code] == view->dtype);
@@ -85,21 +81,21 @@ static uint32_t check_argument(const tni_watched_kernel *k, const tn_call *call,
     const tn_cell *c = &call->args[i];
     if (c->tag == TN_CELL_TENSOR) {
         add_view(k, call, c->v.view, "argument", i, views);
-        if (code != NOT_TENSOR)
+        if (code < TN_KERNEL_SCALAR)
             check_dtype(k, c->v.view, code, "argument", i, chosen, views);
     } else if (c->tag == TN_CELL_TENSORS) {
         for (uint32_t j = 0; j < c->n; j++) {
             if (!c->v.views[j])
                 continue;
             add_view(k, call, c->v.views[j], "argument", i, views);
-            if (code != NOT_TENSOR)
+            if (code < TN_KERNEL_SCALAR)
                 check_dtype(k, c->v.views[j], code, "argument", i, chosen, views);
         }
     } else if (c->tag > TN_CELL_STRING) {
         views->wrong = true;
         REPORT(k, "kernel->run", "argument %u has the tag %u, which is none", i, c->tag);
     }
-    return code != NOT_TENSOR &&
+    return code < TN_KERNEL_SCALAR &&
            (c->tag == TN_CELL_I64 || c->tag == TN_CELL_F64 || c->tag == TN_CELL_BOOL);
 }
 
@@ -123,7 +119,8 @@ static void check_tensors(const tni_watched_kernel *k, const tn_call *call, call
     views->n_outs = views->n;
     uint32_t n_scalars = 0;
     for (uint32_t i = 0; i < call->n_args; i++)
-        n_scalars += check_argument(k, call, i, types ? types->args[i] : NOT_TENSOR, chosen, views);
+        n_scalars +=
+            check_argument(k, call, i, types ? types->args[i] : TN_KERNEL_NO_TENSOR, chosen, views);
     if (n_scalars > (k->real.flags & TN_KERNEL_SCALARS ? 1u : 0u)) {
         views->wrong = true;
         REPORT(k, "kernel->run", "%u tensor arguments came as numbers, and the kernel %s",
@@ -221,10 +218,7 @@ typedef struct witness {
 } witness;
 
 static uint64_t sum_of(const tni_extent *e) {
-    uint64_t hash = UINT64_C(0xcbf29ce484222325);
-    for (uint64_t i = e->low; i < e->high; i++)
-        hash = (hash ^ (unsigned char)e->host[i]) * UINT64_C(0x100000001b3);
-    return hash;
+    return tni_hash(e->host + e->low, e->high - e->low);
 }
 
 /* Can the input be compared: readable, small, and none of the outputs? */
@@ -313,16 +307,13 @@ static tn_status run_at_level_2(const tni_watched_kernel *k, const tn_call *call
                                 const call_views *views) {
     tni_watch *w = k->watch;
     const char *slot = "kernel->run", *op = k->real.op;
-    tni_process_state process;
-    tni_census census;
+    tni_process_before process;
     witness wit;
     watch_memory(k, call, views, &wit);
-    tni_census_take(&census);
-    tni_process_save(w, &process);
+    tni_process_begin(w, &process);
     tni_enter(f, w, slot, op);
     tn_status status = tni_answer(f, k->real.run(call), 0);
-    tni_process_compare(w, &process, slot, op);
-    tni_census_compare(w, &census, 2);
+    tni_process_end(w, &process, slot, op, 2);
     compare_memory(k, call, views, &wit);
     return status;
 }

@@ -52,19 +52,16 @@ static void probe_extension(tni_watch *w) {
 
 tn_status tni_watched_init(tni_watch *w, const tn_host *host, const char *path, tn_pself **out) {
     tni_frame f;
-    tni_census census;
-    tni_process_state process;
+    tni_process_before process;
     if (atomic_load(&w->state) != TNI_WATCH_LOADED)
         tni_finding(w, TNI_TENON, "init", "", "called on a plugin that was started already");
     block_sum before = blocks_of(w);
     tni_one_thread_enter(w, "init");
-    tni_census_take(&census);
-    tni_process_save(w, &process);
+    tni_process_begin(w, &process);
     atomic_store(&w->state, TNI_WATCH_INIT);
     tni_enter(&f, w, "init", NULL);
-    tn_status status = tni_answer(&f, w->real.plugin.init(&w->host, path, out), 0);
-    tni_process_compare(w, &process, "init", "");
-    tni_census_compare(w, &census, 1);
+    tn_status status = tni_answer(&f, w->real.plugin.init(&w->proxy.host, path, out), 0);
+    tni_process_end(w, &process, "init", "", 1);
     w->self = status == TN_OK ? *out : NULL;
     atomic_store(&w->state, status == TN_OK ? TNI_WATCH_STARTED : TNI_WATCH_LOADED);
     tni_one_thread_leave(w);
@@ -78,7 +75,7 @@ tn_status tni_watched_init(tni_watch *w, const tn_host *host, const char *path, 
         tni_finding(w, TNP_INIT_RESULT, "init", "",
                     "failed and left %" PRIu64 " blocks of host memory (%" PRIu64 " bytes)",
                     after.n - before.n, after.bytes - before.bytes);
-    tni_census_settle(w);
+    tni_process_settle(w);
     return status;
 }
 
@@ -115,7 +112,7 @@ void tni_watched_shutdown(tni_watch *w, tn_pself *self) {
                     "%" PRIu64 " blocks of host->alloc were not given back: %" PRIu64
                     " bytes, the largest block %" PRIu64,
                     left.n, left.bytes, left.largest);
-    tni_census_settle(w);
+    tni_process_settle(w);
 }
 
 const void *tni_watched_extension(tni_watch *w, tn_pself *self, const char *id) {
@@ -132,15 +129,15 @@ const void *tni_watched_extension(tni_watch *w, tn_pself *self, const char *id) 
 
 tn_status tni_watched_count(tni_watch *w, tn_pself *self, uint32_t *out) {
     tni_frame f;
-    tni_census census;
+    tni_process_before process;
     const char *slot = "devices->count";
     if (!tni_expect_started(w, slot))
         return tni_watch_refuse("devices->count: the plugin is not started");
     tni_one_thread_enter(w, slot);
-    tni_census_take(&census);
+    tni_process_begin(w, &process);
     tni_enter(&f, w, slot, NULL);
     tn_status status = tni_answer(&f, w->real.devices.count(self, out), 0);
-    tni_census_compare(w, &census, 1);
+    tni_process_end(w, &process, slot, "", 1);
     tni_one_thread_leave(w);
     if (status == TN_OK)
         w->n_devices = *out;
@@ -181,8 +178,7 @@ static bool note_device(tni_watch *w, uint32_t index, tn_pdevice *device) {
 
 tn_status tni_watched_open(tni_watch *w, tn_pself *self, uint32_t index, tn_pdevice **out) {
     tni_frame f;
-    tni_census census;
-    tni_process_state process;
+    tni_process_before process;
     const char *slot = "devices->open";
     if (!tni_expect_started(w, slot))
         return tni_watch_refuse("devices->open: the plugin is not started");
@@ -190,12 +186,10 @@ tn_status tni_watched_open(tni_watch *w, tn_pself *self, uint32_t index, tn_pdev
         tni_finding(w, TNI_TENON, slot, "", "index %u, but count said %u devices", index,
                     w->n_devices);
     tni_one_thread_enter(w, slot);
-    tni_census_take(&census);
-    tni_process_save(w, &process);
+    tni_process_begin(w, &process);
     tni_enter(&f, w, slot, NULL);
     tn_status status = tni_answer(&f, w->real.devices.open(self, index, out), 0);
-    tni_process_compare(w, &process, slot, "");
-    tni_census_compare(w, &census, 2);
+    tni_process_end(w, &process, slot, "", 2);
     tni_one_thread_leave(w);
     if (status != TN_OK)
         return status;

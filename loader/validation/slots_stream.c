@@ -38,11 +38,11 @@ tn_status tni_watched_stream_create(tni_watch *w, tn_pdevice *device, int32_t pr
     const char *slot = "streams->create";
     if (!tni_live_device(w, slot, "", device, &d))
         return tni_watch_refuse("streams->create: the device is not open");
-    tni_census census;
-    tni_census_take(&census);
+    tni_process_before process;
+    tni_process_begin(w, &process);
     tni_enter(&f, w, slot, NULL);
     tn_status status = tni_answer(&f, w->real.streams.create(device, priority, out), 0);
-    tni_census_compare(w, &census, 2);
+    tni_process_end(w, &process, slot, "", 2);
     tni_note_loss(w, device, d.lost, status, slot, "");
     if (status != TN_OK)
         return status;

@@ -41,12 +41,15 @@ static void set_name(tni_watch *w, const char *text) {
              n < sizeof w->name ? text : text + n + 1 - sizeof w->name);
 }
 
-/* The proxies of the slots that are there. */
-static void fill_host(tni_watch *w, const tn_host *host, const tn_host *proxies) {
-    w->real_host = host;
-    w->host = *proxies;
-    w->host.struct_size = sizeof w->host;
-    w->host.abi_version = host->abi_version;
+/* w->proxy: w->real, with proxies for the slots that are there. */
+static void stand_in(tni_watch *w) {
+    const tni_tables *proxies = tni_proxies_of[w - tni_watches];
+    w->proxy = w->real;
+#define X(N, table, slot, ...) \
+    if (w->real.table.slot) \
+        w->proxy.table.slot = proxies->table.slot;
+    TNI_SLOTS(X, )
+#undef X
 }
 
 tni_watch *tni_watch_begin(const char *where, const tn_host *host) {
@@ -63,7 +66,8 @@ tni_watch *tni_watch_begin(const char *where, const tn_host *host) {
         w->used = true;
         w->level = level;
         set_name(w, where);
-        fill_host(w, host, &tni_proxies_of[i]->host);
+        w->real = (tni_tables){.host = *host};
+        stand_in(w);
     }
     pthread_mutex_unlock(&lock);
     if (!w)
@@ -75,7 +79,7 @@ tni_watch *tni_watch_begin(const char *where, const tn_host *host) {
 }
 
 const tn_host *tni_watch_host(tni_watch *w) {
-    return &w->host;
+    return &w->proxy.host;
 }
 
 static void free_kernels(tni_watch *w) {
@@ -124,43 +128,6 @@ static void read_table(void *out, size_t size, const void *table) {
 }
 #define READ(out, table) read_table(out, sizeof *(out), table)
 
-/* proxy.slot where real.slot is there */
-#define STAND_IN(w, set, table, slot) \
-    if ((w)->proxy.table.slot) \
-    (w)->proxy.table.slot = (set)->table.slot
-
-static void stand_in(tni_watch *w, const tni_tables *set) {
-    STAND_IN(w, set, plugin, init);
-    STAND_IN(w, set, plugin, shutdown);
-    STAND_IN(w, set, plugin, extension);
-    STAND_IN(w, set, devices, count);
-    STAND_IN(w, set, devices, open);
-    STAND_IN(w, set, devices, close);
-    STAND_IN(w, set, devices, property);
-    STAND_IN(w, set, devices, supports);
-    STAND_IN(w, set, memory, alloc);
-    STAND_IN(w, set, memory, free);
-    STAND_IN(w, set, memory, write);
-    STAND_IN(w, set, memory, read);
-    STAND_IN(w, set, memory, copy);
-    STAND_IN(w, set, memory, copy_peer);
-    STAND_IN(w, set, memory, fill);
-    STAND_IN(w, set, memory, info);
-    STAND_IN(w, set, streams, create);
-    STAND_IN(w, set, streams, destroy);
-    STAND_IN(w, set, streams, query);
-    STAND_IN(w, set, streams, synchronize);
-    STAND_IN(w, set, streams, native_handle);
-    STAND_IN(w, set, events, create);
-    STAND_IN(w, set, events, destroy);
-    STAND_IN(w, set, events, record);
-    STAND_IN(w, set, events, wait);
-    STAND_IN(w, set, events, query);
-    STAND_IN(w, set, events, synchronize);
-    STAND_IN(w, set, events, elapsed);
-    STAND_IN(w, set, events, native_handle);
-}
-
 static bool wrap_kernels(tni_watch *w) {
     uint64_t n = w->real.plugin.n_kernels;
     free_kernels(w); /* of a first attempt, which had no memory later on */
@@ -208,8 +175,7 @@ const tn_plugin *tni_watch_tables(tni_watch *w, const tn_plugin *table) {
         free_kernels(w);
         return NULL;
     }
-    w->proxy = w->real;
-    stand_in(w, &tni_proxies_of[w - tni_watches]->tables);
+    stand_in(w);
     w->proxy.plugin.devices = &w->proxy.devices;
     w->proxy.plugin.kernels = w->kernel_list;
     w->proxy.devices.memory = &w->proxy.memory;

@@ -1,11 +1,11 @@
 /* A case of the conformance suite, as one line of text.
  *
- *     kernel/add T=f32 self=[3,4]/[1,3]+2 other=[1,4] alpha=2 data=exact
- *     contract/alloc-until-full space=pinned
+ *     kernel/add T=f32 self=[3,4]/[1,3]+2 other=[3,4] alpha=2 data=exact
+ *     contract/memory-distinct pinned=1
  *
  * The class and the subject, then parameters, with blanks between. The same line lists a case,
  * selects it, reproduces it, and names it in a list of failures, waivers or a corpus. What a
- * parameter may be is the subject's business; how values are written is told here:
+ * parameter may be is the subject's business; how values are written:
  *
  *     word        f32, exact, npu          letters, digits and -_.:
  *     number      2, -0.5, 1e-3, inf, nan, true, false

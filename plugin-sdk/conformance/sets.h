@@ -1,4 +1,4 @@
-/* Sets of cases: how much of the suite a run asks a worker for. */
+/* Sets of cases: smoke, standard, exhaustive, perf. */
 #ifndef TNI_PLUGIN_SDK_CONFORMANCE_SETS_H
 #define TNI_PLUGIN_SDK_CONFORMANCE_SETS_H
 

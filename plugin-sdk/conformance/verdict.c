@@ -62,31 +62,12 @@ static int put_number(char *out, size_t room, const char *name, double value) {
 /* Room that the members between the line and the message take at most. */
 enum { NUMBERS = 512 };
 
-/* X(member of tc_figures, its name): all but the ceiling. */
-#define FIGURES(X) \
-    X(spread, "spread") \
-    X(device_ns, "device_ns") X(bytes, "bytes") X(flop, "flop") X(share, "share")
-
 static size_t put_figures(char *out, const tc_figures *f) {
     size_t n = (size_t)sprintf(out, ",\"figures\":{\"ns\":%.9g", f->ns);
-#define PUT(member, name) n += (size_t)put_number(out + n, 64, name, f->member);
-    FIGURES(PUT)
+#define PUT(member) n += (size_t)put_number(out + n, 64, #member, f->member);
+    TC_FIGURES(PUT)
 #undef PUT
     return n + (size_t)sprintf(out + n, ",\"bound\":\"%s\"}", tc_ceiling_name(f->bound));
-}
-
-static void read_figures(const char *json, tc_figures *f) {
-    char bound[16] = "";
-    if (!json || *json != '{')
-        return;
-    tc_json_number(tc_json_member(json, "ns"), &f->ns);
-#define READ(member, name) tc_json_number(tc_json_member(json, name), &f->member);
-    FIGURES(READ)
-#undef READ
-    tc_json_string(tc_json_member(json, "bound"), bound, sizeof bound);
-    for (unsigned i = 0; i < TC_N_CEILINGS; i++)
-        if (strcmp(ceilings[i], bound) == 0)
-            f->bound = (tc_ceiling)i;
 }
 
 size_t tc_verdict_write(const tc_verdict *v, const char *line, char out[TC_VERDICT_LINE]) {
@@ -110,28 +91,4 @@ size_t tc_verdict_write(const tc_verdict *v, const char *line, char out[TC_VERDI
     out[n++] = '}';
     out[n] = '\0';
     return n;
-}
-
-bool tc_verdict_read(const char *json, tc_verdict *out, char *line) {
-    memset(out, 0, sizeof *out);
-    line[0] = '\0';
-    char status[32];
-    double number = 0;
-    if (!tc_json_is_object(json) ||
-        !tc_json_string(tc_json_member(json, "case"), line, TC_MAX_LINE) ||
-        !tc_json_string(tc_json_member(json, "status"), status, sizeof status) ||
-        !tc_status_find(status, &out->status))
-        return false;
-    if (tc_json_number(tc_json_member(json, "requirement"), &number) && number >= 0 && number < 1e6)
-        out->requirement = (uint32_t)number;
-    if (tc_json_number(tc_json_member(json, "share"), &out->share)) {
-        out->measured = true;
-        tc_json_number(tc_json_member(json, "bias"), &out->bias);
-        if (tc_json_number(tc_json_member(json, "worst"), &number) && fabs(number) < 9e18)
-            out->worst = (int64_t)number;
-    }
-    tc_json_number(tc_json_member(json, "ms"), &out->milliseconds);
-    read_figures(tc_json_member(json, "figures"), &out->figures);
-    tc_json_string(tc_json_member(json, "message"), out->message, sizeof out->message);
-    return true;
 }

@@ -1,4 +1,4 @@
-/* What became of one case.
+/* The verdict on one case.
  *
  * A worker fills one and writes it as one line of JSON; the runner reads it back, adds what only it
  * can know (a crash, a timeout, a rerun that passed, what the lists say), and appends it to the
@@ -61,6 +61,9 @@ typedef struct tc_figures {
     double share;     /* and the least time it allows as a share of `ns` */
 } tc_figures;
 
+/* X(member) of those of the numbers that a record names as they are named here, but `ns`. */
+#define TC_FIGURES(X) X(spread) X(device_ns) X(bytes) X(flop) X(share)
+
 typedef struct tc_verdict {
     tc_status status;
     tn_requirement requirement; /* TNP-n that was broken */
@@ -84,9 +87,5 @@ void tc_verdict_set(tc_verdict *v, tc_status status, tn_requirement requirement,
 
 /* One JSON object, without newline; `line` is the case's canonical line. Returns its length. */
 size_t tc_verdict_write(const tc_verdict *v, const char *line, char out[TC_VERDICT_LINE]);
-
-/* Reads what tc_verdict_write wrote (unknown members are passed over); false where it is anything
- * else. `line` has room for TC_MAX_LINE bytes. */
-bool tc_verdict_read(const char *json, tc_verdict *out, char *line);
 
 #endif

@@ -42,4 +42,4 @@ int64_t tnc_indirect_lanes(tn_dtype type);
 void tnc_transpose(tn_dtype type, void *to, int64_t to_stride, const void *from,
                    int64_t from_stride, int64_t rows, int64_t columns);
 
-#endif /* TNI_PLUGINS_CPU_CONVOLUTION_H */
+#endif

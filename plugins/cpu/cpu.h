@@ -1,6 +1,6 @@
 /* What the files of the CPU plugin share.
  *
- * The plugin is in two halves. plugin.c, device.c and threads.c are compiled once. Every file with
+ * The plugin is in two halves. plugin.c, error.c, device.c and threads.c are compiled once. Every file with
  * kernels is compiled once per instruction set (see meson.build), with TNC_ISA_NAME set to base,
  * avx2 or avx512; what such a file shows to others carries that name, everything else in it is
  * static, so that no instruction of one set can reach a machine without it. plugin.c picks one set
@@ -27,7 +27,7 @@ struct tn_pdevice {
     tn_pself *self;
 };
 
-/* The host table of the running plugin; set by init. */
+/* The host table of the running plugin (error.c); set by init. */
 extern const tn_host *tnc_host;
 
 /* Formats a message, hands it to the host and returns `status`. */
@@ -172,4 +172,4 @@ static inline int64_t tnc_ceil_div(int64_t a, int64_t b) {
 #define TNC_INDEPENDENT
 #endif
 
-#endif /* TNI_PLUGINS_CPU_CPU_H */
+#endif

@@ -42,4 +42,4 @@ typedef uint64_t u64;
 #define ELEMENTARY static inline __attribute__((always_inline))
 #include "plugins/shared/elementary.h"
 
-#endif /* TNI_PLUGINS_CPU_ELEMENTARY_H */
+#endif

@@ -74,4 +74,4 @@ static inline float tnc_round_to_odd(double x) {
     return tnc_float((u - too_far) | inexact);
 }
 
-#endif /* TNI_PLUGINS_CPU_HALF_H */
+#endif

@@ -9,4 +9,4 @@
 #define tnc_find_bad_index TNC_ISA(tnc_find_bad_index)
 bool tnc_find_bad_index(const tn_tensor_view *index, int64_t size, int64_t *out_bad);
 
-#endif /* TNI_PLUGINS_CPU_INDICES_H */
+#endif

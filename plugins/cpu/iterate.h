@@ -4,7 +4,10 @@
  * merged where every operand allows it, and each operand's address and strides. Kernels' inner
  * loops only know dense arrays of their computing type: what is strided, broadcast or half
  * precision is gathered into a block that stays in the first-level cache, and scattered back.
- */
+ *
+ * Plugins walk strides in three ways, none of which would serve another. Here addresses and dtypes go
+ * along, for the blocks; plugins/shared/gpu/loop.h is handed to a device, where every work item finds
+ * its own place; plugins/sim/view.h steps through two views, and is to be read in a minute. */
 #ifndef TNI_PLUGINS_CPU_ITERATE_H
 #define TNI_PLUGINS_CPU_ITERATE_H
 
@@ -290,4 +293,4 @@ static inline void tnc_plan_move(const tnc_plan *p, const tnc_operand *o, const 
     }
 }
 
-#endif /* TNI_PLUGINS_CPU_ITERATE_H */
+#endif

@@ -16,4 +16,4 @@ void tnc_gemm(tn_dtype dtype, bool ta, bool tb, int64_t m, int64_t n, int64_t k,
 int tnc_blas_enter(void);
 void tnc_blas_leave(int entered);
 
-#endif /* TNI_PLUGINS_CPU_MATMUL_H */
+#endif

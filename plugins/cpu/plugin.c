@@ -1,5 +1,5 @@
-/* The plugin's entry: who it is, which kernels this machine gets, and how it starts and ends. A new
- * backend is a copy of this file with other names in the table at its end.
+/* Who the plugin is: the one exported function, which kernels this machine gets, start and end, and
+ * the table of tables. (A new backend begins with plugin-sdk/template/: this one has globals.)
  *
  * Options
  *   threads  (TENON_CPU_THREADS)  threads that a kernel may use; 0 or nothing: OMP_NUM_THREADS, or
@@ -10,21 +10,8 @@
 #include "plugins/cpu/cpu.h"
 
 #include <pthread.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <string.h>
 #include <tenon/ext/threads.h>
-
-const tn_host *tnc_host;
-
-tn_status tnc_fail(tn_status status, const char *format, ...) {
-    char message[512];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(message, sizeof message, format, args);
-    va_end(args);
-    return tnc_host->fail(status, message);
-}
 
 /* ---- choosing the kernels ---------------------------------------------------------------- */
 
@@ -65,11 +52,13 @@ static bool has_avx512(void) {
 #endif
 
 /* The instruction sets, best first. */
-static const struct isa {
+typedef struct instruction_set {
     const char *name;
     const tnc_family *const *families;
     bool (*is_here)(void);
-} isas[] = {
+} instruction_set;
+
+static const instruction_set isas[] = {
 #ifdef TNC_HAVE_AVX512
     {"avx512", avx512, has_avx512},
 #endif
@@ -80,7 +69,7 @@ static const struct isa {
 };
 
 /* The set called `name`, or with NULL the best; NULL when this machine or build lacks it. */
-static const struct isa *choose(const char *name) {
+static const instruction_set *choose(const char *name) {
     for (size_t i = 0; i < TNC_LENGTH(isas); i++)
         if ((!name || strcmp(name, isas[i].name) == 0) && isas[i].is_here())
             return &isas[i];
@@ -93,7 +82,7 @@ enum { MAX_KERNELS = 1024 };
 static const tn_kernel *kernels[MAX_KERNELS];
 static tn_plugin plugin;
 
-static void use(const struct isa *isa) {
+static void use(const instruction_set *isa) {
     uint64_t n = 0;
     for (size_t f = 0; f < TNC_LENGTH(base); f++)
         for (uint32_t i = 0; i < isa->families[f]->n_records; i++, n++)
@@ -113,7 +102,7 @@ static tn_status init(const tn_host *host, const char *path, tn_pself **out_self
     *out_self = NULL;
     tnc_host = host;
     const char *name = host->option(NULL, "isa");
-    const struct isa *isa = choose(name && *name ? name : NULL);
+    const instruction_set *isa = choose(name && *name ? name : NULL);
     if (!isa)
         return tnc_fail(TN_INVALID_ARGUMENT,
                         "option isa (TENON_CPU_ISA) is '%.40s'; it must be base, avx2 or avx512, "

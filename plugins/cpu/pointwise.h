@@ -108,4 +108,4 @@ tn_status tnc_pointwise_run_any(const tn_call *call);
 #define TNC_NUMBERS(KIND, op, ...) \
     TNC_FLOATS(KIND, op, __VA_ARGS__), TNC_INTS(KIND, op, __VA_ARGS__)
 
-#endif /* TNI_PLUGINS_CPU_POINTWISE_H */
+#endif

@@ -50,4 +50,4 @@ static inline double em_sigmoid_f64(double x) {
     return x < 0 ? e * r : r;
 }
 
-#endif /* TNI_PLUGINS_CPU_VMATH_H */
+#endif

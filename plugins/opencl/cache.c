@@ -1,4 +1,4 @@
-/* See cache.h.
+/* A file of the cache:
  *
  *     "tenon-opencl 1\n"  bytes of what follows up to the binary, and of the binary, u64 each
  *     platform, device and driver, options, the source's hash: lines
@@ -71,23 +71,20 @@ bool ocl_cache_serves(const tn_pdevice *device) {
     return self->cache[0] && (self->cache_is_named || !device->found->is_pocl);
 }
 
-static bool path_of(const tn_pself *self, const struct ocl_cache_key *key, char *out, size_t room) {
-    int n = snprintf(out, room, "%s/%016" PRIx64, self->cache, key->name);
-    return self->cache[0] && n > 0 && n < (int)room;
-}
-
 /* ---- what a file says -------------------------------------------------------------------- */
 
-static uint64_t header_of(const struct ocl_cache_key *key, char out[HEADER]) {
-    int n = snprintf(out, HEADER, "%s\n%s\n%s\n%s\n%016" PRIx64 "\n", key->device->platform_name,
-                     key->device->name, key->device->driver, key->options,
-                     hash(BASIS, key->source, strlen(key->source)));
+/* What identifies a program; 0 where there is no room for it. */
+static uint64_t header_of(const ocl_found *device, const char *source, const char *options,
+                          char out[HEADER]) {
+    int n = snprintf(out, HEADER, "%s\n%s\n%s\n%s\n%016" PRIx64 "\n", device->platform_name,
+                     device->name, device->driver, options, hash(BASIS, source, strlen(source)));
     return n > 0 && n < HEADER ? (uint64_t)n : 0;
 }
 
-void ocl_cache_name(struct ocl_cache_key *key) {
-    char header[HEADER];
-    key->name = hash(BASIS, header, header_of(key, header));
+static bool path_of(const tn_pself *self, const char *header, uint64_t bytes, char *out,
+                    size_t room) {
+    int n = snprintf(out, room, "%s/%016" PRIx64, self->cache, hash(BASIS, header, bytes));
+    return n > 0 && n < (int)room;
 }
 
 /* ---- reading ----------------------------------------------------------------------------- */
@@ -113,11 +110,10 @@ static bool is_ours(int fd) {
            (s.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
-static unsigned char *read_entry(const tn_host *host, int fd, const struct ocl_cache_key *key,
+static unsigned char *read_entry(const tn_host *host, int fd, const char *expected, uint64_t n,
                                  uint64_t *out_bytes) {
-    char expected[HEADER], header[HEADER], magic[sizeof MAGIC];
+    char header[HEADER], magic[sizeof MAGIC];
     uint64_t sizes[2], sum;
-    uint64_t n = header_of(key, expected);
     if (!is_ours(fd) || !read_all(fd, magic, sizeof magic) ||
         memcmp(magic, MAGIC, sizeof magic) != 0 || !read_all(fd, sizes, sizeof sizes) ||
         sizes[0] != n || sizes[1] == 0 || sizes[1] > MAX_BINARY || !read_all(fd, header, n) ||
@@ -135,15 +131,16 @@ static unsigned char *read_entry(const tn_host *host, int fd, const struct ocl_c
     return binary;
 }
 
-unsigned char *ocl_cache_load(const tn_pself *self, const struct ocl_cache_key *key,
+unsigned char *ocl_cache_load(const tn_pdevice *device, const char *source, const char *options,
                               uint64_t *out_bytes) {
-    char path[OCL_PATH + 32];
-    if (!path_of(self, key, path, sizeof path))
+    char path[OCL_PATH + 32], header[HEADER];
+    uint64_t n = header_of(device->found, source, options, header);
+    if (!path_of(device->self, header, n, path, sizeof path))
         return NULL;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0)
         return NULL;
-    unsigned char *binary = read_entry(self->host, fd, key, out_bytes);
+    unsigned char *binary = read_entry(device->self->host, fd, header, n, out_bytes);
     close(fd);
     return binary;
 }
@@ -164,13 +161,14 @@ static bool write_all(int fd, const void *data, uint64_t bytes) {
     return true;
 }
 
-void ocl_cache_save(const tn_pself *self, const struct ocl_cache_key *key,
+void ocl_cache_save(const tn_pdevice *device, const char *source, const char *options,
                     const unsigned char *binary, uint64_t bytes) {
     char path[OCL_PATH + 32], draft[OCL_PATH + 64], header[HEADER];
-    const uint64_t sizes[2] = {header_of(key, header), bytes};
-    if (!path_of(self, key, path, sizeof path) || sizes[0] == 0 || bytes == 0 || bytes > MAX_BINARY)
+    const uint64_t sizes[2] = {header_of(device->found, source, options, header), bytes};
+    if (sizes[0] == 0 || bytes == 0 || bytes > MAX_BINARY ||
+        !path_of(device->self, header, sizes[0], path, sizeof path))
         return;
-    memcpy(draft, self->cache, sizeof self->cache);
+    memcpy(draft, device->self->cache, sizeof device->self->cache);
     if (!make_folders(draft))
         return;
     snprintf(draft, sizeof draft, "%s.%ld.tmp", path, (long)getpid());

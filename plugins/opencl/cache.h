@@ -12,27 +12,18 @@
 
 #include "plugins/opencl/opencl.h"
 
-/* What identifies a program. `name` is found from the rest by ocl_cache_name. */
-struct ocl_cache_key {
-    const struct ocl_found *device;
-    const char *source, *options;
-    uint64_t name;
-};
-
 /* Finds self->cache. Once, in init. */
 void ocl_cache_find(tn_pself *self);
 
-/* Are the device's programs kept? */
+/* Are the device's programs kept? Else what follows is not called. */
 bool ocl_cache_serves(const tn_pdevice *device);
 
-void ocl_cache_name(struct ocl_cache_key *key);
-
-/* The binary kept for `key`, from host->alloc, or NULL. [any-thread] */
-unsigned char *ocl_cache_load(const tn_pself *self, const struct ocl_cache_key *key,
+/* The binary that is kept of a program, from host->alloc, or NULL. [any-thread] */
+unsigned char *ocl_cache_load(const tn_pdevice *device, const char *source, const char *options,
                               uint64_t *out_bytes);
 
 /* Keeps it. [any-thread] */
-void ocl_cache_save(const tn_pself *self, const struct ocl_cache_key *key,
+void ocl_cache_save(const tn_pdevice *device, const char *source, const char *options,
                     const unsigned char *binary, uint64_t bytes);
 
-#endif /* TNI_PLUGINS_OPENCL_CACHE_H */
+#endif

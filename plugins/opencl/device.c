@@ -1,5 +1,6 @@
 /* What each device is like, opening and closing one. */
 #include "plugins/opencl/program.h"
+#include "plugins/shared/gpu/gpu.h"
 
 #include <stdio.h>
 
@@ -14,7 +15,7 @@ static tn_status count(tn_pself *self, uint32_t *out_count) {
     return TN_OK;
 }
 
-static tn_status find(tn_pself *self, uint32_t index, const struct ocl_found **out) {
+static tn_status find(tn_pself *self, uint32_t index, const ocl_found **out) {
     tn_status status = ocl_search(self);
     if (status != TN_OK)
         return status;
@@ -31,6 +32,7 @@ static tn_status find(tn_pself *self, uint32_t index, const struct ocl_found **o
 /* ---- open and close ---------------------------------------------------------------------- */
 
 static void finish(tn_pdevice *device) {
+    gpu_device_finish(&device->gpu);
     ocl_programs_destroy(device);
     if (device->transfers)
         clReleaseCommandQueue(device->transfers);
@@ -42,7 +44,7 @@ static void finish(tn_pdevice *device) {
 }
 
 static tn_status open_device(tn_pself *self, uint32_t index, tn_pdevice **out_device) {
-    const struct ocl_found *found = NULL;
+    const ocl_found *found = NULL;
     *out_device = NULL;
     tn_status status = find(self, index, &found);
     if (status != TN_OK)
@@ -52,7 +54,7 @@ static tn_status open_device(tn_pself *self, uint32_t index, tn_pdevice **out_de
         return TN_OUT_OF_MEMORY;
     *device = (tn_pdevice){.self = self, .index = index, .found = found};
     pthread_mutex_init(&device->lock, NULL);
-    struct ocl_guard guard;
+    ocl_guard guard;
     ocl_guard_enter(&guard);
     const cl_context_properties properties[] = {CL_CONTEXT_PLATFORM,
                                                 (cl_context_properties)found->platform, 0};
@@ -67,7 +69,9 @@ static tn_status open_device(tn_pself *self, uint32_t index, tn_pdevice **out_de
         finish(device);
         return status;
     }
-    status = ocl_programs_create(device);
+    status = gpu_device_init(&device->gpu, self->host, &ocl_driver, &found->traits);
+    if (status == TN_OK)
+        status = ocl_programs_create(device);
     if (status != TN_OK) {
         finish(device);
         return status;
@@ -92,12 +96,12 @@ static void close_device(tn_pdevice *device) {
 
 /* ---- properties -------------------------------------------------------------------------- */
 
-static uint64_t dtypes_of(const struct ocl_found *found) {
+static uint64_t dtypes_of(const ocl_found *found) {
     return found->traits.has_f64 ? TN_DTYPES_ALL : TN_DTYPES_ALL & ~TN_DTYPE_BIT(TN_F64);
 }
 
 static tn_status property(tn_pself *self, uint32_t index, int32_t name, tn_cell *out_value) {
-    const struct ocl_found *found = NULL;
+    const ocl_found *found = NULL;
     tn_status status = find(self, index, &found);
     if (status != TN_OK)
         return status;
@@ -131,10 +135,6 @@ static tn_status property(tn_pself *self, uint32_t index, int32_t name, tn_cell 
 
 static tn_status supports(tn_pdevice *device, const tn_kernel *kernel) {
     return gpu_needs_f64(kernel) && !device->found->traits.has_f64 ? TN_UNSUPPORTED : TN_OK;
-}
-
-const gpu_traits *gpu_device_traits(const tn_pdevice *device) {
-    return &device->found->traits;
 }
 
 const tn_device_ops ocl_device_ops = {

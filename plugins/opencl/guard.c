@@ -84,14 +84,14 @@ static void put_back_variables(const char *copy) {
 
 /* ---- round a call ------------------------------------------------------------------------ */
 
-void ocl_guard_enter(struct ocl_guard *guard) {
+void ocl_guard_enter(ocl_guard *guard) {
     pthread_mutex_lock(&one_call);
     for (int s = 1; s < OCL_SIGNALS; s++)
         guard->known[s] = sigaction(s, NULL, &guard->actions[s]) == 0;
     guard->variables = copy_variables();
 }
 
-void ocl_guard_leave(struct ocl_guard *guard) {
+void ocl_guard_leave(ocl_guard *guard) {
     for (int s = 1; s < OCL_SIGNALS; s++)
         if (guard->known[s])
             sigaction(s, &guard->actions[s], NULL);

@@ -4,11 +4,21 @@
 #include <stdio.h>
 #include <string.h>
 
+/* ---- the host's ------------------------------------------------------------------------- */
+
+void *ocl_host_alloc(const tn_pself *self, uint64_t bytes, const char *what) {
+    void *p = self->host->alloc(bytes, _Alignof(max_align_t));
+    if (!p)
+        ocl_fail(self, TN_OUT_OF_MEMORY, "no host memory for %s (%llu bytes)", what,
+                 (unsigned long long)bytes);
+    return p;
+}
+
 /* ---- accounts ---------------------------------------------------------------------------- */
 
 /* Drivers give out more than there is and fail when it is touched; the sum is kept here. */
 static tn_status take(tn_pdevice *device, uint64_t bytes) {
-    const struct ocl_found *found = device->found;
+    const ocl_found *found = device->found;
     pthread_mutex_lock(&device->lock);
     uint64_t used = device->used_bytes;
     bool fits = bytes <= found->memory_bytes - used;
@@ -47,7 +57,7 @@ bool ocl_is_pinned(tn_pdevice *device, const void *p, uint64_t bytes) {
     uint64_t start = (uint64_t)(uintptr_t)p;
     pthread_mutex_lock(&device->lock);
     uint32_t i = place_of(device, start);
-    const struct ocl_pinned *before = i > 0 ? &device->pinned[i - 1] : NULL;
+    const ocl_pinned *before = i > 0 ? &device->pinned[i - 1] : NULL;
     bool inside =
         before && bytes <= before->bytes && start - before->start <= before->bytes - bytes;
     pthread_mutex_unlock(&device->lock);
@@ -56,12 +66,12 @@ bool ocl_is_pinned(tn_pdevice *device, const void *p, uint64_t bytes) {
 
 static tn_status pinned_add(tn_pdevice *device, cl_mem memory, const void *host, uint64_t bytes) {
     const tn_host *h = device->self->host;
-    struct ocl_pinned added = {(uint64_t)(uintptr_t)host, bytes, memory};
+    ocl_pinned added = {(uint64_t)(uintptr_t)host, bytes, memory};
     tn_status status = TN_OK;
     pthread_mutex_lock(&device->lock);
     if (device->n_pinned == device->room_pinned) {
         uint32_t room = device->room_pinned ? 2 * device->room_pinned : 16;
-        struct ocl_pinned *larger =
+        ocl_pinned *larger =
             ocl_host_alloc(device->self, room * sizeof *larger, "the list of pinned memory");
         if (larger && device->n_pinned)
             memcpy(larger, device->pinned, device->n_pinned * sizeof *larger);

@@ -3,14 +3,15 @@
  * An open device has a context of its own; a stream is an in-order command queue; an event is the
  * marker that was queued last for it; memory is a cl_mem, whose address serves as the handle, and
  * an offset that only kernels and transfers ever add. platform.c finds the devices, device.c opens
- * one, memory.c, transfer.c, stream.c and event.c fill the tables of tenon/plugin.h.
+ * one, memory.c, transfer.c, stream.c and event.c fill the tables of tenon/plugin.h, program.c and
+ * launch.c that of plugins/shared/gpu/driver.h.
  *
  * There are no globals but a lock in guard.c: everything hangs on tn_pself. Host memory comes from
  * the host. */
 #ifndef TNI_PLUGINS_OPENCL_OPENCL_H
 #define TNI_PLUGINS_OPENCL_OPENCL_H
 
-#include "plugins/shared/gpu/gpu.h"
+#include "plugins/shared/gpu/driver.h"
 
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
@@ -30,7 +31,7 @@ enum {
 };
 
 /* A device that can be used, and what is asked about it most. */
-struct ocl_found {
+typedef struct ocl_found {
     cl_platform_id platform;
     cl_device_id id;
     cl_device_type type;
@@ -42,13 +43,13 @@ struct ocl_found {
     bool is_pocl;
     bool divides_exactly; /* f32 division and roots can be rounded correctly */
     bool has_subnormals;  /* of f32 */
-};
+} ocl_found;
 
 /* Pinned allocations, by host address. */
-struct ocl_pinned {
+typedef struct ocl_pinned {
     uint64_t start, bytes;
     cl_mem memory;
-};
+} ocl_pinned;
 
 struct tn_pself {
     const tn_host *host;
@@ -59,33 +60,37 @@ struct tn_pself {
     bool searched;
     tn_status search_status;
     uint32_t n_found;
-    struct ocl_found found[OCL_MAX_DEVICES];
+    ocl_found found[OCL_MAX_DEVICES];
     char reason[OCL_MESSAGE]; /* what was found and is not used, and why */
     bool is_broken;           /* one of these is a driver that fails */
 };
 
+typedef struct ocl_programs ocl_programs;
+
 struct tn_pdevice {
+    gpu_device gpu; /* first: see driver.h */
     tn_pself *self;
     uint32_t index;
-    const struct ocl_found *found;
+    const ocl_found *found;
     cl_context context;
     cl_command_queue transfers; /* maps pinned memory, and makes allocations real */
-    struct ocl_programs *programs;
+    ocl_programs *programs;
+    atomic_bool has_unsaved; /* a program was launched that the cache does not have */
     atomic_bool lost;
     _Atomic uint64_t n_freed; /* allocations that were freed so far */
 
     pthread_mutex_t lock; /* guards what follows */
     uint64_t used_bytes;
-    struct ocl_pinned *pinned; /* sorted */
+    ocl_pinned *pinned; /* sorted */
     uint32_t n_pinned, room_pinned;
 };
 
 /* Half of a stream's staging memory, and the last transfer that reads it. */
-struct ocl_stage {
+typedef struct ocl_stage {
     char *data;
     uint64_t used;
     cl_event last;
-};
+} ocl_stage;
 
 struct tn_pstream {
     tn_pdevice *device;
@@ -97,7 +102,7 @@ struct tn_pstream {
     pthread_mutex_t lock;   /* guards what follows */
     cl_command_queue times; /* of the marks of events that are timed, or NULL */
     cl_event mark;          /* the end of the queue when `query` last looked */
-    struct ocl_stage stages[2];
+    ocl_stage stages[2];
     int stage; /* the one that is being filled */
 };
 
@@ -109,37 +114,37 @@ struct tn_pevent {
     cl_command_queue queue;
 };
 
-/* ---- errors (plugin.c) ------------------------------------------------------------------- */
+/* ---- errors (error.c) -------------------------------------------------------------------- */
 
 /* Hands the formatted message to the host and returns `status`. */
 tn_status ocl_fail(const tn_pself *self, tn_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* The same for an error of the driver, which is named: "opencl:0 (NAME): what: CL_...". Errors
- * after which nothing works any more make the device lost. */
+ * after which nothing works any more make the device lost; once it is, that is what is said. */
 tn_status ocl_fail_driver(tn_pdevice *device, cl_int error, const char *what);
 
 const char *ocl_error_name(cl_int error);
 
-/* Host memory for an object of the plugin. On failure tells the host and returns NULL; the caller
- * returns TN_OUT_OF_MEMORY. */
-void *ocl_host_alloc(const tn_pself *self, uint64_t bytes, const char *what);
-
 /* TN_DEVICE_LOST, with a message, once the device is lost. */
 tn_status ocl_check_lost(tn_pdevice *device);
+
+static inline bool ocl_is_lost(tn_pdevice *device) {
+    return atomic_load_explicit(&device->lost, memory_order_relaxed);
+}
 
 /* ---- what drivers change (guard.c) ------------------------------------------------------- */
 
 /* Round every call in which a driver starts or compiles. One thread of the process at a time is
  * between the two, so nothing else is waited for there. */
-struct ocl_guard {
+typedef struct ocl_guard {
     bool known[OCL_SIGNALS];
     struct sigaction actions[OCL_SIGNALS];
     char *variables;
-};
+} ocl_guard;
 
-void ocl_guard_enter(struct ocl_guard *guard);
-void ocl_guard_leave(struct ocl_guard *guard);
+void ocl_guard_enter(ocl_guard *guard);
+void ocl_guard_leave(ocl_guard *guard);
 
 /* ---- devices (platform.c, device.c) ------------------------------------------------------ */
 
@@ -148,9 +153,16 @@ tn_status ocl_search(tn_pself *self);
 
 extern const tn_device_ops ocl_device_ops;
 
+/* Kernels on it (program.c, launch.c). */
+extern const gpu_driver ocl_driver;
+
 /* ---- memory (memory.c, transfer.c) ------------------------------------------------------- */
 
 extern const tn_memory_ops ocl_memory_ops;
+
+/* Host memory for an object of the plugin. On failure tells the host and returns NULL; the caller
+ * returns TN_OUT_OF_MEMORY. */
+void *ocl_host_alloc(const tn_pself *self, uint64_t bytes, const char *what);
 
 /* Does [p, p + bytes) lie in one pinned allocation? */
 bool ocl_is_pinned(tn_pdevice *device, const void *p, uint64_t bytes);
@@ -178,4 +190,4 @@ static inline void ocl_stream_queued(tn_pstream *stream) {
     atomic_store_explicit(&stream->has_work, true, memory_order_release);
 }
 
-#endif /* TNI_PLUGINS_OPENCL_OPENCL_H */
+#endif

@@ -67,76 +67,94 @@ static bool ask_text(cl_device_id id, cl_device_info what, char *out, size_t roo
     return good;
 }
 
+/* What a device says of itself. */
+typedef struct answers {
+    cl_bool available, compiler, little;
+    cl_uint align_bits, units, bits;
+    cl_ulong memory, most, local;
+    size_t parameter, group;
+    char version[OCL_NAME], driver[OCL_NAME];
+} answers;
+
+static bool ask_all(cl_device_id id, ocl_found *out, answers *a) {
+    return ask(id, CL_DEVICE_TYPE, sizeof out->type, &out->type) &&
+           ask_text(id, CL_DEVICE_NAME, out->name, sizeof out->name) &&
+           ask_text(id, CL_DEVICE_VERSION, a->version, sizeof a->version) &&
+           ask_text(id, CL_DRIVER_VERSION, a->driver, sizeof a->driver) &&
+           ask(id, CL_DEVICE_AVAILABLE, sizeof a->available, &a->available) &&
+           ask(id, CL_DEVICE_COMPILER_AVAILABLE, sizeof a->compiler, &a->compiler) &&
+           ask(id, CL_DEVICE_ENDIAN_LITTLE, sizeof a->little, &a->little) &&
+           ask(id, CL_DEVICE_ADDRESS_BITS, sizeof a->bits, &a->bits) &&
+           ask(id, CL_DEVICE_MEM_BASE_ADDR_ALIGN, sizeof a->align_bits, &a->align_bits) &&
+           ask(id, CL_DEVICE_MAX_COMPUTE_UNITS, sizeof a->units, &a->units) &&
+           ask(id, CL_DEVICE_GLOBAL_MEM_SIZE, sizeof a->memory, &a->memory) &&
+           ask(id, CL_DEVICE_MAX_MEM_ALLOC_SIZE, sizeof a->most, &a->most) &&
+           ask(id, CL_DEVICE_LOCAL_MEM_SIZE, sizeof a->local, &a->local) &&
+           ask(id, CL_DEVICE_MAX_PARAMETER_SIZE, sizeof a->parameter, &a->parameter) &&
+           ask(id, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof a->group, &a->group);
+}
+
 /* What keeps a device from being used, or NULL; `room` is for its words. */
-static const char *describe(cl_device_id id, struct ocl_found *out, char room[OCL_NAME]) {
-    cl_bool available = CL_FALSE, compiler = CL_FALSE, little = CL_FALSE;
-    cl_uint align_bits = 0, units = 0, bits = 0, width = 0;
-    cl_ulong memory = 0, most = 0, local = 0;
-    cl_device_fp_config f64 = 0, f32 = 0;
-    size_t parameter = 0, group = 0;
-    char version[OCL_NAME] = "", driver[OCL_NAME] = "";
+static const char *why_not(const answers *a, char room[OCL_NAME]) {
     int major = 0, minor = 0;
-    if (!ask(id, CL_DEVICE_TYPE, sizeof out->type, &out->type) ||
-        !ask_text(id, CL_DEVICE_NAME, out->name, sizeof out->name) ||
-        !ask_text(id, CL_DEVICE_VERSION, version, sizeof version) ||
-        !ask_text(id, CL_DRIVER_VERSION, driver, sizeof driver) ||
-        !ask(id, CL_DEVICE_AVAILABLE, sizeof available, &available) ||
-        !ask(id, CL_DEVICE_COMPILER_AVAILABLE, sizeof compiler, &compiler) ||
-        !ask(id, CL_DEVICE_ENDIAN_LITTLE, sizeof little, &little) ||
-        !ask(id, CL_DEVICE_ADDRESS_BITS, sizeof bits, &bits) ||
-        !ask(id, CL_DEVICE_MEM_BASE_ADDR_ALIGN, sizeof align_bits, &align_bits) ||
-        !ask(id, CL_DEVICE_MAX_COMPUTE_UNITS, sizeof units, &units) ||
-        !ask(id, CL_DEVICE_GLOBAL_MEM_SIZE, sizeof memory, &memory) ||
-        !ask(id, CL_DEVICE_MAX_MEM_ALLOC_SIZE, sizeof most, &most) ||
-        !ask(id, CL_DEVICE_LOCAL_MEM_SIZE, sizeof local, &local) ||
-        !ask(id, CL_DEVICE_MAX_PARAMETER_SIZE, sizeof parameter, &parameter) ||
-        !ask(id, CL_DEVICE_MAX_WORK_GROUP_SIZE, sizeof group, &group))
-        return "does not answer what every device must";
-    if (sscanf(version, "OpenCL %d.%d", &major, &minor) != 2 || major * 10 + minor < 12)
+    uint64_t alignment = a->align_bits / 8;
+    if (sscanf(a->version, "OpenCL %d.%d", &major, &minor) != 2 || major * 10 + minor < 12)
         return "is older than OpenCL 1.2";
-    if (!available)
+    if (!a->available)
         return "says that it is not available";
-    if (!compiler)
+    if (!a->compiler)
         return "has no compiler";
-    if (!little)
+    if (!a->little)
         return "is big-endian";
-    if (bits != 64)
+    if (a->bits != 64)
         return "has no addresses of 64 bits";
-    if (parameter < GPU_ARGUMENTS)
+    if (a->parameter < GPU_ARGUMENTS)
         return "takes fewer than 1024 bytes of kernel arguments";
-    if (group < GPU_GROUP)
+    if (a->group < GPU_GROUP)
         return "has work groups of fewer than 256";
-    if (local < GPU_LOCAL)
+    if (a->local < GPU_LOCAL)
         return "has less than 32 KiB of local memory";
-    if (memory < MIN_MEMORY || most < MIN_PIECE) {
+    if (a->memory < MIN_MEMORY || a->most < MIN_PIECE) {
         snprintf(room, OCL_NAME,
                  "is too small: %llu MiB of memory, %llu in one piece, and %llu and "
                  "%llu are needed",
-                 mib(memory), mib(most), mib(MIN_MEMORY), mib(MIN_PIECE));
+                 mib(a->memory), mib(a->most), mib(MIN_MEMORY), mib(MIN_PIECE));
         return room;
     }
-    uint64_t alignment = align_bits / 8;
-    if (align_bits % 8 || alignment == 0 || (alignment & (alignment - 1)) ||
+    if (a->align_bits % 8 || alignment == 0 || (alignment & (alignment - 1)) ||
         alignment > MAX_ALIGNMENT) {
         snprintf(room, OCL_NAME,
                  "says that memory is aligned to %u bits, which is no power of two "
                  "from a byte to 2 MiB; another version of the driver may know better",
-                 align_bits);
+                 a->align_bits);
         return room;
     }
+    return NULL;
+}
+
+static const char *describe(cl_device_id id, ocl_found *out, char room[OCL_NAME]) {
+    answers a = {0};
+    cl_uint width = 0;
+    cl_device_fp_config f64 = 0, f32 = 0;
+    if (!ask_all(id, out, &a))
+        return "does not answer what every device must";
+    const char *why = why_not(&a, room);
+    if (why)
+        return why;
     ask(id, CL_DEVICE_NATIVE_VECTOR_WIDTH_FLOAT, sizeof width, &width);
     ask(id, CL_DEVICE_SINGLE_FP_CONFIG, sizeof f32, &f32);
     ask(id, CL_DEVICE_DOUBLE_FP_CONFIG, sizeof f64, &f64); /* not in every 1.2 driver */
     size_t known = strlen(out->driver);                    /* the platform's */
-    snprintf(out->driver + known, sizeof out->driver - known, ", %s, %s", version, driver);
+    snprintf(out->driver + known, sizeof out->driver - known, ", %s, %s", a.version, a.driver);
+    uint64_t alignment = a.align_bits / 8;
     out->id = id;
-    out->memory_bytes = memory;
-    out->max_allocation = most;
+    out->memory_bytes = a.memory;
+    out->max_allocation = a.most;
     out->alignment = alignment < MIN_ALIGNMENT ? MIN_ALIGNMENT : alignment;
     out->traits = (gpu_traits){.is_cpu = (out->type & CL_DEVICE_TYPE_CPU) != 0,
                                .has_f64 = f64 != 0,
-                               .compute_units = units ? units : 1,
-                               .max_group = group < UINT32_MAX ? (uint32_t)group : UINT32_MAX,
+                               .compute_units = a.units ? a.units : 1,
+                               .max_group = a.group < UINT32_MAX ? (uint32_t)a.group : UINT32_MAX,
                                .vector_bytes = width >= 16  ? 64
                                                : width >= 8 ? 32
                                                             : 16};
@@ -147,8 +165,8 @@ static const char *describe(cl_device_id id, struct ocl_found *out, char room[OC
 
 /* ---- all of them ------------------------------------------------------------------------- */
 
-static void add_device(tn_pself *self, const struct ocl_found *platform, cl_device_id id) {
-    struct ocl_found found = *platform;
+static void add_device(tn_pself *self, const ocl_found *platform, cl_device_id id) {
+    ocl_found found = *platform;
     char room[OCL_NAME];
     snprintf(found.name, sizeof found.name, "a device of %.100s", platform->platform_name);
     const char *why = describe(id, &found, room);
@@ -169,7 +187,7 @@ static bool ask_platform(cl_platform_id id, cl_platform_info what, char *out, si
 }
 
 static void add_platform(tn_pself *self, cl_platform_id id, const char *wanted) {
-    struct ocl_found platform = {.platform = id};
+    ocl_found platform = {.platform = id};
     char version[OCL_NAME];
     cl_device_id ids[OCL_MAX_DEVICES];
     cl_uint n = 0;
@@ -201,14 +219,14 @@ static void add_platform(tn_pself *self, cl_platform_id id, const char *wanted) 
             add_device(self, &platform, ids[i]);
 }
 
-static int rank_of(const struct ocl_found *f) {
+static int rank_of(const ocl_found *f) {
     return f->type & CL_DEVICE_TYPE_GPU           ? 0
            : f->type & CL_DEVICE_TYPE_ACCELERATOR ? 1
            : f->type & CL_DEVICE_TYPE_CPU         ? 2
                                                   : 3;
 }
 
-static bool comes_before(const struct ocl_found *a, const struct ocl_found *b) {
+static bool comes_before(const ocl_found *a, const ocl_found *b) {
     int order = rank_of(a) - rank_of(b);
     return order ? order < 0 : strcmp(a->platform_name, b->platform_name) < 0;
 }
@@ -217,7 +235,7 @@ static bool comes_before(const struct ocl_found *a, const struct ocl_found *b) {
 static void sort(tn_pself *self) {
     for (uint32_t i = 1; i < self->n_found; i++)
         for (uint32_t j = i; j > 0 && comes_before(&self->found[j], &self->found[j - 1]); j--) {
-            struct ocl_found swapped = self->found[j];
+            ocl_found swapped = self->found[j];
             self->found[j] = self->found[j - 1];
             self->found[j - 1] = swapped;
         }
@@ -271,7 +289,7 @@ static tn_status search(tn_pself *self) {
 tn_status ocl_search(tn_pself *self) {
     pthread_mutex_lock(&self->lock);
     if (!self->searched) {
-        struct ocl_guard guard;
+        ocl_guard guard;
         ocl_guard_enter(&guard);
         self->n_found = 0;
         self->reason[0] = '\0';

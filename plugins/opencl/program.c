@@ -10,37 +10,28 @@
  * costs, unless it believes to have done so. */
 #define WITHOUT_HEADER " -D_OPENCL_H_ -DDECLARES_BUILTINS=1"
 
-enum { TABLE = 4096 }; /* kernels of a device; more than there are operators, dtypes and forms */
-
 struct ocl_programs {
     pthread_mutex_t lock; /* taken to build, and to save */
-    atomic_bool has_unsaved;
-    bool reads_header; /* see WITHOUT_HEADER */
+    bool reads_header;    /* see WITHOUT_HEADER */
+    bool are_kept;        /* in the cache */
     ocl_program *first;
-    gpu_kernel entries[TABLE];
 };
 
 tn_status ocl_programs_create(tn_pdevice *device) {
-    struct ocl_programs *p = ocl_host_alloc(device->self, sizeof *p, "the table of programs");
+    ocl_programs *p = ocl_host_alloc(device->self, sizeof *p, "the list of programs");
     if (!p)
         return TN_OUT_OF_MEMORY;
-    memset(p, 0, sizeof *p);
+    *p = (ocl_programs){.reads_header = !device->found->is_pocl,
+                        .are_kept = ocl_cache_serves(device)};
     pthread_mutex_init(&p->lock, NULL);
-    p->reads_header = !device->found->is_pocl;
     device->programs = p;
     return TN_OK;
 }
 
 void ocl_programs_destroy(tn_pdevice *device) {
-    struct ocl_programs *p = device->programs;
+    ocl_programs *p = device->programs;
     if (!p)
         return;
-    for (int i = 0; i < TABLE; i++)
-        if (p->entries[i].key) {
-            clReleaseKernel(p->entries[i].kernel);
-            device->self->host->free(p->entries[i].arguments);
-            pthread_mutex_destroy(&p->entries[i].lock);
-        }
     for (ocl_program *next; p->first; p->first = next) {
         next = p->first->next;
         clReleaseProgram(p->first->program);
@@ -50,26 +41,30 @@ void ocl_programs_destroy(tn_pdevice *device) {
     device->self->host->free(p);
 }
 
-/* Where `key` is, or would be. Keys are not 0: they are stored less one bit pattern. */
-static gpu_kernel *slot_of(struct ocl_programs *p, uint64_t key) {
-    uint64_t at = (key * UINT64_C(0x9e3779b97f4a7c15)) >> 52;
-    for (int i = 0; i < TABLE; i++, at = (at + 1) % TABLE) {
-        uint64_t there = atomic_load_explicit(&p->entries[at].key, memory_order_acquire);
-        if (there == 0 || there == key)
-            return &p->entries[at];
-    }
-    return NULL;
+void ocl_kernel_release(tn_pdevice *device, gpu_kernel *kernel) {
+    clReleaseKernel(kernel->kernel);
+    pthread_mutex_destroy(&kernel->lock);
+    device->self->host->free(kernel);
 }
 
-static const uint64_t USED = UINT64_C(1) << 63;
+/* ---- what the compiler says -------------------------------------------------------------- */
 
-gpu_kernel *gpu_kernel_find(tn_pdevice *device, uint64_t key) {
-    gpu_kernel *k = slot_of(device->programs, key | USED);
-    /* A slot that was free may just have been taken for another key. */
-    return k && atomic_load_explicit(&k->key, memory_order_acquire) == (key | USED) ? k : NULL;
+/* Why a kernel could not be made. */
+typedef struct failure {
+    cl_int error;
+    const char *what; /* the driver's call; NULL: the compiler's line says it */
+    char line[160];
+} failure;
+
+static tn_status fail(tn_pdevice *device, const gpu_variant *v, const failure *f) {
+    if (f->what)
+        return ocl_fail_driver(device, f->error, f->what);
+    return ocl_fail(device->self, TN_INTERNAL,
+                    "opencl:%u (%.60s): kernel '%s' does not build: %s%s%s; %s with %.120s; "
+                    "TENON_LOG=debug shows the compiler's log, another driver may do",
+                    device->index, device->found->name, v->entry, f->line, f->line[0] ? ": " : "",
+                    ocl_error_name(f->error), v->source->name, v->options);
 }
-
-/* ---- building ---------------------------------------------------------------------------- */
 
 static double now(void) {
     struct timespec t;
@@ -106,6 +101,8 @@ static void find_error(tn_pdevice *device, cl_program program, char out[160]) {
     snprintf(out, 160, "%.*s", (int)strcspn(line, "\n"), line);
 }
 
+/* ---- building ---------------------------------------------------------------------------- */
+
 /* For who asks why the first step is slow. */
 static void tell(tn_pdevice *device, const ocl_program *p, const char *from, double start) {
     char line[OCL_MESSAGE];
@@ -122,7 +119,7 @@ static cl_int compile(tn_pdevice *device, const ocl_program *p, const char *more
 
 /* What fails without the header may be the trick: where it is, no more is built with it. */
 static cl_int finish_build(tn_pdevice *device, const ocl_program *p) {
-    struct ocl_programs *all = device->programs;
+    ocl_programs *all = device->programs;
     cl_int error = compile(device, p, all->reads_header ? "" : WITHOUT_HEADER);
     if (error == CL_BUILD_PROGRAM_FAILURE && !all->reads_header) {
         char line[160];
@@ -134,20 +131,13 @@ static cl_int finish_build(tn_pdevice *device, const ocl_program *p) {
     return error;
 }
 
-static struct ocl_cache_key cache_key(const tn_pdevice *device, const ocl_program *p) {
-    struct ocl_cache_key key = {device->found, p->source->text, p->options, 0};
-    ocl_cache_name(&key);
-    return key;
-}
-
 /* From the cache. Whatever is wrong with it, the source is still there. */
 static bool load(tn_pdevice *device, ocl_program *p) {
     double start = now();
-    if (!ocl_cache_serves(device))
-        return false;
-    struct ocl_cache_key key = cache_key(device, p);
     uint64_t bytes = 0;
-    unsigned char *binary = ocl_cache_load(device->self, &key, &bytes);
+    unsigned char *binary = device->programs->are_kept
+                                ? ocl_cache_load(device, p->source->text, p->options, &bytes)
+                                : NULL;
     const unsigned char *binaries[] = {binary};
     const size_t sizes[] = {bytes};
     cl_int state = CL_SUCCESS, error = CL_SUCCESS;
@@ -168,130 +158,102 @@ static bool load(tn_pdevice *device, ocl_program *p) {
     return false;
 }
 
-static tn_status fail_build(tn_pdevice *device, const ocl_program *p, const gpu_variant *v,
-                            cl_int error) {
-    char line[160];
-    find_error(device, p->program, line);
-    return ocl_fail(device->self, TN_INTERNAL,
-                    "opencl:%u (%.60s): kernel '%s' does not build: %s%s%s; %s with %.120s; "
-                    "TENON_LOG=debug shows the compiler's log, another driver may do",
-                    device->index, device->found->name, v->entry, line, line[0] ? ": " : "",
-                    ocl_error_name(error), v->source->name, v->options);
-}
-
 /* From its source. p->program is NULL where that fails. */
-static tn_status build(tn_pdevice *device, const gpu_variant *v, ocl_program *p) {
+static bool build(tn_pdevice *device, ocl_program *p, failure *out) {
     double start = now();
-    cl_int error;
-    p->program = clCreateProgramWithSource(device->context, 1, (const char **)&v->source->text,
-                                           NULL, &error);
+    p->program = clCreateProgramWithSource(device->context, 1, (const char **)&p->source->text,
+                                           NULL, &out->error);
+    out->what = "creating a program";
     if (!p->program)
-        return ocl_fail_driver(device, error, "creating a program");
-    error = finish_build(device, p);
+        return false;
     p->is_loaded = false;
-    p->saved = ocl_cache_serves(device) ? OCL_NOT_LAUNCHED : OCL_SAVED;
-    if (error == CL_SUCCESS) {
+    p->saved = device->programs->are_kept ? OCL_NOT_LAUNCHED : OCL_SAVED;
+    out->error = finish_build(device, p);
+    out->what = NULL;
+    if (out->error == CL_SUCCESS) {
         tell(device, p, "built", start);
-        return TN_OK;
+        return true;
     }
-    tn_status status = fail_build(device, p, v, error);
+    find_error(device, p->program, out->line);
     clReleaseProgram(p->program);
     p->program = NULL;
-    return status;
+    return false;
 }
 
-/* The program that a variant is in, built if need be. */
-static tn_status find_program(tn_pdevice *device, const gpu_variant *v, ocl_program **out) {
-    struct ocl_programs *all = device->programs;
-    char options[sizeof(*out)->options];
+/* The program that a variant is in, loaded or built if need be; NULL where that fails. */
+static ocl_program *find_program(tn_pdevice *device, const gpu_variant *v, failure *out) {
+    ocl_programs *all = device->programs;
+    char options[sizeof((ocl_program *)0)->options];
     snprintf(options, sizeof options, "%s -DIS_CPU=%d -DHAS_F64=%d%s", v->options,
              device->found->traits.is_cpu, device->found->traits.has_f64,
              device->found->divides_exactly ? " -cl-fp32-correctly-rounded-divide-sqrt" : "");
     for (ocl_program *p = all->first; p; p = p->next)
-        if (p->source == v->source && strcmp(p->options, options) == 0) {
-            *out = p;
-            return TN_OK;
-        }
-    ocl_program *p = ocl_host_alloc(device->self, sizeof *p, "a program");
+        if (p->source == v->source && strcmp(p->options, options) == 0)
+            return p;
+    ocl_program *p = device->self->host->alloc(sizeof *p, _Alignof(ocl_program));
+    *out = (failure){CL_OUT_OF_HOST_MEMORY, "allocating a program", ""};
     if (!p)
-        return TN_OUT_OF_MEMORY;
+        return NULL;
     *p = (ocl_program){.next = all->first, .source = v->source};
     memcpy(p->options, options, sizeof options);
-    tn_status status = load(device, p) ? TN_OK : build(device, v, p);
-    if (status != TN_OK) {
+    if (!load(device, p) && !build(device, p, out)) {
         device->self->host->free(p);
-        return status;
+        return NULL;
     }
-    *out = all->first = p;
-    return TN_OK;
+    return all->first = p;
 }
 
 /* A program from the cache that lacks the kernel is not what it says: it is built. What was made of
  * it before goes on holding it. */
-static tn_status make_kernel(tn_pdevice *device, const gpu_variant *v, gpu_kernel *out) {
-    cl_int error;
-    tn_status status = find_program(device, v, &out->program);
-    if (status != TN_OK)
-        return status;
-    ocl_program *p = out->program;
-    out->kernel = clCreateKernel(p->program, v->entry, &error);
-    if (!out->kernel && p->is_loaded) {
+static bool make_kernel(tn_pdevice *device, const gpu_variant *v, gpu_kernel *k, failure *out) {
+    ocl_program *p = k->program = find_program(device, v, out);
+    if (!p)
+        return false;
+    k->kernel = clCreateKernel(p->program, v->entry, &out->error);
+    if (!k->kernel && p->is_loaded) {
         cl_program loaded = p->program;
-        status = build(device, v, p);
-        if (status != TN_OK) {
+        if (!build(device, p, out)) {
             p->program = loaded;
             p->is_loaded = true;
-            return status;
+            return false;
         }
         clReleaseProgram(loaded);
-        out->kernel = clCreateKernel(p->program, v->entry, &error);
+        k->kernel = clCreateKernel(p->program, v->entry, &out->error);
     }
-    return out->kernel ? TN_OK : fail_build(device, p, v, error);
+    if (!k->kernel) {
+        out->what = NULL;
+        find_error(device, p->program, out->line);
+    }
+    return k->kernel;
 }
 
-tn_status gpu_kernel_build(tn_pdevice *device, uint64_t key, const gpu_variant *variant,
-                           gpu_kernel **out) {
-    struct ocl_programs *p = device->programs;
-    struct ocl_guard guard;
-    tn_status status = ocl_check_lost(device);
+tn_status ocl_kernel_build(tn_pdevice *device, const gpu_variant *variant, gpu_kernel **out) {
+    ocl_guard guard;
+    failure why = {CL_OUT_OF_HOST_MEMORY, "allocating a kernel", ""};
+    bool made = false;
     *out = NULL;
-    if (status != TN_OK)
-        return status;
-    pthread_mutex_lock(&p->lock);
-    gpu_kernel *k = slot_of(p, key | USED);
-    if (!k) {
-        status = ocl_fail(device->self, TN_INTERNAL,
-                          "opencl:%u has built %d kernels, and no more "
-                          "can be kept",
-                          device->index, TABLE);
-    } else if (atomic_load(&k->key) == 0) {
+    gpu_kernel *k = device->self->host->alloc(sizeof *k, _Alignof(gpu_kernel));
+    if (k && !ocl_is_lost(device)) {
+        pthread_mutex_lock(&device->programs->lock);
         ocl_guard_enter(&guard);
-        k->arguments = ocl_host_alloc(device->self, sizeof *k->arguments, "a kernel's arguments");
-        status = k->arguments ? make_kernel(device, variant, k) : TN_OUT_OF_MEMORY;
+        made = make_kernel(device, variant, k, &why);
         ocl_guard_leave(&guard);
-        if (status == TN_OK) {
-            pthread_mutex_init(&k->lock, NULL);
-            k->arguments->n_freed = UINT64_MAX;
-            atomic_store_explicit(&k->key, key | USED, memory_order_release);
-        } else {
-            device->self->host->free(k->arguments);
-        }
+        pthread_mutex_unlock(&device->programs->lock);
     }
-    pthread_mutex_unlock(&p->lock);
+    if (!made) {
+        device->self->host->free(k);
+        return fail(device, variant, &why);
+    }
+    pthread_mutex_init(&k->lock, NULL);
+    k->n_freed = UINT64_MAX;
     *out = k;
-    return status;
+    return TN_OK;
 }
 
 /* ---- keeping ----------------------------------------------------------------------------- */
 
-void ocl_program_launched(tn_pdevice *device, ocl_program *p) {
-    p->saved = OCL_LAUNCHED;
-    atomic_store(&device->programs->has_unsaved, true);
-}
-
 static void save(tn_pdevice *device, const ocl_program *p) {
     const tn_host *host = device->self->host;
-    struct ocl_cache_key key = cache_key(device, p);
     size_t bytes = 0;
     if (clGetProgramInfo(p->program, CL_PROGRAM_BINARY_SIZES, sizeof bytes, &bytes, NULL) !=
             CL_SUCCESS ||
@@ -300,19 +262,19 @@ static void save(tn_pdevice *device, const ocl_program *p) {
     unsigned char *binary = host->alloc(bytes, 64);
     if (binary && clGetProgramInfo(p->program, CL_PROGRAM_BINARIES, sizeof binary, &binary, NULL) ==
                       CL_SUCCESS)
-        ocl_cache_save(device->self, &key, binary, bytes);
+        ocl_cache_save(device, p->source->text, p->options, binary, bytes);
     host->free(binary);
 }
 
 void ocl_programs_save(tn_pdevice *device, bool at_end) {
-    struct ocl_programs *all = device->programs;
-    if (!atomic_load_explicit(&all->has_unsaved, memory_order_relaxed) ||
+    ocl_programs *all = device->programs;
+    if (!atomic_load_explicit(&device->has_unsaved, memory_order_relaxed) ||
         (device->found->is_pocl && !at_end))
         return;
-    struct ocl_guard guard;
+    ocl_guard guard;
     pthread_mutex_lock(&all->lock);
     ocl_guard_enter(&guard);
-    atomic_store(&all->has_unsaved, false);
+    atomic_store(&device->has_unsaved, false);
     for (ocl_program *p = all->first; p; p = p->next)
         if (p->saved == OCL_LAUNCHED) {
             p->saved = OCL_SAVED;

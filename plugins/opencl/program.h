@@ -7,7 +7,7 @@
 enum { OCL_OPTIONS = 128 }; /* bytes of options that are the device's */
 
 /* What the cache knows of a program. */
-enum ocl_saved { OCL_SAVED, OCL_NOT_LAUNCHED, OCL_LAUNCHED };
+typedef enum ocl_saved { OCL_SAVED, OCL_NOT_LAUNCHED, OCL_LAUNCHED } ocl_saved;
 
 /* Device code with options, which several kernels are made of. */
 typedef struct ocl_program {
@@ -16,26 +16,22 @@ typedef struct ocl_program {
     const gpu_source *source;
     char options[GPU_OPTIONS + OCL_OPTIONS];
     bool is_loaded; /* from the cache */
-    _Atomic enum ocl_saved saved;
+    _Atomic ocl_saved saved;
 } ocl_program;
 
-/* The arguments of a kernel object as they were set last, while no memory was freed since. */
-struct ocl_arguments {
+struct gpu_kernel {
+    cl_kernel kernel;
+    ocl_program *program;
+    pthread_mutex_t lock; /* guards what follows: arguments belong to the kernel, not to a launch */
+
+    /* The arguments as they were set last, while no memory was freed since. */
     uint64_t n_freed;
     cl_mem memory[GPU_MAX_MEMORY];
-    uint64_t bytes;
+    uint64_t parameter_bytes;
     unsigned char parameters[GPU_ARGUMENTS];
 };
 
-struct gpu_kernel {
-    _Atomic uint64_t key; /* 0: free */
-    pthread_mutex_t lock; /* arguments belong to the kernel object, not to a launch */
-    struct ocl_arguments *arguments;
-    cl_kernel kernel;
-    ocl_program *program;
-};
-
-/* The table of what was built, on device->programs. */
+/* The programs of a device, on device->programs. */
 tn_status ocl_programs_create(tn_pdevice *device);
 void ocl_programs_destroy(tn_pdevice *device);
 
@@ -45,7 +41,8 @@ void ocl_programs_destroy(tn_pdevice *device);
  * makes all that is missing, once: so it is asked last. */
 void ocl_programs_save(tn_pdevice *device, bool at_end);
 
-/* A program that was not launched before was. [any-thread] */
-void ocl_program_launched(tn_pdevice *device, ocl_program *program);
+/* gpu_driver.build and .release. */
+tn_status ocl_kernel_build(tn_pdevice *device, const gpu_variant *variant, gpu_kernel **out);
+void ocl_kernel_release(tn_pdevice *device, gpu_kernel *kernel);
 
-#endif /* TNI_PLUGINS_OPENCL_PROGRAM_H */
+#endif

@@ -24,8 +24,8 @@ static tn_status done(tn_pstream *stream, cl_int error, const char *what) {
 /* ---- staging ----------------------------------------------------------------------------- */
 
 /* Room for `bytes` in a half whose last transfer is over, or NULL. The caller locks. */
-static struct ocl_stage *make_room(tn_pstream *stream, uint64_t bytes) {
-    struct ocl_stage *s = &stream->stages[stream->stage];
+static ocl_stage *make_room(tn_pstream *stream, uint64_t bytes) {
+    ocl_stage *s = &stream->stages[stream->stage];
     if (s->used + bytes > OCL_STAGE_BYTES) {
         stream->stage = !stream->stage;
         s = &stream->stages[stream->stage];
@@ -46,7 +46,7 @@ static tn_status write_staged(tn_pstream *stream, tn_memory dst, uint64_t dst_of
     cl_int error = CL_OUT_OF_HOST_MEMORY;
     cl_event event;
     pthread_mutex_lock(&stream->lock);
-    struct ocl_stage *s = make_room(stream, bytes);
+    ocl_stage *s = make_room(stream, bytes);
     if (s) {
         memcpy(s->data + s->used, src, bytes);
         error = clEnqueueWriteBuffer(stream->queue, ocl_mem(dst), CL_FALSE, dst_offset, bytes,

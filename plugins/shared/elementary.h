@@ -1,6 +1,6 @@
 /* Elementary functions of f32 and the conversions of f16, written so that a loop over
  * them vectorises: no branches, no tables, no calls. In C and in device code
- * (gpu/device/dialect.h), for devices that are CPUs; others have better ones. Errors are at most
+ * (shared/gpu/device/dialect.h), for devices that are CPUs; others have better ones. Errors are at most
  * 2 ULP, 3 of sigmoid (tests/cpu/test_math.c measures them); infinities, NaN, signed zeros and subnormals
  * come out as in C's <math.h>.
  *
@@ -211,4 +211,4 @@ ELEMENTARY u32 f16_of_f32(f32 x) {
     return h | (bits >> 16 & 0x8000u);
 }
 
-#endif /* TNI_PLUGINS_SHARED_ELEMENTARY_H */
+#endif

@@ -139,4 +139,4 @@ static inline uint8_t sim_store_b8(uint32_t x) {
     return x != 0;
 }
 
-#endif /* TNI_PLUGINS_SIM_DTYPE_H */
+#endif

@@ -16,27 +16,27 @@ struct sim_mark {
     uint64_t time_ns; /* when it was passed */
 };
 
-struct mark_command {
-    struct sim_command command;
-    struct sim_mark *mark;
-};
+typedef struct mark_command {
+    sim_command command;
+    sim_mark *mark;
+} mark_command;
 
-static struct sim_mark *mark_create(tn_pself *self) {
-    struct sim_mark *mark = sim_host_alloc(self, sizeof *mark, "the mark of an event");
+static sim_mark *mark_create(tn_pself *self) {
+    sim_mark *mark = sim_host_alloc(self, sizeof *mark, "the mark of an event");
     if (!mark)
         return NULL;
-    *mark = (struct sim_mark){.self = self, .references = 1};
+    *mark = (sim_mark){.self = self, .references = 1};
     pthread_mutex_init(&mark->lock, NULL);
     pthread_cond_init(&mark->passing, NULL);
     return mark;
 }
 
-static struct sim_mark *mark_keep(struct sim_mark *mark) {
+static sim_mark *mark_keep(sim_mark *mark) {
     atomic_fetch_add_explicit(&mark->references, 1, memory_order_relaxed);
     return mark;
 }
 
-static void mark_drop(struct sim_mark *mark) {
+static void mark_drop(sim_mark *mark) {
     if (!mark || atomic_fetch_sub_explicit(&mark->references, 1, memory_order_acq_rel) != 1)
         return;
     pthread_cond_destroy(&mark->passing);
@@ -44,7 +44,7 @@ static void mark_drop(struct sim_mark *mark) {
     mark->self->host->free(mark);
 }
 
-static void mark_pass(struct sim_mark *mark) {
+static void mark_pass(sim_mark *mark) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     pthread_mutex_lock(&mark->lock);
@@ -54,7 +54,7 @@ static void mark_pass(struct sim_mark *mark) {
     pthread_mutex_unlock(&mark->lock);
 }
 
-static void mark_wait(struct sim_mark *mark) {
+static void mark_wait(sim_mark *mark) {
     pthread_mutex_lock(&mark->lock);
     while (!mark->passed)
         pthread_cond_wait(&mark->passing, &mark->lock);
@@ -62,7 +62,7 @@ static void mark_wait(struct sim_mark *mark) {
 }
 
 /* Whether it was passed, and when. */
-static bool mark_time(struct sim_mark *mark, uint64_t *out_ns) {
+static bool mark_time(sim_mark *mark, uint64_t *out_ns) {
     pthread_mutex_lock(&mark->lock);
     bool passed = mark->passed;
     *out_ns = mark->time_ns;
@@ -70,15 +70,15 @@ static bool mark_time(struct sim_mark *mark, uint64_t *out_ns) {
     return passed;
 }
 
-static tn_status run_record(struct sim_command *command, char message[SIM_MESSAGE]) {
-    struct mark_command *record = (struct mark_command *)command;
+static tn_status run_record(sim_command *command, char message[SIM_MESSAGE]) {
+    mark_command *record = (mark_command *)command;
     mark_pass(record->mark);
     mark_drop(record->mark);
     return TN_OK;
 }
 
-static tn_status run_wait(struct sim_command *command, char message[SIM_MESSAGE]) {
-    struct mark_command *wait = (struct mark_command *)command;
+static tn_status run_wait(sim_command *command, char message[SIM_MESSAGE]) {
+    mark_command *wait = (mark_command *)command;
     mark_wait(wait->mark);
     mark_drop(wait->mark);
     return TN_OK;
@@ -111,9 +111,9 @@ static void destroy(tn_pevent *event) {
 }
 
 /* The event's present mark, kept for the caller; NULL when it was never recorded. */
-static struct sim_mark *present_mark(tn_pevent *event) {
+static sim_mark *present_mark(tn_pevent *event) {
     pthread_mutex_lock(&event->lock);
-    struct sim_mark *mark = event->mark ? mark_keep(event->mark) : NULL;
+    sim_mark *mark = event->mark ? mark_keep(event->mark) : NULL;
     pthread_mutex_unlock(&event->lock);
     return mark;
 }
@@ -125,17 +125,17 @@ static tn_status record(tn_pevent *event, tn_pstream *stream) {
         status = sim_stream_check(event->device, stream, "event record");
     if (status != TN_OK)
         return status;
-    struct mark_command *command = sim_host_alloc(self, sizeof *command, "an event record");
-    struct sim_mark *mark = command ? mark_create(self) : NULL;
+    mark_command *command = sim_host_alloc(self, sizeof *command, "an event record");
+    sim_mark *mark = command ? mark_create(self) : NULL;
     if (!mark) {
         self->host->free(command);
         return TN_OUT_OF_MEMORY;
     }
-    *command = (struct mark_command){.command = {.run = run_record, .is_mark = true},
-                                     .mark = mark_keep(mark)};
+    *command =
+        (mark_command){.command = {.run = run_record, .is_mark = true}, .mark = mark_keep(mark)};
 
     pthread_mutex_lock(&event->lock);
-    struct sim_mark *before = event->mark;
+    sim_mark *before = event->mark;
     event->mark = mark;
     sim_stream_push(stream, &command->command);
     pthread_mutex_unlock(&event->lock);
@@ -148,15 +148,15 @@ static tn_status wait(tn_pstream *stream, tn_pevent *event) {
     tn_status status = sim_enter(stream->device, SIM_FAULT_wait);
     if (status != TN_OK)
         return status;
-    struct sim_mark *mark = present_mark(event);
+    sim_mark *mark = present_mark(event);
     if (!mark)
         return TN_OK;
-    struct mark_command *command = sim_host_alloc(self, sizeof *command, "an event wait");
+    mark_command *command = sim_host_alloc(self, sizeof *command, "an event wait");
     if (!command) {
         mark_drop(mark);
         return TN_OUT_OF_MEMORY;
     }
-    *command = (struct mark_command){.command = {.run = run_wait, .is_mark = true}, .mark = mark};
+    *command = (mark_command){.command = {.run = run_wait, .is_mark = true}, .mark = mark};
     sim_stream_push(stream, &command->command);
     return TN_OK;
 }
@@ -166,7 +166,7 @@ static tn_status query(tn_pevent *event) {
     tn_status status = sim_check_lost(event->device);
     if (status != TN_OK)
         return status;
-    struct sim_mark *mark = present_mark(event);
+    sim_mark *mark = present_mark(event);
     status = !mark || mark_time(mark, &ns) ? TN_OK : TN_NOT_READY;
     mark_drop(mark);
     return status;
@@ -176,7 +176,7 @@ static tn_status synchronize(tn_pevent *event) {
     tn_status status = sim_check_lost(event->device);
     if (status != TN_OK)
         return status;
-    struct sim_mark *mark = present_mark(event);
+    sim_mark *mark = present_mark(event);
     if (mark)
         mark_wait(mark);
     mark_drop(mark);
@@ -194,7 +194,7 @@ static tn_status elapsed(tn_pevent *start, tn_pevent *end, double *out_ns) {
         return status;
     if (!(start->flags & end->flags & TN_EVENT_TIMING))
         return sim_fail(self, TN_STATE, "elapsed: an event was created without TN_EVENT_TIMING");
-    struct sim_mark *first = present_mark(start), *last = present_mark(end);
+    sim_mark *first = present_mark(start), *last = present_mark(end);
     if (!first || !last)
         status = sim_fail(self, TN_STATE, "elapsed: an event was never recorded");
     else if (!mark_time(first, &start_ns) || !mark_time(last, &end_ns))

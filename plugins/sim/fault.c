@@ -20,14 +20,6 @@ static bool is_due(tn_pdevice *device, enum sim_fault fault, uint64_t *out_call)
     return rule == SIM_EVERY || rule == *out_call;
 }
 
-tn_status sim_check_lost(tn_pdevice *device) {
-    if (!atomic_load_explicit(&device->lost, memory_order_acquire))
-        return TN_OK;
-    return sim_fail(device->self, TN_DEVICE_LOST,
-                    "sim:%u is lost, as TENON_SIM_LOSE asks; close it and open it again",
-                    device->index);
-}
-
 tn_status sim_enter(tn_pdevice *device, enum sim_fault fault) {
     uint64_t call;
     tn_status status = sim_check_lost(device);
@@ -48,7 +40,7 @@ tn_status sim_kernel_fault(tn_pdevice *device, const char *op, char message[SIM_
 }
 
 bool sim_count_command(tn_pdevice *device) {
-    const struct sim_options *options = &device->self->options;
+    const sim_options *options = &device->self->options;
     if (options->lose &&
         (options->lose_device == SIM_EVERY || options->lose_device == device->index) &&
         atomic_fetch_add(&device->n_commands, 1) + 1 == options->lose)

@@ -11,7 +11,7 @@
 #include <stdio.h>
 #include <string.h>
 
-void sim_task_fail(struct sim_task *task, tn_status status, const char *format, ...) {
+void sim_task_fail(sim_task *task, tn_status status, const char *format, ...) {
     if (task->error != TN_OK)
         return;
     task->error = status;
@@ -22,8 +22,8 @@ void sim_task_fail(struct sim_task *task, tn_status status, const char *format, 
     va_end(list);
 }
 
-static tn_status run_task(struct sim_command *command, char message[SIM_MESSAGE]) {
-    struct sim_task *task = (struct sim_task *)command;
+static tn_status run_task(sim_command *command, char message[SIM_MESSAGE]) {
+    sim_task *task = (sim_task *)command;
     task->message = message;
     tn_status status = sim_kernel_fault(task->device, task->op, message);
     if (status != TN_OK)
@@ -40,15 +40,15 @@ enum { MAX_TENSORS = SIM_MAX_USES - 1 }; /* of a signature; one more is the work
 static const int64_t MAX_EXTENT = INT64_MAX / 16;
 
 /* What is being checked, for the messages. */
-struct check {
+typedef struct call_check {
     tn_pdevice *device;
     const char *op;
-    struct sim_uses *uses; /* the memory that the call works on */
-    uint32_t flags;        /* of the kernel */
-    tn_dtype dtype;        /* of the type variable T, once known */
-    int64_t numel;         /* of pointwise calls, once known; 0 before and for others */
+    sim_uses *uses; /* the memory that the call works on */
+    uint32_t flags; /* of the kernel */
+    tn_dtype dtype; /* of the type variable T, once known */
+    int64_t numel;  /* of pointwise calls, once known; 0 before and for others */
     bool pointwise;
-};
+} call_check;
 
 #define REFUSE(check, status, format, ...) \
     sim_fail((check)->device->self, (status), "%s: " format, (check)->op, ##__VA_ARGS__)
@@ -57,7 +57,7 @@ static bool is_tensor(char kind) {
     return kind == 'T' || kind == 'B' || kind == 'L' || kind == 'A';
 }
 
-static tn_status check_dtype(struct check *check, const tn_tensor_view *view, char kind,
+static tn_status check_dtype(call_check *check, const tn_tensor_view *view, char kind,
                              const char *role, uint32_t i) {
     if (view->dtype < 0 || view->dtype >= TN_DTYPE_COUNT)
         return REFUSE(check, TN_DTYPE, "%s %u has the unknown dtype %d", role, i, view->dtype);
@@ -74,7 +74,7 @@ static tn_status check_dtype(struct check *check, const tn_tensor_view *view, ch
 }
 
 /* Checks one view and finds its bytes. */
-static tn_status check_view(struct check *check, const tn_tensor_view *view, char kind, bool is_out,
+static tn_status check_view(call_check *check, const tn_tensor_view *view, char kind, bool is_out,
                             uint32_t i, char **out_data) {
     const char *role = is_out ? "output" : "argument";
     if (!view)
@@ -123,7 +123,7 @@ static tn_status check_view(struct check *check, const tn_tensor_view *view, cha
                        ((uint64_t)last + 1) * size, check->uses, out_data);
 }
 
-static tn_status check_value(struct check *check, const tn_cell *cell, char kind, uint32_t i) {
+static tn_status check_value(call_check *check, const tn_cell *cell, char kind, uint32_t i) {
     bool number = cell->tag == TN_CELL_I64 || cell->tag == TN_CELL_F64;
     bool fits = kind == 's'   ? number || cell->tag == TN_CELL_BOOL
                 : kind == 'i' ? cell->tag == TN_CELL_I64
@@ -136,7 +136,7 @@ static tn_status check_value(struct check *check, const tn_cell *cell, char kind
 
 /* Checks arguments and outputs against the kernel's signature; the addresses of all tensors,
  * outputs first, go to `data`. */
-static tn_status check_call(struct check *check, const tn_call *call, const char *signature,
+static tn_status check_call(call_check *check, const tn_call *call, const char *signature,
                             char **data) {
     const char *outs = strchr(signature, '>') + 1;
     size_t n_args = (size_t)(outs - 1 - signature), n_outs = strlen(outs);
@@ -161,13 +161,13 @@ static tn_status check_call(struct check *check, const tn_call *call, const char
 
 /* A kernel that neither works in place nor takes strides (with which views may interleave) has
  * outputs that meet no other tensor. */
-static tn_status check_overlap(struct check *check, const struct sim_tensor *tensors,
-                               uint32_t n_outs, uint32_t n_tensors) {
+static tn_status check_overlap(call_check *check, const sim_tensor *tensors, uint32_t n_outs,
+                               uint32_t n_tensors) {
     if (check->flags & (TN_KERNEL_IN_PLACE | TN_KERNEL_STRIDED))
         return TN_OK;
     for (uint32_t i = 0; i < n_outs; i++)
         for (uint32_t j = i + 1; j < n_tensors; j++) {
-            const struct sim_tensor *a = &tensors[i], *b = &tensors[j];
+            const sim_tensor *a = &tensors[i], *b = &tensors[j];
             const char *a_start = a->data, *b_start = b->data;
             if (a_start < b_start + (uint64_t)b->numel * sim_dtype_bytes(b->dtype) &&
                 b_start < a_start + (uint64_t)a->numel * sim_dtype_bytes(a->dtype))
@@ -179,7 +179,7 @@ static tn_status check_overlap(struct check *check, const struct sim_tensor *ten
     return TN_OK;
 }
 
-static tn_status check_workspace(struct check *check, const tn_call *call, const tn_kernel *record,
+static tn_status check_workspace(call_check *check, const tn_call *call, const tn_kernel *record,
                                  char **out_workspace) {
     uint64_t bytes = 0;
     *out_workspace = NULL;
@@ -227,8 +227,8 @@ static const int64_t *copy_ints(int64_t **rest, const int64_t *from, uint64_t n)
     return to;
 }
 
-static struct sim_tensor copy_view(int64_t **rest, const tn_tensor_view *view, char *data) {
-    return (struct sim_tensor){
+static sim_tensor copy_view(int64_t **rest, const tn_tensor_view *view, char *data) {
+    return (sim_tensor){
         .data = data,
         .dtype = view->dtype,
         .rank = view->rank,
@@ -239,25 +239,25 @@ static struct sim_tensor copy_view(int64_t **rest, const tn_tensor_view *view, c
 }
 
 /* One block: the task, its values, its tensors (outputs first), its integers. */
-static struct sim_task *task_create(tn_pself *self, const tn_call *call, char *const *data) {
+static sim_task *task_create(tn_pself *self, const tn_call *call, char *const *data) {
     uint32_t n_tensors = count_tensors(call);
-    struct sim_task *task = sim_host_alloc(self,
-                                           sizeof *task + call->n_args * sizeof(struct sim_value) +
-                                               n_tensors * sizeof(struct sim_tensor) +
-                                               count_ints(call) * sizeof(int64_t),
-                                           "a kernel call");
+    sim_task *task =
+        sim_host_alloc(self,
+                       sizeof *task + call->n_args * sizeof(sim_value) +
+                           n_tensors * sizeof(sim_tensor) + count_ints(call) * sizeof(int64_t),
+                       "a kernel call");
     if (!task)
         return NULL;
-    struct sim_value *args = (struct sim_value *)(task + 1);
-    struct sim_tensor *tensors = (struct sim_tensor *)(args + call->n_args);
+    sim_value *args = (sim_value *)(task + 1);
+    sim_tensor *tensors = (sim_tensor *)(args + call->n_args);
     int64_t *ints = (int64_t *)(tensors + n_tensors);
-    *task = (struct sim_task){.command.run = run_task, .args = args, .outs = tensors};
+    *task = (sim_task){.command.run = run_task, .args = args, .outs = tensors};
 
     for (uint32_t i = 0; i < call->n_outs; i++)
         *tensors++ = copy_view(&ints, call->outs[i], *data++);
     for (uint32_t i = 0; i < call->n_args; i++) {
         const tn_cell *cell = &call->args[i];
-        args[i] = (struct sim_value){.tag = cell->tag, .n = cell->n};
+        args[i] = (sim_value){.tag = cell->tag, .n = cell->n};
         if (cell->tag == TN_CELL_TENSOR) {
             *tensors = copy_view(&ints, cell->v.view, *data++);
             args[i].v.tensor = tensors++;
@@ -271,9 +271,9 @@ static struct sim_task *task_create(tn_pself *self, const tn_call *call, char *c
 }
 
 tn_status sim_launch(const tn_call *call) {
-    const struct sim_kernel *kernel = call->user;
-    struct sim_uses uses = {0};
-    struct check check = {
+    const sim_kernel *kernel = call->user;
+    sim_uses uses = {0};
+    call_check check = {
         .uses = &uses,
         .device = call->device,
         .op = kernel->record.op,
@@ -282,7 +282,7 @@ tn_status sim_launch(const tn_call *call) {
         .dtype = TN_DTYPE_NONE,
     };
     char *data[MAX_TENSORS], *workspace;
-    struct sim_task *task = NULL;
+    sim_task *task = NULL;
     tn_status status = sim_enter(call->device, SIM_FAULT_run);
     if (status == TN_OK)
         status = sim_stream_check(call->device, call->stream, check.op);

@@ -10,10 +10,20 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+/* ---- the host's ------------------------------------------------------------------------- */
+
+void *sim_host_alloc(const tn_pself *self, uint64_t bytes, const char *what) {
+    void *p = self->host->alloc(bytes, _Alignof(max_align_t));
+    if (!p)
+        sim_fail(self, TN_OUT_OF_MEMORY, "no host memory for %s (%llu bytes)", what,
+                 (unsigned long long)bytes);
+    return p;
+}
+
 /* ---- tables ------------------------------------------------------------------------------ */
 
 /* The first entry whose start is not below `start`. */
-static uint64_t table_position(const struct sim_table *table, uint64_t start) {
+static uint64_t table_position(const sim_table *table, uint64_t start) {
     uint64_t low = 0, high = table->n;
     while (low < high) {
         uint64_t middle = low + (high - low) / 2;
@@ -25,17 +35,17 @@ static uint64_t table_position(const struct sim_table *table, uint64_t start) {
     return low;
 }
 
-static struct sim_allocation *table_find(const struct sim_table *table, uint64_t start) {
+static sim_allocation *table_find(const sim_table *table, uint64_t start) {
     uint64_t i = table_position(table, start);
     return i < table->n && table->entries[i].start == start ? &table->entries[i] : NULL;
 }
 
 /* Makes room for one more entry, so that the insertion after it cannot fail. */
-static tn_status table_reserve(const tn_pself *self, struct sim_table *table) {
+static tn_status table_reserve(const tn_pself *self, sim_table *table) {
     if (table->n < table->capacity)
         return TN_OK;
     uint64_t capacity = table->capacity ? 2 * table->capacity : 64;
-    struct sim_allocation *entries =
+    sim_allocation *entries =
         sim_host_alloc(self, capacity * sizeof *entries, "the table of allocations");
     if (!entries)
         return TN_OUT_OF_MEMORY;
@@ -47,22 +57,22 @@ static tn_status table_reserve(const tn_pself *self, struct sim_table *table) {
     return TN_OK;
 }
 
-static void table_insert(struct sim_table *table, struct sim_allocation entry) {
+static void table_insert(sim_table *table, sim_allocation entry) {
     uint64_t i = table_position(table, entry.start);
     memmove(table->entries + i + 1, table->entries + i, (table->n - i) * sizeof entry);
     table->entries[i] = entry;
     table->n++;
 }
 
-static void table_remove(struct sim_table *table, struct sim_allocation *entry) {
+static void table_remove(sim_table *table, sim_allocation *entry) {
     uint64_t after = table->n - (uint64_t)(entry - table->entries) - 1;
     memmove(entry, entry + 1, after * sizeof *entry);
     table->n--;
 }
 
-void sim_table_finish(const tn_pself *self, struct sim_table *table) {
+void sim_table_finish(const tn_pself *self, sim_table *table) {
     self->host->free(table->entries);
-    *table = (struct sim_table){0};
+    *table = (sim_table){0};
 }
 
 /* ---- allocation -------------------------------------------------------------------------- */
@@ -87,14 +97,14 @@ static void poison(char *data, uint64_t bytes) {
 
 /* ---- blocks ------------------------------------------------------------------------------ */
 
-static struct sim_block *block_create(tn_pself *self, int32_t space, uint64_t bytes) {
-    struct sim_block *block = sim_host_alloc(self, sizeof *block, "an allocation");
+static sim_block *block_create(tn_pself *self, int32_t space, uint64_t bytes) {
+    sim_block *block = sim_host_alloc(self, sizeof *block, "an allocation");
     if (block)
-        *block = (struct sim_block){.self = self, .references = 1, .space = space, .bytes = bytes};
+        *block = (sim_block){.self = self, .references = 1, .space = space, .bytes = bytes};
     return block;
 }
 
-static void block_drop(struct sim_block *block) {
+static void block_drop(sim_block *block) {
     if (atomic_fetch_sub_explicit(&block->references, 1, memory_order_acq_rel) != 1)
         return;
     tn_pself *self = block->self;
@@ -103,12 +113,12 @@ static void block_drop(struct sim_block *block) {
     self->host->free(block);
 }
 
-void sim_uses_drop(struct sim_uses *uses) {
+void sim_uses_drop(sim_uses *uses) {
     while (uses->n)
         block_drop(uses->blocks[--uses->n]);
 }
 
-const struct sim_block *sim_uses_freed(const struct sim_uses *uses) {
+const sim_block *sim_uses_freed(const sim_uses *uses) {
     for (uint32_t i = 0; i < uses->n; i++)
         if (atomic_load_explicit(&uses->blocks[i]->freed, memory_order_acquire))
             return uses->blocks[i];
@@ -120,11 +130,11 @@ const struct sim_block *sim_uses_freed(const struct sim_uses *uses) {
 /* A place of `span` bytes at a multiple of `unit` that no handle uses, searched from `from` to the
  * end; 0 when there is none. */
 static uint64_t find_place(const tn_pdevice *device, uint64_t from, uint64_t span, uint64_t unit) {
-    const struct sim_table *table = &device->allocations;
+    const sim_table *table = &device->allocations;
     uint64_t end = (uint64_t)(uintptr_t)device->reservation + device->reserved_bytes;
     uint64_t i = table_position(table, from);
     if (i > 0) {
-        const struct sim_allocation *before = &table->entries[i - 1];
+        const sim_allocation *before = &table->entries[i - 1];
         from = from > before->start + before->span ? from : before->start + before->span;
     }
     for (from = round_up(from, unit); from < end && end - from >= span; i++) {
@@ -138,7 +148,7 @@ static uint64_t find_place(const tn_pdevice *device, uint64_t from, uint64_t spa
 
 /* Enters a block under a handle not used lately. Between two handles a gap of at least `unit` is
  * left. The device is locked. */
-static tn_status enter(tn_pdevice *device, struct sim_block *block, uint64_t unit) {
+static tn_status enter(tn_pdevice *device, sim_block *block, uint64_t unit) {
     tn_status status = table_reserve(device->self, &device->allocations);
     if (status != TN_OK)
         return status;
@@ -152,13 +162,13 @@ static tn_status enter(tn_pdevice *device, struct sim_block *block, uint64_t uni
                         device->index, (unsigned long long)span);
     device->cursor = start + span;
     block->handle = start;
-    table_insert(&device->allocations, (struct sim_allocation){start, span, block});
+    table_insert(&device->allocations, (sim_allocation){start, span, block});
     return TN_OK;
 }
 
 /* ---- the two spaces ---------------------------------------------------------------------- */
 
-static tn_status alloc_device(tn_pdevice *device, struct sim_block *block) {
+static tn_status alloc_device(tn_pdevice *device, sim_block *block) {
     tn_pself *self = device->self;
     uint64_t bytes = block->bytes;
     uint64_t charge = bytes <= device->limit_bytes ? charge_of(bytes) : bytes;
@@ -196,7 +206,7 @@ static uint64_t page_bytes(void) {
 /* Pinned memory lies in the reservation, at its handle: its pages are opened here and closed for
  * good by free, so that the host faults when it comes back too late. `write` and `read` recognise
  * it on every device. */
-static tn_status alloc_pinned(tn_pdevice *device, struct sim_block *block) {
+static tn_status alloc_pinned(tn_pdevice *device, sim_block *block) {
     tn_pself *self = device->self;
     if (block->bytes > device->reserved_bytes / 2)
         return sim_fail(self, TN_OUT_OF_MEMORY, "sim:%u: cannot pin %llu bytes", device->index,
@@ -216,8 +226,7 @@ static tn_status alloc_pinned(tn_pdevice *device, struct sim_block *block) {
                               "sim:%u: no host memory to pin: %llu bytes asked for", device->index,
                               (unsigned long long)block->bytes);
         } else {
-            table_insert(&self->pinned,
-                         (struct sim_allocation){block->handle, block->bytes, block});
+            table_insert(&self->pinned, (sim_allocation){block->handle, block->bytes, block});
         }
     }
     pthread_mutex_unlock(&self->lock);
@@ -238,7 +247,7 @@ static tn_status alloc(tn_pdevice *device, int32_t space, uint64_t bytes, tn_mem
     if (space != TN_SPACE_DEVICE && space != TN_SPACE_PINNED)
         return sim_fail(device->self, TN_UNSUPPORTED, "sim:%u: there is no memory space %d",
                         device->index, space);
-    struct sim_block *block = block_create(device->self, space, bytes);
+    sim_block *block = block_create(device->self, space, bytes);
     if (!block)
         return TN_OUT_OF_MEMORY;
     status = space == TN_SPACE_DEVICE ? alloc_device(device, block) : alloc_pinned(device, block);
@@ -254,7 +263,7 @@ static tn_status alloc(tn_pdevice *device, int32_t space, uint64_t bytes, tn_mem
 }
 
 /* Takes the pages away again, and what they hold. */
-static void close_pages(struct sim_block *block) {
+static void close_pages(sim_block *block) {
     uint64_t bytes = round_up(block->bytes, page_bytes());
     if (mmap(block->data, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED,
              -1, 0) == MAP_FAILED)
@@ -263,9 +272,9 @@ static void close_pages(struct sim_block *block) {
 
 static void free_memory(tn_pdevice *device, int32_t space, tn_memory memory) {
     tn_pself *self = device->self;
-    struct sim_block *block = NULL;
+    sim_block *block = NULL;
     pthread_mutex_lock(&device->lock);
-    struct sim_allocation *entry = table_find(&device->allocations, memory);
+    sim_allocation *entry = table_find(&device->allocations, memory);
     if (entry && entry->block->space == space) {
         block = entry->block;
         atomic_store_explicit(&block->freed, true, memory_order_release);
@@ -288,17 +297,17 @@ static void free_memory(tn_pdevice *device, int32_t space, tn_memory memory) {
 
 void sim_memory_finish(tn_pdevice *device) {
     while (device->allocations.n) {
-        struct sim_allocation last = device->allocations.entries[device->allocations.n - 1];
+        sim_allocation last = device->allocations.entries[device->allocations.n - 1];
         free_memory(device, last.block->space, last.start);
     }
     sim_table_finish(device->self, &device->allocations);
 }
 
 tn_status sim_resolve(tn_pdevice *device, const char *what, tn_memory memory, uint64_t offset,
-                      uint64_t bytes, struct sim_uses *uses, char **out_data) {
-    struct sim_block *block = NULL;
+                      uint64_t bytes, sim_uses *uses, char **out_data) {
+    sim_block *block = NULL;
     pthread_mutex_lock(&device->lock);
-    const struct sim_allocation *entry = table_find(&device->allocations, memory);
+    const sim_allocation *entry = table_find(&device->allocations, memory);
     if (entry) {
         block = entry->block;
         atomic_fetch_add_explicit(&block->references, 1, memory_order_relaxed);
@@ -328,7 +337,7 @@ bool sim_is_pinned(tn_pself *self, const void *p, uint64_t bytes) {
     pthread_mutex_lock(&self->lock);
     uint64_t i = table_position(&self->pinned, address + 1);
     if (i > 0) {
-        const struct sim_allocation *entry = &self->pinned.entries[i - 1];
+        const sim_allocation *entry = &self->pinned.entries[i - 1];
         uint64_t offset = address - entry->start;
         uint64_t size = entry->block->bytes;
         pinned = offset < size && bytes <= size - offset;

@@ -32,11 +32,11 @@ static bool read_number(const char *text, uint64_t max, uint64_t *out) {
     return read_digits(&text, out) && !*text && *out <= max;
 }
 
-static bool read_devices(const char *text, struct sim_options *out) {
+static bool read_devices(const char *text, sim_options *out) {
     return read_number(text, SIM_MAX_DEVICES, &out->devices);
 }
 
-static bool read_memory(const char *text, struct sim_options *out) {
+static bool read_memory(const char *text, sim_options *out) {
     static const char suffixes[] = "kKmMgG";
     uint64_t n;
     unsigned shift = 0;
@@ -51,23 +51,23 @@ static bool read_memory(const char *text, struct sim_options *out) {
     return !*text && n > 0 && n <= MAX_MEMORY >> shift;
 }
 
-static bool read_poison(const char *text, struct sim_options *out) {
+static bool read_poison(const char *text, sim_options *out) {
     uint64_t n = 0;
     bool good = read_number(text, 1, &n);
     out->poison = n;
     return good;
 }
 
-static bool read_seed(const char *text, struct sim_options *out) {
+static bool read_seed(const char *text, sim_options *out) {
     return read_number(text, UINT64_MAX, &out->seed);
 }
 
-static bool read_delay(const char *text, struct sim_options *out) {
+static bool read_delay(const char *text, sim_options *out) {
     return read_number(text, 1000000, &out->delay_us);
 }
 
 /* `function:n` or `function:*`, separated by commas; each function once. */
-static bool read_fail(const char *text, struct sim_options *out) {
+static bool read_fail(const char *text, sim_options *out) {
     static const char *const names[] = {
 #define NAME(name, status) #name,
         SIM_FAULTS(NAME)
@@ -95,7 +95,7 @@ static bool read_fail(const char *text, struct sim_options *out) {
 }
 
 /* `n` for every device, `device:n` for one. */
-static bool read_lose(const char *text, struct sim_options *out) {
+static bool read_lose(const char *text, sim_options *out) {
     if (!read_digits(&text, &out->lose))
         return false;
     if (*text == ':') {
@@ -109,7 +109,7 @@ static bool read_lose(const char *text, struct sim_options *out) {
 
 static const struct {
     const char *name, *variable;
-    bool (*read)(const char *text, struct sim_options *out);
+    bool (*read)(const char *text, sim_options *out);
     const char *allowed;
 } table[] = {
     {"devices", "DEVICES", read_devices, "0 to 8"},
@@ -124,8 +124,8 @@ static const struct {
     {"lose", "LOSE", read_lose, "the number of a command (0: never), or device:number"},
 };
 
-tn_status sim_options_read(const tn_host *host, struct sim_options *out) {
-    *out = (struct sim_options){
+tn_status sim_options_read(const tn_host *host, sim_options *out) {
+    *out = (sim_options){
         .devices = 2, .memory = UINT64_C(2) << 30, .poison = true, .lose_device = SIM_EVERY};
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         const char *value = host->option(NULL, table[i].name);

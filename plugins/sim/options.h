@@ -35,7 +35,7 @@ enum { SIM_MAX_DEVICES = 8 };
 /* The value of a rule or of `lose_device` that means all. */
 #define SIM_EVERY UINT64_MAX
 
-struct sim_options {
+typedef struct sim_options {
     uint64_t devices;
     uint64_t memory; /* bytes of each device */
     bool poison;
@@ -44,10 +44,10 @@ struct sim_options {
     uint64_t fail[SIM_N_FAULTS]; /* the call that fails, from 1; 0 none; SIM_EVERY */
     uint64_t lose;               /* the command at which a device is lost, from 1; 0 never */
     uint64_t lose_device;        /* which one, or SIM_EVERY */
-};
+} sim_options;
 
 /* Fills `out`. A value that cannot be obeyed fails with the option, the value and what is allowed.
  * For init, where host->option takes no self yet. */
-tn_status sim_options_read(const tn_host *host, struct sim_options *out);
+tn_status sim_options_read(const tn_host *host, sim_options *out);
 
-#endif /* TNI_PLUGINS_SIM_OPTIONS_H */
+#endif

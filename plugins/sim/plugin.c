@@ -1,27 +1,6 @@
-/* Who the plugin is. The one exported function, start and end, and the table of tables.
- */
+/* Who the plugin is: the one exported function, start and end, and the table of tables. */
 #include "plugins/sim/sim.h"
 #include "plugins/sim/kernels/kernel.h"
-
-#include <stdarg.h>
-#include <stdio.h>
-
-tn_status sim_fail(const tn_pself *self, tn_status status, const char *format, ...) {
-    char message[SIM_MESSAGE];
-    va_list list;
-    va_start(list, format);
-    vsnprintf(message, sizeof message, format, list);
-    va_end(list);
-    return self->host->fail(status, message);
-}
-
-void *sim_host_alloc(const tn_pself *self, uint64_t bytes, const char *what) {
-    void *p = self->host->alloc(bytes, _Alignof(max_align_t));
-    if (!p)
-        sim_fail(self, TN_OUT_OF_MEMORY, "no host memory for %s (%llu bytes)", what,
-                 (unsigned long long)bytes);
-    return p;
-}
 
 static tn_status init(const tn_host *host, const char *path, tn_pself **out_self) {
     *out_self = NULL;

@@ -12,16 +12,16 @@
 #include <time.h>
 
 struct sim_hold {
-    struct sim_hold *next;
+    sim_hold *next;
     uint64_t ticket;
 };
 
-void sim_schedule_init(struct sim_schedule *schedule) {
-    *schedule = (struct sim_schedule){0};
+void sim_schedule_init(sim_schedule *schedule) {
+    *schedule = (sim_schedule){0};
     pthread_mutex_init(&schedule->lock, NULL);
 }
 
-void sim_schedule_finish(struct sim_schedule *schedule) {
+void sim_schedule_finish(sim_schedule *schedule) {
     pthread_mutex_destroy(&schedule->lock);
 }
 
@@ -34,16 +34,16 @@ static uint64_t mix(uint64_t x) {
 
 /* Half of the limit to all of it. */
 static uint64_t draw_ns(const tn_pstream *stream, uint64_t place) {
-    const struct sim_options *options = &stream->device->self->options;
+    const sim_options *options = &stream->device->self->options;
     uint64_t half = options->delay_us * 500;
     return half + mix(mix(mix(options->seed) + stream->number) + place) % (half + 1);
 }
 
 /* Enters `hold`, unless an older command is held back already: then this one overtakes it. */
-static bool enter(struct sim_schedule *schedule, struct sim_hold *hold) {
+static bool enter(sim_schedule *schedule, sim_hold *hold) {
     bool overtakes = false;
     pthread_mutex_lock(&schedule->lock);
-    for (const struct sim_hold *other = schedule->holds; other; other = other->next)
+    for (const sim_hold *other = schedule->holds; other; other = other->next)
         overtakes |= other->ticket < hold->ticket;
     if (!overtakes) {
         hold->next = schedule->holds;
@@ -53,18 +53,18 @@ static bool enter(struct sim_schedule *schedule, struct sim_hold *hold) {
     return !overtakes;
 }
 
-static void leave(struct sim_schedule *schedule, struct sim_hold *hold) {
+static void leave(sim_schedule *schedule, sim_hold *hold) {
     pthread_mutex_lock(&schedule->lock);
-    struct sim_hold **at = &schedule->holds;
+    sim_hold **at = &schedule->holds;
     while (*at != hold)
         at = &(*at)->next;
     *at = hold->next;
     pthread_mutex_unlock(&schedule->lock);
 }
 
-void sim_schedule_hold(tn_pstream *stream, const struct sim_command *command) {
-    struct sim_schedule *schedule = &stream->device->self->schedule;
-    struct sim_hold hold = {.ticket = command->ticket};
+void sim_schedule_hold(tn_pstream *stream, const sim_command *command) {
+    sim_schedule *schedule = &stream->device->self->schedule;
+    sim_hold hold = {.ticket = command->ticket};
     if (!enter(schedule, &hold))
         return;
     struct timespec until;

@@ -2,10 +2,10 @@
  *
  * The chip is a device made of software that keeps every habit of a real one which a careless host
  * could come to rely on the absence of: its memory cannot be reached through its handles, its work
- * runs later on a queue of its own, its errors surface at synchronization. A vendor who starts a
- * plugin can begin from these files: plugin.c says who we are, device.c, memory.c, stream.c and
- * event.c fill the tables of tenon/plugin.h, launch.c turns a kernel call into queued work, and
- * kernels/ has the arithmetic.
+ * runs later on a queue of its own, its errors surface at synchronization. plugin.c says who
+ * we are, device.c, memory.c, stream.c and event.c fill the tables of tenon/plugin.h, launch.c turns a
+ * kernel call into queued work, and kernels/ has the arithmetic. Who starts a plugin begins with
+ * plugin-sdk/template/; here is how a whole asynchronous one goes on.
  *
  * There are no globals: everything hangs on tn_pself, so that the plugin can be started, shut down
  * and started again. All memory comes from the host, and every object finds the host through its
@@ -32,7 +32,7 @@ enum {
 
 /* The bytes of an allocation. The device's table and every queued command that works on them hold
  * a reference, so that a free that comes too early is an error of the stream and not a crash. */
-struct sim_block {
+typedef struct sim_block {
     tn_pself *self;
     atomic_uint references;
     atomic_bool freed;
@@ -40,42 +40,44 @@ struct sim_block {
     uint64_t handle; /* an address inside the device's reservation */
     uint64_t bytes;
     char *data; /* where the bytes really are */
-};
+} sim_block;
 
 /* An entry of a table: the addresses [start, start + span) are taken. */
-struct sim_allocation {
+typedef struct sim_allocation {
     uint64_t start, span;
-    struct sim_block *block;
-};
+    sim_block *block;
+} sim_allocation;
 
 /* The blocks of a call or of a command. */
-struct sim_uses {
+typedef struct sim_uses {
     uint32_t n;
-    struct sim_block *blocks[SIM_MAX_USES];
-};
+    sim_block *blocks[SIM_MAX_USES];
+} sim_uses;
 
 /* Allocations sorted by `start`. The owner locks. */
-struct sim_table {
-    struct sim_allocation *entries;
+typedef struct sim_table {
+    sim_allocation *entries;
     uint64_t n, capacity;
-};
+} sim_table;
 
 /* Commands that are held back (schedule.c). */
-struct sim_schedule {
+typedef struct sim_hold sim_hold;
+
+typedef struct sim_schedule {
     pthread_mutex_t lock; /* guards holds */
-    struct sim_hold *holds;
+    sim_hold *holds;
     atomic_ullong tickets; /* commands queued so far, in all streams */
     atomic_ullong streams; /* streams made so far */
-};
+} sim_schedule;
 
 /* ---- the handles of plugin.h, completed -------------------------------------------------- */
 
 struct tn_pself {
     const tn_host *host;
-    struct sim_options options;
-    struct sim_schedule schedule;
-    pthread_mutex_t lock;    /* guards pinned */
-    struct sim_table pinned; /* pinned memory of all devices, by host address */
+    sim_options options;
+    sim_schedule schedule;
+    pthread_mutex_t lock; /* guards pinned */
+    sim_table pinned;     /* pinned memory of all devices, by host address */
 };
 
 struct tn_pdevice {
@@ -86,7 +88,7 @@ struct tn_pdevice {
     uint64_t limit_bytes; /* how much device memory there is */
 
     pthread_mutex_t lock; /* guards what follows */
-    struct sim_table allocations;
+    sim_table allocations;
     uint64_t cursor; /* where the search for an unused handle goes on */
     uint64_t used_bytes;
 
@@ -101,13 +103,13 @@ struct tn_pdevice {
  * A status other than TN_OK, with its text in `message`, becomes the stream's error. A command
  * whose memory was freed, or whose device is lost, is not run, but for marks: others wait for
  * those. */
-struct sim_command {
+typedef struct sim_command {
     struct sim_command *next;
     tn_status (*run)(struct sim_command *command, char message[SIM_MESSAGE]);
-    struct sim_uses uses;
+    sim_uses uses;
     uint64_t ticket; /* its place among the commands of all streams */
     bool is_mark;
-};
+} sim_command;
 
 struct tn_pstream {
     tn_pdevice *device;
@@ -116,7 +118,7 @@ struct tn_pstream {
     pthread_mutex_t lock;    /* guards what follows */
     pthread_cond_t work;     /* a command was queued, or stop was set */
     pthread_cond_t progress; /* done has grown */
-    struct sim_command *head, **tail;
+    sim_command *head, **tail;
     uint64_t queued, done; /* commands so far: queued == done is an idle stream */
     uint32_t n_waiters;    /* threads waiting for progress */
     bool idle, stop;       /* the thread sleeps; the thread is to end when nothing is queued */
@@ -124,24 +126,23 @@ struct tn_pstream {
     char message[SIM_MESSAGE];
 };
 
-struct sim_mark;
+typedef struct sim_mark sim_mark;
 
 struct tn_pevent {
     tn_pdevice *device;
     uint32_t flags;
-    pthread_mutex_t lock;  /* guards mark */
-    struct sim_mark *mark; /* the latest; NULL before the first record */
+    pthread_mutex_t lock; /* guards mark */
+    sim_mark *mark;       /* the latest; NULL before the first record */
 };
 
-/* ---- errors ------------------------------------------------------------------------------ */
+/* ---- errors (error.c) -------------------------------------------------------------------- */
 
 /* Hands the formatted message to the host and returns `status`. */
 tn_status sim_fail(const tn_pself *self, tn_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* Host memory for an object of the plugin. On failure tells the host and returns NULL; the caller
- * returns TN_OUT_OF_MEMORY. */
-void *sim_host_alloc(const tn_pself *self, uint64_t bytes, const char *what);
+/* TN_DEVICE_LOST, with a message, once the device is lost. */
+tn_status sim_check_lost(tn_pdevice *device);
 
 /* ---- devices (device.c) ------------------------------------------------------------------ */
 
@@ -151,7 +152,11 @@ extern const tn_device_ops sim_device_ops;
 
 extern const tn_memory_ops sim_memory_ops;
 
-void sim_table_finish(const tn_pself *self, struct sim_table *table);
+/* Host memory for an object of the plugin. On failure tells the host and returns NULL; the caller
+ * returns TN_OUT_OF_MEMORY. */
+void *sim_host_alloc(const tn_pself *self, uint64_t bytes, const char *what);
+
+void sim_table_finish(const tn_pself *self, sim_table *table);
 
 /* Frees what is still allocated on a device that is closed. */
 void sim_memory_finish(tn_pdevice *device);
@@ -159,13 +164,13 @@ void sim_memory_finish(tn_pdevice *device);
 /* The bytes behind [offset, offset + bytes) of an allocation, which is added to `uses`. A handle
  * that names no allocation or a range outside it fails with a message that starts with `what`. */
 tn_status sim_resolve(tn_pdevice *device, const char *what, tn_memory memory, uint64_t offset,
-                      uint64_t bytes, struct sim_uses *uses, char **out_data);
+                      uint64_t bytes, sim_uses *uses, char **out_data);
 
 /* Gives the blocks back. */
-void sim_uses_drop(struct sim_uses *uses);
+void sim_uses_drop(sim_uses *uses);
 
 /* A block that was freed, or NULL. */
-const struct sim_block *sim_uses_freed(const struct sim_uses *uses);
+const sim_block *sim_uses_freed(const sim_uses *uses);
 
 /* Does [p, p + bytes) lie in one pinned allocation? */
 bool sim_is_pinned(tn_pself *self, const void *p, uint64_t bytes);
@@ -185,9 +190,6 @@ tn_status sim_fill(tn_pdevice *device, tn_pstream *stream, tn_memory dst, uint64
 
 /* ---- failures on demand (fault.c) -------------------------------------------------------- */
 
-/* TN_DEVICE_LOST, with a message, once the device is lost. */
-tn_status sim_check_lost(tn_pdevice *device);
-
 /* To be called first by a function of SIM_FAULTS: fails on a lost device, or when it is to. */
 tn_status sim_enter(tn_pdevice *device, enum sim_fault fault);
 
@@ -199,11 +201,11 @@ bool sim_count_command(tn_pdevice *device);
 
 /* ---- the order of streams (schedule.c) --------------------------------------------------- */
 
-void sim_schedule_init(struct sim_schedule *schedule);
-void sim_schedule_finish(struct sim_schedule *schedule);
+void sim_schedule_init(sim_schedule *schedule);
+void sim_schedule_finish(sim_schedule *schedule);
 
 /* Holds the head of a stream back, where TENON_SIM_DELAY asks for it. On the stream's thread. */
-void sim_schedule_hold(tn_pstream *stream, const struct sim_command *command);
+void sim_schedule_hold(tn_pstream *stream, const sim_command *command);
 
 /* ---- streams (stream.c) ------------------------------------------------------------------ */
 
@@ -213,7 +215,7 @@ extern const tn_stream_ops sim_stream_ops;
 tn_status sim_stream_check(tn_pdevice *device, const tn_pstream *stream, const char *what);
 
 /* Appends a command, which now belongs to the stream, and returns its place in the queue. */
-uint64_t sim_stream_push(tn_pstream *stream, struct sim_command *command);
+uint64_t sim_stream_push(tn_pstream *stream, sim_command *command);
 
 /* Waits until the command at `place` has run. */
 void sim_stream_wait(tn_pstream *stream, uint64_t place);
@@ -222,4 +224,4 @@ void sim_stream_wait(tn_pstream *stream, uint64_t place);
 
 extern const tn_event_ops sim_event_ops;
 
-#endif /* TNI_PLUGINS_SIM_SIM_H */
+#endif

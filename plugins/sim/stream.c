@@ -11,13 +11,13 @@
 #include <time.h>
 
 /* Runs one command, outside the lock, and notes that it is done. */
-static void run_command(tn_pstream *stream, struct sim_command *command) {
+static void run_command(tn_pstream *stream, sim_command *command) {
     char message[SIM_MESSAGE];
     tn_pdevice *device = stream->device;
     if (device->self->options.delay_us)
         sim_schedule_hold(stream, command);
     tn_status status = TN_OK;
-    const struct sim_block *freed = sim_uses_freed(&command->uses);
+    const sim_block *freed = sim_uses_freed(&command->uses);
     if (!sim_count_command(device) && !command->is_mark) {
         status = TN_DEVICE_LOST;
         snprintf(message, sizeof message, "sim:%u is lost, with work in its queues", device->index);
@@ -44,13 +44,13 @@ static void run_command(tn_pstream *stream, struct sim_command *command) {
 }
 
 /* Takes all that is queued, or NULL when the stream is to stop. Sleeps while there is nothing. */
-static struct sim_command *take_commands(tn_pstream *stream) {
+static sim_command *take_commands(tn_pstream *stream) {
     pthread_mutex_lock(&stream->lock);
     stream->idle = true;
     while (!stream->head && !stream->stop)
         pthread_cond_wait(&stream->work, &stream->lock);
     stream->idle = false;
-    struct sim_command *commands = stream->head;
+    sim_command *commands = stream->head;
     stream->head = NULL;
     stream->tail = &stream->head;
     pthread_mutex_unlock(&stream->lock);
@@ -59,7 +59,7 @@ static struct sim_command *take_commands(tn_pstream *stream) {
 
 static void *run_stream(void *argument) {
     tn_pstream *stream = argument;
-    struct sim_command *command, *next;
+    sim_command *command, *next;
     while ((command = take_commands(stream)))
         for (; command; command = next) {
             next = command->next;
@@ -143,7 +143,7 @@ tn_status sim_stream_check(tn_pdevice *device, const tn_pstream *stream, const c
     return TN_OK;
 }
 
-uint64_t sim_stream_push(tn_pstream *stream, struct sim_command *command) {
+uint64_t sim_stream_push(tn_pstream *stream, sim_command *command) {
     command->next = NULL;
     pthread_mutex_lock(&stream->lock);
     if (stream->device->self->options.delay_us)

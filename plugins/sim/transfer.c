@@ -3,23 +3,23 @@
 
 #include <string.h>
 
-struct transfer {
-    struct sim_command command;
+typedef struct transfer {
+    sim_command command;
     char *dst;
     const char *src;
     uint64_t bytes;
     uint32_t value;              /* of a fill */
     _Alignas(16) char payload[]; /* of a write from pageable memory */
-};
+} transfer;
 
-static tn_status run_copy(struct sim_command *command, char message[SIM_MESSAGE]) {
-    struct transfer *t = (struct transfer *)command;
+static tn_status run_copy(sim_command *command, char message[SIM_MESSAGE]) {
+    transfer *t = (transfer *)command;
     memcpy(t->dst, t->src, t->bytes);
     return TN_OK;
 }
 
-static tn_status run_fill(struct sim_command *command, char message[SIM_MESSAGE]) {
-    struct transfer *t = (struct transfer *)command;
+static tn_status run_fill(sim_command *command, char message[SIM_MESSAGE]) {
+    transfer *t = (transfer *)command;
     memset(t->dst, (int)(t->value & 0xff), t->bytes);
     return TN_OK;
 }
@@ -31,23 +31,23 @@ static tn_status enter(tn_pdevice *device, tn_pstream *stream, enum sim_fault fa
 }
 
 /* Takes over `uses`, also when it fails. */
-static tn_status transfer_create(tn_pself *self, uint64_t payload, struct sim_uses *uses,
-                                 struct transfer **out_transfer) {
-    *out_transfer = sim_host_alloc(self, sizeof(struct transfer) + payload, "a transfer");
+static tn_status transfer_create(tn_pself *self, uint64_t payload, sim_uses *uses,
+                                 transfer **out_transfer) {
+    *out_transfer = sim_host_alloc(self, sizeof(transfer) + payload, "a transfer");
     if (!*out_transfer) {
         sim_uses_drop(uses);
         return TN_OUT_OF_MEMORY;
     }
-    **out_transfer = (struct transfer){.command = {.run = run_copy, .uses = *uses}};
+    **out_transfer = (transfer){.command = {.run = run_copy, .uses = *uses}};
     return TN_OK;
 }
 
 tn_status sim_write(tn_pdevice *device, tn_pstream *stream, tn_memory dst, uint64_t dst_offset,
                     const void *src, uint64_t bytes) {
     tn_pself *self = device->self;
-    struct sim_uses uses = {0};
+    sim_uses uses = {0};
     char *to;
-    struct transfer *t;
+    transfer *t;
     tn_status status = enter(device, stream, SIM_FAULT_write, "write");
     if (status == TN_OK)
         status = sim_resolve(device, "write", dst, dst_offset, bytes, &uses, &to);
@@ -72,9 +72,9 @@ tn_status sim_write(tn_pdevice *device, tn_pstream *stream, tn_memory dst, uint6
 tn_status sim_read(tn_pdevice *device, tn_pstream *stream, void *dst, tn_memory src,
                    uint64_t src_offset, uint64_t bytes) {
     tn_pself *self = device->self;
-    struct sim_uses uses = {0};
+    sim_uses uses = {0};
     char *from;
-    struct transfer *t;
+    transfer *t;
     tn_status status = enter(device, stream, SIM_FAULT_read, "read");
     if (status == TN_OK)
         status = sim_resolve(device, "read", src, src_offset, bytes, &uses, &from);
@@ -98,9 +98,9 @@ tn_status sim_read(tn_pdevice *device, tn_pstream *stream, void *dst, tn_memory 
 }
 
 /* Both ends of a copy are found; queues it on `stream`. */
-static tn_status push_copy(tn_pstream *stream, struct sim_uses *uses, char *to, const char *from,
+static tn_status push_copy(tn_pstream *stream, sim_uses *uses, char *to, const char *from,
                            uint64_t bytes) {
-    struct transfer *t;
+    transfer *t;
     if (bytes == 0) {
         sim_uses_drop(uses);
         return TN_OK;
@@ -117,7 +117,7 @@ static tn_status push_copy(tn_pstream *stream, struct sim_uses *uses, char *to, 
 
 tn_status sim_copy(tn_pdevice *device, tn_pstream *stream, tn_memory dst, uint64_t dst_offset,
                    tn_memory src, uint64_t src_offset, uint64_t bytes) {
-    struct sim_uses uses = {0};
+    sim_uses uses = {0};
     char *to, *from;
     tn_status status = enter(device, stream, SIM_FAULT_copy, "copy");
     if (status == TN_OK)
@@ -139,7 +139,7 @@ tn_status sim_copy(tn_pdevice *device, tn_pstream *stream, tn_memory dst, uint64
 tn_status sim_copy_peer(tn_pdevice *device, tn_pstream *stream, tn_memory dst, uint64_t dst_offset,
                         tn_pdevice *src_device, tn_memory src, uint64_t src_offset,
                         uint64_t bytes) {
-    struct sim_uses uses = {0};
+    sim_uses uses = {0};
     char *to, *from;
     tn_status status = enter(device, stream, SIM_FAULT_copy_peer, "copy_peer");
     if (status == TN_OK)
@@ -156,9 +156,9 @@ tn_status sim_copy_peer(tn_pdevice *device, tn_pstream *stream, tn_memory dst, u
 
 tn_status sim_fill(tn_pdevice *device, tn_pstream *stream, tn_memory dst, uint64_t dst_offset,
                    uint32_t value, uint64_t bytes) {
-    struct sim_uses uses = {0};
+    sim_uses uses = {0};
     char *to;
-    struct transfer *t;
+    transfer *t;
     tn_status status = enter(device, stream, SIM_FAULT_fill, "fill");
     if (status == TN_OK)
         status = sim_resolve(device, "fill", dst, dst_offset, bytes, &uses, &to);

@@ -3,7 +3,7 @@
  * A walk visits an index space in row-major order for up to two views at once. Its innermost
  * dimension is left to the caller's loop:
  *
- *     struct sim_walk walk;
+ *     sim_walk walk;
  *     sim_walk_init(&walk, rank, sizes, strides_a, strides_b);
  *     do
  *         for (int64_t i = 0; i < walk.n; i++)
@@ -17,7 +17,7 @@
 
 #include "plugins/sim/sim.h"
 
-struct sim_walk {
+typedef struct sim_walk {
     int64_t n;         /* size of the innermost dimension */
     int64_t step[2];   /* and the strides along it */
     int64_t offset[2]; /* of its first element */
@@ -25,9 +25,9 @@ struct sim_walk {
     struct {
         int64_t size, at, stride[2];
     } dims[SIM_MAX_RANK + 1]; /* outermost first */
-};
+} sim_walk;
 
-static inline void sim_walk_init(struct sim_walk *walk, int32_t rank, const int64_t *sizes,
+static inline void sim_walk_init(sim_walk *walk, int32_t rank, const int64_t *sizes,
                                  const int64_t *strides_a, const int64_t *strides_b) {
     int32_t n = 0; /* dims[n - 1] is the innermost so far */
     for (int32_t d = 0; d < rank; d++) {
@@ -52,7 +52,7 @@ static inline void sim_walk_init(struct sim_walk *walk, int32_t rank, const int6
 }
 
 /* On to the next innermost loop; false, and back to the first, when there is none. */
-static inline bool sim_walk_next(struct sim_walk *walk) {
+static inline bool sim_walk_next(sim_walk *walk) {
     for (int32_t d = walk->rank - 1; d >= 0; d--) {
         walk->offset[0] += walk->dims[d].stride[0];
         walk->offset[1] += walk->dims[d].stride[1];
@@ -65,4 +65,4 @@ static inline bool sim_walk_next(struct sim_walk *walk) {
     return false;
 }
 
-#endif /* TNI_PLUGINS_SIM_VIEW_H */
+#endif

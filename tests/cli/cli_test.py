@@ -8,6 +8,7 @@ import json
 import os
 import subprocess
 import sys
+import tempfile
 import unittest
 
 TENON = sys.argv[1]
@@ -81,6 +82,36 @@ class Json(unittest.TestCase):
     def test_env(self):
         names = [entry["name"] for entry in self.parsed("env")]
         self.assertIn("TENON_DEVICE", names)
+
+
+class Hostile(unittest.TestCase):
+    """What a plugin, here its path, has in it is data: for JSON and for the terminal."""
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.path = os.path.join(self.folder.name.encode(), b"\xff\x1b[31m\xc2\x9b\n")
+        os.mkdir(self.path)
+        with open(os.path.join(self.path, b"libtenon_evil.so"), "wb") as file:
+            file.write(b"no object")
+
+    def tearDown(self):
+        self.folder.cleanup()
+
+    def output(self, *args):
+        env = os.environb | {b"TENON_PLUGIN_PATH": self.path}
+        return subprocess.run([TENON, *args], capture_output=True, env=env)
+
+    def test_json_is_json(self):
+        (evil,) = [p for p in json.loads(self.output("plugins", "--json").stdout) if p["path"].endswith("evil.so")]
+        self.assertEqual(evil["path"].encode(),
+                         os.path.join(self.path, b"libtenon_evil.so").replace(b"\xff", "\ufffd".encode()))
+
+    def test_no_control_character_reaches_the_terminal(self):
+        for command in ("plugins", "devices"):
+            result = self.output(command)
+            for byte in (b"\x1b", b"\xc2\x9b"):
+                self.assertNotIn(byte, result.stdout + result.stderr)
+        self.assertIn(b"?[31m", self.output("plugins").stdout)
 
 
 class Failures(unittest.TestCase):

@@ -1,9 +1,11 @@
 """tenon-conform run against a worker that misbehaves: runner_test.py TENON_CONFORM MOCK_WORKER."""
 
+import html
 import json
 import os
 import pathlib
 import resource
+import shlex
 import signal
 import subprocess
 import sys
@@ -341,6 +343,43 @@ class Runner(unittest.TestCase):
         self.assertNotIn("<device>", page)
         self.assertNotIn("http", page)
         self.assertIn("| fail | **0/1** |  |", (self.dir / "x.md").read_text())
+
+    def report(self, *records: bytes) -> subprocess.CompletedProcess:
+        head = b'{"record":"head","plugin":{"path":"/p/x.so","device":"Mock"}}'
+        self.log.write_bytes(b"".join(record + b"\n" for record in (head, *records)))
+        return subprocess.run([CONFORM, "report", self.log, "--markdown", "-"], capture_output=True, timeout=60)
+
+    def test_a_level_of_a_log_is_text_in_markdown(self) -> None:
+        result = self.report(b'{"record":"end","levels":[{"name":"[a](b)|","state":"<b>`","why":"*"}]}')
+        self.assertIn(b"| \\[a\\]\\(b\\)\\| | &lt;b>\\` | \\* |".replace(b">", b"\\>"), result.stdout)
+
+    def test_a_malformed_record_ends_its_log(self) -> None:
+        good = b'{"record":"case","case":"a/b","status":"fail"}'
+        self.assertIn(b"2 failed", self.report(good, good).stdout)
+        for value in (b'"\xff"', b'"\xed\xa0\x80"', b'"\\ud800"', b'"\\u0000"', b"1e999", b"9" * 400, b"[" * 100000,
+                      b'{"a":' * 100000, b'"' + b"x" * 1000000, b"\0", b'1,"x":2', b"1}{"):
+            with self.subTest(value[:16]):
+                result = self.report(good, good[:-1] + b',"x":' + value + b"}", good)
+                self.assertEqual(result.returncode, 0, result.stderr)
+                self.assertIn(b"end was cut", result.stderr)
+                self.assertIn(b"1 failed", result.stdout)
+
+    def test_values_of_any_kind_are_read(self) -> None:
+        for value in (b"null", b"[]", b"{}", b"3", b"-1e300", b'"nan"', b'"x"', b"true", b"9" * 18):
+            members = b"".join(b',"%s":%s' % (name, value) for name in (
+                b"requirement", b"share", b"bias", b"worst", b"ms", b"figures", b"message", b"found", b"reason"))
+            levels = b'{"record":"end","levels":%s,"summary":%s}' % (value, value)
+            result = self.report(b'{"record":"case","case":"a/b","status":"fail"%s}' % members, levels)
+            self.assertEqual((result.returncode, b"1 failed" in result.stdout), (0, True), result.stderr)
+
+    def test_the_command_that_runs_a_case_again_is_quoted(self) -> None:
+        folder = self.dir / "it's; touch x"
+        folder.mkdir()
+        self.plugin = self.plugin.rename(folder / "plugin.so")
+        self.one("kernel/fail T=f32", "--html", self.dir / "x.html")
+        line = next(l for l in self.result.stderr.splitlines() if l.startswith("    tenon-conform run "))
+        self.assertEqual(shlex.split(line), ["tenon-conform", "run", str(self.plugin), "kernel/fail T=f32"])
+        self.assertIn(html.escape(line.strip(), quote=True).replace("&#x27;", "&#39;"), (self.dir / "x.html").read_text())
 
     def test_diff_shows_changes(self) -> None:
         other = self.dir / "other"

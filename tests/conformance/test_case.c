@@ -42,7 +42,7 @@ static void a_line_has_a_subject_and_parameters(void **state) {
     assert_string_equal(tc_case_get(c, "T"), "f32");
     assert_null(tc_case_get(c, "other"));
     assert_string_equal(tc_case_line(c, line), "kernel/add T=f32 self=[3,4]/[1,3]+2");
-    c = parsed("contract/alloc-until-full");
+    c = parsed("contract/memory-huge");
     assert_int_equal(c->n_params, 0);
 }
 

@@ -9,6 +9,7 @@
 
 #include "plugin-sdk/conformance/case.h"
 #include "plugin-sdk/conformance/json.h"
+#include "plugin-sdk/conformance/runner/run/json_record.h"
 #include "plugin-sdk/conformance/verdict.h"
 
 static void a_verdict_comes_back_as_it_was(void **state) {
@@ -124,7 +125,9 @@ static void every_start_of_a_verdict_is_refused(void **state) {
 static void bytes_that_are_no_text_become_text(void **state) {
     char out[64];
     tc_json_quote("a\xff\xc0\x80\xed\xa0\x80z", out, sizeof out);
-    assert_true(tc_json_skip(out) == out + strlen(out));
+    json_t *value = json_loads(out, JSON_DECODE_ANY, NULL);
+    assert_non_null(value);
+    json_decref(value);
     assert_non_null(strstr(out, "\xef\xbf\xbd"));
     assert_null(strchr(out, '\xff'));
     assert_int_equal(tc_json_quote("\xc3\xa9\xc3\xa9", out, 6), 4); /* no half characters */

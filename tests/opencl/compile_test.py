@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Device code is the language it says it is: compile_test.py LANGUAGE COMPILER DEVICE_FOLDER LIST.
+"""Device code is the language it says it is: compile_test.py LANGUAGE COMPILER LIST.
 
 LANGUAGE   cuda: COMPILER is nvcc, and what a GPU asks for is compiled for sm_80 and sm_90; seconds
            for each variant, so that of each file the one is taken that shows the most.
@@ -22,6 +22,8 @@ from concurrent.futures import ThreadPoolExecutor
 import variants
 
 SKIPPED = 77
+ROOT = pathlib.Path(__file__).resolve().parents[2]  # which includes are named from
+DEVICE = "plugins/shared/gpu/device"
 
 
 def values(lines: list[str]) -> dict[str, set[tuple[str, str]]]:
@@ -59,8 +61,8 @@ def text_of(line: str, file: str) -> str:
     """As CUDA's own headers have types called T, macros come after them."""
     defines = variants.macros(line)
     traits = "".join(f"#define {n} {defines.pop(n)}\n" for n in ("HAS_F64", "IS_CPU"))
-    return (traits + '#include "dialect.h"\n' +
-            "".join(f"#define {n} {v}\n" for n, v in defines.items()) + f'#include "{file}"\n')
+    return (traits + f'#include "{DEVICE}/dialect.h"\n' +
+            "".join(f"#define {n} {v}\n" for n, v in defines.items()) + f'#include "{DEVICE}/{file}"\n')
 
 
 # How the compiler learns of OpenCL's functions.
@@ -72,7 +74,7 @@ DECLARED = {
 }
 
 
-def compile_one(language: str, compiler: str, device: str, line: str, declared: list[str]) -> str:
+def compile_one(language: str, compiler: str, line: str, declared: list[str]) -> str:
     file = line.split()[1]
     with tempfile.TemporaryDirectory() as folder:
         source = os.path.join(folder, "variant.cu" if language == "cuda" else "variant.cl")
@@ -86,17 +88,17 @@ def compile_one(language: str, compiler: str, device: str, line: str, declared: 
                        "-D__OPENCL_VERSION__=120", "-target", "spir64-unknown-unknown",
                        "-fsyntax-only", "-Wall", "-Werror", "-Wno-builtin-macro-redefined", "-Wno-macro-redefined",
                        "-Wno-unused", "-Wno-tautological-compare", "-Wno-parentheses"]  # by choice of macros
-        done = subprocess.run([*command, "-I", device, "-o", os.path.join(folder, "out"), source],
+        done = subprocess.run([*command, "-I", str(ROOT), "-o", os.path.join(folder, "out"), source],
                               capture_output=True, text=True, cwd=folder)
     return f"{line} {' '.join(declared)}\n{done.stdout}{done.stderr}" if done.returncode else ""
 
 
-def main(language: str, compiler: str, device: str, path: str) -> None:
+def main(language: str, compiler: str, path: str) -> None:
     found = shutil.which(compiler) or shutil.which(f"/usr/local/cuda/bin/{compiler}")
     if not found:
         print(f"skipped: there is no {compiler}")
         sys.exit(SKIPPED)
-    files = {f.name for f in pathlib.Path(device).glob("*.cl")}
+    files = {f.name for f in (ROOT / DEVICE).glob("*.cl")}
     listed = {line.split()[1] for line in variants.read(pathlib.Path(path))}
     if files != listed:
         sys.exit(f"{path} has variants of {sorted(listed)}, and there are {sorted(files)}: "
@@ -104,7 +106,7 @@ def main(language: str, compiler: str, device: str, path: str) -> None:
     kinds, most = (("gpu",), 1) if language == "cuda" else (("cpu", "gpu"), 1000)
     lines = chosen(pathlib.Path(path), kinds, most)
     with ThreadPoolExecutor(2) as pool:
-        wrong = list(filter(None, pool.map(lambda task: compile_one(language, found, device, *task),
+        wrong = list(filter(None, pool.map(lambda task: compile_one(language, found, *task),
                                            [(line, d) for line in lines for d in DECLARED[language]])))
     print(f"{language}: {len(lines)} variants of {len(files)} files, {len(wrong)} with errors")
     if wrong:

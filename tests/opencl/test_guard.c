@@ -14,7 +14,7 @@
 
 extern char **environ;
 
-static struct ocl_guard guard;
+static ocl_guard guard;
 
 static int set_up(void **state) {
     setenv("GUARD_KEPT", "1", 1);
@@ -97,7 +97,7 @@ static void signal_actions_are_the_programs(void **state) {
 /* One that starts while the other's driver has changed something, and ends after it, does not take
  * that for the program's. */
 static void *second_start(void *first_has_left) {
-    struct ocl_guard second;
+    ocl_guard second;
     ocl_guard_enter(&second);
     sem_wait(first_has_left);
     ocl_guard_leave(&second);

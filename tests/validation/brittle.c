@@ -13,6 +13,7 @@
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <tenon/kernels.h>
 #include <unistd.h>
 
@@ -207,6 +208,8 @@ static tn_status run(const tn_call *call) {
         *plain_at(out->memory, out->offset + bytes_of(out)) ^= 1;
     if (is("rounds"))
         fesetround(FE_UPWARD);
+    if (is("masks files"))
+        umask(0123);
     if (is("goes away") && chdir("/"))
         return fail(TN_IO);
     if (is("blocks signals")) {
@@ -380,6 +383,7 @@ void brittle_clean(void) {
         sem_destroy(&stray_ends);
     }
     fesetround(FE_TONEAREST);
+    umask(022);
     setlocale(LC_ALL, "C");
     sigset_t none;
     sigemptyset(&none);

@@ -116,6 +116,7 @@ const finding_case kernel_cases[] = {
     {"writes inputs", run_neg, 71, "kernel->run", "argument 0", SYNC, 2},
     {"writes beside", run_neg, 71, "kernel->run", "behind output 0", SYNC, 2},
     {"rounds", run_neg, 94, "kernel->run", "floating-point", SYNC, 2},
+    {"masks files", run_neg, 94, "kernel->run", "umask", SYNC, 2},
     {"goes away", run_neg, 94, "kernel->run", "working directory", SYNC, 2},
     {"blocks signals", run_neg, 94, "kernel->run", "signal mask", SYNC, 2},
     {NULL, view_past_end, 0, "kernel->run", "leave allocation", SYNC, 1},

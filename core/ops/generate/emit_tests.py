@@ -112,6 +112,9 @@ def conformance(table, sections):
         flags = [f"TC_{op.kind.upper()}"]
         flags += ["TC_GROWS"] if can_grow(op) else []
         flags += ["TC_RANDOM"] if sections[op.entry["schema"]] == "random" else []
+        flags += ["TC_CROSS_DEVICE"] if op.entry.get("cross_device") else []
+        flags += ["TC_DERIVATIVE"] if "backward" in op.schema.name else []
+        flags += [f"TC_{word.upper()}" for word in op.entry.get("check", [])]
         for i, text in enumerate(op.entry.get("calls") or samples_of(table, op.entry)):
             name = f"sample_{len(rows)}"
             functions.append(function(name, "tc_sample", op, text, "tc_"))

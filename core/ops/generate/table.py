@@ -9,11 +9,12 @@ import schema as schemas
 
 FIELDS = {"schema", "forms", "kind", "types", "kernel", "rename", "constants", "choices", "infer", "run", "grad",
           "attrs", "calls", "constant", "nondifferentiable_outputs", "cross_device", "samples", "second",
-          "why_not_second", "tolerance", "doc"}
+          "why_not_second", "tolerance", "check", "doc"}
 KINDS = ("pointwise", "general", "view", "composite")
 TYPES = ("promote", "float", "same")
 FORMS = ("functional", "inplace", "out")
 TOLERANCES = ("exact", "ulp2", "ulp4", "sum", "dot", "composite")
+CHECKS = ("geometry", "data", "cancels")
 
 
 @dataclass
@@ -107,6 +108,8 @@ def load(path):
                                      (entry["tolerance"], TOLERANCES, "tolerance")):
             if value not in allowed:
                 fail(entry, f"{name} '{value}' is not one of {allowed}")
+        if set(entry.get("check", [])) - set(CHECKS):
+            fail(entry, f"check has some of {CHECKS}")
         if (entry["kind"] in ("pointwise", "general")) != ("kernel" in entry):
             fail(entry, "pointwise and general operators have a kernel, the others have none")
         if entry["kind"] in ("view", "composite") and "run" not in entry:

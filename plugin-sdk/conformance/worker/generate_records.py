@@ -4,13 +4,26 @@
 usage: generate_records.py kernels.toml OUTPUT.c
 
 A kernel's `check` field:
-  family   which rules for shapes and samples hold: a file of kernel/samples/
-  ulps     how far the function may be off, in units in the last place of the arithmetic's dtype; 0
-           (the default) is correctly rounded but for what the reference says of sums
-  zero     "signed": the sign of a zero result is checked
-  extremes false: largest and tiniest numbers are kept away, as what happens to them within several
-           steps (overflow that cancels, underflow) is not laid down
-  range    { argument = [low, high] }: what random floating data lies in, [-8, 8] where not given
+  family     which rules for shapes and samples hold: a file of kernel/samples/
+  ulps       how far the function may be off, in units in the last place of the arithmetic's dtype; 0
+             (the default) is correctly rounded but for what the reference says of sums
+  zero       "signed": the sign of a zero result is checked
+  extremes   false: largest and tiniest numbers are kept away, as what happens to them within several
+             steps (overflow that cancels, underflow) is not laid down
+  range      { argument = [low, high] }: what random floating data lies in, [-8, 8] where not given
+  fill       values without which a case would not show much: "far" (far from zero), "product" (factors
+             whose product stays finite), "largest", "smallest" (integers whose extreme is any number)
+  attributes choices for the arguments that are no tensors, as a case's line has them; those with a point
+             are for floating dtypes alone
+  adds       false: elements are picked or ordered, and nothing is added up that could cancel
+  batch      false: the indices of the first dimension are not calls of their own
+  slices     true: an index picks what is at it of all other dimensions
+  rank       of the output, where arguments do not tell its shape
+  constant   true: one value is all of the result
+  axes       [{ tensor = dimension, ..., out = dimension }, ...]: dimensions along which a large call falls
+             apart into calls of their own, beyond the first or last dimension of all tensors
+  timed      what is timed beyond the usual: "floats", "integers" (other dtypes than f32), "sizes" (sizes
+             that fit caches, and rows by columns), "huge" (a size that fits no cache)
 """
 
 import importlib.util
@@ -18,10 +31,13 @@ import pathlib
 import sys
 import tomllib
 
-FAMILIES = ("pointwise", "factory", "reduce", "along", "index", "matmul", "norm", "convolution", "pool")
+FAMILIES = ("pointwise", "factory", "reduce", "scan", "sort", "softmax", "index", "matmul", "norm", "convolution", "pool")
+FILLS = ("far", "product", "largest", "smallest")
+TIMED = ("floats", "integers", "sizes", "huge")
 ARG_KINDS = {"Tensor": "TENSOR", "Scalar": "SCALAR", "int": "INT", "float": "FLOAT", "bool": "BOOL",
              "int[]": "INTS", "str": "STRING"}
-FIELDS = {"family", "ulps", "zero", "extremes", "range"}
+FIELDS = {"family", "ulps", "zero", "extremes", "range", "fill", "attributes", "adds", "batch", "slices", "rank",
+          "constant", "axes", "timed"}
 
 
 def generate_kernels():
@@ -42,39 +58,51 @@ def check_of(kernel, entry):
         kernel.fail(f"check: family is one of {', '.join(FAMILIES)}")
     if check.get("zero", "any") not in ("any", "signed"):
         kernel.fail("check: zero is \"any\" or \"signed\"")
+    if check.get("fill", FILLS[0]) not in FILLS:
+        kernel.fail(f"check: fill is one of {', '.join(FILLS)}")
+    if set(check.get("timed", [])) - set(TIMED):
+        kernel.fail(f"check: timed has some of {', '.join(TIMED)}")
+    for axis in check.get("axes", []):
+        if "out" not in axis or set(axis) - {"out"} - {n for _, n in kernel.args}:
+            kernel.fail(f"check: axes: {axis}")
     for name, bounds in check.get("range", {}).items():
         if name not in [n for _, n in kernel.args] or len(bounds) != 2 or bounds[0] >= bounds[1]:
             kernel.fail(f"check: range of '{name}'")
     return check
 
 
-def type_of(kernel, tensor):
-    """The type variable's index and, where it has none, the dtype."""
-    for i, (_, names, _) in enumerate(kernel.types):
-        if tensor in names:
-            return f"{i}, TN_DTYPE_NONE"
-    return f"-1, TN_{kernel.fixed[tensor].upper()}"
+def axis_of(kernel, axis):
+    places = [f"[TN_ARG_{kernel.symbol}_{name}] = {dim + 1}" for name, dim in axis.items() if name != "out"]
+    return f"{{{{{', '.join(places)}, [TC_AXIS_OUT] = {axis['out'] + 1}}}}}"
 
 
 def record(kernel, check):
-    name = kernel.name.replace(".", "_")
-    lines = [f'    {{.op = "{kernel.name}", .schema = "{kernel.schema}", .hash = UINT64_C({kernel.hash:#x}),',
+    name = kernel.symbol
+    timed = " | ".join(f"TC_TIMED_{word.upper()}" for word in check.get("timed", [])) or "0"
+    lines = [f'    {{.op = "{kernel.name}", .schema = "{kernel.schema}", .hash = TN_KERNEL_HASH_{name},',
              f"     .small = {int(kernel.small)}, .pointwise = {int(kernel.kind == 'pointwise')},"
              f" .zero_signed = {int(check.get('zero') == 'signed')},"
-             f" .extremes = {int(check.get('extremes', True))}, .ulps = {check.get('ulps', 0)},",
+             f" .extremes = {int(check.get('extremes', True))},"
+             f" .adds = {int(kernel.kind != 'pointwise' and check.get('adds', True))},"
+             f" .batch = {int(kernel.kind != 'factory' and check.get('batch', True))},"
+             f" .slices = {int(check.get('slices', False))}, .constant = {int(check.get('constant', False))},"
+             f" .rank = {check.get('rank', 0)}, .ulps = {check.get('ulps', 0)},",
+             f"     .fill = TC_FILL_{check.get('fill', 'usual').upper()}, .timed = {timed},",
              f"     .family = &tc_family_{check['family']}, .reference = tc_reference_{name},",
              f"     .n_types = {len(kernel.types)}, .n_args = {len(kernel.args)}, .n_outs = {len(kernel.outs)},",
              "     .type_names = {" + ", ".join(f'"{v}"' for v, _, _ in kernel.types) + "},",
-             "     .dtypes = {" + ", ".join(f"{mask:#x}" for _, _, mask in kernel.types) + "},",
-             "     .args = {"]
+             f"     .dtypes = TN_KERNEL_DTYPES_{name}, .arg_types = TN_KERNEL_ARG_TYPES_{name},",
+             f"     .out_types = TN_KERNEL_OUT_TYPES_{name},"]
+    if "attributes" in check:
+        lines.append("     .attributes = {" + ", ".join(f'"{text}"' for text in check["attributes"]) + "},")
+    if "axes" in check:
+        lines.append("     .axes = {" + ", ".join(axis_of(kernel, axis) for axis in check["axes"]) + "},")
+    lines.append("     .args = {")
     for kind, arg in kernel.args:
         base, optional = kind.rstrip("?"), int(kind.endswith("?"))
         low, high = check.get("range", {}).get(arg, (-8, 8))
-        dtype = type_of(kernel, arg) if base == "Tensor" else "-1, TN_DTYPE_NONE"
-        lines.append(f'         {{"{arg}", TC_ARG_{ARG_KINDS[base]}, {optional}, {dtype}, {low}, {high}}},')
-    lines.append("     },")
-    lines.append("     .outs = {" + ", ".join(f"{{{type_of(kernel, out)}}}" for out in kernel.outs) + "}},")
-    return "\n".join(lines)
+        lines.append(f'         {{"{arg}", TC_ARG_{ARG_KINDS[base]}, {optional}, {low}, {high}}},')
+    return "\n".join(lines) + "\n     }},"
 
 
 def main(table, output):

@@ -1,4 +1,4 @@
-/* The loop of a worker, and what a worker program brings to it.
+/* The main loop of a worker, and the suite of cases that it runs.
  *
  *     PROGRAM list --set smoke|standard|exhaustive|perf
  *         the lines of a set, one a line, to stdout

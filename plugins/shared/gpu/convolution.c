@@ -57,7 +57,7 @@ static image image_of(const tn_call *call, const tn_tensor_view *v, const int64_
         i.strides[d] = numel;
         numel *= pad->sizes[d];
     }
-    pad->at = gpu_bump_take(bump, (uint64_t)numel * gpu_dtype_bytes(type));
+    pad->at = gpu_bump_take(bump, (uint64_t)numel * gpu_dtype_sizes[type]);
     i.at.memory = call->workspace;
     i.at.offset = gpu_piece(call, pad->at, type);
     return i;
@@ -112,7 +112,7 @@ static image read_input(const tn_call *call, const tn_tensor_view *x, const geom
     return image_of(call, x, g->padding, after, &j->pad, &j->bump);
 }
 
-static void plan_forward(const tn_call *call, gpu_gemm_job *j) {
+static void make_forward(const tn_call *call, gpu_gemm_job *j) {
     const tn_tensor_view *x = gpu_arg(call, TN_ARG_convolution_input),
                          *w = gpu_arg(call, TN_ARG_convolution_weight),
                          *bias = gpu_arg(call, TN_ARG_convolution_bias), *out = call->outs[0];
@@ -147,7 +147,7 @@ static void plan_forward(const tn_call *call, gpu_gemm_job *j) {
     gpu_gemm_prepare(gpu_device_traits(call->device), p, &j->bump);
 }
 
-static void plan_weight(const tn_call *call, gpu_gemm_job *j) {
+static void make_weight(const tn_call *call, gpu_gemm_job *j) {
     const tn_tensor_view *grad = gpu_arg(call, TN_ARG_convolution_backward_weight_grad_output),
                          *x = gpu_arg(call, TN_ARG_convolution_backward_weight_input),
                          *out = call->outs[0];
@@ -177,7 +177,7 @@ static void plan_weight(const tn_call *call, gpu_gemm_job *j) {
     gpu_gemm_prepare(gpu_device_traits(call->device), p, &j->bump);
 }
 
-static const gpu_gemm_planner forward = {plan_forward}, weight = {plan_weight};
+static const gpu_gemm_maker forward = {make_forward}, weight = {make_weight};
 
 /* ---- the input's gradient ---------------------------------------------------------------- */
 
@@ -232,7 +232,7 @@ typedef struct input_job {
     gpu_bump bump;
 } input_job;
 
-static void plan_input(const tn_call *call, input_job *j) {
+static void make_input(const tn_call *call, input_job *j) {
     const tn_tensor_view *grad = gpu_arg(call, TN_ARG_convolution_backward_input_grad_output);
     int64_t after[2];
     *j = (input_job){.weight = gpu_arg(call, TN_ARG_convolution_backward_input_weight),
@@ -278,7 +278,7 @@ static gpu_gemm phase_product(const tn_call *call, const input_job *j, int64_t r
 /* Phases run one after the other in the stream and share what they need of the workspace. */
 static tn_status run_input(const tn_call *call) {
     input_job j;
-    plan_input(call, &j);
+    make_input(call, &j);
     tn_status status = gpu_pad_run(call, &j.pad);
     for (int64_t r0 = 0; r0 < smaller(j.g.stride[0], j.g.in[0]); r0++)
         for (int64_t r1 = 0; status == TN_OK && r1 < smaller(j.g.stride[1], j.g.in[1]); r1++) {
@@ -291,7 +291,7 @@ static tn_status run_input(const tn_call *call) {
 
 static tn_status input_workspace(const tn_call *call, uint64_t *out_bytes) {
     input_job j;
-    plan_input(call, &j);
+    make_input(call, &j);
     *out_bytes = j.bump;
     for (int64_t r0 = 0; r0 < smaller(j.g.stride[0], j.g.in[0]); r0++)
         for (int64_t r1 = 0; r1 < smaller(j.g.stride[1], j.g.in[1]); r1++) {

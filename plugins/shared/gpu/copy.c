@@ -1,21 +1,15 @@
-/* Calls of device/copy.cl. */
+/* Copies between any strides and dtypes, for the operator and for others: in a row, by strides, or
+ * in tiles where each tensor lies in a row along another dimension. */
 #include "plugins/shared/gpu/copy.h"
+#include "plugins/shared/gpu/device/copy.params.h"
 #include "plugins/shared/gpu/loop.h"
 
-#include <stdio.h>
 #include <string.h>
 
-enum { TILE = 32, TILE_ROWS = 8 };
+enum { TILE_ROWS = 8 };
 
 /* The forms of device/copy.cl. */
-enum form { IN_A_ROW, STRIDED, TRANSPOSED };
-
-/* As the device code has it; a loop is there in the forms that have one. */
-typedef struct parameters {
-    int64_t numel, offsets[2];
-    char loop[offsetof(gpu_loop, strides) + 2 * sizeof(int64_t[TN_MAX_RANK])];
-    int64_t sizes[2], out_step, in_step;
-} parameters;
+enum { IN_A_ROW, BY_STRIDES, TRANSPOSED };
 
 /* The dimension along which tensor k lies in a row, or -1. */
 static int64_t row_of(const gpu_loop *loop, int k) {
@@ -26,7 +20,7 @@ static int64_t row_of(const gpu_loop *loop, int k) {
 }
 
 /* Is it worth its tiles? Then `p` says how they lie, and the loop loses two dimensions. */
-static bool is_transposed(gpu_loop *loop, parameters *p) {
+static bool is_transposed(gpu_loop *loop, copy_params *p) {
     enum { LEAST = 8 };
     int64_t x = row_of(loop, 0), y = row_of(loop, 1);
     if (x < 0 || y < 0 || x == y || loop->sizes[x] < LEAST || loop->sizes[y] < LEAST)
@@ -49,22 +43,6 @@ static bool is_transposed(gpu_loop *loop, parameters *p) {
 }
 
 /* In a program there are all dtypes of the input. */
-static tn_status find(const tn_call *call, tn_dtype from, tn_dtype to, enum form form,
-                      bool is_int32, const uint64_t side[2], gpu_kernel **out) {
-    uint64_t key = GPU_KEY(GPU_FAMILY_copy, (uint64_t)from << 16 | (uint64_t)to << 8 |
-                                                (uint64_t)form << 1 | is_int32);
-    *out = gpu_kernel_find(call->device, key);
-    if (*out)
-        return TN_OK;
-    bool tiles = form == TRANSPOSED;
-    char entry[32];
-    snprintf(entry, sizeof entry, "copy_%s", gpu_dtype_name(from));
-    return gpu_kernel_get(call->device, key, &gpu_source_copy, entry, out,
-                          "-DD=%s -DSTRIDED=%d -DINDEX=%s -DSIDE_X=%d -DSIDE_Y=%d",
-                          gpu_dtype_name(to), form, is_int32 ? "i32" : "i64",
-                          tiles ? (int)side[0] : 1, tiles ? (int)side[1] : 1);
-}
-
 tn_status gpu_copy(const tn_call *call, const tn_tensor_view *out, const tn_tensor_view *in) {
     const tn_tensor_view *views[] = {out, in};
     bool one_item = gpu_device_traits(call->device)->is_cpu,
@@ -73,30 +51,34 @@ tn_status gpu_copy(const tn_call *call, const tn_tensor_view *out, const tn_tens
     if (from == to) /* the bits move */
         from = to = gpu_moved_as(from);
     gpu_loop loop;
-    parameters p = {.numel = out->numel, .offsets = {gpu_offset(out), gpu_offset(in)}};
+    copy_params p = {.numel = out->numel, .offsets = {gpu_offset(out), gpu_offset(in)}};
     gpu_loop_init(&loop, views, 2, GPU_ALL_DIMS);
-    const enum form form = gpu_loop_in_a_row(&loop, 2, 0) ? IN_A_ROW
-                           : is_transposed(&loop, &p)     ? TRANSPOSED
-                                                          : STRIDED;
+    int form = gpu_loop_in_a_row(&loop, 2, 0) ? IN_A_ROW
+               : is_transposed(&loop, &p)     ? TRANSPOSED
+                                              : BY_STRIDES;
     gpu_launch launch = {.n_memory = 2,
                          .memory = {out->memory, in->memory},
                          .parameters = &p,
-                         .parameter_bytes = form == IN_A_ROW  ? offsetof(parameters, loop)
-                                            : form == STRIDED ? offsetof(parameters, sizes)
-                                                              : sizeof p,
-                         .groups = {(uint64_t)gpu_ceil_div(p.numel, GPU_GROUP)},
-                         .local = {GPU_GROUP}};
+                         .parameter_bytes = form == IN_A_ROW     ? offsetof(copy_params, loop)
+                                            : form == BY_STRIDES ? offsetof(copy_params, sizes)
+                                                                 : sizeof p};
+    gpu_launch_items(&launch, p.numel, GPU_GROUP);
     if (form != IN_A_ROW)
-        memcpy(p.loop, &loop, sizeof p.loop);
-    if (form == TRANSPOSED) {
-        launch.groups[0] = (uint64_t)gpu_ceil_div(p.sizes[0], TILE);
-        launch.groups[1] = (uint64_t)gpu_ceil_div(p.sizes[1], TILE);
+        memcpy(&p.loop, &loop, sizeof p.loop);
+    bool tiles = form == TRANSPOSED;
+    if (tiles) {
+        launch.groups[0] = (uint64_t)gpu_ceil_div(p.sizes[0], COPY_TILE);
+        launch.groups[1] = (uint64_t)gpu_ceil_div(p.sizes[1], COPY_TILE);
         launch.groups[2] = (uint64_t)gpu_loop_numel(&loop);
-        launch.local[0] = one_item ? 1 : TILE;
+        launch.local[0] = one_item ? 1 : COPY_TILE;
         launch.local[1] = one_item ? 1 : TILE_ROWS;
     }
-    tn_status status = find(call, from, to, form, is_int32, launch.local, &launch.kernel);
-    return status == TN_OK ? gpu_launch_on(call->stream, &launch) : status;
+    uint64_t key = GPU_KEY(GPU_FAMILY_copy, (uint64_t)from << 16 | (uint64_t)to << 8 |
+                                                (uint64_t)form << 1 | is_int32);
+    return gpu_run(call, &launch, key, &gpu_source_copy,
+                   "copy_%s -DD=%s -DSTRIDED=%d -DINDEX=%s -DSIDE_X=%d -DSIDE_Y=%d",
+                   gpu_dtype_names[from], gpu_dtype_names[to], form, is_int32 ? "i32" : "i64",
+                   tiles ? (int)launch.local[0] : 1, tiles ? (int)launch.local[1] : 1);
 }
 
 static tn_status run(const tn_call *call) {

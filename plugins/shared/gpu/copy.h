@@ -7,4 +7,4 @@
 /* out = in, of the same sizes, converted; queued on call->stream. */
 tn_status gpu_copy(const tn_call *call, const tn_tensor_view *out, const tn_tensor_view *in);
 
-#endif /* TNI_PLUGINS_SHARED_GPU_COPY_H */
+#endif

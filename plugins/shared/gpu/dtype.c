@@ -4,23 +4,17 @@
 #include <math.h>
 #include <string.h>
 
-const char *gpu_dtype_name(tn_dtype dtype) {
-    static const char *const names[TN_DTYPE_COUNT] = {
+const char *const gpu_dtype_names[TN_DTYPE_COUNT] = {
 #define NAME(N, value, name, bytes, category) [TN_##N] = name,
-        TN_DTYPE_MAP(NAME)
+    TN_DTYPE_MAP(NAME)
 #undef NAME
-    };
-    return names[dtype];
-}
+};
 
-uint32_t gpu_dtype_bytes(tn_dtype dtype) {
-    static const uint32_t sizes[TN_DTYPE_COUNT] = {
+const uint8_t gpu_dtype_sizes[TN_DTYPE_COUNT] = {
 #define BYTES(N, value, name, bytes, category) [TN_##N] = bytes,
-        TN_DTYPE_MAP(BYTES)
+    TN_DTYPE_MAP(BYTES)
 #undef BYTES
-    };
-    return sizes[dtype];
-}
+};
 
 int64_t gpu_number_f(tn_dtype dtype, double x) {
     float narrow = (float)x;
@@ -79,10 +73,10 @@ uint64_t gpu_element(tn_dtype dtype, const tn_cell *cell) {
 }
 
 tn_dtype gpu_moved_as(tn_dtype dtype) {
-    uint32_t bytes = gpu_dtype_bytes(dtype);
+    uint32_t bytes = gpu_dtype_sizes[dtype];
     return bytes == 1 ? TN_I8 : bytes == 2 ? TN_I16 : bytes == 4 ? TN_I32 : TN_I64;
 }
 
 int64_t gpu_offset(const tn_tensor_view *view) {
-    return view ? (int64_t)(view->offset / gpu_dtype_bytes(view->dtype)) : 0;
+    return view ? (int64_t)(view->offset / gpu_dtype_sizes[view->dtype]) : 0;
 }

@@ -1,14 +1,16 @@
 #!/usr/bin/env python3
 """Writes device code into a C file, each file as a gpu_source behind dialect.h.
 
-usage: embed.py OUT.c dialect.h FILE.c...
+usage: embed.py OUT.c dialect.h FILE.cl...
 
-`#include "NAME"` stands for the file of that name in the same folder.
+`#include "PATH"` stands for the file of that path from the project's root.
 """
 
 import pathlib
 import re
 import sys
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
 
 
 def literal(text):
@@ -20,7 +22,7 @@ def read(path):
     out = [f'#line 1 "{path.name}"']
     for number, line in enumerate(path.read_text().splitlines(), 1):
         include = re.fullmatch(r'#include "(.+)"', line)
-        out += [read(path.parent / include[1]) + f'#line {number + 1} "{path.name}"'] if include else [line]
+        out += [read(ROOT / include[1]) + f'#line {number + 1} "{path.name}"'] if include else [line]
     return "\n".join(out) + "\n"
 
 

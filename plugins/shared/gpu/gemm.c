@@ -2,11 +2,11 @@
  * into parts where there would be too few tiles. All of it depends on shapes and the device alone,
  * so that results do. */
 #include "plugins/shared/gpu/gemm.h"
+#include "plugins/shared/gpu/device/gemm.params.h"
 
 #include <string.h>
 
 enum {
-    SIDE = 16,      /* of a group of work items, on a GPU */
     MAX_PARTS = 64, /* of a sum */
     MIN_PART = 256, /* of k, that is worth a part */
 };
@@ -20,7 +20,7 @@ uint64_t gpu_bump_take(gpu_bump *bump, uint64_t bytes) {
 }
 
 int64_t gpu_piece(const tn_call *call, uint64_t at, tn_dtype dtype) {
-    return (int64_t)((call->workspace_offset + at) / gpu_dtype_bytes(dtype));
+    return (int64_t)((call->workspace_offset + at) / gpu_dtype_sizes[dtype]);
 }
 
 tn_dtype gpu_computed(tn_dtype dtype) {
@@ -51,11 +51,11 @@ typedef struct tile {
 /* Of a CPU with 32 vector registers, and with 16: sums, a row of B, and one element of A. */
 static const tile tiles_of_32[] = {{6, 4, 1.0}, {8, 3, 1.0}, {12, 2, 0.9}, {12, 1, 0.5}},
                   tiles_of_16[] = {{3, 4, 0.9}, {4, 3, 1.0}, {6, 2, 1.0}, {12, 1, 0.7}},
-                  /* Of a GPU: rows of a group, and columns in vectors of SIDE. */
+                  /* Of a GPU: rows of a group, and columns in vectors of GEMM_SIDE. */
     tiles_of_gpu[] = {{64, 4, 1.0}, {64, 1, 0.6}};
 
 static int lanes_of(const gpu_traits *traits, tn_dtype type) {
-    return traits->is_cpu ? (int)(traits->vector_bytes / gpu_dtype_bytes(type)) : SIDE;
+    return traits->is_cpu ? (int)(traits->vector_bytes / gpu_dtype_sizes[type]) : GEMM_SIDE;
 }
 
 static tile choose(const gpu_traits *traits, const gpu_gemm *p, double *out_speed) {
@@ -100,11 +100,11 @@ static void cut(const gpu_traits *traits, gpu_gemm *p) {
     int64_t tiles = p->n_batch * rows * gpu_ceil_div(p->n, p->panel);
     int64_t wanted = gpu_ceil_div(4 * (int64_t)traits->compute_units, tiles);
     if (traits->is_cpu && rows > 4) {
-        int64_t bytes = k * p->panel * gpu_dtype_bytes(p->a.dtype);
+        int64_t bytes = k * p->panel * gpu_dtype_sizes[p->a.dtype];
         if (bytes > 4 * PANEL_BYTES)
             wanted = wanted > bytes / PANEL_BYTES ? wanted : bytes / PANEL_BYTES;
     }
-    int64_t most = SUMS_BYTES / (p->n_batch * size_of(p->m) * p->n * gpu_dtype_bytes(p->a.dtype));
+    int64_t most = SUMS_BYTES / (p->n_batch * size_of(p->m) * p->n * gpu_dtype_sizes[p->a.dtype]);
     if (wanted > most)
         wanted = most;
     if (wanted > k / MIN_PART)
@@ -149,7 +149,7 @@ static void join(int64_t sizes[3], int64_t *x, int64_t *y, int64_t *z) {
 
 void gpu_gemm_prepare(const gpu_traits *traits, gpu_gemm *p, gpu_bump *bump) {
     tn_dtype type = p->a.dtype;
-    uint64_t item = gpu_dtype_bytes(type);
+    uint64_t item = gpu_dtype_sizes[type];
     double speed;
     join(p->m, p->a.m, p->c.m, p->s.m);
     join(p->k, p->a.k, p->b.k, NULL);
@@ -177,20 +177,13 @@ void gpu_gemm_prepare(const gpu_traits *traits, gpu_gemm *p, gpu_bump *bump) {
 
 /* ---- packing ----------------------------------------------------------------------------- */
 
-/* As device/gemm.cl has it. */
-typedef struct pack_parameters {
-    int64_t k, n, k_sizes[2];
-    int64_t from, from_batch, from_k[3], from_n;
-    int64_t to;
-} pack_parameters;
-
 enum { CPU_DEEP = 32 /* rows of B that a work item packs */ };
 
 typedef enum { GEMM, COMBINE, PACK, PACK_ALONG_K } which;
 
-/* One of the kernels for a tile, which are in a program together; `c` is the result's dtype. */
-static tn_status find(const tn_call *call, const gpu_gemm *p, which kernel, tn_dtype c,
-                      gpu_kernel **out) {
+/* Runs one of the kernels for a tile, which are in a program together; `c` is the result's dtype. */
+static tn_status run(const tn_call *call, const gpu_gemm *p, const gpu_launch *launch, which kernel,
+                     tn_dtype c) {
     static const char *const entries[] = {"gemm", "combine", "pack", "pack_along_k"};
     bool is_cpu = gpu_device_traits(call->device)->is_cpu, along_k = !is_cpu && p->a.k[2] == 1;
     tn_dtype a = p->a.dtype, b = p->b.dtype;
@@ -198,27 +191,21 @@ static tn_status find(const tn_call *call, const gpu_gemm *p, which kernel, tn_d
                                                   (uint64_t)p->rows << 16 | (uint64_t)a << 12 |
                                                   (uint64_t)b << 8 | (uint64_t)c << 4 |
                                                   (uint64_t)along_k << 2);
-    return gpu_kernel_get(call->device, key, &gpu_source_gemm, entries[kernel], out,
-                          "-DT=%s -DB=%s -DR=%s -DROWS=%d -DVECTORS=%d -DLANES=%d -DPANEL=%d "
-                          "-DDEEP=%d -DWIDE=%d -DALONG_K=%d",
-                          gpu_dtype_name(a), gpu_dtype_name(b), gpu_dtype_name(c), p->rows,
-                          p->vectors, p->lanes, p->panel, is_cpu ? CPU_DEEP : 1,
-                          is_cpu ? p->panel : 1, along_k);
+    return gpu_run(call, launch, key, &gpu_source_gemm,
+                   "%s -DT=%s -DB=%s -DR=%s -DROWS=%d -DVECTORS=%d -DLANES=%d -DPANEL=%d "
+                   "-DDEEP=%d -DWIDE=%d -DALONG_K=%d",
+                   entries[kernel], gpu_dtype_names[a], gpu_dtype_names[b], gpu_dtype_names[c],
+                   p->rows, p->vectors, p->lanes, p->panel, is_cpu ? CPU_DEEP : 1,
+                   is_cpu ? p->panel : 1, along_k);
 }
 
 static tn_status pack(const tn_call *call, const gpu_gemm *p) {
-    const gpu_traits *traits = gpu_device_traits(call->device);
+    bool is_cpu = gpu_device_traits(call->device)->is_cpu;
     const gpu_operand *b = &p->b;
-    tn_dtype type = p->a.dtype;
     bool along_k = b->k[2] == 1 && b->n != 1;
-    int deep = traits->is_cpu ? CPU_DEEP : 1, wide = traits->is_cpu ? p->panel : 1,
-        group = traits->is_cpu ? 1 : GPU_GROUP;
-    gpu_kernel *kernel;
-    tn_status status = find(call, p, along_k ? PACK_ALONG_K : PACK, p->c.dtype, &kernel);
-    if (status != TN_OK)
-        return status;
+    int deep = is_cpu ? CPU_DEEP : 1, wide = is_cpu ? p->panel : 1;
     int64_t k = p->depth;
-    pack_parameters parameters = {
+    pack_params params = {
         .k = k,
         .n = p->n,
         .k_sizes = {p->k[1], p->k[2]},
@@ -226,38 +213,23 @@ static tn_status pack(const tn_call *call, const gpu_gemm *p) {
         .from_batch = b->batch,
         .from_k = {b->k[0], b->k[1], b->k[2]},
         .from_n = b->n,
-        .to = gpu_piece(call, p->packed_at, type),
+        .to = gpu_piece(call, p->packed_at, p->a.dtype),
     };
-    gpu_launch launch = {
-        .kernel = kernel,
-        .n_memory = 2,
-        .memory = {call->workspace, b->memory},
-        .parameters = &parameters,
-        .parameter_bytes = sizeof parameters,
-        .groups = {(uint64_t)gpu_ceil_div(gpu_ceil_div(k, deep) * (p->panel / wide), group),
-                   (uint64_t)gpu_ceil_div(p->n, p->panel), b->batch ? (uint64_t)p->n_batch : 1},
-        .local = {(uint64_t)group},
-    };
-    return gpu_launch_on(call->stream, &launch);
+    gpu_launch launch = {.n_memory = 2,
+                         .memory = {call->workspace, b->memory},
+                         .parameters = &params,
+                         .parameter_bytes = sizeof params};
+    gpu_launch_items(&launch, gpu_ceil_div(k, deep) * (p->panel / wide), is_cpu ? 1 : GPU_GROUP);
+    launch.groups[1] = (uint64_t)gpu_ceil_div(p->n, p->panel);
+    launch.groups[2] = b->batch ? (uint64_t)p->n_batch : 1;
+    return run(call, p, &launch, along_k ? PACK_ALONG_K : PACK, p->c.dtype);
 }
 
 /* ---- multiplying ------------------------------------------------------------------------- */
 
-/* As device/gemm.cl has it. */
-typedef struct parameters {
-    int64_t m, n, k, m_sizes[2], k_sizes[2];
-    int64_t a_offset, a_batch, a_m[3], a_k[3];
-    int64_t b_offset, b_batch;
-    int64_t c_offset, c_batch, c_part, c_m[3], c_n;
-    int64_t s_offset, s_batch, s_m[3], s_n;
-    int64_t parts, part;
-    int64_t alpha, beta, has_s;
-    int64_t sums_offset;
-} parameters;
-
-static void fill(const tn_call *call, const gpu_gemm *p, parameters *out) {
+static void fill(const tn_call *call, const gpu_gemm *p, gemm_params *out) {
     tn_dtype type = p->a.dtype;
-    *out = (parameters){
+    *out = (gemm_params){
         .m = size_of(p->m),
         .n = p->n,
         .k = p->depth,
@@ -287,7 +259,7 @@ static void fill(const tn_call *call, const gpu_gemm *p, parameters *out) {
 }
 
 /* The product whose C are the partial sums of `whole`: [batch][part][m][n]. */
-static void fill_parts(tn_dtype type, const parameters *whole, parameters *out) {
+static void fill_parts(tn_dtype type, const gemm_params *whole, gemm_params *out) {
     int64_t n = whole->n,
             rows[3] = {whole->m_sizes[0] * whole->m_sizes[1] * n, whole->m_sizes[1] * n, n};
     *out = *whole;
@@ -300,41 +272,30 @@ static void fill_parts(tn_dtype type, const parameters *whole, parameters *out) 
     out->has_s = 0;
 }
 
-static tn_status combine(const tn_call *call, const gpu_gemm *p, const parameters *numbers,
+static tn_status combine(const tn_call *call, const gpu_gemm *p, const gemm_params *whole,
                          tn_memory s) {
-    gpu_kernel *kernel;
-    tn_status status = find(call, p, COMBINE, p->c.dtype, &kernel);
-    if (status != TN_OK)
-        return status;
-    gpu_launch launch = {
-        .kernel = kernel,
-        .n_memory = 3,
-        .memory = {p->c.memory, call->workspace, s},
-        .parameters = numbers,
-        .parameter_bytes = sizeof *numbers,
-        .groups = {(uint64_t)gpu_ceil_div(numbers->m * p->n, GPU_GROUP), (uint64_t)p->n_batch},
-        .local = {GPU_GROUP},
-    };
-    return gpu_launch_on(call->stream, &launch);
+    gpu_launch launch = {.n_memory = 3,
+                         .memory = {p->c.memory, call->workspace, s},
+                         .parameters = whole,
+                         .parameter_bytes = sizeof *whole};
+    gpu_launch_items(&launch, whole->m * p->n, GPU_GROUP);
+    launch.groups[1] = (uint64_t)p->n_batch;
+    return run(call, p, &launch, COMBINE, p->c.dtype);
 }
 
 tn_status gpu_gemm_run(const tn_call *call, const gpu_gemm *p) {
-    uint64_t side = gpu_device_traits(call->device)->is_cpu ? 1 : SIDE;
+    uint64_t side = gpu_device_traits(call->device)->is_cpu ? 1 : GEMM_SIDE;
     bool has_parts = p->parts > 1;
     tn_dtype type = p->a.dtype;
     tn_memory s = p->s.memory ? p->s.memory : p->c.memory;
-    gpu_kernel *kernel;
-    parameters whole, parts;
+    gemm_params whole, parts;
     tn_status status = p->depth ? pack(call, p) : TN_OK;
-    if (status == TN_OK)
-        status = find(call, p, GEMM, has_parts ? type : p->c.dtype, &kernel);
     if (status != TN_OK)
         return status;
     fill(call, p, &whole);
     if (has_parts)
         fill_parts(type, &whole, &parts);
     gpu_launch launch = {
-        .kernel = kernel,
         .n_memory = 4,
         .memory = {has_parts ? call->workspace : p->c.memory, p->a.memory, call->workspace, s},
         .parameters = has_parts ? &parts : &whole,
@@ -343,6 +304,6 @@ tn_status gpu_gemm_run(const tn_call *call, const gpu_gemm *p) {
                    (uint64_t)(p->n_batch * p->parts)},
         .local = {side, side},
     };
-    status = gpu_launch_on(call->stream, &launch);
+    status = run(call, p, &launch, GEMM, has_parts ? type : p->c.dtype);
     return status == TN_OK && has_parts ? combine(call, p, &whole, s) : status;
 }

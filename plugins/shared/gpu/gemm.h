@@ -68,17 +68,17 @@ tn_status gpu_pad_run(const tn_call *call, const gpu_pad *p);
 typedef struct gpu_gemm_job {
     gpu_pad pad;
     gpu_gemm product;
-    gpu_bump bump; /* what the plan needs of the workspace */
+    gpu_bump bump; /* what it needs of the workspace */
 } gpu_gemm_job;
 
-/* Its record: GPU_KERNEL(op, dtypes, flags, gpu_gemm_job_run, GPU_GEMM_JOB(planner)). `plan`
+/* Its record: GPU_KERNEL(op, dtypes, flags, gpu_gemm_job_run, GPU_GEMM_JOB(maker)). `make`
  * is given a job of zeros. */
-typedef struct gpu_gemm_planner {
-    void (*plan)(const tn_call *call, gpu_gemm_job *out);
-} gpu_gemm_planner;
+typedef struct gpu_gemm_maker {
+    void (*make)(const tn_call *call, gpu_gemm_job *out);
+} gpu_gemm_maker;
 
-#define GPU_GEMM_JOB(planner) .workspace = gpu_gemm_job_workspace, .user = (void *)&(planner)
+#define GPU_GEMM_JOB(maker) .workspace = gpu_gemm_job_workspace, .user = (void *)&(maker)
 tn_status gpu_gemm_job_run(const tn_call *call);
 tn_status gpu_gemm_job_workspace(const tn_call *call, uint64_t *out_bytes);
 
-#endif /* TNI_PLUGINS_SHARED_GPU_GEMM_H */
+#endif

@@ -1,22 +1,22 @@
-/* Reading and adding at places named by an index tensor; calls of device/index.cl. What has
- * an index for each slice (index_select, index_add) is what has one for each element (gather,
+/* Reading and adding at places named by an index tensor. What has an index for each slice (index_select, index_add) is what has one for each element (gather,
  * scatter_add) with an index of strides of zero. */
-#include "plugins/shared/gpu/loop.h"
 #include "plugins/shared/gpu/copy.h"
+#include "plugins/shared/gpu/device/index.params.h"
+#include "plugins/shared/gpu/loop.h"
 #include "plugins/shared/gpu/sort.h"
 
-#include <stdio.h>
+#include <string.h>
 
 enum { ROW_GROUP = 16 };
 
 /* What is kept under GPU_FAMILY_index. */
 enum { GATHER, ADD, ADD_SORTED };
 
-typedef struct parameters {
-    int64_t items, row, run, runs, size, stride, n, strides[2], alpha;
-    int64_t keys, places, offsets[3], row_strides[3];
+/* What is made of a call step by step; the loop goes into the parameters at the end. */
+typedef struct rows {
+    index_params p;
     gpu_loop loop;
-} parameters;
+} rows;
 
 /* A view with strides of its own. */
 typedef struct changed {
@@ -51,9 +51,10 @@ static int64_t stride_of(const tn_tensor_view *v, int64_t dim) {
 /* ---- rows and runs ----------------------------------------------------------------------- */
 
 /* What all kernels need: where the three tensors begin, and the loop over `dims` of index. */
-static void init(parameters *p, const tn_tensor_view *const *views, int64_t dim, uint32_t dims) {
+static void init(rows *r, const tn_tensor_view *const *views, int64_t dim, uint32_t dims) {
     const tn_tensor_view *indexed = views[2];
-    gpu_loop_init(&p->loop, views, 3, dims);
+    index_params *p = &r->p;
+    gpu_loop_init(&r->loop, views, 3, dims);
     p->size = indexed->rank ? indexed->sizes[dim] : 1;
     p->stride = stride_of(indexed, dim);
     for (int k = 0; k < 3; k++)
@@ -63,22 +64,11 @@ static void init(parameters *p, const tn_tensor_view *const *views, int64_t dim,
 /* Takes the innermost dimension out of the loop and cuts it into runs. On a CPU device there are a
  * few for each processor; where elements of a row lie far apart (not `whole_rows`), and elsewhere,
  * each is one. */
-static void cut(const tn_call *call, parameters *p, bool whole_rows) {
+static void cut(const tn_call *call, rows *r, bool whole_rows) {
     const gpu_traits *traits = gpu_device_traits(call->device);
-    int64_t numel = gpu_loop_numel(&p->loop);
-    gpu_loop *l = &p->loop;
-    p->row = 1;
-    if (l->rank) {
-        p->row = l->sizes[0];
-        for (int k = 0; k < 3; k++)
-            p->row_strides[k] = l->strides[k][0];
-        l->rank--;
-        for (int64_t d = 0; d < l->rank; d++) {
-            l->sizes[d] = l->sizes[d + 1];
-            for (int k = 0; k < 3; k++)
-                l->strides[k][d] = l->strides[k][d + 1];
-        }
-    }
+    index_params *p = &r->p;
+    int64_t numel = gpu_loop_numel(&r->loop);
+    p->row = gpu_loop_take_innermost(&r->loop, 3, p->row_strides);
     p->run = 1;
     if (traits->is_cpu && whole_rows) {
         int64_t share = numel / (4 * (int64_t)traits->compute_units);
@@ -91,11 +81,11 @@ static void cut(const tn_call *call, parameters *p, bool whole_rows) {
 }
 
 /* Does the row of tensors 1 and 2 lie side by side? */
-static bool is_unit(const parameters *p) {
+static bool is_unit(const index_params *p) {
     return p->row == 1 || (p->row_strides[1] == 1 && p->row_strides[2] == 1);
 }
 
-static int64_t group_of(const tn_call *call, const parameters *p) {
+static int64_t group_of(const tn_call *call, const index_params *p) {
     const gpu_traits *traits = gpu_device_traits(call->device);
     if (!traits->is_cpu || p->run == 1)
         return GPU_GROUP;
@@ -108,69 +98,58 @@ typedef struct variant {
     bool same, unit, shared, is_int32;
 } variant;
 
-/* Gathers of all dtypes are in one program, and all that adds to a dtype. */
-static tn_status build(const tn_call *call, uint64_t key, const variant *v, gpu_kernel **out) {
-    static const char *const forms[2][2] = {{"", "_unit"}, {"_same", "_same_unit"}};
-    const char *form = forms[v->same][v->unit], *index = v->is_int32 ? "i32" : "i64",
-               *dtype = gpu_dtype_name(v->dtype);
-    char entry[48];
-    if (v->which == GATHER) {
-        snprintf(entry, sizeof entry, "gather_%s%s", dtype, form);
-        return gpu_kernel_get(call->device, key, &gpu_source_index, entry, out, "-DINDEX=%s",
-                              index);
-    }
-    if (v->which == ADD)
-        snprintf(entry, sizeof entry, "add%s", form);
-    else
-        snprintf(entry, sizeof entry, "add_sorted");
-    return gpu_kernel_get(call->device, key, &gpu_source_index, entry, out,
-                          "-DT=%s -DA=%s -DP=%s -DSHARED=%d -DINDEX=%s", dtype,
-                          gpu_dtype_name(v->sum), gpu_dtype_name(v->places), v->shared, index);
+static bool is_int32(const index_params *p) {
+    return p->items < INT32_MAX - GPU_GROUP && p->n <= INT32_MAX;
 }
 
-static tn_status find_kernel(const tn_call *call, const variant *v, gpu_kernel **out) {
+/* Gathers of all dtypes are in one program, and all that adds to a dtype. */
+static tn_status run(const tn_call *call, const gpu_launch *launch, const variant *v) {
+    static const char *const forms[2][2] = {{"", "_unit"}, {"_same", "_same_unit"}};
+    const char *form = v->which == ADD_SORTED ? "_sorted" : forms[v->same][v->unit],
+               *index = v->is_int32 ? "i32" : "i64", *dtype = gpu_dtype_names[v->dtype];
     uint64_t key = GPU_KEY(GPU_FAMILY_index, (uint64_t)v->which << 16 | (uint64_t)v->dtype << 8 |
                                                  (uint64_t)(v->places == TN_I64) << 4 |
                                                  (uint64_t)v->same << 3 | (uint64_t)v->unit << 2 |
                                                  (uint64_t)v->shared << 1 | v->is_int32);
-    *out = gpu_kernel_find(call->device, key);
-    return *out ? TN_OK : build(call, key, v, out);
+    if (v->which == GATHER)
+        return gpu_run(call, launch, key, &gpu_source_index, "gather_%s%s -DINDEX=%s", dtype, form,
+                       index);
+    return gpu_run(call, launch, key, &gpu_source_index,
+                   "add%s -DT=%s -DA=%s -DP=%s -DSHARED=%d -DINDEX=%s", form, dtype,
+                   gpu_dtype_names[v->sum], gpu_dtype_names[v->places], v->shared, index);
 }
 
-static bool is_int32(const parameters *p) {
-    return p->items < INT32_MAX - GPU_GROUP && p->n <= INT32_MAX;
-}
-
-static tn_status launch(const tn_call *call, variant *v, parameters *p,
+static tn_status launch(const tn_call *call, variant *v, rows *r,
                         const tn_tensor_view *const *views) {
+    index_params *p = &r->p;
     gpu_launch l = {.n_memory = 3,
                     .memory = {views[0]->memory, views[1]->memory, views[2]->memory},
                     .parameters = p,
-                    .parameter_bytes = offsetof(parameters, loop) + gpu_loop_bytes(3),
+                    .parameter_bytes = sizeof *p,
                     .may_fail = true};
     v->unit = is_unit(p);
     v->same = p->row > 1 && p->row_strides[0] == 0;
     v->is_int32 = is_int32(p);
-    tn_status status = find_kernel(call, v, &l.kernel);
-    return status == TN_OK ? gpu_launch_items(call->stream, &l, p->items, group_of(call, p))
-                           : status;
+    memcpy(&p->loop, &r->loop, sizeof p->loop);
+    gpu_launch_items(&l, p->items, group_of(call, p));
+    return run(call, &l, v);
 }
 
 /* ---- gather and index_select ------------------------------------------------------------- */
 
 static tn_status fetch(const tn_call *call, const tn_tensor_view *self, int64_t dim,
                        const tn_tensor_view *index) {
-    parameters p = {.n = 1};
+    rows r = {.p.n = 1};
     changed still; /* self, which dim does not move */
     const tn_tensor_view *views[3] = {index, call->outs[0], change(self, &still)};
-    init(&p, views, dim, GPU_ALL_DIMS);
+    init(&r, views, dim, GPU_ALL_DIMS);
     if (self->rank)
         still.strides[dim] = 0;
-    gpu_loop_init(&p.loop, views, 3, GPU_ALL_DIMS);
-    cut(call, &p, true);
+    gpu_loop_init(&r.loop, views, 3, GPU_ALL_DIMS);
+    cut(call, &r, true);
     tn_dtype moved = gpu_moved_as(self->dtype);
     variant v = {.which = GATHER, .dtype = moved, .sum = moved, .places = TN_I32};
-    return launch(call, &v, &p, views);
+    return launch(call, &v, &r, views);
 }
 
 static tn_status gather(const tn_call *call) {
@@ -251,16 +230,17 @@ static const tn_tensor_view *stand_in(const tn_call *call, changed *out) {
     return &out->view;
 }
 
-static tn_status add_sorted(const tn_call *call, const adding *a, variant *v, parameters *p,
+static tn_status add_sorted(const tn_call *call, const adding *a, variant *v, rows *r,
                             const tn_tensor_view *const *views) {
+    index_params *p = &r->p;
     gpu_sorted sorted;
     tn_status status = gpu_sort(call, a->index, a->shared ? 0 : a->dim, false, NULL, NULL,
                                 sum_bytes(call), &sorted);
     if (status != TN_OK)
         return status;
-    p->items = gpu_loop_numel(&p->loop) * p->n;
+    p->items = gpu_loop_numel(&r->loop) * p->n;
     p->keys = (int64_t)(sorted.keys / 8);
-    p->places = (int64_t)(sorted.places / gpu_dtype_bytes(sorted.place_dtype));
+    p->places = (int64_t)(sorted.places / gpu_dtype_sizes[sorted.place_dtype]);
     v->which = ADD_SORTED;
     v->places = sorted.place_dtype;
     v->shared = a->shared;
@@ -269,10 +249,11 @@ static tn_status add_sorted(const tn_call *call, const adding *a, variant *v, pa
         .n_memory = 4,
         .memory = {call->workspace, call->workspace, views[1]->memory, views[2]->memory},
         .parameters = p,
-        .parameter_bytes = offsetof(parameters, loop) + gpu_loop_bytes(3),
+        .parameter_bytes = sizeof *p,
         .may_fail = true};
-    status = find_kernel(call, v, &l.kernel);
-    return status == TN_OK ? gpu_launch_items(call->stream, &l, p->items, GPU_GROUP) : status;
+    memcpy(&p->loop, &r->loop, sizeof p->loop);
+    gpu_launch_items(&l, p->items, GPU_GROUP);
+    return run(call, &l, v);
 }
 
 static tn_status add(const tn_call *call, const adding *a) {
@@ -282,18 +263,18 @@ static tn_status add(const tn_call *call, const adding *a) {
     const tn_tensor_view *views[3] = {
         a->shared ? spread(a->index, a->source, a->dim, &for_index) : a->index, a->source, sum};
     const tn_tensor_view *shape = views[0];
-    parameters p = {.n = shape->rank ? shape->sizes[a->dim] : 1,
+    rows r = {.p = {.n = shape->rank ? shape->sizes[a->dim] : 1,
                     .strides = {stride_of(views[0], a->dim), stride_of(views[1], a->dim)},
-                    .alpha = a->alpha};
-    init(&p, views, a->dim, shape->rank ? GPU_ALL_DIMS & ~(UINT32_C(1) << a->dim) : GPU_ALL_DIMS);
+                    .alpha = a->alpha}};
+    init(&r, views, a->dim, shape->rank ? GPU_ALL_DIMS & ~(UINT32_C(1) << a->dim) : GPU_ALL_DIMS);
     variant v = {.which = ADD, .dtype = out->dtype, .sum = sum->dtype, .places = TN_I32};
     tn_status status = gpu_copy(call, sum, a->self);
     if (status == TN_OK && by_sorting(call, a)) {
-        status = add_sorted(call, a, &v, &p, views);
+        status = add_sorted(call, a, &v, &r, views);
     } else if (status == TN_OK) {
-        bool side_by_side = p.loop.rank && p.loop.strides[1][0] == 1 && p.loop.strides[2][0] == 1;
-        cut(call, &p, side_by_side);
-        status = launch(call, &v, &p, views);
+        bool side_by_side = r.loop.rank && r.loop.strides[1][0] == 1 && r.loop.strides[2][0] == 1;
+        cut(call, &r, side_by_side);
+        status = launch(call, &v, &r, views);
     }
     return status == TN_OK && sum != out ? gpu_copy(call, out, sum) : status;
 }

@@ -1,4 +1,4 @@
-/* See loop.h. */
+/* Dimensions are joined as they come in, from the innermost; and again where they are sorted. */
 #include "plugins/shared/gpu/loop.h"
 
 #include <string.h>

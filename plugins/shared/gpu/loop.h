@@ -4,15 +4,13 @@
 #ifndef TNI_PLUGINS_SHARED_GPU_LOOP_H
 #define TNI_PLUGINS_SHARED_GPU_LOOP_H
 
+#include "plugins/shared/gpu/device/params.h"
 #include "plugins/shared/gpu/gpu.h"
 
 /* Sizes, and the strides of up to GPU_MAX_MEMORY tensors, in elements, innermost first. Device code
  * takes it as it is, as far as there are tensors: gpu_loop_bytes. */
-typedef struct gpu_loop {
-    int64_t rank;
-    int64_t sizes[TN_MAX_RANK];
-    int64_t strides[GPU_MAX_MEMORY][TN_MAX_RANK];
-} gpu_loop;
+typedef LOOP(GPU_MAX_MEMORY) gpu_loop;
+_Static_assert(MAX_RANK == TN_MAX_RANK, "device code has the rank of tenon/plugin.h");
 
 /* Every dimension. */
 #define GPU_ALL_DIMS UINT32_MAX
@@ -39,4 +37,4 @@ static inline uint64_t gpu_loop_bytes(int n) {
     return offsetof(gpu_loop, strides) + (uint64_t)n * sizeof(int64_t[TN_MAX_RANK]);
 }
 
-#endif /* TNI_PLUGINS_SHARED_GPU_LOOP_H */
+#endif

@@ -46,7 +46,7 @@ static gpu_gemm product_of(const tn_tensor_view *x, const tn_tensor_view *y,
     return p;
 }
 
-static void plan(const tn_call *call, const tn_tensor_view *x, const tn_tensor_view *y,
+static void make(const tn_call *call, const tn_tensor_view *x, const tn_tensor_view *y,
                  const tn_tensor_view *s, gpu_gemm_job *out) {
     const gpu_traits *traits = gpu_device_traits(call->device);
     tn_dtype dtype = x->dtype, type = gpu_computed(dtype);
@@ -65,7 +65,7 @@ static void plan(const tn_call *call, const tn_tensor_view *x, const tn_tensor_v
                              .strides = {a->batch, 0, a->m[2], a->k[2]},
                              .inside = {m, k},
                              .sizes = {n, 1, m, k}};
-        out->pad.at = gpu_bump_take(&out->bump, (uint64_t)(n * m * k) * gpu_dtype_bytes(type));
+        out->pad.at = gpu_bump_take(&out->bump, (uint64_t)(n * m * k) * gpu_dtype_sizes[type]);
         *a = (gpu_operand){.memory = call->workspace,
                            .dtype = type,
                            .offset = gpu_piece(call, out->pad.at, type),
@@ -76,22 +76,22 @@ static void plan(const tn_call *call, const tn_tensor_view *x, const tn_tensor_v
     gpu_gemm_prepare(traits, &out->product, &out->bump);
 }
 
-static void plan_bmm(const tn_call *call, gpu_gemm_job *job) {
-    plan(call, gpu_arg(call, TN_ARG_bmm_self), gpu_arg(call, TN_ARG_bmm_mat2), NULL, job);
+static void make_bmm(const tn_call *call, gpu_gemm_job *job) {
+    make(call, gpu_arg(call, TN_ARG_bmm_self), gpu_arg(call, TN_ARG_bmm_mat2), NULL, job);
     job->product.alpha = gpu_number_i(call->outs[0]->dtype, 1);
 }
 
-static void plan_addmm(const tn_call *call, gpu_gemm_job *job) {
+static void make_addmm(const tn_call *call, gpu_gemm_job *job) {
     const tn_cell *beta = &call->args[TN_ARG_addmm_beta];
     tn_dtype dtype = call->outs[0]->dtype;
     bool is_zero = beta->tag == TN_CELL_F64 ? beta->v.f64 == 0 : beta->v.i64 == 0;
-    plan(call, gpu_arg(call, TN_ARG_addmm_mat1), gpu_arg(call, TN_ARG_addmm_mat2),
+    make(call, gpu_arg(call, TN_ARG_addmm_mat1), gpu_arg(call, TN_ARG_addmm_mat2),
          is_zero ? NULL : gpu_arg(call, TN_ARG_addmm_self), job);
     job->product.alpha = gpu_number(dtype, &call->args[TN_ARG_addmm_alpha]);
     job->product.beta = gpu_number(dtype, beta);
 }
 
-static const gpu_gemm_planner bmm = {plan_bmm}, addmm = {plan_addmm};
+static const gpu_gemm_maker bmm = {make_bmm}, addmm = {make_addmm};
 
 #define RECORDS(name_) \
     GPU_KERNEL(name_, TN_DTYPES_NUMBER, GPU_FLAGS_STRIDED, gpu_gemm_job_run, GPU_GEMM_JOB(name_))

@@ -1,16 +1,8 @@
-/* Calls of device/norm.cl. */
+/* layer_norm and its gradient: tensors of different ranks become one loop, whose first dimensions
+ * are a line. */
+#include "plugins/shared/gpu/device/norm.params.h"
 #include "plugins/shared/gpu/loop.h"
 #include "plugins/shared/gpu/tiling.h"
-
-enum { OUT, INPUT, WEIGHT, OTHER, MEAN, RSTD, TENSORS }; /* as the device code has them */
-
-/* As the device code has it. */
-typedef struct parameters {
-    int64_t offsets[TENSORS], length, n_teams, per, eps, inner;
-    struct {
-        int64_t rank, sizes[TN_MAX_RANK], strides[TENSORS][TN_MAX_RANK];
-    } loop;
-} parameters;
 
 /* A view with dimensions before its own, along which it does not move. */
 typedef struct raised {
@@ -30,10 +22,10 @@ static const tn_tensor_view *raise_to(int32_t rank, const tn_tensor_view *view, 
 }
 
 /* Adds a loop's dimensions behind those that are there. */
-static void append(parameters *p, const gpu_loop *loop) {
+static void append(norm_params *p, const gpu_loop *loop) {
     for (int64_t d = 0; d < loop->rank; d++, p->loop.rank++) {
         p->loop.sizes[p->loop.rank] = loop->sizes[d];
-        for (int k = 0; k < TENSORS; k++)
+        for (int k = 0; k < NORM_TENSORS; k++)
             p->loop.strides[k][p->loop.rank] = loop->strides[k][d];
     }
 }
@@ -42,30 +34,30 @@ static void append(parameters *p, const gpu_loop *loop) {
 static tn_status launch(const tn_call *call, bool backward, const tn_tensor_view *const *views,
                         int64_t n_dims, double eps) {
     const gpu_traits *traits = gpu_device_traits(call->device);
-    const tn_tensor_view *out = views[OUT], *all[TENSORS];
+    const tn_tensor_view *out = views[NORM_OUT], *all[NORM_TENSORS];
     raised weight, bias;
-    bool has_weight = views[WEIGHT], has_bias = !backward && views[OTHER];
-    for (int k = 0; k < TENSORS; k++)
+    bool has_weight = views[NORM_WEIGHT], has_bias = !backward && views[NORM_OTHER];
+    for (int k = 0; k < NORM_TENSORS; k++)
         all[k] = views[k];
-    all[WEIGHT] = raise_to(out->rank, views[WEIGHT], &weight);
+    all[NORM_WEIGHT] = raise_to(out->rank, views[NORM_WEIGHT], &weight);
     if (!backward)
-        all[OTHER] = raise_to(out->rank, views[OTHER], &bias);
+        all[NORM_OTHER] = raise_to(out->rank, views[NORM_OTHER], &bias);
 
     uint32_t outer_dims = (UINT32_C(1) << (out->rank - n_dims)) - 1;
-    uint32_t absent =
-        (views[WEIGHT] ? 0 : UINT32_C(1) << WEIGHT) | (views[OTHER] ? 0 : UINT32_C(1) << OTHER);
-    parameters p = {.eps = gpu_number_f(traits->has_f64 ? TN_F64 : TN_F32, eps)};
+    uint32_t absent = (views[NORM_WEIGHT] ? 0 : UINT32_C(1) << NORM_WEIGHT) |
+                      (views[NORM_OTHER] ? 0 : UINT32_C(1) << NORM_OTHER);
+    norm_params p = {.eps = gpu_number_f(traits->has_f64 ? TN_F64 : TN_F32, eps)};
     gpu_loop inner, outer;
-    gpu_loop_init(&inner, all, MEAN, ~outer_dims); /* mean and rstd are of a line */
-    for (int k = MEAN; k < TENSORS; k++)
+    gpu_loop_init(&inner, all, NORM_MEAN, ~outer_dims); /* mean and rstd are of a line */
+    for (int k = NORM_MEAN; k < NORM_TENSORS; k++)
         for (int64_t d = 0; d < inner.rank; d++)
             inner.strides[k][d] = 0;
-    gpu_loop_init(&outer, all, TENSORS, outer_dims);
+    gpu_loop_init(&outer, all, NORM_TENSORS, outer_dims);
     p.length = gpu_loop_numel(&inner);
     p.inner = inner.rank;
     append(&p, &inner);
     append(&p, &outer);
-    for (int k = 0; k < TENSORS; k++)
+    for (int k = 0; k < NORM_TENSORS; k++)
         p.offsets[k] = gpu_offset(views[k]);
 
     gpu_lines lines = {
@@ -74,52 +66,46 @@ static tn_status launch(const tn_call *call, bool backward, const tn_tensor_view
     gpu_tiling_choose(&team, traits, &lines, true);
     p.n_teams = team.n_teams;
     p.per = team.per;
-    bool unit = gpu_loop_in_a_row(&inner, MEAN, absent), is_int32 = out->numel < INT32_MAX;
-    gpu_kernel *kernel;
-    tn_status status = gpu_kernel_get(
-        call->device,
+    bool unit = gpu_loop_in_a_row(&inner, NORM_MEAN, absent), is_int32 = out->numel < INT32_MAX;
+    uint64_t key =
         GPU_KEY(GPU_FAMILY_norm, (uint64_t)out->dtype << 28 | gpu_tiling_key(&team) << 8 |
                                      (uint64_t)backward << 4 | (uint64_t)has_weight << 3 |
-                                     (uint64_t)has_bias << 2 | (uint64_t)unit << 1 | is_int32),
-        &gpu_source_norm, "layer_norm", &kernel,
-        "-DT=%s -DBACKWARD=%d -DWEIGHT=%d -DBIAS=%d -DUNIT=%d -DINDEX=%s -DL=%d "
-        "-DM=1 -DP=%d -DW=%d",
-        gpu_dtype_name(out->dtype), backward, has_weight, has_bias, unit, is_int32 ? "i32" : "i64",
-        (int)team.l, (int)team.p, (int)team.w);
-    if (status != TN_OK)
-        return status;
-    gpu_launch l = {.kernel = kernel,
-                    .parameters = &p,
+                                     (uint64_t)has_bias << 2 | (uint64_t)unit << 1 | is_int32);
+    gpu_launch l = {.parameters = &p,
                     .parameter_bytes = sizeof p,
                     .groups = {(uint64_t)team.groups},
                     .local = {gpu_tiling_group(&team)}};
-    for (int k = 0; k < TENSORS; k++)
+    for (int k = 0; k < NORM_TENSORS; k++)
         if (views[k])
             l.memory[l.n_memory++] = views[k]->memory;
-    return gpu_launch_on(call->stream, &l);
+    return gpu_run(call, &l, key, &gpu_source_norm,
+                   "layer_norm -DT=%s -DBACKWARD=%d -DWEIGHT=%d -DBIAS=%d -DUNIT=%d -DINDEX=%s "
+                   "-DL=%d -DM=1 -DP=%d -DW=%d",
+                   gpu_dtype_names[out->dtype], backward, has_weight, has_bias, unit,
+                   is_int32 ? "i32" : "i64", (int)team.l, (int)team.p, (int)team.w);
 }
 
 static tn_status forward(const tn_call *call) {
-    const tn_tensor_view *const views[TENSORS] = {
-        [OUT] = call->outs[0],
-        [INPUT] = gpu_arg(call, TN_ARG_layer_norm_input),
-        [WEIGHT] = gpu_arg(call, TN_ARG_layer_norm_weight),
-        [OTHER] = gpu_arg(call, TN_ARG_layer_norm_bias),
-        [MEAN] = call->outs[1],
-        [RSTD] = call->outs[2],
+    const tn_tensor_view *const views[NORM_TENSORS] = {
+        [NORM_OUT] = call->outs[0],
+        [NORM_INPUT] = gpu_arg(call, TN_ARG_layer_norm_input),
+        [NORM_WEIGHT] = gpu_arg(call, TN_ARG_layer_norm_weight),
+        [NORM_OTHER] = gpu_arg(call, TN_ARG_layer_norm_bias),
+        [NORM_MEAN] = call->outs[1],
+        [NORM_RSTD] = call->outs[2],
     };
     return launch(call, false, views, call->args[TN_ARG_layer_norm_n_dims].v.i64,
                   call->args[TN_ARG_layer_norm_eps].v.f64);
 }
 
 static tn_status backward(const tn_call *call) {
-    const tn_tensor_view *const views[TENSORS] = {
-        [OUT] = call->outs[0],
-        [INPUT] = gpu_arg(call, TN_ARG_layer_norm_backward_input),
-        [WEIGHT] = gpu_arg(call, TN_ARG_layer_norm_backward_weight),
-        [OTHER] = gpu_arg(call, TN_ARG_layer_norm_backward_grad_output),
-        [MEAN] = gpu_arg(call, TN_ARG_layer_norm_backward_mean),
-        [RSTD] = gpu_arg(call, TN_ARG_layer_norm_backward_rstd),
+    const tn_tensor_view *const views[NORM_TENSORS] = {
+        [NORM_OUT] = call->outs[0],
+        [NORM_INPUT] = gpu_arg(call, TN_ARG_layer_norm_backward_input),
+        [NORM_WEIGHT] = gpu_arg(call, TN_ARG_layer_norm_backward_weight),
+        [NORM_OTHER] = gpu_arg(call, TN_ARG_layer_norm_backward_grad_output),
+        [NORM_MEAN] = gpu_arg(call, TN_ARG_layer_norm_backward_mean),
+        [NORM_RSTD] = gpu_arg(call, TN_ARG_layer_norm_backward_rstd),
     };
     return launch(call, true, views, call->args[TN_ARG_layer_norm_backward_n_dims].v.i64, 0);
 }

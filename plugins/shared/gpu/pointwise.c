@@ -1,8 +1,9 @@
-/* Calls of device/pointwise.cl. */
+/* Operators that compute each element from the elements in its place: the form that a call's layouts
+ * allow, and parameters for as many tensors as it has. */
+#include "plugins/shared/gpu/device/pointwise.params.h"
 #include "plugins/shared/gpu/loop.h"
 #include "plugins/shared/gpu/pointwise.h"
 
-#include <stdio.h>
 #include <string.h>
 
 enum {
@@ -12,26 +13,23 @@ enum {
     SIDE = 16           /* of a group's tile */
 };
 
-/* As the device code has it. Where a loop is needed it follows the offsets of the tensors that
- * there are. */
-typedef struct parameters {
-    int64_t numel, scalar, numbers[8];
-    char rest[MAX_TENSORS * sizeof(int64_t) + sizeof(gpu_loop)];
-} parameters;
+/* Of any number of tensors: what follows the numbers is packed as their struct has it. */
+typedef pointwise_params_7 parameters;
 
 /* The forms of device/pointwise.cl. */
-enum form { IN_A_ROW, STRIDED, BY_ROWS };
+enum { IN_A_ROW, BY_STRIDES, BY_ROWS };
 
-/* Offsets, and for a strided call the loop. */
+/* Offsets, and for a strided call the loop; returns the bytes of the whole. */
 static uint64_t pack(const tn_tensor_view *const *views, int n, const gpu_loop *loop, bool strided,
                      parameters *p) {
     int64_t offsets[MAX_TENSORS];
     for (int k = 0; k < n; k++)
         offsets[k] = gpu_offset(views[k]);
     uint64_t bytes = (uint64_t)n * sizeof offsets[0], loop_bytes = strided ? gpu_loop_bytes(n) : 0;
-    memcpy(p->rest, offsets, bytes);
-    memcpy(p->rest + bytes, loop, loop_bytes);
-    return offsetof(parameters, rest) + bytes + loop_bytes;
+    char *rest = (char *)p + offsetof(parameters, offsets);
+    memcpy(rest, offsets, bytes);
+    memcpy(rest + bytes, loop, loop_bytes);
+    return offsetof(parameters, offsets) + bytes + loop_bytes;
 }
 
 /* Does a tensor lie along the second dimension? Then a group takes a tile of the two, so that what
@@ -45,19 +43,6 @@ static bool turns(const gpu_loop *loop, int n) {
 
 /* In a program there are all operators of a dtype; where they follow strides, which takes longer to
  * compile, those of so many inputs. */
-static tn_status build(const tn_call *call, uint64_t key, tn_dtype dtype, int scalar,
-                       enum form form, bool is_int32, gpu_kernel **out) {
-    const gpu_pointwise *op = call->user;
-    char entry[64];
-    if (scalar < 0)
-        snprintf(entry, sizeof entry, "op_%s", op->name);
-    else
-        snprintf(entry, sizeof entry, "op_%s_s%d", op->name, scalar);
-    return gpu_kernel_get(call->device, key, &gpu_source_pointwise, entry, out,
-                          "-DT=%s -DSTRIDED=%d -DINDEX=%s -DN_IN=%d", gpu_dtype_name(dtype), form,
-                          is_int32 ? "i32" : "i64", form == IN_A_ROW ? 0 : op->n_in);
-}
-
 tn_status gpu_pointwise_run(const tn_call *call) {
     const gpu_pointwise *op = call->user;
     const tn_tensor_view *views[MAX_TENSORS] = {NULL}, *first = call->outs[0];
@@ -81,31 +66,23 @@ tn_status gpu_pointwise_run(const tn_call *call) {
     gpu_loop loop;
     gpu_loop_init(&loop, views, n, GPU_ALL_DIMS);
     uint32_t absent = scalar < 0 ? 0 : UINT32_C(1) << (op->n_out + scalar);
-    const enum form form = gpu_loop_in_a_row(&loop, n, absent) ? IN_A_ROW
-                           : loop.sizes[0] >= LONG_ROW         ? BY_ROWS
-                                                               : STRIDED;
+    int form = gpu_loop_in_a_row(&loop, n, absent) ? IN_A_ROW
+               : loop.sizes[0] >= LONG_ROW         ? BY_ROWS
+                                                   : BY_STRIDES;
     bool is_int32 = first->numel < INT32_MAX - GPU_GROUP;
     uint64_t key = GPU_KEY(GPU_FAMILY_pointwise,
                            (uint64_t)op->id << 32 | (uint64_t)in << 16 | (uint64_t)out << 8 |
                                (uint64_t)(scalar + 1) << 4 | (uint64_t)form << 1 | is_int32);
-    gpu_kernel *kernel = gpu_kernel_find(call->device, key);
-    if (!kernel) {
-        tn_status status = build(call, key, in, scalar, form, is_int32, &kernel);
-        if (status != TN_OK)
-            return status;
-    }
     parameters p;
     p.numel = first->numel;
     if (scalar >= 0)
         p.scalar = gpu_number(op->bool_in && scalar == 0 ? TN_BOOL : in, &call->args[scalar]);
     if (op->numbers)
         op->numbers(call, in, p.numbers);
-    gpu_launch launch = {.kernel = kernel,
-                         .n_memory = (uint32_t)n,
+    gpu_launch launch = {.n_memory = (uint32_t)n,
                          .parameters = &p,
-                         .parameter_bytes = pack(views, n, &loop, form != IN_A_ROW, &p),
-                         .groups = {(uint64_t)gpu_ceil_div(p.numel, GPU_GROUP)},
-                         .local = {GPU_GROUP}};
+                         .parameter_bytes = pack(views, n, &loop, form != IN_A_ROW, &p)};
+    gpu_launch_items(&launch, p.numel, GPU_GROUP);
     if (form == BY_ROWS) {
         int64_t high = turns(&loop, n) ? SIDE : 1, wide = GPU_GROUP / high,
                 rows = gpu_ceil_div(p.numel / loop.sizes[0], high);
@@ -117,5 +94,9 @@ tn_status gpu_pointwise_run(const tn_call *call) {
     }
     for (int k = 0; k < n; k++)
         launch.memory[k] = (views[k] ? views[k] : first)->memory;
-    return gpu_launch_on(call->stream, &launch);
+    static const char *const suffixes[] = {"", "_s0", "_s1", "_s2", "_s3"};
+    return gpu_run(call, &launch, key, &gpu_source_pointwise,
+                   "op_%s%s -DT=%s -DSTRIDED=%d -DINDEX=%s -DN_IN=%d", op->name,
+                   suffixes[scalar + 1], gpu_dtype_names[in], form, is_int32 ? "i32" : "i64",
+                   form == IN_A_ROW ? 0 : op->n_in);
 }

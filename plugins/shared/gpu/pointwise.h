@@ -16,7 +16,4 @@ typedef struct gpu_pointwise {
 
 tn_status gpu_pointwise_run(const tn_call *call);
 
-/* Queues out = in, of one shape, of any dtypes and strides, on the call's stream. */
-tn_status gpu_copy(const tn_call *call, const tn_tensor_view *out, const tn_tensor_view *in);
-
-#endif /* TNI_PLUGINS_SHARED_GPU_POINTWISE_H */
+#endif

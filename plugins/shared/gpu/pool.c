@@ -1,5 +1,7 @@
-/* Pooling over windows of images [N, C, H, W]; calls of device/max_pool2d.cl,
- * max_pool2d_backward.cl and avg_pool2d.cl. */
+/* Pooling over windows of images [N, C, H, W], and its gradients. */
+#include "plugins/shared/gpu/device/avg_pool2d.params.h"
+#include "plugins/shared/gpu/device/max_pool2d.params.h"
+#include "plugins/shared/gpu/device/max_pool2d_backward.params.h"
 #include "plugins/shared/gpu/gpu.h"
 
 #include <math.h>
@@ -28,23 +30,20 @@ static form form_of(const tn_call *call, const tn_tensor_view *const *views, int
     return f;
 }
 
-static tn_status find_kernel(const tn_call *call, int which, const gpu_source *source,
-                             const char *entry, const form *f, gpu_kernel **out) {
+static tn_status run(const tn_call *call, const gpu_launch *launch, int which,
+                     const gpu_source *source, const char *entry, const form *f) {
     uint64_t key = GPU_KEY(GPU_FAMILY_pool, (uint64_t)which << 16 | (uint64_t)f->out->dtype << 8 |
                                                 (uint64_t)f->tiles << 3 | (uint64_t)f->rows << 2 |
                                                 (uint64_t)f->unit << 1 | f->is_int32);
-    return gpu_kernel_get(
-        call->device, key, source, entry, out, "-DT=%s -DTILES=%d -DROWS=%d -DUNIT=%d -DINDEX=%s",
-        gpu_dtype_name(f->out->dtype), f->tiles, f->rows, f->unit, f->is_int32 ? "i32" : "i64");
+    return gpu_run(call, launch, key, source, "%s -DT=%s -DTILES=%d -DROWS=%d -DUNIT=%d -DINDEX=%s",
+                   entry, gpu_dtype_names[f->out->dtype], f->tiles, f->rows, f->unit,
+                   f->is_int32 ? "i32" : "i64");
 }
 
 /* Few groups of rows would leave processors without work. */
-static tn_status launch(const tn_call *call, const form *f, gpu_launch *l, int64_t items) {
+static int64_t group_of(const tn_call *call, const form *f, int64_t items) {
     int64_t enough = 8 * ROW_GROUP * (int64_t)gpu_device_traits(call->device)->compute_units;
-    return gpu_launch_items(call->stream, l, items,
-                            !f->rows          ? GPU_GROUP
-                            : items >= enough ? ROW_GROUP
-                                              : 1);
+    return !f->rows ? GPU_GROUP : items >= enough ? ROW_GROUP : 1;
 }
 
 static int64_t items_of(const form *f, const tn_tensor_view *made) {
@@ -90,27 +89,24 @@ static tn_status max_pool2d(const tn_call *call) {
     const tn_tensor_view *views[3] = {call->outs[0], call->outs[1],
                                       gpu_arg(call, TN_ARG_max_pool2d_self)};
     form f = form_of(call, views, 3);
-    struct {
-        int64_t items, channels, large[2], small[2], kernel[2], stride[2], padding[2], dilation[2];
-        int64_t lowest, offsets[3], strides[3][4];
-    } p = {
+    max_pool2d_params p = {
         .items = items_of(&f, f.out), .channels = f.out->sizes[1], .lowest = lowest(f.out->dtype)};
     side(p.large, views[2]);
     side(p.small, views[0]);
-    pair(p.kernel, &call->args[TN_ARG_max_pool2d_kernel_size]);
+    pair(p.window, &call->args[TN_ARG_max_pool2d_kernel_size]);
     pair(p.stride, &call->args[TN_ARG_max_pool2d_stride]);
     pair(p.padding, &call->args[TN_ARG_max_pool2d_padding]);
     pair(p.dilation, &call->args[TN_ARG_max_pool2d_dilation]);
     for (int k = 0; k < 3; k++)
         place(views[k], &p.offsets[k], p.strides[k]);
     f.tiles = p.dilation[0] == 1 && p.dilation[1] == 1 &&
-              is_tiled(p.kernel, p.stride, p.padding, p.large, p.small);
+              is_tiled(p.window, p.stride, p.padding, p.large, p.small);
     gpu_launch l = {.n_memory = 3,
                     .memory = {views[0]->memory, views[1]->memory, views[2]->memory},
                     .parameters = &p,
                     .parameter_bytes = sizeof p};
-    tn_status status = find_kernel(call, MAX, &gpu_source_max_pool2d, "max_pool2d", &f, &l.kernel);
-    return status == TN_OK ? launch(call, &f, &l, p.items) : status;
+    gpu_launch_items(&l, p.items, group_of(call, &f, p.items));
+    return run(call, &l, MAX, &gpu_source_max_pool2d, "max_pool2d", &f);
 }
 
 /* ---- max_pool2d_backward ----------------------------------------------------------------- */
@@ -144,25 +140,21 @@ static tn_status max_pool2d_backward(const tn_call *call) {
     const gpu_source *source = &gpu_source_max_pool2d_backward;
     form f = form_of(call, views, 3);
     int64_t n_planes = f.out->sizes[0] * f.out->sizes[1];
-    struct {
-        int64_t items, channels, large[2], small[2];
-        int64_t offsets[4], strides[3][4];
-    } p = {.channels = f.out->sizes[1]};
+    max_pool2d_backward_params p = {.channels = f.out->sizes[1]};
     side(p.large, views[0]);
     side(p.small, views[2]);
     for (int k = 0; k < 3; k++)
         place(views[k], &p.offsets[k], p.strides[k]);
     p.offsets[3] = (int64_t)(call->workspace_offset / sizeof(int32_t));
     gpu_launch l = {.parameters = &p, .parameter_bytes = sizeof p};
-    tn_status status;
     if (by_planes(call)) {
         l.n_memory = 3;
         for (int k = 0; k < 3; k++)
             l.memory[k] = views[k]->memory;
         l.may_fail = true;
         p.items = n_planes;
-        status = find_kernel(call, MAX_PLANES, source, "planes", &f, &l.kernel);
-        return status == TN_OK ? gpu_launch_items(call->stream, &l, p.items, 1) : status;
+        gpu_launch_items(&l, p.items, 1);
+        return run(call, &l, MAX_PLANES, source, "planes", &f);
     }
     const struct {
         const char *name;
@@ -189,15 +181,13 @@ static tn_status max_pool2d_backward(const tn_call *call) {
          f.rows ? ROW_GROUP : GPU_GROUP},
     };
     for (int i = 0; i < 3; i++) {
-        status = find_kernel(call, steps[i].which, source, steps[i].name, &f, &l.kernel);
-        if (status != TN_OK)
-            return status;
         p.items = steps[i].items;
         l.may_fail = steps[i].may_fail;
         l.n_memory = steps[i].n_memory;
         for (uint32_t k = 0; k < l.n_memory; k++)
             l.memory[k] = steps[i].memory[k];
-        status = gpu_launch_items(call->stream, &l, p.items, steps[i].group);
+        gpu_launch_items(&l, p.items, steps[i].group);
+        tn_status status = run(call, &l, steps[i].which, source, steps[i].name, &f);
         if (status != TN_OK)
             return status;
     }
@@ -211,27 +201,24 @@ static tn_status average(const tn_call *call, int which, const tn_cell *attribut
     bool backward = which == AVG_BACKWARD;
     const tn_tensor_view *views[2] = {call->outs[0], gpu_arg(call, 0)};
     form f = form_of(call, views, 2);
-    struct {
-        int64_t items, channels, large[2], small[2], kernel[2], stride[2], padding[2];
-        int64_t count_include_pad, offsets[2], strides[2][4];
-    } p = {.items = items_of(&f, f.out),
-           .channels = f.out->sizes[1],
-           .count_include_pad = count_include_pad->v.boolean};
+    avg_pool2d_params p = {.items = items_of(&f, f.out),
+                           .channels = f.out->sizes[1],
+                           .count_include_pad = count_include_pad->v.boolean};
     side(p.large, views[!backward]);
     side(p.small, views[backward]);
-    pair(p.kernel, &attributes[0]);
+    pair(p.window, &attributes[0]);
     pair(p.stride, &attributes[1]);
     pair(p.padding, &attributes[2]);
     for (int k = 0; k < 2; k++)
         place(views[k], &p.offsets[k], p.strides[k]);
-    f.tiles = is_tiled(p.kernel, p.stride, p.padding, p.large, p.small);
+    f.tiles = is_tiled(p.window, p.stride, p.padding, p.large, p.small);
     gpu_launch l = {.n_memory = 2,
                     .memory = {views[0]->memory, views[1]->memory},
                     .parameters = &p,
                     .parameter_bytes = sizeof p};
-    tn_status status = find_kernel(call, which, &gpu_source_avg_pool2d,
-                                   backward ? "avg_pool2d_backward" : "avg_pool2d", &f, &l.kernel);
-    return status == TN_OK ? launch(call, &f, &l, p.items) : status;
+    gpu_launch_items(&l, p.items, group_of(call, &f, p.items));
+    return run(call, &l, which, &gpu_source_avg_pool2d,
+               backward ? "avg_pool2d_backward" : "avg_pool2d", &f);
 }
 
 static tn_status avg_pool2d(const tn_call *call) {

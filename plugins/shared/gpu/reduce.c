@@ -1,5 +1,6 @@
-/* Calls of device/reduce.cl. Which work items make which results follows from the call's
- * shapes and strides and from the device's traits. */
+/* sum, prod, var, amax, amin, argmax, argmin. Which work items make which results follows from the
+ * call's shapes and strides and from the device's traits. */
+#include "plugins/shared/gpu/device/reduce.params.h"
 #include "plugins/shared/gpu/loop.h"
 #include "plugins/shared/gpu/tiling.h"
 
@@ -18,20 +19,8 @@ typedef struct reducer {
     reduction id;
 } reducer;
 
-/* As the device code has it. */
-typedef struct parameters {
-    int64_t offsets[2], states[2], n_outputs, n_reduced, chunk, n_chunks, divisor, n_teams, per;
-    int64_t width, steps[2], run, run_step;
-    struct {
-        int64_t rank, sizes[TN_MAX_RANK], strides[2][TN_MAX_RANK];
-    } kept;
-    struct {
-        int64_t rank, sizes[TN_MAX_RANK], strides[1][TN_MAX_RANK];
-    } reduced;
-} parameters;
-
 typedef struct layout {
-    parameters p;
+    reduce_params p;
     gpu_tiling team;
     bool unit, is_int32;
 } layout;
@@ -54,13 +43,13 @@ static uint32_t reduced_dims(const tn_call *call) {
     return mask;
 }
 
-/* ---- planning ---------------------------------------------------------------------------- */
+/* ---- layout ------------------------------------------------------------------------------ */
 
-static void plan_loops(const tn_call *call, layout *plan) {
+static void lay_out_loops(const tn_call *call, layout *l) {
     const tn_tensor_view *in = gpu_arg(call, 0), *out = call->outs[0];
     const tn_tensor_view *const views[2] = {in, out};
     uint32_t dims = in->rank ? reduced_dims(call) : 0;
-    parameters *p = &plan->p;
+    reduce_params *p = &l->p;
     gpu_loop kept, reduced;
     gpu_loop_init(&kept, views, 2, ~dims);
     gpu_loop_sort(&kept, 2, 0);
@@ -81,19 +70,19 @@ static void plan_loops(const tn_call *call, layout *plan) {
                        .run = p->run,
                        .run_step = p->run_step};
     bool rows = gpu_tiling_by_rows(&lines);
-    gpu_tiling_choose(&plan->team, gpu_device_traits(call->device), &lines, rows);
-    p->n_teams = plan->team.n_teams;
-    p->per = plan->team.per;
-    plan->unit = (rows ? p->run_step : p->steps[0]) == 1;
-    plan->is_int32 = in->numel < INT32_MAX - GPU_TILING_ROOM;
+    gpu_tiling_choose(&l->team, gpu_device_traits(call->device), &lines, rows);
+    p->n_teams = l->team.n_teams;
+    p->per = l->team.per;
+    l->unit = (rows ? p->run_step : p->steps[0]) == 1;
+    l->is_int32 = in->numel < INT32_MAX - GPU_TILING_ROOM;
 }
 
 /* Chunks of what is reduced, as many as there are work groups missing, and each of some elements
  * for every lane. */
-static void cut(layout *plan) {
+static void cut(layout *l) {
     enum { CHUNK = 16384, STEPS = 16 }; /* elements of a work item of a CPU; of a GPU */
-    parameters *p = &plan->p;
-    const gpu_tiling *t = &plan->team;
+    reduce_params *p = &l->p;
+    const gpu_tiling *t = &l->team;
     int64_t missing = gpu_ceil_div(t->wanted, t->groups),
             least = t->w == 1 ? STEPS * t->m * (t->rows ? t->l : 1)
                     : t->rows ? CHUNK
@@ -103,9 +92,9 @@ static void cut(layout *plan) {
     p->n_chunks = gpu_ceil_div(p->n_reduced, p->chunk);
 }
 
-static void make_plan(const tn_call *call, layout *plan) {
-    plan_loops(call, plan);
-    cut(plan);
+static void lay_out(const tn_call *call, layout *l) {
+    lay_out_loops(call, l);
+    cut(l);
 }
 
 /* ---- states ------------------------------------------------------------------------------ */
@@ -113,71 +102,63 @@ static void make_plan(const tn_call *call, layout *plan) {
 /* Bytes of a number of the device code's A. */
 static uint32_t state_bytes(const gpu_traits *traits, reduction id, tn_dtype dtype) {
     bool is_wide = id <= VAR && dtype < TN_I8 && traits->has_f64;
-    return is_wide || gpu_dtype_bytes(dtype) == 8 ? 8 : 4;
+    return is_wide || gpu_dtype_sizes[dtype] == 8 ? 8 : 4;
 }
 
 /* Numbers of type A first, then indices. */
-static uint64_t states_bytes(const layout *plan, reduction id) {
+static uint64_t states_bytes(const layout *l, reduction id) {
     uint64_t numbers = id == VAR ? 3 : id == SUM || id >= ARGMAX ? 2 : 1;
-    return (uint64_t)(plan->p.n_chunks * plan->p.n_outputs) * numbers * 8;
+    return (uint64_t)(l->p.n_chunks * l->p.n_outputs) * numbers * 8;
 }
 
 static tn_status workspace(const tn_call *call, uint64_t *out_bytes) {
     const reducer *op = call->user;
-    layout plan;
-    make_plan(call, &plan);
-    *out_bytes = plan.p.n_chunks > 1 ? states_bytes(&plan, op->id) : 0;
+    layout l;
+    lay_out(call, &l);
+    *out_bytes = l.p.n_chunks > 1 ? states_bytes(&l, op->id) : 0;
     return TN_OK;
 }
 
 /* ---- running ----------------------------------------------------------------------------- */
 
-/* `merges`: the kernel that puts chunks together. */
-static tn_status find(const tn_call *call, const layout *plan, bool merges, gpu_kernel **out) {
+/* `merges`: with the kernel that puts chunks together. */
+static tn_status launch(const tn_call *call, const layout *l, bool merges, gpu_launch *launch) {
     const reducer *op = call->user;
     tn_dtype in = gpu_arg(call, 0)->dtype;
-    bool chunks = plan->p.n_chunks > 1;
-    uint64_t bits = (uint64_t)op->id << 28 | (uint64_t)in << 24 | gpu_tiling_key(&plan->team) << 4 |
-                    (uint64_t)merges << 3 | (uint64_t)plan->unit << 2 | (uint64_t)chunks << 1 |
-                    plan->is_int32;
-    return gpu_kernel_get(
-        call->device, GPU_KEY(GPU_FAMILY_reduce, bits), &gpu_source_reduce,
-        merges ? "merge" : "reduce", out,
-        "-DOP=OP_%s -DT=%s -DR=%s -DUNIT=%d -DCHUNKS=%d -DINDEX=%s " GPU_TILING_OPTIONS, op->name,
-        gpu_dtype_name(in), gpu_dtype_name(call->outs[0]->dtype), plan->unit, chunks,
-        plan->is_int32 ? "i32" : "i64", GPU_TILING_ARGUMENTS(&plan->team));
+    bool chunks = l->p.n_chunks > 1;
+    uint64_t bits = (uint64_t)op->id << 28 | (uint64_t)in << 24 | gpu_tiling_key(&l->team) << 4 |
+                    (uint64_t)merges << 3 | (uint64_t)l->unit << 2 | (uint64_t)chunks << 1 |
+                    l->is_int32;
+    launch->parameters = &l->p;
+    launch->parameter_bytes = sizeof l->p;
+    return gpu_run(
+        call, launch, GPU_KEY(GPU_FAMILY_reduce, bits), &gpu_source_reduce,
+        "%s -DOP=OP_%s -DT=%s -DR=%s -DUNIT=%d -DCHUNKS=%d -DINDEX=%s " GPU_TILING_OPTIONS,
+        merges ? "merge" : "reduce", op->name, gpu_dtype_names[in],
+        gpu_dtype_names[call->outs[0]->dtype], l->unit, chunks, l->is_int32 ? "i32" : "i64",
+        GPU_TILING_ARGUMENTS(&l->team));
 }
 
-static tn_status merge(const tn_call *call, const layout *plan) {
-    layout merging = *plan;
-    gpu_kernel *kernel;
-    merging.team = (gpu_tiling){.rows = true, .l = 1, .m = 1, .p = 1, .w = 1};
+static tn_status merge(const tn_call *call, const layout *chunked) {
+    layout l = *chunked;
+    l.team = (gpu_tiling){.rows = true, .l = 1, .m = 1, .p = 1, .w = 1};
     if (!gpu_device_traits(call->device)->is_cpu)
-        merging.team.l = MERGERS;
-    merging.unit = true;
-    tn_status status = find(call, &merging, true, &kernel);
-    if (status != TN_OK)
-        return status;
-    gpu_launch launch = {
-        .kernel = kernel,
-        .n_memory = 3,
-        .memory = {call->outs[0]->memory, call->workspace, call->workspace},
-        .parameters = &merging.p,
-        .parameter_bytes = sizeof merging.p,
-        .groups = {(uint64_t)plan->p.n_outputs},
-        .local = {(uint64_t)merging.team.l},
-    };
-    return gpu_launch_on(call->stream, &launch);
+        l.team.l = MERGERS;
+    l.unit = true;
+    gpu_launch merging = {.n_memory = 3,
+                          .memory = {call->outs[0]->memory, call->workspace, call->workspace},
+                          .groups = {(uint64_t)l.p.n_outputs},
+                          .local = {(uint64_t)l.team.l}};
+    return launch(call, &l, true, &merging);
 }
 
 static tn_status run(const tn_call *call) {
     const reducer *op = call->user;
     const gpu_traits *traits = gpu_device_traits(call->device);
     const tn_tensor_view *in = gpu_arg(call, 0), *out = call->outs[0];
-    layout plan;
-    gpu_kernel *kernel;
-    make_plan(call, &plan);
-    parameters *p = &plan.p;
+    layout l;
+    lay_out(call, &l);
+    reduce_params *p = &l.p;
     if (op->id == VAR) {
         double divisor = (double)p->n_reduced - call->args[TN_ARG_var_correction].v.f64;
         p->divisor = gpu_number_f(traits->has_f64 ? TN_F64 : TN_F32, divisor > 0 ? divisor : 0);
@@ -186,20 +167,12 @@ static tn_status run(const tn_call *call) {
     tn_memory states = chunks ? call->workspace : out->memory; /* not used */
     p->states[0] = (int64_t)(call->workspace_offset / state_bytes(traits, op->id, in->dtype));
     p->states[1] = (int64_t)(call->workspace_offset / 8) + p->n_chunks * p->n_outputs;
-    tn_status status = find(call, &plan, false, &kernel);
-    if (status != TN_OK)
-        return status;
-    gpu_launch launch = {
-        .kernel = kernel,
-        .n_memory = 4,
-        .memory = {out->memory, states, states, in->memory},
-        .parameters = p,
-        .parameter_bytes = sizeof *p,
-        .groups = {(uint64_t)plan.team.groups, (uint64_t)p->n_chunks},
-        .local = {gpu_tiling_group(&plan.team)},
-    };
-    tn_status launched = gpu_launch_on(call->stream, &launch);
-    return launched == TN_OK && chunks ? merge(call, &plan) : launched;
+    gpu_launch reducing = {.n_memory = 4,
+                           .memory = {out->memory, states, states, in->memory},
+                           .groups = {(uint64_t)l.team.groups, (uint64_t)p->n_chunks},
+                           .local = {gpu_tiling_group(&l.team)}};
+    tn_status status = launch(call, &l, false, &reducing);
+    return status == TN_OK && chunks ? merge(call, &l) : status;
 }
 
 /* ---- records ----------------------------------------------------------------------------- */

@@ -1,4 +1,5 @@
-/* Calls of device/softmax.cl. */
+/* softmax, log_softmax and their gradients: how their lines are shared out among work items. */
+#include "plugins/shared/gpu/device/softmax.params.h"
 #include "plugins/shared/gpu/loop.h"
 #include "plugins/shared/gpu/tiling.h"
 
@@ -11,14 +12,6 @@ typedef struct softmax {
     int n_in;
 } softmax;
 
-/* As the device code has it. */
-typedef struct parameters {
-    int64_t offsets[3], length, along[3], lane_step[3], n_teams, per, width, steps[3];
-    struct {
-        int64_t rank, sizes[TN_MAX_RANK], strides[3][TN_MAX_RANK];
-    } others;
-} parameters;
-
 static tn_status run(const tn_call *call) {
     const softmax *op = call->user;
     const tn_tensor_view *out = call->outs[0], *views[3] = {out, gpu_arg(call, 0)};
@@ -27,7 +20,7 @@ static tn_status run(const tn_call *call) {
         views[2] = gpu_arg(call, 1);
     int64_t dim = call->args[op->n_in].v.i64;
     uint32_t dims = out->rank ? UINT32_C(1) << dim : 0;
-    parameters p = {.length = out->rank ? out->sizes[dim] : 1};
+    softmax_params p = {.length = out->rank ? out->sizes[dim] : 1};
     gpu_loop others;
     gpu_loop_init(&others, views, 3, ~dims);
     gpu_loop_sort(&others, 3, 1);
@@ -53,26 +46,20 @@ static tn_status run(const tn_call *call) {
     for (int k = 0; k < n; k++)
         unit = unit && p.lane_step[k] == 1;
     bool is_int32 = out->numel < INT32_MAX - GPU_TILING_ROOM;
-    gpu_kernel *kernel;
-    tn_status status = gpu_kernel_get(
-        call->device,
-        GPU_KEY(GPU_FAMILY_softmax, op->id << 28 | (uint64_t)out->dtype << 24 |
-                                        gpu_tiling_key(&team) << 4 | (uint64_t)unit << 1 |
-                                        is_int32),
-        &gpu_source_softmax, "softmax", &kernel,
-        "-DOP=OP_%s -DT=%s -DUNIT=%d -DINDEX=%s " GPU_TILING_OPTIONS, op->name,
-        gpu_dtype_name(out->dtype), unit, is_int32 ? "i32" : "i64", GPU_TILING_ARGUMENTS(&team));
-    if (status != TN_OK)
-        return status;
-    gpu_launch launch = {.kernel = kernel,
-                         .n_memory = (uint32_t)n,
+    uint64_t key = GPU_KEY(GPU_FAMILY_softmax, op->id << 28 | (uint64_t)out->dtype << 24 |
+                                                   gpu_tiling_key(&team) << 4 |
+                                                   (uint64_t)unit << 1 | is_int32);
+    gpu_launch launch = {.n_memory = (uint32_t)n,
                          .parameters = &p,
                          .parameter_bytes = sizeof p,
                          .groups = {(uint64_t)team.groups},
                          .local = {gpu_tiling_group(&team)}};
     for (int k = 0; k < n; k++)
         launch.memory[k] = views[k]->memory;
-    return gpu_launch_on(call->stream, &launch);
+    return gpu_run(call, &launch, key, &gpu_source_softmax,
+                   "softmax -DOP=OP_%s -DT=%s -DUNIT=%d -DINDEX=%s " GPU_TILING_OPTIONS, op->name,
+                   gpu_dtype_names[out->dtype], unit, is_int32 ? "i32" : "i64",
+                   GPU_TILING_ARGUMENTS(&team));
 }
 
 #define OPERATOR(name_, id_, n_in_) static const softmax op_##name_ = {#name_, id_, n_in_};

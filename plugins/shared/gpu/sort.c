@@ -1,17 +1,14 @@
-/* Calls of device/sort.cl. */
+/* Stable sorting: runs are sorted, and merged two by two, a launch for each pass. */
 #include "plugins/shared/gpu/sort.h"
+#include "plugins/shared/gpu/device/sort.params.h"
 #include "plugins/shared/gpu/loop.h"
 
-enum { RUN = 16 /* as device code has it */, GROUP = 64 };
+#include <string.h>
+
+enum { GROUP = 64 };
 
 /* What a work item merges: on a CPU a stretch, elsewhere few elements for many work items. */
 enum { CPU_CHUNK = 2048, GPU_CHUNK = 8 };
-
-typedef struct parameters {
-    int64_t items, per_line, n, run, chunk;
-    int64_t keys[2], places[2], offsets[3], strides[3];
-    gpu_loop loop;
-} parameters;
 
 typedef struct sorting {
     const tn_call *call;
@@ -19,7 +16,7 @@ typedef struct sorting {
     tn_dtype place_dtype;
     bool descending, is_cpu, is_int32;
     int64_t n_lines;
-    parameters p;
+    sort_params p;
 } sorting;
 
 static int64_t length(const tn_tensor_view *in, int64_t dim) {
@@ -31,11 +28,11 @@ static tn_dtype place_dtype(const tn_tensor_view *in, int64_t dim) {
 }
 
 static uint64_t key_bytes(const tn_tensor_view *in) {
-    return gpu_dtype_bytes(in->dtype) == 8 ? 8 : 4;
+    return gpu_dtype_sizes[in->dtype] == 8 ? 8 : 4;
 }
 
 uint64_t gpu_sort_bytes(const tn_tensor_view *in, int64_t dim) {
-    return 2 * (uint64_t)in->numel * (key_bytes(in) + gpu_dtype_bytes(place_dtype(in, dim)));
+    return 2 * (uint64_t)in->numel * (key_bytes(in) + gpu_dtype_sizes[place_dtype(in, dim)]);
 }
 
 /* One pass, `merge` or not; `last`: it writes the result. */
@@ -52,25 +49,23 @@ static tn_status pass(sorting *s, bool merge, bool last) {
                                s->places ? s->places->memory : s->in->memory, s->in->memory,
                                work ? work : s->in->memory, work ? work : s->in->memory},
                     .parameters = &s->p,
-                    .parameter_bytes = offsetof(parameters, loop) + gpu_loop_bytes(3)};
-    tn_status status = gpu_kernel_get(
-        s->call->device, key, &gpu_source_sort, entries[merge][last], &l.kernel,
-        "-DT=%s -DM=%s -DK=%s -DP=%s -DDESCENDING=%d -DINDEX=%s", gpu_dtype_name(s->in->dtype),
-        gpu_dtype_name(gpu_moved_as(s->in->dtype)), wide ? "u64" : "u32",
-        gpu_dtype_name(s->place_dtype), s->descending, s->is_int32 ? "i32" : "i64");
-    if (status != TN_OK)
-        return status;
-    int64_t unit = merge ? s->p.chunk : RUN;
+                    .parameter_bytes = sizeof s->p};
+    int64_t unit = merge ? s->p.chunk : SORT_RUN;
     s->p.per_line = gpu_ceil_div(s->p.n, unit);
     s->p.items = s->p.per_line * s->n_lines;
-    return gpu_launch_items(s->call->stream, &l, s->p.items, unit > RUN * 8 ? 1 : GROUP);
+    gpu_launch_items(&l, s->p.items, unit > SORT_RUN * 8 ? 1 : GROUP);
+    return gpu_run(s->call, &l, key, &gpu_source_sort,
+                   "%s -DT=%s -DM=%s -DK=%s -DP=%s -DDESCENDING=%d -DINDEX=%s",
+                   entries[merge][last], gpu_dtype_names[s->in->dtype],
+                   gpu_dtype_names[gpu_moved_as(s->in->dtype)], wide ? "u64" : "u32",
+                   gpu_dtype_names[s->place_dtype], s->descending, s->is_int32 ? "i32" : "i64");
 }
 
 static tn_status run_passes(sorting *s, gpu_sorted *out) {
     bool stays = !s->values;
-    parameters *p = &s->p;
-    tn_status status = pass(s, false, !stays && p->n <= RUN);
-    for (p->run = RUN; p->run < p->n && status == TN_OK; p->run *= 2) {
+    sort_params *p = &s->p;
+    tn_status status = pass(s, false, !stays && p->n <= SORT_RUN);
+    for (p->run = SORT_RUN; p->run < p->n && status == TN_OK; p->run *= 2) {
         for (int k = 0; k < 2; k++) { /* what was written is read */
             int64_t *at = k ? p->places : p->keys, swap = at[0];
             at[0] = at[1];
@@ -82,7 +77,7 @@ static tn_status run_passes(sorting *s, gpu_sorted *out) {
     }
     if (out)
         *out = (gpu_sorted){.keys = (uint64_t)p->keys[1] * key_bytes(s->in),
-                            .places = (uint64_t)p->places[1] * gpu_dtype_bytes(s->place_dtype),
+                            .places = (uint64_t)p->places[1] * gpu_dtype_sizes[s->place_dtype],
                             .place_dtype = s->place_dtype};
     return status;
 }
@@ -98,13 +93,14 @@ tn_status gpu_sort(const tn_call *call, const tn_tensor_view *in, int64_t dim, b
                  .place_dtype = place_dtype(in, dim),
                  .descending = descending,
                  .is_cpu = gpu_device_traits(call->device)->is_cpu,
-                 .is_int32 = in->numel < INT32_MAX - GROUP * RUN,
+                 .is_int32 = in->numel < INT32_MAX - GROUP * SORT_RUN,
                  .p.n = length(in, dim)};
     uint64_t start = call->workspace_offset + from, bytes = key_bytes(in);
     gpu_loop loop;
     gpu_loop_init(&loop, views, 3, in->rank ? GPU_ALL_DIMS & ~(UINT32_C(1) << dim) : GPU_ALL_DIMS);
     s.n_lines = gpu_loop_numel(&loop);
-    s.p.loop = loop;
+    s.p.loop.rank = loop.rank;
+    memcpy(s.p.loop.sizes, loop.sizes, sizeof loop.sizes);
     for (int k = 0; k < 3; k++) { /* device code has the input last */
         int to = k ? k - 1 : 2;
         for (int d = 0; d < TN_MAX_RANK; d++)
@@ -115,7 +111,7 @@ tn_status gpu_sort(const tn_call *call, const tn_tensor_view *in, int64_t dim, b
     uint64_t after = start + 2 * (uint64_t)in->numel * bytes;
     for (int k = 0; k < 2; k++) {
         s.p.keys[k] = (int64_t)(start / bytes) + k * in->numel;
-        s.p.places[k] = (int64_t)(after / gpu_dtype_bytes(s.place_dtype)) + k * in->numel;
+        s.p.places[k] = (int64_t)(after / gpu_dtype_sizes[s.place_dtype]) + k * in->numel;
     }
     return run_passes(&s, out);
 }
@@ -129,7 +125,7 @@ static tn_status run(const tn_call *call) {
 static tn_status workspace(const tn_call *call, uint64_t *out_bytes) {
     const tn_tensor_view *in = gpu_arg(call, TN_ARG_sort_self);
     int64_t dim = call->args[TN_ARG_sort_dim].v.i64;
-    *out_bytes = length(in, dim) > RUN ? gpu_sort_bytes(in, dim) : 0;
+    *out_bytes = length(in, dim) > SORT_RUN ? gpu_sort_bytes(in, dim) : 0;
     return TN_OK;
 }
 

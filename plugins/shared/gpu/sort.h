@@ -22,4 +22,4 @@ tn_status gpu_sort(const tn_call *call, const tn_tensor_view *in, int64_t dim, b
                    const tn_tensor_view *values, const tn_tensor_view *places, uint64_t from,
                    gpu_sorted *out);
 
-#endif /* TNI_PLUGINS_SHARED_GPU_SORT_H */
+#endif

@@ -1,4 +1,5 @@
-/* See tiling.h. */
+/* CPUs get lanes that become vectors and work items that are tasks; GPUs as many work items as there
+ * are elements to share. */
 #include "plugins/shared/gpu/tiling.h"
 
 enum {
@@ -29,7 +30,7 @@ bool gpu_tiling_by_rows(const gpu_lines *lines) {
     return !short_run && (short_width || lines->run_step <= lines->step);
 }
 
-static void plan_cpu(gpu_tiling *t, const gpu_traits *traits, const gpu_lines *lines) {
+static void choose_for_cpu(gpu_tiling *t, const gpu_traits *traits, const gpu_lines *lines) {
     t->wanted = 4 * (int64_t)traits->compute_units;
     t->l = t->m = t->p = 1;
     t->w = t->rows ? LANES_ROWS : LANES_COLUMNS;
@@ -40,7 +41,7 @@ static void plan_cpu(gpu_tiling *t, const gpu_traits *traits, const gpu_lines *l
                     gpu_ceil_div(t->n_teams, 4 * t->wanted));
 }
 
-static void plan_gpu(gpu_tiling *t, const gpu_traits *traits, const gpu_lines *lines) {
+static void choose_for_gpu(gpu_tiling *t, const gpu_traits *traits, const gpu_lines *lines) {
     int64_t limit = power_below(traits->max_group, 256);
     t->wanted = 8 * (int64_t)traits->compute_units;
     t->w = t->per = 1;
@@ -60,9 +61,9 @@ static void plan_gpu(gpu_tiling *t, const gpu_traits *traits, const gpu_lines *l
 void gpu_tiling_choose(gpu_tiling *t, const gpu_traits *traits, const gpu_lines *lines, bool rows) {
     t->rows = rows;
     if (traits->is_cpu)
-        plan_cpu(t, traits, lines);
+        choose_for_cpu(t, traits, lines);
     else
-        plan_gpu(t, traits, lines);
+        choose_for_gpu(t, traits, lines);
     t->groups = gpu_ceil_div(t->n_teams, t->p * t->per);
 }
 

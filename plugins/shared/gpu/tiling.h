@@ -43,4 +43,4 @@ static inline uint64_t gpu_tiling_group(const gpu_tiling *team) {
     return (uint64_t)(team->l * team->m * team->p);
 }
 
-#endif /* TNI_PLUGINS_SHARED_GPU_TILING_H */
+#endif

@@ -30,10 +30,10 @@ MOVE(move_8, uint64_t)
 
 typedef void move_fn(void *to, int64_t to_step, const void *from, int64_t from_step, int64_t n);
 
-static void copy_same(const struct sim_tensor *out, const struct sim_tensor *in) {
+static void copy_same(const sim_tensor *out, const sim_tensor *in) {
     uint64_t size = sim_dtype_bytes(out->dtype);
     move_fn *move = size == 1 ? move_1 : size == 2 ? move_2 : size == 4 ? move_4 : move_8;
-    struct sim_walk walk;
+    sim_walk walk;
     sim_walk_init(&walk, out->rank, out->sizes, out->strides, in->strides);
     do
         move((char *)out->data + walk.offset[0] * (int64_t)size, walk.step[0],
@@ -111,7 +111,7 @@ static store_fn *const stores[2][TN_DTYPE_COUNT] = {
     {SIM_ALL_TYPES(SIM_COMPUTE, store_ints)},
 };
 
-static void copy_converting(const struct sim_tensor *out, const struct sim_tensor *in) {
+static void copy_converting(const sim_tensor *out, const sim_tensor *in) {
     bool from_float = TN_DTYPES_FLOAT & TN_DTYPE_BIT(in->dtype);
     load_fn *load = loads[in->dtype];
     store_fn *store = stores[from_float ? 0 : 1][out->dtype];
@@ -119,7 +119,7 @@ static void copy_converting(const struct sim_tensor *out, const struct sim_tenso
         double f64[CHUNK];
         int64_t i64[CHUNK];
     } buffer;
-    struct sim_walk walk;
+    sim_walk walk;
     sim_walk_init(&walk, out->rank, out->sizes, out->strides, in->strides);
     do
         for (int64_t i = 0; i < walk.n; i += CHUNK) {
@@ -130,8 +130,8 @@ static void copy_converting(const struct sim_tensor *out, const struct sim_tenso
     while (sim_walk_next(&walk));
 }
 
-static void copy(struct sim_task *task) {
-    const struct sim_tensor *in = task->args[TN_ARG_copy_self].v.tensor, *out = &task->outs[0];
+static void copy(sim_task *task) {
+    const sim_tensor *in = task->args[TN_ARG_copy_self].v.tensor, *out = &task->outs[0];
     if (in->dtype == out->dtype)
         copy_same(out, in);
     else
@@ -140,7 +140,7 @@ static void copy(struct sim_task *task) {
 
 #define COPY(t, NAME, stored, value, wrap, ...) [TN_##NAME] = copy,
 
-const struct sim_kernel sim_kernel_copy = {
+const sim_kernel sim_kernel_copy = {
     .record = {SIM_RECORD_WITH(copy, TN_KERNEL_STRIDED | TN_KERNEL_BROADCAST, TN_DTYPES_ALL,
                                TN_DTYPES_ALL)},
     .signature = "A>A",

@@ -3,7 +3,7 @@
 #include "plugins/sim/dtype.h"
 
 #define FILL(t, NAME, stored, value, wrap, name, scalar) \
-    static void name##_##t(struct sim_task *task) { \
+    static void name##_##t(sim_task *task) { \
         stored *z = task->outs[0].data; \
         stored x = sim_store_##t((wrap)scalar(&task->args[TN_ARG_fill_value])); \
         for (int64_t i = 0; i < task->outs[0].numel; i++) \
@@ -14,7 +14,7 @@ SIM_FLOAT_TYPES(FILL, fill, sim_scalar_f64)
 SIM_INT_TYPES(FILL, fill, sim_scalar_i64)
 SIM_BOOL_TYPES(FILL, fill, 0 != sim_scalar_f64)
 
-const struct sim_kernel sim_kernel_fill = {
+const sim_kernel sim_kernel_fill = {
     .record = {SIM_RECORD(fill, TN_DTYPES_ALL)},
     .signature = "s>T",
     .compute = {SIM_ALL_TYPES(SIM_COMPUTE, fill)},
@@ -22,7 +22,7 @@ const struct sim_kernel sim_kernel_fill = {
 
 /* start + i * step, in f64 or i64, rounded once. */
 #define ARANGE(t, NAME, stored, value, wrap, name, wide, scalar, round) \
-    static void name##_##t(struct sim_task *task) { \
+    static void name##_##t(sim_task *task) { \
         stored *z = task->outs[0].data; \
         wide start = (wide)scalar(&task->args[TN_ARG_arange_start]); \
         wide step = (wide)scalar(&task->args[TN_ARG_arange_step]); \
@@ -44,7 +44,7 @@ ARANGE(f16, F16, uint16_t, float, float, arange, double, sim_scalar_f64, TO_F16)
 ARANGE(bf16, BF16, uint16_t, float, float, arange, double, sim_scalar_f64, TO_BF16)
 SIM_INT_TYPES(ARANGE, arange, uint64_t, sim_scalar_i64, )
 
-const struct sim_kernel sim_kernel_arange = {
+const sim_kernel sim_kernel_arange = {
     .record = {SIM_RECORD(arange, TN_DTYPES_NUMBER)},
     .signature = "ss>T",
     .compute = {SIM_NUMBER_TYPES(SIM_COMPUTE, arange)},
@@ -73,21 +73,21 @@ static void philox_block(uint64_t key, uint64_t counter, uint32_t out[4]) {
 }
 
 /* Words of the stream in order, from word 0 of block `offset`. */
-struct words {
+typedef struct word_stream {
     uint64_t key, counter;
     uint32_t block[4];
     int used;
-};
+} word_stream;
 
-static struct words words_start(const struct sim_task *task) {
-    return (struct words){
+static word_stream words_start(const sim_task *task) {
+    return (word_stream){
         .key = (uint64_t)task->args[TN_ARG_random_bits_seed].v.i64,
         .counter = (uint64_t)task->args[TN_ARG_random_bits_offset].v.i64,
         .used = 4,
     };
 }
 
-static uint32_t words_next(struct words *words) {
+static uint32_t words_next(word_stream *words) {
     if (words->used == 4) {
         philox_block(words->key, words->counter++, words->block);
         words->used = 0;
@@ -95,15 +95,15 @@ static uint32_t words_next(struct words *words) {
     return words->block[words->used++];
 }
 
-static void random_i32(struct sim_task *task) {
-    struct words words = words_start(task);
+static void random_i32(sim_task *task) {
+    word_stream words = words_start(task);
     uint32_t *z = task->outs[0].data;
     for (int64_t i = 0; i < task->outs[0].numel; i++)
         z[i] = words_next(&words);
 }
 
-static void random_i64(struct sim_task *task) {
-    struct words words = words_start(task);
+static void random_i64(sim_task *task) {
+    word_stream words = words_start(task);
     uint64_t *z = task->outs[0].data;
     for (int64_t i = 0; i < task->outs[0].numel; i++) {
         uint64_t low = words_next(&words);
@@ -111,7 +111,7 @@ static void random_i64(struct sim_task *task) {
     }
 }
 
-const struct sim_kernel sim_kernel_random_bits = {
+const sim_kernel sim_kernel_random_bits = {
     .record = {SIM_RECORD(random_bits, TN_DTYPE_BIT(TN_I32) | TN_DTYPE_BIT(TN_I64))},
     .signature = "ii>T",
     .compute = {[TN_I32] = random_i32, [TN_I64] = random_i64},

@@ -6,8 +6,7 @@
 #include "plugins/sim/dtype.h"
 #include "plugins/sim/view.h"
 
-static bool indices_are_valid(struct sim_task *task, const struct sim_tensor *index, int64_t dim,
-                              int64_t size) {
+static bool indices_are_valid(sim_task *task, const sim_tensor *index, int64_t dim, int64_t size) {
     const int64_t *indices = index->data;
     for (int64_t i = 0; i < index->numel; i++)
         if (indices[i] < 0 || indices[i] >= size) {
@@ -22,9 +21,8 @@ static bool indices_are_valid(struct sim_task *task, const struct sim_tensor *in
 
 /* A walk over the index tensor, row-major, beside positions (0) in a tensor whose place along `dim`
  * the index gives, and (1) in another. */
-static void index_walk_init(struct sim_walk *walk, const struct sim_tensor *index,
-                            const struct sim_tensor *indexed, int64_t dim,
-                            const struct sim_tensor *other) {
+static void index_walk_init(sim_walk *walk, const sim_tensor *index, const sim_tensor *indexed,
+                            int64_t dim, const sim_tensor *other) {
     int64_t strides[SIM_MAX_RANK];
     for (int32_t d = 0; d < index->rank; d++)
         strides[d] = d == dim ? 0 : indexed->strides[d];
@@ -32,27 +30,27 @@ static void index_walk_init(struct sim_walk *walk, const struct sim_tensor *inde
 }
 
 /* What a tensor of rank 0 is indexed as: rank 1, size 1. */
-static int64_t dim_size(const struct sim_tensor *tensor, int64_t dim) {
+static int64_t dim_size(const sim_tensor *tensor, int64_t dim) {
     return tensor->rank ? tensor->sizes[dim] : 1;
 }
 
-static int64_t dim_stride(const struct sim_tensor *tensor, int64_t dim) {
+static int64_t dim_stride(const sim_tensor *tensor, int64_t dim) {
     return tensor->rank ? tensor->strides[dim] : 1;
 }
 
 /* ---- gather ------------------------------------------------------------------------------ */
 
 #define GATHER(name, type) \
-    static void name(struct sim_task *task) { \
-        const struct sim_tensor *self = task->args[TN_ARG_gather_self].v.tensor; \
-        const struct sim_tensor *index = task->args[TN_ARG_gather_index].v.tensor; \
+    static void name(sim_task *task) { \
+        const sim_tensor *self = task->args[TN_ARG_gather_self].v.tensor; \
+        const sim_tensor *index = task->args[TN_ARG_gather_index].v.tensor; \
         int64_t dim = task->args[TN_ARG_gather_dim].v.i64; \
         if (!indices_are_valid(task, index, dim, dim_size(self, dim))) \
             return; \
         int64_t stride = dim_stride(self, dim), *at = index->data; \
         const type *x = self->data; \
         type *z = task->outs[0].data; \
-        struct sim_walk walk; \
+        sim_walk walk; \
         index_walk_init(&walk, index, self, dim, &task->outs[0]); \
         do \
             for (int64_t i = 0; i < walk.n; i++) \
@@ -65,7 +63,7 @@ GATHER(gather_2, uint16_t)
 GATHER(gather_4, uint32_t)
 GATHER(gather_8, uint64_t)
 
-const struct sim_kernel sim_kernel_gather = {
+const sim_kernel sim_kernel_gather = {
     .record = {SIM_RECORD(gather, TN_DTYPES_ALL)},
     .signature = "TiL>T",
     .compute = {[TN_F32] = gather_4,
@@ -85,10 +83,10 @@ const struct sim_kernel sim_kernel_gather = {
 /* Adds in row-major order of index. The sums are made in the workspace, in `wrap`, and rounded once
  * at the end: many small terms of an f16 tensor are not lost. */
 #define SCATTER_ADD(t, NAME, stored, value, wrap, name) \
-    static void name##_##t(struct sim_task *task) { \
-        const struct sim_tensor *self = task->args[TN_ARG_scatter_add_self].v.tensor; \
-        const struct sim_tensor *index = task->args[TN_ARG_scatter_add_index].v.tensor; \
-        const struct sim_tensor *src = task->args[TN_ARG_scatter_add_src].v.tensor; \
+    static void name##_##t(sim_task *task) { \
+        const sim_tensor *self = task->args[TN_ARG_scatter_add_self].v.tensor; \
+        const sim_tensor *index = task->args[TN_ARG_scatter_add_index].v.tensor; \
+        const sim_tensor *src = task->args[TN_ARG_scatter_add_src].v.tensor; \
         int64_t dim = task->args[TN_ARG_scatter_add_dim].v.i64; \
         if (!indices_are_valid(task, index, dim, dim_size(self, dim))) \
             return; \
@@ -98,7 +96,7 @@ const struct sim_kernel sim_kernel_gather = {
         wrap *sums = task->workspace; \
         for (int64_t i = 0; i < self->numel; i++) \
             sums[i] = (wrap)sim_load_##t(x[i]); \
-        struct sim_walk walk; \
+        sim_walk walk; \
         index_walk_init(&walk, index, self, dim, src); \
         do \
             for (int64_t i = 0; i < walk.n; i++) \
@@ -119,7 +117,7 @@ static tn_status scatter_add_workspace(const tn_call *call, uint64_t *out_bytes)
     return TN_OK;
 }
 
-const struct sim_kernel sim_kernel_scatter_add = {
+const sim_kernel sim_kernel_scatter_add = {
     .record = {SIM_RECORD(scatter_add, TN_DTYPES_ALL), .workspace = scatter_add_workspace},
     .signature = "TiLT>T",
     .compute = {SIM_ALL_TYPES(SIM_COMPUTE, scatter_add)},

@@ -44,36 +44,36 @@
     X(scatter_add) \
     X(bmm)
 
-struct sim_tensor {
+typedef struct sim_tensor {
     void *data; /* of the first element */
     tn_dtype dtype;
     int32_t rank;
     int64_t numel;
     const int64_t *sizes, *strides;
-};
+} sim_tensor;
 
 /* tn_cell, with the view resolved. */
-struct sim_value {
+typedef struct sim_value {
     uint32_t tag; /* tn_cell_tag */
     uint32_t n;
     union {
         int64_t i64;
         double f64;
         const int64_t *ints;
-        const struct sim_tensor *tensor;
+        const sim_tensor *tensor;
     } v;
-};
+} sim_value;
 
-struct sim_task;
-typedef void sim_compute(struct sim_task *task);
+typedef struct sim_task sim_task;
+typedef void sim_compute(sim_task *task);
 
 struct sim_task {
-    struct sim_command command;
+    sim_command command;
     sim_compute *compute;
     tn_pdevice *device;
     const char *op;
-    const struct sim_value *args;
-    const struct sim_tensor *outs;
+    const sim_value *args;
+    const sim_tensor *outs;
     void *workspace;
 
     /* What went wrong, set by sim_task_fail. */
@@ -82,7 +82,7 @@ struct sim_task {
 };
 
 /* A kernel: its record and what the launch needs to know of it. */
-struct sim_kernel {
+typedef struct sim_kernel {
     tn_kernel record;
 
     /* The arguments, '>', the outputs. A tensor: T of the dtype that chooses the compute function,
@@ -91,9 +91,9 @@ struct sim_kernel {
     bool pointwise; /* all tensors have the same number of elements */
 
     sim_compute *compute[TN_DTYPE_COUNT]; /* by the dtype of the first T or A, outputs included */
-};
+} sim_kernel;
 
-#define SIM_KERNEL_DECLARE(name) extern const struct sim_kernel sim_kernel_##name;
+#define SIM_KERNEL_DECLARE(name) extern const sim_kernel sim_kernel_##name;
 SIM_KERNELS(SIM_KERNEL_DECLARE)
 #undef SIM_KERNEL_DECLARE
 
@@ -115,16 +115,16 @@ enum { SIM_FLAGS = TN_KERNEL_DETERMINISTIC | TN_KERNEL_CAPTURE_SAFE | TN_KERNEL_
 tn_status sim_launch(const tn_call *call);
 
 /* Sets the task's error; the stream reports it. The message names the operator. */
-void sim_task_fail(struct sim_task *task, tn_status status, const char *format, ...)
+void sim_task_fail(sim_task *task, tn_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* A scalar, whichever cell it came in. */
-static inline double sim_scalar_f64(const struct sim_value *value) {
+static inline double sim_scalar_f64(const sim_value *value) {
     return value->tag == TN_CELL_F64 ? value->v.f64 : (double)value->v.i64;
 }
 
-static inline int64_t sim_scalar_i64(const struct sim_value *value) {
+static inline int64_t sim_scalar_i64(const sim_value *value) {
     return value->tag == TN_CELL_F64 ? (int64_t)value->v.f64 : value->v.i64;
 }
 
-#endif /* TNI_PLUGINS_SIM_KERNELS_KERNEL_H */
+#endif

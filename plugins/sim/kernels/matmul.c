@@ -62,8 +62,8 @@ static inline int64_t least(int64_t a, int64_t b) {
                 out[(m0 + m) * n + n0 + j] = sim_store_##t((sum)carry[m][j]); \
     } \
 \
-    static void name##_##t(struct sim_task *task) { \
-        const struct sim_tensor *self = task->args[TN_ARG_bmm_self].v.tensor; \
+    static void name##_##t(sim_task *task) { \
+        const sim_tensor *self = task->args[TN_ARG_bmm_self].v.tensor; \
         int64_t batch = task->outs[0].sizes[0], m = task->outs[0].sizes[1]; \
         int64_t n = task->outs[0].sizes[2], depth = self->sizes[2]; \
         for (int64_t i = 0; i < batch; i++) { \
@@ -81,7 +81,7 @@ static inline int64_t least(int64_t a, int64_t b) {
 SIM_FLOAT_TYPES(BMM, bmm, double)
 SIM_INT_TYPES(BMM, bmm, uint64_t)
 
-const struct sim_kernel sim_kernel_bmm = {
+const sim_kernel sim_kernel_bmm = {
     .record = {SIM_RECORD(bmm, TN_DTYPES_NUMBER)},
     .signature = "TT>T",
     .compute = {SIM_NUMBER_TYPES(SIM_COMPUTE, bmm)},

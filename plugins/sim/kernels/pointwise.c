@@ -6,7 +6,7 @@
 #include "plugins/sim/dtype.h"
 
 #define BINARY(t, NAME, stored, value_, wrap_, name, expression) \
-    static void name##_##t(struct sim_task *task) { \
+    static void name##_##t(sim_task *task) { \
         typedef value_ value __attribute__((unused)); \
         typedef wrap_ wrap; \
         int64_t n = task->outs[0].numel; \
@@ -19,7 +19,7 @@
     }
 
 #define COMPARISON(t, NAME, stored, value_, wrap_, name, expression) \
-    static void name##_##t(struct sim_task *task) { \
+    static void name##_##t(sim_task *task) { \
         int64_t n = task->outs[0].numel; \
         const stored *x = task->args[0].v.tensor->data, *y = task->args[1].v.tensor->data; \
         uint8_t *restrict z = task->outs[0].data; \
@@ -31,7 +31,7 @@
 
 /* Transcendental functions are computed in f64, so that f32 results are as good as rounded once. */
 #define UNARY(t, NAME, stored, value, wrap, name, function) \
-    static void name##_##t(struct sim_task *task) { \
+    static void name##_##t(sim_task *task) { \
         int64_t n = task->outs[0].numel; \
         const stored *x = task->args[0].v.tensor->data; \
         stored *restrict z = task->outs[0].data; \
@@ -40,7 +40,7 @@
     }
 
 #define DEFINE_KERNEL(name, types, dtypes, signature_) \
-    const struct sim_kernel sim_kernel_##name = { \
+    const sim_kernel sim_kernel_##name = { \
         .record = {SIM_RECORD(name, types)}, \
         .signature = signature_, \
         .pointwise = true, \
@@ -50,7 +50,7 @@
 /* ---- arithmetic -------------------------------------------------------------------------- */
 
 #define ADD(t, NAME, stored, value, wrap, name, scalar) \
-    static void name##_##t(struct sim_task *task) { \
+    static void name##_##t(sim_task *task) { \
         int64_t n = task->outs[0].numel; \
         const stored *x = task->args[TN_ARG_add_self].v.tensor->data; \
         const stored *y = task->args[TN_ARG_add_other].v.tensor->data; \
@@ -142,7 +142,7 @@ DEFINE_KERNEL(lt, TN_DTYPES_ALL, SIM_ALL_TYPES, "TT>B")
 
 /* Moves bits, so that no value is changed by passing through. */
 #define WHERE(t, NAME, stored, value, wrap, name) \
-    static void name##_##t(struct sim_task *task) { \
+    static void name##_##t(sim_task *task) { \
         int64_t n = task->outs[0].numel; \
         const uint8_t *condition = task->args[TN_ARG_where_condition].v.tensor->data; \
         const stored *x = task->args[TN_ARG_where_self].v.tensor->data; \

@@ -7,12 +7,12 @@
 
 /* `outer` walks over the output (strides 0: input, 1: output), `inner` over what goes into one
  * element of it. */
-struct reduction {
-    struct sim_walk outer, inner;
-};
+typedef struct reduction {
+    sim_walk outer, inner;
+} reduction;
 
-static void reduction_init(struct reduction *r, const struct sim_tensor *in,
-                           const struct sim_tensor *out, const struct sim_value *dims) {
+static void reduction_init(reduction *r, const sim_tensor *in, const sim_tensor *out,
+                           const sim_value *dims) {
     int64_t outer_sizes[SIM_MAX_RANK], inner_sizes[SIM_MAX_RANK];
     for (int32_t d = 0; d < in->rank; d++) {
         outer_sizes[d] = in->sizes[d];
@@ -30,7 +30,7 @@ static void reduction_init(struct reduction *r, const struct sim_tensor *in,
 /* For each element of the output: `begin`, `each` element x that goes into it, then `end` gives its
  * value. */
 #define REDUCE(stored, begin, each, end) \
-    struct reduction r; \
+    reduction r; \
     const stored *in = task->args[0].v.tensor->data; \
     stored *out = task->outs[0].data; \
     reduction_init(&r, task->args[0].v.tensor, &task->outs[0], &task->args[1]); \
@@ -52,14 +52,14 @@ static void reduction_init(struct reduction *r, const struct sim_tensor *in,
 
 /* A pairwise sum of any number of f64, taken one by one: sums of 128 are joined two by two like the
  * digits of a binary counter, so the error grows with the logarithm of their number. */
-struct pairwise {
+typedef struct pairwise {
     double sum;
     int n;
     uint64_t blocks; /* bit i: level[i] holds the sum of 2^i blocks */
     double level[56];
-};
+} pairwise;
 
-static inline void pairwise_add(struct pairwise *p, double x) {
+static inline void pairwise_add(pairwise *p, double x) {
     p->sum += x;
     if (++p->n < 128)
         return;
@@ -73,7 +73,7 @@ static inline void pairwise_add(struct pairwise *p, double x) {
     p->n = 0;
 }
 
-static inline double pairwise_total(const struct pairwise *p) {
+static inline double pairwise_total(const pairwise *p) {
     double sum = p->sum;
     for (int i = 0; p->blocks >> i; i++)
         if (p->blocks >> i & 1)
@@ -82,14 +82,14 @@ static inline double pairwise_total(const struct pairwise *p) {
 }
 
 #define SUM_FLOAT(t, NAME, stored, value, wrap, name) \
-    static void name##_##t(struct sim_task *task) { \
-        struct pairwise p; \
+    static void name##_##t(sim_task *task) { \
+        pairwise p; \
         REDUCE(stored, (p.sum = 0, p.n = 0, p.blocks = 0), pairwise_add(&p, sim_load_##t(x)), \
                sim_store_##t((wrap)pairwise_total(&p))) \
     }
 
 #define SUM_INT(t, NAME, stored, value, wrap, name) \
-    static void name##_##t(struct sim_task *task) { \
+    static void name##_##t(sim_task *task) { \
         wrap sum; \
         REDUCE(stored, sum = 0, sum += (wrap)sim_load_##t(x), sim_store_##t(sum)) \
     }
@@ -97,7 +97,7 @@ static inline double pairwise_total(const struct pairwise *p) {
 SIM_FLOAT_TYPES(SUM_FLOAT, sum)
 SIM_INT_TYPES(SUM_INT, sum)
 
-const struct sim_kernel sim_kernel_sum = {
+const sim_kernel sim_kernel_sum = {
     .record = {SIM_RECORD(sum, TN_DTYPES_NUMBER)},
     .signature = "TI>T",
     .compute = {SIM_NUMBER_TYPES(SIM_COMPUTE, sum)},
@@ -107,7 +107,7 @@ const struct sim_kernel sim_kernel_sum = {
 
 /* The first element stands for "none yet"; from the first NaN on the result is NaN. */
 #define AMAX(t, NAME, stored, value, wrap, name) \
-    static void name##_##t(struct sim_task *task) { \
+    static void name##_##t(sim_task *task) { \
         stored largest; \
         REDUCE(stored, largest = *base, \
                if (!(sim_load_##t(x) <= sim_load_##t(largest)) && \
@@ -117,7 +117,7 @@ const struct sim_kernel sim_kernel_sum = {
 
 SIM_ALL_TYPES(AMAX, amax)
 
-const struct sim_kernel sim_kernel_amax = {
+const sim_kernel sim_kernel_amax = {
     .record = {SIM_RECORD(amax, TN_DTYPES_ALL)},
     .signature = "TI>T",
     .compute = {SIM_ALL_TYPES(SIM_COMPUTE, amax)},

@@ -4,8 +4,8 @@
 
 /* The tensor is [outer, n, inner], and the sums run along n. */
 #define CUMSUM(t, NAME, stored, value, wrap, name, wide) \
-    static void name##_##t(struct sim_task *task) { \
-        const struct sim_tensor *in = task->args[TN_ARG_cumsum_self].v.tensor; \
+    static void name##_##t(sim_task *task) { \
+        const sim_tensor *in = task->args[TN_ARG_cumsum_self].v.tensor; \
         int64_t dim = task->args[TN_ARG_cumsum_dim].v.i64; \
         const stored *x = in->data; \
         stored *z = task->outs[0].data; \
@@ -26,7 +26,7 @@
 SIM_FLOAT_TYPES(CUMSUM, cumsum, double)
 SIM_INT_TYPES(CUMSUM, cumsum, uint64_t)
 
-const struct sim_kernel sim_kernel_cumsum = {
+const sim_kernel sim_kernel_cumsum = {
     .record = {SIM_RECORD(cumsum, TN_DTYPES_NUMBER)},
     .signature = "Ti>T",
     .compute = {SIM_NUMBER_TYPES(SIM_COMPUTE, cumsum)},

@@ -41,8 +41,8 @@ static inline int64_t least(int64_t a, int64_t b) {
         return from; \
     } \
 \
-    static void name##_##t(struct sim_task *task) { \
-        const struct sim_tensor *self = task->args[TN_ARG_sort_self].v.tensor; \
+    static void name##_##t(sim_task *task) { \
+        const sim_tensor *self = task->args[TN_ARG_sort_self].v.tensor; \
         int64_t dim = task->args[TN_ARG_sort_dim].v.i64; \
         bool descending = task->args[TN_ARG_sort_descending].v.i64; \
         const stored *x = self->data; \
@@ -78,7 +78,7 @@ static tn_status sort_workspace(const tn_call *call, uint64_t *out_bytes) {
     return TN_OK;
 }
 
-const struct sim_kernel sim_kernel_sort = {
+const sim_kernel sim_kernel_sort = {
     .record = {SIM_RECORD(sort, TN_DTYPES_ALL), .workspace = sort_workspace},
     .signature = "Tib>TL",
     .compute = {SIM_ALL_TYPES(SIM_COMPUTE, sort)},

@@ -7,7 +7,7 @@ Each defect first meets the cases that its catalogue entry expects to catch it, 
 survives, it meets the whole standard set. --full runs every case on every defect. A kill is a case that is not good on
 the faulty device and passes on the device as it is. The devices as they are run too: what is not good there is a false
 alarm. What was found is kept in BUILD/conform/self, by what the defect is made from and the suite; --fresh forgets it.
-All defects together write docs/kill-matrix.md; with names nothing is written. --only takes these cases for the standard
+All defects together write docs/reports/kill-matrix.md; with names nothing is written. --only takes these cases for the standard
 set, and keeps nothing.
 """
 
@@ -122,32 +122,31 @@ def count_classes(kills):
 
 def write_page(path, faults, results, alarms, passed, full):
     n_killed = sum(bool(results[f.name]) for f in faults)
-    lines = ["# The kill matrix", "",
-             "Written by `./dev conform --self" + (" --full" if full else "") + "`; not to be edited. "
-             "docs/conformance.md says what it is.", "",
+    lines = ["# The kill matrix", "", "    ./dev conform --self" + (" --full" if full else ""), "",
+             "writes this page anew; nobody else does. [Who checks the suite?](../conformance.md#who-checks-the-suite) "
+             "says what it is.", "",
              f"{n_killed} of {len(faults)} deliberate defects are killed by the standard set; on the devices as they "
              f"are {passed} cases pass and {len(alarms)} raise a false alarm.", ""]
     if not full:
         lines += [f"A defect stops after {ENOUGH} kills, among the cases that are expected to catch it, so the "
-                  "numbers say who caught it first, not how often.", ""]
+                  "numbers say who caught it first, not how often. Below each is a case that catches it.", ""]
     total = collections.Counter()
-    used = [c for c in CLASSES if any(count_classes(results[f.name])[c] for f in faults)]
     for group in catalogue.GROUPS:
         members = [f for f in faults if f.group == group]
         if not members:
             continue
-        lines += [f"## {group.capitalize()}", "", f"| defect | on | what it is | {' | '.join(used)} | an example |",
-                  "|" + " --- |" * (4 + len(used))]
+        lines += [f"## {group.capitalize()}", ""]
         for fault in members:
             kills = results[fault.name]
             counts = count_classes(kills)
             total.update({c: 1 for c in counts})
-            example = f"`{min(kills, key=lambda c: (len(c), c))}`" if kills else "**survives**"
-            cells = [str(counts[c] or "") for c in used]
-            lines.append(f"| {fault.name} | {fault.base} | {fault.why} | {' | '.join(cells)} | {example} |")
+            caught = ", ".join(f"{c} {counts[c]}" for c in CLASSES if counts[c]) or "**survives**"
+            lines.append(f"* **{fault.name}** ({fault.base}): {fault.why}. {caught}")
+            if kills:
+                lines.append(f"  `{min(kills, key=lambda c: (len(c), c))}`")
         lines.append("")
     lines += ["## Classes", "", "| class | defects it caught |", "| --- | --- |"]
-    lines += [f"| {c} | {total[c]} |" for c in used]
+    lines += [f"| {c} | {total[c]} |" for c in CLASSES if total[c]]
     path.write_text("\n".join(lines) + "\n")
 
 
@@ -222,7 +221,7 @@ def run(options):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--build", type=pathlib.Path, default=build.ROOT / "build")
-    parser.add_argument("--page", type=pathlib.Path, default=build.ROOT / "docs" / "kill-matrix.md")
+    parser.add_argument("--page", type=pathlib.Path, default=build.ROOT / "docs" / "reports" / "kill-matrix.md")
     parser.add_argument("--full", action="store_true", help="every case on every defect")
     parser.add_argument("--fresh", action="store_true", help="forget what earlier runs found")
     parser.add_argument("--only", action="append", default=[], metavar="PATTERN", help="these cases and no others")

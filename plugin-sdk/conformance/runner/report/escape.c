@@ -1,6 +1,7 @@
 /* See escape.h. */
 #include "plugin-sdk/conformance/runner/report/escape.h"
 
+#include <ctype.h>
 #include <string.h>
 
 void tc_put_xml(FILE *out, const char *text) {
@@ -44,4 +45,37 @@ void tc_put_markdown(FILE *out, const char *text) {
         else
             fprintf(out, strchr("\\`*_{}[]()#+!|>~", *p) ? "\\%c" : "%c", *p);
     }
+}
+
+/* Between quotes that a shell takes nothing in for its own; a quote ends them, is escaped, and
+ * begins them again. */
+static void put_quoted(FILE *out, const char *word) {
+    fputc('\'', out);
+    for (; *word; word++)
+        fputs(*word == '\'' ? "'\\''" : (char[]){*word, '\0'}, out);
+    fputc('\'', out);
+}
+
+void tc_put_shell(FILE *out, const char *word) {
+    bool plain = *word != '\0';
+    for (const char *p = word; *p; p++)
+        plain = plain && (isalnum((unsigned char)*p) || strchr("/._-+:,@%=", *p));
+    if (plain)
+        fputs(word, out);
+    else
+        put_quoted(out, word);
+}
+
+char *tc_command_text(const char *plugin, const char *line, char out[TC_COMMAND]) {
+    FILE *text = fmemopen(out, TC_COMMAND, "w");
+    out[0] = '\0';
+    if (!text)
+        return out;
+    fputs("tenon-conform run ", text);
+    tc_put_shell(text, plugin);
+    fputc(' ', text);
+    put_quoted(text, line);
+    fclose(text);
+    out[TC_COMMAND - 1] = '\0';
+    return out;
 }

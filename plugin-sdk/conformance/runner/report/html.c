@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plugin-sdk/conformance/json.h"
-#include "plugin-sdk/conformance/runner/run/judge.h"
+#include "plugin-sdk/conformance/runner/run/summary.h"
 #include "plugin-sdk/conformance/runner/report/escape.h"
 #include "plugin-sdk/conformance/runner/report/figures.h"
 #include "plugin-sdk/conformance/runner/report/matrix.h"
@@ -67,18 +66,9 @@ static const char script[] =
     "c.hidden=!y;k+=y});n.textContent=k+' shown'}"
     "if(q){q.oninput=f;s.onchange=f;f()}";
 
-static void put_plugin(FILE *out, const tc_log *log, const char *title, const char *member) {
-    char text[1024];
-    if (!*tc_log_plugin(log, member, text, sizeof text))
-        return;
-    fprintf(out, "<tr><th>%s</th><td class=mono>", title);
-    tc_put_xml(out, text);
-    fputs("</td></tr>", out);
-}
-
-static void put_head_member(FILE *out, const char *title, const char *object, const char *member) {
-    char text[1024];
-    if (!object || !tc_json_string(tc_json_member(object, member), text, sizeof text) || !*text)
+static void put_member(FILE *out, const char *title, const json_t *object, const char *member) {
+    const char *text = tc_json_string(object, member);
+    if (!*text)
         return;
     fprintf(out, "<tr><th>%s</th><td class=mono>", title);
     tc_put_xml(out, text);
@@ -86,19 +76,20 @@ static void put_head_member(FILE *out, const char *title, const char *object, co
 }
 
 static void put_levels(FILE *out, const tc_log *log) {
-    const char *at = NULL;
-    tc_log_level level;
+    size_t i;
+    const json_t *level;
     fputs("<div class=cards>", out);
-    while (tc_log_next_level(log, &at, &level)) {
+    json_array_foreach(tc_log_levels(log), i, level) {
+        const char *state = tc_json_string(level, "state");
         fputs("<div class=card><b>", out);
-        tc_put_xml(out, level.name);
+        tc_put_xml(out, tc_json_string(level, "name"));
         fprintf(out, "</b><span class=%s>",
-                strcmp(level.state, "passed") == 0   ? "good"
-                : strcmp(level.state, "failed") == 0 ? "bad"
-                                                     : "soft");
-        tc_put_xml(out, level.state);
+                strcmp(state, "passed") == 0   ? "good"
+                : strcmp(state, "failed") == 0 ? "bad"
+                                               : "soft");
+        tc_put_xml(out, state);
         fputs("</span><small>", out);
-        tc_put_xml(out, level.why);
+        tc_put_xml(out, tc_json_string(level, "why"));
         fputs("</small></div>", out);
     }
     fputs("</div>", out);
@@ -242,10 +233,8 @@ static bool is_told(const tc_result *r) {
 }
 
 static void put_failures(FILE *out, const tc_log *log) {
-    char plugin[1024];
     size_t counts[TC_N_STATUSES], n = 0;
-    tc_count(log, counts);
-    tc_log_plugin(log, "path", plugin, sizeof plugin);
+    tc_summary_count(log, counts);
     for (size_t i = 0; i < log->n_results; i++)
         n += is_told(&log->results[i]);
     if (n + log->n_notes == 0)
@@ -275,11 +264,10 @@ static void put_failures(FILE *out, const tc_log *log) {
             tc_put_xml(out, r->reason);
             fputs("</p>", out);
         }
-        fputs("<code>tenon-conform run ", out);
-        tc_put_xml(out, plugin);
-        fputs(" '", out);
-        tc_put_xml(out, r->line);
-        fputs("'</code></div>\n", out);
+        char command[TC_COMMAND];
+        fputs("<code>", out);
+        tc_put_xml(out, tc_command_text(tc_log_plugin(log, "path"), r->line, command));
+        fputs("</code></div>\n", out);
     }
     for (size_t i = 0; i < log->n_notes; i++) {
         fputs("<div class=case data-s=note><p><b class=bad>note</b> ", out);
@@ -289,17 +277,17 @@ static void put_failures(FILE *out, const tc_log *log) {
 }
 
 void tc_report_html(const tc_log *log, FILE *out) {
-    char device[256], words[512];
+    char words[512];
     size_t counts[TC_N_STATUSES];
-    tc_log_device(log, device, sizeof device);
-    tc_count(log, counts);
+    const char *device = tc_log_device(log);
+    tc_summary_count(log, counts);
     fputs("<!doctype html><html lang=en><meta charset=utf-8>"
           "<meta name=viewport content=\"width=device-width,initial-scale=1\"><title>",
           out);
     tc_put_xml(out, device);
     fprintf(out, ": conformance</title><style>%s</style><main><h1>", style);
     tc_put_xml(out, device);
-    fprintf(out, "</h1><p class=soft>%s%s</p>\n", tc_counts_words(counts, 0, words, sizeof words),
+    fprintf(out, "</h1><p class=soft>%s%s</p>\n", tc_summary_counts(counts, 0, words, sizeof words),
             log->end ? "" : "; the run did not come to its end");
     put_levels(out, log);
     put_failures(out, log);
@@ -308,17 +296,16 @@ void tc_report_html(const tc_log *log, FILE *out) {
     put_worst(out, log);
     put_slowest(out, log);
     fputs("<h2>What ran</h2><div class=scroll><table>", out);
-    put_plugin(out, log, "plugin", "path");
-    put_plugin(out, log, "SHA-256", "sha256");
-    put_plugin(out, log, "id", "id");
-    put_plugin(out, log, "version", "version");
-    put_head_member(out, "suite", log->head, "suite");
-    put_head_member(out, "set", log->head, "set");
-    put_head_member(out, "time", log->head, "time");
-    const char *host = tc_json_member(log->head, "host");
-    if (host && *host == '{') {
-        put_head_member(out, "kernel", host, "kernel");
-        put_head_member(out, "CPU", host, "cpu");
-    }
+    const json_t *plugin = json_object_get(log->head, "plugin");
+    const json_t *host = json_object_get(log->head, "host");
+    put_member(out, "plugin", plugin, "path");
+    put_member(out, "SHA-256", plugin, "sha256");
+    put_member(out, "id", plugin, "id");
+    put_member(out, "version", plugin, "version");
+    put_member(out, "suite", log->head, "suite");
+    put_member(out, "set", log->head, "set");
+    put_member(out, "time", log->head, "time");
+    put_member(out, "kernel", host, "kernel");
+    put_member(out, "CPU", host, "cpu");
     fprintf(out, "</table></div></main><script>%s</script></html>\n", script);
 }

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "plugin-sdk/conformance/runner/run/judge.h"
+#include "plugin-sdk/conformance/runner/run/summary.h"
 #include "plugin-sdk/conformance/runner/report/escape.h"
 
 static void put_case(FILE *out, const tc_result *r, int n_class) {
@@ -69,9 +69,8 @@ static void put_suite(const tc_log *log, FILE *out, const char *class, size_t n_
 }
 
 void tc_report_junit(const tc_log *log, FILE *out) {
-    char device[256];
     fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"tenon-conform ", out);
-    tc_put_xml(out, tc_log_device(log, device, sizeof device));
+    tc_put_xml(out, tc_log_device(log));
     fputs("\">\n", out);
     for (size_t i = 0; i < log->n_results; i++) {
         const char *line = log->results[i].line;

@@ -3,22 +3,25 @@
 
 #include <string.h>
 
-#include "plugin-sdk/conformance/json.h"
-#include "plugin-sdk/conformance/runner/run/judge.h"
+#include "plugin-sdk/conformance/runner/run/summary.h"
 #include "plugin-sdk/conformance/runner/report/escape.h"
 #include "plugin-sdk/conformance/runner/report/figures.h"
 #include "plugin-sdk/conformance/runner/report/matrix.h"
 
 static void put_levels(const tc_log *log, FILE *out) {
-    const char *at = NULL;
-    tc_log_level level;
+    size_t i;
+    const json_t *level;
     if (!log->end)
         return;
     fputs("| level | state | why not |\n| --- | --- | --- |\n", out);
-    while (tc_log_next_level(log, &at, &level)) {
-        fprintf(out, "| %s | %s | ", level.name, level.state);
-        tc_put_markdown(out, level.why);
-        fputs(" |\n", out);
+    json_array_foreach(tc_log_levels(log), i, level) {
+        static const char *const members[] = {"name", "state", "why"};
+        for (size_t k = 0; k < sizeof members / sizeof *members; k++) {
+            fputs("| ", out);
+            tc_put_markdown(out, tc_json_string(level, members[k]));
+            fputc(' ', out);
+        }
+        fputs("|\n", out);
     }
     fputc('\n', out);
 }
@@ -82,17 +85,37 @@ static void put_figures(const tc_log *log, FILE *out) {
         fputc('\n', out);
 }
 
+/* The command that makes the log, and so the report, anew. */
+static void put_command(const tc_log *log, FILE *out) {
+    size_t i;
+    const json_t *word;
+    char line[TC_COMMAND] = "";
+    FILE *text = fmemopen(line, sizeof line - 1, "w");
+    if (!text)
+        return;
+    fputs("    tenon-conform run", text);
+    json_array_foreach(json_object_get(log->head, "options"), i, word) {
+        fputc(' ', text);
+        tc_put_shell(text, json_is_string(word) ? json_string_value(word) : "?");
+    }
+    fclose(text);
+    for (char *c = line; *c; c++)
+        fputc((unsigned char)*c < 0x20 ? '?' : *c, out);
+    fputs("\n\n", out);
+}
+
 void tc_report_markdown(const tc_log *log, FILE *out) {
-    char text[2048];
+    char words[512];
     size_t counts[TC_N_STATUSES];
     fputs("# ", out);
-    tc_put_markdown(out, tc_log_device(log, text, sizeof text));
-    tc_count(log, counts);
-    fprintf(out, "\n\n%s\n\n", tc_counts_words(counts, 0, text, sizeof text));
-    fprintf(out, "Plugin SHA-256 `%s`", tc_log_plugin(log, "sha256", text, sizeof text));
-    tc_json_string(tc_json_member(log->head, "suite"), text, sizeof text);
+    tc_put_markdown(out, tc_log_device(log));
+    tc_summary_count(log, counts);
+    fputs("\n\n", out);
+    put_command(log, out);
+    fprintf(out, "%s\n\n", tc_summary_counts(counts, 0, words, sizeof words));
+    fprintf(out, "Plugin SHA-256 `%s`", tc_log_plugin(log, "sha256"));
     fputs(", suite ", out);
-    tc_put_markdown(out, text);
+    tc_put_markdown(out, tc_json_string(log->head, "suite"));
     fputs(log->end ? ".\n\n" : "; the run did not come to its end.\n\n", out);
     put_levels(log, out);
     put_matrix(log, out);

@@ -2,6 +2,7 @@
 #ifndef TNI_PLUGIN_SDK_CONFORMANCE_RUNNER_REPORT_REPORT_H
 #define TNI_PLUGIN_SDK_CONFORMANCE_RUNNER_REPORT_REPORT_H
 
+#include <argp.h>
 #include <stdio.h>
 
 #include "plugin-sdk/conformance/runner/run/log.h"
@@ -14,8 +15,11 @@ tc_report tc_report_tap;      /* TAP 14 */
 tc_report tc_report_markdown; /* levels, counts, operators x dtypes, times, failures */
 tc_report tc_report_html;     /* the same, one page that needs nothing beside it */
 
-/* X(option, what it writes). */
-#define TC_REPORTS(X) X(junit) X(tap) X(markdown) X(html)
+/* Options --junit FILE and so on, in the order of tc_reports; the input is an array of
+ * TC_N_REPORTS paths. */
+enum { TC_N_REPORTS = 4 };
+extern tc_report *const tc_reports[TC_N_REPORTS];
+extern const struct argp tc_report_argp;
 
 /* Writes a report to a file ("-": stdout). False with `why`. */
 bool tc_report_write(const char *path, tc_report *report, const tc_log *log,

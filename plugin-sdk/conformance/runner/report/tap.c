@@ -2,7 +2,7 @@
 #include "plugin-sdk/conformance/runner/report/report.h"
 
 #include "plugin-sdk/conformance/json.h"
-#include "plugin-sdk/conformance/runner/run/judge.h"
+#include "plugin-sdk/conformance/runner/run/summary.h"
 
 /* Descriptions: # would begin a directive, \ escapes. */
 static void put_text(FILE *out, const char *text) {

@@ -1,8 +1,8 @@
 /* See levels.h. */
 #include "plugin-sdk/conformance/runner/run/levels.h"
 
-#include <stdlib.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <strings.h>
 
@@ -186,22 +186,22 @@ bool tc_levels_builtin(tc_levels *levels, char why[TC_VERDICT_MESSAGE]) {
 
 /* ---- judging ----------------------------------------------------------------------------- */
 
-static bool in_set(const tc_pattern *pattern, const tc_plan *plan) {
-    for (size_t i = 0; i < plan->n; i++)
-        if (plan->at[i].in_set && tc_pattern_finds(pattern, plan->at[i].line))
+static bool in_set(const tc_pattern *pattern, const tc_selection *selection) {
+    for (size_t i = 0; i < selection->n; i++)
+        if (selection->at[i].in_set && tc_pattern_finds(pattern, selection->at[i].line))
             return true;
     return false;
 }
 
-/* What a demand speaks of in this plan. */
-static const tc_pattern *pattern_of(const tc_demand *d, const tc_plan *plan) {
-    return d->fallback && !in_set(d->pattern, plan) ? d->fallback : d->pattern;
+/* What a demand speaks of in this selection. */
+static const tc_pattern *pattern_of(const tc_demand *d, const tc_selection *selection) {
+    return d->fallback && !in_set(d->pattern, selection) ? d->fallback : d->pattern;
 }
 
 /* A demand's own state. */
-static tc_level_state judge_demand(const tc_demand *d, const tc_plan *plan, const tc_log *log,
-                                   char why[TC_VERDICT_MESSAGE]) {
-    const tc_pattern *pattern = pattern_of(d, plan);
+static tc_level_state judge_demand(const tc_demand *d, const tc_selection *selection,
+                                   const tc_log *log, char why[TC_VERDICT_MESSAGE]) {
+    const tc_pattern *pattern = pattern_of(d, selection);
     size_t n_passed = 0, n_ran = 0;
     for (size_t i = 0; i < log->n_results; i++) {
         const tc_result *r = &log->results[i];
@@ -216,9 +216,10 @@ static tc_level_state judge_demand(const tc_demand *d, const tc_plan *plan, cons
     }
     if (d->kind == TC_REQUIRE && n_passed > 0)
         return TC_LEVEL_PASSED;
-    for (size_t i = 0; i < plan->n; i++)
-        if (plan->at[i].in_set && !plan->at[i].ran && tc_pattern_finds(pattern, plan->at[i].line)) {
-            snprintf(why, TC_VERDICT_MESSAGE, "not run: `%s`", plan->at[i].line);
+    for (size_t i = 0; i < selection->n; i++)
+        if (selection->at[i].in_set && !selection->at[i].ran &&
+            tc_pattern_finds(pattern, selection->at[i].line)) {
+            snprintf(why, TC_VERDICT_MESSAGE, "not run: `%s`", selection->at[i].line);
             return TC_LEVEL_NOT_RUN;
         }
     if (d->kind == TC_CLEAN)
@@ -230,7 +231,7 @@ static tc_level_state judge_demand(const tc_demand *d, const tc_plan *plan, cons
 }
 
 tc_level_state tc_level_judge(const tc_levels *levels, const tc_level *level, tc_sets sets,
-                              const tc_plan *plan, const tc_log *log,
+                              const tc_selection *selection, const tc_log *log,
                               char why[TC_VERDICT_MESSAGE]) {
     tc_level_state state = TC_LEVEL_PASSED;
     char reason[TC_VERDICT_MESSAGE];
@@ -238,14 +239,14 @@ tc_level_state tc_level_judge(const tc_levels *levels, const tc_level *level, tc
     /* A failure outweighs what is missing, so all of it is looked at. */
     for (unsigned i = 0; i < level->n_includes && state != TC_LEVEL_FAILED; i++) {
         const tc_level *other = &levels->at[level->includes[i]];
-        tc_level_state s = tc_level_judge(levels, other, sets, plan, log, reason);
+        tc_level_state s = tc_level_judge(levels, other, sets, selection, log, reason);
         if (s != TC_LEVEL_PASSED && state != s) {
             state = s;
             snprintf(why, TC_VERDICT_MESSAGE, "%s: %.900s", other->title, reason);
         }
     }
     for (size_t i = 0; i < level->n_demands && state != TC_LEVEL_FAILED; i++) {
-        tc_level_state s = judge_demand(&level->demands[i], plan, log, reason);
+        tc_level_state s = judge_demand(&level->demands[i], selection, log, reason);
         if (s == TC_LEVEL_FAILED || (s == TC_LEVEL_NOT_RUN && state == TC_LEVEL_PASSED)) {
             state = s;
             snprintf(why, TC_VERDICT_MESSAGE, "%s", reason);
@@ -267,12 +268,13 @@ tc_sets tc_level_sets(const tc_levels *levels, const tc_level *level) {
     return sets;
 }
 
-void tc_level_ask(const tc_levels *levels, const tc_level *level, tc_plan *plan) {
+void tc_level_ask(const tc_levels *levels, const tc_level *level, tc_selection *selection) {
     for (unsigned i = 0; i < level->n_includes; i++)
-        tc_level_ask(levels, &levels->at[level->includes[i]], plan);
+        tc_level_ask(levels, &levels->at[level->includes[i]], selection);
     for (size_t k = 0; k < level->n_demands; k++) {
-        const tc_pattern *pattern = pattern_of(&level->demands[k], plan);
-        for (size_t i = 0; i < plan->n; i++)
-            plan->at[i].asked = plan->at[i].asked || tc_pattern_finds(pattern, plan->at[i].line);
+        const tc_pattern *pattern = pattern_of(&level->demands[k], selection);
+        for (size_t i = 0; i < selection->n; i++)
+            selection->at[i].asked =
+                selection->at[i].asked || tc_pattern_finds(pattern, selection->at[i].line);
     }
 }

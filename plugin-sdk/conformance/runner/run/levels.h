@@ -20,7 +20,7 @@
 #include "plugin-sdk/conformance/verdict.h"
 #include "plugin-sdk/conformance/runner/run/log.h"
 #include "plugin-sdk/conformance/runner/run/pattern.h"
-#include "plugin-sdk/conformance/runner/run/plan.h"
+#include "plugin-sdk/conformance/runner/run/selection.h"
 
 enum { TC_MAX_LEVELS = 16 };
 
@@ -66,8 +66,8 @@ tc_level *tc_levels_find(tc_levels *levels, const char *name);
 /* The sets that it takes to show a level and those it includes. */
 tc_sets tc_level_sets(const tc_levels *levels, const tc_level *level);
 
-/* Marks the lines of the plan that the level, or one it includes, speaks of (tc_planned.asked). */
-void tc_level_ask(const tc_levels *levels, const tc_level *level, tc_plan *plan);
+/* Marks the lines of the selection that the level, or one it includes, speaks of (tc_candidate.asked). */
+void tc_level_ask(const tc_levels *levels, const tc_level *level, tc_selection *selection);
 
 typedef enum tc_level_state { TC_LEVEL_PASSED, TC_LEVEL_FAILED, TC_LEVEL_NOT_RUN } tc_level_state;
 
@@ -75,8 +75,9 @@ typedef enum tc_level_state { TC_LEVEL_PASSED, TC_LEVEL_FAILED, TC_LEVEL_NOT_RUN
 const char *tc_level_state_name(tc_level_state state);
 
 /* Judges one level, with those it includes. `why` says what is missing first, "" where it passed.
- * The plan has what is in the set and what ran; the log what became of it. */
+ * The selection has what is in the set and what ran; the log what became of it. */
 tc_level_state tc_level_judge(const tc_levels *levels, const tc_level *level, tc_sets sets,
-                              const tc_plan *plan, const tc_log *log, char why[TC_VERDICT_MESSAGE]);
+                              const tc_selection *selection, const tc_log *log,
+                              char why[TC_VERDICT_MESSAGE]);
 
 #endif

@@ -21,8 +21,8 @@ void tc_log_finish(tc_log *log) {
         free(log->notes[i]);
     free(log->results);
     free(log->notes);
-    free(log->head);
-    free(log->end);
+    json_decref(log->head);
+    json_decref(log->end);
     memset(log, 0, sizeof *log);
 }
 
@@ -72,39 +72,29 @@ bool tc_log_add_note(tc_log *log, const char *text) {
 
 /* ---- reading ----------------------------------------------------------------------------- */
 
-static bool replace(char **where, const char *text) {
-    free(*where);
-    *where = strdup(text);
-    return *where != NULL;
-}
-
-/* One line of a log; false where it is none, or *no_memory. */
-static bool take(tc_log *log, const char *text, bool *no_memory) {
-    char record[16], status[32], line[TC_MAX_LINE], note[2 * TC_VERDICT_MESSAGE];
-    if (!tc_json_is_object(text) ||
-        !tc_json_string(tc_json_member(text, "record"), record, sizeof record))
+/* One record of a log; false where it is none, or *no_memory. */
+static bool take(tc_log *log, json_t *record, bool *no_memory) {
+    const char *kind = tc_json_string(record, "record");
+    bool is_head = strcmp(kind, "head") == 0, kept = true;
+    if (!*kind || is_head == (log->head != NULL))
         return false;
-    if (!log->head != (strcmp(record, "head") == 0))
-        return false;
-    bool kept = true;
-    if (!log->head) {
-        kept = replace(&log->head, text);
-    } else if (strcmp(record, "end") == 0) {
-        kept = replace(&log->end, text);
-    } else if (strcmp(record, "note") == 0) {
-        tc_json_string(tc_json_member(text, "text"), note, sizeof note);
-        kept = tc_log_add_note(log, note);
-    } else if (strcmp(record, "case") == 0) {
+    if (is_head) {
+        log->head = json_incref(record);
+    } else if (strcmp(kind, "end") == 0) {
+        json_decref(log->end);
+        log->end = json_incref(record);
+    } else if (strcmp(kind, "note") == 0) {
+        kept = tc_log_add_note(log, tc_json_string(record, "text"));
+    } else if (strcmp(kind, "case") == 0) {
         tc_verdict v;
         tc_status found;
-        char reason[TC_VERDICT_MESSAGE];
-        if (!tc_verdict_read(text, &v, line))
+        char line[TC_MAX_LINE];
+        if (!tc_verdict_from_json(record, &v, line))
             return false;
-        if (!tc_json_string(tc_json_member(text, "found"), status, sizeof status) ||
-            !tc_status_find(status, &found))
+        if (!tc_status_find(tc_json_string(record, "found"), &found))
             found = v.status;
-        bool has = tc_json_string(tc_json_member(text, "reason"), reason, sizeof reason);
-        kept = tc_log_add(log, line, &v, found, has ? reason : NULL) != NULL;
+        const char *reason = json_string_value(json_object_get(record, "reason"));
+        kept = tc_log_add(log, line, &v, found, reason) != NULL;
     }
     *no_memory = !kept;
     return kept;
@@ -122,9 +112,10 @@ bool tc_log_read(const char *path, tc_log *out, char why[TC_VERDICT_MESSAGE]) {
     ssize_t n;
     bool no_memory = false;
     while ((n = getline(&text, &room, file)) > 0) {
-        bool whole = text[n - 1] == '\n' && memchr(text, '\0', (size_t)n) == NULL;
-        text[n - 1] = whole ? '\0' : text[n - 1];
-        if (!whole || !take(out, text, &no_memory)) {
+        json_t *record = text[n - 1] == '\n' ? tc_json_parse(text, (size_t)n) : NULL;
+        bool good = record && take(out, record, &no_memory);
+        json_decref(record);
+        if (!good) {
             out->truncated = true;
             break;
         }
@@ -145,44 +136,21 @@ bool tc_log_read(const char *path, tc_log *out, char why[TC_VERDICT_MESSAGE]) {
     return false;
 }
 
-char *tc_log_plugin(const tc_log *log, const char *member, char *out, size_t room) {
-    const char *plugin = log->head ? tc_json_member(log->head, "plugin") : NULL;
-    const char *value = plugin && *plugin == '{' ? tc_json_member(plugin, member) : NULL;
-    double number;
-    if (tc_json_string(value, out, room))
-        return out;
-    if (tc_json_number(value, &number))
-        snprintf(out, room, "%.15g", number);
-    else
-        *out = '\0';
-    return out;
+const char *tc_log_plugin(const tc_log *log, const char *member) {
+    return tc_json_string(json_object_get(log->head, "plugin"), member);
 }
 
-char *tc_log_device(const tc_log *log, char *out, size_t room) {
+const char *tc_log_device(const tc_log *log) {
     static const char *const members[] = {"device", "name", "id", "type"};
     for (size_t i = 0; i < sizeof members / sizeof *members; i++)
-        if (*tc_log_plugin(log, members[i], out, room))
-            return out;
-    tc_log_plugin(log, "path", out, room);
-    const char *slash = strrchr(out, '/');
-    if (slash)
-        memmove(out, slash + 1, strlen(slash));
-    return out;
+        if (*tc_log_plugin(log, members[i]))
+            return tc_log_plugin(log, members[i]);
+    const char *path = tc_log_plugin(log, "path"), *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
 }
 
-bool tc_log_next_level(const tc_log *log, const char **at, tc_log_level *out) {
-    if (!*at) {
-        *at = log->end ? tc_json_member(log->end, "levels") : NULL;
-        *at += *at != NULL; /* into the array */
-    }
-    if (!*at || **at != '{')
-        return false;
-    tc_json_string(tc_json_member(*at, "name"), out->name, sizeof out->name);
-    tc_json_string(tc_json_member(*at, "state"), out->state, sizeof out->state);
-    tc_json_string(tc_json_member(*at, "why"), out->why, sizeof out->why);
-    *at = tc_json_skip(*at);
-    *at += **at == ',';
-    return true;
+const json_t *tc_log_levels(const tc_log *log) {
+    return json_object_get(log->end, "levels");
 }
 
 /* ---- writing ----------------------------------------------------------------------------- */
@@ -205,16 +173,10 @@ bool tc_log_open(tc_log_file *file, const char *path, off_t whole, char why[TC_V
     return true;
 }
 
-bool tc_log_put(tc_log_file *file, const char *record, char why[TC_VERDICT_MESSAGE]) {
-    if (file->fd < 0)
-        return true;
-    size_t n = strlen(record), done = 0;
-    char *text = malloc(n + 1);
-    int error = text ? 0 : ENOMEM;
-    if (text) {
-        memcpy(text, record, n);
-        text[n++] = '\n';
-    }
+/* Writes the n bytes of a record's line. */
+static bool put_line(tc_log_file *file, const char *text, size_t n, char why[TC_VERDICT_MESSAGE]) {
+    size_t done = 0;
+    int error = 0;
     while (!error && done < n) {
         ssize_t wrote = write(file->fd, text + done, n - done);
         if (wrote > 0)
@@ -222,7 +184,6 @@ bool tc_log_put(tc_log_file *file, const char *record, char why[TC_VERDICT_MESSA
         else if (wrote == 0 || errno != EINTR)
             error = wrote ? errno : EIO;
     }
-    free(text);
     if (!error) {
         file->good += (off_t)n;
         return true;
@@ -234,6 +195,21 @@ bool tc_log_put(tc_log_file *file, const char *record, char why[TC_VERDICT_MESSA
                  "%s: %s; its last line is cut, which reading it passes over", file->path,
                  strerror(error));
     return false;
+}
+
+bool tc_log_put(tc_log_file *file, const json_t *record, char why[TC_VERDICT_MESSAGE]) {
+    if (file->fd < 0)
+        return true;
+    char *text = json_dumps(record, JSON_COMPACT | JSON_REAL_PRECISION(9));
+    size_t n = text ? strlen(text) : 0;
+    if (!text) {
+        snprintf(why, TC_VERDICT_MESSAGE, "%s: no memory for a record", file->path);
+        return false;
+    }
+    text[n++] = '\n'; /* in place of its zero */
+    bool good = put_line(file, text, n, why);
+    free(text);
+    return good;
 }
 
 bool tc_log_put_result(tc_log_file *file, const tc_result *r, char why[TC_VERDICT_MESSAGE]) {
@@ -254,16 +230,16 @@ bool tc_log_put_result(tc_log_file *file, const tc_result *r, char why[TC_VERDIC
     json[strlen(json) - 1] = '\0'; /* its closing brace; more members follow */
     if (r->reason)
         tc_json_quote(r->reason, reason, sizeof reason);
-    snprintf(record, sizeof record, "{\"record\":\"case\",%s,\"found\":\"%s\"%s%s}", json + 1,
-             tc_status_name(r->found), r->reason ? ",\"reason\":" : "", reason);
-    return tc_log_put(file, record, why);
+    int n = snprintf(record, sizeof record, "{\"record\":\"case\",%s,\"found\":\"%s\"%s%s}\n",
+                     json + 1, tc_status_name(r->found), r->reason ? ",\"reason\":" : "", reason);
+    return put_line(file, record, (size_t)n, why);
 }
 
 bool tc_log_put_note(tc_log_file *file, const char *text, char why[TC_VERDICT_MESSAGE]) {
-    char quoted[2 * TC_VERDICT_LINE], record[sizeof quoted + 64];
-    tc_json_quote(text, quoted, sizeof quoted);
-    snprintf(record, sizeof record, "{\"record\":\"note\",\"text\":%s}", quoted);
-    return tc_log_put(file, record, why);
+    json_t *note = json_pack("{s:s, s:o}", "record", "note", "text", tc_json_text(text));
+    bool good = tc_log_put(file, note, why);
+    json_decref(note);
+    return good;
 }
 
 void tc_log_close(tc_log_file *file) {

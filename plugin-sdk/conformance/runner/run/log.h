@@ -14,6 +14,7 @@
 #include <sys/types.h>
 
 #include "plugin-sdk/conformance/case.h"
+#include "plugin-sdk/conformance/runner/run/json_record.h"
 #include "plugin-sdk/conformance/verdict.h"
 
 typedef struct tc_result {
@@ -30,7 +31,7 @@ typedef struct tc_result {
 
 /* A log in memory, read or being made. */
 typedef struct tc_log {
-    char *head, *end; /* the records' text; `end` is NULL before the run has one */
+    json_t *head, *end; /* records; `end` is NULL before the run has one */
     tc_result *results;
     size_t n_results, room_results;
     char **notes;
@@ -49,18 +50,12 @@ bool tc_log_add_note(tc_log *log, const char *text);
 /* False with `why` where the file cannot be read or does not begin as a log does. */
 bool tc_log_read(const char *path, tc_log *out, char why[TC_VERDICT_MESSAGE]);
 
-/* A member of the head's plugin object, "" where it has none. Returns out. */
-char *tc_log_plugin(const tc_log *log, const char *member, char *out, size_t room);
-/* What to call the device: its name, else the plugin's file. Returns out. */
-char *tc_log_device(const tc_log *log, char *out, size_t room);
-
-/* What the end says of one level. */
-typedef struct tc_log_level {
-    char name[64], state[16], why[TC_VERDICT_MESSAGE];
-} tc_log_level;
-
-/* The next one; `*at` is NULL before the first. False behind the last, or where there is no end. */
-bool tc_log_next_level(const tc_log *log, const char **at, tc_log_level *out);
+/* A member of the head's plugin object, "" where it has none. */
+const char *tc_log_plugin(const tc_log *log, const char *member);
+/* What to call the device: its name, else the plugin's file. */
+const char *tc_log_device(const tc_log *log);
+/* What the end says of levels: an array of objects with name, state and why; NULL without an end. */
+const json_t *tc_log_levels(const tc_log *log);
 
 /* ---- writing ----------------------------------------------------------------------------- */
 
@@ -74,10 +69,9 @@ typedef struct tc_log_file {
  * False with `why`: it exists already, or cannot be written. */
 bool tc_log_open(tc_log_file *file, const char *path, off_t whole, char why[TC_VERDICT_MESSAGE]);
 
-/* Writes one record, without newline in it. Where that fails, what was written of it is taken back,
- * so that the log stays whole. */
-bool tc_log_put(tc_log_file *file, const char *record, char why[TC_VERDICT_MESSAGE]);
-
+/* Each writes one record. Where that fails, what was written of it is taken back, so that the log
+ * stays whole. */
+bool tc_log_put(tc_log_file *file, const json_t *record, char why[TC_VERDICT_MESSAGE]);
 bool tc_log_put_result(tc_log_file *file, const tc_result *r, char why[TC_VERDICT_MESSAGE]);
 bool tc_log_put_note(tc_log_file *file, const char *text, char why[TC_VERDICT_MESSAGE]);
 

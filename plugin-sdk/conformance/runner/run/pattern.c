@@ -1,48 +1,37 @@
 /* See pattern.h. */
 #include "plugin-sdk/conformance/runner/run/pattern.h"
 
+#include <fnmatch.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-bool tc_glob(const char *form, const char *text, size_t n) {
-    const char *end = text + n, *star = NULL, *back = NULL;
-    while (text < end) {
-        if (*form == '*') {
-            star = form++;
-            back = text;
-        } else if (*form == '?' || *form == *text) {
-            form++;
-            text++;
-        } else if (star) { /* let the last star take one letter more */
-            form = star + 1;
-            text = ++back;
-        } else {
-            return false;
-        }
-    }
-    while (*form == '*')
-        form++;
-    return *form == '\0';
+/* Writes a word as fnmatch takes it: brackets are a shape's, and mean themselves. Returns one past
+ * its zero. */
+static char *escape(char *to, const char *word) {
+    for (; *word; *to++ = *word++)
+        if (*word == '[' || *word == '\\')
+            *to++ = '\\';
+    *to = '\0';
+    return to + 1;
 }
 
 static bool read_words(tc_pattern *p, const char *text, char why[TC_MESSAGE]) {
-    strcpy(p->words, text);
-    char *rest = NULL;
-    for (char *word = strtok_r(p->words, " \t", &rest); word; word = strtok_r(NULL, " \t", &rest)) {
+    char words[TC_MAX_LINE], *rest = NULL, *to = p->words;
+    strcpy(words, text);
+    for (char *word = strtok_r(words, " \t", &rest); word; word = strtok_r(NULL, " \t", &rest)) {
         size_t n = strlen(p->text);
         snprintf(p->text + n, sizeof p->text - n, "%s%s", n ? " " : "", word);
-        if (!p->subject) {
-            p->subject = word;
-        } else if (!strchr(word, '=')) {
+        if (p->subject && !strchr(word, '=')) {
             snprintf(why, TC_MESSAGE, "%.100s: words after the first are name=value", word);
             return false;
-        } else if (p->n_params == TC_MAX_PARAMS) {
+        }
+        if (p->n_params == TC_MAX_PARAMS) {
             snprintf(why, TC_MESSAGE, "more than %d parameters", TC_MAX_PARAMS);
             return false;
-        } else {
-            p->params[p->n_params++] = word;
         }
+        *(p->subject ? &p->params[p->n_params++] : &p->subject) = to;
+        to = escape(to, word);
     }
     if (p->subject)
         return true;
@@ -92,23 +81,25 @@ void tc_pattern_destroy(tc_pattern *p) {
     free(p);
 }
 
-/* Whether one of the words after the line's first is of the form. */
+/* Whether the line's word at `at` is of the form. */
+static bool is_word(const char *form, const char *at) {
+    char word[TC_MAX_LINE];
+    snprintf(word, sizeof word, "%.*s", (int)strcspn(at, " "), at);
+    return fnmatch(form, word, 0) == 0;
+}
+
 static bool has_param(const char *line, const char *form) {
-    for (const char *at = strchr(line, ' '); at; at = strchr(at, ' ')) {
-        at++;
-        if (tc_glob(form, at, strcspn(at, " ")))
+    for (const char *at = strchr(line, ' '); at; at = strchr(at + 1, ' '))
+        if (is_word(form, at + 1))
             return true;
-    }
     return false;
 }
 
 bool tc_pattern_finds(const tc_pattern *p, const char *line) {
     if (!p->subject)
         return regexec(&p->regex, line, 0, NULL, 0) == 0;
-    if (!tc_glob(p->subject, line, strcspn(line, " ")))
-        return false;
-    for (uint32_t i = 0; i < p->n_params; i++)
-        if (!has_param(line, p->params[i]))
-            return false;
-    return true;
+    bool found = is_word(p->subject, line);
+    for (uint32_t i = 0; i < p->n_params && found; i++)
+        found = has_param(line, p->params[i]);
+    return found;
 }

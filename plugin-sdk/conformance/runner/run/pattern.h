@@ -16,9 +16,9 @@
 #include "plugin-sdk/conformance/case.h"
 
 typedef struct tc_pattern {
-    char text[TC_MAX_LINE]; /* as it was written, one blank between words */
-    char words[TC_MAX_LINE];
-    const char *subject; /* glob for class/subject; NULL: the regular expression */
+    char text[TC_MAX_LINE];      /* as it was written, one blank between words */
+    char words[2 * TC_MAX_LINE]; /* each as fnmatch takes it, ended by a zero */
+    const char *subject;         /* for class/subject; NULL: the regular expression */
     const char *params[TC_MAX_PARAMS];
     uint32_t n_params;
     regex_t regex;
@@ -30,8 +30,5 @@ void tc_pattern_destroy(tc_pattern *p);
 
 /* `line` is canonical. */
 bool tc_pattern_finds(const tc_pattern *p, const char *line);
-
-/* Whether the whole text is of the form; * and ? only. */
-bool tc_glob(const char *form, const char *text, size_t n);
 
 #endif

@@ -1,4 +1,4 @@
-/* See repro.h. The program's unchanging part is repro_program.c. */
+/* See repro.h. The program's unchanging part is repro_template.c. */
 #include "plugin-sdk/conformance/runner/shrink/repro.h"
 
 #include <inttypes.h>
@@ -8,18 +8,18 @@
 #include "plugin-sdk/conformance/worker/kernel/execute.h"
 #include "plugin-sdk/conformance/worker/oracle/compare.h"
 
-extern const char tc_repro_program[];
+extern const char tc_repro_template[];
 
 enum { MOST_CALLS = 3 };
 
-/* What the program is made of. */
-typedef struct program {
+/* What the C file is made of. */
+typedef struct reproduction {
     FILE *out;
     tc_case c;
     tc_arena arena;
     tc_invocation calls[MOST_CALLS];
     int n_calls;
-} program;
+} reproduction;
 
 bool tc_repro_possible(const char *line, char why[TC_MESSAGE]) {
     tc_case c;
@@ -67,7 +67,7 @@ static bool spoil(const tc_case *c, tc_invocation *call, char why[TC_MESSAGE]) {
 }
 
 /* The calls as kernel_case.c, same_case.c and refuse_case.c make them. */
-static bool make_calls(program *p, char why[TC_MESSAGE]) {
+static bool make_calls(reproduction *p, char why[TC_MESSAGE]) {
     bool refuse = strcmp(p->c.class, "refuse") == 0, same = strcmp(p->c.class, "same") == 0;
     bool dense = same && strcmp(tc_case_get(&p->c, "how"), "dense") == 0;
     uint64_t seed = p->c.seed;
@@ -257,11 +257,11 @@ static void put_call(FILE *out, const tc_invocation *call, int n) {
     fputs("};\n", out);
 }
 
-static void put_program(program *p, const char *line, uint32_t device) {
+static void put_file(reproduction *p, const char *line, uint32_t device) {
     FILE *out = p->out;
     const tc_record *record = p->calls[0].record;
     static const char marker[] = "/* DATA */\n";
-    const char *rest = strstr(tc_repro_program, marker);
+    const char *rest = strstr(tc_repro_template, marker);
     uint32_t flags = 0;
     bool same = strcmp(p->c.class, "same") == 0, refuse = strcmp(p->c.class, "refuse") == 0;
     fprintf(
@@ -271,7 +271,7 @@ static void put_program(program *p, const char *line, uint32_t device) {
         " *     ./a.out PLUGIN.so       ends with 0 where the calls come out right, 1 where not\n"
         " */\n#define _GNU_SOURCE\n",
         line, record->schema);
-    fwrite(tc_repro_program, 1, (size_t)(rest - tc_repro_program), out);
+    fwrite(tc_repro_template, 1, (size_t)(rest - tc_repro_template), out);
     for (int i = 0; i < p->n_calls; i++)
         flags |= tc_needed_flags(&p->calls[i]);
     if (same && strcmp(tc_case_get(&p->c, "how"), "again") == 0)
@@ -297,12 +297,12 @@ static void put_program(program *p, const char *line, uint32_t device) {
 }
 
 bool tc_repro_write(FILE *out, const char *line, uint32_t device, char why[TC_MESSAGE]) {
-    program p = {.out = out};
+    reproduction p = {.out = out};
     if (!tc_repro_possible(line, why))
         return false;
     bool good = tc_case_parse(line, &p.c, why) && make_calls(&p, why);
     if (good)
-        put_program(&p, line, device);
+        put_file(&p, line, device);
     tc_arena_finish(&p.arena);
     if (good && (fflush(out) != 0 || ferror(out))) {
         snprintf(why, TC_MESSAGE, "it could not be written");

@@ -6,10 +6,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "plugin-sdk/conformance/runner/run/json_record.h"
 #include "plugin-sdk/conformance/runner/run/progress.h"
-#include "plugin-sdk/conformance/runner/run/route.h"
+#include "plugin-sdk/conformance/runner/run/schedule.h"
 
-void tc_trial_init(tc_trial *t, const tc_pool_options *options) {
+void tc_trial_init(tc_trial *t, const tc_worker_pool_options *options) {
     memset(t, 0, sizeof *t);
     t->options = options;
     t->child.in = t->child.verdicts = t->child.output = -1;
@@ -20,19 +21,19 @@ void tc_trial_finish(tc_trial *t) {
     t->n = 0;
 }
 
-static bool start(tc_trial *t, const tc_route *route, tc_verdict *out) {
+static bool start(tc_trial *t, const tc_schedule *schedule, tc_verdict *out) {
     char device[16], why[TC_MESSAGE] = "tenon-conform-core was not found (--core-worker PATH)";
-    const char *program = route->core ? t->options->core_worker : t->options->worker;
-    if (t->child.pid && (t->core != route->core || route->fresh))
+    const char *program = schedule->core ? t->options->core_worker : t->options->worker;
+    if (t->child.pid && (t->core != schedule->core || schedule->fresh))
         tc_trial_finish(t);
     if (t->child.pid)
         return true;
     snprintf(device, sizeof device, "%u", t->options->device);
     const char *argv[] = {program,    "work", "--plugin", t->options->plugin,
                           "--device", device, NULL};
-    t->core = route->core;
+    t->core = schedule->core;
     t->n = 0;
-    if (program && tc_child_start(&t->child, (char *const *)argv, route->heap, why))
+    if (program && tc_child_start(&t->child, (char *const *)argv, schedule->heap, why))
         return true;
     *out = (tc_verdict){.status = TC_ERROR};
     snprintf(out->message, sizeof out->message, "%s", why);
@@ -70,14 +71,14 @@ static void wait_for(tc_trial *t, double deadline, tc_verdict *out) {
 }
 
 void tc_trial_run(tc_trial *t, const char *line, tc_verdict *out) {
-    const tc_route *route = tc_route_get(tc_route_of(line));
-    if (!start(t, route, out))
+    const tc_schedule *schedule = tc_schedule_get(tc_schedule_of(line));
+    if (!start(t, schedule, out))
         return;
     tc_child_forget_output(&t->child);
     tc_child_send(&t->child, line); /* nobody there: the verdicts' end shows it */
-    wait_for(t, tc_now() + t->options->timeout * route->patience, out);
+    wait_for(t, tc_now() + t->options->timeout * schedule->patience, out);
     t->n++;
-    if (tc_trial_failed(out) || out->status == TC_ERROR || route->fresh)
+    if (tc_trial_failed(out) || out->status == TC_ERROR || schedule->fresh)
         tc_trial_finish(t);
 }
 

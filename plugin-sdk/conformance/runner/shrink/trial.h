@@ -3,17 +3,17 @@
 #define TNI_PLUGIN_SDK_CONFORMANCE_RUNNER_SHRINK_TRIAL_H
 
 #include "plugin-sdk/conformance/runner/run/child.h"
-#include "plugin-sdk/conformance/runner/run/pool.h"
+#include "plugin-sdk/conformance/runner/run/worker_pool.h"
 #include "plugin-sdk/conformance/verdict.h"
 
 typedef struct tc_trial {
-    const tc_pool_options *options;
+    const tc_worker_pool_options *options;
     tc_child child;
     bool core;
     size_t n; /* cases that the child has run */
 } tc_trial;
 
-void tc_trial_init(tc_trial *t, const tc_pool_options *options);
+void tc_trial_init(tc_trial *t, const tc_worker_pool_options *options);
 void tc_trial_finish(tc_trial *t);
 
 /* Runs a line; a worker that died or hung is a verdict too. The worker is kept for the next line

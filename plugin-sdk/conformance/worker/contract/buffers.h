@@ -1,4 +1,4 @@
-/* Device memory with a model of its bytes on the host, and work that takes a while. */
+/* Device buffers with a copy of their expected bytes on the host, and long-running work. */
 #ifndef TNI_PLUGIN_SDK_CONFORMANCE_WORKER_CONTRACT_BUFFERS_H
 #define TNI_PLUGIN_SDK_CONFORMANCE_WORKER_CONTRACT_BUFFERS_H
 

@@ -1,4 +1,4 @@
-/* What is written to a descriptor meanwhile. */
+/* Captures what is written to a file descriptor. */
 #ifndef TNI_PLUGIN_SDK_CONFORMANCE_WORKER_CONTRACT_CAPTURE_H
 #define TNI_PLUGIN_SDK_CONFORMANCE_WORKER_CONTRACT_CAPTURE_H
 

@@ -1,5 +1,4 @@
-/* Two devices of a plugin at once: nothing of one is seen on the other, and bytes can go between.
- */
+/* Two devices of a plugin at once: they are independent, and copies between them work. */
 #include "plugin-sdk/conformance/worker/contract/buffers.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* Events: when one is done, and who waits for it. */
+/* Events: completion, waiting on the host and between streams, timing. */
 #include "plugin-sdk/conformance/worker/contract/buffers.h"
 
 #include <math.h>

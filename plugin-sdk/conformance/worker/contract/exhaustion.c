@@ -1,5 +1,5 @@
-/* Device memory until there is no more, and back. What is asked for is never touched, and bounded:
- * a device whose memory is the host's has as much as the machine. */
+/* Device memory exhaustion, and recovery from it. Allocations are bounded and never touched, as a
+ * device whose memory is the host's could take all of the machine's. */
 #include "plugin-sdk/conformance/worker/contract/lifecycle.h"
 
 #include <stdio.h>

@@ -1,4 +1,4 @@
-/* Hosts that offer less, or more, than this one: a device works with what every host has. */
+/* Compatibility with hosts that offer less, or more, than this one: older, cut, larger, newer. */
 #include "plugin-sdk/conformance/worker/contract/lifecycle.h"
 
 #include <stddef.h>

@@ -1,6 +1,6 @@
-/* Host memory that runs out: for each stage of a plugin's life the n-th allocation fails, for every
- * n there is. The call fails cleanly or can do without, nothing is lost, and the same call succeeds
- * when there is memory again. */
+/* Host memory exhaustion: for each stage of a plugin's lifecycle the n-th allocation fails, for
+ * every n there is. The call fails cleanly or can do without, nothing is lost, and the same call
+ * succeeds when there is memory again. */
 #include "plugin-sdk/conformance/worker/kernel/checks.h"
 #include "plugin-sdk/conformance/worker/contract/lifecycle.h"
 

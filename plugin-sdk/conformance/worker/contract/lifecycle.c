@@ -4,8 +4,8 @@
 #include <dlfcn.h>
 
 #include "plugin-sdk/conformance/worker/kernel/checks.h"
+#include "plugin-sdk/process/census.h"
 
-#include <dirent.h>
 #include <malloc.h>
 #include <stdio.h>
 #include <string.h>
@@ -24,6 +24,17 @@ void *tc_lifecycle_object(tc_contract *k, tn_plugin_query_fn *out_query) {
     return *out_query ? object : NULL;
 }
 
+const tn_plugin *tc_lifecycle_query(tc_contract *k) {
+    tn_plugin_query_fn query;
+    if (!tc_lifecycle_object(k, &query))
+        return NULL;
+    const tn_plugin *plugin = query(tc_host_table());
+    if (!plugin)
+        TC_BROKEN(k, TNP_ENTRY_HOST_VERSIONS,
+                  TN_PLUGIN_QUERY_NAME " returned NULL for a whole host of this version");
+    return plugin;
+}
+
 bool tc_lifecycle_open(tc_contract *k, tc_subject *s, const tn_host *host,
                        tn_requirement requirement, const char *when) {
     char why[TC_MESSAGE];
@@ -32,6 +43,63 @@ bool tc_lifecycle_open(tc_contract *k, tc_subject *s, const tn_host *host,
         tc_verdict_set(k->out, s->broken ? TC_FAIL : TC_ERROR,
                        s->broken && requirement ? requirement : s->broken, "%s: %s", when, why);
     return opened;
+}
+
+/* ---- single calls --------------------------------------------------------------------- */
+
+bool tc_lifecycle_load(tc_contract *k, tc_subject *s) {
+    char why[TC_MESSAGE];
+    bool ok = tc_subject_load(s, k->options->plugin, tc_host_table(), why);
+    if (!ok)
+        TC_BROKEN(k, s->broken, "%s", why);
+    return ok;
+}
+
+/* init alone, with a poisoned *out_self. */
+bool tc_lifecycle_init(tc_contract *k, tc_subject *s, const char *path) {
+    static char poison;
+    s->self = (tn_pself *)(void *)&poison;
+    tc_host_running(true);
+    tc_host_expect_self(NULL);
+    tn_status status = s->plugin->init(tc_host_table(), path, &s->self);
+    if (status == TN_OK && s->self && (void *)s->self != &poison) {
+        tc_host_expect_self(s->self);
+        return true;
+    }
+    if (tc_must(k, TNP_INIT_RESULT, status, "init"))
+        TC_BROKEN(k, TNP_INIT_RESULT, "init succeeded and %s *out_self",
+                  s->self ? "did not set" : "set NULL as");
+    s->self = NULL;
+    tc_host_running(false);
+    return false;
+}
+
+bool tc_lifecycle_count(tc_contract *k, tc_subject *s, uint32_t *out) {
+    *out = UINT32_MAX;
+    if (!tc_must(k, TNP_COUNT_DEVICES, s->ops->count(s->self, out), "count"))
+        return false;
+    if (*out == UINT32_MAX)
+        TC_BROKEN(k, TNP_COUNT_DEVICES, "count succeeded and did not set *out_count");
+    return *out != UINT32_MAX;
+}
+
+bool tc_lifecycle_open_device(tc_contract *k, tc_subject *s, uint32_t index, tc_subject *out) {
+    static char poison;
+    *out = *s;
+    out->index = index;
+    out->stream = NULL;
+    out->device = (tn_pdevice *)(void *)&poison;
+    tn_status status = s->ops->open(s->self, index, &out->device);
+    if (status == TN_OK && out->device && (void *)out->device != &poison) {
+        out->alignment = (uint64_t)tc_subject_property(s, index, TN_PROP_ALIGNMENT, 64);
+        out->dtypes =
+            (uint64_t)tc_subject_property(s, index, TN_PROP_DTYPES, (int64_t)TN_DTYPES_ALL);
+        return true;
+    }
+    if (tc_must(k, TNP_OPEN_DEVICE, status, "open"))
+        TC_BROKEN(k, TNP_OPEN_DEVICE, "open of device %u succeeded and %s *out_device", index,
+                  out->device ? "did not set" : "set NULL as");
+    return false;
 }
 
 /* ---- a piece of work --------------------------------------------------------------------- */
@@ -137,17 +205,6 @@ bool tc_lifecycle_probe(tc_contract *k, tc_subject *s, bool wide, tn_requirement
 
 /* ---- what the process holds -------------------------------------------------------------- */
 
-static int64_t entries(const char *path) {
-    int64_t n = 0;
-    DIR *dir = opendir(path);
-    if (!dir)
-        return 0;
-    for (struct dirent *e; (e = readdir(dir));)
-        n += e->d_name[0] != '.';
-    closedir(dir);
-    return n;
-}
-
 static int64_t lines(const char *path) {
     int64_t n = 0;
     FILE *file = fopen(path, "re");
@@ -173,12 +230,16 @@ static int64_t resident(void) {
 tc_census tc_census_take(int64_t threads) {
     /* A thread that was joined may be listed for a moment longer. */
     struct timespec moment = {.tv_nsec = 2000000};
-    for (int i = 0; i < 25 && entries("/proc/self/task") > threads; i++)
+    tni_census census;
+    tni_census_take(&census);
+    for (int i = 0; i < 25 && census.n_threads > threads; i++) {
         nanosleep(&moment, NULL);
+        tni_census_take(&census);
+    }
     struct mallinfo2 heap = mallinfo2();
     return (tc_census){
-        .threads = entries("/proc/self/task"),
-        .descriptors = entries("/proc/self/fd"),
+        .threads = census.n_threads,
+        .descriptors = census.n_files,
         .mappings = lines("/proc/self/maps"),
         .resident_bytes = resident(),
         .heap_bytes = (int64_t)(heap.uordblks + heap.hblkhd),

@@ -1,5 +1,5 @@
-/* What cases need that drive a plugin through its whole life: a piece of work that shows
- * that a device works, a count of what the process holds, a checksum of the plugin's tables. */
+/* Helpers of cases that take a plugin through its whole lifecycle: single calls on the way to an
+ * open device, a probe of whether the device works, resource counts, a checksum of the tables. */
 #ifndef TNI_PLUGIN_SDK_CONFORMANCE_WORKER_CONTRACT_LIFECYCLE_H
 #define TNI_PLUGIN_SDK_CONFORMANCE_WORKER_CONTRACT_LIFECYCLE_H
 
@@ -9,6 +9,16 @@
 /* The loaded object, which stays loaded, and its entry; NULL where the case has failed. */
 void *tc_lifecycle_object(tc_contract *k, tn_plugin_query_fn *out_query);
 
+/* Its entry called, with the suite's host; NULL where the case has failed. */
+const tn_plugin *tc_lifecycle_query(tc_contract *k);
+
+/* Single calls on the way to an open device; `out` and the members of `s` and `out` that a call is
+ * to set hold something else before. False where the case has failed. */
+bool tc_lifecycle_load(tc_contract *k, tc_subject *s);
+bool tc_lifecycle_init(tc_contract *k, tc_subject *s, const char *path);
+bool tc_lifecycle_count(tc_contract *k, tc_subject *s, uint32_t *out);
+bool tc_lifecycle_open_device(tc_contract *k, tc_subject *s, uint32_t index, tc_subject *out);
+
 /* Loads and opens a device with `host`, and says in the verdict why that failed: as `requirement`,
  * or where that is TNP_NONE as the one that was broken. */
 bool tc_lifecycle_open(tc_contract *k, tc_subject *s, const tn_host *host,
@@ -16,8 +26,8 @@ bool tc_lifecycle_open(tc_contract *k, tc_subject *s, const tn_host *host,
 
 /* Writes, fills, reads, and runs a kernel whose result is checked; `wide`: with so many elements
  * that a device splits the work. `out_sum` (may be NULL) follows from the bits that came out. A
- * failure is reported with `when`, as `requirement`, or where that is TNP_NONE as the one that was broken.
- */
+ * failure is reported with `when`, as `requirement`, or where that is TNP_NONE as the one that was
+ * broken. */
 bool tc_lifecycle_probe(tc_contract *k, tc_subject *s, bool wide, tn_requirement requirement,
                         const char *when, uint64_t *out_sum);
 
@@ -35,7 +45,7 @@ bool tc_lifecycle_balanced(tc_contract *k, tn_requirement requirement, const cha
 /* The bytes of the plugin's tables and of the strings that they point to. */
 uint64_t tc_tables_sum(const tn_plugin *plugin);
 
-/* The kernel calls of tc_lifecycle_probe, small: the first line that the plugin claims, placed by the
+/* The kernel calls of tc_lifecycle_probe: the first line that the plugin claims, placed by the
  * caller. NULL where it claims none. */
 const tn_kernel *tc_lifecycle_call(tc_contract *k, tc_subject *s, bool wide, tc_invocation *call);
 

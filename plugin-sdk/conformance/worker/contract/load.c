@@ -1,5 +1,5 @@
-/* Loading: what the file exports, what dlopen and the query do, what the tables are. No case calls
- * init but those whose question needs it. */
+/* Loading: what the file exports, and what dlopen and the query do. No case calls init but the one
+ * whose question needs it. */
 #include "plugin-sdk/conformance/worker/contract/capture.h"
 #include "plugin-sdk/conformance/worker/contract/lifecycle.h"
 #include "plugin-sdk/conformance/worker/contract/object.h"
@@ -10,7 +10,6 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
-#include <tenon/ext/threads.h>
 #include <unistd.h>
 
 /* ---- the file ---------------------------------------------------------------------------- */
@@ -54,17 +53,6 @@ static void load_symbols(tc_contract *k) {
 }
 
 /* ---- dlopen and query -------------------------------------------------------------------- */
-
-static const tn_plugin *query_once(tc_contract *k) {
-    tn_plugin_query_fn query;
-    if (!tc_lifecycle_object(k, &query))
-        return NULL;
-    const tn_plugin *plugin = query(tc_host_table());
-    if (!plugin)
-        TC_BROKEN(k, TNP_ENTRY_HOST_VERSIONS,
-                  TN_PLUGIN_QUERY_NAME " returned NULL for a whole host of this version");
-    return plugin;
-}
 
 static void load_quiet(tc_contract *k) {
     tc_capture out, err;
@@ -232,7 +220,7 @@ static void load_query(tc_contract *k) {
 
 static void load_older_host(tc_contract *k) {
     tn_plugin_query_fn query;
-    const tn_plugin *plugin = query_once(k);
+    const tn_plugin *plugin = tc_lifecycle_query(k);
     if (!plugin || !tc_lifecycle_object(k, &query))
         return;
     uint32_t required = plugin->abi_required;
@@ -252,253 +240,8 @@ static void load_older_host(tc_contract *k) {
                   "after the query of an older host that of this one gets another table");
 }
 
-/* ---- tables ------------------------------------------------------------------------------ */
-
-/* Tables that the plugin fills; true where `bytes` of it may be read. */
-static bool check_size(tc_contract *k, const void *table, const char *name, uint64_t known,
-                       uint32_t abi_version) {
-    uint64_t size;
-    if ((uint64_t)table % 8) {
-        TC_BROKEN(k, TNP_TABLE_STRUCT_SIZE, "%s lies at %p, which is not aligned to 8 bytes", name,
-                  table);
-        return false;
-    }
-    memcpy(&size, table, sizeof size);
-    if (abi_version == TN_ABI_VERSION && size != known)
-        TC_BROKEN(k, TNP_TABLE_STRUCT_SIZE,
-                  "struct_size of %s is %llu; in the header of version %u.%u it is %llu", name,
-                  (unsigned long long)size, TN_ABI_MAJOR, TN_ABI_MINOR, (unsigned long long)known);
-    else if (size < 8 || size % 8 || size > 4096)
-        TC_BROKEN(k, TNP_TABLE_STRUCT_SIZE,
-                  "struct_size of %s is %llu, which is no size of a table", name,
-                  (unsigned long long)size);
-    return size >= 8 && size <= 4096;
-}
-
-#define NEED(table, type, member) \
-    do { \
-        if (!TN_HAS(table, type, member) || !(table)->member) \
-            TC_BROKEN(k, TNP_TABLE_REQUIRED_MEMBERS, \
-                      #type "." #member " is required, and is not set"); \
-    } while (0)
-
-static void check_memory(tc_contract *k, const tn_memory_ops *m) {
-    NEED(m, tn_memory_ops, alloc);
-    NEED(m, tn_memory_ops, free);
-    NEED(m, tn_memory_ops, write);
-    NEED(m, tn_memory_ops, read);
-    NEED(m, tn_memory_ops, copy);
-    NEED(m, tn_memory_ops, fill);
-}
-
-static void check_streams(tc_contract *k, const tn_stream_ops *s) {
-    NEED(s, tn_stream_ops, create);
-    NEED(s, tn_stream_ops, destroy);
-    NEED(s, tn_stream_ops, query);
-    NEED(s, tn_stream_ops, synchronize);
-}
-
-static void check_events(tc_contract *k, const tn_event_ops *e) {
-    NEED(e, tn_event_ops, create);
-    NEED(e, tn_event_ops, destroy);
-    NEED(e, tn_event_ops, record);
-    NEED(e, tn_event_ops, wait);
-    NEED(e, tn_event_ops, query);
-    NEED(e, tn_event_ops, synchronize);
-}
-
-static void check_devices(tc_contract *k, const tn_device_ops *d, uint32_t abi) {
-    if (!d || !check_size(k, d, "tn_device_ops", sizeof *d, abi))
-        return;
-    NEED(d, tn_device_ops, count);
-    NEED(d, tn_device_ops, open);
-    NEED(d, tn_device_ops, close);
-    NEED(d, tn_device_ops, property);
-    NEED(d, tn_device_ops, memory);
-    if (TN_HAS(d, tn_device_ops, memory) && d->memory &&
-        check_size(k, d->memory, "tn_memory_ops", sizeof *d->memory, abi))
-        check_memory(k, d->memory);
-    if (!TN_HAS(d, tn_device_ops, streams) || !d->streams)
-        return;
-    if (check_size(k, d->streams, "tn_stream_ops", sizeof *d->streams, abi))
-        check_streams(k, d->streams);
-    NEED(d, tn_device_ops, events);
-    if (TN_HAS(d, tn_device_ops, events) && d->events &&
-        check_size(k, d->events, "tn_event_ops", sizeof *d->events, abi))
-        check_events(k, d->events);
-}
-
-static void check_kernels(tc_contract *k, const tn_plugin *p) {
-    if (p->n_kernels > 0 && !p->kernels)
-        TC_BROKEN(k, TNP_TABLE_REQUIRED_MEMBERS, "n_kernels is %llu, and kernels is NULL",
-                  (unsigned long long)p->n_kernels);
-    for (uint64_t i = 0; p->kernels && i < p->n_kernels; i++) {
-        const tn_kernel *kernel = p->kernels[i];
-        if (!kernel)
-            TC_BROKEN(k, TNP_TABLE_REQUIRED_MEMBERS, "kernels[%llu] is NULL",
-                      (unsigned long long)i);
-        else if (check_size(k, kernel, "tn_kernel", sizeof *kernel, p->abi_version)) {
-            NEED(kernel, tn_kernel, op);
-            NEED(kernel, tn_kernel, run);
-        }
-    }
-}
-
-static void load_tables(tc_contract *k) {
-    const tn_plugin *p = query_once(k);
-    if (!p || !check_size(k, p, "tn_plugin", sizeof *p, p->abi_version))
-        return;
-    if (!TN_HAS(p, tn_plugin, n_kernels)) {
-        TC_BROKEN(k, TNP_TABLE_REQUIRED_MEMBERS, "tn_plugin ends before n_kernels");
-        return;
-    }
-    NEED(p, tn_plugin, init);
-    NEED(p, tn_plugin, shutdown);
-    NEED(p, tn_plugin, devices);
-    check_devices(k, p->devices, p->abi_version);
-    check_kernels(k, p);
-}
-
-/* ---- names and versions ------------------------------------------------------------------ */
-
-static bool is_part(char c) {
-    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-' || c == '_';
-}
-
-static bool is_reverse_domain(const char *id) {
-    uint64_t n = strnlen(id, 128);
-    int parts = 1;
-    for (uint64_t i = 0; i < n; i++) {
-        bool dot = id[i] == '.';
-        if (!dot && !is_part(id[i]))
-            return false;
-        if (dot && (i == 0 || i + 1 == n || id[i + 1] == '.'))
-            return false;
-        parts += dot;
-    }
-    return n <= 127 && parts >= 2;
-}
-
-static bool is_type(const char *type) {
-    uint64_t n = strnlen(type, 32);
-    for (uint64_t i = 0; i < n; i++)
-        if (!(type[i] >= 'a' && type[i] <= 'z') &&
-            (i == 0 || !((type[i] >= '0' && type[i] <= '9') || type[i] == '_')))
-            return false;
-    return n >= 1 && n <= 31 && strcmp(type, "meta") != 0;
-}
-
-static bool is_utf8(const char *text) {
-    const unsigned char *c = (const unsigned char *)text;
-    while (*c) {
-        int more = *c < 0x80                 ? 0
-                   : *c >= 0xc2 && *c < 0xe0 ? 1
-                   : *c >= 0xe0 && *c < 0xf0 ? 2
-                   : *c >= 0xf0 && *c < 0xf5 ? 3
-                                             : -1;
-        if (more < 0)
-            return false;
-        c++;
-        for (int i = 0; i < more; i++, c++)
-            if ((*c & 0xc0) != 0x80)
-                return false;
-    }
-    return true;
-}
-
-static void check_text(tc_contract *k, const char *member, const char *text) {
-    uint64_t n = text ? strnlen(text, 256) : 0;
-    if (n < 1 || n > 255)
-        TC_BROKEN(k, TNP_PLUGIN_NAME_TEXT, "tn_plugin.%s has %s bytes; it has 1 to 255", member,
-                  n ? "more than 255" : "no");
-    else if (!is_utf8(text))
-        TC_BROKEN(k, TNP_PLUGIN_NAME_TEXT, "tn_plugin.%s is no UTF-8", member);
-}
-
-static void load_names(tc_contract *k) {
-    const tn_plugin *p = query_once(k);
-    if (!p)
-        return;
-    if (!p->id || !is_reverse_domain(p->id))
-        TC_BROKEN(k, TNP_PLUGIN_ID,
-                  "tn_plugin.id '%.140s' is no reverse domain name of 2 parts or more, of at "
-                  "most 127 letters a-z, digits, - and _",
-                  p->id ? p->id : "NULL");
-    if (!p->device_type || !is_type(p->device_type))
-        TC_BROKEN(k, TNP_PLUGIN_DEVICE_TYPE,
-                  "tn_plugin.device_type '%.40s' is not [a-z][a-z0-9_]*, of at most 31 "
-                  "letters, or is meta",
-                  p->device_type ? p->device_type : "NULL");
-    check_text(k, "name", p->name);
-    check_text(k, "version", p->version);
-    if (p->abi_version >> 16 != TN_ABI_MAJOR ||
-        (TN_ABI_MAJOR == 0 && p->abi_version != TN_ABI_VERSION))
-        TC_BROKEN(
-            k, TNP_PLUGIN_ABI_VERSION,
-            "tn_plugin.abi_version is %u.%u; this host has %u.%u; build it against that header",
-            p->abi_version >> 16, p->abi_version & 0xffff, TN_ABI_MAJOR, TN_ABI_MINOR);
-    if (p->abi_required > p->abi_version)
-        TC_BROKEN(k, TNP_PLUGIN_ABI_VERSION,
-                  "tn_plugin.abi_required %u.%u is above abi_version %u.%u", p->abi_required >> 16,
-                  p->abi_required & 0xffff, p->abi_version >> 16, p->abi_version & 0xffff);
-    if (p->abi_version <= TN_ABI_VERSION &&
-        (p->flags & ~(uint64_t)(TN_PLUGIN_FORK_SAFE | TN_PLUGIN_UNLOADABLE)))
-        TC_BROKEN(k, TNP_TABLE_RESERVED_ZERO,
-                  "tn_plugin.flags are 0x%llx; not all of them are TN_PLUGIN_*",
-                  (unsigned long long)p->flags);
-}
-
-static void load_extension(tc_contract *k) {
-    static const char *const unknown[] = {"tenon.nonsense/1", "",  "tenon.threads/999",
-                                          "tenon.threads",    "/", "tenon.threads/",
-                                          "tenon.threads/1 ", "x", "tenon.threads/11"};
-    tc_subject s;
-    if (!tc_lifecycle_open(k, &s, tc_host_table(), TNP_NONE, "to ask for extensions"))
-        return;
-    if (!TN_HAS(s.plugin, tn_plugin, extension) || !s.plugin->extension) {
-        tc_subject_close(&s);
-        TC_NOT_OFFERED(k, "the plugin has no extensions");
-        return;
-    }
-    for (size_t i = 0; i < sizeof unknown / sizeof *unknown; i++)
-        if (s.plugin->extension(s.self, unknown[i]))
-            TC_BROKEN(k, TNP_EXTENSION_ANSWERS, "extension answered a table to \"%s\"", unknown[i]);
-    const tn_ext_threads *threads = s.plugin->extension(s.self, TN_EXT_THREADS);
-    if (s.plugin->extension(s.self, TN_EXT_THREADS) != threads)
-        TC_BROKEN(k, TNP_EXTENSION_ANSWERS,
-                  "extension answered differently when asked again for " TN_EXT_THREADS);
-    if (threads && (threads->struct_size < sizeof *threads || !threads->set_num_threads ||
-                    !threads->get_num_threads))
-        TC_BROKEN(k, TNP_TABLE_REQUIRED_MEMBERS, TN_EXT_THREADS " lacks a function");
-    tc_subject_close(&s);
-}
-
-static void load_life(tc_contract *k) {
-    tc_subject s;
-    const tn_plugin *p = query_once(k);
-    uint64_t before = p ? tc_tables_sum(p) : 0;
-    if (!p || !tc_lifecycle_open(k, &s, tc_host_table(), TNP_NONE,
-                                 "a life of which the tables are watched"))
-        return;
-    if (tc_tables_sum(p) != before)
-        TC_BROKEN(k, TNP_TABLE_CONSTANT, "init, count, open or stream changed the plugin's tables");
-    tc_lifecycle_probe(k, &s, false, TNP_NONE, "a life of which the tables are watched", NULL);
-    if (tc_tables_sum(p) != before)
-        TC_BROKEN(k, TNP_TABLE_CONSTANT, "transfers and a kernel changed the plugin's tables");
-    tc_subject_close(&s);
-    if (tc_tables_sum(p) != before)
-        TC_BROKEN(k, TNP_TABLE_CONSTANT, "close or shutdown changed the plugin's tables");
-}
-
 const tc_contract_row tc_load_rows[] = {
-    {"load-symbols", "", TC_SMOKE, load_symbols},
-    {"load-quiet", "", TC_SMOKE, load_quiet},
-    {"load-hardware", "", TC_SMOKE, load_hardware},
-    {"load-query", "", TC_SMOKE, load_query},
-    {"load-older-host", "", TC_SMOKE, load_older_host},
-    {"load-tables", "", TC_SMOKE, load_tables},
-    {"load-names", "", TC_SMOKE, load_names},
-    {"load-extension", "", TC_STANDARD, load_extension},
-    {"load-life", "", TC_SMOKE, load_life},
-    {0},
+    {"load-symbols", "", TC_SMOKE, load_symbols},       {"load-quiet", "", TC_SMOKE, load_quiet},
+    {"load-hardware", "", TC_SMOKE, load_hardware},     {"load-query", "", TC_SMOKE, load_query},
+    {"load-older-host", "", TC_SMOKE, load_older_host}, {0},
 };

@@ -1,4 +1,4 @@
-/* Device and pinned memory: what alloc and free promise. */
+/* Device and pinned memory: the contracts of alloc, free and info. */
 #include "plugin-sdk/conformance/worker/contract/buffers.h"
 
 #include <pthread.h>

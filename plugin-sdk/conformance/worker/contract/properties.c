@@ -1,4 +1,4 @@
-/* Properties of devices: what each may be, that it stays so, that unknown ones are refused. */
+/* Device properties: ranges, stability, and that unknown ones are refused. */
 #include "plugin-sdk/conformance/worker/contract/properties.h"
 
 #include <limits.h>

@@ -1,4 +1,4 @@
-/* Checks of properties for cases that ask at other times. */
+/* Checks of device properties, for cases that ask at other times. */
 #ifndef TNI_PLUGIN_SDK_CONFORMANCE_WORKER_CONTRACT_PROPERTIES_H
 #define TNI_PLUGIN_SDK_CONFORMANCE_WORKER_CONTRACT_PROPERTIES_H
 

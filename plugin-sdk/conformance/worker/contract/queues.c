@@ -1,4 +1,4 @@
-/* Kernels that only queue: behind long work on a stream `run` returns while that work is left. */
+/* Asynchronous kernels: `run` returns while earlier work of its stream is still running. */
 #include "plugin-sdk/conformance/worker/contract/buffers.h"
 
 #include "plugin-sdk/conformance/worker/kernel/checks.h"

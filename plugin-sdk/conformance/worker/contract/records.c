@@ -1,5 +1,4 @@
-/* The kernel records: each by itself, two of one operator beside each other, and what the device
- * answers to them. */
+/* Kernel records: each one's fields, overlap between two of one operator, and `supports`. */
 #include "plugin-sdk/conformance/worker/kernel/record.h"
 #include "plugin-sdk/conformance/worker/contract/lifecycle.h"
 
@@ -50,7 +49,7 @@ static void check_record(tc_contract *k, uint64_t i, const tn_kernel *kernel) {
                       "take",
                       at, op, t, (unsigned long long)(mask & ~allowed));
     }
-    if (strcmp(kernel->op, "copy") == 0 && !(kernel->flags & TN_KERNEL_STRIDED))
+    if (kernel->schema_hash == TN_KERNEL_HASH_copy && !(kernel->flags & TN_KERNEL_STRIDED))
         TC_BROKEN(k, TNP_COPY_STRIDED,
                   "record %llu: a copy without TN_KERNEL_STRIDED; the core needs it to bring "
                   "tensors into shape",

@@ -1,4 +1,4 @@
-/* Streams: order, waiting, and the end of one. */
+/* Streams: ordering, synchronization, destruction. */
 #include "plugin-sdk/conformance/worker/contract/buffers.h"
 
 #include <stdio.h>

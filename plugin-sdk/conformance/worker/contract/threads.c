@@ -1,5 +1,5 @@
-/* What is tagged any-thread, from several at once: streams and events that come and go, transfers
- * on one stream. Kernels from several threads are in same/ (how=threads), memory is in memory.c. */
+/* Concurrent calls of functions tagged any-thread: creating and destroying streams and events,
+ * transfers on one stream. Kernels are in same/ (how=threads), memory is in memory.c. */
 #include "plugin-sdk/conformance/worker/contract/buffers.h"
 
 #include <pthread.h>

@@ -338,8 +338,8 @@ static void finish(workload *w) {
 static const tn_kernel *find_add(tc_subject *s) {
     for (uint64_t i = 0; i < s->plugin->n_kernels; i++) {
         const tn_kernel *kernel = s->plugin->kernels[i];
-        if (strcmp(kernel->op, TN_KERNEL_add) == 0 && (kernel->dtypes[0] & TN_DTYPE_BIT(TN_I32)) &&
-            !kernel->workspace && !kernel->supports &&
+        if (kernel->schema_hash == TN_KERNEL_HASH_add &&
+            (kernel->dtypes[0] & TN_DTYPE_BIT(TN_I32)) && !kernel->workspace && !kernel->supports &&
             (!s->ops->supports || s->ops->supports(s->device, kernel) == TN_OK))
             return kernel;
     }

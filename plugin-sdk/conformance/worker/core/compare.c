@@ -1,4 +1,4 @@
-/* Is a result near enough to the reference? The bounds are told in outcome.h. */
+/* Compares results with the reference, within the bounds of outcome.h. */
 #include "plugin-sdk/conformance/worker/core/outcome.h"
 
 #include <math.h>
@@ -154,19 +154,8 @@ static bool same_shape(const tc_result *a, const tc_result *b) {
            memcmp(a->sizes, b->sizes, (size_t)a->rank * sizeof *a->sizes) == 0;
 }
 
-/* Is the result a difference of numbers that may be much larger than it? */
-static bool cancels(const tc_operator *op) {
-    static const char *const names[] = {"gelu", "silu",      "remainder", "addcmul",     "addcdiv",
-                                        "lerp", "sigmoid_b", "tanh_b",    "binary_cross"};
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
-        if (strncmp(op->name, names[i], strlen(names[i])) == 0)
-            return true;
-    }
-    return false;
-}
-
 bool tc_is_sensitive(const tc_operator *op) {
-    return op->tolerance == TC_TOLERANCE_COMPOSITE && !cancels(op);
+    return op->tolerance == TC_TOLERANCE_COMPOSITE && !(op->flags & TC_CANCELS);
 }
 
 void tc_add_sensitivity(const tc_outcome *reference, tc_outcome *moved, tc_outcome *out) {
@@ -225,7 +214,7 @@ void tc_compare(const tc_operator *op, const tc_sample *s, const tc_outcome *got
                      .steps = (op->flags & TC_COMPOSITE) && !(op->flags & TC_RANDOM),
                      .dtype = g->dtype,
                      .n = longest(s)};
-        how.cancels = cancels(op);
+        how.cancels = (op->flags & TC_CANCELS) != 0;
         how.is_sensitive = has_m && tc_is_sensitive(op);
         if (got->in_steps && op->tolerance != TC_TOLERANCE_EXACT)
             how.tolerance = TC_TOLERANCE_COMPOSITE;

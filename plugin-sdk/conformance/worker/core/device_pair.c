@@ -1,4 +1,4 @@
-/* Opening the subject beside the reference. */
+/* See device_pair.h. */
 #define _GNU_SOURCE /* setenv */
 #include "plugin-sdk/conformance/worker/core/device_pair.h"
 

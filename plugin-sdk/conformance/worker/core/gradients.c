@@ -43,8 +43,7 @@ static void list(tc_set set, tc_sink *sink) {
         for (int order = 1; order <= (op->order == TC_SECOND_ORDER ? 2 : 1); order++) {
             for (int l = 0; l < TC_EXPANDED; l++) {
                 bool main_layout = l == TC_DENSE || l == TC_STRIDED;
-                if (l != TC_DENSE &&
-                    (strcmp(op->name, "view") == 0 || strcmp(op->name, "as_strided") == 0))
+                if (l != TC_DENSE && (op->flags & TC_GEOMETRY))
                     continue;
                 if ((set == TC_SMOKE && (l || order > 1)) || (set == TC_STANDARD && !main_layout))
                     continue;

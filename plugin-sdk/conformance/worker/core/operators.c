@@ -1,274 +1,16 @@
 /* operator/NAME sample=N T=DTYPE [layout= form= data= scale= how=decomposed | invalid=]
  *
  * A sample of an operator on the subject, against the same operator on the CPU in f64 (i64 for
- * integers) with the same values. Which lines there are is asked of the device `meta`, which knows
- * what operators take and has no kernels. */
+ * integers) with the same values. operator_call.c has which lines there are. */
 #include "plugin-sdk/conformance/worker/core/classes.h"
-#include "plugin-sdk/conformance/worker/core/outcome.h"
 #include "plugin-sdk/conformance/worker/core/device_pair.h"
-#include "plugin-sdk/conformance/worker/core/refuse.h"
+#include "plugin-sdk/conformance/worker/core/operator_call.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-/* What a line says. */
-typedef struct plan {
-    const tc_operator *op;
-    tn_dtype dtype;
-    tc_layout layout;
-    tc_form form;
-    bool whole, decomposed, invalid;
-    int64_t scale;
-    tc_mutation mutation;
-} plan;
-
-static const char *const form_names[] = {"functional", "inplace", "out"};
-
-/* ---- lists ------------------------------------------------------------------------------- */
-
-static const tn_dtype dtypes[] = {TN_F32, TN_F64, TN_F16, TN_BF16, TN_I32, TN_I64, TN_U8, TN_BOOL};
-enum { N_DTYPES = sizeof dtypes / sizeof *dtypes, GROWN = 13 };
-
-/* What can be said of a sample without values: tensors of the shapes and dtypes. */
-static bool place_shapes(tc_sample *s, const tc_operator *op, tn_device meta) {
-    for (uint32_t i = 0; i < s->n_inputs; i++) {
-        tc_input *in = &s->inputs[i];
-        in->placed = tn_empty(tn_ints_of(in->sizes, in->rank), in->dtype, meta);
-        if (!in->placed)
-            return false;
-        *in->cell = (tn_cell){.tag = TN_CELL_TENSOR, .v.pointer = in->placed};
-    }
-    tc_sample_gather(s);
-    if (s->n_inputs == 0 && op->device_arg >= 0)
-        s->args[op->device_arg] = (tn_cell){.tag = TN_CELL_I64, .v.i64 = tn_device_pack(meta)};
-    if (s->n_inputs == 0 && op->dtype_arg >= 0)
-        s->args[op->dtype_arg] = (tn_cell){.tag = TN_CELL_I64, .v.i64 = s->dtype};
-    return true;
-}
-
-/* May the inputs lie so? Results that share memory cannot be written, and some views ask how their
- * argument lies. */
-static bool may_lie(const tc_operator *op, tc_layout layout) {
-    if (layout == TC_EXPANDED && op->written)
-        return false;
-    bool asks = strcmp(op->name, "view") == 0 || strcmp(op->name, "as_strided") == 0;
-    return layout == TC_DENSE || !asks;
-}
-
-/* Does the operator need its elements to tell the result's shape? `meta` refuses it then. */
-static bool needs_data(const tc_operator *op) {
-    return strcmp(op->name, "nonzero") == 0 || strcmp(op->name, "masked_select") == 0;
-}
-
-/* The call on `meta`. */
-static void call_shapes(const plan *p, tc_outcome *out) {
-    TN_SCOPE;
-    tc_sample s = {.dtype = p->dtype, .scale = p->scale, .layout = p->layout};
-    tn_device meta = tn_device_parse("meta");
-    memset(out, 0, sizeof *out);
-    out->status = TN_INTERNAL;
-    p->op->make(&s);
-    if (meta.type && !s.failed && place_shapes(&s, p->op, meta)) {
-        tc_outcome functional = {0};
-        if (p->form == TC_OUT)
-            tc_call(p->op, TC_FUNCTIONAL, &s, meta, meta, NULL, &functional);
-        if (functional.status == TN_OK)
-            tc_call(p->op, p->form, &s, meta, meta, &functional, out);
-        tc_outcome_finish(&functional);
-    }
-    tn_error_clear();
-}
-
-static bool is_taken(const plan *p) {
-    tc_outcome o;
-    if (needs_data(p->op))
-        return true;
-    call_shapes(p, &o);
-    tc_outcome_finish(&o);
-    return o.status == TN_OK;
-}
-
-static void emit(const plan *p, tc_sink *sink) {
-    char line[TC_MAX_LINE];
-    int n = snprintf(line, sizeof line, "operator/%s sample=%d T=%s", p->op->name, p->op->index,
-                     tn_dtype_name(p->dtype));
-    size_t at = (size_t)n;
-#define ADD(condition, ...) \
-    if (condition) \
-    at += (size_t)snprintf(line + at, sizeof line - at, __VA_ARGS__)
-    ADD(p->layout != TC_DENSE, " layout=%s", tc_layout_name(p->layout));
-    ADD(p->form != TC_FUNCTIONAL, " form=%s", form_names[p->form]);
-    ADD(p->whole, " data=whole");
-    ADD(p->scale != 1, " scale=%lld", (long long)p->scale);
-    ADD(p->decomposed, " how=decomposed");
-    ADD(p->invalid, " invalid=%s", tc_mutation_name(p->mutation));
-#undef ADD
-    sink->line(sink, line);
-}
-
-static void note_decomposition(const tn_op_info *info, void *user) {
-    *(bool *)user = info->has_decomposition && *info->kernel;
-}
-
-static void list_invalid(const plan *base, tc_sink *sink) {
-    for (int m = 0; m < TC_N_MUTATIONS; m++) {
-        TN_SCOPE;
-        plan p = *base;
-        p.invalid = true;
-        p.mutation = (tc_mutation)m;
-        tc_sample s = {.dtype = p.dtype, .scale = 1};
-        p.op->make(&s);
-        tn_device meta = tn_device_parse("meta");
-        bool refused = false;
-        if (place_shapes(&s, p.op, meta)) {
-            if (m == TC_MUTATE_DEVICE) {
-                /* An operator of two or more tensors refuses two devices; copies do not. */
-                refused = s.n_inputs > 1 && s.inputs[s.n_inputs - 1].rank > 0 &&
-                          strncmp(p.op->name, "copy_", 5) != 0;
-            } else if (tc_mutate(&s, meta, meta, p.mutation)) {
-                tc_outcome o;
-                tc_call(p.op, TC_FUNCTIONAL, &s, meta, meta, NULL, &o);
-                refused = o.status != TN_OK;
-                tc_outcome_finish(&o);
-            }
-        }
-        tn_error_clear();
-        if (refused)
-            emit(&p, sink);
-    }
-}
-
-/* The lines of one sample and dtype. */
-static void list_plans(const tc_operator *op, tn_dtype dtype, tc_set set, bool decomposes,
-                       tc_sink *sink) {
-    plan p = {.op = op, .dtype = dtype, .scale = 1};
-    if (!is_taken(&p))
-        return;
-    emit(&p, sink);
-    if (set == TC_SMOKE)
-        return;
-    bool first = op->index == 0, all = set == TC_EXHAUSTIVE;
-    for (int l = 1; l < TC_N_LAYOUTS; l++) {
-        p.layout = (tc_layout)l;
-        if ((first || all || l == TC_TRANSPOSED) && may_lie(op, p.layout) && op->text[0] != '(' &&
-            is_taken(&p))
-            emit(&p, sink);
-    }
-    p.layout = TC_DENSE;
-    for (int f = TC_INPLACE; f <= TC_OUT; f++) {
-        p.form = (tc_form)f;
-        if (!(f == TC_INPLACE ? op->inplace : op->out) || !(first || all) || !is_taken(&p))
-            continue;
-        emit(&p, sink);
-        p.layout = TC_STRIDED;
-        emit(&p, sink);
-        p.layout = TC_DENSE;
-    }
-    p.form = TC_FUNCTIONAL;
-    if (op->flags & TC_GROWS) {
-        p.scale = GROWN;
-        if (is_taken(&p)) {
-            emit(&p, sink);
-            p.layout = TC_TRANSPOSED;
-            if (all)
-                emit(&p, sink);
-            p.layout = TC_DENSE;
-        }
-        p.scale = 1;
-    }
-    if (all && (TN_DTYPES_FLOAT & TN_DTYPE_BIT(dtype))) {
-        p.whole = true;
-        emit(&p, sink);
-        p.whole = false;
-    }
-    if (decomposes && (first || all) && (dtype == TN_F32 || all)) {
-        p.decomposed = true;
-        emit(&p, sink);
-        p.decomposed = false;
-    }
-    /* Backward operators are called by derivatives only, with what those made. */
-    bool is_public = !strstr(op->name, "backward") && !needs_data(op);
-    if (dtype == TN_F32 && is_public && (first || all))
-        list_invalid(&p, sink);
-}
-
-static void list(tc_set set, tc_sink *sink) {
-    for (uint32_t i = 0; i < tc_n_operators; i++) {
-        const tc_operator *op = &tc_operators[i];
-        bool decomposes = false;
-        if (set == TC_SMOKE && op->index > 0)
-            continue;
-        tn_op_describe(op->name, note_decomposition, &decomposes);
-        for (int d = 0; d < N_DTYPES; d++) {
-            /* A smoke test takes f32, and i64 where the operator is about integers. */
-            if (set == TC_SMOKE && dtypes[d] != TN_F32 && dtypes[d] != TN_I64)
-                continue;
-            if (set == TC_SMOKE && dtypes[d] == TN_I64 && op->tolerance != TC_TOLERANCE_EXACT)
-                continue;
-            list_plans(op, dtypes[d], set, decomposes, sink);
-        }
-    }
-}
-
-/* ---- reading a line ---------------------------------------------------------------------- */
-
-static bool read_plan(const tc_case *c, plan *p, tc_verdict *out) {
-    const char *word;
-    char why[TC_MESSAGE] = "";
-    int64_t sample = 0;
-    *p = (plan){.dtype = TN_F32, .scale = 1};
-    if ((word = tc_case_get(c, "sample")) && !tc_read_int(word, &sample, why))
-        goto bad;
-    for (uint32_t i = 0; i < tc_n_operators && !p->op; i++) {
-        if (strcmp(tc_operators[i].name, c->subject) == 0 && tc_operators[i].index == sample)
-            p->op = &tc_operators[i];
-    }
-    if (!p->op) {
-        snprintf(why, sizeof why, "%s has no sample %lld", c->subject, (long long)sample);
-        goto bad;
-    }
-    if ((word = tc_case_get(c, "T")) && !tc_read_dtype(word, &p->dtype, why))
-        goto bad;
-    if ((word = tc_case_get(c, "scale")) &&
-        (!tc_read_int(word, &p->scale, why) || p->scale < 1 || p->scale > 64)) {
-        snprintf(why, sizeof why, "scale=%s: a number from 1 to 64", word);
-        goto bad;
-    }
-    if ((word = tc_case_get(c, "layout")) && !tc_layout_find(word, &p->layout)) {
-        snprintf(why, sizeof why, "layout=%s is none", word);
-        goto bad;
-    }
-    if ((word = tc_case_get(c, "form"))) {
-        while (p->form < TC_OUT && strcmp(word, form_names[p->form]) != 0)
-            p->form++;
-        if (strcmp(word, form_names[p->form]) != 0 || (p->form == TC_INPLACE && !p->op->inplace) ||
-            (p->form == TC_OUT && !p->op->out)) {
-            snprintf(why, sizeof why, "form=%s: the operator has no such form", word);
-            goto bad;
-        }
-    }
-    if ((word = tc_case_get(c, "data")))
-        p->whole = strcmp(word, "whole") == 0;
-    if ((word = tc_case_get(c, "how")))
-        p->decomposed = strcmp(word, "decomposed") == 0;
-    if ((word = tc_case_get(c, "invalid"))) {
-        p->invalid = true;
-        if (!tc_mutation_find(word, &p->mutation)) {
-            snprintf(why, sizeof why, "invalid=%s is none", word);
-            goto bad;
-        }
-    }
-    return true;
-bad:
-    tc_verdict_set(out, TC_ERROR, TNP_NONE, "%s", why);
-    return false;
-}
-
-/* ---- running ----------------------------------------------------------------------------- */
-
 typedef struct run {
-    const plan *plan;
+    const tc_operator_call *call;
     const tc_device_pair *pair;
     tc_sample sample;
     uint64_t seed;
@@ -284,7 +26,7 @@ static void suite_error(run *r, const char *what) {
 }
 
 static tc_place reference_place(const run *r) {
-    const plan *p = r->plan;
+    const tc_operator_call *p = r->call;
     uint64_t bit = TN_DTYPE_BIT(p->dtype);
     if ((p->op->flags & TC_RANDOM) || (bit & TN_DTYPE_BIT(TN_BOOL)))
         return TC_PLACE_DENSE;
@@ -302,7 +44,7 @@ static void rewind_generators(const run *r) {
 
 /* What the CPU says; false with the verdict set. */
 static bool make_reference(run *r) {
-    const plan *p = r->plan;
+    const tc_operator_call *p = r->call;
     tn_device cpu = r->pair->cpu;
     TN_SCOPE;
     rewind_generators(r);
@@ -332,7 +74,7 @@ static bool make_reference(run *r) {
 
 /* Reads the inputs back; what the call does not write must be as it was, gaps included. */
 static void check_inputs(run *r) {
-    const plan *p = r->plan;
+    const tc_operator_call *p = r->call;
     uint32_t written = p->form == TC_INPLACE ? 1 : p->form == TC_OUT ? 0 : p->op->written;
     for (uint32_t i = 0; i < r->sample.n_inputs; i++) {
         tc_input *in = &r->sample.inputs[i];
@@ -350,7 +92,7 @@ static void check_inputs(run *r) {
 }
 
 static void call_subject(run *r, tc_place place, tc_outcome *o) {
-    const plan *p = r->plan;
+    const tc_operator_call *p = r->call;
     tn_device subject = r->pair->subject;
     TN_SCOPE;
     rewind_generators(r);
@@ -384,7 +126,7 @@ static void look_at_kernel(const tn_kernel_info *info, void *user) {
 
 /* Is the operator made of others on this device, for want of a kernel? */
 static bool is_done_in_steps(const run *r) {
-    const plan *p = r->plan;
+    const tc_operator_call *p = r->call;
     kernel_search k = {.device = r->pair->name, .dtype = p->dtype};
     if (p->op->flags & (TC_COMPOSITE | TC_VIEW))
         return false; /* known without asking */
@@ -395,13 +137,13 @@ static bool is_done_in_steps(const run *r) {
     return !k.found;
 }
 
-static void judge_failure(run *r, const tc_outcome *o) {
+static void check_failure(run *r, const tc_outcome *o) {
     bool clean = tc_is_clean_lack(o, r->pair->name);
     tc_verdict_set(r->out, clean ? TC_UNSUPPORTED : TC_FAIL, TNP_NONE, "%s: %s",
                    tn_status_name(o->status), o->message);
 }
 
-static void judge_invalid(run *r) {
+static void check_refusal(run *r) {
     static const tn_status right[] = {
         TN_SHAPE, TN_DTYPE, TN_DEVICE, TN_INVALID_ARGUMENT, TN_INDEX_OUT_OF_RANGE, TN_UNSUPPORTED};
     const tc_outcome *o = &r->got;
@@ -410,7 +152,7 @@ static void judge_invalid(run *r) {
         is_right |= o->status == right[i];
     if (o->status == TN_OK)
         tc_verdict_set(r->out, TC_FAIL, TNP_NONE, "%s(%s): an invalid call is not refused",
-                       r->plan->op->name, r->plan->op->text);
+                       r->call->op->name, r->call->op->text);
     else if (!is_right || !o->message[0])
         tc_verdict_set(r->out, TC_FAIL, TNP_NONE,
                        "refused with %s: '%s'; expected SHAPE, DTYPE, DEVICE, "
@@ -418,18 +160,18 @@ static void judge_invalid(run *r) {
                        tn_status_name(o->status), o->message);
 }
 
-static void judge(run *r) {
-    const plan *p = r->plan;
+static void check(run *r) {
+    const tc_operator_call *p = r->call;
     if (r->got.no_memory) {
         tc_verdict_set(r->out, TC_ERROR, TNP_NONE, "no memory for the results");
         return;
     }
     if (p->invalid) {
-        judge_invalid(r);
+        check_refusal(r);
         return;
     }
     if (r->got.status) {
-        judge_failure(r, &r->got);
+        check_failure(r, &r->got);
         return;
     }
     bool random = (p->op->flags & TC_RANDOM) != 0;
@@ -445,15 +187,15 @@ static void judge(run *r) {
     uint32_t result;
     int64_t element;
     if (r->dense.status)
-        judge_failure(r, &r->dense);
+        check_failure(r, &r->dense);
     else if (!tc_same_bits(&r->got, &r->dense, &result, &element))
         tc_verdict_set(r->out, TC_FAIL, TNP_NONE,
                        "%s(%s): output %u, element %lld: other bits than with dense inputs",
                        p->op->name, p->op->text, result, (long long)element);
 }
 
-static void run_plan(run *r, const tc_options *options) {
-    const plan *p = r->plan;
+static void run_call(run *r, const tc_options *options) {
+    const tc_operator_call *p = r->call;
     r->pair =
         tc_device_pair_open(options, p->decomposed ? TC_MODE_DECOMPOSED : TC_MODE_NATIVE, r->out);
     if (!r->pair)
@@ -468,11 +210,11 @@ static void run_plan(run *r, const tc_options *options) {
         suite_error(r, "the case's values");
         return;
     }
-    if (!needs_data(p->op)) {
-        call_shapes(p, &r->shape);
+    if (!(p->op->flags & TC_DATA)) {
+        tc_operator_call_shapes(p, &r->shape);
         r->has_shape = r->shape.status == TN_OK;
     }
-    if (!p->invalid && !r->has_shape && !needs_data(p->op)) {
+    if (!p->invalid && !r->has_shape && !(p->op->flags & TC_DATA)) {
         tc_verdict_set(r->out, TC_ERROR, TNP_NONE, "the operator does not take this: %s",
                        r->shape.message);
         return;
@@ -481,7 +223,7 @@ static void run_plan(run *r, const tc_options *options) {
         return;
     uint64_t fallbacks = tn_fallback_count();
     call_subject(r, TC_PLACE_CASE, &r->got);
-    judge(r);
+    check(r);
     if (tn_fallback_count() != fallbacks)
         tc_verdict_set(r->out, TC_FAIL, TNP_NONE, "%s: ran on the CPU", p->op->name);
     if ((r->got.status || r->out->status == TC_FAIL) && !tc_device_pair_is_usable(r->pair)) {
@@ -492,18 +234,18 @@ static void run_plan(run *r, const tc_options *options) {
 }
 
 static void run_case(const tc_case *c, const tc_options *options, tc_verdict *out) {
-    plan p;
-    if (!read_plan(c, &p, out))
+    tc_operator_call p;
+    if (!tc_operator_call_read(c, &p, out))
         return;
     run *r = calloc(1, sizeof *r);
     if (!r) {
         tc_verdict_set(out, TC_ERROR, TNP_NONE, "no memory");
         return;
     }
-    *r = (run){.plan = &p, .out = out, .seed = c->seed >> 1};
+    *r = (run){.call = &p, .out = out, .seed = c->seed >> 1};
     r->sample = (tc_sample){
         .dtype = p.dtype, .layout = p.layout, .scale = p.scale, .whole = p.whole, .state = c->seed};
-    run_plan(r, options);
+    run_call(r, options);
     tc_sample_finish(&r->sample);
     tc_outcome *all[] = {&r->shape, &r->reference, &r->magnitude, &r->got, &r->dense};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
@@ -511,4 +253,4 @@ static void run_case(const tc_case *c, const tc_options *options, tc_verdict *ou
     free(r);
 }
 
-const tc_class tc_operator_class = {.name = "operator", .list = list, .run = run_case};
+const tc_class tc_operator_class = {.name = "operator", .list = tc_operator_list, .run = run_case};

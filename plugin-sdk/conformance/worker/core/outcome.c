@@ -1,4 +1,4 @@
-/* Calling an operator and reading what it gave. */
+/* Calls an operator and reads its results back. */
 #include "plugin-sdk/conformance/worker/core/outcome.h"
 
 #include <stdio.h>

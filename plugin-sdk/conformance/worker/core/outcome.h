@@ -1,4 +1,4 @@
-/* A call of an operator, what came of it, and whether that is right.
+/* The outcome of an operator call, and whether it is right.
  *
  * Bounds, with u the unit roundoff of a result's dtype, U that of its accumulator (f32 for f32, f16
  * and bf16; f64 for f64), r the reference, M the same operator on magnitudes, n the longest input:
@@ -17,7 +17,7 @@
  *
  * Formulas in which numbers cancel (gelu, addcmul and the like) are as good as their largest term:
  * r is then the largest element of output and inputs, and there is no S. A call that the device
- * makes of other operators, for want of a kernel, is judged as composite. An operator made of
+ * makes of other operators, for want of a kernel, counts as composite. An operator made of
  * others (kind composite) rounds between its steps: 3 u M is added to what its class gives. Against
  * f64 the bounds are doubled, since the reference has f64's errors itself.
  */

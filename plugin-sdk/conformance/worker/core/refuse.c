@@ -1,4 +1,4 @@
-/* Refusals: invalid calls made from valid ones. */
+/* Invalid calls, made from valid ones. */
 #include "plugin-sdk/conformance/worker/core/refuse.h"
 
 #include <string.h>

@@ -1,4 +1,4 @@
-/* What an operator that refuses must say, and calls that every device must refuse. */
+/* Calls that every device must refuse, and the error messages that operators owe. */
 #ifndef TNI_PLUGIN_SDK_CONFORMANCE_WORKER_CORE_REFUSE_H
 #define TNI_PLUGIN_SDK_CONFORMANCE_WORKER_CORE_REFUSE_H
 

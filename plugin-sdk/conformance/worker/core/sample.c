@@ -1,4 +1,4 @@
-/* Samples: values, and how they are laid into memory. */
+/* Samples: values and memory layouts. */
 #include "plugin-sdk/conformance/worker/core/sample.h"
 
 #include <math.h>

@@ -51,7 +51,12 @@ enum {
     TC_VIEW = 4,
     TC_COMPOSITE = 8,
     TC_GROWS = 16, /* sizes may be multiplied */
-    TC_RANDOM = 32
+    TC_RANDOM = 32,
+    TC_GEOMETRY = 64,      /* asks how its argument lies */
+    TC_DATA = 128,         /* the result's shape follows from elements, and `meta` refuses it */
+    TC_CANCELS = 256,      /* a difference of numbers that may be much larger than it */
+    TC_CROSS_DEVICE = 512, /* takes tensors of two devices */
+    TC_DERIVATIVE = 1024   /* called by derivatives only, with what those made */
 };
 
 typedef struct tc_sample tc_sample;

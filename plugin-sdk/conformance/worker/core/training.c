@@ -209,7 +209,7 @@ static tn_status train(const network *net, uint64_t seed, tn_device cpu, tn_devi
 
 /* ---- judging ----------------------------------------------------------------------------- */
 
-static void judge(const network *net, const course *got, const course *cpu, tc_verdict *out) {
+static void check(const network *net, const course *got, const course *cpu, tc_verdict *out) {
     int last = net->n_steps - 1;
     for (int i = 0; i < N_AGREE; i++) {
         double share = fabs(got->losses[i] - cpu->losses[i]) / (AGREE * fabs(cpu->losses[i]));
@@ -264,7 +264,7 @@ static void run_network(const network *net, uint64_t seed, const tc_device_pair 
     else if (!read_memory(pair->subject, &after))
         tc_verdict_set(out, TC_FAIL, TNP_NONE, "%s", tn_error_message());
     else {
-        judge(net, got, cpu, out);
+        check(net, got, cpu, out);
         check_memory(&before, &after, out);
     }
     if (tn_fallback_count() != fallbacks)

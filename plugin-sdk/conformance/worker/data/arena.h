@@ -1,4 +1,4 @@
-/* Memory that lives as long as a case. */
+/* Memory that is freed at the end of a case. */
 #ifndef TNI_PLUGIN_SDK_CONFORMANCE_WORKER_DATA_ARENA_H
 #define TNI_PLUGIN_SDK_CONFORMANCE_WORKER_DATA_ARENA_H
 

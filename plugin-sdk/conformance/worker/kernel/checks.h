@@ -1,4 +1,4 @@
-/* What is asked of every kernel call, whatever it computes. */
+/* Checks that apply to every kernel call, whatever it computes. */
 #ifndef TNI_PLUGIN_SDK_CONFORMANCE_WORKER_KERNEL_CHECKS_H
 #define TNI_PLUGIN_SDK_CONFORMANCE_WORKER_KERNEL_CHECKS_H
 

@@ -1,4 +1,4 @@
-/* A case's line whose parameters can be changed. */
+/* A case line that can be edited: parameters are set, changed and removed. */
 #ifndef TNI_PLUGIN_SDK_CONFORMANCE_WORKER_KERNEL_DRAFT_H
 #define TNI_PLUGIN_SDK_CONFORMANCE_WORKER_KERNEL_DRAFT_H
 

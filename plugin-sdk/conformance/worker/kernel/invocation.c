@@ -44,10 +44,6 @@ static bool read_types(const tc_case *c, tc_invocation *call, char why[TC_MESSAG
     return true;
 }
 
-static tn_dtype dtype_of(const tc_invocation *call, int32_t type, tn_dtype fixed) {
-    return type < 0 ? fixed : call->types[type];
-}
-
 /* A number that is whole only, where the first type variable is no floating one. */
 static bool read_scalar(const char *text, bool floating, tc_value *v, char why[TC_MESSAGE]) {
     if (!floating) {
@@ -62,14 +58,15 @@ static bool read_scalar(const char *text, bool floating, tc_value *v, char why[T
     return true;
 }
 
-static bool read_arg(const tc_invocation *call, const tc_arg *arg, const char *text, tc_value *v,
+static bool read_arg(const tc_invocation *call, uint32_t a, const char *text, tc_value *v,
                      char why[TC_MESSAGE]) {
+    const tc_arg *arg = &call->record->args[a];
     v->none = arg->optional && strcmp(text, "none") == 0;
     if (v->none)
         return true;
     switch (arg->kind) {
     case TC_ARG_TENSOR:
-        v->tensor.dtype = dtype_of(call, arg->type, arg->fixed);
+        v->tensor.dtype = tc_dtype_of(call->record->arg_types[a], call->types);
         if (!tc_read_shape(text, &v->tensor.shape, why))
             return false;
         return v->tensor.shape.numel > 0
@@ -98,7 +95,7 @@ static bool read_args(const tc_case *c, tc_invocation *call, char why[TC_MESSAGE
         const char *text = tc_case_get(c, r->args[a].name);
         if (!text)
             return WRONG("%s needs %s=…: %s", r->op, r->args[a].name, r->schema);
-        if (!read_arg(call, &r->args[a], text, &call->args[a], why))
+        if (!read_arg(call, a, text, &call->args[a], why))
             return false;
     }
     return true;
@@ -130,7 +127,7 @@ static bool read_outs(const tc_case *c, tc_invocation *call, char why[TC_MESSAGE
     const tc_record *r = call->record;
     for (uint32_t o = 0; o < r->n_outs; o++) {
         tc_operand *out = &call->outs[o].tensor;
-        out->dtype = dtype_of(call, r->outs[o].type, r->outs[o].fixed);
+        out->dtype = tc_dtype_of(r->out_types[o], call->types);
         char name[8] = "out";
         if (r->n_outs > 1)
             snprintf(name, sizeof name, "out%u", o);
@@ -142,8 +139,8 @@ static bool read_outs(const tc_case *c, tc_invocation *call, char why[TC_MESSAGE
             return false;
         if (r->family == &tc_family_factory)
             out->shape = given; /* what a factory makes, nothing but the output tells */
-        if (strcmp(r->op, "arange") == 0 && given.rank != 1)
-            return WRONG("%s=%s: a range has one dimension", name, text);
+        if (r->rank && given.rank != r->rank)
+            return WRONG("%s=%s: the output has %d dimension(s)", name, text, r->rank);
         if (!tc_same_sizes(&given, &out->shape)) {
             char expected[TC_MESSAGE / 2];
             return WRONG("%s=%.64s: the output is %.100s", name, text,

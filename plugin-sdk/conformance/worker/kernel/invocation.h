@@ -67,7 +67,7 @@ bool tc_invocation_parse(const tc_case *c, tc_arena *arena, tc_invocation *out,
 
 /* Makes the operands and fills the inputs, all following from `seed`, and computes what the outputs
  * must be. Of a few fillings the first is taken whose result can be told from wrong ones
- * (tc_distrust). Which bytes lie round the elements follows from `surroundings`. */
+ * (tc_check_conclusive). Which bytes lie round the elements follows from `surroundings`. */
 bool tc_invocation_fill(tc_invocation *call, uint64_t surroundings, char why[TC_MESSAGE]);
 
 /* The first filling, without what the outputs must be: for those who compare otherwise. */

@@ -1,4 +1,4 @@
-/* kernel/OP: one call of a kernel, everything about it checked. */
+/* kernel/OP: one kernel call, checked in full. */
 #include "plugin-sdk/conformance/worker/kernel/kernel_case.h"
 
 #include "plugin-sdk/conformance/worker/kernel/mutate.h"

@@ -1,4 +1,4 @@
-/* Random neighbours of a line. */
+/* Random mutations of a case line, for fuzzing. */
 #ifndef TNI_PLUGIN_SDK_CONFORMANCE_WORKER_KERNEL_MUTATE_H
 #define TNI_PLUGIN_SDK_CONFORMANCE_WORKER_KERNEL_MUTATE_H
 

@@ -1,5 +1,5 @@
-/* same/OP how=…: two ways of one call that must give the same, whatever that is. No oracle is
- * asked, so nothing is given away to rounding.
+/* same/OP how=…: metamorphic tests, two ways of one call that must give the same. No oracle is
+ * asked, so there is no tolerance for rounding.
  *
  *     dense          tensors as the line has them, and the same values densely
  *     again          the same call three times, with other bytes round the tensors and in outputs
@@ -9,10 +9,8 @@
  *     host-threads   on one and on three host threads, where the plugin has tenon.threads/1
  */
 #include "plugin-sdk/conformance/worker/kernel/kernel_case.h"
+#include "plugin-sdk/conformance/worker/kernel/same.h"
 
-#include "plugin-sdk/conformance/worker/kernel/checks.h"
-
-#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -76,16 +74,7 @@ static void check_same(tc_arena *arena, const tc_invocation *a, const tc_result 
 
 /* ---- the ways ---------------------------------------------------------------------------- */
 
-typedef struct comparison {
-    const tc_case *c;
-    tc_subject *subject;
-    tc_arena *arena;
-    tc_invocation call; /* as the line has it; parsed, not yet filled */
-    const tn_kernel *kernel;
-    tc_verdict *out;
-} comparison;
-
-static bool fill(comparison *m, tc_invocation *call, uint64_t surroundings) {
+static bool fill(tc_comparison *m, tc_invocation *call, uint64_t surroundings) {
     char why[TC_MESSAGE];
     if (tc_invocation_fill_inputs(call, surroundings, why))
         return true;
@@ -94,7 +83,7 @@ static bool fill(comparison *m, tc_invocation *call, uint64_t surroundings) {
 }
 
 /* The line's call once more. */
-static bool parse(comparison *m, tc_invocation *call) {
+static bool parse(tc_comparison *m, tc_invocation *call) {
     char why[TC_MESSAGE];
     if (tc_invocation_parse(m->c, m->arena, call, why))
         return true;
@@ -102,7 +91,7 @@ static bool parse(comparison *m, tc_invocation *call) {
     return false;
 }
 
-static void as_dense(comparison *m) {
+static void as_dense(tc_comparison *m) {
     tc_invocation dense;
     tc_result laid_out, plain;
     if (!parse(m, &dense))
@@ -133,7 +122,7 @@ static void as_dense(comparison *m) {
                    m->out);
 }
 
-static void again(comparison *m) {
+static void again(tc_comparison *m) {
     enum { TIMES = 3 };
     tc_invocation calls[TIMES];
     tc_result results[TIMES];
@@ -169,12 +158,8 @@ static bool is_cut(const tc_arg *arg) {
 
 /* Can the first dimension be cut: is each index along it a call of its own? */
 static bool can_cut(const tc_invocation *call) {
-    const char *op = call->record->op;
     int32_t dim = tc_record_arg(call->record, "dim"), rows = tc_record_arg(call->record, "n_dims");
-    const tc_family *family = call->record->family;
-    if (family == &tc_family_factory || strcmp(op, "addmm") == 0 ||
-        strcmp(op, "convolution_backward_weight") == 0 || strncmp(op, "index", 5) == 0 ||
-        strcmp(op, "scatter_add") == 0)
+    if (!call->record->batch)
         return false;
     const tc_shape *first = &call->args[0].tensor.shape;
     if (first->rank < 2 || first->sizes[0] < 2)
@@ -192,7 +177,7 @@ static bool can_cut(const tc_invocation *call) {
 }
 
 /* Index `at` of the first dimension as a dense call of its own. */
-static bool cut(comparison *m, int64_t at, tc_invocation *slice) {
+static bool cut(tc_comparison *m, int64_t at, tc_invocation *slice) {
     if (!parse(m, slice))
         return false;
     for (uint32_t a = 0; a < slice->record->n_args; a++) {
@@ -225,7 +210,7 @@ static bool cut(comparison *m, int64_t at, tc_invocation *slice) {
     return true;
 }
 
-static void slices(comparison *m) {
+static void slices(tc_comparison *m) {
     tc_result whole, part;
     if (!can_cut(&m->call)) {
         tc_verdict_set(m->out, TC_ERROR, TNP_NONE,
@@ -247,162 +232,9 @@ static void slices(comparison *m) {
     }
 }
 
-/* ---- at once ----------------------------------------------------------------------------- */
-
-enum { THREADS = 4, STREAMS = 3, CALLS = 12, LONG_CALLS = 3, LONG = 2000 };
-
-/* Calls of one thread, or of one stream: the line's, each with data and places of its own. Long
- * ones meet each other even when they are few. */
-typedef struct lane {
-    int n;
-    tc_arena arena;
-    tc_invocation calls[CALLS];
-    tc_placed placed[CALLS];
-    tc_result results[CALLS];
-    pthread_t thread;
-    pthread_rwlock_t *start; /* held by who starts the threads, until all are there */
-} lane;
-
-static bool prepare_lane(comparison *m, lane *l, tn_pstream *stream, uint64_t seed) {
-    char why[TC_MESSAGE];
-    bool said_no = false;
-    int64_t elements = 0;
-    for (uint32_t a = 0; a < m->call.record->n_args; a++)
-        if (m->call.record->args[a].kind == TC_ARG_TENSOR)
-            elements += m->call.args[a].tensor.shape.numel;
-    l->n = elements > LONG ? LONG_CALLS : CALLS;
-    for (int i = 0; i < l->n && !said_no; i++) {
-        l->calls[i] = m->call;
-        l->calls[i].arena = &l->arena;
-        if (!tc_invocation_fill(&l->calls[i], seed + (uint64_t)i, why)) {
-            tc_verdict_set(m->out, TC_ERROR, TNP_NONE, "%s", why);
-            return false;
-        }
-        if (!tc_place_call(m->subject, stream, m->kernel, &l->calls[i], &l->placed[i], m->out) ||
-            !tc_ready_call(&l->placed[i], &said_no, m->out))
-            return false;
-    }
-    if (said_no)
-        tc_verdict_set(m->out, TC_UNSUPPORTED, TNP_NONE, "supports says no to this call");
-    return !said_no;
-}
-
-static void run_one(lane *l, int i) {
-    tc_host_forget();
-    l->results[i].run = tc_run_placed(&l->placed[i]);
-    if (l->results[i].run != TN_OK)
-        tc_reason(l->results[i].run, l->results[i].message);
-}
-
-/* Each call's result is right, and every failure of the lot is a failure of being `at once`. */
-static void check_lane(comparison *m, lane *l, tn_status later, tn_requirement requirement) {
-    for (int i = 0; i < l->n && m->out->status == TC_PASS; i++) {
-        l->results[i].sync = later;
-        if (!tc_check_success(&l->calls[i], &l->results[i], m->out) ||
-            !tc_read_back(&l->placed[i], &l->results[i], m->out))
-            return;
-        tc_check_untouched(&l->calls[i], &l->results[i], m->out);
-        tc_check_outputs(&l->calls[i], &l->results[i], m->subject, m->out);
-        if (m->out->status == TC_FAIL && m->out->requirement == TNP_KERNEL_RESULT)
-            m->out->requirement = requirement;
-    }
-}
-
-static void finish_lanes(lane *lanes, int n) {
-    for (int k = 0; k < n; k++) {
-        for (int i = 0; i < lanes[k].n; i++)
-            tc_unplace(&lanes[k].placed[i]);
-        tc_arena_finish(&lanes[k].arena);
-    }
-}
-
-static lane *create_lanes(comparison *m, int n) {
-    lane *lanes = tc_arena_array(m->arena, (uint64_t)n, sizeof *lanes);
-    if (!lanes)
-        tc_verdict_set(m->out, TC_ERROR, TNP_NONE,
-                       "the host has no memory for a case of this size");
-    else
-        memset(lanes, 0, (size_t)n * sizeof *lanes);
-    return lanes;
-}
-
-static void *run_lane(void *context) {
-    lane *l = context;
-    pthread_rwlock_rdlock(l->start);
-    pthread_rwlock_unlock(l->start);
-    for (int i = 0; i < l->n; i++)
-        run_one(l, i);
-    return NULL;
-}
-
-static void threads(comparison *m) {
-    pthread_rwlock_t start;
-    lane *lanes = create_lanes(m, THREADS);
-    if (!lanes)
-        return;
-    bool ok = true;
-    for (int t = 0; ok && t < THREADS; t++) {
-        lanes[t].start = &start;
-        ok = prepare_lane(m, &lanes[t], m->subject->stream, m->call.seed + 100 * (uint64_t)t);
-    }
-    tn_status later = tc_subject_sync(m->subject);
-    if (ok) {
-        int n = 0;
-        pthread_rwlock_init(&start, NULL);
-        pthread_rwlock_wrlock(&start);
-        while (n < THREADS && pthread_create(&lanes[n].thread, NULL, run_lane, &lanes[n]) == 0)
-            n++;
-        pthread_rwlock_unlock(&start);
-        for (int t = n; t < THREADS; t++) /* for which there was no thread */
-            run_lane(&lanes[t]);
-        for (int t = 0; t < n; t++)
-            pthread_join(lanes[t].thread, NULL);
-        pthread_rwlock_destroy(&start);
-        later = tc_subject_sync(m->subject);
-    }
-    for (int t = 0; ok && t < THREADS; t++)
-        check_lane(m, &lanes[t], later, TNP_THREADS_CONCURRENT);
-    finish_lanes(lanes, THREADS);
-}
-
-static void streams(comparison *m) {
-    tn_pstream *made[STREAMS] = {0};
-    const tn_stream_ops *ops = m->subject->ops->streams;
-    if (!ops) {
-        tc_verdict_set(m->out, TC_UNSUPPORTED, TNP_NONE, "the device has no streams");
-        return;
-    }
-    lane *lanes = create_lanes(m, STREAMS);
-    bool ok = lanes != NULL;
-    for (int s = 0; ok && s < STREAMS; s++) {
-        tn_status status = ops->create(m->subject->device, 0, &made[s]);
-        if (status != TN_OK) {
-            char reason[TC_MESSAGE];
-            tc_verdict_set(m->out, TC_FAIL, TNP_STREAM_CREATE, "create of a stream: %s",
-                           tc_reason(status, reason));
-            ok = false;
-        }
-        ok = ok && prepare_lane(m, &lanes[s], made[s], m->call.seed + 100 * (uint64_t)s);
-    }
-    for (int i = 0; ok && i < lanes[0].n; i++)
-        for (int s = 0; s < STREAMS; s++)
-            run_one(&lanes[s], i);
-    for (int s = 0; lanes && s < STREAMS && made[s]; s++) {
-        tn_status later = ops->synchronize(made[s]);
-        if (ok)
-            check_lane(m, &lanes[s], later, TNP_STREAM_ORDER);
-    }
-    for (int s = 0; s < STREAMS && made[s]; s++) {
-        ops->synchronize(made[s]);
-        ops->destroy(made[s]);
-    }
-    if (lanes)
-        finish_lanes(lanes, STREAMS);
-}
-
 /* ---- host threads ------------------------------------------------------------------------ */
 
-static void host_threads(comparison *m) {
+static void host_threads(tc_comparison *m) {
     static const uint32_t counts[] = {1, 3};
     tc_invocation calls[2];
     tc_result results[2];
@@ -434,9 +266,10 @@ static void host_threads(comparison *m) {
 
 static const struct way {
     const char *name;
-    void (*run)(comparison *m);
-} ways[] = {{"dense", as_dense},  {"again", again},     {"slices", slices},
-            {"threads", threads}, {"streams", streams}, {"host-threads", host_threads}};
+    void (*run)(tc_comparison *m);
+} ways[] = {{"dense", as_dense},          {"again", again},
+            {"slices", slices},           {"threads", tc_same_threads},
+            {"streams", tc_same_streams}, {"host-threads", host_threads}};
 
 static const struct way *find_way(const char *name) {
     for (size_t i = 0; name && i < sizeof ways / sizeof *ways; i++)
@@ -448,7 +281,7 @@ static const struct way *find_way(const char *name) {
 static void run(const tc_case *c, const tc_options *options, tc_verdict *out) {
     char why[TC_MESSAGE];
     tc_arena arena = {NULL};
-    comparison m = {.c = c, .arena = &arena, .out = out};
+    tc_comparison m = {.c = c, .arena = &arena, .out = out};
     const struct way *way = find_way(tc_case_get(c, "how"));
     m.subject = tc_subject_shared(options, out);
     if (!m.subject)
@@ -484,8 +317,7 @@ static void emit(relay *r, const char *line, const char *how) {
 static bool order_free(const tc_invocation *call) {
     const tc_family *f = call->record->family;
     return call->record->pointwise || f == &tc_family_factory || call->data == TC_DATA_EXACT ||
-           (f == &tc_family_index && strstr(call->record->op, "add") == NULL) ||
-           !tc_is_float(call->types[0]);
+           (f == &tc_family_index && !call->record->adds) || !tc_is_float(call->types[0]);
 }
 
 static void choose(tc_sink *sink, const char *line) {

@@ -1,4 +1,4 @@
-/* An output against what it must be. */
+/* Compares a kernel's output with the reference's. */
 #ifndef TNI_PLUGIN_SDK_CONFORMANCE_WORKER_ORACLE_COMPARE_H
 #define TNI_PLUGIN_SDK_CONFORMANCE_WORKER_ORACLE_COMPARE_H
 
@@ -22,6 +22,6 @@ void tc_bounds(const tc_invocation *call, uint32_t k, int64_t i, tc_real *out_lo
 
 /* Would outputs that are wrong have passed too: all zero, off by one element, 1/64 too large? Then
  * `out` becomes INCONCLUSIVE. */
-void tc_distrust(const tc_invocation *call, uint64_t flushes, tc_verdict *out);
+void tc_check_conclusive(const tc_invocation *call, uint64_t flushes, tc_verdict *out);
 
 #endif

@@ -19,8 +19,7 @@ static double bytes_of(const tc_operand *o) {
 
 /* Inputs and outputs, each once. Of what is picked from, as much as is picked. */
 static double bytes_moved(const tc_invocation *call) {
-    bool picks =
-        strcmp(call->record->op, "gather") == 0 || strcmp(call->record->op, "index_select") == 0;
+    bool picks = call->record->family == &tc_family_index && !call->record->adds;
     double n = 0;
     for (uint32_t k = 0; k < call->record->n_outs; k++)
         n += bytes_of(&call->outs[k].tensor);
@@ -128,7 +127,7 @@ bool tc_time_call(tc_subject *s, const tc_case *c, tc_figures *out, tc_verdict *
         out->flop = operations(&t->whole);
         good = time_placed(t, kernel, out, verdict);
         if (good)
-            tc_distrust(&t->part, s->flushes, verdict);
+            tc_check_conclusive(&t->part, s->flushes, verdict);
     }
     tc_arena_finish(&of_a_run);
     tc_arena_finish(&arena);

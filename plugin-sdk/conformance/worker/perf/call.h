@@ -1,4 +1,4 @@
-/* One kernel call, timed and checked, and what it must move and compute. */
+/* Times and checks one kernel call; counts the bytes and operations it needs. */
 #ifndef TNI_PLUGIN_SDK_CONFORMANCE_WORKER_PERF_CALL_H
 #define TNI_PLUGIN_SDK_CONFORMANCE_WORKER_PERF_CALL_H
 

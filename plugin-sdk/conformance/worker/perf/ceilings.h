@@ -1,4 +1,4 @@
-/* What a device can do at most, as far as it shows: what figures are shares of.
+/* Measured peak rates of a device, to which figures are compared.
  *
  * Each is measured when it is first asked for, and kept as long as the process lives.
  */

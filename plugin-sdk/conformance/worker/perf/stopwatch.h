@@ -1,4 +1,4 @@
-/* How long something takes that is done on the subject's stream.
+/* Times work on the subject's stream.
  *
  * It is done n times in a row on one stream and waited for; n is found so that this lasts some
  * 20 ms, and it is done a few times over. The median counts, as what else a machine does only ever

@@ -9,44 +9,10 @@
 
 /* ---- where a call can be cut ------------------------------------------------------------- */
 
-enum { OUT = TC_MAX_ARGS, N_SLOTS = TC_MAX_ARGS + TC_MAX_OUTS, MAX_AXES = 3 };
-
-/* For each argument and output the dimension that is cut, counted from 1; 0: all of it is there. */
-typedef struct axis {
-    uint8_t along[N_SLOTS];
-} axis;
-
-#define ARG(op, name) [TN_ARG_##op##_##name]
-
-static const struct known {
-    const char *op;
-    axis axes[MAX_AXES];
-} known[] = {
-    {"bmm",
-     {{{ARG(bmm, self) = 1, ARG(bmm, mat2) = 1, [OUT] = 1}},
-      {{ARG(bmm, self) = 2, [OUT] = 2}},
-      {{ARG(bmm, mat2) = 3, [OUT] = 3}}}},
-    {"addmm",
-     {{{ARG(addmm, self) = 1, ARG(addmm, mat1) = 1, [OUT] = 1}},
-      {{ARG(addmm, self) = 2, ARG(addmm, mat2) = 2, [OUT] = 2}}}},
-    {"convolution",
-     {{{ARG(convolution, input) = 1, [OUT] = 1}},
-      {{ARG(convolution, weight) = 1, ARG(convolution, bias) = 1, [OUT] = 2}}}},
-    {"convolution_backward_input",
-     {{{ARG(convolution_backward_input, grad_output) = 1,
-        ARG(convolution_backward_input, input_size) = 1, [OUT] = 1}},
-      {{ARG(convolution_backward_input, weight) = 2,
-        ARG(convolution_backward_input, input_size) = 2, [OUT] = 2}}}},
-    {"convolution_backward_weight",
-     {{{ARG(convolution_backward_weight, grad_output) = 2,
-        ARG(convolution_backward_weight, weight_size) = 1, [OUT] = 1}},
-      {{ARG(convolution_backward_weight, input) = 2,
-        ARG(convolution_backward_weight, weight_size) = 2, [OUT] = 2}}}},
-    {"index_select", {{{ARG(index_select, index) = 1, [OUT] = 1}}}},
-};
+enum { OUT = TC_AXIS_OUT, N_SLOTS = TC_MAX_ARGS + TC_MAX_OUTS };
 
 /* The size that an axis means in an argument or output; NULL where there is none. */
-static int64_t *size_at(tc_invocation *call, const axis *x, int slot) {
+static int64_t *size_at(tc_invocation *call, const tc_axis *x, int slot) {
     int32_t d = x->along[slot] - 1;
     if (d < 0)
         return NULL;
@@ -74,7 +40,7 @@ static bool works_along(const tc_invocation *call, int32_t d) {
 }
 
 /* The first dimension, or the last, along which all tensors of the first one's rank are cut. */
-static uint32_t plain_axis(const tc_invocation *call, axis *out) {
+static uint32_t plain_axis(const tc_invocation *call, tc_axis *out) {
     const tc_shape *first = &call->args[0].tensor.shape;
     int32_t d = !works_along(call, 0) ? 0 : first->rank - 1;
     if (call->record->args[0].kind != TC_ARG_TENSOR || first->rank == 0 || works_along(call, d))
@@ -95,28 +61,24 @@ static uint32_t plain_axis(const tc_invocation *call, axis *out) {
     return 1;
 }
 
-static uint32_t find_axes(const tc_invocation *call, axis axes[MAX_AXES]) {
+static uint32_t find_axes(const tc_invocation *call, tc_axis axes[TC_MAX_AXES]) {
     int32_t groups = tc_record_arg(call->record, "groups"),
             dim = tc_record_arg(call->record, "dim");
-    memset(axes, 0, MAX_AXES * sizeof *axes);
+    memset(axes, 0, TC_MAX_AXES * sizeof *axes);
     for (uint32_t a = 0; a < call->record->n_args; a++)
         if (call->record->args[a].kind == TC_ARG_TENSOR && !call->args[a].none &&
             tc_has_zero_stride(&call->args[a].tensor.shape))
             return 0; /* the part would have to be broadcast as well */
-    for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-        if (strcmp(known[i].op, call->record->op) != 0)
-            continue;
-        if (dim >= 0 && call->args[dim].i != 0)
-            break;
-        memcpy(axes, known[i].axes, sizeof known[i].axes);
-        if (groups >= 0 && call->args[groups].i != 1) /* channels belong to groups: images only */
-            return strcmp(call->record->op, "convolution_backward_weight") == 0 ? 0 : 1;
-        uint32_t n = 0;
-        while (n < MAX_AXES && axes[n].along[OUT])
-            n++;
-        return n;
-    }
-    return plain_axis(call, axes);
+    const tc_axis *known = call->record->axes;
+    if (!known[0].along[OUT] || (dim >= 0 && call->args[dim].i != 0))
+        return plain_axis(call, axes);
+    memcpy(axes, known, sizeof call->record->axes);
+    if (groups >= 0 && call->args[groups].i != 1) /* channels belong to groups: images only */
+        return axes[0].along[0] == 1 ? 1 : 0;
+    uint32_t n = 0;
+    while (n < TC_MAX_AXES && axes[n].along[OUT])
+        n++;
+    return n;
 }
 
 /* ---- how far ----------------------------------------------------------------------------- */
@@ -141,7 +103,7 @@ static bool is_prime(int64_t n) {
     return true;
 }
 
-static void set_size(tc_invocation *part, const axis *x, int64_t size) {
+static void set_size(tc_invocation *part, const tc_axis *x, int64_t size) {
     for (int slot = 0; slot < N_SLOTS; slot++) {
         int64_t *at = size_at(part, x, slot);
         if (!at)
@@ -159,10 +121,10 @@ static void set_size(tc_invocation *part, const axis *x, int64_t size) {
 /* Takes off the longest axis until the oracle can do the rest in a few hundredths of a second. */
 static void shrink(tc_invocation *part) {
     enum { ENOUGH = 50000 };
-    axis axes[MAX_AXES];
+    tc_axis axes[TC_MAX_AXES];
     uint32_t n = find_axes(part, axes);
     while (work(part) > ENOUGH) {
-        const axis *longest = NULL;
+        const tc_axis *longest = NULL;
         int64_t most = 2, size;
         for (uint32_t i = 0; i < n; i++)
             if (*size_at(part, &axes[i], OUT) > most) {

@@ -1,4 +1,4 @@
-/* A large call that is a small one, repeated.
+/* Checks a large call against a small one, of which it is a tiling.
  *
  * The oracle takes half a microsecond for an element and some 20 ns for a product, a device a
  * thousandth of it. But rows of a softmax, images of a convolution, rows and columns of a product

@@ -1,4 +1,4 @@
-/* The host that the suite is to its subject.
+/* The host table that the suite gives the plugin under test.
  *
  * The host table has no context argument, so all of this belongs to the process. The functions of
  * the table may be called from any thread; the others only while the plugin is not running.

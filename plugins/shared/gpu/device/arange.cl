@@ -4,12 +4,7 @@
  *
  * Floating numbers are computed in f64 and rounded once. On a device without f64 integers do what
  * f64 does: the product and the sum are each rounded to 53 digits. */
-
-typedef struct parameters {
-    i64 numel;
-    i64 offset, stride;
-    i64 start, step; /* floating T: the bits of f64 */
-} parameters;
+#include "plugins/shared/gpu/device/arange.params.h"
 
 #if !IS_FLOAT(T)
 
@@ -144,7 +139,7 @@ DEVICE void put(GLOBAL stored(T) * out, i64 to, i64 i, i64 start, i64 step) {
 
 #endif
 
-KERNEL(arange)(GLOBAL stored(T) * out, const parameters p) {
+KERNEL(arange)(GLOBAL stored(T) * out, const arange_params p) {
     i64 i = (i64)GLOBAL_ID(0);
     if (i < p.numel)
         put(out, p.offset + i * p.stride, i, p.start, p.step);

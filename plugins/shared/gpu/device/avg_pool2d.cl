@@ -2,16 +2,9 @@
  * then. A work item makes one element, or a row of them. Windows are added row by row.
  *
  *   T, TILES, ROWS, UNIT, INDEX   as in max_pool2d.cl */
+#include "plugins/shared/gpu/device/avg_pool2d.params.h"
 
 typedef computed(T) C;
-
-typedef struct parameters {
-    i64 items, channels;
-    i64 large[2], small[2]; /* H, W of the input; of the windows */
-    i64 window[2], stride[2], padding[2];
-    i64 count_include_pad;
-    i64 offsets[2], strides[2][4]; /* out, in */
-} parameters;
 
 #if UNIT
 #define ALONG(k) 1
@@ -61,7 +54,7 @@ DEVICE span span_of(INDEX o, INDEX size, INDEX window, INDEX stride, INDEX paddi
     in += p.offsets[1] + n * p.strides[1][0] + c * p.strides[1][1]
 
 KERNEL(avg_pool2d)
-(GLOBAL stored(T) * RESTRICT out, GLOBAL const stored(T) * RESTRICT in, const parameters p) {
+(GLOBAL stored(T) * RESTRICT out, GLOBAL const stored(T) * RESTRICT in, const avg_pool2d_params p) {
     PLACE(small);
     i64 below = p.strides[1][2];
 #if TILES
@@ -99,7 +92,7 @@ KERNEL(avg_pool2d)
          : (INDEX)p.small[d] - 1)
 
 KERNEL(avg_pool2d_backward)
-(GLOBAL stored(T) * RESTRICT out, GLOBAL const stored(T) * RESTRICT in, const parameters p) {
+(GLOBAL stored(T) * RESTRICT out, GLOBAL const stored(T) * RESTRICT in, const avg_pool2d_params p) {
     PLACE(large);
     i64 below = p.strides[1][2];
 #if TILES

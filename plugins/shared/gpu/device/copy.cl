@@ -8,18 +8,7 @@
  *   SIDE_X, SIDE_Y    work items of a tile's group
  *
  * There is copy_S for each dtype S of the input. */
-
-typedef struct parameters {
-    i64 numel;
-    i64 offsets[2]; /* output, input */
-#if STRIDED
-    LOOP(2) loop; /* with STRIDED 2: less the two dimensions of the tile */
-#endif
-#if STRIDED == 2
-    i64 sizes[2];          /* along the dimension that the output lies in, and along the input's */
-    i64 out_step, in_step; /* of the one along the other's */
-#endif
-} parameters;
+#include "plugins/shared/gpu/device/copy.params.h"
 
 /* A number goes to D; what does not fit an integer gives some integer. */
 #define CONVERT(x) store(D)(out, to, (computed(D))(x))
@@ -41,16 +30,14 @@ typedef struct parameters {
 
 #if STRIDED == 2
 
-#define TILE 32
-
 #define MAKE(S, STORE) \
     KERNEL_OF_GROUP(SIDE_X, SIDE_Y, copy_##S) \
-    (GLOBAL stored(D) * out, GLOBAL const stored(S) * in, const parameters p) { \
-        LOCAL computed(S) tile[TILE][TILE + 1]; \
-        i64 x0 = (i64)GROUP_ID(0) * TILE, y0 = (i64)GROUP_ID(1) * TILE; \
-        int nx = p.sizes[0] - x0 < TILE ? (int)(p.sizes[0] - x0) : TILE, \
-            ny = p.sizes[1] - y0 < TILE ? (int)(p.sizes[1] - y0) : TILE, first = (int)LOCAL_ID(0), \
-            second = (int)LOCAL_ID(1); \
+    (GLOBAL stored(D) * out, GLOBAL const stored(S) * in, const copy_params p) { \
+        LOCAL computed(S) tile[COPY_TILE][COPY_TILE + 1]; \
+        i64 x0 = (i64)GROUP_ID(0) * COPY_TILE, y0 = (i64)GROUP_ID(1) * COPY_TILE; \
+        int nx = p.sizes[0] - x0 < COPY_TILE ? (int)(p.sizes[0] - x0) : COPY_TILE, \
+            ny = p.sizes[1] - y0 < COPY_TILE ? (int)(p.sizes[1] - y0) : COPY_TILE, \
+            first = (int)LOCAL_ID(0), second = (int)LOCAL_ID(1); \
         i64 at[2] = {p.offsets[0], p.offsets[1]}; \
         WALK(p.loop, 2, INDEX, (INDEX)GROUP_ID(2), at); \
         for (int x = second; x < nx; x += SIDE_Y) \
@@ -76,7 +63,7 @@ typedef struct parameters {
 
 #define MAKE(S, STORE) \
     KERNEL(copy_##S) \
-    (GLOBAL stored(D) * out, GLOBAL const stored(S) * in, const parameters p) { \
+    (GLOBAL stored(D) * out, GLOBAL const stored(S) * in, const copy_params p) { \
         INDEX i = (INDEX)GLOBAL_ID(0); \
         if (i >= p.numel) \
             return; \

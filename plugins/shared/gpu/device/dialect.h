@@ -58,7 +58,7 @@ typedef double f64;
 #define store_half_of_f64(p, i, v) vstore_half_rte((v), (size_t)(i), (GLOBAL half *)(p))
 #endif
 #if DECLARES_BUILTINS
-#include "builtins.h"
+#include "plugins/shared/gpu/device/builtins.h"
 #endif
 #pragma OPENCL FP_CONTRACT OFF /* FMA() where it is meant */
 #define DIVIDE(a, b) ((a) / (b))
@@ -88,7 +88,7 @@ typedef double f64;
 #define KERNEL_OF_VECTORS(name) KERNEL_OF_GROUP(1, 1, name)
 #endif
 
-#else /* CUDA */
+#else /* CUDA: not yet run. A test compiles it where nvcc is installed; its plugin comes. */
 
 #include <cuda_fp16.h>
 
@@ -137,7 +137,7 @@ typedef double f64;
 /* Their drivers' functions are often calls, which keep work items from being made vectors of. */
 #if IS_CPU
 #define ELEMENTARY DEVICE
-#include "../../elementary.h"
+#include "plugins/shared/elementary.h"
 #undef load_half
 #undef store_half
 #define load_half(p, i) f32_of_f16((p)[i])
@@ -322,17 +322,9 @@ DEVICE f64 number_f64(i64 bits) {
 #define number_bool number_i32
 #define number(X) CAT(number_, X)
 
+#include "plugins/shared/gpu/device/params.h"
+
 /* ---- where an element lies --------------------------------------------------------------- */
-
-#define MAX_RANK 12
-
-/* gpu_loop of gpu/loop.h, for n tensors. */
-#define LOOP(n) \
-    struct { \
-        i64 rank; \
-        i64 sizes[MAX_RANK]; \
-        i64 strides[n][MAX_RANK]; \
-    }
 
 /* Adds to at[0] .. at[n - 1] where element `i` of the loop lies; INDEX counts elements. */
 #define WALK(loop, n, INDEX, i, at) WALK_FROM(0, loop, n, INDEX, i, at)

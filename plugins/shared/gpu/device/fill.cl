@@ -3,17 +3,9 @@
  *   T          i8, i16, i32 or i64: the bits are the host's
  *   STRIDED    0: the elements lie in a row; 1: by sizes and strides
  *   INDEX      i32 or i64, what counts elements */
+#include "plugins/shared/gpu/device/fill.params.h"
 
-typedef struct parameters {
-    i64 numel;
-    i64 offset; /* in elements */
-    i64 bits;
-#if STRIDED
-    LOOP(1) loop;
-#endif
-} parameters;
-
-KERNEL(fill)(GLOBAL T *out, const parameters p) {
+KERNEL(fill)(GLOBAL T *out, const fill_params p) {
     INDEX i = (INDEX)GLOBAL_ID(0);
     if (i >= p.numel)
         return;

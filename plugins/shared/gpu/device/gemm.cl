@@ -14,21 +14,10 @@
  *   IS_CPU     1: a work item makes a tile of ROWS x (VECTORS x LANES) in registers
  *              0: a group of 16 x 16 makes a tile of ROWS x PANEL by way of local memory
  *   ALONG_K    0 or 1, of groups: A's elements lie in a row along k */
+#include "plugins/shared/gpu/device/gemm.params.h"
 
 typedef computed(T) C;
 typedef wrap(T) U;
-typedef struct parameters {
-    i64 m, n, k;
-    i64 m_sizes[2], k_sizes[2]; /* of the two inner dimensions */
-    i64 a_offset, a_batch, a_m[3], a_k[3];
-    i64 b_offset, b_batch;
-    i64 c_offset, c_batch, c_part, c_m[3], c_n;
-    i64 s_offset, s_batch, s_m[3], s_n;
-    i64 parts, part; /* how many, and how much of k each has: a multiple of both k_sizes */
-    i64 alpha, beta, has_s;
-    i64 sums_offset; /* `combine`: of the partial sums, [batch][part][m][n] */
-} parameters;
-
 /* ---- rows -------------------------------------------------------------------------------- */
 
 /* Row number m as a place in the grid. */
@@ -36,7 +25,7 @@ typedef struct row {
     i64 at[3];
 } row;
 
-DEVICE row row_of(const parameters *p, i64 m) {
+DEVICE row row_of(const gemm_params *p, i64 m) {
     row r;
     i64 outer = m / p->m_sizes[1];
     r.at[2] = m - outer * p->m_sizes[1];
@@ -45,7 +34,7 @@ DEVICE row row_of(const parameters *p, i64 m) {
     return r;
 }
 
-DEVICE row row_after(const parameters *p, row r) {
+DEVICE row row_after(const gemm_params *p, row r) {
     if (++r.at[2] == p->m_sizes[1]) {
         r.at[2] = 0;
         if (++r.at[1] == p->m_sizes[0]) {
@@ -62,8 +51,8 @@ DEVICE i64 place(row r, const i64 *strides) {
 
 /* ---- results ----------------------------------------------------------------------------- */
 
-DEVICE void finish(GLOBAL stored(R) * c, GLOBAL const stored(R) * s, const parameters *p, i64 batch,
-                   i64 part, row r, i64 n, U sum) {
+DEVICE void finish(GLOBAL stored(R) * c, GLOBAL const stored(R) * s, const gemm_params *p,
+                   i64 batch, i64 part, row r, i64 n, U sum) {
     U value = (U)number(T)(p->alpha) * sum;
     if (p->has_s)
         value += (U)number(T)(p->beta) *
@@ -86,8 +75,8 @@ DEVICE void finish(GLOBAL stored(R) * c, GLOBAL const stored(R) * s, const param
 
 typedef lanes(T, LANES) lane;
 
-KERNEL_OF_VECTORS(gemm)(OPERANDS, const parameters p_) {
-    const parameters *const p = &p_;
+KERNEL_OF_VECTORS(gemm)(OPERANDS, const gemm_params p_) {
+    const gemm_params *const p = &p_;
     i64 first = (i64)GROUP_ID(0) * ROWS, panel = GROUP_ID(1);
     i64 batch = (i64)GROUP_ID(2) / p->parts, part = (i64)GROUP_ID(2) % p->parts;
     i64 begin = part * p->part, end = begin + p->part < p->k ? begin + p->part : p->k;
@@ -148,17 +137,16 @@ KERNEL_OF_VECTORS(gemm)(OPERANDS, const parameters p_) {
 /* ---- local memory ------------------------------------------------------------------------ */
 #else
 
-#define SIDE 16  /* work items of a group, both ways */
 #define DEPTH 16 /* of what lies in local memory */
-#define ITEMS (SIDE * SIDE)
-#define MINE_M (ROWS / SIDE)
-#define MINE_N (PANEL / SIDE)
+#define ITEMS (GEMM_SIDE * GEMM_SIDE)
+#define MINE_M (ROWS / GEMM_SIDE)
+#define MINE_N (PANEL / GEMM_SIDE)
 
-KERNEL_OF_GROUP(SIDE, SIDE, gemm)(OPERANDS, const parameters p_) {
+KERNEL_OF_GROUP(GEMM_SIDE, GEMM_SIDE, gemm)(OPERANDS, const gemm_params p_) {
     LOCAL U left[DEPTH][ROWS + 1], right[DEPTH][PANEL];
     LOCAL i64 offset[ROWS];
-    const parameters *const p = &p_;
-    int tx = (int)LOCAL_ID(0), ty = (int)LOCAL_ID(1), item = ty * SIDE + tx;
+    const gemm_params *const p = &p_;
+    int tx = (int)LOCAL_ID(0), ty = (int)LOCAL_ID(1), item = ty * GEMM_SIDE + tx;
     i64 first = (i64)GROUP_ID(0) * ROWS, panel = GROUP_ID(1);
     i64 batch = (i64)GROUP_ID(2) / p->parts, part = (i64)GROUP_ID(2) % p->parts;
     i64 begin = part * p->part, end = begin + p->part < p->k ? begin + p->part : p->k;
@@ -199,10 +187,10 @@ KERNEL_OF_GROUP(SIDE, SIDE, gemm)(OPERANDS, const parameters p_) {
             U x[MINE_M], y[MINE_N];
 #pragma unroll
             for (int i = 0; i < MINE_M; i++)
-                x[i] = left[d][ty + SIDE * i];
+                x[i] = left[d][ty + GEMM_SIDE * i];
 #pragma unroll
             for (int j = 0; j < MINE_N; j++)
-                y[j] = right[d][tx + SIDE * j];
+                y[j] = right[d][tx + GEMM_SIDE * j];
 #pragma unroll
             for (int i = 0; i < MINE_M; i++)
 #pragma unroll
@@ -217,11 +205,11 @@ KERNEL_OF_GROUP(SIDE, SIDE, gemm)(OPERANDS, const parameters p_) {
     }
 #pragma unroll
     for (int i = 0; i < MINE_M; i++) {
-        i64 m = first + ty + SIDE * i;
+        i64 m = first + ty + GEMM_SIDE * i;
         row r = row_of(p, m);
 #pragma unroll
         for (int j = 0; j < MINE_N; j++) {
-            i64 n = panel * PANEL + tx + SIDE * j;
+            i64 n = panel * PANEL + tx + GEMM_SIDE * j;
             if (m < p->m && n < p->n)
                 finish(c, s, p, batch, part, r, n, sum[i][j]);
         }
@@ -233,7 +221,7 @@ KERNEL_OF_GROUP(SIDE, SIDE, gemm)(OPERANDS, const parameters p_) {
 
 /* A work item makes one element. */
 KERNEL(combine)
-(GLOBAL stored(R) * c, GLOBAL const U *sums, GLOBAL const stored(R) * s, const parameters p) {
+(GLOBAL stored(R) * c, GLOBAL const U *sums, GLOBAL const stored(R) * s, const gemm_params p) {
     i64 i = GLOBAL_ID(0), batch = GROUP_ID(1), each = p.m * p.n;
     if (i >= each)
         return;
@@ -247,16 +235,9 @@ KERNEL(combine)
 /* ---- packing ----------------------------------------------------------------------------- */
 
 /* A work item brings DEEP rows and WIDE columns of a panel. */
-typedef struct pack_parameters {
-    i64 k, n;
-    i64 k_sizes[2]; /* of the two inner dimensions of k */
-    i64 from, from_batch, from_k[3], from_n;
-    i64 to; /* [batch][panel][k][PANEL] */
-} pack_parameters;
-
 /* Item, panel, batch */
 DEVICE void make_pack(const bool along_k, GLOBAL U *out, GLOBAL const stored(B) * in,
-                      const pack_parameters *p) {
+                      const pack_params *p) {
     i64 item = GLOBAL_ID(0), panel = GROUP_ID(1), batch = GROUP_ID(2);
     i64 deep = (p->k + DEEP - 1) / DEEP;
     i64 j = along_k ? item / deep * WIDE : item % (PANEL / WIDE) * WIDE,
@@ -290,10 +271,10 @@ DEVICE void make_pack(const bool along_k, GLOBAL U *out, GLOBAL const stored(B) 
             out[d * PANEL + w] = 0;
 }
 
-KERNEL(pack)(GLOBAL U *out, GLOBAL const stored(B) * in, const pack_parameters p) {
+KERNEL(pack)(GLOBAL U *out, GLOBAL const stored(B) * in, const pack_params p) {
     make_pack(false, out, in, &p);
 }
 
-KERNEL(pack_along_k)(GLOBAL U *out, GLOBAL const stored(B) * in, const pack_parameters p) {
+KERNEL(pack_along_k)(GLOBAL U *out, GLOBAL const stored(B) * in, const pack_params p) {
     make_pack(true, out, in, &p);
 }

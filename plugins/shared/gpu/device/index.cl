@@ -11,21 +11,11 @@
  * Without T there is gather_i8 and so on, which only move. Of `gather` and `add` there are forms,
  * which are known when they are compiled: with _same the index does not change along a row, with
  * _unit elements of a row lie side by side, but for the index. */
+#include "plugins/shared/gpu/device/index.params.h"
 
 #define ALONG(k) (unit ? 1 : p->row_strides[k])
 #define IN_RANGE(k) ((u64)(k) < (u64)p->size)
 #define FORMS(X) X(, 0, 0) X(_same, 1, 0) X(_unit, 0, 1) X(_same_unit, 1, 1)
-
-typedef struct parameters {
-    i64 items;
-    i64 row, run, runs; /* elements of a row, of a run; runs of a row */
-    i64 size, stride;   /* of the indexed tensor along dim */
-    i64 n, strides[2];  /* elements along dim; the index's, the other tensor's */
-    i64 alpha;
-    i64 keys, places; /* of add_sorted: where they begin in the workspace, in elements */
-    i64 offsets[3], row_strides[3]; /* index, the tensor of its shape, the indexed one */
-    LOOP(3) loop;                   /* rows, or lines of add_sorted */
-} parameters;
 
 /* Of this work item: the part of a row, and where the row begins in each tensor. */
 #define PLACE() \
@@ -43,7 +33,7 @@ typedef struct parameters {
     DEVICE void gather_of_##T(const bool same, const bool unit, GLOBAL const i64 *RESTRICT index, \
                               GLOBAL stored(T) * RESTRICT out, \
                               GLOBAL const stored(T) * RESTRICT in, GLOBAL i32 * error, \
-                              const parameters *p) { \
+                              const index_params *p) { \
         PLACE(); \
         index += at[0]; \
         out += at[1]; \
@@ -75,7 +65,7 @@ GATHER(i64)
 #define MAKE(T, suffix, same, unit) \
     KERNEL(gather_##T##suffix) \
     (GLOBAL const i64 *RESTRICT index, GLOBAL stored(T) * RESTRICT out, \
-     GLOBAL const stored(T) * RESTRICT in, GLOBAL i32 * error, const parameters p) { \
+     GLOBAL const stored(T) * RESTRICT in, GLOBAL i32 * error, const index_params p) { \
         gather_of_##T(same, unit, index, out, in, error, &p); \
     }
 #define MAKE_ALL(suffix, same, unit) \
@@ -98,7 +88,7 @@ FORMS(MAKE_ALL)
 /* A work item adds all that goes to its lines, one index after the other. */
 DEVICE void add_to(const bool same, const bool unit, GLOBAL const i64 *RESTRICT index,
                    GLOBAL const stored(T) * RESTRICT in, GLOBAL stored(A) * RESTRICT out,
-                   GLOBAL i32 *error, const parameters *p) {
+                   GLOBAL i32 *error, const index_params *p) {
     PLACE();
     computed(T) alpha = number(T)(p->alpha);
     index += at[0];
@@ -135,7 +125,7 @@ DEVICE void add_to(const bool same, const bool unit, GLOBAL const i64 *RESTRICT 
 #define MAKE(suffix, same, unit) \
     KERNEL(add##suffix) \
     (GLOBAL const i64 *RESTRICT index, GLOBAL const stored(T) * RESTRICT in, \
-     GLOBAL stored(A) * RESTRICT out, GLOBAL i32 * error, const parameters p) { \
+     GLOBAL stored(A) * RESTRICT out, GLOBAL i32 * error, const index_params p) { \
         add_to(same, unit, index, in, out, error, &p); \
     }
 FORMS(MAKE)
@@ -144,7 +134,7 @@ FORMS(MAKE)
  * of equals adds what goes there, in the order of places. */
 KERNEL(add_sorted)
 (GLOBAL const u64 *keys, GLOBAL const P *places, GLOBAL const stored(T) * RESTRICT in,
- GLOBAL stored(A) * RESTRICT out, GLOBAL i32 *error, const parameters p) {
+ GLOBAL stored(A) * RESTRICT out, GLOBAL i32 *error, const index_params p) {
     INDEX item = (INDEX)GLOBAL_ID(0);
     if (item >= p.items)
         return;

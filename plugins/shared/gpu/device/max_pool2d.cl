@@ -6,16 +6,9 @@
  *   ROWS      1: a work item makes a row
  *   UNIT      1: the elements of rows lie side by side
  *   INDEX     i32 or i64, what counts elements */
+#include "plugins/shared/gpu/device/max_pool2d.params.h"
 
 typedef computed(T) C;
-
-typedef struct parameters {
-    i64 items, channels;
-    i64 large[2], small[2]; /* H, W of the input; of the outputs */
-    i64 window[2], stride[2], padding[2], dilation[2];
-    i64 lowest;                    /* the value of a window of padding alone */
-    i64 offsets[3], strides[3][4]; /* values, places, input */
-} parameters;
 
 #if UNIT
 #define ALONG(k) 1
@@ -34,7 +27,7 @@ typedef struct parameters {
 
 KERNEL(max_pool2d)
 (GLOBAL stored(T) * RESTRICT values, GLOBAL i64 *RESTRICT places,
- GLOBAL const stored(T) * RESTRICT in, const parameters p) {
+ GLOBAL const stored(T) * RESTRICT in, const max_pool2d_params p) {
     INDEX h = (INDEX)p.large[0], w = (INDEX)p.large[1];
     INDEX rest = (INDEX)GLOBAL_ID(0), begin = 0, end = (INDEX)p.small[1];
     if (rest >= p.items)

@@ -16,14 +16,9 @@
  *   ROWS      1: a work item makes a row of the gradient
  *   UNIT      1: the elements of rows lie side by side
  *   INDEX     i32 or i64, what counts elements */
+#include "plugins/shared/gpu/device/max_pool2d_backward.params.h"
 
 typedef computed(T) C;
-
-typedef struct parameters {
-    i64 items, channels;
-    i64 large[2], small[2];        /* H, W of the gradient that is made; of the windows */
-    i64 offsets[4], strides[3][4]; /* out, places, in; the workspace's offset is last */
-} parameters;
 
 #if UNIT
 #define ALONG(k) 1
@@ -45,7 +40,7 @@ typedef struct parameters {
 
 KERNEL(spans)
 (GLOBAL i32 *RESTRICT work, GLOBAL const i64 *RESTRICT places, GLOBAL i32 *error,
- const parameters p) {
+ const max_pool2d_backward_params p) {
     INDEX sides = (INDEX)(p.small[0] + p.small[1]), item = (INDEX)GLOBAL_ID(0);
     if (item >= p.items)
         return;
@@ -71,7 +66,7 @@ KERNEL(spans)
     work[1] = high;
 }
 
-KERNEL(boxes)(GLOBAL i32 *work, const parameters p) {
+KERNEL(boxes)(GLOBAL i32 *work, const max_pool2d_backward_params p) {
     INDEX sides = (INDEX)(p.large[0] + p.large[1]), item = (INDEX)GLOBAL_ID(0);
     if (item >= p.items)
         return;
@@ -93,7 +88,8 @@ KERNEL(boxes)(GLOBAL i32 *work, const parameters p) {
 
 KERNEL(gradient)
 (GLOBAL stored(T) * RESTRICT out, GLOBAL const i64 *RESTRICT places,
- GLOBAL const stored(T) * RESTRICT in, GLOBAL const i32 *RESTRICT work, const parameters p) {
+ GLOBAL const stored(T) * RESTRICT in, GLOBAL const i32 *RESTRICT work,
+ const max_pool2d_backward_params p) {
     INDEX h = (INDEX)p.large[0], w = (INDEX)p.large[1];
     INDEX rest = (INDEX)GLOBAL_ID(0), begin = 0, end = w;
     if (rest >= p.items)
@@ -126,7 +122,7 @@ KERNEL(gradient)
 
 KERNEL(planes)
 (GLOBAL stored(T) * RESTRICT out, GLOBAL const i64 *RESTRICT places,
- GLOBAL const stored(T) * RESTRICT in, GLOBAL i32 *error, const parameters p) {
+ GLOBAL const stored(T) * RESTRICT in, GLOBAL i32 *error, const max_pool2d_backward_params p) {
     INDEX plane = (INDEX)GLOBAL_ID(0), w = (INDEX)p.large[1];
     i64 size = p.large[0] * p.large[1];
     if (plane >= p.items)

@@ -8,31 +8,14 @@
  *   UNIT         1: the elements of lines lie in a row, in all tensors
  *   INDEX, L, M, P, W    see tiling.h; M is 1 */
 #define ROWS 1
-#include "tiling.h"
+#include "plugins/shared/gpu/device/norm.params.h"
+#include "plugins/shared/gpu/device/tiling.h"
 
 typedef computed(T) C;
 typedef wide(T) A;
 
-/* Tensors as offsets and the loop have them. */
-#define OUT 0
-#define INPUT 1
-#define SCALE 2 /* the weight */
-#define OTHER 3 /* the bias; backward the gradient of the output */
-#define MEAN 4
-#define RSTD 5
-
-/* As the host writes it (gpu/layer_norm.c). */
-typedef struct parameters {
-    i64 offsets[6];
-    i64 length;
-    i64 n_teams, per; /* of the call; of a group, besides P */
-    i64 eps;          /* a number of type A */
-    i64 inner;        /* so many dimensions of the loop make a line */
-    LOOP(6) loop;
-} parameters;
-
 /* Where element or line i of tensor k lies, by dimensions `from` .. `to` - 1. */
-DEVICE i64 walk(const parameters *p, int k, int from, int to, INDEX i) {
+DEVICE i64 walk(const norm_params *p, int k, int from, int to, INDEX i) {
     i64 at = 0;
     for (int d = from; d < to; d++) {
         INDEX size = (INDEX)p->loop.sizes[d], next = i / size;
@@ -108,7 +91,7 @@ KERNEL(layer_norm)
 #endif
  GLOBAL stored(T) * means, GLOBAL stored(T) * rstds,
 #endif
- const parameters p) {
+ const norm_params p) {
 #if GROUP > 1
     LOCAL A parts_a[GROUP], parts_b[GROUP], parts_lost_a[GROUP], parts_lost_b[GROUP];
 #endif
@@ -131,20 +114,20 @@ KERNEL(layer_norm)
 #if BACKWARD
         A mean = 0, rstd = 0;
         if (length > 0) {
-            mean = load(T)(means, at[MEAN]);
-            rstd = load(T)(rstds, at[RSTD]);
+            mean = load(T)(means, at[NORM_MEAN]);
+            rstd = load(T)(rstds, at[NORM_RSTD]);
         }
 #define LOAD(j) \
-    LANES(count, x[l] = load(T)(input, AT(INPUT, j))); \
-    LANES(count, other[l] = load(T)(grad, AT(OTHER, j))); \
+    LANES(count, x[l] = load(T)(input, AT(NORM_INPUT, j))); \
+    LANES(count, other[l] = load(T)(grad, AT(NORM_OTHER, j))); \
     LOAD_SCALE(j)
 #define NORMAL (((A)x[l] - mean) * rstd)
 #define GRADIENT ((A)other[l] * (A)scale[l])
 #else
-#define LOAD(j) LANES(count, x[l] = load(T)(input, AT(INPUT, j)))
+#define LOAD(j) LANES(count, x[l] = load(T)(input, AT(NORM_INPUT, j)))
 #endif
 #if WEIGHT
-#define LOAD_SCALE(j) LANES(count, scale[l] = load(T)(weight, AT(SCALE, j)))
+#define LOAD_SCALE(j) LANES(count, scale[l] = load(T)(weight, AT(NORM_WEIGHT, j)))
 #else
 #define LOAD_SCALE(j)
 #endif
@@ -163,7 +146,7 @@ KERNEL(layer_norm)
             int count = COUNT(j);
             LOAD(j);
             LANES(count, x[l] = (C)(rstd * (GRADIENT - mean_gradient - NORMAL * slope)));
-            LANES(count, store(T)(out, AT(OUT, j), x[l]));
+            LANES(count, store(T)(out, AT(NORM_OUT, j), x[l]));
         }
 #else
         /* The mean first; then the distances from what came out, and how far off that was. */
@@ -186,18 +169,18 @@ KERNEL(layer_norm)
         A off = SUM_B / n, squares = SUM_A / n - off * off, variance = squares < 0 ? 0 : squares,
           rstd = DIVIDE(1, SQRT(variance + number_wide(p.eps)));
         if (lane == 0 && length > 0) {
-            store(T)(means, at[MEAN], (C)(near + off));
-            store(T)(rstds, at[RSTD], (C)rstd);
+            store(T)(means, at[NORM_MEAN], (C)(near + off));
+            store(T)(rstds, at[NORM_RSTD], (C)rstd);
         }
         BLOCKS(j) {
             int count = COUNT(j);
             LOAD(j);
             LOAD_SCALE(j);
 #if BIAS
-            LANES(count, other[l] = load(T)(bias, AT(OTHER, j)));
+            LANES(count, other[l] = load(T)(bias, AT(NORM_OTHER, j)));
 #endif
             LANES(count, x[l] = (C)((((A)x[l] - near) - off) * rstd * (A)scale[l] + (A)other[l]));
-            LANES(count, store(T)(out, AT(OUT, j), x[l]));
+            LANES(count, store(T)(out, AT(NORM_OUT, j), x[l]));
         }
 #endif
     }

@@ -2,17 +2,10 @@
  *
  *   T, C        the dtype that is stored; the dtype that is computed in
  *   ONE         1: a work item writes an element; 0: a row */
+#include "plugins/shared/gpu/device/pad.params.h"
 
 /* out [n, c, h, w], dense: the input with `before` zeros round it, and as many behind as fit. */
-typedef struct parameters {
-    i64 sizes[4];  /* of the output */
-    i64 inside[2]; /* rows and columns of the input */
-    i64 before[2];
-    i64 from, strides[4];
-    i64 to;
-} parameters;
-
-KERNEL(pad)(GLOBAL computed(C) * out, GLOBAL const stored(T) * in, const parameters p) {
+KERNEL(pad)(GLOBAL computed(C) * out, GLOBAL const stored(T) * in, const pad_params p) {
     i64 i = GLOBAL_ID(0);
     i64 width = p.sizes[3];
 #if ONE

@@ -9,30 +9,11 @@
  *
  * All these operators of the dtype are here: op_add takes tensors, op_add_s1 a number for input 1.
  */
-#include "pointwise_list.h"
+#include "plugins/shared/gpu/device/pointwise.params.h"
+#include "plugins/shared/gpu/device/pointwise_list.h"
 
 typedef computed(T) C;
 typedef wrap(T) U;
-
-/* As the host writes it (gpu/pointwise.c), for n tensors. */
-#if STRIDED
-#define ITS_LOOP(n) LOOP(n) loop; /* as offsets */
-#else
-#define ITS_LOOP(n)
-#endif
-#define PARAMETERS(n) \
-    typedef struct parameters_##n { \
-        i64 numel; \
-        i64 scalar;     /* the input that is a number */ \
-        i64 numbers[8]; /* attributes of the operator */ \
-        i64 offsets[n]; /* in elements; outputs first, then inputs */ \
-        ITS_LOOP(n) \
-    } parameters_##n;
-PARAMETERS(2)
-PARAMETERS(3)
-PARAMETERS(4)
-PARAMETERS(5)
-PARAMETERS(7)
 
 /* An attribute, in the computed type. */
 #define n(k) number(T)(p.numbers[k])
@@ -287,7 +268,7 @@ DEVICE C power(C a, C b) {
 #define MAKE(entry, OPERATOR, n_in, n_out, A, R, s) \
     KERNEL(entry) \
     (OUT_ARGUMENTS_##n_out(R) IN_ARGUMENTS_##n_in(A) \
-         const CAT(parameters_, TENSORS_##n_in##_##n_out) p) { \
+         const CAT(pointwise_params_, TENSORS_##n_in##_##n_out) p) { \
         FIND(TENSORS_##n_in##_##n_out) \
         INPUTS_##n_in(A, n_out, s) RESULTS_##n_out(R) OPERATOR; \
         STORE_##n_out(R) \

@@ -1,14 +1,9 @@
 /* Philox 4x32-10 (J. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3",
  * 2011). One work item makes W blocks of four words; an i64 element is two of them, the low one
  * first, which is how it lies in memory. */
+#include "plugins/shared/gpu/device/random_bits.params.h"
 
-typedef struct parameters {
-    i64 n_words;
-    i64 offset;      /* in words */
-    i64 seed, first; /* the key, and the first block */
-} parameters;
-
-KERNEL(random_bits)(GLOBAL u32 *out, const parameters p) {
+KERNEL(random_bits)(GLOBAL u32 *out, const random_bits_params p) {
     i64 block = W * (i64)GLOBAL_ID(0), left = p.n_words - 4 * block;
     u64 counter = (u64)p.first + (u64)block;
     u32 k0 = (u32)p.seed, k1 = (u32)((u64)p.seed >> 32);

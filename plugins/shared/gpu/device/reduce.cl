@@ -13,7 +13,8 @@
  *   CHUNKS   1: write states for `merge`; 0: results
  *   INDEX, ROWS, L, M, P, W    see tiling.h
  * In `merge` L work items make a result, and M, P, W are 1. */
-#include "tiling.h"
+#include "plugins/shared/gpu/device/reduce.params.h"
+#include "plugins/shared/gpu/device/tiling.h"
 
 #define OP_sum 0
 #define OP_prod 1
@@ -96,23 +97,6 @@ DEVICE void join(A *a, B *b, A a2, B b2) {
 
 /* ---- elements to results, or to the states of chunks ------------------------------------- */
 
-/* As the host writes it (gpu/reduce.c); strides and offsets in elements. */
-typedef struct parameters {
-    i64 offsets[2]; /* input, output */
-    i64 states[2];  /* where a states array begins, in A; where the indices, in i64 */
-    i64 n_outputs;  /* of the call */
-    i64 n_reduced;  /* elements of a result */
-    i64 chunk;      /* of these in a chunk */
-    i64 n_chunks;
-    i64 divisor;       /* var: a number of type A */
-    i64 n_teams, per;  /* of the call; of a group, besides P */
-    i64 width;         /* the innermost kept dimension */
-    i64 steps[2];      /* its strides: input, output */
-    i64 run, run_step; /* the innermost reduced dimension */
-    LOOP(2) kept;      /* the others: input, output */
-    LOOP(1) reduced;
-} parameters;
-
 #if OP == OP_var
 /* Sums of squared distances, and of distances: from `shift`, which is near the mean. */
 #define TAKE(l, x, i) \
@@ -163,7 +147,7 @@ typedef struct parameters {
 
 KERNEL(reduce)
 (GLOBAL stored(R) * out, GLOBAL A *states, GLOBAL i64 *indices, GLOBAL const stored(T) * in,
- const parameters p) {
+ const reduce_params p) {
 #if L * M * P > 1
     LOCAL A parts_a[GROUP];
     PART_B(LOCAL B parts_b[GROUP]);
@@ -308,7 +292,7 @@ DEVICE void join_var(A *n, A *squares, A *shift, A *more, A n2, A squares2, A sh
 #endif
 
 KERNEL(merge)
-(GLOBAL stored(R) * out, GLOBAL const A *states, GLOBAL const i64 *indices, const parameters p) {
+(GLOBAL stored(R) * out, GLOBAL const A *states, GLOBAL const i64 *indices, const reduce_params p) {
     int id = (int)LOCAL_ID(0);
     i64 o = (i64)GROUP_ID(0), n_states = p.n_chunks * p.n_outputs, share = (p.n_chunks + L - 1) / L,
         begin = id * share, end = begin + share < p.n_chunks ? begin + share : p.n_chunks;

@@ -4,34 +4,50 @@
  *   T         the dtype
  *   STAGE     0: whole lines; 1: the sums of chunks; 2: chunks, behind the sums of those before
  *   UNIT      1: the elements that lanes read and write are neighbours
- *   INDEX, ROWS, L, M, P, W    see tiling.h; M is 1 */
-#include "tiling.h"
+ *   INDEX, ROWS, L, M, P, W    see tiling.h; M is 1
+ *
+ * scan_rows is there with ROWS 1, scan_columns with ROWS 0. */
+#include "plugins/shared/gpu/device/scan.params.h"
+#include "plugins/shared/gpu/device/tiling.h"
 
 typedef wide(T) A;
 
-/* As the host writes it (gpu/scan.c): of the output and the input. */
-typedef struct parameters {
-    i64 offsets[2];
-    i64 sums; /* where the sums of chunks begin, in A; what they lose is behind them */
-    i64 length;
-    i64 chunk;    /* elements of a line; a multiple of L * W by rows */
-    i64 n_chunks; /* of a line */
-    i64 n_lines;
-    i64 along[2];     /* strides of the dimension */
-    i64 lane_step[2]; /* strides from lane to lane */
-    i64 n_teams, per; /* of the call; of a group, besides P */
-    i64 width;        /* the innermost other dimension */
-    i64 steps[2];     /* its strides */
-    LOOP(2) others;
-} parameters;
-
-#define LINES (ROWS ? 1 : W)
 #define AT(k, j) (at[k] + (j)*p.along[k] + l * (UNIT ? 1 : p.lane_step[k]))
 #define STORE(value) store(T)(out, AT(0, j), (computed(T))(value))
 
-KERNEL(scan)
-(GLOBAL stored(T) * out, GLOBAL A *sums, GLOBAL const stored(T) * in, const parameters p) {
-#if GROUP > 1
+/* Where line `here` begins in the output and the input. */
+#define PLACE(here) \
+    i64 at[2] = {p.offsets[0] + (here).column * p.steps[0], \
+                 p.offsets[1] + (here).column * p.steps[1]}; \
+    WALK(p.others, 2, INDEX, (here).outer, at)
+
+/* What came before the work item's chunk, of `count` lines from `line` on. */
+DEVICE void add_before(GLOBAL const A *sums, const scan_params *p, i64 chunk, i64 line, int count,
+                       A *sum, A *lost) {
+    sums += p->sums + line;
+    for (i64 before = 0; before < chunk; before++)
+        for (int l = 0; l < count; l++) {
+            ADD_WIDE(A, sum[l], lost[l], sums[before * p->n_lines + l]);
+            lost[l] += sums[(p->n_chunks + before) * p->n_lines + l];
+        }
+}
+
+/* The sums of the work item's chunk. */
+DEVICE void keep_sums(GLOBAL A *sums, const scan_params *p, i64 chunk, i64 line, int count,
+                      const A *sum, const A *lost) {
+    sums += p->sums + chunk * p->n_lines + line;
+    for (int l = 0; l < count; l++) {
+        sums[l] = sum[l];
+        sums[p->n_chunks * p->n_lines + l] = lost[l];
+    }
+}
+
+#if ROWS
+
+/* L work items have a tile of a line, L x W elements, and then the next. */
+KERNEL(scan_rows)
+(GLOBAL stored(T) * out, GLOBAL A *sums, GLOBAL const stored(T) * in, const scan_params p) {
+#if L > 1
     LOCAL A parts[GROUP], parts_lost[GROUP];
 #endif
     int id = (int)LOCAL_ID(0), lane = LANE_OF(id);
@@ -43,28 +59,11 @@ KERNEL(scan)
             break;
         bool is_there = team < p.n_teams;
         place here = place_of(team, p.width, lane);
-        i64 at[2] = {p.offsets[0] + here.column * p.steps[0],
-                     p.offsets[1] + here.column * p.steps[1]};
-        WALK(p.others, 2, INDEX, here.outer, at);
-#if STAGE > 0
-        i64 line = here.outer * p.width + here.column, n_sums = p.n_chunks * p.n_lines;
-        GLOBAL A *const to = sums + p.sums + chunk * p.n_lines + line;
-#endif
-
-        /* What came before, of each line. */
-        A sum[LINES], lost[LINES];
-        for (int l = 0; l < LINES; l++)
-            sum[l] = lost[l] = 0;
-#if STAGE == 2
-        for (i64 before = -chunk; before < 0 && is_there; before++)
-            for (int l = 0; l < (ROWS ? 1 : here.lanes); l++) {
-                ADD_WIDE(A, sum[l], lost[l], to[before * p.n_lines + l]);
-                lost[l] += to[n_sums + before * p.n_lines + l];
-            }
-#endif
-
-        A x[W];
-#if ROWS
+        i64 line = here.outer * p.width + here.column;
+        PLACE(here);
+        A sum[1] = {0}, lost[1] = {0}, x[W];
+        if (STAGE == 2)
+            add_before(sums, &p, chunk, line, is_there, sum, lost);
         for (i64 tile = begin; tile < end; tile += L * W) {
             i64 j = tile + lane * W;
             int count = !is_there || j >= end ? 0 : end - j < W ? (int)(end - j) : W;
@@ -110,28 +109,46 @@ KERNEL(scan)
             lost[0] += parts_lost[id - lane + L - 1];
             BARRIER();
 #endif
-#if STAGE != 1
-            LANES(count, STORE(x[l]));
-#endif
+            if (STAGE != 1)
+                LANES(count, STORE(x[l]));
         }
+        if (STAGE == 1 && lane == 0)
+            keep_sums(sums, &p, chunk, line, is_there, sum, lost);
+    }
+}
+
 #else
+
+/* A work item has W lines side by side, and takes an element of each at a time. */
+KERNEL(scan_columns)
+(GLOBAL stored(T) * out, GLOBAL A *sums, GLOBAL const stored(T) * in, const scan_params p) {
+    int lane = LANE_OF((int)LOCAL_ID(0));
+    i64 chunk = (i64)GROUP_ID(1), begin = chunk * p.chunk,
+        end = begin + p.chunk < p.length ? begin + p.chunk : p.length;
+    for (i64 t = 0; t < p.per; t++) {
+        i64 team = (i64)GROUP_ID(0) * p.per + t;
+        if (team >= p.n_teams)
+            break;
+        place here = place_of(team, p.width, lane);
+        i64 line = here.outer * p.width + here.column;
         int count = here.lanes;
+        PLACE(here);
+        A sum[W], lost[W], x[W];
+        for (int l = 0; l < W; l++)
+            sum[l] = lost[l] = 0;
+        if (STAGE == 2)
+            add_before(sums, &p, chunk, line, count, sum, lost);
         for (i64 j = begin; j < end; j++) {
             LANES(count, x[l] = (A)load(T)(in, AT(1, j)));
             LANES(count, ADD_WIDE(A, sum[l], lost[l], x[l]));
-#if STAGE != 1
-            LANES(count, x[l] = TOTAL(sum[l], lost[l]));
-            LANES(count, STORE(x[l]));
-#endif
-        }
-#endif
-
-#if STAGE == 1
-        if (is_there && (!ROWS || lane == 0))
-            for (int l = 0; l < (ROWS ? 1 : here.lanes); l++) {
-                to[l] = sum[l];
-                to[n_sums + l] = lost[l];
+            if (STAGE != 1) {
+                LANES(count, x[l] = TOTAL(sum[l], lost[l]));
+                LANES(count, STORE(x[l]));
             }
-#endif
+        }
+        if (STAGE == 1)
+            keep_sums(sums, &p, chunk, line, count, sum, lost);
     }
 }
+
+#endif

@@ -4,7 +4,8 @@
  *   T        the dtype
  *   UNIT     1: the elements that lanes read and write are neighbours
  *   INDEX, ROWS, L, M, P, W    see tiling.h */
-#include "tiling.h"
+#include "plugins/shared/gpu/device/softmax.params.h"
+#include "plugins/shared/gpu/device/tiling.h"
 
 #define OP_softmax 0
 #define OP_log_softmax 1
@@ -18,18 +19,6 @@
 
 typedef computed(T) C;
 typedef wide(T) A;
-
-/* As the host writes it (gpu/softmax.c): of the output and of one or two inputs. */
-typedef struct parameters {
-    i64 offsets[3];
-    i64 length;
-    i64 along[3];     /* strides of the dimension */
-    i64 lane_step[3]; /* strides from lane to lane */
-    i64 n_teams, per; /* of the call; of a group, besides P */
-    i64 width;        /* the innermost other dimension */
-    i64 steps[3];     /* its strides */
-    LOOP(3) others;
-} parameters;
 
 /* The work item's elements: blocks of them, in each a lane's own. What is of a line is at LINE(l).
  */
@@ -59,7 +48,7 @@ KERNEL(softmax)
 #if IS_BACKWARD
  GLOBAL const stored(T) * result, /* of the forward operator */
 #endif
- const parameters p) {
+ const softmax_params p) {
 #if GROUP > 1
 #if !IS_BACKWARD
     LOCAL C parts_top[GROUP];

@@ -1,5 +1,5 @@
 /* Stable sorting along one dimension. Elements become unsigned keys of the same order,
- * which are sorted with their places: first in runs of RUN, then runs are merged, two to one. The
+ * which are sorted with their places: first in runs of SORT_RUN, then runs are merged, two to one. The
  * last pass fetches the values by their places.
  *
  *   T            the dtype
@@ -10,17 +10,7 @@
  *   INDEX        i32 or i64, what counts elements
  *
  * A pass writes the workspace; runs_last and merge_last write the result. */
-
-#define RUN 16
-
-typedef struct parameters {
-    i64 items, per_line;        /* work items; those of a line */
-    i64 n;                      /* elements of a line */
-    i64 run, chunk;             /* merge: elements of a run; those that a work item makes */
-    i64 keys[2], places[2];     /* where they begin in the workspace, in elements: from, to */
-    i64 offsets[3], strides[3]; /* values, places, input; along dim */
-    LOOP(3) loop;               /* lines */
-} parameters;
+#include "plugins/shared/gpu/device/sort.params.h"
 
 /* ---- keys -------------------------------------------------------------------------------- */
 
@@ -77,13 +67,13 @@ DEVICE K key_of(stored(M) x) {
 /* ---- passes ------------------------------------------------------------------------------ */
 
 /* What fills up the last run stays behind all else. On a GPU neighbours change places until none
- * would, in this order no more than RUN rounds: so all is in registers. */
-DEVICE void make_runs(const bool last, ARGUMENTS, const parameters *p) {
+ * would, in this order no more than SORT_RUN rounds: so all is in registers. */
+DEVICE void make_runs(const bool last, ARGUMENTS, const sort_params *p) {
     PLACE();
-    i64 first = (i64)part * RUN;
-    int n = (int)(p->n - first < RUN ? p->n - first : RUN);
-    K key[RUN];
-    P place[RUN];
+    i64 first = (i64)part * SORT_RUN;
+    int n = (int)(p->n - first < SORT_RUN ? p->n - first : SORT_RUN);
+    K key[SORT_RUN];
+    P place[SORT_RUN];
 #if IS_CPU
     for (int i = 0; i < n; i++) {
         K x = key_of(in[at[2] + (first + i) * p->strides[2]]);
@@ -97,14 +87,14 @@ DEVICE void make_runs(const bool last, ARGUMENTS, const parameters *p) {
     }
 #else
 #pragma unroll
-    for (int i = 0; i < RUN; i++) {
+    for (int i = 0; i < SORT_RUN; i++) {
         key[i] = i < n ? key_of(in[at[2] + (first + i) * p->strides[2]]) : (K) ~(K)0;
         place[i] = (P)(first + i);
     }
 #pragma unroll
-    for (int round = 0; round < RUN; round++) {
+    for (int round = 0; round < SORT_RUN; round++) {
 #pragma unroll
-        for (int i = round & 1; i + 1 < RUN; i += 2) {
+        for (int i = round & 1; i + 1 < SORT_RUN; i += 2) {
             K a = key[i], b = key[i + 1];
             P pa = place[i], pb = place[i + 1];
             bool down = a > b;
@@ -116,13 +106,13 @@ DEVICE void make_runs(const bool last, ARGUMENTS, const parameters *p) {
     }
 #endif
 #pragma unroll
-    for (int i = 0; i < RUN; i++)
+    for (int i = 0; i < SORT_RUN; i++)
         if (i < n)
             WRITE(first + i, key[i], place[i]);
 }
 
 /* Of two neighbouring runs, a and b, the elements that come to lie in a chunk. */
-DEVICE void make_merge(const bool last, ARGUMENTS, const parameters *p) {
+DEVICE void make_merge(const bool last, ARGUMENTS, const sort_params *p) {
     PLACE();
     i64 begin = (i64)part * p->chunk, end = begin + p->chunk < p->n ? begin + p->chunk : p->n;
     i64 first = begin / (2 * p->run) * (2 * p->run), left = p->n - first;
@@ -157,15 +147,15 @@ DEVICE void make_merge(const bool last, ARGUMENTS, const parameters *p) {
         WRITE(to, b[j], place_b[j]);
 }
 
-KERNEL(runs)(ARGUMENTS, const parameters p) {
+KERNEL(runs)(ARGUMENTS, const sort_params p) {
     make_runs(false, PASSED);
 }
-KERNEL(runs_last)(ARGUMENTS, const parameters p) {
+KERNEL(runs_last)(ARGUMENTS, const sort_params p) {
     make_runs(true, PASSED);
 }
-KERNEL(merge)(ARGUMENTS, const parameters p) {
+KERNEL(merge)(ARGUMENTS, const sort_params p) {
     make_merge(false, PASSED);
 }
-KERNEL(merge_last)(ARGUMENTS, const parameters p) {
+KERNEL(merge_last)(ARGUMENTS, const sort_params p) {
     make_merge(true, PASSED);
 }

@@ -55,11 +55,10 @@ static int64_t terms(const tc_invocation *call) {
     const tc_shape *out = &call->outs[0].tensor.shape;
     int64_t products = 1; /* of all outputs together */
     const tc_value *v = call->args;
-    bool forward = call->record->n_outs && strcmp(call->record->op, "convolution") == 0;
-    if (forward)
+    if (tc_record_arg(call->record, "grad_output") < 0)
         return v[1].tensor.shape.numel / v[1].tensor.shape.sizes[0];
     const int64_t *y = v[0].tensor.shape.sizes;
-    products = strcmp(call->record->op, "convolution_backward_weight") == 0
+    products = tc_record_arg(call->record, "weight_size") >= 0
                    ? y[0] * y[2] * y[3]
                    : v[1].tensor.shape.numel / v[1].tensor.shape.sizes[1];
     return products > 0 ? products : out->numel;

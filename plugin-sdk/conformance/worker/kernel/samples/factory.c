@@ -1,9 +1,6 @@
 /* Operators without tensor arguments: the output's shape is the line's. */
 #include "plugin-sdk/conformance/worker/kernel/samples/sample.h"
 
-#include <stdio.h>
-#include <string.h>
-
 static bool shapes(tc_invocation *call, char why[TC_MESSAGE]) {
     (void)call, (void)why;
     return true; /* read_outs takes it from the line */
@@ -77,9 +74,9 @@ static void list_timed(const tc_record *record, const tn_dtype *types, tc_sink *
     for (int k = 0; k < TC_LENGTH(sizes); k++) {
         tc_line l;
         tc_line_start(&l, "kernel", record, types);
-        tc_line_add(&l, strcmp(record->op, "fill") == 0     ? "value=1"
-                        : strcmp(record->op, "arange") == 0 ? "start=0 step=1"
-                                                            : "seed=42 offset=1");
+        tc_line_add(&l, tc_record_arg(record, "value") >= 0   ? "value=1"
+                        : tc_record_arg(record, "start") >= 0 ? "start=0 step=1"
+                                                              : "seed=42 offset=1");
         tc_line_tensor(&l, "out", 1, &sizes[k], TC_LAYOUT_DENSE);
         tc_line_emit(&l, sink);
     }
@@ -92,9 +89,9 @@ static void list(const tc_record *record, const tn_dtype *types, tc_set set, tc_
             list_timed(record, types, sink);
         return;
     }
-    if (strcmp(record->op, "fill") == 0)
+    if (tc_record_arg(record, "value") >= 0)
         list_fill(record, types, sink);
-    else if (strcmp(record->op, "arange") == 0)
+    else if (tc_record_arg(record, "start") >= 0)
         list_arange(record, types, sink);
     else
         list_random(record, types, sink);

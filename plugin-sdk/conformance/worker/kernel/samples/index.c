@@ -23,12 +23,11 @@ static bool shapes(tc_invocation *call, char why[TC_MESSAGE]) {
     const tc_shape *self = &arg(call, "self")->tensor.shape,
                    *index = &arg(call, "index")->tensor.shape;
     int64_t dim = arg(call, "dim")->i;
-    const char *op = call->record->op;
     tc_value *src = arg(call, "src"), *source = arg(call, "source");
     tc_shape *out = &call->outs[0].tensor.shape;
     if (dim < 0 || dim >= self->rank)
         return WRONG("dim: a dimension of self");
-    if (strcmp(op, "gather") == 0 || src) {
+    if (!call->record->slices) {
         if (!fits(index, self, dim) || (src && !fits(index, &src->tensor.shape, -1)))
             return WRONG("index is larger than self or src");
         *out = src ? tc_dense(self->rank, self->sizes) : tc_dense(index->rank, index->sizes);
@@ -82,7 +81,6 @@ enum { N_LAID_OUT = 3 };
 
 static tc_line call_line(const tc_record *record, const tn_dtype *types, const struct sized *s,
                          const char *odd, tc_layout layout, const char *alpha) {
-    bool slices = strncmp(record->op, "index", 5) == 0;
     int64_t source[4];
     memcpy(source, s->self, sizeof source);
     source[s->dim] = s->index[s->dim];
@@ -94,8 +92,8 @@ static tc_line call_line(const tc_record *record, const tn_dtype *types, const s
         if (strcmp(arg->name, "self") == 0)
             tc_line_tensor(&l, "self", s->rank, s->self, lies);
         else if (strcmp(arg->name, "index") == 0)
-            tc_line_tensor(&l, "index", slices ? 1 : s->rank, slices ? &s->index[s->dim] : s->index,
-                           lies);
+            tc_line_tensor(&l, "index", record->slices ? 1 : s->rank,
+                           record->slices ? &s->index[s->dim] : s->index, lies);
         else if (strcmp(arg->name, "src") == 0)
             tc_line_tensor(&l, "src", s->rank, s->src, lies);
         else if (strcmp(arg->name, "source") == 0)
@@ -123,9 +121,9 @@ static void list_layouts(const tc_record *record, const tn_dtype *types, const s
             continue;
         int64_t sizes[4];
         memcpy(sizes, s->self, sizeof sizes);
-        if (strcmp(record->op, "gather") == 0)
+        if (!record->adds && !record->slices)
             memcpy(sizes, s->index, sizeof sizes);
-        if (strcmp(record->op, "index_select") == 0)
+        if (!record->adds && record->slices)
             sizes[s->dim] = s->index[s->dim];
         tc_line out = call_line(record, types, s, "none", TC_LAYOUT_DENSE, "1");
         tc_line_tensor(&out, "out", s->rank, sizes, (tc_layout)layout);
@@ -168,7 +166,7 @@ static void list(const tc_record *record, const tn_dtype *types, tc_set set, tc_
             continue;
         if (k < N_LAID_OUT || k == TC_LENGTH(sized) - 1)
             list_layouts(record, types, &sized[k], sink);
-        if (strcmp(record->op, "index_add") == 0) {
+        if (tc_record_arg(record, "alpha") >= 0) {
             tc_line scaled = call_line(record, types, &sized[k], NULL, TC_LAYOUT_DENSE, "-2");
             tc_line_emit(&scaled, sink);
         }

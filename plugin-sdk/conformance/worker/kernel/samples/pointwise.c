@@ -28,42 +28,15 @@ static int64_t terms(const tc_invocation *call) {
 
 /* ---- attributes -------------------------------------------------------------------------- */
 
-/* Choices for the attributes of an operator; those with a point are for floating dtypes alone. */
-static const struct attributes {
-    const char *op, *choices[6];
-} attributes[] = {
-    {"add", {"alpha=1", "alpha=2", "alpha=-3", "alpha=0", "alpha=0.3", "alpha=-0.25"}},
-    {"sub", {"alpha=1", "alpha=2", "alpha=-3", "alpha=0.3"}},
-    {"addcmul", {"value=1", "value=-2", "value=0.3"}},
-    {"addcdiv", {"value=1", "value=-2", "value=0.3"}},
-    {"clamp",
-     {"min=-2 max=3", "min=none max=1", "min=1 max=none", "min=-0.5 max=0.75", "min=none max=none",
-      "min=-300 max=200"}}, /* beyond what the small integers hold */
-    {"threshold_backward", {"threshold=0", "threshold=1", "threshold=0.5"}},
-    {"gelu", {"approximate=none", "approximate=tanh"}},
-    {"gelu_backward", {"approximate=none", "approximate=tanh"}},
-    {"fused_sgd",
-     {"lr=0.1 momentum=0.9 dampening=0 weight_decay=0 nesterov=false maximize=false",
-      "lr=0.01 momentum=0.5 dampening=0.1 weight_decay=0.03 nesterov=false maximize=false",
-      "lr=0.05 momentum=0.9 dampening=0 weight_decay=0.01 nesterov=true maximize=false",
-      "lr=0.1 momentum=0 dampening=0 weight_decay=0.25 nesterov=false maximize=true"}},
-    {"fused_adamw",
-     {"lr=0.1 beta1=0.9 beta2=0.999 eps=1e-8 weight_decay=0.01 step=1 maximize=false",
-      "lr=0.01 beta1=0.5 beta2=0.9 eps=1e-3 weight_decay=0 step=1000 maximize=true",
-      "lr=0.001 beta1=0.9 beta2=0.99 eps=0.125 weight_decay=0.25 step=7 maximize=false"}},
-};
-
 /* The k-th choice; "" for the first of an operator without attributes; NULL behind the last. */
 static const char *choice(const tc_record *record, const tn_dtype *types, int k) {
-    for (int i = 0; i < TC_LENGTH(attributes); i++)
-        if (strcmp(attributes[i].op, record->op) == 0) {
-            const char *const *choices = attributes[i].choices;
-            if (k >= TC_LENGTH(attributes[i].choices) || !choices[k])
-                return NULL;
-            return tc_is_float(types[0]) || !strchr(choices[k], '.') ? choices[k]
-                                                                     : choice(record, types, k + 1);
-        }
-    return k == 0 ? "" : NULL;
+    const char *const *choices = record->attributes;
+    if (!choices[0])
+        return k == 0 ? "" : NULL;
+    if (k >= TC_MAX_ATTRIBUTES || !choices[k])
+        return NULL;
+    return tc_is_float(types[0]) || !strchr(choices[k], '.') ? choices[k]
+                                                             : choice(record, types, k + 1);
 }
 
 /* ---- lines ------------------------------------------------------------------------------- */
@@ -177,11 +150,9 @@ static void list_forms(const sampler *m, const char *attrs) {
         const tc_arg *arg = &m->record->args[a];
         if (arg->kind != TC_ARG_TENSOR)
             continue;
-        tn_dtype in = arg->type < 0 ? arg->fixed : m->types[arg->type];
-        const tc_out_arg *o = &m->record->outs[0];
-        for (int layout = 0;
-             in == (o->type < 0 ? o->fixed : m->types[o->type]) && layout < TC_N_OUT_LAYOUTS;
-             layout += 3) {
+        tn_dtype in = tc_dtype_of(m->record->arg_types[a], m->types);
+        tn_dtype out = tc_dtype_of(m->record->out_types[0], m->types);
+        for (int layout = 0; in == out && layout < TC_N_OUT_LAYOUTS; layout += 3) {
             tc_line l = call_line(m, attrs, 2, sizes, -1, (tc_layout)layout);
             tc_line_add(&l, "in-place=%s", arg->name);
             tc_line_emit(&l, m->sink);
@@ -214,7 +185,6 @@ static void list_every(const sampler *m) {
  * programs use, one that stays in caches, one that crosses rows and columns, and one that no cache
  * holds. */
 static void list_timed(const sampler *m) {
-    static const char *const often[] = {"copy", "add", "mul", "exp"};
     const char *attrs = choice(m->record, m->types, 0);
     tc_line small = call_line(m, attrs, 1, TC_SIZES(64), -1, TC_LAYOUT_DENSE);
     tc_line large = call_line(m, attrs, 1, TC_SIZES(1 << 22), -1, TC_LAYOUT_DENSE);
@@ -222,16 +192,16 @@ static void list_timed(const sampler *m) {
     if (!tc_has_large(m->record, m->types, TC_PERF))
         return;
     tc_line_emit(&small, m->sink);
-    for (int i = 0; i < TC_LENGTH(often); i++)
-        if (strcmp(often[i], m->record->op) == 0) {
-            tc_line cached = call_line(m, attrs, 1, TC_SIZES(1 << 16), -1, TC_LAYOUT_DENSE);
-            tc_line crossed = call_line(m, attrs, 2, TC_SIZES(1024, 1024), 0, TC_LAYOUT_REVERSED);
-            tc_line huge = call_line(m, attrs, 1, TC_SIZES(1 << 24), -1, TC_LAYOUT_DENSE);
-            tc_line_emit(&cached, m->sink);
-            tc_line_emit(&crossed, m->sink);
-            if (i < 2)
-                tc_line_emit(&huge, m->sink);
-        }
+    if (m->record->timed & TC_TIMED_SIZES) {
+        tc_line cached = call_line(m, attrs, 1, TC_SIZES(1 << 16), -1, TC_LAYOUT_DENSE);
+        tc_line crossed = call_line(m, attrs, 2, TC_SIZES(1024, 1024), 0, TC_LAYOUT_REVERSED);
+        tc_line_emit(&cached, m->sink);
+        tc_line_emit(&crossed, m->sink);
+    }
+    if (m->record->timed & TC_TIMED_HUGE) {
+        tc_line huge = call_line(m, attrs, 1, TC_SIZES(1 << 24), -1, TC_LAYOUT_DENSE);
+        tc_line_emit(&huge, m->sink);
+    }
 }
 
 static void list(const tc_record *record, const tn_dtype *types, tc_set set, tc_sink *sink) {

@@ -90,7 +90,7 @@ static const struct geometry {
 
 static tc_line call_line(const tc_record *record, const tn_dtype *types, const struct geometry *g,
                          const char *odd, tc_layout layout, tc_layout out) {
-    bool dilated = strncmp(record->op, "max", 3) == 0;
+    bool dilated = tc_record_arg(record, "count_include_pad") < 0; /* averages are not */
     const int64_t x[4] = {g->n, g->c, g->h, g->w};
     int64_t y[4] = {g->n, g->c};
     for (int d = 0; d < 2; d++)

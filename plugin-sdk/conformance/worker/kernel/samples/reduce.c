@@ -27,8 +27,13 @@ static bool shapes(tc_invocation *call, char why[TC_MESSAGE]) {
     return true;
 }
 
+/* A variance, which differs from a sum in what its data must be. */
+static bool corrects(const tc_record *record) {
+    return tc_record_arg(record, "correction") >= 0;
+}
+
 static int64_t terms(const tc_invocation *call) {
-    if (strcmp(call->record->op, "sum") != 0)
+    if (!call->record->adds || corrects(call->record))
         return 1;
     return call->args[0].tensor.shape.numel / call->outs[0].tensor.shape.numel;
 }
@@ -55,11 +60,11 @@ static tc_number contender(tn_dtype dtype, int64_t n, bool largest, tc_random *r
 /* What other data would give the same result for all lines. */
 static bool fill(tc_invocation *call, uint32_t arg, tc_random *r) {
     tc_operand *o = &call->args[arg].tensor;
-    const char *op = call->record->op;
-    bool prod = strcmp(op, "prod") == 0, sums = strcmp(op, "sum") == 0 || strcmp(op, "var") == 0;
-    bool largest = op[strlen(op) - 1] == 'x';
-    if (sums || (tc_is_float(o->dtype) &&
-                 (call->data == TC_DATA_SPECIAL || (!prod && call->data != TC_DATA_EXACT))))
+    tc_record_fill kind = call->record->fill;
+    bool prod = kind == TC_FILL_PRODUCT, largest = kind == TC_FILL_LARGEST;
+    if (kind == TC_FILL_USUAL ||
+        (tc_is_float(o->dtype) &&
+         (call->data == TC_DATA_SPECIAL || (!prod && call->data != TC_DATA_EXACT))))
         return false;
     int64_t n = o->shape.numel / call->outs[0].tensor.shape.numel;
     for (int64_t i = 0; i < o->shape.numel; i++) {
@@ -125,7 +130,7 @@ static tc_line call_line(const tc_record *record, const tn_dtype *types, const s
         tc_line_add(&l, "dim=%d", (int)s->dims[0]);
     else
         tc_line_ints(&l, "dim", s->n_dims, s->dims);
-    if (strcmp(record->op, "var") == 0)
+    if (corrects(record))
         tc_line_add(&l, "correction=%d", s->rank % 2);
     int64_t sizes[8];
     memcpy(sizes, s->sizes, sizeof sizes);
@@ -164,7 +169,7 @@ static void list(const tc_record *record, const tn_dtype *types, tc_set set, tc_
             tc_line_emit(&l, sink);
         for (int layout = 1; is_laid_out(k) && set != TC_SMOKE && layout < TC_LAYOUT_ZERO_ALL;
              layout++) {
-            if ((one || strcmp(record->op, "var") == 0) && sized[k].n_dims == 1 &&
+            if ((one || corrects(record)) && sized[k].n_dims == 1 &&
                 layout == (sized[k].dims[0] ? TC_LAYOUT_ZERO_LAST : TC_LAYOUT_ZERO_FIRST))
                 continue; /* equals only: the place is always the first */
             tc_line in = call_line(record, types, &sized[k], (tc_layout)layout, TC_LAYOUT_DENSE);
@@ -188,7 +193,7 @@ static void list(const tc_record *record, const tn_dtype *types, tc_set set, tc_
     static const struct sized longest = {1, {300000}, 1, {0}}, many = {2, {3, 40000}, 1, {1}};
     tc_line l = call_line(record, types, &longest, TC_LAYOUT_DENSE, TC_LAYOUT_DENSE);
     tc_line_add(&l, "data=biased");
-    if (strcmp(record->op, "sum") == 0 || strcmp(record->op, "var") == 0)
+    if (record->adds)
         tc_line_emit(&l, sink);
     tc_line m = call_line(record, types, &many, TC_LAYOUT_DENSE, TC_LAYOUT_DENSE);
     if (tc_has_large(record, types, set))

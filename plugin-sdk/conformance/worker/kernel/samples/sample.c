@@ -97,23 +97,13 @@ void tc_line_emit(const tc_line *l, tc_sink *sink) {
     sink->line(sink, l->text);
 }
 
-/* Some order or move what they get, and cannot lose bits of a sum. */
-static bool adds_up(const tc_record *record) {
-    static const char *const others[] = {"amax", "amin",   "argmax",       "argmin",    "prod",
-                                         "sort", "gather", "index_select", "max_pool2d"};
-    for (int i = 0; i < TC_LENGTH(others); i++)
-        if (strcmp(record->op, others[i]) == 0)
-            return false;
-    return !record->pointwise;
-}
-
 static uint32_t data_kinds(const tc_record *record, const tn_dtype *types, tc_set set) {
     uint32_t kinds = TC_DATA_BIT(TC_DATA_RANDOM) | TC_DATA_BIT(TC_DATA_SPECIAL);
     if (set != TC_SMOKE)
         kinds |= TC_DATA_BIT(TC_DATA_EXACT) | TC_DATA_BIT(TC_DATA_WIDE);
-    if (set != TC_SMOKE && tc_is_float(types[0]) && adds_up(record))
+    if (set != TC_SMOKE && tc_is_float(types[0]) && record->adds)
         kinds |= TC_DATA_BIT(TC_DATA_CANCEL);
-    if (set != TC_SMOKE && tc_is_float(types[0]) && adds_up(record) && types[0] != TN_BF16)
+    if (set != TC_SMOKE && tc_is_float(types[0]) && record->adds && types[0] != TN_BF16)
         kinds |= TC_DATA_BIT(TC_DATA_BIASED); /* bf16 is too coarse to show it */
     return kinds;
 }
@@ -141,21 +131,15 @@ bool tc_has_large(const tc_record *record, const tn_dtype *types, tc_set set) {
 }
 
 bool tc_is_timed(const tc_record *record, const tn_dtype *types) {
-    static const char *const often[] = {"copy",    "add",        "mul", "exp",   "sum",
-                                        "softmax", "layer_norm", "bmm", "addmm", "convolution"};
     uint64_t others = TN_DTYPES_FLOAT & ~(uint64_t)TN_DTYPE_BIT(TN_F32);
-    bool counts = strcmp(record->op, "add") == 0 || strcmp(record->op, "sum") == 0;
+    bool integers = (record->timed & TC_TIMED_INTEGERS) != 0;
     uint32_t n_others = 0, n_f32 = 0;
     if (tc_has_large(record, types, TC_PERF))
         return true;
     for (uint32_t t = 0; t < record->n_types; t++) {
         n_f32 += types[t] == TN_F32;
-        n_others += (others & TN_DTYPE_BIT(types[t])) != 0 || (counts && types[t] == TN_I64);
+        n_others += (others & TN_DTYPE_BIT(types[t])) != 0 || (integers && types[t] == TN_I64);
     }
-    if (n_others != 1 || n_f32 + 1 != record->n_types) /* of two dtypes one is f32 */
-        return false;
-    for (int i = 0; i < TC_LENGTH(often); i++)
-        if (strcmp(record->op, often[i]) == 0)
-            return true;
-    return false;
+    return (record->timed & TC_TIMED_FLOATS) && n_others == 1 &&
+           n_f32 + 1 == record->n_types; /* of two dtypes one is f32 */
 }

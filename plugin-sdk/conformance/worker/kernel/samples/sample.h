@@ -1,4 +1,4 @@
-/* What the families share in writing the lines of a set. */
+/* Helpers with which families write the case lines of a set. */
 #ifndef TNI_PLUGIN_SDK_CONFORMANCE_WORKER_KERNEL_SAMPLES_SAMPLE_H
 #define TNI_PLUGIN_SDK_CONFORMANCE_WORKER_KERNEL_SAMPLES_SAMPLE_H
 

@@ -1,4 +1,4 @@
-/* Operators whose places come from an index tensor. */
+/* Operators with an index tensor: gather, scatter_add, index_select, index_add. */
 #include "plugin-sdk/conformance/worker/oracle/reference/reference.h"
 
 #include <math.h>

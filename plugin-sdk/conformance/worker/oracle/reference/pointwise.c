@@ -15,7 +15,7 @@ typedef struct point {
 static void each(tc_invocation *call, void (*f)(point *p)) {
     const tc_record *record = call->record;
     tn_dtype dtype = call->outs[0].tensor.dtype;
-    bool narrow = (dtype == TN_F16 || dtype == TN_BF16) && strcmp(record->op, "copy") != 0;
+    bool narrow = (dtype == TN_F16 || dtype == TN_BF16) && record->n_types == 1;
     for (int64_t i = 0; i < call->outs[0].tensor.shape.numel; i++) {
         point p = {.call = call};
         int n = 0;
@@ -30,7 +30,8 @@ static void each(tc_invocation *call, void (*f)(point *p)) {
             call->outs[k].rounding[i] = p.rounding[k];
             if (isfinite(r) && record->ulps > 0)
                 call->outs[k].error[i] += tc_ulps(call, record->ulps, r);
-            if (isfinite(r) && narrow) /* computed in f32, then rounded once more */
+            if (isfinite(r) &&
+                narrow) /* computed in f32, then rounded once more; not so a conversion */
                 call->outs[k].rounding[i] += tc_u(call) * fabsl(r);
         }
     }

@@ -1,4 +1,4 @@
-/* Reductions over some dimensions: the output has the input's rank, with size 1 there. */
+/* Reductions: the output has the input's rank, with size 1 in the reduced dimensions. */
 #include "plugin-sdk/conformance/worker/oracle/reference/reference.h"
 
 #include <math.h>

@@ -1,4 +1,4 @@
-/* What the references of kernel operators share.
+/* Helpers of the reference implementations of kernel operators.
  *
  * A reference is slow and obvious: it follows the operator's text in kernels.toml element by
  * element, in long double or 64-bit integers, over row-major values, and never looks at strides. It
@@ -52,6 +52,17 @@ static inline tc_lines tc_lines_of(const tc_shape *s, int64_t dim) {
             l.after *= s->sizes[d];
     }
     return l;
+}
+
+/* Calls f for each line of the first argument along `dim`: its n elements are `step` apart, from
+ * `first` on. */
+static inline void tc_each_line(tc_invocation *call, int64_t dim,
+                                void (*f)(tc_invocation *call, int64_t first, int64_t step,
+                                          int64_t n)) {
+    tc_lines l = tc_lines_of(&call->args[0].tensor.shape, dim);
+    for (int64_t b = 0; b < l.before; b++)
+        for (int64_t a = 0; a < l.after; a++)
+            f(call, b * l.n * l.after + a, l.after, l.n);
 }
 
 /* Sums of n terms in any sensible order (pairwise, in blocks, in lanes): their rounding is at most

@@ -1,0 +1,102 @@
+/* See worker_options.h. */
+#include "plugin-sdk/conformance/runner/commands/worker_options.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { DEVICE = 256, TIMEOUT, WORKER, CORE_WORKER };
+
+double tc_option_number(const struct argp_state *state, const char *name, const char *value,
+                        double least, double most) {
+    char *end;
+    double number = strtod(value, &end);
+    if (end == value || *end || !(number >= least && number <= most))
+        argp_error(state, "%s: a number from %g to %g, not '%s'", name, least, most, value);
+    return number;
+}
+
+unsigned tc_option_whole(const struct argp_state *state, const char *name, const char *value,
+                         unsigned least, unsigned most) {
+    double number = tc_option_number(state, name, value, least, most);
+    if (number != (double)(unsigned)number)
+        argp_error(state, "%s: a whole number, not '%s'", name, value);
+    return (unsigned)number;
+}
+
+static error_t take(int key, char *value, struct argp_state *state) {
+    tc_worker_pool_options *o = state->input;
+    switch (key) {
+    case DEVICE:
+        o->device = tc_option_whole(state, "--device", value, 0, 1000000000);
+        return 0;
+    case TIMEOUT:
+        o->timeout = tc_option_number(state, "--timeout", value, 0.01, 1e6);
+        return 0;
+    case WORKER:
+        o->worker = value;
+        return 0;
+    case CORE_WORKER:
+        o->core_worker = value;
+        return 0;
+    default:
+        return ARGP_ERR_UNKNOWN;
+    }
+}
+
+static const struct argp_option options[] = {
+    {"device", DEVICE, "N", 0, "index among the plugin's devices (0)", 0},
+    {"timeout", TIMEOUT, "SECONDS", 0, "what a case may take", 0},
+    {"worker", WORKER, "PROGRAM", 0, "a worker to use in place of the built-in one", 0},
+    {"core-worker", CORE_WORKER, "PROGRAM", 0, "where tenon-conform-core is", 0},
+    {0},
+};
+
+const struct argp tc_worker_argp = {.options = options, .parser = take};
+
+/* This program, which is the first worker. */
+static const char *find_own(void) {
+    static char path[PATH_MAX];
+    ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
+    return n > 0 ? path : NULL;
+}
+
+const char *tc_find_core_worker(void) {
+    static char path[2 * PATH_MAX];
+    const char *given = getenv("TENON_CONFORM_CORE"), *own = find_own();
+    if (given && *given)
+        return access(given, X_OK) == 0 ? given : NULL;
+    if (!own)
+        return NULL;
+    int n = (int)(strrchr(own, '/') - own);
+    /* Beside it in the build tree; installed, from the program's folder to libexec
+     * (TENON_CONFORM_LIBEXEC is relative, or absolute). */
+    snprintf(path, sizeof path, "%.*s/../worker/core/tenon-conform-core", n, own);
+    if (access(path, X_OK) == 0)
+        return path;
+    snprintf(path, sizeof path, "%.*s%s" TENON_CONFORM_LIBEXEC "/tenon-conform-core",
+             TENON_CONFORM_LIBEXEC[0] == '/' ? 0 : n, own,
+             TENON_CONFORM_LIBEXEC[0] == '/' ? "" : "/");
+    return access(path, X_OK) == 0 ? path : NULL;
+}
+
+bool tc_find_workers(tc_worker_pool_options *o, const char *command) {
+    static char real[PATH_MAX];
+    if (!realpath(o->plugin, real)) {
+        fprintf(stderr, "tenon-conform %s: %s: %s\n", command, o->plugin, strerror(errno));
+        return false;
+    }
+    o->plugin = real;
+    if (!o->worker)
+        o->worker = find_own();
+    if (!o->core_worker)
+        o->core_worker = tc_find_core_worker();
+    if (!o->worker)
+        fprintf(stderr,
+                "tenon-conform %s: /proc is needed to start workers; --worker PROGRAM names one\n",
+                command);
+    return o->worker != NULL;
+}

@@ -1,0 +1,156 @@
+/* same/ how=threads and how=streams: concurrent calls. */
+#include "plugin-sdk/conformance/worker/kernel/same.h"
+
+#include <pthread.h>
+#include <string.h>
+
+enum { THREADS = 4, STREAMS = 3, CALLS = 12, LONG_CALLS = 3, LONG = 2000 };
+
+/* Calls of one thread, or of one stream: the line's, each with data and places of its own. Long
+ * ones meet each other even when they are few. */
+typedef struct lane {
+    int n;
+    tc_arena arena;
+    tc_invocation calls[CALLS];
+    tc_placed placed[CALLS];
+    tc_result results[CALLS];
+    pthread_t thread;
+    pthread_rwlock_t *start; /* held by who starts the threads, until all are there */
+} lane;
+
+static bool prepare_lane(tc_comparison *m, lane *l, tn_pstream *stream, uint64_t seed) {
+    char why[TC_MESSAGE];
+    bool said_no = false;
+    int64_t elements = 0;
+    for (uint32_t a = 0; a < m->call.record->n_args; a++)
+        if (m->call.record->args[a].kind == TC_ARG_TENSOR)
+            elements += m->call.args[a].tensor.shape.numel;
+    l->n = elements > LONG ? LONG_CALLS : CALLS;
+    for (int i = 0; i < l->n && !said_no; i++) {
+        l->calls[i] = m->call;
+        l->calls[i].arena = &l->arena;
+        if (!tc_invocation_fill(&l->calls[i], seed + (uint64_t)i, why)) {
+            tc_verdict_set(m->out, TC_ERROR, TNP_NONE, "%s", why);
+            return false;
+        }
+        if (!tc_place_call(m->subject, stream, m->kernel, &l->calls[i], &l->placed[i], m->out) ||
+            !tc_ready_call(&l->placed[i], &said_no, m->out))
+            return false;
+    }
+    if (said_no)
+        tc_verdict_set(m->out, TC_UNSUPPORTED, TNP_NONE, "supports says no to this call");
+    return !said_no;
+}
+
+static void run_one(lane *l, int i) {
+    tc_host_forget();
+    l->results[i].run = tc_run_placed(&l->placed[i]);
+    if (l->results[i].run != TN_OK)
+        tc_reason(l->results[i].run, l->results[i].message);
+}
+
+/* Each call's result is right, and every failure of the lot is a failure of being `at once`. */
+static void check_lane(tc_comparison *m, lane *l, tn_status later, tn_requirement requirement) {
+    for (int i = 0; i < l->n && m->out->status == TC_PASS; i++) {
+        l->results[i].sync = later;
+        if (!tc_check_success(&l->calls[i], &l->results[i], m->out) ||
+            !tc_read_back(&l->placed[i], &l->results[i], m->out))
+            return;
+        tc_check_untouched(&l->calls[i], &l->results[i], m->out);
+        tc_check_outputs(&l->calls[i], &l->results[i], m->subject, m->out);
+        if (m->out->status == TC_FAIL && m->out->requirement == TNP_KERNEL_RESULT)
+            m->out->requirement = requirement;
+    }
+}
+
+static void finish_lanes(lane *lanes, int n) {
+    for (int k = 0; k < n; k++) {
+        for (int i = 0; i < lanes[k].n; i++)
+            tc_unplace(&lanes[k].placed[i]);
+        tc_arena_finish(&lanes[k].arena);
+    }
+}
+
+static lane *create_lanes(tc_comparison *m, int n) {
+    lane *lanes = tc_arena_array(m->arena, (uint64_t)n, sizeof *lanes);
+    if (!lanes)
+        tc_verdict_set(m->out, TC_ERROR, TNP_NONE,
+                       "the host has no memory for a case of this size");
+    else
+        memset(lanes, 0, (size_t)n * sizeof *lanes);
+    return lanes;
+}
+
+static void *run_lane(void *context) {
+    lane *l = context;
+    pthread_rwlock_rdlock(l->start);
+    pthread_rwlock_unlock(l->start);
+    for (int i = 0; i < l->n; i++)
+        run_one(l, i);
+    return NULL;
+}
+
+void tc_same_threads(tc_comparison *m) {
+    pthread_rwlock_t start;
+    lane *lanes = create_lanes(m, THREADS);
+    if (!lanes)
+        return;
+    bool ok = true;
+    for (int t = 0; ok && t < THREADS; t++) {
+        lanes[t].start = &start;
+        ok = prepare_lane(m, &lanes[t], m->subject->stream, m->call.seed + 100 * (uint64_t)t);
+    }
+    tn_status later = tc_subject_sync(m->subject);
+    if (ok) {
+        int n = 0;
+        pthread_rwlock_init(&start, NULL);
+        pthread_rwlock_wrlock(&start);
+        while (n < THREADS && pthread_create(&lanes[n].thread, NULL, run_lane, &lanes[n]) == 0)
+            n++;
+        pthread_rwlock_unlock(&start);
+        for (int t = n; t < THREADS; t++) /* for which there was no thread */
+            run_lane(&lanes[t]);
+        for (int t = 0; t < n; t++)
+            pthread_join(lanes[t].thread, NULL);
+        pthread_rwlock_destroy(&start);
+        later = tc_subject_sync(m->subject);
+    }
+    for (int t = 0; ok && t < THREADS; t++)
+        check_lane(m, &lanes[t], later, TNP_THREADS_CONCURRENT);
+    finish_lanes(lanes, THREADS);
+}
+
+void tc_same_streams(tc_comparison *m) {
+    tn_pstream *made[STREAMS] = {0};
+    const tn_stream_ops *ops = m->subject->ops->streams;
+    if (!ops) {
+        tc_verdict_set(m->out, TC_UNSUPPORTED, TNP_NONE, "the device has no streams");
+        return;
+    }
+    lane *lanes = create_lanes(m, STREAMS);
+    bool ok = lanes != NULL;
+    for (int s = 0; ok && s < STREAMS; s++) {
+        tn_status status = ops->create(m->subject->device, 0, &made[s]);
+        if (status != TN_OK) {
+            char reason[TC_MESSAGE];
+            tc_verdict_set(m->out, TC_FAIL, TNP_STREAM_CREATE, "create of a stream: %s",
+                           tc_reason(status, reason));
+            ok = false;
+        }
+        ok = ok && prepare_lane(m, &lanes[s], made[s], m->call.seed + 100 * (uint64_t)s);
+    }
+    for (int i = 0; ok && i < lanes[0].n; i++)
+        for (int s = 0; s < STREAMS; s++)
+            run_one(&lanes[s], i);
+    for (int s = 0; lanes && s < STREAMS && made[s]; s++) {
+        tn_status later = ops->synchronize(made[s]);
+        if (ok)
+            check_lane(m, &lanes[s], later, TNP_STREAM_ORDER);
+    }
+    for (int s = 0; s < STREAMS && made[s]; s++) {
+        ops->synchronize(made[s]);
+        ops->destroy(made[s]);
+    }
+    if (lanes)
+        finish_lanes(lanes, STREAMS);
+}

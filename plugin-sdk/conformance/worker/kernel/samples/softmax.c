@@ -1,0 +1,19 @@
+/* Softmax, its logarithm, and the derivatives of both. */
+#include "plugin-sdk/conformance/worker/kernel/samples/lines.h"
+
+/* Numbers whose exponentials overflow, or vanish, unless the largest is taken off first. */
+static void far_from_zero(tc_operand *o, tc_random *r) {
+    tc_real far = tc_below(r, 2) ? 1000 : -1000;
+    for (int64_t i = 0; i < o->shape.numel; i++)
+        o->values[i].f = far + tc_uniform(r, -12, 12);
+}
+
+static bool fill(tc_invocation *call, uint32_t arg, tc_random *r) {
+    if (call->record->fill != TC_FILL_FAR || call->data != TC_DATA_WIDE)
+        return false;
+    far_from_zero(&call->args[arg].tensor, r);
+    return true;
+}
+
+const tc_family tc_family_softmax = {"softmax", tc_lines_shapes, tc_lines_terms, fill,
+                                     tc_lines_list};

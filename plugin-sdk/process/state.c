@@ -1,0 +1,216 @@
+/* Each part of the state: how it is looked at, and the words for a change of it. */
+#include "plugin-sdk/process/state.h"
+
+#include <fcntl.h>
+#include <fenv.h>
+#include <pthread.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <unistd.h>
+
+extern char **environ;
+
+typedef tni_process_state state;
+
+/* Writes what was done, and says that something was. */
+#define CHANGED(...) (snprintf(text, size, __VA_ARGS__), true)
+
+/* ---- of the calling thread --------------------------------------------------------------- */
+
+static void look_floating_point(state *s) {
+    s->floating_point.rounding = fegetround();
+#if defined(__x86_64__)
+    uint16_t x87;
+    s->floating_point.mxcsr = __builtin_ia32_stmxcsr() & 0xffc0; /* without the sticky flags */
+    __asm__ volatile("fnstcw %0" : "=m"(x87));
+    s->floating_point.control = x87;
+#elif defined(__aarch64__)
+    __asm__ volatile("mrs %0, fpcr" : "=r"(s->floating_point.control));
+#endif
+}
+
+static bool compare_floating_point(const state *a, const state *b, char *text, size_t size) {
+    if (a->floating_point.mxcsr != b->floating_point.mxcsr)
+        return CHANGED("changed the floating-point environment: MXCSR from 0x%x to 0x%x (flush to"
+                       " zero, denormals are zero, rounding, masks)",
+                       a->floating_point.mxcsr, b->floating_point.mxcsr);
+    if (a->floating_point.control != b->floating_point.control)
+        return CHANGED("changed the floating-point environment: the control word from 0x%llx to"
+                       " 0x%llx",
+                       (unsigned long long)a->floating_point.control,
+                       (unsigned long long)b->floating_point.control);
+    return a->floating_point.rounding != b->floating_point.rounding &&
+           CHANGED("changed the floating-point environment: the rounding mode");
+}
+
+static void look_signal_mask(state *s) {
+    pthread_sigmask(SIG_SETMASK, NULL, &s->signal_mask);
+}
+
+static bool compare_signal_mask(const state *a, const state *b, char *text, size_t size) {
+    for (int n = 1; n < NSIG; n++)
+        if (sigismember(&a->signal_mask, n) != sigismember(&b->signal_mask, n))
+            return CHANGED("changed the thread's signal mask (signal %d)", n);
+    return false;
+}
+
+static void look_thread_name(state *s) {
+    prctl(PR_GET_NAME, s->thread_name);
+}
+
+static bool compare_thread_name(const state *a, const state *b, char *text, size_t size) {
+    return strcmp(a->thread_name, b->thread_name) != 0 &&
+           CHANGED("renamed the calling thread from %s to %s", a->thread_name, b->thread_name);
+}
+
+/* ---- of the process ---------------------------------------------------------------------- */
+
+static void look_locale(state *s) {
+    const char *name = setlocale(LC_ALL, NULL);
+    snprintf(s->locale.process, sizeof s->locale.process, "%s", name ? name : "");
+    s->locale.thread = uselocale((locale_t)0);
+}
+
+static bool compare_locale(const state *a, const state *b, char *text, size_t size) {
+    if (strcmp(a->locale.process, b->locale.process) != 0)
+        return CHANGED("changed the locale from %.100s to %.100s", a->locale.process,
+                       b->locale.process);
+    return a->locale.thread != b->locale.thread && CHANGED("changed the locale of the thread");
+}
+
+static void look_directory(state *s) {
+    if (!getcwd(s->directory, sizeof s->directory))
+        s->directory[0] = '\0';
+}
+
+static bool compare_directory(const state *a, const state *b, char *text, size_t size) {
+    return strcmp(a->directory, b->directory) != 0 &&
+           CHANGED("changed the working directory to %.200s", b->directory);
+}
+
+static const int signals[] = {SIGHUP,  SIGINT,   SIGQUIT, SIGILL,  SIGTRAP, SIGABRT, SIGBUS,
+                              SIGFPE,  SIGUSR1,  SIGSEGV, SIGUSR2, SIGPIPE, SIGALRM, SIGTERM,
+                              SIGCHLD, SIGCONT,  SIGTSTP, SIGTTIN, SIGTTOU, SIGURG,  SIGXCPU,
+                              SIGPROF, SIGWINCH, SIGIO,   SIGSYS};
+_Static_assert(sizeof signals / sizeof *signals == TNI_N_SIGNALS, "one place for each");
+
+/* A flag of the C library's own on some machines: there once an action was set, be it the old one.
+ */
+enum { RESTORER = 0x04000000 };
+
+static void look_signal_actions(state *s) {
+    for (int i = 0; i < TNI_N_SIGNALS; i++) {
+        struct sigaction action;
+        if (sigaction(signals[i], NULL, &action) != 0)
+            continue;
+        s->signal_actions[i].handler =
+            action.sa_flags & SA_SIGINFO ? (void *)action.sa_sigaction : (void *)action.sa_handler;
+        s->signal_actions[i].flags = action.sa_flags & ~RESTORER;
+    }
+}
+
+static bool compare_signal_actions(const state *a, const state *b, char *text, size_t size) {
+    for (int i = 0; i < TNI_N_SIGNALS; i++)
+        if (a->signal_actions[i].handler != b->signal_actions[i].handler ||
+            a->signal_actions[i].flags != b->signal_actions[i].flags)
+            return CHANGED("changed what is done on signal %d (%s)", signals[i],
+                           strsignal(signals[i]));
+    return false;
+}
+
+/* umask() tells by changing it, and another thread may create a file at that moment. */
+static void look_umask(state *s) {
+    char status[1024];
+    s->umask = UINT32_MAX;
+    int fd = open("/proc/self/status", O_RDONLY | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    ssize_t n = read(fd, status, sizeof status - 1);
+    close(fd);
+    status[n > 0 ? n : 0] = '\0';
+    const char *line = strstr(status, "\nUmask:");
+    if (line)
+        s->umask = (uint32_t)strtoul(line + sizeof "\nUmask:" - 1, NULL, 8);
+}
+
+static bool compare_umask(const state *a, const state *b, char *text, size_t size) {
+    return a->umask != b->umask && CHANGED("changed the umask from %o to %o", a->umask, b->umask);
+}
+
+static void look_environment(state *s) {
+    uint64_t sum = 7;
+    for (char **e = environ; e && *e; e++)
+        for (const char *c = *e;; c++) {
+            sum = (sum ^ (unsigned char)*c) * UINT64_C(0x100000001b3);
+            if (!*c)
+                break;
+        }
+    s->environment = sum;
+}
+
+static bool compare_environment(const state *a, const state *b, char *text, size_t size) {
+    return a->environment != b->environment && CHANGED("changed the environment variables");
+}
+
+static const int limits[] = {RLIMIT_AS,    RLIMIT_CORE,   RLIMIT_DATA,  RLIMIT_FSIZE,
+                             RLIMIT_STACK, RLIMIT_NOFILE, RLIMIT_NPROC, RLIMIT_MEMLOCK};
+_Static_assert(sizeof limits / sizeof *limits == TNI_N_LIMITS, "one place for each");
+
+static void look_limits(state *s) {
+    for (int i = 0; i < TNI_N_LIMITS; i++)
+        getrlimit(limits[i], &s->limits[i]);
+}
+
+static bool compare_limits(const state *a, const state *b, char *text, size_t size) {
+    for (int i = 0; i < TNI_N_LIMITS; i++)
+        if (a->limits[i].rlim_cur > b->limits[i].rlim_cur ||
+            a->limits[i].rlim_max > b->limits[i].rlim_max)
+            return CHANGED("lowered a limit of the process (RLIMIT number %d)", limits[i]);
+    return false;
+}
+
+static void look_timers(state *s) {
+    for (int i = 0; i < TNI_N_TIMERS; i++)
+        getitimer(i, &s->timers[i]);
+}
+
+static bool runs(const struct itimerval *timer) {
+    return timer->it_value.tv_sec != 0 || timer->it_value.tv_usec != 0;
+}
+
+static bool compare_timers(const state *a, const state *b, char *text, size_t size) {
+    for (int i = 0; i < TNI_N_TIMERS; i++)
+        if (!runs(&a->timers[i]) && runs(&b->timers[i]))
+            return CHANGED("started an interval timer");
+    return false;
+}
+
+static void look_priority(state *s) {
+    s->priority = getpriority(PRIO_PROCESS, 0);
+}
+
+static bool compare_priority(const state *a, const state *b, char *text, size_t size) {
+    return a->priority != b->priority && CHANGED("changed the priority of the process");
+}
+
+/* ---- the list ---------------------------------------------------------------------------- */
+
+void tni_process_look(state *s) {
+    memset(s, 0, sizeof *s);
+#define X(PART, part) look_##part(s);
+    TNI_PROCESS_MAP(X)
+#undef X
+}
+
+tni_process_part tni_process_compare(const tni_process_state *before, char *text, size_t size) {
+    tni_process_state now;
+    tni_process_look(&now);
+#define X(PART, part) \
+    if (compare_##part(before, &now, text, size)) \
+        return TNI_PROCESS_##PART;
+    TNI_PROCESS_MAP(X)
+#undef X
+    return TNI_PROCESS_PARTS;
+}

@@ -1,0 +1,72 @@
+/* What of the process and of the calling thread a plugin leaves as it found it (TNP-94). The
+ * validation layer and the conformance suite look before a call and after it, by this one list.
+ *
+ * Looking changes nothing, not even for a moment. What another thread changes meanwhile shows too,
+ * but for what is a thread's own.
+ */
+#ifndef TNI_PLUGIN_SDK_PROCESS_STATE_H
+#define TNI_PLUGIN_SDK_PROCESS_STATE_H
+
+#include <locale.h>
+#include <signal.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/resource.h>
+#include <sys/time.h>
+
+/* X(PART, part): each has its member of the state below, and in state.c look_<part> and
+ * compare_<part>. Those of the thread come first. */
+#define TNI_PROCESS_MAP(X) \
+    X(FLOATING_POINT, floating_point) \
+    X(SIGNAL_MASK, signal_mask) \
+    X(THREAD_NAME, thread_name) \
+    X(LOCALE, locale) \
+    X(DIRECTORY, directory) \
+    X(SIGNAL_ACTIONS, signal_actions) \
+    X(UMASK, umask) \
+    X(ENVIRONMENT, environment) \
+    X(LIMITS, limits) \
+    X(TIMERS, timers) \
+    X(PRIORITY, priority)
+
+typedef enum tni_process_part {
+#define X(PART, part) TNI_PROCESS_##PART,
+    TNI_PROCESS_MAP(X)
+#undef X
+        TNI_PROCESS_PARTS
+} tni_process_part;
+
+enum { TNI_N_SIGNALS = 25, TNI_N_LIMITS = 8, TNI_N_TIMERS = 3 };
+
+typedef struct tni_process_state {
+    struct {
+        int rounding;
+        uint32_t mxcsr;
+        uint64_t control; /* of the x87, or of the FPCR */
+    } floating_point;
+    sigset_t signal_mask;
+    char thread_name[16];
+    struct {
+        locale_t thread;
+        char process[512];
+    } locale;
+    char directory[1024];
+    struct {
+        void *handler;
+        int flags;
+    } signal_actions[TNI_N_SIGNALS];
+    uint32_t umask;       /* all ones where the system does not say */
+    uint64_t environment; /* a sum of all variables */
+    struct rlimit limits[TNI_N_LIMITS];
+    struct itimerval timers[TNI_N_TIMERS];
+    int priority;
+} tni_process_state;
+
+void tni_process_look(tni_process_state *out);
+
+/* Looks again: the first part that is different from `before`, and in `text` what was done to it, as
+ * "changed the umask from 22 to 27". TNI_PROCESS_PARTS where all is as it was. */
+tni_process_part tni_process_compare(const tni_process_state *before, char *text, size_t size);
+
+#endif

@@ -1,0 +1,42 @@
+/* From an operator's call to a queued kernel: the variant is found, or built at its first call. */
+#ifndef TNI_PLUGINS_SHARED_GPU_LAUNCH_H
+#define TNI_PLUGINS_SHARED_GPU_LAUNCH_H
+
+#include "plugins/shared/gpu/driver.h"
+
+/* One for each file of device/; embed.py makes them. */
+extern const gpu_source gpu_source_pointwise;
+extern const gpu_source gpu_source_copy;
+extern const gpu_source gpu_source_gemm;
+extern const gpu_source gpu_source_pad;
+extern const gpu_source gpu_source_reduce;
+extern const gpu_source gpu_source_fill;
+extern const gpu_source gpu_source_arange;
+extern const gpu_source gpu_source_random_bits;
+extern const gpu_source gpu_source_max_pool2d;
+extern const gpu_source gpu_source_max_pool2d_backward;
+extern const gpu_source gpu_source_avg_pool2d;
+extern const gpu_source gpu_source_index;
+extern const gpu_source gpu_source_sort;
+extern const gpu_source gpu_source_softmax;
+extern const gpu_source gpu_source_norm;
+extern const gpu_source gpu_source_scan;
+
+/* What a variant is kept under: the family, and in 48 bits what distinguishes it there. */
+#define GPU_KEY(family, bits) ((uint64_t)(family) << 48 | (uint64_t)(bits))
+
+/* Queues the kernel that is kept under `key` on the call's stream. Where there is none yet, it is
+ * built from `source`; `format` then gives its name and the options: "scan_rows -DT=f32 -DL=32".
+ * Only then is it looked at. [any-thread] */
+tn_status gpu_run(const tn_call *call, const gpu_launch *launch, uint64_t key,
+                  const gpu_source *source, const char *format, ...)
+    __attribute__((format(printf, 5, 6)));
+
+/* Makes it a launch of `n` work items, and more where they do not fill the last group of `group`.
+ */
+static inline void gpu_launch_items(gpu_launch *launch, int64_t n, int64_t group) {
+    launch->groups[0] = (uint64_t)((n + group - 1) / group);
+    launch->local[0] = (uint64_t)group;
+}
+
+#endif

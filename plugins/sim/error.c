@@ -1,0 +1,22 @@
+/* What the host is told when something fails. */
+#include "plugins/sim/sim.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+tn_status sim_fail(const tn_pself *self, tn_status status, const char *format, ...) {
+    char message[SIM_MESSAGE];
+    va_list list;
+    va_start(list, format);
+    vsnprintf(message, sizeof message, format, list);
+    va_end(list);
+    return self->host->fail(status, message);
+}
+
+tn_status sim_check_lost(tn_pdevice *device) {
+    if (!atomic_load_explicit(&device->lost, memory_order_acquire))
+        return TN_OK;
+    return sim_fail(device->self, TN_DEVICE_LOST,
+                    "sim:%u is lost, as TENON_SIM_LOSE asks; close it and open it again",
+                    device->index);
+}
