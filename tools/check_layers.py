@@ -25,7 +25,6 @@ from tree import C_SUFFIXES, ROOT, files_of, is_project
 LAYERS = ["plugin-sdk", "base", "dispatcher", "loader", "core"]
 OUTSIDE = ["cli", "samples", "tests", "bench"]
 PUBLIC_ONLY = ["cli", "samples"]
-DEVICE_CODE = "device"  # a folder of a plugin: its files are put together by a script of ours
 SHARED = [("plugins", "shared")]
 TEMPLATE = pathlib.Path("plugin-sdk/template")
 SUITE = pathlib.Path("plugin-sdk/conformance")
@@ -47,8 +46,6 @@ def resolve(root, build, source, name, by_angle):
         candidates = [source.parent / name]
         if not source.is_relative_to("samples"):
             candidates += [p.relative_to(root) / name for p in chapters] + [TEMPLATE / name]
-    elif source.parent.name == DEVICE_CODE:
-        candidates = [source.parent / name, pathlib.Path(name)]
     else:
         candidates = [pathlib.Path(name)]
     for candidate in candidates:

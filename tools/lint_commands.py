@@ -4,8 +4,8 @@
 usage: lint_commands.py BUILD-FOLDER OUTPUT/compile_commands.json
 
 Taken from the build's: what a file is compiled for first. Left out are the tests and the benchmarks,
-generated sources, and options that only GCC knows. The largest come first, so that no analyzer
-ends alone.
+generated sources, and options that only GCC knows; -iquote, which cppcheck does not know, is -I here.
+The largest come first, so that no analyzer ends alone.
 """
 
 import json
@@ -27,9 +27,9 @@ def main():
         source = (pathlib.Path(entry["directory"]) / entry["file"]).resolve()
         if not source.is_relative_to(ROOT) or source.relative_to(ROOT).parts[0] not in FOLDERS:
             continue
-        arguments = [a for a in shlex.split(entry["command"]) if not GCC_ONLY.fullmatch(a)]
+        arguments = [a.replace("-iquote", "-I") for a in shlex.split(entry["command"]) if not GCC_ONLY.fullmatch(a)]
         commands.setdefault(source, {"directory": entry["directory"], "file": str(source),
-                                     "arguments": arguments})
+                                     "command": shlex.join(arguments)})
     largest_first = sorted(commands, key=lambda source: -source.stat().st_size)
     output.parent.mkdir(exist_ok=True)
     output.write_text(json.dumps([commands[source] for source in largest_first], indent=1))

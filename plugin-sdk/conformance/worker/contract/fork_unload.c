@@ -27,7 +27,7 @@ static void life_fork(tc_contract *k) {
             tc_lifecycle_probe(k, &s, true, TNP_FORK_SAFE, "in a forked child", NULL);
             if (tc_failed(k))
                 (void)!write(ends[1], k->out->message, strlen(k->out->message));
-            _exit(tc_failed(k));
+            _exit(tc_failed(k) ? 1 : 0);
         }
         close(ends[1]);
         char text[TC_VERDICT_MESSAGE] = "";
