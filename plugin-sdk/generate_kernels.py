@@ -6,6 +6,7 @@ usage: generate_kernels.py kernels.toml OUTPUT.h
 The table is checked first; a mistake names the kernel and the field.
 """
 
+import pathlib
 import re
 import sys
 import textwrap
@@ -127,6 +128,13 @@ HEAD = """\
 """
 
 
+def write(output, text):
+    """Only where it differs: what is current keeps its time, and nothing is built again for it."""
+    path = pathlib.Path(output)
+    if not path.exists() or path.read_text() != text:
+        path.write_text(text)
+
+
 def type_code(kernel, kind, name):
     """As kernels.h has it: which type variable an argument or output has, or a code."""
     if kind.startswith("Scalar"):
@@ -170,8 +178,7 @@ def main(table, output):
         out.append(f'    X({k.symbol}, UINT64_C({k.hash:#018x}), {int(k.small)}, '
                    f'{k.kind}, "{k.schema}"){end}')
     out.append("\n#endif /* TENON_KERNELS_H */\n")
-    with open(output, "w") as f:
-        f.write("".join(out))
+    write(output, "".join(out))
 
 
 if __name__ == "__main__":

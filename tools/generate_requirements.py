@@ -45,6 +45,10 @@ typedef enum tn_requirement {{
     TNP_NONE = 0,
 {}}} tn_requirement;
 
+/* X(name, number) for each of them. */
+#define TN_REQUIREMENT_MAP(X) \\
+{}
+
 #endif
 """
 
@@ -120,7 +124,8 @@ def header(groups):
         for entry in group["requirement"]:
             lines = textwrap.wrap(entry["text"], 95, initial_indent="    /* ", subsequent_indent="     * ")
             out.append("\n".join(lines) + f" */\n    TNP_{entry['name']} = {entry['id']},\n")
-    return HEADER.format("".join(out))
+    rows = [f"    X({entry['name']}, {entry['id']})" for group in groups for entry in group["requirement"]]
+    return HEADER.format("".join(out), " \\\n".join(rows))
 
 
 def main():

@@ -26,6 +26,18 @@ static const char *const ceilings[] = {
 #undef TC_CEILING_NAME
 };
 
+const char *tc_requirement_name(uint32_t requirement) {
+    switch (requirement) {
+#define REQUIREMENT_NAME(name, number) \
+    case number: \
+        return #name;
+        TN_REQUIREMENT_MAP(REQUIREMENT_NAME)
+#undef REQUIREMENT_NAME
+    default:
+        return "";
+    }
+}
+
 const char *tc_ceiling_name(tc_ceiling ceiling) {
     return (unsigned)ceiling < TC_N_CEILINGS ? ceilings[ceiling] : "?";
 }

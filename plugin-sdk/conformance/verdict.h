@@ -76,6 +76,8 @@ typedef struct tc_verdict {
     char message[TC_VERDICT_MESSAGE]; /* "" for a pass; else what, where, expected and got */
 } tc_verdict;
 
+/* "ALLOC_HANDLE" for 37; "" for a number that this suite does not know. */
+const char *tc_requirement_name(uint32_t requirement);
 const char *tc_ceiling_name(tc_ceiling ceiling);
 const char *tc_status_name(tc_status status);
 /* False where `name` is none. */

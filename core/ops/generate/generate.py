@@ -37,7 +37,7 @@ def main(operators, kernels, outputs, check):
     for output in map(pathlib.Path, outputs):
         text = make[output.name]()
         if not check:
-            output.write_text(text)
+            generate_kernels.write(output, text)
         elif not output.exists() or output.read_text() != text:
             sys.exit(f"{output} is not what {operators} says; run: "
                      f"core/ops/generate/generate.py {operators} {kernels} {output}")

@@ -115,7 +115,7 @@ def main(table, output):
     out.append("const tc_record tc_records[] = {\n")
     out += [record(k, c) + "\n" for k, c in zip(kernels, checks)]
     out.append(f"}};\nconst uint32_t tc_n_records = {len(kernels)};\n")
-    pathlib.Path(output).write_text("".join(out))
+    module.write(output, "".join(out))
 
 
 if __name__ == "__main__":

@@ -255,7 +255,8 @@ static void put_failures(FILE *out, const tc_log *log) {
         fprintf(out, "<div class=case data-s=%s><p><b class=%s>%s</b>", tc_status_name(r->status),
                 tc_status_is_bad(r->status) ? "bad" : "soft", tc_status_name(r->status));
         if (r->requirement)
-            fprintf(out, " <span class=soft>TNP-%u</span>", r->requirement);
+            fprintf(out, " <span class=soft>TNP-%u %s</span>", r->requirement,
+                    tc_requirement_name(r->requirement));
         fputs(" ", out);
         tc_put_xml(out, r->message);
         fputs("</p>", out);

@@ -88,7 +88,7 @@ typedef double f64;
 #define KERNEL_OF_VECTORS(name) KERNEL_OF_GROUP(1, 1, name)
 #endif
 
-#else /* CUDA: not yet run. A test compiles it where nvcc is installed; its plugin comes. */
+#else /* CUDA: not yet run by a plugin; a test compiles it where nvcc is installed */
 
 #include <cuda_fp16.h>
 

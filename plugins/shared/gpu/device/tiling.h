@@ -39,9 +39,9 @@ typedef u64 wide_i64;
 #define TOTAL(hi, lo) (hi)
 #endif
 
-/* ---- teams ------------------------------------------------------------------------------- */
+/* ---- teams --------------------------------------------------------------------------- */
 
-/* Work items in teams:
+/* A team is the work items of a group that make a result together, or neighbouring ones.
  *
  *   ROWS     1: lanes lie along a line; 0: beside each other, a line each
  *   L        work items along the lanes; powers of two, as are
