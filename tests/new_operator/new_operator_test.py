@@ -6,7 +6,7 @@ usage: new_operator_test.py SOURCE RECIPE
 RECIPE holds the edits. They touch no more files than CONTRIBUTING lists, all of which it names. The copy
 is what git tracks; in it only the programs that the calls below need are built. The operator then runs
 forward and backward on the cpu, which has a kernel for it, and on the simulated chip, which has none;
-its derivative is compared with differences, and the suite checks its kernel.
+its derivative is compared with differences, the suite checks its kernel, and clang its device code.
 """
 
 import fnmatch
@@ -70,6 +70,11 @@ def check_contributing(tree, files):
         sys.exit(f"a kernel operator takes {len(files)} files, and {len(listed)} are listed; {MOST_FILES} are enough")
 
 
+def check_device_code(tree):
+    if compiler := shutil.which("clang"):
+        run(sys.executable, "tests/opencl/compile_test.py", "opencl", compiler, "tests/opencl/variants.list", cwd=tree)
+
+
 def build(tree):
     folder = tree / "build"
     run("meson", "setup", "-Dbuildtype=debug", f"-Dpython={sys.executable}", folder, cwd=tree)
@@ -95,6 +100,7 @@ def main(source, recipe):
         generate = [sys.executable, "core/ops/generate/generate.py"]
         tables = ["core/ops/operators.toml", "plugin-sdk/kernels.toml"]
         run(*generate, *tables, "docs/operators.md", cwd=tree)
+        check_device_code(tree)
         folder = build(tree)
         here = {"TENON_PLUGIN_PATH": ":".join(str((folder / name).parent) for name in PLUGINS), "PATH": "/usr/bin:/bin"}
         run(folder / PROGRAMS["reduce"], cwd=tree, env=here)
