@@ -4,7 +4,6 @@
 #include "base/error.h"
 #include "base/fork.h"
 #include "dispatcher/kernel_ops.h"
-#include "dispatcher/schema.h"
 
 #include <string.h>
 
@@ -13,6 +12,20 @@ static const tni_kernel_op built_in[TNI_KERNEL_COUNT] = {
     TN_KERNEL_TABLE(X)
 #undef X
 };
+
+#define COUNT(type, ...) (sizeof((const type[])__VA_ARGS__) / sizeof(type))
+const tni_kernel_types tni_kernel_types_of[TNI_KERNEL_COUNT] = {
+#define X(name, hash, small, kind, schema) \
+    {COUNT(int8_t, TN_KERNEL_ARG_TYPES_##name), \
+     COUNT(int8_t, TN_KERNEL_OUT_TYPES_##name), \
+     COUNT(uint64_t, TN_KERNEL_DTYPES_##name), \
+     TN_KERNEL_ARG_TYPES_##name, \
+     TN_KERNEL_OUT_TYPES_##name, \
+     TN_KERNEL_DTYPES_##name},
+    TN_KERNEL_TABLE(X)
+#undef X
+};
+#undef COUNT
 
 /* One that a program added. */
 typedef struct added_op {

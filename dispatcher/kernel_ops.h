@@ -8,6 +8,8 @@
 #include <tenon/dispatch.h>
 #include <tenon/kernels.h>
 
+#include "dispatcher/schema.h"
+
 /* A kernel operator. */
 typedef struct tni_kernel_op {
     const char *name;
@@ -24,6 +26,21 @@ enum {
 #undef X
         TNI_KERNEL_COUNT
 };
+
+/* What dtype each argument and output of a built-in kernel operator has, as tenon/kernels.h codes it:
+ * the position of its type variable, TN_KERNEL_FIXED, or (arguments) that it is no tensor. */
+typedef struct tni_kernel_types {
+    uint8_t n_args, n_outs, n_types;
+    int8_t args[TNI_MAX_ARGS];
+    int8_t outs[TNI_MAX_RETS];
+    uint64_t dtypes[TN_KERNEL_MAX_TYPES]; /* what each variable may be */
+} tni_kernel_types;
+extern const tni_kernel_types tni_kernel_types_of[TNI_KERNEL_COUNT];
+
+/* The dtype of a tensor with that code, by the dtypes of the variables. */
+static inline tn_dtype tni_coded_dtype(int8_t code, const tn_dtype *types) {
+    return code < 0 ? (tn_dtype)TN_KERNEL_FIXED(code) : types[code];
+}
 
 const tni_kernel_op *tni_kernel_op_find(const char *name); /* NULL when there is none; no error */
 const tni_kernel_op *tni_kernel_op_at(uint32_t index);

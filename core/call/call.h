@@ -27,11 +27,11 @@ typedef struct tni_build {
     /* dtypes of the type variables; TN_DTYPE_NONE: from the arguments, by the operator's rule */
     tn_dtype types[TN_KERNEL_MAX_TYPES];
 
-    tni_spec outs[TNI_MAX_OUTS]; /* what the caller gets */
+    tni_spec outs[TNI_MAX_RETS]; /* what the caller gets */
     /* the same number of elements in the shape the kernel writes, when that differs (dimensions
      * kept for a reduction, a batch of one) */
     bool kernel_shaped;
-    tni_spec kernel_outs[TNI_MAX_OUTS];
+    tni_spec kernel_outs[TNI_MAX_RETS];
 
     bool has_empty_value; /* an input without elements: fill the outputs with this */
     tn_scalar empty_value;

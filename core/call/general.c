@@ -25,7 +25,7 @@ static tn_status find_types(tni_build *b) {
             tni_promotion p = {TN_DTYPE_NONE, TN_DTYPE_NONE, TN_DTYPE_NONE};
             tn_dtype first = TN_DTYPE_NONE;
             for (uint32_t i = 0; i < kt->n_args; i++) {
-                if (kt->args[i] != v || b->kargs[i].tag != TN_CELL_TENSOR)
+                if (kt->args[i] != (int8_t)v || b->kargs[i].tag != TN_CELL_TENSOR)
                     continue;
                 tn_dtype dtype = ((tn_tensor *)b->kargs[i].v.pointer)->view.dtype;
                 if (first == TN_DTYPE_NONE)
@@ -49,10 +49,6 @@ static tn_status find_types(tni_build *b) {
     return TN_OK;
 }
 
-static tn_dtype variable_dtype(uint8_t code, const tn_dtype *types) {
-    return code < TNI_FIXED_TYPE ? types[code] : (tn_dtype)(code - TNI_FIXED_TYPE);
-}
-
 /* Casts and copies inputs as the kernel's flags ask; scalars become cells of T's kind. */
 static tn_status adapt_inputs(tni_build *b, const tni_kernel *kernel, const tn_dtype *types,
                               tn_cell *cells) {
@@ -60,7 +56,7 @@ static tn_status adapt_inputs(tni_build *b, const tni_kernel *kernel, const tn_d
     for (uint32_t i = 0; i < kt->n_args; i++) {
         tn_cell *cell = &b->kargs[i];
         cells[i] = *cell;
-        if (kt->args[i] == TNI_SCALAR_TYPE && cell->tag != TN_CELL_NONE)
+        if (kt->args[i] == TN_KERNEL_SCALAR && cell->tag != TN_CELL_NONE)
             cells[i] = tni_kernel_scalar(*cell, types[0]);
         if (cell->tag != TN_CELL_TENSOR)
             continue;
@@ -73,8 +69,8 @@ static tn_status adapt_inputs(tni_build *b, const tni_kernel *kernel, const tn_d
                                   tni_shape_text(t->view.rank, t->sizes, text), t->device->name,
                                   b->device->name);
         }
-        tn_dtype dtype = variable_dtype(kt->args[i], types);
-        if (kt->args[i] >= TNI_FIXED_TYPE && !tni_can_cast(t->view.dtype, dtype))
+        tn_dtype dtype = tni_coded_dtype(kt->args[i], types);
+        if (kt->args[i] < 0 && !tni_can_cast(t->view.dtype, dtype))
             return tni_build_fail(b, TN_DTYPE, "an index must be an integer tensor, but is %s",
                                   tn_dtype_name(t->view.dtype));
         if (t->view.dtype != dtype)
@@ -124,7 +120,7 @@ static tn_status make_outputs(tni_build *b, const tn_dtype *types, bool kernel_s
     uint32_t n = b->info->n_outs;
     for (uint32_t i = 0; i < n; i++) {
         const tni_spec *spec = kernel_shape ? &b->kernel_outs[i] : &b->outs[i];
-        tn_dtype dtype = variable_dtype(b->types_of->outs[i], types);
+        tn_dtype dtype = tni_coded_dtype(b->types_of->outs[i], types);
         results[i] = tni_tensor_new(b->device, dtype, spec->rank, spec->sizes);
         if (!results[i]) {
             tni_drop_all(results, i);
@@ -159,7 +155,7 @@ static bool trivial(tni_build *b, tn_cell *rets, tn_status *status) {
         empty_out &= is_empty(&b->outs[i]);
     if (!empty_in && !empty_out && !b->device->is_meta)
         return false;
-    tn_tensor *results[TNI_MAX_OUTS] = {NULL};
+    tn_tensor *results[TNI_MAX_RETS] = {NULL};
     *status = make_outputs(b, b->types, false, results);
     if (*status == TN_OK && !empty_out && !b->device->is_meta) {
         if (b->has_copy_value)
@@ -193,18 +189,18 @@ static tn_status run(tni_build *b, tn_cell *rets) {
     if (status != TN_OK)
         return status;
 
-    tn_tensor *results[TNI_MAX_OUTS] = {NULL};
+    tn_tensor *results[TNI_MAX_RETS] = {NULL};
     tn_tensor *dst = tni_written_arg(info, b->op, b->args);
     bool direct = dst && !b->kernel_shaped &&
                   tni_has_shape(dst, b->outs[0].rank, b->outs[0].sizes) &&
-                  dst->view.dtype == variable_dtype(b->types_of->outs[0], types) &&
+                  dst->view.dtype == tni_coded_dtype(b->types_of->outs[0], types) &&
                   ((kernel->flags & TN_KERNEL_STRIDED) || tni_is_contiguous(&dst->view)) &&
                   !tni_may_overlap(&dst->view) && !must_not_write(b, kernel, dst);
     if (direct)
         results[0] = tni_keep(dst);
     else if ((status = make_outputs(b, types, b->kernel_shaped, results)) != TN_OK)
         return status;
-    const tn_tensor_view *outs[TNI_MAX_OUTS];
+    const tn_tensor_view *outs[TNI_MAX_RETS];
     for (uint32_t i = 0; i < info->n_outs; i++)
         outs[i] = &results[i]->view;
     tni_note_kernel(kernel);
@@ -213,7 +209,7 @@ static tn_status run(tni_build *b, tn_cell *rets) {
     for (uint32_t i = 0; i < info->n_outs && status == TN_OK; i++) {
         if (b->kernel_shaped)
             reshape_fresh(results[i], &b->outs[i]);
-        tn_dtype wanted = variable_dtype(b->types_of->outs[i], b->types);
+        tn_dtype wanted = tni_coded_dtype(b->types_of->outs[i], b->types);
         if (!direct && results[i]->view.dtype != wanted) {
             tn_tensor *narrowed = tni_cast_data(results[i], wanted);
             tni_drop(results[i]);
@@ -234,7 +230,7 @@ tn_status tni_general(const tn_op *op, const tn_cell *args, tn_cell *rets) {
     tni_build b;
     b.op = op;
     b.info = tni_info(op);
-    b.types_of = &tni_kernel_type_table[b.info->kernel];
+    b.types_of = &tni_kernel_types_of[b.info->kernel];
     b.args = args;
     b.kernel_shaped = b.has_empty_value = b.has_copy_value = false;
     b.temps.n = b.n_ints = 0;

@@ -23,7 +23,7 @@ static tn_dtype wider(tn_dtype dtype) {
 const tni_kernel *tni_find_kernel(tni_device *device, int kernel, tn_dtype *types) {
     const tni_kernel_table *table =
         atomic_load_explicit(&device->kernels.table, memory_order_acquire);
-    uint32_t n_types = tni_kernel_type_table[kernel].n_types;
+    uint32_t n_types = tni_kernel_types_of[kernel].n_types;
     const tni_kernel *k = tni_kernel_match(table, (uint32_t)kernel, types, n_types);
     if (TNI_LIKELY(k != NULL))
         return k;

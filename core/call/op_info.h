@@ -5,6 +5,7 @@
 #define TNI_CORE_CALL_OP_INFO_H
 
 #include "core/autograd/autograd.h"
+#include "dispatcher/kernel_ops.h"
 
 typedef enum tni_op_kind {
     TNI_OP_POINTWISE, /* shapes broadcast; one pass over elements */
@@ -26,8 +27,6 @@ typedef enum tni_type_rule {
     TNI_TYPES_FLOAT,   /* the same, integers and bool become f32 */
     TNI_TYPES_SAME     /* all must have the dtype of the first */
 } tni_type_rule;
-
-enum { TNI_MAX_OUTS = 4 };
 
 /* Shape and dtype of an output. */
 typedef struct tni_spec {
@@ -78,20 +77,6 @@ enum { TNI_ARG_CONSTANT = 32, TNI_ARG_INFERRED = 64 };
 static inline const tni_op_info *tni_info(const tn_op *op) {
     return op->info;
 }
-
-/* Type variables of the kernel operators, generated from kernels.toml. */
-enum { TNI_FIXED_TYPE = 16, TNI_SCALAR_TYPE = 254, TNI_NO_TENSOR = 255 };
-
-typedef struct tni_kernel_types {
-    uint8_t n_args, n_outs, n_types;
-    uint8_t kind; /* 0 pointwise, 1 reduction, 2 factory, 3 general */
-    /* for each argument / output: index of its type variable, or 16 + dtype when fixed, or 255
-     * where it is no tensor */
-    uint8_t args[TNI_MAX_ARGS];
-    uint8_t outs[TNI_MAX_OUTS];
-    uint64_t dtypes[TN_KERNEL_MAX_TYPES]; /* what each variable may be */
-} tni_kernel_types;
-extern const tni_kernel_types tni_kernel_type_table[TNI_KERNEL_COUNT];
 
 /* The Backend handler: dtype, shape, outputs, adaptation, kernel; else decomposition; else
  * fallback. */

@@ -33,7 +33,7 @@ static bool scalar_fits(tn_dtype dtype, const tn_cell *cell) {
 }
 
 static tn_dtype out_dtype(const tni_kernel_types *kt, tn_dtype type) {
-    return kt->outs[0] < TNI_FIXED_TYPE ? type : (tn_dtype)(kt->outs[0] - TNI_FIXED_TYPE);
+    return tni_coded_dtype(kt->outs[0], &type);
 }
 
 /* ---- the long way ------------------------------------------------------------------------ */
@@ -56,9 +56,9 @@ static tn_status collect(long_call *c) {
     tni_promotion promotion = {TN_DTYPE_NONE, TN_DTYPE_NONE, TN_DTYPE_NONE};
     for (uint32_t i = 0; i < kt->n_args; i++) {
         b->kargs[i] = *source(b->info, b->args, i);
-        if (kt->args[i] == TNI_NO_TENSOR || kt->args[i] == TNI_SCALAR_TYPE)
+        if (kt->args[i] >= TN_KERNEL_SCALAR)
             continue;
-        if (kt->args[i] < TNI_FIXED_TYPE)
+        if (kt->args[i] >= 0)
             tni_promotion_add(&promotion, &b->kargs[i]);
         if (b->kargs[i].tag == TN_CELL_TENSOR) {
             tn_tensor *t = b->kargs[i].v.pointer;
@@ -81,7 +81,7 @@ static tn_status collect(long_call *c) {
                               tn_dtype_name(c->type));
     for (uint32_t i = 0; i < kt->n_args; i++) {
         tn_cell *cell = &b->kargs[i];
-        if (kt->args[i] != TNI_SCALAR_TYPE || cell->tag == TN_CELL_NONE)
+        if (kt->args[i] != TN_KERNEL_SCALAR || cell->tag == TN_CELL_NONE)
             continue;
         if (!scalar_fits(c->type, cell) && c->type != TN_BOOL)
             return tni_build_fail(b, TN_DTYPE,
@@ -154,8 +154,7 @@ static tn_status prepare_inputs(long_call *c, tn_dtype compute) {
     for (uint32_t i = 0; i < kt->n_args; i++) {
         if (!c->inputs[i] && !c->operand_scalar[i])
             continue;
-        tn_dtype dtype =
-            kt->args[i] < TNI_FIXED_TYPE ? compute : (tn_dtype)(kt->args[i] - TNI_FIXED_TYPE);
+        tn_dtype dtype = tni_coded_dtype(kt->args[i], &compute);
         if (c->operand_scalar[i]) {
             c->b.kargs[i] = scalar_for(dtype, &c->b.kargs[i]);
             if (!cells && !(c->inputs[i] = materialise(c, dtype, NULL, &c->b.kargs[i])))
@@ -354,7 +353,7 @@ static __attribute__((noinline)) tn_status go_long_way(const tn_op *op, const tn
     memset(c.operand_scalar, 0, sizeof c.operand_scalar);
     c.b.op = op;
     c.b.info = info;
-    c.b.types_of = &tni_kernel_type_table[info->kernel];
+    c.b.types_of = &tni_kernel_types_of[info->kernel];
     c.b.args = args;
     c.b.temps.n = c.b.n_ints = 0;
     c.b.temps.before = NULL;
@@ -430,22 +429,22 @@ static bool writes_plainly(const tni_kernel *kernel, const tn_tensor *result, co
 
 tn_status tni_pointwise(const tn_op *op, const tn_cell *args, tn_cell *rets) {
     const tni_op_info *info = tni_info(op);
-    const tni_kernel_types *kt = &tni_kernel_type_table[info->kernel];
+    const tni_kernel_types *kt = &tni_kernel_types_of[info->kernel];
     tn_cell cells[TNI_MAX_ARGS];
     uint32_t scalars = 0, tensors = 0; /* masks of kernel arguments */
     bool scalar_operand = false;
     tn_dtype type = TN_DTYPE_NONE; /* T */
     const tn_tensor *like = NULL;  /* they all are */
     for (uint32_t i = 0; i < kt->n_args; i++) {
-        uint8_t of = kt->args[i];
+        int8_t of = kt->args[i];
         cells[i] = *source(info, args, i);
-        if (of < TNI_SCALAR_TYPE && TNI_LIKELY(cells[i].tag == TN_CELL_TENSOR)) {
+        if (of < TN_KERNEL_SCALAR && TNI_LIKELY(cells[i].tag == TN_CELL_TENSOR)) {
             const tn_tensor *t = cells[i].v.pointer;
             if (like ? !alike(like, t) : !is_contiguous(t))
                 return go_long_way(op, args, rets);
             like = t;
-            if (of >= TNI_FIXED_TYPE) {
-                if (t->view.dtype != of - TNI_FIXED_TYPE)
+            if (of < 0) {
+                if (t->view.dtype != TN_KERNEL_FIXED(of))
                     return go_long_way(op, args, rets);
             } else if (type == TN_DTYPE_NONE) {
                 type = t->view.dtype;
@@ -453,9 +452,9 @@ tn_status tni_pointwise(const tn_op *op, const tn_cell *args, tn_cell *rets) {
                 return go_long_way(op, args, rets);
             }
             tensors |= 1u << i;
-        } else if (of != TNI_NO_TENSOR) {
+        } else if (of != TN_KERNEL_NO_TENSOR) {
             scalars |= 1u << i;
-            scalar_operand |= of != TNI_SCALAR_TYPE;
+            scalar_operand |= of != TN_KERNEL_SCALAR;
         }
     }
     if (type == TN_DTYPE_NONE || like->view.numel == 0 || like->view.numel > INT32_MAX ||

@@ -15,18 +15,6 @@ enum {
     NEIGHBOUR_BYTES = 64  /* compared before and behind an output */
 };
 
-typedef struct kernel_types {
-    int8_t args[16]; /* as tenon/kernels.h codes them */
-    int8_t outs[4];
-    uint32_t n_outs;
-} kernel_types;
-
-#define TYPES_OF(name, hash, small, kind, schema) \
-    [TNI_KERNEL_##name] = {TN_KERNEL_ARG_TYPES_##name, TN_KERNEL_OUT_TYPES_##name, \
-                           sizeof((int8_t[])TN_KERNEL_OUT_TYPES_##name)},
-static const kernel_types types_of[TNI_KERNEL_COUNT] = {TN_KERNEL_TABLE(TYPES_OF)};
-#undef TYPES_OF
-
 #define REPORT(k, slot, ...) tni_finding((k)->watch, TNI_TENON, slot, (k)->real.op, __VA_ARGS__)
 
 /* ---- what is handed over ----------------------------------------------------------------- */
@@ -101,11 +89,12 @@ static uint32_t check_argument(const tni_watched_kernel *k, const tn_call *call,
 
 static void check_tensors(const tni_watched_kernel *k, const tn_call *call, call_views *views) {
     const tni_kernel_op *op = k->real.op ? tni_kernel_op_find(k->real.op) : NULL;
-    const kernel_types *types = op && op->index < TNI_KERNEL_COUNT ? &types_of[op->index] : NULL;
+    const tni_kernel_types *types =
+        op && op->index < TNI_KERNEL_COUNT ? &tni_kernel_types_of[op->index] : NULL;
     tn_dtype chosen[TN_KERNEL_MAX_TYPES];
     for (int i = 0; i < TN_KERNEL_MAX_TYPES; i++)
         chosen[i] = TN_DTYPE_NONE;
-    if (types && (call->n_args > sizeof types->args || call->n_outs != types->n_outs)) {
+    if (types && (call->n_args != types->n_args || call->n_outs != types->n_outs)) {
         views->wrong = true;
         REPORT(k, "kernel->run", "%u arguments and %u outputs; the schema is %s", call->n_args,
                call->n_outs, op->schema);

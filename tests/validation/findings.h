@@ -12,6 +12,7 @@
 #include "tests/validation/brittle.h"
 #include "loader/loader.h"
 
+#include <tenon/requirements.h>
 #include <tenon/validation.h>
 
 enum { SYNC, ASYNC };
@@ -21,7 +22,7 @@ enum { SYNC, ASYNC };
 typedef struct finding_case {
     const char *fault;
     void (*act)(void);
-    uint32_t requirement;
+    tn_requirement requirement; /* 0: the caller is wrong */
     const char *slot, *word;
     int async, level;
 } finding_case;

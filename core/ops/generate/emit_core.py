@@ -233,27 +233,12 @@ class CoreEmitter:
         if values:
             fields.append(f".constants = {{{', '.join(values)}}}")
 
-    def kernel_types(self):
-        kinds = ("pointwise", "reduction", "factory", "general")
-        out = ["const tni_kernel_types tni_kernel_type_table[TNI_KERNEL_COUNT] = {\n"]
-        for _, k in self.kernels.values():
-            variable = {n: i for i, (_, names, _) in enumerate(k.types) for n in names}
-            variable |= {n: f"TNI_FIXED_TYPE + TN_{d.upper()}" for n, d in k.fixed.items()}
-            args = [str(variable[n]) if t.startswith("Tensor") else
-                    "TNI_SCALAR_TYPE" if t.startswith("Scalar") else "TNI_NO_TENSOR" for t, n in k.args]
-            outs = [str(variable[n]) for n in k.outs]
-            masks = [f"{m:#x}" for _, _, m in k.types]
-            out.append(f"    [TNI_KERNEL_{k.name}] = {{{len(k.args)}, {len(k.outs)}, {len(k.types)}, "
-                       f"{kinds.index(k.kind)}, {{{', '.join(args) or '0'}}}, {{{', '.join(outs)}}}, "
-                       f"{{{', '.join(masks)}}}}},\n")
-        return "".join(out) + "};\n"
-
     def source(self):
         return "".join(
             [f"/* The table of operators, decompositions and derivatives. {GENERATED} */\n"
              "#include \"core/ops/functions.h\"\n\n"]
             + [f + "\n" for f in self.functions]
-            + ["const tni_op_info tni_op_infos[TNI_OP_COUNT] = {\n"] + self.infos + ["};\n\n", self.kernel_types()])
+            + ["const tni_op_info tni_op_infos[TNI_OP_COUNT] = {\n"] + self.infos + ["};\n"])
 
     def header(self):
         out = ["/* Every C function that the table names, for the families that define them.\n"
