@@ -46,7 +46,7 @@ def main():
     args = parser.parse_args()
 
     includes = [f"-I{root / layer / 'include'}" for root in (args.source, args.build)
-                for layer in ("plugin-sdk", "base", "dispatcher", "core")]
+                for layer in ("plugin-sdk", "base", "dispatcher", "loader", "core")]
     flags = ["-std=gnu11", "-O2", "-g", "-pthread", *WARNINGS]
     if args.sanitize != "none":
         flags.append(f"-fsanitize={args.sanitize}")
