@@ -2,7 +2,7 @@
  * atomically, so that reading one takes no lock. */
 #include "base/alloc.h"
 #include "base/error.h"
-#include "dispatcher/operators.h"
+#include "dispatcher/internal.h"
 
 #include <string.h>
 

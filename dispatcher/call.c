@@ -1,7 +1,7 @@
 /* The boxed call: cells checked against the schema, defaults filled in, then the dispatch; and what
  * happens when nobody answers. */
 #include "base/error.h"
-#include "dispatcher/operators.h"
+#include "dispatcher/internal.h"
 
 #include <stdio.h>
 #include <string.h>

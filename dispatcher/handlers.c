@@ -6,7 +6,7 @@
  * its own and one for all the others together. */
 #include "base/alloc.h"
 #include "base/error.h"
-#include "dispatcher/operators.h"
+#include "dispatcher/internal.h"
 
 #include <string.h>
 

@@ -6,7 +6,7 @@
 #include "base/error.h"
 #include "base/fork.h"
 #include "dispatcher/kernel_ops.h"
-#include "dispatcher/operators.h"
+#include "dispatcher/internal.h"
 
 #include <string.h>
 

@@ -1,7 +1,7 @@
 /* Dispatch rows: made from registrations, interned by content, never freed while calls may read
  * them. Rows are made from a reserve, so that dropping a registration cannot fail. */
 #include "base/alloc.h"
-#include "dispatcher/operators.h"
+#include "dispatcher/internal.h"
 
 #include <string.h>
 

@@ -4,8 +4,8 @@
  * operators. So rows are interned by content and shared by operators, and "the same state comes
  * back" is a look-up. Everything here is guarded by tni_registry_lock.
  */
-#ifndef TNI_DISPATCHER_OPERATORS_H
-#define TNI_DISPATCHER_OPERATORS_H
+#ifndef TNI_DISPATCHER_INTERNAL_H
+#define TNI_DISPATCHER_INTERNAL_H
 
 #include "dispatcher/registry.h"
 
