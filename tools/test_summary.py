@@ -25,7 +25,7 @@ BUILDS = ["plain", "asan", "tsan", "hard"]
 
 # What the setups in meson.build leave out.
 ONCE = {"slow", "source", "install", "conform"}
-LEFT_OUT = {"asan": ONCE, "tsan": ONCE | {"not_tsan"}, "hard": ONCE}
+LEFT_OUT = {"asan": ONCE | {"not_asan"}, "tsan": ONCE | {"not_tsan"}, "hard": ONCE}
 
 
 def name_in_log(test):
@@ -96,7 +96,7 @@ class Build:
             if record:
                 self.look_for_skipped(record, "may_skip" in suites)
             elif suites & left_out:
-                which = "the plain build runs it" if suites & ONCE else "not_tsan"
+                which = "the plain build runs it" if suites & ONCE else f"not_{self.name}"
                 self.did_not_run.setdefault(which, []).append(test["name"])
             elif only_some:
                 self.did_not_run.setdefault("not asked for", []).append(test["name"])
