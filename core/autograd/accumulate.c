@@ -82,8 +82,9 @@ tn_tensor *tni_add_grads(tn_tensor *sum, tn_tensor *grad, bool create_graph) {
     return result;
 }
 
-/* A leaf may be shared by graphs that run in several threads. */
-enum { N_LOCKS = 64 };
+/* A leaf may be shared by graphs that run in several threads. Few enough that fork, which takes them
+ * all, stays within what ThreadSanitizer's deadlock detector can follow: 64 locks of a thread. */
+enum { N_LOCKS = 16 };
 static tni_lock locks[N_LOCKS] = {[0 ... N_LOCKS - 1] = TNI_LOCK_INITIALIZER};
 
 static void fork_before_ACCUMULATE(void) {
