@@ -45,8 +45,9 @@ def main():
     parser.add_argument("--chapters", nargs="+", type=pathlib.Path)
     args = parser.parse_args()
 
-    includes = [f"-I{root / layer / 'include'}" for root in (args.source, args.build)
-                for layer in ("plugin-sdk", "base", "dispatcher", "loader", "core")]
+    layers = {layer: [f"-I{root / layer / 'include'}" for root in (args.source, args.build)]
+              for layer in ("plugin-sdk", "base", "dispatcher", "loader", "core")}
+    includes = sum(layers.values(), [])
     flags = ["-std=gnu11", "-O2", "-g", "-pthread", *WARNINGS]
     if args.sanitize != "none":
         flags.append(f"-fsanitize={args.sanitize}")
@@ -59,7 +60,7 @@ def main():
         sources = [path for path in sorted(folder.glob("*.c")) if path != program]
         plugin = folder / "libtenon_npu.so"
         # Vendors have the headers of plugin-sdk alone.
-        run(*compiler, *flags, "-shared", "-fPIC", "-fvisibility=hidden", *includes[0::4],
+        run(*compiler, *flags, "-shared", "-fPIC", "-fvisibility=hidden", *layers["plugin-sdk"],
             '-DPLUGIN_VERSION="0.1.0"', "-o", plugin, *sources)
         core = args.build / "core"
         run(*compiler, *flags, *includes, "-o", folder / "try", program, f"-L{core}", "-ltenon", "-lm")
