@@ -55,8 +55,8 @@ static void put_n(FILE *out, const char *s, size_t n, bool lines) {
     }
 }
 
-void put_safely(FILE *out, const char *s, bool lines) {
-    put_n(out, s, strlen(s), lines);
+void put_safely(FILE *out, const char *text, bool lines) {
+    put_n(out, text, strlen(text), lines);
 }
 
 /* Characters as a terminal shows them: UTF-8's continuation bytes take no place. */

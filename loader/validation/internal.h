@@ -265,7 +265,7 @@ typedef struct tni_process_before {
     tni_process_state state; /* level 2 */
 } tni_process_before;
 
-void tni_process_begin(const tni_watch *watch, tni_process_before *out);
+void tni_process_begin(const tni_watch *w, tni_process_before *before);
 /* Reports what the call changed, at level 2, and remembers threads and descriptors that are new as
  * the plugin's; `mark` as tni_watch.files says. */
 void tni_process_end(tni_watch *watch, const tni_process_before *before, const char *slot,

@@ -19,7 +19,7 @@ typedef struct tni_census {
     bool files[TNI_CENSUS_FILES];
 } tni_census;
 
-void tni_census_take(tni_census *out);
+void tni_census_take(tni_census *c);
 
 bool tni_census_has_thread(const tni_census *census, pid_t thread);
 

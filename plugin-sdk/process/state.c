@@ -10,8 +10,6 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
-extern char **environ;
-
 typedef tni_process_state state;
 
 /* Writes what was done, and says that something was. */

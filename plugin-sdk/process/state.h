@@ -63,7 +63,7 @@ typedef struct tni_process_state {
     int priority;
 } tni_process_state;
 
-void tni_process_look(tni_process_state *out);
+void tni_process_look(tni_process_state *s);
 
 /* Looks again: the first part that is different from `before`, and in `text` what was done to it, as
  * "changed the umask from 22 to 27". TNI_PROCESS_PARTS where all is as it was. */

@@ -70,8 +70,8 @@ bool tc_matrix_make(const tc_log *log, tc_matrix *out) {
         tc_case c;
         char why[TC_MESSAGE];
         if (!tc_case_parse(r->line, &c, why) ||
-            (strcmp(c.class, "kernel") && strcmp(c.class, "same") && strcmp(c.class, "refuse") &&
-             strcmp(c.class, "operator")))
+            (strcmp(c.class, "kernel") != 0 && strcmp(c.class, "same") != 0 &&
+             strcmp(c.class, "refuse") != 0 && strcmp(c.class, "operator") != 0))
             continue;
         const char *dtype = tc_case_get(&c, "T");
         dtype = dtype ? dtype : tc_case_get(&c, "S");

@@ -24,18 +24,19 @@ const char *tc_level_state_name(tc_level_state state) {
     return names[state];
 }
 
-void tc_levels_finish(tc_levels *levels) {
-    for (unsigned i = 0; i < levels->n; i++) {
-        tc_level *level = &levels->at[i];
-        for (size_t k = 0; k < level->n_demands; k++) {
-            tc_pattern_destroy(level->demands[k].pattern);
-            tc_pattern_destroy(level->demands[k].fallback);
-        }
-        free(level->demands);
-        free(level->name);
-        free(level->title);
+static void finish(tc_level *level) {
+    for (size_t k = 0; k < level->n_demands; k++) {
+        tc_pattern_destroy(level->demands[k].pattern);
+        tc_pattern_destroy(level->demands[k].fallback);
     }
-    levels->n = 0;
+    free(level->demands);
+    free(level->name);
+    free(level->title);
+}
+
+void tc_levels_finish(tc_levels *levels) {
+    while (levels->n)
+        finish(&levels->at[--levels->n]);
 }
 
 tc_level *tc_levels_find(tc_levels *levels, const char *name) {
@@ -163,15 +164,12 @@ bool tc_levels_add(tc_levels *levels, const char *name, const char *text,
         good = false;
     }
     free(copy);
-    levels->at[levels->n < TC_MAX_LEVELS ? levels->n : TC_MAX_LEVELS - 1] =
-        levels->n < TC_MAX_LEVELS ? level : levels->at[TC_MAX_LEVELS - 1];
     if (good) {
-        levels->n++;
+        levels->at[levels->n++] = level;
         return true;
     }
     snprintf(why, TC_VERDICT_MESSAGE, "level %s:%u: %s", name, number, reason);
-    tc_levels one = {.at = {level}, .n = 1};
-    tc_levels_finish(&one);
+    finish(&level);
     return false;
 }
 

@@ -12,8 +12,6 @@
 #include "plugin-sdk/conformance/worker/suite.h"
 #include "plugin-sdk/conformance/runner/run/schedule.h"
 
-extern char **environ;
-
 void tc_selection_finish(tc_selection *selection) {
     for (size_t i = 0; i < selection->n; i++)
         free(selection->at[i].line);

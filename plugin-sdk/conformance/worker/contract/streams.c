@@ -144,8 +144,9 @@ static void many(tc_contract *k) {
         for (int step = 0; step < 5; step++) { /* in order within each */
             memset(b.model + i * 100 + step, i + step, 100 - (size_t)step);
             tc_must(k, TNP_FILL_VALUE,
-                    s->memory->fill(s->device, streams[i], b.memory, (uint64_t)(i * 100 + step),
-                                    (uint32_t)(i + step), (uint64_t)(100 - step)),
+                    s->memory->fill(s->device, streams[i], b.memory,
+                                    (uint64_t)i * 100 + (uint64_t)step, (uint32_t)(i + step),
+                                    100 - (uint64_t)step),
                     "fill");
         }
     for (int i = 0; i < n; i++)

@@ -79,7 +79,8 @@ static tc_line call_line(const tc_record *record, const tn_dtype *types, const s
                 : tc_line_add(&l, "%s=none", name);
         else
             tc_line_tensor(&l, name, s->rank,
-                           strcmp(name, "mean") && strcmp(name, "rstd") ? s->sizes : ones, lies);
+                           strcmp(name, "mean") != 0 && strcmp(name, "rstd") != 0 ? s->sizes : ones,
+                           lies);
     }
     return l;
 }
