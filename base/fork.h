@@ -15,9 +15,9 @@
  *   thread may be waiting for who forks); its module is then told that the child has nothing whole,
  *   and its functions fail there.
  *
- * Only fork pays for this. A lock that spins holds tni_fork_generation, see core/autograd. Plugins
- * are on their own: the core makes no call in the child for what was open, unless the plugin says
- * TN_PLUGIN_FORK_SAFE.
+ * Only fork pays for this. A lock that spins holds tni_fork_generation, see core/autograd. The core
+ * makes no call in the child for what was open, unless the plugin says TN_PLUGIN_FORK_SAFE; then it
+ * tells the plugin of forks (tenon/ext/fork.h).
  */
 #ifndef TNI_BASE_FORK_H
 #define TNI_BASE_FORK_H

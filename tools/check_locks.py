@@ -5,7 +5,7 @@ usage: check_locks.py ROOT
 
 Each lock of base, dispatcher and core is a row of TNI_FORK_MAP (base/fork.h), each row is a lock that
 there is, and the level of each is registered. A loop on an atomic exchange is a lock as well, and holds
-tni_fork_generation. A plugin that says TN_PLUGIN_FORK_SAFE has no locks, or a pthread_atfork beside them.
+tni_fork_generation. A plugin that says TN_PLUGIN_FORK_SAFE has no locks, or the extension TN_EXT_FORK.
 """
 
 import pathlib
@@ -56,8 +56,10 @@ def problems_of_plugin(folder):
     texts = {path: path.read_text() for path in sources(folder)}
     if not any(re.search(r"\.flags\s*=[^,;]*TN_PLUGIN_FORK_SAFE", text) for text in texts.values()):
         return []
-    return [f"{path}: lock '{name}' of a plugin that says TN_PLUGIN_FORK_SAFE, without a pthread_atfork beside it"
-            for path, text in texts.items() for name in LOCK.findall(text) if "pthread_atfork" not in text]
+    if any("TN_EXT_FORK" in text for text in texts.values()):
+        return []
+    return [f"{path}: lock '{name}' of a plugin that says TN_PLUGIN_FORK_SAFE, without the extension TN_EXT_FORK"
+            for path, text in texts.items() for name in LOCK.findall(text)]
 
 
 def main():

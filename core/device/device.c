@@ -12,6 +12,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <tenon/ext/fork.h>
 
 typedef struct device_type {
     const tni_plugin *plugin; /* NULL for meta */
@@ -144,12 +145,21 @@ static tn_status make_device(const device_type *type, tn_device id, tni_device *
         destroy(d);
         return status;
     }
-    if (plugin)
+    if (plugin) {
         tni_threads_apply(d);
+        if (plugin->table->flags & TN_PLUGIN_FORK_SAFE)
+            d->fork = tni_device_extension(d, TN_EXT_FORK);
+    }
     tni_log_line(TN_LOG_INFO, "device", "%s is open%s%s", d->name, *d->product ? ": " : "",
                  d->product);
     *out = d;
     return TN_OK;
+}
+
+const void *tni_device_extension(const tni_device *d, const char *id) {
+    const void *(*extension)(tn_pself *, const char *) =
+        d->plugin ? TNI_SLOT(d->plugin->table, tn_plugin, extension) : NULL;
+    return extension ? extension(d->plugin->self, id) : NULL;
 }
 
 /* Opens the device and publishes it. The caller holds the lock. */

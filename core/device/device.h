@@ -58,9 +58,10 @@ typedef struct tni_device {
     _Atomic bool lost; /* every later call fails */
     char name[64];     /* "npu@com.acme:0" */
     const char *product;
-    _Atomic bool forked;  /* opened by the parent of this process; `lost` is set too */
-    pthread_mutex_t lock; /* guards what follows */
-    tn_stream *made;      /* all streams but the default one */
+    const struct tn_ext_fork *fork; /* NULL: the plugin need not be told */
+    _Atomic bool forked;            /* opened by the parent of this process; `lost` is set too */
+    pthread_mutex_t lock;           /* guards what follows */
+    tn_stream *made;                /* all streams but the default one */
     uint32_t n_idle_events;
     tn_pevent *idle_events[TNI_IDLE_EVENTS];
 } tni_device;

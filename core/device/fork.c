@@ -8,6 +8,8 @@
 #include "core/device/open.h"
 #include "core/memory/allocator.h"
 
+#include <tenon/ext/fork.h>
+
 tni_lock tni_devices_lock = TNI_LOCK_INITIALIZER;
 
 static void mark_forked(tni_device *d) {
@@ -60,16 +62,36 @@ static void fork_after_ALLOCATORS(bool in_child) {
 
 TNI_FORK_PART(ALLOCATORS)
 
-/* ---- streams and events ------------------------------------------------------------------ */
+/* ---- streams and events, and the plugins' own -------------------------------------------- */
 
+/* What the device's plugin wants to be told of forks: at the first device of it that works. */
+static const tn_ext_fork *fork_of(const tni_device *d) {
+    if (!d->fork || atomic_load(&d->forked))
+        return NULL;
+    for (uint32_t i = 0; i < d->ordinal; i++) {
+        const tni_device *other = tni_device_at(i);
+        if (other->plugin == d->plugin && !atomic_load(&other->forked))
+            return NULL;
+    }
+    return d->fork;
+}
+
+/* Plugins come after all locks under which the core calls them, so that they may hold up the threads
+ * that call them. */
 static void fork_before_DEVICE(void) {
     tni_device *d;
     for (uint32_t i = 0; (d = device_at(i)); i++)
         pthread_mutex_lock(&d->lock);
+    for (uint32_t i = 0; (d = device_at(i)); i++)
+        if (fork_of(d))
+            d->fork->before(d->plugin->self);
 }
 
 static void fork_after_DEVICE(bool in_child) {
     tni_device *d;
+    for (uint32_t i = 0; (d = device_at(i)); i++)
+        if (fork_of(d))
+            d->fork->after(d->plugin->self, in_child);
     for (uint32_t i = 0; (d = device_at(i)); i++)
         pthread_mutex_unlock(&d->lock);
 }

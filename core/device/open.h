@@ -30,6 +30,9 @@ void tni_program_kernels_finish(void);
 /* Lets the default device be chosen anew (name.c). */
 void tni_default_device_forget(void);
 
+/* A table of the device's plugin, NULL when it has none (device.c). */
+const void *tni_device_extension(const tni_device *device, const char *id);
+
 /* Destroys the idle events (event.c). */
 void tni_events_finish(tni_device *device);
 

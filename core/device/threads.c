@@ -10,14 +10,6 @@
 
 static _Atomic uint32_t chosen; /* by tn_set_num_threads; 0: not yet */
 
-static const tn_ext_threads *extension_of(const tni_device *d) {
-    if (!d->plugin)
-        return NULL;
-    const void *(*extension)(tn_pself *, const char *) =
-        TNI_SLOT(d->plugin->table, tn_plugin, extension);
-    return extension ? extension(d->plugin->self, TN_EXT_THREADS) : NULL;
-}
-
 /* What TENON_NUM_THREADS says, 0 for nothing. */
 static uint32_t from_environment(void) {
     int64_t n = tni_env_i64(TNI_ENV_NUM_THREADS);
@@ -25,7 +17,7 @@ static uint32_t from_environment(void) {
 }
 
 static tn_status tell(const tni_device *d, uint32_t n) {
-    const tn_ext_threads *threads = extension_of(d);
+    const tn_ext_threads *threads = tni_device_extension(d, TN_EXT_THREADS);
     if (!threads || !TNI_SLOT(threads, tn_ext_threads, set_num_threads))
         return TN_OK;
     tni_error_plugin(TN_OK, NULL);
@@ -76,7 +68,8 @@ uint32_t tn_get_num_threads(void) {
         return n;
     tni_device *d;
     for (uint32_t i = 0; (d = tni_device_at(i)); i++) {
-        const tn_ext_threads *threads = atomic_load(&d->lost) ? NULL : extension_of(d);
+        const tn_ext_threads *threads =
+            atomic_load(&d->lost) ? NULL : tni_device_extension(d, TN_EXT_THREADS);
         if (threads && TNI_SLOT(threads, tn_ext_threads, get_num_threads))
             return threads->get_num_threads(d->plugin->self);
     }

@@ -110,11 +110,11 @@ void tnc_gemm(tn_dtype dtype, bool ta, bool tb, int64_t m, int64_t n, int64_t k,
 #ifdef TNC_HAVE_OPENBLAS
     /* With alpha 0 most of BLAS's kernels leave the product out, and with it the NaN that 0 * NaN
      * and 0 * infinity are; some do not. */
-    if (dtype == TN_F32 && (float)alpha != 0) {
+    if (dtype == TN_F32 && (float)alpha != 0 && tnc_blas_works()) {
         blas_gemm_f32(ta, tb, m, n, k, (float)alpha, a, lda, b, ldb, (float)beta, c, ldc);
         return;
     }
-    if (dtype == TN_F64 && alpha != 0) {
+    if (dtype == TN_F64 && alpha != 0 && tnc_blas_works()) {
         blas_gemm_f64(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
         return;
     }
@@ -301,13 +301,13 @@ static void tiles(void *context, int64_t begin, int64_t end, int slot) {
     const product *p = context;
     char *scratch = p->scratch + slot * p->scratch_bytes;
     int64_t across = tnc_ceil_div(p->n, p->tile_n), down = tnc_ceil_div(p->m, p->tile_m);
-    int entered = tnc_blas_enter();
+    tnc_blas_visit visit = tnc_blas_enter();
     for (int64_t t = begin; t < end; t++) {
         int64_t j = t % across * p->tile_n, i = t / across % down * p->tile_m;
         tile(p, t / across / down, i, j, tnc_min(p->tile_m, p->m - i), tnc_min(p->tile_n, p->n - j),
              scratch);
     }
-    tnc_blas_leave(entered);
+    tnc_blas_leave(visit);
 }
 
 /* ---- the kernels ------------------------------------------------------------------------- */

@@ -8,9 +8,11 @@
  *                                 the machine has
  */
 #include "plugins/cpu/cpu.h"
+#include "plugins/cpu/matmul.h"
 
 #include <pthread.h>
 #include <string.h>
+#include <tenon/ext/fork.h>
 #include <tenon/ext/threads.h>
 
 /* ---- choosing the kernels ---------------------------------------------------------------- */
@@ -146,8 +148,26 @@ static const tn_ext_threads threads = {
     .get_num_threads = get_num_threads,
 };
 
+static void before_fork(tn_pself *self) {
+    (void)self;
+    tnc_blas_before_fork();
+}
+
+static void after_fork(tn_pself *self, int32_t in_child) {
+    (void)self;
+    tnc_blas_after_fork(in_child);
+}
+
+static const tn_ext_fork forks = {
+    .struct_size = sizeof forks,
+    .before = before_fork,
+    .after = after_fork,
+};
+
 static const void *extension(tn_pself *self, const char *id) {
     (void)self;
+    if (strcmp(id, TN_EXT_FORK) == 0)
+        return &forks;
     return strcmp(id, TN_EXT_THREADS) == 0 ? &threads : NULL;
 }
 

@@ -9,9 +9,6 @@
 #ifdef _OPENMP
 #include <omp.h>
 #endif
-#ifdef TNC_HAVE_OPENBLAS
-#include <cblas.h>
-#endif
 
 static atomic_int n_threads = 1;
 static atomic_bool forked;
@@ -20,14 +17,12 @@ static atomic_bool forked;
  */
 static void after_fork_in_child(void) {
     atomic_store(&forked, true);
+    tnc_blas_forked();
 }
 
 static void watch_fork(void) {
     pthread_atfork(NULL, NULL, after_fork_in_child);
 }
-
-static void blas_start(void);
-static void blas_stop(void);
 
 /* What OMP_NUM_THREADS says, else the number of available cores. */
 static uint32_t default_threads(void) {
@@ -52,12 +47,12 @@ tn_status tnc_threads_start(const char *option) {
                             option);
     }
     tnc_set_threads(n <= 0 ? default_threads() : n > TNC_MAX_SLOTS ? TNC_MAX_SLOTS : (uint32_t)n);
-    blas_start();
+    tnc_blas_start();
     return TN_OK;
 }
 
 void tnc_threads_stop(void) {
-    blas_stop();
+    tnc_blas_stop();
 #ifdef _OPENMP
     if (!atomic_load(&forked))
         omp_pause_resource_all(omp_pause_soft);
@@ -95,52 +90,3 @@ void tnc_parallel(int64_t n, int64_t grain, int n_slots, tnc_body body, void *co
 #endif
     body(context, 0, n, 0);
 }
-
-/* ---- BLAS: we share out the work, it computes -------------------------------------------- */
-
-/* OpenBLAS built for OpenMP asks OpenMP how many threads to use; that answer belongs to the calling
- * thread, so it can be changed for a while without anyone noticing. Its own setter would change the
- * whole process. Inside a parallel region it is serial anyway. */
-#ifdef _OPENMP
-int tnc_blas_enter(void) {
-    int was = omp_get_max_threads();
-    if (was != 1)
-        omp_set_num_threads(1);
-    return was;
-}
-
-void tnc_blas_leave(int entered) {
-    if (entered != 1)
-        omp_set_num_threads(entered);
-}
-#else
-int tnc_blas_enter(void) {
-    return 1;
-}
-
-void tnc_blas_leave(int entered) {
-    (void)entered;
-}
-#endif
-
-#ifdef TNC_HAVE_OPENBLAS
-/* OpenBLAS built for pthreads has only its process-wide setter: one thread while the plugin lives.
- */
-enum { OPENBLAS_PTHREADS = 1 };
-static int blas_threads;
-
-static void blas_start(void) {
-    blas_threads = openblas_get_parallel() == OPENBLAS_PTHREADS ? openblas_get_num_threads() : 0;
-    if (blas_threads)
-        openblas_set_num_threads(1);
-}
-
-static void blas_stop(void) {
-    if (blas_threads)
-        openblas_set_num_threads(blas_threads);
-}
-#else
-static void blas_start(void) {}
-
-static void blas_stop(void) {}
-#endif

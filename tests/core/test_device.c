@@ -245,6 +245,34 @@ static void test_a_forked_child_is_refused(void **state) {
     tni_block_free(live_block);
 }
 
+static bool child_was_told(tni_device *d) {
+    fake_counts c = fake_count();
+    return c.n_before_fork == 1 && c.n_after_fork[1] == 1 && c.n_after_fork[0] == 0;
+}
+
+static bool child_was_told_nothing(tni_device *d) {
+    fake_counts c = fake_count();
+    return c.n_before_fork == 0 && c.n_after_fork[1] == 0;
+}
+
+static void test_a_fork_safe_plugin_is_told_of_forks(void **state) {
+    fake.fork_safe = true;
+    fake.n_devices = 2;
+    assert_true(in_child(child_was_told_nothing, NULL)); /* no device is open */
+    tni_device *d = open_fake();
+    assert_int_equal(tn_device_parse("fake:1").index, 1);
+    assert_non_null(tni_device_get(tn_device_parse("fake:1")));
+    assert_true(in_child(child_was_told, d));
+    fake_counts c = fake_count();
+    assert_int_equal(c.n_before_fork, 1);
+    assert_int_equal(c.n_after_fork[0], 1);
+    assert_int_equal(c.n_after_fork[1], 0);
+}
+
+static void test_a_plugin_that_is_not_fork_safe_is_told_nothing(void **state) {
+    assert_true(in_child(child_was_told_nothing, open_fake()));
+}
+
 static void test_a_fork_safe_plugin_works_in_the_child(void **state) {
     fake.fork_safe = true;
     tni_device *d = open_fake();
@@ -429,6 +457,8 @@ int main(void) {
         TEST(test_a_standing_error_outlives_a_failing_default),
         TEST(test_a_forked_child_is_refused),
         TEST(test_a_fork_safe_plugin_works_in_the_child),
+        TEST(test_a_fork_safe_plugin_is_told_of_forks),
+        TEST(test_a_plugin_that_is_not_fork_safe_is_told_nothing),
         TEST(test_a_lost_device_fails_cleanly_and_takes_back),
         TEST(test_loss_is_noticed_by_an_allocation),
         TEST(test_the_number_of_threads_reaches_plugins),

@@ -4,9 +4,11 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <tenon/ext/fork.h>
 #include <tenon/ext/threads.h>
 #include <unistd.h>
 
@@ -292,6 +294,55 @@ static void a_forked_child_computes_on_one_thread(void **state) {
     assert_int_equal(WEXITSTATUS(status), 0);
 }
 
+static atomic_bool stop;
+
+/* A fork that nobody announced, while a thread is in BLAS: the child does without BLAS. */
+static void *multiply(void *context) {
+    const job *j = context;
+    while (!atomic_load(&stop))
+        if (job_run(j) != TN_OK)
+            return context;
+    return NULL;
+}
+
+static void a_forked_child_computes_beside_blas(void **state) {
+    enum { N_THREADS = 3, N_FORKS = 400 };
+    const tn_ext_fork *ext = cpu.plugin->extension(cpu.self, TN_EXT_FORK);
+    int64_t sizes[] = {1, 20, 20}; /* little work for each call of BLAS */
+    job jobs[N_THREADS + 1];
+    pthread_t threads[N_THREADS];
+    atomic_store(&stop, false);
+    for (int t = 0; t <= N_THREADS; t++) {
+        mini_tensor *m = floats(3, sizes), *out = tensor_create(TN_F32, 3, sizes);
+        jobs[t] = (job){"bmm", TN_F32, {mini_view(m), mini_view(m)}, 2, out, NULL};
+    }
+    for (int t = 0; t < N_THREADS; t++)
+        assert_int_equal(pthread_create(&threads[t], NULL, multiply, &jobs[t]), 0);
+    bool well = true;
+    fflush(NULL);
+    for (int i = 0; i < N_FORKS && well; i++) {
+        bool announced = i % 2;
+        if (announced)
+            ext->before(cpu.self);
+        pid_t child = fork();
+        if (announced)
+            ext->after(cpu.self, child == 0);
+        if (child == 0) {
+            alarm(60);
+            _exit(job_run(&jobs[N_THREADS]) == TN_OK ? 0 : 1);
+        }
+        int status;
+        well = waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0;
+    }
+    atomic_store(&stop, true);
+    for (int t = 0; t < N_THREADS; t++) {
+        void *failed;
+        pthread_join(threads[t], &failed);
+        assert_null(failed);
+    }
+    assert_true(well);
+}
+
 int test_plugin(void) {
     const struct CMUnitTest tests[] = {
         TEST(a_host_it_does_not_know_gets_no_plugin),
@@ -303,6 +354,7 @@ int test_plugin(void) {
         TEST(failing_allocations_are_reported_and_leave_nothing),
         TEST(kernels_may_be_called_by_several_threads_at_once),
         TEST(a_forked_child_computes_on_one_thread),
+        TEST(a_forked_child_computes_beside_blas),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -7,6 +7,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <tenon/ext/fork.h>
 #include <tenon/ext/threads.h>
 
 struct tn_pself {
@@ -403,8 +404,22 @@ static uint32_t get_num_threads(tn_pself *s) {
 
 static const tn_ext_threads threads_ext = {sizeof threads_ext, set_num_threads, get_num_threads};
 
+static void before_fork(tn_pself *s) {
+    pthread_mutex_lock(&lock);
+    counts.n_before_fork++;
+}
+
+static void after_fork(tn_pself *s, int32_t in_child) {
+    counts.n_after_fork[in_child]++;
+    pthread_mutex_unlock(&lock);
+}
+
+static const tn_ext_fork fork_ext = {sizeof fork_ext, before_fork, after_fork};
+
 static const void *extension(tn_pself *s, const char *id) {
-    return strcmp(id, TN_EXT_THREADS) == 0 ? &threads_ext : NULL;
+    return strcmp(id, TN_EXT_THREADS) == 0 ? (const void *)&threads_ext
+           : strcmp(id, TN_EXT_FORK) == 0  ? &fork_ext
+                                           : NULL;
 }
 
 static tn_status init(const tn_host *host, const char *path, tn_pself **out_self) {

@@ -38,6 +38,7 @@ typedef struct fake_counts {
     int64_t n_streams, n_events, n_devices; /* alive */
     uint64_t n_waits;                       /* of streams for events */
     uint64_t n_bad_frees;                   /* of what was not allocated */
+    int n_before_fork, n_after_fork[2];     /* what tenon.fork/1 was told; [in_child] */
 } fake_counts;
 
 const tn_plugin *fake_query(const tn_host *host);

@@ -474,8 +474,8 @@ typedef struct tn_device_ops {
 /* ---- the plugin -------------------------------------------------------------------------- */
 
 enum {
-    TN_PLUGIN_FORK_SAFE = 1u, /* open devices still work in a forked child; without it the core
-                                 makes no call in the child */
+    TN_PLUGIN_FORK_SAFE = 1u, /* open devices still work in a forked child, see tenon/ext/fork.h;
+                                 without it the core makes no call in the child */
     TN_PLUGIN_UNLOADABLE = 2u /* after shutdown the object may be dlclosed */
 };
 

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
+#include <tenon/ext/threads.h>
 #include <unistd.h>
 
 static void compare(tc_contract *k, const tni_process_state *before, const char *call) {
@@ -21,7 +22,7 @@ static void compare(tc_contract *k, const tni_process_state *before, const char 
 /* ---- a life, watched after each call ----------------------------------------------------- */
 
 static void set_threads(tc_contract *k, tc_subject *s) {
-    const tn_ext_threads *threads = tc_subject_threads(s);
+    const tn_ext_threads *threads = tc_subject_extension(s, TN_EXT_THREADS);
     if (!threads)
         return;
     uint32_t n = threads->get_num_threads(s->self);
@@ -58,9 +59,9 @@ static void watch(tc_contract *k, const tni_process_state *before) {
             tc_must(k, TNP_STREAM_CREATE, s.ops->streams->create(s.device, 0, &s.stream),
                     "stream create");
         compare(k, before, "stream create");
-        tc_lifecycle_probe(k, &s, false, TNP_NONE, "a small call", NULL);
+        tc_lifecycle_probe(k, &s, TC_WORK_SMALL, TNP_NONE, "a small call", NULL);
         compare(k, before, "a transfer or a kernel");
-        tc_lifecycle_probe(k, &s, true, TNP_NONE, "a larger call", NULL);
+        tc_lifecycle_probe(k, &s, TC_WORK_WIDE, TNP_NONE, "a larger call", NULL);
         compare(k, before, "a kernel over many elements");
     }
     tc_subject_close(&s);
@@ -134,12 +135,12 @@ static void *call_kernel(void *context) {
     return NULL;
 }
 
-static void run_small(tc_contract *k, tc_subject *s, bool wide) {
+static void run_small(tc_contract *k, tc_subject *s, tc_work work) {
     tc_invocation call;
     tc_placed placed;
     pthread_attr_t attributes;
     pthread_t thread;
-    const tn_kernel *kernel = tc_lifecycle_call(k, s, wide, &call);
+    const tn_kernel *kernel = tc_lifecycle_call(k, s, work, &call);
     if (!kernel || kernel->workspace)
         return;
     if (tc_place_call(s, s->stream, kernel, &call, &placed, k->out)) {

@@ -144,7 +144,8 @@ static void rounds(tc_contract *k, tc_subject *s, tn_memory kept, hoard *h) {
                       "%llu bytes could be allocated at first, and %llu after they were "
                       "freed",
                       (unsigned long long)first, (unsigned long long)bytes);
-        tc_lifecycle_probe(k, s, false, TNP_ALLOC_OUT_OF_MEMORY, "after memory had run out", NULL);
+        tc_lifecycle_probe(k, s, TC_WORK_SMALL, TNP_ALLOC_OUT_OF_MEMORY, "after memory had run out",
+                           NULL);
     }
 }
 
@@ -211,7 +212,7 @@ static void exhaustion_again(tc_contract *k) {
     bool fits = half > 0;
     for (int i = 1; i < 10 && fits; i++)
         fits = fits_again(k, &s, half, "alloc of half of memory, after it was freed,");
-    tc_lifecycle_probe(k, &s, false, TNP_ALLOC_OUT_OF_MEMORY,
+    tc_lifecycle_probe(k, &s, TC_WORK_SMALL, TNP_ALLOC_OUT_OF_MEMORY,
                        "after half of memory was taken and freed", NULL);
     tc_subject_close(&s);
 }
@@ -238,7 +239,8 @@ static void exhaustion_huge(tc_contract *k) {
         }
     if (half)
         fits_again(k, &s, half, "alloc of half of memory, after too much was asked for in vain,");
-    tc_lifecycle_probe(k, &s, false, TNP_ALLOC_OUT_OF_MEMORY, "after too much was asked for", NULL);
+    tc_lifecycle_probe(k, &s, TC_WORK_SMALL, TNP_ALLOC_OUT_OF_MEMORY,
+                       "after too much was asked for", NULL);
     tc_subject_close(&s);
     tc_lifecycle_balanced(k, TNP_HOST_ALLOC_RETURNED, "after too much was asked for, and shutdown");
 }

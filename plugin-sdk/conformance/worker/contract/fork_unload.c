@@ -1,53 +1,207 @@
 /* Forking while devices are open, and unloading the object after shutdown. */
 #include "plugin-sdk/conformance/worker/contract/lifecycle.h"
+#include "plugin-sdk/conformance/worker/kernel/execute.h"
 
 #include <dlfcn.h>
 #include <errno.h>
+#include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/wait.h>
+#include <tenon/ext/fork.h>
 #include <unistd.h>
+
+/* As the core forks. */
+static pid_t announced_fork(const tc_subject *s) {
+    const tn_ext_fork *ext = tc_subject_extension(s, TN_EXT_FORK);
+    fflush(NULL);
+    if (ext)
+        ext->before(s->self);
+    pid_t child = fork();
+    if (ext)
+        ext->after(s->self, child == 0);
+    return child;
+}
+
+/* Forks; the failure of what the child does is the case's. */
+static void in_child(tc_contract *k, tc_subject *s, void (*work)(void *context), void *context,
+                     const char *when) {
+    int ends[2];
+    if (pipe(ends) != 0) {
+        tc_verdict_set(k->out, TC_ERROR, TNP_NONE, "pipe: %s", strerror(errno));
+        return;
+    }
+    pid_t child = announced_fork(s);
+    if (child == 0) {
+        alarm(20);
+        work(context);
+        if (tc_failed(k))
+            (void)!write(ends[1], k->out->message, strlen(k->out->message));
+        _exit(tc_failed(k) ? 1 : 0);
+    }
+    close(ends[1]);
+    char text[TC_VERDICT_MESSAGE] = "";
+    int status = 0;
+    ssize_t got = read(ends[0], text, sizeof text - 1);
+    close(ends[0]);
+    while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
+        ;
+    if (child < 0)
+        tc_verdict_set(k->out, TC_ERROR, TNP_NONE, "fork: %s", strerror(errno));
+    else if (got > 0)
+        TC_BROKEN(k, TNP_FORK_SAFE, "%s: %.900s", when, text);
+    else if (status != 0)
+        TC_BROKEN(k, TNP_FORK_SAFE, "the plugin %s %s",
+                  WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM ? "hung" : "crashed", when);
+}
+
+static bool open_fork_safe(tc_contract *k, tc_subject *s) {
+    if (!tc_lifecycle_open(k, s, tc_host_table(), TNP_FORK_SAFE, "before fork"))
+        return false;
+    if (s->plugin->flags & TN_PLUGIN_FORK_SAFE)
+        return true;
+    tc_subject_close(s);
+    TC_NOT_OFFERED(k, "the plugin has no TN_PLUGIN_FORK_SAFE");
+    return false;
+}
+
+typedef struct probe_context {
+    tc_contract *k;
+    tc_subject *s;
+} probe_context;
+
+static void probe(void *context) {
+    probe_context *p = context;
+    tc_lifecycle_probe(p->k, p->s, TC_WORK_WIDE, TNP_FORK_SAFE, "some work", NULL);
+}
 
 static void life_fork(tc_contract *k) {
     tc_subject s;
-    int ends[2];
-    if (!tc_lifecycle_open(k, &s, tc_host_table(), TNP_FORK_SAFE, "before fork"))
+    probe_context context = {k, &s};
+    if (!open_fork_safe(k, &s))
         return;
-    if (!(s.plugin->flags & TN_PLUGIN_FORK_SAFE)) {
-        tc_subject_close(&s);
-        TC_NOT_OFFERED(k, "the plugin has no TN_PLUGIN_FORK_SAFE");
-        return;
-    }
-    tc_lifecycle_probe(k, &s, true, TNP_FORK_SAFE, "before fork", NULL);
-    if (!tc_failed(k) && pipe(ends) == 0) {
-        fflush(NULL);
-        pid_t child = fork();
-        if (child == 0) {
-            alarm(20);
-            tc_lifecycle_probe(k, &s, true, TNP_FORK_SAFE, "in a forked child", NULL);
-            if (tc_failed(k))
-                (void)!write(ends[1], k->out->message, strlen(k->out->message));
-            _exit(tc_failed(k) ? 1 : 0);
-        }
-        close(ends[1]);
-        char text[TC_VERDICT_MESSAGE] = "";
-        int status = 0;
-        ssize_t got = read(ends[0], text, sizeof text - 1);
-        close(ends[0]);
-        while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
-            ;
-        if (child < 0)
-            tc_verdict_set(k->out, TC_ERROR, TNP_NONE, "fork: %s", strerror(errno));
-        else if (got > 0)
-            TC_BROKEN(k, TNP_FORK_SAFE, "%.900s", text);
-        else if (status != 0)
-            TC_BROKEN(k, TNP_FORK_SAFE, "the plugin %s in a forked child",
-                      WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM ? "hung" : "crashed");
-        tc_lifecycle_probe(k, &s, true, TNP_FORK_SAFE, "after fork, in the parent", NULL);
-    }
+    probe(&context);
+    if (!tc_failed(k))
+        in_child(k, &s, probe, &context, "in a forked child");
+    if (!tc_failed(k))
+        tc_lifecycle_probe(k, &s, TC_WORK_WIDE, TNP_FORK_SAFE, "after fork, in the parent", NULL);
     tc_subject_close(&s);
     tc_lifecycle_balanced(k, TNP_HOST_ALLOC_RETURNED, "after fork and shutdown");
 }
+
+/* ---- forks while other threads are in the plugin ----------------------------------------- */
+
+/* Threads that do little but call, half of them to move bytes, half of them to multiply; and one
+ * that forks, of which the children do both. */
+enum { LABORERS = 4, FORKS = 150 };
+
+typedef struct laborer {
+    tc_contract k; /* of its own */
+    tc_verdict verdict;
+    tc_subject *s;
+    tc_invocation call;
+    tc_placed placed;
+    bool multiplies; /* the plugin has the kernel */
+    atomic_bool *over;
+    pthread_t thread;
+} laborer;
+
+static void prepare(laborer *l, const tc_contract *k, tc_subject *s, atomic_bool *over) {
+    bool said_no = false;
+    *l = (laborer){.s = s, .over = over};
+    l->k = (tc_contract){.c = k->c, .options = k->options, .out = &l->verdict};
+    const tn_kernel *kernel = tc_lifecycle_call(&l->k, s, TC_WORK_PRODUCT, &l->call);
+    l->multiplies = kernel &&
+                    tc_place_call(s, s->stream, kernel, &l->call, &l->placed, &l->verdict) &&
+                    tc_ready_call(&l->placed, &said_no, &l->verdict) && !said_no;
+    l->multiplies = tc_subject_sync(s) == TN_OK && l->multiplies;
+}
+
+static void finish(laborer *l) {
+    tc_unplace(&l->placed);
+    tc_arena_finish(&l->k.arena);
+}
+
+static void check(laborer *l, tn_status status, const char *what) {
+    char reason[TC_MESSAGE];
+    if (status != TN_OK)
+        TC_BROKEN(&l->k, TNP_FORK_SAFE, "%s beside forks: %.800s", what, tc_reason(status, reason));
+}
+
+static void transfer(laborer *l) {
+    tc_subject *s = l->s;
+    static const char bytes[1000];
+    tn_memory memory = 0;
+    void *host;
+    tn_status status = s->memory->alloc(s->device, TN_SPACE_DEVICE, sizeof bytes, &memory, &host);
+    if (status == TN_OK) {
+        status = s->memory->write(s->device, s->stream, memory, 0, bytes, sizeof bytes);
+        tn_status later = tc_subject_sync(s);
+        s->memory->free(s->device, TN_SPACE_DEVICE, memory);
+        status = status == TN_OK ? later : status;
+    }
+    check(l, status, "a transfer");
+}
+
+static void multiply(laborer *l) {
+    if (!l->multiplies)
+        return;
+    tn_status status = tc_run_placed(&l->placed);
+    tn_status later = tc_subject_sync(l->s);
+    check(l, status == TN_OK ? later : status, "a kernel");
+}
+
+static void *transfer_on(void *context) {
+    laborer *l = context;
+    while (!atomic_load(l->over) && !tc_failed(&l->k))
+        transfer(l);
+    return NULL;
+}
+
+static void *multiply_on(void *context) {
+    laborer *l = context;
+    while (l->multiplies && !atomic_load(l->over) && !tc_failed(&l->k))
+        multiply(l);
+    return NULL;
+}
+
+static void do_both(void *context) {
+    laborer *l = context;
+    transfer(l);
+    multiply(l);
+}
+
+static void life_fork_busy(tc_contract *k) {
+    static laborer all[LABORERS + 1];
+    laborer *forking = &all[LABORERS];
+    tc_subject s;
+    atomic_bool over = false;
+    int n = 0;
+    if (!open_fork_safe(k, &s))
+        return;
+    for (int i = 0; i <= LABORERS; i++)
+        prepare(&all[i], k, &s, &over);
+    for (; n < LABORERS; n++)
+        if (pthread_create(&all[n].thread, NULL, n % 2 ? multiply_on : transfer_on, &all[n]) != 0)
+            break;
+    for (int i = 0; i < FORKS && !tc_failed(&forking->k); i++)
+        in_child(&forking->k, &s, do_both, forking,
+                 "in a child that was forked while other threads called it");
+    atomic_store(&over, true);
+    for (int i = 0; i < n; i++)
+        pthread_join(all[i].thread, NULL);
+    for (int i = 0; i <= LABORERS; i++) {
+        if (tc_failed(&all[i].k))
+            tc_verdict_set(k->out, all[i].verdict.status, all[i].verdict.requirement, "%.900s",
+                           all[i].verdict.message);
+        finish(&all[i]);
+    }
+    tc_subject_close(&s);
+    tc_lifecycle_balanced(k, TNP_HOST_ALLOC_RETURNED, "after forks and shutdown");
+}
+
+/* ---- unloading --------------------------------------------------------------------------- */
 
 /* What was registered and not taken back is called when a process forks. */
 static void fork_once(tc_contract *k) {
@@ -69,10 +223,10 @@ static void life_unload(tc_contract *k) {
         if (!tc_lifecycle_open(k, &s, tc_host_table(), TNP_SHUTDOWN_UNLOADABLE,
                                i ? "loaded again" : "loaded"))
             return;
-        tc_lifecycle_probe(k, &s, i == 0, TNP_SHUTDOWN_UNLOADABLE, i ? "loaded again" : "loaded",
-                           NULL);
-        tc_lifecycle_probe(k, &s, false, TNP_SHUTDOWN_UNLOADABLE, i ? "loaded again" : "loaded",
-                           &sum);
+        tc_lifecycle_probe(k, &s, i == 0 ? TC_WORK_WIDE : TC_WORK_SMALL, TNP_SHUTDOWN_UNLOADABLE,
+                           i ? "loaded again" : "loaded", NULL);
+        tc_lifecycle_probe(k, &s, TC_WORK_SMALL, TNP_SHUTDOWN_UNLOADABLE,
+                           i ? "loaded again" : "loaded", &sum);
         bool unloadable = s.plugin->flags & TN_PLUGIN_UNLOADABLE;
         tc_subject_close(&s);
         if (!unloadable) {
@@ -92,6 +246,7 @@ static void life_unload(tc_contract *k) {
 
 const tc_contract_row tc_fork_rows[] = {
     {"life-fork", "", TC_STANDARD, life_fork},
+    {"life-fork-busy", "", TC_STANDARD, life_fork_busy},
     {"life-unload", "", TC_STANDARD, life_unload},
     {0},
 };

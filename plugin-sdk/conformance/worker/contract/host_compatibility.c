@@ -12,7 +12,7 @@ static void live(tc_contract *k, const tn_host *host, tn_requirement requirement
     tc_subject s;
     if (!tc_lifecycle_open(k, &s, host, requirement, when))
         return;
-    tc_lifecycle_probe(k, &s, false, requirement, when, NULL);
+    tc_lifecycle_probe(k, &s, TC_WORK_SMALL, requirement, when, NULL);
     tc_subject_close(&s);
     tc_lifecycle_balanced(k, TNP_HOST_ALLOC_RETURNED, when);
 }

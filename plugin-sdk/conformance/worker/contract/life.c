@@ -108,7 +108,8 @@ static void life_options(tc_contract *k) {
         }
     if (!tc_failed(k) && tc_lifecycle_open(k, &s, tc_host_table(), TNP_INIT_AGAIN,
                                            "init after options that cannot be used")) {
-        tc_lifecycle_probe(k, &s, false, TNP_INIT_AGAIN, "after options that cannot be used", NULL);
+        tc_lifecycle_probe(k, &s, TC_WORK_SMALL, TNP_INIT_AGAIN,
+                           "after options that cannot be used", NULL);
         tc_subject_close(&s);
     }
 }
@@ -169,8 +170,8 @@ static void life_cycles(tc_contract *k) {
         if (!tc_lifecycle_open(k, &s, tc_host_table(), TNP_INIT_AGAIN,
                                i ? "a later life" : "the first life"))
             return;
-        tc_lifecycle_probe(k, &s, i < 2 || i + 1 == times, TNP_INIT_AGAIN,
-                           i ? "a later life" : "the first life", NULL);
+        tc_lifecycle_probe(k, &s, i < 2 || i + 1 == times ? TC_WORK_WIDE : TC_WORK_SMALL,
+                           TNP_INIT_AGAIN, i ? "a later life" : "the first life", NULL);
         tc_subject_close(&s);
         tc_lifecycle_balanced(k, TNP_HOST_ALLOC_RETURNED, "after shutdown");
         tc_arena_finish(&k->arena);
@@ -194,7 +195,7 @@ static void life_again(tc_contract *k) {
         if (!tc_lifecycle_open(k, &s, tc_host_table(), TNP_INIT_AGAIN, "init after shutdown"))
             return;
         uint64_t p = tc_properties_sum(&s, s.index);
-        if (tc_lifecycle_probe(k, &s, false, TNP_INIT_AGAIN, "init after shutdown", &sum)) {
+        if (tc_lifecycle_probe(k, &s, TC_WORK_SMALL, TNP_INIT_AGAIN, "init after shutdown", &sum)) {
             if (i && s.n_devices != n)
                 TC_BROKEN(k, TNP_INIT_AGAIN,
                           "there are %u devices after init, and were %u the first time",

@@ -104,30 +104,41 @@ bool tc_lifecycle_open_device(tc_contract *k, tc_subject *s, uint32_t index, tc_
 
 /* ---- a piece of work --------------------------------------------------------------------- */
 
-static const char *const small_calls[] = {
-    "kernel/add T=f32 self=[5,13] other=[5,13] alpha=2 data=exact",
-    "kernel/mul T=f32 self=[5,13] other=[5,13] data=exact",
-    "kernel/copy S=f32 D=f32 self=[5,13] data=exact",
-    "kernel/fill T=f32 value=3 out=[5,13] data=exact",
-};
-static const char *const wide_calls[] = {
-    "kernel/add T=f32 self=[512,300] other=[512,300] alpha=2 data=exact",
-    "kernel/mul T=f32 self=[512,300] other=[512,300] data=exact",
-    "kernel/copy S=f32 D=f32 self=[512,300] data=exact",
-    "kernel/fill T=f32 value=3 out=[512,300] data=exact",
-};
-enum { N_CALLS = sizeof small_calls / sizeof *small_calls };
+enum { N_CALLS = 4 };
 
-const tn_kernel *tc_lifecycle_call(tc_contract *k, tc_subject *s, bool wide, tc_invocation *call) {
+static const char *const calls[][N_CALLS] = {
+    [TC_WORK_SMALL] =
+        {
+            "kernel/add T=f32 self=[5,13] other=[5,13] alpha=2 data=exact",
+            "kernel/mul T=f32 self=[5,13] other=[5,13] data=exact",
+            "kernel/copy S=f32 D=f32 self=[5,13] data=exact",
+            "kernel/fill T=f32 value=3 out=[5,13] data=exact",
+        },
+    [TC_WORK_WIDE] =
+        {
+            "kernel/add T=f32 self=[512,300] other=[512,300] alpha=2 data=exact",
+            "kernel/mul T=f32 self=[512,300] other=[512,300] data=exact",
+            "kernel/copy S=f32 D=f32 self=[512,300] data=exact",
+            "kernel/fill T=f32 value=3 out=[512,300] data=exact",
+        },
+    [TC_WORK_PRODUCT] =
+        {
+            "kernel/bmm T=f32 self=[1,40,30] mat2=[1,30,20] data=exact",
+            "kernel/bmm T=f64 self=[1,40,30] mat2=[1,30,20] data=exact",
+        },
+};
+
+const tn_kernel *tc_lifecycle_call(tc_contract *k, tc_subject *s, tc_work work,
+                                   tc_invocation *call) {
     char why[TC_MESSAGE];
-    for (int i = 0; i < N_CALLS; i++) {
+    for (int i = 0; i < N_CALLS && calls[work][i]; i++) {
         /* The invocation's strings point into the case. */
         tc_case *c = tc_arena_array(&k->arena, 1, sizeof *c);
         const tn_kernel *kernel;
-        if (!c || !tc_case_parse(wide ? wide_calls[i] : small_calls[i], c, why) ||
+        if (!c || !tc_case_parse(calls[work][i], c, why) ||
             !tc_invocation_parse(c, &k->arena, call, why) ||
             !tc_invocation_fill(call, call->seed, why)) {
-            tc_verdict_set(k->out, TC_ERROR, TNP_NONE, "%s: %s", small_calls[i],
+            tc_verdict_set(k->out, TC_ERROR, TNP_NONE, "%s: %s", calls[work][i],
                            c ? why : "the host has no memory");
             return NULL;
         }
@@ -143,10 +154,10 @@ static uint64_t add_bytes(uint64_t sum, const void *bytes, uint64_t n) {
     return sum;
 }
 
-static void run_call(tc_contract *k, tc_subject *s, bool wide, tc_verdict *v, uint64_t *sum) {
+static void run_call(tc_contract *k, tc_subject *s, tc_work work, tc_verdict *v, uint64_t *sum) {
     tc_invocation call;
     tc_result result;
-    const tn_kernel *kernel = tc_lifecycle_call(k, s, wide, &call);
+    const tn_kernel *kernel = tc_lifecycle_call(k, s, work, &call);
     if (!kernel || !tc_execute(s, kernel, &call, &result, v) || result.said_no)
         return;
     if (!tc_check_success(&call, &result, v))
@@ -187,13 +198,13 @@ static void transfer(tc_subject *s, tc_verdict *v) {
                        "a small transfer came back with other bytes");
 }
 
-bool tc_lifecycle_probe(tc_contract *k, tc_subject *s, bool wide, tn_requirement requirement,
+bool tc_lifecycle_probe(tc_contract *k, tc_subject *s, tc_work work, tn_requirement requirement,
                         const char *when, uint64_t *out_sum) {
     tc_verdict v = {0};
     uint64_t sum = UINT64_C(0xcbf29ce484222325);
     transfer(s, &v);
     if (v.status == TC_PASS)
-        run_call(k, s, wide, &v, &sum);
+        run_call(k, s, work, &v, &sum);
     if (out_sum)
         *out_sum = sum;
     if (v.status == TC_FAIL)

@@ -24,11 +24,14 @@ bool tc_lifecycle_open_device(tc_contract *k, tc_subject *s, uint32_t index, tc_
 bool tc_lifecycle_open(tc_contract *k, tc_subject *s, const tn_host *host,
                        tn_requirement requirement, const char *when);
 
-/* Writes, fills, reads, and runs a kernel whose result is checked; `wide`: with so many elements
- * that a device splits the work. `out_sum` (may be NULL) follows from the bits that came out. A
- * failure is reported with `when`, as `requirement`, or where that is TNP_NONE as the one that was
- * broken. */
-bool tc_lifecycle_probe(tc_contract *k, tc_subject *s, bool wide, tn_requirement requirement,
+/* Which kernel calls: `wide` has so many elements that a device splits the work, `product` is what
+ * plugins leave to a library. */
+typedef enum tc_work { TC_WORK_SMALL, TC_WORK_WIDE, TC_WORK_PRODUCT } tc_work;
+
+/* Writes, fills, reads, and runs a kernel whose result is checked. `out_sum` (may be NULL) follows
+ * from the bits that came out. A failure is reported with `when`, as `requirement`, or where that is
+ * TNP_NONE as the one that was broken. */
+bool tc_lifecycle_probe(tc_contract *k, tc_subject *s, tc_work work, tn_requirement requirement,
                         const char *when, uint64_t *out_sum);
 
 /* What the process holds. */
@@ -47,6 +50,7 @@ uint64_t tc_tables_sum(const tn_plugin *plugin);
 
 /* The kernel calls of tc_lifecycle_probe: the first line that the plugin claims, placed by the
  * caller. NULL where it claims none. */
-const tn_kernel *tc_lifecycle_call(tc_contract *k, tc_subject *s, bool wide, tc_invocation *call);
+const tn_kernel *tc_lifecycle_call(tc_contract *k, tc_subject *s, tc_work work,
+                                   tc_invocation *call);
 
 #endif

@@ -25,14 +25,14 @@ static void life_devices(tc_contract *k) {
             if (all[i].device == all[j].device)
                 TC_BROKEN(k, TNP_OPEN_DEVICE, "devices %u and %u are the same handle", j, i);
     for (uint32_t i = 0; i < opened && !tc_failed(k); i++)
-        tc_lifecycle_probe(k, &all[i], false, TNP_OPEN_DEVICE, "a device beside other open ones",
-                           NULL);
+        tc_lifecycle_probe(k, &all[i], TC_WORK_SMALL, TNP_OPEN_DEVICE,
+                           "a device beside other open ones", NULL);
     for (uint32_t i = 0; i < opened; i++) {
         if (all[i].stream)
             s.ops->streams->destroy(all[i].stream);
         s.ops->close(all[i].device);
         for (uint32_t j = i + 1; j < opened && !tc_failed(k); j++)
-            tc_lifecycle_probe(k, &all[j], false, TNP_OPEN_DEVICE,
+            tc_lifecycle_probe(k, &all[j], TC_WORK_SMALL, TNP_OPEN_DEVICE,
                                "a device after another was closed", NULL);
     }
     tc_subject_close(&s);
@@ -145,7 +145,7 @@ static void *errand_open(void *context) {
 static void *errand_work(void *context) {
     errand *e = context;
     if (e->one.device)
-        tc_lifecycle_probe(e->k, &e->one, true, TNP_THREADS_NO_AFFINITY,
+        tc_lifecycle_probe(e->k, &e->one, TC_WORK_WIDE, TNP_THREADS_NO_AFFINITY,
                            "from another thread than init and open", NULL);
     return NULL;
 }

@@ -140,8 +140,8 @@ static void unchanged(tc_contract *k) {
         of = p;
         first = tc_tables_sum(p);
     }
-    tc_lifecycle_probe(k, k->subject, false, TNP_NONE, "a call between two looks at the tables",
-                       NULL);
+    tc_lifecycle_probe(k, k->subject, TC_WORK_SMALL, TNP_NONE,
+                       "a call between two looks at the tables", NULL);
     if (tc_tables_sum(p) != first)
         TC_BROKEN(k, TNP_TABLE_CONSTANT,
                   "the plugin's tables, or strings in them, changed while it ran");

@@ -2,6 +2,7 @@
 #include "plugin-sdk/conformance/worker/contract/lifecycle.h"
 
 #include <string.h>
+#include <tenon/ext/fork.h>
 #include <tenon/ext/threads.h>
 
 /* ---- tables ------------------------------------------------------------------------------ */
@@ -201,9 +202,9 @@ static void load_names(tc_contract *k) {
 }
 
 static void load_extension(tc_contract *k) {
-    static const char *const unknown[] = {"tenon.nonsense/1", "",  "tenon.threads/999",
-                                          "tenon.threads",    "/", "tenon.threads/",
-                                          "tenon.threads/1 ", "x", "tenon.threads/11"};
+    static const char *const unknown[] = {
+        "tenon.nonsense/1", "",  "tenon.threads/999", "tenon.threads", "/", "tenon.threads/",
+        "tenon.threads/1 ", "x", "tenon.threads/11",  "tenon.fork/2"};
     tc_subject s;
     if (!tc_lifecycle_open(k, &s, tc_host_table(), TNP_NONE, "to ask for extensions"))
         return;
@@ -222,6 +223,9 @@ static void load_extension(tc_contract *k) {
     if (threads && (threads->struct_size < sizeof *threads || !threads->set_num_threads ||
                     !threads->get_num_threads))
         TC_BROKEN(k, TNP_TABLE_REQUIRED_MEMBERS, TN_EXT_THREADS " lacks a function");
+    const tn_ext_fork *forks = s.plugin->extension(s.self, TN_EXT_FORK);
+    if (forks && (forks->struct_size < sizeof *forks || !forks->before || !forks->after))
+        TC_BROKEN(k, TNP_TABLE_REQUIRED_MEMBERS, TN_EXT_FORK " lacks a function");
     tc_subject_close(&s);
 }
 
@@ -234,7 +238,8 @@ static void load_life(tc_contract *k) {
         return;
     if (tc_tables_sum(p) != before)
         TC_BROKEN(k, TNP_TABLE_CONSTANT, "init, count, open or stream changed the plugin's tables");
-    tc_lifecycle_probe(k, &s, false, TNP_NONE, "a life of which the tables are watched", NULL);
+    tc_lifecycle_probe(k, &s, TC_WORK_SMALL, TNP_NONE, "a life of which the tables are watched",
+                       NULL);
     if (tc_tables_sum(p) != before)
         TC_BROKEN(k, TNP_TABLE_CONSTANT, "transfers and a kernel changed the plugin's tables");
     tc_subject_close(&s);

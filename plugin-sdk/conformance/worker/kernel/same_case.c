@@ -13,6 +13,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <tenon/ext/threads.h>
 
 /* ---- running and comparing --------------------------------------------------------------- */
 
@@ -239,7 +240,7 @@ static void host_threads(tc_comparison *m) {
     tc_invocation calls[2];
     tc_result results[2];
     tn_pself *self = m->subject->self;
-    const tn_ext_threads *threads = tc_subject_threads(m->subject);
+    const tn_ext_threads *threads = tc_subject_extension(m->subject, TN_EXT_THREADS);
     if (!threads || !(m->kernel->flags & TN_KERNEL_DETERMINISTIC)) {
         tc_verdict_set(m->out, TC_UNSUPPORTED, TNP_NONE,
                        "no tenon.threads/1, or not deterministic");

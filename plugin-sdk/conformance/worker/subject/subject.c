@@ -53,9 +53,9 @@ int64_t tc_subject_property(const tc_subject *s, uint32_t index, int32_t propert
                                       : otherwise;
 }
 
-const tn_ext_threads *tc_subject_threads(const tc_subject *s) {
+const void *tc_subject_extension(const tc_subject *s, const char *id) {
     return TN_HAS(s->plugin, tn_plugin, extension) && s->plugin->extension
-               ? s->plugin->extension(s->self, TN_EXT_THREADS)
+               ? s->plugin->extension(s->self, id)
                : NULL;
 }
 

@@ -2,8 +2,6 @@
 #ifndef TNI_PLUGIN_SDK_CONFORMANCE_WORKER_SUBJECT_SUBJECT_H
 #define TNI_PLUGIN_SDK_CONFORMANCE_WORKER_SUBJECT_SUBJECT_H
 
-#include <tenon/ext/threads.h>
-
 #include "plugin-sdk/conformance/case.h"
 #include "plugin-sdk/conformance/verdict.h"
 #include "plugin-sdk/conformance/worker/worker.h"
@@ -48,8 +46,8 @@ tn_status tc_subject_sync(tc_subject *s);
 int64_t tc_subject_property(const tc_subject *s, uint32_t index, int32_t property,
                             int64_t otherwise);
 
-/* The extension tenon.threads/1, or NULL. */
-const tn_ext_threads *tc_subject_threads(const tc_subject *s);
+/* A table of the plugin's, see tenon/ext/; NULL where it has none. */
+const void *tc_subject_extension(const tc_subject *s, const char *id);
 
 const char *tc_tn_status_name(tn_status status); /* "TN_OUT_OF_MEMORY"; never NULL */
 
