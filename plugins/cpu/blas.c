@@ -1,6 +1,6 @@
 /* BLAS as a guest: on the calling thread, and never in the middle of something when the process
  * forks. */
-#include "plugins/cpu/matmul.h"
+#include "plugins/cpu/gemm.h"
 
 #include <pthread.h>
 #include <sched.h>
@@ -65,7 +65,7 @@ void tnc_blas_stop(void) {}
  * cache line. */
 enum { N_SEATS = 16, CACHE_LINE = 64 };
 static struct { _Alignas(CACHE_LINE) atomic_int n; } seats[N_SEATS];
-static atomic_bool closed;                               /* by a fork that holds the gate */
+static atomic_bool closed; /* by a fork that holds the gate */
 static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
 static atomic_bool lost; /* see tnc_blas_works */
 

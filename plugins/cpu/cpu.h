@@ -77,7 +77,9 @@ typedef struct tnc_family {
     X(optim) \
     X(copy) \
     X(factory) \
-    X(reduce) \
+    X(sum) \
+    X(extreme) \
+    X(variance) \
     X(scan) \
     X(sort) \
     X(index) \

@@ -6,128 +6,15 @@
  * and bf16) is packed into scratch, a panel of K at a time. Integers and tiny products use plain
  * loops.
  */
-#include "plugins/cpu/matmul.h"
+#include "plugins/cpu/gemm.h"
 #include "plugins/cpu/iterate.h"
-
-#ifdef TNC_HAVE_OPENBLAS
-#include <cblas.h>
-#endif
-
-/* ---- plain loops: any strides, any type -------------------------------------------------- */
-
-/* A matrix: element [i, j] is data[i * row + j * column]. */
-typedef struct matrix {
-    char *data;
-    int64_t row, column; /* strides in elements */
-    tn_dtype dtype;
-} matrix;
-
-static inline char *element(const matrix *x, int64_t i, int64_t j) {
-    return x->data + (i * x->row + j * x->column) * tnc_dtype_bytes(x->dtype);
-}
-
-/* n elements of row i, from column j on: where they are, or copied to `packed`. */
-static const void *dense_row(const matrix *x, int64_t i, int64_t j, int64_t n, void *packed) {
-    return tnc_load_run(packed, element(x, i, j), x->column * tnc_dtype_bytes(x->dtype), n,
-                        x->dtype);
-}
-
-/* C = alpha A B + beta C. Rows of C in fours, columns in blocks that stay in registers. */
-enum { LOOP_ROWS = 4, LOOP_COLUMNS = 64 };
-
-#define LOOP_GEMM(sfx, T, U) \
-    static void loop_gemm_##sfx(int64_t m, int64_t n, int64_t k, U alpha, const matrix *a, \
-                                const matrix *b, U beta, const matrix *c) { \
-        for (int64_t j0 = 0; j0 < n; j0 += LOOP_COLUMNS) \
-            for (int64_t i0 = 0; i0 < m; i0 += LOOP_ROWS) { \
-                int64_t columns = tnc_min(LOOP_COLUMNS, n - j0); \
-                int64_t rows = tnc_min(LOOP_ROWS, m - i0); \
-                U sum[LOOP_ROWS][LOOP_COLUMNS] = {{0}}; \
-                T packed[LOOP_COLUMNS]; \
-                for (int64_t p = 0; p < k; p++) { \
-                    const T *row = dense_row(b, p, j0, columns, packed); \
-                    const T *left = (const T *)element(a, i0, p); \
-                    for (int64_t i = 0; i < rows; i++) { \
-                        U x = (U)left[i * a->row]; \
-                        for (int64_t j = 0; j < columns; j++) \
-                            sum[i][j] += x * (U)row[j]; \
-                    } \
-                } \
-                for (int64_t i = 0; i < rows; i++) { \
-                    T *out = (T *)element(c, i0 + i, j0); \
-                    for (int64_t j = 0; j < columns; j++) { \
-                        U base = beta == 0 ? 0 : beta * (U)out[j * c->column]; \
-                        out[j * c->column] = (T)(base + alpha * sum[i][j]); \
-                    } \
-                } \
-            } \
-    }
-LOOP_GEMM(f32, float, float)
-LOOP_GEMM(f64, double, double)
-#define LOOP_GEMM_INT(sfx, T, U, DT) LOOP_GEMM(sfx, T, U)
-TNC_INT_TYPES(LOOP_GEMM_INT)
-
-/* ---- BLAS -------------------------------------------------------------------------------- */
-
-#ifdef TNC_HAVE_OPENBLAS
-#define GEMM_BLAS(sfx, T, letter) \
-    static void blas_gemm_##sfx(bool ta, bool tb, int64_t m, int64_t n, int64_t k, T alpha, \
-                                const T *a, int64_t lda, const T *b, int64_t ldb, T beta, T *c, \
-                                int64_t ldc) { \
-        if (n == 1) { \
-            cblas_##letter##gemv(CblasRowMajor, ta ? CblasTrans : CblasNoTrans, (int)(ta ? k : m), \
-                                 (int)(ta ? m : k), alpha, a, (int)lda, b, tb ? 1 : (int)ldb, \
-                                 beta, c, (int)ldc); \
-        } else if (m == 1) { \
-            cblas_##letter##gemv(CblasRowMajor, tb ? CblasNoTrans : CblasTrans, (int)(tb ? n : k), \
-                                 (int)(tb ? k : n), alpha, b, (int)ldb, a, ta ? (int)lda : 1, \
-                                 beta, c, 1); \
-        } else { \
-            cblas_##letter##gemm(CblasRowMajor, ta ? CblasTrans : CblasNoTrans, \
-                                 tb ? CblasTrans : CblasNoTrans, (int)m, (int)n, (int)k, alpha, a, \
-                                 (int)lda, b, (int)ldb, beta, c, (int)ldc); \
-        } \
-    }
-GEMM_BLAS(f32, float, s)
-GEMM_BLAS(f64, double, d)
-#endif
-
-static void loop_gemm(tn_dtype dtype, bool ta, bool tb, int64_t m, int64_t n, int64_t k,
-                      double alpha, const void *a, int64_t lda, const void *b, int64_t ldb,
-                      double beta, void *c, int64_t ldc) {
-    matrix left = {(char *)(uintptr_t)a, ta ? 1 : lda, ta ? lda : 1, dtype};
-    matrix right = {(char *)(uintptr_t)b, tb ? 1 : ldb, tb ? ldb : 1, dtype};
-    matrix out = {c, ldc, 1, dtype};
-    if (dtype == TN_F32)
-        loop_gemm_f32(m, n, k, (float)alpha, &left, &right, (float)beta, &out);
-    else
-        loop_gemm_f64(m, n, k, alpha, &left, &right, beta, &out);
-}
-
-void tnc_gemm(tn_dtype dtype, bool ta, bool tb, int64_t m, int64_t n, int64_t k, double alpha,
-              const void *a, int64_t lda, const void *b, int64_t ldb, double beta, void *c,
-              int64_t ldc) {
-#ifdef TNC_HAVE_OPENBLAS
-    /* With alpha 0 most of BLAS's kernels leave the product out, and with it the NaN that 0 * NaN
-     * and 0 * infinity are; some do not. */
-    if (dtype == TN_F32 && (float)alpha != 0 && tnc_blas_works()) {
-        blas_gemm_f32(ta, tb, m, n, k, (float)alpha, a, lda, b, ldb, (float)beta, c, ldc);
-        return;
-    }
-    if (dtype == TN_F64 && alpha != 0 && tnc_blas_works()) {
-        blas_gemm_f64(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
-        return;
-    }
-#endif
-    loop_gemm(dtype, ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
-}
 
 /* ---- one call ---------------------------------------------------------------------------- */
 
 /* C [b, m, n] = beta S + alpha A [b, m, k] B [b, k, n] */
 typedef struct product {
     int64_t batch, m, n, k;
-    matrix a, b, c, s;                 /* s.data is NULL where there is no S */
+    tnc_matrix a, b, c, s;             /* s.data is NULL where there is no S */
     int64_t batch_a, batch_b, batch_c; /* strides in elements */
     int64_t tile_m, tile_n, tile_k;
     tn_dtype type;       /* computed in: a and b of halves are packed as f32 */
@@ -147,14 +34,14 @@ enum {
 };
 
 /* Can BLAS read [rows, columns] of it? */
-static bool is_blas(const matrix *x, int64_t rows, int64_t columns) {
+static bool is_blas(const tnc_matrix *x, int64_t rows, int64_t columns) {
     int64_t limit = INT32_MAX;
     return (x->column == 1 && x->row >= columns && x->row <= limit) ||
            (x->row == 1 && x->column >= rows && x->column <= limit);
 }
 
 /* A dimension of one element has no stride worth speaking of: gives it one that suits BLAS. */
-static void tidy(matrix *x, int64_t rows, int64_t columns) {
+static void tidy(tnc_matrix *x, int64_t rows, int64_t columns) {
     if (columns == 1)
         x->column = 1;
     if (rows == 1 && x->column == 1)
@@ -173,11 +60,11 @@ static void plan(product *p) {
     tidy(&p->b, p->k, p->n);
     tidy(&p->c, p->m, p->n);
     if (p->c.column != 1 && p->c.row == 1) { /* C^T = B^T A^T */
-        matrix a = p->a;
-        p->a = (matrix){p->b.data, p->b.column, p->b.row, p->b.dtype};
-        p->b = (matrix){a.data, a.column, a.row, a.dtype};
-        p->c = (matrix){p->c.data, p->c.column, p->c.row, p->c.dtype};
-        p->s = (matrix){p->s.data, p->s.column, p->s.row, p->s.dtype};
+        tnc_matrix a = p->a;
+        p->a = (tnc_matrix){p->b.data, p->b.column, p->b.row, p->b.dtype};
+        p->b = (tnc_matrix){a.data, a.column, a.row, a.dtype};
+        p->c = (tnc_matrix){p->c.data, p->c.column, p->c.row, p->c.dtype};
+        p->s = (tnc_matrix){p->s.data, p->s.column, p->s.row, p->s.dtype};
         int64_t m = p->m, batch_a = p->batch_a;
         p->m = p->n;
         p->n = m;
@@ -204,47 +91,25 @@ static void plan(product *p) {
 }
 
 /* [rows, columns] at (i, j) of x as a dense row-major panel of the computing type. */
-static void pack(void *panel, const matrix *x, int64_t i, int64_t j, int64_t rows,
+static void pack(void *panel, const tnc_matrix *x, int64_t i, int64_t j, int64_t rows,
                  int64_t columns) {
     int64_t item = tnc_dtype_bytes(x->dtype);
     char *out = panel;
     for (int64_t r = 0; r < rows; r++)
-        tnc_gather_run(out + r * columns * tnc_cell_bytes(x->dtype), element(x, i + r, j),
+        tnc_gather_run(out + r * columns * tnc_cell_bytes(x->dtype), tnc_element(x, i + r, j),
                        x->column * item, columns, x->dtype);
 }
 
-static double number(const tn_cell *cell) {
-    return cell->tag == TN_CELL_F64 ? cell->v.f64 : (double)cell->v.i64;
-}
-
 /* C's tile = S's, so that the product can be added with beta. */
-static void load_s(const matrix *c, const matrix *s, int64_t m, int64_t n) {
+static void load_s(const tnc_matrix *c, const tnc_matrix *s, int64_t m, int64_t n) {
     int64_t item = tnc_dtype_bytes(s->dtype), cell = tnc_dtype_bytes(c->dtype);
     for (int64_t i = 0; i < m; i++) {
         if (c->column == 1)
-            tnc_gather_run(element(c, i, 0), element(s, i, 0), s->column * item, n, s->dtype);
+            tnc_gather_run(tnc_element(c, i, 0), tnc_element(s, i, 0), s->column * item, n,
+                           s->dtype);
         else
             for (int64_t j = 0; j < n; j++)
-                memcpy(element(c, i, j), element(s, i, j), (size_t)cell);
-    }
-}
-
-static void loop_tile(const product *p, const matrix *a, const matrix *b, const matrix *c,
-                      int64_t m, int64_t n, double beta) {
-    switch (p->type) {
-    case TN_F32:
-        loop_gemm_f32(m, n, p->k, (float)number(&p->alpha), a, b, (float)beta, c);
-        return;
-    case TN_F64:
-        loop_gemm_f64(m, n, p->k, number(&p->alpha), a, b, beta, c);
-        return;
-#define LOOP_CASE(sfx, T, U, DT) \
-    case TN_##DT: \
-        loop_gemm_##sfx(m, n, p->k, (U)p->alpha.v.i64, a, b, beta == 0 ? 0 : (U)p->beta.v.i64, c); \
-        return;
-        TNC_INT_TYPES(LOOP_CASE)
-    default:
-        return;
+                memcpy(tnc_element(c, i, j), tnc_element(s, i, j), (size_t)cell);
     }
 }
 
@@ -252,48 +117,50 @@ static void loop_tile(const product *p, const matrix *a, const matrix *b, const 
 static void tile(const product *p, int64_t batch, int64_t i, int64_t j, int64_t m, int64_t n,
                  char *scratch) {
     int64_t item = tnc_dtype_bytes(p->c.dtype), bytes = tnc_dtype_bytes(p->type);
-    matrix a = p->a, b = p->b, c = p->c, s = p->s, staged;
+    tnc_matrix a = p->a, b = p->b, c = p->c, s = p->s, staged;
     a.data += batch * p->batch_a * item;
     b.data += batch * p->batch_b * item;
     c.data += batch * p->batch_c * item;
-    a.data = element(&a, i, 0);
-    b.data = element(&b, 0, j);
-    c.data = element(&c, i, j);
+    a.data = tnc_element(&a, i, 0);
+    b.data = tnc_element(&b, 0, j);
+    c.data = tnc_element(&c, i, j);
     char *panel_a = scratch;
     char *panel_b = panel_a + (p->pack_a ? aligned(p->tile_m * p->tile_k * bytes) : 0);
     char *panel_c = panel_b + (p->pack_b ? aligned(p->tile_k * p->tile_n * bytes) : 0);
-    staged = p->stage_c ? (matrix){panel_c, n, 1, p->type} : c;
+    staged = p->stage_c ? (tnc_matrix){panel_c, n, 1, p->type} : c;
 
-    double beta = s.data ? number(&p->beta) : 0;
+    static const tn_cell zero = {.tag = TN_CELL_I64};
+    const tn_cell *share = s.data ? &p->beta : &zero;
+    double beta = tnc_number(share);
     if (beta != 0) {
-        s.data = element(&s, i, j);
+        s.data = tnc_element(&s, i, j);
         load_s(&staged, &s, m, n);
     }
     if (p->loops) {
-        loop_tile(p, &a, &b, &staged, m, n, beta);
+        tnc_gemm_loops(p->type, m, n, p->k, &p->alpha, &a, &b, share, &staged);
         return;
     }
     for (int64_t k0 = 0; k0 < p->k; k0 += p->tile_k) {
         int64_t k = tnc_min(p->tile_k, p->k - k0);
-        matrix left = a, right = b;
-        left.data = element(&a, 0, k0);
-        right.data = element(&b, k0, 0);
+        tnc_matrix left = a, right = b;
+        left.data = tnc_element(&a, 0, k0);
+        right.data = tnc_element(&b, k0, 0);
         if (p->pack_a) {
             pack(panel_a, &a, 0, k0, m, k);
-            left = (matrix){panel_a, k, 1, p->type};
+            left = (tnc_matrix){panel_a, k, 1, p->type};
         }
         if (p->pack_b) {
             pack(panel_b, &b, k0, 0, k, n);
-            right = (matrix){panel_b, n, 1, p->type};
+            right = (tnc_matrix){panel_b, n, 1, p->type};
         }
         bool ta = left.column != 1, tb = right.column != 1;
-        tnc_gemm(p->type, ta, tb, m, n, k, number(&p->alpha), left.data,
+        tnc_gemm(p->type, ta, tb, m, n, k, tnc_number(&p->alpha), left.data,
                  ta ? left.column : left.row, right.data, tb ? right.column : right.row,
                  k0 == 0 ? beta : 1, staged.data, staged.row);
     }
     if (p->stage_c)
         for (int64_t r = 0; r < m; r++)
-            tnc_scatter_run(element(&c, r, 0), c.column * item, panel_c + r * n * bytes, n,
+            tnc_scatter_run(tnc_element(&c, r, 0), c.column * item, panel_c + r * n * bytes, n,
                             c.dtype);
 }
 
@@ -313,8 +180,8 @@ static void tiles(void *context, int64_t begin, int64_t end, int slot) {
 /* ---- the kernels ------------------------------------------------------------------------- */
 
 /* Dimensions `rows` and `rows` + 1 of a tensor. */
-static matrix as_matrix(const tn_tensor_view *v, int rows) {
-    return (matrix){tnc_data(v), v->strides[rows], v->strides[rows + 1], v->dtype};
+static tnc_matrix as_matrix(const tn_tensor_view *v, int rows) {
+    return (tnc_matrix){tnc_data(v), v->strides[rows], v->strides[rows + 1], v->dtype};
 }
 
 /* self [B, M, K], mat2 [B, K, N], out [B, M, N] */

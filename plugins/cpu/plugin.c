@@ -8,7 +8,7 @@
  *                                 the machine has
  */
 #include "plugins/cpu/cpu.h"
-#include "plugins/cpu/matmul.h"
+#include "plugins/cpu/gemm.h"
 
 #include <pthread.h>
 #include <string.h>

@@ -1,7 +1,7 @@
 /* How kernels share their work among host threads: one place that knows OpenMP, so that kernels are
  * plain functions over a range, and the number of threads is ours and not the process's. */
 #include "plugins/cpu/cpu.h"
-#include "plugins/cpu/matmul.h"
+#include "plugins/cpu/gemm.h"
 
 #include <pthread.h>
 #include <stdatomic.h>
