@@ -127,6 +127,16 @@ TN_API void tn_scope_close(tn_scope scope);
 /* How many tensors the thread's scopes hold. */
 TN_API uint64_t tn_scope_held(void);
 
+/* For language bindings, whose objects know when they end. `on`: what the calling thread's root
+ * scope would get from now on belongs to the caller, who gives the reference back with tn_drop;
+ * scopes that are opened hold as ever, and tn_escape from the outermost hands to the caller.
+ * In-place and out forms still return their argument and add nothing. Callbacks that run in the
+ * thread (handlers, hooks, release functions) must open a scope for what they make. Until it is
+ * switched off, the thread ends or calls tn_shutdown. TN_STATE, and nothing changes, while a scope
+ * is open or the root scope holds tensors. */
+TN_API tn_status tn_set_results_owned(bool on);
+TN_API bool tn_results_owned(void);
+
 /* TN_SCOPE; at the head of a block: what operators make in the rest of the block dies at its end,
  * however it is left. One per block. */
 #ifdef __cplusplus
