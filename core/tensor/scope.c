@@ -91,17 +91,26 @@ static bool know_thread(void) {
     return marks.known;
 }
 
-tn_tensor *tni_scope_push_slow(tn_tensor *t) {
-    if (!t || owned.looks_full)
-        return t;
+bool tni_scope_reserve(void) {
+    if (owned.looks_full)
+        return true;
     size_t capacity = tni_scopes.capacity;
     if (!know_thread() ||
         !tni_grow(&tni_scopes.items, tni_scopes.n, &capacity, sizeof *tni_scopes.items)) {
-        tni_drop(t);
         tni_fail_memory("room for a tensor in a scope");
-        return NULL;
+        return false;
     }
     tni_scopes.capacity = capacity;
+    return true;
+}
+
+tn_tensor *tni_scope_push_slow(tn_tensor *t) {
+    if (!t || owned.looks_full)
+        return t;
+    if (!tni_scope_reserve()) {
+        tni_drop(t);
+        return NULL;
+    }
     return tni_scopes.items[tni_scopes.n++] = t;
 }
 
