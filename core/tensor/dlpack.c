@@ -5,6 +5,7 @@
 
 #include <string.h>
 #include <tenon/dlpack.h>
+#include <tenon/validation.h>
 
 /* ---- numbers ----------------------------------------------------------------------------- */
 
@@ -245,7 +246,8 @@ static tn_status describe_source(const source *from, described *out) {
                     : backwards                                 ? "it has negative strides"
                     : !out->is_empty && (uintptr_t)out->data % (uint64_t)tni_dtype_size(out->dtype)
                         ? "it is not aligned to its elements"
-                        : NULL;
+                    : tn_validation_level() > 0 ? "TENON_VALIDATE is set"
+                                                : NULL;
     return TN_OK;
 }
 

@@ -2,11 +2,18 @@
 #include "core/tensor/foreign.h"
 #include "base/error.h"
 
+#include <tenon/validation.h>
+
 /* A device that names memory by the host's addresses does so for its own allocations, too. */
 static tn_status check_addresses(tni_device *d, const char *call) {
     tn_status status = tni_device_check(d);
     if (status)
         return status;
+    if (tn_validation_level() > 0)
+        return tni_fail(TN_UNSUPPORTED,
+                        "%s: TENON_VALIDATE knows the memory that plugins give out, and not a"
+                        " program's own; copy it, or leave TENON_VALIDATE unset",
+                        call);
     bool named = d->host_memory && !d->is_meta;
     if (named) {
         tni_block *block = tni_block_alloc(d, tni_stream_current(d), 1);

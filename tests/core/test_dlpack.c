@@ -228,6 +228,18 @@ static void what_cannot_be_shared_is_copied(void **state) {
     }
 }
 
+static void validated_devices_get_a_copy(void **state) {
+    setenv("TENON_VALIDATE", "2", 1);
+    DLManagedTensorVersioned m = others();
+    assert_null(tn_from_dlpack(&m, TN_DLPACK_SHARE));
+    assert_error(TN_UNSUPPORTED, "TENON_VALIDATE", NULL);
+    tn_tensor *t = tn_from_dlpack(&m, TN_DLPACK_COPY_IF_NEEDED);
+    assert_elements(t, (float[]){0, 1, 2, 3, 4, 5});
+    assert_int_equal(n_deleted, 1);
+    unsetenv("TENON_VALIDATE");
+    tn_free(t);
+}
+
 static void strides_that_mean_nothing_may_be_anything(void **state) {
     DLManagedTensorVersioned m = others();
     shape[0] = 1;
@@ -390,6 +402,7 @@ int main(void) {
         TEST(what_cannot_be_handed_out_is_refused),
         TEST(others_memory_is_shared),
         TEST(what_cannot_be_shared_is_copied),
+        TEST(validated_devices_get_a_copy),
         TEST(strides_that_mean_nothing_may_be_anything),
         TEST(what_cannot_be_taken_in_is_refused),
         TEST(what_tenon_shared_comes_back_on_any_device),

@@ -5,6 +5,7 @@
 
 #include <pthread.h>
 #include <tenon/tenon.h>
+#include <tenon/validation.h>
 
 static tn_device cpu(void) {
     return tn_device_parse("cpu:0");
@@ -243,6 +244,16 @@ static void misaligned_storage_takes_no_wider_dtype(void **state) {
     assert_error(TN_INVALID_ARGUMENT, "no multiple of the 8 bytes of f64", NULL);
 }
 
+static void validated_devices_take_no_foreign_memory(void **state) {
+    float numbers[2] = {0};
+    setenv("TENON_VALIDATE", "1", 1);
+    tn_tensor *t = tn_from_blob(numbers, TN_SHAPE(2), tn_no_ints(), TN_F32, cpu(), NULL, NULL);
+    unsetenv("TENON_VALIDATE");
+    assert_null(t);
+    assert_error(TN_UNSUPPORTED, "TENON_VALIDATE", NULL);
+    assert_int_equal(tn_validation_count(), 0);
+}
+
 /* With streams the memory is let go only when they have passed. */
 static bool passed_at_release;
 static void note_passing(void *stream) {
@@ -305,6 +316,7 @@ int main(void) {
         TEST(a_blob_can_be_differentiated),
         TEST(a_wrong_blob_is_refused),
         TEST(misaligned_storage_takes_no_wider_dtype),
+        TEST(validated_devices_take_no_foreign_memory),
         TEST(queued_work_is_waited_for),
         TEST(a_blob_survives_every_failing_allocation),
     };

@@ -121,7 +121,7 @@ TN_API tn_status tn_to_dlpack_legacy(tn_tensor *t, DLManagedTensor **out);
 /* ---- in ---------------------------------------------------------------------------------- */
 
 /* Tensors of Tenon are writable, aligned to their elements, and have no negative strides. What is
- * not like that can be had as a copy only. */
+ * not like that can be had as a copy only, and so can everything while TENON_VALIDATE is set. */
 typedef enum tn_dlpack_copy {
     TN_DLPACK_SHARE = 0,          /* fails with TN_UNSUPPORTED where a copy would be needed */
     TN_DLPACK_COPY_IF_NEEDED = 1, /* shares if it can */

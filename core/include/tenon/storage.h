@@ -49,7 +49,8 @@ TN_API tn_tensor *tn_from_storage(tn_storage *storage, tn_ints sizes, tn_ints st
  * address ("cpu:0" is one; others answer TN_UNSUPPORTED; device {0, 0}: the default device). Strides
  * count elements, are not negative, and may overlap; tn_no_ints() is row-major. `data` is the
  * address of the first element, a multiple of the element's size; NULL where there are no elements.
- * Bool elements are bytes of 0 or 1.
+ * Bool elements are bytes of 0 or 1. With TENON_VALIDATE, which knows only what plugins give out, it
+ * is TN_UNSUPPORTED everywhere.
  *
  * The memory must stay until `release` (NULL: nobody is told) is called with `context`: once, when
  * the last tensor of the storage is gone and the device is done with it, in whichever thread that
