@@ -148,7 +148,7 @@ static shared *share(tn_tensor *t, const char *call) {
 }
 
 tn_status tn_to_dlpack(tn_tensor *t, uint64_t flags, DLManagedTensorVersioned **out) {
-    const uint64_t known = DLPACK_FLAG_BITMASK_READ_ONLY | DLPACK_FLAG_BITMASK_IS_COPIED;
+    uint64_t known = DLPACK_FLAG_BITMASK_READ_ONLY | DLPACK_FLAG_BITMASK_IS_COPIED;
     if (!out)
         return tni_fail(TN_INVALID_ARGUMENT, "tn_to_dlpack: out is NULL");
     *out = NULL;
@@ -335,8 +335,8 @@ static tn_tensor *take_own(const source *from, tn_dlpack_copy copy) {
 }
 
 static tn_tensor *take(const source *from, tn_dlpack_copy copy) {
-    const uint64_t known = DLPACK_FLAG_BITMASK_READ_ONLY | DLPACK_FLAG_BITMASK_IS_COPIED |
-                           DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED;
+    uint64_t known = DLPACK_FLAG_BITMASK_READ_ONLY | DLPACK_FLAG_BITMASK_IS_COPIED |
+                     DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED;
     if ((uint32_t)copy > TN_DLPACK_COPY) {
         tni_fail(TN_INVALID_ARGUMENT, "%s: %d is no tn_dlpack_copy", from->call, (int)copy);
         return NULL;

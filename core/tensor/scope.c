@@ -193,7 +193,7 @@ static uint64_t find(const tn_tensor *t, uint64_t end) {
 }
 
 /* Takes out what is at i, from whichever scope. */
-static void take_out(uint64_t i) {
+static inline __attribute__((always_inline)) void take_out(uint64_t i) {
     tni_scopes.n--;
     if (TNI_UNLIKELY(i < tni_scopes.n)) /* the newest is freed most */
         memmove(tni_scopes.items + i, tni_scopes.items + i + 1,

@@ -439,7 +439,7 @@ tn_tensor *tni_tensor_foreign(tni_device *device, tn_dtype dtype, int32_t rank,
 /* ---- dying ------------------------------------------------------------------------------- */
 
 /* With the last reference the memory goes, and the slot. */
-static inline void storage_drop(tn_storage *storage) {
+static inline __attribute__((always_inline)) void storage_drop(tn_storage *storage) {
     if (TNI_LIKELY(atomic_load_explicit(&storage->refs, memory_order_acquire) == 1) ||
         atomic_fetch_sub_explicit(&storage->refs, 1, memory_order_acq_rel) == 1) {
         if (TNI_LIKELY(storage->block != NULL))

@@ -242,7 +242,7 @@ static void without_memory_the_parent_scope_takes_over(void **state) {
     assert_null(tni_scope_push(NULL));
 }
 
-/* ---- results that belong to the caller ---------------------------------------------------- */
+/* ---- results that belong to the caller --------------------------------------------------- */
 
 static void owned_results_are_the_callers(void **state) {
     tni_device *d = begin();
