@@ -228,6 +228,10 @@ static void a_wrong_blob_is_refused(void **state) {
     assert_error(TN_DTYPE, "-1 is no dtype", NULL);
     REFUSED(bytes, TN_SHAPE(2), tn_no_ints(), TN_F32, tn_device_parse("sim:0"));
     assert_error(TN_UNSUPPORTED, "sim:0", "tn_from_data", NULL);
+    /* the host's memory, and handles that are no addresses */
+    tni_device_get(tn_device_parse("sim:0"))->host_memory = true;
+    REFUSED(bytes, TN_SHAPE(2), tn_no_ints(), TN_F32, tn_device_parse("sim:0"));
+    assert_error(TN_UNSUPPORTED, "sim:0", NULL);
     REFUSED(bytes, TN_SHAPE(2), tn_no_ints(), TN_F32, tn_device_parse("meta"));
     assert_error(TN_UNSUPPORTED, "meta", NULL);
     REFUSED(bytes, TN_SHAPE(2), tn_no_ints(), TN_F32, ((tn_device){99, 0}));
