@@ -142,22 +142,19 @@ tn_status tni_run_mean_dim(const tn_cell *args, tn_cell *rets) {
 tn_status tni_run_var_dim(const tn_cell *args, tn_cell *rets) {
     tn_tensor *self = tni_arg_tensor(&args[0]);
     tn_ints dim = tni_arg_ints(&args[1]);
-    tn_dtype dtype = self->view.dtype;
     uint32_t mask;
-    if (!tni_is_float(dtype))
+    if (!tni_is_float(self->view.dtype))
         return tni_fail(TN_DTYPE, "tn_var: not defined for %s; cast with tn_to_dtype",
-                        tn_dtype_name(dtype));
+                        tn_dtype_name(self->view.dtype));
     if (!tni_reduce_mask(dim, self->view.rank, "tn_var", &mask))
         return tni_failed();
     double n = fmax(0, (double)tni_reduce_count(self, mask) - args[2].v.f64);
     tni_temps tmp = {0};
-    tn_tensor *x = tni_widened(&tmp, self);
-    tn_tensor *mean = tni_own(&tmp, tni_mean_dim(x, dim, true, TN_DTYPE_NONE));
-    x = tni_then(&tmp, tni_sub(x, mean, tn_int(1)), x);
+    tn_tensor *mean = tni_own(&tmp, tni_mean_dim(self, dim, true, TN_DTYPE_NONE));
+    tn_tensor *x = tni_own(&tmp, tni_sub(self, mean, tn_int(1)));
     x = tni_then(&tmp, tni_mul(x, x), x);
     x = tni_then(&tmp, tni_sum_dim(x, dim, args[3].v.boolean, TN_DTYPE_NONE), x);
-    x = tni_then(&tmp, tni_div_scalar(x, tn_float(n)), x);
-    return tni_temps_return(&tmp, tni_as_dtype(&tmp, x, dtype), rets);
+    return tni_temps_return(&tmp, tni_then(&tmp, tni_div_scalar(x, tn_float(n)), x), rets);
 }
 
 static double largest_finite(tn_dtype dtype) {
@@ -223,11 +220,9 @@ tn_status tni_run_prod_dim(const tn_cell *args, tn_cell *rets) {
     tni_temps tmp = {0};
     tn_tensor *x = tni_as_dtype(&tmp, self, dtype);
     int64_t n = self->sizes[dim];
-    if (n == 0) {
-        int64_t sizes[TN_MAX_RANK];
-        for (int32_t d = 0; d < self->view.rank; d++)
-            sizes[d] = d == dim ? 1 : self->sizes[d];
-        x = tni_own(&tmp, tni_ones(tn_ints_of(sizes, self->view.rank), dtype, self->device->id));
+    if (n == 0) { /* ones, which depend on x: its gradient is empty, but there is one */
+        x = tni_then(&tmp, tni_sum_dim(x, TN_SHAPE(dim), true, TN_DTYPE_NONE), x);
+        x = tni_then(&tmp, tni_add_scalar(x, tn_int(1), tn_int(1)), x);
     } else if (n == 1) {
         x = tni_own(&tmp, tni_clone(x));
     }

@@ -9,9 +9,9 @@ import schema as schemas
 
 FIELDS = {"schema", "forms", "kind", "types", "kernel", "rename", "constants", "choices", "infer", "run", "grad",
           "attrs", "calls", "constant", "nondifferentiable_outputs", "cross_device", "samples", "second",
-          "why_not_second", "tolerance", "check", "doc"}
+          "why_not_second", "tolerance", "check", "wide", "doc"}
 KINDS = ("pointwise", "general", "view", "composite")
-TYPES = ("promote", "float", "same")
+TYPES = ("promote", "float", "same", "whole")
 FORMS = ("functional", "inplace", "out")
 TOLERANCES = ("exact", "ulp2", "ulp4", "sum", "dot", "composite")
 CHECKS = ("geometry", "data", "cancels")
