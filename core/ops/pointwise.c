@@ -147,6 +147,20 @@ tn_status tni_run_minimum(const tn_cell *args, tn_cell *rets) {
 
 /* ---- activations ------------------------------------------------------------------------- */
 
+/* 1 / (1 + e) or e / (1 + e), with e = exp(-|x|), which does not overflow */
+tn_status tni_run_sigmoid(const tn_cell *args, tn_cell *rets) {
+    tni_temps tmp = {0};
+    tn_tensor *x = tni_arg_tensor(&args[0]);
+    tn_tensor *negative = tni_own(&tmp, tni_lt_scalar(x, tn_int(0)));
+    tn_tensor *e = tni_own(&tmp, tni_where(negative, x, tni_own(&tmp, tni_neg(x))));
+    e = tni_then(&tmp, tni_exp(e), e);
+    tn_tensor *one =
+        tni_own(&tmp, tni_full(TN_SCALAR_SHAPE, tn_int(1), x->view.dtype, x->device->id));
+    tn_tensor *part = tni_own(&tmp, tni_where(negative, e, one));
+    e = tni_then(&tmp, tni_add_scalar(e, tn_int(1), tn_int(1)), e);
+    return tni_temps_return(&tmp, tni_own(&tmp, tni_div(part, e)), rets);
+}
+
 tn_status tni_run_silu_backward(const tn_cell *args, tn_cell *rets) {
     tni_temps tmp = {0};
     tn_tensor *grad = tni_arg_tensor(&args[0]), *x = tni_arg_tensor(&args[1]);
