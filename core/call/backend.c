@@ -66,6 +66,9 @@ tn_status tni_backend_handler(const tn_op *op, tn_keyset keys, const tn_cell *ar
 /* ---- decompositions ---------------------------------------------------------------------- */
 
 tn_dtype tni_promoted(const tn_op *op, const tn_cell *args) {
+    for (uint32_t i = 0; i < op->schema->n_args; i++)
+        if (op->schema->args[i].type == TNI_TYPE_DTYPE && args[i].tag != TN_CELL_NONE)
+            return tni_arg_dtype(&args[i]);
     tni_promotion promotion = {TN_DTYPE_NONE, TN_DTYPE_NONE, TN_DTYPE_NONE};
     for (uint32_t i = 0; i < op->n_tensor_args; i++)
         if (args[op->tensor_args[i]].tag == TN_CELL_TENSOR)

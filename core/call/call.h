@@ -84,7 +84,7 @@ tn_status tni_custom_unanswered(const tn_op *op, const tn_cell *args, tn_cell *r
 /* Runs `info->run`, in `dtype` as the operator's T: with halves as f32 and the results rounded once
  * where the operator is `wide`, with integers as floats where it computes those. */
 tn_status tni_run_as(const tn_op *op, tn_dtype dtype, const tn_cell *args, tn_cell *rets);
-/* What the tensors among the arguments promote to. */
+/* The dtype argument where there is one and it is given, else what the tensors promote to. */
 tn_dtype tni_promoted(const tn_op *op, const tn_cell *args);
 
 /* While it names an operator, a call of that which finds no kernel is TNI_NOT_SUPPORTED, without an

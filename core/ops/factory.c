@@ -235,15 +235,26 @@ tn_status tni_run_linspace(const tn_cell *args, tn_cell *rets) {
         rets);
 }
 
-tn_status tni_run_eye(const tn_cell *args, tn_cell *rets) {
+/* One where the row's number is the column's. */
+static tn_status make_eye(const char *call, int64_t n, int64_t m, tn_dtype dtype, tn_device device,
+                          tn_cell *rets) {
+    if (n < 0 || m < 0)
+        return tni_fail(TN_SHAPE, "%s: %s is %lld; it must not be negative", call,
+                        n < 0 ? "n" : "m", (long long)(n < 0 ? n : m));
     tni_temps tmp = {0};
-    if (args[0].v.i64 < 0)
-        return tni_fail(TN_SHAPE, "tn_eye: n is %lld; it must not be negative",
-                        (long long)args[0].v.i64);
-    tn_dtype dtype = tni_arg_dtype(&args[1]);
-    tn_tensor *i =
-        tni_own(&tmp, tni_arange(tn_int(args[0].v.i64), TN_I64, tni_arg_device(&args[2])));
-    tn_tensor *same = tni_own(&tmp, tni_eq(i, tni_own(&tmp, tni_unsqueeze(i, 1))));
+    tn_tensor *column = tni_own(&tmp, tni_arange(tn_int(m), TN_I64, device));
+    tn_tensor *row = n == m ? column : tni_own(&tmp, tni_arange(tn_int(n), TN_I64, device));
+    tn_tensor *same = tni_own(&tmp, tni_eq(column, tni_own(&tmp, tni_unsqueeze(row, 1))));
     return tni_temps_return(
         &tmp, tni_own(&tmp, tni_to_dtype(same, dtype == TN_DTYPE_NONE ? TN_F32 : dtype)), rets);
+}
+
+tn_status tni_run_eye(const tn_cell *args, tn_cell *rets) {
+    return make_eye("tn_eye", args[0].v.i64, args[0].v.i64, tni_arg_dtype(&args[1]),
+                    tni_arg_device(&args[2]), rets);
+}
+
+tn_status tni_run_eye_m(const tn_cell *args, tn_cell *rets) {
+    return make_eye("tn_eye_m", args[0].v.i64, args[1].v.i64, tni_arg_dtype(&args[2]),
+                    tni_arg_device(&args[3]), rets);
 }

@@ -136,6 +136,45 @@ tn_status tni_run_clamp(const tn_cell *args, tn_cell *rets) {
     return tni_temps_return(&tmp, bounded(&tmp, x, args[2], false), rets);
 }
 
+/* x where it is not beyond the bound, else that; NaN where either is. */
+static tn_tensor *bounded_by(tni_temps *list, tn_tensor *x, tn_tensor *bound, bool from_below) {
+    if (!bound)
+        return x;
+    tn_tensor *beyond = tni_own(list, from_below ? tni_lt(x, bound) : tni_lt(bound, x));
+    beyond = tni_own(list, tni_bitwise_or(beyond, tni_own(list, tni_isnan(bound))));
+    return tni_own(list, tni_where(beyond, bound, x));
+}
+
+tn_status tni_run_clamp_tensor(const tn_cell *args, tn_cell *rets) {
+    tni_temps tmp = {0};
+    tn_tensor *x = tni_arg_tensor(&args[0]);
+    tn_tensor *min = tni_arg_tensor(&args[1]), *max = tni_arg_tensor(&args[2]);
+    if (!min && !max)
+        return tni_temps_return(&tmp, tni_own(&tmp, tni_clone(x)), rets);
+    x = bounded_by(&tmp, x, min, true);
+    return tni_temps_return(&tmp, bounded_by(&tmp, x, max, false), rets);
+}
+
+/* div(self, other, rounding_mode). Of integers the floor, raised where something is left and the
+ * quotient is negative. */
+tn_status tni_run_div_mode(const tn_cell *args, tn_cell *rets) {
+    tn_tensor *a = tni_arg_tensor(&args[0]), *b = tni_arg_tensor(&args[1]);
+    tni_temps tmp = {0};
+    if (args[2].v.string[0] == 'f')
+        return tni_return(rets, tni_floor_divide(a, b));
+    if (tni_is_float(tn_promote(a->view.dtype, b->view.dtype))) {
+        tn_tensor *quotient = tni_own(&tmp, tni_div(a, b));
+        return tni_temps_return(&tmp, tni_own(&tmp, tni_trunc(quotient)), rets);
+    }
+    tn_tensor *low = tni_own(&tmp, tni_floor_divide(a, b));
+    tn_tensor *rest = tni_own(&tmp, tni_remainder(a, b));
+    tn_tensor *negative = tni_own(&tmp, tni_ne(tni_own(&tmp, tni_lt_scalar(a, tn_int(0))),
+                                               tni_own(&tmp, tni_lt_scalar(b, tn_int(0)))));
+    tn_tensor *raised =
+        tni_own(&tmp, tni_bitwise_and(negative, tni_own(&tmp, tni_ne_scalar(rest, tn_int(0)))));
+    return tni_temps_return(&tmp, tni_own(&tmp, tni_add(low, raised, tn_int(1))), rets);
+}
+
 /* where(self < other, self, other), and NaN if either is */
 tn_status tni_run_minimum(const tn_cell *args, tn_cell *rets) {
     tni_temps tmp = {0};

@@ -292,6 +292,88 @@ static void what_decomposes_is_differentiable(void **state) {
     }
 }
 
+/* ---- more arguments ---------------------------------------------------------------------- */
+
+static void truths_over_dimensions(void **state) {
+    tn_tensor *x = of(TN_F32, TN_SHAPE(2, 3), 0, NAN, 0, 0, 2, 3);
+    assert_tensor(tn_any_dim(x, TN_SHAPE(0)), TN_BOOL, TN_SHAPE(3), 0, 0, 1, 1);
+    assert_tensor(tn_all_dim(x, TN_SHAPE(0)), TN_BOOL, TN_SHAPE(3), 0, 0, 1, 0);
+    assert_tensor(tn_any_dim(x, TN_SHAPE(-1, 0), true), TN_BOOL, TN_SHAPE(1, 1), 0, 1);
+    x = tn_zeros(TN_SHAPE(2, 0), TN_U8);
+    assert_elements(tn_any_dim(x, TN_SHAPE(1)), TN_SHAPE(2), 0, 0);
+    assert_elements(tn_all_dim(x, TN_SHAPE(1)), TN_SHAPE(2), 1, 1);
+    assert_fails(tn_any_dim(x, TN_SHAPE(2)), TN_SHAPE, "tn_any_dim");
+}
+
+static void the_smallest_and_its_place(void **state) {
+    tn_tensor *values, *indices, *x = requiring_grad(of(TN_F32, TN_SHAPE(2, 3), 3, 1, 1, -1, 0, 5));
+    assert_ok(tn_min_dim(x, 1, false, &values, &indices));
+    assert_elements(values, TN_SHAPE(2), 1, -1);
+    assert_tensor(indices, TN_I64, TN_SHAPE(2), 0, 1, 0);
+    assert_ok(tn_backward(tn_sum(values)));
+    assert_elements(tn_grad(x), TN_SHAPE(2, 3), 0, 1, 0, 1, 0, 0);
+}
+
+static void bounds_and_weights_that_are_tensors(void **state) {
+    tn_tensor *x = requiring_grad(of(TN_F32, TN_SHAPE(4), -2, 0.5, 3, NAN));
+    tn_tensor *low = of(TN_F32, TN_SHAPE(4), -1, 1, 0, 0), *high = of(TN_F32, TN_SHAPE(1), 2);
+    tn_tensor *y = tn_clamp_tensor(x, low, high);
+    assert_elements(y, TN_SHAPE(4), -1, 1, 2, NAN);
+    assert_ok(tn_backward(tn_sum(tn_slice(y, 0, 0, 3))));
+    assert_elements(tn_grad(x), TN_SHAPE(4), 0, 0, 0, 0);
+    assert_elements(tn_clamp_tensor(tn_detach(x), TN_NONE, of(TN_F32, TN_SHAPE(), NAN)),
+                    TN_SHAPE(4), NAN, NAN, NAN, NAN);
+    assert_elements(tn_lerp(of(TN_F32, TN_SHAPE(2), 1, 10), of(TN_F32, TN_SHAPE(2), 3, 20),
+                            of(TN_F32, TN_SHAPE(2), 0.5, 0.25)),
+                    TN_SHAPE(2), 2, 12.5);
+}
+
+static void quotients_are_rounded_both_ways(void **state) {
+    const tn_dtype dtypes[] = {TN_F32, TN_I32, TN_I8};
+    for (int i = 0; i < 3; i++) {
+        tn_tensor *a = of(dtypes[i], TN_SHAPE(5), 7, -7, 7, -7, 6);
+        tn_tensor *b = of(dtypes[i], TN_SHAPE(5), 2, 2, -2, -2, -3);
+        assert_tensor(tn_div_tensor_mode(a, b, "trunc"), dtypes[i], TN_SHAPE(5), 0, 3, -3, -3, 3,
+                      -2);
+        assert_tensor(tn_div_tensor_mode(a, b, "floor"), dtypes[i], TN_SHAPE(5), 0, 3, -4, -4, 3,
+                      -2);
+    }
+    assert_elements(
+        tn_div_tensor_mode(of(TN_I64, TN_SHAPE(1), -5), of(TN_I64, TN_SHAPE(1), 0), "trunc"),
+        TN_SHAPE(1), 0);
+    assert_fails(tn_div_tensor_mode(tn_ones(TN_SHAPE(1)), tn_ones(TN_SHAPE(1)), "up"),
+                 TN_INVALID_ARGUMENT, "rounding_mode");
+}
+
+static void norms_of_any_order(void **state) {
+    tn_tensor *x = of(TN_F32, TN_SHAPE(2, 2), 3, -4, 0, 2);
+    tn_ints last = TN_SHAPE(1);
+    assert_elements(tn_norm_scalaropt_dim(x, tn_no_scalar(), last), TN_SHAPE(2), 5, 2);
+    assert_elements(tn_norm_scalaropt_dim(x, tn_int(1), last, true), TN_SHAPE(2, 1), 7, 2);
+    assert_elements(tn_norm_scalaropt_dim(x, tn_int(0), last), TN_SHAPE(2), 2, 1);
+    assert_elements(tn_norm_scalaropt_dim(x, tn_float(INFINITY), last), TN_SHAPE(2), 4, 2);
+    assert_elements(tn_norm_scalaropt_dim(x, tn_float(-INFINITY), last), TN_SHAPE(2), 3, 0);
+    assert_close(tn_norm_scalaropt_dim(x, tn_int(3), TN_SCALAR_SHAPE), 1e-6, TN_SHAPE(),
+                 4.62606501);
+    assert_tensor(
+        tn_norm_scalaropt_dim(of(TN_F16, TN_SHAPE(2), 300, 400), tn_int(2), TN_SCALAR_SHAPE),
+        TN_F16, TN_SHAPE(), 0, 500);
+}
+
+static void products_in_a_dtype(void **state) {
+    tn_tensor *x = of(TN_F16, TN_SHAPE(2), 300, 400);
+    assert_tensor(tn_prod(x), TN_F16, TN_SHAPE(), 0, INFINITY);
+    assert_tensor(tn_prod(x, TN_F32), TN_F32, TN_SHAPE(), 0, 120000);
+    assert_tensor(tn_prod_dim(of(TN_U8, TN_SHAPE(2), 16, 17), 0, false, TN_U8), TN_U8, TN_SHAPE(),
+                  0, 16);
+    x = requiring_grad(x);
+    assert_ok(tn_backward(tn_prod(x, TN_F32)));
+    assert_tensor(tn_grad(x), TN_F16, TN_SHAPE(2), 0, 400, 300);
+    assert_tensor(tn_eye_m(2, 3, TN_I32), TN_I32, TN_SHAPE(2, 3), 0, 1, 0, 0, 0, 1, 0);
+    assert_shape(tn_eye_m(0, 3), 0, 3);
+    assert_fails(tn_eye_m(2, -1), TN_SHAPE, "tn_eye_m: m is -1");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         OPS_TEST(nothing_compares_with_nan),
@@ -306,6 +388,12 @@ int main(void) {
         OPS_TEST(recording_changes_no_bit),
         OPS_TEST(gradients_at_the_edges),
         OPS_TEST(what_decomposes_is_differentiable),
+        OPS_TEST(truths_over_dimensions),
+        OPS_TEST(the_smallest_and_its_place),
+        OPS_TEST(bounds_and_weights_that_are_tensors),
+        OPS_TEST(quotients_are_rounded_both_ways),
+        OPS_TEST(norms_of_any_order),
+        OPS_TEST(products_in_a_dtype),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
