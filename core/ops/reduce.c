@@ -1,5 +1,5 @@
 /* Reductions: shapes and dtypes, those made of other operators, the decompositions of those whose
- * kernel is optional, and derivatives. mean, prod, var and logsumexp have none in the table: autograd
+ * kernel is optional, and derivatives. mean, prod and logsumexp have none in the table: autograd
  * looks through them, so every step here has one.
  *
  * A kernel keeps the reduced dimensions with size 1 and never sees rank 0; what the caller gets is
@@ -422,6 +422,23 @@ tn_tensor *tni_sum_backward(tn_tensor *grad, tn_ints sizes, tn_ints dim, bool ke
     tni_temps tmp = {0};
     tn_tensor *restored = tni_own(&tmp, tni_reduce_restore(grad, sizes, mask, keepdim));
     return tni_temps_keep(&tmp, tni_own(&tmp, tni_expand(restored, sizes)));
+}
+
+/* 2 (self - mean) / (n - correction) */
+tn_tensor *tni_var_backward(tn_tensor *grad, tn_tensor *self, tn_ints dim, double correction,
+                            bool keepdim) {
+    uint32_t mask;
+    if (!grad || !self || !tni_reduce_mask(dim, self->view.rank, "tn_var", &mask))
+        return NULL;
+    double n = fmax(0, (double)tni_reduce_count(self, mask) - correction);
+    tni_temps tmp = {0};
+    tn_tensor *x = tni_widened(&tmp, self);
+    tn_tensor *mean = tni_own(&tmp, tni_mean_dim(x, dim, true, TN_DTYPE_NONE));
+    x = tni_then(&tmp, tni_sub(x, mean, tn_int(1)), x);
+    grad = tni_widened(&tmp, grad);
+    tn_tensor *share = tni_own(&tmp, tni_reduce_restore(grad, tni_sizes(self), mask, keepdim));
+    share = tni_own(&tmp, tni_mul_scalar(share, tn_float(2 / n)));
+    return tni_temps_keep(&tmp, tni_own(&tmp, tni_mul(x, share)));
 }
 
 /* The elements that equal the extreme share its gradient evenly. */
