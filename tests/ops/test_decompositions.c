@@ -44,8 +44,7 @@ static bool is_half(tn_dtype dtype) {
  * numbers near 1, as kernels.toml asks of kernels (extremes = false). */
 static bool is_moderate(const char *name) {
     static const char *const names[] = {"addcmul",       "addcdiv",       "sigmoid_backward",
-                                        "tanh_backward", "silu_backward", "gelu_backward",
-                                        "gelu"};
+                                        "tanh_backward", "silu_backward", "gelu_backward"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(name, names[i]) == 0)
             return true;
