@@ -39,7 +39,8 @@ static void watch(tc_contract *k, const tni_process_state *before) {
         return;
     }
     compare(k, before, "dlopen or " TN_PLUGIN_QUERY_NAME);
-    tc_host_begin(tc_host_table());
+    s.host = tc_host_table();
+    tc_host_begin(s.host);
     if (!tc_must(k, TNP_INIT_RESULT, s.plugin->init(tc_host_table(), k->options->plugin, &s.self),
                  "init"))
         return;

@@ -33,7 +33,8 @@ typedef struct step {
 
 static tn_status try_init(trial *t) {
     t->s.self = NULL;
-    tc_host_begin(tc_host_table());
+    t->s.host = tc_host_table();
+    tc_host_begin(t->s.host);
     tn_status status = t->s.plugin->init(tc_host_table(), t->k->options->plugin, &t->s.self);
     return status;
 }
@@ -41,7 +42,7 @@ static tn_status try_init(trial *t) {
 static void undo_init(trial *t) {
     t->s.plugin->shutdown(t->s.self);
     t->s.self = NULL;
-    tc_host_end();
+    tc_host_end(NULL);
 }
 
 static bool prepare_init(trial *t) {

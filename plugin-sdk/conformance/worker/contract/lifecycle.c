@@ -60,6 +60,7 @@ bool tc_lifecycle_init(tc_contract *k, tc_subject *s, const char *path) {
     static char poison;
     s->self = (tn_pself *)(void *)&poison;
     tc_host_begin(tc_host_table());
+    s->host = tc_host_table();
     tn_status status = s->plugin->init(tc_host_table(), path, &s->self);
     if (status == TN_OK && s->self && (void *)s->self != &poison) {
         return true;
@@ -68,7 +69,7 @@ bool tc_lifecycle_init(tc_contract *k, tc_subject *s, const char *path) {
         TC_BROKEN(k, TNP_INIT_RESULT, "init succeeded and %s *out_self",
                   s->self ? "did not set" : "set NULL as");
     s->self = NULL;
-    tc_host_end();
+    tc_host_end(NULL);
     return false;
 }
 

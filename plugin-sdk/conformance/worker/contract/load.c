@@ -152,7 +152,8 @@ static void load_hardware(tc_contract *k) {
     if (loaded > before)
         TC_BROKEN(k, TNP_ENTRY_PURE,
                   "dlopen or " TN_PLUGIN_QUERY_NAME " opened %s; leave that to count", name);
-    tc_host_begin(tc_host_table());
+    s.host = tc_host_table();
+    tc_host_begin(s.host);
     if (!tc_must(k, TNP_INIT_RESULT, s.plugin->init(tc_host_table(), k->options->plugin, &s.self),
                  "init"))
         return;
