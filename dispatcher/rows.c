@@ -3,7 +3,6 @@
 #include "base/alloc.h"
 #include "dispatcher/internal.h"
 
-#include <string.h>
 
 typedef struct stored_row {
     tni_row row;

@@ -3,7 +3,6 @@
 #include "core/ops/operators.h"
 #include "base/alloc.h"
 
-#include <string.h>
 
 enum { FEW_ROOTS = 4 };
 

@@ -4,7 +4,6 @@
 #include "core/device/open.h"
 
 #include <stdio.h>
-#include <string.h>
 
 /* ---- the device's list ------------------------------------------------------------------- */
 

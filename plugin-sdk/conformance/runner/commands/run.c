@@ -15,7 +15,6 @@
 #include "plugin-sdk/conformance/runner/run/summary.h"
 #include "plugin-sdk/conformance/runner/run/worker_pool.h"
 #include "plugin-sdk/conformance/runner/run/progress.h"
-#include "plugin-sdk/conformance/runner/run/schedule.h"
 #include "plugin-sdk/conformance/runner/commands/run_options.h"
 
 typedef struct run {

@@ -4,7 +4,6 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 
 /* Opens with `host`, works, closes. The host must do. */
 static void live(tc_contract *k, const tn_host *host, tn_requirement requirement,

@@ -4,7 +4,6 @@
 #include "plugin-sdk/conformance/worker/core/device_pair.h"
 
 #include <stdio.h>
-#include <string.h>
 
 static const tc_class *const classes[] = {&tc_operator_class, &tc_gradient_class, &tc_train_class};
 

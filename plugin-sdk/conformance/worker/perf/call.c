@@ -7,7 +7,6 @@
 #include "plugin-sdk/conformance/worker/perf/stopwatch.h"
 
 #include <stdio.h>
-#include <string.h>
 
 /* ---- what a call must do ----------------------------------------------------------------- */
 
