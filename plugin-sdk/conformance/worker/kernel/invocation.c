@@ -210,3 +210,8 @@ int32_t tc_record_arg(const tc_record *record, const char *name) {
             return (int32_t)a;
     return -1;
 }
+
+tc_value *tc_invocation_arg(tc_invocation *call, const char *name) {
+    int32_t a = tc_record_arg(call->record, name);
+    return a < 0 ? NULL : &call->args[a];
+}

@@ -3,6 +3,7 @@
 
 #include "plugin-sdk/conformance/worker/kernel/mutate.h"
 #include "plugin-sdk/conformance/worker/kernel/checks.h"
+#include "plugin-sdk/conformance/worker/kernel/samples/sample.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -124,10 +125,12 @@ static void list_record(const tc_record *record, tc_set set, tc_sink *sink, uint
                         tn_dtype *types) {
     if (type == record->n_types) {
         forms f = {.sink = {pass_on}, .to = sink, .record = record, .few = set == TC_STANDARD};
-        if (set == TC_STANDARD || set == TC_EXHAUSTIVE)
-            record->family->list(record, types, set, &f.sink);
-        else
-            record->family->list(record, types, set, sink);
+        bool more = set == TC_STANDARD || set == TC_EXHAUSTIVE;
+        tc_sampler m = {record, types, set, more ? &f.sink : sink};
+        if (set != TC_PERF)
+            record->family->list(&m);
+        else if (tc_is_timed(&m))
+            record->family->list_timed(&m);
         return;
     }
     for (types[type] = 0; types[type] < TN_DTYPE_COUNT; types[type]++)
