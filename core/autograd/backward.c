@@ -3,7 +3,6 @@
 #include "core/ops/operators.h"
 #include "base/alloc.h"
 
-
 enum { FEW_ROOTS = 4 };
 
 /* Roots as edges, and the gradients that start there. */

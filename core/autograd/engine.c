@@ -9,7 +9,6 @@
 #include "core/autograd/streams.h"
 #include "base/alloc.h"
 
-
 typedef struct run {
     tni_pass *pass;
     tni_capture *captures;

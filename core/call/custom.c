@@ -336,12 +336,10 @@ tn_registration *tn_kernel_register(const char *device_type, const tn_kernel *re
                                     tn_outputs_fn outputs, const char *origin) {
     if (!tni_registry_ready())
         return NULL;
-    if (!device_type || !record || !TN_HAS(record, tn_kernel, run) || !record->op) {
-        tni_fail(
+    if (!device_type || !record || !TN_HAS(record, tn_kernel, run) || !record->op)
+        return tni_fail_null(
             TN_INVALID_ARGUMENT,
             "tn_kernel_register: it takes a device type, and a record with struct_size and op");
-        return NULL;
-    }
     tn_kernel copy = {0};
     memcpy(&copy, record, record->struct_size < sizeof copy ? record->struct_size : sizeof copy);
     copy.struct_size = sizeof copy;

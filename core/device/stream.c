@@ -101,10 +101,8 @@ tn_stream *tn_stream_create(tn_device device, int32_t priority) {
     if (!d || tni_device_check(d))
         return NULL;
     tn_stream *s = tni_alloc_aligned(sizeof *s, 64);
-    if (!s) {
-        tni_fail_memory("a stream");
-        return NULL;
-    }
+    if (!s)
+        return tni_fail_memory_null("a stream");
     if (init(s, d, priority)) {
         tni_free(s);
         return NULL;

@@ -83,8 +83,9 @@ const char *tc_status_name(tc_status status);
 /* False where `name` is none. */
 bool tc_status_find(const char *name, tc_status *out);
 
-/* Sets status, requirement and message. An earlier failure stays: the first is what is reported. */
-void tc_verdict_set(tc_verdict *v, tc_status status, tn_requirement requirement, const char *format,
+/* Sets status, requirement and message. An earlier failure stays: the first is what is reported.
+ * False, which is what most who gave up return. */
+bool tc_verdict_set(tc_verdict *v, tc_status status, tn_requirement requirement, const char *format,
                     ...) __attribute__((format(printf, 4, 5)));
 
 /* One JSON object, without newline; `line` is the case's canonical line. Returns its length. */

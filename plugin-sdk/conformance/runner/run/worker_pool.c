@@ -487,10 +487,8 @@ bool tc_worker_pool_describe(const tc_worker_pool_options *options, char out[TC_
                              char why[TC_VERDICT_MESSAGE]) {
     tc_child child;
     char reason[TC_MESSAGE];
-    if (!start_program(options, &child, tc_schedule_get(TC_UNKNOWN_SCHEDULE), "describe", reason)) {
-        snprintf(why, TC_VERDICT_MESSAGE, "%s", reason);
-        return false;
-    }
+    if (!start_program(options, &child, tc_schedule_get(TC_UNKNOWN_SCHEDULE), "describe", reason))
+        return tc_why(why, TC_VERDICT_MESSAGE, "%s", reason);
     double deadline = now() + options->timeout;
     bool found = false, ended = false;
     int status = 0;

@@ -16,10 +16,8 @@ bool tc_buffer_create(tc_contract *k, tc_subject *s, int32_t space, uint64_t byt
     char what[64];
     *out = (tc_buffer){.subject = s, .space = space, .bytes = bytes};
     out->model = tc_arena_array(&k->arena, bytes, 1);
-    if (!out->model) {
-        tc_verdict_set(k->out, TC_ERROR, TNP_NONE, "the host has no memory for this case");
-        return false;
-    }
+    if (!out->model)
+        return tc_verdict_set(k->out, TC_ERROR, TNP_NONE, "the host has no memory for this case");
     for (uint64_t i = 0; i < bytes; i += 8) {
         uint64_t x = tc_next(&k->random);
         memcpy(out->model + i, &x, bytes - i < 8 ? bytes - i : 8);
@@ -31,11 +29,9 @@ bool tc_buffer_create(tc_contract *k, tc_subject *s, int32_t space, uint64_t byt
         return false;
     if (out->memory == 0)
         TC_BROKEN(k, TNP_ALLOC_HANDLE, "%s gave the handle 0", what);
-    if (space == TN_SPACE_PINNED && !out->host) {
-        TC_BROKEN(k, TNP_ALLOC_HOST_POINTER,
-                  "%s in TN_SPACE_PINNED gave no host pointer; set *out_host", what);
-        return false;
-    }
+    if (space == TN_SPACE_PINNED && !out->host)
+        return TC_BROKEN(k, TNP_ALLOC_HOST_POINTER,
+                         "%s in TN_SPACE_PINNED gave no host pointer; set *out_host", what);
     if (s->host_memory && !out->host)
         TC_BROKEN(k, TNP_PROPERTY_HOST_MEMORY,
                   "%s gave no host pointer, on a device with TN_PROP_HOST_MEMORY", what);
@@ -59,10 +55,8 @@ void tc_buffer_destroy(tc_buffer *b) {
 bool tc_buffer_check(tc_contract *k, tc_buffer *b, tn_pstream *stream, tn_requirement requirement,
                      const char *what) {
     unsigned char *now = tc_arena_array(&k->arena, b->bytes, 1);
-    if (!now) {
-        tc_verdict_set(k->out, TC_ERROR, TNP_NONE, "the host has no memory for this case");
-        return false;
-    }
+    if (!now)
+        return tc_verdict_set(k->out, TC_ERROR, TNP_NONE, "the host has no memory for this case");
     tc_subject *s = b->subject;
     if (b->space == TN_SPACE_PINNED)
         memcpy(now, b->host, b->bytes);
@@ -70,11 +64,10 @@ bool tc_buffer_check(tc_contract *k, tc_buffer *b, tn_pstream *stream, tn_requir
                       s->memory->read(s->device, stream, now, b->memory, 0, b->bytes), "read"))
         return false;
     for (uint64_t i = 0; i < b->bytes; i++)
-        if (now[i] != b->model[i]) {
-            TC_BROKEN(k, requirement, "%s: byte %llu of %llu should be 0x%02x and is 0x%02x", what,
-                      (unsigned long long)i, (unsigned long long)b->bytes, b->model[i], now[i]);
-            return false;
-        }
+        if (now[i] != b->model[i])
+            return TC_BROKEN(k, requirement, "%s: byte %llu of %llu should be 0x%02x and is 0x%02x",
+                             what, (unsigned long long)i, (unsigned long long)b->bytes, b->model[i],
+                             now[i]);
     return true;
 }
 

@@ -13,18 +13,14 @@ static bool set_up(tc_contract *k, pair *p) {
     *p = (pair){.k = k, .a = k->subject, .b = *k->subject};
     p->b.device = NULL;
     p->b.stream = NULL;
-    if (p->a->n_devices < 2) {
-        TC_NOT_OFFERED(k, "the plugin has one device");
-        return false;
-    }
+    if (p->a->n_devices < 2)
+        return TC_NOT_OFFERED(k, "the plugin has one device");
     p->b.index = p->a->index ? 0 : 1;
     if (!tc_must(k, TNP_OPEN_DEVICE, p->b.ops->open(p->b.self, p->b.index, &p->b.device),
                  "open of a second device"))
         return false;
-    if (!p->b.device) {
-        TC_BROKEN(k, TNP_OPEN_DEVICE, "open of a second device gave NULL");
-        return false;
-    }
+    if (!p->b.device)
+        return TC_BROKEN(k, TNP_OPEN_DEVICE, "open of a second device gave NULL");
     return (!p->b.ops->streams || tc_stream_create(k, &p->b, 0, &p->b.stream)) &&
            tc_buffer_create(k, p->a, TN_SPACE_DEVICE, 70000, &p->on_a) &&
            tc_buffer_create(k, &p->b, TN_SPACE_DEVICE, 70000, &p->on_b);

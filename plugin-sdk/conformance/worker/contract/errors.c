@@ -20,10 +20,8 @@ typedef struct scene {
 static bool prepare(scene *n, tc_invocation *call, int64_t wrong_index) {
     char why[TC_MESSAGE];
     if (!tc_invocation_parse(&n->line, &n->k->arena, call, why) ||
-        !tc_invocation_fill(call, n->k->c->seed, why)) {
-        tc_verdict_set(n->k->out, TC_ERROR, TNP_NONE, "%s", why);
-        return false;
-    }
+        !tc_invocation_fill(call, n->k->c->seed, why))
+        return tc_verdict_set(n->k->out, TC_ERROR, TNP_NONE, "%s", why);
     tc_operand *index = &call->args[tc_record_arg(call->record, "index")].tensor;
     if (wrong_index) {
         index->values[index->shape.numel / 2].i = wrong_index;
@@ -39,18 +37,14 @@ static bool set_up(tc_contract *k, scene *n) {
     };
     char why[TC_MESSAGE];
     *n = (scene){.k = k, .s = k->subject};
-    if (!n->s->ops->streams) {
-        TC_NOT_OFFERED(k, "the device has no streams");
-        return false;
-    }
+    if (!n->s->ops->streams)
+        return TC_NOT_OFFERED(k, "the device has no streams");
     for (int i = 0; i < 2 && !n->kernel; i++)
         if (tc_case_parse(lines[i], &n->line, why) && prepare(n, &n->good, 0) &&
             tc_find_kernel(n->s, &n->good, &n->kernel) != TC_CLAIMED)
             n->kernel = NULL;
-    if (!n->kernel || n->kernel->workspace) {
-        TC_NOT_OFFERED(k, "no kernel that finds a bad index");
-        return false;
-    }
+    if (!n->kernel || n->kernel->workspace)
+        return TC_NOT_OFFERED(k, "no kernel that finds a bad index");
     return prepare(n, &n->bad, 1000000) && prepare(n, &n->good, 0) &&
            tc_stream_create(k, n->s, 0, &n->stream);
 }

@@ -18,10 +18,8 @@ typedef struct scene {
 
 static bool set_up(tc_contract *k, scene *n, uint32_t flags) {
     *n = (scene){.k = k, .s = k->subject, .events = k->subject->ops->events};
-    if (!n->s->ops->streams) {
-        TC_NOT_OFFERED(k, "the device has no streams");
-        return false;
-    }
+    if (!n->s->ops->streams)
+        return TC_NOT_OFFERED(k, "the device has no streams");
     return tc_work_create(k, n->s, &n->work) &&
            tc_buffer_create(k, n->s, TN_SPACE_DEVICE, 100000, &n->b) &&
            tc_stream_create(k, n->s, 0, &n->slow) && tc_stream_create(k, n->s, 0, &n->other) &&
@@ -243,8 +241,7 @@ static bool set_up_clock(tc_contract *k, scene *n, tn_pevent **out_end) {
         return false;
     if (TN_HAS(n->events, tn_event_ops, elapsed) && n->events->elapsed)
         return true;
-    TC_NOT_OFFERED(k, "no elapsed");
-    return false;
+    return TC_NOT_OFFERED(k, "no elapsed");
 }
 
 /* Two marks with long work between them: what `elapsed` says, and how long the host saw it take. */

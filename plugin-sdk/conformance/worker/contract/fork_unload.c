@@ -62,8 +62,7 @@ static bool open_fork_safe(tc_contract *k, tc_subject *s) {
     if (s->plugin->flags & TN_PLUGIN_FORK_SAFE)
         return true;
     tc_subject_close(s);
-    TC_NOT_OFFERED(k, "the plugin has no TN_PLUGIN_FORK_SAFE");
-    return false;
+    return TC_NOT_OFFERED(k, "the plugin has no TN_PLUGIN_FORK_SAFE");
 }
 
 typedef struct probe_context {

@@ -96,10 +96,9 @@ bool tc_lifecycle_open_device(tc_contract *k, tc_subject *s, uint32_t index, tc_
             (uint64_t)tc_subject_property(s, index, TN_PROP_DTYPES, (int64_t)TN_DTYPES_ALL);
         return true;
     }
-    if (tc_must(k, TNP_OPEN_DEVICE, status, "open"))
-        TC_BROKEN(k, TNP_OPEN_DEVICE, "open of device %u succeeded and %s *out_device", index,
-                  out->device ? "did not set" : "set NULL as");
-    return false;
+    return tc_must(k, TNP_OPEN_DEVICE, status, "open") &&
+           TC_BROKEN(k, TNP_OPEN_DEVICE, "open of device %u succeeded and %s *out_device", index,
+                     out->device ? "did not set" : "set NULL as");
 }
 
 /* ---- a piece of work --------------------------------------------------------------------- */

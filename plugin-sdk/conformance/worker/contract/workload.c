@@ -112,12 +112,11 @@ static bool op_read(workload *w) {
         TC_BROKEN(w->k, TNP_TRANSFER_RANGE, "operation %d, %s: bytes round the target were written",
                   w->op, w->what);
     for (uint64_t i = 0; i < bytes; i++)
-        if (target[i + 1] != from->model[offset + i]) {
-            TC_BROKEN(w->k, TNP_STREAM_ORDER,
-                      "operation %d, %s: byte %llu should be 0x%02x and is 0x%02x", w->op, w->what,
-                      (unsigned long long)i, from->model[offset + i], target[i + 1]);
-            return false;
-        }
+        if (target[i + 1] != from->model[offset + i])
+            return TC_BROKEN(w->k, TNP_STREAM_ORDER,
+                             "operation %d, %s: byte %llu should be 0x%02x and is 0x%02x", w->op,
+                             w->what, (unsigned long long)i, from->model[offset + i],
+                             target[i + 1]);
     return true;
 }
 

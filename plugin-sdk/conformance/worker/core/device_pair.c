@@ -68,10 +68,8 @@ static void name_plugins(bool alone) {
 
 /* Settles which plugins the process loads. Libtenon is shut down before and after. */
 static bool set_up(const tc_options *options, subject_facts *facts, tc_verdict *out) {
-    if (!realpath(options->plugin, state.subject_path)) {
-        tc_verdict_set(out, TC_ERROR, TNP_NONE, "%s: no such plugin", options->plugin);
-        return false;
-    }
+    if (!realpath(options->plugin, state.subject_path))
+        return tc_verdict_set(out, TC_ERROR, TNP_NONE, "%s: no such plugin", options->plugin);
     if (!find_cpu(out))
         return false;
     setenv("TENON_FALLBACK", "error", 1);

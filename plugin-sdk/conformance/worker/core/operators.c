@@ -53,10 +53,9 @@ static bool make_reference(run *r) {
         return false;
     }
     tc_call(p->op, TC_FUNCTIONAL, &r->sample, cpu, cpu, NULL, &r->reference);
-    if (r->reference.status || r->reference.no_memory) {
-        tc_verdict_set(r->out, TC_ERROR, TNP_NONE, "the reference: %s", r->reference.message);
-        return false;
-    }
+    if (r->reference.status || r->reference.no_memory)
+        return tc_verdict_set(r->out, TC_ERROR, TNP_NONE, "the reference: %s",
+                              r->reference.message);
     bool varies = (TN_DTYPES_FLOAT & TN_DTYPE_BIT(p->dtype)) && !(p->op->flags & TC_RANDOM);
     for (int i = 0; varies && i < 3 && tc_is_sensitive(p->op); i++) {
         tc_outcome moved = {0};

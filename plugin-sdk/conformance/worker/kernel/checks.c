@@ -27,10 +27,10 @@ bool tc_check_success(const tc_invocation *call, const tc_result *result, tc_ver
     if (result->run == TN_OK && result->sync == TN_OK)
         return true;
     bool refused = result->run == TN_UNSUPPORTED;
-    tc_verdict_set(out, TC_FAIL, refused ? TNP_SUPPORTED_RUNS : TNP_KERNEL_RESULT, "%s: %s %s",
-                   call->record->op, result->run != TN_OK ? "run returned" : "the stream reports",
-                   result->message);
-    return false;
+    return tc_verdict_set(out, TC_FAIL, refused ? TNP_SUPPORTED_RUNS : TNP_KERNEL_RESULT,
+                          "%s: %s %s", call->record->op,
+                          result->run != TN_OK ? "run returned" : "the stream reports",
+                          result->message);
 }
 
 /* ---- bytes that nobody may write --------------------------------------------------------- */

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define WRONG(...) (snprintf(why, TC_MESSAGE, __VA_ARGS__), false)
+#define WRONG(...) tc_why(why, TC_MESSAGE, __VA_ARGS__)
 
 static const char *const data_names[TC_N_DATA] = {"exact",  "random",  "wide", "cancel",
                                                   "biased", "special", "every"};

@@ -79,8 +79,7 @@ static bool fill(tc_comparison *m, tc_invocation *call, uint64_t surroundings) {
     char why[TC_MESSAGE];
     if (tc_invocation_fill_inputs(call, surroundings, why))
         return true;
-    tc_verdict_set(m->out, TC_ERROR, TNP_NONE, "%s", why);
-    return false;
+    return tc_verdict_set(m->out, TC_ERROR, TNP_NONE, "%s", why);
 }
 
 /* The line's call once more. */
@@ -88,8 +87,7 @@ static bool parse(tc_comparison *m, tc_invocation *call) {
     char why[TC_MESSAGE];
     if (tc_invocation_parse(m->c, m->arena, call, why))
         return true;
-    tc_verdict_set(m->out, TC_ERROR, TNP_NONE, "%s", why);
-    return false;
+    return tc_verdict_set(m->out, TC_ERROR, TNP_NONE, "%s", why);
 }
 
 static void as_dense(tc_comparison *m) {

@@ -138,6 +138,5 @@ bool tc_time_line(tc_subject *s, const char *line, tc_figures *out, tc_verdict *
     char why[TC_MESSAGE];
     if (tc_case_parse(line, &c, why))
         return tc_time_call(s, &c, out, verdict);
-    tc_verdict_set(verdict, TC_ERROR, TNP_NONE, "no case: %s", why);
-    return false;
+    return tc_verdict_set(verdict, TC_ERROR, TNP_NONE, "no case: %s", why);
 }

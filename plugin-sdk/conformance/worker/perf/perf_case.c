@@ -19,8 +19,7 @@ static bool dtype_of(const tc_case *c, tn_dtype *out, tc_verdict *verdict) {
         text = tc_case_get(c, "S");
     if (text && tc_read_dtype(text, out, why))
         return true;
-    tc_verdict_set(verdict, TC_ERROR, TNP_NONE, "%s/%s needs T=DTYPE", c->class, c->subject);
-    return false;
+    return tc_verdict_set(verdict, TC_ERROR, TNP_NONE, "%s/%s needs T=DTYPE", c->class, c->subject);
 }
 
 static void run_ceiling(tc_subject *s, const tc_case *c, tc_verdict *out) {

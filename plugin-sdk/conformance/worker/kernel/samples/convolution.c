@@ -40,10 +40,8 @@ static bool shapes(tc_invocation *call, char why[TC_MESSAGE]) {
     ok = ok && (!grad || tc_same_sizes(&grad->tensor.shape, &out)) &&
          (!bias || bias->none ||
           (bias->tensor.shape.rank == 1 && bias->tensor.shape.sizes[0] == w[0]));
-    if (!ok) {
-        snprintf(why, TC_MESSAGE, "the sizes of a convolution do not fit each other");
-        return false;
-    }
+    if (!ok)
+        return tc_why(why, TC_MESSAGE, "the sizes of a convolution do not fit each other");
     call->outs[0].tensor.shape =
         !grad ? out : tc_dense(4, tc_invocation_arg(call, "input_size") ? x : w);
     return true;

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define WRONG(...) (snprintf(why, TC_MESSAGE, __VA_ARGS__), false)
+#define WRONG(...) tc_why(why, TC_MESSAGE, __VA_ARGS__)
 
 /* Is `small` at most `large` in all dimensions but one? */
 static bool fits(const tc_shape *small, const tc_shape *large, int64_t but) {

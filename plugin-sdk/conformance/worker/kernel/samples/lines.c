@@ -6,15 +6,11 @@
 bool tc_lines_shapes(tc_invocation *call, char why[TC_MESSAGE]) {
     const tc_shape *in = &call->args[0].tensor.shape;
     int64_t dim = call->args[tc_record_arg(call->record, "dim")].i;
-    if (dim < 0 || dim >= in->rank) {
-        snprintf(why, TC_MESSAGE, "dim: a dimension of the input");
-        return false;
-    }
+    if (dim < 0 || dim >= in->rank)
+        return tc_why(why, TC_MESSAGE, "dim: a dimension of the input");
     if (call->record->args[1].kind == TC_ARG_TENSOR &&
-        !tc_same_sizes(in, &call->args[1].tensor.shape)) {
-        snprintf(why, TC_MESSAGE, "%s: both tensors have the same sizes", call->record->op);
-        return false;
-    }
+        !tc_same_sizes(in, &call->args[1].tensor.shape))
+        return tc_why(why, TC_MESSAGE, "%s: both tensors have the same sizes", call->record->op);
     for (uint32_t k = 0; k < call->record->n_outs; k++)
         call->outs[k].tensor.shape = tc_dense(in->rank, in->sizes);
     return true;

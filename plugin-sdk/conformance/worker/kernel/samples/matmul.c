@@ -10,19 +10,15 @@ static bool shapes(tc_invocation *call, char why[TC_MESSAGE]) {
                    *b = &call->args[batched ? 1 : 2].tensor.shape;
     int32_t rank = batched ? 3 : 2;
     if (a->rank != rank || b->rank != rank || a->sizes[rank - 1] != b->sizes[rank - 2] ||
-        (batched && a->sizes[0] != b->sizes[0])) {
-        snprintf(why, TC_MESSAGE, "%s: [M, K] and [K, N]%s", call->record->op,
-                 batched ? ", of equal batch" : "");
-        return false;
-    }
+        (batched && a->sizes[0] != b->sizes[0]))
+        return tc_why(why, TC_MESSAGE, "%s: [M, K] and [K, N]%s", call->record->op,
+                      batched ? ", of equal batch" : "");
     int64_t sizes[3] = {a->sizes[0], a->sizes[1], b->sizes[2]};
     if (!batched)
         sizes[1] = b->sizes[1];
     call->outs[0].tensor.shape = tc_dense(rank, sizes);
-    if (!batched && !tc_same_sizes(&call->args[0].tensor.shape, &call->outs[0].tensor.shape)) {
-        snprintf(why, TC_MESSAGE, "addmm: self is expanded to [M, N]");
-        return false;
-    }
+    if (!batched && !tc_same_sizes(&call->args[0].tensor.shape, &call->outs[0].tensor.shape))
+        return tc_why(why, TC_MESSAGE, "addmm: self is expanded to [M, N]");
     return true;
 }
 

@@ -10,10 +10,8 @@ static bool shapes(tc_invocation *call, char why[TC_MESSAGE]) {
         if (call->record->args[a].kind != TC_ARG_TENSOR)
             continue;
         const tc_shape *s = &call->args[a].tensor.shape;
-        if (first && !tc_same_sizes(first, s)) {
-            snprintf(why, TC_MESSAGE, "%s: all tensors have the same sizes", call->record->op);
-            return false;
-        }
+        if (first && !tc_same_sizes(first, s))
+            return tc_why(why, TC_MESSAGE, "%s: all tensors have the same sizes", call->record->op);
         first = s;
     }
     for (uint32_t k = 0; k < call->record->n_outs; k++)

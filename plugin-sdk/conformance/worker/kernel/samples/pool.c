@@ -15,8 +15,7 @@ static int64_t windows(int64_t n, int64_t kernel, int64_t stride, int64_t paddin
 }
 
 static bool wrong(char why[TC_MESSAGE]) {
-    snprintf(why, TC_MESSAGE, "the sizes of a pooling do not fit each other");
-    return false;
+    return tc_why(why, TC_MESSAGE, "the sizes of a pooling do not fit each other");
 }
 
 static bool shapes(tc_invocation *call, char why[TC_MESSAGE]) {

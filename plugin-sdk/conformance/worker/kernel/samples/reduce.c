@@ -13,16 +13,12 @@ static bool shapes(tc_invocation *call, char why[TC_MESSAGE]) {
     int64_t sizes[TC_MAX_RANK];
     memcpy(sizes, in->sizes, sizeof sizes);
     for (int32_t k = 0; k < n; k++) {
-        if (dims[k] < 0 || dims[k] >= in->rank || (k > 0 && dims[k] <= dims[k - 1])) {
-            snprintf(why, TC_MESSAGE, "dim: rising dimensions of the input");
-            return false;
-        }
+        if (dims[k] < 0 || dims[k] >= in->rank || (k > 0 && dims[k] <= dims[k - 1]))
+            return tc_why(why, TC_MESSAGE, "dim: rising dimensions of the input");
         sizes[dims[k]] = 1;
     }
-    if (n == 0) {
-        snprintf(why, TC_MESSAGE, "dim: at least one");
-        return false;
-    }
+    if (n == 0)
+        return tc_why(why, TC_MESSAGE, "dim: at least one");
     call->outs[0].tensor.shape = tc_dense(in->rank, sizes);
     return true;
 }
