@@ -11,10 +11,66 @@ double tc_clock(void) {
     return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
 }
 
+/* ---- what a case has made ---------------------------------------------------------------- */
+
+struct tc_owned {
+    tc_owned *next;
+    const tn_device_ops *ops;
+    tn_pdevice *device;
+    int32_t space;
+    tn_memory memory; /* of the three one; none: it was destroyed */
+    tn_pstream *stream;
+    tn_pevent *event;
+};
+
+static tc_owned *own(tc_contract *k, const tc_subject *s) {
+    tc_owned *o = tc_arena_array(&k->arena, 1, sizeof *o);
+    if (!o) {
+        tc_verdict_set(k->out, TC_ERROR, TNP_NONE, "the host has no memory for this case");
+        return NULL;
+    }
+    *o = (tc_owned){.next = k->owned, .ops = s->ops, .device = s->device};
+    return k->owned = o;
+}
+
+static void release(tc_owned *o) {
+    if (o->event)
+        o->ops->events->destroy(o->event);
+    if (o->stream)
+        o->ops->streams->destroy(o->stream);
+    if (o->memory)
+        o->ops->memory->free(o->device, o->space, o->memory);
+    *o = (tc_owned){.next = o->next};
+}
+
+void tc_release(tc_contract *k, const tn_pdevice *device) {
+    for (tc_owned *o = k->owned; o; o = o->next)
+        if (!device || o->device == device)
+            release(o);
+}
+
+void tc_stream_destroy(tc_contract *k, tn_pstream *stream) {
+    tc_owned *o = k->owned;
+    while (o->stream != stream)
+        o = o->next;
+    release(o);
+}
+
+void tc_event_destroy(tc_contract *k, tn_pevent *event) {
+    tc_owned *o = k->owned;
+    while (o->event != event)
+        o = o->next;
+    release(o);
+}
+
+/* ---- buffers ----------------------------------------------------------------------------- */
+
 bool tc_buffer_create(tc_contract *k, tc_subject *s, int32_t space, uint64_t bytes,
                       tc_buffer *out) {
     char what[64];
     *out = (tc_buffer){.subject = s, .space = space, .bytes = bytes};
+    if (!(out->owned = own(k, s)))
+        return false;
     out->model = tc_arena_array(&k->arena, bytes, 1);
     if (!out->model)
         return tc_verdict_set(k->out, TC_ERROR, TNP_NONE, "the host has no memory for this case");
@@ -27,6 +83,8 @@ bool tc_buffer_create(tc_contract *k, tc_subject *s, int32_t space, uint64_t byt
     if (!tc_must(k, TNP_ALLOC_HANDLE,
                  s->memory->alloc(s->device, space, bytes, &out->memory, &out->host), what))
         return false;
+    out->owned->space = space;
+    out->owned->memory = out->memory;
     if (out->memory == 0)
         TC_BROKEN(k, TNP_ALLOC_HANDLE, "%s gave the handle 0", what);
     if (space == TN_SPACE_PINNED && !out->host)
@@ -47,9 +105,16 @@ bool tc_buffer_create(tc_contract *k, tc_subject *s, int32_t space, uint64_t byt
 }
 
 void tc_buffer_destroy(tc_buffer *b) {
-    if (b->memory)
-        b->subject->memory->free(b->subject->device, b->space, b->memory);
-    b->memory = 0;
+    if (b->owned)
+        release(b->owned);
+}
+
+bool tc_buffer_fill(tc_contract *k, tc_buffer *b, tn_pstream *stream, int value) {
+    tc_subject *s = b->subject;
+    memset(b->model, value, b->bytes);
+    return tc_must(k, TNP_FILL_VALUE,
+                   s->memory->fill(s->device, stream, b->memory, 0, (uint32_t)value, b->bytes),
+                   "fill");
 }
 
 bool tc_buffer_check(tc_contract *k, tc_buffer *b, tn_pstream *stream, tn_requirement requirement,
@@ -90,10 +155,6 @@ bool tc_work_create(tc_contract *k, tc_subject *s, tc_work *out) {
     return ok;
 }
 
-void tc_work_destroy(tc_work *w) {
-    tc_buffer_destroy(&w->buffer);
-}
-
 bool tc_work_queue(tc_contract *k, tc_work *w, tn_pstream *stream) {
     tc_subject *s = w->buffer.subject;
     for (uint32_t i = 0; i < w->fills; i++)
@@ -127,22 +188,31 @@ bool tc_question_waits(tc_contract *k, tc_work *w, tn_pstream *stream, tn_pevent
 
 /* ---- streams and events ------------------------------------------------------------------ */
 
+bool tc_has_streams(tc_contract *k) {
+    return k->subject->ops->streams || TC_NOT_OFFERED(k, "the device has no streams");
+}
+
 bool tc_stream_create(tc_contract *k, tc_subject *s, int32_t priority, tn_pstream **out) {
+    tc_owned *o = own(k, s);
     *out = NULL;
-    if (!tc_must(k, TNP_STREAM_CREATE, s->ops->streams->create(s->device, priority, out),
-                 "create of a stream"))
+    if (!o || !tc_must(k, TNP_STREAM_CREATE, s->ops->streams->create(s->device, priority, out),
+                       "create of a stream"))
         return false;
-    if (!*out)
-        TC_BROKEN(k, TNP_STREAM_CREATE, "create of a stream gave NULL");
-    return *out != NULL;
+    o->stream = *out;
+    return *out || TC_BROKEN(k, TNP_STREAM_CREATE, "create of a stream gave NULL");
+}
+
+bool tc_stream_sync(tc_contract *k, tn_pstream *stream) {
+    return tc_must(k, TNP_STREAM_SYNCHRONIZE, k->subject->ops->streams->synchronize(stream),
+                   "synchronize");
 }
 
 bool tc_event_create(tc_contract *k, tc_subject *s, uint32_t flags, tn_pevent **out) {
+    tc_owned *o = own(k, s);
     *out = NULL;
-    if (!tc_must(k, TNP_EVENT_CREATE, s->ops->events->create(s->device, flags, out),
-                 "create of an event"))
+    if (!o || !tc_must(k, TNP_EVENT_CREATE, s->ops->events->create(s->device, flags, out),
+                       "create of an event"))
         return false;
-    if (!*out)
-        TC_BROKEN(k, TNP_EVENT_CREATE, "create of an event gave NULL");
-    return *out != NULL;
+    o->event = *out;
+    return *out || TC_BROKEN(k, TNP_EVENT_CREATE, "create of an event gave NULL");
 }

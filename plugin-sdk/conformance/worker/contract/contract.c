@@ -1,6 +1,8 @@
 /* See contract.h. */
 #include "plugin-sdk/conformance/worker/contract/contract.h"
 
+#include "plugin-sdk/conformance/worker/contract/buffers.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -84,6 +86,7 @@ static void run_row(const tc_contract_row *row, tc_contract *k) {
     }
     tc_host_forget();
     row->run(k);
+    tc_release(k, NULL);
     if (tc_host_misuse(&requirement, &text))
         TC_BROKEN(k, requirement, "%s", text);
     tc_host_clear();

@@ -19,12 +19,15 @@
 #include "plugin-sdk/conformance/worker/data/element.h"
 #include "plugin-sdk/conformance/worker/subject/subject.h"
 
+typedef struct tc_owned tc_owned;
+
 typedef struct tc_contract {
     const tc_case *c;
     const tc_options *options;
     tc_subject *subject; /* open in contract/, NULL in process/ */
     tc_verdict *out;
     tc_arena arena;   /* finished after the case */
+    tc_owned *owned;  /* of the device, released after the case; see buffers.h */
     tc_random random; /* from the case's seed */
 } tc_contract;
 

@@ -37,8 +37,8 @@ static bool set_up(tc_contract *k, scene *n) {
     };
     char why[TC_MESSAGE];
     *n = (scene){.k = k, .s = k->subject};
-    if (!n->s->ops->streams)
-        return TC_NOT_OFFERED(k, "the device has no streams");
+    if (!tc_has_streams(k))
+        return false;
     for (int i = 0; i < 2 && !n->kernel; i++)
         if (tc_case_parse(lines[i], &n->line, why) && prepare(n, &n->good, 0) &&
             tc_find_kernel(n->s, &n->good, &n->kernel) != TC_CLAIMED)
@@ -47,11 +47,6 @@ static bool set_up(tc_contract *k, scene *n) {
         return TC_NOT_OFFERED(k, "no kernel that finds a bad index");
     return prepare(n, &n->bad, 1000000) && prepare(n, &n->good, 0) &&
            tc_stream_create(k, n->s, 0, &n->stream);
-}
-
-static void finish(scene *n) {
-    if (n->stream)
-        n->s->ops->streams->destroy(n->stream);
 }
 
 static bool queue(scene *n, tc_invocation *call, tc_placed *p) {
@@ -112,8 +107,6 @@ static void once(tc_contract *k) {
     tc_subject_sync(k->subject);
     tc_unplace(&good);
     tc_unplace(&bad);
-    tc_buffer_destroy(&b);
-    finish(&n);
 }
 
 /* Another stream knows nothing of it, and no event swallows it. */
@@ -138,12 +131,7 @@ static void elsewhere(tc_contract *k) {
         reported(&n, false);
     }
     tc_subject_sync(k->subject);
-    if (later)
-        n.s->ops->streams->destroy(later);
-    if (event)
-        n.s->ops->events->destroy(event);
     tc_unplace(&bad);
-    finish(&n);
 }
 
 /* What the plugin says of one wrong call. */
@@ -176,7 +164,6 @@ static void two(tc_contract *k) {
     tc_subject_sync(k->subject);
     tc_unplace(&second);
     tc_unplace(&first);
-    finish(&n);
 }
 
 /* Each error has its own message, also on a stream that had another one before. */
@@ -201,11 +188,7 @@ static void messages(tc_contract *k) {
                       "the second error of a stream came with the message of the first: %.150s",
                       later);
     }
-    for (int i = 0; i < 2; i++)
-        if (fresh[i])
-            n.s->ops->streams->destroy(fresh[i]);
     tc_subject_sync(k->subject);
-    finish(&n);
 }
 
 const tc_contract_row tc_error_rows[] = {

@@ -56,7 +56,7 @@ static bool join(workload *w, int from, int to) {
               must(w, TNP_EVENT_WAIT, events->wait(w->streams[to], event));
     if (ok && below(w, 3) == 0) /* a later mark is not waited for */
         ok = must(w, TNP_EVENT_RECORD, events->record(event, w->streams[any_stream(w)]));
-    events->destroy(event); /* those that wait still do */
+    tc_event_destroy(w->k, event); /* those that wait still do */
     return ok;
 }
 
@@ -272,7 +272,7 @@ static bool op_new_stream(workload *w) {
     DID(w, "destroy of stream %d", stream);
     if (!w->s->ops->streams || w->n_streams < 2)
         return op_fill(w);
-    w->s->ops->streams->destroy(w->streams[stream]);
+    tc_stream_destroy(w->k, w->streams[stream]);
     for (int b = 0; b < N_BUFFERS; b++)
         if (w->owner[b] == stream)
             w->owner[b] = NOBODY;
@@ -360,14 +360,6 @@ static void run(tc_contract *k) {
     for (w.op = 0; ok && w.op < n_ops && !tc_failed(k); w.op++)
         ok = any_op(&w);
     finish(&w);
-    for (int i = 0; i < w.n_streams; i++) {
-        if (w.streams[i])
-            w.s->ops->streams->destroy(w.streams[i]);
-        tc_work_destroy(&w.work[i]);
-    }
-    for (int b = 0; b < N_BUFFERS; b++)
-        tc_buffer_destroy(&w.buffers[b]);
-    tc_buffer_destroy(&w.pinned);
 }
 
 /* `n` tells workloads apart, as the seed follows from the line. */
