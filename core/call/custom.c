@@ -28,21 +28,11 @@ static bool is_tensor_arg(const tni_arg *arg) {
     return arg->type == TNI_TYPE_TENSOR || arg->type == TNI_TYPE_TENSORS;
 }
 
-/* The tensors of an argument; none when it was left out. */
-static tn_tensor *const *tensors_of(const tn_cell *cell, uint32_t *out_n) {
-    if (cell->tag == TN_CELL_TENSORS) {
-        *out_n = cell->n;
-        return cell->v.pointer;
-    }
-    *out_n = cell->tag == TN_CELL_TENSOR;
-    return (tn_tensor *const *)&cell->v.pointer;
-}
-
 static tn_tensor *first_tensor(const tn_op *op, const tn_cell *args) {
     for (uint32_t i = 0; i < op->schema->n_args; i++) {
         uint32_t n = 0;
         tn_tensor *const *list =
-            is_tensor_arg(&op->schema->args[i]) ? tensors_of(&args[i], &n) : NULL;
+            is_tensor_arg(&op->schema->args[i]) ? tni_arg_tensors(&args[i], &n) : NULL;
         for (uint32_t j = 0; j < n; j++)
             if (list[j])
                 return list[j];
@@ -58,7 +48,7 @@ static bool takes_tensors(const custom_call *c, const tni_kernel *kernel) {
             continue;
         uint64_t mask = position < TN_KERNEL_MAX_TYPES ? kernel->dtypes[position] : 0;
         uint32_t n;
-        tn_tensor *const *list = tensors_of(&c->args[i], &n);
+        tn_tensor *const *list = tni_arg_tensors(&c->args[i], &n);
         for (uint32_t j = 0; j < n; j++) {
             const tn_tensor *t = list[j];
             if (!t)
@@ -197,7 +187,7 @@ static bool any_empty_argument(const custom_call *c) {
     for (uint32_t i = 0; i < c->op->schema->n_args; i++) {
         uint32_t n = 0;
         tn_tensor *const *list =
-            is_tensor_arg(&c->op->schema->args[i]) ? tensors_of(&c->args[i], &n) : NULL;
+            is_tensor_arg(&c->op->schema->args[i]) ? tni_arg_tensors(&c->args[i], &n) : NULL;
         for (uint32_t j = 0; j < n; j++)
             if (list[j] && list[j]->view.numel == 0)
                 return true;

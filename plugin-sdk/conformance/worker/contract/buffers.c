@@ -3,13 +3,6 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
-
-double tc_clock(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
-}
 
 /* ---- what a case has made ---------------------------------------------------------------- */
 
@@ -146,10 +139,10 @@ bool tc_work_create(tc_contract *k, tc_subject *s, tc_work *out) {
     if (!tc_buffer_create(k, s, TN_SPACE_DEVICE, WORK_BYTES, &out->buffer))
         return false;
     out->fills = 8;
-    double start = tc_clock();
+    double start = tc_now();
     bool ok = tc_work_queue(k, out, s->stream) &&
               tc_must(k, TNP_STREAM_SYNCHRONIZE, tc_subject_sync(s), "synchronize");
-    double each = (tc_clock() - start) / 8;
+    double each = (tc_now() - start) / 8;
     double wanted = each > 0 ? WORK_SECONDS / each : MOST_FILLS;
     out->fills = wanted < 1 ? 1 : wanted > MOST_FILLS ? MOST_FILLS : (uint32_t)wanted;
     return ok;
@@ -176,11 +169,11 @@ bool tc_question_waits(tc_contract *k, tc_work *w, tn_pstream *stream, tn_pevent
         if (event)
             waits =
                 waits && tc_must(k, TNP_EVENT_RECORD, ops->events->record(event, stream), "record");
-        double start = tc_clock();
+        double start = tc_now();
         waits &= ask(k, of) == TN_OK;
-        double asked = tc_clock() - start;
+        double asked = tc_now() - start;
         streams->synchronize(stream);
-        double done = tc_clock() - start;
+        double done = tc_now() - start;
         waits &= asked > 0.002 && asked > 0.9 * done;
     }
     return waits;

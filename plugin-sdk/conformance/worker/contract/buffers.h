@@ -5,6 +5,7 @@
 #ifndef TNI_PLUGIN_SDK_CONFORMANCE_WORKER_CONTRACT_BUFFERS_H
 #define TNI_PLUGIN_SDK_CONFORMANCE_WORKER_CONTRACT_BUFFERS_H
 
+#include "plugin-sdk/conformance/clock.h"
 #include "plugin-sdk/conformance/worker/contract/contract.h"
 
 typedef struct tc_buffer {
@@ -58,7 +59,5 @@ bool tc_stream_sync(tc_contract *k, tn_pstream *stream);
 
 /* Destroys what the case still has of a device, the latest first; NULL: of all. */
 void tc_release(tc_contract *k, const tn_pdevice *device);
-
-double tc_clock(void); /* seconds */
 
 #endif

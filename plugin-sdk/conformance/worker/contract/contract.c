@@ -2,6 +2,7 @@
 #include "plugin-sdk/conformance/worker/contract/contract.h"
 
 #include "plugin-sdk/conformance/worker/contract/buffers.h"
+#include "plugin-sdk/conformance/worker/suite.h"
 
 #include <stdio.h>
 #include <string.h>

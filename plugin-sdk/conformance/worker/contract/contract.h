@@ -66,6 +66,4 @@ extern const tc_contract_row tc_load_rows[], tc_table_rows[], tc_life_rows[], tc
     tc_fork_rows[], tc_host_memory_rows[], tc_host_compatibility_rows[], tc_environment_rows[],
     tc_exhaustion_rows[];
 
-extern const tc_class tc_class_contract, tc_class_process;
-
 #endif

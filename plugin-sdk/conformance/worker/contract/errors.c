@@ -61,7 +61,7 @@ static tn_status settle(scene *n, bool by_query) {
     tc_host_forget();
     if (!by_query)
         return n->s->ops->streams->synchronize(n->stream);
-    for (double end = tc_clock() + 30; status == TN_NOT_READY && tc_clock() < end;)
+    for (double end = tc_now() + 30; status == TN_NOT_READY && tc_now() < end;)
         status = n->s->ops->streams->query(n->stream);
     return status;
 }

@@ -64,7 +64,7 @@ static void done_means_done(tc_contract *k) {
             tn_status status = TN_NOT_READY;
             if (!by_query)
                 status = n.events->synchronize(n.event);
-            for (double end = tc_clock() + 30; status == TN_NOT_READY && tc_clock() < end;)
+            for (double end = tc_now() + 30; status == TN_NOT_READY && tc_now() < end;)
                 status = n.events->query(n.event);
             if (tc_must(k, by_query ? TNP_EVENT_QUERY : TNP_EVENT_SYNCHRONIZE, status,
                         by_query ? "query of an event, asked until it was done," : "synchronize"))
@@ -211,11 +211,11 @@ static bool set_up_clock(tc_contract *k, scene *n, tn_pevent **out_end) {
 
 /* Two marks with long work between them: what `elapsed` says, and how long the host saw it take. */
 static bool time_work(scene *n, tn_pevent *end, double *out_ns, double *out_host) {
-    double start = tc_clock();
+    double start = tc_now();
     if (!record(n, n->event, n->slow) || !produce(n, n->slow, 1) || !record(n, end, n->slow) ||
         !tc_must(n->k, TNP_EVENT_SYNCHRONIZE, n->events->synchronize(end), "synchronize"))
         return false;
-    *out_host = 1e9 * (tc_clock() - start);
+    *out_host = 1e9 * (tc_now() - start);
     return tc_must(n->k, TNP_EVENT_ELAPSED, n->events->elapsed(n->event, end, out_ns), "elapsed");
 }
 

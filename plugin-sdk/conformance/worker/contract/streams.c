@@ -70,7 +70,7 @@ static void finish_and_look(tc_contract *k, scene *n,
 
 static bool ask_until_done(tc_contract *k, tn_pstream *stream) {
     tn_status status = TN_NOT_READY;
-    for (double end = tc_clock() + 30; status == TN_NOT_READY && tc_clock() < end;)
+    for (double end = tc_now() + 30; status == TN_NOT_READY && tc_now() < end;)
         status = k->subject->ops->streams->query(stream);
     return tc_must(k, TNP_STREAM_QUERY, status,
                    "query of a stream, asked until its work was done,");

@@ -1,5 +1,5 @@
 /* kernel/OP: one kernel call, checked in full. */
-#include "plugin-sdk/conformance/worker/kernel/kernel_case.h"
+#include "plugin-sdk/conformance/worker/suite.h"
 
 #include "plugin-sdk/conformance/worker/kernel/mutate.h"
 #include "plugin-sdk/conformance/worker/kernel/checks.h"

@@ -1,7 +1,7 @@
 /* refuse/OP bad=N at=I: a valid call, one index of which is set to N. The refusal must be clean: it
  * touches no memory, is reported once, and the device goes on.
  */
-#include "plugin-sdk/conformance/worker/kernel/kernel_case.h"
+#include "plugin-sdk/conformance/worker/suite.h"
 
 #include "plugin-sdk/conformance/worker/kernel/checks.h"
 #include "plugin-sdk/conformance/worker/kernel/samples/sample.h"

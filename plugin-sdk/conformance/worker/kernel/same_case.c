@@ -8,7 +8,7 @@
  *     streams        some calls on each of three streams, where there are streams
  *     host-threads   on one and on three host threads, where the plugin has tenon.threads/1
  */
-#include "plugin-sdk/conformance/worker/kernel/kernel_case.h"
+#include "plugin-sdk/conformance/worker/suite.h"
 #include "plugin-sdk/conformance/worker/kernel/same.h"
 
 #include <stdio.h>

@@ -1,7 +1,14 @@
-/* See perf_case.h. */
-#include "plugin-sdk/conformance/worker/perf/perf_case.h"
+/* The class of timed cases.
+ *
+ *     perf/OP …               a line of kernel/, timed and checked
+ *     perf/ceiling-launch     what a call costs at least: the smallest kernel
+ *     perf/ceiling-copy       bytes a second: memory->copy of a large buffer, read and written
+ *     perf/ceiling-multiply T=f32     operations a second: the best of several matrix products
+ *
+ * No time fails a case; a wrong output does.
+ */
 
-#include "plugin-sdk/conformance/worker/kernel/kernel_case.h"
+#include "plugin-sdk/conformance/worker/suite.h"
 #include "plugin-sdk/conformance/worker/kernel/record.h"
 #include "plugin-sdk/conformance/worker/perf/call.h"
 #include "plugin-sdk/conformance/worker/perf/ceilings.h"
