@@ -91,7 +91,8 @@ def form_schema(entry, functional, form):
     return schemas.parse(f"{functional.base}.{overload}({args}{star}, Tensor(a!) out) -> Tensor(a!)")
 
 
-def load(path):
+def load(path, kernels):
+    kernel_kinds = {kernel.name: kernel.kind for kernel in kernels}
     with open(path, "rb") as f:
         data = tomllib.load(f)
     table = Table(data["op"], sample_classes=data["samples"])
@@ -106,9 +107,18 @@ def load(path):
             functional = schemas.parse(entry["schema"])
         except ValueError as error:
             fail(entry, str(error))
-        entry.setdefault("kind", "general" if "infer" in entry else "pointwise" if "kernel" in entry else "composite")
+        name = Op(entry, "functional", functional, functional).c_name
+        if "kernel" in entry:
+            if entry["kernel"] not in kernel_kinds:
+                fail(entry, f"no kernel operator '{entry['kernel']}'")
+            entry.setdefault("kind", "pointwise" if kernel_kinds[entry["kernel"]] == "pointwise" else "general")
+        entry.setdefault("kind", "composite")
+        if entry["kind"] == "general":
+            entry.setdefault("infer", f"tni_infer_{name}")
+        elif "infer" in entry:
+            fail(entry, "'infer' is for kernels that are not pointwise")
         if entry["kind"] in ("view", "composite"):
-            entry.setdefault("run", f"c:tni_run_{Op(entry, 'functional', functional, functional).c_name}")
+            entry.setdefault("run", f"c:tni_run_{name}")
         entry.setdefault("types", "promote")
         entry.setdefault("forms", "functional")
         entry.setdefault("tolerance", "exact")

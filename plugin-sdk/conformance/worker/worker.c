@@ -26,7 +26,7 @@ void tc_run_line(const tc_suite *suite, const char *line, const tc_options *opti
     tc_case c;
     char why[TC_MESSAGE];
     if (!tc_case_parse(line, &c, why)) {
-        tc_verdict_set(out, TC_ERROR, TNP_NONE, "no case: %s", why);
+        TC_CASE_ERROR(out, "no case: %s", why);
         return;
     }
     for (uint32_t i = 0; i < suite->n_classes; i++)
@@ -36,7 +36,7 @@ void tc_run_line(const tc_suite *suite, const char *line, const tc_options *opti
             out->milliseconds = 1e3 * tc_now() - start;
             return;
         }
-    tc_verdict_set(out, TC_ERROR, TNP_NONE, "this worker has no class of cases named %s", c.class);
+    TC_CASE_ERROR(out, "this worker has no class of cases named %s", c.class);
 }
 
 /* ---- verbs ------------------------------------------------------------------------------- */

@@ -19,7 +19,7 @@ struct tc_owned {
 static tc_owned *own(tc_contract *k, const tc_subject *s) {
     tc_owned *o = tc_arena_array(&k->arena, 1, sizeof *o);
     if (!o) {
-        tc_verdict_set(k->out, TC_ERROR, TNP_NONE, "the host has no memory for this case");
+        TC_CASE_ERROR(k->out, "the host has no memory for this case");
         return NULL;
     }
     *o = (tc_owned){.next = k->owned, .ops = s->ops, .device = s->device};
@@ -66,7 +66,7 @@ bool tc_buffer_create(tc_contract *k, tc_subject *s, int32_t space, uint64_t byt
         return false;
     out->model = tc_arena_array(&k->arena, bytes, 1);
     if (!out->model)
-        return tc_verdict_set(k->out, TC_ERROR, TNP_NONE, "the host has no memory for this case");
+        return TC_CASE_ERROR(k->out, "the host has no memory for this case");
     for (uint64_t i = 0; i < bytes; i += 8) {
         uint64_t x = tc_next(&k->random);
         memcpy(out->model + i, &x, bytes - i < 8 ? bytes - i : 8);
@@ -114,7 +114,7 @@ bool tc_buffer_check(tc_contract *k, tc_buffer *b, tn_pstream *stream, tn_requir
                      const char *what) {
     unsigned char *now = tc_arena_array(&k->arena, b->bytes, 1);
     if (!now)
-        return tc_verdict_set(k->out, TC_ERROR, TNP_NONE, "the host has no memory for this case");
+        return TC_CASE_ERROR(k->out, "the host has no memory for this case");
     tc_subject *s = b->subject;
     if (b->space == TN_SPACE_PINNED)
         memcpy(now, b->host, b->bytes);

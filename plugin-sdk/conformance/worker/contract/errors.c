@@ -21,7 +21,7 @@ static bool prepare(scene *n, tc_invocation *call, int64_t wrong_index) {
     char why[TC_MESSAGE];
     if (!tc_invocation_parse(&n->line, &n->k->arena, call, why) ||
         !tc_invocation_fill(call, n->k->c->seed, why))
-        return tc_verdict_set(n->k->out, TC_ERROR, TNP_NONE, "%s", why);
+        return TC_CASE_ERROR(n->k->out, "%s", why);
     tc_operand *index = &call->args[tc_record_arg(call->record, "index")].tensor;
     if (wrong_index) {
         index->values[index->shape.numel / 2].i = wrong_index;

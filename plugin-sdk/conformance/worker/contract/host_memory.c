@@ -177,8 +177,7 @@ static bool prepare_kernel(trial *t) {
     if (!c || !tc_case_parse(t->line, c, why) ||
         !tc_invocation_parse(c, &t->k->arena, &t->call, why) ||
         !tc_invocation_fill(&t->call, t->call.seed, why))
-        return tc_verdict_set(t->k->out, TC_ERROR, TNP_NONE, "%s: %s", t->line,
-                              c ? why : "no memory");
+        return TC_CASE_ERROR(t->k->out, "%s: %s", t->line, c ? why : "no memory");
     if (tc_find_kernel(&t->s, &t->call, &kernel) != TC_CLAIMED || kernel->workspace)
         return false;
     return tc_place_call(&t->s, t->s.stream, kernel, &t->call, &t->placed, t->k->out) &&
@@ -314,7 +313,7 @@ static void host_memory_fails(tc_contract *k) {
             try_stage(k, &stages[i], lines[n]);
         return;
     }
-    tc_verdict_set(k->out, TC_ERROR, TNP_NONE, "stage=%s: there is no such stage", name);
+    TC_CASE_ERROR(k->out, "stage=%s: there is no such stage", name);
 }
 
 const tc_contract_row tc_host_memory_rows[] = {

@@ -137,8 +137,7 @@ const tn_kernel *tc_lifecycle_call(tc_contract *k, tc_subject *s, tc_work work,
         if (!c || !tc_case_parse(calls[work][i], c, why) ||
             !tc_invocation_parse(c, &k->arena, call, why) ||
             !tc_invocation_fill(call, call->seed, why)) {
-            tc_verdict_set(k->out, TC_ERROR, TNP_NONE, "%s: %s", calls[work][i],
-                           c ? why : "the host has no memory");
+            TC_CASE_ERROR(k->out, "%s: %s", calls[work][i], c ? why : "the host has no memory");
             return NULL;
         }
         if (tc_find_kernel(s, call, &kernel) == TC_CLAIMED)
@@ -209,7 +208,7 @@ bool tc_lifecycle_probe(tc_contract *k, tc_subject *s, tc_work work, tn_requirem
     if (v.status == TC_FAIL)
         TC_BROKEN(k, requirement ? requirement : v.requirement, "%s: %.800s", when, v.message);
     else if (v.status == TC_ERROR)
-        tc_verdict_set(k->out, TC_ERROR, TNP_NONE, "%.900s", v.message);
+        TC_CASE_ERROR(k->out, "%.900s", v.message);
     return v.status != TC_FAIL && v.status != TC_ERROR;
 }
 

@@ -40,7 +40,7 @@ static void many(tc_contract *k) {
     tc_buffer *blocks = tc_arena_array(&k->arena, N, sizeof *blocks);
     int n = 0;
     if (!blocks) {
-        tc_verdict_set(k->out, TC_ERROR, TNP_NONE, "the host has no memory for this case");
+        TC_CASE_ERROR(k->out, "the host has no memory for this case");
         return;
     }
     memset(blocks, 0, N * sizeof *blocks);

@@ -26,7 +26,7 @@ static const tn_kernel *next(tc_contract *k, size_t *at, tc_case *c, tc_invocati
         const char *line = lines[(*at)++];
         if (!tc_case_parse(line, c, why) || !tc_invocation_parse(c, &k->arena, call, why) ||
             !tc_invocation_fill(call, call->seed, why)) {
-            tc_verdict_set(k->out, TC_ERROR, TNP_NONE, "%s: %s", line, why);
+            TC_CASE_ERROR(k->out, "%s: %s", line, why);
             return NULL;
         }
         if (tc_find_kernel(k->subject, call, &kernel) == TC_CLAIMED && !kernel->workspace &&

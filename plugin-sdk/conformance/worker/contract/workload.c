@@ -350,7 +350,7 @@ static void run(tc_contract *k) {
     int64_t n_ops = tc_contract_int(k, "ops");
     w.n_streams = (int)tc_contract_int(k, "streams");
     if (w.n_streams < 1 || w.n_streams > MOST_STREAMS || tc_failed(k)) {
-        tc_verdict_set(k->out, TC_ERROR, TNP_NONE, "streams= is 1 to %d", MOST_STREAMS);
+        TC_CASE_ERROR(k->out, "streams= is 1 to %d", MOST_STREAMS);
         return;
     }
     if (!k->subject->ops->streams)

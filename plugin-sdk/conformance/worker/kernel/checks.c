@@ -65,7 +65,7 @@ static void check_bytes(const tc_invocation *call, const char *name, const tc_op
         memcmp(after + end, o->image + end, o->bytes - end) == 0)
         return;
     if (!element_bytes(o, call->arena, &mask)) {
-        tc_verdict_set(out, TC_ERROR, TNP_NONE, "the host has no memory for a case of this size");
+        TC_CASE_ERROR(out, "the host has no memory for a case of this size");
         return;
     }
     for (uint64_t at = 0; at < o->bytes; at++)

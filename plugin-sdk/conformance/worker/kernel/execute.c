@@ -228,8 +228,7 @@ static unsigned char *read_image(tc_placed *p, const tn_tensor_view *view, uint6
     tc_subject *s = p->subject;
     unsigned char *image = tc_arena_array(p->call->arena, bytes, 1);
     if (!image) {
-        tc_verdict_set(verdict, TC_ERROR, TNP_NONE,
-                       "the host has no memory for a case of this size");
+        TC_CASE_ERROR(verdict, "the host has no memory for a case of this size");
         return NULL;
     }
     tn_status status = s->memory->read(s->device, p->tn.stream, image, view->memory, 0, bytes);

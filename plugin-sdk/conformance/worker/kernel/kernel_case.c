@@ -15,7 +15,7 @@ static void run_call(tc_subject *s, tc_invocation *call, tc_verdict *out) {
     if (!kernel)
         return;
     if (!tc_invocation_fill(call, call->seed ^ 0x5eed, why)) {
-        tc_verdict_set(out, TC_ERROR, TNP_NONE, "%s", why);
+        TC_CASE_ERROR(out, "%s", why);
         return;
     }
     if (!tc_execute(s, kernel, call, &result, out))
@@ -39,7 +39,7 @@ static void run(const tc_case *c, const tc_options *options, tc_verdict *out) {
     if (tc_invocation_parse(c, &arena, &call, why))
         run_call(s, &call, out);
     else
-        tc_verdict_set(out, TC_ERROR, TNP_NONE, "%s", why);
+        TC_CASE_ERROR(out, "%s", why);
     tc_arena_finish(&arena);
 }
 

@@ -79,7 +79,7 @@ static void run_call(const tc_case *c, tc_subject *s, tc_invocation *call, tc_ve
     if (!tc_invocation_fill(call, call->seed, why) || !spoil(c, call, why) ||
         !tc_invocation_parse(c, call->arena, &valid, why) ||
         !tc_invocation_fill(&valid, call->seed + 1, why)) {
-        tc_verdict_set(out, TC_ERROR, TNP_NONE, "%s", why);
+        TC_CASE_ERROR(out, "%s", why);
         return;
     }
     if (!tc_execute(s, kernel, call, &result, out))
@@ -107,7 +107,7 @@ static void run(const tc_case *c, const tc_options *options, tc_verdict *out) {
     if (tc_invocation_parse(c, &arena, &call, why))
         run_call(c, s, &call, out);
     else
-        tc_verdict_set(out, TC_ERROR, TNP_NONE, "%s", why);
+        TC_CASE_ERROR(out, "%s", why);
     tc_check_host(out);
     tc_arena_finish(&arena);
 }

@@ -26,7 +26,7 @@ static bool dtype_of(const tc_case *c, tn_dtype *out, tc_verdict *verdict) {
         text = tc_case_get(c, "S");
     if (text && tc_read_dtype(text, out, why))
         return true;
-    return tc_verdict_set(verdict, TC_ERROR, TNP_NONE, "%s/%s needs T=DTYPE", c->class, c->subject);
+    return TC_CASE_ERROR(verdict, "%s/%s needs T=DTYPE", c->class, c->subject);
 }
 
 static void run_ceiling(tc_subject *s, const tc_case *c, tc_verdict *out) {
@@ -37,7 +37,7 @@ static void run_ceiling(tc_subject *s, const tc_case *c, tc_verdict *out) {
                 tc_ceiling_measure(s, (tc_ceiling)i, dtype, &out->figures, out);
             return;
         }
-    tc_verdict_set(out, TC_ERROR, TNP_NONE, "there is no case perf/%s", c->subject);
+    TC_CASE_ERROR(out, "there is no case perf/%s", c->subject);
 }
 
 static void run(const tc_case *c, const tc_options *options, tc_verdict *out) {

@@ -253,7 +253,7 @@ static void fail_with(const tc_invocation *part, uint32_t k, const unsigned char
     uint64_t size = tc_dtype_bytes(o->dtype);
     unsigned char *image = tc_arena_array(part->arena, o->bytes, 1);
     if (!image) {
-        tc_verdict_set(out, TC_ERROR, TNP_NONE, "the host has no memory for a case of this size");
+        TC_CASE_ERROR(out, "the host has no memory for a case of this size");
         return;
     }
     memcpy(image, good, o->bytes);
@@ -298,8 +298,7 @@ void tc_tiled_check(const tc_invocation *part, const tc_invocation *whole, const
             if (good[k])
                 tc_compare(part, k, good[k], s->flushes, out);
             else
-                tc_verdict_set(out, TC_ERROR, TNP_NONE,
-                               "the host has no memory for a case of this size");
+                TC_CASE_ERROR(out, "the host has no memory for a case of this size");
         }
         if (out->status == TC_PASS)
             check_output(part, whole, k, result->outs[k], good[k], s->flushes, out);
