@@ -233,8 +233,10 @@ static tn_status go_below(const tn_op *op, tn_keyset keys, const tn_cell *args, 
                      : tni_custom_unanswered(op, args, rets);
 }
 
-tn_status tni_custom_kernel_handler(const tn_op *op, tn_keyset keys, const tn_cell *args,
-                                    tn_cell *rets, void *user) {
+/* The Backend handler of operators that a program defined and gave kernels: the kernel, else what
+ * answers on every device. `user` is the row of its kernels. */
+static tn_status kernel_handler(const tn_op *op, tn_keyset keys, const tn_cell *args, tn_cell *rets,
+                                void *user) {
     custom_call c;
     c.op = op;
     c.args = args;
@@ -354,7 +356,7 @@ tn_registration *tn_kernel_register(const char *device_type, const tn_kernel *re
         origin = "unnamed";
     tni_program_kernel *k = tni_program_kernel_add(device_type, row, &copy, outputs, origin);
     if (k && op) {
-        k->handler = tn_handler_register(op, TN_KEY_BACKEND, device_type, tni_custom_kernel_handler,
+        k->handler = tn_handler_register(op, TN_KEY_BACKEND, device_type, kernel_handler,
                                          (void *)(uintptr_t)row->index, origin);
         if (!k->handler) {
             tni_program_kernel_remove(k);

@@ -95,8 +95,9 @@ void tc_check_untouched(const tc_invocation *call, const tc_result *result, tc_v
                        "%s: bytes before or behind the workspace were written", call->record->op);
 }
 
-void tc_check_outputs_untouched(const tc_invocation *call, const tc_result *result,
-                                tc_verdict *out) {
+/* No byte of the outputs changed either. */
+static void check_outputs_untouched(const tc_invocation *call, const tc_result *result,
+                                    tc_verdict *out) {
     for (uint32_t k = 0; k < call->record->n_outs; k++) {
         char name[24];
         snprintf(name, sizeof name, "output %u", k);
@@ -113,7 +114,7 @@ bool tc_check_refusal(const tc_invocation *call, const tc_result *result, tc_ver
                        "%s: supports says no, and run returned %s", call->record->op,
                        tc_tn_status_name(result->run));
     tc_check_untouched(call, result, out);
-    tc_check_outputs_untouched(call, result, out);
+    check_outputs_untouched(call, result, out);
     if (out->status == TC_PASS)
         tc_verdict_set(out, TC_UNSUPPORTED, TNP_NONE, "the kernel's supports says no");
     return true;
