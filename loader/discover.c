@@ -99,6 +99,7 @@ static tni_candidate *new_candidate(const char *path, tni_source source) {
     c->source = source;
     c->plugin.state = TNI_PLUGIN_FOUND;
     c->plugin.backend = -1;
+    tni_host_init(c);
     if (path && !(c->plugin.path = tni_strdup(path))) {
         tni_free(c);
         return NULL;

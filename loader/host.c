@@ -8,7 +8,6 @@
 #include "base/error.h"
 #include "base/fork.h"
 #include "base/log.h"
-#include "base/thread.h"
 #include "loader/internal.h"
 
 #include <stdio.h>
@@ -24,72 +23,39 @@ typedef struct option {
     bool from_environment;
 } option;
 
-typedef struct binding {
-    struct binding *next;
-    tn_pself *self;
-    const tni_plugin *plugin;
-} binding;
-
 static tni_lock lock = TNI_LOCK_INITIALIZER;
 static option *options;
-static binding *bindings;
+static tni_candidate *running;
 
 /* Missed in a child: an option may be there twice or not yet. */
 TNI_FORK_LOCK(HOST, lock, tni_fork_as_it_is)
 
-static TNI_TLS const tni_plugin *current;
-
-const tni_plugin *tni_host_enter(const tni_plugin *plugin) {
-    const tni_plugin *before = current;
-    current = plugin;
-    return before;
+void tni_host_started(tni_candidate *candidate) {
+    tni_lock_take(&lock);
+    candidate->next_running = running;
+    running = candidate;
+    tni_lock_give(&lock);
 }
 
-tn_status tni_host_bind(const tni_plugin *plugin, tn_pself *self) {
-    binding *b = tni_calloc(1, sizeof *b);
-    if (!b)
-        return TN_OUT_OF_MEMORY;
-    *b = (binding){.self = self, .plugin = plugin};
+void tni_host_stopped(tni_candidate *candidate) {
     tni_lock_take(&lock);
-    b->next = bindings;
-    bindings = b;
+    tni_candidate **at = &running;
+    while (*at && *at != candidate)
+        at = &(*at)->next_running;
+    if (*at)
+        *at = candidate->next_running;
     tni_lock_give(&lock);
-    return TN_OK;
 }
 
-void tni_host_unbind(const tni_plugin *plugin) {
-    tni_lock_take(&lock);
-    binding **at = &bindings;
-    while (*at && (*at)->plugin != plugin)
-        at = &(*at)->next;
-    binding *found = *at;
-    if (found)
-        *at = found->next;
-    tni_lock_give(&lock);
-    tni_free(found);
-}
-
-/* Who calls? In init and count the thread tells; later `self` does, unless two plugins gave the
- * same value (NULL, say) for it. */
-static const tni_plugin *caller(tn_pself *self) {
-    if (current)
-        return current;
-    const tni_plugin *found = NULL;
-    uint32_t n = 0;
-    tni_lock_take(&lock);
-    for (binding *b = bindings; b; b = b->next) {
-        if (b->self == self) {
-            found = b->plugin;
-            n++;
-        }
-    }
-    tni_lock_give(&lock);
-    return n == 1 ? found : NULL;
+static const tni_plugin *plugin_of(const tn_host *host) {
+    const char *at = (const char *)host - offsetof(tni_candidate, host);
+    return &((const tni_candidate *)(const void *)at)->plugin;
 }
 
 /* ---- the slots --------------------------------------------------------------------------- */
 
-static void *host_alloc(uint64_t bytes, uint64_t alignment) {
+static void *host_alloc(const tn_host *host, uint64_t bytes, uint64_t alignment) {
+    (void)host;
     if (alignment & (alignment - 1)) {
         tni_log_line(TN_LOG_ERROR, "plugin", "host->alloc: alignment %llu is no power of two",
                      (unsigned long long)alignment);
@@ -98,23 +64,27 @@ static void *host_alloc(uint64_t bytes, uint64_t alignment) {
     return tni_alloc_aligned(bytes, alignment);
 }
 
-static void host_free(void *p) {
+static void host_dealloc(const tn_host *host, void *p) {
+    (void)host;
     tni_free(p);
 }
 
-static void host_log(tn_pself *self, int32_t level, const char *message) {
+static void host_log_message(const tn_host *host, int32_t level, const char *message) {
     if (level < TN_LOG_ERROR)
         level = TN_LOG_ERROR;
     if (level > TN_LOG_TRACE)
         level = TN_LOG_TRACE;
     if (!tni_log_on(level, "plugin"))
         return;
-    const tni_plugin *plugin = caller(self);
-    const char *id = plugin && plugin->table ? plugin->table->id : "unknown plugin";
+    const tni_plugin *plugin = plugin_of(host);
+    const char *id = plugin->table  ? plugin->table->id
+                     : plugin->path ? plugin->path
+                                    : "(linked into the program)";
     tni_log_line(level, "plugin", "%s: %s", id, message ? message : "(no message)");
 }
 
-static tn_status host_fail(tn_status status, const char *message) {
+static tn_status host_fail(const tn_host *host, tn_status status, const char *message) {
+    (void)host;
     return tni_error_plugin(status, message);
 }
 
@@ -161,9 +131,9 @@ static option *add_option(const char *type, const char *name, const char *value)
     return o;
 }
 
-static const char *host_option(tn_pself *self, const char *name) {
-    const tni_plugin *plugin = caller(self);
-    if (!name || !plugin || !plugin->table)
+static const char *host_option(const tn_host *host, const char *name) {
+    const tni_plugin *plugin = plugin_of(host);
+    if (!name || !plugin->table)
         return NULL;
     const char *type = plugin->table->device_type;
     tni_lock_take(&lock);
@@ -182,23 +152,23 @@ static const char *host_option(tn_pself *self, const char *name) {
     return value;
 }
 
-static const void *host_extension(const char *id) {
+static const void *host_extension(const tn_host *host, const char *id) {
+    (void)host;
     (void)id; /* none is offered yet; an id that is not known has no table */
     return NULL;
 }
 
-const tn_host *tni_host_table(void) {
-    static const tn_host table = {
+void tni_host_init(tni_candidate *candidate) {
+    candidate->host = (tn_host){
         .struct_size = sizeof(tn_host),
         .abi_version = TN_ABI_VERSION,
         .alloc = host_alloc,
-        .free = host_free,
-        .log = host_log,
+        .dealloc = host_dealloc,
+        .log_message = host_log_message,
         .fail = host_fail,
         .option = host_option,
         .extension = host_extension,
     };
-    return &table;
 }
 
 /* ---- the program's side of options ------------------------------------------------------- */
@@ -210,9 +180,9 @@ tn_status tni_loader_set_option(const char *type, const char *name, const char *
                         " first two not empty");
     tn_status status = TN_OK;
     tni_lock_take(&lock);
-    for (binding *b = bindings; b && !status; b = b->next)
-        if (strcmp(b->plugin->table->device_type, type) == 0 ||
-            (b->plugin->key && strcmp(b->plugin->key, type) == 0))
+    for (const tni_candidate *c = running; c && !status; c = c->next_running)
+        if (strcmp(c->plugin.table->device_type, type) == 0 ||
+            (c->plugin.key && strcmp(c->plugin.key, type) == 0))
             status = TN_STATE;
     if (!status) {
         option *o = find_option(type, name);

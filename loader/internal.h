@@ -4,7 +4,7 @@
  *   trust.c          may a file be loaded, or could others have put it there
  *   object.c         from a file to its query function
  *   check_tables.c   are the tables right
- *   host.c           the table a plugin calls, and its options
+ *   host.c           what a plugin calls, and its options
  *   missing.c        the words when a device type cannot be had
  *   lifecycle.c      candidates: found, loaded, started, shut down
  *   plugins.c        what programs call
@@ -37,6 +37,8 @@ typedef struct tni_candidate {
     pid_t pid;               /* the process that started it */
     uint32_t started;        /* which start this was, from 1: shutdown goes backwards */
     struct tni_watch *watch; /* of the validation layer; NULL when TENON_VALIDATE was off */
+    tn_host host;            /* what the plugin calls, unless it is watched */
+    struct tni_candidate *next_running; /* host.c */
 } tni_candidate;
 
 static inline tni_candidate *tni_candidate_of(const tni_plugin *plugin) {
@@ -114,11 +116,11 @@ bool tni_type_name_ok(const char *name);
 
 /* ---- the host's side --------------------------------------------------------------------- */
 
-/* The plugin whose functions the calling thread is in; returns the one before, to be put back. */
-const tni_plugin *tni_host_enter(const tni_plugin *plugin);
-/* From now on `self` stands for this plugin, until unbound. */
-tn_status tni_host_bind(const tni_plugin *plugin, tn_pself *self);
-void tni_host_unbind(const tni_plugin *plugin);
+/* Fills the candidate's host table. */
+void tni_host_init(tni_candidate *candidate);
+/* From now on the plugin's options stay as they are; until it has stopped. */
+void tni_host_started(tni_candidate *candidate);
+void tni_host_stopped(tni_candidate *candidate);
 /* Forgets all options. */
 void tni_host_finish(void);
 

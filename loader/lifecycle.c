@@ -55,8 +55,8 @@ static void leave(tni_saved_error *saved) {
 
 /* The host table that the plugin gets. */
 static const tn_host *host_for(const tni_plugin *p) {
-    tni_watch *watch = tni_candidate_of(p)->watch;
-    return watch ? tni_watch_host(watch) : tni_host_table();
+    const tni_candidate *c = tni_candidate_of(p);
+    return c->watch ? tni_watch_host(c->watch) : &c->host;
 }
 
 static void end_watch(tni_plugin *p) {
@@ -96,12 +96,9 @@ static char *make_key(const tni_plugin *plugin, const tn_plugin *table) {
 static const tn_plugin *ask(tni_plugin *p, const char *where) {
     tni_candidate *c = tni_candidate_of(p);
     if (!c->watch)
-        c->watch = tni_watch_begin(where, tni_host_table());
-    const tni_plugin *before = tni_host_enter(p);
+        c->watch = tni_watch_begin(where, &c->host);
     tni_error_plugin(TN_OK, NULL);
-    const tn_plugin *table = p->query(host_for(p));
-    tni_host_enter(before);
-    return table;
+    return p->query(host_for(p));
 }
 
 /* Checks that the id is allowed and new. Sets an error. */
@@ -189,10 +186,8 @@ static tn_status fail_start(tni_plugin *p, tn_status status, const char *what) {
 }
 
 static void stop(tni_plugin *p) {
-    const tni_plugin *before = tni_host_enter(p);
     p->table->shutdown(p->self);
-    tni_host_enter(before);
-    tni_host_unbind(p);
+    tni_host_stopped(tni_candidate_of(p));
     p->self = NULL;
 }
 
@@ -245,7 +240,6 @@ static tn_status start_devices(tni_plugin *p) {
 static tn_status start(tni_plugin *p) {
     if (p->state != TNI_PLUGIN_LOADED)
         return TN_OK;
-    const tni_plugin *before = tni_host_enter(p);
     tni_error_plugin(TN_OK, NULL);
     tn_pself *self = NULL;
     tn_status status = p->table->init(host_for(p), p->path, &self);
@@ -253,14 +247,12 @@ static tn_status start(tni_plugin *p) {
         status = fail_start(p, status, "init failed");
     } else {
         p->self = self;
-        status = tni_host_bind(p, self);
-        if (!status)
-            status = start_devices(p);
+        tni_host_started(tni_candidate_of(p));
+        status = start_devices(p);
         if (p->state != TNI_PLUGIN_READY)
             stop(p);
     }
     tni_error_plugin(TN_OK, NULL);
-    tni_host_enter(before);
     return status;
 }
 
@@ -600,7 +592,7 @@ void tni_loader_finish(void) {
     for (tni_plugin *p; (p = last_started());) {
         /* In a forked child the plugin's threads are gone; its shutdown might wait for them. */
         if (tni_plugin_forked(p))
-            tni_host_unbind(p);
+            tni_host_stopped(tni_candidate_of(p));
         else
             stop(p);
         p->state = TNI_PLUGIN_LOADED;

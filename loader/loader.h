@@ -51,9 +51,6 @@ typedef struct tni_plugin {
 /* Optional slots, read with TN_HAS: NULL when the plugin's table ends before them. */
 #define TNI_SLOT(table, type, slot) (TN_HAS(table, type, slot) ? (table)->slot : NULL)
 
-/* The host table handed to every plugin. */
-const tn_host *tni_host_table(void);
-
 /* Looks for candidates (once; again after tni_loader_rescan) without opening any. */
 tn_status tni_loader_scan(void);
 

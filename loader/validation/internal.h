@@ -120,6 +120,7 @@ struct tni_watch {
     int32_t level;
     char name[128]; /* the id, before it is known the end of the path */
     tni_tables real, proxy;
+    const tn_host *host; /* what the plugin would be given unwatched */
     tni_watched_kernel *kernels;
     const tn_kernel **kernel_list;
     uint64_t n_kernels;

@@ -10,12 +10,21 @@ static const char *operator_of(const tni_watch *w) {
     return f && f->watch == w ? f->op : "";
 }
 
-void *tni_watched_host_alloc(tni_watch *w, uint64_t bytes, uint64_t alignment) {
+static void check_host(const tni_watch *w, const tn_host *host, const char *slot) {
+    if (host != &w->proxy.host)
+        tni_finding(w, TNP_HOST_ARGUMENT, slot, operator_of(w),
+                    "the first argument is %p; it must be the table that init was given, %p",
+                    (const void *)host, (const void *)&w->proxy.host);
+}
+
+void *tni_watched_host_alloc(tni_watch *w, const tn_host *host, uint64_t bytes,
+                             uint64_t alignment) {
     tni_frame *f = tni_frame_top();
+    check_host(w, host, "host->alloc");
     if (alignment == 0 || (alignment & (alignment - 1)))
         tni_finding(w, TNP_HOST_ALLOC_RETURNED, "host->alloc", operator_of(w),
                     "alignment %" PRIu64 " is no power of two", alignment);
-    void *p = w->real.host.alloc(bytes, alignment);
+    void *p = w->host->alloc(w->host, bytes, alignment);
     if (p) {
         pthread_mutex_lock(&w->lock);
         tni_record *r = tni_record_add(w, TNI_RECORD_BLOCK, (uintptr_t)p, 0);
@@ -23,7 +32,7 @@ void *tni_watched_host_alloc(tni_watch *w, uint64_t bytes, uint64_t alignment) {
             r->bytes = bytes;
         pthread_mutex_unlock(&w->lock);
         if (!r) {
-            w->real.host.free(p);
+            w->host->dealloc(w->host, p);
             p = NULL;
         }
     }
@@ -32,7 +41,8 @@ void *tni_watched_host_alloc(tni_watch *w, uint64_t bytes, uint64_t alignment) {
     return p;
 }
 
-void tni_watched_host_free(tni_watch *w, void *p) {
+void tni_watched_host_dealloc(tni_watch *w, const tn_host *host, void *p) {
+    check_host(w, host, "host->dealloc");
     if (!p)
         return;
     pthread_mutex_lock(&w->lock);
@@ -41,34 +51,24 @@ void tni_watched_host_free(tni_watch *w, void *p) {
         tni_record_remove(w, r);
     pthread_mutex_unlock(&w->lock);
     if (r)
-        w->real.host.free(p);
+        w->host->dealloc(w->host, p);
     else
-        tni_finding(w, TNP_HOST_ALLOC_RETURNED, "host->free", operator_of(w),
+        tni_finding(w, TNP_HOST_ALLOC_RETURNED, "host->dealloc", operator_of(w),
                     "%p is no block that host->alloc gave out, or was freed before; it is left"
                     " alone",
                     p);
 }
 
-/* Is `self` what the plugin must pass now? Threads of the plugin's own may be early or late. */
-static void check_self(const tni_watch *w, const tn_pself *self, const char *slot) {
-    int state = atomic_load(&w->state);
-    const tni_frame *f = tni_frame_top();
-    bool inside = f && f->watch == w;
-    if (state == TNI_WATCH_INIT && inside && self)
-        tni_finding(w, TNP_HOST_SELF, slot, "", "self is %p inside init; it must be NULL there",
-                    (const void *)self);
-    if ((state == TNI_WATCH_STARTED || state == TNI_WATCH_SHUTDOWN) && self != w->self)
-        tni_finding(w, TNP_HOST_SELF, slot, "", "self is %p, but init gave out %p",
-                    (const void *)self, (void *)w->self);
+void tni_watched_host_log_message(tni_watch *w, const tn_host *host, int32_t level,
+                                  const char *message) {
+    check_host(w, host, "host->log_message");
+    w->host->log_message(w->host, level, message);
 }
 
-void tni_watched_host_log(tni_watch *w, tn_pself *self, int32_t level, const char *message) {
-    check_self(w, self, "host->log");
-    w->real.host.log(self, level, message);
-}
-
-tn_status tni_watched_host_fail(tni_watch *w, tn_status status, const char *message) {
+tn_status tni_watched_host_fail(tni_watch *w, const tn_host *host, tn_status status,
+                                const char *message) {
     tni_frame *f = tni_frame_top();
+    check_host(w, host, "host->fail");
     if (status == TN_OK)
         tni_finding(w, TNP_FAIL_MESSAGE, "host->fail", operator_of(w),
                     "status is TN_OK, which is no failure");
@@ -82,19 +82,20 @@ tn_status tni_watched_host_fail(tni_watch *w, tn_status status, const char *mess
         f->failed = message && *message;
         f->status = status;
     }
-    return w->real.host.fail(status, message);
+    return w->host->fail(w->host, status, message);
 }
 
-const char *tni_watched_host_option(tni_watch *w, tn_pself *self, const char *name) {
+const char *tni_watched_host_option(tni_watch *w, const tn_host *host, const char *name) {
     if (atomic_load(&w->state) == TNI_WATCH_LOADED) {
         tni_finding(w, TNP_HOST_OPTION, "host->option", "",
                     "asked before init or after shutdown; the answer is NULL");
         return NULL;
     }
-    check_self(w, self, "host->option");
-    return w->real.host.option(self, name);
+    check_host(w, host, "host->option");
+    return w->host->option(w->host, name);
 }
 
-const void *tni_watched_host_extension(tni_watch *w, const char *id) {
-    return w->real.host.extension(id);
+const void *tni_watched_host_extension(tni_watch *w, const tn_host *host, const char *id) {
+    check_host(w, host, "host->extension");
+    return w->host->extension(w->host, id);
 }

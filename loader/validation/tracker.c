@@ -66,6 +66,7 @@ tni_watch *tni_watch_begin(const char *where, const tn_host *host) {
         w->used = true;
         w->level = level;
         set_name(w, where);
+        w->host = host;
         w->real = (tni_tables){.host = *host};
         stand_in(w);
     }

@@ -22,7 +22,7 @@ static tn_status open_device(tn_pself *self, uint32_t index, tn_pdevice **out_de
     tn_status status = check_index(self, index);
     if (status != TN_OK)
         return status;
-    tn_pdevice *device = self->host->alloc(sizeof *device, _Alignof(tn_pdevice));
+    tn_pdevice *device = self->host->alloc(self->host, sizeof *device, _Alignof(tn_pdevice));
     if (!device)
         return yourtype_fail(self, TN_OUT_OF_MEMORY, "no host memory to open a device");
     *device = (tn_pdevice){.self = self, .index = index};
@@ -32,7 +32,7 @@ static tn_status open_device(tn_pself *self, uint32_t index, tn_pdevice **out_de
 
 /* Streams, events and memory were released before. */
 static void close_device(tn_pdevice *device) {
-    device->self->host->free(device);
+    device->self->host->dealloc(device->self->host, device);
 }
 
 static tn_status property(tn_pself *self, uint32_t index, int32_t name, tn_cell *out_value) {

@@ -12,7 +12,7 @@ static tn_status alloc(tn_pdevice *device, int32_t space, uint64_t bytes, tn_mem
                        void **out_host) {
     *out_memory = 0;
     *out_host = NULL;
-    void *p = device->self->host->alloc(bytes, YOURTYPE_ALIGNMENT);
+    void *p = device->self->host->alloc(device->self->host, bytes, YOURTYPE_ALIGNMENT);
     if (!p)
         return yourtype_fail(device->self, TN_OUT_OF_MEMORY,
                              "yourtype:%u has no %llu bytes left; use a smaller batch",
@@ -25,7 +25,7 @@ static tn_status alloc(tn_pdevice *device, int32_t space, uint64_t bytes, tn_mem
 }
 
 static void free_memory(tn_pdevice *device, int32_t space, tn_memory memory) {
-    device->self->host->free(yourtype_address(memory, 0));
+    device->self->host->dealloc(device->self->host, yourtype_address(memory, 0));
 }
 
 static tn_status info(tn_pdevice *device, tn_memory_info *out) {

@@ -12,7 +12,7 @@ tn_status yourtype_fail(const tn_pself *self, tn_status status, const char *form
     va_start(list, format);
     vsnprintf(message, sizeof message, format, list);
     va_end(list);
-    return self->host->fail(status, message);
+    return self->host->fail(self->host, status, message);
 }
 
 tn_status yourtype_not_yet(tn_pself *self, const char *slot, const char *what_to_do,
@@ -20,23 +20,23 @@ tn_status yourtype_not_yet(tn_pself *self, const char *slot, const char *what_to
     char message[320];
     snprintf(message, sizeof message, "%s is not written yet: %s (%s)", slot, what_to_do,
              requirement);
-    self->host->log(self, TN_LOG_INFO, message);
-    return self->host->fail(TN_UNSUPPORTED, message);
+    self->host->log_message(self->host, TN_LOG_INFO, message);
+    return self->host->fail(self->host, TN_UNSUPPORTED, message);
 }
 
 /* Touches no hardware: the first call that may is `count` of device.c. */
 static tn_status init(const tn_host *host, const char *path, tn_pself **out_self) {
     *out_self = NULL;
-    tn_pself *self = host->alloc(sizeof *self, _Alignof(tn_pself));
+    tn_pself *self = host->alloc(host, sizeof *self, _Alignof(tn_pself));
     if (!self)
-        return host->fail(TN_OUT_OF_MEMORY, "no host memory to start the plugin");
+        return host->fail(host, TN_OUT_OF_MEMORY, "no host memory to start the plugin");
     *self = (tn_pself){.host = host};
     *out_self = self;
     return TN_OK;
 }
 
 static void shutdown(tn_pself *self) {
-    self->host->free(self);
+    self->host->dealloc(self->host, self);
 }
 
 static const tn_kernel *const kernels[] = {

@@ -18,7 +18,7 @@ static tn_status memory_alloc(tn_pdevice *device, int32_t space, uint64_t bytes,
     (void)space; /* pinned memory is memory like any other */
     *out_memory = 0;
     *out_host = NULL;
-    void *p = device->self->host->alloc(bytes, ALIGNMENT);
+    void *p = device->self->host->alloc(device->self->host, bytes, ALIGNMENT);
     if (!p)
         return tnc_fail(TN_OUT_OF_MEMORY, "no host memory for %llu bytes",
                         (unsigned long long)bytes);
@@ -29,7 +29,7 @@ static tn_status memory_alloc(tn_pdevice *device, int32_t space, uint64_t bytes,
 
 static void memory_free(tn_pdevice *device, int32_t space, tn_memory memory) {
     (void)space;
-    device->self->host->free(at(memory, 0));
+    device->self->host->dealloc(device->self->host, at(memory, 0));
 }
 
 static tn_status memory_write(tn_pdevice *device, tn_pstream *stream, tn_memory dst,
@@ -94,7 +94,7 @@ static tn_status device_open(tn_pself *self, uint32_t index, tn_pdevice **out_de
     *out_device = NULL;
     if (index != 0)
         return tnc_fail(TN_DEVICE, "cpu:%u: there is one CPU device, cpu:0", (unsigned)index);
-    tn_pdevice *device = self->host->alloc(sizeof *device, 16);
+    tn_pdevice *device = self->host->alloc(self->host, sizeof *device, 16);
     if (!device)
         return tnc_fail(TN_OUT_OF_MEMORY, "no host memory for the device's state");
     device->self = self;
@@ -103,7 +103,7 @@ static tn_status device_open(tn_pself *self, uint32_t index, tn_pdevice **out_de
 }
 
 static void device_close(tn_pdevice *device) {
-    device->self->host->free(device);
+    device->self->host->dealloc(device->self->host, device);
 }
 
 static tn_status device_property(tn_pself *self, uint32_t index, int32_t property,

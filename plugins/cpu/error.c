@@ -12,5 +12,5 @@ tn_status tnc_fail(tn_status status, const char *format, ...) {
     va_start(args, format);
     vsnprintf(message, sizeof message, format, args);
     va_end(args);
-    return tnc_host->fail(status, message);
+    return tnc_host->fail(tnc_host, status, message);
 }

@@ -103,7 +103,7 @@ static tn_status init(const tn_host *host, const char *path, tn_pself **out_self
     (void)path;
     *out_self = NULL;
     tnc_host = host;
-    const char *name = host->option(NULL, "isa");
+    const char *name = host->option(host, "isa");
     const instruction_set *isa = choose(name && *name ? name : NULL);
     if (!isa)
         return tnc_fail(TN_INVALID_ARGUMENT,
@@ -111,10 +111,10 @@ static tn_status init(const tn_host *host, const char *path, tn_pself **out_self
                         "and this machine and build must have it",
                         name);
     use(isa);
-    tn_status status = tnc_threads_start(host->option(NULL, "threads"));
+    tn_status status = tnc_threads_start(host->option(host, "threads"));
     if (status != TN_OK)
         return status;
-    tn_pself *self = host->alloc(sizeof *self, 16);
+    tn_pself *self = host->alloc(host, sizeof *self, 16);
     if (!self) {
         tnc_threads_stop();
         return tnc_fail(TN_OUT_OF_MEMORY, "no host memory for the plugin's state");
@@ -126,7 +126,7 @@ static tn_status init(const tn_host *host, const char *path, tn_pself **out_self
 
 static void shutdown(tn_pself *self) {
     tnc_threads_stop();
-    self->host->free(self);
+    self->host->dealloc(self->host, self);
 }
 
 static tn_status set_num_threads(tn_pself *self, uint32_t n) {
@@ -196,7 +196,7 @@ const tn_plugin *TN_PLUGIN_QUERY(const tn_host *host) {
         return NULL;
     pthread_once(&once, use_best);
     if (plugin.n_kernels > MAX_KERNELS) {
-        host->fail(TN_INTERNAL, "more kernels than MAX_KERNELS in plugins/cpu/plugin.c");
+        host->fail(host, TN_INTERNAL, "more kernels than MAX_KERNELS in plugins/cpu/plugin.c");
         return NULL;
     }
     return &plugin;

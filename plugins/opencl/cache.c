@@ -47,7 +47,7 @@ static bool make_folders(char *path) {
 }
 
 void ocl_cache_find(tn_pself *self) {
-    const char *option = self->host->option(NULL, "cache"), *xdg = getenv("XDG_CACHE_HOME"),
+    const char *option = self->host->option(self->host, "cache"), *xdg = getenv("XDG_CACHE_HOME"),
                *home = getenv("HOME");
     int n = -1;
     self->cache[0] = '\0';
@@ -119,12 +119,12 @@ static unsigned char *read_entry(const tn_host *host, int fd, const char *expect
         sizes[0] != n || sizes[1] == 0 || sizes[1] > MAX_BINARY || !read_all(fd, header, n) ||
         memcmp(header, expected, n) != 0)
         return NULL;
-    unsigned char *binary = host->alloc(sizes[1], 64);
+    unsigned char *binary = host->alloc(host, sizes[1], 64);
     if (!binary)
         return NULL;
     if (!read_all(fd, binary, sizes[1]) || !read_all(fd, &sum, sizeof sum) ||
         sum != hash(BASIS, binary, sizes[1])) {
-        host->free(binary);
+        host->dealloc(host, binary);
         return NULL;
     }
     *out_bytes = sizes[1];

@@ -39,8 +39,8 @@ static void finish(tn_pdevice *device) {
     if (device->context)
         clReleaseContext(device->context);
     pthread_mutex_destroy(&device->lock);
-    device->self->host->free(device->pinned);
-    device->self->host->free(device);
+    device->self->host->dealloc(device->self->host, device->pinned);
+    device->self->host->dealloc(device->self->host, device);
 }
 
 static tn_status open_device(tn_pself *self, uint32_t index, tn_pdevice **out_device) {
@@ -87,7 +87,7 @@ static void close_device(tn_pdevice *device) {
         snprintf(line, sizeof line,
                  "opencl:%u is closed with %llu bytes and %u pinned blocks alive", device->index,
                  (unsigned long long)device->used_bytes, device->n_pinned);
-        device->self->host->log(device->self, TN_LOG_ERROR, line);
+        device->self->host->log_message(device->self->host, TN_LOG_ERROR, line);
     }
     if (!device->lost)
         ocl_programs_save(device, true);

@@ -22,7 +22,7 @@ static void destroy(tn_pevent *event) {
     if (event->mark)
         clReleaseEvent(event->mark);
     pthread_mutex_destroy(&event->lock);
-    event->device->self->host->free(event);
+    event->device->self->host->dealloc(event->device->self->host, event);
 }
 
 /* Queues that keep times are slower at everything. Only this one, of markers, does: `mark` becomes

@@ -7,7 +7,7 @@
 /* ---- the host's ------------------------------------------------------------------------- */
 
 void *ocl_host_alloc(const tn_pself *self, uint64_t bytes, const char *what) {
-    void *p = self->host->alloc(bytes, _Alignof(max_align_t));
+    void *p = self->host->alloc(self->host, bytes, _Alignof(max_align_t));
     if (!p)
         ocl_fail(self, TN_OUT_OF_MEMORY, "no host memory for %s (%llu bytes)", what,
                  (unsigned long long)bytes);
@@ -76,7 +76,7 @@ static tn_status pinned_add(tn_pdevice *device, cl_mem memory, const void *host,
         if (larger && device->n_pinned)
             memcpy(larger, device->pinned, device->n_pinned * sizeof *larger);
         if (larger) {
-            h->free(device->pinned);
+            h->dealloc(h, device->pinned);
             device->pinned = larger;
             device->room_pinned = room;
         } else {

@@ -33,7 +33,7 @@ static void keep(tn_pself *self, tn_log_level level, const char *who, const char
     snprintf(self->reason + n, sizeof self->reason - n, "%s%.120s %.200s", n ? "; " : "", who, why);
     char line[OCL_MESSAGE];
     snprintf(line, sizeof line, "%.120s is not used: it %.200s", who, why);
-    self->host->log(self, level, line);
+    self->host->log_message(self->host, level, line);
 }
 
 static void keep_reason(tn_pself *self, const char *who, const char *why) {
@@ -264,7 +264,7 @@ static tn_status search(tn_pself *self) {
                  "or choose another device");
         return TN_OK;
     }
-    const char *wanted = self->host->option(self, "platform");
+    const char *wanted = self->host->option(self->host, "platform");
     if (wanted && !*wanted)
         wanted = NULL;
     cl_int error = clGetPlatformIDs(MAX_PLATFORMS, ids, &n);

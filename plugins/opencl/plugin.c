@@ -6,9 +6,9 @@
 static tn_status init(const tn_host *host, const char *path, tn_pself **out_self) {
     (void)path;
     *out_self = NULL;
-    tn_pself *self = host->alloc(sizeof *self, _Alignof(tn_pself));
+    tn_pself *self = host->alloc(host, sizeof *self, _Alignof(tn_pself));
     if (!self)
-        return host->fail(TN_OUT_OF_MEMORY, "no host memory to start the OpenCL plugin");
+        return host->fail(host, TN_OUT_OF_MEMORY, "no host memory to start the OpenCL plugin");
     *self = (tn_pself){.host = host};
     ocl_cache_find(self);
     pthread_mutex_init(&self->lock, NULL);
@@ -18,7 +18,7 @@ static tn_status init(const tn_host *host, const char *path, tn_pself **out_self
 
 static void shutdown(tn_pself *self) {
     pthread_mutex_destroy(&self->lock);
-    self->host->free(self);
+    self->host->dealloc(self->host, self);
 }
 
 static const void *extension(tn_pself *self, const char *id) {

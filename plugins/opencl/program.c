@@ -35,16 +35,16 @@ void ocl_programs_destroy(tn_pdevice *device) {
     for (ocl_program *next; p->first; p->first = next) {
         next = p->first->next;
         clReleaseProgram(p->first->program);
-        device->self->host->free(p->first);
+        device->self->host->dealloc(device->self->host, p->first);
     }
     pthread_mutex_destroy(&p->lock);
-    device->self->host->free(p);
+    device->self->host->dealloc(device->self->host, p);
 }
 
 void ocl_kernel_release(tn_pdevice *device, gpu_kernel *kernel) {
     clReleaseKernel(kernel->kernel);
     pthread_mutex_destroy(&kernel->lock);
-    device->self->host->free(kernel);
+    device->self->host->dealloc(device->self->host, kernel);
 }
 
 /* ---- what the compiler says -------------------------------------------------------------- */
@@ -96,7 +96,7 @@ static void find_error(tn_pdevice *device, cl_program program, char out[160]) {
                               &n) != CL_SUCCESS)
         return;
     log[n < sizeof log ? n : sizeof log - 1] = '\0';
-    device->self->host->log(device->self, TN_LOG_DEBUG, log);
+    device->self->host->log_message(device->self->host, TN_LOG_DEBUG, log);
     const char *line = error_line(log);
     snprintf(out, 160, "%.*s", (int)strcspn(line, "\n"), line);
 }
@@ -108,7 +108,7 @@ static void tell(tn_pdevice *device, const ocl_program *p, const char *from, dou
     char line[OCL_MESSAGE];
     snprintf(line, sizeof line, "opencl:%u: %s %.300s: %.0f ms, %s", device->index, p->source->name,
              p->options, (now() - start) * 1e3, from);
-    device->self->host->log(device->self, TN_LOG_DEBUG, line);
+    device->self->host->log_message(device->self->host, TN_LOG_DEBUG, line);
 }
 
 static cl_int compile(tn_pdevice *device, const ocl_program *p, const char *more) {
@@ -124,7 +124,8 @@ static cl_int finish_build(tn_pdevice *device, const ocl_program *p) {
     if (error == CL_BUILD_PROGRAM_FAILURE && !all->reads_header) {
         char line[160];
         find_error(device, p->program, line);
-        device->self->host->log(device->self, TN_LOG_DEBUG, "programs are built with the header");
+        device->self->host->log_message(device->self->host, TN_LOG_DEBUG,
+                                        "programs are built with the header");
         error = compile(device, p, "");
         all->reads_header = error == CL_SUCCESS;
     }
@@ -145,7 +146,7 @@ static bool load(tn_pdevice *device, ocl_program *p) {
         return false;
     p->program = clCreateProgramWithBinary(device->context, 1, &device->found->id, sizes, binaries,
                                            &state, &error);
-    device->self->host->free(binary);
+    device->self->host->dealloc(device->self->host, binary);
     if (!p->program)
         return false;
     if (state == CL_SUCCESS && finish_build(device, p) == CL_SUCCESS) {
@@ -190,14 +191,15 @@ static ocl_program *find_program(tn_pdevice *device, const gpu_variant *v, failu
     for (ocl_program *p = all->first; p; p = p->next)
         if (p->source == v->source && strcmp(p->options, options) == 0)
             return p;
-    ocl_program *p = device->self->host->alloc(sizeof *p, _Alignof(ocl_program));
+    ocl_program *p =
+        device->self->host->alloc(device->self->host, sizeof *p, _Alignof(ocl_program));
     *out = (failure){CL_OUT_OF_HOST_MEMORY, "allocating a program", ""};
     if (!p)
         return NULL;
     *p = (ocl_program){.next = all->first, .source = v->source};
     memcpy(p->options, options, sizeof options);
     if (!load(device, p) && !build(device, p, out)) {
-        device->self->host->free(p);
+        device->self->host->dealloc(device->self->host, p);
         return NULL;
     }
     return all->first = p;
@@ -232,7 +234,7 @@ tn_status ocl_kernel_build(tn_pdevice *device, const gpu_variant *variant, gpu_k
     failure why = {CL_OUT_OF_HOST_MEMORY, "allocating a kernel", ""};
     bool made = false;
     *out = NULL;
-    gpu_kernel *k = device->self->host->alloc(sizeof *k, _Alignof(gpu_kernel));
+    gpu_kernel *k = device->self->host->alloc(device->self->host, sizeof *k, _Alignof(gpu_kernel));
     if (k && !ocl_is_lost(device)) {
         pthread_mutex_lock(&device->programs->lock);
         ocl_guard_enter(&guard);
@@ -241,7 +243,7 @@ tn_status ocl_kernel_build(tn_pdevice *device, const gpu_variant *variant, gpu_k
         pthread_mutex_unlock(&device->programs->lock);
     }
     if (!made) {
-        device->self->host->free(k);
+        device->self->host->dealloc(device->self->host, k);
         return fail(device, variant, &why);
     }
     pthread_mutex_init(&k->lock, NULL);
@@ -259,11 +261,11 @@ static void save(tn_pdevice *device, const ocl_program *p) {
             CL_SUCCESS ||
         bytes == 0)
         return;
-    unsigned char *binary = host->alloc(bytes, 64);
+    unsigned char *binary = host->alloc(host, bytes, 64);
     if (binary && clGetProgramInfo(p->program, CL_PROGRAM_BINARIES, sizeof binary, &binary, NULL) ==
                       CL_SUCCESS)
         ocl_cache_save(device, p->source->text, p->options, binary, bytes);
-    host->free(binary);
+    host->dealloc(host, binary);
 }
 
 void ocl_programs_save(tn_pdevice *device, bool at_end) {

@@ -8,7 +8,7 @@ static void finish(tn_pstream *stream) {
     for (int i = 0; i < 2; i++) {
         if (stream->stages[i].last)
             clReleaseEvent(stream->stages[i].last);
-        host->free(stream->stages[i].data);
+        host->dealloc(host, stream->stages[i].data);
     }
     if (stream->error_word)
         clReleaseMemObject(stream->error_word);
@@ -17,7 +17,7 @@ static void finish(tn_pstream *stream) {
     if (stream->queue)
         clReleaseCommandQueue(stream->queue);
     pthread_mutex_destroy(&stream->lock);
-    host->free(stream);
+    host->dealloc(host, stream);
 }
 
 /* OpenCL 1.2 has no priorities. */

@@ -42,7 +42,7 @@ static tn_status open_device(tn_pself *self, uint32_t index, tn_pdevice **out_de
                           "sim:%u: cannot reserve %llu bytes of address space for handles; lower "
                           "TENON_SIM_MEMORY or raise the limit of the process (ulimit -v)",
                           index, (unsigned long long)device->reserved_bytes);
-        self->host->free(device);
+        self->host->dealloc(self->host, device);
         return status;
     }
     device->cursor = (uint64_t)(uintptr_t)device->reservation;
@@ -60,12 +60,12 @@ static void close_device(tn_pdevice *device) {
                  "sim:%u is closed with %u streams, %u events and %llu allocations alive",
                  device->index, device->n_streams, device->n_events,
                  (unsigned long long)device->allocations.n);
-        self->host->log(self, TN_LOG_ERROR, line);
+        self->host->log_message(self->host, TN_LOG_ERROR, line);
     }
     sim_memory_finish(device);
     munmap(device->reservation, device->reserved_bytes);
     pthread_mutex_destroy(&device->lock);
-    self->host->free(device);
+    self->host->dealloc(self->host, device);
 }
 
 static tn_status property(tn_pself *self, uint32_t index, int32_t name, tn_cell *out_value) {

@@ -10,7 +10,7 @@ tn_status sim_fail(const tn_pself *self, tn_status status, const char *format, .
     va_start(list, format);
     vsnprintf(message, sizeof message, format, list);
     va_end(list);
-    return self->host->fail(status, message);
+    return self->host->fail(self->host, status, message);
 }
 
 tn_status sim_check_lost(tn_pdevice *device) {

@@ -41,7 +41,7 @@ static void mark_drop(sim_mark *mark) {
         return;
     pthread_cond_destroy(&mark->passing);
     pthread_mutex_destroy(&mark->lock);
-    mark->self->host->free(mark);
+    mark->self->host->dealloc(mark->self->host, mark);
 }
 
 static void mark_pass(sim_mark *mark) {
@@ -107,7 +107,7 @@ static void destroy(tn_pevent *event) {
     mark_drop(event->mark);
     pthread_mutex_destroy(&event->lock);
     event->device->n_events--;
-    event->device->self->host->free(event);
+    event->device->self->host->dealloc(event->device->self->host, event);
 }
 
 /* The event's present mark, kept for the caller; NULL when it was never recorded. */
@@ -128,7 +128,7 @@ static tn_status record(tn_pevent *event, tn_pstream *stream) {
     mark_command *command = sim_host_alloc(self, sizeof *command, "an event record");
     sim_mark *mark = command ? mark_create(self) : NULL;
     if (!mark) {
-        self->host->free(command);
+        self->host->dealloc(self->host, command);
         return TN_OUT_OF_MEMORY;
     }
     *command =

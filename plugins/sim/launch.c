@@ -309,7 +309,7 @@ tn_status sim_launch(const tn_call *call) {
     sim_stream_push(call->stream, &task->command);
     return TN_OK;
 fail:
-    call->device->self->host->free(task);
+    call->device->self->host->dealloc(call->device->self->host, task);
     sim_uses_drop(&uses);
     return status;
 }

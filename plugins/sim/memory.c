@@ -13,7 +13,7 @@
 /* ---- the host's ------------------------------------------------------------------------- */
 
 void *sim_host_alloc(const tn_pself *self, uint64_t bytes, const char *what) {
-    void *p = self->host->alloc(bytes, _Alignof(max_align_t));
+    void *p = self->host->alloc(self->host, bytes, _Alignof(max_align_t));
     if (!p)
         sim_fail(self, TN_OUT_OF_MEMORY, "no host memory for %s (%llu bytes)", what,
                  (unsigned long long)bytes);
@@ -51,7 +51,7 @@ static tn_status table_reserve(const tn_pself *self, sim_table *table) {
         return TN_OUT_OF_MEMORY;
     if (table->n)
         memcpy(entries, table->entries, table->n * sizeof *entries);
-    self->host->free(table->entries);
+    self->host->dealloc(self->host, table->entries);
     table->entries = entries;
     table->capacity = capacity;
     return TN_OK;
@@ -71,7 +71,7 @@ static void table_remove(sim_table *table, sim_allocation *entry) {
 }
 
 void sim_table_finish(const tn_pself *self, sim_table *table) {
-    self->host->free(table->entries);
+    self->host->dealloc(self->host, table->entries);
     *table = (sim_table){0};
 }
 
@@ -109,8 +109,8 @@ static void block_drop(sim_block *block) {
         return;
     tn_pself *self = block->self;
     if (block->space == TN_SPACE_DEVICE)
-        self->host->free(block->data);
-    self->host->free(block);
+        self->host->dealloc(self->host, block->data);
+    self->host->dealloc(self->host, block);
 }
 
 void sim_uses_drop(sim_uses *uses) {
@@ -183,7 +183,7 @@ static tn_status alloc_device(tn_pdevice *device, sim_block *block) {
                           (unsigned long long)device->limit_bytes);
         goto out;
     }
-    block->data = self->host->alloc(bytes, SIM_ALIGNMENT);
+    block->data = self->host->alloc(self->host, bytes, SIM_ALIGNMENT);
     if (!block->data) {
         status =
             sim_fail(self, TN_OUT_OF_MEMORY,
@@ -292,7 +292,8 @@ static void free_memory(tn_pdevice *device, int32_t space, tn_memory memory) {
     if (block)
         block_drop(block);
     else
-        self->host->log(self, TN_LOG_ERROR, "free of a handle that names no allocation");
+        self->host->log_message(self->host, TN_LOG_ERROR,
+                                "free of a handle that names no allocation");
 }
 
 void sim_memory_finish(tn_pdevice *device) {

@@ -14,7 +14,7 @@ static tn_status refuse(const tn_host *host, const char *name, const char *varia
     char message[320];
     snprintf(message, sizeof message, "option %s (TENON_SIM_%s) is '%.60s'; it must be %s", name,
              variable, value, allowed);
-    return host->fail(TN_INVALID_ARGUMENT, message);
+    return host->fail(host, TN_INVALID_ARGUMENT, message);
 }
 
 /* Digits from `*text` on, which is moved behind them. */
@@ -128,7 +128,7 @@ tn_status sim_options_read(const tn_host *host, sim_options *out) {
     *out = (sim_options){
         .devices = 2, .memory = UINT64_C(2) << 30, .poison = true, .lose_device = SIM_EVERY};
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
-        const char *value = host->option(NULL, table[i].name);
+        const char *value = host->option(host, table[i].name);
         if (value && *value && !table[i].read(value, out))
             return refuse(host, table[i].name, table[i].variable, value, table[i].allowed);
     }

@@ -4,13 +4,13 @@
 
 static tn_status init(const tn_host *host, const char *path, tn_pself **out_self) {
     *out_self = NULL;
-    tn_pself *self = host->alloc(sizeof *self, _Alignof(tn_pself));
+    tn_pself *self = host->alloc(host, sizeof *self, _Alignof(tn_pself));
     if (!self)
-        return host->fail(TN_OUT_OF_MEMORY, "no host memory to start the simulated chip");
+        return host->fail(host, TN_OUT_OF_MEMORY, "no host memory to start the simulated chip");
     *self = (tn_pself){.host = host};
     tn_status status = sim_options_read(host, &self->options);
     if (status != TN_OK) {
-        host->free(self);
+        host->dealloc(host, self);
         return status;
     }
     sim_schedule_init(&self->schedule);
@@ -23,7 +23,7 @@ static void shutdown(tn_pself *self) {
     sim_table_finish(self, &self->pinned);
     pthread_mutex_destroy(&self->lock);
     sim_schedule_finish(&self->schedule);
-    self->host->free(self);
+    self->host->dealloc(self->host, self);
 }
 
 static const void *extension(tn_pself *self, const char *id) {

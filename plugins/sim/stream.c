@@ -30,7 +30,7 @@ static void run_command(tn_pstream *stream, sim_command *command) {
         status = command->run(command, message);
     }
     sim_uses_drop(&command->uses);
-    device->self->host->free(command);
+    device->self->host->dealloc(device->self->host, command);
 
     pthread_mutex_lock(&stream->lock);
     if (status != TN_OK && stream->error == TN_OK) {
@@ -106,7 +106,7 @@ static tn_status create(tn_pdevice *device, int32_t priority, tn_pstream **out_s
         pthread_cond_destroy(&stream->progress);
         pthread_cond_destroy(&stream->work);
         pthread_mutex_destroy(&stream->lock);
-        self->host->free(stream);
+        self->host->dealloc(self->host, stream);
         return sim_fail(self, TN_OUT_OF_MEMORY,
                         "sim:%u: no thread for a stream (error %d); the process or system limit of "
                         "threads is reached",
@@ -130,7 +130,7 @@ static void destroy(tn_pstream *stream) {
     pthread_cond_destroy(&stream->work);
     pthread_mutex_destroy(&stream->lock);
     stream->device->n_streams--;
-    stream->device->self->host->free(stream);
+    stream->device->self->host->dealloc(stream->device->self->host, stream);
 }
 
 tn_status sim_stream_check(tn_pdevice *device, const tn_pstream *stream, const char *what) {
@@ -181,7 +181,9 @@ static tn_status report_and_unlock(tn_pstream *stream) {
     if (error != TN_OK)
         memcpy(message, stream->message, sizeof message);
     pthread_mutex_unlock(&stream->lock);
-    return error == TN_OK ? TN_OK : stream->device->self->host->fail(error, message);
+    return error == TN_OK
+               ? TN_OK
+               : stream->device->self->host->fail(stream->device->self->host, error, message);
 }
 
 static tn_status query(tn_pstream *stream) {

@@ -20,13 +20,14 @@ static void *address(tn_memory memory, uint64_t offset) {
 
 static tn_status memory_alloc(tn_pdevice *d, int32_t space, uint64_t bytes, tn_memory *out_memory,
                               void **out_host) {
-    *out_host = d->host->alloc(bytes, 64);
+    *out_host = d->host->alloc(d->host, bytes, 64);
     *out_memory = (uintptr_t)*out_host;
-    return *out_host ? TN_OK : d->host->fail(TN_OUT_OF_MEMORY, "the host has no more memory");
+    return *out_host ? TN_OK
+                     : d->host->fail(d->host, TN_OUT_OF_MEMORY, "the host has no more memory");
 }
 
 static void memory_free(tn_pdevice *d, int32_t space, tn_memory memory) {
-    d->host->free(address(memory, 0));
+    d->host->dealloc(d->host, address(memory, 0));
 }
 
 static tn_status memory_write(tn_pdevice *d, tn_pstream *stream, tn_memory dst, uint64_t dst_offset,

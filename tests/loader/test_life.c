@@ -93,7 +93,7 @@ static int calls;
 
 static tn_status fail_and_count(const tn_host *host) {
     calls++;
-    return (host->fail)(TN_IO, "the linked device is asleep");
+    return (host->fail)(host, TN_IO, "the linked device is asleep");
 }
 
 static void failure_is_kept_and_not_tried_again(void **state) {
@@ -115,7 +115,7 @@ static void failure_is_kept_and_not_tried_again(void **state) {
 }
 
 static tn_status leave_a_message_and_succeed(const tn_host *host) {
-    (host->fail)(TN_IO, "an old message");
+    (host->fail)(host, TN_IO, "an old message");
     return TN_OK;
 }
 
@@ -178,8 +178,8 @@ static void option_of_one_of_two_plugins(void **state) {
 
 static tn_status ask_for_own_options(const tn_host *host) {
     /* Tenon's own variables are nobody's option, whatever a plugin's type is called. */
-    const char *a = host->option(NULL, "threads-per.core");
-    return a && strcmp(a, "4") == 0 && !host->option(NULL, "none") && !host->option(NULL, NULL)
+    const char *a = host->option(host, "threads-per.core");
+    return a && strcmp(a, "4") == 0 && !host->option(host, "none") && !host->option(host, NULL)
                ? TN_OK
                : TN_INTERNAL;
 }
@@ -194,32 +194,41 @@ static void option_names_become_capitals(void **state) {
 
 /* ---- the host table ---------------------------------------------------------------------- */
 
+static tn_status log_without_a_message(const tn_host *host) {
+    host->log_message(host, 99, NULL);
+    return TN_OK;
+}
+
 static void host_log_names_the_plugin(void **state) {
     keep_log();
     load_only(zoo("uses_host"));
     assert_non_null(tni_loader_get("zoo"));
     assert_contains(log_text(), "2 plugin: org.tenon.zoo.uses_host: the cage is open");
-    tni_host_table()->log((tn_pself *)8, 99, NULL);
-    assert_contains(log_text(), "4 plugin: unknown plugin: (no message)");
+    linked_init = log_without_a_message;
+    assert_int_equal(tn_plugin_register(linked_query), TN_OK);
+    assert_non_null(tni_loader_get("linked"));
+    assert_contains(log_text(), "4 plugin: org.tenon.zoo.linked: (no message)");
 }
 
 static void host_memory_is_aligned_and_counted(void **state) {
-    const tn_host *host = tni_host_table();
+    assert_int_equal(tn_plugin_register(linked_query), TN_OK);
+    assert_non_null(tni_loader_get("linked"));
+    const tn_host *host = linked_host;
     assert_int_equal(host->struct_size, sizeof *host);
     assert_int_equal(host->abi_version, TN_ABI_VERSION);
     int64_t before = tni_alloc_outstanding();
     for (uint64_t alignment = 1; alignment <= 4096; alignment *= 2) {
-        void *p = host->alloc(alignment == 8 ? 0 : 100, alignment);
+        void *p = host->alloc(host, alignment == 8 ? 0 : 100, alignment);
         assert_non_null(p);
         assert_int_equal((uintptr_t)p % alignment, 0);
-        host->free(p);
+        host->dealloc(host, p);
     }
-    assert_null(host->alloc(100, 24));
-    assert_null(host->alloc(UINT64_MAX - 8, 64));
-    host->free(NULL);
+    assert_null(host->alloc(host, 100, 24));
+    assert_null(host->alloc(host, UINT64_MAX - 8, 64));
+    host->dealloc(host, NULL);
     assert_int_equal(tni_alloc_outstanding(), before);
-    assert_null(host->extension("tenon.trace/1"));
-    assert_null(host->extension(NULL));
+    assert_null(host->extension(host, "tenon.trace/1"));
+    assert_null(host->extension(host, NULL));
 }
 
 /* ---- inside ------------------------------------------------------------------------------ */
@@ -227,7 +236,7 @@ static void host_memory_is_aligned_and_counted(void **state) {
 static tn_status call_the_loader(const tn_host *host) {
     if (tni_loader_get("zoo"))
         return TN_INTERNAL;
-    tn_status status = (host->fail)(tn_error_status(), tn_error_message());
+    tn_status status = (host->fail)(host, tn_error_status(), tn_error_message());
     tn_error_clear();
     return status;
 }

@@ -1,4 +1,5 @@
 /* Several threads ask at once: one start, one answer. Meant to run under TSan as well. */
+#include "loader/internal.h"
 #include "tests/loader/loader_test.h"
 
 #include <pthread.h>
@@ -16,6 +17,10 @@ typedef struct asker {
 
 static void ignore(const tn_plugin_info *info, void *user) {}
 
+static void say_hello(const tn_host *host) {
+    host->log_message(host, TN_LOG_DEBUG, "hello from a thread");
+}
+
 static void *ask(void *user) {
     asker *a = user;
     pthread_barrier_wait(&barrier);
@@ -25,7 +30,7 @@ static void *ask(void *user) {
     /* What another thread was refused is no error of this one. */
     a->failed = tn_error_status() != TN_OK;
     if (a->plugin)
-        tni_host_table()->log(a->plugin->self, TN_LOG_DEBUG, "hello from a thread");
+        say_hello(&tni_candidate_of(a->plugin)->host);
     if (tni_loader_get("npu"))
         a->failed = true;
     tn_error_clear();

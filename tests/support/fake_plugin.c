@@ -102,9 +102,9 @@ void fake_stream_error(tn_pstream *stream, tn_status status, const char *message
 static tn_status refuse(tn_status status) {
     n_calls++;
     if (lost)
-        return self.host->fail(TN_DEVICE_LOST, "the fake device was lost");
+        return self.host->fail(self.host, TN_DEVICE_LOST, "the fake device was lost");
     if (fail_at && n_calls == fail_at)
-        return self.host->fail(status, "the fake device was told to fail");
+        return self.host->fail(self.host, status, "the fake device was told to fail");
     return TN_OK;
 }
 
@@ -115,11 +115,11 @@ static tn_status take(tn_pdevice *d, int32_t space, uint64_t bytes, void **out) 
     if (status)
         return status;
     if (space == TN_SPACE_DEVICE && fake.memory_bytes && d->used_bytes + bytes > fake.memory_bytes)
-        return self.host->fail(TN_OUT_OF_MEMORY, "the fake device is full");
+        return self.host->fail(self.host, TN_OUT_OF_MEMORY, "the fake device is full");
     uint64_t front = fake.alignment > sizeof(header) ? fake.alignment : 64;
     char *base = aligned_alloc(front, (bytes + 2 * front - 1) / front * front);
     if (!base)
-        return self.host->fail(TN_OUT_OF_MEMORY, "the host is full");
+        return self.host->fail(self.host, TN_OUT_OF_MEMORY, "the host is full");
     *out = base + front;
     ((header *)*out)[-1] = (header){MAGIC, bytes, space, base};
     counts.n_allocs++;
@@ -243,10 +243,10 @@ static void stream_destroy(tn_pstream *stream) {
 
 static tn_status take_error(tn_pstream *s) {
     if (lost)
-        return self.host->fail(TN_DEVICE_LOST, "the fake device was lost");
+        return self.host->fail(self.host, TN_DEVICE_LOST, "the fake device was lost");
     tn_status status = s->error;
     s->error = TN_OK;
-    return status ? self.host->fail(status, s->message) : TN_OK;
+    return status ? self.host->fail(self.host, status, s->message) : TN_OK;
 }
 
 static tn_status stream_query(tn_pstream *s) {
@@ -350,10 +350,10 @@ static tn_status device_count(tn_pself *s, uint32_t *out_count) {
 static tn_status device_open(tn_pself *s, uint32_t index, tn_pdevice **out_device) {
     *out_device = NULL;
     if (fake.open_fails)
-        return s->host->fail(fake.open_fails, "the fake device does not open");
-    *out_device = s->host->alloc(sizeof **out_device, 16);
+        return s->host->fail(s->host, fake.open_fails, "the fake device does not open");
+    *out_device = s->host->alloc(s->host, sizeof **out_device, 16);
     if (!*out_device)
-        return s->host->fail(TN_OUT_OF_MEMORY, "no memory for a fake device");
+        return s->host->fail(s->host, TN_OUT_OF_MEMORY, "no memory for a fake device");
     **out_device = (tn_pdevice){.index = index};
     pthread_mutex_lock(&lock);
     counts.n_devices++;
@@ -365,7 +365,7 @@ static void device_close(tn_pdevice *d) {
     pthread_mutex_lock(&lock);
     counts.n_devices--;
     pthread_mutex_unlock(&lock);
-    self.host->free(d);
+    self.host->dealloc(self.host, d);
 }
 
 static tn_status property(tn_pself *s, uint32_t index, int32_t which, tn_cell *out) {

@@ -21,14 +21,14 @@ static inline char *plain_at(tn_memory memory, uint64_t offset) {
 
 static inline tn_status plain_alloc(tn_pdevice *device, int32_t space, uint64_t bytes,
                                     tn_memory *out_memory, void **out_host) {
-    void *p = plain_host->alloc(bytes, 64);
+    void *p = plain_host->alloc(plain_host, bytes, 64);
     *out_memory = (tn_memory)(uintptr_t)p;
     *out_host = p;
-    return p ? TN_OK : plain_host->fail(TN_OUT_OF_MEMORY, "no host memory");
+    return p ? TN_OK : plain_host->fail(plain_host, TN_OUT_OF_MEMORY, "no host memory");
 }
 
 static inline void plain_free(tn_pdevice *device, int32_t space, tn_memory memory) {
-    plain_host->free(plain_at(memory, 0));
+    plain_host->dealloc(plain_host, plain_at(memory, 0));
 }
 
 static inline tn_status plain_write(tn_pdevice *device, tn_pstream *stream, tn_memory dst,

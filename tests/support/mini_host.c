@@ -21,7 +21,7 @@ static pthread_mutex_t log_lock = PTHREAD_MUTEX_INITIALIZER;
 static atomic_int_fast64_t outstanding;
 static atomic_int_fast64_t allocs_left = -1;
 
-static void *host_alloc(uint64_t bytes, uint64_t alignment) {
+static void *host_alloc(const tn_host *host, uint64_t bytes, uint64_t alignment) {
     if (atomic_load(&allocs_left) >= 0 && atomic_fetch_sub(&allocs_left, 1) == 0) {
         atomic_store(&allocs_left, -1);
         return NULL;
@@ -35,51 +35,49 @@ static void *host_alloc(uint64_t bytes, uint64_t alignment) {
     return p;
 }
 
-static void host_free(void *p) {
+static void host_dealloc(const tn_host *host, void *p) {
     if (p)
         atomic_fetch_sub(&outstanding, 1);
     free(p);
 }
 
-static void host_log(tn_pself *self, int32_t level, const char *text) {
-    (void)self;
+static void host_log_message(const tn_host *host, int32_t level, const char *text) {
     pthread_mutex_lock(&log_lock);
     int n = snprintf(log_text + log_used, LOG_BYTES - log_used, "%d: %s\n", (int)level, text);
     log_used = log_used + (size_t)n < LOG_BYTES ? log_used + (size_t)n : LOG_BYTES - 1;
     pthread_mutex_unlock(&log_lock);
 }
 
-static tn_status host_fail(tn_status status, const char *text) {
+static tn_status host_fail(const tn_host *host, tn_status status, const char *text) {
     snprintf(message, sizeof message, "%s", text);
     return status;
 }
 
-static const char *host_option(tn_pself *self, const char *name) {
-    (void)self;
+static const char *host_option(const tn_host *host, const char *name) {
     for (int i = 0; i < MAX_OPTIONS; i++)
         if (options[i].name && strcmp(options[i].name, name) == 0)
             return options[i].value;
     return NULL;
 }
 
-static const void *host_extension(const char *id) {
+static const void *host_extension(const tn_host *host, const char *id) {
     (void)id;
     return NULL;
 }
 
-static const tn_host host = {
-    .struct_size = sizeof host,
+static const tn_host host_table = {
+    .struct_size = sizeof host_table,
     .abi_version = TN_ABI_VERSION,
     .alloc = host_alloc,
-    .free = host_free,
-    .log = host_log,
+    .dealloc = host_dealloc,
+    .log_message = host_log_message,
     .fail = host_fail,
     .option = host_option,
     .extension = host_extension,
 };
 
 const tn_host *mini_host_table(void) {
-    return &host;
+    return &host_table;
 }
 
 void mini_option(const char *name, const char *value) {
@@ -139,11 +137,11 @@ static bool start(mini *m, const char *path, uint32_t index) {
     }
     tn_plugin_query_fn query;
     *(void **)&query = dlsym(m->object, TN_PLUGIN_QUERY_NAME);
-    m->plugin = query ? query(&host) : NULL;
+    m->plugin = query ? query(&host_table) : NULL;
     tn_status status = TN_ABI;
     if (m->plugin && TN_HAS(m->plugin, tn_plugin, n_kernels) && m->plugin->init &&
         m->plugin->shutdown && m->plugin->devices)
-        status = m->plugin->init(&host, real, &m->self);
+        status = m->plugin->init(&host_table, real, &m->self);
     free(real);
     if (!check_status("init", status))
         return false;
@@ -295,7 +293,7 @@ tn_status mini_run(mini *m, const tn_kernel *kernel, uint32_t n_args, const tn_c
                    uint32_t n_outs, mini_tensor *const *outs) {
     const tn_tensor_view *out_views[8];
     if (n_outs > 8)
-        return host_fail(TN_INVALID_ARGUMENT, "mini_run: more than 8 outputs");
+        return host_fail(&host_table, TN_INVALID_ARGUMENT, "mini_run: more than 8 outputs");
     for (uint32_t i = 0; i < n_outs; i++)
         out_views[i] = &outs[i]->view;
     tn_call call = {

@@ -46,7 +46,7 @@ static bool is(const char *fault) {
 }
 
 static tn_status fail(tn_status status) {
-    return brittle.host->fail(status, "the brittle plugin was told to fail");
+    return brittle.host->fail(brittle.host, status, "the brittle plugin was told to fail");
 }
 
 /* What any call may do wrong. */
@@ -62,12 +62,12 @@ static tn_status common(void) {
         return TN_INTERNAL;
     }
     if (is("fails with ok")) {
-        brittle.host->fail(TN_OK, "fine");
+        brittle.host->fail(brittle.host, TN_OK, "fine");
         return TN_OK;
     }
     if (is("dry")) {
         tni_alloc_fail_at(1);
-        brittle.host->alloc(64, 16);
+        brittle.host->alloc(brittle.host, 64, 16);
         return fail(TN_INTERNAL);
     }
     if (is("comes back")) {
@@ -83,19 +83,20 @@ static tn_status common(void) {
 static tn_status memory_alloc(tn_pdevice *d, int32_t space, uint64_t bytes, tn_memory *out_memory,
                               void **out_host) {
     static _Alignas(64) char shared[4096];
-    char *p = is("overlaps") ? shared + 64 * ++asked : brittle.host->alloc(bytes + 64, 64);
+    char *p =
+        is("overlaps") ? shared + 64 * ++asked : brittle.host->alloc(brittle.host, bytes + 64, 64);
     if (!p)
         return fail(TN_OUT_OF_MEMORY);
     *out_memory = is("no handle") ? 0 : is("same handle") ? 7 : (tn_memory)(uintptr_t)p;
     *out_host = is("no host pointer") ? NULL : is("misaligned") ? p + 8 : p;
     if (is("no handle") || is("same handle"))
-        brittle.host->free(p);
+        brittle.host->dealloc(brittle.host, p);
     return TN_OK;
 }
 
 static void memory_free(tn_pdevice *d, int32_t space, tn_memory memory) {
     if (!is("overlaps") && memory != 7)
-        brittle.host->free((void *)(uintptr_t)memory);
+        brittle.host->dealloc(brittle.host, (void *)(uintptr_t)memory);
 }
 
 static tn_status memory_write(tn_pdevice *d, tn_pstream *stream, tn_memory dst, uint64_t offset,
@@ -317,18 +318,20 @@ static tn_status init(const tn_host *host, const char *path, tn_pself **out_self
     asked = 0;
     *out_self = is("no self") ? NULL : &the_self;
     if (is("bad alignment"))
-        host->free(host->alloc(64, 48));
+        host->dealloc(host, host->alloc(host, 64, 48));
     if (is("keeps a block"))
-        brittle.kept = host->alloc(1000, 16);
+        brittle.kept = host->alloc(host, 1000, 16);
     if (is("frees twice")) {
-        void *p = host->alloc(64, 16);
-        host->free(p);
-        host->free(p);
+        void *p = host->alloc(host, 64, 16);
+        host->dealloc(host, p);
+        host->dealloc(host, p);
     }
-    if (is("self inside init"))
-        host->log(&the_self, TN_LOG_DEBUG, "hello");
+    if (is("another host")) {
+        tn_host copy = *host;
+        host->log_message(&copy, TN_LOG_DEBUG, "hello");
+    }
     if (is("fails and keeps")) {
-        brittle.kept = host->alloc(64, 16);
+        brittle.kept = host->alloc(host, 64, 16);
         return fail(TN_IO);
     }
     if (is("sets a locale"))
@@ -343,7 +346,7 @@ static tn_status init(const tn_host *host, const char *path, tn_pself **out_self
 }
 
 static void shutdown_plugin(tn_pself *self) {
-    if (is("wrong self"))
+    if (is("no host"))
         brittle.host->option(NULL, "threads");
 }
 
@@ -364,10 +367,10 @@ static tn_plugin plugin = {.struct_size = sizeof plugin,
 const tn_plugin *brittle_query(const tn_host *host) {
     if (is("asks too early")) {
         brittle.host = host;
-        host->option(NULL, "threads");
+        host->option(host, "threads");
     }
     if (is("allocates early"))
-        brittle.kept = host->alloc(8, 8);
+        brittle.kept = host->alloc(host, 8, 8);
     device_ops.streams = brittle.async ? &stream_ops : NULL;
     device_ops.events = brittle.async ? &event_ops : NULL;
     return &plugin;

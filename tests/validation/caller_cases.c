@@ -24,7 +24,7 @@ static void leave_memory(void) {
     open_all();
     tn_memory left = memory;
     p->devices->close(device);
-    brittle.host->free((void *)(uintptr_t)left);
+    brittle.host->dealloc(brittle.host, (void *)(uintptr_t)left);
     stop();
 }
 

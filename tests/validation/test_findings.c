@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "dispatcher/registry.h"
+#include "loader/internal.h"
 
 #include <pthread.h>
 #include <stdio.h>
@@ -124,7 +125,7 @@ static void run_case(void **state) {
     }
     act(c, c->fault);
     expect(c, c->fault ? c->fault : "caller");
-    tni_host_table()->free(brittle.kept);
+    tni_free(brittle.kept);
     brittle.kept = NULL;
     assert_int_equal(tni_alloc_outstanding(), before);
 }
@@ -175,17 +176,17 @@ static void nothing_stands_between_when_it_is_off(void **state) {
     setenv("TENON_VALIDATE", "0", 1);
     brittle = (brittle_settings){.async = true};
     start();
-    const tn_plugin *table = brittle_query(tni_host_table());
+    const tn_plugin *table = brittle_query(brittle.host);
     assert_ptr_equal(p->table, table);
     assert_ptr_equal(p->devices, table->devices);
     assert_ptr_equal(p->table->kernels, table->kernels);
     assert_ptr_equal(p->devices->memory, table->devices->memory);
-    assert_ptr_equal(brittle.host, tni_host_table());
+    assert_ptr_equal(brittle.host, &tni_candidate_of(p)->host);
     stop();
     setenv("TENON_VALIDATE", "1", 1);
     start();
     assert_ptr_not_equal(p->table, table);
-    assert_ptr_not_equal(brittle.host, tni_host_table());
+    assert_ptr_not_equal(brittle.host, &tni_candidate_of(p)->host);
     stop();
     expect_nothing("on");
 }

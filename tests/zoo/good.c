@@ -42,7 +42,7 @@ static tn_status init(const tn_host *host, const char *path, tn_pself **out_self
     ZOO_INIT
 }
 static void shutdown_plugin(tn_pself *self) {
-    plain_host->log(self, TN_LOG_DEBUG, "shut down");
+    plain_host->log_message(plain_host, TN_LOG_DEBUG, "shut down");
 }
 
 static tn_memory_ops memory_ops;

@@ -1,9 +1,9 @@
 /* Allocates, logs and asks for an extension in init, all of which is allowed. */
 #define ZOO_INIT \
-    void *p = host->alloc(100, 256); \
+    void *p = host->alloc(host, 100, 256); \
     if (!p) \
-        return host->fail(TN_OUT_OF_MEMORY, "no memory for the cage"); \
-    host->free(p); \
-    host->log(NULL, TN_LOG_INFO, "the cage is open"); \
-    return host->extension("org.tenon.none/1") ? TN_INTERNAL : TN_OK;
+        return host->fail(host, TN_OUT_OF_MEMORY, "no memory for the cage"); \
+    host->dealloc(host, p); \
+    host->log_message(host, TN_LOG_INFO, "the cage is open"); \
+    return host->extension(host, "org.tenon.none/1") ? TN_INTERNAL : TN_OK;
 #include "tests/zoo/good.c"

@@ -20,7 +20,7 @@ typedef struct tn_validation_finding {
     uint32_t is_warning;  /* 1: a sign, but no proof */
     uint64_t count;       /* how often */
     const char *plugin;   /* its id; its path before that is known */
-    const char *slot;     /* "memory->alloc", "host->free", "kernel->run" ... */
+    const char *slot;     /* "memory->alloc", "host->dealloc", "kernel->run" ... */
     const char *op;       /* the kernel operator, or "" */
     const char *text;     /* what was wrong the first time */
 } tn_validation_finding;

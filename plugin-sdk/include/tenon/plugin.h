@@ -23,7 +23,7 @@
  * Loading the object and every call leave the calling thread's floating-point environment, signal
  * mask and name, and the process's locale, working directory, signal handlers, umask, environment
  * variables, timers and priority as they found them, and lower none of its limits. Nothing is
- * written to standard output: what a plugin has to say goes to host->log.
+ * written to standard output: what a plugin has to say goes to host->log_message.
  *
  * Each slot of each table ends its contract with three tags:
  *   [any-thread]    may be called by several threads at once, also for the same object
@@ -33,7 +33,7 @@
  *   [device open]   for a device that is open (streams, events and memory belong to one)
  *   [required] / [optional]
  *
- * ABI version 0.9: complete, and frozen as 1.0 when a strict simulated device and OpenCL have been
+ * ABI version 0.10: complete, and frozen as 1.0 when a strict simulated device and OpenCL have been
  * through it. Until then a plugin must be built against the same minor as the core.
  */
 #ifndef TENON_PLUGIN_H
@@ -47,7 +47,7 @@ extern "C" {
 #endif
 
 #define TN_ABI_MAJOR 0u
-#define TN_ABI_MINOR 9u
+#define TN_ABI_MINOR 10u
 #define TN_ABI_MAKE(major, minor) (((uint32_t)(major) << 16) | (uint32_t)(minor))
 #define TN_ABI_VERSION TN_ABI_MAKE(TN_ABI_MAJOR, TN_ABI_MINOR)
 
@@ -190,7 +190,9 @@ typedef enum tn_log_level {
     TN_LOG_TRACE = 4
 } tn_log_level;
 
-/* What a plugin may call. The table that `init` is given is there until `shutdown` has returned. */
+/* What a plugin may call. There is a table for each plugin of each host: the one that `query` and
+ * `init` are given, which is there until `shutdown` has returned; a host may keep it inside an object
+ * of its own. Each function takes it as the first argument. */
 typedef struct tn_host {
     uint64_t struct_size;
     uint32_t abi_version; /* TN_ABI_VERSION of the core */
@@ -199,30 +201,30 @@ typedef struct tn_host {
     /* Host memory, `alignment` a power of two; NULL when there is none. Plugins are asked to take
      * all host memory here, so that failing allocations can be tested. [any-thread] [loaded]
      * [required] */
-    void *(*alloc)(uint64_t bytes, uint64_t alignment);
+    void *(*alloc)(const struct tn_host *host, uint64_t bytes, uint64_t alignment);
 
     /* Gives back what alloc returned; NULL is allowed. [any-thread] [loaded] [required] */
-    void (*free)(void *p);
+    void (*dealloc)(const struct tn_host *host, void *p);
 
-    /* Writes one line to Tenon's log, with the plugin's id; `self` is NULL inside init.
+    /* Writes one line to Tenon's log, with the plugin's id; `level` is a tn_log_level.
      * [any-thread] [loaded] [required] */
-    void (*log)(tn_pself *self, int32_t level, const char *message);
+    void (*log_message)(const struct tn_host *host, int32_t level, const char *message);
 
     /* Keeps `message` for the calling thread as the reason of the failure that is about to be
-     * returned, or of a count of zero, and returns `status`: `return host->fail(TN_IO, "...")`. The
-     * text is copied.
-     * [any-thread] [loaded] [required] */
-    tn_status (*fail)(tn_status status, const char *message);
+     * returned, or of a count of zero, and returns `status`:
+     * `return host->fail(host, TN_IO, "...")`. The text is copied. [any-thread] [loaded]
+     * [required] */
+    tn_status (*fail)(const struct tn_host *host, tn_status status, const char *message);
 
     /* The value of option `name` for this plugin, or NULL. Option `threads` of plugin type `npu` is
      * the environment variable TENON_NPU_THREADS; programs can set options before the plugin is
-     * loaded, not later. Inside init, where there is no self yet, `self` is NULL. The string is
-     * valid until shutdown. [any-thread] [plugin init] [required] */
-    const char *(*option)(tn_pself *self, const char *name);
+     * loaded, not later. The string is valid until shutdown. [any-thread] [plugin init]
+     * [required] */
+    const char *(*option)(const struct tn_host *host, const char *name);
 
     /* A host-side extension table, or NULL; id such as "tenon.trace/1". [any-thread] [loaded]
      * [optional] */
-    const void *(*extension)(const char *id);
+    const void *(*extension)(const struct tn_host *host, const char *id);
 } tn_host;
 
 /* ---- memory ------------------------------------------------------------------------------ */

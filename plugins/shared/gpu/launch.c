@@ -52,8 +52,8 @@ static tn_status build(tn_pdevice *device, uint64_t key, const gpu_source *sourc
     pthread_mutex_lock(&d->kernels->building);
     entry *e = entry_of(d->kernels, key);
     if (!e) {
-        status =
-            d->host->fail(TN_INTERNAL, "as many kernels as can be kept were built for a device");
+        status = d->host->fail(d->host, TN_INTERNAL,
+                               "as many kernels as can be kept were built for a device");
     } else if (atomic_load(&e->key) == 0) {
         status = d->driver->build(device, &variant, &e->kernel);
         if (status == TN_OK)
@@ -85,9 +85,9 @@ tn_status gpu_run(const tn_call *call, const gpu_launch *launch, uint64_t key,
 tn_status gpu_device_init(gpu_device *device, const tn_host *host, const gpu_driver *driver,
                           const gpu_traits *traits) {
     *device = (gpu_device){.host = host, .driver = driver, .traits = traits};
-    gpu_kernel_table *kernels = host->alloc(sizeof *kernels, _Alignof(gpu_kernel_table));
+    gpu_kernel_table *kernels = host->alloc(host, sizeof *kernels, _Alignof(gpu_kernel_table));
     if (!kernels)
-        return host->fail(TN_OUT_OF_MEMORY, "no host memory for the table of kernels");
+        return host->fail(host, TN_OUT_OF_MEMORY, "no host memory for the table of kernels");
     memset(kernels, 0, sizeof *kernels);
     pthread_mutex_init(&kernels->building, NULL);
     device->kernels = kernels;
@@ -102,6 +102,6 @@ void gpu_device_finish(gpu_device *device) {
         if (kernels->entries[i].key)
             device->driver->release((tn_pdevice *)device, kernels->entries[i].kernel);
     pthread_mutex_destroy(&kernels->building);
-    device->host->free(kernels);
+    device->host->dealloc(device->host, kernels);
     device->kernels = NULL;
 }

@@ -34,10 +34,10 @@ static tn_status alloc(tn_pdevice *device, int32_t space, uint64_t bytes, tn_mem
         return npu_fail(device->self, TN_OUT_OF_MEMORY,
                         "npu:%u has %u MiB, and not %llu bytes more; use a smaller batch",
                         device->index, NPU_MEMORY >> 20, (unsigned long long)bytes);
-    struct block *block = host->alloc(sizeof *block, _Alignof(struct block));
-    void *data = block ? host->alloc(bytes, NPU_ALIGNMENT) : NULL;
+    struct block *block = host->alloc(host, sizeof *block, _Alignof(struct block));
+    void *data = block ? host->alloc(host, bytes, NPU_ALIGNMENT) : NULL;
     if (!data) {
-        host->free(block);
+        host->dealloc(host, block);
         if (counted)
             atomic_fetch_sub(&device->used_bytes, bytes);
         return npu_fail(device->self, TN_OUT_OF_MEMORY, "no host memory for npu:%u", device->index);
@@ -53,8 +53,8 @@ static void free_memory(tn_pdevice *device, int32_t space, tn_memory memory) {
     struct block *block = (struct block *)(uintptr_t)memory;
     if (space == TN_SPACE_DEVICE)
         atomic_fetch_sub(&device->used_bytes, block->bytes);
-    device->self->host->free(block->data);
-    device->self->host->free(block);
+    device->self->host->dealloc(device->self->host, block->data);
+    device->self->host->dealloc(device->self->host, block);
 }
 
 static tn_status info(tn_pdevice *device, tn_memory_info *out) {

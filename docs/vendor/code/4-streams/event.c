@@ -31,7 +31,7 @@ struct mark_job {
 };
 
 static struct mark *mark_create(const tn_host *host) {
-    struct mark *mark = host->alloc(sizeof *mark, _Alignof(struct mark));
+    struct mark *mark = host->alloc(host, sizeof *mark, _Alignof(struct mark));
     if (!mark)
         return NULL;
     *mark = (struct mark){.host = host, .references = 1};
@@ -50,7 +50,7 @@ static void mark_drop(struct mark *mark) {
         return;
     pthread_cond_destroy(&mark->passing);
     pthread_mutex_destroy(&mark->lock);
-    mark->host->free(mark);
+    mark->host->dealloc(mark->host, mark);
 }
 
 static void mark_wait(struct mark *mark) {
@@ -81,7 +81,7 @@ static struct mark *present_mark(tn_pevent *event) {
 static void free_mark_job(struct mark_job *job) {
     const tn_host *host = job->mark->host;
     mark_drop(job->mark);
-    host->free(job);
+    host->dealloc(host, job);
 }
 
 static tn_status run_pass(struct npu_job *job, const char **out_message) {
@@ -107,7 +107,8 @@ static tn_status run_wait(struct npu_job *job, const char **out_message) {
 
 static tn_status event_create(tn_pdevice *device, uint32_t flags, tn_pevent **out_event) {
     *out_event = NULL;
-    tn_pevent *event = device->self->host->alloc(sizeof *event, _Alignof(tn_pevent));
+    tn_pevent *event =
+        device->self->host->alloc(device->self->host, sizeof *event, _Alignof(tn_pevent));
     if (!event)
         return npu_fail(device->self, TN_OUT_OF_MEMORY, "no host memory for an event");
     *event = (tn_pevent){.device = device};
@@ -119,7 +120,7 @@ static tn_status event_create(tn_pdevice *device, uint32_t flags, tn_pevent **ou
 static void event_destroy(tn_pevent *event) {
     mark_drop(event->mark);
     pthread_mutex_destroy(&event->lock);
-    event->device->self->host->free(event);
+    event->device->self->host->dealloc(event->device->self->host, event);
 }
 
 static tn_status event_record(tn_pevent *event, tn_pstream *stream) {
@@ -128,7 +129,7 @@ static tn_status event_record(tn_pevent *event, tn_pstream *stream) {
         return TN_OUT_OF_MEMORY;
     struct mark *mark = mark_create(event->device->self->host);
     if (!mark) {
-        event->device->self->host->free(job);
+        event->device->self->host->dealloc(event->device->self->host, job);
         return npu_fail(event->device->self, TN_OUT_OF_MEMORY, "no host memory for a mark");
     }
     *job = (struct mark_job){.job.run = run_pass, .mark = mark_keep(mark)};

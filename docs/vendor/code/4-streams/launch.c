@@ -12,7 +12,7 @@ struct launch {
 static tn_status run_launch(struct npu_job *job, const char **out_message) {
     struct launch *launch = (struct launch *)job;
     launch->task.compute(&launch->task);
-    launch->host->free(launch);
+    launch->host->dealloc(launch->host, launch);
     return TN_OK;
 }
 

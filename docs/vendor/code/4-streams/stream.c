@@ -19,7 +19,7 @@ struct tn_pstream {
 };
 
 void *npu_new_job(tn_pdevice *device, uint64_t bytes) {
-    void *job = device->self->host->alloc(bytes, _Alignof(max_align_t));
+    void *job = device->self->host->alloc(device->self->host, bytes, _Alignof(max_align_t));
     if (!job)
         npu_fail(device->self, TN_OUT_OF_MEMORY, "no host memory to queue work for npu:%u",
                  device->index);
@@ -77,13 +77,13 @@ void npu_wait(tn_pstream *stream, uint64_t place) {
 static void free_stream(tn_pstream *stream) {
     pthread_cond_destroy(&stream->changed);
     pthread_mutex_destroy(&stream->lock);
-    stream->device->self->host->free(stream);
+    stream->device->self->host->dealloc(stream->device->self->host, stream);
 }
 
 static tn_status stream_create(tn_pdevice *device, int32_t priority, tn_pstream **out_stream) {
     tn_pself *self = device->self;
     *out_stream = NULL;
-    tn_pstream *stream = self->host->alloc(sizeof *stream, _Alignof(tn_pstream));
+    tn_pstream *stream = self->host->alloc(self->host, sizeof *stream, _Alignof(tn_pstream));
     if (!stream)
         return npu_fail(self, TN_OUT_OF_MEMORY, "no host memory for a stream");
     *stream = (tn_pstream){.device = device, .tail = &stream->head};

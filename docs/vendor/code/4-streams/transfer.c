@@ -20,7 +20,7 @@ static tn_status run_transfer(struct npu_job *job, const char **out_message) {
     else
         memset(t->to, t->value, t->bytes);
     if (t->host)
-        t->host->free(t);
+        t->host->dealloc(t->host, t);
     return TN_OK;
 }
 

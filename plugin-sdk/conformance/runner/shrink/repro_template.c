@@ -39,23 +39,30 @@ typedef struct one_call {
 
 static char device_type[32], message[1024];
 
-static void *host_alloc(uint64_t bytes, uint64_t alignment) {
+static void *host_alloc(const tn_host *host, uint64_t bytes, uint64_t alignment) {
+    (void)host;
     void *p = NULL;
     return posix_memalign(&p, alignment < 16 ? 16 : alignment, bytes ? bytes : 1) ? NULL : p;
 }
 
-static void host_log(tn_pself *self, int32_t level, const char *text) {
-    (void)self, (void)level;
+static void host_dealloc(const tn_host *host, void *p) {
+    (void)host;
+    free(p);
+}
+
+static void host_log_message(const tn_host *host, int32_t level, const char *text) {
+    (void)host, (void)level;
     fprintf(stderr, "plugin: %s\n", text);
 }
 
-static tn_status host_fail(tn_status status, const char *text) {
+static tn_status host_fail(const tn_host *host, tn_status status, const char *text) {
+    (void)host;
     snprintf(message, sizeof message, "%s", text ? text : "");
     return status;
 }
 
-static const char *host_option(tn_pself *self, const char *name) {
-    (void)self;
+static const char *host_option(const tn_host *host, const char *name) {
+    (void)host;
     char variable[128];
     snprintf(variable, sizeof variable, "TENON_%s_%s", device_type, name);
     for (char *c = variable; *c; c++)
@@ -63,12 +70,12 @@ static const char *host_option(tn_pself *self, const char *name) {
     return getenv(variable);
 }
 
-static const tn_host host = {
-    .struct_size = sizeof host,
+static const tn_host host_table = {
+    .struct_size = sizeof host_table,
     .abi_version = TN_ABI_VERSION,
     .alloc = host_alloc,
-    .free = free,
-    .log = host_log,
+    .dealloc = host_dealloc,
+    .log_message = host_log_message,
     .fail = host_fail,
     .option = host_option,
 };
@@ -104,10 +111,10 @@ static void open_device(const char *path) {
     demand(object != NULL, "dlopen");
     tn_plugin_query_fn query;
     *(void **)&query = dlsym(object, TN_PLUGIN_QUERY_NAME);
-    demand(query && (plugin = query(&host)) != NULL, TN_PLUGIN_QUERY_NAME);
+    demand(query && (plugin = query(&host_table)) != NULL, TN_PLUGIN_QUERY_NAME);
     snprintf(device_type, sizeof device_type, "%s", plugin->device_type);
     ops = plugin->devices;
-    demand(plugin->init(&host, absolute, &self) == TN_OK, "init");
+    demand(plugin->init(&host_table, absolute, &self) == TN_OK, "init");
     uint32_t n;
     demand(ops->count(self, &n) == TN_OK && n > DEVICE, "count");
     demand(ops->open(self, DEVICE, &device) == TN_OK, "open");

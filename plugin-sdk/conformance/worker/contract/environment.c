@@ -39,12 +39,10 @@ static void watch(tc_contract *k, const tni_process_state *before) {
         return;
     }
     compare(k, before, "dlopen or " TN_PLUGIN_QUERY_NAME);
-    tc_host_running(true);
-    tc_host_expect_self(NULL);
+    tc_host_begin(tc_host_table());
     if (!tc_must(k, TNP_INIT_RESULT, s.plugin->init(tc_host_table(), k->options->plugin, &s.self),
                  "init"))
         return;
-    tc_host_expect_self(s.self);
     compare(k, before, "init");
     tc_must(k, TNP_COUNT_DEVICES, s.ops->count(s.self, &n), "count");
     compare(k, before, "count");
@@ -104,7 +102,7 @@ static void environment_output(tc_contract *k) {
     watch(k, &before);
     if (tc_capture_stop(&out, text) > 0)
         TC_BROKEN(k, TNP_NO_OUTPUT,
-                  "the plugin printed to stdout: %s; what it says goes to host->log", text);
+                  "the plugin printed to stdout: %s; what it says goes to host->log_message", text);
 }
 
 static void environment_children(tc_contract *k) {

@@ -68,13 +68,13 @@ static void another_host(tc_contract *k) {
     }
 }
 
-static const void *no_extension(const char *id) {
-    (void)id;
+static const void *no_extension(const tn_host *host, const char *id) {
+    (void)host, (void)id;
     return NULL;
 }
 
-static const char *no_option(tn_pself *self, const char *name) {
-    (void)self, (void)name;
+static const char *no_option(const tn_host *host, const char *name) {
+    (void)host, (void)name;
     return NULL;
 }
 

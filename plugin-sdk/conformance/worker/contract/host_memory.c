@@ -33,18 +33,15 @@ typedef struct step {
 
 static tn_status try_init(trial *t) {
     t->s.self = NULL;
-    tc_host_running(true);
-    tc_host_expect_self(NULL);
+    tc_host_begin(tc_host_table());
     tn_status status = t->s.plugin->init(tc_host_table(), t->k->options->plugin, &t->s.self);
-    if (status == TN_OK)
-        tc_host_expect_self(t->s.self);
     return status;
 }
 
 static void undo_init(trial *t) {
     t->s.plugin->shutdown(t->s.self);
     t->s.self = NULL;
-    tc_host_running(false);
+    tc_host_end();
 }
 
 static bool prepare_init(trial *t) {

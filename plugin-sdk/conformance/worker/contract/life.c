@@ -46,8 +46,8 @@ static struct {
     const char *value;
 } options;
 
-static const char *garbled_option(tn_pself *self, const char *name) {
-    const char *real = tc_host_table()->option(self, name);
+static const char *garbled_option(const tn_host *host, const char *name) {
+    const char *real = tc_host_table()->option(host, name);
     if (!name)
         return real;
     for (int i = 0; i < options.n; i++)
@@ -66,15 +66,13 @@ static void init_garbled(tc_contract *k, tc_subject *s, const tn_host *host) {
              options.garbled < 0 ? "(none)" : options.names[options.garbled],
              options.garbled < 0 ? "" : options.value);
     s->self = NULL;
-    tc_host_running(true);
-    tc_host_expect_self(NULL);
+    tc_host_begin(host);
     tc_host_forget();
     tn_status status = s->plugin->init(host, k->options->plugin, &s->self);
     if (status == TN_OK) {
-        tc_host_expect_self(s->self);
         tc_subject_close(s);
     } else {
-        tc_host_running(false);
+        tc_host_end();
         if (!*tc_host_message() || tc_host_message_status() != status)
             TC_BROKEN(k, TNP_FAIL_MESSAGE,
                       "%s it failed with %s, without a host->fail of that status and a message",

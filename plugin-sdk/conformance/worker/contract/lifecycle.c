@@ -59,18 +59,16 @@ bool tc_lifecycle_load(tc_contract *k, tc_subject *s) {
 bool tc_lifecycle_init(tc_contract *k, tc_subject *s, const char *path) {
     static char poison;
     s->self = (tn_pself *)(void *)&poison;
-    tc_host_running(true);
-    tc_host_expect_self(NULL);
+    tc_host_begin(tc_host_table());
     tn_status status = s->plugin->init(tc_host_table(), path, &s->self);
     if (status == TN_OK && s->self && (void *)s->self != &poison) {
-        tc_host_expect_self(s->self);
         return true;
     }
     if (tc_must(k, TNP_INIT_RESULT, status, "init"))
         TC_BROKEN(k, TNP_INIT_RESULT, "init succeeded and %s *out_self",
                   s->self ? "did not set" : "set NULL as");
     s->self = NULL;
-    tc_host_running(false);
+    tc_host_end();
     return false;
 }
 

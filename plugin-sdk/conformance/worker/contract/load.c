@@ -152,12 +152,10 @@ static void load_hardware(tc_contract *k) {
     if (loaded > before)
         TC_BROKEN(k, TNP_ENTRY_PURE,
                   "dlopen or " TN_PLUGIN_QUERY_NAME " opened %s; leave that to count", name);
-    tc_host_running(true);
-    tc_host_expect_self(NULL);
+    tc_host_begin(tc_host_table());
     if (!tc_must(k, TNP_INIT_RESULT, s.plugin->init(tc_host_table(), k->options->plugin, &s.self),
                  "init"))
         return;
-    tc_host_expect_self(s.self);
     if (devices_in_use(name) > loaded)
         TC_BROKEN(k, TNP_INIT_NO_HARDWARE, "init opened %s; leave that to count", name);
     tc_subject_close(&s);

@@ -19,8 +19,7 @@ static _Thread_local char message[MESSAGE];
 static _Thread_local tn_status message_status;
 
 static char type[32];
-static tn_pself *_Atomic expected_self;
-static atomic_bool running;
+static const tn_host *_Atomic life; /* the table of the life that is under way */
 static atomic_int_fast64_t blocks, bytes_out, allocations, allocs_left = -1;
 static atomic_bool failed;
 
@@ -41,6 +40,14 @@ __attribute__((format(printf, 2, 3))) static void misuse(tn_requirement requirem
     pthread_mutex_unlock(&misuse_lock);
 }
 
+/* In query there is no life yet, and another table may do. */
+static void check_host(const char *what, const tn_host *host) {
+    const tn_host *expected = atomic_load(&life);
+    if (expected && host != expected)
+        misuse(TNP_HOST_ARGUMENT, "host->%s: the first argument is %p, and init was given %p", what,
+               (const void *)host, (const void *)expected);
+}
+
 /* ---- memory: each block has a head, so that a wrong free is seen ------------------------- */
 
 typedef struct head {
@@ -55,7 +62,8 @@ static head *head_of(void *p) {
     return (head *)p - 1;
 }
 
-static void *host_alloc(uint64_t bytes, uint64_t alignment) {
+static void *host_alloc(const tn_host *host, uint64_t bytes, uint64_t alignment) {
+    check_host("alloc", host);
     atomic_fetch_add(&allocations, 1);
     if (alignment == 0 || (alignment & (alignment - 1))) {
         misuse(TNP_HOST_ALLOC_RETURNED, "host->alloc: an alignment of %llu is no power of two",
@@ -85,12 +93,13 @@ static void *host_alloc(uint64_t bytes, uint64_t alignment) {
     return p;
 }
 
-static void host_free(void *p) {
+static void host_dealloc(const tn_host *host, void *p) {
+    check_host("dealloc", host);
     if (!p)
         return;
     head *h = head_of(p);
     if (h->magic != LIVE) {
-        misuse(TNP_HOST_ALLOC_RETURNED, "host->free(%p): %s", p,
+        misuse(TNP_HOST_ALLOC_RETURNED, "host->dealloc(%p): %s", p,
                h->magic == FREED ? "this block was given back before"
                                  : "host->alloc never returned it");
         return;
@@ -129,23 +138,17 @@ bool tc_host_failed(void) {
 
 /* ---- the other services ------------------------------------------------------------------ */
 
-static void check_self(const char *what, tn_pself *self) {
-    tn_pself *expected = atomic_load(&expected_self);
-    if (self != expected)
-        misuse(TNP_HOST_SELF, "host->%s: self is %p, and should be %p (%s)", what, (void *)self,
-               (void *)expected, expected ? "what init gave out" : "NULL inside init");
-}
-
-static void host_log(tn_pself *self, int32_t level, const char *text) {
-    check_self("log", self);
+static void host_log_message(const tn_host *host, int32_t level, const char *text) {
+    check_host("log_message", host);
     if (level < TN_LOG_ERROR || level > TN_LOG_TRACE)
-        misuse(TNP_HOST_SELF, "host->log: %d is no level", (int)level);
+        misuse(TNP_HOST_ARGUMENT, "host->log_message: %d is no level", (int)level);
     if (!text)
-        misuse(TNP_HOST_SELF, "host->log: the text is NULL");
+        misuse(TNP_HOST_ARGUMENT, "host->log_message: the text is NULL");
     fprintf(stderr, "plugin: %s\n", text ? text : "");
 }
 
-static tn_status host_fail(tn_status status, const char *text) {
+static tn_status host_fail(const tn_host *host, tn_status status, const char *text) {
+    check_host("fail", host);
     if (status <= TN_OK || status >= TN_STATUS_COUNT)
         misuse(TNP_STATUS_CODES, "host->fail: %d is no status of a failure", (int)status);
     if (!text || !*text)
@@ -155,13 +158,13 @@ static tn_status host_fail(tn_status status, const char *text) {
     return status;
 }
 
-static const char *host_option(tn_pself *self, const char *name) {
-    check_self("option", self);
+static const char *host_option(const tn_host *host, const char *name) {
+    check_host("option", host);
     if (!name || !*name) {
         misuse(TNP_HOST_OPTION, "host->option: without a name");
         return NULL;
     }
-    if (!atomic_load(&running))
+    if (!atomic_load(&life))
         misuse(TNP_HOST_OPTION, "host->option(\"%s\") outside init to shutdown", name);
     char variable[128];
     snprintf(variable, sizeof variable, "TENON_%s_%s", type, name);
@@ -170,8 +173,9 @@ static const char *host_option(tn_pself *self, const char *name) {
     return getenv(variable);
 }
 
-static const void *host_extension(const char *id) {
+static const void *host_extension(const tn_host *host, const char *id) {
     (void)id;
+    check_host("extension", host);
     return NULL;
 }
 
@@ -179,8 +183,8 @@ static const tn_host table = {
     .struct_size = sizeof table,
     .abi_version = TN_ABI_VERSION,
     .alloc = host_alloc,
-    .free = host_free,
-    .log = host_log,
+    .dealloc = host_dealloc,
+    .log_message = host_log_message,
     .fail = host_fail,
     .option = host_option,
     .extension = host_extension,
@@ -220,12 +224,12 @@ void tc_host_clear(void) {
     misuse_text[0] = '\0';
 }
 
-void tc_host_expect_self(tn_pself *self) {
-    atomic_store(&expected_self, self);
+void tc_host_begin(const tn_host *host) {
+    atomic_store(&life, host);
 }
 
-void tc_host_running(bool is_running) {
-    atomic_store(&running, is_running);
+void tc_host_end(void) {
+    atomic_store(&life, NULL);
 }
 
 /* ---- the poor host ----------------------------------------------------------------------- */

@@ -1,7 +1,7 @@
 /* The host table that the suite gives the plugin under test.
  *
- * The host table has no context argument, so all of this belongs to the process. The functions of
- * the table may be called from any thread; the others only while the plugin is not running.
+ * One plugin is under test, so all of this belongs to the process. The functions of the table may be
+ * called from any thread; the others only while the plugin is not running.
  */
 #ifndef TNI_PLUGIN_SDK_CONFORMANCE_WORKER_SUBJECT_HOST_H
 #define TNI_PLUGIN_SDK_CONFORMANCE_WORKER_SUBJECT_HOST_H
@@ -48,10 +48,9 @@ bool tc_host_failed(void);
 bool tc_host_misuse(tn_requirement *out_requirement, const char **out_text);
 void tc_host_clear(void);
 
-/* What `self` must be in log and option calls; NULL before init returned. */
-void tc_host_expect_self(tn_pself *self);
-
-/* Between init's start and shutdown's end, where options may be asked. */
-void tc_host_running(bool running);
+/* Before `init`, and after `shutdown`: between the two, functions must be given `host`, and options
+ * may be asked. */
+void tc_host_begin(const tn_host *host);
+void tc_host_end(void);
 
 #endif

@@ -63,11 +63,10 @@ static bool start(tc_subject *s, const char *path, uint32_t index, const tn_host
                   char why[TC_MESSAGE]) {
     char reason[TC_MESSAGE];
     tc_host_forget();
-    tc_host_running(true);
+    tc_host_begin(host);
     tn_status status = s->plugin->init(host, path, &s->self);
     if (status != TN_OK || !s->self)
         return WRONG(TNP_INIT_RESULT, "init: %.200s", tc_reason(status, reason));
-    tc_host_expect_self(s->self);
     status = s->ops->count(s->self, &s->n_devices);
     if (status != TN_OK)
         return WRONG(TNP_COUNT_DEVICES, "count: %.200s", tc_reason(status, reason));
@@ -112,8 +111,7 @@ void tc_subject_close(tc_subject *s) {
     s->stream = NULL;
     s->device = NULL;
     s->self = NULL;
-    tc_host_running(false);
-    tc_host_expect_self(NULL);
+    tc_host_end();
 }
 
 tn_status tc_subject_sync(tc_subject *s) {

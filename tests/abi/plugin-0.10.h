@@ -8,13 +8,13 @@
  * Rules that hold for every struct here
  *   - The first member is `struct_size`, set by whoever fills the struct. A reader tests the member
  *     it wants with TN_HAS(), never the whole size, so old and new work together in both
- * directions. The two exceptions are tn_cell, whose 16 bytes are frozen, and the handles.
+ *     directions. The two exceptions are tn_cell, whose 16 bytes are frozen, and the handles.
  *   - Members are fixed-width and 8-byte aligned, there is no tail padding, and members are only
  *     ever added at the end. A function pointer that is NULL is a feature that is absent.
  *   - Arrays that cross the boundary are arrays of pointers, so that an element may grow.
  *   - Strings are UTF-8, NUL-terminated. What the plugin's tables point to lives until shutdown
  *     returns; what a call hands over is borrowed for that call, unless its contract says
- * otherwise.
+ *     otherwise.
  *
  * Errors: a function that can fail returns a tn_status. Before it returns one that is not TN_OK it
  * should call host->fail with a message that says what went wrong and what the user can do; the
@@ -23,7 +23,7 @@
  * Loading the object and every call leave the calling thread's floating-point environment, signal
  * mask and name, and the process's locale, working directory, signal handlers, umask, environment
  * variables, timers and priority as they found them, and lower none of its limits. Nothing is
- * written to standard output: what a plugin has to say goes to host->log.
+ * written to standard output: what a plugin has to say goes to host->log_message.
  *
  * Each slot of each table ends its contract with three tags:
  *   [any-thread]    may be called by several threads at once, also for the same object
@@ -33,7 +33,7 @@
  *   [device open]   for a device that is open (streams, events and memory belong to one)
  *   [required] / [optional]
  *
- * ABI version 0.9: complete, and frozen as 1.0 when a strict simulated device and OpenCL have been
+ * ABI version 0.10: complete, and frozen as 1.0 when a strict simulated device and OpenCL have been
  * through it. Until then a plugin must be built against the same minor as the core.
  */
 #ifndef TENON_PLUGIN_H
@@ -47,7 +47,7 @@ extern "C" {
 #endif
 
 #define TN_ABI_MAJOR 0u
-#define TN_ABI_MINOR 9u
+#define TN_ABI_MINOR 10u
 #define TN_ABI_MAKE(major, minor) (((uint32_t)(major) << 16) | (uint32_t)(minor))
 #define TN_ABI_VERSION TN_ABI_MAKE(TN_ABI_MAJOR, TN_ABI_MINOR)
 
@@ -55,8 +55,9 @@ extern "C" {
 #define TN_HAS(p, type, member) \
     ((p)->struct_size >= offsetof(type, member) + sizeof(((const type *)0)->member))
 
-/* ---- statuses --------------------------------------------------------------------------------
- * X(name, value, when to use it) */
+/* ---- statuses ---------------------------------------------------------------------------- */
+
+/* X(name, value, when to use it) */
 #define TN_STATUS_MAP(X) \
     X(OK, 0, "success") \
     X(INVALID_ARGUMENT, 1, "the caller passed something that can never work") \
@@ -82,8 +83,9 @@ enum {
         TN_STATUS_COUNT = 15
 };
 
-/* ---- element types ---------------------------------------------------------------------------
- * X(NAME, value, name, bytes, category); category: f floating, i signed, u unsigned, b bool */
+/* ---- element types ----------------------------------------------------------------------- */
+
+/* X(NAME, value, name, bytes, category); category: f floating, i signed, u unsigned, b bool */
 #define TN_DTYPE_MAP(X) \
     X(F32, 0, "f32", 4, 'f') \
     X(F64, 1, "f64", 8, 'f') \
@@ -115,8 +117,9 @@ enum {
 #define TN_DTYPES_NUMBER (TN_DTYPES_FLOAT | TN_DTYPES_INT)
 #define TN_DTYPES_ALL (TN_DTYPES_NUMBER | TN_DTYPE_BIT(TN_BOOL))
 
-/* ---- handles ---------------------------------------------------------------------------------
- * Incomplete here; a plugin completes them in its own source (`struct tn_pdevice { ... };`) and so
+/* ---- handles ----------------------------------------------------------------------------- */
+
+/* Incomplete here; a plugin completes them in its own source (`struct tn_pdevice { ... };`) and so
  * needs no cast. The host only stores and returns them. */
 typedef struct tn_pself tn_pself;     /* an initialised plugin */
 typedef struct tn_pdevice tn_pdevice; /* an open device */
@@ -130,8 +133,7 @@ typedef uint64_t tn_memory;
 /* No tensor has more dimensions. */
 #define TN_MAX_RANK 12
 
-/* ---- values -----------------------------------------------------------------------------------
- */
+/* ---- values ------------------------------------------------------------------------------ */
 
 /* A tensor as a kernel sees it. Sizes and strides count elements, offset counts bytes. Strides are
  * never negative; a stride of zero (broadcast) reaches only kernels that declare it. The stride of
@@ -178,8 +180,7 @@ enum tn_cell_tag {
     TN_CELL_STRING = 7
 };
 
-/* ---- the host's side ---------------------------------------------------------------------------
- */
+/* ---- the host's side --------------------------------------------------------------------- */
 
 typedef enum tn_log_level {
     TN_LOG_ERROR = 0,
@@ -189,7 +190,9 @@ typedef enum tn_log_level {
     TN_LOG_TRACE = 4
 } tn_log_level;
 
-/* What a plugin may call. The table that `init` is given is there until `shutdown` has returned. */
+/* What a plugin may call. There is a table for each plugin of each host: the one that `query` and
+ * `init` are given, which is there until `shutdown` has returned; a host may keep it inside an object
+ * of its own. Each function takes it as the first argument. */
 typedef struct tn_host {
     uint64_t struct_size;
     uint32_t abi_version; /* TN_ABI_VERSION of the core */
@@ -198,34 +201,33 @@ typedef struct tn_host {
     /* Host memory, `alignment` a power of two; NULL when there is none. Plugins are asked to take
      * all host memory here, so that failing allocations can be tested. [any-thread] [loaded]
      * [required] */
-    void *(*alloc)(uint64_t bytes, uint64_t alignment);
+    void *(*alloc)(const struct tn_host *host, uint64_t bytes, uint64_t alignment);
 
     /* Gives back what alloc returned; NULL is allowed. [any-thread] [loaded] [required] */
-    void (*free)(void *p);
+    void (*dealloc)(const struct tn_host *host, void *p);
 
-    /* Writes one line to Tenon's log, with the plugin's id; `self` is NULL inside init.
+    /* Writes one line to Tenon's log, with the plugin's id; `level` is a tn_log_level.
      * [any-thread] [loaded] [required] */
-    void (*log)(tn_pself *self, int32_t level, const char *message);
+    void (*log_message)(const struct tn_host *host, int32_t level, const char *message);
 
     /* Keeps `message` for the calling thread as the reason of the failure that is about to be
-     * returned, or of a count of zero, and returns `status`: `return host->fail(TN_IO, "...")`. The
-     * text is copied.
-     * [any-thread] [loaded] [required] */
-    tn_status (*fail)(tn_status status, const char *message);
+     * returned, or of a count of zero, and returns `status`:
+     * `return host->fail(host, TN_IO, "...")`. The text is copied. [any-thread] [loaded]
+     * [required] */
+    tn_status (*fail)(const struct tn_host *host, tn_status status, const char *message);
 
     /* The value of option `name` for this plugin, or NULL. Option `threads` of plugin type `npu` is
      * the environment variable TENON_NPU_THREADS; programs can set options before the plugin is
-     * loaded, not later. Inside init, where there is no self yet, `self` is NULL. The string is
-     * valid until shutdown. [any-thread] [plugin init] [required] */
-    const char *(*option)(tn_pself *self, const char *name);
+     * loaded, not later. The string is valid until shutdown. [any-thread] [plugin init]
+     * [required] */
+    const char *(*option)(const struct tn_host *host, const char *name);
 
     /* A host-side extension table, or NULL; id such as "tenon.trace/1". [any-thread] [loaded]
      * [optional] */
-    const void *(*extension)(const char *id);
+    const void *(*extension)(const struct tn_host *host, const char *id);
 } tn_host;
 
-/* ---- memory ------------------------------------------------------------------------------------
- */
+/* ---- memory ------------------------------------------------------------------------------ */
 
 typedef enum tn_memory_space {
     TN_SPACE_DEVICE = 0, /* the device's own memory, where tensors live */
@@ -290,8 +292,9 @@ typedef struct tn_memory_ops {
     tn_status (*info)(tn_pdevice *device, tn_memory_info *out);
 } tn_memory_ops;
 
-/* ---- streams and events -------------------------------------------------------------------------
- * A device without streams leaves tn_device_ops.streams NULL: everything it does is complete when
+/* ---- streams and events ------------------------------------------------------------------ */
+
+/* A device without streams leaves tn_device_ops.streams NULL: everything it does is complete when
  * the call returns. With streams, events are required too. */
 typedef struct tn_stream_ops {
     uint64_t struct_size;
@@ -357,8 +360,7 @@ typedef struct tn_event_ops {
     void *(*native_handle)(tn_pevent *event);
 } tn_event_ops;
 
-/* ---- kernels ------------------------------------------------------------------------------------
- */
+/* ---- kernels ----------------------------------------------------------------------------- */
 
 /* One call of a kernel. All tensors have at least one element; the core has promoted dtypes,
  * broadcast shapes, filled in defaults, made dimensions non-negative and allocated the outputs. */
@@ -425,8 +427,7 @@ typedef struct tn_kernel {
     tn_status (*workspace)(const tn_call *call, uint64_t *out_bytes);
 } tn_kernel;
 
-/* ---- devices ------------------------------------------------------------------------------------
- */
+/* ---- devices ----------------------------------------------------------------------------- */
 
 typedef enum tn_device_property {
     TN_PROP_NAME = 0,           /* STRING: the product's name, for people, not empty; valid until
@@ -472,12 +473,11 @@ typedef struct tn_device_ops {
     const tn_event_ops *events;   /* required with streams */
 } tn_device_ops;
 
-/* ---- the plugin ---------------------------------------------------------------------------------
- */
+/* ---- the plugin -------------------------------------------------------------------------- */
 
 enum {
-    TN_PLUGIN_FORK_SAFE = 1u, /* open devices still work in a forked child; without it the core
-                                 makes no call in the child */
+    TN_PLUGIN_FORK_SAFE = 1u, /* open devices still work in a forked child, see tenon/ext/fork.h;
+                                 without it the core makes no call in the child */
     TN_PLUGIN_UNLOADABLE = 2u /* after shutdown the object may be dlclosed */
 };
 
@@ -511,8 +511,7 @@ typedef struct tn_plugin {
     const void *(*extension)(tn_pself *self, const char *id);
 } tn_plugin;
 
-/* ---- the entry ----------------------------------------------------------------------------------
- */
+/* ---- the entry --------------------------------------------------------------------------- */
 
 #if defined(__GNUC__)
 #define TN_PLUGIN_EXPORT __attribute__((visibility("default")))
@@ -533,7 +532,7 @@ typedef const tn_plugin *(*tn_plugin_query_fn)(const tn_host *host);
  * hardware, no threads, no allocation, nothing printed. [any-thread] [loaded] [required] */
 TN_PLUGIN_EXPORT const tn_plugin *TN_PLUGIN_QUERY(const tn_host *host);
 
-/* ---- layout, checked wherever this header is compiled ---------------------------------------- */
+/* ---- layout, checked wherever this header is compiled ------------------------------------ */
 
 /* Each assertion names the last member: its end must be the end of the struct. */
 #if defined(__cplusplus)
