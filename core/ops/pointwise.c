@@ -2,8 +2,6 @@
 
 #include "core/ops/functions.h"
 
-#include <string.h>
-
 /* (0 < x) - (x < 0); NaN stays */
 tn_status tni_run_sign(const tn_cell *args, tn_cell *rets) {
     tni_temps tmp = {0};

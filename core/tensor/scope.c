@@ -75,8 +75,7 @@ tn_tensor *tni_scope_push_slow(tn_tensor *t) {
     if (!know_thread() ||
         !tni_grow(&tni_scopes.items, tni_scopes.n, &capacity, sizeof *tni_scopes.items)) {
         tni_drop(t);
-        tni_fail_memory("room for a tensor in a scope");
-        return NULL;
+        return tni_fail_memory_null("room for a tensor in a scope");
     }
     tni_scopes.capacity = capacity;
     return tni_scopes.items[tni_scopes.n++] = t;

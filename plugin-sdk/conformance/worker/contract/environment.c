@@ -84,7 +84,7 @@ static void environment_unusual(tc_contract *k) {
     pthread_sigmask(SIG_BLOCK, &mask, &was);
     mode_t usual = umask(027);
     if (chdir("/") != 0)
-        tc_verdict_set(k->out, TC_ERROR, TNP_NONE, "the working directory cannot be changed");
+        TC_CASE_ERROR(k->out, "the working directory cannot be changed");
     tni_process_look(&before);
     watch(k, &before);
     umask(usual);
@@ -97,7 +97,7 @@ static void environment_output(tc_contract *k) {
     tni_process_state before;
     tni_process_look(&before);
     if (!tc_capture_start(&out, 1)) {
-        tc_verdict_set(k->out, TC_ERROR, TNP_NONE, "stdout cannot be captured");
+        TC_CASE_ERROR(k->out, "stdout cannot be captured");
         return;
     }
     watch(k, &before);

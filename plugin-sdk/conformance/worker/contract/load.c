@@ -61,7 +61,7 @@ static void load_quiet(tc_contract *k) {
     const tn_plugin *plugin = NULL;
     int64_t allocations = tc_host_allocations();
     if (!tc_capture_start(&out, 1) || !tc_capture_start(&err, 2)) {
-        tc_verdict_set(k->out, TC_ERROR, TNP_NONE, "stdout and stderr cannot be captured");
+        TC_CASE_ERROR(k->out, "stdout and stderr cannot be captured");
         return;
     }
     tc_census before = tc_census_take(0);
