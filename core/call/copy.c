@@ -304,15 +304,17 @@ tn_status tni_fill_data(tn_tensor *dst, tn_scalar value) {
     return status;
 }
 
-tn_tensor *tni_contiguous_data(tn_tensor *t) {
-    if (tni_is_contiguous(&t->view))
-        return tni_keep(t);
+tn_tensor *tni_copied_data(tn_tensor *t) {
     tn_tensor *copy = tni_tensor_new(t->device, t->view.dtype, t->view.rank, t->sizes);
     if (copy && tni_copy_data(copy, t) != TN_OK) {
         tni_drop(copy);
         return NULL;
     }
     return copy;
+}
+
+tn_tensor *tni_contiguous_data(tn_tensor *t) {
+    return tni_is_contiguous(&t->view) ? tni_keep(t) : tni_copied_data(t);
 }
 
 tn_tensor *tni_cast_data(tn_tensor *t, tn_dtype dtype) {

@@ -107,7 +107,7 @@ typedef struct staging {
     tni_device *cpu;
     uint32_t n;
     struct {
-        tni_storage *from;
+        tn_storage *from;
         tn_tensor *original; /* a tensor over all of `from`; owned */
         tn_tensor *copy;     /* the same on the CPU; owned */
         bool written;

@@ -134,6 +134,10 @@ tn_device tn_stream_device(const tn_stream *s) {
     return s ? s->device->id : tn_no_device();
 }
 
+int64_t tn_stream_id(const tn_stream *s) {
+    return s ? (int64_t)s->id : -1;
+}
+
 void *tn_stream_native(tn_stream *s) {
     if (!s || !s->handle || tni_device_check(s->device))
         return NULL;

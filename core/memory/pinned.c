@@ -223,6 +223,18 @@ void tn_pinned_free(void *host) {
                  host);
 }
 
+tn_device tn_pinned_owner(const void *p) {
+    tn_device owner = tn_no_device();
+    uintptr_t at = (uintptr_t)p;
+    tni_lock_take(&lock);
+    for (int i = 0; i < N_BUCKETS && owner.type == 0; i++)
+        for (const pinned *a = in_use[i]; a && owner.type == 0; a = a->next)
+            if (at - (uintptr_t)a->host < UINT64_C(1) << a->log2_bytes)
+                owner = a->device->id;
+    tni_lock_give(&lock);
+    return owner;
+}
+
 void tni_pinned_release(tni_device *d) {
     tni_lock_take(&lock);
     release(d);
