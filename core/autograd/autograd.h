@@ -253,6 +253,10 @@ typedef struct tni_derivative {
 
 /* The handler of the Autograd key for operators with a derivative (op->info gives it), for those
  * without (records a node that fails in backward, by name), and of InplaceOrView. */
+/* The same for an operator without a formula that has a decomposition: the values are the kernel's,
+ * where the device has one, and the history is the decomposition's. */
+tn_status tni_autograd_decomposed(const tn_op *op, tn_keyset keys, const tn_cell *args,
+                                  tn_cell *rets, void *user);
 tn_status tni_autograd_handler(const tn_op *op, tn_keyset keys, const tn_cell *args, tn_cell *rets,
                                void *user);
 tn_status tni_inplace_or_view_handler(const tn_op *op, tn_keyset keys, const tn_cell *args,

@@ -4,8 +4,7 @@
  * looks at the operator's record alone, and a call of which nobody wants a gradient leaves after a
  * look at its differentiable arguments. */
 #include "core/autograd/engine.h"
-#include "core/call/op_info.h"
-#include "core/call/cells.h"
+#include "core/call/call.h"
 #include "core/ops/operators.h"
 #include "base/alloc.h"
 
@@ -133,6 +132,57 @@ static tn_status record_failing(const tn_op *op, tn_keyset below, const tn_cell 
     tni_node_drop(node);
     if (status != TN_OK)
         drop_rets(op, rets);
+    return status;
+}
+
+/* ---- operators whose derivative is that of their decomposition --------------------------- */
+
+/* Gives the values the histories, and drops what else came with those. */
+static tn_status take_histories(const tn_op *op, tn_cell *values, tn_cell *histories) {
+    tn_status status = TN_OK;
+    for (uint32_t i = 0; i < op->schema->n_rets; i++) {
+        tn_tensor *value = tni_arg_tensor(&values[i]), *t = tni_arg_tensor(&histories[i]);
+        if (status == TN_OK && tni_requires_grad(t))
+            status = tni_set_history(value, t->autograd->node, t->autograd->output);
+    }
+    drop_rets(op, status == TN_OK ? histories : values);
+    if (status != TN_OK)
+        drop_rets(op, histories);
+    return status;
+}
+
+tn_status tni_autograd_decomposed(const tn_op *op, tn_keyset keys, const tn_cell *args,
+                                  tn_cell *rets, void *user) {
+    const tni_op_info *info = tni_info(op);
+    tn_keyset below = tn_keyset_below(keys, TN_KEY_AUTOGRAD);
+    if (count_wanting(op, args) == 0)
+        return tni_dispatch(op, below, args, rets);
+    tn_cell histories[TNI_MAX_RETS] = {{0}};
+    tn_status status = TNI_NOT_SUPPORTED;
+    if (info->kernel >= 0) { /* recording must not change the bits */
+        tni_kernel_or_nothing = op;
+        status = tni_dispatch(op, below, args, rets);
+        tni_kernel_or_nothing = NULL;
+    }
+    if (status == TN_OK) {
+        status = tni_run_as(op, tni_promoted(op, args), args, histories);
+        if (status == TN_OK)
+            return take_histories(op, rets, histories);
+        drop_rets(op, rets);
+        return status;
+    }
+    if (status != TNI_NOT_SUPPORTED)
+        return status;
+    status = tni_run_as(op, tni_promoted(op, args), args, rets);
+    if (status == TN_OK && info->form != TNI_FORM_FUNCTIONAL && op->schema->n_rets == 1) {
+        tn_tensor *dst = tni_written_arg(info, op, args), *result = rets[0].v.pointer;
+        if (dst && result != dst) {
+            rets[0] = (tn_cell){0};
+            tn_tensor *written = tni_copy_(dst, result, false);
+            tni_drop(result);
+            status = tni_return(rets, written);
+        }
+    }
     return status;
 }
 

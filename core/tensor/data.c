@@ -48,17 +48,8 @@ tn_status tni_tensor_read(tn_tensor *t, void *dst, uint64_t bytes) {
 }
 
 tn_tensor *tn_from_data(const void *data, tn_ints shape, tn_dtype dtype, tn_device device) {
-<<<<<<< HEAD
-    if (shape.n < 0 || shape.n > TN_MAX_RANK || (shape.n > 0 && !shape.data))
-        return tni_fail_null(
-            TN_INVALID_ARGUMENT,
-            "tn_from_data: the shape has %lld sizes%s; give 0 to %d, for example TN_SHAPE(2,"
-            " 3)",
-            (long long)shape.n, shape.n > 0 && !shape.data ? " at NULL" : "", TN_MAX_RANK);
-=======
     if (!tni_check_sizes("tn_from_data", shape))
         return NULL;
->>>>>>> bindings
     if (device.type == 0)
         device = tn_default_device();
     tni_device *on = device.type ? tni_device_get(device) : NULL;

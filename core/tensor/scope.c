@@ -97,13 +97,8 @@ bool tni_scope_reserve(void) {
     size_t capacity = tni_scopes.capacity;
     if (!know_thread() ||
         !tni_grow(&tni_scopes.items, tni_scopes.n, &capacity, sizeof *tni_scopes.items)) {
-<<<<<<< HEAD
-        tni_drop(t);
-        return tni_fail_memory_null("room for a tensor in a scope");
-=======
         tni_fail_memory("room for a tensor in a scope");
         return false;
->>>>>>> bindings
     }
     tni_scopes.capacity = capacity;
     return true;

@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 import schema as schemas
 
-FIELDS = {"schema", "forms", "kind", "types", "kernel", "rename", "constants", "choices", "infer", "run", "grad",
+FIELDS = {"schema", "c", "forms", "kind", "types", "kernel", "rename", "constants", "choices", "infer", "run", "grad",
           "attrs", "calls", "constant", "nondifferentiable_outputs", "cross_device", "samples", "second",
-          "why_not_second", "tolerance", "check", "doc"}
+          "why_not_second", "tolerance", "check", "wide", "doc"}
 KINDS = ("pointwise", "general", "view", "composite")
-TYPES = ("promote", "float", "same")
+TYPES = ("promote", "float", "same", "whole")
 FORMS = ("functional", "inplace", "out")
 TOLERANCES = ("exact", "ulp2", "ulp4", "sum", "dot", "composite")
 CHECKS = ("geometry", "data", "cancels")
@@ -30,7 +30,7 @@ class Op:
     def c_name(self):
         """The written rule: base, overload in lower case unless Tensor, then _ or _out."""
         base, overload = self.functional.base, self.functional.overload
-        name = base + ("_" + overload.lower() if overload not in ("", "Tensor") else "")
+        name = self.entry.get("c") or base + ("_" + overload.lower() if overload not in ("", "Tensor") else "")
         return name + {"functional": "", "inplace": "_", "out": "_out"}[self.form]
 
     @property

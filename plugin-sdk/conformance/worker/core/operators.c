@@ -41,6 +41,23 @@ static void rewind_generators(const run *r) {
     tn_generator_set(r->pair->cpu, r->seed, 0);
 }
 
+/* Tensors of integers are compared with what a scalar is in their dtype. The reference has the
+ * tensors in i64, so it gets the scalar as that. */
+static void call_reference(run *r) {
+    const tc_operator_call *p = r->call;
+    tn_device cpu = r->pair->cpu;
+    tn_cell args[TC_MAX_ARGS];
+    memcpy(args, r->sample.args, sizeof args);
+    bool compares = r->has_shape && (p->op->flags & TC_POINTWISE) &&
+                    r->shape.results[0].dtype == TN_BOOL &&
+                    (TN_DTYPES_INT & TN_DTYPE_BIT(p->dtype));
+    for (uint32_t i = 0; compares && i < TC_MAX_ARGS; i++)
+        if (args[i].tag == TN_CELL_I64)
+            r->sample.args[i].v.i64 = tc_wrap(args[i].v.i64, p->dtype);
+    tc_call(p->op, TC_FUNCTIONAL, &r->sample, cpu, cpu, NULL, &r->reference);
+    memcpy(r->sample.args, args, sizeof args);
+}
+
 /* What the CPU says; false with the verdict set. */
 static bool make_reference(run *r) {
     const tc_operator_call *p = r->call;
@@ -51,7 +68,7 @@ static bool make_reference(run *r) {
         suite_error(r, "the reference's arguments");
         return false;
     }
-    tc_call(p->op, TC_FUNCTIONAL, &r->sample, cpu, cpu, NULL, &r->reference);
+    call_reference(r);
     if (r->reference.status || r->reference.no_memory)
         return TC_CASE_ERROR(r->out, "the reference: %s", r->reference.message);
     bool varies = (TN_DTYPES_FLOAT & TN_DTYPE_BIT(p->dtype)) && !(p->op->flags & TC_RANDOM);
