@@ -17,6 +17,7 @@ typedef struct options {
 int command_devices(const options *o);
 int command_plugins(const options *o);
 int command_ops(const options *o);
+int command_dtypes(const options *o);
 int command_env(const options *o);
 int command_new_plugin(const options *o);
 

@@ -29,7 +29,10 @@ static const command commands[] = {
      "the operators; with NAME, who answers its calls and why",
      "Without NAME: every operator with its schema. With one, such as `add` or `add.Tensor`: for\n"
      "each key the handler, who registered it and why it is the one; and the kernels that each\n"
-     "device has.\n"},
+     "device has. --json also has, of each, its C function, form, arguments with defaults, and\n"
+     "results: what a language binding is made from.\n"},
+    {"dtypes", command_dtypes, 0, false, "", "the element types, with their numbers",
+     "The numbers are what the C functions and boxed calls take.\n"},
     {"env", command_env, 0, false, "", "the environment variables that are read, and their values",
      "The value shown is the one that holds now: what the environment says, or the default.\n"},
     {"new-plugin", command_new_plugin, 2, true, " VENDOR TYPE",

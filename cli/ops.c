@@ -3,17 +3,71 @@
 #include "cli/devices.h"
 #include "cli/output.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 #include <tenon/tenon.h>
 
 /* ---- all of them ------------------------------------------------------------------------- */
 
+/* JSON has no infinities: those are texts. */
+static json_t *make_number(double value) {
+    char words[32];
+    snprintf(words, sizeof(words), "%g", value);
+    return isfinite(value) ? json_real(value) : text(words);
+}
+
+static json_t *make_default(const tn_arg_info *arg) {
+    const tn_cell *cell = &arg->fallback;
+    json_t *list;
+    switch (cell->tag) {
+    case TN_CELL_I64:
+        return strcmp(arg->type, "ScalarType") == 0 ? text(tn_dtype_name((tn_dtype)cell->v.i64))
+                                                    : json_integer(cell->v.i64);
+    case TN_CELL_F64:
+        return make_number(cell->v.f64);
+    case TN_CELL_BOOL:
+        return json_boolean(cell->v.boolean);
+    case TN_CELL_STRING:
+        return text(cell->v.string);
+    case TN_CELL_INTS:
+        list = json_array();
+        for (uint32_t i = 0; i < cell->n; i++)
+            json_array_append_new(list, json_integer(cell->v.ints[i]));
+        return list;
+    default:
+        return json_null();
+    }
+}
+
+static json_t *make_arg(const tn_arg_info *arg) {
+    json_t *made = json_pack("{s:o, s:o, s:b, s:b, s:b}", "name", text(arg->name), "type",
+                             text(arg->type), "optional", arg->optional, "keyword_only",
+                             arg->keyword_only, "mutable", arg->is_written);
+    if (arg->n_ints)
+        json_object_set_new(made, "n", json_integer(arg->n_ints));
+    if (arg->has_default)
+        json_object_set_new(made, "default", make_default(arg));
+    return made;
+}
+
+static json_t *make_ret(const tn_arg_info *ret, const tn_arg_info *args) {
+    return json_pack("{s:o, s:o, s:o, s:b}", "name", text(ret->name), "type", text(ret->type),
+                     "argument", ret->alias < 0 ? json_null() : text(args[ret->alias].name),
+                     "mutable", ret->is_written);
+}
+
 static json_t *make_op(const tn_op_info *info) {
-    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:b, s:b}", "name", text(info->name), "schema",
-                     text(info->schema), "kind", text(info->kind), "gradient", text(info->gradient),
-                     "kernel", text(info->kernel), "small_set", info->in_small_set, "decomposition",
-                     info->has_decomposition);
+    json_t *args = json_array(), *rets = json_array();
+    for (uint32_t i = 0; i < info->n_args; i++)
+        json_array_append_new(args, make_arg(&info->args[i]));
+    for (uint32_t i = 0; i < info->n_rets; i++)
+        json_array_append_new(rets, make_ret(&info->rets[i], info->args));
+    return json_pack("{s:o, s:o, s:o, s:o, s:o, s:b, s:b, s:o, s:o, s:o, s:o}", "name",
+                     text(info->name), "schema", text(info->schema), "kind", text(info->kind),
+                     "gradient", text(info->gradient), "kernel", text(info->kernel), "small_set",
+                     info->in_small_set, "decomposition", info->has_decomposition, "function",
+                     text(info->function), "form", text(info->form), "args", args, "returns", rets);
 }
 
 static void list(const tn_op_info *info, void *user) {
@@ -102,14 +156,17 @@ static void show(const json_t *op) {
         {.heading = "DEVICE", .key = "device"}, {.heading = "KERNEL", .key = "kernel"},
         {.heading = "ORIGIN", .key = "origin"}, {.heading = "DTYPES", .key = "dtypes"},
         {.heading = "TAKES", .key = "flags"},   {0}};
-    const char *schema, *kind, *gradient, *kernel;
+    const char *schema, *kind, *gradient, *kernel, *function, *form;
     int in_small_set, has_decomposition;
-    if (json_unpack((json_t *)op, "{s:s, s:s, s:s, s:s, s:b, s:b}", "schema", &schema, "kind",
-                    &kind, "gradient", &gradient, "kernel", &kernel, "small_set", &in_small_set,
-                    "decomposition", &has_decomposition) != 0)
+    if (json_unpack((json_t *)op, "{s:s, s:s, s:s, s:s, s:b, s:b, s:s, s:s}", "schema", &schema,
+                    "kind", &kind, "gradient", &gradient, "kernel", &kernel, "small_set",
+                    &in_small_set, "decomposition", &has_decomposition, "function", &function,
+                    "form", &form) != 0)
         return; /* no memory made it */
     printf("%s\n", schema);
-    printf("  kind           %s\n", kind);
+    printf("  kind           %s, %s\n", kind, form);
+    if (*function)
+        printf("  in C           %s\n", function);
     printf("  gradient       %s\n", gradient_text(gradient));
     if (*kernel)
         printf("  kernel         %s%s\n", kernel,

@@ -46,10 +46,47 @@ static const tni_kernel_op *kernel_of(const tn_op *op) {
     return info->kernel >= 0 ? tni_kernel_op_at((uint32_t)info->kernel) : NULL;
 }
 
-static tn_op_info describe(const tn_op *op) {
+/* The argument with the same letter, (a) or (a!), as a result; -1 for none. */
+static int32_t alias_of(const tni_schema *schema, const tni_arg *ret) {
+    for (uint32_t i = 0; ret->alias && i < schema->n_args; i++)
+        if (schema->args[i].alias == ret->alias)
+            return (int32_t)i;
+    return -1;
+}
+
+static void describe_args(const tni_schema *schema, const tni_arg *from, uint32_t n,
+                          tn_arg_info *out) {
+    for (uint32_t i = 0; i < n; i++) {
+        out[i] = (tn_arg_info){
+            .struct_size = sizeof(tn_arg_info),
+            .name = from[i].name,
+            .type = tni_type_name(&from[i]),
+            .fallback = from[i].fallback,
+            .n_ints = from[i].n_ints,
+            .alias = from == schema->rets ? alias_of(schema, &from[i]) : -1,
+            .optional = from[i].optional,
+            .has_default = from[i].has_default,
+            .keyword_only = from[i].keyword_only,
+            .is_written = from[i].is_written,
+        };
+    }
+}
+
+static const char *form_name(const tni_schema *schema) {
+    uint32_t n_written = 0;
+    for (uint32_t i = 0; i < schema->n_args; i++)
+        n_written += schema->args[i].is_written;
+    return n_written == 0 ? "functional" : schema->args[0].is_written ? "inplace" : "out";
+}
+
+static void describe(const tn_op *op, void (*fn)(const tn_op_info *info, void *user), void *user) {
     const tni_op_info *info = tni_info(op);
     const tni_kernel_op *kernel = kernel_of(op);
-    return (tn_op_info){
+    const tni_schema *schema = op->schema;
+    tn_arg_info args[TNI_MAX_ARGS], rets[TNI_MAX_RETS];
+    describe_args(schema, schema->args, schema->n_args, args);
+    describe_args(schema, schema->rets, schema->n_rets, rets);
+    tn_op_info told = {
         .struct_size = sizeof(tn_op_info),
         .name = tn_op_name(op),
         .schema = tn_op_schema(op),
@@ -60,7 +97,14 @@ static tn_op_info describe(const tn_op *op) {
             kernel &&
             (info ? info->run != NULL : handler_of(op, TN_KEY_BACKEND) != tni_backend_handler),
         .in_small_set = kernel && kernel->small,
+        .function = info ? info->call : "",
+        .form = form_name(schema),
+        .args = args,
+        .rets = rets,
+        .n_args = schema->n_args,
+        .n_rets = schema->n_rets,
     };
+    fn(&told, user);
 }
 
 static const tn_op *find(const char *name) {
@@ -88,10 +132,8 @@ tn_status tn_op_list(void (*fn)(const tn_op_info *info, void *user), void *user)
     if (!array.ops)
         return tni_fail_memory("the list of operators");
     tni_op_for_each(collect, &array);
-    for (uint32_t i = 0; i < array.n; i++) {
-        tn_op_info info = describe(array.ops[i]);
-        fn(&info, user);
-    }
+    for (uint32_t i = 0; i < array.n; i++)
+        describe(array.ops[i], fn, user);
     tni_free(array.ops);
     return TN_OK;
 }
@@ -101,8 +143,7 @@ tn_status tn_op_describe(const char *name, void (*fn)(const tn_op_info *info, vo
     const tn_op *op = find(name);
     if (!op)
         return tn_error_status();
-    tn_op_info info = describe(op);
-    fn(&info, user);
+    describe(op, fn, user);
     return TN_OK;
 }
 
@@ -194,6 +235,23 @@ tn_status tn_op_kernels(const char *name, void (*fn)(const tn_kernel_info *info,
         }
     }
     return TN_OK;
+}
+
+/* ---- dtypes ------------------------------------------------------------------------------ */
+
+void tn_dtype_list(void (*fn)(const tn_dtype_info *info, void *user), void *user) {
+#define KIND(category) \
+    ((category) == 'f'   ? "float" \
+     : (category) == 'i' ? "int" \
+     : (category) == 'u' ? "unsigned" \
+                         : "bool")
+#define X(NAME, value, text, size, category) \
+    {sizeof(tn_dtype_info), text, KIND(category), value, size},
+    static const tn_dtype_info table[] = {TN_DTYPE_MAP(X)};
+#undef X
+#undef KIND
+    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+        fn(&table[i], user);
 }
 
 /* ---- environment ------------------------------------------------------------------------- */

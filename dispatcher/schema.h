@@ -68,6 +68,9 @@ void tni_schema_destroy(tni_schema *schema);
  * float, Scalar and int[N] arguments too; NONE fits where the argument may be left out. */
 tn_status tni_schema_check(const tni_schema *schema, uint32_t i, const tn_cell *cell);
 
+/* "Tensor", "int[]": the type without N and without the ? of an optional one. */
+const char *tni_type_name(const tni_arg *arg);
+
 /* The operator's name without the namespace that needs none: "tenon::add.Tensor" is "add.Tensor".
  */
 const char *tni_plain_name(const char *name);

@@ -16,18 +16,22 @@ static const char *cell_type_name(const tn_cell *cell) {
     return cell->tag <= TN_CELL_STRING ? names[cell->tag] : "a cell of unknown tag";
 }
 
-static void print_type(const tni_arg *arg, char out[32]) {
+const char *tni_type_name(const tni_arg *arg) {
     static const char *const names[] = {
         [TNI_TYPE_TENSOR] = "Tensor", [TNI_TYPE_TENSORS] = "Tensor[]", [TNI_TYPE_INT] = "int",
         [TNI_TYPE_INTS] = "int[]",    [TNI_TYPE_FLOAT] = "float",      [TNI_TYPE_BOOL] = "bool",
         [TNI_TYPE_SCALAR] = "Scalar", [TNI_TYPE_DTYPE] = "ScalarType", [TNI_TYPE_DEVICE] = "Device",
         [TNI_TYPE_STRING] = "str",
     };
+    return arg->holes ? "Tensor?[]" : names[arg->type];
+}
+
+static void print_type(const tni_arg *arg, char out[32]) {
     const char *optional = arg->optional ? "?" : "";
     if (arg->n_ints)
         snprintf(out, 32, "int[%u]%s", arg->n_ints, optional);
     else
-        snprintf(out, 32, "%s%s", arg->holes ? "Tensor?[]" : names[arg->type], optional);
+        snprintf(out, 32, "%s%s", tni_type_name(arg), arg->holes ? "" : optional);
 }
 
 static bool fits(const tni_arg *arg, uint32_t tag) {

@@ -262,9 +262,6 @@ tn_status tni_autograd_handler(const tn_op *op, tn_keyset keys, const tn_cell *a
 tn_status tni_inplace_or_view_handler(const tn_op *op, tn_keyset keys, const tn_cell *args,
                                       tn_cell *rets, void *user);
 
-/* Sums `grad` down to `sizes` (undoes broadcasting), or returns another reference to it; owned. */
-tn_tensor *tni_sum_to_size(tn_tensor *grad, int32_t rank, const int64_t *sizes);
-
 /* Keys switched off while kernels and decompositions below Autograd run. */
 enum { TNI_KEYS_BELOW_AUTOGRAD = TN_KEY_BIT(TN_KEY_AUTOGRAD) | TN_KEY_BIT(TN_KEY_INPLACE_OR_VIEW) };
 

@@ -8,7 +8,7 @@
 #include "core/autograd/pass.h"
 #include "core/autograd/view.h"
 
-static tn_status let_go(tni_node *node, const tni_storage *storage) {
+static tn_status let_go(tni_node *node, const tn_storage *storage) {
     for (uint32_t i = 0; i < node->n_saved; i++) {
         tni_saved *s = &node->saved[i];
         tn_tensor *t = s->tensor;
@@ -24,7 +24,7 @@ static tn_status let_go(tni_node *node, const tni_storage *storage) {
     return TN_OK;
 }
 
-tn_status tni_break_cycles(tni_node *from, const tni_storage *storage, uint64_t since) {
+tn_status tni_break_cycles(tni_node *from, const tn_storage *storage, uint64_t since) {
     bool far = false;
     for (uint32_t e = 0; e < from->n_edges && !far; e++)
         far = from->edges[e].node && from->edges[e].node->sequence > since &&

@@ -17,6 +17,6 @@ tni_node *tni_copy_slices_node(tn_tensor *base, tn_tensor *view, tni_node *fn);
 
 /* Before `from` becomes the history of a tensor over `storage`: makes nodes that it leads to, and
  * that saved this memory, hold it without history. Nodes up to `since` are too old to have. */
-tn_status tni_break_cycles(tni_node *from, const tni_storage *storage, uint64_t since);
+tn_status tni_break_cycles(tni_node *from, const tn_storage *storage, uint64_t since);
 
 #endif

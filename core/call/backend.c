@@ -196,16 +196,15 @@ tni_device *tni_call_device(const tn_op *op, const tn_cell *args) {
     walk w = {op, args, 0, 0};
     tni_device *device = NULL, *deferred = NULL;
     for (tn_tensor *t; (t = next_tensor(&w));) {
-        if (defers(t)) {
+        if (defers(t))
             deferred = t->device;
-        } else if (!device) {
+        else if (!device)
             device = t->device;
-        } else if (device != t->device) {
-            tni_fail(TN_DEVICE,
-                     "%s: tensors on %s and on %s cannot be mixed; move one with tn_to_device",
-                     tni_info(op) ? tni_info(op)->call : op->name, device->name, t->device->name);
-            return NULL;
-        }
+        else if (device != t->device)
+            return tni_fail_null(
+                TN_DEVICE,
+                "%s: tensors on %s and on %s cannot be mixed; move one with tn_to_device",
+                tni_info(op) ? tni_info(op)->call : op->name, device->name, t->device->name);
     }
     return device ? device : deferred;
 }

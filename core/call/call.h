@@ -74,11 +74,7 @@ tni_device *tni_factory_device(tn_device device);
 tn_status tni_pointwise(const tn_op *op, const tn_cell *args, tn_cell *rets);
 tn_status tni_general(const tn_op *op, const tn_cell *args, tn_cell *rets);
 
-/* The Backend handler of operators that a program defined and gave kernels (custom.c): the kernel,
- * else what answers on every device. `user` is the row of its kernels. */
-tn_status tni_custom_kernel_handler(const tn_op *op, tn_keyset keys, const tn_cell *args,
-                                    tn_cell *rets, void *user);
-/* Where such an operator has no handler: the fallback policy. */
+/* Where an operator that a program defined has no handler: the fallback policy. */
 tn_status tni_custom_unanswered(const tn_op *op, const tn_cell *args, tn_cell *rets);
 
 /* Runs `info->run`, in `dtype` as the operator's T: with halves as f32 and the results rounded once

@@ -75,10 +75,8 @@ static void *read_extent(tn_tensor *t, uint64_t *out_begin, uint64_t *out_bytes)
     tni_view_extent(&t->view, out_begin, &end);
     *out_bytes = end - *out_begin;
     void *host = tni_alloc(*out_bytes);
-    if (!host) {
-        tni_fail_memory("a staging copy on the host");
-        return NULL;
-    }
+    if (!host)
+        return tni_fail_memory_null("a staging copy on the host");
     tn_stream *stream = tni_stream_current(t->device);
     tn_status status = t->device->memory->read(t->device->handle, stream->handle, host,
                                                t->view.memory, *out_begin, *out_bytes);
@@ -306,15 +304,17 @@ tn_status tni_fill_data(tn_tensor *dst, tn_scalar value) {
     return status;
 }
 
-tn_tensor *tni_contiguous_data(tn_tensor *t) {
-    if (tni_is_contiguous(&t->view))
-        return tni_keep(t);
+tn_tensor *tni_copied_data(tn_tensor *t) {
     tn_tensor *copy = tni_tensor_new(t->device, t->view.dtype, t->view.rank, t->sizes);
     if (copy && tni_copy_data(copy, t) != TN_OK) {
         tni_drop(copy);
         return NULL;
     }
     return copy;
+}
+
+tn_tensor *tni_contiguous_data(tn_tensor *t) {
+    return tni_is_contiguous(&t->view) ? tni_keep(t) : tni_copied_data(t);
 }
 
 tn_tensor *tni_cast_data(tn_tensor *t, tn_dtype dtype) {

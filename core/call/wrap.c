@@ -57,6 +57,20 @@ tn_status tni_take_list(tn_cell *rets, tn_tensor **outs, uint64_t n_outs, const 
     return TN_OK;
 }
 
+int64_t tni_count_list(const tn_op *op, const tn_cell *args) {
+    tn_thread_keys before = tni_thread_keys;
+    tni_thread_keys.excluded |= TN_KEY_BIT(TN_KEY_AUTOGRAD) | TN_KEY_BIT(TN_KEY_PROFILE);
+    tn_cell rets[1];
+    tn_status status = tni_call(op, args, rets);
+    tni_thread_keys = before;
+    if (status != TN_OK) {
+        tni_error_operator(op->name);
+        return -1;
+    }
+    tni_drop_list(rets[0].v.pointer, rets[0].n);
+    return rets[0].n;
+}
+
 tn_status tni_return_many(tn_cell *rets, tn_tensor **owned, uint32_t n) {
     bool all = true;
     for (uint32_t i = 0; i < n; i++)

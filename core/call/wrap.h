@@ -11,6 +11,10 @@ bool tni_list_ok(tn_tensor *const *list, uint64_t n, const char *call, const cha
 /* Moves a Tensor[] result into the caller's array, whose length must fit. */
 tn_status tni_take_list(tn_cell *rets, tn_tensor **outs, uint64_t n_outs, const char *call);
 
+/* How many results an operator that returns Tensor[] gives; -1 with an error. It is run for that,
+ * unseen by autograd and the profiler. */
+int64_t tni_count_list(const tn_op *op, const tn_cell *args);
+
 /* A public result goes to the scope. */
 tn_tensor *tni_public_failed(const char *name);
 static inline tn_tensor *tni_public(tn_tensor *owned, const char *name) {

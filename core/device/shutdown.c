@@ -13,7 +13,8 @@ tn_status tn_shutdown(void) {
         uint64_t held = tn_scope_held();
         return tni_fail(TN_STATE,
                         "tn_shutdown: %lld %s alive (%llu held by this thread's scopes); drop"
-                        " what was kept, close scopes with tn_scope_close(0), and end other"
+                        " what was kept (storages count too), close scopes with tn_scope_close(0), "
+                        "and end other"
                         " threads first",
                         (long long)alive, alive == 1 ? "tensor is" : "tensors are",
                         (unsigned long long)held);

@@ -141,7 +141,7 @@ static inline tni_block *tni_block_alloc(tni_device *device, tn_stream *stream, 
 }
 
 /* Never fails, and leaves the standing error alone. */
-static inline void tni_block_free(tni_block *block) {
+static inline __attribute__((always_inline)) void tni_block_free(tni_block *block) {
     uint32_t size_class = block->size_class;
     tni_block_cache *cache = tni_block_caches[block->ordinal];
     if (TNI_LIKELY(cache && size_class < TNI_SIZE_CLASSES &&

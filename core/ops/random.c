@@ -31,16 +31,12 @@ tn_status tni_infer_random_bits(tni_build *b) {
 static tn_tensor *draw(const char *call, tn_ints size, tn_dtype dtype, tni_device *device) {
     int64_t numel;
     char text[TNI_SHAPE_TEXT];
-    if ((uint64_t)size.n > TN_MAX_RANK) {
-        tni_fail(TN_SHAPE, "%s: size must have 0 to %d dimensions, but has %lld", call, TN_MAX_RANK,
-                 (long long)size.n);
-        return NULL;
-    }
-    if (!tni_numel((int32_t)size.n, size.data, 8, &numel)) {
-        tni_fail(TN_SHAPE, "%s: size %s is negative or too large", call,
-                 tni_shape_text((int32_t)size.n, size.data, text));
-        return NULL;
-    }
+    if ((uint64_t)size.n > TN_MAX_RANK)
+        return tni_fail_null(TN_SHAPE, "%s: size must have 0 to %d dimensions, but has %lld", call,
+                             TN_MAX_RANK, (long long)size.n);
+    if (!tni_numel((int32_t)size.n, size.data, 8, &numel))
+        return tni_fail_null(TN_SHAPE, "%s: size %s is negative or too large", call,
+                             tni_shape_text((int32_t)size.n, size.data, text));
     uint64_t seed, offset;
     tni_generator_take(device, (uint64_t)numel * (dtype == TN_I64 ? 2 : 1), &seed, &offset);
     return tni_random_bits(size, (int64_t)seed, (int64_t)offset, dtype, device->id);

@@ -3,7 +3,6 @@
 #include "base/error.h"
 
 #include <math.h>
-#include <string.h>
 
 /* The range [start of t, + bytes) must lie in the storage, and t must have a memory at all. */
 static tn_status check_range(const tn_tensor *t, uint64_t bytes, const char *what) {
@@ -49,13 +48,8 @@ tn_status tni_tensor_read(tn_tensor *t, void *dst, uint64_t bytes) {
 }
 
 tn_tensor *tn_from_data(const void *data, tn_ints shape, tn_dtype dtype, tn_device device) {
-    if (shape.n < 0 || shape.n > TN_MAX_RANK || (shape.n > 0 && !shape.data)) {
-        tni_fail(TN_INVALID_ARGUMENT,
-                 "tn_from_data: the shape has %lld sizes%s; give 0 to %d, for example TN_SHAPE(2,"
-                 " 3)",
-                 (long long)shape.n, shape.n > 0 && !shape.data ? " at NULL" : "", TN_MAX_RANK);
+    if (!tni_check_sizes("tn_from_data", shape))
         return NULL;
-    }
     if (device.type == 0)
         device = tn_default_device();
     tni_device *on = device.type ? tni_device_get(device) : NULL;

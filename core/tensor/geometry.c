@@ -29,6 +29,53 @@ bool tni_numel(int32_t rank, const int64_t *sizes, int64_t element_size, int64_t
     return true;
 }
 
+bool tni_check_sizes(const char *call, tn_ints sizes) {
+    bool at_null = sizes.n > 0 && !sizes.data;
+    if (sizes.n >= 0 && sizes.n <= TN_MAX_RANK && !at_null)
+        return true;
+    tni_fail(TN_INVALID_ARGUMENT,
+             "%s: the shape has %lld sizes%s; give 0 to %d, for example TN_SHAPE(2, 3)", call,
+             (long long)sizes.n, at_null ? " at NULL" : "", TN_MAX_RANK);
+    return false;
+}
+
+bool tni_lay_out(const char *call, tn_ints sizes, tn_ints strides, tn_dtype dtype,
+                 tni_layout *out) {
+    if (!tni_check_sizes(call, sizes))
+        return false;
+    if (strides.n >= 0 && (strides.n != sizes.n || (strides.n > 0 && !strides.data))) {
+        tni_fail(TN_INVALID_ARGUMENT,
+                 "%s: %lld strides%s for %lld sizes; give one for each, or none at all"
+                 " (tn_no_ints()) for row-major",
+                 call, (long long)strides.n, strides.n > 0 && !strides.data ? " at NULL" : "",
+                 (long long)sizes.n);
+        return false;
+    }
+    if ((uint32_t)dtype >= TN_DTYPE_COUNT) {
+        tni_fail(TN_DTYPE, "%s: %d is no dtype", call, dtype);
+        return false;
+    }
+    int32_t rank = out->rank = (int32_t)sizes.n;
+    int64_t item = tni_dtype_size(dtype), reach = 0;
+    bool fits = strides.n >= 0 || tni_numel(rank, sizes.data, item, &out->numel);
+    if (fits && strides.n < 0)
+        tni_contiguous_strides(rank, sizes.data, out->strides);
+    for (int32_t d = 0; d < rank && strides.n >= 0; d++)
+        out->strides[d] = strides.data[d];
+    fits = fits && tni_reach(rank, sizes.data, out->strides, &out->numel, &reach) &&
+           tni_mul_i64(reach, item, &out->bytes);
+    if (!fits) {
+        char size_text[TNI_SHAPE_TEXT], stride_text[TNI_SHAPE_TEXT] = "row-major";
+        if (strides.n >= 0)
+            tni_shape_text(rank, strides.data, stride_text);
+        tni_fail(TN_SHAPE,
+                 "%s: sizes %s, strides %s: they must not be negative, and what they reach must fit"
+                 " in 63 bits",
+                 call, tni_shape_text(rank, sizes.data, size_text), stride_text);
+    }
+    return fits;
+}
+
 bool tni_is_contiguous(const tn_tensor_view *v) {
     int64_t stride = 1;
     if (v->numel == 0)

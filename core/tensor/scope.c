@@ -26,6 +26,27 @@ static TNI_TLS struct {
     bool known; /* the thread's end closes the root scope */
 } marks;
 
+/* Results are the caller's where no scope is open. Both stacks, empty then, look full, so that a
+ * push and an opening come to their slow halves, and threads that do without pay nothing. The
+ * outermost scope's handle has depth 0, which leads its closing there, too. */
+static TNI_TLS struct {
+    bool on, looks_full;
+    uint64_t items; /* the stacks' capacities, while they look full */
+    size_t marks;
+} owned;
+
+static void look_full(bool full) {
+    if (full == owned.looks_full)
+        return;
+    uint64_t items = tni_scopes.capacity;
+    size_t room = marks.capacity;
+    tni_scopes.capacity = owned.items;
+    marks.capacity = owned.marks;
+    owned.items = items;
+    owned.marks = room;
+    owned.looks_full = full;
+}
+
 /* Handle of a scope for which there was no memory; closing it does nothing. */
 static const tn_scope not_opened = UINT64_MAX;
 
@@ -36,6 +57,8 @@ static void pop_to(uint64_t at) {
 }
 
 void tni_scope_finish(void) {
+    look_full(false);
+    owned.on = false;
     marks.n = 0;
     pop_to(0);
     tni_free(tni_scopes.items);
@@ -68,42 +91,92 @@ static bool know_thread(void) {
     return marks.known;
 }
 
-tn_tensor *tni_scope_push_slow(tn_tensor *t) {
-    if (!t)
-        return NULL;
+bool tni_scope_reserve(void) {
+    if (owned.looks_full)
+        return true;
     size_t capacity = tni_scopes.capacity;
     if (!know_thread() ||
         !tni_grow(&tni_scopes.items, tni_scopes.n, &capacity, sizeof *tni_scopes.items)) {
-        tni_drop(t);
         tni_fail_memory("room for a tensor in a scope");
-        return NULL;
+        return false;
     }
     tni_scopes.capacity = capacity;
+    return true;
+}
+
+tn_tensor *tni_scope_push_slow(tn_tensor *t) {
+    if (!t || owned.looks_full)
+        return t;
+    if (!tni_scope_reserve()) {
+        tni_drop(t);
+        return NULL;
+    }
     return tni_scopes.items[tni_scopes.n++] = t;
 }
 
-tn_scope tn_scope_open(void) {
-    if (TNI_UNLIKELY(marks.n == marks.capacity)) {
-        if (!know_thread() ||
-            !tni_grow(&marks.items, marks.n, &marks.capacity, sizeof *marks.items))
-            return not_opened;
-    }
+static bool room_for_mark(void) {
+    return know_thread() && tni_grow(&marks.items, marks.n, &marks.capacity, sizeof *marks.items);
+}
+
+static tn_scope open_mark(void) {
     marks.items[marks.n++] = (mark){tni_scopes.n, ++marks.serial};
     return (uint64_t)marks.serial << 32 | marks.n;
 }
 
+static __attribute__((noinline)) tn_scope open_slow(void) {
+    look_full(false);
+    if (!room_for_mark())
+        return not_opened;
+    tn_scope scope = open_mark();
+    return owned.on && marks.n == 1 ? scope - 1 : scope;
+}
+
+tn_scope tn_scope_open(void) {
+    return TNI_UNLIKELY(marks.n == marks.capacity) ? open_slow() : open_mark();
+}
+
+/* The root scope, or the outermost of a thread whose results are its own. */
+static __attribute__((noinline)) void close_outermost(tn_scope scope) {
+    if (scope != 0 && (!owned.on || marks.n == 0 || marks.items[0].serial != scope >> 32))
+        return;
+    marks.n = 0;
+    pop_to(0);
+    look_full(owned.on);
+}
+
 void tn_scope_close(tn_scope scope) {
-    if (scope == 0) {
-        marks.n = 0;
-        pop_to(0);
+    uint64_t depth = scope & UINT32_MAX;
+    if (depth == 0) {
+        close_outermost(scope);
         return;
     }
-    uint64_t depth = scope & UINT32_MAX;
-    if (depth == 0 || depth > marks.n || marks.items[depth - 1].serial != scope >> 32)
+    if (depth > marks.n || marks.items[depth - 1].serial != scope >> 32)
         return;
     uint64_t at = marks.items[depth - 1].at;
     marks.n = depth - 1;
     pop_to(at);
+}
+
+tn_status tn_set_results_owned(bool on) {
+    if (marks.n > 0 || tni_scopes.n > 0)
+        return tni_fail(TN_STATE,
+                        "tn_set_results_owned: %s, and the scopes of this thread hold %llu tensors;"
+                        " close them first (tn_scope_close(0))",
+                        marks.n > 0 ? "a scope is open" : "no scope is open",
+                        (unsigned long long)tni_scopes.n);
+    look_full(false);
+    /* Room for the first mark, without which an opened scope would have nobody to hold for it. */
+    if (on && !room_for_mark()) {
+        look_full(owned.on);
+        return tni_fail_memory("room for a scope");
+    }
+    owned.on = on;
+    look_full(on);
+    return TN_OK;
+}
+
+bool tn_results_owned(void) {
+    return owned.on;
 }
 
 uint64_t tn_scope_held(void) {
@@ -119,18 +192,23 @@ static uint64_t find(const tn_tensor *t, uint64_t end) {
     return UINT64_MAX;
 }
 
-void tn_free(tn_tensor *t) {
-    if (!t || t == TN_NONE)
-        return;
-    uint64_t i = find(t, 0);
-    if (i == UINT64_MAX)
-        return;
+/* Takes out what is at i, from whichever scope. */
+static inline __attribute__((always_inline)) void take_out(uint64_t i) {
     tni_scopes.n--;
     if (TNI_UNLIKELY(i < tni_scopes.n)) /* the newest is freed most */
         memmove(tni_scopes.items + i, tni_scopes.items + i + 1,
                 (tni_scopes.n - i) * sizeof *tni_scopes.items);
     for (size_t k = marks.n; k > 0 && marks.items[k - 1].at > i; k--)
         marks.items[k - 1].at--;
+}
+
+void tn_free(tn_tensor *t) {
+    if (!t || t == TN_NONE)
+        return;
+    uint64_t i = find(t, 0);
+    if (i == UINT64_MAX)
+        return;
+    take_out(i);
     tni_drop(t);
 }
 
@@ -141,6 +219,10 @@ tn_tensor *tn_escape(tn_tensor *t) {
     uint64_t i = find(t, innermost->at);
     if (i == UINT64_MAX)
         return t;
+    if (owned.on && marks.n == 1) { /* the parent is the caller */
+        take_out(i);
+        return t;
+    }
     memmove(tni_scopes.items + innermost->at + 1, tni_scopes.items + innermost->at,
             (i - innermost->at) * sizeof *tni_scopes.items);
     tni_scopes.items[innermost->at++] = t;

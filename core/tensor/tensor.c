@@ -110,32 +110,26 @@ int64_t tni_tensors_alive(void) {
 static __attribute__((noinline, cold)) tn_tensor *refuse(tni_device *device, tn_dtype dtype,
                                                          int32_t rank, const int64_t *sizes) {
     char text[TNI_SHAPE_TEXT];
-    if (rank < 0 || rank > TN_MAX_RANK) {
-        tni_fail(TN_SHAPE, "a tensor of rank %d on %s: ranks go from 0 to %d", rank, device->name,
-                 TN_MAX_RANK);
-        return NULL;
-    }
+    if (rank < 0 || rank > TN_MAX_RANK)
+        return tni_fail_null(TN_SHAPE, "a tensor of rank %d on %s: ranks go from 0 to %d", rank,
+                             device->name, TN_MAX_RANK);
     tni_shape_text(rank, sizes, text);
-    if (dtype < 0 || dtype >= TN_DTYPE_COUNT) {
-        tni_fail(TN_DTYPE, "a tensor %s on %s: %d is no dtype", text, device->name, dtype);
-        return NULL;
-    }
-    if (!(device->dtypes & TN_DTYPE_BIT(dtype))) {
-        tni_fail(TN_DTYPE,
-                 "a tensor %s: device %s cannot store %s; use another dtype, or another device",
-                 text, device->name, tn_dtype_name(dtype));
-        return NULL;
-    }
+    if (dtype < 0 || dtype >= TN_DTYPE_COUNT)
+        return tni_fail_null(TN_DTYPE, "a tensor %s on %s: %d is no dtype", text, device->name,
+                             dtype);
+    if (!(device->dtypes & TN_DTYPE_BIT(dtype)))
+        return tni_fail_null(
+            TN_DTYPE,
+            "a tensor %s: device %s cannot store %s; use another dtype, or another device", text,
+            device->name, tn_dtype_name(dtype));
     for (int32_t i = 0; i < rank; i++) {
-        if (sizes[i] < 0) {
-            tni_fail(TN_SHAPE, "a tensor %s of %s: size %lld of dimension %d is negative", text,
-                     tn_dtype_name(dtype), (long long)sizes[i], i);
-            return NULL;
-        }
+        if (sizes[i] < 0)
+            return tni_fail_null(TN_SHAPE,
+                                 "a tensor %s of %s: size %lld of dimension %d is negative", text,
+                                 tn_dtype_name(dtype), (long long)sizes[i], i);
     }
-    tni_fail(TN_SHAPE, "a tensor %s of %s: its size in bytes is more than 63 bits hold", text,
-             tn_dtype_name(dtype));
-    return NULL;
+    return tni_fail_null(TN_SHAPE, "a tensor %s of %s: its size in bytes is more than 63 bits hold",
+                         text, tn_dtype_name(dtype));
 }
 
 /* Gives back a slot in which nothing lives yet. Out of line, which keeps registers free on the path
@@ -205,10 +199,8 @@ tn_tensor *tni_tensor_new(tni_device *device, tn_dtype dtype, int32_t rank, cons
     if (TNI_UNLIKELY(!storable(device, dtype) || (uint32_t)rank > TN_MAX_RANK))
         return refuse(device, dtype, rank, sizes);
     tn_tensor *t = tni_slab_alloc(TNI_SLAB_TENSOR);
-    if (TNI_UNLIKELY(!t)) {
-        tni_fail_memory("a tensor");
-        return NULL;
-    }
+    if (TNI_UNLIKELY(!t))
+        return tni_fail_memory_null("a tensor");
     int64_t stride = 1, numel = 1, bytes;
     bool wrong = false;
     for (int32_t i = rank - 1; i >= 0; i--) {
@@ -233,10 +225,8 @@ tn_tensor *tni_tensor_new_like(const tn_tensor *like, tn_dtype dtype) {
     if (TNI_UNLIKELY(!storable(device, dtype)))
         return refuse(device, dtype, rank, like->sizes);
     tn_tensor *t = tni_slab_alloc(TNI_SLAB_TENSOR);
-    if (TNI_UNLIKELY(!t)) {
-        tni_fail_memory("a tensor");
-        return NULL;
-    }
+    if (TNI_UNLIKELY(!t))
+        return tni_fail_memory_null("a tensor");
     int64_t stride = 1, numel = like->view.numel;
     for (int32_t i = rank - 1; i >= 0; i--) {
         int64_t n = like->sizes[i];
@@ -247,28 +237,6 @@ tn_tensor *tni_tensor_new_like(const tn_tensor *like, tn_dtype dtype) {
     return finish_new(t, device, dtype, rank, numel, (uint64_t)(numel * tni_dtype_size(dtype)));
 }
 
-/* Elements from the first to one past the last that sizes and strides reach; 0 when there are none.
- * False on overflow and on negative sizes or strides. */
-static inline bool reach(int32_t rank, const int64_t *sizes, const int64_t *strides,
-                         int64_t *out_numel, int64_t *out_reach) {
-    int64_t numel = 1, last = 0, step;
-    bool empty = false;
-    for (int32_t i = 0; i < rank; i++) {
-        if (sizes[i] < 0 || strides[i] < 0)
-            return false;
-        if (sizes[i] == 0) {
-            empty = true;
-            continue;
-        }
-        if (!tni_mul_i64(numel, sizes[i], &numel) ||
-            !tni_mul_i64(sizes[i] - 1, strides[i], &step) || !tni_add_i64(last, step, &last))
-            return false;
-    }
-    *out_numel = empty ? 0 : numel;
-    *out_reach = empty ? 0 : last + 1;
-    return last < INT64_MAX;
-}
-
 tn_tensor *tni_tensor_new_strided(tni_device *device, tn_dtype dtype, int32_t rank,
                                   const int64_t *sizes, const int64_t *strides) {
     if (!storable(device, dtype) || (uint32_t)rank > TN_MAX_RANK)
@@ -277,19 +245,16 @@ tn_tensor *tni_tensor_new_strided(tni_device *device, tn_dtype dtype, int32_t ra
     for (int32_t i = 0; i < rank; i++) {
         if (strides[i] < 0) {
             char text[TNI_SHAPE_TEXT];
-            tni_fail(TN_SHAPE, "a tensor with strides %s: strides are never negative",
-                     tni_shape_text(rank, strides, text));
-            return NULL;
+            return tni_fail_null(TN_SHAPE, "a tensor with strides %s: strides are never negative",
+                                 tni_shape_text(rank, strides, text));
         }
     }
-    if (!reach(rank, sizes, strides, &numel, &extent) ||
+    if (!tni_reach(rank, sizes, strides, &numel, &extent) ||
         !tni_mul_i64(extent, tni_dtype_size(dtype), &bytes))
         return refuse(device, dtype, rank, sizes);
     tn_tensor *t = tni_slab_alloc(TNI_SLAB_TENSOR);
-    if (!t) {
-        tni_fail_memory("a tensor");
-        return NULL;
-    }
+    if (!t)
+        return tni_fail_memory_null("a tensor");
     for (int32_t i = 0; i < rank; i++) {
         t->sizes[i] = sizes[i];
         t->strides[i] = strides[i];
@@ -301,17 +266,16 @@ static __attribute__((noinline, cold)) tn_tensor *refuse_view(const tn_tensor *b
                                                               const int64_t *sizes,
                                                               const int64_t *strides,
                                                               int64_t offset) {
-    if (rank < 0 || rank > TN_MAX_RANK) {
-        tni_fail(TN_SHAPE, "tn_as_strided: rank %d; ranks go from 0 to %d", rank, TN_MAX_RANK);
-        return NULL;
-    }
+    if (rank < 0 || rank > TN_MAX_RANK)
+        return tni_fail_null(TN_SHAPE, "tn_as_strided: rank %d; ranks go from 0 to %d", rank,
+                             TN_MAX_RANK);
     char size_text[TNI_SHAPE_TEXT], stride_text[TNI_SHAPE_TEXT];
     tni_shape_text(rank, sizes, size_text);
     tni_shape_text(rank, strides, stride_text);
     int64_t numel, extent, bytes;
     if (offset < 0) {
         tni_fail(TN_SHAPE, "tn_as_strided: offset %lld is negative", (long long)offset);
-    } else if (!reach(rank, sizes, strides, &numel, &extent) ||
+    } else if (!tni_reach(rank, sizes, strides, &numel, &extent) ||
                !tni_add_i64(extent, offset, &extent) ||
                !tni_mul_i64(extent, tni_dtype_size(base->view.dtype), &bytes)) {
         tni_fail(TN_SHAPE,
@@ -329,22 +293,29 @@ static __attribute__((noinline, cold)) tn_tensor *refuse_view(const tn_tensor *b
     return NULL;
 }
 
-/* A view whose sizes and strides are for the caller to fill in, as what it keeps alive is for the
- * caller to say. `offset` in bytes, in the memory. */
-static inline tn_tensor *blank_view(const tn_tensor *base, int32_t rank, int64_t numel,
-                                    uint64_t offset) {
+/* A tensor over `storage`, whose sizes, strides, keys and flags are for the caller to fill in, as
+ * what it keeps alive is for the caller to say. `offset` in bytes, in the memory. */
+static inline tn_tensor *blank(tni_device *device, tn_storage *storage, tn_dtype dtype,
+                               int32_t rank, int64_t numel, uint64_t offset) {
     tn_tensor *t = tni_slab_alloc(TNI_SLAB_TENSOR);
-    if (TNI_UNLIKELY(!t)) {
-        tni_fail_memory("a view");
-        return NULL;
-    }
-    fill_common(t, base->device, base->view.dtype, rank, numel);
-    t->head.keys = base->head.keys & TN_KEY_BIT(TN_KEY_INPLACE_OR_VIEW);
-    t->flags = base->flags & TNI_TENSOR_INFERENCE;
-    t->storage = base->storage;
-    t->view.memory = t->storage->memory;
+    if (TNI_UNLIKELY(!t))
+        return tni_fail_memory_null("a view");
+    fill_common(t, device, dtype, rank, numel);
+    t->storage = storage;
+    t->view.memory = storage->memory;
     t->view.offset = offset;
     count(1);
+    return t;
+}
+
+/* The same, with the keys and flags of a view of base. */
+static inline tn_tensor *blank_view(const tn_tensor *base, int32_t rank, int64_t numel,
+                                    uint64_t offset) {
+    tn_tensor *t = blank(base->device, base->storage, base->view.dtype, rank, numel, offset);
+    if (TNI_UNLIKELY(!t))
+        return NULL;
+    t->head.keys = base->head.keys & TN_KEY_BIT(TN_KEY_INPLACE_OR_VIEW);
+    t->flags = base->flags & TNI_TENSOR_INFERENCE;
     return t;
 }
 
@@ -374,7 +345,7 @@ tn_tensor *tni_tensor_view(tn_tensor *base, int32_t rank, const int64_t *sizes,
     int64_t item = tni_dtype_size(base->view.dtype);
     /* An empty view touches nothing, so its offset may be anywhere, as in PyTorch. */
     if (TNI_UNLIKELY((uint32_t)rank > TN_MAX_RANK || offset < 0 ||
-                     !reach(rank, sizes, strides, &numel, &extent) ||
+                     !tni_reach(rank, sizes, strides, &numel, &extent) ||
                      !tni_add_i64(extent, offset, &extent) || !tni_mul_i64(extent, item, &bytes) ||
                      (numel && (uint64_t)bytes > base->storage->bytes)))
         return refuse_view(base, rank, sizes, strides, offset);
@@ -387,14 +358,33 @@ tn_tensor *tni_tensor_view_all(tn_tensor *base, int32_t rank, const int64_t *siz
     return make_view(base, rank, sizes, strides, base->view.numel, base->view.offset);
 }
 
+/* Gives a blank tensor its geometry and a reference to its storage. */
+static tn_tensor *use_storage(tn_tensor *t, int32_t rank, const int64_t *sizes,
+                              const int64_t *strides) {
+    atomic_fetch_add_explicit(&t->storage->refs, 1, memory_order_relaxed);
+    if (rank > 0) {
+        memcpy(t->sizes, sizes, (size_t)rank * sizeof *sizes);
+        memcpy(t->strides, strides, (size_t)rank * sizeof *strides);
+    }
+    return t;
+}
+
 tn_tensor *tni_tensor_alias(tn_tensor *t) {
     tn_tensor *alias = blank_view(t, t->view.rank, t->view.numel, t->view.offset);
-    if (TNI_UNLIKELY(!alias))
+    return TNI_LIKELY(alias) ? use_storage(alias, t->view.rank, t->sizes, t->strides) : NULL;
+}
+
+tn_tensor *tni_tensor_over(tn_storage *storage, tn_dtype dtype, int32_t rank, const int64_t *sizes,
+                           const int64_t *strides, int64_t numel, uint64_t offset) {
+    tni_device *device = tni_storage_device(storage);
+    if (!storable(device, dtype) || (uint32_t)rank > TN_MAX_RANK)
+        return refuse(device, dtype, rank, sizes);
+    tn_tensor *t = blank(device, storage, dtype, rank, numel, offset);
+    if (!t)
         return NULL;
-    atomic_fetch_add_explicit(&alias->storage->refs, 1, memory_order_relaxed);
-    memcpy(alias->sizes, t->sizes, (size_t)t->view.rank * sizeof *t->sizes);
-    memcpy(alias->strides, t->strides, (size_t)t->view.rank * sizeof *t->strides);
-    return alias;
+    t->head.keys = tni_fresh.keys;
+    t->flags = tni_fresh.flags;
+    return use_storage(t, rank, sizes, strides);
 }
 
 tn_tensor *tni_tensor_foreign(tni_device *device, tn_dtype dtype, int32_t rank,
@@ -403,20 +393,18 @@ tn_tensor *tni_tensor_foreign(tni_device *device, tn_dtype dtype, int32_t rank,
     if (!storable(device, dtype) || (uint32_t)rank > TN_MAX_RANK)
         return refuse(device, dtype, rank, sizes);
     int64_t numel, extent, needed;
-    if (!reach(rank, sizes, strides, &numel, &extent) ||
+    if (!tni_reach(rank, sizes, strides, &numel, &extent) ||
         !tni_mul_i64(extent, tni_dtype_size(dtype), &needed) || (uint64_t)needed > bytes) {
         char size_text[TNI_SHAPE_TEXT], stride_text[TNI_SHAPE_TEXT];
-        tni_fail(TN_SHAPE,
-                 "foreign memory of %llu bytes: sizes %s with strides %s of %s do not fit in it",
-                 (unsigned long long)bytes, tni_shape_text(rank, sizes, size_text),
-                 tni_shape_text(rank, strides, stride_text), tn_dtype_name(dtype));
-        return NULL;
+        return tni_fail_null(
+            TN_SHAPE,
+            "foreign memory of %llu bytes: sizes %s with strides %s of %s do not fit in it",
+            (unsigned long long)bytes, tni_shape_text(rank, sizes, size_text),
+            tni_shape_text(rank, strides, stride_text), tn_dtype_name(dtype));
     }
     tn_tensor *t = tni_slab_alloc(TNI_SLAB_TENSOR);
-    if (!t) {
-        tni_fail_memory("a tensor");
-        return NULL;
-    }
+    if (!t)
+        return tni_fail_memory_null("a tensor");
     for (int32_t i = 0; i < rank; i++) {
         t->sizes[i] = sizes[i];
         t->strides[i] = strides[i];
@@ -432,18 +420,8 @@ tn_tensor *tni_tensor_foreign(tni_device *device, tn_dtype dtype, int32_t rank,
 
 /* ---- dying ------------------------------------------------------------------------------- */
 
-void tni_tensor_destroy(tn_tensor *t) {
-    if (TNI_UNLIKELY(t->autograd != NULL))
-        tni_autograd_destroy(t);
-    tni_storage *storage = t->storage;
-    tn_tensor *owner = t->owner;
-    if (storage != &t->own)
-        tni_slab_free(TNI_SLAB_TENSOR, t);
-    count(-1);
-    if (owner) {
-        tni_drop(owner);
-        return;
-    }
+/* With the last reference the memory goes, and the slot. */
+static inline __attribute__((always_inline)) void storage_drop(tn_storage *storage) {
     if (TNI_LIKELY(atomic_load_explicit(&storage->refs, memory_order_acquire) == 1) ||
         atomic_fetch_sub_explicit(&storage->refs, 1, memory_order_acq_rel) == 1) {
         if (TNI_LIKELY(storage->block != NULL))
@@ -451,5 +429,36 @@ void tni_tensor_destroy(tn_tensor *t) {
         else if (storage->release)
             storage->release(storage->release_user);
         tni_slab_free(TNI_SLAB_TENSOR, (char *)storage - offsetof(tn_tensor, own));
+    }
+}
+
+void tni_tensor_destroy(tn_tensor *t) {
+    if (TNI_UNLIKELY(t->autograd != NULL))
+        tni_autograd_destroy(t);
+    tn_storage *storage = t->storage;
+    tn_tensor *owner = t->owner;
+    if (storage != &t->own)
+        tni_slab_free(TNI_SLAB_TENSOR, t);
+    count(-1);
+    if (owner)
+        tni_drop(owner);
+    else
+        storage_drop(storage);
+}
+
+/* A handle that a program keeps counts among the tensors that are alive: what it has is not to be
+ * lost in tn_shutdown. */
+tn_storage *tn_storage_keep(tn_storage *storage) {
+    if (storage) {
+        atomic_fetch_add_explicit(&storage->refs, 1, memory_order_relaxed);
+        count(1);
+    }
+    return storage;
+}
+
+void tn_storage_drop(tn_storage *storage) {
+    if (storage) {
+        count(-1);
+        storage_drop(storage);
     }
 }

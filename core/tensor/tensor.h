@@ -7,15 +7,16 @@
 #ifndef TNI_CORE_TENSOR_TENSOR_H
 #define TNI_CORE_TENSOR_TENSOR_H
 
+#include "base/alloc.h"
 #include "base/slab.h"
 #include "core/device/device.h"
 #include "core/memory/allocator.h"
 #include "dispatcher/registry.h"
 
-#include <tenon/tensor.h>
+#include <tenon/storage.h>
 
-typedef struct tni_storage {
-    _Atomic uint32_t refs;    /* tensors that use it */
+struct tn_storage {
+    _Atomic uint32_t refs;    /* tensors that use it, and handles that programs keep */
     _Atomic uint32_t version; /* writes by in-place operators */
     tni_block *block;         /* NULL: no bytes, meta, or foreign memory */
     tn_memory memory;
@@ -24,7 +25,7 @@ typedef struct tni_storage {
     void *host;              /* address of the first byte where the host may use it, else NULL */
     void (*release)(void *); /* foreign memory: called with `release_user` instead of freeing */
     void *release_user;
-} tni_storage;
+};
 
 struct tni_autograd; /* core/autograd/autograd.h */
 
@@ -36,7 +37,7 @@ struct tn_tensor {
     _Atomic uint32_t refs;
     uint32_t flags;
     tni_device *device;
-    tni_storage *storage;          /* &own, or another tensor's */
+    tn_storage *storage;           /* &own, or another tensor's */
     struct tni_autograd *autograd; /* NULL until it has a gradient or a history */
     /* Of a view: the tensor it was made from, or that one's. A reference to it keeps the storage
      * alive; a view without (an alias) has a reference to the storage itself. */
@@ -44,7 +45,7 @@ struct tn_tensor {
     uint32_t base_version; /* of a view that autograd knows: version at which its node is right */
     uint32_t view_kind;    /* tni_view_kind; not NONE: `owner` is its base to autograd */
     tn_tensor_view view;   /* what kernels get; view.sizes and .strides point to the arrays below */
-    tni_storage own;
+    tn_storage own;
     int64_t sizes[TN_MAX_RANK];
     int64_t strides[TN_MAX_RANK];
 };
@@ -106,10 +107,19 @@ tn_tensor *tni_tensor_view_all(tn_tensor *base, int32_t rank, const int64_t *siz
 tn_tensor *tni_tensor_view_blank(tn_tensor *base, int32_t rank);
 /* The same view of the same storage: a new tensor without history, that keeps no other alive. */
 tn_tensor *tni_tensor_alias(tn_tensor *t);
+/* The same of any dtype over a storage that may have lost its tensors, in the calling thread's fresh
+ * state. The range is checked by the caller; offset in bytes, in the memory. */
+tn_tensor *tni_tensor_over(tn_storage *storage, tn_dtype dtype, int32_t rank, const int64_t *sizes,
+                           const int64_t *strides, int64_t numel, uint64_t offset);
 /* A tensor over foreign memory. */
 tn_tensor *tni_tensor_foreign(tni_device *device, tn_dtype dtype, int32_t rank,
                               const int64_t *sizes, const int64_t *strides, tn_memory memory,
                               void *host, uint64_t bytes, void (*release)(void *), void *user);
+
+/* The device whose memory it is: of the tensor that made it, whose slot outlives that tensor. */
+static inline tni_device *tni_storage_device(const tn_storage *storage) {
+    return ((const tn_tensor *)((const char *)storage - offsetof(tn_tensor, own)))->device;
+}
 
 /* For calls that take a tensor and were given NULL or TN_NONE: the status of the standing error,
  * which a NULL is the trace of, else a new one that names the call. */
@@ -123,6 +133,8 @@ typedef struct tni_scope_stack {
 } tni_scope_stack;
 extern TNI_TLS tni_scope_stack tni_scopes;
 tn_tensor *tni_scope_push_slow(tn_tensor *t);
+/* Makes room for one tensor, so that the next push succeeds; false with an error. */
+bool tni_scope_reserve(void);
 /* Closes the root scope and frees the stacks; at the end of a thread and in tn_shutdown. */
 void tni_scope_finish(void);
 static inline tn_tensor *tni_scope_push(tn_tensor *t) {
@@ -175,6 +187,36 @@ static inline int64_t tni_offset_elements(const tn_tensor *t) {
 void tni_contiguous_strides(int32_t rank, const int64_t *sizes, int64_t *out_strides);
 /* Product of sizes, or false on overflow (also of numel * element size) or a negative size. */
 bool tni_numel(int32_t rank, const int64_t *sizes, int64_t element_size, int64_t *out_numel);
+/* Elements from the first to one past the last that sizes and strides reach; 0 when there are none.
+ * False on overflow and on negative sizes or strides. */
+static inline bool tni_reach(int32_t rank, const int64_t *sizes, const int64_t *strides,
+                             int64_t *out_numel, int64_t *out_reach) {
+    int64_t numel = 1, last = 0, step;
+    bool empty = false;
+    for (int32_t i = 0; i < rank; i++) {
+        if (sizes[i] < 0 || strides[i] < 0)
+            return false;
+        if (sizes[i] == 0) {
+            empty = true;
+            continue;
+        }
+        if (!tni_mul_i64(numel, sizes[i], &numel) ||
+            !tni_mul_i64(sizes[i] - 1, strides[i], &step) || !tni_add_i64(last, step, &last))
+            return false;
+    }
+    *out_numel = empty ? 0 : numel;
+    *out_reach = empty ? 0 : last + 1;
+    return last < INT64_MAX;
+}
+/* What programs give as a shape: sizes, and strides that may be left out (n < 0: row-major), checked.
+ * Both return false with an error that begins with `call`. */
+typedef struct tni_layout {
+    int32_t rank;
+    int64_t numel, bytes; /* `bytes`: from the first element to past the last */
+    int64_t strides[TN_MAX_RANK];
+} tni_layout;
+bool tni_check_sizes(const char *call, tn_ints sizes);
+bool tni_lay_out(const char *call, tn_ints sizes, tn_ints strides, tn_dtype dtype, tni_layout *out);
 /* Row-major without holes; dimensions of size 1 do not matter. */
 bool tni_is_contiguous(const tn_tensor_view *v);
 /* Some permutation of a contiguous tensor: no holes, no overlap. */
@@ -203,8 +245,9 @@ tn_status tni_tensor_write(tn_tensor *t, const void *src, uint64_t bytes);
 tn_status tni_tensor_read(tn_tensor *t, void *dst, uint64_t bytes);
 /* Value of a one-element tensor as a cell of its kind (synchronises). */
 tn_status tni_tensor_scalar(tn_tensor *t, tn_scalar *out);
-/* A contiguous copy, or t itself kept; owned, without history. Defined in core/call, which knows how
- * to copy. */
+/* A contiguous copy, and one only where t is not contiguous (else t itself kept); owned, without
+ * history. Defined in core/call, which knows how to copy. */
+tn_tensor *tni_copied_data(tn_tensor *t);
 tn_tensor *tni_contiguous_data(tn_tensor *t);
 
 /* Conversions used by data in and out and by printing. */

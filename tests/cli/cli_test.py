@@ -74,6 +74,36 @@ class Json(unittest.TestCase):
         self.assertEqual(ops["add.Tensor"]["kernel"], "add")
         self.assertGreater(len(ops), 100)
 
+    def test_ops_say_how_they_are_called(self):
+        ops = {op["name"]: op for op in self.parsed("ops")}
+        add = ops["add.Tensor"]
+        self.assertEqual((add["function"], add["form"]), ("tn_add", "functional"))
+        plain = {"optional": False, "keyword_only": False, "mutable": False}
+        self.assertEqual(add["args"], [{"name": "self", "type": "Tensor", **plain},
+                                       {"name": "other", "type": "Tensor", **plain},
+                                       {"name": "alpha", "type": "Scalar", **plain, "keyword_only": True, "default": 1}])
+        self.assertEqual(add["returns"], [{"name": "", "type": "Tensor", "argument": None, "mutable": False}])
+        out = ops["add.out"]
+        self.assertEqual((out["function"], out["form"], out["args"][-1]["mutable"]), ("tn_add_out", "out", True))
+        self.assertEqual(out["returns"][0]["argument"], "out")
+        self.assertEqual(ops["add_.Tensor"]["form"], "inplace")
+        self.assertEqual(ops["fused_sgd_"]["returns"], [])
+        defaults = {a["name"]: (a["type"], a.get("n"), a.get("default", "none")) for a in ops["max_pool2d"]["args"]}
+        self.assertEqual(defaults, {"self": ("Tensor", None, "none"), "kernel_size": ("int[]", 2, "none"),
+                                    "stride": ("int[]", 2, []), "padding": ("int[]", 2, [0, 0]),
+                                    "dilation": ("int[]", 2, [1, 1]), "ceil_mode": ("bool", None, False)})
+        full = {a["name"]: a for a in ops["full"]["args"]}
+        self.assertTrue(full["dtype"]["optional"])
+        self.assertIsNone(full["dtype"]["default"])
+        self.assertEqual(ops["split"]["returns"][0]["argument"], "self")
+        self.assertEqual([r["name"] for r in ops["max.dim"]["returns"]], ["values", "indices"])
+
+    def test_dtypes(self):
+        dtypes = {d["name"]: (d["number"], d["bytes"], d["kind"]) for d in self.parsed("dtypes")}
+        self.assertEqual(dtypes["bf16"], (3, 2, "float"))
+        self.assertEqual(dtypes["u8"], (8, 1, "unsigned"))
+        self.assertEqual(len(dtypes), 10)
+
     def test_one_op(self):
         (op,) = self.parsed("ops", "add.Tensor")
         self.assertTrue(any(h["key"] == "Autograd" for h in op["handlers"]))

@@ -330,6 +330,26 @@ static void several_views_at_once(void **state) {
     assert_error(TN_SHAPE, "tn_unbind", NULL);
 }
 
+static void how_many_views_there_are_is_told(void **state) {
+    tn_tensor *x = tn_set_requires_grad(tn_ones(TN_SHAPE(5, 2)), true);
+    int64_t alive = tni_tensors_alive();
+    assert_int_equal(tn_unbind_count(x), 5);
+    assert_int_equal(tn_unbind_count(x, -1), 2);
+    assert_int_equal(tn_split_count(x, 2), 3);
+    assert_int_equal(tn_split_count(x, INT64_MAX, 1), 1);
+    assert_int_equal(tn_chunk_count(x, 4), 3); /* of 2, 2 and 1 */
+    assert_int_equal(tn_chunk_count(x, INT64_MAX, 1), 2);
+    assert_int_equal(tn_unbind_count(tn_ones(TN_SHAPE(0))), 0);
+    assert_int_equal(tni_tensors_alive(), alive + 1);
+    assert_int_equal(tn_split_count(x, 0), -1);
+    assert_error(TN_INVALID_ARGUMENT, "split_size is 0", NULL);
+    assert_int_equal(tn_chunk_count(x, 2, 2), -1);
+    assert_string_equal(tn_error_operator(), "chunk");
+    assert_error(TN_SHAPE, "dimension 2", NULL);
+    assert_int_equal(tn_unbind_count(TN_NONE), -1);
+    assert_error(TN_INVALID_ARGUMENT, "tn_unbind_count", "self", NULL);
+}
+
 /* ---- copies and conversions -------------------------------------------------------------- */
 
 static void copy_broadcasts_and_casts(void **state) {
@@ -416,6 +436,7 @@ int main(void) {
         OPS_TEST(as_strided_is_any_geometry),
         OPS_TEST(as_strided_gradients_find_their_places),
         OPS_TEST(several_views_at_once),
+        OPS_TEST(how_many_views_there_are_is_told),
         OPS_TEST(copy_broadcasts_and_casts),
         OPS_TEST(conversions_copy_only_what_differs),
         OPS_TEST(tensors_move_between_devices),

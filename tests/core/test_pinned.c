@@ -46,10 +46,27 @@ static void test_pinned_memory_survives_failures(void **state) {
     assert_non_null(tn_pinned_alloc(d->id, 0)); /* shutdown takes back what was not freed */
 }
 
+static void test_the_owner_of_pinned_memory_is_known(void **state) {
+    fake.n_devices = 2;
+    tni_device *d = open_fake();
+    tn_device second = tn_device_parse("fake:1");
+    char *a = tn_pinned_alloc(d->id, 5000), *b = tn_pinned_alloc(second, 100);
+    assert_true(tn_device_equal(tn_pinned_owner(a), d->id));
+    assert_true(tn_device_equal(tn_pinned_owner(a + 4999), d->id));
+    assert_true(tn_device_equal(tn_pinned_owner(b + 50), second));
+    assert_int_equal(tn_pinned_owner(&d).type, 0);
+    assert_int_equal(tn_pinned_owner(NULL).type, 0);
+    tn_pinned_free(a);
+    assert_int_equal(tn_pinned_owner(a).type, 0);
+    assert_int_equal(tn_error_status(), TN_OK);
+    tn_pinned_free(b);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(test_pinned_memory_is_reused_when_streams_have_passed),
         TEST(test_pinned_memory_survives_failures),
+        TEST(test_the_owner_of_pinned_memory_is_known),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

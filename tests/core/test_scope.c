@@ -242,6 +242,137 @@ static void without_memory_the_parent_scope_takes_over(void **state) {
     assert_null(tni_scope_push(NULL));
 }
 
+/* ---- results that belong to the caller --------------------------------------------------- */
+
+static void owned_results_are_the_callers(void **state) {
+    tni_device *d = begin();
+    assert_false(tn_results_owned());
+    assert_int_equal(tn_set_results_owned(true), TN_OK);
+    assert_true(tn_results_owned());
+    tn_tensor *t = numbered(d, 1);
+    assert_ptr_equal(tn_give(t), t);
+    assert_int_equal(tn_scope_held(), 0);
+    tn_free(t); /* no scope has it */
+    tn_scope_close(0);
+    assert_released(0);
+    tn_drop(t);
+    assert_released(1, 1);
+    assert_int_equal(tn_set_results_owned(false), TN_OK);
+    numbered(d, 2);
+    assert_int_equal(tn_scope_held(), 1);
+    tn_scope_close(0);
+    assert_released(1, 2);
+}
+
+static void scopes_hold_what_is_made_in_them_though_results_are_owned(void **state) {
+    tni_device *d = begin();
+    assert_int_equal(tn_set_results_owned(true), TN_OK);
+    for (int i = 0; i < 2; i++) { /* the second time the marks have room already */
+        tn_scope outer = tn_scope_open();
+        numbered(d, 1);
+        {
+            TN_SCOPE;
+            numbered(d, 2);
+            assert_int_equal(tn_scope_held(), 2);
+        }
+        assert_released(1, 2);
+        tn_tensor *escaped = tn_escape(numbered(d, 3));
+        tn_scope_close(outer);
+        assert_released(1, 1);
+        tn_scope_close(outer); /* it is closed */
+        tn_tensor *t = numbered(d, 4);
+        assert_int_equal(tn_scope_held(), 0);
+        tn_scope_close(outer);
+        tn_drop(escaped);
+        tn_drop(t);
+        assert_released(2, 3, 4);
+    }
+    tn_scope_open();
+    tn_scope_open();
+    numbered(d, 5);
+    tn_scope_close(0); /* both */
+    assert_released(1, 5);
+    tn_drop(numbered(d, 6));
+    assert_released(1, 6);
+}
+
+static void ownership_changes_only_where_nothing_is_held(void **state) {
+    tni_device *d = begin();
+    tn_scope scope = tn_scope_open();
+    assert_int_equal(tn_set_results_owned(true), TN_STATE);
+    assert_error(TN_STATE, "tn_set_results_owned", "a scope is open", NULL);
+    tn_scope_close(scope);
+    numbered(d, 1);
+    assert_int_equal(tn_set_results_owned(true), TN_STATE);
+    assert_error(TN_STATE, "1 tensors", "tn_scope_close(0)", NULL);
+    assert_false(tn_results_owned());
+    tn_scope_close(0);
+    assert_int_equal(tn_set_results_owned(true), TN_OK);
+    scope = tn_scope_open();
+    assert_int_equal(tn_set_results_owned(false), TN_STATE);
+    assert_error(TN_STATE, "a scope is open", NULL);
+    assert_true(tn_results_owned());
+    tn_scope_close(scope);
+}
+
+static void a_dying_tensor_may_make_tensors_though_results_are_owned(void **state) {
+    of_callback = begin();
+    static float memory[1];
+    assert_int_equal(tn_set_results_owned(true), TN_OK);
+    {
+        TN_SCOPE;
+        numbered(of_callback, 3);
+        tni_scope_push(
+            tni_tensor_foreign(of_callback, TN_F32, 0, NULL, NULL, 1, memory, 4, push_more, NULL));
+    }
+    assert_released(3, 1, 2, 3);
+    tn_drop(tni_tensor_foreign(of_callback, TN_F32, 0, NULL, NULL, 1, memory, 4, push_more, NULL));
+    assert_released(2, 1, 2);
+    assert_int_equal(tni_tensors_alive(), 0);
+}
+
+static void *own_one(void *device) {
+    assert_false(tn_results_owned()); /* the setting is each thread's own */
+    assert_int_equal(tn_set_results_owned(true), TN_OK);
+    tn_scope_open();
+    numbered(device, 1);
+    return NULL;
+}
+
+static void ownership_is_of_one_thread(void **state) {
+    tni_device *d = begin();
+    assert_int_equal(tn_set_results_owned(true), TN_OK);
+    pthread_t thread;
+    pthread_create(&thread, NULL, own_one, d);
+    pthread_join(thread, NULL);
+    assert_released(1, 1); /* by the scope it had open */
+    tn_drop(numbered(d, 2));
+    assert_released(1, 2);
+    assert_int_equal(tn_shutdown(), TN_OK);
+    assert_false(tn_results_owned());
+}
+
+static void owning_results_needs_memory_once(void **state) {
+    tni_device *d = begin();
+    tni_scope_finish();
+    tni_alloc_fail_at(1);
+    assert_int_equal(tn_set_results_owned(true), TN_OUT_OF_MEMORY);
+    assert_error(TN_OUT_OF_MEMORY, "scope", NULL);
+    assert_false(tn_results_owned());
+    assert_int_equal(tn_set_results_owned(true), TN_OK);
+    tn_tensor *made[2] = {tni_tensor_new(d, TN_F32, 0, NULL), tni_tensor_new(d, TN_F32, 0, NULL)};
+    tni_alloc_fail_at(1);
+    assert_ptr_equal(tni_scope_push(made[0]), made[0]);
+    tn_scope scope = tn_scope_open(); /* has its mark */
+    assert_int_equal(tni_alloc_fail_at(0), 0);
+    tni_alloc_fail_at(1);
+    assert_null(tni_scope_push(made[1])); /* the scope has no room, and the tensor is gone */
+    assert_error(TN_OUT_OF_MEMORY, "scope", NULL);
+    tn_scope_close(scope);
+    tn_drop(made[0]);
+    assert_int_equal(tni_tensors_alive(), 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(a_scope_lets_go_in_reverse),
@@ -256,6 +387,12 @@ int main(void) {
         TEST(a_dying_tensor_may_run_code_that_makes_tensors),
         TEST(the_end_of_a_thread_closes_its_scopes),
         TEST(without_memory_the_parent_scope_takes_over),
+        TEST(owned_results_are_the_callers),
+        TEST(scopes_hold_what_is_made_in_them_though_results_are_owned),
+        TEST(ownership_changes_only_where_nothing_is_held),
+        TEST(a_dying_tensor_may_make_tensors_though_results_are_owned),
+        TEST(ownership_is_of_one_thread),
+        TEST(owning_results_needs_memory_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -21,6 +21,8 @@ static void test_streams_have_dense_numbers(void **state) {
     assert_int_equal(a->id, 1);
     assert_int_equal(fake_count().n_streams, 3);
     assert_true(tn_device_equal(tn_stream_device(a), d->id));
+    assert_int_equal(tn_stream_id(tn_current_stream(d->id)), 0);
+    assert_int_equal(tn_stream_id(a), a->id);
     assert_ptr_equal(tn_stream_native(a), a->handle);
     assert_ptr_equal(tn_stream_keep(a), a);
     tn_stream_drop(a);
@@ -67,6 +69,7 @@ static void test_null_is_refused_by_name(void **state) {
     tn_event_destroy(NULL);
     assert_null(tn_stream_native(NULL));
     assert_null(tn_current_stream(tn_no_device()));
+    assert_int_equal(tn_stream_id(NULL), -1);
 }
 
 /* ---- the current stream ------------------------------------------------------------------ */

@@ -64,6 +64,9 @@ TN_API void tn_stream_drop(tn_stream *stream);
 TN_API tn_stream *tn_current_stream(tn_device device);
 TN_API tn_status tn_set_current_stream(tn_stream *stream);
 TN_API tn_device tn_stream_device(const tn_stream *stream);
+/* Its number on its device: 0 is the default stream, others count from 1; a number is used again
+ * after its stream is gone. -1 for NULL. */
+TN_API int64_t tn_stream_id(const tn_stream *stream);
 /* TN_OK when all work is done, TN_NOT_READY, or the error of the work, once, with the operators
  * that were enqueued since the last good point. */
 TN_API tn_status tn_stream_query(tn_stream *stream);
@@ -113,6 +116,9 @@ TN_API char *tn_memory_snapshot(tn_device device);
 /* Pinned host memory of the device, cached; NULL with an error. */
 TN_API void *tn_pinned_alloc(tn_device device, uint64_t bytes);
 TN_API void tn_pinned_free(void *p);
+/* The device for which the memory around p was pinned, also where p points into its middle; {0, 0},
+ * without an error, where tn_pinned_alloc did not give it out or it was freed. */
+TN_API tn_device tn_pinned_owner(const void *p);
 
 /* ---- the end ----------------------------------------------------------------------------- */
 

@@ -1,10 +1,10 @@
 /* tenon/introspect.h: what the library knows of itself: operators, who answers them, kernels,
- * environment variables.
+ * dtypes, environment variables.
  *
  * The `tenon` command prints what these functions say; programs may ask too. Every function that
  * lists calls `fn` once for each entry, in the calling thread and outside of all locks, so `fn` may
- * call Tenon. The records and their strings are valid during the callback, those of an operator's
- * name, schema and kernel for as long as the operator is defined. Callable from any thread.
+ * call Tenon. The records and their strings are valid during the callback, an operator's strings and
+ * those of its arguments for as long as it is defined. Callable from any thread.
  */
 #ifndef TENON_INTROSPECT_H
 #define TENON_INTROSPECT_H
@@ -17,6 +17,24 @@ extern "C" {
 
 /* ---- operators --------------------------------------------------------------------------- */
 
+/* An argument of an operator, or a result of one. */
+typedef struct tn_arg_info {
+    uint64_t struct_size;
+    const char *name; /* "self"; "" for a result without a name */
+    const char
+        *type; /* "Tensor", "Tensor[]", "Tensor?[]", "int", "int[]", "float", "bool", "Scalar",
+                         "ScalarType", "Device", "str" */
+    tn_cell fallback; /* with has_default: the default, as a boxed call takes it; NONE: None */
+    uint32_t n_ints;  /* of int[N], where one int stands for N equal ones; else 0 */
+    int32_t alias;    /* of a result: the position of the argument that it may share memory with, or
+                         is, where that is_written. -1: none, and for arguments */
+    bool optional;    /* may be None */
+    bool has_default; /* may be left out */
+    bool keyword_only;
+    bool is_written;
+    uint8_t reserved[4];
+} tn_arg_info;
+
 typedef struct tn_op_info {
     uint64_t struct_size;
     const char *name;     /* "add.Tensor" */
@@ -27,6 +45,12 @@ typedef struct tn_op_info {
                              never need one), "missing" (backward fails, by name) */
     bool has_decomposition; /* runs by other operators where a device has no kernel */
     bool in_small_set;      /* its kernel is one of those every device must have */
+    const char *function;   /* of tenon/ops.h: "tn_add"; "" for an operator of a program. What its
+                               parameters are follows from `args`, as the first comment there says */
+    const char *form;       /* "functional", "inplace" (writes its first argument and returns it, or
+                               nothing), "out" (writes others, and returns them) */
+    const tn_arg_info *args, *rets;
+    uint32_t n_args, n_rets;
 } tn_op_info;
 
 /* Every operator, in the order of definition. */
@@ -67,6 +91,19 @@ typedef struct tn_kernel_info {
  * for an operator without a kernel. */
 TN_API tn_status tn_op_kernels(const char *name, void (*fn)(const tn_kernel_info *info, void *user),
                                void *user);
+
+/* ---- dtypes ------------------------------------------------------------------------------ */
+
+typedef struct tn_dtype_info {
+    uint64_t struct_size;
+    const char *name; /* "f32" */
+    const char *kind; /* "float", "int", "unsigned", "bool" */
+    tn_dtype dtype;   /* its number */
+    uint32_t bytes;   /* of an element */
+} tn_dtype_info;
+
+/* Every dtype, by rising number. */
+TN_API void tn_dtype_list(void (*fn)(const tn_dtype_info *info, void *user), void *user);
 
 /* ---- environment ------------------------------------------------------------------------- */
 

@@ -31,6 +31,7 @@
 #include <tenon/plugins.h>
 #include <tenon/profile.h>
 #include <tenon/random.h>
+#include <tenon/storage.h>
 #include <tenon/tensor.h>
 
 #endif /* TENON_TENON_H */

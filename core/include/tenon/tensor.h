@@ -39,8 +39,14 @@ typedef struct tn_ints {
 /* A number that keeps its kind: integer, floating or bool; tag NONE: "not given". */
 typedef tn_cell tn_scalar;
 
-#define TN_NONE ((tn_tensor *)1) /* an optional tensor left out */
-#define TN_NO_INT INT64_MIN      /* an optional int left out */
+/* What stands for an optional argument that is left out: by its type in C, and always a cell of tag
+ * TN_CELL_NONE in a boxed call (tn_op_call), which is why bindings are better off there.
+ *   Tensor? TN_NONE    int? TN_NO_INT    int[]? tn_no_ints()    Scalar? tn_no_scalar()
+ *   ScalarType? TN_DTYPE_NONE    Device? tn_no_device()    str? NULL
+ * Foreign function interfaces that pass no union by value (ctypes, cffi) cannot declare tn_scalar:
+ * they box the call, or pass it as a struct of two 64-bit integers, tag | n << 32 and the value. */
+#define TN_NONE ((tn_tensor *)1)
+#define TN_NO_INT INT64_MIN
 
 static inline tn_scalar tn_int(int64_t value) {
     tn_scalar s;
@@ -127,6 +133,16 @@ TN_API void tn_scope_close(tn_scope scope);
 /* How many tensors the thread's scopes hold. */
 TN_API uint64_t tn_scope_held(void);
 
+/* For language bindings, whose objects know when they end. `on`: what the calling thread's root
+ * scope would get from now on belongs to the caller, who gives the reference back with tn_drop;
+ * scopes that are opened hold as ever, and tn_escape from the outermost hands to the caller.
+ * In-place and out forms still return their argument and add nothing. Callbacks that run in the
+ * thread (handlers, hooks, release functions) must open a scope for what they make. Until it is
+ * switched off, the thread ends or calls tn_shutdown. TN_STATE, and nothing changes, while a scope
+ * is open or the root scope holds tensors. */
+TN_API tn_status tn_set_results_owned(bool on);
+TN_API bool tn_results_owned(void);
+
 /* TN_SCOPE; at the head of a block: what operators make in the rest of the block dies at its end,
  * however it is left. One per block. */
 #ifdef __cplusplus
@@ -172,7 +188,8 @@ TN_API bool tn_shares_storage(const tn_tensor *a, const tn_tensor *b);
 /* How often the storage was written by in-place operators. */
 TN_API uint64_t tn_version_of(const tn_tensor *t);
 
-/* "f32" and so on; "?" for no dtype. */
+/* "f32" and so on; "?" for no dtype. The numbers begin at 0 without a gap, so the names up to "?" are
+ * the list of dtypes; tn_dtype_list (tenon/introspect.h) says more. */
 TN_API const char *tn_dtype_name(tn_dtype dtype);
 TN_API int64_t tn_dtype_size(tn_dtype dtype);
 /* The dtype that values of both kinds promote to, as PyTorch's promote_types. */

@@ -30,14 +30,20 @@ def default_c(arg):
     return str(d)
 
 
-def parameters(op):
-    """[(C type, name, default or None)] of the operator's C function, results last."""
+def arguments(op):
+    """[(C type, name, default or None)] of the operator's C function, without results."""
     out = []
     for arg in op.schema.args:
         if arg.kind == "tensors":
             out += [("tn_tensor *const *", arg.name, None), ("uint64_t ", "n_" + arg.name, None)]
         else:
             out.append((arg.c_type, arg.name, default_c(arg) if arg.has_default else None))
+    return out
+
+
+def parameters(op):
+    """The same, results last."""
+    out = arguments(op)
     if op.returns_list:
         out += [("tn_tensor **", "outs", None), ("uint64_t ", "n_outs", None)]
     elif op.n_outs > 1:

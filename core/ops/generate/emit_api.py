@@ -1,6 +1,6 @@
 """tenon/ops.h (public), operators.h (internal prototypes) and ops.c (both kinds of wrappers)."""
 
-from emit import GENERATED, comment, parameters, prototype, result_type, wrap
+from emit import GENERATED, arguments, comment, parameters, prototype, result_type, wrap
 
 PUBLIC_HEAD = f"""\
 /* tenon/ops.h: the operators. {GENERATED}
@@ -12,9 +12,10 @@ PUBLIC_HEAD = f"""\
  *
  * Results belong to the innermost scope; in-place and out forms return the argument they wrote and
  * add nothing. An operator with several results returns a status, and its results through out_
- * pointers; one that returns Tensor[] fills an array of exactly the right size. NULL arguments make
- * the result NULL and leave the standing error alone; TN_NONE stands for an optional tensor. Any
- * thread may call.
+ * pointers; one that returns Tensor[] fills an array of exactly the right size, which its _count
+ * function tells (-1 with an error); a boxed call tells it with the results. NULL arguments make the
+ * result NULL and leave the standing error alone. What stands for an argument left out is in
+ * tenon/tensor.h. Any thread may call.
  */
 #ifndef TENON_OPS_H
 #define TENON_OPS_H
@@ -37,28 +38,35 @@ extern "C" {{
 """
 
 
-def has_trailing_defaults(op):
-    params = parameters(op)
-    return bool(params) and params[-1][2] is not None
-
-
-def public_prototype(op):
-    """With C++ defaults on the trailing run of defaulted parameters."""
-    params = parameters(op)
+def n_without_default(params):
+    """How many come before the trailing run of those with a default."""
     first = len(params)
     while first > 0 and params[first - 1][2] is not None:
         first -= 1
+    return first
+
+
+def public_functions(op):
+    """[(result type, name, parameters)] of what the header declares for an operator."""
+    functions = [(result_type(op), f"tn_{op.c_name}", parameters(op))]
+    if op.returns_list:
+        functions.append(("int64_t ", f"tn_{op.c_name}_count", arguments(op)))
+    return functions
+
+
+def public_prototype(result, name, params):
+    """With C++ defaults on the trailing run of defaulted parameters."""
+    first = n_without_default(params)
     text = ", ".join(f"{t}{n}" + (f" TN_DEFAULT(({d}))" if i >= first else "")
                      for i, (t, n, d) in enumerate(params)) or "void"
-    return f"TN_API {result_type(op)}tn_{op.c_name}({text});"
+    return f"TN_API {result}{name}({text});"
 
 
-def default_macros(op):
-    params = parameters(op)
-    first = len(params)
-    while first > 0 and params[first - 1][2] is not None:
-        first -= 1
-    name = f"tn_{op.c_name}"
+def default_macros(name, params):
+    """Nothing for a function all of whose parameters must be given."""
+    first = n_without_default(params)
+    if first == len(params):
+        return ""
     lines = [f"#define {name}(...) \\\n    TN_CAT({name}__, TN_COUNT(__VA_ARGS__))(__VA_ARGS__)\n"]
     for n in range(max(first, 1), len(params) + 1):
         given = [f"a{i}" for i in range(n)]
@@ -74,9 +82,11 @@ def public_header(table):
         text = op.entry["doc"] if op.form == "functional" else \
             op.entry["doc"] + (" In place." if op.form == "inplace" else " Into out.")
         out.append(comment(op.schema.text, text) + "\n")
-        out.append(wrap(public_prototype(op)) + "\n\n")
+        out += [wrap(public_prototype(*function)) + "\n" for function in public_functions(op)]
+        out.append("\n")
     out.append("#ifndef __cplusplus\n/* What may be left out. C++ has default arguments. */\n")
-    out += [default_macros(op) for op in table.ops if has_trailing_defaults(op)]
+    out += [default_macros(name, params) for op in table.ops
+            for _, name, params in public_functions(op)]
     out.append("#endif\n\n#ifdef __cplusplus\n}\n#endif\n\n#endif /* TENON_OPS_H */\n")
     return "".join(out)
 
@@ -110,6 +120,25 @@ def cell_of(arg):
     }[arg.kind]
 
 
+def checked_cells(op, call, bad):
+    """Lines: tensors that are there, or `call` returns `bad`; then the cells, args."""
+    lines = []
+    for arg in op.schema.args:
+        if arg.kind == "tensor":
+            floor = "tni_not_tensor" if arg.type == "Tensor" else "!"
+            lines.append(f"    if (TNI_UNLIKELY({floor}({arg.name})))")
+            lines.append(f"        return {bad};" if arg.type != "Tensor" else
+                         f"        return tni_refuse({arg.name}, \"{call}\", \"{arg.name}\"), {bad};")
+        elif arg.kind == "tensors":
+            lines.append(f"    if (!tni_list_ok({arg.name}, n_{arg.name}, \"{call}\", \"{arg.name}\"))")
+            lines.append(f"        return {bad};")
+    if not any(a.kind in ("tensor", "tensors") for a in op.schema.args):
+        lines.append(f"    if (tni_core_init() != TN_OK)\n        return {bad};")
+    cells = ", ".join(cell_of(a) for a in op.schema.args)
+    lines.append(f"    tn_cell args[] = {{{cells}}};")
+    return lines
+
+
 def internal_wrapper(op):
     """tni_add: cells on the stack, the call, the result."""
     bad = "NULL" if result_type(op).startswith("tn_tensor") else "tni_failed()"
@@ -118,20 +147,8 @@ def internal_wrapper(op):
         lines.append("    for (uint64_t i = 0; i < n_outs; i++)\n        outs[i] = NULL;")
     elif op.n_outs > 1:
         lines += [f"    *out_{r.name} = NULL;" for r in op.schema.rets]
-    for arg in op.schema.args:
-        if arg.kind == "tensor":
-            floor = "tni_not_tensor" if arg.type == "Tensor" else "!"
-            lines.append(f"    if (TNI_UNLIKELY({floor}({arg.name})))")
-            lines.append(f"        return {bad};" if arg.type != "Tensor" else
-                         f"        return tni_refuse({arg.name}, \"tn_{op.c_name}\", \"{arg.name}\"), {bad};")
-        elif arg.kind == "tensors":
-            lines.append(f"    if (!tni_list_ok({arg.name}, n_{arg.name}, \"tn_{op.c_name}\", \"{arg.name}\"))")
-            lines.append(f"        return {bad};")
-    if not any(a.kind in ("tensor", "tensors") for a in op.schema.args):
-        lines.append(f"    if (tni_core_init() != TN_OK)\n        return {bad};")
-    cells = ", ".join(cell_of(a) for a in op.schema.args)
+    lines += checked_cells(op, f"tn_{op.c_name}", bad)
     n_rets = max(op.n_outs, 1)
-    lines.append(f"    tn_cell args[] = {{{cells}}};")
     lines.append(f"    tn_cell rets[{n_rets}];")
     call = f"tni_call(tni_ops[TNI_OP_{op.c_name}], args, rets)"
     if op.n_outs == 1 and not op.returns_list:
@@ -177,9 +194,18 @@ def public_wrapper(op):
     return "\n".join(lines)
 
 
+def count_function(op):
+    """tn_split_count: the operator's own rule, by running it."""
+    params = ", ".join(f"{t}{n}" for t, n, _ in arguments(op))
+    name = f"tn_{op.c_name}_count"
+    return "\n".join([f"int64_t ({name})({params}) {{", *checked_cells(op, name, "-1"),
+                      f"    return tni_count_list(tni_ops[TNI_OP_{op.c_name}], args);", "}\n"])
+
+
 def source(table):
     out = [f"/* The operators as C functions. {GENERATED} */\n"
            "#include \"core/call/init.h\"\n#include \"core/call/wrap.h\"\n#include \"core/ops/operators.h\"\n\n"
            "#include <tenon/ops.h>\n\n"]
     out += [internal_wrapper(op) + "\n" + public_wrapper(op) + "\n" for op in table.ops]
+    out += [count_function(op) + "\n" for op in table.ops if op.returns_list]
     return "".join(out)
