@@ -11,6 +11,10 @@
 /* Host memory is exhausted; `what` was being made. */
 tn_status tni_fail_memory(const char *what);
 
+/* The same for functions that make something, and have NULL to return. */
+#define tni_fail_null(...) (tn_fail(__VA_ARGS__), NULL)
+#define tni_fail_memory_null(what) (tni_fail_memory(what), NULL)
+
 /* The status of the standing error, TN_INTERNAL if there is none: for code that got a NULL. */
 tn_status tni_failed(void);
 

@@ -10,7 +10,6 @@
 
 #include "base/thread.h"
 
-#include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
 

@@ -38,11 +38,15 @@ static int by_value(const void *a, const void *b) {
     return (x > y) - (x < y);
 }
 
-static bool summarise(double *samples, int n, result *out) {
+double bench_median(double *samples, int n) {
     qsort(samples, (size_t)n, sizeof *samples, by_value);
+    return n % 2 ? samples[n / 2] : (samples[n / 2 - 1] + samples[n / 2]) / 2;
+}
+
+static bool summarise(double *samples, int n, result *out) {
     out->batches = n;
+    out->median = bench_median(samples, n);
     out->min = samples[0];
-    out->median = n % 2 ? samples[n / 2] : (samples[n / 2 - 1] + samples[n / 2]) / 2;
     return true;
 }
 

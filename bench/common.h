@@ -45,6 +45,9 @@ typedef struct bench_program {
 /* What main of a benchmark returns. */
 int bench_main(const bench_program *program, int argc, char **argv);
 
+/* Sorts the samples. */
+double bench_median(double *samples, int n);
+
 /* Seconds of a clock that only goes forward. */
 static inline double bench_now(void) {
     struct timespec t;

@@ -24,18 +24,6 @@ static const char *only = "";
 
 /* ---- pairs ------------------------------------------------------------------------------- */
 
-static int by_value(const void *a, const void *b) {
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double median(const double *samples, int n) {
-    double sorted[MAX_ROUNDS];
-    memcpy(sorted, samples, (size_t)n * sizeof *samples);
-    qsort(sorted, (size_t)n, sizeof *sorted, by_value);
-    return n % 2 ? sorted[n / 2] : (sorted[n / 2 - 1] + sorted[n / 2]) / 2;
-}
-
 /* Seconds that one piece of work takes; negative when it failed. */
 typedef double (*timed)(void);
 
@@ -57,8 +45,9 @@ static int compare(const char *what, const char *peer_name, timed ours, timed pe
             return 1;
         ratio[i] = a[i] / b[i];
     }
-    printf("%-28s %10.4f ms  %-20s %10.4f ms   ratio %.3f  (%s)\n", what, 1e3 * median(a, rounds),
-           peer_name, 1e3 * median(b, rounds), median(ratio, rounds), target);
+    printf("%-28s %10.4f ms  %-20s %10.4f ms   ratio %.3f  (%s)\n", what,
+           1e3 * bench_median(a, rounds), peer_name, 1e3 * bench_median(b, rounds),
+           bench_median(ratio, rounds), target);
     fflush(stdout);
     return 0;
 }

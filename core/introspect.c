@@ -35,7 +35,7 @@ static const char *gradient_name(const tn_op *op) {
         return "none";
     if (info->derivative)
         return "formula";
-    return info->kind == TNI_OP_COMPOSITE ? "composite" : "missing";
+    return info->run ? "composite" : "missing";
 }
 
 /* The operator's row of kernels, or NULL. */

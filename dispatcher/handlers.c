@@ -74,10 +74,8 @@ tn_registration *tn_handler_register(const tn_op *op, tn_key key, const char *de
         origin = "unnamed";
     size_t n = strlen(origin) + 1;
     tn_registration *r = tni_alloc(sizeof *r + n);
-    if (!r) {
-        tni_fail_memory("a handler's registration");
-        return NULL;
-    }
+    if (!r)
+        return tni_fail_memory_null("a handler's registration");
     *r = (tn_registration){.op = o, .key = key, .entry = {fn, fn ? user : NULL}};
     memcpy(r->origin, origin, n);
 

@@ -110,8 +110,7 @@ static tn_op *define(const char *schema_text, const char *origin, const void *in
         tni_free(o);
         tni_free(origin_copy);
         tni_free(definition);
-        tni_fail_memory("an operator");
-        return NULL;
+        return tni_fail_memory_null("an operator");
     }
     o->origin = origin_copy;
     fill_op(&o->op, schema, info);

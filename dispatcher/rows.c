@@ -3,8 +3,6 @@
 #include "base/alloc.h"
 #include "dispatcher/internal.h"
 
-#include <string.h>
-
 typedef struct stored_row {
     tni_row row;
     struct stored_row *next; /* in the bucket, or in the reserve */

@@ -49,7 +49,7 @@ bool tni_disabled(const char *name) {
 
 /* ---- the catalog ------------------------------------------------------------------------- */
 
-void tni_candidate_free(tni_candidate *candidate) {
+static void candidate_free(tni_candidate *candidate) {
     if (!candidate)
         return;
     tni_free(candidate->plugin.path);
@@ -73,7 +73,7 @@ void tni_catalog_free(tni_catalog *catalog) {
     for (int i = 0; i < 2; i++) {
         for (tni_plugin *p = lists[i], *next; p; p = next) {
             next = p->next;
-            tni_candidate_free(tni_candidate_of(p));
+            candidate_free(tni_candidate_of(p));
         }
     }
     free_places(catalog);
@@ -247,7 +247,7 @@ tn_status tni_catalog_add_file(tni_catalog *catalog, const char *path, tni_candi
         return TN_OUT_OF_MEMORY;
     tn_status status = judge(c, &f);
     if (status) {
-        tni_candidate_free(c);
+        candidate_free(c);
         return status;
     }
     if (old)

@@ -75,7 +75,6 @@ tn_status tni_catalog_add_query(tni_catalog *catalog, tn_plugin_query_fn query,
                                 tni_candidate **out);
 
 void tni_catalog_free(tni_catalog *catalog);
-void tni_candidate_free(tni_candidate *candidate);
 
 /* Makes a candidate REFUSED or DISABLED with a reason; `reason` is owned from here on. Out of
  * memory when it is NULL: then nothing changes. */

@@ -435,17 +435,15 @@ static void leave_failed(tni_saved_error *saved, tn_status status) {
 const tni_plugin *tni_loader_get(const char *type) {
     char base[32];
     const char *id;
-    if (!type || !split_type(type, base, &id)) {
-        tni_fail(TN_INVALID_ARGUMENT,
-                 "'%s' is no device type; write one like 'npu', or 'npu@com.acme' for the plugin"
-                 " of that id",
-                 type ? type : "(null)");
-        return NULL;
-    }
-    if (strcmp(base, "meta") == 0) {
-        tni_fail(TN_INVALID_ARGUMENT, "device type 'meta' is Tenon's own and has no plugin");
-        return NULL;
-    }
+    if (!type || !split_type(type, base, &id))
+        return tni_fail_null(
+            TN_INVALID_ARGUMENT,
+            "'%s' is no device type; write one like 'npu', or 'npu@com.acme' for the plugin"
+            " of that id",
+            type ? type : "(null)");
+    if (strcmp(base, "meta") == 0)
+        return tni_fail_null(TN_INVALID_ARGUMENT,
+                             "device type 'meta' is Tenon's own and has no plugin");
     tni_saved_error saved;
     if (enter(&saved))
         return NULL;

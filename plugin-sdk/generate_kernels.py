@@ -21,7 +21,7 @@ CLASSES = {
     "all": DTYPES,
 }
 ARG_TYPES = ("Tensor", "Tensor?", "Tensor[]", "int", "int[]", "float", "bool", "Scalar", "Scalar?", "str")
-FIELDS = {"name", "schema", "kind", "types", "dtypes", "fixed", "small", "check", "doc"}
+FIELDS = {"schema", "kind", "types", "dtypes", "fixed", "small", "check", "doc"}
 
 
 def fnv1a(text):
@@ -47,15 +47,16 @@ class Kernel:
     """One entry of the table, checked; `args` and `outs` are names in order."""
 
     def __init__(self, entry):
-        self.name = entry.get("name", "?")
+        self.schema = entry.get("schema", "?")
+        self.name = self.schema.partition("(")[0]
         unknown = set(entry) - FIELDS
         if unknown:
             self.fail(f"unknown field {sorted(unknown)}")
-        for field in ("name", "schema", "kind", "dtypes", "doc"):
+        for field in ("schema", "dtypes", "doc"):
             if field not in entry:
                 self.fail(f"has no '{field}'")
         self.symbol = self.name.replace(".", "_")
-        self.schema, self.kind, self.doc = entry["schema"], entry["kind"], entry["doc"]
+        self.kind, self.doc = entry.get("kind", "pointwise"), entry["doc"]
         self.small = entry.get("small", False)
         self.hash = fnv1a(self.schema)
         if self.kind not in KINDS:
@@ -68,7 +69,7 @@ class Kernel:
 
     def parse_schema(self):
         m = re.fullmatch(r"([\w.]+)\((.*)\) -> (Tensor|\((?:Tensor, )+Tensor\))", self.schema)
-        if not m or m[1] != self.name:
+        if not m:
             self.fail(f"schema '{self.schema}' is not 'name(type arg, ...) -> Tensor'")
         self.args = []
         for arg in filter(None, m[2].split(", ")):

@@ -62,7 +62,8 @@ bool tni_accumulator_unhook(tni_node *node) {
     return dies;
 }
 
-bool tni_is_exclusive(tn_tensor *t) {
+/* Is the engine the only one to hold t and its memory, and may it therefore be written? */
+static bool is_exclusive(tn_tensor *t) {
     return atomic_load_explicit(&t->refs, memory_order_acquire) == 1 &&
            atomic_load_explicit(&t->storage->refs, memory_order_acquire) == 1 &&
            t->storage == &t->own && t->storage->block && !(t->flags & TNI_TENSOR_INFERENCE) &&
@@ -71,9 +72,9 @@ bool tni_is_exclusive(tn_tensor *t) {
 
 tn_tensor *tni_add_grads(tn_tensor *sum, tn_tensor *grad, bool create_graph) {
     tn_tensor *result;
-    if (!create_graph && tni_is_exclusive(sum))
+    if (!create_graph && is_exclusive(sum))
         result = tni_add_(sum, grad, tn_int(1));
-    else if (!create_graph && tni_is_exclusive(grad))
+    else if (!create_graph && is_exclusive(grad))
         result = tni_add_(grad, sum, tn_int(1));
     else
         result = tni_add(sum, grad, tn_int(1));
@@ -102,10 +103,10 @@ TNI_FORK_PART(ACCUMULATE)
 /* The gradient that becomes the leaf's own: `grad` itself where nobody else can write to it and its
  * strides are the leaf's, else a copy. */
 static tn_tensor *first_gradient(tn_tensor *leaf, tn_tensor *grad, bool create_graph) {
-    bool steal = !create_graph && tni_is_exclusive(grad);
+    bool steal = !create_graph && is_exclusive(grad);
     for (int32_t i = 0; steal && i < grad->view.rank; i++)
         steal = grad->sizes[i] == 1 || grad->strides[i] == leaf->strides[i];
-    if (!steal && !create_graph && tni_is_exclusive(grad) && tni_is_contiguous(&grad->view))
+    if (!steal && !create_graph && is_exclusive(grad) && tni_is_contiguous(&grad->view))
         steal = !tni_is_dense(&leaf->view);
     if (steal)
         return grad;

@@ -253,13 +253,14 @@ typedef struct tni_derivative {
 
 /* The handler of the Autograd key for operators with a derivative (op->info gives it), for those
  * without (records a node that fails in backward, by name), and of InplaceOrView. */
+/* The same for an operator without a formula that has a decomposition: the values are the kernel's,
+ * where the device has one, and the history is the decomposition's. */
+tn_status tni_autograd_decomposed(const tn_op *op, tn_keyset keys, const tn_cell *args,
+                                  tn_cell *rets, void *user);
 tn_status tni_autograd_handler(const tn_op *op, tn_keyset keys, const tn_cell *args, tn_cell *rets,
                                void *user);
 tn_status tni_inplace_or_view_handler(const tn_op *op, tn_keyset keys, const tn_cell *args,
                                       tn_cell *rets, void *user);
-
-/* Sums `grad` down to `sizes` (undoes broadcasting), or returns another reference to it; owned. */
-tn_tensor *tni_sum_to_size(tn_tensor *grad, int32_t rank, const int64_t *sizes);
 
 /* Keys switched off while kernels and decompositions below Autograd run. */
 enum { TNI_KEYS_BELOW_AUTOGRAD = TN_KEY_BIT(TN_KEY_AUTOGRAD) | TN_KEY_BIT(TN_KEY_INPLACE_OR_VIEW) };

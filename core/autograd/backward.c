@@ -3,8 +3,6 @@
 #include "core/ops/operators.h"
 #include "base/alloc.h"
 
-#include <string.h>
-
 enum { FEW_ROOTS = 4 };
 
 /* Roots as edges, and the gradients that start there. */

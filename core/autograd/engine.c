@@ -9,8 +9,6 @@
 #include "core/autograd/streams.h"
 #include "base/alloc.h"
 
-#include <string.h>
-
 typedef struct run {
     tni_pass *pass;
     tni_capture *captures;

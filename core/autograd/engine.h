@@ -22,9 +22,6 @@ bool tni_accumulator_unhook(tni_node *node);
 /* Adds `grad` (consumed) to the leaf's gradient. */
 tn_status tni_accumulate(tn_tensor *leaf, tn_tensor *grad, bool create_graph);
 
-/* Is the engine the only one to hold t and its memory, and may it therefore be written? */
-bool tni_is_exclusive(tn_tensor *t);
-
 /* ---- hooks ------------------------------------------------------------------------------- */
 
 typedef struct tni_hook tni_hook;

@@ -3,7 +3,8 @@
 #include "core/autograd/engine.h"
 #include "core/ops/operators.h"
 
-tn_tensor *tni_sum_to_size(tn_tensor *grad, int32_t rank, const int64_t *sizes) {
+/* Sums `grad` down to `sizes` (undoes broadcasting), or returns another reference to it; owned. */
+static tn_tensor *sum_to_size(tn_tensor *grad, int32_t rank, const int64_t *sizes) {
     int32_t lead = grad->view.rank - rank;
     int64_t dims[TN_MAX_RANK];
     int64_t n = 0;
@@ -55,7 +56,7 @@ tn_status tni_fit_grad(tn_tensor **grad, const tni_output_meta *meta, const char
                             "the input's shape, or one that sums to it",
                             source, tni_shape_text(g->view.rank, g->sizes, have),
                             tni_shape_text(meta->rank, meta->sizes, want));
-        status = replace(grad, tni_sum_to_size(g, meta->rank, meta->sizes));
+        status = replace(grad, sum_to_size(g, meta->rank, meta->sizes));
     }
     if (status == TN_OK && (*grad)->view.dtype != meta->dtype) {
         if (!tni_is_float((*grad)->view.dtype))

@@ -50,11 +50,10 @@ tn_status tn_function_save(tn_function_context *c, tn_tensor *const *tensors, ui
 }
 
 tn_tensor *tn_function_saved(tn_function_context *c, uint64_t i) {
-    if (!c || !c->node || i >= c->node->n_saved) {
-        tni_fail(TN_INVALID_ARGUMENT, "tn_function_saved: there is no saved tensor %llu",
-                 (unsigned long long)i);
-        return NULL;
-    }
+    if (!c || !c->node || i >= c->node->n_saved)
+        return tni_fail_null(TN_INVALID_ARGUMENT,
+                             "tn_function_saved: there is no saved tensor %llu",
+                             (unsigned long long)i);
     tn_tensor *t = tni_node_saved(c->node, (uint32_t)i);
     return tni_not_tensor(t) ? NULL : tni_scope_push(t);
 }
@@ -90,8 +89,7 @@ static tn_function_context *context_new(const tn_function *function, void *user,
         tni_free(c);
         tni_free(needs);
         tni_free(copy);
-        tni_fail_memory("the context of a function");
-        return NULL;
+        return tni_fail_memory_null("the context of a function");
     }
     c->function = function;
     c->user = user;

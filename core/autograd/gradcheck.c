@@ -35,10 +35,8 @@ static bool is_checked(const tn_tensor *t) {
 /* t's elements as doubles, row-major; NULL with an error. */
 static double *read_f64(tn_tensor *t) {
     double *data = tni_alloc((size_t)t->view.numel * sizeof(double));
-    if (!data) {
-        tni_fail_memory("values of a gradient check");
-        return NULL;
-    }
+    if (!data)
+        return tni_fail_memory_null("values of a gradient check");
     tn_thread_keys before = tni_keys_callback(false);
     tn_tensor *wide = tni_to_dtype(t, TN_F64);
     tni_thread_keys = before;
@@ -174,10 +172,8 @@ static tn_status numerical(const check *c, uint64_t which, double **jacobian) {
 /* A gradient of output `o` that is one at element j. */
 static tn_tensor *one_hot(tn_tensor *output, int64_t j) {
     double *data = tni_calloc((size_t)output->view.numel, sizeof(double));
-    if (!data) {
-        tni_fail_memory("a gradient of a gradient check");
-        return NULL;
-    }
+    if (!data)
+        return tni_fail_memory_null("a gradient of a gradient check");
     data[j] = 1;
     tn_tensor *t = tn_from_data(data, tn_sizes(output), TN_F64, tn_device_of(output));
     tni_free(data);
@@ -457,10 +453,8 @@ static tn_status first_derivative(tn_tensor *const *inputs, uint64_t n_inputs, t
 /* Numbers in [-1, 1] that do not depend on the device or on the default generator. */
 static tn_tensor *random_grad(tn_tensor *output, uint64_t *state) {
     double *data = tni_alloc((size_t)output->view.numel * sizeof *data);
-    if (!data) {
-        tni_fail_memory("a gradient of a gradient check");
-        return NULL;
-    }
+    if (!data)
+        return tni_fail_memory_null("a gradient of a gradient check");
     for (int64_t i = 0; i < output->view.numel; i++) {
         *state = *state * UINT64_C(6364136223846793005) + UINT64_C(1442695040888963407);
         data[i] = (double)(*state >> 11) * 0x1p-52 - 1;

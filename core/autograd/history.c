@@ -7,10 +7,8 @@
 tni_autograd *tni_autograd_of(tn_tensor *t) {
     if (TNI_LIKELY(!t->autograd)) {
         tni_autograd *a = tni_slab_alloc(TNI_SLAB_AUTOGRAD);
-        if (TNI_UNLIKELY(!a)) {
-            tni_fail_memory("a tensor's autograd state");
-            return NULL;
-        }
+        if (TNI_UNLIKELY(!a))
+            return tni_fail_memory_null("a tensor's autograd state");
         memset(a, 0, sizeof *a);
         t->autograd = a;
     }

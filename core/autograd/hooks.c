@@ -84,10 +84,8 @@ static void append(tni_hook **list, tni_hook *h) {
 
 static tni_hook *hook_new(hook_kind kind, uint32_t refs) {
     tni_hook *h = tni_calloc(1, sizeof *h);
-    if (!h) {
-        tni_fail_memory("a hook");
-        return NULL;
-    }
+    if (!h)
+        return tni_fail_memory_null("a hook");
     h->head.drop = drop_registration;
     h->kind = kind;
     atomic_init(&h->refs, refs);
@@ -100,15 +98,13 @@ tn_registration *tn_register_hook(tn_tensor *t, tn_grad_hook on_grad, void *user
                                   void (*destroy)(void *user)) {
     if (!t)
         return NULL;
-    if (t == TN_NONE || !on_grad) {
-        tni_fail(TN_INVALID_ARGUMENT, "tn_register_hook: a tensor and a function are needed");
-        return NULL;
-    }
-    if (!tni_requires_grad(t)) {
-        tni_fail(TN_STATE, "tn_register_hook: the tensor requires no gradient, so the hook would "
-                           "never be called; see tn_set_requires_grad");
-        return NULL;
-    }
+    if (t == TN_NONE || !on_grad)
+        return tni_fail_null(TN_INVALID_ARGUMENT,
+                             "tn_register_hook: a tensor and a function are needed");
+    if (!tni_requires_grad(t))
+        return tni_fail_null(TN_STATE,
+                             "tn_register_hook: the tensor requires no gradient, so the hook would "
+                             "never be called; see tn_set_requires_grad");
     tni_hook *h = hook_new(HOOK_GRAD, 2);
     if (!h)
         return NULL;
@@ -125,15 +121,13 @@ tn_registration *tn_register_node_hook(tn_tensor *t, tn_node_hook on_node, void 
                                        void (*destroy)(void *user)) {
     if (!t)
         return NULL;
-    if (t == TN_NONE || !on_node) {
-        tni_fail(TN_INVALID_ARGUMENT, "tn_register_node_hook: a tensor and a function are needed");
-        return NULL;
-    }
-    if (!tni_requires_grad(t) || !t->autograd->node) {
-        tni_fail(TN_STATE, "tn_register_node_hook: no recorded operator made the tensor; hang a "
-                           "hook on the tensor itself with tn_register_hook");
-        return NULL;
-    }
+    if (t == TN_NONE || !on_node)
+        return tni_fail_null(TN_INVALID_ARGUMENT,
+                             "tn_register_node_hook: a tensor and a function are needed");
+    if (!tni_requires_grad(t) || !t->autograd->node)
+        return tni_fail_null(TN_STATE,
+                             "tn_register_node_hook: no recorded operator made the tensor; hang a "
+                             "hook on the tensor itself with tn_register_hook");
     tni_hook *h = hook_new(HOOK_NODE, 2);
     if (!h)
         return NULL;
@@ -180,8 +174,7 @@ static tni_hook **snapshot(tni_hook **list, bool (*match)(const tni_hook *h, uin
         n += match(h, output);
     if (n > FEW && !(taken = tni_alloc(n * sizeof(tni_hook *)))) {
         pthread_mutex_unlock(&hooks_lock);
-        tni_fail_memory("a list of hooks");
-        return NULL;
+        return tni_fail_memory_null("a list of hooks");
     }
     n = 0;
     for (tni_hook *h = *list; h; h = h->next) {

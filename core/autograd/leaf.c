@@ -14,36 +14,31 @@ static bool has_node(const tn_tensor *t) {
 tn_tensor *tn_set_requires_grad(tn_tensor *t, bool requires_grad) {
     if (!t)
         return NULL;
-    if (t == TN_NONE) {
-        tni_fail(TN_INVALID_ARGUMENT, "tn_set_requires_grad: TN_NONE is no tensor");
-        return NULL;
-    }
+    if (t == TN_NONE)
+        return tni_fail_null(TN_INVALID_ARGUMENT, "tn_set_requires_grad: TN_NONE is no tensor");
     if (has_node(t)) {
         if (requires_grad)
             return t;
-        tni_fail(TN_STATE,
-                 "tn_set_requires_grad: %s made the tensor; only leaves can be unmarked, take a "
-                 "tn_detach of it",
-                 t->autograd->node->type->name);
-        return NULL;
+        return tni_fail_null(
+            TN_STATE,
+            "tn_set_requires_grad: %s made the tensor; only leaves can be unmarked, take a "
+            "tn_detach of it",
+            t->autograd->node->type->name);
     }
     if (!requires_grad) {
         if (t->autograd)
             t->autograd->requires_grad = false;
         return t;
     }
-    if (!tni_is_float(t->view.dtype)) {
-        tni_fail(TN_DTYPE,
-                 "tn_set_requires_grad: the tensor is %s; only floating dtypes have "
-                 "gradients",
-                 tn_dtype_name(t->view.dtype));
-        return NULL;
-    }
-    if (t->flags & TNI_TENSOR_INFERENCE) {
-        tni_fail(TN_STATE, "tn_set_requires_grad: a tensor made in inference mode takes no part in "
-                           "autograd; clone it outside");
-        return NULL;
-    }
+    if (!tni_is_float(t->view.dtype))
+        return tni_fail_null(TN_DTYPE,
+                             "tn_set_requires_grad: the tensor is %s; only floating dtypes have "
+                             "gradients",
+                             tn_dtype_name(t->view.dtype));
+    if (t->flags & TNI_TENSOR_INFERENCE)
+        return tni_fail_null(
+            TN_STATE, "tn_set_requires_grad: a tensor made in inference mode takes no part in "
+                      "autograd; clone it outside");
     tni_autograd *a = tni_autograd_of(t);
     if (!a)
         return NULL;

@@ -14,11 +14,10 @@ static TNI_TLS bool destroying;
 
 tni_node *tni_node_new(const tni_node_type *type, uint32_t n_edges, uint32_t n_outputs,
                        uint32_t n_saved, uint32_t n_attrs, uint32_t int_bytes) {
-    if (TNI_UNLIKELY(n_saved > UINT16_MAX || n_attrs > UINT16_MAX)) {
-        tni_fail(TN_UNSUPPORTED, "%s: a node cannot save %u tensors and %u attributes; at most %u",
-                 type->name, n_saved, n_attrs, UINT16_MAX);
-        return NULL;
-    }
+    if (TNI_UNLIKELY(n_saved > UINT16_MAX || n_attrs > UINT16_MAX))
+        return tni_fail_null(TN_UNSUPPORTED,
+                             "%s: a node cannot save %u tensors and %u attributes; at most %u",
+                             type->name, n_saved, n_attrs, UINT16_MAX);
     size_t outputs = (size_t)n_outputs * sizeof(tni_output_meta);
     size_t edges = (size_t)n_edges * sizeof(tni_edge);
     size_t saved = (size_t)n_saved * sizeof(tni_saved);
@@ -26,10 +25,8 @@ tni_node *tni_node_new(const tni_node_type *type, uint32_t n_edges, uint32_t n_o
     size_t bytes = sizeof(tni_node) + outputs + edges + saved + attrs + int_bytes;
     bool from_slab = bytes <= TNI_SLAB_NODE_BYTES;
     tni_node *node = from_slab ? tni_slab_alloc(TNI_SLAB_NODE) : tni_alloc(bytes);
-    if (TNI_UNLIKELY(!node)) {
-        tni_fail_memory("a node of the graph");
-        return NULL;
-    }
+    if (TNI_UNLIKELY(!node))
+        return tni_fail_memory_null("a node of the graph");
     atomic_init(&node->refs, 1);
     node->n_edges = n_edges;
     node->n_outputs = n_outputs;

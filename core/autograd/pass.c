@@ -50,10 +50,8 @@ static tni_pass *workspace_new(void) {
 tni_pass *tni_pass_begin(void) {
     tni_pass *pass = kept;
     kept = NULL;
-    if (TNI_UNLIKELY(!pass) && !(pass = workspace_new())) {
-        tni_fail_memory("the workspace of a backward pass");
-        return NULL;
-    }
+    if (TNI_UNLIKELY(!pass) && !(pass = workspace_new()))
+        return tni_fail_memory_null("the workspace of a backward pass");
     if (TNI_UNLIKELY(next_id == 0))
         next_id = (atomic_fetch_add(&n_threads, 1) + 1) << 40;
     pass->id = next_id++;
@@ -151,10 +149,8 @@ uint32_t tni_pass_add(tni_pass *pass, tni_node *node) {
 
 tn_tensor **tni_pass_outs(tni_pass *pass, uint32_t n) {
     if (TNI_UNLIKELY(n > pass->outs_capacity) &&
-        !tni_reserve(&pass->outs, n, &pass->outs_capacity, sizeof *pass->outs)) {
-        tni_fail_memory("the workspace of a backward pass");
-        return NULL;
-    }
+        !tni_reserve(&pass->outs, n, &pass->outs_capacity, sizeof *pass->outs))
+        return tni_fail_memory_null("the workspace of a backward pass");
     for (uint32_t i = 0; i < n; i++)
         pass->outs[i] = NULL;
     return pass->outs;

@@ -4,8 +4,7 @@
  * looks at the operator's record alone, and a call of which nobody wants a gradient leaves after a
  * look at its differentiable arguments. */
 #include "core/autograd/engine.h"
-#include "core/call/op_info.h"
-#include "core/call/cells.h"
+#include "core/call/call.h"
 #include "core/ops/operators.h"
 #include "base/alloc.h"
 
@@ -23,20 +22,11 @@ static tn_status refuse_backward(tni_node *node, tn_tensor *const *grads, tn_ten
 static const tni_node_type not_differentiable_type = {"NotDifferentiable", refuse_backward, NULL,
                                                       NULL};
 
-static tn_tensor *const *tensors_of(const tn_cell *cell, uint32_t *out_n) {
-    if (cell->tag == TN_CELL_TENSORS) {
-        *out_n = cell->n;
-        return cell->v.pointer;
-    }
-    *out_n = cell->tag == TN_CELL_TENSOR;
-    return (tn_tensor *const *)&cell->v.pointer;
-}
-
 static uint32_t count_wanting(const tn_op *op, const tn_cell *args) {
     uint32_t count = 0;
     for (uint32_t i = 0; i < (uint32_t)op->n_tensor_args + op->n_list_args; i++) {
         uint32_t n;
-        tn_tensor *const *list = tensors_of(&args[op->tensor_args[i]], &n);
+        tn_tensor *const *list = tni_arg_tensors(&args[op->tensor_args[i]], &n);
         for (uint32_t j = 0; j < n; j++)
             count += list[j] && tni_requires_grad(list[j]);
     }
@@ -59,7 +49,7 @@ static tn_status check_written(const tn_op *op, const tn_cell *args, uint32_t ma
     tn_status status = TN_OK;
     for (; mask && status == TN_OK; mask &= mask - 1) {
         uint32_t n;
-        tn_tensor *const *list = tensors_of(&args[__builtin_ctz(mask)], &n);
+        tn_tensor *const *list = tni_arg_tensors(&args[__builtin_ctz(mask)], &n);
         for (uint32_t j = 0; j < n && status == TN_OK; j++)
             status = tni_check_inplace(list[j], info ? info->call : op->name);
     }
@@ -69,7 +59,7 @@ static tn_status check_written(const tn_op *op, const tn_cell *args, uint32_t ma
 static void drop_rets(const tn_op *op, tn_cell *rets) {
     for (uint32_t i = 0; i < op->schema->n_rets; i++) {
         uint32_t n;
-        tn_tensor *const *list = tensors_of(&rets[i], &n);
+        tn_tensor *const *list = tni_arg_tensors(&rets[i], &n);
         for (uint32_t j = 0; j < n; j++)
             tni_drop(list[j]);
         if (rets[i].tag == TN_CELL_TENSORS)
@@ -85,7 +75,7 @@ static tn_status set_histories(const tn_op *op, bool written, const tn_cell *ret
     uint32_t output = 0;
     for (uint32_t i = 0; i < op->schema->n_rets; i++) {
         uint32_t n;
-        tn_tensor *const *list = tensors_of(&rets[i], &n);
+        tn_tensor *const *list = tni_arg_tensors(&rets[i], &n);
         for (uint32_t j = 0; j < n && status == TN_OK; j++, output++) {
             tn_tensor *t = list[j];
             if (!t || !tni_is_float(t->view.dtype) || (output < 32 && (without >> output & 1)))
@@ -99,7 +89,7 @@ static tn_status set_histories(const tn_op *op, bool written, const tn_cell *ret
 static uint32_t count_results(const tn_op *op, const tn_cell *rets) {
     uint32_t count = 0, n;
     for (uint32_t i = 0; i < op->schema->n_rets; i++) {
-        tensors_of(&rets[i], &n);
+        tni_arg_tensors(&rets[i], &n);
         count += rets[i].tag == TN_CELL_TENSORS ? n : 1;
     }
     return count;
@@ -123,7 +113,7 @@ static tn_status record_failing(const tn_op *op, tn_keyset below, const tn_cell 
     uint32_t edge = 0;
     for (uint32_t i = 0; i < (uint32_t)op->n_tensor_args + op->n_list_args; i++) {
         uint32_t n;
-        tn_tensor *const *list = tensors_of(&args[op->tensor_args[i]], &n);
+        tn_tensor *const *list = tni_arg_tensors(&args[op->tensor_args[i]], &n);
         for (uint32_t j = 0; j < n && status == TN_OK && edge < n_edges; j++)
             if (list[j] && tni_requires_grad(list[j]))
                 status = tni_node_set_edge(node, edge++, list[j]);
@@ -134,7 +124,7 @@ static tn_status record_failing(const tn_op *op, tn_keyset below, const tn_cell 
     }
     for (; written && status == TN_OK; written &= written - 1) {
         uint32_t n;
-        tn_tensor *const *list = tensors_of(&args[__builtin_ctz(written)], &n);
+        tn_tensor *const *list = tni_arg_tensors(&args[__builtin_ctz(written)], &n);
         for (uint32_t j = 0; j < n && status == TN_OK; j++)
             if (list[j] && tni_is_float(list[j]->view.dtype))
                 status = tni_rebase_history(list[j], node);
@@ -142,6 +132,57 @@ static tn_status record_failing(const tn_op *op, tn_keyset below, const tn_cell 
     tni_node_drop(node);
     if (status != TN_OK)
         drop_rets(op, rets);
+    return status;
+}
+
+/* ---- operators whose derivative is that of their decomposition --------------------------- */
+
+/* Gives the values the histories, and drops what else came with those. */
+static tn_status take_histories(const tn_op *op, tn_cell *values, tn_cell *histories) {
+    tn_status status = TN_OK;
+    for (uint32_t i = 0; i < op->schema->n_rets; i++) {
+        tn_tensor *value = tni_arg_tensor(&values[i]), *t = tni_arg_tensor(&histories[i]);
+        if (status == TN_OK && tni_requires_grad(t))
+            status = tni_set_history(value, t->autograd->node, t->autograd->output);
+    }
+    drop_rets(op, status == TN_OK ? histories : values);
+    if (status != TN_OK)
+        drop_rets(op, histories);
+    return status;
+}
+
+tn_status tni_autograd_decomposed(const tn_op *op, tn_keyset keys, const tn_cell *args,
+                                  tn_cell *rets, void *user) {
+    const tni_op_info *info = tni_info(op);
+    tn_keyset below = tn_keyset_below(keys, TN_KEY_AUTOGRAD);
+    if (count_wanting(op, args) == 0)
+        return tni_dispatch(op, below, args, rets);
+    tn_cell histories[TNI_MAX_RETS] = {{0}};
+    tn_status status = TNI_NOT_SUPPORTED;
+    if (info->kernel >= 0) { /* recording must not change the bits */
+        tni_kernel_or_nothing = op;
+        status = tni_dispatch(op, below, args, rets);
+        tni_kernel_or_nothing = NULL;
+    }
+    if (status == TN_OK) {
+        status = tni_run_as(op, tni_promoted(op, args), args, histories);
+        if (status == TN_OK)
+            return take_histories(op, rets, histories);
+        drop_rets(op, rets);
+        return status;
+    }
+    if (status != TNI_NOT_SUPPORTED)
+        return status;
+    status = tni_run_as(op, tni_promoted(op, args), args, rets);
+    if (status == TN_OK && info->form != TNI_FORM_FUNCTIONAL && op->schema->n_rets == 1) {
+        tn_tensor *dst = tni_written_arg(info, op, args), *result = rets[0].v.pointer;
+        if (dst && result != dst) {
+            rets[0] = (tn_cell){0};
+            tn_tensor *written = tni_copy_(dst, result, false);
+            tni_drop(result);
+            status = tni_return(rets, written);
+        }
+    }
     return status;
 }
 
@@ -208,16 +249,12 @@ static tn_status set_attrs(tni_node *node, const tni_derivative *d, const tn_cel
             cell = &rets[d->attrs[i].arg];
             /* fall through */
         case TNI_ATTR_SIZES:
-            if (cell->tag == TN_CELL_TENSOR) {
-                const tn_tensor *t = tni_arg_tensor(cell);
-                made = tni_cell_ints(tn_ints_of(t->sizes, t->view.rank));
-            }
+            if (cell->tag == TN_CELL_TENSOR)
+                made = tni_cell_ints(tn_sizes(tni_arg_tensor(cell)));
             break;
         case TNI_ATTR_STRIDES:
-            if (cell->tag == TN_CELL_TENSOR) {
-                const tn_tensor *t = tni_arg_tensor(cell);
-                made = tni_cell_ints(tn_ints_of(t->strides, t->view.rank));
-            }
+            if (cell->tag == TN_CELL_TENSOR)
+                made = tni_cell_ints(tn_strides(tni_arg_tensor(cell)));
             break;
         case TNI_ATTR_OFFSET:
             if (cell->tag == TN_CELL_TENSOR)

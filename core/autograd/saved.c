@@ -36,21 +36,21 @@ tn_tensor *tni_node_saved(tni_node *node, uint32_t i) {
     if (TNI_UNLIKELY(!t)) {
         if (!s->released)
             return TN_NONE;
-        tni_fail(TN_STATE,
-                 "%s: backward through the graph a second time, but what it saved was freed "
-                 "after the first; ask the first pass to retain the graph "
-                 "(tn_backward_full with retain_graph)",
-                 node->type->name);
-        return NULL;
+        return tni_fail_null(
+            TN_STATE,
+            "%s: backward through the graph a second time, but what it saved was freed "
+            "after the first; ask the first pass to retain the graph "
+            "(tn_backward_full with retain_graph)",
+            node->type->name);
     }
     if (TNI_UNLIKELY(tni_version(t) != s->version)) {
         char text[TNI_SHAPE_TEXT];
-        tni_fail(TN_STATE,
-                 "%s: %s of shape %s, saved for backward, was written in place since: it is at "
-                 "version %u, expected %u; write to a tn_clone of it, or write before it is used",
-                 node->type->name, s->output ? "an output" : "a tensor",
-                 tni_shape_text(t->view.rank, t->sizes, text), tni_version(t), s->version);
-        return NULL;
+        return tni_fail_null(
+            TN_STATE,
+            "%s: %s of shape %s, saved for backward, was written in place since: it is at "
+            "version %u, expected %u; write to a tn_clone of it, or write before it is used",
+            node->type->name, s->output ? "an output" : "a tensor",
+            tni_shape_text(t->view.rank, t->sizes, text), tni_version(t), s->version);
     }
     if (!s->output || !tni_grad_mode())
         return tni_keep(t);

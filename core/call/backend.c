@@ -18,7 +18,8 @@ static __attribute__((noinline)) tn_status run(const tn_op *op, const tn_cell *a
     tn_thread_keys before = tni_thread_keys;
     if (info->derivative)
         tni_thread_keys.excluded |= TNI_KEYS_BELOW_AUTOGRAD;
-    tn_status status = info->run(args, rets);
+    tn_status status = TNI_UNLIKELY(info->wide) ? tni_run_as(op, tni_promoted(op, args), args, rets)
+                                                : info->run(args, rets);
     /* copy_ and its like write self in `run`; the in-place form of a functional composite is its
      * result copied into self. */
     if (status == TN_OK && info->form != TNI_FORM_FUNCTIONAL && op->schema->n_rets == 1)
@@ -62,38 +63,78 @@ tn_status tni_backend_handler(const tn_op *op, tn_keyset keys, const tn_cell *ar
     }
 }
 
-/* Runs the decomposition of an operator that computes integers as floats: its formula is about
- * floats, and in integers would wrap round (1 / (1 + exp(-x)) of u8). */
-static tn_status run_as_floats(const tn_op *op, tn_dtype dtype, const tn_cell *args,
-                               tn_cell *rets) {
+/* ---- decompositions ---------------------------------------------------------------------- */
+
+tn_dtype tni_promoted(const tn_op *op, const tn_cell *args) {
+    for (uint32_t i = 0; i < op->schema->n_args; i++)
+        if (op->schema->args[i].type == TNI_TYPE_DTYPE && args[i].tag != TN_CELL_NONE)
+            return tni_arg_dtype(&args[i]);
+    tni_promotion promotion = {TN_DTYPE_NONE, TN_DTYPE_NONE, TN_DTYPE_NONE};
+    for (uint32_t i = 0; i < op->n_tensor_args; i++)
+        if (args[op->tensor_args[i]].tag == TN_CELL_TENSOR)
+            tni_promotion_add(&promotion, &args[op->tensor_args[i]]);
+    return tni_promotion_result(&promotion);
+}
+
+/* Rounds the results that were computed in f32 for a half. */
+static tn_status narrow(const tn_op *op, tn_dtype dtype, tn_cell *rets) {
+    for (uint32_t i = 0; i < op->schema->n_rets; i++) {
+        tn_tensor *t = tni_arg_tensor(&rets[i]);
+        if (!t || t->view.dtype != TN_F32)
+            continue;
+        rets[i].v.pointer = tni_to_dtype(t, dtype);
+        tni_drop(t);
+        if (!rets[i].v.pointer) {
+            for (uint32_t j = 0; j < op->schema->n_rets; j++)
+                tni_drop(rets[j].v.pointer);
+            return tni_failed();
+        }
+    }
+    return TN_OK;
+}
+
+/* A formula about floats would wrap round in integers (1 / (1 + exp(-x)) of u8), and one of several
+ * steps would round at each of them in a half: eps vanishes, small terms are lost. */
+tn_status tni_run_as(const tn_op *op, tn_dtype dtype, const tn_cell *args, tn_cell *rets) {
+    const tni_op_info *info = tni_info(op);
+    bool widens = info->wide && tni_is_half(dtype);
+    bool floats = info->type_rule == TNI_TYPES_FLOAT && info->kernel >= 0;
+    if (TNI_LIKELY(!widens && !floats))
+        return info->run(args, rets);
+    tn_dtype in = widens ? TN_F32 : dtype;
     tn_cell cast[TNI_MAX_ARGS];
     tni_temps tmp = {0};
     tn_status status = TN_OK;
     memcpy(cast, args, op->schema->n_args * sizeof *cast);
-    for (uint32_t i = 0; i < op->schema->n_args && status == TN_OK; i++) {
-        tn_tensor *t = args[i].tag == TN_CELL_TENSOR ? args[i].v.pointer : NULL;
-        if (!t || tni_is_float(t->view.dtype) || op->schema->args[i].is_written)
+    for (uint32_t i = 0; i < op->n_tensor_args && status == TN_OK; i++) {
+        uint32_t arg = op->tensor_args[i];
+        tn_tensor *t = tni_arg_tensor(&args[arg]);
+        if (!t || (op->schema->args[arg].is_written && info->form == TNI_FORM_OUT) ||
+            !(tni_is_float(t->view.dtype) ? widens && tni_is_half(t->view.dtype) : floats))
             continue;
-        cast[i].v.pointer = tni_own(&tmp, tni_to_dtype(t, dtype));
-        if (!cast[i].v.pointer)
+        cast[arg].v.pointer = tni_own(&tmp, tni_to_dtype(t, in));
+        if (!cast[arg].v.pointer)
             status = tni_failed();
     }
     if (status == TN_OK)
-        status = tni_info(op)->run(cast, rets);
+        status = info->run(cast, rets);
     tni_temps_finish(&tmp);
-    return status;
+    return status == TN_OK && widens ? narrow(op, dtype, rets) : status;
 }
+
+TNI_TLS const tn_op *tni_kernel_or_nothing;
 
 tn_status tni_without_kernel(const tn_op *op, tni_device *device, tn_dtype dtype,
                              const tn_cell *args, tn_cell *rets) {
     const tni_op_info *info = tni_info(op);
+    if (tni_kernel_or_nothing == op)
+        return TNI_NOT_SUPPORTED;
     tni_note(info->run ? TN_PROFILE_DECOMPOSITION : TN_PROFILE_FALLBACK);
     if (!info->run)
         return tni_fallback(op, device, dtype, args, rets);
     tn_thread_keys before = tni_thread_keys;
     tni_thread_keys.excluded |= TNI_KEYS_BELOW_AUTOGRAD;
-    tn_status status = info->type_rule == TNI_TYPES_FLOAT ? run_as_floats(op, dtype, args, rets)
-                                                          : info->run(args, rets);
+    tn_status status = tni_run_as(op, dtype, args, rets);
     tni_thread_keys = before;
     if (status == TN_OK && info->form != TNI_FORM_FUNCTIONAL)
         status = tni_store(info, tni_written_arg(info, op, args), rets[0].v.pointer, rets);
@@ -155,16 +196,15 @@ tni_device *tni_call_device(const tn_op *op, const tn_cell *args) {
     walk w = {op, args, 0, 0};
     tni_device *device = NULL, *deferred = NULL;
     for (tn_tensor *t; (t = next_tensor(&w));) {
-        if (defers(t)) {
+        if (defers(t))
             deferred = t->device;
-        } else if (!device) {
+        else if (!device)
             device = t->device;
-        } else if (device != t->device) {
-            tni_fail(TN_DEVICE,
-                     "%s: tensors on %s and on %s cannot be mixed; move one with tn_to_device",
-                     tni_info(op) ? tni_info(op)->call : op->name, device->name, t->device->name);
-            return NULL;
-        }
+        else if (device != t->device)
+            return tni_fail_null(
+                TN_DEVICE,
+                "%s: tensors on %s and on %s cannot be mixed; move one with tn_to_device",
+                tni_info(op) ? tni_info(op)->call : op->name, device->name, t->device->name);
     }
     return device ? device : deferred;
 }

@@ -35,7 +35,7 @@ typedef struct tni_build {
 
     bool has_empty_value; /* an input without elements: fill the outputs with this */
     tn_scalar empty_value;
-    bool has_copy_value; /* the same, but with the elements of a tensor */
+    bool has_copy_value; /* no kernel is needed: the output is a copy of this tensor */
     tn_tensor *copy_value;
 
     tni_temps temps;
@@ -74,12 +74,18 @@ tni_device *tni_factory_device(tn_device device);
 tn_status tni_pointwise(const tn_op *op, const tn_cell *args, tn_cell *rets);
 tn_status tni_general(const tn_op *op, const tn_cell *args, tn_cell *rets);
 
-/* The Backend handler of operators that a program defined and gave kernels (custom.c): the kernel,
- * else what answers on every device. `user` is the row of its kernels. */
-tn_status tni_custom_kernel_handler(const tn_op *op, tn_keyset keys, const tn_cell *args,
-                                    tn_cell *rets, void *user);
-/* Where such an operator has no handler: the fallback policy. */
+/* Where an operator that a program defined has no handler: the fallback policy. */
 tn_status tni_custom_unanswered(const tn_op *op, const tn_cell *args, tn_cell *rets);
+
+/* Runs `info->run`, in `dtype` as the operator's T: with halves as f32 and the results rounded once
+ * where the operator is `wide`, with integers as floats where it computes those. */
+tn_status tni_run_as(const tn_op *op, tn_dtype dtype, const tn_cell *args, tn_cell *rets);
+/* The dtype argument where there is one and it is given, else what the tensors promote to. */
+tn_dtype tni_promoted(const tn_op *op, const tn_cell *args);
+
+/* While it names an operator, a call of that which finds no kernel is TNI_NOT_SUPPORTED, without an
+ * error, and nothing is done. */
+extern TNI_TLS const tn_op *tni_kernel_or_nothing;
 
 /* No kernel for these dtypes: decomposition, else the fallback policy. */
 tn_status tni_without_kernel(const tn_op *op, tni_device *device, tn_dtype dtype,

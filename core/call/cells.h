@@ -45,6 +45,11 @@ static inline tn_cell tni_cell_string(const char *s) {
 static inline tn_tensor *tni_arg_tensor(const tn_cell *cell) {
     return cell->tag == TN_CELL_TENSOR ? cell->v.pointer : NULL;
 }
+/* One tensor, or those of a list; none when it was left out. */
+static inline tn_tensor *const *tni_arg_tensors(const tn_cell *cell, uint32_t *out_n) {
+    *out_n = cell->tag == TN_CELL_TENSORS ? cell->n : cell->tag == TN_CELL_TENSOR;
+    return cell->tag == TN_CELL_TENSORS ? cell->v.pointer : (tn_tensor *const *)&cell->v.pointer;
+}
 static inline tn_ints tni_arg_ints(const tn_cell *cell) {
     return cell->tag == TN_CELL_INTS ? tn_ints_of(cell->v.ints, cell->n) : tn_no_ints();
 }

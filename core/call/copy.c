@@ -75,10 +75,8 @@ static void *read_extent(tn_tensor *t, uint64_t *out_begin, uint64_t *out_bytes)
     tni_view_extent(&t->view, out_begin, &end);
     *out_bytes = end - *out_begin;
     void *host = tni_alloc(*out_bytes);
-    if (!host) {
-        tni_fail_memory("a staging copy on the host");
-        return NULL;
-    }
+    if (!host)
+        return tni_fail_memory_null("a staging copy on the host");
     tn_stream *stream = tni_stream_current(t->device);
     tn_status status = t->device->memory->read(t->device->handle, stream->handle, host,
                                                t->view.memory, *out_begin, *out_bytes);

@@ -28,21 +28,11 @@ static bool is_tensor_arg(const tni_arg *arg) {
     return arg->type == TNI_TYPE_TENSOR || arg->type == TNI_TYPE_TENSORS;
 }
 
-/* The tensors of an argument; none when it was left out. */
-static tn_tensor *const *tensors_of(const tn_cell *cell, uint32_t *out_n) {
-    if (cell->tag == TN_CELL_TENSORS) {
-        *out_n = cell->n;
-        return cell->v.pointer;
-    }
-    *out_n = cell->tag == TN_CELL_TENSOR;
-    return (tn_tensor *const *)&cell->v.pointer;
-}
-
 static tn_tensor *first_tensor(const tn_op *op, const tn_cell *args) {
     for (uint32_t i = 0; i < op->schema->n_args; i++) {
         uint32_t n = 0;
         tn_tensor *const *list =
-            is_tensor_arg(&op->schema->args[i]) ? tensors_of(&args[i], &n) : NULL;
+            is_tensor_arg(&op->schema->args[i]) ? tni_arg_tensors(&args[i], &n) : NULL;
         for (uint32_t j = 0; j < n; j++)
             if (list[j])
                 return list[j];
@@ -58,7 +48,7 @@ static bool takes_tensors(const custom_call *c, const tni_kernel *kernel) {
             continue;
         uint64_t mask = position < TN_KERNEL_MAX_TYPES ? kernel->dtypes[position] : 0;
         uint32_t n;
-        tn_tensor *const *list = tensors_of(&c->args[i], &n);
+        tn_tensor *const *list = tni_arg_tensors(&c->args[i], &n);
         for (uint32_t j = 0; j < n; j++) {
             const tn_tensor *t = list[j];
             if (!t)
@@ -197,7 +187,7 @@ static bool any_empty_argument(const custom_call *c) {
     for (uint32_t i = 0; i < c->op->schema->n_args; i++) {
         uint32_t n = 0;
         tn_tensor *const *list =
-            is_tensor_arg(&c->op->schema->args[i]) ? tensors_of(&c->args[i], &n) : NULL;
+            is_tensor_arg(&c->op->schema->args[i]) ? tni_arg_tensors(&c->args[i], &n) : NULL;
         for (uint32_t j = 0; j < n; j++)
             if (list[j] && list[j]->view.numel == 0)
                 return true;
@@ -243,8 +233,10 @@ static tn_status go_below(const tn_op *op, tn_keyset keys, const tn_cell *args, 
                      : tni_custom_unanswered(op, args, rets);
 }
 
-tn_status tni_custom_kernel_handler(const tn_op *op, tn_keyset keys, const tn_cell *args,
-                                    tn_cell *rets, void *user) {
+/* The Backend handler of operators that a program defined and gave kernels: the kernel, else what
+ * answers on every device. `user` is the row of its kernels. */
+static tn_status kernel_handler(const tn_op *op, tn_keyset keys, const tn_cell *args, tn_cell *rets,
+                                void *user) {
     custom_call c;
     c.op = op;
     c.args = args;
@@ -336,12 +328,10 @@ tn_registration *tn_kernel_register(const char *device_type, const tn_kernel *re
                                     tn_outputs_fn outputs, const char *origin) {
     if (!tni_registry_ready())
         return NULL;
-    if (!device_type || !record || !TN_HAS(record, tn_kernel, run) || !record->op) {
-        tni_fail(
+    if (!device_type || !record || !TN_HAS(record, tn_kernel, run) || !record->op)
+        return tni_fail_null(
             TN_INVALID_ARGUMENT,
             "tn_kernel_register: it takes a device type, and a record with struct_size and op");
-        return NULL;
-    }
     tn_kernel copy = {0};
     memcpy(&copy, record, record->struct_size < sizeof copy ? record->struct_size : sizeof copy);
     copy.struct_size = sizeof copy;
@@ -366,7 +356,7 @@ tn_registration *tn_kernel_register(const char *device_type, const tn_kernel *re
         origin = "unnamed";
     tni_program_kernel *k = tni_program_kernel_add(device_type, row, &copy, outputs, origin);
     if (k && op) {
-        k->handler = tn_handler_register(op, TN_KEY_BACKEND, device_type, tni_custom_kernel_handler,
+        k->handler = tn_handler_register(op, TN_KEY_BACKEND, device_type, kernel_handler,
                                          (void *)(uintptr_t)row->index, origin);
         if (!k->handler) {
             tni_program_kernel_remove(k);

@@ -124,10 +124,8 @@ static tn_tensor *stage_storage(staging *s, tn_tensor *t, bool written) {
             return s->storages[i].copy;
         }
     }
-    if (s->n == MAX_STAGED) {
-        tni_fail(TN_UNSUPPORTED, "a fallback stages at most %d tensors", MAX_STAGED);
-        return NULL;
-    }
+    if (s->n == MAX_STAGED)
+        return tni_fail_null(TN_UNSUPPORTED, "a fallback stages at most %d tensors", MAX_STAGED);
     int64_t n = (int64_t)(t->storage->bytes / (uint64_t)tni_dtype_size(t->view.dtype)), one = 1;
     tn_tensor *original = tni_tensor_view(t, 1, &n, &one, 0);
     tn_tensor *copy = original ? tni_tensor_new(s->cpu, t->view.dtype, 1, &n) : NULL;

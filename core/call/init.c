@@ -17,24 +17,6 @@ static void mend(bool whole) {
 
 TNI_FORK_LOCK(INIT, lock, mend)
 
-/* Autograd for what has no derivative of its own but a decomposition: differentiate through that.
- */
-static tn_status expand(const tn_op *op, tn_keyset keys, const tn_cell *args, tn_cell *rets,
-                        void *user) {
-    const tni_op_info *info = tni_info(op);
-    tn_status status = info->run(args, rets);
-    if (status == TN_OK && info->form != TNI_FORM_FUNCTIONAL && op->schema->n_rets == 1) {
-        tn_tensor *dst = tni_written_arg(info, op, args), *result = rets[0].v.pointer;
-        if (dst && result != dst) {
-            rets[0] = (tn_cell){0};
-            tn_tensor *written = tni_copy_(dst, result, false);
-            tni_drop(result);
-            status = tni_return(rets, written);
-        }
-    }
-    return status;
-}
-
 /* What the Autograd key does for this operator, where the default (record a node) is not right. */
 static bool autograd_handler(const tni_op_info *info, tn_handler_fn *out) {
     bool records = !info->not_differentiable;
@@ -44,7 +26,7 @@ static bool autograd_handler(const tni_op_info *info, tn_handler_fn *out) {
         return true;
     }
     if (!info->derivative && info->run) {
-        *out = expand;
+        *out = tni_autograd_decomposed;
         return true;
     }
     return false;

@@ -25,7 +25,8 @@ typedef enum tni_op_form {
 typedef enum tni_type_rule {
     TNI_TYPES_PROMOTE, /* PyTorch's result_type of tensors and scalars */
     TNI_TYPES_FLOAT,   /* the same, integers and bool become f32 */
-    TNI_TYPES_SAME     /* all must have the dtype of the first */
+    TNI_TYPES_SAME,    /* all must have the dtype of the first */
+    TNI_TYPES_WHOLE    /* as PROMOTE; the result of integers is a copy of them */
 } tni_type_rule;
 
 /* Shape and dtype of an output. */
@@ -60,6 +61,7 @@ typedef struct tni_op_info {
     int16_t kernel;       /* row of the kernel operator, or -1 */
     uint8_t cross_device; /* 1: arguments may be on different devices */
     uint8_t multi_view;   /* 1: a view with several outputs */
+    uint8_t wide;         /* 1: `run` rounds at several steps: halves pass through it as f32 */
     uint16_t written;     /* mask of arguments that are written */
     /* For each kernel argument the operator's argument that fills it, or TNI_ARG_CONSTANT + i for
      * constants[i]; set by `infer` where it is TNI_ARG_INFERRED. */

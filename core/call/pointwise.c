@@ -25,6 +25,39 @@ static tn_cell scalar_for(tn_dtype dtype, const tn_cell *cell) {
     return tni_cell_i64(tni_scalar_i64(*cell));
 }
 
+/* A scalar in a tensor's place is an element of the tensors' dtype, on every device and whichever
+ * kernel runs: integers wrap. Of halves, which are computed in f32, it is rounded where it is
+ * compared. */
+static tn_cell operand_for(const tni_kernel_types *kt, tn_dtype dtype, const tn_cell *cell) {
+    tn_cell c = scalar_for(dtype, cell);
+    bool compared = kt->outs[0] < 0;
+    switch (dtype) {
+    case TN_I8:
+        c.v.i64 = (int8_t)c.v.i64;
+        break;
+    case TN_U8:
+        c.v.i64 = (uint8_t)c.v.i64;
+        break;
+    case TN_I16:
+        c.v.i64 = (int16_t)c.v.i64;
+        break;
+    case TN_I32:
+        c.v.i64 = (int32_t)c.v.i64;
+        break;
+    case TN_F16:
+        if (compared)
+            c.v.f64 = (double)tni_f16_to_f32(tni_f32_to_f16((float)c.v.f64));
+        break;
+    case TN_BF16:
+        if (compared)
+            c.v.f64 = (double)tni_bf16_to_f32(tni_f32_to_bf16((float)c.v.f64));
+        break;
+    default:
+        break;
+    }
+    return c;
+}
+
 /* May the scalar join a computation in `dtype` without changing it? */
 static bool scalar_fits(tn_dtype dtype, const tn_cell *cell) {
     return cell->tag == TN_CELL_F64   ? tni_is_float(dtype)
@@ -81,6 +114,8 @@ static tn_status collect(long_call *c) {
                               tn_dtype_name(c->type));
     for (uint32_t i = 0; i < kt->n_args; i++) {
         tn_cell *cell = &b->kargs[i];
+        if (c->operand_scalar[i] && kt->args[i] >= 0)
+            *cell = operand_for(kt, c->type, cell);
         if (kt->args[i] != TN_KERNEL_SCALAR || cell->tag == TN_CELL_NONE)
             continue;
         if (!scalar_fits(c->type, cell) && c->type != TN_BOOL)
@@ -289,8 +324,32 @@ static tn_status run_on(long_call *c, tn_tensor *out, bool *out_strided) {
     return call_kernel(c, &o, slot);
 }
 
+/* Rounding of what is whole already: a copy. */
+static tn_status copy_whole(long_call *c, tn_tensor *self, tn_cell *rets) {
+    c->type = self->view.dtype;
+    c->inputs[0] = self;
+    tn_status status = broadcast_inputs(c);
+    if (status == TN_OK && c->dst)
+        status = check_dst(c, c->type);
+    if (status != TN_OK)
+        return status;
+    if (c->dst == self)
+        return tni_return(rets, tni_keep(self));
+    tn_tensor *result = c->dst ? tni_keep(c->dst) : new_result(c, c->type);
+    if (result && tni_copy_data(result, self) != TN_OK) {
+        tni_drop(result);
+        return tni_failed();
+    }
+    return tni_return(rets, result);
+}
+
 static tn_status long_way(long_call *c, tn_cell *rets) {
     tni_build *b = &c->b;
+    if (b->info->type_rule == TNI_TYPES_WHOLE) {
+        tn_tensor *self = tni_build_tensor(b, 0);
+        if (TN_DTYPES_INT & TN_DTYPE_BIT(self->view.dtype))
+            return copy_whole(c, self, rets);
+    }
     tn_status status = collect(c);
     if (status != TN_OK)
         return status;
@@ -431,10 +490,9 @@ tn_status tni_pointwise(const tn_op *op, const tn_cell *args, tn_cell *rets) {
     const tni_op_info *info = tni_info(op);
     const tni_kernel_types *kt = &tni_kernel_types_of[info->kernel];
     tn_cell cells[TNI_MAX_ARGS];
-    uint32_t scalars = 0, tensors = 0; /* masks of kernel arguments */
-    bool scalar_operand = false;
-    tn_dtype type = TN_DTYPE_NONE; /* T */
-    const tn_tensor *like = NULL;  /* they all are */
+    uint32_t scalars = 0, operands = 0, tensors = 0; /* masks of kernel arguments */
+    tn_dtype type = TN_DTYPE_NONE;                   /* T */
+    const tn_tensor *like = NULL;                    /* they all are */
     for (uint32_t i = 0; i < kt->n_args; i++) {
         int8_t of = kt->args[i];
         cells[i] = *source(info, args, i);
@@ -454,7 +512,7 @@ tn_status tni_pointwise(const tn_op *op, const tn_cell *args, tn_cell *rets) {
             tensors |= 1u << i;
         } else if (of != TN_KERNEL_NO_TENSOR) {
             scalars |= 1u << i;
-            scalar_operand |= of != TN_KERNEL_SCALAR;
+            operands |= (uint32_t)(of != TN_KERNEL_SCALAR) << i;
         }
     }
     if (type == TN_DTYPE_NONE || like->view.numel == 0 || like->view.numel > INT32_MAX ||
@@ -465,11 +523,14 @@ tn_status tni_pointwise(const tn_op *op, const tn_cell *args, tn_cell *rets) {
         atomic_load_explicit(&device->kernels.table, memory_order_acquire);
     const tni_kernel *kernel = tni_kernel_lookup(table, (uint32_t)info->kernel, type);
     if (!kernel || kernel->supports || kernel->next ||
-        (scalar_operand && !(kernel->flags & TN_KERNEL_SCALARS)))
+        (operands && !(kernel->flags & TN_KERNEL_SCALARS)))
         return go_long_way(op, args, rets);
     for (uint32_t m = scalars; m; m &= m - 1)
         if (!set_scalar(type, &cells[__builtin_ctz(m)]))
             return go_long_way(op, args, rets);
+    if (type != TN_F32 && type != TN_F64)
+        for (uint32_t m = operands; m; m &= m - 1)
+            cells[__builtin_ctz(m)] = operand_for(kt, type, &cells[__builtin_ctz(m)]);
 
     tn_dtype result_type = out_dtype(kt, type);
     tn_tensor *result = tni_written_arg(info, op, args);

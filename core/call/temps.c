@@ -8,8 +8,7 @@ tn_tensor *tni_own_more(tni_temps *temps, tn_tensor *t) {
     tni_temps *full = tni_alloc(sizeof *full);
     if (!full) {
         tni_drop(t);
-        tni_fail_memory("a list of temporaries");
-        return NULL;
+        return tni_fail_memory_null("a list of temporaries");
     }
     *full = *temps;
     temps->before = full;

@@ -226,22 +226,18 @@ static tni_device *get_slow(tn_device id) {
         return NULL;
     const char *key =
         id.type > 0 && id.type <= TNI_MAX_BACKENDS ? tni_backend_name(id.type - 1) : NULL;
-    if (!key) {
-        tni_fail(TN_DEVICE,
-                 "{%d, %d} is no device; make one with tn_device_parse or tn_default_device",
-                 id.type, id.index);
-        return NULL;
-    }
+    if (!key)
+        return tni_fail_null(
+            TN_DEVICE, "{%d, %d} is no device; make one with tn_device_parse or tn_default_device",
+            id.type, id.index);
     int32_t type_id;
     device_type *type = type_named(key, &type_id);
     if (!type)
         return NULL;
-    if (id.index < 0 || (uint32_t)id.index >= type->n_devices) {
-        tni_fail(TN_DEVICE, "%s:%d: there %s %u %s of type %s", key, id.index,
-                 type->n_devices == 1 ? "is" : "are", type->n_devices,
-                 type->n_devices == 1 ? "device" : "devices", key);
-        return NULL;
-    }
+    if (id.index < 0 || (uint32_t)id.index >= type->n_devices)
+        return tni_fail_null(TN_DEVICE, "%s:%d: there %s %u %s of type %s", key, id.index,
+                             type->n_devices == 1 ? "is" : "are", type->n_devices,
+                             type->n_devices == 1 ? "device" : "devices", key);
     tni_lock_take(&tni_devices_lock);
     tni_device *d = open_locked(type, id);
     tni_lock_give(&tni_devices_lock);

@@ -57,10 +57,8 @@ tn_event *tn_event_create(tn_device device, bool timing) {
     if (!d || tni_device_check(d))
         return NULL;
     tn_event *e = tni_calloc(1, sizeof *e);
-    if (!e) {
-        tni_fail_memory("an event");
-        return NULL;
-    }
+    if (!e)
+        return tni_fail_memory_null("an event");
     e->device = d;
     e->timing = timing;
     if (!d->streams)

@@ -32,10 +32,8 @@ static void take_back(tni_program_kernel *k) {
 static tni_program_kernel *make(const char *device_type, const char *origin) {
     size_t n_type = strlen(device_type) + 1, n_origin = strlen(origin) + 1;
     tni_program_kernel *k = tni_calloc(1, sizeof *k + n_type + n_origin);
-    if (!k) {
-        tni_fail_memory("a kernel's registration");
-        return NULL;
-    }
+    if (!k)
+        return tni_fail_memory_null("a kernel's registration");
     memcpy(k->device_type, device_type, n_type);
     k->origin = memcpy(k->device_type + n_type, origin, n_origin);
     return k;

@@ -4,7 +4,6 @@
 #include "core/device/open.h"
 
 #include <stdio.h>
-#include <string.h>
 
 /* ---- the device's list ------------------------------------------------------------------- */
 
@@ -102,10 +101,8 @@ tn_stream *tn_stream_create(tn_device device, int32_t priority) {
     if (!d || tni_device_check(d))
         return NULL;
     tn_stream *s = tni_alloc_aligned(sizeof *s, 64);
-    if (!s) {
-        tni_fail_memory("a stream");
-        return NULL;
-    }
+    if (!s)
+        return tni_fail_memory_null("a stream");
     if (init(s, d, priority)) {
         tni_free(s);
         return NULL;
@@ -234,36 +231,32 @@ tn_status tn_synchronize(tn_device device) {
 
 /* ---- waiting ----------------------------------------------------------------------------- */
 
+/* Waits for what `source` has queued so far: `waiting` does, or where it is NULL the host. */
+static tn_status await(tni_device *d, tn_pstream *source, tn_pstream *waiting) {
+    tn_status status;
+    tn_pevent *event = tni_event_take(d, &status);
+    if (event) {
+        status = d->events->record(event, source);
+        if (!status)
+            status = waiting ? d->events->wait(waiting, event) : d->events->synchronize(event);
+        tni_event_give(d, event);
+    }
+    tni_error_plugin(TN_OK, NULL);
+    return status;
+}
+
 bool tni_stream_drain(tn_stream *s) {
     tni_device *d = s->device;
     if (!s->handle || atomic_load(&d->lost))
         return true;
-    tn_status status;
-    tn_pevent *event = tni_event_take(d, &status);
-    if (event) {
-        status = d->events->record(event, s->handle);
-        if (!status)
-            status = d->events->synchronize(event);
-        tni_event_give(d, event);
-    }
-    tni_error_plugin(TN_OK, NULL);
+    tn_status status = await(d, s->handle, NULL);
     return !tni_device_notice(d, status) || status == TN_DEVICE_LOST;
 }
 
 bool tni_stream_follow(tn_stream *s, tn_stream *source) {
     tni_device *d = s->device;
-    if (!s->handle || atomic_load(&d->lost))
-        return true;
-    tn_status status;
-    tn_pevent *event = tni_event_take(d, &status);
-    if (event) {
-        status = d->events->record(event, source->handle);
-        if (!status)
-            status = d->events->wait(s->handle, event);
-        tni_event_give(d, event);
-    }
-    tni_error_plugin(TN_OK, NULL);
-    return !tni_device_notice(d, status);
+    return !s->handle || atomic_load(&d->lost) ||
+           !tni_device_notice(d, await(d, source->handle, s->handle));
 }
 
 /* The host waits for `source`, whose errors stay with it. */

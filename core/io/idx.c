@@ -15,13 +15,10 @@
 /* Opens `path` for reading; NULL with the error set. */
 static gzFile open_file(const char *path) {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
-    if (fd < 0) {
-        if (errno == ENOENT)
-            tni_fail(TN_NOT_FOUND, "tn_idx_read: %s does not exist; check the path", path);
-        else
-            tni_fail(TN_IO, "tn_idx_read: %s cannot be opened: %s", path, strerror(errno));
-        return NULL;
-    }
+    if (fd < 0 && errno == ENOENT)
+        return tni_fail_null(TN_NOT_FOUND, "tn_idx_read: %s does not exist; check the path", path);
+    if (fd < 0)
+        return tni_fail_null(TN_IO, "tn_idx_read: %s cannot be opened: %s", path, strerror(errno));
     struct stat about;
     if (fstat(fd, &about) == 0 && S_ISDIR(about.st_mode)) {
         tni_fail(TN_IO, "tn_idx_read: %s is a directory; give the path of one IDX file", path);

@@ -84,32 +84,14 @@ tn_status tni_idx_parse(const uint8_t *data, size_t n, tni_idx *out) {
 
 void tni_idx_to_host_order(void *elements, const tni_idx *idx) {
 #if __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-    uint8_t *p = elements, *end = p + idx->element_bytes;
-    switch (tn_dtype_size(idx->dtype)) {
-    case 2:
-        for (uint16_t v; p < end; p += sizeof v) {
-            memcpy(&v, p, sizeof v);
-            v = __builtin_bswap16(v);
-            memcpy(p, &v, sizeof v);
+    uint8_t *bytes = elements;
+    size_t size = tn_dtype_size(idx->dtype);
+    for (uint64_t at = 0; size > 1 && at < idx->element_bytes; at += size)
+        for (size_t i = 0; i < size / 2; i++) {
+            uint8_t low = bytes[at + i];
+            bytes[at + i] = bytes[at + size - 1 - i];
+            bytes[at + size - 1 - i] = low;
         }
-        break;
-    case 4:
-        for (uint32_t v; p < end; p += sizeof v) {
-            memcpy(&v, p, sizeof v);
-            v = __builtin_bswap32(v);
-            memcpy(p, &v, sizeof v);
-        }
-        break;
-    case 8:
-        for (uint64_t v; p < end; p += sizeof v) {
-            memcpy(&v, p, sizeof v);
-            v = __builtin_bswap64(v);
-            memcpy(p, &v, sizeof v);
-        }
-        break;
-    default:
-        break;
-    }
 #else
     (void)elements;
     (void)idx;

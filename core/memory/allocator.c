@@ -220,11 +220,11 @@ static tni_block *alloc_on(tni_allocator *a, tn_stream *stream, uint64_t request
     uint64_t max = a->device->max_allocation;
     if (max && bytes > max) {
         char asked[TNI_BYTES_TEXT], most[TNI_BYTES_TEXT];
-        tni_fail(TN_OUT_OF_MEMORY,
-                 "%s: %s in one piece were asked for, and the device's largest allocation is %s;"
-                 " split the tensor",
-                 a->device->name, tni_bytes_text(requested, asked), tni_bytes_text(max, most));
-        return NULL;
+        return tni_fail_null(
+            TN_OUT_OF_MEMORY,
+            "%s: %s in one piece were asked for, and the device's largest allocation is %s;"
+            " split the tensor",
+            a->device->name, tni_bytes_text(requested, asked), tni_bytes_text(max, most));
     }
     tni_allocator_lock(a);
     tni_pools *pools = tni_pools_of(a, stream);
@@ -242,17 +242,13 @@ static tni_block *alloc_on(tni_allocator *a, tn_stream *stream, uint64_t request
 tni_block *tni_block_alloc_slow(tni_device *d, tn_stream *stream, uint64_t bytes) {
     if (tni_device_check(d))
         return NULL;
-    if (!d->allocator) {
-        tni_fail(TN_UNSUPPORTED, "%s: this device has no memory", d->name);
-        return NULL;
-    }
+    if (!d->allocator)
+        return tni_fail_null(TN_UNSUPPORTED, "%s: this device has no memory", d->name);
     if (bytes == 0)
         bytes = 1;
-    if (bytes > (uint64_t)INT64_MAX / 2) {
-        tni_fail(TN_OUT_OF_MEMORY, "%s: %" PRIu64 " bytes are more than any device has", d->name,
-                 bytes);
-        return NULL;
-    }
+    if (bytes > (uint64_t)INT64_MAX / 2)
+        return tni_fail_null(TN_OUT_OF_MEMORY, "%s: %" PRIu64 " bytes are more than any device has",
+                             d->name, bytes);
     /* Without queues all streams are one, and share their blocks. */
     if (!d->streams && stream != &d->default_stream)
         return tni_block_alloc(d, &d->default_stream, bytes);

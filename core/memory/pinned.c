@@ -147,10 +147,8 @@ static pinned *fail(tni_device *d, pinned *p, tn_status status, uint64_t bytes) 
 static pinned *make(tni_device *d, uint32_t log2_bytes) {
     uint64_t bytes = UINT64_C(1) << log2_bytes;
     pinned *p = tni_calloc(1, sizeof *p);
-    if (!p) {
-        tni_fail_memory("pinned host memory");
-        return NULL;
-    }
+    if (!p)
+        return tni_fail_memory_null("pinned host memory");
     p->device = d;
     p->log2_bytes = log2_bytes;
     for (int attempt = 0;; attempt++) {
@@ -178,18 +176,14 @@ void *tn_pinned_alloc(tn_device device, uint64_t bytes) {
     tni_device *d = tni_device_get(device);
     if (!d || tni_device_check(d))
         return NULL;
-    if (!d->allocator) {
-        tni_fail(TN_UNSUPPORTED, "%s: this device has no memory, so none can be pinned for it",
-                 d->name);
-        return NULL;
-    }
-    if (bytes > UINT64_C(1) << 46) {
-        tni_fail(TN_OUT_OF_MEMORY,
-                 "%s: %" PRIu64 " bytes of pinned memory are more than any host"
-                 " has",
-                 d->name, bytes);
-        return NULL;
-    }
+    if (!d->allocator)
+        return tni_fail_null(
+            TN_UNSUPPORTED, "%s: this device has no memory, so none can be pinned for it", d->name);
+    if (bytes > UINT64_C(1) << 46)
+        return tni_fail_null(TN_OUT_OF_MEMORY,
+                             "%s: %" PRIu64 " bytes of pinned memory are more than any host"
+                             " has",
+                             d->name, bytes);
     uint32_t log2_bytes = MIN_LOG2;
     while (UINT64_C(1) << log2_bytes < bytes)
         log2_bytes++;

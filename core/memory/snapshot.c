@@ -48,10 +48,8 @@ char *tn_memory_snapshot(tn_device device) {
     if (!d || (atomic_load(&d->forked) && tni_device_check(d)))
         return NULL;
     tni_allocator *a = d->allocator;
-    if (!a) {
-        tni_fail(TN_UNSUPPORTED, "%s: this device has no memory", d->name);
-        return NULL;
-    }
+    if (!a)
+        return tni_fail_null(TN_UNSUPPORTED, "%s: this device has no memory", d->name);
     tni_text t = {0};
     tni_allocator_lock(a);
     add_all(&t, a);
@@ -59,6 +57,5 @@ char *tn_memory_snapshot(tn_device device) {
     if (!t.failed)
         return t.data;
     tni_free(t.data);
-    tni_fail_memory("a snapshot of device memory");
-    return NULL;
+    return tni_fail_memory_null("a snapshot of device memory");
 }

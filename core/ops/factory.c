@@ -1,5 +1,6 @@
 /* Tensors from nothing: empty, full, arange and their like. */
 
+#include "base/alloc.h"
 #include "core/ops/functions.h"
 
 #include <math.h>
@@ -136,8 +137,29 @@ static int64_t range_length(const tn_scalar *range, bool integers) {
     return n <= INT64_MAX ? (int64_t)n : -1;
 }
 
+/* first + i * step for i < n - n_last, and after those counted back from `last`: in f64, truncated,
+ * which no kernel is asked to do. */
+static tn_tensor *truncated_range(double first, double last, double step, int64_t n, int64_t n_last,
+                                  tni_device *device) {
+    int64_t *values = tni_alloc((uint64_t)(n ? n : 1) * sizeof *values);
+    if (!values) {
+        tni_fail_memory("a range of integers");
+        return NULL;
+    }
+    for (int64_t i = 0; i < n; i++)
+        values[i] = (int64_t)(i < n - n_last ? first + (double)i * step
+                                             : last - (double)(n - 1 - i) * step);
+    tn_tensor *t = tni_tensor_new(device, TN_I64, 1, &n);
+    if (t && tni_tensor_write(t, values, (uint64_t)n * sizeof *values) != TN_OK) {
+        tni_drop(t);
+        t = NULL;
+    }
+    tni_free(values);
+    return t;
+}
+
 /* arange.start(start, end, step, dtype, device). The kernel counts in integers where the dtype is
- * one: floating bounds are truncated first, as PyTorch does. */
+ * one, from a whole start by whole steps. */
 tn_status tni_infer_arange(tni_build *b) {
     tn_dtype dtype = tni_arg_dtype(&b->args[3]);
     tn_scalar range[3] = {b->args[0], b->args[1], b->args[2]};
@@ -150,30 +172,30 @@ tn_status tni_infer_arange(tni_build *b) {
         return tni_failed();
     if (dtype == TN_DTYPE_NONE)
         dtype = integers ? TN_I64 : TN_F32;
-    if (!tni_is_float(dtype) && finite && !integers) {
-        integers = true;
-        for (uint32_t i = 0; i < 3; i++)
-            range[i] = tn_int(tni_scalar_i64(range[i]));
-    }
-    if (finite && tni_scalar_f64(range[2]) == 0)
-        return tni_build_fail(b, TN_INVALID_ARGUMENT, "step %g must not be zero%s",
-                              tni_scalar_f64(b->args[2]),
-                              tni_is_float(dtype) ? "" : ", as the integer that it becomes");
+    double start = tni_scalar_f64(range[0]), step = tni_scalar_f64(range[2]);
+    if (step == 0)
+        return tni_build_fail(b, TN_INVALID_ARGUMENT, "step %g must not be zero", step);
     int64_t n = finite ? range_length(range, integers) : -1;
     if (n < 0)
         return tni_build_fail(b, TN_INVALID_ARGUMENT,
                               "from %g to %g by %g is no range; step must lead from start to end",
-                              tni_scalar_f64(b->args[0]), tni_scalar_f64(b->args[1]),
-                              tni_scalar_f64(b->args[2]));
+                              start, tni_scalar_f64(range[1]), step);
     b->kargs[0] = range[0];
     b->kargs[1] = range[2];
     b->types[0] = dtype;
     tni_build_out(b, 0, 1, &n);
-    return TN_OK;
+    if (tni_is_float(dtype) || integers)
+        return TN_OK;
+    b->kargs[0] = tn_int(tni_scalar_i64(range[0]));
+    b->kargs[1] = tn_int(tni_scalar_i64(range[2]));
+    b->has_copy_value = !b->device->is_meta && (trunc(start) != start || trunc(step) != step);
+    if (b->has_copy_value)
+        b->copy_value = tni_own(&b->temps, truncated_range(start, 0, step, n, 0, b->device));
+    return b->has_copy_value && !b->copy_value ? tni_failed() : TN_OK;
 }
 
 /* Both halves count from their own end, so that the last element is exactly `end`. Computed in f32
- * (f64 for f64) and rounded once. */
+ * (f64 for f64 and integers) and rounded once. */
 tn_status tni_run_linspace(const tn_cell *args, tn_cell *rets) {
     int64_t steps = args[2].v.i64;
     tn_dtype dtype = tni_arg_dtype(&args[3]), in = dtype == TN_F64 ? TN_F64 : TN_F32;
@@ -182,7 +204,23 @@ tn_status tni_run_linspace(const tn_cell *args, tn_cell *rets) {
                         (long long)steps);
     tni_temps tmp = {0};
     double start = tni_scalar_f64(args[0]), end = tni_scalar_f64(args[1]);
+    bool whole = dtype != TN_DTYPE_NONE && !tni_is_float(dtype);
+    if (whole) {
+        start = trunc(start);
+        end = trunc(end);
+        if (!(fabs(start) < 0x1p63 && fabs(end) < 0x1p63))
+            return tni_fail(TN_DTYPE, "tn_linspace: from %g to %g does not fit in %s", start, end,
+                            tn_dtype_name(dtype));
+    }
     double step = steps > 1 ? (end - start) / (double)(steps - 1) : 0;
+    if (whole) {
+        tni_device *device = tni_factory_device(tni_arg_device(&args[4]));
+        tn_tensor *values =
+            device ? tni_own(&tmp, truncated_range(start, steps > 1 ? end : start, step, steps,
+                                                   steps - steps / 2, device))
+                   : NULL;
+        return tni_temps_return(&tmp, tni_own(&tmp, tni_to_dtype(values, dtype)), rets);
+    }
     tn_tensor *i = tni_own(&tmp, tni_arange(tn_int(steps), in, tni_arg_device(&args[4])));
     tn_tensor *left = tni_own(&tmp, tni_rsub_scalar(i, tn_float((double)(steps - 1))));
     tn_tensor *up = tni_own(&tmp, tni_mul_scalar(i, tn_float(step)));
@@ -197,15 +235,26 @@ tn_status tni_run_linspace(const tn_cell *args, tn_cell *rets) {
         rets);
 }
 
-tn_status tni_run_eye(const tn_cell *args, tn_cell *rets) {
+/* One where the row's number is the column's. */
+static tn_status make_eye(const char *call, int64_t n, int64_t m, tn_dtype dtype, tn_device device,
+                          tn_cell *rets) {
+    if (n < 0 || m < 0)
+        return tni_fail(TN_SHAPE, "%s: %s is %lld; it must not be negative", call,
+                        n < 0 ? "n" : "m", (long long)(n < 0 ? n : m));
     tni_temps tmp = {0};
-    if (args[0].v.i64 < 0)
-        return tni_fail(TN_SHAPE, "tn_eye: n is %lld; it must not be negative",
-                        (long long)args[0].v.i64);
-    tn_dtype dtype = tni_arg_dtype(&args[1]);
-    tn_tensor *i =
-        tni_own(&tmp, tni_arange(tn_int(args[0].v.i64), TN_I64, tni_arg_device(&args[2])));
-    tn_tensor *same = tni_own(&tmp, tni_eq(i, tni_own(&tmp, tni_unsqueeze(i, 1))));
+    tn_tensor *column = tni_own(&tmp, tni_arange(tn_int(m), TN_I64, device));
+    tn_tensor *row = n == m ? column : tni_own(&tmp, tni_arange(tn_int(n), TN_I64, device));
+    tn_tensor *same = tni_own(&tmp, tni_eq(column, tni_own(&tmp, tni_unsqueeze(row, 1))));
     return tni_temps_return(
         &tmp, tni_own(&tmp, tni_to_dtype(same, dtype == TN_DTYPE_NONE ? TN_F32 : dtype)), rets);
+}
+
+tn_status tni_run_eye(const tn_cell *args, tn_cell *rets) {
+    return make_eye("tn_eye", args[0].v.i64, args[0].v.i64, tni_arg_dtype(&args[1]),
+                    tni_arg_device(&args[2]), rets);
+}
+
+tn_status tni_run_eye_m(const tn_cell *args, tn_cell *rets) {
+    return make_eye("tn_eye_m", args[0].v.i64, args[1].v.i64, tni_arg_dtype(&args[2]),
+                    tni_arg_device(&args[3]), rets);
 }

@@ -237,11 +237,10 @@ static tn_tensor *flat_nonzero(tn_tensor *self) {
     tni_temps tmp = {0};
     tn_device device = self->device->id;
     int64_t numel = self->view.numel, count = 0;
-    if (self->device->is_meta) {
-        tni_fail(TN_DEVICE, "how many elements are not zero depends on data, which meta tensors do "
-                            "not have");
-        return NULL;
-    }
+    if (self->device->is_meta)
+        return tni_fail_null(
+            TN_DEVICE, "how many elements are not zero depends on data, which meta tensors do "
+                       "not have");
     if (numel == 0)
         return tni_empty(TN_SHAPE(0), TN_I64, device);
     tn_tensor *flat = tni_own(&tmp, tni_reshape(self, TN_SHAPE(numel)));

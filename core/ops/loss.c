@@ -95,10 +95,10 @@ static tn_status class_losses(const class_loss *l, tn_tensor *logs, tn_tensor *t
     tn_tensor *classes = tni_own(&tmp, tni_unsqueeze(target, dim));
     tn_tensor *valid = tni_own(&tmp, tni_ne_scalar(classes, tn_int(l->ignore_index)));
     classes = tni_own(&tmp, tni_mul(classes, valid));
-    tn_tensor *picked = tni_own(&tmp, tni_gather(logs, dim, classes));
-    tn_tensor *w = NULL, *zero = tni_own(&tmp, tni_zero_of(logs));
+    tn_tensor *picked = tni_widened(&tmp, tni_own(&tmp, tni_gather(logs, dim, classes)));
+    tn_tensor *w = NULL, *zero = tni_own(&tmp, tni_zero_of(picked));
     if (l->weight) {
-        w = weights_of(l, &tmp, classes);
+        w = tni_widened(&tmp, weights_of(l, &tmp, classes));
         picked = tni_own(&tmp, tni_mul(picked, w));
     }
     if (l->smoothing != 0)

@@ -178,11 +178,11 @@ static tn_tensor *batched(tni_temps *tmp, tn_tensor *x, tn_tensor *y) {
     int32_t n_batch;
     if (!tni_broadcast(x->view.rank - 2, x->sizes, y->view.rank - 2, y->sizes, &n_batch, sizes)) {
         shape_texts t = texts_of(x, y);
-        tni_fail(TN_SHAPE,
-                 "tn_matmul: batch dimensions of %s x %s do not broadcast; each pair must be equal "
-                 "or one of them 1",
-                 t.a, t.b);
-        return NULL;
+        return tni_fail_null(
+            TN_SHAPE,
+            "tn_matmul: batch dimensions of %s x %s do not broadcast; each pair must be equal "
+            "or one of them 1",
+            t.a, t.b);
     }
     for (int32_t d = 0; d < n_batch; d++)
         numel *= sizes[d];

@@ -117,11 +117,9 @@ tn_status tni_run_native_layer_norm(const tn_cell *args, tn_cell *rets) {
     tn_tensor *weight = tni_arg_tensor(&args[2]), *bias = tni_arg_tensor(&args[3]);
     int64_t list[TN_MAX_RANK];
     tn_ints dims = last_dims(input->view.rank, tni_arg_ints(&args[1]).n, false, list);
-    tn_dtype dtype = input->view.dtype;
     tni_temps tmp = {0};
-    tn_tensor *x = tni_widened(&tmp, input);
-    tn_tensor *mean = tni_own(&tmp, tni_mean_dim(x, dims, true, TN_DTYPE_NONE));
-    x = centred(&tmp, x, mean);
+    tn_tensor *mean = tni_own(&tmp, tni_mean_dim(input, dims, true, TN_DTYPE_NONE));
+    tn_tensor *x = centred(&tmp, input, mean);
     tn_tensor *rstd = mean_of_squares(&tmp, x, dims);
     rstd = tni_own(&tmp, tni_add_scalar(rstd, tn_float(args[4].v.f64), tn_int(1)));
     rstd = tni_own(&tmp, tni_rsqrt(rstd));
@@ -130,10 +128,18 @@ tn_status tni_run_native_layer_norm(const tn_cell *args, tn_cell *rets) {
         x = tni_then(&tmp, tni_mul(x, weight), x);
     if (bias)
         x = tni_then(&tmp, tni_add(x, bias, tn_int(1)), x);
-    results[0] = tni_as_dtype(&tmp, x, dtype);
-    results[1] = tni_as_dtype(&tmp, mean, dtype);
-    results[2] = tni_as_dtype(&tmp, rstd, dtype);
+    results[0] = x;
+    results[1] = mean;
+    results[2] = rstd;
     return tni_temps_return_many(&tmp, results, 3, rets);
+}
+
+/* constant + (again - again): its value, to the last bit, with the history of what was computed
+ * again. */
+static tn_tensor *with_history(tni_temps *tmp, tn_tensor *constant, tn_tensor *again) {
+    tn_tensor *same = tni_own(tmp, tni_detach(again));
+    tn_tensor *zero = tni_own(tmp, tni_sub(again, same, tn_int(1)));
+    return tni_own(tmp, tni_add(constant, zero, tn_int(1)));
 }
 
 /* mean and rstd as they were computed. Where a second derivative may be taken they are computed
@@ -141,20 +147,20 @@ tn_status tni_run_native_layer_norm(const tn_cell *args, tn_cell *rets) {
  * variance. */
 static void statistics(tni_temps *tmp, tn_tensor *input, tn_ints dims, tn_tensor **mean,
                        tn_tensor **rstd) {
+    *mean = tni_widened(tmp, *mean);
     *rstd = tni_widened(tmp, *rstd);
-    if (!tn_grad_enabled() || !tni_requires_grad(input)) {
-        *mean = tni_widened(tmp, *mean);
+    if (!tn_grad_enabled() || !tni_requires_grad(input))
         return;
-    }
     tn_tensor *x = tni_widened(tmp, input);
-    *mean = tni_own(tmp, tni_mean_dim(x, dims, true, TN_DTYPE_NONE));
-    x = centred(tmp, x, *mean);
+    tn_tensor *centre = tni_own(tmp, tni_mean_dim(x, dims, true, TN_DTYPE_NONE));
+    *mean = with_history(tmp, *mean, centre);
+    x = centred(tmp, x, centre);
     tn_tensor *variance = mean_of_squares(tmp, x, dims);
     tn_tensor *constant = tni_own(tmp, tni_detach(variance));
     tn_tensor *eps = tni_own(tmp, tni_pow_scalar(*rstd, tn_float(-2)));
     eps = tni_own(tmp, tni_sub(eps, constant, tn_int(1)));
     variance = tni_own(tmp, tni_add(variance, eps, tn_int(1)));
-    *rstd = tni_own(tmp, tni_rsqrt(variance));
+    *rstd = with_history(tmp, *rstd, tni_own(tmp, tni_rsqrt(variance)));
 }
 
 /* (input - mean) * rstd; also gives rstd */
@@ -176,17 +182,14 @@ tn_status tni_run_layer_norm_backward(const tn_cell *args, tn_cell *rets) {
     tni_temps tmp = {0};
     tn_tensor *xhat =
         normalised(&tmp, input, tni_arg_tensor(&args[2]), tni_arg_tensor(&args[3]), dims, &rstd);
-    tn_tensor *g = tni_widened(&tmp, grad);
-    if (weight)
-        g = tni_then(&tmp, tni_mul(g, weight), g);
+    tn_tensor *g = weight ? tni_own(&tmp, tni_mul(grad, weight)) : grad;
     tn_tensor *along = tni_own(&tmp, tni_mul(g, xhat));
     along = tni_then(&tmp, tni_mean_dim(along, dims, true, TN_DTYPE_NONE), along);
     along = tni_then(&tmp, tni_mul(xhat, along), xhat);
     tn_tensor *mean = tni_own(&tmp, tni_mean_dim(g, dims, true, TN_DTYPE_NONE));
     g = tni_then(&tmp, tni_sub(g, mean, tn_int(1)), g);
     g = tni_then(&tmp, tni_sub(g, along, tn_int(1)), g);
-    g = tni_then(&tmp, tni_mul(g, rstd), g);
-    return tni_temps_return(&tmp, tni_as_dtype(&tmp, g, input->view.dtype), rets);
+    return tni_temps_return(&tmp, tni_then(&tmp, tni_mul(g, rstd), g), rets);
 }
 
 tn_tensor *tni_layer_norm_backward_weight(tn_tensor *grad, tn_tensor *input, tn_tensor *mean,
@@ -231,11 +234,12 @@ static tn_status update(tn_tensor *running, tn_tensor *value, double momentum) {
     tni_temps tmp = {0};
     tn_tensor *flat = tni_own(&tmp, tni_detach(value));
     flat = tni_own(&tmp, tni_reshape(flat, tni_sizes(running)));
-    tn_tensor *scaled =
-        flat ? tni_own(&tmp, tni_mul_scalar_(running, tn_float(1 - momentum))) : NULL;
-    tn_tensor *sum = tni_own(&tmp, tni_add_(scaled, flat, tn_float(momentum)));
+    tn_tensor *next =
+        tni_own(&tmp, tni_mul_scalar(tni_widened(&tmp, running), tn_float(1 - momentum)));
+    next = tni_own(&tmp, tni_add(next, flat, tn_float(momentum)));
+    tn_tensor *stored = next ? tni_own(&tmp, tni_copy_(running, next, false)) : NULL;
     tni_temps_finish(&tmp);
-    return sum ? TN_OK : tni_failed();
+    return stored ? TN_OK : tni_failed();
 }
 
 /* A tensor of C elements as [1, C, 1, ...] of the input's rank. */
@@ -307,8 +311,8 @@ tn_status tni_run_batch_norm(const tn_cell *args, tn_cell *rets) {
             status = update(running_var, unbiased, momentum);
         }
     } else {
-        mean = per_channel(&tmp, running_mean, rank);
-        variance = per_channel(&tmp, running_var, rank);
+        mean = per_channel(&tmp, tni_widened(&tmp, running_mean), rank);
+        variance = per_channel(&tmp, tni_widened(&tmp, running_var), rank);
         x = centred(&tmp, x, mean);
     }
     tn_tensor *scale = tni_own(&tmp, tni_add_scalar(variance, tn_float(args[7].v.f64), tn_int(1)));

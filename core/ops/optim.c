@@ -2,6 +2,7 @@
  * operators in place. Both compute what plugin-sdk/kernels.toml says. */
 
 #include "core/ops/functions.h"
+#include "core/ops/halves.h"
 
 #include <math.h>
 
@@ -70,10 +71,31 @@ static tn_thread_keys without_autograd(void) {
     return before;
 }
 
-static tn_status done(tni_temps *temps, tn_tensor *last, tn_thread_keys before) {
+/* The tensors in which the steps compute: in the place of halves, where eps would be 0 and the
+ * moments would lose what is added to them, copies in f32. */
+typedef struct computed {
+    uint32_t n;
+    tn_tensor *given[4], *t[4];
+} computed;
+
+static computed widened(tni_temps *temps, tn_tensor *const *given, uint32_t n) {
+    computed c = {.n = n};
+    for (uint32_t i = 0; i < n; i++) {
+        c.given[i] = given[i];
+        c.t[i] = tni_widened(temps, given[i]);
+    }
+    return c;
+}
+
+/* Stores what was computed in copies; the gradient, t[1], is only read. */
+static tn_status done(tni_temps *temps, tn_tensor *last, const computed *c, tn_thread_keys before) {
+    tn_status status = last ? TN_OK : tni_failed();
+    for (uint32_t i = 0; i < c->n && status == TN_OK; i++)
+        if (i != 1 && c->t[i] != c->given[i])
+            status = tni_copy_data(c->given[i], c->t[i]);
     tni_temps_finish(temps);
     tni_thread_keys = before;
-    return last ? TN_OK : tni_failed();
+    return status;
 }
 
 /* g = maximize ? -grad : grad */
@@ -98,12 +120,13 @@ tn_status tni_run_fused_sgd_(const tn_cell *args, tn_cell *rets) {
     double lr = args[3].v.f64, momentum = args[4].v.f64, dampening = args[5].v.f64;
     double decay = args[6].v.f64;
     tn_thread_keys before = without_autograd();
-    tn_tensor *g = signed_grad(&tmp, t[1], args[8].v.boolean);
-    g = tni_own(&tmp, tni_add(g, t[0], tn_float(decay)));
-    tn_tensor *buffer = tni_own(&tmp, tni_mul_scalar_(t[2], tn_float(momentum)));
+    computed c = widened(&tmp, t, 3);
+    tn_tensor *g = signed_grad(&tmp, c.t[1], args[8].v.boolean);
+    g = tni_own(&tmp, tni_add(g, c.t[0], tn_float(decay)));
+    tn_tensor *buffer = tni_own(&tmp, tni_mul_scalar_(c.t[2], tn_float(momentum)));
     buffer = tni_own(&tmp, tni_add_(buffer, g, tn_float(1 - dampening)));
     g = args[7].v.boolean ? tni_own(&tmp, tni_add(g, buffer, tn_float(momentum))) : buffer;
-    return done(&tmp, tni_own(&tmp, tni_add_(t[0], g, tn_float(-lr))), before);
+    return done(&tmp, tni_own(&tmp, tni_add_(c.t[0], g, tn_float(-lr))), &c, before);
 }
 
 /* fused_adamw_(self, grad, exp_avg, exp_avg_sq, lr, beta1, beta2, eps, weight_decay, step,
@@ -126,16 +149,17 @@ tn_status tni_run_fused_adamw_(const tn_cell *args, tn_cell *rets) {
     double lr = args[4].v.f64, beta1 = args[5].v.f64, beta2 = args[6].v.f64, eps = args[7].v.f64;
     double decay = args[8].v.f64, step = (double)args[9].v.i64;
     tn_thread_keys before = without_autograd();
-    tn_tensor *g = signed_grad(&tmp, t[1], args[10].v.boolean);
-    tn_tensor *m = tni_own(&tmp, tni_mul_scalar_(t[2], tn_float(beta1)));
+    computed c = widened(&tmp, t, 4);
+    tn_tensor *g = signed_grad(&tmp, c.t[1], args[10].v.boolean);
+    tn_tensor *m = tni_own(&tmp, tni_mul_scalar_(c.t[2], tn_float(beta1)));
     m = tni_own(&tmp, tni_add_(m, g, tn_float(1 - beta1)));
-    tn_tensor *v = tni_own(&tmp, tni_mul_scalar_(t[3], tn_float(beta2)));
+    tn_tensor *v = tni_own(&tmp, tni_mul_scalar_(c.t[3], tn_float(beta2)));
     v = tni_own(&tmp, tni_add_(v, tni_own(&tmp, tni_mul(g, g)), tn_float(1 - beta2)));
     tn_tensor *root =
         tni_own(&tmp, tni_sqrt(tni_own(&tmp, tni_div_scalar(v, tn_float(1 - pow(beta2, step))))));
     tn_tensor *ratio =
         tni_own(&tmp, tni_div(m, tni_own(&tmp, tni_add_scalar(root, tn_float(eps), tn_int(1)))));
-    tn_tensor *self = tni_own(&tmp, tni_mul_scalar_(t[0], tn_float(1 - lr * decay)));
+    tn_tensor *self = tni_own(&tmp, tni_mul_scalar_(c.t[0], tn_float(1 - lr * decay)));
     return done(&tmp, tni_own(&tmp, tni_add_(self, ratio, tn_float(-lr / (1 - pow(beta1, step))))),
-                before);
+                &c, before);
 }

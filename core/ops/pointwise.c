@@ -1,7 +1,9 @@
 /* Pointwise operators out of the small set, where one expression in the table does not say it. */
 
 #include "core/ops/functions.h"
+#include "core/ops/halves.h"
 
+#include <math.h>
 #include <string.h>
 
 /* (0 < x) - (x < 0); NaN stays */
@@ -50,7 +52,7 @@ tn_status tni_run_log1p(const tn_cell *args, tn_cell *rets) {
         rets);
 }
 
-/* floor(x + 1/2), less one where x lies half way and that is odd */
+/* floor(x), raised where more than 1/2 is left, or just that and it is odd */
 tn_status tni_run_round(const tn_cell *args, tn_cell *rets) {
     tni_temps tmp = {0};
     tn_tensor *x = tni_arg_tensor(&args[0]);
@@ -64,7 +66,18 @@ tn_status tni_run_round(const tn_cell *args, tn_cell *rets) {
     tn_tensor *up =
         tni_own(&tmp, tni_bitwise_or(tni_own(&tmp, tni_gt_scalar(rest, tn_float(0.5))), tie));
     tn_tensor *raised = tni_own(&tmp, tni_add_scalar(low, tn_int(1), tn_int(1)));
-    return tni_temps_return(&tmp, tni_own(&tmp, tni_where(up, raised, low)), rets);
+    tn_tensor *result = tni_own(&tmp, tni_where(up, raised, low));
+    tn_tensor *zero = tni_own(&tmp, tni_mul_scalar(x, tn_int(0))); /* of x's sign */
+    tn_tensor *vanishes = tni_own(&tmp, tni_eq_scalar(result, tn_int(0)));
+    return tni_temps_return(&tmp, tni_own(&tmp, tni_where(vanishes, zero, result)), rets);
+}
+
+tn_status tni_run_square(const tn_cell *args, tn_cell *rets) {
+    tni_temps tmp = {0};
+    tn_tensor *x = tni_arg_tensor(&args[0]);
+    if (x->view.dtype == TN_BOOL) /* a count of truths, as sums are */
+        x = tni_own(&tmp, tni_to_dtype(x, TN_I64));
+    return tni_temps_return(&tmp, tni_own(&tmp, tni_mul(x, x)), rets);
 }
 
 tn_status tni_run_bitwise_not(const tn_cell *args, tn_cell *rets) {
@@ -92,9 +105,26 @@ tn_status tni_run_rsub(const tn_cell *args, tn_cell *rets) {
         &tmp, tni_own(&tmp, tni_add_scalar(tni_own(&tmp, tni_neg(x)), args[1], tn_int(1))), rets);
 }
 
-/* A bound as a 0-dim tensor of x's dtype. */
-static tn_tensor *bound(tni_temps *list, tn_tensor *x, tn_scalar value) {
-    return tni_own(list, tni_full(TN_SCALAR_SHAPE, value, x->view.dtype, x->device->id));
+/* A bound brought into the range of an integer dtype. */
+static tn_scalar saturated(tn_dtype dtype, tn_scalar bound) {
+    if (tni_is_float(dtype))
+        return bound;
+    int bits = 8 * (int)tni_dtype_size(dtype) - (dtype != TN_U8);
+    int64_t highest = (int64_t)(((uint64_t)1 << bits) - 1), value = tni_scalar_i64(bound);
+    int64_t lowest = dtype == TN_U8 ? 0 : -highest - 1;
+    return tn_int(value < lowest ? lowest : value > highest ? highest : value);
+}
+
+/* x where it is not beyond the bound, else the bound; NaN where either is. */
+static tn_tensor *bounded(tni_temps *list, tn_tensor *x, tn_scalar bound, bool from_below) {
+    if (bound.tag == TN_CELL_NONE || !x)
+        return x;
+    if (isnan(tni_scalar_f64(bound)))
+        return tni_own(list, tni_mul_scalar(x, bound));
+    tn_tensor *limit = tni_own(list, tni_full(TN_SCALAR_SHAPE, saturated(x->view.dtype, bound),
+                                              x->view.dtype, x->device->id));
+    tn_tensor *beyond = tni_own(list, from_below ? tni_lt(x, limit) : tni_lt(limit, x));
+    return tni_own(list, tni_where(beyond, limit, x));
 }
 
 tn_status tni_run_clamp(const tn_cell *args, tn_cell *rets) {
@@ -102,11 +132,47 @@ tn_status tni_run_clamp(const tn_cell *args, tn_cell *rets) {
     tn_tensor *x = tni_arg_tensor(&args[0]);
     if (args[1].tag == TN_CELL_NONE && args[2].tag == TN_CELL_NONE)
         return tni_temps_return(&tmp, tni_own(&tmp, tni_clone(x)), rets);
-    if (args[1].tag != TN_CELL_NONE)
-        x = tni_own(&tmp, tni_maximum(x, bound(&tmp, x, args[1])));
-    if (x && args[2].tag != TN_CELL_NONE)
-        x = tni_own(&tmp, tni_minimum(x, bound(&tmp, x, args[2])));
-    return tni_temps_return(&tmp, x, rets);
+    x = bounded(&tmp, x, args[1], true);
+    return tni_temps_return(&tmp, bounded(&tmp, x, args[2], false), rets);
+}
+
+/* x where it is not beyond the bound, else that; NaN where either is. */
+static tn_tensor *bounded_by(tni_temps *list, tn_tensor *x, tn_tensor *bound, bool from_below) {
+    if (!bound)
+        return x;
+    tn_tensor *beyond = tni_own(list, from_below ? tni_lt(x, bound) : tni_lt(bound, x));
+    beyond = tni_own(list, tni_bitwise_or(beyond, tni_own(list, tni_isnan(bound))));
+    return tni_own(list, tni_where(beyond, bound, x));
+}
+
+tn_status tni_run_clamp_tensor(const tn_cell *args, tn_cell *rets) {
+    tni_temps tmp = {0};
+    tn_tensor *x = tni_arg_tensor(&args[0]);
+    tn_tensor *min = tni_arg_tensor(&args[1]), *max = tni_arg_tensor(&args[2]);
+    if (!min && !max)
+        return tni_temps_return(&tmp, tni_own(&tmp, tni_clone(x)), rets);
+    x = bounded_by(&tmp, x, min, true);
+    return tni_temps_return(&tmp, bounded_by(&tmp, x, max, false), rets);
+}
+
+/* div(self, other, rounding_mode). Of integers the floor, raised where something is left and the
+ * quotient is negative. */
+tn_status tni_run_div_mode(const tn_cell *args, tn_cell *rets) {
+    tn_tensor *a = tni_arg_tensor(&args[0]), *b = tni_arg_tensor(&args[1]);
+    tni_temps tmp = {0};
+    if (args[2].v.string[0] == 'f')
+        return tni_return(rets, tni_floor_divide(a, b));
+    if (tni_is_float(tn_promote(a->view.dtype, b->view.dtype))) {
+        tn_tensor *quotient = tni_own(&tmp, tni_div(a, b));
+        return tni_temps_return(&tmp, tni_own(&tmp, tni_trunc(quotient)), rets);
+    }
+    tn_tensor *low = tni_own(&tmp, tni_floor_divide(a, b));
+    tn_tensor *rest = tni_own(&tmp, tni_remainder(a, b));
+    tn_tensor *negative = tni_own(&tmp, tni_ne(tni_own(&tmp, tni_lt_scalar(a, tn_int(0))),
+                                               tni_own(&tmp, tni_lt_scalar(b, tn_int(0)))));
+    tn_tensor *raised =
+        tni_own(&tmp, tni_bitwise_and(negative, tni_own(&tmp, tni_ne_scalar(rest, tn_int(0)))));
+    return tni_temps_return(&tmp, tni_own(&tmp, tni_add(low, raised, tn_int(1))), rets);
 }
 
 /* where(self < other, self, other), and NaN if either is */
@@ -119,6 +185,20 @@ tn_status tni_run_minimum(const tn_cell *args, tn_cell *rets) {
 }
 
 /* ---- activations ------------------------------------------------------------------------- */
+
+/* 1 / (1 + e) or e / (1 + e), with e = exp(-|x|), which does not overflow */
+tn_status tni_run_sigmoid(const tn_cell *args, tn_cell *rets) {
+    tni_temps tmp = {0};
+    tn_tensor *x = tni_arg_tensor(&args[0]);
+    tn_tensor *negative = tni_own(&tmp, tni_lt_scalar(x, tn_int(0)));
+    tn_tensor *e = tni_own(&tmp, tni_where(negative, x, tni_own(&tmp, tni_neg(x))));
+    e = tni_then(&tmp, tni_exp(e), e);
+    tn_tensor *one =
+        tni_own(&tmp, tni_full(TN_SCALAR_SHAPE, tn_int(1), x->view.dtype, x->device->id));
+    tn_tensor *part = tni_own(&tmp, tni_where(negative, e, one));
+    e = tni_then(&tmp, tni_add_scalar(e, tn_int(1), tn_int(1)), e);
+    return tni_temps_return(&tmp, tni_own(&tmp, tni_div(part, e)), rets);
+}
 
 tn_status tni_run_silu_backward(const tn_cell *args, tn_cell *rets) {
     tni_temps tmp = {0};
@@ -193,6 +273,17 @@ tn_status tni_run_gelu_backward(const tn_cell *args, tn_cell *rets) {
 
 /* ---- for formulas ------------------------------------------------------------------------ */
 
+/* The scalar as a zero-dimensional tensor of the dtype in which it would meet t. */
+tn_tensor *tni_scalar_beside(tn_tensor *t, tn_scalar value) {
+    if (!t)
+        return NULL;
+    tn_cell cell = tni_cell_tensor(t);
+    tni_promotion promotion = {TN_DTYPE_NONE, TN_DTYPE_NONE, TN_DTYPE_NONE};
+    tni_promotion_add(&promotion, &cell);
+    tni_promotion_add(&promotion, &value);
+    return tni_full(TN_SCALAR_SHAPE, value, tni_promotion_result(&promotion), t->device->id);
+}
+
 /* A zero-dimensional zero of t's dtype and device. */
 tn_tensor *tni_zero_of(tn_tensor *t) {
     return t ? tni_zeros(TN_SCALAR_SHAPE, t->view.dtype, t->device->id) : NULL;
@@ -210,6 +301,9 @@ tn_tensor *tni_scaled(tn_tensor *t, tn_scalar factor) {
 /* exponent * self ^ (exponent - 1), 0 where the exponent is 0 */
 tn_tensor *tni_pow_backward_self(tn_tensor *grad, tn_tensor *self, tn_tensor *exponent) {
     tni_temps tmp = {0};
+    grad = tni_widened(&tmp, grad);
+    self = tni_widened(&tmp, self);
+    exponent = tni_widened(&tmp, exponent);
     tn_tensor *less = tni_own(&tmp, tni_add_scalar(exponent, tn_int(-1), tn_int(1)));
     tn_tensor *slope = tni_own(&tmp, tni_mul(exponent, tni_own(&tmp, tni_pow(self, less))));
     tn_tensor *zero = tni_own(&tmp, tni_eq_scalar(exponent, tn_int(0)));
@@ -221,6 +315,8 @@ tn_tensor *tni_pow_backward_self(tn_tensor *grad, tn_tensor *self, tn_tensor *ex
 tn_tensor *tni_pow_backward_exponent(tn_tensor *grad, tn_tensor *self, tn_tensor *exponent,
                                      tn_tensor *result) {
     tni_temps tmp = {0};
+    grad = tni_widened(&tmp, grad);
+    self = tni_widened(&tmp, self);
     tn_tensor *flat =
         tni_own(&tmp, tni_bitwise_and(tni_own(&tmp, tni_eq_scalar(self, tn_int(0))),
                                       tni_own(&tmp, tni_ge_scalar(exponent, tn_int(0)))));
@@ -234,17 +330,20 @@ tn_tensor *tni_pow_scalar_backward(tn_tensor *grad, tn_tensor *self, tn_scalar e
     if (e == 0)
         return grad ? tni_zeros_like(grad, TN_DTYPE_NONE, tn_no_device()) : NULL;
     tni_temps tmp = {0};
+    grad = tni_widened(&tmp, grad);
+    self = tni_widened(&tmp, self);
     tn_scalar less = exponent.tag == TN_CELL_F64 ? tn_float(e - 1) : tn_int(exponent.v.i64 - 1);
     tn_tensor *slope =
         tni_own(&tmp, tni_mul_scalar(tni_own(&tmp, tni_pow_scalar(self, less)), exponent));
     return tni_temps_keep(&tmp, tni_own(&tmp, tni_mul(grad, slope)));
 }
 
+/* Nothing passes at a bound, as nothing passes beyond it. */
 tn_tensor *tni_clamp_backward(tn_tensor *grad, tn_tensor *self, tn_scalar min, tn_scalar max) {
     tni_temps tmp = {0};
-    tn_tensor *in = min.tag != TN_CELL_NONE ? tni_own(&tmp, tni_ge_scalar(self, min)) : NULL;
+    tn_tensor *in = min.tag != TN_CELL_NONE ? tni_own(&tmp, tni_gt_scalar(self, min)) : NULL;
     if (max.tag != TN_CELL_NONE) {
-        tn_tensor *below = tni_own(&tmp, tni_le_scalar(self, max));
+        tn_tensor *below = tni_own(&tmp, tni_lt_scalar(self, max));
         in = in ? tni_own(&tmp, tni_bitwise_and(in, below)) : below;
     }
     return tni_temps_keep(&tmp,

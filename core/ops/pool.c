@@ -173,10 +173,8 @@ static tn_tensor *places_from_end(const tni_window *w, tni_device *device) {
     int64_t sizes[4] = {w->kernel[0], w->kernel[1], w->out[0], w->out[1]};
     int64_t n = sizes[0] * sizes[1] * sizes[2] * sizes[3], at = 0;
     int64_t *table = tni_alloc((size_t)n * sizeof *table);
-    if (!table) {
-        tni_fail_memory("a table of pooling windows");
-        return NULL;
-    }
+    if (!table)
+        return tni_fail_memory_null("a table of pooling windows");
     for (int64_t i = 0; i < sizes[0]; i++)
         for (int64_t j = 0; j < sizes[1]; j++)
             for (int64_t y = 0; y < sizes[2]; y++)
@@ -315,10 +313,8 @@ static tn_tensor *divided(const tni_window *w, tn_tensor *t, bool count_include_
         return NULL;
     int64_t rows = w->out[0], columns = w->out[1], n = rows * columns;
     float *counts = tni_alloc((size_t)n * sizeof *counts);
-    if (!counts) {
-        tni_fail_memory("a table of pooling windows");
-        return NULL;
-    }
+    if (!counts)
+        return tni_fail_memory_null("a table of pooling windows");
     bool all_equal = true;
     for (int64_t y = 0; y < rows; y++)
         for (int64_t x = 0; x < columns; x++) {

@@ -5,6 +5,7 @@
  * numbers differ by the rounding of log, sqrt and cos. Each element uses words of its own, counted
  * by its logical index: neither strides nor threads change what it gets. */
 #include "core/ops/functions.h"
+#include "core/ops/halves.h"
 #include "core/random/generator.h"
 
 #include <math.h>
@@ -30,16 +31,12 @@ tn_status tni_infer_random_bits(tni_build *b) {
 static tn_tensor *draw(const char *call, tn_ints size, tn_dtype dtype, tni_device *device) {
     int64_t numel;
     char text[TNI_SHAPE_TEXT];
-    if ((uint64_t)size.n > TN_MAX_RANK) {
-        tni_fail(TN_SHAPE, "%s: size must have 0 to %d dimensions, but has %lld", call, TN_MAX_RANK,
-                 (long long)size.n);
-        return NULL;
-    }
-    if (!tni_numel((int32_t)size.n, size.data, 8, &numel)) {
-        tni_fail(TN_SHAPE, "%s: size %s is negative or too large", call,
-                 tni_shape_text((int32_t)size.n, size.data, text));
-        return NULL;
-    }
+    if ((uint64_t)size.n > TN_MAX_RANK)
+        return tni_fail_null(TN_SHAPE, "%s: size must have 0 to %d dimensions, but has %lld", call,
+                             TN_MAX_RANK, (long long)size.n);
+    if (!tni_numel((int32_t)size.n, size.data, 8, &numel))
+        return tni_fail_null(TN_SHAPE, "%s: size %s is negative or too large", call,
+                             tni_shape_text((int32_t)size.n, size.data, text));
     uint64_t seed, offset;
     tni_generator_take(device, (uint64_t)numel * (dtype == TN_I64 ? 2 : 1), &seed, &offset);
     return tni_random_bits(size, (int64_t)seed, (int64_t)offset, dtype, device->id);
@@ -196,8 +193,9 @@ tn_status tni_run_uniform_(const tn_cell *args, tn_cell *rets) {
     tni_temps tmp = {0};
     tn_tensor *u =
         tni_own(&tmp, uniform("tn_uniform_", tni_sizes(self), self->view.dtype, self->device));
-    u = tni_own(&tmp, tni_mul_scalar(u, tn_float(high - low)));
+    u = tni_own(&tmp, tni_mul_scalar(tni_widened(&tmp, u), tn_float(high - low)));
     u = tni_own(&tmp, tni_add_scalar(u, tn_float(low), tn_int(1)));
+    u = tni_as_dtype(&tmp, u, self->view.dtype);
     tn_tensor *lowest =
         u ? tni_own(&tmp, tni_full(TN_SCALAR_SHAPE, tn_float(low), u->view.dtype, self->device->id))
           : NULL;
@@ -213,8 +211,8 @@ tn_status tni_run_normal_(const tn_cell *args, tn_cell *rets) {
     if (!tni_check_distinct("tn_normal_", self))
         return tni_failed();
     tni_temps tmp = {0};
-    tn_tensor *z =
-        tni_own(&tmp, normal("tn_normal_", tni_sizes(self), self->view.dtype, self->device));
+    tn_dtype in = tni_is_half(self->view.dtype) ? TN_F32 : self->view.dtype;
+    tn_tensor *z = tni_own(&tmp, normal("tn_normal_", tni_sizes(self), in, self->device));
     z = tni_own(&tmp, tni_mul_scalar(z, tn_float(std)));
     return store(self, tni_own(&tmp, tni_add_scalar(z, tn_float(mean), tn_int(1))), &tmp, rets);
 }
@@ -248,8 +246,10 @@ tn_status tni_run_dropout(const tn_cell *args, tn_cell *rets) {
         return tni_return(rets, tni_keep(input));
     tni_temps tmp = {0};
     tn_tensor *mask = tni_own(&tmp, tni_bernoulli_mask(tni_sizes(input), 1 - p, input->device->id));
-    tn_tensor *scale = tni_own(&tmp, tni_to_dtype(mask, input->view.dtype));
+    tn_tensor *x = tni_widened(&tmp, input);
+    tn_tensor *scale = x ? tni_own(&tmp, tni_to_dtype(mask, x->view.dtype)) : NULL;
     if (p < 1)
         scale = tni_own(&tmp, tni_mul_scalar(scale, tn_float(1 / (1 - p))));
-    return tni_temps_return(&tmp, tni_own(&tmp, tni_mul(input, scale)), rets);
+    x = tni_own(&tmp, tni_mul(x, scale));
+    return tni_temps_return(&tmp, tni_as_dtype(&tmp, x, input->view.dtype), rets);
 }

@@ -1,5 +1,5 @@
 /* Reductions: shapes and dtypes, those made of other operators, the decompositions of those whose
- * kernel is optional, and derivatives. mean, prod, var and logsumexp have none in the table: autograd
+ * kernel is optional, and derivatives. mean, prod and logsumexp have none in the table: autograd
  * looks through them, so every step here has one.
  *
  * A kernel keeps the reduced dimensions with size 1 and never sees rank 0; what the caller gets is
@@ -68,9 +68,11 @@ tn_status tni_infer_reduce_same(tni_build *b) {
     return reduce_over(b, tni_arg_ints(&b->args[1]), b->args[2].v.boolean);
 }
 
-/* prod(self, dim, keepdim) of one dimension */
+/* prod(self, dim, keepdim, dtype) of one dimension */
 tn_status tni_infer_prod(tni_build *b) {
-    b->types[0] = tni_accumulator_dtype(tni_build_tensor(b, 0)->view.dtype);
+    tn_dtype dtype = tni_arg_dtype(&b->args[3]);
+    b->types[0] =
+        dtype != TN_DTYPE_NONE ? dtype : tni_accumulator_dtype(tni_build_tensor(b, 0)->view.dtype);
     b->has_empty_value = true;
     b->empty_value = tn_int(1);
     return reduce_over(b, tn_ints_of(&b->args[1].v.i64, 1), b->args[2].v.boolean);
@@ -142,22 +144,19 @@ tn_status tni_run_mean_dim(const tn_cell *args, tn_cell *rets) {
 tn_status tni_run_var_dim(const tn_cell *args, tn_cell *rets) {
     tn_tensor *self = tni_arg_tensor(&args[0]);
     tn_ints dim = tni_arg_ints(&args[1]);
-    tn_dtype dtype = self->view.dtype;
     uint32_t mask;
-    if (!tni_is_float(dtype))
+    if (!tni_is_float(self->view.dtype))
         return tni_fail(TN_DTYPE, "tn_var: not defined for %s; cast with tn_to_dtype",
-                        tn_dtype_name(dtype));
+                        tn_dtype_name(self->view.dtype));
     if (!tni_reduce_mask(dim, self->view.rank, "tn_var", &mask))
         return tni_failed();
     double n = fmax(0, (double)tni_reduce_count(self, mask) - args[2].v.f64);
     tni_temps tmp = {0};
-    tn_tensor *x = tni_widened(&tmp, self);
-    tn_tensor *mean = tni_own(&tmp, tni_mean_dim(x, dim, true, TN_DTYPE_NONE));
-    x = tni_then(&tmp, tni_sub(x, mean, tn_int(1)), x);
+    tn_tensor *mean = tni_own(&tmp, tni_mean_dim(self, dim, true, TN_DTYPE_NONE));
+    tn_tensor *x = tni_own(&tmp, tni_sub(self, mean, tn_int(1)));
     x = tni_then(&tmp, tni_mul(x, x), x);
     x = tni_then(&tmp, tni_sum_dim(x, dim, args[3].v.boolean, TN_DTYPE_NONE), x);
-    x = tni_then(&tmp, tni_div_scalar(x, tn_float(n)), x);
-    return tni_temps_return(&tmp, tni_as_dtype(&tmp, x, dtype), rets);
+    return tni_temps_return(&tmp, tni_then(&tmp, tni_div_scalar(x, tn_float(n)), x), rets);
 }
 
 static double largest_finite(tn_dtype dtype) {
@@ -217,17 +216,17 @@ tn_status tni_run_prod_dim(const tn_cell *args, tn_cell *rets) {
     int32_t dim = tni_wrap_dim(args[1].v.i64, self->view.rank, "tn_prod");
     if (dim < 0)
         return tni_failed();
-    tn_dtype dtype = tni_is_float(self->view.dtype) ? self->view.dtype : TN_I64;
+    tn_dtype dtype = tni_arg_dtype(&args[3]);
+    if (dtype == TN_DTYPE_NONE)
+        dtype = tni_accumulator_dtype(self->view.dtype);
     if (self->view.rank == 0)
         return tni_return(rets, tni_to_copy(self, dtype, tn_no_device()));
     tni_temps tmp = {0};
     tn_tensor *x = tni_as_dtype(&tmp, self, dtype);
     int64_t n = self->sizes[dim];
-    if (n == 0) {
-        int64_t sizes[TN_MAX_RANK];
-        for (int32_t d = 0; d < self->view.rank; d++)
-            sizes[d] = d == dim ? 1 : self->sizes[d];
-        x = tni_own(&tmp, tni_ones(tn_ints_of(sizes, self->view.rank), dtype, self->device->id));
+    if (n == 0) { /* ones, which depend on x: its gradient is empty, but there is one */
+        x = tni_then(&tmp, tni_sum_dim(x, TN_SHAPE(dim), true, TN_DTYPE_NONE), x);
+        x = tni_then(&tmp, tni_add_scalar(x, tn_int(1), tn_int(1)), x);
     } else if (n == 1) {
         x = tni_own(&tmp, tni_clone(x));
     }
@@ -312,14 +311,16 @@ tn_status tni_run_argmin(const tn_cell *args, tn_cell *rets) {
     return run_arg(args, rets, false, "tn_argmin");
 }
 
-/* max(self, dim, keepdim) -> values, indices: gather passes the gradient to the element found. */
-tn_status tni_run_max_dim(const tn_cell *args, tn_cell *rets) {
+/* max or min(self, dim, keepdim) -> values, indices: gather passes the gradient to the element
+ * found. */
+static tn_status extreme_and_index(const tn_cell *args, tn_cell *rets, const char *call,
+                                   tn_tensor *(*find)(tn_tensor *, int64_t, bool)) {
     tn_tensor *self = tni_arg_tensor(&args[0]), *results[2];
-    int32_t dim = tni_wrap_dim(args[1].v.i64, self->view.rank, "tn_max_dim");
+    int32_t dim = tni_wrap_dim(args[1].v.i64, self->view.rank, call);
     if (dim < 0)
         return tni_failed();
     tni_temps tmp = {0};
-    results[1] = tni_own(&tmp, tni_argmax(self, dim, true));
+    results[1] = tni_own(&tmp, find(self, dim, true));
     if (self->view.rank == 0) {
         results[0] = tni_own(&tmp, tni_clone(self));
     } else {
@@ -328,6 +329,14 @@ tn_status tni_run_max_dim(const tn_cell *args, tn_cell *rets) {
             results[i] = tni_own(&tmp, tni_squeeze_dim(results[i], dim));
     }
     return tni_temps_return_many(&tmp, results, 2, rets);
+}
+
+tn_status tni_run_max_dim(const tn_cell *args, tn_cell *rets) {
+    return extreme_and_index(args, rets, "tn_max_dim", tni_argmax);
+}
+
+tn_status tni_run_min_dim(const tn_cell *args, tn_cell *rets) {
+    return extreme_and_index(args, rets, "tn_min_dim", tni_argmin);
 }
 
 /* any from amax, all from amin; `none` makes the answer for no elements. */
@@ -351,6 +360,58 @@ tn_status tni_run_all(const tn_cell *args, tn_cell *rets) {
     return run_truth(args, rets, tni_amin, tni_ones);
 }
 
+/* The same over dimensions: the number of truths, or of the others, which is 0 of no elements too. */
+static tn_status run_truth_dim(const tn_cell *args, tn_cell *rets, bool all) {
+    tni_temps tmp = {0};
+    tn_tensor *self = tni_arg_tensor(&args[0]);
+    uint32_t mask;
+    if (!tni_reduce_mask(tni_arg_ints(&args[1]), self->view.rank, all ? "tn_all_dim" : "tn_any_dim",
+                         &mask))
+        return tni_failed();
+    tn_tensor *x = tni_own(&tmp, all ? tni_logical_not(self) : tni_ne_scalar(self, tn_int(0)));
+    x = tni_then(&tmp, tni_sum_dim(x, tni_arg_ints(&args[1]), args[2].v.boolean, TN_DTYPE_NONE), x);
+    x = tni_then(&tmp, all ? tni_eq_scalar(x, tn_int(0)) : tni_ne_scalar(x, tn_int(0)), x);
+    return tni_temps_return(&tmp, x, rets);
+}
+
+tn_status tni_run_any_dim(const tn_cell *args, tn_cell *rets) {
+    return run_truth_dim(args, rets, false);
+}
+
+tn_status tni_run_all_dim(const tn_cell *args, tn_cell *rets) {
+    return run_truth_dim(args, rets, true);
+}
+
+/* norm(self, p, dim, keepdim) */
+tn_status tni_run_norm_dim(const tn_cell *args, tn_cell *rets) {
+    tn_tensor *self = tni_arg_tensor(&args[0]);
+    tn_ints dim = tni_arg_ints(&args[2]);
+    bool keepdim = args[3].v.boolean;
+    double p = args[1].tag == TN_CELL_NONE ? 2 : tni_scalar_f64(args[1]);
+    uint32_t mask;
+    if (!tni_is_float(self->view.dtype))
+        return tni_fail(TN_DTYPE, "tn_norm: not defined for %s; cast with tn_to_dtype",
+                        tn_dtype_name(self->view.dtype));
+    if (!tni_reduce_mask(dim, self->view.rank, "tn_norm", &mask))
+        return tni_failed();
+    tni_temps tmp = {0};
+    tn_tensor *x = tni_own(&tmp, p == 2 ? tni_mul(self, self) : tni_abs(self));
+    if (isinf(p)) {
+        x = tni_then(&tmp, p > 0 ? tni_amax(x, dim, keepdim) : tni_amin(x, dim, keepdim), x);
+        return tni_temps_return(&tmp, x, rets);
+    }
+    if (p == 0)
+        x = tni_then(&tmp, tni_ne_scalar(x, tn_int(0)), x);
+    else if (p != 1 && p != 2)
+        x = tni_then(&tmp, tni_pow_scalar(x, tn_float(p)), x);
+    x = tni_then(&tmp, tni_sum_dim(x, dim, keepdim, self->view.dtype), x);
+    if (p == 2)
+        x = tni_then(&tmp, tni_sqrt(x), x);
+    else if (p != 0 && p != 1)
+        x = tni_then(&tmp, tni_pow_scalar(x, tn_float(1 / p)), x);
+    return tni_temps_return(&tmp, x, rets);
+}
+
 /* ---- derivatives ------------------------------------------------------------------------- */
 
 /* Each element's share in a sum; `dim` as the caller gave it, empty for all. */
@@ -361,6 +422,23 @@ tn_tensor *tni_sum_backward(tn_tensor *grad, tn_ints sizes, tn_ints dim, bool ke
     tni_temps tmp = {0};
     tn_tensor *restored = tni_own(&tmp, tni_reduce_restore(grad, sizes, mask, keepdim));
     return tni_temps_keep(&tmp, tni_own(&tmp, tni_expand(restored, sizes)));
+}
+
+/* 2 (self - mean) / (n - correction) */
+tn_tensor *tni_var_backward(tn_tensor *grad, tn_tensor *self, tn_ints dim, double correction,
+                            bool keepdim) {
+    uint32_t mask;
+    if (!grad || !self || !tni_reduce_mask(dim, self->view.rank, "tn_var", &mask))
+        return NULL;
+    double n = fmax(0, (double)tni_reduce_count(self, mask) - correction);
+    tni_temps tmp = {0};
+    tn_tensor *x = tni_widened(&tmp, self);
+    tn_tensor *mean = tni_own(&tmp, tni_mean_dim(x, dim, true, TN_DTYPE_NONE));
+    x = tni_then(&tmp, tni_sub(x, mean, tn_int(1)), x);
+    grad = tni_widened(&tmp, grad);
+    tn_tensor *share = tni_own(&tmp, tni_reduce_restore(grad, tni_sizes(self), mask, keepdim));
+    share = tni_own(&tmp, tni_mul_scalar(share, tn_float(2 / n)));
+    return tni_temps_keep(&tmp, tni_own(&tmp, tni_mul(x, share)));
 }
 
 /* The elements that equal the extreme share its gradient evenly. */

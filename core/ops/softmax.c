@@ -43,11 +43,10 @@ tn_status tni_run_log_softmax(const tn_cell *args, tn_cell *rets) {
     return tni_temps_return(&tmp, x, rets);
 }
 
-/* self - its largest along dim; halves as f32, in which the steps that follow are computed. */
+/* self - its largest along dim */
 static tn_tensor *shifted(tni_temps *tmp, tn_tensor *self, tn_ints dim) {
-    tn_tensor *x = tni_widened(tmp, self);
-    tn_tensor *largest = tni_own(tmp, tni_amax(x, dim, true));
-    return tni_then(tmp, tni_sub(x, largest, tn_int(1)), x);
+    tn_tensor *largest = tni_own(tmp, tni_amax(self, dim, true));
+    return tni_own(tmp, tni_sub(self, largest, tn_int(1)));
 }
 
 tn_status tni_run_softmax_forward(const tn_cell *args, tn_cell *rets) {
@@ -57,8 +56,7 @@ tn_status tni_run_softmax_forward(const tn_cell *args, tn_cell *rets) {
     tn_tensor *x = shifted(&tmp, self, dim);
     x = tni_then(&tmp, tni_exp(x), x);
     tn_tensor *sum = tni_own(&tmp, tni_sum_dim(x, dim, true, TN_DTYPE_NONE));
-    x = tni_then(&tmp, tni_div(x, sum), x);
-    return tni_temps_return(&tmp, tni_as_dtype(&tmp, x, self->view.dtype), rets);
+    return tni_temps_return(&tmp, tni_then(&tmp, tni_div(x, sum), x), rets);
 }
 
 tn_status tni_run_log_softmax_forward(const tn_cell *args, tn_cell *rets) {
@@ -69,6 +67,5 @@ tn_status tni_run_log_softmax_forward(const tn_cell *args, tn_cell *rets) {
     tn_tensor *sum = tni_own(&tmp, tni_exp(x));
     sum = tni_then(&tmp, tni_sum_dim(sum, dim, true, TN_DTYPE_NONE), sum);
     sum = tni_then(&tmp, tni_log(sum), sum);
-    x = tni_then(&tmp, tni_sub(x, sum, tn_int(1)), x);
-    return tni_temps_return(&tmp, tni_as_dtype(&tmp, x, self->view.dtype), rets);
+    return tni_temps_return(&tmp, tni_then(&tmp, tni_sub(x, sum, tn_int(1)), x), rets);
 }

@@ -48,10 +48,8 @@ static tn_status read_options(tn_adamw_options *out, const tn_adamw_options *giv
 
 tn_adamw *tn_adamw_create(tn_tensor *const *params, uint64_t n, const tn_adamw_options *options) {
     tn_adamw *adamw = tni_calloc(1, sizeof *adamw);
-    if (!adamw) {
-        tni_fail_memory("an optimizer");
-        return NULL;
-    }
+    if (!adamw)
+        return tni_fail_memory_null("an optimizer");
     tn_status status = read_options(&adamw->options, options);
     if (status == TN_OK)
         status = tni_params_init(&adamw->params, "tn_adamw_create", params, n, sizeof(moments));

@@ -38,10 +38,8 @@ static tn_status read_options(tn_sgd_options *out, const tn_sgd_options *given) 
 
 tn_sgd *tn_sgd_create(tn_tensor *const *params, uint64_t n, const tn_sgd_options *options) {
     tn_sgd *sgd = tni_calloc(1, sizeof *sgd);
-    if (!sgd) {
-        tni_fail_memory("an optimizer");
-        return NULL;
-    }
+    if (!sgd)
+        return tni_fail_memory_null("an optimizer");
     tn_status status = read_options(&sgd->options, options);
     if (status == TN_OK)
         status = tni_params_init(&sgd->params, "tn_sgd_create", params, n, sizeof(tn_tensor *));

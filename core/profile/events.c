@@ -37,7 +37,8 @@ static void mend(bool whole) {
 
 TNI_FORK_LOCK(PROFILE_EVENTS, lock, mend)
 
-int64_t tni_profile_clock(void) {
+/* Nanoseconds since tn_profile_start. */
+static int64_t now_ns(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
     return (int64_t)(now.tv_sec - started.tv_sec) * 1000000000 + now.tv_nsec - started.tv_nsec;
@@ -120,18 +121,18 @@ void tni_event_begin(tni_event *e, tni_device *device) {
         tni_lock_take(&lock);
         if (!origins[device->ordinal].mark) {
             origins[device->ordinal].mark = mark(device, stream);
-            origins[device->ordinal].host_ns = tni_profile_clock();
+            origins[device->ordinal].host_ns = now_ns();
         }
         tni_lock_give(&lock);
         e->begin = mark(device, stream);
     }
     s->bytes = allocated(device);
-    s->start_ns = tni_profile_clock();
+    s->start_ns = now_ns();
 }
 
 void tni_event_end(tni_event *e) {
     tn_profile_event *s = &e->shown;
-    s->host_ns = tni_profile_clock() - s->start_ns;
+    s->host_ns = now_ns() - s->start_ns;
     s->bytes = allocated(e->device) - s->bytes;
     if (e->begin)
         e->end = mark(e->device, tni_stream_current(e->device));

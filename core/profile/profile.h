@@ -49,8 +49,6 @@ typedef struct tni_event {
 void tni_event_begin(tni_event *e, tni_device *device);
 /* Ends it and keeps a copy. */
 void tni_event_end(tni_event *e);
-/* Nanoseconds since tn_profile_start. */
-int64_t tni_profile_clock(void);
 
 /* ---- describe.c -------------------------------------------------------------------------- */
 

@@ -95,9 +95,9 @@ void *tn_data(tn_tensor *t) {
         return (char *)t->storage->host + (t->view.offset - t->storage->offset);
     if (t->device->host_memory && t->view.numel == 0)
         return nothing;
-    tni_fail(TN_UNSUPPORTED, "tn_data: the host cannot reach memory of %s; copy with tn_to_host",
-             t->device->name);
-    return NULL;
+    return tni_fail_null(TN_UNSUPPORTED,
+                         "tn_data: the host cannot reach memory of %s; copy with tn_to_host",
+                         t->device->name);
 }
 
 tn_status tn_record_stream(tn_tensor *t, tn_stream *stream) {

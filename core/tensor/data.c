@@ -3,7 +3,6 @@
 #include "base/error.h"
 
 #include <math.h>
-#include <string.h>
 
 /* The range [start of t, + bytes) must lie in the storage, and t must have a memory at all. */
 static tn_status check_range(const tn_tensor *t, uint64_t bytes, const char *what) {

@@ -359,8 +359,7 @@ char *tn_to_string(tn_tensor *t) {
     append_suffixes(&out, t);
     if (out.failed) {
         tni_free(out.s);
-        tni_fail_memory("the text of a tensor");
-        return NULL;
+        return tni_fail_memory_null("the text of a tensor");
     }
     return out.s;
 }

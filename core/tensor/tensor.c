@@ -110,32 +110,26 @@ int64_t tni_tensors_alive(void) {
 static __attribute__((noinline, cold)) tn_tensor *refuse(tni_device *device, tn_dtype dtype,
                                                          int32_t rank, const int64_t *sizes) {
     char text[TNI_SHAPE_TEXT];
-    if (rank < 0 || rank > TN_MAX_RANK) {
-        tni_fail(TN_SHAPE, "a tensor of rank %d on %s: ranks go from 0 to %d", rank, device->name,
-                 TN_MAX_RANK);
-        return NULL;
-    }
+    if (rank < 0 || rank > TN_MAX_RANK)
+        return tni_fail_null(TN_SHAPE, "a tensor of rank %d on %s: ranks go from 0 to %d", rank,
+                             device->name, TN_MAX_RANK);
     tni_shape_text(rank, sizes, text);
-    if (dtype < 0 || dtype >= TN_DTYPE_COUNT) {
-        tni_fail(TN_DTYPE, "a tensor %s on %s: %d is no dtype", text, device->name, dtype);
-        return NULL;
-    }
-    if (!(device->dtypes & TN_DTYPE_BIT(dtype))) {
-        tni_fail(TN_DTYPE,
-                 "a tensor %s: device %s cannot store %s; use another dtype, or another device",
-                 text, device->name, tn_dtype_name(dtype));
-        return NULL;
-    }
+    if (dtype < 0 || dtype >= TN_DTYPE_COUNT)
+        return tni_fail_null(TN_DTYPE, "a tensor %s on %s: %d is no dtype", text, device->name,
+                             dtype);
+    if (!(device->dtypes & TN_DTYPE_BIT(dtype)))
+        return tni_fail_null(
+            TN_DTYPE,
+            "a tensor %s: device %s cannot store %s; use another dtype, or another device", text,
+            device->name, tn_dtype_name(dtype));
     for (int32_t i = 0; i < rank; i++) {
-        if (sizes[i] < 0) {
-            tni_fail(TN_SHAPE, "a tensor %s of %s: size %lld of dimension %d is negative", text,
-                     tn_dtype_name(dtype), (long long)sizes[i], i);
-            return NULL;
-        }
+        if (sizes[i] < 0)
+            return tni_fail_null(TN_SHAPE,
+                                 "a tensor %s of %s: size %lld of dimension %d is negative", text,
+                                 tn_dtype_name(dtype), (long long)sizes[i], i);
     }
-    tni_fail(TN_SHAPE, "a tensor %s of %s: its size in bytes is more than 63 bits hold", text,
-             tn_dtype_name(dtype));
-    return NULL;
+    return tni_fail_null(TN_SHAPE, "a tensor %s of %s: its size in bytes is more than 63 bits hold",
+                         text, tn_dtype_name(dtype));
 }
 
 /* Gives back a slot in which nothing lives yet. Out of line, which keeps registers free on the path
@@ -205,10 +199,8 @@ tn_tensor *tni_tensor_new(tni_device *device, tn_dtype dtype, int32_t rank, cons
     if (TNI_UNLIKELY(!storable(device, dtype) || (uint32_t)rank > TN_MAX_RANK))
         return refuse(device, dtype, rank, sizes);
     tn_tensor *t = tni_slab_alloc(TNI_SLAB_TENSOR);
-    if (TNI_UNLIKELY(!t)) {
-        tni_fail_memory("a tensor");
-        return NULL;
-    }
+    if (TNI_UNLIKELY(!t))
+        return tni_fail_memory_null("a tensor");
     int64_t stride = 1, numel = 1, bytes;
     bool wrong = false;
     for (int32_t i = rank - 1; i >= 0; i--) {
@@ -233,10 +225,8 @@ tn_tensor *tni_tensor_new_like(const tn_tensor *like, tn_dtype dtype) {
     if (TNI_UNLIKELY(!storable(device, dtype)))
         return refuse(device, dtype, rank, like->sizes);
     tn_tensor *t = tni_slab_alloc(TNI_SLAB_TENSOR);
-    if (TNI_UNLIKELY(!t)) {
-        tni_fail_memory("a tensor");
-        return NULL;
-    }
+    if (TNI_UNLIKELY(!t))
+        return tni_fail_memory_null("a tensor");
     int64_t stride = 1, numel = like->view.numel;
     for (int32_t i = rank - 1; i >= 0; i--) {
         int64_t n = like->sizes[i];
@@ -255,19 +245,16 @@ tn_tensor *tni_tensor_new_strided(tni_device *device, tn_dtype dtype, int32_t ra
     for (int32_t i = 0; i < rank; i++) {
         if (strides[i] < 0) {
             char text[TNI_SHAPE_TEXT];
-            tni_fail(TN_SHAPE, "a tensor with strides %s: strides are never negative",
-                     tni_shape_text(rank, strides, text));
-            return NULL;
+            return tni_fail_null(TN_SHAPE, "a tensor with strides %s: strides are never negative",
+                                 tni_shape_text(rank, strides, text));
         }
     }
     if (!tni_reach(rank, sizes, strides, &numel, &extent) ||
         !tni_mul_i64(extent, tni_dtype_size(dtype), &bytes))
         return refuse(device, dtype, rank, sizes);
     tn_tensor *t = tni_slab_alloc(TNI_SLAB_TENSOR);
-    if (!t) {
-        tni_fail_memory("a tensor");
-        return NULL;
-    }
+    if (!t)
+        return tni_fail_memory_null("a tensor");
     for (int32_t i = 0; i < rank; i++) {
         t->sizes[i] = sizes[i];
         t->strides[i] = strides[i];
@@ -279,10 +266,9 @@ static __attribute__((noinline, cold)) tn_tensor *refuse_view(const tn_tensor *b
                                                               const int64_t *sizes,
                                                               const int64_t *strides,
                                                               int64_t offset) {
-    if (rank < 0 || rank > TN_MAX_RANK) {
-        tni_fail(TN_SHAPE, "tn_as_strided: rank %d; ranks go from 0 to %d", rank, TN_MAX_RANK);
-        return NULL;
-    }
+    if (rank < 0 || rank > TN_MAX_RANK)
+        return tni_fail_null(TN_SHAPE, "tn_as_strided: rank %d; ranks go from 0 to %d", rank,
+                             TN_MAX_RANK);
     char size_text[TNI_SHAPE_TEXT], stride_text[TNI_SHAPE_TEXT];
     tni_shape_text(rank, sizes, size_text);
     tni_shape_text(rank, strides, stride_text);
@@ -312,10 +298,8 @@ static __attribute__((noinline, cold)) tn_tensor *refuse_view(const tn_tensor *b
 static inline tn_tensor *blank(tni_device *device, tn_storage *storage, tn_dtype dtype,
                                int32_t rank, int64_t numel, uint64_t offset) {
     tn_tensor *t = tni_slab_alloc(TNI_SLAB_TENSOR);
-    if (TNI_UNLIKELY(!t)) {
-        tni_fail_memory("a view");
-        return NULL;
-    }
+    if (TNI_UNLIKELY(!t))
+        return tni_fail_memory_null("a view");
     fill_common(t, device, dtype, rank, numel);
     t->storage = storage;
     t->view.memory = storage->memory;
@@ -412,17 +396,15 @@ tn_tensor *tni_tensor_foreign(tni_device *device, tn_dtype dtype, int32_t rank,
     if (!tni_reach(rank, sizes, strides, &numel, &extent) ||
         !tni_mul_i64(extent, tni_dtype_size(dtype), &needed) || (uint64_t)needed > bytes) {
         char size_text[TNI_SHAPE_TEXT], stride_text[TNI_SHAPE_TEXT];
-        tni_fail(TN_SHAPE,
-                 "foreign memory of %llu bytes: sizes %s with strides %s of %s do not fit in it",
-                 (unsigned long long)bytes, tni_shape_text(rank, sizes, size_text),
-                 tni_shape_text(rank, strides, stride_text), tn_dtype_name(dtype));
-        return NULL;
+        return tni_fail_null(
+            TN_SHAPE,
+            "foreign memory of %llu bytes: sizes %s with strides %s of %s do not fit in it",
+            (unsigned long long)bytes, tni_shape_text(rank, sizes, size_text),
+            tni_shape_text(rank, strides, stride_text), tn_dtype_name(dtype));
     }
     tn_tensor *t = tni_slab_alloc(TNI_SLAB_TENSOR);
-    if (!t) {
-        tni_fail_memory("a tensor");
-        return NULL;
-    }
+    if (!t)
+        return tni_fail_memory_null("a tensor");
     for (int32_t i = 0; i < rank; i++) {
         t->sizes[i] = sizes[i];
         t->strides[i] = strides[i];

@@ -4,12 +4,20 @@
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
-#include <math.h>
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define WRONG(...) (snprintf(why, TC_MESSAGE, __VA_ARGS__), false)
+#define WRONG(...) tc_why(why, TC_MESSAGE, __VA_ARGS__)
+
+bool tc_why(char *why, size_t room, const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    vsnprintf(why, room, format, args);
+    va_end(args);
+    return false;
+}
 
 /* ---- lines ------------------------------------------------------------------------------- */
 

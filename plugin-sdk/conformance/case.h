@@ -54,6 +54,9 @@ typedef struct tc_case {
  * word. Values are checked for their letters only, until someone asks for them. */
 bool tc_case_parse(const char *line, tc_case *out, char why[TC_MESSAGE]);
 
+/* Puts into `why` what is wrong. False, which is what most who found it return. */
+bool tc_why(char *why, size_t room, const char *format, ...) __attribute__((format(printf, 3, 4)));
+
 /* The canonical line. Returns out. */
 char *tc_case_line(const tc_case *c, char out[TC_MAX_LINE]);
 

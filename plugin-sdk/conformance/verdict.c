@@ -51,16 +51,17 @@ bool tc_status_find(const char *name, tc_status *out) {
     return false;
 }
 
-void tc_verdict_set(tc_verdict *v, tc_status status, tn_requirement requirement, const char *format,
+bool tc_verdict_set(tc_verdict *v, tc_status status, tn_requirement requirement, const char *format,
                     ...) {
     if (v->status == TC_FAIL)
-        return;
+        return false;
     v->status = status;
     v->requirement = requirement;
     va_list args;
     va_start(args, format);
     vsnprintf(v->message, sizeof v->message, format, args);
     va_end(args);
+    return false;
 }
 
 static int put_number(char *out, size_t room, const char *name, double value) {

@@ -83,9 +83,13 @@ const char *tc_status_name(tc_status status);
 /* False where `name` is none. */
 bool tc_status_find(const char *name, tc_status *out);
 
-/* Sets status, requirement and message. An earlier failure stays: the first is what is reported. */
-void tc_verdict_set(tc_verdict *v, tc_status status, tn_requirement requirement, const char *format,
+/* Sets status, requirement and message. An earlier failure stays: the first is what is reported.
+ * False, which is what most who gave up return. */
+bool tc_verdict_set(tc_verdict *v, tc_status status, tn_requirement requirement, const char *format,
                     ...) __attribute__((format(printf, 4, 5)));
+
+/* The same where the case or the suite is at fault, and nothing is known of the device. */
+#define TC_CASE_ERROR(v, ...) tc_verdict_set(v, TC_ERROR, TNP_NONE, __VA_ARGS__)
 
 /* One JSON object, without newline; `line` is the case's canonical line. Returns its length. */
 size_t tc_verdict_write(const tc_verdict *v, const char *line, char out[TC_VERDICT_LINE]);

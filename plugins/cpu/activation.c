@@ -2,7 +2,7 @@
 #include "plugins/cpu/pointwise.h"
 #include "plugins/cpu/vmath.h"
 
-#define RELU(sfx, T, U, DT) TNC_LOOP1(relu_##sfx, T, T, TNC_NOTHING, a <= 0 ? 0 : a)
+#define RELU(sfx, T, U, DT) TNC_LOOP1(relu_##sfx, T, T, TNC_NOTHING, a < 0 ? 0 : a)
 RELU(f32, float, float, F32)
 RELU(f64, double, double, F64)
 TNC_INT_TYPES(RELU)

@@ -30,9 +30,9 @@
 FLOOR_DIVIDE(float, fmodf, floorf, copysignf)
 FLOOR_DIVIDE(double, fmod, floor, copysign)
 
-/* NaN if either is. */
-#define MAXIMUM(x, y) ((x) > (y) || (x) != (x) ? (x) : (y))
-#define MINIMUM(x, y) ((x) < (y) || (x) != (x) ? (x) : (y))
+/* NaN if either is; of two zeros x, so that clamp keeps -0. */
+#define MAXIMUM(x, y) ((x) >= (y) || (x) != (x) ? (x) : (y))
+#define MINIMUM(x, y) ((x) <= (y) || (x) != (x) ? (x) : (y))
 
 #define FLOAT_LOOPS(sfx, T, pow) \
     TNC_LOOP2(add_##sfx, T, T, T alpha = TNC_ATTR_F(T, 0), a + alpha * b) \

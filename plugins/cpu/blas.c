@@ -11,6 +11,9 @@
 #include <cblas.h>
 #endif
 
+/* Held by who forks while that lasts. */
+static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
+
 /* ---- threads: we share out the work, it computes ----------------------------------------- */
 
 /* OpenBLAS built for OpenMP asks OpenMP how many threads to use; that answer belongs to the calling
@@ -39,17 +42,24 @@ static void give_threads_back(int was) {
 /* OpenBLAS built for pthreads has only its process-wide setter: one thread while the plugin lives.
  */
 enum { OPENBLAS_PTHREADS = 1 };
-static int blas_threads;
+static int n_users, blas_threads; /* under the gate */
 
 void tnc_blas_start(void) {
-    blas_threads = openblas_get_parallel() == OPENBLAS_PTHREADS ? openblas_get_num_threads() : 0;
-    if (blas_threads)
+    pthread_mutex_lock(&gate);
+    if (n_users++ == 0 && openblas_get_parallel() == OPENBLAS_PTHREADS) {
+        blas_threads = openblas_get_num_threads();
         openblas_set_num_threads(1);
+    }
+    pthread_mutex_unlock(&gate);
 }
 
 void tnc_blas_stop(void) {
-    if (blas_threads)
+    pthread_mutex_lock(&gate);
+    if (--n_users == 0 && blas_threads) {
         openblas_set_num_threads(blas_threads);
+        blas_threads = 0;
+    }
+    pthread_mutex_unlock(&gate);
 }
 #else
 void tnc_blas_start(void) {}
@@ -66,8 +76,7 @@ void tnc_blas_stop(void) {}
 enum { N_SEATS = 16, CACHE_LINE = 64 };
 static struct { _Alignas(CACHE_LINE) atomic_int n; } seats[N_SEATS];
 static atomic_bool closed; /* by a fork that holds the gate */
-static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
-static atomic_bool lost; /* see tnc_blas_works */
+static atomic_bool lost;   /* see tnc_blas_works */
 
 static bool anyone_inside(void) {
     for (int i = 0; i < N_SEATS; i++)
@@ -98,7 +107,12 @@ bool tnc_blas_works(void) {
     return !atomic_load_explicit(&lost, memory_order_relaxed);
 }
 
+/* Each host of this object announces the same fork, one after the other. */
+static _Thread_local int n_announced;
+
 void tnc_blas_before_fork(void) {
+    if (n_announced++ > 0)
+        return;
     pthread_mutex_lock(&gate);
     atomic_store(&closed, true);
     while (anyone_inside())
@@ -112,6 +126,8 @@ static void empty_seats(void) {
 }
 
 void tnc_blas_after_fork(bool in_child) {
+    if (--n_announced > 0)
+        return;
     if (in_child)
         empty_seats();
     atomic_store(&closed, false);

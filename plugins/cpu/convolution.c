@@ -463,7 +463,7 @@ static tn_status workspace_of(const tn_call *call, int what, uint64_t *out_bytes
     if (call->outs[0]->numel == 0)
         return TN_OK;
     plan(call, what, &j);
-    *out_bytes = (uint64_t)(j.shared_bytes + j.slot_bytes * tnc_get_threads());
+    *out_bytes = (uint64_t)(j.shared_bytes + j.slot_bytes * tnc_get_threads(call));
     return TN_OK;
 }
 
@@ -481,18 +481,18 @@ static tn_status run(const tn_call *call, int what) {
     int64_t rows = j.v.groups * j.depth;
     if (what == WEIGHT) {
         int64_t tasks = j.parts * j.v.groups;
-        tnc_parallel(tasks, grain_of(&j, tasks), slots, weight_tasks, &j);
-        tnc_parallel(rows, tnc_max(1, TNC_GRAIN / (j.parts * j.width)), TNC_MAX_SLOTS, weight_sum,
-                     &j);
+        tnc_parallel(call, tasks, grain_of(&j, tasks), slots, weight_tasks, &j);
+        tnc_parallel(call, rows, tnc_max(1, TNC_GRAIN / (j.parts * j.width)), TNC_MAX_SLOTS,
+                     weight_sum, &j);
         return TN_OK;
     }
     if (what == FORWARD) {
         const tn_tensor_view *bias = tnc_view(call, TN_ARG_convolution_bias);
         j.v.bias = bias ? tnc_data(bias) : NULL;
     }
-    tnc_parallel(rows, tnc_max(1, TNC_GRAIN / j.width), TNC_MAX_SLOTS, pack_weight, &j);
+    tnc_parallel(call, rows, tnc_max(1, TNC_GRAIN / j.width), TNC_MAX_SLOTS, pack_weight, &j);
     int64_t tasks = j.v.n * j.v.groups * j.blocks;
-    tnc_parallel(tasks, grain_of(&j, tasks), slots, image_tasks, &j);
+    tnc_parallel(call, tasks, grain_of(&j, tasks), slots, image_tasks, &j);
     return TN_OK;
 }
 

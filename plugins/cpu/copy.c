@@ -164,18 +164,19 @@ static tn_status run(const tn_call *call) {
     const tnc_plan *p = &m.plan;
     if (in->dtype != out->dtype) {
         m.loop = loops[in->dtype][out->dtype];
-        tnc_parallel(p->numel, TNC_GRAIN, TNC_MAX_SLOTS, convert, &m);
+        tnc_parallel(call, p->numel, TNC_GRAIN, TNC_MAX_SLOTS, convert, &m);
         return TN_OK;
     }
     m.across = dense_across(p);
     if (m.across < 0) {
-        tnc_parallel(p->numel, TNC_GRAIN, TNC_MAX_SLOTS, move_rows, &m);
+        tnc_parallel(call, p->numel, TNC_GRAIN, TNC_MAX_SLOTS, move_rows, &m);
         return TN_OK;
     }
     int64_t rows = p->sizes[m.across], columns = p->sizes[p->rank - 1];
     int64_t tiles = tnc_ceil_div(rows, TILE) * tnc_ceil_div(columns, TILE);
     tiles *= p->numel / (rows * columns);
-    tnc_parallel(tiles, tnc_max(1, TNC_GRAIN * tiles / p->numel), TNC_MAX_SLOTS, transpose, &m);
+    tnc_parallel(call, tiles, tnc_max(1, TNC_GRAIN * tiles / p->numel), TNC_MAX_SLOTS, transpose,
+                 &m);
     return TN_OK;
 }
 

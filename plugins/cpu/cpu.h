@@ -12,6 +12,7 @@
 #ifndef TNI_PLUGINS_CPU_CPU_H
 #define TNI_PLUGINS_CPU_CPU_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
 #include <tenon/kernels.h>
@@ -21,40 +22,44 @@
 
 struct tn_pself {
     const tn_host *host;
+    _Atomic uint32_t n_threads; /* that a kernel may use */
 };
 
 struct tn_pdevice {
     tn_pself *self;
 };
 
-/* The host table of the running plugin (error.c); set by init. */
-extern const tn_host *tnc_host;
-
 /* Formats a message, hands it to the host and returns `status`. */
-tn_status tnc_fail(tn_status status, const char *format, ...) __attribute__((format(printf, 2, 3)));
+tn_status tnc_fail(const tn_pself *self, tn_status status, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
 
 extern const tn_device_ops tnc_device_ops;
 
 /* ---- threads ----------------------------------------------------------------------------- */
 
 /* `option` is the value of option `threads` or NULL. */
-tn_status tnc_threads_start(const char *option);
+tn_status tnc_threads_start(tn_pself *self, const char *option);
 
-/* Ends the workers that OpenMP keeps for the calling thread. */
+/* Ends the workers that OpenMP keeps for the calling thread, unless another self may use them. */
 void tnc_threads_stop(void);
 
-/* How many threads a kernel may use; more than TNC_MAX_SLOTS are as many as that. */
-void tnc_set_threads(uint32_t n);
-uint32_t tnc_get_threads(void);
+/* More than TNC_MAX_SLOTS are as many as that. */
+void tnc_set_threads(tn_pself *self, uint32_t n);
+
+/* How many threads the kernel of this call may use. */
+static inline uint32_t tnc_get_threads(const tn_call *call) {
+    return atomic_load_explicit(&call->device->self->n_threads, memory_order_relaxed);
+}
 
 /* Part [begin, end) of some work. `slot` tells the threads of one tnc_parallel apart: it is smaller
  * than the `n_slots` given there. */
 typedef void (*tnc_body)(void *context, int64_t begin, int64_t end, int slot);
 
-/* Splits [0, n) among at most `n_slots` threads, at multiples of `grain`, and waits. Work of one
+/* For `call`: splits [0, n) among at most `n_slots` threads, at multiples of `grain`, and waits. Work of one
  * grain or less is done by the caller without any OpenMP call. Where the splits lie depends on the
  * number of threads, so the result of an element must not depend on the split. */
-void tnc_parallel(int64_t n, int64_t grain, int n_slots, tnc_body body, void *context);
+void tnc_parallel(const tn_call *call, int64_t n, int64_t grain, int n_slots, tnc_body body,
+                  void *context);
 
 enum {
     TNC_MAX_SLOTS = 256,

@@ -20,7 +20,7 @@ static tn_status memory_alloc(tn_pdevice *device, int32_t space, uint64_t bytes,
     *out_host = NULL;
     void *p = device->self->host->alloc(device->self->host, bytes, ALIGNMENT);
     if (!p)
-        return tnc_fail(TN_OUT_OF_MEMORY, "no host memory for %llu bytes",
+        return tnc_fail(device->self, TN_OUT_OF_MEMORY, "no host memory for %llu bytes",
                         (unsigned long long)bytes);
     *out_memory = (tn_memory)(uintptr_t)p;
     *out_host = p;
@@ -93,10 +93,10 @@ static tn_status device_count(tn_pself *self, uint32_t *out_count) {
 static tn_status device_open(tn_pself *self, uint32_t index, tn_pdevice **out_device) {
     *out_device = NULL;
     if (index != 0)
-        return tnc_fail(TN_DEVICE, "cpu:%u: there is one CPU device, cpu:0", (unsigned)index);
+        return tnc_fail(self, TN_DEVICE, "cpu:%u: there is one CPU device, cpu:0", (unsigned)index);
     tn_pdevice *device = self->host->alloc(self->host, sizeof *device, 16);
     if (!device)
-        return tnc_fail(TN_OUT_OF_MEMORY, "no host memory for the device's state");
+        return tnc_fail(self, TN_OUT_OF_MEMORY, "no host memory for the device's state");
     device->self = self;
     *out_device = device;
     return TN_OK;

@@ -78,7 +78,7 @@ static tn_status fill(const tn_call *call) {
     int64_t n = tnc_min(TNC_BLOCK, f.plan.numel);
     store(f.block, 0, call->outs[0]->dtype, x, i);
     tnc_splat_run(f.block, f.block, n, f.plan.operands[0].cell);
-    tnc_parallel(f.plan.numel, TNC_GRAIN, TNC_MAX_SLOTS, fill_range, &f);
+    tnc_parallel(call, f.plan.numel, TNC_GRAIN, TNC_MAX_SLOTS, fill_range, &f);
     return TN_OK;
 }
 
@@ -108,7 +108,7 @@ static tn_status arange(const tn_call *call) {
     tnc_plan_init(&s.plan, call->outs[0]);
     tnc_plan_add_view(&s.plan, call->outs[0]);
     tnc_plan_finish(&s.plan, false);
-    tnc_parallel(s.plan.numel, TNC_GRAIN, TNC_MAX_SLOTS, arange_range, &s);
+    tnc_parallel(call, s.plan.numel, TNC_GRAIN, TNC_MAX_SLOTS, arange_range, &s);
     return TN_OK;
 }
 
@@ -177,7 +177,7 @@ static tn_status random_bits(const tn_call *call) {
         .out = tnc_data(out),
         .n_words = out->numel * (out->dtype == TN_I64 ? 2 : 1),
     };
-    tnc_parallel(tnc_ceil_div(b.n_words, 4 * LANES), TNC_GRAIN / (8 * LANES), TNC_MAX_SLOTS,
+    tnc_parallel(call, tnc_ceil_div(b.n_words, 4 * LANES), TNC_GRAIN / (8 * LANES), TNC_MAX_SLOTS,
                  random_range, &b);
     return TN_OK;
 }

@@ -3,12 +3,12 @@
 #include "plugins/cpu/indices.h"
 #include "plugins/cpu/iterate.h"
 
-static tn_status check_index(const char *op, const tn_tensor_view *index, int64_t dim,
-                             int64_t size) {
+static tn_status check_index(const tn_call *call, const char *op, const tn_tensor_view *index,
+                             int64_t dim, int64_t size) {
     int64_t bad;
-    if (!tnc_find_bad_index(index, size, &bad))
+    if (!tnc_find_bad_index(call, index, size, &bad))
         return TN_OK;
-    return tnc_fail(TN_INDEX_OUT_OF_RANGE,
+    return tnc_fail(call->device->self, TN_INDEX_OUT_OF_RANGE,
                     "%s: index %lld is out of range for dimension %lld with size %lld", op,
                     (long long)bad, (long long)dim, (long long)size);
 }
@@ -131,13 +131,13 @@ static tn_status gather(const tn_call *call) {
     const tn_tensor_view *self = tnc_view(call, TN_ARG_gather_self);
     const tn_tensor_view *index = tnc_view(call, TN_ARG_gather_index);
     int64_t dim = call->args[TN_ARG_gather_dim].v.i64;
-    tn_status status = check_index("gather", index, dim, size_of(self, dim));
+    tn_status status = check_index(call, "gather", index, dim, size_of(self, dim));
     if (status != TN_OK)
         return status;
     elements e = {.add = NULL};
     elements_init(&e, index, call->outs[0], self, dim);
     tnc_plan_finish(&e.plan, true);
-    tnc_parallel(index->numel, TNC_GRAIN / 4, TNC_MAX_SLOTS, element_rows, &e);
+    tnc_parallel(call, index->numel, TNC_GRAIN / 4, TNC_MAX_SLOTS, element_rows, &e);
     return TN_OK;
 }
 
@@ -158,13 +158,13 @@ static void transfer_range(void *context, int64_t begin, int64_t end, int slot) 
 }
 
 /* Both of one shape and one computing type. */
-static void copy_view(const tn_tensor_view *to, const tn_tensor_view *from) {
+static void copy_view(const tn_call *call, const tn_tensor_view *to, const tn_tensor_view *from) {
     tnc_plan p;
     tnc_plan_init(&p, to);
     tnc_plan_add_view(&p, to);
     tnc_plan_add_view(&p, from);
     tnc_plan_finish(&p, true);
-    tnc_parallel(to->numel, TNC_GRAIN, TNC_MAX_SLOTS, transfer_range, &p);
+    tnc_parallel(call, to->numel, TNC_GRAIN, TNC_MAX_SLOTS, transfer_range, &p);
 }
 
 /* `v`, or for halves a dense f32 tensor of its shape in the workspace. */
@@ -229,7 +229,7 @@ static tn_status scatter_add(const tn_call *call) {
     const tn_tensor_view *src = tnc_view(call, TN_ARG_scatter_add_src);
     int64_t dim = call->args[TN_ARG_scatter_add_dim].v.i64;
     char *workspace = (char *)(uintptr_t)(call->workspace + call->workspace_offset);
-    tn_status status = check_index("scatter_add", index, dim, size_of(self, dim));
+    tn_status status = check_index(call, "scatter_add", index, dim, size_of(self, dim));
     if (status != TN_OK)
         return status;
     stand_in for_out, for_src;
@@ -237,9 +237,9 @@ static tn_status scatter_add(const tn_call *call) {
     const tn_tensor_view *added = stand_in_for(src, &workspace, &for_src);
     scatter s = {.e.add = add_runs[out->dtype]};
     elements_init(&s.e, index, added, sum, dim);
-    copy_view(sum, self);
+    copy_view(call, sum, self);
     if (added != src)
-        copy_view(added, src);
+        copy_view(call, added, src);
     tnc_plan *p = &s.e.plan;
     bool shared = move_dim_first(p, dim);
     if (p->rank == 0) { /* element_rows walks one dimension at least */
@@ -249,10 +249,10 @@ static tn_status scatter_add(const tn_call *call) {
             p->operands[k].strides[0] = 0;
     }
     s.inner = shared ? index->numel / p->sizes[0] : index->numel;
-    tnc_parallel(index->numel / s.inner, tnc_max(1, TNC_GRAIN / 4 / s.inner), TNC_MAX_SLOTS,
+    tnc_parallel(call, index->numel / s.inner, tnc_max(1, TNC_GRAIN / 4 / s.inner), TNC_MAX_SLOTS,
                  scatter_range, &s);
     if (sum != out)
-        copy_view(out, sum);
+        copy_view(call, out, sum);
     return TN_OK;
 }
 
@@ -328,12 +328,13 @@ static tn_status index_select(const tn_call *call) {
     const tn_tensor_view *self = tnc_view(call, TN_ARG_index_select_self);
     const tn_tensor_view *index = tnc_view(call, TN_ARG_index_select_index);
     int64_t dim = call->args[TN_ARG_index_select_dim].v.i64;
-    tn_status status = check_index("index_select", index, dim, size_of(self, dim));
+    tn_status status = check_index(call, "index_select", index, dim, size_of(self, dim));
     if (status != TN_OK)
         return status;
     slices s = {.add = NULL};
     slices_init(&s, call->outs[0], self, index, dim);
-    tnc_parallel(s.n_index, tnc_max(1, TNC_GRAIN / s.plan.numel), TNC_MAX_SLOTS, select_slices, &s);
+    tnc_parallel(call, s.n_index, tnc_max(1, TNC_GRAIN / s.plan.numel), TNC_MAX_SLOTS,
+                 select_slices, &s);
     return TN_OK;
 }
 
@@ -343,7 +344,7 @@ static tn_status index_add(const tn_call *call) {
     const tn_tensor_view *source = tnc_view(call, TN_ARG_index_add_source);
     int64_t dim = call->args[TN_ARG_index_add_dim].v.i64;
     char *workspace = (char *)(uintptr_t)(call->workspace + call->workspace_offset);
-    tn_status status = check_index("index_add", index, dim, size_of(self, dim));
+    tn_status status = check_index(call, "index_add", index, dim, size_of(self, dim));
     if (status != TN_OK)
         return status;
     stand_in for_out, for_source;
@@ -351,12 +352,13 @@ static tn_status index_add(const tn_call *call) {
     const tn_tensor_view *added = stand_in_for(source, &workspace, &for_source);
     slices s = {.add = add_runs[out->dtype], .alpha = &call->args[TN_ARG_index_add_alpha]};
     slices_init(&s, added, sum, index, dim);
-    copy_view(sum, self);
+    copy_view(call, sum, self);
     if (added != source)
-        copy_view(added, source);
-    tnc_parallel(s.plan.numel, tnc_max(16, TNC_GRAIN / s.n_index), TNC_MAX_SLOTS, add_slices, &s);
+        copy_view(call, added, source);
+    tnc_parallel(call, s.plan.numel, tnc_max(16, TNC_GRAIN / s.n_index), TNC_MAX_SLOTS, add_slices,
+                 &s);
     if (sum != out)
-        copy_view(out, sum);
+        copy_view(call, out, sum);
     return TN_OK;
 }
 

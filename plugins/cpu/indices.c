@@ -31,13 +31,14 @@ static void check_range(void *context, int64_t begin, int64_t end, int slot) {
     }
 }
 
-bool tnc_find_bad_index(const tn_tensor_view *index, int64_t size, int64_t *out_bad) {
+bool tnc_find_bad_index(const tn_call *call, const tn_tensor_view *index, int64_t size,
+                        int64_t *out_bad) {
     check c = {.size = size};
     const tnc_plan *p = &c.plan;
     tnc_plan_init(&c.plan, index);
     tnc_plan_add_view(&c.plan, index);
     tnc_plan_finish(&c.plan, false); /* in logical order, for the search below */
-    tnc_parallel(p->numel, TNC_GRAIN, TNC_MAX_SLOTS, check_range, &c);
+    tnc_parallel(call, p->numel, TNC_GRAIN, TNC_MAX_SLOTS, check_range, &c);
     if (!c.is_bad)
         return false;
     int64_t at[TN_MAX_RANK];

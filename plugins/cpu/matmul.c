@@ -233,7 +233,7 @@ static tn_status run(const tn_call *call, product *p) {
     int64_t slots = TNC_MAX_SLOTS;
     if (p->scratch_bytes > 0)
         slots = (int64_t)call->workspace_bytes / p->scratch_bytes;
-    tnc_parallel(n_tiles, grain, (int)slots, tiles, p);
+    tnc_parallel(call, n_tiles, grain, (int)slots, tiles, p);
     return TN_OK;
 }
 
@@ -252,14 +252,14 @@ static tn_status addmm(const tn_call *call) {
 static tn_status bmm_workspace(const tn_call *call, uint64_t *out_bytes) {
     product p;
     bmm_product(call, &p);
-    *out_bytes = (uint64_t)(p.scratch_bytes * tnc_get_threads());
+    *out_bytes = (uint64_t)(p.scratch_bytes * tnc_get_threads(call));
     return TN_OK;
 }
 
 static tn_status addmm_workspace(const tn_call *call, uint64_t *out_bytes) {
     product p;
     addmm_product(call, &p);
-    *out_bytes = (uint64_t)(p.scratch_bytes * tnc_get_threads());
+    *out_bytes = (uint64_t)(p.scratch_bytes * tnc_get_threads(call));
     return TN_OK;
 }
 

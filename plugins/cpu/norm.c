@@ -55,11 +55,11 @@ static void rows(void *context, int64_t begin, int64_t end, int slot) {
         l->row(l, row);
 }
 
-static tn_status run(norm *l, const tn_tensor_view *x, int64_t n_dims) {
+static tn_status run(const tn_call *call, norm *l, const tn_tensor_view *x, int64_t n_dims) {
     l->n = 1;
     for (int64_t d = x->rank - n_dims; d < x->rank; d++)
         l->n *= x->sizes[d];
-    tnc_parallel(x->numel / l->n, tnc_max(1, TNC_GRAIN / 4 / l->n), TNC_MAX_SLOTS, rows, l);
+    tnc_parallel(call, x->numel / l->n, tnc_max(1, TNC_GRAIN / 4 / l->n), TNC_MAX_SLOTS, rows, l);
     return TN_OK;
 }
 
@@ -75,7 +75,7 @@ static tn_status forward(const tn_call *call) {
         .rstd = as_array(call->outs[2]),
         .eps = call->args[TN_ARG_layer_norm_eps].v.f64,
     };
-    return run(&l, x, call->args[TN_ARG_layer_norm_n_dims].v.i64);
+    return run(call, &l, x, call->args[TN_ARG_layer_norm_n_dims].v.i64);
 }
 
 static tn_status backward(const tn_call *call) {
@@ -89,7 +89,7 @@ static tn_status backward(const tn_call *call) {
         .mean = as_array(tnc_view(call, TN_ARG_layer_norm_backward_mean)),
         .rstd = as_array(tnc_view(call, TN_ARG_layer_norm_backward_rstd)),
     };
-    return run(&l, x, call->args[TN_ARG_layer_norm_backward_n_dims].v.i64);
+    return run(call, &l, x, call->args[TN_ARG_layer_norm_backward_n_dims].v.i64);
 }
 
 static const tn_kernel records[] = {

@@ -11,6 +11,7 @@
 #include "plugins/cpu/gemm.h"
 
 #include <pthread.h>
+#include <stdlib.h>
 #include <string.h>
 #include <tenon/ext/fork.h>
 #include <tenon/ext/threads.h>
@@ -78,23 +79,42 @@ static const instruction_set *choose(const char *name) {
     return NULL;
 }
 
-/* The chosen families as one array of pointers, which is what crosses the boundary. All sets have
- * the same records but for their functions, so init may put one set in another's place. */
+/* The chosen families as one array of pointers, which is what crosses the boundary. Chosen at the
+ * first query for all lives: the tables do not change after it, nor with the option of one host. */
 enum { MAX_KERNELS = 1024 };
 static const tn_kernel *kernels[MAX_KERNELS];
+static const instruction_set *chosen;
 static tn_plugin plugin;
 
-static void use(const instruction_set *isa) {
+static void choose_kernels(void) {
     uint64_t n = 0;
+    const char *name = getenv("TENON_CPU_ISA");
+    chosen = choose(name && *name ? name : NULL);
+    if (!chosen) /* init will say so */
+        chosen = choose(NULL);
     for (size_t f = 0; f < TNC_LENGTH(base); f++)
-        for (uint32_t i = 0; i < isa->families[f]->n_records; i++, n++)
+        for (uint32_t i = 0; i < chosen->families[f]->n_records; i++, n++)
             if (n < MAX_KERNELS)
-                kernels[n] = &isa->families[f]->records[i];
+                kernels[n] = &chosen->families[f]->records[i];
     plugin.n_kernels = n;
 }
 
-static void use_best(void) {
-    use(choose(NULL));
+/* `option` is the value of option `isa` or NULL. */
+static tn_status check_isa(const tn_pself *self, const char *option) {
+    if (!option || !*option)
+        return TN_OK;
+    const instruction_set *isa = choose(option);
+    if (!isa)
+        return tnc_fail(self, TN_INVALID_ARGUMENT,
+                        "option isa (TENON_CPU_ISA) is '%.40s'; it must be base, avx2 or avx512, "
+                        "and this machine and build must have it",
+                        option);
+    if (isa != chosen)
+        return tnc_fail(self, TN_STATE,
+                        "option isa is '%s', but the kernels for %s were taken when the plugin was "
+                        "loaded; set TENON_CPU_ISA in the environment before that",
+                        isa->name, chosen->name);
+    return TN_OK;
 }
 
 /* ---- life -------------------------------------------------------------------------------- */
@@ -102,24 +122,17 @@ static void use_best(void) {
 static tn_status init(const tn_host *host, const char *path, tn_pself **out_self) {
     (void)path;
     *out_self = NULL;
-    tnc_host = host;
-    const char *name = host->option(host, "isa");
-    const instruction_set *isa = choose(name && *name ? name : NULL);
-    if (!isa)
-        return tnc_fail(TN_INVALID_ARGUMENT,
-                        "option isa (TENON_CPU_ISA) is '%.40s'; it must be base, avx2 or avx512, "
-                        "and this machine and build must have it",
-                        name);
-    use(isa);
-    tn_status status = tnc_threads_start(host->option(host, "threads"));
-    if (status != TN_OK)
-        return status;
     tn_pself *self = host->alloc(host, sizeof *self, 16);
-    if (!self) {
-        tnc_threads_stop();
-        return tnc_fail(TN_OUT_OF_MEMORY, "no host memory for the plugin's state");
-    }
+    if (!self)
+        return host->fail(host, TN_OUT_OF_MEMORY, "no host memory for the plugin's state");
     self->host = host;
+    tn_status status = check_isa(self, host->option(host, "isa"));
+    if (status == TN_OK)
+        status = tnc_threads_start(self, host->option(host, "threads"));
+    if (status != TN_OK) {
+        host->dealloc(host, self);
+        return status;
+    }
     *out_self = self;
     return TN_OK;
 }
@@ -130,16 +143,14 @@ static void shutdown(tn_pself *self) {
 }
 
 static tn_status set_num_threads(tn_pself *self, uint32_t n) {
-    (void)self;
     if (n < 1)
-        return tnc_fail(TN_INVALID_ARGUMENT, "0 threads: at least 1 must compute");
-    tnc_set_threads(n);
+        return tnc_fail(self, TN_INVALID_ARGUMENT, "0 threads: at least 1 must compute");
+    tnc_set_threads(self, n);
     return TN_OK;
 }
 
 static uint32_t get_num_threads(tn_pself *self) {
-    (void)self;
-    return tnc_get_threads();
+    return atomic_load_explicit(&self->n_threads, memory_order_relaxed);
 }
 
 static const tn_ext_threads threads = {
@@ -194,7 +205,7 @@ const tn_plugin *TN_PLUGIN_QUERY(const tn_host *host) {
     /* `option` is the last slot we call; a host without it is older than we can work with. */
     if (!host || !TN_HAS(host, tn_host, option) || host->abi_version != TN_ABI_VERSION)
         return NULL;
-    pthread_once(&once, use_best);
+    pthread_once(&once, choose_kernels);
     if (plugin.n_kernels > MAX_KERNELS) {
         host->fail(host, TN_INTERNAL, "more kernels than MAX_KERNELS in plugins/cpu/plugin.c");
         return NULL;

@@ -105,8 +105,8 @@ static __attribute__((noinline)) tn_status run_planned(const tn_call *call,
         }
     }
     tnc_plan_finish(&w.plan, true);
-    tnc_parallel(w.plan.numel, op->expensive ? TNC_GRAIN / 8 : TNC_GRAIN, TNC_MAX_SLOTS, walk_range,
-                 &w);
+    tnc_parallel(call, w.plan.numel, op->expensive ? TNC_GRAIN / 8 : TNC_GRAIN, TNC_MAX_SLOTS,
+                 walk_range, &w);
     return TN_OK;
 }
 

@@ -191,7 +191,7 @@ static tn_status run(const tn_call *call, planes *t, const tn_tensor_view *in, b
     int64_t slots = TNC_MAX_SLOTS, grain = TNC_GRAIN / 2 / (t->n_in + t->n_out);
     if (tnc_is_half(p->dtype))
         slots = (int64_t)call->workspace_bytes / (4 * (t->n_in + t->n_out));
-    tnc_parallel(n_planes, tnc_max(1, grain), (int)slots, run_planes, t);
+    tnc_parallel(call, n_planes, tnc_max(1, grain), (int)slots, run_planes, t);
     return TN_OK;
 }
 
@@ -201,7 +201,7 @@ static tn_status workspace(const tn_call *call, uint64_t *out_bytes) {
     *out_bytes = 0;
     if (tnc_is_half(in->dtype))
         *out_bytes = (uint64_t)((in->numel + out->numel) / n_planes * 4 *
-                                tnc_min(n_planes, tnc_get_threads()));
+                                tnc_min(n_planes, tnc_get_threads(call)));
     return TN_OK;
 }
 
@@ -235,8 +235,8 @@ static tn_status max_pool2d_backward(const tn_call *call) {
     planes t = {.pool.places = tnc_data(indices)};
     t.run = grad->dtype == TN_F64 ? max_backward_f64 : max_backward_f32;
     int64_t bad, n = call->outs[0]->sizes[2] * call->outs[0]->sizes[3];
-    if (tnc_find_bad_index(indices, n, &bad))
-        return tnc_fail(TN_INDEX_OUT_OF_RANGE,
+    if (tnc_find_bad_index(call, indices, n, &bad))
+        return tnc_fail(call->device->self, TN_INDEX_OUT_OF_RANGE,
                         "max_pool2d_backward: index %lld is out of range for planes of %lld "
                         "elements",
                         (long long)bad, (long long)n);

@@ -148,8 +148,8 @@ tn_status tnc_reduce(const tn_call *call) {
     plan(call, &r);
     r.states = (char *)(uintptr_t)(call->workspace + call->workspace_offset);
     int64_t task = r.width * tnc_min(r.chunk, r.reduced.numel);
-    tnc_parallel(r.n_groups * r.n_chunks, tnc_max(1, TNC_GRAIN / task), TNC_MAX_SLOTS, reduce_tasks,
-                 &r);
+    tnc_parallel(call, r.n_groups * r.n_chunks, tnc_max(1, TNC_GRAIN / task), TNC_MAX_SLOTS,
+                 reduce_tasks, &r);
     if (r.n_chunks > 1)
         for (int64_t g = 0; g < r.n_groups; g++) {
             int64_t at[TN_MAX_RANK], width = locate(&r, g, at);

@@ -70,8 +70,8 @@ static tn_status run(const tn_call *call) {
     if (in->rank)
         s.plan.sizes[dim] = 1;
     tnc_plan_finish(&s.plan, true);
-    tnc_parallel(in->numel / s.length, tnc_max(1, TNC_GRAIN / s.length), TNC_MAX_SLOTS, scan_lines,
-                 &s);
+    tnc_parallel(call, in->numel / s.length, tnc_max(1, TNC_GRAIN / s.length), TNC_MAX_SLOTS,
+                 scan_lines, &s);
     return TN_OK;
 }
 

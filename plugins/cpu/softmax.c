@@ -131,7 +131,7 @@ static tn_status run(const tn_call *call) {
 
     int64_t n_lines = out->numel / l.length;
     int64_t n_groups = n_lines / l.plan.sizes[inner] * tnc_ceil_div(l.plan.sizes[inner], l.width);
-    tnc_parallel(n_groups, tnc_max(1, TNC_GRAIN / 4 / (l.length * l.width)), TNC_MAX_SLOTS,
+    tnc_parallel(call, n_groups, tnc_max(1, TNC_GRAIN / 4 / (l.length * l.width)), TNC_MAX_SLOTS,
                  run_lines, &l);
     return TN_OK;
 }

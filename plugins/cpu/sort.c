@@ -165,15 +165,15 @@ static tn_status run(const tn_call *call) {
         s.plan.sizes[dim] = 1;
     tnc_plan_finish(&s.plan, true);
     int64_t slots = (int64_t)call->workspace_bytes / (2 * s.length * (int64_t)sizeof(entry));
-    tnc_parallel(in->numel / s.length, tnc_max(1, TNC_GRAIN / 8 / s.length), (int)slots, sort_lines,
-                 &s);
+    tnc_parallel(call, in->numel / s.length, tnc_max(1, TNC_GRAIN / 8 / s.length), (int)slots,
+                 sort_lines, &s);
     return TN_OK;
 }
 
 static tn_status workspace(const tn_call *call, uint64_t *out_bytes) {
     const tn_tensor_view *in = tnc_view(call, TN_ARG_sort_self);
     int64_t length = in->rank ? in->sizes[call->args[TN_ARG_sort_dim].v.i64] : 1;
-    int64_t slots = tnc_min(tnc_get_threads(), in->numel / length);
+    int64_t slots = tnc_min(tnc_get_threads(call), in->numel / length);
     *out_bytes = (uint64_t)(slots * 2 * length * (int64_t)sizeof(entry));
     return TN_OK;
 }

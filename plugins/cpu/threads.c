@@ -10,7 +10,7 @@
 #include <omp.h>
 #endif
 
-static atomic_int n_threads = 1;
+static atomic_uint n_selfs;
 static atomic_bool forked;
 
 /* libgomp's workers do not exist in a forked child, and waiting for them hangs: stay on one thread.
@@ -33,7 +33,7 @@ static uint32_t default_threads(void) {
 #endif
 }
 
-tn_status tnc_threads_start(const char *option) {
+tn_status tnc_threads_start(tn_pself *self, const char *option) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, watch_fork);
     long n = 0;
@@ -41,40 +41,42 @@ tn_status tnc_threads_start(const char *option) {
         char *end;
         n = strtol(option, &end, 10);
         if (*end || *option < '0' || *option > '9')
-            return tnc_fail(TN_INVALID_ARGUMENT,
+            return tnc_fail(self, TN_INVALID_ARGUMENT,
                             "option threads (TENON_CPU_THREADS) is '%.40s'; it must be a number, 0 "
                             "to leave it to the plugin",
                             option);
     }
-    tnc_set_threads(n <= 0 ? default_threads() : n > TNC_MAX_SLOTS ? TNC_MAX_SLOTS : (uint32_t)n);
+    tnc_set_threads(self, n <= 0              ? default_threads()
+                          : n > TNC_MAX_SLOTS ? TNC_MAX_SLOTS
+                                              : (uint32_t)n);
+    atomic_fetch_add(&n_selfs, 1);
     tnc_blas_start();
     return TN_OK;
 }
 
 void tnc_threads_stop(void) {
     tnc_blas_stop();
+    if (atomic_fetch_sub(&n_selfs, 1) != 1)
+        return;
 #ifdef _OPENMP
     if (!atomic_load(&forked))
         omp_pause_resource_all(omp_pause_soft);
 #endif
 }
 
-void tnc_set_threads(uint32_t n) {
-    atomic_store(&n_threads, n < 1 ? 1 : n > TNC_MAX_SLOTS ? TNC_MAX_SLOTS : (int)n);
+void tnc_set_threads(tn_pself *self, uint32_t n) {
+    atomic_store(&self->n_threads, n < 1 ? 1 : n > TNC_MAX_SLOTS ? TNC_MAX_SLOTS : n);
 }
 
-uint32_t tnc_get_threads(void) {
-    return (uint32_t)atomic_load_explicit(&n_threads, memory_order_relaxed);
-}
-
-void tnc_parallel(int64_t n, int64_t grain, int n_slots, tnc_body body, void *context) {
+void tnc_parallel(const tn_call *call, int64_t n, int64_t grain, int n_slots, tnc_body body,
+                  void *context) {
     if (n <= grain) {
         body(context, 0, n, 0);
         return;
     }
 #ifdef _OPENMP
     int64_t n_grains = (n - 1) / grain + 1;
-    int64_t team = tnc_min(tnc_min(tnc_get_threads(), n_slots), n_grains);
+    int64_t team = tnc_min(tnc_min(tnc_get_threads(call), n_slots), n_grains);
     bool alone = team <= 1 || atomic_load_explicit(&forked, memory_order_relaxed);
     if (!alone && !omp_in_parallel()) {
 #pragma omp parallel num_threads((int)team)

@@ -9,7 +9,6 @@
  */
 #include "report.h"
 
-#include <errno.h>
 #include <math.h>
 #include <stdio.h>
 

@@ -27,7 +27,7 @@
  *
  * Each slot of each table ends its contract with three tags:
  *   [any-thread]    may be called by several threads at once, also for the same object
- *   [one-thread]    the host never makes two such calls at once for the same plugin
+ *   [one-thread]    a host never makes two such calls at once for the same plugin
  *   [loaded]        after dlopen; nothing else has been called
  *   [plugin init]   between init and shutdown
  *   [device open]   for a device that is open (streams, events and memory belong to one)
@@ -492,9 +492,11 @@ typedef struct tn_plugin {
     const char *version;     /* the plugin's own; at most 255 bytes */
 
     /* Starts the plugin. `path` is the real path of its shared object, or NULL when linked
-     * statically. Cheap; hardware is first touched by devices->count. Called again after shutdown.
-     * `*out_self` is not NULL and no other plugin's. Must not call back into Tenon but through
-     * `host`. [one-thread] [loaded] [required] */
+     * statically. Cheap; hardware is first touched by devices->count. Called again after shutdown,
+     * and while other selfs live: a process may have several hosts that use the same object, each
+     * from its own threads, and what one does the others cannot see. `*out_self` is not NULL and no
+     * other plugin's. Must not call back into Tenon but through `host`. [one-thread] [loaded]
+     * [required] */
     tn_status (*init)(const tn_host *host, const char *path, tn_pself **out_self);
 
     /* Ends it; all devices were closed. When it returns no thread of the plugin runs and no process
@@ -528,7 +530,8 @@ typedef struct tn_plugin {
 
 typedef const tn_plugin *(*tn_plugin_query_fn)(const tn_host *host);
 
-/* Returns the plugin's table, or NULL when it cannot work with `host`. Pure, cheap, repeatable: no
+/* Returns the plugin's table, or NULL when it cannot work with `host`. What it returned, and all that
+ * is reached from there, stays as it is while the object is mapped. Pure, cheap, repeatable: no
  * hardware, no threads, no allocation, nothing printed. [any-thread] [loaded] [required] */
 TN_PLUGIN_EXPORT const tn_plugin *TN_PLUGIN_QUERY(const tn_host *host);
 

@@ -1,6 +1,6 @@
 /* The oracle itself: right outputs pass, and outputs that are wrong by a little do not. */
 #include "plugin-sdk/conformance/worker/data/operand.h"
-#include "plugin-sdk/conformance/worker/kernel/kernel_case.h"
+#include "plugin-sdk/conformance/worker/suite.h"
 #include "plugin-sdk/conformance/worker/kernel/record.h"
 #include "plugin-sdk/conformance/worker/oracle/compare.h"
 

@@ -53,13 +53,19 @@ static void arange_counts_as_pytorch(void **state) {
     assert_close(tn_arange_start(tn_float(1), tn_float(0), tn_float(-0.25)), 0, TN_SHAPE(4), 1,
                  0.75, 0.5, 0.25);
     assert_elements(tn_arange_start(tn_int(0), tn_int(3), tn_int(1), TN_F64), TN_SHAPE(3), 0, 1, 2);
-    assert_elements(tn_arange_start(tn_float(0.5), tn_float(2.5), tn_float(1.5), TN_I64),
-                    TN_SHAPE(2), 0, 1); /* bounds truncated first */
+    /* of an integer dtype the floating range is counted and each element truncated */
+    assert_tensor(tn_arange_start(tn_float(0.5), tn_float(2.5), tn_float(1.5), TN_I64), TN_I64,
+                  TN_SHAPE(2), 0, 0, 2);
+    assert_elements(tn_arange(tn_float(3.1), TN_I64), TN_SHAPE(4), 0, 1, 2, 3);
+    assert_tensor(tn_arange_start(tn_int(0), tn_int(2), tn_float(0.5), TN_I32), TN_I32, TN_SHAPE(4),
+                  0, 0, 0, 1, 1);
+    assert_elements(tn_arange_start(tn_float(-1.5), tn_float(1.5), tn_int(1), TN_I8), TN_SHAPE(3),
+                    -1, 0, 0);
+    assert_shape(
+        tn_arange_start(tn_float(0.5), tn_int(4), tn_int(1), TN_I64, tn_device_parse("meta")), 4);
     assert_shape(tn_arange_start(tn_int(INT64_MIN + 1), tn_int(INT64_MAX), tn_int(INT64_MAX)), 2);
     assert_fails(tn_arange(tn_int(-1)), TN_INVALID_ARGUMENT, "tn_arange", "from 0 to -1 by 1");
     assert_fails(tn_arange_start(tn_int(0), tn_int(1), tn_int(0)), TN_INVALID_ARGUMENT, "step 0");
-    assert_fails(tn_arange_start(tn_float(0), tn_float(1), tn_float(0.5), TN_I64),
-                 TN_INVALID_ARGUMENT, "step 0.5", "integer");
     assert_fails(tn_arange(tn_float(NAN)), TN_INVALID_ARGUMENT, "no range");
     assert_fails(tn_arange(tn_float(INFINITY)), TN_INVALID_ARGUMENT, "no range");
     assert_fails(tn_arange_start(tn_float(0.5), tn_float(0), tn_float(1)), TN_INVALID_ARGUMENT,
@@ -86,6 +92,13 @@ static void linspace_ends_where_it_should(void **state) {
     assert_int_equal(tn_dtype_of(half), TN_F16);
     assert_elements(tn_slice(half, 0, 2999), TN_SHAPE(2), 3000, 3000); /* rounded once */
     assert_elements(tn_linspace(tn_int(0), tn_int(10), 3, TN_I32), TN_SHAPE(3), 0, 5, 10);
+    /* of an integer dtype the ends are truncated first: 0 to 5 in place of 0.9 to 5.9 */
+    assert_tensor(tn_linspace(tn_float(0.9), tn_float(5.9), 3, TN_I64), TN_I64, TN_SHAPE(3), 0, 0,
+                  2, 5);
+    assert_elements(tn_linspace(tn_int(0), tn_int(-5), 4, TN_I8), TN_SHAPE(4), 0, -1, -3, -5);
+    assert_elements(tn_linspace(tn_float(3.7), tn_int(9), 1, TN_I32), TN_SHAPE(1), 3);
+    assert_fails(tn_linspace(tn_int(0), tn_float(INFINITY), 2, TN_I32), TN_DTYPE, "tn_linspace",
+                 "i32");
     assert_fails(tn_linspace(tn_int(0), tn_int(1), -1), TN_INVALID_ARGUMENT, "tn_linspace: steps");
 }
 

@@ -66,6 +66,7 @@ int main(int argc, char **argv) {
         print_message("skipped: this processor does not run %s\n", argv[2]);
         return SKIPPED;
     }
+    setenv("TENON_CPU_ISA", argv[2], 1);
     mini_option("isa", argv[2]);
     mini_option("threads", "3");
     if (!mini_open(&cpu, argv[1], 0)) {

@@ -40,6 +40,17 @@ def names_in(text):
     return list(dict.fromkeys(found))
 
 
+def is_wide(entry):
+    """Does `run` round at several steps, so that halves pass through it as f32?"""
+    run = entry.get("run")
+    if entry["kind"] not in ("pointwise", "general") or run is None or entry["tolerance"] == "exact":
+        return entry.get("wide", False)
+    if run.startswith("c:"):
+        return True
+    calls = [n for n in ast.walk(ast.parse(run, mode="eval")) if isinstance(n, (ast.Call, ast.BinOp))]
+    return len(calls) > 1
+
+
 class CoreEmitter:
     def __init__(self, table, kernels):
         self.table = table
@@ -149,7 +160,7 @@ class CoreEmitter:
             names[used] = (kind, used.replace(".", "_"))
         body = []
         for i, text in enumerate(grad.values()):
-            compiler = expr.Compiler(self.table, names, op.functional.name, self.called)
+            compiler = expr.Compiler(self.table, names, op.functional.name, self.called, widens=True)
             result = compiler.compile(text)
             body.append(f"    if (needed & {1 << i}u) {{")
             body += [f"        {line}" for line in compiler.lines]
@@ -196,10 +207,10 @@ class CoreEmitter:
             fields.append(".cross_device = 1")
         if op.returns_list and kind == "VIEW":
             fields.append(".multi_view = 1")
+        if is_wide(entry):
+            fields.append(".wide = 1")
         kernel = entry.get("kernel")
         if kernel:
-            if kernel not in self.kernels:
-                raise SystemExit(f"operators.toml: {op.schema.name}: no kernel operator '{kernel}'")
             fields.append(f".kernel = TNI_KERNEL_{kernel}")
             self.kernel_args(op, self.kernels[kernel][1], fields)
         else:
@@ -236,7 +247,7 @@ class CoreEmitter:
     def source(self):
         return "".join(
             [f"/* The table of operators, decompositions and derivatives. {GENERATED} */\n"
-             "#include \"core/ops/functions.h\"\n\n"]
+             "#include \"core/ops/functions.h\"\n#include \"core/ops/halves.h\"\n\n"]
             + [f + "\n" for f in self.functions]
             + ["const tni_op_info tni_op_infos[TNI_OP_COUNT] = {\n"] + self.infos + ["};\n"])
 

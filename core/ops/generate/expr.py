@@ -15,10 +15,12 @@ BINARY = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div"}
 
 
 class Compiler:
-    def __init__(self, table, names, where, functions):
+    def __init__(self, table, names, where, functions, widens=False):
         """names: name -> (kind, C expression); where: for messages; functions: C functions that formulas call
-        by name, tni_NAME -> parameters, which are added to"""
+        by name, tni_NAME -> parameters, which are added to; widens: an expression that rounds more than once
+        takes halves as f32 and gives f32"""
         self.table, self.names, self.where, self.functions = table, names, where, functions
+        self.widens, self.wide = widens, False
         self.lines, self.n_temps = [], 0
 
     def fail(self, why):
@@ -26,7 +28,9 @@ class Compiler:
 
     def compile(self, text):
         """Statements go to self.lines; returns a C expression of an owned tensor."""
-        kind, code, owned = self.visit(ast.parse(text, mode="eval").body)
+        tree = ast.parse(text, mode="eval").body
+        self.wide = self.widens and self.rounds_often(tree)
+        kind, code, owned = self.visit(tree)
         if kind != "tensor":
             self.fail(f"'{text}' is no tensor but {kind}")
         return code if owned else f"tni_keep_opt({code})"
@@ -35,7 +39,10 @@ class Compiler:
         if isinstance(node, ast.Name):
             if node.id not in self.names:
                 self.fail(f"no argument or result '{node.id}'")
-            return (*self.names[node.id], False)
+            kind, code = self.names[node.id]
+            if self.wide and kind == "tensor":
+                return kind, self.temp(f"tni_wide({code})"), True
+            return kind, code, False
         if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             name = f"{node.value.id}.{node.attr}"
             if name not in self.names:
@@ -55,6 +62,26 @@ class Compiler:
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             return self.call(node.func.id, [self.visit(a) for a in node.args])
         self.fail(f"cannot compile '{ast.unparse(node)}'")
+
+    def rounds_often(self, tree):
+        """Products of matrices add up in f32 and are not worth an operand in f32."""
+        rounding = 0
+        for node in ast.walk(tree):
+            if isinstance(node, ast.BinOp):
+                rounding += 1
+            elif isinstance(node, ast.Call):
+                op = self.table.by_c_name(node.func.id)
+                if op and op.entry["tolerance"] == "dot":
+                    return False
+                rounding += op.entry["tolerance"] != "exact" if op else node.func.id == "scaled"
+        return rounding > 1
+
+    def temp(self, call):
+        """A variable with what the call returns."""
+        name = f"t{self.n_temps}"
+        self.n_temps += 1
+        self.lines.append(f"tn_tensor *{name} = {call};")
+        return name
 
     def negate(self, operand):
         kind, code, owned = value = self.visit(operand)
@@ -91,10 +118,7 @@ class Compiler:
         else:
             code = [code for _, code, _ in values]
             self.declare(name, values)
-        text = f"tni_{name}({', '.join(code)})"
-        temp = f"t{self.n_temps}"
-        self.n_temps += 1
-        self.lines.append(f"tn_tensor *{temp} = {text};")
+        temp = self.temp(f"tni_{name}({', '.join(code)})")
         for value in values:
             if value[2]:
                 self.lines.append(f"tni_drop({value[1]});")

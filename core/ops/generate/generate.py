@@ -22,8 +22,8 @@ import generate_kernels  # noqa: E402
 
 
 def main(operators, kernels, outputs, check):
-    table = tables.load(operators)
     kernel_table = generate_kernels.load(kernels)
+    table = tables.load(operators, kernel_table)
     make = {
         "ops.h": lambda: emit_api.public_header(table),
         "operators.h": lambda: emit_api.internal_header(table),

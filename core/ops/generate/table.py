@@ -7,11 +7,11 @@ from dataclasses import dataclass, field
 
 import schema as schemas
 
-FIELDS = {"schema", "forms", "kind", "types", "kernel", "rename", "constants", "choices", "infer", "run", "grad",
+FIELDS = {"schema", "c", "forms", "kind", "types", "kernel", "rename", "constants", "choices", "infer", "run", "grad",
           "attrs", "calls", "constant", "nondifferentiable_outputs", "cross_device", "samples", "second",
-          "why_not_second", "tolerance", "check", "doc"}
+          "why_not_second", "tolerance", "check", "wide", "doc"}
 KINDS = ("pointwise", "general", "view", "composite")
-TYPES = ("promote", "float", "same")
+TYPES = ("promote", "float", "same", "whole")
 FORMS = ("functional", "inplace", "out")
 TOLERANCES = ("exact", "ulp2", "ulp4", "sum", "dot", "composite")
 CHECKS = ("geometry", "data", "cancels")
@@ -30,7 +30,7 @@ class Op:
     def c_name(self):
         """The written rule: base, overload in lower case unless Tensor, then _ or _out."""
         base, overload = self.functional.base, self.functional.overload
-        name = base + ("_" + overload.lower() if overload not in ("", "Tensor") else "")
+        name = self.entry.get("c") or base + ("_" + overload.lower() if overload not in ("", "Tensor") else "")
         return name + {"functional": "", "inplace": "_", "out": "_out"}[self.form]
 
     @property
@@ -91,7 +91,8 @@ def form_schema(entry, functional, form):
     return schemas.parse(f"{functional.base}.{overload}({args}{star}, Tensor(a!) out) -> Tensor(a!)")
 
 
-def load(path):
+def load(path, kernels):
+    kernel_kinds = {kernel.name: kernel.kind for kernel in kernels}
     with open(path, "rb") as f:
         data = tomllib.load(f)
     table = Table(data["op"], sample_classes=data["samples"])
@@ -99,11 +100,28 @@ def load(path):
         unknown = set(entry) - FIELDS
         if unknown:
             fail(entry, f"unknown fields {sorted(unknown)}")
-        for name in ("schema", "kind", "samples", "tolerance", "doc"):
+        for name in ("schema", "samples", "doc"):
             if name not in entry:
                 fail(entry, f"has no '{name}'")
+        try:
+            functional = schemas.parse(entry["schema"])
+        except ValueError as error:
+            fail(entry, str(error))
+        name = Op(entry, "functional", functional, functional).c_name
+        if "kernel" in entry:
+            if entry["kernel"] not in kernel_kinds:
+                fail(entry, f"no kernel operator '{entry['kernel']}'")
+            entry.setdefault("kind", "pointwise" if kernel_kinds[entry["kernel"]] == "pointwise" else "general")
+        entry.setdefault("kind", "composite")
+        if entry["kind"] == "general":
+            entry.setdefault("infer", f"tni_infer_{name}")
+        elif "infer" in entry:
+            fail(entry, "'infer' is for kernels that are not pointwise")
+        if entry["kind"] in ("view", "composite"):
+            entry.setdefault("run", f"c:tni_run_{name}")
         entry.setdefault("types", "promote")
         entry.setdefault("forms", "functional")
+        entry.setdefault("tolerance", "exact")
         for value, allowed, name in ((entry["kind"], KINDS, "kind"), (entry["types"], TYPES, "types"),
                                      (entry["tolerance"], TOLERANCES, "tolerance")):
             if value not in allowed:
@@ -112,10 +130,6 @@ def load(path):
             fail(entry, f"check has some of {CHECKS}")
         if (entry["kind"] in ("pointwise", "general")) != ("kernel" in entry):
             fail(entry, "pointwise and general operators have a kernel, the others have none")
-        if entry["kind"] in ("view", "composite") and "run" not in entry:
-            fail(entry, "has no 'run'")
-        if entry["kind"] == "general" and "infer" not in entry:
-            fail(entry, "has no 'infer'")
         if "grad" in entry and "constant" in entry:
             fail(entry, "has a 'grad' and says why it has none")
         if not ({"grad", "constant"} & set(entry)) and "run" not in entry:
@@ -125,10 +139,6 @@ def load(path):
         if isinstance(entry["samples"], str) and not entry["samples"].startswith("none: ") \
                 and entry["samples"] not in table.sample_classes:
             fail(entry, f"no sample class '{entry['samples']}'")
-        try:
-            functional = schemas.parse(entry["schema"])
-        except ValueError as error:
-            fail(entry, str(error))
         words = {a.name for a in functional.args if a.kind == "str"}
         if words != set(entry.get("choices", {})) or len(words) > 1:
             fail(entry, "a string argument needs 'choices', and there is one at most")

@@ -1,10 +1,7 @@
 /* See suite.h. */
 #include "plugin-sdk/conformance/worker/suite.h"
 
-#include "plugin-sdk/conformance/worker/contract/contract.h"
 #include "plugin-sdk/conformance/json.h"
-#include "plugin-sdk/conformance/worker/kernel/kernel_case.h"
-#include "plugin-sdk/conformance/worker/perf/perf_case.h"
 #include "plugin-sdk/conformance/worker/subject/subject.h"
 
 static const tc_class *const classes[] = {&tc_class_kernel,   &tc_class_same,    &tc_class_refuse,

@@ -4,6 +4,10 @@
 
 #include "plugin-sdk/conformance/worker/worker.h"
 
+extern const tc_class tc_class_kernel, tc_class_same, tc_class_refuse; /* one kernel */
+extern const tc_class tc_class_contract, tc_class_process; /* what plugin.h says beyond */
+extern const tc_class tc_class_perf;
+
 extern const tc_suite tc_builtin_suite;
 
 #endif

@@ -1,6 +1,8 @@
 /* See worker.h. */
 #include "plugin-sdk/conformance/worker/worker.h"
 
+#include "plugin-sdk/conformance/clock.h"
+
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
@@ -8,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
-#include <time.h>
 #include <unistd.h>
 
 void tc_suite_list(const tc_suite *suite, tc_set set, tc_sink *sink) {
@@ -19,29 +20,23 @@ void tc_suite_list(const tc_suite *suite, tc_set set, tc_sink *sink) {
                 suite->classes[i]->list(part, sink);
 }
 
-static double now_ms(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e3 + (double)t.tv_nsec / 1e6;
-}
-
 void tc_run_line(const tc_suite *suite, const char *line, const tc_options *options,
                  tc_verdict *out) {
     memset(out, 0, sizeof *out);
     tc_case c;
     char why[TC_MESSAGE];
     if (!tc_case_parse(line, &c, why)) {
-        tc_verdict_set(out, TC_ERROR, TNP_NONE, "no case: %s", why);
+        TC_CASE_ERROR(out, "no case: %s", why);
         return;
     }
     for (uint32_t i = 0; i < suite->n_classes; i++)
         if (strcmp(suite->classes[i]->name, c.class) == 0) {
-            double start = now_ms();
+            double start = 1e3 * tc_now();
             suite->classes[i]->run(&c, options, out);
-            out->milliseconds = now_ms() - start;
+            out->milliseconds = 1e3 * tc_now() - start;
             return;
         }
-    tc_verdict_set(out, TC_ERROR, TNP_NONE, "this worker has no class of cases named %s", c.class);
+    TC_CASE_ERROR(out, "this worker has no class of cases named %s", c.class);
 }
 
 /* ---- verbs ------------------------------------------------------------------------------- */

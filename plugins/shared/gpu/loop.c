@@ -1,8 +1,6 @@
 /* Dimensions are joined as they come in, from the innermost; and again where they are sorted. */
 #include "plugins/shared/gpu/loop.h"
 
-#include <string.h>
-
 /* Could dimension `d` of the views, which is outside of the loop's last, go on with it? */
 static bool joins(const gpu_loop *l, const tn_tensor_view *const *views, int n, int32_t d) {
     int64_t last = l->rank - 1;

@@ -20,6 +20,7 @@
     X(mul) \
     X(div) \
     X(floor_divide) \
+    X(remainder) \
     X(maximum) \
     X(pow) \
     X(exp) \

@@ -98,6 +98,25 @@ SIM_FLOAT_TYPES(BINARY, floor_divide, floor_divide_real(a, b))
 SIM_INT_TYPES(BINARY, floor_divide, floor_divide_int(a, b))
 DEFINE_KERNEL(floor_divide, TN_DTYPES_NUMBER, SIM_NUMBER_TYPES, "TT>T")
 
+/* What floor_divide leaves; fmod is exact. */
+static double remainder_real(double a, double b) {
+    double r = fmod(a, b);
+    if (r == 0)
+        return copysign(r, b);
+    return (r < 0) != (b < 0) ? r + b : r;
+}
+
+static int64_t remainder_int(int64_t a, int64_t b) {
+    if (b == 0 || b == -1)
+        return 0;
+    int64_t r = a % b;
+    return r != 0 && (r < 0) != (b < 0) ? r + b : r;
+}
+
+SIM_FLOAT_TYPES(BINARY, remainder, remainder_real(a, b))
+SIM_INT_TYPES(BINARY, remainder, remainder_int(a, b))
+DEFINE_KERNEL(remainder, TN_DTYPES_NUMBER, SIM_NUMBER_TYPES, "TT>T")
+
 SIM_FLOAT_TYPES(BINARY, maximum, isnan(a) ? a : isnan(b) ? b : a > b ? a : b)
 SIM_INT_BOOL_TYPES(BINARY, maximum, a > b ? a : b)
 DEFINE_KERNEL(maximum, TN_DTYPES_ALL, SIM_ALL_TYPES, "TT>T")

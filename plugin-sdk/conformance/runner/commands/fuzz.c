@@ -10,11 +10,11 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "plugin-sdk/conformance/clock.h"
 #include "plugin-sdk/conformance/worker/kernel/mutate.h"
 #include "plugin-sdk/conformance/runner/report/escape.h"
 #include "plugin-sdk/conformance/runner/run/child.h"
 #include "plugin-sdk/conformance/runner/run/selection.h"
-#include "plugin-sdk/conformance/runner/run/progress.h"
 #include "plugin-sdk/conformance/runner/run/schedule.h"
 #include "plugin-sdk/conformance/runner/shrink/reduce.h"
 #include "plugin-sdk/conformance/runner/commands/worker_options.h"

@@ -2,7 +2,6 @@
 #include "plugin-sdk/conformance/runner/commands/commands.h"
 
 #include <stdio.h>
-#include <string.h>
 
 #include "plugin-sdk/conformance/runner/report/report.h"
 

@@ -4,18 +4,19 @@
 #include <errno.h>
 #include <sha2.h>
 #include <signal.h>
+#include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "plugin-sdk/conformance/clock.h"
 #include "plugin-sdk/conformance/runner/report/escape.h"
 #include "plugin-sdk/conformance/runner/run/child.h"
 #include "plugin-sdk/conformance/runner/run/log_header.h"
 #include "plugin-sdk/conformance/runner/run/summary.h"
 #include "plugin-sdk/conformance/runner/run/worker_pool.h"
 #include "plugin-sdk/conformance/runner/run/progress.h"
-#include "plugin-sdk/conformance/runner/run/schedule.h"
 #include "plugin-sdk/conformance/runner/commands/run_options.h"
 
 typedef struct run {
@@ -35,8 +36,13 @@ typedef struct run {
     bool trouble; /* the log could not be written, or no memory */
 } run;
 
-static bool say(const char *why) {
-    fprintf(stderr, "tenon-conform run: %s\n", why);
+__attribute__((format(printf, 1, 2))) static bool say(const char *format, ...) {
+    va_list args;
+    va_start(args, format);
+    fputs("tenon-conform run: ", stderr);
+    vfprintf(stderr, format, args);
+    fputc('\n', stderr);
+    va_end(args);
     return false;
 }
 
@@ -56,9 +62,9 @@ static bool prepare_process(run *r) {
     }
     signal(SIGXFSZ, SIG_IGN); /* a write that meets the limit says so instead */
     if (sigprocmask(SIG_BLOCK, &set, NULL) != 0)
-        return say(strerror(errno));
+        return say("%s", strerror(errno));
     r->options.pool.signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-    return r->options.pool.signals >= 0 || say(strerror(errno));
+    return r->options.pool.signals >= 0 || say("%s", strerror(errno));
 }
 
 /* The levels that are asked for, and the sets that show them where none was named. */
@@ -67,13 +73,11 @@ static bool read_levels(run *r) {
     char why[TC_VERDICT_MESSAGE];
     tc_sets sets = o->levels.n ? 0 : TC_SET_BIT(TC_STANDARD);
     if (!tc_levels_builtin(&r->levels, why))
-        return say(why);
+        return say("%s", why);
     for (size_t i = 0; i < o->levels.n; i++) {
         tc_level *level = tc_levels_find(&r->levels, o->levels.at[i]);
-        if (!level) {
-            snprintf(why, sizeof why, "no level is named %.200s", o->levels.at[i]);
-            return say(why);
-        }
+        if (!level)
+            return say("no level is named %.200s", o->levels.at[i]);
         level->asked = true;
         sets = tc_sets_join(sets, tc_level_sets(&r->levels, level));
     }
@@ -86,14 +90,14 @@ static bool read_selection(run *r) {
     const tc_run_options *o = &r->options;
     char why[TC_VERDICT_MESSAGE];
     if (!tc_selection_add_sets(&r->selection, o->sets, r->lister, r->options.pool.core_worker, why))
-        return say(why);
+        return say("%s", why);
     size_t n_set = r->selection.n;
     for (size_t i = 0; i < o->cases.n; i++)
         if (!tc_selection_add(&r->selection, o->cases.at[i], false, why))
-            return say(why);
+            return say("%s", why);
     for (size_t i = 0; i < o->case_files.n; i++)
         if (!tc_selection_add_file(&r->selection, o->case_files.at[i], why))
-            return say(why);
+            return say("%s", why);
     bool all = o->cases.n + o->case_files.n == 0;
     for (size_t i = 0; i < r->selection.n; i++)
         r->selection.at[i].selected = all || i >= n_set;
@@ -110,15 +114,11 @@ static bool filter(run *r) {
     const tc_run_options *o = &r->options;
     tc_pattern *patterns[TC_MOST_WORDS];
     size_t n = 0;
-    char reason[TC_MESSAGE], why[TC_VERDICT_MESSAGE];
+    char why[TC_MESSAGE];
     bool good = true;
-    for (; good && n < o->filters.n; n += good) {
-        good = (patterns[n] = tc_pattern_create(o->filters.at[n], reason)) != NULL;
-        if (!good) {
-            snprintf(why, sizeof why, "--filter %.500s: %s", o->filters.at[n], reason);
-            say(why);
-        }
-    }
+    for (; good && n < o->filters.n; n += good)
+        good = (patterns[n] = tc_pattern_create(o->filters.at[n], why)) ||
+               say("--filter %.500s: %s", o->filters.at[n], why);
     for (size_t i = 0; good && n > 0 && i < r->selection.n; i++) {
         bool found = false;
         for (size_t k = 0; k < n && !found; k++)
@@ -135,24 +135,18 @@ static bool read_resumed(run *r, const char *sha256) {
     const char *path = r->options.resume;
     char why[TC_VERDICT_MESSAGE], sets[TC_SETS_NAME];
     if (!tc_log_read(path, &r->log, why))
-        return say(why);
+        return say("%s", why);
     const char *logged = tc_log_plugin(&r->log, "sha256");
-    if (strcmp(logged, sha256) != 0) {
-        snprintf(why, sizeof why,
-                 "%s is of another file: its plugin has SHA-256 %.16s..., this %.16s"
-                 "...; begin a new log",
-                 path, logged, sha256);
-        return say(why);
-    }
+    if (strcmp(logged, sha256) != 0)
+        return say("%s is of another file: its plugin has SHA-256 %.16s..., this %.16s"
+                   "...; begin a new log",
+                   path, logged, sha256);
     double device = -1;
     const char *set = tc_json_string(r->log.head, "set");
     tc_json_number(r->log.head, "device", &device);
-    if (strcmp(set, tc_sets_name(r->options.sets, sets)) != 0 || device != r->options.pool.device) {
-        snprintf(why, sizeof why,
-                 "%.500s is of --set %.200s --device %g; go on with these, or begin anew", path,
-                 set, device);
-        return say(why);
-    }
+    if (strcmp(set, tc_sets_name(r->options.sets, sets)) != 0 || device != r->options.pool.device)
+        return say("%.500s is of --set %.200s --device %g; go on with these, or begin anew", path,
+                   set, device);
     if (r->log.truncated)
         fprintf(stderr, "%s: its end was cut; good up to byte %jd, that is %zu cases\n", path,
                 (intmax_t)r->log.whole, r->log.n_results);
@@ -214,8 +208,8 @@ static bool write_head(run *r, const char *sha256, int argc, char **argv) {
     if (!r->log.head)
         return say("no memory for the log");
     if (o->log && !tc_log_open(&r->file, o->log, 0, why))
-        return say(why);
-    return tc_log_put(&r->file, r->log.head, why) || say(why);
+        return say("%s", why);
+    return tc_log_put(&r->file, r->log.head, why) || say("%s", why);
 }
 
 static bool prepare(run *r, int argc, char **argv) {
@@ -225,11 +219,9 @@ static bool prepare(run *r, int argc, char **argv) {
         return false;
     for (size_t i = 0; i < o->lists.n; i++)
         if (!tc_expectations_read(&r->expectations, o->lists.at[i], why))
-            return say(why);
-    if (!SHA256File(o->pool.plugin, sha256)) {
-        snprintf(why, sizeof why, "%.900s: %s", o->pool.plugin, strerror(errno));
-        return say(why);
-    }
+            return say("%s", why);
+    if (!SHA256File(o->pool.plugin, sha256))
+        return say("%.900s: %s", o->pool.plugin, strerror(errno));
     if (!read_selection(r) || !filter(r))
         return false;
     if (o->resume && !read_resumed(r, sha256))
@@ -241,9 +233,9 @@ static bool prepare(run *r, int argc, char **argv) {
     json_decref(r->log.end);
     r->log.end = NULL;
     if (!tc_log_open(&r->file, o->resume, r->log.whole, why))
-        return say(why);
+        return say("%s", why);
     json_t *resume = json_pack("{s:s}", "record", "resume");
-    bool good = tc_log_put(&r->file, resume, why) || say(why);
+    bool good = tc_log_put(&r->file, resume, why) || say("%s", why);
     json_decref(resume);
     return good;
 }
@@ -252,7 +244,7 @@ static bool prepare(run *r, int argc, char **argv) {
 
 static bool stop(run *r, const char *why) {
     tc_progress_clear(&r->progress);
-    say(why);
+    say("%s", why);
     r->trouble = true;
     return false;
 }
@@ -331,7 +323,7 @@ static bool count_entries(run *r) {
             e->n_lines += tc_pattern_finds(e->pattern, whole.at[k].line);
     }
     tc_selection_finish(&whole);
-    return good || say(why);
+    return good || say("%s", why);
 }
 
 /* Levels that did not pass, and entries that did nothing, in words. */
@@ -362,7 +354,7 @@ static int conclude(run *r, bool interrupted, double seconds) {
         say("no memory for the end");
         return TC_EXIT_TROUBLE;
     }
-    bool written = tc_log_put(&r->file, r->log.end, why) || say(why);
+    bool written = tc_log_put(&r->file, r->log.end, why) || say("%s", why);
     explain(r);
     /* A report on stdout is alone there. */
     bool taken = false;
@@ -370,7 +362,7 @@ static int conclude(run *r, bool interrupted, double seconds) {
         const char *path = r->options.reports[i];
         taken |= path && strcmp(path, "-") == 0;
         if (path && !tc_report_write(path, tc_reports[i], &r->log, why))
-            written = say(why);
+            written = say("%s", why);
     }
     if (fprintf(taken ? stderr : stdout, "%s\n", tc_json_string(r->log.end, "summary")) < 0 ||
         fflush(stdout) != 0)

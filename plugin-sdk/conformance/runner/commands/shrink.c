@@ -2,14 +2,13 @@
 #include "plugin-sdk/conformance/runner/commands/commands.h"
 
 #include <errno.h>
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "plugin-sdk/conformance/clock.h"
 #include "plugin-sdk/conformance/runner/report/escape.h"
 #include "plugin-sdk/conformance/runner/run/child.h"
-#include "plugin-sdk/conformance/runner/run/progress.h"
 #include "plugin-sdk/conformance/runner/shrink/reduce.h"
 #include "plugin-sdk/conformance/runner/shrink/repro.h"
 #include "plugin-sdk/conformance/runner/commands/worker_options.h"

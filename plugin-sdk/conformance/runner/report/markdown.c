@@ -1,8 +1,6 @@
 /* Markdown: what a README or an issue can hold. See report.h. */
 #include "plugin-sdk/conformance/runner/report/report.h"
 
-#include <string.h>
-
 #include "plugin-sdk/conformance/runner/run/summary.h"
 #include "plugin-sdk/conformance/runner/report/escape.h"
 #include "plugin-sdk/conformance/runner/report/figures.h"

@@ -43,16 +43,13 @@ static bool add(tc_expectations *expectations, char *text, const char *where,
     unsigned kind = 0;
     while (kind < 3 && (strlen(kinds[kind]) != n || memcmp(kinds[kind], text, n) != 0))
         kind++;
-    if (kind == 3) {
-        snprintf(why, TC_MESSAGE, "%.*s: an entry begins with skip, xfail or waive",
-                 n > 100 ? 100 : (int)n, text);
-        return false;
-    }
+    if (kind == 3)
+        return tc_why(why, TC_MESSAGE, "%.*s: an entry begins with skip, xfail or waive",
+                      n > 100 ? 100 : (int)n, text);
     reason = reason ? trim(reason) : NULL;
-    if (!reason || *reason == '\0') {
-        snprintf(why, TC_MESSAGE, "no reason; write it behind #: %s PATTERN # why", kinds[kind]);
-        return false;
-    }
+    if (!reason || *reason == '\0')
+        return tc_why(why, TC_MESSAGE, "no reason; write it behind #: %s PATTERN # why",
+                      kinds[kind]);
     tc_expectation e = {.kind = (tc_expectation_kind)kind,
                         .pattern = tc_pattern_create(text + n, why)};
     if (!e.pattern)
@@ -67,8 +64,7 @@ static bool add(tc_expectations *expectations, char *text, const char *where,
         tc_pattern_destroy(e.pattern);
         free(e.reason);
         free(e.where);
-        snprintf(why, TC_MESSAGE, "no memory");
-        return false;
+        return tc_why(why, TC_MESSAGE, "no memory");
     }
     expectations->entries[expectations->n++] = e;
     return true;
@@ -97,10 +93,8 @@ static bool read_stream(tc_expectations *expectations, const char *name, FILE *f
 bool tc_expectations_read(tc_expectations *expectations, const char *path,
                           char why[TC_VERDICT_MESSAGE]) {
     FILE *file = fopen(path, "re");
-    if (!file) {
-        snprintf(why, TC_VERDICT_MESSAGE, "%s: %s", path, strerror(errno));
-        return false;
-    }
+    if (!file)
+        return tc_why(why, TC_VERDICT_MESSAGE, "%s: %s", path, strerror(errno));
     bool good = read_stream(expectations, path, file, why);
     fclose(file);
     return good;
@@ -111,10 +105,8 @@ bool tc_expectations_read_text(tc_expectations *expectations, const char *name, 
     if (*text == '\0')
         return true;
     FILE *file = fmemopen((void *)text, strlen(text), "r");
-    if (!file) {
-        snprintf(why, TC_VERDICT_MESSAGE, "%s: %s", name, strerror(errno));
-        return false;
-    }
+    if (!file)
+        return tc_why(why, TC_VERDICT_MESSAGE, "%s: %s", name, strerror(errno));
     bool good = read_stream(expectations, name, file, why);
     fclose(file);
     return good;

@@ -50,10 +50,8 @@ tc_level *tc_levels_find(tc_levels *levels, const char *name) {
 
 static bool demand(tc_level *level, tc_demand_kind kind, const char *text, char why[TC_MESSAGE]) {
     tc_demand *demands = realloc(level->demands, (level->n_demands + 1) * sizeof *demands);
-    if (!demands) {
-        snprintf(why, TC_MESSAGE, "no memory");
-        return false;
-    }
+    if (!demands)
+        return tc_why(why, TC_MESSAGE, "no memory");
     level->demands = demands;
     tc_pattern *pattern = tc_pattern_create(text, why);
     if (!pattern)
@@ -69,10 +67,8 @@ static bool require(tc_level *level, const char *text, char why[TC_MESSAGE]) {
         return demand(level, TC_REQUIRE, text, why);
     size_t n = strcspn(at, " ");
     bool small = n == 6 && memcmp(at, "@small", 6) == 0;
-    if (!small && !(n == 4 && memcmp(at, "@all", 4) == 0)) {
-        snprintf(why, TC_MESSAGE, "%.*s: a group is @small or @all", n > 64 ? 64 : (int)n, at);
-        return false;
-    }
+    if (!small && !(n == 4 && memcmp(at, "@all", 4) == 0))
+        return tc_why(why, TC_MESSAGE, "%.*s: a group is @small or @all", n > 64 ? 64 : (int)n, at);
     for (size_t i = 0; i < N_KERNELS; i++) {
         char one[TC_MAX_LINE];
         if (small && !kernels[i].small)
@@ -91,10 +87,8 @@ static bool clause(tc_levels *levels, tc_level *level, char *text, char why[TC_M
     size_t n = strcspn(text, " \t");
     char *rest = text + n + strspn(text + n, " \t");
     text[n] = '\0';
-    if (*rest == '\0') {
-        snprintf(why, TC_MESSAGE, "%.64s: something is missing behind it", text);
-        return false;
-    }
+    if (*rest == '\0')
+        return tc_why(why, TC_MESSAGE, "%.64s: something is missing behind it", text);
     if (strcmp(text, "require") == 0)
         return require(level, rest, why);
     if (strcmp(text, "clean") == 0)
@@ -104,14 +98,12 @@ static bool clause(tc_levels *levels, tc_level *level, char *text, char why[TC_M
         level->version = (unsigned)strtoul(rest, &end, 10);
         if (*end == '\0' && level->version > 0)
             return true;
-        snprintf(why, TC_MESSAGE, "version %.64s: a number from 1", rest);
-        return false;
+        return tc_why(why, TC_MESSAGE, "version %.64s: a number from 1", rest);
     }
     if (strcmp(text, "set") == 0) {
         if (tc_set_find(rest, &level->set))
             return true;
-        snprintf(why, TC_MESSAGE, "set %.64s: smoke, standard, exhaustive or perf", rest);
-        return false;
+        return tc_why(why, TC_MESSAGE, "set %.64s: smoke, standard, exhaustive or perf", rest);
     }
     if (strcmp(text, "title") == 0) {
         free(level->title);
@@ -124,11 +116,9 @@ static bool clause(tc_levels *levels, tc_level *level, char *text, char why[TC_M
             level->includes[level->n_includes++] = (unsigned)(other - levels->at);
             return true;
         }
-        snprintf(why, TC_MESSAGE, "includes %.64s: no level before it has that name", rest);
-        return false;
+        return tc_why(why, TC_MESSAGE, "includes %.64s: no level before it has that name", rest);
     }
-    snprintf(why, TC_MESSAGE, "%.64s: version, title, set, includes, require or clean", text);
-    return false;
+    return tc_why(why, TC_MESSAGE, "%.64s: version, title, set, includes, require or clean", text);
 }
 
 bool tc_levels_add(tc_levels *levels, const char *name, const char *text,

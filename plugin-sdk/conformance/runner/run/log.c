@@ -103,10 +103,8 @@ static bool take(tc_log *log, json_t *record, bool *no_memory) {
 bool tc_log_read(const char *path, tc_log *out, char why[TC_VERDICT_MESSAGE]) {
     memset(out, 0, sizeof *out);
     FILE *file = fopen(path, "re");
-    if (!file) {
-        snprintf(why, TC_VERDICT_MESSAGE, "%s: %s", path, strerror(errno));
-        return false;
-    }
+    if (!file)
+        return tc_why(why, TC_VERDICT_MESSAGE, "%s: %s", path, strerror(errno));
     char *text = NULL;
     size_t room = 0;
     ssize_t n;
@@ -202,10 +200,8 @@ bool tc_log_put(tc_log_file *file, const json_t *record, char why[TC_VERDICT_MES
         return true;
     char *text = json_dumps(record, JSON_COMPACT | JSON_REAL_PRECISION(9));
     size_t n = text ? strlen(text) : 0;
-    if (!text) {
-        snprintf(why, TC_VERDICT_MESSAGE, "%s: no memory for a record", file->path);
-        return false;
-    }
+    if (!text)
+        return tc_why(why, TC_VERDICT_MESSAGE, "%s: no memory for a record", file->path);
     text[n++] = '\n'; /* in place of its zero */
     bool good = put_line(file, text, n, why);
     free(text);

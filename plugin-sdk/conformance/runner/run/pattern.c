@@ -22,21 +22,16 @@ static bool read_words(tc_pattern *p, const char *text, char why[TC_MESSAGE]) {
     for (char *word = strtok_r(words, " \t", &rest); word; word = strtok_r(NULL, " \t", &rest)) {
         size_t n = strlen(p->text);
         snprintf(p->text + n, sizeof p->text - n, "%s%s", n ? " " : "", word);
-        if (p->subject && !strchr(word, '=')) {
-            snprintf(why, TC_MESSAGE, "%.100s: words after the first are name=value", word);
-            return false;
-        }
-        if (p->n_params == TC_MAX_PARAMS) {
-            snprintf(why, TC_MESSAGE, "more than %d parameters", TC_MAX_PARAMS);
-            return false;
-        }
+        if (p->subject && !strchr(word, '='))
+            return tc_why(why, TC_MESSAGE, "%.100s: words after the first are name=value", word);
+        if (p->n_params == TC_MAX_PARAMS)
+            return tc_why(why, TC_MESSAGE, "more than %d parameters", TC_MAX_PARAMS);
         *(p->subject ? &p->params[p->n_params++] : &p->subject) = to;
         to = escape(to, word);
     }
     if (p->subject)
         return true;
-    snprintf(why, TC_MESSAGE, "a pattern is empty");
-    return false;
+    return tc_why(why, TC_MESSAGE, "a pattern is empty");
 }
 
 tc_pattern *tc_pattern_create(const char *text, char why[TC_MESSAGE]) {

@@ -1,6 +1,8 @@
 /* See progress.h. */
 #include "plugin-sdk/conformance/runner/run/progress.h"
 
+#include "plugin-sdk/conformance/clock.h"
+
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,12 +11,6 @@
 #include <unistd.h>
 
 enum { BAR = 24 };
-
-double tc_now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
 
 void tc_progress_init(tc_progress *p, size_t n, bool quiet) {
     const char *term = getenv("TERM");

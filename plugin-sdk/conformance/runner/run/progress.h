@@ -13,9 +13,6 @@ typedef struct tc_progress {
     bool terminal, quiet;
 } tc_progress;
 
-/* Seconds of a clock that only goes forward. */
-double tc_now(void);
-
 void tc_progress_init(tc_progress *p, size_t n, bool quiet);
 /* Shows where things are, at most some times a second. */
 void tc_progress_tick(tc_progress *p);

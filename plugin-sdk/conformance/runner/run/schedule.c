@@ -10,17 +10,13 @@ static const tc_schedule schedules[] = {{"", false, false, false, false, 1},
 #undef SCHEDULE
 };
 
-unsigned tc_n_schedules(void) {
-    return sizeof schedules / sizeof *schedules;
-}
-
 const tc_schedule *tc_schedule_get(unsigned schedule) {
     return &schedules[schedule];
 }
 
 unsigned tc_schedule_of(const char *line) {
     size_t n = strcspn(line, "/ ");
-    for (unsigned i = 1; i < tc_n_schedules(); i++)
+    for (unsigned i = 1; i < sizeof schedules / sizeof *schedules; i++)
         if (strlen(schedules[i].class) == n && memcmp(schedules[i].class, line, n) == 0)
             return i;
     return TC_UNKNOWN_SCHEDULE;

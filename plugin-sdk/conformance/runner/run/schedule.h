@@ -30,6 +30,5 @@ enum { TC_UNKNOWN_SCHEDULE = 0 };
  * the first worker, which answers that it knows no such class. */
 unsigned tc_schedule_of(const char *line);
 const tc_schedule *tc_schedule_get(unsigned schedule);
-unsigned tc_n_schedules(void);
 
 #endif

@@ -23,27 +23,21 @@ bool tc_selection_add(tc_selection *selection, const char *line, bool in_set,
                       char why[TC_VERDICT_MESSAGE]) {
     tc_case c;
     char text[TC_MAX_LINE], reason[TC_MESSAGE];
-    if (!tc_case_parse(line, &c, reason)) {
-        snprintf(why, TC_VERDICT_MESSAGE, "`%.500s` is no case: %s", line, reason);
-        return false;
-    }
+    if (!tc_case_parse(line, &c, reason))
+        return tc_why(why, TC_VERDICT_MESSAGE, "`%.500s` is no case: %s", line, reason);
     if (selection->n == selection->room) {
         size_t room = selection->room ? 2 * selection->room : 1024;
         tc_candidate *at = realloc(selection->at, room * sizeof *at);
-        if (!at) {
-            snprintf(why, TC_VERDICT_MESSAGE, "no memory for %zu lines", room);
-            return false;
-        }
+        if (!at)
+            return tc_why(why, TC_VERDICT_MESSAGE, "no memory for %zu lines", room);
         selection->at = at;
         selection->room = room;
     }
     tc_candidate *p = &selection->at[selection->n];
     *p = (tc_candidate){
         .line = strdup(tc_case_line(&c, text)), .in_set = in_set, .order = selection->n};
-    if (!p->line) {
-        snprintf(why, TC_VERDICT_MESSAGE, "no memory for a line");
-        return false;
-    }
+    if (!p->line)
+        return tc_why(why, TC_VERDICT_MESSAGE, "no memory for a line");
     p->schedule = tc_schedule_of(p->line);
     selection->n++;
     return true;
@@ -91,10 +85,8 @@ static bool add_program(tc_selection *selection, tc_set set, const char *program
     pid_t pid = 0;
     const char *argv[] = {program, "list", "--set", tc_set_name(set), NULL};
     posix_spawn_file_actions_t files;
-    if (pipe2(ends, O_CLOEXEC) != 0) {
-        snprintf(why, TC_VERDICT_MESSAGE, "%s: %s", program, strerror(errno));
-        return false;
-    }
+    if (pipe2(ends, O_CLOEXEC) != 0)
+        return tc_why(why, TC_VERDICT_MESSAGE, "%s: %s", program, strerror(errno));
     int error = posix_spawn_file_actions_init(&files);
     if (!error) {
         error = posix_spawn_file_actions_adddup2(&files, ends[1], 1);
@@ -116,10 +108,9 @@ static bool add_program(tc_selection *selection, tc_set set, const char *program
     fclose(file);
     while (waitpid(pid, &status, 0) < 0 && errno == EINTR)
         ;
-    if (good && status != 0) {
-        snprintf(why, TC_VERDICT_MESSAGE, "%s list: it failed (wait status %d)", program, status);
-        return false;
-    }
+    if (good && status != 0)
+        return tc_why(why, TC_VERDICT_MESSAGE, "%s list: it failed (wait status %d)", program,
+                      status);
     return good;
 }
 
@@ -144,10 +135,8 @@ bool tc_selection_add_sets(tc_selection *selection, tc_sets sets, const char *wo
 bool tc_selection_add_file(tc_selection *selection, const char *path,
                            char why[TC_VERDICT_MESSAGE]) {
     FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "re");
-    if (!file) {
-        snprintf(why, TC_VERDICT_MESSAGE, "%s: %s", path, strerror(errno));
-        return false;
-    }
+    if (!file)
+        return tc_why(why, TC_VERDICT_MESSAGE, "%s: %s", path, strerror(errno));
     bool good = add_stream(selection, file, false, path, why);
     if (file != stdin)
         fclose(file);

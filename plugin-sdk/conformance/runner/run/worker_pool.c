@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "plugin-sdk/conformance/clock.h"
 #include "plugin-sdk/conformance/runner/run/child.h"
 #include "plugin-sdk/conformance/runner/run/json_record.h"
 #include "plugin-sdk/conformance/runner/run/schedule.h"
@@ -53,12 +54,6 @@ typedef struct pool {
     size_t n_confirmed;
     bool stopped, interrupted;
 } pool;
-
-static double now(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + (double)t.tv_nsec / 1e9;
-}
 
 static bool start_program(const tc_worker_pool_options *o, tc_child *child,
                           const tc_schedule *schedule, const char *command, char why[TC_MESSAGE]) {
@@ -109,7 +104,7 @@ static void stop_child(slot *s) {
 static void retire(slot *s, double patience) {
     tc_child_close_in(&s->child);
     s->closing = true;
-    s->deadline = now() + patience;
+    s->deadline = tc_now() + patience;
 }
 
 static size_t current(const slot *s) {
@@ -119,7 +114,7 @@ static size_t current(const slot *s) {
 static void send(pool *p, slot *s) {
     const tc_item *item = &p->items[current(s)];
     tc_child_forget_output(&s->child);
-    s->deadline = now() + p->options->timeout * tc_schedule_get(item->schedule)->patience;
+    s->deadline = tc_now() + p->options->timeout * tc_schedule_get(item->schedule)->patience;
     tc_child_send(&s->child, item->line); /* nobody there: the verdict's end shows it */
 }
 
@@ -420,7 +415,7 @@ static void take_signals(pool *p) {
 }
 
 static void wait_and_look(pool *p, struct pollfd *fds) {
-    double soonest = now() + 0.5; /* for the progress line */
+    double soonest = tc_now() + 0.5; /* for the progress line */
     for (unsigned i = 0; i < p->n_slots; i++) {
         slot *s = &p->slots[i];
         bool runs = s->child.pid != 0;
@@ -430,7 +425,7 @@ static void wait_and_look(pool *p, struct pollfd *fds) {
             soonest = s->deadline;
     }
     fds[2 * p->n_slots] = (struct pollfd){.fd = p->options->signals, .events = POLLIN};
-    double wait = (soonest - now()) * 1e3 + 1;
+    double wait = (soonest - tc_now()) * 1e3 + 1;
     bool ended = poll(fds, 2 * p->n_slots + 1, wait > 0 ? (int)wait : 0) < 0;
     if (ended && errno != EINTR)
         p->interrupted = true;
@@ -447,7 +442,7 @@ static void wait_and_look(pool *p, struct pollfd *fds) {
             look(p, s);
         else if (fds[2 * i + 1].revents)
             tc_child_drain(&s->child);
-        if (s->child.pid && (s->busy || s->closing) && now() >= s->deadline)
+        if (s->child.pid && (s->busy || s->closing) && tc_now() >= s->deadline)
             overdue(p, s);
     }
 }
@@ -487,14 +482,12 @@ bool tc_worker_pool_describe(const tc_worker_pool_options *options, char out[TC_
                              char why[TC_VERDICT_MESSAGE]) {
     tc_child child;
     char reason[TC_MESSAGE];
-    if (!start_program(options, &child, tc_schedule_get(TC_UNKNOWN_SCHEDULE), "describe", reason)) {
-        snprintf(why, TC_VERDICT_MESSAGE, "%s", reason);
-        return false;
-    }
-    double deadline = now() + options->timeout;
+    if (!start_program(options, &child, tc_schedule_get(TC_UNKNOWN_SCHEDULE), "describe", reason))
+        return tc_why(why, TC_VERDICT_MESSAGE, "%s", reason);
+    double deadline = tc_now() + options->timeout;
     bool found = false, ended = false;
     int status = 0;
-    while (!found && !ended && now() < deadline) {
+    while (!found && !ended && tc_now() < deadline) {
         struct pollfd fds[] = {{.fd = child.verdicts, .events = POLLIN},
                                {.fd = child.output, .events = POLLIN}};
         poll(fds, 2, 50);

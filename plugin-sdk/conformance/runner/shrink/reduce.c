@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "plugin-sdk/conformance/runner/run/progress.h"
+#include "plugin-sdk/conformance/clock.h"
 
 bool tc_reduce_init(tc_reducer *r, tc_trial *trial, const char *line, const tc_verdict *wanted,
                     char why[TC_MESSAGE]) {

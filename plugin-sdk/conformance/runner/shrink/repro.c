@@ -57,10 +57,8 @@ static bool spoil(const tc_case *c, tc_invocation *call, char why[TC_MESSAGE]) {
     int64_t value, place;
     const char *bad = tc_case_get(c, "bad"), *at = tc_case_get(c, "at");
     if (a < 0 || !bad || !at || !tc_read_int(bad, &value, why) || !tc_read_int(at, &place, why) ||
-        place < 0 || place >= call->args[a].tensor.shape.numel) {
-        snprintf(why, TC_MESSAGE, "refuse/ needs an operator with indices, bad=N and at=I");
-        return false;
-    }
+        place < 0 || place >= call->args[a].tensor.shape.numel)
+        return tc_why(why, TC_MESSAGE, "refuse/ needs an operator with indices, bad=N and at=I");
     call->args[a].tensor.values[place].i = value;
     tc_operand_settle(&call->args[a].tensor);
     return true;

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "plugin-sdk/conformance/runner/run/json_record.h"
-#include "plugin-sdk/conformance/runner/run/progress.h"
+#include "plugin-sdk/conformance/clock.h"
 #include "plugin-sdk/conformance/runner/run/schedule.h"
 
 void tc_trial_init(tc_trial *t, const tc_worker_pool_options *options) {

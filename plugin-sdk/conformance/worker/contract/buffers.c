@@ -3,23 +3,70 @@
 
 #include <stdio.h>
 #include <string.h>
-#include <time.h>
 
-double tc_clock(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec + 1e-9 * (double)t.tv_nsec;
+/* ---- what a case has made ---------------------------------------------------------------- */
+
+struct tc_owned {
+    tc_owned *next;
+    const tn_device_ops *ops;
+    tn_pdevice *device;
+    int32_t space;
+    tn_memory memory; /* of the three one; none: it was destroyed */
+    tn_pstream *stream;
+    tn_pevent *event;
+};
+
+static tc_owned *own(tc_contract *k, const tc_subject *s) {
+    tc_owned *o = tc_arena_array(&k->arena, 1, sizeof *o);
+    if (!o) {
+        TC_CASE_ERROR(k->out, "the host has no memory for this case");
+        return NULL;
+    }
+    *o = (tc_owned){.next = k->owned, .ops = s->ops, .device = s->device};
+    return k->owned = o;
 }
+
+static void release(tc_owned *o) {
+    if (o->event)
+        o->ops->events->destroy(o->event);
+    if (o->stream)
+        o->ops->streams->destroy(o->stream);
+    if (o->memory)
+        o->ops->memory->free(o->device, o->space, o->memory);
+    *o = (tc_owned){.next = o->next};
+}
+
+void tc_release(tc_contract *k, const tn_pdevice *device) {
+    for (tc_owned *o = k->owned; o; o = o->next)
+        if (!device || o->device == device)
+            release(o);
+}
+
+void tc_stream_destroy(tc_contract *k, tn_pstream *stream) {
+    tc_owned *o = k->owned;
+    while (o->stream != stream)
+        o = o->next;
+    release(o);
+}
+
+void tc_event_destroy(tc_contract *k, tn_pevent *event) {
+    tc_owned *o = k->owned;
+    while (o->event != event)
+        o = o->next;
+    release(o);
+}
+
+/* ---- buffers ----------------------------------------------------------------------------- */
 
 bool tc_buffer_create(tc_contract *k, tc_subject *s, int32_t space, uint64_t bytes,
                       tc_buffer *out) {
     char what[64];
     *out = (tc_buffer){.subject = s, .space = space, .bytes = bytes};
-    out->model = tc_arena_array(&k->arena, bytes, 1);
-    if (!out->model) {
-        tc_verdict_set(k->out, TC_ERROR, TNP_NONE, "the host has no memory for this case");
+    if (!(out->owned = own(k, s)))
         return false;
-    }
+    out->model = tc_arena_array(&k->arena, bytes, 1);
+    if (!out->model)
+        return TC_CASE_ERROR(k->out, "the host has no memory for this case");
     for (uint64_t i = 0; i < bytes; i += 8) {
         uint64_t x = tc_next(&k->random);
         memcpy(out->model + i, &x, bytes - i < 8 ? bytes - i : 8);
@@ -29,13 +76,13 @@ bool tc_buffer_create(tc_contract *k, tc_subject *s, int32_t space, uint64_t byt
     if (!tc_must(k, TNP_ALLOC_HANDLE,
                  s->memory->alloc(s->device, space, bytes, &out->memory, &out->host), what))
         return false;
+    out->owned->space = space;
+    out->owned->memory = out->memory;
     if (out->memory == 0)
         TC_BROKEN(k, TNP_ALLOC_HANDLE, "%s gave the handle 0", what);
-    if (space == TN_SPACE_PINNED && !out->host) {
-        TC_BROKEN(k, TNP_ALLOC_HOST_POINTER,
-                  "%s in TN_SPACE_PINNED gave no host pointer; set *out_host", what);
-        return false;
-    }
+    if (space == TN_SPACE_PINNED && !out->host)
+        return TC_BROKEN(k, TNP_ALLOC_HOST_POINTER,
+                         "%s in TN_SPACE_PINNED gave no host pointer; set *out_host", what);
     if (s->host_memory && !out->host)
         TC_BROKEN(k, TNP_PROPERTY_HOST_MEMORY,
                   "%s gave no host pointer, on a device with TN_PROP_HOST_MEMORY", what);
@@ -51,18 +98,23 @@ bool tc_buffer_create(tc_contract *k, tc_subject *s, int32_t space, uint64_t byt
 }
 
 void tc_buffer_destroy(tc_buffer *b) {
-    if (b->memory)
-        b->subject->memory->free(b->subject->device, b->space, b->memory);
-    b->memory = 0;
+    if (b->owned)
+        release(b->owned);
+}
+
+bool tc_buffer_fill(tc_contract *k, tc_buffer *b, tn_pstream *stream, int value) {
+    tc_subject *s = b->subject;
+    memset(b->model, value, b->bytes);
+    return tc_must(k, TNP_FILL_VALUE,
+                   s->memory->fill(s->device, stream, b->memory, 0, (uint32_t)value, b->bytes),
+                   "fill");
 }
 
 bool tc_buffer_check(tc_contract *k, tc_buffer *b, tn_pstream *stream, tn_requirement requirement,
                      const char *what) {
     unsigned char *now = tc_arena_array(&k->arena, b->bytes, 1);
-    if (!now) {
-        tc_verdict_set(k->out, TC_ERROR, TNP_NONE, "the host has no memory for this case");
-        return false;
-    }
+    if (!now)
+        return TC_CASE_ERROR(k->out, "the host has no memory for this case");
     tc_subject *s = b->subject;
     if (b->space == TN_SPACE_PINNED)
         memcpy(now, b->host, b->bytes);
@@ -70,11 +122,10 @@ bool tc_buffer_check(tc_contract *k, tc_buffer *b, tn_pstream *stream, tn_requir
                       s->memory->read(s->device, stream, now, b->memory, 0, b->bytes), "read"))
         return false;
     for (uint64_t i = 0; i < b->bytes; i++)
-        if (now[i] != b->model[i]) {
-            TC_BROKEN(k, requirement, "%s: byte %llu of %llu should be 0x%02x and is 0x%02x", what,
-                      (unsigned long long)i, (unsigned long long)b->bytes, b->model[i], now[i]);
-            return false;
-        }
+        if (now[i] != b->model[i])
+            return TC_BROKEN(k, requirement, "%s: byte %llu of %llu should be 0x%02x and is 0x%02x",
+                             what, (unsigned long long)i, (unsigned long long)b->bytes, b->model[i],
+                             now[i]);
     return true;
 }
 
@@ -88,17 +139,13 @@ bool tc_work_create(tc_contract *k, tc_subject *s, tc_work *out) {
     if (!tc_buffer_create(k, s, TN_SPACE_DEVICE, WORK_BYTES, &out->buffer))
         return false;
     out->fills = 8;
-    double start = tc_clock();
+    double start = tc_now();
     bool ok = tc_work_queue(k, out, s->stream) &&
               tc_must(k, TNP_STREAM_SYNCHRONIZE, tc_subject_sync(s), "synchronize");
-    double each = (tc_clock() - start) / 8;
+    double each = (tc_now() - start) / 8;
     double wanted = each > 0 ? WORK_SECONDS / each : MOST_FILLS;
     out->fills = wanted < 1 ? 1 : wanted > MOST_FILLS ? MOST_FILLS : (uint32_t)wanted;
     return ok;
-}
-
-void tc_work_destroy(tc_work *w) {
-    tc_buffer_destroy(&w->buffer);
 }
 
 bool tc_work_queue(tc_contract *k, tc_work *w, tn_pstream *stream) {
@@ -122,11 +169,11 @@ bool tc_question_waits(tc_contract *k, tc_work *w, tn_pstream *stream, tn_pevent
         if (event)
             waits =
                 waits && tc_must(k, TNP_EVENT_RECORD, ops->events->record(event, stream), "record");
-        double start = tc_clock();
+        double start = tc_now();
         waits &= ask(k, of) == TN_OK;
-        double asked = tc_clock() - start;
+        double asked = tc_now() - start;
         streams->synchronize(stream);
-        double done = tc_clock() - start;
+        double done = tc_now() - start;
         waits &= asked > 0.002 && asked > 0.9 * done;
     }
     return waits;
@@ -134,22 +181,31 @@ bool tc_question_waits(tc_contract *k, tc_work *w, tn_pstream *stream, tn_pevent
 
 /* ---- streams and events ------------------------------------------------------------------ */
 
+bool tc_has_streams(tc_contract *k) {
+    return k->subject->ops->streams || TC_NOT_OFFERED(k, "the device has no streams");
+}
+
 bool tc_stream_create(tc_contract *k, tc_subject *s, int32_t priority, tn_pstream **out) {
+    tc_owned *o = own(k, s);
     *out = NULL;
-    if (!tc_must(k, TNP_STREAM_CREATE, s->ops->streams->create(s->device, priority, out),
-                 "create of a stream"))
+    if (!o || !tc_must(k, TNP_STREAM_CREATE, s->ops->streams->create(s->device, priority, out),
+                       "create of a stream"))
         return false;
-    if (!*out)
-        TC_BROKEN(k, TNP_STREAM_CREATE, "create of a stream gave NULL");
-    return *out != NULL;
+    o->stream = *out;
+    return *out || TC_BROKEN(k, TNP_STREAM_CREATE, "create of a stream gave NULL");
+}
+
+bool tc_stream_sync(tc_contract *k, tn_pstream *stream) {
+    return tc_must(k, TNP_STREAM_SYNCHRONIZE, k->subject->ops->streams->synchronize(stream),
+                   "synchronize");
 }
 
 bool tc_event_create(tc_contract *k, tc_subject *s, uint32_t flags, tn_pevent **out) {
+    tc_owned *o = own(k, s);
     *out = NULL;
-    if (!tc_must(k, TNP_EVENT_CREATE, s->ops->events->create(s->device, flags, out),
-                 "create of an event"))
+    if (!o || !tc_must(k, TNP_EVENT_CREATE, s->ops->events->create(s->device, flags, out),
+                       "create of an event"))
         return false;
-    if (!*out)
-        TC_BROKEN(k, TNP_EVENT_CREATE, "create of an event gave NULL");
-    return *out != NULL;
+    o->event = *out;
+    return *out || TC_BROKEN(k, TNP_EVENT_CREATE, "create of an event gave NULL");
 }

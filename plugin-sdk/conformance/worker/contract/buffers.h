@@ -1,11 +1,16 @@
-/* Device buffers with a copy of their expected bytes on the host, and long-running work. */
+/* Device buffers with a copy of their expected bytes on the host, and long-running work.
+ *
+ * Buffers, work, streams and events that are made here live until the case ends, unless it destroys
+ * them before. Those of a device that the case closes go before that. */
 #ifndef TNI_PLUGIN_SDK_CONFORMANCE_WORKER_CONTRACT_BUFFERS_H
 #define TNI_PLUGIN_SDK_CONFORMANCE_WORKER_CONTRACT_BUFFERS_H
 
+#include "plugin-sdk/conformance/clock.h"
 #include "plugin-sdk/conformance/worker/contract/contract.h"
 
 typedef struct tc_buffer {
     tc_subject *subject;
+    tc_owned *owned;
     tn_memory memory;
     int32_t space;
     void *host; /* what alloc gave */
@@ -29,7 +34,6 @@ typedef struct tc_work {
 } tc_work;
 
 bool tc_work_create(tc_contract *k, tc_subject *s, tc_work *out);
-void tc_work_destroy(tc_work *w);
 bool tc_work_queue(tc_contract *k, tc_work *w, tn_pstream *stream);
 
 /* Asks some times, each time right behind long work on `stream`, and behind a mark for `event`
@@ -39,10 +43,21 @@ typedef tn_status tc_question(tc_contract *k, void *of);
 bool tc_question_waits(tc_contract *k, tc_work *w, tn_pstream *stream, tn_pevent *event,
                        tc_question *ask, void *of);
 
+/* Fills all of a buffer behind what `stream` has, and the model with it. */
+bool tc_buffer_fill(tc_contract *k, tc_buffer *b, tn_pstream *stream, int value);
+
+/* Does the device have streams? A case that needs them ends where it has none. */
+bool tc_has_streams(tc_contract *k);
+
 /* Streams and events that must come about. */
 bool tc_stream_create(tc_contract *k, tc_subject *s, int32_t priority, tn_pstream **out);
 bool tc_event_create(tc_contract *k, tc_subject *s, uint32_t flags, tn_pevent **out);
 
-double tc_clock(void); /* seconds */
+void tc_stream_destroy(tc_contract *k, tn_pstream *stream);
+void tc_event_destroy(tc_contract *k, tn_pevent *event);
+bool tc_stream_sync(tc_contract *k, tn_pstream *stream);
+
+/* Destroys what the case still has of a device, the latest first; NULL: of all. */
+void tc_release(tc_contract *k, const tn_pdevice *device);
 
 #endif

@@ -1,6 +1,9 @@
 /* See contract.h. */
 #include "plugin-sdk/conformance/worker/contract/contract.h"
 
+#include "plugin-sdk/conformance/worker/contract/buffers.h"
+#include "plugin-sdk/conformance/worker/suite.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -10,15 +13,9 @@ static const tc_contract_row *const contract_tables[] = {
     tc_device_rows,   tc_queue_rows,  tc_workload_rows,
 };
 static const tc_contract_row *const process_tables[] = {
-    tc_load_rows,
-    tc_table_rows,
-    tc_life_rows,
-    tc_open_rows,
-    tc_fork_rows,
-    tc_host_memory_rows,
-    tc_host_compatibility_rows,
-    tc_environment_rows,
-    tc_exhaustion_rows,
+    tc_load_rows,        tc_table_rows,      tc_life_rows,        tc_open_rows,
+    tc_fork_rows,        tc_two_hosts_rows,  tc_host_memory_rows, tc_host_compatibility_rows,
+    tc_environment_rows, tc_exhaustion_rows,
 };
 #define LENGTH(array) (sizeof(array) / sizeof *(array))
 
@@ -51,10 +48,9 @@ int64_t tc_contract_int(tc_contract *k, const char *name) {
     int64_t value = 0;
     const char *text = tc_case_get(k->c, name);
     if (!text)
-        tc_verdict_set(k->out, TC_ERROR, TNP_NONE, "%s/%s needs %s=N", k->c->class, k->c->subject,
-                       name);
+        TC_CASE_ERROR(k->out, "%s/%s needs %s=N", k->c->class, k->c->subject, name);
     else if (!tc_read_int(text, &value, why))
-        tc_verdict_set(k->out, TC_ERROR, TNP_NONE, "%s=: %s", name, why);
+        TC_CASE_ERROR(k->out, "%s=: %s", name, why);
     return value;
 }
 
@@ -78,12 +74,12 @@ static void run_row(const tc_contract_row *row, tc_contract *k) {
     tn_requirement requirement;
     const char *text;
     if (!row) {
-        tc_verdict_set(k->out, TC_ERROR, TNP_NONE, "there is no case %s/%s", k->c->class,
-                       k->c->subject);
+        TC_CASE_ERROR(k->out, "there is no case %s/%s", k->c->class, k->c->subject);
         return;
     }
     tc_host_forget();
     row->run(k);
+    tc_release(k, NULL);
     if (tc_host_misuse(&requirement, &text))
         TC_BROKEN(k, requirement, "%s", text);
     tc_host_clear();

@@ -19,12 +19,15 @@
 #include "plugin-sdk/conformance/worker/data/element.h"
 #include "plugin-sdk/conformance/worker/subject/subject.h"
 
+typedef struct tc_owned tc_owned;
+
 typedef struct tc_contract {
     const tc_case *c;
     const tc_options *options;
     tc_subject *subject; /* open in contract/, NULL in process/ */
     tc_verdict *out;
     tc_arena arena;   /* finished after the case */
+    tc_owned *owned;  /* of the device, released after the case; see buffers.h */
     tc_random random; /* from the case's seed */
 } tc_contract;
 
@@ -60,9 +63,7 @@ extern const tc_contract_row tc_property_rows[], tc_record_rows[], tc_memory_row
     tc_transfer_rows[], tc_stream_rows[], tc_event_rows[], tc_workload_rows[], tc_error_rows[],
     tc_thread_rows[], tc_device_rows[], tc_queue_rows[];
 extern const tc_contract_row tc_load_rows[], tc_table_rows[], tc_life_rows[], tc_open_rows[],
-    tc_fork_rows[], tc_host_memory_rows[], tc_host_compatibility_rows[], tc_environment_rows[],
-    tc_exhaustion_rows[];
-
-extern const tc_class tc_class_contract, tc_class_process;
+    tc_fork_rows[], tc_two_hosts_rows[], tc_host_memory_rows[], tc_host_compatibility_rows[],
+    tc_environment_rows[], tc_exhaustion_rows[];
 
 #endif

@@ -13,36 +13,24 @@ static bool set_up(tc_contract *k, pair *p) {
     *p = (pair){.k = k, .a = k->subject, .b = *k->subject};
     p->b.device = NULL;
     p->b.stream = NULL;
-    if (p->a->n_devices < 2) {
-        TC_NOT_OFFERED(k, "the plugin has one device");
-        return false;
-    }
+    if (p->a->n_devices < 2)
+        return TC_NOT_OFFERED(k, "the plugin has one device");
     p->b.index = p->a->index ? 0 : 1;
     if (!tc_must(k, TNP_OPEN_DEVICE, p->b.ops->open(p->b.self, p->b.index, &p->b.device),
                  "open of a second device"))
         return false;
-    if (!p->b.device) {
-        TC_BROKEN(k, TNP_OPEN_DEVICE, "open of a second device gave NULL");
-        return false;
-    }
+    if (!p->b.device)
+        return TC_BROKEN(k, TNP_OPEN_DEVICE, "open of a second device gave NULL");
     return (!p->b.ops->streams || tc_stream_create(k, &p->b, 0, &p->b.stream)) &&
            tc_buffer_create(k, p->a, TN_SPACE_DEVICE, 70000, &p->on_a) &&
            tc_buffer_create(k, &p->b, TN_SPACE_DEVICE, 70000, &p->on_b);
 }
 
 static void close_second(pair *p) {
-    tc_buffer_destroy(&p->on_b);
-    if (p->b.stream)
-        p->b.ops->streams->destroy(p->b.stream);
-    if (p->b.device)
-        p->b.ops->close(p->b.device);
-    p->b.stream = NULL;
-    p->b.device = NULL;
-}
-
-static void finish(pair *p) {
-    close_second(p);
-    tc_buffer_destroy(&p->on_a);
+    if (!p->b.device)
+        return;
+    tc_release(p->k, p->b.device);
+    p->b.ops->close(p->b.device);
 }
 
 /* Indices that are none: the nearest one, and the largest there is. */
@@ -64,95 +52,80 @@ static void index_refused(tc_contract *k) {
 
 static void independent(tc_contract *k) {
     pair p;
+    tc_buffer b;
     if (set_up(k, &p)) {
-        memset(p.on_a.model, 0x11, p.on_a.bytes);
-        tc_must(k, TNP_FILL_VALUE,
-                p.a->memory->fill(p.a->device, p.a->stream, p.on_a.memory, 0, 0x11, p.on_a.bytes),
-                "fill");
+        tc_buffer_fill(k, &p.on_a, p.a->stream, 0x11);
         tc_buffer_check(k, &p.on_b, p.b.stream, TNP_OPEN_DEVICE, "memory of a second device");
         tc_buffer_check(k, &p.on_a, p.a->stream, TNP_OPEN_DEVICE, "memory of the first device");
     }
-    bool was_open = p.b.device != NULL;
     close_second(&p);
     /* The first goes on. */
-    tc_buffer b;
-    if (was_open && !tc_failed(k)) {
-        tc_buffer_check(k, &p.on_a, p.a->stream, TNP_OPEN_DEVICE,
-                        "memory of a device after another was closed");
-        if (tc_buffer_create(k, p.a, TN_SPACE_DEVICE, 999, &b)) {
-            tc_buffer_check(k, &b, p.a->stream, TNP_OPEN_DEVICE,
-                            "new memory of a device after another was closed");
-            tc_buffer_destroy(&b);
-        }
+    if (!p.b.device || tc_failed(k))
+        return;
+    tc_buffer_check(k, &p.on_a, p.a->stream, TNP_OPEN_DEVICE,
+                    "memory of a device after another was closed");
+    if (tc_buffer_create(k, p.a, TN_SPACE_DEVICE, 999, &b))
+        tc_buffer_check(k, &b, p.a->stream, TNP_OPEN_DEVICE,
+                        "new memory of a device after another was closed");
+}
+
+static void copy_to_peer(tc_contract *k, pair *p) {
+    const tn_memory_ops *m = p->a->memory;
+    tc_work work;
+    if (!TN_HAS(m, tn_memory_ops, copy_peer) || !m->copy_peer) {
+        TC_NOT_OFFERED(k, "no copy_peer");
+        return;
     }
-    finish(&p);
+    tc_must(k, TNP_STREAM_SYNCHRONIZE, tc_subject_sync(p->a), "synchronize");
+    /* Behind work of the target's stream: what that writes is overwritten. */
+    if (p->b.stream && tc_work_create(k, &p->b, &work))
+        tc_work_queue(k, &work, p->b.stream);
+    tc_buffer_fill(k, &p->on_b, p->b.stream, 0x77);
+    tn_status status = m->copy_peer(p->b.device, p->b.stream, p->on_b.memory, 13, p->a->device,
+                                    p->on_a.memory, 7, 65537);
+    if (status == TN_OK)
+        memcpy(p->on_b.model + 13, p->on_a.model + 7, 65537);
+    else if (status != TN_UNSUPPORTED)
+        tc_must(k, TNP_COPY_PEER, status, "copy_peer");
+    tc_buffer_check(k, &p->on_b, p->b.stream, TNP_COPY_PEER, "memory after copy_peer");
+    tc_buffer_check(k, &p->on_a, p->a->stream, TNP_COPY_PEER, "memory that copy_peer read");
 }
 
 /* Host, device, other device, host: at odd offsets. The core makes the stream wait for the source.
  */
 static void peer(tc_contract *k) {
     pair p;
-    if (set_up(k, &p)) {
-        const tn_memory_ops *m = p.a->memory;
-        if (!TN_HAS(m, tn_memory_ops, copy_peer) || !m->copy_peer) {
-            TC_NOT_OFFERED(k, "no copy_peer");
-        } else {
-            tc_work work = {0};
-            tc_must(k, TNP_STREAM_SYNCHRONIZE, tc_subject_sync(p.a), "synchronize");
-            /* Behind work of the target's stream: what that writes is overwritten. */
-            if (p.b.stream && tc_work_create(k, &p.b, &work))
-                tc_work_queue(k, &work, p.b.stream);
-            memset(p.on_b.model, 0x77, p.on_b.bytes);
-            tc_must(k, TNP_FILL_VALUE,
-                    m->fill(p.b.device, p.b.stream, p.on_b.memory, 0, 0x77, p.on_b.bytes), "fill");
-            tn_status status = m->copy_peer(p.b.device, p.b.stream, p.on_b.memory, 13, p.a->device,
-                                            p.on_a.memory, 7, 65537);
-            if (status == TN_OK)
-                memcpy(p.on_b.model + 13, p.on_a.model + 7, 65537);
-            else if (status != TN_UNSUPPORTED)
-                tc_must(k, TNP_COPY_PEER, status, "copy_peer");
-            tc_buffer_check(k, &p.on_b, p.b.stream, TNP_COPY_PEER, "memory after copy_peer");
-            tc_buffer_check(k, &p.on_a, p.a->stream, TNP_COPY_PEER, "memory that copy_peer read");
-            tc_work_destroy(&work);
-        }
-    }
-    finish(&p);
+    if (set_up(k, &p))
+        copy_to_peer(k, &p);
+    close_second(&p);
 }
 
-/* An event of one device holds a stream of the other. */
+/* An event of one device holds a stream of the other: the first device reads into pinned memory
+ * late; the second waits for that. */
 static void events(tc_contract *k) {
     pair p;
-    tc_work work = {0};
-    tn_pevent *event = NULL;
-    if (!k->subject->ops->streams)
-        TC_NOT_OFFERED(k, "the device has no streams");
-    else if (set_up(k, &p)) {
-        tc_buffer pinned = {0};
-        if (tc_work_create(k, p.a, &work) && tc_event_create(k, p.a, 0, &event) &&
-            tc_buffer_create(k, p.a, TN_SPACE_PINNED, 5000, &pinned)) {
-            /* The first device reads into pinned memory late; the second writes from it. */
-            tc_work_queue(k, &work, p.a->stream);
-            memcpy(pinned.model, p.on_a.model, pinned.bytes);
-            tc_must(k, TNP_TRANSFER_PINNED,
-                    p.a->memory->read(p.a->device, p.a->stream, pinned.host, p.on_a.memory, 0,
-                                      pinned.bytes),
-                    "read to pinned memory");
-            tc_must(k, TNP_EVENT_RECORD, p.a->ops->events->record(event, p.a->stream), "record");
-            tc_must(k, TNP_EVENT_WAIT, p.b.ops->events->wait(p.b.stream, event),
-                    "wait for an event of another device");
-            tc_must(k, TNP_EVENT_WAIT, p.b.ops->streams->synchronize(p.b.stream), "synchronize");
-            tc_buffer_check(k, &pinned, NULL, TNP_EVENT_WAIT,
-                            "what an event of another device was waited for");
-        }
+    tc_work work;
+    tc_buffer pinned;
+    tn_pevent *event;
+    if (!tc_has_streams(k))
+        return;
+    if (set_up(k, &p) && tc_work_create(k, p.a, &work) && tc_event_create(k, p.a, 0, &event) &&
+        tc_buffer_create(k, p.a, TN_SPACE_PINNED, 5000, &pinned)) {
+        tc_work_queue(k, &work, p.a->stream);
+        memcpy(pinned.model, p.on_a.model, pinned.bytes);
+        tc_must(k, TNP_TRANSFER_PINNED,
+                p.a->memory->read(p.a->device, p.a->stream, pinned.host, p.on_a.memory, 0,
+                                  pinned.bytes),
+                "read to pinned memory");
+        tc_must(k, TNP_EVENT_RECORD, p.a->ops->events->record(event, p.a->stream), "record");
+        tc_must(k, TNP_EVENT_WAIT, p.b.ops->events->wait(p.b.stream, event),
+                "wait for an event of another device");
+        tc_must(k, TNP_EVENT_WAIT, p.b.ops->streams->synchronize(p.b.stream), "synchronize");
+        tc_buffer_check(k, &pinned, NULL, TNP_EVENT_WAIT,
+                        "what an event of another device was waited for");
         tc_subject_sync(p.a);
-        tc_buffer_destroy(&pinned);
-        if (event)
-            p.a->ops->events->destroy(event);
-        tc_work_destroy(&work);
-        finish(&p);
-    } else {
-        finish(&p);
     }
+    close_second(&p);
 }
 
 const tc_contract_row tc_device_rows[] = {

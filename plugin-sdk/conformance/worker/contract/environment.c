@@ -39,7 +39,8 @@ static void watch(tc_contract *k, const tni_process_state *before) {
         return;
     }
     compare(k, before, "dlopen or " TN_PLUGIN_QUERY_NAME);
-    tc_host_begin(tc_host_table());
+    s.host = tc_host_table();
+    tc_host_begin(s.host);
     if (!tc_must(k, TNP_INIT_RESULT, s.plugin->init(tc_host_table(), k->options->plugin, &s.self),
                  "init"))
         return;
@@ -83,7 +84,7 @@ static void environment_unusual(tc_contract *k) {
     pthread_sigmask(SIG_BLOCK, &mask, &was);
     mode_t usual = umask(027);
     if (chdir("/") != 0)
-        tc_verdict_set(k->out, TC_ERROR, TNP_NONE, "the working directory cannot be changed");
+        TC_CASE_ERROR(k->out, "the working directory cannot be changed");
     tni_process_look(&before);
     watch(k, &before);
     umask(usual);
@@ -96,7 +97,7 @@ static void environment_output(tc_contract *k) {
     tni_process_state before;
     tni_process_look(&before);
     if (!tc_capture_start(&out, 1)) {
-        tc_verdict_set(k->out, TC_ERROR, TNP_NONE, "stdout cannot be captured");
+        TC_CASE_ERROR(k->out, "stdout cannot be captured");
         return;
     }
     watch(k, &before);

@@ -20,10 +20,8 @@ typedef struct scene {
 static bool prepare(scene *n, tc_invocation *call, int64_t wrong_index) {
     char why[TC_MESSAGE];
     if (!tc_invocation_parse(&n->line, &n->k->arena, call, why) ||
-        !tc_invocation_fill(call, n->k->c->seed, why)) {
-        tc_verdict_set(n->k->out, TC_ERROR, TNP_NONE, "%s", why);
-        return false;
-    }
+        !tc_invocation_fill(call, n->k->c->seed, why))
+        return TC_CASE_ERROR(n->k->out, "%s", why);
     tc_operand *index = &call->args[tc_record_arg(call->record, "index")].tensor;
     if (wrong_index) {
         index->values[index->shape.numel / 2].i = wrong_index;
@@ -39,25 +37,16 @@ static bool set_up(tc_contract *k, scene *n) {
     };
     char why[TC_MESSAGE];
     *n = (scene){.k = k, .s = k->subject};
-    if (!n->s->ops->streams) {
-        TC_NOT_OFFERED(k, "the device has no streams");
+    if (!tc_has_streams(k))
         return false;
-    }
     for (int i = 0; i < 2 && !n->kernel; i++)
         if (tc_case_parse(lines[i], &n->line, why) && prepare(n, &n->good, 0) &&
             tc_find_kernel(n->s, &n->good, &n->kernel) != TC_CLAIMED)
             n->kernel = NULL;
-    if (!n->kernel || n->kernel->workspace) {
-        TC_NOT_OFFERED(k, "no kernel that finds a bad index");
-        return false;
-    }
+    if (!n->kernel || n->kernel->workspace)
+        return TC_NOT_OFFERED(k, "no kernel that finds a bad index");
     return prepare(n, &n->bad, 1000000) && prepare(n, &n->good, 0) &&
            tc_stream_create(k, n->s, 0, &n->stream);
-}
-
-static void finish(scene *n) {
-    if (n->stream)
-        n->s->ops->streams->destroy(n->stream);
 }
 
 static bool queue(scene *n, tc_invocation *call, tc_placed *p) {
@@ -72,7 +61,7 @@ static tn_status settle(scene *n, bool by_query) {
     tc_host_forget();
     if (!by_query)
         return n->s->ops->streams->synchronize(n->stream);
-    for (double end = tc_clock() + 30; status == TN_NOT_READY && tc_clock() < end;)
+    for (double end = tc_now() + 30; status == TN_NOT_READY && tc_now() < end;)
         status = n->s->ops->streams->query(n->stream);
     return status;
 }
@@ -118,8 +107,6 @@ static void once(tc_contract *k) {
     tc_subject_sync(k->subject);
     tc_unplace(&good);
     tc_unplace(&bad);
-    tc_buffer_destroy(&b);
-    finish(&n);
 }
 
 /* Another stream knows nothing of it, and no event swallows it. */
@@ -144,12 +131,7 @@ static void elsewhere(tc_contract *k) {
         reported(&n, false);
     }
     tc_subject_sync(k->subject);
-    if (later)
-        n.s->ops->streams->destroy(later);
-    if (event)
-        n.s->ops->events->destroy(event);
     tc_unplace(&bad);
-    finish(&n);
 }
 
 /* What the plugin says of one wrong call. */
@@ -182,7 +164,6 @@ static void two(tc_contract *k) {
     tc_subject_sync(k->subject);
     tc_unplace(&second);
     tc_unplace(&first);
-    finish(&n);
 }
 
 /* Each error has its own message, also on a stream that had another one before. */
@@ -207,11 +188,7 @@ static void messages(tc_contract *k) {
                       "the second error of a stream came with the message of the first: %.150s",
                       later);
     }
-    for (int i = 0; i < 2; i++)
-        if (fresh[i])
-            n.s->ops->streams->destroy(fresh[i]);
     tc_subject_sync(k->subject);
-    finish(&n);
 }
 
 const tc_contract_row tc_error_rows[] = {

@@ -18,35 +18,15 @@ typedef struct scene {
 
 static bool set_up(tc_contract *k, scene *n, uint32_t flags) {
     *n = (scene){.k = k, .s = k->subject, .events = k->subject->ops->events};
-    if (!n->s->ops->streams) {
-        TC_NOT_OFFERED(k, "the device has no streams");
-        return false;
-    }
-    return tc_work_create(k, n->s, &n->work) &&
+    return tc_has_streams(k) && tc_work_create(k, n->s, &n->work) &&
            tc_buffer_create(k, n->s, TN_SPACE_DEVICE, 100000, &n->b) &&
            tc_stream_create(k, n->s, 0, &n->slow) && tc_stream_create(k, n->s, 0, &n->other) &&
            tc_event_create(k, n->s, flags, &n->event);
 }
 
-static void finish(scene *n) {
-    if (n->event)
-        n->events->destroy(n->event);
-    if (n->slow)
-        n->s->ops->streams->destroy(n->slow);
-    if (n->other)
-        n->s->ops->streams->destroy(n->other);
-    tc_buffer_destroy(&n->b);
-    tc_work_destroy(&n->work);
-}
-
 /* After long work the buffer gets this value. */
 static bool produce(scene *n, tn_pstream *stream, int value) {
-    memset(n->b.model, value, n->b.bytes);
-    return tc_work_queue(n->k, &n->work, stream) &&
-           tc_must(n->k, TNP_FILL_VALUE,
-                   n->s->memory->fill(n->s->device, stream, n->b.memory, 0, (uint32_t)value,
-                                      n->b.bytes),
-                   "fill");
+    return tc_work_queue(n->k, &n->work, stream) && tc_buffer_fill(n->k, &n->b, stream, value);
 }
 
 static bool record(scene *n, tn_pevent *event, tn_pstream *stream) {
@@ -69,7 +49,6 @@ static void unrecorded(tc_contract *k) {
         tc_must(k, TNP_EVENT_CREATE, n.s->ops->streams->synchronize(n.other),
                 "synchronize of a stream that waited for it");
     }
-    finish(&n);
 }
 
 /* When the event says done, what was before it is there, for one who waits for nothing else. */
@@ -85,7 +64,7 @@ static void done_means_done(tc_contract *k) {
             tn_status status = TN_NOT_READY;
             if (!by_query)
                 status = n.events->synchronize(n.event);
-            for (double end = tc_clock() + 30; status == TN_NOT_READY && tc_clock() < end;)
+            for (double end = tc_now() + 30; status == TN_NOT_READY && tc_now() < end;)
                 status = n.events->query(n.event);
             if (tc_must(k, by_query ? TNP_EVENT_QUERY : TNP_EVENT_SYNCHRONIZE, status,
                         by_query ? "query of an event, asked until it was done," : "synchronize"))
@@ -93,7 +72,6 @@ static void done_means_done(tc_contract *k) {
                                 by_query ? TNP_EVENT_QUERY : TNP_EVENT_SYNCHRONIZE,
                                 "what was queued before an event that is done");
         }
-    finish(&n);
 }
 
 /* Work behind `wait` sees what was before the mark; how=: what happens to the event afterwards. */
@@ -108,17 +86,14 @@ static void wait_holds(tc_contract *k) {
             if (strcmp(how, "record") == 0 && !record(&n, n.event, n.other))
                 break;
             if (strcmp(how, "destroy") == 0) {
-                n.events->destroy(n.event);
-                n.event = NULL;
+                tc_event_destroy(k, n.event);
                 if (!tc_event_create(k, n.s, 0, &n.event))
                     break;
             }
             tc_buffer_check(k, &n.b, n.other, TNP_EVENT_WAIT,
                             "what was queued before an event that the stream waits for");
-            tc_must(k, TNP_STREAM_SYNCHRONIZE, n.s->ops->streams->synchronize(n.slow),
-                    "synchronize");
+            tc_stream_sync(k, n.slow);
         }
-    finish(&n);
 }
 
 /* A chain over three streams, there and back. */
@@ -137,9 +112,6 @@ static void chain(tc_contract *k) {
         tc_buffer_check(k, &n.b, streams[0], TNP_EVENT_WAIT,
                         "the end of a chain of streams that wait for each other");
     }
-    if (third)
-        n.s->ops->streams->destroy(third);
-    finish(&n);
 }
 
 /* Recorded again while the first mark is pending: it is the second that counts. */
@@ -154,7 +126,6 @@ static void record_again(tc_contract *k) {
                 tc_buffer_check(k, &n.b, n.other, TNP_EVENT_RECORD,
                                 "what was queued before an event that was recorded twice");
         }
-    finish(&n);
 }
 
 /* Two streams wait for one event: each goes on when it is done. */
@@ -171,9 +142,6 @@ static void two_waiters(tc_contract *k) {
             tc_buffer_check(k, &n.b, n.other, TNP_EVENT_WAIT,
                             "what two streams wait for, read on the first");
         }
-    if (third)
-        n.s->ops->streams->destroy(third);
-    finish(&n);
 }
 
 /* A stream that is destroyed while it waits: its work still comes after what it waits for. */
@@ -189,16 +157,13 @@ static void destroyed_waiter(tc_contract *k) {
                                            n.b.bytes),
                          "copy"))
                 break;
-            n.s->ops->streams->destroy(n.other);
-            n.other = NULL;
+            tc_stream_destroy(k, n.other);
             memcpy(copy.model, n.b.model, copy.bytes);
             tc_buffer_check(k, &copy, n.s->stream, TNP_STREAM_DESTROY_FINISHES,
                             "what a stream copied that was destroyed while it waited for an event");
             if (!tc_stream_create(k, n.s, 0, &n.other))
                 break;
         }
-    tc_buffer_destroy(&copy);
-    finish(&n);
 }
 
 static tn_status ask_event(tc_contract *k, void *of) {
@@ -210,7 +175,6 @@ static void query_at_once(tc_contract *k) {
     scene n;
     if (set_up(k, &n, 0) && tc_question_waits(k, &n.work, n.slow, n.event, ask_event, &n))
         TC_BROKEN(k, TNP_EVENT_QUERY, "query of an event always waits until it is done");
-    finish(&n);
 }
 
 static tn_status ask_to_wait(tc_contract *k, void *of) {
@@ -232,7 +196,6 @@ static void wait_at_once(tc_contract *k) {
             TC_BROKEN(k, TNP_EVENT_WAIT,
                       "wait for an event of the same stream keeps the host until it is done");
     }
-    finish(&n);
 }
 
 /* ---- time -------------------------------------------------------------------------------- */
@@ -243,17 +206,16 @@ static bool set_up_clock(tc_contract *k, scene *n, tn_pevent **out_end) {
         return false;
     if (TN_HAS(n->events, tn_event_ops, elapsed) && n->events->elapsed)
         return true;
-    TC_NOT_OFFERED(k, "no elapsed");
-    return false;
+    return TC_NOT_OFFERED(k, "no elapsed");
 }
 
 /* Two marks with long work between them: what `elapsed` says, and how long the host saw it take. */
 static bool time_work(scene *n, tn_pevent *end, double *out_ns, double *out_host) {
-    double start = tc_clock();
+    double start = tc_now();
     if (!record(n, n->event, n->slow) || !produce(n, n->slow, 1) || !record(n, end, n->slow) ||
         !tc_must(n->k, TNP_EVENT_SYNCHRONIZE, n->events->synchronize(end), "synchronize"))
         return false;
-    *out_host = 1e9 * (tc_clock() - start);
+    *out_host = 1e9 * (tc_now() - start);
     return tc_must(n->k, TNP_EVENT_ELAPSED, n->events->elapsed(n->event, end, out_ns), "elapsed");
 }
 
@@ -266,7 +228,7 @@ static void elapsed(tc_contract *k) {
     double ns = NAN, host = 0;
     bool plausible = false;
     if (!set_up_clock(k, &n, &end))
-        goto out;
+        return;
     tc_host_forget();
     tc_must_fail(k, TNP_EVENT_ELAPSED, n.events->elapsed(n.event, end, &ns), TN_STATE,
                  "elapsed of events that were not recorded");
@@ -281,10 +243,6 @@ static void elapsed(tc_contract *k) {
     if (!plausible && !tc_failed(k))
         TC_BROKEN(k, TNP_EVENT_ELAPSED,
                   "elapsed: %g ns of work that took the host %g ns; is it nanoseconds?", ns, host);
-out:
-    if (end)
-        n.events->destroy(end);
-    finish(&n);
 }
 
 /* Between marks of which one was not passed there is no time yet. */
@@ -292,7 +250,7 @@ static void elapsed_pending(tc_contract *k) {
     scene n;
     tn_pevent *end = NULL;
     if (!set_up_clock(k, &n, &end))
-        goto out;
+        return;
     for (int i = 0; i < 5 && !tc_failed(k); i++) {
         double ns = 0;
         if (!record(&n, n.event, n.slow) || !produce(&n, n.slow, i) || !record(&n, end, n.slow))
@@ -304,12 +262,8 @@ static void elapsed_pending(tc_contract *k) {
         else if (status != TN_OK)
             tc_must_fail(k, TNP_EVENT_ELAPSED, status, TN_STATE,
                          "elapsed of events that were not passed");
-        tc_must(k, TNP_STREAM_SYNCHRONIZE, n.s->ops->streams->synchronize(n.slow), "synchronize");
+        tc_stream_sync(k, n.slow);
     }
-out:
-    if (end)
-        n.events->destroy(end);
-    finish(&n);
 }
 
 static void many(tc_contract *k) {
@@ -335,10 +289,9 @@ static void many(tc_contract *k) {
                               "query after synchronize of an event is not TN_OK");
                 if (TN_HAS(n.events, tn_event_ops, native_handle) && n.events->native_handle)
                     n.events->native_handle(events[i]);
-                n.events->destroy(events[i]);
+                tc_event_destroy(k, events[i]);
             }
     }
-    finish(&n);
 }
 
 const tc_contract_row tc_event_rows[] = {

@@ -155,8 +155,7 @@ static void exhaustion_device(tc_contract *k) {
     void *host;
     hoard *h = tc_arena_array(&k->arena, 1, sizeof *h);
     if (!h) {
-        tc_verdict_set(k->out, TC_ERROR, TNP_NONE,
-                       "the host has no memory for a list of allocations");
+        TC_CASE_ERROR(k->out, "the host has no memory for a list of allocations");
         return;
     }
     if (!tc_lifecycle_open(k, &s, tc_host_table(), TNP_NONE, "before memory runs out"))

@@ -29,7 +29,7 @@ static void in_child(tc_contract *k, tc_subject *s, void (*work)(void *context),
                      const char *when) {
     int ends[2];
     if (pipe(ends) != 0) {
-        tc_verdict_set(k->out, TC_ERROR, TNP_NONE, "pipe: %s", strerror(errno));
+        TC_CASE_ERROR(k->out, "pipe: %s", strerror(errno));
         return;
     }
     pid_t child = announced_fork(s);
@@ -48,7 +48,7 @@ static void in_child(tc_contract *k, tc_subject *s, void (*work)(void *context),
     while (child > 0 && waitpid(child, &status, 0) < 0 && errno == EINTR)
         ;
     if (child < 0)
-        tc_verdict_set(k->out, TC_ERROR, TNP_NONE, "fork: %s", strerror(errno));
+        TC_CASE_ERROR(k->out, "fork: %s", strerror(errno));
     else if (got > 0)
         TC_BROKEN(k, TNP_FORK_SAFE, "%s: %.900s", when, text);
     else if (status != 0)
@@ -62,8 +62,7 @@ static bool open_fork_safe(tc_contract *k, tc_subject *s) {
     if (s->plugin->flags & TN_PLUGIN_FORK_SAFE)
         return true;
     tc_subject_close(s);
-    TC_NOT_OFFERED(k, "the plugin has no TN_PLUGIN_FORK_SAFE");
-    return false;
+    return TC_NOT_OFFERED(k, "the plugin has no TN_PLUGIN_FORK_SAFE");
 }
 
 typedef struct probe_context {

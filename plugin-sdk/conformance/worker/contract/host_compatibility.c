@@ -4,7 +4,6 @@
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
 
 /* Opens with `host`, works, closes. The host must do. */
 static void live(tc_contract *k, const tn_host *host, tn_requirement requirement,
@@ -22,7 +21,7 @@ static void older_host(tc_contract *k) {
     uint64_t whole = offsetof(tn_host, extension);
     tn_host *host = tc_host_poor_create(whole);
     if (!host) {
-        tc_verdict_set(k->out, TC_ERROR, TNP_NONE, "the host has no memory for a guarded table");
+        TC_CASE_ERROR(k->out, "the host has no memory for a guarded table");
         return;
     }
     live(k, host, TNP_HOST_EXTENSION_OPTIONAL, "with a host table that ends before extension");
@@ -38,8 +37,7 @@ static void cut_host(tc_contract *k) {
         char when[TC_MESSAGE];
         tn_host *host = tc_host_poor_create(bytes);
         if (!host) {
-            tc_verdict_set(k->out, TC_ERROR, TNP_NONE,
-                           "the host has no memory for a guarded table");
+            TC_CASE_ERROR(k->out, "the host has no memory for a guarded table");
             return;
         }
         snprintf(when, sizeof when, "with a host table of %llu bytes, which the query accepted",
@@ -59,8 +57,7 @@ static void another_host(tc_contract *k) {
     tn_host *hosts[3]; /* at once, for none is to lie where an earlier one lay */
     for (int i = 0; i < 3; i++)
         if (!(hosts[i] = tc_host_poor_create(sizeof(tn_host))))
-            tc_verdict_set(k->out, TC_ERROR, TNP_NONE,
-                           "the host has no memory for a guarded table");
+            TC_CASE_ERROR(k->out, "the host has no memory for a guarded table");
     if (!tc_failed(k))
         query(hosts[0]);
     for (int i = 0; i < 3; i++) {

@@ -33,7 +33,8 @@ typedef struct step {
 
 static tn_status try_init(trial *t) {
     t->s.self = NULL;
-    tc_host_begin(tc_host_table());
+    t->s.host = tc_host_table();
+    tc_host_begin(t->s.host);
     tn_status status = t->s.plugin->init(tc_host_table(), t->k->options->plugin, &t->s.self);
     return status;
 }
@@ -41,7 +42,7 @@ static tn_status try_init(trial *t) {
 static void undo_init(trial *t) {
     t->s.plugin->shutdown(t->s.self);
     t->s.self = NULL;
-    tc_host_end();
+    tc_host_end(NULL);
 }
 
 static bool prepare_init(trial *t) {
@@ -173,10 +174,8 @@ static bool prepare_kernel(trial *t) {
     tc_case *c = tc_arena_array(&t->k->arena, 1, sizeof *c);
     if (!c || !tc_case_parse(t->line, c, why) ||
         !tc_invocation_parse(c, &t->k->arena, &t->call, why) ||
-        !tc_invocation_fill(&t->call, t->call.seed, why)) {
-        tc_verdict_set(t->k->out, TC_ERROR, TNP_NONE, "%s: %s", t->line, c ? why : "no memory");
-        return false;
-    }
+        !tc_invocation_fill(&t->call, t->call.seed, why))
+        return TC_CASE_ERROR(t->k->out, "%s: %s", t->line, c ? why : "no memory");
     if (tc_find_kernel(&t->s, &t->call, &kernel) != TC_CLAIMED || kernel->workspace)
         return false;
     return tc_place_call(&t->s, t->s.stream, kernel, &t->call, &t->placed, t->k->out) &&
@@ -244,10 +243,8 @@ static bool prepare(trial *t, const step *stage) {
     if (stage->opens) {
         if (!tc_lifecycle_open(k, &t->s, tc_host_table(), TNP_NONE, "before host memory runs out"))
             return false;
-    } else if (!tc_subject_load(&t->s, k->options->plugin, tc_host_table(), why)) {
-        TC_BROKEN(k, t->s.broken, "%s", why);
-        return false;
-    }
+    } else if (!tc_subject_load(&t->s, k->options->plugin, tc_host_table(), why))
+        return TC_BROKEN(k, t->s.broken, "%s", why);
     return !stage->prepare || stage->prepare(t);
 }
 
@@ -314,7 +311,7 @@ static void host_memory_fails(tc_contract *k) {
             try_stage(k, &stages[i], lines[n]);
         return;
     }
-    tc_verdict_set(k->out, TC_ERROR, TNP_NONE, "stage=%s: there is no such stage", name);
+    TC_CASE_ERROR(k->out, "stage=%s: there is no such stage", name);
 }
 
 const tc_contract_row tc_host_memory_rows[] = {

@@ -66,13 +66,14 @@ static void init_garbled(tc_contract *k, tc_subject *s, const tn_host *host) {
              options.garbled < 0 ? "(none)" : options.names[options.garbled],
              options.garbled < 0 ? "" : options.value);
     s->self = NULL;
+    s->host = host;
     tc_host_begin(host);
     tc_host_forget();
     tn_status status = s->plugin->init(host, k->options->plugin, &s->self);
     if (status == TN_OK) {
         tc_subject_close(s);
     } else {
-        tc_host_end();
+        tc_host_end(NULL);
         if (!*tc_host_message() || tc_host_message_status() != status)
             TC_BROKEN(k, TNP_FAIL_MESSAGE,
                       "%s it failed with %s, without a host->fail of that status and a message",

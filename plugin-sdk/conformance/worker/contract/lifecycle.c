@@ -60,6 +60,7 @@ bool tc_lifecycle_init(tc_contract *k, tc_subject *s, const char *path) {
     static char poison;
     s->self = (tn_pself *)(void *)&poison;
     tc_host_begin(tc_host_table());
+    s->host = tc_host_table();
     tn_status status = s->plugin->init(tc_host_table(), path, &s->self);
     if (status == TN_OK && s->self && (void *)s->self != &poison) {
         return true;
@@ -68,7 +69,7 @@ bool tc_lifecycle_init(tc_contract *k, tc_subject *s, const char *path) {
         TC_BROKEN(k, TNP_INIT_RESULT, "init succeeded and %s *out_self",
                   s->self ? "did not set" : "set NULL as");
     s->self = NULL;
-    tc_host_end();
+    tc_host_end(NULL);
     return false;
 }
 
@@ -94,10 +95,9 @@ bool tc_lifecycle_open_device(tc_contract *k, tc_subject *s, uint32_t index, tc_
             (uint64_t)tc_subject_property(s, index, TN_PROP_DTYPES, (int64_t)TN_DTYPES_ALL);
         return true;
     }
-    if (tc_must(k, TNP_OPEN_DEVICE, status, "open"))
-        TC_BROKEN(k, TNP_OPEN_DEVICE, "open of device %u succeeded and %s *out_device", index,
-                  out->device ? "did not set" : "set NULL as");
-    return false;
+    return tc_must(k, TNP_OPEN_DEVICE, status, "open") &&
+           TC_BROKEN(k, TNP_OPEN_DEVICE, "open of device %u succeeded and %s *out_device", index,
+                     out->device ? "did not set" : "set NULL as");
 }
 
 /* ---- a piece of work --------------------------------------------------------------------- */
@@ -136,8 +136,7 @@ const tn_kernel *tc_lifecycle_call(tc_contract *k, tc_subject *s, tc_work work,
         if (!c || !tc_case_parse(calls[work][i], c, why) ||
             !tc_invocation_parse(c, &k->arena, call, why) ||
             !tc_invocation_fill(call, call->seed, why)) {
-            tc_verdict_set(k->out, TC_ERROR, TNP_NONE, "%s: %s", calls[work][i],
-                           c ? why : "the host has no memory");
+            TC_CASE_ERROR(k->out, "%s: %s", calls[work][i], c ? why : "the host has no memory");
             return NULL;
         }
         if (tc_find_kernel(s, call, &kernel) == TC_CLAIMED)
@@ -208,7 +207,7 @@ bool tc_lifecycle_probe(tc_contract *k, tc_subject *s, tc_work work, tn_requirem
     if (v.status == TC_FAIL)
         TC_BROKEN(k, requirement ? requirement : v.requirement, "%s: %.800s", when, v.message);
     else if (v.status == TC_ERROR)
-        tc_verdict_set(k->out, TC_ERROR, TNP_NONE, "%.900s", v.message);
+        TC_CASE_ERROR(k->out, "%.900s", v.message);
     return v.status != TC_FAIL && v.status != TC_ERROR;
 }
 

@@ -61,7 +61,7 @@ static void load_quiet(tc_contract *k) {
     const tn_plugin *plugin = NULL;
     int64_t allocations = tc_host_allocations();
     if (!tc_capture_start(&out, 1) || !tc_capture_start(&err, 2)) {
-        tc_verdict_set(k->out, TC_ERROR, TNP_NONE, "stdout and stderr cannot be captured");
+        TC_CASE_ERROR(k->out, "stdout and stderr cannot be captured");
         return;
     }
     tc_census before = tc_census_take(0);
@@ -152,7 +152,8 @@ static void load_hardware(tc_contract *k) {
     if (loaded > before)
         TC_BROKEN(k, TNP_ENTRY_PURE,
                   "dlopen or " TN_PLUGIN_QUERY_NAME " opened %s; leave that to count", name);
-    tc_host_begin(tc_host_table());
+    s.host = tc_host_table();
+    tc_host_begin(s.host);
     if (!tc_must(k, TNP_INIT_RESULT, s.plugin->init(tc_host_table(), k->options->plugin, &s.self),
                  "init"))
         return;

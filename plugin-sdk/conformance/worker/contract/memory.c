@@ -31,8 +31,6 @@ static void distinct(tc_contract *k) {
     for (int i = 1; i < n && !tc_failed(k); i += 2)
         tc_buffer_check(k, &blocks[i], k->subject->stream, TNP_FREE_RETURNS_MEMORY,
                         "an allocation beside one that was freed");
-    for (int i = n - 1; i >= 0; i--)
-        tc_buffer_destroy(&blocks[i]);
 }
 
 /* More than any table of a driver has room for without a thought, freed in no order. */
@@ -42,7 +40,7 @@ static void many(tc_contract *k) {
     tc_buffer *blocks = tc_arena_array(&k->arena, N, sizeof *blocks);
     int n = 0;
     if (!blocks) {
-        tc_verdict_set(k->out, TC_ERROR, TNP_NONE, "the host has no memory for this case");
+        TC_CASE_ERROR(k->out, "the host has no memory for this case");
         return;
     }
     memset(blocks, 0, N * sizeof *blocks);
@@ -72,7 +70,6 @@ static void host_pointer(tc_contract *k) {
         tc_buffer_check(k, &b, s->stream, TNP_ALLOC_HOST_POINTER,
                         "bytes written by way of the host pointer");
     }
-    tc_buffer_destroy(&b);
 }
 
 /* ---- too much ---------------------------------------------------------------------------- */
@@ -108,8 +105,6 @@ static void huge(tc_contract *k) {
     if (tc_buffer_create(k, s, TN_SPACE_DEVICE, 3000, &after))
         tc_buffer_check(k, &after, s->stream, TNP_ALLOC_OUT_OF_MEMORY,
                         "what is allocated after a refusal");
-    tc_buffer_destroy(&after);
-    tc_buffer_destroy(&before);
 }
 
 /* ---- coming and going -------------------------------------------------------------------- */

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define WRONG(...) (snprintf(why, TC_MESSAGE, __VA_ARGS__), false)
+#define WRONG(...) tc_why(why, TC_MESSAGE, __VA_ARGS__)
 
 static void symbols(Elf *elf, Elf_Data *table, size_t strings, tc_symbol_fn each, void *context) {
     GElf_Sym symbol;

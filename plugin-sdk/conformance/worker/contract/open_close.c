@@ -178,7 +178,7 @@ static void life_threads(tc_contract *k) {
             if (pthread_create(&thread, NULL, errands[i], &e) == 0)
                 pthread_join(thread, NULL);
             else
-                tc_verdict_set(k->out, TC_ERROR, TNP_NONE, "a thread cannot be started");
+                TC_CASE_ERROR(k->out, "a thread cannot be started");
             if (!e.s.self)
                 break;
         }

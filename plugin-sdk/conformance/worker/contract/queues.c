@@ -26,7 +26,7 @@ static const tn_kernel *next(tc_contract *k, size_t *at, tc_case *c, tc_invocati
         const char *line = lines[(*at)++];
         if (!tc_case_parse(line, c, why) || !tc_invocation_parse(c, &k->arena, call, why) ||
             !tc_invocation_fill(call, call->seed, why)) {
-            tc_verdict_set(k->out, TC_ERROR, TNP_NONE, "%s: %s", line, why);
+            TC_CASE_ERROR(k->out, "%s: %s", line, why);
             return NULL;
         }
         if (tc_find_kernel(k->subject, call, &kernel) == TC_CLAIMED && !kernel->workspace &&
@@ -66,14 +66,8 @@ static void only_queues(tc_contract *k) {
     tc_case c;
     tc_invocation call;
     size_t at = 0;
-    if (!s->ops->streams) {
-        TC_NOT_OFFERED(k, "the device has no streams");
+    if (!tc_has_streams(k) || !tc_work_create(k, s, &work) || !tc_stream_create(k, s, 0, &stream))
         return;
-    }
-    if (!tc_work_create(k, s, &work) || !tc_stream_create(k, s, 0, &stream)) {
-        tc_work_destroy(&work);
-        return;
-    }
     const tn_kernel *kernel = next(k, &at, &c, &call);
     if (!kernel)
         TC_NOT_OFFERED(k, "no kernel has TN_KERNEL_CAPTURE_SAFE");
@@ -85,8 +79,6 @@ static void only_queues(tc_contract *k) {
         s->ops->streams->synchronize(stream);
         tc_unplace(&placed);
     }
-    s->ops->streams->destroy(stream);
-    tc_work_destroy(&work);
 }
 
 const tc_contract_row tc_queue_rows[] = {

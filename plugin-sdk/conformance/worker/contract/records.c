@@ -111,8 +111,7 @@ static void supports(tc_contract *k) {
     }
     tn_status *answers = tc_arena_array(&k->arena, n, sizeof *answers);
     if (!answers) {
-        tc_verdict_set(k->out, TC_ERROR, TNP_NONE, "the host has no memory for %llu answers",
-                       (unsigned long long)n);
+        TC_CASE_ERROR(k->out, "the host has no memory for %llu answers", (unsigned long long)n);
         return;
     }
     for (uint64_t i = 0; i < n; i++) {

@@ -4,23 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static bool has_streams(tc_contract *k) {
-    if (!k->subject->ops->streams)
-        TC_NOT_OFFERED(k, "the device has no streams");
-    return k->subject->ops->streams != NULL;
-}
-
-/* Work (if any) and then a fill of the whole buffer, queued on `stream`. */
-static void fill_behind(tc_contract *k, tc_work *work, tc_buffer *b, tn_pstream *stream,
-                        int value) {
-    tc_subject *s = k->subject;
-    if (work)
-        tc_work_queue(k, work, stream);
-    memset(b->model, value, b->bytes);
-    tc_must(k, TNP_FILL_VALUE,
-            s->memory->fill(s->device, stream, b->memory, 0, (uint32_t)value, b->bytes), "fill");
-}
-
 /* A fill of so much takes longer than a look at what it reaches last. */
 enum { LONG_BYTES = 16 << 20, END_BYTES = 64 };
 
@@ -38,53 +21,67 @@ static void check_end(tc_contract *k, const tc_buffer *b, tn_requirement require
                   b->model[b->bytes - 1], now[END_BYTES - 1]);
 }
 
+/* A stream of its own, with long work to put before what it writes. */
+typedef struct scene {
+    tc_work work;
+    tc_buffer b;
+    tn_pstream *stream;
+} scene;
+
+static bool set_up(tc_contract *k, scene *n) {
+    return tc_has_streams(k) && tc_work_create(k, k->subject, &n->work) &&
+           tc_buffer_create(k, k->subject, TN_SPACE_DEVICE, LONG_BYTES, &n->b) &&
+           tc_stream_create(k, k->subject, 0, &n->stream);
+}
+
 /* Long work, then a change, then `destroy`: the change is there. */
 static void destroy_finishes(tc_contract *k) {
     tc_subject *s = k->subject;
     tc_work work;
     tc_buffer b;
     tn_pstream *stream;
-    if (!has_streams(k) || !tc_work_create(k, s, &work))
+    if (!tc_has_streams(k) || !tc_work_create(k, s, &work) ||
+        !tc_buffer_create(k, s, TN_SPACE_DEVICE, 5000, &b))
         return;
-    if (tc_buffer_create(k, s, TN_SPACE_DEVICE, 5000, &b)) {
-        for (int i = 0; i < 6 && !tc_failed(k) && tc_stream_create(k, s, i - 3, &stream); i++) {
-            fill_behind(k, i % 2 == 0 ? &work : NULL, &b, stream, 0x40 + i);
-            s->ops->streams->destroy(stream);
-            tc_buffer_check(k, &b, s->stream, TNP_STREAM_DESTROY_FINISHES,
-                            "what a stream had queued when it was destroyed");
-        }
-        tc_buffer_destroy(&b);
+    for (int i = 0; i < 6 && !tc_failed(k) && tc_stream_create(k, s, i - 3, &stream); i++) {
+        if (i % 2 == 0)
+            tc_work_queue(k, &work, stream);
+        tc_buffer_fill(k, &b, stream, 0x40 + i);
+        tc_stream_destroy(k, stream);
+        tc_buffer_check(k, &b, s->stream, TNP_STREAM_DESTROY_FINISHES,
+                        "what a stream had queued when it was destroyed");
     }
-    tc_work_destroy(&work);
+}
+
+/* Four times long work and a change of the whole buffer: what `wait` says is done is there. */
+static void finish_and_look(tc_contract *k, scene *n,
+                            bool (*wait)(tc_contract *k, tn_pstream *stream), int value,
+                            tn_requirement requirement, const char *what) {
+    for (int i = 0; i < 4 && !tc_failed(k); i++) {
+        tc_work_queue(k, &n->work, n->stream);
+        tc_buffer_fill(k, &n->b, n->stream, value + i);
+        if (!wait(k, n->stream))
+            return;
+        check_end(k, &n->b, requirement, what);
+    }
+    if (!tc_failed(k))
+        tc_buffer_check(k, &n->b, k->subject->stream, requirement, what);
+}
+
+static bool ask_until_done(tc_contract *k, tn_pstream *stream) {
+    tn_status status = TN_NOT_READY;
+    for (double end = tc_now() + 30; status == TN_NOT_READY && tc_now() < end;)
+        status = k->subject->ops->streams->query(stream);
+    return tc_must(k, TNP_STREAM_QUERY, status,
+                   "query of a stream, asked until its work was done,");
 }
 
 /* While work is left, `query` says TN_NOT_READY at once; when it says TN_OK the data is there. */
 static void query(tc_contract *k) {
-    tc_subject *s = k->subject;
-    tc_work work;
-    tc_buffer b;
-    tn_pstream *stream;
-    if (!has_streams(k) || !tc_work_create(k, s, &work))
-        return;
-    if (tc_buffer_create(k, s, TN_SPACE_DEVICE, LONG_BYTES, &b) &&
-        tc_stream_create(k, s, 0, &stream)) {
-        for (int i = 0; i < 4 && !tc_failed(k); i++) {
-            fill_behind(k, &work, &b, stream, 0x70 + i);
-            tn_status status = TN_NOT_READY;
-            for (double end = tc_clock() + 30; status == TN_NOT_READY && tc_clock() < end;)
-                status = s->ops->streams->query(stream);
-            if (!tc_must(k, TNP_STREAM_QUERY, status,
-                         "query of a stream, asked until its work was done,"))
-                break;
-            check_end(k, &b, TNP_STREAM_QUERY, "what a stream wrote that `query` says is done");
-        }
-        if (!tc_failed(k))
-            tc_buffer_check(k, &b, s->stream, TNP_STREAM_QUERY,
-                            "what a stream wrote that `query` says is done");
-        s->ops->streams->destroy(stream);
-    }
-    tc_buffer_destroy(&b);
-    tc_work_destroy(&work);
+    scene n;
+    if (set_up(k, &n))
+        finish_and_look(k, &n, ask_until_done, 0x70, TNP_STREAM_QUERY,
+                        "what a stream wrote that `query` says is done");
 }
 
 static tn_status ask_stream(tc_contract *k, void *of) {
@@ -94,39 +91,24 @@ static tn_status ask_stream(tc_contract *k, void *of) {
 static void query_at_once(tc_contract *k) {
     tc_work work;
     tn_pstream *stream;
-    if (!has_streams(k) || !tc_work_create(k, k->subject, &work))
-        return;
-    if (tc_stream_create(k, k->subject, 0, &stream)) {
-        if (tc_question_waits(k, &work, stream, NULL, ask_stream, stream))
-            TC_BROKEN(k, TNP_STREAM_QUERY, "query of a stream always waits until its work is done");
-        k->subject->ops->streams->destroy(stream);
-    }
-    tc_work_destroy(&work);
+    if (tc_has_streams(k) && tc_work_create(k, k->subject, &work) &&
+        tc_stream_create(k, k->subject, 0, &stream) &&
+        tc_question_waits(k, &work, stream, NULL, ask_stream, stream))
+        TC_BROKEN(k, TNP_STREAM_QUERY, "query of a stream always waits until its work is done");
+}
+
+static bool wait_and_ask(tc_contract *k, tn_pstream *stream) {
+    tc_stream_sync(k, stream);
+    if (k->subject->ops->streams->query(stream) != TN_OK)
+        TC_BROKEN(k, TNP_STREAM_QUERY, "query after synchronize is not TN_OK");
+    return true;
 }
 
 static void synchronize(tc_contract *k) {
-    tc_subject *s = k->subject;
-    tc_work work;
-    tc_buffer b;
-    tn_pstream *stream;
-    if (!has_streams(k) || !tc_work_create(k, s, &work))
-        return;
-    if (tc_buffer_create(k, s, TN_SPACE_DEVICE, LONG_BYTES, &b) &&
-        tc_stream_create(k, s, 0, &stream)) {
-        for (int i = 0; i < 4 && !tc_failed(k); i++) {
-            fill_behind(k, &work, &b, stream, 0x10 + i);
-            tc_must(k, TNP_STREAM_SYNCHRONIZE, s->ops->streams->synchronize(stream), "synchronize");
-            if (s->ops->streams->query(stream) != TN_OK)
-                TC_BROKEN(k, TNP_STREAM_QUERY, "query after synchronize is not TN_OK");
-            check_end(k, &b, TNP_STREAM_SYNCHRONIZE, "what a stream wrote that was synchronized");
-        }
-        if (!tc_failed(k))
-            tc_buffer_check(k, &b, s->stream, TNP_STREAM_SYNCHRONIZE,
-                            "what a stream wrote that was synchronized");
-        s->ops->streams->destroy(stream);
-    }
-    tc_buffer_destroy(&b);
-    tc_work_destroy(&work);
+    scene n;
+    if (set_up(k, &n))
+        finish_and_look(k, &n, wait_and_ask, 0x10, TNP_STREAM_SYNCHRONIZE,
+                        "what a stream wrote that was synchronized");
 }
 
 /* Many at once, of all priorities, each with work of its own. */
@@ -135,7 +117,7 @@ static void many(tc_contract *k) {
     tc_subject *s = k->subject;
     tn_pstream *streams[N] = {0};
     tc_buffer b;
-    if (!has_streams(k) || !tc_buffer_create(k, s, TN_SPACE_DEVICE, N * 100, &b))
+    if (!tc_has_streams(k) || !tc_buffer_create(k, s, TN_SPACE_DEVICE, N * 100, &b))
         return;
     int n = 0;
     while (n < N && tc_stream_create(k, s, n % 21 - 10, &streams[n]))
@@ -150,16 +132,15 @@ static void many(tc_contract *k) {
                     "fill");
         }
     for (int i = 0; i < n; i++)
-        tc_must(k, TNP_STREAM_SYNCHRONIZE, s->ops->streams->synchronize(streams[i]), "synchronize");
+        tc_stream_sync(k, streams[i]);
     for (int i = 0; i < n; i++) {
         if (TN_HAS(s->ops->streams, tn_stream_ops, native_handle) && s->ops->streams->native_handle)
             s->ops->streams->native_handle(streams[i]);
-        s->ops->streams->destroy(streams[(i * 7) % n]);
+        tc_stream_destroy(k, streams[(i * 7) % n]);
     }
     if (!tc_failed(k))
         tc_buffer_check(k, &b, s->stream, TNP_STREAM_ORDER,
                         "what many streams wrote, each in its order");
-    tc_buffer_destroy(&b);
 }
 
 const tc_contract_row tc_stream_rows[] = {

@@ -11,11 +11,9 @@
 static bool check_size(tc_contract *k, const void *table, const char *name, uint64_t known,
                        uint32_t abi_version) {
     uint64_t size;
-    if ((uint64_t)table % 8) {
-        TC_BROKEN(k, TNP_TABLE_STRUCT_SIZE, "%s lies at %p, which is not aligned to 8 bytes", name,
-                  table);
-        return false;
-    }
+    if ((uint64_t)table % 8)
+        return TC_BROKEN(k, TNP_TABLE_STRUCT_SIZE, "%s lies at %p, which is not aligned to 8 bytes",
+                         name, table);
     memcpy(&size, table, sizeof size);
     if (abi_version == TN_ABI_VERSION && size != known)
         TC_BROKEN(k, TNP_TABLE_STRUCT_SIZE,

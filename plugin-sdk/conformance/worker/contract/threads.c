@@ -71,14 +71,9 @@ static void run(tc_contract *k) {
     worker workers[THREADS] = {0};
     tc_buffer buffer;
     bool streams = strcmp(tc_contract_word(k, "what"), "streams") == 0;
-    if (streams && !k->subject->ops->streams) {
-        TC_NOT_OFFERED(k, "the device has no streams");
+    if ((streams && !tc_has_streams(k)) ||
+        !tc_buffer_create(k, k->subject, TN_SPACE_DEVICE, THREADS * ROOM, &buffer))
         return;
-    }
-    if (!tc_buffer_create(k, k->subject, TN_SPACE_DEVICE, THREADS * ROOM, &buffer)) {
-        tc_buffer_destroy(&buffer);
-        return;
-    }
     int n = 0;
     for (; n < THREADS; n++) {
         workers[n] = (worker){.s = k->subject, .buffer = &buffer, .first = (uint64_t)n * ROOM};
@@ -96,7 +91,6 @@ static void run(tc_contract *k) {
     if (!tc_failed(k))
         tc_buffer_check(k, &buffer, k->subject->stream, TNP_THREADS_CONCURRENT,
                         "what several threads wrote, each to its place");
-    tc_buffer_destroy(&buffer);
 }
 
 const tc_contract_row tc_thread_rows[] = {

@@ -74,7 +74,7 @@ static void run(tc_contract *k) {
             w.kind = (kind)i;
     if (!w.bounce || !tc_buffer_create(k, k->subject, TN_SPACE_DEVICE, ROOM, &w.a) ||
         !tc_buffer_create(k, k->subject, TN_SPACE_DEVICE, ROOM, &w.b))
-        goto out;
+        return;
     bool ok = true;
     for (uint64_t offset = 0; ok && offset <= 17; offset++)
         for (uint64_t bytes = 1; ok && bytes <= 33; bytes++)
@@ -87,9 +87,6 @@ static void run(tc_contract *k) {
     if (ok)
         tc_buffer_check(k, &w.b, k->subject->stream, TNP_TRANSFER_RANGE,
                         "memory that was only copied from");
-out:
-    tc_buffer_destroy(&w.a);
-    tc_buffer_destroy(&w.b);
 }
 
 /* Pinned memory, from and to any byte of it: what lies beside stays. */
@@ -120,8 +117,6 @@ static void pinned(tc_contract *k) {
                             "memory written from within pinned memory");
         }
     }
-    tc_buffer_destroy(&p);
-    tc_buffer_destroy(&a);
 }
 
 /* Within one allocation, side by side: the ranges touch and do not overlap. */
@@ -138,7 +133,6 @@ static void within(tc_contract *k) {
                 s->memory->copy(s->device, s->stream, b.memory, to, b.memory, from, n), "copy");
     }
     tc_buffer_check(k, &b, s->stream, TNP_TRANSFER_RANGE, "memory after copies within it");
-    tc_buffer_destroy(&b);
 }
 
 const tc_contract_row tc_transfer_rows[] = {

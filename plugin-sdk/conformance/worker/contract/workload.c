@@ -56,7 +56,7 @@ static bool join(workload *w, int from, int to) {
               must(w, TNP_EVENT_WAIT, events->wait(w->streams[to], event));
     if (ok && below(w, 3) == 0) /* a later mark is not waited for */
         ok = must(w, TNP_EVENT_RECORD, events->record(event, w->streams[any_stream(w)]));
-    events->destroy(event); /* those that wait still do */
+    tc_event_destroy(w->k, event); /* those that wait still do */
     return ok;
 }
 
@@ -112,12 +112,11 @@ static bool op_read(workload *w) {
         TC_BROKEN(w->k, TNP_TRANSFER_RANGE, "operation %d, %s: bytes round the target were written",
                   w->op, w->what);
     for (uint64_t i = 0; i < bytes; i++)
-        if (target[i + 1] != from->model[offset + i]) {
-            TC_BROKEN(w->k, TNP_STREAM_ORDER,
-                      "operation %d, %s: byte %llu should be 0x%02x and is 0x%02x", w->op, w->what,
-                      (unsigned long long)i, from->model[offset + i], target[i + 1]);
-            return false;
-        }
+        if (target[i + 1] != from->model[offset + i])
+            return TC_BROKEN(w->k, TNP_STREAM_ORDER,
+                             "operation %d, %s: byte %llu should be 0x%02x and is 0x%02x", w->op,
+                             w->what, (unsigned long long)i, from->model[offset + i],
+                             target[i + 1]);
     return true;
 }
 
@@ -273,7 +272,7 @@ static bool op_new_stream(workload *w) {
     DID(w, "destroy of stream %d", stream);
     if (!w->s->ops->streams || w->n_streams < 2)
         return op_fill(w);
-    w->s->ops->streams->destroy(w->streams[stream]);
+    tc_stream_destroy(w->k, w->streams[stream]);
     for (int b = 0; b < N_BUFFERS; b++)
         if (w->owner[b] == stream)
             w->owner[b] = NOBODY;
@@ -351,7 +350,7 @@ static void run(tc_contract *k) {
     int64_t n_ops = tc_contract_int(k, "ops");
     w.n_streams = (int)tc_contract_int(k, "streams");
     if (w.n_streams < 1 || w.n_streams > MOST_STREAMS || tc_failed(k)) {
-        tc_verdict_set(k->out, TC_ERROR, TNP_NONE, "streams= is 1 to %d", MOST_STREAMS);
+        TC_CASE_ERROR(k->out, "streams= is 1 to %d", MOST_STREAMS);
         return;
     }
     if (!k->subject->ops->streams)
@@ -361,14 +360,6 @@ static void run(tc_contract *k) {
     for (w.op = 0; ok && w.op < n_ops && !tc_failed(k); w.op++)
         ok = any_op(&w);
     finish(&w);
-    for (int i = 0; i < w.n_streams; i++) {
-        if (w.streams[i])
-            w.s->ops->streams->destroy(w.streams[i]);
-        tc_work_destroy(&w.work[i]);
-    }
-    for (int b = 0; b < N_BUFFERS; b++)
-        tc_buffer_destroy(&w.buffers[b]);
-    tc_buffer_destroy(&w.pinned);
 }
 
 /* `n` tells workloads apart, as the seed follows from the line. */

@@ -6,7 +6,4 @@
 
 extern const tc_class tc_operator_class, tc_gradient_class, tc_train_class;
 
-/* All of them, and how the pair is closed. */
-extern const tc_suite tc_core_suite;
-
 #endif

@@ -60,8 +60,7 @@ static double bound(const scale *s, double r, double m) {
     }
 }
 
-/* What an integer becomes in a dtype. */
-static int64_t wrap(int64_t x, tn_dtype dtype) {
+int64_t tc_wrap(int64_t x, tn_dtype dtype) {
     switch (dtype) {
     case TN_I8:
         return (int8_t)x;
@@ -103,7 +102,7 @@ static void compare_wholes(const tc_operator *op, uint32_t i, const tc_result *g
                            const tc_result *ref, tc_verdict *v) {
     bool from_reals = (TN_DTYPES_FLOAT & TN_DTYPE_BIT(ref->dtype)) != 0;
     for (int64_t e = 0; e < got->numel; e++) {
-        int64_t r = wrap(from_reals ? llrint(ref->reals[e]) : ref->wholes[e], got->dtype);
+        int64_t r = tc_wrap(from_reals ? llrint(ref->reals[e]) : ref->wholes[e], got->dtype);
         if (got->wholes[e] == r)
             continue;
         char expected[32], seen[32];

@@ -34,10 +34,10 @@ static bool find_cpu(tc_verdict *out) {
     if (tn_device_count("cpu") > 0)
         tn_plugin_list(false, note_cpu, NULL);
     if (!state.cpu_path[0])
-        tc_verdict_set(out, TC_ERROR, TNP_NONE,
-                       "the reference CPU plugin is not found: %s; TENON_PLUGIN_PATH may name its "
-                       "folder",
-                       tn_error_message());
+        TC_CASE_ERROR(out,
+                      "the reference CPU plugin is not found: %s; TENON_PLUGIN_PATH may name its "
+                      "folder",
+                      tn_error_message());
     tn_error_clear();
     tn_shutdown();
     return state.cpu_path[0] != '\0';
@@ -68,10 +68,8 @@ static void name_plugins(bool alone) {
 
 /* Settles which plugins the process loads. Libtenon is shut down before and after. */
 static bool set_up(const tc_options *options, subject_facts *facts, tc_verdict *out) {
-    if (!realpath(options->plugin, state.subject_path)) {
-        tc_verdict_set(out, TC_ERROR, TNP_NONE, "%s: no such plugin", options->plugin);
-        return false;
-    }
+    if (!realpath(options->plugin, state.subject_path))
+        return TC_CASE_ERROR(out, "%s: no such plugin", options->plugin);
     if (!find_cpu(out))
         return false;
     setenv("TENON_FALLBACK", "error", 1);
@@ -134,8 +132,7 @@ const tc_device_pair *tc_device_pair_open(const tc_options *options, tc_mode mod
     }
     state.pair.cpu = tn_device_parse("cpu:0");
     if (!state.pair.cpu.type) {
-        tc_verdict_set(out, TC_ERROR, TNP_NONE, "the reference does not open: %s",
-                       tn_error_message());
+        TC_CASE_ERROR(out, "the reference does not open: %s", tn_error_message());
         tc_device_pair_close();
         return NULL;
     }

@@ -160,7 +160,7 @@ static void compare_with_cpu(const tc_operator *op, tc_sample *s, function *f, i
                                                       *gb[TC_MAX_TENSORS] = {0};
     uint64_t n, m;
     if (!make_inputs(f, op, pair->cpu, TC_PLACE_WIDE, b, &m) || !derive(f, b, m, order, gb)) {
-        tc_verdict_set(out, TC_ERROR, TNP_NONE, "the reference: %s", tn_error_message());
+        TC_CASE_ERROR(out, "the reference: %s", tn_error_message());
         return;
     }
     if (!make_inputs(f, op, pair->subject, TC_PLACE_CASE, a, &n) || !derive(f, a, n, order, ga)) {
@@ -207,8 +207,7 @@ static void run_sample(const tc_operator *op, tc_sample *s, int64_t order,
     TN_SCOPE;
     function f = {.op = tn_op_find(op->name), .s = s};
     if (!f.op || !tc_sample_init(s, op, pair->cpu)) {
-        tc_verdict_set(out, TC_ERROR, TNP_NONE, "the case's values: %s",
-                       s->failed ? "no memory" : tn_error_message());
+        TC_CASE_ERROR(out, "the case's values: %s", s->failed ? "no memory" : tn_error_message());
         return;
     }
     if (s->dtype != TN_F64) {
@@ -241,8 +240,8 @@ static void run_case(const tc_case *c, const tc_options *options, tc_verdict *ou
     word = tc_case_get(c, "layout");
     if (!good || !op || order < 1 || order > 2 ||
         (word && (!tc_layout_find(word, &layout) || layout == TC_EXPANDED))) {
-        tc_verdict_set(out, TC_ERROR, TNP_NONE, "%s",
-                       *why ? why : "sample= or layout= names none, or order= is not 1 or 2");
+        TC_CASE_ERROR(out, "%s",
+                      *why ? why : "sample= or layout= names none, or order= is not 1 or 2");
         return;
     }
     const tc_device_pair *pair = tc_device_pair_open(options, TC_MODE_NATIVE, out);
@@ -250,7 +249,7 @@ static void run_case(const tc_case *c, const tc_options *options, tc_verdict *ou
     if (!pair)
         return;
     if (!s) {
-        tc_verdict_set(out, TC_ERROR, TNP_NONE, "no memory");
+        TC_CASE_ERROR(out, "no memory");
         return;
     }
     *s = (tc_sample){.dtype = tn_device_has_dtype(pair->subject, TN_F64) ? TN_F64 : TN_F32,

@@ -4,11 +4,10 @@
 #include "plugin-sdk/conformance/worker/core/device_pair.h"
 
 #include <stdio.h>
-#include <string.h>
 
 static const tc_class *const classes[] = {&tc_operator_class, &tc_gradient_class, &tc_train_class};
 
-const tc_suite tc_core_suite = {
+static const tc_suite suite = {
     .classes = classes,
     .n_classes = sizeof classes / sizeof *classes,
     .finish = tc_device_pair_close,
@@ -19,5 +18,5 @@ int main(int argc, char **argv) {
         fprintf(stderr, "usage: tenon-conform-core list|work ...\n");
         return 2;
     }
-    return tc_worker_main(argc - 1, argv + 1, &tc_core_suite);
+    return tc_worker_main(argc - 1, argv + 1, &suite);
 }

@@ -234,6 +234,5 @@ bool tc_operator_call_read(const tc_case *c, tc_operator_call *p, tc_verdict *ou
     }
     return true;
 bad:
-    tc_verdict_set(out, TC_ERROR, TNP_NONE, "%s", why);
-    return false;
+    return TC_CASE_ERROR(out, "%s", why);
 }

@@ -20,8 +20,7 @@ typedef struct run {
 } run;
 
 static void suite_error(run *r, const char *what) {
-    tc_verdict_set(r->out, TC_ERROR, TNP_NONE, "%s: %s", what,
-                   r->sample.failed ? "no memory" : tn_error_message());
+    TC_CASE_ERROR(r->out, "%s: %s", what, r->sample.failed ? "no memory" : tn_error_message());
     tn_error_clear();
 }
 
@@ -42,6 +41,23 @@ static void rewind_generators(const run *r) {
     tn_generator_set(r->pair->cpu, r->seed, 0);
 }
 
+/* Tensors of integers are compared with what a scalar is in their dtype. The reference has the
+ * tensors in i64, so it gets the scalar as that. */
+static void call_reference(run *r) {
+    const tc_operator_call *p = r->call;
+    tn_device cpu = r->pair->cpu;
+    tn_cell args[TC_MAX_ARGS];
+    memcpy(args, r->sample.args, sizeof args);
+    bool compares = r->has_shape && (p->op->flags & TC_POINTWISE) &&
+                    r->shape.results[0].dtype == TN_BOOL &&
+                    (TN_DTYPES_INT & TN_DTYPE_BIT(p->dtype));
+    for (uint32_t i = 0; compares && i < TC_MAX_ARGS; i++)
+        if (args[i].tag == TN_CELL_I64)
+            r->sample.args[i].v.i64 = tc_wrap(args[i].v.i64, p->dtype);
+    tc_call(p->op, TC_FUNCTIONAL, &r->sample, cpu, cpu, NULL, &r->reference);
+    memcpy(r->sample.args, args, sizeof args);
+}
+
 /* What the CPU says; false with the verdict set. */
 static bool make_reference(run *r) {
     const tc_operator_call *p = r->call;
@@ -52,11 +68,9 @@ static bool make_reference(run *r) {
         suite_error(r, "the reference's arguments");
         return false;
     }
-    tc_call(p->op, TC_FUNCTIONAL, &r->sample, cpu, cpu, NULL, &r->reference);
-    if (r->reference.status || r->reference.no_memory) {
-        tc_verdict_set(r->out, TC_ERROR, TNP_NONE, "the reference: %s", r->reference.message);
-        return false;
-    }
+    call_reference(r);
+    if (r->reference.status || r->reference.no_memory)
+        return TC_CASE_ERROR(r->out, "the reference: %s", r->reference.message);
     bool varies = (TN_DTYPES_FLOAT & TN_DTYPE_BIT(p->dtype)) && !(p->op->flags & TC_RANDOM);
     for (int i = 0; varies && i < 3 && tc_is_sensitive(p->op); i++) {
         tc_outcome moved = {0};
@@ -163,7 +177,7 @@ static void check_refusal(run *r) {
 static void check(run *r) {
     const tc_operator_call *p = r->call;
     if (r->got.no_memory) {
-        tc_verdict_set(r->out, TC_ERROR, TNP_NONE, "no memory for the results");
+        TC_CASE_ERROR(r->out, "no memory for the results");
         return;
     }
     if (p->invalid) {
@@ -215,8 +229,7 @@ static void run_call(run *r, const tc_options *options) {
         r->has_shape = r->shape.status == TN_OK;
     }
     if (!p->invalid && !r->has_shape && !(p->op->flags & TC_DATA)) {
-        tc_verdict_set(r->out, TC_ERROR, TNP_NONE, "the operator does not take this: %s",
-                       r->shape.message);
+        TC_CASE_ERROR(r->out, "the operator does not take this: %s", r->shape.message);
         return;
     }
     if (!p->invalid && !make_reference(r))
@@ -239,7 +252,7 @@ static void run_case(const tc_case *c, const tc_options *options, tc_verdict *ou
         return;
     run *r = calloc(1, sizeof *r);
     if (!r) {
-        tc_verdict_set(out, TC_ERROR, TNP_NONE, "no memory");
+        TC_CASE_ERROR(out, "no memory");
         return;
     }
     *r = (run){.call = &p, .out = out, .seed = c->seed >> 1};

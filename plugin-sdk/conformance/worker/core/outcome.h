@@ -68,6 +68,8 @@ void tc_compare(const tc_operator *op, const tc_sample *s, const tc_outcome *got
                 const tc_outcome *shape, const tc_outcome *reference, const tc_outcome *magnitude,
                 tc_verdict *v);
 /* The same bits, dtypes and shapes? */
+/* What an integer becomes in a dtype. */
+int64_t tc_wrap(int64_t x, tn_dtype dtype);
 bool tc_same_bits(const tc_outcome *a, const tc_outcome *b, uint32_t *out_result,
                   int64_t *out_element);
 

@@ -223,8 +223,8 @@ static void check(const network *net, const course *got, const course *cpu, tc_v
                            got->losses[i], cpu->losses[i]);
     }
     if (!(cpu->losses[last] < cpu->losses[0] / 2))
-        tc_verdict_set(out, TC_ERROR, TNP_NONE, "the CPU does not learn: loss %.3g to %.3g",
-                       cpu->losses[0], cpu->losses[last]);
+        TC_CASE_ERROR(out, "the CPU does not learn: loss %.3g to %.3g", cpu->losses[0],
+                      cpu->losses[last]);
     if (!(got->losses[last] <= cpu->losses[last] + END_LOSS) ||
         !(got->right >= cpu->right - END_RIGHT))
         tc_verdict_set(out, TC_FAIL, TNP_NONE,
@@ -256,7 +256,7 @@ static void run_network(const network *net, uint64_t seed, const tc_device_pair 
     tn_memory_stats before, after;
     uint64_t fallbacks = tn_fallback_count();
     if (train(net, seed, pair->cpu, pair->cpu, cpu) != TN_OK)
-        tc_verdict_set(out, TC_ERROR, TNP_NONE, "on the CPU: %s", tn_error_message());
+        TC_CASE_ERROR(out, "on the CPU: %s", tn_error_message());
     else if (!read_memory(pair->subject, &before))
         tc_verdict_set(out, TC_FAIL, TNP_NONE, "%s", tn_error_message());
     else if (train(net, seed, pair->cpu, pair->subject, got) != TN_OK)
@@ -278,7 +278,7 @@ static void run_case(const tc_case *c, const tc_options *options, tc_verdict *ou
             net = &networks[i];
     }
     if (!net) {
-        tc_verdict_set(out, TC_ERROR, TNP_NONE, "train/%s: there is no such network", c->subject);
+        TC_CASE_ERROR(out, "train/%s: there is no such network", c->subject);
         return;
     }
     const tc_device_pair *pair = tc_device_pair_open(options, TC_MODE_NATIVE, out);
@@ -289,7 +289,7 @@ static void run_case(const tc_case *c, const tc_options *options, tc_verdict *ou
     if (courses)
         run_network(net, c->seed >> 1, pair, &courses[0], &courses[1], out);
     else
-        tc_verdict_set(out, TC_ERROR, TNP_NONE, "no memory");
+        TC_CASE_ERROR(out, "no memory");
     tn_error_clear();
     free(courses);
 }

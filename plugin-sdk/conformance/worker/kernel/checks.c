@@ -27,10 +27,10 @@ bool tc_check_success(const tc_invocation *call, const tc_result *result, tc_ver
     if (result->run == TN_OK && result->sync == TN_OK)
         return true;
     bool refused = result->run == TN_UNSUPPORTED;
-    tc_verdict_set(out, TC_FAIL, refused ? TNP_SUPPORTED_RUNS : TNP_KERNEL_RESULT, "%s: %s %s",
-                   call->record->op, result->run != TN_OK ? "run returned" : "the stream reports",
-                   result->message);
-    return false;
+    return tc_verdict_set(out, TC_FAIL, refused ? TNP_SUPPORTED_RUNS : TNP_KERNEL_RESULT,
+                          "%s: %s %s", call->record->op,
+                          result->run != TN_OK ? "run returned" : "the stream reports",
+                          result->message);
 }
 
 /* ---- bytes that nobody may write --------------------------------------------------------- */
@@ -65,7 +65,7 @@ static void check_bytes(const tc_invocation *call, const char *name, const tc_op
         memcmp(after + end, o->image + end, o->bytes - end) == 0)
         return;
     if (!element_bytes(o, call->arena, &mask)) {
-        tc_verdict_set(out, TC_ERROR, TNP_NONE, "the host has no memory for a case of this size");
+        TC_CASE_ERROR(out, "the host has no memory for a case of this size");
         return;
     }
     for (uint64_t at = 0; at < o->bytes; at++)
@@ -95,8 +95,9 @@ void tc_check_untouched(const tc_invocation *call, const tc_result *result, tc_v
                        "%s: bytes before or behind the workspace were written", call->record->op);
 }
 
-void tc_check_outputs_untouched(const tc_invocation *call, const tc_result *result,
-                                tc_verdict *out) {
+/* No byte of the outputs changed either. */
+static void check_outputs_untouched(const tc_invocation *call, const tc_result *result,
+                                    tc_verdict *out) {
     for (uint32_t k = 0; k < call->record->n_outs; k++) {
         char name[24];
         snprintf(name, sizeof name, "output %u", k);
@@ -113,7 +114,7 @@ bool tc_check_refusal(const tc_invocation *call, const tc_result *result, tc_ver
                        "%s: supports says no, and run returned %s", call->record->op,
                        tc_tn_status_name(result->run));
     tc_check_untouched(call, result, out);
-    tc_check_outputs_untouched(call, result, out);
+    check_outputs_untouched(call, result, out);
     if (out->status == TC_PASS)
         tc_verdict_set(out, TC_UNSUPPORTED, TNP_NONE, "the kernel's supports says no");
     return true;

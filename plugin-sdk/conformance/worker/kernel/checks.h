@@ -17,10 +17,6 @@ bool tc_check_refusal(const tc_invocation *call, const tc_result *result, tc_ver
 /* Inputs, holes, guards and the workspace's guards are as they were. */
 void tc_check_untouched(const tc_invocation *call, const tc_result *result, tc_verdict *out);
 
-/* No byte of the outputs changed either. */
-void tc_check_outputs_untouched(const tc_invocation *call, const tc_result *result,
-                                tc_verdict *out);
-
 /* The outputs are what they must be, and would not have passed if they were not. */
 void tc_check_outputs(const tc_invocation *call, const tc_result *result, const tc_subject *s,
                       tc_verdict *out);

@@ -15,10 +15,8 @@ bool tc_draft_read(const char *line, tc_draft *out, char why[TC_MESSAGE]) {
     for (uint32_t i = 0; i < c.n_params; i++)
         fits &=
             strlen(c.params[i].name) < TC_DRAFT_NAME && strlen(c.params[i].value) < TC_DRAFT_VALUE;
-    if (!fits) {
-        snprintf(why, TC_MESSAGE, "a word of the line is too long to be shrunk");
-        return false;
-    }
+    if (!fits)
+        return tc_why(why, TC_MESSAGE, "a word of the line is too long to be shrunk");
     strcpy(out->class, c.class);
     strcpy(out->subject, c.subject);
     for (uint32_t i = 0; i < c.n_params; i++)

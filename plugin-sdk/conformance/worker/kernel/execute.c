@@ -75,8 +75,7 @@ tc_claim tc_find_kernel(const tc_subject *s, const tc_invocation *call, const tn
 static bool set_up_failed(tc_verdict *verdict, tn_requirement requirement, const char *what,
                           tn_status status) {
     char reason[TC_MESSAGE];
-    tc_verdict_set(verdict, TC_FAIL, requirement, "%s: %s", what, tc_reason(status, reason));
-    return false;
+    return tc_verdict_set(verdict, TC_FAIL, requirement, "%s: %s", what, tc_reason(status, reason));
 }
 
 static bool place_tensor(tc_placed *p, const tc_operand *o, tn_tensor_view *view,
@@ -179,9 +178,8 @@ static bool place_workspace(tc_placed *p, tc_verdict *verdict) {
     tn_status status = p->kernel->workspace(&p->tn, &bytes);
     if (status != TN_OK) {
         char reason[TC_MESSAGE];
-        tc_verdict_set(verdict, TC_FAIL, TNP_KERNEL_WORKSPACE, "workspace: %s",
-                       tc_reason(status, reason));
-        return false;
+        return tc_verdict_set(verdict, TC_FAIL, TNP_KERNEL_WORKSPACE, "workspace: %s",
+                              tc_reason(status, reason));
     }
     if (bytes == 0)
         return true;
@@ -230,8 +228,7 @@ static unsigned char *read_image(tc_placed *p, const tn_tensor_view *view, uint6
     tc_subject *s = p->subject;
     unsigned char *image = tc_arena_array(p->call->arena, bytes, 1);
     if (!image) {
-        tc_verdict_set(verdict, TC_ERROR, TNP_NONE,
-                       "the host has no memory for a case of this size");
+        TC_CASE_ERROR(verdict, "the host has no memory for a case of this size");
         return NULL;
     }
     tn_status status = s->memory->read(s->device, p->tn.stream, image, view->memory, 0, bytes);

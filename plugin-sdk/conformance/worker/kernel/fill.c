@@ -312,10 +312,8 @@ static void keep_only(tc_invocation *call) {
 
 static bool fill_first(tc_invocation *call, uint64_t surroundings, char why[TC_MESSAGE]) {
     call->whole = call->data == TC_DATA_EXACT && stays_whole(call);
-    if (!create_operands(call, surroundings)) {
-        snprintf(why, TC_MESSAGE, "the host has no memory for a case of this size");
-        return false;
-    }
+    if (!create_operands(call, surroundings))
+        return tc_why(why, TC_MESSAGE, "the host has no memory for a case of this size");
     fill_args(call, 0);
     return true;
 }

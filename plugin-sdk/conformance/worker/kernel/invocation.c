@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define WRONG(...) (snprintf(why, TC_MESSAGE, __VA_ARGS__), false)
+#define WRONG(...) tc_why(why, TC_MESSAGE, __VA_ARGS__)
 
 static const char *const data_names[TC_N_DATA] = {"exact",  "random",  "wide", "cancel",
                                                   "biased", "special", "every"};
@@ -209,4 +209,9 @@ int32_t tc_record_arg(const tc_record *record, const char *name) {
         if (strcmp(record->args[a].name, name) == 0)
             return (int32_t)a;
     return -1;
+}
+
+tc_value *tc_invocation_arg(tc_invocation *call, const char *name) {
+    int32_t a = tc_record_arg(call->record, name);
+    return a < 0 ? NULL : &call->args[a];
 }

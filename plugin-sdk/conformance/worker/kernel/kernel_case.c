@@ -1,8 +1,9 @@
 /* kernel/OP: one kernel call, checked in full. */
-#include "plugin-sdk/conformance/worker/kernel/kernel_case.h"
+#include "plugin-sdk/conformance/worker/suite.h"
 
 #include "plugin-sdk/conformance/worker/kernel/mutate.h"
 #include "plugin-sdk/conformance/worker/kernel/checks.h"
+#include "plugin-sdk/conformance/worker/kernel/samples/sample.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -14,7 +15,7 @@ static void run_call(tc_subject *s, tc_invocation *call, tc_verdict *out) {
     if (!kernel)
         return;
     if (!tc_invocation_fill(call, call->seed ^ 0x5eed, why)) {
-        tc_verdict_set(out, TC_ERROR, TNP_NONE, "%s", why);
+        TC_CASE_ERROR(out, "%s", why);
         return;
     }
     if (!tc_execute(s, kernel, call, &result, out))
@@ -38,7 +39,7 @@ static void run(const tc_case *c, const tc_options *options, tc_verdict *out) {
     if (tc_invocation_parse(c, &arena, &call, why))
         run_call(s, &call, out);
     else
-        tc_verdict_set(out, TC_ERROR, TNP_NONE, "%s", why);
+        TC_CASE_ERROR(out, "%s", why);
     tc_arena_finish(&arena);
 }
 
@@ -124,10 +125,12 @@ static void list_record(const tc_record *record, tc_set set, tc_sink *sink, uint
                         tn_dtype *types) {
     if (type == record->n_types) {
         forms f = {.sink = {pass_on}, .to = sink, .record = record, .few = set == TC_STANDARD};
-        if (set == TC_STANDARD || set == TC_EXHAUSTIVE)
-            record->family->list(record, types, set, &f.sink);
-        else
-            record->family->list(record, types, set, sink);
+        bool more = set == TC_STANDARD || set == TC_EXHAUSTIVE;
+        tc_sampler m = {record, types, set, more ? &f.sink : sink};
+        if (set != TC_PERF)
+            record->family->list(&m);
+        else if (tc_is_timed(&m))
+            record->family->list_timed(&m);
         return;
     }
     for (types[type] = 0; types[type] < TN_DTYPE_COUNT; types[type]++)

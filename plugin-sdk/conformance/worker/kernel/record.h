@@ -47,6 +47,14 @@ typedef struct tc_axis {
     uint8_t along[TC_MAX_ARGS + TC_MAX_OUTS];
 } tc_axis;
 
+/* Whose lines are asked for: those of one choice of dtypes, for a set. */
+typedef struct tc_sampler {
+    const tc_record *record;
+    const tn_dtype *types;
+    tc_set set;
+    tc_sink *sink;
+} tc_sampler;
+
 /* A family of operators whose calls have the same shape rule and the same samples. */
 typedef struct tc_family {
     const char *name;
@@ -61,8 +69,9 @@ typedef struct tc_family {
     /* Fills an argument that random data would not do for (indices); false: the usual fill. */
     bool (*fill)(tc_invocation *call, uint32_t arg, tc_random *r);
 
-    /* The lines of a set, for one choice of dtypes. */
-    void (*list)(const tc_record *record, const tn_dtype *types, tc_set set, tc_sink *sink);
+    /* The lines of any set but perf, and those of perf. */
+    void (*list)(const tc_sampler *m);
+    void (*list_timed)(const tc_sampler *m);
 } tc_family;
 
 struct tc_record {
@@ -96,6 +105,8 @@ extern const uint32_t tc_n_records;
 const tc_record *tc_record_find(const char *op); /* NULL where there is none */
 /* The position of an argument, or -1. */
 int32_t tc_record_arg(const tc_record *record, const char *name);
+/* An argument of a call; NULL where the operator has none of the name. */
+tc_value *tc_invocation_arg(tc_invocation *call, const char *name);
 
 /* The dtype of an argument or output, by its code. */
 static inline tn_dtype tc_dtype_of(int32_t type, const tn_dtype *types) {

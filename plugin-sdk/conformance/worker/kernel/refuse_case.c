@@ -1,7 +1,7 @@
 /* refuse/OP bad=N at=I: a valid call, one index of which is set to N. The refusal must be clean: it
  * touches no memory, is reported once, and the device goes on.
  */
-#include "plugin-sdk/conformance/worker/kernel/kernel_case.h"
+#include "plugin-sdk/conformance/worker/suite.h"
 
 #include "plugin-sdk/conformance/worker/kernel/checks.h"
 #include "plugin-sdk/conformance/worker/kernel/samples/sample.h"
@@ -29,26 +29,19 @@ static bool spoil(const tc_case *c, tc_invocation *call, char why[TC_MESSAGE]) {
     int32_t a = index_arg(call->record);
     const char *bad = tc_case_get(c, "bad"), *at = tc_case_get(c, "at");
     int64_t value, place;
-    if (a < 0 || !bad || !at) {
-        snprintf(why, TC_MESSAGE, "refuse/ needs an operator with indices, bad=N and at=I");
-        return false;
-    }
+    if (a < 0 || !bad || !at)
+        return tc_why(why, TC_MESSAGE, "refuse/ needs an operator with indices, bad=N and at=I");
     if (!tc_read_int(bad, &value, why) || !tc_read_int(at, &place, why))
         return false;
     tc_operand *o = &call->args[a].tensor;
-    if (place < 0 || place >= o->shape.numel) {
-        snprintf(why, TC_MESSAGE, "at=%s: there are %" PRId64 " indices", at, o->shape.numel);
-        return false;
-    }
+    if (place < 0 || place >= o->shape.numel)
+        return tc_why(why, TC_MESSAGE, "at=%s: there are %" PRId64 " indices", at, o->shape.numel);
     o->values[place].i = value;
     tc_operand_settle(o);
-    if (value >= 0 && value < places(call)) {
-        snprintf(why, TC_MESSAGE, "bad=%s: that is a valid index", bad);
-        return false;
-    }
+    if (value >= 0 && value < places(call))
+        return tc_why(why, TC_MESSAGE, "bad=%s: that is a valid index", bad);
     if (o->values[place].i != value) { /* another element has the same place */
-        snprintf(why, TC_MESSAGE, "at=%s: indices with places of their own are needed", at);
-        return false;
+        return tc_why(why, TC_MESSAGE, "at=%s: indices with places of their own are needed", at);
     }
     return true;
 }
@@ -86,7 +79,7 @@ static void run_call(const tc_case *c, tc_subject *s, tc_invocation *call, tc_ve
     if (!tc_invocation_fill(call, call->seed, why) || !spoil(c, call, why) ||
         !tc_invocation_parse(c, call->arena, &valid, why) ||
         !tc_invocation_fill(&valid, call->seed + 1, why)) {
-        tc_verdict_set(out, TC_ERROR, TNP_NONE, "%s", why);
+        TC_CASE_ERROR(out, "%s", why);
         return;
     }
     if (!tc_execute(s, kernel, call, &result, out))
@@ -114,7 +107,7 @@ static void run(const tc_case *c, const tc_options *options, tc_verdict *out) {
     if (tc_invocation_parse(c, &arena, &call, why))
         run_call(c, s, &call, out);
     else
-        tc_verdict_set(out, TC_ERROR, TNP_NONE, "%s", why);
+        TC_CASE_ERROR(out, "%s", why);
     tc_check_host(out);
     tc_arena_finish(&arena);
 }

@@ -8,7 +8,7 @@
  *     streams        some calls on each of three streams, where there are streams
  *     host-threads   on one and on three host threads, where the plugin has tenon.threads/1
  */
-#include "plugin-sdk/conformance/worker/kernel/kernel_case.h"
+#include "plugin-sdk/conformance/worker/suite.h"
 #include "plugin-sdk/conformance/worker/kernel/same.h"
 
 #include <stdio.h>
@@ -62,7 +62,7 @@ static void check_same(tc_arena *arena, const tc_invocation *a, const tc_result 
     const void *p = elements(arena, x, ra->outs[k]), *q = elements(arena, y, rb->outs[k]);
     int64_t at;
     if (!p || !q)
-        tc_verdict_set(out, TC_ERROR, TNP_NONE, "the host has no memory for a case of this size");
+        TC_CASE_ERROR(out, "the host has no memory for a case of this size");
     else if (!same_bits(x, p, first, y, q, &at))
         tc_verdict_set(out, TC_FAIL, requirement,
                        "%s: output %u differs %s, first at element %lld: %.9Lg and %.9Lg",
@@ -79,8 +79,7 @@ static bool fill(tc_comparison *m, tc_invocation *call, uint64_t surroundings) {
     char why[TC_MESSAGE];
     if (tc_invocation_fill_inputs(call, surroundings, why))
         return true;
-    tc_verdict_set(m->out, TC_ERROR, TNP_NONE, "%s", why);
-    return false;
+    return TC_CASE_ERROR(m->out, "%s", why);
 }
 
 /* The line's call once more. */
@@ -88,8 +87,7 @@ static bool parse(tc_comparison *m, tc_invocation *call) {
     char why[TC_MESSAGE];
     if (tc_invocation_parse(m->c, m->arena, call, why))
         return true;
-    tc_verdict_set(m->out, TC_ERROR, TNP_NONE, "%s", why);
-    return false;
+    return TC_CASE_ERROR(m->out, "%s", why);
 }
 
 static void as_dense(tc_comparison *m) {
@@ -214,8 +212,7 @@ static bool cut(tc_comparison *m, int64_t at, tc_invocation *slice) {
 static void slices(tc_comparison *m) {
     tc_result whole, part;
     if (!can_cut(&m->call)) {
-        tc_verdict_set(m->out, TC_ERROR, TNP_NONE,
-                       "this call cannot be cut along its first dimension");
+        TC_CASE_ERROR(m->out, "this call cannot be cut along its first dimension");
         return;
     }
     if (!fill(m, &m->call, m->call.seed) ||
@@ -288,10 +285,9 @@ static void run(const tc_case *c, const tc_options *options, tc_verdict *out) {
     if (!m.subject)
         return;
     if (!way)
-        tc_verdict_set(out, TC_ERROR, TNP_NONE,
-                       "how= is dense, again, slices, threads, streams or host-threads");
+        TC_CASE_ERROR(out, "how= is dense, again, slices, threads, streams or host-threads");
     else if (!tc_invocation_parse(c, &arena, &m.call, why))
-        tc_verdict_set(out, TC_ERROR, TNP_NONE, "%s", why);
+        TC_CASE_ERROR(out, "%s", why);
     else if ((m.kernel = tc_claimed_kernel(m.subject, &m.call, out)))
         way->run(&m);
     tc_check_host(out);

@@ -29,10 +29,8 @@ static bool prepare_lane(tc_comparison *m, lane *l, tn_pstream *stream, uint64_t
     for (int i = 0; i < l->n && !said_no; i++) {
         l->calls[i] = m->call;
         l->calls[i].arena = &l->arena;
-        if (!tc_invocation_fill(&l->calls[i], seed + (uint64_t)i, why)) {
-            tc_verdict_set(m->out, TC_ERROR, TNP_NONE, "%s", why);
-            return false;
-        }
+        if (!tc_invocation_fill(&l->calls[i], seed + (uint64_t)i, why))
+            return TC_CASE_ERROR(m->out, "%s", why);
         if (!tc_place_call(m->subject, stream, m->kernel, &l->calls[i], &l->placed[i], m->out) ||
             !tc_ready_call(&l->placed[i], &said_no, m->out))
             return false;
@@ -74,8 +72,7 @@ static void finish_lanes(lane *lanes, int n) {
 static lane *create_lanes(tc_comparison *m, int n) {
     lane *lanes = tc_arena_array(m->arena, (uint64_t)n, sizeof *lanes);
     if (!lanes)
-        tc_verdict_set(m->out, TC_ERROR, TNP_NONE,
-                       "the host has no memory for a case of this size");
+        TC_CASE_ERROR(m->out, "the host has no memory for a case of this size");
     else
         memset(lanes, 0, (size_t)n * sizeof *lanes);
     return lanes;

@@ -4,7 +4,6 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
-#include <string.h>
 
 /* How far element i may be off before rounding to the dtype. */
 static tc_real slack_of(const tc_invocation *call, const tc_expected *e, int64_t i) {

@@ -7,7 +7,6 @@
 #include "plugin-sdk/conformance/worker/perf/stopwatch.h"
 
 #include <stdio.h>
-#include <string.h>
 
 /* ---- what a call must do ----------------------------------------------------------------- */
 
@@ -112,12 +111,12 @@ bool tc_time_call(tc_subject *s, const tc_case *c, tc_figures *out, tc_verdict *
     const tn_kernel *kernel = NULL;
     bool good = t && tc_invocation_parse(c, &arena, &t->whole, why);
     if (!t)
-        tc_verdict_set(verdict, TC_ERROR, TNP_NONE, "the host has no memory");
+        TC_CASE_ERROR(verdict, "the host has no memory");
     else if (!good)
-        tc_verdict_set(verdict, TC_ERROR, TNP_NONE, "%s", why);
+        TC_CASE_ERROR(verdict, "%s", why);
     good = good && (kernel = tc_claimed_kernel(s, &t->whole, verdict)) != NULL;
     if (good && !tc_tiled_make(c, &arena, &t->part, &t->whole, why)) {
-        tc_verdict_set(verdict, TC_ERROR, TNP_NONE, "%s", why);
+        TC_CASE_ERROR(verdict, "%s", why);
         good = false;
     }
     if (good) {
@@ -139,6 +138,5 @@ bool tc_time_line(tc_subject *s, const char *line, tc_figures *out, tc_verdict *
     char why[TC_MESSAGE];
     if (tc_case_parse(line, &c, why))
         return tc_time_call(s, &c, out, verdict);
-    tc_verdict_set(verdict, TC_ERROR, TNP_NONE, "no case: %s", why);
-    return false;
+    return TC_CASE_ERROR(verdict, "no case: %s", why);
 }

@@ -99,7 +99,7 @@ static bool measure_copy(tc_subject *s, tn_dtype dtype, tc_figures *out, tc_verd
     tc_timed what = {&c, spoil, copy, check};
     c.host = malloc(c.bytes);
     if (!c.host)
-        tc_verdict_set(verdict, TC_ERROR, TNP_NONE, "the host has no memory for a buffer");
+        TC_CASE_ERROR(verdict, "the host has no memory for a buffer");
     bool good =
         c.host &&
         must(verdict, s->memory->fill(s->device, s->stream, c.from, 0, FROM, c.bytes), "fill") &&

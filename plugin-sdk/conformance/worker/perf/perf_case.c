@@ -1,7 +1,14 @@
-/* See perf_case.h. */
-#include "plugin-sdk/conformance/worker/perf/perf_case.h"
+/* The class of timed cases.
+ *
+ *     perf/OP …               a line of kernel/, timed and checked
+ *     perf/ceiling-launch     what a call costs at least: the smallest kernel
+ *     perf/ceiling-copy       bytes a second: memory->copy of a large buffer, read and written
+ *     perf/ceiling-multiply T=f32     operations a second: the best of several matrix products
+ *
+ * No time fails a case; a wrong output does.
+ */
 
-#include "plugin-sdk/conformance/worker/kernel/kernel_case.h"
+#include "plugin-sdk/conformance/worker/suite.h"
 #include "plugin-sdk/conformance/worker/kernel/record.h"
 #include "plugin-sdk/conformance/worker/perf/call.h"
 #include "plugin-sdk/conformance/worker/perf/ceilings.h"
@@ -19,8 +26,7 @@ static bool dtype_of(const tc_case *c, tn_dtype *out, tc_verdict *verdict) {
         text = tc_case_get(c, "S");
     if (text && tc_read_dtype(text, out, why))
         return true;
-    tc_verdict_set(verdict, TC_ERROR, TNP_NONE, "%s/%s needs T=DTYPE", c->class, c->subject);
-    return false;
+    return TC_CASE_ERROR(verdict, "%s/%s needs T=DTYPE", c->class, c->subject);
 }
 
 static void run_ceiling(tc_subject *s, const tc_case *c, tc_verdict *out) {
@@ -31,7 +37,7 @@ static void run_ceiling(tc_subject *s, const tc_case *c, tc_verdict *out) {
                 tc_ceiling_measure(s, (tc_ceiling)i, dtype, &out->figures, out);
             return;
         }
-    tc_verdict_set(out, TC_ERROR, TNP_NONE, "there is no case perf/%s", c->subject);
+    TC_CASE_ERROR(out, "there is no case perf/%s", c->subject);
 }
 
 static void run(const tc_case *c, const tc_options *options, tc_verdict *out) {

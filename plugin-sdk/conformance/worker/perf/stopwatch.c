@@ -1,11 +1,12 @@
 /* See stopwatch.h. */
 #include "plugin-sdk/conformance/worker/perf/stopwatch.h"
 
+#include "plugin-sdk/conformance/clock.h"
+
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 enum {
     RUNS = 5,
@@ -41,12 +42,6 @@ static void clocks_finish(clocks *c) {
     c->ops->destroy(c->end);
 }
 
-static double host_ns(void) {
-    struct timespec t;
-    clock_gettime(CLOCK_MONOTONIC, &t);
-    return (double)t.tv_sec * 1e9 + (double)t.tv_nsec;
-}
-
 /* One run of n calls: nanoseconds that the host and the device (0: it has no clock) saw. */
 static double run(tc_subject *s, const tc_timed *what, clocks *c, int64_t n, tc_result *result,
                   double *out_device_ns) {
@@ -54,7 +49,7 @@ static double run(tc_subject *s, const tc_timed *what, clocks *c, int64_t n, tc_
     *result = (tc_result){.run = TN_OK};
     *out_device_ns = 0;
     tc_host_forget();
-    double start = host_ns();
+    double start = 1e9 * tc_now();
     timed = timed && c->ops->record(c->start, s->stream) == TN_OK;
     for (int64_t i = 0; i < n && result->run == TN_OK; i++)
         result->run = what->call(what->context);
@@ -62,7 +57,7 @@ static double run(tc_subject *s, const tc_timed *what, clocks *c, int64_t n, tc_
         tc_reason(result->run, result->message);
     timed = timed && c->ops->record(c->end, s->stream) == TN_OK;
     result->sync = tc_subject_sync(s);
-    double ns = host_ns() - start;
+    double ns = 1e9 * tc_now() - start;
     if (result->run == TN_OK && result->sync != TN_OK)
         tc_reason(result->sync, result->message);
     if (timed && c->ops->elapsed(c->start, c->end, out_device_ns) != TN_OK)

@@ -197,17 +197,13 @@ bool tc_tiled_make(const tc_case *c, tc_arena *arena, tc_invocation *part, tc_in
                    char why[TC_MESSAGE]) {
     if (!tc_invocation_parse(c, arena, part, why) || !tc_invocation_parse(c, arena, whole, why))
         return false;
-    if (whole->in_place >= 0) {
-        snprintf(why, TC_MESSAGE, "in-place: each call would change what the next one reads");
-        return false;
-    }
+    if (whole->in_place >= 0)
+        return tc_why(why, TC_MESSAGE, "in-place: each call would change what the next one reads");
     shrink(part);
     if (!tc_invocation_fill(part, part->seed ^ 0x5eed, why))
         return false;
-    if (!make_images(whole, arena)) {
-        snprintf(why, TC_MESSAGE, "the host has no memory for a case of this size");
-        return false;
-    }
+    if (!make_images(whole, arena))
+        return tc_why(why, TC_MESSAGE, "the host has no memory for a case of this size");
     for (uint32_t a = 0; a < whole->record->n_args; a++) {
         if (whole->record->args[a].kind != TC_ARG_TENSOR || whole->args[a].none)
             continue;
@@ -257,7 +253,7 @@ static void fail_with(const tc_invocation *part, uint32_t k, const unsigned char
     uint64_t size = tc_dtype_bytes(o->dtype);
     unsigned char *image = tc_arena_array(part->arena, o->bytes, 1);
     if (!image) {
-        tc_verdict_set(out, TC_ERROR, TNP_NONE, "the host has no memory for a case of this size");
+        TC_CASE_ERROR(out, "the host has no memory for a case of this size");
         return;
     }
     memcpy(image, good, o->bytes);
@@ -302,8 +298,7 @@ void tc_tiled_check(const tc_invocation *part, const tc_invocation *whole, const
             if (good[k])
                 tc_compare(part, k, good[k], s->flushes, out);
             else
-                tc_verdict_set(out, TC_ERROR, TNP_NONE,
-                               "the host has no memory for a case of this size");
+                TC_CASE_ERROR(out, "the host has no memory for a case of this size");
         }
         if (out->status == TC_PASS)
             check_output(part, whole, k, result->outs[k], good[k], s->flushes, out);

@@ -19,7 +19,7 @@ static _Thread_local char message[MESSAGE];
 static _Thread_local tn_status message_status;
 
 static char type[32];
-static const tn_host *_Atomic life; /* the table of the life that is under way */
+static const tn_host *_Atomic lives[2]; /* the tables of those that are under way */
 static atomic_int_fast64_t blocks, bytes_out, allocations, allocs_left = -1;
 static atomic_bool failed;
 
@@ -42,10 +42,10 @@ __attribute__((format(printf, 2, 3))) static void misuse(tn_requirement requirem
 
 /* In query there is no life yet, and another table may do. */
 static void check_host(const char *what, const tn_host *host) {
-    const tn_host *expected = atomic_load(&life);
-    if (expected && host != expected)
+    const tn_host *one = atomic_load(&lives[0]), *other = atomic_load(&lives[1]);
+    if ((one || other) && (!host || (host != one && host != other)))
         misuse(TNP_HOST_ARGUMENT, "host->%s: the first argument is %p, and init was given %p", what,
-               (const void *)host, (const void *)expected);
+               (const void *)host, (const void *)(one ? one : other));
 }
 
 /* ---- memory: each block has a head, so that a wrong free is seen ------------------------- */
@@ -53,6 +53,8 @@ static void check_host(const char *what, const tn_host *host) {
 typedef struct head {
     uint64_t magic, bytes, alignment;
     void *start;
+    const tn_host *host;
+    uint64_t reserved; /* the head's size is a multiple of 16 */
 } head;
 
 static const uint64_t LIVE = 0x6c69766520626c6b, FREED = 0x66726565642e2e2e,
@@ -86,7 +88,7 @@ static void *host_alloc(const tn_host *host, uint64_t bytes, uint64_t alignment)
     memset(start, 0xd5, room); /* nobody may count on zeros */
     uint64_t at = ((uint64_t)start + sizeof(head) + alignment - 1) & ~(alignment - 1);
     void *p = start + (at - (uint64_t)start);
-    *head_of(p) = (head){LIVE, bytes, alignment, start};
+    *head_of(p) = (head){LIVE, bytes, alignment, start, host, 0};
     memcpy((char *)p + bytes, &TAIL, sizeof TAIL);
     atomic_fetch_add(&blocks, 1);
     atomic_fetch_add(&bytes_out, (int64_t)bytes);
@@ -104,6 +106,9 @@ static void host_dealloc(const tn_host *host, void *p) {
                                  : "host->alloc never returned it");
         return;
     }
+    if (h->host != host)
+        misuse(TNP_HOST_ARGUMENT, "host->dealloc(%p): the block is of host %p, not of %p", p,
+               (const void *)h->host, (const void *)host);
     if (memcmp((char *)p + h->bytes, &TAIL, sizeof TAIL) != 0)
         misuse(TNP_HOST_ALLOC_RETURNED, "the %llu bytes behind %p from host->alloc were written to",
                (unsigned long long)sizeof TAIL, p);
@@ -164,7 +169,7 @@ static const char *host_option(const tn_host *host, const char *name) {
         misuse(TNP_HOST_OPTION, "host->option: without a name");
         return NULL;
     }
-    if (!atomic_load(&life))
+    if (!atomic_load(&lives[0]) && !atomic_load(&lives[1]))
         misuse(TNP_HOST_OPTION, "host->option(\"%s\") outside init to shutdown", name);
     char variable[128];
     snprintf(variable, sizeof variable, "TENON_%s_%s", type, name);
@@ -225,11 +230,13 @@ void tc_host_clear(void) {
 }
 
 void tc_host_begin(const tn_host *host) {
-    atomic_store(&life, host);
+    atomic_store(&lives[atomic_load(&lives[0]) != NULL], host);
 }
 
-void tc_host_end(void) {
-    atomic_store(&life, NULL);
+void tc_host_end(const tn_host *host) {
+    for (int i = 0; i < 2; i++)
+        if (!host || atomic_load(&lives[i]) == host)
+            atomic_store(&lives[i], NULL);
 }
 
 /* ---- the poor host ----------------------------------------------------------------------- */

@@ -48,9 +48,10 @@ bool tc_host_failed(void);
 bool tc_host_misuse(tn_requirement *out_requirement, const char **out_text);
 void tc_host_clear(void);
 
-/* Before `init`, and after `shutdown`: between the two, functions must be given `host`, and options
- * may be asked. */
+/* Before `init`, and after `shutdown`: between the two, functions must be given `host`, or that of
+ * another life that goes on, and options may be asked. At most two lives at once. */
 void tc_host_begin(const tn_host *host);
-void tc_host_end(void);
+/* NULL: all of them. */
+void tc_host_end(const tn_host *host);
 
 #endif

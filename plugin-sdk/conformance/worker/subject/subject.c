@@ -64,6 +64,7 @@ static bool start(tc_subject *s, const char *path, uint32_t index, const tn_host
     char reason[TC_MESSAGE];
     tc_host_forget();
     tc_host_begin(host);
+    s->host = host;
     tn_status status = s->plugin->init(host, path, &s->self);
     if (status != TN_OK || !s->self)
         return WRONG(TNP_INIT_RESULT, "init: %.200s", tc_reason(status, reason));
@@ -111,7 +112,7 @@ void tc_subject_close(tc_subject *s) {
     s->stream = NULL;
     s->device = NULL;
     s->self = NULL;
-    tc_host_end();
+    tc_host_end(s->host);
 }
 
 tn_status tc_subject_sync(tc_subject *s) {

@@ -10,6 +10,7 @@
 typedef struct tc_subject {
     void *object; /* from dlopen; stays mapped until the process ends */
     const tn_plugin *plugin;
+    const tn_host *host; /* that init was given */
     tn_pself *self;
     const tn_device_ops *ops;
     const tn_memory_ops *memory;

@@ -21,11 +21,12 @@ typedef wrap(T) U;
 /* ---- helpers ----------------------------------------------------------------------------- */
 
 #if IS_FLOAT(T)
+/* NaN if either is; of two zeros a, so that clamp keeps -0. */
 DEVICE C larger(C a, C b) {
-    return a > b || a != a ? a : b;
+    return a >= b || a != a ? a : b;
 }
 DEVICE C smaller(C a, C b) {
-    return a < b || a != a ? a : b;
+    return a <= b || a != a ? a : b;
 }
 /* As Python has it: from fmod, which is exact, so that the quotient is not off by one where a / b
  * rounds up to an integer. Division by zero gives what a / b gives. */
@@ -37,7 +38,7 @@ DEVICE C divide_down(C a, C b) {
     if (r != 0 && (b < 0) != (r < 0))
         q -= 1;
     if (q == 0)
-        return copysign((C)0, (a < 0) != (b < 0) ? (C)-1 : (C)1);
+        return copysign((C)0, copysign((C)1, a) * copysign((C)1, b));
     C whole = floor(q);
     return q - whole > (C)0.5 ? whole + 1 : whole;
 }
@@ -126,7 +127,7 @@ DEVICE C power(C a, C b) {
 #define DO_abs r0 = fabs(x)
 #define DO_sign r0 = x != x ? x : (C)((x > 0) - (x < 0))
 #define DO_addcmul r0 = x + n(0) * y * z
-#define DO_relu r0 = x < 0 ? (C)0 : x + (C)0
+#define DO_relu r0 = x < 0 ? (C)0 : x
 #elif IS_BOOL(T)
 #define DO_add r0 = x | ((n(0) != 0) & y)
 #define DO_mul r0 = x & y

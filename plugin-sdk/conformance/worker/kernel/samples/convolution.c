@@ -4,16 +4,11 @@
 #include <stdio.h>
 #include <string.h>
 
-static tc_value *arg(tc_invocation *call, const char *name) {
-    int32_t a = tc_record_arg(call->record, name);
-    return a < 0 ? NULL : &call->args[a];
-}
-
 static const int64_t *sizes_of(tc_invocation *call, const char *tensor, const char *list,
                                char why[TC_MESSAGE]) {
-    tc_value *t = arg(call, tensor);
+    tc_value *t = tc_invocation_arg(call, tensor);
     if (!t)
-        t = arg(call, list);
+        t = tc_invocation_arg(call, list);
     int32_t rank = t->n_ints ? t->n_ints : t->tensor.shape.rank;
     if (rank != 4) {
         snprintf(why, TC_MESSAGE, "%s has four dimensions", tensor);
@@ -25,9 +20,10 @@ static const int64_t *sizes_of(tc_invocation *call, const char *tensor, const ch
 static bool shapes(tc_invocation *call, char why[TC_MESSAGE]) {
     const int64_t *x = sizes_of(call, "input", "input_size", why),
                   *w = sizes_of(call, "weight", "weight_size", why);
-    const tc_value *stride = arg(call, "stride"), *padding = arg(call, "padding"),
-                   *dilation = arg(call, "dilation");
-    int64_t groups = arg(call, "groups")->i;
+    const tc_value *stride = tc_invocation_arg(call, "stride"),
+                   *padding = tc_invocation_arg(call, "padding"),
+                   *dilation = tc_invocation_arg(call, "dilation");
+    int64_t groups = tc_invocation_arg(call, "groups")->i;
     if (!x || !w)
         return false;
     bool ok = stride->n_ints == 2 && padding->n_ints == 2 && dilation->n_ints == 2 && groups > 0 &&
@@ -38,16 +34,16 @@ static bool shapes(tc_invocation *call, char why[TC_MESSAGE]) {
         ok = stride->ints[d] > 0 && dilation->ints[d] > 0 && room >= 0;
         y[2 + d] = ok ? room / stride->ints[d] + 1 : 0;
     }
-    const tc_value *grad = arg(call, "grad_output"), *bias = arg(call, "bias");
+    const tc_value *grad = tc_invocation_arg(call, "grad_output"),
+                   *bias = tc_invocation_arg(call, "bias");
     tc_shape out = tc_dense(4, y);
     ok = ok && (!grad || tc_same_sizes(&grad->tensor.shape, &out)) &&
          (!bias || bias->none ||
           (bias->tensor.shape.rank == 1 && bias->tensor.shape.sizes[0] == w[0]));
-    if (!ok) {
-        snprintf(why, TC_MESSAGE, "the sizes of a convolution do not fit each other");
-        return false;
-    }
-    call->outs[0].tensor.shape = !grad ? out : tc_dense(4, arg(call, "input_size") ? x : w);
+    if (!ok)
+        return tc_why(why, TC_MESSAGE, "the sizes of a convolution do not fit each other");
+    call->outs[0].tensor.shape =
+        !grad ? out : tc_dense(4, tc_invocation_arg(call, "input_size") ? x : w);
     return true;
 }
 
@@ -101,16 +97,15 @@ static void output_sizes(const struct geometry *g, int64_t y[4]) {
     y[3] = (g->w + 2 * g->padding[1] - g->dilation[1] * (g->kernel[1] - 1) - 1) / g->stride[1] + 1;
 }
 
-static tc_line call_line(const tc_record *record, const tn_dtype *types, const struct geometry *g,
-                         bool bias, const char *odd, tc_layout layout) {
+static tc_line call_line(const tc_sampler *m, const struct geometry *g, bool bias, const char *odd,
+                         tc_layout layout) {
     const int64_t x[4] = {g->n, g->c, g->h, g->w},
                   w[4] = {g->o, g->c / g->groups, g->kernel[0], g->kernel[1]};
     int64_t y[4];
     output_sizes(g, y);
-    tc_line l;
-    tc_line_start(&l, "kernel", record, types);
-    for (uint32_t a = 0; a < record->n_args; a++) {
-        const char *name = record->args[a].name;
+    tc_line l = tc_line_start(m);
+    for (uint32_t a = 0; a < m->record->n_args; a++) {
+        const char *name = m->record->args[a].name;
         tc_layout lies = !odd || strcmp(odd, name) == 0 ? layout : TC_LAYOUT_DENSE;
         if (strcmp(name, "input") == 0)
             tc_line_tensor(&l, name, 4, x, lies);
@@ -136,7 +131,7 @@ static tc_line call_line(const tc_record *record, const tn_dtype *types, const s
 }
 
 /* The layers of a network that reads digits, one of a residual network, one that is depthwise. */
-static void list_timed(const tc_record *record, const tn_dtype *types, tc_sink *sink) {
+static void list_timed(const tc_sampler *m) {
     static const struct geometry timed[] = {
         {64, 32, 26, 26, 64, {3, 3}, {1, 1}, {0, 0}, {1, 1}, 1},
         {64, 1, 28, 28, 32, {3, 3}, {1, 1}, {0, 0}, {1, 1}, 1},
@@ -144,56 +139,45 @@ static void list_timed(const tc_record *record, const tn_dtype *types, tc_sink *
         {8, 64, 28, 28, 64, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 64},
         {1, 4, 8, 8, 4, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 1},
     };
-    for (int k = 0; k < (tc_has_large(record, types, TC_PERF) ? TC_LENGTH(timed) : 1); k++) {
-        tc_line l = call_line(record, types, &timed[k], true, NULL, TC_LAYOUT_DENSE);
-        if (tc_record_arg(record, "weight_size") >= 0) /* rounding has room in sums of so many */
+    for (int k = 0; k < (tc_has_large(m) ? TC_LENGTH(timed) : 1); k++) {
+        tc_line l = call_line(m, &timed[k], true, NULL, TC_LAYOUT_DENSE);
+        if (tc_record_arg(m->record, "weight_size") >= 0) /* rounding has room in sums of so many */
             tc_line_add(&l, "data=exact");
-        tc_line_emit(&l, sink);
+        tc_emit(m, l);
     }
 }
 
-static void list(const tc_record *record, const tn_dtype *types, tc_set set, tc_sink *sink) {
-    if (set == TC_PERF) {
-        if (tc_is_timed(record, types))
-            list_timed(record, types, sink);
-        return;
-    }
+static void list(const tc_sampler *m) {
     static const struct geometry large[] = {
         {3, 16, 24, 24, 24, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 1},
         {40, 1, 14, 14, 32, {3, 3}, {1, 1}, {0, 0}, {1, 1}, 1},
         {2, 32, 30, 31, 32, {3, 3}, {2, 1}, {1, 1}, {1, 1}, 32},
     };
-    for (int k = 0; tc_has_large(record, types, set) && k < TC_LENGTH(large); k++) {
-        tc_line l = call_line(record, types, &large[k], k % 2, NULL, TC_LAYOUT_DENSE);
-        tc_line_emit(&l, sink);
-    }
-    for (int k = 0; k < (set == TC_SMOKE ? 2 : TC_LENGTH(geometries)); k++) {
+    for (int k = 0; tc_has_large(m) && k < TC_LENGTH(large); k++)
+        tc_emit(m, call_line(m, &large[k], k % 2, NULL, TC_LAYOUT_DENSE));
+    for (int k = 0; k < (m->set == TC_SMOKE ? 2 : TC_LENGTH(geometries)); k++) {
         const struct geometry *g = &geometries[k];
-        tc_line l = call_line(record, types, g, k % 2, NULL, TC_LAYOUT_DENSE);
-        tc_emit_data(&l, record, types, set, 0, sink);
-        for (int layout = 1; k < 2 && set != TC_SMOKE && layout < TC_LAYOUT_ZERO_ALL; layout++) {
-            tc_line all = call_line(record, types, g, true, NULL, (tc_layout)layout);
-            tc_line_emit(&all, sink);
-            for (uint32_t a = 0; a < record->n_args; a++)
-                if (record->args[a].kind == TC_ARG_TENSOR) {
-                    tc_line one =
-                        call_line(record, types, g, true, record->args[a].name, (tc_layout)layout);
-                    tc_line_emit(&one, sink);
-                }
+        tc_line l = call_line(m, g, k % 2, NULL, TC_LAYOUT_DENSE);
+        tc_emit_data(m, &l, 0);
+        for (int layout = 1; k < 2 && m->set != TC_SMOKE && layout < TC_LAYOUT_ZERO_ALL; layout++) {
+            tc_emit(m, call_line(m, g, true, NULL, (tc_layout)layout));
+            for (uint32_t a = 0; a < m->record->n_args; a++)
+                if (m->record->args[a].kind == TC_ARG_TENSOR)
+                    tc_emit(m, call_line(m, g, true, m->record->args[a].name, (tc_layout)layout));
             const int64_t x[4] = {g->n, g->c, g->h, g->w},
                           w[4] = {g->o, g->c / g->groups, g->kernel[0], g->kernel[1]};
             int64_t y[4];
             output_sizes(g, y);
-            tc_line out = call_line(record, types, g, true, "none", TC_LAYOUT_DENSE);
+            tc_line out = call_line(m, g, true, "none", TC_LAYOUT_DENSE);
             tc_line_tensor(&out, "out", 4,
-                           tc_record_arg(record, "input_size") >= 0    ? x
-                           : tc_record_arg(record, "weight_size") >= 0 ? w
-                                                                       : y,
+                           tc_record_arg(m->record, "input_size") >= 0    ? x
+                           : tc_record_arg(m->record, "weight_size") >= 0 ? w
+                                                                          : y,
                            (tc_layout)layout);
             if (layout < TC_N_OUT_LAYOUTS)
-                tc_line_emit(&out, sink);
+                tc_emit(m, out);
         }
     }
 }
 
-const tc_family tc_family_convolution = {"convolution", shapes, terms, fill, list};
+const tc_family tc_family_convolution = {"convolution", shapes, terms, fill, list, list_timed};

@@ -6,15 +6,11 @@
 bool tc_lines_shapes(tc_invocation *call, char why[TC_MESSAGE]) {
     const tc_shape *in = &call->args[0].tensor.shape;
     int64_t dim = call->args[tc_record_arg(call->record, "dim")].i;
-    if (dim < 0 || dim >= in->rank) {
-        snprintf(why, TC_MESSAGE, "dim: a dimension of the input");
-        return false;
-    }
+    if (dim < 0 || dim >= in->rank)
+        return tc_why(why, TC_MESSAGE, "dim: a dimension of the input");
     if (call->record->args[1].kind == TC_ARG_TENSOR &&
-        !tc_same_sizes(in, &call->args[1].tensor.shape)) {
-        snprintf(why, TC_MESSAGE, "%s: both tensors have the same sizes", call->record->op);
-        return false;
-    }
+        !tc_same_sizes(in, &call->args[1].tensor.shape))
+        return tc_why(why, TC_MESSAGE, "%s: both tensors have the same sizes", call->record->op);
     for (uint32_t k = 0; k < call->record->n_outs; k++)
         call->outs[k].tensor.shape = tc_dense(in->rank, in->sizes);
     return true;
@@ -43,80 +39,62 @@ static bool orders(const tc_record *record) {
     return tc_record_arg(record, "descending") >= 0;
 }
 
-static tc_line call_line(const tc_record *record, const tn_dtype *types, const struct sized *s,
-                         int32_t odd, tc_layout layout, bool descending) {
-    tc_line l;
-    tc_line_start(&l, "kernel", record, types);
-    for (uint32_t a = 0; a < record->n_args; a++)
-        if (record->args[a].kind == TC_ARG_TENSOR)
-            tc_line_tensor(&l, record->args[a].name, s->rank, s->sizes,
+static tc_line call_line(const tc_sampler *m, const struct sized *s, int32_t odd, tc_layout layout,
+                         bool descending) {
+    tc_line l = tc_line_start(m);
+    for (uint32_t a = 0; a < m->record->n_args; a++)
+        if (m->record->args[a].kind == TC_ARG_TENSOR)
+            tc_line_tensor(&l, m->record->args[a].name, s->rank, s->sizes,
                            odd < 0 || odd == (int32_t)a ? layout : TC_LAYOUT_DENSE);
     tc_line_add(&l, "dim=%d", s->dim);
-    if (orders(record))
+    if (orders(m->record))
         tc_line_add(&l, "descending=%s", descending ? "true" : "false");
     return l;
 }
 
-static void list_layouts(const tc_record *record, const tn_dtype *types, const struct sized *s,
-                         tc_sink *sink) {
+static void list_layouts(const tc_sampler *m, const struct sized *s) {
     for (int layout = 1; layout < TC_LAYOUT_ZERO_ALL; layout++) {
-        for (int32_t odd = -1; odd < (record->args[1].kind == TC_ARG_TENSOR ? 2 : 0); odd++) {
-            tc_line in = call_line(record, types, s, odd, (tc_layout)layout, layout % 2);
-            tc_line_emit(&in, sink);
-        }
-        for (uint32_t k = 0; layout < TC_N_OUT_LAYOUTS && k < record->n_outs; k++) {
-            tc_line out = call_line(record, types, s, -1, TC_LAYOUT_DENSE, layout % 2);
-            tc_line_tensor(&out,
-                           record->n_outs == 1 ? "out"
-                           : k                 ? "out1"
-                                               : "out0",
-                           s->rank, s->sizes, (tc_layout)layout);
-            tc_line_emit(&out, sink);
+        for (int32_t odd = -1; odd < (m->record->args[1].kind == TC_ARG_TENSOR ? 2 : 0); odd++)
+            tc_emit(m, call_line(m, s, odd, (tc_layout)layout, layout % 2));
+        for (uint32_t k = 0; layout < TC_N_OUT_LAYOUTS && k < m->record->n_outs; k++) {
+            tc_line out = call_line(m, s, -1, TC_LAYOUT_DENSE, layout % 2);
+            tc_line_out(&out, m, k, s->rank, s->sizes, (tc_layout)layout);
+            tc_emit(m, out);
         }
     }
 }
 
 /* Classes of a batch, and rows that fill a device; sorting is as slow as all others together. */
-static void list_timed(const tc_record *record, const tn_dtype *types, tc_sink *sink) {
+void tc_lines_list_timed(const tc_sampler *m) {
     static const struct sized rows = {2, {4096, 1024}, 1}, fewer = {2, {256, 1024}, 1},
                               classes = {2, {64, 10}, 1};
-    tc_line l =
-        call_line(record, types, orders(record) ? &fewer : &rows, -1, TC_LAYOUT_DENSE, false);
-    tc_line_emit(&l, sink);
-    l = call_line(record, types, &classes, -1, TC_LAYOUT_DENSE, false);
-    if (tc_has_large(record, types, TC_PERF))
-        tc_line_emit(&l, sink);
+    tc_emit(m, call_line(m, orders(m->record) ? &fewer : &rows, -1, TC_LAYOUT_DENSE, false));
+    if (tc_has_large(m))
+        tc_emit(m, call_line(m, &classes, -1, TC_LAYOUT_DENSE, false));
 }
 
-void tc_lines_list(const tc_record *record, const tn_dtype *types, tc_set set, tc_sink *sink) {
-    if (set == TC_PERF) {
-        if (tc_is_timed(record, types))
-            list_timed(record, types, sink);
-        return;
-    }
+void tc_lines_list(const tc_sampler *m) {
     static const struct sized large[] = {
         {2, {400, 300}, 1}, {2, {300, 400}, 0}, {1, {70001}, 0},      {2, {3, 5003}, 1},
         {2, {5003, 3}, 0},  {2, {65541, 2}, 1}, {3, {2, 20011, 2}, 1}};
-    for (int k = 0; tc_has_large(record, types, set) && k < TC_LENGTH(large); k++) {
-        tc_line l = call_line(record, types, &large[k], -1, TC_LAYOUT_DENSE, k % 2);
-        if (large[k].rank > 1 || record->ulps == 0) /* one softmax of so many has no digit left */
-            tc_line_emit(&l, sink);
+    for (int k = 0; tc_has_large(m) && k < TC_LENGTH(large); k++)
+        /* One softmax of so many has no digit left. */
+        if (large[k].rank > 1 || m->record->ulps == 0)
+            tc_emit(m, call_line(m, &large[k], -1, TC_LAYOUT_DENSE, k % 2));
+    if (tc_has_large(m)) { /* blocks of a long line, stored with steps */
+        tc_line l = call_line(m, &large[3], -1, TC_LAYOUT_DENSE, false);
+        tc_line_out(&l, m, 0, large[3].rank, large[3].sizes, TC_LAYOUT_STEPPED);
+        tc_emit(m, l);
     }
-    if (tc_has_large(record, types, set)) { /* blocks of a long line, stored with steps */
-        tc_line l = call_line(record, types, &large[3], -1, TC_LAYOUT_DENSE, false);
-        tc_line_tensor(&l, record->n_outs == 1 ? "out" : "out0", large[3].rank, large[3].sizes,
-                       TC_LAYOUT_STEPPED);
-        tc_line_emit(&l, sink);
-    }
-    for (int k = 0; k < (set == TC_SMOKE ? 2 : TC_LENGTH(sized)); k++) {
-        for (int descending = 0; descending < (orders(record) ? 2 : 1); descending++) {
-            tc_line l = call_line(record, types, &sized[k], -1, TC_LAYOUT_DENSE, descending);
+    for (int k = 0; k < (m->set == TC_SMOKE ? 2 : TC_LENGTH(sized)); k++) {
+        for (int descending = 0; descending < (orders(m->record) ? 2 : 1); descending++) {
+            tc_line l = call_line(m, &sized[k], -1, TC_LAYOUT_DENSE, descending);
             if (k % 3 == 0 && sized[k].sizes[sized[k].rank - 1] < 100) /* one NaN spoils a line */
-                tc_emit_data(&l, record, types, set, 0, sink);
+                tc_emit_data(m, &l, 0);
             else
-                tc_line_emit(&l, sink);
+                tc_emit(m, l);
         }
-        if ((k < N_LAID_OUT || k == TC_LENGTH(sized) - 1) && set != TC_SMOKE)
-            list_layouts(record, types, &sized[k], sink);
+        if ((k < N_LAID_OUT || k == TC_LENGTH(sized) - 1) && m->set != TC_SMOKE)
+            list_layouts(m, &sized[k]);
     }
 }

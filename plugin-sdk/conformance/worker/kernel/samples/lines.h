@@ -8,6 +8,7 @@
 /* Members of tc_family. */
 bool tc_lines_shapes(tc_invocation *call, char why[TC_MESSAGE]);
 int64_t tc_lines_terms(const tc_invocation *call);
-void tc_lines_list(const tc_record *record, const tn_dtype *types, tc_set set, tc_sink *sink);
+void tc_lines_list(const tc_sampler *m);
+void tc_lines_list_timed(const tc_sampler *m);
 
 #endif

@@ -10,19 +10,15 @@ static bool shapes(tc_invocation *call, char why[TC_MESSAGE]) {
                    *b = &call->args[batched ? 1 : 2].tensor.shape;
     int32_t rank = batched ? 3 : 2;
     if (a->rank != rank || b->rank != rank || a->sizes[rank - 1] != b->sizes[rank - 2] ||
-        (batched && a->sizes[0] != b->sizes[0])) {
-        snprintf(why, TC_MESSAGE, "%s: [M, K] and [K, N]%s", call->record->op,
-                 batched ? ", of equal batch" : "");
-        return false;
-    }
+        (batched && a->sizes[0] != b->sizes[0]))
+        return tc_why(why, TC_MESSAGE, "%s: [M, K] and [K, N]%s", call->record->op,
+                      batched ? ", of equal batch" : "");
     int64_t sizes[3] = {a->sizes[0], a->sizes[1], b->sizes[2]};
     if (!batched)
         sizes[1] = b->sizes[1];
     call->outs[0].tensor.shape = tc_dense(rank, sizes);
-    if (!batched && !tc_same_sizes(&call->args[0].tensor.shape, &call->outs[0].tensor.shape)) {
-        snprintf(why, TC_MESSAGE, "addmm: self is expanded to [M, N]");
-        return false;
-    }
+    if (!batched && !tc_same_sizes(&call->args[0].tensor.shape, &call->outs[0].tensor.shape))
+        return tc_why(why, TC_MESSAGE, "addmm: self is expanded to [M, N]");
     return true;
 }
 
@@ -56,111 +52,76 @@ static void operand(tc_line *l, const char *name, bool batched, int64_t batch, i
         tc_line_tensor(l, name, 3 - skip, sizes + skip, (tc_layout)(way == 5 ? 0 : way));
 }
 
-static tc_line bmm_line(const tc_record *record, const tn_dtype *types, const struct sized *s,
-                        int a, int b, int out) {
-    tc_line l;
-    tc_line_start(&l, "kernel", record, types);
-    operand(&l, "self", true, s->batch, s->m, s->k, a);
-    operand(&l, "mat2", true, s->batch, s->k, s->n, b);
-    if (out)
-        operand(&l, "out", true, s->batch, s->m, s->n, out);
-    return l;
-}
+static const char factors[][20] = {"beta=1 alpha=1", "beta=0 alpha=1", "beta=2 alpha=-3",
+                                   "beta=1 alpha=0", "beta=0.3 alpha=1.7"};
 
-/* `bias`: how self lies: dense, expanded from a row, from a column, from one element. */
-static tc_line addmm_line(const tc_record *record, const tn_dtype *types, const struct sized *s,
-                          int bias, int a, int b, int out, const char *factors) {
+/* Of addmm, `bias` is how self lies: dense, expanded from a row, from a column, from one element. */
+static tc_line call_line(const tc_sampler *m, const struct sized *s, int bias, int a, int b,
+                         int out, int factor) {
     static const char *const strides[] = {"", "/[0,1]", "/[1,0]", "/[0,0]"};
-    tc_line l;
-    tc_line_start(&l, "kernel", record, types);
-    tc_line_add(&l, "self=[%d,%d]%s", (int)s->m, (int)s->n, strides[bias]);
-    operand(&l, "mat1", false, 1, s->m, s->k, a);
-    operand(&l, "mat2", false, 1, s->k, s->n, b);
+    bool batched = m->record->n_args == 2;
+    tc_line l = tc_line_start(m);
+    if (!batched)
+        tc_line_add(&l, "self=[%d,%d]%s", (int)s->m, (int)s->n, strides[bias]);
+    operand(&l, batched ? "self" : "mat1", batched, s->batch, s->m, s->k, a);
+    operand(&l, "mat2", batched, s->batch, s->k, s->n, b);
     if (out)
-        operand(&l, "out", false, 1, s->m, s->n, out);
-    tc_line_add(&l, "%s", factors);
+        operand(&l, "out", batched, s->batch, s->m, s->n, out);
+    if (!batched)
+        tc_line_add(&l, "%s", factors[factor]);
     return l;
 }
 
 /* One row, one column, one batch, whose strides mean nothing: less than a row is long. */
-static void list_ones(const tc_record *record, const tn_dtype *types, tc_sink *sink) {
+static void list_ones(const tc_sampler *m) {
     static const struct sized ones[] = {{1, 1, 9, 7}, {1, 6, 9, 1}, {1, 6, 1, 7}, {1, 6, 9, 7}};
-    for (int k = 0; k < TC_LENGTH(ones); k++) {
-        int way = TC_LAYOUT_SHIFTED;
-        tc_line l = record->n_args == 2
-                        ? bmm_line(record, types, &ones[k], way, way, way)
-                        : addmm_line(record, types, &ones[k], 0, way, way, way, "beta=1 alpha=1");
-        tc_line_emit(&l, sink);
-    }
+    int way = TC_LAYOUT_SHIFTED;
+    for (int k = 0; k < TC_LENGTH(ones); k++)
+        tc_emit(m, call_line(m, &ones[k], 0, way, way, way, 0));
 }
 
 /* Squares, small and large; a first layer of a perceptron; what attention multiplies; a weight that
  * comes transposed. */
-static void list_timed(const tc_record *record, const tn_dtype *types, tc_sink *sink) {
+static void list_timed(const tc_sampler *m) {
     static const struct {
         struct sized size;
         int b;
     } timed[] = {{{1, 512, 512, 512}, 0}, {{1, 1024, 1024, 1024}, 0}, {{1, 16, 16, 16}, 0},
                  {{1, 64, 784, 128}, 0},  {{1, 512, 512, 512}, 4},    {{32, 128, 64, 128}, 0}};
-    bool batched = record->n_args == 2;
-    for (int k = 0; k < (tc_has_large(record, types, TC_PERF) ? TC_LENGTH(timed) : 1); k++) {
-        const struct sized *s = &timed[k].size;
-        tc_line l = batched ? bmm_line(record, types, s, 0, timed[k].b, 0)
-                            : addmm_line(record, types, s, 0, 0, timed[k].b, 0, "beta=1 alpha=1");
-        if (batched || s->batch == 1)
-            tc_line_emit(&l, sink);
-    }
+    for (int k = 0; k < (tc_has_large(m) ? TC_LENGTH(timed) : 1); k++)
+        if (m->record->n_args == 2 || timed[k].size.batch == 1)
+            tc_emit(m, call_line(m, &timed[k].size, 0, 0, timed[k].b, 0, 0));
 }
 
-static void list(const tc_record *record, const tn_dtype *types, tc_set set, tc_sink *sink) {
-    if (set == TC_PERF) {
-        if (tc_is_timed(record, types))
-            list_timed(record, types, sink);
-        return;
-    }
-    static const char *const factors[] = {"beta=1 alpha=1", "beta=0 alpha=1", "beta=2 alpha=-3",
-                                          "beta=1 alpha=0", "beta=0.3 alpha=1.7"};
-    bool batched = record->n_args == 2;
+static void list(const tc_sampler *m) {
+    bool batched = m->record->n_args == 2;
     static const struct sized large[] = {{1, 140, 150, 160}, {9, 40, 70, 50}, {1, 3, 700, 500},
                                          {1, 1030, 9, 5},    {1, 5, 9, 1030}, {1, 4, 4100, 3},
                                          {300, 3, 4, 5}};
-    for (int k = 0; tc_has_large(record, types, set) && k < TC_LENGTH(large); k++) {
-        tc_line l =
-            batched ? bmm_line(record, types, &large[k], 0, 4 * (k % 2), 0)
-                    : addmm_line(record, types, &large[k], k % 4, 0, 4 * (k % 2), 0, factors[0]);
-        tc_line_emit(&l, sink);
-    }
-    if (set != TC_SMOKE)
-        list_ones(record, types, sink);
-    for (int k = 0; k < (set == TC_SMOKE ? 2 : TC_LENGTH(sized)); k++) {
-        tc_line l = batched ? bmm_line(record, types, &sized[k], 0, 0, 0)
-                            : addmm_line(record, types, &sized[k], k % 4, 0, 0, 0, factors[0]);
+    for (int k = 0; tc_has_large(m) && k < TC_LENGTH(large); k++)
+        tc_emit(m, call_line(m, &large[k], k % 4, 0, 4 * (k % 2), 0, 0));
+    if (m->set != TC_SMOKE)
+        list_ones(m);
+    for (int k = 0; k < (m->set == TC_SMOKE ? 2 : TC_LENGTH(sized)); k++) {
+        tc_line l = call_line(m, &sized[k], k % 4, 0, 0, 0, 0);
         if ((k % 3 == 0 && sized[k].m > 1) || k == 10)
-            tc_emit_data(&l, record, types, set, 0, sink);
+            tc_emit_data(m, &l, 0);
         else
-            tc_line_emit(&l, sink);
-        if (k >= N_LAID_OUT || set == TC_SMOKE)
+            tc_emit(m, l);
+        if (k >= N_LAID_OUT || m->set == TC_SMOKE)
             continue;
         for (int a = 0; a < 6; a++)
-            for (int b = 0; b < 6; b++) {
-                tc_line both = batched ? bmm_line(record, types, &sized[k], a, b, 0)
-                                       : addmm_line(record, types, &sized[k], (a + b) % 4, a, b, 0,
-                                                    factors[0]);
+            for (int b = 0; b < 6; b++)
                 if (a + b > 0 && (batched || (a < 5 && b < 5)))
-                    tc_line_emit(&both, sink);
-            }
-        for (int out = 1; out < 5; out++) {
-            tc_line o = batched ? bmm_line(record, types, &sized[k], 0, 0, out)
-                                : addmm_line(record, types, &sized[k], 0, 0, 0, out, factors[0]);
-            tc_line_emit(&o, sink);
-        }
+                    tc_emit(m, call_line(m, &sized[k], (a + b) % 4, a, b, 0, 0));
+        for (int out = 1; out < 5; out++)
+            tc_emit(m, call_line(m, &sized[k], 0, 0, 0, out, 0));
         for (int f = 1; !batched && f < TC_LENGTH(factors); f++) {
-            if (strchr(factors[f], '.') && !tc_is_float(types[0]))
-                continue;
-            tc_line scaled = addmm_line(record, types, &sized[k], f % 4, 0, 0, 0, factors[f]);
-            tc_emit_data(&scaled, record, types, set, 0, sink);
+            tc_line scaled = call_line(m, &sized[k], f % 4, 0, 0, 0, f);
+            if (tc_is_float(m->types[0]) || !strchr(factors[f], '.'))
+                tc_emit_data(m, &scaled, 0);
         }
     }
 }
 
-const tc_family tc_family_matmul = {"matmul", shapes, terms, NULL, list};
+const tc_family tc_family_matmul = {"matmul", shapes, terms, NULL, list, list_timed};

@@ -4,11 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static tc_value *arg(tc_invocation *call, const char *name) {
-    int32_t a = tc_record_arg(call->record, name);
-    return a < 0 ? NULL : &call->args[a];
-}
-
 static bool wrong(char why[TC_MESSAGE]) {
     snprintf(why, TC_MESSAGE,
              "weight and bias have the last n_dims sizes of input, mean and rstd size 1 there, "
@@ -17,8 +12,8 @@ static bool wrong(char why[TC_MESSAGE]) {
 }
 
 static bool shapes(tc_invocation *call, char why[TC_MESSAGE]) {
-    const tc_shape *in = &arg(call, "input")->tensor.shape;
-    int64_t n_dims = arg(call, "n_dims")->i;
+    const tc_shape *in = &tc_invocation_arg(call, "input")->tensor.shape;
+    int64_t n_dims = tc_invocation_arg(call, "n_dims")->i;
     if (n_dims < 1 || n_dims > in->rank)
         return wrong(why);
     int64_t sizes[TC_MAX_RANK];
@@ -29,12 +24,12 @@ static bool shapes(tc_invocation *call, char why[TC_MESSAGE]) {
              one = tc_dense(in->rank, sizes);
     static const char *const rows[] = {"weight", "bias"}, *const ones[] = {"mean", "rstd"};
     for (int k = 0; k < 2; k++) {
-        const tc_value *w = arg(call, rows[k]), *m = arg(call, ones[k]);
+        const tc_value *w = tc_invocation_arg(call, rows[k]), *m = tc_invocation_arg(call, ones[k]);
         if ((w && !w->none && !tc_same_sizes(&w->tensor.shape, &row)) ||
             (m && !tc_same_sizes(&m->tensor.shape, &one)))
             return wrong(why);
     }
-    const tc_value *grad = arg(call, "grad_output");
+    const tc_value *grad = tc_invocation_arg(call, "grad_output");
     if (grad && !tc_same_sizes(&grad->tensor.shape, in))
         return wrong(why);
     call->outs[0].tensor.shape = tc_dense(in->rank, in->sizes);
@@ -57,16 +52,15 @@ static const struct sized {
     {4, {2, 2, 3, 5}, 2}, {2, {40, 16}, 1},  {2, {1, 257}, 1},  {2, {2, 1}, 1},
 };
 
-static tc_line call_line(const tc_record *record, const tn_dtype *types, const struct sized *s,
-                         int with, const char *odd, tc_layout layout) {
+static tc_line call_line(const tc_sampler *m, const struct sized *s, int with, const char *odd,
+                         tc_layout layout) {
     int64_t ones[4];
     memcpy(ones, s->sizes, sizeof ones);
     for (int32_t d = s->rank - s->n_dims; d < s->rank; d++)
         ones[d] = 1;
-    tc_line l;
-    tc_line_start(&l, "kernel", record, types);
-    for (uint32_t a = 0; a < record->n_args; a++) {
-        const char *name = record->args[a].name;
+    tc_line l = tc_line_start(m);
+    for (uint32_t a = 0; a < m->record->n_args; a++) {
+        const char *name = m->record->args[a].name;
         tc_layout lies = !odd || strcmp(odd, name) == 0 ? layout : TC_LAYOUT_DENSE;
         bool weight = strcmp(name, "weight") == 0, bias = strcmp(name, "bias") == 0;
         if (strcmp(name, "n_dims") == 0)
@@ -85,54 +79,41 @@ static tc_line call_line(const tc_record *record, const tn_dtype *types, const s
     return l;
 }
 
-static void list_timed(const tc_record *record, const tn_dtype *types, tc_sink *sink) {
+static void list_timed(const tc_sampler *m) {
     static const struct sized timed[] = {{2, {4096, 1024}, 1}, {2, {64, 128}, 1}};
-    for (int k = 0; k < (tc_has_large(record, types, TC_PERF) ? TC_LENGTH(timed) : 1); k++) {
-        tc_line l = call_line(record, types, &timed[k], 3, NULL, TC_LAYOUT_DENSE);
-        tc_line_emit(&l, sink);
-    }
+    for (int k = 0; k < (tc_has_large(m) ? TC_LENGTH(timed) : 1); k++)
+        tc_emit(m, call_line(m, &timed[k], 3, NULL, TC_LAYOUT_DENSE));
 }
 
-static void list(const tc_record *record, const tn_dtype *types, tc_set set, tc_sink *sink) {
-    if (set == TC_PERF) {
-        if (tc_is_timed(record, types))
-            list_timed(record, types, sink);
-        return;
-    }
+static void list(const tc_sampler *m) {
     static const struct sized large[] = {
         {2, {600, 200}, 1}, {3, {70, 40, 30}, 2}, {2, {3, 5003}, 1}, {2, {65541, 2}, 1}};
-    for (int k = 0; tc_has_large(record, types, set) && k < TC_LENGTH(large); k++) {
-        tc_line l = call_line(record, types, &large[k], 3, NULL, TC_LAYOUT_DENSE);
-        tc_line_emit(&l, sink);
-    }
-    for (int k = 0; k < (set == TC_SMOKE ? 2 : TC_LENGTH(sized)); k++) {
+    for (int k = 0; tc_has_large(m) && k < TC_LENGTH(large); k++)
+        tc_emit(m, call_line(m, &large[k], 3, NULL, TC_LAYOUT_DENSE));
+    for (int k = 0; k < (m->set == TC_SMOKE ? 2 : TC_LENGTH(sized)); k++) {
         /* Pairs that cancel have no mean; one NaN spoils a row, so that there must be several. */
         uint32_t without = TC_DATA_BIT(TC_DATA_CANCEL) |
                            (k == 0 || k == 2 || k == 9 ? 0 : TC_DATA_BIT(TC_DATA_SPECIAL));
         for (int with = 0; with < 4; with++) {
-            tc_line l = call_line(record, types, &sized[k], with, NULL, TC_LAYOUT_DENSE);
+            tc_line l = call_line(m, &sized[k], with, NULL, TC_LAYOUT_DENSE);
             if (with == 3)
-                tc_emit_data(&l, record, types, set, without, sink);
-            else if (with < 2 || record->n_outs == 3)
-                tc_line_emit(&l, sink);
+                tc_emit_data(m, &l, without);
+            else if (with < 2 || m->record->n_outs == 3)
+                tc_emit(m, l);
         }
-        for (int layout = 1; k < 3 && set != TC_SMOKE && layout < TC_LAYOUT_ZERO_ALL; layout++) {
-            tc_line all = call_line(record, types, &sized[k], 3, NULL, (tc_layout)layout);
-            tc_line_emit(&all, sink);
-            for (uint32_t a = 0; a < record->n_args; a++)
-                if (record->args[a].kind == TC_ARG_TENSOR) {
-                    tc_line one = call_line(record, types, &sized[k], 3, record->args[a].name,
-                                            (tc_layout)layout);
-                    tc_line_emit(&one, sink);
-                }
+        for (int layout = 1; k < 3 && m->set != TC_SMOKE && layout < TC_LAYOUT_ZERO_ALL; layout++) {
+            tc_emit(m, call_line(m, &sized[k], 3, NULL, (tc_layout)layout));
+            for (uint32_t a = 0; a < m->record->n_args; a++)
+                if (m->record->args[a].kind == TC_ARG_TENSOR)
+                    tc_emit(m,
+                            call_line(m, &sized[k], 3, m->record->args[a].name, (tc_layout)layout));
             if (layout >= TC_N_OUT_LAYOUTS)
                 continue;
-            tc_line out = call_line(record, types, &sized[k], 3, "none", TC_LAYOUT_DENSE);
-            tc_line_tensor(&out, record->n_outs == 1 ? "out" : "out0", sized[k].rank,
-                           sized[k].sizes, (tc_layout)layout);
-            tc_line_emit(&out, sink);
+            tc_line out = call_line(m, &sized[k], 3, "none", TC_LAYOUT_DENSE);
+            tc_line_out(&out, m, 0, sized[k].rank, sized[k].sizes, (tc_layout)layout);
+            tc_emit(m, out);
         }
     }
 }
 
-const tc_family tc_family_norm = {"norm", shapes, terms, NULL, list};
+const tc_family tc_family_norm = {"norm", shapes, terms, NULL, list, list_timed};

@@ -10,10 +10,8 @@ static bool shapes(tc_invocation *call, char why[TC_MESSAGE]) {
         if (call->record->args[a].kind != TC_ARG_TENSOR)
             continue;
         const tc_shape *s = &call->args[a].tensor.shape;
-        if (first && !tc_same_sizes(first, s)) {
-            snprintf(why, TC_MESSAGE, "%s: all tensors have the same sizes", call->record->op);
-            return false;
-        }
+        if (first && !tc_same_sizes(first, s))
+            return tc_why(why, TC_MESSAGE, "%s: all tensors have the same sizes", call->record->op);
         first = s;
     }
     for (uint32_t k = 0; k < call->record->n_outs; k++)
@@ -41,17 +39,10 @@ static const char *choice(const tc_record *record, const tn_dtype *types, int k)
 
 /* ---- lines ------------------------------------------------------------------------------- */
 
-typedef struct sampler {
-    const tc_record *record;
-    const tn_dtype *types;
-    tc_sink *sink;
-} sampler;
-
 /* A call in which argument `odd` (-1: each) lies in `layout`, and the others densely. */
-static tc_line call_line(const sampler *m, const char *attrs, int32_t rank, const int64_t *sizes,
+static tc_line call_line(const tc_sampler *m, const char *attrs, int32_t rank, const int64_t *sizes,
                          int32_t odd, tc_layout layout) {
-    tc_line l;
-    tc_line_start(&l, "kernel", m->record, m->types);
+    tc_line l = tc_line_start(m);
     for (uint32_t a = 0; a < m->record->n_args; a++)
         if (m->record->args[a].kind == TC_ARG_TENSOR)
             tc_line_tensor(&l, m->record->args[a].name, rank, sizes,
@@ -82,49 +73,43 @@ static const struct sized {
     {12, {1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2}},
 };
 
-static void list_data(const sampler *m, tc_set set) {
+static void list_data(const tc_sampler *m) {
     static const int64_t n[] = {293}; /* more than every pair of special values, and a prime */
     for (int k = 0; choice(m->record, m->types, k); k++) {
         tc_line l = call_line(m, choice(m->record, m->types, k), 1, n, -1, TC_LAYOUT_DENSE);
-        tc_emit_data(&l, m->record, m->types, set, 0, m->sink);
-        if (set == TC_SMOKE)
+        tc_emit_data(m, &l, 0);
+        if (m->set == TC_SMOKE)
             return;
     }
 }
 
-static void list_layouts(const sampler *m, const char *attrs, int32_t rank, const int64_t *sizes) {
+static void list_layouts(const tc_sampler *m, const char *attrs, int32_t rank,
+                         const int64_t *sizes) {
     for (int layout = TC_LAYOUT_SHIFTED; layout < TC_N_LAYOUTS; layout++) {
-        tc_line all = call_line(m, attrs, rank, sizes, -1, (tc_layout)layout);
         if (layout != TC_LAYOUT_ZERO_ALL) /* of one value each: nothing could be mixed up */
-            tc_line_emit(&all, m->sink);
+            tc_emit(m, call_line(m, attrs, rank, sizes, -1, (tc_layout)layout));
         for (uint32_t a = 0; m->record->n_args > 1 && a < m->record->n_args; a++)
-            if (m->record->args[a].kind == TC_ARG_TENSOR) {
-                tc_line one = call_line(m, attrs, rank, sizes, (int32_t)a, (tc_layout)layout);
-                tc_line_emit(&one, m->sink);
-            }
+            if (m->record->args[a].kind == TC_ARG_TENSOR)
+                tc_emit(m, call_line(m, attrs, rank, sizes, (int32_t)a, (tc_layout)layout));
         for (uint32_t k = 0; layout < TC_N_OUT_LAYOUTS && k < m->record->n_outs; k++) {
-            char name[16] = "out";
-            if (m->record->n_outs > 1)
-                snprintf(name, sizeof name, "out%u", k);
             tc_line out = call_line(m, attrs, rank, sizes, -1, TC_LAYOUT_DENSE);
-            tc_line_tensor(&out, name, rank, sizes, (tc_layout)layout);
-            tc_line_emit(&out, m->sink);
+            tc_line_out(&out, m, k, rank, sizes, (tc_layout)layout);
+            tc_emit(m, out);
             tc_line both =
                 call_line(m, attrs, rank, sizes, -1, (tc_layout)(TC_N_OUT_LAYOUTS - layout));
-            tc_line_tensor(&both, name, rank, sizes, (tc_layout)layout);
-            tc_line_emit(&both, m->sink);
+            tc_line_out(&both, m, k, rank, sizes, (tc_layout)layout);
+            tc_emit(m, both);
         }
     }
 }
 
 /* Many dimensions of which each tensor is broadcast along others: `first` gives those of the first
  * argument, and each further one has them a dimension later. */
-static void emit_crossed(const sampler *m, const char *attrs, uint32_t first) {
+static void emit_crossed(const tc_sampler *m, const char *attrs, uint32_t first) {
     enum { RANK = 6 };
     static const int64_t sizes[RANK] = {2, 3, 2, 3, 2, 3};
     uint32_t zeros = first;
-    tc_line l;
-    tc_line_start(&l, "kernel", m->record, m->types);
+    tc_line l = tc_line_start(m);
     for (uint32_t a = 0; a < m->record->n_args; a++)
         if (m->record->args[a].kind == TC_ARG_TENSOR) {
             tc_line_broadcast(&l, m->record->args[a].name, RANK, sizes, zeros);
@@ -132,10 +117,10 @@ static void emit_crossed(const sampler *m, const char *attrs, uint32_t first) {
         }
     if (*attrs)
         tc_line_add(&l, "%s", attrs);
-    tc_line_emit(&l, m->sink);
+    tc_emit(m, l);
 }
 
-static void list_crossed(const sampler *m, const char *attrs) {
+static void list_crossed(const tc_sampler *m, const char *attrs) {
     for (uint32_t d = 0; d < 6; d++)
         emit_crossed(m, attrs, 1u << d);
     emit_crossed(m, attrs, 0x9); /* 0 and 3 */
@@ -144,7 +129,7 @@ static void list_crossed(const sampler *m, const char *attrs) {
 }
 
 /* In place, and with a scalar for a tensor, where the dtypes let it be. */
-static void list_forms(const sampler *m, const char *attrs) {
+static void list_forms(const tc_sampler *m, const char *attrs) {
     static const int64_t sizes[] = {6, 7};
     for (uint32_t a = 0; a < m->record->n_args; a++) {
         const tc_arg *arg = &m->record->args[a];
@@ -155,121 +140,95 @@ static void list_forms(const sampler *m, const char *attrs) {
         for (int layout = 0; in == out && layout < TC_N_OUT_LAYOUTS; layout += 3) {
             tc_line l = call_line(m, attrs, 2, sizes, -1, (tc_layout)layout);
             tc_line_add(&l, "in-place=%s", arg->name);
-            tc_line_emit(&l, m->sink);
+            tc_emit(m, l);
             /* Where a kernel goes a second way for some values, and reads them again. */
             tc_line_add(&l, "data=special");
             if (layout == 0 && tc_is_float(m->types[0]))
-                tc_line_emit(&l, m->sink);
+                tc_emit(m, l);
         }
         tc_line l = call_line(m, attrs, 2, sizes, -1, TC_LAYOUT_DENSE);
         tc_line_add(&l, "scalar=%s", arg->name);
         if (m->record->n_args > 1)
-            tc_line_emit(&l, m->sink);
+            tc_emit(m, l);
         tc_line_add(&l, "data=wide"); /* one that arrives as an integer */
         if (m->record->n_args > 1 && tc_is_arithmetic(m->record) && tc_is_float(m->types[0]))
-            tc_line_emit(&l, m->sink);
+            tc_emit(m, l);
     }
 }
 
 /* All values that the dtype has, where these are few. */
-static void list_every(const sampler *m) {
+static void list_every(const tc_sampler *m) {
     if (tc_dtype_bytes(m->types[0]) > 2 || m->types[0] == TN_BOOL)
         return;
     int64_t n = (int64_t)1 << (8 * tc_dtype_bytes(m->types[0]));
     tc_line l = call_line(m, choice(m->record, m->types, 0), 1, &n, -1, TC_LAYOUT_DENSE);
     tc_line_add(&l, "data=every");
-    tc_line_emit(&l, m->sink);
+    tc_emit(m, l);
 }
 
 /* A call that is nothing but a call, one that streams through memory, and for those that all
  * programs use, one that stays in caches, one that crosses rows and columns, and one that no cache
  * holds. */
-static void list_timed(const sampler *m) {
+static void list_timed(const tc_sampler *m) {
     const char *attrs = choice(m->record, m->types, 0);
-    tc_line small = call_line(m, attrs, 1, TC_SIZES(64), -1, TC_LAYOUT_DENSE);
-    tc_line large = call_line(m, attrs, 1, TC_SIZES(1 << 22), -1, TC_LAYOUT_DENSE);
-    tc_line_emit(&large, m->sink);
-    if (!tc_has_large(m->record, m->types, TC_PERF))
+    tc_emit(m, call_line(m, attrs, 1, TC_SIZES(1 << 22), -1, TC_LAYOUT_DENSE));
+    if (!tc_has_large(m))
         return;
-    tc_line_emit(&small, m->sink);
+    tc_emit(m, call_line(m, attrs, 1, TC_SIZES(64), -1, TC_LAYOUT_DENSE));
     if (m->record->timed & TC_TIMED_SIZES) {
-        tc_line cached = call_line(m, attrs, 1, TC_SIZES(1 << 16), -1, TC_LAYOUT_DENSE);
-        tc_line crossed = call_line(m, attrs, 2, TC_SIZES(1024, 1024), 0, TC_LAYOUT_REVERSED);
-        tc_line_emit(&cached, m->sink);
-        tc_line_emit(&crossed, m->sink);
+        tc_emit(m, call_line(m, attrs, 1, TC_SIZES(1 << 16), -1, TC_LAYOUT_DENSE));
+        tc_emit(m, call_line(m, attrs, 2, TC_SIZES(1024, 1024), 0, TC_LAYOUT_REVERSED));
     }
-    if (m->record->timed & TC_TIMED_HUGE) {
-        tc_line huge = call_line(m, attrs, 1, TC_SIZES(1 << 24), -1, TC_LAYOUT_DENSE);
-        tc_line_emit(&huge, m->sink);
-    }
+    if (m->record->timed & TC_TIMED_HUGE)
+        tc_emit(m, call_line(m, attrs, 1, TC_SIZES(1 << 24), -1, TC_LAYOUT_DENSE));
 }
 
-static void list(const tc_record *record, const tn_dtype *types, tc_set set, tc_sink *sink) {
-    sampler m = {record, types, sink};
-    const char *attrs = choice(record, types, 0);
-    if (set == TC_PERF) {
-        if (tc_is_timed(record, types))
-            list_timed(&m);
+static void list(const tc_sampler *m) {
+    const char *attrs = choice(m->record, m->types, 0);
+    list_data(m);
+    if (m->set == TC_SMOKE) {
+        tc_emit(m, call_line(m, attrs, 2, TC_SIZES(5, 7), -1, TC_LAYOUT_STEPPED));
         return;
     }
-    list_data(&m, set);
-    if (set == TC_SMOKE) {
-        tc_line l = call_line(&m, attrs, 2, TC_SIZES(5, 7), -1, TC_LAYOUT_STEPPED);
-        tc_line_emit(&l, sink);
-        return;
-    }
-    for (int k = 0; k < TC_LENGTH(sized); k++) {
-        tc_line l = call_line(&m, attrs, sized[k].rank, sized[k].sizes, -1, TC_LAYOUT_DENSE);
-        tc_line_emit(&l, sink);
-    }
-    if (tc_has_large(record, types, set)) {
-        tc_line flat = call_line(&m, attrs, 1, TC_SIZES(100003), -1, TC_LAYOUT_DENSE);
-        tc_line rows = call_line(&m, attrs, 2, TC_SIZES(257, 515), -1, TC_LAYOUT_PADDED);
-        tc_line crossed = call_line(&m, attrs, 2, TC_SIZES(300, 290), 0, TC_LAYOUT_REVERSED);
+    for (int k = 0; k < TC_LENGTH(sized); k++)
+        tc_emit(m, call_line(m, attrs, sized[k].rank, sized[k].sizes, -1, TC_LAYOUT_DENSE));
+    if (tc_has_large(m)) {
+        tc_emit(m, call_line(m, attrs, 1, TC_SIZES(100003), -1, TC_LAYOUT_DENSE));
+        tc_emit(m, call_line(m, attrs, 2, TC_SIZES(257, 515), -1, TC_LAYOUT_PADDED));
+        tc_emit(m, call_line(m, attrs, 2, TC_SIZES(300, 290), 0, TC_LAYOUT_REVERSED));
         /* More rows than a grid of a GPU has blocks in its second dimension. */
-        tc_line tall = call_line(&m, attrs, 2, TC_SIZES(65541, 2), -1, TC_LAYOUT_STEPPED);
-        tc_line_emit(&flat, sink);
-        tc_line_emit(&rows, sink);
-        tc_line_emit(&crossed, sink);
-        tc_line_emit(&tall, sink);
+        tc_emit(m, call_line(m, attrs, 2, TC_SIZES(65541, 2), -1, TC_LAYOUT_STEPPED));
     }
     /* Conversions take another way than copies, also when they are split among threads. */
-    if (record->n_types == 2 && types[0] == TN_F32 && (types[1] == TN_F16 || types[1] == TN_I32)) {
-        tc_line rows = call_line(&m, attrs, 2, TC_SIZES(257, 515), -1, TC_LAYOUT_PADDED);
-        tc_line crossed = call_line(&m, attrs, 2, TC_SIZES(300, 290), 0, TC_LAYOUT_REVERSED);
-        tc_line_emit(&rows, sink);
-        tc_line_emit(&crossed, sink);
+    if (m->record->n_types == 2 && m->types[0] == TN_F32 &&
+        (m->types[1] == TN_F16 || m->types[1] == TN_I32)) {
+        tc_emit(m, call_line(m, attrs, 2, TC_SIZES(257, 515), -1, TC_LAYOUT_PADDED));
+        tc_emit(m, call_line(m, attrs, 2, TC_SIZES(300, 290), 0, TC_LAYOUT_REVERSED));
     }
-    list_layouts(&m, attrs, 2, TC_SIZES(7, 9));
-    tc_line ones = call_line(&m, attrs, 4, TC_SIZES(5, 1, 7, 1), -1, TC_LAYOUT_SHIFTED);
-    tc_line_emit(&ones, sink);
+    list_layouts(m, attrs, 2, TC_SIZES(7, 9));
+    tc_emit(m, call_line(m, attrs, 4, TC_SIZES(5, 1, 7, 1), -1, TC_LAYOUT_SHIFTED));
     /* Rows that are longer than what kernels take at a time; more dimensions than they count, none
      * of which joins another; tiles that are cut at both edges. */
-    tc_line steps = call_line(&m, attrs, 2, TC_SIZES(2, 601), -1, TC_LAYOUT_STEPPED);
-    tc_line many = call_line(&m, attrs, 7, TC_SIZES(2, 3, 2, 2, 3, 2, 2), -1, TC_LAYOUT_REVERSED);
-    tc_line tiles = call_line(&m, attrs, 2, TC_SIZES(37, 35), -1, TC_LAYOUT_REVERSED);
-    tc_line_emit(&steps, sink);
-    tc_line_emit(&many, sink);
-    tc_line_emit(&tiles, sink);
-    for (uint32_t a = 0; record->n_args > 1 && a < record->n_args; a++)
-        if (record->args[a].kind == TC_ARG_TENSOR) {
-            tc_line one = call_line(&m, attrs, 1, TC_SIZES(65), (int32_t)a, TC_LAYOUT_ZERO_ALL);
-            tc_line_emit(&one, sink);
-        }
-    list_forms(&m, attrs);
-    if (tc_has_large(record, types, set))
-        list_crossed(&m, attrs);
-    if (record->n_args == 1)
-        list_every(&m);
-    if (set != TC_EXHAUSTIVE)
+    tc_emit(m, call_line(m, attrs, 2, TC_SIZES(2, 601), -1, TC_LAYOUT_STEPPED));
+    tc_emit(m, call_line(m, attrs, 7, TC_SIZES(2, 3, 2, 2, 3, 2, 2), -1, TC_LAYOUT_REVERSED));
+    tc_emit(m, call_line(m, attrs, 2, TC_SIZES(37, 35), -1, TC_LAYOUT_REVERSED));
+    for (uint32_t a = 0; m->record->n_args > 1 && a < m->record->n_args; a++)
+        if (m->record->args[a].kind == TC_ARG_TENSOR)
+            tc_emit(m, call_line(m, attrs, 1, TC_SIZES(65), (int32_t)a, TC_LAYOUT_ZERO_ALL));
+    list_forms(m, attrs);
+    if (tc_has_large(m))
+        list_crossed(m, attrs);
+    if (m->record->n_args == 1)
+        list_every(m);
+    if (m->set != TC_EXHAUSTIVE)
         return;
-    list_layouts(&m, attrs, 4, TC_SIZES(3, 2, 5, 4));
+    list_layouts(m, attrs, 4, TC_SIZES(3, 2, 5, 4));
     for (int k = 0; k < 16; k++) {
         tc_line l =
-            call_line(&m, attrs, 2, TC_SIZES(300, 257), -1, (tc_layout)(k % TC_LAYOUT_ZERO_ALL));
+            call_line(m, attrs, 2, TC_SIZES(300, 257), -1, (tc_layout)(k % TC_LAYOUT_ZERO_ALL));
         tc_line_add(&l, "salt=%d data=%s", k, tc_data_name((tc_data)(k % 3)));
-        tc_line_emit(&l, sink);
+        tc_emit(m, l);
     }
 }
 
-const tc_family tc_family_pointwise = {"pointwise", shapes, terms, NULL, list};
+const tc_family tc_family_pointwise = {"pointwise", shapes, terms, NULL, list, list_timed};

@@ -4,11 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-static tc_value *arg(tc_invocation *call, const char *name) {
-    int32_t a = tc_record_arg(call->record, name);
-    return a < 0 ? NULL : &call->args[a];
-}
-
 /* Windows along one dimension. In ceil mode the last one starts inside the input or before it. */
 static int64_t windows(int64_t n, int64_t kernel, int64_t stride, int64_t padding, int64_t dilation,
                        bool ceil) {
@@ -20,12 +15,12 @@ static int64_t windows(int64_t n, int64_t kernel, int64_t stride, int64_t paddin
 }
 
 static bool wrong(char why[TC_MESSAGE]) {
-    snprintf(why, TC_MESSAGE, "the sizes of a pooling do not fit each other");
-    return false;
+    return tc_why(why, TC_MESSAGE, "the sizes of a pooling do not fit each other");
 }
 
 static bool shapes(tc_invocation *call, char why[TC_MESSAGE]) {
-    const tc_value *size = arg(call, "input_size"), *kernel = arg(call, "kernel_size");
+    const tc_value *size = tc_invocation_arg(call, "input_size"),
+                   *kernel = tc_invocation_arg(call, "kernel_size");
     const tc_shape *first = &call->args[0].tensor.shape;
     if (first->rank != 4 || (size && size->n_ints != 4))
         return wrong(why);
@@ -37,9 +32,10 @@ static bool shapes(tc_invocation *call, char why[TC_MESSAGE]) {
         call->outs[0].tensor.shape = tc_dense(4, in);
         return true;
     }
-    const tc_value *stride = arg(call, "stride"), *padding = arg(call, "padding"),
-                   *dilation = arg(call, "dilation");
-    bool ceil = arg(call, "ceil_mode")->boolean;
+    const tc_value *stride = tc_invocation_arg(call, "stride"),
+                   *padding = tc_invocation_arg(call, "padding"),
+                   *dilation = tc_invocation_arg(call, "dilation");
+    bool ceil = tc_invocation_arg(call, "ceil_mode")->boolean;
     int64_t out[4] = {in[0], in[1]};
     for (int d = 0; d < 2; d++) {
         if (stride->ints[d] < 1 || kernel->ints[d] < 1 || 2 * padding->ints[d] > kernel->ints[d])
@@ -64,7 +60,7 @@ static int64_t terms(const tc_invocation *call) {
 static bool fill(tc_invocation *call, uint32_t a, tc_random *r) {
     if (strcmp(call->record->args[a].name, "indices") != 0)
         return false;
-    const int64_t *in = arg(call, "input_size")->ints;
+    const int64_t *in = tc_invocation_arg(call, "input_size")->ints;
     for (int64_t i = 0; i < call->args[a].tensor.shape.numel; i++)
         call->args[a].tensor.values[i].i =
             i == 0 ? in[2] * in[3] - 1 : (int64_t)tc_below(r, (uint64_t)(in[2] * in[3]));
@@ -88,21 +84,20 @@ static const struct geometry {
     {1, 2, 8, 10, {3, 3}, {2, 2}, {1, 1}, {1, 2}, true, true},
 };
 
-static tc_line call_line(const tc_record *record, const tn_dtype *types, const struct geometry *g,
-                         const char *odd, tc_layout layout, tc_layout out) {
-    bool dilated = tc_record_arg(record, "count_include_pad") < 0; /* averages are not */
+static tc_line call_line(const tc_sampler *m, const struct geometry *g, const char *odd,
+                         tc_layout layout, tc_layout out) {
+    bool dilated = tc_record_arg(m->record, "count_include_pad") < 0; /* averages are not */
     const int64_t x[4] = {g->n, g->c, g->h, g->w};
     int64_t y[4] = {g->n, g->c};
     for (int d = 0; d < 2; d++)
         y[2 + d] = windows(x[2 + d], g->kernel[d], g->stride[d], g->padding[d],
                            dilated ? g->dilation[d] : 1, g->ceil);
-    bool backward = tc_record_arg(record, "input_size") >= 0;
-    tc_line l;
-    tc_line_start(&l, "kernel", record, types);
-    for (uint32_t a = 0; a < record->n_args; a++) {
-        const char *name = record->args[a].name;
+    bool backward = tc_record_arg(m->record, "input_size") >= 0;
+    tc_line l = tc_line_start(m);
+    for (uint32_t a = 0; a < m->record->n_args; a++) {
+        const char *name = m->record->args[a].name;
         tc_layout lies = !odd || strcmp(odd, name) == 0 ? layout : TC_LAYOUT_DENSE;
-        if (record->args[a].kind == TC_ARG_TENSOR)
+        if (m->record->args[a].kind == TC_ARG_TENSOR)
             tc_line_tensor(&l, name, 4, backward ? y : x, lies);
         else if (strcmp(name, "input_size") == 0)
             tc_line_ints(&l, name, 4, x);
@@ -117,52 +112,36 @@ static tc_line call_line(const tc_record *record, const tn_dtype *types, const s
                          : name[0] == 'p' ? g->padding
                                           : g->dilation);
     }
-    for (uint32_t k = 0; out != TC_LAYOUT_DENSE && k < record->n_outs; k++)
-        tc_line_tensor(&l,
-                       record->n_outs == 1 ? "out"
-                       : k                 ? "out1"
-                                           : "out0",
-                       4, backward ? x : y, out);
+    for (uint32_t k = 0; out != TC_LAYOUT_DENSE && k < m->record->n_outs; k++)
+        tc_line_out(&l, m, k, 4, backward ? x : y, out);
     return l;
 }
 
-static void list_timed(const tc_record *record, const tn_dtype *types, tc_sink *sink) {
+static void list_timed(const tc_sampler *m) {
     static const struct geometry timed[] = {
         {64, 32, 24, 24, {2, 2}, {2, 2}, {0, 0}, {1, 1}, false, true},
         {1, 4, 8, 8, {2, 2}, {2, 2}, {0, 0}, {1, 1}, false, true}};
-    for (int k = 0; k < TC_LENGTH(timed); k++) {
-        tc_line l = call_line(record, types, &timed[k], NULL, TC_LAYOUT_DENSE, TC_LAYOUT_DENSE);
-        tc_line_emit(&l, sink);
-    }
+    for (int k = 0; k < TC_LENGTH(timed); k++)
+        tc_emit(m, call_line(m, &timed[k], NULL, TC_LAYOUT_DENSE, TC_LAYOUT_DENSE));
 }
 
-static void list(const tc_record *record, const tn_dtype *types, tc_set set, tc_sink *sink) {
-    if (set == TC_PERF) {
-        if (tc_is_timed(record, types))
-            list_timed(record, types, sink);
-        return;
-    }
+static void list(const tc_sampler *m) {
     static const struct geometry large = {4,      9,      60,     61,    {3, 2},
                                           {2, 2}, {1, 1}, {1, 1}, false, true};
-    if (tc_has_large(record, types, set)) {
-        tc_line l = call_line(record, types, &large, NULL, TC_LAYOUT_DENSE, TC_LAYOUT_DENSE);
-        tc_line_emit(&l, sink);
-    }
-    for (int k = 0; k < (set == TC_SMOKE ? 2 : TC_LENGTH(geometries)); k++) {
+    if (tc_has_large(m))
+        tc_emit(m, call_line(m, &large, NULL, TC_LAYOUT_DENSE, TC_LAYOUT_DENSE));
+    for (int k = 0; k < (m->set == TC_SMOKE ? 2 : TC_LENGTH(geometries)); k++) {
         const struct geometry *g = &geometries[k];
-        tc_line l = call_line(record, types, g, NULL, TC_LAYOUT_DENSE, TC_LAYOUT_DENSE);
+        tc_line l = call_line(m, g, NULL, TC_LAYOUT_DENSE, TC_LAYOUT_DENSE);
         /* The extremes, and sums that cancel, of many whole windows are all the same. */
         uint32_t alike = TC_DATA_BIT(TC_DATA_EXACT) | TC_DATA_BIT(TC_DATA_CANCEL);
-        tc_emit_data(&l, record, types, set, g->kernel[0] > 5 ? alike : 0, sink);
-        for (int layout = 1; k < 2 && set != TC_SMOKE && layout < TC_LAYOUT_ZERO_ALL; layout++) {
-            tc_line in = call_line(record, types, g, NULL, (tc_layout)layout, TC_LAYOUT_DENSE);
-            tc_line_emit(&in, sink);
-            if (layout >= TC_N_OUT_LAYOUTS)
-                continue;
-            tc_line out = call_line(record, types, g, "none", TC_LAYOUT_DENSE, (tc_layout)layout);
-            tc_line_emit(&out, sink);
+        tc_emit_data(m, &l, g->kernel[0] > 5 ? alike : 0);
+        for (int layout = 1; k < 2 && m->set != TC_SMOKE && layout < TC_LAYOUT_ZERO_ALL; layout++) {
+            tc_emit(m, call_line(m, g, NULL, (tc_layout)layout, TC_LAYOUT_DENSE));
+            if (layout < TC_N_OUT_LAYOUTS)
+                tc_emit(m, call_line(m, g, "none", TC_LAYOUT_DENSE, (tc_layout)layout));
         }
     }
 }
 
-const tc_family tc_family_pool = {"pool", shapes, terms, fill, list};
+const tc_family tc_family_pool = {"pool", shapes, terms, fill, list, list_timed};

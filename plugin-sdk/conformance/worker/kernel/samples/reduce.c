@@ -13,16 +13,12 @@ static bool shapes(tc_invocation *call, char why[TC_MESSAGE]) {
     int64_t sizes[TC_MAX_RANK];
     memcpy(sizes, in->sizes, sizeof sizes);
     for (int32_t k = 0; k < n; k++) {
-        if (dims[k] < 0 || dims[k] >= in->rank || (k > 0 && dims[k] <= dims[k - 1])) {
-            snprintf(why, TC_MESSAGE, "dim: rising dimensions of the input");
-            return false;
-        }
+        if (dims[k] < 0 || dims[k] >= in->rank || (k > 0 && dims[k] <= dims[k - 1]))
+            return tc_why(why, TC_MESSAGE, "dim: rising dimensions of the input");
         sizes[dims[k]] = 1;
     }
-    if (n == 0) {
-        snprintf(why, TC_MESSAGE, "dim: at least one");
-        return false;
-    }
+    if (n == 0)
+        return tc_why(why, TC_MESSAGE, "dim: at least one");
     call->outs[0].tensor.shape = tc_dense(in->rank, sizes);
     return true;
 }
@@ -121,16 +117,14 @@ static bool is_laid_out(int k) {
     return k < N_LAID_OUT || k == TC_LENGTH(sized) - 1;
 }
 
-static tc_line call_line(const tc_record *record, const tn_dtype *types, const struct sized *s,
-                         tc_layout in, tc_layout out) {
-    tc_line l;
-    tc_line_start(&l, "kernel", record, types);
+static tc_line call_line(const tc_sampler *m, const struct sized *s, tc_layout in, tc_layout out) {
+    tc_line l = tc_line_start(m);
     tc_line_tensor(&l, "self", s->rank, s->sizes, in);
-    if (record->args[1].kind == TC_ARG_INT)
+    if (m->record->args[1].kind == TC_ARG_INT)
         tc_line_add(&l, "dim=%d", (int)s->dims[0]);
     else
         tc_line_ints(&l, "dim", s->n_dims, s->dims);
-    if (corrects(record))
+    if (corrects(m->record))
         tc_line_add(&l, "correction=%d", s->rank % 2);
     int64_t sizes[8];
     memcpy(sizes, s->sizes, sizeof sizes);
@@ -141,63 +135,50 @@ static tc_line call_line(const tc_record *record, const tn_dtype *types, const s
     return l;
 }
 
-static void list_timed(const tc_record *record, const tn_dtype *types, tc_sink *sink) {
+static void list_timed(const tc_sampler *m) {
     static const struct sized timed[] = {
         {2, {4096, 1024}, 1, {1}}, {2, {4096, 1024}, 1, {0}}, {2, {64, 10}, 1, {1}}};
-    for (int k = 0; k < (tc_has_large(record, types, TC_PERF) ? TC_LENGTH(timed) : 1); k++) {
-        tc_line l = call_line(record, types, &timed[k], TC_LAYOUT_DENSE, TC_LAYOUT_DENSE);
-        tc_line_emit(&l, sink);
-    }
+    for (int k = 0; k < (tc_has_large(m) ? TC_LENGTH(timed) : 1); k++)
+        tc_emit(m, call_line(m, &timed[k], TC_LAYOUT_DENSE, TC_LAYOUT_DENSE));
 }
 
-static void list(const tc_record *record, const tn_dtype *types, tc_set set, tc_sink *sink) {
-    if (set == TC_PERF) {
-        if (tc_is_timed(record, types))
-            list_timed(record, types, sink);
-        return;
-    }
-    bool one = record->args[1].kind == TC_ARG_INT;
+static void list(const tc_sampler *m) {
+    bool one = m->record->args[1].kind == TC_ARG_INT;
     for (int k = 0; k < TC_LENGTH(sized); k++) {
         if (one && sized[k].n_dims > 1)
             continue;
-        tc_line l = call_line(record, types, &sized[k], TC_LAYOUT_DENSE, TC_LAYOUT_DENSE);
-        if (set == TC_SMOKE && k > 1)
+        tc_line l = call_line(m, &sized[k], TC_LAYOUT_DENSE, TC_LAYOUT_DENSE);
+        if (m->set == TC_SMOKE && k > 1)
             break;
         if (k % 3 == 0)
-            tc_emit_data(&l, record, types, set, 0, sink);
+            tc_emit_data(m, &l, 0);
         else
-            tc_line_emit(&l, sink);
-        for (int layout = 1; is_laid_out(k) && set != TC_SMOKE && layout < TC_LAYOUT_ZERO_ALL;
+            tc_emit(m, l);
+        for (int layout = 1; is_laid_out(k) && m->set != TC_SMOKE && layout < TC_LAYOUT_ZERO_ALL;
              layout++) {
-            if ((one || corrects(record)) && sized[k].n_dims == 1 &&
+            if ((one || corrects(m->record)) && sized[k].n_dims == 1 &&
                 layout == (sized[k].dims[0] ? TC_LAYOUT_ZERO_LAST : TC_LAYOUT_ZERO_FIRST))
                 continue; /* equals only: the place is always the first */
-            tc_line in = call_line(record, types, &sized[k], (tc_layout)layout, TC_LAYOUT_DENSE);
-            tc_line_emit(&in, sink);
-            if (layout >= TC_N_OUT_LAYOUTS)
-                continue;
-            tc_line out = call_line(record, types, &sized[k], TC_LAYOUT_DENSE, (tc_layout)layout);
-            tc_line_emit(&out, sink);
+            tc_emit(m, call_line(m, &sized[k], (tc_layout)layout, TC_LAYOUT_DENSE));
+            if (layout < TC_N_OUT_LAYOUTS)
+                tc_emit(m, call_line(m, &sized[k], TC_LAYOUT_DENSE, (tc_layout)layout));
         }
     }
     static const struct sized large[] = {
         {2, {700, 150}, 1, {0}}, {2, {600, 170}, 1, {1}}, {3, {40, 50, 60}, 2, {0, 2}}};
-    for (int k = 0; tc_has_large(record, types, set) && k < TC_LENGTH(large); k++) {
-        tc_line l = call_line(record, types, &large[k], TC_LAYOUT_DENSE, TC_LAYOUT_DENSE);
+    for (int k = 0; tc_has_large(m) && k < TC_LENGTH(large); k++)
         if (!one || large[k].n_dims == 1)
-            tc_line_emit(&l, sink);
-    }
-    if (set == TC_SMOKE)
+            tc_emit(m, call_line(m, &large[k], TC_LAYOUT_DENSE, TC_LAYOUT_DENSE));
+    if (m->set == TC_SMOKE)
         return;
     /* Long lines: what is lost with each addition adds up. */
     static const struct sized longest = {1, {300000}, 1, {0}}, many = {2, {3, 40000}, 1, {1}};
-    tc_line l = call_line(record, types, &longest, TC_LAYOUT_DENSE, TC_LAYOUT_DENSE);
+    tc_line l = call_line(m, &longest, TC_LAYOUT_DENSE, TC_LAYOUT_DENSE);
     tc_line_add(&l, "data=biased");
-    if (record->adds)
-        tc_line_emit(&l, sink);
-    tc_line m = call_line(record, types, &many, TC_LAYOUT_DENSE, TC_LAYOUT_DENSE);
-    if (tc_has_large(record, types, set))
-        tc_line_emit(&m, sink);
+    if (m->record->adds)
+        tc_emit(m, l);
+    if (tc_has_large(m))
+        tc_emit(m, call_line(m, &many, TC_LAYOUT_DENSE, TC_LAYOUT_DENSE));
 }
 
-const tc_family tc_family_reduce = {"reduce", shapes, terms, fill, list};
+const tc_family tc_family_reduce = {"reduce", shapes, terms, fill, list, list_timed};

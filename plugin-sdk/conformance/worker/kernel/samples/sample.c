@@ -16,10 +16,12 @@ void tc_line_add(tc_line *l, const char *format, ...) {
     l->n += (size_t)n < sizeof l->text - l->n ? (size_t)n : sizeof l->text - l->n - 1;
 }
 
-void tc_line_start(tc_line *l, const char *class, const tc_record *record, const tn_dtype *types) {
-    l->n = (size_t)snprintf(l->text, sizeof l->text, "%s/%s", class, record->op);
-    for (uint32_t t = 0; t < record->n_types; t++)
-        tc_line_add(l, "%s=%s", record->type_names[t], tc_dtype_name(types[t]));
+tc_line tc_line_start(const tc_sampler *m) {
+    tc_line l;
+    l.n = (size_t)snprintf(l.text, sizeof l.text, "kernel/%s", m->record->op);
+    for (uint32_t t = 0; t < m->record->n_types; t++)
+        tc_line_add(&l, "%s=%s", m->record->type_names[t], tc_dtype_name(m->types[t]));
+    return l;
 }
 
 /* The stride of a dimension of one element. A kernel must not look at it. */
@@ -76,6 +78,14 @@ void tc_line_tensor(tc_line *l, const char *name, int32_t rank, const int64_t *s
     tc_line_add(l, "%s=%s", name, tc_write_shape(&s, text, sizeof text));
 }
 
+void tc_line_out(tc_line *l, const tc_sampler *m, uint32_t k, int32_t rank, const int64_t *sizes,
+                 tc_layout layout) {
+    char name[16] = "out";
+    if (m->record->n_outs > 1)
+        snprintf(name, sizeof name, "out%u", k);
+    tc_line_tensor(l, name, rank, sizes, layout);
+}
+
 void tc_line_broadcast(tc_line *l, const char *name, int32_t rank, const int64_t *sizes,
                        uint32_t zeros) {
     tc_shape s = tc_dense(rank, sizes);
@@ -93,52 +103,54 @@ void tc_line_ints(tc_line *l, const char *name, int32_t n, const int64_t *values
     tc_line_tensor(l, name, n, values, TC_LAYOUT_DENSE); /* a list is written as sizes are */
 }
 
-void tc_line_emit(const tc_line *l, tc_sink *sink) {
-    sink->line(sink, l->text);
+void tc_emit(const tc_sampler *m, tc_line l) {
+    m->sink->line(m->sink, l.text);
 }
 
-static uint32_t data_kinds(const tc_record *record, const tn_dtype *types, tc_set set) {
+static uint32_t data_kinds(const tc_sampler *m) {
     uint32_t kinds = TC_DATA_BIT(TC_DATA_RANDOM) | TC_DATA_BIT(TC_DATA_SPECIAL);
-    if (set != TC_SMOKE)
-        kinds |= TC_DATA_BIT(TC_DATA_EXACT) | TC_DATA_BIT(TC_DATA_WIDE);
-    if (set != TC_SMOKE && tc_is_float(types[0]) && record->adds)
+    if (m->set == TC_SMOKE)
+        return kinds;
+    kinds |= TC_DATA_BIT(TC_DATA_EXACT) | TC_DATA_BIT(TC_DATA_WIDE);
+    if (tc_is_float(m->types[0]) && m->record->adds)
         kinds |= TC_DATA_BIT(TC_DATA_CANCEL);
-    if (set != TC_SMOKE && tc_is_float(types[0]) && record->adds && types[0] != TN_BF16)
+    if (tc_is_float(m->types[0]) && m->record->adds && m->types[0] != TN_BF16)
         kinds |= TC_DATA_BIT(TC_DATA_BIASED); /* bf16 is too coarse to show it */
     return kinds;
 }
 
-void tc_emit_data(const tc_line *l, const tc_record *record, const tn_dtype *types, tc_set set,
-                  uint32_t without, tc_sink *sink) {
-    uint32_t kinds = data_kinds(record, types, set) & ~without;
+void tc_emit_data(const tc_sampler *m, const tc_line *l, uint32_t without) {
+    uint32_t kinds = data_kinds(m) & ~without;
     for (int k = 0; k < TC_N_DATA; k++) {
         tc_line line = *l;
         tc_line_add(&line, "data=%s", tc_data_name((tc_data)k));
         if (kinds & TC_DATA_BIT(k))
-            tc_line_emit(&line, sink);
+            tc_emit(m, line);
     }
 }
 
-bool tc_has_large(const tc_record *record, const tn_dtype *types, tc_set set) {
-    if (set == TC_SMOKE)
+bool tc_has_large(const tc_sampler *m) {
+    if (m->set == TC_SMOKE)
         return false;
-    for (uint32_t t = 0; t < record->n_types; t++) {
-        tn_dtype first = (tn_dtype)__builtin_ctzll(record->dtypes[t]); /* f32 is bit 0 */
-        if (types[t] != first)
+    for (uint32_t t = 0; t < m->record->n_types; t++) {
+        tn_dtype first = (tn_dtype)__builtin_ctzll(m->record->dtypes[t]); /* f32 is bit 0 */
+        if (m->types[t] != first)
             return false;
     }
     return true;
 }
 
-bool tc_is_timed(const tc_record *record, const tn_dtype *types) {
+bool tc_is_timed(const tc_sampler *m) {
+    const tc_record *record = m->record;
     uint64_t others = TN_DTYPES_FLOAT & ~(uint64_t)TN_DTYPE_BIT(TN_F32);
     bool integers = (record->timed & TC_TIMED_INTEGERS) != 0;
     uint32_t n_others = 0, n_f32 = 0;
-    if (tc_has_large(record, types, TC_PERF))
+    if (tc_has_large(m))
         return true;
     for (uint32_t t = 0; t < record->n_types; t++) {
-        n_f32 += types[t] == TN_F32;
-        n_others += (others & TN_DTYPE_BIT(types[t])) != 0 || (integers && types[t] == TN_I64);
+        n_f32 += m->types[t] == TN_F32;
+        n_others +=
+            (others & TN_DTYPE_BIT(m->types[t])) != 0 || (integers && m->types[t] == TN_I64);
     }
     return (record->timed & TC_TIMED_FLOATS) && n_others == 1 &&
            n_f32 + 1 == record->n_types; /* of two dtypes one is f32 */

@@ -23,32 +23,34 @@ typedef struct tc_line {
     size_t n;
 } tc_line;
 
-/* Starts "CLASS/OP T=f32 …". */
-void tc_line_start(tc_line *l, const char *class, const tc_record *record, const tn_dtype *types);
+/* Starts "kernel/OP T=f32 …". */
+tc_line tc_line_start(const tc_sampler *m);
 /* Appends " format". */
 void tc_line_add(tc_line *l, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* Appends " name=[sizes]/[strides]+offset". */
 void tc_line_tensor(tc_line *l, const char *name, int32_t rank, const int64_t *sizes,
                     tc_layout layout);
+/* The same of output k. */
+void tc_line_out(tc_line *l, const tc_sampler *m, uint32_t k, int32_t rank, const int64_t *sizes,
+                 tc_layout layout);
 /* Appends " name=[sizes]/[strides]", broadcast along the dimensions whose bits are in `zeros`. */
 void tc_line_broadcast(tc_line *l, const char *name, int32_t rank, const int64_t *sizes,
                        uint32_t zeros);
 void tc_line_ints(tc_line *l, const char *name, int32_t n, const int64_t *values);
-void tc_line_emit(const tc_line *l, tc_sink *sink);
+void tc_emit(const tc_sampler *m, tc_line l);
 
 /* Emits a line for each kind of data that a set has for such an operator, but for those in
  * `without` (TC_DATA_BIT). */
 #define TC_DATA_BIT(data) (1u << (data))
-void tc_emit_data(const tc_line *l, const tc_record *record, const tn_dtype *types, tc_set set,
-                  uint32_t without, tc_sink *sink);
+void tc_emit_data(const tc_sampler *m, const tc_line *l, uint32_t without);
 
 /* Is this the choice of dtypes for which a set has calls so large that work is split: f32 where the
  * operator takes it, else its first dtype? They take long. */
-bool tc_has_large(const tc_record *record, const tn_dtype *types, tc_set set);
+bool tc_has_large(const tc_sampler *m);
 
 /* Does the set perf have calls of these dtypes? Of the dtypes of tc_has_large it has every
  * operator, of the other floating ones and i64 a few. */
-bool tc_is_timed(const tc_record *record, const tn_dtype *types);
+bool tc_is_timed(const tc_sampler *m);
 
 #define TC_LENGTH(array) ((int)(sizeof(array) / sizeof((array)[0])))
 #define TC_SIZES(...) \

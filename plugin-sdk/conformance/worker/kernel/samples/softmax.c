@@ -15,5 +15,5 @@ static bool fill(tc_invocation *call, uint32_t arg, tc_random *r) {
     return true;
 }
 
-const tc_family tc_family_softmax = {"softmax", tc_lines_shapes, tc_lines_terms, fill,
-                                     tc_lines_list};
+const tc_family tc_family_softmax = {"softmax", tc_lines_shapes, tc_lines_terms,
+                                     fill,      tc_lines_list,   tc_lines_list_timed};

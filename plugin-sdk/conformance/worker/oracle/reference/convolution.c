@@ -11,6 +11,13 @@ typedef struct geometry {
     int64_t groups;
 } geometry;
 
+/* `stride` is the argument with which these begin: strides, padding, dilation, groups. */
+static geometry geometry_of(const tc_value *a, const tc_operand *x, const tc_operand *w,
+                            const tc_operand *y, int stride) {
+    return (geometry){x->shape.sizes,     w->shape.sizes,     y->shape.sizes, a[stride].ints,
+                      a[stride + 1].ints, a[stride + 2].ints, a[stride + 3].i};
+}
+
 typedef void term_function(tc_invocation *call, int64_t x, int64_t w, int64_t y);
 
 static void each_term(tc_invocation *call, const geometry *g, term_function *term) {
@@ -54,13 +61,9 @@ static void forward(tc_invocation *call, int64_t x, int64_t w, int64_t y) {
 void tc_reference_convolution(tc_invocation *call) {
     const tc_value *a = call->args, *bias = &a[TN_ARG_convolution_bias];
     const tc_shape *out = &call->outs[0].tensor.shape;
-    geometry g = {a[TN_ARG_convolution_input].tensor.shape.sizes,
-                  a[TN_ARG_convolution_weight].tensor.shape.sizes,
-                  out->sizes,
-                  a[TN_ARG_convolution_stride].ints,
-                  a[TN_ARG_convolution_padding].ints,
-                  a[TN_ARG_convolution_dilation].ints,
-                  a[TN_ARG_convolution_groups].i};
+    geometry g =
+        geometry_of(a, &a[TN_ARG_convolution_input].tensor, &a[TN_ARG_convolution_weight].tensor,
+                    &call->outs[0].tensor, TN_ARG_convolution_stride);
     for (int64_t i = 0; !bias->none && i < out->numel; i++)
         add(call, i, bias->tensor.values[i / (out->sizes[2] * out->sizes[3]) % out->sizes[1]].f);
     each_term(call, &g, forward);
@@ -75,13 +78,10 @@ static void backward_input(tc_invocation *call, int64_t x, int64_t w, int64_t y)
 
 void tc_reference_convolution_backward_input(tc_invocation *call) {
     const tc_value *a = call->args;
-    geometry g = {call->outs[0].tensor.shape.sizes,
-                  a[TN_ARG_convolution_backward_input_weight].tensor.shape.sizes,
-                  a[TN_ARG_convolution_backward_input_grad_output].tensor.shape.sizes,
-                  a[TN_ARG_convolution_backward_input_stride].ints,
-                  a[TN_ARG_convolution_backward_input_padding].ints,
-                  a[TN_ARG_convolution_backward_input_dilation].ints,
-                  a[TN_ARG_convolution_backward_input_groups].i};
+    geometry g =
+        geometry_of(a, &call->outs[0].tensor, &a[TN_ARG_convolution_backward_input_weight].tensor,
+                    &a[TN_ARG_convolution_backward_input_grad_output].tensor,
+                    TN_ARG_convolution_backward_input_stride);
     each_term(call, &g, backward_input);
     finish(call);
 }
@@ -94,13 +94,10 @@ static void backward_weight(tc_invocation *call, int64_t x, int64_t w, int64_t y
 
 void tc_reference_convolution_backward_weight(tc_invocation *call) {
     const tc_value *a = call->args;
-    geometry g = {a[TN_ARG_convolution_backward_weight_input].tensor.shape.sizes,
-                  call->outs[0].tensor.shape.sizes,
-                  a[TN_ARG_convolution_backward_weight_grad_output].tensor.shape.sizes,
-                  a[TN_ARG_convolution_backward_weight_stride].ints,
-                  a[TN_ARG_convolution_backward_weight_padding].ints,
-                  a[TN_ARG_convolution_backward_weight_dilation].ints,
-                  a[TN_ARG_convolution_backward_weight_groups].i};
+    geometry g =
+        geometry_of(a, &a[TN_ARG_convolution_backward_weight_input].tensor, &call->outs[0].tensor,
+                    &a[TN_ARG_convolution_backward_weight_grad_output].tensor,
+                    TN_ARG_convolution_backward_weight_stride);
     each_term(call, &g, backward_weight);
     finish(call);
 }

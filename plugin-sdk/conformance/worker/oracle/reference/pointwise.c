@@ -164,7 +164,7 @@ BOTH(abs, fabsl(a), i < 0 ? (int64_t) - (uint64_t)i : i)
 BOTH(sign, isnan(a) ? a : (a > 0) - (a < 0), (i > 0) - (i < 0))
 BOTH(maximum, isnan(a) || isnan(b) ? NAN : a > b ? a : b, i > j ? i : j)
 BOTH(minimum, isnan(a) || isnan(b) ? NAN : a < b ? a : b, i < j ? i : j)
-BOTH(relu, a <= 0 ? 0 : a, i <= 0 ? 0 : i)
+BOTH(relu, a < 0 ? 0 : a, i < 0 ? 0 : i)
 BOTH(bitwise_and, 0, i &j)
 BOTH(bitwise_or, 0, i | j)
 BOTH(bitwise_xor, 0, i ^ j)
@@ -187,7 +187,7 @@ POINTWISE(floor_divide) {
     tc_real q = (a - rest) / b;
     if (rest != 0 && (rest < 0) != (b < 0))
         q -= 1;
-    p->r[0].f = b == 0 ? a / b : isnan(q) ? q : nearbyintl(q);
+    p->r[0].f = b == 0 ? a / b : q == 0 ? copysignl(0, a / b) : isnan(q) ? q : nearbyintl(q);
     p->r[0].i = floor_quotient(i, j);
     if (fabsl(q) > 1 / u) /* not every whole number is one of the dtype's */
         p->error[0] = tc_ulps(p->call, 1, q);

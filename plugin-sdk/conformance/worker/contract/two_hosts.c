@@ -1,0 +1,111 @@
+/* Two hosts in one process that use the same object: two programs' worth of Tenon, or Tenon beside a
+ * bridge to something else. */
+#include "plugin-sdk/conformance/worker/contract/lifecycle.h"
+
+#include <pthread.h>
+#include <string.h>
+#include <tenon/ext/threads.h>
+
+enum { PROBES = 6 };
+
+/* One host's life in a thread of its own, with a contract of its own. */
+typedef struct tenant {
+    tc_contract k;
+    tc_verdict verdict;
+    tn_host host;
+    tc_subject s;
+    uint64_t sum; /* of what its first work came to */
+    pthread_t thread;
+    bool runs;
+} tenant;
+
+static bool move_in(tenant *t, const tc_contract *k, const char *when) {
+    t->k = (tc_contract){.c = k->c, .options = k->options, .out = &t->verdict};
+    t->host = *tc_host_table();
+    return tc_lifecycle_open(&t->k, &t->s, &t->host, TNP_INIT_TWICE, when);
+}
+
+/* Does what was done before, to the same bits. */
+static void work(tenant *t, const char *when) {
+    uint64_t sum = 0;
+    tc_lifecycle_probe(&t->k, &t->s, TC_WORK_WIDE, TNP_INIT_TWICE, when, NULL);
+    tc_lifecycle_probe(&t->k, &t->s, TC_WORK_SMALL, TNP_INIT_TWICE, when, &sum);
+    tc_arena_finish(&t->k.arena);
+    if (t->sum && sum != t->sum)
+        TC_BROKEN(&t->k, TNP_INIT_TWICE, "%s: a kernel gives other bits than before", when);
+    t->sum = sum;
+}
+
+static void *work_on(void *context) {
+    tenant *t = context;
+    for (int i = 0; i < PROBES && !tc_failed(&t->k); i++)
+        work(t, "while another host used the plugin from another thread");
+    return NULL;
+}
+
+static void at_once(tenant *a, tenant *b) {
+    tenant *both[] = {a, b};
+    for (int i = 0; i < 2; i++)
+        both[i]->runs = pthread_create(&both[i]->thread, NULL, work_on, both[i]) == 0;
+    for (int i = 0; i < 2; i++)
+        if (both[i]->runs)
+            pthread_join(both[i]->thread, NULL);
+}
+
+/* What one host sets is its own. */
+static void set_threads(tenant *a, tenant *b) {
+    const tn_ext_threads *x = tc_subject_extension(&a->s, TN_EXT_THREADS);
+    const tn_ext_threads *y = tc_subject_extension(&b->s, TN_EXT_THREADS);
+    if (!x || !y)
+        return;
+    uint32_t n = x->get_num_threads(a->s.self), m = n == 1 ? 2 : 1;
+    tc_must(&b->k, TNP_THREADS_LIMIT, y->set_num_threads(b->s.self, m), "set_num_threads");
+    if (x->get_num_threads(a->s.self) != n)
+        TC_BROKEN(&b->k, TNP_INIT_TWICE,
+                  "set_num_threads of one self changed the number of another's threads");
+}
+
+static void two_hosts(tc_contract *k) {
+    static tenant a, b;
+    memset(&a, 0, sizeof a);
+    memset(&b, 0, sizeof b);
+    const tn_plugin *plugin = tc_lifecycle_query(k);
+    if (!plugin)
+        return;
+    uint64_t tables = tc_tables_sum(plugin);
+    if (move_in(&a, k, "for the first of two hosts")) {
+        work(&a, "alone");
+        if (!tc_failed(&a.k) && move_in(&b, k, "while another host's self lives")) {
+            if (a.s.self == b.s.self)
+                TC_BROKEN(k, TNP_INIT_TWICE, "init gave out the same self twice");
+            set_threads(&a, &b);
+            work(&b, "beside another host");
+            work(&a, "after another host had started the plugin, too");
+            at_once(&a, &b);
+            tc_subject_close(&b.s);
+            work(&a, "after another host had shut the plugin down");
+            if (!tc_failed(&a.k) && !tc_failed(&b.k) &&
+                move_in(&b, k, "for a host that comes again")) {
+                tc_subject_close(&a.s);
+                work(&b, "after the first host had shut the plugin down");
+                tc_subject_close(&b.s);
+            }
+        }
+        if (a.s.self)
+            tc_subject_close(&a.s);
+    }
+    if (tc_tables_sum(plugin) != tables)
+        TC_BROKEN(k, TNP_INIT_TWICE, "the plugin's tables are not what query answered");
+    for (int i = 0; i < 2; i++) {
+        const tenant *t = i ? &b : &a;
+        if (tc_failed(&t->k))
+            tc_verdict_set(k->out, t->verdict.status, t->verdict.requirement, "%.900s",
+                           t->verdict.message);
+    }
+    tc_lifecycle_balanced(k, TNP_HOST_ALLOC_RETURNED, "after two hosts");
+}
+
+const tc_contract_row tc_two_hosts_rows[] = {
+    {"life-two-hosts", "", TC_STANDARD, two_hosts},
+    {0},
+};
