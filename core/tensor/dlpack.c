@@ -33,7 +33,7 @@ static const struct {
 static DLDevice number_of(const tni_device *d, bool *out_addresses) {
     const char *type = d->plugin->table->device_type;
     for (size_t i = 0; i < sizeof devices / sizeof *devices; i++) {
-        if (strcmp(type, devices[i].type) == 0) {
+        if (strcmp(type, devices[i].type) == 0 && (devices[i].number != kDLCPU || d->host_memory)) {
             *out_addresses = devices[i].addresses;
             return (DLDevice){devices[i].number, d->is_cpu ? 0 : d->id.index};
         }
@@ -131,7 +131,11 @@ static void describe(const tn_tensor *t, shared *s, DLTensor *out) {
                       .shape = s->sizes,
                       .strides = s->strides,
                       .byte_offset = addresses || is_empty ? 0 : t->view.offset};
-    if (!is_empty)
+    if (is_empty)
+        return;
+    if (out->device.device_type == kDLCPU)
+        out->data = (char *)t->storage->host + (t->view.offset - t->storage->offset);
+    else
         out->data = (void *)(uintptr_t)(t->view.memory + (addresses ? t->view.offset : 0));
 }
 
