@@ -143,10 +143,8 @@ static shared *share(tn_tensor *t, const char *call) {
     if (check_out(t, call) != TN_OK)
         return NULL;
     shared *s = tni_calloc(1, sizeof *s);
-    if (!s) {
-        tni_fail_memory("a tensor for others");
-        return NULL;
-    }
+    if (!s)
+        return tni_fail_memory_null("a tensor for others");
     s->tensor = tni_keep(t);
     return s;
 }
@@ -305,12 +303,11 @@ static tn_tensor *take_host(const source *from, tn_dlpack_copy copy) {
     tni_device *d = cpu.type ? tni_device_get(cpu) : NULL;
     if (!d || describe_source(from, &as) != TN_OK)
         return NULL;
-    if (copy == TN_DLPACK_SHARE && as.why_copy) {
-        tni_fail(TN_UNSUPPORTED,
-                 "%s: the data cannot be shared, since %s; ask for TN_DLPACK_COPY_IF_NEEDED",
-                 from->call, as.why_copy);
-        return NULL;
-    }
+    if (copy == TN_DLPACK_SHARE && as.why_copy)
+        return tni_fail_null(
+            TN_UNSUPPORTED,
+            "%s: the data cannot be shared, since %s; ask for TN_DLPACK_COPY_IF_NEEDED", from->call,
+            as.why_copy);
     if (copy != TN_DLPACK_COPY && !as.why_copy)
         return tni_tensor_at(from->call, as.data, as.sizes, tn_ints_of(as.strides, as.sizes.n),
                              as.dtype, d, from->end, from->managed);
@@ -323,13 +320,11 @@ static tn_tensor *take_host(const source *from, tn_dlpack_copy copy) {
 /* What Tenon has shared: the same storage, on any device. */
 static tn_tensor *take_own(const source *from, tn_dlpack_copy copy) {
     bool read_only = from->flags & DLPACK_FLAG_BITMASK_READ_ONLY;
-    if (copy == TN_DLPACK_SHARE && read_only) {
-        tni_fail(TN_UNSUPPORTED,
-                 "%s: the data cannot be shared, since it is read-only; ask for"
-                 " TN_DLPACK_COPY_IF_NEEDED",
-                 from->call);
-        return NULL;
-    }
+    if (copy == TN_DLPACK_SHARE && read_only)
+        return tni_fail_null(TN_UNSUPPORTED,
+                             "%s: the data cannot be shared, since it is read-only; ask for"
+                             " TN_DLPACK_COPY_IF_NEEDED",
+                             from->call);
     tn_tensor *t = copy == TN_DLPACK_COPY || read_only ? tni_copied_data(from->own)
                                                        : tni_tensor_alias(from->own);
     t = tni_scope_push(t);
@@ -341,39 +336,34 @@ static tn_tensor *take_own(const source *from, tn_dlpack_copy copy) {
 static tn_tensor *take(const source *from, tn_dlpack_copy copy) {
     uint64_t known = DLPACK_FLAG_BITMASK_READ_ONLY | DLPACK_FLAG_BITMASK_IS_COPIED |
                      DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED;
-    if ((uint32_t)copy > TN_DLPACK_COPY) {
-        tni_fail(TN_INVALID_ARGUMENT, "%s: %d is no tn_dlpack_copy", from->call, (int)copy);
-        return NULL;
-    }
-    if (from->flags & ~known) {
-        tni_fail(TN_UNSUPPORTED, "%s: flags %#llx, of which this library knows %#llx", from->call,
-                 (unsigned long long)from->flags, (unsigned long long)known);
-        return NULL;
-    }
+    if ((uint32_t)copy > TN_DLPACK_COPY)
+        return tni_fail_null(TN_INVALID_ARGUMENT, "%s: %d is no tn_dlpack_copy", from->call,
+                             (int)copy);
+    if (from->flags & ~known)
+        return tni_fail_null(TN_UNSUPPORTED, "%s: flags %#llx, of which this library knows %#llx",
+                             from->call, (unsigned long long)from->flags,
+                             (unsigned long long)known);
     if (from->own)
         return take_own(from, copy);
     int32_t type = from->dl->device.device_type;
     if (type == kDLCPU || type == kDLCUDAHost || type == kDLROCMHost)
         return take_host(from, copy);
-    tni_fail(TN_UNSUPPORTED,
-             "%s: memory of a device of DLPack's type %d, which another library allocated; only"
-             " the host's can be taken over: copy it there first",
-             from->call, type);
-    return NULL;
+    return tni_fail_null(
+        TN_UNSUPPORTED,
+        "%s: memory of a device of DLPack's type %d, which another library allocated; only"
+        " the host's can be taken over: copy it there first",
+        from->call, type);
 }
 
 tn_tensor *tn_from_dlpack(DLManagedTensorVersioned *managed, tn_dlpack_copy copy) {
-    if (!managed) {
-        tni_fail(TN_INVALID_ARGUMENT, "tn_from_dlpack: managed is NULL");
-        return NULL;
-    }
-    if (managed->version.major != DLPACK_MAJOR_VERSION) {
-        tni_fail(TN_UNSUPPORTED,
-                 "tn_from_dlpack: DLPack %u.%u; this library reads %d.x: ask its producer for that"
-                 " (max_version), and call the deleter of this one",
-                 managed->version.major, managed->version.minor, DLPACK_MAJOR_VERSION);
-        return NULL;
-    }
+    if (!managed)
+        return tni_fail_null(TN_INVALID_ARGUMENT, "tn_from_dlpack: managed is NULL");
+    if (managed->version.major != DLPACK_MAJOR_VERSION)
+        return tni_fail_null(
+            TN_UNSUPPORTED,
+            "tn_from_dlpack: DLPack %u.%u; this library reads %d.x: ask its producer for that"
+            " (max_version), and call the deleter of this one",
+            managed->version.major, managed->version.minor, DLPACK_MAJOR_VERSION);
     bool own = managed->deleter == delete_versioned;
     return take(&(source){"tn_from_dlpack", &managed->dl_tensor, managed->flags, managed,
                           end_versioned, own ? ((shared *)managed)->tensor : NULL},
@@ -381,10 +371,8 @@ tn_tensor *tn_from_dlpack(DLManagedTensorVersioned *managed, tn_dlpack_copy copy
 }
 
 tn_tensor *tn_from_dlpack_legacy(DLManagedTensor *managed, tn_dlpack_copy copy) {
-    if (!managed) {
-        tni_fail(TN_INVALID_ARGUMENT, "tn_from_dlpack_legacy: managed is NULL");
-        return NULL;
-    }
+    if (!managed)
+        return tni_fail_null(TN_INVALID_ARGUMENT, "tn_from_dlpack_legacy: managed is NULL");
     bool own = managed->deleter == delete_legacy;
     return take(&(source){"tn_from_dlpack_legacy", &managed->dl_tensor, 0, managed, end_legacy,
                           own ? ((shared *)managed)->tensor : NULL},

@@ -59,25 +59,21 @@ tn_tensor *tni_tensor_at(const char *call, void *data, tn_ints sizes, tn_ints st
         !tni_scope_reserve())
         return NULL;
     uintptr_t at = (uintptr_t)data;
-    if (layout.numel && (!data || at % (uint64_t)tni_dtype_size(dtype))) {
-        tni_fail(TN_INVALID_ARGUMENT,
-                 "%s: data is %p; it must be the address of the first element, a multiple of the"
-                 " %lld bytes of %s",
-                 call, data, (long long)tni_dtype_size(dtype), tn_dtype_name(dtype));
-        return NULL;
-    }
-    if (layout.numel && (uint64_t)layout.bytes > UINTPTR_MAX - at) {
-        tni_fail(TN_INVALID_ARGUMENT, "%s: %lld bytes from %p on leave the address space", call,
-                 (long long)layout.bytes, data);
-        return NULL;
-    }
+    if (layout.numel && (!data || at % (uint64_t)tni_dtype_size(dtype)))
+        return tni_fail_null(
+            TN_INVALID_ARGUMENT,
+            "%s: data is %p; it must be the address of the first element, a multiple of the"
+            " %lld bytes of %s",
+            call, data, (long long)tni_dtype_size(dtype), tn_dtype_name(dtype));
+    if (layout.numel && (uint64_t)layout.bytes > UINTPTR_MAX - at)
+        return tni_fail_null(TN_INVALID_ARGUMENT,
+                             "%s: %lld bytes from %p on leave the address space", call,
+                             (long long)layout.bytes, data);
     held *h = NULL;
     if (release && device->streams) {
         h = tni_alloc(sizeof *h);
-        if (!h) {
-            tni_fail_memory("a note of whose memory it is");
-            return NULL;
-        }
+        if (!h)
+            return tni_fail_memory_null("a note of whose memory it is");
         *h = (held){device, release, context};
     }
     tn_tensor *t = tni_tensor_foreign(device, dtype, layout.rank, sizes.data, layout.strides,

@@ -30,33 +30,28 @@ void *tn_storage_address(tn_storage *storage) {
 tn_tensor *tn_from_storage(tn_storage *storage, tn_ints sizes, tn_ints strides, int64_t offset,
                            tn_dtype dtype) {
     tni_layout layout;
-    if (!storage) {
-        tni_fail(TN_INVALID_ARGUMENT, "tn_from_storage: the storage is NULL");
-        return NULL;
-    }
+    if (!storage)
+        return tni_fail_null(TN_INVALID_ARGUMENT, "tn_from_storage: the storage is NULL");
     if (!tni_lay_out("tn_from_storage", sizes, strides, dtype, &layout))
         return NULL;
     char size_text[TNI_SHAPE_TEXT], stride_text[TNI_SHAPE_TEXT];
     int64_t item = tni_dtype_size(dtype), start, end;
     if (offset < 0 || !tni_mul_i64(offset, item, &start) ||
-        !tni_add_i64(start, layout.bytes, &end) ||
-        (layout.numel && (uint64_t)end > storage->bytes)) {
-        tni_fail(TN_SHAPE,
-                 "tn_from_storage: sizes %s, strides %s, offset %lld of %s do not lie in a storage"
-                 " of %llu bytes",
-                 tni_shape_text(layout.rank, sizes.data, size_text),
-                 tni_shape_text(layout.rank, layout.strides, stride_text), (long long)offset,
-                 tn_dtype_name(dtype), (unsigned long long)storage->bytes);
-        return NULL;
-    }
+        !tni_add_i64(start, layout.bytes, &end) || (layout.numel && (uint64_t)end > storage->bytes))
+        return tni_fail_null(
+            TN_SHAPE,
+            "tn_from_storage: sizes %s, strides %s, offset %lld of %s do not lie in a storage"
+            " of %llu bytes",
+            tni_shape_text(layout.rank, sizes.data, size_text),
+            tni_shape_text(layout.rank, layout.strides, stride_text), (long long)offset,
+            tn_dtype_name(dtype), (unsigned long long)storage->bytes);
     /* Only a program's own memory can be; what the allocator gives out suits every dtype. */
-    if (layout.numel && (uintptr_t)storage->host % (uint64_t)item) {
-        tni_fail(TN_INVALID_ARGUMENT,
-                 "tn_from_storage: the storage begins at %p, which is no multiple of the %lld bytes"
-                 " of %s",
-                 storage->host, (long long)item, tn_dtype_name(dtype));
-        return NULL;
-    }
+    if (layout.numel && (uintptr_t)storage->host % (uint64_t)item)
+        return tni_fail_null(
+            TN_INVALID_ARGUMENT,
+            "tn_from_storage: the storage begins at %p, which is no multiple of the %lld bytes"
+            " of %s",
+            storage->host, (long long)item, tn_dtype_name(dtype));
     return tni_scope_push(tni_tensor_over(storage, dtype, layout.rank, sizes.data, layout.strides,
                                           layout.numel, storage->offset + (uint64_t)start));
 }
