@@ -7,16 +7,10 @@
 #include "core/ops/operators.h"
 
 /* t itself, or where it has another dtype, a cast of it that the list owns. */
-static inline tn_tensor *tni_as_dtype(tni_temps *temps, tn_tensor *t, tn_dtype dtype) {
-    return !t || t->view.dtype == dtype ? t : tni_then(temps, tni_to_dtype(t, dtype), t);
-}
+tn_tensor *tni_as_dtype(tni_temps *temps, tn_tensor *t, tn_dtype dtype);
 /* The same, from a half to f32. */
-static inline tn_tensor *tni_widened(tni_temps *temps, tn_tensor *t) {
-    return t && tni_is_half(t->view.dtype) ? tni_as_dtype(temps, t, TN_F32) : t;
-}
+tn_tensor *tni_widened(tni_temps *temps, tn_tensor *t);
 /* The same, owned. */
-static inline tn_tensor *tni_wide(tn_tensor *t) {
-    return t && tni_is_half(t->view.dtype) ? tni_to_dtype(t, TN_F32) : tni_keep_opt(t);
-}
+tn_tensor *tni_wide(tn_tensor *t);
 
 #endif
