@@ -157,7 +157,7 @@ tn_status tni_run_clamp_tensor(const tn_cell *args, tn_cell *rets) {
 
 /* div(self, other, rounding_mode). Of integers the floor, raised where something is left and the
  * quotient is negative. */
-tn_status tni_run_div_mode(const tn_cell *args, tn_cell *rets) {
+tn_status tni_run_div_tensor_mode(const tn_cell *args, tn_cell *rets) {
     tn_tensor *a = tni_arg_tensor(&args[0]), *b = tni_arg_tensor(&args[1]);
     tni_temps tmp = {0};
     if (args[2].v.string[0] == 'f')

@@ -383,7 +383,7 @@ tn_status tni_run_all_dim(const tn_cell *args, tn_cell *rets) {
 }
 
 /* norm(self, p, dim, keepdim) */
-tn_status tni_run_norm_dim(const tn_cell *args, tn_cell *rets) {
+tn_status tni_run_norm_scalaropt_dim(const tn_cell *args, tn_cell *rets) {
     tn_tensor *self = tni_arg_tensor(&args[0]);
     tn_ints dim = tni_arg_ints(&args[2]);
     bool keepdim = args[3].v.boolean;
