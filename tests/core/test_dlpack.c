@@ -356,8 +356,10 @@ static void a_consumer_may_end_it_in_any_thread(void **state) {
 
 /* Every allocation fails in turn: an error, the other's tensor still the other's, nothing left. */
 static bool exchange(int which) {
-    DLManagedTensorVersioned m = others(), *out = NULL;
+    static DLManagedTensorVersioned m; /* until its deleter is called, after this returns */
+    DLManagedTensorVersioned *out = NULL;
     tn_tensor *t = NULL;
+    m = others();
     if (which == 0) {
         t = tn_from_dlpack(&m, TN_DLPACK_SHARE);
     } else if (which == 1) {
