@@ -251,10 +251,10 @@ typedef struct tni_derivative {
     uint32_t nondifferentiable_outputs; /* mask: indices and the like */
 } tni_derivative;
 
-/* The handler of the Autograd key for operators with a derivative (op->info gives it), for those
- * without (records a node that fails in backward, by name), and of InplaceOrView. */
-/* The same for an operator without a formula that has a decomposition: the values are the kernel's,
- * where the device has one, and the history is the decomposition's. */
+/* The handlers of the Autograd key for an operator without a formula that has a decomposition (the
+ * values are the kernel's, where the device has one, and the history is the decomposition's), and
+ * for all others: with a derivative (op->info gives it), or without (records a node that fails in
+ * backward, by name); and the handler of InplaceOrView. */
 tn_status tni_autograd_decomposed(const tn_op *op, tn_keyset keys, const tn_cell *args,
                                   tn_cell *rets, void *user);
 tn_status tni_autograd_handler(const tn_op *op, tn_keyset keys, const tn_cell *args, tn_cell *rets,

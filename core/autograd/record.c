@@ -159,10 +159,13 @@ tn_status tni_autograd_decomposed(const tn_op *op, tn_keyset keys, const tn_cell
         return tni_dispatch(op, below, args, rets);
     tn_cell histories[TNI_MAX_RETS] = {{0}};
     tn_status status = TNI_NOT_SUPPORTED;
-    if (info->kernel >= 0) { /* recording must not change the bits */
-        tni_kernel_or_nothing = op;
+    /* Recording must not change the bits. A form that writes its argument would have written what the
+     * history is then computed from. */
+    if (info->kernel >= 0 && info->form == TNI_FORM_FUNCTIONAL) {
+        const tn_cell *outer = tni_kernel_or_nothing;
+        tni_kernel_or_nothing = args;
         status = tni_dispatch(op, below, args, rets);
-        tni_kernel_or_nothing = NULL;
+        tni_kernel_or_nothing = outer;
     }
     if (status == TN_OK) {
         status = tni_run_as(op, tni_promoted(op, args), args, histories);

@@ -122,12 +122,12 @@ tn_status tni_run_as(const tn_op *op, tn_dtype dtype, const tn_cell *args, tn_ce
     return status == TN_OK && widens ? narrow(op, dtype, rets) : status;
 }
 
-TNI_TLS const tn_op *tni_kernel_or_nothing;
+TNI_TLS const tn_cell *tni_kernel_or_nothing;
 
 tn_status tni_without_kernel(const tn_op *op, tni_device *device, tn_dtype dtype,
                              const tn_cell *args, tn_cell *rets) {
     const tni_op_info *info = tni_info(op);
-    if (tni_kernel_or_nothing == op)
+    if (tni_kernel_or_nothing == args)
         return TNI_NOT_SUPPORTED;
     tni_note(info->run ? TN_PROFILE_DECOMPOSITION : TN_PROFILE_FALLBACK);
     if (!info->run)

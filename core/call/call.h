@@ -83,9 +83,9 @@ tn_status tni_run_as(const tn_op *op, tn_dtype dtype, const tn_cell *args, tn_ce
 /* The dtype argument where there is one and it is given, else what the tensors promote to. */
 tn_dtype tni_promoted(const tn_op *op, const tn_cell *args);
 
-/* While it names an operator, a call of that which finds no kernel is TNI_NOT_SUPPORTED, without an
- * error, and nothing is done. */
-extern TNI_TLS const tn_op *tni_kernel_or_nothing;
+/* The call with these arguments is TNI_NOT_SUPPORTED where it finds no kernel, without an error, and
+ * nothing is done. By its arguments, as the kernel may call the same operator. */
+extern TNI_TLS const tn_cell *tni_kernel_or_nothing;
 
 /* No kernel for these dtypes: decomposition, else the fallback policy. */
 tn_status tni_without_kernel(const tn_op *op, tni_device *device, tn_dtype dtype,
