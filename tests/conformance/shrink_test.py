@@ -90,6 +90,13 @@ class Shrink(unittest.TestCase):
         again = self.run_it(*words, "--seconds", 1)
         self.assertRegex(again.stdout, r"fuzz: \d+ cases, [1-9]\d* findings")
 
+    def test_lines_without_parameters(self) -> None:
+        for seed in (1, 3):  # these draw some within a second
+            out = self.run_it(CONFORM, "fuzz", GOOD, "--seed", seed, "--seconds", 2)
+            self.assertEqual(out.returncode, 0, out.stdout + out.stderr)
+        out = self.run_it(CONFORM, "run", GOOD, "process/life-init")
+        self.assertIn("process/life-init needs times=, as in 'process/life-init times=100'", out.stdout)
+
 
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1])

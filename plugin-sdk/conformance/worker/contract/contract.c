@@ -70,6 +70,19 @@ static const tc_contract_row *find(const tc_contract_row *const *tables, size_t 
     return NULL;
 }
 
+/* A line has the parameters that the row's has. */
+static bool is_complete(const tc_contract_row *row, tc_contract *k) {
+    for (const char *at = row->params; *at; at += strspn(at, " ")) {
+        char name[32];
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(at, "="), at);
+        if (!tc_case_get(k->c, name))
+            return TC_CASE_ERROR(k->out, "%s/%s needs %s=, as in '%s/%s %s'", k->c->class,
+                                 row->name, name, k->c->class, row->name, row->params);
+        at += strcspn(at, " ");
+    }
+    return true;
+}
+
 static void run_row(const tc_contract_row *row, tc_contract *k) {
     tn_requirement requirement;
     const char *text;
@@ -77,6 +90,8 @@ static void run_row(const tc_contract_row *row, tc_contract *k) {
         TC_CASE_ERROR(k->out, "there is no case %s/%s", k->c->class, k->c->subject);
         return;
     }
+    if (!is_complete(row, k))
+        return;
     tc_host_forget();
     row->run(k);
     tc_release(k, NULL);

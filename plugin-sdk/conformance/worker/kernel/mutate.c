@@ -90,6 +90,8 @@ static void change_value(tc_draft *d, tc_random *r) {
     enum { N_POSITIVE = 6 };
     static const char *const numbers[] = {"0", "1", "2", "3", "0.5", "7", "-1", "-2", "-0.5"};
     static const char *const shares[] = {"0.001", "0.1", "0.25", "0.5", "0.9"};
+    if (d->n == 0)
+        return;
     uint32_t at = (uint32_t)tc_below(r, d->n);
     const char *value = d->at[at].value, *name = d->at[at].name;
     tn_dtype dtype;
