@@ -95,7 +95,7 @@ class Shrink(unittest.TestCase):
             out = self.run_it(CONFORM, "fuzz", GOOD, "--seed", seed, "--seconds", 2)
             self.assertEqual(out.returncode, 0, out.stdout + out.stderr)
         out = self.run_it(CONFORM, "run", GOOD, "process/life-init")
-        self.assertIn("process/life-init needs times=, as in 'process/life-init times=100'", out.stdout)
+        self.assertIn("process/life-init needs times=, as in 'process/life-init times=100'", out.stderr)
 
 
 if __name__ == "__main__":
