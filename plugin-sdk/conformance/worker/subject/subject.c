@@ -9,7 +9,7 @@
     (s->broken = (requirement), snprintf(why, TC_MESSAGE, __VA_ARGS__), false)
 
 const char *tc_tn_status_name(tn_status status) {
-#define NAME(name, value, text) "TN_" #name,
+#define NAME(NAME, value, name, text) "TN_" #NAME,
     static const char *const names[] = {TN_STATUS_MAP(NAME)};
 #undef NAME
     return status >= 0 && status < TN_STATUS_COUNT ? names[status] : "a status that is none";
@@ -83,7 +83,7 @@ static bool start(tc_subject *s, const char *path, uint32_t index, const tn_host
     s->max_allocation = (uint64_t)tc_subject_property(s, index, TN_PROP_MAX_ALLOCATION, 0);
     s->dtypes = (uint64_t)tc_subject_property(s, index, TN_PROP_DTYPES, (int64_t)TN_DTYPES_ALL);
     s->flushes = (uint64_t)tc_subject_property(s, index, TN_PROP_FLUSHES_SUBNORMALS, 0);
-    s->host_memory = tc_subject_property(s, index, TN_PROP_HOST_MEMORY, 0) != 0;
+    s->host_memory = tc_subject_property(s, index, TN_PROP_UNIFIED_MEMORY, 0) != 0;
     if (!s->ops->streams)
         return true;
     status = s->ops->streams->create(s->device, 0, &s->stream);
