@@ -19,20 +19,20 @@ static tn_pstream *guard_stream(tni_watch *w, tn_pdevice *device, bool *out_ok) 
     *out_ok = true;
     if (!w->real.devices.streams)
         return NULL;
-    pthread_mutex_lock(&w->lock);
+    pthread_mutex_lock(&tni_records_lock);
     tni_record *d = tni_record_find(w, TNI_RECORD_DEVICE, (uintptr_t)device);
     tn_pstream *stream = d ? d->guard_stream : NULL;
-    pthread_mutex_unlock(&w->lock);
+    pthread_mutex_unlock(&tni_records_lock);
     if (stream)
         return stream;
     if (w->real.streams.create(device, 0, &stream) != TN_OK || !stream)
         return *out_ok = false, NULL;
-    pthread_mutex_lock(&w->lock);
+    pthread_mutex_lock(&tni_records_lock);
     d = tni_record_find(w, TNI_RECORD_DEVICE, (uintptr_t)device);
     tn_pstream *other = d ? d->guard_stream : NULL;
     if (d && !other)
         d->guard_stream = stream;
-    pthread_mutex_unlock(&w->lock);
+    pthread_mutex_unlock(&tni_records_lock);
     if (!other)
         return stream;
     w->real.streams.destroy(stream); /* another thread was first */
@@ -74,12 +74,12 @@ static void guard_check(tni_watch *w, tn_pdevice *device, const tni_record *m, c
 }
 
 void tni_guards_finish(tni_watch *w, tn_pdevice *device) {
-    pthread_mutex_lock(&w->lock);
+    pthread_mutex_lock(&tni_records_lock);
     tni_record *d = tni_record_find(w, TNI_RECORD_DEVICE, (uintptr_t)device);
     tn_pstream *stream = d ? d->guard_stream : NULL;
     if (d)
         d->guard_stream = NULL;
-    pthread_mutex_unlock(&w->lock);
+    pthread_mutex_unlock(&tni_records_lock);
     if (stream)
         w->real.streams.destroy(stream);
 }
@@ -126,27 +126,29 @@ static void judge_alloc(tni_watch *w, const tni_record *d, int32_t space, const 
 static tn_status keep(tni_watch *w, tn_pdevice *device, const tni_record *d, int32_t space,
                       uint64_t bytes, bool guarded, tn_memory memory, void *host) {
     overlap o = {.host = host, .bytes = bytes};
-    pthread_mutex_lock(&w->lock);
+    tni_record like = {.kind = TNI_RECORD_MEMORY,
+                       .key = memory,
+                       .device = (uintptr_t)device,
+                       .space = space,
+                       .bytes = bytes,
+                       .host = host,
+                       .guarded = guarded};
+    pthread_mutex_lock(&tni_records_lock);
     const tni_record *twin = tni_memory_find(w, device, space, memory);
     if (host)
         tni_record_each(w, find_overlap, &o);
-    tni_record *r = tni_record_add(w, TNI_RECORD_MEMORY, memory, (uintptr_t)device);
-    if (r) {
-        r->space = space;
-        r->bytes = bytes;
-        r->host = host;
-        r->guarded = guarded;
-    }
-    pthread_mutex_unlock(&w->lock);
+    bool kept = tni_record_add(w, &like);
+    pthread_mutex_unlock(&tni_records_lock);
     judge_alloc(w, d, space, twin, &o, memory);
-    if (r)
+    if (kept)
         return TN_OK;
     w->real.memory.free(device, space, memory);
     return tni_error_plugin(TN_OUT_OF_MEMORY, "no host memory to check an allocation");
 }
 
-tn_status tni_watched_alloc(tni_watch *w, tn_pdevice *device, int32_t space, uint64_t bytes,
-                            tn_memory *out_memory, void **out_host) {
+static tn_status memory_alloc(tn_pdevice *device, int32_t space, uint64_t bytes,
+                              tn_memory *out_memory, void **out_host) {
+    tni_watch *w = tni_watch_of(TNI_RECORD_DEVICE, device);
     tni_frame f;
     tni_record d;
     const char *slot = "memory->alloc";
@@ -186,13 +188,14 @@ tn_status tni_watched_alloc(tni_watch *w, tn_pdevice *device, int32_t space, uin
     return status;
 }
 
-void tni_watched_free(tni_watch *w, tn_pdevice *device, int32_t space, tn_memory memory) {
+static void memory_free(tn_pdevice *device, int32_t space, tn_memory memory) {
+    tni_watch *w = tni_watch_of(TNI_RECORD_DEVICE, device);
     tni_frame f;
     tni_record d, m = {0}, pending = {0};
     const char *slot = "memory->free";
     if (!tni_live_device(w, slot, "", device, &d))
         return;
-    pthread_mutex_lock(&w->lock);
+    pthread_mutex_lock(&tni_records_lock);
     tni_record *r = tni_memory_find(w, device, space, memory);
     bool elsewhere = !r && tni_record_find(w, TNI_RECORD_MEMORY, memory);
     if (r) {
@@ -203,7 +206,7 @@ void tni_watched_free(tni_watch *w, tn_pdevice *device, int32_t space, tn_memory
         /* Before the call: after it the handle may be another allocation's. */
         tni_record_remove(w, r);
     }
-    pthread_mutex_unlock(&w->lock);
+    pthread_mutex_unlock(&tni_records_lock);
     if (!m.key) {
         tni_finding(w, TNI_TENON, slot, "",
                     elsewhere ? "memory %#" PRIx64 " is of another device, or of another space"
@@ -224,7 +227,8 @@ void tni_watched_free(tni_watch *w, tn_pdevice *device, int32_t space, tn_memory
     tni_leave(&f);
 }
 
-tn_status tni_watched_info(tni_watch *w, tn_pdevice *device, tn_memory_info *out) {
+static tn_status memory_info(tn_pdevice *device, tn_memory_info *out) {
+    tni_watch *w = tni_watch_of(TNI_RECORD_DEVICE, device);
     tni_frame f;
     tni_record d;
     const char *slot = "memory->info";
@@ -261,12 +265,12 @@ static bool check_place(tni_watch *w, const char *slot, tn_pdevice *device, tn_p
 /* A range of an allocation. */
 static bool check_range(tni_watch *w, const char *slot, tn_pdevice *device, tn_memory memory,
                         uint64_t offset, uint64_t bytes) {
-    pthread_mutex_lock(&w->lock);
+    pthread_mutex_lock(&tni_records_lock);
     const tni_record *m = tni_memory_of(w, device, memory);
     bool found = m != NULL;
     uint64_t there = m ? m->bytes : 0, serial = m ? m->serial : 0;
     bool elsewhere = !m && tni_record_find(w, TNI_RECORD_MEMORY, memory);
-    pthread_mutex_unlock(&w->lock);
+    pthread_mutex_unlock(&tni_records_lock);
     if (!found)
         tni_finding(w, TNI_TENON, slot, "",
                     elsewhere ? "memory %#" PRIx64 " is of another device"
@@ -301,18 +305,19 @@ static bool is_pinned_there(tni_watch *w, tni_record *r, void *user) {
 static bool note_use(tni_watch *w, tn_pdevice *device, tn_pstream *stream, tn_memory memory,
                      const void *host) {
     address a = {.host = host};
-    pthread_mutex_lock(&w->lock);
+    pthread_mutex_lock(&tni_records_lock);
     tni_note_work(w, stream, tni_memory_of(w, device, memory));
     if (host)
         tni_record_each(w, is_pinned_there, &a);
     if (a.found)
         tni_note_work(w, stream, a.found);
-    pthread_mutex_unlock(&w->lock);
+    pthread_mutex_unlock(&tni_records_lock);
     return a.found != NULL;
 }
 
-tn_status tni_watched_write(tni_watch *w, tn_pdevice *device, tn_pstream *stream, tn_memory dst,
-                            uint64_t dst_offset, const void *src, uint64_t bytes) {
+static tn_status memory_write(tn_pdevice *device, tn_pstream *stream, tn_memory dst,
+                              uint64_t dst_offset, const void *src, uint64_t bytes) {
+    tni_watch *w = tni_watch_of(TNI_RECORD_DEVICE, device);
     tni_frame f;
     tni_record d;
     const char *slot = "memory->write";
@@ -329,15 +334,16 @@ tn_status tni_watched_write(tni_watch *w, tn_pdevice *device, tn_pstream *stream
 
 /* A read into pageable memory has waited for all that was queued before. */
 static void stream_passed(tni_watch *w, tn_pstream *stream, tni_clock *clock, bool passed) {
-    pthread_mutex_lock(&w->lock);
+    pthread_mutex_lock(&tni_records_lock);
     if (passed)
         tni_clock_passed(w, clock);
     tni_clock_free(clock);
-    pthread_mutex_unlock(&w->lock);
+    pthread_mutex_unlock(&tni_records_lock);
 }
 
-tn_status tni_watched_read(tni_watch *w, tn_pdevice *device, tn_pstream *stream, void *dst,
-                           tn_memory src, uint64_t src_offset, uint64_t bytes) {
+static tn_status memory_read(tn_pdevice *device, tn_pstream *stream, void *dst, tn_memory src,
+                             uint64_t src_offset, uint64_t bytes) {
+    tni_watch *w = tni_watch_of(TNI_RECORD_DEVICE, device);
     tni_frame f;
     tni_record d;
     const char *slot = "memory->read";
@@ -346,11 +352,11 @@ tn_status tni_watched_read(tni_watch *w, tn_pdevice *device, tn_pstream *stream,
         return tni_watch_refuse("memory->read: device, stream, memory or range is not there");
     bool pinned = note_use(w, device, stream, src, dst);
     tni_clock clock = {0};
-    pthread_mutex_lock(&w->lock);
+    pthread_mutex_lock(&tni_records_lock);
     const tni_record *s = tni_record_find(w, TNI_RECORD_STREAM, (uintptr_t)stream);
     if (s)
         tni_mark_stream(w, s, &clock);
-    pthread_mutex_unlock(&w->lock);
+    pthread_mutex_unlock(&tni_records_lock);
     tni_enter(&f, w, slot, NULL);
     tn_status status =
         tni_answer(&f, w->real.memory.read(device, stream, dst, src, src_offset, bytes), 0);
@@ -359,9 +365,10 @@ tn_status tni_watched_read(tni_watch *w, tn_pdevice *device, tn_pstream *stream,
     return status;
 }
 
-tn_status tni_watched_copy(tni_watch *w, tn_pdevice *device, tn_pstream *stream, tn_memory dst,
-                           uint64_t dst_offset, tn_memory src, uint64_t src_offset,
-                           uint64_t bytes) {
+static tn_status memory_copy(tn_pdevice *device, tn_pstream *stream, tn_memory dst,
+                             uint64_t dst_offset, tn_memory src, uint64_t src_offset,
+                             uint64_t bytes) {
+    tni_watch *w = tni_watch_of(TNI_RECORD_DEVICE, device);
     tni_frame f;
     tni_record d;
     const char *slot = "memory->copy";
@@ -383,9 +390,10 @@ tn_status tni_watched_copy(tni_watch *w, tn_pdevice *device, tn_pstream *stream,
     return status;
 }
 
-tn_status tni_watched_copy_peer(tni_watch *w, tn_pdevice *device, tn_pstream *stream, tn_memory dst,
-                                uint64_t dst_offset, tn_pdevice *src_device, tn_memory src,
-                                uint64_t src_offset, uint64_t bytes) {
+static tn_status memory_copy_peer(tn_pdevice *device, tn_pstream *stream, tn_memory dst,
+                                  uint64_t dst_offset, tn_pdevice *src_device, tn_memory src,
+                                  uint64_t src_offset, uint64_t bytes) {
+    tni_watch *w = tni_watch_of(TNI_RECORD_DEVICE, device);
     tni_frame f;
     tni_record d, other;
     const char *slot = "memory->copy_peer";
@@ -407,8 +415,9 @@ tn_status tni_watched_copy_peer(tni_watch *w, tn_pdevice *device, tn_pstream *st
     return status;
 }
 
-tn_status tni_watched_fill(tni_watch *w, tn_pdevice *device, tn_pstream *stream, tn_memory dst,
-                           uint64_t dst_offset, uint32_t value, uint64_t bytes) {
+static tn_status memory_fill(tn_pdevice *device, tn_pstream *stream, tn_memory dst,
+                             uint64_t dst_offset, uint32_t value, uint64_t bytes) {
+    tni_watch *w = tni_watch_of(TNI_RECORD_DEVICE, device);
     tni_frame f;
     tni_record d;
     const char *slot = "memory->fill";
@@ -422,3 +431,17 @@ tn_status tni_watched_fill(tni_watch *w, tn_pdevice *device, tn_pstream *stream,
     tni_note_loss(w, device, d.lost, status, slot, "");
     return status;
 }
+
+/* ---- the table --------------------------------------------------------------------------- */
+
+const tn_memory_ops tni_checked_memory = {
+    .alloc = memory_alloc,
+    .free = memory_free,
+    .write = memory_write,
+    .read = memory_read,
+    .copy = memory_copy,
+    .copy_peer = memory_copy_peer,
+    .fill = memory_fill,
+    .info = memory_info,
+};
+TN_LAST_MEMBER(tn_memory_ops, info);

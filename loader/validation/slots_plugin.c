@@ -23,24 +23,10 @@ static bool add_block(tni_watch *w, tni_record *r, void *user) {
 
 static block_sum blocks_of(tni_watch *w) {
     block_sum sum = {0};
-    pthread_mutex_lock(&w->lock);
+    pthread_mutex_lock(&tni_records_lock);
     tni_record_each(w, add_block, &sum);
-    pthread_mutex_unlock(&w->lock);
+    pthread_mutex_unlock(&tni_records_lock);
     return sum;
-}
-
-static void check_self(const tni_watch *w) {
-    if (!w->self) {
-        tni_finding(w, TNP_INIT_RESULT, "init", "", "succeeded with *out_self NULL");
-        return;
-    }
-    for (int i = 0; i < TNI_MAX_WATCHES; i++) {
-        const tni_watch *other = &tni_watches[i];
-        if (other != w && other->used && atomic_load(&other->state) == TNI_WATCH_STARTED &&
-            other->self == w->self)
-            tni_finding(w, TNP_INIT_RESULT, "init", "", "gave out %p, which is the self of %s",
-                        (void *)w->self, other->name);
-    }
 }
 
 /* An id that nobody has. */
@@ -50,23 +36,33 @@ static void probe_extension(tni_watch *w) {
                     "answered an id that it cannot know, 'tenon.unknown/1', with a table");
 }
 
-tn_status tni_watched_init(tni_watch *w, const tn_host *host, const char *path, tn_pself **out) {
+static tn_status plugin_init(const tn_host *host, const char *path, tn_pself **out) {
+    tni_watch *w = tni_watch_of(TNI_RECORD_HOST, host);
     tni_frame f;
     tni_process_before process;
-    if (atomic_load(&w->state) != TNI_WATCH_LOADED)
-        tni_finding(w, TNI_TENON, "init", "", "called on a plugin that was started already");
+    if (!w || atomic_load(&w->state) != TNI_WATCH_LOADED)
+        tni_finding(w, TNI_TENON, "init", "",
+                    w ? "called on a plugin that was started already"
+                      : "called with another host than the one for query");
+    if (!w)
+        return tni_watch_refuse("init: the host is no plugin's");
     block_sum before = blocks_of(w);
     tni_one_thread_enter(w, "init");
     tni_process_begin(w, &process);
     atomic_store(&w->state, TNI_WATCH_INIT);
     tni_enter(&f, w, "init", NULL);
-    tn_status status = tni_answer(&f, w->real.plugin.init(&w->proxy.host, path, out), 0);
+    tn_status status = tni_answer(&f, w->real.plugin.init(host, path, out), 0);
     tni_process_end(w, &process, "init", "", 1);
+    if (status == TN_OK) {
+        tni_record like = {.kind = TNI_RECORD_SELF, .key = (uintptr_t)*out};
+        status = tni_handle_keep(w, &like, TNP_INIT_RESULT, "init");
+        if (status != TN_OK)
+            w->real.plugin.shutdown(*out);
+    }
     w->self = status == TN_OK ? *out : NULL;
     atomic_store(&w->state, status == TN_OK ? TNI_WATCH_STARTED : TNI_WATCH_LOADED);
     tni_one_thread_leave(w);
     if (status == TN_OK) {
-        check_self(w);
         probe_extension(w);
         return status;
     }
@@ -79,33 +75,32 @@ tn_status tni_watched_init(tni_watch *w, const tn_host *host, const char *path, 
     return status;
 }
 
-static bool not_a_block(tni_watch *w, tni_record *r, void *user) {
-    if (r->kind != TNI_RECORD_BLOCK)
+static bool left_open(tni_watch *w, tni_record *r, void *user) {
+    if (r->kind != TNI_RECORD_HOST && r->kind != TNI_RECORD_BLOCK)
         tni_record_remove(w, r);
     return true;
 }
 
-void tni_watched_shutdown(tni_watch *w, tn_pself *self) {
+static void plugin_shutdown(tn_pself *self) {
+    tni_watch *w = tni_watch_of(TNI_RECORD_SELF, self);
     tni_frame f;
-    if (!tni_expect_started(w, "shutdown"))
+    if (!tni_expect_started(w, "shutdown", self))
         return;
-    if (self != w->self)
-        tni_finding(w, TNI_TENON, "shutdown", "", "self is %p, but init gave out %p", (void *)self,
-                    (void *)w->self);
     if (w->n_alive[TNI_RECORD_DEVICE])
         tni_finding(w, TNI_TENON, "shutdown", "", "%" PRIu64 " devices are still open",
                     w->n_alive[TNI_RECORD_DEVICE]);
     tni_one_thread_enter(w, "shutdown");
     atomic_store(&w->state, TNI_WATCH_SHUTDOWN);
+    /* Before the call: after it the self may be another plugin's. */
+    pthread_mutex_lock(&tni_records_lock);
+    tni_record_each(w, left_open, NULL);
+    pthread_mutex_unlock(&tni_records_lock);
     tni_enter(&f, w, "shutdown", NULL);
     w->real.plugin.shutdown(self);
     tni_leave(&f);
     atomic_store(&w->state, TNI_WATCH_LOADED);
     w->self = NULL;
     tni_one_thread_leave(w);
-    pthread_mutex_lock(&w->lock);
-    tni_record_each(w, not_a_block, NULL);
-    pthread_mutex_unlock(&w->lock);
     block_sum left = blocks_of(w);
     if (left.n)
         tni_finding(w, TNP_HOST_ALLOC_RETURNED, "shutdown", "",
@@ -115,9 +110,10 @@ void tni_watched_shutdown(tni_watch *w, tn_pself *self) {
     tni_process_settle(w);
 }
 
-const void *tni_watched_extension(tni_watch *w, tn_pself *self, const char *id) {
+static const void *plugin_extension(tn_pself *self, const char *id) {
+    tni_watch *w = tni_watch_of(TNI_RECORD_SELF, self);
     tni_frame f;
-    if (!tni_expect_started(w, "extension"))
+    if (!tni_expect_started(w, "extension", self))
         return NULL;
     tni_enter(&f, w, "extension", NULL);
     const void *table = w->real.plugin.extension(self, id);
@@ -127,11 +123,12 @@ const void *tni_watched_extension(tni_watch *w, tn_pself *self, const char *id) 
 
 /* ---- devices ----------------------------------------------------------------------------- */
 
-tn_status tni_watched_count(tni_watch *w, tn_pself *self, uint32_t *out) {
+static tn_status device_count(tn_pself *self, uint32_t *out) {
+    tni_watch *w = tni_watch_of(TNI_RECORD_SELF, self);
     tni_frame f;
     tni_process_before process;
     const char *slot = "devices->count";
-    if (!tni_expect_started(w, slot))
+    if (!tni_expect_started(w, slot, self))
         return tni_watch_refuse("devices->count: the plugin is not started");
     tni_one_thread_enter(w, slot);
     tni_process_begin(w, &process);
@@ -152,35 +149,12 @@ static int64_t integer_of(tni_watch *w, uint32_t index, int32_t property, int64_
                                                                                       : fallback;
 }
 
-static bool note_device(tni_watch *w, uint32_t index, tn_pdevice *device) {
-    uint64_t alignment = (uint64_t)integer_of(w, index, TN_PROP_ALIGNMENT, 64);
-    uint64_t max_allocation = (uint64_t)integer_of(w, index, TN_PROP_MAX_ALLOCATION, 0);
-    uint64_t dtypes = (uint64_t)integer_of(w, index, TN_PROP_DTYPES, TN_DTYPES_ALL);
-    bool host_memory = integer_of(w, index, TN_PROP_HOST_MEMORY, 0) != 0;
-    pthread_mutex_lock(&w->lock);
-    tni_record *twin = tni_record_find(w, TNI_RECORD_DEVICE, (uintptr_t)device);
-    uint32_t twin_index = twin ? twin->index : 0;
-    tni_record *r = twin ? twin : tni_record_add(w, TNI_RECORD_DEVICE, (uintptr_t)device, 0);
-    if (r && !twin) {
-        r->index = index;
-        r->alignment = alignment ? alignment : 1;
-        r->max_allocation = max_allocation;
-        r->dtypes = dtypes;
-        r->host_memory = host_memory;
-    }
-    pthread_mutex_unlock(&w->lock);
-    if (twin)
-        tni_finding(w, TNP_OPEN_DEVICE, "devices->open", "",
-                    "device %u was given the handle %p, which is that of device %u, still open",
-                    index, (void *)device, twin_index);
-    return r != NULL;
-}
-
-tn_status tni_watched_open(tni_watch *w, tn_pself *self, uint32_t index, tn_pdevice **out) {
+static tn_status device_open(tn_pself *self, uint32_t index, tn_pdevice **out) {
+    tni_watch *w = tni_watch_of(TNI_RECORD_SELF, self);
     tni_frame f;
     tni_process_before process;
     const char *slot = "devices->open";
-    if (!tni_expect_started(w, slot))
+    if (!tni_expect_started(w, slot, self))
         return tni_watch_refuse("devices->open: the plugin is not started");
     if (index >= w->n_devices)
         tni_finding(w, TNI_TENON, slot, "", "index %u, but count said %u devices", index,
@@ -193,15 +167,22 @@ tn_status tni_watched_open(tni_watch *w, tn_pself *self, uint32_t index, tn_pdev
     tni_one_thread_leave(w);
     if (status != TN_OK)
         return status;
-    if (!*out) {
-        tni_finding(w, TNP_OPEN_DEVICE, slot, "", "succeeded with *out_device NULL");
-        return tni_error_plugin(TN_INTERNAL, "devices->open succeeded without a device");
+    int64_t alignment = integer_of(w, index, TN_PROP_ALIGNMENT, 64);
+    tni_record like = {
+        .kind = TNI_RECORD_DEVICE,
+        .key = (uintptr_t)*out,
+        .index = index,
+        .alignment = alignment ? (uint64_t)alignment : 1,
+        .max_allocation = (uint64_t)integer_of(w, index, TN_PROP_MAX_ALLOCATION, 0),
+        .dtypes = (uint64_t)integer_of(w, index, TN_PROP_DTYPES, TN_DTYPES_ALL),
+        .host_memory = integer_of(w, index, TN_PROP_HOST_MEMORY, 0) != 0,
+    };
+    status = tni_handle_keep(w, &like, TNP_OPEN_DEVICE, slot);
+    if (status != TN_OK && *out) {
+        w->real.devices.close(*out);
+        *out = NULL;
     }
-    if (note_device(w, index, *out))
-        return TN_OK;
-    w->real.devices.close(*out);
-    *out = NULL;
-    return tni_error_plugin(TN_OUT_OF_MEMORY, "no host memory to check a device");
+    return status;
 }
 
 typedef struct leftovers {
@@ -220,7 +201,8 @@ static bool count_left(tni_watch *w, tni_record *r, void *user) {
     return true;
 }
 
-void tni_watched_close(tni_watch *w, tn_pdevice *device) {
+static void device_close(tn_pdevice *device) {
+    tni_watch *w = tni_watch_of(TNI_RECORD_DEVICE, device);
     tni_frame f;
     tni_record d;
     const char *slot = "devices->close";
@@ -228,12 +210,12 @@ void tni_watched_close(tni_watch *w, tn_pdevice *device) {
         return;
     tni_guards_finish(w, device);
     leftovers left = {.device = (uintptr_t)device};
-    pthread_mutex_lock(&w->lock);
+    pthread_mutex_lock(&tni_records_lock);
     tni_record_each(w, count_left, &left);
     tni_record *r = tni_record_find(w, TNI_RECORD_DEVICE, (uintptr_t)device);
     if (r)
         tni_record_remove(w, r);
-    pthread_mutex_unlock(&w->lock);
+    pthread_mutex_unlock(&tni_records_lock);
     uint64_t *n = left.n;
     if (n[TNI_RECORD_STREAM] || n[TNI_RECORD_EVENT] || n[TNI_RECORD_MEMORY])
         tni_finding(w, TNI_TENON, slot, "",
@@ -288,11 +270,11 @@ static const char *why_wrong(int32_t property, const tn_cell *value) {
     }
 }
 
-tn_status tni_watched_property(tni_watch *w, tn_pself *self, uint32_t index, int32_t property,
-                               tn_cell *out) {
+static tn_status device_property(tn_pself *self, uint32_t index, int32_t property, tn_cell *out) {
+    tni_watch *w = tni_watch_of(TNI_RECORD_SELF, self);
     tni_frame f;
     const char *slot = "devices->property";
-    if (!tni_expect_started(w, slot))
+    if (!tni_expect_started(w, slot, self))
         return tni_watch_refuse("devices->property: the plugin is not started");
     if (index >= w->n_devices)
         tni_finding(w, TNI_TENON, slot, "", "index %u, but count said %u devices", index,
@@ -333,7 +315,8 @@ static const tni_watched_kernel *watched(const tni_watch *w, const tn_kernel *ke
     return NULL;
 }
 
-tn_status tni_watched_supports(tni_watch *w, tn_pdevice *device, const tn_kernel *kernel) {
+static tn_status device_supports(tn_pdevice *device, const tn_kernel *kernel) {
+    tni_watch *w = tni_watch_of(TNI_RECORD_DEVICE, device);
     tni_frame f;
     tni_record d;
     const char *slot = "devices->supports";
@@ -360,3 +343,21 @@ tn_status tni_watched_supports(tni_watch *w, tn_pdevice *device, const tn_kernel
                     tn_status_name(status));
     return status;
 }
+
+/* ---- the tables -------------------------------------------------------------------------- */
+
+const tn_plugin tni_checked_plugin = {
+    .init = plugin_init,
+    .shutdown = plugin_shutdown,
+    .extension = plugin_extension,
+};
+TN_LAST_MEMBER(tn_plugin, extension);
+
+const tn_device_ops tni_checked_devices = {
+    .count = device_count,
+    .open = device_open,
+    .close = device_close,
+    .property = device_property,
+    .supports = device_supports,
+};
+TN_LAST_MEMBER(tn_device_ops, events);
