@@ -41,7 +41,7 @@ enum {
 
 /* A set of points in streams, one per stream: "stream 3 up to its 17th piece of work". */
 typedef struct tni_point {
-    uint64_t stream; /* the record's serial */
+    uint64_t stream, serial; /* the record's key and serial */
     uint64_t work;
 } tni_point;
 typedef struct tni_clock {
@@ -212,10 +212,9 @@ tni_record *tni_memory_of(tni_watch *watch, const void *device, tn_memory memory
 tni_record *tni_record_add(tni_watch *watch, const tni_record *like);
 /* A handle is remembered until it is given out again or the watch ends. */
 void tni_record_remove(tni_watch *watch, tni_record *record);
-/* Calls fn for every record until it answers false. fn may remove the record it is given. */
-void tni_record_each(tni_watch *watch, bool (*fn)(tni_watch *watch, tni_record *record, void *user),
-                     void *user);
-/* Frees them all. */
+/* The next that is alive, the first after NULL. */
+tni_record *tni_record_next(tni_watch *watch, const tni_record *after);
+/* Frees them all; takes the lock. */
 void tni_records_forget(tni_watch *watch);
 
 /* Takes the lock, looks up, and copies out without the clock; false, and reported as Tenon's doing,
@@ -234,8 +233,7 @@ void tni_note_loss(tni_watch *watch, tn_pdevice *device, bool was_lost, tn_statu
 /* ---- order: under the lock of records ------------------------------------------------------- */
 
 void tni_clock_free(tni_clock *clock);
-/* A point, or all points of `from`, added to a clock. */
-void tni_clock_add(tni_watch *watch, tni_clock *clock, uint64_t stream, uint64_t work);
+/* All points of `from`, added to a clock. */
 void tni_clock_merge(tni_watch *watch, tni_clock *clock, const tni_clock *from);
 
 /* One more piece of work on the stream, which uses `memory` (NULL: none). */

@@ -13,8 +13,8 @@
 static const char *const kind_names[] = {"host",  "self",   "device", "stream",
                                          "event", "memory", "block"};
 
-enum { BUCKET_BITS = 10 };
-static tni_record *buckets[1 << BUCKET_BITS];
+enum { BUCKET_BITS = 10, N_BUCKETS = 1 << BUCKET_BITS };
+static tni_record *buckets[N_BUCKETS];
 
 pthread_mutex_t tni_records_lock = PTHREAD_MUTEX_INITIALIZER;
 
@@ -83,19 +83,19 @@ void tni_record_remove(tni_watch *w, tni_record *r) {
         take_out(r);
 }
 
-void tni_record_each(tni_watch *w, bool (*fn)(tni_watch *, tni_record *, void *), void *user) {
-    for (int i = 0; i < 1 << BUCKET_BITS; i++) {
-        for (tni_record *r = buckets[i], *next; r; r = next) {
-            next = r->next;
-            if (r->watch == w && !r->gone && !fn(w, r, user))
-                return;
-        }
+tni_record *tni_record_next(tni_watch *w, const tni_record *after) {
+    tni_record **bucket = after ? bucket_of(after->key) : buckets;
+    for (tni_record *r = after ? after->next : *bucket;; r = *bucket) {
+        while (r && (r->watch != w || r->gone))
+            r = r->next;
+        if (r || ++bucket == buckets + N_BUCKETS)
+            return r;
     }
 }
 
 void tni_records_forget(tni_watch *w) {
     pthread_mutex_lock(&tni_records_lock);
-    for (int i = 0; i < 1 << BUCKET_BITS; i++) {
+    for (int i = 0; i < N_BUCKETS; i++) {
         for (tni_record *r = buckets[i], *next; r; r = next) {
             next = r->next;
             if (r->watch == w)
@@ -141,37 +141,30 @@ tn_status tni_handle_keep(tni_watch *w, const tni_record *like, int requirement,
     return kept ? TN_OK : tni_error_plugin(TN_OUT_OF_MEMORY, "no host memory to check a handle");
 }
 
-typedef enum verdict { FOUND, MISSING, FOREIGN } verdict;
-
-static verdict look_up(tni_watch *w, tni_record_kind kind, const void *handle, const void *device,
-                       tni_record *out) {
+/* NULL as device: any. */
+static bool check(tni_watch *w, const char *slot, const char *op, tni_record_kind kind,
+                  const void *handle, const void *device, tni_record *out) {
+    const char *name = kind_names[kind];
     pthread_mutex_lock(&tni_records_lock);
     const tni_record *r = w ? tni_record_find(w, kind, (uintptr_t)handle) : NULL;
-    verdict v = !r ? MISSING : device && r->device != (uintptr_t)device ? FOREIGN : FOUND;
     if (r) {
         const tni_record *d = tni_record_find(w, TNI_RECORD_DEVICE, r->device);
         *out = *r;
         out->lost = r->lost || (d && d->lost);
         out->clock = (tni_clock){0};
-        out->next = NULL;
     }
     pthread_mutex_unlock(&tni_records_lock);
-    return v;
-}
-
-static bool check(tni_watch *w, const char *slot, const char *op, tni_record_kind kind,
-                  const void *handle, const void *device, tni_record *out) {
-    verdict v = look_up(w, kind, handle, device, out);
-    const char *name = kind_names[kind];
-    if (v == MISSING)
-        tni_finding(w, TNI_TENON, slot, op, "%s %p is not alive: it was %s before, or %s", name,
-                    handle, kind == TNI_RECORD_DEVICE ? "closed" : "destroyed",
-                    w ? "this plugin never gave it out" : "it is no plugin's");
-    else if (v == FOREIGN)
+    if (r && (!device || out->device == (uintptr_t)device))
+        return true;
+    if (r)
         tni_finding(w, TNI_TENON, slot, op,
                     "%s %p (the plugin's %s number %" PRIu64 ") is of another device than the call",
                     name, handle, name, out->serial);
-    return v == FOUND;
+    else
+        tni_finding(w, TNI_TENON, slot, op, "%s %p is not alive: it was %s before, or %s", name,
+                    handle, kind == TNI_RECORD_DEVICE ? "closed" : "destroyed",
+                    w ? "this plugin never gave it out" : "it is no plugin's");
+    return false;
 }
 
 bool tni_live_device(tni_watch *w, const char *slot, const char *op, tn_pdevice *device,

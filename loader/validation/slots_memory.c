@@ -86,64 +86,48 @@ void tni_guards_finish(tni_watch *w, tn_pdevice *device) {
 
 /* ---- allocations ------------------------------------------------------------------------- */
 
-typedef struct overlap {
-    const char *host;
-    uint64_t bytes;
-    uint64_t serial; /* of who has a byte of it; 0: nobody */
-} overlap;
-
-static bool find_overlap(tni_watch *w, tni_record *r, void *user) {
-    overlap *o = user;
-    if (r->kind == TNI_RECORD_MEMORY && r->host && r->host < o->host + o->bytes &&
-        o->host < r->host + r->bytes)
-        o->serial = r->serial;
-    return !o->serial;
+/* The allocation that has a byte of this range of the host's, or NULL. Under the lock. */
+static tni_record *memory_at(tni_watch *w, const char *host, uint64_t bytes) {
+    tni_record *r = NULL;
+    while (host && (r = tni_record_next(w, r)))
+        if (r->kind == TNI_RECORD_MEMORY && r->host && r->host < host + bytes &&
+            host < r->host + r->bytes)
+            break;
+    return r;
 }
 
-/* What must hold of an allocation that succeeded. */
-static void judge_alloc(tni_watch *w, const tni_record *d, int32_t space, const tni_record *twin,
-                        const overlap *o, tn_memory memory) {
+/* What must hold of an allocation that succeeded; `overlap`: who has a byte of it, or 0. */
+static void judge_alloc(tni_watch *w, const tni_record *d, const tni_record *m, bool twin,
+                        uint64_t overlap) {
     const char *slot = "memory->alloc";
     if (twin)
         tni_finding(w, TNP_ALLOC_HANDLE, slot, "",
-                    "gave out the handle %#" PRIx64 ", which is alive already", memory);
-    if (o->serial)
+                    "gave out the handle %#" PRIx64 ", which is alive already", m->key);
+    if (overlap)
         tni_finding(w, TNP_ALLOC_HANDLE, slot, "",
                     "the host pointer %p of %" PRIu64 " bytes overlaps allocation number %" PRIu64
                     ", which is alive",
-                    (const void *)o->host, o->bytes, o->serial);
-    if (o->host && (uintptr_t)o->host % d->alignment)
+                    (void *)m->host, m->bytes, overlap);
+    if (m->host && (uintptr_t)m->host % d->alignment)
         tni_finding(w, TNP_ALLOC_ALIGNMENT, slot, "",
-                    "the host pointer %p is not aligned to %" PRIu64, (const void *)o->host,
+                    "the host pointer %p is not aligned to %" PRIu64, (void *)m->host,
                     d->alignment);
-    if (!o->host && space == TN_SPACE_PINNED)
+    if (!m->host && m->space == TN_SPACE_PINNED)
         tni_finding(w, TNP_ALLOC_HOST_POINTER, slot, "", "pinned memory without a host pointer");
-    if (!o->host && space == TN_SPACE_DEVICE && d->host_memory)
+    if (!m->host && m->space == TN_SPACE_DEVICE && d->host_memory)
         tni_finding(w, TNP_PROPERTY_HOST_MEMORY, slot, "",
                     "memory without a host pointer on a device with TN_PROP_HOST_MEMORY");
 }
 
-static tn_status keep(tni_watch *w, tn_pdevice *device, const tni_record *d, int32_t space,
-                      uint64_t bytes, bool guarded, tn_memory memory, void *host) {
-    overlap o = {.host = host, .bytes = bytes};
-    tni_record like = {.kind = TNI_RECORD_MEMORY,
-                       .key = memory,
-                       .device = (uintptr_t)device,
-                       .space = space,
-                       .bytes = bytes,
-                       .host = host,
-                       .guarded = guarded};
+static bool keep(tni_watch *w, const tni_record *d, const tni_record *m) {
     pthread_mutex_lock(&tni_records_lock);
-    const tni_record *twin = tni_memory_find(w, device, space, memory);
-    if (host)
-        tni_record_each(w, find_overlap, &o);
-    bool kept = tni_record_add(w, &like);
+    bool twin = tni_memory_find(w, (void *)(uintptr_t)d->key, m->space, m->key);
+    const tni_record *other = memory_at(w, m->host, m->bytes);
+    uint64_t overlap = other ? other->serial : 0;
+    bool kept = tni_record_add(w, m);
     pthread_mutex_unlock(&tni_records_lock);
-    judge_alloc(w, d, space, twin, &o, memory);
-    if (kept)
-        return TN_OK;
-    w->real.memory.free(device, space, memory);
-    return tni_error_plugin(TN_OUT_OF_MEMORY, "no host memory to check an allocation");
+    judge_alloc(w, d, m, twin, overlap);
+    return kept;
 }
 
 static tn_status memory_alloc(tn_pdevice *device, int32_t space, uint64_t bytes,
@@ -180,12 +164,19 @@ static tn_status memory_alloc(tn_pdevice *device, int32_t space, uint64_t bytes,
     }
     if (extra)
         extra = guard_set(w, device, *out_memory, bytes, *out_host) ? extra : 0;
-    status = keep(w, device, &d, space, bytes, extra != 0, *out_memory, *out_host);
-    if (status != TN_OK) {
-        *out_memory = 0;
-        *out_host = NULL;
-    }
-    return status;
+    tni_record m = {.kind = TNI_RECORD_MEMORY,
+                    .key = *out_memory,
+                    .device = (uintptr_t)device,
+                    .space = space,
+                    .bytes = bytes,
+                    .host = *out_host,
+                    .guarded = extra != 0};
+    if (keep(w, &d, &m))
+        return TN_OK;
+    w->real.memory.free(device, space, *out_memory);
+    *out_memory = 0;
+    *out_host = NULL;
+    return tni_error_plugin(TN_OUT_OF_MEMORY, "no host memory to check an allocation");
 }
 
 static void memory_free(tn_pdevice *device, int32_t space, tn_memory memory) {
@@ -287,32 +278,18 @@ static bool check_range(tni_watch *w, const char *slot, tn_pdevice *device, tn_m
     return false;
 }
 
-typedef struct address {
-    const char *host;
-    tni_record *found;
-} address;
-
-static bool is_pinned_there(tni_watch *w, tni_record *r, void *user) {
-    address *a = user;
-    if (r->kind == TNI_RECORD_MEMORY && r->space == TN_SPACE_PINNED && r->host &&
-        a->host >= r->host && a->host < r->host + r->bytes)
-        a->found = r;
-    return !a->found;
-}
-
 /* Work on the stream that uses this memory, and the pinned memory at `host` if there is such. True
  * when there is. */
 static bool note_use(tni_watch *w, tn_pdevice *device, tn_pstream *stream, tn_memory memory,
                      const void *host) {
-    address a = {.host = host};
     pthread_mutex_lock(&tni_records_lock);
     tni_note_work(w, stream, tni_memory_of(w, device, memory));
-    if (host)
-        tni_record_each(w, is_pinned_there, &a);
-    if (a.found)
-        tni_note_work(w, stream, a.found);
+    tni_record *m = memory_at(w, host, 1);
+    bool is_pinned = m && m->space == TN_SPACE_PINNED;
+    if (is_pinned)
+        tni_note_work(w, stream, m);
     pthread_mutex_unlock(&tni_records_lock);
-    return a.found != NULL;
+    return is_pinned;
 }
 
 static tn_status memory_write(tn_pdevice *device, tn_pstream *stream, tn_memory dst,

@@ -11,20 +11,16 @@ typedef struct block_sum {
     uint64_t n, bytes, largest;
 } block_sum;
 
-static bool add_block(tni_watch *w, tni_record *r, void *user) {
-    block_sum *sum = user;
-    if (r->kind == TNI_RECORD_BLOCK) {
-        sum->n++;
-        sum->bytes += r->bytes;
-        sum->largest = r->bytes > sum->largest ? r->bytes : sum->largest;
-    }
-    return true;
-}
-
 static block_sum blocks_of(tni_watch *w) {
     block_sum sum = {0};
     pthread_mutex_lock(&tni_records_lock);
-    tni_record_each(w, add_block, &sum);
+    for (const tni_record *r = NULL; (r = tni_record_next(w, r));) {
+        if (r->kind != TNI_RECORD_BLOCK)
+            continue;
+        sum.n++;
+        sum.bytes += r->bytes;
+        sum.largest = r->bytes > sum.largest ? r->bytes : sum.largest;
+    }
     pthread_mutex_unlock(&tni_records_lock);
     return sum;
 }
@@ -75,12 +71,6 @@ static tn_status plugin_init(const tn_host *host, const char *path, tn_pself **o
     return status;
 }
 
-static bool left_open(tni_watch *w, tni_record *r, void *user) {
-    if (r->kind != TNI_RECORD_HOST && r->kind != TNI_RECORD_BLOCK)
-        tni_record_remove(w, r);
-    return true;
-}
-
 static void plugin_shutdown(tn_pself *self) {
     tni_watch *w = tni_watch_of(TNI_RECORD_SELF, self);
     tni_frame f;
@@ -93,7 +83,11 @@ static void plugin_shutdown(tn_pself *self) {
     atomic_store(&w->state, TNI_WATCH_SHUTDOWN);
     /* Before the call: after it the self may be another plugin's. */
     pthread_mutex_lock(&tni_records_lock);
-    tni_record_each(w, left_open, NULL);
+    for (tni_record *r = tni_record_next(w, NULL), *next; r; r = next) {
+        next = tni_record_next(w, r);
+        if (r->kind != TNI_RECORD_HOST && r->kind != TNI_RECORD_BLOCK)
+            tni_record_remove(w, r);
+    }
     pthread_mutex_unlock(&tni_records_lock);
     tni_enter(&f, w, "shutdown", NULL);
     w->real.plugin.shutdown(self);
@@ -185,22 +179,6 @@ static tn_status device_open(tn_pself *self, uint32_t index, tn_pdevice **out) {
     return status;
 }
 
-typedef struct leftovers {
-    uint64_t device;
-    uint64_t n[TNI_RECORD_BLOCK + 1];
-    uint64_t bytes;
-} leftovers;
-
-static bool count_left(tni_watch *w, tni_record *r, void *user) {
-    leftovers *left = user;
-    if (r->kind != TNI_RECORD_DEVICE && r->kind != TNI_RECORD_BLOCK && r->device == left->device) {
-        left->n[r->kind]++;
-        left->bytes += r->bytes;
-        tni_record_remove(w, r);
-    }
-    return true;
-}
-
 static void device_close(tn_pdevice *device) {
     tni_watch *w = tni_watch_of(TNI_RECORD_DEVICE, device);
     tni_frame f;
@@ -209,20 +187,24 @@ static void device_close(tn_pdevice *device) {
     if (!tni_live_device(w, slot, "", device, &d))
         return;
     tni_guards_finish(w, device);
-    leftovers left = {.device = (uintptr_t)device};
+    uint64_t n[TNI_RECORD_BLOCK + 1] = {0}, bytes = 0;
     pthread_mutex_lock(&tni_records_lock);
-    tni_record_each(w, count_left, &left);
-    tni_record *r = tni_record_find(w, TNI_RECORD_DEVICE, (uintptr_t)device);
-    if (r)
+    for (tni_record *r = tni_record_next(w, NULL), *next; r; r = next) {
+        next = tni_record_next(w, r);
+        bool is_it = r->kind == TNI_RECORD_DEVICE && r->key == (uintptr_t)device;
+        if (!is_it && r->device != (uintptr_t)device)
+            continue;
+        n[r->kind]++;
+        bytes += r->bytes;
         tni_record_remove(w, r);
+    }
     pthread_mutex_unlock(&tni_records_lock);
-    uint64_t *n = left.n;
     if (n[TNI_RECORD_STREAM] || n[TNI_RECORD_EVENT] || n[TNI_RECORD_MEMORY])
         tni_finding(w, TNI_TENON, slot, "",
                     "device %u still has %" PRIu64 " streams, %" PRIu64 " events and %" PRIu64
                     " allocations (%" PRIu64 " bytes)",
                     d.index, n[TNI_RECORD_STREAM], n[TNI_RECORD_EVENT], n[TNI_RECORD_MEMORY],
-                    left.bytes);
+                    bytes);
     tni_one_thread_enter(w, slot);
     tni_enter(&f, w, slot, NULL);
     w->real.devices.close(device);

@@ -118,36 +118,29 @@ static tn_pdevice *device_of(const tni_record *r) {
     return (tn_pdevice *)(uintptr_t)r->device;
 }
 
-static tn_status stream_query(tn_pstream *stream) {
+static tn_status ask_stream(tn_pstream *stream, bool waits) {
     tni_watch *w = tni_watch_of(TNI_RECORD_STREAM, stream);
     tni_frame f;
     tni_record s;
-    const char *slot = "streams->query";
+    const char *slot = waits ? "streams->synchronize" : "streams->query";
     if (!tni_live_stream(w, slot, "", NULL, stream, &s))
-        return tni_watch_refuse("streams->query: the stream is not alive");
+        return tni_watch_refuse("streams->query or synchronize: the stream is not alive");
     tni_clock clock = {0};
     clock_of(w, TNI_RECORD_STREAM, stream, &clock);
     tni_enter(&f, w, slot, NULL);
-    tn_status status = tni_answer(&f, w->real.streams.query(stream), TNI_MAY_WAIT);
+    tn_status status = waits ? tni_answer(&f, w->real.streams.synchronize(stream), 0)
+                             : tni_answer(&f, w->real.streams.query(stream), TNI_MAY_WAIT);
     settle(w, &clock, status != TN_NOT_READY && status != TN_DEVICE_LOST);
     tni_note_loss(w, device_of(&s), s.lost, status, slot, "");
     return status;
 }
 
+static tn_status stream_query(tn_pstream *stream) {
+    return ask_stream(stream, false);
+}
+
 static tn_status stream_synchronize(tn_pstream *stream) {
-    tni_watch *w = tni_watch_of(TNI_RECORD_STREAM, stream);
-    tni_frame f;
-    tni_record s;
-    const char *slot = "streams->synchronize";
-    if (!tni_live_stream(w, slot, "", NULL, stream, &s))
-        return tni_watch_refuse("streams->synchronize: the stream is not alive");
-    tni_clock clock = {0};
-    clock_of(w, TNI_RECORD_STREAM, stream, &clock);
-    tni_enter(&f, w, slot, NULL);
-    tn_status status = tni_answer(&f, w->real.streams.synchronize(stream), 0);
-    settle(w, &clock, status != TN_NOT_READY && status != TN_DEVICE_LOST);
-    tni_note_loss(w, device_of(&s), s.lost, status, slot, "");
-    return status;
+    return ask_stream(stream, true);
 }
 
 static void *stream_native_handle(tn_pstream *stream) {
@@ -248,38 +241,30 @@ static void judge_event(tni_watch *w, tn_pevent *event, const tni_record *before
                     "answered TN_NOT_READY for an event that was never recorded");
 }
 
-static tn_status event_query(tn_pevent *event) {
+static tn_status ask_event(tn_pevent *event, bool waits) {
     tni_watch *w = tni_watch_of(TNI_RECORD_EVENT, event);
     tni_frame f;
     tni_record e;
-    const char *slot = "events->query";
+    const char *slot = waits ? "events->synchronize" : "events->query";
     if (!tni_live_event(w, slot, event, &e))
-        return tni_watch_refuse("events->query: the event is not alive");
+        return tni_watch_refuse("events->query or synchronize: the event is not alive");
     tni_clock clock = {0};
     clock_of(w, TNI_RECORD_EVENT, event, &clock);
     tni_enter(&f, w, slot, NULL);
-    tn_status status = tni_answer(&f, w->real.events.query(event), TNI_MAY_WAIT);
+    tn_status status = waits ? tni_answer(&f, w->real.events.synchronize(event), 0)
+                             : tni_answer(&f, w->real.events.query(event), TNI_MAY_WAIT);
     settle(w, &clock, status == TN_OK);
-    if (status == TN_OK || status == TN_NOT_READY)
+    if (status == TN_OK || (status == TN_NOT_READY && !waits))
         judge_event(w, event, &e, status == TN_OK, slot);
     return status;
 }
 
+static tn_status event_query(tn_pevent *event) {
+    return ask_event(event, false);
+}
+
 static tn_status event_synchronize(tn_pevent *event) {
-    tni_watch *w = tni_watch_of(TNI_RECORD_EVENT, event);
-    tni_frame f;
-    tni_record e;
-    const char *slot = "events->synchronize";
-    if (!tni_live_event(w, slot, event, &e))
-        return tni_watch_refuse("events->synchronize: the event is not alive");
-    tni_clock clock = {0};
-    clock_of(w, TNI_RECORD_EVENT, event, &clock);
-    tni_enter(&f, w, slot, NULL);
-    tn_status status = tni_answer(&f, w->real.events.synchronize(event), 0);
-    settle(w, &clock, status == TN_OK);
-    if (status == TN_OK)
-        judge_event(w, event, &e, true, slot);
-    return status;
+    return ask_event(event, true);
 }
 
 static tn_status event_elapsed(tn_pevent *start, tn_pevent *end, double *out) {
