@@ -230,7 +230,7 @@ bool tni_live_event(tni_watch *watch, const char *slot, tn_pevent *event, tni_re
 void tni_note_loss(tni_watch *watch, tn_pdevice *device, bool was_lost, tn_status status,
                    const char *slot, const char *op);
 
-/* ---- order: under the lock of records ------------------------------------------------------- */
+/* ---- order: under the lock of records ---------------------------------------------------- */
 
 void tni_clock_free(tni_clock *clock);
 /* All points of `from`, added to a clock. */

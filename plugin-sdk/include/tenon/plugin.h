@@ -120,7 +120,8 @@ enum {
 /* ---- handles ----------------------------------------------------------------------------- */
 
 /* Incomplete here; a plugin completes them in its own source (`struct tn_pdevice { ... };`) and so
- * needs no cast. The host only stores and returns them. */
+ * needs no cast. The host only stores and returns them. A handle is not NULL, and none of its type that
+ * is alive is the same, of whichever plugin: it is the address of something of the plugin's. */
 typedef struct tn_pself tn_pself;     /* an initialised plugin */
 typedef struct tn_pdevice tn_pdevice; /* an open device */
 typedef struct tn_pstream tn_pstream; /* an in-order queue of a device */
