@@ -122,7 +122,7 @@ tn_status tni_handle_keep(tni_watch *w, const tni_record *like, int requirement,
     char owner[sizeof w->name];
     if (!like->key) {
         tni_finding(w, requirement, slot, "", "succeeded with *out_%s NULL", kind);
-        return tni_error_plugin(TN_INTERNAL, "a call succeeded and gave out no handle");
+        return tni_error_plugin(TN_ERR_INTERNAL, "a call succeeded and gave out no handle");
     }
     pthread_mutex_lock(&tni_records_lock);
     const tni_record *twin = find(NULL, like->kind, like->key, false);
@@ -137,8 +137,9 @@ tn_status tni_handle_keep(tni_watch *w, const tni_record *like, int requirement,
                     " of %s, still open",
                     like->key, kind, serial, owner);
     if (!is_own)
-        return tni_error_plugin(TN_INTERNAL, "a call gave out the handle of another plugin");
-    return kept ? TN_OK : tni_error_plugin(TN_OUT_OF_MEMORY, "no host memory to check a handle");
+        return tni_error_plugin(TN_ERR_INTERNAL, "a call gave out the handle of another plugin");
+    return kept ? TN_OK
+                : tni_error_plugin(TN_ERR_OUT_OF_MEMORY, "no host memory to check a handle");
 }
 
 /* NULL as device: any. */
@@ -167,26 +168,26 @@ static bool check(tni_watch *w, const char *slot, const char *op, tni_record_kin
     return false;
 }
 
-bool tni_live_device(tni_watch *w, const char *slot, const char *op, tn_pdevice *device,
+bool tni_live_device(tni_watch *w, const char *slot, const char *op, tn_device_impl *device,
                      tni_record *out) {
     return check(w, slot, op, TNI_RECORD_DEVICE, device, NULL, out);
 }
 
-bool tni_live_stream(tni_watch *w, const char *slot, const char *op, tn_pdevice *device,
-                     tn_pstream *stream, tni_record *out) {
+bool tni_live_stream(tni_watch *w, const char *slot, const char *op, tn_device_impl *device,
+                     tn_stream_impl *stream, tni_record *out) {
     return check(w, slot, op, TNI_RECORD_STREAM, stream, device, out);
 }
 
-bool tni_live_event(tni_watch *w, const char *slot, tn_pevent *event, tni_record *out) {
+bool tni_live_event(tni_watch *w, const char *slot, tn_event_impl *event, tni_record *out) {
     return check(w, slot, "", TNI_RECORD_EVENT, event, NULL, out);
 }
 
-void tni_note_loss(tni_watch *w, tn_pdevice *device, bool was_lost, tn_status status,
+void tni_note_loss(tni_watch *w, tn_device_impl *device, bool was_lost, tn_status status,
                    const char *slot, const char *op) {
-    if (was_lost && status != TN_DEVICE_LOST)
+    if (was_lost && status != TN_ERR_DEVICE_LOST)
         tni_finding(w, TNP_DEVICE_LOST_FAILS, slot, op,
                     "answered %d on a device that it had called lost before", status);
-    if (was_lost || status != TN_DEVICE_LOST)
+    if (was_lost || status != TN_ERR_DEVICE_LOST)
         return;
     pthread_mutex_lock(&tni_records_lock);
     tni_record *r = tni_record_find(w, TNI_RECORD_DEVICE, (uintptr_t)device);

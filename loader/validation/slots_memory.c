@@ -15,13 +15,13 @@ enum { GUARD_BYTE = 0xa5 };
 
 /* The stream that carries guards on this device; NULL on one without streams, or when none could be
  * had (`*out_ok` is then false). */
-static tn_pstream *guard_stream(tni_watch *w, tn_pdevice *device, bool *out_ok) {
+static tn_stream_impl *guard_stream(tni_watch *w, tn_device_impl *device, bool *out_ok) {
     *out_ok = true;
     if (!w->real.devices.streams)
         return NULL;
     pthread_mutex_lock(&tni_records_lock);
     tni_record *d = tni_record_find(w, TNI_RECORD_DEVICE, (uintptr_t)device);
-    tn_pstream *stream = d ? d->guard_stream : NULL;
+    tn_stream_impl *stream = d ? d->guard_stream : NULL;
     pthread_mutex_unlock(&tni_records_lock);
     if (stream)
         return stream;
@@ -29,7 +29,7 @@ static tn_pstream *guard_stream(tni_watch *w, tn_pdevice *device, bool *out_ok) 
         return *out_ok = false, NULL;
     pthread_mutex_lock(&tni_records_lock);
     d = tni_record_find(w, TNI_RECORD_DEVICE, (uintptr_t)device);
-    tn_pstream *other = d ? d->guard_stream : NULL;
+    tn_stream_impl *other = d ? d->guard_stream : NULL;
     if (d && !other)
         d->guard_stream = stream;
     pthread_mutex_unlock(&tni_records_lock);
@@ -39,27 +39,29 @@ static tn_pstream *guard_stream(tni_watch *w, tn_pdevice *device, bool *out_ok) 
     return other;
 }
 
-static bool guard_set(tni_watch *w, tn_pdevice *device, tn_memory memory, uint64_t bytes,
+static bool guard_set(tni_watch *w, tn_device_impl *device, tn_memory memory, uint64_t bytes,
                       char *host) {
     if (host) {
         memset(host + bytes, GUARD_BYTE, TNI_GUARD_BYTES);
         return true;
     }
     bool ok;
-    tn_pstream *stream = guard_stream(w, device, &ok);
+    tn_stream_impl *stream = guard_stream(w, device, &ok);
     if (!ok || w->real.memory.fill(device, stream, memory, bytes, GUARD_BYTE, TNI_GUARD_BYTES))
         return false;
     return !stream || w->real.streams.synchronize(stream) == TN_OK;
 }
 
-static void guard_check(tni_watch *w, tn_pdevice *device, const tni_record *m, const char *slot) {
+static void guard_check(tni_watch *w, tn_device_impl *device, const tni_record *m,
+                        const char *slot) {
     unsigned char bytes[TNI_GUARD_BYTES];
     if (m->host) {
         memcpy(bytes, m->host + m->bytes, sizeof bytes);
     } else {
         bool ok;
-        tn_pstream *stream = guard_stream(w, device, &ok);
-        if (!ok || w->real.memory.read(device, stream, bytes, m->key, m->bytes, sizeof bytes))
+        tn_stream_impl *stream = guard_stream(w, device, &ok);
+        if (!ok ||
+            w->real.memory.copy_to_host(device, stream, bytes, m->key, m->bytes, sizeof bytes))
             return;
     }
     for (uint64_t i = 0; i < sizeof bytes; i++) {
@@ -73,10 +75,10 @@ static void guard_check(tni_watch *w, tn_pdevice *device, const tni_record *m, c
     }
 }
 
-void tni_guards_finish(tni_watch *w, tn_pdevice *device) {
+void tni_guards_finish(tni_watch *w, tn_device_impl *device) {
     pthread_mutex_lock(&tni_records_lock);
     tni_record *d = tni_record_find(w, TNI_RECORD_DEVICE, (uintptr_t)device);
-    tn_pstream *stream = d ? d->guard_stream : NULL;
+    tn_stream_impl *stream = d ? d->guard_stream : NULL;
     if (d)
         d->guard_stream = NULL;
     pthread_mutex_unlock(&tni_records_lock);
@@ -115,8 +117,8 @@ static void judge_alloc(tni_watch *w, const tni_record *d, const tni_record *m, 
     if (!m->host && m->space == TN_SPACE_PINNED)
         tni_finding(w, TNP_ALLOC_HOST_POINTER, slot, "", "pinned memory without a host pointer");
     if (!m->host && m->space == TN_SPACE_DEVICE && d->host_memory)
-        tni_finding(w, TNP_PROPERTY_HOST_MEMORY, slot, "",
-                    "memory without a host pointer on a device with TN_PROP_HOST_MEMORY");
+        tni_finding(w, TNP_PROPERTY_UNIFIED_MEMORY, slot, "",
+                    "memory without a host pointer on a device with TN_PROP_UNIFIED_MEMORY");
 }
 
 static bool keep(tni_watch *w, const tni_record *d, const tni_record *m) {
@@ -130,7 +132,7 @@ static bool keep(tni_watch *w, const tni_record *d, const tni_record *m) {
     return kept;
 }
 
-static tn_status memory_alloc(tn_pdevice *device, int32_t space, uint64_t bytes,
+static tn_status memory_alloc(tn_device_impl *device, int32_t space, uint64_t bytes,
                               tn_memory *out_memory, void **out_host) {
     tni_watch *w = tni_watch_of(TNI_RECORD_DEVICE, device);
     tni_frame f;
@@ -173,17 +175,17 @@ static tn_status memory_alloc(tn_pdevice *device, int32_t space, uint64_t bytes,
                     .guarded = extra != 0};
     if (keep(w, &d, &m))
         return TN_OK;
-    w->real.memory.free(device, space, *out_memory);
+    w->real.memory.dealloc(device, space, *out_memory);
     *out_memory = 0;
     *out_host = NULL;
-    return tni_error_plugin(TN_OUT_OF_MEMORY, "no host memory to check an allocation");
+    return tni_error_plugin(TN_ERR_OUT_OF_MEMORY, "no host memory to check an allocation");
 }
 
-static void memory_free(tn_pdevice *device, int32_t space, tn_memory memory) {
+static void memory_free(tn_device_impl *device, int32_t space, tn_memory memory) {
     tni_watch *w = tni_watch_of(TNI_RECORD_DEVICE, device);
     tni_frame f;
     tni_record d, m = {0}, pending = {0};
-    const char *slot = "memory->free";
+    const char *slot = "memory->dealloc";
     if (!tni_live_device(w, slot, "", device, &d))
         return;
     pthread_mutex_lock(&tni_records_lock);
@@ -214,11 +216,11 @@ static void memory_free(tn_pdevice *device, int32_t space, tn_memory memory) {
     if (m.guarded && !d.lost)
         guard_check(w, device, &m, slot);
     tni_enter(&f, w, slot, NULL);
-    w->real.memory.free(device, space, memory);
+    w->real.memory.dealloc(device, space, memory);
     tni_leave(&f);
 }
 
-static tn_status memory_info(tn_pdevice *device, tn_memory_info *out) {
+static tn_status memory_info(tn_device_impl *device, tn_memory_info *out) {
     tni_watch *w = tni_watch_of(TNI_RECORD_DEVICE, device);
     tni_frame f;
     tni_record d;
@@ -241,8 +243,8 @@ static tn_status memory_info(tn_pdevice *device, tn_memory_info *out) {
 /* ---- transfers --------------------------------------------------------------------------- */
 
 /* The device and the stream of a transfer. */
-static bool check_place(tni_watch *w, const char *slot, tn_pdevice *device, tn_pstream *stream,
-                        tni_record *out_device) {
+static bool check_place(tni_watch *w, const char *slot, tn_device_impl *device,
+                        tn_stream_impl *stream, tni_record *out_device) {
     tni_record s;
     if (!tni_live_device(w, slot, "", device, out_device))
         return false;
@@ -254,7 +256,7 @@ static bool check_place(tni_watch *w, const char *slot, tn_pdevice *device, tn_p
 }
 
 /* A range of an allocation. */
-static bool check_range(tni_watch *w, const char *slot, tn_pdevice *device, tn_memory memory,
+static bool check_range(tni_watch *w, const char *slot, tn_device_impl *device, tn_memory memory,
                         uint64_t offset, uint64_t bytes) {
     pthread_mutex_lock(&tni_records_lock);
     const tni_record *m = tni_memory_of(w, device, memory);
@@ -280,7 +282,7 @@ static bool check_range(tni_watch *w, const char *slot, tn_pdevice *device, tn_m
 
 /* Work on the stream that uses this memory, and the pinned memory at `host` if there is such. True
  * when there is. */
-static bool note_use(tni_watch *w, tn_pdevice *device, tn_pstream *stream, tn_memory memory,
+static bool note_use(tni_watch *w, tn_device_impl *device, tn_stream_impl *stream, tn_memory memory,
                      const void *host) {
     pthread_mutex_lock(&tni_records_lock);
     tni_note_work(w, stream, tni_memory_of(w, device, memory));
@@ -292,25 +294,26 @@ static bool note_use(tni_watch *w, tn_pdevice *device, tn_pstream *stream, tn_me
     return is_pinned;
 }
 
-static tn_status memory_write(tn_pdevice *device, tn_pstream *stream, tn_memory dst,
+static tn_status memory_write(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
                               uint64_t dst_offset, const void *src, uint64_t bytes) {
     tni_watch *w = tni_watch_of(TNI_RECORD_DEVICE, device);
     tni_frame f;
     tni_record d;
-    const char *slot = "memory->write";
+    const char *slot = "memory->copy_from_host";
     if (!check_place(w, slot, device, stream, &d) ||
         !check_range(w, slot, device, dst, dst_offset, bytes))
-        return tni_watch_refuse("memory->write: device, stream, memory or range is not there");
+        return tni_watch_refuse(
+            "memory->copy_from_host: device, stream, memory or range is not there");
     note_use(w, device, stream, dst, src);
     tni_enter(&f, w, slot, NULL);
-    tn_status status =
-        tni_answer(&f, w->real.memory.write(device, stream, dst, dst_offset, src, bytes), 0);
+    tn_status status = tni_answer(
+        &f, w->real.memory.copy_from_host(device, stream, dst, dst_offset, src, bytes), 0);
     tni_note_loss(w, device, d.lost, status, slot, "");
     return status;
 }
 
 /* A read into pageable memory has waited for all that was queued before. */
-static void stream_passed(tni_watch *w, tn_pstream *stream, tni_clock *clock, bool passed) {
+static void stream_passed(tni_watch *w, tn_stream_impl *stream, tni_clock *clock, bool passed) {
     pthread_mutex_lock(&tni_records_lock);
     if (passed)
         tni_clock_passed(w, clock);
@@ -318,15 +321,16 @@ static void stream_passed(tni_watch *w, tn_pstream *stream, tni_clock *clock, bo
     pthread_mutex_unlock(&tni_records_lock);
 }
 
-static tn_status memory_read(tn_pdevice *device, tn_pstream *stream, void *dst, tn_memory src,
-                             uint64_t src_offset, uint64_t bytes) {
+static tn_status memory_read(tn_device_impl *device, tn_stream_impl *stream, void *dst,
+                             tn_memory src, uint64_t src_offset, uint64_t bytes) {
     tni_watch *w = tni_watch_of(TNI_RECORD_DEVICE, device);
     tni_frame f;
     tni_record d;
-    const char *slot = "memory->read";
+    const char *slot = "memory->copy_to_host";
     if (!check_place(w, slot, device, stream, &d) ||
         !check_range(w, slot, device, src, src_offset, bytes))
-        return tni_watch_refuse("memory->read: device, stream, memory or range is not there");
+        return tni_watch_refuse(
+            "memory->copy_to_host: device, stream, memory or range is not there");
     bool pinned = note_use(w, device, stream, src, dst);
     tni_clock clock = {0};
     pthread_mutex_lock(&tni_records_lock);
@@ -336,13 +340,13 @@ static tn_status memory_read(tn_pdevice *device, tn_pstream *stream, void *dst, 
     pthread_mutex_unlock(&tni_records_lock);
     tni_enter(&f, w, slot, NULL);
     tn_status status =
-        tni_answer(&f, w->real.memory.read(device, stream, dst, src, src_offset, bytes), 0);
+        tni_answer(&f, w->real.memory.copy_to_host(device, stream, dst, src, src_offset, bytes), 0);
     stream_passed(w, stream, &clock, status == TN_OK && !pinned && bytes > 0);
     tni_note_loss(w, device, d.lost, status, slot, "");
     return status;
 }
 
-static tn_status memory_copy(tn_pdevice *device, tn_pstream *stream, tn_memory dst,
+static tn_status memory_copy(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
                              uint64_t dst_offset, tn_memory src, uint64_t src_offset,
                              uint64_t bytes) {
     tni_watch *w = tni_watch_of(TNI_RECORD_DEVICE, device);
@@ -367,8 +371,8 @@ static tn_status memory_copy(tn_pdevice *device, tn_pstream *stream, tn_memory d
     return status;
 }
 
-static tn_status memory_copy_peer(tn_pdevice *device, tn_pstream *stream, tn_memory dst,
-                                  uint64_t dst_offset, tn_pdevice *src_device, tn_memory src,
+static tn_status memory_copy_peer(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
+                                  uint64_t dst_offset, tn_device_impl *src_device, tn_memory src,
                                   uint64_t src_offset, uint64_t bytes) {
     tni_watch *w = tni_watch_of(TNI_RECORD_DEVICE, device);
     tni_frame f;
@@ -387,12 +391,12 @@ static tn_status memory_copy_peer(tn_pdevice *device, tn_pstream *stream, tn_mem
                                   w->real.memory.copy_peer(device, stream, dst, dst_offset,
                                                            src_device, src, src_offset, bytes),
                                   TNI_MAY_DECLINE);
-    if (status != TN_UNSUPPORTED)
+    if (status != TN_ERR_UNSUPPORTED)
         tni_note_loss(w, device, d.lost, status, slot, "");
     return status;
 }
 
-static tn_status memory_fill(tn_pdevice *device, tn_pstream *stream, tn_memory dst,
+static tn_status memory_fill(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
                              uint64_t dst_offset, uint32_t value, uint64_t bytes) {
     tni_watch *w = tni_watch_of(TNI_RECORD_DEVICE, device);
     tni_frame f;
@@ -413,9 +417,9 @@ static tn_status memory_fill(tn_pdevice *device, tn_pstream *stream, tn_memory d
 
 const tn_memory_ops tni_checked_memory = {
     .alloc = memory_alloc,
-    .free = memory_free,
-    .write = memory_write,
-    .read = memory_read,
+    .dealloc = memory_free,
+    .copy_from_host = memory_write,
+    .copy_to_host = memory_read,
     .copy = memory_copy,
     .copy_peer = memory_copy_peer,
     .fill = memory_fill,

@@ -32,7 +32,7 @@ static void probe_extension(tni_watch *w) {
                     "answered an id that it cannot know, 'tenon.unknown/1', with a table");
 }
 
-static tn_status plugin_init(const tn_host *host, const char *path, tn_pself **out) {
+static tn_status plugin_init(const tn_host *host, const char *path, tn_instance **out) {
     tni_watch *w = tni_watch_of(TNI_RECORD_HOST, host);
     tni_frame f;
     tni_process_before process;
@@ -71,7 +71,7 @@ static tn_status plugin_init(const tn_host *host, const char *path, tn_pself **o
     return status;
 }
 
-static void plugin_shutdown(tn_pself *self) {
+static void plugin_shutdown(tn_instance *self) {
     tni_watch *w = tni_watch_of(TNI_RECORD_SELF, self);
     tni_frame f;
     if (!tni_expect_started(w, "shutdown", self))
@@ -104,7 +104,7 @@ static void plugin_shutdown(tn_pself *self) {
     tni_process_settle(w);
 }
 
-static const void *plugin_extension(tn_pself *self, const char *id) {
+static const void *plugin_extension(tn_instance *self, const char *id) {
     tni_watch *w = tni_watch_of(TNI_RECORD_SELF, self);
     tni_frame f;
     if (!tni_expect_started(w, "extension", self))
@@ -117,7 +117,7 @@ static const void *plugin_extension(tn_pself *self, const char *id) {
 
 /* ---- devices ----------------------------------------------------------------------------- */
 
-static tn_status device_count(tn_pself *self, uint32_t *out) {
+static tn_status device_count(tn_instance *self, uint32_t *out) {
     tni_watch *w = tni_watch_of(TNI_RECORD_SELF, self);
     tni_frame f;
     tni_process_before process;
@@ -143,7 +143,7 @@ static int64_t integer_of(tni_watch *w, uint32_t index, int32_t property, int64_
                                                                                       : fallback;
 }
 
-static tn_status device_open(tn_pself *self, uint32_t index, tn_pdevice **out) {
+static tn_status device_open(tn_instance *self, uint32_t index, tn_device_impl **out) {
     tni_watch *w = tni_watch_of(TNI_RECORD_SELF, self);
     tni_frame f;
     tni_process_before process;
@@ -169,7 +169,7 @@ static tn_status device_open(tn_pself *self, uint32_t index, tn_pdevice **out) {
         .alignment = alignment ? (uint64_t)alignment : 1,
         .max_allocation = (uint64_t)integer_of(w, index, TN_PROP_MAX_ALLOCATION, 0),
         .dtypes = (uint64_t)integer_of(w, index, TN_PROP_DTYPES, TN_DTYPES_ALL),
-        .host_memory = integer_of(w, index, TN_PROP_HOST_MEMORY, 0) != 0,
+        .host_memory = integer_of(w, index, TN_PROP_UNIFIED_MEMORY, 0) != 0,
     };
     status = tni_handle_keep(w, &like, TNP_OPEN_DEVICE, slot);
     if (status != TN_OK && *out) {
@@ -179,7 +179,7 @@ static tn_status device_open(tn_pself *self, uint32_t index, tn_pdevice **out) {
     return status;
 }
 
-static void device_close(tn_pdevice *device) {
+static void device_close(tn_device_impl *device) {
     tni_watch *w = tni_watch_of(TNI_RECORD_DEVICE, device);
     tni_frame f;
     tni_record d;
@@ -224,9 +224,9 @@ static bool same_value(const tn_cell *a, const tn_cell *b) {
 }
 
 static uint32_t tag_of(int32_t property) {
-    return property == TN_PROP_NAME          ? TN_CELL_STRING
-           : property == TN_PROP_HOST_MEMORY ? TN_CELL_BOOL
-                                             : TN_CELL_I64;
+    return property == TN_PROP_NAME             ? TN_CELL_STRING
+           : property == TN_PROP_UNIFIED_MEMORY ? TN_CELL_BOOL
+                                                : TN_CELL_I64;
 }
 
 /* What is wrong with a value; NULL when it is right. */
@@ -252,7 +252,8 @@ static const char *why_wrong(int32_t property, const tn_cell *value) {
     }
 }
 
-static tn_status device_property(tn_pself *self, uint32_t index, int32_t property, tn_cell *out) {
+static tn_status device_property(tn_instance *self, uint32_t index, int32_t property,
+                                 tn_cell *out) {
     tni_watch *w = tni_watch_of(TNI_RECORD_SELF, self);
     tni_frame f;
     const char *slot = "devices->property";
@@ -273,13 +274,13 @@ static tn_status device_property(tn_pself *self, uint32_t index, int32_t propert
         tni_finding(w, TNP_PROPERTY_STABLE, slot, "",
                     "property %d of device %u was answered in two ways", property, index);
     bool is_set = first.tag != unset.tag || first.n != unset.n || first.v.i64 != unset.v.i64;
-    if (status == TN_UNSUPPORTED && is_set)
+    if (status == TN_ERR_UNSUPPORTED && is_set)
         tni_finding(w, TNP_PROPERTY_UNKNOWN, slot, "",
-                    "answered TN_UNSUPPORTED to property %d and set *out_value", property);
+                    "answered TN_ERR_UNSUPPORTED to property %d and set *out_value", property);
     if (status != TN_OK)
         return status;
     const char *wrong =
-        property >= 0 && property <= TN_PROP_HOST_MEMORY ? why_wrong(property, &first) : NULL;
+        property >= 0 && property <= TN_PROP_UNIFIED_MEMORY ? why_wrong(property, &first) : NULL;
     if (wrong)
         tni_finding(w, TNP_PROPERTY_RANGE, slot, "",
                     "property %d of device %u: %s (tag %u, value %" PRId64 ")", property, index,
@@ -297,13 +298,13 @@ static const tni_watched_kernel *watched(const tni_watch *w, const tn_kernel *ke
     return NULL;
 }
 
-static tn_status device_supports(tn_pdevice *device, const tn_kernel *kernel) {
+static tn_status device_supports(tn_device_impl *device, const tn_kernel *kernel) {
     tni_watch *w = tni_watch_of(TNI_RECORD_DEVICE, device);
     tni_frame f;
     tni_record d;
-    const char *slot = "devices->supports";
+    const char *slot = "devices->accepts";
     if (!tni_live_device(w, slot, "", device, &d))
-        return tni_watch_refuse("devices->supports: the device is not open");
+        return tni_watch_refuse("devices->accepts: the device is not open");
     const tni_watched_kernel *k = watched(w, kernel);
     const char *op = kernel->op ? kernel->op : "";
     if (!k)
@@ -311,17 +312,17 @@ static tn_status device_supports(tn_pdevice *device, const tn_kernel *kernel) {
     const tn_kernel *record = k ? k->record : kernel;
     tni_one_thread_enter(w, slot);
     tni_enter(&f, w, slot, op);
-    tn_status status = tni_answer(&f, w->real.devices.supports(device, record), TNI_MAY_DECLINE);
+    tn_status status = tni_answer(&f, w->real.devices.accepts(device, record), TNI_MAY_DECLINE);
     tni_enter(&f, w, slot, op);
-    tn_status again = w->real.devices.supports(device, record);
+    tn_status again = w->real.devices.accepts(device, record);
     tni_leave(&f);
     tni_one_thread_leave(w);
     if (status != again)
         tni_finding(w, TNP_DEVICE_SUPPORTS, slot, op,
                     "answered %d and then %d to the same question", status, again);
-    if (status != TN_OK && status != TN_UNSUPPORTED)
+    if (status != TN_OK && status != TN_ERR_UNSUPPORTED)
         tni_finding(w, TNP_DEVICE_SUPPORTS, slot, op,
-                    "answered %s; only TN_OK and TN_UNSUPPORTED are answers",
+                    "answered %s; only TN_OK and TN_ERR_UNSUPPORTED are answers",
                     tn_status_name(status));
     return status;
 }

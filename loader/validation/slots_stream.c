@@ -16,7 +16,7 @@ static void drop(tni_watch *w, tni_record_kind kind, const void *handle) {
     pthread_mutex_unlock(&tni_records_lock);
 }
 
-static tn_status stream_create(tn_pdevice *device, int32_t priority, tn_pstream **out) {
+static tn_status stream_create(tn_device_impl *device, int32_t priority, tn_stream_impl **out) {
     tni_watch *w = tni_watch_of(TNI_RECORD_DEVICE, device);
     tni_frame f;
     tni_record d;
@@ -41,7 +41,7 @@ static tn_status stream_create(tn_pdevice *device, int32_t priority, tn_pstream 
     return status;
 }
 
-static void stream_destroy(tn_pstream *stream) {
+static void stream_destroy(tn_stream_impl *stream) {
     tni_watch *w = tni_watch_of(TNI_RECORD_STREAM, stream);
     tni_frame f;
     tni_record s;
@@ -54,7 +54,7 @@ static void stream_destroy(tn_pstream *stream) {
     tni_leave(&f);
 }
 
-static tn_status event_create(tn_pdevice *device, uint32_t flags, tn_pevent **out) {
+static tn_status event_create(tn_device_impl *device, uint32_t flags, tn_event_impl **out) {
     tni_watch *w = tni_watch_of(TNI_RECORD_DEVICE, device);
     tni_frame f;
     tni_record d;
@@ -80,7 +80,7 @@ static tn_status event_create(tn_pdevice *device, uint32_t flags, tn_pevent **ou
     return status;
 }
 
-static void event_destroy(tn_pevent *event) {
+static void event_destroy(tn_event_impl *event) {
     tni_watch *w = tni_watch_of(TNI_RECORD_EVENT, event);
     tni_frame f;
     tni_record e;
@@ -114,11 +114,11 @@ static void settle(tni_watch *w, tni_clock *clock, bool passed) {
     pthread_mutex_unlock(&tni_records_lock);
 }
 
-static tn_pdevice *device_of(const tni_record *r) {
-    return (tn_pdevice *)(uintptr_t)r->device;
+static tn_device_impl *device_of(const tni_record *r) {
+    return (tn_device_impl *)(uintptr_t)r->device;
 }
 
-static tn_status ask_stream(tn_pstream *stream, bool waits) {
+static tn_status ask_stream(tn_stream_impl *stream, bool waits) {
     tni_watch *w = tni_watch_of(TNI_RECORD_STREAM, stream);
     tni_frame f;
     tni_record s;
@@ -130,20 +130,20 @@ static tn_status ask_stream(tn_pstream *stream, bool waits) {
     tni_enter(&f, w, slot, NULL);
     tn_status status = waits ? tni_answer(&f, w->real.streams.synchronize(stream), 0)
                              : tni_answer(&f, w->real.streams.query(stream), TNI_MAY_WAIT);
-    settle(w, &clock, status != TN_NOT_READY && status != TN_DEVICE_LOST);
+    settle(w, &clock, status != TN_NOT_READY && status != TN_ERR_DEVICE_LOST);
     tni_note_loss(w, device_of(&s), s.lost, status, slot, "");
     return status;
 }
 
-static tn_status stream_query(tn_pstream *stream) {
+static tn_status stream_query(tn_stream_impl *stream) {
     return ask_stream(stream, false);
 }
 
-static tn_status stream_synchronize(tn_pstream *stream) {
+static tn_status stream_synchronize(tn_stream_impl *stream) {
     return ask_stream(stream, true);
 }
 
-static void *stream_native_handle(tn_pstream *stream) {
+static void *stream_native_handle(tn_stream_impl *stream) {
     tni_watch *w = tni_watch_of(TNI_RECORD_STREAM, stream);
     tni_record s;
     if (!tni_live_stream(w, "streams->native_handle", "", NULL, stream, &s))
@@ -153,7 +153,7 @@ static void *stream_native_handle(tn_pstream *stream) {
 
 /* ---- events ------------------------------------------------------------------------------ */
 
-static void record_begins(tni_watch *w, tn_pevent *event) {
+static void record_begins(tni_watch *w, tn_event_impl *event) {
     pthread_mutex_lock(&tni_records_lock);
     tni_record *e = tni_record_find(w, TNI_RECORD_EVENT, (uintptr_t)event);
     if (e) {
@@ -164,7 +164,8 @@ static void record_begins(tni_watch *w, tn_pevent *event) {
     pthread_mutex_unlock(&tni_records_lock);
 }
 
-static void record_ends(tni_watch *w, tn_pevent *event, tn_pstream *stream, tn_status status) {
+static void record_ends(tni_watch *w, tn_event_impl *event, tn_stream_impl *stream,
+                        tn_status status) {
     pthread_mutex_lock(&tni_records_lock);
     tni_record *e = tni_record_find(w, TNI_RECORD_EVENT, (uintptr_t)event);
     tni_record *s = tni_record_find(w, TNI_RECORD_STREAM, (uintptr_t)stream);
@@ -179,7 +180,7 @@ static void record_ends(tni_watch *w, tn_pevent *event, tn_pstream *stream, tn_s
     pthread_mutex_unlock(&tni_records_lock);
 }
 
-static tn_status event_record(tn_pevent *event, tn_pstream *stream) {
+static tn_status event_record(tn_event_impl *event, tn_stream_impl *stream) {
     tni_watch *w = tni_watch_of(TNI_RECORD_EVENT, event);
     tni_frame f;
     tni_record e, s;
@@ -196,7 +197,7 @@ static tn_status event_record(tn_pevent *event, tn_pstream *stream) {
     return status;
 }
 
-static tn_status event_wait(tn_pstream *stream, tn_pevent *event) {
+static tn_status event_wait(tn_stream_impl *stream, tn_event_impl *event) {
     tni_watch *w = tni_watch_of(TNI_RECORD_STREAM, stream);
     tni_frame f;
     tni_record e, s;
@@ -221,7 +222,7 @@ static tn_status event_wait(tn_pstream *stream, tn_pevent *event) {
 
 /* The plugin said that the event was passed, or not yet: does it fit what it said before? Only
  * where no record came between. */
-static void judge_event(tni_watch *w, tn_pevent *event, const tni_record *before, bool ready,
+static void judge_event(tni_watch *w, tn_event_impl *event, const tni_record *before, bool ready,
                         const char *slot) {
     bool undone = false, unmarked = false;
     pthread_mutex_lock(&tni_records_lock);
@@ -241,7 +242,7 @@ static void judge_event(tni_watch *w, tn_pevent *event, const tni_record *before
                     "answered TN_NOT_READY for an event that was never recorded");
 }
 
-static tn_status ask_event(tn_pevent *event, bool waits) {
+static tn_status ask_event(tn_event_impl *event, bool waits) {
     tni_watch *w = tni_watch_of(TNI_RECORD_EVENT, event);
     tni_frame f;
     tni_record e;
@@ -259,15 +260,15 @@ static tn_status ask_event(tn_pevent *event, bool waits) {
     return status;
 }
 
-static tn_status event_query(tn_pevent *event) {
+static tn_status event_query(tn_event_impl *event) {
     return ask_event(event, false);
 }
 
-static tn_status event_synchronize(tn_pevent *event) {
+static tn_status event_synchronize(tn_event_impl *event) {
     return ask_event(event, true);
 }
 
-static tn_status event_elapsed(tn_pevent *start, tn_pevent *end, double *out) {
+static tn_status event_elapsed(tn_event_impl *start, tn_event_impl *end, double *out) {
     tni_watch *w = tni_watch_of(TNI_RECORD_EVENT, start);
     tni_frame f;
     tni_record a, b;
@@ -284,7 +285,7 @@ static tn_status event_elapsed(tn_pevent *start, tn_pevent *end, double *out) {
     return status;
 }
 
-static void *event_native_handle(tn_pevent *event) {
+static void *event_native_handle(tn_event_impl *event) {
     tni_watch *w = tni_watch_of(TNI_RECORD_EVENT, event);
     tni_record e;
     if (!tni_live_event(w, "events->native_handle", event, &e))

@@ -55,7 +55,7 @@ static tni_point end_of(const tni_record *stream) {
     return (tni_point){stream->key, stream->serial, stream->queued};
 }
 
-void tni_note_work(tni_watch *w, tn_pstream *stream, tni_record *memory) {
+void tni_note_work(tni_watch *w, tn_stream_impl *stream, tni_record *memory) {
     tni_record *s = tni_record_find(w, TNI_RECORD_STREAM, (uintptr_t)stream);
     if (!stream || !s)
         return;

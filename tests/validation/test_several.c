@@ -27,64 +27,64 @@
 
 enum { N = 12 };
 
-struct tn_pstream {
+struct tn_stream_impl {
     int unused;
 };
-struct tn_pdevice {
+struct tn_device_impl {
     const tn_host *host;
-    tn_pstream *stream, own; /* what create gives out */
+    tn_stream_impl *stream, own; /* what create gives out */
 };
-struct tn_pself {
+struct tn_instance {
     const tn_host *host;
-    tn_pdevice *device, own; /* what open gives out */
+    tn_device_impl *device, own; /* what open gives out */
 };
 
-static struct tn_pself selfs[N];
-static _Thread_local tn_pself *next; /* what init gives out */
+static struct tn_instance selfs[N];
+static _Thread_local tn_instance *next; /* what init gives out */
 
-static tn_status init(const tn_host *host, const char *path, tn_pself **out) {
+static tn_status init(const tn_host *host, const char *path, tn_instance **out) {
     *out = next;
     next->host = host;
     return TN_OK;
 }
 
-static tn_status open_device(tn_pself *self, uint32_t index, tn_pdevice **out) {
+static tn_status open_device(tn_instance *self, uint32_t index, tn_device_impl **out) {
     *out = self->device;
     (*out)->host = self->host;
     return TN_OK;
 }
 
-static tn_status alloc_memory(tn_pdevice *device, int32_t space, uint64_t bytes,
+static tn_status alloc_memory(tn_device_impl *device, int32_t space, uint64_t bytes,
                               tn_memory *out_memory, void **out_host) {
     *out_host = device->host->alloc(device->host, bytes, 64);
     *out_memory = (uintptr_t)*out_host;
     return TN_OK;
 }
 
-static void free_memory(tn_pdevice *device, int32_t space, tn_memory memory) {
+static void free_memory(tn_device_impl *device, int32_t space, tn_memory memory) {
     device->host->dealloc(device->host, plain_at(memory, 0));
 }
 
 /* Breaks TNP-16. */
-static tn_status fill_silently(tn_pdevice *device, tn_pstream *stream, tn_memory dst,
+static tn_status fill_silently(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
                                uint64_t offset, uint32_t value, uint64_t bytes) {
-    return TN_INTERNAL;
+    return TN_ERR_INTERNAL;
 }
 
-static tn_status create(tn_pdevice *device, int32_t priority, tn_pstream **out) {
+static tn_status create(tn_device_impl *device, int32_t priority, tn_stream_impl **out) {
     *out = device->stream;
     return TN_OK;
 }
 
-static void destroy(tn_pstream *stream) {}
+static void destroy(tn_stream_impl *stream) {}
 
-static tn_status query(tn_pstream *stream) {
+static tn_status query(tn_stream_impl *stream) {
     return TN_OK;
 }
 
 static const tn_memory_ops memory_ops = {.struct_size = sizeof memory_ops,
                                          .alloc = alloc_memory,
-                                         .free = free_memory,
+                                         .dealloc = free_memory,
                                          .write = plain_write,
                                          .read = plain_read,
                                          .copy = plain_copy,
@@ -132,7 +132,8 @@ static int set_up(void **state) {
     }
     setenv("TENON_VALIDATE", "1", 1);
     tn_validation_clear();
-    tni_fail(TN_INTERNAL, "what stays from the first error on, and from the first line of the log");
+    tni_fail(TN_ERR_INTERNAL,
+             "what stays from the first error on, and from the first line of the log");
     tn_error_clear();
     tni_log_on(TN_LOG_ERROR, "validation");
     n_before = tni_alloc_outstanding();
@@ -163,9 +164,9 @@ typedef struct life {
     tni_watch *watch;
     const tn_plugin *table;
     const tn_device_ops *ops;
-    tn_pself *self;
-    tn_pdevice *device;
-    tn_pstream *stream;
+    tn_instance *self;
+    tn_device_impl *device;
+    tn_stream_impl *stream;
 } life;
 
 static tn_status start(life *l, int plugin, int self) {
@@ -228,7 +229,7 @@ static const tn_plugin_query_fn queries[N] = {QUERIES(NAME)};
 
 static void twelve_are_checked(void **state) {
     const tni_plugin *p[N];
-    tn_pdevice *device[N];
+    tn_device_impl *device[N];
     for (int i = 0; i < N; i++) {
         plugins[i].devices = &devices;
         next = &selfs[i];
@@ -244,7 +245,7 @@ static void twelve_are_checked(void **state) {
         p[i]->devices->memory->alloc(device[i], TN_SPACE_DEVICE, 8, &memory, &at);
         p[i]->devices->memory->fill(device[i], NULL, memory, 0, 0, 8);
         expect(TNP_FAIL_MESSAGE, ids[i], "memory->fill", "no message");
-        p[i]->devices->memory->free(device[i], TN_SPACE_DEVICE, memory);
+        p[i]->devices->memory->dealloc(device[i], TN_SPACE_DEVICE, memory);
     }
     for (int i = 0; i < N; i++)
         p[i]->devices->close(device[i]);
@@ -263,14 +264,14 @@ static void two_hosts_of_one_plugin_are_told_apart(void **state) {
     assert_int_equal(a.host.n_blocks, 1);
     assert_int_equal(b.host.n_blocks, 0);
     b.ops->memory->alloc(b.device, TN_SPACE_DEVICE, 8, &other, &at);
-    a.ops->memory->free(a.device, TN_SPACE_DEVICE, memory);
-    tn_pstream *old = a.stream;
+    a.ops->memory->dealloc(a.device, TN_SPACE_DEVICE, memory);
+    tn_stream_impl *old = a.stream;
     end(&a);
     assert_int_equal(b.host.n_blocks, 1);
-    b.ops->memory->free(b.device, TN_SPACE_DEVICE, other);
+    b.ops->memory->dealloc(b.device, TN_SPACE_DEVICE, other);
     assert_int_equal(b.ops->streams->query(b.stream), TN_OK);
     expect_nothing();
-    assert_int_equal(b.ops->streams->query(old), TN_STATE);
+    assert_int_equal(b.ops->streams->query(old), TN_ERR_STATE);
     expect(0, "(unknown plugin)", "streams->query", "is no plugin's");
     end(&b);
     expect_nothing();
@@ -280,9 +281,9 @@ static void a_destroyed_handle_is_its_plugins_until_given_out_again(void **state
     life a, b;
     live(&a, 0, 0);
     live(&b, 1, 1);
-    tn_pstream *old = b.stream;
+    tn_stream_impl *old = b.stream;
     b.ops->streams->destroy(old);
-    assert_int_equal(a.ops->streams->query(old), TN_STATE);
+    assert_int_equal(a.ops->streams->query(old), TN_ERR_STATE);
     expect(0, ids[1], "streams->query", "destroyed");
     a.ops->streams->destroy(a.stream);
     a.device->stream = old;
@@ -299,17 +300,17 @@ static void a_handle_that_another_plugin_has_is_refused(void **state) {
     life a, b, c;
     live(&a, 0, 0);
     live(&b, 1, 1);
-    tn_pstream *stream = NULL;
+    tn_stream_impl *stream = NULL;
     b.device->stream = a.stream;
-    assert_int_equal(b.ops->streams->create(b.device, 0, &stream), TN_INTERNAL);
+    assert_int_equal(b.ops->streams->create(b.device, 0, &stream), TN_ERR_INTERNAL);
     assert_null(stream);
     expect(TNP_STREAM_CREATE, ids[1], "streams->create", ids[0]);
-    tn_pdevice *device = NULL;
+    tn_device_impl *device = NULL;
     selfs[1].device = a.device;
-    assert_int_equal(b.ops->open(b.self, 0, &device), TN_INTERNAL);
+    assert_int_equal(b.ops->open(b.self, 0, &device), TN_ERR_INTERNAL);
     assert_null(device);
     expect(TNP_OPEN_DEVICE, ids[1], "devices->open", ids[0]);
-    assert_int_equal(start(&c, 2, 0), TN_INTERNAL);
+    assert_int_equal(start(&c, 2, 0), TN_ERR_INTERNAL);
     expect(TNP_INIT_RESULT, ids[2], "init", ids[0]);
     tni_watch_end(c.watch);
     end(&a);
@@ -324,12 +325,12 @@ static void a_handle_that_nobody_gave_out_is_refused(void **state) {
     void *at;
     live(&a, 0, 0);
     assert_int_equal(a.ops->memory->alloc(&selfs[1].own, TN_SPACE_DEVICE, 8, &memory, &at),
-                     TN_STATE);
+                     TN_ERR_STATE);
     expect(0, "(unknown plugin)", "memory->alloc", "no plugin's");
-    assert_int_equal(a.ops->count(&selfs[1], &n), TN_STATE);
+    assert_int_equal(a.ops->count(&selfs[1], &n), TN_ERR_STATE);
     expect(0, "(unknown plugin)", "devices->count", "no plugin gave out");
-    tn_pself *self;
-    assert_int_equal(a.table->init(&a.host.table, NULL, &self), TN_STATE);
+    tn_instance *self;
+    assert_int_equal(a.table->init(&a.host.table, NULL, &self), TN_ERR_STATE);
     expect(0, "(unknown plugin)", "init", "another host");
     end(&a);
     expect_nothing();
@@ -338,16 +339,16 @@ static void a_handle_that_nobody_gave_out_is_refused(void **state) {
 static void a_self_is_its_plugins_after_shutdown(void **state) {
     life a;
     uint32_t n;
-    tn_pself *self;
+    tn_instance *self;
     live(&a, 3, 0);
     a.ops->streams->destroy(a.stream);
     a.ops->close(a.device);
     a.table->shutdown(a.self);
-    assert_int_equal(a.ops->count(a.self, &n), TN_STATE);
+    assert_int_equal(a.ops->count(a.self, &n), TN_ERR_STATE);
     expect(0, ids[3], "devices->count", "after shutdown");
     next = &selfs[1];
     assert_int_equal(a.table->init(tni_watch_host(a.watch), NULL, &self), TN_OK);
-    assert_int_equal(a.ops->count(a.self, &n), TN_STATE);
+    assert_int_equal(a.ops->count(a.self, &n), TN_ERR_STATE);
     expect(0, ids[3], "devices->count", "after shutdown");
     assert_int_equal(a.ops->count(self, &n), TN_OK);
     a.table->shutdown(self);
@@ -386,7 +387,7 @@ static void *live_again_and_again(void *number) {
     for (int i = 0; i < ROUNDS; i++) {
         live(&l, *(int *)number, *(int *)number);
         l.ops->memory->alloc(l.device, TN_SPACE_DEVICE, 8, &memory, &at);
-        l.ops->memory->free(l.device, TN_SPACE_DEVICE, memory);
+        l.ops->memory->dealloc(l.device, TN_SPACE_DEVICE, memory);
         l.ops->streams->query(l.stream);
         end(&l);
     }
