@@ -181,7 +181,7 @@ static tn_status memory_alloc(tn_device_impl *device, int32_t space, uint64_t by
     return tni_error_plugin(TN_ERR_OUT_OF_MEMORY, "no host memory to check an allocation");
 }
 
-static void memory_free(tn_device_impl *device, int32_t space, tn_memory memory) {
+static void memory_dealloc(tn_device_impl *device, int32_t space, tn_memory memory) {
     tni_watch *w = tni_watch_of(TNI_RECORD_DEVICE, device);
     tni_frame f;
     tni_record d, m = {0}, pending = {0};
@@ -294,8 +294,9 @@ static bool note_use(tni_watch *w, tn_device_impl *device, tn_stream_impl *strea
     return is_pinned;
 }
 
-static tn_status memory_write(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
-                              uint64_t dst_offset, const void *src, uint64_t bytes) {
+static tn_status memory_copy_from_host(tn_device_impl *device, tn_stream_impl *stream,
+                                       tn_memory dst, uint64_t dst_offset, const void *src,
+                                       uint64_t bytes) {
     tni_watch *w = tni_watch_of(TNI_RECORD_DEVICE, device);
     tni_frame f;
     tni_record d;
@@ -321,8 +322,8 @@ static void stream_passed(tni_watch *w, tn_stream_impl *stream, tni_clock *clock
     pthread_mutex_unlock(&tni_records_lock);
 }
 
-static tn_status memory_read(tn_device_impl *device, tn_stream_impl *stream, void *dst,
-                             tn_memory src, uint64_t src_offset, uint64_t bytes) {
+static tn_status memory_copy_to_host(tn_device_impl *device, tn_stream_impl *stream, void *dst,
+                                     tn_memory src, uint64_t src_offset, uint64_t bytes) {
     tni_watch *w = tni_watch_of(TNI_RECORD_DEVICE, device);
     tni_frame f;
     tni_record d;
@@ -417,9 +418,9 @@ static tn_status memory_fill(tn_device_impl *device, tn_stream_impl *stream, tn_
 
 const tn_memory_ops tni_checked_memory = {
     .alloc = memory_alloc,
-    .dealloc = memory_free,
-    .copy_from_host = memory_write,
-    .copy_to_host = memory_read,
+    .dealloc = memory_dealloc,
+    .copy_from_host = memory_copy_from_host,
+    .copy_to_host = memory_copy_to_host,
     .copy = memory_copy,
     .copy_peer = memory_copy_peer,
     .fill = memory_fill,

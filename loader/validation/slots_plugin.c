@@ -298,7 +298,7 @@ static const tni_watched_kernel *watched(const tni_watch *w, const tn_kernel *ke
     return NULL;
 }
 
-static tn_status device_supports(tn_device_impl *device, const tn_kernel *kernel) {
+static tn_status device_accepts(tn_device_impl *device, const tn_kernel *kernel) {
     tni_watch *w = tni_watch_of(TNI_RECORD_DEVICE, device);
     tni_frame f;
     tni_record d;
@@ -341,6 +341,6 @@ const tn_device_ops tni_checked_devices = {
     .open = device_open,
     .close = device_close,
     .property = device_property,
-    .supports = device_supports,
+    .accepts = device_accepts,
 };
 TN_LAST_MEMBER(tn_device_ops, events);

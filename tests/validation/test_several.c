@@ -61,7 +61,7 @@ static tn_status alloc_memory(tn_device_impl *device, int32_t space, uint64_t by
     return TN_OK;
 }
 
-static void free_memory(tn_device_impl *device, int32_t space, tn_memory memory) {
+static void dealloc_memory(tn_device_impl *device, int32_t space, tn_memory memory) {
     device->host->dealloc(device->host, plain_at(memory, 0));
 }
 
@@ -84,9 +84,9 @@ static tn_status query(tn_stream_impl *stream) {
 
 static const tn_memory_ops memory_ops = {.struct_size = sizeof memory_ops,
                                          .alloc = alloc_memory,
-                                         .dealloc = free_memory,
-                                         .write = plain_write,
-                                         .read = plain_read,
+                                         .dealloc = dealloc_memory,
+                                         .copy_from_host = plain_write,
+                                         .copy_to_host = plain_read,
                                          .copy = plain_copy,
                                          .fill = fill_silently};
 static const tn_stream_ops stream_ops = {.struct_size = sizeof stream_ops,
