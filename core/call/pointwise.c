@@ -16,13 +16,19 @@ static const tn_cell *source(const tni_op_info *info, const tn_cell *args, uint3
     return from < TNI_ARG_CONSTANT ? &args[from] : &info->constants[from - TNI_ARG_CONSTANT];
 }
 
-/* A scalar as kernels get it: F64 for a floating dtype, else I64 (BOOL for bool). */
+/* A scalar as an element of the dtype: F64 for a floating one, else I64 (BOOL for bool). */
 static tn_cell scalar_for(tn_dtype dtype, const tn_cell *cell) {
     if (tni_is_float(dtype))
         return tni_cell_f64(tni_scalar_f64(*cell));
     if (dtype == TN_BOOL)
         return tni_cell_bool(cell->tag == TN_CELL_F64 ? cell->v.f64 != 0 : cell->v.i64 != 0);
     return tni_cell_i64(tni_scalar_i64(*cell));
+}
+
+/* A Scalar attribute as kernels get it: never BOOL; one that was left out stays so. */
+static tn_cell attribute_for(tn_dtype dtype, const tn_cell *cell) {
+    tn_cell c = cell->tag == TN_CELL_NONE ? *cell : scalar_for(dtype, cell);
+    return c.tag == TN_CELL_BOOL ? tni_cell_i64(c.v.boolean) : c;
 }
 
 /* A scalar in a tensor's place is an element of the tensors' dtype, on every device and whichever
@@ -126,7 +132,7 @@ static tn_status collect(long_call *c) {
                                   "a floating factor or bound does not go with a result of %s; "
                                   "give an integer, or cast the tensors",
                                   tn_dtype_name(c->type));
-        *cell = scalar_for(c->type, cell);
+        *cell = attribute_for(c->type, cell);
     }
     return TN_OK;
 }
@@ -551,6 +557,9 @@ tn_status tni_pointwise(const tn_op *op, const tn_cell *args, tn_cell *rets) {
     for (uint32_t m = scalars; m; m &= m - 1)
         if (!set_scalar(type, &cells[__builtin_ctz(m)]))
             return go_long_way(op, args, rets);
+    if (type == TN_BOOL)
+        for (uint32_t m = scalars & ~operands; m; m &= m - 1)
+            cells[__builtin_ctz(m)] = attribute_for(type, &cells[__builtin_ctz(m)]);
     if (type != TN_F32 && type != TN_F64)
         for (uint32_t m = operands; m; m &= m - 1)
             cells[__builtin_ctz(m)] = operand_for(kt, type, &cells[__builtin_ctz(m)]);

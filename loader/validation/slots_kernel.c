@@ -141,11 +141,11 @@ static void check_workspace(const tni_watched_kernel *k, const tn_call *call,
     tni_watch *w = k->watch;
     if (!call->workspace && !call->workspace_bytes)
         return;
-    pthread_mutex_lock(&w->lock);
+    pthread_mutex_lock(&tni_records_lock);
     const tni_record *m = tni_memory_of(w, call->device, call->workspace);
     bool there = m != NULL;
     uint64_t bytes = m ? m->bytes : 0;
-    pthread_mutex_unlock(&w->lock);
+    pthread_mutex_unlock(&tni_records_lock);
     bool outside = !there || call->workspace_bytes > bytes ||
                    call->workspace_offset > bytes - call->workspace_bytes;
     views->deadly |= outside;
@@ -187,12 +187,12 @@ static tn_call forward(const tni_watched_kernel *k, const tn_call *call) {
 
 static void note_uses(const tni_watched_kernel *k, const tn_call *call, const call_views *views) {
     tni_watch *w = k->watch;
-    pthread_mutex_lock(&w->lock);
+    pthread_mutex_lock(&tni_records_lock);
     for (uint32_t i = 0; i < views->n; i++)
         tni_note_work(w, call->stream, tni_memory_of(w, call->device, views->at[i].view->memory));
     if (call->workspace)
         tni_note_work(w, call->stream, tni_memory_of(w, call->device, call->workspace));
-    pthread_mutex_unlock(&w->lock);
+    pthread_mutex_unlock(&tni_records_lock);
 }
 
 /* ---- level 2: what a kernel on a synchronous device with host memory must leave alone ---- */
@@ -308,7 +308,7 @@ static tn_status run_at_level_2(const tni_watched_kernel *k, const tn_call *call
     return status;
 }
 
-tn_status tni_watched_run(const tn_call *call) {
+static tn_status kernel_run(const tn_call *call) {
     tni_watched_kernel *k = kernel_of(call);
     tni_watch *w = k->watch;
     tni_frame f;
@@ -342,7 +342,7 @@ tn_status tni_watched_run(const tn_call *call) {
     return status;
 }
 
-tn_status tni_watched_kernel_supports(const tn_call *call) {
+static tn_status kernel_supports(const tn_call *call) {
     tni_watched_kernel *k = kernel_of(call);
     tni_watch *w = k->watch;
     tni_frame f;
@@ -366,7 +366,7 @@ tn_status tni_watched_kernel_supports(const tn_call *call) {
     return status;
 }
 
-tn_status tni_watched_workspace(const tn_call *call, uint64_t *out_bytes) {
+static tn_status kernel_workspace(const tn_call *call, uint64_t *out_bytes) {
     tni_watched_kernel *k = kernel_of(call);
     tni_watch *w = k->watch;
     tni_frame f;
@@ -383,3 +383,12 @@ tn_status tni_watched_workspace(const tn_call *call, uint64_t *out_bytes) {
                     "asks for %" PRIu64 " bytes, more than the device can give", *out_bytes);
     return status;
 }
+
+/* ---- the table --------------------------------------------------------------------------- */
+
+const tn_kernel tni_checked_kernel = {
+    .run = kernel_run,
+    .supports = kernel_supports,
+    .workspace = kernel_workspace,
+};
+TN_LAST_MEMBER(tn_kernel, workspace);

@@ -19,20 +19,20 @@ static tn_stream_impl *guard_stream(tni_watch *w, tn_device_impl *device, bool *
     *out_ok = true;
     if (!w->real.devices.streams)
         return NULL;
-    pthread_mutex_lock(&w->lock);
+    pthread_mutex_lock(&tni_records_lock);
     tni_record *d = tni_record_find(w, TNI_RECORD_DEVICE, (uintptr_t)device);
     tn_stream_impl *stream = d ? d->guard_stream : NULL;
-    pthread_mutex_unlock(&w->lock);
+    pthread_mutex_unlock(&tni_records_lock);
     if (stream)
         return stream;
     if (w->real.streams.create(device, 0, &stream) != TN_OK || !stream)
         return *out_ok = false, NULL;
-    pthread_mutex_lock(&w->lock);
+    pthread_mutex_lock(&tni_records_lock);
     d = tni_record_find(w, TNI_RECORD_DEVICE, (uintptr_t)device);
     tn_stream_impl *other = d ? d->guard_stream : NULL;
     if (d && !other)
         d->guard_stream = stream;
-    pthread_mutex_unlock(&w->lock);
+    pthread_mutex_unlock(&tni_records_lock);
     if (!other)
         return stream;
     w->real.streams.destroy(stream); /* another thread was first */
@@ -76,79 +76,65 @@ static void guard_check(tni_watch *w, tn_device_impl *device, const tni_record *
 }
 
 void tni_guards_finish(tni_watch *w, tn_device_impl *device) {
-    pthread_mutex_lock(&w->lock);
+    pthread_mutex_lock(&tni_records_lock);
     tni_record *d = tni_record_find(w, TNI_RECORD_DEVICE, (uintptr_t)device);
     tn_stream_impl *stream = d ? d->guard_stream : NULL;
     if (d)
         d->guard_stream = NULL;
-    pthread_mutex_unlock(&w->lock);
+    pthread_mutex_unlock(&tni_records_lock);
     if (stream)
         w->real.streams.destroy(stream);
 }
 
 /* ---- allocations ------------------------------------------------------------------------- */
 
-typedef struct overlap {
-    const char *host;
-    uint64_t bytes;
-    uint64_t serial; /* of who has a byte of it; 0: nobody */
-} overlap;
-
-static bool find_overlap(tni_watch *w, tni_record *r, void *user) {
-    overlap *o = user;
-    if (r->kind == TNI_RECORD_MEMORY && r->host && r->host < o->host + o->bytes &&
-        o->host < r->host + r->bytes)
-        o->serial = r->serial;
-    return !o->serial;
+/* The allocation that has a byte of this range of the host's, or NULL. Under the lock. */
+static tni_record *memory_at(tni_watch *w, const char *host, uint64_t bytes) {
+    tni_record *r = NULL;
+    while (host && (r = tni_record_next(w, r)))
+        if (r->kind == TNI_RECORD_MEMORY && r->host && r->host < host + bytes &&
+            host < r->host + r->bytes)
+            break;
+    return r;
 }
 
-/* What must hold of an allocation that succeeded. */
-static void judge_alloc(tni_watch *w, const tni_record *d, int32_t space, const tni_record *twin,
-                        const overlap *o, tn_memory memory) {
+/* What must hold of an allocation that succeeded; `overlap`: who has a byte of it, or 0. */
+static void judge_alloc(tni_watch *w, const tni_record *d, const tni_record *m, bool twin,
+                        uint64_t overlap) {
     const char *slot = "memory->alloc";
     if (twin)
         tni_finding(w, TNP_ALLOC_HANDLE, slot, "",
-                    "gave out the handle %#" PRIx64 ", which is alive already", memory);
-    if (o->serial)
+                    "gave out the handle %#" PRIx64 ", which is alive already", m->key);
+    if (overlap)
         tni_finding(w, TNP_ALLOC_HANDLE, slot, "",
                     "the host pointer %p of %" PRIu64 " bytes overlaps allocation number %" PRIu64
                     ", which is alive",
-                    (const void *)o->host, o->bytes, o->serial);
-    if (o->host && (uintptr_t)o->host % d->alignment)
+                    (void *)m->host, m->bytes, overlap);
+    if (m->host && (uintptr_t)m->host % d->alignment)
         tni_finding(w, TNP_ALLOC_ALIGNMENT, slot, "",
-                    "the host pointer %p is not aligned to %" PRIu64, (const void *)o->host,
+                    "the host pointer %p is not aligned to %" PRIu64, (void *)m->host,
                     d->alignment);
-    if (!o->host && space == TN_SPACE_PINNED)
+    if (!m->host && m->space == TN_SPACE_PINNED)
         tni_finding(w, TNP_ALLOC_HOST_POINTER, slot, "", "pinned memory without a host pointer");
-    if (!o->host && space == TN_SPACE_DEVICE && d->host_memory)
+    if (!m->host && m->space == TN_SPACE_DEVICE && d->host_memory)
         tni_finding(w, TNP_PROPERTY_UNIFIED_MEMORY, slot, "",
                     "memory without a host pointer on a device with TN_PROP_UNIFIED_MEMORY");
 }
 
-static tn_status keep(tni_watch *w, tn_device_impl *device, const tni_record *d, int32_t space,
-                      uint64_t bytes, bool guarded, tn_memory memory, void *host) {
-    overlap o = {.host = host, .bytes = bytes};
-    pthread_mutex_lock(&w->lock);
-    const tni_record *twin = tni_memory_find(w, device, space, memory);
-    if (host)
-        tni_record_each(w, find_overlap, &o);
-    tni_record *r = tni_record_add(w, TNI_RECORD_MEMORY, memory, (uintptr_t)device);
-    if (r) {
-        r->space = space;
-        r->bytes = bytes;
-        r->host = host;
-        r->guarded = guarded;
-    }
-    pthread_mutex_unlock(&w->lock);
-    judge_alloc(w, d, space, twin, &o, memory);
-    if (r)
-        return TN_OK;
-    w->real.memory.dealloc(device, space, memory);
-    return tni_error_plugin(TN_ERR_OUT_OF_MEMORY, "no host memory to check an allocation");
+static bool keep(tni_watch *w, const tni_record *d, const tni_record *m) {
+    pthread_mutex_lock(&tni_records_lock);
+    bool twin = tni_memory_find(w, (void *)(uintptr_t)d->key, m->space, m->key);
+    const tni_record *other = memory_at(w, m->host, m->bytes);
+    uint64_t overlap = other ? other->serial : 0;
+    bool kept = tni_record_add(w, m);
+    pthread_mutex_unlock(&tni_records_lock);
+    judge_alloc(w, d, m, twin, overlap);
+    return kept;
 }
 
-tn_status tni_watched_alloc(tni_watch *w, tn_device_impl *device, int32_t space, uint64_t bytes,
-                            tn_memory *out_memory, void **out_host) {
+static tn_status memory_alloc(tn_device_impl *device, int32_t space, uint64_t bytes,
+                              tn_memory *out_memory, void **out_host) {
+    tni_watch *w = tni_watch_of(TNI_RECORD_DEVICE, device);
     tni_frame f;
     tni_record d;
     const char *slot = "memory->alloc";
@@ -180,21 +166,29 @@ tn_status tni_watched_alloc(tni_watch *w, tn_device_impl *device, int32_t space,
     }
     if (extra)
         extra = guard_set(w, device, *out_memory, bytes, *out_host) ? extra : 0;
-    status = keep(w, device, &d, space, bytes, extra != 0, *out_memory, *out_host);
-    if (status != TN_OK) {
-        *out_memory = 0;
-        *out_host = NULL;
-    }
-    return status;
+    tni_record m = {.kind = TNI_RECORD_MEMORY,
+                    .key = *out_memory,
+                    .device = (uintptr_t)device,
+                    .space = space,
+                    .bytes = bytes,
+                    .host = *out_host,
+                    .guarded = extra != 0};
+    if (keep(w, &d, &m))
+        return TN_OK;
+    w->real.memory.dealloc(device, space, *out_memory);
+    *out_memory = 0;
+    *out_host = NULL;
+    return tni_error_plugin(TN_ERR_OUT_OF_MEMORY, "no host memory to check an allocation");
 }
 
-void tni_watched_dealloc(tni_watch *w, tn_device_impl *device, int32_t space, tn_memory memory) {
+static void memory_dealloc(tn_device_impl *device, int32_t space, tn_memory memory) {
+    tni_watch *w = tni_watch_of(TNI_RECORD_DEVICE, device);
     tni_frame f;
     tni_record d, m = {0}, pending = {0};
     const char *slot = "memory->dealloc";
     if (!tni_live_device(w, slot, "", device, &d))
         return;
-    pthread_mutex_lock(&w->lock);
+    pthread_mutex_lock(&tni_records_lock);
     tni_record *r = tni_memory_find(w, device, space, memory);
     bool elsewhere = !r && tni_record_find(w, TNI_RECORD_MEMORY, memory);
     if (r) {
@@ -205,7 +199,7 @@ void tni_watched_dealloc(tni_watch *w, tn_device_impl *device, int32_t space, tn
         /* Before the call: after it the handle may be another allocation's. */
         tni_record_remove(w, r);
     }
-    pthread_mutex_unlock(&w->lock);
+    pthread_mutex_unlock(&tni_records_lock);
     if (!m.key) {
         tni_finding(w, TNI_TENON, slot, "",
                     elsewhere ? "memory %#" PRIx64 " is of another device, or of another space"
@@ -226,7 +220,8 @@ void tni_watched_dealloc(tni_watch *w, tn_device_impl *device, int32_t space, tn
     tni_leave(&f);
 }
 
-tn_status tni_watched_info(tni_watch *w, tn_device_impl *device, tn_memory_info *out) {
+static tn_status memory_info(tn_device_impl *device, tn_memory_info *out) {
+    tni_watch *w = tni_watch_of(TNI_RECORD_DEVICE, device);
     tni_frame f;
     tni_record d;
     const char *slot = "memory->info";
@@ -263,12 +258,12 @@ static bool check_place(tni_watch *w, const char *slot, tn_device_impl *device,
 /* A range of an allocation. */
 static bool check_range(tni_watch *w, const char *slot, tn_device_impl *device, tn_memory memory,
                         uint64_t offset, uint64_t bytes) {
-    pthread_mutex_lock(&w->lock);
+    pthread_mutex_lock(&tni_records_lock);
     const tni_record *m = tni_memory_of(w, device, memory);
     bool found = m != NULL;
     uint64_t there = m ? m->bytes : 0, serial = m ? m->serial : 0;
     bool elsewhere = !m && tni_record_find(w, TNI_RECORD_MEMORY, memory);
-    pthread_mutex_unlock(&w->lock);
+    pthread_mutex_unlock(&tni_records_lock);
     if (!found)
         tni_finding(w, TNI_TENON, slot, "",
                     elsewhere ? "memory %#" PRIx64 " is of another device"
@@ -285,37 +280,24 @@ static bool check_range(tni_watch *w, const char *slot, tn_device_impl *device, 
     return false;
 }
 
-typedef struct address {
-    const char *host;
-    tni_record *found;
-} address;
-
-static bool is_pinned_there(tni_watch *w, tni_record *r, void *user) {
-    address *a = user;
-    if (r->kind == TNI_RECORD_MEMORY && r->space == TN_SPACE_PINNED && r->host &&
-        a->host >= r->host && a->host < r->host + r->bytes)
-        a->found = r;
-    return !a->found;
-}
-
 /* Work on the stream that uses this memory, and the pinned memory at `host` if there is such. True
  * when there is. */
 static bool note_use(tni_watch *w, tn_device_impl *device, tn_stream_impl *stream, tn_memory memory,
                      const void *host) {
-    address a = {.host = host};
-    pthread_mutex_lock(&w->lock);
+    pthread_mutex_lock(&tni_records_lock);
     tni_note_work(w, stream, tni_memory_of(w, device, memory));
-    if (host)
-        tni_record_each(w, is_pinned_there, &a);
-    if (a.found)
-        tni_note_work(w, stream, a.found);
-    pthread_mutex_unlock(&w->lock);
-    return a.found != NULL;
+    tni_record *m = memory_at(w, host, 1);
+    bool is_pinned = m && m->space == TN_SPACE_PINNED;
+    if (is_pinned)
+        tni_note_work(w, stream, m);
+    pthread_mutex_unlock(&tni_records_lock);
+    return is_pinned;
 }
 
-tn_status tni_watched_copy_from_host(tni_watch *w, tn_device_impl *device, tn_stream_impl *stream,
-                                     tn_memory dst, uint64_t dst_offset, const void *src,
-                                     uint64_t bytes) {
+static tn_status memory_copy_from_host(tn_device_impl *device, tn_stream_impl *stream,
+                                       tn_memory dst, uint64_t dst_offset, const void *src,
+                                       uint64_t bytes) {
+    tni_watch *w = tni_watch_of(TNI_RECORD_DEVICE, device);
     tni_frame f;
     tni_record d;
     const char *slot = "memory->copy_from_host";
@@ -333,15 +315,16 @@ tn_status tni_watched_copy_from_host(tni_watch *w, tn_device_impl *device, tn_st
 
 /* A read into pageable memory has waited for all that was queued before. */
 static void stream_passed(tni_watch *w, tn_stream_impl *stream, tni_clock *clock, bool passed) {
-    pthread_mutex_lock(&w->lock);
+    pthread_mutex_lock(&tni_records_lock);
     if (passed)
         tni_clock_passed(w, clock);
     tni_clock_free(clock);
-    pthread_mutex_unlock(&w->lock);
+    pthread_mutex_unlock(&tni_records_lock);
 }
 
-tn_status tni_watched_copy_to_host(tni_watch *w, tn_device_impl *device, tn_stream_impl *stream,
-                                   void *dst, tn_memory src, uint64_t src_offset, uint64_t bytes) {
+static tn_status memory_copy_to_host(tn_device_impl *device, tn_stream_impl *stream, void *dst,
+                                     tn_memory src, uint64_t src_offset, uint64_t bytes) {
+    tni_watch *w = tni_watch_of(TNI_RECORD_DEVICE, device);
     tni_frame f;
     tni_record d;
     const char *slot = "memory->copy_to_host";
@@ -351,11 +334,11 @@ tn_status tni_watched_copy_to_host(tni_watch *w, tn_device_impl *device, tn_stre
             "memory->copy_to_host: device, stream, memory or range is not there");
     bool pinned = note_use(w, device, stream, src, dst);
     tni_clock clock = {0};
-    pthread_mutex_lock(&w->lock);
+    pthread_mutex_lock(&tni_records_lock);
     const tni_record *s = tni_record_find(w, TNI_RECORD_STREAM, (uintptr_t)stream);
     if (s)
         tni_mark_stream(w, s, &clock);
-    pthread_mutex_unlock(&w->lock);
+    pthread_mutex_unlock(&tni_records_lock);
     tni_enter(&f, w, slot, NULL);
     tn_status status =
         tni_answer(&f, w->real.memory.copy_to_host(device, stream, dst, src, src_offset, bytes), 0);
@@ -364,9 +347,10 @@ tn_status tni_watched_copy_to_host(tni_watch *w, tn_device_impl *device, tn_stre
     return status;
 }
 
-tn_status tni_watched_copy(tni_watch *w, tn_device_impl *device, tn_stream_impl *stream,
-                           tn_memory dst, uint64_t dst_offset, tn_memory src, uint64_t src_offset,
-                           uint64_t bytes) {
+static tn_status memory_copy(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
+                             uint64_t dst_offset, tn_memory src, uint64_t src_offset,
+                             uint64_t bytes) {
+    tni_watch *w = tni_watch_of(TNI_RECORD_DEVICE, device);
     tni_frame f;
     tni_record d;
     const char *slot = "memory->copy";
@@ -388,9 +372,10 @@ tn_status tni_watched_copy(tni_watch *w, tn_device_impl *device, tn_stream_impl 
     return status;
 }
 
-tn_status tni_watched_copy_peer(tni_watch *w, tn_device_impl *device, tn_stream_impl *stream,
-                                tn_memory dst, uint64_t dst_offset, tn_device_impl *src_device,
-                                tn_memory src, uint64_t src_offset, uint64_t bytes) {
+static tn_status memory_copy_peer(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
+                                  uint64_t dst_offset, tn_device_impl *src_device, tn_memory src,
+                                  uint64_t src_offset, uint64_t bytes) {
+    tni_watch *w = tni_watch_of(TNI_RECORD_DEVICE, device);
     tni_frame f;
     tni_record d, other;
     const char *slot = "memory->copy_peer";
@@ -412,8 +397,9 @@ tn_status tni_watched_copy_peer(tni_watch *w, tn_device_impl *device, tn_stream_
     return status;
 }
 
-tn_status tni_watched_fill(tni_watch *w, tn_device_impl *device, tn_stream_impl *stream,
-                           tn_memory dst, uint64_t dst_offset, uint32_t value, uint64_t bytes) {
+static tn_status memory_fill(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
+                             uint64_t dst_offset, uint32_t value, uint64_t bytes) {
+    tni_watch *w = tni_watch_of(TNI_RECORD_DEVICE, device);
     tni_frame f;
     tni_record d;
     const char *slot = "memory->fill";
@@ -427,3 +413,17 @@ tn_status tni_watched_fill(tni_watch *w, tn_device_impl *device, tn_stream_impl 
     tni_note_loss(w, device, d.lost, status, slot, "");
     return status;
 }
+
+/* ---- the table --------------------------------------------------------------------------- */
+
+const tn_memory_ops tni_checked_memory = {
+    .alloc = memory_alloc,
+    .dealloc = memory_dealloc,
+    .copy_from_host = memory_copy_from_host,
+    .copy_to_host = memory_copy_to_host,
+    .copy = memory_copy,
+    .copy_peer = memory_copy_peer,
+    .fill = memory_fill,
+    .info = memory_info,
+};
+TN_LAST_MEMBER(tn_memory_ops, info);
