@@ -61,7 +61,7 @@ static void guard_check(tni_watch *w, tn_device_impl *device, const tni_record *
         bool ok;
         tn_stream_impl *stream = guard_stream(w, device, &ok);
         if (!ok ||
-            w->real.memory.copy_to_host(device, stream, bytes, m->key, m->bytes, sizeof bytes))
+            w->real.memory.copy_to_host(device, stream, bytes, 0, m->key, m->bytes, sizeof bytes))
             return;
     }
     for (uint64_t i = 0; i < sizeof bytes; i++) {
@@ -123,7 +123,7 @@ static void judge_alloc(tni_watch *w, const tni_record *d, const tni_record *m, 
 
 static bool keep(tni_watch *w, const tni_record *d, const tni_record *m) {
     pthread_mutex_lock(&tni_records_lock);
-    bool twin = tni_memory_find(w, (void *)(uintptr_t)d->key, m->space, m->key);
+    bool twin = tni_memory_of(w, (void *)(uintptr_t)d->key, m->key);
     const tni_record *other = memory_at(w, m->host, m->bytes);
     uint64_t overlap = other ? other->serial : 0;
     bool kept = tni_record_add(w, m);
@@ -132,16 +132,23 @@ static bool keep(tni_watch *w, const tni_record *d, const tni_record *m) {
     return kept;
 }
 
-static tn_status memory_alloc(tn_device_impl *device, int32_t space, uint64_t bytes,
-                              tn_memory *out_memory, void **out_host) {
+static tn_status memory_alloc(tn_device_impl *device, tn_allocation *allocation) {
     tni_watch *w = tni_watch_of(TNI_RECORD_DEVICE, device);
     tni_frame f;
     tni_record d;
     const char *slot = "memory->alloc";
     if (!tni_live_device(w, slot, "", device, &d))
         return tni_watch_refuse("memory->alloc: the device is not open");
+    uint64_t bytes = allocation->bytes;
+    int32_t space = allocation->space;
     if (bytes == 0)
         tni_finding(w, TNI_TENON, slot, "", "0 bytes were asked for; the least is 1");
+    if (allocation->alignment < d.alignment ||
+        (allocation->alignment & (allocation->alignment - 1)))
+        tni_finding(w, TNI_TENON, slot, "",
+                    "an alignment of %" PRIu64
+                    " was asked for; it is a power of two, the device's %" PRIu64 " or more",
+                    allocation->alignment, d.alignment);
     if (space != TN_SPACE_DEVICE && space != TN_SPACE_PINNED)
         tni_finding(w, TNI_TENON, slot, "", "%d is no memory space", space);
     if (d.max_allocation && space == TN_SPACE_DEVICE && bytes > d.max_allocation)
@@ -151,33 +158,37 @@ static tn_status memory_alloc(tn_device_impl *device, int32_t space, uint64_t by
     uint64_t extra = w->level >= 2 ? TNI_GUARD_BYTES : 0;
     if (d.max_allocation && bytes + extra > d.max_allocation)
         extra = 0;
-    *out_memory = 0;
-    *out_host = NULL;
+    tn_allocation made = *allocation;
+    made.struct_size = sizeof made;
+    made.bytes += extra;
     tni_enter(&f, w, slot, NULL);
-    tn_status status =
-        tni_answer(&f, w->real.memory.alloc(device, space, bytes + extra, out_memory, out_host), 0);
+    tn_status status = tni_answer(&f, w->real.memory.alloc(device, &made), 0);
     tni_note_loss(w, device, d.lost, status, slot, "");
+    if (made.struct_size != sizeof made)
+        tni_finding(w, TNP_HOST_STRUCT_SIZE, slot, "",
+                    "struct_size, which the caller set, was changed");
     if (status != TN_OK)
         return status;
-    if (!*out_memory) {
+    if (!made.memory) {
         tni_finding(w, TNP_ALLOC_HANDLE, slot, "",
                     "succeeded with the handle 0, which means no memory");
         return status;
     }
     if (extra)
-        extra = guard_set(w, device, *out_memory, bytes, *out_host) ? extra : 0;
+        extra = guard_set(w, device, made.memory, bytes, made.host) ? extra : 0;
     tni_record m = {.kind = TNI_RECORD_MEMORY,
-                    .key = *out_memory,
+                    .key = made.memory,
                     .device = (uintptr_t)device,
                     .space = space,
                     .bytes = bytes,
-                    .host = *out_host,
+                    .host = made.host,
                     .guarded = extra != 0};
-    if (keep(w, &d, &m))
+    if (keep(w, &d, &m)) {
+        allocation->memory = made.memory;
+        allocation->host = made.host;
         return TN_OK;
-    w->real.memory.dealloc(device, space, *out_memory);
-    *out_memory = 0;
-    *out_host = NULL;
+    }
+    w->real.memory.dealloc(device, space, made.memory);
     return tni_error_plugin(TN_ERR_OUT_OF_MEMORY, "no host memory to check an allocation");
 }
 
@@ -220,7 +231,7 @@ static void memory_dealloc(tn_device_impl *device, int32_t space, tn_memory memo
     tni_leave(&f);
 }
 
-static tn_status memory_info(tn_device_impl *device, tn_memory_info *out) {
+static tn_status memory_info(tn_device_impl *device, int32_t space, tn_memory_info *out) {
     tni_watch *w = tni_watch_of(TNI_RECORD_DEVICE, device);
     tni_frame f;
     tni_record d;
@@ -229,7 +240,7 @@ static tn_status memory_info(tn_device_impl *device, tn_memory_info *out) {
         return tni_watch_refuse("memory->info: the device is not open");
     uint64_t size = out->struct_size;
     tni_enter(&f, w, slot, NULL);
-    tn_status status = tni_answer(&f, w->real.memory.info(device, out), 0);
+    tn_status status = tni_answer(&f, w->real.memory.info(device, space, out), TNI_MAY_DECLINE);
     if (out->struct_size != size)
         tni_finding(w, TNP_HOST_STRUCT_SIZE, slot, "",
                     "struct_size, which the caller set, was changed");
@@ -255,18 +266,18 @@ static bool check_place(tni_watch *w, const char *slot, tn_device_impl *device,
     return true;
 }
 
-/* A range of an allocation. */
+/* A range of device memory. */
 static bool check_range(tni_watch *w, const char *slot, tn_device_impl *device, tn_memory memory,
                         uint64_t offset, uint64_t bytes) {
     pthread_mutex_lock(&tni_records_lock);
-    const tni_record *m = tni_memory_of(w, device, memory);
+    const tni_record *m = tni_memory_find(w, device, TN_SPACE_DEVICE, memory);
     bool found = m != NULL;
     uint64_t there = m ? m->bytes : 0, serial = m ? m->serial : 0;
     bool elsewhere = !m && tni_record_find(w, TNI_RECORD_MEMORY, memory);
     pthread_mutex_unlock(&tni_records_lock);
     if (!found)
         tni_finding(w, TNI_TENON, slot, "",
-                    elsewhere ? "memory %#" PRIx64 " is of another device"
+                    elsewhere ? "memory %#" PRIx64 " is of another device, or pinned"
                               : "memory %#" PRIx64
                                 " is not alive: it was freed before, or never given out",
                     memory);
@@ -280,35 +291,51 @@ static bool check_range(tni_watch *w, const char *slot, tn_device_impl *device, 
     return false;
 }
 
-/* Work on the stream that uses this memory, and the pinned memory at `host` if there is such. True
- * when there is. */
-static bool note_use(tni_watch *w, tn_device_impl *device, tn_stream_impl *stream, tn_memory memory,
-                     const void *host) {
+/* The host's side of a transfer: in the pinned allocation that is named, or anywhere. */
+static bool check_pinned(tni_watch *w, const char *slot, tn_device_impl *device, tn_memory pinned,
+                         const void *host, uint64_t bytes) {
+    if (!pinned)
+        return true;
+    pthread_mutex_lock(&tni_records_lock);
+    const tni_record *m = tni_memory_find(w, device, TN_SPACE_PINNED, pinned);
+    bool inside = m && (const char *)host >= m->host && bytes <= m->bytes &&
+                  (uint64_t)((const char *)host - m->host) <= m->bytes - bytes;
+    pthread_mutex_unlock(&tni_records_lock);
+    if (!inside)
+        tni_finding(w, TNI_TENON, slot, "",
+                    "%" PRIu64 " bytes at %p are not inside %#" PRIx64
+                    ", which must be pinned memory of this device",
+                    bytes, host, pinned);
+    return inside;
+}
+
+/* Work on the stream that uses this memory, and this pinned memory where it is not 0. */
+static void note_use(tni_watch *w, tn_device_impl *device, tn_stream_impl *stream, tn_memory memory,
+                     tn_memory pinned) {
     pthread_mutex_lock(&tni_records_lock);
     tni_note_work(w, stream, tni_memory_of(w, device, memory));
-    tni_record *m = memory_at(w, host, 1);
-    bool is_pinned = m && m->space == TN_SPACE_PINNED;
-    if (is_pinned)
-        tni_note_work(w, stream, m);
+    if (pinned)
+        tni_note_work(w, stream, tni_memory_of(w, device, pinned));
     pthread_mutex_unlock(&tni_records_lock);
-    return is_pinned;
 }
 
 static tn_status memory_copy_from_host(tn_device_impl *device, tn_stream_impl *stream,
                                        tn_memory dst, uint64_t dst_offset, const void *src,
-                                       uint64_t bytes) {
+                                       tn_memory src_pinned, uint64_t bytes) {
     tni_watch *w = tni_watch_of(TNI_RECORD_DEVICE, device);
     tni_frame f;
     tni_record d;
     const char *slot = "memory->copy_from_host";
     if (!check_place(w, slot, device, stream, &d) ||
-        !check_range(w, slot, device, dst, dst_offset, bytes))
+        !check_range(w, slot, device, dst, dst_offset, bytes) ||
+        !check_pinned(w, slot, device, src_pinned, src, bytes))
         return tni_watch_refuse(
             "memory->copy_from_host: device, stream, memory or range is not there");
-    note_use(w, device, stream, dst, src);
+    note_use(w, device, stream, dst, src_pinned);
     tni_enter(&f, w, slot, NULL);
     tn_status status = tni_answer(
-        &f, w->real.memory.copy_from_host(device, stream, dst, dst_offset, src, bytes), 0);
+        &f, w->real.memory.copy_from_host(device, stream, dst, dst_offset, src, src_pinned, bytes),
+        0);
     tni_note_loss(w, device, d.lost, status, slot, "");
     return status;
 }
@@ -323,16 +350,18 @@ static void stream_passed(tni_watch *w, tn_stream_impl *stream, tni_clock *clock
 }
 
 static tn_status memory_copy_to_host(tn_device_impl *device, tn_stream_impl *stream, void *dst,
-                                     tn_memory src, uint64_t src_offset, uint64_t bytes) {
+                                     tn_memory dst_pinned, tn_memory src, uint64_t src_offset,
+                                     uint64_t bytes) {
     tni_watch *w = tni_watch_of(TNI_RECORD_DEVICE, device);
     tni_frame f;
     tni_record d;
     const char *slot = "memory->copy_to_host";
     if (!check_place(w, slot, device, stream, &d) ||
-        !check_range(w, slot, device, src, src_offset, bytes))
+        !check_range(w, slot, device, src, src_offset, bytes) ||
+        !check_pinned(w, slot, device, dst_pinned, dst, bytes))
         return tni_watch_refuse(
             "memory->copy_to_host: device, stream, memory or range is not there");
-    bool pinned = note_use(w, device, stream, src, dst);
+    note_use(w, device, stream, src, dst_pinned);
     tni_clock clock = {0};
     pthread_mutex_lock(&tni_records_lock);
     const tni_record *s = tni_record_find(w, TNI_RECORD_STREAM, (uintptr_t)stream);
@@ -340,9 +369,10 @@ static tn_status memory_copy_to_host(tn_device_impl *device, tn_stream_impl *str
         tni_mark_stream(w, s, &clock);
     pthread_mutex_unlock(&tni_records_lock);
     tni_enter(&f, w, slot, NULL);
-    tn_status status =
-        tni_answer(&f, w->real.memory.copy_to_host(device, stream, dst, src, src_offset, bytes), 0);
-    stream_passed(w, stream, &clock, status == TN_OK && !pinned && bytes > 0);
+    tn_status status = tni_answer(
+        &f, w->real.memory.copy_to_host(device, stream, dst, dst_pinned, src, src_offset, bytes),
+        0);
+    stream_passed(w, stream, &clock, status == TN_OK && !dst_pinned && bytes > 0);
     tni_note_loss(w, device, d.lost, status, slot, "");
     return status;
 }
@@ -363,8 +393,8 @@ static tn_status memory_copy(tn_device_impl *device, tn_stream_impl *stream, tn_
                     "%" PRIu64 " bytes from offset %" PRIu64 " to offset %" PRIu64
                     " of one allocation overlap",
                     bytes, src_offset, dst_offset);
-    note_use(w, device, stream, dst, NULL);
-    note_use(w, device, stream, src, NULL);
+    note_use(w, device, stream, dst, 0);
+    note_use(w, device, stream, src, 0);
     tni_enter(&f, w, slot, NULL);
     tn_status status = tni_answer(
         &f, w->real.memory.copy(device, stream, dst, dst_offset, src, src_offset, bytes), 0);
@@ -385,8 +415,8 @@ static tn_status memory_copy_peer(tn_device_impl *device, tn_stream_impl *stream
         !check_range(w, slot, src_device, src, src_offset, bytes))
         return tni_watch_refuse(
             "memory->copy_peer: a device, stream, memory or range is not there");
-    note_use(w, device, stream, dst, NULL);
-    note_use(w, src_device, stream, src, NULL);
+    note_use(w, device, stream, dst, 0);
+    note_use(w, src_device, stream, src, 0);
     tni_enter(&f, w, slot, NULL);
     tn_status status = tni_answer(&f,
                                   w->real.memory.copy_peer(device, stream, dst, dst_offset,
@@ -398,7 +428,7 @@ static tn_status memory_copy_peer(tn_device_impl *device, tn_stream_impl *stream
 }
 
 static tn_status memory_fill(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
-                             uint64_t dst_offset, uint32_t value, uint64_t bytes) {
+                             uint64_t dst_offset, uint8_t value, uint64_t bytes) {
     tni_watch *w = tni_watch_of(TNI_RECORD_DEVICE, device);
     tni_frame f;
     tni_record d;
@@ -406,7 +436,7 @@ static tn_status memory_fill(tn_device_impl *device, tn_stream_impl *stream, tn_
     if (!check_place(w, slot, device, stream, &d) ||
         !check_range(w, slot, device, dst, dst_offset, bytes))
         return tni_watch_refuse("memory->fill: device, stream, memory or range is not there");
-    note_use(w, device, stream, dst, NULL);
+    note_use(w, device, stream, dst, 0);
     tni_enter(&f, w, slot, NULL);
     tn_status status =
         tni_answer(&f, w->real.memory.fill(device, stream, dst, dst_offset, value, bytes), 0);

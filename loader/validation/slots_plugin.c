@@ -244,9 +244,12 @@ static const char *why_wrong(int32_t property, const tn_cell *value) {
     case TN_PROP_COMPUTE_UNITS:
         return n >= 1 ? NULL : "it is less than 1";
     case TN_PROP_DTYPES:
-        return n != 0 && ((uint64_t)n & ~(uint64_t)TN_DTYPES_ALL) == 0
-                   ? NULL
-                   : "it is no mask of known dtypes";
+        return n != 0 && ((uint64_t)n & ~TN_DTYPES_ALL) == 0 ? NULL
+                                                             : "it is no mask of known dtypes";
+    case TN_PROP_FLUSHES_SUBNORMALS:
+        return ((uint64_t)n & ~TN_DTYPES_FLOAT) == 0 ? NULL : "it is no mask of floating dtypes";
+    case TN_PROP_SPACES:
+        return n & 1 << TN_SPACE_DEVICE ? NULL : "it lacks 1 << TN_SPACE_DEVICE";
     default:
         return n == 0 || n == 1 ? NULL : "it is neither 0 nor 1";
     }
@@ -280,7 +283,7 @@ static tn_status device_property(tn_instance *self, uint32_t index, int32_t prop
     if (status != TN_OK)
         return status;
     const char *wrong =
-        property >= 0 && property <= TN_PROP_UNIFIED_MEMORY ? why_wrong(property, &first) : NULL;
+        property >= 0 && property <= TN_PROP_SPACES ? why_wrong(property, &first) : NULL;
     if (wrong)
         tni_finding(w, TNP_PROPERTY_RANGE, slot, "",
                     "property %d of device %u: %s (tag %u, value %" PRId64 ")", property, index,

@@ -143,14 +143,6 @@ static tn_status stream_synchronize(tn_stream_impl *stream) {
     return ask_stream(stream, true);
 }
 
-static void *stream_native_handle(tn_stream_impl *stream) {
-    tni_watch *w = tni_watch_of(TNI_RECORD_STREAM, stream);
-    tni_record s;
-    if (!tni_live_stream(w, "streams->native_handle", "", NULL, stream, &s))
-        return NULL;
-    return w->real.streams.native_handle(stream);
-}
-
 /* ---- events ------------------------------------------------------------------------------ */
 
 static void record_begins(tni_watch *w, tn_event_impl *event) {
@@ -285,14 +277,6 @@ static tn_status event_elapsed(tn_event_impl *start, tn_event_impl *end, double 
     return status;
 }
 
-static void *event_native_handle(tn_event_impl *event) {
-    tni_watch *w = tni_watch_of(TNI_RECORD_EVENT, event);
-    tni_record e;
-    if (!tni_live_event(w, "events->native_handle", event, &e))
-        return NULL;
-    return w->real.events.native_handle(event);
-}
-
 /* ---- the tables -------------------------------------------------------------------------- */
 
 const tn_stream_ops tni_checked_streams = {
@@ -300,9 +284,8 @@ const tn_stream_ops tni_checked_streams = {
     .destroy = stream_destroy,
     .query = stream_query,
     .synchronize = stream_synchronize,
-    .native_handle = stream_native_handle,
 };
-TN_LAST_MEMBER(tn_stream_ops, native_handle);
+TN_LAST_MEMBER(tn_stream_ops, synchronize);
 
 const tn_event_ops tni_checked_events = {
     .create = event_create,
@@ -312,6 +295,5 @@ const tn_event_ops tni_checked_events = {
     .query = event_query,
     .synchronize = event_synchronize,
     .elapsed = event_elapsed,
-    .native_handle = event_native_handle,
 };
-TN_LAST_MEMBER(tn_event_ops, native_handle);
+TN_LAST_MEMBER(tn_event_ops, elapsed);
