@@ -83,7 +83,7 @@ typedef struct tn_kernel_info {
     const char *kernel; /* "add" */
     const char *origin; /* the plugin's id, or what a program said */
     uint64_t dtypes;    /* mask over the first type variable, TN_DTYPE_BIT */
-    uint32_t flags;     /* TN_KERNEL_* */
+    uint64_t flags;   /* TN_KERNEL_* */
     uint32_t reserved;
 } tn_kernel_info;
 
