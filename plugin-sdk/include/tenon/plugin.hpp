@@ -49,7 +49,7 @@ namespace tenon {
 /* A status and what to tell the user, formatted as by printf. Copying it does not throw, so work in a
  * queue can keep one until its stream is asked. */
 class error : public std::exception {
-public:
+  public:
     [[gnu::format(printf, 3, 4)]] error(tn_status status, const char *format, ...) noexcept
         : status_(status) {
         std::va_list args;
@@ -65,7 +65,7 @@ public:
         return text_;
     }
 
-private:
+  private:
     tn_status status_;
     char text_[320];
 };
@@ -173,12 +173,11 @@ Result entry(First first, Rest... rest) noexcept {
     static_assert(std::is_invocable_v<decltype(F), First, Rest...>,
                   "the function does not take the arguments of the slot");
     if constexpr (std::is_same_v<Result, tn_status>) {
-        return guarded<tn_status>(
-            [&]() -> decltype(auto) { return invoke<F>(first, rest...); },
-            [&](const error &e) {
-                const tn_host *host = host_of(first);
-                return host->fail(host, e.status(), e.what());
-            });
+        return guarded<tn_status>([&]() -> decltype(auto) { return invoke<F>(first, rest...); },
+                                  [&](const error &e) {
+                                      const tn_host *host = host_of(first);
+                                      return host->fail(host, e.status(), e.what());
+                                  });
     } else { /* no failure can be returned, and the handle may be gone */
         const tn_host *host = host_of(first);
         return guarded<Result>([&]() -> decltype(auto) { return invoke<F>(first, rest...); },
@@ -211,7 +210,7 @@ template <auto F> inline constexpr detail::slot<F> slot{};
 
 /* For containers: std::vector<int, tenon::host_allocator<int>> v(host). Throws std::bad_alloc. */
 template <class T> class host_allocator {
-public:
+  public:
     using value_type = T;
     using propagate_on_container_copy_assignment = std::true_type;
     using propagate_on_container_move_assignment = std::true_type;
@@ -236,7 +235,7 @@ public:
         return host_;
     }
 
-private:
+  private:
     const tn_host *host_;
 };
 
@@ -337,7 +336,8 @@ template <> struct element<std::uint8_t> : std::integral_constant<tn_dtype, TN_U
 template <> struct element<bool> : std::integral_constant<tn_dtype, TN_BOOL> {};
 
 /* The mask of the dtypes of these types, as TN_DTYPE_BIT(...) | ... */
-template <class... T> inline constexpr std::uint64_t dtype_set = (TN_DTYPE_BIT(element<T>::value) | ...);
+template <class... T>
+inline constexpr std::uint64_t dtype_set = (TN_DTYPE_BIT(element<T>::value) | ...);
 
 /* ---- views and arguments ----------------------------------------------------------------- */
 
@@ -380,7 +380,7 @@ template <class T> T *data(const tn_tensor_view &view) {
 /* Argument `position` of a call, TN_ARG_... of tenon/kernels.h. What does not hold an argument of the
  * kind asked for throws; the schema says which kind it is. */
 class arg {
-public:
+  public:
     arg(const tn_call *call, std::uint32_t position) : position_(position) {
         if (position >= call->n_args)
             detail::raise(error(TN_ERR_INTERNAL, "the kernel asks for argument %u of %u", position,
@@ -422,7 +422,7 @@ public:
         return static_cast<T>(f64());
     }
 
-private:
+  private:
     const decltype(tn_cell::v) &of(std::uint32_t tag) const {
         if (cell_->tag != tag)
             detail::raise(error(TN_ERR_INTERNAL,
@@ -472,7 +472,7 @@ template <auto Prepare, auto Run> struct planned {
 /* Builds a record, at compile time: constexpr tn_kernel k = tenon::kernel(...).dtypes(...).run<...>();
  * Each step returns a changed copy. */
 class kernel {
-public:
+  public:
     /* TN_KERNEL_add and TN_KERNEL_HASH_add, for example. */
     constexpr kernel(const char *op, std::uint64_t schema_hash) noexcept {
         record_.op = op;
@@ -533,7 +533,7 @@ public:
         return record_;
     }
 
-private:
+  private:
     tn_kernel record_ = table<tn_kernel>();
 };
 
