@@ -42,6 +42,8 @@ static void bad_values_are_refused_by_name(void **state) {
     static const char *const bad[][3] = {
         {"poison", "2", "0 or 1"},
         {"poison", "on", "0 or 1"},
+        {"pinned", "no", "0 or 1"},
+        {"host_pointers", "2", "0 or 1"},
         {"seed", "-1", "18446744073709551615"},
         {"seed", "18446744073709551616", "18446744073709551615"},
         {"delay", "1000001", "1000000"},
