@@ -189,9 +189,10 @@ enum tn_dtype_code {
 /* ---- handles ----------------------------------------------------------------------------- */
 
 /* Incomplete here; a plugin completes them in its own source (`struct tn_device_impl { ... };`) and so
- * needs no cast. The host only stores and returns them. Plugins in C++ that are linked into one
- * program give them names of their own first (`#define tn_device_impl acme_device` before this
- * header), since C++ takes two types of one name for one. */
+ * needs no cast. The host only stores and returns them. A handle is not NULL, and none of its type that
+ * is alive is the same, of whichever plugin: it is the address of something of the plugin's. Plugins in
+ * C++ that are linked into one program give the types names of their own first (`#define
+ * tn_device_impl acme_device` before this header), since C++ takes two types of one name for one. */
 typedef struct tn_instance tn_instance;       /* an initialised plugin */
 typedef struct tn_device_impl tn_device_impl; /* an open device */
 typedef struct tn_stream_impl tn_stream_impl; /* an in-order queue of a device */
