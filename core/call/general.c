@@ -179,6 +179,8 @@ static tn_status run(tni_build *b, tn_cell *rets) {
         status = find_types(b);
     if (status != TN_OK || trivial(b, rets, &status))
         return status;
+    if (b->decomposes)
+        return tni_without_kernel(b->op, b->device, b->types[0], b->args, rets);
     tn_dtype types[TN_KERNEL_MAX_TYPES];
     memcpy(types, b->types, sizeof types);
     const tni_kernel *kernel = tni_find_kernel(b->device, info->kernel, types);
@@ -232,7 +234,7 @@ tn_status tni_general(const tn_op *op, const tn_cell *args, tn_cell *rets) {
     b.info = tni_info(op);
     b.types_of = &tni_kernel_types_of[b.info->kernel];
     b.args = args;
-    b.kernel_shaped = b.has_empty_value = b.has_copy_value = false;
+    b.kernel_shaped = b.has_empty_value = b.has_copy_value = b.decomposes = false;
     b.temps.n = b.n_ints = 0;
     b.temps.before = NULL;
     for (int i = 0; i < TN_KERNEL_MAX_TYPES; i++)
