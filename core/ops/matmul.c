@@ -237,7 +237,9 @@ tn_status tni_run_linear(const tn_cell *args, tn_cell *rets) {
                         t.a, t.b);
     }
     if (input->sizes[rank - 1] != weight->sizes[!row])
-        return fail_inner(input, weight, "tn_linear", "input.size(-1) must equal weight.size(-1)");
+        return fail_inner(input, weight, "tn_linear",
+                          row ? "input.size(-1) must equal weight.size(0)"
+                              : "input.size(-1) must equal weight.size(1)");
     if (row && bias != TN_NONE && bias->view.rank != 0) {
         shape_texts t = texts_of(bias, weight);
         return tni_fail(TN_SHAPE, "tn_linear: bias must be of rank 0 beside weight %s, but is %s",
