@@ -399,9 +399,9 @@ static tn_status conv_padding(const tn_cell *args, tn_cell *rets, const char *ca
                         call, (long long)stride[0], (long long)stride[1]);
     tni_temps tmp = {0};
     int32_t rank = x->view.rank;
+    /* else `forward` says what does not fit */
     bool fits = (rank == n + 1 || rank == n + 2) && weight->view.rank == n + 2;
-    for (int32_t i = 0; i < n && same && fits && x;
-         i++) { /* else `forward` says what does not fit */
+    for (int32_t i = 0; i < n && same && fits && x; i++) {
         int64_t kernel = weight->sizes[i + 2], whole = dilation[i] * (kernel > 0 ? kernel - 1 : 0);
         padding[i] = whole / 2;
         if (whole % 2)

@@ -221,7 +221,7 @@ static void adamw_steps_as_written(void **state) {
     assert_error(TN_INVALID_ARGUMENT, "tn_fused_adamw_: step is 0", NULL);
 }
 
-/* ---- scalars in a tensor's place ---------------------------------------------------------- */
+/* ---- scalars in a tensor's place --------------------------------------------------------- */
 
 static void quotients_and_remainders_of_scalars(void **state) {
     tn_tensor *x = of(TN_I32, TN_SHAPE(4), 7, -7, 0, 100);
@@ -291,7 +291,7 @@ static void bits_of_scalars(void **state) {
     assert_fails(tn_bitwise_or_scalar(x, tn_float(1)), TN_DTYPE, "tn_bitwise_or_scalar", "f32");
 }
 
-/* ---- one bound, decimals ------------------------------------------------------------------- */
+/* ---- one bound, decimals ----------------------------------------------------------------- */
 
 static void one_bound_of_clamp(void **state) {
     tn_tensor *x = requiring_grad(of(TN_F32, TN_SHAPE(4), -1, 0, 1, NAN));
