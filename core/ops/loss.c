@@ -204,40 +204,37 @@ tn_status tni_run_bce_with_logits(const tn_cell *args, tn_cell *rets) {
     tn_tensor *x = tni_arg_tensor(&args[0]), *target = tni_arg_tensor(&args[1]);
     tn_tensor *weight = tni_arg_tensor(&args[2]), *pos_weight = tni_arg_tensor(&args[3]);
     const char *call = "tn_binary_cross_entropy_with_logits";
-    for (int i = 0; i < 2; i++) {
-        const tn_tensor *t = i ? pos_weight : weight;
-        char text[2][TNI_SHAPE_TEXT];
+    char text[2][TNI_SHAPE_TEXT];
+    for (int i = 2; i < 4; i++) {
+        const tn_tensor *t = tni_arg_tensor(&args[i]);
         if (t && !fits_into(t, x))
             return tni_fail(TN_SHAPE, "%s: %s of shape %s does not broadcast to the input's %s",
-                            call, i ? "pos_weight" : "weight",
+                            call, i == 2 ? "weight" : "pos_weight",
                             tni_shape_text(t->view.rank, t->sizes, text[0]),
                             tni_shape_text(x->view.rank, x->sizes, text[1]));
     }
-    if (!tni_same_shape(x, target)) {
-        char text[2][TNI_SHAPE_TEXT];
+    if (!tni_same_shape(x, target))
         return tni_fail(TN_SHAPE, "%s: target has shape %s, but must have that of the input, %s",
                         call, tni_shape_text(target->view.rank, target->sizes, text[0]),
                         tni_shape_text(x->view.rank, x->sizes, text[1]));
-    }
     if (!tni_is_float(x->view.dtype))
         return tni_fail(TN_DTYPE, "%s: not defined for %s; cast with tn_to_dtype", call,
                         tn_dtype_name(x->view.dtype));
     tni_temps tmp = {0};
     tn_tensor *negative = tni_own(&tmp, tni_lt_scalar(x, tn_int(0)));
     tn_tensor *zero = tni_own(&tmp, tni_zero_of(x)), *minus = tni_own(&tmp, tni_neg(x));
-    tn_tensor *tail = tni_own(&tmp, tni_where(negative, x, minus)), *loss; /* -|x| */
+    tn_tensor *loss = tni_own(&tmp, pos_weight ? tni_where(negative, minus, zero) /* max(-x, 0) */
+                                               : tni_where(negative, zero, x));   /* max(x, 0) */
+    tn_tensor *tail = tni_then(&tmp, tni_where(negative, x, minus), minus);       /* -|x| */
     tail = tni_then(&tmp, tni_exp(tail), tail);
     tail = tni_then(&tmp, tni_log1p(tail), tail);
     if (pos_weight) {
-        tail = tni_then(
-            &tmp, tni_add(tail, tni_own(&tmp, tni_where(negative, minus, zero)), tn_int(1)), tail);
+        tail = tni_then(&tmp, tni_add(tail, loss, tn_int(1)), tail);
         tn_tensor *more = tni_own(&tmp, tni_add_scalar(pos_weight, tn_int(-1), tn_int(1)));
         more = tni_then(&tmp, tni_mul(more, target), more);
         more = tni_then(&tmp, tni_add_scalar(more, tn_int(1), tn_int(1)), more);
         tail = tni_then(&tmp, tni_mul(tail, more), tail);
         loss = x;
-    } else {
-        loss = tni_own(&tmp, tni_where(negative, zero, x)); /* max(x, 0) */
     }
     tn_tensor *product = tni_own(&tmp, tni_mul(x, target));
     loss = tni_then(&tmp, tni_sub(loss, product, tn_int(1)), loss);
