@@ -403,7 +403,8 @@ static tn_status conv_padding(const tn_cell *args, tn_cell *rets, const char *ca
     /* else `forward` says what does not fit */
     bool fits = (rank == n + 1 || rank == n + 2) && weight->view.rank == n + 2;
     for (int32_t i = 0; i < n && same && fits && x; i++) {
-        int64_t kernel = weight->sizes[i + 2], whole = dilation[i] * (kernel > 0 ? kernel - 1 : 0);
+        int64_t kernel = weight->sizes[i + 2];
+        int64_t whole = kernel > 0 && kernel <= INT32_MAX ? dilation[i] * (kernel - 1) : 0;
         padding[i] = whole / 2;
         if (whole % 2)
             x = with_zero(&tmp, x, rank - n + i);

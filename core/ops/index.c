@@ -252,10 +252,11 @@ tn_tensor *tni_embedding_backward(tn_tensor *grad, tn_tensor *indices, tn_ints s
         rows = tni_own(
             &tmp, tni_masked_fill_scalar(
                       rows, tni_own(&tmp, tni_eq_scalar(column, tn_int(padding_idx))), tn_int(0)));
-    if (scale_grad_by_freq && rows) {
+    if (scale_grad_by_freq)
         rows = tni_widened(&tmp, rows);
+    if (scale_grad_by_freq && flat && rows) {
         tn_dtype dtype = rows->view.dtype;
-        tn_tensor *once = tni_own(&tmp, tni_ones(TN_SHAPE(flat->view.numel), dtype, device));
+        tn_tensor *once = tni_own(&tmp, tni_ones(tni_sizes(flat), dtype, device));
         tn_tensor *count = tni_own(&tmp, tni_zeros(TN_SHAPE(sizes.data[0]), dtype, device));
         count = tni_own(&tmp, tni_index_add(count, 0, flat, once, tn_int(1)));
         count = tni_own(&tmp, tni_index_select(count, 0, flat));
