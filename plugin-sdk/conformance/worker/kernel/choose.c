@@ -149,31 +149,37 @@ static bool takes_dtypes(const tc_subject *s, const tc_invocation *call, const t
     return true;
 }
 
-tc_claim tc_find_kernel(const tc_subject *s, const tc_invocation *call, const tn_kernel *after,
-                        const tn_kernel **out) {
+static bool is_offered(const tc_subject *s, const tc_invocation *call, const tn_kernel *kernel) {
+    return strcmp(kernel->op, call->record->op) == 0 && kernel->schema_hash == call->record->hash &&
+           takes_dtypes(s, call, kernel) &&
+           (!s->ops->accepts || s->ops->accepts(s->device, kernel) == TN_OK);
+}
+
+const tn_kernel *tc_next_fitting(const tc_subject *s, const tc_invocation *call,
+                                 const tn_kernel *after) {
     uint64_t needed = tc_needed_flags(call), i = 0;
-    tc_claim claim = TC_NO_DTYPE;
-    *out = NULL;
     while (after && s->plugin->kernels[i++] != after)
         ;
     for (; i < s->plugin->n_kernels; i++) {
         const tn_kernel *kernel = s->plugin->kernels[i];
-        if (strcmp(kernel->op, call->record->op) != 0 || !takes_dtypes(s, call, kernel) ||
-            (s->ops->accepts && s->ops->accepts(s->device, kernel) != TN_OK))
-            continue;
-        bool fits = (kernel->flags & needed) == needed;
-        if (fits && !declines(s, call, kernel)) {
-            *out = kernel;
-            return TC_CLAIMED;
-        }
-        if (fits)
-            claim = TC_NO_SHAPE;
-        else if (claim == TC_NO_DTYPE) {
-            claim = TC_NO_FLAG;
-            *out = kernel;
-        }
+        if ((kernel->flags & needed) == needed && is_offered(s, call, kernel))
+            return kernel;
     }
-    return claim;
+    return NULL;
+}
+
+tc_claim tc_find_kernel(const tc_subject *s, const tc_invocation *call, const tn_kernel *after,
+                        const tn_kernel **out) {
+    *out = after;
+    while ((*out = tc_next_fitting(s, call, *out)))
+        if (!declines(s, call, *out))
+            return TC_CLAIMED;
+    if (tc_next_fitting(s, call, NULL))
+        return TC_NO_SHAPE;
+    for (uint64_t i = 0; i < s->plugin->n_kernels && !*out; i++)
+        if (is_offered(s, call, s->plugin->kernels[i]))
+            *out = s->plugin->kernels[i];
+    return *out ? TC_NO_FLAG : TC_NO_DTYPE;
 }
 
 const tn_kernel *tc_claimed_kernel(const tc_subject *s, const tc_invocation *call,
