@@ -77,7 +77,6 @@ static tn_cell attribute_cell(const tc_invocation *call, const tc_arg *arg, cons
     switch (arg->kind) {
     case TC_ARG_SCALAR:
         return tc_is_float(call->types[0]) ? (tn_cell){.tag = TN_CELL_F64, .v.f64 = v->f}
-               : call->types[0] == TN_BOOL ? (tn_cell){.tag = TN_CELL_BOOL, .v.boolean = v->i != 0}
                                            : (tn_cell){.tag = TN_CELL_I64, .v.i64 = v->i};
     case TC_ARG_INT:
         return (tn_cell){.tag = TN_CELL_I64, .v.i64 = v->i};
