@@ -182,12 +182,12 @@ static void load_names(tc_contract *k) {
                   p->device_type ? p->device_type : "NULL");
     check_text(k, "name", p->name);
     check_text(k, "version", p->version);
-    if (p->abi_version >> 16 != TN_ABI_MAJOR ||
-        (TN_ABI_MAJOR == 0 && p->abi_version != TN_ABI_VERSION))
-        TC_BROKEN(
-            k, TNP_PLUGIN_ABI_VERSION,
-            "tn_plugin.abi_version is %u.%u; this host has %u.%u; build it against that header",
-            p->abi_version >> 16, p->abi_version & 0xffff, TN_ABI_MAJOR, TN_ABI_MINOR);
+    if (p->abi_version < TN_ABI_OLDEST || p->abi_required > TN_ABI_VERSION)
+        TC_BROKEN(k, TNP_PLUGIN_ABI_VERSION,
+                  "tn_plugin.abi_version is %u.%u; this host has %u.%u and takes %u.%u or later; "
+                  "build it against that header",
+                  p->abi_version >> 16, p->abi_version & 0xffff, TN_ABI_MAJOR, TN_ABI_MINOR,
+                  TN_ABI_OLDEST >> 16, TN_ABI_OLDEST & 0xffff);
     if (p->abi_required > p->abi_version)
         TC_BROKEN(k, TNP_PLUGIN_ABI_VERSION,
                   "tn_plugin.abi_required %u.%u is above abi_version %u.%u", p->abi_required >> 16,
