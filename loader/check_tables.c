@@ -243,13 +243,11 @@ static tn_status check_identity(subject *s, const tn_plugin *table) {
 
 /* ---- kernels ----------------------------------------------------------------------------- */
 
-static const uint64_t known_dtypes = TN_DTYPES_ALL;
-
 /* Can this core use the record? A plugin may bring operators, versions of them and dtypes that it has
  * not heard of. */
 static const tni_kernel_op *usable(const tn_kernel *record) {
     const tni_kernel_op *op = tni_kernel_op_find(record->op);
-    return op && record->schema_hash == op->hash && (record->dtypes[0] & known_dtypes) ? op : NULL;
+    return op && record->schema_hash == op->hash && (record->dtypes[0] & TNI_DTYPES_KNOWN) ? op : NULL;
 }
 
 static tn_status check_kernel(const subject *s, const tn_kernel *record, uint64_t position) {
@@ -281,7 +279,7 @@ static tn_status check_kernel(const subject *s, const tn_kernel *record, uint64_
                       " accepts",
                       field);
     for (uint32_t i = 0; i < TN_KERNEL_MAX_TYPES; i++) {
-        if ((record->dtypes[i] & ~known_dtypes) && !s->newer)
+        if ((record->dtypes[i] & ~TNI_DTYPES_KNOWN) && !s->newer)
             return refuse(s,
                           "%s: dtypes[%u] is %#" PRIx64
                           ", with bits that are no dtype; build it from TN_DTYPE_BIT(...)",
