@@ -165,10 +165,10 @@ static void later(void) {}
 #endif
 
 #define RECORD(name, ...) \
-    {.struct_size = sizeof(tn_kernel), \
-     .op = TN_KERNEL_##name, \
-     .schema_hash = TN_KERNEL_HASH_##name, \
-     WITH_LATER __VA_ARGS__}
+    { \
+        .struct_size = sizeof(tn_kernel), .op = TN_KERNEL_##name, \
+        .schema_hash = TN_KERNEL_HASH_##name, WITH_LATER __VA_ARGS__ \
+    }
 
 static const tn_kernel records[] = {
     RECORD(add, .dtypes = {ADD_DTYPES}, .flags = ADD_FLAGS, .run = add, .prepare = prepare),
@@ -203,19 +203,18 @@ static void *before_page(int i, const void *table, size_t size) {
     before_page(i, &(type){.struct_size = sizeof(type), WITH_LATER __VA_ARGS__}, sizeof(type))
 
 __attribute__((constructor)) static void make_tables(void) {
-    const tn_memory_ops *memory =
-        BEFORE_PAGE(0, tn_memory_ops, .alloc = alloc, .dealloc = plain_free,
-                    .copy_from_host = plain_write, .copy_to_host = plain_read, .copy = plain_copy,
-                    .fill = plain_fill, .info = info);
+    const tn_memory_ops *memory = BEFORE_PAGE(
+        0, tn_memory_ops, .alloc = alloc, .dealloc = plain_free, .copy_from_host = plain_write,
+        .copy_to_host = plain_read, .copy = plain_copy, .fill = plain_fill, .info = info);
     const tn_stream_ops *streams =
         BEFORE_PAGE(1, tn_stream_ops, .create = create_stream, .destroy = destroy_stream,
                     .query = stream_done, .synchronize = stream_done);
     const tn_event_ops *events =
         BEFORE_PAGE(2, tn_event_ops, .create = create_event, .destroy = destroy_event,
                     .record = record, .wait = wait, .query = event_done, .synchronize = event_done);
-    const tn_device_ops *devices =
-        BEFORE_PAGE(3, tn_device_ops, .count = plain_count, .open = plain_open, .close = plain_close,
-                    .property = property, .memory = memory, .streams = streams, .events = events);
+    const tn_device_ops *devices = BEFORE_PAGE(
+        3, tn_device_ops, .count = plain_count, .open = plain_open, .close = plain_close,
+        .property = property, .memory = memory, .streams = streams, .events = events);
     for (int i = 0; i < N_RECORDS; i++)
         kernels[i] = before_page(5 + i, &records[i], sizeof records[i]);
     plugin = BEFORE_PAGE(4, tn_plugin, .abi_version = TN_ABI_VERSION, .abi_required = REQUIRED,

@@ -10,7 +10,8 @@ static tn_status train(const char *name) {
         return tn_error_status();
     tn_manual_seed(7);
     tn_tensor *x = tn_randn(TN_SHAPE(8, 5), TN_F32, device);
-    tn_tensor *target = tn_from_data((int64_t[]){0, 1, 2, 0, 1, 2, 0, 1}, TN_SHAPE(8), TN_I64, device);
+    tn_tensor *target =
+        tn_from_data((int64_t[]){0, 1, 2, 0, 1, 2, 0, 1}, TN_SHAPE(8), TN_I64, device);
     tn_tensor *params[] = {tn_randn(TN_SHAPE(4, 5), TN_F32, device),
                            tn_randn(TN_SHAPE(3, 4), TN_F32, device)};
     tn_set_requires_grad(params[0], true);
