@@ -295,10 +295,14 @@ static tn_status check_kernel(const subject *s, const tn_kernel *record, uint64_
     return TN_OK;
 }
 
-/* Would both records answer for some combination of dtypes? */
-static bool overlap(const tn_kernel *a, const tn_kernel *b) {
+/* Does the earlier record take every call that the later one takes as it is, so that the later one's
+ * turn never comes? */
+static bool hides(const tn_kernel *earlier, const tn_kernel *later) {
+    if ((later->flags & ~earlier->flags) || TNI_SLOT(earlier, tn_kernel, supports) ||
+        TNI_SLOT(earlier, tn_kernel, prepare))
+        return false;
     for (uint32_t i = 0; i < TN_KERNEL_MAX_TYPES; i++)
-        if (a->dtypes[i] && b->dtypes[i] && !(a->dtypes[i] & b->dtypes[i]))
+        if (later->dtypes[i] & ~earlier->dtypes[i])
             return false;
     return true;
 }
@@ -322,14 +326,13 @@ static tn_status check_kernels(const subject *s, const tn_kernel *const *kernels
         for (uint64_t j = 0; j < i; j++) {
             const tn_kernel *a = kernels[j], *b = kernels[i];
             /* Equal hashes first: a string comparison for each pair would be slow. */
-            if (a->schema_hash == b->schema_hash && a->flags == b->flags &&
-                strcmp(a->op, b->op) == 0 && overlap(a, b))
-                return refuse(s,
-                              "kernels[%" PRIu64 "] and kernels[%" PRIu64
-                              "] are both for '%.80s', with the same flags and dtypes in common"
-                              " (dtypes[0] %#" PRIx64 " and %#" PRIx64
-                              "); leave one out, or make their dtypes disjoint",
-                              j, i, b->op, a->dtypes[0], b->dtypes[0]);
+            if (a->schema_hash == b->schema_hash && strcmp(a->op, b->op) == 0 && hides(a, b))
+                tni_log_line(TN_LOG_WARN, "loader",
+                             "%s: kernels[%" PRIu64 "] '%.80s' is never reached, unless run of"
+                             " kernels[%" PRIu64
+                             "] declines: that takes the same dtypes with the same flags; leave one"
+                             " out, or put the special one first",
+                             s->where, i, b->op, j);
         }
     }
     return TN_OK;

@@ -310,6 +310,8 @@ static tn_status run(tni_build *b, tn_cell *rets) {
         status = find_types(b);
     if (status != TN_OK || trivial(b, rets, &status))
         return status;
+    if (b->decomposes)
+        return tni_without_kernel(b->op, b->device, b->types[0], b->args, rets);
     tni_choice c;
     for (tni_choose(&c, b->device, b->info->kernel, b->types); c.kernel; tni_choose_next(&c)) {
         status = attempt(b, &c, rets);

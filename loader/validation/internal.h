@@ -74,7 +74,7 @@ typedef struct tni_record {
     uint32_t index;
     bool lost;
     bool host_memory;
-    uint64_t alignment, max_allocation, dtypes;
+    uint64_t max_allocation, dtypes, spaces;
     tn_stream_impl *guard_stream; /* the layer's own, for guard zones; NULL without */
     /* streams */
     uint64_t queued, done; /* pieces of work */
@@ -82,6 +82,8 @@ typedef struct tni_record {
     bool marked, timing, seen_done;
     uint32_t recording;  /* records under way */
     uint64_t generation; /* records begun */
+    /* devices and memory */
+    uint64_t alignment;
     /* memory and blocks */
     uint64_t bytes;
     char *host;
@@ -209,8 +211,6 @@ tn_status tni_handle_keep(tni_watch *watch, const tni_record *like, int requirem
 /* The others are called under the lock. */
 tni_record *tni_record_find(tni_watch *watch, tni_record_kind kind, uint64_t key);
 tni_record *tni_memory_find(tni_watch *watch, const void *device, int32_t space, tn_memory memory);
-/* Of either space. */
-tni_record *tni_memory_of(tni_watch *watch, const void *device, tn_memory memory);
 /* A record like this one, which says what it is of. NULL without memory. */
 tni_record *tni_record_add(tni_watch *watch, const tni_record *like);
 /* A handle is remembered until it is given out again or the watch ends. */
@@ -239,8 +239,10 @@ void tni_clock_free(tni_clock *clock);
 /* All points of `from`, added to a clock. */
 void tni_clock_merge(tni_watch *watch, tni_clock *clock, const tni_clock *from);
 
-/* One more piece of work on the stream, which uses `memory` (NULL: none). */
-void tni_note_work(tni_watch *watch, tn_stream_impl *stream, tni_record *memory);
+/* One more piece of work on the stream: where it stands. */
+tni_point tni_note_work(tni_watch *watch, tn_stream_impl *stream);
+/* The work there uses `memory`; NULL: none. */
+void tni_note_use(tni_watch *watch, tni_point work, tni_record *memory);
 /* The present end of the stream, with all it waits for, into an empty clock. */
 void tni_mark_stream(tni_watch *watch, const tni_record *stream, tni_clock *out);
 /* All that the clock names is done. */

@@ -44,11 +44,6 @@ tni_record *tni_memory_find(tni_watch *w, const void *device, int32_t space, tn_
     return r;
 }
 
-tni_record *tni_memory_of(tni_watch *w, const void *device, tn_memory memory) {
-    tni_record *r = tni_memory_find(w, device, TN_SPACE_DEVICE, memory);
-    return r ? r : tni_memory_find(w, device, TN_SPACE_PINNED, memory);
-}
-
 static void take_out(tni_record *r) {
     tni_record **at = bucket_of(r->key);
     while (*at != r)

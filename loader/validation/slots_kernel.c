@@ -136,7 +136,7 @@ static void check_workspace(const tni_watched_kernel *k, const tn_call *call,
     if (!call->workspace && !call->workspace_bytes)
         return;
     pthread_mutex_lock(&tni_records_lock);
-    const tni_record *m = tni_memory_of(w, call->device, call->workspace);
+    const tni_record *m = tni_memory_find(w, call->device, TN_SPACE_DEVICE, call->workspace);
     bool there = m != NULL;
     uint64_t bytes = m ? m->bytes : 0;
     pthread_mutex_unlock(&tni_records_lock);
@@ -146,7 +146,7 @@ static void check_workspace(const tni_watched_kernel *k, const tn_call *call,
     if (outside)
         REPORT(k, "kernel->run", "the workspace, %" PRIu64 " bytes at offset %" PRIu64 ", %s",
                call->workspace_bytes, call->workspace_offset,
-               there ? "leaves its allocation" : "is in memory that is not alive");
+               there ? "leaves its allocation" : "is in no device memory that is alive");
     if (call->workspace_offset % device->alignment)
         REPORT(k, "kernel->run",
                "workspace_offset %" PRIu64 " is no multiple of the device's alignment %" PRIu64,
@@ -178,14 +178,41 @@ static tn_call forward(const tni_watched_kernel *k, const tn_call *call) {
     return copy;
 }
 
-static void note_uses(const tni_watched_kernel *k, const tn_call *call, const call_views *views) {
-    tni_watch *w = k->watch;
+static tni_point note_work(tni_watch *w, tn_stream_impl *stream) {
+    pthread_mutex_lock(&tni_records_lock);
+    tni_point work = tni_note_work(w, stream);
+    pthread_mutex_unlock(&tni_records_lock);
+    return work;
+}
+
+static void note_uses(tni_watch *w, tni_point work, const tn_call *call, const call_views *views) {
     pthread_mutex_lock(&tni_records_lock);
     for (uint32_t i = 0; i < views->n; i++)
-        tni_note_work(w, call->stream, tni_memory_of(w, call->device, views->at[i].view->memory));
-    if (call->workspace)
-        tni_note_work(w, call->stream, tni_memory_of(w, call->device, call->workspace));
+        tni_note_use(w, work,
+                     tni_memory_find(w, call->device, TN_SPACE_DEVICE, views->at[i].view->memory));
+    tni_note_use(w, work, tni_memory_find(w, call->device, TN_SPACE_DEVICE, call->workspace));
     pthread_mutex_unlock(&tni_records_lock);
+}
+
+/* ---- plans ------------------------------------------------------------------------------- */
+
+/* What `prepare` said last on this thread, until `run` or `abandon` of that kernel follows. */
+static TNI_TLS struct {
+    const tni_watch *watch; /* NULL: they did */
+    const tni_watched_kernel *kernel;
+    bool owed; /* the kernel has something to release */
+    tn_plan plan;
+} prepared;
+
+/* Is this the call that was prepared? */
+static bool take_plan(const tni_watched_kernel *k, const char *slot, const tn_call *call) {
+    if (prepared.watch != k->watch || prepared.kernel != k)
+        return false;
+    prepared.watch = NULL;
+    if (call->cookie != prepared.plan.cookie)
+        REPORT(k, slot, "the cookie is %#" PRIx64 "; prepare gave out %#" PRIx64, call->cookie,
+               prepared.plan.cookie);
+    return true;
 }
 
 /* ---- level 2: what a kernel on a synchronous device with host memory must leave alone ---- */
@@ -203,12 +230,13 @@ static uint64_t sum_of(const tni_extent *e) {
     return tni_hash(e->host + e->low, e->high - e->low);
 }
 
-/* Can the input be compared: readable, small, and none of the outputs? */
+/* Can the tensor be compared: readable, small, and an input that is none of the outputs? Of a call that
+ * was declined the outputs are compared as well. */
 static bool comparable(const call_views *views, uint32_t i) {
     const tni_extent *e = &views->at[i];
     if (!e->host || !e->dense || e->high - e->low > MAX_HASHED)
         return false;
-    for (uint32_t j = 0; j < views->n_outs; j++)
+    for (uint32_t j = 0; i >= views->n_outs && j < views->n_outs; j++)
         if (views->at[j].view->memory == e->view->memory && e->low < views->at[j].high &&
             views->at[j].low < e->high)
             return false;
@@ -237,7 +265,7 @@ static void watch_memory(const tni_watched_kernel *k, const tn_call *call, const
     tni_watch *w = k->watch;
     wit->on = w->level >= 2 && !call->stream && views->whole && !views->deadly;
     wit->alone = atomic_load(&w->caller) != TNI_MANY_CALLERS;
-    for (uint32_t i = views->n_outs; wit->on && i < views->n; i++)
+    for (uint32_t i = 0; wit->on && i < views->n; i++)
         wit->sums[i] = comparable(views, i) ? sum_of(&views->at[i]) : 0;
     for (uint32_t i = 0; wit->on && wit->alone && i < views->n_outs; i++) {
         for (int side = 0; side < 2; side++) {
@@ -252,12 +280,20 @@ static void watch_memory(const tni_watched_kernel *k, const tn_call *call, const
 
 /* Only what no other thread can have written is held against the kernel. */
 static void compare_memory(const tni_watched_kernel *k, const tn_call *call,
-                           const call_views *views, const witness *wit) {
+                           const call_views *views, const witness *wit, bool declined) {
     tni_watch *w = k->watch;
-    for (uint32_t i = views->n_outs; wit->on && i < views->n; i++)
-        if (comparable(views, i) && wit->sums[i] != sum_of(&views->at[i]))
+    for (uint32_t i = declined ? 0 : views->n_outs; wit->on && i < views->n; i++) {
+        if (!comparable(views, i) || wit->sums[i] == sum_of(&views->at[i]))
+            continue;
+        if (i >= views->n_outs)
             tni_finding(w, TNP_KERNEL_WRITES_OUTPUTS_ONLY, "kernel->run", k->real.op,
                         "wrote into %s, an input", views->at[i].name);
+        else
+            tni_finding(w, TNP_SUPPORTED_RUNS, "kernel->run", k->real.op,
+                        "wrote into %s and answered TN_ERR_UNSUPPORTED, with which nothing may be"
+                        " written",
+                        views->at[i].name);
+    }
     bool alone = wit->on && wit->alone && atomic_load(&w->caller) != TNI_MANY_CALLERS;
     for (uint32_t i = 0; alone && i < views->n_outs; i++) {
         for (int side = 0; side < 2; side++) {
@@ -288,7 +324,7 @@ static tn_status run_at_level_2(const tni_watched_kernel *k, const tn_call *call
     tni_enter(f, w, slot, op);
     tn_status status = tni_answer(f, k->real.run(call), TNI_MAY_DECLINE);
     tni_process_end(w, &process, slot, op, 2);
-    compare_memory(k, call, views, &wit);
+    compare_memory(k, call, views, &wit, status == TN_ERR_UNSUPPORTED);
     return status;
 }
 
@@ -298,8 +334,12 @@ static tn_status kernel_run(const tn_call *call) {
     tni_frame f;
     tni_record d;
     const char *slot = "kernel->run", *op = k->real.op;
-    if (!TN_HAS(call, tn_call, workspace_bytes))
-        REPORT(k, slot, "struct_size %" PRIu64 " ends before workspace_bytes", call->struct_size);
+    if (!TN_HAS(call, tn_call, cookie))
+        REPORT(k, slot, "struct_size %" PRIu64 " ends before cookie", call->struct_size);
+    bool planned = take_plan(k, slot, call);
+    if (planned && call->workspace_bytes < prepared.plan.workspace_bytes)
+        REPORT(k, slot, "a workspace of %" PRIu64 " bytes; prepare asked for %" PRIu64,
+               call->workspace_bytes, prepared.plan.workspace_bytes);
     if (!check_place(k, slot, call, &d))
         return tni_watch_refuse("kernel->run: device or stream is not alive");
     call_views views;
@@ -309,10 +349,14 @@ static tn_status kernel_run(const tn_call *call) {
     check_tensors(k, call, &views);
     check_overlap(k, &views);
     check_workspace(k, call, &d, &views);
-    if (views.deadly)
-        return tni_watch_refuse("kernel->run: a tensor or the workspace lies where no memory is");
-    note_uses(k, call, &views);
     tn_call copy = forward(k, call);
+    if (views.deadly) {
+        if (planned && k->real.abandon)
+            k->real.abandon(&copy);
+        return tni_watch_refuse("kernel->run: a tensor or the workspace lies where no memory is");
+    }
+    /* Whoever waits for the stream from here on has waited for the call. */
+    tni_point work = note_work(w, call->stream);
     tn_status status;
     if (w->level >= 2) {
         status = run_at_level_2(k, &copy, &f, &views);
@@ -320,6 +364,8 @@ static tn_status kernel_run(const tn_call *call) {
         tni_enter(&f, w, slot, op);
         status = tni_answer(&f, k->real.run(&copy), TNI_MAY_DECLINE);
     }
+    if (status != TN_ERR_UNSUPPORTED)
+        note_uses(w, work, call, &views);
     tni_note_loss(w, call->device, d.lost, status, slot, op);
     return status;
 }
@@ -356,10 +402,16 @@ static tn_status kernel_prepare(const tn_call *call, tn_plan *out) {
     const char *slot = "kernel->prepare", *op = k->real.op;
     if (!check_place(k, slot, call, &d))
         return tni_watch_refuse("kernel->prepare: device or stream is not alive");
+    if (prepared.watch == w && prepared.owed)
+        REPORT(k, slot, "neither run nor abandon followed the last prepare on this thread");
     tn_call copy = forward(k, call);
     uint64_t size = out->struct_size;
     tni_enter(&f, w, slot, op);
     tn_status status = tni_answer(&f, k->real.prepare(&copy, out), TNI_MAY_DECLINE);
+    prepared.watch = status == TN_OK ? w : NULL;
+    prepared.kernel = k;
+    prepared.owed = k->real.abandon != NULL;
+    prepared.plan = *out;
     if (out->struct_size != size)
         tni_finding(w, TNP_HOST_STRUCT_SIZE, slot, op,
                     "struct_size, which the caller set, was changed");
@@ -376,6 +428,7 @@ static void kernel_abandon(const tn_call *call) {
     tni_watched_kernel *k = kernel_of(call);
     tni_frame f;
     tni_record d;
+    take_plan(k, "kernel->abandon", call);
     if (!check_place(k, "kernel->abandon", call, &d))
         return;
     tn_call copy = forward(k, call);

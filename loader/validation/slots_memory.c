@@ -110,10 +110,10 @@ static void judge_alloc(tni_watch *w, const tni_record *d, const tni_record *m, 
                     "the host pointer %p of %" PRIu64 " bytes overlaps allocation number %" PRIu64
                     ", which is alive",
                     (void *)m->host, m->bytes, overlap);
-    if (m->host && (uintptr_t)m->host % d->alignment)
+    if ((uintptr_t)m->host % m->alignment)
         tni_finding(w, TNP_ALLOC_ALIGNMENT, slot, "",
                     "the host pointer %p is not aligned to %" PRIu64, (void *)m->host,
-                    d->alignment);
+                    m->alignment);
     if (!m->host && m->space == TN_SPACE_PINNED)
         tni_finding(w, TNP_ALLOC_HOST_POINTER, slot, "", "pinned memory without a host pointer");
     if (!m->host && m->space == TN_SPACE_DEVICE && d->host_memory)
@@ -123,13 +123,54 @@ static void judge_alloc(tni_watch *w, const tni_record *d, const tni_record *m, 
 
 static bool keep(tni_watch *w, const tni_record *d, const tni_record *m) {
     pthread_mutex_lock(&tni_records_lock);
-    bool twin = tni_memory_of(w, (void *)(uintptr_t)d->key, m->key);
+    const void *device = (void *)(uintptr_t)d->key;
+    bool twin = tni_memory_find(w, device, TN_SPACE_DEVICE, m->key) ||
+                tni_memory_find(w, device, TN_SPACE_PINNED, m->key);
     const tni_record *other = memory_at(w, m->host, m->bytes);
     uint64_t overlap = other ? other->serial : 0;
     bool kept = tni_record_add(w, m);
     pthread_mutex_unlock(&tni_records_lock);
     judge_alloc(w, d, m, twin, overlap);
     return kept;
+}
+
+static bool is_power_of_two(uint64_t n) {
+    return n && !(n & (n - 1));
+}
+
+static void check_request(tni_watch *w, const char *slot, const tni_record *d,
+                          const tn_allocation *a) {
+    if (a->bytes == 0)
+        tni_finding(w, TNI_TENON, slot, "", "0 bytes were asked for; the least is 1");
+    if (a->alignment < d->alignment || !is_power_of_two(a->alignment))
+        tni_finding(w, TNI_TENON, slot, "",
+                    "an alignment of %" PRIu64
+                    " was asked for; it is a power of two, the device's %" PRIu64 " or more",
+                    a->alignment, d->alignment);
+    if (a->flags)
+        tni_finding(w, TNI_TENON, slot, "", "flags %#x, and no bit has a meaning yet", a->flags);
+    if (d->max_allocation && a->space == TN_SPACE_DEVICE && a->bytes > d->max_allocation)
+        tni_finding(w, TNI_TENON, slot, "",
+                    "%" PRIu64 " bytes were asked for, and TN_PROP_MAX_ALLOCATION is %" PRIu64,
+                    a->bytes, d->max_allocation);
+}
+
+/* Only spaces that the device offers are asked for, and only they are served. */
+static void check_space(tni_watch *w, const char *slot, const tni_record *d, int32_t space,
+                        tn_status status) {
+    if (space >= 0 && space < 64 && (d->spaces >> space & 1))
+        return;
+    tni_finding(w, TNI_TENON, slot, "", "space %d was asked for, and TN_PROP_SPACES is %#" PRIx64,
+                space, d->spaces);
+    if (status == TN_OK)
+        tni_finding(w, TNP_MEMORY_SPACES, slot, "",
+                    "served space %d, and TN_PROP_SPACES is %#" PRIx64, space, d->spaces);
+}
+
+static void check_size(tni_watch *w, const char *slot, uint64_t now, uint64_t before) {
+    if (now != before)
+        tni_finding(w, TNP_HOST_STRUCT_SIZE, slot, "",
+                    "struct_size, which the caller set, was changed");
 }
 
 static tn_status memory_alloc(tn_device_impl *device, tn_allocation *allocation) {
@@ -141,21 +182,8 @@ static tn_status memory_alloc(tn_device_impl *device, tn_allocation *allocation)
         return tni_watch_refuse("memory->alloc: the device is not open");
     uint64_t bytes = allocation->bytes;
     int32_t space = allocation->space;
-    if (bytes == 0)
-        tni_finding(w, TNI_TENON, slot, "", "0 bytes were asked for; the least is 1");
-    if (allocation->alignment < d.alignment ||
-        (allocation->alignment & (allocation->alignment - 1)))
-        tni_finding(w, TNI_TENON, slot, "",
-                    "an alignment of %" PRIu64
-                    " was asked for; it is a power of two, the device's %" PRIu64 " or more",
-                    allocation->alignment, d.alignment);
-    if (space != TN_SPACE_DEVICE && space != TN_SPACE_PINNED)
-        tni_finding(w, TNI_TENON, slot, "", "%d is no memory space", space);
-    if (d.max_allocation && space == TN_SPACE_DEVICE && bytes > d.max_allocation)
-        tni_finding(w, TNI_TENON, slot, "",
-                    "%" PRIu64 " bytes were asked for, and TN_PROP_MAX_ALLOCATION is %" PRIu64,
-                    bytes, d.max_allocation);
-    uint64_t extra = w->level >= 2 ? TNI_GUARD_BYTES : 0;
+    check_request(w, slot, &d, allocation);
+    uint64_t extra = w->level >= 2 && bytes < UINT64_MAX - TNI_GUARD_BYTES ? TNI_GUARD_BYTES : 0;
     if (d.max_allocation && bytes + extra > d.max_allocation)
         extra = 0;
     tn_allocation made = *allocation;
@@ -164,11 +192,12 @@ static tn_status memory_alloc(tn_device_impl *device, tn_allocation *allocation)
     tni_enter(&f, w, slot, NULL);
     tn_status status = tni_answer(&f, w->real.memory.alloc(device, &made), 0);
     tni_note_loss(w, device, d.lost, status, slot, "");
-    if (made.struct_size != sizeof made)
-        tni_finding(w, TNP_HOST_STRUCT_SIZE, slot, "",
-                    "struct_size, which the caller set, was changed");
+    check_size(w, slot, made.struct_size, sizeof made);
+    check_space(w, slot, &d, space, status);
     if (status != TN_OK)
         return status;
+    allocation->memory = made.memory;
+    allocation->host = made.host;
     if (!made.memory) {
         tni_finding(w, TNP_ALLOC_HANDLE, slot, "",
                     "succeeded with the handle 0, which means no memory");
@@ -180,15 +209,15 @@ static tn_status memory_alloc(tn_device_impl *device, tn_allocation *allocation)
                     .key = made.memory,
                     .device = (uintptr_t)device,
                     .space = space,
+                    .alignment = is_power_of_two(allocation->alignment) ? allocation->alignment : 1,
                     .bytes = bytes,
                     .host = made.host,
                     .guarded = extra != 0};
-    if (keep(w, &d, &m)) {
-        allocation->memory = made.memory;
-        allocation->host = made.host;
+    if (keep(w, &d, &m))
         return TN_OK;
-    }
     w->real.memory.dealloc(device, space, made.memory);
+    allocation->memory = 0;
+    allocation->host = NULL;
     return tni_error_plugin(TN_ERR_OUT_OF_MEMORY, "no host memory to check an allocation");
 }
 
@@ -241,9 +270,8 @@ static tn_status memory_info(tn_device_impl *device, int32_t space, tn_memory_in
     uint64_t size = out->struct_size;
     tni_enter(&f, w, slot, NULL);
     tn_status status = tni_answer(&f, w->real.memory.info(device, space, out), TNI_MAY_DECLINE);
-    if (out->struct_size != size)
-        tni_finding(w, TNP_HOST_STRUCT_SIZE, slot, "",
-                    "struct_size, which the caller set, was changed");
+    check_size(w, slot, out->struct_size, size);
+    check_space(w, slot, &d, space, status);
     if (status == TN_OK && TN_HAS(out, tn_memory_info, free_bytes) && out->total_bytes &&
         out->free_bytes > out->total_bytes)
         tni_finding(w, TNP_MEMORY_INFO, slot, "", "%" PRIu64 " bytes free of %" PRIu64,
@@ -309,13 +337,13 @@ static bool check_pinned(tni_watch *w, const char *slot, tn_device_impl *device,
     return inside;
 }
 
-/* Work on the stream that uses this memory, and this pinned memory where it is not 0. */
+/* Work on the stream that uses this memory, and this pinned memory; 0: none. */
 static void note_use(tni_watch *w, tn_device_impl *device, tn_stream_impl *stream, tn_memory memory,
                      tn_memory pinned) {
     pthread_mutex_lock(&tni_records_lock);
-    tni_note_work(w, stream, tni_memory_of(w, device, memory));
-    if (pinned)
-        tni_note_work(w, stream, tni_memory_of(w, device, pinned));
+    tni_point work = tni_note_work(w, stream);
+    tni_note_use(w, work, tni_memory_find(w, device, TN_SPACE_DEVICE, memory));
+    tni_note_use(w, work, tni_memory_find(w, device, TN_SPACE_PINNED, pinned));
     pthread_mutex_unlock(&tni_records_lock);
 }
 
@@ -340,7 +368,7 @@ static tn_status memory_copy_from_host(tn_device_impl *device, tn_stream_impl *s
     return status;
 }
 
-/* A read into pageable memory has waited for all that was queued before. */
+/* A read into memory that is not named as pinned has waited for all that was queued before. */
 static void stream_passed(tni_watch *w, tn_stream_impl *stream, tni_clock *clock, bool passed) {
     pthread_mutex_lock(&tni_records_lock);
     if (passed)

@@ -169,6 +169,7 @@ static tn_status device_open(tn_instance *self, uint32_t index, tn_device_impl *
         .alignment = alignment ? (uint64_t)alignment : 1,
         .max_allocation = (uint64_t)integer_of(w, index, TN_PROP_MAX_ALLOCATION, 0),
         .dtypes = (uint64_t)integer_of(w, index, TN_PROP_DTYPES, TN_DTYPES_ALL),
+        .spaces = (uint64_t)integer_of(w, index, TN_PROP_SPACES, 1 << TN_SPACE_DEVICE),
         .host_memory = integer_of(w, index, TN_PROP_UNIFIED_MEMORY, 0) != 0,
     };
     status = tni_handle_keep(w, &like, TNP_OPEN_DEVICE, slot);
@@ -234,9 +235,11 @@ static const char *why_wrong(int32_t property, const tn_cell *value) {
     int64_t n = value->v.i64;
     if (value->tag != tag_of(property))
         return "the cell has another tag than tn_device_property says";
+    if (value->n)
+        return "n of the cell is not 0";
     switch (property) {
     case TN_PROP_NAME:
-        return value->v.string ? NULL : "the string is NULL";
+        return value->v.string && *value->v.string ? NULL : "the string is NULL or empty";
     case TN_PROP_ALIGNMENT:
         return n > 0 && (n & (n - 1)) == 0 ? NULL : "it is no power of two";
     case TN_PROP_MAX_ALLOCATION:
@@ -249,7 +252,9 @@ static const char *why_wrong(int32_t property, const tn_cell *value) {
     case TN_PROP_FLUSHES_SUBNORMALS:
         return ((uint64_t)n & ~TN_DTYPES_FLOAT) == 0 ? NULL : "it is no mask of floating dtypes";
     case TN_PROP_SPACES:
-        return n & 1 << TN_SPACE_DEVICE ? NULL : "it lacks 1 << TN_SPACE_DEVICE";
+        return n == 1 << TN_SPACE_DEVICE || n == (1 << TN_SPACE_DEVICE | 1 << TN_SPACE_PINNED)
+                   ? NULL
+                   : "it is no mask of known spaces with TN_SPACE_DEVICE";
     default:
         return n == 0 || n == 1 ? NULL : "it is neither 0 nor 1";
     }

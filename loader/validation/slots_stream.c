@@ -164,7 +164,7 @@ static void record_ends(tni_watch *w, tn_event_impl *event, tn_stream_impl *stre
     if (e)
         e->recording--;
     if (e && s && status == TN_OK) {
-        tni_note_work(w, stream, NULL);
+        tni_note_work(w, stream);
         e->marked = true;
         e->clock.n = 0;
         tni_mark_stream(w, s, &e->clock);

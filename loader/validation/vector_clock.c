@@ -55,13 +55,17 @@ static tni_point end_of(const tni_record *stream) {
     return (tni_point){stream->key, stream->serial, stream->queued};
 }
 
-void tni_note_work(tni_watch *w, tn_stream_impl *stream, tni_record *memory) {
-    tni_record *s = tni_record_find(w, TNI_RECORD_STREAM, (uintptr_t)stream);
-    if (!stream || !s)
-        return;
+tni_point tni_note_work(tni_watch *w, tn_stream_impl *stream) {
+    tni_record *s = stream ? tni_record_find(w, TNI_RECORD_STREAM, (uintptr_t)stream) : NULL;
+    if (!s)
+        return (tni_point){0};
     s->queued++;
-    if (memory)
-        add(w, &memory->clock, end_of(s));
+    return end_of(s);
+}
+
+void tni_note_use(tni_watch *w, tni_point work, tni_record *memory) {
+    if (work.stream && memory)
+        add(w, &memory->clock, work);
 }
 
 void tni_mark_stream(tni_watch *w, const tni_record *stream, tni_clock *out) {

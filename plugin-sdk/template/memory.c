@@ -9,8 +9,8 @@ void *yourtype_address(tn_memory memory, uint64_t offset) {
 }
 
 /* Device memory is all there is. TN_SPACE_PINNED may come later: TN_PROP_SPACES then says
- * so, and until it does the core takes plain host memory. What asks for more than is known here, or
- * will ever be, is refused. */
+ * so, and until it does the core takes plain host memory. A request for more than is known here is
+ * refused. */
 static tn_status alloc(tn_device_impl *device, tn_allocation *a) {
     if (a->space != TN_SPACE_DEVICE || a->flags || a->alignment > YOURTYPE_ALIGNMENT)
         return yourtype_fail(

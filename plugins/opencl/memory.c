@@ -195,9 +195,11 @@ static tn_status info(tn_device_impl *device, int32_t space, tn_memory_info *out
     pthread_mutex_lock(&device->lock);
     uint64_t used = device->used_bytes;
     pthread_mutex_unlock(&device->lock);
-    bool is_known = space == TN_SPACE_DEVICE;
-    out->total_bytes = is_known ? device->found->memory_bytes : 0;
-    out->free_bytes = is_known ? device->found->memory_bytes - used : 0;
+    uint64_t total = space == TN_SPACE_DEVICE ? device->found->memory_bytes : 0;
+    if (TN_HAS(out, tn_memory_info, total_bytes))
+        out->total_bytes = total;
+    if (TN_HAS(out, tn_memory_info, free_bytes))
+        out->free_bytes = total ? total - used : 0;
     return TN_OK;
 }
 

@@ -296,6 +296,19 @@ static void a_lost_device_stays_lost(void **state) {
     lose_device(true);
 }
 
+static void a_lost_device_can_be_opened_again(void **state) {
+    open_device();
+    layer_say("lose=-36");
+    assert_lost(mini_synchronize(&m));
+    layer_say("");
+    m.ops->streams->destroy(m.stream);
+    m.ops->close(m.device);
+    assert_ok(m.ops->open(m.self, 0, &m.device));
+    assert_ok(m.ops->streams->create(m.device, 0, &m.stream));
+    assert_ok(rig_work(&m));
+    assert_true(mini_close(&m));
+}
+
 /* Whatever finds it out. */
 static void any_call_may_find_the_device_lost(void **state) {
     bool worked = false;
@@ -312,6 +325,74 @@ static void any_call_may_find_the_device_lost(void **state) {
         assert_int_equal(layer_alive(NULL), 0);
         assert_true(at < 100);
     }
+}
+
+/* ---- requests ---------------------------------------------------------------------------- */
+
+static void assert_unsupported(tn_status status, const char *part) {
+    assert_int_equal(status, TN_ERR_UNSUPPORTED);
+    assert_text(mini_error(), part);
+}
+
+static void what_is_not_known_is_refused(void **state) {
+    tn_memory_info info = {.struct_size = sizeof info};
+    tn_event_impl *event, *timed;
+    double ns;
+    open_device();
+    tn_allocation a = {.struct_size = sizeof a, .bytes = 8, .alignment = 1, .space = 2};
+    assert_unsupported(m.ops->memory->alloc(m.device, &a), "memory space 2");
+    a.space = TN_SPACE_DEVICE;
+    a.flags = 1;
+    assert_unsupported(m.ops->memory->alloc(m.device, &a), "flags 0x1");
+    a.flags = 0;
+    a.alignment = UINT64_C(1) << 40;
+    assert_unsupported(m.ops->memory->alloc(m.device, &a), "aligned");
+    assert_true(a.memory == 0 && a.host == NULL);
+    assert_unsupported(m.ops->memory->info(m.device, 2, &info), "memory space 2");
+    assert_int_equal(property(TN_PROP_SPACES), 1 << TN_SPACE_DEVICE | 1 << TN_SPACE_PINNED);
+    assert_unsupported(m.ops->events->create(m.device, 6, &event), "flags 0x6");
+    assert_ok(m.ops->events->create(m.device, 0, &event));
+    assert_ok(m.ops->events->create(m.device, TN_EVENT_TIMING, &timed));
+    assert_int_equal(m.ops->events->elapsed(event, timed, &ns), TN_ERR_STATE);
+    m.ops->events->destroy(event);
+    m.ops->events->destroy(timed);
+    assert_true(mini_close(&m));
+}
+
+/* What a program gets to use beside Tenon is of one context, and what it queues is waited for. */
+static void native_objects_are_of_opencl(void **state) {
+    cl_context of_queue, of_memory, context;
+    size_t bytes = 0;
+    tn_memory memory;
+    void *host;
+    char back = 0;
+    open_device();
+    const tn_ext_native *native = m.plugin->extension(m.self, TN_EXT_NATIVE);
+    assert_non_null(native);
+    assert_null(m.plugin->extension(m.self, "tenon.none/1"));
+    assert_string_equal(native->api, "opencl");
+    context = native->context(m.device);
+    cl_command_queue queue = native->stream(m.stream);
+    assert_int_equal(
+        clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT, sizeof of_queue, &of_queue, NULL),
+        CL_SUCCESS);
+    assert_ok(mini_alloc(m.ops->memory, m.device, TN_SPACE_DEVICE, 1000, &memory, &host));
+    cl_mem mem = (cl_mem)(uintptr_t)native->memory(m.device, memory);
+    assert_int_equal(clGetMemObjectInfo(mem, CL_MEM_CONTEXT, sizeof of_memory, &of_memory, NULL),
+                     CL_SUCCESS);
+    assert_int_equal(clGetMemObjectInfo(mem, CL_MEM_SIZE, sizeof bytes, &bytes, NULL), CL_SUCCESS);
+    assert_true(of_queue == context && of_memory == context && bytes >= 1000);
+
+    assert_ok(mini_synchronize(&m));
+    cl_event gate = clCreateUserEvent(context, NULL);
+    assert_int_equal(clEnqueueFillBuffer(queue, mem, "\7", 1, 0, 1000, 1, &gate, NULL), CL_SUCCESS);
+    assert_int_equal(m.ops->streams->query(m.stream), TN_NOT_READY);
+    clSetUserEventStatus(gate, CL_COMPLETE);
+    clReleaseEvent(gate);
+    assert_ok(m.ops->memory->copy_to_host(m.device, m.stream, &back, 0, memory, 999, 1));
+    assert_int_equal(back, 7);
+    m.ops->memory->dealloc(m.device, TN_SPACE_DEVICE, memory);
+    assert_true(mini_close(&m));
 }
 
 /* ---- every call fails once --------------------------------------------------------------- */
@@ -424,7 +505,10 @@ int all_tests(void) {
         TEST(what_the_device_has_is_counted),
         TEST(a_lost_queue_is_a_lost_device),
         TEST(a_lost_device_stays_lost),
+        TEST(a_lost_device_can_be_opened_again),
         TEST(any_call_may_find_the_device_lost),
+        TEST(what_is_not_known_is_refused),
+        TEST(native_objects_are_of_opencl),
         TEST(a_call_that_fails_leaves_nothing_behind),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -42,6 +42,8 @@ static void bad_values_are_refused_by_name(void **state) {
     static const char *const bad[][3] = {
         {"poison", "2", "0 or 1"},
         {"poison", "on", "0 or 1"},
+        {"pinned", "no", "0 or 1"},
+        {"host_pointers", "2", "0 or 1"},
         {"seed", "-1", "18446744073709551615"},
         {"seed", "18446744073709551616", "18446744073709551615"},
         {"delay", "1000001", "1000000"},
@@ -184,6 +186,38 @@ static void the_nth_call_fails_and_no_other(void **state) {
     close_without("fail");
 }
 
+/* Also while work is left, and until it is opened again. */
+static void a_lost_device_says_so_before_anything_else(void **state) {
+    tn_stream_impl *other;
+    tn_event_impl *event;
+    tn_memory none;
+    void *host;
+    open_with("lose", "0:4");
+    slow work = slow_create(); /* two commands */
+    assert_ok(rig.ops->streams->create(rig.device, 0, &other));
+    assert_ok(rig.ops->events->create(rig.device, 0, &event));
+    slow_queue(&work, rig.stream, 1);
+    assert_ok(rig.ops->events->record(event, rig.stream));
+    assert_ok(memory()->fill(rig.device, other, work.a->view.memory, 0, 0, 8));
+    assert_status(rig.ops->streams->synchronize(other), TN_ERR_DEVICE_LOST);
+    assert_status(rig.ops->streams->query(rig.stream), TN_ERR_DEVICE_LOST);
+    assert_status(rig.ops->events->query(event), TN_ERR_DEVICE_LOST);
+    assert_status(mini_alloc(memory(), rig.device, 99, 0, &none, &host), TN_ERR_DEVICE_LOST);
+    mini_tensors_free(&rig);
+    rig.ops->events->destroy(event);
+    rig.ops->streams->destroy(other);
+    rig.ops->streams->destroy(rig.stream);
+    rig.ops->close(rig.device);
+
+    assert_ok(rig.ops->open(rig.self, 0, &rig.device));
+    assert_ok(rig.ops->streams->create(rig.device, 0, &rig.stream));
+    tn_memory m = allocate(rig.device, 8);
+    assert_ok(memory()->fill(rig.device, rig.stream, m, 0, 1, 8));
+    assert_ok(mini_synchronize(&rig));
+    release(rig.device, m);
+    close_without("lose");
+}
+
 static void a_lost_device_fails_and_others_go_on(void **state) {
     tn_device_impl *second;
     tn_stream_impl *stream;
@@ -290,6 +324,7 @@ int all_tests(void) {
         cmocka_unit_test(memory_freed_under_queued_work_is_an_error_of_the_stream),
         cmocka_unit_test(extents_that_overflow_are_refused),
         cmocka_unit_test(the_nth_call_fails_and_no_other),
+        cmocka_unit_test(a_lost_device_says_so_before_anything_else),
         cmocka_unit_test(a_lost_device_fails_and_others_go_on),
         cmocka_unit_test(a_forgotten_wait_is_caught),
     };

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <tenon/ext/fork.h>
+#include <tenon/ext/native.h>
 #include <tenon/ext/threads.h>
 
 struct tn_instance {
@@ -419,10 +420,29 @@ static void after_fork(tn_instance *s, int32_t in_child) {
 
 static const tn_ext_fork fork_ext = {sizeof fork_ext, before_fork, after_fork};
 
+static void *native_context(tn_device_impl *d) {
+    return d;
+}
+
+static void *native_stream(tn_stream_impl *s) {
+    return s;
+}
+
+static uint64_t native_memory(tn_device_impl *d, tn_memory memory) {
+    return memory;
+}
+
+static const tn_ext_native native_ext = {.struct_size = sizeof native_ext,
+                                         .api = "fake",
+                                         .context = native_context,
+                                         .stream = native_stream,
+                                         .memory = native_memory};
+
 static const void *extension(tn_instance *s, const char *id) {
-    return strcmp(id, TN_EXT_THREADS) == 0 ? (const void *)&threads_ext
-           : strcmp(id, TN_EXT_FORK) == 0  ? &fork_ext
-                                           : NULL;
+    return strcmp(id, TN_EXT_THREADS) == 0  ? (const void *)&threads_ext
+           : strcmp(id, TN_EXT_FORK) == 0   ? &fork_ext
+           : strcmp(id, TN_EXT_NATIVE) == 0 ? (const void *)&native_ext
+                                            : NULL;
 }
 
 static tn_status init(const tn_host *host, const char *path, tn_instance **out_self) {

@@ -54,10 +54,9 @@ static tn_status open_device(tn_instance *self, uint32_t index, tn_device_impl *
     return TN_OK;
 }
 
-static tn_status alloc_memory(tn_device_impl *device, int32_t space, uint64_t bytes,
-                              tn_memory *out_memory, void **out_host) {
-    *out_host = device->host->alloc(device->host, bytes, 64);
-    *out_memory = (uintptr_t)*out_host;
+static tn_status alloc_memory(tn_device_impl *device, tn_allocation *a) {
+    a->host = device->host->alloc(device->host, a->bytes, a->alignment);
+    a->memory = (uintptr_t)a->host;
     return TN_OK;
 }
 
@@ -67,7 +66,7 @@ static void dealloc_memory(tn_device_impl *device, int32_t space, tn_memory memo
 
 /* Breaks TNP-16. */
 static tn_status fill_silently(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
-                               uint64_t offset, uint32_t value, uint64_t bytes) {
+                               uint64_t offset, uint8_t value, uint64_t bytes) {
     return TN_ERR_INTERNAL;
 }
 
@@ -81,6 +80,9 @@ static void destroy(tn_stream_impl *stream) {}
 static tn_status query(tn_stream_impl *stream) {
     return TN_OK;
 }
+
+static const tn_allocation request = {
+    .struct_size = sizeof request, .bytes = 8, .alignment = 64, .space = TN_SPACE_DEVICE};
 
 static const tn_memory_ops memory_ops = {.struct_size = sizeof memory_ops,
                                          .alloc = alloc_memory,
@@ -240,12 +242,11 @@ static void twelve_are_checked(void **state) {
     }
     expect_nothing();
     for (int i = 0; i < N; i++) {
-        tn_memory memory;
-        void *at;
-        p[i]->devices->memory->alloc(device[i], TN_SPACE_DEVICE, 8, &memory, &at);
-        p[i]->devices->memory->fill(device[i], NULL, memory, 0, 0, 8);
+        tn_allocation made = request;
+        p[i]->devices->memory->alloc(device[i], &made);
+        p[i]->devices->memory->fill(device[i], NULL, made.memory, 0, 0, 8);
         expect(TNP_FAIL_MESSAGE, ids[i], "memory->fill", "no message");
-        p[i]->devices->memory->dealloc(device[i], TN_SPACE_DEVICE, memory);
+        p[i]->devices->memory->dealloc(device[i], TN_SPACE_DEVICE, made.memory);
     }
     for (int i = 0; i < N; i++)
         p[i]->devices->close(device[i]);
@@ -256,19 +257,18 @@ static void twelve_are_checked(void **state) {
 
 static void two_hosts_of_one_plugin_are_told_apart(void **state) {
     life a, b;
-    tn_memory memory, other;
-    void *at;
+    tn_allocation made = request, other = request;
     live(&a, 0, 0);
     live(&b, 0, 1);
-    a.ops->memory->alloc(a.device, TN_SPACE_DEVICE, 8, &memory, &at);
+    a.ops->memory->alloc(a.device, &made);
     assert_int_equal(a.host.n_blocks, 1);
     assert_int_equal(b.host.n_blocks, 0);
-    b.ops->memory->alloc(b.device, TN_SPACE_DEVICE, 8, &other, &at);
-    a.ops->memory->dealloc(a.device, TN_SPACE_DEVICE, memory);
+    b.ops->memory->alloc(b.device, &other);
+    a.ops->memory->dealloc(a.device, TN_SPACE_DEVICE, made.memory);
     tn_stream_impl *old = a.stream;
     end(&a);
     assert_int_equal(b.host.n_blocks, 1);
-    b.ops->memory->dealloc(b.device, TN_SPACE_DEVICE, other);
+    b.ops->memory->dealloc(b.device, TN_SPACE_DEVICE, other.memory);
     assert_int_equal(b.ops->streams->query(b.stream), TN_OK);
     expect_nothing();
     assert_int_equal(b.ops->streams->query(old), TN_ERR_STATE);
@@ -321,11 +321,9 @@ static void a_handle_that_another_plugin_has_is_refused(void **state) {
 static void a_handle_that_nobody_gave_out_is_refused(void **state) {
     life a;
     uint32_t n;
-    tn_memory memory;
-    void *at;
+    tn_allocation made = request;
     live(&a, 0, 0);
-    assert_int_equal(a.ops->memory->alloc(&selfs[1].own, TN_SPACE_DEVICE, 8, &memory, &at),
-                     TN_ERR_STATE);
+    assert_int_equal(a.ops->memory->alloc(&selfs[1].own, &made), TN_ERR_STATE);
     expect(0, "(unknown plugin)", "memory->alloc", "no plugin's");
     assert_int_equal(a.ops->count(&selfs[1], &n), TN_ERR_STATE);
     expect(0, "(unknown plugin)", "devices->count", "no plugin gave out");
@@ -358,17 +356,16 @@ static void a_self_is_its_plugins_after_shutdown(void **state) {
 
 static void a_host_is_known_by_its_table(void **state) {
     life a, b;
-    tn_memory memory;
-    void *at;
+    tn_allocation made = request;
     live(&a, 0, 0);
     live(&b, 1, 1);
     tn_host copy = *tni_watch_host(a.watch);
     assert_null(copy.alloc(&copy, 8, 8));
     expect(TNP_HOST_ARGUMENT, "(unknown plugin)", "host->alloc", "init was given");
     a.device->host = b.self->host;
-    a.ops->memory->alloc(a.device, TN_SPACE_DEVICE, 8, &memory, &at);
+    a.ops->memory->alloc(a.device, &made);
     expect(TNP_HOST_ARGUMENT, ids[0], "host->alloc", "another plugin");
-    b.self->host->dealloc(b.self->host, at);
+    b.self->host->dealloc(b.self->host, made.host);
     a.device->host = a.self->host;
     assert_int_equal(b.host.n_blocks, 0);
     tn_validation_clear();
@@ -381,13 +378,12 @@ static pthread_barrier_t ready;
 
 static void *live_again_and_again(void *number) {
     life l;
-    tn_memory memory;
-    void *at;
+    tn_allocation made = request;
     pthread_barrier_wait(&ready);
     for (int i = 0; i < ROUNDS; i++) {
         live(&l, *(int *)number, *(int *)number);
-        l.ops->memory->alloc(l.device, TN_SPACE_DEVICE, 8, &memory, &at);
-        l.ops->memory->dealloc(l.device, TN_SPACE_DEVICE, memory);
+        l.ops->memory->alloc(l.device, &made);
+        l.ops->memory->dealloc(l.device, TN_SPACE_DEVICE, made.memory);
         l.ops->streams->query(l.stream);
         end(&l);
     }

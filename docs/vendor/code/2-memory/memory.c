@@ -60,8 +60,10 @@ static tn_status info(tn_device_impl *device, int32_t space, tn_memory_info *out
     if (space != TN_SPACE_DEVICE)
         return npu_fail(device->self, TN_ERR_UNSUPPORTED, "npu:%u has no memory of space %d",
                         device->index, (int)space);
-    out->total_bytes = NPU_MEMORY;
-    out->free_bytes = NPU_MEMORY - atomic_load(&device->used_bytes);
+    if (TN_HAS(out, tn_memory_info, total_bytes))
+        out->total_bytes = NPU_MEMORY;
+    if (TN_HAS(out, tn_memory_info, free_bytes))
+        out->free_bytes = NPU_MEMORY - atomic_load(&device->used_bytes);
     return TN_OK;
 }
 

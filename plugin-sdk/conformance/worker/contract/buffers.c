@@ -185,6 +185,11 @@ bool tc_has_streams(tc_contract *k) {
     return k->subject->ops->streams || TC_NOT_OFFERED(k, "the device has no streams");
 }
 
+bool tc_has_pinned(tc_contract *k) {
+    return k->subject->spaces >> TN_SPACE_PINNED & 1 ||
+           TC_NOT_OFFERED(k, "the device has no TN_SPACE_PINNED");
+}
+
 bool tc_stream_create(tc_contract *k, tc_subject *s, int32_t priority, tn_stream_impl **out) {
     tc_owned *o = own(k, s);
     *out = NULL;

@@ -227,6 +227,8 @@ static void exhaustion_huge(tc_contract *k) {
             tn_memory memory = 0;
             void *host = NULL;
             char what[TC_MESSAGE];
+            if (!(s.spaces >> space & 1))
+                continue;
             snprintf(what, sizeof what, "alloc of %llu bytes", (unsigned long long)sizes[i]);
             tc_host_forget();
             tn_status status = tc_alloc(&s, space, sizes[i], &memory, &host);

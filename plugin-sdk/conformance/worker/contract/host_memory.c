@@ -119,6 +119,10 @@ static void undo_alloc(trial *t) {
     t->s.memory->dealloc(t->s.device, TN_SPACE_DEVICE, t->memory[0]);
 }
 
+static bool has_pinned(trial *t) {
+    return t->s.spaces >> TN_SPACE_PINNED & 1;
+}
+
 static tn_status try_pinned(trial *t) {
     return alloc_in(t, TN_SPACE_PINNED);
 }
@@ -208,7 +212,7 @@ static const step stages[] = {
     {"stream", TNP_STREAM_CREATE, true, prepare_device, try_stream, undo_stream, nothing},
     {"event", TNP_EVENT_CREATE, true, has_streams, try_event, undo_event, nothing},
     {"alloc", TNP_ALLOC_HANDLE, true, NULL, try_alloc, undo_alloc, nothing},
-    {"pinned", TNP_ALLOC_HANDLE, true, NULL, try_pinned, undo_pinned, nothing},
+    {"pinned", TNP_ALLOC_HANDLE, true, has_pinned, try_pinned, undo_pinned, nothing},
     {"transfer", TNP_TRANSFER_RANGE, true, prepare_transfer, try_transfer, nothing,
      finish_transfer},
     {"kernel", TNP_KERNEL_RESULT, true, prepare_kernel, try_kernel, undo_kernel, finish_kernel},
@@ -303,7 +307,7 @@ static void host_memory_fails(tc_contract *k) {
             continue;
         if (strcmp(name, "kernel") != 0) {
             if (!try_stage(k, &stages[i], NULL) && !tc_failed(k))
-                TC_NOT_OFFERED(k, "the device has no %ss", name);
+                TC_NOT_OFFERED(k, "the device has nothing of stage=%s", name);
             return;
         }
         for (size_t n = 0; n < sizeof lines / sizeof *lines && !tc_failed(k); n++)

@@ -19,6 +19,8 @@ static void distinct(tc_contract *k) {
     int32_t space = tc_contract_int(k, "pinned") ? TN_SPACE_PINNED : TN_SPACE_DEVICE;
     char what[96];
     int n = 0;
+    if (space == TN_SPACE_PINNED && !tc_has_pinned(k))
+        return;
     while (n < 2 * N && !tc_failed(k) &&
            tc_buffer_create(k, k->subject, space, sizes[(n * 7) % N], &blocks[n]))
         n++;

@@ -175,8 +175,8 @@ static void names(tc_contract *k) {
 }
 
 static void unknown(tc_contract *k) {
-    static const int32_t numbers[] = {-1, INT_MIN, N_PROPERTIES, 8,     9,      16,
-                                      63, 64,      1000,         65536, INT_MAX};
+    static const int32_t numbers[] = {-1, INT_MIN, N_PROPERTIES, 9,     16,
+                                      63, 64,      1000,         65536, TN_PROP_VENDOR - 1};
     for (uint32_t i = 0; i < k->subject->n_devices; i++)
         for (size_t p = 0; p < sizeof numbers / sizeof *numbers; p++) {
             tn_cell cell;
@@ -191,6 +191,28 @@ static void unknown(tc_contract *k) {
                           "device %u: *out_value was written to for property %d, which does "
                           "not exist",
                           i, (int)numbers[p]);
+        }
+}
+
+/* Those of the vendor's own are answered, the same each time, or refused like any other. */
+static void vendors(tc_contract *k) {
+    static const int32_t numbers[] = {TN_PROP_VENDOR, TN_PROP_VENDOR + 1, TN_PROP_VENDOR + 77,
+                                      INT_MAX};
+    for (uint32_t i = 0; i < k->subject->n_devices; i++)
+        for (size_t p = 0; p < sizeof numbers / sizeof *numbers; p++) {
+            tn_cell cell, again;
+            tn_status status = ask(k->subject, i, numbers[p], &cell);
+            if (status == TN_ERR_UNSUPPORTED && !poisoned(&cell))
+                TC_BROKEN(k, TNP_PROPERTY_UNKNOWN,
+                          "device %u: *out_value was written to for property 0x%x, which is "
+                          "refused",
+                          i, (unsigned)numbers[p]);
+            else if ((status != TN_OK && status != TN_ERR_UNSUPPORTED) ||
+                     ask(k->subject, i, numbers[p], &again) != status)
+                TC_BROKEN(k, TNP_PROPERTY_STABLE,
+                          "device %u: property 0x%x, of the vendor's own, is answered with %s, or "
+                          "once and not the other time",
+                          i, (unsigned)numbers[p], tc_tn_status_name(status));
         }
 }
 
@@ -218,7 +240,11 @@ static void memory(tc_contract *k) {
 }
 
 const tc_contract_row tc_property_rows[] = {
-    {"property-values", "", TC_SMOKE, values}, {"property-stable", "", TC_SMOKE, stable},
-    {"property-names", "", TC_SMOKE, names},   {"property-unknown", "", TC_SMOKE, unknown},
-    {"property-memory", "", TC_SMOKE, memory}, {0},
+    {"property-values", "", TC_SMOKE, values},
+    {"property-stable", "", TC_SMOKE, stable},
+    {"property-names", "", TC_SMOKE, names},
+    {"property-unknown", "", TC_SMOKE, unknown},
+    {"property-vendors", "", TC_SMOKE, vendors},
+    {"property-memory", "", TC_SMOKE, memory},
+    {0},
 };

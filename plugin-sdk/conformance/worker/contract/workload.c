@@ -164,6 +164,8 @@ static bool op_copy(workload *w) {
 static bool op_pinned(workload *w) {
     int b = (int)below(w, N_BUFFERS), stream = any_stream(w);
     tc_buffer *device = &w->buffers[b];
+    if (!w->pinned.bytes)
+        return op_read(w);
     uint64_t bytes = device->bytes < w->pinned.bytes ? device->bytes : w->pinned.bytes;
     bool read = below(w, 2);
     DID(w, "%s pinned memory of %llu bytes of buffer %d on stream %d",
@@ -323,7 +325,8 @@ static bool set_up(workload *w) {
         if (!tc_buffer_create(w->k, w->s, TN_SPACE_DEVICE, 64 + below(w, 4000), &w->buffers[b]))
             return false;
     }
-    return tc_buffer_create(w->k, w->s, TN_SPACE_PINNED, 3000, &w->pinned);
+    return !(w->s->spaces >> TN_SPACE_PINNED & 1) ||
+           tc_buffer_create(w->k, w->s, TN_SPACE_PINNED, 3000, &w->pinned);
 }
 
 static void finish(workload *w) {
@@ -337,7 +340,7 @@ static void finish(workload *w) {
         snprintf(what, sizeof what, "buffer %d at the end of the workload", b);
         tc_buffer_check(w->k, &w->buffers[b], w->s->stream, TNP_STREAM_ORDER, what);
     }
-    if (!tc_failed(w->k))
+    if (!tc_failed(w->k) && w->pinned.bytes)
         tc_buffer_check(w->k, &w->pinned, NULL, TNP_TRANSFER_PINNED,
                         "pinned memory at the end of the workload");
 }
