@@ -247,7 +247,8 @@ static tn_status check_identity(subject *s, const tn_plugin *table) {
  * not heard of. */
 static const tni_kernel_op *usable(const tn_kernel *record) {
     const tni_kernel_op *op = tni_kernel_op_find(record->op);
-    return op && record->schema_hash == op->hash && (record->dtypes[0] & TNI_DTYPES_KNOWN) ? op : NULL;
+    return op && record->schema_hash == op->hash && (record->dtypes[0] & TNI_DTYPES_KNOWN) ? op
+                                                                                           : NULL;
 }
 
 static tn_status check_kernel(const subject *s, const tn_kernel *record, uint64_t position) {

@@ -225,7 +225,7 @@ __attribute__((constructor)) static void make_tables(void) {
 }
 
 const tn_plugin *TN_PLUGIN_QUERY(const tn_host *host) {
-    if (!TN_HAS(host, tn_host, option))
+    if (!TN_HAS(host, tn_host, option) || host->abi_version < plugin->abi_required)
         return NULL;
 #ifdef PAIR_RAISED
     pair_seen.n_wrong += TN_HAS(host, tn_host, later) != (host->abi_version >= TN_ABI_VERSION);

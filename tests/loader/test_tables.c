@@ -217,7 +217,8 @@ static void larger_tables_are_accepted(void **state) {
 static void any_version_since_the_oldest_fits(void **state) {
     static const struct {
         uint32_t oldest, host;
-    } cores[] = {{V(0, 11), V(0, 11)}, {V(0, 11), V(0, 12)}, {V(1, 0), V(1, 0)}, {V(1, 0), V(1, 7)}};
+    } cores[] = {
+        {V(0, 11), V(0, 11)}, {V(0, 11), V(0, 12)}, {V(1, 0), V(1, 0)}, {V(1, 0), V(1, 7)}};
     for (size_t i = 0; i < sizeof cores / sizeof *cores; i++) {
         uint32_t oldest = cores[i].oldest, host = cores[i].host;
         assert_null(tni_abi_misfit(oldest, host, oldest, oldest));
