@@ -14,6 +14,7 @@
 enum {
     MAX_TABLE_BYTES = 1 << 16, /* a struct_size beyond is no size but garbage */
     MAX_KERNELS = 1 << 16,
+    ENTRY_MAJOR = 1, /* the last major version of tenon_plugin_query_v1 */
     MAX_ID = 127,
     MAX_TYPE = 31,
     MAX_TEXT = 255
@@ -40,31 +41,30 @@ static tn_status refuse(const subject *s, const char *format, ...) {
     return tni_fail(TN_ERR_ABI, "%s: %s", s->where, text);
 }
 
-/* Before 1.0 nothing is promised, so a plugin fits only the very minor it was built against. From
- * 1.0 on tables only grow: any minor of the same major fits, unless the plugin itself says that it
- * needs a newer host. */
-const char *tni_abi_misfit(uint32_t host, uint32_t built, uint32_t required) {
-    if (built >> 16 != host >> 16)
-        return "another major version never fits; rebuild the plugin against this Tenon's"
-               " tenon/plugin.h, or use the Tenon it was built for";
-    if (host >> 16 == 0 && built != host)
-        return "before 1.0 the minor versions must be the same; rebuild the plugin against this"
-               " Tenon's tenon/plugin.h";
+/* Tables only grow: any version since `oldest` fits, unless the plugin itself says that it needs a
+ * newer host. */
+const char *tni_abi_misfit(uint32_t oldest, uint32_t host, uint32_t built, uint32_t required) {
+    if (built < oldest)
+        return "the plugin was built against an interface that is no longer taken; rebuild it"
+               " against this Tenon's tenon/plugin.h";
     if (required > host)
         return "the plugin requires a newer Tenon (abi_required); update Tenon, or lower"
                " abi_required if the plugin can do without";
+    if (built >> 16 > ENTRY_MAJOR)
+        return "tables of that major version do not come from " TN_PLUGIN_QUERY_NAME
+               "; set abi_version to TN_ABI_VERSION";
     return NULL;
 }
 
 static tn_status check_version(const subject *s, uint32_t required) {
-    const char *misfit = tni_abi_misfit(TN_ABI_VERSION, s->version, required);
+    const char *misfit = tni_abi_misfit(TN_ABI_OLDEST, TN_ABI_VERSION, s->version, required);
     if (!misfit)
         return TN_OK;
     return refuse(s,
                   "abi_version is %" PRIu32 ".%" PRIu32 " and abi_required %" PRIu32 ".%" PRIu32
-                  ", this Tenon has %u.%u: %s",
+                  ", this Tenon has %u.%u and takes %u.%u or later: %s",
                   s->version >> 16, s->version & 0xffff, required >> 16, required & 0xffff,
-                  TN_ABI_MAJOR, TN_ABI_MINOR, misfit);
+                  TN_ABI_MAJOR, TN_ABI_MINOR, TN_ABI_OLDEST >> 16, TN_ABI_OLDEST & 0xffff, misfit);
 }
 
 /* A table is there, aligned, and its size is one that a compiler could have given. */
@@ -243,13 +243,12 @@ static tn_status check_identity(subject *s, const tn_plugin *table) {
 
 /* ---- kernels ----------------------------------------------------------------------------- */
 
-static const uint64_t known_dtypes = TN_DTYPES_ALL;
-
 /* Can this core use the record? A plugin may bring operators, versions of them and dtypes that it has
  * not heard of. */
 static const tni_kernel_op *usable(const tn_kernel *record) {
     const tni_kernel_op *op = tni_kernel_op_find(record->op);
-    return op && record->schema_hash == op->hash && (record->dtypes[0] & known_dtypes) ? op : NULL;
+    return op && record->schema_hash == op->hash && (record->dtypes[0] & TNI_DTYPES_KNOWN) ? op
+                                                                                           : NULL;
 }
 
 static tn_status check_kernel(const subject *s, const tn_kernel *record, uint64_t position) {
@@ -281,7 +280,7 @@ static tn_status check_kernel(const subject *s, const tn_kernel *record, uint64_
                       " accepts",
                       field);
     for (uint32_t i = 0; i < TN_KERNEL_MAX_TYPES; i++) {
-        if ((record->dtypes[i] & ~known_dtypes) && !s->newer)
+        if ((record->dtypes[i] & ~TNI_DTYPES_KNOWN) && !s->newer)
             return refuse(s,
                           "%s: dtypes[%u] is %#" PRIx64
                           ", with bits that are no dtype; build it from TN_DTYPE_BIT(...)",

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Makes tenon/kernels.h from kernels.toml.
+"""Makes tenon/kernels.h from kernels.toml, or kernels.json, which says the same to other languages than C.
 
-usage: generate_kernels.py kernels.toml OUTPUT.h
+usage: generate_kernels.py kernels.toml OUTPUT.h|OUTPUT.json
 
 The table is checked first; a mistake names the kernel and the field.
 """
 
+import json
 import pathlib
 import re
 import sys
@@ -20,6 +21,7 @@ CLASSES = {
     "number": DTYPES[:-1],
     "all": DTYPES,
 }
+SCALAR, NO_TENSOR = 100, 101  # as in kernels.h
 ARG_TYPES = ("Tensor", "Tensor?", "Tensor[]", "int", "int[]", "float", "bool", "Scalar", "Scalar?", "str")
 FIELDS = {"schema", "kind", "types", "dtypes", "fixed", "small", "check", "doc"}
 
@@ -146,13 +148,19 @@ def write(output, text):
 def type_code(kernel, kind, name):
     """As kernels.h has it: which type variable an argument or output has, or a code."""
     if kind.startswith("Scalar"):
-        return "TN_KERNEL_SCALAR"
+        return SCALAR
     if not kind.startswith("Tensor"):
-        return "TN_KERNEL_NO_TENSOR"
+        return NO_TENSOR
     for i, (_, names, _) in enumerate(kernel.types):
         if name in names:
-            return str(i)
-    return f"TN_KERNEL_FIXED(TN_{kernel.fixed[name].upper()})"
+            return i
+    return -1 - DTYPES.index(kernel.fixed[name])
+
+
+def c_type_code(code):
+    if code < 0:
+        return f"TN_KERNEL_FIXED(TN_{DTYPES[-1 - code].upper()})"
+    return {SCALAR: "TN_KERNEL_SCALAR", NO_TENSOR: "TN_KERNEL_NO_TENSOR"}.get(code, str(code))
 
 
 def initializer(name, values):
@@ -161,8 +169,23 @@ def initializer(name, values):
     return " \\\n".join(lines) + "\n"
 
 
-def main(table, output):
-    kernels = load(table)
+def to_json(kernels):
+    """`type` is what TN_KERNEL_ARG_TYPES_... has, `dtypes` one list for each type variable."""
+    entries = [{
+        "name": k.name,
+        "schema": k.schema,
+        "hash": f"{k.hash:#018x}",
+        "kind": k.kind,
+        "small": k.small,
+        "args": [{"name": name, "kind": kind, "type": type_code(k, kind, name)} for kind, name in k.args],
+        "outs": [{"name": name, "type": type_code(k, "Tensor", name)} for name in k.outs],
+        "dtypes": [[d for i, d in enumerate(DTYPES) if mask >> i & 1] for _, _, mask in k.types],
+        "doc": k.doc,
+    } for k in kernels]
+    return json.dumps({"kernels": entries}, indent=1) + "\n"
+
+
+def to_header(kernels):
     out = [HEAD]
     for k in kernels:
         types = "; ".join(f"{v}: {', '.join(names)}" for v, names, _ in k.types)
@@ -176,8 +199,8 @@ def main(table, output):
         out.append(f"#define TN_KERNEL_HASH_{name} UINT64_C({k.hash:#018x})\n")
         args = ", ".join(f"TN_ARG_{name}_{arg} = {i}" for i, (_, arg) in enumerate(k.args))
         out.append("\n".join(textwrap.wrap(f"enum {{ {args} }};", 98, subsequent_indent="       ")) + "\n")
-        out.append(initializer(f"TN_KERNEL_ARG_TYPES_{name}", [type_code(k, *arg) for arg in k.args]))
-        out.append(initializer(f"TN_KERNEL_OUT_TYPES_{name}", [type_code(k, "Tensor", o) for o in k.outs]))
+        out.append(initializer(f"TN_KERNEL_ARG_TYPES_{name}", [c_type_code(type_code(k, *arg)) for arg in k.args]))
+        out.append(initializer(f"TN_KERNEL_OUT_TYPES_{name}", [c_type_code(type_code(k, "Tensor", o)) for o in k.outs]))
         out.append(initializer(f"TN_KERNEL_DTYPES_{name}", [f"{mask:#x}" for _, _, mask in k.types]))
         out.append("\n")
     out.append("#define TN_KERNEL_TABLE(X) \\\n")
@@ -186,10 +209,11 @@ def main(table, output):
         out.append(f'    X({k.symbol}, UINT64_C({k.hash:#018x}), {int(k.small)}, '
                    f'{k.kind}, "{k.schema}"){end}')
     out.append("\n#endif /* TENON_KERNELS_H */\n")
-    write(output, "".join(out))
+    return "".join(out)
 
 
 if __name__ == "__main__":
     if len(sys.argv) != 3:
         sys.exit(__doc__)
-    main(*sys.argv[1:])
+    table, output = sys.argv[1:]
+    write(output, (to_json if output.endswith(".json") else to_header)(load(table)))

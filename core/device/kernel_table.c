@@ -247,7 +247,7 @@ static tni_kernel read_record(const tn_kernel *r, const char *origin_text) {
     };
     if (TN_HAS(r, tn_kernel, dtypes)) {
         for (int i = 0; i < TN_KERNEL_MAX_TYPES; i++)
-            k.dtypes[i] = r->dtypes[i] & TN_DTYPES_ALL;
+            k.dtypes[i] = r->dtypes[i] & TNI_DTYPES_KNOWN;
     }
     return k;
 }
@@ -337,7 +337,7 @@ tn_status tni_kernel_check(const tni_kernel_op *op, const tn_kernel *r) {
             TN_ERR_ABI,
             "kernel %s: schema_hash is 0x%llx, but that of its schema here, %s, is 0x%llx", name,
             (unsigned long long)r->schema_hash, op->schema, (unsigned long long)op->hash);
-    if (!(r->dtypes[0] & TN_DTYPES_ALL))
+    if (!(r->dtypes[0] & TNI_DTYPES_KNOWN))
         return tn_fail(TN_ERR_INVALID_ARGUMENT, "kernel %s: dtypes[0] names no dtype", name);
     return TN_OK;
 }

@@ -52,7 +52,7 @@ static void check_failure(const tni_frame *f, tn_status status, uint32_t may) {
 
 tn_status tni_answer(tni_frame *f, tn_status status, uint32_t may) {
     tni_leave(f);
-    if (status < 0 || status >= TN_STATUS_COUNT)
+    if (status < 0 || (status >= TN_STATUS_COUNT && !tni_is_newer(f->watch)))
         tni_finding(f->watch, TNP_STATUS_CODES, f->slot, f->op,
                     "answered %d, which is no tn_status", status);
     else if (status != TN_OK)

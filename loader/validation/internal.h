@@ -145,6 +145,11 @@ struct tni_watch {
 
 enum { TNI_MANY_CALLERS = 1 };
 
+/* Built against a later version? Then what it says and this one does not know is no mistake. */
+static inline bool tni_is_newer(const tni_watch *w) {
+    return w && w->real.plugin.abi_version > TN_ABI_VERSION;
+}
+
 /* ---- findings ---------------------------------------------------------------------------- */
 
 enum {

@@ -230,8 +230,8 @@ static uint32_t tag_of(int32_t property) {
                                                 : TN_CELL_I64;
 }
 
-/* What is wrong with a value; NULL when it is right. */
-static const char *why_wrong(int32_t property, const tn_cell *value) {
+/* What is wrong with a value; NULL when it is right. A newer plugin may have bits that are not known. */
+static const char *why_wrong(int32_t property, const tn_cell *value, bool newer) {
     int64_t n = value->v.i64;
     if (value->tag != tag_of(property))
         return "the cell has another tag than tn_device_property says";
@@ -247,12 +247,15 @@ static const char *why_wrong(int32_t property, const tn_cell *value) {
     case TN_PROP_COMPUTE_UNITS:
         return n >= 1 ? NULL : "it is less than 1";
     case TN_PROP_DTYPES:
-        return n != 0 && ((uint64_t)n & ~TN_DTYPES_ALL) == 0 ? NULL
-                                                             : "it is no mask of known dtypes";
+        return n != 0 && (newer || ((uint64_t)n & ~TNI_DTYPES_KNOWN) == 0)
+                   ? NULL
+                   : "it is no mask of known dtypes";
     case TN_PROP_FLUSHES_SUBNORMALS:
-        return ((uint64_t)n & ~TN_DTYPES_FLOAT) == 0 ? NULL : "it is no mask of floating dtypes";
+        return newer || ((uint64_t)n & ~TN_DTYPES_FLOAT) == 0 ? NULL
+                                                              : "it is no mask of floating dtypes";
     case TN_PROP_SPACES:
-        return n == 1 << TN_SPACE_DEVICE || n == (1 << TN_SPACE_DEVICE | 1 << TN_SPACE_PINNED)
+        return (n & 1 << TN_SPACE_DEVICE) &&
+                       (newer || n <= (1 << TN_SPACE_DEVICE | 1 << TN_SPACE_PINNED))
                    ? NULL
                    : "it is no mask of known spaces with TN_SPACE_DEVICE";
     default:
@@ -287,8 +290,9 @@ static tn_status device_property(tn_instance *self, uint32_t index, int32_t prop
                     "answered TN_ERR_UNSUPPORTED to property %d and set *out_value", property);
     if (status != TN_OK)
         return status;
-    const char *wrong =
-        property >= 0 && property <= TN_PROP_SPACES ? why_wrong(property, &first) : NULL;
+    const char *wrong = property >= 0 && property <= TN_PROP_SPACES
+                            ? why_wrong(property, &first, tni_is_newer(w))
+                            : NULL;
     if (wrong)
         tni_finding(w, TNP_PROPERTY_RANGE, slot, "",
                     "property %d of device %u: %s (tag %u, value %" PRId64 ")", property, index,

@@ -203,7 +203,7 @@ static tn_plugin plugin = {
 const tn_plugin *TN_PLUGIN_QUERY(const tn_host *host) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     /* `option` is the last slot we call; a host without it is older than we can work with. */
-    if (!host || !TN_HAS(host, tn_host, option) || host->abi_version != TN_ABI_VERSION)
+    if (!host || !TN_HAS(host, tn_host, option) || host->abi_version < plugin.abi_required)
         return NULL;
     pthread_once(&once, choose_kernels);
     if (plugin.n_kernels > MAX_KERNELS) {

@@ -31,7 +31,7 @@ static const struct animal {
     {"old_minor",
      TNI_PLUGIN_REFUSED,
      TN_ERR_ABI,
-     {"abi_version is 0.8", "this Tenon has 0.11", "rebuild the plugin against"}},
+     {"abi_version is 0.8", "takes 0.11 or later", "rebuild it against"}},
     {"requires_newer",
      TNI_PLUGIN_REFUSED,
      TN_ERR_ABI,

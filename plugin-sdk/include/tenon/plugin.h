@@ -57,8 +57,9 @@
  *   [device open]   for a device that is open (streams, events and memory belong to one)
  *   [required] / [optional]
  *
- * ABI version 0.11: complete, and frozen as 1.0 when CUDA has been through it. Until then a plugin
- * must be built against the same minor as the core.
+ * Versions: a plugin is refused when it was built before TN_ABI_OLDEST, when it requires a newer host
+ * (abi_required), and when its tables are of a major version that has another entry; else any two
+ * work together. ABI version 0.11: complete, and frozen as 1.0 when CUDA has been through it.
  */
 #ifndef TENON_PLUGIN_H
 #define TENON_PLUGIN_H
@@ -75,12 +76,15 @@ extern "C" {
 #define TN_ABI_MAKE(major, minor) ((major)*65536u + (minor))
 #define TN_ABI_VERSION TN_ABI_MAKE(TN_ABI_MAJOR, TN_ABI_MINOR)
 
+/* The oldest plugin that a core of this version takes; 1.0 from then on, for good. */
+#define TN_ABI_OLDEST TN_ABI_MAKE(0u, 11u)
+
 /* The oldest Tenon that the plugin is to work with, and what it says in tn_plugin.abi_required: what
  * came later is hidden here, so that a newer header by itself shuts nobody out. To use something
  * newer where the host has it, define TN_ABI_TARGET as its version before this header, leave
  * abi_required at the oldest version that will do, and ask with TN_HAS. */
 #ifndef TN_ABI_TARGET
-#define TN_ABI_TARGET TN_ABI_MAKE(0u, 11u)
+#define TN_ABI_TARGET TN_ABI_OLDEST
 #endif
 #if TN_ABI_TARGET > TN_ABI_VERSION
 #error "TN_ABI_TARGET is newer than this tenon/plugin.h"

@@ -34,7 +34,7 @@ static bool poisoned(const tn_cell *cell) {
 }
 
 /* "" where the value may be, else what is wrong with it. */
-static const char *wrong_value(int32_t property, const tn_cell *cell) {
+static const char *wrong_value(int32_t property, const tn_cell *cell, bool newer) {
     int64_t v = cell->v.i64;
     switch (property) {
     case TN_PROP_NAME:
@@ -46,17 +46,19 @@ static const char *wrong_value(int32_t property, const tn_cell *cell) {
     case TN_PROP_COMPUTE_UNITS:
         return v < 1 ? "a device has one at least" : "";
     case TN_PROP_DTYPES:
-        if ((uint64_t)v & ~TN_DTYPES_ALL)
+        if (!newer && ((uint64_t)v & ~TC_DTYPES_KNOWN))
             return "there are bits of dtypes that do not exist";
         return v ? "" : "a device stores one dtype at least";
     case TN_PROP_UNIFIED_MEMORY:
         return v == 0 || v == 1 ? "" : "a BOOL is 0 or 1";
     case TN_PROP_FLUSHES_SUBNORMALS:
-        return (uint64_t)v & ~TN_DTYPES_FLOAT ? "only floating dtypes have subnormal numbers" : "";
+        return !newer && ((uint64_t)v & ~TN_DTYPES_FLOAT)
+                   ? "only floating dtypes have subnormal numbers"
+                   : "";
     case TN_PROP_SPACES:
         if (!(v & 1 << TN_SPACE_DEVICE))
             return "every device has TN_SPACE_DEVICE";
-        return v & ~(int64_t)(1 << TN_SPACE_DEVICE | 1 << TN_SPACE_PINNED)
+        return !newer && (v & ~(int64_t)(1 << TN_SPACE_DEVICE | 1 << TN_SPACE_PINNED))
                    ? "there are bits of spaces that do not exist"
                    : "";
     default:
@@ -91,9 +93,9 @@ static void check_known(tc_contract *k, const tc_subject *s, uint32_t index, int
     else if (cell.n != 0)
         TC_BROKEN(k, TNP_PROPERTY_RANGE,
                   "device %u: the cell of %s has n = %u; only lists have one", index, name, cell.n);
-    else if (*wrong_value(property, &cell))
+    else if (*wrong_value(property, &cell, tc_is_newer(s->plugin)))
         TC_BROKEN(k, TNP_PROPERTY_RANGE, "device %u: %s is %lld: %s", index, name,
-                  (long long)cell.v.i64, wrong_value(property, &cell));
+                  (long long)cell.v.i64, wrong_value(property, &cell, tc_is_newer(s->plugin)));
     else if (property == TN_PROP_NAME
                  ? !again.v.string || strcmp(cell.v.string, again.v.string) != 0
                  : cell.tag != again.tag || cell.v.i64 != again.v.i64)
@@ -180,6 +182,8 @@ static void unknown(tc_contract *k) {
     for (uint32_t i = 0; i < k->subject->n_devices; i++)
         for (size_t p = 0; p < sizeof numbers / sizeof *numbers; p++) {
             tn_cell cell;
+            if (tc_is_newer(k->subject->plugin) && numbers[p] >= N_PROPERTIES)
+                continue;
             tn_status status = ask(k->subject, i, numbers[p], &cell);
             if (status != TN_ERR_UNSUPPORTED)
                 TC_BROKEN(k, TNP_PROPERTY_UNKNOWN,

@@ -26,6 +26,14 @@ typedef struct tc_subject {
     tn_requirement broken; /* the requirement for which it could not be loaded or opened; 0: none */
 } tc_subject;
 
+/* The dtypes that this suite knows. */
+#define TC_DTYPES_KNOWN (TN_DTYPE_BIT(TN_DTYPE_COUNT) - 1)
+
+/* Built against a later version? Then what it has and this suite does not know is no mistake. */
+static inline bool tc_is_newer(const tn_plugin *plugin) {
+    return plugin->abi_version > TN_ABI_VERSION;
+}
+
 /* Loads and queries the shared object: no init. False with `why` and `broken`. */
 bool tc_subject_load(tc_subject *s, const char *path, const tn_host *host, char why[TC_MESSAGE]);
 
