@@ -1,0 +1,181 @@
+#!/usr/bin/env python3
+"""Writes the expected results: tests/values/data/SECTION.txt, a line for each call, and SECTION.bin.gz, the
+results in the order of the lines.
+
+usage: generate.py [OPERATOR...]
+
+Needs PyTorch (pip install torch). Two runs give the same bytes. With operators nothing is written; their
+lines are printed.
+"""
+
+import collections
+import gzip
+import itertools
+import pathlib
+import re
+import sys
+
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+sys.path[:0] = [str(ROOT / "core/ops/generate"), str(ROOT / "plugin-sdk")]
+
+import torch  # noqa: E402
+
+import calls  # noqa: E402
+import expect  # noqa: E402
+import generate_kernels  # noqa: E402
+import rules  # noqa: E402
+import samples  # noqa: E402
+import table as tables  # noqa: E402
+from inputs import Tensor  # noqa: E402
+
+OPERATORS = ROOT / "core/ops/operators.toml"
+
+
+def samples_of(table, entry):
+    given = entry.get("calls") or entry["samples"]
+    given = table.sample_classes.get(given, []) if isinstance(given, str) else given
+    return given
+
+
+def argument_lists(table, entry, name):
+    extra = samples.SHAPES.get(name) or samples.EXTRA.get(name, [])
+    for word, python in samples.WORDS.items():
+        extra = [re.sub(rf"(?<![\w-]){re.escape(word)}", python, s) for s in extra]
+    return list(samples_of(table, entry)) + extra
+
+
+def form_calls(op, forms, args, seen):
+    """The call itself; for some of each dtypes, those of its in-place and out forms."""
+    call = calls.Call(op, args)
+    yield call
+    dtypes = tuple(t.dtype for t in call.tensors)
+    seen[dtypes] += 1
+    if seen[dtypes] < 3 and (len(set(dtypes)) < 2 or len(seen) % 3 == 0):
+        for form in calls.written_forms(forms, args):
+            yield calls.Call(form, list(args))
+
+
+class Writer:
+    def __init__(self):
+        self.lines, self.blob, self.counts = [], bytearray(), collections.Counter()
+
+    def add(self, call, results, gradients):
+        self.lines.append(line(call, results, gradients))
+        for r in results + (gradients or []):
+            self.blob += r.blob() if isinstance(r, expect.Result) else b""
+        self.counts["calls"] += 1
+        self.counts["gradients"] += gradients is not None
+        self.counts["differs"] += bool(call.differs)
+
+
+def line(call, results, gradients):
+    words = [f"{call} ->", " ".join(map(str, results))]
+    if gradients is not None:
+        words += ["grad", " ".join(map(str, gradients))]
+    if call.differs:
+        words.append(f"differs={call.differs}")
+    return " ".join(words)
+
+
+class Shape:
+    """A result of which the shape and dtype alone are expected."""
+
+    def __init__(self, result):
+        self.text = str(result).split("~")[0] + "?"
+
+    def __str__(self):
+        return self.text
+
+
+def is_differentiable(op):
+    return "constant" not in op.entry and op.form == "functional" and not op.native_inplace
+
+
+def write_operator(table, entry, section, writer, notes):
+    forms = [op for op in table.ops if op.entry is entry]
+    op = next((o for o in forms if o.form == "functional"), forms[0])
+    name = op.schema.name
+    if name in samples.WITHOUT:
+        writer.lines.append(f"# without: {name}: {samples.WITHOUT[name]}")
+        return
+    pointwise = calls.is_pointwise(op, section)
+    shapes_only = name in samples.SHAPES
+    seeds, seen, done = itertools.count(len(writer.lines) + 1), collections.Counter(), set()
+    for args in calls.spread(op, argument_lists(table, entry, name), section):
+        for call in form_calls(op, forms, calls.numbered(args, seeds), seen):
+            key = re.sub(r"#\d+", "", str(call))
+            if key in done:
+                continue
+            done.add(key)
+            call.gradient = is_differentiable(op) and not shapes_only and any(t.is_float for t in call.tensors) and call.op is op
+            write_call(call, pointwise, shapes_only, writer, notes)
+
+
+def write_call(call, pointwise, shapes_only, writer, notes):
+    name = call.op.schema.name
+    out_of = None
+    try:
+        if call.op.form == "out":  # the functional form says what it is to hold
+            functional = calls.Call(next_functional(call.op), call.args)
+            results, gradients = expect.expected(functional, pointwise)
+            call.differs = functional.differs
+            out = results[0]
+            call = calls.Call(call.op, call.complete()[:-1] + [Tensor("any", out.dtype, tuple(out.native.shape), "strided", 1)],
+                              differs=functional.differs)
+        else:
+            results, gradients = expect.expected(call, pointwise)
+    except rules.LeftOut as rule:
+        writer.counts[f"left out: {rule}"] += 1
+        return
+    except Exception as error:  # PyTorch refuses
+        notes[name, type(error).__name__ + ": " + str(error).split("\n")[0][:110]].append(str(call))
+        writer.counts["refused by PyTorch"] += 1
+        return
+    if call.lacks_gradient:
+        notes[name, "no gradient: " + call.lacks_gradient.split("\n")[0][:90]].append(str(call))
+    if shapes_only:
+        results = [Shape(r) for r in results]
+    writer.add(call, results, gradients)
+
+
+FUNCTIONAL = {}
+
+
+def next_functional(op):
+    return FUNCTIONAL[id(op.entry)]
+
+
+def file_of(section):
+    return re.sub(r"\W+", "_", section)
+
+
+def main(only):
+    torch.set_num_threads(1)
+    torch.use_deterministic_algorithms(True)
+    table = tables.load(OPERATORS, generate_kernels.load(ROOT / "plugin-sdk/kernels.toml"))
+    FUNCTIONAL.update({id(op.entry): op for op in table.ops if op.form == "functional"})
+    sections = tables.sections(OPERATORS)
+    writers, notes = {}, collections.defaultdict(list)
+    for entry in table.entries:
+        section = sections[entry["schema"]]
+        writer = writers.setdefault(section, Writer())
+        if not only or entry["schema"].split("(")[0] in only:
+            write_operator(table, entry, section, writer, notes)
+    total = sum((w.counts for w in writers.values()), collections.Counter())
+    for (name, error), which in notes.items():
+        print(f"refused {len(which)} of {name}: {error}: {which[0]}", file=sys.stderr)
+    print(dict(total), file=sys.stderr)
+    if only:
+        print("\n".join(line for w in writers.values() for line in w.lines))
+        return
+    data = HERE / "data"
+    data.mkdir(exist_ok=True)
+    for section, writer in writers.items():
+        head = f"# {section}: what PyTorch {torch.__version__.split('+')[0]} gives. Written by ../generate.py.\n"
+        (data / f"{file_of(section)}.txt").write_text(head + "".join(line + "\n" for line in writer.lines))
+        (data / f"{file_of(section)}.bin.gz").write_bytes(gzip.compress(bytes(writer.blob), 9, mtime=0))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])
