@@ -59,6 +59,7 @@ class Kernel:
         self.kind, self.doc = entry.get("kind", "pointwise"), entry["doc"]
         self.small = entry.get("small", False)
         self.signs_zero = entry.get("check", {}).get("zero") == "signed"
+        self.has_extremes = entry.get("check", {}).get("extremes", True)
         self.hash = fnv1a(self.schema)
         if self.kind not in KINDS:
             self.fail(f"kind '{self.kind}' is not one of {KINDS}")

@@ -92,7 +92,12 @@ def is_differentiable(op):
     return "constant" not in op.entry and op.form == "functional" and not op.native_inplace
 
 
-def write_operator(table, entry, section, writer, notes):
+def is_tame(entry, kernels):
+    kernel = next((k for k in kernels if k.name == entry.get("kernel")), None)
+    return entry["schema"].startswith(samples.TAME) or kernel is not None and not kernel.has_extremes
+
+
+def write_operator(table, kernels, entry, section, writer, notes):
     forms = [op for op in table.ops if op.entry is entry]
     op = next((o for o in forms if o.form == "functional"), forms[0])
     name = op.schema.name
@@ -102,7 +107,7 @@ def write_operator(table, entry, section, writer, notes):
     pointwise = calls.is_pointwise(op, section)
     shapes_only = name in samples.SHAPES
     seeds, seen, done = itertools.count(len(writer.lines) + 1), collections.Counter(), set()
-    for args in calls.spread(op, argument_lists(table, entry, name), section):
+    for args in calls.spread(op, argument_lists(table, entry, name), section, is_tame(entry, kernels)):
         for call in form_calls(op, forms, calls.numbered(args, seeds), seen):
             key = re.sub(r"#\d+", "", str(call))
             if key in done:
@@ -153,7 +158,8 @@ def file_of(section):
 def main(only):
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True)
-    table = tables.load(OPERATORS, generate_kernels.load(ROOT / "plugin-sdk/kernels.toml"))
+    kernels = generate_kernels.load(ROOT / "plugin-sdk/kernels.toml")
+    table = tables.load(OPERATORS, kernels)
     FUNCTIONAL.update({id(op.entry): op for op in table.ops if op.form == "functional"})
     sections = tables.sections(OPERATORS)
     writers, notes = {}, collections.defaultdict(list)
@@ -161,7 +167,7 @@ def main(only):
         section = sections[entry["schema"]]
         writer = writers.setdefault(section, Writer())
         if not only or entry["schema"].split("(")[0] in only:
-            write_operator(table, entry, section, writer, notes)
+            write_operator(table, kernels, entry, section, writer, notes)
     total = sum((w.counts for w in writers.values()), collections.Counter())
     for (name, error), which in notes.items():
         print(f"refused {len(which)} of {name}: {error}: {which[0]}", file=sys.stderr)

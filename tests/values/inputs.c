@@ -25,7 +25,7 @@ static int bits_of(tn_dtype dtype) {
 
 /* ---- lists of special values ------------------------------------------------------------- */
 
-enum { N_SPECIAL = 24, N_WHOLE_SPECIAL = 13 };
+enum { N_SPECIAL = 24, N_TAME = 11, N_WHOLE_SPECIAL = 13 };
 
 static double special(tn_dtype dtype, uint64_t i) {
     int bits = dtype == TN_F64 ? 53 : dtype == TN_F32 ? 24 : dtype == TN_F16 ? 11 : 8;
@@ -57,8 +57,10 @@ static int64_t whole_special(tn_dtype dtype, uint64_t i) {
 /* To be stored with the dtype's wraparound. */
 static int64_t whole(const char *kind, tn_dtype dtype, uint64_t h) {
     bool is_unsigned = dtype == TN_U8;
-    if (strcmp(kind, "special") == 0)
+    if (strcmp(kind, "special") == 0 || strcmp(kind, "tame") == 0)
         return whole_special(dtype, h);
+    if (strcmp(kind, "zero") == 0)
+        return 0;
     if (strcmp(kind, "wide") == 0)
         return (int64_t)h;
     if (strcmp(kind, "any") == 0 || strcmp(kind, "strewn") == 0)
@@ -85,6 +87,10 @@ static double real(const char *kind, tn_dtype dtype, uint64_t h) {
     }
     if (strcmp(kind, "special") == 0)
         return special(dtype, h);
+    if (strcmp(kind, "tame") == 0)
+        return special(dtype, h % N_TAME);
+    if (strcmp(kind, "zero") == 0)
+        return 0;
     if (strcmp(kind, "strewn") == 0 && (h >> 48) % 5 == 0)
         return special(dtype, h >> 8);
     double steps = (double)(h & (((uint64_t)1 << (bits + 1)) - 1));
@@ -143,7 +149,9 @@ static int64_t place_in_order(const input *in, int64_t i, int64_t n) {
 static void store(const input *in, void *data, int64_t at, int64_t i, int64_t n) {
     tn_dtype dtype = in->dtype;
     uint64_t h = hashed(in->seed, (uint64_t)i);
-    bool is_listed = strcmp(in->kind, "listed") == 0;
+    bool is_tamed = strcmp(in->kind, "tamed") == 0;
+    bool is_listed = is_tamed || strcmp(in->kind, "listed") == 0;
+    bool is_special = strcmp(in->kind, "special") == 0 || strcmp(in->kind, "tame") == 0;
     if (strncmp(in->kind, "idx", 3) == 0) {
         store_whole(data, dtype, at, (int64_t)(h % strtoull(in->kind + 3, NULL, 10)));
     } else if (strcmp(in->kind, "apart") == 0) {
@@ -155,10 +163,11 @@ static void store(const input *in, void *data, int64_t at, int64_t i, int64_t n)
         else
             store_whole(data, dtype, at, place - (dtype == TN_U8 ? 0 : n / 2));
     } else if (dtype == TN_BOOL) {
-        store_whole(data, dtype, at, is_listed || strcmp(in->kind, "special") == 0 ? i & 1 : h & 1);
+        store_whole(data, dtype, at,
+                    is_listed || is_special ? i & 1 : h & (strcmp(in->kind, "zero") != 0));
     } else if (is_listed) {
         if (is_float(dtype))
-            input_store(data, dtype, at, special(dtype, (uint64_t)i));
+            input_store(data, dtype, at, special(dtype, (uint64_t)(is_tamed ? i % N_TAME : i)));
         else
             store_whole(data, dtype, at, whole_special(dtype, (uint64_t)i));
     } else if (is_float(dtype)) {

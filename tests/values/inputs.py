@@ -22,6 +22,7 @@ BITS = {"f32": 22, "f64": 22, "f16": 10, "bf16": 7}
 EXPONENTS = {"f32": 20, "f64": 20, "f16": 6, "bf16": 20}  # of `wide`
 # Bits of a significand with the implied one, the largest exponent and the least of a normal number.
 FORMS = {"f32": (24, 127, -126), "f64": (53, 1023, -1022), "f16": (11, 15, -14), "bf16": (8, 127, -126)}
+N_TAME = 11  # of the special values, finite and moderate
 MASK = (1 << 64) - 1
 
 
@@ -57,12 +58,16 @@ def value(kind, dtype, h, i):
     if kind.startswith("idx"):
         return h % int(kind[3:])
     if kind == "mask" or dtype == "bool":
-        return h & 1 if kind not in ("special", "listed") else i & 1
+        return i & 1 if kind in ("special", "listed", "tame", "tamed") else h & (kind != "zero")
     if kind == "listed":
         table = special(dtype) if dtype in FLOATS else whole_special(dtype)
         return table[i % len(table)]
     if dtype in INTS:
-        if kind == "special":
+        if kind == "zero":
+            return 0
+        if kind == "tamed":
+            return whole_special(dtype)[i % len(whole_special(dtype))]
+        if kind in ("special", "tame"):
             table = whole_special(dtype)
             return table[h % len(table)]
         if kind == "wide":
@@ -88,6 +93,10 @@ def value(kind, dtype, h, i):
     if kind == "special":
         table = special(dtype)
         return table[h % len(table)]
+    if kind in ("tame", "tamed"):
+        return special(dtype)[(h if kind == "tame" else i) % N_TAME]
+    if kind == "zero":
+        return 0.0
     if kind == "strewn":  # one in five
         table = special(dtype)
         return table[(h >> 8) % len(table)] if (h >> 48) % 5 == 0 else value("any", dtype, h, i)

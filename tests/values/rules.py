@@ -3,6 +3,8 @@ is marked with it, and its expectation is what the page promises; or it is left 
 nothing.
 """
 
+import re
+
 import torch
 
 from inputs import FLOATS, INTS, Tensor
@@ -33,14 +35,15 @@ def wrapped(x, dtype):
 def whole(call, function):
     """function(a, b) for each pair of integers, in the dtype that they promote to."""
     a, b = call.complete()[:2]
-    a = a.tensor()
+    left = a = a.tensor()
     b = b.tensor() if isinstance(b, Tensor) else torch.tensor(b)
     dtype = torch.result_type(a, b) if b.dim() else torch.result_type(a, b.item())
-    if dtype.is_floating_point or dtype == torch.bool:
+    is_lossy = call.op.form == "inplace" and not torch.can_cast(dtype, left.dtype)
+    if dtype.is_floating_point or dtype == torch.bool or is_lossy:
         return None
     a, b = torch.broadcast_tensors(a.to(dtype), b.to(dtype))
     got = [wrapped(function(x, y), dtype) for x, y in zip(a.flatten().tolist(), b.flatten().tolist())]
-    dtype = call.op.form == "inplace" and call.args[0].tensor().dtype or dtype
+    dtype = left.dtype if call.op.form == "inplace" else dtype
     return [torch.tensor(got, dtype=dtype).reshape(a.shape)]
 
 
@@ -68,23 +71,37 @@ def instead(call):
     return whole(call, lambda x, y: y and (x // y if base == "floor_divide" else x % y))
 
 
-# ---- results that differ -------------------------------------------------------------------------
-
-
-def sign_of_nan(call, results, gradients):
-    x = tensors(call)[0]
-    if not x.is_floating_point() or not x.isnan().any():
+def traps(call):
+    """Would the most negative integer by -1 end PyTorch's process?"""
+    if call.op.functional.base not in ("floor_divide", "remainder", "div") or not whole_only(call):
         return False
-    results[0].native[x.isnan()] = float("nan")
-    return True
+    a, b = call.complete()[:2]
+    b = b.tensor().tolist() if isinstance(b, Tensor) else b
+    return isinstance(b, (int, list)) and "-1" in re.findall(r"-?\d+", str(b)) \
+        and any(not t.dtype.startswith(("u", "b")) and bool((t.tensor() == torch.iinfo(t.tensor().dtype).min).any()) for t in call.tensors[:1])
+
+
+# ---- calls that Tenon refuses, or promises nothing about ------------------------------------------
+
+
+def whole_only(call):
+    return not any(t.is_float for t in call.tensors)
+
+
+def gives_bool(call, results):
+    return any(r.dtype == "bool" for r in results)
+
+
+def has_float(call, *names):
+    return any(isinstance(scalar(call, n), float) for n in names)
 
 
 def is_narrowing(call, results):
     """Does some floating number become an integer that does not hold it?"""
-    low_high = {d: (-(2.0 ** (b - 1)), 2.0 ** (b - 1)) if d != "u8" else (0.0, 256.0) for d, b in INTS.items()}
     for r in results:
         if r.dtype in INTS:
-            low, high = low_high[r.dtype]
+            bits = INTS[r.dtype]
+            low, high = (0.0, 256.0) if r.dtype == "u8" else (-(2.0 ** (bits - 1)), 2.0 ** (bits - 1))
             for t in call.tensors:
                 x = t.tensor().double()
                 if t.is_float and bool((~x.isfinite() | (x.trunc() < low) | (x.trunc() >= high)).any()):
@@ -92,15 +109,170 @@ def is_narrowing(call, results):
     return False
 
 
-CASTS = ("to", "to.dtype", "to_copy", "copy_")
+FLOATING = ("convolution", "convolution_backward_input", "convolution_backward_weight", "conv1d", "conv2d", "avg_pool2d",
+            "avg_pool2d_backward", "max_pool2d_backward", "softmax", "log_softmax", "softmax_forward", "log_softmax_forward",
+            "softmax_backward", "log_softmax_backward")
+NUMBERS = ("sign", "index_add", "mm", "bmm", "matmul", "addmm", "linear", "pow", "sum", "prod", "cumsum")
 
-RESULTS = {"sign": [("sign-of-nan", sign_of_nan)], "sign_": [("sign-of-nan", sign_of_nan)], "sign.out": [("sign-of-nan", sign_of_nan)]}
+# name of the rule, operators, when it applies. The calls are left out.
+LEFT_OUT = [
+    ("refused-of-integers", FLOATING, lambda call, results: whole_only(call)),
+    ("refused-of-bool", NUMBERS, gives_bool),
+    ("refused-floating-factor-of-integers", ("clamp", "addmm", "addcmul", "threshold_backward"), lambda call, results:
+     whole_only(call) and has_float(call, "min", "max", "alpha", "beta", "value", "threshold")),
+    ("float-to-integer", ("to", "to_copy", "copy"), is_narrowing),
+    ("bounds-do-not-wrap", ("threshold_backward",), lambda call, results: whole_only(call) and scalar(call, "threshold") < 0
+     and any(t.dtype == "u8" for t in call.tensors)),
+    ("ties", ("topk",), lambda call, results: call.tensors[0].layout == "expanded"),
+]
+
+
+# ---- results that differ: each rule changes them and says whether it did -----------------------------
+
+
+def sign_of_nan(call, results, gradients):
+    """sign(NaN) is NaN, and so are the gradients that are made of signs."""
+    x = tensors(call)[0]
+    if not x.is_floating_point() or not x.isnan().any():
+        return False
+    if call.op.functional.base == "sign":
+        results[0].native[x.isnan()] = float("nan")
+    else:
+        gradients[0].wide[x.isnan()] = gradients[0].native[x.isnan()] = float("nan")
+    return True
+
+
+def any_of_u8(call, results, gradients):
+    """any and all give bool."""
+    changed = results[0].dtype == "u8"
+    results[0].native = results[0].native.to(torch.bool)
+    return changed
+
+
+def all_dimensions(call, results, gradients):
+    """An empty list of dimensions means all of them."""
+    if scalar(call, "dim"):
+        return False
+    x = tensors(call)[0]
+    keep = (1,) * x.dim() if scalar(call, "keepdim") else ()
+    results[0].native = (torch.any if call.op.functional.base == "any" else torch.all)(x != 0).reshape(keep)
+    return True
+
+
+def any_over_dimensions(call, results, gradients):
+    return all_dimensions(call, results, gradients) or any_of_u8(call, results, gradients)
+
+
+def arange_of_integers(call, results, gradients):
+    """Of an integer dtype each element of the floating range is truncated."""
+    start, step, n = scalar(call, "start"), scalar(call, "step"), results[0].native.numel()
+    if results[0].dtype in FLOATS or not any(isinstance(v, float) for v in (start, step)):
+        return False
+    native = torch.tensor([int(start + i * step) for i in range(n)], dtype=results[0].native.dtype)
+    changed = bool((native != results[0].native).any())
+    results[0].native = native
+    return changed
+
+
+def gradient_of_nan_extreme(call, results, gradients):
+    """Where the largest or smallest is NaN, so is the gradient."""
+    if not gradients or not results[0].native.isnan().any():
+        return False
+    gradients[0].wide.fill_(float("nan"))
+    gradients[0].native.fill_(float("nan"))
+    return True
+
+
+def remainder_by_the_smallest(call, results, gradients):
+    """Exact, where PyTorch's quotient overflows in f64."""
+    r = results[0]
+    if r.dtype != "f64" or any(not isinstance(a, Tensor) for a in call.args[:2]):
+        return False
+    a, b = torch.broadcast_tensors(*(t.double() for t in tensors(call)[:2]))
+    odd = r.native.isnan() & a.isfinite() & (b != 0) & ~b.isnan()
+    if not odd.any():
+        return False
+    exact = torch.tensor([x % y for x, y in zip(a[odd].tolist(), b[odd].tolist())], dtype=torch.float64)
+    r.native[odd] = r.wide[odd] = exact
+    return True
+
+
+def power_of_infinity(call, results, gradients):
+    """pow(-inf, 1/2) is inf, as C's."""
+    if not gradients or scalar(call, "exponent") != 1.5:
+        return False
+    x = tensors(call)[0]
+    odd = torch.isneginf(x.double()) & gradients[0].wide.isnan()
+    upstream = torch.sign(gradients_upstream(results[0]))
+    gradients[0].wide[odd] = gradients[0].native[odd].double().copysign(upstream[odd]).fill_(float("inf")) * upstream[odd]
+    gradients[0].native[odd] = gradients[0].wide[odd].to(gradients[0].native.dtype)
+    return bool(odd.any())
+
+
+def gradients_upstream(result):
+    import expect
+    return expect.upstream(0, result.dtype, result.native.shape).double()
+
+
+def product_of_the_others(call, results, gradients):
+    """The gradient of a product is the product of the others: PyTorch divides, where something is not finite."""
+    return bool(gradients) and not tensors(call)[0].double().isfinite().all() and gradients.clear() is None
+
+
+def shared_among_infinities(call, results, gradients):
+    """The infinities of a row share the gradient of logsumexp; PyTorch's is NaN, or each has the whole."""
+    x = tensors(call)[0]
+    return bool(gradients) and bool(torch.isposinf(x.double()).any()) and gradients.clear() is None
+
+
+def clamp_by_tensors(call, results, gradients):
+    """An element that is not beyond a bound gets the gradient, equal ones included; a bound that is NaN does."""
+    if not gradients or any(not t.is_float for t in call.tensors):
+        return False
+    x, low, high = (a.tensor().double() if isinstance(a, Tensor) else None for a in call.complete()[:3])
+    g = gradients_upstream(results[0])
+    shares, y = [g], x
+    for bound, is_low in ((low, True), (high, False)):
+        if bound is None:
+            continue
+        beyond = ((y < bound) if is_low else (bound < y)) | bound.isnan()
+        shares = [torch.where(beyond, 0, s) for s in shares] + [torch.where(beyond, g, 0)]
+        y = torch.where(beyond, bound, y)
+    changed = False
+    for gradient, share in zip(gradients, shares):
+        share = share.sum_to_size(gradient.wide.shape)
+        changed |= bool(((share - gradient.wide).abs() > 1e-6).any())
+        gradient.wide.copy_(share)
+        gradient.native.copy_(share)
+    return changed
+
+
+def std_of_large(call, results, gradients):
+    """std is the root of var, which overflows first."""
+    r = results[0]
+    odd = (r.wide ** 2).to(r.native.dtype).isinf() & r.wide.isfinite() if r.dtype != "f64" and r.dtype != "f16" else r.wide.isnan() & False
+    r.wide[odd] = float("inf")
+    r.native[odd] = float("inf")
+    return bool(odd.any()) and (not gradients or gradients.clear() is None)
+
+
+# operators (of any form): rules
+RULES = {
+    "sign": sign_of_nan, "abs": sign_of_nan, "norm.ScalarOpt_dim": sign_of_nan, "any": any_of_u8, "all": any_of_u8,
+    "std.dim": std_of_large, "any.dim": any_over_dimensions, "all.dim": any_over_dimensions, "arange.start": arange_of_integers, "max": gradient_of_nan_extreme,
+    "min": gradient_of_nan_extreme, "remainder.Tensor": remainder_by_the_smallest, "pow.Scalar": power_of_infinity,
+    "prod": product_of_the_others, "prod.dim": product_of_the_others, "logsumexp": shared_among_infinities,
+    "clamp.Tensor": clamp_by_tensors,
+}
+OF_GRADIENTS = ("abs", "norm.ScalarOpt_dim")
 
 
 def applied(call, results, gradients):
-    if call.op.schema.name in CASTS and is_narrowing(call, results):
-        raise LeftOut("float-to-integer")
-    for name, rule in RESULTS.get(call.op.schema.name, []):
-        if rule(call, results, gradients):
-            call.differs = name
-    return results, gradients
+    base, name = call.op.functional.base.rstrip("_"), call.op.functional.name
+    for rule, names, applies in LEFT_OUT:
+        if base in names and applies(call, results):
+            raise LeftOut(rule)
+    rule = RULES.get(name)
+    if rule and (gradients or name not in OF_GRADIENTS) and rule(call, results, gradients):
+        call.differs = rule.__name__.replace("_", "-")
+    return results, gradients or None

@@ -62,6 +62,8 @@ def in_wide(step):
     """Steps of optimizers as PyTorch's fused ones compute them: halves in f32, rounded at the end."""
     def run(*args):
         dtype = args[0].dtype
+        if not dtype.is_floating_point:
+            raise TypeError("a step of parameters that are no numbers")
         wide = torch.float32 if dtype in (torch.float16, torch.bfloat16) else dtype
         args = [a.to(wide) if isinstance(a, torch.Tensor) else a for a in args]
         return tuple(t.to(dtype) for t in step(*args))
@@ -122,6 +124,9 @@ CALLS = {
     "leaky_relu": lambda x, slope: F.leaky_relu(x, slope),
     "copy_": lambda x, src, non_blocking: x.copy_(src),
     "squeeze": lambda x: x.squeeze(),
+    "randint": lambda low, high, size, dtype, device: torch.zeros(size, dtype=dtype or torch.int64),
+    "var.dim": lambda x, dim, correction, keepdim: torch.var(x, dim or None, correction=correction, keepdim=keepdim),
+    "std.dim": lambda x, dim, correction, keepdim: torch.std(x, dim or None, correction=correction, keepdim=keepdim),
     "empty": lambda size, dtype, device: torch.zeros(size, dtype=dtype),
     "random_bits": lambda size, seed, offset, dtype, device: torch.zeros(size, dtype=dtype or torch.int64),
     "bernoulli_mask": lambda size, p, device: torch.zeros(size, dtype=torch.bool),
