@@ -343,6 +343,35 @@ static tn_status copy_whole(long_call *c, tn_tensor *self, tn_cell *rets) {
     return tni_return(rets, result);
 }
 
+/* Would a scalar be rounded by becoming a tensor of this half? */
+static bool rounds_scalar(const long_call *c, tn_dtype dtype) {
+    for (uint32_t i = 0; i < c->b.types_of->n_args; i++) {
+        if (!c->operand_scalar[i] || c->b.types_of->args[i] < 0)
+            continue;
+        float f = (float)tni_scalar_f64(c->b.kargs[i]);
+        float half = dtype == TN_F16 ? tni_f16_to_f32(tni_f32_to_f16(f))
+                                     : tni_bf16_to_f32(tni_f32_to_bf16(f));
+        if (half != f)
+            return true;
+    }
+    return false;
+}
+
+/* The kernel, for the dtype in types[0] or the wider one that is put there. A kernel that takes no
+ * scalars gets them as tensors: of halves it runs in f32 where that would round one. */
+static const tni_kernel *find_kernel(const long_call *c, tn_dtype *types) {
+    tn_dtype type = types[0];
+    const tni_kernel *k = tni_find_kernel(c->b.device, c->b.info->kernel, types);
+    if (!k || (k->flags & TN_KERNEL_SCALARS) || !tni_is_half(types[0]) ||
+        !rounds_scalar(c, types[0]))
+        return k;
+    types[0] = TN_F32;
+    const tni_kernel *wide = tni_find_kernel(c->b.device, c->b.info->kernel, types);
+    if (!wide)
+        types[0] = type;
+    return wide ? wide : k;
+}
+
 static tn_status long_way(long_call *c, tn_cell *rets) {
     tni_build *b = &c->b;
     if (b->info->type_rule == TNI_TYPES_WHOLE) {
@@ -366,7 +395,7 @@ static tn_status long_way(long_call *c, tn_cell *rets) {
         return tni_return(rets, c->dst ? tni_keep(c->dst) : new_result(c, result_type));
 
     tn_dtype types[TN_KERNEL_MAX_TYPES] = {c->type};
-    c->kernel = tni_find_kernel(b->device, b->info->kernel, types);
+    c->kernel = find_kernel(c, types);
     if (!c->kernel)
         return tni_without_kernel(b->op, b->device, c->type, b->args, rets);
     status = prepare_inputs(c, types[0]);
