@@ -282,7 +282,7 @@ class Evaluator:
                 n = torch.zeros(t.sizes, dtype=DTYPES[t.dtype])
                 w = s = torch.zeros(t.sizes, dtype=torch.float64)
             own = self.pointwise and tuple(t.sizes) == shape
-            if self.cancels and t.dtype == "f64":  # of f64 nothing better is known than the terms
+            if self.pointwise and t.dtype == "f64":  # of f64 nothing better is known than the terms
                 size = t.tensor().abs().nan_to_num(0, 0, 0)
                 s = torch.maximum(s, size if own or not size.numel() else size.max())
             out.append(Result(n, w, s, None, own))
