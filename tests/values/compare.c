@@ -81,18 +81,31 @@ static double stepped(double x, tn_dtype dtype) {
     return copysign(ldexp(1, dtype == TN_F16 ? 16 : 128), x);
 }
 
+/* Bounds of a gradient: halves are rounded once, from steps that saved halves; of f64 nothing better is
+ * known than its terms (expect.py). */
+static tc_scale scale_of_gradient(const expected *e) {
+    bool is_half = e->dtype == TN_F16 || e->dtype == TN_BF16;
+    return (tc_scale){.tolerance = is_half ? TC_TOLERANCE_ULP4 : TC_TOLERANCE_COMPOSITE,
+                      .steps = is_half,
+                      .cancels = e->dtype == TN_F64,
+                      .is_sensitive = true};
+}
+
+static tc_scale scale_of_result(const promise *p) {
+    tc_tolerance tolerance = p->op ? p->op->tolerance : TC_TOLERANCE_EXACT;
+    bool in_steps = p->in_steps && tolerance != TC_TOLERANCE_EXACT;
+    bool cancels = p->op && (p->op->flags & TC_CANCELS);
+    return (tc_scale){.tolerance = in_steps ? TC_TOLERANCE_COMPOSITE : tolerance,
+                      .steps = p->op && (p->op->flags & TC_COMPOSITE),
+                      .cancels = cancels,
+                      .is_sensitive = tolerance == TC_TOLERANCE_COMPOSITE && !cancels};
+}
+
 static tc_scale scale_of(const promise *p, const expected *e, const uint8_t *wide,
                          tn_dtype stored) {
-    tc_tolerance tolerance = p->op ? p->op->tolerance : TC_TOLERANCE_EXACT;
-    bool is_composite = p->is_gradient || (p->in_steps && tolerance != TC_TOLERANCE_EXACT);
-    tc_scale s = {.tolerance = is_composite ? TC_TOLERANCE_COMPOSITE : tolerance,
-                  .steps = !p->is_gradient && p->op && (p->op->flags & TC_COMPOSITE),
-                  .dtype = e->dtype,
-                  .n = fmin(p->n, 512),
-                  .cancels = !p->is_gradient && p->op && (p->op->flags & TC_CANCELS)};
-    if (p->is_gradient && e->dtype == TN_F64) /* expect.py: it is as good as its terms */
-        s.cancels = true;
-    s.is_sensitive = p->is_gradient || (tolerance == TC_TOLERANCE_COMPOSITE && !s.cancels);
+    tc_scale s = p->is_gradient ? scale_of_gradient(e) : scale_of_result(p);
+    s.dtype = e->dtype;
+    s.n = fmin(p->n, 512);
     for (int64_t i = 0; e->how == EXPECT_LARGEST && i < e->numel; i++) {
         double r = fabs(tc_clip(element_real(wide, stored, i), e->dtype));
         s.largest = fmax(s.largest, isfinite(r) ? r : 0);

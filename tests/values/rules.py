@@ -109,6 +109,13 @@ def is_narrowing(call, results):
     return False
 
 
+def squares_overflow(call, results):
+    """Do finite numbers have squares that are not, in the dtype that they are computed in?"""
+    x = call.tensors[0].tensor().double()
+    limit = torch.finfo(torch.float64 if call.tensors[0].dtype == "f64" else torch.float32).max ** 0.5
+    return bool((x.isfinite() & (x.abs() > limit)).any())
+
+
 FLOATING = ("convolution", "convolution_backward_input", "convolution_backward_weight", "conv1d", "conv2d", "avg_pool2d",
             "avg_pool2d_backward", "max_pool2d_backward", "softmax", "log_softmax", "softmax_forward", "log_softmax_forward",
             "softmax_backward", "log_softmax_backward")
@@ -123,6 +130,7 @@ LEFT_OUT = [
     ("float-to-integer", ("to", "to_copy", "copy"), is_narrowing),
     ("bounds-do-not-wrap", ("threshold_backward",), lambda call, results: whole_only(call) and scalar(call, "threshold") < 0
      and any(t.dtype == "u8" for t in call.tensors)),
+    ("squares-that-overflow", ("var", "std"), squares_overflow),
     ("ties", ("topk",), lambda call, results: call.tensors[0].layout == "expanded"),
 ]
 
@@ -247,19 +255,10 @@ def clamp_by_tensors(call, results, gradients):
     return changed
 
 
-def std_of_large(call, results, gradients):
-    """std is the root of var, which overflows first."""
-    r = results[0]
-    odd = (r.wide ** 2).to(r.native.dtype).isinf() & r.wide.isfinite() if r.dtype != "f64" and r.dtype != "f16" else r.wide.isnan() & False
-    r.wide[odd] = float("inf")
-    r.native[odd] = float("inf")
-    return bool(odd.any()) and (not gradients or gradients.clear() is None)
-
-
 # operators (of any form): rules
 RULES = {
     "sign": sign_of_nan, "abs": sign_of_nan, "norm.ScalarOpt_dim": sign_of_nan, "any": any_of_u8, "all": any_of_u8,
-    "std.dim": std_of_large, "any.dim": any_over_dimensions, "all.dim": any_over_dimensions, "arange.start": arange_of_integers, "max": gradient_of_nan_extreme,
+    "any.dim": any_over_dimensions, "all.dim": any_over_dimensions, "arange.start": arange_of_integers, "max": gradient_of_nan_extreme,
     "min": gradient_of_nan_extreme, "remainder.Tensor": remainder_by_the_smallest, "pow.Scalar": power_of_infinity,
     "prod": product_of_the_others, "prod.dim": product_of_the_others, "logsumexp": shared_among_infinities,
     "clamp.Tensor": clamp_by_tensors,
