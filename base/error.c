@@ -76,7 +76,7 @@ tn_status tn_fail(tn_status status, const char *format, ...) {
 }
 
 tn_status tni_fail_memory(const char *what) {
-    return tn_fail(TN_OUT_OF_MEMORY,
+    return tn_fail(TN_ERR_OUT_OF_MEMORY,
                    "out of host memory while making %s; free tensors you no longer"
                    " need, or close scopes earlier",
                    what);
@@ -108,7 +108,7 @@ void tn_error_clear(void) {
 }
 
 tn_status tni_failed(void) {
-    return standing.status != TN_OK ? standing.status : TN_INTERNAL;
+    return standing.status != TN_OK ? standing.status : TN_ERR_INTERNAL;
 }
 
 void tni_error_operator(const char *operator_name) {
@@ -130,9 +130,9 @@ const char *tni_error_plugin_message(void) {
 
 tn_status tni_error_take_plugin(tn_status status, const char *context) {
     if (status < 0 || status >= TN_STATUS_COUNT) {
-        tn_fail(TN_INTERNAL, "%s: the plugin returned %d, which is no tn_status%s%s", context,
+        tn_fail(TN_ERR_INTERNAL, "%s: the plugin returned %d, which is no tn_status%s%s", context,
                 status, plugin_message ? ": " : "", plugin_message ? plugin_message : "");
-        status = TN_INTERNAL;
+        status = TN_ERR_INTERNAL;
     } else {
         tn_fail(status, "%s: %s", context,
                 plugin_message ? plugin_message : tn_status_text(status));

@@ -15,14 +15,14 @@ tn_status tni_fail_memory(const char *what);
 #define tni_fail_null(...) (tn_fail(__VA_ARGS__), NULL)
 #define tni_fail_memory_null(what) (tni_fail_memory(what), NULL)
 
-/* The status of the standing error, TN_INTERNAL if there is none: for code that got a NULL. */
+/* The status of the standing error, TN_ERR_INTERNAL if there is none: for code that got a NULL. */
 tn_status tni_failed(void);
 
 /* Names the operator of the standing error, unless it has one or was read already. */
 void tni_error_operator(const char *operator_name);
 
 /* host->fail: keeps a plugin's message for the thread; tni_error_take_plugin turns it into the
- * standing error, with `context` ("cpu:0, kernel add") in front. Returns status, or TN_INTERNAL for
+ * standing error, with `context` ("cpu:0, kernel add") in front. Returns status, or TN_ERR_INTERNAL for
  * a number that is no status. */
 tn_status tni_error_plugin(tn_status status, const char *message);
 tn_status tni_error_take_plugin(tn_status status, const char *context);

@@ -11,13 +11,13 @@ static int n_backends = 1;
 
 int tni_backend_id_locked(const char *key) {
     if (!key || !*key)
-        return tn_fail(TN_INVALID_ARGUMENT, "a device type has no name"), -1;
+        return tn_fail(TN_ERR_INVALID_ARGUMENT, "a device type has no name"), -1;
     for (int i = 0; i < n_backends; i++) {
         if (strcmp(atomic_load_explicit(&names[i], memory_order_relaxed), key) == 0)
             return i;
     }
     if (n_backends == TNI_MAX_BACKENDS)
-        return tn_fail(TN_UNSUPPORTED,
+        return tn_fail(TN_ERR_UNSUPPORTED,
                        "device type '%s': all %d backends of this process are taken", key,
                        TNI_MAX_BACKENDS),
                -1;

@@ -37,12 +37,12 @@ static tn_status complete(const tn_op *op, const tn_cell *args, uint32_t n_args,
                           int64_t (*ints)[TNI_MAX_INTS]) {
     const tni_schema *schema = op->schema;
     if (n_args > schema->n_args)
-        return tn_fail(TN_INVALID_ARGUMENT, "%s: takes %u arguments, got %u: %s", op->name,
+        return tn_fail(TN_ERR_INVALID_ARGUMENT, "%s: takes %u arguments, got %u: %s", op->name,
                        schema->n_args, n_args, schema->text);
     for (uint32_t i = 0; i < schema->n_args; i++) {
         const tni_arg *arg = &schema->args[i];
         if (i >= n_args && !arg->has_default)
-            return tn_fail(TN_INVALID_ARGUMENT, "%s: argument %u '%s' is missing: %s", op->name,
+            return tn_fail(TN_ERR_INVALID_ARGUMENT, "%s: argument %u '%s' is missing: %s", op->name,
                            i + 1, arg->name, schema->text);
         if (i >= n_args || (args[i].tag == TN_CELL_NONE && arg->has_default)) {
             out[i] = arg->fallback;
@@ -67,9 +67,9 @@ static tn_status complete(const tn_op *op, const tn_cell *args, uint32_t n_args,
 
 tn_status tn_op_call(const tn_op *op, const tn_cell *args, uint32_t n_args, tn_cell *rets) {
     if (!op)
-        return tn_fail(TN_INVALID_ARGUMENT, "tn_op_call: the operator is NULL");
+        return tn_fail(TN_ERR_INVALID_ARGUMENT, "tn_op_call: the operator is NULL");
     if ((n_args && !args) || (op->schema->n_rets && !rets))
-        return tn_fail(TN_INVALID_ARGUMENT, "%s: the array of %s is NULL", op->name,
+        return tn_fail(TN_ERR_INVALID_ARGUMENT, "%s: the array of %s is NULL", op->name,
                        n_args && !args ? "arguments" : "returns");
     clear(op, rets);
     if (tn_error_status() != TN_OK && is_failed_argument(op, args, n_args))
@@ -108,7 +108,7 @@ const char *tn_key_name(tn_key key) {
 
 static tn_status unhandled(const tn_op *op, const tni_row *row, tn_keyset keys) {
     if (row == &tni_row_dropped)
-        return tn_fail(TN_STATE, "%s: the operator was unregistered", op->name);
+        return tn_fail(TN_ERR_STATE, "%s: the operator was unregistered", op->name);
 
     char asked[128] = "", backends[256] = "";
     /* every call asks for Profile, so that says nothing */
@@ -127,7 +127,7 @@ static tn_status unhandled(const tn_op *op, const tni_row *row, tn_keyset keys) 
         }
     }
     bool is_one = (keys.backends & (keys.backends - 1)) == 0;
-    return tn_fail(TN_UNSUPPORTED,
+    return tn_fail(TN_ERR_UNSUPPORTED,
                    "%s: no handler for keys {%s} on %s%s; register one with tn_handler_register,"
                    " or use a device that has the operator",
                    op->name, asked,

@@ -66,7 +66,7 @@ tn_registration *tn_handler_register(const tn_op *op, tn_key key, const char *de
         return NULL;
     tni_operator *o = op ? tni_operator_of(op) : NULL;
     if ((int)key < 0 || key >= TN_KEY_COUNT) {
-        tn_fail(TN_INVALID_ARGUMENT, "tn_handler_register: there is no key %d; see TN_KEY_MAP",
+        tn_fail(TN_ERR_INVALID_ARGUMENT, "tn_handler_register: there is no key %d; see TN_KEY_MAP",
                 (int)key);
         return NULL;
     }
@@ -82,7 +82,7 @@ tn_registration *tn_handler_register(const tn_op *op, tn_key key, const char *de
     tn_registration *done = NULL;
     pthread_mutex_lock(&tni_registry_lock);
     if (o && !o->alive) {
-        tn_fail(TN_STATE, "tn_handler_register: operator %s was unregistered", op->name);
+        tn_fail(TN_ERR_STATE, "tn_handler_register: operator %s was unregistered", op->name);
         goto out;
     }
     if (!reserve_for(o, device_type != NULL)) {

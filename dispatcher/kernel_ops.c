@@ -120,11 +120,11 @@ const tni_kernel_op *tni_kernel_op_define(const char *name, const char *schema_t
     if (!made) {
         tni_fail_memory("a kernel operator");
     } else if (strcmp(tni_plain_name(schema->name), name) != 0) {
-        tn_fail(TN_INVALID_ARGUMENT, "kernel operator %s: the schema is of '%s': %s", name,
+        tn_fail(TN_ERR_INVALID_ARGUMENT, "kernel operator %s: the schema is of '%s': %s", name,
                 schema->name, schema->text);
     } else if (old && strcmp(old->schema, schema->text) != 0) {
-        tn_fail(TN_INVALID_ARGUMENT, "kernel operator %s exists with the schema %s, not %s", name,
-                old->schema, schema->text);
+        tn_fail(TN_ERR_INVALID_ARGUMENT, "kernel operator %s exists with the schema %s, not %s",
+                name, old->schema, schema->text);
     } else if (old) {
         op = old;
     } else {

@@ -72,7 +72,7 @@ static void destroy(tni_operator *o) {
 static tni_operator *add(tni_operator *o) {
     tni_operator *other = find(o->op.name);
     if (other) {
-        tn_fail(TN_INVALID_ARGUMENT, "operator %s is already defined, by %s: %s", o->op.name,
+        tn_fail(TN_ERR_INVALID_ARGUMENT, "operator %s is already defined, by %s: %s", o->op.name,
                 other->origin, other->op.schema->text);
         destroy(o);
         return NULL;
@@ -177,7 +177,7 @@ static void list_overloads(const char *name, char *out, size_t size) {
 
 const tn_op *tn_op_find(const char *name) {
     if (!name) {
-        tn_fail(TN_INVALID_ARGUMENT, "tn_op_find: the name is NULL");
+        tn_fail(TN_ERR_INVALID_ARGUMENT, "tn_op_find: the name is NULL");
         return NULL;
     }
     if (!tni_registry_ready())
@@ -190,7 +190,7 @@ const tn_op *tn_op_find(const char *name) {
         list_overloads(name, overloads, sizeof overloads);
     pthread_mutex_unlock(&tni_registry_lock);
     if (!o)
-        tn_fail(TN_NOT_FOUND, "there is no operator '%s'%s", name, overloads);
+        tn_fail(TN_ERR_NOT_FOUND, "there is no operator '%s'%s", name, overloads);
     return o ? &o->op : NULL;
 }
 

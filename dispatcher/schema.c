@@ -87,8 +87,8 @@ __attribute__((format(printf, 3, 4))) static bool wrong(const parser *p, const c
         shown[n++] = is_space(*s) ? ' ' : *s > ' ' && *s < 0x7f ? *s : '?';
     shown[n] = 0;
     int column = (int)(strlen("schema: : ") + strlen(message) + caret);
-    tn_fail(TN_INVALID_ARGUMENT, "schema: %s: %s%s\n%*s^", message, shown, *s ? "..." : "", column,
-            "");
+    tn_fail(TN_ERR_INVALID_ARGUMENT, "schema: %s: %s%s\n%*s^", message, shown, *s ? "..." : "",
+            column, "");
     return false;
 }
 
@@ -636,15 +636,15 @@ static tn_status build(const parser *p, const draft *d, tni_schema **out) {
 
 tn_status tni_schema_parse(const char *text, tni_schema **out) {
     if (!text)
-        return tn_fail(TN_INVALID_ARGUMENT, "schema: the text is NULL");
+        return tn_fail(TN_ERR_INVALID_ARGUMENT, "schema: the text is NULL");
     if (strnlen(text, TNI_MAX_SCHEMA_BYTES + 1) > TNI_MAX_SCHEMA_BYTES)
-        return tn_fail(TN_INVALID_ARGUMENT, "schema: longer than %d bytes: %.60s...",
+        return tn_fail(TN_ERR_INVALID_ARGUMENT, "schema: longer than %d bytes: %.60s...",
                        TNI_MAX_SCHEMA_BYTES, text);
     parser p;
     draft d;
     p.text = p.at = text;
     p.n_normal = 0;
-    p.status = TN_INVALID_ARGUMENT;
+    p.status = TN_ERR_INVALID_ARGUMENT;
     d.n_args = d.n_rets = 0;
     d.aliases = d.written_aliases = 0;
     if (!parse_schema(&p, &d))

@@ -95,12 +95,12 @@ tn_status tni_schema_check(const tni_schema *schema, uint32_t i, const tn_cell *
     if (!fits(arg, cell->tag)) {
         char type[32];
         print_type(arg, type);
-        return tn_fail(TN_INVALID_ARGUMENT, "%s: argument %u '%s': expected %s, got %s",
+        return tn_fail(TN_ERR_INVALID_ARGUMENT, "%s: argument %u '%s': expected %s, got %s",
                        tni_plain_name(schema->name), i + 1, arg->name, type, cell_type_name(cell));
     }
     const char *problem = bad_value(arg, cell);
     if (problem)
-        return tn_fail(TN_INVALID_ARGUMENT, "%s: argument %u '%s': %s",
+        return tn_fail(TN_ERR_INVALID_ARGUMENT, "%s: argument %u '%s': %s",
                        tni_plain_name(schema->name), i + 1, arg->name, problem);
     return TN_OK;
 }

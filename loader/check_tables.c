@@ -35,8 +35,8 @@ static tn_status refuse(const subject *s, const char *format, ...) {
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
     if (s->id)
-        return tni_fail(TN_ABI, "%s (%s): %s", s->where, s->id, text);
-    return tni_fail(TN_ABI, "%s: %s", s->where, text);
+        return tni_fail(TN_ERR_ABI, "%s (%s): %s", s->where, s->id, text);
+    return tni_fail(TN_ERR_ABI, "%s: %s", s->where, text);
 }
 
 /* Before 1.0 nothing is promised, so a plugin fits only the very minor it was built against. From
@@ -119,9 +119,9 @@ static tn_status check_memory(const subject *s, const tn_memory_ops *memory) {
     const char *field = "devices->memory->";
     CHECK_TABLE("devices->memory", memory, tn_memory_ops, fill);
     CHECK_SLOT(field, memory, tn_memory_ops, alloc)
-    CHECK_SLOT(field, memory, tn_memory_ops, free)
-    CHECK_SLOT(field, memory, tn_memory_ops, write)
-    CHECK_SLOT(field, memory, tn_memory_ops, read)
+    CHECK_SLOT(field, memory, tn_memory_ops, dealloc)
+    CHECK_SLOT(field, memory, tn_memory_ops, copy_from_host)
+    CHECK_SLOT(field, memory, tn_memory_ops, copy_to_host)
     CHECK_SLOT(field, memory, tn_memory_ops, copy)
     CHECK_SLOT(field, memory, tn_memory_ops, fill)
     return TN_OK;

@@ -83,7 +83,7 @@ void tni_catalog_free(tni_catalog *catalog) {
 tn_status tni_candidate_stop(tni_plugin *plugin, tni_plugin_state state, tn_status status,
                              char *reason) {
     if (!reason)
-        return TN_OUT_OF_MEMORY;
+        return TN_ERR_OUT_OF_MEMORY;
     tni_free(plugin->reason);
     plugin->reason = reason;
     plugin->status = status;
@@ -130,20 +130,21 @@ static void look_at(file_facts *f, const char *path, tni_source source) {
     *f = (file_facts){.status = TN_OK};
     snprintf(f->path, sizeof f->path, "%s", path);
     if (source == TNI_FROM_PLUGINS && path[0] != '/') {
-        bad_file(f, TN_INVALID_ARGUMENT,
+        bad_file(f, TN_ERR_INVALID_ARGUMENT,
                  "a relative path in TENON_PLUGINS is refused, since the working directory may be "
                  "anyone's; write the absolute path");
         return;
     }
     if (source == TNI_FROM_PROGRAM && !strchr(path, '/')) {
-        bad_file(f, TN_INVALID_ARGUMENT,
+        bad_file(f, TN_ERR_INVALID_ARGUMENT,
                  "a bare file name is refused, since the working directory may be anyone's; give "
                  "the plugin's path");
         return;
     }
     char real[PATH_MAX];
     if (!realpath(path, real) || stat(real, &st) != 0) {
-        bad_file(f, errno == ENOENT ? TN_NOT_FOUND : TN_IO, "%s; see that the path is right",
+        bad_file(f, errno == ENOENT ? TN_ERR_NOT_FOUND : TN_ERR_IO,
+                 "%s; see that the path is right",
                  errno == ENOENT ? "no such file" : strerror(errno));
         return;
     }
@@ -151,13 +152,13 @@ static void look_at(file_facts *f, const char *path, tni_source source) {
     f->device = st.st_dev;
     f->inode = st.st_ino;
     if (S_ISDIR(st.st_mode))
-        bad_file(f, TN_INVALID_ARGUMENT,
+        bad_file(f, TN_ERR_INVALID_ARGUMENT,
                  "this is a directory; name the plugin's file, or put the directory into "
                  "TENON_PLUGIN_PATH");
     else if (!S_ISREG(st.st_mode))
-        bad_file(f, TN_INVALID_ARGUMENT, "this is no regular file; name the plugin's file");
+        bad_file(f, TN_ERR_INVALID_ARGUMENT, "this is no regular file; name the plugin's file");
     else if (!tni_trusted(real, tni_env_is_secure(), f->problem, sizeof f->problem))
-        f->status = TN_STATE;
+        f->status = TN_ERR_STATE;
 }
 
 static bool is_file(const tni_plugin *plugin, const file_facts *f) {
@@ -196,7 +197,7 @@ static tn_status judge(tni_candidate *c, const file_facts *f) {
         return tni_candidate_stop(p, TNI_PLUGIN_REFUSED, f->status,
                                   tni_format("%s: %s", f->path, f->problem));
     if (tni_disabled(tni_file_name(p->path)))
-        return tni_candidate_stop(p, TNI_PLUGIN_DISABLED, TN_NOT_FOUND,
+        return tni_candidate_stop(p, TNI_PLUGIN_DISABLED, TN_ERR_NOT_FOUND,
                                   tni_format("%s: disabled by TENON_PLUGINS_DISABLE=%s; change"
                                              " that variable to use it",
                                              p->path, tni_env(TNI_ENV_PLUGINS_DISABLE)));
@@ -244,7 +245,7 @@ tn_status tni_catalog_add_file(tni_catalog *catalog, const char *path, tni_candi
     }
     tni_candidate *c = take_or_make(&none, &f, TNI_FROM_PROGRAM);
     if (!c)
-        return TN_OUT_OF_MEMORY;
+        return TN_ERR_OUT_OF_MEMORY;
     tn_status status = judge(c, &f);
     if (status) {
         candidate_free(c);
@@ -268,7 +269,7 @@ tn_status tni_catalog_add_query(tni_catalog *catalog, tn_plugin_query_fn query,
     }
     tni_candidate *c = new_candidate(NULL, TNI_FROM_PROGRAM);
     if (!c)
-        return TN_OUT_OF_MEMORY;
+        return TN_ERR_OUT_OF_MEMORY;
     c->plugin.query = query;
     insert_programs(catalog, c);
     *out = c;
@@ -291,7 +292,7 @@ static tn_status add_found(search *s, const char *path, tni_source source) {
             return TN_OK;
     tni_candidate *c = take_or_make(&s->old, &f, source);
     if (!c)
-        return TN_OUT_OF_MEMORY;
+        return TN_ERR_OUT_OF_MEMORY;
     append(&s->found, &c->plugin);
     return judge(c, &f);
 }
@@ -316,7 +317,7 @@ static tni_place *add_place(search *s, const char *name, const char *from, bool 
 
 static tn_status add_problem(tni_place *place, char *problem) {
     if (!problem)
-        return TN_OUT_OF_MEMORY;
+        return TN_ERR_OUT_OF_MEMORY;
     place->problem = problem;
     tni_log_line(place->expected ? TN_LOG_WARN : TN_LOG_DEBUG, "loader", "%s: %s (%s)", place->name,
                  problem, place->from);
@@ -341,7 +342,7 @@ static tn_status list_directory(DIR *dir, bool (*wanted)(const char *), char ***
         if (name)
             names[n++] = name;
         else
-            status = TN_OUT_OF_MEMORY;
+            status = TN_ERR_OUT_OF_MEMORY;
     }
     if (n > 1)
         qsort(names, n, sizeof *names, by_name);
@@ -369,7 +370,7 @@ static tn_status search_open_directory(search *s, tni_place *place, DIR *dir) {
     tn_status status = list_directory(dir, tni_name_tells, &names, &n);
     for (size_t i = 0; i < n && !status; i++) {
         char *path = tni_format("%s/%s", place->name, names[i]);
-        status = path ? add_found(s, path, TNI_FROM_DIRECTORY) : TN_OUT_OF_MEMORY;
+        status = path ? add_found(s, path, TNI_FROM_DIRECTORY) : TN_ERR_OUT_OF_MEMORY;
         tni_free(path);
         place->n_files++;
     }
@@ -380,7 +381,7 @@ static tn_status search_open_directory(search *s, tni_place *place, DIR *dir) {
 static tn_status search_directory(search *s, const char *name, const char *from, bool expected) {
     tni_place *place = add_place(s, name, from, expected);
     if (!place)
-        return TN_OUT_OF_MEMORY;
+        return TN_ERR_OUT_OF_MEMORY;
     if (!*name)
         return add_problem(place, tni_strdup("an empty entry would mean the working directory,"
                                              " which is never searched; remove it"));
@@ -411,7 +412,7 @@ static tn_status search_directory(search *s, const char *name, const char *from,
                                              " remove it from the search",
                                              strerror(errno)));
     char *real_name = tni_strdup(real);
-    tn_status status = TN_OUT_OF_MEMORY;
+    tn_status status = TN_ERR_OUT_OF_MEMORY;
     if (real_name) {
         tni_free(place->name);
         place->name = real_name;
@@ -430,7 +431,7 @@ static tn_status for_each_entry(search *s, tni_env_id id,
     for (;;) {
         size_t n = strcspn(p, ":");
         char *entry = tni_format("%.*s", (int)n, p);
-        tn_status status = entry ? fn(s, entry, tni_env_table[id].name) : TN_OUT_OF_MEMORY;
+        tn_status status = entry ? fn(s, entry, tni_env_table[id].name) : TN_ERR_OUT_OF_MEMORY;
         tni_free(entry);
         if (status || !p[n])
             return status;
@@ -447,7 +448,7 @@ static tn_status add_plugins_entry(search *s, const char *entry, const char *fro
         return add_found(s, entry, TNI_FROM_PLUGINS);
     tni_place *place = add_place(s, "", from, true);
     return place ? add_problem(place, tni_strdup("an empty entry names no plugin; remove it"))
-                 : TN_OUT_OF_MEMORY;
+                 : TN_ERR_OUT_OF_MEMORY;
 }
 
 static bool visible(const char *name) {
@@ -458,7 +459,7 @@ static bool visible(const char *name) {
 static tn_status search_build_tree(search *s, const char *library_dir) {
     char *plugins = tni_format("%s/../plugins", library_dir);
     if (!plugins)
-        return TN_OUT_OF_MEMORY;
+        return TN_ERR_OUT_OF_MEMORY;
     tn_status status = TN_OK;
     DIR *dir = opendir(plugins);
     if (dir) {
@@ -469,7 +470,7 @@ static tn_status search_build_tree(search *s, const char *library_dir) {
             struct stat st;
             char *path = tni_format("%s/%s", plugins, names[i]);
             if (!path)
-                status = TN_OUT_OF_MEMORY;
+                status = TN_ERR_OUT_OF_MEMORY;
             else if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
                 status = search_directory(s, path, "build tree", false);
             tni_free(path);
@@ -501,7 +502,7 @@ static tn_status search_beside_library(search *s) {
         return TN_OK;
     char *path = tni_format("%s/tenon/plugins", here);
     char *marker = tni_format("%s/" BUILD_TREE_MARKER, here);
-    tn_status status = TN_OUT_OF_MEMORY;
+    tn_status status = TN_ERR_OUT_OF_MEMORY;
     if (path && marker) {
         bool build_tree = access(marker, F_OK) == 0;
         status = build_tree ? search_build_tree(s, here)
@@ -532,7 +533,7 @@ static tn_status look_again(tni_candidate *c) {
     look_at(&f, p->path, TNI_FROM_PROGRAM);
     char *path = tni_strdup(f.path);
     if (!path)
-        return TN_OUT_OF_MEMORY;
+        return TN_ERR_OUT_OF_MEMORY;
     tni_free(p->path);
     p->path = path;
     c->device = f.device;

@@ -175,7 +175,7 @@ void tni_host_init(tni_candidate *candidate) {
 
 tn_status tni_loader_set_option(const char *type, const char *name, const char *value) {
     if (!type || !*type || !name || !*name || !value)
-        return tni_fail(TN_INVALID_ARGUMENT,
+        return tni_fail(TN_ERR_INVALID_ARGUMENT,
                         "tn_plugin_set_option: device_type, name and value must be strings, the"
                         " first two not empty");
     tn_status status = TN_OK;
@@ -183,7 +183,7 @@ tn_status tni_loader_set_option(const char *type, const char *name, const char *
     for (const tni_candidate *c = running; c && !status; c = c->next_running)
         if (strcmp(c->plugin.table->device_type, type) == 0 ||
             (c->plugin.key && strcmp(c->plugin.key, type) == 0))
-            status = TN_STATE;
+            status = TN_ERR_STATE;
     if (!status) {
         option *o = find_option(type, name);
         char *copy = o ? tni_strdup(value) : NULL;
@@ -192,12 +192,12 @@ tn_status tni_loader_set_option(const char *type, const char *name, const char *
             o->value = copy;
             o->from_environment = false;
         } else if (o || !add_option(type, name, value)) {
-            status = TN_OUT_OF_MEMORY;
+            status = TN_ERR_OUT_OF_MEMORY;
         }
     }
     tni_lock_give(&lock);
-    if (status == TN_STATE)
-        return tni_fail(TN_STATE,
+    if (status == TN_ERR_STATE)
+        return tni_fail(TN_ERR_STATE,
                         "tn_plugin_set_option: a plugin for '%s' is running already; set '%s'"
                         " before the first device of that type is asked for",
                         type, name);

@@ -35,14 +35,15 @@ TNI_FORK_LOCK(LOADER, lock, mend)
  * the candidate's, not the caller's. */
 static tn_status enter(tni_saved_error *saved) {
     if (tni_lock_is_mine(&lock))
-        return tni_fail(TN_STATE, "the plugin loader was called from inside itself: from a"
-                                  " plugin's init or count, from a log function, or from a"
-                                  " callback of tn_plugin_list; do that afterwards");
+        return tni_fail(TN_ERR_STATE, "the plugin loader was called from inside itself: from a"
+                                      " plugin's init or count, from a log function, or from a"
+                                      " callback of tn_plugin_list; do that afterwards");
     if (broken)
-        return tni_fail(TN_STATE, "this process was forked while another thread was loading a"
-                                  " plugin and could not be waited for, so no plugin can be started"
-                                  " here; use plugins' devices once before other threads run, or"
-                                  " start the child with exec");
+        return tni_fail(TN_ERR_STATE,
+                        "this process was forked while another thread was loading a"
+                        " plugin and could not be waited for, so no plugin can be started"
+                        " here; use plugins' devices once before other threads run, or"
+                        " start the child with exec");
     tni_lock_take(&lock);
     tni_error_save(saved);
     return TN_OK;
@@ -104,13 +105,13 @@ static const tn_plugin *ask(tni_plugin *p, const char *where) {
 /* Checks that the id is allowed and new. Sets an error. */
 static tn_status check_id(const tni_plugin *plugin, const tn_plugin *table, const char *where) {
     if (tni_disabled(table->id))
-        return tni_fail(TN_NOT_FOUND,
+        return tni_fail(TN_ERR_NOT_FOUND,
                         "%s (%s): disabled by id by TENON_PLUGINS_DISABLE; change that variable"
                         " to use it",
                         where, table->id);
     for (const tni_plugin *p = catalog.first; p; p = p->next)
         if (p != plugin && p->table && strcmp(p->table->id, table->id) == 0)
-            return tni_fail(TN_STATE,
+            return tni_fail(TN_ERR_STATE,
                             "%s: its id '%s' is that of %s, which was found first; remove one of"
                             " the two files",
                             where, table->id,
@@ -138,7 +139,7 @@ static tn_status load_table(tni_plugin *p) {
                  "%s: " TN_PLUGIN_QUERY_NAME " returned NULL, so it does not work with this Tenon"
                  " (plugin interface %u.%u); use a plugin built for it",
                  where, TN_ABI_MAJOR, TN_ABI_MINOR);
-        tni_error_take_plugin(TN_ABI, context);
+        tni_error_take_plugin(TN_ERR_ABI, context);
         return stop_with_error(p, TNI_PLUGIN_REFUSED);
     }
     tni_error_plugin(TN_OK, NULL);
@@ -146,12 +147,12 @@ static tn_status load_table(tni_plugin *p) {
         return stop_with_error(p, TNI_PLUGIN_REFUSED);
     tn_status status = check_id(p, table, where);
     if (status)
-        return stop_with_error(p,
-                               status == TN_NOT_FOUND ? TNI_PLUGIN_DISABLED : TNI_PLUGIN_REFUSED);
+        return stop_with_error(p, status == TN_ERR_NOT_FOUND ? TNI_PLUGIN_DISABLED
+                                                             : TNI_PLUGIN_REFUSED);
     table = tni_watch_tables(tni_candidate_of(p)->watch, table);
     char *key = table ? make_key(p, table) : NULL;
     if (!key)
-        return TN_OUT_OF_MEMORY;
+        return TN_ERR_OUT_OF_MEMORY;
     p->key = key;
     p->table = table;
     p->devices = table->devices;
@@ -182,7 +183,7 @@ static tn_status fail_start(tni_plugin *p, tn_status status, const char *what) {
     name_plugin(p, name, sizeof name);
     snprintf(context, sizeof context, "%s: %s", name, what);
     tni_error_take_plugin(status, context);
-    return status == TN_OUT_OF_MEMORY ? status : stop_with_error(p, TNI_PLUGIN_FAILED);
+    return status == TN_ERR_OUT_OF_MEMORY ? status : stop_with_error(p, TNI_PLUGIN_FAILED);
 }
 
 static void stop(tni_plugin *p) {
@@ -199,7 +200,7 @@ static tn_status note_no_devices(tni_plugin *p) {
     p->reason = why ? tni_format("%s: no devices found: %s", name, why)
                     : tni_format("%s: no devices found (driver reported none)", name);
     if (!p->reason)
-        return TN_OUT_OF_MEMORY;
+        return TN_ERR_OUT_OF_MEMORY;
     tni_log_line(TN_LOG_INFO, "loader", "%s", p->reason);
     return TN_OK;
 }
@@ -214,15 +215,15 @@ static tn_status start_devices(tni_plugin *p) {
     if (n > MAX_DEVICES) {
         char name[4200];
         name_plugin(p, name, sizeof name);
-        tni_fail(TN_ABI,
+        tni_fail(TN_ERR_ABI,
                  "%s: devices->count says %u devices, more than %d; set *out_count to their number",
                  name, n, (int)MAX_DEVICES);
         return stop_with_error(p, TNI_PLUGIN_FAILED);
     }
     int backend = tni_backend_id(p->key);
     if (backend < 0)
-        return tn_error_status() == TN_OUT_OF_MEMORY ? TN_OUT_OF_MEMORY
-                                                     : stop_with_error(p, TNI_PLUGIN_FAILED);
+        return tn_error_status() == TN_ERR_OUT_OF_MEMORY ? TN_ERR_OUT_OF_MEMORY
+                                                         : stop_with_error(p, TNI_PLUGIN_FAILED);
     status = n == 0 ? note_no_devices(p) : TN_OK;
     if (status)
         return status;
@@ -241,7 +242,7 @@ static tn_status start(tni_plugin *p) {
     if (p->state != TNI_PLUGIN_LOADED)
         return TN_OK;
     tni_error_plugin(TN_OK, NULL);
-    tn_pself *self = NULL;
+    tn_instance *self = NULL;
     tn_status status = p->table->init(host_for(p), p->path, &self);
     if (status) {
         status = fail_start(p, status, "init failed");
@@ -301,7 +302,7 @@ static tn_status pass_key(tni_plugin *p) {
             continue;
         char *key = tni_format("%s@%s", type, q->table->id);
         if (!key)
-            return TN_OUT_OF_MEMORY;
+            return TN_ERR_OUT_OF_MEMORY;
         tni_free(p->key);
         p->key = q->key;
         q->key = key;
@@ -361,7 +362,7 @@ static tn_status choose_by_id(const char *type, const char *id, tni_plugin **out
         if (strcmp(p->table->id, id) == 0)
             exact = p;
         else if (prefixed)
-            return tni_fail(TN_INVALID_ARGUMENT, "'%s@%s' may be %s or %s; write the whole id",
+            return tni_fail(TN_ERR_INVALID_ARGUMENT, "'%s@%s' may be %s or %s; write the whole id",
                             type, id, prefixed->table->id, p->table->id);
         else
             prefixed = p;
@@ -391,7 +392,7 @@ static tn_status find(const char *type, const char *id, tni_plugin **out) {
     if (!*out) {
         char *text = tni_report_missing(&catalog, type, id, &status);
         if (!text)
-            return TN_OUT_OF_MEMORY;
+            return TN_ERR_OUT_OF_MEMORY;
         tni_fail(status, "%s", text);
         tni_free(text);
         return status;
@@ -400,7 +401,7 @@ static tn_status find(const char *type, const char *id, tni_plugin **out) {
         char name[4200];
         name_plugin(*out, name, sizeof name);
         *out = NULL;
-        return tni_fail(TN_STATE,
+        return tni_fail(TN_ERR_STATE,
                         "%s: was started before this process was forked, and its devices do not"
                         " outlive a fork; fork before '%s' is first used, or start the child with"
                         " exec",
@@ -437,12 +438,12 @@ const tni_plugin *tni_loader_get(const char *type) {
     const char *id;
     if (!type || !split_type(type, base, &id))
         return tni_fail_null(
-            TN_INVALID_ARGUMENT,
+            TN_ERR_INVALID_ARGUMENT,
             "'%s' is no device type; write one like 'npu', or 'npu@com.acme' for the plugin"
             " of that id",
             type ? type : "(null)");
     if (strcmp(base, "meta") == 0)
-        return tni_fail_null(TN_INVALID_ARGUMENT,
+        return tni_fail_null(TN_ERR_INVALID_ARGUMENT,
                              "device type 'meta' is Tenon's own and has no plugin");
     tni_saved_error saved;
     if (enter(&saved))
@@ -460,7 +461,7 @@ const tni_plugin *tni_loader_get(const char *type) {
 tn_status tni_loader_scan(void) {
     tni_saved_error saved;
     if (enter(&saved))
-        return TN_STATE;
+        return TN_ERR_STATE;
     tn_status status = scan();
     leave(&saved);
     return status ? tni_fail_memory("the list of plugins") : TN_OK;
@@ -541,11 +542,12 @@ tn_status tni_loader_load(const char *path, const tni_plugin **out) {
     if (out)
         *out = NULL;
     if (!path || !*path)
-        return tni_fail(TN_INVALID_ARGUMENT, "tn_plugin_load: path is %s; give the plugin's file",
+        return tni_fail(TN_ERR_INVALID_ARGUMENT,
+                        "tn_plugin_load: path is %s; give the plugin's file",
                         path ? "empty" : "NULL");
     tni_saved_error saved;
     if (enter(&saved))
-        return TN_STATE;
+        return TN_ERR_STATE;
     tni_candidate *c;
     tn_status status = tni_catalog_add_file(&catalog, path, &c);
     if (status) {
@@ -559,11 +561,11 @@ tn_status tni_loader_register(tn_plugin_query_fn query, const tni_plugin **out) 
     if (out)
         *out = NULL;
     if (!query)
-        return tni_fail(TN_INVALID_ARGUMENT, "tn_plugin_register: query is NULL; give the"
-                                             " function that TN_PLUGIN_QUERY names");
+        return tni_fail(TN_ERR_INVALID_ARGUMENT, "tn_plugin_register: query is NULL; give the"
+                                                 " function that TN_PLUGIN_QUERY names");
     tni_saved_error saved;
     if (enter(&saved))
-        return TN_STATE;
+        return TN_ERR_STATE;
     tni_candidate *c;
     tn_status status = tni_catalog_add_query(&catalog, query, &c);
     if (status) {

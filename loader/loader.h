@@ -12,7 +12,7 @@
  *
  * Every function may be called from any thread. One lock is held while a plugin's query, init,
  * count and shutdown run: they may use the host table, but a call of theirs into the loader fails
- * with TN_STATE, as does one from a callback of tni_loader_for_each. Pointers to plugins stay good
+ * with TN_ERR_STATE, as does one from a callback of tni_loader_for_each. Pointers to plugins stay good
  * until tni_loader_finish.
  */
 #ifndef TNI_LOADER_LOADER_H
@@ -39,7 +39,7 @@ typedef struct tni_plugin {
     char *key; /* "npu", or "npu@com.acme" when another plugin has the type; NULL before LOADED */
     const tn_plugin *table; /* NULL before LOADED */
     const tn_device_ops *devices;
-    tn_pself *self;     /* NULL before READY */
+    tn_instance *self;  /* NULL before READY */
     uint32_t n_devices; /* READY */
     uint32_t n_kernels; /* records accepted */
     uint32_t n_unknown; /* records for operators this core does not know, skipped */

@@ -66,7 +66,7 @@ static void add_advice(tni_text *text, const char *type, bool tried) {
 char *tni_report_missing(const tni_catalog *catalog, const char *type, const char *id,
                          tn_status *out_status) {
     bool tried = false;
-    *out_status = TN_NOT_FOUND;
+    *out_status = TN_ERR_NOT_FOUND;
     for (const tni_plugin *p = catalog->first; p; p = p->next) {
         bool stopped = p->state == TNI_PLUGIN_REFUSED || p->state == TNI_PLUGIN_FAILED ||
                        p->state == TNI_PLUGIN_DISABLED;

@@ -53,14 +53,14 @@ static const char *machine_name(unsigned machine) {
 }
 
 static tn_status truncated(const char *path, uint64_t size, uint64_t needed) {
-    return tni_fail(TN_IO,
+    return tni_fail(TN_ERR_IO,
                     "%s: the file is truncated: it has %llu bytes and should have at least %llu;"
                     " copy or build it again",
                     path, (unsigned long long)size, (unsigned long long)needed);
 }
 
 static tn_status not_an_object(const char *path) {
-    return tni_fail(TN_IO,
+    return tni_fail(TN_ERR_IO,
                     "%s: the file is no shared object (it does not begin as an ELF file does);"
                     " put the built plugin there",
                     path);
@@ -89,7 +89,7 @@ static tn_status check_file(const char *path, int fd) {
     struct stat st;
     Elf64_Ehdr head;
     if (fstat(fd, &st) != 0)
-        return tni_fail(TN_IO, "%s: %s", path, strerror(errno));
+        return tni_fail(TN_ERR_IO, "%s: %s", path, strerror(errno));
     uint64_t size = (uint64_t)st.st_size;
     ssize_t n = pread(fd, &head, sizeof head, 0);
     if (n < SELFMAG || memcmp(head.e_ident, ELFMAG, SELFMAG) != 0)
@@ -97,16 +97,16 @@ static tn_status check_file(const char *path, int fd) {
     if (n < (ssize_t)sizeof head)
         return truncated(path, size, sizeof head);
     if (head.e_ident[EI_CLASS] != ELFCLASS64)
-        return tni_fail(TN_UNSUPPORTED, "%s: the file is for 32-bit programs; build it for %s",
+        return tni_fail(TN_ERR_UNSUPPORTED, "%s: the file is for 32-bit programs; build it for %s",
                         path, machine_name(THIS_MACHINE));
     if (THIS_MACHINE != EM_NONE && head.e_machine != THIS_MACHINE)
-        return tni_fail(TN_UNSUPPORTED,
+        return tni_fail(TN_ERR_UNSUPPORTED,
                         "%s: the file has the wrong architecture: it is for %s (ELF machine %u),"
                         " this process is %s; install or build the plugin for this machine",
                         path, machine_name(head.e_machine), head.e_machine,
                         machine_name(THIS_MACHINE));
     if (head.e_type != ET_DYN || head.e_phentsize != sizeof(Elf64_Phdr))
-        return tni_fail(TN_UNSUPPORTED,
+        return tni_fail(TN_ERR_UNSUPPORTED,
                         "%s: the file is an ELF file, but no shared object; link the plugin with"
                         " -shared",
                         path);
@@ -147,8 +147,8 @@ static tn_status open_failed(const char *path) {
         text += n + 1 + (text[n + 1] == ' ');
     for (size_t i = 0; i < sizeof hints / sizeof *hints; i++)
         if (strstr(text, hints[i].text))
-            return tni_fail(TN_IO, "%s: %s; %s", path, text, hints[i].hint);
-    return tni_fail(TN_IO, "%s: %s", path, text);
+            return tni_fail(TN_ERR_IO, "%s: %s; %s", path, text, hints[i].hint);
+    return tni_fail(TN_ERR_IO, "%s: %s", path, text);
 }
 
 static tn_status no_query(const char *path, void *handle) {
@@ -156,13 +156,13 @@ static tn_status no_query(const char *path, void *handle) {
         char name[] = TN_PLUGIN_QUERY_NAME;
         name[sizeof name - 2] = (char)('0' + major);
         if (dlsym(handle, name))
-            return tni_fail(TN_ABI,
+            return tni_fail(TN_ERR_ABI,
                             "%s: the file exports %s, the entry of a newer plugin interface, but"
                             " no " TN_PLUGIN_QUERY_NAME "; use a newer Tenon, or a build of the"
                             " plugin for this one",
                             path, name);
     }
-    return tni_fail(TN_NOT_FOUND,
+    return tni_fail(TN_ERR_NOT_FOUND,
                     "%s: the file exports no " TN_PLUGIN_QUERY_NAME "; define it as in"
                     " tenon/plugin.h, with TN_PLUGIN_EXPORT and extern \"C\", and see that the"
                     " linker's version script lists it (nm -D shows what is exported)",
@@ -174,7 +174,7 @@ tn_status tni_object_open(const char *path, void **out_handle, tn_plugin_query_f
     *out_query = NULL;
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0)
-        return tni_fail(TN_IO, "%s: cannot be opened: %s", path, strerror(errno));
+        return tni_fail(TN_ERR_IO, "%s: cannot be opened: %s", path, strerror(errno));
     tn_status status = check_file(path, fd);
     close(fd);
     if (status)

@@ -65,7 +65,7 @@ static tn_status listing_{line}(void) {{
 MAIN = """\
 int main(int argc, char **argv) {{
     int line = argc > 1 ? atoi(argv[1]) : 0;
-    tn_status status = TN_INTERNAL;
+    tn_status status = TN_ERR_INTERNAL;
 {cases}
     fflush(stdout);
     if (status != TN_OK)

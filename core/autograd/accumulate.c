@@ -10,7 +10,7 @@
 #include <sched.h>
 
 static tn_status no_formula(tni_node *node, tn_tensor *const *grads, tn_tensor **out) {
-    return tni_fail(TN_INTERNAL, "%s has no formula; the engine calls tni_accumulate",
+    return tni_fail(TN_ERR_INTERNAL, "%s has no formula; the engine calls tni_accumulate",
                     node->type->name);
 }
 

@@ -28,7 +28,7 @@ static tn_status root_grad(const char *call, tn_tensor *root, tn_tensor *given, 
     char text[TNI_SHAPE_TEXT], other[TNI_SHAPE_TEXT];
     if (!given || given == TN_NONE) {
         if (root->view.numel != 1)
-            return tni_fail(TN_SHAPE,
+            return tni_fail(TN_ERR_SHAPE,
                             "%s: a root of shape %s has %lld elements, so its gradient must be "
                             "given; reduce it to one element (tn_sum, tn_mean), or give a gradient "
                             "of its shape to tn_backward_full",
@@ -42,7 +42,7 @@ static tn_status root_grad(const char *call, tn_tensor *root, tn_tensor *given, 
     for (int32_t i = 0; same && i < root->view.rank; i++)
         same = given->sizes[i] == root->sizes[i];
     if (!same)
-        return tni_fail(TN_SHAPE,
+        return tni_fail(TN_ERR_SHAPE,
                         "%s: a gradient of shape %s was given for a root of shape %s; "
                         "they must be equal",
                         call, tni_shape_text(given->view.rank, given->sizes, other),
@@ -57,7 +57,7 @@ static tn_status roots_init(roots *r, const char *call, tn_tensor *const *tensor
     r->edges = r->few_edges;
     r->grads = r->few_grads;
     if (n == 0 || !tensors)
-        return tni_fail(TN_INVALID_ARGUMENT, "%s: there is no root to start from", call);
+        return tni_fail(TN_ERR_INVALID_ARGUMENT, "%s: there is no root to start from", call);
     if (n > FEW_ROOTS) {
         r->edges = tni_calloc(n, sizeof *r->edges);
         r->grads = tni_calloc(n, sizeof *r->grads);
@@ -69,7 +69,7 @@ static tn_status roots_init(roots *r, const char *call, tn_tensor *const *tensor
         if (!root || root == TN_NONE)
             return tn_error_status() != TN_OK && !root
                        ? tn_error_status()
-                       : tni_fail(TN_INVALID_ARGUMENT,
+                       : tni_fail(TN_ERR_INVALID_ARGUMENT,
                                   "%s: root %llu is %s; check the call that made it", call,
                                   (unsigned long long)i, root ? "TN_NONE" : "NULL");
         r->grads[i] = NULL;
@@ -77,7 +77,7 @@ static tn_status roots_init(roots *r, const char *call, tn_tensor *const *tensor
         if (status != TN_OK)
             return status;
         if (!r->edges[i].node)
-            return tni_fail(TN_STATE,
+            return tni_fail(TN_ERR_STATE,
                             "%s: root %llu does not depend on anything that requires a gradient; "
                             "mark leaves with tn_set_requires_grad, and compute with recording on",
                             call, (unsigned long long)i);
@@ -107,13 +107,13 @@ static tn_status captures_init(tni_capture *captures, tn_tensor *const *inputs, 
     for (uint64_t i = 0; i < n; i++) {
         tni_edge edge;
         if (!inputs[i] || inputs[i] == TN_NONE)
-            return tni_fail(TN_INVALID_ARGUMENT, "tn_gradients: input %llu is no tensor",
+            return tni_fail(TN_ERR_INVALID_ARGUMENT, "tn_gradients: input %llu is no tensor",
                             (unsigned long long)i);
         tn_status status = tni_gradient_edge(inputs[i], &edge);
         if (status != TN_OK)
             return status;
         if (!edge.node)
-            return tni_fail(TN_STATE,
+            return tni_fail(TN_ERR_STATE,
                             "tn_gradients: input %llu requires no gradient; mark it with "
                             "tn_set_requires_grad before it is used",
                             (unsigned long long)i);
@@ -132,7 +132,7 @@ tn_status tn_gradients(tn_tensor *const *tensors, tn_tensor *const *grads, uint6
     tni_capture *captures = tni_calloc(n_inputs, sizeof *captures);
     tn_status status = captures ? TN_OK : tni_fail_memory("the captures of tn_gradients");
     if (status == TN_OK && n_inputs == 0)
-        status = tni_fail(TN_INVALID_ARGUMENT, "tn_gradients: there are no inputs");
+        status = tni_fail(TN_ERR_INVALID_ARGUMENT, "tn_gradients: there are no inputs");
     if (status == TN_OK)
         status = captures_init(captures, inputs, n_inputs);
     if (status == TN_OK)
@@ -144,7 +144,7 @@ tn_status tn_gradients(tn_tensor *const *tensors, tn_tensor *const *grads, uint6
     for (uint64_t i = 0; i < n_inputs && status == TN_OK; i++)
         if (!captures[i].grad && !allow_unused)
             status =
-                tni_fail(TN_STATE,
+                tni_fail(TN_ERR_STATE,
                          "tn_gradients: input %llu was not used by the roots; set allow_unused "
                          "to get NULL for it",
                          (unsigned long long)i);

@@ -33,9 +33,9 @@ tn_status tni_break_cycles(tni_node *from, const tn_storage *storage, uint64_t s
         return let_go(from, storage);
     tni_pass *pass = tni_pass_begin();
     if (!pass)
-        return TN_OUT_OF_MEMORY;
+        return TN_ERR_OUT_OF_MEMORY;
     uint32_t i = tni_pass_add(pass, from);
-    tn_status status = i == TNI_NO_SLOT ? TN_OUT_OF_MEMORY : TN_OK;
+    tn_status status = i == TNI_NO_SLOT ? TN_ERR_OUT_OF_MEMORY : TN_OK;
     if (status == TN_OK)
         pass->queue[pass->n_queue++] = i;
     while (pass->n_queue > 0 && status == TN_OK) {
@@ -48,7 +48,7 @@ tn_status tni_break_cycles(tni_node *from, const tn_storage *storage, uint64_t s
                 continue;
             i = tni_pass_add(pass, next);
             if (i == TNI_NO_SLOT)
-                status = TN_OUT_OF_MEMORY;
+                status = TN_ERR_OUT_OF_MEMORY;
             else
                 pass->queue[pass->n_queue++] = i;
         }

@@ -32,7 +32,7 @@ static tn_status count_all(tni_pass *pass, const tni_edge *roots, uint64_t n_roo
     for (uint64_t r = 0; r < n_roots; r++) {
         uint32_t i = find_or_add(pass, roots[r].node, &is_new);
         if (i == TNI_NO_SLOT)
-            return TN_OUT_OF_MEMORY;
+            return TN_ERR_OUT_OF_MEMORY;
         pass->slots[i].runs = true;
         if (is_new)
             pass->queue[pass->n_queue++] = i;
@@ -45,7 +45,7 @@ static tn_status count_all(tni_pass *pass, const tni_edge *roots, uint64_t n_roo
                 continue;
             uint32_t i = find_or_add(pass, next, &is_new);
             if (TNI_UNLIKELY(i == TNI_NO_SLOT))
-                return TN_OUT_OF_MEMORY;
+                return TN_ERR_OUT_OF_MEMORY;
             pass->slots[i].waits++;
             if (is_new) {
                 pass->slots[i].runs = true;
@@ -64,7 +64,7 @@ static bool takes_part(const tni_slot *s) {
 static tn_status start_visit(tni_pass *pass, tni_node *node, uint32_t *out_slot, bool *out_new) {
     uint32_t i = find_or_add(pass, node, out_new);
     if (i == TNI_NO_SLOT)
-        return TN_OUT_OF_MEMORY;
+        return TN_ERR_OUT_OF_MEMORY;
     *out_new = !pass->slots[i].visited;
     if (*out_new) {
         pass->slots[i].visited = true;
@@ -82,7 +82,7 @@ static tn_status count_captured(tni_pass *pass, const tni_edge *roots, uint64_t 
     for (uint64_t c = 0; c < n_captures; c++) {
         i = find_or_add(pass, captures[c].node, &is_new);
         if (i == TNI_NO_SLOT)
-            return TN_OUT_OF_MEMORY;
+            return TN_ERR_OUT_OF_MEMORY;
         captures[c].next = pass->slots[i].capture;
         pass->slots[i].capture = (uint32_t)c + 1;
     }
@@ -196,7 +196,7 @@ static tn_status enter(tni_node *node) {
     if (TNI_LIKELY(!(before & TNI_NODE_RELEASED)))
         return TN_OK;
     atomic_fetch_sub_explicit(&node->users, 1, memory_order_release);
-    return tni_fail(TN_STATE,
+    return tni_fail(TN_ERR_STATE,
                     "backward through the graph a second time, but what it saved was freed after "
                     "the first; ask the first pass to retain the graph (tn_backward_full with "
                     "retain_graph)");
@@ -248,7 +248,7 @@ static tn_status run_node(run *r, uint32_t index) {
     tn_tensor **outs = NULL;
     if (status == TN_OK && slot.runs) {
         outs = tni_pass_outs(pass, node->n_edges);
-        status = outs ? TN_OK : TN_OUT_OF_MEMORY;
+        status = outs ? TN_OK : TN_ERR_OUT_OF_MEMORY;
         if (any && status == TN_OK)
             status = call_formula(r, node, grads, outs);
     }
@@ -333,7 +333,7 @@ tn_status tni_engine_run(const tni_edge *roots, tn_tensor **grads, uint64_t n_ro
     if (stood)
         tni_error_save(&saved);
     tn_thread_keys keys = tni_keys_formula(create_graph);
-    tn_status status = (r.pass = tni_pass_begin()) ? TN_OK : TN_OUT_OF_MEMORY;
+    tn_status status = (r.pass = tni_pass_begin()) ? TN_OK : TN_ERR_OUT_OF_MEMORY;
     if (status == TN_OK)
         status = r.partial ? count_captured(r.pass, roots, n_roots, captures, n_captures)
                            : count_all(r.pass, roots, n_roots);

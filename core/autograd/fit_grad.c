@@ -51,7 +51,7 @@ tn_status tni_fit_grad(tn_tensor **grad, const tni_output_meta *meta, const char
     if (!tni_has_shape(g, meta->rank, meta->sizes)) {
         char have[TNI_SHAPE_TEXT], want[TNI_SHAPE_TEXT];
         if (!sums_to(g, meta))
-            return tni_fail(TN_SHAPE,
+            return tni_fail(TN_ERR_SHAPE,
                             "%s made a gradient of shape %s for an input of shape %s; it must have "
                             "the input's shape, or one that sums to it",
                             source, tni_shape_text(g->view.rank, g->sizes, have),
@@ -60,8 +60,9 @@ tn_status tni_fit_grad(tn_tensor **grad, const tni_output_meta *meta, const char
     }
     if (status == TN_OK && (*grad)->view.dtype != meta->dtype) {
         if (!tni_is_float((*grad)->view.dtype))
-            return tni_fail(TN_DTYPE, "%s made a gradient of %s; gradients are of floating dtypes",
-                            source, tn_dtype_name((*grad)->view.dtype));
+            return tni_fail(TN_ERR_DTYPE,
+                            "%s made a gradient of %s; gradients are of floating dtypes", source,
+                            tn_dtype_name((*grad)->view.dtype));
         status = replace(grad, tni_to_dtype(*grad, meta->dtype));
     }
     if (status == TN_OK && (*grad)->device != meta->device)

@@ -36,10 +36,10 @@ static void node_finish(tni_node *node) {
 
 tn_status tn_function_save(tn_function_context *c, tn_tensor *const *tensors, uint64_t n) {
     if (!c || c->node)
-        return tni_fail(TN_STATE, "tn_function_save: tensors are saved in forward");
+        return tni_fail(TN_ERR_STATE, "tn_function_save: tensors are saved in forward");
     for (uint64_t i = 0; i < n; i++) {
         if (c->n_to_save >= UINT16_MAX)
-            return tni_fail(TN_UNSUPPORTED, "%s: more than %d saved tensors", c->function->name,
+            return tni_fail(TN_ERR_UNSUPPORTED, "%s: more than %d saved tensors", c->function->name,
                             UINT16_MAX);
         if (!tni_grow(&c->to_save, c->n_to_save, &c->save_capacity, sizeof *c->to_save))
             return tni_fail_memory("a function's list of saved tensors");
@@ -51,7 +51,7 @@ tn_status tn_function_save(tn_function_context *c, tn_tensor *const *tensors, ui
 
 tn_tensor *tn_function_saved(tn_function_context *c, uint64_t i) {
     if (!c || !c->node || i >= c->node->n_saved)
-        return tni_fail_null(TN_INVALID_ARGUMENT,
+        return tni_fail_null(TN_ERR_INVALID_ARGUMENT,
                              "tn_function_saved: there is no saved tensor %llu",
                              (unsigned long long)i);
     tn_tensor *t = tni_node_saved(c->node, (uint32_t)i);
@@ -112,7 +112,7 @@ static tn_status take_outputs(tn_function_context *c, tn_tensor *const *inputs, 
         if (!t || t == TN_NONE) {
             for (uint64_t k = 0; k < i; k++)
                 tni_drop(outputs[k]);
-            return tni_fail(TN_INVALID_ARGUMENT, "%s: forward left output %llu unset",
+            return tni_fail(TN_ERR_INVALID_ARGUMENT, "%s: forward left output %llu unset",
                             c->function->name, (unsigned long long)i);
         }
         for (uint64_t k = 0; k < n_inputs; k++)
@@ -136,7 +136,7 @@ static tn_status record(tn_function_context *c, tn_tensor *const *inputs, uint64
                                   (uint32_t)c->n_to_save, 0, 0);
     if (!node) {
         context_destroy(c);
-        return TN_OUT_OF_MEMORY;
+        return TN_ERR_OUT_OF_MEMORY;
     }
     node->extra = c;
     c->node = node;
@@ -162,14 +162,14 @@ static tn_status record(tn_function_context *c, tn_tensor *const *inputs, uint64
 tn_status tn_function_apply(const tn_function *function, void *user, tn_tensor *const *inputs,
                             uint64_t n_inputs, tn_tensor **outputs, uint64_t n_outputs) {
     if (!function || !function->forward || !function->backward || !function->name) {
-        return tni_fail(TN_INVALID_ARGUMENT,
+        return tni_fail(TN_ERR_INVALID_ARGUMENT,
                         "tn_function_apply: a function needs a name, forward and backward");
     }
     tn_function_context *c = context_new(function, user, inputs, n_inputs);
     if (!c) {
         if (function->destroy)
             function->destroy(user);
-        return TN_OUT_OF_MEMORY;
+        return TN_ERR_OUT_OF_MEMORY;
     }
     /* The caller may give one array for both. */
     inputs = c->inputs;
@@ -181,7 +181,7 @@ tn_status tn_function_apply(const tn_function *function, void *user, tn_tensor *
             context_destroy(c);
             return tn_error_status() != TN_OK
                        ? tn_error_status()
-                       : tni_fail(TN_INVALID_ARGUMENT, "%s: input %llu is NULL", function->name,
+                       : tni_fail(TN_ERR_INVALID_ARGUMENT, "%s: input %llu is NULL", function->name,
                                   (unsigned long long)i);
         }
         c->needs[i] = tni_grad_mode() && inputs[i] != TN_NONE && tni_requires_grad(inputs[i]);

@@ -57,20 +57,20 @@ static tn_status call(const check *c, tn_tensor *const *inputs, tn_tensor **outp
     if (status != TN_OK)
         return status;
     if (n == 0 || n > MAX_OUTPUTS)
-        return tni_fail(TN_INVALID_ARGUMENT, "%s: the function made %llu outputs; 1 to %d", c->name,
-                        (unsigned long long)n, MAX_OUTPUTS);
+        return tni_fail(TN_ERR_INVALID_ARGUMENT, "%s: the function made %llu outputs; 1 to %d",
+                        c->name, (unsigned long long)n, MAX_OUTPUTS);
     if (c->n_outputs && n != c->n_outputs)
-        return tni_fail(TN_INVALID_ARGUMENT,
+        return tni_fail(TN_ERR_INVALID_ARGUMENT,
                         "%s: the function made %llu outputs, before it made %llu", c->name,
                         (unsigned long long)n, (unsigned long long)c->n_outputs);
     for (uint64_t i = 0; i < n; i++) {
         if (!outputs[i] || outputs[i] == TN_NONE)
-            return tn_error_status() != TN_OK
-                       ? tn_error_status()
-                       : tni_fail(TN_INVALID_ARGUMENT, "%s: the function left output %llu unset",
-                                  c->name, (unsigned long long)i);
+            return tn_error_status() != TN_OK ? tn_error_status()
+                                              : tni_fail(TN_ERR_INVALID_ARGUMENT,
+                                                         "%s: the function left output %llu unset",
+                                                         c->name, (unsigned long long)i);
         if (c->n_outputs && outputs[i]->view.numel != c->numel[i])
-            return tni_fail(TN_INVALID_ARGUMENT,
+            return tni_fail(TN_ERR_INVALID_ARGUMENT,
                             "%s: output %llu has %lld elements, before it had %lld", c->name,
                             (unsigned long long)i, (long long)outputs[i]->view.numel,
                             (long long)c->numel[i]);
@@ -91,7 +91,7 @@ static tn_status learn_outputs(check *c) {
         any = any || c->differentiable[i];
     }
     if (status == TN_OK && !any)
-        status = tni_fail(TN_INVALID_ARGUMENT,
+        status = tni_fail(TN_ERR_INVALID_ARGUMENT,
                           "%s: no output requires a gradient; does the function use its inputs?",
                           c->name);
     return status;
@@ -200,7 +200,7 @@ static tn_status analytic_row(const check *c, tn_tensor *const *outputs, uint64_
         for (int64_t k = 0; k < numel && status == TN_OK; k++) {
             double *at = &jacobians[i][o][k * c->numel[o] + j], value = row ? row[k] : 0;
             if (compare && value != *at && !(isnan(value) && isnan(*at)))
-                status = tni_fail(TN_INVALID_ARGUMENT,
+                status = tni_fail(TN_ERR_INVALID_ARGUMENT,
                                   "%s: backward is not deterministic: the derivative of output "
                                   "%llu, element %lld, by input %llu, element %lld, was %.17g and "
                                   "then %.17g",
@@ -246,7 +246,7 @@ static tn_status check_together(const check *c, tn_tensor *const *outputs, tn_te
                 for (int64_t j = 0; c->differentiable[o] && j < c->numel[o]; j++)
                     sum += jacobians[i][o][k * c->numel[o] + j];
             if (!(fabs(value - sum) <= c->atol + c->rtol * fabs(sum)))
-                status = tni_fail(TN_INVALID_ARGUMENT,
+                status = tni_fail(TN_ERR_INVALID_ARGUMENT,
                                   "%s: with the gradients of all outputs defined, the derivative "
                                   "by input %llu, element %lld, is %.9g; output by output it sums "
                                   "to %.9g: the formula mishandles undefined gradients",
@@ -306,7 +306,7 @@ static tn_status compare(const check *c, tn_tensor *input, uint64_t index, doubl
             continue;
         char shape[TNI_SHAPE_TEXT], where[TNI_SHAPE_TEXT];
         return tni_fail(
-            TN_INVALID_ARGUMENT,
+            TN_ERR_INVALID_ARGUMENT,
             "%s: the derivative of output %llu, element %lld, by input %llu of shape %s, element "
             "%s, is %.9g by the formula and %.9g by central differences (eps %g, atol %g, rtol "
             "%g); %llu of %lld derivatives of this output by this input differ",
@@ -337,7 +337,7 @@ static tn_status run_check(check *c) {
     for (uint64_t i = 0; i < c->n_inputs; i++)
         n_wanted += is_checked(c->inputs[i]);
     if (n_wanted == 0)
-        return tni_fail(TN_INVALID_ARGUMENT, "%s: no input is f64 and requires a gradient",
+        return tni_fail(TN_ERR_INVALID_ARGUMENT, "%s: no input is f64 and requires a gradient",
                         c->name);
     tn_status status = learn_outputs(c);
     if (status != TN_OK)
@@ -399,7 +399,7 @@ static check check_of(const char *name, tn_check_fn fn, void *user, tn_tensor *c
 tn_status tn_gradcheck(tn_check_fn fn, void *user, tn_tensor *const *inputs, uint64_t n_inputs,
                        const tn_gradcheck_options *options) {
     if (!fn)
-        return tni_fail(TN_INVALID_ARGUMENT, "tn_gradcheck: there is no function to check");
+        return tni_fail(TN_ERR_INVALID_ARGUMENT, "tn_gradcheck: there is no function to check");
     bool before = tn_set_grad_enabled(true);
     check c = check_of("tn_gradcheck", fn, user, inputs, n_inputs, options);
     tn_status status = run_check(&c);
@@ -431,7 +431,7 @@ static tn_status first_derivative(tn_tensor *const *inputs, uint64_t n_inputs, t
         if (!is_checked(inputs[i]))
             continue;
         if (n_wanted == MAX_OUTPUTS)
-            return tni_fail(TN_UNSUPPORTED,
+            return tni_fail(TN_ERR_UNSUPPORTED,
                             "tn_gradgradcheck: more than %d inputs that require a "
                             "gradient",
                             MAX_OUTPUTS);
@@ -495,7 +495,7 @@ static tn_status check_second(check *first, const tn_gradcheck_options *options)
 tn_status tn_gradgradcheck(tn_check_fn fn, void *user, tn_tensor *const *inputs, uint64_t n_inputs,
                            const tn_gradcheck_options *options) {
     if (!fn)
-        return tni_fail(TN_INVALID_ARGUMENT, "tn_gradgradcheck: there is no function to check");
+        return tni_fail(TN_ERR_INVALID_ARGUMENT, "tn_gradgradcheck: there is no function to check");
     bool before = tn_set_grad_enabled(true);
     check first = check_of("tn_gradgradcheck", fn, user, inputs, n_inputs, options);
     tn_status status = check_second(&first, options);

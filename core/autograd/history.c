@@ -52,7 +52,7 @@ tn_status tni_take_history(tn_tensor *t, tni_node *node, uint32_t index) {
     tni_autograd *a = tni_autograd_of(t);
     if (TNI_UNLIKELY(!a)) {
         tni_node_drop(node);
-        return TN_OUT_OF_MEMORY;
+        return TN_ERR_OUT_OF_MEMORY;
     }
     tni_output_meta_fill(&node->outputs[index], t);
     tni_history_point(t, node, index);

@@ -99,10 +99,10 @@ tn_registration *tn_register_hook(tn_tensor *t, tn_grad_hook on_grad, void *user
     if (!t)
         return NULL;
     if (t == TN_NONE || !on_grad)
-        return tni_fail_null(TN_INVALID_ARGUMENT,
+        return tni_fail_null(TN_ERR_INVALID_ARGUMENT,
                              "tn_register_hook: a tensor and a function are needed");
     if (!tni_requires_grad(t))
-        return tni_fail_null(TN_STATE,
+        return tni_fail_null(TN_ERR_STATE,
                              "tn_register_hook: the tensor requires no gradient, so the hook would "
                              "never be called; see tn_set_requires_grad");
     tni_hook *h = hook_new(HOOK_GRAD, 2);
@@ -122,10 +122,10 @@ tn_registration *tn_register_node_hook(tn_tensor *t, tn_node_hook on_node, void 
     if (!t)
         return NULL;
     if (t == TN_NONE || !on_node)
-        return tni_fail_null(TN_INVALID_ARGUMENT,
+        return tni_fail_null(TN_ERR_INVALID_ARGUMENT,
                              "tn_register_node_hook: a tensor and a function are needed");
     if (!tni_requires_grad(t) || !t->autograd->node)
-        return tni_fail_null(TN_STATE,
+        return tni_fail_null(TN_ERR_STATE,
                              "tn_register_node_hook: no recorded operator made the tensor; hang a "
                              "hook on the tensor itself with tn_register_hook");
     tni_hook *h = hook_new(HOOK_NODE, 2);
@@ -141,7 +141,7 @@ tn_registration *tn_register_node_hook(tn_tensor *t, tn_node_hook on_node, void 
 tn_status tni_retain_hook_add(tn_tensor *t) {
     tni_hook *h = hook_new(HOOK_RETAIN, 1);
     if (!h)
-        return TN_OUT_OF_MEMORY;
+        return TN_ERR_OUT_OF_MEMORY;
     h->retains = t;
     h->output = t->autograd->output;
     append(&t->autograd->node->hooks, h);
@@ -208,7 +208,7 @@ static tn_status call_grad_hook(const tni_hook *h, tn_tensor **grad) {
     if (!after)
         return tn_error_status() != TN_OK
                    ? tn_error_status()
-                   : tni_fail(TN_INVALID_ARGUMENT,
+                   : tni_fail(TN_ERR_INVALID_ARGUMENT,
                               "a hook on a gradient returned NULL; return the gradient to go on "
                               "with, or NULL with an error");
     if (after == before)
@@ -220,7 +220,7 @@ static tn_status call_grad_hook(const tni_hook *h, tn_tensor **grad) {
         same = after->sizes[i] == before->sizes[i];
     if (!same)
         return tni_fail(
-            TN_SHAPE,
+            TN_ERR_SHAPE,
             "a hook on a gradient of %s, shape %s on %s, returned %s, shape %s on %s; they "
             "must be alike",
             tn_dtype_name(before->view.dtype),
@@ -265,7 +265,7 @@ tn_status tni_hooks_run(tni_hook **list, uint32_t output, tn_tensor **grad, bool
     uint32_t n = 0;
     tni_hook **taken = snapshot(list, sees_output, output, few, &n);
     if (!taken)
-        return TN_OUT_OF_MEMORY;
+        return TN_ERR_OUT_OF_MEMORY;
     tn_status status = TN_OK;
     if (n) {
         tn_thread_keys before = tni_keys_callback(create_graph);
@@ -300,7 +300,7 @@ tn_status tni_hooks_run_node(tni_node *node, tn_tensor **grads, bool create_grap
     uint32_t n = 0;
     tni_hook **taken = snapshot(&node->hooks, sees_node, 0, few, &n);
     if (!taken)
-        return TN_OUT_OF_MEMORY;
+        return TN_ERR_OUT_OF_MEMORY;
     tn_tensor **owned = n ? tni_alloc(node->n_edges * sizeof(tn_tensor *)) : NULL;
     tn_status status = n && !owned ? tni_fail_memory("the gradients of a hook") : TN_OK;
     tn_thread_keys before = tni_keys_callback(create_graph);

@@ -15,12 +15,12 @@ tn_tensor *tn_set_requires_grad(tn_tensor *t, bool requires_grad) {
     if (!t)
         return NULL;
     if (t == TN_NONE)
-        return tni_fail_null(TN_INVALID_ARGUMENT, "tn_set_requires_grad: TN_NONE is no tensor");
+        return tni_fail_null(TN_ERR_INVALID_ARGUMENT, "tn_set_requires_grad: TN_NONE is no tensor");
     if (has_node(t)) {
         if (requires_grad)
             return t;
         return tni_fail_null(
-            TN_STATE,
+            TN_ERR_STATE,
             "tn_set_requires_grad: %s made the tensor; only leaves can be unmarked, take a "
             "tn_detach of it",
             t->autograd->node->type->name);
@@ -31,14 +31,14 @@ tn_tensor *tn_set_requires_grad(tn_tensor *t, bool requires_grad) {
         return t;
     }
     if (!tni_is_float(t->view.dtype))
-        return tni_fail_null(TN_DTYPE,
+        return tni_fail_null(TN_ERR_DTYPE,
                              "tn_set_requires_grad: the tensor is %s; only floating dtypes have "
                              "gradients",
                              tn_dtype_name(t->view.dtype));
     if (t->flags & TNI_TENSOR_INFERENCE)
         return tni_fail_null(
-            TN_STATE, "tn_set_requires_grad: a tensor made in inference mode takes no part in "
-                      "autograd; clone it outside");
+            TN_ERR_STATE, "tn_set_requires_grad: a tensor made in inference mode takes no part in "
+                          "autograd; clone it outside");
     tni_autograd *a = tni_autograd_of(t);
     if (!a)
         return NULL;
@@ -63,7 +63,7 @@ tn_status tn_set_grad(tn_tensor *t, tn_tensor *grad) {
     if (!t)
         return tni_failed();
     if (t == TN_NONE || grad == t)
-        return tni_fail(TN_INVALID_ARGUMENT, "tn_set_grad: %s",
+        return tni_fail(TN_ERR_INVALID_ARGUMENT, "tn_set_grad: %s",
                         t == TN_NONE ? "TN_NONE is no tensor"
                                      : "a tensor cannot be its own gradient");
     if (grad == TN_NONE)
@@ -75,7 +75,7 @@ tn_status tn_set_grad(tn_tensor *t, tn_tensor *grad) {
         for (int32_t i = 0; same && i < t->view.rank; i++)
             same = grad->sizes[i] == t->sizes[i];
         if (!same)
-            return tni_fail(TN_SHAPE,
+            return tni_fail(TN_ERR_SHAPE,
                             "tn_set_grad: the tensor is %s of shape %s on %s, the gradient %s of "
                             "shape %s on %s; they must be alike",
                             tn_dtype_name(t->view.dtype),
@@ -87,7 +87,7 @@ tn_status tn_set_grad(tn_tensor *t, tn_tensor *grad) {
     }
     tni_autograd *a = tni_autograd_of(t);
     if (!a)
-        return TN_OUT_OF_MEMORY;
+        return TN_ERR_OUT_OF_MEMORY;
     tn_tensor *before = a->grad;
     a->grad = tni_keep_opt(grad);
     tni_drop(before);
@@ -98,8 +98,8 @@ tn_status tn_retain_grad(tn_tensor *t) {
     if (!t)
         return tni_failed();
     if (t == TN_NONE || !tni_requires_grad(t))
-        return tni_fail(TN_STATE, "tn_retain_grad: the tensor requires no gradient; see "
-                                  "tn_set_requires_grad");
+        return tni_fail(TN_ERR_STATE, "tn_retain_grad: the tensor requires no gradient; see "
+                                      "tn_set_requires_grad");
     tni_autograd *a = t->autograd;
     if (!a->node || a->retains_grad)
         return TN_OK; /* a leaf's is kept anyway */

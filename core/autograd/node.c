@@ -15,7 +15,7 @@ static TNI_TLS bool destroying;
 tni_node *tni_node_new(const tni_node_type *type, uint32_t n_edges, uint32_t n_outputs,
                        uint32_t n_saved, uint32_t n_attrs, uint32_t int_bytes) {
     if (TNI_UNLIKELY(n_saved > UINT16_MAX || n_attrs > UINT16_MAX))
-        return tni_fail_null(TN_UNSUPPORTED,
+        return tni_fail_null(TN_ERR_UNSUPPORTED,
                              "%s: a node cannot save %u tensors and %u attributes; at most %u",
                              type->name, n_saved, n_attrs, UINT16_MAX);
     size_t outputs = (size_t)n_outputs * sizeof(tni_output_meta);
@@ -148,7 +148,7 @@ tn_status tni_node_set_attr(tni_node *node, uint32_t i, const tn_cell *cell) {
         return TN_OK;
     }
     if (bytes > node->bytes_left)
-        return tni_fail(TN_INTERNAL, "%s: attribute %u needs %zu bytes, the node has %u left",
+        return tni_fail(TN_ERR_INTERNAL, "%s: attribute %u needs %zu bytes, the node has %u left",
                         node->type->name, i, bytes, node->bytes_left);
     /* The lists lie behind the attrs, the first one last. */
     node->bytes_left -= (uint32_t)bytes;

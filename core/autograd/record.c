@@ -13,7 +13,7 @@
 /* ---- operators without a derivative ------------------------------------------------------ */
 
 static tn_status refuse_backward(tni_node *node, tn_tensor *const *grads, tn_tensor **out) {
-    return tni_fail(TN_UNSUPPORTED,
+    return tni_fail(TN_ERR_UNSUPPORTED,
                     "operator %s has no derivative; detach its inputs if no gradient should pass, "
                     "or write it as a tn_function with a backward of its own",
                     tn_op_name(node->extra));
@@ -109,7 +109,7 @@ static tn_status record_failing(const tn_op *op, tn_keyset below, const tn_cell 
     uint32_t n_results = count_results(op, rets);
     tni_node *node =
         tni_node_new(&not_differentiable_type, n_edges, n_results ? n_results : 1, 0, 0, 0);
-    status = node ? TN_OK : TN_OUT_OF_MEMORY;
+    status = node ? TN_OK : TN_ERR_OUT_OF_MEMORY;
     uint32_t edge = 0;
     for (uint32_t i = 0; i < (uint32_t)op->n_tensor_args + op->n_list_args; i++) {
         uint32_t n;
@@ -424,7 +424,7 @@ tn_status tni_autograd_handler(const tn_op *op, tn_keyset keys, const tn_cell *a
         return record_fresh(&c, below, rets);
     if (info->form == TNI_FORM_INPLACE)
         return record_written(&c, below, rets);
-    return tni_fail(TN_UNSUPPORTED,
+    return tni_fail(TN_ERR_UNSUPPORTED,
                     "%s: an input requires a gradient, and a result written into `out` has none; "
                     "use the form that returns a new tensor, or TN_NO_GRAD",
                     info->call);

@@ -6,7 +6,7 @@ tn_status tni_node_save(tni_node *node, uint32_t i, tn_tensor *t, uint32_t outpu
     if (!t || t == TN_NONE)
         return TN_OK;
     if (TNI_UNLIKELY(t->flags & TNI_TENSOR_INFERENCE))
-        return tni_fail(TN_STATE,
+        return tni_fail(TN_ERR_STATE,
                         "%s: a tensor made in inference mode cannot be saved for backward, since "
                         "writes to it are not counted; use a tn_clone of it",
                         node->type->name);
@@ -37,7 +37,7 @@ tn_tensor *tni_node_saved(tni_node *node, uint32_t i) {
         if (!s->released)
             return TN_NONE;
         return tni_fail_null(
-            TN_STATE,
+            TN_ERR_STATE,
             "%s: backward through the graph a second time, but what it saved was freed "
             "after the first; ask the first pass to retain the graph "
             "(tn_backward_full with retain_graph)",
@@ -46,7 +46,7 @@ tn_tensor *tni_node_saved(tni_node *node, uint32_t i) {
     if (TNI_UNLIKELY(tni_version(t) != s->version)) {
         char text[TNI_SHAPE_TEXT];
         return tni_fail_null(
-            TN_STATE,
+            TN_ERR_STATE,
             "%s: %s of shape %s, saved for backward, was written in place since: it is at "
             "version %u, expected %u; write to a tn_clone of it, or write before it is used",
             node->type->name, s->output ? "an output" : "a tensor",

@@ -11,7 +11,7 @@ tn_status tni_streams_switch(tni_stream_use *use, tn_stream *stream) {
             caller = use->callers[i];
     if (!caller) {
         if (use->n_devices == TNI_MAX_PASS_STREAMS)
-            return tni_fail(TN_UNSUPPORTED,
+            return tni_fail(TN_ERR_UNSUPPORTED,
                             "one backward pass over more than %d devices with streams",
                             TNI_MAX_PASS_STREAMS);
         caller = use->callers[use->n_devices++] = tn_stream_keep(before);

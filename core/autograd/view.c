@@ -34,7 +34,7 @@ static tn_status set_geometry(tni_node *node, const tn_tensor *base, const tn_te
     if (part == 0)
         offset = 0;
     if (offset < 0 || offset + part > whole)
-        return tni_fail(TN_UNSUPPORTED,
+        return tni_fail(TN_ERR_UNSUPPORTED,
                         "%s: the view reaches past the tensor it was made from, so a write in "
                         "place has no gradient; use operators that make new tensors",
                         node->type->name);
@@ -201,12 +201,12 @@ bool tni_view_refresh(tn_tensor *view) {
 tn_status tni_rebase_history(tn_tensor *t, tni_node *node) {
     tni_autograd *a = tni_autograd_of(t);
     if (!a)
-        return TN_OUT_OF_MEMORY;
+        return TN_ERR_OUT_OF_MEMORY;
     tni_output_meta_fill(&node->outputs[0], t);
     tn_tensor *base = tni_base(t);
     tni_autograd *root = base ? tni_autograd_of(base) : a;
     if (!root)
-        return TN_OUT_OF_MEMORY;
+        return TN_ERR_OUT_OF_MEMORY;
     if (!root->since)
         root->since = root->node ? root->node->sequence : node->sequence;
     if (root->saved) {
@@ -244,12 +244,12 @@ tn_status tni_check_inplace(tn_tensor *t, const char *operator_name) {
     if (!t || t == TN_NONE)
         return TN_OK;
     if (t->flags & TNI_TENSOR_INFERENCE)
-        return tni_fail(TN_STATE,
+        return tni_fail(TN_ERR_STATE,
                         "%s: a tensor made in inference mode takes no part in autograd and cannot "
                         "be written here; write to a tn_clone of it",
                         operator_name);
     if (repeats(&t->view))
-        return tni_fail(TN_STATE,
+        return tni_fail(TN_ERR_STATE,
                         "%s: several elements of an expanded tensor share one place in memory, so "
                         "it cannot be written in place; write to a tn_clone of it",
                         operator_name);
@@ -259,31 +259,31 @@ tn_status tni_check_inplace(tn_tensor *t, const char *operator_name) {
     if (base) {
         const tni_autograd *b = base->autograd;
         if (t->view_kind == TNI_VIEW_MULTI)
-            return tni_fail(TN_STATE,
+            return tni_fail(TN_ERR_STATE,
                             "%s: one of several views that an operator returned together (unbind, "
                             "split, chunk) cannot be written in place; take it with tn_select or "
                             "tn_slice, or write to a tn_clone of it",
                             operator_name);
         if (t->view_kind == TNI_VIEW_NO_GRAD)
-            return tni_fail(TN_STATE,
+            return tni_fail(TN_ERR_STATE,
                             "%s: a view made while recording was off cannot be written in place "
                             "while it is on; make the view where recording is on, or write under "
                             "TN_NO_GRAD",
                             operator_name);
         if (b && b->requires_grad && !b->node)
-            return tni_fail(TN_STATE,
+            return tni_fail(TN_ERR_STATE,
                             "%s: a view of a leaf that requires a gradient cannot be written in "
                             "place; use TN_NO_GRAD, or write to a view of its tn_clone",
                             operator_name);
         if (!tni_is_dense(&base->view) && tni_may_overlap(&base->view))
-            return tni_fail(TN_STATE,
+            return tni_fail(TN_ERR_STATE,
                             "%s: the tensor that this view was made from has elements that share "
                             "memory, so a view of it cannot be written in place; clone it first",
                             operator_name);
     }
     const tni_autograd *a = t->autograd;
     if (a && a->requires_grad && !a->node)
-        return tni_fail(TN_STATE,
+        return tni_fail(TN_ERR_STATE,
                         "%s: a leaf that requires a gradient cannot be written in place; use "
                         "TN_NO_GRAD or clone it",
                         operator_name);

@@ -40,7 +40,7 @@ static __attribute__((noinline)) tn_status check_choice(const tni_op_info *info,
         n +=
             (size_t)snprintf(allowed + n, sizeof allowed - n, "%s'%s'", i ? ", " : "", c->words[i]);
     }
-    return tni_fail(TN_INVALID_ARGUMENT, "%s: %s is '%s'; it must be one of %s", info->call,
+    return tni_fail(TN_ERR_INVALID_ARGUMENT, "%s: %s is '%s'; it must be one of %s", info->call,
                     c->name, given ? given : "NULL", allowed);
 }
 
@@ -153,13 +153,13 @@ tn_status tni_store(const tni_op_info *info, tn_tensor *dst, tn_tensor *result, 
     char want[TNI_SHAPE_TEXT], have[TNI_SHAPE_TEXT];
     if (!tni_same_shape(dst, result))
         status =
-            tni_fail(TN_SHAPE, "%s: the result has shape %s, but %s has %s; they must be equal",
+            tni_fail(TN_ERR_SHAPE, "%s: the result has shape %s, but %s has %s; they must be equal",
                      info->call, tni_shape_text(result->view.rank, result->sizes, want),
                      info->form == TNI_FORM_INPLACE ? "self" : "out",
                      tni_shape_text(dst->view.rank, dst->sizes, have));
     else if (!tni_can_cast(result->view.dtype, dst->view.dtype))
         status =
-            tni_fail(TN_DTYPE,
+            tni_fail(TN_ERR_DTYPE,
                      "%s: the result is %s and cannot be stored as %s; cast the "
                      "operands, or give another output",
                      info->call, tn_dtype_name(result->view.dtype), tn_dtype_name(dst->view.dtype));
@@ -206,7 +206,7 @@ tni_device *tni_call_device(const tn_op *op, const tn_cell *args) {
             device = t->device;
         else if (device != t->device)
             return tni_fail_null(
-                TN_DEVICE,
+                TN_ERR_DEVICE,
                 "%s: tensors on %s and on %s cannot be mixed; move one with tn_to_device",
                 tni_info(op) ? tni_info(op)->call : op->name, device->name, t->device->name);
     }

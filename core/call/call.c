@@ -7,7 +7,7 @@
 
 tn_status tni_build_list(tni_build *b, uint32_t arg, tn_ints list) {
     if (b->n_ints + list.n > TNI_BUILD_INTS)
-        return tni_build_fail(b, TN_INTERNAL, "more than %d integers in lists", TNI_BUILD_INTS);
+        return tni_build_fail(b, TN_ERR_INTERNAL, "more than %d integers in lists", TNI_BUILD_INTS);
     int64_t *room = &b->ints[b->n_ints];
     b->n_ints += list.n;
     memcpy(room, list.data, (size_t)list.n * sizeof *room);

@@ -43,7 +43,7 @@ typedef struct tni_build {
     int64_t ints[TNI_BUILD_INTS];
 } tni_build;
 
-/* Kernel argument `arg` is a copy of a list; TN_INTERNAL past TNI_BUILD_INTS integers. */
+/* Kernel argument `arg` is a copy of a list; TN_ERR_INTERNAL past TNI_BUILD_INTS integers. */
 tn_status tni_build_list(tni_build *b, uint32_t arg, tn_ints list);
 
 /* Argument i of the operator. */

@@ -78,8 +78,8 @@ static void *read_extent(tn_tensor *t, uint64_t *out_begin, uint64_t *out_bytes)
     if (!host)
         return tni_fail_memory_null("a staging copy on the host");
     tn_stream *stream = tni_stream_current(t->device);
-    tn_status status = t->device->memory->read(t->device->handle, stream->handle, host,
-                                               t->view.memory, *out_begin, *out_bytes);
+    tn_status status = t->device->memory->copy_to_host(t->device->handle, stream->handle, host,
+                                                       t->view.memory, *out_begin, *out_bytes);
     if (status != TN_OK) {
         tni_device_fail(t->device, status, "reading for a copy through the host");
         tni_free(host);
@@ -117,8 +117,8 @@ static tn_status host_copy(tn_tensor *dst, tn_tensor *src) {
             }
         }
         tn_stream *stream = tni_stream_current(dst->device);
-        status = dst->device->memory->write(dst->device->handle, stream->handle, dst->view.memory,
-                                            begin[0], host[0], bytes[0]);
+        status = dst->device->memory->copy_from_host(dst->device->handle, stream->handle,
+                                                     dst->view.memory, begin[0], host[0], bytes[0]);
         if (status != TN_OK)
             tni_device_fail(dst->device, status, "writing a copy through the host");
         tni_count_fallback("copy", dst->device);
@@ -167,18 +167,18 @@ static tn_status local_copy(tn_tensor *dst, tn_tensor *src) {
 
 static tn_status peer_copy(tn_tensor *dst, tn_tensor *src) {
     tni_device *to = dst->device, *from = src->device;
-    tn_status (*copy_peer)(tn_pdevice *, tn_pstream *, tn_memory, uint64_t, tn_pdevice *, tn_memory,
-                           uint64_t, uint64_t) =
+    tn_status (*copy_peer)(tn_device_impl *, tn_stream_impl *, tn_memory, uint64_t,
+                           tn_device_impl *, tn_memory, uint64_t, uint64_t) =
         to->plugin == from->plugin ? TNI_SLOT(to->memory, tn_memory_ops, copy_peer) : NULL;
     if (!copy_peer)
-        return TN_UNSUPPORTED;
+        return TN_ERR_UNSUPPORTED;
     tn_stream *stream = tni_stream_current(to), *source = tni_stream_current(from);
     tn_status status = tni_stream_wait_stream(stream, source);
     if (status != TN_OK)
         return status;
     status = copy_peer(to->handle, stream->handle, dst->view.memory, dst->view.offset, from->handle,
                        src->view.memory, src->view.offset, bytes_of(dst));
-    if (status == TN_UNSUPPORTED)
+    if (status == TN_ERR_UNSUPPORTED)
         return status;
     if (status != TN_OK)
         return tni_device_fail(to, status, "copy between devices");
@@ -189,7 +189,7 @@ static tn_status peer_copy(tn_tensor *dst, tn_tensor *src) {
 /* Contiguous to contiguous, of one dtype. */
 static tn_status transfer(tn_tensor *dst, tn_tensor *src) {
     tn_status status = peer_copy(dst, src);
-    if (status != TN_UNSUPPORTED)
+    if (status != TN_ERR_UNSUPPORTED)
         return status;
     uint64_t bytes = bytes_of(dst);
     if (src->storage->host)
@@ -239,7 +239,7 @@ tn_status tni_copy_data(tn_tensor *dst, tn_tensor *src) {
     if (!tni_broadcast(dst->view.rank, dst->sizes, src->view.rank, src->sizes, &rank, sizes) ||
         rank != dst->view.rank || memcmp(sizes, dst->sizes, (size_t)rank * sizeof *sizes) != 0) {
         char a[TNI_SHAPE_TEXT], b[TNI_SHAPE_TEXT];
-        return tni_fail(TN_SHAPE,
+        return tni_fail(TN_ERR_SHAPE,
                         "tn_copy_: src of shape %s does not broadcast to self of shape %s",
                         tni_shape_text(src->view.rank, src->sizes, a),
                         tni_shape_text(dst->view.rank, dst->sizes, b));
@@ -247,14 +247,14 @@ tn_status tni_copy_data(tn_tensor *dst, tn_tensor *src) {
     if (dst->view.numel == 0 || dst->device->is_meta)
         return TN_OK;
     if (src->device->is_meta)
-        return tni_fail(TN_DEVICE, "tn_copy_: a meta tensor has no data to copy");
+        return tni_fail(TN_ERR_DEVICE, "tn_copy_: a meta tensor has no data to copy");
     return dst->device == src->device ? local_copy(dst, src) : remote_copy(dst, src);
 }
 
 bool tni_check_distinct(const char *call, const tn_tensor *self) {
     if (!tni_may_overlap(&self->view))
         return true;
-    tni_fail(TN_SHAPE,
+    tni_fail(TN_ERR_SHAPE,
              "%s: several elements of self share memory (an expanded tensor); write to tn_clone "
              "of it",
              call);

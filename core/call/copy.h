@@ -4,7 +4,7 @@
 
 #include "core/tensor/tensor.h"
 
-/* Has each element of `self`, which is to be written, memory of its own? Otherwise TN_SHAPE, said
+/* Has each element of `self`, which is to be written, memory of its own? Otherwise TN_ERR_SHAPE, said
  * in the name of `call`. */
 bool tni_check_distinct(const char *call, const tn_tensor *self);
 

@@ -93,7 +93,7 @@ static tn_status broadcast(custom_call *c) {
         int32_t rank;
         if (!tni_broadcast(out->rank, out->sizes, t->view.rank, t->sizes, &rank, sizes)) {
             char have[TNI_SHAPE_TEXT], more[TNI_SHAPE_TEXT];
-            return tni_fail(TN_SHAPE, "%s: shapes do not broadcast: %s and %s of argument '%s'",
+            return tni_fail(TN_ERR_SHAPE, "%s: shapes do not broadcast: %s and %s of argument '%s'",
                             c->op->name, tni_shape_text(out->rank, out->sizes, have),
                             tni_shape_text(t->view.rank, t->sizes, more),
                             c->op->schema->args[i].name);
@@ -270,7 +270,7 @@ tn_status tni_custom_unanswered(const tn_op *op, const tn_cell *args, tn_cell *r
     if (!device)
         return tni_failed();
     if (device->is_meta)
-        return tni_fail(TN_UNSUPPORTED,
+        return tni_fail(TN_ERR_UNSUPPORTED,
                         "%s: nothing says what its results on %s are; register a Backend handler "
                         "for it that calls other operators",
                         op->name, device->name);
@@ -310,17 +310,17 @@ static const tni_kernel_op *custom_row(const char *name, tn_outputs_fn outputs, 
     const tni_op_info *info = tni_info(op);
     const char *why = info ? NULL : why_not(op, outputs);
     if (info && info->kernel >= 0)
-        tni_fail(TN_INVALID_ARGUMENT,
+        tni_fail(TN_ERR_INVALID_ARGUMENT,
                  "tn_kernel_register: %s is an operator of Tenon's; its kernels are those of the "
                  "kernel operator '%s' (tenon/kernels.h)",
                  op->name, tni_kernel_op_at((uint32_t)info->kernel)->name);
     else if (info)
-        tni_fail(TN_INVALID_ARGUMENT,
+        tni_fail(TN_ERR_INVALID_ARGUMENT,
                  "tn_kernel_register: %s is an operator of Tenon's that calls others, and has no "
                  "kernels",
                  op->name);
     else if (why)
-        tni_fail(TN_UNSUPPORTED, "tn_kernel_register: %s %s", op->name, why);
+        tni_fail(TN_ERR_UNSUPPORTED, "tn_kernel_register: %s %s", op->name, why);
     return info || why ? NULL : tni_kernel_op_define(op->name, op->schema->text);
 }
 
@@ -330,7 +330,7 @@ tn_registration *tn_kernel_register(const char *device_type, const tn_kernel *re
         return NULL;
     if (!device_type || !record || !TN_HAS(record, tn_kernel, run) || !record->op)
         return tni_fail_null(
-            TN_INVALID_ARGUMENT,
+            TN_ERR_INVALID_ARGUMENT,
             "tn_kernel_register: it takes a device type, and a record with struct_size and op");
     tn_kernel copy = {0};
     memcpy(&copy, record, record->struct_size < sizeof copy ? record->struct_size : sizeof copy);
@@ -343,7 +343,7 @@ tn_registration *tn_kernel_register(const char *device_type, const tn_kernel *re
         if (row && copy.schema_hash == 0)
             copy.schema_hash = row->hash;
     } else if (outputs) {
-        tni_fail(TN_INVALID_ARGUMENT,
+        tni_fail(TN_ERR_INVALID_ARGUMENT,
                  "tn_kernel_register: %s is a kernel operator of tenon/kernels.h, whose outputs "
                  "the core knows; leave the outputs function out",
                  row->name);

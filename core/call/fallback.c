@@ -125,7 +125,8 @@ static tn_tensor *stage_storage(staging *s, tn_tensor *t, bool written) {
         }
     }
     if (s->n == MAX_STAGED)
-        return tni_fail_null(TN_UNSUPPORTED, "a fallback stages at most %d tensors", MAX_STAGED);
+        return tni_fail_null(TN_ERR_UNSUPPORTED, "a fallback stages at most %d tensors",
+                             MAX_STAGED);
     int64_t n = (int64_t)(t->storage->bytes / (uint64_t)tni_dtype_size(t->view.dtype)), one = 1;
     tn_tensor *original = tni_tensor_view(t, 1, &n, &one, 0);
     tn_tensor *copy = original ? tni_tensor_new(s->cpu, t->view.dtype, 1, &n) : NULL;
@@ -194,7 +195,7 @@ static tn_status run_staged(staging *s, const tn_op *op, tni_device *device, con
                 return tni_failed();
         } else if (args[i].tag == TN_CELL_TENSORS) {
             if (args[i].n > 16)
-                return tni_fail(TN_UNSUPPORTED, "a fallback takes lists of at most 16 tensors");
+                return tni_fail(TN_ERR_UNSUPPORTED, "a fallback takes lists of at most 16 tensors");
             for (uint32_t j = 0; j < args[i].n; j++) {
                 lists[i][j] = stage(s, ((tn_tensor *const *)args[i].v.pointer)[j], written);
                 if (!lists[i][j])
@@ -242,12 +243,12 @@ tn_status tni_fallback(const tn_op *op, tni_device *device, tn_dtype dtype, cons
     tn_fallback_policy p = tn_fallback_get_policy();
     const char *type = tn_dtype_name(dtype);
     if (device->is_cpu)
-        return tni_fail(TN_UNSUPPORTED,
+        return tni_fail(TN_ERR_UNSUPPORTED,
                         "%s: %s has no kernel for %s, and the operator has no "
                         "decomposition",
                         op->name, device->name, type);
     if (p == TN_FALLBACK_ERROR)
-        return tni_fail(TN_UNSUPPORTED,
+        return tni_fail(TN_ERR_UNSUPPORTED,
                         "%s: %s has no kernel for %s, and the operator has no decomposition; set "
                         "TENON_FALLBACK=cpu to run such operators on the CPU, or ask the vendor of "
                         "the plugin for the kernel",

@@ -31,7 +31,7 @@ static tn_status find_types(tni_build *b) {
                 if (first == TN_DTYPE_NONE)
                     first = dtype;
                 else if (dtype != first && b->info->type_rule == TNI_TYPES_SAME)
-                    return tni_build_fail(b, TN_DTYPE,
+                    return tni_build_fail(b, TN_ERR_DTYPE,
                                           "expected one dtype, but got %s and %s; cast one with "
                                           "tn_to_dtype",
                                           tn_dtype_name(first), tn_dtype_name(dtype));
@@ -42,7 +42,7 @@ static tn_status find_types(tni_build *b) {
                 b->types[v] = TN_F32;
         }
         if (b->types[v] == TN_DTYPE_NONE || !(kt->dtypes[v] & TN_DTYPE_BIT(b->types[v])))
-            return tni_build_fail(b, TN_DTYPE, "not defined for %s; cast with tn_to_dtype",
+            return tni_build_fail(b, TN_ERR_DTYPE, "not defined for %s; cast with tn_to_dtype",
                                   b->types[v] == TN_DTYPE_NONE ? "no dtype"
                                                                : tn_dtype_name(b->types[v]));
     }
@@ -63,7 +63,7 @@ static tn_status adapt_inputs(tni_build *b, const tni_kernel *kernel, const tn_d
         tn_tensor *t = cell->v.pointer;
         if (t->device != b->device) {
             char text[TNI_SHAPE_TEXT];
-            return tni_build_fail(b, TN_DEVICE,
+            return tni_build_fail(b, TN_ERR_DEVICE,
                                   "a tensor %s on %s cannot be used on %s; move it with "
                                   "tn_to_device",
                                   tni_shape_text(t->view.rank, t->sizes, text), t->device->name,
@@ -71,7 +71,7 @@ static tn_status adapt_inputs(tni_build *b, const tni_kernel *kernel, const tn_d
         }
         tn_dtype dtype = tni_coded_dtype(kt->args[i], types);
         if (kt->args[i] < 0 && !tni_can_cast(t->view.dtype, dtype))
-            return tni_build_fail(b, TN_DTYPE, "an index must be an integer tensor, but is %s",
+            return tni_build_fail(b, TN_ERR_DTYPE, "an index must be an integer tensor, but is %s",
                                   tn_dtype_name(t->view.dtype));
         if (t->view.dtype != dtype)
             t = tni_own(&b->temps, tni_cast_data(t, dtype));
@@ -82,7 +82,7 @@ static tn_status adapt_inputs(tni_build *b, const tni_kernel *kernel, const tn_d
             return tni_failed();
         if (t->view.numel > INT32_MAX && !(kernel->flags & TN_KERNEL_INDEX64)) {
             char text[TNI_SHAPE_TEXT];
-            return tni_build_fail(b, TN_UNSUPPORTED,
+            return tni_build_fail(b, TN_ERR_UNSUPPORTED,
                                   "the kernel of %s counts elements in 32 bits and cannot take %s; "
                                   "split the tensor",
                                   kernel->origin, tni_shape_text(t->view.rank, t->sizes, text));
@@ -161,7 +161,7 @@ static bool trivial(tni_build *b, tn_cell *rets, tn_status *status) {
         if (b->has_copy_value)
             *status = tni_copy_data(results[0], b->copy_value);
         else if (!b->has_empty_value)
-            *status = tni_build_fail(b, TN_SHAPE, "an argument has no elements");
+            *status = tni_build_fail(b, TN_ERR_SHAPE, "an argument has no elements");
         for (uint32_t i = 0; b->has_empty_value && i < b->info->n_outs && *status == TN_OK; i++)
             *status = tni_fill_data(results[i], b->empty_value);
     }

@@ -66,7 +66,7 @@ static __attribute__((noinline)) tn_status ask_and_run(tni_device *device, tn_st
     tn_status status;
     if (kernel->supports) {
         status = kernel->supports(call);
-        if (status == TN_UNSUPPORTED) {
+        if (status == TN_ERR_UNSUPPORTED) {
             tni_error_plugin(TN_OK, NULL); /* its reason is no error of this call */
             return TNI_NOT_SUPPORTED;
         }

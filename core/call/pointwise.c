@@ -110,7 +110,8 @@ static tn_status collect(long_call *c) {
     if (b->info->type_rule == TNI_TYPES_FLOAT && !tni_is_float(c->type))
         c->type = TN_F32;
     if (!(kt->dtypes[0] & TN_DTYPE_BIT(c->type)))
-        return tni_build_fail(b, TN_DTYPE, "not defined for %s; cast the operands with tn_to_dtype",
+        return tni_build_fail(b, TN_ERR_DTYPE,
+                              "not defined for %s; cast the operands with tn_to_dtype",
                               tn_dtype_name(c->type));
     for (uint32_t i = 0; i < kt->n_args; i++) {
         tn_cell *cell = &b->kargs[i];
@@ -119,7 +120,7 @@ static tn_status collect(long_call *c) {
         if (kt->args[i] != TN_KERNEL_SCALAR || cell->tag == TN_CELL_NONE)
             continue;
         if (!scalar_fits(c->type, cell) && c->type != TN_BOOL)
-            return tni_build_fail(b, TN_DTYPE,
+            return tni_build_fail(b, TN_ERR_DTYPE,
                                   "a floating factor or bound does not go with a result of %s; "
                                   "give an integer, or cast the tensors",
                                   tn_dtype_name(c->type));
@@ -137,7 +138,7 @@ static tn_status broadcast_inputs(long_call *c) {
         int64_t sizes[TN_MAX_RANK];
         if (!tni_broadcast(rank, c->sizes, t->view.rank, t->sizes, &c->rank, sizes)) {
             char a[TNI_SHAPE_TEXT], other[TNI_SHAPE_TEXT];
-            return tni_build_fail(&c->b, TN_SHAPE,
+            return tni_build_fail(&c->b, TN_ERR_SHAPE,
                                   "shapes %s and %s do not broadcast; sizes must be equal or 1, "
                                   "counted from the last dimension",
                                   tni_shape_text(rank, c->sizes, a),
@@ -152,17 +153,17 @@ static tn_status check_dst(const long_call *c, tn_dtype result_type) {
     const tn_tensor *dst = c->dst;
     char have[TNI_SHAPE_TEXT], want[TNI_SHAPE_TEXT];
     if (!tni_has_shape(dst, c->rank, c->sizes))
-        return tni_build_fail(&c->b, TN_SHAPE, "%s has shape %s, but the result has %s",
+        return tni_build_fail(&c->b, TN_ERR_SHAPE, "%s has shape %s, but the result has %s",
                               c->b.info->form == TNI_FORM_INPLACE ? "self" : "out",
                               tni_shape_text(dst->view.rank, dst->sizes, have),
                               tni_shape_text(c->rank, c->sizes, want));
     if (!tni_can_cast(result_type, dst->view.dtype))
-        return tni_build_fail(&c->b, TN_DTYPE,
+        return tni_build_fail(&c->b, TN_ERR_DTYPE,
                               "the result is %s and cannot be stored as %s; cast the operands, or "
                               "use the functional form",
                               tn_dtype_name(result_type), tn_dtype_name(dst->view.dtype));
     if (tni_may_overlap(&dst->view))
-        return tni_build_fail(&c->b, TN_SHAPE,
+        return tni_build_fail(&c->b, TN_ERR_SHAPE,
                               "several elements of the tensor to write share memory (an expanded "
                               "tensor); write to tn_clone of it");
     return TN_OK;
@@ -390,7 +391,7 @@ static tn_status long_way(long_call *c, tn_cell *rets) {
         return status;
     int64_t numel;
     if (!tni_numel(c->rank, c->sizes, 8, &numel))
-        return tni_build_fail(b, TN_SHAPE, "the result has more elements than can be counted");
+        return tni_build_fail(b, TN_ERR_SHAPE, "the result has more elements than can be counted");
     if (numel == 0 || b->device->is_meta)
         return tni_return(rets, c->dst ? tni_keep(c->dst) : new_result(c, result_type));
 

@@ -4,24 +4,24 @@
 
 void tni_refuse(const tn_tensor *t, const char *call, const char *argument) {
     if (t == TN_NONE)
-        tni_fail(TN_INVALID_ARGUMENT,
+        tni_fail(TN_ERR_INVALID_ARGUMENT,
                  "%s: argument '%s' cannot be left out; TN_NONE is for optional "
                  "tensors",
                  call, argument);
     else if (tn_error_status() == TN_OK)
-        tni_fail(TN_INVALID_ARGUMENT, "%s: argument '%s' is NULL; check the call that made it",
+        tni_fail(TN_ERR_INVALID_ARGUMENT, "%s: argument '%s' is NULL; check the call that made it",
                  call, argument);
 }
 
 bool tni_list_ok(tn_tensor *const *list, uint64_t n, const char *call, const char *argument) {
     if (!list && n > 0) {
-        tni_fail(TN_INVALID_ARGUMENT, "%s: argument '%s' is NULL", call, argument);
+        tni_fail(TN_ERR_INVALID_ARGUMENT, "%s: argument '%s' is NULL", call, argument);
         return false;
     }
     for (uint64_t i = 0; i < n; i++) {
         if (tni_not_tensor(list[i])) {
             if (tn_error_status() == TN_OK)
-                tni_fail(TN_INVALID_ARGUMENT, "%s: element %llu of '%s' is no tensor", call,
+                tni_fail(TN_ERR_INVALID_ARGUMENT, "%s: element %llu of '%s' is no tensor", call,
                          (unsigned long long)i, argument);
             return false;
         }
@@ -47,7 +47,7 @@ tn_status tni_take_list(tn_cell *rets, tn_tensor **outs, uint64_t n_outs, const 
     uint32_t n = rets[0].n;
     if (n != n_outs) {
         tni_drop_list(list, n);
-        return tni_fail(TN_INVALID_ARGUMENT,
+        return tni_fail(TN_ERR_INVALID_ARGUMENT,
                         "%s: there are %u results, but room for %llu was given", call, n,
                         (unsigned long long)n_outs);
     }

@@ -103,7 +103,7 @@ tn_stream *tn_current_stream(tn_device device) {
 
 tn_status tn_set_current_stream(tn_stream *s) {
     if (!s)
-        return tni_fail(TN_INVALID_ARGUMENT,
+        return tni_fail(TN_ERR_INVALID_ARGUMENT,
                         "tn_set_current_stream: stream is NULL; to go back, set what"
                         " tn_current_stream gave before");
     tni_device *d = s->device;

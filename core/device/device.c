@@ -49,19 +49,19 @@ static tn_status read_properties(tni_device *d) {
     int64_t alignment = integer_property(p, index, TN_PROP_ALIGNMENT, 64);
     int64_t max_allocation = integer_property(p, index, TN_PROP_MAX_ALLOCATION, 0);
     if (alignment < 1 || (alignment & (alignment - 1)) || alignment > INT64_C(1) << 30)
-        return tni_fail(TN_ABI,
+        return tni_fail(TN_ERR_ABI,
                         "%s: property TN_PROP_ALIGNMENT is %lld; the plugin (%s) must give a power"
                         " of two up to 2^30",
                         d->name, (long long)alignment, p->table->id);
     if (max_allocation < 0)
-        return tni_fail(TN_ABI,
+        return tni_fail(TN_ERR_ABI,
                         "%s: property TN_PROP_MAX_ALLOCATION is %lld; the plugin (%s) must give 0"
                         " for no limit, or a number of bytes",
                         d->name, (long long)max_allocation, p->table->id);
     d->alignment = (uint64_t)alignment;
     d->max_allocation = (uint64_t)max_allocation;
     d->dtypes = (uint64_t)integer_property(p, index, TN_PROP_DTYPES, TN_DTYPES_ALL) & TN_DTYPES_ALL;
-    d->host_memory = property(p, index, TN_PROP_HOST_MEMORY, tn_bool(false)).v.boolean != 0;
+    d->host_memory = property(p, index, TN_PROP_UNIFIED_MEMORY, tn_bool(false)).v.boolean != 0;
     return TN_OK;
 }
 
@@ -120,7 +120,7 @@ static tn_status make_device(const device_type *type, tn_device id, tni_device *
     const tni_plugin *plugin = type->plugin;
     *out = NULL;
     if (n_open == TNI_MAX_DEVICES)
-        return tni_fail(TN_UNSUPPORTED,
+        return tni_fail(TN_ERR_UNSUPPORTED,
                         "more than %d devices are open; close some programs' worth"
                         " of them with tn_shutdown",
                         (int)TNI_MAX_DEVICES);
@@ -157,7 +157,7 @@ static tn_status make_device(const device_type *type, tn_device id, tni_device *
 }
 
 const void *tni_device_extension(const tni_device *d, const char *id) {
-    const void *(*extension)(tn_pself *, const char *) =
+    const void *(*extension)(tn_instance *, const char *) =
         d->plugin ? TNI_SLOT(d->plugin->table, tn_plugin, extension) : NULL;
     return extension ? extension(d->plugin->self, id) : NULL;
 }
@@ -228,14 +228,15 @@ static tni_device *get_slow(tn_device id) {
         id.type > 0 && id.type <= TNI_MAX_BACKENDS ? tni_backend_name(id.type - 1) : NULL;
     if (!key)
         return tni_fail_null(
-            TN_DEVICE, "{%d, %d} is no device; make one with tn_device_parse or tn_default_device",
-            id.type, id.index);
+            TN_ERR_DEVICE,
+            "{%d, %d} is no device; make one with tn_device_parse or tn_default_device", id.type,
+            id.index);
     int32_t type_id;
     device_type *type = type_named(key, &type_id);
     if (!type)
         return NULL;
     if (id.index < 0 || (uint32_t)id.index >= type->n_devices)
-        return tni_fail_null(TN_DEVICE, "%s:%d: there %s %u %s of type %s", key, id.index,
+        return tni_fail_null(TN_ERR_DEVICE, "%s:%d: there %s %u %s of type %s", key, id.index,
                              type->n_devices == 1 ? "is" : "are", type->n_devices,
                              type->n_devices == 1 ? "device" : "devices", key);
     tni_lock_take(&tni_devices_lock);
@@ -266,12 +267,12 @@ tni_device *tni_device_at(uint32_t ordinal) {
 
 tn_status tni_device_unusable(tni_device *d) {
     if (atomic_load(&d->forked))
-        return tni_fail(TN_STATE,
+        return tni_fail(TN_ERR_STATE,
                         "%s: was opened before this process was forked, and its plugin does not"
                         " say that devices outlive a fork; fork before the device is first used,"
                         " or start the child with exec",
                         d->name);
-    return tni_fail(TN_DEVICE_LOST,
+    return tni_fail(TN_ERR_DEVICE_LOST,
                     "%s: the device was lost and what it held is gone; use another device, or"
                     " start the program again",
                     d->name);

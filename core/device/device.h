@@ -25,7 +25,7 @@ struct tn_stream {
     _Atomic uint32_t refs;
     uint32_t id; /* dense per device; 0 is the default stream */
     struct tni_device *device;
-    tn_pstream *handle;       /* NULL on a synchronous device */
+    tn_stream_impl *handle;   /* NULL on a synchronous device */
     _Atomic uint32_t n_trail; /* operators since the last good point */
     _Atomic(const char *) trail[TNI_STREAM_TRAIL];
     struct tn_stream *next;  /* in the device's list, by rising id */
@@ -41,7 +41,7 @@ typedef struct tni_device {
     int backend;              /* 0..63 */
     uint64_t backends;        /* 1 << backend */
     const tni_plugin *plugin; /* NULL for meta, the device without data */
-    tn_pdevice *handle;
+    tn_device_impl *handle;
     const tn_device_ops *ops;
     const tn_memory_ops *memory;
     const tn_stream_ops *streams; /* NULL: synchronous */
@@ -63,7 +63,7 @@ typedef struct tni_device {
     pthread_mutex_t lock;           /* guards what follows */
     tn_stream *made;                /* all streams but the default one */
     uint32_t n_idle_events;
-    tn_pevent *idle_events[TNI_IDLE_EVENTS];
+    tn_event_impl *idle_events[TNI_IDLE_EVENTS];
 } tni_device;
 
 enum { TNI_MAX_DEVICES = 256 }; /* over all types */
@@ -95,7 +95,7 @@ tni_program_kernel *tni_program_kernel_add(const char *device_type, const tni_ke
 /* Takes it from all devices and frees it. */
 void tni_program_kernel_remove(tni_program_kernel *kernel);
 
-/* TN_STATE in a forked child of a process that had opened the device; TN_DEVICE_LOST after loss.
+/* TN_ERR_STATE in a forked child of a process that had opened the device; TN_ERR_DEVICE_LOST after loss.
  * Asked before anything is sent to the device. One load in the good case. */
 tn_status tni_device_unusable(tni_device *device);
 static inline tn_status tni_device_check(tni_device *device) {
@@ -110,7 +110,7 @@ tn_status tni_device_fail(tni_device *device, tn_status status, const char *what
 
 /* For calls that tell nobody of a failure: notices device loss. Returns the status. */
 static inline tn_status tni_device_notice(tni_device *device, tn_status status) {
-    if (status == TN_DEVICE_LOST)
+    if (status == TN_ERR_DEVICE_LOST)
         atomic_store(&device->lost, true);
     return status;
 }
@@ -142,8 +142,8 @@ tn_status tni_stream_wait_stream(tn_stream *stream, tn_stream *source);
 
 /* An unrecorded event of the device, and giving it back. NULL with the plugin's message kept for
  * tni_device_fail; `*out_status` says why. The device must not be synchronous. */
-tn_pevent *tni_event_take(tni_device *device, tn_status *out_status);
-void tni_event_give(tni_device *device, tn_pevent *event);
+tn_event_impl *tni_event_take(tni_device *device, tn_status *out_status);
+void tni_event_give(tni_device *device, tn_event_impl *event);
 
 /* Waits until all work queued on `stream` so far is done, without taking the stream's error from
  * whoever synchronises it. True at once on a synchronous or lost device; false when the wait could

@@ -7,7 +7,7 @@
 
 struct tn_event {
     tni_device *device;
-    tn_pevent *handle; /* NULL on a synchronous device */
+    tn_event_impl *handle; /* NULL on a synchronous device */
     bool timing;
     _Atomic bool recorded;
     _Atomic int64_t host_ns; /* of the record, on a synchronous device */
@@ -15,8 +15,8 @@ struct tn_event {
 
 /* ---- idle events ------------------------------------------------------------------------- */
 
-tn_pevent *tni_event_take(tni_device *d, tn_status *out_status) {
-    tn_pevent *event = NULL;
+tn_event_impl *tni_event_take(tni_device *d, tn_status *out_status) {
+    tn_event_impl *event = NULL;
     *out_status = TN_OK;
     pthread_mutex_lock(&d->lock);
     if (d->n_idle_events > 0)
@@ -27,11 +27,11 @@ tn_pevent *tni_event_take(tni_device *d, tn_status *out_status) {
     tni_error_plugin(TN_OK, NULL);
     *out_status = d->events->create(d->handle, 0, &event);
     if (!*out_status && !event)
-        *out_status = TN_INTERNAL;
+        *out_status = TN_ERR_INTERNAL;
     return *out_status ? NULL : event;
 }
 
-void tni_event_give(tni_device *d, tn_pevent *event) {
+void tni_event_give(tni_device *d, tn_event_impl *event) {
     pthread_mutex_lock(&d->lock);
     bool kept = d->n_idle_events < TNI_IDLE_EVENTS;
     if (kept)
@@ -49,7 +49,7 @@ void tni_events_finish(tni_device *d) {
 /* ---- the public ones --------------------------------------------------------------------- */
 
 static tn_status fail_null(const char *function, const char *what) {
-    return tni_fail(TN_INVALID_ARGUMENT, "%s: %s is NULL", function, what);
+    return tni_fail(TN_ERR_INVALID_ARGUMENT, "%s: %s is NULL", function, what);
 }
 
 tn_event *tn_event_create(tn_device device, bool timing) {
@@ -67,7 +67,7 @@ tn_event *tn_event_create(tn_device device, bool timing) {
     tn_status status = d->events->create(d->handle, timing ? TN_EVENT_TIMING : 0, &e->handle);
     if (!status && e->handle)
         return e;
-    tni_device_fail(d, status ? status : TN_INTERNAL, "making an event");
+    tni_device_fail(d, status ? status : TN_ERR_INTERNAL, "making an event");
     tni_free(e);
     return NULL;
 }
@@ -91,7 +91,7 @@ tn_status tn_event_record(tn_event *e, tn_stream *stream) {
         return fail_null("tn_event_record", e ? "stream" : "event");
     tni_device *d = e->device;
     if (stream->device != d)
-        return tni_fail(TN_DEVICE,
+        return tni_fail(TN_ERR_DEVICE,
                         "tn_event_record: the event is of %s and the stream of %s; make the event"
                         " on the stream's device",
                         d->name, stream->device->name);
@@ -152,24 +152,24 @@ tn_status tn_event_synchronize(tn_event *e) {
 /* Can the time between the two be asked for? */
 static tn_status check_pair(tn_event *start, tn_event *end) {
     if (start->device != end->device)
-        return tni_fail(TN_DEVICE,
+        return tni_fail(TN_ERR_DEVICE,
                         "tn_event_elapsed: the events are of %s and %s, whose clocks have nothing"
                         " in common",
                         start->device->name, end->device->name);
     if (!start->timing || !end->timing)
-        return tni_fail(TN_INVALID_ARGUMENT,
+        return tni_fail(TN_ERR_INVALID_ARGUMENT,
                         "tn_event_elapsed: the %s event was made without timing; pass true to"
                         " tn_event_create",
                         start->timing ? "end" : "start");
     if (!atomic_load(&start->recorded) || !atomic_load(&end->recorded))
-        return tni_fail(TN_STATE, "tn_event_elapsed: the %s event was never recorded",
+        return tni_fail(TN_ERR_STATE, "tn_event_elapsed: the %s event was never recorded",
                         atomic_load(&start->recorded) ? "end" : "start");
     tn_status status = tn_event_query(start);
     if (!status)
         status = tn_event_query(end);
     if (status == TN_NOT_READY)
-        return tni_fail(TN_STATE, "tn_event_elapsed: the stream has not passed both events yet;"
-                                  " call tn_event_synchronize first");
+        return tni_fail(TN_ERR_STATE, "tn_event_elapsed: the stream has not passed both events yet;"
+                                      " call tn_event_synchronize first");
     return status;
 }
 
@@ -187,10 +187,11 @@ tn_status tn_event_elapsed(tn_event *start, tn_event *end, double *out_ns) {
         *out_ns = (double)(atomic_load(&end->host_ns) - atomic_load(&start->host_ns));
         return TN_OK;
     }
-    tn_status (*elapsed)(tn_pevent *, tn_pevent *, double *) =
+    tn_status (*elapsed)(tn_event_impl *, tn_event_impl *, double *) =
         TNI_SLOT(d->events, tn_event_ops, elapsed);
     if (!elapsed)
-        return tni_fail(TN_UNSUPPORTED, "tn_event_elapsed: %s cannot time its streams", d->name);
+        return tni_fail(TN_ERR_UNSUPPORTED, "tn_event_elapsed: %s cannot time its streams",
+                        d->name);
     tni_error_plugin(TN_OK, NULL);
     status = elapsed(start->handle, end->handle, out_ns);
     return status ? tni_device_fail(d, status, "timing two events") : TN_OK;

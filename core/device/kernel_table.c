@@ -252,16 +252,17 @@ static tni_kernel read_record(const tn_kernel *r, const char *origin_text) {
 }
 
 /* Does the device take the record? `*out` says so, unless asking failed. */
-static tn_status ask(const tni_plugin *plugin, tn_pdevice *device, const tn_kernel *r, bool *out) {
+static tn_status ask(const tni_plugin *plugin, tn_device_impl *device, const tn_kernel *r,
+                     bool *out) {
     const tn_device_ops *ops = plugin->devices;
-    tn_status (*supports)(tn_pdevice *, const tn_kernel *) =
-        ops ? TNI_SLOT(ops, tn_device_ops, supports) : NULL;
+    tn_status (*supports)(tn_device_impl *, const tn_kernel *) =
+        ops ? TNI_SLOT(ops, tn_device_ops, accepts) : NULL;
     tn_status status = supports ? supports(device, r) : TN_OK;
     *out = status == TN_OK;
-    if (status == TN_OK || status == TN_UNSUPPORTED)
+    if (status == TN_OK || status == TN_ERR_UNSUPPORTED)
         return TN_OK;
     char context[160];
-    snprintf(context, sizeof context, "plugin %s, device_ops.supports for kernel %s",
+    snprintf(context, sizeof context, "plugin %s, device_ops.accepts for kernel %s",
              plugin->table->id, r->op);
     return tni_error_take_plugin(status, context);
 }
@@ -276,7 +277,8 @@ static bool is_disabled(const char *plugin_id, const tni_kernel_op *op) {
     return tni_env_lists(TNI_ENV_KERNELS_DISABLE, name);
 }
 
-tn_status tni_kernel_set_init(tni_kernel_set *set, const tni_plugin *plugin, tn_pdevice *device) {
+tn_status tni_kernel_set_init(tni_kernel_set *set, const tni_plugin *plugin,
+                              tn_device_impl *device) {
     *set = (tni_kernel_set){.state = NULL};
     state *s = tni_calloc(1, sizeof *s);
     if (!s)
@@ -326,13 +328,14 @@ tn_status tni_kernel_set_init(tni_kernel_set *set, const tni_plugin *plugin, tn_
 tn_status tni_kernel_check(const tni_kernel_op *op, const tn_kernel *r) {
     const char *name = op->name;
     if (!TN_HAS(r, tn_kernel, run) || !r->run)
-        return tn_fail(TN_INVALID_ARGUMENT, "kernel %s: run is NULL", name);
+        return tn_fail(TN_ERR_INVALID_ARGUMENT, "kernel %s: run is NULL", name);
     if (r->schema_hash != op->hash)
         return tn_fail(
-            TN_ABI, "kernel %s: schema_hash is 0x%llx, but that of its schema here, %s, is 0x%llx",
-            name, (unsigned long long)r->schema_hash, op->schema, (unsigned long long)op->hash);
+            TN_ERR_ABI,
+            "kernel %s: schema_hash is 0x%llx, but that of its schema here, %s, is 0x%llx", name,
+            (unsigned long long)r->schema_hash, op->schema, (unsigned long long)op->hash);
     if (!(r->dtypes[0] & TN_DTYPES_ALL))
-        return tn_fail(TN_INVALID_ARGUMENT, "kernel %s: dtypes[0] names no dtype", name);
+        return tn_fail(TN_ERR_INVALID_ARGUMENT, "kernel %s: dtypes[0] names no dtype", name);
     return TN_OK;
 }
 

@@ -64,8 +64,9 @@ typedef struct tni_kernel_set {
     void *state; /* registrations and retired tables */
 } tni_kernel_set;
 
-/* Builds the table of a device from the plugin's records, asking device_ops->supports for each. */
-tn_status tni_kernel_set_init(tni_kernel_set *set, const tni_plugin *plugin, tn_pdevice *device);
+/* Builds the table of a device from the plugin's records, asking device_ops->accepts for each. */
+tn_status tni_kernel_set_init(tni_kernel_set *set, const tni_plugin *plugin,
+                              tn_device_impl *device);
 /* Is the record one of a kernel of `op`? Sets an error that says what is wrong. */
 tn_status tni_kernel_check(const tni_kernel_op *op, const tn_kernel *record);
 /* Adds one record for `op` at run time; newest first. `*out_id` takes it out again. */

@@ -37,11 +37,11 @@ static bool split(const char *name, char type[MAX_TYPE], int32_t *out_index) {
 
 static tn_status fail_index(const char *name, const char *type, int32_t type_id, uint32_t n) {
     if (n == 0)
-        return tni_fail(TN_DEVICE, "%s: %s", name, tni_device_type_reason(type_id));
+        return tni_fail(TN_ERR_DEVICE, "%s: %s", name, tni_device_type_reason(type_id));
     if (n == 1)
-        return tni_fail(TN_DEVICE, "%s: there is 1 device of type %s (%s:0)", name, type, type);
-    return tni_fail(TN_DEVICE, "%s: there are %u devices of type %s (%s:0 to %s:%u)", name, n, type,
-                    type, type, n - 1);
+        return tni_fail(TN_ERR_DEVICE, "%s: there is 1 device of type %s (%s:0)", name, type, type);
+    return tni_fail(TN_ERR_DEVICE, "%s: there are %u devices of type %s (%s:0 to %s:%u)", name, n,
+                    type, type, type, n - 1);
 }
 
 static tn_status parse(const char *name, tn_device *out) {
@@ -49,7 +49,7 @@ static tn_status parse(const char *name, tn_device *out) {
     int32_t index;
     *out = tn_no_device();
     if (!name || !split(name, type, &index))
-        return tni_fail(TN_INVALID_ARGUMENT,
+        return tni_fail(TN_ERR_INVALID_ARGUMENT,
                         "'%s' is no device; write its type, and after a colon its number, such as"
                         " cpu, npu:1 or npu@com.acme:0",
                         name ? name : "(null)");
@@ -138,7 +138,8 @@ uint32_t tn_device_count(const char *type) {
     int32_t id;
     uint32_t n = 0;
     if (!type)
-        tni_fail(TN_INVALID_ARGUMENT, "tn_device_count: type is NULL; give one such as \"cpu\"");
+        tni_fail(TN_ERR_INVALID_ARGUMENT,
+                 "tn_device_count: type is NULL; give one such as \"cpu\"");
     else
         tni_device_type_count(type, &id, &n);
     return n;

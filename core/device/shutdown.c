@@ -11,7 +11,7 @@ tn_status tn_shutdown(void) {
     int64_t alive = tni_tensors_alive() - tni_tensors_left_behind();
     if (alive > 0) {
         uint64_t held = tn_scope_held();
-        return tni_fail(TN_STATE,
+        return tni_fail(TN_ERR_STATE,
                         "tn_shutdown: %lld %s alive (%llu held by this thread's scopes); drop"
                         " what was kept (storages count too), close scopes with tn_scope_close(0), "
                         "and end other"

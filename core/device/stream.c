@@ -16,7 +16,7 @@ static tn_status init(tn_stream *s, tni_device *d, int32_t priority) {
     if (status)
         return tni_device_fail(d, status, "making a stream");
     if (!s->handle)
-        return tni_fail(TN_INTERNAL,
+        return tni_fail(TN_ERR_INTERNAL,
                         "%s: streams->create returned TN_OK and no stream; the plugin (%s) must"
                         " set *out_stream",
                         d->name, d->plugin->table->id);
@@ -125,7 +125,7 @@ void tn_stream_drop(tn_stream *s) {
 }
 
 static tn_status fail_null(const char *function) {
-    return tni_fail(TN_INVALID_ARGUMENT,
+    return tni_fail(TN_ERR_INVALID_ARGUMENT,
                     "%s: stream is NULL; take one from tn_stream_create or tn_current_stream",
                     function);
 }
@@ -141,7 +141,7 @@ int64_t tn_stream_id(const tn_stream *s) {
 void *tn_stream_native(tn_stream *s) {
     if (!s || !s->handle || tni_device_check(s->device))
         return NULL;
-    void *(*native)(tn_pstream *) = TNI_SLOT(s->device->streams, tn_stream_ops, native_handle);
+    void *(*native)(tn_stream_impl *) = TNI_SLOT(s->device->streams, tn_stream_ops, native_handle);
     return native ? native(s->handle) : NULL;
 }
 
@@ -205,7 +205,7 @@ tn_status tn_stream_synchronize(tn_stream *s) {
     tni_error_plugin(TN_OK, NULL);
     status = s->device->streams->synchronize(s->handle);
     if (status == TN_NOT_READY)
-        return tni_fail(TN_INTERNAL,
+        return tni_fail(TN_ERR_INTERNAL,
                         "%s: streams->synchronize answered TN_NOT_READY; the plugin"
                         " (%s) must wait there",
                         s->device->name, s->device->plugin->table->id);
@@ -232,9 +232,9 @@ tn_status tn_synchronize(tn_device device) {
 /* ---- waiting ----------------------------------------------------------------------------- */
 
 /* Waits for what `source` has queued so far: `waiting` does, or where it is NULL the host. */
-static tn_status await(tni_device *d, tn_pstream *source, tn_pstream *waiting) {
+static tn_status await(tni_device *d, tn_stream_impl *source, tn_stream_impl *waiting) {
     tn_status status;
-    tn_pevent *event = tni_event_take(d, &status);
+    tn_event_impl *event = tni_event_take(d, &status);
     if (event) {
         status = d->events->record(event, source);
         if (!status)
@@ -250,7 +250,7 @@ bool tni_stream_drain(tn_stream *s) {
     if (!s->handle || atomic_load(&d->lost))
         return true;
     tn_status status = await(d, s->handle, NULL);
-    return !tni_device_notice(d, status) || status == TN_DEVICE_LOST;
+    return !tni_device_notice(d, status) || status == TN_ERR_DEVICE_LOST;
 }
 
 bool tni_stream_follow(tn_stream *s, tn_stream *source) {
@@ -277,7 +277,7 @@ tn_status tni_stream_wait_stream(tn_stream *s, tn_stream *source) {
         return status;
     if (!s->handle || s->device->plugin != d->plugin)
         return wait_on_host(source);
-    tn_pevent *event = tni_event_take(d, &status);
+    tn_event_impl *event = tni_event_take(d, &status);
     if (!event)
         return tni_device_fail(d, status, "making an event");
     status = d->events->record(event, source->handle);

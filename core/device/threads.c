@@ -39,7 +39,7 @@ void tni_threads_finish(void) {
 
 tn_status tn_set_num_threads(uint32_t n) {
     if (n == 0 || n > INT32_MAX)
-        return tni_fail(TN_INVALID_ARGUMENT, "tn_set_num_threads: n is %u; give 1 or more", n);
+        return tni_fail(TN_ERR_INVALID_ARGUMENT, "tn_set_num_threads: n is %u; give 1 or more", n);
     atomic_store(&chosen, n);
     tn_status first = TN_OK;
     tni_device *d;

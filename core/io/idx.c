@@ -16,12 +16,14 @@
 static gzFile open_file(const char *path) {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
     if (fd < 0 && errno == ENOENT)
-        return tni_fail_null(TN_NOT_FOUND, "tn_idx_read: %s does not exist; check the path", path);
+        return tni_fail_null(TN_ERR_NOT_FOUND, "tn_idx_read: %s does not exist; check the path",
+                             path);
     if (fd < 0)
-        return tni_fail_null(TN_IO, "tn_idx_read: %s cannot be opened: %s", path, strerror(errno));
+        return tni_fail_null(TN_ERR_IO, "tn_idx_read: %s cannot be opened: %s", path,
+                             strerror(errno));
     struct stat about;
     if (fstat(fd, &about) == 0 && S_ISDIR(about.st_mode)) {
-        tni_fail(TN_IO, "tn_idx_read: %s is a directory; give the path of one IDX file", path);
+        tni_fail(TN_ERR_IO, "tn_idx_read: %s is a directory; give the path of one IDX file", path);
         close(fd);
         return NULL;
     }
@@ -48,7 +50,7 @@ static tn_status read_all(gzFile file, const char *path, uint8_t **out_data, siz
         const char *reason = got < (int)room || got < 0 ? gzerror(file, &code) : "";
         /* A file that ends inside its compressed data is told by the code alone. */
         if (got < 0 || code == Z_BUF_ERROR)
-            return tni_fail(TN_IO, "tn_idx_read: %s: %s; get the file again", path,
+            return tni_fail(TN_ERR_IO, "tn_idx_read: %s: %s; get the file again", path,
                             code == Z_BUF_ERROR ? "its compressed data is cut short"
                             : code == Z_ERRNO   ? strerror(errno)
                                                 : reason);
@@ -72,7 +74,7 @@ static tn_status read_all(gzFile file, const char *path, uint8_t **out_data, siz
 
 tn_status tn_idx_read(const char *path, tn_device device, tn_tensor **out) {
     if (!path || !out)
-        return tni_fail(TN_INVALID_ARGUMENT, "tn_idx_read: path or out is NULL");
+        return tni_fail(TN_ERR_INVALID_ARGUMENT, "tn_idx_read: path or out is NULL");
     *out = NULL;
     gzFile file = open_file(path);
     if (!file)

@@ -10,7 +10,7 @@ static __attribute__((format(printf, 2, 3))) tn_status wrong(tni_idx *out, const
     va_start(args, how);
     vsnprintf(out->problem, sizeof out->problem, how, args);
     va_end(args);
-    return TN_IO;
+    return TN_ERR_IO;
 }
 
 static tn_dtype dtype_of(uint8_t type) {

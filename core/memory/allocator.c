@@ -110,7 +110,8 @@ static void collect_garbage(tni_allocator *a, uint64_t bytes) {
         return;
     uint64_t total = a->conf.limit;
     tni_device *d = a->device;
-    tn_status (*info)(tn_pdevice *, tn_memory_info *) = TNI_SLOT(d->memory, tn_memory_ops, info);
+    tn_status (*info)(tn_device_impl *, tn_memory_info *) =
+        TNI_SLOT(d->memory, tn_memory_ops, info);
     tn_memory_info figures = {.struct_size = sizeof figures};
     if (!total && info && info(d->handle, &figures) == TN_OK)
         total = figures.total_bytes;
@@ -156,7 +157,8 @@ static void fail_full(tni_allocator *a, uint64_t requested, uint64_t bytes) {
     char asked[T], rounded[T], allocated[T], reserved[T], parked[T], limit[T], space[T], total[T];
     char device_text[128] = "", limit_text[64] = "", what[1024];
     tni_cache_sums caches = tni_caches_sum(a);
-    tn_status (*info)(tn_pdevice *, tn_memory_info *) = TNI_SLOT(d->memory, tn_memory_ops, info);
+    tn_status (*info)(tn_device_impl *, tn_memory_info *) =
+        TNI_SLOT(d->memory, tn_memory_ops, info);
     tn_memory_info figures = {.struct_size = sizeof figures};
     if (info && info(d->handle, &figures) == TN_OK && figures.total_bytes)
         snprintf(device_text, sizeof device_text, ", %s of %s free on the device",
@@ -175,7 +177,7 @@ static void fail_full(tni_allocator *a, uint64_t requested, uint64_t bytes) {
              a->conf.limit && bytes > a->conf.limit ? "raise the limit with tn_memory_set_limit"
              : held > 0 ? "close scopes earlier (TN_SCOPE in a loop's body) or use smaller batches"
                         : "drop tensors you no longer need or use smaller batches");
-    tni_device_fail(d, TN_OUT_OF_MEMORY, what);
+    tni_device_fail(d, TN_ERR_OUT_OF_MEMORY, what);
     a->n_out_of_memory++;
 }
 
@@ -221,7 +223,7 @@ static tni_block *alloc_on(tni_allocator *a, tn_stream *stream, uint64_t request
     if (max && bytes > max) {
         char asked[TNI_BYTES_TEXT], most[TNI_BYTES_TEXT];
         return tni_fail_null(
-            TN_OUT_OF_MEMORY,
+            TN_ERR_OUT_OF_MEMORY,
             "%s: %s in one piece were asked for, and the device's largest allocation is %s;"
             " split the tensor",
             a->device->name, tni_bytes_text(requested, asked), tni_bytes_text(max, most));
@@ -243,12 +245,12 @@ tni_block *tni_block_alloc_slow(tni_device *d, tn_stream *stream, uint64_t bytes
     if (tni_device_check(d))
         return NULL;
     if (!d->allocator)
-        return tni_fail_null(TN_UNSUPPORTED, "%s: this device has no memory", d->name);
+        return tni_fail_null(TN_ERR_UNSUPPORTED, "%s: this device has no memory", d->name);
     if (bytes == 0)
         bytes = 1;
     if (bytes > (uint64_t)INT64_MAX / 2)
-        return tni_fail_null(TN_OUT_OF_MEMORY, "%s: %" PRIu64 " bytes are more than any device has",
-                             d->name, bytes);
+        return tni_fail_null(TN_ERR_OUT_OF_MEMORY,
+                             "%s: %" PRIu64 " bytes are more than any device has", d->name, bytes);
     /* Without queues all streams are one, and share their blocks. */
     if (!d->streams && stream != &d->default_stream)
         return tni_block_alloc(d, &d->default_stream, bytes);

@@ -7,8 +7,8 @@
 /* A stream that uses a block; after the free, the event waited for. */
 typedef struct tni_use {
     struct tni_use *next;
-    tn_stream *stream; /* kept */
-    tn_pevent *event;  /* of the stream's device */
+    tn_stream *stream;    /* kept */
+    tn_event_impl *event; /* of the stream's device */
 } tni_use;
 
 static bool uses(const tni_block *b, const tn_stream *stream) {
@@ -33,7 +33,7 @@ tn_status tni_block_record_stream(tni_block *b, tn_stream *stream) {
             b->uses = u;
             b->size_class = TNI_NO_CLASS;
         } else {
-            status = TN_OUT_OF_MEMORY;
+            status = TN_ERR_OUT_OF_MEMORY;
         }
     }
     tni_allocator_unlock(a);
@@ -45,7 +45,7 @@ tn_status tni_block_record_stream(tni_block *b, tn_stream *stream) {
 static bool mark(tni_use *u) {
     tni_device *d = u->stream->device;
     tn_status status;
-    tn_pevent *event = tni_event_take(d, &status);
+    tn_event_impl *event = tni_event_take(d, &status);
     if (event)
         status = d->events->record(event, u->stream->handle);
     if (!tni_device_notice(d, status)) {
@@ -64,7 +64,7 @@ static bool passed(tni_use *u, bool wait) {
     if (!u->event && !mark(u))
         return atomic_load(&d->lost);
     tn_status status = wait ? d->events->synchronize(u->event) : d->events->query(u->event);
-    return !tni_device_notice(d, status) || status == TN_DEVICE_LOST;
+    return !tni_device_notice(d, status) || status == TN_ERR_DEVICE_LOST;
 }
 
 static void use_free(tni_use *u) {

@@ -16,7 +16,7 @@ enum { MIN_LOG2 = 9, N_BUCKETS = 256 };
 typedef struct mark {
     struct mark *next;
     tn_stream *stream; /* kept */
-    tn_pevent *event;
+    tn_event_impl *event;
 } mark;
 
 typedef struct pinned {
@@ -70,7 +70,7 @@ static void mark_stream(tn_stream *s, void *user) {
     m->event = tni_event_take(d, &status);
     if (m->event)
         status = d->events->record(m->event, s->handle);
-    p->unmarked = tni_device_notice(d, status) && status != TN_DEVICE_LOST;
+    p->unmarked = tni_device_notice(d, status) && status != TN_ERR_DEVICE_LOST;
     if (!status) {
         m->next = p->marks;
         p->marks = m;
@@ -98,7 +98,7 @@ static bool passed(pinned *p, bool wait) {
         tn_status status = TN_OK;
         if (!atomic_load(&d->lost))
             status = wait ? d->events->synchronize(m->event) : d->events->query(m->event);
-        if (tni_device_notice(d, status) && status != TN_DEVICE_LOST)
+        if (tni_device_notice(d, status) && status != TN_ERR_DEVICE_LOST)
             return false;
         p->marks = m->next;
         mark_free(m);
@@ -111,7 +111,7 @@ static bool passed(pinned *p, bool wait) {
 static void destroy(pinned *p) {
     tni_device *d = p->device;
     if (!atomic_load(&d->forked))
-        d->memory->free(d->handle, TN_SPACE_PINNED, p->memory);
+        d->memory->dealloc(d->handle, TN_SPACE_PINNED, p->memory);
     tni_free(p);
 }
 
@@ -155,7 +155,7 @@ static pinned *make(tni_device *d, uint32_t log2_bytes) {
         tni_error_plugin(TN_OK, NULL);
         tn_status status =
             d->memory->alloc(d->handle, TN_SPACE_PINNED, bytes, &p->memory, &p->host);
-        if (status == TN_OUT_OF_MEMORY && attempt == 0) {
+        if (status == TN_ERR_OUT_OF_MEMORY && attempt == 0) {
             release(d);
             continue;
         }
@@ -166,10 +166,11 @@ static pinned *make(tni_device *d, uint32_t log2_bytes) {
     if (p->memory && p->host)
         return p;
     if (p->memory)
-        d->memory->free(d->handle, TN_SPACE_PINNED, p->memory);
-    tni_error_plugin(TN_INTERNAL, "memory->alloc returned TN_OK without a handle or without a host"
-                                  " pointer; both are required of pinned memory");
-    return fail(d, p, TN_INTERNAL, bytes);
+        d->memory->dealloc(d->handle, TN_SPACE_PINNED, p->memory);
+    tni_error_plugin(TN_ERR_INTERNAL,
+                     "memory->alloc returned TN_OK without a handle or without a host"
+                     " pointer; both are required of pinned memory");
+    return fail(d, p, TN_ERR_INTERNAL, bytes);
 }
 
 void *tn_pinned_alloc(tn_device device, uint64_t bytes) {
@@ -177,10 +178,11 @@ void *tn_pinned_alloc(tn_device device, uint64_t bytes) {
     if (!d || tni_device_check(d))
         return NULL;
     if (!d->allocator)
-        return tni_fail_null(
-            TN_UNSUPPORTED, "%s: this device has no memory, so none can be pinned for it", d->name);
+        return tni_fail_null(TN_ERR_UNSUPPORTED,
+                             "%s: this device has no memory, so none can be pinned for it",
+                             d->name);
     if (bytes > UINT64_C(1) << 46)
-        return tni_fail_null(TN_OUT_OF_MEMORY,
+        return tni_fail_null(TN_ERR_OUT_OF_MEMORY,
                              "%s: %" PRIu64 " bytes of pinned memory are more than any host"
                              " has",
                              d->name, bytes);
@@ -218,7 +220,7 @@ void tn_pinned_free(void *host) {
     }
     tni_lock_give(&lock);
     if (!p)
-        tni_fail(TN_INVALID_ARGUMENT,
+        tni_fail(TN_ERR_INVALID_ARGUMENT,
                  "tn_pinned_free: %p was not returned by tn_pinned_alloc, or was freed already",
                  host);
 }

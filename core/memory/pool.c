@@ -194,16 +194,17 @@ static tni_segment_result allocate(tni_allocator *a, uint64_t bytes, tn_memory *
     *out_host = NULL;
     tni_error_plugin(TN_OK, NULL);
     tn_status status = d->memory->alloc(d->handle, TN_SPACE_DEVICE, bytes, out_memory, out_host);
-    if (status == TN_OUT_OF_MEMORY)
+    if (status == TN_ERR_OUT_OF_MEMORY)
         return TNI_SEGMENT_FULL;
     if (!status && *out_memory)
         return TNI_SEGMENT_MADE;
     char what[64];
     snprintf(what, sizeof what, "allocating %" PRIu64 " bytes", bytes);
     if (!status)
-        tni_error_plugin(TN_INTERNAL, "memory->alloc returned TN_OK and the handle 0, which means"
-                                      " no memory; the plugin must return another");
-    tni_device_fail(d, status ? status : TN_INTERNAL, what);
+        tni_error_plugin(TN_ERR_INTERNAL,
+                         "memory->alloc returned TN_OK and the handle 0, which means"
+                         " no memory; the plugin must return another");
+    tni_device_fail(d, status ? status : TN_ERR_INTERNAL, what);
     return TNI_SEGMENT_FAILED;
 }
 
@@ -225,7 +226,7 @@ static void append(tni_allocator *a, tni_segment *s) {
 tni_segment_result tni_segment_create(tni_allocator *a, tni_pool *pool, uint64_t bytes) {
     tni_device *d = a->device;
     if (a->conf.limit && (bytes > a->conf.limit || a->reserved_bytes > a->conf.limit - bytes)) {
-        tni_error_plugin(TN_OUT_OF_MEMORY, "the limit would be passed");
+        tni_error_plugin(TN_ERR_OUT_OF_MEMORY, "the limit would be passed");
         return TNI_SEGMENT_FULL;
     }
     tni_segment *s = tni_calloc(1, sizeof *s);
@@ -278,7 +279,7 @@ static void segment_destroy(tni_allocator *a, tni_segment *s) {
     unlink_segment(a, s);
     a->reserved_bytes -= s->bytes;
     a->n_device_frees++;
-    d->memory->free(d->handle, TN_SPACE_DEVICE, s->memory);
+    d->memory->dealloc(d->handle, TN_SPACE_DEVICE, s->memory);
     tni_slab_free(TNI_SLAB_BLOCK, s->first);
     tni_free(s);
 }
@@ -352,7 +353,7 @@ void tni_pools_destroy(tni_allocator *a, bool forget) {
     for (tni_segment *s = a->segments, *next; s; s = next) {
         next = s->next;
         if (!forget)
-            d->memory->free(d->handle, TN_SPACE_DEVICE, s->memory);
+            d->memory->dealloc(d->handle, TN_SPACE_DEVICE, s->memory);
         for (tni_block *b = s->first, *after; b; b = after) {
             after = b->next;
             tni_slab_free(TNI_SLAB_BLOCK, b);

@@ -49,7 +49,7 @@ char *tn_memory_snapshot(tn_device device) {
         return NULL;
     tni_allocator *a = d->allocator;
     if (!a)
-        return tni_fail_null(TN_UNSUPPORTED, "%s: this device has no memory", d->name);
+        return tni_fail_null(TN_ERR_UNSUPPORTED, "%s: this device has no memory", d->name);
     tni_text t = {0};
     tni_allocator_lock(a);
     add_all(&t, a);

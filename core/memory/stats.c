@@ -41,7 +41,7 @@ static tni_allocator *allocator_of(tn_device device) {
     if (!d)
         return NULL;
     if (!d->allocator)
-        tni_fail(TN_UNSUPPORTED, "%s: this device has no memory", d->name);
+        tni_fail(TN_ERR_UNSUPPORTED, "%s: this device has no memory", d->name);
     else if (atomic_load(&d->forked))
         tni_device_check(d);
     else
@@ -70,7 +70,7 @@ static void read_stats(tni_allocator *a, tn_memory_stats *s) {
 
 tn_status tn_memory_stats_get(tn_device device, tn_memory_stats *out) {
     if (!out || out->struct_size < sizeof out->struct_size)
-        return tni_fail(TN_INVALID_ARGUMENT,
+        return tni_fail(TN_ERR_INVALID_ARGUMENT,
                         "tn_memory_stats_get: out is NULL or its struct_size is not set; set it to"
                         " sizeof(tn_memory_stats)");
     tni_allocator *a = allocator_of(device);

@@ -27,7 +27,7 @@ typedef struct conv {
 
 static tn_status fail_rank(const conv *c, const char *name, const char *expected, tn_ints sizes) {
     char text[TNI_SHAPE_TEXT];
-    return tni_fail(TN_SHAPE, "%s: %s must be %s, but has shape %s", c->call, name, expected,
+    return tni_fail(TN_ERR_SHAPE, "%s: %s must be %s, but has shape %s", c->call, name, expected,
                     tni_shape_text((int32_t)sizes.n, sizes.data, text));
 }
 
@@ -53,12 +53,12 @@ static tn_status conv_init(conv *c, const char *call, tn_ints input, tn_ints wei
     memcpy(w->in, input.data + 2, sizeof w->in);
     c->out_channels = weight.data[0];
     if (c->groups < 1 || c->out_channels % c->groups != 0)
-        return tni_fail(TN_INVALID_ARGUMENT,
+        return tni_fail(TN_ERR_INVALID_ARGUMENT,
                         "%s: %lld output channels cannot be divided into %lld groups", call,
                         (long long)c->out_channels, (long long)c->groups);
     char text[2][TNI_SHAPE_TEXT];
     if (weight.data[1] * c->groups != w->c || w->c == 0)
-        return tni_fail(TN_SHAPE,
+        return tni_fail(TN_ERR_SHAPE,
                         "%s: input %s and weight %s with %lld groups do not fit; input.size(1) "
                         "must equal groups * weight.size(1), and not be 0",
                         call, tni_shape_text(4, input.data, text[0]),
@@ -71,9 +71,9 @@ static tn_status check_grad(const conv *c, const tn_tensor *grad) {
     if (tni_has_shape(grad, 4, sizes))
         return TN_OK;
     char text[2][TNI_SHAPE_TEXT];
-    return tni_fail(TN_SHAPE, "%s: grad_output has shape %s, but an output of these sizes has %s",
-                    c->call, tni_shape_text(grad->view.rank, grad->sizes, text[0]),
-                    tni_shape_text(4, sizes, text[1]));
+    return tni_fail(
+        TN_ERR_SHAPE, "%s: grad_output has shape %s, but an output of these sizes has %s", c->call,
+        tni_shape_text(grad->view.rank, grad->sizes, text[0]), tni_shape_text(4, sizes, text[1]));
 }
 
 /* The kernel gets two values for each of stride, padding and dilation. */
@@ -93,7 +93,7 @@ tn_status tni_infer_convolution(tni_build *b) {
         return status;
     if (bias && (bias->view.rank != 1 || bias->sizes[0] != c.out_channels)) {
         char text[TNI_SHAPE_TEXT];
-        return tni_build_fail(b, TN_SHAPE, "bias must have shape [%lld], but has %s",
+        return tni_build_fail(b, TN_ERR_SHAPE, "bias must have shape [%lld], but has %s",
                               (long long)c.out_channels,
                               tni_shape_text(bias->view.rank, bias->sizes, text));
     }
@@ -312,7 +312,7 @@ tn_status tni_run_convolution_backward_weight(const tn_cell *args, tn_cell *rets
 
 static tn_status fail_input(const tn_tensor *input, const char *call, const char *expected) {
     char text[TNI_SHAPE_TEXT];
-    return tni_fail(TN_SHAPE, "%s: input must be %s, but has shape %s", call, expected,
+    return tni_fail(TN_ERR_SHAPE, "%s: input must be %s, but has shape %s", call, expected,
                     tni_shape_text(input->view.rank, input->sizes, text));
 }
 
@@ -341,14 +341,15 @@ tn_status tni_run_conv1d(const tn_cell *args, tn_cell *rets) {
         return fail_input(input, "tn_conv1d", "[N, C, L] or [C, L]");
     if (weight->view.rank != 3) {
         char text[TNI_SHAPE_TEXT];
-        return tni_fail(TN_SHAPE, "tn_conv1d: weight must be [O, C / groups, K], but has shape %s",
+        return tni_fail(TN_ERR_SHAPE,
+                        "tn_conv1d: weight must be [O, C / groups, K], but has shape %s",
                         tni_shape_text(weight->view.rank, weight->sizes, text));
     }
     int64_t options[3][2] = {{1, 1}, {0, 0}, {1, 1}};
     for (int i = 0; i < 3; i++) {
         tn_ints given = tni_arg_ints(&args[3 + i]);
         if (given.n != 1)
-            return tni_fail(TN_INVALID_ARGUMENT,
+            return tni_fail(TN_ERR_INVALID_ARGUMENT,
                             "tn_conv1d: %s must be one value, but there are %lld",
                             (const char *[]){"stride", "padding", "dilation"}[i],
                             (long long)(given.n < 0 ? 0 : given.n));

@@ -18,7 +18,7 @@ tn_status tni_run_fill_(const tn_cell *args, tn_cell *rets) {
         return tni_failed();
     if (args[1].tag == TN_CELL_F64 && !tni_is_float(self->view.dtype) &&
         self->view.dtype != TN_BOOL && !(fabs(args[1].v.f64) < 0x1p63))
-        return tni_fail(TN_DTYPE, "tn_fill_: value %g does not fit in %s", args[1].v.f64,
+        return tni_fail(TN_ERR_DTYPE, "tn_fill_: value %g does not fit in %s", args[1].v.f64,
                         tn_dtype_name(self->view.dtype));
     tn_status status = tni_fill_data(self, args[1]);
     return status == TN_OK ? tni_return(rets, tni_keep(self)) : status;

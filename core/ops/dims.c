@@ -8,7 +8,7 @@ bool tni_reduce_mask(tn_ints dim, int32_t rank, const char *call, uint32_t *out_
         if (d < 0)
             return false;
         if (mask >> d & 1) {
-            tni_fail(TN_INVALID_ARGUMENT,
+            tni_fail(TN_ERR_INVALID_ARGUMENT,
                      "%s: dimension %d is named twice in dim; name each dimension once", call, d);
             return false;
         }

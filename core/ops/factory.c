@@ -8,14 +8,14 @@
 static tn_status check_shape(const char *call, tn_ints size) {
     char text[TNI_SHAPE_TEXT];
     if (size.n < 0)
-        return tni_fail(TN_SHAPE, "%s: size is left out; TN_SCALAR_SHAPE is the shape of rank 0",
-                        call);
+        return tni_fail(TN_ERR_SHAPE,
+                        "%s: size is left out; TN_SCALAR_SHAPE is the shape of rank 0", call);
     if (size.n > TN_MAX_RANK)
-        return tni_fail(TN_SHAPE, "%s: %lld dimensions, but %d are the most a tensor can have",
+        return tni_fail(TN_ERR_SHAPE, "%s: %lld dimensions, but %d are the most a tensor can have",
                         call, (long long)size.n, TN_MAX_RANK);
     for (int64_t d = 0; d < size.n; d++)
         if (size.data[d] < 0)
-            return tni_fail(TN_SHAPE, "%s: size %lld of shape %s is negative", call,
+            return tni_fail(TN_ERR_SHAPE, "%s: size %lld of shape %s is negative", call,
                             (long long)size.data[d],
                             tni_shape_text((int32_t)size.n, size.data, text));
     return TN_OK;
@@ -24,7 +24,7 @@ static tn_status check_shape(const char *call, tn_ints size) {
 static tn_status check_dtype(const char *call, tn_dtype dtype) {
     return dtype == TN_DTYPE_NONE || (dtype >= 0 && dtype < TN_DTYPE_COUNT)
                ? TN_OK
-               : tni_fail(TN_DTYPE, "%s: %d is no dtype", call, (int)dtype);
+               : tni_fail(TN_ERR_DTYPE, "%s: %d is no dtype", call, (int)dtype);
 }
 
 static tn_tensor *make_empty(const char *call, tn_ints size, tn_dtype dtype, tn_device where) {
@@ -73,7 +73,7 @@ tn_status tni_infer_full(tni_build *b) {
         b->kargs[0] = tni_cell_i64(tni_scalar_f64(b->args[1]) != 0);
     else if (!tni_is_float(dtype) && b->args[1].tag == TN_CELL_F64 &&
              !(fabs(b->args[1].v.f64) < 0x1p63))
-        return tni_build_fail(b, TN_DTYPE, "fill_value %g does not fit in %s", b->args[1].v.f64,
+        return tni_build_fail(b, TN_ERR_DTYPE, "fill_value %g does not fit in %s", b->args[1].v.f64,
                               tn_dtype_name(dtype));
     b->types[0] = dtype;
     tni_build_out(b, 0, (int32_t)size.n, size.data);
@@ -174,10 +174,10 @@ tn_status tni_infer_arange(tni_build *b) {
         dtype = integers ? TN_I64 : TN_F32;
     double start = tni_scalar_f64(range[0]), step = tni_scalar_f64(range[2]);
     if (step == 0)
-        return tni_build_fail(b, TN_INVALID_ARGUMENT, "step %g must not be zero", step);
+        return tni_build_fail(b, TN_ERR_INVALID_ARGUMENT, "step %g must not be zero", step);
     int64_t n = finite ? range_length(range, integers) : -1;
     if (n < 0)
-        return tni_build_fail(b, TN_INVALID_ARGUMENT,
+        return tni_build_fail(b, TN_ERR_INVALID_ARGUMENT,
                               "from %g to %g by %g is no range; step must lead from start to end",
                               start, tni_scalar_f64(range[1]), step);
     b->kargs[0] = range[0];
@@ -200,8 +200,8 @@ tn_status tni_run_linspace(const tn_cell *args, tn_cell *rets) {
     int64_t steps = args[2].v.i64;
     tn_dtype dtype = tni_arg_dtype(&args[3]), in = dtype == TN_F64 ? TN_F64 : TN_F32;
     if (steps < 0)
-        return tni_fail(TN_INVALID_ARGUMENT, "tn_linspace: steps is %lld; it must not be negative",
-                        (long long)steps);
+        return tni_fail(TN_ERR_INVALID_ARGUMENT,
+                        "tn_linspace: steps is %lld; it must not be negative", (long long)steps);
     tni_temps tmp = {0};
     double start = tni_scalar_f64(args[0]), end = tni_scalar_f64(args[1]);
     bool whole = dtype != TN_DTYPE_NONE && !tni_is_float(dtype);
@@ -209,8 +209,8 @@ tn_status tni_run_linspace(const tn_cell *args, tn_cell *rets) {
         start = trunc(start);
         end = trunc(end);
         if (!(fabs(start) < 0x1p63 && fabs(end) < 0x1p63))
-            return tni_fail(TN_DTYPE, "tn_linspace: from %g to %g does not fit in %s", start, end,
-                            tn_dtype_name(dtype));
+            return tni_fail(TN_ERR_DTYPE, "tn_linspace: from %g to %g does not fit in %s", start,
+                            end, tn_dtype_name(dtype));
     }
     double step = steps > 1 ? (end - start) / (double)(steps - 1) : 0;
     if (whole) {
@@ -239,7 +239,7 @@ tn_status tni_run_linspace(const tn_cell *args, tn_cell *rets) {
 static tn_status make_eye(const char *call, int64_t n, int64_t m, tn_dtype dtype, tn_device device,
                           tn_cell *rets) {
     if (n < 0 || m < 0)
-        return tni_fail(TN_SHAPE, "%s: %s is %lld; it must not be negative", call,
+        return tni_fail(TN_ERR_SHAPE, "%s: %s is %lld; it must not be negative", call,
                         n < 0 ? "n" : "m", (long long)(n < 0 ? n : m));
     tni_temps tmp = {0};
     tn_tensor *column = tni_own(&tmp, tni_arange(tn_int(m), TN_I64, device));

@@ -35,7 +35,7 @@ static tn_status check_index(tni_build *b, const tn_tensor *index, const tn_tens
         fits = d == dim || index->sizes[d] <= limit->sizes[d];
     if (fits)
         return TN_OK;
-    return tni_build_fail(b, TN_SHAPE,
+    return tni_build_fail(b, TN_ERR_SHAPE,
                           "index %s must have as many dimensions as %s %s and be no "
                           "larger%s",
                           tni_shape_text(index->view.rank, index->sizes, have), what,
@@ -64,8 +64,9 @@ static tn_status check_dtype(tni_build *b, const tn_tensor *self, const tn_tenso
     b->types[0] = self->view.dtype;
     return added->view.dtype == self->view.dtype
                ? TN_OK
-               : tni_build_fail(b, TN_DTYPE, "%s is %s, but self is %s; they must be equal", name,
-                                tn_dtype_name(added->view.dtype), tn_dtype_name(self->view.dtype));
+               : tni_build_fail(b, TN_ERR_DTYPE, "%s is %s, but self is %s; they must be equal",
+                                name, tn_dtype_name(added->view.dtype),
+                                tn_dtype_name(self->view.dtype));
 }
 
 /* (self, dim, index, added): the result is like self, and a copy of it where the index is empty. */
@@ -104,10 +105,10 @@ tn_status tni_infer_scatter_add(tni_build *b) {
 static tn_status check_index_1d(tni_build *b, const tn_tensor *index, const tn_tensor *self) {
     char text[TNI_SHAPE_TEXT];
     if (index->view.rank > 1)
-        return tni_build_fail(b, TN_SHAPE, "index must be of rank 0 or 1, but is %s",
+        return tni_build_fail(b, TN_ERR_SHAPE, "index must be of rank 0 or 1, but is %s",
                               tni_shape_text(index->view.rank, index->sizes, text));
     if (self->view.rank == 0 && index->view.numel != 1)
-        return tni_build_fail(b, TN_SHAPE,
+        return tni_build_fail(b, TN_ERR_SHAPE,
                               "self has no dimensions, so index must name one element, but is %s",
                               tni_shape_text(index->view.rank, index->sizes, text));
     return TN_OK;
@@ -143,7 +144,7 @@ tn_status tni_infer_index_add(tni_build *b) {
     for (int32_t d = 0; fits && d < self->view.rank; d++)
         fits = source->sizes[d] == (d == dim ? index->view.numel : self->sizes[d]);
     if (!fits)
-        return tni_build_fail(b, TN_SHAPE,
+        return tni_build_fail(b, TN_ERR_SHAPE,
                               "source %s must be shaped like self %s, with the length "
                               "of index (%lld) at dimension %d",
                               tni_shape_text(source->view.rank, source->sizes, have),
@@ -216,7 +217,7 @@ tn_status tni_run_embedding(const tn_cell *args, tn_cell *rets) {
     tn_tensor *weight = tni_arg_tensor(&args[0]), *indices = tni_arg_tensor(&args[1]);
     char text[TNI_SHAPE_TEXT];
     if (weight->view.rank != 2 || indices->view.rank >= TN_MAX_RANK)
-        return tni_fail(TN_SHAPE,
+        return tni_fail(TN_ERR_SHAPE,
                         "tn_embedding: weight must be a matrix [rows, columns] and indices of "
                         "rank below %d, but weight is %s and indices of rank %d",
                         TN_MAX_RANK, tni_shape_text(weight->view.rank, weight->sizes, text),
@@ -240,8 +241,8 @@ static tn_tensor *flat_nonzero(tn_tensor *self) {
     int64_t numel = self->view.numel, count = 0;
     if (self->device->is_meta)
         return tni_fail_null(
-            TN_DEVICE, "how many elements are not zero depends on data, which meta tensors do "
-                       "not have");
+            TN_ERR_DEVICE, "how many elements are not zero depends on data, which meta tensors do "
+                           "not have");
     if (numel == 0)
         return tni_empty(TN_SHAPE(0), TN_I64, device);
     tn_tensor *flat = tni_own(&tmp, tni_reshape(self, TN_SHAPE(numel)));
@@ -291,13 +292,13 @@ tn_status tni_run_nonzero(const tn_cell *args, tn_cell *rets) {
 tn_status tni_run_masked_select(const tn_cell *args, tn_cell *rets) {
     tn_tensor *self = tni_arg_tensor(&args[0]), *mask = tni_arg_tensor(&args[1]);
     if (mask->view.dtype != TN_BOOL)
-        return tni_fail(TN_DTYPE, "tn_masked_select: mask is %s; it must be bool",
+        return tni_fail(TN_ERR_DTYPE, "tn_masked_select: mask is %s; it must be bool",
                         tn_dtype_name(mask->view.dtype));
     int32_t rank;
     int64_t sizes[TN_MAX_RANK];
     char a[TNI_SHAPE_TEXT], c[TNI_SHAPE_TEXT];
     if (!tni_broadcast(self->view.rank, self->sizes, mask->view.rank, mask->sizes, &rank, sizes))
-        return tni_fail(TN_SHAPE, "tn_masked_select: shapes %s and %s do not broadcast",
+        return tni_fail(TN_ERR_SHAPE, "tn_masked_select: shapes %s and %s do not broadcast",
                         tni_shape_text(self->view.rank, self->sizes, a),
                         tni_shape_text(mask->view.rank, mask->sizes, c));
     tni_temps tmp = {0};
@@ -313,7 +314,7 @@ tn_status tni_run_masked_select(const tn_cell *args, tn_cell *rets) {
 static tn_status triangle(const char *call, const tn_cell *args, tn_cell *rets, bool lower) {
     tn_tensor *self = tni_arg_tensor(&args[0]);
     if (self->view.rank < 2)
-        return tni_fail(TN_SHAPE, "%s: self must have at least 2 dimensions", call);
+        return tni_fail(TN_ERR_SHAPE, "%s: self must have at least 2 dimensions", call);
     tni_temps tmp = {0};
     tn_device device = self->device->id;
     int64_t rows = self->sizes[self->view.rank - 2], columns = self->sizes[self->view.rank - 1];

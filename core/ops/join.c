@@ -15,12 +15,12 @@ tn_status tni_run_cat(const tn_cell *args, tn_cell *rets) {
     tn_tensor *first = NULL;
     tni_promotion promotion = {TN_DTYPE_NONE, TN_DTYPE_NONE, TN_DTYPE_NONE};
     if (n == 0)
-        return tni_fail(TN_INVALID_ARGUMENT, "tn_cat: there is no tensor to join");
+        return tni_fail(TN_ERR_INVALID_ARGUMENT, "tn_cat: there is no tensor to join");
     for (uint32_t i = 0; i < n; i++) {
         tn_cell cell = tni_cell_tensor(list[i]);
         tni_promotion_add(&promotion, &cell);
         if (list[i]->device != list[0]->device)
-            return tni_fail(TN_DEVICE,
+            return tni_fail(TN_ERR_DEVICE,
                             "tn_cat: tensors on %s and on %s cannot be mixed; move one "
                             "with tn_to_device",
                             list[0]->device->name, list[i]->device->name);
@@ -31,7 +31,7 @@ tn_status tni_run_cat(const tn_cell *args, tn_cell *rets) {
         return tni_return(rets,
                           tni_to_copy(list[0], tni_promotion_result(&promotion), tn_no_device()));
     if (first->view.rank == 0)
-        return tni_fail(TN_SHAPE,
+        return tni_fail(TN_ERR_SHAPE,
                         "tn_cat: tensors without dimensions cannot be joined; use tn_stack");
     int32_t dim = tni_wrap_dim(args[1].v.i64, first->view.rank, "tn_cat: dim");
     if (dim < 0)
@@ -47,7 +47,7 @@ tn_status tni_run_cat(const tn_cell *args, tn_cell *rets) {
             fits = d == dim || list[i]->sizes[d] == first->sizes[d];
         char a[TNI_SHAPE_TEXT], b[TNI_SHAPE_TEXT];
         if (!fits)
-            return tni_fail(TN_SHAPE,
+            return tni_fail(TN_ERR_SHAPE,
                             "tn_cat: tensor %u is %s, but another is %s; sizes must be "
                             "equal except along dimension %d",
                             i, tni_shape_text(list[i]->view.rank, list[i]->sizes, a),
@@ -78,10 +78,10 @@ tn_status tni_run_stack(const tn_cell *args, tn_cell *rets) {
     uint32_t n = args[0].n, made = 0;
     char a[TNI_SHAPE_TEXT], b[TNI_SHAPE_TEXT];
     if (n == 0)
-        return tni_fail(TN_INVALID_ARGUMENT, "tn_stack: there is no tensor to stack");
+        return tni_fail(TN_ERR_INVALID_ARGUMENT, "tn_stack: there is no tensor to stack");
     for (uint32_t i = 1; i < n; i++)
         if (!tni_same_shape(list[i], list[0]))
-            return tni_fail(TN_SHAPE,
+            return tni_fail(TN_ERR_SHAPE,
                             "tn_stack: tensor %u is %s, but tensor 0 is %s; shapes must be equal",
                             i, tni_shape_text(list[i]->view.rank, list[i]->sizes, a),
                             tni_shape_text(list[0]->view.rank, list[0]->sizes, b));

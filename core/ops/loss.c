@@ -36,20 +36,20 @@ static tn_status check_classes(const class_loss *l, const tn_tensor *self,
     char text[2][TNI_SHAPE_TEXT];
     int32_t rank = self->view.rank, lead = rank > 1;
     if (tni_is_float(target->view.dtype) || target->view.dtype == TN_BOOL)
-        return tni_fail(TN_DTYPE, "%s: targets must be integers that name classes, but are %s",
+        return tni_fail(TN_ERR_DTYPE, "%s: targets must be integers that name classes, but are %s",
                         l->call, tn_dtype_name(target->view.dtype));
     bool fits = rank >= 1 && target->view.rank == rank - 1 &&
                 (!lead || (self->sizes[0] == target->sizes[0] &&
                            memcmp(self->sizes + 2, target->sizes + 1,
                                   (size_t)(rank - 2) * sizeof *self->sizes) == 0));
     if (!fits)
-        return tni_fail(TN_SHAPE,
+        return tni_fail(TN_ERR_SHAPE,
                         "%s: input %s and target %s do not fit; input is [N, C, ...] and target "
                         "[N, ...], or [C] and a target of rank 0",
                         l->call, tni_shape_text(rank, self->sizes, text[0]),
                         tni_shape_text(target->view.rank, target->sizes, text[1]));
     if (l->weight && (l->weight->view.rank != 1 || l->weight->sizes[0] != self->sizes[lead]))
-        return tni_fail(TN_SHAPE,
+        return tni_fail(TN_ERR_SHAPE,
                         "%s: weight must have shape [%lld], one for each class, but has %s",
                         l->call, (long long)self->sizes[lead],
                         tni_shape_text(l->weight->view.rank, l->weight->sizes, text[0]));
@@ -160,7 +160,7 @@ tn_status tni_run_cross_entropy(const tn_cell *args, tn_cell *rets) {
                     .ignore_index = args[4].v.i64,
                     .smoothing = args[5].v.f64};
     if (!(l.smoothing >= 0 && l.smoothing <= 1))
-        return tni_fail(TN_INVALID_ARGUMENT,
+        return tni_fail(TN_ERR_INVALID_ARGUMENT,
                         "tn_cross_entropy: label_smoothing is %g; it must lie in [0, 1]",
                         l.smoothing);
     if (tni_is_float(target->view.dtype) && self->view.rank > 0 && tni_same_shape(self, target))
@@ -193,12 +193,13 @@ tn_status tni_run_bce_with_logits(const tn_cell *args, tn_cell *rets) {
     const char *call = "tn_binary_cross_entropy_with_logits";
     if (!tni_same_shape(x, target)) {
         char text[2][TNI_SHAPE_TEXT];
-        return tni_fail(TN_SHAPE, "%s: target has shape %s, but must have that of the input, %s",
-                        call, tni_shape_text(target->view.rank, target->sizes, text[0]),
+        return tni_fail(TN_ERR_SHAPE,
+                        "%s: target has shape %s, but must have that of the input, %s", call,
+                        tni_shape_text(target->view.rank, target->sizes, text[0]),
                         tni_shape_text(x->view.rank, x->sizes, text[1]));
     }
     if (!tni_is_float(x->view.dtype))
-        return tni_fail(TN_DTYPE, "%s: not defined for %s; cast with tn_to_dtype", call,
+        return tni_fail(TN_ERR_DTYPE, "%s: not defined for %s; cast with tn_to_dtype", call,
                         tn_dtype_name(x->view.dtype));
     tni_temps tmp = {0};
     tn_tensor *negative = tni_own(&tmp, tni_lt_scalar(x, tn_int(0)));

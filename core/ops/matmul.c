@@ -23,20 +23,20 @@ static tn_status check_product(const tni_build *b, const tn_tensor *x, const tn_
                                int32_t rank, const char *names[2]) {
     if (x->view.rank != rank || y->view.rank != rank) {
         shape_texts t = texts_of(x, y);
-        return tni_build_fail(b, TN_SHAPE,
+        return tni_build_fail(b, TN_ERR_SHAPE,
                               "%s and %s must both be of rank %d, but have shapes %s and %s; "
                               "tn_matmul takes other ranks",
                               names[0], names[1], rank, t.a, t.b);
     }
     if (x->sizes[rank - 1] != y->sizes[rank - 2]) {
         shape_texts t = texts_of(x, y);
-        return tni_build_fail(b, TN_SHAPE,
+        return tni_build_fail(b, TN_ERR_SHAPE,
                               "inner sizes differ: %s x %s; %s.size(-1) must equal %s.size(-2)",
                               t.a, t.b, names[0], names[1]);
     }
     if (rank == 3 && x->sizes[0] != y->sizes[0]) {
         shape_texts t = texts_of(x, y);
-        return tni_build_fail(b, TN_SHAPE,
+        return tni_build_fail(b, TN_ERR_SHAPE,
                               "batch sizes differ: %s x %s; %s.size(0) must equal %s.size(0)", t.a,
                               t.b, names[0], names[1]);
     }
@@ -95,14 +95,14 @@ tn_status tni_infer_addmm(tni_build *b) {
     }
     if (!fits) {
         char text[2][TNI_SHAPE_TEXT];
-        return tni_build_fail(b, TN_SHAPE,
+        return tni_build_fail(b, TN_ERR_SHAPE,
                               "self of shape %s does not broadcast to the product's %s",
                               tni_shape_text(self->view.rank, self->sizes, text[0]),
                               tni_shape_text(2, sizes, text[1]));
     }
     if (!tni_is_float(self->view.dtype) &&
         (b->args[3].tag == TN_CELL_F64 || b->args[4].tag == TN_CELL_F64))
-        return tni_build_fail(b, TN_DTYPE,
+        return tni_build_fail(b, TN_ERR_DTYPE,
                               "beta and alpha must be integers where the tensors are %s",
                               tn_dtype_name(self->view.dtype));
     tni_build_out(b, 0, 2, sizes);
@@ -137,7 +137,7 @@ tn_status tni_run_addmm(const tn_cell *args, tn_cell *rets) {
 static tn_status fail_inner(const tn_tensor *x, const tn_tensor *y, const char *call,
                             const char *rule) {
     shape_texts t = texts_of(x, y);
-    return tni_fail(TN_SHAPE, "%s: inner sizes differ: %s x %s; %s", call, t.a, t.b, rule);
+    return tni_fail(TN_ERR_SHAPE, "%s: inner sizes differ: %s x %s; %s", call, t.a, t.b, rule);
 }
 
 /* x [..., M, K] folded to [... * M, K], times y [K, N]; the result unfolded. With `bias` it is
@@ -179,7 +179,7 @@ static tn_tensor *batched(tni_temps *tmp, tn_tensor *x, tn_tensor *y) {
     if (!tni_broadcast(x->view.rank - 2, x->sizes, y->view.rank - 2, y->sizes, &n_batch, sizes)) {
         shape_texts t = texts_of(x, y);
         return tni_fail_null(
-            TN_SHAPE,
+            TN_ERR_SHAPE,
             "tn_matmul: batch dimensions of %s x %s do not broadcast; each pair must be equal "
             "or one of them 1",
             t.a, t.b);
@@ -199,7 +199,7 @@ tn_status tni_run_matmul(const tn_cell *args, tn_cell *rets) {
     int32_t rank1 = self->view.rank, rank2 = other->view.rank;
     if (rank1 == 0 || rank2 == 0) {
         shape_texts t = texts_of(self, other);
-        return tni_fail(TN_SHAPE,
+        return tni_fail(TN_ERR_SHAPE,
                         "tn_matmul: both tensors need a dimension, but have shapes %s and %s; use "
                         "tn_mul to scale",
                         t.a, t.b);
@@ -230,7 +230,7 @@ tn_status tni_run_linear(const tn_cell *args, tn_cell *rets) {
     int32_t rank = input->view.rank;
     if (rank == 0 || weight->view.rank != 2) {
         shape_texts t = texts_of(input, weight);
-        return tni_fail(TN_SHAPE,
+        return tni_fail(TN_ERR_SHAPE,
                         "tn_linear: expected input [..., in] and weight [out, in], but got %s and "
                         "%s",
                         t.a, t.b);

@@ -18,10 +18,10 @@ static bool ends_with(const tn_tensor *t, tn_ints shape) {
 static tn_status check_normalized(const tni_build *b, const tn_tensor *input, tn_ints shape) {
     char text[2][TNI_SHAPE_TEXT];
     if (shape.n < 1)
-        return tni_build_fail(b, TN_INVALID_ARGUMENT,
+        return tni_build_fail(b, TN_ERR_INVALID_ARGUMENT,
                               "normalized_shape is empty; name the sizes of the last dimensions");
     if (!ends_with(input, shape))
-        return tni_build_fail(b, TN_SHAPE,
+        return tni_build_fail(b, TN_ERR_SHAPE,
                               "input has shape %s, which does not end with normalized_shape %s",
                               tni_shape_text(input->view.rank, input->sizes, text[0]),
                               tni_shape_text((int32_t)shape.n, shape.data, text[1]));
@@ -33,8 +33,8 @@ static tn_status check_scale(const tni_build *b, uint32_t arg, const char *name,
     if (!t || (t->view.rank == shape.n && ends_with(t, shape)))
         return TN_OK;
     char text[2][TNI_SHAPE_TEXT];
-    return tni_build_fail(b, TN_SHAPE, "%s has shape %s, but must have normalized_shape %s", name,
-                          tni_shape_text(t->view.rank, t->sizes, text[0]),
+    return tni_build_fail(b, TN_ERR_SHAPE, "%s has shape %s, but must have normalized_shape %s",
+                          name, tni_shape_text(t->view.rank, t->sizes, text[0]),
                           tni_shape_text((int32_t)shape.n, shape.data, text[1]));
 }
 
@@ -83,7 +83,7 @@ tn_status tni_infer_layer_norm_backward(tni_build *b) {
         const int64_t *expected = i < 2 ? input->sizes : sizes;
         char text[2][TNI_SHAPE_TEXT];
         if (!tni_has_shape(t, input->view.rank, expected))
-            return tni_build_fail(b, TN_SHAPE, "%s has shape %s, but must have %s", names[i],
+            return tni_build_fail(b, TN_ERR_SHAPE, "%s has shape %s, but must have %s", names[i],
                                   tni_shape_text(t->view.rank, t->sizes, text[0]),
                                   tni_shape_text(input->view.rank, expected, text[1]));
     }
@@ -254,16 +254,16 @@ static tn_status check_batch_norm(const tn_cell *args) {
     const tn_tensor *input = tni_arg_tensor(&args[0]);
     char text[TNI_SHAPE_TEXT];
     if (input->view.rank < 2)
-        return tni_fail(TN_SHAPE, "tn_batch_norm: input must be [N, C, ...], but has shape %s",
+        return tni_fail(TN_ERR_SHAPE, "tn_batch_norm: input must be [N, C, ...], but has shape %s",
                         tni_shape_text(input->view.rank, input->sizes, text));
     if (!tni_is_float(input->view.dtype))
-        return tni_fail(TN_DTYPE, "tn_batch_norm: not defined for %s; cast with tn_to_dtype",
+        return tni_fail(TN_ERR_DTYPE, "tn_batch_norm: not defined for %s; cast with tn_to_dtype",
                         tn_dtype_name(input->view.dtype));
     static const char *const names[] = {"", "weight", "bias", "running_mean", "running_var"};
     for (int i = 1; i < 5; i++) {
         const tn_tensor *t = tni_arg_tensor(&args[i]);
         if (t && (t->view.rank != 1 || t->sizes[0] != input->sizes[1]))
-            return tni_fail(TN_SHAPE,
+            return tni_fail(TN_ERR_SHAPE,
                             "tn_batch_norm: %s must have shape [%lld], one for each channel, but "
                             "has %s",
                             names[i], (long long)input->sizes[1],
@@ -271,11 +271,11 @@ static tn_status check_batch_norm(const tn_cell *args) {
     }
     bool training = args[5].v.boolean;
     if (!training && (!tni_arg_tensor(&args[3]) || !tni_arg_tensor(&args[4])))
-        return tni_fail(TN_INVALID_ARGUMENT,
+        return tni_fail(TN_ERR_INVALID_ARGUMENT,
                         "tn_batch_norm: running_mean and running_var cannot be left out where "
                         "training is false");
     if (training && input->sizes[1] > 0 && input->view.numel / input->sizes[1] <= 1)
-        return tni_fail(TN_SHAPE,
+        return tni_fail(TN_ERR_SHAPE,
                         "tn_batch_norm: training needs more than one value for each channel, but "
                         "the input has shape %s",
                         tni_shape_text(input->view.rank, input->sizes, text));

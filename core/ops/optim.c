@@ -24,7 +24,7 @@ static void flat(tn_tensor_view *out, const tn_tensor *t) {
 }
 
 /* The kernel with the first n_tensors cells being `t`; outputs are t but the gradient, t[1].
- * TN_UNSUPPORTED, without an error: do it by operators. */
+ * TN_ERR_UNSUPPORTED, without an error: do it by operators. */
 static tn_status fused(int kernel_op, const char *call, tn_tensor **t, uint32_t n_tensors,
                        const tn_cell *args, uint32_t n_args, tni_temps *temps) {
     if (!tni_is_contiguous(
@@ -33,11 +33,11 @@ static tn_status fused(int kernel_op, const char *call, tn_tensor **t, uint32_t 
     if (!t[1])
         return tni_failed();
     if (!plain(t, n_tensors))
-        return TN_UNSUPPORTED;
+        return TN_ERR_UNSUPPORTED;
     tn_dtype types[TN_KERNEL_MAX_TYPES] = {t[0]->view.dtype};
     const tni_kernel *kernel = tni_find_kernel(t[0]->device, kernel_op, types);
     if (!kernel || types[0] != t[0]->view.dtype || !(kernel->flags & TN_KERNEL_IN_PLACE))
-        return TN_UNSUPPORTED;
+        return TN_ERR_UNSUPPORTED;
     tn_cell cells[TNI_MAX_ARGS];
     tn_tensor_view views[4];
     const tn_tensor_view *outs[3];
@@ -51,14 +51,14 @@ static tn_status fused(int kernel_op, const char *call, tn_tensor **t, uint32_t 
             outs[n_outs++] = &views[i];
     }
     tn_status status = tni_invoke(t[0]->device, kernel, call, cells, n_args, outs, n_outs);
-    return status == TNI_NOT_SUPPORTED ? TN_UNSUPPORTED : status;
+    return status == TNI_NOT_SUPPORTED ? TN_ERR_UNSUPPORTED : status;
 }
 
 static tn_status check_shapes(const char *call, tn_tensor *const *t, uint32_t n) {
     char a[TNI_SHAPE_TEXT], b[TNI_SHAPE_TEXT];
     for (uint32_t i = 1; i < n; i++)
         if (!tni_same_shape(t[i], t[0]))
-            return tni_fail(TN_SHAPE, "%s: self is %s, but tensor argument %u is %s", call,
+            return tni_fail(TN_ERR_SHAPE, "%s: self is %s, but tensor argument %u is %s", call,
                             tni_shape_text(t[0]->view.rank, t[0]->sizes, a), i,
                             tni_shape_text(t[i]->view.rank, t[i]->sizes, b));
     return TN_OK;
@@ -113,7 +113,7 @@ tn_status tni_run_fused_sgd_(const tn_cell *args, tn_cell *rets) {
         return status;
     tni_temps tmp = {0};
     status = fused(TNI_KERNEL_fused_sgd, "tn_fused_sgd_", t, 3, args, 9, &tmp);
-    if (status != TN_UNSUPPORTED) {
+    if (status != TN_ERR_UNSUPPORTED) {
         tni_temps_finish(&tmp);
         return status;
     }
@@ -138,11 +138,11 @@ tn_status tni_run_fused_adamw_(const tn_cell *args, tn_cell *rets) {
     if (status != TN_OK)
         return status;
     if (args[9].v.i64 < 1)
-        return tni_fail(TN_INVALID_ARGUMENT, "tn_fused_adamw_: step is %lld; it counts from 1",
+        return tni_fail(TN_ERR_INVALID_ARGUMENT, "tn_fused_adamw_: step is %lld; it counts from 1",
                         (long long)args[9].v.i64);
     tni_temps tmp = {0};
     status = fused(TNI_KERNEL_fused_adamw, "tn_fused_adamw_", t, 4, args, 11, &tmp);
-    if (status != TN_UNSUPPORTED) {
+    if (status != TN_ERR_UNSUPPORTED) {
         tni_temps_finish(&tmp);
         return status;
     }

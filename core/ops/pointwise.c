@@ -84,7 +84,7 @@ tn_status tni_run_bitwise_not(const tn_cell *args, tn_cell *rets) {
     tni_temps tmp = {0};
     tn_tensor *x = tni_arg_tensor(&args[0]);
     if (tni_is_float(x->view.dtype))
-        return tni_fail(TN_DTYPE, "tn_bitwise_not: not defined for %s",
+        return tni_fail(TN_ERR_DTYPE, "tn_bitwise_not: not defined for %s",
                         tn_dtype_name(x->view.dtype));
     if (x->view.dtype == TN_BOOL)
         return tni_temps_return(&tmp, tni_own(&tmp, tni_logical_not(x)), rets);

@@ -19,7 +19,7 @@ static tn_status pool_init(tni_window *w, const char *call, tn_ints sizes, const
                            const tn_cell *dilation, bool ceil_mode) {
     if (sizes.n != 3 && sizes.n != 4) {
         char text[TNI_SHAPE_TEXT];
-        return tni_fail(TN_SHAPE,
+        return tni_fail(TN_ERR_SHAPE,
                         "%s: the input must be [N, C, H, W] or [C, H, W], but has shape %s", call,
                         tni_shape_text((int32_t)sizes.n, sizes.data, text));
     }
@@ -37,7 +37,7 @@ static tn_status pool_init(tni_window *w, const char *call, tn_ints sizes, const
     for (int i = 0; i < 2; i++) {
         int64_t reach = w->dilation[i] * (w->kernel[i] - 1) + 1;
         if (w->padding[i] > reach / 2)
-            return tni_fail(TN_INVALID_ARGUMENT,
+            return tni_fail(TN_ERR_INVALID_ARGUMENT,
                             "%s: padding %lld is more than half of the window's reach of %lld, so "
                             "that a window could lie in the padding alone",
                             call, (long long)w->padding[i], (long long)reach);
@@ -84,7 +84,7 @@ static tn_status check_sizes(const char *call, const char *name, const tn_tensor
     if (tni_has_shape(t, (int32_t)expected.n, expected.data))
         return TN_OK;
     char text[2][TNI_SHAPE_TEXT];
-    return tni_fail(TN_SHAPE, "%s: %s has shape %s, but must have %s", call, name,
+    return tni_fail(TN_ERR_SHAPE, "%s: %s has shape %s, but must have %s", call, name,
                     tni_shape_text(t->view.rank, t->sizes, text[0]),
                     tni_shape_text((int32_t)expected.n, expected.data, text[1]));
 }
@@ -115,7 +115,7 @@ tn_status tni_infer_max_pool2d_backward(tni_build *b) {
     if ((rank != 3 && rank != 4) || sizes.n != rank ||
         memcmp(sizes.data, grad->sizes, (size_t)lead * sizeof(int64_t)) != 0) {
         char text[2][TNI_SHAPE_TEXT];
-        return tni_build_fail(b, TN_SHAPE,
+        return tni_build_fail(b, TN_ERR_SHAPE,
                               "grad_output of shape %s and input_size %s do not fit; both are "
                               "[N, C, H, W] with the same N and C, or [C, H, W]",
                               tni_shape_text(grad->view.rank, grad->sizes, text[0]),

@@ -16,11 +16,11 @@ tn_status tni_infer_random_bits(tni_build *b) {
     tn_dtype dtype = tni_arg_dtype(&b->args[3]);
     int64_t numel;
     if ((uint64_t)size.n > TN_MAX_RANK || !tni_numel((int32_t)size.n, size.data, 8, &numel))
-        return tni_build_fail(b, TN_SHAPE,
+        return tni_build_fail(b, TN_ERR_SHAPE,
                               "size is left out or negative, or has too many elements or "
                               "dimensions");
     if (dtype != TN_DTYPE_NONE && dtype != TN_I32 && dtype != TN_I64)
-        return tni_build_fail(b, TN_DTYPE, "words come as i32 or i64, not as %s",
+        return tni_build_fail(b, TN_ERR_DTYPE, "words come as i32 or i64, not as %s",
                               tn_dtype_name(dtype));
     b->types[0] = dtype == TN_DTYPE_NONE ? TN_I64 : dtype;
     tni_build_out(b, 0, (int32_t)size.n, size.data);
@@ -32,10 +32,10 @@ static tn_tensor *draw(const char *call, tn_ints size, tn_dtype dtype, tni_devic
     int64_t numel;
     char text[TNI_SHAPE_TEXT];
     if ((uint64_t)size.n > TN_MAX_RANK)
-        return tni_fail_null(TN_SHAPE, "%s: size must have 0 to %d dimensions, but has %lld", call,
-                             TN_MAX_RANK, (long long)size.n);
+        return tni_fail_null(TN_ERR_SHAPE, "%s: size must have 0 to %d dimensions, but has %lld",
+                             call, TN_MAX_RANK, (long long)size.n);
     if (!tni_numel((int32_t)size.n, size.data, 8, &numel))
-        return tni_fail_null(TN_SHAPE, "%s: size %s is negative or too large", call,
+        return tni_fail_null(TN_ERR_SHAPE, "%s: size %s is negative or too large", call,
                              tni_shape_text((int32_t)size.n, size.data, text));
     uint64_t seed, offset;
     tni_generator_take(device, (uint64_t)numel * (dtype == TN_I64 ? 2 : 1), &seed, &offset);
@@ -45,7 +45,7 @@ static tn_tensor *draw(const char *call, tn_ints size, tn_dtype dtype, tni_devic
 static bool check_floating(const char *call, tn_dtype dtype) {
     if (dtype >= 0 && dtype < TN_DTYPE_COUNT && tni_is_float(dtype))
         return true;
-    tni_fail(TN_DTYPE, "%s: %s is not floating; use tn_randint, or cast the result", call,
+    tni_fail(TN_ERR_DTYPE, "%s: %s is not floating; use tn_randint, or cast the result", call,
              tn_dtype_name(dtype));
     return false;
 }
@@ -135,11 +135,11 @@ tn_status tni_run_randint(const tn_cell *args, tn_cell *rets) {
     if (!device)
         return tni_failed();
     if (high <= low || __builtin_sub_overflow(high, low, &range))
-        return tni_fail(TN_INVALID_ARGUMENT, "tn_randint: [%lld, %lld) is empty or too wide",
+        return tni_fail(TN_ERR_INVALID_ARGUMENT, "tn_randint: [%lld, %lld) is empty or too wide",
                         (long long)low, (long long)high);
     tn_dtype dtype = tni_arg_dtype(&args[3]);
     if (!holds(dtype, low) || !holds(dtype, high - 1))
-        return tni_fail(TN_DTYPE, "tn_randint: %s does not hold every number of [%lld, %lld)",
+        return tni_fail(TN_ERR_DTYPE, "tn_randint: %s does not hold every number of [%lld, %lld)",
                         tn_dtype_name(dtype), (long long)low, (long long)high);
     tni_temps tmp = {0};
     tn_tensor *words = tni_own(&tmp, draw("tn_randint", tni_arg_ints(&args[2]), TN_I64, device));
@@ -159,11 +159,11 @@ tn_status tni_run_randperm(const tn_cell *args, tn_cell *rets) {
     if (!device)
         return tni_failed();
     if (n < 0)
-        return tni_fail(TN_INVALID_ARGUMENT, "tn_randperm: n is %lld; it must not be negative",
+        return tni_fail(TN_ERR_INVALID_ARGUMENT, "tn_randperm: n is %lld; it must not be negative",
                         (long long)n);
     tn_dtype dtype = tni_arg_dtype(&args[1]);
     if (n > 0 && !holds(dtype, n - 1))
-        return tni_fail(TN_DTYPE, "tn_randperm: %s does not hold every number below %lld",
+        return tni_fail(TN_ERR_DTYPE, "tn_randperm: %s does not hold every number below %lld",
                         tn_dtype_name(dtype), (long long)n);
     tni_temps tmp = {0};
     tn_tensor *order =
@@ -184,7 +184,7 @@ tn_status tni_run_uniform_(const tn_cell *args, tn_cell *rets) {
     tn_tensor *self = tni_arg_tensor(&args[0]);
     double low = args[1].v.f64, high = args[2].v.f64;
     if (!(low <= high) || !isfinite(high - low))
-        return tni_fail(TN_INVALID_ARGUMENT,
+        return tni_fail(TN_ERR_INVALID_ARGUMENT,
                         "tn_uniform_: [%g, %g) is no range; low must not be above high, and both "
                         "be finite",
                         low, high);
@@ -207,7 +207,8 @@ tn_status tni_run_normal_(const tn_cell *args, tn_cell *rets) {
     tn_tensor *self = tni_arg_tensor(&args[0]);
     double mean = args[1].v.f64, std = args[2].v.f64;
     if (!(std >= 0))
-        return tni_fail(TN_INVALID_ARGUMENT, "tn_normal_: std is %g; it must not be negative", std);
+        return tni_fail(TN_ERR_INVALID_ARGUMENT, "tn_normal_: std is %g; it must not be negative",
+                        std);
     if (!tni_check_distinct("tn_normal_", self))
         return tni_failed();
     tni_temps tmp = {0};
@@ -224,7 +225,7 @@ tn_status tni_run_bernoulli_mask(const tn_cell *args, tn_cell *rets) {
     if (!device)
         return tni_failed();
     if (!(p >= 0 && p <= 1))
-        return tni_fail(TN_INVALID_ARGUMENT,
+        return tni_fail(TN_ERR_INVALID_ARGUMENT,
                         "tn_bernoulli_mask: p is %g; a probability lies in "
                         "[0, 1]",
                         p);
@@ -240,8 +241,8 @@ tn_status tni_run_dropout(const tn_cell *args, tn_cell *rets) {
     tn_tensor *input = tni_arg_tensor(&args[0]);
     double p = args[1].v.f64;
     if (!(p >= 0 && p <= 1))
-        return tni_fail(TN_INVALID_ARGUMENT, "tn_dropout: p is %g; a probability lies in [0, 1]",
-                        p);
+        return tni_fail(TN_ERR_INVALID_ARGUMENT,
+                        "tn_dropout: p is %g; a probability lies in [0, 1]", p);
     if (!args[2].v.boolean || p == 0)
         return tni_return(rets, tni_keep(input));
     tni_temps tmp = {0};

@@ -28,7 +28,7 @@ static tn_status set_reduced(tni_build *b, tn_tensor *self, uint32_t mask, bool 
             out[out_rank++] = kept[d];
     }
     if (empty_dim >= 0 && !out_empty && !b->has_empty_value)
-        return tni_build_fail(b, TN_SHAPE,
+        return tni_build_fail(b, TN_ERR_SHAPE,
                               "cannot reduce over dimension %d of size 0, for which there is no "
                               "result; reduce over others, or test tn_numel first",
                               empty_dim);
@@ -97,7 +97,7 @@ tn_status tni_infer_arg(tni_build *b) {
         return set_reduced(b, self, 1u << dim, keepdim);
     }
     if (self->view.numel == 0)
-        return tni_build_fail(b, TN_SHAPE,
+        return tni_build_fail(b, TN_ERR_SHAPE,
                               "the tensor has no elements, of which none can be found; give dim, "
                               "or test tn_numel first");
     static const int64_t one = 1;
@@ -126,7 +126,7 @@ tn_status tni_run_mean_dim(const tn_cell *args, tn_cell *rets) {
     if (dtype == TN_DTYPE_NONE)
         dtype = self->view.dtype;
     if (!tni_is_float(dtype))
-        return tni_fail(TN_DTYPE,
+        return tni_fail(TN_ERR_DTYPE,
                         "tn_mean: a mean is floating, but the dtype is %s; give a floating dtype, "
                         "or cast with tn_to_dtype",
                         tn_dtype_name(dtype));
@@ -146,7 +146,7 @@ tn_status tni_run_var_dim(const tn_cell *args, tn_cell *rets) {
     tn_ints dim = tni_arg_ints(&args[1]);
     uint32_t mask;
     if (!tni_is_float(self->view.dtype))
-        return tni_fail(TN_DTYPE, "tn_var: not defined for %s; cast with tn_to_dtype",
+        return tni_fail(TN_ERR_DTYPE, "tn_var: not defined for %s; cast with tn_to_dtype",
                         tn_dtype_name(self->view.dtype));
     if (!tni_reduce_mask(dim, self->view.rank, "tn_var", &mask))
         return tni_failed();
@@ -404,7 +404,7 @@ tn_status tni_run_norm_scalaropt_dim(const tn_cell *args, tn_cell *rets) {
     double p = args[1].tag == TN_CELL_NONE ? 2 : tni_scalar_f64(args[1]);
     uint32_t mask;
     if (!tni_is_float(self->view.dtype))
-        return tni_fail(TN_DTYPE, "tn_norm: not defined for %s; cast with tn_to_dtype",
+        return tni_fail(TN_ERR_DTYPE, "tn_norm: not defined for %s; cast with tn_to_dtype",
                         tn_dtype_name(self->view.dtype));
     if (!tni_reduce_mask(dim, self->view.rank, "tn_norm", &mask))
         return tni_failed();

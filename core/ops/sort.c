@@ -25,7 +25,7 @@ tn_status tni_run_topk(const tn_cell *args, tn_cell *rets) {
         return tni_failed();
     int64_t k = args[1].v.i64, n = rank ? self->sizes[dim] : 1;
     if (k < (rank ? 0 : 1) || k > n)
-        return tni_fail(TN_INVALID_ARGUMENT,
+        return tni_fail(TN_ERR_INVALID_ARGUMENT,
                         "tn_topk: k is %lld, but dimension %d has %lld elements; k must lie in "
                         "[%d, %lld]",
                         (long long)k, dim, (long long)n, rank ? 0 : 1, (long long)n);

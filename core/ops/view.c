@@ -28,35 +28,36 @@ static tn_status resolve_shape(const char *call, const tn_tensor *self, tn_ints 
     char want[TNI_SHAPE_TEXT], have[TNI_SHAPE_TEXT];
     int64_t known = 1, open = -1;
     if ((uint64_t)shape.n > TN_MAX_RANK)
-        return tni_fail(TN_SHAPE, "%s: the shape must have 0 to %d dimensions, but has %lld", call,
-                        TN_MAX_RANK, (long long)shape.n);
+        return tni_fail(TN_ERR_SHAPE, "%s: the shape must have 0 to %d dimensions, but has %lld",
+                        call, TN_MAX_RANK, (long long)shape.n);
     for (int64_t d = 0; d < shape.n; d++) {
         out[d] = shape.data[d];
         if (out[d] == -1 && open < 0)
             open = d;
         else if (out[d] < 0)
-            return tni_fail(TN_SHAPE, "%s: shape %s: one size may be -1, no other may be negative",
-                            call, tni_shape_text((int32_t)shape.n, shape.data, want));
-        else if (!tni_mul_i64(known, out[d], &known))
-            return tni_fail(TN_SHAPE, "%s: shape %s has more elements than can be counted", call,
+            return tni_fail(TN_ERR_SHAPE,
+                            "%s: shape %s: one size may be -1, no other may be negative", call,
                             tni_shape_text((int32_t)shape.n, shape.data, want));
+        else if (!tni_mul_i64(known, out[d], &known))
+            return tni_fail(TN_ERR_SHAPE, "%s: shape %s has more elements than can be counted",
+                            call, tni_shape_text((int32_t)shape.n, shape.data, want));
     }
     if (open >= 0 && known > 0 && self->view.numel % known == 0) {
         out[open] = self->view.numel / known;
         known *= out[open];
     } else if (open >= 0 && known == 0) {
-        return tni_fail(TN_SHAPE, "%s: -1 in shape %s stands for any number, for a size is 0", call,
-                        tni_shape_text((int32_t)shape.n, shape.data, want));
+        return tni_fail(TN_ERR_SHAPE, "%s: -1 in shape %s stands for any number, for a size is 0",
+                        call, tni_shape_text((int32_t)shape.n, shape.data, want));
     }
     if (known != self->view.numel || (open >= 0 && out[open] < 0))
         return open >= 0
-                   ? tni_fail(TN_SHAPE,
+                   ? tni_fail(TN_ERR_SHAPE,
                               "%s: no size in the place of -1 makes shape %s hold the %lld "
                               "elements of self %s",
                               call, tni_shape_text((int32_t)shape.n, shape.data, want),
                               (long long)self->view.numel,
                               tni_shape_text(self->view.rank, self->sizes, have))
-                   : tni_fail(TN_SHAPE,
+                   : tni_fail(TN_ERR_SHAPE,
                               "%s: shape %s has %lld elements, but self %s has %lld; they must be "
                               "as many",
                               call, tni_shape_text((int32_t)shape.n, shape.data, want),
@@ -128,7 +129,7 @@ tn_status tni_run_view(const tn_cell *args, tn_cell *rets) {
     if (resolve_shape("tn_view", self, shape, sizes) != TN_OK)
         return tni_failed();
     if (!view_strides(self, (int32_t)shape.n, sizes, strides))
-        return tni_fail(TN_SHAPE,
+        return tni_fail(TN_ERR_SHAPE,
                         "tn_view: self %s with strides %s cannot be seen as %s without a "
                         "copy; use tn_reshape",
                         tni_shape_text(self->view.rank, self->sizes, have),
@@ -159,7 +160,7 @@ tn_status tni_run_flatten(const tn_cell *args, tn_cell *rets) {
     if (first < 0 || last < 0)
         return tni_failed();
     if (first > last)
-        return tni_fail(TN_INVALID_ARGUMENT, "tn_flatten: start_dim %d comes after end_dim %d",
+        return tni_fail(TN_ERR_INVALID_ARGUMENT, "tn_flatten: start_dim %d comes after end_dim %d",
                         first, last);
     if (self->view.rank == 0)
         return tni_return(rets, tni_reshape(self, TN_SHAPE(1)));
@@ -186,7 +187,7 @@ tn_status tni_run_permute(const tn_cell *args, tn_cell *rets) {
     int64_t sizes[TN_MAX_RANK], strides[TN_MAX_RANK];
     uint32_t seen = 0;
     if (dims.n != self->view.rank)
-        return tni_fail(TN_INVALID_ARGUMENT,
+        return tni_fail(TN_ERR_INVALID_ARGUMENT,
                         "tn_permute: dims names %lld dimensions, but self has %d; name each once",
                         (long long)dims.n, self->view.rank);
     for (int64_t i = 0; i < dims.n; i++) {
@@ -194,7 +195,7 @@ tn_status tni_run_permute(const tn_cell *args, tn_cell *rets) {
         if (d < 0)
             return tni_failed();
         if (seen & 1u << d)
-            return tni_fail(TN_INVALID_ARGUMENT,
+            return tni_fail(TN_ERR_INVALID_ARGUMENT,
                             "tn_permute: dims names dimension %d twice; name each once", d);
         seen |= 1u << d;
         sizes[i] = self->sizes[d];
@@ -222,7 +223,7 @@ tn_status tni_run_transpose(const tn_cell *args, tn_cell *rets) {
 tn_status tni_run_t(const tn_cell *args, tn_cell *rets) {
     tn_tensor *self = tni_arg_tensor(&args[0]);
     if (self->view.rank > 2)
-        return tni_fail(TN_SHAPE, "tn_t: self has %d dimensions; use tn_transpose beyond 2",
+        return tni_fail(TN_ERR_SHAPE, "tn_t: self has %d dimensions; use tn_transpose beyond 2",
                         self->view.rank);
     return tni_return(rets, self->view.rank < 2 ? tni_alias(self) : tni_transpose(self, 0, 1));
 }
@@ -236,7 +237,7 @@ tn_status tni_run_expand(const tn_cell *args, tn_cell *rets) {
     char want[TNI_SHAPE_TEXT], have[TNI_SHAPE_TEXT];
     int32_t lead = (int32_t)size.n - self->view.rank;
     if (size.n > TN_MAX_RANK || lead < 0)
-        return tni_fail(TN_SHAPE,
+        return tni_fail(TN_ERR_SHAPE,
                         "tn_expand: size has %lld dimensions; it must have at least the %d of "
                         "self, and at most %d",
                         (long long)size.n, self->view.rank, TN_MAX_RANK);
@@ -246,7 +247,7 @@ tn_status tni_run_expand(const tn_cell *args, tn_cell *rets) {
         strides[d] = old && self->sizes[d - lead] == sizes[d] ? self->strides[d - lead] : 0;
         if (sizes[d] < 0 ||
             (old && self->sizes[d - lead] != sizes[d] && self->sizes[d - lead] != 1))
-            return tni_fail(TN_SHAPE,
+            return tni_fail(TN_ERR_SHAPE,
                             "tn_expand: self %s does not expand to %s; only dimensions of "
                             "size 1, and new ones in front, can grow",
                             tni_shape_text(self->view.rank, self->sizes, have),
@@ -260,13 +261,13 @@ tn_status tni_run_select(const tn_cell *args, tn_cell *rets) {
     int64_t index = args[2].v.i64;
     char have[TNI_SHAPE_TEXT];
     if (self->view.rank == 0)
-        return tni_fail(TN_SHAPE, "tn_select: self has no dimensions to select from");
+        return tni_fail(TN_ERR_SHAPE, "tn_select: self has no dimensions to select from");
     int32_t dim = tni_wrap_dim(args[1].v.i64, self->view.rank, "tn_select: dim");
     if (dim < 0)
         return tni_failed();
     int64_t n = self->sizes[dim];
     if (index < -n || index >= n)
-        return tni_fail(TN_INDEX_OUT_OF_RANGE,
+        return tni_fail(TN_ERR_INDEX_OUT_OF_RANGE,
                         "tn_select: index %lld is out of range for dimension %d of self %s; it "
                         "goes from %lld to %lld",
                         (long long)index, dim, tni_shape_text(self->view.rank, self->sizes, have),
@@ -294,13 +295,13 @@ static int64_t clamp_index(int64_t i, int64_t fallback, int64_t n) {
 tn_status tni_run_slice(const tn_cell *args, tn_cell *rets) {
     tn_tensor *self = tni_arg_tensor(&args[0]);
     if (self->view.rank == 0)
-        return tni_fail(TN_SHAPE, "tn_slice: self has no dimensions to slice");
+        return tni_fail(TN_ERR_SHAPE, "tn_slice: self has no dimensions to slice");
     int32_t dim = tni_wrap_dim(args[1].v.i64, self->view.rank, "tn_slice: dim");
     if (dim < 0)
         return tni_failed();
     int64_t n = self->sizes[dim], step = args[4].v.i64;
     if (step < 1)
-        return tni_fail(TN_INVALID_ARGUMENT, "tn_slice: step is %lld; it must be at least 1",
+        return tni_fail(TN_ERR_INVALID_ARGUMENT, "tn_slice: step is %lld; it must be at least 1",
                         (long long)step);
     int64_t start = clamp_index(tni_arg_int(&args[2]), 0, n);
     int64_t end = clamp_index(tni_arg_int(&args[3]), n, n);
@@ -320,11 +321,11 @@ tn_status tni_run_narrow(const tn_cell *args, tn_cell *rets) {
     int32_t dim = tni_wrap_dim(args[1].v.i64, self->view.rank, "tn_narrow: dim");
     if (dim < 0 || self->view.rank == 0)
         return dim < 0 ? tni_failed()
-                       : tni_fail(TN_SHAPE, "tn_narrow: self has no dimensions to narrow");
+                       : tni_fail(TN_ERR_SHAPE, "tn_narrow: self has no dimensions to narrow");
     int64_t n = self->sizes[dim], start = args[2].v.i64, length = args[3].v.i64;
     start = start < 0 && start >= -n ? start + n : start;
     if (start < 0 || length < 0 || start > n || length > n - start)
-        return tni_fail(TN_INDEX_OUT_OF_RANGE,
+        return tni_fail(TN_ERR_INDEX_OUT_OF_RANGE,
                         "tn_narrow: %lld elements from %lld do not lie in "
                         "dimension %d of size %lld",
                         (long long)length, (long long)args[2].v.i64, dim, (long long)n);
@@ -359,7 +360,7 @@ tn_status tni_run_unsqueeze(const tn_cell *args, tn_cell *rets) {
     if (dim < 0)
         return tni_failed();
     if (self->view.rank == TN_MAX_RANK)
-        return tni_fail(TN_SHAPE, "tn_unsqueeze: self has %d dimensions already, the most",
+        return tni_fail(TN_ERR_SHAPE, "tn_unsqueeze: self has %d dimensions already, the most",
                         TN_MAX_RANK);
     int64_t sizes[TN_MAX_RANK], strides[TN_MAX_RANK];
     for (int32_t d = 0, k = 0; d <= self->view.rank; d++) {
@@ -377,18 +378,18 @@ tn_status tni_run_as_strided(const tn_cell *args, tn_cell *rets) {
     tn_ints size = tni_arg_ints(&args[1]), stride = tni_arg_ints(&args[2]);
     int64_t offset = tni_arg_int(&args[3]);
     if (size.n != stride.n || (uint64_t)size.n > TN_MAX_RANK)
-        return tni_fail(TN_SHAPE,
+        return tni_fail(TN_ERR_SHAPE,
                         "tn_as_strided: %lld sizes and %lld strides; they must be as many, "
                         "0 to %d",
                         (long long)size.n, (long long)stride.n, TN_MAX_RANK);
     for (int64_t d = 0; d < size.n; d++)
         if (size.data[d] < 0 || stride.data[d] < 0)
-            return tni_fail(TN_SHAPE,
+            return tni_fail(TN_ERR_SHAPE,
                             "tn_as_strided: size and stride of dimension %lld are %lld and "
                             "%lld; neither may be negative",
                             (long long)d, (long long)size.data[d], (long long)stride.data[d]);
     if (tni_requires_grad(self) && tni_grad_mode() && tni_may_overlap(&self->view))
-        return tni_fail(TN_UNSUPPORTED,
+        return tni_fail(TN_ERR_UNSUPPORTED,
                         "tn_as_strided: self requires a gradient, but several of its elements "
                         "share memory (an expanded tensor); take tn_contiguous of it");
     return return_view(rets, self, (int32_t)size.n, size.data, stride.data,
@@ -403,7 +404,7 @@ tn_status tni_run_diagonal(const tn_cell *args, tn_cell *rets) {
     if (b < 0)
         return tni_failed();
     if (a == b)
-        return tni_fail(TN_INVALID_ARGUMENT,
+        return tni_fail(TN_ERR_INVALID_ARGUMENT,
                         "tn_diagonal: dim1 and dim2 are both %d; they must differ", a);
     int64_t rows = self->sizes[a], columns = self->sizes[b];
     int64_t n = offset >= 0 ? columns - offset : columns;
@@ -433,7 +434,7 @@ tn_status tni_run_diagonal(const tn_cell *args, tn_cell *rets) {
 static tn_status pieces(const char *call, tn_tensor *self, int64_t dim_arg, int64_t split,
                         bool select, tn_cell *rets) {
     if (self->view.rank == 0)
-        return tni_fail(TN_SHAPE, "%s: self has no dimensions to take apart", call);
+        return tni_fail(TN_ERR_SHAPE, "%s: self has no dimensions to take apart", call);
     int32_t dim = tni_wrap_dim(dim_arg, self->view.rank, call);
     if (dim < 0)
         return tni_failed();
@@ -467,8 +468,8 @@ tn_status tni_run_unbind(const tn_cell *args, tn_cell *rets) {
 tn_status tni_run_split(const tn_cell *args, tn_cell *rets) {
     int64_t split = args[1].v.i64;
     if (split < 1)
-        return tni_fail(TN_INVALID_ARGUMENT, "tn_split: split_size is %lld; it must be at least 1",
-                        (long long)split);
+        return tni_fail(TN_ERR_INVALID_ARGUMENT,
+                        "tn_split: split_size is %lld; it must be at least 1", (long long)split);
     return pieces("tn_split: dim", tni_arg_tensor(&args[0]), args[2].v.i64, split, false, rets);
 }
 
@@ -478,9 +479,9 @@ tn_status tni_run_chunk(const tn_cell *args, tn_cell *rets) {
     int32_t dim = tni_wrap_dim(args[2].v.i64, self->view.rank, "tn_chunk: dim");
     if (dim < 0 || self->view.rank == 0)
         return dim < 0 ? tni_failed()
-                       : tni_fail(TN_SHAPE, "tn_chunk: self has no dimensions to take apart");
+                       : tni_fail(TN_ERR_SHAPE, "tn_chunk: self has no dimensions to take apart");
     if (chunks < 1)
-        return tni_fail(TN_INVALID_ARGUMENT, "tn_chunk: chunks is %lld; it must be at least 1",
+        return tni_fail(TN_ERR_INVALID_ARGUMENT, "tn_chunk: chunks is %lld; it must be at least 1",
                         (long long)chunks);
     int64_t size = self->sizes[dim], split = size == 0 ? 1 : (size - 1) / chunks + 1;
     tn_cell split_args[3] = {args[0], tni_cell_i64(split), tni_cell_i64(dim)};

@@ -34,14 +34,14 @@ tn_tensor *tni_data_narrow(tn_tensor *t, int32_t dim, int64_t start, int64_t len
 bool tni_window_pair(tn_ints given, int64_t least, const char *name, const char *call,
                      int64_t out[2]) {
     if (given.n != 1 && given.n != 2) {
-        tni_fail(TN_INVALID_ARGUMENT, "%s: %s must be one value or two, but there are %lld", call,
-                 name, (long long)(given.n < 0 ? 0 : given.n));
+        tni_fail(TN_ERR_INVALID_ARGUMENT, "%s: %s must be one value or two, but there are %lld",
+                 call, name, (long long)(given.n < 0 ? 0 : given.n));
         return false;
     }
     out[0] = given.data[0];
     out[1] = given.data[given.n - 1];
     if (out[0] < least || out[1] < least || out[0] > INT32_MAX || out[1] > INT32_MAX) {
-        tni_fail(TN_INVALID_ARGUMENT, "%s: %s is (%lld, %lld); it must lie in [%lld, %d]", call,
+        tni_fail(TN_ERR_INVALID_ARGUMENT, "%s: %s is (%lld, %lld); it must lie in [%lld, %d]", call,
                  name, (long long)out[0], (long long)out[1], (long long)least, INT32_MAX);
         return false;
     }
@@ -57,7 +57,7 @@ bool tni_window_finish(tni_window *w, bool ceil_mode, const char *call) {
         if (ceil_mode && (out - 1) * w->stride[i] >= w->in[i] + w->padding[i])
             out--;
         if (out < 1) {
-            tni_fail(TN_SHAPE,
+            tni_fail(TN_ERR_SHAPE,
                      "%s: a window of %lld x %lld (dilation %lld x %lld) does not fit into "
                      "planes of %lld x %lld with padding %lld x %lld",
                      call, (long long)w->kernel[0], (long long)w->kernel[1],

@@ -15,8 +15,8 @@ struct tn_adamw {
 static tn_status check_beta(const char *name, double value) {
     if (value >= 0 && value < 1)
         return TN_OK;
-    return tni_fail(TN_INVALID_ARGUMENT, "tn_adamw_create: %s is %g; it must be in [0, 1)", name,
-                    value);
+    return tni_fail(TN_ERR_INVALID_ARGUMENT, "tn_adamw_create: %s is %g; it must be in [0, 1)",
+                    name, value);
 }
 
 static tn_status read_options(tn_adamw_options *out, const tn_adamw_options *given) {
@@ -100,13 +100,13 @@ static tn_status step_one(const void *options, tn_tensor *param, tn_tensor *grad
 
 tn_status tn_adamw_step(tn_adamw *adamw) {
     if (!adamw)
-        return tni_fail(TN_INVALID_ARGUMENT, "tn_adamw_step: the optimizer is NULL");
+        return tni_fail(TN_ERR_INVALID_ARGUMENT, "tn_adamw_step: the optimizer is NULL");
     return tni_params_step(&adamw->params, step_one, &adamw->options);
 }
 
 tn_status tn_adamw_zero_grad(tn_adamw *adamw) {
     if (!adamw)
-        return tni_fail(TN_INVALID_ARGUMENT, "tn_adamw_zero_grad: the optimizer is NULL");
+        return tni_fail(TN_ERR_INVALID_ARGUMENT, "tn_adamw_zero_grad: the optimizer is NULL");
     tni_params_zero_grad(&adamw->params);
     return TN_OK;
 }
@@ -117,7 +117,7 @@ double tn_adamw_lr(const tn_adamw *adamw) {
 
 tn_status tn_adamw_set_lr(tn_adamw *adamw, double lr) {
     if (!adamw)
-        return tni_fail(TN_INVALID_ARGUMENT, "tn_adamw_set_lr: the optimizer is NULL");
+        return tni_fail(TN_ERR_INVALID_ARGUMENT, "tn_adamw_set_lr: the optimizer is NULL");
     tn_status status = tni_option_at_least_zero("tn_adamw_set_lr", "lr", lr);
     if (status == TN_OK)
         adamw->options.lr = lr;
@@ -126,7 +126,7 @@ tn_status tn_adamw_set_lr(tn_adamw *adamw, double lr) {
 
 tn_status tn_adamw_get_state(const tn_adamw *adamw, uint64_t i, tn_adamw_state *out) {
     if (!adamw || i >= adamw->params.n || !out)
-        return tni_fail(TN_INVALID_ARGUMENT, "tn_adamw_get_state: no parameter %llu",
+        return tni_fail(TN_ERR_INVALID_ARGUMENT, "tn_adamw_get_state: no parameter %llu",
                         (unsigned long long)i);
     const moments *m = moments_of(adamw, i);
     if (TN_HAS(out, tn_adamw_state, step))
@@ -141,11 +141,11 @@ tn_status tn_adamw_get_state(const tn_adamw *adamw, uint64_t i, tn_adamw_state *
 tn_status tn_adamw_set_state(tn_adamw *adamw, uint64_t i, const tn_adamw_state *state) {
     static const char call[] = "tn_adamw_set_state";
     if (!adamw || i >= adamw->params.n || !state || !TN_HAS(state, tn_adamw_state, exp_avg_sq))
-        return tni_fail(TN_INVALID_ARGUMENT, "%s: no parameter %llu, or an incomplete state", call,
-                        (unsigned long long)i);
+        return tni_fail(TN_ERR_INVALID_ARGUMENT, "%s: no parameter %llu, or an incomplete state",
+                        call, (unsigned long long)i);
     bool fresh = state->step == 0 && !state->exp_avg && !state->exp_avg_sq;
     if (!fresh && (state->step < 1 || !state->exp_avg || !state->exp_avg_sq))
-        return tni_fail(TN_INVALID_ARGUMENT,
+        return tni_fail(TN_ERR_INVALID_ARGUMENT,
                         "%s: a state has a step of at least 1 and both averages, or is all zero",
                         call);
     const tn_tensor *param = adamw->params.items[i];

@@ -10,18 +10,18 @@ static tn_status check(const char *call, tn_tensor *const *tensors, uint64_t i) 
     if (!t && tn_error_status() != TN_OK)
         return tn_error_status();
     if (!t || t == TN_NONE)
-        return tni_fail(TN_INVALID_ARGUMENT, "%s: parameter %llu is no tensor", call, number);
+        return tni_fail(TN_ERR_INVALID_ARGUMENT, "%s: parameter %llu is no tensor", call, number);
     if (!tni_is_float(t->view.dtype))
-        return tni_fail(TN_DTYPE, "%s: parameter %llu is %s; parameters are of floating dtypes",
+        return tni_fail(TN_ERR_DTYPE, "%s: parameter %llu is %s; parameters are of floating dtypes",
                         call, number, tn_dtype_name(t->view.dtype));
     if (!tn_is_leaf(t))
-        return tni_fail(TN_INVALID_ARGUMENT,
+        return tni_fail(TN_ERR_INVALID_ARGUMENT,
                         "%s: parameter %llu was made by %s; only leaves can be optimized, give the "
                         "tensors it was made from, or a tn_detach of it",
                         call, number, tn_grad_fn_name(t));
     for (uint64_t k = 0; k < i; k++)
         if (tensors[k] == t)
-            return tni_fail(TN_INVALID_ARGUMENT,
+            return tni_fail(TN_ERR_INVALID_ARGUMENT,
                             "%s: parameters %llu and %llu are the same tensor; each is given once",
                             call, (unsigned long long)k, number);
     return TN_OK;
@@ -31,7 +31,7 @@ tn_status tni_params_init(tni_params *p, const char *call, tn_tensor *const *ten
                           size_t state_bytes) {
     *p = (tni_params){.state_bytes = state_bytes};
     if (n == 0 || !tensors)
-        return tni_fail(TN_INVALID_ARGUMENT, "%s: there are no parameters", call);
+        return tni_fail(TN_ERR_INVALID_ARGUMENT, "%s: there are no parameters", call);
     for (uint64_t i = 0; i < n; i++) {
         tn_status status = check(call, tensors, i);
         if (status != TN_OK)
@@ -74,7 +74,8 @@ void tni_params_zero_grad(tni_params *p) {
 tn_status tni_option_at_least_zero(const char *call, const char *name, double value) {
     if (value >= 0 && isfinite(value))
         return TN_OK;
-    return tni_fail(TN_INVALID_ARGUMENT, "%s: %s is %g; it must be at least 0", call, name, value);
+    return tni_fail(TN_ERR_INVALID_ARGUMENT, "%s: %s is %g; it must be at least 0", call, name,
+                    value);
 }
 
 tn_status tni_check_state(const char *call, const char *name, const tn_tensor *param,
@@ -83,7 +84,7 @@ tn_status tni_check_state(const char *call, const char *name, const tn_tensor *p
         state->view.dtype == param->view.dtype && state->device == param->device)
         return TN_OK;
     char text[TNI_SHAPE_TEXT];
-    return tni_fail(TN_SHAPE, "%s: %s must be like its parameter: %s, shape %s, on %s", call, name,
-                    tn_dtype_name(param->view.dtype),
+    return tni_fail(TN_ERR_SHAPE, "%s: %s must be like its parameter: %s, shape %s, on %s", call,
+                    name, tn_dtype_name(param->view.dtype),
                     tni_shape_text(param->view.rank, param->sizes, text), param->device->name);
 }

@@ -29,7 +29,7 @@ static tn_status read_options(tn_sgd_options *out, const tn_sgd_options *given) 
     if (status == TN_OK)
         status = tni_option_at_least_zero(call, "weight_decay", out->weight_decay);
     if (status == TN_OK && out->nesterov && (out->momentum <= 0 || out->dampening != 0))
-        status = tni_fail(TN_INVALID_ARGUMENT,
+        status = tni_fail(TN_ERR_INVALID_ARGUMENT,
                           "%s: nesterov needs a momentum above 0 (it is %g) and no dampening (it "
                           "is %g)",
                           call, out->momentum, out->dampening);
@@ -98,13 +98,13 @@ static tn_status step_one(const void *options, tn_tensor *param, tn_tensor *grad
 
 tn_status tn_sgd_step(tn_sgd *sgd) {
     if (!sgd)
-        return tni_fail(TN_INVALID_ARGUMENT, "tn_sgd_step: the optimizer is NULL");
+        return tni_fail(TN_ERR_INVALID_ARGUMENT, "tn_sgd_step: the optimizer is NULL");
     return tni_params_step(&sgd->params, step_one, &sgd->options);
 }
 
 tn_status tn_sgd_zero_grad(tn_sgd *sgd) {
     if (!sgd)
-        return tni_fail(TN_INVALID_ARGUMENT, "tn_sgd_zero_grad: the optimizer is NULL");
+        return tni_fail(TN_ERR_INVALID_ARGUMENT, "tn_sgd_zero_grad: the optimizer is NULL");
     tni_params_zero_grad(&sgd->params);
     return TN_OK;
 }
@@ -115,7 +115,7 @@ double tn_sgd_lr(const tn_sgd *sgd) {
 
 tn_status tn_sgd_set_lr(tn_sgd *sgd, double lr) {
     if (!sgd)
-        return tni_fail(TN_INVALID_ARGUMENT, "tn_sgd_set_lr: the optimizer is NULL");
+        return tni_fail(TN_ERR_INVALID_ARGUMENT, "tn_sgd_set_lr: the optimizer is NULL");
     tn_status status = tni_option_at_least_zero("tn_sgd_set_lr", "lr", lr);
     if (status == TN_OK)
         sgd->options.lr = lr;
@@ -128,7 +128,7 @@ tn_tensor *tn_sgd_momentum_buffer(const tn_sgd *sgd, uint64_t i) {
 
 tn_status tn_sgd_set_momentum_buffer(tn_sgd *sgd, uint64_t i, tn_tensor *buffer) {
     if (!sgd || i >= sgd->params.n)
-        return tni_fail(TN_INVALID_ARGUMENT, "tn_sgd_set_momentum_buffer: no parameter %llu",
+        return tni_fail(TN_ERR_INVALID_ARGUMENT, "tn_sgd_set_momentum_buffer: no parameter %llu",
                         (unsigned long long)i);
     tn_status status = buffer ? tni_check_state("tn_sgd_set_momentum_buffer", "the buffer",
                                                 sgd->params.items[i], buffer)

@@ -23,7 +23,7 @@ static uint32_t generation; /* of tn_profile_start, so that threads are numbered
 
 /* The point on a device's clock that start_ns of the host corresponds to. */
 static struct {
-    tn_pevent *mark;
+    tn_event_impl *mark;
     int64_t host_ns;
 } origins[TNI_MAX_DEVICES];
 
@@ -53,8 +53,8 @@ static bool can_time(const tni_device *d) {
            !atomic_load(&d->lost);
 }
 
-static tn_pevent *mark(tni_device *d, tn_stream *stream) {
-    tn_pevent *event = NULL;
+static tn_event_impl *mark(tni_device *d, tn_stream *stream) {
+    tn_event_impl *event = NULL;
     if (d->events->create(d->handle, TN_EVENT_TIMING, &event) != TN_OK || !event)
         return NULL;
     if (d->events->record(event, stream->handle) == TN_OK)
@@ -63,7 +63,7 @@ static tn_pevent *mark(tni_device *d, tn_stream *stream) {
     return NULL;
 }
 
-static int64_t between(tni_device *d, tn_pevent *begin, tn_pevent *end) {
+static int64_t between(tni_device *d, tn_event_impl *begin, tn_event_impl *end) {
     double ns;
     if (!begin || !end || atomic_load(&d->forked) || d->events->synchronize(begin) != TN_OK ||
         d->events->synchronize(end) != TN_OK || d->events->elapsed(begin, end, &ns) != TN_OK)
@@ -71,7 +71,7 @@ static int64_t between(tni_device *d, tn_pevent *begin, tn_pevent *end) {
     return (int64_t)ns;
 }
 
-static void unmark(tni_device *d, tn_pevent **event) {
+static void unmark(tni_device *d, tn_event_impl **event) {
     if (*event && !atomic_load(&d->forked))
         d->events->destroy(*event);
     *event = NULL;
@@ -181,7 +181,7 @@ void tni_profile_clear(void) {
 
 tn_status tn_profile_start(void) {
     if (tn_profile_is_on())
-        return tni_fail(TN_STATE, "tn_profile_start: profiling is on already; stop it first");
+        return tni_fail(TN_ERR_STATE, "tn_profile_start: profiling is on already; stop it first");
     tn_status status = tni_core_init();
     if (status != TN_OK)
         return status;
@@ -202,7 +202,7 @@ tn_status tn_profile_stop(void) {
 tn_status tn_profile_events(void (*fn)(const tn_profile_event *event, void *user), void *user,
                             uint64_t *out_lost) {
     if (!fn)
-        return tni_fail(TN_INVALID_ARGUMENT, "tn_profile_events: fn is NULL");
+        return tni_fail(TN_ERR_INVALID_ARGUMENT, "tn_profile_events: fn is NULL");
     tni_lock_take(&lock);
     read_all_but(0);
     for (uint64_t i = 0; i < n_events; i++)

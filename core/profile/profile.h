@@ -42,7 +42,7 @@ typedef struct tni_event {
     tn_profile_event shown; /* strings point to static or registry memory, or to `args` */
     char args[TNI_PROFILE_ARGS];
     tni_device *device;
-    tn_pevent *begin, *end; /* on the device; NULL: none, or read already */
+    tn_event_impl *begin, *end; /* on the device; NULL: none, or read already */
 } tni_event;
 
 /* Starts a call's event: clocks, and the device's. */

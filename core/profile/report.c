@@ -90,7 +90,7 @@ static void trace_event(const tn_profile_event *e, void *user) {
 
 tn_status tn_profile_write_trace(const char *path) {
     if (!path)
-        return tni_fail(TN_INVALID_ARGUMENT, "tn_profile_write_trace: path is NULL");
+        return tni_fail(TN_ERR_INVALID_ARGUMENT, "tn_profile_write_trace: path is NULL");
     trace *t = tni_calloc(1, sizeof *t);
     if (!t)
         return tni_fail_memory("a trace");
@@ -113,8 +113,9 @@ tn_status tn_profile_write_trace(const char *path) {
     if (short_of_memory)
         return tni_fail_memory("a trace");
     return ok ? TN_OK
-              : tni_fail(TN_IO, "tn_profile_write_trace: %s: %s; give a path that can be written",
-                         path, strerror(errno ? errno : EIO));
+              : tni_fail(TN_ERR_IO,
+                         "tn_profile_write_trace: %s: %s; give a path that can be written", path,
+                         strerror(errno ? errno : EIO));
 }
 
 /* ---- table ------------------------------------------------------------------------------- */

@@ -67,7 +67,8 @@ void tni_generator_take(tni_device *device, uint64_t n_words, uint64_t *out_seed
 
 tn_status tn_generator_get(tn_device device, uint64_t *out_seed, uint64_t *out_offset) {
     if (!out_seed || !out_offset)
-        return tni_fail(TN_INVALID_ARGUMENT, "tn_generator_get: out_seed or out_offset is NULL");
+        return tni_fail(TN_ERR_INVALID_ARGUMENT,
+                        "tn_generator_get: out_seed or out_offset is NULL");
     *out_seed = *out_offset = 0;
     tni_device *d = tni_device_get(device);
     if (!d)

@@ -9,7 +9,7 @@ static bool is_tensor(const tn_tensor *t) {
 tn_status tni_no_tensor(const char *call) {
     return tn_error_status() != TN_OK
                ? tn_error_status()
-               : tni_fail(TN_INVALID_ARGUMENT, "%s: the tensor is NULL or TN_NONE", call);
+               : tni_fail(TN_ERR_INVALID_ARGUMENT, "%s: the tensor is NULL or TN_NONE", call);
 }
 
 tn_tensor *tn_keep(tn_tensor *t) {
@@ -32,7 +32,7 @@ static int32_t existing_dim(const tn_tensor *t, int64_t dim, const char *call) {
         return -1;
     }
     if (t->view.rank == 0) {
-        tni_fail(TN_SHAPE, "%s: dimension %lld of a tensor of rank 0, which has none", call,
+        tni_fail(TN_ERR_SHAPE, "%s: dimension %lld of a tensor of rank 0, which has none", call,
                  (long long)dim);
         return -1;
     }
@@ -95,7 +95,7 @@ void *tn_data(tn_tensor *t) {
         return (char *)t->storage->host + (t->view.offset - t->storage->offset);
     if (t->device->host_memory && t->view.numel == 0)
         return nothing;
-    return tni_fail_null(TN_UNSUPPORTED,
+    return tni_fail_null(TN_ERR_UNSUPPORTED,
                          "tn_data: the host cannot reach memory of %s; copy with tn_to_host",
                          t->device->name);
 }
@@ -104,9 +104,9 @@ tn_status tn_record_stream(tn_tensor *t, tn_stream *stream) {
     if (!is_tensor(t))
         return tni_no_tensor("tn_record_stream");
     if (!stream)
-        return tni_fail(TN_INVALID_ARGUMENT, "tn_record_stream: the stream is NULL");
+        return tni_fail(TN_ERR_INVALID_ARGUMENT, "tn_record_stream: the stream is NULL");
     if (stream->device != t->device)
-        return tni_fail(TN_DEVICE, "tn_record_stream: a tensor on %s and a stream of %s",
+        return tni_fail(TN_ERR_DEVICE, "tn_record_stream: a tensor on %s and a stream of %s",
                         t->device->name, stream->device->name);
     return t->storage->block ? tni_block_record_stream(t->storage->block, stream) : TN_OK;
 }

@@ -7,11 +7,11 @@
 /* The range [start of t, + bytes) must lie in the storage, and t must have a memory at all. */
 static tn_status check_range(const tn_tensor *t, uint64_t bytes, const char *what) {
     if (t->device->is_meta)
-        return tni_fail(TN_UNSUPPORTED,
+        return tni_fail(TN_ERR_UNSUPPORTED,
                         "%s: the tensor is on device meta, which has shapes and no data", what);
     uint64_t start = t->view.offset - t->storage->offset;
     if (start > t->storage->bytes || bytes > t->storage->bytes - start)
-        return tni_fail(TN_SHAPE, "%s: %llu bytes from byte %llu of a storage of %llu", what,
+        return tni_fail(TN_ERR_SHAPE, "%s: %llu bytes from byte %llu of a storage of %llu", what,
                         (unsigned long long)bytes, (unsigned long long)start,
                         (unsigned long long)t->storage->bytes);
     return tni_device_check(t->device);
@@ -25,8 +25,8 @@ tn_status tni_tensor_write(tn_tensor *t, const void *src, uint64_t bytes) {
         return status;
     tni_device *device = t->device;
     tn_stream *stream = tni_stream_current(device);
-    status = device->memory->write(device->handle, stream->handle, t->view.memory, t->view.offset,
-                                   src, bytes);
+    status = device->memory->copy_from_host(device->handle, stream->handle, t->view.memory,
+                                            t->view.offset, src, bytes);
     return status == TN_OK ? TN_OK : tni_device_fail(device, status, "write");
 }
 
@@ -38,8 +38,8 @@ tn_status tni_tensor_read(tn_tensor *t, void *dst, uint64_t bytes) {
         return status;
     tni_device *device = t->device;
     tn_stream *stream = tni_stream_current(device);
-    status = device->memory->read(device->handle, stream->handle, dst, t->view.memory,
-                                  t->view.offset, bytes);
+    status = device->memory->copy_to_host(device->handle, stream->handle, dst, t->view.memory,
+                                          t->view.offset, bytes);
     if (status != TN_OK)
         return tni_device_fail(device, status, "read");
     /* A pinned destination is complete only now, and errors of the work that made the data are
@@ -60,7 +60,7 @@ tn_tensor *tn_from_data(const void *data, tn_ints shape, tn_dtype dtype, tn_devi
         return NULL;
     uint64_t bytes = (uint64_t)(t->view.numel * tni_dtype_size(dtype));
     if (bytes && !data) {
-        tni_fail(TN_INVALID_ARGUMENT,
+        tni_fail(TN_ERR_INVALID_ARGUMENT,
                  "tn_from_data: data is NULL; for a tensor without given elements use tn_empty");
         tni_drop(t);
         return NULL;
@@ -69,7 +69,7 @@ tn_tensor *tn_from_data(const void *data, tn_ints shape, tn_dtype dtype, tn_devi
         for (uint64_t i = 0; i < bytes; i++) {
             uint8_t byte = ((const uint8_t *)data)[i];
             if (byte > 1) {
-                tni_fail(TN_INVALID_ARGUMENT,
+                tni_fail(TN_ERR_INVALID_ARGUMENT,
                          "tn_from_data: element %llu of a bool tensor is %u; it must be 0 or 1",
                          (unsigned long long)i, byte);
                 tni_drop(t);
@@ -90,7 +90,7 @@ tn_status tn_to_host(tn_tensor *t, void *out, uint64_t bytes) {
     uint64_t needed = (uint64_t)(t->view.numel * tni_dtype_size(t->view.dtype));
     if (bytes != needed) {
         char text[TNI_SHAPE_TEXT];
-        return tni_fail(TN_INVALID_ARGUMENT,
+        return tni_fail(TN_ERR_INVALID_ARGUMENT,
                         "tn_to_host: room for %llu bytes, but %s of %s has exactly %llu",
                         (unsigned long long)bytes, tni_shape_text(t->view.rank, t->sizes, text),
                         tn_dtype_name(t->view.dtype), (unsigned long long)needed);
@@ -98,7 +98,7 @@ tn_status tn_to_host(tn_tensor *t, void *out, uint64_t bytes) {
     if (bytes == 0)
         return TN_OK;
     if (!out)
-        return tni_fail(TN_INVALID_ARGUMENT, "tn_to_host: out is NULL");
+        return tni_fail(TN_ERR_INVALID_ARGUMENT, "tn_to_host: out is NULL");
     if (t->device->is_meta || tni_is_contiguous(&t->view))
         return tni_tensor_read(t, out, bytes);
     tn_tensor *packed = tni_contiguous_data(t);
@@ -141,7 +141,7 @@ tn_status tni_tensor_scalar(tn_tensor *t, tn_scalar *out) {
     if (t->view.numel != 1) {
         char text[TNI_SHAPE_TEXT];
         return tni_fail(
-            TN_SHAPE,
+            TN_ERR_SHAPE,
             "tn_item: a tensor %s has %lld elements; only one with exactly one has a value as a"
             " number",
             tni_shape_text(t->view.rank, t->sizes, text), (long long)t->view.numel);
@@ -155,7 +155,7 @@ tn_status tni_tensor_scalar(tn_tensor *t, tn_scalar *out) {
 
 tn_status tn_item(tn_tensor *t, double *out) {
     if (!out)
-        return tni_fail(TN_INVALID_ARGUMENT, "tn_item: out is NULL");
+        return tni_fail(TN_ERR_INVALID_ARGUMENT, "tn_item: out is NULL");
     *out = 0;
     if (!t || t == TN_NONE)
         return tni_no_tensor("tn_item");
@@ -168,7 +168,7 @@ tn_status tn_item(tn_tensor *t, double *out) {
 
 tn_status tn_item_i64(tn_tensor *t, int64_t *out) {
     if (!out)
-        return tni_fail(TN_INVALID_ARGUMENT, "tn_item_i64: out is NULL");
+        return tni_fail(TN_ERR_INVALID_ARGUMENT, "tn_item_i64: out is NULL");
     *out = 0;
     if (!t || t == TN_NONE)
         return tni_no_tensor("tn_item_i64");
@@ -182,8 +182,8 @@ tn_status tn_item_i64(tn_tensor *t, int64_t *out) {
     }
     double whole = trunc(value.v.f64);
     if (!(whole >= -0x1p63 && whole < 0x1p63))
-        return tni_fail(TN_INVALID_ARGUMENT, "tn_item_i64: %g is no 64-bit integer; use tn_item",
-                        value.v.f64);
+        return tni_fail(TN_ERR_INVALID_ARGUMENT,
+                        "tn_item_i64: %g is no 64-bit integer; use tn_item", value.v.f64);
     *out = (int64_t)whole;
     return TN_OK;
 }

@@ -74,7 +74,7 @@ DLDevice tn_dlpack_device(tn_device device) {
     if (d && !d->is_meta)
         return number_of(d, &addresses);
     if (d)
-        tni_fail(TN_UNSUPPORTED, "tn_dlpack_device: meta has no data to share");
+        tni_fail(TN_ERR_UNSUPPORTED, "tn_dlpack_device: meta has no data to share");
     return (DLDevice){0, 0};
 }
 
@@ -109,9 +109,9 @@ static tn_status check_out(tn_tensor *t, const char *call) {
     if (tni_not_tensor(t))
         return tni_no_tensor(call);
     if (t->device->is_meta)
-        return tni_fail(TN_UNSUPPORTED, "%s: a tensor on meta has no data to share", call);
+        return tni_fail(TN_ERR_UNSUPPORTED, "%s: a tensor on meta has no data to share", call);
     if (tni_requires_grad(t))
-        return tni_fail(TN_STATE,
+        return tni_fail(TN_ERR_STATE,
                         "%s: the tensor requires a gradient, and its history would not see what"
                         " others write; give tn_detach of it",
                         call);
@@ -152,10 +152,10 @@ static shared *share(tn_tensor *t, const char *call) {
 tn_status tn_to_dlpack(tn_tensor *t, uint64_t flags, DLManagedTensorVersioned **out) {
     uint64_t known = DLPACK_FLAG_BITMASK_READ_ONLY | DLPACK_FLAG_BITMASK_IS_COPIED;
     if (!out)
-        return tni_fail(TN_INVALID_ARGUMENT, "tn_to_dlpack: out is NULL");
+        return tni_fail(TN_ERR_INVALID_ARGUMENT, "tn_to_dlpack: out is NULL");
     *out = NULL;
     if (flags & ~known)
-        return tni_fail(TN_INVALID_ARGUMENT, "tn_to_dlpack: flags %#llx; there are %#llx",
+        return tni_fail(TN_ERR_INVALID_ARGUMENT, "tn_to_dlpack: flags %#llx; there are %#llx",
                         (unsigned long long)flags, (unsigned long long)known);
     shared *s = share(t, "tn_to_dlpack");
     if (!s)
@@ -171,7 +171,7 @@ tn_status tn_to_dlpack(tn_tensor *t, uint64_t flags, DLManagedTensorVersioned **
 
 tn_status tn_to_dlpack_legacy(tn_tensor *t, DLManagedTensor **out) {
     if (!out)
-        return tni_fail(TN_INVALID_ARGUMENT, "tn_to_dlpack_legacy: out is NULL");
+        return tni_fail(TN_ERR_INVALID_ARGUMENT, "tn_to_dlpack_legacy: out is NULL");
     *out = NULL;
     shared *s = share(t, "tn_to_dlpack_legacy");
     if (!s)
@@ -221,7 +221,7 @@ static tn_status describe_source(const source *from, described *out) {
     const char *call = from->call;
     *out = (described){.dtype = dtype_of(dl->dtype)};
     if (out->dtype == TN_DTYPE_NONE)
-        return tni_fail(TN_DTYPE,
+        return tni_fail(TN_ERR_DTYPE,
                         "%s: elements of code %u, %u bits and %u lanes (DLDataType) are no dtype"
                         " of Tenon",
                         call, dl->dtype.code, dl->dtype.bits, dl->dtype.lanes);
@@ -231,8 +231,8 @@ static tn_status describe_source(const source *from, described *out) {
         return tn_error_status();
     if (!tni_numel(dl->ndim, dl->shape, tni_dtype_size(out->dtype), &numel)) {
         char text[TNI_SHAPE_TEXT];
-        return tni_fail(TN_SHAPE, "%s: sizes %s are negative, or more than 63 bits of bytes", call,
-                        tni_shape_text(dl->ndim, dl->shape, text));
+        return tni_fail(TN_ERR_SHAPE, "%s: sizes %s are negative, or more than 63 bits of bytes",
+                        call, tni_shape_text(dl->ndim, dl->shape, text));
     }
     out->is_empty = numel == 0;
     if (!dl->strides)
@@ -276,7 +276,7 @@ static tn_status write_host(tn_tensor *t, const source *from, const described *a
     if (bytes == 0)
         return TN_OK;
     if (!from->dl->data)
-        return tni_fail(TN_INVALID_ARGUMENT, "%s: data is NULL", from->call);
+        return tni_fail(TN_ERR_INVALID_ARGUMENT, "%s: data is NULL", from->call);
     if (tni_is_contiguous(&view))
         return tni_tensor_write(t, as->data, bytes);
     char *packed = tni_alloc(bytes);
@@ -305,7 +305,7 @@ static tn_tensor *take_host(const source *from, tn_dlpack_copy copy) {
         return NULL;
     if (copy == TN_DLPACK_SHARE && as.why_copy)
         return tni_fail_null(
-            TN_UNSUPPORTED,
+            TN_ERR_UNSUPPORTED,
             "%s: the data cannot be shared, since %s; ask for TN_DLPACK_COPY_IF_NEEDED", from->call,
             as.why_copy);
     if (copy != TN_DLPACK_COPY && !as.why_copy)
@@ -321,7 +321,7 @@ static tn_tensor *take_host(const source *from, tn_dlpack_copy copy) {
 static tn_tensor *take_own(const source *from, tn_dlpack_copy copy) {
     bool read_only = from->flags & DLPACK_FLAG_BITMASK_READ_ONLY;
     if (copy == TN_DLPACK_SHARE && read_only)
-        return tni_fail_null(TN_UNSUPPORTED,
+        return tni_fail_null(TN_ERR_UNSUPPORTED,
                              "%s: the data cannot be shared, since it is read-only; ask for"
                              " TN_DLPACK_COPY_IF_NEEDED",
                              from->call);
@@ -337,19 +337,19 @@ static tn_tensor *take(const source *from, tn_dlpack_copy copy) {
     uint64_t known = DLPACK_FLAG_BITMASK_READ_ONLY | DLPACK_FLAG_BITMASK_IS_COPIED |
                      DLPACK_FLAG_BITMASK_IS_SUBBYTE_TYPE_PADDED;
     if ((uint32_t)copy > TN_DLPACK_COPY)
-        return tni_fail_null(TN_INVALID_ARGUMENT, "%s: %d is no tn_dlpack_copy", from->call,
+        return tni_fail_null(TN_ERR_INVALID_ARGUMENT, "%s: %d is no tn_dlpack_copy", from->call,
                              (int)copy);
     if (from->flags & ~known)
-        return tni_fail_null(TN_UNSUPPORTED, "%s: flags %#llx, of which this library knows %#llx",
-                             from->call, (unsigned long long)from->flags,
-                             (unsigned long long)known);
+        return tni_fail_null(TN_ERR_UNSUPPORTED,
+                             "%s: flags %#llx, of which this library knows %#llx", from->call,
+                             (unsigned long long)from->flags, (unsigned long long)known);
     if (from->own)
         return take_own(from, copy);
     int32_t type = from->dl->device.device_type;
     if (type == kDLCPU || type == kDLCUDAHost || type == kDLROCMHost)
         return take_host(from, copy);
     return tni_fail_null(
-        TN_UNSUPPORTED,
+        TN_ERR_UNSUPPORTED,
         "%s: memory of a device of DLPack's type %d, which another library allocated; only"
         " the host's can be taken over: copy it there first",
         from->call, type);
@@ -357,10 +357,10 @@ static tn_tensor *take(const source *from, tn_dlpack_copy copy) {
 
 tn_tensor *tn_from_dlpack(DLManagedTensorVersioned *managed, tn_dlpack_copy copy) {
     if (!managed)
-        return tni_fail_null(TN_INVALID_ARGUMENT, "tn_from_dlpack: managed is NULL");
+        return tni_fail_null(TN_ERR_INVALID_ARGUMENT, "tn_from_dlpack: managed is NULL");
     if (managed->version.major != DLPACK_MAJOR_VERSION)
         return tni_fail_null(
-            TN_UNSUPPORTED,
+            TN_ERR_UNSUPPORTED,
             "tn_from_dlpack: DLPack %u.%u; this library reads %d.x: ask its producer for that"
             " (max_version), and call the deleter of this one",
             managed->version.major, managed->version.minor, DLPACK_MAJOR_VERSION);
@@ -372,7 +372,7 @@ tn_tensor *tn_from_dlpack(DLManagedTensorVersioned *managed, tn_dlpack_copy copy
 
 tn_tensor *tn_from_dlpack_legacy(DLManagedTensor *managed, tn_dlpack_copy copy) {
     if (!managed)
-        return tni_fail_null(TN_INVALID_ARGUMENT, "tn_from_dlpack_legacy: managed is NULL");
+        return tni_fail_null(TN_ERR_INVALID_ARGUMENT, "tn_from_dlpack_legacy: managed is NULL");
     bool own = managed->deleter == delete_legacy;
     return take(&(source){"tn_from_dlpack_legacy", &managed->dl_tensor, 0, managed, end_legacy,
                           own ? ((shared *)managed)->tensor : NULL},

@@ -10,7 +10,7 @@ static tn_status check_addresses(tni_device *d, const char *call) {
     if (status)
         return status;
     if (tn_validation_level() > 0)
-        return tni_fail(TN_UNSUPPORTED,
+        return tni_fail(TN_ERR_UNSUPPORTED,
                         "%s: TENON_VALIDATE knows the memory that plugins give out, and not a"
                         " program's own; copy it, or leave TENON_VALIDATE unset",
                         call);
@@ -23,7 +23,7 @@ static tn_status check_addresses(tni_device *d, const char *call) {
         tni_block_free(block);
     }
     return named ? TN_OK
-                 : tni_fail(TN_UNSUPPORTED,
+                 : tni_fail(TN_ERR_UNSUPPORTED,
                             "%s: %s cannot use the host's memory as its own; make the tensor on"
                             " cpu:0, or copy with tn_from_data",
                             call, d->name);
@@ -61,12 +61,12 @@ tn_tensor *tni_tensor_at(const char *call, void *data, tn_ints sizes, tn_ints st
     uintptr_t at = (uintptr_t)data;
     if (layout.numel && (!data || at % (uint64_t)tni_dtype_size(dtype)))
         return tni_fail_null(
-            TN_INVALID_ARGUMENT,
+            TN_ERR_INVALID_ARGUMENT,
             "%s: data is %p; it must be the address of the first element, a multiple of the"
             " %lld bytes of %s",
             call, data, (long long)tni_dtype_size(dtype), tn_dtype_name(dtype));
     if (layout.numel && (uint64_t)layout.bytes > UINTPTR_MAX - at)
-        return tni_fail_null(TN_INVALID_ARGUMENT,
+        return tni_fail_null(TN_ERR_INVALID_ARGUMENT,
                              "%s: %lld bytes from %p on leave the address space", call,
                              (long long)layout.bytes, data);
     held *h = NULL;

@@ -33,7 +33,7 @@ bool tni_check_sizes(const char *call, tn_ints sizes) {
     bool at_null = sizes.n > 0 && !sizes.data;
     if (sizes.n >= 0 && sizes.n <= TN_MAX_RANK && !at_null)
         return true;
-    tni_fail(TN_INVALID_ARGUMENT,
+    tni_fail(TN_ERR_INVALID_ARGUMENT,
              "%s: the shape has %lld sizes%s; give 0 to %d, for example TN_SHAPE(2, 3)", call,
              (long long)sizes.n, at_null ? " at NULL" : "", TN_MAX_RANK);
     return false;
@@ -44,7 +44,7 @@ bool tni_lay_out(const char *call, tn_ints sizes, tn_ints strides, tn_dtype dtyp
     if (!tni_check_sizes(call, sizes))
         return false;
     if (strides.n >= 0 && (strides.n != sizes.n || (strides.n > 0 && !strides.data))) {
-        tni_fail(TN_INVALID_ARGUMENT,
+        tni_fail(TN_ERR_INVALID_ARGUMENT,
                  "%s: %lld strides%s for %lld sizes; give one for each, or none at all"
                  " (tn_no_ints()) for row-major",
                  call, (long long)strides.n, strides.n > 0 && !strides.data ? " at NULL" : "",
@@ -52,7 +52,7 @@ bool tni_lay_out(const char *call, tn_ints sizes, tn_ints strides, tn_dtype dtyp
         return false;
     }
     if ((uint32_t)dtype >= TN_DTYPE_COUNT) {
-        tni_fail(TN_DTYPE, "%s: %d is no dtype", call, dtype);
+        tni_fail(TN_ERR_DTYPE, "%s: %d is no dtype", call, dtype);
         return false;
     }
     int32_t rank = out->rank = (int32_t)sizes.n;
@@ -68,7 +68,7 @@ bool tni_lay_out(const char *call, tn_ints sizes, tn_ints strides, tn_dtype dtyp
         char size_text[TNI_SHAPE_TEXT], stride_text[TNI_SHAPE_TEXT] = "row-major";
         if (strides.n >= 0)
             tni_shape_text(rank, strides.data, stride_text);
-        tni_fail(TN_SHAPE,
+        tni_fail(TN_ERR_SHAPE,
                  "%s: sizes %s, strides %s: they must not be negative, and what they reach must fit"
                  " in 63 bits",
                  call, tni_shape_text(rank, sizes.data, size_text), stride_text);
@@ -171,7 +171,7 @@ bool tni_partial_overlap(const tn_tensor *a, const tn_tensor *b) {
 int32_t tni_wrap_dim(int64_t dim, int32_t rank, const char *what) {
     int64_t n = rank ? rank : 1;
     if (TNI_UNLIKELY(dim < -n || dim >= n)) {
-        tni_fail(TN_SHAPE,
+        tni_fail(TN_ERR_SHAPE,
                  "%s: dimension %lld is out of range; for rank %d it goes from %lld to"
                  " %lld",
                  what, (long long)dim, rank, (long long)-n, (long long)n - 1);

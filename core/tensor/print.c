@@ -374,5 +374,5 @@ tn_status tn_print(tn_tensor *t) {
         return tn_error_status();
     bool written = printf("%s\n", s) >= 0 && fflush(stdout) == 0;
     tn_string_free(s);
-    return written ? TN_OK : tni_fail(TN_IO, "tn_print: standard output could not be written");
+    return written ? TN_OK : tni_fail(TN_ERR_IO, "tn_print: standard output could not be written");
 }

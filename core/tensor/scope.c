@@ -159,7 +159,7 @@ void tn_scope_close(tn_scope scope) {
 
 tn_status tn_set_results_owned(bool on) {
     if (marks.n > 0 || tni_scopes.n > 0)
-        return tni_fail(TN_STATE,
+        return tni_fail(TN_ERR_STATE,
                         "tn_set_results_owned: %s, and the scopes of this thread hold %llu tensors;"
                         " close them first (tn_scope_close(0))",
                         marks.n > 0 ? "a scope is open" : "no scope is open",

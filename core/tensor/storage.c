@@ -20,9 +20,9 @@ tn_device tn_storage_device(const tn_storage *storage) {
 
 void *tn_storage_address(tn_storage *storage) {
     if (!storage)
-        tni_fail(TN_INVALID_ARGUMENT, "tn_storage_address: the storage is NULL");
+        tni_fail(TN_ERR_INVALID_ARGUMENT, "tn_storage_address: the storage is NULL");
     else if (storage->bytes && !storage->host)
-        tni_fail(TN_UNSUPPORTED, "tn_storage_address: the host cannot reach memory of %s",
+        tni_fail(TN_ERR_UNSUPPORTED, "tn_storage_address: the host cannot reach memory of %s",
                  tni_storage_device(storage)->name);
     return storage && storage->bytes ? storage->host : NULL;
 }
@@ -31,7 +31,7 @@ tn_tensor *tn_from_storage(tn_storage *storage, tn_ints sizes, tn_ints strides, 
                            tn_dtype dtype) {
     tni_layout layout;
     if (!storage)
-        return tni_fail_null(TN_INVALID_ARGUMENT, "tn_from_storage: the storage is NULL");
+        return tni_fail_null(TN_ERR_INVALID_ARGUMENT, "tn_from_storage: the storage is NULL");
     if (!tni_lay_out("tn_from_storage", sizes, strides, dtype, &layout))
         return NULL;
     char size_text[TNI_SHAPE_TEXT], stride_text[TNI_SHAPE_TEXT];
@@ -39,7 +39,7 @@ tn_tensor *tn_from_storage(tn_storage *storage, tn_ints sizes, tn_ints strides, 
     if (offset < 0 || !tni_mul_i64(offset, item, &start) ||
         !tni_add_i64(start, layout.bytes, &end) || (layout.numel && (uint64_t)end > storage->bytes))
         return tni_fail_null(
-            TN_SHAPE,
+            TN_ERR_SHAPE,
             "tn_from_storage: sizes %s, strides %s, offset %lld of %s do not lie in a storage"
             " of %llu bytes",
             tni_shape_text(layout.rank, sizes.data, size_text),
@@ -48,7 +48,7 @@ tn_tensor *tn_from_storage(tn_storage *storage, tn_ints sizes, tn_ints strides, 
     /* Only a program's own memory can be; what the allocator gives out suits every dtype. */
     if (layout.numel && (uintptr_t)storage->host % (uint64_t)item)
         return tni_fail_null(
-            TN_INVALID_ARGUMENT,
+            TN_ERR_INVALID_ARGUMENT,
             "tn_from_storage: the storage begins at %p, which is no multiple of the %lld bytes"
             " of %s",
             storage->host, (long long)item, tn_dtype_name(dtype));

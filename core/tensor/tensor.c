@@ -111,25 +111,26 @@ static __attribute__((noinline, cold)) tn_tensor *refuse(tni_device *device, tn_
                                                          int32_t rank, const int64_t *sizes) {
     char text[TNI_SHAPE_TEXT];
     if (rank < 0 || rank > TN_MAX_RANK)
-        return tni_fail_null(TN_SHAPE, "a tensor of rank %d on %s: ranks go from 0 to %d", rank,
+        return tni_fail_null(TN_ERR_SHAPE, "a tensor of rank %d on %s: ranks go from 0 to %d", rank,
                              device->name, TN_MAX_RANK);
     tni_shape_text(rank, sizes, text);
     if (dtype < 0 || dtype >= TN_DTYPE_COUNT)
-        return tni_fail_null(TN_DTYPE, "a tensor %s on %s: %d is no dtype", text, device->name,
+        return tni_fail_null(TN_ERR_DTYPE, "a tensor %s on %s: %d is no dtype", text, device->name,
                              dtype);
     if (!(device->dtypes & TN_DTYPE_BIT(dtype)))
         return tni_fail_null(
-            TN_DTYPE,
+            TN_ERR_DTYPE,
             "a tensor %s: device %s cannot store %s; use another dtype, or another device", text,
             device->name, tn_dtype_name(dtype));
     for (int32_t i = 0; i < rank; i++) {
         if (sizes[i] < 0)
-            return tni_fail_null(TN_SHAPE,
+            return tni_fail_null(TN_ERR_SHAPE,
                                  "a tensor %s of %s: size %lld of dimension %d is negative", text,
                                  tn_dtype_name(dtype), (long long)sizes[i], i);
     }
-    return tni_fail_null(TN_SHAPE, "a tensor %s of %s: its size in bytes is more than 63 bits hold",
-                         text, tn_dtype_name(dtype));
+    return tni_fail_null(TN_ERR_SHAPE,
+                         "a tensor %s of %s: its size in bytes is more than 63 bits hold", text,
+                         tn_dtype_name(dtype));
 }
 
 /* Gives back a slot in which nothing lives yet. Out of line, which keeps registers free on the path
@@ -245,7 +246,8 @@ tn_tensor *tni_tensor_new_strided(tni_device *device, tn_dtype dtype, int32_t ra
     for (int32_t i = 0; i < rank; i++) {
         if (strides[i] < 0) {
             char text[TNI_SHAPE_TEXT];
-            return tni_fail_null(TN_SHAPE, "a tensor with strides %s: strides are never negative",
+            return tni_fail_null(TN_ERR_SHAPE,
+                                 "a tensor with strides %s: strides are never negative",
                                  tni_shape_text(rank, strides, text));
         }
     }
@@ -267,24 +269,24 @@ static __attribute__((noinline, cold)) tn_tensor *refuse_view(const tn_tensor *b
                                                               const int64_t *strides,
                                                               int64_t offset) {
     if (rank < 0 || rank > TN_MAX_RANK)
-        return tni_fail_null(TN_SHAPE, "tn_as_strided: rank %d; ranks go from 0 to %d", rank,
+        return tni_fail_null(TN_ERR_SHAPE, "tn_as_strided: rank %d; ranks go from 0 to %d", rank,
                              TN_MAX_RANK);
     char size_text[TNI_SHAPE_TEXT], stride_text[TNI_SHAPE_TEXT];
     tni_shape_text(rank, sizes, size_text);
     tni_shape_text(rank, strides, stride_text);
     int64_t numel, extent, bytes;
     if (offset < 0) {
-        tni_fail(TN_SHAPE, "tn_as_strided: offset %lld is negative", (long long)offset);
+        tni_fail(TN_ERR_SHAPE, "tn_as_strided: offset %lld is negative", (long long)offset);
     } else if (!tni_reach(rank, sizes, strides, &numel, &extent) ||
                !tni_add_i64(extent, offset, &extent) ||
                !tni_mul_i64(extent, tni_dtype_size(base->view.dtype), &bytes)) {
-        tni_fail(TN_SHAPE,
+        tni_fail(TN_ERR_SHAPE,
                  "tn_as_strided: sizes %s, strides %s: sizes and strides must not be negative, and"
                  " what they reach must fit in 63 bits",
                  size_text, stride_text);
     } else {
         tni_fail(
-            TN_SHAPE,
+            TN_ERR_SHAPE,
             "tn_as_strided: sizes %s, strides %s, offset %lld of %s need %lld bytes, storage has"
             " %llu",
             size_text, stride_text, (long long)offset, tn_dtype_name(base->view.dtype),
@@ -397,7 +399,7 @@ tn_tensor *tni_tensor_foreign(tni_device *device, tn_dtype dtype, int32_t rank,
         !tni_mul_i64(extent, tni_dtype_size(dtype), &needed) || (uint64_t)needed > bytes) {
         char size_text[TNI_SHAPE_TEXT], stride_text[TNI_SHAPE_TEXT];
         return tni_fail_null(
-            TN_SHAPE,
+            TN_ERR_SHAPE,
             "foreign memory of %llu bytes: sizes %s with strides %s of %s do not fit in it",
             (unsigned long long)bytes, tni_shape_text(rank, sizes, size_text),
             tni_shape_text(rank, strides, stride_text), tn_dtype_name(dtype));

@@ -122,7 +122,7 @@ uint64_t tn_validation_count(void) {
 
 tn_status tn_validation_get(uint64_t i, tn_validation_finding *out) {
     if (!out)
-        return tni_fail(TN_INVALID_ARGUMENT, "tn_validation_get: out is NULL");
+        return tni_fail(TN_ERR_INVALID_ARGUMENT, "tn_validation_get: out is NULL");
     pthread_mutex_lock(&lock);
     uint64_t n = n_findings;
     const finding *f = first;
@@ -139,7 +139,7 @@ tn_status tn_validation_get(uint64_t i, tn_validation_finding *out) {
                                          .text = f->text};
     pthread_mutex_unlock(&lock);
     if (!f)
-        return tni_fail(TN_INDEX_OUT_OF_RANGE,
+        return tni_fail(TN_ERR_INDEX_OUT_OF_RANGE,
                         "tn_validation_get: there is no finding %" PRIu64 ", but %" PRIu64
                         "; ask tn_validation_count first",
                         i, n);

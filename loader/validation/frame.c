@@ -33,7 +33,7 @@ static void check_failure(const tni_frame *f, tn_status status, uint32_t may) {
                         "answered TN_NOT_READY, which only a query may");
         return;
     }
-    if (status == TN_UNSUPPORTED && (may & TNI_MAY_DECLINE))
+    if (status == TN_ERR_UNSUPPORTED && (may & TNI_MAY_DECLINE))
         return;
     if (!f->failed)
         tni_finding(f->watch, TNP_FAIL_MESSAGE, f->slot, f->op,
@@ -43,7 +43,7 @@ static void check_failure(const tni_frame *f, tn_status status, uint32_t may) {
         tni_finding(f->watch, TNP_FAIL_MESSAGE, f->slot, f->op,
                     "failed with %s, but told host->fail %s", tn_status_name(status),
                     tn_status_name(f->status));
-    if (f->dry && status != TN_OUT_OF_MEMORY)
+    if (f->dry && status != TN_ERR_OUT_OF_MEMORY)
         tni_finding(f->watch, TNP_HOST_ALLOC_FAILURE, f->slot, f->op,
                     "host->alloc had no memory, and the call failed with %s; it must be"
                     " OUT_OF_MEMORY",
@@ -61,7 +61,7 @@ tn_status tni_answer(tni_frame *f, tn_status status, uint32_t may) {
 }
 
 tn_status tni_watch_refuse(const char *what) {
-    return tni_error_plugin(TN_STATE, what);
+    return tni_error_plugin(TN_ERR_STATE, what);
 }
 
 bool tni_expect_started(tni_watch *w, const char *slot) {

@@ -73,7 +73,7 @@ typedef struct tni_record {
     bool lost;
     bool host_memory;
     uint64_t alignment, max_allocation, dtypes;
-    tn_pstream *guard_stream; /* the layer's own, for guard zones; NULL without */
+    tn_stream_impl *guard_stream; /* the layer's own, for guard zones; NULL without */
     /* streams */
     uint64_t queued, done; /* pieces of work */
     /* events */
@@ -128,7 +128,7 @@ struct tni_watch {
     _Atomic int state; /* tni_watch_state */
     _Atomic uint32_t one_thread;
     _Atomic uint64_t caller; /* the thread that called kernels first; TNI_MANY_CALLERS */
-    _Atomic(tn_pself *) self;
+    _Atomic(tn_instance *) self;
     uint32_t n_devices;
 
     pthread_mutex_t lock; /* guards what follows */
@@ -183,7 +183,10 @@ void tni_leave(tni_frame *frame);
 tni_frame *tni_frame_top(void);
 
 /* What answers a slot may give beyond TN_OK and failures with a message. */
-enum { TNI_MAY_WAIT = 1 /* TN_NOT_READY */, TNI_MAY_DECLINE = 2 /* TN_UNSUPPORTED, silently */ };
+enum {
+    TNI_MAY_WAIT = 1 /* TN_NOT_READY */,
+    TNI_MAY_DECLINE = 2 /* TN_ERR_UNSUPPORTED, silently */
+};
 
 /* Leaves, checks the answer, and returns it. */
 tn_status tni_answer(tni_frame *frame, tn_status status, uint32_t may);
@@ -213,14 +216,14 @@ void tni_record_each(tni_watch *watch, bool (*fn)(tni_watch *watch, tni_record *
 
 /* Takes the lock, looks up, and copies out without the clock; false, and reported as Tenon's doing,
  * when there is no such thing (any more), or it is of another device (NULL: any). */
-bool tni_live_device(tni_watch *watch, const char *slot, const char *op, tn_pdevice *device,
+bool tni_live_device(tni_watch *watch, const char *slot, const char *op, tn_device_impl *device,
                      tni_record *out);
-bool tni_live_stream(tni_watch *watch, const char *slot, const char *op, tn_pdevice *device,
-                     tn_pstream *stream, tni_record *out);
-bool tni_live_event(tni_watch *watch, const char *slot, tn_pevent *event, tni_record *out);
+bool tni_live_stream(tni_watch *watch, const char *slot, const char *op, tn_device_impl *device,
+                     tn_stream_impl *stream, tni_record *out);
+bool tni_live_event(tni_watch *watch, const char *slot, tn_event_impl *event, tni_record *out);
 
 /* A call to the device answered `status`, having begun when the device was `was_lost`. */
-void tni_note_loss(tni_watch *watch, tn_pdevice *device, bool was_lost, tn_status status,
+void tni_note_loss(tni_watch *watch, tn_device_impl *device, bool was_lost, tn_status status,
                    const char *slot, const char *op);
 
 /* ---- order: under the watch's lock ------------------------------------------------------- */
@@ -231,7 +234,7 @@ void tni_clock_add(tni_watch *watch, tni_clock *clock, uint64_t stream, uint64_t
 void tni_clock_merge(tni_watch *watch, tni_clock *clock, const tni_clock *from);
 
 /* One more piece of work on the stream, which uses `memory` (NULL: none). */
-void tni_note_work(tni_watch *watch, tn_pstream *stream, tni_record *memory);
+void tni_note_work(tni_watch *watch, tn_stream_impl *stream, tni_record *memory);
 /* The present end of the stream, with all it waits for, into an empty clock. */
 void tni_mark_stream(tni_watch *watch, const tni_record *stream, tni_clock *out);
 /* All that the clock names is done. */
@@ -280,6 +283,6 @@ void tni_process_settle(tni_watch *watch);
 #include "loader/validation/slots.h"
 
 /* The guard zones that are left of a device that is closed, and the stream for them. */
-void tni_guards_finish(tni_watch *w, tn_pdevice *device);
+void tni_guards_finish(tni_watch *w, tn_device_impl *device);
 
 #endif

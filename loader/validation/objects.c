@@ -99,26 +99,26 @@ static bool check(tni_watch *w, const char *slot, const char *op, tni_record_kin
     return v == FOUND;
 }
 
-bool tni_live_device(tni_watch *w, const char *slot, const char *op, tn_pdevice *device,
+bool tni_live_device(tni_watch *w, const char *slot, const char *op, tn_device_impl *device,
                      tni_record *out) {
     return check(w, slot, op, TNI_RECORD_DEVICE, device, NULL, out);
 }
 
-bool tni_live_stream(tni_watch *w, const char *slot, const char *op, tn_pdevice *device,
-                     tn_pstream *stream, tni_record *out) {
+bool tni_live_stream(tni_watch *w, const char *slot, const char *op, tn_device_impl *device,
+                     tn_stream_impl *stream, tni_record *out) {
     return check(w, slot, op, TNI_RECORD_STREAM, stream, device, out);
 }
 
-bool tni_live_event(tni_watch *w, const char *slot, tn_pevent *event, tni_record *out) {
+bool tni_live_event(tni_watch *w, const char *slot, tn_event_impl *event, tni_record *out) {
     return check(w, slot, "", TNI_RECORD_EVENT, event, NULL, out);
 }
 
-void tni_note_loss(tni_watch *w, tn_pdevice *device, bool was_lost, tn_status status,
+void tni_note_loss(tni_watch *w, tn_device_impl *device, bool was_lost, tn_status status,
                    const char *slot, const char *op) {
-    if (was_lost && status != TN_DEVICE_LOST)
+    if (was_lost && status != TN_ERR_DEVICE_LOST)
         tni_finding(w, TNP_DEVICE_LOST_FAILS, slot, op,
                     "answered %d on a device that it had called lost before", status);
-    if (was_lost || status != TN_DEVICE_LOST)
+    if (was_lost || status != TN_ERR_DEVICE_LOST)
         return;
     pthread_mutex_lock(&w->lock);
     tni_record *r = tni_record_find(w, TNI_RECORD_DEVICE, (uintptr_t)device);

@@ -288,8 +288,9 @@ static tni_watched_kernel *kernel_of(const tn_call *call) {
 static void judge_refusal(const tni_watched_kernel *k, const tn_call *copy) {
     if (k->real.supports && k->real.supports(copy) != TN_OK)
         return;
-    tni_finding(k->watch, TNP_SUPPORTED_RUNS, "kernel->run", k->real.op,
-                "answered TN_UNSUPPORTED to a call that dtypes, flags and supports let through");
+    tni_finding(
+        k->watch, TNP_SUPPORTED_RUNS, "kernel->run", k->real.op,
+        "answered TN_ERR_UNSUPPORTED to a call that dtypes, flags and supports let through");
 }
 
 static tn_status run_at_level_2(const tni_watched_kernel *k, const tn_call *call, tni_frame *f,
@@ -335,7 +336,7 @@ tn_status tni_watched_run(const tn_call *call) {
         tni_enter(&f, w, slot, op);
         status = tni_answer(&f, k->real.run(&copy), 0);
     }
-    if (status == TN_UNSUPPORTED && !views.wrong)
+    if (status == TN_ERR_UNSUPPORTED && !views.wrong)
         judge_refusal(k, &copy);
     tni_note_loss(w, call->device, d.lost, status, slot, op);
     return status;
@@ -358,9 +359,9 @@ tn_status tni_watched_kernel_supports(const tn_call *call) {
     if (status != again)
         tni_finding(w, TNP_SUPPORTS_ANSWER, slot, op,
                     "answered %d and then %d to the same question", status, again);
-    if (status != TN_OK && status != TN_UNSUPPORTED)
+    if (status != TN_OK && status != TN_ERR_UNSUPPORTED)
         tni_finding(w, TNP_SUPPORTS_ANSWER, slot, op,
-                    "answered %s; only TN_OK and TN_UNSUPPORTED are answers",
+                    "answered %s; only TN_OK and TN_ERR_UNSUPPORTED are answers",
                     tn_status_name(status));
     return status;
 }

@@ -15,13 +15,13 @@ enum { GUARD_BYTE = 0xa5 };
 
 /* The stream that carries guards on this device; NULL on one without streams, or when none could be
  * had (`*out_ok` is then false). */
-static tn_pstream *guard_stream(tni_watch *w, tn_pdevice *device, bool *out_ok) {
+static tn_stream_impl *guard_stream(tni_watch *w, tn_device_impl *device, bool *out_ok) {
     *out_ok = true;
     if (!w->real.devices.streams)
         return NULL;
     pthread_mutex_lock(&w->lock);
     tni_record *d = tni_record_find(w, TNI_RECORD_DEVICE, (uintptr_t)device);
-    tn_pstream *stream = d ? d->guard_stream : NULL;
+    tn_stream_impl *stream = d ? d->guard_stream : NULL;
     pthread_mutex_unlock(&w->lock);
     if (stream)
         return stream;
@@ -29,7 +29,7 @@ static tn_pstream *guard_stream(tni_watch *w, tn_pdevice *device, bool *out_ok) 
         return *out_ok = false, NULL;
     pthread_mutex_lock(&w->lock);
     d = tni_record_find(w, TNI_RECORD_DEVICE, (uintptr_t)device);
-    tn_pstream *other = d ? d->guard_stream : NULL;
+    tn_stream_impl *other = d ? d->guard_stream : NULL;
     if (d && !other)
         d->guard_stream = stream;
     pthread_mutex_unlock(&w->lock);
@@ -39,27 +39,29 @@ static tn_pstream *guard_stream(tni_watch *w, tn_pdevice *device, bool *out_ok) 
     return other;
 }
 
-static bool guard_set(tni_watch *w, tn_pdevice *device, tn_memory memory, uint64_t bytes,
+static bool guard_set(tni_watch *w, tn_device_impl *device, tn_memory memory, uint64_t bytes,
                       char *host) {
     if (host) {
         memset(host + bytes, GUARD_BYTE, TNI_GUARD_BYTES);
         return true;
     }
     bool ok;
-    tn_pstream *stream = guard_stream(w, device, &ok);
+    tn_stream_impl *stream = guard_stream(w, device, &ok);
     if (!ok || w->real.memory.fill(device, stream, memory, bytes, GUARD_BYTE, TNI_GUARD_BYTES))
         return false;
     return !stream || w->real.streams.synchronize(stream) == TN_OK;
 }
 
-static void guard_check(tni_watch *w, tn_pdevice *device, const tni_record *m, const char *slot) {
+static void guard_check(tni_watch *w, tn_device_impl *device, const tni_record *m,
+                        const char *slot) {
     unsigned char bytes[TNI_GUARD_BYTES];
     if (m->host) {
         memcpy(bytes, m->host + m->bytes, sizeof bytes);
     } else {
         bool ok;
-        tn_pstream *stream = guard_stream(w, device, &ok);
-        if (!ok || w->real.memory.read(device, stream, bytes, m->key, m->bytes, sizeof bytes))
+        tn_stream_impl *stream = guard_stream(w, device, &ok);
+        if (!ok ||
+            w->real.memory.copy_to_host(device, stream, bytes, m->key, m->bytes, sizeof bytes))
             return;
     }
     for (uint64_t i = 0; i < sizeof bytes; i++) {
@@ -73,10 +75,10 @@ static void guard_check(tni_watch *w, tn_pdevice *device, const tni_record *m, c
     }
 }
 
-void tni_guards_finish(tni_watch *w, tn_pdevice *device) {
+void tni_guards_finish(tni_watch *w, tn_device_impl *device) {
     pthread_mutex_lock(&w->lock);
     tni_record *d = tni_record_find(w, TNI_RECORD_DEVICE, (uintptr_t)device);
-    tn_pstream *stream = d ? d->guard_stream : NULL;
+    tn_stream_impl *stream = d ? d->guard_stream : NULL;
     if (d)
         d->guard_stream = NULL;
     pthread_mutex_unlock(&w->lock);
@@ -119,11 +121,11 @@ static void judge_alloc(tni_watch *w, const tni_record *d, int32_t space, const 
     if (!o->host && space == TN_SPACE_PINNED)
         tni_finding(w, TNP_ALLOC_HOST_POINTER, slot, "", "pinned memory without a host pointer");
     if (!o->host && space == TN_SPACE_DEVICE && d->host_memory)
-        tni_finding(w, TNP_PROPERTY_HOST_MEMORY, slot, "",
-                    "memory without a host pointer on a device with TN_PROP_HOST_MEMORY");
+        tni_finding(w, TNP_PROPERTY_UNIFIED_MEMORY, slot, "",
+                    "memory without a host pointer on a device with TN_PROP_UNIFIED_MEMORY");
 }
 
-static tn_status keep(tni_watch *w, tn_pdevice *device, const tni_record *d, int32_t space,
+static tn_status keep(tni_watch *w, tn_device_impl *device, const tni_record *d, int32_t space,
                       uint64_t bytes, bool guarded, tn_memory memory, void *host) {
     overlap o = {.host = host, .bytes = bytes};
     pthread_mutex_lock(&w->lock);
@@ -141,11 +143,11 @@ static tn_status keep(tni_watch *w, tn_pdevice *device, const tni_record *d, int
     judge_alloc(w, d, space, twin, &o, memory);
     if (r)
         return TN_OK;
-    w->real.memory.free(device, space, memory);
-    return tni_error_plugin(TN_OUT_OF_MEMORY, "no host memory to check an allocation");
+    w->real.memory.dealloc(device, space, memory);
+    return tni_error_plugin(TN_ERR_OUT_OF_MEMORY, "no host memory to check an allocation");
 }
 
-tn_status tni_watched_alloc(tni_watch *w, tn_pdevice *device, int32_t space, uint64_t bytes,
+tn_status tni_watched_alloc(tni_watch *w, tn_device_impl *device, int32_t space, uint64_t bytes,
                             tn_memory *out_memory, void **out_host) {
     tni_frame f;
     tni_record d;
@@ -186,10 +188,10 @@ tn_status tni_watched_alloc(tni_watch *w, tn_pdevice *device, int32_t space, uin
     return status;
 }
 
-void tni_watched_free(tni_watch *w, tn_pdevice *device, int32_t space, tn_memory memory) {
+void tni_watched_dealloc(tni_watch *w, tn_device_impl *device, int32_t space, tn_memory memory) {
     tni_frame f;
     tni_record d, m = {0}, pending = {0};
-    const char *slot = "memory->free";
+    const char *slot = "memory->dealloc";
     if (!tni_live_device(w, slot, "", device, &d))
         return;
     pthread_mutex_lock(&w->lock);
@@ -220,11 +222,11 @@ void tni_watched_free(tni_watch *w, tn_pdevice *device, int32_t space, tn_memory
     if (m.guarded && !d.lost)
         guard_check(w, device, &m, slot);
     tni_enter(&f, w, slot, NULL);
-    w->real.memory.free(device, space, memory);
+    w->real.memory.dealloc(device, space, memory);
     tni_leave(&f);
 }
 
-tn_status tni_watched_info(tni_watch *w, tn_pdevice *device, tn_memory_info *out) {
+tn_status tni_watched_info(tni_watch *w, tn_device_impl *device, tn_memory_info *out) {
     tni_frame f;
     tni_record d;
     const char *slot = "memory->info";
@@ -246,8 +248,8 @@ tn_status tni_watched_info(tni_watch *w, tn_pdevice *device, tn_memory_info *out
 /* ---- transfers --------------------------------------------------------------------------- */
 
 /* The device and the stream of a transfer. */
-static bool check_place(tni_watch *w, const char *slot, tn_pdevice *device, tn_pstream *stream,
-                        tni_record *out_device) {
+static bool check_place(tni_watch *w, const char *slot, tn_device_impl *device,
+                        tn_stream_impl *stream, tni_record *out_device) {
     tni_record s;
     if (!tni_live_device(w, slot, "", device, out_device))
         return false;
@@ -259,7 +261,7 @@ static bool check_place(tni_watch *w, const char *slot, tn_pdevice *device, tn_p
 }
 
 /* A range of an allocation. */
-static bool check_range(tni_watch *w, const char *slot, tn_pdevice *device, tn_memory memory,
+static bool check_range(tni_watch *w, const char *slot, tn_device_impl *device, tn_memory memory,
                         uint64_t offset, uint64_t bytes) {
     pthread_mutex_lock(&w->lock);
     const tni_record *m = tni_memory_of(w, device, memory);
@@ -298,7 +300,7 @@ static bool is_pinned_there(tni_watch *w, tni_record *r, void *user) {
 
 /* Work on the stream that uses this memory, and the pinned memory at `host` if there is such. True
  * when there is. */
-static bool note_use(tni_watch *w, tn_pdevice *device, tn_pstream *stream, tn_memory memory,
+static bool note_use(tni_watch *w, tn_device_impl *device, tn_stream_impl *stream, tn_memory memory,
                      const void *host) {
     address a = {.host = host};
     pthread_mutex_lock(&w->lock);
@@ -311,24 +313,26 @@ static bool note_use(tni_watch *w, tn_pdevice *device, tn_pstream *stream, tn_me
     return a.found != NULL;
 }
 
-tn_status tni_watched_write(tni_watch *w, tn_pdevice *device, tn_pstream *stream, tn_memory dst,
-                            uint64_t dst_offset, const void *src, uint64_t bytes) {
+tn_status tni_watched_copy_from_host(tni_watch *w, tn_device_impl *device, tn_stream_impl *stream,
+                                     tn_memory dst, uint64_t dst_offset, const void *src,
+                                     uint64_t bytes) {
     tni_frame f;
     tni_record d;
-    const char *slot = "memory->write";
+    const char *slot = "memory->copy_from_host";
     if (!check_place(w, slot, device, stream, &d) ||
         !check_range(w, slot, device, dst, dst_offset, bytes))
-        return tni_watch_refuse("memory->write: device, stream, memory or range is not there");
+        return tni_watch_refuse(
+            "memory->copy_from_host: device, stream, memory or range is not there");
     note_use(w, device, stream, dst, src);
     tni_enter(&f, w, slot, NULL);
-    tn_status status =
-        tni_answer(&f, w->real.memory.write(device, stream, dst, dst_offset, src, bytes), 0);
+    tn_status status = tni_answer(
+        &f, w->real.memory.copy_from_host(device, stream, dst, dst_offset, src, bytes), 0);
     tni_note_loss(w, device, d.lost, status, slot, "");
     return status;
 }
 
 /* A read into pageable memory has waited for all that was queued before. */
-static void stream_passed(tni_watch *w, tn_pstream *stream, tni_clock *clock, bool passed) {
+static void stream_passed(tni_watch *w, tn_stream_impl *stream, tni_clock *clock, bool passed) {
     pthread_mutex_lock(&w->lock);
     if (passed)
         tni_clock_passed(w, clock);
@@ -336,14 +340,15 @@ static void stream_passed(tni_watch *w, tn_pstream *stream, tni_clock *clock, bo
     pthread_mutex_unlock(&w->lock);
 }
 
-tn_status tni_watched_read(tni_watch *w, tn_pdevice *device, tn_pstream *stream, void *dst,
-                           tn_memory src, uint64_t src_offset, uint64_t bytes) {
+tn_status tni_watched_copy_to_host(tni_watch *w, tn_device_impl *device, tn_stream_impl *stream,
+                                   void *dst, tn_memory src, uint64_t src_offset, uint64_t bytes) {
     tni_frame f;
     tni_record d;
-    const char *slot = "memory->read";
+    const char *slot = "memory->copy_to_host";
     if (!check_place(w, slot, device, stream, &d) ||
         !check_range(w, slot, device, src, src_offset, bytes))
-        return tni_watch_refuse("memory->read: device, stream, memory or range is not there");
+        return tni_watch_refuse(
+            "memory->copy_to_host: device, stream, memory or range is not there");
     bool pinned = note_use(w, device, stream, src, dst);
     tni_clock clock = {0};
     pthread_mutex_lock(&w->lock);
@@ -353,14 +358,14 @@ tn_status tni_watched_read(tni_watch *w, tn_pdevice *device, tn_pstream *stream,
     pthread_mutex_unlock(&w->lock);
     tni_enter(&f, w, slot, NULL);
     tn_status status =
-        tni_answer(&f, w->real.memory.read(device, stream, dst, src, src_offset, bytes), 0);
+        tni_answer(&f, w->real.memory.copy_to_host(device, stream, dst, src, src_offset, bytes), 0);
     stream_passed(w, stream, &clock, status == TN_OK && !pinned && bytes > 0);
     tni_note_loss(w, device, d.lost, status, slot, "");
     return status;
 }
 
-tn_status tni_watched_copy(tni_watch *w, tn_pdevice *device, tn_pstream *stream, tn_memory dst,
-                           uint64_t dst_offset, tn_memory src, uint64_t src_offset,
+tn_status tni_watched_copy(tni_watch *w, tn_device_impl *device, tn_stream_impl *stream,
+                           tn_memory dst, uint64_t dst_offset, tn_memory src, uint64_t src_offset,
                            uint64_t bytes) {
     tni_frame f;
     tni_record d;
@@ -383,9 +388,9 @@ tn_status tni_watched_copy(tni_watch *w, tn_pdevice *device, tn_pstream *stream,
     return status;
 }
 
-tn_status tni_watched_copy_peer(tni_watch *w, tn_pdevice *device, tn_pstream *stream, tn_memory dst,
-                                uint64_t dst_offset, tn_pdevice *src_device, tn_memory src,
-                                uint64_t src_offset, uint64_t bytes) {
+tn_status tni_watched_copy_peer(tni_watch *w, tn_device_impl *device, tn_stream_impl *stream,
+                                tn_memory dst, uint64_t dst_offset, tn_device_impl *src_device,
+                                tn_memory src, uint64_t src_offset, uint64_t bytes) {
     tni_frame f;
     tni_record d, other;
     const char *slot = "memory->copy_peer";
@@ -402,13 +407,13 @@ tn_status tni_watched_copy_peer(tni_watch *w, tn_pdevice *device, tn_pstream *st
                                   w->real.memory.copy_peer(device, stream, dst, dst_offset,
                                                            src_device, src, src_offset, bytes),
                                   TNI_MAY_DECLINE);
-    if (status != TN_UNSUPPORTED)
+    if (status != TN_ERR_UNSUPPORTED)
         tni_note_loss(w, device, d.lost, status, slot, "");
     return status;
 }
 
-tn_status tni_watched_fill(tni_watch *w, tn_pdevice *device, tn_pstream *stream, tn_memory dst,
-                           uint64_t dst_offset, uint32_t value, uint64_t bytes) {
+tn_status tni_watched_fill(tni_watch *w, tn_device_impl *device, tn_stream_impl *stream,
+                           tn_memory dst, uint64_t dst_offset, uint32_t value, uint64_t bytes) {
     tni_frame f;
     tni_record d;
     const char *slot = "memory->fill";

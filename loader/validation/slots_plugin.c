@@ -50,7 +50,7 @@ static void probe_extension(tni_watch *w) {
                     "answered an id that it cannot know, 'tenon.unknown/1', with a table");
 }
 
-tn_status tni_watched_init(tni_watch *w, const tn_host *host, const char *path, tn_pself **out) {
+tn_status tni_watched_init(tni_watch *w, const tn_host *host, const char *path, tn_instance **out) {
     tni_frame f;
     tni_process_before process;
     if (atomic_load(&w->state) != TNI_WATCH_LOADED)
@@ -85,7 +85,7 @@ static bool not_a_block(tni_watch *w, tni_record *r, void *user) {
     return true;
 }
 
-void tni_watched_shutdown(tni_watch *w, tn_pself *self) {
+void tni_watched_shutdown(tni_watch *w, tn_instance *self) {
     tni_frame f;
     if (!tni_expect_started(w, "shutdown"))
         return;
@@ -115,7 +115,7 @@ void tni_watched_shutdown(tni_watch *w, tn_pself *self) {
     tni_process_settle(w);
 }
 
-const void *tni_watched_extension(tni_watch *w, tn_pself *self, const char *id) {
+const void *tni_watched_extension(tni_watch *w, tn_instance *self, const char *id) {
     tni_frame f;
     if (!tni_expect_started(w, "extension"))
         return NULL;
@@ -127,7 +127,7 @@ const void *tni_watched_extension(tni_watch *w, tn_pself *self, const char *id) 
 
 /* ---- devices ----------------------------------------------------------------------------- */
 
-tn_status tni_watched_count(tni_watch *w, tn_pself *self, uint32_t *out) {
+tn_status tni_watched_count(tni_watch *w, tn_instance *self, uint32_t *out) {
     tni_frame f;
     tni_process_before process;
     const char *slot = "devices->count";
@@ -152,11 +152,11 @@ static int64_t integer_of(tni_watch *w, uint32_t index, int32_t property, int64_
                                                                                       : fallback;
 }
 
-static bool note_device(tni_watch *w, uint32_t index, tn_pdevice *device) {
+static bool note_device(tni_watch *w, uint32_t index, tn_device_impl *device) {
     uint64_t alignment = (uint64_t)integer_of(w, index, TN_PROP_ALIGNMENT, 64);
     uint64_t max_allocation = (uint64_t)integer_of(w, index, TN_PROP_MAX_ALLOCATION, 0);
     uint64_t dtypes = (uint64_t)integer_of(w, index, TN_PROP_DTYPES, TN_DTYPES_ALL);
-    bool host_memory = integer_of(w, index, TN_PROP_HOST_MEMORY, 0) != 0;
+    bool host_memory = integer_of(w, index, TN_PROP_UNIFIED_MEMORY, 0) != 0;
     pthread_mutex_lock(&w->lock);
     tni_record *twin = tni_record_find(w, TNI_RECORD_DEVICE, (uintptr_t)device);
     uint32_t twin_index = twin ? twin->index : 0;
@@ -176,7 +176,7 @@ static bool note_device(tni_watch *w, uint32_t index, tn_pdevice *device) {
     return r != NULL;
 }
 
-tn_status tni_watched_open(tni_watch *w, tn_pself *self, uint32_t index, tn_pdevice **out) {
+tn_status tni_watched_open(tni_watch *w, tn_instance *self, uint32_t index, tn_device_impl **out) {
     tni_frame f;
     tni_process_before process;
     const char *slot = "devices->open";
@@ -195,13 +195,13 @@ tn_status tni_watched_open(tni_watch *w, tn_pself *self, uint32_t index, tn_pdev
         return status;
     if (!*out) {
         tni_finding(w, TNP_OPEN_DEVICE, slot, "", "succeeded with *out_device NULL");
-        return tni_error_plugin(TN_INTERNAL, "devices->open succeeded without a device");
+        return tni_error_plugin(TN_ERR_INTERNAL, "devices->open succeeded without a device");
     }
     if (note_device(w, index, *out))
         return TN_OK;
     w->real.devices.close(*out);
     *out = NULL;
-    return tni_error_plugin(TN_OUT_OF_MEMORY, "no host memory to check a device");
+    return tni_error_plugin(TN_ERR_OUT_OF_MEMORY, "no host memory to check a device");
 }
 
 typedef struct leftovers {
@@ -220,7 +220,7 @@ static bool count_left(tni_watch *w, tni_record *r, void *user) {
     return true;
 }
 
-void tni_watched_close(tni_watch *w, tn_pdevice *device) {
+void tni_watched_close(tni_watch *w, tn_device_impl *device) {
     tni_frame f;
     tni_record d;
     const char *slot = "devices->close";
@@ -260,9 +260,9 @@ static bool same_value(const tn_cell *a, const tn_cell *b) {
 }
 
 static uint32_t tag_of(int32_t property) {
-    return property == TN_PROP_NAME          ? TN_CELL_STRING
-           : property == TN_PROP_HOST_MEMORY ? TN_CELL_BOOL
-                                             : TN_CELL_I64;
+    return property == TN_PROP_NAME             ? TN_CELL_STRING
+           : property == TN_PROP_UNIFIED_MEMORY ? TN_CELL_BOOL
+                                                : TN_CELL_I64;
 }
 
 /* What is wrong with a value; NULL when it is right. */
@@ -288,7 +288,7 @@ static const char *why_wrong(int32_t property, const tn_cell *value) {
     }
 }
 
-tn_status tni_watched_property(tni_watch *w, tn_pself *self, uint32_t index, int32_t property,
+tn_status tni_watched_property(tni_watch *w, tn_instance *self, uint32_t index, int32_t property,
                                tn_cell *out) {
     tni_frame f;
     const char *slot = "devices->property";
@@ -309,13 +309,13 @@ tn_status tni_watched_property(tni_watch *w, tn_pself *self, uint32_t index, int
         tni_finding(w, TNP_PROPERTY_STABLE, slot, "",
                     "property %d of device %u was answered in two ways", property, index);
     bool is_set = first.tag != unset.tag || first.n != unset.n || first.v.i64 != unset.v.i64;
-    if (status == TN_UNSUPPORTED && is_set)
+    if (status == TN_ERR_UNSUPPORTED && is_set)
         tni_finding(w, TNP_PROPERTY_UNKNOWN, slot, "",
-                    "answered TN_UNSUPPORTED to property %d and set *out_value", property);
+                    "answered TN_ERR_UNSUPPORTED to property %d and set *out_value", property);
     if (status != TN_OK)
         return status;
     const char *wrong =
-        property >= 0 && property <= TN_PROP_HOST_MEMORY ? why_wrong(property, &first) : NULL;
+        property >= 0 && property <= TN_PROP_UNIFIED_MEMORY ? why_wrong(property, &first) : NULL;
     if (wrong)
         tni_finding(w, TNP_PROPERTY_RANGE, slot, "",
                     "property %d of device %u: %s (tag %u, value %" PRId64 ")", property, index,
@@ -333,12 +333,12 @@ static const tni_watched_kernel *watched(const tni_watch *w, const tn_kernel *ke
     return NULL;
 }
 
-tn_status tni_watched_supports(tni_watch *w, tn_pdevice *device, const tn_kernel *kernel) {
+tn_status tni_watched_accepts(tni_watch *w, tn_device_impl *device, const tn_kernel *kernel) {
     tni_frame f;
     tni_record d;
-    const char *slot = "devices->supports";
+    const char *slot = "devices->accepts";
     if (!tni_live_device(w, slot, "", device, &d))
-        return tni_watch_refuse("devices->supports: the device is not open");
+        return tni_watch_refuse("devices->accepts: the device is not open");
     const tni_watched_kernel *k = watched(w, kernel);
     const char *op = kernel->op ? kernel->op : "";
     if (!k)
@@ -346,17 +346,17 @@ tn_status tni_watched_supports(tni_watch *w, tn_pdevice *device, const tn_kernel
     const tn_kernel *record = k ? k->record : kernel;
     tni_one_thread_enter(w, slot);
     tni_enter(&f, w, slot, op);
-    tn_status status = tni_answer(&f, w->real.devices.supports(device, record), TNI_MAY_DECLINE);
+    tn_status status = tni_answer(&f, w->real.devices.accepts(device, record), TNI_MAY_DECLINE);
     tni_enter(&f, w, slot, op);
-    tn_status again = w->real.devices.supports(device, record);
+    tn_status again = w->real.devices.accepts(device, record);
     tni_leave(&f);
     tni_one_thread_leave(w);
     if (status != again)
         tni_finding(w, TNP_DEVICE_SUPPORTS, slot, op,
                     "answered %d and then %d to the same question", status, again);
-    if (status != TN_OK && status != TN_UNSUPPORTED)
+    if (status != TN_OK && status != TN_ERR_UNSUPPORTED)
         tni_finding(w, TNP_DEVICE_SUPPORTS, slot, op,
-                    "answered %s; only TN_OK and TN_UNSUPPORTED are answers",
+                    "answered %s; only TN_OK and TN_ERR_UNSUPPORTED are answers",
                     tn_status_name(status));
     return status;
 }

@@ -7,7 +7,7 @@
 /* ---- making and destroying --------------------------------------------------------------- */
 
 /* Keeps a new stream or event; false when the handle is taken or there is no memory. */
-static bool keep(tni_watch *w, tni_record_kind kind, const void *handle, tn_pdevice *device,
+static bool keep(tni_watch *w, tni_record_kind kind, const void *handle, tn_device_impl *device,
                  bool timing, const char *slot) {
     pthread_mutex_lock(&w->lock);
     const tni_record *twin = tni_record_find(w, kind, (uintptr_t)handle);
@@ -31,8 +31,8 @@ static void drop(tni_watch *w, tni_record_kind kind, const void *handle) {
     pthread_mutex_unlock(&w->lock);
 }
 
-tn_status tni_watched_stream_create(tni_watch *w, tn_pdevice *device, int32_t priority,
-                                    tn_pstream **out) {
+tn_status tni_watched_stream_create(tni_watch *w, tn_device_impl *device, int32_t priority,
+                                    tn_stream_impl **out) {
     tni_frame f;
     tni_record d;
     const char *slot = "streams->create";
@@ -51,12 +51,12 @@ tn_status tni_watched_stream_create(tni_watch *w, tn_pdevice *device, int32_t pr
     else if (!keep(w, TNI_RECORD_STREAM, *out, device, false, slot)) {
         w->real.streams.destroy(*out);
         *out = NULL;
-        return tni_error_plugin(TN_OUT_OF_MEMORY, "no host memory to check a stream");
+        return tni_error_plugin(TN_ERR_OUT_OF_MEMORY, "no host memory to check a stream");
     }
     return TN_OK;
 }
 
-void tni_watched_stream_destroy(tni_watch *w, tn_pstream *stream) {
+void tni_watched_stream_destroy(tni_watch *w, tn_stream_impl *stream) {
     tni_frame f;
     tni_record s;
     if (!tni_live_stream(w, "streams->destroy", "", NULL, stream, &s))
@@ -68,8 +68,8 @@ void tni_watched_stream_destroy(tni_watch *w, tn_pstream *stream) {
     tni_leave(&f);
 }
 
-tn_status tni_watched_event_create(tni_watch *w, tn_pdevice *device, uint32_t flags,
-                                   tn_pevent **out) {
+tn_status tni_watched_event_create(tni_watch *w, tn_device_impl *device, uint32_t flags,
+                                   tn_event_impl **out) {
     tni_frame f;
     tni_record d;
     const char *slot = "events->create";
@@ -87,12 +87,12 @@ tn_status tni_watched_event_create(tni_watch *w, tn_pdevice *device, uint32_t fl
     else if (!keep(w, TNI_RECORD_EVENT, *out, device, flags & TN_EVENT_TIMING, slot)) {
         w->real.events.destroy(*out);
         *out = NULL;
-        return tni_error_plugin(TN_OUT_OF_MEMORY, "no host memory to check an event");
+        return tni_error_plugin(TN_ERR_OUT_OF_MEMORY, "no host memory to check an event");
     }
     return TN_OK;
 }
 
-void tni_watched_event_destroy(tni_watch *w, tn_pevent *event) {
+void tni_watched_event_destroy(tni_watch *w, tn_event_impl *event) {
     tni_frame f;
     tni_record e;
     if (!tni_live_event(w, "events->destroy", event, &e))
@@ -134,11 +134,11 @@ static bool is_lost(tni_watch *w, const tni_record *r) {
     return lost;
 }
 
-static tn_pdevice *device_of(const tni_record *r) {
-    return (tn_pdevice *)(uintptr_t)r->device;
+static tn_device_impl *device_of(const tni_record *r) {
+    return (tn_device_impl *)(uintptr_t)r->device;
 }
 
-tn_status tni_watched_stream_query(tni_watch *w, tn_pstream *stream) {
+tn_status tni_watched_stream_query(tni_watch *w, tn_stream_impl *stream) {
     tni_frame f;
     tni_record s;
     const char *slot = "streams->query";
@@ -149,12 +149,12 @@ tn_status tni_watched_stream_query(tni_watch *w, tn_pstream *stream) {
     clock_of(w, TNI_RECORD_STREAM, stream, &clock);
     tni_enter(&f, w, slot, NULL);
     tn_status status = tni_answer(&f, w->real.streams.query(stream), TNI_MAY_WAIT);
-    settle(w, &clock, status != TN_NOT_READY && status != TN_DEVICE_LOST);
+    settle(w, &clock, status != TN_NOT_READY && status != TN_ERR_DEVICE_LOST);
     tni_note_loss(w, device_of(&s), lost, status, slot, "");
     return status;
 }
 
-tn_status tni_watched_stream_synchronize(tni_watch *w, tn_pstream *stream) {
+tn_status tni_watched_stream_synchronize(tni_watch *w, tn_stream_impl *stream) {
     tni_frame f;
     tni_record s;
     const char *slot = "streams->synchronize";
@@ -165,12 +165,12 @@ tn_status tni_watched_stream_synchronize(tni_watch *w, tn_pstream *stream) {
     clock_of(w, TNI_RECORD_STREAM, stream, &clock);
     tni_enter(&f, w, slot, NULL);
     tn_status status = tni_answer(&f, w->real.streams.synchronize(stream), 0);
-    settle(w, &clock, status != TN_NOT_READY && status != TN_DEVICE_LOST);
+    settle(w, &clock, status != TN_NOT_READY && status != TN_ERR_DEVICE_LOST);
     tni_note_loss(w, device_of(&s), lost, status, slot, "");
     return status;
 }
 
-void *tni_watched_stream_native_handle(tni_watch *w, tn_pstream *stream) {
+void *tni_watched_stream_native_handle(tni_watch *w, tn_stream_impl *stream) {
     tni_record s;
     if (!tni_live_stream(w, "streams->native_handle", "", NULL, stream, &s))
         return NULL;
@@ -179,7 +179,7 @@ void *tni_watched_stream_native_handle(tni_watch *w, tn_pstream *stream) {
 
 /* ---- events ------------------------------------------------------------------------------ */
 
-static void record_begins(tni_watch *w, tn_pevent *event) {
+static void record_begins(tni_watch *w, tn_event_impl *event) {
     pthread_mutex_lock(&w->lock);
     tni_record *e = tni_record_find(w, TNI_RECORD_EVENT, (uintptr_t)event);
     if (e) {
@@ -190,7 +190,8 @@ static void record_begins(tni_watch *w, tn_pevent *event) {
     pthread_mutex_unlock(&w->lock);
 }
 
-static void record_ends(tni_watch *w, tn_pevent *event, tn_pstream *stream, tn_status status) {
+static void record_ends(tni_watch *w, tn_event_impl *event, tn_stream_impl *stream,
+                        tn_status status) {
     pthread_mutex_lock(&w->lock);
     tni_record *e = tni_record_find(w, TNI_RECORD_EVENT, (uintptr_t)event);
     tni_record *s = tni_record_find(w, TNI_RECORD_STREAM, (uintptr_t)stream);
@@ -205,7 +206,7 @@ static void record_ends(tni_watch *w, tn_pevent *event, tn_pstream *stream, tn_s
     pthread_mutex_unlock(&w->lock);
 }
 
-tn_status tni_watched_event_record(tni_watch *w, tn_pevent *event, tn_pstream *stream) {
+tn_status tni_watched_event_record(tni_watch *w, tn_event_impl *event, tn_stream_impl *stream) {
     tni_frame f;
     tni_record e, s;
     const char *slot = "events->record";
@@ -222,7 +223,7 @@ tn_status tni_watched_event_record(tni_watch *w, tn_pevent *event, tn_pstream *s
     return status;
 }
 
-tn_status tni_watched_event_wait(tni_watch *w, tn_pstream *stream, tn_pevent *event) {
+tn_status tni_watched_event_wait(tni_watch *w, tn_stream_impl *stream, tn_event_impl *event) {
     tni_frame f;
     tni_record e, s;
     const char *slot = "events->wait";
@@ -247,7 +248,7 @@ tn_status tni_watched_event_wait(tni_watch *w, tn_pstream *stream, tn_pevent *ev
 
 /* The plugin said that the event was passed, or not yet: does it fit what it said before? Only
  * where no record came between. */
-static void judge_event(tni_watch *w, tn_pevent *event, const tni_record *before, bool ready,
+static void judge_event(tni_watch *w, tn_event_impl *event, const tni_record *before, bool ready,
                         const char *slot) {
     bool undone = false, unmarked = false;
     pthread_mutex_lock(&w->lock);
@@ -267,7 +268,7 @@ static void judge_event(tni_watch *w, tn_pevent *event, const tni_record *before
                     "answered TN_NOT_READY for an event that was never recorded");
 }
 
-tn_status tni_watched_event_query(tni_watch *w, tn_pevent *event) {
+tn_status tni_watched_event_query(tni_watch *w, tn_event_impl *event) {
     tni_frame f;
     tni_record e;
     const char *slot = "events->query";
@@ -283,7 +284,7 @@ tn_status tni_watched_event_query(tni_watch *w, tn_pevent *event) {
     return status;
 }
 
-tn_status tni_watched_event_synchronize(tni_watch *w, tn_pevent *event) {
+tn_status tni_watched_event_synchronize(tni_watch *w, tn_event_impl *event) {
     tni_frame f;
     tni_record e;
     const char *slot = "events->synchronize";
@@ -299,7 +300,8 @@ tn_status tni_watched_event_synchronize(tni_watch *w, tn_pevent *event) {
     return status;
 }
 
-tn_status tni_watched_event_elapsed(tni_watch *w, tn_pevent *start, tn_pevent *end, double *out) {
+tn_status tni_watched_event_elapsed(tni_watch *w, tn_event_impl *start, tn_event_impl *end,
+                                    double *out) {
     tni_frame f;
     tni_record a, b;
     const char *slot = "events->elapsed";
@@ -315,7 +317,7 @@ tn_status tni_watched_event_elapsed(tni_watch *w, tn_pevent *start, tn_pevent *e
     return status;
 }
 
-void *tni_watched_event_native_handle(tni_watch *w, tn_pevent *event) {
+void *tni_watched_event_native_handle(tni_watch *w, tn_event_impl *event) {
     tni_record e;
     if (!tni_live_event(w, "events->native_handle", event, &e))
         return NULL;

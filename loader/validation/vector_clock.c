@@ -67,7 +67,7 @@ void tni_clock_merge(tni_watch *w, tni_clock *c, const tni_clock *from) {
         tni_clock_add(w, c, from->points[i].stream, from->points[i].work);
 }
 
-void tni_note_work(tni_watch *w, tn_pstream *stream, tni_record *memory) {
+void tni_note_work(tni_watch *w, tn_stream_impl *stream, tni_record *memory) {
     tni_record *s = tni_record_find(w, TNI_RECORD_STREAM, (uintptr_t)stream);
     if (!stream || !s)
         return;

@@ -4,38 +4,40 @@
 
 /* Ask the driver here. No hardware is TN_OK with 0; a driver that does not start is a failure, with
  * a message that says how to mend it (TNP-27, TNP-28). */
-static tn_status count(tn_pself *self, uint32_t *out_count) {
+static tn_status count(tn_instance *self, uint32_t *out_count) {
     *out_count = 1;
     return TN_OK;
 }
 
-static tn_status check_index(tn_pself *self, uint32_t index) {
+static tn_status check_index(tn_instance *self, uint32_t index) {
     uint32_t n;
     tn_status status = count(self, &n);
     if (status == TN_OK && index >= n)
-        status = yourtype_fail(self, TN_DEVICE, "there is no yourtype:%u; there are %u", index, n);
+        status =
+            yourtype_fail(self, TN_ERR_DEVICE, "there is no yourtype:%u; there are %u", index, n);
     return status;
 }
 
-static tn_status open_device(tn_pself *self, uint32_t index, tn_pdevice **out_device) {
+static tn_status open_device(tn_instance *self, uint32_t index, tn_device_impl **out_device) {
     *out_device = NULL;
     tn_status status = check_index(self, index);
     if (status != TN_OK)
         return status;
-    tn_pdevice *device = self->host->alloc(self->host, sizeof *device, _Alignof(tn_pdevice));
+    tn_device_impl *device =
+        self->host->alloc(self->host, sizeof *device, _Alignof(tn_device_impl));
     if (!device)
-        return yourtype_fail(self, TN_OUT_OF_MEMORY, "no host memory to open a device");
-    *device = (tn_pdevice){.self = self, .index = index};
+        return yourtype_fail(self, TN_ERR_OUT_OF_MEMORY, "no host memory to open a device");
+    *device = (tn_device_impl){.self = self, .index = index};
     *out_device = device;
     return TN_OK;
 }
 
 /* Streams, events and memory were released before. */
-static void close_device(tn_pdevice *device) {
+static void close_device(tn_device_impl *device) {
     device->self->host->dealloc(device->self->host, device);
 }
 
-static tn_status property(tn_pself *self, uint32_t index, int32_t name, tn_cell *out_value) {
+static tn_status property(tn_instance *self, uint32_t index, int32_t name, tn_cell *out_value) {
     tn_status status = check_index(self, index);
     if (status != TN_OK)
         return status;
@@ -47,7 +49,7 @@ static tn_status property(tn_pself *self, uint32_t index, int32_t name, tn_cell 
         *out_value = (tn_cell){.tag = TN_CELL_I64, .v.i64 = YOURTYPE_ALIGNMENT};
         return TN_OK;
     default: /* no message: "the default holds" is an answer */
-        return TN_UNSUPPORTED;
+        return TN_ERR_UNSUPPORTED;
     }
 }
 

@@ -19,7 +19,7 @@ const tn_kernel yourtype_kernel_add = {
 
 /* Answer TN_OK for a kernel that works. Until then the core looks elsewhere for the operator: to
  * its decomposition, or to the CPU if TENON_FALLBACK allows it. */
-tn_status yourtype_supports(tn_pdevice *device, const tn_kernel *kernel) {
+tn_status yourtype_supports(tn_device_impl *device, const tn_kernel *kernel) {
     return yourtype_not_yet(device->self, "tn_device_ops.supports",
                             "in kernels.c, write the kernel add, then answer TN_OK for it",
                             "TNP-36");

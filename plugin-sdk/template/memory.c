@@ -8,13 +8,13 @@ void *yourtype_address(tn_memory memory, uint64_t offset) {
     return (char *)(uintptr_t)memory + offset;
 }
 
-static tn_status alloc(tn_pdevice *device, int32_t space, uint64_t bytes, tn_memory *out_memory,
+static tn_status alloc(tn_device_impl *device, int32_t space, uint64_t bytes, tn_memory *out_memory,
                        void **out_host) {
     *out_memory = 0;
     *out_host = NULL;
     void *p = device->self->host->alloc(device->self->host, bytes, YOURTYPE_ALIGNMENT);
     if (!p)
-        return yourtype_fail(device->self, TN_OUT_OF_MEMORY,
+        return yourtype_fail(device->self, TN_ERR_OUT_OF_MEMORY,
                              "yourtype:%u has no %llu bytes left; use a smaller batch",
                              device->index, (unsigned long long)bytes);
     *out_memory = (uintptr_t)p;
@@ -24,18 +24,18 @@ static tn_status alloc(tn_pdevice *device, int32_t space, uint64_t bytes, tn_mem
     return TN_OK;
 }
 
-static void free_memory(tn_pdevice *device, int32_t space, tn_memory memory) {
+static void free_memory(tn_device_impl *device, int32_t space, tn_memory memory) {
     device->self->host->dealloc(device->self->host, yourtype_address(memory, 0));
 }
 
-static tn_status info(tn_pdevice *device, tn_memory_info *out) {
+static tn_status info(tn_device_impl *device, tn_memory_info *out) {
     return yourtype_not_yet(device->self, "tn_memory_ops.info",
                             "in memory.c, say how much memory the device has, and has left",
                             "TNP-50");
 }
 
-static tn_status copy_peer(tn_pdevice *device, tn_pstream *stream, tn_memory dst,
-                           uint64_t dst_offset, tn_pdevice *src_device, tn_memory src,
+static tn_status copy_peer(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
+                           uint64_t dst_offset, tn_device_impl *src_device, tn_memory src,
                            uint64_t src_offset, uint64_t bytes) {
     return yourtype_not_yet(device->self, "tn_memory_ops.copy_peer",
                             "in memory.c, copy between two devices, or leave the slot NULL",
@@ -45,9 +45,9 @@ static tn_status copy_peer(tn_pdevice *device, tn_pstream *stream, tn_memory dst
 const tn_memory_ops yourtype_memory_ops = {
     .struct_size = sizeof yourtype_memory_ops,
     .alloc = alloc,
-    .free = free_memory,
-    .write = yourtype_write,
-    .read = yourtype_read,
+    .dealloc = free_memory,
+    .copy_from_host = yourtype_write,
+    .copy_to_host = yourtype_read,
     .copy = yourtype_copy,
     .copy_peer = copy_peer,
     .fill = yourtype_fill,

@@ -6,7 +6,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-tn_status yourtype_fail(const tn_pself *self, tn_status status, const char *format, ...) {
+tn_status yourtype_fail(const tn_instance *self, tn_status status, const char *format, ...) {
     char message[320];
     va_list list;
     va_start(list, format);
@@ -15,27 +15,27 @@ tn_status yourtype_fail(const tn_pself *self, tn_status status, const char *form
     return self->host->fail(self->host, status, message);
 }
 
-tn_status yourtype_not_yet(tn_pself *self, const char *slot, const char *what_to_do,
+tn_status yourtype_not_yet(tn_instance *self, const char *slot, const char *what_to_do,
                            const char *requirement) {
     char message[320];
     snprintf(message, sizeof message, "%s is not written yet: %s (%s)", slot, what_to_do,
              requirement);
     self->host->log_message(self->host, TN_LOG_INFO, message);
-    return self->host->fail(self->host, TN_UNSUPPORTED, message);
+    return self->host->fail(self->host, TN_ERR_UNSUPPORTED, message);
 }
 
 /* Touches no hardware: the first call that may is `count` of device.c. */
-static tn_status init(const tn_host *host, const char *path, tn_pself **out_self) {
+static tn_status init(const tn_host *host, const char *path, tn_instance **out_self) {
     *out_self = NULL;
-    tn_pself *self = host->alloc(host, sizeof *self, _Alignof(tn_pself));
+    tn_instance *self = host->alloc(host, sizeof *self, _Alignof(tn_instance));
     if (!self)
-        return host->fail(host, TN_OUT_OF_MEMORY, "no host memory to start the plugin");
-    *self = (tn_pself){.host = host};
+        return host->fail(host, TN_ERR_OUT_OF_MEMORY, "no host memory to start the plugin");
+    *self = (tn_instance){.host = host};
     *out_self = self;
     return TN_OK;
 }
 
-static void shutdown(tn_pself *self) {
+static void shutdown(tn_instance *self) {
     self->host->dealloc(self->host, self);
 }
 

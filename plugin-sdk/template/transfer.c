@@ -4,26 +4,26 @@
 
 #include <string.h>
 
-tn_status yourtype_write(tn_pdevice *device, tn_pstream *stream, tn_memory dst, uint64_t dst_offset,
-                         const void *src, uint64_t bytes) {
+tn_status yourtype_write(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
+                         uint64_t dst_offset, const void *src, uint64_t bytes) {
     memcpy(yourtype_address(dst, dst_offset), src, bytes);
     return TN_OK;
 }
 
-tn_status yourtype_read(tn_pdevice *device, tn_pstream *stream, void *dst, tn_memory src,
+tn_status yourtype_read(tn_device_impl *device, tn_stream_impl *stream, void *dst, tn_memory src,
                         uint64_t src_offset, uint64_t bytes) {
     memcpy(dst, yourtype_address(src, src_offset), bytes);
     return TN_OK;
 }
 
-tn_status yourtype_copy(tn_pdevice *device, tn_pstream *stream, tn_memory dst, uint64_t dst_offset,
-                        tn_memory src, uint64_t src_offset, uint64_t bytes) {
+tn_status yourtype_copy(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
+                        uint64_t dst_offset, tn_memory src, uint64_t src_offset, uint64_t bytes) {
     memcpy(yourtype_address(dst, dst_offset), yourtype_address(src, src_offset), bytes);
     return TN_OK;
 }
 
-tn_status yourtype_fill(tn_pdevice *device, tn_pstream *stream, tn_memory dst, uint64_t dst_offset,
-                        uint32_t value, uint64_t bytes) {
+tn_status yourtype_fill(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
+                        uint64_t dst_offset, uint32_t value, uint64_t bytes) {
     memset(yourtype_address(dst, dst_offset), (int)value, bytes);
     return TN_OK;
 }

@@ -20,17 +20,17 @@
 
 /* ---- the plugin and its device ----------------------------------------------------------- */
 
-struct tn_pself {
+struct tn_instance {
     const tn_host *host;
     _Atomic uint32_t n_threads; /* that a kernel may use */
 };
 
-struct tn_pdevice {
-    tn_pself *self;
+struct tn_device_impl {
+    tn_instance *self;
 };
 
 /* Formats a message, hands it to the host and returns `status`. */
-tn_status tnc_fail(const tn_pself *self, tn_status status, const char *format, ...)
+tn_status tnc_fail(const tn_instance *self, tn_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 extern const tn_device_ops tnc_device_ops;
@@ -38,13 +38,13 @@ extern const tn_device_ops tnc_device_ops;
 /* ---- threads ----------------------------------------------------------------------------- */
 
 /* `option` is the value of option `threads` or NULL. */
-tn_status tnc_threads_start(tn_pself *self, const char *option);
+tn_status tnc_threads_start(tn_instance *self, const char *option);
 
 /* Ends the workers that OpenMP keeps for the calling thread, unless another self may use them. */
 void tnc_threads_stop(void);
 
 /* More than TNC_MAX_SLOTS are as many as that. */
-void tnc_set_threads(tn_pself *self, uint32_t n);
+void tnc_set_threads(tn_instance *self, uint32_t n);
 
 /* How many threads the kernel of this call may use. */
 static inline uint32_t tnc_get_threads(const tn_call *call) {

@@ -13,40 +13,40 @@ static void *at(tn_memory memory, uint64_t offset) {
     return (void *)(uintptr_t)(memory + offset);
 }
 
-static tn_status memory_alloc(tn_pdevice *device, int32_t space, uint64_t bytes,
+static tn_status memory_alloc(tn_device_impl *device, int32_t space, uint64_t bytes,
                               tn_memory *out_memory, void **out_host) {
     (void)space; /* pinned memory is memory like any other */
     *out_memory = 0;
     *out_host = NULL;
     void *p = device->self->host->alloc(device->self->host, bytes, ALIGNMENT);
     if (!p)
-        return tnc_fail(device->self, TN_OUT_OF_MEMORY, "no host memory for %llu bytes",
+        return tnc_fail(device->self, TN_ERR_OUT_OF_MEMORY, "no host memory for %llu bytes",
                         (unsigned long long)bytes);
     *out_memory = (tn_memory)(uintptr_t)p;
     *out_host = p;
     return TN_OK;
 }
 
-static void memory_free(tn_pdevice *device, int32_t space, tn_memory memory) {
+static void memory_free(tn_device_impl *device, int32_t space, tn_memory memory) {
     (void)space;
     device->self->host->dealloc(device->self->host, at(memory, 0));
 }
 
-static tn_status memory_write(tn_pdevice *device, tn_pstream *stream, tn_memory dst,
+static tn_status memory_write(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
                               uint64_t dst_offset, const void *src, uint64_t bytes) {
     (void)device, (void)stream;
     memcpy(at(dst, dst_offset), src, bytes);
     return TN_OK;
 }
 
-static tn_status memory_read(tn_pdevice *device, tn_pstream *stream, void *dst, tn_memory src,
-                             uint64_t src_offset, uint64_t bytes) {
+static tn_status memory_read(tn_device_impl *device, tn_stream_impl *stream, void *dst,
+                             tn_memory src, uint64_t src_offset, uint64_t bytes) {
     (void)device, (void)stream;
     memcpy(dst, at(src, src_offset), bytes);
     return TN_OK;
 }
 
-static tn_status memory_copy(tn_pdevice *device, tn_pstream *stream, tn_memory dst,
+static tn_status memory_copy(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
                              uint64_t dst_offset, tn_memory src, uint64_t src_offset,
                              uint64_t bytes) {
     (void)device, (void)stream;
@@ -54,14 +54,14 @@ static tn_status memory_copy(tn_pdevice *device, tn_pstream *stream, tn_memory d
     return TN_OK;
 }
 
-static tn_status memory_fill(tn_pdevice *device, tn_pstream *stream, tn_memory dst,
+static tn_status memory_fill(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
                              uint64_t dst_offset, uint32_t value, uint64_t bytes) {
     (void)device, (void)stream;
     memset(at(dst, dst_offset), (int)value, bytes);
     return TN_OK;
 }
 
-static tn_status memory_info(tn_pdevice *device, tn_memory_info *out) {
+static tn_status memory_info(tn_device_impl *device, tn_memory_info *out) {
     (void)device;
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
     if (TN_HAS(out, tn_memory_info, total_bytes))
@@ -74,9 +74,9 @@ static tn_status memory_info(tn_pdevice *device, tn_memory_info *out) {
 static const tn_memory_ops memory_ops = {
     .struct_size = sizeof memory_ops,
     .alloc = memory_alloc,
-    .free = memory_free,
-    .write = memory_write,
-    .read = memory_read,
+    .dealloc = memory_free,
+    .copy_from_host = memory_write,
+    .copy_to_host = memory_read,
     .copy = memory_copy,
     .fill = memory_fill,
     .info = memory_info,
@@ -84,29 +84,30 @@ static const tn_memory_ops memory_ops = {
 
 /* ---- the device -------------------------------------------------------------------------- */
 
-static tn_status device_count(tn_pself *self, uint32_t *out_count) {
+static tn_status device_count(tn_instance *self, uint32_t *out_count) {
     (void)self;
     *out_count = 1;
     return TN_OK;
 }
 
-static tn_status device_open(tn_pself *self, uint32_t index, tn_pdevice **out_device) {
+static tn_status device_open(tn_instance *self, uint32_t index, tn_device_impl **out_device) {
     *out_device = NULL;
     if (index != 0)
-        return tnc_fail(self, TN_DEVICE, "cpu:%u: there is one CPU device, cpu:0", (unsigned)index);
-    tn_pdevice *device = self->host->alloc(self->host, sizeof *device, 16);
+        return tnc_fail(self, TN_ERR_DEVICE, "cpu:%u: there is one CPU device, cpu:0",
+                        (unsigned)index);
+    tn_device_impl *device = self->host->alloc(self->host, sizeof *device, 16);
     if (!device)
-        return tnc_fail(self, TN_OUT_OF_MEMORY, "no host memory for the device's state");
+        return tnc_fail(self, TN_ERR_OUT_OF_MEMORY, "no host memory for the device's state");
     device->self = self;
     *out_device = device;
     return TN_OK;
 }
 
-static void device_close(tn_pdevice *device) {
+static void device_close(tn_device_impl *device) {
     device->self->host->dealloc(device->self->host, device);
 }
 
-static tn_status device_property(tn_pself *self, uint32_t index, int32_t property,
+static tn_status device_property(tn_instance *self, uint32_t index, int32_t property,
                                  tn_cell *out_value) {
     (void)self, (void)index;
     switch (property) {
@@ -119,11 +120,11 @@ static tn_status device_property(tn_pself *self, uint32_t index, int32_t propert
     case TN_PROP_COMPUTE_UNITS:
         *out_value = (tn_cell){.tag = TN_CELL_I64, .v.i64 = sysconf(_SC_NPROCESSORS_ONLN)};
         return TN_OK;
-    case TN_PROP_HOST_MEMORY:
+    case TN_PROP_UNIFIED_MEMORY:
         *out_value = (tn_cell){.tag = TN_CELL_BOOL, .v.boolean = 1};
         return TN_OK;
     default: /* the documented default holds */
-        return TN_UNSUPPORTED;
+        return TN_ERR_UNSUPPORTED;
     }
 }
 

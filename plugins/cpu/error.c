@@ -4,7 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-tn_status tnc_fail(const tn_pself *self, tn_status status, const char *format, ...) {
+tn_status tnc_fail(const tn_instance *self, tn_status status, const char *format, ...) {
     char message[512];
     va_list args;
     va_start(args, format);

@@ -8,7 +8,7 @@ static tn_status check_index(const tn_call *call, const char *op, const tn_tenso
     int64_t bad;
     if (!tnc_find_bad_index(call, index, size, &bad))
         return TN_OK;
-    return tnc_fail(call->device->self, TN_INDEX_OUT_OF_RANGE,
+    return tnc_fail(call->device->self, TN_ERR_INDEX_OUT_OF_RANGE,
                     "%s: index %lld is out of range for dimension %lld with size %lld", op,
                     (long long)bad, (long long)dim, (long long)size);
 }

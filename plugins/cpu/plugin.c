@@ -100,17 +100,17 @@ static void choose_kernels(void) {
 }
 
 /* `option` is the value of option `isa` or NULL. */
-static tn_status check_isa(const tn_pself *self, const char *option) {
+static tn_status check_isa(const tn_instance *self, const char *option) {
     if (!option || !*option)
         return TN_OK;
     const instruction_set *isa = choose(option);
     if (!isa)
-        return tnc_fail(self, TN_INVALID_ARGUMENT,
+        return tnc_fail(self, TN_ERR_INVALID_ARGUMENT,
                         "option isa (TENON_CPU_ISA) is '%.40s'; it must be base, avx2 or avx512, "
                         "and this machine and build must have it",
                         option);
     if (isa != chosen)
-        return tnc_fail(self, TN_STATE,
+        return tnc_fail(self, TN_ERR_STATE,
                         "option isa is '%s', but the kernels for %s were taken when the plugin was "
                         "loaded; set TENON_CPU_ISA in the environment before that",
                         isa->name, chosen->name);
@@ -119,12 +119,12 @@ static tn_status check_isa(const tn_pself *self, const char *option) {
 
 /* ---- life -------------------------------------------------------------------------------- */
 
-static tn_status init(const tn_host *host, const char *path, tn_pself **out_self) {
+static tn_status init(const tn_host *host, const char *path, tn_instance **out_self) {
     (void)path;
     *out_self = NULL;
-    tn_pself *self = host->alloc(host, sizeof *self, 16);
+    tn_instance *self = host->alloc(host, sizeof *self, 16);
     if (!self)
-        return host->fail(host, TN_OUT_OF_MEMORY, "no host memory for the plugin's state");
+        return host->fail(host, TN_ERR_OUT_OF_MEMORY, "no host memory for the plugin's state");
     self->host = host;
     tn_status status = check_isa(self, host->option(host, "isa"));
     if (status == TN_OK)
@@ -137,19 +137,19 @@ static tn_status init(const tn_host *host, const char *path, tn_pself **out_self
     return TN_OK;
 }
 
-static void shutdown(tn_pself *self) {
+static void shutdown(tn_instance *self) {
     tnc_threads_stop();
     self->host->dealloc(self->host, self);
 }
 
-static tn_status set_num_threads(tn_pself *self, uint32_t n) {
+static tn_status set_num_threads(tn_instance *self, uint32_t n) {
     if (n < 1)
-        return tnc_fail(self, TN_INVALID_ARGUMENT, "0 threads: at least 1 must compute");
+        return tnc_fail(self, TN_ERR_INVALID_ARGUMENT, "0 threads: at least 1 must compute");
     tnc_set_threads(self, n);
     return TN_OK;
 }
 
-static uint32_t get_num_threads(tn_pself *self) {
+static uint32_t get_num_threads(tn_instance *self) {
     return atomic_load_explicit(&self->n_threads, memory_order_relaxed);
 }
 
@@ -159,12 +159,12 @@ static const tn_ext_threads threads = {
     .get_num_threads = get_num_threads,
 };
 
-static void before_fork(tn_pself *self) {
+static void before_fork(tn_instance *self) {
     (void)self;
     tnc_blas_before_fork();
 }
 
-static void after_fork(tn_pself *self, int32_t in_child) {
+static void after_fork(tn_instance *self, int32_t in_child) {
     (void)self;
     tnc_blas_after_fork(in_child);
 }
@@ -175,7 +175,7 @@ static const tn_ext_fork forks = {
     .after = after_fork,
 };
 
-static const void *extension(tn_pself *self, const char *id) {
+static const void *extension(tn_instance *self, const char *id) {
     (void)self;
     if (strcmp(id, TN_EXT_FORK) == 0)
         return &forks;
@@ -207,7 +207,7 @@ const tn_plugin *TN_PLUGIN_QUERY(const tn_host *host) {
         return NULL;
     pthread_once(&once, choose_kernels);
     if (plugin.n_kernels > MAX_KERNELS) {
-        host->fail(host, TN_INTERNAL, "more kernels than MAX_KERNELS in plugins/cpu/plugin.c");
+        host->fail(host, TN_ERR_INTERNAL, "more kernels than MAX_KERNELS in plugins/cpu/plugin.c");
         return NULL;
     }
     return &plugin;

@@ -236,7 +236,7 @@ static tn_status max_pool2d_backward(const tn_call *call) {
     t.run = grad->dtype == TN_F64 ? max_backward_f64 : max_backward_f32;
     int64_t bad, n = call->outs[0]->sizes[2] * call->outs[0]->sizes[3];
     if (tnc_find_bad_index(call, indices, n, &bad))
-        return tnc_fail(call->device->self, TN_INDEX_OUT_OF_RANGE,
+        return tnc_fail(call->device->self, TN_ERR_INDEX_OUT_OF_RANGE,
                         "max_pool2d_backward: index %lld is out of range for planes of %lld "
                         "elements",
                         (long long)bad, (long long)n);

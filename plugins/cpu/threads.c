@@ -33,7 +33,7 @@ static uint32_t default_threads(void) {
 #endif
 }
 
-tn_status tnc_threads_start(tn_pself *self, const char *option) {
+tn_status tnc_threads_start(tn_instance *self, const char *option) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     pthread_once(&once, watch_fork);
     long n = 0;
@@ -41,7 +41,7 @@ tn_status tnc_threads_start(tn_pself *self, const char *option) {
         char *end;
         n = strtol(option, &end, 10);
         if (*end || *option < '0' || *option > '9')
-            return tnc_fail(self, TN_INVALID_ARGUMENT,
+            return tnc_fail(self, TN_ERR_INVALID_ARGUMENT,
                             "option threads (TENON_CPU_THREADS) is '%.40s'; it must be a number, 0 "
                             "to leave it to the plugin",
                             option);
@@ -64,7 +64,7 @@ void tnc_threads_stop(void) {
 #endif
 }
 
-void tnc_set_threads(tn_pself *self, uint32_t n) {
+void tnc_set_threads(tn_instance *self, uint32_t n) {
     atomic_store(&self->n_threads, n < 1 ? 1 : n > TNC_MAX_SLOTS ? TNC_MAX_SLOTS : n);
 }
 

@@ -46,7 +46,7 @@ static bool make_folders(char *path) {
         }
 }
 
-void ocl_cache_find(tn_pself *self) {
+void ocl_cache_find(tn_instance *self) {
     const char *option = self->host->option(self->host, "cache"), *xdg = getenv("XDG_CACHE_HOME"),
                *home = getenv("HOME");
     int n = -1;
@@ -66,8 +66,8 @@ void ocl_cache_find(tn_pself *self) {
         self->cache[0] = '\0';
 }
 
-bool ocl_cache_serves(const tn_pdevice *device) {
-    const tn_pself *self = device->self;
+bool ocl_cache_serves(const tn_device_impl *device) {
+    const tn_instance *self = device->self;
     return self->cache[0] && (self->cache_is_named || !device->found->is_pocl);
 }
 
@@ -81,7 +81,7 @@ static uint64_t header_of(const ocl_found *device, const char *source, const cha
     return n > 0 && n < HEADER ? (uint64_t)n : 0;
 }
 
-static bool path_of(const tn_pself *self, const char *header, uint64_t bytes, char *out,
+static bool path_of(const tn_instance *self, const char *header, uint64_t bytes, char *out,
                     size_t room) {
     int n = snprintf(out, room, "%s/%016" PRIx64, self->cache, hash(BASIS, header, bytes));
     return n > 0 && n < (int)room;
@@ -131,7 +131,7 @@ static unsigned char *read_entry(const tn_host *host, int fd, const char *expect
     return binary;
 }
 
-unsigned char *ocl_cache_load(const tn_pdevice *device, const char *source, const char *options,
+unsigned char *ocl_cache_load(const tn_device_impl *device, const char *source, const char *options,
                               uint64_t *out_bytes) {
     char path[OCL_PATH + 32], header[HEADER];
     uint64_t n = header_of(device->found, source, options, header);
@@ -161,7 +161,7 @@ static bool write_all(int fd, const void *data, uint64_t bytes) {
     return true;
 }
 
-void ocl_cache_save(const tn_pdevice *device, const char *source, const char *options,
+void ocl_cache_save(const tn_device_impl *device, const char *source, const char *options,
                     const unsigned char *binary, uint64_t bytes) {
     char path[OCL_PATH + 32], draft[OCL_PATH + 64], header[HEADER];
     const uint64_t sizes[2] = {header_of(device->found, source, options, header), bytes};

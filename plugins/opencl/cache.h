@@ -13,17 +13,17 @@
 #include "plugins/opencl/opencl.h"
 
 /* Finds self->cache. Once, in init. */
-void ocl_cache_find(tn_pself *self);
+void ocl_cache_find(tn_instance *self);
 
 /* Are the device's programs kept? Else what follows is not called. */
-bool ocl_cache_serves(const tn_pdevice *device);
+bool ocl_cache_serves(const tn_device_impl *device);
 
 /* The binary that is kept of a program, from host->alloc, or NULL. [any-thread] */
-unsigned char *ocl_cache_load(const tn_pdevice *device, const char *source, const char *options,
+unsigned char *ocl_cache_load(const tn_device_impl *device, const char *source, const char *options,
                               uint64_t *out_bytes);
 
 /* Keeps it. [any-thread] */
-void ocl_cache_save(const tn_pdevice *device, const char *source, const char *options,
+void ocl_cache_save(const tn_device_impl *device, const char *source, const char *options,
                     const unsigned char *binary, uint64_t bytes);
 
 #endif

@@ -4,23 +4,23 @@
 
 #include <stdio.h>
 
-static tn_status count(tn_pself *self, uint32_t *out_count) {
+static tn_status count(tn_instance *self, uint32_t *out_count) {
     *out_count = 0;
     tn_status status = ocl_search(self);
     if (status != TN_OK)
         return status;
     *out_count = self->n_found;
     if (self->n_found == 0)
-        ocl_fail(self, TN_NOT_FOUND, "%s", self->reason);
+        ocl_fail(self, TN_ERR_NOT_FOUND, "%s", self->reason);
     return TN_OK;
 }
 
-static tn_status find(tn_pself *self, uint32_t index, const ocl_found **out) {
+static tn_status find(tn_instance *self, uint32_t index, const ocl_found **out) {
     tn_status status = ocl_search(self);
     if (status != TN_OK)
         return status;
     if (index >= self->n_found)
-        return ocl_fail(self, TN_DEVICE,
+        return ocl_fail(self, TN_ERR_DEVICE,
                         "there is no opencl:%u, %u devices can be used; `tenon devices` lists "
                         "them%s%s",
                         index, self->n_found, self->n_found ? "" : ": ",
@@ -31,7 +31,7 @@ static tn_status find(tn_pself *self, uint32_t index, const ocl_found **out) {
 
 /* ---- open and close ---------------------------------------------------------------------- */
 
-static void finish(tn_pdevice *device) {
+static void finish(tn_device_impl *device) {
     gpu_device_finish(&device->gpu);
     ocl_programs_destroy(device);
     if (device->transfers)
@@ -43,16 +43,16 @@ static void finish(tn_pdevice *device) {
     device->self->host->dealloc(device->self->host, device);
 }
 
-static tn_status open_device(tn_pself *self, uint32_t index, tn_pdevice **out_device) {
+static tn_status open_device(tn_instance *self, uint32_t index, tn_device_impl **out_device) {
     const ocl_found *found = NULL;
     *out_device = NULL;
     tn_status status = find(self, index, &found);
     if (status != TN_OK)
         return status;
-    tn_pdevice *device = ocl_host_alloc(self, sizeof *device, "a device");
+    tn_device_impl *device = ocl_host_alloc(self, sizeof *device, "a device");
     if (!device)
-        return TN_OUT_OF_MEMORY;
-    *device = (tn_pdevice){.self = self, .index = index, .found = found};
+        return TN_ERR_OUT_OF_MEMORY;
+    *device = (tn_device_impl){.self = self, .index = index, .found = found};
     pthread_mutex_init(&device->lock, NULL);
     ocl_guard guard;
     ocl_guard_enter(&guard);
@@ -81,7 +81,7 @@ static tn_status open_device(tn_pself *self, uint32_t index, tn_pdevice **out_de
 }
 
 /* Streams, events and memory were released before. */
-static void close_device(tn_pdevice *device) {
+static void close_device(tn_device_impl *device) {
     if (device->used_bytes || device->n_pinned) {
         char line[OCL_MESSAGE];
         snprintf(line, sizeof line,
@@ -100,7 +100,7 @@ static uint64_t dtypes_of(const ocl_found *found) {
     return found->traits.has_f64 ? TN_DTYPES_ALL : TN_DTYPES_ALL & ~TN_DTYPE_BIT(TN_F64);
 }
 
-static tn_status property(tn_pself *self, uint32_t index, int32_t name, tn_cell *out_value) {
+static tn_status property(tn_instance *self, uint32_t index, int32_t name, tn_cell *out_value) {
     const ocl_found *found = NULL;
     tn_status status = find(self, index, &found);
     if (status != TN_OK)
@@ -129,12 +129,12 @@ static tn_status property(tn_pself *self, uint32_t index, int32_t name, tn_cell 
                                    : (int64_t)(TN_DTYPE_BIT(TN_F32) | TN_DTYPE_BIT(TN_BF16))};
         return TN_OK;
     default: /* no fail(): "the default holds" is an answer */
-        return TN_UNSUPPORTED;
+        return TN_ERR_UNSUPPORTED;
     }
 }
 
-static tn_status supports(tn_pdevice *device, const tn_kernel *kernel) {
-    return gpu_needs_f64(kernel) && !device->found->traits.has_f64 ? TN_UNSUPPORTED : TN_OK;
+static tn_status supports(tn_device_impl *device, const tn_kernel *kernel) {
+    return gpu_needs_f64(kernel) && !device->found->traits.has_f64 ? TN_ERR_UNSUPPORTED : TN_OK;
 }
 
 const tn_device_ops ocl_device_ops = {

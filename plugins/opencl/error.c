@@ -5,7 +5,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-tn_status ocl_fail(const tn_pself *self, tn_status status, const char *format, ...) {
+tn_status ocl_fail(const tn_instance *self, tn_status status, const char *format, ...) {
     char message[OCL_MESSAGE];
     va_list list;
     va_start(list, format);
@@ -70,25 +70,26 @@ const char *ocl_error_name(cl_int error) {
     return i < N_ERRORS ? errors[i].name : "an unknown error";
 }
 
-tn_status ocl_check_lost(tn_pdevice *device) {
+tn_status ocl_check_lost(tn_device_impl *device) {
     return ocl_is_lost(device)
-               ? ocl_fail(device->self, TN_DEVICE_LOST,
+               ? ocl_fail(device->self, TN_ERR_DEVICE_LOST,
                           "opencl:%u (%s) is lost: an earlier call failed so that nothing works "
                           "any more; end the program",
                           device->index, device->found->name)
                : TN_OK;
 }
 
-tn_status ocl_fail_driver(tn_pdevice *device, cl_int error, const char *what) {
+tn_status ocl_fail_driver(tn_device_impl *device, cl_int error, const char *what) {
     if (ocl_is_lost(device))
         return ocl_check_lost(device);
     int i = find_error(error);
-    tn_status status = i < N_ERRORS ? errors[i].status : TN_INTERNAL;
-    if (status == TN_DEVICE_LOST)
+    tn_status status = i < N_ERRORS ? errors[i].status : TN_ERR_INTERNAL;
+    if (status == TN_ERR_DEVICE_LOST)
         atomic_store(&device->lost, true);
     return ocl_fail(device->self, status, "opencl:%u (%s): %s: %s (%d)%s", device->index,
                     device->found->name, what, ocl_error_name(error), error,
-                    status == TN_DEVICE_LOST ? "; the driver has lost the device: end the program, "
-                                               "and look at the system's log"
-                                             : "");
+                    status == TN_ERR_DEVICE_LOST
+                        ? "; the driver has lost the device: end the program, "
+                          "and look at the system's log"
+                        : "");
 }

@@ -2,21 +2,21 @@
  * holds that marker, so that recording again or destroying leaves him alone. */
 #include "plugins/opencl/opencl.h"
 
-static tn_status create(tn_pdevice *device, uint32_t flags, tn_pevent **out_event) {
+static tn_status create(tn_device_impl *device, uint32_t flags, tn_event_impl **out_event) {
     *out_event = NULL;
     tn_status status = ocl_check_lost(device);
     if (status != TN_OK)
         return status;
-    tn_pevent *event = ocl_host_alloc(device->self, sizeof *event, "an event");
+    tn_event_impl *event = ocl_host_alloc(device->self, sizeof *event, "an event");
     if (!event)
-        return TN_OUT_OF_MEMORY;
-    *event = (tn_pevent){.device = device, .flags = flags};
+        return TN_ERR_OUT_OF_MEMORY;
+    *event = (tn_event_impl){.device = device, .flags = flags};
     pthread_mutex_init(&event->lock, NULL);
     *out_event = event;
     return TN_OK;
 }
 
-static void destroy(tn_pevent *event) {
+static void destroy(tn_event_impl *event) {
     if (!event)
         return;
     if (event->mark)
@@ -27,7 +27,7 @@ static void destroy(tn_pevent *event) {
 
 /* Queues that keep times are slower at everything. Only this one, of markers, does: `mark` becomes
  * one that follows it there. */
-static cl_int follow_with_time(tn_pstream *stream, cl_event *mark) {
+static cl_int follow_with_time(tn_stream_impl *stream, cl_event *mark) {
     cl_int error = CL_SUCCESS;
     cl_event timed;
     pthread_mutex_lock(&stream->lock);
@@ -44,13 +44,13 @@ static cl_int follow_with_time(tn_pstream *stream, cl_event *mark) {
     return clFlush(stream->times);
 }
 
-static tn_status record(tn_pevent *event, tn_pstream *stream) {
+static tn_status record(tn_event_impl *event, tn_stream_impl *stream) {
     cl_event mark;
     tn_status status = ocl_check_lost(event->device);
     if (status != TN_OK)
         return status;
     if (stream->device != event->device)
-        return ocl_fail(event->device->self, TN_INVALID_ARGUMENT,
+        return ocl_fail(event->device->self, TN_ERR_INVALID_ARGUMENT,
                         "an event of opencl:%u cannot be recorded in a stream of opencl:%u",
                         event->device->index, stream->device->index);
     /* Flushed, for other queues will wait for it. */
@@ -76,7 +76,7 @@ static tn_status record(tn_pevent *event, tn_pstream *stream) {
 }
 
 /* The present mark, kept for the caller, or NULL. */
-static cl_event present_mark(tn_pevent *event, cl_command_queue *out_queue) {
+static cl_event present_mark(tn_event_impl *event, cl_command_queue *out_queue) {
     pthread_mutex_lock(&event->lock);
     cl_event mark = event->mark;
     if (mark)
@@ -95,7 +95,7 @@ static void CL_CALLBACK pass_on(cl_event mark, cl_int state, void *bridge) {
 }
 
 /* Contexts do not know each other's events: one of the stream's own, set when `mark` is passed. */
-static cl_int bridge_to(tn_pstream *stream, cl_event mark, cl_event *out) {
+static cl_int bridge_to(tn_stream_impl *stream, cl_event mark, cl_event *out) {
     cl_int error;
     *out = clCreateUserEvent(stream->device->context, &error);
     if (!*out)
@@ -109,7 +109,7 @@ static cl_int bridge_to(tn_pstream *stream, cl_event mark, cl_event *out) {
     return error;
 }
 
-static tn_status wait(tn_pstream *stream, tn_pevent *event) {
+static tn_status wait(tn_stream_impl *stream, tn_event_impl *event) {
     tn_status status = ocl_check_lost(stream->device);
     if (status != TN_OK)
         return status;
@@ -136,7 +136,7 @@ static tn_status wait(tn_pstream *stream, tn_pevent *event) {
 
 /* ---- asking ------------------------------------------------------------------------------ */
 
-static tn_status query(tn_pevent *event) {
+static tn_status query(tn_event_impl *event) {
     cl_command_queue queue;
     cl_int state = CL_COMPLETE, error = CL_SUCCESS;
     tn_status status = ocl_check_lost(event->device);
@@ -152,7 +152,7 @@ static tn_status query(tn_pevent *event) {
     return state > CL_COMPLETE ? TN_NOT_READY : TN_OK;
 }
 
-static tn_status synchronize(tn_pevent *event) {
+static tn_status synchronize(tn_event_impl *event) {
     cl_command_queue queue;
     cl_int error = CL_SUCCESS;
     tn_status status = ocl_check_lost(event->device);
@@ -168,7 +168,7 @@ static tn_status synchronize(tn_pevent *event) {
 }
 
 /* When the mark was passed; 0 where it was not. */
-static cl_int passed_at(tn_pevent *event, cl_ulong *out) {
+static cl_int passed_at(tn_event_impl *event, cl_ulong *out) {
     cl_command_queue queue;
     cl_int state = CL_QUEUED, error = CL_SUCCESS;
     *out = 0;
@@ -182,16 +182,16 @@ static cl_int passed_at(tn_pevent *event, cl_ulong *out) {
     return error;
 }
 
-static tn_status elapsed(tn_pevent *start, tn_pevent *end, double *out_ns) {
+static tn_status elapsed(tn_event_impl *start, tn_event_impl *end, double *out_ns) {
     cl_ulong from = 0, to = 0;
     tn_status status = ocl_check_lost(start->device);
     if (status != TN_OK)
         return status;
     if (!(start->flags & end->flags & TN_EVENT_TIMING))
-        return ocl_fail(start->device->self, TN_STATE,
+        return ocl_fail(start->device->self, TN_ERR_STATE,
                         "elapsed: both events must be made with TN_EVENT_TIMING");
     if (start->device != end->device)
-        return ocl_fail(start->device->self, TN_STATE,
+        return ocl_fail(start->device->self, TN_ERR_STATE,
                         "elapsed: the clocks of opencl:%u and opencl:%u have nothing in common",
                         start->device->index, end->device->index);
     cl_int error = passed_at(start, &from);
@@ -200,13 +200,13 @@ static tn_status elapsed(tn_pevent *start, tn_pevent *end, double *out_ns) {
     if (error != CL_SUCCESS)
         return ocl_fail_driver(start->device, error, "asking when an event was passed");
     if (!from || !to)
-        return ocl_fail(start->device->self, TN_STATE,
+        return ocl_fail(start->device->self, TN_ERR_STATE,
                         "elapsed: an event was not recorded, or not passed yet; synchronize it");
     *out_ns = (double)to - (double)from;
     return TN_OK;
 }
 
-static void *native_handle(tn_pevent *event) {
+static void *native_handle(tn_event_impl *event) {
     return event->mark;
 }
 

@@ -5,7 +5,7 @@
 
 /* A driver allocates for each argument that is set; most calls are the one before over again. A
  * handle may come back with another allocation behind it: after memory was freed all are set. */
-static cl_int set_arguments(tn_pstream *stream, gpu_kernel *k, const gpu_launch *l) {
+static cl_int set_arguments(tn_stream_impl *stream, gpu_kernel *k, const gpu_launch *l) {
     uint64_t n_freed = atomic_load(&stream->device->n_freed);
     bool known = k->n_freed == n_freed;
     cl_int error = CL_SUCCESS;
@@ -31,7 +31,7 @@ static cl_int set_arguments(tn_pstream *stream, gpu_kernel *k, const gpu_launch 
     return error;
 }
 
-static cl_int enqueue(tn_pstream *stream, gpu_kernel *k, const gpu_launch *l) {
+static cl_int enqueue(tn_stream_impl *stream, gpu_kernel *k, const gpu_launch *l) {
     size_t global[3], local[3];
     for (int d = 0; d < 3; d++) {
         local[d] = l->local[d] ? l->local[d] : 1;
@@ -53,8 +53,8 @@ static cl_int enqueue(tn_pstream *stream, gpu_kernel *k, const gpu_launch *l) {
     return error;
 }
 
-static tn_status launch(tn_pstream *stream, gpu_kernel *k, const gpu_launch *l) {
-    tn_pdevice *device = stream->device;
+static tn_status launch(tn_stream_impl *stream, gpu_kernel *k, const gpu_launch *l) {
+    tn_device_impl *device = stream->device;
     cl_int error = ocl_is_lost(device) ? CL_DEVICE_NOT_AVAILABLE : enqueue(stream, k, l);
     if (error != CL_SUCCESS)
         return ocl_fail_driver(device, error, "launching a kernel");

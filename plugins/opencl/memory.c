@@ -6,10 +6,10 @@
 
 /* ---- the host's ------------------------------------------------------------------------- */
 
-void *ocl_host_alloc(const tn_pself *self, uint64_t bytes, const char *what) {
+void *ocl_host_alloc(const tn_instance *self, uint64_t bytes, const char *what) {
     void *p = self->host->alloc(self->host, bytes, _Alignof(max_align_t));
     if (!p)
-        ocl_fail(self, TN_OUT_OF_MEMORY, "no host memory for %s (%llu bytes)", what,
+        ocl_fail(self, TN_ERR_OUT_OF_MEMORY, "no host memory for %s (%llu bytes)", what,
                  (unsigned long long)bytes);
     return p;
 }
@@ -17,7 +17,7 @@ void *ocl_host_alloc(const tn_pself *self, uint64_t bytes, const char *what) {
 /* ---- accounts ---------------------------------------------------------------------------- */
 
 /* Drivers give out more than there is and fail when it is touched; the sum is kept here. */
-static tn_status take(tn_pdevice *device, uint64_t bytes) {
+static tn_status take(tn_device_impl *device, uint64_t bytes) {
     const ocl_found *found = device->found;
     pthread_mutex_lock(&device->lock);
     uint64_t used = device->used_bytes;
@@ -26,13 +26,13 @@ static tn_status take(tn_pdevice *device, uint64_t bytes) {
         device->used_bytes += bytes;
     pthread_mutex_unlock(&device->lock);
     return fits ? TN_OK
-                : ocl_fail(device->self, TN_OUT_OF_MEMORY,
+                : ocl_fail(device->self, TN_ERR_OUT_OF_MEMORY,
                            "opencl:%u (%s): %llu bytes are wanted, %llu of its %llu are taken",
                            device->index, found->name, (unsigned long long)bytes,
                            (unsigned long long)used, (unsigned long long)found->memory_bytes);
 }
 
-static void give_back(tn_pdevice *device, uint64_t bytes) {
+static void give_back(tn_device_impl *device, uint64_t bytes) {
     pthread_mutex_lock(&device->lock);
     device->used_bytes -= bytes;
     pthread_mutex_unlock(&device->lock);
@@ -41,7 +41,7 @@ static void give_back(tn_pdevice *device, uint64_t bytes) {
 /* ---- pinned allocations ------------------------------------------------------------------ */
 
 /* The first one that starts behind `p`. The caller locks. */
-static uint32_t place_of(const tn_pdevice *device, uint64_t p) {
+static uint32_t place_of(const tn_device_impl *device, uint64_t p) {
     uint32_t low = 0, high = device->n_pinned;
     while (low < high) {
         uint32_t middle = (low + high) / 2;
@@ -53,7 +53,7 @@ static uint32_t place_of(const tn_pdevice *device, uint64_t p) {
     return low;
 }
 
-bool ocl_is_pinned(tn_pdevice *device, const void *p, uint64_t bytes) {
+bool ocl_is_pinned(tn_device_impl *device, const void *p, uint64_t bytes) {
     uint64_t start = (uint64_t)(uintptr_t)p;
     pthread_mutex_lock(&device->lock);
     uint32_t i = place_of(device, start);
@@ -64,7 +64,8 @@ bool ocl_is_pinned(tn_pdevice *device, const void *p, uint64_t bytes) {
     return inside;
 }
 
-static tn_status pinned_add(tn_pdevice *device, cl_mem memory, const void *host, uint64_t bytes) {
+static tn_status pinned_add(tn_device_impl *device, cl_mem memory, const void *host,
+                            uint64_t bytes) {
     const tn_host *h = device->self->host;
     ocl_pinned added = {(uint64_t)(uintptr_t)host, bytes, memory};
     tn_status status = TN_OK;
@@ -80,7 +81,7 @@ static tn_status pinned_add(tn_pdevice *device, cl_mem memory, const void *host,
             device->pinned = larger;
             device->room_pinned = room;
         } else {
-            status = TN_OUT_OF_MEMORY;
+            status = TN_ERR_OUT_OF_MEMORY;
         }
     }
     if (status == TN_OK) {
@@ -95,7 +96,7 @@ static tn_status pinned_add(tn_pdevice *device, cl_mem memory, const void *host,
 }
 
 /* Forgets it; returns where the host sees it, or NULL. */
-static void *pinned_remove(tn_pdevice *device, cl_mem memory) {
+static void *pinned_remove(tn_device_impl *device, cl_mem memory) {
     void *host = NULL;
     pthread_mutex_lock(&device->lock);
     for (uint32_t i = 0; i < device->n_pinned && !host; i++)
@@ -111,7 +112,7 @@ static void *pinned_remove(tn_pdevice *device, cl_mem memory) {
 
 /* Memory that the driver made for the host's sake, mapped for as long as it lives: transfers from
  * and to such addresses need no copy in between. */
-static tn_status alloc_pinned(tn_pdevice *device, uint64_t bytes, tn_memory *out_memory,
+static tn_status alloc_pinned(tn_device_impl *device, uint64_t bytes, tn_memory *out_memory,
                               void **out_host) {
     cl_int error;
     cl_mem memory = clCreateBuffer(device->context, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR,
@@ -124,7 +125,7 @@ static tn_status alloc_pinned(tn_pdevice *device, uint64_t bytes, tn_memory *out
     if (!host)
         status = ocl_fail_driver(device, error, "mapping pinned memory");
     else if ((uint64_t)(uintptr_t)host % device->found->alignment)
-        status = ocl_fail(device->self, TN_INTERNAL,
+        status = ocl_fail(device->self, TN_ERR_INTERNAL,
                           "opencl:%u (%s): the driver says that memory is aligned to %llu and gave "
                           "%p; another version of the driver may do",
                           device->index, device->found->name,
@@ -146,7 +147,7 @@ static tn_status alloc_pinned(tn_pdevice *device, uint64_t bytes, tn_memory *out
 /* ---- the table --------------------------------------------------------------------------- */
 
 /* Where drivers allocate on first use, that is now. */
-static cl_int make_real(tn_pdevice *device, cl_mem memory) {
+static cl_int make_real(tn_device_impl *device, cl_mem memory) {
     if (device->found->type & CL_DEVICE_TYPE_CPU)
         return CL_SUCCESS;
     cl_int error = clEnqueueMigrateMemObjects(
@@ -154,7 +155,7 @@ static cl_int make_real(tn_pdevice *device, cl_mem memory) {
     return error != CL_SUCCESS ? error : clFinish(device->transfers);
 }
 
-static tn_status alloc(tn_pdevice *device, int32_t space, uint64_t bytes, tn_memory *out_memory,
+static tn_status alloc(tn_device_impl *device, int32_t space, uint64_t bytes, tn_memory *out_memory,
                        void **out_host) {
     *out_memory = 0;
     *out_host = NULL;
@@ -162,11 +163,12 @@ static tn_status alloc(tn_pdevice *device, int32_t space, uint64_t bytes, tn_mem
     if (status != TN_OK)
         return status;
     if (space != TN_SPACE_DEVICE && space != TN_SPACE_PINNED)
-        return ocl_fail(device->self, TN_INVALID_ARGUMENT, "there is no memory space %d", space);
+        return ocl_fail(device->self, TN_ERR_INVALID_ARGUMENT, "there is no memory space %d",
+                        space);
     if (bytes == 0)
-        return ocl_fail(device->self, TN_INVALID_ARGUMENT, "an allocation has a byte at least");
+        return ocl_fail(device->self, TN_ERR_INVALID_ARGUMENT, "an allocation has a byte at least");
     if (bytes > device->found->max_allocation)
-        return ocl_fail(device->self, TN_OUT_OF_MEMORY,
+        return ocl_fail(device->self, TN_ERR_OUT_OF_MEMORY,
                         "opencl:%u (%s): %llu bytes are wanted in one piece, and it has no more "
                         "than %llu",
                         device->index, device->found->name, (unsigned long long)bytes,
@@ -190,7 +192,7 @@ static tn_status alloc(tn_pdevice *device, int32_t space, uint64_t bytes, tn_mem
     return TN_OK;
 }
 
-static void free_memory(tn_pdevice *device, int32_t space, tn_memory memory) {
+static void free_memory(tn_device_impl *device, int32_t space, tn_memory memory) {
     cl_mem mem = ocl_mem(memory);
     size_t bytes = 0;
     if (!mem)
@@ -207,7 +209,7 @@ static void free_memory(tn_pdevice *device, int32_t space, tn_memory memory) {
     clReleaseMemObject(mem);
 }
 
-static tn_status info(tn_pdevice *device, tn_memory_info *out) {
+static tn_status info(tn_device_impl *device, tn_memory_info *out) {
     tn_status status = ocl_check_lost(device);
     if (status != TN_OK)
         return status;
@@ -224,9 +226,9 @@ static tn_status info(tn_pdevice *device, tn_memory_info *out) {
 const tn_memory_ops ocl_memory_ops = {
     .struct_size = sizeof ocl_memory_ops,
     .alloc = alloc,
-    .free = free_memory,
-    .write = ocl_write,
-    .read = ocl_read,
+    .dealloc = free_memory,
+    .copy_from_host = ocl_write,
+    .copy_to_host = ocl_read,
     .copy = ocl_copy,
     .fill = ocl_fill,
     .info = info,

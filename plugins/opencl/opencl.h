@@ -6,7 +6,7 @@
  * one, memory.c, transfer.c, stream.c and event.c fill the tables of tenon/plugin.h, program.c and
  * launch.c that of plugins/shared/gpu/driver.h.
  *
- * There are no globals but a lock in guard.c: everything hangs on tn_pself. Host memory comes from
+ * There are no globals but a lock in guard.c: everything hangs on tn_instance. Host memory comes from
  * the host. */
 #ifndef TNI_PLUGINS_OPENCL_OPENCL_H
 #define TNI_PLUGINS_OPENCL_OPENCL_H
@@ -51,7 +51,7 @@ typedef struct ocl_pinned {
     cl_mem memory;
 } ocl_pinned;
 
-struct tn_pself {
+struct tn_instance {
     const tn_host *host;
     char cache[OCL_PATH]; /* the folder of built programs, or "" */
     bool cache_is_named;  /* by option `cache` */
@@ -67,9 +67,9 @@ struct tn_pself {
 
 typedef struct ocl_programs ocl_programs;
 
-struct tn_pdevice {
+struct tn_device_impl {
     gpu_device gpu; /* first: see driver.h */
-    tn_pself *self;
+    tn_instance *self;
     uint32_t index;
     const ocl_found *found;
     cl_context context;
@@ -92,8 +92,8 @@ typedef struct ocl_stage {
     cl_event last;
 } ocl_stage;
 
-struct tn_pstream {
-    tn_pdevice *device;
+struct tn_stream_impl {
+    tn_device_impl *device;
     cl_command_queue queue;
     atomic_bool has_work; /* something was queued since `mark` */
     atomic_bool may_fail; /* something was queued that may set the error word */
@@ -106,8 +106,8 @@ struct tn_pstream {
     int stage; /* the one that is being filled */
 };
 
-struct tn_pevent {
-    tn_pdevice *device;
+struct tn_event_impl {
+    tn_device_impl *device;
     uint32_t flags;
     pthread_mutex_t lock; /* guards what follows */
     cl_event mark;        /* NULL before the first record */
@@ -117,19 +117,19 @@ struct tn_pevent {
 /* ---- errors (error.c) -------------------------------------------------------------------- */
 
 /* Hands the formatted message to the host and returns `status`. */
-tn_status ocl_fail(const tn_pself *self, tn_status status, const char *format, ...)
+tn_status ocl_fail(const tn_instance *self, tn_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
 /* The same for an error of the driver, which is named: "opencl:0 (NAME): what: CL_...". Errors
  * after which nothing works any more make the device lost; once it is, that is what is said. */
-tn_status ocl_fail_driver(tn_pdevice *device, cl_int error, const char *what);
+tn_status ocl_fail_driver(tn_device_impl *device, cl_int error, const char *what);
 
 const char *ocl_error_name(cl_int error);
 
-/* TN_DEVICE_LOST, with a message, once the device is lost. */
-tn_status ocl_check_lost(tn_pdevice *device);
+/* TN_ERR_DEVICE_LOST, with a message, once the device is lost. */
+tn_status ocl_check_lost(tn_device_impl *device);
 
-static inline bool ocl_is_lost(tn_pdevice *device) {
+static inline bool ocl_is_lost(tn_device_impl *device) {
     return atomic_load_explicit(&device->lost, memory_order_relaxed);
 }
 
@@ -149,7 +149,7 @@ void ocl_guard_leave(ocl_guard *guard);
 /* ---- devices (platform.c, device.c) ------------------------------------------------------ */
 
 /* Looks for devices, once; afterwards self->found does not change. */
-tn_status ocl_search(tn_pself *self);
+tn_status ocl_search(tn_instance *self);
 
 extern const tn_device_ops ocl_device_ops;
 
@@ -161,20 +161,20 @@ extern const gpu_driver ocl_driver;
 extern const tn_memory_ops ocl_memory_ops;
 
 /* Host memory for an object of the plugin. On failure tells the host and returns NULL; the caller
- * returns TN_OUT_OF_MEMORY. */
-void *ocl_host_alloc(const tn_pself *self, uint64_t bytes, const char *what);
+ * returns TN_ERR_OUT_OF_MEMORY. */
+void *ocl_host_alloc(const tn_instance *self, uint64_t bytes, const char *what);
 
 /* Does [p, p + bytes) lie in one pinned allocation? */
-bool ocl_is_pinned(tn_pdevice *device, const void *p, uint64_t bytes);
+bool ocl_is_pinned(tn_device_impl *device, const void *p, uint64_t bytes);
 
-tn_status ocl_write(tn_pdevice *device, tn_pstream *stream, tn_memory dst, uint64_t dst_offset,
-                    const void *src, uint64_t bytes);
-tn_status ocl_read(tn_pdevice *device, tn_pstream *stream, void *dst, tn_memory src,
+tn_status ocl_write(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
+                    uint64_t dst_offset, const void *src, uint64_t bytes);
+tn_status ocl_read(tn_device_impl *device, tn_stream_impl *stream, void *dst, tn_memory src,
                    uint64_t src_offset, uint64_t bytes);
-tn_status ocl_copy(tn_pdevice *device, tn_pstream *stream, tn_memory dst, uint64_t dst_offset,
-                   tn_memory src, uint64_t src_offset, uint64_t bytes);
-tn_status ocl_fill(tn_pdevice *device, tn_pstream *stream, tn_memory dst, uint64_t dst_offset,
-                   uint32_t value, uint64_t bytes);
+tn_status ocl_copy(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
+                   uint64_t dst_offset, tn_memory src, uint64_t src_offset, uint64_t bytes);
+tn_status ocl_fill(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
+                   uint64_t dst_offset, uint32_t value, uint64_t bytes);
 
 static inline cl_mem ocl_mem(tn_memory memory) {
     return (cl_mem)(uintptr_t)memory;
@@ -186,7 +186,7 @@ extern const tn_stream_ops ocl_stream_ops;
 extern const tn_event_ops ocl_event_ops;
 
 /* To be called after something was queued. */
-static inline void ocl_stream_queued(tn_pstream *stream) {
+static inline void ocl_stream_queued(tn_stream_impl *stream) {
     atomic_store_explicit(&stream->has_work, true, memory_order_release);
 }
 

@@ -28,7 +28,7 @@ static unsigned long long mib(uint64_t bytes) {
 }
 
 /* Where no device is left these are all that a user learns. */
-static void keep(tn_pself *self, tn_log_level level, const char *who, const char *why) {
+static void keep(tn_instance *self, tn_log_level level, const char *who, const char *why) {
     size_t n = strlen(self->reason);
     snprintf(self->reason + n, sizeof self->reason - n, "%s%.120s %.200s", n ? "; " : "", who, why);
     char line[OCL_MESSAGE];
@@ -36,12 +36,12 @@ static void keep(tn_pself *self, tn_log_level level, const char *who, const char
     self->host->log_message(self->host, level, line);
 }
 
-static void keep_reason(tn_pself *self, const char *who, const char *why) {
+static void keep_reason(tn_instance *self, const char *who, const char *why) {
     keep(self, TN_LOG_INFO, who, why);
 }
 
 /* Worth a warning also beside drivers that work. */
-static void keep_failure(tn_pself *self, const char *who, const char *what, cl_int error) {
+static void keep_failure(tn_instance *self, const char *who, const char *what, cl_int error) {
     char why[OCL_MESSAGE];
     snprintf(why, sizeof why, "%s: %s (%d); its driver is broken, or does not fit the kernel's",
              what, ocl_error_name(error), error);
@@ -165,7 +165,7 @@ static const char *describe(cl_device_id id, ocl_found *out, char room[OCL_NAME]
 
 /* ---- all of them ------------------------------------------------------------------------- */
 
-static void add_device(tn_pself *self, const ocl_found *platform, cl_device_id id) {
+static void add_device(tn_instance *self, const ocl_found *platform, cl_device_id id) {
     ocl_found found = *platform;
     char room[OCL_NAME];
     snprintf(found.name, sizeof found.name, "a device of %.100s", platform->platform_name);
@@ -186,7 +186,7 @@ static bool ask_platform(cl_platform_id id, cl_platform_info what, char *out, si
     return true;
 }
 
-static void add_platform(tn_pself *self, cl_platform_id id, const char *wanted) {
+static void add_platform(tn_instance *self, cl_platform_id id, const char *wanted) {
     ocl_found platform = {.platform = id};
     char version[OCL_NAME];
     cl_device_id ids[OCL_MAX_DEVICES];
@@ -232,7 +232,7 @@ static bool comes_before(const ocl_found *a, const ocl_found *b) {
 }
 
 /* Stable: devices of one platform stay as it counts them. */
-static void sort(tn_pself *self) {
+static void sort(tn_instance *self) {
     for (uint32_t i = 1; i < self->n_found; i++)
         for (uint32_t j = i; j > 0 && comes_before(&self->found[j], &self->found[j - 1]); j--) {
             ocl_found swapped = self->found[j];
@@ -242,7 +242,7 @@ static void sort(tn_pself *self) {
 }
 
 /* The loader passes over a driver whose library it cannot load, without a word. */
-static void explain_no_platform(tn_pself *self) {
+static void explain_no_platform(tn_instance *self) {
     const char *folder = getenv("OCL_ICD_VENDORS");
     snprintf(
         self->reason, sizeof self->reason,
@@ -252,7 +252,7 @@ static void explain_no_platform(tn_pself *self) {
         folder ? " (OCL_ICD_VENDORS)" : "; for CPUs there is PoCL");
 }
 
-static tn_status search(tn_pself *self) {
+static tn_status search(tn_instance *self) {
     cl_platform_id ids[MAX_PLATFORMS];
     cl_uint n = 0;
     /* Loaders and drivers run code from files that the environment names (OCL_ICD_VENDORS,
@@ -269,7 +269,7 @@ static tn_status search(tn_pself *self) {
         wanted = NULL;
     cl_int error = clGetPlatformIDs(MAX_PLATFORMS, ids, &n);
     if (error != CL_SUCCESS && error != -1001 /* CL_PLATFORM_NOT_FOUND_KHR */)
-        return ocl_fail(self, TN_IO, "the OpenCL loader fails to list platforms: %s (%d)",
+        return ocl_fail(self, TN_ERR_IO, "the OpenCL loader fails to list platforms: %s (%d)",
                         ocl_error_name(error), error);
     for (cl_uint i = 0; error == CL_SUCCESS && i < n && i < MAX_PLATFORMS; i++)
         add_platform(self, ids[i], wanted);
@@ -279,14 +279,14 @@ static tn_status search(tn_pself *self) {
     if (self->reason[0] == '\0')
         explain_no_platform(self);
     if (wanted)
-        return ocl_fail(self, TN_NOT_FOUND,
+        return ocl_fail(self, TN_ERR_NOT_FOUND,
                         "no OpenCL platform with a device has '%.60s' in its name "
                         "(TENON_OPENCL_PLATFORM): %s",
                         wanted, self->reason);
-    return self->is_broken ? ocl_fail(self, TN_IO, "%s", self->reason) : TN_OK;
+    return self->is_broken ? ocl_fail(self, TN_ERR_IO, "%s", self->reason) : TN_OK;
 }
 
-tn_status ocl_search(tn_pself *self) {
+tn_status ocl_search(tn_instance *self) {
     pthread_mutex_lock(&self->lock);
     if (!self->searched) {
         ocl_guard guard;

@@ -3,25 +3,25 @@
 #include "plugins/opencl/opencl.h"
 #include "plugins/shared/gpu/gpu.h"
 
-static tn_status init(const tn_host *host, const char *path, tn_pself **out_self) {
+static tn_status init(const tn_host *host, const char *path, tn_instance **out_self) {
     (void)path;
     *out_self = NULL;
-    tn_pself *self = host->alloc(host, sizeof *self, _Alignof(tn_pself));
+    tn_instance *self = host->alloc(host, sizeof *self, _Alignof(tn_instance));
     if (!self)
-        return host->fail(host, TN_OUT_OF_MEMORY, "no host memory to start the OpenCL plugin");
-    *self = (tn_pself){.host = host};
+        return host->fail(host, TN_ERR_OUT_OF_MEMORY, "no host memory to start the OpenCL plugin");
+    *self = (tn_instance){.host = host};
     ocl_cache_find(self);
     pthread_mutex_init(&self->lock, NULL);
     *out_self = self;
     return TN_OK;
 }
 
-static void shutdown(tn_pself *self) {
+static void shutdown(tn_instance *self) {
     pthread_mutex_destroy(&self->lock);
     self->host->dealloc(self->host, self);
 }
 
-static const void *extension(tn_pself *self, const char *id) {
+static const void *extension(tn_instance *self, const char *id) {
     (void)self, (void)id;
     return NULL;
 }

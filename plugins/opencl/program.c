@@ -17,10 +17,10 @@ struct ocl_programs {
     ocl_program *first;
 };
 
-tn_status ocl_programs_create(tn_pdevice *device) {
+tn_status ocl_programs_create(tn_device_impl *device) {
     ocl_programs *p = ocl_host_alloc(device->self, sizeof *p, "the list of programs");
     if (!p)
-        return TN_OUT_OF_MEMORY;
+        return TN_ERR_OUT_OF_MEMORY;
     *p = (ocl_programs){.reads_header = !device->found->is_pocl,
                         .are_kept = ocl_cache_serves(device)};
     pthread_mutex_init(&p->lock, NULL);
@@ -28,7 +28,7 @@ tn_status ocl_programs_create(tn_pdevice *device) {
     return TN_OK;
 }
 
-void ocl_programs_destroy(tn_pdevice *device) {
+void ocl_programs_destroy(tn_device_impl *device) {
     ocl_programs *p = device->programs;
     if (!p)
         return;
@@ -41,7 +41,7 @@ void ocl_programs_destroy(tn_pdevice *device) {
     device->self->host->dealloc(device->self->host, p);
 }
 
-void ocl_kernel_release(tn_pdevice *device, gpu_kernel *kernel) {
+void ocl_kernel_release(tn_device_impl *device, gpu_kernel *kernel) {
     clReleaseKernel(kernel->kernel);
     pthread_mutex_destroy(&kernel->lock);
     device->self->host->dealloc(device->self->host, kernel);
@@ -56,10 +56,10 @@ typedef struct failure {
     char line[160];
 } failure;
 
-static tn_status fail(tn_pdevice *device, const gpu_variant *v, const failure *f) {
+static tn_status fail(tn_device_impl *device, const gpu_variant *v, const failure *f) {
     if (f->what)
         return ocl_fail_driver(device, f->error, f->what);
-    return ocl_fail(device->self, TN_INTERNAL,
+    return ocl_fail(device->self, TN_ERR_INTERNAL,
                     "opencl:%u (%.60s): kernel '%s' does not build: %s%s%s; %s with %.120s; "
                     "TENON_LOG=debug shows the compiler's log, another driver may do",
                     device->index, device->found->name, v->entry, f->line, f->line[0] ? ": " : "",
@@ -88,7 +88,7 @@ static const char *error_line(const char *log) {
 }
 
 /* What the build log says; the whole of it goes to the host's log. */
-static void find_error(tn_pdevice *device, cl_program program, char out[160]) {
+static void find_error(tn_device_impl *device, cl_program program, char out[160]) {
     char log[16384];
     size_t n = 0;
     out[0] = '\0';
@@ -104,21 +104,21 @@ static void find_error(tn_pdevice *device, cl_program program, char out[160]) {
 /* ---- building ---------------------------------------------------------------------------- */
 
 /* For who asks why the first step is slow. */
-static void tell(tn_pdevice *device, const ocl_program *p, const char *from, double start) {
+static void tell(tn_device_impl *device, const ocl_program *p, const char *from, double start) {
     char line[OCL_MESSAGE];
     snprintf(line, sizeof line, "opencl:%u: %s %.300s: %.0f ms, %s", device->index, p->source->name,
              p->options, (now() - start) * 1e3, from);
     device->self->host->log_message(device->self->host, TN_LOG_DEBUG, line);
 }
 
-static cl_int compile(tn_pdevice *device, const ocl_program *p, const char *more) {
+static cl_int compile(tn_device_impl *device, const ocl_program *p, const char *more) {
     char options[sizeof p->options + sizeof WITHOUT_HEADER];
     snprintf(options, sizeof options, "%s%s", p->options, more);
     return clBuildProgram(p->program, 1, &device->found->id, options, NULL, NULL);
 }
 
 /* What fails without the header may be the trick: where it is, no more is built with it. */
-static cl_int finish_build(tn_pdevice *device, const ocl_program *p) {
+static cl_int finish_build(tn_device_impl *device, const ocl_program *p) {
     ocl_programs *all = device->programs;
     cl_int error = compile(device, p, all->reads_header ? "" : WITHOUT_HEADER);
     if (error == CL_BUILD_PROGRAM_FAILURE && !all->reads_header) {
@@ -133,7 +133,7 @@ static cl_int finish_build(tn_pdevice *device, const ocl_program *p) {
 }
 
 /* From the cache. Whatever is wrong with it, the source is still there. */
-static bool load(tn_pdevice *device, ocl_program *p) {
+static bool load(tn_device_impl *device, ocl_program *p) {
     double start = now();
     uint64_t bytes = 0;
     unsigned char *binary = device->programs->are_kept
@@ -160,7 +160,7 @@ static bool load(tn_pdevice *device, ocl_program *p) {
 }
 
 /* From its source. p->program is NULL where that fails. */
-static bool build(tn_pdevice *device, ocl_program *p, failure *out) {
+static bool build(tn_device_impl *device, ocl_program *p, failure *out) {
     double start = now();
     p->program = clCreateProgramWithSource(device->context, 1, (const char **)&p->source->text,
                                            NULL, &out->error);
@@ -182,7 +182,7 @@ static bool build(tn_pdevice *device, ocl_program *p, failure *out) {
 }
 
 /* The program that a variant is in, loaded or built if need be; NULL where that fails. */
-static ocl_program *find_program(tn_pdevice *device, const gpu_variant *v, failure *out) {
+static ocl_program *find_program(tn_device_impl *device, const gpu_variant *v, failure *out) {
     ocl_programs *all = device->programs;
     char options[sizeof((ocl_program *)0)->options];
     snprintf(options, sizeof options, "%s -DIS_CPU=%d -DHAS_F64=%d%s", v->options,
@@ -207,7 +207,7 @@ static ocl_program *find_program(tn_pdevice *device, const gpu_variant *v, failu
 
 /* A program from the cache that lacks the kernel is not what it says: it is built. What was made of
  * it before goes on holding it. */
-static bool make_kernel(tn_pdevice *device, const gpu_variant *v, gpu_kernel *k, failure *out) {
+static bool make_kernel(tn_device_impl *device, const gpu_variant *v, gpu_kernel *k, failure *out) {
     ocl_program *p = k->program = find_program(device, v, out);
     if (!p)
         return false;
@@ -229,7 +229,7 @@ static bool make_kernel(tn_pdevice *device, const gpu_variant *v, gpu_kernel *k,
     return k->kernel;
 }
 
-tn_status ocl_kernel_build(tn_pdevice *device, const gpu_variant *variant, gpu_kernel **out) {
+tn_status ocl_kernel_build(tn_device_impl *device, const gpu_variant *variant, gpu_kernel **out) {
     ocl_guard guard;
     failure why = {CL_OUT_OF_HOST_MEMORY, "allocating a kernel", ""};
     bool made = false;
@@ -254,7 +254,7 @@ tn_status ocl_kernel_build(tn_pdevice *device, const gpu_variant *variant, gpu_k
 
 /* ---- keeping ----------------------------------------------------------------------------- */
 
-static void save(tn_pdevice *device, const ocl_program *p) {
+static void save(tn_device_impl *device, const ocl_program *p) {
     const tn_host *host = device->self->host;
     size_t bytes = 0;
     if (clGetProgramInfo(p->program, CL_PROGRAM_BINARY_SIZES, sizeof bytes, &bytes, NULL) !=
@@ -268,7 +268,7 @@ static void save(tn_pdevice *device, const ocl_program *p) {
     host->dealloc(host, binary);
 }
 
-void ocl_programs_save(tn_pdevice *device, bool at_end) {
+void ocl_programs_save(tn_device_impl *device, bool at_end) {
     ocl_programs *all = device->programs;
     if (!atomic_load_explicit(&device->has_unsaved, memory_order_relaxed) ||
         (device->found->is_pocl && !at_end))

@@ -32,17 +32,17 @@ struct gpu_kernel {
 };
 
 /* The programs of a device, on device->programs. */
-tn_status ocl_programs_create(tn_pdevice *device);
-void ocl_programs_destroy(tn_pdevice *device);
+tn_status ocl_programs_create(tn_device_impl *device);
+void ocl_programs_destroy(tn_device_impl *device);
 
 /* Keeps what was built and launched since the last time in the cache. To be called when launches
  * are known to be over, and when the device is closed, `at_end`: a driver that keeps programs
  * itself (ocl_found) makes code at a kernel's first launch, and when it is asked for a program
  * makes all that is missing, once: so it is asked last. */
-void ocl_programs_save(tn_pdevice *device, bool at_end);
+void ocl_programs_save(tn_device_impl *device, bool at_end);
 
 /* gpu_driver.build and .release. */
-tn_status ocl_kernel_build(tn_pdevice *device, const gpu_variant *variant, gpu_kernel **out);
-void ocl_kernel_release(tn_pdevice *device, gpu_kernel *kernel);
+tn_status ocl_kernel_build(tn_device_impl *device, const gpu_variant *variant, gpu_kernel **out);
+void ocl_kernel_release(tn_device_impl *device, gpu_kernel *kernel);
 
 #endif

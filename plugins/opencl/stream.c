@@ -1,7 +1,7 @@
 /* In-order command queues. */
 #include "plugins/opencl/program.h"
 
-static void finish(tn_pstream *stream) {
+static void finish(tn_stream_impl *stream) {
     const tn_host *host = stream->device->self->host;
     if (stream->mark)
         clReleaseEvent(stream->mark);
@@ -21,16 +21,16 @@ static void finish(tn_pstream *stream) {
 }
 
 /* OpenCL 1.2 has no priorities. */
-static tn_status create(tn_pdevice *device, int32_t priority, tn_pstream **out_stream) {
+static tn_status create(tn_device_impl *device, int32_t priority, tn_stream_impl **out_stream) {
     (void)priority;
     *out_stream = NULL;
     tn_status status = ocl_check_lost(device);
     if (status != TN_OK)
         return status;
-    tn_pstream *stream = ocl_host_alloc(device->self, sizeof *stream, "a stream");
+    tn_stream_impl *stream = ocl_host_alloc(device->self, sizeof *stream, "a stream");
     if (!stream)
-        return TN_OUT_OF_MEMORY;
-    *stream = (tn_pstream){.device = device};
+        return TN_ERR_OUT_OF_MEMORY;
+    *stream = (tn_stream_impl){.device = device};
     pthread_mutex_init(&stream->lock, NULL);
     cl_int error, zero[4] = {0};
     stream->queue = clCreateCommandQueue(device->context, device->found->id, 0, &error);
@@ -46,7 +46,7 @@ static tn_status create(tn_pdevice *device, int32_t priority, tn_pstream **out_s
     return TN_OK;
 }
 
-static void destroy(tn_pstream *stream) {
+static void destroy(tn_stream_impl *stream) {
     if (!stream)
         return;
     if (!atomic_load(&stream->device->lost)) {
@@ -60,7 +60,7 @@ static void destroy(tn_pstream *stream) {
 /* ---- what went wrong --------------------------------------------------------------------- */
 
 /* All work is done: was there an index out of range? Told once. */
-static tn_status take_error(tn_pstream *stream) {
+static tn_status take_error(tn_stream_impl *stream) {
     static const cl_int zero[4] = {0};
     cl_int word[4] = {0};
     if (!atomic_exchange(&stream->may_fail, false))
@@ -77,7 +77,7 @@ static tn_status take_error(tn_pstream *stream) {
     if (!word[0])
         return TN_OK;
     int64_t index = (int64_t)((uint64_t)(uint32_t)word[2] | (uint64_t)(uint32_t)word[3] << 32);
-    return ocl_fail(stream->device->self, TN_INDEX_OUT_OF_RANGE,
+    return ocl_fail(stream->device->self, TN_ERR_INDEX_OUT_OF_RANGE,
                     "index %lld is out of range for a dimension of size %d", (long long)index,
                     word[1]);
 }
@@ -85,7 +85,7 @@ static tn_status take_error(tn_pstream *stream) {
 /* ---- asking and waiting ------------------------------------------------------------------ */
 
 /* A marker at the present end, asked for only when someone asks. */
-static cl_int find_mark(tn_pstream *stream, cl_int *out_state) {
+static cl_int find_mark(tn_stream_impl *stream, cl_int *out_state) {
     cl_int error = CL_SUCCESS;
     pthread_mutex_lock(&stream->lock);
     if (atomic_exchange(&stream->has_work, false)) {
@@ -108,7 +108,7 @@ static cl_int find_mark(tn_pstream *stream, cl_int *out_state) {
     return error;
 }
 
-static tn_status query(tn_pstream *stream) {
+static tn_status query(tn_stream_impl *stream) {
     cl_int state;
     tn_status status = ocl_check_lost(stream->device);
     if (status != TN_OK)
@@ -123,7 +123,7 @@ static tn_status query(tn_pstream *stream) {
     return take_error(stream);
 }
 
-static tn_status synchronize(tn_pstream *stream) {
+static tn_status synchronize(tn_stream_impl *stream) {
     tn_status status = ocl_check_lost(stream->device);
     if (status != TN_OK)
         return status;
@@ -138,7 +138,7 @@ static tn_status synchronize(tn_pstream *stream) {
     return ocl_fail_driver(stream->device, error, "waiting for a stream");
 }
 
-static void *native_handle(tn_pstream *stream) {
+static void *native_handle(tn_stream_impl *stream) {
     return stream->queue;
 }
 

@@ -7,14 +7,14 @@
 
 #include <string.h>
 
-static tn_status check(tn_pdevice *device, tn_pstream *stream, const char *what) {
+static tn_status check(tn_device_impl *device, tn_stream_impl *stream, const char *what) {
     if (!stream || stream->device != device)
-        return ocl_fail(device->self, TN_INVALID_ARGUMENT, "%s: the stream is not of opencl:%u",
+        return ocl_fail(device->self, TN_ERR_INVALID_ARGUMENT, "%s: the stream is not of opencl:%u",
                         what, device->index);
     return ocl_check_lost(device);
 }
 
-static tn_status done(tn_pstream *stream, cl_int error, const char *what) {
+static tn_status done(tn_stream_impl *stream, cl_int error, const char *what) {
     if (error != CL_SUCCESS)
         return ocl_fail_driver(stream->device, error, what);
     ocl_stream_queued(stream);
@@ -24,7 +24,7 @@ static tn_status done(tn_pstream *stream, cl_int error, const char *what) {
 /* ---- staging ----------------------------------------------------------------------------- */
 
 /* Room for `bytes` in a half whose last transfer is over, or NULL. The caller locks. */
-static ocl_stage *make_room(tn_pstream *stream, uint64_t bytes) {
+static ocl_stage *make_room(tn_stream_impl *stream, uint64_t bytes) {
     ocl_stage *s = &stream->stages[stream->stage];
     if (s->used + bytes > OCL_STAGE_BYTES) {
         stream->stage = !stream->stage;
@@ -41,7 +41,7 @@ static ocl_stage *make_room(tn_pstream *stream, uint64_t bytes) {
     return s->data ? s : NULL;
 }
 
-static tn_status write_staged(tn_pstream *stream, tn_memory dst, uint64_t dst_offset,
+static tn_status write_staged(tn_stream_impl *stream, tn_memory dst, uint64_t dst_offset,
                               const void *src, uint64_t bytes) {
     cl_int error = CL_OUT_OF_HOST_MEMORY;
     cl_event event;
@@ -59,13 +59,13 @@ static tn_status write_staged(tn_pstream *stream, tn_memory dst, uint64_t dst_of
         }
     }
     pthread_mutex_unlock(&stream->lock);
-    return s ? done(stream, error, "write") : TN_OUT_OF_MEMORY;
+    return s ? done(stream, error, "write") : TN_ERR_OUT_OF_MEMORY;
 }
 
 /* ---- the slots --------------------------------------------------------------------------- */
 
-tn_status ocl_write(tn_pdevice *device, tn_pstream *stream, tn_memory dst, uint64_t dst_offset,
-                    const void *src, uint64_t bytes) {
+tn_status ocl_write(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
+                    uint64_t dst_offset, const void *src, uint64_t bytes) {
     tn_status status = check(device, stream, "write");
     if (status != TN_OK || bytes == 0)
         return status;
@@ -78,7 +78,7 @@ tn_status ocl_write(tn_pdevice *device, tn_pstream *stream, tn_memory dst, uint6
                 "write");
 }
 
-tn_status ocl_read(tn_pdevice *device, tn_pstream *stream, void *dst, tn_memory src,
+tn_status ocl_read(tn_device_impl *device, tn_stream_impl *stream, void *dst, tn_memory src,
                    uint64_t src_offset, uint64_t bytes) {
     tn_status status = check(device, stream, "read");
     if (status != TN_OK || bytes == 0)
@@ -90,8 +90,8 @@ tn_status ocl_read(tn_pdevice *device, tn_pstream *stream, void *dst, tn_memory 
                 "read");
 }
 
-tn_status ocl_copy(tn_pdevice *device, tn_pstream *stream, tn_memory dst, uint64_t dst_offset,
-                   tn_memory src, uint64_t src_offset, uint64_t bytes) {
+tn_status ocl_copy(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
+                   uint64_t dst_offset, tn_memory src, uint64_t src_offset, uint64_t bytes) {
     tn_status status = check(device, stream, "copy");
     if (status != TN_OK || bytes == 0)
         return status;
@@ -103,8 +103,8 @@ tn_status ocl_copy(tn_pdevice *device, tn_pstream *stream, tn_memory dst, uint64
 
 /* Drivers fill with patterns of up to 128 bytes, and by the byte slowly: the longest that begins
  * and ends where the range does, and the rest by the byte. */
-tn_status ocl_fill(tn_pdevice *device, tn_pstream *stream, tn_memory dst, uint64_t dst_offset,
-                   uint32_t value, uint64_t bytes) {
+tn_status ocl_fill(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
+                   uint64_t dst_offset, uint32_t value, uint64_t bytes) {
     enum { PATTERN = 16 };
     tn_status status = check(device, stream, "fill");
     if (status != TN_OK || bytes == 0)

@@ -9,36 +9,36 @@
 enum { RESERVATION_FACTOR = 8 };
 static const uint64_t MIN_RESERVATION = UINT64_C(1) << 30;
 
-static tn_status count(tn_pself *self, uint32_t *out_count) {
+static tn_status count(tn_instance *self, uint32_t *out_count) {
     *out_count = (uint32_t)self->options.devices;
     return TN_OK;
 }
 
-static tn_status check_index(tn_pself *self, uint32_t index) {
+static tn_status check_index(tn_instance *self, uint32_t index) {
     uint32_t n = (uint32_t)self->options.devices;
     return index < n
                ? TN_OK
-               : sim_fail(self, TN_DEVICE,
+               : sim_fail(self, TN_ERR_DEVICE,
                           "there is no sim:%u; TENON_SIM_DEVICES makes it %u devices", index, n);
 }
 
-static tn_status open_device(tn_pself *self, uint32_t index, tn_pdevice **out_device) {
+static tn_status open_device(tn_instance *self, uint32_t index, tn_device_impl **out_device) {
     *out_device = NULL;
     uint64_t limit = self->options.memory;
     tn_status status = check_index(self, index);
     if (status != TN_OK)
         return status;
 
-    tn_pdevice *device = sim_host_alloc(self, sizeof *device, "a device");
+    tn_device_impl *device = sim_host_alloc(self, sizeof *device, "a device");
     if (!device)
-        return TN_OUT_OF_MEMORY;
-    *device = (tn_pdevice){.self = self, .index = index, .limit_bytes = limit};
+        return TN_ERR_OUT_OF_MEMORY;
+    *device = (tn_device_impl){.self = self, .index = index, .limit_bytes = limit};
     device->reserved_bytes =
         limit > MIN_RESERVATION / RESERVATION_FACTOR ? limit * RESERVATION_FACTOR : MIN_RESERVATION;
     device->reservation = mmap(NULL, device->reserved_bytes, PROT_NONE,
                                MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (device->reservation == MAP_FAILED) {
-        status = sim_fail(self, TN_OUT_OF_MEMORY,
+        status = sim_fail(self, TN_ERR_OUT_OF_MEMORY,
                           "sim:%u: cannot reserve %llu bytes of address space for handles; lower "
                           "TENON_SIM_MEMORY or raise the limit of the process (ulimit -v)",
                           index, (unsigned long long)device->reserved_bytes);
@@ -52,8 +52,8 @@ static tn_status open_device(tn_pself *self, uint32_t index, tn_pdevice **out_de
 }
 
 /* Streams, events and memory were released before; what was forgotten is told. */
-static void close_device(tn_pdevice *device) {
-    tn_pself *self = device->self;
+static void close_device(tn_device_impl *device) {
+    tn_instance *self = device->self;
     if (device->n_streams || device->n_events || device->allocations.n) {
         char line[SIM_MESSAGE];
         snprintf(line, sizeof line,
@@ -68,7 +68,7 @@ static void close_device(tn_pdevice *device) {
     self->host->dealloc(self->host, device);
 }
 
-static tn_status property(tn_pself *self, uint32_t index, int32_t name, tn_cell *out_value) {
+static tn_status property(tn_instance *self, uint32_t index, int32_t name, tn_cell *out_value) {
     tn_status status = check_index(self, index);
     if (status != TN_OK)
         return status;
@@ -86,7 +86,7 @@ static tn_status property(tn_pself *self, uint32_t index, int32_t name, tn_cell 
         *out_value = (tn_cell){.tag = TN_CELL_I64, .v.i64 = 1};
         return TN_OK;
     default: /* no fail(): "the default holds" is an answer */
-        return TN_UNSUPPORTED;
+        return TN_ERR_UNSUPPORTED;
     }
 }
 

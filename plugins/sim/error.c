@@ -4,7 +4,7 @@
 #include <stdarg.h>
 #include <stdio.h>
 
-tn_status sim_fail(const tn_pself *self, tn_status status, const char *format, ...) {
+tn_status sim_fail(const tn_instance *self, tn_status status, const char *format, ...) {
     char message[SIM_MESSAGE];
     va_list list;
     va_start(list, format);
@@ -13,10 +13,10 @@ tn_status sim_fail(const tn_pself *self, tn_status status, const char *format, .
     return self->host->fail(self->host, status, message);
 }
 
-tn_status sim_check_lost(tn_pdevice *device) {
+tn_status sim_check_lost(tn_device_impl *device) {
     if (!atomic_load_explicit(&device->lost, memory_order_acquire))
         return TN_OK;
-    return sim_fail(device->self, TN_DEVICE_LOST,
+    return sim_fail(device->self, TN_ERR_DEVICE_LOST,
                     "sim:%u is lost, as TENON_SIM_LOSE asks; close it and open it again",
                     device->index);
 }

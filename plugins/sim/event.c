@@ -8,7 +8,7 @@
 #include <time.h>
 
 struct sim_mark {
-    tn_pself *self;
+    tn_instance *self;
     atomic_uint references;
     pthread_mutex_t lock; /* guards passed and time_ns */
     pthread_cond_t passing;
@@ -21,7 +21,7 @@ typedef struct mark_command {
     sim_mark *mark;
 } mark_command;
 
-static sim_mark *mark_create(tn_pself *self) {
+static sim_mark *mark_create(tn_instance *self) {
     sim_mark *mark = sim_host_alloc(self, sizeof *mark, "the mark of an event");
     if (!mark)
         return NULL;
@@ -86,22 +86,22 @@ static tn_status run_wait(sim_command *command, char message[SIM_MESSAGE]) {
 
 /* ---- the table --------------------------------------------------------------------------- */
 
-static tn_status create(tn_pdevice *device, uint32_t flags, tn_pevent **out_event) {
+static tn_status create(tn_device_impl *device, uint32_t flags, tn_event_impl **out_event) {
     *out_event = NULL;
     tn_status status = sim_enter(device, SIM_FAULT_event);
     if (status != TN_OK)
         return status;
-    tn_pevent *event = sim_host_alloc(device->self, sizeof *event, "an event");
+    tn_event_impl *event = sim_host_alloc(device->self, sizeof *event, "an event");
     if (!event)
-        return TN_OUT_OF_MEMORY;
-    *event = (tn_pevent){.device = device, .flags = flags};
+        return TN_ERR_OUT_OF_MEMORY;
+    *event = (tn_event_impl){.device = device, .flags = flags};
     pthread_mutex_init(&event->lock, NULL);
     device->n_events++;
     *out_event = event;
     return TN_OK;
 }
 
-static void destroy(tn_pevent *event) {
+static void destroy(tn_event_impl *event) {
     if (!event)
         return;
     mark_drop(event->mark);
@@ -111,15 +111,15 @@ static void destroy(tn_pevent *event) {
 }
 
 /* The event's present mark, kept for the caller; NULL when it was never recorded. */
-static sim_mark *present_mark(tn_pevent *event) {
+static sim_mark *present_mark(tn_event_impl *event) {
     pthread_mutex_lock(&event->lock);
     sim_mark *mark = event->mark ? mark_keep(event->mark) : NULL;
     pthread_mutex_unlock(&event->lock);
     return mark;
 }
 
-static tn_status record(tn_pevent *event, tn_pstream *stream) {
-    tn_pself *self = event->device->self;
+static tn_status record(tn_event_impl *event, tn_stream_impl *stream) {
+    tn_instance *self = event->device->self;
     tn_status status = sim_enter(event->device, SIM_FAULT_record);
     if (status == TN_OK)
         status = sim_stream_check(event->device, stream, "event record");
@@ -129,7 +129,7 @@ static tn_status record(tn_pevent *event, tn_pstream *stream) {
     sim_mark *mark = command ? mark_create(self) : NULL;
     if (!mark) {
         self->host->dealloc(self->host, command);
-        return TN_OUT_OF_MEMORY;
+        return TN_ERR_OUT_OF_MEMORY;
     }
     *command =
         (mark_command){.command = {.run = run_record, .is_mark = true}, .mark = mark_keep(mark)};
@@ -143,8 +143,8 @@ static tn_status record(tn_pevent *event, tn_pstream *stream) {
     return TN_OK;
 }
 
-static tn_status wait(tn_pstream *stream, tn_pevent *event) {
-    tn_pself *self = event->device->self;
+static tn_status wait(tn_stream_impl *stream, tn_event_impl *event) {
+    tn_instance *self = event->device->self;
     tn_status status = sim_enter(stream->device, SIM_FAULT_wait);
     if (status != TN_OK)
         return status;
@@ -154,14 +154,14 @@ static tn_status wait(tn_pstream *stream, tn_pevent *event) {
     mark_command *command = sim_host_alloc(self, sizeof *command, "an event wait");
     if (!command) {
         mark_drop(mark);
-        return TN_OUT_OF_MEMORY;
+        return TN_ERR_OUT_OF_MEMORY;
     }
     *command = (mark_command){.command = {.run = run_wait, .is_mark = true}, .mark = mark};
     sim_stream_push(stream, &command->command);
     return TN_OK;
 }
 
-static tn_status query(tn_pevent *event) {
+static tn_status query(tn_event_impl *event) {
     uint64_t ns;
     tn_status status = sim_check_lost(event->device);
     if (status != TN_OK)
@@ -172,7 +172,7 @@ static tn_status query(tn_pevent *event) {
     return status;
 }
 
-static tn_status synchronize(tn_pevent *event) {
+static tn_status synchronize(tn_event_impl *event) {
     tn_status status = sim_check_lost(event->device);
     if (status != TN_OK)
         return status;
@@ -183,8 +183,8 @@ static tn_status synchronize(tn_pevent *event) {
     return sim_check_lost(event->device);
 }
 
-static tn_status elapsed(tn_pevent *start, tn_pevent *end, double *out_ns) {
-    const tn_pself *self = start->device->self;
+static tn_status elapsed(tn_event_impl *start, tn_event_impl *end, double *out_ns) {
+    const tn_instance *self = start->device->self;
     uint64_t start_ns = 0, end_ns = 0;
     tn_status status = sim_check_lost(start->device);
     *out_ns = 0;
@@ -193,12 +193,13 @@ static tn_status elapsed(tn_pevent *start, tn_pevent *end, double *out_ns) {
     if (status != TN_OK)
         return status;
     if (!(start->flags & end->flags & TN_EVENT_TIMING))
-        return sim_fail(self, TN_STATE, "elapsed: an event was created without TN_EVENT_TIMING");
+        return sim_fail(self, TN_ERR_STATE,
+                        "elapsed: an event was created without TN_EVENT_TIMING");
     sim_mark *first = present_mark(start), *last = present_mark(end);
     if (!first || !last)
-        status = sim_fail(self, TN_STATE, "elapsed: an event was never recorded");
+        status = sim_fail(self, TN_ERR_STATE, "elapsed: an event was never recorded");
     else if (!mark_time(first, &start_ns) || !mark_time(last, &end_ns))
-        status = sim_fail(self, TN_STATE,
+        status = sim_fail(self, TN_ERR_STATE,
                           "elapsed: an event has not been passed yet; synchronize it first");
     else
         *out_ns = (double)end_ns - (double)start_ns;

@@ -12,7 +12,7 @@ static const struct {
 #undef FAULT
 };
 
-static bool is_due(tn_pdevice *device, enum sim_fault fault, uint64_t *out_call) {
+static bool is_due(tn_device_impl *device, enum sim_fault fault, uint64_t *out_call) {
     uint64_t rule = device->self->options.fail[fault];
     if (!rule)
         return false;
@@ -20,7 +20,7 @@ static bool is_due(tn_pdevice *device, enum sim_fault fault, uint64_t *out_call)
     return rule == SIM_EVERY || rule == *out_call;
 }
 
-tn_status sim_enter(tn_pdevice *device, enum sim_fault fault) {
+tn_status sim_enter(tn_device_impl *device, enum sim_fault fault) {
     uint64_t call;
     tn_status status = sim_check_lost(device);
     if (status == TN_OK && is_due(device, fault, &call))
@@ -30,7 +30,7 @@ tn_status sim_enter(tn_pdevice *device, enum sim_fault fault) {
     return status;
 }
 
-tn_status sim_kernel_fault(tn_pdevice *device, const char *op, char message[SIM_MESSAGE]) {
+tn_status sim_kernel_fault(tn_device_impl *device, const char *op, char message[SIM_MESSAGE]) {
     uint64_t call;
     if (!is_due(device, SIM_FAULT_kernel, &call))
         return TN_OK;
@@ -39,7 +39,7 @@ tn_status sim_kernel_fault(tn_pdevice *device, const char *op, char message[SIM_
     return faults[SIM_FAULT_kernel].status;
 }
 
-bool sim_count_command(tn_pdevice *device) {
+bool sim_count_command(tn_device_impl *device) {
     const sim_options *options = &device->self->options;
     if (options->lose &&
         (options->lose_device == SIM_EVERY || options->lose_device == device->index) &&

@@ -41,7 +41,7 @@ static const int64_t MAX_EXTENT = INT64_MAX / 16;
 
 /* What is being checked, for the messages. */
 typedef struct call_check {
-    tn_pdevice *device;
+    tn_device_impl *device;
     const char *op;
     sim_uses *uses; /* the memory that the call works on */
     uint32_t flags; /* of the kernel */
@@ -60,7 +60,7 @@ static bool is_tensor(char kind) {
 static tn_status check_dtype(call_check *check, const tn_tensor_view *view, char kind,
                              const char *role, uint32_t i) {
     if (view->dtype < 0 || view->dtype >= TN_DTYPE_COUNT)
-        return REFUSE(check, TN_DTYPE, "%s %u has the unknown dtype %d", role, i, view->dtype);
+        return REFUSE(check, TN_ERR_DTYPE, "%s %u has the unknown dtype %d", role, i, view->dtype);
     tn_dtype wanted = kind == 'B'   ? TN_BOOL
                       : kind == 'L' ? TN_I64
                       : kind == 'A' ? view->dtype
@@ -68,7 +68,7 @@ static tn_status check_dtype(call_check *check, const tn_tensor_view *view, char
     if ((kind == 'T' || kind == 'A') && check->dtype == TN_DTYPE_NONE)
         wanted = check->dtype = view->dtype;
     if (view->dtype != wanted)
-        return REFUSE(check, TN_DTYPE, "%s %u is %s and should be %s", role, i,
+        return REFUSE(check, TN_ERR_DTYPE, "%s %u is %s and should be %s", role, i,
                       sim_dtype_name(view->dtype), sim_dtype_name(wanted));
     return TN_OK;
 }
@@ -78,12 +78,12 @@ static tn_status check_view(call_check *check, const tn_tensor_view *view, char 
                             uint32_t i, char **out_data) {
     const char *role = is_out ? "output" : "argument";
     if (!view)
-        return REFUSE(check, TN_INVALID_ARGUMENT, "%s %u is no tensor", role, i);
+        return REFUSE(check, TN_ERR_INVALID_ARGUMENT, "%s %u is no tensor", role, i);
     tn_status status = check_dtype(check, view, kind, role, i);
     if (status != TN_OK)
         return status;
     if (view->layout != 0 || view->rank < 0 || view->rank > SIM_MAX_RANK)
-        return REFUSE(check, TN_UNSUPPORTED, "%s %u has layout %u and rank %d", role, i,
+        return REFUSE(check, TN_ERR_UNSUPPORTED, "%s %u has layout %u and rank %d", role, i,
                       view->layout, view->rank);
 
     bool contiguous = true, repeats = false;
@@ -91,7 +91,7 @@ static tn_status check_view(call_check *check, const tn_tensor_view *view, char 
     for (int32_t d = view->rank - 1; d >= 0; d--) {
         int64_t size = view->sizes[d], stride = view->strides[d];
         if (size < 1 || stride < 0)
-            return REFUSE(check, TN_INVALID_ARGUMENT, "%s %u has size %lld, stride %lld at %d",
+            return REFUSE(check, TN_ERR_INVALID_ARGUMENT, "%s %u has size %lld, stride %lld at %d",
                           role, i, (long long)size, (long long)stride, d);
         contiguous &= size == 1 || stride == numel;
         repeats |= size > 1 && stride == 0;
@@ -99,26 +99,26 @@ static tn_status check_view(call_check *check, const tn_tensor_view *view, char 
         if (__builtin_mul_overflow(numel, size, &numel) ||
             __builtin_mul_overflow(size - 1, stride, &reach) ||
             __builtin_add_overflow(last, reach, &last) || last > MAX_EXTENT)
-            return REFUSE(check, TN_SHAPE, "%s %u reaches further than any memory", role, i);
+            return REFUSE(check, TN_ERR_SHAPE, "%s %u reaches further than any memory", role, i);
     }
     if (numel != view->numel)
-        return REFUSE(check, TN_SHAPE, "%s %u says numel %lld, its sizes say %lld", role, i,
+        return REFUSE(check, TN_ERR_SHAPE, "%s %u says numel %lld, its sizes say %lld", role, i,
                       (long long)view->numel, (long long)numel);
     if (repeats && (is_out || !(check->flags & TN_KERNEL_BROADCAST)))
-        return REFUSE(check, TN_INVALID_ARGUMENT,
+        return REFUSE(check, TN_ERR_INVALID_ARGUMENT,
                       "%s %u has a stride of zero, which this kernel does not take", role, i);
     if (!contiguous && !(check->flags & TN_KERNEL_STRIDED))
-        return REFUSE(check, TN_INVALID_ARGUMENT,
+        return REFUSE(check, TN_ERR_INVALID_ARGUMENT,
                       "%s %u is not contiguous, and this kernel does not take strides", role, i);
     if (check->pointwise && check->numel && numel != check->numel)
-        return REFUSE(check, TN_SHAPE, "%s %u has %lld elements, others %lld", role, i,
+        return REFUSE(check, TN_ERR_SHAPE, "%s %u has %lld elements, others %lld", role, i,
                       (long long)numel, (long long)check->numel);
     check->numel = numel;
 
     uint64_t size = sim_dtype_bytes(view->dtype);
     if (view->offset % size)
-        return REFUSE(check, TN_INVALID_ARGUMENT, "%s %u starts at byte %llu, within a %s", role, i,
-                      (unsigned long long)view->offset, sim_dtype_name(view->dtype));
+        return REFUSE(check, TN_ERR_INVALID_ARGUMENT, "%s %u starts at byte %llu, within a %s",
+                      role, i, (unsigned long long)view->offset, sim_dtype_name(view->dtype));
     return sim_resolve(check->device, check->op, view->memory, view->offset,
                        ((uint64_t)last + 1) * size, check->uses, out_data);
 }
@@ -130,7 +130,7 @@ static tn_status check_value(call_check *check, const tn_cell *cell, char kind, 
                 : kind == 'b' ? cell->tag == TN_CELL_BOOL
                               : cell->tag == TN_CELL_INTS;
     return fits ? TN_OK
-                : REFUSE(check, TN_INVALID_ARGUMENT, "argument %u came as a cell of tag %u", i,
+                : REFUSE(check, TN_ERR_INVALID_ARGUMENT, "argument %u came as a cell of tag %u", i,
                          cell->tag);
 }
 
@@ -142,15 +142,16 @@ static tn_status check_call(call_check *check, const tn_call *call, const char *
     size_t n_args = (size_t)(outs - 1 - signature), n_outs = strlen(outs);
     tn_status status = TN_OK;
     if (call->n_args != n_args || call->n_outs != n_outs)
-        return REFUSE(check, TN_INVALID_ARGUMENT, "%u arguments and %u outputs, should be %zu, %zu",
-                      call->n_args, call->n_outs, n_args, n_outs);
+        return REFUSE(check, TN_ERR_INVALID_ARGUMENT,
+                      "%u arguments and %u outputs, should be %zu, %zu", call->n_args, call->n_outs,
+                      n_args, n_outs);
     char **arg_data = data + n_outs;
     for (uint32_t i = 0; i < n_args && status == TN_OK; i++) {
         const tn_cell *cell = &call->args[i];
         if (!is_tensor(signature[i]))
             status = check_value(check, cell, signature[i], i);
         else if (cell->tag != TN_CELL_TENSOR)
-            status = REFUSE(check, TN_INVALID_ARGUMENT, "argument %u is no tensor", i);
+            status = REFUSE(check, TN_ERR_INVALID_ARGUMENT, "argument %u is no tensor", i);
         else
             status = check_view(check, cell->v.view, signature[i], false, i, arg_data++);
     }
@@ -171,7 +172,7 @@ static tn_status check_overlap(call_check *check, const sim_tensor *tensors, uin
             const char *a_start = a->data, *b_start = b->data;
             if (a_start < b_start + (uint64_t)b->numel * sim_dtype_bytes(b->dtype) &&
                 b_start < a_start + (uint64_t)a->numel * sim_dtype_bytes(a->dtype))
-                return REFUSE(check, TN_INVALID_ARGUMENT,
+                return REFUSE(check, TN_ERR_INVALID_ARGUMENT,
                               "output %u shares memory with another tensor, and this kernel does "
                               "not work in place",
                               i);
@@ -187,7 +188,7 @@ static tn_status check_workspace(call_check *check, const tn_call *call, const t
     if (status != TN_OK || bytes == 0)
         return status;
     if (call->workspace_bytes < bytes || call->workspace_offset % sizeof(int64_t))
-        return REFUSE(check, TN_INVALID_ARGUMENT,
+        return REFUSE(check, TN_ERR_INVALID_ARGUMENT,
                       "a workspace of %llu bytes at %llu, should be %llu bytes, aligned to 8",
                       (unsigned long long)call->workspace_bytes,
                       (unsigned long long)call->workspace_offset, (unsigned long long)bytes);
@@ -239,7 +240,7 @@ static sim_tensor copy_view(int64_t **rest, const tn_tensor_view *view, char *da
 }
 
 /* One block: the task, its values, its tensors (outputs first), its integers. */
-static sim_task *task_create(tn_pself *self, const tn_call *call, char *const *data) {
+static sim_task *task_create(tn_instance *self, const tn_call *call, char *const *data) {
     uint32_t n_tensors = count_tensors(call);
     sim_task *task =
         sim_host_alloc(self,
@@ -291,10 +292,10 @@ tn_status sim_launch(const tn_call *call) {
     if (status == TN_OK)
         status = check_workspace(&check, call, &kernel->record, &workspace);
     if (status == TN_OK && !kernel->compute[check.dtype])
-        status = REFUSE(&check, TN_DTYPE, "no kernel for %s", sim_dtype_name(check.dtype));
+        status = REFUSE(&check, TN_ERR_DTYPE, "no kernel for %s", sim_dtype_name(check.dtype));
     if (status != TN_OK)
         goto fail;
-    status = TN_OUT_OF_MEMORY;
+    status = TN_ERR_OUT_OF_MEMORY;
     task = task_create(call->device->self, call, data);
     if (!task)
         goto fail;

@@ -12,10 +12,10 @@
 
 /* ---- the host's ------------------------------------------------------------------------- */
 
-void *sim_host_alloc(const tn_pself *self, uint64_t bytes, const char *what) {
+void *sim_host_alloc(const tn_instance *self, uint64_t bytes, const char *what) {
     void *p = self->host->alloc(self->host, bytes, _Alignof(max_align_t));
     if (!p)
-        sim_fail(self, TN_OUT_OF_MEMORY, "no host memory for %s (%llu bytes)", what,
+        sim_fail(self, TN_ERR_OUT_OF_MEMORY, "no host memory for %s (%llu bytes)", what,
                  (unsigned long long)bytes);
     return p;
 }
@@ -41,14 +41,14 @@ static sim_allocation *table_find(const sim_table *table, uint64_t start) {
 }
 
 /* Makes room for one more entry, so that the insertion after it cannot fail. */
-static tn_status table_reserve(const tn_pself *self, sim_table *table) {
+static tn_status table_reserve(const tn_instance *self, sim_table *table) {
     if (table->n < table->capacity)
         return TN_OK;
     uint64_t capacity = table->capacity ? 2 * table->capacity : 64;
     sim_allocation *entries =
         sim_host_alloc(self, capacity * sizeof *entries, "the table of allocations");
     if (!entries)
-        return TN_OUT_OF_MEMORY;
+        return TN_ERR_OUT_OF_MEMORY;
     if (table->n)
         memcpy(entries, table->entries, table->n * sizeof *entries);
     self->host->dealloc(self->host, table->entries);
@@ -70,7 +70,7 @@ static void table_remove(sim_table *table, sim_allocation *entry) {
     table->n--;
 }
 
-void sim_table_finish(const tn_pself *self, sim_table *table) {
+void sim_table_finish(const tn_instance *self, sim_table *table) {
     self->host->dealloc(self->host, table->entries);
     *table = (sim_table){0};
 }
@@ -97,7 +97,7 @@ static void poison(char *data, uint64_t bytes) {
 
 /* ---- blocks ------------------------------------------------------------------------------ */
 
-static sim_block *block_create(tn_pself *self, int32_t space, uint64_t bytes) {
+static sim_block *block_create(tn_instance *self, int32_t space, uint64_t bytes) {
     sim_block *block = sim_host_alloc(self, sizeof *block, "an allocation");
     if (block)
         *block = (sim_block){.self = self, .references = 1, .space = space, .bytes = bytes};
@@ -107,7 +107,7 @@ static sim_block *block_create(tn_pself *self, int32_t space, uint64_t bytes) {
 static void block_drop(sim_block *block) {
     if (atomic_fetch_sub_explicit(&block->references, 1, memory_order_acq_rel) != 1)
         return;
-    tn_pself *self = block->self;
+    tn_instance *self = block->self;
     if (block->space == TN_SPACE_DEVICE)
         self->host->dealloc(self->host, block->data);
     self->host->dealloc(self->host, block);
@@ -129,7 +129,8 @@ const sim_block *sim_uses_freed(const sim_uses *uses) {
 
 /* A place of `span` bytes at a multiple of `unit` that no handle uses, searched from `from` to the
  * end; 0 when there is none. */
-static uint64_t find_place(const tn_pdevice *device, uint64_t from, uint64_t span, uint64_t unit) {
+static uint64_t find_place(const tn_device_impl *device, uint64_t from, uint64_t span,
+                           uint64_t unit) {
     const sim_table *table = &device->allocations;
     uint64_t end = (uint64_t)(uintptr_t)device->reservation + device->reserved_bytes;
     uint64_t i = table_position(table, from);
@@ -148,7 +149,7 @@ static uint64_t find_place(const tn_pdevice *device, uint64_t from, uint64_t spa
 
 /* Enters a block under a handle not used lately. Between two handles a gap of at least `unit` is
  * left. The device is locked. */
-static tn_status enter(tn_pdevice *device, sim_block *block, uint64_t unit) {
+static tn_status enter(tn_device_impl *device, sim_block *block, uint64_t unit) {
     tn_status status = table_reserve(device->self, &device->allocations);
     if (status != TN_OK)
         return status;
@@ -157,7 +158,7 @@ static tn_status enter(tn_pdevice *device, sim_block *block, uint64_t unit) {
     if (!start)
         start = find_place(device, (uint64_t)(uintptr_t)device->reservation, span, unit);
     if (!start)
-        return sim_fail(device->self, TN_OUT_OF_MEMORY,
+        return sim_fail(device->self, TN_ERR_OUT_OF_MEMORY,
                         "sim:%u: no address range of %llu bytes is left for a handle",
                         device->index, (unsigned long long)span);
     device->cursor = start + span;
@@ -168,14 +169,14 @@ static tn_status enter(tn_pdevice *device, sim_block *block, uint64_t unit) {
 
 /* ---- the two spaces ---------------------------------------------------------------------- */
 
-static tn_status alloc_device(tn_pdevice *device, sim_block *block) {
-    tn_pself *self = device->self;
+static tn_status alloc_device(tn_device_impl *device, sim_block *block) {
+    tn_instance *self = device->self;
     uint64_t bytes = block->bytes;
     uint64_t charge = bytes <= device->limit_bytes ? charge_of(bytes) : bytes;
     tn_status status = TN_OK;
     pthread_mutex_lock(&device->lock);
     if (charge > device->limit_bytes - device->used_bytes) {
-        status = sim_fail(self, TN_OUT_OF_MEMORY,
+        status = sim_fail(self, TN_ERR_OUT_OF_MEMORY,
                           "sim:%u: out of memory: %llu bytes asked for, %llu of %llu bytes in use; "
                           "free tensors or raise TENON_SIM_MEMORY",
                           device->index, (unsigned long long)bytes,
@@ -186,7 +187,7 @@ static tn_status alloc_device(tn_pdevice *device, sim_block *block) {
     block->data = self->host->alloc(self->host, bytes, SIM_ALIGNMENT);
     if (!block->data) {
         status =
-            sim_fail(self, TN_OUT_OF_MEMORY,
+            sim_fail(self, TN_ERR_OUT_OF_MEMORY,
                      "sim:%u: no host memory to simulate device memory with: %llu bytes asked for",
                      device->index, (unsigned long long)bytes);
         goto out;
@@ -206,10 +207,10 @@ static uint64_t page_bytes(void) {
 /* Pinned memory lies in the reservation, at its handle: its pages are opened here and closed for
  * good by free, so that the host faults when it comes back too late. `write` and `read` recognise
  * it on every device. */
-static tn_status alloc_pinned(tn_pdevice *device, sim_block *block) {
-    tn_pself *self = device->self;
+static tn_status alloc_pinned(tn_device_impl *device, sim_block *block) {
+    tn_instance *self = device->self;
     if (block->bytes > device->reserved_bytes / 2)
-        return sim_fail(self, TN_OUT_OF_MEMORY, "sim:%u: cannot pin %llu bytes", device->index,
+        return sim_fail(self, TN_ERR_OUT_OF_MEMORY, "sim:%u: cannot pin %llu bytes", device->index,
                         (unsigned long long)block->bytes);
 
     /* The two tables are locked one after the other: device, then plugin. */
@@ -222,7 +223,7 @@ static tn_status alloc_pinned(tn_pdevice *device, sim_block *block) {
         block->data = (char *)(uintptr_t)block->handle;
         if (mprotect(block->data, round_up(block->bytes, page_bytes()), PROT_READ | PROT_WRITE)) {
             table_remove(&device->allocations, table_find(&device->allocations, block->handle));
-            status = sim_fail(self, TN_OUT_OF_MEMORY,
+            status = sim_fail(self, TN_ERR_OUT_OF_MEMORY,
                               "sim:%u: no host memory to pin: %llu bytes asked for", device->index,
                               (unsigned long long)block->bytes);
         } else {
@@ -234,22 +235,22 @@ static tn_status alloc_pinned(tn_pdevice *device, sim_block *block) {
     return status;
 }
 
-static tn_status alloc(tn_pdevice *device, int32_t space, uint64_t bytes, tn_memory *out_memory,
+static tn_status alloc(tn_device_impl *device, int32_t space, uint64_t bytes, tn_memory *out_memory,
                        void **out_host) {
     *out_memory = 0;
     *out_host = NULL;
     if (bytes == 0)
-        return sim_fail(device->self, TN_INVALID_ARGUMENT, "sim:%u: an allocation of 0 bytes",
+        return sim_fail(device->self, TN_ERR_INVALID_ARGUMENT, "sim:%u: an allocation of 0 bytes",
                         device->index);
     tn_status status = sim_enter(device, SIM_FAULT_alloc);
     if (status != TN_OK)
         return status;
     if (space != TN_SPACE_DEVICE && space != TN_SPACE_PINNED)
-        return sim_fail(device->self, TN_UNSUPPORTED, "sim:%u: there is no memory space %d",
+        return sim_fail(device->self, TN_ERR_UNSUPPORTED, "sim:%u: there is no memory space %d",
                         device->index, space);
     sim_block *block = block_create(device->self, space, bytes);
     if (!block)
-        return TN_OUT_OF_MEMORY;
+        return TN_ERR_OUT_OF_MEMORY;
     status = space == TN_SPACE_DEVICE ? alloc_device(device, block) : alloc_pinned(device, block);
     if (status != TN_OK) {
         block_drop(block);
@@ -270,8 +271,8 @@ static void close_pages(sim_block *block) {
         mprotect(block->data, bytes, PROT_NONE);
 }
 
-static void free_memory(tn_pdevice *device, int32_t space, tn_memory memory) {
-    tn_pself *self = device->self;
+static void free_memory(tn_device_impl *device, int32_t space, tn_memory memory) {
+    tn_instance *self = device->self;
     sim_block *block = NULL;
     pthread_mutex_lock(&device->lock);
     sim_allocation *entry = table_find(&device->allocations, memory);
@@ -296,7 +297,7 @@ static void free_memory(tn_pdevice *device, int32_t space, tn_memory memory) {
                                 "free of a handle that names no allocation");
 }
 
-void sim_memory_finish(tn_pdevice *device) {
+void sim_memory_finish(tn_device_impl *device) {
     while (device->allocations.n) {
         sim_allocation last = device->allocations.entries[device->allocations.n - 1];
         free_memory(device, last.block->space, last.start);
@@ -304,7 +305,7 @@ void sim_memory_finish(tn_pdevice *device) {
     sim_table_finish(device->self, &device->allocations);
 }
 
-tn_status sim_resolve(tn_pdevice *device, const char *what, tn_memory memory, uint64_t offset,
+tn_status sim_resolve(tn_device_impl *device, const char *what, tn_memory memory, uint64_t offset,
                       uint64_t bytes, sim_uses *uses, char **out_data) {
     sim_block *block = NULL;
     pthread_mutex_lock(&device->lock);
@@ -317,13 +318,13 @@ tn_status sim_resolve(tn_pdevice *device, const char *what, tn_memory memory, ui
 
     *out_data = NULL;
     if (!block)
-        return sim_fail(device->self, TN_INVALID_ARGUMENT,
+        return sim_fail(device->self, TN_ERR_INVALID_ARGUMENT,
                         "%s: %#llx is no memory handle of sim:%u; it was freed, is of another "
                         "device, or had an offset added to it",
                         what, (unsigned long long)memory, device->index);
     uses->blocks[uses->n++] = block;
     if (offset > block->bytes || bytes > block->bytes - offset)
-        return sim_fail(device->self, TN_INVALID_ARGUMENT,
+        return sim_fail(device->self, TN_ERR_INVALID_ARGUMENT,
                         "%s: bytes [%llu, %llu) of handle %#llx of sim:%u, which has %llu bytes",
                         what, (unsigned long long)offset, (unsigned long long)offset + bytes,
                         (unsigned long long)memory, device->index,
@@ -332,7 +333,7 @@ tn_status sim_resolve(tn_pdevice *device, const char *what, tn_memory memory, ui
     return TN_OK;
 }
 
-bool sim_is_pinned(tn_pself *self, const void *p, uint64_t bytes) {
+bool sim_is_pinned(tn_instance *self, const void *p, uint64_t bytes) {
     uint64_t address = (uint64_t)(uintptr_t)p;
     bool pinned = false;
     pthread_mutex_lock(&self->lock);
@@ -347,7 +348,7 @@ bool sim_is_pinned(tn_pself *self, const void *p, uint64_t bytes) {
     return pinned;
 }
 
-static tn_status info(tn_pdevice *device, tn_memory_info *out) {
+static tn_status info(tn_device_impl *device, tn_memory_info *out) {
     tn_status status = sim_check_lost(device);
     if (status != TN_OK)
         return status;
@@ -364,9 +365,9 @@ static tn_status info(tn_pdevice *device, tn_memory_info *out) {
 const tn_memory_ops sim_memory_ops = {
     .struct_size = sizeof sim_memory_ops,
     .alloc = alloc,
-    .free = free_memory,
-    .write = sim_write,
-    .read = sim_read,
+    .dealloc = free_memory,
+    .copy_from_host = sim_write,
+    .copy_to_host = sim_read,
     .copy = sim_copy,
     .copy_peer = sim_copy_peer,
     .fill = sim_fill,

@@ -14,7 +14,7 @@ static tn_status refuse(const tn_host *host, const char *name, const char *varia
     char message[320];
     snprintf(message, sizeof message, "option %s (TENON_SIM_%s) is '%.60s'; it must be %s", name,
              variable, value, allowed);
-    return host->fail(host, TN_INVALID_ARGUMENT, message);
+    return host->fail(host, TN_ERR_INVALID_ARGUMENT, message);
 }
 
 /* Digits from `*text` on, which is moved behind them. */

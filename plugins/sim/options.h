@@ -9,19 +9,19 @@
 /* Functions that can be made to fail, and with what. `kernel` is the work itself: its failure
  * surfaces at the next query or synchronize. */
 #define SIM_FAULTS(X) \
-    X(alloc, TN_OUT_OF_MEMORY) \
-    X(stream, TN_OUT_OF_MEMORY) \
-    X(event, TN_OUT_OF_MEMORY) \
-    X(write, TN_INTERNAL) \
-    X(read, TN_INTERNAL) \
-    X(copy, TN_INTERNAL) \
-    X(copy_peer, TN_INTERNAL) \
-    X(fill, TN_INTERNAL) \
-    X(run, TN_INTERNAL) \
-    X(record, TN_INTERNAL) \
-    X(wait, TN_INTERNAL) \
-    X(sync, TN_INTERNAL) \
-    X(kernel, TN_INTERNAL)
+    X(alloc, TN_ERR_OUT_OF_MEMORY) \
+    X(stream, TN_ERR_OUT_OF_MEMORY) \
+    X(event, TN_ERR_OUT_OF_MEMORY) \
+    X(write, TN_ERR_INTERNAL) \
+    X(read, TN_ERR_INTERNAL) \
+    X(copy, TN_ERR_INTERNAL) \
+    X(copy_peer, TN_ERR_INTERNAL) \
+    X(fill, TN_ERR_INTERNAL) \
+    X(run, TN_ERR_INTERNAL) \
+    X(record, TN_ERR_INTERNAL) \
+    X(wait, TN_ERR_INTERNAL) \
+    X(sync, TN_ERR_INTERNAL) \
+    X(kernel, TN_ERR_INTERNAL)
 
 enum sim_fault {
 #define SIM_FAULT_ENUM(name, status) SIM_FAULT_##name,

@@ -2,12 +2,12 @@
 #include "plugins/sim/sim.h"
 #include "plugins/sim/kernels/kernel.h"
 
-static tn_status init(const tn_host *host, const char *path, tn_pself **out_self) {
+static tn_status init(const tn_host *host, const char *path, tn_instance **out_self) {
     *out_self = NULL;
-    tn_pself *self = host->alloc(host, sizeof *self, _Alignof(tn_pself));
+    tn_instance *self = host->alloc(host, sizeof *self, _Alignof(tn_instance));
     if (!self)
-        return host->fail(host, TN_OUT_OF_MEMORY, "no host memory to start the simulated chip");
-    *self = (tn_pself){.host = host};
+        return host->fail(host, TN_ERR_OUT_OF_MEMORY, "no host memory to start the simulated chip");
+    *self = (tn_instance){.host = host};
     tn_status status = sim_options_read(host, &self->options);
     if (status != TN_OK) {
         host->dealloc(host, self);
@@ -19,14 +19,14 @@ static tn_status init(const tn_host *host, const char *path, tn_pself **out_self
     return TN_OK;
 }
 
-static void shutdown(tn_pself *self) {
+static void shutdown(tn_instance *self) {
     sim_table_finish(self, &self->pinned);
     pthread_mutex_destroy(&self->lock);
     sim_schedule_finish(&self->schedule);
     self->host->dealloc(self->host, self);
 }
 
-static const void *extension(tn_pself *self, const char *id) {
+static const void *extension(tn_instance *self, const char *id) {
     return NULL;
 }
 

@@ -33,7 +33,7 @@ static uint64_t mix(uint64_t x) {
 }
 
 /* Half of the limit to all of it. */
-static uint64_t draw_ns(const tn_pstream *stream, uint64_t place) {
+static uint64_t draw_ns(const tn_stream_impl *stream, uint64_t place) {
     const sim_options *options = &stream->device->self->options;
     uint64_t half = options->delay_us * 500;
     return half + mix(mix(mix(options->seed) + stream->number) + place) % (half + 1);
@@ -62,7 +62,7 @@ static void leave(sim_schedule *schedule, sim_hold *hold) {
     pthread_mutex_unlock(&schedule->lock);
 }
 
-void sim_schedule_hold(tn_pstream *stream, const sim_command *command) {
+void sim_schedule_hold(tn_stream_impl *stream, const sim_command *command) {
     sim_schedule *schedule = &stream->device->self->schedule;
     sim_hold hold = {.ticket = command->ticket};
     if (!enter(schedule, &hold))

@@ -7,7 +7,7 @@
  * kernel call into queued work, and kernels/ has the arithmetic. Who starts a plugin begins with
  * plugin-sdk/template/; here is how a whole asynchronous one goes on.
  *
- * There are no globals: everything hangs on tn_pself, so that the plugin can be started, shut down
+ * There are no globals: everything hangs on tn_instance, so that the plugin can be started, shut down
  * and started again. All memory comes from the host, and every object finds the host through its
  * `self`. */
 #ifndef TNI_PLUGINS_SIM_SIM_H
@@ -33,7 +33,7 @@ enum {
 /* The bytes of an allocation. The device's table and every queued command that works on them hold
  * a reference, so that a free that comes too early is an error of the stream and not a crash. */
 typedef struct sim_block {
-    tn_pself *self;
+    tn_instance *self;
     atomic_uint references;
     atomic_bool freed;
     int32_t space;   /* tn_memory_space */
@@ -72,7 +72,7 @@ typedef struct sim_schedule {
 
 /* ---- the handles of plugin.h, completed -------------------------------------------------- */
 
-struct tn_pself {
+struct tn_instance {
     const tn_host *host;
     sim_options options;
     sim_schedule schedule;
@@ -80,8 +80,8 @@ struct tn_pself {
     sim_table pinned;     /* pinned memory of all devices, by host address */
 };
 
-struct tn_pdevice {
-    tn_pself *self;
+struct tn_device_impl {
+    tn_instance *self;
     uint32_t index;
     void *reservation; /* address space nobody may touch; handles point into it */
     uint64_t reserved_bytes;
@@ -111,8 +111,8 @@ typedef struct sim_command {
     bool is_mark;
 } sim_command;
 
-struct tn_pstream {
-    tn_pdevice *device;
+struct tn_stream_impl {
+    tn_device_impl *device;
     uint64_t number; /* among the streams of the plugin */
     pthread_t thread;
     pthread_mutex_t lock;    /* guards what follows */
@@ -128,8 +128,8 @@ struct tn_pstream {
 
 typedef struct sim_mark sim_mark;
 
-struct tn_pevent {
-    tn_pdevice *device;
+struct tn_event_impl {
+    tn_device_impl *device;
     uint32_t flags;
     pthread_mutex_t lock; /* guards mark */
     sim_mark *mark;       /* the latest; NULL before the first record */
@@ -138,11 +138,11 @@ struct tn_pevent {
 /* ---- errors (error.c) -------------------------------------------------------------------- */
 
 /* Hands the formatted message to the host and returns `status`. */
-tn_status sim_fail(const tn_pself *self, tn_status status, const char *format, ...)
+tn_status sim_fail(const tn_instance *self, tn_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* TN_DEVICE_LOST, with a message, once the device is lost. */
-tn_status sim_check_lost(tn_pdevice *device);
+/* TN_ERR_DEVICE_LOST, with a message, once the device is lost. */
+tn_status sim_check_lost(tn_device_impl *device);
 
 /* ---- devices (device.c) ------------------------------------------------------------------ */
 
@@ -153,17 +153,17 @@ extern const tn_device_ops sim_device_ops;
 extern const tn_memory_ops sim_memory_ops;
 
 /* Host memory for an object of the plugin. On failure tells the host and returns NULL; the caller
- * returns TN_OUT_OF_MEMORY. */
-void *sim_host_alloc(const tn_pself *self, uint64_t bytes, const char *what);
+ * returns TN_ERR_OUT_OF_MEMORY. */
+void *sim_host_alloc(const tn_instance *self, uint64_t bytes, const char *what);
 
-void sim_table_finish(const tn_pself *self, sim_table *table);
+void sim_table_finish(const tn_instance *self, sim_table *table);
 
 /* Frees what is still allocated on a device that is closed. */
-void sim_memory_finish(tn_pdevice *device);
+void sim_memory_finish(tn_device_impl *device);
 
 /* The bytes behind [offset, offset + bytes) of an allocation, which is added to `uses`. A handle
  * that names no allocation or a range outside it fails with a message that starts with `what`. */
-tn_status sim_resolve(tn_pdevice *device, const char *what, tn_memory memory, uint64_t offset,
+tn_status sim_resolve(tn_device_impl *device, const char *what, tn_memory memory, uint64_t offset,
                       uint64_t bytes, sim_uses *uses, char **out_data);
 
 /* Gives the blocks back. */
@@ -173,31 +173,32 @@ void sim_uses_drop(sim_uses *uses);
 const sim_block *sim_uses_freed(const sim_uses *uses);
 
 /* Does [p, p + bytes) lie in one pinned allocation? */
-bool sim_is_pinned(tn_pself *self, const void *p, uint64_t bytes);
+bool sim_is_pinned(tn_instance *self, const void *p, uint64_t bytes);
 
 /* ---- transfers (transfer.c); the slots of tn_memory_ops ---------------------------------- */
 
-tn_status sim_write(tn_pdevice *device, tn_pstream *stream, tn_memory dst, uint64_t dst_offset,
-                    const void *src, uint64_t bytes);
-tn_status sim_read(tn_pdevice *device, tn_pstream *stream, void *dst, tn_memory src,
+tn_status sim_write(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
+                    uint64_t dst_offset, const void *src, uint64_t bytes);
+tn_status sim_read(tn_device_impl *device, tn_stream_impl *stream, void *dst, tn_memory src,
                    uint64_t src_offset, uint64_t bytes);
-tn_status sim_copy(tn_pdevice *device, tn_pstream *stream, tn_memory dst, uint64_t dst_offset,
-                   tn_memory src, uint64_t src_offset, uint64_t bytes);
-tn_status sim_copy_peer(tn_pdevice *device, tn_pstream *stream, tn_memory dst, uint64_t dst_offset,
-                        tn_pdevice *src_device, tn_memory src, uint64_t src_offset, uint64_t bytes);
-tn_status sim_fill(tn_pdevice *device, tn_pstream *stream, tn_memory dst, uint64_t dst_offset,
-                   uint32_t value, uint64_t bytes);
+tn_status sim_copy(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
+                   uint64_t dst_offset, tn_memory src, uint64_t src_offset, uint64_t bytes);
+tn_status sim_copy_peer(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
+                        uint64_t dst_offset, tn_device_impl *src_device, tn_memory src,
+                        uint64_t src_offset, uint64_t bytes);
+tn_status sim_fill(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
+                   uint64_t dst_offset, uint32_t value, uint64_t bytes);
 
 /* ---- failures on demand (fault.c) -------------------------------------------------------- */
 
 /* To be called first by a function of SIM_FAULTS: fails on a lost device, or when it is to. */
-tn_status sim_enter(tn_pdevice *device, enum sim_fault fault);
+tn_status sim_enter(tn_device_impl *device, enum sim_fault fault);
 
 /* The same for the work of a kernel, when it runs. */
-tn_status sim_kernel_fault(tn_pdevice *device, const char *op, char message[SIM_MESSAGE]);
+tn_status sim_kernel_fault(tn_device_impl *device, const char *op, char message[SIM_MESSAGE]);
 
 /* Counts a command that is about to run; false when the device is lost. */
-bool sim_count_command(tn_pdevice *device);
+bool sim_count_command(tn_device_impl *device);
 
 /* ---- the order of streams (schedule.c) --------------------------------------------------- */
 
@@ -205,20 +206,20 @@ void sim_schedule_init(sim_schedule *schedule);
 void sim_schedule_finish(sim_schedule *schedule);
 
 /* Holds the head of a stream back, where TENON_SIM_DELAY asks for it. On the stream's thread. */
-void sim_schedule_hold(tn_pstream *stream, const sim_command *command);
+void sim_schedule_hold(tn_stream_impl *stream, const sim_command *command);
 
 /* ---- streams (stream.c) ------------------------------------------------------------------ */
 
 extern const tn_stream_ops sim_stream_ops;
 
 /* A stream that belongs to `device`, or a failure. */
-tn_status sim_stream_check(tn_pdevice *device, const tn_pstream *stream, const char *what);
+tn_status sim_stream_check(tn_device_impl *device, const tn_stream_impl *stream, const char *what);
 
 /* Appends a command, which now belongs to the stream, and returns its place in the queue. */
-uint64_t sim_stream_push(tn_pstream *stream, sim_command *command);
+uint64_t sim_stream_push(tn_stream_impl *stream, sim_command *command);
 
 /* Waits until the command at `place` has run. */
-void sim_stream_wait(tn_pstream *stream, uint64_t place);
+void sim_stream_wait(tn_stream_impl *stream, uint64_t place);
 
 /* ---- events (event.c) -------------------------------------------------------------------- */
 

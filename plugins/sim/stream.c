@@ -11,18 +11,18 @@
 #include <time.h>
 
 /* Runs one command, outside the lock, and notes that it is done. */
-static void run_command(tn_pstream *stream, sim_command *command) {
+static void run_command(tn_stream_impl *stream, sim_command *command) {
     char message[SIM_MESSAGE];
-    tn_pdevice *device = stream->device;
+    tn_device_impl *device = stream->device;
     if (device->self->options.delay_us)
         sim_schedule_hold(stream, command);
     tn_status status = TN_OK;
     const sim_block *freed = sim_uses_freed(&command->uses);
     if (!sim_count_command(device) && !command->is_mark) {
-        status = TN_DEVICE_LOST;
+        status = TN_ERR_DEVICE_LOST;
         snprintf(message, sizeof message, "sim:%u is lost, with work in its queues", device->index);
     } else if (freed) {
-        status = TN_INVALID_ARGUMENT;
+        status = TN_ERR_INVALID_ARGUMENT;
         snprintf(message, sizeof message,
                  "queued work uses handle %#llx of sim:%u, which was freed before the work ran",
                  (unsigned long long)freed->handle, device->index);
@@ -44,7 +44,7 @@ static void run_command(tn_pstream *stream, sim_command *command) {
 }
 
 /* Takes all that is queued, or NULL when the stream is to stop. Sleeps while there is nothing. */
-static sim_command *take_commands(tn_pstream *stream) {
+static sim_command *take_commands(tn_stream_impl *stream) {
     pthread_mutex_lock(&stream->lock);
     stream->idle = true;
     while (!stream->head && !stream->stop)
@@ -58,7 +58,7 @@ static sim_command *take_commands(tn_pstream *stream) {
 }
 
 static void *run_stream(void *argument) {
-    tn_pstream *stream = argument;
+    tn_stream_impl *stream = argument;
     sim_command *command, *next;
     while ((command = take_commands(stream)))
         for (; command; command = next) {
@@ -82,18 +82,18 @@ static int start_thread(pthread_t *out_thread, void *(*run)(void *), void *argum
 }
 
 /* All streams are alike: `priority` is a hint. */
-static tn_status create(tn_pdevice *device, int32_t priority, tn_pstream **out_stream) {
-    tn_pself *self = device->self;
+static tn_status create(tn_device_impl *device, int32_t priority, tn_stream_impl **out_stream) {
+    tn_instance *self = device->self;
     *out_stream = NULL;
     tn_status status = sim_enter(device, SIM_FAULT_stream);
     if (status != TN_OK)
         return status;
-    tn_pstream *stream = sim_host_alloc(self, sizeof *stream, "a stream");
+    tn_stream_impl *stream = sim_host_alloc(self, sizeof *stream, "a stream");
     if (!stream)
-        return TN_OUT_OF_MEMORY;
-    *stream = (tn_pstream){.device = device,
-                           .number = atomic_fetch_add(&self->schedule.streams, 1),
-                           .tail = &stream->head};
+        return TN_ERR_OUT_OF_MEMORY;
+    *stream = (tn_stream_impl){.device = device,
+                               .number = atomic_fetch_add(&self->schedule.streams, 1),
+                               .tail = &stream->head};
     pthread_mutex_init(&stream->lock, NULL);
     pthread_condattr_t monotonic; /* for the deadlines of schedule.c */
     pthread_condattr_init(&monotonic);
@@ -107,7 +107,7 @@ static tn_status create(tn_pdevice *device, int32_t priority, tn_pstream **out_s
         pthread_cond_destroy(&stream->work);
         pthread_mutex_destroy(&stream->lock);
         self->host->dealloc(self->host, stream);
-        return sim_fail(self, TN_OUT_OF_MEMORY,
+        return sim_fail(self, TN_ERR_OUT_OF_MEMORY,
                         "sim:%u: no thread for a stream (error %d); the process or system limit of "
                         "threads is reached",
                         device->index, error);
@@ -117,7 +117,7 @@ static tn_status create(tn_pdevice *device, int32_t priority, tn_pstream **out_s
     return TN_OK;
 }
 
-static void destroy(tn_pstream *stream) {
+static void destroy(tn_stream_impl *stream) {
     if (!stream)
         return;
     pthread_mutex_lock(&stream->lock);
@@ -133,17 +133,18 @@ static void destroy(tn_pstream *stream) {
     stream->device->self->host->dealloc(stream->device->self->host, stream);
 }
 
-tn_status sim_stream_check(tn_pdevice *device, const tn_pstream *stream, const char *what) {
+tn_status sim_stream_check(tn_device_impl *device, const tn_stream_impl *stream, const char *what) {
     if (!stream)
-        return sim_fail(device->self, TN_INVALID_ARGUMENT,
+        return sim_fail(device->self, TN_ERR_INVALID_ARGUMENT,
                         "%s: no stream; sim devices have streams and every call names one", what);
     if (stream->device != device)
-        return sim_fail(device->self, TN_INVALID_ARGUMENT, "%s: a stream of sim:%u used on sim:%u",
-                        what, stream->device->index, device->index);
+        return sim_fail(device->self, TN_ERR_INVALID_ARGUMENT,
+                        "%s: a stream of sim:%u used on sim:%u", what, stream->device->index,
+                        device->index);
     return TN_OK;
 }
 
-uint64_t sim_stream_push(tn_pstream *stream, sim_command *command) {
+uint64_t sim_stream_push(tn_stream_impl *stream, sim_command *command) {
     command->next = NULL;
     pthread_mutex_lock(&stream->lock);
     if (stream->device->self->options.delay_us)
@@ -158,7 +159,7 @@ uint64_t sim_stream_push(tn_pstream *stream, sim_command *command) {
 }
 
 /* Called with the lock held. */
-static void wait_for(tn_pstream *stream, uint64_t place) {
+static void wait_for(tn_stream_impl *stream, uint64_t place) {
     stream->n_waiters++;
     if (stream->device->self->options.delay_us)
         pthread_cond_signal(&stream->work); /* it may be held back */
@@ -167,14 +168,14 @@ static void wait_for(tn_pstream *stream, uint64_t place) {
     stream->n_waiters--;
 }
 
-void sim_stream_wait(tn_pstream *stream, uint64_t place) {
+void sim_stream_wait(tn_stream_impl *stream, uint64_t place) {
     pthread_mutex_lock(&stream->lock);
     wait_for(stream, place);
     pthread_mutex_unlock(&stream->lock);
 }
 
 /* Hands over the error, if there is one; releases the lock. */
-static tn_status report_and_unlock(tn_pstream *stream) {
+static tn_status report_and_unlock(tn_stream_impl *stream) {
     char message[SIM_MESSAGE];
     tn_status error = stream->error;
     stream->error = TN_OK;
@@ -186,7 +187,7 @@ static tn_status report_and_unlock(tn_pstream *stream) {
                : stream->device->self->host->fail(stream->device->self->host, error, message);
 }
 
-static tn_status query(tn_pstream *stream) {
+static tn_status query(tn_stream_impl *stream) {
     tn_status status = sim_check_lost(stream->device);
     if (status != TN_OK)
         return status;
@@ -198,7 +199,7 @@ static tn_status query(tn_pstream *stream) {
     return report_and_unlock(stream);
 }
 
-static tn_status synchronize(tn_pstream *stream) {
+static tn_status synchronize(tn_stream_impl *stream) {
     tn_status status = sim_enter(stream->device, SIM_FAULT_sync);
     if (status != TN_OK)
         return status;

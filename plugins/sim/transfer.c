@@ -24,27 +24,27 @@ static tn_status run_fill(sim_command *command, char message[SIM_MESSAGE]) {
     return TN_OK;
 }
 
-static tn_status enter(tn_pdevice *device, tn_pstream *stream, enum sim_fault fault,
+static tn_status enter(tn_device_impl *device, tn_stream_impl *stream, enum sim_fault fault,
                        const char *what) {
     tn_status status = sim_enter(device, fault);
     return status == TN_OK ? sim_stream_check(device, stream, what) : status;
 }
 
 /* Takes over `uses`, also when it fails. */
-static tn_status transfer_create(tn_pself *self, uint64_t payload, sim_uses *uses,
+static tn_status transfer_create(tn_instance *self, uint64_t payload, sim_uses *uses,
                                  transfer **out_transfer) {
     *out_transfer = sim_host_alloc(self, sizeof(transfer) + payload, "a transfer");
     if (!*out_transfer) {
         sim_uses_drop(uses);
-        return TN_OUT_OF_MEMORY;
+        return TN_ERR_OUT_OF_MEMORY;
     }
     **out_transfer = (transfer){.command = {.run = run_copy, .uses = *uses}};
     return TN_OK;
 }
 
-tn_status sim_write(tn_pdevice *device, tn_pstream *stream, tn_memory dst, uint64_t dst_offset,
-                    const void *src, uint64_t bytes) {
-    tn_pself *self = device->self;
+tn_status sim_write(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
+                    uint64_t dst_offset, const void *src, uint64_t bytes) {
+    tn_instance *self = device->self;
     sim_uses uses = {0};
     char *to;
     transfer *t;
@@ -69,9 +69,9 @@ tn_status sim_write(tn_pdevice *device, tn_pstream *stream, tn_memory dst, uint6
     return TN_OK;
 }
 
-tn_status sim_read(tn_pdevice *device, tn_pstream *stream, void *dst, tn_memory src,
+tn_status sim_read(tn_device_impl *device, tn_stream_impl *stream, void *dst, tn_memory src,
                    uint64_t src_offset, uint64_t bytes) {
-    tn_pself *self = device->self;
+    tn_instance *self = device->self;
     sim_uses uses = {0};
     char *from;
     transfer *t;
@@ -98,7 +98,7 @@ tn_status sim_read(tn_pdevice *device, tn_pstream *stream, void *dst, tn_memory 
 }
 
 /* Both ends of a copy are found; queues it on `stream`. */
-static tn_status push_copy(tn_pstream *stream, sim_uses *uses, char *to, const char *from,
+static tn_status push_copy(tn_stream_impl *stream, sim_uses *uses, char *to, const char *from,
                            uint64_t bytes) {
     transfer *t;
     if (bytes == 0) {
@@ -115,8 +115,8 @@ static tn_status push_copy(tn_pstream *stream, sim_uses *uses, char *to, const c
     return TN_OK;
 }
 
-tn_status sim_copy(tn_pdevice *device, tn_pstream *stream, tn_memory dst, uint64_t dst_offset,
-                   tn_memory src, uint64_t src_offset, uint64_t bytes) {
+tn_status sim_copy(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
+                   uint64_t dst_offset, tn_memory src, uint64_t src_offset, uint64_t bytes) {
     sim_uses uses = {0};
     char *to, *from;
     tn_status status = enter(device, stream, SIM_FAULT_copy, "copy");
@@ -126,7 +126,7 @@ tn_status sim_copy(tn_pdevice *device, tn_pstream *stream, tn_memory dst, uint64
         status = sim_resolve(device, "copy from", src, src_offset, bytes, &uses, &from);
     if (status == TN_OK && dst == src && dst_offset < src_offset + bytes &&
         src_offset < dst_offset + bytes)
-        status = sim_fail(device->self, TN_INVALID_ARGUMENT,
+        status = sim_fail(device->self, TN_ERR_INVALID_ARGUMENT,
                           "copy: the ranges at %llu and %llu of handle %#llx overlap in %llu bytes",
                           (unsigned long long)dst_offset, (unsigned long long)src_offset,
                           (unsigned long long)dst, (unsigned long long)bytes);
@@ -136,9 +136,9 @@ tn_status sim_copy(tn_pdevice *device, tn_pstream *stream, tn_memory dst, uint64
     return status;
 }
 
-tn_status sim_copy_peer(tn_pdevice *device, tn_pstream *stream, tn_memory dst, uint64_t dst_offset,
-                        tn_pdevice *src_device, tn_memory src, uint64_t src_offset,
-                        uint64_t bytes) {
+tn_status sim_copy_peer(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
+                        uint64_t dst_offset, tn_device_impl *src_device, tn_memory src,
+                        uint64_t src_offset, uint64_t bytes) {
     sim_uses uses = {0};
     char *to, *from;
     tn_status status = enter(device, stream, SIM_FAULT_copy_peer, "copy_peer");
@@ -154,8 +154,8 @@ tn_status sim_copy_peer(tn_pdevice *device, tn_pstream *stream, tn_memory dst, u
     return status;
 }
 
-tn_status sim_fill(tn_pdevice *device, tn_pstream *stream, tn_memory dst, uint64_t dst_offset,
-                   uint32_t value, uint64_t bytes) {
+tn_status sim_fill(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
+                   uint64_t dst_offset, uint32_t value, uint64_t bytes) {
     sim_uses uses = {0};
     char *to;
     transfer *t;

@@ -81,16 +81,16 @@ static void gradients_have_the_dtype_of_their_input(void **state) {
 static void roots_need_a_gradient(void **state) {
     tn_tensor *x = LEAF(TN_SHAPE(2, 3), 1, 2, 3, 4, 5, 6);
     tn_tensor *y = tn_mul(x, x);
-    assert_int_equal(tn_backward(y), TN_SHAPE);
-    assert_error(TN_SHAPE, "[2, 3]", "tn_sum", "tn_backward_full");
+    assert_int_equal(tn_backward(y), TN_ERR_SHAPE);
+    assert_error(TN_ERR_SHAPE, "[2, 3]", "tn_sum", "tn_backward_full");
     tn_tensor *wrong = VALUES(TN_SHAPE(2), 1, 1);
-    assert_int_equal(tn_backward_full(&y, &wrong, 1, false, false), TN_SHAPE);
-    assert_error(TN_SHAPE, "[2]", "[2, 3]");
+    assert_int_equal(tn_backward_full(&y, &wrong, 1, false, false), TN_ERR_SHAPE);
+    assert_error(TN_ERR_SHAPE, "[2]", "[2, 3]");
     tn_tensor *constant = SCALAR(1);
-    assert_int_equal(tn_backward(constant), TN_STATE);
-    assert_error(TN_STATE, "tn_set_requires_grad");
-    assert_int_equal(tn_backward_full(NULL, NULL, 0, false, false), TN_INVALID_ARGUMENT);
-    assert_error(TN_INVALID_ARGUMENT, "root");
+    assert_int_equal(tn_backward(constant), TN_ERR_STATE);
+    assert_error(TN_ERR_STATE, "tn_set_requires_grad");
+    assert_int_equal(tn_backward_full(NULL, NULL, 0, false, false), TN_ERR_INVALID_ARGUMENT);
+    assert_error(TN_ERR_INVALID_ARGUMENT, "root");
     assert_null(tn_grad(x));
 }
 
@@ -109,8 +109,8 @@ static void a_graph_is_used_once(void **state) {
     assert_ok(tn_backward_full(&y, NULL, 1, true, false));
     assert_ok(tn_backward(y));
     assert_values(tn_grad(x), 8, 12);
-    assert_int_equal(tn_backward(y), TN_STATE);
-    assert_error(TN_STATE, "MulBackward", "second time", "retain");
+    assert_int_equal(tn_backward(y), TN_ERR_STATE);
+    assert_error(TN_ERR_STATE, "MulBackward", "second time", "retain");
     assert_values(tn_grad(x), 8, 12);
 }
 
@@ -173,15 +173,17 @@ static void gradients_by_chosen_inputs(void **state) {
 static void unused_inputs_are_told(void **state) {
     tn_tensor *x = LEAF(TN_SHAPE(1), 2), *y = LEAF(TN_SHAPE(1), 5), *z = SCALAR(1);
     tn_tensor *loss = tn_mul(x, x), *inputs[] = {x, y}, *grads[2];
-    assert_int_equal(tn_gradients(&loss, NULL, 1, inputs, 2, true, false, false, grads), TN_STATE);
-    assert_error(TN_STATE, "input 1", "allow_unused");
+    assert_int_equal(tn_gradients(&loss, NULL, 1, inputs, 2, true, false, false, grads),
+                     TN_ERR_STATE);
+    assert_error(TN_ERR_STATE, "input 1", "allow_unused");
     assert_null(grads[0]);
     assert_ok(tn_gradients(&loss, NULL, 1, inputs, 2, true, false, true, grads));
     assert_values(grads[0], 4);
     assert_null(grads[1]);
     inputs[1] = z;
-    assert_int_equal(tn_gradients(&loss, NULL, 1, inputs, 2, true, false, true, grads), TN_STATE);
-    assert_error(TN_STATE, "input 1", "tn_set_requires_grad");
+    assert_int_equal(tn_gradients(&loss, NULL, 1, inputs, 2, true, false, true, grads),
+                     TN_ERR_STATE);
+    assert_error(TN_ERR_STATE, "input 1", "tn_set_requires_grad");
 }
 
 static void a_partial_pass_frees_only_what_it_ran(void **state) {
@@ -191,8 +193,8 @@ static void a_partial_pass_frees_only_what_it_ran(void **state) {
     assert_values(g, 4);
     assert_ok(tn_backward(right));
     assert_values(tn_grad(y), 10);
-    assert_int_equal(tn_backward(left), TN_STATE);
-    assert_error(TN_STATE, "second time");
+    assert_int_equal(tn_backward(left), TN_ERR_STATE);
+    assert_error(TN_ERR_STATE, "second time");
 }
 
 static void no_grad_records_nothing(void **state) {
@@ -219,7 +221,7 @@ static void inference_takes_no_part(void **state) {
     assert_true(tn_grad_enabled());
     assert_false(tn_requires_grad(y));
     assert_null(tn_set_requires_grad(y, true));
-    assert_error(TN_STATE, "inference");
+    assert_error(TN_ERR_STATE, "inference");
 }
 
 static void detach_stops_gradients(void **state) {
@@ -235,12 +237,12 @@ static void writes_to_saved_tensors_are_found(void **state) {
     tn_tensor *x = LEAF(TN_SHAPE(1), 3), *w = LEAF(TN_SHAPE(1), 2);
     tn_tensor *h = tn_mul(x, x), *y = tn_mul(h, w);
     tn_add_scalar_(h, tn_float(1));
-    assert_int_equal(tn_backward(y), TN_STATE);
-    assert_error(TN_STATE, "MulBackward", "version 1", "expected 0");
+    assert_int_equal(tn_backward(y), TN_ERR_STATE);
+    assert_error(TN_ERR_STATE, "MulBackward", "version 1", "expected 0");
     tn_tensor *e = tn_exp(x), *z = tn_mul_scalar(e, tn_float(2));
     tn_mul_scalar_(tn_detach(e), tn_float(2));
-    assert_int_equal(tn_backward(z), TN_STATE);
-    assert_error(TN_STATE, "ExpBackward", "an output");
+    assert_int_equal(tn_backward(z), TN_ERR_STATE);
+    assert_error(TN_ERR_STATE, "ExpBackward", "an output");
 }
 
 static void retained_gradients(void **state) {
@@ -253,17 +255,17 @@ static void retained_gradients(void **state) {
     assert_ok(tn_backward(y));
     assert_values(tn_grad(h), 36);
     assert_values(tn_grad(x), 2 * 108);
-    assert_int_equal(tn_retain_grad(SCALAR(1)), TN_STATE);
-    assert_error(TN_STATE, "tn_retain_grad");
+    assert_int_equal(tn_retain_grad(SCALAR(1)), TN_ERR_STATE);
+    assert_error(TN_ERR_STATE, "tn_retain_grad");
 }
 
 static void only_floats_and_leaves_can_be_marked(void **state) {
     tn_tensor *i = tn_from_data((const int64_t[]){1}, TN_SHAPE(1), TN_I64, cpu());
     assert_null(tn_set_requires_grad(i, true));
-    assert_error(TN_DTYPE, "i64");
+    assert_error(TN_ERR_DTYPE, "i64");
     tn_tensor *x = LEAF(TN_SHAPE(1), 3), *y = tn_mul(x, x);
     assert_null(tn_set_requires_grad(y, false));
-    assert_error(TN_STATE, "MulBackward", "tn_detach");
+    assert_error(TN_ERR_STATE, "MulBackward", "tn_detach");
     assert_ptr_equal(tn_set_requires_grad(y, true), y);
     assert_ptr_equal(tn_set_requires_grad(x, false), x);
     assert_false(tn_requires_grad(tn_mul(x, x)));
@@ -272,8 +274,8 @@ static void only_floats_and_leaves_can_be_marked(void **state) {
 
 static void a_gradient_must_fit(void **state) {
     tn_tensor *x = LEAF(TN_SHAPE(2), 2, 3);
-    assert_int_equal(tn_set_grad(x, VALUES(TN_SHAPE(3), 1, 2, 3)), TN_SHAPE);
-    assert_error(TN_SHAPE, "[2]", "[3]");
+    assert_int_equal(tn_set_grad(x, VALUES(TN_SHAPE(3), 1, 2, 3)), TN_ERR_SHAPE);
+    assert_error(TN_ERR_SHAPE, "[2]", "[3]");
     assert_ok(tn_set_grad(x, VALUES(TN_SHAPE(2), 1, 2)));
     assert_ok(tn_backward(tn_sum(x)));
     assert_values(tn_grad(x), 2, 3);
@@ -311,8 +313,8 @@ static void operators_without_derivative_fail_by_name(void **state) {
     assert_ok(tn_op_call(op, args, 1, rets));
     tn_tensor *y = rets[0].v.pointer;
     assert_values(y, 6);
-    assert_int_equal(tn_backward(y), TN_UNSUPPORTED);
-    assert_error(TN_UNSUPPORTED, "t::twice", "no derivative");
+    assert_int_equal(tn_backward(y), TN_ERR_UNSUPPORTED);
+    assert_error(TN_ERR_UNSUPPORTED, "t::twice", "no derivative");
     tn_drop(y);
     tn_registration_drop(handler);
     tn_registration_drop(definition);
@@ -343,7 +345,7 @@ static void backward_survives_without_memory(void **state) {
         tn_status status = loss ? tn_backward(loss) : tn_error_status();
         done = tni_alloc_fail_at(0) < at;
         if (status != TN_OK)
-            assert_error(TN_OUT_OF_MEMORY, "memory");
+            assert_error(TN_ERR_OUT_OF_MEMORY, "memory");
         tn_set_grad(x, NULL);
         tn_set_grad(w, NULL);
     }

@@ -88,7 +88,7 @@ static void *backward_once(void *user) {
     pthread_barrier_wait(s->barrier);
     tn_status status = tn_backward(s->h);
     bool as_expected =
-        status == TN_OK || (status == TN_STATE && strstr(tn_error_message(), "second time"));
+        status == TN_OK || (status == TN_ERR_STATE && strstr(tn_error_message(), "second time"));
     tn_error_clear();
     return as_expected ? NULL : "an unexpected failure";
 }

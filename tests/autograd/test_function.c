@@ -21,7 +21,7 @@ static tn_status forward(tn_function_context *c, tn_tensor *const *in, uint64_t 
     for (uint64_t i = 0; i < n; i++)
         p->wants[i] = tn_function_needs_grad(c, i);
     if (p->fails && strcmp(p->fails, "forward") == 0)
-        return tn_fail(TN_UNSUPPORTED, "no forward today");
+        return tn_fail(TN_ERR_UNSUPPORTED, "no forward today");
     out[0] = tn_mul(tn_mul(in[0], in[0]), in[1]);
     out[1] = tn_add(in[0], in[1]);
     return tn_function_save(c, in, n);
@@ -34,7 +34,7 @@ static tn_status backward(tn_function_context *c, tn_tensor *const *g, uint64_t 
     p->grads_null[0] = !g[0];
     p->grads_null[1] = !g[1];
     if (p->fails && strcmp(p->fails, "backward") == 0)
-        return tn_fail(TN_UNSUPPORTED, "no backward today");
+        return tn_fail(TN_ERR_UNSUPPORTED, "no backward today");
     tn_tensor *a = tn_function_saved(c, 0), *b = tn_function_saved(c, 1);
     if (!a || !b)
         return tn_error_status();
@@ -66,8 +66,8 @@ static void gradients_come_from_backward(void **state) {
     assert_ok(tn_backward_full(out, NULL, 1, false, false));
     assert_values(tn_grad(in[0]), 61);
     assert_true(p.grads_null[1]);
-    assert_int_equal(tn_backward(out[0]), TN_STATE);
-    assert_error(TN_STATE, "SquareTimesBackward", "second time");
+    assert_int_equal(tn_backward(out[0]), TN_ERR_STATE);
+    assert_error(TN_ERR_STATE, "SquareTimesBackward", "second time");
     assert_int_equal(p.destroyed, 0);
     tn_free(out[0]);
     tn_free(out[1]);
@@ -94,14 +94,14 @@ static void failures_pass_on(void **state) {
     probe p = {.fails = "forward"};
     TN_SCOPE; /* the graph goes before the probe */
     tn_tensor *in[] = {LEAF(TN_SHAPE(1), 3), LEAF(TN_SHAPE(1), 5)}, *out[2];
-    assert_int_equal(tn_function_apply(&square_times, &p, in, 2, out, 2), TN_UNSUPPORTED);
-    assert_error(TN_UNSUPPORTED, "no forward today");
+    assert_int_equal(tn_function_apply(&square_times, &p, in, 2, out, 2), TN_ERR_UNSUPPORTED);
+    assert_error(TN_ERR_UNSUPPORTED, "no forward today");
     assert_null(out[0]);
     assert_int_equal(p.destroyed, 1);
     p.fails = "backward";
     assert_ok(tn_function_apply(&square_times, &p, in, 2, out, 2));
-    assert_int_equal(tn_backward(out[0]), TN_UNSUPPORTED);
-    assert_error(TN_UNSUPPORTED, "SquareTimesBackward", "no backward today");
+    assert_int_equal(tn_backward(out[0]), TN_ERR_UNSUPPORTED);
+    assert_error(TN_ERR_UNSUPPORTED, "SquareTimesBackward", "no backward today");
     assert_null(tn_grad(in[0]));
 }
 
@@ -112,8 +112,8 @@ static void writes_to_saved_inputs_are_found(void **state) {
     tn_tensor *in[] = {tn_clone(x), LEAF(TN_SHAPE(1), 5)}, *out[2];
     assert_ok(tn_function_apply(&square_times, &p, in, 2, out, 2));
     tn_zero_(in[0]);
-    assert_int_equal(tn_backward(out[0]), TN_STATE);
-    assert_error(TN_STATE, "SquareTimesBackward", "written in place");
+    assert_int_equal(tn_backward(out[0]), TN_ERR_STATE);
+    assert_error(TN_ERR_STATE, "SquareTimesBackward", "written in place");
 }
 
 static tn_status run_square_times(tn_tensor *const *in, uint64_t n, tn_tensor **out,

@@ -89,7 +89,7 @@ static void hooks_are_called_for_captures(void **state) {
 }
 
 static tn_tensor *stop(tn_tensor *grad, void *user) {
-    tn_fail(TN_INVALID_ARGUMENT, "enough");
+    tn_fail(TN_ERR_INVALID_ARGUMENT, "enough");
     return NULL;
 }
 static tn_tensor *misshape(tn_tensor *grad, void *user) {
@@ -102,17 +102,17 @@ static tn_tensor *nothing(tn_tensor *grad, void *user) {
 static void a_hook_can_stop_backward(void **state) {
     tn_tensor *x = LEAF(TN_SHAPE(1), 3), *y = tn_mul(x, x);
     tn_registration *r = tn_register_hook(y, stop, NULL, NULL);
-    assert_int_equal(tn_backward(y), TN_INVALID_ARGUMENT);
-    assert_error(TN_INVALID_ARGUMENT, "MulBackward", "enough");
+    assert_int_equal(tn_backward(y), TN_ERR_INVALID_ARGUMENT);
+    assert_error(TN_ERR_INVALID_ARGUMENT, "MulBackward", "enough");
     assert_null(tn_grad(x));
     tn_registration_drop(r);
     r = tn_register_hook(y, misshape, NULL, NULL);
-    assert_int_equal(tn_backward(y), TN_SHAPE);
-    assert_error(TN_SHAPE, "[1]", "[2]");
+    assert_int_equal(tn_backward(y), TN_ERR_SHAPE);
+    assert_error(TN_ERR_SHAPE, "[1]", "[2]");
     tn_registration_drop(r);
     r = tn_register_hook(y, nothing, NULL, NULL);
-    assert_int_equal(tn_backward(y), TN_INVALID_ARGUMENT);
-    assert_error(TN_INVALID_ARGUMENT, "returned NULL");
+    assert_int_equal(tn_backward(y), TN_ERR_INVALID_ARGUMENT);
+    assert_error(TN_ERR_INVALID_ARGUMENT, "returned NULL");
     tn_registration_drop(r);
     assert_ok(tn_backward(y));
 }
@@ -120,9 +120,9 @@ static void a_hook_can_stop_backward(void **state) {
 static void hooks_need_something_to_hang_on(void **state) {
     tn_tensor *x = LEAF(TN_SHAPE(1), 3), *plain = SCALAR(1);
     assert_null(tn_register_hook(plain, stop, NULL, NULL));
-    assert_error(TN_STATE, "tn_set_requires_grad");
+    assert_error(TN_ERR_STATE, "tn_set_requires_grad");
     assert_null(tn_register_node_hook(x, NULL, NULL, NULL));
-    assert_error(TN_INVALID_ARGUMENT, "function");
+    assert_error(TN_ERR_INVALID_ARGUMENT, "function");
     assert_null(tn_register_hook(NULL, stop, NULL, NULL));
 }
 
@@ -135,7 +135,7 @@ static tn_status drop_second(tn_tensor **grads, uint64_t n, void *user) {
 }
 static tn_status refuse(tn_tensor **grads, uint64_t n, void *user) {
     grads[0] = NULL;
-    return tn_fail(TN_UNSUPPORTED, "no more");
+    return tn_fail(TN_ERR_UNSUPPORTED, "no more");
 }
 
 static void node_hooks_change_input_gradients(void **state) {
@@ -148,11 +148,11 @@ static void node_hooks_change_input_gradients(void **state) {
     assert_null(tn_grad(w));
     tn_registration_drop(r);
     r = tn_register_node_hook(y, refuse, NULL, NULL);
-    assert_int_equal(tn_backward(y), TN_UNSUPPORTED);
-    assert_error(TN_UNSUPPORTED, "MulBackward", "no more");
+    assert_int_equal(tn_backward(y), TN_ERR_UNSUPPORTED);
+    assert_error(TN_ERR_UNSUPPORTED, "MulBackward", "no more");
     tn_registration_drop(r);
     assert_null(tn_register_node_hook(x, drop_second, NULL, NULL));
-    assert_error(TN_STATE, "tn_register_hook");
+    assert_error(TN_ERR_STATE, "tn_register_hook");
 }
 
 /* Backward inside backward: of a graph of its own, and of nodes that the pass around it owns. */

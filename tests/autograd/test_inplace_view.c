@@ -27,8 +27,8 @@ static void versions_count_writes(void **state) {
 static void leaves_are_refused(void **state) {
     tn_tensor *x = LEAF(TN_SHAPE(2), 2, 3);
     assert_null(tn_add_(x, x));
-    assert_error(TN_STATE, "tn_add_", "a leaf that requires a gradient cannot be written in place",
-                 "TN_NO_GRAD");
+    assert_error(TN_ERR_STATE, "tn_add_",
+                 "a leaf that requires a gradient cannot be written in place", "TN_NO_GRAD");
     assert_values(x, 2, 3);
     {
         TN_NO_GRAD;
@@ -38,7 +38,7 @@ static void leaves_are_refused(void **state) {
     assert_true(tn_is_leaf(x));
     tn_tensor *v = tn_select(x, 0, 0);
     assert_null(tn_mul_(v, v));
-    assert_error(TN_STATE, "a view of a leaf that requires a gradient");
+    assert_error(TN_ERR_STATE, "a view of a leaf that requires a gradient");
 }
 
 static void a_leaf_that_needs_none_gets_a_history(void **state) {
@@ -148,9 +148,9 @@ static void views_of_several_outputs_are_refused(void **state) {
     tn_tensor *y = tn_clone(x);
     assert_ok(tn_unbind(y, 0, rows, 2));
     assert_null(tn_mul_(rows[0], rows[0]));
-    assert_error(TN_STATE, "several views", "tn_select");
+    assert_error(TN_ERR_STATE, "several views", "tn_select");
     assert_null(tn_mul_(tn_slice(rows[0], 0, 0, 1), rows[0]));
-    assert_error(TN_STATE, "several views");
+    assert_error(TN_ERR_STATE, "several views");
 }
 
 static void views_made_without_recording_are_refused(void **state) {
@@ -161,20 +161,20 @@ static void views_made_without_recording_are_refused(void **state) {
         tn_add_(v, v);
     }
     assert_null(tn_add_(v, tn_select(x, 0, 0)));
-    assert_error(TN_STATE, "recording was off");
+    assert_error(TN_ERR_STATE, "recording was off");
 }
 
 static void expanded_memory_is_refused(void **state) {
     tn_tensor *x = LEAF(TN_SHAPE(1), 2), *y = tn_expand(tn_clone(x), TN_SHAPE(3));
     assert_null(tn_mul_(y, y));
-    assert_error(TN_STATE, "expanded", "tn_clone");
+    assert_error(TN_ERR_STATE, "expanded", "tn_clone");
 }
 
 static void out_forms_do_not_record(void **state) {
     tn_tensor *x = LEAF(TN_SHAPE(1), 2), *out = SCALAR(0);
     out = VALUES(TN_SHAPE(1), 0);
     assert_null(tn_mul_out(x, x, out));
-    assert_error(TN_UNSUPPORTED, "tn_mul_out", "out");
+    assert_error(TN_ERR_UNSUPPORTED, "tn_mul_out", "out");
     TN_NO_GRAD;
     assert_ptr_equal(tn_mul_out(x, x, out), out);
     assert_values(out, 4);
@@ -183,8 +183,8 @@ static void out_forms_do_not_record(void **state) {
 static void writes_through_detach_are_found(void **state) {
     tn_tensor *x = LEAF(TN_SHAPE(1), 2), *y = tn_clone(x), *z = tn_mul(y, y);
     tn_zero_(tn_detach(y));
-    assert_int_equal(tn_backward(z), TN_STATE);
-    assert_error(TN_STATE, "written in place");
+    assert_int_equal(tn_backward(z), TN_ERR_STATE);
+    assert_error(TN_ERR_STATE, "written in place");
 }
 
 static void a_write_after_a_save_leaks_nothing(void **state) {
@@ -193,8 +193,8 @@ static void a_write_after_a_save_leaks_nothing(void **state) {
     tn_tensor *x = LEAF(TN_SHAPE(2), 1, 2), *w = LEAF(TN_SHAPE(2), 3, 4);
     tn_tensor *h = tn_exp(x);
     tn_add_(h, tn_mul(h, w));
-    assert_int_equal(tn_backward(tn_sum(h)), TN_STATE);
-    assert_error(TN_STATE, "MulBackward", "written in place");
+    assert_int_equal(tn_backward(tn_sum(h)), TN_ERR_STATE);
+    assert_error(TN_ERR_STATE, "MulBackward", "written in place");
     tn_tensor *base = tn_exp(x), *v = tn_select(base, 0, 0);
     tn_add_(v, tn_mul(tn_sum(base), tn_sum(tn_mul(v, v))));
 }

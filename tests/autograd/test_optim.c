@@ -143,8 +143,8 @@ static void the_rate_can_change(void **state) {
     tn_sgd *sgd = tn_sgd_create(&x, 1, NULL);
     assert_true(tn_sgd_lr(sgd) == 1e-3);
     assert_ok(tn_sgd_set_lr(sgd, 0.5));
-    assert_int_equal(tn_sgd_set_lr(sgd, -1), TN_INVALID_ARGUMENT);
-    assert_error(TN_INVALID_ARGUMENT, "lr is -1");
+    assert_int_equal(tn_sgd_set_lr(sgd, -1), TN_ERR_INVALID_ARGUMENT);
+    assert_error(TN_ERR_INVALID_ARGUMENT, "lr is -1");
     assert_ok(tn_set_grad(x, VALUES(TN_SHAPE(1), 1)));
     assert_ok(tn_sgd_step(sgd));
     assert_values(x, 0.5);
@@ -176,11 +176,12 @@ static void state_can_be_saved_and_restored(void **state) {
         assert_ok(tn_adamw_step(fourth));
     }
     assert_values(b, item(a));
-    assert_int_equal(tn_sgd_set_momentum_buffer(second, 0, VALUES(TN_SHAPE(2), 1, 2)), TN_SHAPE);
-    assert_error(TN_SHAPE, "like its parameter");
+    assert_int_equal(tn_sgd_set_momentum_buffer(second, 0, VALUES(TN_SHAPE(2), 1, 2)),
+                     TN_ERR_SHAPE);
+    assert_error(TN_ERR_SHAPE, "like its parameter");
     s.step = 0;
-    assert_int_equal(tn_adamw_set_state(fourth, 0, &s), TN_INVALID_ARGUMENT);
-    assert_error(TN_INVALID_ARGUMENT, "step");
+    assert_int_equal(tn_adamw_set_state(fourth, 0, &s), TN_ERR_INVALID_ARGUMENT);
+    assert_error(TN_ERR_INVALID_ARGUMENT, "step");
     tn_sgd_destroy(first);
     tn_sgd_destroy(second);
     tn_adamw_destroy(third);
@@ -191,27 +192,27 @@ static void what_cannot_work_is_refused(void **state) {
     tn_tensor *x = LEAF(TN_SHAPE(1), 1), *twice[] = {x, x}, *made = tn_mul(x, x);
     tn_tensor *whole = tn_from_data((const int64_t[]){1}, TN_SHAPE(1), TN_I64, cpu());
     assert_null(tn_sgd_create(NULL, 0, NULL));
-    assert_error(TN_INVALID_ARGUMENT, "no parameters");
+    assert_error(TN_ERR_INVALID_ARGUMENT, "no parameters");
     assert_null(tn_sgd_create(twice, 2, NULL));
-    assert_error(TN_INVALID_ARGUMENT, "0 and 1 are the same");
+    assert_error(TN_ERR_INVALID_ARGUMENT, "0 and 1 are the same");
     assert_null(tn_adamw_create(&made, 1, NULL));
-    assert_error(TN_INVALID_ARGUMENT, "MulBackward", "leaves");
+    assert_error(TN_ERR_INVALID_ARGUMENT, "MulBackward", "leaves");
     assert_null(tn_sgd_create(&whole, 1, NULL));
-    assert_error(TN_DTYPE, "i64");
+    assert_error(TN_ERR_DTYPE, "i64");
     tn_sgd_options o = tn_sgd_defaults();
     o.lr = -1;
     assert_null(tn_sgd_create(&x, 1, &o));
-    assert_error(TN_INVALID_ARGUMENT, "lr is -1");
+    assert_error(TN_ERR_INVALID_ARGUMENT, "lr is -1");
     o.lr = 1;
     o.nesterov = true;
     assert_null(tn_sgd_create(&x, 1, &o));
-    assert_error(TN_INVALID_ARGUMENT, "nesterov");
+    assert_error(TN_ERR_INVALID_ARGUMENT, "nesterov");
     tn_adamw_options a = tn_adamw_defaults();
     a.beta2 = 1;
     assert_null(tn_adamw_create(&x, 1, &a));
-    assert_error(TN_INVALID_ARGUMENT, "beta2 is 1");
-    assert_int_equal(tn_sgd_step(NULL), TN_INVALID_ARGUMENT);
-    assert_error(TN_INVALID_ARGUMENT, "NULL");
+    assert_error(TN_ERR_INVALID_ARGUMENT, "beta2 is 1");
+    assert_int_equal(tn_sgd_step(NULL), TN_ERR_INVALID_ARGUMENT);
+    assert_error(TN_ERR_INVALID_ARGUMENT, "NULL");
 }
 
 static void making_one_survives_without_memory(void **state) {
@@ -220,11 +221,11 @@ static void making_one_survives_without_memory(void **state) {
         tni_alloc_fail_at(at);
         assert_null(tn_sgd_create(&x, 1, NULL));
         tni_alloc_fail_at(0);
-        assert_error(TN_OUT_OF_MEMORY, "memory");
+        assert_error(TN_ERR_OUT_OF_MEMORY, "memory");
         tni_alloc_fail_at(at);
         assert_null(tn_adamw_create(&x, 1, NULL));
         tni_alloc_fail_at(0);
-        assert_error(TN_OUT_OF_MEMORY, "memory");
+        assert_error(TN_ERR_OUT_OF_MEMORY, "memory");
     }
 }
 

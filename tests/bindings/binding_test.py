@@ -211,5 +211,5 @@ if __name__ == "__main__":
     t = binding.Library(sys.argv[1], sys.argv[2])
     passed = unittest.main(argv=sys.argv[:1], exit=False).result.wasSuccessful()
     gc.collect()
-    t.check(t.c.tn_shutdown())  # TN_STATE while any tensor is alive
+    t.check(t.c.tn_shutdown())  # TN_ERR_STATE while any tensor is alive
     sys.exit(not passed)

@@ -49,11 +49,11 @@ static tn_status spoil(const tn_call *call, int64_t i) {
     uint64_t at = out->offset + sizeof(float) * (uint64_t)place(out, i);
     float value;
     tn_status status =
-        memory->read(call->device, call->stream, &value, out->memory, at, sizeof value);
+        memory->copy_to_host(call->device, call->stream, &value, out->memory, at, sizeof value);
     value += 1;
-    return status == TN_OK
-               ? memory->write(call->device, call->stream, out->memory, at, &value, sizeof value)
-               : status;
+    return status == TN_OK ? memory->copy_from_host(call->device, call->stream, out->memory, at,
+                                                    &value, sizeof value)
+                           : status;
 }
 
 static tn_status run_add(const tn_call *call) {
@@ -113,7 +113,7 @@ static tn_status run_gather(const tn_call *call) {
     tn_status status = good_kernel("gather", call->outs[0]->dtype)->run(call);
     if (call->stream)
         good->devices->streams->synchronize(call->stream);
-    return status == TN_INDEX_OUT_OF_RANGE ? TN_OK : status;
+    return status == TN_ERR_INDEX_OUT_OF_RANGE ? TN_OK : status;
 }
 
 TN_PLUGIN_EXPORT const tn_plugin *TN_PLUGIN_QUERY(const tn_host *host) {

@@ -28,7 +28,7 @@ static void test_segments_have_the_sizes_of_their_class(void **state) {
         assert_int_equal(fake_count().live_bytes, 0);
     }
     assert_null(tni_block_alloc(d, &d->default_stream, UINT64_MAX));
-    assert_error(TN_OUT_OF_MEMORY, "fake:0", NULL);
+    assert_error(TN_ERR_OUT_OF_MEMORY, "fake:0", NULL);
 }
 
 static void test_blocks_are_aligned(void **state) {
@@ -54,7 +54,7 @@ static void test_the_largest_allocation_is_respected(void **state) {
     tni_block *whole = take(d, 64 * 1024);
     assert_int_equal(whole->segment->bytes, 64 * 1024);
     assert_null(tni_block_alloc(d, &d->default_stream, 64 * 1024 + 1));
-    assert_error(TN_OUT_OF_MEMORY, "64.00 KiB", "largest allocation", NULL);
+    assert_error(TN_ERR_OUT_OF_MEMORY, "64.00 KiB", "largest allocation", NULL);
     tni_block_free(b);
     tni_block_free(whole);
 }
@@ -162,7 +162,7 @@ static void test_out_of_memory_tells_the_figures(void **state) {
     tni_device *d = open_fake();
     tni_block *b = take(d, 16 * MIB);
     assert_null(tni_block_alloc(d, &d->default_stream, 100 * MIB - 1));
-    assert_error(TN_OUT_OF_MEMORY, "fake:0: no memory for 100.00 MiB (100.00 MiB rounded)",
+    assert_error(TN_ERR_OUT_OF_MEMORY, "fake:0: no memory for 100.00 MiB (100.00 MiB rounded)",
                  "16.00 MiB allocated", "16.00 MiB held from the device",
                  "16.00 MiB of 32.00 MiB free on the device",
                  "scopes of this thread hold 0 tensors", "the fake device is full", NULL);
@@ -175,9 +175,9 @@ static void test_a_limit_is_kept(void **state) {
     assert_int_equal(tn_memory_set_limit(d->id, 64 * MIB), TN_OK);
     tni_block *a = take(d, 40 * MIB);
     assert_null(tni_block_alloc(d, &d->default_stream, 40 * MIB));
-    assert_error(TN_OUT_OF_MEMORY, "limit 64.00 MiB", "limit would be passed", NULL);
+    assert_error(TN_ERR_OUT_OF_MEMORY, "limit 64.00 MiB", "limit would be passed", NULL);
     assert_null(tni_block_alloc(d, &d->default_stream, 80 * MIB));
-    assert_error(TN_OUT_OF_MEMORY, "tn_memory_set_limit", NULL);
+    assert_error(TN_ERR_OUT_OF_MEMORY, "tn_memory_set_limit", NULL);
     assert_int_equal(stats_of(d).limit_bytes, 64 * MIB);
     assert_true(stats_of(d).reserved_bytes <= 64 * MIB);
     tni_block_free(a);
@@ -191,7 +191,7 @@ static void test_the_environment_sets_a_limit(void **state) {
     tni_device *d = open_with("limit_mb:16");
     assert_int_equal(stats_of(d).limit_bytes, 16 * MIB);
     assert_null(tni_block_alloc(d, &d->default_stream, 17 * MIB));
-    assert_error(TN_OUT_OF_MEMORY, "limit 16.00 MiB", NULL);
+    assert_error(TN_ERR_OUT_OF_MEMORY, "limit 16.00 MiB", NULL);
 }
 
 static void test_garbage_is_collected_oldest_first(void **state) {
@@ -226,7 +226,7 @@ static void test_every_failure_of_device_and_host_leaves_nothing(void **state) {
             for (int i = 0; i < 8; i++) {
                 blocks[i] = tni_block_alloc(d, i % 3 ? &d->default_stream : s, sizes[i]);
                 if (!blocks[i])
-                    assert_int_equal(tn_error_status(), TN_OUT_OF_MEMORY);
+                    assert_int_equal(tn_error_status(), TN_ERR_OUT_OF_MEMORY);
                 tn_error_clear();
                 if (blocks[i] && i % 2)
                     tni_block_record_stream(blocks[i], i % 3 ? s : &d->default_stream);

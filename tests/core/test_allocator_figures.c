@@ -44,8 +44,8 @@ static void test_statistics_are_cut_to_the_callers_size(void **state) {
     assert_int_equal(mine.struct_size, 16);
     assert_int_equal(mine.allocated, 512);
     assert_int_equal(mine.guard, 77);
-    assert_int_equal(tn_memory_stats_get(d->id, NULL), TN_INVALID_ARGUMENT);
-    assert_error(TN_INVALID_ARGUMENT, "struct_size", NULL);
+    assert_int_equal(tn_memory_stats_get(d->id, NULL), TN_ERR_INVALID_ARGUMENT);
+    assert_error(TN_ERR_INVALID_ARGUMENT, "struct_size", NULL);
     tni_block_free(b);
 }
 
@@ -74,7 +74,7 @@ static void test_the_snapshot_is_json(void **state) {
         text = tn_memory_snapshot(d->id);
         tni_alloc_fail_at(0);
         if (!text)
-            assert_error(TN_OUT_OF_MEMORY, "snapshot", NULL);
+            assert_error(TN_ERR_OUT_OF_MEMORY, "snapshot", NULL);
         tn_string_free(text);
     }
     tni_block_free(a);

@@ -115,8 +115,8 @@ static void test_parked_blocks_survive_failing_events(void **state) {
     }
     tni_block *b = take(d, 512);
     tni_alloc_fail_at(1);
-    assert_int_equal(tni_block_record_stream(b, s), TN_OUT_OF_MEMORY);
-    assert_error(TN_OUT_OF_MEMORY, "another stream", NULL);
+    assert_int_equal(tni_block_record_stream(b, s), TN_ERR_OUT_OF_MEMORY);
+    assert_error(TN_ERR_OUT_OF_MEMORY, "another stream", NULL);
     tni_block_free(b);
     tn_stream_drop(s);
 }
@@ -150,7 +150,8 @@ static void test_the_simulated_chip_keeps_recorded_blocks(void **state) {
         /* If this were b's memory, its zeroes would race with the copy. */
         c = take(d, 4 * MIB);
         d->memory->fill(d->handle, d->default_stream.handle, c->memory, c->offset, 0, c->bytes);
-        d->memory->read(d->handle, s->handle, host, result->memory, result->offset, 4 * MIB);
+        d->memory->copy_to_host(d->handle, s->handle, host, result->memory, result->offset,
+                                4 * MIB);
         for (uint64_t k = 0; k < 4 * MIB; k += 4096)
             assert_int_equal(host[k], value);
         tni_block_free(c);
@@ -167,7 +168,7 @@ static void test_memory_is_given_back_after_the_work_on_it(void **state) {
     fake_hold(true);
     tni_block *b = tni_block_alloc(d, s, 2 * MIB);
     d->memory->fill(d->handle, s->handle, b->memory, b->offset, 1, 100);
-    fake_stream_error(s->handle, TN_INTERNAL, "of the fill");
+    fake_stream_error(s->handle, TN_ERR_INTERNAL, "of the fill");
     tni_block_free(b);
     assert_true(s->handle && fake_count().live_bytes > 0);
     fake_fail_at(1); /* no event: the work cannot be waited for, so the memory stays */
@@ -176,8 +177,8 @@ static void test_memory_is_given_back_after_the_work_on_it(void **state) {
     assert_int_equal(tn_stream_query(s), TN_NOT_READY);
     assert_int_equal(tn_empty_cache(d->id), TN_OK);
     assert_int_equal(fake_count().live_bytes, 0);
-    assert_int_equal(tn_stream_query(s), TN_INTERNAL); /* and its error is still to be had */
-    assert_error(TN_INTERNAL, "of the fill", NULL);
+    assert_int_equal(tn_stream_query(s), TN_ERR_INTERNAL); /* and its error is still to be had */
+    assert_error(TN_ERR_INTERNAL, "of the fill", NULL);
     tn_stream_drop(s);
 }
 

@@ -77,8 +77,8 @@ static void a_kernel_gets_contiguous_tensors_of_one_shape(void **state) {
     /* nothing to do for the kernel */
     assert_shape(mix(tn_zeros(TN_SHAPE(0, 3), TN_F32), of(TN_F32, TN_SHAPE(3), 1, 2, 3), 1), 0, 3);
     assert_int_equal(n_kernel_calls, 3);
-    assert_fails(mix(x, y, 1), TN_SHAPE, "mylib::mix: shapes do not broadcast: [2, 3] and [3, 1]",
-                 "'y'");
+    assert_fails(mix(x, y, 1), TN_ERR_SHAPE,
+                 "mylib::mix: shapes do not broadcast: [2, 3] and [3, 1]", "'y'");
 }
 
 static void what_no_kernel_takes_is_composed(void **state) {
@@ -98,8 +98,8 @@ static void without_a_composition_a_wrong_dtype_is_refused(void **state) {
     define_mix();
     assert_non_null(tn_kernel_register("cpu", &mix_kernel, NULL, "mylib 1.0"));
     tn_tensor *f = of(TN_F32, TN_SHAPE(2), 1, 2), *i = of(TN_I32, TN_SHAPE(2), 1, 2);
-    assert_fails(mix(i, i, 1), TN_UNSUPPORTED, "mylib::mix", "cpu:0 has no kernel for i32");
-    assert_fails(mix(f, i, 1), TN_UNSUPPORTED, "mylib::mix", "cpu:0 has no kernel for f32");
+    assert_fails(mix(i, i, 1), TN_ERR_UNSUPPORTED, "mylib::mix", "cpu:0 has no kernel for i32");
+    assert_fails(mix(f, i, 1), TN_ERR_UNSUPPORTED, "mylib::mix", "cpu:0 has no kernel for f32");
     assert_int_equal(n_kernel_calls, 0);
 }
 
@@ -107,7 +107,7 @@ static void a_device_without_the_kernel_falls_back_when_asked(void **state) {
     define_mix();
     assert_non_null(tn_kernel_register("cpu", &mix_kernel, NULL, "mylib 1.0"));
     tn_tensor *f = of(TN_F32, TN_SHAPE(2), 1, 2);
-    assert_fails(mix(f, f, 1), TN_UNSUPPORTED, "mylib::mix: sim:0 has no kernel for f32",
+    assert_fails(mix(f, f, 1), TN_ERR_UNSUPPORTED, "mylib::mix: sim:0 has no kernel for f32",
                  "TENON_FALLBACK=cpu");
     tn_fallback_set_policy(TN_FALLBACK_CPU);
     assert_tensor(mix(f, f, 1), TN_F32, TN_SHAPE(2), 0, 2, 4);
@@ -119,10 +119,10 @@ static void a_device_without_the_kernel_falls_back_when_asked(void **state) {
 static void an_operator_without_anything_says_so(void **state) {
     define_mix();
     tn_tensor *f = of(TN_F32, TN_SHAPE(2), 1, 2);
-    assert_fails(mix(f, f, 1), TN_UNSUPPORTED, "mylib::mix: cpu:0 has no kernel for f32");
+    assert_fails(mix(f, f, 1), TN_ERR_UNSUPPORTED, "mylib::mix: cpu:0 has no kernel for f32");
     tn_tensor *m = tn_empty(TN_SHAPE(2), TN_F32, tn_device_parse("meta"));
-    assert_fails(mix(m, m, 1), TN_UNSUPPORTED, "mylib::mix", "meta:0", "Backend handler");
-    assert_fails(mix(f, m, 1), TN_DEVICE, "mylib::mix", "cpu:0", "meta:0");
+    assert_fails(mix(m, m, 1), TN_ERR_UNSUPPORTED, "mylib::mix", "meta:0", "Backend handler");
+    assert_fails(mix(f, m, 1), TN_ERR_DEVICE, "mylib::mix", "cpu:0", "meta:0");
 }
 
 /* ---- the outputs function ---------------------------------------------------------------- */
@@ -133,10 +133,10 @@ static tn_status pick_outputs(const tn_cell *args, tn_output *outputs, void *use
     assert_int_equal(outputs[0].dtype, tn_dtype_of(x));
     assert_int_equal(outputs[1].rank, tn_rank(x));
     if (tn_rank(index) != 1)
-        return tn_fail(TN_SHAPE, "mylib::pick: index must have one dimension");
+        return tn_fail(TN_ERR_SHAPE, "mylib::pick: index must have one dimension");
     outputs[0].sizes[0] = tn_size(index, 0);
     outputs[1] = (tn_output){.dtype = TN_I64, .rank = args[2].v.i64 < 0 ? -1 : 0};
-    return args[2].v.i64 == 13 ? TN_UNSUPPORTED : TN_OK;
+    return args[2].v.i64 == 13 ? TN_ERR_UNSUPPORTED : TN_OK;
 }
 
 static tn_status run_pick(const tn_call *call) {
@@ -147,7 +147,7 @@ static tn_status run_pick(const tn_call *call) {
     int64_t n = x->sizes[1];
     for (int64_t i = 0; i < index->numel; i++) {
         if (at[i] < 0 || at[i] >= x->sizes[0])
-            return tn_fail(TN_INDEX_OUT_OF_RANGE, "row %lld is not there", (long long)at[i]);
+            return tn_fail(TN_ERR_INDEX_OUT_OF_RANGE, "row %lld is not there", (long long)at[i]);
         memcpy(out + i * n, px + at[i] * n, (size_t)n * sizeof *out);
     }
     *(int64_t *)tn_view_address(call->outs[1]) =
@@ -159,7 +159,7 @@ static tn_status pick_workspace(const tn_call *call, uint64_t *out_bytes) {
     return TN_OK;
 }
 static tn_status pick_supports(const tn_call *call) {
-    return call->args[2].v.i64 == 7 ? TN_UNSUPPORTED : TN_OK;
+    return call->args[2].v.i64 == 7 ? TN_ERR_UNSUPPORTED : TN_OK;
 }
 
 static const tn_kernel pick_kernel = {
@@ -191,13 +191,16 @@ static void the_outputs_function_says_shapes_and_dtypes(void **state) {
     assert_tensor(pick(x, index, 5, &counts), TN_F32, TN_SHAPE(2, 2), 0, 4, 5, 0, 1);
     assert_tensor(counts, TN_I64, TN_SCALAR_SHAPE, 0, 105);
 
-    assert_fails(pick(x, x, 5, &counts), TN_UNSUPPORTED, "no kernel for f32"); /* index is no i64 */
-    assert_fails(pick(x, index, 7, &counts), TN_UNSUPPORTED, "no kernel"); /* supports says no */
-    assert_fails(pick(x, index, -1, &counts), TN_SHAPE, "-1");             /* a rank of -1 */
-    assert_fails(pick(x, index, 13, &counts), TN_UNSUPPORTED, "mylib::pick", "without a message");
-    assert_fails(pick(x, of(TN_I64, TN_SHAPE(1, 1), 0), 5, &counts), TN_SHAPE,
+    assert_fails(pick(x, x, 5, &counts), TN_ERR_UNSUPPORTED,
+                 "no kernel for f32"); /* index is no i64 */
+    assert_fails(pick(x, index, 7, &counts), TN_ERR_UNSUPPORTED,
+                 "no kernel");                                     /* supports says no */
+    assert_fails(pick(x, index, -1, &counts), TN_ERR_SHAPE, "-1"); /* a rank of -1 */
+    assert_fails(pick(x, index, 13, &counts), TN_ERR_UNSUPPORTED, "mylib::pick",
+                 "without a message");
+    assert_fails(pick(x, of(TN_I64, TN_SHAPE(1, 1), 0), 5, &counts), TN_ERR_SHAPE,
                  "index must have one dimension");
-    assert_fails(pick(x, of(TN_I64, TN_SHAPE(1), 9), 5, &counts), TN_INDEX_OUT_OF_RANGE,
+    assert_fails(pick(x, of(TN_I64, TN_SHAPE(1), 9), 5, &counts), TN_ERR_INDEX_OUT_OF_RANGE,
                  "row 9 is not there");
 }
 
@@ -237,7 +240,7 @@ static void lists_of_tensors_arrive_as_views(void **state) {
                        tn_expand(of(TN_F32, TN_SHAPE(1), 3), TN_SHAPE(4))};
     assert_tensor(total(xs, 2, NULL), TN_F32, TN_SCALAR_SHAPE, 0, 15);
     assert_tensor(total(xs, 1, of(TN_F32, TN_SCALAR_SHAPE, 100)), TN_F32, TN_SCALAR_SHAPE, 0, 103);
-    assert_fails(total(xs, 0, NULL), TN_UNSUPPORTED, "mylib::total");
+    assert_fails(total(xs, 0, NULL), TN_ERR_UNSUPPORTED, "mylib::total");
 }
 
 /* ---- registering ------------------------------------------------------------------------- */
@@ -271,9 +274,9 @@ static void unregistering_restores_what_was_there(void **state) {
     assert_tensor(mix(f, f, 1), TN_F32, TN_SHAPE(1), 0, 1000);
     tn_registration_drop(second);
     tn_registration_drop(composition);
-    assert_fails(mix(f, f, 1), TN_UNSUPPORTED, "mylib::mix: cpu:0 has no kernel for f32");
+    assert_fails(mix(f, f, 1), TN_ERR_UNSUPPORTED, "mylib::mix: cpu:0 has no kernel for f32");
     tn_registration_drop(definition);
-    assert_fails(mix(f, f, 1), TN_STATE, "mylib::mix: the operator was unregistered");
+    assert_fails(mix(f, f, 1), TN_ERR_STATE, "mylib::mix: the operator was unregistered");
 
     /* and with another schema */
     define("mylib::mix(Tensor x) -> Tensor");
@@ -300,22 +303,22 @@ static void wrong_registrations_say_what_is_wrong(void **state) {
         change; \
         assert_fails(tn_kernel_register("cpu", &k, NULL, "t"), status, __VA_ARGS__); \
     } while (0)
-    REFUSED(k.op = "mylib::nothing", TN_NOT_FOUND, "there is no operator 'mylib::nothing'");
-    REFUSED(k.op = NULL, TN_INVALID_ARGUMENT, "tn_kernel_register", "op");
-    REFUSED(k.struct_size = 8, TN_INVALID_ARGUMENT, "struct_size");
-    REFUSED(k.run = NULL, TN_INVALID_ARGUMENT, "mylib::mix: run is NULL");
-    REFUSED(k.dtypes[0] = 0, TN_INVALID_ARGUMENT, "dtypes[0] names no dtype");
-    REFUSED(k.schema_hash = 5, TN_ABI, "mylib::mix", "schema_hash is 0x5");
-    REFUSED(k.op = "add.Tensor", TN_INVALID_ARGUMENT, "kernel operator 'add'");
-    REFUSED(k.op = "expand", TN_INVALID_ARGUMENT, "expand", "has no kernels");
-    REFUSED(k.op = TN_KERNEL_add, TN_ABI, "kernel add: schema_hash");
+    REFUSED(k.op = "mylib::nothing", TN_ERR_NOT_FOUND, "there is no operator 'mylib::nothing'");
+    REFUSED(k.op = NULL, TN_ERR_INVALID_ARGUMENT, "tn_kernel_register", "op");
+    REFUSED(k.struct_size = 8, TN_ERR_INVALID_ARGUMENT, "struct_size");
+    REFUSED(k.run = NULL, TN_ERR_INVALID_ARGUMENT, "mylib::mix: run is NULL");
+    REFUSED(k.dtypes[0] = 0, TN_ERR_INVALID_ARGUMENT, "dtypes[0] names no dtype");
+    REFUSED(k.schema_hash = 5, TN_ERR_ABI, "mylib::mix", "schema_hash is 0x5");
+    REFUSED(k.op = "add.Tensor", TN_ERR_INVALID_ARGUMENT, "kernel operator 'add'");
+    REFUSED(k.op = "expand", TN_ERR_INVALID_ARGUMENT, "expand", "has no kernels");
+    REFUSED(k.op = TN_KERNEL_add, TN_ERR_ABI, "kernel add: schema_hash");
     tn_kernel add = mix_kernel;
     add.op = TN_KERNEL_add;
-    assert_fails(tn_kernel_register("cpu", &add, total_outputs, "t"), TN_INVALID_ARGUMENT,
+    assert_fails(tn_kernel_register("cpu", &add, total_outputs, "t"), TN_ERR_INVALID_ARGUMENT,
                  "leave the outputs function out");
-    assert_fails(tn_kernel_register(NULL, &mix_kernel, NULL, "t"), TN_INVALID_ARGUMENT,
+    assert_fails(tn_kernel_register(NULL, &mix_kernel, NULL, "t"), TN_ERR_INVALID_ARGUMENT,
                  "device type");
-    assert_fails(tn_kernel_register("cpu", NULL, NULL, "t"), TN_INVALID_ARGUMENT, "record");
+    assert_fails(tn_kernel_register("cpu", NULL, NULL, "t"), TN_ERR_INVALID_ARGUMENT, "record");
 
     static const struct {
         const char *schema, *why;
@@ -331,7 +334,7 @@ static void wrong_registrations_say_what_is_wrong(void **state) {
         assert_non_null(tn_op_define(unfit[i].schema, "t", NULL));
         char name[] = "mylib::a";
         name[7] = (char)('a' + i);
-        REFUSED(k.op = name, TN_UNSUPPORTED, name, unfit[i].why);
+        REFUSED(k.op = name, TN_ERR_UNSUPPORTED, name, unfit[i].why);
     }
 }
 
@@ -423,7 +426,7 @@ static void without_memory_nothing_is_half_registered(void **state) {
         tni_alloc_fail_at(0);
         n_kernel_calls = 0;
         if (!r)
-            assert_error(TN_OUT_OF_MEMORY, NULL);
+            assert_error(TN_ERR_OUT_OF_MEMORY, NULL);
         assert_tensor(mix(x, y, 1), TN_F32, TN_SHAPE(2, 2), 0, 11, 21, 12, 22);
         assert_int_equal(n_kernel_calls, r != NULL);
     }
@@ -435,7 +438,7 @@ static void without_memory_nothing_is_half_registered(void **state) {
         sum = mix(x, y, 1);
         tni_alloc_fail_at(0);
         if (!sum)
-            assert_error(TN_OUT_OF_MEMORY, NULL);
+            assert_error(TN_ERR_OUT_OF_MEMORY, NULL);
     }
     tni_alloc_fail_at(1); /* taking back needs no memory */
     tn_registration_drop(r);

@@ -40,59 +40,60 @@ static void test_what_is_no_name_is_refused(void **state) {
     open_fake();
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
         assert_no_device(tn_device_parse(bad[i]));
-        assert_error(TN_INVALID_ARGUMENT, bad[i], NULL);
+        assert_error(TN_ERR_INVALID_ARGUMENT, bad[i], NULL);
     }
     assert_no_device(tn_device_parse("Fake:0"));
-    assert_error(TN_INVALID_ARGUMENT, "'Fake' is no device type", NULL);
+    assert_error(TN_ERR_INVALID_ARGUMENT, "'Fake' is no device type", NULL);
     assert_no_device(tn_device_parse(NULL));
-    assert_error(TN_INVALID_ARGUMENT, "npu:1", NULL);
+    assert_error(TN_ERR_INVALID_ARGUMENT, "npu:1", NULL);
 }
 
 static void test_an_index_out_of_range_says_what_there_is(void **state) {
     open_fake();
     assert_no_device(tn_device_parse("fake:3"));
-    assert_error(TN_DEVICE, "fake:3: there is 1 device of type fake (fake:0)", NULL);
+    assert_error(TN_ERR_DEVICE, "fake:3: there is 1 device of type fake (fake:0)", NULL);
     assert_no_device(tn_device_parse("meta:1"));
-    assert_error(TN_DEVICE, "there is 1 device of type meta (meta:0)", NULL);
+    assert_error(TN_ERR_DEVICE, "there is 1 device of type meta (meta:0)", NULL);
     assert_no_device(tn_device_parse("sim:2"));
-    assert_error(TN_DEVICE, "there are 2 devices of type sim (sim:0 to sim:1)", NULL);
+    assert_error(TN_ERR_DEVICE, "there are 2 devices of type sim (sim:0 to sim:1)", NULL);
     tn_device fake_5 = tn_device_parse("fake");
     fake_5.index = 5;
     assert_null(tni_device_get(fake_5));
-    assert_error(TN_DEVICE, "fake:5", "1 device", NULL);
+    assert_error(TN_ERR_DEVICE, "fake:5", "1 device", NULL);
     assert_null(tni_device_get((tn_device){77, 0}));
-    assert_error(TN_DEVICE, "tn_device_parse", NULL);
+    assert_error(TN_ERR_DEVICE, "tn_device_parse", NULL);
     assert_null(tni_device_get(tn_no_device()));
-    assert_error(TN_DEVICE, "{0, 0}", NULL);
+    assert_error(TN_ERR_DEVICE, "{0, 0}", NULL);
 }
 
 static void test_a_type_without_devices_gives_its_reason(void **state) {
     fake.n_devices = 0;
     assert_int_equal(tn_plugin_register(fake_query), TN_OK);
     assert_no_device(tn_device_parse("fake:0"));
-    assert_error(TN_DEVICE, "fake:0", "no devices found", NULL);
+    assert_error(TN_ERR_DEVICE, "fake:0", "no devices found", NULL);
     assert_int_equal(tn_device_count("fake"), 0);
     assert_int_equal(tn_error_status(), TN_OK);
 }
 
 static void test_a_missing_plugin_is_the_loaders_error(void **state) {
     assert_no_device(tn_device_parse("nosuch:0"));
-    assert_error(TN_NOT_FOUND, "nosuch", NULL);
+    assert_error(TN_ERR_NOT_FOUND, "nosuch", NULL);
     assert_int_equal(tn_device_count("nosuch"), 0);
-    assert_error(TN_NOT_FOUND, "nosuch", NULL);
+    assert_error(TN_ERR_NOT_FOUND, "nosuch", NULL);
     assert_int_equal(tn_device_count(NULL), 0);
-    assert_error(TN_INVALID_ARGUMENT, "tn_device_count", NULL);
+    assert_error(TN_ERR_INVALID_ARGUMENT, "tn_device_count", NULL);
 }
 
 static void test_opening_that_fails_can_be_tried_again(void **state) {
     assert_int_equal(tn_plugin_register(fake_query), TN_OK);
-    fake.open_fails = TN_UNSUPPORTED;
+    fake.open_fails = TN_ERR_UNSUPPORTED;
     assert_no_device(tn_device_parse("fake:0"));
-    assert_error(TN_UNSUPPORTED, "fake:0: opening the device: the fake device does not open", NULL);
+    assert_error(TN_ERR_UNSUPPORTED, "fake:0: opening the device: the fake device does not open",
+                 NULL);
     fake.open_fails = TN_OK;
     fake.alignment = 3;
     assert_no_device(tn_device_parse("fake:0"));
-    assert_error(TN_ABI, "TN_PROP_ALIGNMENT is 3", "org.tenon.fake", NULL);
+    assert_error(TN_ERR_ABI, "TN_PROP_ALIGNMENT is 3", "org.tenon.fake", NULL);
     fake.alignment = 64;
     assert_int_not_equal(tn_device_parse("fake:0").type, 0);
 }
@@ -109,7 +110,7 @@ static void test_opening_survives_each_failing_host_allocation(void **state) {
         tni_alloc_fail_at(0);
         failures += d.type == 0;
         if (d.type == 0)
-            assert_int_equal(tn_error_status(), TN_OUT_OF_MEMORY);
+            assert_int_equal(tn_error_status(), TN_ERR_OUT_OF_MEMORY);
         tn_error_clear();
     }
     assert_true(failures >= 3);
@@ -120,7 +121,7 @@ static void test_opening_survives_each_failing_host_allocation(void **state) {
     for (uint64_t n = 1; n <= 1; n++) { /* the default stream is all that can fail at opening */
         fake_fail_at(n);
         assert_no_device(tn_device_parse("fake:0"));
-        assert_error(TN_OUT_OF_MEMORY, "making a stream", "told to fail", NULL);
+        assert_error(TN_ERR_OUT_OF_MEMORY, "making a stream", "told to fail", NULL);
     }
     assert_int_not_equal(tn_device_parse("fake:0").type, 0);
 }
@@ -156,12 +157,12 @@ static void test_meta_has_no_memory(void **state) {
     assert_int_equal(tn_synchronize(id), TN_OK);
     assert_int_equal(tn_stream_synchronize(tn_current_stream(id)), TN_OK);
     assert_null(tni_block_alloc(d, &d->default_stream, 16));
-    assert_error(TN_UNSUPPORTED, "meta:0", NULL);
+    assert_error(TN_ERR_UNSUPPORTED, "meta:0", NULL);
     assert_null(tn_pinned_alloc(id, 16));
-    assert_error(TN_UNSUPPORTED, "meta:0", NULL);
+    assert_error(TN_ERR_UNSUPPORTED, "meta:0", NULL);
     assert_null(tn_memory_snapshot(id));
-    assert_error(TN_UNSUPPORTED, "meta:0", NULL);
-    assert_int_equal(tn_empty_cache(id), TN_UNSUPPORTED);
+    assert_error(TN_ERR_UNSUPPORTED, "meta:0", NULL);
+    assert_int_equal(tn_empty_cache(id), TN_ERR_UNSUPPORTED);
 }
 
 /* ---- the default device ------------------------------------------------------------------ */
@@ -173,8 +174,8 @@ static void test_the_default_device_comes_from_the_environment(void **state) {
     tn_device meta = tn_device_parse("meta");
     assert_int_equal(tn_set_default_device(meta), TN_OK);
     assert_true(tn_device_equal(tn_default_device(), meta));
-    assert_int_equal(tn_set_default_device((tn_device){50, 0}), TN_DEVICE);
-    assert_error(TN_DEVICE, NULL);
+    assert_int_equal(tn_set_default_device((tn_device){50, 0}), TN_ERR_DEVICE);
+    assert_error(TN_ERR_DEVICE, NULL);
     assert_true(tn_device_equal(tn_default_device(), meta));
 }
 
@@ -182,20 +183,20 @@ static void test_a_bad_TENON_DEVICE_is_named_in_the_error(void **state) {
     open_fake();
     setenv("TENON_DEVICE", "fake:7", 1);
     assert_no_device(tn_default_device());
-    assert_error(TN_DEVICE, "TENON_DEVICE=fake:7: ", "there is 1 device", NULL);
+    assert_error(TN_ERR_DEVICE, "TENON_DEVICE=fake:7: ", "there is 1 device", NULL);
     setenv("TENON_DEVICE", "nosuch", 1);
     assert_no_device(tn_default_device());
-    assert_error(TN_NOT_FOUND, "TENON_DEVICE=nosuch: ", NULL);
+    assert_error(TN_ERR_NOT_FOUND, "TENON_DEVICE=nosuch: ", NULL);
     setenv("TENON_DEVICE", "fake", 1);
     assert_int_not_equal(tn_default_device().type, 0);
 }
 
 static void test_a_standing_error_outlives_a_failing_default(void **state) {
     setenv("TENON_DEVICE", "nosuch", 1);
-    tni_fail(TN_SHAPE, "the first error");
+    tni_fail(TN_ERR_SHAPE, "the first error");
     assert_no_device(tn_default_device());
     assert_int_equal(tn_error_suppressed(), 1);
-    assert_error(TN_SHAPE, "the first error", NULL);
+    assert_error(TN_ERR_SHAPE, "the first error", NULL);
 }
 
 /* ---- forks ------------------------------------------------------------------------------- */
@@ -215,10 +216,10 @@ static tni_block *live_block;
 static bool child_is_refused(tni_device *d) {
     uint64_t before = fake_count().n_frees;
     bool ok = tni_block_alloc(d, &d->default_stream, 1 << 20) == NULL;
-    ok = ok && tn_error_status() == TN_STATE && strstr(tn_error_message(), "forked");
-    ok = ok && tn_synchronize(d->id) == TN_STATE;
+    ok = ok && tn_error_status() == TN_ERR_STATE && strstr(tn_error_message(), "forked");
+    ok = ok && tn_synchronize(d->id) == TN_ERR_STATE;
     ok = ok && tn_stream_create(d->id, 0) == NULL;
-    ok = ok && tn_empty_cache(d->id) == TN_STATE;
+    ok = ok && tn_empty_cache(d->id) == TN_ERR_STATE;
     ok = ok && tn_memory_snapshot(d->id) == NULL;
     tni_block_free(live_block);
     tn_error_clear();
@@ -293,14 +294,14 @@ static void test_a_lost_device_fails_cleanly_and_takes_back(void **state) {
     assert_int_equal(tni_block_record_stream(b, s), TN_OK);
     void *pinned = tn_pinned_alloc(d->id, 1000);
     fake_lose();
-    assert_int_equal(tn_synchronize(d->id), TN_DEVICE_LOST);
-    assert_error(TN_DEVICE_LOST, "fake:0", "the fake device was lost", NULL);
+    assert_int_equal(tn_synchronize(d->id), TN_ERR_DEVICE_LOST);
+    assert_error(TN_ERR_DEVICE_LOST, "fake:0", "the fake device was lost", NULL);
     assert_true(atomic_load(&d->lost));
     assert_false(atomic_load(&other->lost));
     assert_null(tni_block_alloc(d, &d->default_stream, 1));
-    assert_error(TN_DEVICE_LOST, "fake:0: the device was lost", NULL);
+    assert_error(TN_ERR_DEVICE_LOST, "fake:0: the device was lost", NULL);
     assert_null(tn_pinned_alloc(d->id, 5));
-    assert_error(TN_DEVICE_LOST, NULL);
+    assert_error(TN_ERR_DEVICE_LOST, NULL);
     tni_block_free(b);
     tn_pinned_free(pinned);
     assert_int_equal(tn_error_status(), TN_OK);
@@ -314,15 +315,15 @@ static void test_loss_is_noticed_by_an_allocation(void **state) {
     tni_device *d = open_fake();
     fake_lose();
     assert_null(tni_block_alloc(d, &d->default_stream, 1));
-    assert_error(TN_DEVICE_LOST, "fake:0: allocating", NULL);
+    assert_error(TN_ERR_DEVICE_LOST, "fake:0: allocating", NULL);
     assert_true(atomic_load(&d->lost));
 }
 
 /* ---- threads ----------------------------------------------------------------------------- */
 
 static void test_the_number_of_threads_reaches_plugins(void **state) {
-    assert_int_equal(tn_set_num_threads(0), TN_INVALID_ARGUMENT);
-    assert_error(TN_INVALID_ARGUMENT, "tn_set_num_threads", NULL);
+    assert_int_equal(tn_set_num_threads(0), TN_ERR_INVALID_ARGUMENT);
+    assert_error(TN_ERR_INVALID_ARGUMENT, "tn_set_num_threads", NULL);
     assert_true(tn_get_num_threads() >= 1);
     setenv("TENON_NUM_THREADS", "5", 1);
     assert_int_equal(tn_get_num_threads(), 5);
@@ -367,11 +368,11 @@ static void test_shutdown_waits_for_the_last_tensor(void **state) {
     tn_tensor *kept = tni_tensor_new(d, TN_F32, 2, sizes),
               *held = tni_tensor_new(d, TN_F32, 2, sizes);
     assert_non_null(tni_scope_push(held));
-    assert_int_equal(tn_shutdown(), TN_STATE);
-    assert_error(TN_STATE, "2 tensors are alive (1 held by this thread's scopes)", NULL);
+    assert_int_equal(tn_shutdown(), TN_ERR_STATE);
+    assert_error(TN_ERR_STATE, "2 tensors are alive (1 held by this thread's scopes)", NULL);
     tni_drop(kept);
-    assert_int_equal(tn_shutdown(), TN_STATE);
-    assert_error(TN_STATE, "1 tensor is alive (1 held", NULL);
+    assert_int_equal(tn_shutdown(), TN_ERR_STATE);
+    assert_error(TN_ERR_STATE, "1 tensor is alive (1 held", NULL);
     assert_int_equal(tn_synchronize(d->id), TN_OK); /* nothing was shut down */
     tn_scope_close(0);
     assert_int_equal(tn_shutdown(), TN_OK);

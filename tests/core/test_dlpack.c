@@ -92,7 +92,7 @@ static void a_tensor_is_described(void **state) {
     assert_int_equal(dl->strides[1], 3);
     tn_scope_close(0);
     assert_true(((float *)dl->data)[3] == 4);
-    assert_int_equal(tn_shutdown(), TN_STATE); /* the consumer has it */
+    assert_int_equal(tn_shutdown(), TN_ERR_STATE); /* the consumer has it */
     tn_error_clear();
     m->deleter(m);
     assert_int_equal(tni_tensors_alive(), 0);
@@ -127,10 +127,10 @@ static void devices_have_numbers(void **state) {
     assert_int_equal(n.device_id, 0);
     n = tn_dlpack_device(tn_device_parse("meta"));
     assert_int_equal(n.device_type, 0);
-    assert_error(TN_UNSUPPORTED, "meta", NULL);
+    assert_error(TN_ERR_UNSUPPORTED, "meta", NULL);
     n = tn_dlpack_device(tn_no_device());
     assert_int_equal(n.device_type, 0);
-    assert_error(TN_DEVICE, "no device", NULL);
+    assert_error(TN_ERR_DEVICE, "no device", NULL);
 }
 
 static void what_cannot_be_handed_out_is_refused(void **state) {
@@ -138,24 +138,24 @@ static void what_cannot_be_handed_out_is_refused(void **state) {
     DLManagedTensorVersioned *m = (void *)1;
     DLManagedTensor *legacy = (void *)1;
     tn_tensor *x = tn_ones(TN_SHAPE(2), TN_F32, cpu());
-    assert_int_equal(tn_to_dlpack(NULL, 0, &m), TN_INVALID_ARGUMENT);
+    assert_int_equal(tn_to_dlpack(NULL, 0, &m), TN_ERR_INVALID_ARGUMENT);
     assert_null(m);
-    assert_error(TN_INVALID_ARGUMENT, "tn_to_dlpack", NULL);
-    assert_int_equal(tn_to_dlpack_legacy(TN_NONE, &legacy), TN_INVALID_ARGUMENT);
+    assert_error(TN_ERR_INVALID_ARGUMENT, "tn_to_dlpack", NULL);
+    assert_int_equal(tn_to_dlpack_legacy(TN_NONE, &legacy), TN_ERR_INVALID_ARGUMENT);
     assert_null(legacy);
-    assert_error(TN_INVALID_ARGUMENT, "tn_to_dlpack_legacy", NULL);
-    assert_int_equal(tn_to_dlpack(x, 0, NULL), TN_INVALID_ARGUMENT);
-    assert_error(TN_INVALID_ARGUMENT, "out is NULL", NULL);
-    assert_int_equal(tn_to_dlpack_legacy(x, NULL), TN_INVALID_ARGUMENT);
-    assert_error(TN_INVALID_ARGUMENT, "out is NULL", NULL);
-    assert_int_equal(tn_to_dlpack(x, 4, &m), TN_INVALID_ARGUMENT);
-    assert_error(TN_INVALID_ARGUMENT, "flags 0x4", NULL);
+    assert_error(TN_ERR_INVALID_ARGUMENT, "tn_to_dlpack_legacy", NULL);
+    assert_int_equal(tn_to_dlpack(x, 0, NULL), TN_ERR_INVALID_ARGUMENT);
+    assert_error(TN_ERR_INVALID_ARGUMENT, "out is NULL", NULL);
+    assert_int_equal(tn_to_dlpack_legacy(x, NULL), TN_ERR_INVALID_ARGUMENT);
+    assert_error(TN_ERR_INVALID_ARGUMENT, "out is NULL", NULL);
+    assert_int_equal(tn_to_dlpack(x, 4, &m), TN_ERR_INVALID_ARGUMENT);
+    assert_error(TN_ERR_INVALID_ARGUMENT, "flags 0x4", NULL);
     x = tn_mul(tn_set_requires_grad(x, true), x);
-    assert_int_equal(tn_to_dlpack(x, 0, &m), TN_STATE);
-    assert_error(TN_STATE, "requires a gradient", "tn_detach", NULL);
+    assert_int_equal(tn_to_dlpack(x, 0, &m), TN_ERR_STATE);
+    assert_error(TN_ERR_STATE, "requires a gradient", "tn_detach", NULL);
     x = tn_empty(TN_SHAPE(2), TN_F32, tn_device_parse("meta"));
-    assert_int_equal(tn_to_dlpack(x, 0, &m), TN_UNSUPPORTED);
-    assert_error(TN_UNSUPPORTED, "meta", NULL);
+    assert_int_equal(tn_to_dlpack(x, 0, &m), TN_ERR_UNSUPPORTED);
+    assert_error(TN_ERR_UNSUPPORTED, "meta", NULL);
 }
 
 /* ---- in ---------------------------------------------------------------------------------- */
@@ -210,7 +210,7 @@ static void what_cannot_be_shared_is_copied(void **state) {
         }
         if (i < 3) {
             assert_null(tn_from_dlpack(&m, TN_DLPACK_SHARE));
-            assert_error(TN_UNSUPPORTED, "cannot be shared",
+            assert_error(TN_ERR_UNSUPPORTED, "cannot be shared",
                          i == 0   ? "read-only"
                          : i == 1 ? "negative strides"
                                   : "aligned",
@@ -232,7 +232,7 @@ static void validated_devices_get_a_copy(void **state) {
     setenv("TENON_VALIDATE", "2", 1);
     DLManagedTensorVersioned m = others();
     assert_null(tn_from_dlpack(&m, TN_DLPACK_SHARE));
-    assert_error(TN_UNSUPPORTED, "TENON_VALIDATE", NULL);
+    assert_error(TN_ERR_UNSUPPORTED, "TENON_VALIDATE", NULL);
     tn_tensor *t = tn_from_dlpack(&m, TN_DLPACK_COPY_IF_NEEDED);
     assert_elements(t, (float[]){0, 1, 2, 3, 4, 5});
     assert_int_equal(n_deleted, 1);
@@ -279,30 +279,30 @@ static void what_cannot_be_taken_in_is_refused(void **state) {
         assert_error(status, "tn_from_dlpack", __VA_ARGS__, NULL); \
     } \
     assert_int_equal(n_deleted, 0)
-    REFUSED(m.version.major = 2, TN_UNSUPPORTED, "DLPack 2.3", "1.x");
-    REFUSED(m.flags = 8, TN_UNSUPPORTED, "flags 0x8");
-    REFUSED(m.dl_tensor.device.device_type = kDLCUDA, TN_UNSUPPORTED, "type 2");
-    REFUSED(m.dl_tensor.device.device_type = kDLOpenCL, TN_UNSUPPORTED, "type 4");
-    REFUSED(m.dl_tensor.dtype.code = 5, TN_DTYPE, "code 5");
-    REFUSED(m.dl_tensor.dtype.bits = 128, TN_DTYPE, "128 bits");
-    REFUSED(m.dl_tensor.dtype.lanes = 4, TN_DTYPE, "4 lanes");
-    REFUSED(m.dl_tensor.ndim = 13, TN_INVALID_ARGUMENT, "13 sizes");
-    REFUSED(m.dl_tensor.ndim = -1, TN_INVALID_ARGUMENT, "-1 sizes");
-    REFUSED(m.dl_tensor.shape = NULL, TN_INVALID_ARGUMENT, "at NULL");
-    REFUSED(shape[0] = -1, TN_SHAPE, "[-1, 3]");
-    REFUSED(shape[0] = INT64_MAX, TN_SHAPE, "63 bits");
-    REFUSED(m.dl_tensor.data = NULL, TN_INVALID_ARGUMENT, "data is");
+    REFUSED(m.version.major = 2, TN_ERR_UNSUPPORTED, "DLPack 2.3", "1.x");
+    REFUSED(m.flags = 8, TN_ERR_UNSUPPORTED, "flags 0x8");
+    REFUSED(m.dl_tensor.device.device_type = kDLCUDA, TN_ERR_UNSUPPORTED, "type 2");
+    REFUSED(m.dl_tensor.device.device_type = kDLOpenCL, TN_ERR_UNSUPPORTED, "type 4");
+    REFUSED(m.dl_tensor.dtype.code = 5, TN_ERR_DTYPE, "code 5");
+    REFUSED(m.dl_tensor.dtype.bits = 128, TN_ERR_DTYPE, "128 bits");
+    REFUSED(m.dl_tensor.dtype.lanes = 4, TN_ERR_DTYPE, "4 lanes");
+    REFUSED(m.dl_tensor.ndim = 13, TN_ERR_INVALID_ARGUMENT, "13 sizes");
+    REFUSED(m.dl_tensor.ndim = -1, TN_ERR_INVALID_ARGUMENT, "-1 sizes");
+    REFUSED(m.dl_tensor.shape = NULL, TN_ERR_INVALID_ARGUMENT, "at NULL");
+    REFUSED(shape[0] = -1, TN_ERR_SHAPE, "[-1, 3]");
+    REFUSED(shape[0] = INT64_MAX, TN_ERR_SHAPE, "63 bits");
+    REFUSED(m.dl_tensor.data = NULL, TN_ERR_INVALID_ARGUMENT, "data is");
 #undef REFUSED
     m = others();
     assert_null(tn_from_dlpack(&m, 3));
-    assert_error(TN_INVALID_ARGUMENT, "3 is no tn_dlpack_copy", NULL);
+    assert_error(TN_ERR_INVALID_ARGUMENT, "3 is no tn_dlpack_copy", NULL);
     assert_null(tn_from_dlpack(NULL, 0));
-    assert_error(TN_INVALID_ARGUMENT, "managed is NULL", NULL);
+    assert_error(TN_ERR_INVALID_ARGUMENT, "managed is NULL", NULL);
     assert_null(tn_from_dlpack_legacy(NULL, 0));
-    assert_error(TN_INVALID_ARGUMENT, "tn_from_dlpack_legacy", NULL);
+    assert_error(TN_ERR_INVALID_ARGUMENT, "tn_from_dlpack_legacy", NULL);
     strides[0] = INT64_MAX;
     assert_null(tn_from_dlpack(&m, TN_DLPACK_SHARE));
-    assert_error(TN_SHAPE, "63 bits", NULL);
+    assert_error(TN_ERR_SHAPE, "63 bits", NULL);
     assert_int_equal(n_deleted, 0);
 }
 
@@ -329,7 +329,7 @@ static void what_tenon_shared_comes_back_on_any_device(void **state) {
         assert_elements(t, (float[]){0, 1, 9, 9});
         assert_int_equal(tn_to_dlpack(row, DLPACK_FLAG_BITMASK_READ_ONLY, &m), TN_OK);
         assert_null(tn_from_dlpack(m, TN_DLPACK_SHARE));
-        assert_error(TN_UNSUPPORTED, "read-only", NULL);
+        assert_error(TN_ERR_UNSUPPORTED, "read-only", NULL);
         copy = tn_from_dlpack(m, TN_DLPACK_COPY_IF_NEEDED);
         assert_elements(copy, (float[]){9, 9});
         assert_false(tn_shares_storage(t, copy));
@@ -386,7 +386,7 @@ static void every_failing_allocation_is_survived(void **state) {
             tn_scope_close(0);
             assert_int_equal(n_deleted, done && which < 2);
             if (!done)
-                assert_error(TN_OUT_OF_MEMORY, "memory", NULL);
+                assert_error(TN_ERR_OUT_OF_MEMORY, "memory", NULL);
             tn_error_clear();
             assert_int_equal(tni_tensors_alive(), 0);
             if (whole) {

@@ -401,7 +401,7 @@ static void live_without_new_plugins(void) {
     tn_log_set(-1, NULL, NULL);
     must(computes(), "computing");
     must(tn_device_parse("sim:0").type == 0, "opening was to fail");
-    must(tn_error_status() == TN_STATE && strstr(tn_error_message(), "forked"), "the message");
+    must(tn_error_status() == TN_ERR_STATE && strstr(tn_error_message(), "forked"), "the message");
     tn_error_clear();
     must(threads_compute(), "computing in threads");
     must(tn_shutdown() == TN_OK, "tn_shutdown");
@@ -410,7 +410,7 @@ static void live_without_new_plugins(void) {
 static void live_without_devices(void) {
     tn_log_set(-1, NULL, NULL);
     must(!computes(), "computing was to fail");
-    must(tn_error_status() == TN_STATE && strstr(tn_error_message(), "forked"), "the message");
+    must(tn_error_status() == TN_ERR_STATE && strstr(tn_error_message(), "forked"), "the message");
     tn_error_clear();
     must(tn_shutdown() == TN_OK, "tn_shutdown");
     must(computes(), "computing anew");
@@ -447,9 +447,9 @@ static void live_without_sim(void) {
     must(tn_device_parse("sim:0").type == 0, "naming it was to fail");
     tn_error_clear();
     must(!tn_ones(TN_SHAPE(3), TN_F32, sim), "a tensor there was to fail");
-    must(tn_error_status() == TN_STATE && strstr(tn_error_message(), "forked"), "the message");
+    must(tn_error_status() == TN_ERR_STATE && strstr(tn_error_message(), "forked"), "the message");
     tn_error_clear();
-    must(tn_synchronize(sim) == TN_STATE, "waiting was to fail");
+    must(tn_synchronize(sim) == TN_ERR_STATE, "waiting was to fail");
     tn_error_clear();
     live();
 }
@@ -503,7 +503,7 @@ static void count(void) {
     tn_tensor *kept = tn_keep(tn_ones(TN_SHAPE(3)));
     tn_scope_close(0);
     must(tni_tensors_alive() == 5 * N_THREADS + 1, "one tensor more");
-    must(tn_shutdown() == TN_STATE, "tn_shutdown with a tensor alive was to fail");
+    must(tn_shutdown() == TN_ERR_STATE, "tn_shutdown with a tensor alive was to fail");
     must(strstr(tn_error_message(), "1 tensor is alive") != NULL, "the message");
     tn_error_clear();
     tn_drop(kept);

@@ -101,9 +101,9 @@ static void dimensions_wrap(void **state) {
     assert_int_equal(tni_wrap_dim(0, 0, "x"), 0);
     assert_int_equal(tni_wrap_dim(-1, 0, "x"), 0);
     assert_int_equal(tni_wrap_dim(3, 3, "tn_sum: dim"), -1);
-    assert_error(TN_SHAPE, "tn_sum: dim", "dimension 3", "rank 3", "-3 to 2", NULL);
+    assert_error(TN_ERR_SHAPE, "tn_sum: dim", "dimension 3", "rank 3", "-3 to 2", NULL);
     assert_int_equal(tni_wrap_dim(INT64_MIN, 3, "x"), -1);
-    assert_error(TN_SHAPE, NULL);
+    assert_error(TN_ERR_SHAPE, NULL);
 }
 
 static void shapes_as_text(void **state) {

@@ -101,27 +101,27 @@ static void compressed_or_not_is_the_same(void **state) {
 static void what_is_not_a_whole_idx_file_is_refused(void **state) {
     tni_device *d = open_storing_all();
     put("", 0, false);
-    refused(d, TN_IO, "ends after 0 bytes");
+    refused(d, TN_ERR_IO, "ends after 0 bytes");
     PUT(0, 0, 8, 2, 0, 0, 0, 2);
-    refused(d, TN_IO, "inside the header");
+    refused(d, TN_ERR_IO, "inside the header");
     PUT(0, 0, 8, 1, 0, 0, 0, 3, 1, 2);
-    refused(d, TN_IO, "cut short: 10 bytes of 11");
+    refused(d, TN_ERR_IO, "cut short: 10 bytes of 11");
     PUT(0, 0, 8, 1, 0, 0, 0, 1, 1, 2);
-    refused(d, TN_IO, "bytes follow after the 9");
+    refused(d, TN_ERR_IO, "bytes follow after the 9");
     PUT(0x89, 'P', 'N', 'G', 1, 2, 3);
-    refused(d, TN_IO, "starts with 89 50 4e 47");
+    refused(d, TN_ERR_IO, "starts with 89 50 4e 47");
     PUT(0, 0, 0x0a, 1, 0, 0, 0, 1, 1);
-    refused(d, TN_IO, "starts with 00 00 0a 01");
+    refused(d, TN_ERR_IO, "starts with 00 00 0a 01");
     PUT(0, 0, 8, 0, 1);
-    refused(d, TN_IO, "0 dimensions");
+    refused(d, TN_ERR_IO, "0 dimensions");
     PUT(0, 0, 8, 13, 1);
-    refused(d, TN_IO, "13 dimensions");
+    refused(d, TN_ERR_IO, "13 dimensions");
     PUT(0, 0, 8, 2, 0, 0, 0, 0, 0, 0, 0, 3);
-    refused(d, TN_IO, "dimension 0 has size 0");
+    refused(d, TN_ERR_IO, "dimension 0 has size 0");
     PUT(0, 0, 8, 1, 0x80, 0, 0, 1, 1);
-    refused(d, TN_IO, "more than 2 GiB");
+    refused(d, TN_ERR_IO, "more than 2 GiB");
     PUT(0, 0, 0x0e, 3, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff);
-    refused(d, TN_IO, "more than 2 GiB");
+    refused(d, TN_ERR_IO, "more than 2 GiB");
 }
 
 /* A header that announces `n_elements` bytes, and `n_tail` bytes more than these. */
@@ -147,7 +147,7 @@ static void a_file_that_goes_on_after_its_elements_is_refused(void **state) {
         for (size_t i = 0; i < sizeof n_elements / sizeof *n_elements; i++)
             for (size_t j = 0; j < sizeof n_tail / sizeof *n_tail; j++) {
                 put_with_tail(n_elements[i], n_tail[j], compressed);
-                refused(d, TN_IO, "bytes follow");
+                refused(d, TN_ERR_IO, "bytes follow");
             }
 }
 
@@ -165,18 +165,18 @@ static void damaged_compression_is_refused(void **state) {
     uint8_t *bytes;
     size_t n = large(&bytes);
     put(bytes, n + 1, true);
-    refused(d, TN_IO, "bytes follow");
+    refused(d, TN_ERR_IO, "bytes follow");
     put(bytes, n, true);
     struct stat about;
     assert_int_equal(stat(path, &about), 0);
     assert_int_equal(truncate(path, about.st_size - 12), 0);
-    refused(d, TN_IO, "cut short");
+    refused(d, TN_ERR_IO, "cut short");
     put(bytes, n, true);
     damage(about.st_size - 8); /* the check sum */
-    refused(d, TN_IO, "get the file again");
+    refused(d, TN_ERR_IO, "get the file again");
     put(bytes, n, true);
     damage(about.st_size / 2);
-    refused(d, TN_IO, "");
+    refused(d, TN_ERR_IO, "");
     free(bytes);
 }
 
@@ -184,17 +184,17 @@ static void what_is_no_file_is_refused(void **state) {
     tni_device *d = open_storing_all();
     snprintf(path, sizeof path, "%s/file", folder);
     unlink(path);
-    refused(d, TN_NOT_FOUND, "does not exist");
+    refused(d, TN_ERR_NOT_FOUND, "does not exist");
     char before[sizeof path];
     memcpy(before, path, sizeof path);
     snprintf(path, sizeof path, "%s", folder);
-    refused(d, TN_IO, "is a directory");
+    refused(d, TN_ERR_IO, "is a directory");
     memcpy(path, before, sizeof path);
     tn_tensor *t;
-    assert_int_equal(tn_idx_read(NULL, d->id, &t), TN_INVALID_ARGUMENT);
-    assert_error(TN_INVALID_ARGUMENT, "path", NULL);
-    assert_int_equal(tn_idx_read(path, d->id, NULL), TN_INVALID_ARGUMENT);
-    assert_error(TN_INVALID_ARGUMENT, "out", NULL);
+    assert_int_equal(tn_idx_read(NULL, d->id, &t), TN_ERR_INVALID_ARGUMENT);
+    assert_error(TN_ERR_INVALID_ARGUMENT, "path", NULL);
+    assert_int_equal(tn_idx_read(path, d->id, NULL), TN_ERR_INVALID_ARGUMENT);
+    assert_error(TN_ERR_INVALID_ARGUMENT, "out", NULL);
 }
 
 static void no_failing_allocation_leaks(void **state) {
@@ -210,7 +210,7 @@ static void no_failing_allocation_leaks(void **state) {
         tn_status status = tn_idx_read(path, d->id, &t);
         uint64_t made = tni_alloc_fail_at(0);
         assert_int_equal(status == TN_OK, t != NULL);
-        assert_true(status == TN_OK || status == TN_OUT_OF_MEMORY);
+        assert_true(status == TN_OK || status == TN_ERR_OUT_OF_MEMORY);
         tn_error_clear();
         if (made < at)
             break;

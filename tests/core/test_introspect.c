@@ -99,8 +99,8 @@ static void listing_survives_failing_allocations(void **state) {
     int all = n_told;
     n_told = 0;
     tni_alloc_fail_at(1);
-    assert_int_equal(tn_op_list(ignore, &n_told), TN_OUT_OF_MEMORY);
-    assert_error(TN_OUT_OF_MEMORY, "operators", NULL);
+    assert_int_equal(tn_op_list(ignore, &n_told), TN_ERR_OUT_OF_MEMORY);
+    assert_error(TN_ERR_OUT_OF_MEMORY, "operators", NULL);
     assert_int_equal(n_told, 0);
     assert_ok(tn_op_list(ignore, &n_told));
     assert_int_equal(n_told, all);

@@ -10,7 +10,7 @@ static tn_status run_a(const tn_call *call) {
     return TN_OK;
 }
 static tn_status run_b(const tn_call *call) {
-    return TN_UNSUPPORTED;
+    return TN_ERR_UNSUPPORTED;
 }
 static tn_status any_size(const tn_call *call) {
     return TN_OK;
@@ -38,15 +38,15 @@ static const tn_kernel future_dtype = RECORD(mul, MASK(UINT64_C(1) << 40 | F32),
 static const tn_kernel *const records[] = {&add_floats, &unknown,   &add_half,     &copy_same,
                                            NULL,        &copy_late, &copy_to_half, &future_dtype};
 
-static tn_status no_half(tn_pdevice *device, const tn_kernel *k) {
-    return k == &add_half ? TN_UNSUPPORTED : TN_OK;
+static tn_status no_half(tn_device_impl *device, const tn_kernel *k) {
+    return k == &add_half ? TN_ERR_UNSUPPORTED : TN_OK;
 }
-static tn_status fails(tn_pdevice *device, const tn_kernel *k) {
-    return k == &add_half ? TN_IO : TN_OK;
+static tn_status fails(tn_device_impl *device, const tn_kernel *k) {
+    return k == &add_half ? TN_ERR_IO : TN_OK;
 }
 
 static tni_plugin plugin_of(tn_plugin *table, tn_device_ops *ops,
-                            tn_status (*supports)(tn_pdevice *, const tn_kernel *)) {
+                            tn_status (*supports)(tn_device_impl *, const tn_kernel *)) {
     *ops = (tn_device_ops){.struct_size = sizeof *ops, .supports = supports};
     *table = (tn_plugin){.struct_size = sizeof *table,
                          .id = "com.acme.npu",
@@ -110,14 +110,15 @@ static void a_device_is_asked_about_each_record(void **state) {
     tni_kernel_set_finish(&set);
 
     plugin = plugin_of(&table, &ops, fails);
-    assert_int_equal(tni_kernel_set_init(&set, &plugin, NULL), TN_IO);
+    assert_int_equal(tni_kernel_set_init(&set, &plugin, NULL), TN_ERR_IO);
     assert_null(set.state);
-    assert_error(TN_IO, "plugin com.acme.npu, device_ops.supports for kernel add: a file could not "
-                        "be read or written, or its content is not what it claims");
+    assert_error(TN_ERR_IO,
+                 "plugin com.acme.npu, device_ops.accepts for kernel add: a file could not "
+                 "be read or written, or its content is not what it claims");
 
     /* An old plugin's table ends before the slot. */
     plugin = plugin_of(&table, &ops, fails);
-    ops.struct_size = offsetof(tn_device_ops, supports);
+    ops.struct_size = offsetof(tn_device_ops, accepts);
     assert_int_equal(tni_kernel_set_init(&set, &plugin, NULL), TN_OK);
     tni_kernel_set_finish(&set);
 }
@@ -234,17 +235,18 @@ static void wrong_records_are_refused(void **state) {
     uint64_t id = 5;
     tn_kernel k = add_floats;
     k.run = NULL;
-    assert_int_equal(add(&set, &k, &id), TN_INVALID_ARGUMENT);
-    assert_error(TN_INVALID_ARGUMENT, "kernel add: run is NULL");
+    assert_int_equal(add(&set, &k, &id), TN_ERR_INVALID_ARGUMENT);
+    assert_error(TN_ERR_INVALID_ARGUMENT, "kernel add: run is NULL");
     k = add_floats;
     k.schema_hash = 1;
-    assert_int_equal(add(&set, &k, &id), TN_ABI);
-    assert_error(TN_ABI, "kernel add: schema_hash is 0x1, but that of its schema here, add(Tensor "
-                         "self, Tensor other, Scalar alpha) -> Tensor, is 0x28f3924ea72c4919");
+    assert_int_equal(add(&set, &k, &id), TN_ERR_ABI);
+    assert_error(TN_ERR_ABI,
+                 "kernel add: schema_hash is 0x1, but that of its schema here, add(Tensor "
+                 "self, Tensor other, Scalar alpha) -> Tensor, is 0x28f3924ea72c4919");
     k = add_floats;
     k.dtypes[0] = UINT64_C(1) << 40;
-    assert_int_equal(add(&set, &k, &id), TN_INVALID_ARGUMENT);
-    assert_error(TN_INVALID_ARGUMENT, "kernel add: dtypes[0] names no dtype");
+    assert_int_equal(add(&set, &k, &id), TN_ERR_INVALID_ARGUMENT);
+    assert_error(TN_ERR_INVALID_ARGUMENT, "kernel add: dtypes[0] names no dtype");
     tni_kernel_set_finish(&set);
 }
 
@@ -268,11 +270,13 @@ static void programs_add_kernel_operators(void **state) {
     assert_ptr_equal(tni_kernel_op_at(op->index), op);
     assert_null(tni_kernel_op_at(op->index + 1));
     assert_null(tni_kernel_op_define("exp", "exp(Tensor x) -> Tensor"));
-    assert_error(TN_INVALID_ARGUMENT, "kernel operator exp exists with the schema exp(Tensor self) "
-                                      "-> Tensor, not exp(Tensor x) -> Tensor");
+    assert_error(TN_ERR_INVALID_ARGUMENT,
+                 "kernel operator exp exists with the schema exp(Tensor self) "
+                 "-> Tensor, not exp(Tensor x) -> Tensor");
     assert_null(tni_kernel_op_define("other", schema));
-    assert_error(TN_INVALID_ARGUMENT, "kernel operator other: the schema is of 'mylib::swiglu': "
-                                      "mylib::swiglu(Tensor x, Tensor gate) -> Tensor");
+    assert_error(TN_ERR_INVALID_ARGUMENT,
+                 "kernel operator other: the schema is of 'mylib::swiglu': "
+                 "mylib::swiglu(Tensor x, Tensor gate) -> Tensor");
     assert_ptr_equal(tni_kernel_op_define("exp", "exp(Tensor self) -> Tensor"),
                      tni_kernel_op_find("exp"));
 
@@ -311,7 +315,7 @@ static void failing_allocations_leave_the_table_alone(void **state) {
         tni_alloc_fail_at(0);
         if (status == TN_OK)
             break;
-        assert_int_equal(status, TN_OUT_OF_MEMORY);
+        assert_int_equal(status, TN_ERR_OUT_OF_MEMORY);
         tn_error_clear();
         assert_null(set.state);
         assert_int_equal(tni_alloc_outstanding(), before);
@@ -321,7 +325,7 @@ static void failing_allocations_leave_the_table_alone(void **state) {
         tni_alloc_fail_at(n);
         op = tni_kernel_op_define("mylib::f", "mylib::f(Tensor x) -> Tensor");
         tni_alloc_fail_at(0);
-        assert_int_equal(tn_error_status(), op ? TN_OK : TN_OUT_OF_MEMORY);
+        assert_int_equal(tn_error_status(), op ? TN_OK : TN_ERR_OUT_OF_MEMORY);
         assert_int_equal(tni_kernel_op_count(), TNI_KERNEL_COUNT + (op != NULL));
         tn_error_clear();
     }
@@ -334,7 +338,7 @@ static void failing_allocations_leave_the_table_alone(void **state) {
         tni_alloc_fail_at(0);
         if (status == TN_OK)
             break;
-        assert_int_equal(status, TN_OUT_OF_MEMORY);
+        assert_int_equal(status, TN_ERR_OUT_OF_MEMORY);
         assert_int_equal(first, 0);
         tn_error_clear();
         assert_ptr_equal(atomic_load(&set.table), published);

@@ -49,7 +49,7 @@ static void every_allocation_fails_once(void **state) {
         bool whole = made < n; /* the run was over before its n-th allocation */
         if (status != TN_OK) {
             const char *message = tn_error_message();
-            if (status != TN_OUT_OF_MEMORY || !strstr(message, "memory"))
+            if (status != TN_ERR_OUT_OF_MEMORY || !strstr(message, "memory"))
                 fail_msg("allocation %llu failed, and the error is %s: '%s'", (unsigned long long)n,
                          tn_status_name(status), message);
             refused++;

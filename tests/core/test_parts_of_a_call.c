@@ -63,8 +63,8 @@ static void lists_beyond_their_room_are_refused(void **state) {
     tni_build b = {.info = &info};
     assert_int_equal(tni_build_list(&b, 0, tn_ints_of(numbers, 4)), TN_OK);
     assert_int_equal(b.kargs[0].v.ints[0], 7);
-    assert_int_equal(tni_build_list(&b, 1, tn_ints_of(numbers, TNI_BUILD_INTS)), TN_INTERNAL);
-    assert_error(TN_INTERNAL, "tn_any", NULL);
+    assert_int_equal(tni_build_list(&b, 1, tn_ints_of(numbers, TNI_BUILD_INTS)), TN_ERR_INTERNAL);
+    assert_error(TN_ERR_INTERNAL, "tn_any", NULL);
     assert_int_equal(tni_build_list(&b, 1, tn_ints_of(numbers, TNI_BUILD_INTS - 4)), TN_OK);
 }
 

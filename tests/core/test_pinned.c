@@ -19,7 +19,7 @@ static void test_pinned_memory_is_reused_when_streams_have_passed(void **state) 
     tn_pinned_free(c);
     tn_pinned_free(NULL);
     tn_pinned_free(c);
-    assert_error(TN_INVALID_ARGUMENT, "tn_pinned_free", NULL);
+    assert_error(TN_ERR_INVALID_ARGUMENT, "tn_pinned_free", NULL);
     assert_int_equal(tn_empty_cache(d->id), TN_OK);
     assert_int_equal(fake_count().live_pinned_bytes, 0);
 }
@@ -32,7 +32,7 @@ static void test_pinned_memory_survives_failures(void **state) {
     assert_non_null(a);
     tni_alloc_fail_at(1);
     assert_null(tn_pinned_alloc(d->id, 100));
-    assert_error(TN_OUT_OF_MEMORY, "pinned", NULL);
+    assert_error(TN_ERR_OUT_OF_MEMORY, "pinned", NULL);
     tni_alloc_fail_at(1); /* no memory for the mark */
     tn_pinned_free(a);
     tni_alloc_fail_at(0);
@@ -42,7 +42,7 @@ static void test_pinned_memory_survives_failures(void **state) {
     tn_pinned_free(a);
     fake_fail_at(0);
     assert_null(tn_pinned_alloc(d->id, UINT64_MAX));
-    assert_error(TN_OUT_OF_MEMORY, "fake:0", NULL);
+    assert_error(TN_ERR_OUT_OF_MEMORY, "fake:0", NULL);
     assert_non_null(tn_pinned_alloc(d->id, 0)); /* shutdown takes back what was not freed */
 }
 

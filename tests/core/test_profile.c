@@ -81,14 +81,14 @@ static void how_it_ran_is_told(void **state) {
     }
     assert_int_equal(find("transpose").last.how, TN_PROFILE_VIEW);
     assert_int_equal(find("linear").last.how, TN_PROFILE_COMPOSITE);
-    assert_int_equal(find("add.Tensor").last.status, TN_SHAPE);
+    assert_int_equal(find("add.Tensor").last.status, TN_ERR_SHAPE);
 }
 
 static void starting_again_forgets(void **state) {
     tn_tensor *x = counting(TN_F32, TN_SHAPE(2));
     assert_ok(tn_profile_start());
-    assert_int_equal(tn_profile_start(), TN_STATE);
-    assert_error(TN_STATE, "tn_profile_start", "on already", NULL);
+    assert_int_equal(tn_profile_start(), TN_ERR_STATE);
+    assert_error(TN_ERR_STATE, "tn_profile_start", "on already", NULL);
     assert_non_null(tn_neg(x));
     assert_ok(tn_profile_stop());
     assert_ok(tn_profile_stop());
@@ -167,9 +167,9 @@ static void the_trace_is_json(void **state) {
              path, on_cpu() ? 1 : 2); /* the host's lane, and the stream's */
     assert_int_equal(system(command), 0);
     unlink(path);
-    assert_int_equal(tn_profile_write_trace("/no/such/folder/trace.json"), TN_IO);
-    assert_error(TN_IO, "tn_profile_write_trace", "/no/such/folder/trace.json", NULL);
-    assert_int_equal(tn_profile_write_trace(NULL), TN_INVALID_ARGUMENT);
+    assert_int_equal(tn_profile_write_trace("/no/such/folder/trace.json"), TN_ERR_IO);
+    assert_error(TN_ERR_IO, "tn_profile_write_trace", "/no/such/folder/trace.json", NULL);
+    assert_int_equal(tn_profile_write_trace(NULL), TN_ERR_INVALID_ARGUMENT);
     tn_error_clear();
 }
 

@@ -66,7 +66,7 @@ static void a_stream_is_saved_and_put_back(void **state) {
     assert_takes(d, 4, 9, 10);
     assert_int_equal(tn_generator_set(d->id, 3, 1000), TN_OK);
     assert_takes(d, 4, 3, 1000);
-    assert_int_equal(tn_generator_get(d->id, NULL, &offset), TN_INVALID_ARGUMENT);
+    assert_int_equal(tn_generator_get(d->id, NULL, &offset), TN_ERR_INVALID_ARGUMENT);
     tn_error_clear();
     assert_int_not_equal(tn_generator_set((tn_device){60, 0}, 3, 1000), TN_OK);
     assert_int_not_equal(tn_error_status(), TN_OK);

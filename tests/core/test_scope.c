@@ -237,7 +237,7 @@ static void without_memory_the_parent_scope_takes_over(void **state) {
     tn_tensor *t = tni_tensor_new(d, TN_F32, 0, NULL);
     tni_alloc_fail_at(1);
     assert_null(tni_scope_push(t));
-    assert_error(TN_OUT_OF_MEMORY, "scope", NULL);
+    assert_error(TN_ERR_OUT_OF_MEMORY, "scope", NULL);
     assert_int_equal(tni_tensors_alive(), 0);
     assert_null(tni_scope_push(NULL));
 }
@@ -299,18 +299,18 @@ static void scopes_hold_what_is_made_in_them_though_results_are_owned(void **sta
 static void ownership_changes_only_where_nothing_is_held(void **state) {
     tni_device *d = begin();
     tn_scope scope = tn_scope_open();
-    assert_int_equal(tn_set_results_owned(true), TN_STATE);
-    assert_error(TN_STATE, "tn_set_results_owned", "a scope is open", NULL);
+    assert_int_equal(tn_set_results_owned(true), TN_ERR_STATE);
+    assert_error(TN_ERR_STATE, "tn_set_results_owned", "a scope is open", NULL);
     tn_scope_close(scope);
     numbered(d, 1);
-    assert_int_equal(tn_set_results_owned(true), TN_STATE);
-    assert_error(TN_STATE, "1 tensors", "tn_scope_close(0)", NULL);
+    assert_int_equal(tn_set_results_owned(true), TN_ERR_STATE);
+    assert_error(TN_ERR_STATE, "1 tensors", "tn_scope_close(0)", NULL);
     assert_false(tn_results_owned());
     tn_scope_close(0);
     assert_int_equal(tn_set_results_owned(true), TN_OK);
     scope = tn_scope_open();
-    assert_int_equal(tn_set_results_owned(false), TN_STATE);
-    assert_error(TN_STATE, "a scope is open", NULL);
+    assert_int_equal(tn_set_results_owned(false), TN_ERR_STATE);
+    assert_error(TN_ERR_STATE, "a scope is open", NULL);
     assert_true(tn_results_owned());
     tn_scope_close(scope);
 }
@@ -356,8 +356,8 @@ static void owning_results_needs_memory_once(void **state) {
     tni_device *d = begin();
     tni_scope_finish();
     tni_alloc_fail_at(1);
-    assert_int_equal(tn_set_results_owned(true), TN_OUT_OF_MEMORY);
-    assert_error(TN_OUT_OF_MEMORY, "scope", NULL);
+    assert_int_equal(tn_set_results_owned(true), TN_ERR_OUT_OF_MEMORY);
+    assert_error(TN_ERR_OUT_OF_MEMORY, "scope", NULL);
     assert_false(tn_results_owned());
     assert_int_equal(tn_set_results_owned(true), TN_OK);
     tn_tensor *made[2] = {tni_tensor_new(d, TN_F32, 0, NULL), tni_tensor_new(d, TN_F32, 0, NULL)};
@@ -367,7 +367,7 @@ static void owning_results_needs_memory_once(void **state) {
     assert_int_equal(tni_alloc_fail_at(0), 0);
     tni_alloc_fail_at(1);
     assert_null(tni_scope_push(made[1])); /* the scope has no room, and the tensor is gone */
-    assert_error(TN_OUT_OF_MEMORY, "scope", NULL);
+    assert_error(TN_ERR_OUT_OF_MEMORY, "scope", NULL);
     tn_scope_close(scope);
     tn_drop(made[0]);
     assert_int_equal(tni_tensors_alive(), 0);

@@ -25,8 +25,8 @@ static void a_storage_outlives_its_tensors(void **state) {
     tn_drop(t);
     assert_int_equal(tni_tensors_alive(), 1); /* the handle */
     assert_memory_equal(tn_storage_address(s), numbers, sizeof numbers);
-    assert_int_equal(tn_shutdown(), TN_STATE);
-    assert_error(TN_STATE, "1 tensor is alive", "storages count", NULL);
+    assert_int_equal(tn_shutdown(), TN_ERR_STATE);
+    assert_error(TN_ERR_STATE, "1 tensor is alive", "storages count", NULL);
 
     int64_t last;
     tn_tensor *again = tn_from_storage(s, TN_SHAPE(2), tn_no_ints(), 2, TN_F32);
@@ -40,17 +40,17 @@ static void a_storage_outlives_its_tensors(void **state) {
 
 static void what_is_no_storage_is_told(void **state) {
     assert_null(tn_storage_of(NULL));
-    assert_error(TN_INVALID_ARGUMENT, "tn_storage_of", NULL);
+    assert_error(TN_ERR_INVALID_ARGUMENT, "tn_storage_of", NULL);
     assert_null(tn_storage_of(TN_NONE));
-    assert_error(TN_INVALID_ARGUMENT, "TN_NONE", NULL);
+    assert_error(TN_ERR_INVALID_ARGUMENT, "TN_NONE", NULL);
     assert_null(tn_storage_keep(NULL));
     tn_storage_drop(NULL);
     assert_int_equal(tn_storage_bytes(NULL), 0);
     assert_int_equal(tn_storage_device(NULL).type, 0);
     assert_null(tn_storage_address(NULL));
-    assert_error(TN_INVALID_ARGUMENT, "tn_storage_address", "NULL", NULL);
+    assert_error(TN_ERR_INVALID_ARGUMENT, "tn_storage_address", "NULL", NULL);
     assert_null(tn_from_storage(NULL, TN_SHAPE(1), tn_no_ints(), 0, TN_F32));
-    assert_error(TN_INVALID_ARGUMENT, "tn_from_storage", "NULL", NULL);
+    assert_error(TN_ERR_INVALID_ARGUMENT, "tn_from_storage", "NULL", NULL);
     assert_int_equal(tn_error_status(), TN_OK);
 }
 
@@ -58,7 +58,7 @@ static void memory_that_the_host_cannot_reach_has_no_address(void **state) {
     TN_SCOPE;
     tn_storage *s = tn_storage_of(tn_ones(TN_SHAPE(4), TN_F32, tn_device_parse("sim:0")));
     assert_null(tn_storage_address(s));
-    assert_error(TN_UNSUPPORTED, "sim:0", NULL);
+    assert_error(TN_ERR_UNSUPPORTED, "sim:0", NULL);
     double sum;
     tn_tensor *tail = tn_from_storage(s, TN_SHAPE(3), tn_no_ints(), 1, TN_F32);
     assert_int_equal(tn_item(tn_sum(tail), &sum), TN_OK);
@@ -86,7 +86,7 @@ static void a_tensor_from_a_storage_has_any_geometry(void **state) {
     uint64_t version = tn_version_of(t);
     tn_fill_(turned, tn_int(9));
     assert_int_equal(tn_version_of(t), version + 1);
-    assert_int_equal(tn_to_host(t, back, 0), TN_INVALID_ARGUMENT);
+    assert_int_equal(tn_to_host(t, back, 0), TN_ERR_INVALID_ARGUMENT);
     tn_error_clear();
     tn_tensor *bits = tn_from_storage(s, TN_SHAPE(1), tn_no_ints(), 0, TN_I64);
     assert_int_equal(tn_dtype_of(bits), TN_I64);
@@ -106,20 +106,20 @@ static void what_does_not_lie_in_the_storage_is_refused(void **state) {
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         assert_null(tn_from_storage(s, tn_ints_of(wrong[i].sizes, 2),
                                     tn_ints_of(wrong[i].strides, 2), wrong[i].offset, TN_F32));
-        assert_error(TN_SHAPE, "tn_from_storage", NULL);
+        assert_error(TN_ERR_SHAPE, "tn_from_storage", NULL);
     }
     assert_non_null(
         tn_from_storage(s, TN_SHAPE(0, 9), tn_no_ints(), 100, TN_F32)); /* no elements */
     assert_null(tn_from_storage(s, TN_SHAPE(4), tn_no_ints(), 0, TN_F64));
-    assert_error(TN_SHAPE, "[4]", "f64", "24 bytes", NULL);
+    assert_error(TN_ERR_SHAPE, "[4]", "f64", "24 bytes", NULL);
     assert_null(tn_from_storage(s, TN_SHAPE(INT64_MAX, 4), tn_no_ints(), 0, TN_F32));
-    assert_error(TN_SHAPE, "63 bits", NULL);
+    assert_error(TN_ERR_SHAPE, "63 bits", NULL);
     assert_null(tn_from_storage(s, TN_SHAPE(1), TN_DIMS(1, 1), 0, TN_F32));
-    assert_error(TN_INVALID_ARGUMENT, "2 strides for 1 sizes", NULL);
+    assert_error(TN_ERR_INVALID_ARGUMENT, "2 strides for 1 sizes", NULL);
     assert_null(tn_from_storage(s, tn_no_ints(), tn_no_ints(), 0, TN_F32));
-    assert_error(TN_INVALID_ARGUMENT, "TN_SHAPE", NULL);
+    assert_error(TN_ERR_INVALID_ARGUMENT, "TN_ERR_SHAPE", NULL);
     assert_null(tn_from_storage(s, TN_SHAPE(1), tn_no_ints(), 0, TN_DTYPE_COUNT));
-    assert_error(TN_DTYPE, "no dtype", NULL);
+    assert_error(TN_ERR_DTYPE, "no dtype", NULL);
 }
 
 static void a_storage_needs_no_memory_of_its_own(void **state) {
@@ -207,35 +207,35 @@ static void a_wrong_blob_is_refused(void **state) {
 #define REFUSED(data, sizes, strides, dtype, device) \
     assert_null(tn_from_blob(data, sizes, strides, dtype, device, note, &by))
     REFUSED(NULL, TN_SHAPE(2), tn_no_ints(), TN_F32, cpu());
-    assert_error(TN_INVALID_ARGUMENT, "tn_from_blob", "address of the first element", NULL);
+    assert_error(TN_ERR_INVALID_ARGUMENT, "tn_from_blob", "address of the first element", NULL);
     REFUSED(bytes + 2, TN_SHAPE(2), tn_no_ints(), TN_F32, cpu());
-    assert_error(TN_INVALID_ARGUMENT, "a multiple of the 4 bytes of f32", NULL);
+    assert_error(TN_ERR_INVALID_ARGUMENT, "a multiple of the 4 bytes of f32", NULL);
     REFUSED(bytes, TN_SHAPE(2, 2), TN_DIMS(-1, 1), TN_F32, cpu());
-    assert_error(TN_SHAPE, "[-1, 1]", "not be negative", NULL);
+    assert_error(TN_ERR_SHAPE, "[-1, 1]", "not be negative", NULL);
     REFUSED(bytes, TN_SHAPE(2, -2), tn_no_ints(), TN_F32, cpu());
-    assert_error(TN_SHAPE, "[2, -2]", "row-major", NULL);
+    assert_error(TN_ERR_SHAPE, "[2, -2]", "row-major", NULL);
     REFUSED(bytes, TN_SHAPE(INT64_MAX, 2), tn_no_ints(), TN_F32, cpu());
-    assert_error(TN_SHAPE, "63 bits", NULL);
+    assert_error(TN_ERR_SHAPE, "63 bits", NULL);
     REFUSED((void *)(UINTPTR_MAX - 7), TN_SHAPE(3), tn_no_ints(), TN_F32, cpu());
-    assert_error(TN_INVALID_ARGUMENT, "address", NULL);
+    assert_error(TN_ERR_INVALID_ARGUMENT, "address", NULL);
     REFUSED(bytes, TN_SHAPE(2), TN_DIMS(1, 1), TN_F32, cpu());
-    assert_error(TN_INVALID_ARGUMENT, "2 strides for 1 sizes", NULL);
+    assert_error(TN_ERR_INVALID_ARGUMENT, "2 strides for 1 sizes", NULL);
     REFUSED(bytes, tn_ints_of(NULL, 1), tn_no_ints(), TN_F32, cpu());
-    assert_error(TN_INVALID_ARGUMENT, "at NULL", NULL);
+    assert_error(TN_ERR_INVALID_ARGUMENT, "at NULL", NULL);
     REFUSED(bytes, tn_ints_of((const int64_t[13]){0}, 13), tn_no_ints(), TN_F32, cpu());
-    assert_error(TN_INVALID_ARGUMENT, "13 sizes", NULL);
+    assert_error(TN_ERR_INVALID_ARGUMENT, "13 sizes", NULL);
     REFUSED(bytes, TN_SHAPE(2), tn_no_ints(), -1, cpu());
-    assert_error(TN_DTYPE, "-1 is no dtype", NULL);
+    assert_error(TN_ERR_DTYPE, "-1 is no dtype", NULL);
     REFUSED(bytes, TN_SHAPE(2), tn_no_ints(), TN_F32, tn_device_parse("sim:0"));
-    assert_error(TN_UNSUPPORTED, "sim:0", "tn_from_data", NULL);
+    assert_error(TN_ERR_UNSUPPORTED, "sim:0", "tn_from_data", NULL);
     /* the host's memory, and handles that are no addresses */
     tni_device_get(tn_device_parse("sim:0"))->host_memory = true;
     REFUSED(bytes, TN_SHAPE(2), tn_no_ints(), TN_F32, tn_device_parse("sim:0"));
-    assert_error(TN_UNSUPPORTED, "sim:0", NULL);
+    assert_error(TN_ERR_UNSUPPORTED, "sim:0", NULL);
     REFUSED(bytes, TN_SHAPE(2), tn_no_ints(), TN_F32, tn_device_parse("meta"));
-    assert_error(TN_UNSUPPORTED, "meta", NULL);
+    assert_error(TN_ERR_UNSUPPORTED, "meta", NULL);
     REFUSED(bytes, TN_SHAPE(2), tn_no_ints(), TN_F32, ((tn_device){99, 0}));
-    assert_error(TN_DEVICE, "no device", NULL);
+    assert_error(TN_ERR_DEVICE, "no device", NULL);
 #undef REFUSED
     assert_int_equal(n_released, 0);
 }
@@ -245,7 +245,7 @@ static void misaligned_storage_takes_no_wider_dtype(void **state) {
     _Alignas(8) char bytes[20] = {0};
     tn_tensor *t = tn_from_blob(bytes + 4, TN_SHAPE(4), tn_no_ints(), TN_F32, cpu(), NULL, NULL);
     assert_null(tn_from_storage(tn_storage_of(t), TN_SHAPE(1), tn_no_ints(), 0, TN_F64));
-    assert_error(TN_INVALID_ARGUMENT, "no multiple of the 8 bytes of f64", NULL);
+    assert_error(TN_ERR_INVALID_ARGUMENT, "no multiple of the 8 bytes of f64", NULL);
 }
 
 static void validated_devices_take_no_foreign_memory(void **state) {
@@ -254,7 +254,7 @@ static void validated_devices_take_no_foreign_memory(void **state) {
     tn_tensor *t = tn_from_blob(numbers, TN_SHAPE(2), tn_no_ints(), TN_F32, cpu(), NULL, NULL);
     unsetenv("TENON_VALIDATE");
     assert_null(t);
-    assert_error(TN_UNSUPPORTED, "TENON_VALIDATE", NULL);
+    assert_error(TN_ERR_UNSUPPORTED, "TENON_VALIDATE", NULL);
     assert_int_equal(tn_validation_count(), 0);
 }
 
@@ -297,7 +297,7 @@ static void a_blob_survives_every_failing_allocation(void **state) {
             bool whole = tni_alloc_fail_at(0) < n;
             assert_int_equal(n_released, 0);
             if (!t)
-                assert_error(TN_OUT_OF_MEMORY, "memory", NULL);
+                assert_error(TN_ERR_OUT_OF_MEMORY, "memory", NULL);
             tn_scope_close(0);
             assert_int_equal(n_released, t != NULL);
             if (whole)

@@ -39,33 +39,33 @@ static void test_making_one_survives_failures(void **state) {
     tni_device *d = open_async();
     fake_fail_at(1);
     assert_null(tn_stream_create(d->id, 0));
-    assert_error(TN_OUT_OF_MEMORY, "fake:0: making a stream", "told to fail", NULL);
+    assert_error(TN_ERR_OUT_OF_MEMORY, "fake:0: making a stream", "told to fail", NULL);
     tni_alloc_fail_at(1);
     assert_null(tn_stream_create(d->id, 0));
-    assert_error(TN_OUT_OF_MEMORY, "a stream", NULL);
+    assert_error(TN_ERR_OUT_OF_MEMORY, "a stream", NULL);
     tni_alloc_fail_at(1);
     assert_null(tn_event_create(d->id, true));
-    assert_error(TN_OUT_OF_MEMORY, "an event", NULL);
+    assert_error(TN_ERR_OUT_OF_MEMORY, "an event", NULL);
     fake_fail_at(1);
     assert_null(tn_event_create(d->id, true));
-    assert_error(TN_OUT_OF_MEMORY, "making an event", NULL);
+    assert_error(TN_ERR_OUT_OF_MEMORY, "making an event", NULL);
 }
 
 static void test_null_is_refused_by_name(void **state) {
     tni_device *d = open_async();
     double ns;
-    assert_int_equal(tn_stream_query(NULL), TN_INVALID_ARGUMENT);
-    assert_error(TN_INVALID_ARGUMENT, "tn_stream_query", NULL);
-    assert_int_equal(tn_stream_synchronize(NULL), TN_INVALID_ARGUMENT);
-    assert_error(TN_INVALID_ARGUMENT, "tn_stream_synchronize", NULL);
-    assert_int_equal(tn_set_current_stream(NULL), TN_INVALID_ARGUMENT);
-    assert_error(TN_INVALID_ARGUMENT, "tn_set_current_stream", NULL);
-    assert_int_equal(tn_event_record(NULL, &d->default_stream), TN_INVALID_ARGUMENT);
-    assert_error(TN_INVALID_ARGUMENT, "tn_event_record: event", NULL);
-    assert_int_equal(tn_event_wait(NULL, &d->default_stream), TN_INVALID_ARGUMENT);
-    assert_int_equal(tn_event_query(NULL), TN_INVALID_ARGUMENT);
-    assert_int_equal(tn_event_synchronize(NULL), TN_INVALID_ARGUMENT);
-    assert_int_equal(tn_event_elapsed(NULL, NULL, &ns), TN_INVALID_ARGUMENT);
+    assert_int_equal(tn_stream_query(NULL), TN_ERR_INVALID_ARGUMENT);
+    assert_error(TN_ERR_INVALID_ARGUMENT, "tn_stream_query", NULL);
+    assert_int_equal(tn_stream_synchronize(NULL), TN_ERR_INVALID_ARGUMENT);
+    assert_error(TN_ERR_INVALID_ARGUMENT, "tn_stream_synchronize", NULL);
+    assert_int_equal(tn_set_current_stream(NULL), TN_ERR_INVALID_ARGUMENT);
+    assert_error(TN_ERR_INVALID_ARGUMENT, "tn_set_current_stream", NULL);
+    assert_int_equal(tn_event_record(NULL, &d->default_stream), TN_ERR_INVALID_ARGUMENT);
+    assert_error(TN_ERR_INVALID_ARGUMENT, "tn_event_record: event", NULL);
+    assert_int_equal(tn_event_wait(NULL, &d->default_stream), TN_ERR_INVALID_ARGUMENT);
+    assert_int_equal(tn_event_query(NULL), TN_ERR_INVALID_ARGUMENT);
+    assert_int_equal(tn_event_synchronize(NULL), TN_ERR_INVALID_ARGUMENT);
+    assert_int_equal(tn_event_elapsed(NULL, NULL, &ns), TN_ERR_INVALID_ARGUMENT);
     tn_event_destroy(NULL);
     assert_null(tn_stream_native(NULL));
     assert_null(tn_current_stream(tn_no_device()));
@@ -146,21 +146,21 @@ static void test_an_error_comes_once_with_the_trail(void **state) {
     tni_stream_note(s, "gather");
     tni_stream_note(s, "sum");
     tni_stream_note(s, "add");
-    fake_stream_error(s->handle, TN_INDEX_OUT_OF_RANGE, "index 7 is not below 5");
-    assert_int_equal(tn_stream_query(s), TN_INDEX_OUT_OF_RANGE);
+    fake_stream_error(s->handle, TN_ERR_INDEX_OUT_OF_RANGE, "index 7 is not below 5");
+    assert_int_equal(tn_stream_query(s), TN_ERR_INDEX_OUT_OF_RANGE);
     assert_null(strstr(tn_error_message(), "matmul"));
-    assert_error(TN_INDEX_OUT_OF_RANGE, "fake:0: work on stream 1 failed",
+    assert_error(TN_ERR_INDEX_OUT_OF_RANGE, "fake:0: work on stream 1 failed",
                  "(gather, sum, add were enqueued since the last good point)",
                  ": index 7 is not below 5", NULL);
     assert_int_equal(tn_stream_query(s), TN_OK);
     assert_int_equal(tn_stream_synchronize(s), TN_OK);
     tni_stream_note(s, "neg");
-    fake_stream_error(s->handle, TN_INTERNAL, "x");
-    assert_int_equal(tn_synchronize(d->id), TN_INTERNAL);
-    assert_error(TN_INTERNAL, "(neg was enqueued since", NULL);
-    fake_stream_error(s->handle, TN_INTERNAL, "x");
-    assert_int_equal(tn_synchronize(d->id), TN_INTERNAL);
-    assert_error(TN_INTERNAL, "no operator was enqueued", NULL);
+    fake_stream_error(s->handle, TN_ERR_INTERNAL, "x");
+    assert_int_equal(tn_synchronize(d->id), TN_ERR_INTERNAL);
+    assert_error(TN_ERR_INTERNAL, "(neg was enqueued since", NULL);
+    fake_stream_error(s->handle, TN_ERR_INTERNAL, "x");
+    assert_int_equal(tn_synchronize(d->id), TN_ERR_INTERNAL);
+    assert_error(TN_ERR_INTERNAL, "no operator was enqueued", NULL);
     tn_stream_drop(s);
 }
 
@@ -170,20 +170,21 @@ static void test_a_long_trail_keeps_the_last(void **state) {
                                         "a6", "a7", "a8", "a9", "a10"};
     for (int i = 0; i < 11; i++)
         tni_stream_note(&d->default_stream, names[i]);
-    fake_stream_error(d->default_stream.handle, TN_INTERNAL, "x");
-    assert_int_equal(tn_synchronize(d->id), TN_INTERNAL);
+    fake_stream_error(d->default_stream.handle, TN_ERR_INTERNAL, "x");
+    assert_int_equal(tn_synchronize(d->id), TN_ERR_INTERNAL);
     assert_null(strstr(tn_error_message(), "a2,"));
-    assert_error(TN_INTERNAL, "3 operators, a3, a4, a5, a6, a7, a8, a9, a10 were enqueued", NULL);
+    assert_error(TN_ERR_INTERNAL, "3 operators, a3, a4, a5, a6, a7, a8, a9, a10 were enqueued",
+                 NULL);
 }
 
 static void test_synchronize_reports_every_stream(void **state) {
     tni_device *d = open_async();
     tn_stream *s = tn_stream_create(d->id, 0);
-    fake_stream_error(d->default_stream.handle, TN_INTERNAL, "first");
-    fake_stream_error(s->handle, TN_INTERNAL, "second");
-    assert_int_equal(tn_synchronize(d->id), TN_INTERNAL);
+    fake_stream_error(d->default_stream.handle, TN_ERR_INTERNAL, "first");
+    fake_stream_error(s->handle, TN_ERR_INTERNAL, "second");
+    assert_int_equal(tn_synchronize(d->id), TN_ERR_INTERNAL);
     assert_int_equal(tn_error_suppressed(), 1);
-    assert_error(TN_INTERNAL, "stream 0", "first", NULL);
+    assert_error(TN_ERR_INTERNAL, "stream 0", "first", NULL);
     assert_int_equal(tn_synchronize(d->id), TN_OK);
     tn_stream_drop(s);
 }
@@ -211,18 +212,18 @@ static void test_elapsed_refuses_what_cannot_be_timed(void **state) {
     tn_event *plain = tn_event_create(d->id, false), *start = tn_event_create(d->id, true),
              *end = tn_event_create(d->id, true);
     double ns;
-    assert_int_equal(tn_event_elapsed(plain, end, &ns), TN_INVALID_ARGUMENT);
-    assert_error(TN_INVALID_ARGUMENT, "start", "timing", NULL);
-    assert_int_equal(tn_event_elapsed(start, end, &ns), TN_STATE);
-    assert_error(TN_STATE, "never recorded", NULL);
+    assert_int_equal(tn_event_elapsed(plain, end, &ns), TN_ERR_INVALID_ARGUMENT);
+    assert_error(TN_ERR_INVALID_ARGUMENT, "start", "timing", NULL);
+    assert_int_equal(tn_event_elapsed(start, end, &ns), TN_ERR_STATE);
+    assert_error(TN_ERR_STATE, "never recorded", NULL);
     fake_hold(true);
     tn_event_record(start, &d->default_stream);
     tn_event_record(end, &d->default_stream);
-    assert_int_equal(tn_event_elapsed(start, end, &ns), TN_STATE);
-    assert_error(TN_STATE, "tn_event_synchronize", NULL);
+    assert_int_equal(tn_event_elapsed(start, end, &ns), TN_ERR_STATE);
+    assert_error(TN_ERR_STATE, "tn_event_synchronize", NULL);
     fake_advance(d->default_stream.handle);
-    assert_int_equal(tn_event_elapsed(start, end, &ns), TN_UNSUPPORTED);
-    assert_error(TN_UNSUPPORTED, "fake:0", NULL);
+    assert_int_equal(tn_event_elapsed(start, end, &ns), TN_ERR_UNSUPPORTED);
+    assert_error(TN_ERR_UNSUPPORTED, "fake:0", NULL);
     tn_event_destroy(plain);
     tn_event_destroy(start);
     tn_event_destroy(end);
@@ -232,8 +233,8 @@ static void test_an_event_is_recorded_on_its_own_device(void **state) {
     fake.n_devices = 2;
     tni_device *d = open_async(), *other = tni_device_get(tn_device_parse("fake:1"));
     tn_event *e = tn_event_create(d->id, false);
-    assert_int_equal(tn_event_record(e, &other->default_stream), TN_DEVICE);
-    assert_error(TN_DEVICE, "fake:0", "fake:1", NULL);
+    assert_int_equal(tn_event_record(e, &other->default_stream), TN_ERR_DEVICE);
+    assert_error(TN_ERR_DEVICE, "fake:0", "fake:1", NULL);
     tn_event_record(e, &d->default_stream);
     assert_int_equal(tn_event_wait(e, &other->default_stream), TN_OK);
     assert_int_equal(fake_count().n_waits, 1);
@@ -254,8 +255,8 @@ static void test_a_stream_waits_for_a_stream_without_the_host(void **state) {
     assert_int_equal(fake_count().n_events, 1); /* from the pool */
     assert_int_equal(tn_stream_query(s), TN_NOT_READY);
     fake_fail_at(1);
-    assert_int_equal(tni_stream_wait_stream(s, &d->default_stream), TN_OUT_OF_MEMORY);
-    assert_error(TN_OUT_OF_MEMORY, "fake:0: recording an event", NULL);
+    assert_int_equal(tni_stream_wait_stream(s, &d->default_stream), TN_ERR_OUT_OF_MEMORY);
+    assert_error(TN_ERR_OUT_OF_MEMORY, "fake:0: recording an event", NULL);
     tn_stream_drop(s);
 }
 
@@ -269,12 +270,12 @@ static void test_between_plugins_the_host_waits(void **state) {
     assert_int_equal(tn_event_wait(e, &sim->default_stream), TN_OK);
     assert_int_equal(tn_event_query(e), TN_OK);
     tn_event_record(e, &d->default_stream);
-    fake_stream_error(d->default_stream.handle, TN_INTERNAL, "kept");
+    fake_stream_error(d->default_stream.handle, TN_ERR_INTERNAL, "kept");
     assert_int_equal(tni_stream_wait_stream(&sim->default_stream, &d->default_stream), TN_OK);
     assert_int_equal(tn_event_query(e), TN_OK);
     /* Waiting took nobody's error. */
-    assert_int_equal(tn_stream_query(&d->default_stream), TN_INTERNAL);
-    assert_error(TN_INTERNAL, "kept", NULL);
+    assert_int_equal(tn_stream_query(&d->default_stream), TN_ERR_INTERNAL);
+    assert_error(TN_ERR_INTERNAL, "kept", NULL);
     tn_event_destroy(e);
 }
 

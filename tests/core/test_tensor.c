@@ -69,8 +69,8 @@ static void a_meta_tensor_has_no_memory(void **state) {
     assert_int_equal(t->storage->bytes, (uint64_t)4 << 40);
     float value = 1;
     assert_int_equal(tni_tensor_write(t, &value, 4), TN_OK);
-    assert_int_equal(tni_tensor_read(t, &value, 4), TN_UNSUPPORTED);
-    assert_error(TN_UNSUPPORTED, "meta", "no data", NULL);
+    assert_int_equal(tni_tensor_read(t, &value, 4), TN_ERR_UNSUPPORTED);
+    assert_error(TN_ERR_UNSUPPORTED, "meta", "no data", NULL);
     assert_null(tn_data(t));
     tn_error_clear();
     tn_drop(t);
@@ -79,25 +79,25 @@ static void a_meta_tensor_has_no_memory(void **state) {
 static void what_cannot_be_a_tensor_is_refused_with_its_shape(void **state) {
     tni_device *d = open_storing_all();
     assert_null(make(d, TN_F32, TN_SHAPE(2, -1)));
-    assert_error(TN_SHAPE, "[2, -1]", "f32", "dimension 1", "negative", NULL);
+    assert_error(TN_ERR_SHAPE, "[2, -1]", "f32", "dimension 1", "negative", NULL);
     assert_null(make(d, TN_F64, TN_SHAPE((int64_t)1 << 40, (int64_t)1 << 30)));
-    assert_error(TN_SHAPE, "[1099511627776, 1073741824]", "f64", "63 bits", NULL);
+    assert_error(TN_ERR_SHAPE, "[1099511627776, 1073741824]", "f64", "63 bits", NULL);
     assert_null(make(d, TN_F64, TN_SHAPE((int64_t)1 << 61)));
-    assert_error(TN_SHAPE, "63 bits", NULL);
+    assert_error(TN_ERR_SHAPE, "63 bits", NULL);
     assert_null(make(d, TN_F32, TN_SHAPE(0, INT64_MAX, INT64_MAX)));
-    assert_error(TN_SHAPE, "63 bits", NULL);
+    assert_error(TN_ERR_SHAPE, "63 bits", NULL);
     assert_null(make(d, 10, TN_SHAPE(2)));
-    assert_error(TN_DTYPE, "10 is no dtype", NULL);
+    assert_error(TN_ERR_DTYPE, "10 is no dtype", NULL);
     assert_null(make(d, -1, TN_SHAPE(2)));
-    assert_error(TN_DTYPE, "-1 is no dtype", NULL);
+    assert_error(TN_ERR_DTYPE, "-1 is no dtype", NULL);
     int64_t ones[TN_MAX_RANK + 1];
     for (int i = 0; i <= TN_MAX_RANK; i++)
         ones[i] = 1;
     assert_null(tni_tensor_new(d, TN_F32, TN_MAX_RANK + 1, ones));
-    assert_error(TN_SHAPE, "rank 13", "0 to 12", NULL);
+    assert_error(TN_ERR_SHAPE, "rank 13", "0 to 12", NULL);
     d->dtypes &= ~TN_DTYPE_BIT(TN_F64);
     assert_null(make(d, TN_F64, TN_SHAPE(2)));
-    assert_error(TN_DTYPE, "fake:0", "f64", "[2]", NULL);
+    assert_error(TN_ERR_DTYPE, "fake:0", "f64", "[2]", NULL);
 }
 
 static void a_storage_lives_as_long_as_its_last_view(void **state) {
@@ -134,20 +134,20 @@ static void a_view_past_the_storage_is_refused(void **state) {
     tn_tensor *t = make(d, TN_F32, TN_SHAPE(2, 3));
     assert_null(tni_tensor_view(t, 2, (int64_t[]){2, 3}, (int64_t[]){3, 1}, 1));
     assert_error(
-        TN_SHAPE,
+        TN_ERR_SHAPE,
         "tn_as_strided: sizes [2, 3], strides [3, 1], offset 1 of f32 need 28 bytes, storage"
         " has 24",
         NULL);
     assert_null(tni_tensor_view(t, 1, (int64_t[]){3}, (int64_t[]){INT64_MAX / 2}, 0));
-    assert_error(TN_SHAPE, "63 bits", NULL);
+    assert_error(TN_ERR_SHAPE, "63 bits", NULL);
     assert_null(tni_tensor_view(t, 1, (int64_t[]){3}, (int64_t[]){-1}, 2));
-    assert_error(TN_SHAPE, "negative", NULL);
+    assert_error(TN_ERR_SHAPE, "negative", NULL);
     assert_null(tni_tensor_view(t, 1, (int64_t[]){-3}, (int64_t[]){1}, 0));
-    assert_error(TN_SHAPE, "negative", NULL);
+    assert_error(TN_ERR_SHAPE, "negative", NULL);
     assert_null(tni_tensor_view(t, 1, (int64_t[]){1}, (int64_t[]){1}, -1));
-    assert_error(TN_SHAPE, "offset -1", NULL);
+    assert_error(TN_ERR_SHAPE, "offset -1", NULL);
     assert_null(tni_tensor_view(t, 13, t->sizes, t->strides, 0));
-    assert_error(TN_SHAPE, "rank 13", NULL);
+    assert_error(TN_ERR_SHAPE, "rank 13", NULL);
     tn_tensor *broadcast = tni_tensor_view(t, 2, (int64_t[]){5, 6}, (int64_t[]){0, 1}, 0);
     assert_int_equal(tn_numel(broadcast), 30);
     tn_tensor *empty = tni_tensor_view(t, 2, (int64_t[]){0, 6}, (int64_t[]){7, 1}, 6);
@@ -167,10 +167,10 @@ static void strided_memory_is_as_large_as_its_strides_reach(void **state) {
     assert_int_equal(t->storage->bytes, 44);
     tn_drop(t);
     assert_null(tni_tensor_new_strided(d, TN_F32, 1, (int64_t[]){2}, (int64_t[]){-8}));
-    assert_error(TN_SHAPE, "[-8]", "negative", NULL);
+    assert_error(TN_ERR_SHAPE, "[-8]", "negative", NULL);
     assert_null(
         tni_tensor_new_strided(d, TN_F32, 2, (int64_t[]){4, 4}, (int64_t[]){INT64_MAX / 3, 1}));
-    assert_error(TN_SHAPE, "63 bits", NULL);
+    assert_error(TN_ERR_SHAPE, "63 bits", NULL);
 }
 
 static int released;
@@ -200,7 +200,7 @@ static void foreign_memory_is_released_once_by_its_owner(void **state) {
     assert_int_equal(released, 7);
     assert_null(tni_tensor_foreign(d, TN_F64, 1, (int64_t[]){4}, (int64_t[]){1}, 1, numbers,
                                    sizeof numbers, note_release, &by));
-    assert_error(TN_SHAPE, "16 bytes", "[4]", "f64", NULL);
+    assert_error(TN_ERR_SHAPE, "16 bytes", "[4]", "f64", NULL);
     assert_int_equal(released, 7);
 }
 
@@ -216,10 +216,10 @@ static void data_goes_in_and_comes_out(void **state) {
     assert_int_equal(tn_to_host(turned, back, sizeof back), TN_OK);
     assert_true(back[1] == 4 && back[4] == 3);
     tn_drop(turned);
-    assert_int_equal(tn_to_host(t, back, 40), TN_INVALID_ARGUMENT);
-    assert_error(TN_INVALID_ARGUMENT, "40 bytes", "[2, 3] of f64", "48", NULL);
-    assert_int_equal(tn_to_host(t, NULL, 48), TN_INVALID_ARGUMENT);
-    assert_error(TN_INVALID_ARGUMENT, "out is NULL", NULL);
+    assert_int_equal(tn_to_host(t, back, 40), TN_ERR_INVALID_ARGUMENT);
+    assert_error(TN_ERR_INVALID_ARGUMENT, "40 bytes", "[2, 3] of f64", "48", NULL);
+    assert_int_equal(tn_to_host(t, NULL, 48), TN_ERR_INVALID_ARGUMENT);
+    assert_error(TN_ERR_INVALID_ARGUMENT, "out is NULL", NULL);
     tn_tensor *nothing = tn_from_data(NULL, TN_SHAPE(0), TN_F32, d->id);
     assert_non_null(nothing);
     assert_int_equal(tn_to_host(nothing, NULL, 0), TN_OK);
@@ -229,15 +229,15 @@ static void bad_data_is_refused(void **state) {
     tni_device *d = open_storing_all();
     uint8_t bytes[3] = {0, 1, 7};
     assert_null(tn_from_data(NULL, TN_SHAPE(2), TN_F32, d->id));
-    assert_error(TN_INVALID_ARGUMENT, "data is NULL", NULL);
+    assert_error(TN_ERR_INVALID_ARGUMENT, "data is NULL", NULL);
     assert_null(tn_from_data(bytes, tn_no_ints(), TN_U8, d->id));
-    assert_error(TN_INVALID_ARGUMENT, "TN_SHAPE", NULL);
+    assert_error(TN_ERR_INVALID_ARGUMENT, "TN_ERR_SHAPE", NULL);
     assert_null(tn_from_data(bytes, tn_ints_of(NULL, 2), TN_U8, d->id));
-    assert_error(TN_INVALID_ARGUMENT, "at NULL", NULL);
+    assert_error(TN_ERR_INVALID_ARGUMENT, "at NULL", NULL);
     assert_null(tn_from_data(bytes, TN_SHAPE(3), TN_BOOL, d->id));
-    assert_error(TN_INVALID_ARGUMENT, "element 2", "is 7", NULL);
+    assert_error(TN_ERR_INVALID_ARGUMENT, "element 2", "is 7", NULL);
     assert_null(tn_from_data(bytes, TN_SHAPE(3), TN_DTYPE_NONE, d->id));
-    assert_error(TN_DTYPE, NULL);
+    assert_error(TN_ERR_DTYPE, NULL);
     assert_null(tn_from_data(bytes, TN_SHAPE(3), TN_U8, (tn_device){63, 5}));
     assert_int_not_equal(tn_error_status(), TN_OK);
     tn_error_clear();
@@ -268,27 +268,27 @@ static void an_item_is_the_one_element(void **state) {
     assert_true(value == 1);
     double far = 1e19;
     t = tn_from_data(&far, TN_SCALAR_SHAPE, TN_F64, d->id);
-    assert_int_equal(tn_item_i64(t, &whole), TN_INVALID_ARGUMENT);
-    assert_error(TN_INVALID_ARGUMENT, "1e+19", NULL);
+    assert_int_equal(tn_item_i64(t, &whole), TN_ERR_INVALID_ARGUMENT);
+    assert_error(TN_ERR_INVALID_ARGUMENT, "1e+19", NULL);
     far = NAN;
     t = tn_from_data(&far, TN_SCALAR_SHAPE, TN_F64, d->id);
-    assert_int_equal(tn_item_i64(t, &whole), TN_INVALID_ARGUMENT);
+    assert_int_equal(tn_item_i64(t, &whole), TN_ERR_INVALID_ARGUMENT);
     tn_error_clear();
     t = tn_from_data((float[]){1, 2}, TN_SHAPE(2), TN_F32, d->id);
-    assert_int_equal(tn_item(t, &value), TN_SHAPE);
-    assert_error(TN_SHAPE, "[2]", "2 elements", NULL);
+    assert_int_equal(tn_item(t, &value), TN_ERR_SHAPE);
+    assert_error(TN_ERR_SHAPE, "[2]", "2 elements", NULL);
 }
 
 static void null_answers_without_a_new_error(void **state) {
     double value;
-    tn_fail(TN_INTERNAL, "the first");
-    assert_int_equal(tn_item(NULL, &value), TN_INTERNAL);
+    tn_fail(TN_ERR_INTERNAL, "the first");
+    assert_int_equal(tn_item(NULL, &value), TN_ERR_INTERNAL);
     assert_int_equal(tn_size(NULL, 0), -1);
     assert_null(tn_to_string(NULL));
     assert_int_equal(tn_error_suppressed(), 0);
-    assert_error(TN_INTERNAL, "the first", NULL);
-    assert_int_equal(tn_item(NULL, &value), TN_INVALID_ARGUMENT);
-    assert_error(TN_INVALID_ARGUMENT, "tn_item", "NULL", NULL);
+    assert_error(TN_ERR_INTERNAL, "the first", NULL);
+    assert_int_equal(tn_item(NULL, &value), TN_ERR_INVALID_ARGUMENT);
+    assert_error(TN_ERR_INVALID_ARGUMENT, "tn_item", "NULL", NULL);
     assert_int_equal(tn_rank(NULL), -1);
     assert_int_equal(tn_rank(TN_NONE), -1);
     assert_int_equal(tn_sizes(NULL).n, -1);
@@ -308,11 +308,11 @@ static void a_dimension_that_is_not_there_is_an_error(void **state) {
     tni_device *d = open_storing_all();
     tn_tensor *t = make(d, TN_F32, TN_SHAPE(2, 3));
     assert_int_equal(tn_size(t, 2), -1);
-    assert_error(TN_SHAPE, "tn_size", "dimension 2", "-2 to 1", NULL);
+    assert_error(TN_ERR_SHAPE, "tn_size", "dimension 2", "-2 to 1", NULL);
     tn_drop(t);
     t = make(d, TN_F32, TN_SCALAR_SHAPE);
     assert_int_equal(tn_size(t, 0), -1);
-    assert_error(TN_SHAPE, "rank 0", NULL);
+    assert_error(TN_ERR_SHAPE, "rank 0", NULL);
     tn_drop(t);
 }
 
@@ -384,14 +384,14 @@ static void recording_a_stream_reaches_the_block(void **state) {
     tn_stream *other = tn_stream_create(d->id, 0);
     tn_tensor *t = make(d, TN_F32, TN_SHAPE(1000));
     assert_int_equal(tn_record_stream(t, other), TN_OK);
-    assert_int_equal(tn_record_stream(NULL, other), TN_INVALID_ARGUMENT);
+    assert_int_equal(tn_record_stream(NULL, other), TN_ERR_INVALID_ARGUMENT);
     tn_error_clear();
-    assert_int_equal(tn_record_stream(t, NULL), TN_INVALID_ARGUMENT);
+    assert_int_equal(tn_record_stream(t, NULL), TN_ERR_INVALID_ARGUMENT);
     tn_error_clear();
     tni_device *meta = tni_device_get(tn_device_parse("meta"));
     tn_tensor *no_data = make(meta, TN_F32, TN_SHAPE(1));
-    assert_int_equal(tn_record_stream(no_data, other), TN_DEVICE);
-    assert_error(TN_DEVICE, "meta", "fake:0", NULL);
+    assert_int_equal(tn_record_stream(no_data, other), TN_ERR_DEVICE);
+    assert_error(TN_ERR_DEVICE, "meta", "fake:0", NULL);
     tn_drop(no_data);
     tn_drop(t);
     tn_stream_drop(other);
@@ -402,9 +402,9 @@ static void an_asynchronous_error_comes_out_with_the_data(void **state) {
     tni_device *d = open_storing_all();
     float x = 3, y = 0;
     tn_tensor *t = tn_from_data(&x, TN_SCALAR_SHAPE, TN_F32, d->id);
-    fake_stream_error(tn_current_stream(d->id)->handle, TN_INDEX_OUT_OF_RANGE, "index 9");
-    assert_int_equal(tn_to_host(t, &y, 4), TN_INDEX_OUT_OF_RANGE);
-    assert_error(TN_INDEX_OUT_OF_RANGE, "index 9", NULL);
+    fake_stream_error(tn_current_stream(d->id)->handle, TN_ERR_INDEX_OUT_OF_RANGE, "index 9");
+    assert_int_equal(tn_to_host(t, &y, 4), TN_ERR_INDEX_OUT_OF_RANGE);
+    assert_error(TN_ERR_INDEX_OUT_OF_RANGE, "index 9", NULL);
     assert_int_equal(tn_to_host(t, &y, 4), TN_OK);
     assert_true(y == 3);
     tn_scope_close(0);

@@ -30,16 +30,16 @@ static void a_host_it_does_not_know_gets_no_plugin(void **state) {
 static void properties_are_those_of_one_host_device(void **state) {
     uint32_t count;
     tn_cell value;
-    tn_pdevice *second;
+    tn_device_impl *second;
     assert_ok(cpu.ops->count(cpu.self, &count));
     assert_int_equal(count, 1);
-    assert_int_equal(cpu.ops->open(cpu.self, 1, &second), TN_DEVICE);
+    assert_int_equal(cpu.ops->open(cpu.self, 1, &second), TN_ERR_DEVICE);
     assert_null(second);
-    assert_ok(cpu.ops->property(cpu.self, 0, TN_PROP_HOST_MEMORY, &value));
+    assert_ok(cpu.ops->property(cpu.self, 0, TN_PROP_UNIFIED_MEMORY, &value));
     assert_true(value.v.boolean);
     assert_ok(cpu.ops->property(cpu.self, 0, TN_PROP_COMPUTE_UNITS, &value));
     assert_true(value.v.i64 >= 1);
-    assert_int_equal(cpu.ops->property(cpu.self, 0, TN_PROP_DTYPES, &value), TN_UNSUPPORTED);
+    assert_int_equal(cpu.ops->property(cpu.self, 0, TN_PROP_DTYPES, &value), TN_ERR_UNSUPPORTED);
     assert_null(cpu.plugin->extension(cpu.self, "tenon.unknown/1"));
     tn_memory_info info = {.struct_size = sizeof info};
     assert_ok(cpu.ops->memory->info(cpu.device, &info));
@@ -51,7 +51,7 @@ static void the_number_of_threads_can_be_set(void **state) {
     assert_int_equal(threads->get_num_threads(cpu.self), THREADS);
     assert_ok(threads->set_num_threads(cpu.self, 7));
     assert_int_equal(threads->get_num_threads(cpu.self), 7);
-    assert_int_equal(threads->set_num_threads(cpu.self, 0), TN_INVALID_ARGUMENT);
+    assert_int_equal(threads->set_num_threads(cpu.self, 0), TN_ERR_INVALID_ARGUMENT);
     assert_ok(threads->set_num_threads(cpu.self, UINT32_MAX)); /* as many as it can */
     assert_true(threads->get_num_threads(cpu.self) >= 7);
     assert_ok(threads->set_num_threads(cpu.self, THREADS));
@@ -69,14 +69,14 @@ static void memory_is_written_read_copied_and_filled(void **state) {
         assert_int_equal(a % 64, 0);
         assert_non_null(host);
         assert_ok(memory->alloc(cpu.device, space, 300, &b, &host));
-        assert_ok(memory->write(cpu.device, NULL, a, 0, data, 300));
+        assert_ok(memory->copy_from_host(cpu.device, NULL, a, 0, data, 300));
         assert_ok(memory->fill(cpu.device, NULL, b, 0, 7, 300));
         assert_ok(memory->copy(cpu.device, NULL, b, 10, a, 20, 100));
-        assert_ok(memory->read(cpu.device, NULL, back, b, 0, 300));
+        assert_ok(memory->copy_to_host(cpu.device, NULL, back, b, 0, 300));
         for (int i = 0; i < 300; i++)
             assert_int_equal(back[i], i >= 10 && i < 110 ? i + 10 : 7);
-        memory->free(cpu.device, space, a);
-        memory->free(cpu.device, space, b);
+        memory->dealloc(cpu.device, space, a);
+        memory->dealloc(cpu.device, space, b);
     }
 }
 
@@ -84,7 +84,7 @@ static void memory_is_written_read_copied_and_filled(void **state) {
 
 /* Starts the plugin again beside the one under test, which it leaves as it was; the status. */
 static tn_status start_again(void) {
-    tn_pself *self;
+    tn_instance *self;
     tn_status status = cpu.plugin->init(mini_host_table(), NULL, &self);
     assert_true((status == TN_OK) == (self != NULL));
     if (self)
@@ -100,7 +100,7 @@ static void options_are_checked(void **state) {
     int64_t before = mini_outstanding();
     for (int i = 0; i < LENGTH(wrong); i++) {
         mini_option("threads", wrong[i]);
-        assert_int_equal(start_again(), TN_INVALID_ARGUMENT);
+        assert_int_equal(start_again(), TN_ERR_INVALID_ARGUMENT);
         assert_non_null(strstr(mini_error(), "TENON_CPU_THREADS"));
     }
     static const char *const right[] = {"", "0", "2", "99999999"};
@@ -110,7 +110,7 @@ static void options_are_checked(void **state) {
     }
     mini_option("threads", "3");
     mini_option("isa", "z80");
-    assert_int_equal(start_again(), TN_INVALID_ARGUMENT);
+    assert_int_equal(start_again(), TN_ERR_INVALID_ARGUMENT);
     assert_non_null(strstr(mini_error(), "TENON_CPU_ISA"));
     mini_option("isa", isa);
     assert_ok(start_again());
@@ -143,16 +143,16 @@ static void every_set_of_kernels_has_the_same_records(void **state) {
 static void failing_allocations_are_reported_and_leave_nothing(void **state) {
     int64_t before = mini_outstanding();
     mini_fail_alloc_after(0);
-    assert_int_equal(start_again(), TN_OUT_OF_MEMORY);
+    assert_int_equal(start_again(), TN_ERR_OUT_OF_MEMORY);
     mini_fail_alloc_after(0);
-    tn_pdevice *device;
-    assert_int_equal(cpu.ops->open(cpu.self, 0, &device), TN_OUT_OF_MEMORY);
+    tn_device_impl *device;
+    assert_int_equal(cpu.ops->open(cpu.self, 0, &device), TN_ERR_OUT_OF_MEMORY);
     assert_null(device);
     tn_memory memory;
     void *host;
     mini_fail_alloc_after(0);
     assert_int_equal(cpu.ops->memory->alloc(cpu.device, TN_SPACE_DEVICE, 8, &memory, &host),
-                     TN_OUT_OF_MEMORY);
+                     TN_ERR_OUT_OF_MEMORY);
     assert_true(memory == 0 && host == NULL);
     assert_int_equal(mini_outstanding(), before);
 }

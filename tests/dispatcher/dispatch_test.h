@@ -75,7 +75,7 @@ static inline int end_empty(void **outstanding) {
 
 /* So that the bookkeeping of the thread's first error is not taken for a leak. */
 static inline int warm_up(void **state) {
-    tn_fail(TN_INTERNAL, "warm up");
+    tn_fail(TN_ERR_INTERNAL, "warm up");
     tn_error_clear();
     return 0;
 }

@@ -22,7 +22,7 @@ static tn_status fail_after_writing(const tn_op *op, tn_keyset keys, const tn_ce
                                     tn_cell *rets, void *user) {
     assert_int_equal(rets[0].tag, TN_CELL_NONE);
     rets[0] = int_cell(1);
-    return tn_fail(TN_SHAPE, "sizes differ");
+    return tn_fail(TN_ERR_SHAPE, "sizes differ");
 }
 
 static tn_op *define(const char *schema, tn_handler_fn fn) {
@@ -58,21 +58,21 @@ static void wrong_calls_name_operator_and_argument(void **state) {
     tn_op *op = define("mylib::f(Tensor a, Tensor? t, int b=1) -> int", record);
     tni_tensor_head t = tensor_on("npu", 0);
     tn_cell args[] = {tensor_cell(&t), {.tag = TN_CELL_NONE}, float_cell(1), int_cell(1)}, ret;
-    assert_int_equal(tn_op_call(op, args, 4, &ret), TN_INVALID_ARGUMENT);
-    assert_error(TN_INVALID_ARGUMENT, "mylib::f: takes 3 arguments, got 4: mylib::f(Tensor a, "
-                                      "Tensor? t, int b=1) -> int");
-    assert_int_equal(tn_op_call(op, args, 1, &ret), TN_INVALID_ARGUMENT);
-    assert_error(TN_INVALID_ARGUMENT, "mylib::f: argument 2 't' is missing: mylib::f(Tensor a, "
-                                      "Tensor? t, int b=1) -> int");
-    assert_int_equal(tn_op_call(op, args, 3, &ret), TN_INVALID_ARGUMENT);
+    assert_int_equal(tn_op_call(op, args, 4, &ret), TN_ERR_INVALID_ARGUMENT);
+    assert_error(TN_ERR_INVALID_ARGUMENT, "mylib::f: takes 3 arguments, got 4: mylib::f(Tensor a, "
+                                          "Tensor? t, int b=1) -> int");
+    assert_int_equal(tn_op_call(op, args, 1, &ret), TN_ERR_INVALID_ARGUMENT);
+    assert_error(TN_ERR_INVALID_ARGUMENT, "mylib::f: argument 2 't' is missing: mylib::f(Tensor a, "
+                                          "Tensor? t, int b=1) -> int");
+    assert_int_equal(tn_op_call(op, args, 3, &ret), TN_ERR_INVALID_ARGUMENT);
     assert_string_equal(tn_error_operator(), "mylib::f");
-    assert_error(TN_INVALID_ARGUMENT, "mylib::f: argument 3 'b': expected int, got float");
-    assert_int_equal(tn_op_call(op, NULL, 1, &ret), TN_INVALID_ARGUMENT);
-    assert_error(TN_INVALID_ARGUMENT, "mylib::f: the array of arguments is NULL");
-    assert_int_equal(tn_op_call(op, args, 2, NULL), TN_INVALID_ARGUMENT);
-    assert_error(TN_INVALID_ARGUMENT, "mylib::f: the array of returns is NULL");
-    assert_int_equal(tn_op_call(NULL, args, 2, &ret), TN_INVALID_ARGUMENT);
-    assert_error(TN_INVALID_ARGUMENT, "tn_op_call: the operator is NULL");
+    assert_error(TN_ERR_INVALID_ARGUMENT, "mylib::f: argument 3 'b': expected int, got float");
+    assert_int_equal(tn_op_call(op, NULL, 1, &ret), TN_ERR_INVALID_ARGUMENT);
+    assert_error(TN_ERR_INVALID_ARGUMENT, "mylib::f: the array of arguments is NULL");
+    assert_int_equal(tn_op_call(op, args, 2, NULL), TN_ERR_INVALID_ARGUMENT);
+    assert_error(TN_ERR_INVALID_ARGUMENT, "mylib::f: the array of returns is NULL");
+    assert_int_equal(tn_op_call(NULL, args, 2, &ret), TN_ERR_INVALID_ARGUMENT);
+    assert_error(TN_ERR_INVALID_ARGUMENT, "tn_op_call: the operator is NULL");
     assert_int_equal(n_calls, 0);
     assert_int_equal(tn_op_call(op, args, 2, &ret), TN_OK);
     assert_int_equal(n_calls, 1);
@@ -81,12 +81,12 @@ static void wrong_calls_name_operator_and_argument(void **state) {
 static void returns_are_none_after_a_failure(void **state) {
     tn_op *op = define("f() -> (int, int)", fail_after_writing);
     tn_cell rets[2] = {int_cell(5), int_cell(5)};
-    assert_int_equal(tn_op_call(op, NULL, 0, rets), TN_SHAPE);
+    assert_int_equal(tn_op_call(op, NULL, 0, rets), TN_ERR_SHAPE);
     assert_int_equal(rets[0].tag, TN_CELL_NONE);
     assert_int_equal(rets[1].tag, TN_CELL_NONE);
     assert_string_equal(tn_error_operator(), "f");
     tn_error_clear();
-    tn_fail(TN_IO, "elsewhere"); /* the operator of later failures is not f */
+    tn_fail(TN_ERR_IO, "elsewhere"); /* the operator of later failures is not f */
     assert_string_equal(tn_error_operator(), "");
     tn_error_clear();
 }
@@ -94,14 +94,15 @@ static void returns_are_none_after_a_failure(void **state) {
 static void a_failed_tensor_passes_through(void **state) {
     tn_op *op = define("f(Tensor x) -> int", record);
     tn_cell arg = {.tag = TN_CELL_TENSOR}, ret = int_cell(1);
-    tn_fail(TN_SHAPE, "the first failure");
-    assert_int_equal(tn_op_call(op, &arg, 1, &ret), TN_SHAPE);
+    tn_fail(TN_ERR_SHAPE, "the first failure");
+    assert_int_equal(tn_op_call(op, &arg, 1, &ret), TN_ERR_SHAPE);
     assert_int_equal(ret.tag, TN_CELL_NONE);
     assert_int_equal(tn_error_suppressed(), 0);
-    assert_error(TN_SHAPE, "the first failure");
-    assert_int_equal(tn_op_call(op, &arg, 1, &ret), TN_INVALID_ARGUMENT);
-    assert_error(TN_INVALID_ARGUMENT, "f: argument 1 'x': the tensor is NULL: the call that should "
-                                      "have made it failed");
+    assert_error(TN_ERR_SHAPE, "the first failure");
+    assert_int_equal(tn_op_call(op, &arg, 1, &ret), TN_ERR_INVALID_ARGUMENT);
+    assert_error(TN_ERR_INVALID_ARGUMENT,
+                 "f: argument 1 'x': the tensor is NULL: the call that should "
+                 "have made it failed");
     assert_int_equal(n_calls, 0);
 }
 
@@ -119,9 +120,9 @@ static void operators_are_found_by_name(void **state) {
     assert_int_equal(tn_op_n_args(add), 2);
     assert_int_equal(tn_op_n_rets(custom), 2);
     assert_null(tn_op_find("add"));
-    assert_error(TN_NOT_FOUND, "there is no operator 'add'; there is add.Tensor, add.out");
+    assert_error(TN_ERR_NOT_FOUND, "there is no operator 'add'; there is add.Tensor, add.out");
     assert_null(tn_op_find("sub"));
-    assert_error(TN_NOT_FOUND, "there is no operator 'sub'");
+    assert_error(TN_ERR_NOT_FOUND, "there is no operator 'sub'");
     assert_null(tn_op_find(NULL));
     tn_error_clear();
     assert_null(tni_op_lookup("add"));
@@ -137,10 +138,10 @@ static void a_name_is_defined_once(void **state) {
     tn_registration *r = (tn_registration *)&r;
     assert_null(tn_op_define("f(int x) -> Tensor", "other", &r));
     assert_null(r);
-    assert_error(TN_INVALID_ARGUMENT,
+    assert_error(TN_ERR_INVALID_ARGUMENT,
                  "operator f is already defined, by mylib 1.2: f(Tensor x) -> Tensor");
     assert_null(tn_op_define("f(int x -> Tensor", "other", &r));
-    assert_int_equal(tn_error_status(), TN_INVALID_ARGUMENT);
+    assert_int_equal(tn_error_status(), TN_ERR_INVALID_ARGUMENT);
     tn_error_clear();
 }
 
@@ -153,10 +154,10 @@ static void a_dropped_operator_is_gone_but_its_calls_fail_cleanly(void **state) 
     tn_registration_drop(definition);
     assert_null(tni_op_lookup("f"));
     tn_cell arg = tensor_cell(&t), ret;
-    assert_int_equal(tn_op_call(op, &arg, 1, &ret), TN_STATE);
-    assert_error(TN_STATE, "f: the operator was unregistered");
+    assert_int_equal(tn_op_call(op, &arg, 1, &ret), TN_ERR_STATE);
+    assert_error(TN_ERR_STATE, "f: the operator was unregistered");
     assert_null(tn_handler_register(op, TN_KEY_BACKEND, NULL, answer, NULL, "test"));
-    assert_error(TN_STATE, "tn_handler_register: operator f was unregistered");
+    assert_error(TN_ERR_STATE, "tn_handler_register: operator f was unregistered");
     tn_registration_drop(handler);
 
     /* The same schema revives it; another schema makes another operator of the name. */

@@ -164,19 +164,20 @@ static void an_unhandled_call_names_operator_keys_and_backends(void **state) {
     tni_tensor_head cpu = tensor_on("cpu", 0);
     tn_cell args[] = {tensor_cell(&npu), tensor_cell(&npu)}, ret;
 #define ADVICE "; register one with tn_handler_register, or use a device that has the operator"
-    assert_int_equal(tn_op_call(op, args, 2, &ret), TN_UNSUPPORTED);
+    assert_int_equal(tn_op_call(op, args, 2, &ret), TN_ERR_UNSUPPORTED);
     assert_string_equal(tn_error_operator(), "add.Tensor");
-    assert_error(TN_UNSUPPORTED,
+    assert_error(TN_ERR_UNSUPPORTED,
                  "add.Tensor: no handler for keys {Autograd, Backend} on device type 'npu'" ADVICE);
     hang(op, TN_KEY_BACKEND, "gpu", 1);
     args[1] = tensor_cell(&cpu);
-    assert_int_equal(tn_op_call(op, args, 2, &ret), TN_UNSUPPORTED);
-    assert_error(TN_UNSUPPORTED, "add.Tensor: no handler for keys {Autograd, Backend} on device "
-                                 "types 'cpu', 'npu'" ADVICE);
+    assert_int_equal(tn_op_call(op, args, 2, &ret), TN_ERR_UNSUPPORTED);
+    assert_error(TN_ERR_UNSUPPORTED,
+                 "add.Tensor: no handler for keys {Autograd, Backend} on device "
+                 "types 'cpu', 'npu'" ADVICE);
     tn_op *factory = define("empty(int n) -> Tensor");
     args[0] = int_cell(1);
-    assert_int_equal(tn_op_call(factory, args, 1, &ret), TN_UNSUPPORTED);
-    assert_error(TN_UNSUPPORTED, "empty: no handler for keys {Backend} on no device" ADVICE);
+    assert_int_equal(tn_op_call(factory, args, 1, &ret), TN_ERR_UNSUPPORTED);
+    assert_error(TN_ERR_UNSUPPORTED, "empty: no handler for keys {Backend} on no device" ADVICE);
 }
 
 /* ---- dropping ---------------------------------------------------------------------------- */
@@ -329,9 +330,10 @@ static void provenance_lists_every_entry_and_why(void **state) {
 static void wrong_registrations_are_refused(void **state) {
     tn_op *op = define("f(Tensor x) -> int");
     assert_null(tn_handler_register(op, (tn_key)60, NULL, answer, NULL, "test"));
-    assert_error(TN_INVALID_ARGUMENT, "tn_handler_register: there is no key 60; see TN_KEY_MAP");
+    assert_error(TN_ERR_INVALID_ARGUMENT,
+                 "tn_handler_register: there is no key 60; see TN_KEY_MAP");
     assert_null(tn_handler_register(op, TN_KEY_BACKEND, "", answer, NULL, "test"));
-    assert_error(TN_INVALID_ARGUMENT, "a device type has no name");
+    assert_error(TN_ERR_INVALID_ARGUMENT, "a device type has no name");
     tn_registration_drop(NULL);
 }
 
@@ -350,7 +352,7 @@ static void backends_have_ids_until_all_are_taken(void **state) {
         assert_int_equal(tni_backend_id(name), i);
     }
     assert_int_equal(tni_backend_id("one_more"), -1);
-    assert_error(TN_UNSUPPORTED,
+    assert_error(TN_ERR_UNSUPPORTED,
                  "device type 'one_more': all 64 backends of this process are taken");
     /* The last one's bit works. */
     tn_op *op = define("f(Tensor x) -> int");

@@ -105,7 +105,7 @@ static void failing_allocations_change_nothing(void **state) {
                 tni_registry_finish();
                 break;
             }
-            assert_int_equal(tn_error_status(), TN_OUT_OF_MEMORY);
+            assert_int_equal(tn_error_status(), TN_ERR_OUT_OF_MEMORY);
             tn_error_clear();
             snapshot after = take(f, g);
             assert_ptr_equal(after.f, before.f);
@@ -132,7 +132,7 @@ static void a_backend_without_memory_takes_no_id(void **state) {
     tni_alloc_fail_at(1);
     assert_int_equal(tni_backend_id("npu"), -1);
     tni_alloc_fail_at(0);
-    assert_int_equal(tn_error_status(), TN_OUT_OF_MEMORY);
+    assert_int_equal(tn_error_status(), TN_ERR_OUT_OF_MEMORY);
     assert_null(tni_backend_name(1));
     assert_int_equal(tni_backend_id("npu"), 1);
 }

@@ -176,7 +176,7 @@ static void mistakes_are_shown_with_a_caret_under_the_place(void **state) {
     for (size_t i = 0; i < N_OF(mistakes); i++) {
         const char *text = mistakes[i].text;
         tni_schema *untouched = (tni_schema *)&untouched;
-        assert_int_equal(tni_schema_parse(text, &untouched), TN_INVALID_ARGUMENT);
+        assert_int_equal(tni_schema_parse(text, &untouched), TN_ERR_INVALID_ARGUMENT);
         assert_ptr_equal(untouched, &untouched);
         char expected[1024], shown[256];
         int from = mistakes[i].caret > 72 ? mistakes[i].caret - 72 : 0;
@@ -187,7 +187,7 @@ static void mistakes_are_shown_with_a_caret_under_the_place(void **state) {
                      mistakes[i].caret - from + (from ? 3 : 0);
         snprintf(expected, sizeof expected, "schema: %s: %s\n%*s^", mistakes[i].problem, shown,
                  column, "");
-        assert_error(TN_INVALID_ARGUMENT, expected);
+        assert_error(TN_ERR_INVALID_ARGUMENT, expected);
     }
 }
 
@@ -197,13 +197,13 @@ static void long_and_missing_texts_are_refused(void **state) {
     memcpy(text, "f() -> ()", 9);
     text[sizeof text - 1] = 0;
     tni_schema *s = NULL;
-    assert_int_equal(tni_schema_parse(text, &s), TN_INVALID_ARGUMENT);
+    assert_int_equal(tni_schema_parse(text, &s), TN_ERR_INVALID_ARGUMENT);
     assert_non_null(strstr(tn_error_message(), "schema: longer than 2048 bytes: f() -> ()"));
     tn_error_clear();
     text[sizeof text - 2] = 0;
     tni_schema_destroy(parse(text));
-    assert_int_equal(tni_schema_parse(NULL, &s), TN_INVALID_ARGUMENT);
-    assert_error(TN_INVALID_ARGUMENT, "schema: the text is NULL");
+    assert_int_equal(tni_schema_parse(NULL, &s), TN_ERR_INVALID_ARGUMENT);
+    assert_error(TN_ERR_INVALID_ARGUMENT, "schema: the text is NULL");
 }
 
 static void nothing_behind_a_truncated_text_is_read(void **state) {
@@ -214,7 +214,7 @@ static void nothing_behind_a_truncated_text_is_read(void **state) {
         memcpy(exact, whole, n);
         exact[n] = 0;
         tni_schema *s = NULL;
-        assert_int_equal(tni_schema_parse(exact, &s), TN_INVALID_ARGUMENT);
+        assert_int_equal(tni_schema_parse(exact, &s), TN_ERR_INVALID_ARGUMENT);
         tn_error_clear();
         free(exact);
     }
@@ -224,7 +224,7 @@ static void nothing_behind_a_truncated_text_is_read(void **state) {
 static void a_schema_without_memory_is_an_error(void **state) {
     tni_schema *s = NULL;
     tni_alloc_fail_at(1);
-    assert_int_equal(tni_schema_parse("f() -> ()", &s), TN_OUT_OF_MEMORY);
+    assert_int_equal(tni_schema_parse("f() -> ()", &s), TN_ERR_OUT_OF_MEMORY);
     tni_alloc_fail_at(0);
     assert_null(s);
 }
@@ -291,7 +291,7 @@ static void cells_are_checked_against_their_argument(void **state) {
         if (cases[i].problem) {
             char message[256];
             snprintf(message, sizeof message, "mylib::f: %s", cases[i].problem);
-            assert_error(TN_INVALID_ARGUMENT, message);
+            assert_error(TN_ERR_INVALID_ARGUMENT, message);
         } else {
             assert_int_equal(status, TN_OK);
             assert_int_equal(tn_error_status(), TN_OK);

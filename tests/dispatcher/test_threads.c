@@ -26,7 +26,7 @@ static void *call_on(void *unused) {
         tn_status status = tni_call(op, &arg, &ret);
         wrong += status != TN_OK || ret.v.i64 < 0 || ret.v.i64 > 4;
         status = tn_op_call(transient, &arg, 1, &ret);
-        if (status == TN_STATE)
+        if (status == TN_ERR_STATE)
             tn_error_clear();
         else
             wrong += status != TN_OK;

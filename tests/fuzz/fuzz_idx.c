@@ -19,7 +19,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t n) {
     tn_status status = tni_idx_parse(data, n, &idx);
     demand(memchr(idx.problem, 0, sizeof idx.problem) != NULL);
     if (status != TN_OK) {
-        demand(status == TN_IO && idx.problem[0] != 0);
+        demand(status == TN_ERR_IO && idx.problem[0] != 0);
         return 0;
     }
     demand(idx.rank >= 1 && idx.rank <= TN_MAX_RANK && idx.problem[0] == 0);

@@ -4,92 +4,93 @@
 #include <string.h>
 #include <tenon/plugin.h>
 
-struct tn_pself {
+struct tn_instance {
     const tn_host *host;
 };
-struct tn_pdevice {
+struct tn_device_impl {
     const tn_host *host;
 };
 
-static tn_pself self;
-static tn_pdevice device;
+static tn_instance self;
+static tn_device_impl device;
 
 static void *address(tn_memory memory, uint64_t offset) {
     return (char *)(uintptr_t)memory + offset;
 }
 
-static tn_status memory_alloc(tn_pdevice *d, int32_t space, uint64_t bytes, tn_memory *out_memory,
-                              void **out_host) {
+static tn_status memory_alloc(tn_device_impl *d, int32_t space, uint64_t bytes,
+                              tn_memory *out_memory, void **out_host) {
     *out_host = d->host->alloc(d->host, bytes, 64);
     *out_memory = (uintptr_t)*out_host;
     return *out_host ? TN_OK
-                     : d->host->fail(d->host, TN_OUT_OF_MEMORY, "the host has no more memory");
+                     : d->host->fail(d->host, TN_ERR_OUT_OF_MEMORY, "the host has no more memory");
 }
 
-static void memory_free(tn_pdevice *d, int32_t space, tn_memory memory) {
+static void memory_free(tn_device_impl *d, int32_t space, tn_memory memory) {
     d->host->dealloc(d->host, address(memory, 0));
 }
 
-static tn_status memory_write(tn_pdevice *d, tn_pstream *stream, tn_memory dst, uint64_t dst_offset,
-                              const void *src, uint64_t bytes) {
+static tn_status memory_write(tn_device_impl *d, tn_stream_impl *stream, tn_memory dst,
+                              uint64_t dst_offset, const void *src, uint64_t bytes) {
     memcpy(address(dst, dst_offset), src, bytes);
     return TN_OK;
 }
 
-static tn_status memory_read(tn_pdevice *d, tn_pstream *stream, void *dst, tn_memory src,
+static tn_status memory_read(tn_device_impl *d, tn_stream_impl *stream, void *dst, tn_memory src,
                              uint64_t src_offset, uint64_t bytes) {
     memcpy(dst, address(src, src_offset), bytes);
     return TN_OK;
 }
 
-static tn_status memory_copy(tn_pdevice *d, tn_pstream *stream, tn_memory dst, uint64_t dst_offset,
-                             tn_memory src, uint64_t src_offset, uint64_t bytes) {
+static tn_status memory_copy(tn_device_impl *d, tn_stream_impl *stream, tn_memory dst,
+                             uint64_t dst_offset, tn_memory src, uint64_t src_offset,
+                             uint64_t bytes) {
     memcpy(address(dst, dst_offset), address(src, src_offset), bytes);
     return TN_OK;
 }
 
-static tn_status memory_fill(tn_pdevice *d, tn_pstream *stream, tn_memory dst, uint64_t dst_offset,
-                             uint32_t value, uint64_t bytes) {
+static tn_status memory_fill(tn_device_impl *d, tn_stream_impl *stream, tn_memory dst,
+                             uint64_t dst_offset, uint32_t value, uint64_t bytes) {
     memset(address(dst, dst_offset), (int)value, bytes);
     return TN_OK;
 }
 
-static tn_status device_count(tn_pself *s, uint32_t *out_count) {
+static tn_status device_count(tn_instance *s, uint32_t *out_count) {
     *out_count = 1;
     return TN_OK;
 }
 
-static tn_status device_open(tn_pself *s, uint32_t index, tn_pdevice **out_device) {
+static tn_status device_open(tn_instance *s, uint32_t index, tn_device_impl **out_device) {
     device.host = s->host;
     *out_device = &device;
     return TN_OK;
 }
 
-static void device_close(tn_pdevice *d) {}
+static void device_close(tn_device_impl *d) {}
 
-static tn_status device_property(tn_pself *s, uint32_t index, int32_t property,
+static tn_status device_property(tn_instance *s, uint32_t index, int32_t property,
                                  tn_cell *out_value) {
     if (property != TN_PROP_NAME)
-        return TN_UNSUPPORTED;
+        return TN_ERR_UNSUPPORTED;
     out_value->tag = TN_CELL_STRING;
     out_value->v.string = "a toy";
     return TN_OK;
 }
 
-static tn_status init(const tn_host *host, const char *path, tn_pself **out_self) {
+static tn_status init(const tn_host *host, const char *path, tn_instance **out_self) {
     self.host = host;
     *out_self = &self;
     return TN_OK;
 }
 
-static void shutdown(tn_pself *s) {}
+static void shutdown(tn_instance *s) {}
 
 static const tn_memory_ops memory_ops = {
     .struct_size = sizeof(memory_ops),
     .alloc = memory_alloc,
-    .free = memory_free,
-    .write = memory_write,
-    .read = memory_read,
+    .dealloc = memory_free,
+    .copy_from_host = memory_write,
+    .copy_to_host = memory_read,
     .copy = memory_copy,
     .fill = memory_fill,
 };

@@ -55,11 +55,11 @@ static void id_selects_whichever_comes_first(void **state) {
 static void id_that_fits_nobody_or_two_is_an_error(void **state) {
     load_only(both("good", "uses_host"));
     assert_null(tni_loader_get("zoo@com.acme"));
-    assert_error(TN_NOT_FOUND, "no plugin 'com.acme' provides device type 'zoo'",
+    assert_error(TN_ERR_NOT_FOUND, "no plugin 'com.acme' provides device type 'zoo'",
                  "as 'zoo@org.tenon.zoo.good'", "as 'zoo@org.tenon.zoo.uses_host'");
     assert_null(tni_loader_get("zoo@org.tenon"));
-    assert_error(TN_INVALID_ARGUMENT, "'zoo@org.tenon' may be org.tenon.zoo.good or"
-                                      " org.tenon.zoo.uses_host; write the whole id");
+    assert_error(TN_ERR_INVALID_ARGUMENT, "'zoo@org.tenon' may be org.tenon.zoo.good or"
+                                          " org.tenon.zoo.uses_host; write the whole id");
 }
 
 static void plugin_that_works_is_preferred(void **state) {
@@ -81,10 +81,10 @@ static void things_that_are_no_type(void **state) {
     static const char *const bad[] = {"", "NPU", "npu:0", "npu@", "@com.acme", "a b", NULL};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         assert_null(tni_loader_get(bad[i]));
-        assert_error(TN_INVALID_ARGUMENT, "is no device type; write one like 'npu'");
+        assert_error(TN_ERR_INVALID_ARGUMENT, "is no device type; write one like 'npu'");
     }
     assert_null(tni_loader_get("meta"));
-    assert_error(TN_INVALID_ARGUMENT, "'meta' is Tenon's own");
+    assert_error(TN_ERR_INVALID_ARGUMENT, "'meta' is Tenon's own");
 }
 
 /* ---- failures ---------------------------------------------------------------------------- */
@@ -93,7 +93,7 @@ static int calls;
 
 static tn_status fail_and_count(const tn_host *host) {
     calls++;
-    return (host->fail)(host, TN_IO, "the linked device is asleep");
+    return (host->fail)(host, TN_ERR_IO, "the linked device is asleep");
 }
 
 static void failure_is_kept_and_not_tried_again(void **state) {
@@ -102,8 +102,8 @@ static void failure_is_kept_and_not_tried_again(void **state) {
     assert_int_equal(tn_plugin_register(linked_query), TN_OK);
     for (int i = 0; i < 3; i++) {
         assert_null(tni_loader_get("linked"));
-        assert_error(TN_IO, "(linked into the program) (org.tenon.zoo.linked): init failed: the"
-                            " linked device is asleep");
+        assert_error(TN_ERR_IO, "(linked into the program) (org.tenon.zoo.linked): init failed: the"
+                                " linked device is asleep");
     }
     assert_int_equal(calls, 1);
     tni_loader_rescan();
@@ -115,12 +115,12 @@ static void failure_is_kept_and_not_tried_again(void **state) {
 }
 
 static tn_status leave_a_message_and_succeed(const tn_host *host) {
-    (host->fail)(host, TN_IO, "an old message");
+    (host->fail)(host, TN_ERR_IO, "an old message");
     return TN_OK;
 }
 
 static tn_status fail_silently(uint32_t *out_count) {
-    return TN_DEVICE_LOST;
+    return TN_ERR_DEVICE_LOST;
 }
 
 static void old_message_is_not_the_reason_of_a_new_failure(void **state) {
@@ -128,16 +128,16 @@ static void old_message_is_not_the_reason_of_a_new_failure(void **state) {
     linked_count = fail_silently;
     assert_int_equal(tn_plugin_register(linked_query), TN_OK);
     assert_null(tni_loader_get("linked"));
-    assert_int_equal(tn_error_status(), TN_DEVICE_LOST);
+    assert_int_equal(tn_error_status(), TN_ERR_DEVICE_LOST);
     assert_null(strstr(tn_error_message(), "an old message"));
     tn_error_clear();
 }
 
 static void callers_error_stands(void **state) {
-    tni_fail(TN_SHAPE, "from before");
+    tni_fail(TN_ERR_SHAPE, "from before");
     load_only(both("init_fails", "good"));
     assert_non_null(tni_loader_get("zoo"));
-    assert_error(TN_SHAPE, "from before");
+    assert_error(TN_ERR_SHAPE, "from before");
 }
 
 static void no_devices_is_no_failure(void **state) {
@@ -163,9 +163,9 @@ static void option_that_was_set_wins(void **state) {
     assert_int_equal(tn_plugin_set_option("zoo", "stripes", "3"), TN_OK);
     assert_int_equal(tn_plugin_set_option("zoo", "stripes", "7"), TN_OK);
     assert_non_null(tni_loader_get("zoo"));
-    assert_int_equal(tn_plugin_set_option("zoo", "stripes", "8"), TN_STATE);
-    assert_error(TN_STATE, "a plugin for 'zoo' is running already", "'stripes'");
-    assert_int_equal(tn_plugin_set_option("zoo", NULL, "8"), TN_INVALID_ARGUMENT);
+    assert_int_equal(tn_plugin_set_option("zoo", "stripes", "8"), TN_ERR_STATE);
+    assert_error(TN_ERR_STATE, "a plugin for 'zoo' is running already", "'stripes'");
+    assert_int_equal(tn_plugin_set_option("zoo", NULL, "8"), TN_ERR_INVALID_ARGUMENT);
     tn_error_clear();
 }
 
@@ -181,7 +181,7 @@ static tn_status ask_for_own_options(const tn_host *host) {
     const char *a = host->option(host, "threads-per.core");
     return a && strcmp(a, "4") == 0 && !host->option(host, "none") && !host->option(host, NULL)
                ? TN_OK
-               : TN_INTERNAL;
+               : TN_ERR_INTERNAL;
 }
 
 static void option_names_become_capitals(void **state) {
@@ -235,7 +235,7 @@ static void host_memory_is_aligned_and_counted(void **state) {
 
 static tn_status call_the_loader(const tn_host *host) {
     if (tni_loader_get("zoo"))
-        return TN_INTERNAL;
+        return TN_ERR_INTERNAL;
     tn_status status = (host->fail)(host, tn_error_status(), tn_error_message());
     tn_error_clear();
     return status;
@@ -245,7 +245,7 @@ static void loader_called_from_init_fails_cleanly(void **state) {
     linked_init = call_the_loader;
     assert_int_equal(tn_plugin_register(linked_query), TN_OK);
     assert_null(tni_loader_get("linked"));
-    assert_error(TN_STATE, "init failed", "called from inside itself");
+    assert_error(TN_ERR_STATE, "init failed", "called from inside itself");
 }
 
 static void load_from_callback(const tn_plugin_info *info, void *user) {
@@ -256,8 +256,8 @@ static void loader_called_from_a_callback_fails_cleanly(void **state) {
     tn_status status = TN_OK;
     assert_int_equal(tn_plugin_register(linked_query), TN_OK);
     tn_plugin_list(false, load_from_callback, &status);
-    assert_int_equal(status, TN_STATE);
-    assert_error(TN_STATE, "callback of tn_plugin_list");
+    assert_int_equal(status, TN_ERR_STATE);
+    assert_error(TN_ERR_STATE, "callback of tn_plugin_list");
 }
 
 static void note_info(const tn_plugin_info *info, void *user) {
@@ -299,14 +299,14 @@ static void registered_and_loaded_plugins_come_first(void **state) {
     assert_null(p->path);
     assert_int_equal(tni_loader_register(linked_query, &again), TN_OK);
     assert_ptr_equal(again, p);
-    assert_int_equal(tn_plugin_load(zoo("no_alloc")), TN_ABI);
-    assert_error(TN_ABI, "devices->memory->alloc is NULL");
-    assert_int_equal(tn_plugin_load("/no/such.so"), TN_NOT_FOUND);
-    assert_error(TN_NOT_FOUND, "/no/such.so: no such file");
-    assert_int_equal(tn_plugin_load(NULL), TN_INVALID_ARGUMENT);
-    assert_error(TN_INVALID_ARGUMENT, "path is NULL");
-    assert_int_equal(tn_plugin_register(NULL), TN_INVALID_ARGUMENT);
-    assert_error(TN_INVALID_ARGUMENT, "query is NULL");
+    assert_int_equal(tn_plugin_load(zoo("no_alloc")), TN_ERR_ABI);
+    assert_error(TN_ERR_ABI, "devices->memory->alloc is NULL");
+    assert_int_equal(tn_plugin_load("/no/such.so"), TN_ERR_NOT_FOUND);
+    assert_error(TN_ERR_NOT_FOUND, "/no/such.so: no such file");
+    assert_int_equal(tn_plugin_load(NULL), TN_ERR_INVALID_ARGUMENT);
+    assert_error(TN_ERR_INVALID_ARGUMENT, "path is NULL");
+    assert_int_equal(tn_plugin_register(NULL), TN_ERR_INVALID_ARGUMENT);
+    assert_error(TN_ERR_INVALID_ARGUMENT, "query is NULL");
     /* The search includes what the program loaded, and nothing twice. */
     tni_loader_rescan();
     assert_int_equal(count_candidates(), 4 + 1);

@@ -34,7 +34,7 @@ static void asking_for_one_type_opens_its_files_only(void **state) {
     write_file(in_dir(dir, "README"), "no plugin");
     search_only(dir);
     assert_null(tni_loader_get("npu")); /* they are named npu, but provide zoo */
-    assert_error(TN_NOT_FOUND, "no plugin provides device type 'npu'", npu, "provides 'zoo'",
+    assert_error(TN_ERR_NOT_FOUND, "no plugin provides device type 'npu'", npu, "provides 'zoo'",
                  "libtenon_tpu.so: not opened", "(3 plugins; TENON_PLUGIN_PATH)",
                  "put libtenon_npu*.so into a directory that is searched");
     assert_true(is_open(npu));
@@ -103,7 +103,7 @@ static void tenon_plugins_is_exclusive(void **state) {
     assert_string_equal(tni_loader_get("zoo")->table->id, "com.acme.twin");
     assert_int_equal(count_candidates(), 1);
     assert_null(tni_loader_get("npu"));
-    assert_error(TN_NOT_FOUND, "TENON_PLUGINS is set, so only the files it names",
+    assert_error(TN_ERR_NOT_FOUND, "TENON_PLUGINS is set, so only the files it names",
                  "add the plugin for 'npu' to it");
 }
 
@@ -129,7 +129,7 @@ static void entries_that_cannot_be_used_say_why(void **state) {
     assert_non_null(tni_loader_get("zoo")); /* the good one among them works */
     assert_null(tni_loader_get("npu"));
     assert_error(
-        TN_INVALID_ARGUMENT, "libtenon_zoo.so: a relative path in TENON_PLUGINS is refused",
+        TN_ERR_INVALID_ARGUMENT, "libtenon_zoo.so: a relative path in TENON_PLUGINS is refused",
         "./libtenon_zoo.so: a relative path", "write the absolute path",
         "'' (TENON_PLUGINS): an empty entry names no plugin", "/no/such/file.so: no such file",
         "this is a directory", "put the directory into TENON_PLUGIN_PATH");
@@ -147,7 +147,7 @@ static void directories_that_cannot_be_searched_say_why(void **state) {
     assert_non_null(tni_loader_get("zoo"));
     assert_int_equal(count_candidates(), 1);
     assert_null(tni_loader_get("npu"));
-    assert_error(TN_NOT_FOUND, "'plugins' (TENON_PLUGIN_PATH): a relative path is refused",
+    assert_error(TN_ERR_NOT_FOUND, "'plugins' (TENON_PLUGIN_PATH): a relative path is refused",
                  "'.' (TENON_PLUGIN_PATH): a relative path is refused",
                  "'' (TENON_PLUGIN_PATH): an empty entry would mean the working directory",
                  "'/no/such' (TENON_PLUGIN_PATH): no such directory", "this is no directory", open,
@@ -198,8 +198,8 @@ static void working_directory_is_never_searched(void **state) {
     assert_int_equal(chdir(dir), 0);
     assert_null(tni_loader_get("npu"));
     tn_error_clear();
-    assert_int_equal(tn_plugin_load("libtenon_npu.so"), TN_INVALID_ARGUMENT);
-    assert_error(TN_INVALID_ARGUMENT, "bare file name is refused", "give the plugin's path");
+    assert_int_equal(tn_plugin_load("libtenon_npu.so"), TN_ERR_INVALID_ARGUMENT);
+    assert_error(TN_ERR_INVALID_ARGUMENT, "bare file name is refused", "give the plugin's path");
     assert_int_equal(tn_plugin_load("./libtenon_npu.so"), TN_OK);
     assert_int_equal(chdir(before), 0);
 }
@@ -210,7 +210,7 @@ static void world_writable_plugin_is_refused(void **state) {
     assert_int_equal(chmod(path, 0777), 0);
     search_only(dir);
     assert_null(tni_loader_get("zoo"));
-    assert_error(TN_STATE, path, "may be written by everyone", "chmod o-w");
+    assert_error(TN_ERR_STATE, path, "may be written by everyone", "chmod o-w");
     assert_false(is_open(path));
     assert_int_equal(chmod(path, 0775), 0); /* a group may */
     tni_loader_rescan();
@@ -258,7 +258,7 @@ static void globs_disable_by_id_after_opening(void **state) {
     load_only(zoo("twin"));
     setenv("TENON_PLUGINS_DISABLE", "com.acme.*", 1);
     assert_null(tni_loader_get("zoo"));
-    assert_error(TN_NOT_FOUND, zoo("twin"), "(com.acme.twin)", "disabled by id",
+    assert_error(TN_ERR_NOT_FOUND, zoo("twin"), "(com.acme.twin)", "disabled by id",
                  "TENON_PLUGINS_DISABLE");
     assert_int_equal(candidate(zoo("twin"))->state, TNI_PLUGIN_DISABLED);
 }
@@ -288,12 +288,12 @@ static void rescan_sees_what_changed(void **state) {
 static void program_may_ask_again_for_a_file(void **state) {
     const char *dir = temp_dir();
     const char *path = in_dir(dir, "libtenon_zoo.so");
-    assert_int_equal(tn_plugin_load(path), TN_NOT_FOUND);
+    assert_int_equal(tn_plugin_load(path), TN_ERR_NOT_FOUND);
     tn_error_clear();
     copy_file(zoo("good"), path);
     assert_int_equal(chmod(path, 0777), 0);
-    assert_int_equal(tn_plugin_load(path), TN_STATE);
-    assert_error(TN_STATE, path, "may be written by everyone");
+    assert_int_equal(tn_plugin_load(path), TN_ERR_STATE);
+    assert_error(TN_ERR_STATE, path, "may be written by everyone");
     assert_int_equal(chmod(path, 0755), 0);
     assert_int_equal(tn_plugin_load(path), TN_OK);
     assert_int_equal(count_candidates(), 1);
@@ -304,15 +304,15 @@ static void rescan_judges_the_programs_files_too(void **state) {
     char before[1024];
     const char *dir = temp_dir(), *path = copy_file(zoo("good"), in_dir(dir, "libtenon_zoo.so"));
     assert_int_equal(chmod(path, 0777), 0);
-    assert_int_equal(tn_plugin_load(path), TN_STATE);
+    assert_int_equal(tn_plugin_load(path), TN_ERR_STATE);
     tn_error_clear();
     assert_non_null(getcwd(before, sizeof before));
     assert_int_equal(chdir(dir), 0);
-    assert_int_equal(tn_plugin_load("libtenon_zoo.so"), TN_INVALID_ARGUMENT);
+    assert_int_equal(tn_plugin_load("libtenon_zoo.so"), TN_ERR_INVALID_ARGUMENT);
     tn_error_clear();
     tni_loader_rescan();
     assert_null(tni_loader_get("zoo"));
-    assert_error(TN_STATE, "may be written by everyone", "bare file name is refused");
+    assert_error(TN_ERR_STATE, "may be written by everyone", "bare file name is refused");
     assert_false(is_open(path));
     assert_int_equal(chdir(before), 0);
     assert_int_equal(chmod(path, 0755), 0);

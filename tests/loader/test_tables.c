@@ -59,8 +59,8 @@ static void accepted(const tn_plugin *table) {
 /* assert_refused(words...) */
 #define assert_refused(...) \
     do { \
-        assert_int_equal(tni_plugin_validate(&plugin, "here.so"), TN_ABI); \
-        assert_error(TN_ABI, "here.so", __VA_ARGS__); \
+        assert_int_equal(tni_plugin_validate(&plugin, "here.so"), TN_ERR_ABI); \
+        assert_error(TN_ERR_ABI, "here.so", __VA_ARGS__); \
     } while (0)
 
 static void whole_tables_are_accepted(void **state) {
@@ -93,14 +93,14 @@ static void each_slot_left_out(void **state) {
         SLOT("devices->", devices, open, true),
         SLOT("devices->", devices, close, true),
         SLOT("devices->", devices, property, true),
-        SLOT("devices->", devices, supports, false),
+        SLOT("devices->", devices, accepts, false),
         SLOT("devices->", devices, memory, true),
         SLOT("devices->", devices, streams, false),
         SLOT("devices->", devices, events, true),
         SLOT("devices->memory->", memory, alloc, true),
-        SLOT("devices->memory->", memory, free, true),
-        SLOT("devices->memory->", memory, write, true),
-        SLOT("devices->memory->", memory, read, true),
+        SLOT("devices->memory->", memory, dealloc, true),
+        SLOT("devices->memory->", memory, copy_from_host, true),
+        SLOT("devices->memory->", memory, copy_to_host, true),
         SLOT("devices->memory->", memory, copy, true),
         SLOT("devices->memory->", memory, copy_peer, false),
         SLOT("devices->memory->", memory, fill, true),
@@ -155,10 +155,10 @@ static void cut_everywhere(const void **where, size_t whole, size_t minimum, con
         *where = self;
         tn_status status = tni_plugin_validate(table == &plugin ? self : &plugin, "here.so");
         *where = table;
-        if (status != (size >= minimum ? TN_OK : TN_ABI))
+        if (status != (size >= minimum ? TN_OK : TN_ERR_ABI))
             fail_msg("%s of %zu bytes: %s", field, size, tn_error_message());
         if (status)
-            assert_error(TN_ABI, "here.so", field, "struct_size is", "sizeof(");
+            assert_error(TN_ERR_ABI, "here.so", field, "struct_size is", "sizeof(");
         fresh_loader(NULL); /* unmaps */
     }
 }
@@ -321,10 +321,10 @@ static void kernels_that_overlap_are_refused(void **state) {
 
 static void refusal_without_id_names_the_file_only(void **state) {
     plugin.id = NULL;
-    assert_int_equal(tni_plugin_validate(&plugin, "/a/b.so"), TN_ABI);
-    assert_error(TN_ABI, "/a/b.so: id is NULL, but required; set it to a string");
-    assert_int_equal(tni_plugin_validate(NULL, "/a/b.so"), TN_ABI);
-    assert_error(TN_ABI, "/a/b.so: tn_plugin is NULL");
+    assert_int_equal(tni_plugin_validate(&plugin, "/a/b.so"), TN_ERR_ABI);
+    assert_error(TN_ERR_ABI, "/a/b.so: id is NULL, but required; set it to a string");
+    assert_int_equal(tni_plugin_validate(NULL, "/a/b.so"), TN_ERR_ABI);
+    assert_error(TN_ERR_ABI, "/a/b.so: tn_plugin is NULL");
 }
 
 #define TEST(name) cmocka_unit_test_setup_teardown(name, whole_tables, fresh_loader)

@@ -14,79 +14,88 @@ static const struct animal {
     {"good", TNI_PLUGIN_READY, TN_OK, {0}},
     {"no_symbol",
      TNI_PLUGIN_REFUSED,
-     TN_NOT_FOUND,
+     TN_ERR_NOT_FOUND,
      {"exports no tenon_plugin_query_v1", "TN_PLUGIN_EXPORT", "nm -D"}},
     {"query_null",
      TNI_PLUGIN_REFUSED,
-     TN_ABI,
+     TN_ERR_ABI,
      {"tenon_plugin_query_v1 returned NULL", "0.10", "wants a host with rotor support"}},
-    {"query_null_silent", TNI_PLUGIN_REFUSED, TN_ABI, {"returned NULL", "use a plugin built for"}},
+    {"query_null_silent",
+     TNI_PLUGIN_REFUSED,
+     TN_ERR_ABI,
+     {"returned NULL", "use a plugin built for"}},
     {"next_major",
      TNI_PLUGIN_REFUSED,
-     TN_ABI,
+     TN_ERR_ABI,
      {"tenon_plugin_query_v2", "newer plugin interface", "use a newer Tenon"}},
     {"old_minor",
      TNI_PLUGIN_REFUSED,
-     TN_ABI,
+     TN_ERR_ABI,
      {"abi_version is 0.8", "this Tenon has 0.10", "rebuild the plugin against"}},
     {"requires_newer",
      TNI_PLUGIN_REFUSED,
-     TN_ABI,
+     TN_ERR_ABI,
      {"abi_required 0.11", "this Tenon has 0.10", "update Tenon"}},
     {"size_zero",
      TNI_PLUGIN_REFUSED,
-     TN_ABI,
+     TN_ERR_ABI,
      {"tn_plugin->struct_size is 0", "set it to sizeof(tn_plugin)"}},
     {"size_odd",
      TNI_PLUGIN_REFUSED,
-     TN_ABI,
+     TN_ERR_ABI,
      {"(org.tenon.zoo.size_odd)", "devices->struct_size is", "no multiple of 8",
       "sizeof(tn_device_ops)"}},
     {"no_alloc",
      TNI_PLUGIN_REFUSED,
-     TN_ABI,
+     TN_ERR_ABI,
      {"(org.tenon.zoo.no_alloc)", "devices->memory->alloc is NULL",
       "implement it as tn_memory_ops.alloc"}},
     {"streams_without_events",
      TNI_PLUGIN_REFUSED,
-     TN_ABI,
+     TN_ERR_ABI,
      {"devices->events is NULL", "streams", "provide a tn_event_ops"}},
     {"unknown_kernel", TNI_PLUGIN_READY, TN_OK, {0}},
     {"wrong_hash",
      TNI_PLUGIN_REFUSED,
-     TN_ABI,
+     TN_ERR_ABI,
      {"kernels[1] 'add'", "schema_hash is 0x", "add(Tensor self", "has 0x", "rebuild against"}},
     {"no_dtypes",
      TNI_PLUGIN_REFUSED,
-     TN_ABI,
+     TN_ERR_ABI,
      {"kernels[1] 'add'", "dtypes[0] is 0", "set the mask"}},
     {"duplicate_kernels",
      TNI_PLUGIN_REFUSED,
-     TN_ABI,
+     TN_ERR_ABI,
      {"kernels[0] and kernels[1]", "'add'", "make their dtypes disjoint"}},
-    {"kernel_null", TNI_PLUGIN_REFUSED, TN_ABI, {"kernels[1] is NULL", "point it to a tn_kernel"}},
+    {"kernel_null",
+     TNI_PLUGIN_REFUSED,
+     TN_ERR_ABI,
+     {"kernels[1] is NULL", "point it to a tn_kernel"}},
     {"no_run",
      TNI_PLUGIN_REFUSED,
-     TN_ABI,
+     TN_ERR_ABI,
      {"kernels[0] 'add'", "run is NULL", "leave the record out"}},
-    {"bad_id", TNI_PLUGIN_REFUSED, TN_ABI, {"id is 'Acme NPU'", "write one like 'com.acme.npu'"}},
-    {"bad_type", TNI_PLUGIN_REFUSED, TN_ABI, {"device_type is 'Zoo-1'", "lower-case"}},
-    {"meta_type", TNI_PLUGIN_REFUSED, TN_ABI, {"device_type is 'meta'", "choose another name"}},
+    {"bad_id",
+     TNI_PLUGIN_REFUSED,
+     TN_ERR_ABI,
+     {"id is 'Acme NPU'", "write one like 'com.acme.npu'"}},
+    {"bad_type", TNI_PLUGIN_REFUSED, TN_ERR_ABI, {"device_type is 'Zoo-1'", "lower-case"}},
+    {"meta_type", TNI_PLUGIN_REFUSED, TN_ERR_ABI, {"device_type is 'meta'", "choose another name"}},
     {"init_fails",
      TNI_PLUGIN_FAILED,
-     TN_IO,
+     TN_ERR_IO,
      {"(org.tenon.zoo.init_fails)", "init failed", "zebra.bin is missing; install zebra-fw"}},
     {"init_fails_silent",
      TNI_PLUGIN_FAILED,
-     TN_DEVICE_LOST,
+     TN_ERR_DEVICE_LOST,
      {"(org.tenon.zoo.init_fails_silent)", "init failed", "the device is gone"}},
-    {"init_bad_status", TNI_PLUGIN_FAILED, TN_INTERNAL, {"init failed", "-7", "no tn_status"}},
+    {"init_bad_status", TNI_PLUGIN_FAILED, TN_ERR_INTERNAL, {"init failed", "-7", "no tn_status"}},
     {"count_fails",
      TNI_PLUGIN_FAILED,
-     TN_DEVICE,
+     TN_ERR_DEVICE,
      {"(org.tenon.zoo.count_fails)", "devices->count failed",
       "zoo.ko is not loaded; modprobe zoo"}},
-    {"count_garbage", TNI_PLUGIN_FAILED, TN_ABI, {"devices->count says 3000000000 devices"}},
+    {"count_garbage", TNI_PLUGIN_FAILED, TN_ERR_ABI, {"devices->count says 3000000000 devices"}},
     {"no_hardware", TNI_PLUGIN_READY, TN_OK, {"no devices found (driver reported none)"}},
     {"no_hardware_because",
      TNI_PLUGIN_READY,
@@ -95,11 +104,11 @@ static const struct animal {
     {"twin", TNI_PLUGIN_READY, TN_OK, {0}},
     {"undefined_symbol",
      TNI_PLUGIN_REFUSED,
-     TN_IO,
+     TN_ERR_IO,
      {"undefined symbol: tiger_from_a_library_not_linked", "link the one that does"}},
     {"newer_tables", TNI_PLUGIN_READY, TN_OK, {0}},
     {"short_tables", TNI_PLUGIN_READY, TN_OK, {0}},
-    {"options", TNI_PLUGIN_FAILED, TN_INVALID_ARGUMENT, {"option stripes must be 7"}},
+    {"options", TNI_PLUGIN_FAILED, TN_ERR_INVALID_ARGUMENT, {"option stripes must be 7"}},
     {"uses_host", TNI_PLUGIN_READY, TN_OK, {0}},
     {"fork_safe", TNI_PLUGIN_READY, TN_OK, {0}},
     {"unloadable", TNI_PLUGIN_READY, TN_OK, {0}},
@@ -230,7 +239,7 @@ static void truncated_file_is_refused_wherever_it_is_cut(void **state) {
         p = candidate(in_dir(dir, name));
         assert_non_null(p);
         assert_int_equal(p->state, TNI_PLUGIN_REFUSED);
-        assert_int_equal(p->status, TN_IO);
+        assert_int_equal(p->status, TN_ERR_IO);
         if (i != 1)
             assert_contains(p->reason, name, "truncated", "copy or build it again");
     }
@@ -242,7 +251,7 @@ static void file_that_is_no_object_is_refused(void **state) {
     write_file(text, "INPUT(libtenon_zoo_good.so)\n");
     search_only(dir);
     assert_null(tni_loader_get("zoo"));
-    assert_error(TN_IO, text, "no shared object", "put the built plugin there");
+    assert_error(TN_ERR_IO, text, "no shared object", "put the built plugin there");
 }
 
 /* Writes a copy of the good plugin with some bytes of its ELF header changed. */
@@ -262,13 +271,13 @@ static void wrong_architecture_is_named(void **state) {
     patched(dir, "libtenon_a.so", 18, "\xf3", 1);     /* e_machine: RISC-V */
     patched(dir, "libtenon_b.so", 4, "\x01", 1);      /* EI_CLASS: 32 bits */
     patched(dir, "libtenon_c.so", 16, "\x01\x00", 2); /* e_type: relocatable */
-    assert_int_equal(tn_plugin_load(in_dir(dir, "libtenon_a.so")), TN_UNSUPPORTED);
-    assert_error(TN_UNSUPPORTED, "libtenon_a.so", "wrong architecture", "RISC-V",
+    assert_int_equal(tn_plugin_load(in_dir(dir, "libtenon_a.so")), TN_ERR_UNSUPPORTED);
+    assert_error(TN_ERR_UNSUPPORTED, "libtenon_a.so", "wrong architecture", "RISC-V",
                  "this process is");
-    assert_int_equal(tn_plugin_load(in_dir(dir, "libtenon_b.so")), TN_UNSUPPORTED);
-    assert_error(TN_UNSUPPORTED, "libtenon_b.so", "32-bit", "build it for");
-    assert_int_equal(tn_plugin_load(in_dir(dir, "libtenon_c.so")), TN_UNSUPPORTED);
-    assert_error(TN_UNSUPPORTED, "libtenon_c.so", "no shared object", "-shared");
+    assert_int_equal(tn_plugin_load(in_dir(dir, "libtenon_b.so")), TN_ERR_UNSUPPORTED);
+    assert_error(TN_ERR_UNSUPPORTED, "libtenon_b.so", "32-bit", "build it for");
+    assert_int_equal(tn_plugin_load(in_dir(dir, "libtenon_c.so")), TN_ERR_UNSUPPORTED);
+    assert_error(TN_ERR_UNSUPPORTED, "libtenon_c.so", "no shared object", "-shared");
 }
 
 /* Writes a copy of the good plugin in which every `from` is `to`, of the same length. */
@@ -294,15 +303,15 @@ static const char *replaced(const char *path, const char *from, const char *to) 
 
 static void missing_library_is_named(void **state) {
     const char *path = in_dir(temp_dir(), "libtenon_zoo.so");
-    assert_int_equal(tn_plugin_load(replaced(path, "libc.so.6", "libq.so.6")), TN_IO);
-    assert_error(TN_IO, path, "libq.so.6: cannot open shared object file", "is not installed",
+    assert_int_equal(tn_plugin_load(replaced(path, "libc.so.6", "libq.so.6")), TN_ERR_IO);
+    assert_error(TN_ERR_IO, path, "libq.so.6: cannot open shared object file", "is not installed",
                  "ldd shows");
 }
 
 static void newer_c_library_is_asked_for(void **state) {
     const char *path = in_dir(temp_dir(), "libtenon_zoo.so");
-    assert_int_equal(tn_plugin_load(replaced(path, "GLIBC_2.", "GLIBC_9.")), TN_IO);
-    assert_error(TN_IO, path, "version `GLIBC_9.", "built on a system with a newer C library");
+    assert_int_equal(tn_plugin_load(replaced(path, "GLIBC_2.", "GLIBC_9.")), TN_ERR_IO);
+    assert_error(TN_ERR_IO, path, "version `GLIBC_9.", "built on a system with a newer C library");
 }
 
 int main(void) {

@@ -45,7 +45,7 @@ tn_status rig_work(mini *m) {
     int64_t size = N;
     mini_tensor *in = mini_tensor_create(m, TN_F32, 1, &size, NULL, 0);
     mini_tensor *out = mini_tensor_create(m, TN_F32, 1, &size, NULL, 0);
-    return in && out ? negate(m, in, out) : TN_OUT_OF_MEMORY;
+    return in && out ? negate(m, in, out) : TN_ERR_OUT_OF_MEMORY;
 }
 
 /* Why nothing can be tested here, or NULL. */

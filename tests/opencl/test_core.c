@@ -84,7 +84,7 @@ static void a_device_that_stays_full_is_told_with_figures(void **state) {
     assert_text(tn_error_message(), "no memory for 50");
     assert_text(tn_error_message(), "20.00 MiB allocated");
     assert_text(tn_error_message(), "held from the device");
-    assert_error(TN_OUT_OF_MEMORY, "opencl:0", "CL_MEM_OBJECT_ALLOCATION_FAILURE");
+    assert_error(TN_ERR_OUT_OF_MEMORY, "opencl:0", "CL_MEM_OBJECT_ALLOCATION_FAILURE");
     layer_say("");
     tn_tensor *now = megabytes(50);
     assert_non_null(now);
@@ -103,7 +103,7 @@ static void a_kernel_that_does_not_build_is_named(void **state) {
     assert_null(tn_cos(x));
     assert_text(tn_error_message(), "opencl:0");
     assert_text(tn_error_message(), "cos");
-    assert_error(TN_INTERNAL, "pointwise", "x.cl:2: error: no such type");
+    assert_error(TN_ERR_INTERNAL, "pointwise", "x.cl:2: error: no such type");
     layer_say("");
     assert_non_null(tn_cos(x));
 }
@@ -116,7 +116,7 @@ static void f64_on_a_device_without_it_is_told(void **state) {
     open_device();
     assert_false(tn_device_has_dtype(device, TN_F64));
     assert_null(tn_ones(TN_SHAPE(3), TN_F64, device));
-    assert_error(TN_DTYPE, "opencl:0 cannot store f64", "use another dtype");
+    assert_error(TN_ERR_DTYPE, "opencl:0 cannot store f64", "use another dtype");
     double sum = 0;
     assert_int_equal(tn_item(tn_neg(tn_ones(TN_SHAPE(1), TN_F32, device)), &sum), TN_OK);
     assert_true(sum == -1);
@@ -132,16 +132,16 @@ static void a_lost_device_fails_every_call_and_no_other_device(void **state) {
     float numbers[3];
     assert_non_null(y);
     layer_say("lose=-36");
-    assert_int_equal(tn_to_host(y, numbers, sizeof numbers), TN_DEVICE_LOST);
+    assert_int_equal(tn_to_host(y, numbers, sizeof numbers), TN_ERR_DEVICE_LOST);
     assert_text(tn_error_message(), "end the program");
-    assert_error(TN_DEVICE_LOST, "opencl:0 (", "CL_INVALID_COMMAND_QUEUE");
+    assert_error(TN_ERR_DEVICE_LOST, "opencl:0 (", "CL_INVALID_COMMAND_QUEUE");
     layer_say(""); /* the driver answers again, and nothing is asked of it */
     assert_null(tn_neg(x));
-    assert_error(TN_DEVICE_LOST, "opencl:0", "");
+    assert_error(TN_ERR_DEVICE_LOST, "opencl:0", "");
     assert_null(tn_ones(TN_SHAPE(3), TN_F32, device));
-    assert_error(TN_DEVICE_LOST, "opencl:0", "");
-    assert_int_equal(tn_synchronize(device), TN_DEVICE_LOST);
-    assert_error(TN_DEVICE_LOST, "opencl:0", "");
+    assert_error(TN_ERR_DEVICE_LOST, "opencl:0", "");
+    assert_int_equal(tn_synchronize(device), TN_ERR_DEVICE_LOST);
+    assert_error(TN_ERR_DEVICE_LOST, "opencl:0", "");
     assert_int_equal(tn_empty_cache(device), TN_OK);
 
     double one = 0;

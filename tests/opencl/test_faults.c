@@ -119,7 +119,7 @@ static bool is_pocl(void) {
     cl_device_id device;
     cl_platform_id platform;
     char name[64] = "";
-    tn_pstream *stream;
+    tn_stream_impl *stream;
     assert_ok(m.ops->streams->create(m.device, 0, &stream));
     assert_int_equal(clGetCommandQueueInfo(m.ops->streams->native_handle(stream), CL_QUEUE_DEVICE,
                                            sizeof device, &device, NULL),
@@ -166,12 +166,12 @@ static void no_memory_of_the_driver_is_told_and_can_be_tried_again(void **state)
     void *host;
     layer_say("fail=clCreateBuffer:-4@1");
     assert_int_equal(m.ops->memory->alloc(m.device, TN_SPACE_DEVICE, 4096, &memory, &host),
-                     TN_OUT_OF_MEMORY);
+                     TN_ERR_OUT_OF_MEMORY);
     assert_int_equal(memory, 0);
     assert_text(mini_error(), "opencl:0 (");
     assert_text(mini_error(), "CL_MEM_OBJECT_ALLOCATION_FAILURE (-4)");
     assert_ok(m.ops->memory->alloc(m.device, TN_SPACE_DEVICE, 4096, &memory, &host));
-    m.ops->memory->free(m.device, TN_SPACE_DEVICE, memory);
+    m.ops->memory->dealloc(m.device, TN_SPACE_DEVICE, memory);
     assert_true(mini_close(&m));
 }
 
@@ -186,27 +186,27 @@ static void what_the_device_has_is_counted(void **state) {
     const tn_memory_ops *memory = m.ops->memory;
     assert_ok(memory->alloc(m.device, TN_SPACE_DEVICE, 40 * MIB, &first, &host));
     assert_int_equal(memory->alloc(m.device, TN_SPACE_DEVICE, 40 * MIB, &second, &host),
-                     TN_OUT_OF_MEMORY);
+                     TN_ERR_OUT_OF_MEMORY);
     assert_text(mini_error(), "41943040 bytes are wanted, 41943040 of its 67108864 are taken");
     assert_ok(memory->info(m.device, &info));
     assert_int_equal(info.free_bytes, 24 * MIB);
-    memory->free(m.device, TN_SPACE_DEVICE, first);
+    memory->dealloc(m.device, TN_SPACE_DEVICE, first);
     assert_ok(memory->alloc(m.device, TN_SPACE_DEVICE, 40 * MIB, &second, &host));
-    memory->free(m.device, TN_SPACE_DEVICE, second);
+    memory->dealloc(m.device, TN_SPACE_DEVICE, second);
     assert_true(mini_close(&m));
 }
 
 /* ---- a lost device ----------------------------------------------------------------------- */
 
 static void assert_lost(tn_status status) {
-    assert_int_equal(status, TN_DEVICE_LOST);
+    assert_int_equal(status, TN_ERR_DEVICE_LOST);
     assert_text(mini_error(), "opencl:0 (");
     assert_text(mini_error(), "lost");
     assert_text(mini_error(), "end the program");
 }
 
 /* Queues a kernel, another one for 8 elements than for 7. */
-static tn_status launch(tn_memory memory, tn_pstream *stream, int64_t n) {
+static tn_status launch(tn_memory memory, tn_stream_impl *stream, int64_t n) {
     const tn_kernel *fill = mini_find(&m, "fill", TN_F32, TN_DTYPE_NONE);
     int64_t one = 1;
     tn_tensor_view out = {.struct_size = sizeof out,
@@ -231,18 +231,19 @@ static tn_status launch(tn_memory memory, tn_pstream *stream, int64_t n) {
 }
 
 /* Everything fails; what gives back does not. */
-static void use_lost(tn_memory memory, tn_memory pinned, tn_pstream *stream, tn_pevent *event) {
+static void use_lost(tn_memory memory, tn_memory pinned, tn_stream_impl *stream,
+                     tn_event_impl *event) {
     const tn_memory_ops *ops = m.ops->memory;
     tn_memory_info info = {.struct_size = sizeof info};
     tn_memory more;
-    tn_pstream *another;
-    tn_pevent *late;
+    tn_stream_impl *another;
+    tn_event_impl *late;
     char byte = 0;
     void *host;
     assert_lost(ops->alloc(m.device, TN_SPACE_DEVICE, 64, &more, &host));
     assert_lost(ops->alloc(m.device, TN_SPACE_PINNED, 64, &more, &host));
-    assert_lost(ops->write(m.device, stream, memory, 0, &byte, 1));
-    assert_lost(ops->read(m.device, stream, &byte, memory, 0, 1));
+    assert_lost(ops->copy_from_host(m.device, stream, memory, 0, &byte, 1));
+    assert_lost(ops->copy_to_host(m.device, stream, &byte, memory, 0, 1));
     assert_lost(ops->copy(m.device, stream, memory, 0, memory, 8, 1));
     assert_lost(ops->fill(m.device, stream, memory, 0, 0, 1));
     assert_lost(ops->info(m.device, &info));
@@ -258,16 +259,16 @@ static void use_lost(tn_memory memory, tn_memory pinned, tn_pstream *stream, tn_
     assert_lost(m.ops->events->synchronize(event));
     m.ops->events->destroy(event);
     m.ops->streams->destroy(stream);
-    ops->free(m.device, TN_SPACE_DEVICE, memory);
-    ops->free(m.device, TN_SPACE_PINNED, pinned);
+    ops->dealloc(m.device, TN_SPACE_DEVICE, memory);
+    ops->dealloc(m.device, TN_SPACE_PINNED, pinned);
 }
 
 /* From the first call on that has to do with a queue; once also with a driver that answers again,
  * as some do. */
 static void lose_device(bool comes_back) {
     tn_memory memory, pinned;
-    tn_pstream *stream;
-    tn_pevent *event;
+    tn_stream_impl *stream;
+    tn_event_impl *event;
     char byte = 0;
     void *host;
     open_device();
@@ -276,7 +277,7 @@ static void lose_device(bool comes_back) {
     assert_ok(m.ops->memory->alloc(m.device, TN_SPACE_PINNED, 64, &pinned, &host));
     assert_ok(m.ops->streams->create(m.device, 0, &stream));
     assert_ok(m.ops->events->create(m.device, 0, &event));
-    assert_ok(m.ops->memory->write(m.device, stream, memory, 0, &byte, 1));
+    assert_ok(m.ops->memory->copy_from_host(m.device, stream, memory, 0, &byte, 1));
     assert_ok(launch(memory, stream, 8));
     assert_ok(m.ops->events->record(event, stream));
     layer_say("lose=-36");
@@ -325,23 +326,23 @@ static tn_status use_pinned(void) {
         return status;
     status = ops->alloc(m.device, TN_SPACE_DEVICE, 4096, &memory, &unused);
     if (status == TN_OK) {
-        status = ops->write(m.device, m.stream, memory, 0, host, 4096);
+        status = ops->copy_from_host(m.device, m.stream, memory, 0, host, 4096);
         if (status == TN_OK)
             status = ops->fill(m.device, m.stream, memory, 7, 1, 99);
         if (status == TN_OK)
             status = ops->copy(m.device, m.stream, memory, 0, memory, 2048, 1024);
         if (status == TN_OK)
-            status = ops->read(m.device, m.stream, host, memory, 0, 4096);
+            status = ops->copy_to_host(m.device, m.stream, host, memory, 0, 4096);
         tn_status end = mini_synchronize(&m);
         if (status == TN_OK)
             status = end;
-        ops->free(m.device, TN_SPACE_DEVICE, memory);
+        ops->dealloc(m.device, TN_SPACE_DEVICE, memory);
     }
-    ops->free(m.device, TN_SPACE_PINNED, pinned);
+    ops->dealloc(m.device, TN_SPACE_PINNED, pinned);
     return status;
 }
 
-static tn_status wait_across(tn_pevent *start, tn_pevent *end, tn_pstream *other) {
+static tn_status wait_across(tn_event_impl *start, tn_event_impl *end, tn_stream_impl *other) {
     double ns;
     tn_status status = m.ops->events->record(start, m.stream);
     if (status == TN_OK)
@@ -358,8 +359,8 @@ static tn_status wait_across(tn_pevent *start, tn_pevent *end, tn_pstream *other
 }
 
 static tn_status use_streams(void) {
-    tn_pstream *other = NULL;
-    tn_pevent *start = NULL, *end = NULL;
+    tn_stream_impl *other = NULL;
+    tn_event_impl *start = NULL, *end = NULL;
     tn_status status = m.ops->streams->create(m.device, 0, &other);
     if (status == TN_OK)
         status = m.ops->events->create(m.device, TN_EVENT_TIMING, &start);

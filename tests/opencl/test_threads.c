@@ -28,12 +28,12 @@ static void make_view(view *v, tn_memory memory) {
                                .strides = &v->stride};
 }
 
-static tn_status call(const char *op, tn_pstream *stream, tn_memory self, tn_memory out) {
+static tn_status call(const char *op, tn_stream_impl *stream, tn_memory self, tn_memory out) {
     bool is_add = strcmp(op, "add") == 0;
     const tn_kernel *kernel = mini_find(&m, op, TN_F32, is_add ? TN_DTYPE_NONE : TN_F32);
     view views[2];
     if (!kernel)
-        return TN_NOT_FOUND;
+        return TN_ERR_NOT_FOUND;
     make_view(&views[0], self);
     make_view(&views[1], out);
     tn_cell input = {.tag = TN_CELL_TENSOR, .v.view = &views[0].view};
@@ -61,12 +61,12 @@ static tn_memory allocate(int32_t space, uint64_t bytes, void **out_host) {
 /* Slot i holds a round's numbers from the moment `full` is recorded, until `taken` is. */
 static struct {
     tn_memory slots[SLOTS];
-    tn_pevent *full[SLOTS], *taken[SLOTS];
+    tn_event_impl *full[SLOTS], *taken[SLOTS];
     sem_t n_full, n_taken;
 } belt;
 
 typedef struct worker {
-    tn_pstream *stream;
+    tn_stream_impl *stream;
     tn_memory own;
     tn_status status;
     int n_wrong, number;
@@ -78,7 +78,8 @@ static tn_status give(worker *w, int round) {
     float numbers[N];
     for (int i = 0; i < N; i++)
         numbers[i] = (float)(round + i);
-    tn_status status = m.ops->memory->write(m.device, w->stream, w->own, 0, numbers, BYTES);
+    tn_status status =
+        m.ops->memory->copy_from_host(m.device, w->stream, w->own, 0, numbers, BYTES);
     if (status == TN_OK && round >= SLOTS)
         status = m.ops->events->wait(w->stream, belt.taken[slot]);
     if (status == TN_OK)
@@ -95,7 +96,7 @@ static tn_status take(worker *w, int round) {
     if (status == TN_OK)
         status = m.ops->events->record(belt.taken[slot], w->stream);
     if (status == TN_OK)
-        status = m.ops->memory->read(m.device, w->stream, numbers, w->own, 0, BYTES);
+        status = m.ops->memory->copy_to_host(m.device, w->stream, numbers, w->own, 0, BYTES);
     for (int i = 0; i < N && status == TN_OK; i++)
         w->n_wrong += numbers[i] != 2.0f * (float)(round + i);
     return status;
@@ -134,7 +135,7 @@ static void start_worker(worker *w) {
 
 static void finish_worker(worker *w) {
     assert_ok(m.ops->streams->synchronize(w->stream));
-    m.ops->memory->free(m.device, TN_SPACE_DEVICE, w->own);
+    m.ops->memory->dealloc(m.device, TN_SPACE_DEVICE, w->own);
     m.ops->streams->destroy(w->stream);
 }
 
@@ -166,7 +167,7 @@ static void streams_of_two_threads_hand_over_with_events(void **state) {
     finish_worker(&a);
     finish_worker(&b);
     for (int i = 0; i < SLOTS; i++) {
-        m.ops->memory->free(m.device, TN_SPACE_DEVICE, belt.slots[i]);
+        m.ops->memory->dealloc(m.device, TN_SPACE_DEVICE, belt.slots[i]);
         m.ops->events->destroy(belt.full[i]);
         m.ops->events->destroy(belt.taken[i]);
     }
@@ -177,15 +178,15 @@ static void streams_of_two_threads_hand_over_with_events(void **state) {
 
 static tn_status use_everything(worker *w, int round) {
     float back[N] = {0};
-    tn_pevent *event = NULL;
+    tn_event_impl *event = NULL;
     void *host = NULL, *unused;
     tn_memory memory = allocate(TN_SPACE_DEVICE, BYTES, &unused);
     tn_memory pinned = allocate(TN_SPACE_PINNED, BYTES, &host);
     if (!memory || !pinned)
-        return TN_OUT_OF_MEMORY;
+        return TN_ERR_OUT_OF_MEMORY;
     for (int i = 0; i < N; i++)
         ((float *)host)[i] = (float)(i * round);
-    tn_status status = m.ops->memory->write(m.device, w->stream, w->own, 0, host, BYTES);
+    tn_status status = m.ops->memory->copy_from_host(m.device, w->stream, w->own, 0, host, BYTES);
     if (status == TN_OK)
         status = call(round % 2 ? "add" : "copy", w->stream, w->own, memory);
     if (status == TN_OK)
@@ -193,7 +194,7 @@ static tn_status use_everything(worker *w, int round) {
     if (status == TN_OK)
         status = m.ops->events->record(event, w->stream);
     if (status == TN_OK)
-        status = m.ops->memory->read(m.device, w->stream, back, memory, 0, BYTES);
+        status = m.ops->memory->copy_to_host(m.device, w->stream, back, memory, 0, BYTES);
     if (status == TN_OK)
         status = m.ops->events->query(event); /* a read to pageable memory has waited */
     if (status == TN_OK || status == TN_NOT_READY)
@@ -201,8 +202,8 @@ static tn_status use_everything(worker *w, int round) {
     for (int i = 0; i < N && status == TN_OK; i++)
         w->n_wrong += back[i] != (float)(i * round) * (round % 2 ? 2.0f : 1.0f);
     m.ops->events->destroy(event);
-    m.ops->memory->free(m.device, TN_SPACE_DEVICE, memory);
-    m.ops->memory->free(m.device, TN_SPACE_PINNED, pinned);
+    m.ops->memory->dealloc(m.device, TN_SPACE_DEVICE, memory);
+    m.ops->memory->dealloc(m.device, TN_SPACE_PINNED, pinned);
     return status;
 }
 
@@ -237,11 +238,11 @@ static tn_status copy_everywhere(worker *w, const tn_memory *targets, float numb
     tn_status status = TN_OK;
     for (int i = 0; i < N; i++)
         numbers[i] = number;
-    status = m.ops->memory->write(m.device, w->stream, w->own, 0, numbers, BYTES);
+    status = m.ops->memory->copy_from_host(m.device, w->stream, w->own, 0, numbers, BYTES);
     for (int i = 0; i < TARGETS && status == TN_OK; i++)
         status = call("copy", w->stream, w->own, targets[i]);
     for (int i = 0; i < TARGETS && status == TN_OK; i++) {
-        status = m.ops->memory->read(m.device, w->stream, back, targets[i], 0, BYTES);
+        status = m.ops->memory->copy_to_host(m.device, w->stream, back, targets[i], 0, BYTES);
         w->n_wrong += status == TN_OK && memcmp(back, numbers, BYTES) != 0;
     }
     return status;
@@ -256,7 +257,7 @@ static void *launcher(void *context) {
     for (int t = 0; t < TIMES && w->status == TN_OK; t++)
         w->status = copy_everywhere(w, targets, (float)(2 * t + w->number));
     for (int i = 0; i < TARGETS; i++)
-        m.ops->memory->free(m.device, TN_SPACE_DEVICE, targets[i]);
+        m.ops->memory->dealloc(m.device, TN_SPACE_DEVICE, targets[i]);
     return NULL;
 }
 
@@ -283,7 +284,7 @@ static void *looker(void *context) {
         w->status = m.ops->memory->info(m.device, &info);
         w->n_wrong += info.free_bytes > info.total_bytes;
         if (!mini_find(&m, "add", TN_F32, TN_DTYPE_NONE))
-            w->status = TN_NOT_FOUND;
+            w->status = TN_ERR_NOT_FOUND;
     }
     return NULL;
 }
@@ -305,7 +306,7 @@ static void asking_beside_calls_disturbs_nothing(void **state) {
 /* What a driver changes of the process is put back also where two start in the same moment. */
 static void *open_and_work(void *context) {
     worker *w = context;
-    tn_pdevice *device = NULL;
+    tn_device_impl *device = NULL;
     w->status = m.ops->open(m.self, 0, &device);
     if (w->status == TN_OK)
         m.ops->close(device);

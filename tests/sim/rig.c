@@ -52,8 +52,8 @@ void array_free_host(array *a) {
 
 /* ---- work -------------------------------------------------------------------------------- */
 
-tn_status rig_launch(const char *op, tn_pdevice *device, tn_pstream *stream, uint32_t n_args,
-                     const tn_cell *args, const tn_tensor_view *out) {
+tn_status rig_launch(const char *op, tn_device_impl *device, tn_stream_impl *stream,
+                     uint32_t n_args, const tn_cell *args, const tn_tensor_view *out) {
     const tn_kernel *kernel = mini_find(&rig, op, TN_DTYPE_NONE, TN_DTYPE_NONE);
     tn_call call = {
         .struct_size = sizeof call,
@@ -82,7 +82,7 @@ slow slow_create(void) {
     return work;
 }
 
-void slow_queue(const slow *work, tn_pstream *stream, int times) {
+void slow_queue(const slow *work, tn_stream_impl *stream, int times) {
     const tn_cell args[] = {mini_view(work->a), mini_view(work->b)};
     for (int i = 0; i < times; i++)
         assert_ok(rig_launch("bmm", rig.device, stream, 2, args, &work->out->view));

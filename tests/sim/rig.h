@@ -48,8 +48,8 @@ void array_free_host(array *a);
 /* ---- work -------------------------------------------------------------------------------- */
 
 /* Queues kernel `op` without waiting for it. */
-tn_status rig_launch(const char *op, tn_pdevice *device, tn_pstream *stream, uint32_t n_args,
-                     const tn_cell *args, const tn_tensor_view *out);
+tn_status rig_launch(const char *op, tn_device_impl *device, tn_stream_impl *stream,
+                     uint32_t n_args, const tn_cell *args, const tn_tensor_view *out);
 
 /* A product that keeps a stream busy for some ten milliseconds each time. */
 typedef struct slow {
@@ -57,6 +57,6 @@ typedef struct slow {
 } slow;
 
 slow slow_create(void);
-void slow_queue(const slow *work, tn_pstream *stream, int times);
+void slow_queue(const slow *work, tn_stream_impl *stream, int times);
 
 #endif /* TNI_TESTS_SIM_RIG_H */

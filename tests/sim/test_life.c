@@ -51,9 +51,10 @@ static void the_tables_say_who_it_is(void **state) {
     assert_int_equal(value.v.i64, 256);
     assert_ok(rig.ops->property(rig.self, 0, TN_PROP_NAME, &value));
     assert_int_equal(value.tag, TN_CELL_STRING);
-    assert_status(rig.ops->property(rig.self, 0, TN_PROP_HOST_MEMORY, &value), TN_UNSUPPORTED);
-    assert_status(rig.ops->property(rig.self, 0, 999, &value), TN_UNSUPPORTED);
-    assert_status(rig.ops->property(rig.self, 2, TN_PROP_ALIGNMENT, &value), TN_DEVICE);
+    assert_status(rig.ops->property(rig.self, 0, TN_PROP_UNIFIED_MEMORY, &value),
+                  TN_ERR_UNSUPPORTED);
+    assert_status(rig.ops->property(rig.self, 0, 999, &value), TN_ERR_UNSUPPORTED);
+    assert_status(rig.ops->property(rig.self, 2, TN_PROP_ALIGNMENT, &value), TN_ERR_DEVICE);
     assert_true(mini_close(&rig));
 }
 
@@ -133,8 +134,8 @@ static void options_are_obeyed_or_refused(void **state) {
 static void a_hundred_starts_leave_nothing_behind(void **state) {
     int threads = 0, files = 0;
     for (int i = 0; i < 100; i++) {
-        tn_pdevice *second;
-        tn_pstream *streams[3];
+        tn_device_impl *second;
+        tn_stream_impl *streams[3];
         assert_true(mini_open(&rig, rig_plugin, 0));
         assert_ok(rig.ops->open(rig.self, 1, &second));
         for (int k = 0; k < 3; k++)
@@ -174,17 +175,17 @@ static void closing_with_memory_alive_is_logged_and_frees_it(void **state) {
 struct life {
     const tn_plugin *plugin;
     const tn_device_ops *ops;
-    tn_pself *self;
-    tn_pdevice *device, *second;
-    tn_pstream *stream;
-    tn_pevent *event;
-    int n_refused; /* calls that failed with TN_OUT_OF_MEMORY */
+    tn_instance *self;
+    tn_device_impl *device, *second;
+    tn_stream_impl *stream;
+    tn_event_impl *event;
+    int n_refused; /* calls that failed with TN_ERR_OUT_OF_MEMORY */
 };
 
 #define TWICE(life, call) \
     do { \
         tn_status status_ = (call); \
-        if (status_ == TN_OUT_OF_MEMORY) { \
+        if (status_ == TN_ERR_OUT_OF_MEMORY) { \
             assert_message("memory"); \
             (life)->n_refused++; \
             status_ = (call); \
@@ -220,8 +221,8 @@ static void live(struct life *life) {
         TWICE(life, memory->alloc(life->device, TN_SPACE_DEVICE, 3 * 560, &blocks[i], &ignored));
     TWICE(life, memory->alloc(life->second, TN_SPACE_DEVICE, 560, &there, &ignored));
     TWICE(life, memory->alloc(life->device, TN_SPACE_PINNED, 560, &pinned, &host));
-    TWICE(life, memory->write(life->device, life->stream, blocks[0], 0, bytes, 560));
-    TWICE(life, memory->write(life->device, life->stream, blocks[1], 0, host, 560));
+    TWICE(life, memory->copy_from_host(life->device, life->stream, blocks[0], 0, bytes, 560));
+    TWICE(life, memory->copy_from_host(life->device, life->stream, blocks[1], 0, host, 560));
     TWICE(life, memory->copy(life->device, life->stream, blocks[2], 0, blocks[1], 0, 560));
     TWICE(life,
           memory->copy_peer(life->device, life->stream, blocks[3], 0, life->second, there, 0, 560));
@@ -248,16 +249,16 @@ static void live(struct life *life) {
             TWICE(life, life->plugin->kernels[k]->workspace(&call, &call.workspace_bytes));
             TWICE(life, life->plugin->kernels[k]->run(&call));
         }
-    TWICE(life, memory->read(life->device, life->stream, bytes, blocks[6], 0, 560));
-    TWICE(life, memory->read(life->device, life->stream, host, blocks[6], 0, 560));
+    TWICE(life, memory->copy_to_host(life->device, life->stream, bytes, blocks[6], 0, 560));
+    TWICE(life, memory->copy_to_host(life->device, life->stream, host, blocks[6], 0, 560));
     TWICE(life, life->ops->streams->synchronize(life->stream));
     assert_int_equal(((int64_t *)bytes)[69], 69);
     assert_memory_equal(bytes, host, 560);
 
     for (int i = 0; i < 70; i++)
-        memory->free(life->device, TN_SPACE_DEVICE, blocks[i]);
-    memory->free(life->second, TN_SPACE_DEVICE, there);
-    memory->free(life->device, TN_SPACE_PINNED, pinned);
+        memory->dealloc(life->device, TN_SPACE_DEVICE, blocks[i]);
+    memory->dealloc(life->second, TN_SPACE_DEVICE, there);
+    memory->dealloc(life->device, TN_SPACE_PINNED, pinned);
     life->ops->events->destroy(life->event);
     life->ops->streams->destroy(life->stream);
     life->ops->close(life->second);

@@ -23,7 +23,7 @@ static tn_memory allocate(uint64_t bytes) {
 }
 
 static void release(tn_memory m) {
-    memory()->free(rig.device, TN_SPACE_DEVICE, m);
+    memory()->dealloc(rig.device, TN_SPACE_DEVICE, m);
 }
 
 static void dereferencing_a_handle_faults(void **state) {
@@ -47,14 +47,14 @@ static void written_bytes_are_read_back(void **state) {
     for (int i = 0; i < 100; i++)
         in[i] = (char)i;
     tn_memory a = allocate(100), b = allocate(50);
-    assert_ok(memory()->write(rig.device, rig.stream, a, 0, in, 100));
+    assert_ok(memory()->copy_from_host(rig.device, rig.stream, a, 0, in, 100));
     assert_ok(memory()->copy(rig.device, rig.stream, b, 10, a, 60, 40));
     assert_ok(memory()->fill(rig.device, rig.stream, b, 0, 0x1ab, 10));
-    assert_ok(memory()->read(rig.device, rig.stream, out, b, 0, 50));
+    assert_ok(memory()->copy_to_host(rig.device, rig.stream, out, b, 0, 50));
     for (int i = 0; i < 10; i++)
         assert_int_equal((unsigned char)out[i], 0xab);
     assert_memory_equal(out + 10, in + 60, 40);
-    assert_ok(memory()->read(rig.device, rig.stream, out, a, 7, 0));
+    assert_ok(memory()->copy_to_host(rig.device, rig.stream, out, a, 7, 0));
     release(a);
     release(b);
 }
@@ -62,21 +62,27 @@ static void written_bytes_are_read_back(void **state) {
 static void ranges_outside_an_allocation_are_refused(void **state) {
     char bytes[64] = {0};
     tn_memory a = allocate(64), b = allocate(64);
-    assert_status(memory()->write(rig.device, rig.stream, a, 1, bytes, 64), TN_INVALID_ARGUMENT);
+    assert_status(memory()->copy_from_host(rig.device, rig.stream, a, 1, bytes, 64),
+                  TN_ERR_INVALID_ARGUMENT);
     assert_message("[1, 65)");
     assert_message("has 64 bytes");
-    assert_status(memory()->read(rig.device, rig.stream, bytes, a, 65, 0), TN_INVALID_ARGUMENT);
-    assert_status(memory()->fill(rig.device, rig.stream, a, UINT64_MAX, 0, 2), TN_INVALID_ARGUMENT);
-    assert_status(memory()->copy(rig.device, rig.stream, a, 0, b, 32, 33), TN_INVALID_ARGUMENT);
+    assert_status(memory()->copy_to_host(rig.device, rig.stream, bytes, a, 65, 0),
+                  TN_ERR_INVALID_ARGUMENT);
+    assert_status(memory()->fill(rig.device, rig.stream, a, UINT64_MAX, 0, 2),
+                  TN_ERR_INVALID_ARGUMENT);
+    assert_status(memory()->copy(rig.device, rig.stream, a, 0, b, 32, 33), TN_ERR_INVALID_ARGUMENT);
     assert_message("copy from");
-    assert_status(memory()->copy(rig.device, rig.stream, a, 0, a, 8, 16), TN_INVALID_ARGUMENT);
+    assert_status(memory()->copy(rig.device, rig.stream, a, 0, a, 8, 16), TN_ERR_INVALID_ARGUMENT);
     assert_message("overlap");
     /* A handle takes no arithmetic, and a freed one is none. */
-    assert_status(memory()->read(rig.device, rig.stream, bytes, a + 8, 0, 8), TN_INVALID_ARGUMENT);
+    assert_status(memory()->copy_to_host(rig.device, rig.stream, bytes, a + 8, 0, 8),
+                  TN_ERR_INVALID_ARGUMENT);
     assert_message("no memory handle");
     release(b);
-    assert_status(memory()->read(rig.device, rig.stream, bytes, b, 0, 8), TN_INVALID_ARGUMENT);
-    assert_status(memory()->read(rig.device, NULL, bytes, a, 0, 8), TN_INVALID_ARGUMENT);
+    assert_status(memory()->copy_to_host(rig.device, rig.stream, bytes, b, 0, 8),
+                  TN_ERR_INVALID_ARGUMENT);
+    assert_status(memory()->copy_to_host(rig.device, NULL, bytes, a, 0, 8),
+                  TN_ERR_INVALID_ARGUMENT);
     assert_message("no stream");
     release(a);
 }
@@ -111,12 +117,12 @@ static void exhausted_memory_is_told_with_figures(void **state) {
     void *host;
     a = allocate(100 << 20);
     assert_status(memory()->alloc(rig.device, TN_SPACE_DEVICE, 29 << 20, &b, &host),
-                  TN_OUT_OF_MEMORY);
+                  TN_ERR_OUT_OF_MEMORY);
     assert_int_equal(b, 0);
     assert_message("30408704 bytes asked for");
     assert_message("104857600 of 134217728 bytes");
     assert_status(memory()->alloc(rig.device, TN_SPACE_DEVICE, UINT64_MAX, &b, &host),
-                  TN_OUT_OF_MEMORY);
+                  TN_ERR_OUT_OF_MEMORY);
     assert_ok(memory()->info(rig.device, &info));
     assert_int_equal(info.total_bytes, 128 << 20);
     assert_int_equal(info.free_bytes, 28 << 20);
@@ -133,9 +139,9 @@ static void a_pageable_source_is_consumed_at_once(void **state) {
     char bytes[64], out[64];
     memset(bytes, 1, sizeof bytes);
     slow_queue(&work, rig.stream, 2);
-    assert_ok(memory()->write(rig.device, rig.stream, m, 0, bytes, 64));
+    assert_ok(memory()->copy_from_host(rig.device, rig.stream, m, 0, bytes, 64));
     memset(bytes, 2, sizeof bytes);
-    assert_ok(memory()->read(rig.device, rig.stream, out, m, 0, 64));
+    assert_ok(memory()->copy_to_host(rig.device, rig.stream, out, m, 0, 64));
     assert_int_equal(out[0], 1);
     assert_int_equal(out[63], 1);
     release(m);
@@ -150,8 +156,8 @@ static void pinned_memory_is_used_when_the_stream_gets_there(void **state) {
     memset(host, 1, 64);
     memset(host + 64, 9, 64);
     slow_queue(&work, rig.stream, 25);
-    assert_ok(memory()->write(rig.device, rig.stream, m, 0, host, 64));
-    assert_ok(memory()->read(rig.device, rig.stream, host + 64, m, 0, 64));
+    assert_ok(memory()->copy_from_host(rig.device, rig.stream, m, 0, host, 64));
+    assert_ok(memory()->copy_to_host(rig.device, rig.stream, host + 64, m, 0, 64));
     /* Neither has happened: both waits for the slow work. */
     assert_status(rig.ops->streams->query(rig.stream), TN_NOT_READY);
     assert_int_equal(host[64], 9);
@@ -162,14 +168,15 @@ static void pinned_memory_is_used_when_the_stream_gets_there(void **state) {
 
     /* The handle works too, and a range that leaves the pinned allocation is pageable. */
     assert_ok(memory()->copy(rig.device, rig.stream, pinned, 0, m, 0, 64));
-    assert_status(memory()->fill(rig.device, rig.stream, pinned, 100, 0, 29), TN_INVALID_ARGUMENT);
+    assert_status(memory()->fill(rig.device, rig.stream, pinned, 100, 0, 29),
+                  TN_ERR_INVALID_ARGUMENT);
     assert_ok(mini_synchronize(&rig));
-    memory()->free(rig.device, TN_SPACE_PINNED, pinned);
+    memory()->dealloc(rig.device, TN_SPACE_PINNED, pinned);
     release(m);
 }
 
 static void freeing_what_is_no_handle_is_logged(void **state) {
-    memory()->free(rig.device, TN_SPACE_DEVICE, 12345);
+    memory()->dealloc(rig.device, TN_SPACE_DEVICE, 12345);
     assert_non_null(strstr(mini_log(), "names no allocation"));
 }
 

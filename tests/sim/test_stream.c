@@ -15,27 +15,27 @@ static const tn_event_ops *events(void) {
     return rig.ops->events;
 }
 
-static tn_pstream *stream_create(tn_pdevice *device) {
-    tn_pstream *stream;
+static tn_stream_impl *stream_create(tn_device_impl *device) {
+    tn_stream_impl *stream;
     assert_ok(streams()->create(device, 0, &stream));
     return stream;
 }
 
-static tn_pevent *event_create(tn_pdevice *device, uint32_t flags) {
-    tn_pevent *event;
+static tn_event_impl *event_create(tn_device_impl *device, uint32_t flags) {
+    tn_event_impl *event;
     assert_ok(events()->create(device, flags, &event));
     return event;
 }
 
 /* Queues out = value. */
-static void queue_fill(tn_pdevice *device, tn_pstream *stream, const mini_tensor *out,
+static void queue_fill(tn_device_impl *device, tn_stream_impl *stream, const mini_tensor *out,
                        double value) {
     const tn_cell args[] = {mini_f64(value)};
     assert_ok(rig_launch("fill", device, stream, 1, args, &out->view));
 }
 
 /* Queues out = in. */
-static void queue_copy(tn_pstream *stream, const mini_tensor *out, const mini_tensor *in) {
+static void queue_copy(tn_stream_impl *stream, const mini_tensor *out, const mini_tensor *in) {
     const tn_cell args[] = {mini_view(in)};
     assert_ok(rig_launch("copy", rig.device, stream, 1, args, &out->view));
 }
@@ -89,8 +89,8 @@ static void the_call_may_be_forgotten_once_queued(void **state) {
 static void a_stream_waits_for_an_event_of_another(void **state) {
     mini_tensor *x = scalar(), *y = scalar();
     slow work = slow_create();
-    tn_pstream *other = stream_create(rig.device);
-    tn_pevent *event = event_create(rig.device, 0);
+    tn_stream_impl *other = stream_create(rig.device);
+    tn_event_impl *event = event_create(rig.device, 0);
     assert_status(events()->query(event), TN_OK); /* never recorded: done */
     assert_ok(events()->wait(other, event));
     queue_fill(rig.device, rig.stream, x, 0);
@@ -110,14 +110,14 @@ static void a_stream_waits_for_an_event_of_another(void **state) {
 }
 
 static void events_join_two_devices_and_peers_copy(void **state) {
-    tn_pdevice *second;
+    tn_device_impl *second;
     tn_memory there, here;
     void *host;
     const tn_memory_ops *memory = rig.ops->memory;
     uint32_t words[64] = {0};
     assert_ok(rig.ops->open(rig.self, 1, &second));
-    tn_pstream *stream = stream_create(second);
-    tn_pevent *event = event_create(rig.device, 0);
+    tn_stream_impl *stream = stream_create(second);
+    tn_event_impl *event = event_create(rig.device, 0);
     slow work = slow_create();
     assert_ok(memory->alloc(second, TN_SPACE_DEVICE, sizeof words, &there, &host));
     assert_ok(memory->alloc(rig.device, TN_SPACE_DEVICE, sizeof words, &here, &host));
@@ -127,20 +127,20 @@ static void events_join_two_devices_and_peers_copy(void **state) {
     assert_ok(events()->record(event, rig.stream));
     assert_ok(events()->wait(stream, event));
     assert_ok(memory->copy_peer(second, stream, there, 4, rig.device, here, 0, 100));
-    assert_ok(memory->read(second, stream, words, there, 0, sizeof words));
+    assert_ok(memory->copy_to_host(second, stream, words, there, 0, sizeof words));
     assert_int_equal(words[1], 0x03030303);
     assert_int_equal(words[25], 0x03030303);
 
     /* Handles, streams and events are their device's. */
-    assert_status(memory->read(second, stream, words, here, 0, 4), TN_INVALID_ARGUMENT);
+    assert_status(memory->copy_to_host(second, stream, words, here, 0, 4), TN_ERR_INVALID_ARGUMENT);
     assert_message("sim:1");
-    assert_status(memory->fill(second, rig.stream, there, 0, 0, 4), TN_INVALID_ARGUMENT);
-    assert_status(events()->record(event, stream), TN_INVALID_ARGUMENT);
+    assert_status(memory->fill(second, rig.stream, there, 0, 0, 4), TN_ERR_INVALID_ARGUMENT);
+    assert_status(events()->record(event, stream), TN_ERR_INVALID_ARGUMENT);
     assert_status(memory->copy_peer(second, stream, there, 200, rig.device, here, 0, 100),
-                  TN_INVALID_ARGUMENT);
+                  TN_ERR_INVALID_ARGUMENT);
 
-    memory->free(second, TN_SPACE_DEVICE, there);
-    memory->free(rig.device, TN_SPACE_DEVICE, here);
+    memory->dealloc(second, TN_SPACE_DEVICE, there);
+    memory->dealloc(rig.device, TN_SPACE_DEVICE, here);
     events()->destroy(event);
     streams()->destroy(stream);
     rig.ops->close(second);
@@ -149,8 +149,8 @@ static void events_join_two_devices_and_peers_copy(void **state) {
 static void a_wait_keeps_its_mark_when_the_event_moves_on(void **state) {
     mini_tensor *x = scalar();
     slow work = slow_create();
-    tn_pstream *waiter = stream_create(rig.device), *later = stream_create(rig.device);
-    tn_pevent *event = event_create(rig.device, 0);
+    tn_stream_impl *waiter = stream_create(rig.device), *later = stream_create(rig.device);
+    tn_event_impl *event = event_create(rig.device, 0);
     /* Recorded on an idle stream: passed soon. Then again behind slow work. */
     assert_ok(events()->record(event, waiter));
     assert_ok(events()->synchronize(event));
@@ -173,8 +173,8 @@ static void a_wait_keeps_its_mark_when_the_event_moves_on(void **state) {
 static void a_destroyed_event_is_still_waited_for(void **state) {
     mini_tensor *x = scalar(), *y = scalar();
     slow work = slow_create();
-    tn_pstream *other = stream_create(rig.device);
-    tn_pevent *event = event_create(rig.device, 0);
+    tn_stream_impl *other = stream_create(rig.device);
+    tn_event_impl *event = event_create(rig.device, 0);
     slow_queue(&work, rig.stream, 2);
     queue_fill(rig.device, rig.stream, x, 4);
     assert_ok(events()->record(event, rig.stream));
@@ -191,7 +191,7 @@ static void a_destroyed_event_is_still_waited_for(void **state) {
 static void destroying_a_stream_finishes_its_work(void **state) {
     mini_tensor *x = scalar();
     slow work = slow_create();
-    tn_pstream *other = stream_create(rig.device);
+    tn_stream_impl *other = stream_create(rig.device);
     slow_queue(&work, other, 2);
     queue_fill(rig.device, other, x, 3);
     streams()->destroy(other);
@@ -200,18 +200,18 @@ static void destroying_a_stream_finishes_its_work(void **state) {
 
 static void elapsed_measures_the_work_between_two_marks(void **state) {
     slow work = slow_create();
-    tn_pevent *start = event_create(rig.device, TN_EVENT_TIMING);
-    tn_pevent *end = event_create(rig.device, TN_EVENT_TIMING);
-    tn_pevent *plain = event_create(rig.device, 0);
+    tn_event_impl *start = event_create(rig.device, TN_EVENT_TIMING);
+    tn_event_impl *end = event_create(rig.device, TN_EVENT_TIMING);
+    tn_event_impl *plain = event_create(rig.device, 0);
     struct timespec before, after;
     double ns;
-    assert_status(events()->elapsed(start, end, &ns), TN_STATE);
+    assert_status(events()->elapsed(start, end, &ns), TN_ERR_STATE);
     clock_gettime(CLOCK_MONOTONIC, &before);
     assert_ok(events()->record(start, rig.stream));
     slow_queue(&work, rig.stream, 25);
     assert_ok(events()->record(end, rig.stream));
     assert_ok(events()->record(plain, rig.stream));
-    assert_status(events()->elapsed(start, end, &ns), TN_STATE);
+    assert_status(events()->elapsed(start, end, &ns), TN_ERR_STATE);
     assert_message("not been passed");
     assert_ok(events()->synchronize(end));
     clock_gettime(CLOCK_MONOTONIC, &after);
@@ -219,7 +219,7 @@ static void elapsed_measures_the_work_between_two_marks(void **state) {
     double host_ns =
         (double)(after.tv_sec - before.tv_sec) * 1e9 + (double)(after.tv_nsec - before.tv_nsec);
     assert_true(ns > 0 && ns <= host_ns);
-    assert_status(events()->elapsed(start, plain, &ns), TN_STATE);
+    assert_status(events()->elapsed(start, plain, &ns), TN_ERR_STATE);
     events()->destroy(start);
     events()->destroy(end);
     events()->destroy(plain);
@@ -244,7 +244,7 @@ static void an_index_out_of_range_is_told_once(void **state) {
     queue_gather(&self, &index, &out, 5);
     queue_gather(&self, &index, &out, -1);
     queue_fill(rig.device, rig.stream, after.tensor, 2);
-    assert_status(mini_synchronize(&rig), TN_INDEX_OUT_OF_RANGE);
+    assert_status(mini_synchronize(&rig), TN_ERR_INDEX_OUT_OF_RANGE);
     assert_message("gather: index 5 (element 3 of the index tensor) is out of range for dimension "
                    "0 of size 5");
     assert_ok(mini_synchronize(&rig));
@@ -264,7 +264,7 @@ static void an_index_out_of_range_is_told_once(void **state) {
     tn_status status;
     while ((status = streams()->query(rig.stream)) == TN_NOT_READY)
         ;
-    assert_int_equal(status, TN_INDEX_OUT_OF_RANGE);
+    assert_int_equal(status, TN_ERR_INDEX_OUT_OF_RANGE);
     assert_ok(streams()->query(rig.stream));
     array_free_host(&self);
     array_free_host(&index);
@@ -275,10 +275,10 @@ static void an_index_out_of_range_is_told_once(void **state) {
 static void an_error_stays_with_its_stream(void **state) {
     array self = array_ramp(1, five, 0), index = array_create(TN_I64, 1, five);
     array out = array_create(TN_F32, 1, five);
-    tn_pstream *other = stream_create(rig.device);
+    tn_stream_impl *other = stream_create(rig.device);
     queue_gather(&self, &index, &out, 77);
     assert_ok(streams()->synchronize(other));
-    assert_status(mini_synchronize(&rig), TN_INDEX_OUT_OF_RANGE);
+    assert_status(mini_synchronize(&rig), TN_ERR_INDEX_OUT_OF_RANGE);
     assert_ok(streams()->synchronize(other));
     streams()->destroy(other);
     array_free_host(&self);
@@ -295,8 +295,8 @@ static void *use_a_stream(void *argument) {
     const tn_memory_ops *memory = rig.ops->memory;
     intptr_t id = (intptr_t)argument;
     intptr_t failures = 0;
-    tn_pstream *stream;
-    tn_pevent *event;
+    tn_stream_impl *stream;
+    tn_event_impl *event;
     void *ignored, *host;
     if (streams()->create(rig.device, 0, &stream) != TN_OK ||
         events()->create(rig.device, 0, &event) != TN_OK)
@@ -318,13 +318,13 @@ static void *use_a_stream(void *argument) {
                                .strides = &stride};
         const tn_cell args[] = {mini_i64(id * ROUNDS + i)};
         failures += rig_launch("fill", rig.device, stream, 1, args, &view) != TN_OK;
-        failures += memory->read(rig.device, stream, host, m, 0, 4) != TN_OK;
+        failures += memory->copy_to_host(rig.device, stream, host, m, 0, 4) != TN_OK;
         failures += events()->record(event, stream) != TN_OK;
         failures += events()->synchronize(event) != TN_OK;
         memcpy(&seen, host, 4);
         failures += seen != id * ROUNDS + i;
-        memory->free(rig.device, TN_SPACE_DEVICE, m);
-        memory->free(rig.device, TN_SPACE_PINNED, pinned);
+        memory->dealloc(rig.device, TN_SPACE_DEVICE, m);
+        memory->dealloc(rig.device, TN_SPACE_PINNED, pinned);
     }
     events()->destroy(event);
     streams()->destroy(stream);
@@ -344,7 +344,7 @@ static void two_threads_use_two_streams(void **state) {
 
 struct shared {
     mini_tensor *out;
-    tn_pevent *event;
+    tn_event_impl *event;
 };
 
 /* Everything on one stream and one event. */

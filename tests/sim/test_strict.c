@@ -16,15 +16,15 @@ static const tn_memory_ops *memory(void) {
     return rig.ops->memory;
 }
 
-static tn_memory allocate(tn_pdevice *device, uint64_t bytes) {
+static tn_memory allocate(tn_device_impl *device, uint64_t bytes) {
     tn_memory m;
     void *host;
     assert_ok(memory()->alloc(device, TN_SPACE_DEVICE, bytes, &m, &host));
     return m;
 }
 
-static void release(tn_pdevice *device, tn_memory m) {
-    memory()->free(device, TN_SPACE_DEVICE, m);
+static void release(tn_device_impl *device, tn_memory m) {
+    memory()->dealloc(device, TN_SPACE_DEVICE, m);
 }
 
 static void open_with(const char *option, const char *value) {
@@ -84,7 +84,7 @@ static void fresh_memory_is_poison_in_every_dtype(void **state) {
     tn_memory pinned;
     open_with("poison", "1");
     tn_memory m = allocate(rig.device, sizeof x);
-    assert_ok(memory()->read(rig.device, rig.stream, &x, m, 0, sizeof x));
+    assert_ok(memory()->copy_to_host(rig.device, rig.stream, &x, m, 0, sizeof x));
     for (int i = 0; i < 8; i++)
         assert_true(isnan(x.f64[i]) && isnan(x.f32[2 * i]) && x.i64[i] > INT64_MAX / 2 &&
                     x.i32[i] > INT32_MAX / 2 && x.bytes[i] > 1);
@@ -92,7 +92,7 @@ static void fresh_memory_is_poison_in_every_dtype(void **state) {
     assert_true((x.u16[0] & 0x7f80) == 0x7f80 && (x.u16[0] & 0x7f));  /* bf16 */
     assert_ok(memory()->alloc(rig.device, TN_SPACE_PINNED, 16, &pinned, &host));
     assert_memory_equal(host, &x, 16);
-    memory()->free(rig.device, TN_SPACE_PINNED, pinned);
+    memory()->dealloc(rig.device, TN_SPACE_PINNED, pinned);
     release(rig.device, m);
     close_without("poison");
 }
@@ -103,7 +103,7 @@ static void freed_pinned_memory_faults(void **state) {
     assert_true(mini_open(&rig, rig_plugin, 0));
     assert_ok(memory()->alloc(rig.device, TN_SPACE_PINNED, 10000, &pinned, (void **)&host));
     memset(host, 1, 10000);
-    memory()->free(rig.device, TN_SPACE_PINNED, pinned);
+    memory()->dealloc(rig.device, TN_SPACE_PINNED, pinned);
     pid_t child = fork();
     if (child == 0) {
         struct rlimit none = {0};
@@ -125,7 +125,7 @@ static void memory_freed_under_queued_work_is_an_error_of_the_stream(void **stat
     slow_queue(&work, rig.stream, 5);
     assert_ok(memory()->fill(rig.device, rig.stream, m, 0, 0, 64));
     release(rig.device, m);
-    assert_status(mini_synchronize(&rig), TN_INVALID_ARGUMENT);
+    assert_status(mini_synchronize(&rig), TN_ERR_INVALID_ARGUMENT);
     snprintf(handle, sizeof handle, "%#llx", (unsigned long long)m);
     assert_message(handle);
     assert_message("was freed before");
@@ -143,7 +143,7 @@ static void extents_that_overflow_are_refused(void **state) {
     view.sizes = sizes;
     view.strides = strides;
     const tn_cell args[] = {mini_f64(1)};
-    assert_status(rig_launch("fill", rig.device, rig.stream, 1, args, &view), TN_SHAPE);
+    assert_status(rig_launch("fill", rig.device, rig.stream, 1, args, &view), TN_ERR_SHAPE);
     assert_message("further than any memory");
     assert_true(mini_close(&rig));
 }
@@ -155,11 +155,13 @@ static void the_nth_call_fails_and_no_other(void **state) {
     mini_option("fail", "alloc:2,write:*,sync:2,kernel:1,run:2");
     assert_true(mini_open(&rig, rig_plugin, 0));
     m = allocate(rig.device, 64);
-    assert_status(memory()->alloc(rig.device, TN_SPACE_DEVICE, 64, &none, &host), TN_OUT_OF_MEMORY);
+    assert_status(memory()->alloc(rig.device, TN_SPACE_DEVICE, 64, &none, &host),
+                  TN_ERR_OUT_OF_MEMORY);
     assert_message("call 2 of alloc fails, as TENON_SIM_FAIL asks");
     release(rig.device, allocate(rig.device, 64));
     for (int i = 0; i < 3; i++)
-        assert_status(memory()->write(rig.device, rig.stream, m, 0, bytes, 8), TN_INTERNAL);
+        assert_status(memory()->copy_from_host(rig.device, rig.stream, m, 0, bytes, 8),
+                      TN_ERR_INTERNAL);
     int64_t stride = 1;
     tn_tensor_view view = {.struct_size = sizeof view,
                            .memory = m,
@@ -170,11 +172,11 @@ static void the_nth_call_fails_and_no_other(void **state) {
                            .strides = &stride};
     const tn_cell args[] = {mini_f64(1)};
     assert_ok(rig_launch("fill", rig.device, rig.stream, 1, args, &view));
-    assert_status(rig_launch("fill", rig.device, rig.stream, 1, args, &view), TN_INTERNAL);
-    assert_ok(memory()->read(rig.device, rig.stream, bytes, m, 0, 8));
-    assert_status(mini_synchronize(&rig), TN_INTERNAL); /* of the kernel, told late */
+    assert_status(rig_launch("fill", rig.device, rig.stream, 1, args, &view), TN_ERR_INTERNAL);
+    assert_ok(memory()->copy_to_host(rig.device, rig.stream, bytes, m, 0, 8));
+    assert_status(mini_synchronize(&rig), TN_ERR_INTERNAL); /* of the kernel, told late */
     assert_message("kernel 1 of sim:0");
-    assert_status(mini_synchronize(&rig), TN_INTERNAL);
+    assert_status(mini_synchronize(&rig), TN_ERR_INTERNAL);
     assert_message("call 2 of sync");
     assert_ok(mini_synchronize(&rig));
     release(rig.device, m);
@@ -182,9 +184,9 @@ static void the_nth_call_fails_and_no_other(void **state) {
 }
 
 static void a_lost_device_fails_and_others_go_on(void **state) {
-    tn_pdevice *second;
-    tn_pstream *stream;
-    tn_pevent *event;
+    tn_device_impl *second;
+    tn_stream_impl *stream;
+    tn_event_impl *event;
     tn_memory m, pinned, none;
     void *host;
     char bytes[8];
@@ -204,33 +206,36 @@ static void a_lost_device_fails_and_others_go_on(void **state) {
     assert_ok(events->record(event, rig.stream)); /* the third */
     assert_ok(rig.ops->streams->synchronize(stream));
     for (int i = 0; i < 2; i++)
-        assert_status(mini_synchronize(&rig), TN_DEVICE_LOST);
+        assert_status(mini_synchronize(&rig), TN_ERR_DEVICE_LOST);
     assert_message("sim:0 is lost");
 
-    assert_status(rig.ops->streams->query(rig.stream), TN_DEVICE_LOST);
-    assert_status(memory()->alloc(rig.device, TN_SPACE_DEVICE, 8, &none, &host), TN_DEVICE_LOST);
-    assert_status(memory()->write(rig.device, rig.stream, m, 0, bytes, 8), TN_DEVICE_LOST);
-    assert_status(memory()->read(rig.device, rig.stream, bytes, m, 0, 8), TN_DEVICE_LOST);
-    assert_status(memory()->copy(rig.device, rig.stream, m, 0, m, 4, 4), TN_DEVICE_LOST);
-    assert_status(memory()->fill(rig.device, rig.stream, m, 0, 0, 8), TN_DEVICE_LOST);
-    assert_status(memory()->info(rig.device, &info), TN_DEVICE_LOST);
+    assert_status(rig.ops->streams->query(rig.stream), TN_ERR_DEVICE_LOST);
+    assert_status(memory()->alloc(rig.device, TN_SPACE_DEVICE, 8, &none, &host),
+                  TN_ERR_DEVICE_LOST);
+    assert_status(memory()->copy_from_host(rig.device, rig.stream, m, 0, bytes, 8),
+                  TN_ERR_DEVICE_LOST);
+    assert_status(memory()->copy_to_host(rig.device, rig.stream, bytes, m, 0, 8),
+                  TN_ERR_DEVICE_LOST);
+    assert_status(memory()->copy(rig.device, rig.stream, m, 0, m, 4, 4), TN_ERR_DEVICE_LOST);
+    assert_status(memory()->fill(rig.device, rig.stream, m, 0, 0, 8), TN_ERR_DEVICE_LOST);
+    assert_status(memory()->info(rig.device, &info), TN_ERR_DEVICE_LOST);
     assert_status(memory()->copy_peer(second, stream, there, 0, rig.device, m, 0, 8),
-                  TN_DEVICE_LOST);
-    assert_status(events->query(event), TN_DEVICE_LOST);
-    assert_status(events->synchronize(event), TN_DEVICE_LOST);
-    assert_status(events->record(event, rig.stream), TN_DEVICE_LOST);
-    assert_status(events->wait(rig.stream, event), TN_DEVICE_LOST);
-    assert_status(events->elapsed(event, event, &ns), TN_DEVICE_LOST);
+                  TN_ERR_DEVICE_LOST);
+    assert_status(events->query(event), TN_ERR_DEVICE_LOST);
+    assert_status(events->synchronize(event), TN_ERR_DEVICE_LOST);
+    assert_status(events->record(event, rig.stream), TN_ERR_DEVICE_LOST);
+    assert_status(events->wait(rig.stream, event), TN_ERR_DEVICE_LOST);
+    assert_status(events->elapsed(event, event, &ns), TN_ERR_DEVICE_LOST);
 
     assert_ok(events->wait(stream, event)); /* the mark was passed all the same */
     for (int i = 0; i < 10; i++)
         assert_ok(memory()->fill(second, stream, there, 0, 7, 8));
-    assert_ok(memory()->read(second, stream, bytes, there, 0, 8));
+    assert_ok(memory()->copy_to_host(second, stream, bytes, there, 0, 8));
     assert_int_equal(bytes[7], 7);
     assert_ok(rig.ops->streams->synchronize(stream));
 
     release(rig.device, m);
-    memory()->free(rig.device, TN_SPACE_PINNED, pinned);
+    memory()->dealloc(rig.device, TN_SPACE_PINNED, pinned);
     events->destroy(event);
     rig.ops->streams->destroy(stream);
     release(second, there);
@@ -241,8 +246,8 @@ static void a_lost_device_fails_and_others_go_on(void **state) {
 /* One stream fills, another copies what was filled; the host may forget the wait between them.
  * Returns what the copy saw. */
 static unsigned char two_streams(bool waits) {
-    tn_pstream *other;
-    tn_pevent *event;
+    tn_stream_impl *other;
+    tn_event_impl *event;
     unsigned char seen = 0;
     assert_ok(rig.ops->streams->create(rig.device, 0, &other));
     assert_ok(rig.ops->events->create(rig.device, 0, &event));
@@ -252,7 +257,7 @@ static unsigned char two_streams(bool waits) {
     if (waits)
         assert_ok(rig.ops->events->wait(other, event));
     assert_ok(memory()->copy(rig.device, other, y, 0, x, 0, 1));
-    assert_ok(memory()->read(rig.device, other, &seen, y, 0, 1));
+    assert_ok(memory()->copy_to_host(rig.device, other, &seen, y, 0, 1));
     assert_ok(mini_synchronize(&rig));
     rig.ops->events->destroy(event);
     rig.ops->streams->destroy(other);

@@ -10,21 +10,21 @@
 #include <tenon/ext/fork.h>
 #include <tenon/ext/threads.h>
 
-struct tn_pself {
+struct tn_instance {
     const tn_host *host;
 };
-struct tn_pdevice {
+struct tn_device_impl {
     uint32_t index;
     uint64_t used_bytes;
 };
-struct tn_pstream {
-    tn_pdevice *device;
+struct tn_stream_impl {
+    tn_device_impl *device;
     uint64_t queued, passed;
     tn_status error;
     const char *message;
 };
-struct tn_pevent {
-    tn_pstream *stream; /* of the mark */
+struct tn_event_impl {
+    tn_stream_impl *stream; /* of the mark */
     uint64_t at;
     bool marked;
 };
@@ -40,7 +40,7 @@ static const uint64_t MAGIC = UINT64_C(0xfa4e0000a110c8ed);
 fake_settings fake;
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER; /* guards all below */
-static struct tn_pself self;
+static struct tn_instance self;
 static fake_counts counts;
 static uint64_t n_calls, fail_at;
 static bool lost, held;
@@ -85,13 +85,13 @@ void fake_hold(bool hold) {
     pthread_mutex_unlock(&lock);
 }
 
-void fake_advance(tn_pstream *stream) {
+void fake_advance(tn_stream_impl *stream) {
     pthread_mutex_lock(&lock);
     stream->passed = stream->queued;
     pthread_mutex_unlock(&lock);
 }
 
-void fake_stream_error(tn_pstream *stream, tn_status status, const char *message) {
+void fake_stream_error(tn_stream_impl *stream, tn_status status, const char *message) {
     pthread_mutex_lock(&lock);
     stream->error = status;
     stream->message = message;
@@ -102,7 +102,7 @@ void fake_stream_error(tn_pstream *stream, tn_status status, const char *message
 static tn_status refuse(tn_status status) {
     n_calls++;
     if (lost)
-        return self.host->fail(self.host, TN_DEVICE_LOST, "the fake device was lost");
+        return self.host->fail(self.host, TN_ERR_DEVICE_LOST, "the fake device was lost");
     if (fail_at && n_calls == fail_at)
         return self.host->fail(self.host, status, "the fake device was told to fail");
     return TN_OK;
@@ -110,16 +110,16 @@ static tn_status refuse(tn_status status) {
 
 /* ---- memory ------------------------------------------------------------------------------ */
 
-static tn_status take(tn_pdevice *d, int32_t space, uint64_t bytes, void **out) {
-    tn_status status = refuse(TN_OUT_OF_MEMORY);
+static tn_status take(tn_device_impl *d, int32_t space, uint64_t bytes, void **out) {
+    tn_status status = refuse(TN_ERR_OUT_OF_MEMORY);
     if (status)
         return status;
     if (space == TN_SPACE_DEVICE && fake.memory_bytes && d->used_bytes + bytes > fake.memory_bytes)
-        return self.host->fail(self.host, TN_OUT_OF_MEMORY, "the fake device is full");
+        return self.host->fail(self.host, TN_ERR_OUT_OF_MEMORY, "the fake device is full");
     uint64_t front = fake.alignment > sizeof(header) ? fake.alignment : 64;
     char *base = aligned_alloc(front, (bytes + 2 * front - 1) / front * front);
     if (!base)
-        return self.host->fail(self.host, TN_OUT_OF_MEMORY, "the host is full");
+        return self.host->fail(self.host, TN_ERR_OUT_OF_MEMORY, "the host is full");
     *out = base + front;
     ((header *)*out)[-1] = (header){MAGIC, bytes, space, base};
     counts.n_allocs++;
@@ -132,8 +132,8 @@ static tn_status take(tn_pdevice *d, int32_t space, uint64_t bytes, void **out) 
     return TN_OK;
 }
 
-static tn_status memory_alloc(tn_pdevice *d, int32_t space, uint64_t bytes, tn_memory *out_memory,
-                              void **out_host) {
+static tn_status memory_alloc(tn_device_impl *d, int32_t space, uint64_t bytes,
+                              tn_memory *out_memory, void **out_host) {
     void *p = NULL;
     pthread_mutex_lock(&lock);
     tn_status status = take(d, space, bytes, &p);
@@ -143,7 +143,7 @@ static tn_status memory_alloc(tn_pdevice *d, int32_t space, uint64_t bytes, tn_m
     return status;
 }
 
-static void memory_free(tn_pdevice *d, int32_t space, tn_memory memory) {
+static void memory_free(tn_device_impl *d, int32_t space, tn_memory memory) {
     header *h = (header *)(uintptr_t)memory - 1;
     pthread_mutex_lock(&lock);
     counts.n_frees++;
@@ -164,9 +164,9 @@ static void memory_free(tn_pdevice *d, int32_t space, tn_memory memory) {
 }
 
 /* Copies are done at once, also while the queues are held. */
-static tn_status move(tn_pstream *stream, void *dst, const void *src, uint64_t bytes) {
+static tn_status move(tn_stream_impl *stream, void *dst, const void *src, uint64_t bytes) {
     pthread_mutex_lock(&lock);
-    tn_status status = refuse(TN_INTERNAL);
+    tn_status status = refuse(TN_ERR_INTERNAL);
     if (!status && bytes)
         memcpy(dst, src, bytes);
     if (!status && stream)
@@ -175,25 +175,26 @@ static tn_status move(tn_pstream *stream, void *dst, const void *src, uint64_t b
     return status;
 }
 
-static tn_status memory_write(tn_pdevice *d, tn_pstream *stream, tn_memory dst, uint64_t offset,
-                              const void *src, uint64_t bytes) {
+static tn_status memory_write(tn_device_impl *d, tn_stream_impl *stream, tn_memory dst,
+                              uint64_t offset, const void *src, uint64_t bytes) {
     return move(stream, plain_at(dst, offset), src, bytes);
 }
 
-static tn_status memory_read(tn_pdevice *d, tn_pstream *stream, void *dst, tn_memory src,
+static tn_status memory_read(tn_device_impl *d, tn_stream_impl *stream, void *dst, tn_memory src,
                              uint64_t offset, uint64_t bytes) {
     return move(stream, dst, plain_at(src, offset), bytes);
 }
 
-static tn_status memory_copy(tn_pdevice *d, tn_pstream *stream, tn_memory dst, uint64_t dst_offset,
-                             tn_memory src, uint64_t src_offset, uint64_t bytes) {
+static tn_status memory_copy(tn_device_impl *d, tn_stream_impl *stream, tn_memory dst,
+                             uint64_t dst_offset, tn_memory src, uint64_t src_offset,
+                             uint64_t bytes) {
     return move(stream, plain_at(dst, dst_offset), plain_at(src, src_offset), bytes);
 }
 
-static tn_status memory_fill(tn_pdevice *d, tn_pstream *stream, tn_memory dst, uint64_t offset,
-                             uint32_t value, uint64_t bytes) {
+static tn_status memory_fill(tn_device_impl *d, tn_stream_impl *stream, tn_memory dst,
+                             uint64_t offset, uint32_t value, uint64_t bytes) {
     pthread_mutex_lock(&lock);
-    tn_status status = refuse(TN_INTERNAL);
+    tn_status status = refuse(TN_ERR_INTERNAL);
     if (!status && bytes)
         memset(plain_at(dst, offset), (int)value, bytes);
     if (!status && stream)
@@ -202,7 +203,7 @@ static tn_status memory_fill(tn_pdevice *d, tn_pstream *stream, tn_memory dst, u
     return status;
 }
 
-static tn_status memory_info(tn_pdevice *d, tn_memory_info *out) {
+static tn_status memory_info(tn_device_impl *d, tn_memory_info *out) {
     pthread_mutex_lock(&lock);
     out->total_bytes = fake.memory_bytes;
     out->free_bytes = fake.memory_bytes ? fake.memory_bytes - d->used_bytes : 0;
@@ -212,19 +213,19 @@ static tn_status memory_info(tn_pdevice *d, tn_memory_info *out) {
 
 static const tn_memory_ops memory_ops = {.struct_size = sizeof memory_ops,
                                          .alloc = memory_alloc,
-                                         .free = memory_free,
-                                         .write = memory_write,
-                                         .read = memory_read,
+                                         .dealloc = memory_free,
+                                         .copy_from_host = memory_write,
+                                         .copy_to_host = memory_read,
                                          .copy = memory_copy,
                                          .fill = memory_fill,
                                          .info = memory_info};
 
 /* ---- streams and events ------------------------------------------------------------------ */
 
-static tn_status stream_create(tn_pdevice *d, int32_t priority, tn_pstream **out_stream) {
+static tn_status stream_create(tn_device_impl *d, int32_t priority, tn_stream_impl **out_stream) {
     *out_stream = NULL;
     pthread_mutex_lock(&lock);
-    tn_status status = refuse(TN_OUT_OF_MEMORY);
+    tn_status status = refuse(TN_ERR_OUT_OF_MEMORY);
     if (!status) {
         *out_stream = calloc(1, sizeof **out_stream);
         (*out_stream)->device = d;
@@ -234,22 +235,22 @@ static tn_status stream_create(tn_pdevice *d, int32_t priority, tn_pstream **out
     return status;
 }
 
-static void stream_destroy(tn_pstream *stream) {
+static void stream_destroy(tn_stream_impl *stream) {
     pthread_mutex_lock(&lock);
     counts.n_streams--;
     pthread_mutex_unlock(&lock);
     free(stream);
 }
 
-static tn_status take_error(tn_pstream *s) {
+static tn_status take_error(tn_stream_impl *s) {
     if (lost)
-        return self.host->fail(self.host, TN_DEVICE_LOST, "the fake device was lost");
+        return self.host->fail(self.host, TN_ERR_DEVICE_LOST, "the fake device was lost");
     tn_status status = s->error;
     s->error = TN_OK;
     return status ? self.host->fail(self.host, status, s->message) : TN_OK;
 }
 
-static tn_status stream_query(tn_pstream *s) {
+static tn_status stream_query(tn_stream_impl *s) {
     pthread_mutex_lock(&lock);
     if (!held)
         s->passed = s->queued;
@@ -258,7 +259,7 @@ static tn_status stream_query(tn_pstream *s) {
     return status;
 }
 
-static tn_status stream_synchronize(tn_pstream *s) {
+static tn_status stream_synchronize(tn_stream_impl *s) {
     pthread_mutex_lock(&lock);
     s->passed = s->queued;
     tn_status status = take_error(s);
@@ -266,7 +267,7 @@ static tn_status stream_synchronize(tn_pstream *s) {
     return status;
 }
 
-static void *stream_native(tn_pstream *s) {
+static void *stream_native(tn_stream_impl *s) {
     return s;
 }
 
@@ -277,10 +278,10 @@ static const tn_stream_ops stream_ops = {.struct_size = sizeof stream_ops,
                                          .synchronize = stream_synchronize,
                                          .native_handle = stream_native};
 
-static tn_status event_create(tn_pdevice *d, uint32_t flags, tn_pevent **out_event) {
+static tn_status event_create(tn_device_impl *d, uint32_t flags, tn_event_impl **out_event) {
     *out_event = NULL;
     pthread_mutex_lock(&lock);
-    tn_status status = refuse(TN_OUT_OF_MEMORY);
+    tn_status status = refuse(TN_ERR_OUT_OF_MEMORY);
     if (!status) {
         *out_event = calloc(1, sizeof **out_event);
         counts.n_events++;
@@ -289,23 +290,23 @@ static tn_status event_create(tn_pdevice *d, uint32_t flags, tn_pevent **out_eve
     return status;
 }
 
-static void event_destroy(tn_pevent *event) {
+static void event_destroy(tn_event_impl *event) {
     pthread_mutex_lock(&lock);
     counts.n_events--;
     pthread_mutex_unlock(&lock);
     free(event);
 }
 
-static tn_status event_record(tn_pevent *event, tn_pstream *stream) {
+static tn_status event_record(tn_event_impl *event, tn_stream_impl *stream) {
     pthread_mutex_lock(&lock);
-    tn_status status = refuse(TN_OUT_OF_MEMORY);
+    tn_status status = refuse(TN_ERR_OUT_OF_MEMORY);
     if (!status)
-        *event = (tn_pevent){.stream = stream, .at = ++stream->queued, .marked = true};
+        *event = (tn_event_impl){.stream = stream, .at = ++stream->queued, .marked = true};
     pthread_mutex_unlock(&lock);
     return status;
 }
 
-static tn_status event_wait(tn_pstream *stream, tn_pevent *event) {
+static tn_status event_wait(tn_stream_impl *stream, tn_event_impl *event) {
     pthread_mutex_lock(&lock);
     counts.n_waits++;
     stream->queued++;
@@ -313,21 +314,21 @@ static tn_status event_wait(tn_pstream *stream, tn_pevent *event) {
     return TN_OK;
 }
 
-static tn_status event_query(tn_pevent *event) {
+static tn_status event_query(tn_event_impl *event) {
     pthread_mutex_lock(&lock);
     if (event->marked && !held && event->stream->passed < event->at)
         event->stream->passed = event->at;
     bool passed = !event->marked || event->stream->passed >= event->at;
-    tn_status status = lost ? TN_DEVICE_LOST : passed ? TN_OK : TN_NOT_READY;
+    tn_status status = lost ? TN_ERR_DEVICE_LOST : passed ? TN_OK : TN_NOT_READY;
     pthread_mutex_unlock(&lock);
     return status;
 }
 
-static tn_status event_synchronize(tn_pevent *event) {
+static tn_status event_synchronize(tn_event_impl *event) {
     pthread_mutex_lock(&lock);
     if (event->marked && event->stream->passed < event->at)
         event->stream->passed = event->at;
-    tn_status status = lost ? TN_DEVICE_LOST : TN_OK;
+    tn_status status = lost ? TN_ERR_DEVICE_LOST : TN_OK;
     pthread_mutex_unlock(&lock);
     return status;
 }
@@ -342,33 +343,33 @@ static const tn_event_ops event_ops = {.struct_size = sizeof event_ops,
 
 /* ---- devices and the plugin -------------------------------------------------------------- */
 
-static tn_status device_count(tn_pself *s, uint32_t *out_count) {
+static tn_status device_count(tn_instance *s, uint32_t *out_count) {
     *out_count = fake.n_devices;
     return TN_OK;
 }
 
-static tn_status device_open(tn_pself *s, uint32_t index, tn_pdevice **out_device) {
+static tn_status device_open(tn_instance *s, uint32_t index, tn_device_impl **out_device) {
     *out_device = NULL;
     if (fake.open_fails)
         return s->host->fail(s->host, fake.open_fails, "the fake device does not open");
     *out_device = s->host->alloc(s->host, sizeof **out_device, 16);
     if (!*out_device)
-        return s->host->fail(s->host, TN_OUT_OF_MEMORY, "no memory for a fake device");
-    **out_device = (tn_pdevice){.index = index};
+        return s->host->fail(s->host, TN_ERR_OUT_OF_MEMORY, "no memory for a fake device");
+    **out_device = (tn_device_impl){.index = index};
     pthread_mutex_lock(&lock);
     counts.n_devices++;
     pthread_mutex_unlock(&lock);
     return TN_OK;
 }
 
-static void device_close(tn_pdevice *d) {
+static void device_close(tn_device_impl *d) {
     pthread_mutex_lock(&lock);
     counts.n_devices--;
     pthread_mutex_unlock(&lock);
     self.host->dealloc(self.host, d);
 }
 
-static tn_status property(tn_pself *s, uint32_t index, int32_t which, tn_cell *out) {
+static tn_status property(tn_instance *s, uint32_t index, int32_t which, tn_cell *out) {
     switch (which) {
     case TN_PROP_NAME:
         *out = (tn_cell){.tag = TN_CELL_STRING, .v.string = "Fake device"};
@@ -383,7 +384,7 @@ static tn_status property(tn_pself *s, uint32_t index, int32_t which, tn_cell *o
         *out = (tn_cell){.tag = TN_CELL_I64, .v.i64 = TN_DTYPES_ALL & ~TN_DTYPE_BIT(TN_F64)};
         return TN_OK;
     }
-    return TN_UNSUPPORTED;
+    return TN_ERR_UNSUPPORTED;
 }
 
 static tn_device_ops device_ops = {.struct_size = sizeof device_ops,
@@ -393,42 +394,42 @@ static tn_device_ops device_ops = {.struct_size = sizeof device_ops,
                                    .property = property,
                                    .memory = &memory_ops};
 
-static tn_status set_num_threads(tn_pself *s, uint32_t n) {
+static tn_status set_num_threads(tn_instance *s, uint32_t n) {
     fake.threads = (int32_t)n;
     return TN_OK;
 }
 
-static uint32_t get_num_threads(tn_pself *s) {
+static uint32_t get_num_threads(tn_instance *s) {
     return fake.threads ? (uint32_t)fake.threads : 7;
 }
 
 static const tn_ext_threads threads_ext = {sizeof threads_ext, set_num_threads, get_num_threads};
 
-static void before_fork(tn_pself *s) {
+static void before_fork(tn_instance *s) {
     pthread_mutex_lock(&lock);
     counts.n_before_fork++;
 }
 
-static void after_fork(tn_pself *s, int32_t in_child) {
+static void after_fork(tn_instance *s, int32_t in_child) {
     counts.n_after_fork[in_child]++;
     pthread_mutex_unlock(&lock);
 }
 
 static const tn_ext_fork fork_ext = {sizeof fork_ext, before_fork, after_fork};
 
-static const void *extension(tn_pself *s, const char *id) {
+static const void *extension(tn_instance *s, const char *id) {
     return strcmp(id, TN_EXT_THREADS) == 0 ? (const void *)&threads_ext
            : strcmp(id, TN_EXT_FORK) == 0  ? &fork_ext
                                            : NULL;
 }
 
-static tn_status init(const tn_host *host, const char *path, tn_pself **out_self) {
+static tn_status init(const tn_host *host, const char *path, tn_instance **out_self) {
     self.host = host;
     *out_self = &self;
     return TN_OK;
 }
 
-static void shutdown_plugin(tn_pself *s) {}
+static void shutdown_plugin(tn_instance *s) {}
 
 static tn_plugin plugin = {.struct_size = sizeof plugin,
                            .abi_version = TN_ABI_VERSION,

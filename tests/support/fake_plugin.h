@@ -51,14 +51,14 @@ fake_counts fake_count(void);
  * calls there were since the last time. Calls that can fail: alloc, write, read, copy, fill, create
  * and record of streams and events. */
 uint64_t fake_fail_at(uint64_t n);
-/* From now on everything but frees fails with TN_DEVICE_LOST. */
+/* From now on everything but frees fails with TN_ERR_DEVICE_LOST. */
 void fake_lose(void);
 
 /* While held, streams pass nothing by themselves; synchronising one passes all it has. */
 void fake_hold(bool hold);
 /* The stream passes all that is queued. */
-void fake_advance(tn_pstream *stream);
+void fake_advance(tn_stream_impl *stream);
 /* The stream's next query or synchronize that finds all work done reports this, once. */
-void fake_stream_error(tn_pstream *stream, tn_status status, const char *message);
+void fake_stream_error(tn_stream_impl *stream, tn_status status, const char *message);
 
 #endif

@@ -19,38 +19,38 @@ static inline char *plain_at(tn_memory memory, uint64_t offset) {
     return (char *)(uintptr_t)memory + offset;
 }
 
-static inline tn_status plain_alloc(tn_pdevice *device, int32_t space, uint64_t bytes,
+static inline tn_status plain_alloc(tn_device_impl *device, int32_t space, uint64_t bytes,
                                     tn_memory *out_memory, void **out_host) {
     void *p = plain_host->alloc(plain_host, bytes, 64);
     *out_memory = (tn_memory)(uintptr_t)p;
     *out_host = p;
-    return p ? TN_OK : plain_host->fail(plain_host, TN_OUT_OF_MEMORY, "no host memory");
+    return p ? TN_OK : plain_host->fail(plain_host, TN_ERR_OUT_OF_MEMORY, "no host memory");
 }
 
-static inline void plain_free(tn_pdevice *device, int32_t space, tn_memory memory) {
+static inline void plain_free(tn_device_impl *device, int32_t space, tn_memory memory) {
     plain_host->dealloc(plain_host, plain_at(memory, 0));
 }
 
-static inline tn_status plain_write(tn_pdevice *device, tn_pstream *stream, tn_memory dst,
+static inline tn_status plain_write(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
                                     uint64_t dst_offset, const void *src, uint64_t bytes) {
     memcpy(plain_at(dst, dst_offset), src, bytes);
     return TN_OK;
 }
 
-static inline tn_status plain_read(tn_pdevice *device, tn_pstream *stream, void *dst, tn_memory src,
-                                   uint64_t src_offset, uint64_t bytes) {
+static inline tn_status plain_read(tn_device_impl *device, tn_stream_impl *stream, void *dst,
+                                   tn_memory src, uint64_t src_offset, uint64_t bytes) {
     memcpy(dst, plain_at(src, src_offset), bytes);
     return TN_OK;
 }
 
-static inline tn_status plain_copy(tn_pdevice *device, tn_pstream *stream, tn_memory dst,
+static inline tn_status plain_copy(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
                                    uint64_t dst_offset, tn_memory src, uint64_t src_offset,
                                    uint64_t bytes) {
     memmove(plain_at(dst, dst_offset), plain_at(src, src_offset), bytes);
     return TN_OK;
 }
 
-static inline tn_status plain_fill(tn_pdevice *device, tn_pstream *stream, tn_memory dst,
+static inline tn_status plain_fill(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
                                    uint64_t dst_offset, uint32_t value, uint64_t bytes) {
     memset(plain_at(dst, dst_offset), (int)value, bytes);
     return TN_OK;
@@ -66,30 +66,30 @@ static const tn_memory_ops plain_memory = {.struct_size = sizeof plain_memory,
 
 /* ---- the device and the plugin ----------------------------------------------------------- */
 
-static inline tn_status plain_count(tn_pself *self, uint32_t *out_count) {
+static inline tn_status plain_count(tn_instance *self, uint32_t *out_count) {
     *out_count = 1;
     return TN_OK;
 }
 
-static inline tn_status plain_open(tn_pself *self, uint32_t index, tn_pdevice **out_device) {
-    *out_device = (tn_pdevice *)&plain_device;
+static inline tn_status plain_open(tn_instance *self, uint32_t index, tn_device_impl **out_device) {
+    *out_device = (tn_device_impl *)&plain_device;
     return TN_OK;
 }
 
-static inline void plain_close(tn_pdevice *device) {}
+static inline void plain_close(tn_device_impl *device) {}
 
-static inline tn_status plain_property(tn_pself *self, uint32_t index, int32_t which,
+static inline tn_status plain_property(tn_instance *self, uint32_t index, int32_t which,
                                        tn_cell *out_value) {
-    return TN_UNSUPPORTED;
+    return TN_ERR_UNSUPPORTED;
 }
 
-static inline tn_status plain_init(const tn_host *host, const char *path, tn_pself **out_self) {
+static inline tn_status plain_init(const tn_host *host, const char *path, tn_instance **out_self) {
     plain_host = host;
     plain_starts++;
-    *out_self = (tn_pself *)&plain_starts;
+    *out_self = (tn_instance *)&plain_starts;
     return TN_OK;
 }
 
-static inline void plain_shutdown(tn_pself *self) {}
+static inline void plain_shutdown(tn_instance *self) {}
 
 #endif

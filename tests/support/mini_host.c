@@ -138,7 +138,7 @@ static bool start(mini *m, const char *path, uint32_t index) {
     tn_plugin_query_fn query;
     *(void **)&query = dlsym(m->object, TN_PLUGIN_QUERY_NAME);
     m->plugin = query ? query(&host_table) : NULL;
-    tn_status status = TN_ABI;
+    tn_status status = TN_ERR_ABI;
     if (m->plugin && TN_HAS(m->plugin, tn_plugin, n_kernels) && m->plugin->init &&
         m->plugin->shutdown && m->plugin->devices)
         status = m->plugin->init(&host_table, real, &m->self);
@@ -255,11 +255,11 @@ mini_tensor *mini_tensor_alias(mini *m, const mini_tensor *base, int32_t rank, c
 }
 
 tn_status mini_tensor_write(mini *m, mini_tensor *t, const void *src) {
-    return m->ops->memory->write(m->device, m->stream, t->view.memory, 0, src, t->bytes);
+    return m->ops->memory->copy_from_host(m->device, m->stream, t->view.memory, 0, src, t->bytes);
 }
 
 tn_status mini_tensor_read(mini *m, const mini_tensor *t, void *dst) {
-    return m->ops->memory->read(m->device, m->stream, dst, t->view.memory, 0, t->bytes);
+    return m->ops->memory->copy_to_host(m->device, m->stream, dst, t->view.memory, 0, t->bytes);
 }
 
 void mini_tensors_free(mini *m) {
@@ -267,7 +267,7 @@ void mini_tensors_free(mini *m) {
     for (mini_tensor *t = m->tensors; t; t = next) {
         next = t->next;
         if (t->bytes)
-            m->ops->memory->free(m->device, TN_SPACE_DEVICE, t->view.memory);
+            m->ops->memory->dealloc(m->device, TN_SPACE_DEVICE, t->view.memory);
         free(t);
     }
     m->tensors = NULL;
@@ -283,7 +283,7 @@ const tn_kernel *mini_find(const mini *m, const char *op, tn_dtype t0, tn_dtype 
     for (uint64_t i = 0; i < m->plugin->n_kernels; i++) {
         const tn_kernel *k = m->plugin->kernels[i];
         if (strcmp(k->op, op) == 0 && takes(k->dtypes[0], t0) && takes(k->dtypes[1], t1) &&
-            (!m->ops->supports || m->ops->supports(m->device, k) == TN_OK))
+            (!m->ops->accepts || m->ops->accepts(m->device, k) == TN_OK))
             return k;
     }
     return NULL;
@@ -293,7 +293,7 @@ tn_status mini_run(mini *m, const tn_kernel *kernel, uint32_t n_args, const tn_c
                    uint32_t n_outs, mini_tensor *const *outs) {
     const tn_tensor_view *out_views[8];
     if (n_outs > 8)
-        return host_fail(&host_table, TN_INVALID_ARGUMENT, "mini_run: more than 8 outputs");
+        return host_fail(&host_table, TN_ERR_INVALID_ARGUMENT, "mini_run: more than 8 outputs");
     for (uint32_t i = 0; i < n_outs; i++)
         out_views[i] = &outs[i]->view;
     tn_call call = {
@@ -325,7 +325,7 @@ tn_status mini_run(mini *m, const tn_kernel *kernel, uint32_t n_args, const tn_c
             status = later;
     }
     if (call.workspace)
-        m->ops->memory->free(m->device, TN_SPACE_DEVICE, call.workspace);
+        m->ops->memory->dealloc(m->device, TN_SPACE_DEVICE, call.workspace);
     return status;
 }
 

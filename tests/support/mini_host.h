@@ -38,10 +38,10 @@ typedef struct mini_tensor {
 typedef struct mini {
     void *object; /* from dlopen */
     const tn_plugin *plugin;
-    tn_pself *self;
+    tn_instance *self;
     const tn_device_ops *ops;
-    tn_pdevice *device;
-    tn_pstream *stream; /* NULL on a device without streams */
+    tn_device_impl *device;
+    tn_stream_impl *stream; /* NULL on a device without streams */
     mini_tensor *tensors;
 } mini;
 

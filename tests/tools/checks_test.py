@@ -451,7 +451,7 @@ class Listings(Planted):
     SOURCE = "/* Adds. */\nint add(int a) {\n    return a + 1;\n}\n\nint other;\n"
     PAGE = "<!-- from a.c: {} -->\n```c\n```\n"
     # All of tenon that a listing needs to be run.
-    TENON = "#define TN_SCOPE\n#define TN_OK 0\n#define TN_INTERNAL 1\ntypedef int tn_status;\n" \
+    TENON = "#define TN_SCOPE\n#define TN_OK 0\n#define TN_ERR_INTERNAL 1\ntypedef int tn_status;\n" \
             'static inline int tn_error_status(void) { return 0; }\n' \
             'static inline const char *tn_error_message(void) { return "none"; }\n'
 

@@ -17,23 +17,23 @@
 #include <tenon/kernels.h>
 #include <unistd.h>
 
-struct tn_pself {
+struct tn_instance {
     int unused;
 };
-struct tn_pdevice {
+struct tn_device_impl {
     uint32_t index;
 };
-struct tn_pstream {
-    tn_pdevice *device;
+struct tn_stream_impl {
+    tn_device_impl *device;
 };
-struct tn_pevent {
+struct tn_event_impl {
     int queries;
 };
 
 brittle_settings brittle;
 
-static struct tn_pself the_self;
-static struct tn_pdevice devices[2] = {{0}, {1}};
+static struct tn_instance the_self;
+static struct tn_device_impl devices[2] = {{0}, {1}};
 static bool lost;
 static int asked;
 static int opened_file = -1;
@@ -52,14 +52,14 @@ static tn_status fail(tn_status status) {
 /* What any call may do wrong. */
 static tn_status common(void) {
     if (is("silent"))
-        return TN_INTERNAL;
+        return TN_ERR_INTERNAL;
     if (is("no status"))
         return 99;
     if (is("not ready"))
         return TN_NOT_READY;
     if (is("other status")) {
-        fail(TN_IO);
-        return TN_INTERNAL;
+        fail(TN_ERR_IO);
+        return TN_ERR_INTERNAL;
     }
     if (is("fails with ok")) {
         brittle.host->fail(brittle.host, TN_OK, "fine");
@@ -68,25 +68,25 @@ static tn_status common(void) {
     if (is("dry")) {
         tni_alloc_fail_at(1);
         brittle.host->alloc(brittle.host, 64, 16);
-        return fail(TN_INTERNAL);
+        return fail(TN_ERR_INTERNAL);
     }
     if (is("comes back")) {
         bool first = !lost;
         lost = true;
-        return first ? fail(TN_DEVICE_LOST) : TN_OK;
+        return first ? fail(TN_ERR_DEVICE_LOST) : TN_OK;
     }
     return TN_OK;
 }
 
 /* ---- memory ------------------------------------------------------------------------------ */
 
-static tn_status memory_alloc(tn_pdevice *d, int32_t space, uint64_t bytes, tn_memory *out_memory,
-                              void **out_host) {
+static tn_status memory_alloc(tn_device_impl *d, int32_t space, uint64_t bytes,
+                              tn_memory *out_memory, void **out_host) {
     static _Alignas(64) char shared[4096];
     char *p =
         is("overlaps") ? shared + 64 * ++asked : brittle.host->alloc(brittle.host, bytes + 64, 64);
     if (!p)
-        return fail(TN_OUT_OF_MEMORY);
+        return fail(TN_ERR_OUT_OF_MEMORY);
     *out_memory = is("no handle") ? 0 : is("same handle") ? 7 : (tn_memory)(uintptr_t)p;
     *out_host = is("no host pointer") ? NULL : is("misaligned") ? p + 8 : p;
     if (is("no handle") || is("same handle"))
@@ -94,20 +94,20 @@ static tn_status memory_alloc(tn_pdevice *d, int32_t space, uint64_t bytes, tn_m
     return TN_OK;
 }
 
-static void memory_free(tn_pdevice *d, int32_t space, tn_memory memory) {
+static void memory_free(tn_device_impl *d, int32_t space, tn_memory memory) {
     if (!is("overlaps") && memory != 7)
         brittle.host->dealloc(brittle.host, (void *)(uintptr_t)memory);
 }
 
-static tn_status memory_write(tn_pdevice *d, tn_pstream *stream, tn_memory dst, uint64_t offset,
-                              const void *src, uint64_t bytes) {
+static tn_status memory_write(tn_device_impl *d, tn_stream_impl *stream, tn_memory dst,
+                              uint64_t offset, const void *src, uint64_t bytes) {
     plain_write(d, stream, dst, offset, src, bytes);
     if (is("writes behind"))
         plain_at(dst, offset)[bytes] ^= 1;
     return common();
 }
 
-static tn_status memory_info(tn_pdevice *d, tn_memory_info *out) {
+static tn_status memory_info(tn_device_impl *d, tn_memory_info *out) {
     if (is("changes size"))
         out->struct_size = 8;
     out->total_bytes = 100;
@@ -117,8 +117,8 @@ static tn_status memory_info(tn_pdevice *d, tn_memory_info *out) {
 
 static const tn_memory_ops memory_ops = {.struct_size = sizeof memory_ops,
                                          .alloc = memory_alloc,
-                                         .free = memory_free,
-                                         .write = memory_write,
+                                         .dealloc = memory_free,
+                                         .copy_from_host = memory_write,
                                          .read = plain_read,
                                          .copy = plain_copy,
                                          .fill = plain_fill,
@@ -126,22 +126,22 @@ static const tn_memory_ops memory_ops = {.struct_size = sizeof memory_ops,
 
 /* ---- streams and events ------------------------------------------------------------------ */
 
-static tn_status stream_create(tn_pdevice *d, int32_t priority, tn_pstream **out) {
+static tn_status stream_create(tn_device_impl *d, int32_t priority, tn_stream_impl **out) {
     *out = is("no stream") ? NULL : malloc(sizeof **out);
     if (*out)
         (*out)->device = d;
     return TN_OK;
 }
 
-static void stream_destroy(tn_pstream *stream) {
+static void stream_destroy(tn_stream_impl *stream) {
     free(stream);
 }
 
-static tn_status stream_query(tn_pstream *stream) {
+static tn_status stream_query(tn_stream_impl *stream) {
     return is("not ready") ? TN_NOT_READY : TN_OK;
 }
 
-static tn_status stream_synchronize(tn_pstream *stream) {
+static tn_status stream_synchronize(tn_stream_impl *stream) {
     return common();
 }
 
@@ -151,36 +151,36 @@ static const tn_stream_ops stream_ops = {.struct_size = sizeof stream_ops,
                                          .query = stream_query,
                                          .synchronize = stream_synchronize};
 
-static tn_status event_create(tn_pdevice *d, uint32_t flags, tn_pevent **out) {
+static tn_status event_create(tn_device_impl *d, uint32_t flags, tn_event_impl **out) {
     *out = is("no event") ? NULL : calloc(1, sizeof **out);
     return TN_OK;
 }
 
-static void event_destroy(tn_pevent *event) {
+static void event_destroy(tn_event_impl *event) {
     free(event);
 }
 
-static tn_status event_record(tn_pevent *event, tn_pstream *stream) {
+static tn_status event_record(tn_event_impl *event, tn_stream_impl *stream) {
     event->queries = 0;
     return TN_OK;
 }
 
-static tn_status event_wait(tn_pstream *stream, tn_pevent *event) {
+static tn_status event_wait(tn_stream_impl *stream, tn_event_impl *event) {
     return TN_OK;
 }
 
-static tn_status event_query(tn_pevent *event) {
+static tn_status event_query(tn_event_impl *event) {
     bool first = event->queries++ == 0;
     return is("never done") || (is("undone") && !first) ? TN_NOT_READY : TN_OK;
 }
 
-static tn_status event_synchronize(tn_pevent *event) {
+static tn_status event_synchronize(tn_event_impl *event) {
     return TN_OK;
 }
 
-static tn_status event_elapsed(tn_pevent *start, tn_pevent *end, double *out) {
+static tn_status event_elapsed(tn_event_impl *start, tn_event_impl *end, double *out) {
     *out = 0;
-    return is("times nothing") ? TN_OK : fail(TN_STATE);
+    return is("times nothing") ? TN_OK : fail(TN_ERR_STATE);
 }
 
 static const tn_event_ops event_ops = {.struct_size = sizeof event_ops,
@@ -201,7 +201,7 @@ static uint64_t bytes_of(const tn_tensor_view *v) {
 static tn_status run(const tn_call *call) {
     const tn_tensor_view *out = call->outs[0];
     if (is("declines"))
-        return fail(TN_UNSUPPORTED);
+        return fail(TN_ERR_UNSUPPORTED);
     memset(plain_at(out->memory, out->offset), 0, bytes_of(out));
     if (is("writes inputs"))
         *plain_at(call->args[0].v.view->memory, call->args[0].v.view->offset) ^= 1;
@@ -212,7 +212,7 @@ static tn_status run(const tn_call *call) {
     if (is("masks files"))
         umask(0123);
     if (is("goes away") && chdir("/"))
-        return fail(TN_IO);
+        return fail(TN_ERR_IO);
     if (is("blocks signals")) {
         sigset_t set;
         sigemptyset(&set);
@@ -224,9 +224,9 @@ static tn_status run(const tn_call *call) {
 
 static tn_status supports(const tn_call *call) {
     if (is("moody"))
-        return asked++ % 2 ? TN_OK : TN_UNSUPPORTED;
+        return asked++ % 2 ? TN_OK : TN_ERR_UNSUPPORTED;
     if (is("answers shape"))
-        return fail(TN_SHAPE);
+        return fail(TN_ERR_SHAPE);
     return TN_OK;
 }
 
@@ -249,29 +249,29 @@ static const tn_kernel *const kernels[] = {&neg, &add, &where, &plain_neg};
 
 /* ---- devices and the plugin -------------------------------------------------------------- */
 
-static tn_status count(tn_pself *self, uint32_t *out) {
+static tn_status count(tn_instance *self, uint32_t *out) {
     *out = 2;
     return TN_OK;
 }
 
-static tn_status open_device(tn_pself *self, uint32_t index, tn_pdevice **out) {
+static tn_status open_device(tn_instance *self, uint32_t index, tn_device_impl **out) {
     if (is("opens a file"))
         opened_file = open("/dev/null", O_RDONLY | O_CLOEXEC);
     if (is("meets"))
         pthread_barrier_wait(&meeting);
     if (is("open is silent"))
-        return TN_IO;
+        return TN_ERR_IO;
     *out = is("no device") ? NULL : is("one device") ? &devices[0] : &devices[index];
     return TN_OK;
 }
 
-static tn_status property(tn_pself *self, uint32_t index, int32_t which, tn_cell *out) {
+static tn_status property(tn_instance *self, uint32_t index, int32_t which, tn_cell *out) {
     static int64_t changing = 1;
     if (which == TN_PROP_ALIGNMENT) {
         *out = (tn_cell){.tag = TN_CELL_I64, .v.i64 = is("odd alignment") ? 48 : 64};
         return TN_OK;
     }
-    if (which == TN_PROP_HOST_MEMORY) {
+    if (which == TN_PROP_UNIFIED_MEMORY) {
         *out = (tn_cell){.tag = is("wrong tag") ? TN_CELL_I64 : TN_CELL_BOOL, .v.boolean = 1};
         return TN_OK;
     }
@@ -281,17 +281,17 @@ static tn_status property(tn_pself *self, uint32_t index, int32_t which, tn_cell
     }
     if (is("writes unasked"))
         out->v.i64 = 3;
-    return TN_UNSUPPORTED;
+    return TN_ERR_UNSUPPORTED;
 }
 
-static tn_status device_supports(tn_pdevice *device, const tn_kernel *kernel) {
+static tn_status device_supports(tn_device_impl *device, const tn_kernel *kernel) {
     bool own = false;
     for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++)
         own = own || kernel == kernels[i];
     if (!own)
-        return fail(TN_INTERNAL);
+        return fail(TN_ERR_INTERNAL);
     if (is("device is moody"))
-        return asked++ % 2 ? TN_OK : TN_UNSUPPORTED;
+        return asked++ % 2 ? TN_OK : TN_ERR_UNSUPPORTED;
     return TN_OK;
 }
 
@@ -303,7 +303,7 @@ static tn_device_ops device_ops = {.struct_size = sizeof device_ops,
                                    .supports = device_supports,
                                    .memory = &memory_ops};
 
-static const void *extension(tn_pself *self, const char *id) {
+static const void *extension(tn_instance *self, const char *id) {
     return is("knows all") ? &memory_ops : NULL;
 }
 
@@ -312,7 +312,7 @@ static void *idle(void *unused) {
     return NULL;
 }
 
-static tn_status init(const tn_host *host, const char *path, tn_pself **out_self) {
+static tn_status init(const tn_host *host, const char *path, tn_instance **out_self) {
     brittle.host = host;
     lost = false;
     asked = 0;
@@ -332,7 +332,7 @@ static tn_status init(const tn_host *host, const char *path, tn_pself **out_self
     }
     if (is("fails and keeps")) {
         brittle.kept = host->alloc(host, 64, 16);
-        return fail(TN_IO);
+        return fail(TN_ERR_IO);
     }
     if (is("sets a locale"))
         setlocale(LC_ALL, "C.UTF-8");
@@ -345,7 +345,7 @@ static tn_status init(const tn_host *host, const char *path, tn_pself **out_self
     return TN_OK;
 }
 
-static void shutdown_plugin(tn_pself *self) {
+static void shutdown_plugin(tn_instance *self) {
     if (is("no host"))
         brittle.host->option(NULL, "threads");
 }

@@ -8,15 +8,15 @@ static const char eight[8];
 static void free_twice(void) {
     open_all();
     tn_memory old = memory;
-    p->devices->memory->free(device, TN_SPACE_DEVICE, memory);
-    p->devices->memory->free(device, TN_SPACE_DEVICE, old);
+    p->devices->memory->dealloc(device, TN_SPACE_DEVICE, memory);
+    p->devices->memory->dealloc(device, TN_SPACE_DEVICE, old);
     memory = 0;
     close_all();
 }
 
 static void free_pinned_as_device(void) {
     open_all();
-    p->devices->memory->free(device, TN_SPACE_PINNED, memory);
+    p->devices->memory->dealloc(device, TN_SPACE_PINNED, memory);
     close_all();
 }
 
@@ -30,7 +30,7 @@ static void leave_memory(void) {
 
 static void leave_device(void) {
     open_all();
-    p->devices->memory->free(device, TN_SPACE_DEVICE, memory);
+    p->devices->memory->dealloc(device, TN_SPACE_DEVICE, memory);
     stop();
 }
 
@@ -43,13 +43,15 @@ static void open_index(void) {
 
 static void write_freed(void) {
     open_all();
-    assert_int_equal(p->devices->memory->write(device, stream, memory + 8, 0, eight, 8), TN_STATE);
+    assert_int_equal(p->devices->memory->copy_from_host(device, stream, memory + 8, 0, eight, 8),
+                     TN_ERR_STATE);
     close_all();
 }
 
 static void write_outside(void) {
     open_all();
-    assert_int_equal(p->devices->memory->write(device, stream, memory, 250, eight, 8), TN_STATE);
+    assert_int_equal(p->devices->memory->copy_from_host(device, stream, memory, 250, eight, 8),
+                     TN_ERR_STATE);
     close_all();
 }
 
@@ -61,13 +63,14 @@ static void copy_overlapping(void) {
 
 static void closed_device(void) {
     open_all();
-    tn_pdevice *old = device;
+    tn_device_impl *old = device;
     tn_memory other;
     void *host;
     const tni_plugin *q = p;
-    p->devices->memory->free(device, TN_SPACE_DEVICE, memory);
+    p->devices->memory->dealloc(device, TN_SPACE_DEVICE, memory);
     p->devices->close(device);
-    assert_int_equal(q->devices->memory->alloc(old, TN_SPACE_DEVICE, 8, &other, &host), TN_STATE);
+    assert_int_equal(q->devices->memory->alloc(old, TN_SPACE_DEVICE, 8, &other, &host),
+                     TN_ERR_STATE);
     stop();
 }
 
@@ -76,7 +79,7 @@ static void alloc_nothing(void) {
     tn_memory other;
     void *host;
     p->devices->memory->alloc(device, TN_SPACE_DEVICE, 0, &other, &host);
-    p->devices->memory->free(device, TN_SPACE_DEVICE, other);
+    p->devices->memory->dealloc(device, TN_SPACE_DEVICE, other);
     close_all();
 }
 
@@ -88,19 +91,19 @@ static void no_stream(void) {
 
 static void destroyed_stream(void) {
     open_all();
-    tn_pstream *old = stream;
+    tn_stream_impl *old = stream;
     p->devices->streams->destroy(stream);
     stream = NULL;
-    assert_int_equal(p->devices->streams->query(old), TN_STATE);
+    assert_int_equal(p->devices->streams->query(old), TN_ERR_STATE);
     close_all();
 }
 
 static void destroyed_event(void) {
     open_all();
-    tn_pevent *event;
+    tn_event_impl *event;
     p->devices->events->create(device, 0, &event);
     p->devices->events->destroy(event);
-    assert_int_equal(p->devices->events->query(event), TN_STATE);
+    assert_int_equal(p->devices->events->query(event), TN_ERR_STATE);
     close_all();
 }
 
@@ -110,15 +113,15 @@ static void foreign_stream(void) {
     void *host;
     p->devices->open(p->self, 1, &second);
     p->devices->memory->alloc(second, TN_SPACE_DEVICE, 64, &other, &host);
-    assert_int_equal(p->devices->memory->fill(second, stream, other, 0, 0, 8), TN_STATE);
-    p->devices->memory->free(second, TN_SPACE_DEVICE, other);
+    assert_int_equal(p->devices->memory->fill(second, stream, other, 0, 0, 8), TN_ERR_STATE);
+    p->devices->memory->dealloc(second, TN_SPACE_DEVICE, other);
     p->devices->close(second);
     close_all();
 }
 
 static void foreign_record(void) {
     open_all();
-    tn_pevent *event;
+    tn_event_impl *event;
     p->devices->open(p->self, 1, &second);
     p->devices->events->create(second, 0, &event);
     p->devices->events->record(event, stream);
@@ -130,7 +133,7 @@ static void foreign_record(void) {
 static void free_in_use(void) {
     open_all();
     p->devices->memory->fill(device, stream, memory, 0, 0, 8);
-    p->devices->memory->free(device, TN_SPACE_DEVICE, memory);
+    p->devices->memory->dealloc(device, TN_SPACE_DEVICE, memory);
     memory = 0;
     close_all();
 }
@@ -138,15 +141,15 @@ static void free_in_use(void) {
 /* The same in order: one stream waits for the other, and the host for it. */
 void free_after_wait(void) {
     open_all();
-    tn_pstream *other;
-    tn_pevent *event;
+    tn_stream_impl *other;
+    tn_event_impl *event;
     p->devices->streams->create(device, 0, &other);
     p->devices->events->create(device, 0, &event);
     p->devices->memory->fill(device, other, memory, 0, 0, 8);
     p->devices->events->record(event, other);
     p->devices->events->wait(stream, event);
     p->devices->streams->synchronize(stream);
-    p->devices->memory->free(device, TN_SPACE_DEVICE, memory);
+    p->devices->memory->dealloc(device, TN_SPACE_DEVICE, memory);
     memory = 0;
     p->devices->events->destroy(event);
     p->devices->streams->destroy(other);
@@ -174,13 +177,13 @@ static void open_at_once(void) {
 }
 
 const finding_case caller_cases[] = {
-    {NULL, free_twice, 0, "memory->free", "not alive", SYNC, 1},
-    {NULL, free_pinned_as_device, 0, "memory->free", "another space", SYNC, 1},
+    {NULL, free_twice, 0, "memory->dealloc", "not alive", SYNC, 1},
+    {NULL, free_pinned_as_device, 0, "memory->dealloc", "another space", SYNC, 1},
     {NULL, leave_memory, 0, "devices->close", "256 bytes", SYNC, 1},
     {NULL, leave_device, 0, "shutdown", "1 devices", SYNC, 1},
     {NULL, open_index, 0, "devices->property", "index 5", SYNC, 1},
-    {NULL, write_freed, 0, "memory->write", "not alive", SYNC, 1},
-    {NULL, write_outside, 0, "memory->write", "leave allocation", SYNC, 1},
+    {NULL, write_freed, 0, "memory->copy_from_host", "not alive", SYNC, 1},
+    {NULL, write_outside, 0, "memory->copy_from_host", "leave allocation", SYNC, 1},
     {NULL, copy_overlapping, 0, "memory->copy", "overlap", SYNC, 1},
     {NULL, closed_device, 0, "memory->alloc", "closed", SYNC, 1},
     {NULL, alloc_nothing, 0, "memory->alloc", "0 bytes", SYNC, 1},
@@ -189,7 +192,7 @@ const finding_case caller_cases[] = {
     {NULL, destroyed_event, 0, "events->query", "destroyed", ASYNC, 1},
     {NULL, foreign_stream, 0, "memory->fill", "another device", ASYNC, 1},
     {NULL, foreign_record, 0, "events->record", "another device", ASYNC, 1},
-    {NULL, free_in_use, 0, "memory->free", "nobody waited", ASYNC, 1},
+    {NULL, free_in_use, 0, "memory->dealloc", "nobody waited", ASYNC, 1},
     {"meets", open_at_once, 0, "devices->open", "one-thread", SYNC, 1},
 };
 const int n_caller_cases = sizeof caller_cases / sizeof *caller_cases;

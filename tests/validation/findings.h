@@ -32,8 +32,8 @@ extern const int n_plugin_cases, n_kernel_cases, n_caller_cases;
 
 /* As open_all leaves them; `stream` is NULL where the plugin has none. */
 extern const tni_plugin *p;
-extern tn_pdevice *device, *second;
-extern tn_pstream *stream;
+extern tn_device_impl *device, *second;
+extern tn_stream_impl *stream;
 extern tn_memory memory;
 
 /* Registers the brittle plugin; `p` is NULL if it was refused. */

@@ -63,7 +63,7 @@ static void ask_neg(void) {
 static void ask_device(void) {
     open_all();
     for (uint64_t i = 0; i < p->table->n_kernels; i++)
-        p->devices->supports(device, p->table->kernels[i]);
+        p->devices->accepts(device, p->table->kernels[i]);
     close_all();
 }
 
@@ -79,7 +79,7 @@ static void ask_device(void) {
     static void name(void) { \
         prepare(kernel); \
         __VA_ARGS__; \
-        assert_int_equal(run_it(kernel), TN_STATE); \
+        assert_int_equal(run_it(kernel), TN_ERR_STATE); \
         close_all(); \
     }
 REFUSED(view_past_end, BRITTLE_NEG, in.offset = 240)
@@ -107,7 +107,7 @@ WRONG(a_tag, BRITTLE_ADD, args[2].tag = 77)
 WRONG(n_outs_, BRITTLE_NEG, call.n_outs = 2; out = view_at(64))
 
 const finding_case kernel_cases[] = {
-    {"device is moody", ask_device, TNP_DEVICE_SUPPORTS, "devices->supports", "same question", SYNC,
+    {"device is moody", ask_device, TNP_DEVICE_SUPPORTS, "devices->accepts", "same question", SYNC,
      1},
     {"silent", run_neg, TNP_FAIL_MESSAGE, "kernel->run", "no message", SYNC, 1},
     {"declines", run_neg, TNP_SUPPORTED_RUNS, "kernel->run", "let through", SYNC, 1},

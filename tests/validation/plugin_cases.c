@@ -35,7 +35,7 @@ static void alloc_two(void) {
     void *host;
     p->devices->memory->alloc(device, TN_SPACE_DEVICE, 100, &other, &host);
     if (other != memory)
-        p->devices->memory->free(device, TN_SPACE_DEVICE, other);
+        p->devices->memory->dealloc(device, TN_SPACE_DEVICE, other);
     close_all();
 }
 
@@ -44,22 +44,22 @@ static void alloc_pinned(void) {
     tn_memory other;
     void *host;
     p->devices->memory->alloc(device, TN_SPACE_PINNED, 100, &other, &host);
-    p->devices->memory->free(device, TN_SPACE_PINNED, other);
+    p->devices->memory->dealloc(device, TN_SPACE_PINNED, other);
     close_all();
 }
 
 static void write_all(void) {
     char bytes[256] = {0};
     open_all();
-    p->devices->memory->write(device, stream, memory, 0, bytes, sizeof bytes);
+    p->devices->memory->copy_from_host(device, stream, memory, 0, bytes, sizeof bytes);
     close_all();
 }
 
 void write_twice(void) {
     char bytes[16] = {0};
     open_all();
-    p->devices->memory->write(device, stream, memory, 0, bytes, sizeof bytes);
-    p->devices->memory->write(device, stream, memory, 0, bytes, sizeof bytes);
+    p->devices->memory->copy_from_host(device, stream, memory, 0, bytes, sizeof bytes);
+    p->devices->memory->copy_from_host(device, stream, memory, 0, bytes, sizeof bytes);
     close_all();
 }
 
@@ -77,7 +77,7 @@ static void make_stream(void) {
 
 static void make_event(void) {
     open_all();
-    tn_pevent *event = NULL;
+    tn_event_impl *event = NULL;
     p->devices->events->create(device, 0, &event);
     if (event)
         p->devices->events->destroy(event);
@@ -86,7 +86,7 @@ static void make_event(void) {
 
 static void query_unrecorded(void) {
     open_all();
-    tn_pevent *event;
+    tn_event_impl *event;
     p->devices->events->create(device, 0, &event);
     p->devices->events->query(event);
     p->devices->events->destroy(event);
@@ -95,7 +95,7 @@ static void query_unrecorded(void) {
 
 static void query_twice(void) {
     open_all();
-    tn_pevent *event;
+    tn_event_impl *event;
     p->devices->events->create(device, 0, &event);
     p->devices->events->record(event, stream);
     p->devices->events->query(event);
@@ -106,7 +106,7 @@ static void query_twice(void) {
 
 static void time_unrecorded(void) {
     open_all();
-    tn_pevent *event;
+    tn_event_impl *event;
     double ns;
     p->devices->events->create(device, TN_EVENT_TIMING, &event);
     p->devices->events->elapsed(event, event, &ns);
@@ -148,21 +148,25 @@ const finding_case plugin_cases[] = {
     {"same handle", alloc_two, TNP_ALLOC_HANDLE, "memory->alloc", "alive already", SYNC, 1},
     {"overlaps", alloc_two, TNP_ALLOC_HANDLE, "memory->alloc", "overlaps", SYNC, 1},
     {"misaligned", open_and_close, TNP_ALLOC_ALIGNMENT, "memory->alloc", "aligned to 64", SYNC, 1},
-    {"no host pointer", open_and_close, TNP_PROPERTY_HOST_MEMORY, "memory->alloc", "HOST_MEMORY",
+    {"no host pointer", open_and_close, TNP_PROPERTY_UNIFIED_MEMORY, "memory->alloc", "HOST_MEMORY",
      SYNC, 1},
     {"no host pointer", alloc_pinned, TNP_ALLOC_HOST_POINTER, "memory->alloc", "pinned", SYNC, 1},
     {"changes size", ask_info, TNP_HOST_STRUCT_SIZE, "memory->info", "struct_size", SYNC, 1},
     {"more than all", ask_info, TNP_MEMORY_INFO, "memory->info", "101", SYNC, 1},
-    {"silent", write_all, TNP_FAIL_MESSAGE, "memory->write", "no message", SYNC, 1},
-    {"other status", write_all, TNP_FAIL_MESSAGE, "memory->write", "told host->fail IO", SYNC, 1},
+    {"silent", write_all, TNP_FAIL_MESSAGE, "memory->copy_from_host", "no message", SYNC, 1},
+    {"other status", write_all, TNP_FAIL_MESSAGE, "memory->copy_from_host", "told host->fail IO",
+     SYNC, 1},
     {"fails with ok", write_all, TNP_FAIL_MESSAGE, "host->fail", "TN_OK", SYNC, 1},
-    {"dry", write_all, TNP_HOST_ALLOC_FAILURE, "memory->write", "OUT_OF_MEMORY", SYNC, 1},
-    {"no status", write_all, TNP_STATUS_CODES, "memory->write", "99", SYNC, 1},
-    {"not ready", write_all, TNP_NOT_READY_QUERIES_ONLY, "memory->write", "only a query", SYNC, 1},
+    {"dry", write_all, TNP_HOST_ALLOC_FAILURE, "memory->copy_from_host", "OUT_OF_MEMORY", SYNC, 1},
+    {"no status", write_all, TNP_STATUS_CODES, "memory->copy_from_host", "99", SYNC, 1},
+    {"not ready", write_all, TNP_NOT_READY_QUERIES_ONLY, "memory->copy_from_host", "only a query",
+     SYNC, 1},
     {"not ready", synchronize_it, TNP_NOT_READY_QUERIES_ONLY, "streams->synchronize",
      "only a query", ASYNC, 1},
-    {"comes back", write_twice, TNP_DEVICE_LOST_FAILS, "memory->write", "lost before", SYNC, 1},
-    {"writes behind", write_all, TNP_KERNEL_WRITES_OUTPUTS_ONLY, "memory->free", "behind", SYNC, 2},
+    {"comes back", write_twice, TNP_DEVICE_LOST_FAILS, "memory->copy_from_host", "lost before",
+     SYNC, 1},
+    {"writes behind", write_all, TNP_KERNEL_WRITES_OUTPUTS_ONLY, "memory->dealloc", "behind", SYNC,
+     2},
     {"no stream", make_stream, TNP_STREAM_CREATE, "streams->create", "NULL", ASYNC, 1},
     {"no event", make_event, TNP_EVENT_CREATE, "events->create", "NULL", ASYNC, 1},
     {"never done", query_unrecorded, TNP_EVENT_CREATE, "events->query", "never recorded", ASYNC, 1},

@@ -18,8 +18,8 @@
 /* ---- the plugin, as the rest of Tenon has it --------------------------------------------- */
 
 const tni_plugin *p;
-tn_pdevice *device, *second;
-tn_pstream *stream;
+tn_device_impl *device, *second;
+tn_stream_impl *stream;
 tn_memory memory;
 static void *memory_host;
 
@@ -38,7 +38,7 @@ void stop(void) {
 void open_all(void) {
     start();
     tn_cell value;
-    for (int32_t i = 0; i <= TN_PROP_HOST_MEMORY; i++)
+    for (int32_t i = 0; i <= TN_PROP_UNIFIED_MEMORY; i++)
         p->devices->property(p->self, 0, i, &value);
     assert_int_equal(p->devices->open(p->self, 0, &device), TN_OK);
     stream = NULL;
@@ -52,7 +52,7 @@ void close_all(void) {
     if (stream)
         p->devices->streams->synchronize(stream);
     if (memory)
-        p->devices->memory->free(device, TN_SPACE_DEVICE, memory);
+        p->devices->memory->dealloc(device, TN_SPACE_DEVICE, memory);
     if (stream)
         p->devices->streams->destroy(stream);
     p->devices->close(device);
@@ -138,14 +138,14 @@ static void memory_freed_in_order_is_no_finding(void **state) {
 }
 
 static void a_repeated_finding_is_counted(void **state) {
-    finding_case c = {"silent", write_twice, 16, "memory->write", "", SYNC, 1};
+    finding_case c = {"silent", write_twice, 16, "memory->copy_from_host", "", SYNC, 1};
     tn_validation_finding f = {.struct_size = sizeof f};
     tn_validation_clear();
     act(&c, c.fault);
     assert_int_equal(tn_validation_count(), 1);
     assert_int_equal(tn_validation_get(0, &f), TN_OK);
     assert_int_equal(f.count, 2);
-    assert_int_equal(tn_validation_get(1, &f), TN_INDEX_OUT_OF_RANGE);
+    assert_int_equal(tn_validation_get(1, &f), TN_ERR_INDEX_OUT_OF_RANGE);
     tn_error_clear();
     tn_validation_clear();
     assert_int_equal(tn_validation_count(), 0);
@@ -159,13 +159,14 @@ static void keep_line(void *user, int32_t level, const char *subsystem, const ch
 }
 
 static void a_finding_is_logged_once_and_summed_up(void **state) {
-    finding_case c = {"silent", write_twice, 16, "memory->write", "", SYNC, 1};
+    finding_case c = {"silent", write_twice, 16, "memory->copy_from_host", "", SYNC, 1};
     tn_validation_clear();
     logged[0] = '\0';
     tn_log_set(TN_LOG_WARN, keep_line, NULL);
     act(&c, c.fault);
     tn_log_set(-1, NULL, NULL);
-    const char *first = strstr(logged, "0 validation TNP-16: org.tenon.brittle, memory->write: ");
+    const char *first =
+        strstr(logged, "0 validation TNP-16: org.tenon.brittle, memory->copy_from_host: ");
     assert_non_null(first);
     assert_null(strstr(first + strlen("0 validation TNP-16"), "TNP-16"));
     assert_non_null(strstr(logged, "1 distinct findings"));
@@ -201,8 +202,8 @@ static void watches_are_given_back(void **state) {
 }
 
 static void *work(void *user) {
-    tn_pstream *own;
-    tn_pevent *event;
+    tn_stream_impl *own;
+    tn_event_impl *event;
     tn_memory mine;
     void *host;
     for (int i = 0; i < 100; i++) {
@@ -214,7 +215,7 @@ static void *work(void *user) {
         p->devices->events->wait(stream, event);
         p->devices->events->query(event);
         p->devices->streams->synchronize(own);
-        p->devices->memory->free(device, TN_SPACE_DEVICE, mine);
+        p->devices->memory->dealloc(device, TN_SPACE_DEVICE, mine);
         p->devices->events->destroy(event);
         p->devices->streams->destroy(own);
     }

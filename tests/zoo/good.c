@@ -30,18 +30,18 @@
 #define ZOO_BREAK
 #endif
 
-static tn_status count(tn_pself *self, uint32_t *out_count) {
+static tn_status count(tn_instance *self, uint32_t *out_count) {
     ZOO_COUNT
 }
 static tn_status run(const tn_call *call) {
     return TN_OK;
 }
 
-static tn_status init(const tn_host *host, const char *path, tn_pself **out_self) {
+static tn_status init(const tn_host *host, const char *path, tn_instance **out_self) {
     plain_init(host, path, out_self);
     ZOO_INIT
 }
-static void shutdown_plugin(tn_pself *self) {
+static void shutdown_plugin(tn_instance *self) {
     plain_host->log_message(plain_host, TN_LOG_DEBUG, "shut down");
 }
 

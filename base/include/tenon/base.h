@@ -43,7 +43,7 @@ TN_API uint64_t tn_error_suppressed(void);
 /* Forgets the standing error. */
 TN_API void tn_error_clear(void);
 
-/* "SHAPE" for TN_SHAPE and so on, "?" for a number that is none. */
+/* "SHAPE" for TN_ERR_SHAPE and so on, "?" for a number that is none. */
 TN_API const char *tn_status_name(tn_status status);
 /* When the status is used, in a few words. */
 TN_API const char *tn_status_text(tn_status status);

@@ -123,7 +123,7 @@ TN_API tn_device tn_pinned_owner(const void *p);
 /* ---- the end ----------------------------------------------------------------------------- */
 
 /* Closes devices and shuts plugins down. Optional: at exit the system takes everything back. Fails
- * with TN_STATE, and does nothing, while tensors are alive. Destroy events and drop streams before:
+ * with TN_ERR_STATE, and does nothing, while tensors are alive. Destroy events and drop streams before:
  * those that are left are gone with their devices. Other threads must be done with Tenon; the
  * library can be used again afterwards, also by them. In a forked child see tenon/tenon.h. */
 TN_API tn_status tn_shutdown(void);

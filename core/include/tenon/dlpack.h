@@ -111,9 +111,9 @@ TN_API DLDevice tn_dlpack_device(tn_device device);
 /* t's memory as DLPack describes it; the consumer calls (*out)->deleter once, which gives back the
  * reference to t that it holds. `flags`: 0, or DLPACK_FLAG_BITMASK_READ_ONLY and _IS_COPIED for the
  * consumer to see. `data` is the address of the first element where memory has addresses (CPU, CUDA,
- * ROCm), elsewhere the plugin's handle with byte_offset beside it. TN_STATE for a tensor that requires
+ * ROCm), elsewhere the plugin's handle with byte_offset beside it. TN_ERR_STATE for a tensor that requires
  * a gradient, whose history would not see what a consumer writes: give tn_detach of it.
- * TN_UNSUPPORTED on meta. On failure *out is NULL. */
+ * TN_ERR_UNSUPPORTED on meta. On failure *out is NULL. */
 TN_API tn_status tn_to_dlpack(tn_tensor *t, uint64_t flags, DLManagedTensorVersioned **out);
 /* The same for consumers of before 1.0. */
 TN_API tn_status tn_to_dlpack_legacy(tn_tensor *t, DLManagedTensor **out);
@@ -123,13 +123,13 @@ TN_API tn_status tn_to_dlpack_legacy(tn_tensor *t, DLManagedTensor **out);
 /* Tensors of Tenon are writable, aligned to their elements, and have no negative strides. What is
  * not like that can be had as a copy only, and so can everything while TENON_VALIDATE is set. */
 typedef enum tn_dlpack_copy {
-    TN_DLPACK_SHARE = 0,          /* fails with TN_UNSUPPORTED where a copy would be needed */
+    TN_DLPACK_SHARE = 0,          /* fails with TN_ERR_UNSUPPORTED where a copy would be needed */
     TN_DLPACK_COPY_IF_NEEDED = 1, /* shares if it can */
     TN_DLPACK_COPY = 2            /* always */
 } tn_dlpack_copy;
 
 /* A tensor over what another library, or Tenon, hands out. Memory of the host (kDLCPU, kDLCUDAHost,
- * kDLROCMHost) is a tensor on cpu:0; that of other devices is TN_UNSUPPORTED, unless Tenon made it:
+ * kDLROCMHost) is a tensor on cpu:0; that of other devices is TN_ERR_UNSUPPORTED, unless Tenon made it:
  * then the tensor shares the storage on whatever device it has. Takes `managed` over: its deleter is
  * called when the last tensor of the storage is gone, or now if it was copied. On failure (NULL with
  * an error) it stays the caller's, who calls the deleter; also where its major version is not 1.

@@ -56,7 +56,7 @@ typedef struct tn_op_info {
 /* Every operator, in the order of definition. */
 TN_API tn_status tn_op_list(void (*fn)(const tn_op_info *info, void *user), void *user);
 
-/* One operator by its full name ("add.Tensor"). TN_NOT_FOUND when there is none. */
+/* One operator by its full name ("add.Tensor"). TN_ERR_NOT_FOUND when there is none. */
 TN_API tn_status tn_op_describe(const char *name, void (*fn)(const tn_op_info *info, void *user),
                                 void *user);
 

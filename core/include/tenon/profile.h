@@ -50,7 +50,7 @@ typedef struct tn_profile_event {
     uint32_t reserved;
 } tn_profile_event;
 
-/* Forgets earlier events and begins. TN_STATE when it is on already. */
+/* Forgets earlier events and begins. TN_ERR_STATE when it is on already. */
 TN_API tn_status tn_profile_start(void);
 /* Ends; waits for the devices whose times are still to be read. Does nothing when it is off. */
 TN_API tn_status tn_profile_stop(void);
@@ -60,7 +60,7 @@ TN_API bool tn_profile_is_on(void);
  * that there was no memory for are missing, and counted in *out_lost (may be NULL). */
 TN_API tn_status tn_profile_events(void (*fn)(const tn_profile_event *event, void *user),
                                    void *user, uint64_t *out_lost);
-/* As a Chrome trace (JSON), with a lane for each thread and each stream. TN_IO when the file cannot
+/* As a Chrome trace (JSON), with a lane for each thread and each stream. TN_ERR_IO when the file cannot
  * be written. */
 TN_API tn_status tn_profile_write_trace(const char *path);
 /* One line for each operator and way of running it, the longest first; free with tn_string_free.

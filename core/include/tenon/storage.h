@@ -37,7 +37,7 @@ TN_API void *tn_storage_address(tn_storage *storage);
 
 /* A new tensor over a storage: without history, of any dtype that the device can store. Strides and
  * offset count elements of `dtype`; tn_no_ints() as strides is row-major. What sizes and strides
- * reach must lie in the storage (TN_SHAPE), and elements at addresses that are multiples of their
+ * reach must lie in the storage (TN_ERR_SHAPE), and elements at addresses that are multiples of their
  * size. Writes through it are seen by every other tensor of the storage, and counted: backward
  * notices a saved one that was overwritten. Belongs to the scope; NULL with an error. */
 TN_API tn_tensor *tn_from_storage(tn_storage *storage, tn_ints sizes, tn_ints strides,
@@ -46,11 +46,11 @@ TN_API tn_tensor *tn_from_storage(tn_storage *storage, tn_ints sizes, tn_ints st
 /* ---- a program's own memory -------------------------------------------------------------- */
 
 /* A tensor over `data`, without a copy, on a device whose memory is host memory and is named by
- * address ("cpu:0" is one; others answer TN_UNSUPPORTED; device {0, 0}: the default device). Strides
+ * address ("cpu:0" is one; others answer TN_ERR_UNSUPPORTED; device {0, 0}: the default device). Strides
  * count elements, are not negative, and may overlap; tn_no_ints() is row-major. `data` is the
  * address of the first element, a multiple of the element's size; NULL where there are no elements.
  * Bool elements are bytes of 0 or 1. With TENON_VALIDATE, which knows only what plugins give out, it
- * is TN_UNSUPPORTED everywhere.
+ * is TN_ERR_UNSUPPORTED everywhere.
  *
  * The memory must stay until `release` (NULL: nobody is told) is called with `context`: once, when
  * the last tensor of the storage is gone and the device is done with it, in whichever thread that

@@ -138,7 +138,7 @@ TN_API uint64_t tn_scope_held(void);
  * scopes that are opened hold as ever, and tn_escape from the outermost hands to the caller.
  * In-place and out forms still return their argument and add nothing. Callbacks that run in the
  * thread (handlers, hooks, release functions) must open a scope for what they make. Until it is
- * switched off, the thread ends or calls tn_shutdown. TN_STATE, and nothing changes, while a scope
+ * switched off, the thread ends or calls tn_shutdown. TN_ERR_STATE, and nothing changes, while a scope
  * is open or the root scope holds tensors. */
 TN_API tn_status tn_set_results_owned(bool on);
 TN_API bool tn_results_owned(void);

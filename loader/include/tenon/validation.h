@@ -32,7 +32,7 @@ TN_API int32_t tn_validation_level(void);
 /* How many distinct findings are kept, warnings included. */
 TN_API uint64_t tn_validation_count(void);
 
-/* The i-th, oldest first; strings are valid until tn_validation_clear. TN_INDEX_OUT_OF_RANGE past
+/* The i-th, oldest first; strings are valid until tn_validation_clear. TN_ERR_INDEX_OUT_OF_RANGE past
  * the last. */
 TN_API tn_status tn_validation_get(uint64_t i, tn_validation_finding *out);
 

@@ -1,5 +1,5 @@
 /* What a plugin brings so that the operators here run on its devices: one gpu_driver, and a
- * gpu_device at the head of its struct tn_pdevice. plugins/opencl is such a plugin.
+ * gpu_device at the head of its struct tn_device_impl. plugins/opencl is such a plugin.
  *
  * A driver knows nothing of operators. It is asked to make a kernel of device code once for each
  * variant (launch.c remembers which there are), and to queue it as often as it is called. Its own
@@ -58,18 +58,18 @@ typedef struct gpu_launch {
 
 typedef struct gpu_driver {
     /* Makes a kernel. For one device one thread at a time is in it. */
-    tn_status (*build)(tn_pdevice *device, const gpu_variant *variant, gpu_kernel **out);
+    tn_status (*build)(tn_device_impl *device, const gpu_variant *variant, gpu_kernel **out);
 
     /* Gives it back, when the device is closed. [any-thread] */
-    void (*release)(tn_pdevice *device, gpu_kernel *kernel);
+    void (*release)(tn_device_impl *device, gpu_kernel *kernel);
 
     /* Queues a launch; what `launch` points to is consumed when it returns. [any-thread] */
-    tn_status (*launch)(tn_pstream *stream, gpu_kernel *kernel, const gpu_launch *launch);
+    tn_status (*launch)(tn_stream_impl *stream, gpu_kernel *kernel, const gpu_launch *launch);
 } gpu_driver;
 
 typedef struct gpu_kernel_table gpu_kernel_table;
 
-/* The first member of struct tn_pdevice: a pointer to the one is a pointer to the other. */
+/* The first member of struct tn_device_impl: a pointer to the one is a pointer to the other. */
 typedef struct gpu_device {
     const tn_host *host;
     const gpu_driver *driver;
@@ -77,14 +77,14 @@ typedef struct gpu_device {
     gpu_kernel_table *kernels; /* those that were built */
 } gpu_device;
 
-/* Fills it in when a device is opened; TN_OUT_OF_MEMORY has been told to the host. */
+/* Fills it in when a device is opened; TN_ERR_OUT_OF_MEMORY has been told to the host. */
 tn_status gpu_device_init(gpu_device *device, const tn_host *host, const gpu_driver *driver,
                           const gpu_traits *traits);
 
 /* Releases all kernels; of a device that was not filled in there are none. */
 void gpu_device_finish(gpu_device *device);
 
-static inline const gpu_traits *gpu_device_traits(const tn_pdevice *device) {
+static inline const gpu_traits *gpu_device_traits(const tn_device_impl *device) {
     return ((const gpu_device *)device)->traits;
 }
 

@@ -42,7 +42,7 @@ static gpu_kernel *find(gpu_kernel_table *kernels, uint64_t key) {
 }
 
 /* `text` is the kernel's name and the options. */
-static tn_status build(tn_pdevice *device, uint64_t key, const gpu_source *source, char *text,
+static tn_status build(tn_device_impl *device, uint64_t key, const gpu_source *source, char *text,
                        gpu_kernel **out) {
     const gpu_device *d = (const gpu_device *)device;
     char *options = strchr(text, ' ');
@@ -52,7 +52,7 @@ static tn_status build(tn_pdevice *device, uint64_t key, const gpu_source *sourc
     pthread_mutex_lock(&d->kernels->building);
     entry *e = entry_of(d->kernels, key);
     if (!e) {
-        status = d->host->fail(d->host, TN_INTERNAL,
+        status = d->host->fail(d->host, TN_ERR_INTERNAL,
                                "as many kernels as can be kept were built for a device");
     } else if (atomic_load(&e->key) == 0) {
         status = d->driver->build(device, &variant, &e->kernel);
@@ -87,7 +87,7 @@ tn_status gpu_device_init(gpu_device *device, const tn_host *host, const gpu_dri
     *device = (gpu_device){.host = host, .driver = driver, .traits = traits};
     gpu_kernel_table *kernels = host->alloc(host, sizeof *kernels, _Alignof(gpu_kernel_table));
     if (!kernels)
-        return host->fail(host, TN_OUT_OF_MEMORY, "no host memory for the table of kernels");
+        return host->fail(host, TN_ERR_OUT_OF_MEMORY, "no host memory for the table of kernels");
     memset(kernels, 0, sizeof *kernels);
     pthread_mutex_init(&kernels->building, NULL);
     device->kernels = kernels;
@@ -100,7 +100,7 @@ void gpu_device_finish(gpu_device *device) {
         return;
     for (int i = 0; i < TABLE; i++)
         if (kernels->entries[i].key)
-            device->driver->release((tn_pdevice *)device, kernels->entries[i].kernel);
+            device->driver->release((tn_device_impl *)device, kernels->entries[i].kernel);
     pthread_mutex_destroy(&kernels->building);
     device->host->dealloc(device->host, kernels);
     device->kernels = NULL;

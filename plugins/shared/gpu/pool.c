@@ -114,7 +114,7 @@ static tn_status max_pool2d(const tn_call *call) {
 /* Rows and columns are counted in 32 bits. */
 static tn_status backward_supports(const tn_call *call) {
     const tn_tensor_view *out = call->outs[0];
-    return out->sizes[2] < INT32_MAX && out->sizes[3] < INT32_MAX ? TN_OK : TN_UNSUPPORTED;
+    return out->sizes[2] < INT32_MAX && out->sizes[3] < INT32_MAX ? TN_OK : TN_ERR_UNSUPPORTED;
 }
 
 /* Halves are rounded once, after all gradients of an element. */

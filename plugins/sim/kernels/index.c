@@ -10,7 +10,7 @@ static bool indices_are_valid(sim_task *task, const sim_tensor *index, int64_t d
     const int64_t *indices = index->data;
     for (int64_t i = 0; i < index->numel; i++)
         if (indices[i] < 0 || indices[i] >= size) {
-            sim_task_fail(task, TN_INDEX_OUT_OF_RANGE,
+            sim_task_fail(task, TN_ERR_INDEX_OUT_OF_RANGE,
                           "index %lld (element %lld of the index tensor) is out of range for "
                           "dimension %lld of size %lld",
                           (long long)indices[i], (long long)i, (long long)dim, (long long)size);

@@ -71,7 +71,7 @@ typedef void sim_compute(sim_task *task);
 struct sim_task {
     sim_command command;
     sim_compute *compute;
-    tn_pdevice *device;
+    tn_device_impl *device;
     const char *op;
     const sim_value *args;
     const sim_tensor *outs;

@@ -2,7 +2,7 @@
  *
  * plugin.c says who we are, device.c counts and opens devices, memory.c allocates, transfer.c moves
  * bytes, stream.c has queues and events, kernels.c what the device computes, listed in kernels.h.
- * There are no globals: everything hangs on tn_pself, so that the plugin can be shut down and
+ * There are no globals: everything hangs on tn_instance, so that the plugin can be shut down and
  * started again. */
 #ifndef NPU_INTERNAL_H
 #define NPU_INTERNAL_H
@@ -12,12 +12,12 @@
 
 /* ---- the handles of tenon/plugin.h, completed -------------------------------------------- */
 
-struct tn_pself {
+struct tn_instance {
     const tn_host *host;
 };
 
-struct tn_pdevice {
-    tn_pself *self;
+struct tn_device_impl {
+    tn_instance *self;
     uint32_t index;
     atomic_uint_fast64_t used_bytes; /* of its NPU_MEMORY */
 };
@@ -25,12 +25,12 @@ struct tn_pdevice {
 /* ---- plugin.c ---------------------------------------------------------------------------- */
 
 /* Hands the formatted message to the host and returns `status`. */
-tn_status npu_fail(const tn_pself *self, tn_status status, const char *format, ...)
+tn_status npu_fail(const tn_instance *self, tn_status status, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
 
-/* For a slot that is still to be written: fails with TN_UNSUPPORTED and says what to do, and which
+/* For a slot that is still to be written: fails with TN_ERR_UNSUPPORTED and says what to do, and which
  * requirement says how the slot must behave. TENON_LOG=plugin=info shows each of them. */
-tn_status npu_not_yet(tn_pself *self, const char *slot, const char *what_to_do,
+tn_status npu_not_yet(tn_instance *self, const char *slot, const char *what_to_do,
                       const char *requirement);
 
 /* ---- the tables -------------------------------------------------------------------------- */
@@ -40,14 +40,14 @@ extern const tn_memory_ops npu_memory_ops;
 
 /* ---- transfer.c -------------------------------------------------------------------------- */
 
-tn_status npu_write(tn_pdevice *device, tn_pstream *stream, tn_memory dst, uint64_t dst_offset,
-                    const void *src, uint64_t bytes);
-tn_status npu_read(tn_pdevice *device, tn_pstream *stream, void *dst, tn_memory src,
+tn_status npu_write(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
+                    uint64_t dst_offset, const void *src, uint64_t bytes);
+tn_status npu_read(tn_device_impl *device, tn_stream_impl *stream, void *dst, tn_memory src,
                    uint64_t src_offset, uint64_t bytes);
-tn_status npu_copy(tn_pdevice *device, tn_pstream *stream, tn_memory dst, uint64_t dst_offset,
-                   tn_memory src, uint64_t src_offset, uint64_t bytes);
-tn_status npu_fill(tn_pdevice *device, tn_pstream *stream, tn_memory dst, uint64_t dst_offset,
-                   uint32_t value, uint64_t bytes);
+tn_status npu_copy(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
+                   uint64_t dst_offset, tn_memory src, uint64_t src_offset, uint64_t bytes);
+tn_status npu_fill(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
+                   uint64_t dst_offset, uint32_t value, uint64_t bytes);
 
 /* ---- memory.c ---------------------------------------------------------------------------- */
 
@@ -58,6 +58,6 @@ void *npu_address(tn_memory memory, uint64_t offset);
 
 /* ---- kernels.c --------------------------------------------------------------------------- */
 
-tn_status npu_supports(tn_pdevice *device, const tn_kernel *kernel);
+tn_status npu_supports(tn_device_impl *device, const tn_kernel *kernel);
 
 #endif /* NPU_INTERNAL_H */

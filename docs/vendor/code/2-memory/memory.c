@@ -15,7 +15,7 @@ void *npu_address(tn_memory memory, uint64_t offset) {
 }
 
 /* Several threads allocate at once, so the bytes are counted before they are taken. */
-static bool reserve(tn_pdevice *device, uint64_t bytes) {
+static bool reserve(tn_device_impl *device, uint64_t bytes) {
     uint64_t used = atomic_load(&device->used_bytes);
     do
         if (bytes > NPU_MEMORY - used)
@@ -24,14 +24,14 @@ static bool reserve(tn_pdevice *device, uint64_t bytes) {
     return true;
 }
 
-static tn_status alloc(tn_pdevice *device, int32_t space, uint64_t bytes, tn_memory *out_memory,
+static tn_status alloc(tn_device_impl *device, int32_t space, uint64_t bytes, tn_memory *out_memory,
                        void **out_host) {
     const tn_host *host = device->self->host;
     const bool counted = space == TN_SPACE_DEVICE;
     *out_memory = 0;
     *out_host = NULL;
     if (counted && !reserve(device, bytes))
-        return npu_fail(device->self, TN_OUT_OF_MEMORY,
+        return npu_fail(device->self, TN_ERR_OUT_OF_MEMORY,
                         "npu:%u has %u MiB, and not %llu bytes more; use a smaller batch",
                         device->index, NPU_MEMORY >> 20, (unsigned long long)bytes);
     struct block *block = host->alloc(host, sizeof *block, _Alignof(struct block));
@@ -40,7 +40,8 @@ static tn_status alloc(tn_pdevice *device, int32_t space, uint64_t bytes, tn_mem
         host->dealloc(host, block);
         if (counted)
             atomic_fetch_sub(&device->used_bytes, bytes);
-        return npu_fail(device->self, TN_OUT_OF_MEMORY, "no host memory for npu:%u", device->index);
+        return npu_fail(device->self, TN_ERR_OUT_OF_MEMORY, "no host memory for npu:%u",
+                        device->index);
     }
     *block = (struct block){.data = data, .bytes = bytes};
     *out_memory = (uintptr_t)block;
@@ -49,7 +50,7 @@ static tn_status alloc(tn_pdevice *device, int32_t space, uint64_t bytes, tn_mem
     return TN_OK;
 }
 
-static void free_memory(tn_pdevice *device, int32_t space, tn_memory memory) {
+static void free_memory(tn_device_impl *device, int32_t space, tn_memory memory) {
     struct block *block = (struct block *)(uintptr_t)memory;
     if (space == TN_SPACE_DEVICE)
         atomic_fetch_sub(&device->used_bytes, block->bytes);
@@ -57,7 +58,7 @@ static void free_memory(tn_pdevice *device, int32_t space, tn_memory memory) {
     device->self->host->dealloc(device->self->host, block);
 }
 
-static tn_status info(tn_pdevice *device, tn_memory_info *out) {
+static tn_status info(tn_device_impl *device, tn_memory_info *out) {
     if (TN_HAS(out, tn_memory_info, total_bytes))
         out->total_bytes = NPU_MEMORY;
     if (TN_HAS(out, tn_memory_info, free_bytes))
@@ -69,9 +70,9 @@ static tn_status info(tn_pdevice *device, tn_memory_info *out) {
 const tn_memory_ops npu_memory_ops = {
     .struct_size = sizeof npu_memory_ops,
     .alloc = alloc,
-    .free = free_memory,
-    .write = npu_write,
-    .read = npu_read,
+    .dealloc = free_memory,
+    .copy_from_host = npu_write,
+    .copy_to_host = npu_read,
     .copy = npu_copy,
     .fill = npu_fill,
     .info = info,

@@ -19,8 +19,8 @@ struct mark {
     double ns;
 };
 
-struct tn_pevent {
-    tn_pdevice *device;
+struct tn_event_impl {
+    tn_device_impl *device;
     pthread_mutex_t lock; /* guards mark */
     struct mark *mark;    /* NULL before the first record */
 };
@@ -69,7 +69,7 @@ static bool mark_passed(struct mark *mark, double *out_ns) {
 }
 
 /* The event's present mark, kept for the caller, or NULL. */
-static struct mark *present_mark(tn_pevent *event) {
+static struct mark *present_mark(tn_event_impl *event) {
     pthread_mutex_lock(&event->lock);
     struct mark *mark = event->mark ? mark_keep(event->mark) : NULL;
     pthread_mutex_unlock(&event->lock);
@@ -105,32 +105,32 @@ static tn_status run_wait(struct npu_job *job, const char **out_message) {
 
 /* ---- the table --------------------------------------------------------------------------- */
 
-static tn_status event_create(tn_pdevice *device, uint32_t flags, tn_pevent **out_event) {
+static tn_status event_create(tn_device_impl *device, uint32_t flags, tn_event_impl **out_event) {
     *out_event = NULL;
-    tn_pevent *event =
-        device->self->host->alloc(device->self->host, sizeof *event, _Alignof(tn_pevent));
+    tn_event_impl *event =
+        device->self->host->alloc(device->self->host, sizeof *event, _Alignof(tn_event_impl));
     if (!event)
-        return npu_fail(device->self, TN_OUT_OF_MEMORY, "no host memory for an event");
-    *event = (tn_pevent){.device = device};
+        return npu_fail(device->self, TN_ERR_OUT_OF_MEMORY, "no host memory for an event");
+    *event = (tn_event_impl){.device = device};
     pthread_mutex_init(&event->lock, NULL);
     *out_event = event;
     return TN_OK;
 }
 
-static void event_destroy(tn_pevent *event) {
+static void event_destroy(tn_event_impl *event) {
     mark_drop(event->mark);
     pthread_mutex_destroy(&event->lock);
     event->device->self->host->dealloc(event->device->self->host, event);
 }
 
-static tn_status event_record(tn_pevent *event, tn_pstream *stream) {
+static tn_status event_record(tn_event_impl *event, tn_stream_impl *stream) {
     struct mark_job *job = npu_new_job(event->device, sizeof *job);
     if (!job)
-        return TN_OUT_OF_MEMORY;
+        return TN_ERR_OUT_OF_MEMORY;
     struct mark *mark = mark_create(event->device->self->host);
     if (!mark) {
         event->device->self->host->dealloc(event->device->self->host, job);
-        return npu_fail(event->device->self, TN_OUT_OF_MEMORY, "no host memory for a mark");
+        return npu_fail(event->device->self, TN_ERR_OUT_OF_MEMORY, "no host memory for a mark");
     }
     *job = (struct mark_job){.job.run = run_pass, .mark = mark_keep(mark)};
     pthread_mutex_lock(&event->lock);
@@ -142,21 +142,21 @@ static tn_status event_record(tn_pevent *event, tn_pstream *stream) {
     return TN_OK;
 }
 
-static tn_status event_wait(tn_pstream *stream, tn_pevent *event) {
+static tn_status event_wait(tn_stream_impl *stream, tn_event_impl *event) {
     struct mark *mark = present_mark(event);
     if (!mark)
         return TN_OK;
     struct mark_job *job = npu_new_job(event->device, sizeof *job);
     if (!job) {
         mark_drop(mark);
-        return TN_OUT_OF_MEMORY;
+        return TN_ERR_OUT_OF_MEMORY;
     }
     *job = (struct mark_job){.job.run = run_wait, .mark = mark};
     npu_push(stream, &job->job);
     return TN_OK;
 }
 
-static tn_status event_query(tn_pevent *event) {
+static tn_status event_query(tn_event_impl *event) {
     double ns;
     struct mark *mark = present_mark(event);
     tn_status status = !mark || mark_passed(mark, &ns) ? TN_OK : TN_NOT_READY;
@@ -164,7 +164,7 @@ static tn_status event_query(tn_pevent *event) {
     return status;
 }
 
-static tn_status event_synchronize(tn_pevent *event) {
+static tn_status event_synchronize(tn_event_impl *event) {
     struct mark *mark = present_mark(event);
     if (mark)
         mark_wait(mark);
@@ -172,7 +172,7 @@ static tn_status event_synchronize(tn_pevent *event) {
     return TN_OK;
 }
 
-static tn_status event_elapsed(tn_pevent *start, tn_pevent *end, double *out_ns) {
+static tn_status event_elapsed(tn_event_impl *start, tn_event_impl *end, double *out_ns) {
     struct mark *first = present_mark(start), *last = present_mark(end);
     double from = 0, to = 0;
     bool passed = first && last && mark_passed(first, &from) && mark_passed(last, &to);
@@ -180,7 +180,7 @@ static tn_status event_elapsed(tn_pevent *start, tn_pevent *end, double *out_ns)
     mark_drop(first);
     mark_drop(last);
     return passed ? TN_OK
-                  : npu_fail(start->device->self, TN_STATE,
+                  : npu_fail(start->device->self, TN_ERR_STATE,
                              "elapsed: an event was not passed yet; synchronize it first");
 }
 

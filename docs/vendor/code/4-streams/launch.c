@@ -19,7 +19,7 @@ static tn_status run_launch(struct npu_job *job, const char **out_message) {
 tn_status npu_launch(const tn_call *call) {
     struct launch *launch = npu_new_job(call->device, sizeof *launch);
     if (!launch)
-        return TN_OUT_OF_MEMORY;
+        return TN_ERR_OUT_OF_MEMORY;
     launch->job.run = run_launch;
     launch->host = call->device->self->host;
     npu_task_init(&launch->task, call);

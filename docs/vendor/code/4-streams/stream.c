@@ -6,8 +6,8 @@
 #include <pthread.h>
 #include <stdbool.h>
 
-struct tn_pstream {
-    tn_pdevice *device;
+struct tn_stream_impl {
+    tn_device_impl *device;
     pthread_t thread;
     pthread_mutex_t lock;   /* guards what follows */
     pthread_cond_t changed; /* a job was queued, a job is done, or stop was set */
@@ -18,16 +18,16 @@ struct tn_pstream {
     const char *message;
 };
 
-void *npu_new_job(tn_pdevice *device, uint64_t bytes) {
+void *npu_new_job(tn_device_impl *device, uint64_t bytes) {
     void *job = device->self->host->alloc(device->self->host, bytes, _Alignof(max_align_t));
     if (!job)
-        npu_fail(device->self, TN_OUT_OF_MEMORY, "no host memory to queue work for npu:%u",
+        npu_fail(device->self, TN_ERR_OUT_OF_MEMORY, "no host memory to queue work for npu:%u",
                  device->index);
     return job;
 }
 
 static void *run_jobs(void *argument) {
-    tn_pstream *stream = argument;
+    tn_stream_impl *stream = argument;
     pthread_mutex_lock(&stream->lock);
     for (;;) {
         while (!stream->head && !stream->stop)
@@ -54,7 +54,7 @@ static void *run_jobs(void *argument) {
     return NULL;
 }
 
-uint64_t npu_push(tn_pstream *stream, struct npu_job *job) {
+uint64_t npu_push(tn_stream_impl *stream, struct npu_job *job) {
     job->next = NULL;
     pthread_mutex_lock(&stream->lock);
     *stream->tail = job;
@@ -65,7 +65,7 @@ uint64_t npu_push(tn_pstream *stream, struct npu_job *job) {
     return place;
 }
 
-void npu_wait(tn_pstream *stream, uint64_t place) {
+void npu_wait(tn_stream_impl *stream, uint64_t place) {
     pthread_mutex_lock(&stream->lock);
     while (stream->done < place)
         pthread_cond_wait(&stream->changed, &stream->lock);
@@ -74,30 +74,32 @@ void npu_wait(tn_pstream *stream, uint64_t place) {
 
 /* ---- the table --------------------------------------------------------------------------- */
 
-static void free_stream(tn_pstream *stream) {
+static void free_stream(tn_stream_impl *stream) {
     pthread_cond_destroy(&stream->changed);
     pthread_mutex_destroy(&stream->lock);
     stream->device->self->host->dealloc(stream->device->self->host, stream);
 }
 
-static tn_status stream_create(tn_pdevice *device, int32_t priority, tn_pstream **out_stream) {
-    tn_pself *self = device->self;
+static tn_status stream_create(tn_device_impl *device, int32_t priority,
+                               tn_stream_impl **out_stream) {
+    tn_instance *self = device->self;
     *out_stream = NULL;
-    tn_pstream *stream = self->host->alloc(self->host, sizeof *stream, _Alignof(tn_pstream));
+    tn_stream_impl *stream =
+        self->host->alloc(self->host, sizeof *stream, _Alignof(tn_stream_impl));
     if (!stream)
-        return npu_fail(self, TN_OUT_OF_MEMORY, "no host memory for a stream");
-    *stream = (tn_pstream){.device = device, .tail = &stream->head};
+        return npu_fail(self, TN_ERR_OUT_OF_MEMORY, "no host memory for a stream");
+    *stream = (tn_stream_impl){.device = device, .tail = &stream->head};
     pthread_mutex_init(&stream->lock, NULL);
     pthread_cond_init(&stream->changed, NULL);
     if (pthread_create(&stream->thread, NULL, run_jobs, stream) != 0) {
         free_stream(stream);
-        return npu_fail(self, TN_OUT_OF_MEMORY, "no thread for a stream; use fewer of either");
+        return npu_fail(self, TN_ERR_OUT_OF_MEMORY, "no thread for a stream; use fewer of either");
     }
     *out_stream = stream;
     return TN_OK;
 }
 
-static void stream_destroy(tn_pstream *stream) {
+static void stream_destroy(tn_stream_impl *stream) {
     pthread_mutex_lock(&stream->lock);
     stream->stop = true;
     pthread_cond_broadcast(&stream->changed);
@@ -107,7 +109,7 @@ static void stream_destroy(tn_pstream *stream) {
 }
 
 /* Hands over the error, if there is one, and forgets it. Called with the lock held; releases it. */
-static tn_status report(tn_pstream *stream) {
+static tn_status report(tn_stream_impl *stream) {
     tn_status error = stream->error;
     const char *message = stream->message;
     stream->error = TN_OK;
@@ -115,7 +117,7 @@ static tn_status report(tn_pstream *stream) {
     return error == TN_OK ? TN_OK : npu_fail(stream->device->self, error, "%s", message);
 }
 
-static tn_status stream_query(tn_pstream *stream) {
+static tn_status stream_query(tn_stream_impl *stream) {
     pthread_mutex_lock(&stream->lock);
     if (stream->done < stream->queued) {
         pthread_mutex_unlock(&stream->lock);
@@ -124,7 +126,7 @@ static tn_status stream_query(tn_pstream *stream) {
     return report(stream);
 }
 
-static tn_status stream_synchronize(tn_pstream *stream) {
+static tn_status stream_synchronize(tn_stream_impl *stream) {
     pthread_mutex_lock(&stream->lock);
     for (uint64_t place = stream->queued; stream->done < place;)
         pthread_cond_wait(&stream->changed, &stream->lock);

@@ -18,12 +18,12 @@ struct npu_job {
 };
 
 /* Appends a job, and returns its place in the queue. */
-uint64_t npu_push(tn_pstream *stream, struct npu_job *job);
+uint64_t npu_push(tn_stream_impl *stream, struct npu_job *job);
 
 /* Waits until the job at `place` has run. */
-void npu_wait(tn_pstream *stream, uint64_t place);
+void npu_wait(tn_stream_impl *stream, uint64_t place);
 
 /* Host memory for a job; NULL, with the message, when there is none. */
-void *npu_new_job(tn_pdevice *device, uint64_t bytes);
+void *npu_new_job(tn_device_impl *device, uint64_t bytes);
 
 #endif /* NPU_STREAM_H */

@@ -26,16 +26,16 @@ static tn_status run_transfer(struct npu_job *job, const char **out_message) {
 
 /* The host's memory is read or written before this returns, whether it is pinned or not: what was
  * queued earlier is waited for. An error of that stays where it is (TNP-46). */
-static tn_status transfer_now(tn_pstream *stream, struct transfer t) {
+static tn_status transfer_now(tn_stream_impl *stream, struct transfer t) {
     t.job.run = run_transfer;
     npu_wait(stream, npu_push(stream, &t.job));
     return TN_OK;
 }
 
-static tn_status transfer_later(tn_pdevice *device, tn_pstream *stream, struct transfer t) {
+static tn_status transfer_later(tn_device_impl *device, tn_stream_impl *stream, struct transfer t) {
     struct transfer *job = npu_new_job(device, sizeof *job);
     if (!job)
-        return TN_OUT_OF_MEMORY;
+        return TN_ERR_OUT_OF_MEMORY;
     *job = t;
     job->job.run = run_transfer;
     job->host = device->self->host;
@@ -43,28 +43,28 @@ static tn_status transfer_later(tn_pdevice *device, tn_pstream *stream, struct t
     return TN_OK;
 }
 
-tn_status npu_write(tn_pdevice *device, tn_pstream *stream, tn_memory dst, uint64_t dst_offset,
-                    const void *src, uint64_t bytes) {
+tn_status npu_write(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
+                    uint64_t dst_offset, const void *src, uint64_t bytes) {
     return transfer_now(
         stream, (struct transfer){.to = npu_address(dst, dst_offset), .from = src, .bytes = bytes});
 }
 
-tn_status npu_read(tn_pdevice *device, tn_pstream *stream, void *dst, tn_memory src,
+tn_status npu_read(tn_device_impl *device, tn_stream_impl *stream, void *dst, tn_memory src,
                    uint64_t src_offset, uint64_t bytes) {
     return transfer_now(
         stream, (struct transfer){.to = dst, .from = npu_address(src, src_offset), .bytes = bytes});
 }
 
-tn_status npu_copy(tn_pdevice *device, tn_pstream *stream, tn_memory dst, uint64_t dst_offset,
-                   tn_memory src, uint64_t src_offset, uint64_t bytes) {
+tn_status npu_copy(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
+                   uint64_t dst_offset, tn_memory src, uint64_t src_offset, uint64_t bytes) {
     return transfer_later(device, stream,
                           (struct transfer){.to = npu_address(dst, dst_offset),
                                             .from = npu_address(src, src_offset),
                                             .bytes = bytes});
 }
 
-tn_status npu_fill(tn_pdevice *device, tn_pstream *stream, tn_memory dst, uint64_t dst_offset,
-                   uint32_t value, uint64_t bytes) {
+tn_status npu_fill(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
+                   uint64_t dst_offset, uint32_t value, uint64_t bytes) {
     return transfer_later(
         device, stream,
         (struct transfer){.to = npu_address(dst, dst_offset), .bytes = bytes, .value = (int)value});

@@ -288,7 +288,7 @@ static void put_file(reproduction *p, const char *line, uint32_t device) {
     fputs("\nstatic const one_call calls[] = {\n", out);
     for (int i = 0; i < p->n_calls; i++)
         fprintf(out, "    {call%d_args, call%d_outs, %d, %s, %s},\n", i, i,
-                (int)p->calls[i].in_place, refuse && i == 0 ? "TN_INDEX_OUT_OF_RANGE" : "TN_OK",
+                (int)p->calls[i].in_place, refuse && i == 0 ? "TN_ERR_INDEX_OUT_OF_RANGE" : "TN_OK",
                 same ? "false" : "true");
     fputs("};\n", out);
     fputs(rest + sizeof marker - 1, out);

@@ -83,10 +83,10 @@ static const tn_host host_table = {
 /* ---- the device -------------------------------------------------------------------------- */
 
 static const tn_plugin *plugin;
-static tn_pself *self;
+static tn_instance *self;
 static const tn_device_ops *ops;
-static tn_pdevice *device;
-static tn_pstream *stream;
+static tn_device_impl *device;
+static tn_stream_impl *stream;
 
 static void demand(bool good, const char *what) {
     if (good)
@@ -136,7 +136,7 @@ static const tn_kernel *find_kernel(uint32_t flags) {
         bool fits = strcmp(k->op, OP) == 0 && (k->flags & flags) == flags;
         for (int t = 0; fits && t < N_TYPES; t++)
             fits = (k->dtypes[t] & stored & TN_DTYPE_BIT(types[t])) != 0;
-        if (fits && (!ops->supports || ops->supports(device, k) == TN_OK))
+        if (fits && (!ops->accepts || ops->accepts(device, k) == TN_OK))
             return k;
     }
     demand(false, "no kernel of the plugin takes this call");
@@ -165,7 +165,8 @@ static void place(placed *p, const tensor *t) {
                                .strides = t->strides};
     demand(ops->memory->alloc(device, TN_SPACE_DEVICE, t->bytes, &p->view.memory, &unused) == TN_OK,
            "alloc");
-    demand(ops->memory->write(device, stream, p->view.memory, 0, t->image, t->bytes) == TN_OK,
+    demand(ops->memory->copy_from_host(device, stream, p->view.memory, 0, t->image, t->bytes) ==
+               TN_OK,
            "write");
 }
 
@@ -421,8 +422,8 @@ static int run(const one_call *c) {
         if (!p->tensor)
             continue;
         p->after = malloc(p->tensor->bytes);
-        demand(p->after && ops->memory->read(device, stream, p->after, p->view.memory, 0,
-                                             p->tensor->bytes) == TN_OK,
+        demand(p->after && ops->memory->copy_to_host(device, stream, p->after, p->view.memory, 0,
+                                                     p->tensor->bytes) == TN_OK,
                "read");
     }
     int n_wrong = check(c, args, outs, status, twice);
@@ -430,10 +431,10 @@ static int run(const one_call *c) {
         placed *p = i < N_ARGS ? &args[i] : &outs[i - N_ARGS];
         free(p->after);
         if (p->tensor && !(i == N_ARGS && c->in_place >= 0))
-            ops->memory->free(device, TN_SPACE_DEVICE, p->view.memory);
+            ops->memory->dealloc(device, TN_SPACE_DEVICE, p->view.memory);
     }
     if (call.workspace)
-        ops->memory->free(device, TN_SPACE_DEVICE, call.workspace);
+        ops->memory->dealloc(device, TN_SPACE_DEVICE, call.workspace);
     return n_wrong;
 }
 

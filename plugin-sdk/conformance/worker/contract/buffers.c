@@ -9,11 +9,11 @@
 struct tc_owned {
     tc_owned *next;
     const tn_device_ops *ops;
-    tn_pdevice *device;
+    tn_device_impl *device;
     int32_t space;
     tn_memory memory; /* of the three one; none: it was destroyed */
-    tn_pstream *stream;
-    tn_pevent *event;
+    tn_stream_impl *stream;
+    tn_event_impl *event;
 };
 
 static tc_owned *own(tc_contract *k, const tc_subject *s) {
@@ -32,24 +32,24 @@ static void release(tc_owned *o) {
     if (o->stream)
         o->ops->streams->destroy(o->stream);
     if (o->memory)
-        o->ops->memory->free(o->device, o->space, o->memory);
+        o->ops->memory->dealloc(o->device, o->space, o->memory);
     *o = (tc_owned){.next = o->next};
 }
 
-void tc_release(tc_contract *k, const tn_pdevice *device) {
+void tc_release(tc_contract *k, const tn_device_impl *device) {
     for (tc_owned *o = k->owned; o; o = o->next)
         if (!device || o->device == device)
             release(o);
 }
 
-void tc_stream_destroy(tc_contract *k, tn_pstream *stream) {
+void tc_stream_destroy(tc_contract *k, tn_stream_impl *stream) {
     tc_owned *o = k->owned;
     while (o->stream != stream)
         o = o->next;
     release(o);
 }
 
-void tc_event_destroy(tc_contract *k, tn_pevent *event) {
+void tc_event_destroy(tc_contract *k, tn_event_impl *event) {
     tc_owned *o = k->owned;
     while (o->event != event)
         o = o->next;
@@ -84,15 +84,15 @@ bool tc_buffer_create(tc_contract *k, tc_subject *s, int32_t space, uint64_t byt
         return TC_BROKEN(k, TNP_ALLOC_HOST_POINTER,
                          "%s in TN_SPACE_PINNED gave no host pointer; set *out_host", what);
     if (s->host_memory && !out->host)
-        TC_BROKEN(k, TNP_PROPERTY_HOST_MEMORY,
-                  "%s gave no host pointer, on a device with TN_PROP_HOST_MEMORY", what);
+        TC_BROKEN(k, TNP_PROPERTY_UNIFIED_MEMORY,
+                  "%s gave no host pointer, on a device with TN_PROP_UNIFIED_MEMORY", what);
     if (out->host && (uint64_t)out->host % s->alignment)
         TC_BROKEN(k, TNP_ALLOC_ALIGNMENT, "%s gave %p, which is not aligned to %llu", what,
                   out->host, (unsigned long long)s->alignment);
     tn_status status =
         space == TN_SPACE_PINNED
             ? (memcpy(out->host, out->model, bytes), TN_OK)
-            : s->memory->write(s->device, s->stream, out->memory, 0, out->model, bytes);
+            : s->memory->copy_from_host(s->device, s->stream, out->memory, 0, out->model, bytes);
     return tc_must(k, TNP_TRANSFER_RANGE, status, "write of a whole allocation") &&
            tc_must(k, TNP_STREAM_SYNCHRONIZE, tc_subject_sync(s), "synchronize");
 }
@@ -102,7 +102,7 @@ void tc_buffer_destroy(tc_buffer *b) {
         release(b->owned);
 }
 
-bool tc_buffer_fill(tc_contract *k, tc_buffer *b, tn_pstream *stream, int value) {
+bool tc_buffer_fill(tc_contract *k, tc_buffer *b, tn_stream_impl *stream, int value) {
     tc_subject *s = b->subject;
     memset(b->model, value, b->bytes);
     return tc_must(k, TNP_FILL_VALUE,
@@ -110,8 +110,8 @@ bool tc_buffer_fill(tc_contract *k, tc_buffer *b, tn_pstream *stream, int value)
                    "fill");
 }
 
-bool tc_buffer_check(tc_contract *k, tc_buffer *b, tn_pstream *stream, tn_requirement requirement,
-                     const char *what) {
+bool tc_buffer_check(tc_contract *k, tc_buffer *b, tn_stream_impl *stream,
+                     tn_requirement requirement, const char *what) {
     unsigned char *now = tc_arena_array(&k->arena, b->bytes, 1);
     if (!now)
         return TC_CASE_ERROR(k->out, "the host has no memory for this case");
@@ -119,7 +119,8 @@ bool tc_buffer_check(tc_contract *k, tc_buffer *b, tn_pstream *stream, tn_requir
     if (b->space == TN_SPACE_PINNED)
         memcpy(now, b->host, b->bytes);
     else if (!tc_must(k, TNP_READ_COMPLETE,
-                      s->memory->read(s->device, stream, now, b->memory, 0, b->bytes), "read"))
+                      s->memory->copy_to_host(s->device, stream, now, b->memory, 0, b->bytes),
+                      "read"))
         return false;
     for (uint64_t i = 0; i < b->bytes; i++)
         if (now[i] != b->model[i])
@@ -148,7 +149,7 @@ bool tc_work_create(tc_contract *k, tc_subject *s, tc_work *out) {
     return ok;
 }
 
-bool tc_work_queue(tc_contract *k, tc_work *w, tn_pstream *stream) {
+bool tc_work_queue(tc_contract *k, tc_work *w, tn_stream_impl *stream) {
     tc_subject *s = w->buffer.subject;
     for (uint32_t i = 0; i < w->fills; i++)
         if (!tc_must(k, TNP_FILL_VALUE,
@@ -158,7 +159,7 @@ bool tc_work_queue(tc_contract *k, tc_work *w, tn_pstream *stream) {
     return true;
 }
 
-bool tc_question_waits(tc_contract *k, tc_work *w, tn_pstream *stream, tn_pevent *event,
+bool tc_question_waits(tc_contract *k, tc_work *w, tn_stream_impl *stream, tn_event_impl *event,
                        tc_question *ask, void *of) {
     const tn_device_ops *ops = w->buffer.subject->ops;
     const tn_stream_ops *streams = ops->streams;
@@ -185,7 +186,7 @@ bool tc_has_streams(tc_contract *k) {
     return k->subject->ops->streams || TC_NOT_OFFERED(k, "the device has no streams");
 }
 
-bool tc_stream_create(tc_contract *k, tc_subject *s, int32_t priority, tn_pstream **out) {
+bool tc_stream_create(tc_contract *k, tc_subject *s, int32_t priority, tn_stream_impl **out) {
     tc_owned *o = own(k, s);
     *out = NULL;
     if (!o || !tc_must(k, TNP_STREAM_CREATE, s->ops->streams->create(s->device, priority, out),
@@ -195,12 +196,12 @@ bool tc_stream_create(tc_contract *k, tc_subject *s, int32_t priority, tn_pstrea
     return *out || TC_BROKEN(k, TNP_STREAM_CREATE, "create of a stream gave NULL");
 }
 
-bool tc_stream_sync(tc_contract *k, tn_pstream *stream) {
+bool tc_stream_sync(tc_contract *k, tn_stream_impl *stream) {
     return tc_must(k, TNP_STREAM_SYNCHRONIZE, k->subject->ops->streams->synchronize(stream),
                    "synchronize");
 }
 
-bool tc_event_create(tc_contract *k, tc_subject *s, uint32_t flags, tn_pevent **out) {
+bool tc_event_create(tc_contract *k, tc_subject *s, uint32_t flags, tn_event_impl **out) {
     tc_owned *o = own(k, s);
     *out = NULL;
     if (!o || !tc_must(k, TNP_EVENT_CREATE, s->ops->events->create(s->device, flags, out),

@@ -24,8 +24,8 @@ bool tc_buffer_create(tc_contract *k, tc_subject *s, int32_t space, uint64_t byt
 void tc_buffer_destroy(tc_buffer *b);
 
 /* Reads all of it on `stream` and compares with the model; `what` goes into the message. */
-bool tc_buffer_check(tc_contract *k, tc_buffer *b, tn_pstream *stream, tn_requirement requirement,
-                     const char *what);
+bool tc_buffer_check(tc_contract *k, tc_buffer *b, tn_stream_impl *stream,
+                     tn_requirement requirement, const char *what);
 
 /* Keeps a stream busy for some milliseconds, with fills of memory of its own. */
 typedef struct tc_work {
@@ -34,30 +34,30 @@ typedef struct tc_work {
 } tc_work;
 
 bool tc_work_create(tc_contract *k, tc_subject *s, tc_work *out);
-bool tc_work_queue(tc_contract *k, tc_work *w, tn_pstream *stream);
+bool tc_work_queue(tc_contract *k, tc_work *w, tn_stream_impl *stream);
 
 /* Asks some times, each time right behind long work on `stream`, and behind a mark for `event`
  * unless that is NULL: did the answer always come only when the work was done? A question that is
  * answered at once is, now and then, at least. */
 typedef tn_status tc_question(tc_contract *k, void *of);
-bool tc_question_waits(tc_contract *k, tc_work *w, tn_pstream *stream, tn_pevent *event,
+bool tc_question_waits(tc_contract *k, tc_work *w, tn_stream_impl *stream, tn_event_impl *event,
                        tc_question *ask, void *of);
 
 /* Fills all of a buffer behind what `stream` has, and the model with it. */
-bool tc_buffer_fill(tc_contract *k, tc_buffer *b, tn_pstream *stream, int value);
+bool tc_buffer_fill(tc_contract *k, tc_buffer *b, tn_stream_impl *stream, int value);
 
 /* Does the device have streams? A case that needs them ends where it has none. */
 bool tc_has_streams(tc_contract *k);
 
 /* Streams and events that must come about. */
-bool tc_stream_create(tc_contract *k, tc_subject *s, int32_t priority, tn_pstream **out);
-bool tc_event_create(tc_contract *k, tc_subject *s, uint32_t flags, tn_pevent **out);
+bool tc_stream_create(tc_contract *k, tc_subject *s, int32_t priority, tn_stream_impl **out);
+bool tc_event_create(tc_contract *k, tc_subject *s, uint32_t flags, tn_event_impl **out);
 
-void tc_stream_destroy(tc_contract *k, tn_pstream *stream);
-void tc_event_destroy(tc_contract *k, tn_pevent *event);
-bool tc_stream_sync(tc_contract *k, tn_pstream *stream);
+void tc_stream_destroy(tc_contract *k, tn_stream_impl *stream);
+void tc_event_destroy(tc_contract *k, tn_event_impl *event);
+bool tc_stream_sync(tc_contract *k, tn_stream_impl *stream);
 
 /* Destroys what the case still has of a device, the latest first; NULL: of all. */
-void tc_release(tc_contract *k, const tn_pdevice *device);
+void tc_release(tc_contract *k, const tn_device_impl *device);
 
 #endif

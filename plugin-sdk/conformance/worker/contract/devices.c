@@ -38,9 +38,9 @@ static void index_refused(tc_contract *k) {
     const tc_subject *s = k->subject;
     const uint32_t indices[] = {s->n_devices, UINT32_MAX};
     for (int i = 0; i < 2; i++) {
-        tn_pdevice *device = NULL;
+        tn_device_impl *device = NULL;
         tc_host_forget();
-        tc_must_fail(k, TNP_OPEN_DEVICE, s->ops->open(s->self, indices[i], &device), TN_DEVICE,
+        tc_must_fail(k, TNP_OPEN_DEVICE, s->ops->open(s->self, indices[i], &device), TN_ERR_DEVICE,
                      "open of an index that no device has");
         if (device) {
             TC_BROKEN(k, TNP_OPEN_DEVICE, "open of index %u of %u devices gave a device",
@@ -85,7 +85,7 @@ static void copy_to_peer(tc_contract *k, pair *p) {
                                     p->on_a.memory, 7, 65537);
     if (status == TN_OK)
         memcpy(p->on_b.model + 13, p->on_a.model + 7, 65537);
-    else if (status != TN_UNSUPPORTED)
+    else if (status != TN_ERR_UNSUPPORTED)
         tc_must(k, TNP_COPY_PEER, status, "copy_peer");
     tc_buffer_check(k, &p->on_b, p->b.stream, TNP_COPY_PEER, "memory after copy_peer");
     tc_buffer_check(k, &p->on_a, p->a->stream, TNP_COPY_PEER, "memory that copy_peer read");
@@ -106,7 +106,7 @@ static void events(tc_contract *k) {
     pair p;
     tc_work work;
     tc_buffer pinned;
-    tn_pevent *event;
+    tn_event_impl *event;
     if (!tc_has_streams(k))
         return;
     if (set_up(k, &p) && tc_work_create(k, p.a, &work) && tc_event_create(k, p.a, 0, &event) &&
@@ -114,8 +114,8 @@ static void events(tc_contract *k) {
         tc_work_queue(k, &work, p.a->stream);
         memcpy(pinned.model, p.on_a.model, pinned.bytes);
         tc_must(k, TNP_TRANSFER_PINNED,
-                p.a->memory->read(p.a->device, p.a->stream, pinned.host, p.on_a.memory, 0,
-                                  pinned.bytes),
+                p.a->memory->copy_to_host(p.a->device, p.a->stream, pinned.host, p.on_a.memory, 0,
+                                          pinned.bytes),
                 "read to pinned memory");
         tc_must(k, TNP_EVENT_RECORD, p.a->ops->events->record(event, p.a->stream), "record");
         tc_must(k, TNP_EVENT_WAIT, p.b.ops->events->wait(p.b.stream, event),

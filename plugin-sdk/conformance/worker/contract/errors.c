@@ -14,7 +14,7 @@ typedef struct scene {
     const tn_kernel *kernel;
     tc_case line;
     tc_invocation bad, good;
-    tn_pstream *stream;
+    tn_stream_impl *stream;
 } scene;
 
 static bool prepare(scene *n, tc_invocation *call, int64_t wrong_index) {
@@ -67,7 +67,7 @@ static tn_status settle(scene *n, bool by_query) {
 }
 
 static bool reported(scene *n, bool by_query) {
-    return tc_must_fail(n->k, TNP_STREAM_ERROR_ONCE, settle(n, by_query), TN_INDEX_OUT_OF_RANGE,
+    return tc_must_fail(n->k, TNP_STREAM_ERROR_ONCE, settle(n, by_query), TN_ERR_INDEX_OUT_OF_RANGE,
                         by_query ? "query after an index out of range"
                                  : "synchronize after an index out of range");
 }
@@ -88,7 +88,7 @@ static void once(tc_contract *k) {
         unsigned char byte;
         if (strcmp(tc_contract_word(k, "with"), "read") == 0 && /* does not report it */
             tc_must(k, TNP_READ_NO_EARLIER_ERROR,
-                    n.s->memory->read(n.s->device, n.stream, &byte, b.memory, 0, 1),
+                    n.s->memory->copy_to_host(n.s->device, n.stream, &byte, b.memory, 0, 1),
                     "read behind work that failed"))
             tc_buffer_check(k, &b, n.stream, TNP_READ_NO_EARLIER_ERROR,
                             "memory that was read behind an error");
@@ -113,8 +113,9 @@ static void once(tc_contract *k) {
 static void elsewhere(tc_contract *k) {
     scene n;
     tc_placed bad = {0};
-    tn_pevent *event = NULL;
-    tn_pstream *later = NULL; /* made after the one that fails; the subject's own was made before */
+    tn_event_impl *event = NULL;
+    tn_stream_impl *later =
+        NULL; /* made after the one that fails; the subject's own was made before */
     if (set_up(k, &n) && tc_event_create(k, n.s, 0, &event) &&
         tc_stream_create(k, n.s, 0, &later) && queue(&n, &n.bad, &bad)) {
         tc_must(k, TNP_EVENT_RECORD, n.s->ops->events->record(event, n.stream),
@@ -170,11 +171,11 @@ static void two(tc_contract *k) {
 static void messages(tc_contract *k) {
     scene n;
     tc_invocation other;
-    tn_pstream *fresh[2] = {0};
+    tn_stream_impl *fresh[2] = {0};
     char bad[2][TC_MESSAGE], alone[TC_MESSAGE], later[TC_MESSAGE];
     if (set_up(k, &n) && prepare(&n, &other, 2000000) && tc_stream_create(k, n.s, 0, &fresh[0]) &&
         tc_stream_create(k, n.s, 0, &fresh[1])) {
-        tn_pstream *old = n.stream;
+        tn_stream_impl *old = n.stream;
         bool told = message_of(&n, &n.bad, bad[0]);
         n.stream = fresh[0];
         told = told && message_of(&n, &n.bad, bad[1]);

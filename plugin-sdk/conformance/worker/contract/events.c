@@ -10,8 +10,8 @@ typedef struct scene {
     tc_contract *k;
     tc_subject *s;
     const tn_event_ops *events;
-    tn_pstream *slow, *other;
-    tn_pevent *event;
+    tn_stream_impl *slow, *other;
+    tn_event_impl *event;
     tc_work work;
     tc_buffer b;
 } scene;
@@ -25,15 +25,15 @@ static bool set_up(tc_contract *k, scene *n, uint32_t flags) {
 }
 
 /* After long work the buffer gets this value. */
-static bool produce(scene *n, tn_pstream *stream, int value) {
+static bool produce(scene *n, tn_stream_impl *stream, int value) {
     return tc_work_queue(n->k, &n->work, stream) && tc_buffer_fill(n->k, &n->b, stream, value);
 }
 
-static bool record(scene *n, tn_pevent *event, tn_pstream *stream) {
+static bool record(scene *n, tn_event_impl *event, tn_stream_impl *stream) {
     return tc_must(n->k, TNP_EVENT_RECORD, n->events->record(event, stream), "record");
 }
 
-static bool wait(scene *n, tn_pstream *stream, tn_pevent *event) {
+static bool wait(scene *n, tn_stream_impl *stream, tn_event_impl *event) {
     return tc_must(n->k, TNP_EVENT_WAIT, n->events->wait(stream, event), "wait");
 }
 
@@ -99,11 +99,11 @@ static void wait_holds(tc_contract *k) {
 /* A chain over three streams, there and back. */
 static void chain(tc_contract *k) {
     scene n;
-    tn_pstream *third = NULL;
+    tn_stream_impl *third = NULL;
     if (set_up(k, &n, 0) && tc_stream_create(k, n.s, 0, &third)) {
-        tn_pstream *streams[] = {n.slow, n.other, third};
+        tn_stream_impl *streams[] = {n.slow, n.other, third};
         for (int i = 0; i < 12 && !tc_failed(k); i++) {
-            tn_pstream *from = streams[i % 3], *to = streams[(i + 1) % 3];
+            tn_stream_impl *from = streams[i % 3], *to = streams[(i + 1) % 3];
             if (!produce(&n, from, 0x30 + i) || !record(&n, n.event, from) ||
                 !wait(&n, to, n.event))
                 break;
@@ -131,7 +131,7 @@ static void record_again(tc_contract *k) {
 /* Two streams wait for one event: each goes on when it is done. */
 static void two_waiters(tc_contract *k) {
     scene n;
-    tn_pstream *third = NULL;
+    tn_stream_impl *third = NULL;
     if (set_up(k, &n, 0) && tc_stream_create(k, n.s, 0, &third))
         for (int i = 0; i < 5 && !tc_failed(k); i++) {
             if (!produce(&n, n.slow, 0x40 + i) || !record(&n, n.event, n.slow) ||
@@ -201,7 +201,7 @@ static void wait_at_once(tc_contract *k) {
 /* ---- time -------------------------------------------------------------------------------- */
 
 /* As set_up, with a second event; both have a clock. */
-static bool set_up_clock(tc_contract *k, scene *n, tn_pevent **out_end) {
+static bool set_up_clock(tc_contract *k, scene *n, tn_event_impl **out_end) {
     if (!set_up(k, n, TN_EVENT_TIMING) || !tc_event_create(k, n->s, TN_EVENT_TIMING, out_end))
         return false;
     if (TN_HAS(n->events, tn_event_ops, elapsed) && n->events->elapsed)
@@ -210,7 +210,7 @@ static bool set_up_clock(tc_contract *k, scene *n, tn_pevent **out_end) {
 }
 
 /* Two marks with long work between them: what `elapsed` says, and how long the host saw it take. */
-static bool time_work(scene *n, tn_pevent *end, double *out_ns, double *out_host) {
+static bool time_work(scene *n, tn_event_impl *end, double *out_ns, double *out_host) {
     double start = tc_now();
     if (!record(n, n->event, n->slow) || !produce(n, n->slow, 1) || !record(n, end, n->slow) ||
         !tc_must(n->k, TNP_EVENT_SYNCHRONIZE, n->events->synchronize(end), "synchronize"))
@@ -224,13 +224,13 @@ static bool time_work(scene *n, tn_pevent *end, double *out_ns, double *out_host
 static void elapsed(tc_contract *k) {
     enum { SHARE = 50 };
     scene n;
-    tn_pevent *end = NULL;
+    tn_event_impl *end = NULL;
     double ns = NAN, host = 0;
     bool plausible = false;
     if (!set_up_clock(k, &n, &end))
         return;
     tc_host_forget();
-    tc_must_fail(k, TNP_EVENT_ELAPSED, n.events->elapsed(n.event, end, &ns), TN_STATE,
+    tc_must_fail(k, TNP_EVENT_ELAPSED, n.events->elapsed(n.event, end, &ns), TN_ERR_STATE,
                  "elapsed of events that were not recorded");
     for (int i = 0; i < 5 && !plausible && !tc_failed(k); i++) {
         if (!time_work(&n, end, &ns, &host))
@@ -248,7 +248,7 @@ static void elapsed(tc_contract *k) {
 /* Between marks of which one was not passed there is no time yet. */
 static void elapsed_pending(tc_contract *k) {
     scene n;
-    tn_pevent *end = NULL;
+    tn_event_impl *end = NULL;
     if (!set_up_clock(k, &n, &end))
         return;
     for (int i = 0; i < 5 && !tc_failed(k); i++) {
@@ -258,9 +258,9 @@ static void elapsed_pending(tc_contract *k) {
         tn_status status = n.events->elapsed(n.event, end, &ns);
         if (status == TN_OK && n.events->query(end) == TN_NOT_READY)
             TC_BROKEN(k, TNP_EVENT_ELAPSED,
-                      "elapsed says %g ns of events that were not passed; it is TN_STATE", ns);
+                      "elapsed says %g ns of events that were not passed; it is TN_ERR_STATE", ns);
         else if (status != TN_OK)
-            tc_must_fail(k, TNP_EVENT_ELAPSED, status, TN_STATE,
+            tc_must_fail(k, TNP_EVENT_ELAPSED, status, TN_ERR_STATE,
                          "elapsed of events that were not passed");
         tc_stream_sync(k, n.slow);
     }
@@ -269,7 +269,7 @@ static void elapsed_pending(tc_contract *k) {
 static void many(tc_contract *k) {
     enum { N = 500 };
     scene n;
-    tn_pevent *events[N] = {0};
+    tn_event_impl *events[N] = {0};
     if (set_up(k, &n, 0)) {
         for (int i = 0; i < N && !tc_failed(k) &&
                         tc_event_create(k, n.s, i % 2 ? TN_EVENT_TIMING : 0, &events[i]);

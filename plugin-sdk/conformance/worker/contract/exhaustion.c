@@ -37,7 +37,7 @@ static void take_all(tc_contract *k, const tc_subject *s, uint64_t size, uint64_
         tn_status status = s->memory->alloc(s->device, TN_SPACE_DEVICE, size, memory, &host);
         if (status != TN_OK) {
             h->full = true;
-            if (!tc_must_fail(k, TNP_ALLOC_OUT_OF_MEMORY, status, TN_OUT_OF_MEMORY,
+            if (!tc_must_fail(k, TNP_ALLOC_OUT_OF_MEMORY, status, TN_ERR_OUT_OF_MEMORY,
                               "alloc when memory runs out"))
                 return;
             if (size <= 65536)
@@ -56,7 +56,7 @@ static void take_all(tc_contract *k, const tc_subject *s, uint64_t size, uint64_
 
 static void give_back(const tc_subject *s, hoard *h, bool backwards) {
     for (uint64_t i = 0; i < h->n; i++)
-        s->memory->free(s->device, TN_SPACE_DEVICE, h->memory[backwards ? h->n - 1 - i : i]);
+        s->memory->dealloc(s->device, TN_SPACE_DEVICE, h->memory[backwards ? h->n - 1 - i : i]);
     h->n = 0;
 }
 
@@ -69,29 +69,29 @@ static void live_when_full(tc_contract *k, tc_subject *s) {
         tn_status status =
             s->memory->alloc(s->device, TN_SPACE_DEVICE, UINT64_C(1) << 26, &memory, &host);
         if (status == TN_OK)
-            s->memory->free(s->device, TN_SPACE_DEVICE, memory);
+            s->memory->dealloc(s->device, TN_SPACE_DEVICE, memory);
         else
-            tc_must_fail(k, TNP_ALLOC_OUT_OF_MEMORY, status, TN_OUT_OF_MEMORY,
+            tc_must_fail(k, TNP_ALLOC_OUT_OF_MEMORY, status, TN_ERR_OUT_OF_MEMORY,
                          "alloc when memory has run out");
     }
     if (s->ops->streams) {
-        tn_pstream *stream = NULL;
+        tn_stream_impl *stream = NULL;
         tc_host_forget();
         tn_status status = s->ops->streams->create(s->device, 0, &stream);
         if (status == TN_OK)
             s->ops->streams->destroy(stream);
         else
-            tc_must_fail(k, TNP_STATUS_CODES, status, TN_OUT_OF_MEMORY,
+            tc_must_fail(k, TNP_STATUS_CODES, status, TN_ERR_OUT_OF_MEMORY,
                          "stream create when memory has run out");
     }
     if (s->ops->streams && s->ops->events) {
-        tn_pevent *event = NULL;
+        tn_event_impl *event = NULL;
         tc_host_forget();
         tn_status status = s->ops->events->create(s->device, 0, &event);
         if (status == TN_OK)
             s->ops->events->destroy(event);
         else
-            tc_must_fail(k, TNP_STATUS_CODES, status, TN_OUT_OF_MEMORY,
+            tc_must_fail(k, TNP_STATUS_CODES, status, TN_ERR_OUT_OF_MEMORY,
                          "event create when memory has run out");
     }
 }
@@ -103,7 +103,7 @@ static void check_kept(tc_contract *k, tc_subject *s, tn_memory kept) {
     unsigned char back[KEPT];
     char reason[TC_MESSAGE];
     memset(back, 0, sizeof back);
-    tn_status status = s->memory->read(s->device, s->stream, back, kept, 0, KEPT);
+    tn_status status = s->memory->copy_to_host(s->device, s->stream, back, kept, 0, KEPT);
     tn_status later = tc_subject_sync(s);
     if (status == TN_OK)
         status = later;
@@ -165,7 +165,7 @@ static void exhaustion_device(tc_contract *k) {
         tc_must(k, TNP_FILL_VALUE, s.memory->fill(s.device, s.stream, kept, 0, 0x3c, KEPT), "fill");
         tc_must(k, TNP_FILL_VALUE, tc_subject_sync(&s), "synchronize");
         rounds(k, &s, kept, h);
-        s.memory->free(s.device, TN_SPACE_DEVICE, kept);
+        s.memory->dealloc(s.device, TN_SPACE_DEVICE, kept);
     }
     tc_subject_close(&s);
     tc_lifecycle_balanced(k, TNP_HOST_ALLOC_RETURNED, "after memory had run out, and shutdown");
@@ -184,10 +184,10 @@ static uint64_t find_half(tc_contract *k, tc_subject *s) {
     do {
         tc_host_forget();
         status = s->memory->alloc(s->device, TN_SPACE_DEVICE, half, &memory, &host);
-    } while (status == TN_OUT_OF_MEMORY && (half /= 2) >= 65536);
+    } while (status == TN_ERR_OUT_OF_MEMORY && (half /= 2) >= 65536);
     if (!tc_must(k, TNP_ALLOC_HANDLE, status, "alloc of half of memory"))
         return 0;
-    s->memory->free(s->device, TN_SPACE_DEVICE, memory);
+    s->memory->dealloc(s->device, TN_SPACE_DEVICE, memory);
     return half;
 }
 
@@ -198,7 +198,7 @@ static bool fits_again(tc_contract *k, tc_subject *s, uint64_t bytes, const char
     if (!tc_must(k, TNP_FREE_RETURNS_MEMORY,
                  s->memory->alloc(s->device, TN_SPACE_DEVICE, bytes, &memory, &host), what))
         return false;
-    s->memory->free(s->device, TN_SPACE_DEVICE, memory);
+    s->memory->dealloc(s->device, TN_SPACE_DEVICE, memory);
     return true;
 }
 
@@ -232,9 +232,9 @@ static void exhaustion_huge(tc_contract *k) {
             snprintf(what, sizeof what, "alloc of %llu bytes", (unsigned long long)sizes[i]);
             tc_host_forget();
             tn_status status = s.memory->alloc(s.device, space, sizes[i], &memory, &host);
-            tc_must_fail(k, TNP_ALLOC_OUT_OF_MEMORY, status, TN_OUT_OF_MEMORY, what);
+            tc_must_fail(k, TNP_ALLOC_OUT_OF_MEMORY, status, TN_ERR_OUT_OF_MEMORY, what);
             if (status == TN_OK)
-                s.memory->free(s.device, space, memory);
+                s.memory->dealloc(s.device, space, memory);
         }
     if (half)
         fits_again(k, &s, half, "alloc of half of memory, after too much was asked for in vain,");

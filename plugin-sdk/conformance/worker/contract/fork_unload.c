@@ -135,9 +135,9 @@ static void transfer(laborer *l) {
     void *host;
     tn_status status = s->memory->alloc(s->device, TN_SPACE_DEVICE, sizeof bytes, &memory, &host);
     if (status == TN_OK) {
-        status = s->memory->write(s->device, s->stream, memory, 0, bytes, sizeof bytes);
+        status = s->memory->copy_from_host(s->device, s->stream, memory, 0, bytes, sizeof bytes);
         tn_status later = tc_subject_sync(s);
-        s->memory->free(s->device, TN_SPACE_DEVICE, memory);
+        s->memory->dealloc(s->device, TN_SPACE_DEVICE, memory);
         status = status == TN_OK ? later : status;
     }
     check(l, status, "a transfer");

@@ -10,7 +10,7 @@
 typedef struct trial {
     tc_contract *k;
     tc_subject s;
-    tn_pevent *event;
+    tn_event_impl *event;
     tn_memory memory[2];
     tc_placed placed;
     tc_invocation call;
@@ -72,7 +72,7 @@ static void undo_stream(trial *t) {
 }
 
 static bool prepare_device(trial *t) {
-    tn_pstream *stream = t->s.stream;
+    tn_stream_impl *stream = t->s.stream;
     if (stream) /* opening brought one, which the stage makes itself */
         t->s.ops->streams->destroy(stream);
     t->s.stream = NULL;
@@ -116,7 +116,7 @@ static tn_status try_alloc(trial *t) {
 }
 
 static void undo_alloc(trial *t) {
-    t->s.memory->free(t->s.device, TN_SPACE_DEVICE, t->memory[0]);
+    t->s.memory->dealloc(t->s.device, TN_SPACE_DEVICE, t->memory[0]);
 }
 
 static tn_status try_pinned(trial *t) {
@@ -124,7 +124,7 @@ static tn_status try_pinned(trial *t) {
 }
 
 static void undo_pinned(trial *t) {
-    t->s.memory->free(t->s.device, TN_SPACE_PINNED, t->memory[0]);
+    t->s.memory->dealloc(t->s.device, TN_SPACE_PINNED, t->memory[0]);
 }
 
 enum { BYTES = 3000 };
@@ -145,13 +145,13 @@ static tn_status try_transfer(trial *t) {
     for (int i = 0; i < BYTES; i++)
         there[i] = (unsigned char)(i * 11);
     memset(back, 0, sizeof back);
-    tn_status status = m->write(t->s.device, t->s.stream, t->memory[0], 0, there, BYTES);
+    tn_status status = m->copy_from_host(t->s.device, t->s.stream, t->memory[0], 0, there, BYTES);
     if (status == TN_OK)
         status = m->fill(t->s.device, t->s.stream, t->memory[1], 0, 1, BYTES);
     if (status == TN_OK)
         status = m->copy(t->s.device, t->s.stream, t->memory[1], 0, t->memory[0], 0, BYTES);
     if (status == TN_OK)
-        status = m->read(t->s.device, t->s.stream, back, t->memory[1], 0, BYTES);
+        status = m->copy_to_host(t->s.device, t->s.stream, back, t->memory[1], 0, BYTES);
     tn_status later = tc_subject_sync(&t->s);
     if (status == TN_OK)
         status = later;
@@ -165,7 +165,7 @@ static tn_status try_transfer(trial *t) {
 static void finish_transfer(trial *t) {
     for (int i = 0; i < 2; i++)
         if (t->memory[i])
-            t->s.memory->free(t->s.device, TN_SPACE_DEVICE, t->memory[i]);
+            t->s.memory->dealloc(t->s.device, TN_SPACE_DEVICE, t->memory[i]);
 }
 
 static bool prepare_kernel(trial *t) {
@@ -231,7 +231,7 @@ static bool attempt(trial *t, const step *stage, int64_t n) {
     if (status == TN_OK)
         stage->undo(t);
     else if (failed)
-        tc_must_fail(k, TNP_HOST_ALLOC_FAILURE, status, TN_OUT_OF_MEMORY, what);
+        tc_must_fail(k, TNP_HOST_ALLOC_FAILURE, status, TN_ERR_OUT_OF_MEMORY, what);
     else
         tc_must(k, stage->requirement, status, stage->name);
     return failed;

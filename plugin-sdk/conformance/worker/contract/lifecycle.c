@@ -58,7 +58,7 @@ bool tc_lifecycle_load(tc_contract *k, tc_subject *s) {
 /* init alone, with a poisoned *out_self. */
 bool tc_lifecycle_init(tc_contract *k, tc_subject *s, const char *path) {
     static char poison;
-    s->self = (tn_pself *)(void *)&poison;
+    s->self = (tn_instance *)(void *)&poison;
     tc_host_begin(tc_host_table());
     s->host = tc_host_table();
     tn_status status = s->plugin->init(tc_host_table(), path, &s->self);
@@ -87,7 +87,7 @@ bool tc_lifecycle_open_device(tc_contract *k, tc_subject *s, uint32_t index, tc_
     *out = *s;
     out->index = index;
     out->stream = NULL;
-    out->device = (tn_pdevice *)(void *)&poison;
+    out->device = (tn_device_impl *)(void *)&poison;
     tn_status status = s->ops->open(s->self, index, &out->device);
     if (status == TN_OK && out->device && (void *)out->device != &poison) {
         out->alignment = (uint64_t)tc_subject_property(s, index, TN_PROP_ALIGNMENT, 64);
@@ -179,13 +179,13 @@ static void transfer(tc_subject *s, tc_verdict *v) {
                        tc_reason(status, reason));
         return;
     }
-    status = s->memory->write(s->device, s->stream, memory, 0, there, BYTES);
+    status = s->memory->copy_from_host(s->device, s->stream, memory, 0, there, BYTES);
     if (status == TN_OK)
         status = s->memory->fill(s->device, s->stream, memory, FROM, 0x5a, FILLED);
     if (status == TN_OK)
-        status = s->memory->read(s->device, s->stream, back, memory, 0, BYTES);
+        status = s->memory->copy_to_host(s->device, s->stream, back, memory, 0, BYTES);
     tn_status later = tc_subject_sync(s);
-    s->memory->free(s->device, TN_SPACE_DEVICE, memory);
+    s->memory->dealloc(s->device, TN_SPACE_DEVICE, memory);
     memset(there + FROM, 0x5a, FILLED);
     if (status != TN_OK || later != TN_OK)
         tc_verdict_set(v, TC_FAIL, TNP_TRANSFER_RANGE, "a small transfer: %s",

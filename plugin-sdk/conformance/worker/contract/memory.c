@@ -83,10 +83,10 @@ static void refuse(tc_contract *k, uint64_t bytes) {
     tc_host_forget();
     tn_status status = s->memory->alloc(s->device, TN_SPACE_DEVICE, bytes, &memory, &host);
     if (status == TN_OK) {
-        s->memory->free(s->device, TN_SPACE_DEVICE, memory);
+        s->memory->dealloc(s->device, TN_SPACE_DEVICE, memory);
         TC_BROKEN(k, TNP_ALLOC_OUT_OF_MEMORY, "%s succeeded, which no device has", what);
     }
-    tc_must_fail(k, TNP_ALLOC_OUT_OF_MEMORY, status, TN_OUT_OF_MEMORY, what);
+    tc_must_fail(k, TNP_ALLOC_OUT_OF_MEMORY, status, TN_ERR_OUT_OF_MEMORY, what);
 }
 
 static void huge(tc_contract *k) {
@@ -130,7 +130,7 @@ static void again(tc_contract *k) {
         }
         for (int i = 0; i < BLOCKS; i++)
             if (blocks[(i * 5) % BLOCKS])
-                s->memory->free(s->device, TN_SPACE_DEVICE, blocks[(i * 5) % BLOCKS]);
+                s->memory->dealloc(s->device, TN_SPACE_DEVICE, blocks[(i * 5) % BLOCKS]);
         if (t == 1) {
             host_blocks = tc_host_blocks();
             if (informed)
@@ -270,12 +270,12 @@ static void *work(void *context) {
                      (unsigned long long)bytes);
             break;
         }
-        if (s->memory->write(s->device, s->stream, memory, 0, source, bytes) != TN_OK ||
-            s->memory->read(s->device, s->stream, target, memory, 0, bytes) != TN_OK)
+        if (s->memory->copy_from_host(s->device, s->stream, memory, 0, source, bytes) != TN_OK ||
+            s->memory->copy_to_host(s->device, s->stream, target, memory, 0, bytes) != TN_OK)
             snprintf(w->wrong, sizeof w->wrong, "a transfer failed");
         else if (memcmp(source, target, bytes) != 0)
             snprintf(w->wrong, sizeof w->wrong, "other bytes came back than were written");
-        s->memory->free(s->device, TN_SPACE_DEVICE, memory);
+        s->memory->dealloc(s->device, TN_SPACE_DEVICE, memory);
     }
     return NULL;
 }

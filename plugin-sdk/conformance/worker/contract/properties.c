@@ -14,7 +14,7 @@ static const struct property {
     [TN_PROP_MAX_ALLOCATION] = {"TN_PROP_MAX_ALLOCATION", TN_CELL_I64},
     [TN_PROP_COMPUTE_UNITS] = {"TN_PROP_COMPUTE_UNITS", TN_CELL_I64},
     [TN_PROP_DTYPES] = {"TN_PROP_DTYPES", TN_CELL_I64},
-    [TN_PROP_HOST_MEMORY] = {"TN_PROP_HOST_MEMORY", TN_CELL_BOOL},
+    [TN_PROP_UNIFIED_MEMORY] = {"TN_PROP_UNIFIED_MEMORY", TN_CELL_BOOL},
     [TN_PROP_FLUSHES_SUBNORMALS] = {"TN_PROP_FLUSHES_SUBNORMALS", TN_CELL_I64},
 };
 enum { N_PROPERTIES = sizeof properties / sizeof *properties, POISON = 0xa7 };
@@ -48,7 +48,7 @@ static const char *wrong_value(int32_t property, const tn_cell *cell) {
         if ((uint64_t)v & ~TN_DTYPES_ALL)
             return "there are bits of dtypes that do not exist";
         return v ? "" : "a device stores one dtype at least";
-    case TN_PROP_HOST_MEMORY:
+    case TN_PROP_UNIFIED_MEMORY:
         return v == 0 || v == 1 ? "" : "a BOOL is 0 or 1";
     case TN_PROP_FLUSHES_SUBNORMALS:
         return (uint64_t)v & ~TN_DTYPES_FLOAT ? "only floating dtypes have subnormal numbers" : "";
@@ -61,20 +61,21 @@ static void check_known(tc_contract *k, const tc_subject *s, uint32_t index, int
     tn_cell cell, again;
     const char *name = properties[property].name;
     tn_status status = ask(s, index, property, &cell);
-    if (status != TN_OK && status != TN_UNSUPPORTED) {
+    if (status != TN_OK && status != TN_ERR_UNSUPPORTED) {
         TC_BROKEN(k, TNP_PROPERTY_STABLE,
                   "device %u: %s is answered with %s, and should be with TN_OK or "
-                  "TN_UNSUPPORTED",
+                  "TN_ERR_UNSUPPORTED",
                   index, name, tc_tn_status_name(status));
         return;
     }
     if (ask(s, index, property, &again) != status)
         TC_BROKEN(k, TNP_PROPERTY_STABLE, "device %u: %s is answered once and not the other time",
                   index, name);
-    if (status == TN_UNSUPPORTED) {
+    if (status == TN_ERR_UNSUPPORTED) {
         if (!poisoned(&cell))
             TC_BROKEN(k, TNP_PROPERTY_UNKNOWN,
-                      "device %u: %s answered TN_UNSUPPORTED and wrote to *out_value", index, name);
+                      "device %u: %s answered TN_ERR_UNSUPPORTED and wrote to *out_value", index,
+                      name);
         return;
     }
     if (cell.tag != properties[property].tag)
@@ -134,7 +135,7 @@ static void stable(tc_contract *k) {
             if (s->memory->alloc(s->device, space, 4096, &memory, &host) != TN_OK)
                 continue;
             uint64_t during = tc_properties_sum(s, i);
-            s->memory->free(s->device, space, memory);
+            s->memory->dealloc(s->device, space, memory);
             if (during != before)
                 TC_BROKEN(k, TNP_PROPERTY_STABLE,
                           "device %u: a property changed while memory was allocated", i);
@@ -173,10 +174,10 @@ static void unknown(tc_contract *k) {
         for (size_t p = 0; p < sizeof numbers / sizeof *numbers; p++) {
             tn_cell cell;
             tn_status status = ask(k->subject, i, numbers[p], &cell);
-            if (status != TN_UNSUPPORTED)
+            if (status != TN_ERR_UNSUPPORTED)
                 TC_BROKEN(k, TNP_PROPERTY_UNKNOWN,
                           "device %u: property %d, which does not exist, is answered with "
-                          "%s, and should be with TN_UNSUPPORTED",
+                          "%s, and should be with TN_ERR_UNSUPPORTED",
                           i, (int)numbers[p], tc_tn_status_name(status));
             else if (!poisoned(&cell))
                 TC_BROKEN(k, TNP_PROPERTY_UNKNOWN,
@@ -198,15 +199,15 @@ static void memory(tc_contract *k) {
                      "alloc"))
             return;
         if (s->host_memory && !host)
-            TC_BROKEN(k, TNP_PROPERTY_HOST_MEMORY,
+            TC_BROKEN(k, TNP_PROPERTY_UNIFIED_MEMORY,
                       "alloc of %llu bytes gave no host pointer, though "
-                      "TN_PROP_HOST_MEMORY is 1",
+                      "TN_PROP_UNIFIED_MEMORY is 1",
                       (unsigned long long)sizes[i]);
         if (host && ((uint64_t)host & (s->alignment - 1)))
             TC_BROKEN(k, TNP_ALLOC_ALIGNMENT,
                       "alloc of %llu bytes gave %p, which is not aligned to %llu bytes",
                       (unsigned long long)sizes[i], host, (unsigned long long)s->alignment);
-        s->memory->free(s->device, TN_SPACE_DEVICE, handle);
+        s->memory->dealloc(s->device, TN_SPACE_DEVICE, handle);
     }
 }
 

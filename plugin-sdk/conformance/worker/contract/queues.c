@@ -37,7 +37,7 @@ static const tn_kernel *next(tc_contract *k, size_t *at, tc_case *c, tc_invocati
 }
 
 /* The host may be held up once or twice; a kernel that waits is late each time. */
-static void check(tc_contract *k, tc_work *work, tn_pstream *stream, const tn_kernel *kernel,
+static void check(tc_contract *k, tc_work *work, tn_stream_impl *stream, const tn_kernel *kernel,
                   tc_placed *p) {
     enum { TIMES = 6 };
     const tn_stream_ops *streams = k->subject->ops->streams;
@@ -62,7 +62,7 @@ static void check(tc_contract *k, tc_work *work, tn_pstream *stream, const tn_ke
 static void only_queues(tc_contract *k) {
     tc_subject *s = k->subject;
     tc_work work;
-    tn_pstream *stream;
+    tn_stream_impl *stream;
     tc_case c;
     tc_invocation call;
     size_t at = 0;

@@ -93,11 +93,11 @@ static void pairs(tc_contract *k) {
 
 static tn_status ask(tc_contract *k, uint64_t i) {
     const tc_subject *s = k->subject;
-    tn_status status = s->ops->supports(s->device, s->plugin->kernels[i]);
-    if (status != TN_OK && status != TN_UNSUPPORTED)
+    tn_status status = s->ops->accepts(s->device, s->plugin->kernels[i]);
+    if (status != TN_OK && status != TN_ERR_UNSUPPORTED)
         TC_BROKEN(k, TNP_DEVICE_SUPPORTS,
                   "supports of the device answered %s to record %llu (%s); it is TN_OK or "
-                  "TN_UNSUPPORTED",
+                  "TN_ERR_UNSUPPORTED",
                   tc_tn_status_name(status), (unsigned long long)i, s->plugin->kernels[i]->op);
     return status;
 }
@@ -105,7 +105,7 @@ static tn_status ask(tc_contract *k, uint64_t i) {
 static void supports(tc_contract *k) {
     const tc_subject *s = k->subject;
     uint64_t n = s->plugin->n_kernels;
-    if (!s->ops->supports) {
+    if (!s->ops->accepts) {
         TC_NOT_OFFERED(k, "the device has no supports: it runs every record");
         return;
     }

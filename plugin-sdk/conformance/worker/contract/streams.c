@@ -14,7 +14,8 @@ static void check_end(tc_contract *k, const tc_buffer *b, tn_requirement require
     uint64_t from = b->bytes - END_BYTES;
     unsigned char now[END_BYTES];
     if (!tc_must(k, TNP_READ_COMPLETE,
-                 s->memory->read(s->device, s->stream, now, b->memory, from, END_BYTES), "read"))
+                 s->memory->copy_to_host(s->device, s->stream, now, b->memory, from, END_BYTES),
+                 "read"))
         return;
     if (memcmp(now, b->model + from, END_BYTES) != 0)
         TC_BROKEN(k, requirement, "%s: its last byte should be 0x%02x and is 0x%02x", what,
@@ -25,7 +26,7 @@ static void check_end(tc_contract *k, const tc_buffer *b, tn_requirement require
 typedef struct scene {
     tc_work work;
     tc_buffer b;
-    tn_pstream *stream;
+    tn_stream_impl *stream;
 } scene;
 
 static bool set_up(tc_contract *k, scene *n) {
@@ -39,7 +40,7 @@ static void destroy_finishes(tc_contract *k) {
     tc_subject *s = k->subject;
     tc_work work;
     tc_buffer b;
-    tn_pstream *stream;
+    tn_stream_impl *stream;
     if (!tc_has_streams(k) || !tc_work_create(k, s, &work) ||
         !tc_buffer_create(k, s, TN_SPACE_DEVICE, 5000, &b))
         return;
@@ -55,7 +56,7 @@ static void destroy_finishes(tc_contract *k) {
 
 /* Four times long work and a change of the whole buffer: what `wait` says is done is there. */
 static void finish_and_look(tc_contract *k, scene *n,
-                            bool (*wait)(tc_contract *k, tn_pstream *stream), int value,
+                            bool (*wait)(tc_contract *k, tn_stream_impl *stream), int value,
                             tn_requirement requirement, const char *what) {
     for (int i = 0; i < 4 && !tc_failed(k); i++) {
         tc_work_queue(k, &n->work, n->stream);
@@ -68,7 +69,7 @@ static void finish_and_look(tc_contract *k, scene *n,
         tc_buffer_check(k, &n->b, k->subject->stream, requirement, what);
 }
 
-static bool ask_until_done(tc_contract *k, tn_pstream *stream) {
+static bool ask_until_done(tc_contract *k, tn_stream_impl *stream) {
     tn_status status = TN_NOT_READY;
     for (double end = tc_now() + 30; status == TN_NOT_READY && tc_now() < end;)
         status = k->subject->ops->streams->query(stream);
@@ -90,14 +91,14 @@ static tn_status ask_stream(tc_contract *k, void *of) {
 
 static void query_at_once(tc_contract *k) {
     tc_work work;
-    tn_pstream *stream;
+    tn_stream_impl *stream;
     if (tc_has_streams(k) && tc_work_create(k, k->subject, &work) &&
         tc_stream_create(k, k->subject, 0, &stream) &&
         tc_question_waits(k, &work, stream, NULL, ask_stream, stream))
         TC_BROKEN(k, TNP_STREAM_QUERY, "query of a stream always waits until its work is done");
 }
 
-static bool wait_and_ask(tc_contract *k, tn_pstream *stream) {
+static bool wait_and_ask(tc_contract *k, tn_stream_impl *stream) {
     tc_stream_sync(k, stream);
     if (k->subject->ops->streams->query(stream) != TN_OK)
         TC_BROKEN(k, TNP_STREAM_QUERY, "query after synchronize is not TN_OK");
@@ -115,7 +116,7 @@ static void synchronize(tc_contract *k) {
 static void many(tc_contract *k) {
     enum { N = 40 };
     tc_subject *s = k->subject;
-    tn_pstream *streams[N] = {0};
+    tn_stream_impl *streams[N] = {0};
     tc_buffer b;
     if (!tc_has_streams(k) || !tc_buffer_create(k, s, TN_SPACE_DEVICE, N * 100, &b))
         return;

@@ -35,9 +35,9 @@ static bool check_size(tc_contract *k, const void *table, const char *name, uint
 
 static void check_memory(tc_contract *k, const tn_memory_ops *m) {
     NEED(m, tn_memory_ops, alloc);
-    NEED(m, tn_memory_ops, free);
-    NEED(m, tn_memory_ops, write);
-    NEED(m, tn_memory_ops, read);
+    NEED(m, tn_memory_ops, dealloc);
+    NEED(m, tn_memory_ops, copy_from_host);
+    NEED(m, tn_memory_ops, copy_to_host);
     NEED(m, tn_memory_ops, copy);
     NEED(m, tn_memory_ops, fill);
 }

@@ -32,8 +32,8 @@ static void *streams_and_events(void *context) {
     worker *w = context;
     tc_subject *s = w->s;
     for (int i = 0; i < ROUNDS; i++) {
-        tn_pstream *stream;
-        tn_pevent *event;
+        tn_stream_impl *stream;
+        tn_event_impl *event;
         CHECK(w, s->ops->streams->create(s->device, 0, &stream), "create of a stream");
         CHECK(w, s->ops->events->create(s->device, 0, &event), "create of an event");
         CHECK(w, s->memory->fill(s->device, stream, w->buffer->memory, w->first, (uint32_t)i, ROOM),
@@ -55,10 +55,14 @@ static void *transfers(void *context) {
     unsigned char bytes[ROOM], back[ROOM];
     for (int i = 0; i < ROUNDS; i++) {
         memset(bytes, i + (int)(w->first / ROOM), sizeof bytes);
-        CHECK(w, s->memory->write(s->device, s->stream, w->buffer->memory, w->first, bytes, ROOM),
+        CHECK(w,
+              s->memory->copy_from_host(s->device, s->stream, w->buffer->memory, w->first, bytes,
+                                        ROOM),
               "write");
-        CHECK(w, s->memory->read(s->device, s->stream, back, w->buffer->memory, w->first, ROOM),
-              "read");
+        CHECK(
+            w,
+            s->memory->copy_to_host(s->device, s->stream, back, w->buffer->memory, w->first, ROOM),
+            "read");
         if (memcmp(bytes, back, ROOM) != 0) {
             snprintf(w->wrong, sizeof w->wrong, "other bytes came back than were written");
             return NULL;

@@ -23,12 +23,14 @@ static bool one(sweep *w, uint64_t offset, uint64_t bytes) {
     case WRITE:
         for (uint64_t i = 0; i < bytes; i++)
             w->bounce[i + 1] = w->a.model[offset + i] = (unsigned char)tc_next(&w->k->random);
-        status = s->memory->write(s->device, s->stream, w->a.memory, offset, w->bounce + 1, bytes);
+        status = s->memory->copy_from_host(s->device, s->stream, w->a.memory, offset, w->bounce + 1,
+                                           bytes);
         memset(w->bounce + 1, 0xee, bytes);
         break;
     case READ:
         memset(w->bounce, 0xee, bytes + 2);
-        status = s->memory->read(s->device, s->stream, w->bounce + 1, w->a.memory, offset, bytes);
+        status = s->memory->copy_to_host(s->device, s->stream, w->bounce + 1, w->a.memory, offset,
+                                         bytes);
         if (status == TN_OK && memcmp(w->bounce + 1, w->a.model + offset, bytes) != 0)
             TC_BROKEN(w->k, TNP_TRANSFER_RANGE,
                       "read of %llu bytes at %llu: other bytes than are there",
@@ -102,7 +104,7 @@ static void pinned(tc_contract *k) {
             memcpy(p.model, host, PINNED);
             memcpy(p.model + at, a.model + 100, bytes);
             tc_must(k, TNP_TRANSFER_RANGE,
-                    s->memory->read(s->device, s->stream, host + at, a.memory, 100, bytes),
+                    s->memory->copy_to_host(s->device, s->stream, host + at, a.memory, 100, bytes),
                     "read into pinned memory");
             tc_must(k, TNP_STREAM_SYNCHRONIZE, tc_subject_sync(s), "synchronize");
             if (memcmp(host, p.model, PINNED) != 0)
@@ -110,9 +112,10 @@ static void pinned(tc_contract *k) {
                           "read of %llu bytes to byte %llu of pinned memory wrote elsewhere",
                           (unsigned long long)bytes, (unsigned long long)at);
             memcpy(a.model + 2000, host + at, bytes);
-            tc_must(k, TNP_TRANSFER_RANGE,
-                    s->memory->write(s->device, s->stream, a.memory, 2000, host + at, bytes),
-                    "write from pinned memory");
+            tc_must(
+                k, TNP_TRANSFER_RANGE,
+                s->memory->copy_from_host(s->device, s->stream, a.memory, 2000, host + at, bytes),
+                "write from pinned memory");
             tc_buffer_check(k, &a, s->stream, TNP_TRANSFER_PINNED,
                             "memory written from within pinned memory");
         }

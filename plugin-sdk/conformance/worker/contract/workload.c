@@ -18,7 +18,7 @@ typedef struct workload {
     tc_subject *s;
     tc_random random;
     int n_streams;
-    tn_pstream *streams[MOST_STREAMS];
+    tn_stream_impl *streams[MOST_STREAMS];
     tc_buffer buffers[N_BUFFERS], pinned;
     int owner[N_BUFFERS];
     int pinned_user; /* the stream that may still use the pinned memory */
@@ -47,7 +47,7 @@ static bool must(workload *w, tn_requirement requirement, tn_status status) {
 /* Stream `to` goes on when all that `from` has queued so far is done. */
 static bool join(workload *w, int from, int to) {
     const tn_event_ops *events = w->s->ops->events;
-    tn_pevent *event;
+    tn_event_impl *event;
     if (from == NOBODY || from == to)
         return true;
     if (!tc_event_create(w->k, w->s, 0, &event))
@@ -86,9 +86,10 @@ static bool op_write(workload *w) {
     DID(w, "write of %llu bytes to buffer %d at %llu on stream %d", (unsigned long long)bytes, b,
         (unsigned long long)offset, stream);
     memcpy(to->model + offset, source, bytes);
-    if (!take(w, b, stream) || !must(w, TNP_WRITE_CONSUMES_SOURCE,
-                                     w->s->memory->write(w->s->device, w->streams[stream],
-                                                         to->memory, offset, source, bytes)))
+    if (!take(w, b, stream) ||
+        !must(w, TNP_WRITE_CONSUMES_SOURCE,
+              w->s->memory->copy_from_host(w->s->device, w->streams[stream], to->memory, offset,
+                                           source, bytes)))
         return false;
     memset(source, 0xee, sizeof source); /* it was consumed */
     return true;
@@ -104,9 +105,10 @@ static bool op_read(workload *w) {
     memset(target, 0xee, sizeof target);
     DID(w, "read of %llu bytes from buffer %d at %llu on stream %d", (unsigned long long)bytes, b,
         (unsigned long long)offset, stream);
-    if (!take(w, b, stream) || !must(w, TNP_READ_COMPLETE,
-                                     w->s->memory->read(w->s->device, w->streams[stream],
-                                                        target + 1, from->memory, offset, bytes)))
+    if (!take(w, b, stream) ||
+        !must(w, TNP_READ_COMPLETE,
+              w->s->memory->copy_to_host(w->s->device, w->streams[stream], target + 1, from->memory,
+                                         offset, bytes)))
         return false;
     if (target[0] != 0xee || target[bytes + 1] != 0xee)
         TC_BROKEN(w->k, TNP_TRANSFER_RANGE, "operation %d, %s: bytes round the target were written",
@@ -179,16 +181,16 @@ static bool op_pinned(workload *w) {
     if (read) {
         memcpy(w->pinned.model, device->model, bytes);
         return must(w, TNP_TRANSFER_PINNED,
-                    w->s->memory->read(w->s->device, w->streams[stream], w->pinned.host,
-                                       device->memory, 0, bytes));
+                    w->s->memory->copy_to_host(w->s->device, w->streams[stream], w->pinned.host,
+                                               device->memory, 0, bytes));
     }
     for (uint64_t i = 0; i < bytes; i++)
         w->pinned.model[i] = (unsigned char)tc_next(&w->random);
     memcpy(w->pinned.host, w->pinned.model, bytes);
     memcpy(device->model, w->pinned.model, bytes);
     return must(w, TNP_TRANSFER_PINNED,
-                w->s->memory->write(w->s->device, w->streams[stream], device->memory, 0,
-                                    w->pinned.host, bytes));
+                w->s->memory->copy_from_host(w->s->device, w->streams[stream], device->memory, 0,
+                                             w->pinned.host, bytes));
 }
 
 static tn_tensor_view view(const tc_buffer *b, uint64_t offset, const int64_t *n,
@@ -339,7 +341,7 @@ static const tn_kernel *find_add(tc_subject *s) {
         const tn_kernel *kernel = s->plugin->kernels[i];
         if (kernel->schema_hash == TN_KERNEL_HASH_add &&
             (kernel->dtypes[0] & TN_DTYPE_BIT(TN_I32)) && !kernel->workspace && !kernel->supports &&
-            (!s->ops->supports || s->ops->supports(s->device, kernel) == TN_OK))
+            (!s->ops->accepts || s->ops->accepts(s->device, kernel) == TN_OK))
             return kernel;
     }
     return NULL;

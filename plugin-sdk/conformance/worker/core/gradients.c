@@ -224,7 +224,7 @@ static void run_sample(const tc_operator *op, tc_sample *s, int64_t order,
         return;
     tc_outcome failure = {.status = status};
     snprintf(failure.message, sizeof failure.message, "%s", tn_error_message());
-    bool lacks = status == TN_UNSUPPORTED && strstr(failure.message, pair->name);
+    bool lacks = status == TN_ERR_UNSUPPORTED && strstr(failure.message, pair->name);
     tc_verdict_set(out, lacks ? TC_UNSUPPORTED : TC_FAIL, TNP_NONE, "%s(%s): %s", op->name,
                    op->text, failure.message);
 }

@@ -41,7 +41,7 @@ void tc_operator_call_shapes(const tc_operator_call *p, tc_outcome *out) {
     tc_sample s = {.dtype = p->dtype, .scale = p->scale, .layout = p->layout};
     tn_device meta = tn_device_parse("meta");
     memset(out, 0, sizeof *out);
-    out->status = TN_INTERNAL;
+    out->status = TN_ERR_INTERNAL;
     p->op->make(&s);
     if (meta.type && !s.failed && place_shapes(&s, p->op, meta)) {
         tc_outcome functional = {0};

@@ -112,7 +112,7 @@ static void call_subject(run *r, tc_place place, tc_outcome *o) {
     rewind_generators(r);
     if (!tc_sample_place(&r->sample, p->op, subject, place)) {
         memset(o, 0, sizeof *o);
-        o->status = tn_error_status() ? tn_error_status() : TN_OUT_OF_MEMORY;
+        o->status = tn_error_status() ? tn_error_status() : TN_ERR_OUT_OF_MEMORY;
         snprintf(o->message, sizeof o->message, "%s", tn_error_message());
         tn_error_clear();
         return;
@@ -163,8 +163,12 @@ static void check_failure(run *r, const tc_outcome *o) {
 }
 
 static void check_refusal(run *r) {
-    static const tn_status right[] = {
-        TN_SHAPE, TN_DTYPE, TN_DEVICE, TN_INVALID_ARGUMENT, TN_INDEX_OUT_OF_RANGE, TN_UNSUPPORTED};
+    static const tn_status right[] = {TN_ERR_SHAPE,
+                                      TN_ERR_DTYPE,
+                                      TN_ERR_DEVICE,
+                                      TN_ERR_INVALID_ARGUMENT,
+                                      TN_ERR_INDEX_OUT_OF_RANGE,
+                                      TN_ERR_UNSUPPORTED};
     const tc_outcome *o = &r->got;
     bool is_right = false;
     for (size_t i = 0; i < sizeof right / sizeof *right; i++)

@@ -15,7 +15,7 @@ void tc_outcome_finish(tc_outcome *o) {
 }
 
 static void take_error(tc_outcome *o) {
-    o->status = tn_error_status() ? tn_error_status() : TN_INTERNAL;
+    o->status = tn_error_status() ? tn_error_status() : TN_ERR_INTERNAL;
     snprintf(o->message, sizeof o->message, "%s", tn_error_message());
     tn_error_clear();
 }
@@ -23,7 +23,7 @@ static void take_error(tc_outcome *o) {
 /* Reads a tensor; false with an error, or with no_memory set. */
 static bool read_result(tc_outcome *o, tn_tensor *t, tn_device cpu, bool has_data) {
     if (o->n == TC_MAX_RESULTS)
-        return tn_fail(TN_INTERNAL, "more than %d results", TC_MAX_RESULTS) == TN_OK;
+        return tn_fail(TN_ERR_INTERNAL, "more than %d results", TC_MAX_RESULTS) == TN_OK;
     tc_result *r = &o->results[o->n++];
     *r = (tc_result){.dtype = tn_dtype_of(t), .rank = (int32_t)tn_rank(t), .numel = tn_numel(t)};
     tn_ints sizes = tn_sizes(t);
@@ -102,7 +102,7 @@ static bool call(const tc_operator *op, tc_form form, tc_sample *s, tn_device de
                        : form == TC_OUT   ? args[n_args - 1].v.pointer
                                           : NULL;
     if (into && (n != 1 || results[0] != into))
-        return tn_fail(TN_INTERNAL, "%s does not return the tensor it writes", name) == TN_OK;
+        return tn_fail(TN_ERR_INTERNAL, "%s does not return the tensor it writes", name) == TN_OK;
     for (uint32_t a = 0; form == TC_FUNCTIONAL && a < 8; a++) {
         if (op->written & 1u << a)
             results[n++] = args[a].v.pointer;
@@ -112,7 +112,7 @@ static bool call(const tc_operator *op, tc_form form, tc_sample *s, tn_device de
         strncmp(tn_device_name(device, device_name, sizeof device_name), "meta", 4) != 0;
     for (uint32_t i = 0; i < n; i++) {
         if (!tn_device_equal(tn_device_of(results[i]), device))
-            return tn_fail(TN_DEVICE, "%s: result %u is on another device", name, i) == TN_OK;
+            return tn_fail(TN_ERR_DEVICE, "%s: result %u is on another device", name, i) == TN_OK;
         if (!read_result(o, results[i], cpu, has_data))
             return false;
     }

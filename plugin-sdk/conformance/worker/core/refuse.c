@@ -57,7 +57,7 @@ bool tc_mutate(tc_sample *s, tn_device device, tn_device cpu, tc_mutation mutati
 }
 
 bool tc_is_clean_lack(const tc_outcome *o, const char *device_name) {
-    if (o->status != TN_UNSUPPORTED && o->status != TN_DTYPE)
+    if (o->status != TN_ERR_UNSUPPORTED && o->status != TN_ERR_DTYPE)
         return false;
     if (!strstr(o->message, device_name))
         return false;

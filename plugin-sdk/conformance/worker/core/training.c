@@ -177,7 +177,7 @@ static tn_status train(const network *net, uint64_t seed, tn_device cpu, tn_devi
     TN_SCOPE;
     data d;
     if (!make_data(net, seed, cpu, device, &d))
-        return tn_error_status() ? tn_error_status() : TN_INTERNAL;
+        return tn_error_status() ? tn_error_status() : TN_ERR_INTERNAL;
     tn_sgd_options slow = tn_sgd_defaults();
     slow.lr = 0.1;
     slow.momentum = 0.9;

@@ -26,7 +26,7 @@ const tn_kernel *tc_claimed_kernel(const tc_subject *s, const tc_invocation *cal
 bool tc_check_success(const tc_invocation *call, const tc_result *result, tc_verdict *out) {
     if (result->run == TN_OK && result->sync == TN_OK)
         return true;
-    bool refused = result->run == TN_UNSUPPORTED;
+    bool refused = result->run == TN_ERR_UNSUPPORTED;
     return tc_verdict_set(out, TC_FAIL, refused ? TNP_SUPPORTED_RUNS : TNP_KERNEL_RESULT,
                           "%s: %s %s", call->record->op,
                           result->run != TN_OK ? "run returned" : "the stream reports",
@@ -109,7 +109,7 @@ static void check_outputs_untouched(const tc_invocation *call, const tc_result *
 bool tc_check_refusal(const tc_invocation *call, const tc_result *result, tc_verdict *out) {
     if (!result->said_no)
         return false;
-    if (result->run != TN_UNSUPPORTED)
+    if (result->run != TN_ERR_UNSUPPORTED)
         tc_verdict_set(out, TC_FAIL, TNP_UNSUPPORTED_REFUSED,
                        "%s: supports says no, and run returned %s", call->record->op,
                        tc_tn_status_name(result->run));

@@ -60,7 +60,7 @@ tc_claim tc_find_kernel(const tc_subject *s, const tc_invocation *call, const tn
     for (uint64_t i = 0; i < s->plugin->n_kernels; i++) {
         const tn_kernel *kernel = s->plugin->kernels[i];
         if (strcmp(kernel->op, call->record->op) != 0 || !takes_dtypes(s, call, kernel) ||
-            (s->ops->supports && s->ops->supports(s->device, kernel) != TN_OK))
+            (s->ops->accepts && s->ops->accepts(s->device, kernel) != TN_OK))
             continue;
         *out = kernel;
         if ((kernel->flags & needed) == needed)
@@ -87,7 +87,7 @@ static bool place_tensor(tc_placed *p, const tc_operand *o, tn_tensor_view *view
     if (status != TN_OK)
         return set_up_failed(verdict, TNP_ALLOC_HANDLE, "alloc for a tensor", status);
     p->memory[p->n_memory++] = memory;
-    status = s->memory->write(s->device, p->tn.stream, memory, 0, o->image, o->bytes);
+    status = s->memory->copy_from_host(s->device, p->tn.stream, memory, 0, o->image, o->bytes);
     if (status != TN_OK)
         return set_up_failed(verdict, TNP_TRANSFER_RANGE, "write of a tensor", status);
     *view = (tn_tensor_view){
@@ -198,8 +198,8 @@ static bool place_workspace(tc_placed *p, tc_verdict *verdict) {
                : set_up_failed(verdict, TNP_TRANSFER_RANGE, "fill of the workspace", status);
 }
 
-bool tc_place_call(tc_subject *s, tn_pstream *stream, const tn_kernel *kernel, tc_invocation *call,
-                   tc_placed *p, tc_verdict *verdict) {
+bool tc_place_call(tc_subject *s, tn_stream_impl *stream, const tn_kernel *kernel,
+                   tc_invocation *call, tc_placed *p, tc_verdict *verdict) {
     memset(p, 0, sizeof *p);
     p->subject = s;
     p->kernel = kernel;
@@ -217,7 +217,7 @@ bool tc_place_call(tc_subject *s, tn_pstream *stream, const tn_kernel *kernel, t
 
 void tc_unplace(tc_placed *p) {
     for (uint32_t i = 0; i < p->n_memory; i++)
-        p->subject->memory->free(p->subject->device, TN_SPACE_DEVICE, p->memory[i]);
+        p->subject->memory->dealloc(p->subject->device, TN_SPACE_DEVICE, p->memory[i]);
     p->n_memory = 0;
 }
 
@@ -231,7 +231,8 @@ static unsigned char *read_image(tc_placed *p, const tn_tensor_view *view, uint6
         TC_CASE_ERROR(verdict, "the host has no memory for a case of this size");
         return NULL;
     }
-    tn_status status = s->memory->read(s->device, p->tn.stream, image, view->memory, 0, bytes);
+    tn_status status =
+        s->memory->copy_to_host(s->device, p->tn.stream, image, view->memory, 0, bytes);
     if (status == TN_OK)
         return image;
     set_up_failed(verdict, TNP_TRANSFER_RANGE, "read of a tensor", status);
@@ -337,10 +338,10 @@ static bool ask_support(tc_placed *p, bool *said_no, tc_verdict *verdict) {
     if (!p->kernel->supports)
         return true;
     tn_status answer = p->kernel->supports(&p->tn), again = p->kernel->supports(&p->tn);
-    *said_no = answer == TN_UNSUPPORTED;
-    if (answer != TN_OK && answer != TN_UNSUPPORTED)
+    *said_no = answer == TN_ERR_UNSUPPORTED;
+    if (answer != TN_OK && answer != TN_ERR_UNSUPPORTED)
         tc_verdict_set(verdict, TC_FAIL, TNP_SUPPORTS_ANSWER,
-                       "supports answered %s; it is TN_OK or TN_UNSUPPORTED",
+                       "supports answered %s; it is TN_OK or TN_ERR_UNSUPPORTED",
                        tc_tn_status_name(answer));
     else if (again != answer)
         tc_verdict_set(verdict, TC_FAIL, TNP_SUPPORTS_ANSWER,

@@ -23,7 +23,7 @@ const char *tc_flag_name(uint32_t flag);
 typedef struct tc_result {
     tn_status run, sync;      /* what `run` returned, and the stream afterwards */
     char message[TC_MESSAGE]; /* of the failure, if there was one */
-    bool said_no; /* `supports` answered TN_UNSUPPORTED; `run` was called all the same */
+    bool said_no; /* `supports` answered TN_ERR_UNSUPPORTED; `run` was called all the same */
     unsigned char *args[TC_MAX_ARGS],
         *outs[TC_MAX_OUTS]; /* images afterwards; in the call's arena */
     bool workspace_overrun;
@@ -48,8 +48,8 @@ typedef struct tc_placed {
     uint64_t workspace_room; /* allocated for it, guards included */
 } tc_placed;
 
-bool tc_place_call(tc_subject *s, tn_pstream *stream, const tn_kernel *kernel, tc_invocation *call,
-                   tc_placed *out, tc_verdict *verdict);
+bool tc_place_call(tc_subject *s, tn_stream_impl *stream, const tn_kernel *kernel,
+                   tc_invocation *call, tc_placed *out, tc_verdict *verdict);
 /* An argument that is no tensor, or arrives as none, as `run` gets it. */
 tn_cell tc_value_cell(const tc_invocation *call, uint32_t a);
 /* Runs the call as a host does that keeps nothing: cells, views and lists are copies, overwritten

@@ -52,10 +52,11 @@ static void check_refusal(const tc_invocation *call, const tc_result *result, co
     if (reported == TN_OK)
         tc_verdict_set(out, TC_FAIL, TNP_KERNEL_INDEX_RANGE,
                        "%s: an index out of range was not reported", call->record->op);
-    else if (reported != TN_INDEX_OUT_OF_RANGE)
-        tc_verdict_set(out, TC_FAIL, TNP_KERNEL_INDEX_RANGE,
-                       "%s: an index out of range was reported as %s, not TN_INDEX_OUT_OF_RANGE",
-                       call->record->op, result->message);
+    else if (reported != TN_ERR_INDEX_OUT_OF_RANGE)
+        tc_verdict_set(
+            out, TC_FAIL, TNP_KERNEL_INDEX_RANGE,
+            "%s: an index out of range was reported as %s, not TN_ERR_INDEX_OUT_OF_RANGE",
+            call->record->op, result->message);
     else if (s->stream && result->run != TN_OK)
         tc_verdict_set(out, TC_FAIL, TNP_KERNEL_INDEX_RANGE,
                        "%s: an index that the device finds is reported by the stream, not by run",

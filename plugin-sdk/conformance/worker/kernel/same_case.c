@@ -236,7 +236,7 @@ static void host_threads(tc_comparison *m) {
     static const uint32_t counts[] = {1, 3};
     tc_invocation calls[2];
     tc_result results[2];
-    tn_pself *self = m->subject->self;
+    tn_instance *self = m->subject->self;
     const tn_ext_threads *threads = tc_subject_extension(m->subject, TN_EXT_THREADS);
     if (!threads || !(m->kernel->flags & TN_KERNEL_DETERMINISTIC)) {
         tc_verdict_set(m->out, TC_UNSUPPORTED, TNP_NONE,

@@ -18,7 +18,7 @@ typedef struct lane {
     pthread_rwlock_t *start; /* held by who starts the threads, until all are there */
 } lane;
 
-static bool prepare_lane(tc_comparison *m, lane *l, tn_pstream *stream, uint64_t seed) {
+static bool prepare_lane(tc_comparison *m, lane *l, tn_stream_impl *stream, uint64_t seed) {
     char why[TC_MESSAGE];
     bool said_no = false;
     int64_t elements = 0;
@@ -118,7 +118,7 @@ void tc_same_threads(tc_comparison *m) {
 }
 
 void tc_same_streams(tc_comparison *m) {
-    tn_pstream *made[STREAMS] = {0};
+    tn_stream_impl *made[STREAMS] = {0};
     const tn_stream_ops *ops = m->subject->ops->streams;
     if (!ops) {
         tc_verdict_set(m->out, TC_UNSUPPORTED, TNP_NONE, "the device has no streams");

@@ -54,8 +54,8 @@ static bool spoil(void *context, tc_verdict *verdict) {
     tn_status status = TN_OK;
     for (uint32_t k = 0; k < t->whole.record->n_outs && status == TN_OK; k++) {
         const tc_operand *o = &t->whole.outs[k].tensor;
-        status = s->memory->write(s->device, s->stream, t->placed.out_views[k].memory, 0, o->image,
-                                  o->bytes);
+        status = s->memory->copy_from_host(s->device, s->stream, t->placed.out_views[k].memory, 0,
+                                           o->image, o->bytes);
     }
     if (status == TN_OK)
         status = tc_subject_sync(s);

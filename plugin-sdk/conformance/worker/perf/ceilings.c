@@ -45,8 +45,8 @@ static bool must(tc_verdict *verdict, tn_status status, const char *what) {
     char reason[TC_MESSAGE];
     if (status != TN_OK)
         tc_verdict_set(verdict, TC_FAIL,
-                       status == TN_OUT_OF_MEMORY ? TNP_ALLOC_HANDLE : TNP_TRANSFER_RANGE, "%s: %s",
-                       what, tc_reason(status, reason));
+                       status == TN_ERR_OUT_OF_MEMORY ? TNP_ALLOC_HANDLE : TNP_TRANSFER_RANGE,
+                       "%s: %s", what, tc_reason(status, reason));
     return status == TN_OK;
 }
 
@@ -68,7 +68,8 @@ static void check(void *context, tc_result *result, tc_verdict *verdict) {
         tc_verdict_set(verdict, TC_FAIL, TNP_TRANSFER_RANGE, "copy: %s", result->message);
         return;
     }
-    if (!must(verdict, c->s->memory->read(c->s->device, c->s->stream, c->host, c->to, 0, c->bytes),
+    if (!must(verdict,
+              c->s->memory->copy_to_host(c->s->device, c->s->stream, c->host, c->to, 0, c->bytes),
               "read"))
         return;
     if (c->host[0] != FROM || memcmp(c->host, c->host + 1, c->bytes - 1) != 0)
@@ -82,7 +83,7 @@ static bool measure_copy(tc_subject *s, tn_dtype dtype, tc_figures *out, tc_verd
     void *host;
     (void)dtype;
     /* A small device has no room for two of them, or for one. */
-    tn_status status = TN_OUT_OF_MEMORY;
+    tn_status status = TN_ERR_OUT_OF_MEMORY;
     if (s->max_allocation && c.bytes > s->max_allocation)
         c.bytes = s->max_allocation;
     for (; status != TN_OK && c.bytes >= LEAST; c.bytes /= 2) {
@@ -92,7 +93,7 @@ static bool measure_copy(tc_subject *s, tn_dtype dtype, tc_figures *out, tc_verd
         status = s->memory->alloc(s->device, TN_SPACE_DEVICE, c.bytes, &c.to, &host);
         if (status == TN_OK)
             break;
-        s->memory->free(s->device, TN_SPACE_DEVICE, c.from);
+        s->memory->dealloc(s->device, TN_SPACE_DEVICE, c.from);
     }
     if (!must(verdict, status, "alloc of two buffers"))
         return false;
@@ -106,8 +107,8 @@ static bool measure_copy(tc_subject *s, tn_dtype dtype, tc_figures *out, tc_verd
         tc_time(s, &what, out, verdict);
     out->bytes = 2 * (double)c.bytes;
     tc_subject_sync(s);
-    s->memory->free(s->device, TN_SPACE_DEVICE, c.from);
-    s->memory->free(s->device, TN_SPACE_DEVICE, c.to);
+    s->memory->dealloc(s->device, TN_SPACE_DEVICE, c.from);
+    s->memory->dealloc(s->device, TN_SPACE_DEVICE, c.to);
     free(c.host);
     return good;
 }

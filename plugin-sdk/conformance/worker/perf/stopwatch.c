@@ -19,7 +19,7 @@ static const double run_ns = 20e6, long_ns = 5e8; /* of one run; of all of them 
 /* A pair of events with a clock, where the device has them. */
 typedef struct clocks {
     const tn_event_ops *ops; /* NULL: there are none */
-    tn_pevent *start, *end;
+    tn_event_impl *start, *end;
 } clocks;
 
 static void clocks_init(clocks *c, const tc_subject *s) {

@@ -83,7 +83,7 @@ static bool start(tc_subject *s, const char *path, uint32_t index, const tn_host
     s->max_allocation = (uint64_t)tc_subject_property(s, index, TN_PROP_MAX_ALLOCATION, 0);
     s->dtypes = (uint64_t)tc_subject_property(s, index, TN_PROP_DTYPES, (int64_t)TN_DTYPES_ALL);
     s->flushes = (uint64_t)tc_subject_property(s, index, TN_PROP_FLUSHES_SUBNORMALS, 0);
-    s->host_memory = tc_subject_property(s, index, TN_PROP_HOST_MEMORY, 0) != 0;
+    s->host_memory = tc_subject_property(s, index, TN_PROP_UNIFIED_MEMORY, 0) != 0;
     if (!s->ops->streams)
         return true;
     status = s->ops->streams->create(s->device, 0, &s->stream);

@@ -11,11 +11,11 @@ typedef struct tc_subject {
     void *object; /* from dlopen; stays mapped until the process ends */
     const tn_plugin *plugin;
     const tn_host *host; /* that init was given */
-    tn_pself *self;
+    tn_instance *self;
     const tn_device_ops *ops;
     const tn_memory_ops *memory;
-    tn_pdevice *device;
-    tn_pstream *stream; /* NULL on a device without streams */
+    tn_device_impl *device;
+    tn_stream_impl *stream; /* NULL on a device without streams */
     uint32_t index, n_devices;
     uint64_t alignment;
     uint64_t dtypes;  /* that the device can store */
@@ -50,7 +50,7 @@ int64_t tc_subject_property(const tc_subject *s, uint32_t index, int32_t propert
 /* A table of the plugin's, see tenon/ext/; NULL where it has none. */
 const void *tc_subject_extension(const tc_subject *s, const char *id);
 
-const char *tc_tn_status_name(tn_status status); /* "TN_OUT_OF_MEMORY"; never NULL */
+const char *tc_tn_status_name(tn_status status); /* "TN_ERR_OUT_OF_MEMORY"; never NULL */
 
 /* "status TN_…: message" of the last failure on this thread. Returns out. */
 char *tc_reason(tn_status status, char out[TC_MESSAGE]);

@@ -19,12 +19,12 @@ typedef struct tn_ext_fork {
     /* The process is about to fork: returns when no thread is where the child must not find it, and
      * until `after` none goes there. Calls nothing of the host, and waits for no thread that may be
      * calling it. Once, however many devices are open. [one-thread] [device open] [required] */
-    void (*before)(tn_pself *self);
+    void (*before)(tn_instance *self);
 
     /* The process forked, or could not: undoes `before`, called by the same thread. `in_child` is 1
      * in the child and 0 in the parent. Calls nothing of the host. [one-thread] [device open]
      * [required] */
-    void (*after)(tn_pself *self, int32_t in_child);
+    void (*after)(tn_instance *self, int32_t in_child);
 } tn_ext_fork;
 
 #endif /* TENON_EXT_FORK_H */

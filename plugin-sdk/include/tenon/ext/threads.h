@@ -14,10 +14,10 @@ typedef struct tn_ext_threads {
 
     /* From now on a kernel uses at most `n` (at least 1) host threads. [any-thread] [plugin init]
      * [required] */
-    tn_status (*set_num_threads)(tn_pself *self, uint32_t n);
+    tn_status (*set_num_threads)(tn_instance *self, uint32_t n);
 
     /* How many it uses. [any-thread] [plugin init] [required] */
-    uint32_t (*get_num_threads)(tn_pself *self);
+    uint32_t (*get_num_threads)(tn_instance *self);
 } tn_ext_threads;
 
 #endif /* TENON_EXT_THREADS_H */
