@@ -25,7 +25,7 @@ _Static_assert(sizeof(error_state) <= sizeof(tni_saved_error), "tni_saved_error 
 static const struct {
     const char *name, *text;
 } statuses[TN_STATUS_COUNT] = {
-#define ENTRY(name, value, text) [value] = {#name, text},
+#define ENTRY(NAME, value, name, text) [value] = {name, text},
     TN_STATUS_MAP(ENTRY)
 #undef ENTRY
 };

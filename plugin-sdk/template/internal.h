@@ -57,6 +57,6 @@ void *yourtype_address(tn_memory memory, uint64_t offset);
 
 /* ---- kernels.c --------------------------------------------------------------------------- */
 
-tn_status yourtype_supports(tn_device_impl *device, const tn_kernel *kernel);
+tn_status yourtype_accepts(tn_device_impl *device, const tn_kernel *kernel);
 
 #endif /* YOURTYPE_INTERNAL_H */

@@ -19,8 +19,8 @@ const tn_kernel yourtype_kernel_add = {
 
 /* Answer TN_OK for a kernel that works. Until then the core looks elsewhere for the operator: to
  * its decomposition, or to the CPU if TENON_FALLBACK allows it. */
-tn_status yourtype_supports(tn_device_impl *device, const tn_kernel *kernel) {
-    return yourtype_not_yet(device->self, "tn_device_ops.supports",
+tn_status yourtype_accepts(tn_device_impl *device, const tn_kernel *kernel) {
+    return yourtype_not_yet(device->self, "tn_device_ops.accepts",
                             "in kernels.c, write the kernel add, then answer TN_OK for it",
                             "TNP-36");
 }

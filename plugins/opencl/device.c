@@ -133,7 +133,7 @@ static tn_status property(tn_instance *self, uint32_t index, int32_t name, tn_ce
     }
 }
 
-static tn_status supports(tn_device_impl *device, const tn_kernel *kernel) {
+static tn_status accepts(tn_device_impl *device, const tn_kernel *kernel) {
     return gpu_needs_f64(kernel) && !device->found->traits.has_f64 ? TN_ERR_UNSUPPORTED : TN_OK;
 }
 
@@ -143,7 +143,7 @@ const tn_device_ops ocl_device_ops = {
     .open = open_device,
     .close = close_device,
     .property = property,
-    .supports = supports,
+    .accepts = accepts,
     .memory = &ocl_memory_ops,
     .streams = &ocl_stream_ops,
     .events = &ocl_event_ops,

@@ -52,7 +52,7 @@ static const struct {
     const char *name;
     tn_status status;
 } errors[] = {
-#define ERROR(name, status) {name, #name, TN_##status},
+#define ERROR(name, status) {name, #name, TN_ERR_##status},
     ERRORS(ERROR)
 #undef ERROR
 };

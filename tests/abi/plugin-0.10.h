@@ -57,27 +57,34 @@ extern "C" {
 
 /* ---- statuses ---------------------------------------------------------------------------- */
 
-/* X(name, value, when to use it) */
+/* X(NAME, value, name, when to use it); the arity is frozen */
 #define TN_STATUS_MAP(X) \
-    X(OK, 0, "success") \
-    X(INVALID_ARGUMENT, 1, "the caller passed something that can never work") \
-    X(SHAPE, 2, "sizes, strides or ranks do not fit each other or the storage") \
-    X(DTYPE, 3, "an element type is not accepted here") \
-    X(DEVICE, 4, "tensors on devices that cannot be mixed, or no such device") \
-    X(OUT_OF_MEMORY, 5, "host or device memory is exhausted; the call may be tried again") \
-    X(UNSUPPORTED, 6, "valid, but this device, kernel or build cannot do it") \
-    X(NOT_FOUND, 7, "a name, file, symbol or plugin does not exist") \
-    X(INDEX_OUT_OF_RANGE, 8, "an index read from a tensor lies outside its dimension") \
-    X(NOT_READY, 9, "work is still running; only a query answers this, and it is no error") \
-    X(STATE, 10, "right call, wrong time: freed graph, closed device, changed saved tensor") \
-    X(DEVICE_LOST, 11, "the device is gone; every later call on it fails with this") \
-    X(ABI, 12, "tables or versions of plugin and host do not match") \
-    X(IO, 13, "a file could not be read or written, or its content is not what it claims") \
-    X(INTERNAL, 14, "a bug in Tenon or in a plugin")
+    X(OK, 0, "OK", "success") \
+    X(ERR_INVALID_ARGUMENT, 1, "INVALID_ARGUMENT", \
+      "the caller passed something that can never work") \
+    X(ERR_SHAPE, 2, "SHAPE", "sizes, strides or ranks do not fit each other or the storage") \
+    X(ERR_DTYPE, 3, "DTYPE", "an element type is not accepted here") \
+    X(ERR_DEVICE, 4, "DEVICE", "tensors on devices that cannot be mixed, or no such device") \
+    X(ERR_OUT_OF_MEMORY, 5, "OUT_OF_MEMORY", \
+      "host or device memory is exhausted; the call may be tried again") \
+    X(ERR_UNSUPPORTED, 6, "UNSUPPORTED", "valid, but this device, kernel or build cannot do it") \
+    X(ERR_NOT_FOUND, 7, "NOT_FOUND", "a name, file, symbol or plugin does not exist") \
+    X(ERR_INDEX_OUT_OF_RANGE, 8, "INDEX_OUT_OF_RANGE", \
+      "an index read from a tensor lies outside its dimension") \
+    X(NOT_READY, 9, "NOT_READY", \
+      "work is still running; only a query answers this, and it is no error") \
+    X(ERR_STATE, 10, "STATE", \
+      "right call, wrong time: freed graph, closed device, changed saved tensor") \
+    X(ERR_DEVICE_LOST, 11, "DEVICE_LOST", \
+      "the device is gone; every later call on it fails with this") \
+    X(ERR_ABI, 12, "ABI", "tables or versions of plugin and host do not match") \
+    X(ERR_IO, 13, "IO", \
+      "a file could not be read or written, or its content is not what it claims") \
+    X(ERR_INTERNAL, 14, "INTERNAL", "a bug in Tenon or in a plugin")
 
 typedef int32_t tn_status;
-enum {
-#define TN_STATUS_ENUM(name, value, text) TN_##name = value,
+enum tn_status_code {
+#define TN_STATUS_ENUM(NAME, value, name, text) TN_##NAME = value,
     TN_STATUS_MAP(TN_STATUS_ENUM)
 #undef TN_STATUS_ENUM
         TN_STATUS_COUNT = 15
@@ -99,7 +106,7 @@ enum {
     X(BOOL, 9, "bool", 1, 'b')
 
 typedef int32_t tn_dtype;
-enum {
+enum tn_dtype_code {
 #define TN_DTYPE_ENUM(NAME, value, name, bytes, category) TN_##NAME = value,
     TN_DTYPE_MAP(TN_DTYPE_ENUM)
 #undef TN_DTYPE_ENUM
@@ -119,12 +126,12 @@ enum {
 
 /* ---- handles ----------------------------------------------------------------------------- */
 
-/* Incomplete here; a plugin completes them in its own source (`struct tn_pdevice { ... };`) and so
+/* Incomplete here; a plugin completes them in its own source (`struct tn_device_impl { ... };`) and so
  * needs no cast. The host only stores and returns them. */
-typedef struct tn_pself tn_pself;     /* an initialised plugin */
-typedef struct tn_pdevice tn_pdevice; /* an open device */
-typedef struct tn_pstream tn_pstream; /* an in-order queue of a device */
-typedef struct tn_pevent tn_pevent;   /* a point in a stream */
+typedef struct tn_instance tn_instance;       /* an initialised plugin */
+typedef struct tn_device_impl tn_device_impl; /* an open device */
+typedef struct tn_stream_impl tn_stream_impl; /* an in-order queue of a device */
+typedef struct tn_event_impl tn_event_impl;   /* a point in a stream */
 
 /* A memory handle: whatever names an allocation on the device (an address, a cl_mem, an index).
  * Zero is "no memory". Handles are not addresses to the host: it keeps offsets apart. */
@@ -212,7 +219,7 @@ typedef struct tn_host {
 
     /* Keeps `message` for the calling thread as the reason of the failure that is about to be
      * returned, or of a count of zero, and returns `status`:
-     * `return host->fail(host, TN_IO, "...")`. The text is copied. [any-thread] [loaded]
+     * `return host->fail(host, TN_ERR_IO, "...")`. The text is copied. [any-thread] [loaded]
      * [required] */
     tn_status (*fail)(const struct tn_host *host, tn_status status, const char *message);
 
@@ -246,50 +253,50 @@ typedef struct tn_memory_ops {
     uint64_t struct_size;
 
     /* Allocates `bytes` (at least 1) aligned to the device's `alignment` property. Fails with
-     * TN_OUT_OF_MEMORY and no side effect. `*out_host` receives the address at which the host may
+     * TN_ERR_OUT_OF_MEMORY and no side effect. `*out_host` receives the address at which the host may
      * read and write the memory, or NULL when it may not; never NULL for TN_SPACE_PINNED.
      * [any-thread] [device open] [required] */
-    tn_status (*alloc)(tn_pdevice *device, int32_t space, uint64_t bytes, tn_memory *out_memory,
+    tn_status (*alloc)(tn_device_impl *device, int32_t space, uint64_t bytes, tn_memory *out_memory,
                        void **out_host);
 
     /* Frees an allocation, with what the plugin keeps for it on the host. The core has made sure
      * that no queued work uses it. On a lost device it releases host resources and does nothing
      * else. [any-thread] [device open] [required] */
-    void (*free)(tn_pdevice *device, int32_t space, tn_memory memory);
+    void (*dealloc)(tn_device_impl *device, int32_t space, tn_memory memory);
 
     /* Host to device, in stream order. `src` is pageable and consumed before the call returns, or
      * lies in memory of TN_SPACE_PINNED and stays untouched until the stream has passed this point.
      * [any-thread] [device open] [required] */
-    tn_status (*write)(tn_pdevice *device, tn_pstream *stream, tn_memory dst, uint64_t dst_offset,
-                       const void *src, uint64_t bytes);
+    tn_status (*copy_from_host)(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
+                                uint64_t dst_offset, const void *src, uint64_t bytes);
 
     /* Device to host, in stream order. Pageable `dst` is complete when the call returns; pinned
      * `dst` is complete when the stream has passed this point. An error of earlier work stays for
      * query and synchronize, which the host asks before it trusts the bytes. [any-thread] [device
      * open] [required] */
-    tn_status (*read)(tn_pdevice *device, tn_pstream *stream, void *dst, tn_memory src,
-                      uint64_t src_offset, uint64_t bytes);
+    tn_status (*copy_to_host)(tn_device_impl *device, tn_stream_impl *stream, void *dst,
+                              tn_memory src, uint64_t src_offset, uint64_t bytes);
 
     /* Device to device on one device, in stream order; the ranges do not overlap. [any-thread]
      * [device open] [required] */
-    tn_status (*copy)(tn_pdevice *device, tn_pstream *stream, tn_memory dst, uint64_t dst_offset,
-                      tn_memory src, uint64_t src_offset, uint64_t bytes);
+    tn_status (*copy)(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
+                      uint64_t dst_offset, tn_memory src, uint64_t src_offset, uint64_t bytes);
 
     /* From `src_device` to `device`, both of this plugin, in order on `stream` of `device`; the
-     * core has made `stream` wait for the source. Absent or TN_UNSUPPORTED: the core stages through
+     * core has made `stream` wait for the source. Absent or TN_ERR_UNSUPPORTED: the core stages through
      * the host. [any-thread] [device open] [optional] */
-    tn_status (*copy_peer)(tn_pdevice *device, tn_pstream *stream, tn_memory dst,
-                           uint64_t dst_offset, tn_pdevice *src_device, tn_memory src,
+    tn_status (*copy_peer)(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
+                           uint64_t dst_offset, tn_device_impl *src_device, tn_memory src,
                            uint64_t src_offset, uint64_t bytes);
 
     /* Sets every byte of a range to the low 8 bits of `value`, in stream order. [any-thread]
      * [device open] [required] */
-    tn_status (*fill)(tn_pdevice *device, tn_pstream *stream, tn_memory dst, uint64_t dst_offset,
-                      uint32_t value, uint64_t bytes);
+    tn_status (*fill)(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
+                      uint64_t dst_offset, uint32_t value, uint64_t bytes);
 
     /* How much memory there is; `out->struct_size` is set by the caller, and stays. [any-thread]
      * [device open] [optional] */
-    tn_status (*info)(tn_pdevice *device, tn_memory_info *out);
+    tn_status (*info)(tn_device_impl *device, tn_memory_info *out);
 } tn_memory_ops;
 
 /* ---- streams and events ------------------------------------------------------------------ */
@@ -301,24 +308,24 @@ typedef struct tn_stream_ops {
 
     /* A new in-order queue. `priority`: 0 normal, negative is more urgent; a hint. [any-thread]
      * [device open] [required] */
-    tn_status (*create)(tn_pdevice *device, int32_t priority, tn_pstream **out_stream);
+    tn_status (*create)(tn_device_impl *device, int32_t priority, tn_stream_impl **out_stream);
 
     /* Frees a queue; work still in it is finished first. [any-thread] [device open] [required] */
-    void (*destroy)(tn_pstream *stream);
+    void (*destroy)(tn_stream_impl *stream);
 
     /* TN_OK: all work is done; TN_NOT_READY: not yet, also when an error is known already; else the
      * first error of work queued since the last query or synchronize that reported one. An error is
      * reported once, and by nothing but these two; work behind it still runs. Never blocks.
      * [any-thread] [device open] [required] */
-    tn_status (*query)(tn_pstream *stream);
+    tn_status (*query)(tn_stream_impl *stream);
 
     /* Waits until all work queued so far is done; reports errors as query does. [any-thread]
      * [device open] [required] */
-    tn_status (*synchronize)(tn_pstream *stream);
+    tn_status (*synchronize)(tn_stream_impl *stream);
 
     /* The queue of the underlying API (cl_command_queue, CUstream), or NULL. [any-thread]
      * [device open] [optional] */
-    void *(*native_handle)(tn_pstream *stream);
+    void *(*native_handle)(tn_stream_impl *stream);
 } tn_stream_ops;
 
 enum { TN_EVENT_TIMING = 1u /* elapsed will be asked for */ };
@@ -328,36 +335,36 @@ typedef struct tn_event_ops {
 
     /* A new event, not yet recorded; `flags` of TN_EVENT_*. [any-thread] [device open]
      * [required] */
-    tn_status (*create)(tn_pdevice *device, uint32_t flags, tn_pevent **out_event);
+    tn_status (*create)(tn_device_impl *device, uint32_t flags, tn_event_impl **out_event);
 
     /* Frees an event; streams that wait for it still do. [any-thread] [device open] [required] */
-    void (*destroy)(tn_pevent *event);
+    void (*destroy)(tn_event_impl *event);
 
     /* Marks the present end of `stream`, which is of the event's device; an earlier mark is
      * forgotten. [any-thread] [device open]
      * [required] */
-    tn_status (*record)(tn_pevent *event, tn_pstream *stream);
+    tn_status (*record)(tn_event_impl *event, tn_stream_impl *stream);
 
     /* Makes work queued on `stream` from now on wait for the event's present mark; the stream may
      * be of another device of this plugin. Never blocks the host. An event that was never recorded
      * is done. [any-thread] [device open] [required] */
-    tn_status (*wait)(tn_pstream *stream, tn_pevent *event);
+    tn_status (*wait)(tn_stream_impl *stream, tn_event_impl *event);
 
     /* TN_OK when the mark was passed (or there is none), else TN_NOT_READY; errors of the work
      * before it stay with the stream, here and in synchronize. Never blocks.
      * [any-thread] [device open] [required] */
-    tn_status (*query)(tn_pevent *event);
+    tn_status (*query)(tn_event_impl *event);
 
     /* Waits until the mark was passed. [any-thread] [device open] [required] */
-    tn_status (*synchronize)(tn_pevent *event);
+    tn_status (*synchronize)(tn_event_impl *event);
 
     /* Device time between the marks of two TN_EVENT_TIMING events that were passed, in
-     * nanoseconds. TN_STATE when one was not, or was never recorded. [any-thread] [device open]
+     * nanoseconds. TN_ERR_STATE when one was not, or was never recorded. [any-thread] [device open]
      * [optional] */
-    tn_status (*elapsed)(tn_pevent *start, tn_pevent *end, double *out_ns);
+    tn_status (*elapsed)(tn_event_impl *start, tn_event_impl *end, double *out_ns);
 
     /* The event of the underlying API, or NULL. [any-thread] [device open] [optional] */
-    void *(*native_handle)(tn_pevent *event);
+    void *(*native_handle)(tn_event_impl *event);
 } tn_event_ops;
 
 /* ---- kernels ----------------------------------------------------------------------------- */
@@ -366,8 +373,8 @@ typedef struct tn_event_ops {
  * broadcast shapes, filled in defaults, made dimensions non-negative and allocated the outputs. */
 typedef struct tn_call {
     uint64_t struct_size;
-    tn_pdevice *device;
-    tn_pstream *stream;                /* NULL on a device without streams */
+    tn_device_impl *device;
+    tn_stream_impl *stream;            /* NULL on a device without streams */
     void *user;                        /* tn_kernel.user */
     const tn_cell *args;               /* [n_args], as the kernel operator's schema says */
     const tn_tensor_view *const *outs; /* [n_outs] */
@@ -412,13 +419,13 @@ typedef struct tn_kernel {
 
     /* Queues the work on call->stream and returns; on a device without streams does the work. An
      * index out of range, found on the device, must not touch memory: it sets the stream's error,
-     * reported as TN_INDEX_OUT_OF_RANGE by the next query or synchronize. Gets by with 1 MiB of the
+     * reported as TN_ERR_INDEX_OUT_OF_RANGE by the next query or synchronize. Gets by with 1 MiB of the
      * calling thread's stack. [any-thread]
      * [device open] [required] */
     tn_status (*run)(const tn_call *call);
 
     /* Can this kernel take these shapes, strides and attributes? Pure: same question, same answer;
-     * looks at no memory; `call->outs` is set, the workspace is not. TN_OK or TN_UNSUPPORTED; then
+     * looks at no memory; `call->outs` is set, the workspace is not. TN_OK or TN_ERR_UNSUPPORTED; then
      * the operator's decomposition runs instead, and `run` would refuse too. [any-thread] [device
      * open] [optional] */
     tn_status (*supports)(const tn_call *call);
@@ -436,7 +443,7 @@ typedef enum tn_device_property {
     TN_PROP_MAX_ALLOCATION = 2, /* I64: the largest single allocation in bytes, 0 = no limit [0] */
     TN_PROP_COMPUTE_UNITS = 3,  /* I64: cores, multiprocessors, at least 1; for information [1] */
     TN_PROP_DTYPES = 4,         /* I64: mask of dtypes the device can store and copy [all] */
-    TN_PROP_HOST_MEMORY = 5,    /* BOOL: device memory is ordinary host memory: every allocation has
+    TN_PROP_UNIFIED_MEMORY = 5, /* BOOL: device memory is ordinary host memory: every allocation has
                                    a host pointer, and once synchronized host reads are cheap [0] */
     TN_PROP_FLUSHES_SUBNORMALS = 6 /* I64: mask of the floating dtypes whose subnormal numbers
                                       kernels may take for zero, in and out [none] */
@@ -449,24 +456,24 @@ typedef struct tn_device_ops {
      * what the call has told host->fail is then what users are shown as the reason. A driver that
      * fails to start is a failure with a message. Must not create contexts. [one-thread] [plugin
      * init] [required] */
-    tn_status (*count)(tn_pself *self, uint32_t *out_count);
+    tn_status (*count)(tn_instance *self, uint32_t *out_count);
 
-    /* Opens device `index`; TN_DEVICE, with *out_device NULL, when there is none of that index.
+    /* Opens device `index`; TN_ERR_DEVICE, with *out_device NULL, when there is none of that index.
      * [one-thread] [plugin init] [required] */
-    tn_status (*open)(tn_pself *self, uint32_t index, tn_pdevice **out_device);
+    tn_status (*open)(tn_instance *self, uint32_t index, tn_device_impl **out_device);
 
     /* Closes a device; its streams, events and memory were released before. [one-thread]
      * [device open] [required] */
-    void (*close)(tn_pdevice *device);
+    void (*close)(tn_device_impl *device);
 
-    /* A tn_device_property of device `index`, open or not. TN_UNSUPPORTED: the default, given in
+    /* A tn_device_property of device `index`, open or not. TN_ERR_UNSUPPORTED: the default, given in
      * brackets above, holds, and *out_value is left alone. [any-thread] [plugin init] [required] */
-    tn_status (*property)(tn_pself *self, uint32_t index, int32_t property, tn_cell *out_value);
+    tn_status (*property)(tn_instance *self, uint32_t index, int32_t property, tn_cell *out_value);
 
     /* Does this device run `kernel`? Devices of one plugin may differ (f64, f16, memory). Asked
-     * once per record when a device is opened; TN_OK or TN_UNSUPPORTED. Absent: every device runs
+     * once per record when a device is opened; TN_OK or TN_ERR_UNSUPPORTED. Absent: every device runs
      * every kernel. [one-thread] [device open] [optional] */
-    tn_status (*supports)(tn_pdevice *device, const tn_kernel *kernel);
+    tn_status (*accepts)(tn_device_impl *device, const tn_kernel *kernel);
 
     const tn_memory_ops *memory;  /* required */
     const tn_stream_ops *streams; /* NULL: a synchronous device */
@@ -497,12 +504,12 @@ typedef struct tn_plugin {
      * from its own threads, and what one does the others cannot see. `*out_self` is not NULL and no
      * other plugin's. Must not call back into Tenon but through `host`. [one-thread] [loaded]
      * [required] */
-    tn_status (*init)(const tn_host *host, const char *path, tn_pself **out_self);
+    tn_status (*init)(const tn_host *host, const char *path, tn_instance **out_self);
 
     /* Ends it; all devices were closed. When it returns no thread of the plugin runs and no process
      * that it started is left; what a runtime below it keeps for good does not grow from one init
      * to the next. [one-thread] [plugin init] [required] */
-    void (*shutdown)(tn_pself *self);
+    void (*shutdown)(tn_instance *self);
 
     const tn_device_ops *devices;    /* required */
     const tn_kernel *const *kernels; /* [n_kernels], none NULL */
@@ -510,7 +517,7 @@ typedef struct tn_plugin {
 
     /* A plugin-side extension table, the same each time, or NULL; see tenon/ext/. Must answer NULL
      * to any id it does not know. [any-thread] [plugin init] [optional] */
-    const void *(*extension)(tn_pself *self, const char *id);
+    const void *(*extension)(tn_instance *self, const char *id);
 } tn_plugin;
 
 /* ---- the entry --------------------------------------------------------------------------- */

@@ -47,7 +47,7 @@ static tn_status fails(tn_device_impl *device, const tn_kernel *k) {
 
 static tni_plugin plugin_of(tn_plugin *table, tn_device_ops *ops,
                             tn_status (*supports)(tn_device_impl *, const tn_kernel *)) {
-    *ops = (tn_device_ops){.struct_size = sizeof *ops, .supports = supports};
+    *ops = (tn_device_ops){.struct_size = sizeof *ops, .accepts = supports};
     *table = (tn_plugin){.struct_size = sizeof *table,
                          .id = "com.acme.npu",
                          .devices = ops,

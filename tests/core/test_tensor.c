@@ -231,7 +231,7 @@ static void bad_data_is_refused(void **state) {
     assert_null(tn_from_data(NULL, TN_SHAPE(2), TN_F32, d->id));
     assert_error(TN_ERR_INVALID_ARGUMENT, "data is NULL", NULL);
     assert_null(tn_from_data(bytes, tn_no_ints(), TN_U8, d->id));
-    assert_error(TN_ERR_INVALID_ARGUMENT, "TN_ERR_SHAPE", NULL);
+    assert_error(TN_ERR_INVALID_ARGUMENT, "TN_SHAPE", NULL);
     assert_null(tn_from_data(bytes, tn_ints_of(NULL, 2), TN_U8, d->id));
     assert_error(TN_ERR_INVALID_ARGUMENT, "at NULL", NULL);
     assert_null(tn_from_data(bytes, TN_SHAPE(3), TN_BOOL, d->id));

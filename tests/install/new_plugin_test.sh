@@ -82,7 +82,7 @@ use_it() {
     expect "npu:0" "$work/devices"
     expect "acme npu" "$work/devices"
     expect "com.acme.npu" "$work/devices"
-    expect "tn_device_ops.supports is not written yet: in kernels.c" "$work/log"
+    expect "tn_device_ops.accepts is not written yet: in kernels.c" "$work/log"
     expect "(TNP-36)" "$work/log"
     TENON_PLUGIN_PATH=$1 "$1/smoke" >"$work/smoke"
     expect "bytes go there and come back" "$work/smoke"

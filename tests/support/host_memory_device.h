@@ -58,9 +58,9 @@ static inline tn_status plain_fill(tn_device_impl *device, tn_stream_impl *strea
 
 static const tn_memory_ops plain_memory = {.struct_size = sizeof plain_memory,
                                            .alloc = plain_alloc,
-                                           .free = plain_free,
-                                           .write = plain_write,
-                                           .read = plain_read,
+                                           .dealloc = plain_free,
+                                           .copy_from_host = plain_write,
+                                           .copy_to_host = plain_read,
                                            .copy = plain_copy,
                                            .fill = plain_fill};
 

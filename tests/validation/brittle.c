@@ -119,7 +119,7 @@ static const tn_memory_ops memory_ops = {.struct_size = sizeof memory_ops,
                                          .alloc = memory_alloc,
                                          .dealloc = memory_free,
                                          .copy_from_host = memory_write,
-                                         .read = plain_read,
+                                         .copy_to_host = plain_read,
                                          .copy = plain_copy,
                                          .fill = plain_fill,
                                          .info = memory_info};
@@ -284,7 +284,7 @@ static tn_status property(tn_instance *self, uint32_t index, int32_t which, tn_c
     return TN_ERR_UNSUPPORTED;
 }
 
-static tn_status device_supports(tn_device_impl *device, const tn_kernel *kernel) {
+static tn_status device_accepts(tn_device_impl *device, const tn_kernel *kernel) {
     bool own = false;
     for (size_t i = 0; i < sizeof kernels / sizeof *kernels; i++)
         own = own || kernel == kernels[i];
@@ -300,7 +300,7 @@ static tn_device_ops device_ops = {.struct_size = sizeof device_ops,
                                    .open = open_device,
                                    .close = plain_close,
                                    .property = property,
-                                   .supports = device_supports,
+                                   .accepts = device_accepts,
                                    .memory = &memory_ops};
 
 static const void *extension(tn_instance *self, const char *id) {

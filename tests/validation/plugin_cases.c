@@ -148,7 +148,7 @@ const finding_case plugin_cases[] = {
     {"same handle", alloc_two, TNP_ALLOC_HANDLE, "memory->alloc", "alive already", SYNC, 1},
     {"overlaps", alloc_two, TNP_ALLOC_HANDLE, "memory->alloc", "overlaps", SYNC, 1},
     {"misaligned", open_and_close, TNP_ALLOC_ALIGNMENT, "memory->alloc", "aligned to 64", SYNC, 1},
-    {"no host pointer", open_and_close, TNP_PROPERTY_UNIFIED_MEMORY, "memory->alloc", "HOST_MEMORY",
+    {"no host pointer", open_and_close, TNP_PROPERTY_UNIFIED_MEMORY, "memory->alloc", "UNIFIED_MEMORY",
      SYNC, 1},
     {"no host pointer", alloc_pinned, TNP_ALLOC_HOST_POINTER, "memory->alloc", "pinned", SYNC, 1},
     {"changes size", ask_info, TNP_HOST_STRUCT_SIZE, "memory->info", "struct_size", SYNC, 1},

@@ -57,27 +57,34 @@ extern "C" {
 
 /* ---- statuses ---------------------------------------------------------------------------- */
 
-/* X(name, value, when to use it) */
+/* X(NAME, value, name, when to use it); the arity is frozen */
 #define TN_STATUS_MAP(X) \
-    X(OK, 0, "success") \
-    X(INVALID_ARGUMENT, 1, "the caller passed something that can never work") \
-    X(SHAPE, 2, "sizes, strides or ranks do not fit each other or the storage") \
-    X(DTYPE, 3, "an element type is not accepted here") \
-    X(DEVICE, 4, "tensors on devices that cannot be mixed, or no such device") \
-    X(OUT_OF_MEMORY, 5, "host or device memory is exhausted; the call may be tried again") \
-    X(UNSUPPORTED, 6, "valid, but this device, kernel or build cannot do it") \
-    X(NOT_FOUND, 7, "a name, file, symbol or plugin does not exist") \
-    X(INDEX_OUT_OF_RANGE, 8, "an index read from a tensor lies outside its dimension") \
-    X(NOT_READY, 9, "work is still running; only a query answers this, and it is no error") \
-    X(STATE, 10, "right call, wrong time: freed graph, closed device, changed saved tensor") \
-    X(DEVICE_LOST, 11, "the device is gone; every later call on it fails with this") \
-    X(ABI, 12, "tables or versions of plugin and host do not match") \
-    X(IO, 13, "a file could not be read or written, or its content is not what it claims") \
-    X(INTERNAL, 14, "a bug in Tenon or in a plugin")
+    X(OK, 0, "OK", "success") \
+    X(ERR_INVALID_ARGUMENT, 1, "INVALID_ARGUMENT", \
+      "the caller passed something that can never work") \
+    X(ERR_SHAPE, 2, "SHAPE", "sizes, strides or ranks do not fit each other or the storage") \
+    X(ERR_DTYPE, 3, "DTYPE", "an element type is not accepted here") \
+    X(ERR_DEVICE, 4, "DEVICE", "tensors on devices that cannot be mixed, or no such device") \
+    X(ERR_OUT_OF_MEMORY, 5, "OUT_OF_MEMORY", \
+      "host or device memory is exhausted; the call may be tried again") \
+    X(ERR_UNSUPPORTED, 6, "UNSUPPORTED", "valid, but this device, kernel or build cannot do it") \
+    X(ERR_NOT_FOUND, 7, "NOT_FOUND", "a name, file, symbol or plugin does not exist") \
+    X(ERR_INDEX_OUT_OF_RANGE, 8, "INDEX_OUT_OF_RANGE", \
+      "an index read from a tensor lies outside its dimension") \
+    X(NOT_READY, 9, "NOT_READY", \
+      "work is still running; only a query answers this, and it is no error") \
+    X(ERR_STATE, 10, "STATE", \
+      "right call, wrong time: freed graph, closed device, changed saved tensor") \
+    X(ERR_DEVICE_LOST, 11, "DEVICE_LOST", \
+      "the device is gone; every later call on it fails with this") \
+    X(ERR_ABI, 12, "ABI", "tables or versions of plugin and host do not match") \
+    X(ERR_IO, 13, "IO", \
+      "a file could not be read or written, or its content is not what it claims") \
+    X(ERR_INTERNAL, 14, "INTERNAL", "a bug in Tenon or in a plugin")
 
 typedef int32_t tn_status;
-enum {
-#define TN_STATUS_ENUM(name, value, text) TN_##name = value,
+enum tn_status_code {
+#define TN_STATUS_ENUM(NAME, value, name, text) TN_##NAME = value,
     TN_STATUS_MAP(TN_STATUS_ENUM)
 #undef TN_STATUS_ENUM
         TN_STATUS_COUNT = 15
@@ -99,7 +106,7 @@ enum {
     X(BOOL, 9, "bool", 1, 'b')
 
 typedef int32_t tn_dtype;
-enum {
+enum tn_dtype_code {
 #define TN_DTYPE_ENUM(NAME, value, name, bytes, category) TN_##NAME = value,
     TN_DTYPE_MAP(TN_DTYPE_ENUM)
 #undef TN_DTYPE_ENUM
@@ -255,20 +262,20 @@ typedef struct tn_memory_ops {
     /* Frees an allocation, with what the plugin keeps for it on the host. The core has made sure
      * that no queued work uses it. On a lost device it releases host resources and does nothing
      * else. [any-thread] [device open] [required] */
-    void (*free)(tn_device_impl *device, int32_t space, tn_memory memory);
+    void (*dealloc)(tn_device_impl *device, int32_t space, tn_memory memory);
 
     /* Host to device, in stream order. `src` is pageable and consumed before the call returns, or
      * lies in memory of TN_SPACE_PINNED and stays untouched until the stream has passed this point.
      * [any-thread] [device open] [required] */
-    tn_status (*write)(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
-                       uint64_t dst_offset, const void *src, uint64_t bytes);
+    tn_status (*copy_from_host)(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
+                                uint64_t dst_offset, const void *src, uint64_t bytes);
 
     /* Device to host, in stream order. Pageable `dst` is complete when the call returns; pinned
      * `dst` is complete when the stream has passed this point. An error of earlier work stays for
      * query and synchronize, which the host asks before it trusts the bytes. [any-thread] [device
      * open] [required] */
-    tn_status (*read)(tn_device_impl *device, tn_stream_impl *stream, void *dst, tn_memory src,
-                      uint64_t src_offset, uint64_t bytes);
+    tn_status (*copy_to_host)(tn_device_impl *device, tn_stream_impl *stream, void *dst,
+                              tn_memory src, uint64_t src_offset, uint64_t bytes);
 
     /* Device to device on one device, in stream order; the ranges do not overlap. [any-thread]
      * [device open] [required] */
@@ -466,7 +473,7 @@ typedef struct tn_device_ops {
     /* Does this device run `kernel`? Devices of one plugin may differ (f64, f16, memory). Asked
      * once per record when a device is opened; TN_OK or TN_ERR_UNSUPPORTED. Absent: every device runs
      * every kernel. [one-thread] [device open] [optional] */
-    tn_status (*supports)(tn_device_impl *device, const tn_kernel *kernel);
+    tn_status (*accepts)(tn_device_impl *device, const tn_kernel *kernel);
 
     const tn_memory_ops *memory;  /* required */
     const tn_stream_ops *streams; /* NULL: a synchronous device */

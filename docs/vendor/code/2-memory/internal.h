@@ -58,6 +58,6 @@ void *npu_address(tn_memory memory, uint64_t offset);
 
 /* ---- kernels.c --------------------------------------------------------------------------- */
 
-tn_status npu_supports(tn_device_impl *device, const tn_kernel *kernel);
+tn_status npu_accepts(tn_device_impl *device, const tn_kernel *kernel);
 
 #endif /* NPU_INTERNAL_H */

@@ -5,7 +5,7 @@
 #include "task.h"
 
 /* All devices are alike. */
-tn_status npu_supports(tn_device_impl *device, const tn_kernel *kernel) {
+tn_status npu_accepts(tn_device_impl *device, const tn_kernel *kernel) {
     return TN_OK;
 }
 

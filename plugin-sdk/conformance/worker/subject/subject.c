@@ -9,7 +9,7 @@
     (s->broken = (requirement), snprintf(why, TC_MESSAGE, __VA_ARGS__), false)
 
 const char *tc_tn_status_name(tn_status status) {
-#define NAME(name, value, text) "TN_" #name,
+#define NAME(NAME, value, name, text) "TN_" #NAME,
     static const char *const names[] = {TN_STATUS_MAP(NAME)};
 #undef NAME
     return status >= 0 && status < TN_STATUS_COUNT ? names[status] : "a status that is none";
