@@ -1,8 +1,6 @@
 /* See inputs.h. Every number is one that its dtype holds exactly. */
 #include "tests/values/inputs.h"
 
-#include "core/tensor/tensor.h"
-
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,41 +95,74 @@ static double real(const char *kind, tn_dtype dtype, uint64_t h) {
     return ldexp(steps - ldexp(1, bits), 1 - bits);
 }
 
+/* ---- elements ---------------------------------------------------------------------------- */
+
 static void store_whole(void *data, tn_dtype dtype, int64_t i, int64_t x) {
-    switch (tn_dtype_size(dtype)) {
-    case 1:
-        ((uint8_t *)data)[i] = (uint8_t)x;
-        break;
-    case 2:
-        ((uint16_t *)data)[i] = (uint16_t)x;
-        break;
-    case 4:
-        ((uint32_t *)data)[i] = (uint32_t)x;
-        break;
-    default:
-        ((int64_t *)data)[i] = x;
-    }
+    size_t size = (size_t)tn_dtype_size(dtype);
+    memcpy((uint8_t *)data + (size_t)i * size, &x, size); /* the low bytes */
 }
 
-void input_store(void *data, tn_dtype dtype, int64_t i, double x) {
+/* A half, sign, exponent and fraction: 5 bits of exponent for f16, 8 for bf16. */
+static uint16_t half_bits(tn_dtype dtype, double x) {
+    int exponent_bits = dtype == TN_F16 ? 5 : 8, fraction_bits = 15 - exponent_bits;
+    int bias = (1 << (exponent_bits - 1)) - 1, exponent = bias * 2 + 1;
+    uint16_t sign = (uint16_t)(signbit(x) ? 0x8000 : 0);
+    if (isnan(x))
+        return (uint16_t)(exponent << fraction_bits | 1 << (fraction_bits - 1));
+    if (isinf(x))
+        return (uint16_t)(sign | exponent << fraction_bits);
+    exponent = x == 0 || ilogb(x) < 1 - bias ? 1 - bias : ilogb(x);
+    int steps = (int)ldexp(fabs(x), fraction_bits - exponent); /* the implied bit among them */
+    return (uint16_t)(sign | (((exponent + bias - 1) << fraction_bits) + steps));
+}
+
+static double half_real(tn_dtype dtype, uint16_t bits) {
+    int exponent_bits = dtype == TN_F16 ? 5 : 8, fraction_bits = 15 - exponent_bits;
+    int bias = (1 << (exponent_bits - 1)) - 1, fraction = bits & ((1 << fraction_bits) - 1);
+    int exponent = bits >> fraction_bits & ((1 << exponent_bits) - 1);
+    double x = exponent == bias * 2 + 1 ? (fraction ? NAN : INFINITY)
+               : exponent == 0
+                   ? ldexp(fraction, 1 - bias - fraction_bits)
+                   : ldexp(fraction + (1 << fraction_bits), exponent - bias - fraction_bits);
+    return bits & 0x8000 ? -x : x;
+}
+
+void store_real(void *data, tn_dtype dtype, int64_t i, double x) {
+    if (dtype == TN_F64)
+        ((double *)data)[i] = x;
+    else if (dtype == TN_F32)
+        ((float *)data)[i] = (float)x;
+    else
+        ((uint16_t *)data)[i] = half_bits(dtype, x);
+}
+
+double real_at(const void *data, tn_dtype dtype, int64_t i) {
     switch (dtype) {
     case TN_F64:
-        ((double *)data)[i] = x;
-        break;
-    case TN_F32:
-        ((float *)data)[i] = (float)x;
-        break;
-    case TN_F16:
-        ((uint16_t *)data)[i] = tni_f32_to_f16((float)x);
-        break;
-    default:
-        ((uint16_t *)data)[i] = tni_f32_to_bf16((float)x);
+    case TN_F32: {
+        float f;
+        double d;
+        const uint8_t *at = (const uint8_t *)data + i * tn_dtype_size(dtype);
+        memcpy(&f, at, sizeof f);
+        if (dtype == TN_F64)
+            memcpy(&d, at, sizeof d);
+        return dtype == TN_F64 ? d : f;
+    }
+    default: {
+        uint16_t bits;
+        memcpy(&bits, (const uint8_t *)data + i * 2, sizeof bits);
+        return half_real(dtype, bits);
+    }
     }
 }
 
-double element_real(const void *data, tn_dtype dtype, int64_t i) {
-    tn_scalar s = tni_element(data, dtype, i);
-    return s.tag == TN_CELL_F64 ? s.v.f64 : s.tag == TN_CELL_BOOL ? s.v.boolean : (double)s.v.i64;
+int64_t whole_at(const void *data, tn_dtype dtype, int64_t i) {
+    int64_t x = 0;
+    int shift = 64 - 8 * (int)tn_dtype_size(dtype);
+    memcpy(&x, (const uint8_t *)data + i * tn_dtype_size(dtype), (size_t)tn_dtype_size(dtype));
+    if (dtype == TN_U8 || dtype == TN_BOOL)
+        return x;
+    return (int64_t)((uint64_t)x << shift) >> shift; /* with its sign */
 }
 
 /* Where element i stands among the n by its hash. */
@@ -159,7 +190,7 @@ static void store(const input *in, void *data, int64_t at, int64_t i, int64_t n)
         if (dtype == TN_BOOL)
             store_whole(data, dtype, at, place & 1);
         else if (is_float(dtype))
-            input_store(data, dtype, at, (double)(place - n / 2) * 0.25 + 0.125);
+            store_real(data, dtype, at, (double)(place - n / 2) * 0.25 + 0.125);
         else
             store_whole(data, dtype, at, place - (dtype == TN_U8 ? 0 : n / 2));
     } else if (dtype == TN_BOOL) {
@@ -167,11 +198,11 @@ static void store(const input *in, void *data, int64_t at, int64_t i, int64_t n)
                     is_listed || is_special ? i & 1 : h & (strcmp(in->kind, "zero") != 0));
     } else if (is_listed) {
         if (is_float(dtype))
-            input_store(data, dtype, at, special(dtype, (uint64_t)(is_tamed ? i % N_TAME : i)));
+            store_real(data, dtype, at, special(dtype, (uint64_t)(is_tamed ? i % N_TAME : i)));
         else
             store_whole(data, dtype, at, whole_special(dtype, (uint64_t)i));
     } else if (is_float(dtype)) {
-        input_store(data, dtype, at, real(in->kind, dtype, h));
+        store_real(data, dtype, at, real(in->kind, dtype, h));
     } else {
         store_whole(data, dtype, at, whole(in->kind, dtype, h));
     }

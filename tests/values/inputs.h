@@ -18,10 +18,10 @@ typedef struct input {
 /* The tensor, of its layout, on the device; of the scope. NULL with an error. */
 tn_tensor *input_place(const input *in, tn_device device);
 
-/* An element of `dtype`, widened; integers beyond 2^53 lose digits. */
-double element_real(const void *data, tn_dtype dtype, int64_t i);
-
-/* Stores a number that the dtype, a floating one, holds. */
-void input_store(void *data, tn_dtype dtype, int64_t i, double x);
+/* Elements of a floating dtype; store_real takes a number that the dtype holds. */
+double real_at(const void *data, tn_dtype dtype, int64_t i);
+void store_real(void *data, tn_dtype dtype, int64_t i, double x);
+/* Of another. */
+int64_t whole_at(const void *data, tn_dtype dtype, int64_t i);
 
 #endif
