@@ -357,7 +357,7 @@ int main(int argc, char **argv) {
     if (o.disturb) {
         printf("disturbed: %llu of %llu noticed\n", (unsigned long long)n.noticed,
                (unsigned long long)n.disturbed);
-        is_good &= n.noticed > 0 && n.noticed >= n.disturbed / 1000 * 995;
+        is_good &= n.noticed > 0 && n.noticed >= n.disturbed / 100 * 99;
     }
     tn_shutdown();
     return !is_good || n.failed || !n.comparisons;
