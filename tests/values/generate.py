@@ -156,6 +156,7 @@ def file_of(section):
 
 
 def main(only):
+    rules.check_page((ROOT / "docs/values.md").read_text())
     torch.set_num_threads(1)
     torch.use_deterministic_algorithms(True)
     kernels = generate_kernels.load(ROOT / "plugin-sdk/kernels.toml")

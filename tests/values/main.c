@@ -12,7 +12,7 @@
 #include <string.h>
 #include <zlib.h>
 
-enum { MAX_LINE = 2048, MAX_FILES = 32, SHOWN = 6000, SKIPPED = 77, MAX_NAMES = 1024 };
+enum { MAX_LINE = 2048, MAX_FILES = 32, SHOWN = 60, SKIPPED = 77, MAX_NAMES = 1024 };
 
 typedef struct options {
     const char *only;

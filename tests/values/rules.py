@@ -263,7 +263,20 @@ RULES = {
     "prod": product_of_the_others, "prod.dim": product_of_the_others, "logsumexp": shared_among_infinities,
     "clamp.Tensor": clamp_by_tensors,
 }
+OF_CALLS = ("integer-division-by-zero", "integer-to-a-negative-power")  # of instead()
 OF_GRADIENTS = ("abs", "norm.ScalarOpt_dim")
+
+
+def name_of(rule):
+    return rule.__name__.replace("_", "-")
+
+
+def check_page(page):
+    """Every rule is on the user's page, by name."""
+    names = {name_of(rule) for rule in RULES.values()} | {rule for rule, _, _ in LEFT_OUT} | set(OF_CALLS)
+    missing = sorted(name for name in names if f"`{name}`" not in page)
+    if missing:
+        raise SystemExit(f"docs/values.md names no rule {', '.join(missing)}")
 
 
 def applied(call, results, gradients):
@@ -273,5 +286,5 @@ def applied(call, results, gradients):
             raise LeftOut(rule)
     rule = RULES.get(name)
     if rule and (gradients or name not in OF_GRADIENTS) and rule(call, results, gradients):
-        call.differs = rule.__name__.replace("_", "-")
+        call.differs = name_of(rule)
     return results, gradients or None
