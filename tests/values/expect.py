@@ -21,6 +21,7 @@ from inputs import DTYPES, FLOATS, FORMS, NAMES, Tensor, hashed, raw, store, val
 
 DISTURBANCE = 2.0**-20
 ANYTHING, NOTHING = 32767, -32768  # of a code: any value passes; zero
+REFUSALS = (RuntimeError, ValueError, TypeError, IndexError, ZeroDivisionError)  # that PyTorch raises
 UPSTREAM_SEED = 1  # of the gradient of a call's first result; the others' follow
 
 
@@ -75,6 +76,10 @@ def flat(results):
     return [t for r in results for t in flat(r)]
 
 
+def flat_tensors(args):
+    return [t for a in args for t in (a if isinstance(a, list) else [a]) if isinstance(t, torch.Tensor)]
+
+
 def upstream(i, dtype, shape):
     """The gradient of result i that a backward pass begins with."""
     n = math.prod(shape)
@@ -84,16 +89,15 @@ def upstream(i, dtype, shape):
 class Evaluator:
     """One call, made as often and in as many ways as its expectation needs."""
 
-    def __init__(self, call, section_pointwise):
-        self.call = call
-        self.op = call.op
-        self.entry = call.op.entry
+    def __init__(self, call, pointwise):
+        self.call, self.op, self.pointwise = call, call.op, pointwise
         self.function = torch_calls.function_of(call.op.schema)
-        self.pointwise = section_pointwise
-        self.tolerance = self.entry["tolerance"]
-        self.cancels = "cancels" in self.entry.get("check", [])
+        self.tolerance = call.op.entry["tolerance"]
+        self.cancels = "cancels" in call.op.entry.get("check", [])
 
-    def arguments(self, change):
+    # ---- ways to make the call ----
+
+    def arguments(self, change=lambda t, given: t):
         """The arguments as PyTorch's, tensors changed by change(tensor, input)."""
         def one(a):
             if isinstance(a, Tensor):
@@ -103,27 +107,10 @@ class Evaluator:
             return list(a) if isinstance(a, tuple) else [one(x) for x in a] if isinstance(a, list) else a
         return [one(a) for a in self.call.complete()]
 
-    def run(self, args):
-        return flat(self.function(*args))
-
-    def differentiated(self, args, upstream):
-        """The results, and gradients by the floating tensors."""
-        leaves = []
-
-        def mark(a):
-            if isinstance(a, torch.Tensor) and a.is_floating_point():
-                leaves.append(a.requires_grad_())
-            for x in a if isinstance(a, list) else []:
-                mark(x)
-        for a in args:
-            mark(a)
-        roots = [r for r in self.run(args) if r.requires_grad]
-        if not roots:
-            return None
-        grads = [upstream(i, r) for i, r in enumerate(roots)]
-        return torch.autograd.grad(roots, leaves, grads, allow_unused=True)
-
-    # ---- the three ways ----
+    def wide_arguments(self, change):
+        """With f64 as the dtype that is asked for."""
+        args = self.arguments(change)
+        return [torch.float64 if a.kind == "dtype" else given for a, given in zip(self.op.schema.args, args)]
 
     def to_wide(self, dtype):
         """Floating tensors in f64; whole ones too where they are numbers of a floating result."""
@@ -135,14 +122,18 @@ class Evaluator:
             return t
         return change
 
-    def with_wide_dtype(self, args):
-        for i, a in enumerate(self.op.schema.args):
-            if a.kind == "dtype":
-                args[i] = torch.float64
-        return args
+    def disturbed(self, change, attempt):
+        """Inputs moved by DISTURBANCE of themselves, up or down."""
+        def moved(t, given):
+            t = change(t, given)
+            if not t.is_floating_point():
+                return t
+            signs = [1.0 if hashed(given.seed + 1000 * attempt, i) >> 20 & 1 else -1.0 for i in range(t.numel())]
+            return t * (1 + DISTURBANCE * torch.tensor(signs, dtype=torch.float64).reshape(t.shape))
+        return moved
 
     def magnitudes(self, args):
-        """For a bound: the same on magnitudes, factors too."""
+        """Tensors without their signs, and factors too."""
         out = []
         for a, given in zip(self.op.schema.args, args):
             if isinstance(given, torch.Tensor) and given.is_floating_point():
@@ -154,84 +145,55 @@ class Evaluator:
             out.append(given)
         return out
 
-    def disturbed(self, change, attempt):
-        """Inputs moved by DISTURBANCE of themselves, up or down."""
-        def moved(t, given):
-            t = change(t, given)
-            if not t.is_floating_point():
-                return t
-            signs = torch.tensor([1.0 if hashed(given.seed + 1000 * attempt, i) >> 20 & 1 else -1.0 for i in range(t.numel())],
-                                 dtype=torch.float64).reshape(t.shape)
-            return t * (1 + DISTURBANCE * signs)
-        return moved
+    def in_f32(self):
+        return self.arguments(lambda t, given: t.float() if given.dtype == "f64" else t)
 
-    def scales(self, wide, compute, change):
-        """M or S for each result; `compute` maps arguments to results."""
-        sensitive = self.tolerance == "composite" and not self.cancels
-        out = [torch.zeros_like(w) for w in wide]
-        if sensitive:
-            for attempt in range(3):
-                again = compute(self.with_wide_dtype(self.arguments(self.disturbed(change, attempt))), attempt)
-                for o, w, m in zip(out, wide, again):
-                    if m.shape == w.shape:
-                        o.copy_(torch.maximum(o, ((m - w).abs() / DISTURBANCE).nan_to_num(0, 0, 0)))
-            return out
-        given = self.with_wide_dtype(self.arguments(change))
-        again = compute(self.magnitudes(given), None)
-        for o, w, m in zip(out, wide, again):
-            if m.shape == w.shape:
-                o.copy_(m.abs().nan_to_num(0, 0, 0))
-            if self.cancels:
-                for t in given:
-                    if isinstance(t, torch.Tensor) and t.is_floating_point():
-                        size = t.abs().nan_to_num(0, 0, 0)
-                        try:
-                            size = size.expand(o.shape) if self.pointwise else size.max().expand(o.shape)
-                        except RuntimeError:
-                            size = size.max().expand(o.shape)
-                        o.copy_(torch.maximum(o, size))
-        return out
+    def run(self, args):
+        return flat(self.function(*args))
+
+    def differentiated(self, args, upstream_of):
+        """Gradients by the floating tensors, or None; upstream_of(i, result) is what the pass begins with."""
+        leaves = [t.requires_grad_() for t in flat_tensors(args) if t.is_floating_point()]
+        roots = [r for r in self.run(args) if r.requires_grad]
+        if not roots:
+            return None
+        return torch.autograd.grad(roots, leaves, [upstream_of(i, r) for i, r in enumerate(roots)], allow_unused=True)
 
     # ---- results ----
 
     def results(self):
-        native = self.run(self.arguments(lambda t, given: t))
-        if self.op.form == "inplace" or self.op.native_inplace:
-            native = native if not self.op.schema.rets else native[:1]
-        out = [Result(t.detach()) for t in native]
+        out = [Result(t.detach()) for t in self.run(self.arguments())]
         if not any(r.dtype in FLOATS for r in out):
             return out
-        if self.tolerance == "exact":
-            return self.halves_rounded(out)
         change = self.to_wide(out[0].dtype)
-        compute = lambda args, attempt: self.run(args)
-        wide = [t.detach() for t in compute(self.with_wide_dtype(self.arguments(change)), None)]
-        scales = self.scales(wide, compute, change)
-        for r, w, s in zip(out, wide, scales):
+        if self.tolerance == "exact":
+            return self.halves_rounded(out, change)
+        wide = [t.detach() for t in self.run(self.wide_arguments(change))]
+        for r, w, s in zip(out, wide, self.scales(wide, change)):
             if r.dtype in FLOATS and w.is_floating_point():
                 r.wide, r.scale, r.elementwise = w, s, self.pointwise
         self.add_errors(out, lambda: self.run(self.in_f32()))
         return out
 
-    def halves_rounded(self, out):
+    def halves_rounded(self, out, change):
         """PyTorch rounds halves within an operator: what is exact is exact in f64."""
         if self.op.form != "functional" or not any(r.dtype in ("f16", "bf16") for r in out):
             return out
-        args = self.arguments(self.to_wide(out[0].dtype))
-        for r, w in zip(out, self.run(self.with_wide_dtype(args))):
+        for r, w in zip(out, self.run(self.wide_arguments(change))):
             if r.dtype in ("f16", "bf16"):
                 r.native = w.detach().to(r.native.dtype)
         return out
 
-    def in_f32(self):
-        return self.arguments(lambda t, given: t.float() if given.dtype == "f64" else t)
-
-    @staticmethod
-    def lost_below_normal(r):
-        """Errors of a gradient. What is below the normal numbers came of steps that may have lost their digits there."""
-        error = (r.native.double() - r.wide).abs()
-        normal = 2.0 ** FORMS[r.dtype][2]
-        return torch.where((r.wide != 0) & (r.wide.abs() < normal), torch.maximum(error, torch.tensor(normal)), error)
+    def scales(self, wide, change):
+        """M or S for each result."""
+        if self.tolerance == "composite" and not self.cancels:
+            return most_moved(wide, [self.run(self.wide_arguments(self.disturbed(change, k))) for k in range(3)])
+        args = self.wide_arguments(change)
+        out = [known(m.abs()) if m.shape == w.shape else torch.zeros_like(w)
+               for w, m in zip(wide, self.run(self.magnitudes(args)))]
+        for t in flat_tensors(args) if self.cancels else []:
+            out = [torch.maximum(o, largest(t, o.shape, self.pointwise)) for o in out]
+        return out
 
     @staticmethod
     def add_errors(results, in_f32):
@@ -241,65 +203,72 @@ class Evaluator:
             return
         for r, narrow in zip(results, in_f32()):
             if r.dtype == "f64" and r.wide is not None and narrow is not None:
-                error = (narrow.detach().double() - r.wide).abs() * 2.0**-29
-                error = torch.maximum(error.nan_to_num(0, 0, 0), (r.native.double() - r.wide).abs().nan_to_num(0, 0, 0))
-                r.error = error if r.error is None else torch.maximum(error, r.error)
+                scaled = known((narrow.detach().double() - r.wide).abs() * 2.0**-29)
+                seen = known((r.native.double() - r.wide).abs())
+                r.error = torch.maximum(torch.maximum(scaled, seen), seen if r.error is None else r.error)
+
+    # ---- gradients ----
 
     def gradients(self):
-        """None for an input that has none."""
-        def narrow_upstream(i, like):
-            return upstream(i, NAMES[like.dtype], like.shape)
-        native = self.differentiated(self.arguments(lambda t, given: t), narrow_upstream)
-        if native is None:
+        """By each floating input: zeros where it has none. None for a call without gradients."""
+        native = self.differentiated(self.arguments(), lambda i, r: upstream(i, NAMES[r.dtype], r.shape))
+        if native is None or all(g is None for g in native):
             return None
-        if all(g is None for g in native):
-            return None
-        first = self.run(self.arguments(lambda t, given: t))
-        shape = tuple(first[0].shape)
-        roots = [NAMES[r.dtype] for r in first if r.is_floating_point()]
+        results = self.run(self.arguments())
+        dtypes = [NAMES[r.dtype] for r in results if r.is_floating_point()]
+        change = self.to_wide(dtypes[0])
+        is_given = [t.is_float for t in self.call.tensors if change(t.tensor(), t).is_floating_point()]
 
-        def wide_upstream_f32(i, like):
-            return upstream(i, roots[i], like.shape).to(like.dtype)
-
-        def wide_upstream(factor):
-            def make(i, like):
-                return upstream(i, roots[i], like.shape).double() * (1 + factor)
-            return make
-        change = self.to_wide(roots[0])
-        wide = self.differentiated(self.with_wide_dtype(self.arguments(change)), wide_upstream(0))
-        leaves = [t for t in self.call.tensors if t.is_float]
-        cast = [t for t in self.call.tensors if t.is_float or self.casts(t, change)]
-        wide = [w for t, w in zip(cast, wide) if t.is_float]
-        scales = [torch.zeros_like(w) if w is not None else None for w in wide]
-        for attempt in range(3):
-            args = self.with_wide_dtype(self.arguments(self.disturbed(change, attempt)))
-            again = self.differentiated(args, wide_upstream(DISTURBANCE * (attempt - 1)))
-            again = [g for t, g in zip(cast, again) if t.is_float]
-            for s, w, g in zip(scales, wide, again):
-                if g is not None and w is not None:
-                    s.copy_(torch.maximum(s, ((g - w).abs() / DISTURBANCE).nan_to_num(0, 0, 0)))
-        out = []
-        for t, n, w, s in zip(leaves, native, wide, scales):
-            if n is None or w is None:
-                n = torch.zeros(t.sizes, dtype=DTYPES[t.dtype])
-                w = s = torch.zeros(t.sizes, dtype=torch.float64)
-            own = self.pointwise and tuple(t.sizes) == shape
-            if self.pointwise and t.dtype == "f64":  # of f64 nothing better is known than the terms
-                size = t.tensor().abs().nan_to_num(0, 0, 0)
-                s = torch.maximum(s, size if own or not size.numel() else size.max())
-            out.append(Result(n, w, s, None, own))
-        for r in out:
-            r.error = self.lost_below_normal(r)
-        self.add_errors(out, lambda: self.differentiated(self.in_f32(), wide_upstream_f32))
-        for t, r in zip(leaves, out):
+        def wide(change, factor=1.0):
+            grads = self.differentiated(self.wide_arguments(change), lambda i, r: factor * upstream(i, dtypes[i], r.shape).double())
+            return [g for g, given in zip(grads, is_given) if given]
+        exact = wide(change)
+        moved = [wide(self.disturbed(change, k), 1 + DISTURBANCE * (k - 1)) for k in range(3)]
+        inputs = [t for t in self.call.tensors if t.is_float]
+        out = [self.gradient(t, *of, tuple(results[0].shape)) for t, *of in zip(inputs, native, exact, most_moved(exact, moved))]
+        self.add_errors(out, lambda: self.differentiated(self.in_f32(), lambda i, r: upstream(i, dtypes[i], r.shape).to(r.dtype)))
+        for t, r in zip(inputs, out):
             if t.dtype == "f64" and r.elementwise:  # PyTorch's steps may overflow where others do not
                 at_the_top = t.tensor().isfinite() & (t.tensor().abs() > 2.0**1000)
                 r.error = torch.where(r.wide.isinf() & at_the_top, math.inf, r.error)
         return out
 
-    @staticmethod
-    def casts(t, change):
-        return change(t.tensor(), t).is_floating_point()
+    def gradient(self, t, native, exact, scale, shape):
+        if native is None or exact is None:
+            native, exact = torch.zeros(t.sizes, dtype=DTYPES[t.dtype]), torch.zeros(t.sizes, dtype=torch.float64)
+            scale = exact
+        own = self.pointwise and t.sizes == shape
+        if self.pointwise and t.dtype == "f64":  # nothing better is known than the terms
+            scale = torch.maximum(scale, largest(t.tensor(), exact.shape, own))
+        error = (native.double() - exact).abs()
+        # What is below the normal numbers came of steps that may have lost their digits there.
+        normal = 2.0 ** FORMS[t.dtype][2]
+        error = torch.where((exact != 0) & (exact.abs() < normal), torch.maximum(error, torch.tensor(normal)), error)
+        return Result(native, exact, scale, error, own)
+
+
+def known(t):
+    """Without what is not finite."""
+    return t.nan_to_num(0, 0, 0)
+
+
+def most_moved(results, moved):
+    """How far results move in disturbed calls, relative to the disturbance."""
+    out = [None if r is None else torch.zeros_like(r) for r in results]
+    for again in moved:
+        for o, r, m in zip(out, results, again):
+            if o is not None and m is not None and m.shape == r.shape:
+                o.copy_(torch.maximum(o, known((m - r).abs() / DISTURBANCE)))
+    return out
+
+
+def largest(t, shape, elementwise):
+    """The magnitude of what meets in an element, or of the whole tensor."""
+    if not t.is_floating_point() or not t.numel():
+        return torch.zeros(shape, dtype=torch.float64)
+    size = known(t.double().abs())
+    fits = elementwise and torch.broadcast_shapes(t.shape, shape) == shape
+    return size.expand(shape) if fits else size.max().expand(shape)
 
 
 def expected(call, pointwise):
@@ -309,7 +278,7 @@ def expected(call, pointwise):
         if rules.traps(call):
             raise ZeroDivisionError("it would be the last call of the process")
         results = e.results()
-    except Exception:
+    except REFUSALS:
         results = rules.instead(call)
         if results is None:
             raise
@@ -318,6 +287,6 @@ def expected(call, pointwise):
     if call.gradient:
         try:
             gradients = e.gradients()
-        except (RuntimeError, NotImplementedError, ValueError) as error:
+        except REFUSALS as error:
             call.lacks_gradient = str(error)
     return rules.applied(call, results, gradients)

@@ -33,12 +33,13 @@ OPERATORS = ROOT / "core/ops/operators.toml"
 
 
 def samples_of(table, entry):
+    """Those of operators.toml."""
     given = entry.get("calls") or entry["samples"]
-    given = table.sample_classes.get(given, []) if isinstance(given, str) else given
-    return given
+    return table.sample_classes.get(given, []) if isinstance(given, str) else given
 
 
 def argument_lists(table, entry, name):
+    """Those and what samples.py adds."""
     extra = samples.SHAPES.get(name) or samples.EXTRA.get(name, [])
     for word, python in samples.WORDS.items():
         extra = [re.sub(rf"(?<![\w-]){re.escape(word)}", python, s) for s in extra]
@@ -57,6 +58,8 @@ def form_calls(op, forms, args, seen):
 
 
 class Writer:
+    """The two files of a section."""
+
     def __init__(self):
         self.lines, self.blob, self.counts = [], bytearray(), collections.Counter()
 
@@ -88,11 +91,8 @@ class Shape:
         return self.text
 
 
-def is_differentiable(op):
-    return "constant" not in op.entry and op.form == "functional" and not op.native_inplace
-
-
 def is_tame(entry, kernels):
+    """Are large values and infinities none of its formula's matter?"""
     kernel = next((k for k in kernels if k.name == entry.get("kernel")), None)
     return entry["schema"].startswith(samples.TAME) or kernel is not None and not kernel.has_extremes
 
@@ -105,7 +105,7 @@ def write_operator(table, kernels, entry, section, writer, notes):
         writer.lines.append(f"# without: {name}: {samples.WITHOUT[name]}")
         return
     pointwise = calls.is_pointwise(op, section)
-    shapes_only = name in samples.SHAPES
+    differentiable = "constant" not in entry and not op.native_inplace and name not in samples.SHAPES
     seeds, seen, done = itertools.count(len(writer.lines) + 1), collections.Counter(), set()
     for args in calls.spread(op, argument_lists(table, entry, name), section, is_tame(entry, kernels)):
         for call in form_calls(op, forms, calls.numbered(args, seeds), seen):
@@ -113,42 +113,34 @@ def write_operator(table, kernels, entry, section, writer, notes):
             if key in done:
                 continue
             done.add(key)
-            call.gradient = is_differentiable(op) and not shapes_only and any(t.is_float for t in call.tensors) and call.op is op
-            write_call(call, pointwise, shapes_only, writer, notes)
+            call.gradient = differentiable and call.op is op and any(t.is_float for t in call.tensors)
+            write_call(call, op, pointwise, writer, notes)
 
 
-def write_call(call, pointwise, shapes_only, writer, notes):
+def expect_of(call, functional, pointwise):
+    """The call with what is expected of it. The functional form says what an out form is to write."""
+    if call.op.form != "out":
+        return call, *expect.expected(call, pointwise)
+    same = calls.Call(functional, call.args)
+    results, _ = expect.expected(same, pointwise)
+    out = Tensor("any", results[0].dtype, tuple(results[0].native.shape), "strided", 1)
+    return calls.Call(call.op, call.complete()[:-1] + [out], differs=same.differs), results, None
+
+
+def write_call(call, functional, pointwise, writer, notes):
     name = call.op.schema.name
-    out_of = None
     try:
-        if call.op.form == "out":  # the functional form says what it is to hold
-            functional = calls.Call(next_functional(call.op), call.args)
-            results, gradients = expect.expected(functional, pointwise)
-            call.differs = functional.differs
-            out = results[0]
-            call = calls.Call(call.op, call.complete()[:-1] + [Tensor("any", out.dtype, tuple(out.native.shape), "strided", 1)],
-                              differs=functional.differs)
-        else:
-            results, gradients = expect.expected(call, pointwise)
+        call, results, gradients = expect_of(call, functional, pointwise)
     except rules.LeftOut as rule:
         writer.counts[f"left out: {rule}"] += 1
         return
-    except Exception as error:  # PyTorch refuses
-        notes[name, type(error).__name__ + ": " + str(error).split("\n")[0][:110]].append(str(call))
+    except expect.REFUSALS as error:
+        notes[name, f"{type(error).__name__}: " + str(error).split("\n")[0][:110]].append(str(call))
         writer.counts["refused by PyTorch"] += 1
         return
     if call.lacks_gradient:
         notes[name, "no gradient: " + call.lacks_gradient.split("\n")[0][:90]].append(str(call))
-    if shapes_only:
-        results = [Shape(r) for r in results]
-    writer.add(call, results, gradients)
-
-
-FUNCTIONAL = {}
-
-
-def next_functional(op):
-    return FUNCTIONAL[id(op.entry)]
+    writer.add(call, [Shape(r) for r in results] if functional.schema.name in samples.SHAPES else results, gradients)
 
 
 def file_of(section):
@@ -161,7 +153,6 @@ def main(only):
     torch.use_deterministic_algorithms(True)
     kernels = generate_kernels.load(ROOT / "plugin-sdk/kernels.toml")
     table = tables.load(OPERATORS, kernels)
-    FUNCTIONAL.update({id(op.entry): op for op in table.ops if op.form == "functional"})
     sections = tables.sections(OPERATORS)
     writers, notes = {}, collections.defaultdict(list)
     for entry in table.entries:
