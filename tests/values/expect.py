@@ -17,12 +17,11 @@ import torch
 import rules
 import torch_calls
 from calls import Dtype
-from inputs import DTYPES, FLOATS, FORMS, NAMES, Tensor, hashed, raw, store, values
+from inputs import DTYPES, FLOATS, FORMS, NAMES, Tensor, hashed, raw, upstream
 
 DISTURBANCE = 2.0**-20
 ANYTHING, NOTHING = 32767, -32768  # of a code: any value passes; zero
 REFUSALS = (RuntimeError, ValueError, TypeError, IndexError, ZeroDivisionError)  # that PyTorch raises
-UPSTREAM_SEED = 1  # of the gradient of a call's first result; the others' follow
 
 
 @dataclass
@@ -78,12 +77,6 @@ def flat(results):
 
 def flat_tensors(args):
     return [t for a in args for t in (a if isinstance(a, list) else [a]) if isinstance(t, torch.Tensor)]
-
-
-def upstream(i, dtype, shape):
-    """The gradient of result i that a backward pass begins with."""
-    n = math.prod(shape)
-    return store(values("any", dtype, UPSTREAM_SEED + i, n), tuple(shape), dtype)
 
 
 class Evaluator:

@@ -6,7 +6,6 @@ where it is dense. Layouts are those of the conformance suite.
 """
 
 import math
-import struct
 from dataclasses import dataclass, field
 
 import torch
@@ -125,6 +124,11 @@ def store(numbers, sizes, dtype):
     if dtype in FLOATS:
         return torch.tensor(numbers, dtype=torch.float64).to(DTYPES[dtype]).reshape(sizes)
     return torch.tensor(numbers, dtype=DTYPES[dtype]).reshape(sizes)
+
+
+def upstream(i, dtype, shape):
+    """The gradient of result i that a backward pass begins with."""
+    return store(values("any", dtype, 1 + i, math.prod(shape)), tuple(shape), dtype)
 
 
 @dataclass

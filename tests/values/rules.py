@@ -3,11 +3,9 @@ is marked with it, and its expectation is what the page promises; or it is left 
 nothing.
 """
 
-import re
-
 import torch
 
-from inputs import FLOATS, INTS, Tensor
+from inputs import FLOATS, INTS, Tensor, upstream
 
 
 class LeftOut(Exception):
@@ -76,9 +74,8 @@ def traps(call):
     if call.op.functional.base not in ("floor_divide", "remainder", "div") or not whole_only(call):
         return False
     a, b = call.complete()[:2]
-    b = b.tensor().tolist() if isinstance(b, Tensor) else b
-    return isinstance(b, (int, list)) and "-1" in re.findall(r"-?\d+", str(b)) \
-        and any(not t.dtype.startswith(("u", "b")) and bool((t.tensor() == torch.iinfo(t.tensor().dtype).min).any()) for t in call.tensors[:1])
+    a, b = a.tensor(), b.tensor() if isinstance(b, Tensor) else torch.tensor(b)
+    return a.dtype in (torch.int32, torch.int64) and bool((a == torch.iinfo(a.dtype).min).any()) and bool((b == -1).any())
 
 
 # ---- calls that Tenon refuses, or promises nothing about ------------------------------------------
@@ -209,17 +206,11 @@ def power_of_infinity(call, results, gradients):
     """pow(-inf, 1/2) is inf, as C's."""
     if not gradients or scalar(call, "exponent") != 1.5:
         return False
-    x = tensors(call)[0]
-    odd = torch.isneginf(x.double()) & gradients[0].wide.isnan()
-    upstream = torch.sign(gradients_upstream(results[0]))
-    gradients[0].wide[odd] = gradients[0].native[odd].double().copysign(upstream[odd]).fill_(float("inf")) * upstream[odd]
-    gradients[0].native[odd] = gradients[0].wide[odd].to(gradients[0].native.dtype)
+    odd = torch.isneginf(tensors(call)[0].double()) & gradients[0].wide.isnan()
+    slope = upstream(0, results[0].dtype, results[0].native.shape).double() * float("inf")
+    gradients[0].wide[odd] = slope[odd]
+    gradients[0].native[odd] = slope[odd].to(gradients[0].native.dtype)
     return bool(odd.any())
-
-
-def gradients_upstream(result):
-    import expect
-    return expect.upstream(0, result.dtype, result.native.shape).double()
 
 
 def product_of_the_others(call, results, gradients):
@@ -238,7 +229,7 @@ def clamp_by_tensors(call, results, gradients):
     if not gradients or any(not t.is_float for t in call.tensors):
         return False
     x, low, high = (a.tensor().double() if isinstance(a, Tensor) else None for a in call.complete()[:3])
-    g = gradients_upstream(results[0])
+    g = upstream(0, results[0].dtype, results[0].native.shape).double()
     shares, y = [g], x
     for bound, is_low in ((low, True), (high, False)):
         if bound is None:
