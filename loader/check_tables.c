@@ -2,6 +2,7 @@
  * plugin is loaded and not when some call first reaches the hole. Nothing past a table's
  * struct_size is read, and nothing is called. */
 #include "base/error.h"
+#include "base/log.h"
 #include "dispatcher/kernel_ops.h"
 #include "loader/internal.h"
 
@@ -244,11 +245,11 @@ static tn_status check_identity(subject *s, const tn_plugin *table) {
 
 static const uint64_t known_dtypes = TN_DTYPES_ALL;
 
-/* Can this core use the record? A newer plugin may bring operators and dtypes it has not heard of.
- */
+/* Can this core use the record? A plugin may bring operators, versions of them and dtypes that it has
+ * not heard of. */
 static const tni_kernel_op *usable(const tn_kernel *record) {
     const tni_kernel_op *op = tni_kernel_op_find(record->op);
-    return op && (record->dtypes[0] & known_dtypes) ? op : NULL;
+    return op && record->schema_hash == op->hash && (record->dtypes[0] & known_dtypes) ? op : NULL;
 }
 
 static tn_status check_kernel(const subject *s, const tn_kernel *record, uint64_t position) {
@@ -266,13 +267,14 @@ static tn_status check_kernel(const subject *s, const tn_kernel *record, uint64_
     if (!op)
         return TN_OK;
     snprintf(field, sizeof field, "kernels[%" PRIu64 "] '%.80s'", position, record->op);
-    if (record->schema_hash != op->hash)
-        return refuse(s,
-                      "%s: schema_hash is %#018" PRIx64
-                      ", but this core's schema %s has %#018" PRIx64
-                      "; rebuild against this Tenon's tenon/kernels.h and use"
-                      " TN_KERNEL_HASH_...",
-                      field, record->schema_hash, op->schema, op->hash);
+    if (record->schema_hash != op->hash) {
+        tni_log_line(TN_LOG_WARN, "loader",
+                     "%s: %s is skipped: schema_hash is %#018" PRIx64
+                     ", but this core's schema %s has %#018" PRIx64
+                     "; rebuild against this Tenon's tenon/kernels.h and use TN_KERNEL_HASH_...",
+                     s->where, field, record->schema_hash, op->schema, op->hash);
+        return TN_OK;
+    }
     if (record->dtypes[0] == 0)
         return refuse(s,
                       "%s: dtypes[0] is 0, so it would never run; set the mask of dtypes it"
@@ -290,18 +292,19 @@ static tn_status check_kernel(const subject *s, const tn_kernel *record, uint64_
                           " type variable, in order",
                           field, i, i - 1);
     }
-    if (record->reserved != 0 && !s->newer)
-        return refuse(s, "%s: reserved is %" PRId32 "; clear the record before you fill it in",
-                      field, record->reserved);
     if (!record->run)
         return refuse(s, "%s: run is NULL, but required; set it, or leave the record out", field);
     return TN_OK;
 }
 
-/* Would both records answer for some combination of dtypes? */
-static bool overlap(const tn_kernel *a, const tn_kernel *b) {
+/* Does the earlier record take every call that the later one takes as it is, so that the later one's
+ * turn never comes? */
+static bool hides(const tn_kernel *earlier, const tn_kernel *later) {
+    if ((later->flags & ~earlier->flags) || TNI_SLOT(earlier, tn_kernel, supports) ||
+        TNI_SLOT(earlier, tn_kernel, prepare))
+        return false;
     for (uint32_t i = 0; i < TN_KERNEL_MAX_TYPES; i++)
-        if (a->dtypes[i] && b->dtypes[i] && !(a->dtypes[i] & b->dtypes[i]))
+        if (later->dtypes[i] & ~earlier->dtypes[i])
             return false;
     return true;
 }
@@ -325,14 +328,13 @@ static tn_status check_kernels(const subject *s, const tn_kernel *const *kernels
         for (uint64_t j = 0; j < i; j++) {
             const tn_kernel *a = kernels[j], *b = kernels[i];
             /* Equal hashes first: a string comparison for each pair would be slow. */
-            if (a->schema_hash == b->schema_hash && a->flags == b->flags &&
-                strcmp(a->op, b->op) == 0 && overlap(a, b))
-                return refuse(s,
-                              "kernels[%" PRIu64 "] and kernels[%" PRIu64
-                              "] are both for '%.80s', with the same flags and dtypes in common"
-                              " (dtypes[0] %#" PRIx64 " and %#" PRIx64
-                              "); leave one out, or make their dtypes disjoint",
-                              j, i, b->op, a->dtypes[0], b->dtypes[0]);
+            if (a->schema_hash == b->schema_hash && strcmp(a->op, b->op) == 0 && hides(a, b))
+                tni_log_line(TN_LOG_WARN, "loader",
+                             "%s: kernels[%" PRIu64 "] '%.80s' is never reached, unless run of"
+                             " kernels[%" PRIu64
+                             "] declines: that takes the same dtypes with the same flags; leave one"
+                             " out, or put the special one first",
+                             s->where, i, b->op, j);
         }
     }
     return TN_OK;

@@ -58,11 +58,11 @@ class Kernel:
         self.symbol = self.name.replace(".", "_")
         self.kind, self.doc = entry.get("kind", "pointwise"), entry["doc"]
         self.small = entry.get("small", False)
-        self.hash = fnv1a(self.schema)
         if self.kind not in KINDS:
             self.fail(f"kind '{self.kind}' is not one of {KINDS}")
         self.parse_schema()
         self.resolve_types(entry)
+        self.hash = fnv1a(self.meaning())
 
     def fail(self, why):
         sys.exit(f"kernels.toml: kernel '{self.name}': {why}")
@@ -90,8 +90,15 @@ class Kernel:
         typed = [t for _, names, _ in self.types for t in names] + list(self.fixed)
         if sorted(typed) != sorted(tensors):
             self.fail(f"types and fixed cover {sorted(typed)}, but the tensors are {sorted(tensors)}")
-        if len(self.types) > 4:
-            self.fail("more than 4 type variables")
+        if len(self.types) > 8:
+            self.fail("more than 8 type variables")
+
+    def meaning(self):
+        """What the hash stands for: the schema, the kind, and which tensors share a dtype or have a fixed one. Not the
+        dtypes that a variable may have, which can become more."""
+        variables = [",".join(names) for _, names, _ in self.types]
+        fixed = [f"{name}={dtype}" for name, dtype in sorted(self.fixed.items())]
+        return " ".join([self.schema, self.kind, *variables, *fixed])
 
 
 def load(path):
@@ -109,7 +116,7 @@ HEAD = """\
  *
  * For a kernel operator `add` there are
  *   TN_KERNEL_add        its name, for tn_kernel.op
- *   TN_KERNEL_HASH_add   the hash of its schema, for tn_kernel.schema_hash
+ *   TN_KERNEL_HASH_add   the hash of its schema, kind and type variables, for tn_kernel.schema_hash
  *   TN_ARG_add_self ...  the positions of its arguments in tn_call.args
  *   TN_KERNEL_ARG_TYPES_add, TN_KERNEL_OUT_TYPES_add
  *                        initializers: what dtype each argument and output has. The position of

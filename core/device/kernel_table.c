@@ -145,8 +145,8 @@ static uint64_t hash_kernel(const tni_kernel *k) {
 
 static bool same_kernel(const tni_kernel *a, const tni_kernel *b) {
     return a->run == b->run && a->user == b->user && a->flags == b->flags &&
-           a->supports == b->supports && a->workspace == b->workspace && a->outputs == b->outputs &&
-           a->origin == b->origin && a->next == b->next &&
+           a->supports == b->supports && a->prepare == b->prepare && a->abandon == b->abandon &&
+           a->outputs == b->outputs && a->origin == b->origin && a->next == b->next &&
            memcmp(a->dtypes, b->dtypes, sizeof a->dtypes) == 0;
 }
 
@@ -241,7 +241,8 @@ static tni_kernel read_record(const tn_kernel *r, const char *origin_text) {
         .user = TNI_SLOT(r, tn_kernel, user),
         .flags = TN_HAS(r, tn_kernel, flags) ? r->flags : 0,
         .supports = TNI_SLOT(r, tn_kernel, supports),
-        .workspace = TNI_SLOT(r, tn_kernel, workspace),
+        .prepare = TNI_SLOT(r, tn_kernel, prepare),
+        .abandon = TNI_SLOT(r, tn_kernel, abandon),
         .origin = origin_text,
     };
     if (TN_HAS(r, tn_kernel, dtypes)) {
@@ -295,7 +296,9 @@ tn_status tni_kernel_set_init(tni_kernel_set *set, const tni_plugin *plugin,
     for (uint64_t i = 0; i < n_records && status == TN_OK; i++) {
         const tn_kernel *r = tables->kernels[i];
         const tni_kernel_op *op = r && r->op ? tni_kernel_op_find(r->op) : NULL;
-        tni_kernel kernel = op ? read_record(r, id) : (tni_kernel){0};
+        if (!op || r->schema_hash != op->hash)
+            continue;
+        tni_kernel kernel = read_record(r, id);
         bool is_taken = false;
         if (!kernel.run || !kernel.dtypes[0] || is_disabled(id, op))
             continue;

@@ -64,14 +64,14 @@ tn_status tni_watch_refuse(const char *what) {
     return tni_error_plugin(TN_ERR_STATE, what);
 }
 
-bool tni_expect_started(tni_watch *w, const char *slot) {
-    int state = atomic_load(&w->state);
-    if (state == TNI_WATCH_STARTED)
+bool tni_expect_started(tni_watch *w, const char *slot, const tn_instance *self) {
+    int state = w ? atomic_load(&w->state) : TNI_WATCH_LOADED;
+    if (state == TNI_WATCH_STARTED && w->self == self)
         return true;
     tni_finding(w, TNI_TENON, slot, "", "called %s",
-                state == TNI_WATCH_LOADED ? "before init or after shutdown"
-                : state == TNI_WATCH_INIT ? "inside init"
-                                          : "inside shutdown");
+                !w                            ? "with a self that no plugin gave out"
+                : state == TNI_WATCH_SHUTDOWN ? "inside shutdown"
+                                              : "after shutdown");
     return false;
 }
 

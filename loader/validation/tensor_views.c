@@ -119,7 +119,7 @@ bool tni_check_view(const tni_watched_kernel *kernel, const char *slot, const tn
     e->low = view->offset;
     bool over = __builtin_add_overflow(e->low, (last + 1) * size, &e->high);
     e->dense = !over && e->high - e->low == (uint64_t)view->numel * size && !is_broadcast(view);
-    pthread_mutex_lock(&w->lock);
+    pthread_mutex_lock(&tni_records_lock);
     const tni_record *m = tni_memory_of(w, call->device, view->memory);
     const tni_record *d = tni_record_find(w, TNI_RECORD_DEVICE, (uintptr_t)call->device);
     bool elsewhere = !m && tni_record_find(w, TNI_RECORD_MEMORY, view->memory);
@@ -127,7 +127,7 @@ bool tni_check_view(const tni_watched_kernel *kernel, const char *slot, const tn
     uint64_t serial = m ? m->serial : 0, dtypes = d ? d->dtypes : TN_DTYPES_ALL;
     e->bytes = m ? m->bytes : 0;
     e->host = m ? m->host : NULL;
-    pthread_mutex_unlock(&w->lock);
+    pthread_mutex_unlock(&tni_records_lock);
     check_flags(s, is_output, dtypes);
     if (!there)
         REPORT(s,

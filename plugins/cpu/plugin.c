@@ -187,7 +187,7 @@ static const void *extension(tn_instance *self, const char *id) {
 static tn_plugin plugin = {
     .struct_size = sizeof plugin,
     .abi_version = TN_ABI_VERSION,
-    .abi_required = TN_ABI_VERSION,
+    .abi_required = TN_ABI_TARGET,
     .flags = TN_PLUGIN_FORK_SAFE, /* on one thread: see threads.c */
     .id = "org.tenon.cpu",
     .device_type = "cpu",

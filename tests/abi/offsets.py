@@ -9,13 +9,10 @@ plugin_h.py reads the header; the program itself checks that the members it know
 """
 
 import difflib
-import pathlib
 import subprocess
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "plugin-sdk"))
-from plugin_h import constants, preprocessed, structs  # noqa: E402
-
+from plugin_h import constants, preprocessed, structs
 
 MAIN = """/* Made by offsets.py. */
 #include <tenon/plugin.h>

@@ -3,6 +3,7 @@
 
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
+#include <tenon/ext/native.h>
 #include <tenon/kernels.h>
 
 static mini m;
@@ -119,12 +120,10 @@ static bool is_pocl(void) {
     cl_device_id device;
     cl_platform_id platform;
     char name[64] = "";
-    tn_stream_impl *stream;
-    assert_ok(m.ops->streams->create(m.device, 0, &stream));
-    assert_int_equal(clGetCommandQueueInfo(m.ops->streams->native_handle(stream), CL_QUEUE_DEVICE,
-                                           sizeof device, &device, NULL),
+    const tn_ext_native *native = m.plugin->extension(m.self, TN_EXT_NATIVE);
+    assert_int_equal(clGetCommandQueueInfo(native->stream(m.stream), CL_QUEUE_DEVICE, sizeof device,
+                                           &device, NULL),
                      CL_SUCCESS);
-    m.ops->streams->destroy(stream);
     assert_int_equal(clGetDeviceInfo(device, CL_DEVICE_PLATFORM, sizeof platform, &platform, NULL),
                      CL_SUCCESS);
     assert_int_equal(clGetPlatformInfo(platform, CL_PLATFORM_NAME, sizeof name, name, NULL),
@@ -165,12 +164,12 @@ static void no_memory_of_the_driver_is_told_and_can_be_tried_again(void **state)
     tn_memory memory = 1;
     void *host;
     layer_say("fail=clCreateBuffer:-4@1");
-    assert_int_equal(m.ops->memory->alloc(m.device, TN_SPACE_DEVICE, 4096, &memory, &host),
+    assert_int_equal(mini_alloc(m.ops->memory, m.device, TN_SPACE_DEVICE, 4096, &memory, &host),
                      TN_ERR_OUT_OF_MEMORY);
     assert_int_equal(memory, 0);
     assert_text(mini_error(), "opencl:0 (");
     assert_text(mini_error(), "CL_MEM_OBJECT_ALLOCATION_FAILURE (-4)");
-    assert_ok(m.ops->memory->alloc(m.device, TN_SPACE_DEVICE, 4096, &memory, &host));
+    assert_ok(mini_alloc(m.ops->memory, m.device, TN_SPACE_DEVICE, 4096, &memory, &host));
     m.ops->memory->dealloc(m.device, TN_SPACE_DEVICE, memory);
     assert_true(mini_close(&m));
 }
@@ -184,14 +183,14 @@ static void what_the_device_has_is_counted(void **state) {
     layer_say("small=memory:67108864");
     open_device();
     const tn_memory_ops *memory = m.ops->memory;
-    assert_ok(memory->alloc(m.device, TN_SPACE_DEVICE, 40 * MIB, &first, &host));
-    assert_int_equal(memory->alloc(m.device, TN_SPACE_DEVICE, 40 * MIB, &second, &host),
+    assert_ok(mini_alloc(m.ops->memory, m.device, TN_SPACE_DEVICE, 40 * MIB, &first, &host));
+    assert_int_equal(mini_alloc(m.ops->memory, m.device, TN_SPACE_DEVICE, 40 * MIB, &second, &host),
                      TN_ERR_OUT_OF_MEMORY);
     assert_text(mini_error(), "41943040 bytes are wanted, 41943040 of its 67108864 are taken");
-    assert_ok(memory->info(m.device, &info));
+    assert_ok(memory->info(m.device, TN_SPACE_DEVICE, &info));
     assert_int_equal(info.free_bytes, 24 * MIB);
     memory->dealloc(m.device, TN_SPACE_DEVICE, first);
-    assert_ok(memory->alloc(m.device, TN_SPACE_DEVICE, 40 * MIB, &second, &host));
+    assert_ok(mini_alloc(m.ops->memory, m.device, TN_SPACE_DEVICE, 40 * MIB, &second, &host));
     memory->dealloc(m.device, TN_SPACE_DEVICE, second);
     assert_true(mini_close(&m));
 }
@@ -240,13 +239,13 @@ static void use_lost(tn_memory memory, tn_memory pinned, tn_stream_impl *stream,
     tn_event_impl *late;
     char byte = 0;
     void *host;
-    assert_lost(ops->alloc(m.device, TN_SPACE_DEVICE, 64, &more, &host));
-    assert_lost(ops->alloc(m.device, TN_SPACE_PINNED, 64, &more, &host));
-    assert_lost(ops->copy_from_host(m.device, stream, memory, 0, &byte, 1));
-    assert_lost(ops->copy_to_host(m.device, stream, &byte, memory, 0, 1));
+    assert_lost(mini_alloc(m.ops->memory, m.device, TN_SPACE_DEVICE, 64, &more, &host));
+    assert_lost(mini_alloc(m.ops->memory, m.device, TN_SPACE_PINNED, 64, &more, &host));
+    assert_lost(ops->copy_from_host(m.device, stream, memory, 0, &byte, 0, 1));
+    assert_lost(ops->copy_to_host(m.device, stream, &byte, 0, memory, 0, 1));
     assert_lost(ops->copy(m.device, stream, memory, 0, memory, 8, 1));
     assert_lost(ops->fill(m.device, stream, memory, 0, 0, 1));
-    assert_lost(ops->info(m.device, &info));
+    assert_lost(ops->info(m.device, TN_SPACE_DEVICE, &info));
     assert_lost(launch(memory, stream, 8));
     assert_lost(launch(memory, stream, 7)); /* which was never built */
     assert_lost(m.ops->streams->create(m.device, 0, &another));
@@ -273,11 +272,11 @@ static void lose_device(bool comes_back) {
     void *host;
     open_device();
     assert_ok(rig_work(&m));
-    assert_ok(m.ops->memory->alloc(m.device, TN_SPACE_DEVICE, 64, &memory, &host));
-    assert_ok(m.ops->memory->alloc(m.device, TN_SPACE_PINNED, 64, &pinned, &host));
+    assert_ok(mini_alloc(m.ops->memory, m.device, TN_SPACE_DEVICE, 64, &memory, &host));
+    assert_ok(mini_alloc(m.ops->memory, m.device, TN_SPACE_PINNED, 64, &pinned, &host));
     assert_ok(m.ops->streams->create(m.device, 0, &stream));
     assert_ok(m.ops->events->create(m.device, 0, &event));
-    assert_ok(m.ops->memory->copy_from_host(m.device, stream, memory, 0, &byte, 1));
+    assert_ok(m.ops->memory->copy_from_host(m.device, stream, memory, 0, &byte, 0, 1));
     assert_ok(launch(memory, stream, 8));
     assert_ok(m.ops->events->record(event, stream));
     layer_say("lose=-36");
@@ -321,18 +320,18 @@ static tn_status use_pinned(void) {
     const tn_memory_ops *ops = m.ops->memory;
     tn_memory pinned, memory;
     void *host, *unused;
-    tn_status status = ops->alloc(m.device, TN_SPACE_PINNED, 4096, &pinned, &host);
+    tn_status status = mini_alloc(m.ops->memory, m.device, TN_SPACE_PINNED, 4096, &pinned, &host);
     if (status != TN_OK)
         return status;
-    status = ops->alloc(m.device, TN_SPACE_DEVICE, 4096, &memory, &unused);
+    status = mini_alloc(m.ops->memory, m.device, TN_SPACE_DEVICE, 4096, &memory, &unused);
     if (status == TN_OK) {
-        status = ops->copy_from_host(m.device, m.stream, memory, 0, host, 4096);
+        status = ops->copy_from_host(m.device, m.stream, memory, 0, host, pinned, 4096);
         if (status == TN_OK)
             status = ops->fill(m.device, m.stream, memory, 7, 1, 99);
         if (status == TN_OK)
             status = ops->copy(m.device, m.stream, memory, 0, memory, 2048, 1024);
         if (status == TN_OK)
-            status = ops->copy_to_host(m.device, m.stream, host, memory, 0, 4096);
+            status = ops->copy_to_host(m.device, m.stream, host, pinned, memory, 0, 4096);
         tn_status end = mini_synchronize(&m);
         if (status == TN_OK)
             status = end;

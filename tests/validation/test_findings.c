@@ -173,6 +173,32 @@ static void a_finding_is_logged_once_and_summed_up(void **state) {
     tn_validation_clear();
 }
 
+/* Of a table, struct_size first, no function is the plugin's own. */
+static void expect_checked(const void *table, const void *real, size_t size) {
+    for (size_t at = sizeof(uint64_t); at < size; at += sizeof(uint64_t)) {
+        uint64_t theirs, ours;
+        memcpy(&theirs, (const char *)real + at, sizeof theirs);
+        memcpy(&ours, (const char *)table + at, sizeof ours);
+        assert_int_equal(theirs != 0, ours != 0);
+        assert_true(!theirs || theirs != ours);
+    }
+}
+
+static void every_slot_is_checked_when_it_is_on(void **state) {
+    setenv("TENON_VALIDATE", "1", 1);
+    brittle = (brittle_settings){.async = true};
+    start();
+    const tn_device_ops *real = brittle_query(brittle.host)->devices;
+    expect_checked(p->devices, real, sizeof *real);
+    expect_checked(p->devices->memory, real->memory, sizeof *real->memory);
+    expect_checked(p->devices->streams, real->streams, sizeof *real->streams);
+    expect_checked(p->devices->events, real->events, sizeof *real->events);
+    size_t before = offsetof(tn_host, alloc) - sizeof(uint64_t);
+    expect_checked((const char *)brittle.host + before,
+                   (const char *)&tni_candidate_of(p)->host + before, sizeof(tn_host) - before);
+    stop();
+}
+
 static void nothing_stands_between_when_it_is_off(void **state) {
     setenv("TENON_VALIDATE", "0", 1);
     brittle = (brittle_settings){.async = true};
@@ -192,7 +218,7 @@ static void nothing_stands_between_when_it_is_off(void **state) {
     expect_nothing("on");
 }
 
-/* Eight plugins can be watched at once. Here the same one comes again and again. */
+/* The same one comes again and again. */
 static void watches_are_given_back(void **state) {
     finding_case c = {NULL, open_and_close, 0, "", "", ASYNC, 2};
     tn_validation_clear();
@@ -248,6 +274,7 @@ int main(void) {
         cmocka_unit_test(a_repeated_finding_is_counted),
         cmocka_unit_test(a_finding_is_logged_once_and_summed_up),
         cmocka_unit_test(nothing_stands_between_when_it_is_off),
+        cmocka_unit_test(every_slot_is_checked_when_it_is_on),
         cmocka_unit_test(watches_are_given_back),
         cmocka_unit_test(several_threads_are_no_finding),
     };

@@ -114,8 +114,8 @@ static void events(tc_contract *k) {
         tc_work_queue(k, &work, p.a->stream);
         memcpy(pinned.model, p.on_a.model, pinned.bytes);
         tc_must(k, TNP_TRANSFER_PINNED,
-                p.a->memory->copy_to_host(p.a->device, p.a->stream, pinned.host, p.on_a.memory, 0,
-                                          pinned.bytes),
+                p.a->memory->copy_to_host(p.a->device, p.a->stream, pinned.host, pinned.memory,
+                                          p.on_a.memory, 0, pinned.bytes),
                 "read to pinned memory");
         tc_must(k, TNP_EVENT_RECORD, p.a->ops->events->record(event, p.a->stream), "record");
         tc_must(k, TNP_EVENT_WAIT, p.b.ops->events->wait(p.b.stream, event),

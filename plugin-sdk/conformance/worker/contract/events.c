@@ -287,8 +287,6 @@ static void many(tc_contract *k) {
                 if (n.events->query(events[i]) != TN_OK)
                     TC_BROKEN(k, TNP_EVENT_QUERY,
                               "query after synchronize of an event is not TN_OK");
-                if (TN_HAS(n.events, tn_event_ops, native_handle) && n.events->native_handle)
-                    n.events->native_handle(events[i]);
                 tc_event_destroy(k, events[i]);
             }
     }

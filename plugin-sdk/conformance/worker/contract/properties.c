@@ -16,6 +16,7 @@ static const struct property {
     [TN_PROP_DTYPES] = {"TN_PROP_DTYPES", TN_CELL_I64},
     [TN_PROP_UNIFIED_MEMORY] = {"TN_PROP_UNIFIED_MEMORY", TN_CELL_BOOL},
     [TN_PROP_FLUSHES_SUBNORMALS] = {"TN_PROP_FLUSHES_SUBNORMALS", TN_CELL_I64},
+    [TN_PROP_SPACES] = {"TN_PROP_SPACES", TN_CELL_I64},
 };
 enum { N_PROPERTIES = sizeof properties / sizeof *properties, POISON = 0xa7 };
 
@@ -52,6 +53,12 @@ static const char *wrong_value(int32_t property, const tn_cell *cell) {
         return v == 0 || v == 1 ? "" : "a BOOL is 0 or 1";
     case TN_PROP_FLUSHES_SUBNORMALS:
         return (uint64_t)v & ~TN_DTYPES_FLOAT ? "only floating dtypes have subnormal numbers" : "";
+    case TN_PROP_SPACES:
+        if (!(v & 1 << TN_SPACE_DEVICE))
+            return "every device has TN_SPACE_DEVICE";
+        return v & ~(int64_t)(1 << TN_SPACE_DEVICE | 1 << TN_SPACE_PINNED)
+                   ? "there are bits of spaces that do not exist"
+                   : "";
     default:
         return "";
     }
@@ -132,7 +139,7 @@ static void stable(tc_contract *k) {
         for (int32_t space = TN_SPACE_DEVICE; space <= TN_SPACE_PINNED; space++) {
             tn_memory memory = 0;
             void *host;
-            if (s->memory->alloc(s->device, space, 4096, &memory, &host) != TN_OK)
+            if (tc_alloc(s, space, 4096, &memory, &host) != TN_OK)
                 continue;
             uint64_t during = tc_properties_sum(s, i);
             s->memory->dealloc(s->device, space, memory);
@@ -194,8 +201,7 @@ static void memory(tc_contract *k) {
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         tn_memory handle = 0;
         void *host = NULL;
-        if (!tc_must(k, TNP_ALLOC_HANDLE,
-                     s->memory->alloc(s->device, TN_SPACE_DEVICE, sizes[i], &handle, &host),
+        if (!tc_must(k, TNP_ALLOC_HANDLE, tc_alloc(s, TN_SPACE_DEVICE, sizes[i], &handle, &host),
                      "alloc"))
             return;
         if (s->host_memory && !host)

@@ -5,9 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static const uint32_t ALL_FLAGS = TN_KERNEL_STRIDED | TN_KERNEL_BROADCAST | TN_KERNEL_IN_PLACE |
-                                  TN_KERNEL_INDEX64 | TN_KERNEL_SCALARS | TN_KERNEL_DETERMINISTIC |
-                                  TN_KERNEL_CAPTURE_SAFE;
+static const uint64_t ALL_FLAGS = TN_KERNEL_STRIDED | TN_KERNEL_BROADCAST | TN_KERNEL_IN_PLACE |
+                                  TN_KERNEL_INDEX64 | TN_KERNEL_SCALARS | TN_KERNEL_DETERMINISTIC;
 
 static void check_record(tc_contract *k, uint64_t i, const tn_kernel *kernel) {
     const tc_record *record = kernel->op ? tc_record_find(kernel->op) : NULL;
@@ -17,13 +16,11 @@ static void check_record(tc_contract *k, uint64_t i, const tn_kernel *kernel) {
         TC_BROKEN(k, TNP_TABLE_REQUIRED_MEMBERS, "record %llu names no operator", at);
     if (!kernel->run)
         TC_BROKEN(k, TNP_TABLE_REQUIRED_MEMBERS, "record %llu (%s): run is NULL", at, op);
-    if (kernel->reserved != 0)
-        TC_BROKEN(k, TNP_TABLE_RESERVED_ZERO, "record %llu (%s): reserved is %d, and should be 0",
-                  at, op, (int)kernel->reserved);
     if (k->subject->plugin->abi_version <= TN_ABI_VERSION && (kernel->flags & ~ALL_FLAGS))
         TC_BROKEN(k, TNP_TABLE_RESERVED_ZERO,
-                  "record %llu (%s): flags are 0x%x; 0x%x are none of TN_KERNEL_*", at, op,
-                  kernel->flags, kernel->flags & ~ALL_FLAGS);
+                  "record %llu (%s): flags are 0x%llx; 0x%llx are none of TN_KERNEL_*", at, op,
+                  (unsigned long long)kernel->flags,
+                  (unsigned long long)(kernel->flags & ~ALL_FLAGS));
     if (!record)
         return; /* the host skips and counts operators that it does not know */
     if (kernel->schema_hash != record->hash)
@@ -83,9 +80,10 @@ static void pairs(tc_contract *k) {
                           (unsigned long long)j, (unsigned long long)i, a->op);
             else if (strcmp(a->op, b->op) == 0 && a->flags == b->flags && !disjoint(a, b))
                 TC_BROKEN(k, TNP_RECORD_DISJOINT,
-                          "records %llu and %llu of %s have the same flags (0x%x) and share "
+                          "records %llu and %llu of %s have the same flags (0x%llx) and share "
                           "dtypes: the second is never reached",
-                          (unsigned long long)j, (unsigned long long)i, a->op, a->flags);
+                          (unsigned long long)j, (unsigned long long)i, a->op,
+                          (unsigned long long)a->flags);
         }
 }
 

@@ -14,7 +14,7 @@ static void check_end(tc_contract *k, const tc_buffer *b, tn_requirement require
     uint64_t from = b->bytes - END_BYTES;
     unsigned char now[END_BYTES];
     if (!tc_must(k, TNP_READ_COMPLETE,
-                 s->memory->copy_to_host(s->device, s->stream, now, b->memory, from, END_BYTES),
+                 s->memory->copy_to_host(s->device, s->stream, now, 0, b->memory, from, END_BYTES),
                  "read"))
         return;
     if (memcmp(now, b->model + from, END_BYTES) != 0)
@@ -128,17 +128,14 @@ static void many(tc_contract *k) {
             memset(b.model + i * 100 + step, i + step, 100 - (size_t)step);
             tc_must(k, TNP_FILL_VALUE,
                     s->memory->fill(s->device, streams[i], b.memory,
-                                    (uint64_t)i * 100 + (uint64_t)step, (uint32_t)(i + step),
+                                    (uint64_t)i * 100 + (uint64_t)step, (uint8_t)(i + step),
                                     100 - (uint64_t)step),
                     "fill");
         }
     for (int i = 0; i < n; i++)
         tc_stream_sync(k, streams[i]);
-    for (int i = 0; i < n; i++) {
-        if (TN_HAS(s->ops->streams, tn_stream_ops, native_handle) && s->ops->streams->native_handle)
-            s->ops->streams->native_handle(streams[i]);
+    for (int i = 0; i < n; i++)
         tc_stream_destroy(k, streams[(i * 7) % n]);
-    }
     if (!tc_failed(k))
         tc_buffer_check(k, &b, s->stream, TNP_STREAM_ORDER,
                         "what many streams wrote, each in its order");

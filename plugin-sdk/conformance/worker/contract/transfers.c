@@ -24,13 +24,13 @@ static bool one(sweep *w, uint64_t offset, uint64_t bytes) {
         for (uint64_t i = 0; i < bytes; i++)
             w->bounce[i + 1] = w->a.model[offset + i] = (unsigned char)tc_next(&w->k->random);
         status = s->memory->copy_from_host(s->device, s->stream, w->a.memory, offset, w->bounce + 1,
-                                           bytes);
+                                           0, bytes);
         memset(w->bounce + 1, 0xee, bytes);
         break;
     case READ:
         memset(w->bounce, 0xee, bytes + 2);
-        status = s->memory->copy_to_host(s->device, s->stream, w->bounce + 1, w->a.memory, offset,
-                                         bytes);
+        status = s->memory->copy_to_host(s->device, s->stream, w->bounce + 1, 0, w->a.memory,
+                                         offset, bytes);
         if (status == TN_OK && memcmp(w->bounce + 1, w->a.model + offset, bytes) != 0)
             TC_BROKEN(w->k, TNP_TRANSFER_RANGE,
                       "read of %llu bytes at %llu: other bytes than are there",
@@ -42,8 +42,7 @@ static bool one(sweep *w, uint64_t offset, uint64_t bytes) {
         break;
     case FILL:
         memset(w->a.model + offset, (int)(bytes & 0xff), bytes);
-        status = s->memory->fill(s->device, s->stream, w->a.memory, offset,
-                                 (uint32_t)bytes | 0xabcdef00u, bytes);
+        status = s->memory->fill(s->device, s->stream, w->a.memory, offset, (uint8_t)bytes, bytes);
         break;
     case COPY:
         memcpy(w->a.model + offset, w->b.model + from, bytes);
@@ -104,7 +103,8 @@ static void pinned(tc_contract *k) {
             memcpy(p.model, host, PINNED);
             memcpy(p.model + at, a.model + 100, bytes);
             tc_must(k, TNP_TRANSFER_RANGE,
-                    s->memory->copy_to_host(s->device, s->stream, host + at, a.memory, 100, bytes),
+                    s->memory->copy_to_host(s->device, s->stream, host + at, p.memory, a.memory,
+                                            100, bytes),
                     "read into pinned memory");
             tc_must(k, TNP_STREAM_SYNCHRONIZE, tc_subject_sync(s), "synchronize");
             if (memcmp(host, p.model, PINNED) != 0)
@@ -112,10 +112,10 @@ static void pinned(tc_contract *k) {
                           "read of %llu bytes to byte %llu of pinned memory wrote elsewhere",
                           (unsigned long long)bytes, (unsigned long long)at);
             memcpy(a.model + 2000, host + at, bytes);
-            tc_must(
-                k, TNP_TRANSFER_RANGE,
-                s->memory->copy_from_host(s->device, s->stream, a.memory, 2000, host + at, bytes),
-                "write from pinned memory");
+            tc_must(k, TNP_TRANSFER_RANGE,
+                    s->memory->copy_from_host(s->device, s->stream, a.memory, 2000, host + at,
+                                              p.memory, bytes),
+                    "write from pinned memory");
             tc_buffer_check(k, &a, s->stream, TNP_TRANSFER_PINNED,
                             "memory written from within pinned memory");
         }

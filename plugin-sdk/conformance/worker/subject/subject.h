@@ -21,6 +21,7 @@ typedef struct tc_subject {
     uint64_t dtypes;  /* that the device can store */
     uint64_t flushes; /* whose subnormal numbers it may take for zero */
     uint64_t max_allocation;
+    uint64_t spaces; /* that alloc serves */
     bool host_memory;
     tn_requirement broken; /* the requirement for which it could not be loaded or opened; 0: none */
 } tc_subject;
@@ -39,6 +40,10 @@ void tc_subject_close(tc_subject *s);
  * fills `out` (a FAIL, or an ERROR where there is no such device) and returns NULL. */
 tc_subject *tc_subject_shared(const tc_options *options, tc_verdict *out);
 void tc_subject_shared_close(void);
+
+/* Memory of the device's own alignment, without flags; where there is none both outputs are cleared. */
+tn_status tc_alloc(const tc_subject *s, int32_t space, uint64_t bytes, tn_memory *out_memory,
+                   void **out_host);
 
 /* Waits for the stream and returns its error; TN_OK without streams. */
 tn_status tc_subject_sync(tc_subject *s);
