@@ -94,9 +94,9 @@ static int list_all(const options *o) {
 static const struct {
     uint64_t flag;
     const char *name;
-} flags[] = {{TN_KERNEL_STRIDED, "strided"},     {TN_KERNEL_BROADCAST, "broadcast"},
-             {TN_KERNEL_IN_PLACE, "in-place"},   {TN_KERNEL_INDEX64, "index64"},
-             {TN_KERNEL_SCALARS, "scalars"},     {TN_KERNEL_DETERMINISTIC, "deterministic"}};
+} flags[] = {{TN_KERNEL_STRIDED, "strided"},   {TN_KERNEL_BROADCAST, "broadcast"},
+             {TN_KERNEL_IN_PLACE, "in-place"}, {TN_KERNEL_INDEX64, "index64"},
+             {TN_KERNEL_SCALARS, "scalars"},   {TN_KERNEL_DETERMINISTIC, "deterministic"}};
 
 static void flags_text(uint64_t mask, char *out, size_t size) {
     size_t used = 0;

@@ -333,7 +333,7 @@ tn_status tni_general(const tn_op *op, const tn_cell *args, tn_cell *rets) {
     b.info = tni_info(op);
     b.types_of = &tni_kernel_types_of[b.info->kernel];
     b.args = args;
-    b.kernel_shaped = b.has_empty_value = b.has_copy_value = false;
+    b.kernel_shaped = b.has_empty_value = b.has_copy_value = b.decomposes = false;
     b.too_far = NULL;
     b.adapted = false;
     b.temps.n = b.n_ints = 0;

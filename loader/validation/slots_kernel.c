@@ -313,6 +313,13 @@ static tni_watched_kernel *kernel_of(const tn_call *call) {
     return call->user;
 }
 
+static void abandon(const tni_watched_kernel *k, const tn_call *call) {
+    tni_frame f;
+    tni_enter(&f, k->watch, "kernel->abandon", k->real.op);
+    k->real.abandon(call);
+    tni_leave(&f);
+}
+
 static tn_status run_at_level_2(const tni_watched_kernel *k, const tn_call *call, tni_frame *f,
                                 const call_views *views) {
     tni_watch *w = k->watch;
@@ -352,7 +359,7 @@ static tn_status kernel_run(const tn_call *call) {
     tn_call copy = forward(k, call);
     if (views.deadly) {
         if (planned && k->real.abandon)
-            k->real.abandon(&copy);
+            abandon(k, &copy);
         return tni_watch_refuse("kernel->run: a tensor or the workspace lies where no memory is");
     }
     /* Whoever waits for the stream from here on has waited for the call. */
@@ -426,15 +433,12 @@ static tn_status kernel_prepare(const tn_call *call, tn_plan *out) {
 
 static void kernel_abandon(const tn_call *call) {
     tni_watched_kernel *k = kernel_of(call);
-    tni_frame f;
     tni_record d;
     take_plan(k, "kernel->abandon", call);
     if (!check_place(k, "kernel->abandon", call, &d))
         return;
     tn_call copy = forward(k, call);
-    tni_enter(&f, k->watch, "kernel->abandon", k->real.op);
-    k->real.abandon(&copy);
-    tni_leave(&f);
+    abandon(k, &copy);
 }
 
 /* ---- the table --------------------------------------------------------------------------- */

@@ -117,29 +117,50 @@ enum { THREADS = 4, CALLS = 12 };
 typedef struct worker {
     prepared p;
     pthread_t thread;
-    pthread_barrier_t *all_prepared;
+    pthread_barrier_t *barrier;
+    int turn;         /* in which it prepares the last call */
     tn_status status; /* of the first call that failed */
 } worker;
 
-/* Each thread prepares before any runs; every third call is abandoned, the last is not. */
+/* All threads prepare at once before any runs; every third call is abandoned. The last one, whose
+ * result is looked at, they prepare one after the other. */
 static void *work(void *context) {
     worker *w = context;
     for (int i = 0; i < CALLS; i++) {
-        tn_status status = tc_prepare_placed(&w->p.placed);
-        pthread_barrier_wait(w->all_prepared);
+        tn_status status = TN_OK;
+        for (int now = 0; now < THREADS; now++) {
+            if (now == (i < CALLS - 1 ? 0 : w->turn))
+                status = tc_prepare_placed(&w->p.placed);
+            pthread_barrier_wait(w->barrier);
+        }
         if (status == TN_OK && i % 3 == 1)
             tc_abandon_placed(&w->p.placed);
         else if (status == TN_OK)
             status = tc_run_placed(&w->p.placed);
-        pthread_barrier_wait(w->all_prepared);
+        pthread_barrier_wait(w->barrier);
         w->status = w->status == TN_OK ? status : w->status;
     }
     return NULL;
 }
 
-/* Calls of two sizes, so that each thread needs its own plan. */
-static void at_once(tc_contract *k, const tn_kernel *kernel, const tc_reached *reached) {
-    pthread_barrier_t all_prepared;
+static void run_threads(worker *w) {
+    pthread_barrier_t barrier;
+    pthread_barrier_init(&barrier, NULL, THREADS);
+    for (int t = 0; t < THREADS; t++) {
+        w[t].barrier = &barrier;
+        if (pthread_create(&w[t].thread, NULL, work, &w[t]) != 0) {
+            fprintf(stderr, "contract/kernel-prepare: a thread cannot be started\n");
+            _Exit(1); /* the others wait at the barrier for ever */
+        }
+    }
+    for (int t = 0; t < THREADS; t++)
+        pthread_join(w[t].thread, NULL);
+    pthread_barrier_destroy(&barrier);
+}
+
+/* Calls of two kinds in turn, so that threads need plans of their own; `first` of them prepares its
+ * last call first. */
+static void at_once(tc_contract *k, const tn_kernel *kernel, const tc_reached *reached, int first) {
     worker *w = tc_arena_array(&k->arena, THREADS, sizeof *w);
     bool ok = w != NULL;
     if (!ok) {
@@ -149,30 +170,26 @@ static void at_once(tc_contract *k, const tn_kernel *kernel, const tc_reached *r
     memset(w, 0, THREADS * sizeof *w);
     for (int t = 0; t < THREADS && ok; t++) {
         const char *line = reached->lines[reached->lines[1] ? t % TC_REACHING : 0];
-        w[t].all_prepared = &all_prepared;
+        w[t].turn = (t + first) % THREADS;
         ok = place(k, kernel, line, (uint64_t)t * 100, &w[t].p);
     }
-    if (ok) {
-        pthread_barrier_init(&all_prepared, NULL, THREADS);
-        for (int t = 0; t < THREADS; t++)
-            if (pthread_create(&w[t].thread, NULL, work, &w[t]) != 0) {
-                fprintf(stderr, "contract/kernel-prepare: a thread cannot be started\n");
-                _Exit(1); /* the others wait at the barrier for ever */
-            }
-        for (int t = 0; t < THREADS; t++)
-            pthread_join(w[t].thread, NULL);
-        pthread_barrier_destroy(&all_prepared);
-    }
+    if (ok)
+        run_threads(w);
     tc_subject_sync(k->subject);
     for (int t = 0; t < THREADS && ok; t++)
         if (w[t].status == TN_OK)
             check(k, &w[t].p, TNP_THREADS_CONCURRENT,
-                  "threads that prepare at once and run what they prepared");
+                  "threads that prepare before any of them runs");
         else if (w[t].status != TN_ERR_UNSUPPORTED)
             TC_BROKEN(k, TNP_THREADS_CONCURRENT, "%s: one of %d threads that call at once got %s",
                       w[t].p.call.record->op, THREADS, tc_tn_status_name(w[t].status));
     for (int t = 0; t < THREADS; t++)
         tc_unplace(&w[t].p.placed);
+}
+
+static void threads(tc_contract *k, const tn_kernel *kernel, const tc_reached *reached) {
+    for (int first = 0; first < TC_REACHING && !tc_failed(k); first++)
+        at_once(k, kernel, reached, first);
 }
 
 /* ---- the cases --------------------------------------------------------------------------- */
@@ -193,7 +210,7 @@ static void each_record(tc_contract *k, void (*try)(tc_contract *k, const tn_ker
 
 static void prepare(tc_contract *k) {
     if (strcmp(tc_contract_word(k, "how"), "threads") == 0)
-        each_record(k, at_once);
+        each_record(k, threads);
     else
         each_record(k, many_times);
 }

@@ -7,7 +7,7 @@
 
 enum { TC_REACHING = 2 };
 
-/* The first lines of kernel/ that reach a record, of different sizes; NULL: none. They live as long
+/* The first lines of kernel/ that reach a record, of different sizes or dimensions; NULL: none. They live as long
  * as the case. */
 typedef struct tc_reached {
     const char *lines[TC_REACHING];

@@ -77,7 +77,6 @@ static tn_cell attribute_cell(const tc_invocation *call, const tc_arg *arg, cons
     switch (arg->kind) {
     case TC_ARG_SCALAR:
         return tc_is_float(call->types[0]) ? (tn_cell){.tag = TN_CELL_F64, .v.f64 = v->f}
-               : call->types[0] == TN_BOOL ? (tn_cell){.tag = TN_CELL_BOOL, .v.boolean = v->i != 0}
                                            : (tn_cell){.tag = TN_CELL_I64, .v.i64 = v->i};
     case TC_ARG_INT:
         return (tn_cell){.tag = TN_CELL_I64, .v.i64 = v->i};
@@ -149,31 +148,37 @@ static bool takes_dtypes(const tc_subject *s, const tc_invocation *call, const t
     return true;
 }
 
-tc_claim tc_find_kernel(const tc_subject *s, const tc_invocation *call, const tn_kernel *after,
-                        const tn_kernel **out) {
+static bool is_offered(const tc_subject *s, const tc_invocation *call, const tn_kernel *kernel) {
+    return strcmp(kernel->op, call->record->op) == 0 && kernel->schema_hash == call->record->hash &&
+           takes_dtypes(s, call, kernel) &&
+           (!s->ops->accepts || s->ops->accepts(s->device, kernel) == TN_OK);
+}
+
+const tn_kernel *tc_next_fitting(const tc_subject *s, const tc_invocation *call,
+                                 const tn_kernel *after) {
     uint64_t needed = tc_needed_flags(call), i = 0;
-    tc_claim claim = TC_NO_DTYPE;
-    *out = NULL;
     while (after && s->plugin->kernels[i++] != after)
         ;
     for (; i < s->plugin->n_kernels; i++) {
         const tn_kernel *kernel = s->plugin->kernels[i];
-        if (strcmp(kernel->op, call->record->op) != 0 || !takes_dtypes(s, call, kernel) ||
-            (s->ops->accepts && s->ops->accepts(s->device, kernel) != TN_OK))
-            continue;
-        bool fits = (kernel->flags & needed) == needed;
-        if (fits && !declines(s, call, kernel)) {
-            *out = kernel;
-            return TC_CLAIMED;
-        }
-        if (fits)
-            claim = TC_NO_SHAPE;
-        else if (claim == TC_NO_DTYPE) {
-            claim = TC_NO_FLAG;
-            *out = kernel;
-        }
+        if ((kernel->flags & needed) == needed && is_offered(s, call, kernel))
+            return kernel;
     }
-    return claim;
+    return NULL;
+}
+
+tc_claim tc_find_kernel(const tc_subject *s, const tc_invocation *call, const tn_kernel *after,
+                        const tn_kernel **out) {
+    *out = after;
+    while ((*out = tc_next_fitting(s, call, *out)))
+        if (!declines(s, call, *out))
+            return TC_CLAIMED;
+    if (tc_next_fitting(s, call, NULL))
+        return TC_NO_SHAPE;
+    for (uint64_t i = 0; i < s->plugin->n_kernels && !*out; i++)
+        if (is_offered(s, call, s->plugin->kernels[i]))
+            *out = s->plugin->kernels[i];
+    return *out ? TC_NO_FLAG : TC_NO_DTYPE;
 }
 
 const tn_kernel *tc_claimed_kernel(const tc_subject *s, const tc_invocation *call,

@@ -10,11 +10,16 @@ typedef enum tc_claim { TC_CLAIMED, TC_NO_DTYPE, TC_NO_FLAG, TC_NO_SHAPE } tc_cl
 
 /* The record that takes the call as it is: in the order of the table the first whose dtypes and
  * flags fit and whose `supports` does not decline, which is asked without memory. `after` is the
- * one to go on behind, of which `prepare` or `run` has declined; NULL: from the beginning. */
+ * one to go on behind, of which `prepare` or `run` has declined; NULL: from the beginning. With TC_NO_FLAG `out` is one
+ * that lacks flags. */
 tc_claim tc_find_kernel(const tc_subject *s, const tc_invocation *call, const tn_kernel *after,
                         const tn_kernel **out);
 
-/* The first of them; NULL with `out` UNSUPPORTED and what is not claimed. */
+/* The first record behind `after` whose dtypes and flags fit, whatever `supports` says. */
+const tn_kernel *tc_next_fitting(const tc_subject *s, const tc_invocation *call,
+                                 const tn_kernel *after);
+
+/* The first that takes it; NULL with `out` UNSUPPORTED and what is not claimed. */
 const tn_kernel *tc_claimed_kernel(const tc_subject *s, const tc_invocation *call, tc_verdict *out);
 
 /* The flags that a kernel must have to be handed this call as it is. */

@@ -56,23 +56,42 @@ static bool place_outs(tc_placed *p, tc_verdict *verdict) {
     return true;
 }
 
+/* Records that have declined without memory decline with it: what the core would hand them is known
+ * before. */
+static bool still_decline(tc_placed *p, tc_verdict *verdict) {
+    const tn_kernel *kernel = NULL;
+    while ((kernel = tc_next_fitting(p->subject, p->call, kernel)) && kernel != p->kernel) {
+        p->tn.user = kernel->user;
+        if (kernel->supports(&p->tn) != TN_ERR_UNSUPPORTED)
+            return tc_verdict_set(verdict, TC_FAIL, TNP_SUPPORTS_ANSWER,
+                                  "supports of %s declines where stream and memory are 0, and not "
+                                  "where they are there; it is about shapes and attributes",
+                                  kernel->op);
+    }
+    return true;
+}
+
 bool tc_place_call(tc_subject *s, tn_stream_impl *stream, tc_invocation *call, tc_placed *p,
                    tc_verdict *verdict) {
     memset(p, 0, sizeof *p);
     p->subject = s;
-    p->kernel = tc_claimed_kernel(s, call, verdict);
     p->call = call;
-    if (!p->kernel)
-        return false;
+    tc_claim claim = tc_find_kernel(s, call, NULL, &p->kernel);
+    if (claim != TC_CLAIMED && claim != TC_NO_SHAPE)
+        return tc_claimed_kernel(s, call, verdict) != NULL;
     p->tn = (tn_call){.struct_size = sizeof p->tn,
                       .device = s->device,
                       .stream = stream,
-                      .user = p->kernel->user,
                       .args = p->cells,
                       .outs = p->outs,
                       .n_args = call->record->n_args,
                       .n_outs = call->record->n_outs};
-    return place_args(p, verdict) && place_outs(p, verdict);
+    if (!place_args(p, verdict) || !place_outs(p, verdict) || !still_decline(p, verdict))
+        return false;
+    if (claim == TC_NO_SHAPE)
+        return tc_claimed_kernel(s, call, verdict) != NULL;
+    p->tn.user = p->kernel->user;
+    return true;
 }
 
 bool tc_next_record(tc_placed *p) {
