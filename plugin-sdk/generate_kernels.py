@@ -60,6 +60,8 @@ class Kernel:
         self.symbol = self.name.replace(".", "_")
         self.kind, self.doc = entry.get("kind", "pointwise"), entry["doc"]
         self.small = entry.get("small", False)
+        self.signs_zero = entry.get("check", {}).get("zero") == "signed"
+        self.has_extremes = entry.get("check", {}).get("extremes", True)
         if self.kind not in KINDS:
             self.fail(f"kind '{self.kind}' is not one of {KINDS}")
         self.parse_schema()

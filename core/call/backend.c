@@ -99,7 +99,8 @@ tn_status tni_run_as(const tn_op *op, tn_dtype dtype, const tn_cell *args, tn_ce
     const tni_op_info *info = tni_info(op);
     bool widens = info->wide && tni_is_half(dtype);
     bool floats = info->type_rule == TNI_TYPES_FLOAT && info->kernel >= 0;
-    if (TNI_LIKELY(!widens && !floats))
+    bool pointwise = info->kind == TNI_OP_POINTWISE; /* as its kernel, in one dtype */
+    if (TNI_LIKELY(!widens && !floats && !pointwise))
         return info->run(args, rets);
     tn_dtype in = widens ? TN_F32 : dtype;
     tn_cell cast[TNI_MAX_ARGS];
@@ -109,7 +110,10 @@ tn_status tni_run_as(const tn_op *op, tn_dtype dtype, const tn_cell *args, tn_ce
     for (uint32_t i = 0; i < op->n_tensor_args && status == TN_OK; i++) {
         uint32_t arg = op->tensor_args[i];
         tn_tensor *t = tni_arg_tensor(&args[arg]);
-        if (!t || (op->schema->args[arg].is_written && info->form == TNI_FORM_OUT) ||
+        if (!t || t->view.dtype == in ||
+            (op->schema->args[arg].is_written && info->form == TNI_FORM_OUT))
+            continue;
+        if (!pointwise &&
             !(tni_is_float(t->view.dtype) ? widens && tni_is_half(t->view.dtype) : floats))
             continue;
         cast[arg].v.pointer = tni_own(&tmp, tni_to_dtype(t, in));

@@ -358,6 +358,24 @@ static tn_status copy_whole(long_call *c, tn_tensor *self, tn_cell *rets) {
     return tni_return(rets, result);
 }
 
+/* Would a scalar be rounded by becoming a tensor of this half, though the device can compute in f32? A
+ * record that takes no scalars is passed over then. */
+static bool rounds_scalar(const long_call *c) {
+    tn_dtype dtype = c->choice.types[0];
+    if (!tni_is_half(dtype) || !tni_kernel_lookup(c->choice.table, (uint32_t)c->choice.op, TN_F32))
+        return false;
+    for (uint32_t i = 0; i < c->b.types_of->n_args; i++) {
+        if (!c->operand_scalar[i] || c->b.types_of->args[i] < 0)
+            continue;
+        float f = (float)tni_scalar_f64(c->b.kargs[i]);
+        float half = dtype == TN_F16 ? tni_f16_to_f32(tni_f32_to_f16(f))
+                                     : tni_bf16_to_f32(tni_f32_to_bf16(f));
+        if (half != f)
+            return true;
+    }
+    return false;
+}
+
 /* One record's turn. TNI_NOT_SUPPORTED: the next one's. */
 static tn_status attempt(long_call *c, tn_dtype result_type, tn_cell *rets) {
     tni_build *b = &c->b;
@@ -366,7 +384,7 @@ static tn_status attempt(long_call *c, tn_dtype result_type, tn_cell *rets) {
     if (status != TN_OK)
         return status;
     if (!takes_scalars(c)) {
-        if (is_first)
+        if (is_first || rounds_scalar(c))
             return TNI_NOT_SUPPORTED;
         if ((status = fill_scalars(c)) != TN_OK)
             return status;

@@ -195,7 +195,8 @@ tn_status tni_run_index_add(const tn_cell *args, tn_cell *rets) {
     tn_tensor *index = tni_own(&tmp, tni_reshape(tni_arg_tensor(&args[2]), TN_SHAPE(-1)));
     if (dim < 0 || !index)
         return tni_temps_return(&tmp, NULL, rets);
-    tn_tensor *source = tni_own(&tmp, tni_scaled(tni_arg_tensor(&args[3]), args[4]));
+    tn_scalar alpha = tni_kernel_scalar(args[4], self->view.dtype); /* as the kernel's */
+    tn_tensor *source = tni_own(&tmp, tni_scaled(tni_arg_tensor(&args[3]), alpha));
     if (self->view.rank == 0)
         return tni_temps_return(
             &tmp,

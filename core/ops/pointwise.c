@@ -317,7 +317,9 @@ tn_tensor *tni_pow_backward_exponent(tn_tensor *grad, tn_tensor *self, tn_tensor
                                      tn_tensor *result) {
     tni_temps tmp = {0};
     grad = tni_widened(&tmp, grad);
-    self = tni_widened(&tmp, self);
+    if (result)
+        self =
+            tni_as_dtype(&tmp, self, tni_is_half(result->view.dtype) ? TN_F32 : result->view.dtype);
     tn_tensor *flat =
         tni_own(&tmp, tni_bitwise_and(tni_own(&tmp, tni_eq_scalar(self, tn_int(0))),
                                       tni_own(&tmp, tni_ge_scalar(exponent, tn_int(0)))));

@@ -382,6 +382,20 @@ tn_status tni_run_all_dim(const tn_cell *args, tn_cell *rets) {
     return run_truth_dim(args, rets, true);
 }
 
+/* x^(1 / p), whose derivative at 0 is 0 and not infinite: norm and std have a minimum there. */
+static tn_tensor *rooted(tn_tensor *x, double p) {
+    tni_temps tmp = {0};
+    tn_tensor *zero = tni_own(&tmp, tni_eq_scalar(x, tn_int(0)));
+    tn_tensor *safe = tni_own(&tmp, tni_masked_fill_scalar(x, zero, tn_int(1)));
+    tn_tensor *root =
+        tni_own(&tmp, p == 2 ? tni_sqrt(safe) : tni_pow_scalar(safe, tn_float(1 / p)));
+    return tni_temps_keep(&tmp, tni_own(&tmp, tni_masked_fill_scalar(root, zero, tn_int(0))));
+}
+
+tn_tensor *tni_root(tn_tensor *x) {
+    return rooted(x, 2);
+}
+
 /* norm(self, p, dim, keepdim) */
 tn_status tni_run_norm_scalaropt_dim(const tn_cell *args, tn_cell *rets) {
     tn_tensor *self = tni_arg_tensor(&args[0]);
@@ -405,8 +419,8 @@ tn_status tni_run_norm_scalaropt_dim(const tn_cell *args, tn_cell *rets) {
     else if (p != 1 && p != 2)
         x = tni_then(&tmp, tni_pow_scalar(x, tn_float(p)), x);
     x = tni_then(&tmp, tni_sum_dim(x, dim, keepdim, self->view.dtype), x);
-    if (p == 2)
-        x = tni_then(&tmp, tni_sqrt(x), x);
+    if (p > 1)
+        x = tni_then(&tmp, rooted(x, p), x);
     else if (p != 0 && p != 1)
         x = tni_then(&tmp, tni_pow_scalar(x, tn_float(1 / p)), x);
     return tni_temps_return(&tmp, x, rets);

@@ -49,7 +49,8 @@ static void walk_range(void *context, int64_t begin, int64_t end, int slot) {
     }
 }
 
-/* Stores a cell as one element of `dtype`. */
+/* Stores a cell as one element of `dtype`, which is no half: the loops of those compute in f32, and
+ * their scalar is no less exact. */
 static void store_scalar(void *element, tn_dtype dtype, const tn_cell *cell) {
     bool is_float = cell->tag == TN_CELL_F64;
     double f = is_float ? cell->v.f64 : (double)cell->v.i64;
@@ -60,10 +61,6 @@ static void store_scalar(void *element, tn_dtype dtype, const tn_cell *cell) {
         break;
     case TN_F64:
         memcpy(element, &f, 8);
-        break;
-    case TN_F16:
-    case TN_BF16:
-        tnc_floats_to_halves(dtype, element, &(float){tnc_round_to_odd(f)}, 1);
         break;
     case TN_BOOL:
         memcpy(element, &(uint8_t){is_float ? f != 0 : i != 0}, 1);
@@ -99,7 +96,8 @@ static __attribute__((noinline)) tn_status run_planned(const tn_call *call,
         if (v) {
             tnc_plan_add_view(&w.plan, v);
         } else {
-            tn_dtype dtype = k < op->bool_in ? TN_BOOL : op->dtype;
+            tn_dtype wide = tnc_is_half(op->dtype) ? TN_F32 : op->dtype;
+            tn_dtype dtype = k < op->bool_in ? TN_BOOL : wide;
             store_scalar(&scalars[k], dtype, &call->args[k]);
             tnc_plan_add_scalar(&w.plan, &scalars[k], dtype);
         }

@@ -158,6 +158,22 @@ static void formulas_on_halves_are_computed_in_f32(void **state) {
     assert_tensor(tn_mse_loss(x, tn_zeros_like(x), "mean"), TN_F16, TN_SHAPE(), 0, 24992);
 }
 
+/* 0.025 has 0.02499 as its nearest; with a factor that is a half first it would be 0.02501. */
+static void a_scalar_beside_halves_stays_exact(void **state) {
+    const tn_dtype halves[] = {TN_F16, TN_BF16};
+    const double expected[] = {-0.0249938965, -0.02502441};
+    for (int i = 0; i < 2; i++) {
+        tn_tensor *x = of(halves[i], TN_SHAPE(2), -2.5, 0);
+        assert_tensor(tn_mul_scalar(x, tn_float(0.01)), halves[i], TN_SHAPE(2), 1e-8, expected[i],
+                      0);
+        assert_tensor(tn_leaky_relu(x, tn_float(0.01)), halves[i], TN_SHAPE(2), 1e-8, expected[i],
+                      0);
+    }
+    tn_tensor *x = of(TN_F16, TN_SHAPE(1), 1);
+    assert_elements(tn_add_scalar(x, tn_float(2049.5), tn_int(1)), TN_SHAPE(1), 2050);
+    assert_elements(tn_add_scalar_(x, tn_float(2049.5), tn_int(1)), TN_SHAPE(1), 2050);
+}
+
 static void optimizers_step_halves_in_f32(void **state) {
     for (int half = 0; half < 2; half++) {
         tn_dtype dtype = half ? TN_F16 : TN_BF16;
@@ -271,6 +287,43 @@ static void gradients_at_the_edges(void **state) {
     assert_close(tn_grad(c), 4e-4, TN_SHAPE(1), -0.6); /* 600000 on the way */
 }
 
+/* The gradient of a sum of y by x. */
+static tn_tensor *slope(tn_tensor *y, tn_tensor *x) {
+    assert_ok(tn_backward(sum_of(y)));
+    return tn_grad(x);
+}
+
+static void gradients_at_a_minimum(void **state) {
+    tn_tensor *x = requiring_grad(of(TN_F32, TN_SHAPE(2, 2), 0, 0, 3, 4));
+    assert_close(slope(tn_norm_scalaropt_dim(x, tn_int(2), TN_DIMS(1)), x), 1e-7, TN_SHAPE(2, 2), 0,
+                 0, 0.6, 0.8);
+    x = requiring_grad(of(TN_F32, TN_SHAPE(2), 0, 0));
+    assert_elements(slope(tn_norm_scalaropt_dim(x, tn_int(3), TN_DIMS(0)), x), TN_SHAPE(2), 0, 0);
+    x = requiring_grad(of(TN_F64, TN_SHAPE(2), 0, 0));
+    assert_elements(slope(tn_norm(x), x), TN_SHAPE(2), 0, 0);
+    x = requiring_grad(of(TN_F16, TN_SHAPE(3), 5, 5, 5));
+    assert_elements(slope(tn_std_dim(x, TN_DIMS(0)), x), TN_SHAPE(3), 0, 0, 0);
+}
+
+/* The narrow operand joins in the dtype of the result, in the formula too. */
+static void formulas_of_several_dtypes(void **state) {
+    tn_tensor *g = requiring_grad(of(TN_F32, TN_SHAPE(2), 1, 1));
+    tn_tensor *y = of(TN_U8, TN_SHAPE(2), 2, 3);
+    assert_elements(slope(tn_tanh_backward(g, y), g), TN_SHAPE(2), -3, -8);
+    g = requiring_grad(of(TN_F32, TN_SHAPE(1), 1));
+    y = of(TN_BF16, TN_SHAPE(1), 0.8125);
+    assert_elements(slope(tn_tanh_backward(g, y), g), TN_SHAPE(1), 1 - 0.8125 * 0.8125);
+    tn_tensor *exponent = requiring_grad(of(TN_F64, TN_SHAPE(1), 2));
+    assert_close(slope(tn_pow(of(TN_I8, TN_SHAPE(1), 3), exponent), exponent), 1e-15, TN_SHAPE(1),
+                 9 * log(3));
+}
+
+static void a_rounded_quotient_has_no_slope(void **state) {
+    tn_tensor *x = requiring_grad(of(TN_F32, TN_SHAPE(3), 1, INFINITY, NAN));
+    assert_elements(slope(tn_div_tensor_mode(x, of(TN_F32, TN_SHAPE(3), 0, 2, 1), "trunc"), x),
+                    TN_SHAPE(3), 0, 0, 0);
+}
+
 static void note_gradient(const tn_op_info *info, void *user) {
     snprintf(user, 16, "%s", info->gradient);
 }
@@ -377,10 +430,14 @@ int main(void) {
         OPS_TEST(rounding_leaves_integers),
         OPS_TEST(the_square_of_a_truth_is_a_number),
         OPS_TEST(formulas_on_halves_are_computed_in_f32),
+        OPS_TEST(a_scalar_beside_halves_stays_exact),
         OPS_TEST(optimizers_step_halves_in_f32),
         OPS_TEST(a_product_of_nothing_has_a_gradient),
         OPS_TEST(recording_changes_no_bit),
         OPS_TEST(gradients_at_the_edges),
+        OPS_TEST(gradients_at_a_minimum),
+        OPS_TEST(formulas_of_several_dtypes),
+        OPS_TEST(a_rounded_quotient_has_no_slope),
         OPS_TEST(what_decomposes_is_differentiable),
         OPS_TEST(truths_over_dimensions),
         OPS_TEST(the_smallest_and_its_place),

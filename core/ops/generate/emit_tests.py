@@ -101,7 +101,13 @@ def position(op, kind):
     return next((a.position for a in op.functional.args if a.kind == kind), -1)
 
 
-def conformance(table, sections):
+def signs_zero(entry, kernels):
+    """Is the sign of a zero in the result told?"""
+    kernel = next((k for k in kernels if k.name == entry.get("kernel")), None)
+    return entry["kind"] == "view" or kernel is not None and kernel.signs_zero
+
+
+def conformance(table, sections, kernels):
     """operator_samples.c. Operators without samples for gradients have `calls` for this purpose."""
     functions, rows = [], []
     for op in table.ops:
@@ -113,6 +119,7 @@ def conformance(table, sections):
         flags += ["TC_GROWS"] if can_grow(op) else []
         flags += ["TC_RANDOM"] if sections[op.entry["schema"]] == "random" else []
         flags += ["TC_CROSS_DEVICE"] if op.entry.get("cross_device") else []
+        flags += ["TC_SIGNED_ZERO"] if signs_zero(op.entry, kernels) else []
         flags += ["TC_DERIVATIVE"] if "backward" in op.schema.name else []
         flags += [f"TC_{word.upper()}" for word in op.entry.get("check", [])]
         for i, text in enumerate(op.entry.get("calls") or samples_of(table, op.entry)):

@@ -29,7 +29,7 @@ def main(operators, kernels, outputs, check):
         "operators.h": lambda: emit_api.internal_header(table),
         "ops.c": lambda: emit_api.source(table),
         "gradcheck_cases.c": lambda: emit_tests.source(table),
-        "operator_samples.c": lambda: emit_tests.conformance(table, tables.sections(operators)),
+        "operator_samples.c": lambda: emit_tests.conformance(table, tables.sections(operators), kernel_table),
         "functions.h": lambda: emit_core.CoreEmitter(table, kernel_table).header(),
         "table.c": lambda: emit_core.CoreEmitter(table, kernel_table).source(),
         "operators.md": lambda: emit_page.page(table, tables.sections(operators), kernel_table),

@@ -27,17 +27,7 @@ static double ulp(tn_dtype dtype, double x) {
     return ldexp(1, exponent - n_bits(dtype) + 1);
 }
 
-typedef struct scale {
-    tc_tolerance tolerance;
-    bool steps; /* of kind composite */
-    tn_dtype dtype;
-    double n;       /* terms of a sum */
-    double largest; /* magnitude in this output */
-    double input;   /* in the inputs */
-    bool cancels, is_sensitive;
-} scale;
-
-static double bound(const scale *s, double r, double m) {
+double tc_bound(const tc_scale *s, double r, double m) {
     if (s->cancels)
         r = fmax(fabs(r), fmax(s->largest, s->input));
     double wide = s->dtype == TN_F64 ? 2 : 1, u = unit(s->dtype);
@@ -77,7 +67,7 @@ int64_t tc_wrap(int64_t x, tn_dtype dtype) {
     }
 }
 
-static double clip(double x, tn_dtype dtype) { /* what overflows the dtype is infinite there */
+double tc_clip(double x, tn_dtype dtype) {
     double top = ldexp(2 - 2 * unit(dtype), dtype == TN_F16 ? 15 : dtype == TN_F64 ? 1023 : 127);
     return fabs(x) > top * (1 + unit(dtype) / 2) ? copysign(INFINITY, x) : x;
 }
@@ -87,7 +77,7 @@ static double rounded(double x, tn_dtype dtype) {
     if (dtype == TN_F64 || !isfinite(x))
         return x;
     double step = ulp(dtype, x);
-    return clip(nearbyint(x / step) * step, dtype);
+    return tc_clip(nearbyint(x / step) * step, dtype);
 }
 
 static void wrong(tc_verdict *v, const tc_operator *op, uint32_t output, int64_t element,
@@ -113,14 +103,15 @@ static void compare_wholes(const tc_operator *op, uint32_t i, const tc_result *g
     }
 }
 
-static void compare_reals(const tc_operator *op, const scale *s, uint32_t i, const tc_result *got,
-                          const tc_result *ref, const tc_result *magnitude, tc_verdict *v) {
+static void compare_reals(const tc_operator *op, const tc_scale *s, uint32_t i,
+                          const tc_result *got, const tc_result *ref, const tc_result *magnitude,
+                          tc_verdict *v) {
     double bias = 0, worst_share = -1;
     for (int64_t e = 0; e < got->numel; e++) {
-        double g = got->reals[e], r = clip(ref->reals[e], got->dtype), share = 0;
+        double g = got->reals[e], r = tc_clip(ref->reals[e], got->dtype), share = 0;
         if (s->tolerance == TC_TOLERANCE_EXACT && !s->steps)
             r = rounded(r, got->dtype);
-        double limit = bound(s, r, magnitude ? fabs(magnitude->reals[e]) : fabs(r));
+        double limit = tc_bound(s, r, magnitude ? fabs(magnitude->reals[e]) : fabs(r));
         if (s->tolerance == TC_TOLERANCE_EXACT && s->steps)
             limit = 2 * ulp(s->dtype, r);
         if (isnan(r) || isnan(g))
@@ -209,10 +200,10 @@ void tc_compare(const tc_operator *op, const tc_sample *s, const tc_outcome *got
         }
         bool has_m = magnitude && magnitude->status == TN_OK && magnitude->n == got->n &&
                      magnitude->results[i].numel == g->numel;
-        scale how = {.tolerance = op->tolerance,
-                     .steps = (op->flags & TC_COMPOSITE) && !(op->flags & TC_RANDOM),
-                     .dtype = g->dtype,
-                     .n = longest(s)};
+        tc_scale how = {.tolerance = op->tolerance,
+                        .steps = (op->flags & TC_COMPOSITE) && !(op->flags & TC_RANDOM),
+                        .dtype = g->dtype,
+                        .n = longest(s)};
         how.cancels = (op->flags & TC_CANCELS) != 0;
         how.is_sensitive = has_m && tc_is_sensitive(op);
         if (got->in_steps && op->tolerance != TC_TOLERANCE_EXACT)

@@ -138,17 +138,22 @@ static void look_at_kernel(const tn_kernel_info *info, void *user) {
     k->found |= strcmp(info->device, k->device) == 0 && (info->dtypes & TN_DTYPE_BIT(k->dtype));
 }
 
+bool tc_has_kernel(const char *op, const char *device, tn_dtype dtype) {
+    kernel_search k = {.device = device, .dtype = dtype};
+    tn_op_kernels(op, look_at_kernel, &k);
+    return k.found;
+}
+
 /* Is the operator made of others on this device, for want of a kernel? */
 static bool is_done_in_steps(const run *r) {
     const tc_operator_call *p = r->call;
-    kernel_search k = {.device = r->pair->name, .dtype = p->dtype};
+    tn_dtype dtype = p->dtype;
     if (p->op->flags & (TC_COMPOSITE | TC_VIEW))
         return false; /* known without asking */
     /* Integers are computed in the dtype of the result. */
     if (r->has_shape && r->shape.n && !(TN_DTYPES_FLOAT & TN_DTYPE_BIT(p->dtype)))
-        k.dtype = r->shape.results[0].dtype;
-    tn_op_kernels(p->op->name, look_at_kernel, &k);
-    return !k.found;
+        dtype = r->shape.results[0].dtype;
+    return !tc_has_kernel(p->op->name, r->pair->name, dtype);
 }
 
 static void check_failure(run *r, const tc_outcome *o) {

@@ -61,6 +61,24 @@ bool tc_is_sensitive(const tc_operator *op);
 /* Makes S of a reference with inputs that moved, or adds it to what `out` has from others. */
 void tc_add_sensitivity(const tc_outcome *reference, tc_outcome *moved, tc_outcome *out);
 
+/* What the bound of an element depends on beside itself. */
+typedef struct tc_scale {
+    tc_tolerance tolerance;
+    bool steps; /* of kind composite */
+    tn_dtype dtype;
+    double n;       /* terms of a sum */
+    double largest; /* magnitude in this output */
+    double input;   /* in the inputs */
+    bool cancels, is_sensitive;
+} tc_scale;
+
+/* How far a result may be from r; m is M, or S. */
+double tc_bound(const tc_scale *s, double r, double m);
+/* x, or infinity where it overflows the dtype. */
+double tc_clip(double x, tn_dtype dtype);
+/* Has the device a kernel of this dtype for an operator, so that it makes no other calls for it? */
+bool tc_has_kernel(const char *op, const char *device, tn_dtype dtype);
+
 /* Compares `got` with the shapes and dtypes of `shape` (NULL: of `reference`, dtypes apart) and the
  * values of `reference`. `magnitude` may be NULL. Fills share, bias, worst and, where something is
  * wrong, status and message. */

@@ -56,7 +56,8 @@ enum {
     TC_DATA = 128,         /* the result's shape follows from elements, and `meta` refuses it */
     TC_CANCELS = 256,      /* a difference of numbers that may be much larger than it */
     TC_CROSS_DEVICE = 512, /* takes tensors of two devices */
-    TC_DERIVATIVE = 1024   /* called by derivatives only, with what those made */
+    TC_DERIVATIVE = 1024,  /* called by derivatives only, with what those made */
+    TC_SIGNED_ZERO = 2048  /* the sign of a zero is that of kernels.toml, or of what is copied */
 };
 
 typedef struct tc_sample tc_sample;

@@ -1,0 +1,281 @@
+"""Where Tenon differs from PyTorch on purpose: the rules of docs/values.md, by name. A call that one applies to
+is marked with it, and its expectation is what the page promises; or it is left out where the page promises
+nothing.
+"""
+
+import torch
+
+from inputs import FLOATS, INTS, Tensor, upstream
+
+
+class LeftOut(Exception):
+    """A call that docs/values.md promises nothing about."""
+
+
+def tensors(call):
+    return [t.tensor() for t in call.tensors]
+
+
+def scalar(call, name):
+    return next((v for a, v in zip(call.op.schema.args, call.complete()) if a.name == name), None)
+
+
+# ---- calls that PyTorch refuses ------------------------------------------------------------------
+
+
+def wrapped(x, dtype):
+    """Python's integers in a dtype."""
+    bits, signed = torch.iinfo(dtype).bits, torch.iinfo(dtype).min < 0
+    x &= (1 << bits) - 1
+    return x - (1 << bits) if signed and x >> (bits - 1) else x
+
+
+def whole(call, function):
+    """function(a, b) for each pair of integers, in the dtype that they promote to."""
+    a, b = call.complete()[:2]
+    left = a = a.tensor()
+    b = b.tensor() if isinstance(b, Tensor) else torch.tensor(b)
+    dtype = torch.result_type(a, b) if b.dim() else torch.result_type(a, b.item())
+    is_lossy = call.op.form == "inplace" and not torch.can_cast(dtype, left.dtype)
+    if dtype.is_floating_point or dtype == torch.bool or is_lossy:
+        return None
+    a, b = torch.broadcast_tensors(a.to(dtype), b.to(dtype))
+    got = [wrapped(function(x, y), dtype) for x, y in zip(a.flatten().tolist(), b.flatten().tolist())]
+    dtype = left.dtype if call.op.form == "inplace" else dtype
+    return [torch.tensor(got, dtype=dtype).reshape(a.shape)]
+
+
+def power(x, n):
+    return x**n if n >= 0 else (1 if x == 1 else 0 if x != -1 else 1 if n % 2 == 0 else -1)
+
+
+def truncated(x, y):
+    return 0 if y == 0 else abs(x) // abs(y) * (1 if (x < 0) == (y < 0) else -1)
+
+
+def instead(call):
+    """Results of a call that PyTorch refuses and docs/values.md defines, else None."""
+    base = call.op.functional.base
+    integers = all(not t.is_float for t in call.tensors)
+    if not integers or base not in ("floor_divide", "remainder", "div", "pow"):
+        return None
+    if base == "pow":
+        call.differs = "integer-to-a-negative-power"
+        return whole(call, power)
+    call.differs = "integer-division-by-zero"
+    if base == "div":
+        mode = scalar(call, "rounding_mode")
+        return whole(call, truncated if mode == "trunc" else lambda x, y: y and x // y) if mode else None
+    return whole(call, lambda x, y: y and (x // y if base == "floor_divide" else x % y))
+
+
+def traps(call):
+    """Would the most negative integer by -1 end PyTorch's process?"""
+    if call.op.functional.base not in ("floor_divide", "remainder", "div") or not whole_only(call):
+        return False
+    a, b = call.complete()[:2]
+    a, b = a.tensor(), b.tensor() if isinstance(b, Tensor) else torch.tensor(b)
+    return a.dtype in (torch.int32, torch.int64) and bool((a == torch.iinfo(a.dtype).min).any()) and bool((b == -1).any())
+
+
+# ---- calls that Tenon refuses, or promises nothing about ------------------------------------------
+
+
+def whole_only(call):
+    return not any(t.is_float for t in call.tensors)
+
+
+def gives_bool(call, results):
+    return any(r.dtype == "bool" for r in results)
+
+
+def has_float(call, *names):
+    return any(isinstance(scalar(call, n), float) for n in names)
+
+
+def is_narrowing(call, results):
+    """Does some floating number become an integer that does not hold it?"""
+    for r in results:
+        if r.dtype in INTS:
+            bits = INTS[r.dtype]
+            low, high = (0.0, 256.0) if r.dtype == "u8" else (-(2.0 ** (bits - 1)), 2.0 ** (bits - 1))
+            for t in call.tensors:
+                x = t.tensor().double()
+                if t.is_float and bool((~x.isfinite() | (x.trunc() < low) | (x.trunc() >= high)).any()):
+                    return True
+    return False
+
+
+def squares_overflow(call, results):
+    """Do finite numbers have squares that are not, in the dtype that they are computed in?"""
+    x = call.tensors[0].tensor().double()
+    limit = torch.finfo(torch.float64 if call.tensors[0].dtype == "f64" else torch.float32).max ** 0.5
+    return bool((x.isfinite() & (x.abs() > limit)).any())
+
+
+FLOATING = ("convolution", "convolution_backward_input", "convolution_backward_weight", "conv1d", "conv2d", "avg_pool2d",
+            "avg_pool2d_backward", "max_pool2d_backward", "softmax", "log_softmax", "softmax_forward", "log_softmax_forward",
+            "softmax_backward", "log_softmax_backward")
+NUMBERS = ("sign", "index_add", "mm", "bmm", "matmul", "addmm", "linear", "pow", "sum", "prod", "cumsum")
+
+# name of the rule, operators, when it applies. The calls are left out.
+LEFT_OUT = [
+    ("refused-of-integers", FLOATING, lambda call, results: whole_only(call)),
+    ("refused-of-bool", NUMBERS, gives_bool),
+    ("refused-floating-factor-of-integers", ("clamp", "addmm", "addcmul", "threshold_backward"), lambda call, results:
+     whole_only(call) and has_float(call, "min", "max", "alpha", "beta", "value", "threshold")),
+    ("float-to-integer", ("to", "to_copy", "copy"), is_narrowing),
+    ("bounds-do-not-wrap", ("threshold_backward",), lambda call, results: whole_only(call) and scalar(call, "threshold") < 0
+     and any(t.dtype == "u8" for t in call.tensors)),
+    ("squares-that-overflow", ("var", "std"), squares_overflow),
+    ("ties", ("topk",), lambda call, results: call.tensors[0].layout == "expanded"),
+]
+
+
+# ---- results that differ: each rule changes them and says whether it did -----------------------------
+
+
+def sign_of_nan(call, results, gradients):
+    """sign(NaN) is NaN, and so are the gradients that are made of signs."""
+    x = tensors(call)[0]
+    if not x.is_floating_point() or not x.isnan().any():
+        return False
+    if call.op.functional.base == "sign":
+        results[0].native[x.isnan()] = float("nan")
+    else:
+        gradients[0].wide[x.isnan()] = gradients[0].native[x.isnan()] = float("nan")
+    return True
+
+
+def any_of_u8(call, results, gradients):
+    """any and all give bool."""
+    changed = results[0].dtype == "u8"
+    results[0].native = results[0].native.to(torch.bool)
+    return changed
+
+
+def all_dimensions(call, results, gradients):
+    """An empty list of dimensions means all of them."""
+    if scalar(call, "dim"):
+        return False
+    x = tensors(call)[0]
+    keep = (1,) * x.dim() if scalar(call, "keepdim") else ()
+    results[0].native = (torch.any if call.op.functional.base == "any" else torch.all)(x != 0).reshape(keep)
+    return True
+
+
+def any_over_dimensions(call, results, gradients):
+    return all_dimensions(call, results, gradients) or any_of_u8(call, results, gradients)
+
+
+def arange_of_integers(call, results, gradients):
+    """Of an integer dtype each element of the floating range is truncated."""
+    start, step, n = scalar(call, "start"), scalar(call, "step"), results[0].native.numel()
+    if results[0].dtype in FLOATS or not any(isinstance(v, float) for v in (start, step)):
+        return False
+    native = torch.tensor([int(start + i * step) for i in range(n)], dtype=results[0].native.dtype)
+    changed = bool((native != results[0].native).any())
+    results[0].native = native
+    return changed
+
+
+def gradient_of_nan_extreme(call, results, gradients):
+    """Where the largest or smallest is NaN, so is the gradient."""
+    if not gradients or not results[0].native.isnan().any():
+        return False
+    gradients[0].wide.fill_(float("nan"))
+    gradients[0].native.fill_(float("nan"))
+    return True
+
+
+def remainder_by_the_smallest(call, results, gradients):
+    """Exact, where PyTorch's quotient overflows in f64."""
+    r = results[0]
+    if r.dtype != "f64" or any(not isinstance(a, Tensor) for a in call.args[:2]):
+        return False
+    a, b = torch.broadcast_tensors(*(t.double() for t in tensors(call)[:2]))
+    odd = r.native.isnan() & a.isfinite() & (b != 0) & ~b.isnan()
+    if not odd.any():
+        return False
+    exact = torch.tensor([x % y for x, y in zip(a[odd].tolist(), b[odd].tolist())], dtype=torch.float64)
+    r.native[odd] = r.wide[odd] = exact
+    return True
+
+
+def power_of_infinity(call, results, gradients):
+    """pow(-inf, 1/2) is inf, as C's."""
+    if not gradients or scalar(call, "exponent") != 1.5:
+        return False
+    odd = torch.isneginf(tensors(call)[0].double()) & gradients[0].wide.isnan()
+    slope = upstream(0, results[0].dtype, results[0].native.shape).double() * float("inf")
+    gradients[0].wide[odd] = slope[odd]
+    gradients[0].native[odd] = slope[odd].to(gradients[0].native.dtype)
+    return bool(odd.any())
+
+
+def product_of_the_others(call, results, gradients):
+    """The gradient of a product is the product of the others: PyTorch divides, where something is not finite."""
+    return bool(gradients) and not tensors(call)[0].double().isfinite().all() and gradients.clear() is None
+
+
+def shared_among_infinities(call, results, gradients):
+    """The infinities of a row share the gradient of logsumexp; PyTorch's is NaN, or each has the whole."""
+    x = tensors(call)[0]
+    return bool(gradients) and bool(torch.isposinf(x.double()).any()) and gradients.clear() is None
+
+
+def clamp_by_tensors(call, results, gradients):
+    """An element that is not beyond a bound gets the gradient, equal ones included; a bound that is NaN does."""
+    if not gradients or any(not t.is_float for t in call.tensors):
+        return False
+    x, low, high = (a.tensor().double() if isinstance(a, Tensor) else None for a in call.complete()[:3])
+    g = upstream(0, results[0].dtype, results[0].native.shape).double()
+    shares, y = [g], x
+    for bound, is_low in ((low, True), (high, False)):
+        if bound is None:
+            continue
+        beyond = ((y < bound) if is_low else (bound < y)) | bound.isnan()
+        shares = [torch.where(beyond, 0, s) for s in shares] + [torch.where(beyond, g, 0)]
+        y = torch.where(beyond, bound, y)
+    changed = False
+    for gradient, share in zip(gradients, shares):
+        share = share.sum_to_size(gradient.wide.shape)
+        changed |= bool(((share - gradient.wide).abs() > 1e-6).any())
+        gradient.wide.copy_(share)
+        gradient.native.copy_(share)
+    return changed
+
+
+# operators (of any form): rules
+RULES = {
+    "sign": sign_of_nan, "abs": sign_of_nan, "norm.ScalarOpt_dim": sign_of_nan, "any": any_of_u8, "all": any_of_u8,
+    "any.dim": any_over_dimensions, "all.dim": any_over_dimensions, "arange.start": arange_of_integers, "max": gradient_of_nan_extreme,
+    "min": gradient_of_nan_extreme, "remainder.Tensor": remainder_by_the_smallest, "pow.Scalar": power_of_infinity,
+    "prod": product_of_the_others, "prod.dim": product_of_the_others, "logsumexp": shared_among_infinities,
+    "clamp.Tensor": clamp_by_tensors,
+}
+OF_CALLS = ("integer-division-by-zero", "integer-to-a-negative-power")  # of instead()
+OF_GRADIENTS = ("abs", "norm.ScalarOpt_dim")
+
+
+def name_of(rule):
+    return rule.__name__.replace("_", "-")
+
+
+def check_page(page):
+    """Every rule is on the user's page, by name."""
+    names = {name_of(rule) for rule in RULES.values()} | {rule for rule, _, _ in LEFT_OUT} | set(OF_CALLS)
+    missing = sorted(name for name in names if f"`{name}`" not in page)
+    if missing:
+        raise SystemExit(f"docs/values.md names no rule {', '.join(missing)}")
+
+
+def applied(call, results, gradients):
+    base, name = call.op.functional.base.rstrip("_"), call.op.functional.name
+    for rule, names, applies in LEFT_OUT:
+        if base in names and applies(call, results):
+            raise LeftOut(rule)
+    rule = RULES.get(name)
+    if rule and (gradients or name not in OF_GRADIENTS) and rule(call, results, gradients):
+        call.differs = name_of(rule)
+    return results, gradients or None

@@ -1,0 +1,170 @@
+"""What PyTorch calls Tenon's operators. An operator that is not named here is ATen's of the same name, and
+its arguments go by their names. The others are functions of the arguments in Tenon's order, every one of them given.
+"""
+
+import torch
+import torch.nn.functional as F
+
+aten = torch.ops.aten
+
+
+def renamed(name, **arguments):
+    """ATen's operator `name`, with arguments called otherwise: torch's name = ours."""
+    return name, {ours: theirs for theirs, ours in arguments.items()}
+
+
+# ATen's overload of what Tenon calls by a shorter name.
+OVERLOADS = {
+    "flatten": renamed("flatten.using_ints"), "transpose": renamed("transpose.int"), "select": renamed("select.int"),
+    "slice": renamed("slice.Tensor"), "unbind": renamed("unbind.int"), "split": renamed("split.Tensor"),
+    "pow.Tensor": renamed("pow.Tensor_Tensor"), "pow_.Tensor": renamed("pow_.Tensor"),
+    "pow.out": renamed("pow.Tensor_Tensor_out"),
+    "pow.Scalar": renamed("pow.Tensor_Scalar"), "where": renamed("where.self"), "clamp_.Tensor": renamed("clamp_.Tensor"),
+    "floor_divide.Tensor": renamed("floor_divide"), "sum.dim": renamed("sum.dim_IntList"),
+    "sum.dim_out": renamed("sum.IntList_out"),
+    "any.dim": renamed("any.dims"), "all.dim": renamed("all.dims"), "prod.dim": renamed("prod.dim_int"),
+    "var.dim": renamed("var.correction"), "std.dim": renamed("std.correction"), "nonzero": renamed("nonzero"),
+    "softmax": renamed("softmax.int"), "log_softmax": renamed("log_softmax.int"),
+    "maximum.out": renamed("maximum.out"), "arange.start": renamed("arange.start_step"),
+    "fill_": renamed("fill_.Scalar"), "rsub.Scalar": renamed("rsub.Scalar"), "eye": renamed("eye"), "eye.m": renamed("eye.m"),
+    "lerp.Tensor": renamed("lerp.Tensor"), "lerp.Scalar": renamed("lerp.Scalar"),
+}
+
+
+def convolution_gradient(which, grad, input, weight, stride, padding, dilation, groups):
+    mask = [which == 0, which == 1, False]
+    return aten.convolution_backward(grad, input, weight, None, stride, padding, dilation, False, [0, 0], groups, mask)[which]
+
+
+def max_pool2d_backward(grad, indices, size):
+    planes = torch.zeros(list(size[:-2]) + [size[-2] * size[-1]], dtype=grad.dtype)
+    return planes.scatter_add(-1, indices.flatten(-2), grad.flatten(-2)).reshape(size)
+
+
+def sgd(self, grad, buffer, lr, momentum, dampening, weight_decay, nesterov, maximize):
+    """torch.optim.SGD's step, on a buffer that there is already."""
+    grad = -grad if maximize else grad
+    grad = grad + weight_decay * self
+    new = buffer * momentum + (1 - dampening) * grad
+    return self - lr * (grad + momentum * new if nesterov else new), new
+
+
+def adamw(self, grad, mean, square, lr, beta1, beta2, eps, decay, step, maximize):
+    """torch.optim.AdamW's step."""
+    grad = -grad if maximize else grad
+    mean = mean * beta1 + (1 - beta1) * grad
+    square = square * beta2 + (1 - beta2) * grad * grad
+    root = (square / (1 - beta2**step)).sqrt() + eps
+    return self * (1 - lr * decay) - lr / (1 - beta1**step) * mean / root, mean, square
+
+
+def in_wide(step):
+    """Steps of optimizers as PyTorch's fused ones compute them: halves in f32, rounded at the end."""
+    def run(*args):
+        dtype = args[0].dtype
+        if not dtype.is_floating_point:
+            raise TypeError("a step of parameters that are no numbers")
+        wide = torch.float32 if dtype in (torch.float16, torch.bfloat16) else dtype
+        args = [a.to(wide) if isinstance(a, torch.Tensor) else a for a in args]
+        return tuple(t.to(dtype) for t in step(*args))
+    return run
+
+
+def batch_norm(x, weight, bias, mean, var, training, momentum, eps):
+    mean, var = (None if s is None else s.clone() for s in (mean, var))
+    return F.batch_norm(x, mean, var, weight, bias, training, momentum, eps)
+
+
+CALLS = {
+    "to": lambda x, dtype, device, copy: x.to(dtype or x.dtype, copy=True),
+    "to.dtype": lambda x, dtype: x.to(dtype),
+    "to_copy": lambda x, dtype, device: x.to(dtype or x.dtype, copy=True),
+    "contiguous": lambda x: x.contiguous(),
+    "reshape": lambda x, shape: x.reshape(shape),
+    "clone": lambda x: x.clone(),
+    "zero_": lambda x: torch.zeros_like(x),
+    "norm": lambda x: torch.linalg.vector_norm(x),
+    "sort": lambda x, dim, descending: torch.sort(x, dim=dim, descending=descending, stable=True),
+    "argsort": lambda x, dim, descending: torch.argsort(x, dim=dim, descending=descending, stable=True),
+    "convolution": lambda x, w, b, stride, padding, dilation, groups:
+        aten.convolution(x, w, b, stride, padding, dilation, False, [0] * len(stride), groups),
+    "convolution_backward_input": lambda g, w, size, stride, padding, dilation, groups:
+        convolution_gradient(0, g, g.new_ones(size), w, stride, padding, dilation, groups),
+    "convolution_backward_weight": lambda g, x, size, stride, padding, dilation, groups:
+        convolution_gradient(1, g, x, g.new_ones(size), stride, padding, dilation, groups),
+    "conv1d": F.conv1d, "conv2d": F.conv2d,
+    "max_pool2d_with_indices": lambda x, kernel, stride, padding, dilation, ceil:
+        F.max_pool2d_with_indices(x, kernel, stride or None, padding, dilation, ceil),
+    "max_pool2d": lambda x, kernel, stride, padding, dilation, ceil:
+        F.max_pool2d(x, kernel, stride or None, padding, dilation, ceil),
+    "max_pool2d_backward": max_pool2d_backward,
+    "avg_pool2d": lambda x, kernel, stride, padding, ceil, count: F.avg_pool2d(x, kernel, stride or None, padding, ceil, count),
+    "avg_pool2d_backward": lambda g, size, kernel, stride, padding, ceil, count:
+        aten.avg_pool2d_backward(g, g.new_zeros(size), kernel, stride, padding, ceil, count, None),
+    "softmax_forward": lambda x, dim: aten._softmax(x, dim, False),
+    "log_softmax_forward": lambda x, dim: aten._log_softmax(x, dim, False),
+    "softmax_backward": lambda g, y, dim: aten._softmax_backward_data(g, y, dim, y.dtype),
+    "log_softmax_backward": lambda g, y, dim: aten._log_softmax_backward_data(g, y, dim, y.dtype),
+    "layer_norm_backward": lambda g, x, mean, rstd, weight, shape:
+        aten.native_layer_norm_backward(g, x, shape, mean, rstd, weight, None, [True, False, False])[0],
+    "native_layer_norm": lambda x, shape, w, b, eps: aten.native_layer_norm(x, shape, w, b, eps),
+    "layer_norm": F.layer_norm,
+    "batch_norm": batch_norm,
+    "nll_loss": lambda x, t, w, reduction, ignore: F.nll_loss(x, t, w, ignore_index=ignore, reduction=reduction),
+    "cross_entropy": lambda x, t, w, reduction, ignore, smoothing:
+        F.cross_entropy(x, t, w, ignore_index=ignore, reduction=reduction, label_smoothing=smoothing),
+    "mse_loss": lambda x, t, reduction: F.mse_loss(x, t, reduction=reduction),
+    "binary_cross_entropy_with_logits": lambda x, t, *rest: bce(x, t, *rest),
+    "embedding": lambda weight, indices, *rest: F.embedding(indices, weight, *rest),
+    "fused_sgd_": in_wide(sgd), "fused_adamw_": in_wide(adamw),
+    "norm.ScalarOpt_dim": lambda x, p, dim, keepdim: torch.linalg.vector_norm(
+        x, 2 if p is None else p, dim or None, keepdim),
+    "linspace": lambda start, end, steps, dtype, device: torch.linspace(start, end, steps, dtype=dtype),
+    "linear": F.linear,
+    "leaky_relu": lambda x, slope: F.leaky_relu(x, slope),
+    "copy_": lambda x, src, non_blocking: x.copy_(src),
+    "squeeze": lambda x: x.squeeze(),
+    "randint": lambda low, high, size, dtype, device: torch.zeros(size, dtype=dtype or torch.int64),
+    "var.dim": lambda x, dim, correction, keepdim: torch.var(x, dim or None, correction=correction, keepdim=keepdim),
+    "std.dim": lambda x, dim, correction, keepdim: torch.std(x, dim or None, correction=correction, keepdim=keepdim),
+    "empty": lambda size, dtype, device: torch.zeros(size, dtype=dtype),
+    "random_bits": lambda size, seed, offset, dtype, device: torch.zeros(size, dtype=dtype or torch.int64),
+    "bernoulli_mask": lambda size, p, device: torch.zeros(size, dtype=torch.bool),
+}
+
+
+def bce(x, target, *rest):
+    """Of a target, optional tensors and the reduction, in whatever order the table has them."""
+    tensors = [a for a in rest if not isinstance(a, str)] + [None, None]
+    return F.binary_cross_entropy_with_logits(x, target, tensors[0], pos_weight=tensors[1], reduction=rest_word(rest))
+
+
+def rest_word(rest):
+    return next(a for a in rest if isinstance(a, str))
+
+
+def function_of(schema):
+    """The PyTorch function of a Tenon schema, called with its arguments in order."""
+    name = schema.name
+    if name in CALLS:
+        return CALLS[name]
+    theirs, names = OVERLOADS.get(name, (name, {}))
+    base, _, overload = theirs.partition(".")
+    packet = getattr(aten, base)
+    if overload and overload not in packet.overloads():
+        raise KeyError(f"ATen has no {theirs}")
+    op = getattr(packet, overload or "default")
+    known = {a.name for a in op._schema.arguments}
+    positions = [a.name for a in op._schema.arguments]
+
+    def call(*args):
+        given = {}
+        for arg, value in zip(schema.args, args):
+            if arg.kind == "device":
+                continue
+            key = names.get(arg.name, arg.name)
+            if key not in known and not arg.keyword:  # the same argument under another name
+                key = positions[arg.position]
+            given[key] = value
+        return op(**given)
+    return call
