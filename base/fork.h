@@ -45,8 +45,7 @@
     X(PROFILE_EVENTS, "events.c", lock) \
     X(GENERATORS, "generator.c", lock) \
     X(HOST, "host.c", lock) \
-    X(WATCHES, "tracker.c", lock) \
-    X(WATCH, "internal.h", lock) \
+    X(RECORDS, "objects.c", tni_records_lock) \
     X(FINDINGS, "findings.c", lock) \
     X(REGISTRY, "registry.c", tni_registry_lock) \
     X(KERNELS, "kernel_table.c", lock) \

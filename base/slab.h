@@ -12,6 +12,7 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <tenon/plugin.h>
 
 typedef enum tni_slab_id {
     TNI_SLAB_TENSOR,
@@ -22,7 +23,7 @@ typedef enum tni_slab_id {
 } tni_slab_id;
 
 enum {
-    TNI_SLAB_TENSOR_BYTES = 384,
+    TNI_SLAB_TENSOR_BYTES = 320 + (sizeof(tn_tensor_view) + 63) / 64 * 64,
     TNI_SLAB_AUTOGRAD_BYTES = 128,
     TNI_SLAB_NODE_BYTES = 512,
     TNI_SLAB_BLOCK_BYTES = 128

@@ -23,7 +23,7 @@ static const tn_kernel *const kernels[] = {&add};
 
 static const tn_plugin plugin = {.struct_size = sizeof plugin,
                                  .abi_version = TN_ABI_VERSION,
-                                 .abi_required = TN_ABI_VERSION,
+                                 .abi_required = TN_ABI_TARGET,
                                  .id = "org.tenon.bench",
                                  .device_type = "bench",
                                  .name = "A device that does nothing",

@@ -10,7 +10,7 @@ enum { MAX_ARGUMENTS = 2 };
 
 typedef struct options {
     bool json;
-    const char *dir;                      /* of --dir, or NULL */
+    const char *dir, *lang;               /* of --dir and --lang, or NULL */
     const char *arguments[MAX_ARGUMENTS]; /* the command's, NULL after the last */
 } options;
 

@@ -11,7 +11,7 @@ typedef struct command {
     const char *name;
     int (*run)(const options *o);
     int n_arguments;  /* at most so many */
-    bool makes_files; /* takes --dir; the others print, and take --json */
+    bool makes_files; /* takes --dir and --lang; the others print, and take --json */
     const char *arguments;
     const char *summary;
     const char *help;
@@ -38,12 +38,15 @@ static const command commands[] = {
     {"new-plugin", command_new_plugin, 2, true, " VENDOR TYPE",
      "the project of a new device plugin",
      "Writes a project that builds with Meson and with CMake, loads, and shows one device TYPE:0;\n"
-     "what is to be written in it says so when it is called. Such as: tenon new-plugin acme npu\n"},
+     "what is to be written in it says so when it is called. Such as: tenon new-plugin acme npu\n"
+     "In C++ it stands on tenon/plugin.hpp.\n"},
 };
 enum { N_COMMANDS = sizeof(commands) / sizeof(*commands) };
 
 #define JSON_OPTION "  --json      print JSON instead of a table\n"
-#define DIR_OPTION "  --dir DIR   the folder to write, new or empty; tenon-TYPE if not given\n"
+#define FILE_OPTIONS \
+    "  --dir DIR   the folder to write, new or empty; tenon-TYPE if not given\n" \
+    "  --lang L    c or c++; c if not given\n"
 #define HELP_OPTION "  --help      this text\n"
 #define EXIT_CODES \
     "Exit code: 0, or 1 when what was asked for failed or is not there, or 2 for a mistake\n" \
@@ -63,8 +66,8 @@ static void print_help(void) {
 
 static void print_command_help(const command *c) {
     printf("usage: tenon %s%s [%s]\n\n%s\n%s" HELP_OPTION "\n" EXIT_CODES, c->name, c->arguments,
-           c->makes_files ? "--dir DIR" : "--json", c->help,
-           c->makes_files ? DIR_OPTION : JSON_OPTION);
+           c->makes_files ? "--dir DIR] [--lang L" : "--json", c->help,
+           c->makes_files ? FILE_OPTIONS : JSON_OPTION);
 }
 
 static int usage_error(const char *what, const char *word) {
@@ -102,8 +105,10 @@ static const command *find_command(const char *name) {
 static int run_command(const command *c, int argc, char **argv) {
     static const struct option printing[] = {
         {"help", no_argument, NULL, 'h'}, {"json", no_argument, NULL, 'j'}, {0}};
-    static const struct option writing[] = {
-        {"help", no_argument, NULL, 'h'}, {"dir", required_argument, NULL, 'd'}, {0}};
+    static const struct option writing[] = {{"help", no_argument, NULL, 'h'},
+                                            {"dir", required_argument, NULL, 'd'},
+                                            {"lang", required_argument, NULL, 'l'},
+                                            {0}};
     options o = {0};
     opterr = 0; /* said in our own words */
     for (int key;
@@ -114,10 +119,14 @@ static int run_command(const command *c, int argc, char **argv) {
         }
         if (key == '?')
             return usage_error("there is no option", argv[optind - 1]);
-        if (key == ':' || (key == 'd' && !*optarg))
+        int named = key == ':' ? optopt : key;
+        if (key == ':' && named == 'l')
+            return usage_error("c or c++ must follow", "--lang");
+        if (named == 'd' && (key == ':' || !*optarg))
             return usage_error("a folder's name must follow", "--dir");
         o.json |= key == 'j';
         o.dir = key == 'd' ? optarg : o.dir;
+        o.lang = key == 'l' ? optarg : o.lang;
     }
     if (argc - optind > c->n_arguments)
         return usage_error("one word too many:", argv[optind + c->n_arguments]);

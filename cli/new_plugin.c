@@ -1,7 +1,8 @@
 /* tenon new-plugin: writes the project of a new device plugin.
  *
- * The project is a copy of the template of the plugin SDK, which compiles as it stands; the made-up
- * names in it are replaced. What was written is taken back when something fails. */
+ * The project is a copy of the template of the plugin SDK: what all languages share, and the sources in
+ * one, which compile as they stand. The made-up names in it are replaced. What was written is taken back
+ * when something fails. */
 #include "cli/cli.h"
 
 #include <ctype.h>
@@ -54,6 +55,26 @@ static int check_names(const char *vendor, const char *type) {
     return EXIT_OK;
 }
 
+/* ---- languages --------------------------------------------------------------------------- */
+
+/* A language of plugins, and what stands in the shared files for its made-up names. */
+typedef struct language {
+    const char *name;   /* of --lang */
+    const char *folder; /* of the template */
+    const char *suffix, *meson, *cmake;
+} language;
+
+static const language languages[] = {{"c", "c", "c", "'c'", "C"},
+                                     {"c++", "cpp", "cpp", "'c', 'cpp'", "C CXX"}};
+enum { N_LANGUAGES = sizeof languages / sizeof *languages };
+
+static const language *find_language(const char *name) {
+    for (int i = 0; i < N_LANGUAGES; i++)
+        if (strcmp(languages[i].name, name) == 0)
+            return &languages[i];
+    return NULL;
+}
+
 /* ---- the template ------------------------------------------------------------------------ */
 
 /* Where the template is: in the build tree a note beside the program says so, else it is installed,
@@ -82,6 +103,32 @@ static int is_file(const struct dirent *entry) {
     return strcmp(entry->d_name, ".") != 0 && strcmp(entry->d_name, "..") != 0;
 }
 
+/* The files that a project gets, in the two folders that they come from. */
+enum { N_FOLDERS = 2 };
+typedef struct source {
+    char folder[2 * PATH_MAX + 8];
+    struct dirent **names;
+    int n_names; /* -1: the folder cannot be read */
+} source;
+
+static void sources_open(source sources[N_FOLDERS], const char *template, const language *lang) {
+    const char *folders[N_FOLDERS] = {"shared", lang->folder};
+    for (int i = 0; i < N_FOLDERS; i++) {
+        source *s = &sources[i];
+        s->names = NULL;
+        snprintf(s->folder, sizeof s->folder, "%s/%s", template, folders[i]);
+        s->n_names = scandir(s->folder, &s->names, is_file, alphasort);
+    }
+}
+
+static void sources_close(source sources[N_FOLDERS]) {
+    for (int f = 0; f < N_FOLDERS; f++) {
+        for (int i = 0; i < sources[f].n_names; i++)
+            free(sources[f].names[i]);
+        free(sources[f].names);
+    }
+}
+
 /* ---- writing ----------------------------------------------------------------------------- */
 
 /* Each made-up name of the template, and what stands for it. */
@@ -89,7 +136,7 @@ typedef struct replacement {
     const char *from, *to;
 } replacement;
 
-enum { N_REPLACEMENTS = 3 };
+enum { N_REPLACEMENTS = 6 };
 
 static void write_replaced(FILE *out, const char *text, size_t n,
                            const replacement replacements[N_REPLACEMENTS]) {
@@ -152,26 +199,33 @@ static bool write_file(int to, const char *name, const char *text, size_t n,
     return !failed;
 }
 
-/* Copies the files `names` from one folder to another; on failure none of them is left. */
-static int copy_files(int from, int to, struct dirent **names, int n_names, const char *dir,
+static void unlink_files(int to, const source *s, int n) {
+    while (n-- > 0)
+        unlinkat(to, s->names[n]->d_name, 0);
+}
+
+/* Copies the files of one folder; on failure none of them is left. */
+static int copy_files(const source *s, int to, const char *dir,
                       const replacement replacements[N_REPLACEMENTS]) {
-    for (int i = 0; i < n_names; i++) {
-        const char *name = names[i]->d_name;
+    int from = open(s->folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (from < 0)
+        return fail(EXIT_FAILED, "cannot read the template: %s", strerror(errno));
+    int code = EXIT_OK;
+    for (int i = 0; i < s->n_names && code == EXIT_OK; i++) {
+        const char *name = s->names[i]->d_name;
         size_t n = 0;
         char *text = read_whole(from, name, &n);
-        if (text && write_file(to, name, text, n, replacements)) {
-            free(text);
-            continue;
+        if (!text || !write_file(to, name, text, n, replacements)) {
+            int error = errno;
+            unlink_files(to, s, i);
+            code = fail(EXIT_FAILED,
+                        text ? "cannot write %s/%s: %s" : "cannot read %s of the template%s: %s",
+                        text ? dir : name, text ? name : "", strerror(error));
         }
-        int error = errno;
-        while (i-- > 0)
-            unlinkat(to, names[i]->d_name, 0);
-        fail(EXIT_FAILED, text ? "cannot write %s/%s: %s" : "cannot read %s of the template%s: %s",
-             text ? dir : name, text ? name : "", strerror(error));
         free(text);
-        return EXIT_FAILED;
     }
-    return EXIT_OK;
+    close(from);
+    return code;
 }
 
 /* ---- the command ------------------------------------------------------------------------- */
@@ -197,20 +251,23 @@ static int open_project(const char *dir, bool *out_made, int *out_fd) {
     return EXIT_OK;
 }
 
-static int write_project(const char *template, struct dirent **names, int n_names, const char *dir,
+static int write_project(const source sources[N_FOLDERS], const char *dir,
                          const replacement replacements[N_REPLACEMENTS]) {
     bool made;
-    int to, code = open_project(dir, &made, &to);
+    int to, copied = 0, code = open_project(dir, &made, &to);
     if (code != EXIT_OK)
         return code;
-    int from = open(template, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
-    code = from < 0 ? fail(EXIT_FAILED, "cannot read the template: %s", strerror(errno))
-                    : copy_files(from, to, names, n_names, dir, replacements);
-    if (from >= 0)
-        close(from);
+    while (copied < N_FOLDERS && code == EXIT_OK) {
+        code = copy_files(&sources[copied], to, dir, replacements);
+        copied += code == EXIT_OK;
+    }
+    if (code != EXIT_OK) {
+        while (copied-- > 0)
+            unlink_files(to, &sources[copied], sources[copied].n_names);
+        if (made)
+            rmdir(dir);
+    }
     close(to);
-    if (code != EXIT_OK && made)
-        rmdir(dir);
     return code;
 }
 
@@ -221,14 +278,17 @@ int command_new_plugin(const options *o) {
     int code = check_names(vendor, type);
     if (code != EXIT_OK)
         return code;
+    const language *lang = find_language(o->lang ? o->lang : "c");
+    if (!lang)
+        return fail(EXIT_USAGE, "there is no template in '%s'; --lang takes c or c++", o->lang);
 
-    char template[2 * PATH_MAX], dir[MAX_TYPE + 8], upper[MAX_TYPE + 1] = "";
-    struct dirent **names = NULL;
-    int n_names = find_template(template, sizeof template)
-                      ? scandir(template, &names, is_file, alphasort)
-                      : -1;
-    if (n_names <= 0) {
-        free(names);
+    char template[2 * PATH_MAX] = "", dir[MAX_TYPE + 8], upper[MAX_TYPE + 1] = "";
+    source sources[N_FOLDERS] = {0};
+    if (find_template(template, sizeof template))
+        sources_open(sources, template, lang);
+    int n_names = sources[0].n_names + sources[1].n_names;
+    if (sources[0].n_names <= 0 || sources[1].n_names <= 0) {
+        sources_close(sources);
         return fail(
             EXIT_FAILED,
             "the template is not in %s; it is installed with Tenon, as share/tenon/template",
@@ -238,12 +298,14 @@ int command_new_plugin(const options *o) {
         upper[i] = (char)toupper((unsigned char)type[i]);
     snprintf(dir, sizeof dir, "tenon-%s", type);
     const char *to = o->dir ? o->dir : dir;
-    const replacement replacements[N_REPLACEMENTS] = {
-        {"yourvendor", vendor}, {"yourtype", type}, {"YOURTYPE", upper}};
-    code = write_project(template, names, n_names, to, replacements);
-    for (int i = 0; i < n_names; i++)
-        free(names[i]);
-    free(names);
+    const replacement replacements[N_REPLACEMENTS] = {{"yourvendor", vendor},
+                                                      {"yourtype", type},
+                                                      {"YOURTYPE", upper},
+                                                      {"yourc", lang->suffix},
+                                                      {"'yourlanguages'", lang->meson},
+                                                      {"YOURLANGUAGES", lang->cmake}};
+    code = write_project(sources, to, replacements);
+    sources_close(sources);
     if (code == EXIT_OK)
         printf("%s: %d files. Next:\n\n"
                "  cd %s\n"

@@ -92,14 +92,13 @@ static int list_all(const options *o) {
 /* ---- one of them ------------------------------------------------------------------------- */
 
 static const struct {
-    uint32_t flag;
+    uint64_t flag;
     const char *name;
-} flags[] = {{TN_KERNEL_STRIDED, "strided"},     {TN_KERNEL_BROADCAST, "broadcast"},
-             {TN_KERNEL_IN_PLACE, "in-place"},   {TN_KERNEL_INDEX64, "index64"},
-             {TN_KERNEL_SCALARS, "scalars"},     {TN_KERNEL_DETERMINISTIC, "deterministic"},
-             {TN_KERNEL_CAPTURE_SAFE, "capture"}};
+} flags[] = {{TN_KERNEL_STRIDED, "strided"},   {TN_KERNEL_BROADCAST, "broadcast"},
+             {TN_KERNEL_IN_PLACE, "in-place"}, {TN_KERNEL_INDEX64, "index64"},
+             {TN_KERNEL_SCALARS, "scalars"},   {TN_KERNEL_DETERMINISTIC, "deterministic"}};
 
-static void flags_text(uint32_t mask, char *out, size_t size) {
+static void flags_text(uint64_t mask, char *out, size_t size) {
     size_t used = 0;
     out[0] = '\0';
     for (size_t i = 0; i < sizeof(flags) / sizeof(*flags) && used < size; i++) {

@@ -2,6 +2,7 @@
  * plugin is loaded and not when some call first reaches the hole. Nothing past a table's
  * struct_size is read, and nothing is called. */
 #include "base/error.h"
+#include "base/log.h"
 #include "dispatcher/kernel_ops.h"
 #include "loader/internal.h"
 
@@ -13,6 +14,7 @@
 enum {
     MAX_TABLE_BYTES = 1 << 16, /* a struct_size beyond is no size but garbage */
     MAX_KERNELS = 1 << 16,
+    ENTRY_MAJOR = 1, /* the last major version of tenon_plugin_query_v1 */
     MAX_ID = 127,
     MAX_TYPE = 31,
     MAX_TEXT = 255
@@ -39,31 +41,30 @@ static tn_status refuse(const subject *s, const char *format, ...) {
     return tni_fail(TN_ERR_ABI, "%s: %s", s->where, text);
 }
 
-/* Before 1.0 nothing is promised, so a plugin fits only the very minor it was built against. From
- * 1.0 on tables only grow: any minor of the same major fits, unless the plugin itself says that it
- * needs a newer host. */
-const char *tni_abi_misfit(uint32_t host, uint32_t built, uint32_t required) {
-    if (built >> 16 != host >> 16)
-        return "another major version never fits; rebuild the plugin against this Tenon's"
-               " tenon/plugin.h, or use the Tenon it was built for";
-    if (host >> 16 == 0 && built != host)
-        return "before 1.0 the minor versions must be the same; rebuild the plugin against this"
-               " Tenon's tenon/plugin.h";
+/* Tables only grow: any version since `oldest` fits, unless the plugin itself says that it needs a
+ * newer host. */
+const char *tni_abi_misfit(uint32_t oldest, uint32_t host, uint32_t built, uint32_t required) {
+    if (built < oldest)
+        return "the plugin was built against an interface that is no longer taken; rebuild it"
+               " against this Tenon's tenon/plugin.h";
     if (required > host)
         return "the plugin requires a newer Tenon (abi_required); update Tenon, or lower"
                " abi_required if the plugin can do without";
+    if (built >> 16 > ENTRY_MAJOR)
+        return "tables of that major version do not come from " TN_PLUGIN_QUERY_NAME
+               "; set abi_version to TN_ABI_VERSION";
     return NULL;
 }
 
 static tn_status check_version(const subject *s, uint32_t required) {
-    const char *misfit = tni_abi_misfit(TN_ABI_VERSION, s->version, required);
+    const char *misfit = tni_abi_misfit(TN_ABI_OLDEST, TN_ABI_VERSION, s->version, required);
     if (!misfit)
         return TN_OK;
     return refuse(s,
                   "abi_version is %" PRIu32 ".%" PRIu32 " and abi_required %" PRIu32 ".%" PRIu32
-                  ", this Tenon has %u.%u: %s",
+                  ", this Tenon has %u.%u and takes %u.%u or later: %s",
                   s->version >> 16, s->version & 0xffff, required >> 16, required & 0xffff,
-                  TN_ABI_MAJOR, TN_ABI_MINOR, misfit);
+                  TN_ABI_MAJOR, TN_ABI_MINOR, TN_ABI_OLDEST >> 16, TN_ABI_OLDEST & 0xffff, misfit);
 }
 
 /* A table is there, aligned, and its size is one that a compiler could have given. */
@@ -242,13 +243,12 @@ static tn_status check_identity(subject *s, const tn_plugin *table) {
 
 /* ---- kernels ----------------------------------------------------------------------------- */
 
-static const uint64_t known_dtypes = TN_DTYPES_ALL;
-
-/* Can this core use the record? A newer plugin may bring operators and dtypes it has not heard of.
- */
+/* Can this core use the record? A plugin may bring operators, versions of them and dtypes that it has
+ * not heard of. */
 static const tni_kernel_op *usable(const tn_kernel *record) {
     const tni_kernel_op *op = tni_kernel_op_find(record->op);
-    return op && (record->dtypes[0] & known_dtypes) ? op : NULL;
+    return op && record->schema_hash == op->hash && (record->dtypes[0] & TNI_DTYPES_KNOWN) ? op
+                                                                                           : NULL;
 }
 
 static tn_status check_kernel(const subject *s, const tn_kernel *record, uint64_t position) {
@@ -266,20 +266,21 @@ static tn_status check_kernel(const subject *s, const tn_kernel *record, uint64_
     if (!op)
         return TN_OK;
     snprintf(field, sizeof field, "kernels[%" PRIu64 "] '%.80s'", position, record->op);
-    if (record->schema_hash != op->hash)
-        return refuse(s,
-                      "%s: schema_hash is %#018" PRIx64
-                      ", but this core's schema %s has %#018" PRIx64
-                      "; rebuild against this Tenon's tenon/kernels.h and use"
-                      " TN_KERNEL_HASH_...",
-                      field, record->schema_hash, op->schema, op->hash);
+    if (record->schema_hash != op->hash) {
+        tni_log_line(TN_LOG_WARN, "loader",
+                     "%s: %s is skipped: schema_hash is %#018" PRIx64
+                     ", but this core's schema %s has %#018" PRIx64
+                     "; rebuild against this Tenon's tenon/kernels.h and use TN_KERNEL_HASH_...",
+                     s->where, field, record->schema_hash, op->schema, op->hash);
+        return TN_OK;
+    }
     if (record->dtypes[0] == 0)
         return refuse(s,
                       "%s: dtypes[0] is 0, so it would never run; set the mask of dtypes it"
                       " accepts",
                       field);
     for (uint32_t i = 0; i < TN_KERNEL_MAX_TYPES; i++) {
-        if ((record->dtypes[i] & ~known_dtypes) && !s->newer)
+        if ((record->dtypes[i] & ~TNI_DTYPES_KNOWN) && !s->newer)
             return refuse(s,
                           "%s: dtypes[%u] is %#" PRIx64
                           ", with bits that are no dtype; build it from TN_DTYPE_BIT(...)",
@@ -290,18 +291,19 @@ static tn_status check_kernel(const subject *s, const tn_kernel *record, uint64_
                           " type variable, in order",
                           field, i, i - 1);
     }
-    if (record->reserved != 0 && !s->newer)
-        return refuse(s, "%s: reserved is %" PRId32 "; clear the record before you fill it in",
-                      field, record->reserved);
     if (!record->run)
         return refuse(s, "%s: run is NULL, but required; set it, or leave the record out", field);
     return TN_OK;
 }
 
-/* Would both records answer for some combination of dtypes? */
-static bool overlap(const tn_kernel *a, const tn_kernel *b) {
+/* Does the earlier record take every call that the later one takes as it is, so that the later one's
+ * turn never comes? */
+static bool hides(const tn_kernel *earlier, const tn_kernel *later) {
+    if ((later->flags & ~earlier->flags) || TNI_SLOT(earlier, tn_kernel, supports) ||
+        TNI_SLOT(earlier, tn_kernel, prepare))
+        return false;
     for (uint32_t i = 0; i < TN_KERNEL_MAX_TYPES; i++)
-        if (a->dtypes[i] && b->dtypes[i] && !(a->dtypes[i] & b->dtypes[i]))
+        if (later->dtypes[i] & ~earlier->dtypes[i])
             return false;
     return true;
 }
@@ -325,14 +327,13 @@ static tn_status check_kernels(const subject *s, const tn_kernel *const *kernels
         for (uint64_t j = 0; j < i; j++) {
             const tn_kernel *a = kernels[j], *b = kernels[i];
             /* Equal hashes first: a string comparison for each pair would be slow. */
-            if (a->schema_hash == b->schema_hash && a->flags == b->flags &&
-                strcmp(a->op, b->op) == 0 && overlap(a, b))
-                return refuse(s,
-                              "kernels[%" PRIu64 "] and kernels[%" PRIu64
-                              "] are both for '%.80s', with the same flags and dtypes in common"
-                              " (dtypes[0] %#" PRIx64 " and %#" PRIx64
-                              "); leave one out, or make their dtypes disjoint",
-                              j, i, b->op, a->dtypes[0], b->dtypes[0]);
+            if (a->schema_hash == b->schema_hash && strcmp(a->op, b->op) == 0 && hides(a, b))
+                tni_log_line(TN_LOG_WARN, "loader",
+                             "%s: kernels[%" PRIu64 "] '%.80s' is never reached, unless run of"
+                             " kernels[%" PRIu64
+                             "] declines: that takes the same dtypes with the same flags; leave one"
+                             " out, or put the special one first",
+                             s->where, i, b->op, j);
         }
     }
     return TN_OK;

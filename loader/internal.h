@@ -105,8 +105,8 @@ tn_status tni_object_open(const char *path, void **out_handle, tn_plugin_query_f
 /* ---- tables ------------------------------------------------------------------------------ */
 
 /* The version rule: NULL when a plugin built against `built` that needs at least `required` works
- * with a host of version `host`; else why not, and what to do. */
-const char *tni_abi_misfit(uint32_t host, uint32_t built, uint32_t required);
+ * with a host of version `host` that takes plugins since `oldest`; else why not, and what to do. */
+const char *tni_abi_misfit(uint32_t oldest, uint32_t host, uint32_t built, uint32_t required);
 
 /* How many kernel records of a valid table this core can use, and how many it skips. */
 void tni_plugin_count_kernels(const tn_plugin *table, uint32_t *out_known, uint32_t *out_unknown);

@@ -94,14 +94,6 @@ static char *make_key(const tni_plugin *plugin, const tn_plugin *table) {
     return tni_strdup(table->device_type);
 }
 
-static const tn_plugin *ask(tni_plugin *p, const char *where) {
-    tni_candidate *c = tni_candidate_of(p);
-    if (!c->watch)
-        c->watch = tni_watch_begin(where, &c->host);
-    tni_error_plugin(TN_OK, NULL);
-    return p->query(host_for(p));
-}
-
 /* Checks that the id is allowed and new. Sets an error. */
 static tn_status check_id(const tni_plugin *plugin, const tn_plugin *table, const char *where) {
     if (tni_disabled(table->id))
@@ -132,7 +124,10 @@ static void warn_of_name(const tni_plugin *p) {
 /* What is left to do once the query function is known. */
 static tn_status load_table(tni_plugin *p) {
     const char *where = p->path ? p->path : "(linked into the program)";
-    const tn_plugin *table = ask(p, where);
+    if (!tni_watch_begin(where, &tni_candidate_of(p)->host, &tni_candidate_of(p)->watch))
+        return TN_ERR_OUT_OF_MEMORY;
+    tni_error_plugin(TN_OK, NULL);
+    const tn_plugin *table = p->query(host_for(p));
     if (!table) {
         char context[4200];
         snprintf(context, sizeof context,

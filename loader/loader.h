@@ -51,6 +51,9 @@ typedef struct tni_plugin {
 /* Optional slots, read with TN_HAS: NULL when the plugin's table ends before them. */
 #define TNI_SLOT(table, type, slot) (TN_HAS(table, type, slot) ? (table)->slot : NULL)
 
+/* The dtypes that this core knows; TN_DTYPES_ALL never grows. */
+#define TNI_DTYPES_KNOWN (TN_DTYPE_BIT(TN_DTYPE_COUNT) - 1)
+
 /* Looks for candidates (once; again after tni_loader_rescan) without opening any. */
 tn_status tni_loader_scan(void);
 

@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Makes tenon/kernels.h from kernels.toml.
+"""Makes tenon/kernels.h from kernels.toml, or kernels.json, which says the same to other languages than C.
 
-usage: generate_kernels.py kernels.toml OUTPUT.h
+usage: generate_kernels.py kernels.toml OUTPUT.h|OUTPUT.json
 
 The table is checked first; a mistake names the kernel and the field.
 """
 
+import json
 import pathlib
 import re
 import sys
@@ -20,6 +21,7 @@ CLASSES = {
     "number": DTYPES[:-1],
     "all": DTYPES,
 }
+SCALAR, NO_TENSOR = 100, 101  # as in kernels.h
 ARG_TYPES = ("Tensor", "Tensor?", "Tensor[]", "int", "int[]", "float", "bool", "Scalar", "Scalar?", "str")
 FIELDS = {"schema", "kind", "types", "dtypes", "fixed", "small", "check", "doc"}
 
@@ -60,11 +62,11 @@ class Kernel:
         self.small = entry.get("small", False)
         self.signs_zero = entry.get("check", {}).get("zero") == "signed"
         self.has_extremes = entry.get("check", {}).get("extremes", True)
-        self.hash = fnv1a(self.schema)
         if self.kind not in KINDS:
             self.fail(f"kind '{self.kind}' is not one of {KINDS}")
         self.parse_schema()
         self.resolve_types(entry)
+        self.hash = fnv1a(self.meaning())
 
     def fail(self, why):
         sys.exit(f"kernels.toml: kernel '{self.name}': {why}")
@@ -92,8 +94,15 @@ class Kernel:
         typed = [t for _, names, _ in self.types for t in names] + list(self.fixed)
         if sorted(typed) != sorted(tensors):
             self.fail(f"types and fixed cover {sorted(typed)}, but the tensors are {sorted(tensors)}")
-        if len(self.types) > 4:
-            self.fail("more than 4 type variables")
+        if len(self.types) > 8:
+            self.fail("more than 8 type variables")
+
+    def meaning(self):
+        """What the hash stands for: the schema, the kind, and which tensors share a dtype or have a fixed one. Not the
+        dtypes that a variable may have, which can become more."""
+        variables = [",".join(names) for _, names, _ in self.types]
+        fixed = [f"{name}={dtype}" for name, dtype in sorted(self.fixed.items())]
+        return " ".join([self.schema, self.kind, *variables, *fixed])
 
 
 def load(path):
@@ -111,7 +120,7 @@ HEAD = """\
  *
  * For a kernel operator `add` there are
  *   TN_KERNEL_add        its name, for tn_kernel.op
- *   TN_KERNEL_HASH_add   the hash of its schema, for tn_kernel.schema_hash
+ *   TN_KERNEL_HASH_add   the hash of its schema, kind and type variables, for tn_kernel.schema_hash
  *   TN_ARG_add_self ...  the positions of its arguments in tn_call.args
  *   TN_KERNEL_ARG_TYPES_add, TN_KERNEL_OUT_TYPES_add
  *                        initializers: what dtype each argument and output has. The position of
@@ -141,13 +150,19 @@ def write(output, text):
 def type_code(kernel, kind, name):
     """As kernels.h has it: which type variable an argument or output has, or a code."""
     if kind.startswith("Scalar"):
-        return "TN_KERNEL_SCALAR"
+        return SCALAR
     if not kind.startswith("Tensor"):
-        return "TN_KERNEL_NO_TENSOR"
+        return NO_TENSOR
     for i, (_, names, _) in enumerate(kernel.types):
         if name in names:
-            return str(i)
-    return f"TN_KERNEL_FIXED(TN_{kernel.fixed[name].upper()})"
+            return i
+    return -1 - DTYPES.index(kernel.fixed[name])
+
+
+def c_type_code(code):
+    if code < 0:
+        return f"TN_KERNEL_FIXED(TN_{DTYPES[-1 - code].upper()})"
+    return {SCALAR: "TN_KERNEL_SCALAR", NO_TENSOR: "TN_KERNEL_NO_TENSOR"}.get(code, str(code))
 
 
 def initializer(name, values):
@@ -156,8 +171,23 @@ def initializer(name, values):
     return " \\\n".join(lines) + "\n"
 
 
-def main(table, output):
-    kernels = load(table)
+def to_json(kernels):
+    """`type` is what TN_KERNEL_ARG_TYPES_... has, `dtypes` one list for each type variable."""
+    entries = [{
+        "name": k.name,
+        "schema": k.schema,
+        "hash": f"{k.hash:#018x}",
+        "kind": k.kind,
+        "small": k.small,
+        "args": [{"name": name, "kind": kind, "type": type_code(k, kind, name)} for kind, name in k.args],
+        "outs": [{"name": name, "type": type_code(k, "Tensor", name)} for name in k.outs],
+        "dtypes": [[d for i, d in enumerate(DTYPES) if mask >> i & 1] for _, _, mask in k.types],
+        "doc": k.doc,
+    } for k in kernels]
+    return json.dumps({"kernels": entries}, indent=1) + "\n"
+
+
+def to_header(kernels):
     out = [HEAD]
     for k in kernels:
         types = "; ".join(f"{v}: {', '.join(names)}" for v, names, _ in k.types)
@@ -171,8 +201,8 @@ def main(table, output):
         out.append(f"#define TN_KERNEL_HASH_{name} UINT64_C({k.hash:#018x})\n")
         args = ", ".join(f"TN_ARG_{name}_{arg} = {i}" for i, (_, arg) in enumerate(k.args))
         out.append("\n".join(textwrap.wrap(f"enum {{ {args} }};", 98, subsequent_indent="       ")) + "\n")
-        out.append(initializer(f"TN_KERNEL_ARG_TYPES_{name}", [type_code(k, *arg) for arg in k.args]))
-        out.append(initializer(f"TN_KERNEL_OUT_TYPES_{name}", [type_code(k, "Tensor", o) for o in k.outs]))
+        out.append(initializer(f"TN_KERNEL_ARG_TYPES_{name}", [c_type_code(type_code(k, *arg)) for arg in k.args]))
+        out.append(initializer(f"TN_KERNEL_OUT_TYPES_{name}", [c_type_code(type_code(k, "Tensor", o)) for o in k.outs]))
         out.append(initializer(f"TN_KERNEL_DTYPES_{name}", [f"{mask:#x}" for _, _, mask in k.types]))
         out.append("\n")
     out.append("#define TN_KERNEL_TABLE(X) \\\n")
@@ -181,10 +211,11 @@ def main(table, output):
         out.append(f'    X({k.symbol}, UINT64_C({k.hash:#018x}), {int(k.small)}, '
                    f'{k.kind}, "{k.schema}"){end}')
     out.append("\n#endif /* TENON_KERNELS_H */\n")
-    write(output, "".join(out))
+    return "".join(out)
 
 
 if __name__ == "__main__":
     if len(sys.argv) != 3:
         sys.exit(__doc__)
-    main(*sys.argv[1:])
+    table, output = sys.argv[1:]
+    write(output, (to_json if output.endswith(".json") else to_header)(load(table)))

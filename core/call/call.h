@@ -37,6 +37,10 @@ typedef struct tni_build {
     tn_scalar empty_value;
     bool has_copy_value; /* no kernel is needed: the output is a copy of this tensor */
     tn_tensor *copy_value;
+    bool decomposes; /* the kernel lacks an argument that was given */
+
+    bool adapted;              /* an input was copied for a record, which then declined */
+    const tni_kernel *too_far; /* one that would have done, but for TN_KERNEL_INDEX64 */
 
     tni_temps temps;
     int64_t n_ints;
@@ -93,9 +97,35 @@ tn_status tni_without_kernel(const tn_op *op, tni_device *device, tn_dtype dtype
 tn_status tni_fallback(const tn_op *op, tni_device *device, tn_dtype dtype, const tn_cell *args,
                        tn_cell *rets);
 
-/* The kernel for `types`, or for the next wider dtype in types[0] (then types is changed): f16 and
- * bf16 run in f32, small integers in i64. NULL when there is none. */
-const tni_kernel *tni_find_kernel(tni_device *device, int kernel, tn_dtype *types);
+/* ---- choosing the kernel ----------------------------------------------------------------- */
+
+/* How a call is brought to a kernel. */
+typedef enum tni_adaptation {
+    TNI_AS_IS,    /* not at all, but for casts, which all records need alike */
+    TNI_BY_FLAGS, /* what the record's flags exclude is copied */
+    TNI_PLAIN /* every input is made contiguous, for a record that declined the call otherwise */
+} tni_adaptation;
+
+/* A walk over the records for one call, in the order of tenon/plugin.h: those that take it as it is,
+ * then adapted; then the same for the next wider dtype in types[0], f32 for f16 and bf16, i64 for
+ * small integers. */
+typedef struct tni_choice {
+    const tni_kernel *kernel; /* the record to try; NULL: none is left */
+    tni_adaptation adaptation;
+    bool widened;
+    int op;
+    uint32_t n_types;
+    const tni_kernel_table *table;
+    tn_dtype types[TN_KERNEL_MAX_TYPES]; /* for this record */
+} tni_choice;
+
+/* The first record for the dtypes, of all of which `types` has room. */
+void tni_choose(tni_choice *c, tni_device *device, int kernel_op, const tn_dtype *types);
+/* The one before declined. */
+void tni_choose_next(tni_choice *c);
+
+/* Does the tensor extend over 2^31 elements or more, so that TN_KERNEL_INDEX64 is needed? */
+bool tni_is_far(const tn_tensor_view *v);
 
 /* A Scalar argument as kernels of this dtype get it: F64 or I64. */
 static inline tn_cell tni_kernel_scalar(tn_cell scalar, tn_dtype dtype) {
@@ -105,8 +135,14 @@ static inline tn_cell tni_kernel_scalar(tn_cell scalar, tn_dtype dtype) {
 /* Can the kernel walk these strides, by its flags? */
 bool tni_kernel_takes(const tni_kernel *kernel, const tn_tensor_view *v);
 
-/* Calls a kernel: supports, workspace, the plugin's function, its error. cells and outs are views.
- * TNI_NOT_SUPPORTED, without an error: the kernel cannot take these shapes. */
+/* Asks the kernel about a call whose tensors need not exist: handles are not looked at. False also
+ * with an error in *out_status. */
+bool tni_kernel_supports(tni_device *device, const tni_kernel *kernel, const char *call_name,
+                         const tn_cell *cells, uint32_t n_cells, const tn_tensor_view *const *outs,
+                         uint32_t n_outs, tn_status *out_status);
+
+/* Calls a kernel: supports, prepare, the plugin's function, its error. cells and outs are views.
+ * TNI_NOT_SUPPORTED, without an error: the kernel declined, and has done nothing. */
 enum { TNI_NOT_SUPPORTED = -1 };
 tn_status tni_invoke(tni_device *device, const tni_kernel *kernel, const char *call_name,
                      const tn_cell *cells, uint32_t n_cells, const tn_tensor_view *const *outs,

@@ -78,7 +78,7 @@ static void *read_extent(tn_tensor *t, uint64_t *out_begin, uint64_t *out_bytes)
     if (!host)
         return tni_fail_memory_null("a staging copy on the host");
     tn_stream *stream = tni_stream_current(t->device);
-    tn_status status = t->device->memory->copy_to_host(t->device->handle, stream->handle, host,
+    tn_status status = t->device->memory->copy_to_host(t->device->handle, stream->handle, host, 0,
                                                        t->view.memory, *out_begin, *out_bytes);
     if (status != TN_OK) {
         tni_device_fail(t->device, status, "reading for a copy through the host");
@@ -117,8 +117,8 @@ static tn_status host_copy(tn_tensor *dst, tn_tensor *src) {
             }
         }
         tn_stream *stream = tni_stream_current(dst->device);
-        status = dst->device->memory->copy_from_host(dst->device->handle, stream->handle,
-                                                     dst->view.memory, begin[0], host[0], bytes[0]);
+        status = dst->device->memory->copy_from_host(
+            dst->device->handle, stream->handle, dst->view.memory, begin[0], host[0], 0, bytes[0]);
         if (status != TN_OK)
             tni_device_fail(dst->device, status, "writing a copy through the host");
         tni_count_fallback("copy", dst->device);
@@ -134,10 +134,48 @@ static bool overlap(const tn_tensor *a, const tn_tensor *b) {
     return a->storage == b->storage && tni_partial_overlap(a, b);
 }
 
+/* A call of a kernel on operands, or on a piece of them. */
+typedef struct element_call {
+    tni_device *device;
+    const tni_kernel *kernel;
+    tni_operands *operands;
+} element_call;
+
+static tn_status call_copy(void *user) {
+    element_call *c = user;
+    tn_cell cell = {.tag = TN_CELL_TENSOR, .v.view = &c->operands->views[1]};
+    const tn_tensor_view *outs[1] = {&c->operands->views[0]};
+    return tni_invoke(c->device, c->kernel, "tn_copy_", &cell, 1, outs, 1);
+}
+
+/* Operand 1 into operand 0 by a kernel that takes them as they lie: nothing else can bring them into
+ * shape. TNI_NOT_SUPPORTED: there is none. */
+static tn_status by_kernel(tni_operands *o, tni_device *device) {
+    uint64_t needed =
+        tni_operand_is_contiguous(o, 0) && tni_operand_is_contiguous(o, 1) ? 0 : TN_KERNEL_STRIDED;
+    if (tni_operand_is_broadcast(o, 1))
+        needed |= TN_KERNEL_BROADCAST;
+    tn_dtype types[TN_KERNEL_MAX_TYPES] = {o->views[1].dtype, o->views[0].dtype};
+    tni_choice c;
+    for (tni_choose(&c, device, TNI_KERNEL_copy, types); c.kernel && c.adaptation == TNI_AS_IS;
+         tni_choose_next(&c)) {
+        if ((c.kernel->flags & needed) != needed)
+            continue;
+        element_call call = {device, c.kernel, o};
+        tn_status status = (c.kernel->flags & TN_KERNEL_INDEX64)
+                               ? call_copy(&call)
+                               : tni_operands_in_pieces(o, call_copy, &call);
+        if (status != TNI_NOT_SUPPORTED)
+            return status;
+    }
+    return TNI_NOT_SUPPORTED;
+}
+
 static tn_status local_copy(tn_tensor *dst, tn_tensor *src) {
+    tn_status status;
     if (overlap(dst, src)) {
         tn_tensor *whole = tni_tensor_new(src->device, src->view.dtype, src->view.rank, src->sizes);
-        tn_status status = whole ? local_copy(whole, src) : tni_failed();
+        status = whole ? local_copy(whole, src) : tni_failed();
         if (status == TN_OK)
             status = local_copy(dst, whole);
         tni_drop(whole);
@@ -154,13 +192,8 @@ static tn_status local_copy(tn_tensor *dst, tn_tensor *src) {
         return TN_OK;
     if (same && tni_operand_is_flat(&o, 0) && tni_operand_is_flat(&o, 1))
         return plain_copy(dst, src);
-    tn_dtype types[TN_KERNEL_MAX_TYPES] = {src->view.dtype, dst->view.dtype};
-    const tni_kernel *kernel = tni_find_kernel(dst->device, TNI_KERNEL_copy, types);
-    if (!kernel)
-        return host_copy(dst, src);
-    tn_cell cell = {.tag = TN_CELL_TENSOR, .v.view = &o.views[1]};
-    const tn_tensor_view *outs[1] = {&o.views[0]};
-    return tni_invoke(dst->device, kernel, "tn_copy_", &cell, 1, outs, 1);
+    status = by_kernel(&o, dst->device);
+    return status == TNI_NOT_SUPPORTED ? host_copy(dst, src) : status;
 }
 
 /* ---- between devices --------------------------------------------------------------------- */
@@ -186,19 +219,28 @@ static tn_status peer_copy(tn_tensor *dst, tn_tensor *src) {
     return tni_stream_wait_stream(source, stream);
 }
 
+/* Where the host sees t's elements, once the work queued on its device has passed; NULL: nowhere, or
+ * an error in *out_status. */
+static void *host_address(tn_tensor *t, tn_status *out_status) {
+    void *host = t->storage->host;
+    *out_status = host ? tn_stream_synchronize(tni_stream_current(t->device)) : TN_OK;
+    return host && *out_status == TN_OK ? (char *)host + t->view.offset - t->storage->offset : NULL;
+}
+
 /* Contiguous to contiguous, of one dtype. */
 static tn_status transfer(tn_tensor *dst, tn_tensor *src) {
     tn_status status = peer_copy(dst, src);
     if (status != TN_ERR_UNSUPPORTED)
         return status;
     uint64_t bytes = bytes_of(dst);
-    if (src->storage->host)
-        return tni_tensor_write(
-            dst, (char *)src->storage->host + src->view.offset - src->storage->offset, bytes);
-    if (dst->storage->host)
-        return tni_tensor_read(
-            src, (char *)dst->storage->host + dst->view.offset - dst->storage->offset, bytes);
-    void *host = tni_alloc(bytes);
+    void *host = host_address(src, &status);
+    if (host)
+        return tni_tensor_write(dst, host, bytes);
+    if (status == TN_OK && (host = host_address(dst, &status)))
+        return tni_tensor_read(src, host, bytes);
+    if (status != TN_OK)
+        return status;
+    host = tni_alloc(bytes);
     if (!host)
         return tni_fail_memory("a staging copy on the host");
     status = tni_tensor_read(src, host, bytes);
@@ -261,6 +303,17 @@ bool tni_check_distinct(const char *call, const tn_tensor *self) {
     return false;
 }
 
+typedef struct fill_call {
+    element_call call;
+    tn_cell value;
+} fill_call;
+
+static tn_status call_fill(void *user) {
+    const fill_call *c = user;
+    const tn_tensor_view *outs[1] = {&c->call.operands->views[0]};
+    return tni_invoke(c->call.device, c->call.kernel, "tn_fill_", &c->value, 1, outs, 1);
+}
+
 tn_status tni_fill_data(tn_tensor *dst, tn_scalar value) {
     if (dst->view.numel == 0 || dst->device->is_meta)
         return TN_OK;
@@ -279,17 +332,23 @@ tn_status tni_fill_data(tn_tensor *dst, tn_scalar value) {
                                       dst->view.memory, dst->view.offset, 0, bytes_of(dst));
         return status == TN_OK ? TN_OK : tni_device_fail(device, status, "fill");
     }
+    fill_call call = {{dst->device, NULL, &o},
+                      tni_is_float(dtype) ? tni_cell_f64(tni_scalar_f64(value))
+                                          : tni_cell_i64(tni_scalar_i64(value))};
+    if (dtype == TN_BOOL)
+        call.value = tni_cell_i64(tni_scalar_f64(value) != 0);
     tn_dtype types[TN_KERNEL_MAX_TYPES] = {dtype};
-    const tni_kernel *kernel = tni_find_kernel(dst->device, TNI_KERNEL_fill, types);
-    bool direct = kernel && types[0] == dtype &&
-                  ((kernel->flags & TN_KERNEL_STRIDED) || tni_operand_is_contiguous(&o, 0));
-    if (direct) {
-        tn_cell cell = tni_is_float(dtype) ? tni_cell_f64(tni_scalar_f64(value))
-                                           : tni_cell_i64(tni_scalar_i64(value));
-        if (dtype == TN_BOOL)
-            cell = tni_cell_i64(tni_scalar_f64(value) != 0);
-        const tn_tensor_view *outs[1] = {&o.views[0]};
-        return tni_invoke(dst->device, kernel, "tn_fill_", &cell, 1, outs, 1);
+    tni_choice c;
+    for (tni_choose(&c, dst->device, TNI_KERNEL_fill, types);
+         c.kernel && c.adaptation == TNI_AS_IS && !c.widened; tni_choose_next(&c)) {
+        if (!(c.kernel->flags & TN_KERNEL_STRIDED) && !tni_operand_is_contiguous(&o, 0))
+            continue;
+        call.call.kernel = c.kernel;
+        tn_status status = (c.kernel->flags & TN_KERNEL_INDEX64)
+                               ? call_fill(&call)
+                               : tni_operands_in_pieces(&o, call_fill, &call);
+        if (status != TNI_NOT_SUPPORTED)
+            return status;
     }
     /* one element from the host, broadcast by the copy kernel */
     tn_tensor *one = tni_tensor_new(dst->device, dtype, 0, NULL);

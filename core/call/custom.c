@@ -17,6 +17,8 @@ typedef struct custom_call {
     const tn_op *op;
     tni_device *device;
     const tni_kernel *kernel;
+    tni_adaptation adaptation; /* TNI_AS_IS, then TNI_BY_FLAGS */
+    bool copied;
     const tn_cell *args;
     tn_tensor *first; /* tensor argument that was given */
     tn_cell cells[TNI_MAX_ARGS];
@@ -62,17 +64,6 @@ static bool takes_tensors(const custom_call *c, const tni_kernel *kernel) {
         position++;
     }
     return true;
-}
-
-static const tni_kernel *find_kernel(const custom_call *c, uint32_t row) {
-    const tni_kernel_table *table =
-        atomic_load_explicit(&c->device->kernels.table, memory_order_acquire);
-    if (!table)
-        return NULL;
-    const tni_kernel *k = tni_kernel_lookup(table, row, c->first->view.dtype);
-    while (k && !takes_tensors(c, k))
-        k = k->next;
-    return k;
 }
 
 /* ---- its outputs ------------------------------------------------------------------------- */
@@ -135,8 +126,12 @@ static const tn_tensor_view *adapt_tensor(custom_call *c, tn_tensor *t) {
     bool is_expanded = !tni_has_shape(t, to->rank, to->sizes);
     if (!c->kernel->outputs && is_expanded)
         t = expand(c, t);
-    if (t && !tni_kernel_takes(c->kernel, &t->view))
-        t = tni_own(&c->temps, tni_contiguous_data(t));
+    if (t && (!tni_kernel_takes(c->kernel, &t->view) ||
+              (tni_is_far(&t->view) && !(c->kernel->flags & TN_KERNEL_INDEX64)))) {
+        c->copied = true;
+        if (c->adaptation != TNI_AS_IS)
+            t = tni_own(&c->temps, tni_contiguous_data(t));
+    }
     return t ? &t->view : NULL;
 }
 
@@ -212,10 +207,13 @@ static tn_status run(custom_call *c, tn_tensor **results) {
         return status;
     if ((are_huge && !(c->kernel->flags & TN_KERNEL_INDEX64)) || any_empty_argument(c))
         return TNI_NOT_SUPPORTED;
+    c->copied = false;
     status = adapt_args(c);
     const tn_tensor_view *outs[TNI_MAX_RETS];
     for (uint32_t i = 0; i < n; i++)
         outs[i] = &results[i]->view;
+    if (status == TN_OK && c->copied == (c->adaptation == TNI_AS_IS))
+        status = TNI_NOT_SUPPORTED; /* another turn's, or had already */
     if (status == TN_OK) {
         tni_note_kernel(c->kernel);
         status =
@@ -248,17 +246,22 @@ static tn_status kernel_handler(const tn_op *op, tn_keyset keys, const tn_cell *
     c.device = tni_call_device(op, args);
     if (!c.device)
         return tni_failed();
-    c.kernel = find_kernel(&c, (uint32_t)(uintptr_t)user);
-    if (!c.kernel)
-        return go_below(op, keys, args, rets);
-
-    tn_tensor *results[TNI_MAX_RETS] = {NULL};
-    tn_status status = run(&c, results);
-    if (status == TN_OK)
-        return tni_return_many(rets, results, op->schema->n_rets);
-    for (uint32_t i = 0; i < op->schema->n_rets; i++)
-        tni_drop(results[i]);
-    return status == TNI_NOT_SUPPORTED ? go_below(op, keys, args, rets) : status;
+    const tni_kernel_table *table =
+        atomic_load_explicit(&c.device->kernels.table, memory_order_acquire);
+    for (c.adaptation = TNI_AS_IS; table && c.adaptation <= TNI_BY_FLAGS; c.adaptation++) {
+        c.kernel = tni_kernel_lookup(table, (uint32_t)(uintptr_t)user, c.first->view.dtype);
+        for (; c.kernel; c.kernel = c.kernel->next) {
+            tn_tensor *results[TNI_MAX_RETS] = {NULL};
+            tn_status status = takes_tensors(&c, c.kernel) ? run(&c, results) : TNI_NOT_SUPPORTED;
+            if (status == TN_OK)
+                return tni_return_many(rets, results, op->schema->n_rets);
+            for (uint32_t i = 0; i < op->schema->n_rets; i++)
+                tni_drop(results[i]);
+            if (status != TNI_NOT_SUPPORTED)
+                return status;
+        }
+    }
+    return go_below(op, keys, args, rets);
 }
 
 tn_status tni_custom_unanswered(const tn_op *op, const tn_cell *args, tn_cell *rets) {

@@ -49,18 +49,13 @@ static tn_status find_types(tni_build *b) {
     return TN_OK;
 }
 
-/* Casts and copies inputs as the kernel's flags ask; scalars become cells of T's kind. */
-static tn_status adapt_inputs(tni_build *b, const tni_kernel *kernel, const tn_dtype *types,
-                              tn_cell *cells) {
+/* Checks and casts the inputs, as every record for these dtypes needs it. */
+static tn_status cast_inputs(tni_build *b, const tn_dtype *types) {
     const tni_kernel_types *kt = b->types_of;
     for (uint32_t i = 0; i < kt->n_args; i++) {
-        tn_cell *cell = &b->kargs[i];
-        cells[i] = *cell;
-        if (kt->args[i] == TN_KERNEL_SCALAR && cell->tag != TN_CELL_NONE)
-            cells[i] = tni_kernel_scalar(*cell, types[0]);
-        if (cell->tag != TN_CELL_TENSOR)
+        tn_tensor *t = tni_arg_tensor(&b->kargs[i]);
+        if (!t)
             continue;
-        tn_tensor *t = cell->v.pointer;
         if (t->device != b->device) {
             char text[TNI_SHAPE_TEXT];
             return tni_build_fail(b, TN_ERR_DEVICE,
@@ -70,25 +65,68 @@ static tn_status adapt_inputs(tni_build *b, const tni_kernel *kernel, const tn_d
                                   b->device->name);
         }
         tn_dtype dtype = tni_coded_dtype(kt->args[i], types);
+        if (t->view.dtype == dtype)
+            continue;
         if (kt->args[i] < 0 && !tni_can_cast(t->view.dtype, dtype))
             return tni_build_fail(b, TN_ERR_DTYPE, "an index must be an integer tensor, but is %s",
                                   tn_dtype_name(t->view.dtype));
-        if (t->view.dtype != dtype)
-            t = tni_own(&b->temps, tni_cast_data(t, dtype));
+        t = tni_own(&b->temps, tni_cast_data(t, dtype));
         if (!t)
             return tni_failed();
-        if (!tni_kernel_takes(kernel, &t->view) &&
-            !(t = tni_own(&b->temps, tni_contiguous_data(t))))
-            return tni_failed();
-        if (t->view.numel > INT32_MAX && !(kernel->flags & TN_KERNEL_INDEX64)) {
-            char text[TNI_SHAPE_TEXT];
-            return tni_build_fail(b, TN_ERR_UNSUPPORTED,
-                                  "the kernel of %s counts elements in 32 bits and cannot take %s; "
-                                  "split the tensor",
-                                  kernel->origin, tni_shape_text(t->view.rank, t->sizes, text));
+        b->kargs[i] = tni_cell_tensor(t);
+    }
+    return TN_OK;
+}
+
+/* What a record makes of a call: the inputs as it would get them. */
+typedef struct plan {
+    tn_cell cells[TNI_MAX_ARGS];        /* scalars of T's kind; views */
+    uint32_t copied;                    /* mask of inputs that are made contiguous for it */
+    tn_tensor_view views[TNI_MAX_ARGS]; /* of those, before they are made */
+    int64_t strides[TNI_MAX_ARGS][TN_MAX_RANK];
+} plan;
+
+/* False: there are more elements than the record can count. */
+static bool plan_inputs(tni_build *b, const tni_choice *c, plan *p) {
+    const tni_kernel_types *kt = b->types_of;
+    bool far_ok = (c->kernel->flags & TN_KERNEL_INDEX64) != 0;
+    p->copied = 0;
+    for (uint32_t i = 0; i < kt->n_args; i++) {
+        const tn_cell *cell = &b->kargs[i];
+        p->cells[i] = *cell;
+        if (kt->args[i] == TN_KERNEL_SCALAR && cell->tag != TN_CELL_NONE)
+            p->cells[i] = tni_kernel_scalar(*cell, c->types[0]);
+        const tn_tensor *t = tni_arg_tensor(cell);
+        if (!t)
+            continue;
+        const tn_tensor_view *v = &t->view;
+        bool suits = tni_kernel_takes(c->kernel, v) && (far_ok || !tni_is_far(v));
+        if (!suits || (c->adaptation == TNI_PLAIN && !tni_is_contiguous(v))) {
+            if (v->numel > INT32_MAX && !far_ok) {
+                b->too_far = c->kernel;
+                return false;
+            }
+            p->copied |= 1u << i;
+            p->views[i] = *v;
+            tni_contiguous_strides(v->rank, v->sizes, p->strides[i]);
+            p->views[i].strides = p->strides[i];
+            p->views[i].memory = p->views[i].offset = 0;
+            v = &p->views[i];
         }
-        *cell = tni_cell_tensor(t);
-        cells[i].v.view = &t->view;
+        p->cells[i].v.view = v;
+    }
+    return true;
+}
+
+static tn_status copy_inputs(tni_build *b, plan *p) {
+    for (uint32_t m = p->copied; m; m &= m - 1) {
+        uint32_t i = (uint32_t)__builtin_ctz(m);
+        tn_tensor *t = tni_own(&b->temps, tni_contiguous_data(b->kargs[i].v.pointer));
+        if (!t)
+            return tni_failed();
+        b->kargs[i] = tni_cell_tensor(t);
+        b->adapted = true;
+        p->cells[i].v.view = &t->view;
     }
     return TN_OK;
 }
@@ -172,40 +210,82 @@ static bool trivial(tni_build *b, tn_cell *rets, tn_status *status) {
     return true;
 }
 
-static tn_status run(tni_build *b, tn_cell *rets) {
+/* Can the kernel write into dst, whose shape and dtype are right? */
+static bool writes_directly(const tni_build *b, const tni_kernel *kernel, const tn_tensor *dst) {
+    return ((kernel->flags & TN_KERNEL_STRIDED) || tni_is_contiguous(&dst->view)) &&
+           ((kernel->flags & TN_KERNEL_INDEX64) || !tni_is_far(&dst->view)) &&
+           !must_not_write(b, kernel, dst);
+}
+
+/* Before anything is copied: would the kernel take the call? */
+static bool would_take(tni_build *b, const tni_choice *c, const plan *p, const tn_tensor *dst,
+                       tn_status *status) {
+    tn_tensor_view views[TNI_MAX_RETS];
+    int64_t strides[TNI_MAX_RETS][TN_MAX_RANK];
+    const tn_tensor_view *outs[TNI_MAX_RETS];
+    uint32_t n = b->info->n_outs;
+    for (uint32_t i = 0; i < n; i++) {
+        const tni_spec *spec = b->kernel_shaped ? &b->kernel_outs[i] : &b->outs[i];
+        tni_contiguous_strides(spec->rank, spec->sizes, strides[i]);
+        views[i] = (tn_tensor_view){.struct_size = sizeof views[i],
+                                    .numel = 1,
+                                    .dtype = tni_coded_dtype(b->types_of->outs[i], c->types),
+                                    .rank = spec->rank,
+                                    .sizes = spec->sizes,
+                                    .strides = strides[i]};
+        for (int32_t d = 0; d < spec->rank; d++)
+            views[i].numel *= spec->sizes[d];
+        outs[i] = &views[i];
+    }
+    if (dst)
+        outs[0] = &dst->view;
+    return tni_kernel_supports(b->device, c->kernel, b->info->call, p->cells, b->types_of->n_args,
+                               outs, n, status);
+}
+
+/* One record's turn. TNI_NOT_SUPPORTED: the next one's. */
+static tn_status attempt(tni_build *b, const tni_choice *c, tn_cell *rets) {
     const tni_op_info *info = b->info;
-    tn_status status = info->infer(b);
-    if (status == TN_OK)
-        status = find_types(b);
-    if (status != TN_OK || trivial(b, rets, &status))
-        return status;
-    tn_dtype types[TN_KERNEL_MAX_TYPES];
-    memcpy(types, b->types, sizeof types);
-    const tni_kernel *kernel = tni_find_kernel(b->device, info->kernel, types);
-    if (!kernel)
-        return tni_without_kernel(b->op, b->device, b->types[0], b->args, rets);
-    tn_cell cells[TNI_MAX_ARGS];
-    status = adapt_inputs(b, kernel, types, cells);
+    const tni_kernel *kernel = c->kernel;
+    plan p;
+    tn_status status = cast_inputs(b, c->types);
     if (status != TN_OK)
         return status;
+    if (!plan_inputs(b, c, &p))
+        return TNI_NOT_SUPPORTED;
 
     tn_tensor *results[TNI_MAX_RETS] = {NULL};
     tn_tensor *dst = tni_written_arg(info, b->op, b->args);
-    bool direct = dst && !b->kernel_shaped &&
-                  tni_has_shape(dst, b->outs[0].rank, b->outs[0].sizes) &&
-                  dst->view.dtype == tni_coded_dtype(b->types_of->outs[0], types) &&
-                  ((kernel->flags & TN_KERNEL_STRIDED) || tni_is_contiguous(&dst->view)) &&
-                  !tni_may_overlap(&dst->view) && !must_not_write(b, kernel, dst);
+    if (dst && (b->kernel_shaped || !tni_has_shape(dst, b->outs[0].rank, b->outs[0].sizes) ||
+                dst->view.dtype != tni_coded_dtype(b->types_of->outs[0], c->types) ||
+                tni_may_overlap(&dst->view)))
+        dst = NULL;
+    bool direct = dst && writes_directly(b, kernel, dst);
+    bool as_is = p.copied == 0 && !b->adapted && (!dst || direct);
+    if (c->adaptation == TNI_PLAIN ? p.copied == 0 : as_is != (c->adaptation == TNI_AS_IS))
+        return TNI_NOT_SUPPORTED; /* another turn's, or had already */
+    if (p.copied && kernel->supports && !would_take(b, c, &p, direct ? dst : NULL, &status))
+        return status == TN_OK ? TNI_NOT_SUPPORTED : status;
+    status = copy_inputs(b, &p);
+    if (status != TN_OK)
+        return status;
     if (direct)
         results[0] = tni_keep(dst);
-    else if ((status = make_outputs(b, types, b->kernel_shaped, results)) != TN_OK)
+    else if ((status = make_outputs(b, c->types, b->kernel_shaped, results)) != TN_OK)
         return status;
     const tn_tensor_view *outs[TNI_MAX_RETS];
-    for (uint32_t i = 0; i < info->n_outs; i++)
+    for (uint32_t i = 0; i < info->n_outs; i++) {
         outs[i] = &results[i]->view;
-    tni_note_kernel(kernel);
-    status =
-        tni_invoke(b->device, kernel, info->call, cells, b->types_of->n_args, outs, info->n_outs);
+        if (outs[i]->numel > INT32_MAX && !(kernel->flags & TN_KERNEL_INDEX64)) {
+            b->too_far = kernel;
+            status = TNI_NOT_SUPPORTED;
+        }
+    }
+    if (status == TN_OK) {
+        tni_note_kernel(kernel);
+        status = tni_invoke(b->device, kernel, info->call, p.cells, b->types_of->n_args, outs,
+                            info->n_outs);
+    }
     for (uint32_t i = 0; i < info->n_outs && status == TN_OK; i++) {
         if (b->kernel_shaped)
             reshape_fresh(results[i], &b->outs[i]);
@@ -219,11 +299,32 @@ static tn_status run(tni_build *b, tn_cell *rets) {
     }
     if (status != TN_OK) {
         tni_drop_all(results, info->n_outs);
-        return status == TNI_NOT_SUPPORTED
-                   ? tni_without_kernel(b->op, b->device, b->types[0], b->args, rets)
-                   : status;
+        return status;
     }
     return finish_outputs(b, results, rets);
+}
+
+static tn_status run(tni_build *b, tn_cell *rets) {
+    tn_status status = b->info->infer(b);
+    if (status == TN_OK)
+        status = find_types(b);
+    if (status != TN_OK || trivial(b, rets, &status))
+        return status;
+    if (b->decomposes)
+        return tni_without_kernel(b->op, b->device, b->types[0], b->args, rets);
+    tni_choice c;
+    for (tni_choose(&c, b->device, b->info->kernel, b->types); c.kernel; tni_choose_next(&c)) {
+        status = attempt(b, &c, rets);
+        if (status != TNI_NOT_SUPPORTED)
+            return status;
+    }
+    if (b->too_far && !b->info->run)
+        return tni_build_fail(
+            b, TN_ERR_UNSUPPORTED,
+            "the kernel of %s counts elements in 32 bits and cannot take a tensor "
+            "of 2^31 and more; split it",
+            b->too_far->origin);
+    return tni_without_kernel(b->op, b->device, b->types[0], b->args, rets);
 }
 
 tn_status tni_general(const tn_op *op, const tn_cell *args, tn_cell *rets) {
@@ -232,7 +333,9 @@ tn_status tni_general(const tn_op *op, const tn_cell *args, tn_cell *rets) {
     b.info = tni_info(op);
     b.types_of = &tni_kernel_types_of[b.info->kernel];
     b.args = args;
-    b.kernel_shaped = b.has_empty_value = b.has_copy_value = false;
+    b.kernel_shaped = b.has_empty_value = b.has_copy_value = b.decomposes = false;
+    b.too_far = NULL;
+    b.adapted = false;
     b.temps.n = b.n_ints = 0;
     b.temps.before = NULL;
     for (int i = 0; i < TN_KERNEL_MAX_TYPES; i++)

@@ -85,3 +85,61 @@ bool tni_operand_is_contiguous(const tni_operands *o, uint32_t i) {
     }
     return true;
 }
+
+static int64_t reach(const tni_operands *o, uint32_t i) {
+    int64_t last = 0;
+    for (int32_t d = 0; d < o->rank; d++)
+        last += (o->sizes[d] - 1) * o->strides[i][d];
+    return last;
+}
+
+/* The operand that reaches furthest, if that is too far; else o->n. */
+static uint32_t furthest(const tni_operands *o) {
+    uint32_t found = o->n;
+    int64_t most = INT32_MAX - 1;
+    for (uint32_t i = 0; i < o->n; i++) {
+        int64_t last = reach(o, i);
+        if (last > most) {
+            most = last;
+            found = i;
+        }
+    }
+    return found;
+}
+
+bool tni_operands_are_far(const tni_operands *o) {
+    return furthest(o) < o->n;
+}
+
+tn_status tni_operands_in_pieces(tni_operands *o, tn_status (*fn)(void *user), void *user) {
+    uint32_t far = furthest(o);
+    if (TNI_LIKELY(far == o->n))
+        return fn(user);
+    int32_t longest = 0;
+    for (int32_t d = 1; d < o->rank; d++)
+        if ((o->sizes[d] - 1) * o->strides[far][d] >
+            (o->sizes[longest] - 1) * o->strides[far][longest])
+            longest = d;
+    int64_t whole = o->sizes[longest], half = whole / 2, numel = o->views[0].numel;
+    uint64_t offsets[TNI_MAX_OPERANDS];
+    tn_status status = TN_OK;
+    for (uint32_t i = 0; i < o->n; i++)
+        offsets[i] = o->views[i].offset;
+    for (int part = 0; part < 2 && status == TN_OK; part++) {
+        o->sizes[longest] = part ? whole - half : half;
+        for (uint32_t i = 0; i < o->n; i++) {
+            tn_tensor_view *v = &o->views[i];
+            v->numel = numel / whole * o->sizes[longest];
+            v->offset = offsets[i];
+            if (part)
+                v->offset += (uint64_t)(half * o->strides[i][longest] * tni_dtype_size(v->dtype));
+        }
+        status = tni_operands_in_pieces(o, fn, user);
+    }
+    o->sizes[longest] = whole;
+    for (uint32_t i = 0; i < o->n; i++) {
+        o->views[i].numel = numel;
+        o->views[i].offset = offsets[i];
+    }
+    return status;
+}

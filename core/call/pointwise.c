@@ -16,13 +16,19 @@ static const tn_cell *source(const tni_op_info *info, const tn_cell *args, uint3
     return from < TNI_ARG_CONSTANT ? &args[from] : &info->constants[from - TNI_ARG_CONSTANT];
 }
 
-/* A scalar as kernels get it: F64 for a floating dtype, else I64 (BOOL for bool). */
+/* A scalar as an element of the dtype: F64 for a floating one, else I64 (BOOL for bool). */
 static tn_cell scalar_for(tn_dtype dtype, const tn_cell *cell) {
     if (tni_is_float(dtype))
         return tni_cell_f64(tni_scalar_f64(*cell));
     if (dtype == TN_BOOL)
         return tni_cell_bool(cell->tag == TN_CELL_F64 ? cell->v.f64 != 0 : cell->v.i64 != 0);
     return tni_cell_i64(tni_scalar_i64(*cell));
+}
+
+/* A Scalar attribute as kernels get it: never BOOL; one that was left out stays so. */
+static tn_cell attribute_for(tn_dtype dtype, const tn_cell *cell) {
+    tn_cell c = cell->tag == TN_CELL_NONE ? *cell : scalar_for(dtype, cell);
+    return c.tag == TN_CELL_BOOL ? tni_cell_i64(c.v.boolean) : c;
 }
 
 /* A scalar in a tensor's place is an element of the tensors' dtype, on every device and whichever
@@ -73,11 +79,13 @@ static tn_dtype out_dtype(const tni_kernel_types *kt, tn_dtype type) {
 
 typedef struct long_call {
     tni_build b;
-    const tni_kernel *kernel;
+    tni_choice choice;
     tn_dtype type;                     /* that the operator's rule gives */
     tn_tensor *dst;                    /* of an in-place or out form */
     tn_tensor *inputs[TNI_MAX_ARGS];   /* by kernel argument; NULL where it is a cell */
     bool operand_scalar[TNI_MAX_ARGS]; /* a cell in a tensor's place */
+    tni_operands operands;
+    uint32_t slot[TNI_MAX_ARGS]; /* of each input in operands */
     int32_t rank;
     int64_t sizes[TN_MAX_RANK];
 } long_call;
@@ -124,7 +132,7 @@ static tn_status collect(long_call *c) {
                                   "a floating factor or bound does not go with a result of %s; "
                                   "give an integer, or cast the tensors",
                                   tn_dtype_name(c->type));
-        *cell = scalar_for(c->type, cell);
+        *cell = attribute_for(c->type, cell);
     }
     return TN_OK;
 }
@@ -178,30 +186,47 @@ static tn_tensor *materialise(long_call *c, tn_dtype dtype, tn_tensor *src, cons
     return status == TN_OK ? full : NULL;
 }
 
-/* Casts inputs to the kernel's dtypes and replaces scalars that the kernel does not take. */
-static tn_status prepare_inputs(long_call *c, tn_dtype compute) {
+/* Casts inputs and scalars to the kernel's dtypes, as every record for them needs it. */
+static tn_status cast_inputs(long_call *c) {
     const tni_kernel_types *kt = c->b.types_of;
-    uint32_t n_scalars = 0, n_tensors = 0;
-    for (uint32_t i = 0; i < kt->n_args; i++) {
-        n_scalars += c->operand_scalar[i];
-        n_tensors += c->inputs[i] != NULL;
-    }
-    bool cells = (c->kernel->flags & TN_KERNEL_SCALARS) && n_scalars == 1 && n_tensors > 0;
     for (uint32_t i = 0; i < kt->n_args; i++) {
         if (!c->inputs[i] && !c->operand_scalar[i])
             continue;
-        tn_dtype dtype = tni_coded_dtype(kt->args[i], &compute);
-        if (c->operand_scalar[i]) {
+        tn_dtype dtype = tni_coded_dtype(kt->args[i], c->choice.types);
+        if (c->operand_scalar[i])
             c->b.kargs[i] = scalar_for(dtype, &c->b.kargs[i]);
-            if (!cells && !(c->inputs[i] = materialise(c, dtype, NULL, &c->b.kargs[i])))
-                return tni_failed();
-        } else if (c->inputs[i]->view.dtype != dtype) {
-            c->inputs[i] = tni_own(&c->b.temps, tni_cast_data(c->inputs[i], dtype));
-            if (!c->inputs[i])
-                return tni_failed();
-        }
+        if (!c->inputs[i] || c->inputs[i]->view.dtype == dtype)
+            continue;
+        c->inputs[i] = tni_own(&c->b.temps, tni_cast_data(c->inputs[i], dtype));
+        if (!c->inputs[i])
+            return tni_failed();
     }
     return TN_OK;
+}
+
+/* The scalars that are operands, for a record that does not take them as they are: tensors. */
+static tn_status fill_scalars(long_call *c) {
+    for (uint32_t i = 0; i < c->b.types_of->n_args; i++) {
+        if (!c->operand_scalar[i] || c->inputs[i])
+            continue;
+        tn_dtype dtype = tni_coded_dtype(c->b.types_of->args[i], c->choice.types);
+        c->inputs[i] = materialise(c, dtype, NULL, &c->b.kargs[i]);
+        if (!c->inputs[i])
+            return tni_failed();
+        c->b.adapted = true;
+    }
+    return TN_OK;
+}
+
+/* Does the record take the operands that are scalars? */
+static bool takes_scalars(const long_call *c) {
+    uint32_t n_scalars = 0, n_tensors = 0;
+    for (uint32_t i = 0; i < c->b.types_of->n_args; i++) {
+        n_scalars += c->operand_scalar[i] && !c->inputs[i];
+        n_tensors += c->inputs[i] != NULL;
+    }
+    return n_scalars == 0 ||
+           ((c->choice.kernel->flags & TN_KERNEL_SCALARS) && n_scalars == 1 && n_tensors > 0);
 }
 
 /* The strides of a fresh result: those of the first full-size dense input, so that a transposed
@@ -215,10 +240,12 @@ static tn_tensor *new_result(long_call *c, tn_dtype dtype) {
     return tni_tensor_new(c->b.device, dtype, c->rank, c->sizes);
 }
 
-/* Can the kernel write straight into dst? */
-static bool writes_directly(const long_call *c, tn_dtype kernel_out) {
+/* Can the record write straight into dst; could any? */
+static bool writes_directly(const long_call *c, tn_dtype kernel_out, bool *out_any_could) {
+    *out_any_could = false;
     if (!c->dst || c->dst->view.dtype != kernel_out)
         return false;
+    bool in_place = false;
     for (uint32_t i = 0; i < c->b.types_of->n_args; i++) {
         const tn_tensor *t = c->inputs[i];
         if (!t || t->storage != c->dst->storage)
@@ -227,102 +254,89 @@ static bool writes_directly(const long_call *c, tn_dtype kernel_out) {
             t->view.offset == c->dst->view.offset && t->view.rank == c->dst->view.rank &&
             t->view.dtype == c->dst->view.dtype &&
             memcmp(t->strides, c->dst->strides, (size_t)t->view.rank * sizeof(int64_t)) == 0;
-        if (same ? !(c->kernel->flags & TN_KERNEL_IN_PLACE) : tni_partial_overlap(t, c->dst))
+        if (!same && tni_partial_overlap(t, c->dst))
             return false;
+        in_place = in_place || same;
     }
-    return true;
+    *out_any_could = true;
+    return !in_place || (c->choice.kernel->flags & TN_KERNEL_IN_PLACE);
 }
 
-static tn_status call_kernel(long_call *c, tni_operands *o, const uint32_t *slot);
-
-/* Splits along the first dimension: for kernels that count in 32 bits. */
-static tn_status call_in_halves(long_call *c, tni_operands *o, const uint32_t *slot) {
-    int64_t whole = o->sizes[0], half = whole / 2, numel = o->views[0].numel;
-    uint64_t offsets[TNI_MAX_OPERANDS];
-    tn_status status = TN_OK;
-    for (uint32_t i = 0; i < o->n; i++)
-        offsets[i] = o->views[i].offset;
-    for (int part = 0; part < 2 && status == TN_OK; part++) {
-        o->sizes[0] = part ? whole - half : half;
-        for (uint32_t i = 0; i < o->n; i++) {
-            o->views[i].numel = numel / whole * o->sizes[0];
-            o->views[i].offset = offsets[i];
-            if (part)
-                o->views[i].offset +=
-                    (uint64_t)(half * o->strides[i][0] * tni_dtype_size(o->views[i].dtype));
-        }
-        status = call_kernel(c, o, slot);
-    }
-    o->sizes[0] = whole;
-    for (uint32_t i = 0; i < o->n; i++) {
-        o->views[i].numel = numel;
-        o->views[i].offset = offsets[i];
-    }
-    return status;
-}
-
-static tn_status call_kernel(long_call *c, tni_operands *o, const uint32_t *slot) {
+static tn_status call_piece(void *user) {
+    long_call *c = user;
+    tni_operands *o = &c->operands;
     const tni_kernel_types *kt = c->b.types_of;
-    int64_t numel = o->views[0].numel;
-    if (numel > INT32_MAX && !(c->kernel->flags & TN_KERNEL_INDEX64))
-        return call_in_halves(c, o, slot);
     tn_cell cells[TNI_MAX_ARGS];
     for (uint32_t i = 0; i < kt->n_args; i++) {
         cells[i] = c->b.kargs[i];
         if (c->inputs[i])
-            cells[i] = (tn_cell){.tag = TN_CELL_TENSOR, .v.view = &o->views[slot[i]]};
+            cells[i] = (tn_cell){.tag = TN_CELL_TENSOR, .v.view = &o->views[c->slot[i]]};
     }
     const tn_tensor_view *outs[1] = {&o->views[0]};
-    tni_note_kernel(c->kernel);
-    return tni_invoke(c->b.device, c->kernel, c->b.info->call, cells, kt->n_args, outs, 1);
+    tni_note_kernel(c->choice.kernel);
+    return tni_invoke(c->b.device, c->choice.kernel, c->b.info->call, cells, kt->n_args, outs, 1);
 }
 
-/* Lines the operands up with `out`, copies what the kernel's flags exclude, calls. *out_strided is
- * set, and nothing done, when the output itself does not suit the kernel. */
-static tn_status run_on(long_call *c, tn_tensor *out, bool *out_strided) {
-    uint32_t flags = c->kernel->flags;
-    uint32_t slot[TNI_MAX_ARGS] = {0};
-    tni_operands o;
-    for (int attempt = 0; attempt < 2; attempt++) {
-        tni_operands_init(&o, c->rank, c->sizes);
-        tni_operands_add(&o, out);
-        for (uint32_t i = 0; i < c->b.types_of->n_args; i++) {
-            if (c->inputs[i]) {
-                slot[i] = o.n;
-                tni_operands_add(&o, c->inputs[i]);
-            }
+static void line_up(long_call *c, tn_tensor *out) {
+    tni_operands *o = &c->operands;
+    tni_operands_init(o, c->rank, c->sizes);
+    tni_operands_add(o, out);
+    for (uint32_t i = 0; i < c->b.types_of->n_args; i++) {
+        if (c->inputs[i]) {
+            c->slot[i] = o->n;
+            tni_operands_add(o, c->inputs[i]);
         }
-        tni_operands_coalesce(&o);
-        bool ready = true;
-        if (!(flags & TN_KERNEL_STRIDED) && !tni_operand_is_contiguous(&o, 0)) {
-            *out_strided = true;
-            return TN_OK;
-        }
-        for (uint32_t i = 0; i < c->b.types_of->n_args; i++) {
-            tn_tensor *t = c->inputs[i];
-            if (!t)
-                continue;
-            bool broadcast = tni_operand_is_broadcast(&o, slot[i]);
-            bool suits = (flags & TN_KERNEL_STRIDED)
-                             ? !broadcast || (flags & TN_KERNEL_BROADCAST)
-                             : tni_operand_is_contiguous(&o, slot[i]) && !broadcast;
-            if (suits)
-                continue;
-            ready = false;
-            /* with the output's strides, so that the two coalesce into one run */
-            tn_tensor *copy = tni_own(
-                &c->b.temps, tni_is_dense(&out->view)
-                                 ? tni_tensor_new_strided(c->b.device, t->view.dtype, c->rank,
-                                                          c->sizes, out->strides)
-                                 : tni_tensor_new(c->b.device, t->view.dtype, c->rank, c->sizes));
-            if (!copy || tni_copy_data(copy, t) != TN_OK)
-                return tni_failed();
-            c->inputs[i] = copy;
-        }
-        if (ready)
-            break;
     }
-    return call_kernel(c, &o, slot);
+    tni_operands_coalesce(o);
+}
+
+/* Mask of the inputs that are to be copied for the record, as they are lined up now. */
+static uint32_t unsuited(const long_call *c) {
+    uint64_t flags = c->choice.kernel->flags;
+    uint32_t mask = 0;
+    for (uint32_t i = 0; i < c->b.types_of->n_args; i++) {
+        if (!c->inputs[i])
+            continue;
+        bool broadcast = tni_operand_is_broadcast(&c->operands, c->slot[i]);
+        bool plain = !broadcast && tni_operand_is_contiguous(&c->operands, c->slot[i]);
+        bool suits = plain || (c->choice.adaptation != TNI_PLAIN && (flags & TN_KERNEL_STRIDED) &&
+                               (!broadcast || (flags & TN_KERNEL_BROADCAST)));
+        mask |= (uint32_t)!suits << i;
+    }
+    return mask;
+}
+
+/* One record's turn with this output, which may stand in for the one that was given: lines the
+ * operands up with it, copies what does not suit, calls. TNI_NOT_SUPPORTED: not so. */
+static tn_status run_on(long_call *c, tn_tensor *out, bool stands_in) {
+    bool strided_ok = (c->choice.kernel->flags & TN_KERNEL_STRIDED) != 0;
+    bool far_ok = (c->choice.kernel->flags & TN_KERNEL_INDEX64) != 0;
+    line_up(c, out);
+    if (!strided_ok && !tni_operand_is_contiguous(&c->operands, 0))
+        return TNI_NOT_SUPPORTED;
+    uint32_t copied = unsuited(c);
+    bool as_is = copied == 0 && !c->b.adapted && !stands_in &&
+                 (far_ok || !tni_operands_are_far(&c->operands));
+    if (c->choice.adaptation == TNI_PLAIN ? copied == 0
+                                          : as_is != (c->choice.adaptation == TNI_AS_IS))
+        return TNI_NOT_SUPPORTED; /* another turn's, or had already */
+    for (uint32_t m = copied; m; m &= m - 1) {
+        uint32_t i = (uint32_t)__builtin_ctz(m);
+        const tn_tensor *t = c->inputs[i];
+        /* with the output's strides, so that the two coalesce into one run */
+        tn_tensor *copy = tni_own(
+            &c->b.temps, tni_is_dense(&out->view)
+                             ? tni_tensor_new_strided(c->b.device, t->view.dtype, c->rank, c->sizes,
+                                                      out->strides)
+                             : tni_tensor_new(c->b.device, t->view.dtype, c->rank, c->sizes));
+        if (!copy || tni_copy_data(copy, c->inputs[i]) != TN_OK)
+            return tni_failed();
+        c->inputs[i] = copy;
+        c->b.adapted = true;
+    }
+    if (copied)
+        line_up(c, out);
+    return far_ok ? call_piece(c) : tni_operands_in_pieces(&c->operands, call_piece, c);
 }
 
 /* Rounding of what is whole already: a copy. */
@@ -344,8 +358,12 @@ static tn_status copy_whole(long_call *c, tn_tensor *self, tn_cell *rets) {
     return tni_return(rets, result);
 }
 
-/* Would a scalar be rounded by becoming a tensor of this half? */
-static bool rounds_scalar(const long_call *c, tn_dtype dtype) {
+/* Would a scalar be rounded by becoming a tensor of this half, though the device can compute in f32? A
+ * record that takes no scalars is passed over then. */
+static bool rounds_scalar(const long_call *c) {
+    tn_dtype dtype = c->choice.types[0];
+    if (!tni_is_half(dtype) || !tni_kernel_lookup(c->choice.table, (uint32_t)c->choice.op, TN_F32))
+        return false;
     for (uint32_t i = 0; i < c->b.types_of->n_args; i++) {
         if (!c->operand_scalar[i] || c->b.types_of->args[i] < 0)
             continue;
@@ -358,19 +376,44 @@ static bool rounds_scalar(const long_call *c, tn_dtype dtype) {
     return false;
 }
 
-/* The kernel, for the dtype in types[0] or the wider one that is put there. A kernel that takes no
- * scalars gets them as tensors: of halves it runs in f32 where that would round one. */
-static const tni_kernel *find_kernel(const long_call *c, tn_dtype *types) {
-    tn_dtype type = types[0];
-    const tni_kernel *k = tni_find_kernel(c->b.device, c->b.info->kernel, types);
-    if (!k || (k->flags & TN_KERNEL_SCALARS) || !tni_is_half(types[0]) ||
-        !rounds_scalar(c, types[0]))
-        return k;
-    types[0] = TN_F32;
-    const tni_kernel *wide = tni_find_kernel(c->b.device, c->b.info->kernel, types);
-    if (!wide)
-        types[0] = type;
-    return wide ? wide : k;
+/* One record's turn. TNI_NOT_SUPPORTED: the next one's. */
+static tn_status attempt(long_call *c, tn_dtype result_type, tn_cell *rets) {
+    tni_build *b = &c->b;
+    bool is_first = c->choice.adaptation == TNI_AS_IS;
+    tn_status status = cast_inputs(c);
+    if (status != TN_OK)
+        return status;
+    if (!takes_scalars(c)) {
+        if (is_first || rounds_scalar(c))
+            return TNI_NOT_SUPPORTED;
+        if ((status = fill_scalars(c)) != TN_OK)
+            return status;
+    }
+    tn_dtype kernel_out = out_dtype(b->types_of, c->choice.types[0]);
+    bool any_could, direct = writes_directly(c, kernel_out, &any_could);
+    if (direct) {
+        status = run_on(c, c->dst, false);
+        if (status != TNI_NOT_SUPPORTED)
+            return status == TN_OK ? tni_return(rets, tni_keep(c->dst)) : status;
+    }
+    if (is_first && any_could)
+        return TNI_NOT_SUPPORTED;
+    tn_tensor *result = c->dst ? tni_tensor_new(b->device, kernel_out, c->rank, c->sizes)
+                               : new_result(c, kernel_out);
+    if (!result)
+        return tni_failed();
+    status = run_on(c, result, any_could);
+    if (status == TN_OK && kernel_out != result_type) {
+        tn_tensor *narrowed = tni_cast_data(result, result_type);
+        tni_drop(result);
+        result = narrowed;
+        status = result ? TN_OK : tni_failed();
+    }
+    if (status != TN_OK) {
+        tni_drop(result);
+        return status;
+    }
+    return tni_store(b->info, c->dst, result, rets);
 }
 
 static tn_status long_way(long_call *c, tn_cell *rets) {
@@ -396,41 +439,14 @@ static tn_status long_way(long_call *c, tn_cell *rets) {
         return tni_return(rets, c->dst ? tni_keep(c->dst) : new_result(c, result_type));
 
     tn_dtype types[TN_KERNEL_MAX_TYPES] = {c->type};
-    c->kernel = find_kernel(c, types);
-    if (!c->kernel)
-        return tni_without_kernel(b->op, b->device, c->type, b->args, rets);
-    status = prepare_inputs(c, types[0]);
-    if (status != TN_OK)
-        return status;
-
-    tn_dtype kernel_out = out_dtype(b->types_of, types[0]);
-    bool out_strided = false;
-    if (writes_directly(c, kernel_out)) {
-        status = run_on(c, c->dst, &out_strided);
-        if (status == TNI_NOT_SUPPORTED)
-            return tni_without_kernel(b->op, b->device, c->type, b->args, rets);
-        if (status != TN_OK || !out_strided)
-            return status == TN_OK ? tni_return(rets, tni_keep(c->dst)) : status;
+    tni_choice *choice = &c->choice;
+    for (tni_choose(choice, b->device, b->info->kernel, types); choice->kernel;
+         tni_choose_next(choice)) {
+        status = attempt(c, result_type, rets);
+        if (status != TNI_NOT_SUPPORTED)
+            return status;
     }
-    out_strided = false;
-    tn_tensor *result = c->dst ? tni_tensor_new(b->device, kernel_out, c->rank, c->sizes)
-                               : new_result(c, kernel_out);
-    if (!result)
-        return tni_failed();
-    status = run_on(c, result, &out_strided);
-    if (status == TN_OK && kernel_out != result_type) {
-        tn_tensor *narrowed = tni_cast_data(result, result_type);
-        tni_drop(result);
-        result = narrowed;
-        status = result ? TN_OK : tni_failed();
-    }
-    if (status != TN_OK) {
-        tni_drop(result);
-        return status == TNI_NOT_SUPPORTED
-                   ? tni_without_kernel(b->op, b->device, c->type, b->args, rets)
-                   : status;
-    }
-    return tni_store(b->info, c->dst, result, rets);
+    return tni_without_kernel(b->op, b->device, c->type, b->args, rets);
 }
 
 /* Kept out of the short way, whose frame would be as large. */
@@ -444,6 +460,7 @@ static __attribute__((noinline)) tn_status go_long_way(const tn_op *op, const tn
     c.b.info = info;
     c.b.types_of = &tni_kernel_types_of[info->kernel];
     c.b.args = args;
+    c.b.adapted = false;
     c.b.temps.n = c.b.n_ints = 0;
     c.b.temps.before = NULL;
     c.dst = tni_written_arg(info, op, args);
@@ -558,6 +575,9 @@ tn_status tni_pointwise(const tn_op *op, const tn_cell *args, tn_cell *rets) {
     for (uint32_t m = scalars; m; m &= m - 1)
         if (!set_scalar(type, &cells[__builtin_ctz(m)]))
             return go_long_way(op, args, rets);
+    if (type == TN_BOOL)
+        for (uint32_t m = scalars & ~operands; m; m &= m - 1)
+            cells[__builtin_ctz(m)] = attribute_for(type, &cells[__builtin_ctz(m)]);
     if (type != TN_F32 && type != TN_F64)
         for (uint32_t m = operands; m; m &= m - 1)
             cells[__builtin_ctz(m)] = operand_for(kt, type, &cells[__builtin_ctz(m)]);
@@ -584,6 +604,8 @@ tn_status tni_pointwise(const tn_op *op, const tn_cell *args, tn_cell *rets) {
     if (TNI_UNLIKELY(status != TN_OK)) {
         tni_drop(result);
         result = NULL;
+        if (status == TNI_NOT_SUPPORTED)
+            return go_long_way(op, args, rets);
     }
     rets[0] = (tn_cell){.tag = TN_CELL_TENSOR, .v.pointer = result};
     return status;

@@ -52,6 +52,7 @@ typedef struct tni_device {
     uint64_t dtypes;         /* mask it can store */
     uint64_t alignment;      /* of allocations */
     uint64_t max_allocation; /* 0 = no limit */
+    uint64_t spaces;         /* mask of tn_memory_space it serves */
     bool host_memory;        /* device memory is host memory */
     bool is_meta;
     bool is_cpu;       /* type "cpu": its 0-dim tensors mix with any device */

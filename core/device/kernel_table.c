@@ -145,8 +145,8 @@ static uint64_t hash_kernel(const tni_kernel *k) {
 
 static bool same_kernel(const tni_kernel *a, const tni_kernel *b) {
     return a->run == b->run && a->user == b->user && a->flags == b->flags &&
-           a->supports == b->supports && a->workspace == b->workspace && a->outputs == b->outputs &&
-           a->origin == b->origin && a->next == b->next &&
+           a->supports == b->supports && a->prepare == b->prepare && a->abandon == b->abandon &&
+           a->outputs == b->outputs && a->origin == b->origin && a->next == b->next &&
            memcmp(a->dtypes, b->dtypes, sizeof a->dtypes) == 0;
 }
 
@@ -241,12 +241,13 @@ static tni_kernel read_record(const tn_kernel *r, const char *origin_text) {
         .user = TNI_SLOT(r, tn_kernel, user),
         .flags = TN_HAS(r, tn_kernel, flags) ? r->flags : 0,
         .supports = TNI_SLOT(r, tn_kernel, supports),
-        .workspace = TNI_SLOT(r, tn_kernel, workspace),
+        .prepare = TNI_SLOT(r, tn_kernel, prepare),
+        .abandon = TNI_SLOT(r, tn_kernel, abandon),
         .origin = origin_text,
     };
     if (TN_HAS(r, tn_kernel, dtypes)) {
         for (int i = 0; i < TN_KERNEL_MAX_TYPES; i++)
-            k.dtypes[i] = r->dtypes[i] & TN_DTYPES_ALL;
+            k.dtypes[i] = r->dtypes[i] & TNI_DTYPES_KNOWN;
     }
     return k;
 }
@@ -295,7 +296,9 @@ tn_status tni_kernel_set_init(tni_kernel_set *set, const tni_plugin *plugin,
     for (uint64_t i = 0; i < n_records && status == TN_OK; i++) {
         const tn_kernel *r = tables->kernels[i];
         const tni_kernel_op *op = r && r->op ? tni_kernel_op_find(r->op) : NULL;
-        tni_kernel kernel = op ? read_record(r, id) : (tni_kernel){0};
+        if (!op || r->schema_hash != op->hash)
+            continue;
+        tni_kernel kernel = read_record(r, id);
         bool is_taken = false;
         if (!kernel.run || !kernel.dtypes[0] || is_disabled(id, op))
             continue;
@@ -334,7 +337,7 @@ tn_status tni_kernel_check(const tni_kernel_op *op, const tn_kernel *r) {
             TN_ERR_ABI,
             "kernel %s: schema_hash is 0x%llx, but that of its schema here, %s, is 0x%llx", name,
             (unsigned long long)r->schema_hash, op->schema, (unsigned long long)op->hash);
-    if (!(r->dtypes[0] & TN_DTYPES_ALL))
+    if (!(r->dtypes[0] & TNI_DTYPES_KNOWN))
         return tn_fail(TN_ERR_INVALID_ARGUMENT, "kernel %s: dtypes[0] names no dtype", name);
     return TN_OK;
 }

@@ -19,10 +19,10 @@ typedef tn_status (*tni_outputs_fn)(const tn_cell *args, struct tn_output *outpu
 typedef struct tni_kernel {
     tn_status (*run)(const tn_call *call);
     void *user;
-    uint32_t flags;
-    uint32_t reserved;
+    uint64_t flags;
     tn_status (*supports)(const tn_call *call);
-    tn_status (*workspace)(const tn_call *call, uint64_t *out_bytes);
+    tn_status (*prepare)(const tn_call *call, tn_plan *out);
+    void (*abandon)(const tn_call *call);
     tni_outputs_fn outputs; /* of a custom operator's kernel; NULL: pointwise */
     uint64_t dtypes[TN_KERNEL_MAX_TYPES];
     const char *origin;            /* the plugin's id, or what the program said */
@@ -39,15 +39,14 @@ typedef struct tni_kernel_table {
     tni_kernel_row rows[];
 } tni_kernel_table;
 
-/* The kernel for the dtypes of the type variables (n_types of them, the first being d0), or NULL.
- */
+/* The first kernel for this dtype of the first type variable, or NULL. */
 static inline const tni_kernel *tni_kernel_lookup(const tni_kernel_table *table, uint32_t op,
                                                   tn_dtype d0) {
     return op < table->n_rows ? table->rows[op].by_dtype[d0] : NULL;
 }
-static inline const tni_kernel *tni_kernel_match(const tni_kernel_table *table, uint32_t op,
-                                                 const tn_dtype *dtypes, uint32_t n_types) {
-    const tni_kernel *k = tni_kernel_lookup(table, op, dtypes[0]);
+/* k, or the first behind it that takes the dtypes of all n_types type variables; NULL: none. */
+static inline const tni_kernel *tni_kernel_fitting(const tni_kernel *k, const tn_dtype *dtypes,
+                                                   uint32_t n_types) {
     for (; k; k = k->next) {
         uint32_t i = 1;
         while (i < n_types && (k->dtypes[i] & TN_DTYPE_BIT(dtypes[i])))

@@ -4,6 +4,7 @@
 #include "core/device/open.h"
 
 #include <stdio.h>
+#include <tenon/ext/native.h>
 
 /* ---- the device's list ------------------------------------------------------------------- */
 
@@ -141,8 +142,8 @@ int64_t tn_stream_id(const tn_stream *s) {
 void *tn_stream_native(tn_stream *s) {
     if (!s || !s->handle || tni_device_check(s->device))
         return NULL;
-    void *(*native)(tn_stream_impl *) = TNI_SLOT(s->device->streams, tn_stream_ops, native_handle);
-    return native ? native(s->handle) : NULL;
+    const tn_ext_native *native = tni_device_extension(s->device, TN_EXT_NATIVE);
+    return native ? native->stream(s->handle) : NULL;
 }
 
 /* ---- what became of the work ------------------------------------------------------------- */

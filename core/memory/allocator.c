@@ -110,10 +110,10 @@ static void collect_garbage(tni_allocator *a, uint64_t bytes) {
         return;
     uint64_t total = a->conf.limit;
     tni_device *d = a->device;
-    tn_status (*info)(tn_device_impl *, tn_memory_info *) =
+    tn_status (*info)(tn_device_impl *, int32_t, tn_memory_info *) =
         TNI_SLOT(d->memory, tn_memory_ops, info);
     tn_memory_info figures = {.struct_size = sizeof figures};
-    if (!total && info && info(d->handle, &figures) == TN_OK)
+    if (!total && info && info(d->handle, TN_SPACE_DEVICE, &figures) == TN_OK)
         total = figures.total_bytes;
     tni_error_plugin(TN_OK, NULL);
     uint64_t share = (uint64_t)((double)total * a->conf.gc_threshold);
@@ -157,10 +157,10 @@ static void fail_full(tni_allocator *a, uint64_t requested, uint64_t bytes) {
     char asked[T], rounded[T], allocated[T], reserved[T], parked[T], limit[T], space[T], total[T];
     char device_text[128] = "", limit_text[64] = "", what[1024];
     tni_cache_sums caches = tni_caches_sum(a);
-    tn_status (*info)(tn_device_impl *, tn_memory_info *) =
+    tn_status (*info)(tn_device_impl *, int32_t, tn_memory_info *) =
         TNI_SLOT(d->memory, tn_memory_ops, info);
     tn_memory_info figures = {.struct_size = sizeof figures};
-    if (info && info(d->handle, &figures) == TN_OK && figures.total_bytes)
+    if (info && info(d->handle, TN_SPACE_DEVICE, &figures) == TN_OK && figures.total_bytes)
         snprintf(device_text, sizeof device_text, ", %s of %s free on the device",
                  tni_bytes_text(figures.free_bytes, space),
                  tni_bytes_text(figures.total_bytes, total));

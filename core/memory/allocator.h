@@ -168,6 +168,17 @@ tn_status tni_block_record_stream(tni_block *block, tn_stream *stream);
 
 /* Gives the device's cached pinned memory back; what is in use stays. */
 void tni_pinned_release(tni_device *device);
+/* The handle of the pinned allocation of `device` that holds all these bytes; 0: they are memory like
+ * any other to it. */
+tn_memory tni_pinned_handle(const tni_device *device, const void *p, uint64_t bytes);
+/* A request to the plugin. */
+static inline tn_allocation tni_allocation(const tni_device *device, int32_t space,
+                                           uint64_t bytes) {
+    return (tn_allocation){.struct_size = sizeof(tn_allocation),
+                           .bytes = bytes,
+                           .alignment = device->alignment,
+                           .space = space};
+}
 /* Gives all pinned memory back, used or not: no work is queued any more. */
 void tni_pinned_finish(void);
 

@@ -1,8 +1,9 @@
-/* Pinned host memory: allocations of powers of two, kept for reuse.
+/* Pinned host memory: allocations of powers of two, kept for reuse. A device that pins none gets
+ * plain memory, which transfers treat as any.
  *
- * Which copies use a piece of pinned memory is not followed. When it is freed, every stream of
- * every device of the plugin is marked, and it is handed out again when all have passed their
- * marks.
+ * Which copies use a piece of pinned memory is not followed. When it is freed, every stream of its
+ * device is marked, and it is handed out again when all have passed their marks. To other devices it
+ * is memory like any, which no transfer uses once its call has returned.
  */
 #include "base/alloc.h"
 #include "base/error.h"
@@ -23,7 +24,7 @@ typedef struct pinned {
     struct pinned *next; /* in its bucket while it is in use, else in the list of free ones */
     tni_device *device;
     void *host;
-    tn_memory memory;
+    tn_memory memory; /* 0: plain */
     uint32_t log2_bytes;
     bool unmarked; /* some stream could not be marked: to be tried again */
     mark *marks;
@@ -31,6 +32,7 @@ typedef struct pinned {
 
 static tni_lock lock = TNI_LOCK_INITIALIZER;
 static pinned *in_use[N_BUCKETS]; /* by address */
+static _Atomic uint32_t n_in_use; /* read without the lock: transfers ask each time */
 static pinned *idle;              /* freed, maybe still marked */
 
 /* What another thread was changing is left. */
@@ -38,6 +40,8 @@ static void mend(bool whole) {
     for (int i = 0; i < N_BUCKETS && !whole; i++)
         in_use[i] = NULL;
     idle = whole ? idle : NULL;
+    if (!whole)
+        atomic_store(&n_in_use, 0);
 }
 
 TNI_FORK_LOCK(PINNED, lock, mend)
@@ -80,10 +84,8 @@ static void mark_stream(tn_stream *s, void *user) {
 }
 
 static void mark_all(pinned *p) {
-    tni_device *d;
-    for (uint32_t i = 0; (d = tni_device_at(i)); i++)
-        if (d->plugin == p->device->plugin)
-            tni_device_for_each_stream(d, mark_stream, p);
+    if (p->memory)
+        tni_device_for_each_stream(p->device, mark_stream, p);
     tni_error_plugin(TN_OK, NULL);
 }
 
@@ -110,7 +112,9 @@ static bool passed(pinned *p, bool wait) {
 
 static void destroy(pinned *p) {
     tni_device *d = p->device;
-    if (!atomic_load(&d->forked))
+    if (!p->memory)
+        tni_free(p->host);
+    else if (!atomic_load(&d->forked))
         d->memory->dealloc(d->handle, TN_SPACE_PINNED, p->memory);
     tni_free(p);
 }
@@ -151,16 +155,25 @@ static pinned *make(tni_device *d, uint32_t log2_bytes) {
         return tni_fail_memory_null("pinned host memory");
     p->device = d;
     p->log2_bytes = log2_bytes;
+    if (!(d->spaces & 1u << TN_SPACE_PINNED)) {
+        p->host = tni_alloc_aligned(bytes, d->alignment > 64 ? d->alignment : 64);
+        if (p->host)
+            return p;
+        tni_free(p);
+        return tni_fail_memory_null("host memory for transfers");
+    }
     for (int attempt = 0;; attempt++) {
         tni_error_plugin(TN_OK, NULL);
-        tn_status status =
-            d->memory->alloc(d->handle, TN_SPACE_PINNED, bytes, &p->memory, &p->host);
+        tn_allocation made = tni_allocation(d, TN_SPACE_PINNED, bytes);
+        tn_status status = d->memory->alloc(d->handle, &made);
         if (status == TN_ERR_OUT_OF_MEMORY && attempt == 0) {
             release(d);
             continue;
         }
         if (status)
             return fail(d, p, status, bytes);
+        p->memory = made.memory;
+        p->host = made.host;
         break;
     }
     if (p->memory && p->host)
@@ -197,6 +210,7 @@ void *tn_pinned_alloc(tn_device device, uint64_t bytes) {
         pinned **bucket = bucket_of(p->host);
         p->next = *bucket;
         *bucket = p;
+        atomic_fetch_add_explicit(&n_in_use, 1, memory_order_relaxed);
     }
     void *host = p ? p->host : NULL;
     tni_error_plugin(TN_OK, NULL);
@@ -214,6 +228,7 @@ void tn_pinned_free(void *host) {
     pinned *p = *at;
     if (p) {
         *at = p->next;
+        atomic_fetch_sub_explicit(&n_in_use, 1, memory_order_relaxed);
         mark_all(p);
         p->next = idle;
         idle = p;
@@ -225,16 +240,34 @@ void tn_pinned_free(void *host) {
                  host);
 }
 
+/* The one in use that has the address in it, or NULL. Under the lock. */
+static const pinned *find_around(uintptr_t at) {
+    for (int i = 0; i < N_BUCKETS; i++)
+        for (const pinned *p = in_use[i]; p; p = p->next)
+            if (at - (uintptr_t)p->host < UINT64_C(1) << p->log2_bytes)
+                return p;
+    return NULL;
+}
+
 tn_device tn_pinned_owner(const void *p) {
-    tn_device owner = tn_no_device();
-    uintptr_t at = (uintptr_t)p;
     tni_lock_take(&lock);
-    for (int i = 0; i < N_BUCKETS && owner.type == 0; i++)
-        for (const pinned *a = in_use[i]; a && owner.type == 0; a = a->next)
-            if (at - (uintptr_t)a->host < UINT64_C(1) << a->log2_bytes)
-                owner = a->device->id;
+    const pinned *around = find_around((uintptr_t)p);
+    tn_device owner = around ? around->device->id : tn_no_device();
     tni_lock_give(&lock);
     return owner;
+}
+
+tn_memory tni_pinned_handle(const tni_device *d, const void *p, uint64_t bytes) {
+    if (TNI_LIKELY(atomic_load_explicit(&n_in_use, memory_order_relaxed) == 0))
+        return 0;
+    tni_lock_take(&lock);
+    const pinned *around = find_around((uintptr_t)p);
+    bool inside =
+        around && around->device == d &&
+        bytes <= (UINT64_C(1) << around->log2_bytes) - ((uintptr_t)p - (uintptr_t)around->host);
+    tn_memory memory = inside ? around->memory : 0;
+    tni_lock_give(&lock);
+    return memory;
 }
 
 void tni_pinned_release(tni_device *d) {
@@ -263,6 +296,7 @@ void tni_pinned_finish(void) {
         destroy_list(in_use[i]);
         in_use[i] = NULL;
     }
+    atomic_store(&n_in_use, 0);
     destroy_list(idle);
     idle = NULL;
     tni_lock_give(&lock);

@@ -193,11 +193,15 @@ static tni_segment_result allocate(tni_allocator *a, uint64_t bytes, tn_memory *
     *out_memory = 0;
     *out_host = NULL;
     tni_error_plugin(TN_OK, NULL);
-    tn_status status = d->memory->alloc(d->handle, TN_SPACE_DEVICE, bytes, out_memory, out_host);
+    tn_allocation made = tni_allocation(d, TN_SPACE_DEVICE, bytes);
+    tn_status status = d->memory->alloc(d->handle, &made);
     if (status == TN_ERR_OUT_OF_MEMORY)
         return TNI_SEGMENT_FULL;
-    if (!status && *out_memory)
+    if (!status && made.memory) {
+        *out_memory = made.memory;
+        *out_host = made.host;
         return TNI_SEGMENT_MADE;
+    }
     char what[64];
     snprintf(what, sizeof what, "allocating %" PRIu64 " bytes", bytes);
     if (!status)

@@ -367,3 +367,59 @@ tn_status tni_run_conv1d(const tn_cell *args, tn_cell *rets) {
         out = tni_own(&tmp, tni_squeeze_dim(out, 0));
     return tni_temps_return(&tmp, out, rets);
 }
+
+/* ---- padding by word --------------------------------------------------------------------- */
+
+typedef tn_tensor *(*conv_fn)(tn_tensor *input, tn_tensor *weight, tn_tensor *bias, tn_ints stride,
+                              tn_ints padding, tn_ints dilation, int64_t groups);
+
+/* x with one zero more at the end of dim */
+static tn_tensor *with_zero(tni_temps *tmp, tn_tensor *x, int32_t dim) {
+    int64_t sizes[TN_MAX_RANK];
+    memcpy(sizes, x->sizes, (size_t)x->view.rank * sizeof *sizes);
+    sizes[dim] = 1;
+    tn_tensor *zeros =
+        tni_own(tmp, tni_zeros(tn_ints_of(sizes, x->view.rank), x->view.dtype, x->device->id));
+    return zeros ? tni_own(tmp, tni_cat((tn_tensor *[]){x, zeros}, 2, dim)) : NULL;
+}
+
+/* (input, weight, bias, stride, padding, dilation, groups) of the last n dimensions: 'same' is
+ * dilation * (kernel - 1) around them, of which the half rounded down comes first. */
+static tn_status conv_padding(const tn_cell *args, tn_cell *rets, const char *call, int32_t n,
+                              conv_fn forward) {
+    tn_tensor *x = tni_arg_tensor(&args[0]), *weight = tni_arg_tensor(&args[1]);
+    int64_t stride[2], dilation[2], padding[2] = {0};
+    bool same = args[4].v.string[0] == 's';
+    if (!tni_window_pair(tni_arg_ints(&args[3]), 1, "stride", call, stride) ||
+        !tni_window_pair(tni_arg_ints(&args[5]), 1, "dilation", call, dilation))
+        return tni_failed();
+    if (same && (stride[0] != 1 || stride[1] != 1))
+        return tni_fail(TN_ERR_INVALID_ARGUMENT,
+                        "%s: padding 'same' keeps the size where stride is 1, but it is (%lld, "
+                        "%lld); give the padding as numbers",
+                        call, (long long)stride[0], (long long)stride[1]);
+    tni_temps tmp = {0};
+    int32_t rank = x->view.rank;
+    /* else `forward` says what does not fit */
+    bool fits = (rank == n + 1 || rank == n + 2) && weight->view.rank == n + 2;
+    for (int32_t i = 0; i < n && same && fits && x; i++) {
+        int64_t kernel = weight->sizes[i + 2];
+        int64_t whole = kernel > 0 && kernel <= INT32_MAX ? dilation[i] * (kernel - 1) : 0;
+        padding[i] = whole / 2;
+        if (whole % 2)
+            x = with_zero(&tmp, x, rank - n + i);
+    }
+    return tni_temps_return(
+        &tmp,
+        tni_own(&tmp, forward(x, weight, tni_arg_some(&args[2]), tni_arg_ints(&args[3]),
+                              tn_ints_of(padding, n), tni_arg_ints(&args[5]), args[6].v.i64)),
+        rets);
+}
+
+tn_status tni_run_conv2d_padding(const tn_cell *args, tn_cell *rets) {
+    return conv_padding(args, rets, "tn_conv2d_padding", 2, tni_conv2d);
+}
+
+tn_status tni_run_conv1d_padding(const tn_cell *args, tn_cell *rets) {
+    return conv_padding(args, rets, "tn_conv1d_padding", 1, tni_conv1d);
+}

@@ -222,7 +222,7 @@ tn_status tni_run_linspace(const tn_cell *args, tn_cell *rets) {
         return tni_temps_return(&tmp, tni_own(&tmp, tni_to_dtype(values, dtype)), rets);
     }
     tn_tensor *i = tni_own(&tmp, tni_arange(tn_int(steps), in, tni_arg_device(&args[4])));
-    tn_tensor *left = tni_own(&tmp, tni_rsub_scalar(i, tn_float((double)(steps - 1))));
+    tn_tensor *left = tni_own(&tmp, tni_rsub_scalar(i, tn_float((double)(steps - 1)), tn_int(1)));
     tn_tensor *up = tni_own(&tmp, tni_mul_scalar(i, tn_float(step)));
     tn_tensor *down = tni_own(&tmp, tni_mul_scalar(left, tn_float(-step)));
     up = tni_own(&tmp, tni_add_scalar(up, tn_float(start), tn_int(1)));

@@ -150,7 +150,7 @@ tn_status tni_backward_unbind(tni_node *node, tn_tensor *const *grads, tn_tensor
     return join_grads(node, grads, out, dim < 0 ? dim + node->attrs[0].n : dim, true);
 }
 
-/* attrs: sizes of self, dim, dtype, split_size */
+/* attrs: sizes of self, dim */
 tn_status tni_backward_split(tni_node *node, tn_tensor *const *grads, tn_tensor **out) {
     return join_grads(node, grads, out, node->attrs[1].v.i64, false);
 }

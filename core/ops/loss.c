@@ -185,31 +185,62 @@ tn_status tni_run_mse_loss(const tn_cell *args, tn_cell *rets) {
     return tni_temps_return(&tmp, reduced(&tmp, x, reduction_of(&args[2])), rets);
 }
 
-/* binary_cross_entropy_with_logits(self = x, target = t, reduction):
- * max(x, 0) - x * t + log(1 + exp(-|x|)). max and |x| are written with `where` on one condition, so
- * that their derivatives at 0 add up to the 1/2 - t that is right there. */
+/* Does t broadcast to x's shape? */
+static bool fits_into(const tn_tensor *t, const tn_tensor *x) {
+    int32_t rank;
+    int64_t sizes[TN_MAX_RANK];
+    return tni_broadcast(x->view.rank, x->sizes, t->view.rank, t->sizes, &rank, sizes) &&
+           tni_has_shape(x, rank, sizes);
+}
+
+/* binary_cross_entropy_with_logits(self = x, target = t, weight = w, pos_weight = p, reduction):
+ * with s = log(1 + exp(-|x|)), which is -log(sigmoid(x)) less max(-x, 0),
+ *
+ *     max(x, 0) - x * t + s,  with pos_weight (1 - t) * x + (1 + (p - 1) * t) * (max(-x, 0) + s)
+ *
+ * max and |x| are written with `where` on one condition, so that their derivatives at 0 add up to
+ * the 1/2 - t that is right there. */
 tn_status tni_run_bce_with_logits(const tn_cell *args, tn_cell *rets) {
     tn_tensor *x = tni_arg_tensor(&args[0]), *target = tni_arg_tensor(&args[1]);
+    tn_tensor *weight = tni_arg_tensor(&args[2]), *pos_weight = tni_arg_tensor(&args[3]);
     const char *call = "tn_binary_cross_entropy_with_logits";
-    if (!tni_same_shape(x, target)) {
-        char text[2][TNI_SHAPE_TEXT];
+    char text[2][TNI_SHAPE_TEXT];
+    for (int i = 2; i < 4; i++) {
+        const tn_tensor *t = tni_arg_tensor(&args[i]);
+        if (t && !fits_into(t, x))
+            return tni_fail(TN_ERR_SHAPE, "%s: %s of shape %s does not broadcast to the input's %s",
+                            call, i == 2 ? "weight" : "pos_weight",
+                            tni_shape_text(t->view.rank, t->sizes, text[0]),
+                            tni_shape_text(x->view.rank, x->sizes, text[1]));
+    }
+    if (!tni_same_shape(x, target))
         return tni_fail(TN_ERR_SHAPE,
                         "%s: target has shape %s, but must have that of the input, %s", call,
                         tni_shape_text(target->view.rank, target->sizes, text[0]),
                         tni_shape_text(x->view.rank, x->sizes, text[1]));
-    }
     if (!tni_is_float(x->view.dtype))
         return tni_fail(TN_ERR_DTYPE, "%s: not defined for %s; cast with tn_to_dtype", call,
                         tn_dtype_name(x->view.dtype));
     tni_temps tmp = {0};
     tn_tensor *negative = tni_own(&tmp, tni_lt_scalar(x, tn_int(0)));
     tn_tensor *zero = tni_own(&tmp, tni_zero_of(x)), *minus = tni_own(&tmp, tni_neg(x));
-    tn_tensor *loss = tni_own(&tmp, tni_where(negative, zero, x));          /* max(x, 0) */
-    tn_tensor *tail = tni_then(&tmp, tni_where(negative, x, minus), minus); /* -|x| */
+    tn_tensor *loss = tni_own(&tmp, pos_weight ? tni_where(negative, minus, zero) /* max(-x, 0) */
+                                               : tni_where(negative, zero, x));   /* max(x, 0) */
+    tn_tensor *tail = tni_then(&tmp, tni_where(negative, x, minus), minus);       /* -|x| */
     tail = tni_then(&tmp, tni_exp(tail), tail);
     tail = tni_then(&tmp, tni_log1p(tail), tail);
+    if (pos_weight) {
+        tail = tni_then(&tmp, tni_add(tail, loss, tn_int(1)), tail);
+        tn_tensor *more = tni_own(&tmp, tni_add_scalar(pos_weight, tn_int(-1), tn_int(1)));
+        more = tni_then(&tmp, tni_mul(more, target), more);
+        more = tni_then(&tmp, tni_add_scalar(more, tn_int(1), tn_int(1)), more);
+        tail = tni_then(&tmp, tni_mul(tail, more), tail);
+        loss = x;
+    }
     tn_tensor *product = tni_own(&tmp, tni_mul(x, target));
     loss = tni_then(&tmp, tni_sub(loss, product, tn_int(1)), loss);
     loss = tni_then(&tmp, tni_add(loss, tail, tn_int(1)), loss);
-    return tni_temps_return(&tmp, reduced(&tmp, loss, reduction_of(&args[2])), rets);
+    if (weight)
+        loss = tni_then(&tmp, tni_mul(loss, weight), loss);
+    return tni_temps_return(&tmp, reduced(&tmp, loss, reduction_of(&args[4])), rets);
 }

@@ -223,24 +223,36 @@ tn_status tni_run_matmul(const tn_cell *args, tn_cell *rets) {
     return tni_temps_return(&tmp, product, rets);
 }
 
-/* linear(input [..., K], weight [N, K], bias [N]) */
+/* linear(input [..., K], weight [N, K], bias [N]); a weight [K] is a row, its bias a number */
 tn_status tni_run_linear(const tn_cell *args, tn_cell *rets) {
     tn_tensor *input = tni_arg_tensor(&args[0]), *weight = tni_arg_tensor(&args[1]);
     tn_tensor *bias = tni_arg_some(&args[2]);
     int32_t rank = input->view.rank;
-    if (rank == 0 || weight->view.rank != 2) {
+    bool row = weight->view.rank == 1;
+    if (rank == 0 || (weight->view.rank != 2 && !row)) {
         shape_texts t = texts_of(input, weight);
         return tni_fail(TN_ERR_SHAPE,
-                        "tn_linear: expected input [..., in] and weight [out, in], but got %s and "
-                        "%s",
+                        "tn_linear: expected input [..., in] and weight [out, in] or [in], but got "
+                        "%s and %s",
                         t.a, t.b);
     }
-    if (input->sizes[rank - 1] != weight->sizes[1])
-        return fail_inner(input, weight, "tn_linear", "input.size(-1) must equal weight.size(1)");
+    if (input->sizes[rank - 1] != weight->sizes[!row])
+        return fail_inner(input, weight, "tn_linear",
+                          row ? "input.size(-1) must equal weight.size(0)"
+                              : "input.size(-1) must equal weight.size(1)");
+    if (row && bias != TN_NONE && bias->view.rank != 0) {
+        shape_texts t = texts_of(bias, weight);
+        return tni_fail(TN_ERR_SHAPE,
+                        "tn_linear: bias must be of rank 0 beside weight %s, but is %s", t.b, t.a);
+    }
     tni_temps tmp = {0};
+    if (row)
+        weight = tni_own(&tmp, tni_unsqueeze(weight, 0));
     tn_tensor *x = rank == 1 ? tni_own(&tmp, tni_unsqueeze(input, 0)) : input;
     tn_tensor *transposed = tni_own(&tmp, tni_transpose(weight, 0, 1));
     tn_tensor *out = fold_mm(&tmp, x, transposed, bias);
+    if (row)
+        out = tni_own(&tmp, tni_squeeze_dim(out, -1));
     if (rank == 1)
         out = tni_own(&tmp, tni_squeeze_dim(out, 0));
     return tni_temps_return(&tmp, out, rets);

@@ -212,6 +212,21 @@ tn_tensor *tni_layer_norm_backward_bias(tn_tensor *grad, tn_ints normalized_shap
     return tni_sum_dim(grad, dims, false, TN_DTYPE_NONE);
 }
 
+/* native_layer_norm_backward(grad_out, input, normalized_shape, mean, rstd, weight, bias) */
+tn_status tni_run_native_layer_norm_backward(const tn_cell *args, tn_cell *rets) {
+    tn_tensor *grad = tni_arg_tensor(&args[0]), *input = tni_arg_tensor(&args[1]), *results[3];
+    tn_tensor *mean = tni_arg_tensor(&args[3]), *rstd = tni_arg_tensor(&args[4]);
+    tn_ints shape = tni_arg_ints(&args[2]);
+    tni_temps tmp = {0};
+    results[0] = tni_own(
+        &tmp, tni_layer_norm_backward(grad, input, mean, rstd, tni_arg_some(&args[5]), shape));
+    if (!results[0]) /* which checks the arguments */
+        return tni_failed();
+    results[1] = tni_own(&tmp, tni_layer_norm_backward_weight(grad, input, mean, rstd, shape));
+    results[2] = tni_own(&tmp, tni_layer_norm_backward_bias(grad, shape));
+    return tni_temps_return_many(&tmp, results, 3, rets);
+}
+
 /* layer_norm(input, normalized_shape, weight, bias, eps) */
 tn_status tni_run_layer_norm(const tn_cell *args, tn_cell *rets) {
     tn_tensor *out, *mean, *rstd;
@@ -242,31 +257,33 @@ static tn_status update(tn_tensor *running, tn_tensor *value, double momentum) {
     return stored ? TN_OK : tni_failed();
 }
 
-/* A tensor of C elements as [1, C, 1, ...] of the input's rank. */
+/* A tensor of C elements as [1, C, 1, ...] of the input's rank; [C] of rank 1. */
 static tn_tensor *per_channel(tni_temps *tmp, tn_tensor *t, int32_t rank) {
     int64_t sizes[TN_MAX_RANK];
     for (int32_t d = 0; d < rank; d++)
-        sizes[d] = d == 1 ? -1 : 1;
+        sizes[d] = d == (rank > 1) ? -1 : 1;
     return tni_own(tmp, tni_reshape(t, tn_ints_of(sizes, rank)));
 }
 
 static tn_status check_batch_norm(const tn_cell *args) {
     const tn_tensor *input = tni_arg_tensor(&args[0]);
+    int32_t rank = input->view.rank;
     char text[TNI_SHAPE_TEXT];
-    if (input->view.rank < 2)
+    if (rank < 2 && !(rank == 1 && input->view.numel == 0)) /* as PyTorch takes [0] */
         return tni_fail(TN_ERR_SHAPE, "tn_batch_norm: input must be [N, C, ...], but has shape %s",
                         tni_shape_text(input->view.rank, input->sizes, text));
     if (!tni_is_float(input->view.dtype))
         return tni_fail(TN_ERR_DTYPE, "tn_batch_norm: not defined for %s; cast with tn_to_dtype",
                         tn_dtype_name(input->view.dtype));
+    int64_t channels = rank > 1 ? input->sizes[1] : 0;
     static const char *const names[] = {"", "weight", "bias", "running_mean", "running_var"};
     for (int i = 1; i < 5; i++) {
         const tn_tensor *t = tni_arg_tensor(&args[i]);
-        if (t && (t->view.rank != 1 || t->sizes[0] != input->sizes[1]))
+        if (t && (t->view.rank != 1 || t->sizes[0] != channels))
             return tni_fail(TN_ERR_SHAPE,
                             "tn_batch_norm: %s must have shape [%lld], one for each channel, but "
                             "has %s",
-                            names[i], (long long)input->sizes[1],
+                            names[i], (long long)channels,
                             tni_shape_text(t->view.rank, t->sizes, text));
     }
     bool training = args[5].v.boolean;
@@ -274,12 +291,25 @@ static tn_status check_batch_norm(const tn_cell *args) {
         return tni_fail(TN_ERR_INVALID_ARGUMENT,
                         "tn_batch_norm: running_mean and running_var cannot be left out where "
                         "training is false");
-    if (training && input->sizes[1] > 0 && input->view.numel / input->sizes[1] <= 1)
+    if (training && input->view.numel > 0 && input->view.numel == channels)
         return tni_fail(TN_ERR_SHAPE,
                         "tn_batch_norm: training needs more than one value for each channel, but "
                         "the input has shape %s",
                         tni_shape_text(input->view.rank, input->sizes, text));
     return TN_OK;
+}
+
+/* A batch without elements has no statistics, and leaves the running ones; the result depends on
+ * weight and bias, whose gradients are zero. */
+static tn_tensor *norm_of_nothing(tni_temps *tmp, tn_tensor *input, tn_tensor *weight,
+                                  tn_tensor *bias) {
+    int32_t rank = input->view.rank;
+    tn_tensor *x = tni_own(tmp, tni_clone(input));
+    if (weight)
+        x = tni_own(tmp, tni_mul(x, per_channel(tmp, weight, rank)));
+    if (bias)
+        x = tni_own(tmp, tni_add(x, per_channel(tmp, bias, rank), tn_int(1)));
+    return tni_as_dtype(tmp, x, input->view.dtype);
 }
 
 /* batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps) */
@@ -293,6 +323,8 @@ tn_status tni_run_batch_norm(const tn_cell *args, tn_cell *rets) {
     double momentum = args[6].v.f64;
     int32_t rank = input->view.rank;
     tni_temps tmp = {0};
+    if (input->view.numel == 0)
+        return tni_temps_return(&tmp, norm_of_nothing(&tmp, input, weight, bias), rets);
     tn_tensor *x = tni_widened(&tmp, input), *mean, *variance;
     if (args[5].v.boolean) {
         int64_t list[TN_MAX_RANK] = {0};
@@ -302,8 +334,7 @@ tn_status tni_run_batch_norm(const tn_cell *args, tn_cell *rets) {
         mean = tni_own(&tmp, tni_mean_dim(x, dims, true, TN_DTYPE_NONE));
         x = centred(&tmp, x, mean);
         variance = mean_of_squares(&tmp, x, dims);
-        int64_t channels = input->sizes[1];
-        double n = channels ? (double)input->view.numel / (double)channels : 0;
+        double n = (double)input->view.numel / (double)input->sizes[1];
         if (mean && variance && running_mean)
             status = update(running_mean, mean, momentum);
         if (mean && variance && running_var && status == TN_OK) {

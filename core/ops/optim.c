@@ -35,9 +35,6 @@ static tn_status fused(int kernel_op, const char *call, tn_tensor **t, uint32_t 
     if (!plain(t, n_tensors))
         return TN_ERR_UNSUPPORTED;
     tn_dtype types[TN_KERNEL_MAX_TYPES] = {t[0]->view.dtype};
-    const tni_kernel *kernel = tni_find_kernel(t[0]->device, kernel_op, types);
-    if (!kernel || types[0] != t[0]->view.dtype || !(kernel->flags & TN_KERNEL_IN_PLACE))
-        return TN_ERR_UNSUPPORTED;
     tn_cell cells[TNI_MAX_ARGS];
     tn_tensor_view views[4];
     const tn_tensor_view *outs[3];
@@ -50,8 +47,17 @@ static tn_status fused(int kernel_op, const char *call, tn_tensor **t, uint32_t 
         if (i != 1)
             outs[n_outs++] = &views[i];
     }
-    tn_status status = tni_invoke(t[0]->device, kernel, call, cells, n_args, outs, n_outs);
-    return status == TNI_NOT_SUPPORTED ? TN_ERR_UNSUPPORTED : status;
+    tni_choice c;
+    for (tni_choose(&c, t[0]->device, kernel_op, types);
+         c.kernel && c.adaptation == TNI_AS_IS && !c.widened; tni_choose_next(&c)) {
+        if (!(c.kernel->flags & TN_KERNEL_IN_PLACE) ||
+            (tni_is_far(&views[0]) && !(c.kernel->flags & TN_KERNEL_INDEX64)))
+            continue;
+        tn_status status = tni_invoke(t[0]->device, c.kernel, call, cells, n_args, outs, n_outs);
+        if (status != TNI_NOT_SUPPORTED)
+            return status;
+    }
+    return TN_ERR_UNSUPPORTED;
 }
 
 static tn_status check_shapes(const char *call, tn_tensor *const *t, uint32_t n) {

@@ -93,18 +93,6 @@ tn_status tni_run_bitwise_not(const tn_cell *args, tn_cell *rets) {
     return tni_temps_return(&tmp, tni_own(&tmp, tni_bitwise_xor(x, ones)), rets);
 }
 
-/* In the dtype of the result, since the negative of an unsigned integer is none. */
-tn_status tni_run_rsub(const tn_cell *args, tn_cell *rets) {
-    tni_temps tmp = {0};
-    tni_promotion promotion = {TN_DTYPE_NONE, TN_DTYPE_NONE, TN_DTYPE_NONE};
-    tni_promotion_add(&promotion, &args[0]);
-    tni_promotion_add(&promotion, &args[1]);
-    tn_tensor *x =
-        tni_own(&tmp, tni_to_dtype(tni_arg_tensor(&args[0]), tni_promotion_result(&promotion)));
-    return tni_temps_return(
-        &tmp, tni_own(&tmp, tni_add_scalar(tni_own(&tmp, tni_neg(x)), args[1], tn_int(1))), rets);
-}
-
 /* A bound brought into the range of an integer dtype. */
 static tn_scalar saturated(tn_dtype dtype, tn_scalar bound) {
     if (tni_is_float(dtype))
@@ -136,13 +124,9 @@ tn_status tni_run_clamp(const tn_cell *args, tn_cell *rets) {
     return tni_temps_return(&tmp, bounded(&tmp, x, args[2], false), rets);
 }
 
-/* x where it is not beyond the bound, else that; NaN where either is. */
-static tn_tensor *bounded_by(tni_temps *list, tn_tensor *x, tn_tensor *bound, bool from_below) {
-    if (!bound)
-        return x;
-    tn_tensor *beyond = tni_own(list, from_below ? tni_lt(x, bound) : tni_lt(bound, x));
-    beyond = tni_own(list, tni_bitwise_or(beyond, tni_own(list, tni_isnan(bound))));
-    return tni_own(list, tni_where(beyond, bound, x));
+/* maximum(self, min), or without that bound self. */
+static tn_tensor *raised(tni_temps *list, tn_tensor *self, tn_tensor *min) {
+    return tni_not_tensor(min) ? self : tni_own(list, tni_maximum(self, min));
 }
 
 tn_status tni_run_clamp_tensor(const tn_cell *args, tn_cell *rets) {
@@ -150,9 +134,25 @@ tn_status tni_run_clamp_tensor(const tn_cell *args, tn_cell *rets) {
     tn_tensor *x = tni_arg_tensor(&args[0]);
     tn_tensor *min = tni_arg_tensor(&args[1]), *max = tni_arg_tensor(&args[2]);
     if (!min && !max)
-        return tni_temps_return(&tmp, tni_own(&tmp, tni_clone(x)), rets);
-    x = bounded_by(&tmp, x, min, true);
-    return tni_temps_return(&tmp, bounded_by(&tmp, x, max, false), rets);
+        return tni_return(rets, tni_clone(x));
+    x = raised(&tmp, x, min);
+    return tni_temps_return(&tmp, max ? tni_own(&tmp, tni_minimum(x, max)) : x, rets);
+}
+
+/* round(self, decimals): with the power of ten that is a whole number */
+tn_status tni_run_round_decimals(const tn_cell *args, tn_cell *rets) {
+    tn_tensor *x = tni_arg_tensor(&args[0]);
+    int64_t decimals = args[1].v.i64;
+    tn_scalar power = tn_float(pow(10, fabs((double)decimals)));
+    if (!tni_is_float(x->view.dtype))
+        return tni_fail(TN_ERR_DTYPE,
+                        "tn_round_decimals: not defined for %s; cast with tn_to_dtype",
+                        tn_dtype_name(x->view.dtype));
+    tni_temps tmp = {0};
+    x = tni_own(&tmp, decimals < 0 ? tni_div_scalar(x, power) : tni_mul_scalar(x, power));
+    x = tni_then(&tmp, tni_round(x), x);
+    x = tni_then(&tmp, decimals < 0 ? tni_mul_scalar(x, power) : tni_div_scalar(x, power), x);
+    return tni_temps_return(&tmp, x, rets);
 }
 
 /* div(self, other, rounding_mode). Of integers the floor, raised where something is left and the
@@ -204,7 +204,8 @@ tn_status tni_run_silu_backward(const tn_cell *args, tn_cell *rets) {
     tni_temps tmp = {0};
     tn_tensor *grad = tni_arg_tensor(&args[0]), *x = tni_arg_tensor(&args[1]);
     tn_tensor *s = tni_own(&tmp, tni_sigmoid(x));
-    tn_tensor *slope = tni_own(&tmp, tni_mul(x, tni_own(&tmp, tni_rsub_scalar(s, tn_int(1)))));
+    tn_tensor *slope =
+        tni_own(&tmp, tni_mul(x, tni_own(&tmp, tni_rsub_scalar(s, tn_int(1), tn_int(1)))));
     slope = tni_own(&tmp, tni_mul(s, tni_own(&tmp, tni_add_scalar(slope, tn_int(1), tn_int(1)))));
     return tni_temps_return(&tmp, tni_own(&tmp, tni_mul(grad, slope)), rets);
 }
@@ -254,8 +255,8 @@ tn_status tni_run_gelu_backward(const tn_cell *args, tn_cell *rets) {
         /* x / 2 (1 - t^2) sqrt(2 / pi) (1 + 3 * 0.044715 x^2) */
         tn_tensor *inner = tni_own(&tmp, tni_mul_scalar(square, tn_float(3 * 0.044715)));
         inner = tni_own(&tmp, tni_add_scalar(inner, tn_int(1), tn_int(1)));
-        tn_tensor *rest =
-            tni_own(&tmp, tni_rsub_scalar(tni_own(&tmp, tni_mul(part, part)), tn_int(1)));
+        tn_tensor *rest = tni_own(
+            &tmp, tni_rsub_scalar(tni_own(&tmp, tni_mul(part, part)), tn_int(1), tn_int(1)));
         density = tni_own(&tmp, tni_mul_scalar(tni_own(&tmp, tni_mul(rest, inner)),
                                                tn_float(0.3989422804014327)));
     } else {
@@ -368,4 +369,37 @@ tn_tensor *tni_maximum_backward(tn_tensor *grad, tn_tensor *self, tn_tensor *oth
 
 tn_tensor *tni_minimum_backward(tn_tensor *grad, tn_tensor *self, tn_tensor *other) {
     return extremum_backward(grad, self, other, tni_gt);
+}
+
+/* ---- of clamp by tensors: through minimum, then maximum ---------------------------------- */
+
+/* The gradient by maximum(self, min). */
+static tn_tensor *through_max(tni_temps *list, tn_tensor *grad, tn_tensor *self, tn_tensor *min,
+                              tn_tensor *max) {
+    if (max == TN_NONE)
+        return grad;
+    return tni_own(list, tni_minimum_backward(grad, raised(list, self, min), max));
+}
+
+tn_tensor *tni_clamp_tensor_backward(tn_tensor *grad, tn_tensor *self, tn_tensor *min,
+                                     tn_tensor *max) {
+    tni_temps tmp = {0};
+    grad = through_max(&tmp, grad, self, min, max);
+    if (min != TN_NONE)
+        grad = tni_own(&tmp, tni_maximum_backward(grad, self, min));
+    return tni_temps_keep(&tmp, grad);
+}
+
+tn_tensor *tni_clamp_tensor_backward_min(tn_tensor *grad, tn_tensor *self, tn_tensor *min,
+                                         tn_tensor *max) {
+    tni_temps tmp = {0};
+    grad = through_max(&tmp, grad, self, min, max);
+    return tni_temps_keep(&tmp, tni_own(&tmp, tni_maximum_backward(grad, min, self)));
+}
+
+tn_tensor *tni_clamp_tensor_backward_max(tn_tensor *grad, tn_tensor *self, tn_tensor *min,
+                                         tn_tensor *max) {
+    tni_temps tmp = {0};
+    tn_tensor *x = raised(&tmp, self, min);
+    return tni_temps_keep(&tmp, tni_own(&tmp, tni_minimum_backward(grad, max, x)));
 }

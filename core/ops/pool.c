@@ -45,6 +45,14 @@ static tn_status pool_init(tni_window *w, const char *call, tn_ints sizes, const
     return tni_window_finish(w, ceil_mode, call) ? TN_OK : tni_failed();
 }
 
+/* divisor_override, which kernels do not know. */
+static tn_status check_divisor(tni_build *b, uint32_t arg) {
+    b->decomposes = b->args[arg].tag != TN_CELL_NONE;
+    return b->decomposes && b->args[arg].v.i64 == 0
+               ? tni_build_fail(b, TN_ERR_INVALID_ARGUMENT, "divisor_override must not be 0")
+               : TN_OK;
+}
+
 /* [N, C, h, w], or [C, h, w] when `like` has no N. */
 static tn_ints planes(const tni_window *w, int64_t like, const int64_t hw[2], int64_t out[4]) {
     int64_t sizes[4] = {w->n, w->c, hw[0], hw[1]};
@@ -132,12 +140,14 @@ tn_status tni_infer_max_pool2d_backward(tni_build *b) {
     return status == TN_OK ? lift_arg(b, 1) : status;
 }
 
-/* avg_pool2d(self, kernel_size, stride, padding, ceil_mode, count_include_pad) */
+/* avg_pool2d(self, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override) */
 tn_status tni_infer_avg_pool2d(tni_build *b) {
     tn_tensor *self = tni_build_tensor(b, 0);
     tni_window w;
     tn_status status =
         pool_init(&w, b->info->call, tni_sizes(self), b->args + 1, NULL, b->args[4].v.boolean);
+    if (status == TN_OK)
+        status = check_divisor(b, 6);
     if (status != TN_OK)
         return status;
     set_out(b, 0, &w, self->view.rank, w.out);
@@ -151,6 +161,8 @@ tn_status tni_infer_avg_pool2d_backward(tni_build *b) {
     tn_ints sizes = tni_arg_ints(&b->args[1]);
     tni_window w;
     tn_status status = pool_init(&w, b->info->call, sizes, b->args + 2, NULL, b->args[5].v.boolean);
+    if (status == TN_OK)
+        status = check_divisor(b, 7);
     if (status != TN_OK)
         return status;
     int64_t expected[4];
@@ -245,7 +257,7 @@ tn_status tni_run_max_pool2d_with_indices(const tn_cell *args, tn_cell *rets) {
     tn_tensor *zero = tni_own(&tmp, tni_zero_of(places));
     tn_tensor *first = tni_then(&tmp, tni_where(hit, places, zero), hit);
     first = tni_then(&tmp, tni_amax(first, TN_SHAPE(2, 3), false), first);
-    first = tni_then(&tmp, tni_rsub_scalar(first, tn_int(w.in[0] * w.in[1])), first);
+    first = tni_then(&tmp, tni_rsub_scalar(first, tn_int(w.in[0] * w.in[1]), tn_int(1)), first);
     results[0] = tni_own(&tmp, tni_data_reshape(largest, out_sizes));
     results[1] = rank == 4 ? first : tni_own(&tmp, tni_data_reshape(first, out_sizes));
     return tni_temps_return_many(&tmp, results, 2, rets);
@@ -307,10 +319,12 @@ static int64_t extent(const tni_window *w, int i, int64_t index, bool count_incl
     return end - (start < 0 && !count_include_pad ? 0 : start);
 }
 
-/* t [N, C, OH, OW] divided by the number of elements of each window; owned. */
-static tn_tensor *divided(const tni_window *w, tn_tensor *t, bool count_include_pad) {
-    if (!t)
-        return NULL;
+/* t [N, C, OH, OW] divided by `divisor`, or without one by the number of elements of each window;
+ * owned. */
+static tn_tensor *divided(const tni_window *w, tn_tensor *t, bool count_include_pad,
+                          tn_scalar divisor) {
+    if (!t || divisor.tag != TN_CELL_NONE)
+        return t ? tni_div_scalar(t, divisor) : NULL;
     int64_t rows = w->out[0], columns = w->out[1], n = rows * columns;
     float *counts = tni_alloc((size_t)n * sizeof *counts);
     if (!counts)
@@ -330,8 +344,8 @@ static tn_tensor *divided(const tni_window *w, tn_tensor *t, bool count_include_
     } else {
         tn_tensor *table = tni_own(&tmp, tni_tensor_new(t->device, TN_F32, 2, w->out));
         if (table && tni_tensor_write(table, counts, (uint64_t)n * sizeof *counts) == TN_OK) {
-            tn_tensor *divisor = tni_own(&tmp, tni_cast_data(table, t->view.dtype));
-            result = tni_own(&tmp, tni_div(t, divisor));
+            table = tni_own(&tmp, tni_cast_data(table, t->view.dtype));
+            result = tni_own(&tmp, tni_div(t, table));
         }
     }
     tni_free(counts);
@@ -350,7 +364,7 @@ tn_status tni_run_avg_pool2d(const tn_cell *args, tn_cell *rets) {
     tni_temps tmp = {0};
     tn_tensor *windows = windows_of(&tmp, &w, self, tn_int(0));
     tn_tensor *x = tni_own(&tmp, tni_sum_dim(windows, TN_SHAPE(2, 3), false, TN_DTYPE_NONE));
-    x = tni_own(&tmp, divided(&w, x, args[5].v.boolean));
+    x = tni_own(&tmp, divided(&w, x, args[5].v.boolean, args[6]));
     if (self->view.rank == 3)
         x = tni_own(&tmp, tni_data_reshape(x, planes(&w, 3, w.out, out)));
     return tni_temps_return(&tmp, x, rets);
@@ -368,7 +382,7 @@ tn_status tni_run_avg_pool2d_backward(const tn_cell *args, tn_cell *rets) {
     int64_t in[4];
     tni_temps tmp = {0};
     tn_tensor *dense = tni_own(&tmp, tni_contiguous_data(grad));
-    tn_tensor *share = tni_own(&tmp, divided(&w, dense, args[6].v.boolean));
+    tn_tensor *share = tni_own(&tmp, divided(&w, dense, args[6].v.boolean, args[7]));
     int64_t d[6] = {w.n, w.c, w.kernel[0], w.kernel[1], w.out[0], w.out[1]};
     int64_t plane = w.out[0] * w.out[1];
     int64_t s[6] = {w.c * plane, plane, 0, 0, w.out[1], 1};

@@ -72,7 +72,7 @@ static tn_tensor *normal(const char *call, tn_ints size, tn_dtype dtype, tni_dev
         return NULL;
     tn_tensor *u = tni_own(&tmp, uniform(call, size, in, device));
     tn_tensor *v = u ? tni_own(&tmp, uniform(call, size, in, device)) : NULL;
-    u = tni_own(&tmp, tni_rsub_scalar(u, tn_int(1)));
+    u = tni_own(&tmp, tni_rsub_scalar(u, tn_int(1), tn_int(1)));
     tn_tensor *radius = tni_own(
         &tmp, tni_sqrt(tni_own(&tmp, tni_mul_scalar(tni_own(&tmp, tni_log(u)), tn_float(-2)))));
     tn_tensor *angle =
@@ -99,16 +99,24 @@ tn_status tni_run_randn(const tn_cell *args, tn_cell *rets) {
         device ? normal("tn_randn", tni_arg_ints(&args[0]), dtype_or_f32(&args[1]), device) : NULL);
 }
 
-tn_status tni_run_rand_like(const tn_cell *args, tn_cell *rets) {
+/* self, dtype, device: what is left out is self's */
+static tn_status made_like(const char *call, const tn_cell *args, tn_cell *rets,
+                           tn_tensor *(*make)(const char *, tn_ints, tn_dtype, tni_device *)) {
     tn_tensor *self = tni_arg_tensor(&args[0]);
-    return tni_return(rets,
-                      uniform("tn_rand_like", tni_sizes(self), self->view.dtype, self->device));
+    tn_dtype dtype = tni_arg_dtype(&args[1]);
+    tn_device where = tni_arg_device(&args[2]);
+    tni_device *device = where.type == 0 ? self->device : tni_device_get(where);
+    if (dtype == TN_DTYPE_NONE)
+        dtype = self->view.dtype;
+    return tni_return(rets, device ? make(call, tni_sizes(self), dtype, device) : NULL);
+}
+
+tn_status tni_run_rand_like(const tn_cell *args, tn_cell *rets) {
+    return made_like("tn_rand_like", args, rets, uniform);
 }
 
 tn_status tni_run_randn_like(const tn_cell *args, tn_cell *rets) {
-    tn_tensor *self = tni_arg_tensor(&args[0]);
-    return tni_return(rets,
-                      normal("tn_randn_like", tni_sizes(self), self->view.dtype, self->device));
+    return made_like("tn_randn_like", args, rets, normal);
 }
 
 static bool holds(tn_dtype dtype, int64_t value) {

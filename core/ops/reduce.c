@@ -279,7 +279,7 @@ static tn_tensor *first_hit(tn_tensor *self, tn_tensor *extreme, int32_t dim, bo
     order = tni_own(&tmp, tni_reshape(order, tn_ints_of(shape, rank)));
     tn_tensor *x = tni_own(&tmp, tni_where(hit, order, tni_own(&tmp, tni_zero_of(order))));
     x = tni_then(&tmp, tni_amax(x, TN_SHAPE(dim), keepdim), x);
-    return tni_temps_keep(&tmp, tni_own(&tmp, tni_rsub_scalar(x, tn_int(n - 1))));
+    return tni_temps_keep(&tmp, tni_own(&tmp, tni_rsub_scalar(x, tn_int(n - 1), tn_int(1))));
 }
 
 /* argmax(self, dim, keepdim) from amax, argmin from amin. */

@@ -1,6 +1,7 @@
 /* Views: other geometries over the same storage. No device is asked; nothing moves. */
 #include "base/alloc.h"
 #include "core/autograd/engine.h"
+#include "core/ops/dims.h"
 #include "core/ops/functions.h"
 
 #include <string.h>
@@ -332,6 +333,21 @@ tn_status tni_run_narrow(const tn_cell *args, tn_cell *rets) {
     return tni_return(rets, tni_slice(self, dim, start, start + length, 1));
 }
 
+/* The start is read, as a view's place is known to the host. */
+tn_status tni_run_narrow_tensor(const tn_cell *args, tn_cell *rets) {
+    tn_tensor *start = tni_arg_tensor(&args[2]);
+    int64_t value;
+    if (start->view.rank != 0 || !(TN_DTYPES_INT & TN_DTYPE_BIT(start->view.dtype)))
+        return tni_fail(TN_ERR_INVALID_ARGUMENT,
+                        "tn_narrow_tensor: start must be an integer tensor of rank 0, but is %s of "
+                        "rank %d",
+                        tn_dtype_name(start->view.dtype), start->view.rank);
+    if (tn_item_i64(start, &value) != TN_OK)
+        return tni_failed();
+    return tni_return(rets,
+                      tni_narrow(tni_arg_tensor(&args[0]), args[1].v.i64, value, args[3].v.i64));
+}
+
 static tn_status squeeze(tn_tensor *self, uint32_t drop, tn_cell *rets) {
     int64_t sizes[TN_MAX_RANK], strides[TN_MAX_RANK];
     int32_t rank = 0;
@@ -352,6 +368,15 @@ tn_status tni_run_squeeze_dim(const tn_cell *args, tn_cell *rets) {
     tn_tensor *self = tni_arg_tensor(&args[0]);
     int32_t dim = tni_wrap_dim(args[1].v.i64, self->view.rank, "tn_squeeze_dim: dim");
     return dim < 0 ? tni_failed() : squeeze(self, 1u << dim, rets);
+}
+
+tn_status tni_run_squeeze_dims(const tn_cell *args, tn_cell *rets) {
+    tn_tensor *self = tni_arg_tensor(&args[0]);
+    tn_ints dims = tni_arg_ints(&args[1]);
+    uint32_t drop = 0;
+    if (dims.n > 0 && !tni_reduce_mask(dims, self->view.rank, "tn_squeeze_dims", &drop))
+        return tni_failed();
+    return squeeze(self, drop, rets);
 }
 
 tn_status tni_run_unsqueeze(const tn_cell *args, tn_cell *rets) {
@@ -429,30 +454,52 @@ tn_status tni_run_diagonal(const tn_cell *args, tn_cell *rets) {
 
 /* ---- several at once --------------------------------------------------------------------- */
 
-/* n views of self along dim: view i starts at starts(i) and has length(i); squeezed when `select`.
- */
+static bool add_up(tn_ints lengths, int64_t size) {
+    int64_t i = 0;
+    for (; i < lengths.n && lengths.data[i] >= 0 && lengths.data[i] <= size; i++)
+        size -= lengths.data[i];
+    return i == lengths.n && size == 0;
+}
+
+/* Views of self along dim one after another, each of length `split` (the last may be shorter), or of
+ * the given lengths, which must add up; squeezed when `select`. */
 static tn_status pieces(const char *call, tn_tensor *self, int64_t dim_arg, int64_t split,
-                        bool select, tn_cell *rets) {
+                        tn_ints lengths, bool select, tn_cell *rets) {
     if (self->view.rank == 0)
         return tni_fail(TN_ERR_SHAPE, "%s: self has no dimensions to take apart", call);
     int32_t dim = tni_wrap_dim(dim_arg, self->view.rank, call);
     if (dim < 0)
         return tni_failed();
-    int64_t size = self->sizes[dim], n = size == 0 ? !select : (size - 1) / split + 1;
+    int64_t size = self->sizes[dim], n = size == 0 ? !select : (size - 1) / split + 1, start = 0;
+    if (lengths.n >= 0) {
+        n = lengths.n;
+        if (!add_up(lengths, size)) {
+            char text[TNI_SHAPE_TEXT];
+            return tni_fail(TN_ERR_SHAPE,
+                            "%s %d of size %lld: split_sizes %s must not be negative, and add up "
+                            "to it",
+                            call, dim, (long long)size,
+                            tni_shape_text((int32_t)n, lengths.data, text));
+        }
+    }
     tn_tensor **list = tni_calloc((size_t)n, sizeof *list);
     if (!list)
         return tni_fail_memory("a list of views");
     for (int64_t i = 0; i < n; i++) {
-        int64_t sizes[TN_MAX_RANK], strides[TN_MAX_RANK], start = i * split;
+        int64_t sizes[TN_MAX_RANK], strides[TN_MAX_RANK];
+        int64_t length = lengths.n >= 0         ? lengths.data[i]
+                         : size - start < split ? size - start
+                                                : split;
         int32_t rank = 0;
         for (int32_t d = 0; d < self->view.rank; d++) {
             if (d == dim && select)
                 continue;
-            sizes[rank] = d != dim ? self->sizes[d] : size - start < split ? size - start : split;
+            sizes[rank] = d != dim ? self->sizes[d] : length;
             strides[rank++] = self->strides[d];
         }
         list[i] = tni_tensor_view(self, rank, sizes, strides,
                                   tni_offset_elements(self) + start * self->strides[dim]);
+        start += length;
         if (!list[i]) {
             tni_drop_list(list, (uint32_t)i);
             return tni_failed();
@@ -462,7 +509,8 @@ static tn_status pieces(const char *call, tn_tensor *self, int64_t dim_arg, int6
 }
 
 tn_status tni_run_unbind(const tn_cell *args, tn_cell *rets) {
-    return pieces("tn_unbind: dim", tni_arg_tensor(&args[0]), args[1].v.i64, 1, true, rets);
+    return pieces("tn_unbind: dim", tni_arg_tensor(&args[0]), args[1].v.i64, 1, tn_no_ints(), true,
+                  rets);
 }
 
 tn_status tni_run_split(const tn_cell *args, tn_cell *rets) {
@@ -470,7 +518,13 @@ tn_status tni_run_split(const tn_cell *args, tn_cell *rets) {
     if (split < 1)
         return tni_fail(TN_ERR_INVALID_ARGUMENT,
                         "tn_split: split_size is %lld; it must be at least 1", (long long)split);
-    return pieces("tn_split: dim", tni_arg_tensor(&args[0]), args[2].v.i64, split, false, rets);
+    return pieces("tn_split: dim", tni_arg_tensor(&args[0]), args[2].v.i64, split, tn_no_ints(),
+                  false, rets);
+}
+
+tn_status tni_run_split_with_sizes(const tn_cell *args, tn_cell *rets) {
+    return pieces("tn_split_with_sizes: dim", tni_arg_tensor(&args[0]), args[2].v.i64, 1,
+                  tni_arg_ints(&args[1]), false, rets);
 }
 
 tn_status tni_run_chunk(const tn_cell *args, tn_cell *rets) {

@@ -26,7 +26,8 @@ tn_status tni_tensor_write(tn_tensor *t, const void *src, uint64_t bytes) {
     tni_device *device = t->device;
     tn_stream *stream = tni_stream_current(device);
     status = device->memory->copy_from_host(device->handle, stream->handle, t->view.memory,
-                                            t->view.offset, src, bytes);
+                                            t->view.offset, src,
+                                            tni_pinned_handle(device, src, bytes), bytes);
     return status == TN_OK ? TN_OK : tni_device_fail(device, status, "write");
 }
 
@@ -38,7 +39,8 @@ tn_status tni_tensor_read(tn_tensor *t, void *dst, uint64_t bytes) {
         return status;
     tni_device *device = t->device;
     tn_stream *stream = tni_stream_current(device);
-    status = device->memory->copy_to_host(device->handle, stream->handle, dst, t->view.memory,
+    status = device->memory->copy_to_host(device->handle, stream->handle, dst,
+                                          tni_pinned_handle(device, dst, bytes), t->view.memory,
                                           t->view.offset, bytes);
     if (status != TN_OK)
         return tni_device_fail(device, status, "read");

@@ -79,11 +79,12 @@ void tni_finding(const tni_watch *w, int requirement, const char *slot, const ch
     va_end(args);
     bool warning = (requirement & TNI_WARNING) != 0;
     int number = requirement & ~TNI_WARNING;
+    const char *plugin = w ? w->name : "(unknown plugin)";
     finding f = {.format = format,
                  .requirement = number,
                  .warning = warning,
                  .count = 1,
-                 .plugin = (char *)w->name,
+                 .plugin = (char *)plugin,
                  .slot = (char *)slot,
                  .op = (char *)op,
                  .text = text};
@@ -94,7 +95,7 @@ void tni_finding(const tni_watch *w, int requirement, const char *slot, const ch
     else
         snprintf(who, sizeof who, "Tenon");
     tni_log_line(warning ? TN_LOG_WARN : TN_LOG_ERROR, "validation", "%s: %s, %s%s%s: %s", who,
-                 w->name, slot, *op ? " of " : "", op, text);
+                 plugin, slot, *op ? " of " : "", op, text);
 }
 
 void tni_validation_summary(void) {

@@ -52,7 +52,7 @@ static void check_failure(const tni_frame *f, tn_status status, uint32_t may) {
 
 tn_status tni_answer(tni_frame *f, tn_status status, uint32_t may) {
     tni_leave(f);
-    if (status < 0 || status >= TN_STATUS_COUNT)
+    if (status < 0 || (status >= TN_STATUS_COUNT && !tni_is_newer(f->watch)))
         tni_finding(f->watch, TNP_STATUS_CODES, f->slot, f->op,
                     "answered %d, which is no tn_status", status);
     else if (status != TN_OK)
@@ -64,14 +64,14 @@ tn_status tni_watch_refuse(const char *what) {
     return tni_error_plugin(TN_ERR_STATE, what);
 }
 
-bool tni_expect_started(tni_watch *w, const char *slot) {
-    int state = atomic_load(&w->state);
-    if (state == TNI_WATCH_STARTED)
+bool tni_expect_started(tni_watch *w, const char *slot, const tn_instance *self) {
+    int state = w ? atomic_load(&w->state) : TNI_WATCH_LOADED;
+    if (state == TNI_WATCH_STARTED && w->self == self)
         return true;
     tni_finding(w, TNI_TENON, slot, "", "called %s",
-                state == TNI_WATCH_LOADED ? "before init or after shutdown"
-                : state == TNI_WATCH_INIT ? "inside init"
-                                          : "inside shutdown");
+                !w                            ? "with a self that no plugin gave out"
+                : state == TNI_WATCH_SHUTDOWN ? "inside shutdown"
+                                              : "after shutdown");
     return false;
 }
 

@@ -1,10 +1,9 @@
 /* What the files of the validation layer share; nobody else includes this.
  *
- *   interpose.c      the functions of the tables that stand in front of a plugin's
  *   tracker.c        a watched plugin: begun, given its tables, ended
  *   findings.c       what was found: kept, counted, logged
  *   frame.c          one call into a plugin: what holds of its answer
- *   objects.c        what is alive: devices, streams, events, memory, blocks of host memory
+ *   objects.c        what is alive, and whose: one table for all plugins
  *   vector_clock.c   which queued work is known to be done
  *   process.c        threads, descriptors, and what a call must leave as it is
  *   slots_plugin.c   init, shutdown, extension, devices
@@ -13,10 +12,11 @@
  *   slots_kernel.c   kernel calls;  tensor_views.c  the tensors in them
  *   slots_host.c     what the plugin calls of the host
  *
- * Every function tni_watched_* is the checked form of the slot that it is named for. A watch's lock
- * guards its records and is never held while the plugin or the host is called; a record is looked
- * up anew after each call. Only what would touch memory that is not there is refused; all else is
- * reported and handed on.
+ * Each file of slots ends in the tables of the checked forms. There is one form of a slot, whoever's it
+ * stands for: it begins by asking the table of objects.c whose handle, or host, it was called with;
+ * kernel calls bring their watch along, in `user`. One lock guards all records. It is never held while a
+ * plugin or the host is called; a record is looked up anew after each call. Only what would touch memory
+ * that is not there, or could not be told to be whose, is refused; all else is reported and handed on.
  */
 #ifndef TNI_LOADER_VALIDATION_INTERNAL_H
 #define TNI_LOADER_VALIDATION_INTERNAL_H
@@ -33,8 +33,6 @@
 #include <tenon/requirements.h>
 
 enum {
-    TNI_MAX_WATCHES = 8, /* plugins watched at once; each has proxies of its own */
-    TNI_RECORD_BUCKETS = 1024,
     TNI_MAX_STRAYS = 64, /* threads that one plugin started, as far as they are remembered */
     TNI_GUARD_BYTES = 64 /* behind an allocation, at level 2 */
 };
@@ -43,7 +41,7 @@ enum {
 
 /* A set of points in streams, one per stream: "stream 3 up to its 17th piece of work". */
 typedef struct tni_point {
-    uint64_t stream; /* the record's serial */
+    uint64_t stream, serial; /* the record's key and serial */
     uint64_t work;
 } tni_point;
 typedef struct tni_clock {
@@ -54,6 +52,8 @@ typedef struct tni_clock {
 /* ---- records ----------------------------------------------------------------------------- */
 
 typedef enum tni_record_kind {
+    TNI_RECORD_HOST, /* the table that the plugin was given */
+    TNI_RECORD_SELF,
     TNI_RECORD_DEVICE,
     TNI_RECORD_STREAM,
     TNI_RECORD_EVENT,
@@ -63,16 +63,18 @@ typedef enum tni_record_kind {
 
 typedef struct tni_record {
     struct tni_record *next; /* in its bucket */
+    tni_watch *watch;
     tni_record_kind kind;
+    bool gone;       /* destroyed; kept, so that a later call with the handle finds its plugin */
     int32_t space;   /* of memory */
     uint64_t key;    /* the handle, or the address */
-    uint64_t device; /* key of the device it belongs to; 0 for devices and blocks */
+    uint64_t device; /* key of the device it belongs to; 0 for others */
     uint64_t serial; /* which of its kind, from 1 */
     /* devices */
     uint32_t index;
     bool lost;
     bool host_memory;
-    uint64_t alignment, max_allocation, dtypes;
+    uint64_t max_allocation, dtypes, spaces;
     tn_stream_impl *guard_stream; /* the layer's own, for guard zones; NULL without */
     /* streams */
     uint64_t queued, done; /* pieces of work */
@@ -80,6 +82,8 @@ typedef struct tni_record {
     bool marked, timing, seen_done;
     uint32_t recording;  /* records under way */
     uint64_t generation; /* records begun */
+    /* devices and memory */
+    uint64_t alignment;
     /* memory and blocks */
     uint64_t bytes;
     char *host;
@@ -116,7 +120,6 @@ typedef struct tni_tables {
 } tni_tables;
 
 struct tni_watch {
-    bool used;
     int32_t level;
     char name[128]; /* the id, before it is known the end of the path */
     tni_tables real, proxy;
@@ -131,8 +134,7 @@ struct tni_watch {
     _Atomic(tn_instance *) self;
     uint32_t n_devices;
 
-    pthread_mutex_t lock; /* guards what follows */
-    tni_record *buckets[TNI_RECORD_BUCKETS];
+    /* Under tni_records_lock. */
     uint64_t n_alive[TNI_RECORD_BLOCK + 1];
     uint64_t n_made[TNI_RECORD_BLOCK + 1];
     bool order_lost; /* no memory for a clock: nothing is said about order any more */
@@ -143,15 +145,10 @@ struct tni_watch {
 
 enum { TNI_MANY_CALLERS = 1 };
 
-extern tni_watch tni_watches[TNI_MAX_WATCHES];
-
-/* The proxies of each watch (interpose.c). */
-extern const tni_tables *const tni_proxies_of[TNI_MAX_WATCHES];
-
-/* Of kernel records; `user` leads to the tni_watched_kernel. */
-tn_status tni_watched_run(const tn_call *call);
-tn_status tni_watched_kernel_supports(const tn_call *call);
-tn_status tni_watched_workspace(const tn_call *call, uint64_t *out_bytes);
+/* Built against a later version? Then what it says and this one does not know is no mistake. */
+static inline bool tni_is_newer(const tni_watch *w) {
+    return w && w->real.plugin.abi_version > TN_ABI_VERSION;
+}
 
 /* ---- findings ---------------------------------------------------------------------------- */
 
@@ -160,7 +157,8 @@ enum {
     TNI_WARNING = (int)(1u << 30) /* or'ed to one: a sign, no proof */
 };
 
-/* Findings with the same plugin, requirement, slot, operator and format are one. */
+/* Findings with the same plugin, requirement, slot, operator and format are one. The watch is NULL where
+ * nobody knows which plugin it is. */
 void tni_finding(const tni_watch *watch, int requirement, const char *slot, const char *op,
                  const char *format, ...) __attribute__((format(printf, 5, 6)));
 
@@ -194,28 +192,42 @@ tn_status tni_answer(tni_frame *frame, tn_status status, uint32_t may);
 /* Fails for the layer: a call that would touch what is not there. */
 tn_status tni_watch_refuse(const char *what);
 
-/* Is the plugin between init and shutdown? Reports it when not. */
-bool tni_expect_started(tni_watch *watch, const char *slot);
+/* Is this the plugin's present self, between init and shutdown? Reports it when not. The watch may be
+ * NULL: nobody's. */
+bool tni_expect_started(tni_watch *watch, const char *slot, const tn_instance *self);
 
 /* Around functions that are tagged one-thread. */
 void tni_one_thread_enter(tni_watch *watch, const char *slot);
 void tni_one_thread_leave(tni_watch *watch);
 
-/* ---- records: under the watch's lock, but for tni_find_live ------------------------------ */
+/* ---- records ----------------------------------------------------------------------------- */
 
+extern pthread_mutex_t tni_records_lock; /* of all watches */
+
+/* Whose handle or host table this is, or was before it was destroyed; NULL: nobody's. Takes the lock. */
+tni_watch *tni_watch_of(tni_record_kind kind, const void *handle);
+
+/* Keeps a handle that `slot` gave out. Without a handle, or with another plugin's that is alive, it fails:
+ * calls could not be told to be whose. These, and one of the plugin's own that is alive already, are
+ * breaches of `requirement`. Takes the lock. */
+tn_status tni_handle_keep(tni_watch *watch, const tni_record *like, int requirement,
+                          const char *slot);
+
+/* The others are called under the lock. */
 tni_record *tni_record_find(tni_watch *watch, tni_record_kind kind, uint64_t key);
 tni_record *tni_memory_find(tni_watch *watch, const void *device, int32_t space, tn_memory memory);
-/* Of either space. */
-tni_record *tni_memory_of(tni_watch *watch, const void *device, tn_memory memory);
-/* NULL without memory. */
-tni_record *tni_record_add(tni_watch *watch, tni_record_kind kind, uint64_t key, uint64_t device);
+/* A record like this one, which says what it is of. NULL without memory. */
+tni_record *tni_record_add(tni_watch *watch, const tni_record *like);
+/* A handle is remembered until it is given out again or the watch ends. */
 void tni_record_remove(tni_watch *watch, tni_record *record);
-/* Calls fn for every record until it answers false. fn may remove the record it is given. */
-void tni_record_each(tni_watch *watch, bool (*fn)(tni_watch *watch, tni_record *record, void *user),
-                     void *user);
+/* The next that is alive, the first after NULL. */
+tni_record *tni_record_next(tni_watch *watch, const tni_record *after);
+/* Frees them all; takes the lock. */
+void tni_records_forget(tni_watch *watch);
 
 /* Takes the lock, looks up, and copies out without the clock; false, and reported as Tenon's doing,
- * when there is no such thing (any more), or it is of another device (NULL: any). */
+ * when there is no such thing (any more), it is another plugin's, or of another device (NULL: any). The
+ * watch may be NULL: nobody's. */
 bool tni_live_device(tni_watch *watch, const char *slot, const char *op, tn_device_impl *device,
                      tni_record *out);
 bool tni_live_stream(tni_watch *watch, const char *slot, const char *op, tn_device_impl *device,
@@ -226,15 +238,16 @@ bool tni_live_event(tni_watch *watch, const char *slot, tn_event_impl *event, tn
 void tni_note_loss(tni_watch *watch, tn_device_impl *device, bool was_lost, tn_status status,
                    const char *slot, const char *op);
 
-/* ---- order: under the watch's lock ------------------------------------------------------- */
+/* ---- order: under the lock of records ---------------------------------------------------- */
 
 void tni_clock_free(tni_clock *clock);
-/* A point, or all points of `from`, added to a clock. */
-void tni_clock_add(tni_watch *watch, tni_clock *clock, uint64_t stream, uint64_t work);
+/* All points of `from`, added to a clock. */
 void tni_clock_merge(tni_watch *watch, tni_clock *clock, const tni_clock *from);
 
-/* One more piece of work on the stream, which uses `memory` (NULL: none). */
-void tni_note_work(tni_watch *watch, tn_stream_impl *stream, tni_record *memory);
+/* One more piece of work on the stream: where it stands. */
+tni_point tni_note_work(tni_watch *watch, tn_stream_impl *stream);
+/* The work there uses `memory`; NULL: none. */
+void tni_note_use(tni_watch *watch, tni_point work, tni_record *memory);
 /* The present end of the stream, with all it waits for, into an empty clock. */
 void tni_mark_stream(tni_watch *watch, const tni_record *stream, tni_clock *out);
 /* All that the clock names is done. */
@@ -279,8 +292,14 @@ void tni_process_settle(tni_watch *watch);
 
 /* ---- the slots --------------------------------------------------------------------------- */
 
-/* Made from plugin.h: the prototype of each slot's checked form, and TNI_SLOTS, their list. */
-#include "loader/validation/slots.h"
+/* The checked form of each slot; members that are no functions are 0. */
+extern const tn_host tni_checked_host;
+extern const tn_plugin tni_checked_plugin;
+extern const tn_device_ops tni_checked_devices;
+extern const tn_memory_ops tni_checked_memory;
+extern const tn_stream_ops tni_checked_streams;
+extern const tn_event_ops tni_checked_events;
+extern const tn_kernel tni_checked_kernel; /* `user` leads to the tni_watched_kernel */
 
 /* The guard zones that are left of a device that is closed, and the stream for them. */
 void tni_guards_finish(tni_watch *w, tn_device_impl *device);

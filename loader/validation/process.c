@@ -19,14 +19,14 @@ void tni_process_end(tni_watch *w, const tni_process_before *before, const char 
         tni_finding(w, TNP_PROCESS_STATE_KEPT, slot, op, "%s", text);
     tni_census now;
     tni_census_take(&now);
-    pthread_mutex_lock(&w->lock);
+    pthread_mutex_lock(&tni_records_lock);
     for (uint32_t i = 0; i < now.n_threads && i < TNI_CENSUS_THREADS; i++)
         if (!tni_census_has_thread(&before->census, now.threads[i]) && w->n_strays < TNI_MAX_STRAYS)
             w->strays[w->n_strays++] = now.threads[i];
     for (int i = 0; i < TNI_CENSUS_FILES; i++)
         if (now.files[i] && !before->census.files[i])
             w->files[i] = mark;
-    pthread_mutex_unlock(&w->lock);
+    pthread_mutex_unlock(&tni_records_lock);
 }
 
 /* How many of the plugin's threads are there? One that was joined may be listed a moment longer. */

@@ -10,28 +10,34 @@ static const char *operator_of(const tni_watch *w) {
     return f && f->watch == w ? f->op : "";
 }
 
-static void check_host(const tni_watch *w, const tn_host *host, const char *slot) {
-    if (host != &w->proxy.host)
-        tni_finding(w, TNP_HOST_ARGUMENT, slot, operator_of(w),
-                    "the first argument is %p; it must be the table that init was given, %p",
-                    (const void *)host, (const void *)&w->proxy.host);
+/* Whose host it is. Inside a call it must be that of the called plugin, which is also who gets what comes
+ * with a host that nobody was given. NULL: nobody's, outside of all calls. */
+static tni_watch *watch_of(const tn_host *host, const char *slot) {
+    const tni_frame *f = tni_frame_top();
+    tni_watch *w = tni_watch_of(TNI_RECORD_HOST, host);
+    if (w && (!f || f->watch == w))
+        return w;
+    tni_finding(f ? f->watch : NULL, TNP_HOST_ARGUMENT, slot, f ? f->op : "",
+                "the first argument is %p%s; it must be the table that init was given",
+                (const void *)host, w ? ", which another plugin was given" : "");
+    return w || !f ? w : f->watch;
 }
 
-void *tni_watched_host_alloc(tni_watch *w, const tn_host *host, uint64_t bytes,
-                             uint64_t alignment) {
+static void *host_alloc(const tn_host *host, uint64_t bytes, uint64_t alignment) {
+    tni_watch *w = watch_of(host, "host->alloc");
+    if (!w)
+        return NULL;
     tni_frame *f = tni_frame_top();
-    check_host(w, host, "host->alloc");
     if (alignment == 0 || (alignment & (alignment - 1)))
         tni_finding(w, TNP_HOST_ALLOC_RETURNED, "host->alloc", operator_of(w),
                     "alignment %" PRIu64 " is no power of two", alignment);
     void *p = w->host->alloc(w->host, bytes, alignment);
     if (p) {
-        pthread_mutex_lock(&w->lock);
-        tni_record *r = tni_record_add(w, TNI_RECORD_BLOCK, (uintptr_t)p, 0);
-        if (r)
-            r->bytes = bytes;
-        pthread_mutex_unlock(&w->lock);
-        if (!r) {
+        pthread_mutex_lock(&tni_records_lock);
+        tni_record like = {.kind = TNI_RECORD_BLOCK, .key = (uintptr_t)p, .bytes = bytes};
+        bool kept = tni_record_add(w, &like);
+        pthread_mutex_unlock(&tni_records_lock);
+        if (!kept) {
             w->host->dealloc(w->host, p);
             p = NULL;
         }
@@ -41,15 +47,15 @@ void *tni_watched_host_alloc(tni_watch *w, const tn_host *host, uint64_t bytes,
     return p;
 }
 
-void tni_watched_host_dealloc(tni_watch *w, const tn_host *host, void *p) {
-    check_host(w, host, "host->dealloc");
-    if (!p)
+static void host_dealloc(const tn_host *host, void *p) {
+    tni_watch *w = watch_of(host, "host->dealloc");
+    if (!w || !p)
         return;
-    pthread_mutex_lock(&w->lock);
+    pthread_mutex_lock(&tni_records_lock);
     tni_record *r = tni_record_find(w, TNI_RECORD_BLOCK, (uintptr_t)p);
     if (r)
         tni_record_remove(w, r);
-    pthread_mutex_unlock(&w->lock);
+    pthread_mutex_unlock(&tni_records_lock);
     if (r)
         w->host->dealloc(w->host, p);
     else
@@ -59,20 +65,21 @@ void tni_watched_host_dealloc(tni_watch *w, const tn_host *host, void *p) {
                     p);
 }
 
-void tni_watched_host_log_message(tni_watch *w, const tn_host *host, int32_t level,
-                                  const char *message) {
-    check_host(w, host, "host->log_message");
-    w->host->log_message(w->host, level, message);
+static void host_log_message(const tn_host *host, int32_t level, const char *message) {
+    tni_watch *w = watch_of(host, "host->log_message");
+    if (w)
+        w->host->log_message(w->host, level, message);
 }
 
-tn_status tni_watched_host_fail(tni_watch *w, const tn_host *host, tn_status status,
-                                const char *message) {
+static tn_status host_fail(const tn_host *host, tn_status status, const char *message) {
+    tni_watch *w = watch_of(host, "host->fail");
+    if (!w)
+        return status;
     tni_frame *f = tni_frame_top();
-    check_host(w, host, "host->fail");
     if (status == TN_OK)
         tni_finding(w, TNP_FAIL_MESSAGE, "host->fail", operator_of(w),
                     "status is TN_OK, which is no failure");
-    else if (status < 0 || status >= TN_STATUS_COUNT)
+    else if (status < 0 || (status >= TN_STATUS_COUNT && !tni_is_newer(w)))
         tni_finding(w, TNP_STATUS_CODES, "host->fail", operator_of(w), "status %d is no tn_status",
                     status);
     if (!message || !*message)
@@ -85,17 +92,31 @@ tn_status tni_watched_host_fail(tni_watch *w, const tn_host *host, tn_status sta
     return w->host->fail(w->host, status, message);
 }
 
-const char *tni_watched_host_option(tni_watch *w, const tn_host *host, const char *name) {
+static const char *host_option(const tn_host *host, const char *name) {
+    tni_watch *w = watch_of(host, "host->option");
+    if (!w)
+        return NULL;
     if (atomic_load(&w->state) == TNI_WATCH_LOADED) {
         tni_finding(w, TNP_HOST_OPTION, "host->option", "",
                     "asked before init or after shutdown; the answer is NULL");
         return NULL;
     }
-    check_host(w, host, "host->option");
     return w->host->option(w->host, name);
 }
 
-const void *tni_watched_host_extension(tni_watch *w, const tn_host *host, const char *id) {
-    check_host(w, host, "host->extension");
-    return w->host->extension(w->host, id);
+static const void *host_extension(const tn_host *host, const char *id) {
+    tni_watch *w = watch_of(host, "host->extension");
+    return w ? w->host->extension(w->host, id) : NULL;
 }
+
+/* ---- the table --------------------------------------------------------------------------- */
+
+const tn_host tni_checked_host = {
+    .alloc = host_alloc,
+    .dealloc = host_dealloc,
+    .log_message = host_log_message,
+    .fail = host_fail,
+    .option = host_option,
+    .extension = host_extension,
+};
+TN_LAST_MEMBER(tn_host, extension);

@@ -24,7 +24,6 @@ typedef struct call_views {
     tni_extent at[MAX_VIEWS];
     uint32_t n, n_outs;
     bool whole;  /* none had to be left out */
-    bool wrong;  /* something was reported */
     bool deadly; /* the call would touch what is not there */
 } call_views;
 
@@ -36,7 +35,7 @@ static void add_view(const tni_watched_kernel *k, const tn_call *call, const tn_
     *e = (tni_extent){0};
     snprintf(e->name, sizeof e->name, "%s %u", what, i);
     if (!tni_check_view(k, "kernel->run", call, view, *what == 'o', e))
-        views->wrong = views->deadly = true;
+        views->deadly = true;
     else if (room)
         views->n++;
     views->whole = views->whole && room;
@@ -44,7 +43,7 @@ static void add_view(const tni_watched_kernel *k, const tn_call *call, const tn_
 
 /* A tensor's dtype against its type variable; `chosen` keeps what each variable stands for. */
 static void check_dtype(const tni_watched_kernel *k, const tn_tensor_view *view, int code,
-                        const char *what, uint32_t i, tn_dtype *chosen, call_views *views) {
+                        const char *what, uint32_t i, tn_dtype *chosen) {
     if (!view || view->dtype < 0 || view->dtype >= TN_DTYPE_COUNT)
         return;
     bool right;
@@ -57,7 +56,6 @@ static void check_dtype(const tni_watched_kernel *k, const tn_tensor_view *view,
     }
     if (right)
         return;
-    views->wrong = true;
     REPORT(k, "kernel->run",
            "%s %u has dtype %d, which the record's dtypes or the operator's types exclude", what, i,
            view->dtype);
@@ -70,17 +68,16 @@ static uint32_t check_argument(const tni_watched_kernel *k, const tn_call *call,
     if (c->tag == TN_CELL_TENSOR) {
         add_view(k, call, c->v.view, "argument", i, views);
         if (code < TN_KERNEL_SCALAR)
-            check_dtype(k, c->v.view, code, "argument", i, chosen, views);
+            check_dtype(k, c->v.view, code, "argument", i, chosen);
     } else if (c->tag == TN_CELL_TENSORS) {
         for (uint32_t j = 0; j < c->n; j++) {
             if (!c->v.views[j])
                 continue;
             add_view(k, call, c->v.views[j], "argument", i, views);
             if (code < TN_KERNEL_SCALAR)
-                check_dtype(k, c->v.views[j], code, "argument", i, chosen, views);
+                check_dtype(k, c->v.views[j], code, "argument", i, chosen);
         }
     } else if (c->tag > TN_CELL_STRING) {
-        views->wrong = true;
         REPORT(k, "kernel->run", "argument %u has the tag %u, which is none", i, c->tag);
     }
     return code < TN_KERNEL_SCALAR &&
@@ -95,7 +92,6 @@ static void check_tensors(const tni_watched_kernel *k, const tn_call *call, call
     for (int i = 0; i < TN_KERNEL_MAX_TYPES; i++)
         chosen[i] = TN_DTYPE_NONE;
     if (types && (call->n_args != types->n_args || call->n_outs != types->n_outs)) {
-        views->wrong = true;
         REPORT(k, "kernel->run", "%u arguments and %u outputs; the schema is %s", call->n_args,
                call->n_outs, op->schema);
         types = NULL;
@@ -103,7 +99,7 @@ static void check_tensors(const tni_watched_kernel *k, const tn_call *call, call
     for (uint32_t i = 0; i < call->n_outs; i++) {
         add_view(k, call, call->outs[i], "output", i, views);
         if (types)
-            check_dtype(k, call->outs[i], types->outs[i], "output", i, chosen, views);
+            check_dtype(k, call->outs[i], types->outs[i], "output", i, chosen);
     }
     views->n_outs = views->n;
     uint32_t n_scalars = 0;
@@ -111,7 +107,6 @@ static void check_tensors(const tni_watched_kernel *k, const tn_call *call, call
         n_scalars +=
             check_argument(k, call, i, types ? types->args[i] : TN_KERNEL_NO_TENSOR, chosen, views);
     if (n_scalars > (k->real.flags & TN_KERNEL_SCALARS ? 1u : 0u)) {
-        views->wrong = true;
         REPORT(k, "kernel->run", "%u tensor arguments came as numbers, and the kernel %s",
                n_scalars,
                k->real.flags & TN_KERNEL_SCALARS ? "takes one"
@@ -129,7 +124,6 @@ static void check_overlap(const tni_watched_kernel *k, call_views *views) {
             bool same = j >= views->n_outs && tni_same_view(out->view, other->view);
             if (same && (k->real.flags & TN_KERNEL_IN_PLACE))
                 continue;
-            views->wrong = true;
             REPORT(k, "kernel->run", "%s and %s share memory%s", out->name, other->name,
                    same ? ", and the kernel has not TN_KERNEL_IN_PLACE" : "");
         }
@@ -141,19 +135,18 @@ static void check_workspace(const tni_watched_kernel *k, const tn_call *call,
     tni_watch *w = k->watch;
     if (!call->workspace && !call->workspace_bytes)
         return;
-    pthread_mutex_lock(&w->lock);
-    const tni_record *m = tni_memory_of(w, call->device, call->workspace);
+    pthread_mutex_lock(&tni_records_lock);
+    const tni_record *m = tni_memory_find(w, call->device, TN_SPACE_DEVICE, call->workspace);
     bool there = m != NULL;
     uint64_t bytes = m ? m->bytes : 0;
-    pthread_mutex_unlock(&w->lock);
+    pthread_mutex_unlock(&tni_records_lock);
     bool outside = !there || call->workspace_bytes > bytes ||
                    call->workspace_offset > bytes - call->workspace_bytes;
     views->deadly |= outside;
-    views->wrong |= outside || call->workspace_offset % device->alignment;
     if (outside)
         REPORT(k, "kernel->run", "the workspace, %" PRIu64 " bytes at offset %" PRIu64 ", %s",
                call->workspace_bytes, call->workspace_offset,
-               there ? "leaves its allocation" : "is in memory that is not alive");
+               there ? "leaves its allocation" : "is in no device memory that is alive");
     if (call->workspace_offset % device->alignment)
         REPORT(k, "kernel->run",
                "workspace_offset %" PRIu64 " is no multiple of the device's alignment %" PRIu64,
@@ -185,14 +178,41 @@ static tn_call forward(const tni_watched_kernel *k, const tn_call *call) {
     return copy;
 }
 
-static void note_uses(const tni_watched_kernel *k, const tn_call *call, const call_views *views) {
-    tni_watch *w = k->watch;
-    pthread_mutex_lock(&w->lock);
+static tni_point note_work(tni_watch *w, tn_stream_impl *stream) {
+    pthread_mutex_lock(&tni_records_lock);
+    tni_point work = tni_note_work(w, stream);
+    pthread_mutex_unlock(&tni_records_lock);
+    return work;
+}
+
+static void note_uses(tni_watch *w, tni_point work, const tn_call *call, const call_views *views) {
+    pthread_mutex_lock(&tni_records_lock);
     for (uint32_t i = 0; i < views->n; i++)
-        tni_note_work(w, call->stream, tni_memory_of(w, call->device, views->at[i].view->memory));
-    if (call->workspace)
-        tni_note_work(w, call->stream, tni_memory_of(w, call->device, call->workspace));
-    pthread_mutex_unlock(&w->lock);
+        tni_note_use(w, work,
+                     tni_memory_find(w, call->device, TN_SPACE_DEVICE, views->at[i].view->memory));
+    tni_note_use(w, work, tni_memory_find(w, call->device, TN_SPACE_DEVICE, call->workspace));
+    pthread_mutex_unlock(&tni_records_lock);
+}
+
+/* ---- plans ------------------------------------------------------------------------------- */
+
+/* What `prepare` said last on this thread, until `run` or `abandon` of that kernel follows. */
+static TNI_TLS struct {
+    const tni_watch *watch; /* NULL: they did */
+    const tni_watched_kernel *kernel;
+    bool owed; /* the kernel has something to release */
+    tn_plan plan;
+} prepared;
+
+/* Is this the call that was prepared? */
+static bool take_plan(const tni_watched_kernel *k, const char *slot, const tn_call *call) {
+    if (prepared.watch != k->watch || prepared.kernel != k)
+        return false;
+    prepared.watch = NULL;
+    if (call->cookie != prepared.plan.cookie)
+        REPORT(k, slot, "the cookie is %#" PRIx64 "; prepare gave out %#" PRIx64, call->cookie,
+               prepared.plan.cookie);
+    return true;
 }
 
 /* ---- level 2: what a kernel on a synchronous device with host memory must leave alone ---- */
@@ -210,12 +230,13 @@ static uint64_t sum_of(const tni_extent *e) {
     return tni_hash(e->host + e->low, e->high - e->low);
 }
 
-/* Can the input be compared: readable, small, and none of the outputs? */
+/* Can the tensor be compared: readable, small, and an input that is none of the outputs? Of a call that
+ * was declined the outputs are compared as well. */
 static bool comparable(const call_views *views, uint32_t i) {
     const tni_extent *e = &views->at[i];
     if (!e->host || !e->dense || e->high - e->low > MAX_HASHED)
         return false;
-    for (uint32_t j = 0; j < views->n_outs; j++)
+    for (uint32_t j = 0; i >= views->n_outs && j < views->n_outs; j++)
         if (views->at[j].view->memory == e->view->memory && e->low < views->at[j].high &&
             views->at[j].low < e->high)
             return false;
@@ -244,7 +265,7 @@ static void watch_memory(const tni_watched_kernel *k, const tn_call *call, const
     tni_watch *w = k->watch;
     wit->on = w->level >= 2 && !call->stream && views->whole && !views->deadly;
     wit->alone = atomic_load(&w->caller) != TNI_MANY_CALLERS;
-    for (uint32_t i = views->n_outs; wit->on && i < views->n; i++)
+    for (uint32_t i = 0; wit->on && i < views->n; i++)
         wit->sums[i] = comparable(views, i) ? sum_of(&views->at[i]) : 0;
     for (uint32_t i = 0; wit->on && wit->alone && i < views->n_outs; i++) {
         for (int side = 0; side < 2; side++) {
@@ -259,12 +280,20 @@ static void watch_memory(const tni_watched_kernel *k, const tn_call *call, const
 
 /* Only what no other thread can have written is held against the kernel. */
 static void compare_memory(const tni_watched_kernel *k, const tn_call *call,
-                           const call_views *views, const witness *wit) {
+                           const call_views *views, const witness *wit, bool declined) {
     tni_watch *w = k->watch;
-    for (uint32_t i = views->n_outs; wit->on && i < views->n; i++)
-        if (comparable(views, i) && wit->sums[i] != sum_of(&views->at[i]))
+    for (uint32_t i = declined ? 0 : views->n_outs; wit->on && i < views->n; i++) {
+        if (!comparable(views, i) || wit->sums[i] == sum_of(&views->at[i]))
+            continue;
+        if (i >= views->n_outs)
             tni_finding(w, TNP_KERNEL_WRITES_OUTPUTS_ONLY, "kernel->run", k->real.op,
                         "wrote into %s, an input", views->at[i].name);
+        else
+            tni_finding(w, TNP_SUPPORTED_RUNS, "kernel->run", k->real.op,
+                        "wrote into %s and answered TN_ERR_UNSUPPORTED, with which nothing may be"
+                        " written",
+                        views->at[i].name);
+    }
     bool alone = wit->on && wit->alone && atomic_load(&w->caller) != TNI_MANY_CALLERS;
     for (uint32_t i = 0; alone && i < views->n_outs; i++) {
         for (int side = 0; side < 2; side++) {
@@ -284,13 +313,11 @@ static tni_watched_kernel *kernel_of(const tn_call *call) {
     return call->user;
 }
 
-/* A refusal after the caller did all that the record asks for. */
-static void judge_refusal(const tni_watched_kernel *k, const tn_call *copy) {
-    if (k->real.supports && k->real.supports(copy) != TN_OK)
-        return;
-    tni_finding(
-        k->watch, TNP_SUPPORTED_RUNS, "kernel->run", k->real.op,
-        "answered TN_ERR_UNSUPPORTED to a call that dtypes, flags and supports let through");
+static void abandon(const tni_watched_kernel *k, const tn_call *call) {
+    tni_frame f;
+    tni_enter(&f, k->watch, "kernel->abandon", k->real.op);
+    k->real.abandon(call);
+    tni_leave(&f);
 }
 
 static tn_status run_at_level_2(const tni_watched_kernel *k, const tn_call *call, tni_frame *f,
@@ -302,47 +329,55 @@ static tn_status run_at_level_2(const tni_watched_kernel *k, const tn_call *call
     watch_memory(k, call, views, &wit);
     tni_process_begin(w, &process);
     tni_enter(f, w, slot, op);
-    tn_status status = tni_answer(f, k->real.run(call), 0);
+    tn_status status = tni_answer(f, k->real.run(call), TNI_MAY_DECLINE);
     tni_process_end(w, &process, slot, op, 2);
-    compare_memory(k, call, views, &wit);
+    compare_memory(k, call, views, &wit, status == TN_ERR_UNSUPPORTED);
     return status;
 }
 
-tn_status tni_watched_run(const tn_call *call) {
+static tn_status kernel_run(const tn_call *call) {
     tni_watched_kernel *k = kernel_of(call);
     tni_watch *w = k->watch;
     tni_frame f;
     tni_record d;
     const char *slot = "kernel->run", *op = k->real.op;
-    if (!TN_HAS(call, tn_call, workspace_bytes))
-        REPORT(k, slot, "struct_size %" PRIu64 " ends before workspace_bytes", call->struct_size);
+    if (!TN_HAS(call, tn_call, cookie))
+        REPORT(k, slot, "struct_size %" PRIu64 " ends before cookie", call->struct_size);
+    bool planned = take_plan(k, slot, call);
+    if (planned && call->workspace_bytes < prepared.plan.workspace_bytes)
+        REPORT(k, slot, "a workspace of %" PRIu64 " bytes; prepare asked for %" PRIu64,
+               call->workspace_bytes, prepared.plan.workspace_bytes);
     if (!check_place(k, slot, call, &d))
         return tni_watch_refuse("kernel->run: device or stream is not alive");
     call_views views;
     views.n = views.n_outs = 0;
     views.whole = true;
-    views.wrong = views.deadly = false;
+    views.deadly = false;
     check_tensors(k, call, &views);
     check_overlap(k, &views);
     check_workspace(k, call, &d, &views);
-    if (views.deadly)
-        return tni_watch_refuse("kernel->run: a tensor or the workspace lies where no memory is");
-    note_uses(k, call, &views);
     tn_call copy = forward(k, call);
+    if (views.deadly) {
+        if (planned && k->real.abandon)
+            abandon(k, &copy);
+        return tni_watch_refuse("kernel->run: a tensor or the workspace lies where no memory is");
+    }
+    /* Whoever waits for the stream from here on has waited for the call. */
+    tni_point work = note_work(w, call->stream);
     tn_status status;
     if (w->level >= 2) {
         status = run_at_level_2(k, &copy, &f, &views);
     } else {
         tni_enter(&f, w, slot, op);
-        status = tni_answer(&f, k->real.run(&copy), 0);
+        status = tni_answer(&f, k->real.run(&copy), TNI_MAY_DECLINE);
     }
-    if (status == TN_ERR_UNSUPPORTED && !views.wrong)
-        judge_refusal(k, &copy);
+    if (status != TN_ERR_UNSUPPORTED)
+        note_uses(w, work, call, &views);
     tni_note_loss(w, call->device, d.lost, status, slot, op);
     return status;
 }
 
-tn_status tni_watched_kernel_supports(const tn_call *call) {
+static tn_status kernel_supports(const tn_call *call) {
     tni_watched_kernel *k = kernel_of(call);
     tni_watch *w = k->watch;
     tni_frame f;
@@ -366,20 +401,52 @@ tn_status tni_watched_kernel_supports(const tn_call *call) {
     return status;
 }
 
-tn_status tni_watched_workspace(const tn_call *call, uint64_t *out_bytes) {
+static tn_status kernel_prepare(const tn_call *call, tn_plan *out) {
     tni_watched_kernel *k = kernel_of(call);
     tni_watch *w = k->watch;
     tni_frame f;
     tni_record d;
-    const char *slot = "kernel->workspace", *op = k->real.op;
+    const char *slot = "kernel->prepare", *op = k->real.op;
     if (!check_place(k, slot, call, &d))
-        return tni_watch_refuse("kernel->workspace: device or stream is not alive");
+        return tni_watch_refuse("kernel->prepare: device or stream is not alive");
+    if (prepared.watch == w && prepared.owed)
+        REPORT(k, slot, "neither run nor abandon followed the last prepare on this thread");
     tn_call copy = forward(k, call);
+    uint64_t size = out->struct_size;
     tni_enter(&f, w, slot, op);
-    tn_status status = tni_answer(&f, k->real.workspace(&copy, out_bytes), 0);
+    tn_status status = tni_answer(&f, k->real.prepare(&copy, out), TNI_MAY_DECLINE);
+    prepared.watch = status == TN_OK ? w : NULL;
+    prepared.kernel = k;
+    prepared.owed = k->real.abandon != NULL;
+    prepared.plan = *out;
+    if (out->struct_size != size)
+        tni_finding(w, TNP_HOST_STRUCT_SIZE, slot, op,
+                    "struct_size, which the caller set, was changed");
     uint64_t most = d.max_allocation ? d.max_allocation : UINT64_C(1) << 46;
-    if (status == TN_OK && *out_bytes > most)
+    if (status == TN_OK && out->workspace_bytes > most)
         tni_finding(w, TNP_KERNEL_WORKSPACE, slot, op,
-                    "asks for %" PRIu64 " bytes, more than the device can give", *out_bytes);
+                    "asks for %" PRIu64 " bytes, more than the device can give",
+                    out->workspace_bytes);
+    tni_note_loss(w, call->device, d.lost, status, slot, op);
     return status;
 }
+
+static void kernel_abandon(const tn_call *call) {
+    tni_watched_kernel *k = kernel_of(call);
+    tni_record d;
+    take_plan(k, "kernel->abandon", call);
+    if (!check_place(k, "kernel->abandon", call, &d))
+        return;
+    tn_call copy = forward(k, call);
+    abandon(k, &copy);
+}
+
+/* ---- the table --------------------------------------------------------------------------- */
+
+const tn_kernel tni_checked_kernel = {
+    .run = kernel_run,
+    .supports = kernel_supports,
+    .prepare = kernel_prepare,
+    .abandon = kernel_abandon,
+};
+TN_LAST_MEMBER(tn_kernel, abandon);

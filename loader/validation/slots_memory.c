@@ -19,20 +19,20 @@ static tn_stream_impl *guard_stream(tni_watch *w, tn_device_impl *device, bool *
     *out_ok = true;
     if (!w->real.devices.streams)
         return NULL;
-    pthread_mutex_lock(&w->lock);
+    pthread_mutex_lock(&tni_records_lock);
     tni_record *d = tni_record_find(w, TNI_RECORD_DEVICE, (uintptr_t)device);
     tn_stream_impl *stream = d ? d->guard_stream : NULL;
-    pthread_mutex_unlock(&w->lock);
+    pthread_mutex_unlock(&tni_records_lock);
     if (stream)
         return stream;
     if (w->real.streams.create(device, 0, &stream) != TN_OK || !stream)
         return *out_ok = false, NULL;
-    pthread_mutex_lock(&w->lock);
+    pthread_mutex_lock(&tni_records_lock);
     d = tni_record_find(w, TNI_RECORD_DEVICE, (uintptr_t)device);
     tn_stream_impl *other = d ? d->guard_stream : NULL;
     if (d && !other)
         d->guard_stream = stream;
-    pthread_mutex_unlock(&w->lock);
+    pthread_mutex_unlock(&tni_records_lock);
     if (!other)
         return stream;
     w->real.streams.destroy(stream); /* another thread was first */
@@ -61,7 +61,7 @@ static void guard_check(tni_watch *w, tn_device_impl *device, const tni_record *
         bool ok;
         tn_stream_impl *stream = guard_stream(w, device, &ok);
         if (!ok ||
-            w->real.memory.copy_to_host(device, stream, bytes, m->key, m->bytes, sizeof bytes))
+            w->real.memory.copy_to_host(device, stream, bytes, 0, m->key, m->bytes, sizeof bytes))
             return;
     }
     for (uint64_t i = 0; i < sizeof bytes; i++) {
@@ -76,125 +76,159 @@ static void guard_check(tni_watch *w, tn_device_impl *device, const tni_record *
 }
 
 void tni_guards_finish(tni_watch *w, tn_device_impl *device) {
-    pthread_mutex_lock(&w->lock);
+    pthread_mutex_lock(&tni_records_lock);
     tni_record *d = tni_record_find(w, TNI_RECORD_DEVICE, (uintptr_t)device);
     tn_stream_impl *stream = d ? d->guard_stream : NULL;
     if (d)
         d->guard_stream = NULL;
-    pthread_mutex_unlock(&w->lock);
+    pthread_mutex_unlock(&tni_records_lock);
     if (stream)
         w->real.streams.destroy(stream);
 }
 
 /* ---- allocations ------------------------------------------------------------------------- */
 
-typedef struct overlap {
-    const char *host;
-    uint64_t bytes;
-    uint64_t serial; /* of who has a byte of it; 0: nobody */
-} overlap;
-
-static bool find_overlap(tni_watch *w, tni_record *r, void *user) {
-    overlap *o = user;
-    if (r->kind == TNI_RECORD_MEMORY && r->host && r->host < o->host + o->bytes &&
-        o->host < r->host + r->bytes)
-        o->serial = r->serial;
-    return !o->serial;
+/* The allocation that has a byte of this range of the host's, or NULL. Under the lock. */
+static tni_record *memory_at(tni_watch *w, const char *host, uint64_t bytes) {
+    tni_record *r = NULL;
+    while (host && (r = tni_record_next(w, r)))
+        if (r->kind == TNI_RECORD_MEMORY && r->host && r->host < host + bytes &&
+            host < r->host + r->bytes)
+            break;
+    return r;
 }
 
-/* What must hold of an allocation that succeeded. */
-static void judge_alloc(tni_watch *w, const tni_record *d, int32_t space, const tni_record *twin,
-                        const overlap *o, tn_memory memory) {
+/* What must hold of an allocation that succeeded; `overlap`: who has a byte of it, or 0. */
+static void judge_alloc(tni_watch *w, const tni_record *d, const tni_record *m, bool twin,
+                        uint64_t overlap) {
     const char *slot = "memory->alloc";
     if (twin)
         tni_finding(w, TNP_ALLOC_HANDLE, slot, "",
-                    "gave out the handle %#" PRIx64 ", which is alive already", memory);
-    if (o->serial)
+                    "gave out the handle %#" PRIx64 ", which is alive already", m->key);
+    if (overlap)
         tni_finding(w, TNP_ALLOC_HANDLE, slot, "",
                     "the host pointer %p of %" PRIu64 " bytes overlaps allocation number %" PRIu64
                     ", which is alive",
-                    (const void *)o->host, o->bytes, o->serial);
-    if (o->host && (uintptr_t)o->host % d->alignment)
+                    (void *)m->host, m->bytes, overlap);
+    if ((uintptr_t)m->host % m->alignment)
         tni_finding(w, TNP_ALLOC_ALIGNMENT, slot, "",
-                    "the host pointer %p is not aligned to %" PRIu64, (const void *)o->host,
-                    d->alignment);
-    if (!o->host && space == TN_SPACE_PINNED)
+                    "the host pointer %p is not aligned to %" PRIu64, (void *)m->host,
+                    m->alignment);
+    if (!m->host && m->space == TN_SPACE_PINNED)
         tni_finding(w, TNP_ALLOC_HOST_POINTER, slot, "", "pinned memory without a host pointer");
-    if (!o->host && space == TN_SPACE_DEVICE && d->host_memory)
+    if (!m->host && m->space == TN_SPACE_DEVICE && d->host_memory)
         tni_finding(w, TNP_PROPERTY_UNIFIED_MEMORY, slot, "",
                     "memory without a host pointer on a device with TN_PROP_UNIFIED_MEMORY");
 }
 
-static tn_status keep(tni_watch *w, tn_device_impl *device, const tni_record *d, int32_t space,
-                      uint64_t bytes, bool guarded, tn_memory memory, void *host) {
-    overlap o = {.host = host, .bytes = bytes};
-    pthread_mutex_lock(&w->lock);
-    const tni_record *twin = tni_memory_find(w, device, space, memory);
-    if (host)
-        tni_record_each(w, find_overlap, &o);
-    tni_record *r = tni_record_add(w, TNI_RECORD_MEMORY, memory, (uintptr_t)device);
-    if (r) {
-        r->space = space;
-        r->bytes = bytes;
-        r->host = host;
-        r->guarded = guarded;
-    }
-    pthread_mutex_unlock(&w->lock);
-    judge_alloc(w, d, space, twin, &o, memory);
-    if (r)
-        return TN_OK;
-    w->real.memory.dealloc(device, space, memory);
-    return tni_error_plugin(TN_ERR_OUT_OF_MEMORY, "no host memory to check an allocation");
+static bool keep(tni_watch *w, const tni_record *d, const tni_record *m) {
+    pthread_mutex_lock(&tni_records_lock);
+    const void *device = (void *)(uintptr_t)d->key;
+    bool twin = tni_memory_find(w, device, TN_SPACE_DEVICE, m->key) ||
+                tni_memory_find(w, device, TN_SPACE_PINNED, m->key);
+    const tni_record *other = memory_at(w, m->host, m->bytes);
+    uint64_t overlap = other ? other->serial : 0;
+    bool kept = tni_record_add(w, m);
+    pthread_mutex_unlock(&tni_records_lock);
+    judge_alloc(w, d, m, twin, overlap);
+    return kept;
 }
 
-tn_status tni_watched_alloc(tni_watch *w, tn_device_impl *device, int32_t space, uint64_t bytes,
-                            tn_memory *out_memory, void **out_host) {
+static bool is_power_of_two(uint64_t n) {
+    return n && !(n & (n - 1));
+}
+
+static void check_request(tni_watch *w, const char *slot, const tni_record *d,
+                          const tn_allocation *a) {
+    if (a->bytes == 0)
+        tni_finding(w, TNI_TENON, slot, "", "0 bytes were asked for; the least is 1");
+    if (a->alignment < d->alignment || !is_power_of_two(a->alignment))
+        tni_finding(w, TNI_TENON, slot, "",
+                    "an alignment of %" PRIu64
+                    " was asked for; it is a power of two, the device's %" PRIu64 " or more",
+                    a->alignment, d->alignment);
+    if (a->flags)
+        tni_finding(w, TNI_TENON, slot, "", "flags %#x, and no bit has a meaning yet", a->flags);
+    if (d->max_allocation && a->space == TN_SPACE_DEVICE && a->bytes > d->max_allocation)
+        tni_finding(w, TNI_TENON, slot, "",
+                    "%" PRIu64 " bytes were asked for, and TN_PROP_MAX_ALLOCATION is %" PRIu64,
+                    a->bytes, d->max_allocation);
+}
+
+/* Only spaces that the device offers are asked for, and only they are served. */
+static void check_space(tni_watch *w, const char *slot, const tni_record *d, int32_t space,
+                        tn_status status) {
+    if (space >= 0 && space < 64 && (d->spaces >> space & 1))
+        return;
+    tni_finding(w, TNI_TENON, slot, "", "space %d was asked for, and TN_PROP_SPACES is %#" PRIx64,
+                space, d->spaces);
+    if (status == TN_OK)
+        tni_finding(w, TNP_MEMORY_SPACES, slot, "",
+                    "served space %d, and TN_PROP_SPACES is %#" PRIx64, space, d->spaces);
+}
+
+static void check_size(tni_watch *w, const char *slot, uint64_t now, uint64_t before) {
+    if (now != before)
+        tni_finding(w, TNP_HOST_STRUCT_SIZE, slot, "",
+                    "struct_size, which the caller set, was changed");
+}
+
+static tn_status memory_alloc(tn_device_impl *device, tn_allocation *allocation) {
+    tni_watch *w = tni_watch_of(TNI_RECORD_DEVICE, device);
     tni_frame f;
     tni_record d;
     const char *slot = "memory->alloc";
     if (!tni_live_device(w, slot, "", device, &d))
         return tni_watch_refuse("memory->alloc: the device is not open");
-    if (bytes == 0)
-        tni_finding(w, TNI_TENON, slot, "", "0 bytes were asked for; the least is 1");
-    if (space != TN_SPACE_DEVICE && space != TN_SPACE_PINNED)
-        tni_finding(w, TNI_TENON, slot, "", "%d is no memory space", space);
-    if (d.max_allocation && space == TN_SPACE_DEVICE && bytes > d.max_allocation)
-        tni_finding(w, TNI_TENON, slot, "",
-                    "%" PRIu64 " bytes were asked for, and TN_PROP_MAX_ALLOCATION is %" PRIu64,
-                    bytes, d.max_allocation);
-    uint64_t extra = w->level >= 2 ? TNI_GUARD_BYTES : 0;
+    uint64_t bytes = allocation->bytes;
+    int32_t space = allocation->space;
+    check_request(w, slot, &d, allocation);
+    uint64_t extra = w->level >= 2 && bytes < UINT64_MAX - TNI_GUARD_BYTES ? TNI_GUARD_BYTES : 0;
     if (d.max_allocation && bytes + extra > d.max_allocation)
         extra = 0;
-    *out_memory = 0;
-    *out_host = NULL;
+    tn_allocation made = *allocation;
+    made.struct_size = sizeof made;
+    made.bytes += extra;
     tni_enter(&f, w, slot, NULL);
-    tn_status status =
-        tni_answer(&f, w->real.memory.alloc(device, space, bytes + extra, out_memory, out_host), 0);
+    tn_status status = tni_answer(&f, w->real.memory.alloc(device, &made), 0);
     tni_note_loss(w, device, d.lost, status, slot, "");
+    check_size(w, slot, made.struct_size, sizeof made);
+    check_space(w, slot, &d, space, status);
     if (status != TN_OK)
         return status;
-    if (!*out_memory) {
+    allocation->memory = made.memory;
+    allocation->host = made.host;
+    if (!made.memory) {
         tni_finding(w, TNP_ALLOC_HANDLE, slot, "",
                     "succeeded with the handle 0, which means no memory");
         return status;
     }
     if (extra)
-        extra = guard_set(w, device, *out_memory, bytes, *out_host) ? extra : 0;
-    status = keep(w, device, &d, space, bytes, extra != 0, *out_memory, *out_host);
-    if (status != TN_OK) {
-        *out_memory = 0;
-        *out_host = NULL;
-    }
-    return status;
+        extra = guard_set(w, device, made.memory, bytes, made.host) ? extra : 0;
+    tni_record m = {.kind = TNI_RECORD_MEMORY,
+                    .key = made.memory,
+                    .device = (uintptr_t)device,
+                    .space = space,
+                    .alignment = is_power_of_two(allocation->alignment) ? allocation->alignment : 1,
+                    .bytes = bytes,
+                    .host = made.host,
+                    .guarded = extra != 0};
+    if (keep(w, &d, &m))
+        return TN_OK;
+    w->real.memory.dealloc(device, space, made.memory);
+    allocation->memory = 0;
+    allocation->host = NULL;
+    return tni_error_plugin(TN_ERR_OUT_OF_MEMORY, "no host memory to check an allocation");
 }
 
-void tni_watched_dealloc(tni_watch *w, tn_device_impl *device, int32_t space, tn_memory memory) {
+static void memory_dealloc(tn_device_impl *device, int32_t space, tn_memory memory) {
+    tni_watch *w = tni_watch_of(TNI_RECORD_DEVICE, device);
     tni_frame f;
     tni_record d, m = {0}, pending = {0};
     const char *slot = "memory->dealloc";
     if (!tni_live_device(w, slot, "", device, &d))
         return;
-    pthread_mutex_lock(&w->lock);
+    pthread_mutex_lock(&tni_records_lock);
     tni_record *r = tni_memory_find(w, device, space, memory);
     bool elsewhere = !r && tni_record_find(w, TNI_RECORD_MEMORY, memory);
     if (r) {
@@ -205,7 +239,7 @@ void tni_watched_dealloc(tni_watch *w, tn_device_impl *device, int32_t space, tn
         /* Before the call: after it the handle may be another allocation's. */
         tni_record_remove(w, r);
     }
-    pthread_mutex_unlock(&w->lock);
+    pthread_mutex_unlock(&tni_records_lock);
     if (!m.key) {
         tni_finding(w, TNI_TENON, slot, "",
                     elsewhere ? "memory %#" PRIx64 " is of another device, or of another space"
@@ -226,7 +260,8 @@ void tni_watched_dealloc(tni_watch *w, tn_device_impl *device, int32_t space, tn
     tni_leave(&f);
 }
 
-tn_status tni_watched_info(tni_watch *w, tn_device_impl *device, tn_memory_info *out) {
+static tn_status memory_info(tn_device_impl *device, int32_t space, tn_memory_info *out) {
+    tni_watch *w = tni_watch_of(TNI_RECORD_DEVICE, device);
     tni_frame f;
     tni_record d;
     const char *slot = "memory->info";
@@ -234,10 +269,9 @@ tn_status tni_watched_info(tni_watch *w, tn_device_impl *device, tn_memory_info 
         return tni_watch_refuse("memory->info: the device is not open");
     uint64_t size = out->struct_size;
     tni_enter(&f, w, slot, NULL);
-    tn_status status = tni_answer(&f, w->real.memory.info(device, out), 0);
-    if (out->struct_size != size)
-        tni_finding(w, TNP_HOST_STRUCT_SIZE, slot, "",
-                    "struct_size, which the caller set, was changed");
+    tn_status status = tni_answer(&f, w->real.memory.info(device, space, out), TNI_MAY_DECLINE);
+    check_size(w, slot, out->struct_size, size);
+    check_space(w, slot, &d, space, status);
     if (status == TN_OK && TN_HAS(out, tn_memory_info, free_bytes) && out->total_bytes &&
         out->free_bytes > out->total_bytes)
         tni_finding(w, TNP_MEMORY_INFO, slot, "", "%" PRIu64 " bytes free of %" PRIu64,
@@ -260,18 +294,18 @@ static bool check_place(tni_watch *w, const char *slot, tn_device_impl *device,
     return true;
 }
 
-/* A range of an allocation. */
+/* A range of device memory. */
 static bool check_range(tni_watch *w, const char *slot, tn_device_impl *device, tn_memory memory,
                         uint64_t offset, uint64_t bytes) {
-    pthread_mutex_lock(&w->lock);
-    const tni_record *m = tni_memory_of(w, device, memory);
+    pthread_mutex_lock(&tni_records_lock);
+    const tni_record *m = tni_memory_find(w, device, TN_SPACE_DEVICE, memory);
     bool found = m != NULL;
     uint64_t there = m ? m->bytes : 0, serial = m ? m->serial : 0;
     bool elsewhere = !m && tni_record_find(w, TNI_RECORD_MEMORY, memory);
-    pthread_mutex_unlock(&w->lock);
+    pthread_mutex_unlock(&tni_records_lock);
     if (!found)
         tni_finding(w, TNI_TENON, slot, "",
-                    elsewhere ? "memory %#" PRIx64 " is of another device"
+                    elsewhere ? "memory %#" PRIx64 " is of another device, or pinned"
                               : "memory %#" PRIx64
                                 " is not alive: it was freed before, or never given out",
                     memory);
@@ -285,88 +319,96 @@ static bool check_range(tni_watch *w, const char *slot, tn_device_impl *device, 
     return false;
 }
 
-typedef struct address {
-    const char *host;
-    tni_record *found;
-} address;
-
-static bool is_pinned_there(tni_watch *w, tni_record *r, void *user) {
-    address *a = user;
-    if (r->kind == TNI_RECORD_MEMORY && r->space == TN_SPACE_PINNED && r->host &&
-        a->host >= r->host && a->host < r->host + r->bytes)
-        a->found = r;
-    return !a->found;
+/* The host's side of a transfer: in the pinned allocation that is named, or anywhere. */
+static bool check_pinned(tni_watch *w, const char *slot, tn_device_impl *device, tn_memory pinned,
+                         const void *host, uint64_t bytes) {
+    if (!pinned)
+        return true;
+    pthread_mutex_lock(&tni_records_lock);
+    const tni_record *m = tni_memory_find(w, device, TN_SPACE_PINNED, pinned);
+    bool inside = m && (const char *)host >= m->host && bytes <= m->bytes &&
+                  (uint64_t)((const char *)host - m->host) <= m->bytes - bytes;
+    pthread_mutex_unlock(&tni_records_lock);
+    if (!inside)
+        tni_finding(w, TNI_TENON, slot, "",
+                    "%" PRIu64 " bytes at %p are not inside %#" PRIx64
+                    ", which must be pinned memory of this device",
+                    bytes, host, pinned);
+    return inside;
 }
 
-/* Work on the stream that uses this memory, and the pinned memory at `host` if there is such. True
- * when there is. */
-static bool note_use(tni_watch *w, tn_device_impl *device, tn_stream_impl *stream, tn_memory memory,
-                     const void *host) {
-    address a = {.host = host};
-    pthread_mutex_lock(&w->lock);
-    tni_note_work(w, stream, tni_memory_of(w, device, memory));
-    if (host)
-        tni_record_each(w, is_pinned_there, &a);
-    if (a.found)
-        tni_note_work(w, stream, a.found);
-    pthread_mutex_unlock(&w->lock);
-    return a.found != NULL;
+/* Work on the stream that uses this memory, and this pinned memory; 0: none. */
+static void note_use(tni_watch *w, tn_device_impl *device, tn_stream_impl *stream, tn_memory memory,
+                     tn_memory pinned) {
+    pthread_mutex_lock(&tni_records_lock);
+    tni_point work = tni_note_work(w, stream);
+    tni_note_use(w, work, tni_memory_find(w, device, TN_SPACE_DEVICE, memory));
+    tni_note_use(w, work, tni_memory_find(w, device, TN_SPACE_PINNED, pinned));
+    pthread_mutex_unlock(&tni_records_lock);
 }
 
-tn_status tni_watched_copy_from_host(tni_watch *w, tn_device_impl *device, tn_stream_impl *stream,
-                                     tn_memory dst, uint64_t dst_offset, const void *src,
-                                     uint64_t bytes) {
+static tn_status memory_copy_from_host(tn_device_impl *device, tn_stream_impl *stream,
+                                       tn_memory dst, uint64_t dst_offset, const void *src,
+                                       tn_memory src_pinned, uint64_t bytes) {
+    tni_watch *w = tni_watch_of(TNI_RECORD_DEVICE, device);
     tni_frame f;
     tni_record d;
     const char *slot = "memory->copy_from_host";
     if (!check_place(w, slot, device, stream, &d) ||
-        !check_range(w, slot, device, dst, dst_offset, bytes))
+        !check_range(w, slot, device, dst, dst_offset, bytes) ||
+        !check_pinned(w, slot, device, src_pinned, src, bytes))
         return tni_watch_refuse(
             "memory->copy_from_host: device, stream, memory or range is not there");
-    note_use(w, device, stream, dst, src);
+    note_use(w, device, stream, dst, src_pinned);
     tni_enter(&f, w, slot, NULL);
     tn_status status = tni_answer(
-        &f, w->real.memory.copy_from_host(device, stream, dst, dst_offset, src, bytes), 0);
+        &f, w->real.memory.copy_from_host(device, stream, dst, dst_offset, src, src_pinned, bytes),
+        0);
     tni_note_loss(w, device, d.lost, status, slot, "");
     return status;
 }
 
-/* A read into pageable memory has waited for all that was queued before. */
+/* A read into memory that is not named as pinned has waited for all that was queued before. */
 static void stream_passed(tni_watch *w, tn_stream_impl *stream, tni_clock *clock, bool passed) {
-    pthread_mutex_lock(&w->lock);
+    pthread_mutex_lock(&tni_records_lock);
     if (passed)
         tni_clock_passed(w, clock);
     tni_clock_free(clock);
-    pthread_mutex_unlock(&w->lock);
+    pthread_mutex_unlock(&tni_records_lock);
 }
 
-tn_status tni_watched_copy_to_host(tni_watch *w, tn_device_impl *device, tn_stream_impl *stream,
-                                   void *dst, tn_memory src, uint64_t src_offset, uint64_t bytes) {
+static tn_status memory_copy_to_host(tn_device_impl *device, tn_stream_impl *stream, void *dst,
+                                     tn_memory dst_pinned, tn_memory src, uint64_t src_offset,
+                                     uint64_t bytes) {
+    tni_watch *w = tni_watch_of(TNI_RECORD_DEVICE, device);
     tni_frame f;
     tni_record d;
     const char *slot = "memory->copy_to_host";
     if (!check_place(w, slot, device, stream, &d) ||
-        !check_range(w, slot, device, src, src_offset, bytes))
+        !check_range(w, slot, device, src, src_offset, bytes) ||
+        !check_pinned(w, slot, device, dst_pinned, dst, bytes))
         return tni_watch_refuse(
             "memory->copy_to_host: device, stream, memory or range is not there");
-    bool pinned = note_use(w, device, stream, src, dst);
+    note_use(w, device, stream, src, dst_pinned);
     tni_clock clock = {0};
-    pthread_mutex_lock(&w->lock);
+    pthread_mutex_lock(&tni_records_lock);
     const tni_record *s = tni_record_find(w, TNI_RECORD_STREAM, (uintptr_t)stream);
     if (s)
         tni_mark_stream(w, s, &clock);
-    pthread_mutex_unlock(&w->lock);
+    pthread_mutex_unlock(&tni_records_lock);
     tni_enter(&f, w, slot, NULL);
-    tn_status status =
-        tni_answer(&f, w->real.memory.copy_to_host(device, stream, dst, src, src_offset, bytes), 0);
-    stream_passed(w, stream, &clock, status == TN_OK && !pinned && bytes > 0);
+    tn_status status = tni_answer(
+        &f, w->real.memory.copy_to_host(device, stream, dst, dst_pinned, src, src_offset, bytes),
+        0);
+    stream_passed(w, stream, &clock, status == TN_OK && !dst_pinned && bytes > 0);
     tni_note_loss(w, device, d.lost, status, slot, "");
     return status;
 }
 
-tn_status tni_watched_copy(tni_watch *w, tn_device_impl *device, tn_stream_impl *stream,
-                           tn_memory dst, uint64_t dst_offset, tn_memory src, uint64_t src_offset,
-                           uint64_t bytes) {
+static tn_status memory_copy(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
+                             uint64_t dst_offset, tn_memory src, uint64_t src_offset,
+                             uint64_t bytes) {
+    tni_watch *w = tni_watch_of(TNI_RECORD_DEVICE, device);
     tni_frame f;
     tni_record d;
     const char *slot = "memory->copy";
@@ -379,8 +421,8 @@ tn_status tni_watched_copy(tni_watch *w, tn_device_impl *device, tn_stream_impl 
                     "%" PRIu64 " bytes from offset %" PRIu64 " to offset %" PRIu64
                     " of one allocation overlap",
                     bytes, src_offset, dst_offset);
-    note_use(w, device, stream, dst, NULL);
-    note_use(w, device, stream, src, NULL);
+    note_use(w, device, stream, dst, 0);
+    note_use(w, device, stream, src, 0);
     tni_enter(&f, w, slot, NULL);
     tn_status status = tni_answer(
         &f, w->real.memory.copy(device, stream, dst, dst_offset, src, src_offset, bytes), 0);
@@ -388,9 +430,10 @@ tn_status tni_watched_copy(tni_watch *w, tn_device_impl *device, tn_stream_impl 
     return status;
 }
 
-tn_status tni_watched_copy_peer(tni_watch *w, tn_device_impl *device, tn_stream_impl *stream,
-                                tn_memory dst, uint64_t dst_offset, tn_device_impl *src_device,
-                                tn_memory src, uint64_t src_offset, uint64_t bytes) {
+static tn_status memory_copy_peer(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
+                                  uint64_t dst_offset, tn_device_impl *src_device, tn_memory src,
+                                  uint64_t src_offset, uint64_t bytes) {
+    tni_watch *w = tni_watch_of(TNI_RECORD_DEVICE, device);
     tni_frame f;
     tni_record d, other;
     const char *slot = "memory->copy_peer";
@@ -400,8 +443,8 @@ tn_status tni_watched_copy_peer(tni_watch *w, tn_device_impl *device, tn_stream_
         !check_range(w, slot, src_device, src, src_offset, bytes))
         return tni_watch_refuse(
             "memory->copy_peer: a device, stream, memory or range is not there");
-    note_use(w, device, stream, dst, NULL);
-    note_use(w, src_device, stream, src, NULL);
+    note_use(w, device, stream, dst, 0);
+    note_use(w, src_device, stream, src, 0);
     tni_enter(&f, w, slot, NULL);
     tn_status status = tni_answer(&f,
                                   w->real.memory.copy_peer(device, stream, dst, dst_offset,
@@ -412,18 +455,33 @@ tn_status tni_watched_copy_peer(tni_watch *w, tn_device_impl *device, tn_stream_
     return status;
 }
 
-tn_status tni_watched_fill(tni_watch *w, tn_device_impl *device, tn_stream_impl *stream,
-                           tn_memory dst, uint64_t dst_offset, uint32_t value, uint64_t bytes) {
+static tn_status memory_fill(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
+                             uint64_t dst_offset, uint8_t value, uint64_t bytes) {
+    tni_watch *w = tni_watch_of(TNI_RECORD_DEVICE, device);
     tni_frame f;
     tni_record d;
     const char *slot = "memory->fill";
     if (!check_place(w, slot, device, stream, &d) ||
         !check_range(w, slot, device, dst, dst_offset, bytes))
         return tni_watch_refuse("memory->fill: device, stream, memory or range is not there");
-    note_use(w, device, stream, dst, NULL);
+    note_use(w, device, stream, dst, 0);
     tni_enter(&f, w, slot, NULL);
     tn_status status =
         tni_answer(&f, w->real.memory.fill(device, stream, dst, dst_offset, value, bytes), 0);
     tni_note_loss(w, device, d.lost, status, slot, "");
     return status;
 }
+
+/* ---- the table --------------------------------------------------------------------------- */
+
+const tn_memory_ops tni_checked_memory = {
+    .alloc = memory_alloc,
+    .dealloc = memory_dealloc,
+    .copy_from_host = memory_copy_from_host,
+    .copy_to_host = memory_copy_to_host,
+    .copy = memory_copy,
+    .copy_peer = memory_copy_peer,
+    .fill = memory_fill,
+    .info = memory_info,
+};
+TN_LAST_MEMBER(tn_memory_ops, info);

@@ -11,36 +11,18 @@ typedef struct block_sum {
     uint64_t n, bytes, largest;
 } block_sum;
 
-static bool add_block(tni_watch *w, tni_record *r, void *user) {
-    block_sum *sum = user;
-    if (r->kind == TNI_RECORD_BLOCK) {
-        sum->n++;
-        sum->bytes += r->bytes;
-        sum->largest = r->bytes > sum->largest ? r->bytes : sum->largest;
-    }
-    return true;
-}
-
 static block_sum blocks_of(tni_watch *w) {
     block_sum sum = {0};
-    pthread_mutex_lock(&w->lock);
-    tni_record_each(w, add_block, &sum);
-    pthread_mutex_unlock(&w->lock);
+    pthread_mutex_lock(&tni_records_lock);
+    for (const tni_record *r = NULL; (r = tni_record_next(w, r));) {
+        if (r->kind != TNI_RECORD_BLOCK)
+            continue;
+        sum.n++;
+        sum.bytes += r->bytes;
+        sum.largest = r->bytes > sum.largest ? r->bytes : sum.largest;
+    }
+    pthread_mutex_unlock(&tni_records_lock);
     return sum;
-}
-
-static void check_self(const tni_watch *w) {
-    if (!w->self) {
-        tni_finding(w, TNP_INIT_RESULT, "init", "", "succeeded with *out_self NULL");
-        return;
-    }
-    for (int i = 0; i < TNI_MAX_WATCHES; i++) {
-        const tni_watch *other = &tni_watches[i];
-        if (other != w && other->used && atomic_load(&other->state) == TNI_WATCH_STARTED &&
-            other->self == w->self)
-            tni_finding(w, TNP_INIT_RESULT, "init", "", "gave out %p, which is the self of %s",
-                        (void *)w->self, other->name);
-    }
 }
 
 /* An id that nobody has. */
@@ -50,23 +32,33 @@ static void probe_extension(tni_watch *w) {
                     "answered an id that it cannot know, 'tenon.unknown/1', with a table");
 }
 
-tn_status tni_watched_init(tni_watch *w, const tn_host *host, const char *path, tn_instance **out) {
+static tn_status plugin_init(const tn_host *host, const char *path, tn_instance **out) {
+    tni_watch *w = tni_watch_of(TNI_RECORD_HOST, host);
     tni_frame f;
     tni_process_before process;
-    if (atomic_load(&w->state) != TNI_WATCH_LOADED)
-        tni_finding(w, TNI_TENON, "init", "", "called on a plugin that was started already");
+    if (!w || atomic_load(&w->state) != TNI_WATCH_LOADED)
+        tni_finding(w, TNI_TENON, "init", "",
+                    w ? "called on a plugin that was started already"
+                      : "called with another host than the one for query");
+    if (!w)
+        return tni_watch_refuse("init: the host is no plugin's");
     block_sum before = blocks_of(w);
     tni_one_thread_enter(w, "init");
     tni_process_begin(w, &process);
     atomic_store(&w->state, TNI_WATCH_INIT);
     tni_enter(&f, w, "init", NULL);
-    tn_status status = tni_answer(&f, w->real.plugin.init(&w->proxy.host, path, out), 0);
+    tn_status status = tni_answer(&f, w->real.plugin.init(host, path, out), 0);
     tni_process_end(w, &process, "init", "", 1);
+    if (status == TN_OK) {
+        tni_record like = {.kind = TNI_RECORD_SELF, .key = (uintptr_t)*out};
+        status = tni_handle_keep(w, &like, TNP_INIT_RESULT, "init");
+        if (status != TN_OK)
+            w->real.plugin.shutdown(*out);
+    }
     w->self = status == TN_OK ? *out : NULL;
     atomic_store(&w->state, status == TN_OK ? TNI_WATCH_STARTED : TNI_WATCH_LOADED);
     tni_one_thread_leave(w);
     if (status == TN_OK) {
-        check_self(w);
         probe_extension(w);
         return status;
     }
@@ -79,33 +71,30 @@ tn_status tni_watched_init(tni_watch *w, const tn_host *host, const char *path, 
     return status;
 }
 
-static bool not_a_block(tni_watch *w, tni_record *r, void *user) {
-    if (r->kind != TNI_RECORD_BLOCK)
-        tni_record_remove(w, r);
-    return true;
-}
-
-void tni_watched_shutdown(tni_watch *w, tn_instance *self) {
+static void plugin_shutdown(tn_instance *self) {
+    tni_watch *w = tni_watch_of(TNI_RECORD_SELF, self);
     tni_frame f;
-    if (!tni_expect_started(w, "shutdown"))
+    if (!tni_expect_started(w, "shutdown", self))
         return;
-    if (self != w->self)
-        tni_finding(w, TNI_TENON, "shutdown", "", "self is %p, but init gave out %p", (void *)self,
-                    (void *)w->self);
     if (w->n_alive[TNI_RECORD_DEVICE])
         tni_finding(w, TNI_TENON, "shutdown", "", "%" PRIu64 " devices are still open",
                     w->n_alive[TNI_RECORD_DEVICE]);
     tni_one_thread_enter(w, "shutdown");
     atomic_store(&w->state, TNI_WATCH_SHUTDOWN);
+    /* Before the call: after it the self may be another plugin's. */
+    pthread_mutex_lock(&tni_records_lock);
+    for (tni_record *r = tni_record_next(w, NULL), *next; r; r = next) {
+        next = tni_record_next(w, r);
+        if (r->kind != TNI_RECORD_HOST && r->kind != TNI_RECORD_BLOCK)
+            tni_record_remove(w, r);
+    }
+    pthread_mutex_unlock(&tni_records_lock);
     tni_enter(&f, w, "shutdown", NULL);
     w->real.plugin.shutdown(self);
     tni_leave(&f);
     atomic_store(&w->state, TNI_WATCH_LOADED);
     w->self = NULL;
     tni_one_thread_leave(w);
-    pthread_mutex_lock(&w->lock);
-    tni_record_each(w, not_a_block, NULL);
-    pthread_mutex_unlock(&w->lock);
     block_sum left = blocks_of(w);
     if (left.n)
         tni_finding(w, TNP_HOST_ALLOC_RETURNED, "shutdown", "",
@@ -115,9 +104,10 @@ void tni_watched_shutdown(tni_watch *w, tn_instance *self) {
     tni_process_settle(w);
 }
 
-const void *tni_watched_extension(tni_watch *w, tn_instance *self, const char *id) {
+static const void *plugin_extension(tn_instance *self, const char *id) {
+    tni_watch *w = tni_watch_of(TNI_RECORD_SELF, self);
     tni_frame f;
-    if (!tni_expect_started(w, "extension"))
+    if (!tni_expect_started(w, "extension", self))
         return NULL;
     tni_enter(&f, w, "extension", NULL);
     const void *table = w->real.plugin.extension(self, id);
@@ -127,11 +117,12 @@ const void *tni_watched_extension(tni_watch *w, tn_instance *self, const char *i
 
 /* ---- devices ----------------------------------------------------------------------------- */
 
-tn_status tni_watched_count(tni_watch *w, tn_instance *self, uint32_t *out) {
+static tn_status device_count(tn_instance *self, uint32_t *out) {
+    tni_watch *w = tni_watch_of(TNI_RECORD_SELF, self);
     tni_frame f;
     tni_process_before process;
     const char *slot = "devices->count";
-    if (!tni_expect_started(w, slot))
+    if (!tni_expect_started(w, slot, self))
         return tni_watch_refuse("devices->count: the plugin is not started");
     tni_one_thread_enter(w, slot);
     tni_process_begin(w, &process);
@@ -152,35 +143,12 @@ static int64_t integer_of(tni_watch *w, uint32_t index, int32_t property, int64_
                                                                                       : fallback;
 }
 
-static bool note_device(tni_watch *w, uint32_t index, tn_device_impl *device) {
-    uint64_t alignment = (uint64_t)integer_of(w, index, TN_PROP_ALIGNMENT, 64);
-    uint64_t max_allocation = (uint64_t)integer_of(w, index, TN_PROP_MAX_ALLOCATION, 0);
-    uint64_t dtypes = (uint64_t)integer_of(w, index, TN_PROP_DTYPES, TN_DTYPES_ALL);
-    bool host_memory = integer_of(w, index, TN_PROP_UNIFIED_MEMORY, 0) != 0;
-    pthread_mutex_lock(&w->lock);
-    tni_record *twin = tni_record_find(w, TNI_RECORD_DEVICE, (uintptr_t)device);
-    uint32_t twin_index = twin ? twin->index : 0;
-    tni_record *r = twin ? twin : tni_record_add(w, TNI_RECORD_DEVICE, (uintptr_t)device, 0);
-    if (r && !twin) {
-        r->index = index;
-        r->alignment = alignment ? alignment : 1;
-        r->max_allocation = max_allocation;
-        r->dtypes = dtypes;
-        r->host_memory = host_memory;
-    }
-    pthread_mutex_unlock(&w->lock);
-    if (twin)
-        tni_finding(w, TNP_OPEN_DEVICE, "devices->open", "",
-                    "device %u was given the handle %p, which is that of device %u, still open",
-                    index, (void *)device, twin_index);
-    return r != NULL;
-}
-
-tn_status tni_watched_open(tni_watch *w, tn_instance *self, uint32_t index, tn_device_impl **out) {
+static tn_status device_open(tn_instance *self, uint32_t index, tn_device_impl **out) {
+    tni_watch *w = tni_watch_of(TNI_RECORD_SELF, self);
     tni_frame f;
     tni_process_before process;
     const char *slot = "devices->open";
-    if (!tni_expect_started(w, slot))
+    if (!tni_expect_started(w, slot, self))
         return tni_watch_refuse("devices->open: the plugin is not started");
     if (index >= w->n_devices)
         tni_finding(w, TNI_TENON, slot, "", "index %u, but count said %u devices", index,
@@ -193,54 +161,51 @@ tn_status tni_watched_open(tni_watch *w, tn_instance *self, uint32_t index, tn_d
     tni_one_thread_leave(w);
     if (status != TN_OK)
         return status;
-    if (!*out) {
-        tni_finding(w, TNP_OPEN_DEVICE, slot, "", "succeeded with *out_device NULL");
-        return tni_error_plugin(TN_ERR_INTERNAL, "devices->open succeeded without a device");
+    int64_t alignment = integer_of(w, index, TN_PROP_ALIGNMENT, 64);
+    tni_record like = {
+        .kind = TNI_RECORD_DEVICE,
+        .key = (uintptr_t)*out,
+        .index = index,
+        .alignment = alignment ? (uint64_t)alignment : 1,
+        .max_allocation = (uint64_t)integer_of(w, index, TN_PROP_MAX_ALLOCATION, 0),
+        .dtypes = (uint64_t)integer_of(w, index, TN_PROP_DTYPES, TN_DTYPES_ALL),
+        .spaces = (uint64_t)integer_of(w, index, TN_PROP_SPACES, 1 << TN_SPACE_DEVICE),
+        .host_memory = integer_of(w, index, TN_PROP_UNIFIED_MEMORY, 0) != 0,
+    };
+    status = tni_handle_keep(w, &like, TNP_OPEN_DEVICE, slot);
+    if (status != TN_OK && *out) {
+        w->real.devices.close(*out);
+        *out = NULL;
     }
-    if (note_device(w, index, *out))
-        return TN_OK;
-    w->real.devices.close(*out);
-    *out = NULL;
-    return tni_error_plugin(TN_ERR_OUT_OF_MEMORY, "no host memory to check a device");
+    return status;
 }
 
-typedef struct leftovers {
-    uint64_t device;
-    uint64_t n[TNI_RECORD_BLOCK + 1];
-    uint64_t bytes;
-} leftovers;
-
-static bool count_left(tni_watch *w, tni_record *r, void *user) {
-    leftovers *left = user;
-    if (r->kind != TNI_RECORD_DEVICE && r->kind != TNI_RECORD_BLOCK && r->device == left->device) {
-        left->n[r->kind]++;
-        left->bytes += r->bytes;
-        tni_record_remove(w, r);
-    }
-    return true;
-}
-
-void tni_watched_close(tni_watch *w, tn_device_impl *device) {
+static void device_close(tn_device_impl *device) {
+    tni_watch *w = tni_watch_of(TNI_RECORD_DEVICE, device);
     tni_frame f;
     tni_record d;
     const char *slot = "devices->close";
     if (!tni_live_device(w, slot, "", device, &d))
         return;
     tni_guards_finish(w, device);
-    leftovers left = {.device = (uintptr_t)device};
-    pthread_mutex_lock(&w->lock);
-    tni_record_each(w, count_left, &left);
-    tni_record *r = tni_record_find(w, TNI_RECORD_DEVICE, (uintptr_t)device);
-    if (r)
+    uint64_t n[TNI_RECORD_BLOCK + 1] = {0}, bytes = 0;
+    pthread_mutex_lock(&tni_records_lock);
+    for (tni_record *r = tni_record_next(w, NULL), *next; r; r = next) {
+        next = tni_record_next(w, r);
+        bool is_it = r->kind == TNI_RECORD_DEVICE && r->key == (uintptr_t)device;
+        if (!is_it && r->device != (uintptr_t)device)
+            continue;
+        n[r->kind]++;
+        bytes += r->bytes;
         tni_record_remove(w, r);
-    pthread_mutex_unlock(&w->lock);
-    uint64_t *n = left.n;
+    }
+    pthread_mutex_unlock(&tni_records_lock);
     if (n[TNI_RECORD_STREAM] || n[TNI_RECORD_EVENT] || n[TNI_RECORD_MEMORY])
         tni_finding(w, TNI_TENON, slot, "",
                     "device %u still has %" PRIu64 " streams, %" PRIu64 " events and %" PRIu64
                     " allocations (%" PRIu64 " bytes)",
                     d.index, n[TNI_RECORD_STREAM], n[TNI_RECORD_EVENT], n[TNI_RECORD_MEMORY],
-                    left.bytes);
+                    bytes);
     tni_one_thread_enter(w, slot);
     tni_enter(&f, w, slot, NULL);
     w->real.devices.close(device);
@@ -265,14 +230,16 @@ static uint32_t tag_of(int32_t property) {
                                                 : TN_CELL_I64;
 }
 
-/* What is wrong with a value; NULL when it is right. */
-static const char *why_wrong(int32_t property, const tn_cell *value) {
+/* What is wrong with a value; NULL when it is right. A newer plugin may have bits that are not known. */
+static const char *why_wrong(int32_t property, const tn_cell *value, bool newer) {
     int64_t n = value->v.i64;
     if (value->tag != tag_of(property))
         return "the cell has another tag than tn_device_property says";
+    if (value->n)
+        return "n of the cell is not 0";
     switch (property) {
     case TN_PROP_NAME:
-        return value->v.string ? NULL : "the string is NULL";
+        return value->v.string && *value->v.string ? NULL : "the string is NULL or empty";
     case TN_PROP_ALIGNMENT:
         return n > 0 && (n & (n - 1)) == 0 ? NULL : "it is no power of two";
     case TN_PROP_MAX_ALLOCATION:
@@ -280,19 +247,28 @@ static const char *why_wrong(int32_t property, const tn_cell *value) {
     case TN_PROP_COMPUTE_UNITS:
         return n >= 1 ? NULL : "it is less than 1";
     case TN_PROP_DTYPES:
-        return n != 0 && ((uint64_t)n & ~(uint64_t)TN_DTYPES_ALL) == 0
+        return n != 0 && (newer || ((uint64_t)n & ~TNI_DTYPES_KNOWN) == 0)
                    ? NULL
                    : "it is no mask of known dtypes";
+    case TN_PROP_FLUSHES_SUBNORMALS:
+        return newer || ((uint64_t)n & ~TN_DTYPES_FLOAT) == 0 ? NULL
+                                                              : "it is no mask of floating dtypes";
+    case TN_PROP_SPACES:
+        return (n & 1 << TN_SPACE_DEVICE) &&
+                       (newer || n <= (1 << TN_SPACE_DEVICE | 1 << TN_SPACE_PINNED))
+                   ? NULL
+                   : "it is no mask of known spaces with TN_SPACE_DEVICE";
     default:
         return n == 0 || n == 1 ? NULL : "it is neither 0 nor 1";
     }
 }
 
-tn_status tni_watched_property(tni_watch *w, tn_instance *self, uint32_t index, int32_t property,
-                               tn_cell *out) {
+static tn_status device_property(tn_instance *self, uint32_t index, int32_t property,
+                                 tn_cell *out) {
+    tni_watch *w = tni_watch_of(TNI_RECORD_SELF, self);
     tni_frame f;
     const char *slot = "devices->property";
-    if (!tni_expect_started(w, slot))
+    if (!tni_expect_started(w, slot, self))
         return tni_watch_refuse("devices->property: the plugin is not started");
     if (index >= w->n_devices)
         tni_finding(w, TNI_TENON, slot, "", "index %u, but count said %u devices", index,
@@ -314,8 +290,9 @@ tn_status tni_watched_property(tni_watch *w, tn_instance *self, uint32_t index, 
                     "answered TN_ERR_UNSUPPORTED to property %d and set *out_value", property);
     if (status != TN_OK)
         return status;
-    const char *wrong =
-        property >= 0 && property <= TN_PROP_UNIFIED_MEMORY ? why_wrong(property, &first) : NULL;
+    const char *wrong = property >= 0 && property <= TN_PROP_SPACES
+                            ? why_wrong(property, &first, tni_is_newer(w))
+                            : NULL;
     if (wrong)
         tni_finding(w, TNP_PROPERTY_RANGE, slot, "",
                     "property %d of device %u: %s (tag %u, value %" PRId64 ")", property, index,
@@ -333,7 +310,8 @@ static const tni_watched_kernel *watched(const tni_watch *w, const tn_kernel *ke
     return NULL;
 }
 
-tn_status tni_watched_accepts(tni_watch *w, tn_device_impl *device, const tn_kernel *kernel) {
+static tn_status device_accepts(tn_device_impl *device, const tn_kernel *kernel) {
+    tni_watch *w = tni_watch_of(TNI_RECORD_DEVICE, device);
     tni_frame f;
     tni_record d;
     const char *slot = "devices->accepts";
@@ -360,3 +338,21 @@ tn_status tni_watched_accepts(tni_watch *w, tn_device_impl *device, const tn_ker
                     tn_status_name(status));
     return status;
 }
+
+/* ---- the tables -------------------------------------------------------------------------- */
+
+const tn_plugin tni_checked_plugin = {
+    .init = plugin_init,
+    .shutdown = plugin_shutdown,
+    .extension = plugin_extension,
+};
+TN_LAST_MEMBER(tn_plugin, extension);
+
+const tn_device_ops tni_checked_devices = {
+    .count = device_count,
+    .open = device_open,
+    .close = device_close,
+    .property = device_property,
+    .accepts = device_accepts,
+};
+TN_LAST_MEMBER(tn_device_ops, events);

@@ -6,33 +6,18 @@
 
 /* ---- making and destroying --------------------------------------------------------------- */
 
-/* Keeps a new stream or event; false when the handle is taken or there is no memory. */
-static bool keep(tni_watch *w, tni_record_kind kind, const void *handle, tn_device_impl *device,
-                 bool timing, const char *slot) {
-    pthread_mutex_lock(&w->lock);
-    const tni_record *twin = tni_record_find(w, kind, (uintptr_t)handle);
-    tni_record *r = tni_record_add(w, kind, (uintptr_t)handle, (uintptr_t)device);
-    if (r)
-        r->timing = timing;
-    pthread_mutex_unlock(&w->lock);
-    if (twin)
-        tni_finding(w, kind == TNI_RECORD_STREAM ? TNP_STREAM_CREATE : TNP_EVENT_CREATE, slot, "",
-                    "gave out the handle %p, which is alive already", handle);
-    return r != NULL;
-}
-
 static void drop(tni_watch *w, tni_record_kind kind, const void *handle) {
-    pthread_mutex_lock(&w->lock);
+    pthread_mutex_lock(&tni_records_lock);
     tni_record *r = tni_record_find(w, kind, (uintptr_t)handle);
     if (r && kind == TNI_RECORD_STREAM)
         tni_clock_passed(w, &r->clock); /* its work is finished, and with it what that waits for */
     if (r)
         tni_record_remove(w, r);
-    pthread_mutex_unlock(&w->lock);
+    pthread_mutex_unlock(&tni_records_lock);
 }
 
-tn_status tni_watched_stream_create(tni_watch *w, tn_device_impl *device, int32_t priority,
-                                    tn_stream_impl **out) {
+static tn_status stream_create(tn_device_impl *device, int32_t priority, tn_stream_impl **out) {
+    tni_watch *w = tni_watch_of(TNI_RECORD_DEVICE, device);
     tni_frame f;
     tni_record d;
     const char *slot = "streams->create";
@@ -46,17 +31,18 @@ tn_status tni_watched_stream_create(tni_watch *w, tn_device_impl *device, int32_
     tni_note_loss(w, device, d.lost, status, slot, "");
     if (status != TN_OK)
         return status;
-    if (!*out)
-        tni_finding(w, TNP_STREAM_CREATE, slot, "", "succeeded with *out_stream NULL");
-    else if (!keep(w, TNI_RECORD_STREAM, *out, device, false, slot)) {
+    tni_record like = {
+        .kind = TNI_RECORD_STREAM, .key = (uintptr_t)*out, .device = (uintptr_t)device};
+    status = tni_handle_keep(w, &like, TNP_STREAM_CREATE, slot);
+    if (status != TN_OK && *out) {
         w->real.streams.destroy(*out);
         *out = NULL;
-        return tni_error_plugin(TN_ERR_OUT_OF_MEMORY, "no host memory to check a stream");
     }
-    return TN_OK;
+    return status;
 }
 
-void tni_watched_stream_destroy(tni_watch *w, tn_stream_impl *stream) {
+static void stream_destroy(tn_stream_impl *stream) {
+    tni_watch *w = tni_watch_of(TNI_RECORD_STREAM, stream);
     tni_frame f;
     tni_record s;
     if (!tni_live_stream(w, "streams->destroy", "", NULL, stream, &s))
@@ -68,8 +54,8 @@ void tni_watched_stream_destroy(tni_watch *w, tn_stream_impl *stream) {
     tni_leave(&f);
 }
 
-tn_status tni_watched_event_create(tni_watch *w, tn_device_impl *device, uint32_t flags,
-                                   tn_event_impl **out) {
+static tn_status event_create(tn_device_impl *device, uint32_t flags, tn_event_impl **out) {
+    tni_watch *w = tni_watch_of(TNI_RECORD_DEVICE, device);
     tni_frame f;
     tni_record d;
     const char *slot = "events->create";
@@ -82,17 +68,20 @@ tn_status tni_watched_event_create(tni_watch *w, tn_device_impl *device, uint32_
     tni_note_loss(w, device, d.lost, status, slot, "");
     if (status != TN_OK)
         return status;
-    if (!*out)
-        tni_finding(w, TNP_EVENT_CREATE, slot, "", "succeeded with *out_event NULL");
-    else if (!keep(w, TNI_RECORD_EVENT, *out, device, flags & TN_EVENT_TIMING, slot)) {
+    tni_record like = {.kind = TNI_RECORD_EVENT,
+                       .key = (uintptr_t)*out,
+                       .device = (uintptr_t)device,
+                       .timing = flags & TN_EVENT_TIMING};
+    status = tni_handle_keep(w, &like, TNP_EVENT_CREATE, slot);
+    if (status != TN_OK && *out) {
         w->real.events.destroy(*out);
         *out = NULL;
-        return tni_error_plugin(TN_ERR_OUT_OF_MEMORY, "no host memory to check an event");
     }
-    return TN_OK;
+    return status;
 }
 
-void tni_watched_event_destroy(tni_watch *w, tn_event_impl *event) {
+static void event_destroy(tn_event_impl *event) {
+    tni_watch *w = tni_watch_of(TNI_RECORD_EVENT, event);
     tni_frame f;
     tni_record e;
     if (!tni_live_event(w, "events->destroy", event, &e))
@@ -107,106 +96,84 @@ void tni_watched_event_destroy(tni_watch *w, tn_event_impl *event) {
 
 /* The present end of a stream, or the mark of an event, as a clock of the caller's. */
 static void clock_of(tni_watch *w, tni_record_kind kind, const void *handle, tni_clock *out) {
-    pthread_mutex_lock(&w->lock);
+    pthread_mutex_lock(&tni_records_lock);
     const tni_record *r = tni_record_find(w, kind, (uintptr_t)handle);
     if (r && kind == TNI_RECORD_STREAM)
         tni_mark_stream(w, r, out);
     else if (r)
         tni_clock_merge(w, out, &r->clock);
-    pthread_mutex_unlock(&w->lock);
+    pthread_mutex_unlock(&tni_records_lock);
 }
 
 /* The host knows that it was passed, unless the device is lost. */
 static void settle(tni_watch *w, tni_clock *clock, bool passed) {
-    pthread_mutex_lock(&w->lock);
+    pthread_mutex_lock(&tni_records_lock);
     if (passed)
         tni_clock_passed(w, clock);
     tni_clock_free(clock);
-    pthread_mutex_unlock(&w->lock);
-}
-
-/* Was the device of this record lost before? */
-static bool is_lost(tni_watch *w, const tni_record *r) {
-    pthread_mutex_lock(&w->lock);
-    const tni_record *d = tni_record_find(w, TNI_RECORD_DEVICE, r->device);
-    bool lost = d && d->lost;
-    pthread_mutex_unlock(&w->lock);
-    return lost;
+    pthread_mutex_unlock(&tni_records_lock);
 }
 
 static tn_device_impl *device_of(const tni_record *r) {
     return (tn_device_impl *)(uintptr_t)r->device;
 }
 
-tn_status tni_watched_stream_query(tni_watch *w, tn_stream_impl *stream) {
+static tn_status ask_stream(tn_stream_impl *stream, bool waits) {
+    tni_watch *w = tni_watch_of(TNI_RECORD_STREAM, stream);
     tni_frame f;
     tni_record s;
-    const char *slot = "streams->query";
+    const char *slot = waits ? "streams->synchronize" : "streams->query";
     if (!tni_live_stream(w, slot, "", NULL, stream, &s))
-        return tni_watch_refuse("streams->query: the stream is not alive");
-    bool lost = is_lost(w, &s);
+        return tni_watch_refuse("streams->query or synchronize: the stream is not alive");
     tni_clock clock = {0};
     clock_of(w, TNI_RECORD_STREAM, stream, &clock);
     tni_enter(&f, w, slot, NULL);
-    tn_status status = tni_answer(&f, w->real.streams.query(stream), TNI_MAY_WAIT);
+    tn_status status = waits ? tni_answer(&f, w->real.streams.synchronize(stream), 0)
+                             : tni_answer(&f, w->real.streams.query(stream), TNI_MAY_WAIT);
     settle(w, &clock, status != TN_NOT_READY && status != TN_ERR_DEVICE_LOST);
-    tni_note_loss(w, device_of(&s), lost, status, slot, "");
+    tni_note_loss(w, device_of(&s), s.lost, status, slot, "");
     return status;
 }
 
-tn_status tni_watched_stream_synchronize(tni_watch *w, tn_stream_impl *stream) {
-    tni_frame f;
-    tni_record s;
-    const char *slot = "streams->synchronize";
-    if (!tni_live_stream(w, slot, "", NULL, stream, &s))
-        return tni_watch_refuse("streams->synchronize: the stream is not alive");
-    bool lost = is_lost(w, &s);
-    tni_clock clock = {0};
-    clock_of(w, TNI_RECORD_STREAM, stream, &clock);
-    tni_enter(&f, w, slot, NULL);
-    tn_status status = tni_answer(&f, w->real.streams.synchronize(stream), 0);
-    settle(w, &clock, status != TN_NOT_READY && status != TN_ERR_DEVICE_LOST);
-    tni_note_loss(w, device_of(&s), lost, status, slot, "");
-    return status;
+static tn_status stream_query(tn_stream_impl *stream) {
+    return ask_stream(stream, false);
 }
 
-void *tni_watched_stream_native_handle(tni_watch *w, tn_stream_impl *stream) {
-    tni_record s;
-    if (!tni_live_stream(w, "streams->native_handle", "", NULL, stream, &s))
-        return NULL;
-    return w->real.streams.native_handle(stream);
+static tn_status stream_synchronize(tn_stream_impl *stream) {
+    return ask_stream(stream, true);
 }
 
 /* ---- events ------------------------------------------------------------------------------ */
 
 static void record_begins(tni_watch *w, tn_event_impl *event) {
-    pthread_mutex_lock(&w->lock);
+    pthread_mutex_lock(&tni_records_lock);
     tni_record *e = tni_record_find(w, TNI_RECORD_EVENT, (uintptr_t)event);
     if (e) {
         e->recording++;
         e->generation++;
         e->seen_done = false;
     }
-    pthread_mutex_unlock(&w->lock);
+    pthread_mutex_unlock(&tni_records_lock);
 }
 
 static void record_ends(tni_watch *w, tn_event_impl *event, tn_stream_impl *stream,
                         tn_status status) {
-    pthread_mutex_lock(&w->lock);
+    pthread_mutex_lock(&tni_records_lock);
     tni_record *e = tni_record_find(w, TNI_RECORD_EVENT, (uintptr_t)event);
     tni_record *s = tni_record_find(w, TNI_RECORD_STREAM, (uintptr_t)stream);
     if (e)
         e->recording--;
     if (e && s && status == TN_OK) {
-        tni_note_work(w, stream, NULL);
+        tni_note_work(w, stream);
         e->marked = true;
         e->clock.n = 0;
         tni_mark_stream(w, s, &e->clock);
     }
-    pthread_mutex_unlock(&w->lock);
+    pthread_mutex_unlock(&tni_records_lock);
 }
 
-tn_status tni_watched_event_record(tni_watch *w, tn_event_impl *event, tn_stream_impl *stream) {
+static tn_status event_record(tn_event_impl *event, tn_stream_impl *stream) {
+    tni_watch *w = tni_watch_of(TNI_RECORD_EVENT, event);
     tni_frame f;
     tni_record e, s;
     const char *slot = "events->record";
@@ -214,35 +181,34 @@ tn_status tni_watched_event_record(tni_watch *w, tn_event_impl *event, tn_stream
         return tni_watch_refuse("events->record: event or stream is not alive");
     if (e.device != s.device)
         tni_finding(w, TNI_TENON, slot, "", "the stream is of another device than the event");
-    bool lost = is_lost(w, &s);
     record_begins(w, event);
     tni_enter(&f, w, slot, NULL);
     tn_status status = tni_answer(&f, w->real.events.record(event, stream), 0);
     record_ends(w, event, stream, status);
-    tni_note_loss(w, device_of(&s), lost, status, slot, "");
+    tni_note_loss(w, device_of(&s), s.lost, status, slot, "");
     return status;
 }
 
-tn_status tni_watched_event_wait(tni_watch *w, tn_stream_impl *stream, tn_event_impl *event) {
+static tn_status event_wait(tn_stream_impl *stream, tn_event_impl *event) {
+    tni_watch *w = tni_watch_of(TNI_RECORD_STREAM, stream);
     tni_frame f;
     tni_record e, s;
     const char *slot = "events->wait";
     if (!tni_live_event(w, slot, event, &e) || !tni_live_stream(w, slot, "", NULL, stream, &s))
         return tni_watch_refuse("events->wait: event or stream is not alive");
-    bool lost = is_lost(w, &s);
     tni_clock mark = {0};
     clock_of(w, TNI_RECORD_EVENT, event, &mark);
     tni_enter(&f, w, slot, NULL);
     tn_status status = tni_answer(&f, w->real.events.wait(stream, event), 0);
-    pthread_mutex_lock(&w->lock);
+    pthread_mutex_lock(&tni_records_lock);
     tni_record *r = tni_record_find(w, TNI_RECORD_STREAM, (uintptr_t)stream);
     if (r && status == TN_OK) {
         tni_clock_merge(w, &r->clock, &mark);
         r->queued++;
     }
     tni_clock_free(&mark);
-    pthread_mutex_unlock(&w->lock);
-    tni_note_loss(w, device_of(&s), lost, status, slot, "");
+    pthread_mutex_unlock(&tni_records_lock);
+    tni_note_loss(w, device_of(&s), s.lost, status, slot, "");
     return status;
 }
 
@@ -251,7 +217,7 @@ tn_status tni_watched_event_wait(tni_watch *w, tn_stream_impl *stream, tn_event_
 static void judge_event(tni_watch *w, tn_event_impl *event, const tni_record *before, bool ready,
                         const char *slot) {
     bool undone = false, unmarked = false;
-    pthread_mutex_lock(&w->lock);
+    pthread_mutex_lock(&tni_records_lock);
     tni_record *e = tni_record_find(w, TNI_RECORD_EVENT, (uintptr_t)event);
     if (e && !before->recording && !e->recording && e->generation == before->generation &&
         e->serial == before->serial) {
@@ -259,7 +225,7 @@ static void judge_event(tni_watch *w, tn_event_impl *event, const tni_record *be
         unmarked = !ready && before->generation == 0;
         e->seen_done = e->seen_done || ready;
     }
-    pthread_mutex_unlock(&w->lock);
+    pthread_mutex_unlock(&tni_records_lock);
     if (undone)
         tni_finding(w, TNP_EVENT_QUERY, slot, "",
                     "answered TN_NOT_READY after TN_OK, and the event was not recorded in between");
@@ -268,40 +234,34 @@ static void judge_event(tni_watch *w, tn_event_impl *event, const tni_record *be
                     "answered TN_NOT_READY for an event that was never recorded");
 }
 
-tn_status tni_watched_event_query(tni_watch *w, tn_event_impl *event) {
+static tn_status ask_event(tn_event_impl *event, bool waits) {
+    tni_watch *w = tni_watch_of(TNI_RECORD_EVENT, event);
     tni_frame f;
     tni_record e;
-    const char *slot = "events->query";
+    const char *slot = waits ? "events->synchronize" : "events->query";
     if (!tni_live_event(w, slot, event, &e))
-        return tni_watch_refuse("events->query: the event is not alive");
+        return tni_watch_refuse("events->query or synchronize: the event is not alive");
     tni_clock clock = {0};
     clock_of(w, TNI_RECORD_EVENT, event, &clock);
     tni_enter(&f, w, slot, NULL);
-    tn_status status = tni_answer(&f, w->real.events.query(event), TNI_MAY_WAIT);
+    tn_status status = waits ? tni_answer(&f, w->real.events.synchronize(event), 0)
+                             : tni_answer(&f, w->real.events.query(event), TNI_MAY_WAIT);
     settle(w, &clock, status == TN_OK);
-    if (status == TN_OK || status == TN_NOT_READY)
+    if (status == TN_OK || (status == TN_NOT_READY && !waits))
         judge_event(w, event, &e, status == TN_OK, slot);
     return status;
 }
 
-tn_status tni_watched_event_synchronize(tni_watch *w, tn_event_impl *event) {
-    tni_frame f;
-    tni_record e;
-    const char *slot = "events->synchronize";
-    if (!tni_live_event(w, slot, event, &e))
-        return tni_watch_refuse("events->synchronize: the event is not alive");
-    tni_clock clock = {0};
-    clock_of(w, TNI_RECORD_EVENT, event, &clock);
-    tni_enter(&f, w, slot, NULL);
-    tn_status status = tni_answer(&f, w->real.events.synchronize(event), 0);
-    settle(w, &clock, status == TN_OK);
-    if (status == TN_OK)
-        judge_event(w, event, &e, true, slot);
-    return status;
+static tn_status event_query(tn_event_impl *event) {
+    return ask_event(event, false);
 }
 
-tn_status tni_watched_event_elapsed(tni_watch *w, tn_event_impl *start, tn_event_impl *end,
-                                    double *out) {
+static tn_status event_synchronize(tn_event_impl *event) {
+    return ask_event(event, true);
+}
+
+static tn_status event_elapsed(tn_event_impl *start, tn_event_impl *end, double *out) {
+    tni_watch *w = tni_watch_of(TNI_RECORD_EVENT, start);
     tni_frame f;
     tni_record a, b;
     const char *slot = "events->elapsed";
@@ -317,9 +277,23 @@ tn_status tni_watched_event_elapsed(tni_watch *w, tn_event_impl *start, tn_event
     return status;
 }
 
-void *tni_watched_event_native_handle(tni_watch *w, tn_event_impl *event) {
-    tni_record e;
-    if (!tni_live_event(w, "events->native_handle", event, &e))
-        return NULL;
-    return w->real.events.native_handle(event);
-}
+/* ---- the tables -------------------------------------------------------------------------- */
+
+const tn_stream_ops tni_checked_streams = {
+    .create = stream_create,
+    .destroy = stream_destroy,
+    .query = stream_query,
+    .synchronize = stream_synchronize,
+};
+TN_LAST_MEMBER(tn_stream_ops, synchronize);
+
+const tn_event_ops tni_checked_events = {
+    .create = event_create,
+    .destroy = event_destroy,
+    .record = event_record,
+    .wait = event_wait,
+    .query = event_query,
+    .synchronize = event_synchronize,
+    .elapsed = event_elapsed,
+};
+TN_LAST_MEMBER(tn_event_ops, elapsed);

@@ -81,18 +81,19 @@ static bool is_broadcast(const tn_tensor_view *v) {
     return false;
 }
 
-static void check_flags(const subject *s, bool is_output, uint64_t device_dtypes) {
+/* `last`: the offset of the last element, in elements. */
+static void check_flags(const subject *s, bool is_output, uint64_t last, uint64_t device_dtypes) {
     const tn_tensor_view *v = s->view;
-    uint32_t flags = s->kernel->real.flags;
+    uint64_t flags = s->kernel->real.flags;
     if (is_output && is_broadcast(v))
         REPORT(s, "%s: a stride of zero makes elements of an output one", s->name);
     else if (!is_output && is_broadcast(v) && !(flags & TN_KERNEL_BROADCAST))
         REPORT(s, "%s: a stride of zero, and the kernel has not TN_KERNEL_BROADCAST", s->name);
     else if (!(flags & TN_KERNEL_STRIDED) && !is_broadcast(v) && !is_contiguous(v))
         REPORT(s, "%s: is not contiguous, and the kernel has not TN_KERNEL_STRIDED", s->name);
-    if (v->numel >= INT64_C(1) << 31 && !(flags & TN_KERNEL_INDEX64))
-        REPORT(s, "%s: %" PRId64 " elements, and the kernel has not TN_KERNEL_INDEX64", s->name,
-               v->numel);
+    if (last >= INT32_MAX && !(flags & TN_KERNEL_INDEX64))
+        REPORT(s, "%s: an extent of %" PRIu64 " elements, and the kernel has not TN_KERNEL_INDEX64",
+               s->name, last + 1);
     if (!(device_dtypes & TN_DTYPE_BIT(v->dtype)))
         REPORT(s, "%s: dtype %d, which the device's TN_PROP_DTYPES does not have", s->name,
                v->dtype);
@@ -119,19 +120,19 @@ bool tni_check_view(const tni_watched_kernel *kernel, const char *slot, const tn
     e->low = view->offset;
     bool over = __builtin_add_overflow(e->low, (last + 1) * size, &e->high);
     e->dense = !over && e->high - e->low == (uint64_t)view->numel * size && !is_broadcast(view);
-    pthread_mutex_lock(&w->lock);
-    const tni_record *m = tni_memory_of(w, call->device, view->memory);
+    pthread_mutex_lock(&tni_records_lock);
+    const tni_record *m = tni_memory_find(w, call->device, TN_SPACE_DEVICE, view->memory);
     const tni_record *d = tni_record_find(w, TNI_RECORD_DEVICE, (uintptr_t)call->device);
     bool elsewhere = !m && tni_record_find(w, TNI_RECORD_MEMORY, view->memory);
     bool there = m != NULL;
     uint64_t serial = m ? m->serial : 0, dtypes = d ? d->dtypes : TN_DTYPES_ALL;
     e->bytes = m ? m->bytes : 0;
     e->host = m ? m->host : NULL;
-    pthread_mutex_unlock(&w->lock);
-    check_flags(s, is_output, dtypes);
+    pthread_mutex_unlock(&tni_records_lock);
+    check_flags(s, is_output, last, dtypes);
     if (!there)
         REPORT(s,
-               elsewhere ? "%s: memory %#" PRIx64 " is of another device"
+               elsewhere ? "%s: memory %#" PRIx64 " is of another device, or pinned"
                          : "%s: memory %#" PRIx64
                            " is not alive: it was freed before, or never given out",
                e->name, view->memory);

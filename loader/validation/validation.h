@@ -7,15 +7,16 @@
 #ifndef TNI_LOADER_VALIDATION_VALIDATION_H
 #define TNI_LOADER_VALIDATION_VALIDATION_H
 
+#include <stdbool.h>
 #include <tenon/plugin.h>
 
 /* A plugin that is watched. */
 typedef struct tni_watch tni_watch;
 
 /* Begins to watch the plugin that comes from `where`, before its query function is called; `host` is
- * what it would be given unwatched. NULL when TENON_VALIDATE is off, or (with a line in the log) when
- * as many plugins are watched as can be. */
-tni_watch *tni_watch_begin(const char *where, const tn_host *host);
+ * what it would be given unwatched. While TENON_VALIDATE is off, or with a watch in `*out` already, it
+ * does nothing. False without memory. */
+bool tni_watch_begin(const char *where, const tn_host *host, tni_watch **out);
 
 /* The table that stands for `host`. */
 const tn_host *tni_watch_host(tni_watch *watch);

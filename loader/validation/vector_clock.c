@@ -12,44 +12,27 @@ void tni_clock_free(tni_clock *c) {
     *c = (tni_clock){0};
 }
 
-typedef struct search {
-    uint64_t serial;
-    tni_record *found;
-} search;
-
-static bool is_stream(tni_watch *w, tni_record *r, void *user) {
-    search *s = user;
-    if (r->kind == TNI_RECORD_STREAM && r->serial == s->serial)
-        s->found = r;
-    return !s->found;
-}
-
-/* A stream that is gone finished its work first: NULL. */
-static tni_record *stream_numbered(tni_watch *w, uint64_t serial) {
-    search s = {.serial = serial};
-    tni_record_each(w, is_stream, &s);
-    return s.found;
-}
-
-static bool is_pending(tni_watch *w, const tni_point *p) {
-    const tni_record *stream = stream_numbered(w, p->stream);
-    return stream && stream->done < p->work;
+/* Where the work is not known to be done. A stream that is gone finished its work first. */
+static tni_record *pending_at(tni_watch *w, const tni_point *p) {
+    tni_record *s = tni_record_find(w, TNI_RECORD_STREAM, p->stream);
+    return s && s->serial == p->serial && s->done < p->work ? s : NULL;
 }
 
 /* Forgets the points that were passed, so that a clock is never longer than there are streams. */
 static void tidy(tni_watch *w, tni_clock *c) {
     size_t kept = 0;
     for (size_t i = 0; i < c->n; i++)
-        if (is_pending(w, &c->points[i]))
+        if (pending_at(w, &c->points[i]))
             c->points[kept++] = c->points[i];
     c->n = kept;
 }
 
-void tni_clock_add(tni_watch *w, tni_clock *c, uint64_t stream, uint64_t work) {
+/* One more point, or a later one in the same stream. */
+static void add(tni_watch *w, tni_clock *c, tni_point p) {
     for (size_t i = 0; i < c->n; i++) {
-        if (c->points[i].stream == stream) {
-            if (c->points[i].work < work)
-                c->points[i].work = work;
+        tni_point *q = &c->points[i];
+        if (q->stream == p.stream && q->serial == p.serial) {
+            q->work = q->work < p.work ? p.work : q->work;
             return;
         }
     }
@@ -59,41 +42,48 @@ void tni_clock_add(tni_watch *w, tni_clock *c, uint64_t stream, uint64_t work) {
         w->order_lost = true;
         return;
     }
-    c->points[c->n++] = (tni_point){stream, work};
+    c->points[c->n++] = p;
 }
 
 void tni_clock_merge(tni_watch *w, tni_clock *c, const tni_clock *from) {
     for (size_t i = 0; i < from->n; i++)
-        tni_clock_add(w, c, from->points[i].stream, from->points[i].work);
+        add(w, c, from->points[i]);
 }
 
-void tni_note_work(tni_watch *w, tn_stream_impl *stream, tni_record *memory) {
-    tni_record *s = tni_record_find(w, TNI_RECORD_STREAM, (uintptr_t)stream);
-    if (!stream || !s)
-        return;
+/* Up to here in the stream. */
+static tni_point end_of(const tni_record *stream) {
+    return (tni_point){stream->key, stream->serial, stream->queued};
+}
+
+tni_point tni_note_work(tni_watch *w, tn_stream_impl *stream) {
+    tni_record *s = stream ? tni_record_find(w, TNI_RECORD_STREAM, (uintptr_t)stream) : NULL;
+    if (!s)
+        return (tni_point){0};
     s->queued++;
-    if (memory)
-        tni_clock_add(w, &memory->clock, s->serial, s->queued);
+    return end_of(s);
+}
+
+void tni_note_use(tni_watch *w, tni_point work, tni_record *memory) {
+    if (work.stream && memory)
+        add(w, &memory->clock, work);
 }
 
 void tni_mark_stream(tni_watch *w, const tni_record *stream, tni_clock *out) {
-    tni_clock_add(w, out, stream->serial, stream->queued);
+    add(w, out, end_of(stream));
     tni_clock_merge(w, out, &stream->clock);
 }
 
 void tni_clock_passed(tni_watch *w, const tni_clock *c) {
     for (size_t i = 0; i < c->n; i++) {
-        tni_record *s = stream_numbered(w, c->points[i].stream);
-        if (s && s->done < c->points[i].work)
+        tni_record *s = pending_at(w, &c->points[i]);
+        if (s)
             s->done = c->points[i].work;
     }
 }
 
 const tni_record *tni_clock_pending(tni_watch *w, const tni_clock *c) {
-    for (size_t i = 0; i < c->n && !w->order_lost; i++) {
-        const tni_record *s = stream_numbered(w, c->points[i].stream);
-        if (s && s->done < c->points[i].work)
-            return s;
-    }
-    return NULL;
+    const tni_record *s = NULL;
+    for (size_t i = 0; i < c->n && !s && !w->order_lost; i++)
+        s = pending_at(w, &c->points[i]);
+    return s;
 }

@@ -457,13 +457,13 @@ static int64_t grain_of(const job *j, int64_t tasks) {
     return (int64_t)fmax(1, (double)TNC_GRAIN_MULTIPLICATIONS * (double)tasks / fmax(1, work));
 }
 
-static tn_status workspace_of(const tn_call *call, int what, uint64_t *out_bytes) {
+static tn_status prepare(const tn_call *call, int what, tn_plan *out) {
     job j;
-    *out_bytes = 0;
+    out->workspace_bytes = 0;
     if (call->outs[0]->numel == 0)
         return TN_OK;
     plan(call, what, &j);
-    *out_bytes = (uint64_t)(j.shared_bytes + j.slot_bytes * tnc_get_threads(call));
+    out->workspace_bytes = (uint64_t)(j.shared_bytes + j.slot_bytes * tnc_get_threads(call));
     return TN_OK;
 }
 
@@ -500,15 +500,15 @@ static tn_status run(const tn_call *call, int what) {
     static tn_status name(const tn_call *call) { \
         return run(call, what); \
     } \
-    static tn_status name##_workspace(const tn_call *call, uint64_t *out_bytes) { \
-        return workspace_of(call, what, out_bytes); \
+    static tn_status name##_prepare(const tn_call *call, tn_plan *out) { \
+        return prepare(call, what, out); \
     }
 KERNEL(convolution, FORWARD)
 KERNEL(convolution_backward_input, INPUT)
 KERNEL(convolution_backward_weight, WEIGHT)
 
 #define RECORD(name) \
-    TNC_KERNEL(name, TN_DTYPES_FLOAT, TNC_FLAGS_DENSE, name, .workspace = name##_workspace)
+    TNC_KERNEL(name, TN_DTYPES_FLOAT, TNC_FLAGS_DENSE, name, .prepare = name##_prepare)
 
 static const tn_kernel records[] = {
     RECORD(convolution),

@@ -114,8 +114,7 @@ typedef struct tnc_family {
         __VA_ARGS__ \
     }
 
-/* Declared by nearly every kernel here. CAPTURE_SAFE is not: a synchronous device queues nothing.
- */
+/* Declared by nearly every kernel here. */
 #define TNC_FLAGS_DENSE (TN_KERNEL_INDEX64 | TN_KERNEL_DETERMINISTIC)
 #define TNC_FLAGS_STRIDED (TNC_FLAGS_DENSE | TN_KERNEL_STRIDED | TN_KERNEL_BROADCAST)
 #define TNC_FLAGS_POINTWISE (TNC_FLAGS_STRIDED | TN_KERNEL_IN_PLACE | TN_KERNEL_SCALARS)

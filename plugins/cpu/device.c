@@ -13,17 +13,24 @@ static void *at(tn_memory memory, uint64_t offset) {
     return (void *)(uintptr_t)(memory + offset);
 }
 
-static tn_status memory_alloc(tn_device_impl *device, int32_t space, uint64_t bytes,
-                              tn_memory *out_memory, void **out_host) {
-    (void)space; /* pinned memory is memory like any other */
-    *out_memory = 0;
-    *out_host = NULL;
-    void *p = device->self->host->alloc(device->self->host, bytes, ALIGNMENT);
+/* Pinned memory is memory like any other. */
+static bool is_offered(int32_t space) {
+    return space == TN_SPACE_DEVICE || space == TN_SPACE_PINNED;
+}
+
+static tn_status memory_alloc(tn_device_impl *device, tn_allocation *a) {
+    const tn_host *host = device->self->host;
+    if (!is_offered(a->space))
+        return tnc_fail(device->self, TN_ERR_UNSUPPORTED, "cpu:0 has no memory space %d", a->space);
+    if (a->flags)
+        return tnc_fail(device->self, TN_ERR_UNSUPPORTED, "cpu:0 knows no allocation flags %#x",
+                        (unsigned)a->flags);
+    void *p = host->alloc(host, a->bytes, a->alignment > ALIGNMENT ? a->alignment : ALIGNMENT);
     if (!p)
         return tnc_fail(device->self, TN_ERR_OUT_OF_MEMORY, "no host memory for %llu bytes",
-                        (unsigned long long)bytes);
-    *out_memory = (tn_memory)(uintptr_t)p;
-    *out_host = p;
+                        (unsigned long long)a->bytes);
+    a->memory = (tn_memory)(uintptr_t)p;
+    a->host = p;
     return TN_OK;
 }
 
@@ -33,15 +40,17 @@ static void memory_free(tn_device_impl *device, int32_t space, tn_memory memory)
 }
 
 static tn_status memory_write(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
-                              uint64_t dst_offset, const void *src, uint64_t bytes) {
-    (void)device, (void)stream;
+                              uint64_t dst_offset, const void *src, tn_memory src_pinned,
+                              uint64_t bytes) {
+    (void)device, (void)stream, (void)src_pinned;
     memcpy(at(dst, dst_offset), src, bytes);
     return TN_OK;
 }
 
 static tn_status memory_read(tn_device_impl *device, tn_stream_impl *stream, void *dst,
-                             tn_memory src, uint64_t src_offset, uint64_t bytes) {
-    (void)device, (void)stream;
+                             tn_memory dst_pinned, tn_memory src, uint64_t src_offset,
+                             uint64_t bytes) {
+    (void)device, (void)stream, (void)dst_pinned;
     memcpy(dst, at(src, src_offset), bytes);
     return TN_OK;
 }
@@ -55,14 +64,15 @@ static tn_status memory_copy(tn_device_impl *device, tn_stream_impl *stream, tn_
 }
 
 static tn_status memory_fill(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
-                             uint64_t dst_offset, uint32_t value, uint64_t bytes) {
+                             uint64_t dst_offset, uint8_t value, uint64_t bytes) {
     (void)device, (void)stream;
-    memset(at(dst, dst_offset), (int)value, bytes);
+    memset(at(dst, dst_offset), value, bytes);
     return TN_OK;
 }
 
-static tn_status memory_info(tn_device_impl *device, tn_memory_info *out) {
-    (void)device;
+static tn_status memory_info(tn_device_impl *device, int32_t space, tn_memory_info *out) {
+    if (!is_offered(space))
+        return tnc_fail(device->self, TN_ERR_UNSUPPORTED, "cpu:0 has no memory space %d", space);
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE);
     if (TN_HAS(out, tn_memory_info, total_bytes))
         out->total_bytes = page * (uint64_t)sysconf(_SC_PHYS_PAGES);
@@ -122,6 +132,10 @@ static tn_status device_property(tn_instance *self, uint32_t index, int32_t prop
         return TN_OK;
     case TN_PROP_UNIFIED_MEMORY:
         *out_value = (tn_cell){.tag = TN_CELL_BOOL, .v.boolean = 1};
+        return TN_OK;
+    case TN_PROP_SPACES:
+        *out_value =
+            (tn_cell){.tag = TN_CELL_I64, .v.i64 = 1 << TN_SPACE_DEVICE | 1 << TN_SPACE_PINNED};
         return TN_OK;
     default: /* the documented default holds */
         return TN_ERR_UNSUPPORTED;

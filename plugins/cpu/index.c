@@ -191,11 +191,11 @@ static const tn_tensor_view *stand_in_for(const tn_tensor_view *v, char **worksp
 }
 
 /* For the two kernels that add: f32 copies of the output and of what is added (argument 3). */
-static tn_status add_workspace(const tn_call *call, uint64_t *out_bytes) {
-    const tn_tensor_view *out = call->outs[0], *added = tnc_view(call, 3);
-    *out_bytes = 0;
-    if (tnc_is_half(out->dtype))
-        *out_bytes = (uint64_t)((out->numel + added->numel) * 4 + 128);
+static tn_status add_prepare(const tn_call *call, tn_plan *out) {
+    const tn_tensor_view *sum = call->outs[0], *added = tnc_view(call, 3);
+    out->workspace_bytes = 0;
+    if (tnc_is_half(sum->dtype))
+        out->workspace_bytes = (uint64_t)((sum->numel + added->numel) * 4 + 128);
     return TN_OK;
 }
 
@@ -365,9 +365,7 @@ static tn_status index_add(const tn_call *call) {
 static const tn_kernel records[] = {
     TNC_KERNEL(gather, TN_DTYPES_ALL, TNC_FLAGS_STRIDED, gather),
     TNC_KERNEL(index_select, TN_DTYPES_ALL, TNC_FLAGS_STRIDED, index_select),
-    TNC_KERNEL(scatter_add, TN_DTYPES_ALL, TNC_FLAGS_STRIDED, scatter_add,
-               .workspace = add_workspace),
-    TNC_KERNEL(index_add, TN_DTYPES_NUMBER, TNC_FLAGS_STRIDED, index_add,
-               .workspace = add_workspace),
+    TNC_KERNEL(scatter_add, TN_DTYPES_ALL, TNC_FLAGS_STRIDED, scatter_add, .prepare = add_prepare),
+    TNC_KERNEL(index_add, TN_DTYPES_NUMBER, TNC_FLAGS_STRIDED, index_add, .prepare = add_prepare),
 };
 TNC_PUBLISH(index, records);

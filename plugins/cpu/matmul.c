@@ -249,22 +249,22 @@ static tn_status addmm(const tn_call *call) {
     return run(call, &p);
 }
 
-static tn_status bmm_workspace(const tn_call *call, uint64_t *out_bytes) {
+static tn_status bmm_prepare(const tn_call *call, tn_plan *out) {
     product p;
     bmm_product(call, &p);
-    *out_bytes = (uint64_t)(p.scratch_bytes * tnc_get_threads(call));
+    out->workspace_bytes = (uint64_t)(p.scratch_bytes * tnc_get_threads(call));
     return TN_OK;
 }
 
-static tn_status addmm_workspace(const tn_call *call, uint64_t *out_bytes) {
+static tn_status addmm_prepare(const tn_call *call, tn_plan *out) {
     product p;
     addmm_product(call, &p);
-    *out_bytes = (uint64_t)(p.scratch_bytes * tnc_get_threads(call));
+    out->workspace_bytes = (uint64_t)(p.scratch_bytes * tnc_get_threads(call));
     return TN_OK;
 }
 
 static const tn_kernel records[] = {
-    TNC_KERNEL(bmm, TN_DTYPES_NUMBER, TNC_FLAGS_STRIDED, bmm, .workspace = bmm_workspace),
-    TNC_KERNEL(addmm, TN_DTYPES_NUMBER, TNC_FLAGS_STRIDED, addmm, .workspace = addmm_workspace),
+    TNC_KERNEL(bmm, TN_DTYPES_NUMBER, TNC_FLAGS_STRIDED, bmm, .prepare = bmm_prepare),
+    TNC_KERNEL(addmm, TN_DTYPES_NUMBER, TNC_FLAGS_STRIDED, addmm, .prepare = addmm_prepare),
 };
 TNC_PUBLISH(matmul, records);

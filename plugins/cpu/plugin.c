@@ -187,7 +187,7 @@ static const void *extension(tn_instance *self, const char *id) {
 static tn_plugin plugin = {
     .struct_size = sizeof plugin,
     .abi_version = TN_ABI_VERSION,
-    .abi_required = TN_ABI_VERSION,
+    .abi_required = TN_ABI_TARGET,
     .flags = TN_PLUGIN_FORK_SAFE, /* on one thread: see threads.c */
     .id = "org.tenon.cpu",
     .device_type = "cpu",
@@ -203,7 +203,7 @@ static tn_plugin plugin = {
 const tn_plugin *TN_PLUGIN_QUERY(const tn_host *host) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
     /* `option` is the last slot we call; a host without it is older than we can work with. */
-    if (!host || !TN_HAS(host, tn_host, option) || host->abi_version != TN_ABI_VERSION)
+    if (!host || !TN_HAS(host, tn_host, option) || host->abi_version < plugin.abi_required)
         return NULL;
     pthread_once(&once, choose_kernels);
     if (plugin.n_kernels > MAX_KERNELS) {

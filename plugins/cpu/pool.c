@@ -195,13 +195,13 @@ static tn_status run(const tn_call *call, planes *t, const tn_tensor_view *in, b
     return TN_OK;
 }
 
-static tn_status workspace(const tn_call *call, uint64_t *out_bytes) {
-    const tn_tensor_view *in = tnc_view(call, 0), *out = call->outs[0];
+static tn_status prepare(const tn_call *call, tn_plan *out) {
+    const tn_tensor_view *in = tnc_view(call, 0);
     int64_t n_planes = in->sizes[0] * in->sizes[1];
-    *out_bytes = 0;
+    out->workspace_bytes = 0;
     if (tnc_is_half(in->dtype))
-        *out_bytes = (uint64_t)((in->numel + out->numel) / n_planes * 4 *
-                                tnc_min(n_planes, tnc_get_threads(call)));
+        out->workspace_bytes = (uint64_t)((in->numel + call->outs[0]->numel) / n_planes * 4 *
+                                          tnc_min(n_planes, tnc_get_threads(call)));
     return TN_OK;
 }
 
@@ -264,11 +264,11 @@ static tn_status avg_pool2d_backward(const tn_call *call) {
 }
 
 static const tn_kernel records[] = {
-    TNC_KERNEL(max_pool2d, TN_DTYPES_NUMBER, TNC_FLAGS_DENSE, max_pool2d, .workspace = workspace),
+    TNC_KERNEL(max_pool2d, TN_DTYPES_NUMBER, TNC_FLAGS_DENSE, max_pool2d, .prepare = prepare),
     TNC_KERNEL(max_pool2d_backward, TN_DTYPES_FLOAT, TNC_FLAGS_DENSE, max_pool2d_backward,
-               .workspace = workspace),
-    TNC_KERNEL(avg_pool2d, TN_DTYPES_FLOAT, TNC_FLAGS_DENSE, avg_pool2d, .workspace = workspace),
+               .prepare = prepare),
+    TNC_KERNEL(avg_pool2d, TN_DTYPES_FLOAT, TNC_FLAGS_DENSE, avg_pool2d, .prepare = prepare),
     TNC_KERNEL(avg_pool2d_backward, TN_DTYPES_FLOAT, TNC_FLAGS_DENSE, avg_pool2d_backward,
-               .workspace = workspace),
+               .prepare = prepare),
 };
 TNC_PUBLISH(pool, records);

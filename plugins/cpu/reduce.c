@@ -162,9 +162,9 @@ tn_status tnc_reduce(const tn_call *call) {
     return TN_OK;
 }
 
-tn_status tnc_reduce_workspace(const tn_call *call, uint64_t *out_bytes) {
+tn_status tnc_reduce_prepare(const tn_call *call, tn_plan *out) {
     reduction r;
     plan(call, &r);
-    *out_bytes = r.n_chunks > 1 ? (uint64_t)(r.n_groups * r.n_chunks * r.state_bytes) : 0;
+    out->workspace_bytes = r.n_chunks > 1 ? (uint64_t)(r.n_groups * r.n_chunks * r.state_bytes) : 0;
     return TN_OK;
 }

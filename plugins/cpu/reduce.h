@@ -33,16 +33,16 @@ typedef struct tnc_reducer {
 /* Partial results of a row: two to eight vectors, to hide latency. */
 enum { TNC_LANES = 32 };
 
-/* The kernels' run, with the reducer as `user`, and their workspace (reduce.c). */
+/* The kernels' run, with the reducer as `user`, and their prepare (reduce.c). */
 #define tnc_reduce TNC_ISA(tnc_reduce)
 tn_status tnc_reduce(const tn_call *call);
-#define tnc_reduce_workspace TNC_ISA(tnc_reduce_workspace)
-tn_status tnc_reduce_workspace(const tn_call *call, uint64_t *out_bytes);
+#define tnc_reduce_prepare TNC_ISA(tnc_reduce_prepare)
+tn_status tnc_reduce_prepare(const tn_call *call, tn_plan *out);
 
 /* Records: the kernel operator and the name its reducers go by. */
 #define TNC_REDUCTION(op, DT, reducer) \
     TNC_KERNEL(op, TN_DTYPE_BIT(TN_##DT), TNC_FLAGS_STRIDED, tnc_reduce, \
-               .workspace = tnc_reduce_workspace, .user = (void *)&reducer)
+               .prepare = tnc_reduce_prepare, .user = (void *)&reducer)
 #define TNC_REDUCTION_FLOATS(op, name) \
     TNC_REDUCTION(op, F32, name##_f32), TNC_REDUCTION(op, F64, name##_f64), \
         TNC_REDUCTION(op, F16, name##_f32), TNC_REDUCTION(op, BF16, name##_f32)

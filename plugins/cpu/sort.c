@@ -170,15 +170,15 @@ static tn_status run(const tn_call *call) {
     return TN_OK;
 }
 
-static tn_status workspace(const tn_call *call, uint64_t *out_bytes) {
+static tn_status prepare(const tn_call *call, tn_plan *out) {
     const tn_tensor_view *in = tnc_view(call, TN_ARG_sort_self);
     int64_t length = in->rank ? in->sizes[call->args[TN_ARG_sort_dim].v.i64] : 1;
     int64_t slots = tnc_min(tnc_get_threads(call), in->numel / length);
-    *out_bytes = (uint64_t)(slots * 2 * length * (int64_t)sizeof(entry));
+    out->workspace_bytes = (uint64_t)(slots * 2 * length * (int64_t)sizeof(entry));
     return TN_OK;
 }
 
 static const tn_kernel records[] = {
-    TNC_KERNEL(sort, TN_DTYPES_ALL, TNC_FLAGS_STRIDED, run, .workspace = workspace),
+    TNC_KERNEL(sort, TN_DTYPES_ALL, TNC_FLAGS_STRIDED, run, .prepare = prepare),
 };
 TNC_PUBLISH(sort, records);

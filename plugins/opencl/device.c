@@ -39,7 +39,6 @@ static void finish(tn_device_impl *device) {
     if (device->context)
         clReleaseContext(device->context);
     pthread_mutex_destroy(&device->lock);
-    device->self->host->dealloc(device->self->host, device->pinned);
     device->self->host->dealloc(device->self->host, device);
 }
 
@@ -82,12 +81,18 @@ static tn_status open_device(tn_instance *self, uint32_t index, tn_device_impl *
 
 /* Streams, events and memory were released before. */
 static void close_device(tn_device_impl *device) {
-    if (device->used_bytes || device->n_pinned) {
+    const tn_host *host = device->self->host;
+    if (device->used_bytes || device->pinned) {
+        uint32_t n_pinned = 0;
         char line[OCL_MESSAGE];
+        for (ocl_pinned *p = device->pinned, *next; p; p = next, n_pinned++) {
+            next = p->next;
+            host->dealloc(host, p);
+        }
         snprintf(line, sizeof line,
                  "opencl:%u is closed with %llu bytes and %u pinned blocks alive", device->index,
-                 (unsigned long long)device->used_bytes, device->n_pinned);
-        device->self->host->log_message(device->self->host, TN_LOG_ERROR, line);
+                 (unsigned long long)device->used_bytes, n_pinned);
+        host->log_message(host, TN_LOG_ERROR, line);
     }
     if (!device->lost)
         ocl_programs_save(device, true);
@@ -120,6 +125,10 @@ static tn_status property(tn_instance *self, uint32_t index, int32_t name, tn_ce
         return TN_OK;
     case TN_PROP_DTYPES:
         *out_value = (tn_cell){.tag = TN_CELL_I64, .v.i64 = (int64_t)dtypes_of(found)};
+        return TN_OK;
+    case TN_PROP_SPACES:
+        *out_value =
+            (tn_cell){.tag = TN_CELL_I64, .v.i64 = 1 << TN_SPACE_DEVICE | 1 << TN_SPACE_PINNED};
         return TN_OK;
     case TN_PROP_FLUSHES_SUBNORMALS: /* those of f16 are normal numbers of f32 */
         *out_value =

@@ -74,7 +74,7 @@ tn_status ocl_check_lost(tn_device_impl *device) {
     return ocl_is_lost(device)
                ? ocl_fail(device->self, TN_ERR_DEVICE_LOST,
                           "opencl:%u (%s) is lost: an earlier call failed so that nothing works "
-                          "any more; end the program",
+                          "any more; close it and open it again, or end the program",
                           device->index, device->found->name)
                : TN_OK;
 }

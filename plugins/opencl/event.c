@@ -5,6 +5,9 @@
 static tn_status create(tn_device_impl *device, uint32_t flags, tn_event_impl **out_event) {
     *out_event = NULL;
     tn_status status = ocl_check_lost(device);
+    if (status == TN_OK && flags & ~TN_EVENT_TIMING)
+        status = ocl_fail(device->self, TN_ERR_UNSUPPORTED, "opencl:%u knows no event flags %#x",
+                          device->index, flags & ~TN_EVENT_TIMING);
     if (status != TN_OK)
         return status;
     tn_event_impl *event = ocl_host_alloc(device->self, sizeof *event, "an event");
@@ -206,10 +209,6 @@ static tn_status elapsed(tn_event_impl *start, tn_event_impl *end, double *out_n
     return TN_OK;
 }
 
-static void *native_handle(tn_event_impl *event) {
-    return event->mark;
-}
-
 const tn_event_ops ocl_event_ops = {
     .struct_size = sizeof ocl_event_ops,
     .create = create,
@@ -219,5 +218,4 @@ const tn_event_ops ocl_event_ops = {
     .query = query,
     .synchronize = synchronize,
     .elapsed = elapsed,
-    .native_handle = native_handle,
 };

@@ -40,87 +40,42 @@ static void give_back(tn_device_impl *device, uint64_t bytes) {
 
 /* ---- pinned allocations ------------------------------------------------------------------ */
 
-/* The first one that starts behind `p`. The caller locks. */
-static uint32_t place_of(const tn_device_impl *device, uint64_t p) {
-    uint32_t low = 0, high = device->n_pinned;
-    while (low < high) {
-        uint32_t middle = (low + high) / 2;
-        if (device->pinned[middle].start <= p)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low;
-}
-
-bool ocl_is_pinned(tn_device_impl *device, const void *p, uint64_t bytes) {
-    uint64_t start = (uint64_t)(uintptr_t)p;
+static tn_status pinned_add(tn_device_impl *device, cl_mem memory, void *host) {
+    ocl_pinned *added = ocl_host_alloc(device->self, sizeof *added, "a pinned allocation");
+    if (!added)
+        return TN_ERR_OUT_OF_MEMORY;
     pthread_mutex_lock(&device->lock);
-    uint32_t i = place_of(device, start);
-    const ocl_pinned *before = i > 0 ? &device->pinned[i - 1] : NULL;
-    bool inside =
-        before && bytes <= before->bytes && start - before->start <= before->bytes - bytes;
+    *added = (ocl_pinned){device->pinned, memory, host};
+    device->pinned = added;
     pthread_mutex_unlock(&device->lock);
-    return inside;
-}
-
-static tn_status pinned_add(tn_device_impl *device, cl_mem memory, const void *host,
-                            uint64_t bytes) {
-    const tn_host *h = device->self->host;
-    ocl_pinned added = {(uint64_t)(uintptr_t)host, bytes, memory};
-    tn_status status = TN_OK;
-    pthread_mutex_lock(&device->lock);
-    if (device->n_pinned == device->room_pinned) {
-        uint32_t room = device->room_pinned ? 2 * device->room_pinned : 16;
-        ocl_pinned *larger =
-            ocl_host_alloc(device->self, room * sizeof *larger, "the list of pinned memory");
-        if (larger && device->n_pinned)
-            memcpy(larger, device->pinned, device->n_pinned * sizeof *larger);
-        if (larger) {
-            h->dealloc(h, device->pinned);
-            device->pinned = larger;
-            device->room_pinned = room;
-        } else {
-            status = TN_ERR_OUT_OF_MEMORY;
-        }
-    }
-    if (status == TN_OK) {
-        uint32_t at = place_of(device, added.start);
-        memmove(device->pinned + at + 1, device->pinned + at,
-                (device->n_pinned - at) * sizeof added);
-        device->pinned[at] = added;
-        device->n_pinned++;
-    }
-    pthread_mutex_unlock(&device->lock);
-    return status;
+    return TN_OK;
 }
 
 /* Forgets it; returns where the host sees it, or NULL. */
 static void *pinned_remove(tn_device_impl *device, cl_mem memory) {
-    void *host = NULL;
     pthread_mutex_lock(&device->lock);
-    for (uint32_t i = 0; i < device->n_pinned && !host; i++)
-        if (device->pinned[i].memory == memory) {
-            host = (void *)(uintptr_t)device->pinned[i].start;
-            device->n_pinned--;
-            memmove(device->pinned + i, device->pinned + i + 1,
-                    (device->n_pinned - i) * sizeof *device->pinned);
-        }
+    ocl_pinned **at = &device->pinned;
+    while (*at && (*at)->memory != memory)
+        at = &(*at)->next;
+    ocl_pinned *found = *at;
+    if (found)
+        *at = found->next;
     pthread_mutex_unlock(&device->lock);
+    void *host = found ? found->host : NULL;
+    device->self->host->dealloc(device->self->host, found);
     return host;
 }
 
 /* Memory that the driver made for the host's sake, mapped for as long as it lives: transfers from
  * and to such addresses need no copy in between. */
-static tn_status alloc_pinned(tn_device_impl *device, uint64_t bytes, tn_memory *out_memory,
-                              void **out_host) {
+static tn_status alloc_pinned(tn_device_impl *device, tn_allocation *a) {
     cl_int error;
     cl_mem memory = clCreateBuffer(device->context, CL_MEM_READ_WRITE | CL_MEM_ALLOC_HOST_PTR,
-                                   bytes, NULL, &error);
+                                   a->bytes, NULL, &error);
     if (!memory)
         return ocl_fail_driver(device, error, "allocating pinned memory");
     void *host = clEnqueueMapBuffer(device->transfers, memory, CL_TRUE, CL_MAP_READ | CL_MAP_WRITE,
-                                    0, bytes, 0, NULL, NULL, &error);
+                                    0, a->bytes, 0, NULL, NULL, &error);
     tn_status status = TN_OK;
     if (!host)
         status = ocl_fail_driver(device, error, "mapping pinned memory");
@@ -131,7 +86,7 @@ static tn_status alloc_pinned(tn_device_impl *device, uint64_t bytes, tn_memory 
                           device->index, device->found->name,
                           (unsigned long long)device->found->alignment, host);
     else
-        status = pinned_add(device, memory, host, bytes);
+        status = pinned_add(device, memory, host);
     if (status != TN_OK) {
         if (host &&
             clEnqueueUnmapMemObject(device->transfers, memory, host, 0, NULL, NULL) == CL_SUCCESS)
@@ -139,8 +94,8 @@ static tn_status alloc_pinned(tn_device_impl *device, uint64_t bytes, tn_memory 
         clReleaseMemObject(memory);
         return status;
     }
-    *out_memory = (tn_memory)(uintptr_t)memory;
-    *out_host = host;
+    a->memory = (tn_memory)(uintptr_t)memory;
+    a->host = host;
     return TN_OK;
 }
 
@@ -155,40 +110,61 @@ static cl_int make_real(tn_device_impl *device, cl_mem memory) {
     return error != CL_SUCCESS ? error : clFinish(device->transfers);
 }
 
-static tn_status alloc(tn_device_impl *device, int32_t space, uint64_t bytes, tn_memory *out_memory,
-                       void **out_host) {
-    *out_memory = 0;
-    *out_host = NULL;
-    tn_status status = ocl_check_lost(device);
+static tn_status check_space(tn_device_impl *device, int32_t space) {
+    return space == TN_SPACE_DEVICE || space == TN_SPACE_PINNED
+               ? TN_OK
+               : ocl_fail(device->self, TN_ERR_UNSUPPORTED, "opencl:%u (%s) has no memory space %d",
+                          device->index, device->found->name, space);
+}
+
+static tn_status check_request(tn_device_impl *device, const tn_allocation *a) {
+    const ocl_found *found = device->found;
+    tn_status status = check_space(device, a->space);
     if (status != TN_OK)
         return status;
-    if (space != TN_SPACE_DEVICE && space != TN_SPACE_PINNED)
-        return ocl_fail(device->self, TN_ERR_INVALID_ARGUMENT, "there is no memory space %d",
-                        space);
-    if (bytes == 0)
+    if (a->flags)
+        return ocl_fail(device->self, TN_ERR_UNSUPPORTED,
+                        "opencl:%u (%s) knows no allocation flags %#x", device->index, found->name,
+                        a->flags);
+    if (a->alignment > found->alignment)
+        return ocl_fail(device->self, TN_ERR_UNSUPPORTED,
+                        "opencl:%u (%s): memory is aligned to %llu bytes, and %llu are wanted",
+                        device->index, found->name, (unsigned long long)found->alignment,
+                        (unsigned long long)a->alignment);
+    if (a->bytes == 0)
         return ocl_fail(device->self, TN_ERR_INVALID_ARGUMENT, "an allocation has a byte at least");
-    if (bytes > device->found->max_allocation)
+    if (a->bytes > found->max_allocation)
         return ocl_fail(device->self, TN_ERR_OUT_OF_MEMORY,
                         "opencl:%u (%s): %llu bytes are wanted in one piece, and it has no more "
                         "than %llu",
-                        device->index, device->found->name, (unsigned long long)bytes,
-                        (unsigned long long)device->found->max_allocation);
-    if (space == TN_SPACE_PINNED)
-        return alloc_pinned(device, bytes, out_memory, out_host);
-    status = take(device, bytes);
+                        device->index, found->name, (unsigned long long)a->bytes,
+                        (unsigned long long)found->max_allocation);
+    return TN_OK;
+}
+
+static tn_status alloc(tn_device_impl *device, tn_allocation *a) {
+    tn_status status = ocl_check_lost(device);
+    if (status == TN_OK)
+        status = check_request(device, a);
+    if (status != TN_OK)
+        return status;
+    if (a->space == TN_SPACE_PINNED)
+        return alloc_pinned(device, a);
+    status = take(device, a->bytes);
     if (status != TN_OK)
         return status;
     cl_int error;
-    cl_mem memory = clCreateBuffer(device->context, CL_MEM_READ_WRITE, bytes, NULL, &error);
+    cl_mem memory = clCreateBuffer(device->context, CL_MEM_READ_WRITE, a->bytes, NULL, &error);
     if (memory)
         error = make_real(device, memory);
     if (error != CL_SUCCESS) {
         if (memory)
             clReleaseMemObject(memory);
-        give_back(device, bytes);
+        give_back(device, a->bytes);
         return ocl_fail_driver(device, error, "allocating memory");
     }
-    *out_memory = (tn_memory)(uintptr_t)memory;
+    a->memory = (tn_memory)(uintptr_t)memory;
+    a->host = NULL;
     return TN_OK;
 }
 
@@ -209,17 +185,21 @@ static void free_memory(tn_device_impl *device, int32_t space, tn_memory memory)
     clReleaseMemObject(mem);
 }
 
-static tn_status info(tn_device_impl *device, tn_memory_info *out) {
+/* How much can be pinned is not known. */
+static tn_status info(tn_device_impl *device, int32_t space, tn_memory_info *out) {
     tn_status status = ocl_check_lost(device);
+    if (status == TN_OK)
+        status = check_space(device, space);
     if (status != TN_OK)
         return status;
     pthread_mutex_lock(&device->lock);
     uint64_t used = device->used_bytes;
     pthread_mutex_unlock(&device->lock);
+    uint64_t total = space == TN_SPACE_DEVICE ? device->found->memory_bytes : 0;
     if (TN_HAS(out, tn_memory_info, total_bytes))
-        out->total_bytes = device->found->memory_bytes;
+        out->total_bytes = total;
     if (TN_HAS(out, tn_memory_info, free_bytes))
-        out->free_bytes = device->found->memory_bytes - used;
+        out->free_bytes = total ? total - used : 0;
     return TN_OK;
 }
 
@@ -227,8 +207,8 @@ const tn_memory_ops ocl_memory_ops = {
     .struct_size = sizeof ocl_memory_ops,
     .alloc = alloc,
     .dealloc = free_memory,
-    .copy_from_host = ocl_write,
-    .copy_to_host = ocl_read,
+    .copy_from_host = ocl_copy_from_host,
+    .copy_to_host = ocl_copy_to_host,
     .copy = ocl_copy,
     .fill = ocl_fill,
     .info = info,

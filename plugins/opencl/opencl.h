@@ -45,10 +45,11 @@ typedef struct ocl_found {
     bool has_subnormals;  /* of f32 */
 } ocl_found;
 
-/* Pinned allocations, by host address. */
+/* A pinned allocation, and where it is mapped: unmapping asks for that. */
 typedef struct ocl_pinned {
-    uint64_t start, bytes;
+    struct ocl_pinned *next;
     cl_mem memory;
+    void *host;
 } ocl_pinned;
 
 struct tn_instance {
@@ -81,8 +82,7 @@ struct tn_device_impl {
 
     pthread_mutex_t lock; /* guards what follows */
     uint64_t used_bytes;
-    ocl_pinned *pinned; /* sorted */
-    uint32_t n_pinned, room_pinned;
+    ocl_pinned *pinned;
 };
 
 /* Half of a stream's staging memory, and the last transfer that reads it. */
@@ -96,6 +96,7 @@ struct tn_stream_impl {
     tn_device_impl *device;
     cl_command_queue queue;
     atomic_bool has_work; /* something was queued since `mark` */
+    atomic_bool is_lent;  /* the program has the queue, and may queue more at any time */
     atomic_bool may_fail; /* something was queued that may set the error word */
     cl_mem error_word;    /* int[4]: code, argument, and the index in two halves */
 
@@ -164,17 +165,16 @@ extern const tn_memory_ops ocl_memory_ops;
  * returns TN_ERR_OUT_OF_MEMORY. */
 void *ocl_host_alloc(const tn_instance *self, uint64_t bytes, const char *what);
 
-/* Does [p, p + bytes) lie in one pinned allocation? */
-bool ocl_is_pinned(tn_device_impl *device, const void *p, uint64_t bytes);
-
-tn_status ocl_write(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
-                    uint64_t dst_offset, const void *src, uint64_t bytes);
-tn_status ocl_read(tn_device_impl *device, tn_stream_impl *stream, void *dst, tn_memory src,
-                   uint64_t src_offset, uint64_t bytes);
+tn_status ocl_copy_from_host(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
+                             uint64_t dst_offset, const void *src, tn_memory src_pinned,
+                             uint64_t bytes);
+tn_status ocl_copy_to_host(tn_device_impl *device, tn_stream_impl *stream, void *dst,
+                           tn_memory dst_pinned, tn_memory src, uint64_t src_offset,
+                           uint64_t bytes);
 tn_status ocl_copy(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
                    uint64_t dst_offset, tn_memory src, uint64_t src_offset, uint64_t bytes);
 tn_status ocl_fill(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
-                   uint64_t dst_offset, uint32_t value, uint64_t bytes);
+                   uint64_t dst_offset, uint8_t value, uint64_t bytes);
 
 static inline cl_mem ocl_mem(tn_memory memory) {
     return (cl_mem)(uintptr_t)memory;

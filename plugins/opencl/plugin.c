@@ -3,6 +3,9 @@
 #include "plugins/opencl/opencl.h"
 #include "plugins/shared/gpu/gpu.h"
 
+#include <string.h>
+#include <tenon/ext/native.h>
+
 static tn_status init(const tn_host *host, const char *path, tn_instance **out_self) {
     (void)path;
     *out_self = NULL;
@@ -21,15 +24,42 @@ static void shutdown(tn_instance *self) {
     self->host->dealloc(self->host, self);
 }
 
-static const void *extension(tn_instance *self, const char *id) {
-    (void)self, (void)id;
-    return NULL;
+/* ---- what OpenCL calls them -------------------------------------------------------------- */
+
+static void *native_context(tn_device_impl *device) {
+    return device->context;
 }
+
+static void *native_stream(tn_stream_impl *stream) {
+    atomic_store(&stream->is_lent, true);
+    return stream->queue;
+}
+
+/* A handle is the address of the cl_mem. */
+static uint64_t native_memory(tn_device_impl *device, tn_memory memory) {
+    (void)device;
+    return memory;
+}
+
+static const tn_ext_native native = {
+    .struct_size = sizeof native,
+    .api = "opencl",
+    .context = native_context,
+    .stream = native_stream,
+    .memory = native_memory,
+};
+
+static const void *extension(tn_instance *self, const char *id) {
+    (void)self;
+    return strcmp(id, TN_EXT_NATIVE) == 0 ? &native : NULL;
+}
+
+/* ---- the table --------------------------------------------------------------------------- */
 
 static tn_plugin plugin = {
     .struct_size = sizeof plugin,
     .abi_version = TN_ABI_VERSION,
-    .abi_required = TN_ABI_MAKE(0, 9),
+    .abi_required = TN_ABI_TARGET,
     .id = "org.tenon.opencl",
     .device_type = "opencl",
     .name = "OpenCL 1.2",

@@ -88,7 +88,7 @@ static tn_status take_error(tn_stream_impl *stream) {
 static cl_int find_mark(tn_stream_impl *stream, cl_int *out_state) {
     cl_int error = CL_SUCCESS;
     pthread_mutex_lock(&stream->lock);
-    if (atomic_exchange(&stream->has_work, false)) {
+    if (atomic_exchange(&stream->has_work, false) || atomic_load(&stream->is_lent)) {
         cl_event mark;
         error = clEnqueueMarkerWithWaitList(stream->queue, 0, NULL, &mark);
         if (error == CL_SUCCESS) {
@@ -138,15 +138,10 @@ static tn_status synchronize(tn_stream_impl *stream) {
     return ocl_fail_driver(stream->device, error, "waiting for a stream");
 }
 
-static void *native_handle(tn_stream_impl *stream) {
-    return stream->queue;
-}
-
 const tn_stream_ops ocl_stream_ops = {
     .struct_size = sizeof ocl_stream_ops,
     .create = create,
     .destroy = destroy,
     .query = query,
     .synchronize = synchronize,
-    .native_handle = native_handle,
 };

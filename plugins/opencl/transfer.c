@@ -59,35 +59,35 @@ static tn_status write_staged(tn_stream_impl *stream, tn_memory dst, uint64_t ds
         }
     }
     pthread_mutex_unlock(&stream->lock);
-    return s ? done(stream, error, "write") : TN_ERR_OUT_OF_MEMORY;
+    return s ? done(stream, error, "copy_from_host") : TN_ERR_OUT_OF_MEMORY;
 }
 
 /* ---- the slots --------------------------------------------------------------------------- */
 
-tn_status ocl_write(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
-                    uint64_t dst_offset, const void *src, uint64_t bytes) {
-    tn_status status = check(device, stream, "write");
+tn_status ocl_copy_from_host(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
+                             uint64_t dst_offset, const void *src, tn_memory src_pinned,
+                             uint64_t bytes) {
+    tn_status status = check(device, stream, "copy_from_host");
     if (status != TN_OK || bytes == 0)
         return status;
-    bool pinned = ocl_is_pinned(device, src, bytes);
-    if (!pinned && bytes <= OCL_STAGE_BYTES / 4)
+    if (!src_pinned && bytes <= OCL_STAGE_BYTES / 4)
         return write_staged(stream, dst, dst_offset, src, bytes);
     return done(stream,
-                clEnqueueWriteBuffer(stream->queue, ocl_mem(dst), pinned ? CL_FALSE : CL_TRUE,
+                clEnqueueWriteBuffer(stream->queue, ocl_mem(dst), src_pinned ? CL_FALSE : CL_TRUE,
                                      dst_offset, bytes, src, 0, NULL, NULL),
-                "write");
+                "copy_from_host");
 }
 
-tn_status ocl_read(tn_device_impl *device, tn_stream_impl *stream, void *dst, tn_memory src,
-                   uint64_t src_offset, uint64_t bytes) {
-    tn_status status = check(device, stream, "read");
+tn_status ocl_copy_to_host(tn_device_impl *device, tn_stream_impl *stream, void *dst,
+                           tn_memory dst_pinned, tn_memory src, uint64_t src_offset,
+                           uint64_t bytes) {
+    tn_status status = check(device, stream, "copy_to_host");
     if (status != TN_OK || bytes == 0)
         return status;
-    cl_bool wait = ocl_is_pinned(device, dst, bytes) ? CL_FALSE : CL_TRUE;
     return done(stream,
-                clEnqueueReadBuffer(stream->queue, ocl_mem(src), wait, src_offset, bytes, dst, 0,
-                                    NULL, NULL),
-                "read");
+                clEnqueueReadBuffer(stream->queue, ocl_mem(src), dst_pinned ? CL_FALSE : CL_TRUE,
+                                    src_offset, bytes, dst, 0, NULL, NULL),
+                "copy_to_host");
 }
 
 tn_status ocl_copy(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
@@ -104,13 +104,13 @@ tn_status ocl_copy(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst
 /* Drivers fill with patterns of up to 128 bytes, and by the byte slowly: the longest that begins
  * and ends where the range does, and the rest by the byte. */
 tn_status ocl_fill(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
-                   uint64_t dst_offset, uint32_t value, uint64_t bytes) {
+                   uint64_t dst_offset, uint8_t value, uint64_t bytes) {
     enum { PATTERN = 16 };
     tn_status status = check(device, stream, "fill");
     if (status != TN_OK || bytes == 0)
         return status;
     unsigned char pattern[PATTERN];
-    memset(pattern, (int)(value & 0xff), sizeof pattern);
+    memset(pattern, value, sizeof pattern);
     uint64_t head = (PATTERN - dst_offset % PATTERN) % PATTERN;
     if (head > bytes)
         head = bytes;

@@ -85,6 +85,11 @@ static tn_status property(tn_instance *self, uint32_t index, int32_t name, tn_ce
     case TN_PROP_COMPUTE_UNITS:
         *out_value = (tn_cell){.tag = TN_CELL_I64, .v.i64 = 1};
         return TN_OK;
+    case TN_PROP_SPACES:
+        *out_value = (tn_cell){.tag = TN_CELL_I64, .v.i64 = 1 << TN_SPACE_DEVICE};
+        if (sim_has_space(self, TN_SPACE_PINNED))
+            out_value->v.i64 |= 1 << TN_SPACE_PINNED;
+        return TN_OK;
     default: /* no fail(): "the default holds" is an answer */
         return TN_ERR_UNSUPPORTED;
     }

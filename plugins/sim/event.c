@@ -89,6 +89,9 @@ static tn_status run_wait(sim_command *command, char message[SIM_MESSAGE]) {
 static tn_status create(tn_device_impl *device, uint32_t flags, tn_event_impl **out_event) {
     *out_event = NULL;
     tn_status status = sim_enter(device, SIM_FAULT_event);
+    if (status == TN_OK && flags & ~TN_EVENT_TIMING)
+        status = sim_fail(device->self, TN_ERR_UNSUPPORTED, "sim:%u knows no event flags %#x",
+                          device->index, flags & ~TN_EVENT_TIMING);
     if (status != TN_OK)
         return status;
     tn_event_impl *event = sim_host_alloc(device->self, sizeof *event, "an event");
@@ -192,6 +195,9 @@ static tn_status elapsed(tn_event_impl *start, tn_event_impl *end, double *out_n
         status = sim_check_lost(end->device);
     if (status != TN_OK)
         return status;
+    if (start->device != end->device)
+        return sim_fail(self, TN_ERR_STATE, "elapsed: an event of sim:%u and one of sim:%u",
+                        start->device->index, end->device->index);
     if (!(start->flags & end->flags & TN_EVENT_TIMING))
         return sim_fail(self, TN_ERR_STATE,
                         "elapsed: an event was created without TN_EVENT_TIMING");

@@ -44,7 +44,7 @@ typedef struct call_check {
     tn_device_impl *device;
     const char *op;
     sim_uses *uses; /* the memory that the call works on */
-    uint32_t flags; /* of the kernel */
+    uint64_t flags; /* of the kernel */
     tn_dtype dtype; /* of the type variable T, once known */
     int64_t numel;  /* of pointwise calls, once known; 0 before and for others */
     bool pointwise;
@@ -182,9 +182,10 @@ static tn_status check_overlap(call_check *check, const sim_tensor *tensors, uin
 
 static tn_status check_workspace(call_check *check, const tn_call *call, const tn_kernel *record,
                                  char **out_workspace) {
-    uint64_t bytes = 0;
+    tn_plan plan = {.struct_size = sizeof plan};
     *out_workspace = NULL;
-    tn_status status = record->workspace ? record->workspace(call, &bytes) : TN_OK;
+    tn_status status = record->prepare ? record->prepare(call, &plan) : TN_OK;
+    uint64_t bytes = plan.workspace_bytes;
     if (status != TN_OK || bytes == 0)
         return status;
     if (call->workspace_bytes < bytes || call->workspace_offset % sizeof(int64_t))

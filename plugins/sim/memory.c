@@ -70,11 +70,6 @@ static void table_remove(sim_table *table, sim_allocation *entry) {
     table->n--;
 }
 
-void sim_table_finish(const tn_instance *self, sim_table *table) {
-    self->host->dealloc(self->host, table->entries);
-    *table = (sim_table){0};
-}
-
 /* ---- allocation -------------------------------------------------------------------------- */
 
 static uint64_t round_up(uint64_t bytes, uint64_t unit) {
@@ -205,20 +200,15 @@ static uint64_t page_bytes(void) {
 }
 
 /* Pinned memory lies in the reservation, at its handle: its pages are opened here and closed for
- * good by free, so that the host faults when it comes back too late. `write` and `read` recognise
- * it on every device. */
+ * good by dealloc, so that the host faults when it comes back too late. */
 static tn_status alloc_pinned(tn_device_impl *device, sim_block *block) {
     tn_instance *self = device->self;
     if (block->bytes > device->reserved_bytes / 2)
         return sim_fail(self, TN_ERR_OUT_OF_MEMORY, "sim:%u: cannot pin %llu bytes", device->index,
                         (unsigned long long)block->bytes);
 
-    /* The two tables are locked one after the other: device, then plugin. */
     pthread_mutex_lock(&device->lock);
-    pthread_mutex_lock(&self->lock);
-    tn_status status = table_reserve(self, &self->pinned);
-    if (status == TN_OK)
-        status = enter(device, block, page_bytes());
+    tn_status status = enter(device, block, page_bytes());
     if (status == TN_OK) {
         block->data = (char *)(uintptr_t)block->handle;
         if (mprotect(block->data, round_up(block->bytes, page_bytes()), PROT_READ | PROT_WRITE)) {
@@ -226,40 +216,65 @@ static tn_status alloc_pinned(tn_device_impl *device, sim_block *block) {
             status = sim_fail(self, TN_ERR_OUT_OF_MEMORY,
                               "sim:%u: no host memory to pin: %llu bytes asked for", device->index,
                               (unsigned long long)block->bytes);
-        } else {
-            table_insert(&self->pinned, (sim_allocation){block->handle, block->bytes, block});
         }
     }
-    pthread_mutex_unlock(&self->lock);
     pthread_mutex_unlock(&device->lock);
     return status;
 }
 
-static tn_status alloc(tn_device_impl *device, int32_t space, uint64_t bytes, tn_memory *out_memory,
-                       void **out_host) {
-    *out_memory = 0;
-    *out_host = NULL;
-    if (bytes == 0)
-        return sim_fail(device->self, TN_ERR_INVALID_ARGUMENT, "sim:%u: an allocation of 0 bytes",
-                        device->index);
-    tn_status status = sim_enter(device, SIM_FAULT_alloc);
+bool sim_has_space(const tn_instance *self, int32_t space) {
+    return space == TN_SPACE_DEVICE || (space == TN_SPACE_PINNED && self->options.pinned);
+}
+
+static tn_status check_space(tn_device_impl *device, int32_t space) {
+    if (sim_has_space(device->self, space))
+        return TN_OK;
+    return sim_fail(device->self, TN_ERR_UNSUPPORTED, "sim:%u has no memory space %d%s",
+                    device->index, space,
+                    space == TN_SPACE_PINNED ? ", as TENON_SIM_PINNED asks" : "");
+}
+
+static tn_status check_request(tn_device_impl *device, const tn_allocation *a) {
+    tn_status status = check_space(device, a->space);
     if (status != TN_OK)
         return status;
-    if (space != TN_SPACE_DEVICE && space != TN_SPACE_PINNED)
-        return sim_fail(device->self, TN_ERR_UNSUPPORTED, "sim:%u: there is no memory space %d",
-                        device->index, space);
-    sim_block *block = block_create(device->self, space, bytes);
+    if (a->flags)
+        return sim_fail(device->self, TN_ERR_UNSUPPORTED, "sim:%u knows no allocation flags %#x",
+                        device->index, a->flags);
+    if (a->bytes == 0)
+        return sim_fail(device->self, TN_ERR_INVALID_ARGUMENT, "sim:%u: an allocation of 0 bytes",
+                        device->index);
+    if (a->alignment == 0 || a->alignment & (a->alignment - 1))
+        return sim_fail(device->self, TN_ERR_INVALID_ARGUMENT,
+                        "sim:%u: an alignment of %llu, which is no power of two", device->index,
+                        (unsigned long long)a->alignment);
+    if (a->alignment > SIM_ALIGNMENT)
+        return sim_fail(device->self, TN_ERR_UNSUPPORTED,
+                        "sim:%u: an alignment of %llu; memory is aligned to %d here", device->index,
+                        (unsigned long long)a->alignment, SIM_ALIGNMENT);
+    return TN_OK;
+}
+
+static tn_status alloc(tn_device_impl *device, tn_allocation *a) {
+    const sim_options *options = &device->self->options;
+    tn_status status = sim_enter(device, SIM_FAULT_alloc);
+    if (status == TN_OK)
+        status = check_request(device, a);
+    if (status != TN_OK)
+        return status;
+    bool is_pinned = a->space == TN_SPACE_PINNED;
+    sim_block *block = block_create(device->self, a->space, a->bytes);
     if (!block)
         return TN_ERR_OUT_OF_MEMORY;
-    status = space == TN_SPACE_DEVICE ? alloc_device(device, block) : alloc_pinned(device, block);
+    status = is_pinned ? alloc_pinned(device, block) : alloc_device(device, block);
     if (status != TN_OK) {
         block_drop(block);
         return status;
     }
-    if (device->self->options.poison)
-        poison(block->data, bytes);
-    *out_memory = block->handle;
-    *out_host = space == TN_SPACE_PINNED ? block->data : NULL;
+    if (options->poison)
+        poison(block->data, a->bytes);
+    a->memory = block->handle;
+    a->host = is_pinned || options->host_pointers ? block->data : NULL;
     return TN_OK;
 }
 
@@ -283,18 +298,14 @@ static void free_memory(tn_device_impl *device, int32_t space, tn_memory memory)
             device->used_bytes -= charge_of(block->bytes);
         table_remove(&device->allocations, entry);
     }
-    if (block && space == TN_SPACE_PINNED) {
-        pthread_mutex_lock(&self->lock);
-        table_remove(&self->pinned, table_find(&self->pinned, memory));
-        pthread_mutex_unlock(&self->lock);
+    if (block && space == TN_SPACE_PINNED)
         close_pages(block);
-    }
     pthread_mutex_unlock(&device->lock);
     if (block)
         block_drop(block);
     else
         self->host->log_message(self->host, TN_LOG_ERROR,
-                                "free of a handle that names no allocation");
+                                "dealloc of a handle that names no allocation");
 }
 
 void sim_memory_finish(tn_device_impl *device) {
@@ -302,11 +313,14 @@ void sim_memory_finish(tn_device_impl *device) {
         sim_allocation last = device->allocations.entries[device->allocations.n - 1];
         free_memory(device, last.block->space, last.start);
     }
-    sim_table_finish(device->self, &device->allocations);
+    device->self->host->dealloc(device->self->host, device->allocations.entries);
 }
 
-tn_status sim_resolve(tn_device_impl *device, const char *what, tn_memory memory, uint64_t offset,
-                      uint64_t bytes, sim_uses *uses, char **out_data) {
+/* ---- finding the bytes ------------------------------------------------------------------- */
+
+/* The allocation of `space` that the handle names, which is added to `uses`. */
+static tn_status find_block(tn_device_impl *device, const char *what, tn_memory memory,
+                            int32_t space, sim_uses *uses, sim_block **out_block) {
     sim_block *block = NULL;
     pthread_mutex_lock(&device->lock);
     const sim_allocation *entry = table_find(&device->allocations, memory);
@@ -316,13 +330,30 @@ tn_status sim_resolve(tn_device_impl *device, const char *what, tn_memory memory
     }
     pthread_mutex_unlock(&device->lock);
 
-    *out_data = NULL;
+    *out_block = block;
     if (!block)
         return sim_fail(device->self, TN_ERR_INVALID_ARGUMENT,
                         "%s: %#llx is no memory handle of sim:%u; it was freed, is of another "
                         "device, or had an offset added to it",
                         what, (unsigned long long)memory, device->index);
     uses->blocks[uses->n++] = block;
+    if (block->space == space)
+        return TN_OK;
+    return sim_fail(device->self, TN_ERR_INVALID_ARGUMENT,
+                    space == TN_SPACE_PINNED
+                        ? "%s: handle %#llx of sim:%u is device memory, and should be pinned"
+                        : "%s: handle %#llx of sim:%u is pinned memory, which stands for the "
+                          "host's side of a transfer alone",
+                    what, (unsigned long long)memory, device->index);
+}
+
+tn_status sim_resolve(tn_device_impl *device, const char *what, tn_memory memory, uint64_t offset,
+                      uint64_t bytes, sim_uses *uses, char **out_data) {
+    sim_block *block;
+    *out_data = NULL;
+    tn_status status = find_block(device, what, memory, TN_SPACE_DEVICE, uses, &block);
+    if (status != TN_OK)
+        return status;
     if (offset > block->bytes || bytes > block->bytes - offset)
         return sim_fail(device->self, TN_ERR_INVALID_ARGUMENT,
                         "%s: bytes [%llu, %llu) of handle %#llx of sim:%u, which has %llu bytes",
@@ -333,32 +364,39 @@ tn_status sim_resolve(tn_device_impl *device, const char *what, tn_memory memory
     return TN_OK;
 }
 
-bool sim_is_pinned(tn_instance *self, const void *p, uint64_t bytes) {
-    uint64_t address = (uint64_t)(uintptr_t)p;
-    bool pinned = false;
-    pthread_mutex_lock(&self->lock);
-    uint64_t i = table_position(&self->pinned, address + 1);
-    if (i > 0) {
-        const sim_allocation *entry = &self->pinned.entries[i - 1];
-        uint64_t offset = address - entry->start;
-        uint64_t size = entry->block->bytes;
-        pinned = offset < size && bytes <= size - offset;
-    }
-    pthread_mutex_unlock(&self->lock);
-    return pinned;
+tn_status sim_resolve_pinned(tn_device_impl *device, const char *what, tn_memory pinned,
+                             const void *host, uint64_t bytes, sim_uses *uses) {
+    sim_block *block;
+    tn_status status = find_block(device, what, pinned, TN_SPACE_PINNED, uses, &block);
+    if (status != TN_OK)
+        return status;
+    uint64_t offset = (uint64_t)(uintptr_t)host - (uint64_t)(uintptr_t)block->data;
+    if (offset > block->bytes || bytes > block->bytes - offset)
+        return sim_fail(device->self, TN_ERR_INVALID_ARGUMENT,
+                        "%s: %llu bytes at %p do not lie in pinned handle %#llx of sim:%u, which "
+                        "has %llu bytes at %p",
+                        what, (unsigned long long)bytes, host, (unsigned long long)pinned,
+                        device->index, (unsigned long long)block->bytes, (void *)block->data);
+    return TN_OK;
 }
 
-static tn_status info(tn_device_impl *device, tn_memory_info *out) {
+/* ---- the table --------------------------------------------------------------------------- */
+
+/* How much can be pinned is not known. */
+static tn_status info(tn_device_impl *device, int32_t space, tn_memory_info *out) {
     tn_status status = sim_check_lost(device);
+    if (status == TN_OK)
+        status = check_space(device, space);
     if (status != TN_OK)
         return status;
     pthread_mutex_lock(&device->lock);
     uint64_t used = device->used_bytes;
     pthread_mutex_unlock(&device->lock);
+    uint64_t total = space == TN_SPACE_DEVICE ? device->limit_bytes : 0;
     if (TN_HAS(out, tn_memory_info, total_bytes))
-        out->total_bytes = device->limit_bytes;
+        out->total_bytes = total;
     if (TN_HAS(out, tn_memory_info, free_bytes))
-        out->free_bytes = device->limit_bytes - used;
+        out->free_bytes = total ? total - used : 0;
     return TN_OK;
 }
 
@@ -366,8 +404,8 @@ const tn_memory_ops sim_memory_ops = {
     .struct_size = sizeof sim_memory_ops,
     .alloc = alloc,
     .dealloc = free_memory,
-    .copy_from_host = sim_write,
-    .copy_to_host = sim_read,
+    .copy_from_host = sim_copy_from_host,
+    .copy_to_host = sim_copy_to_host,
     .copy = sim_copy,
     .copy_peer = sim_copy_peer,
     .fill = sim_fill,

@@ -51,11 +51,23 @@ static bool read_memory(const char *text, sim_options *out) {
     return !*text && n > 0 && n <= MAX_MEMORY >> shift;
 }
 
-static bool read_poison(const char *text, sim_options *out) {
+static bool read_switch(const char *text, bool *out) {
     uint64_t n = 0;
     bool good = read_number(text, 1, &n);
-    out->poison = n;
+    *out = n;
     return good;
+}
+
+static bool read_poison(const char *text, sim_options *out) {
+    return read_switch(text, &out->poison);
+}
+
+static bool read_pinned(const char *text, sim_options *out) {
+    return read_switch(text, &out->pinned);
+}
+
+static bool read_host_pointers(const char *text, sim_options *out) {
+    return read_switch(text, &out->host_pointers);
 }
 
 static bool read_seed(const char *text, sim_options *out) {
@@ -116,6 +128,8 @@ static const struct {
     {"memory", "MEMORY", read_memory,
      "a number of bytes from 1 up to 1024g, with an optional k, m or g"},
     {"poison", "POISON", read_poison, "0 or 1"},
+    {"pinned", "PINNED", read_pinned, "0 or 1"},
+    {"host_pointers", "HOST_POINTERS", read_host_pointers, "0 or 1"},
     {"seed", "SEED", read_seed, "a number from 0 to 18446744073709551615"},
     {"delay", "DELAY", read_delay, "microseconds from 0 to 1000000"},
     {"fail", "FAIL", read_fail,
@@ -125,8 +139,11 @@ static const struct {
 };
 
 tn_status sim_options_read(const tn_host *host, sim_options *out) {
-    *out = (sim_options){
-        .devices = 2, .memory = UINT64_C(2) << 30, .poison = true, .lose_device = SIM_EVERY};
+    *out = (sim_options){.devices = 2,
+                         .memory = UINT64_C(2) << 30,
+                         .poison = true,
+                         .pinned = true,
+                         .lose_device = SIM_EVERY};
     for (size_t i = 0; i < sizeof table / sizeof table[0]; i++) {
         const char *value = host->option(host, table[i].name);
         if (value && *value && !table[i].read(value, out))

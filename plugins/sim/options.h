@@ -39,6 +39,8 @@ typedef struct sim_options {
     uint64_t devices;
     uint64_t memory; /* bytes of each device */
     bool poison;
+    bool pinned;        /* there is pinned memory */
+    bool host_pointers; /* device memory has them, too */
     uint64_t seed;
     uint64_t delay_us;           /* 0: commands run as soon as they can */
     uint64_t fail[SIM_N_FAULTS]; /* the call that fails, from 1; 0 none; SIM_EVERY */

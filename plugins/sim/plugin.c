@@ -14,14 +14,11 @@ static tn_status init(const tn_host *host, const char *path, tn_instance **out_s
         return status;
     }
     sim_schedule_init(&self->schedule);
-    pthread_mutex_init(&self->lock, NULL);
     *out_self = self;
     return TN_OK;
 }
 
 static void shutdown(tn_instance *self) {
-    sim_table_finish(self, &self->pinned);
-    pthread_mutex_destroy(&self->lock);
     sim_schedule_finish(&self->schedule);
     self->host->dealloc(self->host, self);
 }
@@ -39,7 +36,7 @@ static const tn_kernel *const kernels[] = {
 static const tn_plugin plugin = {
     .struct_size = sizeof plugin,
     .abi_version = TN_ABI_VERSION,
-    .abi_required = TN_ABI_MAKE(0, 9),
+    .abi_required = TN_ABI_TARGET,
     .flags = TN_PLUGIN_UNLOADABLE,
     .id = "org.tenon.sim",
     .device_type = "sim",

@@ -76,8 +76,6 @@ struct tn_instance {
     const tn_host *host;
     sim_options options;
     sim_schedule schedule;
-    pthread_mutex_t lock; /* guards pinned */
-    sim_table pinned;     /* pinned memory of all devices, by host address */
 };
 
 struct tn_device_impl {
@@ -156,13 +154,15 @@ extern const tn_memory_ops sim_memory_ops;
  * returns TN_ERR_OUT_OF_MEMORY. */
 void *sim_host_alloc(const tn_instance *self, uint64_t bytes, const char *what);
 
-void sim_table_finish(const tn_instance *self, sim_table *table);
-
 /* Frees what is still allocated on a device that is closed. */
 void sim_memory_finish(tn_device_impl *device);
 
-/* The bytes behind [offset, offset + bytes) of an allocation, which is added to `uses`. A handle
- * that names no allocation or a range outside it fails with a message that starts with `what`. */
+/* Does the device have memory of this space? */
+bool sim_has_space(const tn_instance *self, int32_t space);
+
+/* The bytes behind [offset, offset + bytes) of an allocation of device memory, which is added to
+ * `uses`. A handle that names none or a range outside it fails with a message that starts with
+ * `what`. */
 tn_status sim_resolve(tn_device_impl *device, const char *what, tn_memory memory, uint64_t offset,
                       uint64_t bytes, sim_uses *uses, char **out_data);
 
@@ -172,22 +172,25 @@ void sim_uses_drop(sim_uses *uses);
 /* A block that was freed, or NULL. */
 const sim_block *sim_uses_freed(const sim_uses *uses);
 
-/* Does [p, p + bytes) lie in one pinned allocation? */
-bool sim_is_pinned(tn_instance *self, const void *p, uint64_t bytes);
+/* The same for [host, host + bytes), which must lie in the pinned allocation `pinned`. */
+tn_status sim_resolve_pinned(tn_device_impl *device, const char *what, tn_memory pinned,
+                             const void *host, uint64_t bytes, sim_uses *uses);
 
 /* ---- transfers (transfer.c); the slots of tn_memory_ops ---------------------------------- */
 
-tn_status sim_write(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
-                    uint64_t dst_offset, const void *src, uint64_t bytes);
-tn_status sim_read(tn_device_impl *device, tn_stream_impl *stream, void *dst, tn_memory src,
-                   uint64_t src_offset, uint64_t bytes);
+tn_status sim_copy_from_host(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
+                             uint64_t dst_offset, const void *src, tn_memory src_pinned,
+                             uint64_t bytes);
+tn_status sim_copy_to_host(tn_device_impl *device, tn_stream_impl *stream, void *dst,
+                           tn_memory dst_pinned, tn_memory src, uint64_t src_offset,
+                           uint64_t bytes);
 tn_status sim_copy(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
                    uint64_t dst_offset, tn_memory src, uint64_t src_offset, uint64_t bytes);
 tn_status sim_copy_peer(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
                         uint64_t dst_offset, tn_device_impl *src_device, tn_memory src,
                         uint64_t src_offset, uint64_t bytes);
 tn_status sim_fill(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
-                   uint64_t dst_offset, uint32_t value, uint64_t bytes);
+                   uint64_t dst_offset, uint8_t value, uint64_t bytes);
 
 /* ---- failures on demand (fault.c) -------------------------------------------------------- */
 

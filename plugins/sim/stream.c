@@ -188,13 +188,13 @@ static tn_status report_and_unlock(tn_stream_impl *stream) {
 }
 
 static tn_status query(tn_stream_impl *stream) {
-    tn_status status = sim_check_lost(stream->device);
-    if (status != TN_OK)
-        return status;
     pthread_mutex_lock(&stream->lock);
-    if (stream->done < stream->queued) {
+    tn_status status = sim_check_lost(stream->device);
+    if (status == TN_OK && stream->done < stream->queued)
+        status = TN_NOT_READY;
+    if (status != TN_OK) {
         pthread_mutex_unlock(&stream->lock);
-        return TN_NOT_READY;
+        return status;
     }
     return report_and_unlock(stream);
 }

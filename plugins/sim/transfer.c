@@ -8,8 +8,8 @@ typedef struct transfer {
     char *dst;
     const char *src;
     uint64_t bytes;
-    uint32_t value;              /* of a fill */
-    _Alignas(16) char payload[]; /* of a write from pageable memory */
+    uint8_t value;               /* of a fill */
+    _Alignas(16) char payload[]; /* what came from the host and is not pinned */
 } transfer;
 
 static tn_status run_copy(sim_command *command, char message[SIM_MESSAGE]) {
@@ -20,7 +20,7 @@ static tn_status run_copy(sim_command *command, char message[SIM_MESSAGE]) {
 
 static tn_status run_fill(sim_command *command, char message[SIM_MESSAGE]) {
     transfer *t = (transfer *)command;
-    memset(t->dst, (int)(t->value & 0xff), t->bytes);
+    memset(t->dst, t->value, t->bytes);
     return TN_OK;
 }
 
@@ -42,56 +42,67 @@ static tn_status transfer_create(tn_instance *self, uint64_t payload, sim_uses *
     return TN_OK;
 }
 
-tn_status sim_write(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
-                    uint64_t dst_offset, const void *src, uint64_t bytes) {
-    tn_instance *self = device->self;
+/* Finds both ends of a transfer between a device and the host, whose memory is at `host`, in the
+ * allocation `pinned` where it is not 0. */
+static tn_status find_ends(tn_device_impl *device, const char *what, tn_memory memory,
+                           uint64_t offset, const void *host, tn_memory pinned, uint64_t bytes,
+                           sim_uses *uses, char **out_data) {
+    tn_status status = sim_resolve(device, what, memory, offset, bytes, uses, out_data);
+    if (status == TN_OK && pinned)
+        status = sim_resolve_pinned(device, what, pinned, host, bytes, uses);
+    return status;
+}
+
+tn_status sim_copy_from_host(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
+                             uint64_t dst_offset, const void *src, tn_memory src_pinned,
+                             uint64_t bytes) {
+    static const char what[] = "copy_from_host";
     sim_uses uses = {0};
     char *to;
     transfer *t;
-    tn_status status = enter(device, stream, SIM_FAULT_write, "write");
+    tn_status status = enter(device, stream, SIM_FAULT_write, what);
     if (status == TN_OK)
-        status = sim_resolve(device, "write", dst, dst_offset, bytes, &uses, &to);
+        status = find_ends(device, what, dst, dst_offset, src, src_pinned, bytes, &uses, &to);
     if (status != TN_OK || bytes == 0) {
         sim_uses_drop(&uses);
         return status;
     }
 
-    bool pinned = sim_is_pinned(self, src, bytes);
-    status = transfer_create(self, pinned ? 0 : bytes, &uses, &t);
+    status = transfer_create(device->self, src_pinned ? 0 : bytes, &uses, &t);
     if (status != TN_OK)
         return status;
-    if (!pinned)
+    if (!src_pinned)
         memcpy(t->payload, src, bytes);
     t->dst = to;
-    t->src = pinned ? src : t->payload;
+    t->src = src_pinned ? src : t->payload;
     t->bytes = bytes;
     sim_stream_push(stream, &t->command);
     return TN_OK;
 }
 
-tn_status sim_read(tn_device_impl *device, tn_stream_impl *stream, void *dst, tn_memory src,
-                   uint64_t src_offset, uint64_t bytes) {
-    tn_instance *self = device->self;
+tn_status sim_copy_to_host(tn_device_impl *device, tn_stream_impl *stream, void *dst,
+                           tn_memory dst_pinned, tn_memory src, uint64_t src_offset,
+                           uint64_t bytes) {
+    static const char what[] = "copy_to_host";
     sim_uses uses = {0};
     char *from;
     transfer *t;
-    tn_status status = enter(device, stream, SIM_FAULT_read, "read");
+    tn_status status = enter(device, stream, SIM_FAULT_read, what);
     if (status == TN_OK)
-        status = sim_resolve(device, "read", src, src_offset, bytes, &uses, &from);
+        status = find_ends(device, what, src, src_offset, dst, dst_pinned, bytes, &uses, &from);
     if (status != TN_OK || bytes == 0) {
         sim_uses_drop(&uses);
         return status;
     }
 
-    status = transfer_create(self, 0, &uses, &t);
+    status = transfer_create(device->self, 0, &uses, &t);
     if (status != TN_OK)
         return status;
     t->dst = dst;
     t->src = from;
     t->bytes = bytes;
-    bool pinned = sim_is_pinned(self, dst, bytes);
     uint64_t place = sim_stream_push(stream, &t->command);
-    if (pinned)
+    if (dst_pinned)
         return TN_OK;
     sim_stream_wait(stream, place);
     return sim_check_lost(device);
@@ -155,7 +166,7 @@ tn_status sim_copy_peer(tn_device_impl *device, tn_stream_impl *stream, tn_memor
 }
 
 tn_status sim_fill(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
-                   uint64_t dst_offset, uint32_t value, uint64_t bytes) {
+                   uint64_t dst_offset, uint8_t value, uint64_t bytes) {
     sim_uses uses = {0};
     char *to;
     transfer *t;

@@ -1,25 +1,21 @@
 #!/usr/bin/env python3
-"""The layout of tenon/plugin.h, member by member.
+"""The layout of tenon/plugin.h and tenon/ext/*.h, member by member, and what is a number there.
 
-usage: offsets.py generate HEADER OUTPUT.c COMPILER...   writes a program that prints the layout
-       offsets.py compare PROGRAM GOLDEN                 fails when it prints anything else
+usage: offsets.py generate OUTPUT.c HEADER... -- COMPILER...   writes a program that prints it
+       offsets.py compare PROGRAM GOLDEN                       fails when it prints anything else
 
 Each member's declaration is printed too, since an argument more in a function pointer moves nothing.
 plugin_h.py reads the header; the program itself checks that the members it knows leave no gap.
 """
 
 import difflib
-import pathlib
 import subprocess
 import sys
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "plugin-sdk"))
-from plugin_h import constants, preprocessed, structs  # noqa: E402
-
+from plugin_h import constants, macros, preprocessed, structs
 
 MAIN = """/* Made by offsets.py. */
-#include <tenon/plugin.h>
-
+%s
 #include <stdio.h>
 
 static size_t end;
@@ -28,33 +24,42 @@ static int gaps;
 static void member(const char *type, const char *name, size_t offset, size_t size,
                    const char *text) {
     if (offset != end)
-        gaps = printf("gap before %s.%s\\n", type, name);
+        gaps = printf("gap before %%s.%%s\\n", type, name);
     end = offset + size;
-    printf("%s.%s %zu %zu  %s\\n", type, name, offset, size, text);
+    printf("%%s.%%s %%zu %%zu  %%s\\n", type, name, offset, size, text);
 }
 static void whole(const char *type, size_t size) {
     if (size != end)
-        gaps = printf("gap at the end of %s\\n", type);
-    printf("%s %zu\\n", type, size);
+        gaps = printf("gap at the end of %%s\\n", type);
+    printf("%%s %%zu\\n", type, size);
 }
 #define MEMBER(type, name, text) \\
     member(#type, #name, offsetof(type, name), sizeof(((type *)0)->name), text);
 #define WHOLE(type) whole(#type, sizeof(type)); end = 0;
-#define CONSTANT(name) printf("%s = %lld\\n", #name, (long long)(name));
+#define CONSTANT(name) printf("%%s = %%lld\\n", #name, (long long)(name));
+#define TEXT(name) printf("%%s = %%s\\n", #name, name);
+#define STATUS(NAME, value, name, text) printf("status %%d = %%s\\n", value, name);
+#define DTYPE(NAME, value, name, bytes, category) \\
+    printf("dtype %%d = %%s, %%d bytes, %%c\\n", value, name, bytes, category);
 
 int main(void) {
-    printf("TN_ABI_VERSION = %u.%u\\n", TN_ABI_MAJOR, TN_ABI_MINOR);
-    printf("TN_PLUGIN_QUERY_NAME = %s\\n", TN_PLUGIN_QUERY_NAME);
+    TN_STATUS_MAP(STATUS)
+    TN_DTYPE_MAP(DTYPE)
+    TN_DTYPE_RESERVED_MAP(DTYPE)
 """
 
 
-def generate(header, output, *compiler):
-    text = preprocessed(header, compiler)
-    lines = [MAIN]
-    for name, members in structs(text):
-        lines += [f'    MEMBER({name}, {m}, "{d}")\n' for m, d in members]
-        lines.append(f"    WHOLE({name})\n")
-    lines += [f"    CONSTANT({c})\n" for c in constants(text)]
+def generate(output, *rest):
+    split = rest.index("--")
+    headers, compiler = rest[:split], rest[split + 1:]
+    lines = [MAIN % "".join(f'#include <tenon/{h.partition("/tenon/")[2]}>\n' for h in headers)]
+    for header in headers:
+        text = preprocessed(header, compiler)
+        for name, members in structs(text):
+            lines += [f'    MEMBER({name}, {m}, "{d}")\n' for m, d in members]
+            lines.append(f"    WHOLE({name})\n")
+        lines += [f"    CONSTANT({c})\n" for c in constants(text)]
+        lines += [f"    {'TEXT' if value[0] == chr(34) else 'CONSTANT'}({c})\n" for c, value in macros(header)]
     lines.append("    return gaps != 0;\n}\n")
     with open(output, "w") as f:
         f.write("".join(lines))

@@ -11,13 +11,13 @@ static void loads(const char *file, uint32_t version) {
     assert_int_equal(p->n_kernels, 2);
 }
 
-static void plugin_of_0_10_loads(void **state) {
-    loads("libtenon_abi_0_10.so", TN_ABI_MAKE(0, 10));
+static void plugin_of_0_11_loads(void **state) {
+    loads("libtenon_abi_0_11.so", TN_ABI_MAKE(0u, 11u));
 }
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(plugin_of_0_10_loads, fresh_loader, fresh_loader),
+        cmocka_unit_test_setup_teardown(plugin_of_0_11_loads, fresh_loader, fresh_loader),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

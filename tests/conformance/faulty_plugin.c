@@ -49,10 +49,10 @@ static tn_status spoil(const tn_call *call, int64_t i) {
     uint64_t at = out->offset + sizeof(float) * (uint64_t)place(out, i);
     float value;
     tn_status status =
-        memory->copy_to_host(call->device, call->stream, &value, out->memory, at, sizeof value);
+        memory->copy_to_host(call->device, call->stream, &value, 0, out->memory, at, sizeof value);
     value += 1;
     return status == TN_OK ? memory->copy_from_host(call->device, call->stream, out->memory, at,
-                                                    &value, sizeof value)
+                                                    &value, 0, sizeof value)
                            : status;
 }
 

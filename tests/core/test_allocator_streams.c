@@ -150,7 +150,7 @@ static void test_the_simulated_chip_keeps_recorded_blocks(void **state) {
         /* If this were b's memory, its zeroes would race with the copy. */
         c = take(d, 4 * MIB);
         d->memory->fill(d->handle, d->default_stream.handle, c->memory, c->offset, 0, c->bytes);
-        d->memory->copy_to_host(d->handle, s->handle, host, result->memory, result->offset,
+        d->memory->copy_to_host(d->handle, s->handle, host, 0, result->memory, result->offset,
                                 4 * MIB);
         for (uint64_t k = 0; k < 4 * MIB; k += 4096)
             assert_int_equal(host[k], value);

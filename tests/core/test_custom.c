@@ -154,8 +154,8 @@ static tn_status run_pick(const tn_call *call) {
         call->args[2].v.i64 + (int64_t)call->workspace_bytes;
     return TN_OK;
 }
-static tn_status pick_workspace(const tn_call *call, uint64_t *out_bytes) {
-    *out_bytes = 100;
+static tn_status pick_prepare(const tn_call *call, tn_plan *out) {
+    out->workspace_bytes = 100;
     return TN_OK;
 }
 static tn_status pick_supports(const tn_call *call) {
@@ -168,7 +168,7 @@ static const tn_kernel pick_kernel = {
     .dtypes = {TN_DTYPE_BIT(TN_F32), TN_DTYPE_BIT(TN_I64)},
     .run = run_pick,
     .supports = pick_supports,
-    .workspace = pick_workspace,
+    .prepare = pick_prepare,
 };
 
 static tn_tensor *pick(tn_tensor *x, tn_tensor *index, int64_t k, tn_tensor **out_counts) {

@@ -58,7 +58,8 @@ static tni_plugin plugin_of(tn_plugin *table, tn_device_ops *ops,
 
 static const tni_kernel *match(tni_kernel_set *set, uint32_t op, tn_dtype d0, tn_dtype d1) {
     const tn_dtype dtypes[] = {d0, d1};
-    return tni_kernel_match(atomic_load(&set->table), op, dtypes, d1 < 0 ? 1 : 2);
+    return tni_kernel_fitting(tni_kernel_lookup(atomic_load(&set->table), op, d0), dtypes,
+                              d1 < 0 ? 1 : 2);
 }
 
 /* As a program does it. */

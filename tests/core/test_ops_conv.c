@@ -134,6 +134,41 @@ static void shorter_forms_of_convolution(void **state) {
                   TN_F32, TN_SHAPE(1, 1, 2, 2), 0, 0, 0, 0, 0);
 }
 
+static void padding_by_word(void **state) {
+    TN_SCOPE;
+    tn_tensor *x = requiring_grad(of(TN_F64, TN_SHAPE(1, 1, 4), 1, 2, 3, 4));
+    tn_tensor *w = of(TN_F64, TN_SHAPE(1, 1, 2), 1, 10), *y;
+    /* of one element of padding the half rounded down comes first: none */
+    y = tn_conv1d_padding(x, w, TN_NONE, TN_SHAPE(1), "same");
+    assert_tensor(y, TN_F64, TN_SHAPE(1, 1, 4), 0, 21, 32, 43, 4);
+    assert_int_equal(tn_backward(tn_sum(y)), TN_OK);
+    assert_tensor(tn_grad(x), TN_F64, TN_SHAPE(1, 1, 4), 0, 1, 11, 11, 11);
+    assert_tensor(tn_conv1d_padding(tn_select(x, 0, 0), w, of(TN_F64, TN_SHAPE(1), 100)), TN_F64,
+                  TN_SHAPE(1, 3), 0, 121, 132, 143);
+    y = tn_conv1d_padding(x, w, TN_NONE, TN_SHAPE(1), "same", TN_SHAPE(3));
+    assert_tensor(y, TN_F64, TN_SHAPE(1, 1, 4), 0, 30, 41, 2, 3);
+    /* against the same padding in numbers, as far as it can be said so */
+    tn_tensor *image = noise(TN_F32, TN_SHAPE(2, 5, 6), 1),
+              *k = noise(TN_F32, TN_SHAPE(2, 2, 3, 5), 2);
+    y = tn_conv2d_padding(image, k, TN_NONE, TN_SHAPE(1), "same", TN_SHAPE(2, 1));
+    assert_same(y, tn_conv2d(image, k, TN_NONE, TN_SHAPE(1), TN_SHAPE(2, 2), TN_SHAPE(2, 1)));
+    y = tn_conv2d_padding(image, k, TN_NONE, TN_SHAPE(2, 1));
+    assert_same(y, tn_conv2d(image, k, TN_NONE, TN_SHAPE(2, 1)));
+    k = noise(TN_F32, TN_SHAPE(3, 1, 4, 2), 3);
+    assert_fails(tn_conv2d_padding(image, k, TN_NONE, TN_SHAPE(1), "same"), TN_ERR_SHAPE,
+                 "input [1, 2, 6, 7] and weight [3, 1, 4, 2]");
+    y = tn_conv2d_padding(tn_narrow(image, 0, 0, 1), k, TN_NONE, TN_SHAPE(1, 1), "same");
+    assert_shape(y, 3, 5, 6);
+    assert_true(tn_is_contiguous(y));
+    assert_fails(tn_conv2d_padding(image, k, TN_NONE, TN_SHAPE(1, 2), "same"),
+                 TN_ERR_INVALID_ARGUMENT, "tn_conv2d_padding: padding 'same'", "(1, 2)");
+    assert_fails(tn_conv2d_padding(image, k, TN_NONE, TN_SHAPE(1), "full"), TN_ERR_INVALID_ARGUMENT,
+                 "padding is 'full'", "'valid', 'same'");
+    assert_fails(tn_conv1d_padding(image, tn_select(k, 0, 0), TN_NONE, TN_SHAPE(1, 1)),
+                 TN_ERR_INVALID_ARGUMENT, "tn_conv1d: stride must be one value");
+    assert_fails(tn_conv2d_padding(x, w, TN_NONE, TN_SHAPE(1), "same"), TN_ERR_SHAPE, "weight");
+}
+
 static void convolutions_that_cannot_be_say_why(void **state) {
     TN_SCOPE;
     tn_tensor *x = noise(TN_F32, TN_SHAPE(1, 4, 5, 5), 1),
@@ -264,15 +299,43 @@ static void means_of_windows_count_what_they_should(void **state) {
                  "i32");
 }
 
+static void sums_of_windows_are_divided_as_asked(void **state) {
+    TN_SCOPE;
+    tn_tensor *x = of(TN_F32, TN_SHAPE(1, 3, 3), 1, 2, 3, 4, 5, 6, 7, 8, 9), *y;
+    /* what counts otherwise, padding and windows that hang over, does not matter */
+    for (int i = 0; i < 2; i++) {
+        y = tn_avg_pool2d(x, TN_SHAPE(2), TN_SHAPE(2), TN_SHAPE(0), true, i, 4);
+        assert_tensor(y, TN_F32, TN_SHAPE(1, 2, 2), 0, 3, 2.25, 3.75, 2.25);
+        y = tn_avg_pool2d(x, TN_SHAPE(2), TN_SHAPE(2), TN_SHAPE(1), false, i, -2);
+        assert_tensor(y, TN_F32, TN_SHAPE(1, 2, 2), 0, -0.5, -2.5, -5.5, -14);
+    }
+    tn_tensor *leaf = requiring_grad(tn_unsqueeze(x, 0));
+    y = tn_avg_pool2d(leaf, TN_SHAPE(2), TN_SHAPE(1), TN_SHAPE(0), false, true, 2);
+    assert_int_equal(tn_backward(tn_sum(y)), TN_OK);
+    assert_tensor(tn_grad(leaf), TN_F32, TN_SHAPE(1, 1, 3, 3), 0, 0.5, 1, 0.5, 1, 2, 1, 0.5, 1,
+                  0.5);
+    /* 4 * 40000 is no f16, half of 4 * 30000 is */
+    tn_tensor *half = tn_full(TN_SHAPE(1, 2, 2), tn_int(30000), TN_F16, dev);
+    assert_tensor(tn_avg_pool2d(half, TN_SHAPE(2), TN_SCALAR_SHAPE, TN_SHAPE(0), false, true, 2),
+                  TN_F16, TN_SHAPE(1, 1, 1), 0, 60000);
+    assert_fails(tn_avg_pool2d(x, TN_SHAPE(2), TN_SHAPE(2), TN_SHAPE(0), false, true, 0),
+                 TN_ERR_INVALID_ARGUMENT, "tn_avg_pool2d: divisor_override must not be 0");
+    assert_shape(tn_avg_pool2d(tn_zeros(TN_SHAPE(0, 1, 4, 4)), TN_SHAPE(2), TN_SHAPE(2),
+                               TN_SHAPE(0), false, true, 3),
+                 0, 1, 2, 2);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         OPS_TEST(convolutions_of_every_geometry),
         OPS_TEST(many_images_are_convolved_in_parts),
         OPS_TEST(shorter_forms_of_convolution),
+        OPS_TEST(padding_by_word),
         OPS_TEST(convolutions_that_cannot_be_say_why),
         OPS_TEST(the_largest_of_each_window),
         OPS_TEST(max_pool_takes_a_single_image),
         OPS_TEST(means_of_windows_count_what_they_should),
+        OPS_TEST(sums_of_windows_are_divided_as_asked),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

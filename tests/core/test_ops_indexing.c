@@ -125,6 +125,32 @@ static void slices_are_read_and_added(void **state) {
     assert_elements(whole, TN_SHAPE(2), 1, 12);
 }
 
+static void gradients_of_an_embedding_are_left_out_or_shared(void **state) {
+    const tn_dtype dtypes[] = {TN_F32, TN_F64, TN_F16};
+    tn_tensor *i = of(TN_I32, TN_SHAPE(2, 3), 1, 3, 1, 0, 3, 3);
+    for (int d = 0; d < 3; d++) {
+        tn_tensor *grad = tn_to_dtype(counting(TN_F32, TN_SHAPE(2, 3, 2)), dtypes[d]);
+        tn_tensor *w = requiring_grad(counting(dtypes[d], TN_SHAPE(4, 2)));
+        tn_tensor *y = tn_embedding(w, i, 1);
+        assert_elements(y, TN_SHAPE(2, 3, 2), 2, 3, 6, 7, 2, 3, 0, 1, 6, 7, 6, 7);
+        assert_ok(tn_backward(tn_sum(tn_mul(y, grad))));
+        assert_elements(tn_grad(w), TN_SHAPE(4, 2), 6, 7, 0, 0, 0, 0, 20, 23);
+        w = requiring_grad(tn_detach(w));
+        assert_ok(tn_backward(tn_sum(tn_mul(tn_embedding(w, i, 0, true), grad))));
+        assert_close(tn_grad(w), 4e-3, TN_SHAPE(4, 2), 0, 0, 2, 3, 0, 0, 20. / 3, 23. / 3);
+        w = requiring_grad(tn_detach(w));
+        assert_ok(tn_backward(tn_sum(tn_embedding(w, tn_slice(i, 0, 0, 0), -1, true))));
+        assert_elements(tn_grad(w), TN_SHAPE(4, 2), 0, 0, 0, 0, 0, 0, 0, 0);
+    }
+    /* how often: 300 times 1/300 in f16, whose eps is 1/1024 */
+    tn_tensor *w = requiring_grad(tn_ones(TN_SHAPE(1, 1), TN_F16));
+    tn_tensor *y = tn_embedding(w, tn_zeros(TN_SHAPE(300), TN_I64), -1, true);
+    assert_ok(tn_backward(tn_sum(y)));
+    assert_elements(tn_grad(w), TN_SHAPE(1, 1), 1);
+    assert_fails(tn_embedding(w, i, 1), TN_ERR_INDEX_OUT_OF_RANGE, "tn_embedding: padding_idx is 1",
+                 "1 rows");
+}
+
 /* ---- masks ------------------------------------------------------------------------------- */
 
 static void nonzero_lists_places(void **state) {
@@ -153,6 +179,70 @@ static void masked_select_broadcasts(void **state) {
     assert_fails(tn_masked_select(x, x), TN_ERR_DTYPE, "tn_masked_select: mask is f32");
     assert_fails(tn_masked_select(x, tn_ones(TN_SHAPE(2), TN_BOOL)), TN_ERR_SHAPE,
                  "[2, 3] and [2]");
+}
+
+static void numbers_stand_beside_a_condition(void **state) {
+    tn_tensor *c = of(TN_BOOL, TN_SHAPE(2, 1), 1, 0), *x = of(TN_I32, TN_SHAPE(2), 5, 6);
+    assert_tensor(tn_where_scalarother(c, x, tn_int(-1)), TN_I32, TN_SHAPE(2, 2), 0, 5, 6, -1, -1);
+    assert_tensor(tn_where_scalarself(c, tn_float(0.5), x), TN_F32, TN_SHAPE(2, 2), 0, 0.5, 0.5, 5,
+                  6);
+    assert_tensor(tn_where_scalarself(c, tn_int(300), tn_to_dtype(x, TN_U8)), TN_U8, TN_SHAPE(2, 2),
+                  0, 44, 44, 5, 6);
+    assert_tensor(tn_where_scalar(c, tn_int(2), tn_int(-3)), TN_I64, TN_SHAPE(2, 1), 0, 2, -3);
+    assert_tensor(tn_where_scalar(c, tn_float(0.5), tn_int(1)), TN_F32, TN_SHAPE(2, 1), 0, 0.5, 1);
+    assert_tensor(tn_where_scalar(c, tn_bool(false), tn_bool(true)), TN_BOOL, TN_SHAPE(2, 1), 0, 0,
+                  1);
+    assert_tensor(tn_where_scalar(tn_ones(TN_SCALAR_SHAPE, TN_BOOL), tn_int(7), tn_int(8)), TN_I64,
+                  TN_SCALAR_SHAPE, 0, 7);
+    assert_shape(tn_where_scalar(tn_ones(TN_SHAPE(0), TN_BOOL), tn_int(7), tn_int(8)), 0);
+    tn_tensor *y = requiring_grad(of(TN_F16, TN_SHAPE(2, 2), 1, 2, NAN, 4));
+    tn_tensor *z = tn_where_scalarother(c, y, tn_float(0.1));
+    assert_tensor(z, TN_F16, TN_SHAPE(2, 2), 1e-4, 1, 2, 0.1, 0.1);
+    assert_ok(tn_backward(tn_sum(z)));
+    assert_elements(tn_grad(y), TN_SHAPE(2, 2), 1, 1, 0, 0);
+}
+
+static void a_tensor_of_rank_zero_fills_a_mask(void **state) {
+    tn_tensor *x = requiring_grad(of(TN_F32, TN_SHAPE(4), 1, NAN, 3, 4));
+    tn_tensor *mask = of(TN_BOOL, TN_SHAPE(4), 0, 1, 1, 0);
+    tn_tensor *value = requiring_grad(of(TN_F64, TN_SCALAR_SHAPE, 0.1));
+    tn_tensor *y = tn_masked_fill(x, mask, value);
+    assert_tensor(y, TN_F32, TN_SHAPE(4), 1e-7, 1, 0.1, 0.1, 4);
+    assert_ok(tn_backward(tn_sum(tn_mul_scalar(y, tn_int(3)))));
+    assert_elements(tn_grad(x), TN_SHAPE(4), 3, 0, 0, 3);
+    assert_tensor(tn_grad(value), TN_F64, TN_SCALAR_SHAPE, 0, 6);
+    assert_elements(tn_masked_fill(tn_ones(TN_SHAPE(1)), mask, value), TN_SHAPE(4), 1, 0.1f, 0.1f,
+                    1);
+    assert_fails(tn_masked_fill(x, mask, x), TN_ERR_SHAPE, "tn_masked_fill: value", "rank 0",
+                 "[4]");
+}
+
+static void masks_are_filled_in_place(void **state) {
+    tn_tensor *x = of(TN_I64, TN_SHAPE(4), 1, 2, 3, 4),
+              *mask = of(TN_BOOL, TN_SHAPE(4), 0, 1, 1, 0);
+    assert_ptr_equal(tn_masked_fill_(x, mask, of(TN_F32, TN_SCALAR_SHAPE, 7.9)), x);
+    assert_elements(x, TN_SHAPE(4), 1, 7, 7, 4);
+    tn_tensor *odd = tn_slice(x, 0, 1, 4, 2);
+    assert_ptr_equal(tn_masked_fill_scalar_(odd, tn_slice(mask, 0, 0, 2), tn_int(-1)), odd);
+    assert_elements(x, TN_SHAPE(4), 1, 7, 7, -1);
+    tn_tensor *leaf = requiring_grad(of(TN_F32, TN_SHAPE(2), 3, 4)), *y = tn_mul(leaf, leaf);
+    tn_masked_fill_scalar_(y, of(TN_BOOL, TN_SHAPE(2), 1, 0), tn_int(9));
+    assert_elements(y, TN_SHAPE(2), 9, 16);
+    assert_ok(tn_backward(tn_sum(y)));
+    assert_elements(tn_grad(leaf), TN_SHAPE(2), 0, 8);
+    assert_fails(tn_masked_fill_scalar_(tn_ones(TN_SHAPE(1)), mask, tn_int(1)), TN_ERR_SHAPE, "[4]",
+                 "[1]");
+}
+
+static void places_come_by_dimension(void **state) {
+    tn_tensor *list[2];
+    assert_ok(tn_nonzero_numpy(of(TN_F32, TN_SHAPE(2, 2), 0, 3, -1, NAN), list, 2));
+    assert_tensor(list[0], TN_I64, TN_SHAPE(3), 0, 0, 1, 1);
+    assert_tensor(list[1], TN_I64, TN_SHAPE(3), 0, 1, 0, 1);
+    assert_ok(tn_nonzero_numpy(tn_ones(TN_SCALAR_SHAPE), list, 1));
+    assert_tensor(list[0], TN_I64, TN_SHAPE(1), 0, 0);
+    assert_ok(tn_nonzero_numpy(tn_zeros(TN_SCALAR_SHAPE), list, 1));
+    assert_shape(list[0], 0);
 }
 
 static void triangles(void **state) {
@@ -252,8 +342,13 @@ int main(void) {
         OPS_TEST(indices_of_rank_zero),
         OPS_TEST(wrong_indices_are_refused),
         OPS_TEST(slices_are_read_and_added),
+        OPS_TEST(gradients_of_an_embedding_are_left_out_or_shared),
         OPS_TEST(nonzero_lists_places),
         OPS_TEST(masked_select_broadcasts),
+        OPS_TEST(numbers_stand_beside_a_condition),
+        OPS_TEST(a_tensor_of_rank_zero_fills_a_mask),
+        OPS_TEST(masks_are_filled_in_place),
+        OPS_TEST(places_come_by_dimension),
         OPS_TEST(triangles),
         OPS_TEST(cat_joins_along_a_dimension),
         OPS_TEST(stack_adds_a_dimension),

@@ -62,6 +62,37 @@ static void layer_norm_over_the_last_dimensions(void **state) {
     assert_int_equal(tn_numel(tn_layer_norm(rows, TN_SHAPE(0))), 0);
 }
 
+static void all_gradients_of_layer_norm_at_once(void **state) {
+    TN_SCOPE;
+    const tn_dtype dtypes[] = {TN_F32, TN_F64, TN_F16};
+    for (int i = 0; i < 3; i++) {
+        tn_tensor *x = requiring_grad(noise(dtypes[i], TN_SHAPE(3, 2, 4), 1));
+        tn_tensor *w = requiring_grad(noise(dtypes[i], TN_SHAPE(2, 4), 2));
+        tn_tensor *b = requiring_grad(noise(dtypes[i], TN_SHAPE(2, 4), 3));
+        tn_tensor *g = noise(dtypes[i], TN_SHAPE(3, 2, 4), 4), *y, *mean, *rstd, *grads[3];
+        tn_ints shape = TN_SHAPE(2, 4);
+        assert_int_equal(tn_native_layer_norm(x, shape, w, b, 1e-5, &y, &mean, &rstd), TN_OK);
+        assert_int_equal(tn_backward(tn_sum(tn_mul(y, g))), TN_OK);
+        assert_int_equal(tn_native_layer_norm_backward(g, tn_detach(x), shape, mean, rstd,
+                                                       tn_detach(w), tn_detach(b), &grads[0],
+                                                       &grads[1], &grads[2]),
+                         TN_OK);
+        tn_tensor *leaves[] = {x, w, b};
+        for (int k = 0; k < 3; k++) {
+            double *want = values_of(tn_grad(leaves[k]));
+            assert_int_equal(tn_dtype_of(grads[k]), dtypes[i]);
+            assert_values(grads[k], tn_sizes(leaves[k]), i == 2 ? 4e-3 : 1e-5, want);
+            free(want);
+        }
+    }
+    tn_tensor *x = noise(TN_F32, TN_SHAPE(2, 3), 1), *one = tn_ones(TN_SHAPE(2, 1), TN_F32, dev),
+              *out[3];
+    assert_int_equal(tn_native_layer_norm_backward(one, x, TN_SHAPE(3), one, one, TN_NONE, TN_NONE,
+                                                   &out[0], &out[1], &out[2]),
+                     TN_ERR_SHAPE);
+    assert_error(TN_ERR_SHAPE, "grad_output", "[2, 1]", "[2, 3]", NULL);
+}
+
 static void batch_norm_normalises_channels_and_remembers(void **state) {
     TN_SCOPE;
     tn_tensor *x = of(TN_F32, TN_SHAPE(2, 2, 2), 1, 3, 10, 10, 5, 7, 10, 14);
@@ -82,6 +113,30 @@ static void batch_norm_normalises_channels_and_remembers(void **state) {
     assert_tensor(tn_narrow(tn_flatten(y), 0, 0, 1), TN_F32, TN_SHAPE(1), 1e-5, -1.5 * r0);
     y = tn_batch_norm(tn_to_dtype(x, TN_F16), weight, bias, mean, var, false);
     assert_int_equal(tn_dtype_of(y), TN_F16);
+}
+
+static void a_batch_without_elements_changes_nothing(void **state) {
+    TN_SCOPE;
+    for (int training = 0; training < 2; training++) {
+        tn_tensor *x = requiring_grad(tn_zeros(TN_SHAPE(0, 2, 3), TN_F16, dev));
+        tn_tensor *weight = requiring_grad(of(TN_F32, TN_SHAPE(2), 2, 1));
+        tn_tensor *bias = requiring_grad(of(TN_F32, TN_SHAPE(2), 0, 1));
+        tn_tensor *mean = of(TN_F32, TN_SHAPE(2), 8, 0), *var = of(TN_F32, TN_SHAPE(2), 1, 4);
+        tn_tensor *y = tn_batch_norm(x, weight, bias, mean, var, training);
+        assert_int_equal(tn_dtype_of(y), TN_F16);
+        assert_shape(y, 0, 2, 3);
+        assert_int_equal(tn_backward(tn_sum(y)), TN_OK);
+        assert_shape(tn_grad(x), 0, 2, 3);
+        assert_tensor(tn_grad(weight), TN_F32, TN_SHAPE(2), 0, 0, 0);
+        assert_tensor(tn_grad(bias), TN_F32, TN_SHAPE(2), 0, 0, 0);
+        assert_tensor(mean, TN_F32, TN_SHAPE(2), 0, 8, 0);
+        assert_tensor(var, TN_F32, TN_SHAPE(2), 0, 1, 4);
+        tn_tensor *none = tn_zeros(TN_SHAPE(0), TN_F32, dev);
+        assert_shape(tn_batch_norm(none, none, none, none, none, training), 0);
+    }
+    assert_shape(
+        tn_batch_norm(tn_zeros(TN_SHAPE(2, 0, 3)), TN_NONE, TN_NONE, TN_NONE, TN_NONE, true), 2, 0,
+        3);
 }
 
 static void statistics_of_a_batch_stay_out_of_the_graph(void **state) {
@@ -226,7 +281,7 @@ static void binary_cross_entropy_at_both_ends_and_in_the_middle(void **state) {
     TN_SCOPE;
     tn_tensor *x = requiring_grad(of(TN_F32, TN_SHAPE(5), 0, 200, -200, -20, 1));
     tn_tensor *target = of(TN_F32, TN_SHAPE(5), 0.25, 0, 0.5, 0, 1);
-    tn_tensor *loss = tn_binary_cross_entropy_with_logits(x, target, "none");
+    tn_tensor *loss = tn_binary_cross_entropy_with_logits(x, target, TN_NONE, TN_NONE, "none");
     assert_tensor(loss, TN_F32, TN_SHAPE(5), 1e-6, log(2), 200, 100, 0, log1p(exp(-1)));
     double *v = values_of(loss);
     assert_true(fabs(v[3] / exp(-20) - 1) < 1e-5);
@@ -237,12 +292,51 @@ static void binary_cross_entropy_at_both_ends_and_in_the_middle(void **state) {
                  "tn_binary_cross_entropy_with_logits", "[1]", "[5]");
 }
 
+/* weight times -(p t log(s) + (1 - t) log(1 - s)) with s = sigmoid(x), and its derivative by x */
+static void weights_of_losses_and_of_positive_targets(void **state) {
+    TN_SCOPE;
+    const double x[6] = {0, 2, -3, 0.5, -40, 40}, t[6] = {0.25, 1, 0.5, 0, 1, 0.75};
+    const double w[3] = {1, 2, 0.5}, p[2] = {3, 0.25};
+    double loss[6], slope[6], sum = 0;
+    for (int i = 0; i < 6; i++) {
+        double more = p[i / 3], s = 1 / (1 + exp(-x[i]));
+        double up = log1p(exp(-fabs(x[i]))) + fmax(-x[i], 0); /* -log(s) */
+        loss[i] = w[i % 3] * (more * t[i] * up + (1 - t[i]) * (up + x[i]));
+        slope[i] = w[i % 3] * ((1 - t[i]) * s - more * t[i] * (1 - s));
+        sum += loss[i];
+    }
+    tn_tensor *in = requiring_grad(of_values(TN_F64, TN_SHAPE(2, 3), x, 6));
+    tn_tensor *target = of_values(TN_F64, TN_SHAPE(2, 3), t, 6);
+    tn_tensor *weight = of_values(TN_F64, TN_SHAPE(3), w, 3);
+    tn_tensor *pos = of_values(TN_F64, TN_SHAPE(2, 1), p, 2);
+    tn_tensor *y = tn_binary_cross_entropy_with_logits(in, target, weight, pos, "none");
+    assert_values(y, TN_SHAPE(2, 3), 1e-14, loss);
+    assert_int_equal(tn_backward(tn_sum(y)), TN_OK);
+    assert_values(tn_grad(in), TN_SHAPE(2, 3), 1e-14, slope);
+    assert_tensor(tn_binary_cross_entropy_with_logits(in, target, weight, pos), TN_F64,
+                  TN_SCALAR_SHAPE, 1e-14, sum / 6);
+    tn_tensor *ones = tn_ones(TN_SHAPE(3), TN_F64, dev);
+    assert_tensor(tn_binary_cross_entropy_with_logits(in, target, ones, ones), TN_F64,
+                  TN_SCALAR_SHAPE, 1e-14,
+                  (log(2) + log1p(exp(-2)) + 1.5 + log1p(exp(-3)) - 1.5 + 1.5 + 0.5 +
+                   log1p(exp(-0.5)) + 40 + 10) /
+                      6);
+    assert_fails(
+        tn_binary_cross_entropy_with_logits(in, target, tn_ones(TN_SHAPE(2, 2, 3), TN_F64, dev)),
+        TN_ERR_SHAPE, "weight", "[2, 2, 3]", "[2, 3]");
+    assert_fails(
+        tn_binary_cross_entropy_with_logits(in, target, TN_NONE, tn_ones(TN_SHAPE(2), TN_F64, dev)),
+        TN_ERR_SHAPE, "pos_weight of shape [2]");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         OPS_TEST(softmax_of_any_dimension_and_dtype),
         OPS_TEST(softmax_of_large_values),
         OPS_TEST(layer_norm_over_the_last_dimensions),
+        OPS_TEST(all_gradients_of_layer_norm_at_once),
         OPS_TEST(batch_norm_normalises_channels_and_remembers),
+        OPS_TEST(a_batch_without_elements_changes_nothing),
         OPS_TEST(statistics_of_a_batch_stay_out_of_the_graph),
         OPS_TEST(batch_norm_says_what_it_lacks),
         OPS_TEST(the_likelihood_of_targets),
@@ -252,6 +346,7 @@ int main(void) {
         OPS_TEST(classes_that_do_not_exist_are_refused),
         OPS_TEST(distances),
         OPS_TEST(binary_cross_entropy_at_both_ends_and_in_the_middle),
+        OPS_TEST(weights_of_losses_and_of_positive_targets),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

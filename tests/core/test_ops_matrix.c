@@ -132,7 +132,25 @@ static void linear_adds_its_bias(void **state) {
                   14, 31);
     assert_fails(tn_linear(bias, weight, bias), TN_ERR_SHAPE, "tn_linear", "[2] x [2, 3]",
                  "input.size(-1) must equal weight.size(1)");
-    assert_fails(tn_linear(x, bias), TN_ERR_SHAPE, "tn_linear", "weight [out, in]");
+    assert_fails(tn_linear(x, x), TN_ERR_SHAPE, "tn_linear", "weight [out, in]");
+}
+
+static void a_weight_may_be_a_row(void **state) {
+    TN_SCOPE;
+    tn_tensor *w = requiring_grad(of(TN_F32, TN_SHAPE(3), 1, 0, 2));
+    tn_tensor *b = requiring_grad(of(TN_F32, TN_SCALAR_SHAPE, 10));
+    tn_tensor *x = of(TN_F32, TN_SHAPE(2, 1, 3), 1, 2, 3, 4, 5, 6);
+    tn_tensor *y = tn_linear(x, w, b);
+    assert_tensor(y, TN_F32, TN_SHAPE(2, 1), 0, 17, 26);
+    assert_int_equal(tn_backward(tn_sum(y)), TN_OK);
+    assert_tensor(tn_grad(w), TN_F32, TN_SHAPE(3), 0, 5, 7, 9);
+    assert_tensor(tn_grad(b), TN_F32, TN_SCALAR_SHAPE, 0, 2);
+    assert_tensor(tn_linear(tn_detach(w), w), TN_F32, TN_SCALAR_SHAPE, 0, 5);
+    assert_int_equal(tn_numel(tn_linear(tn_zeros(TN_SHAPE(0, 3), TN_F32, dev), w)), 0);
+    assert_fails(tn_linear(x, w, tn_ones(TN_SHAPE(1))), TN_ERR_SHAPE, "bias must be of rank 0",
+                 "[3]", "[1]");
+    assert_fails(tn_linear(x, tn_ones(TN_SHAPE(2))), TN_ERR_SHAPE, "[2, 1, 3] x [2]",
+                 "weight.size(0)");
 }
 
 static void sizes_that_differ_are_named(void **state) {
@@ -164,6 +182,7 @@ int main(void) {
         OPS_TEST(addmm_broadcasts_and_scales),
         OPS_TEST(matmul_takes_all_ranks),
         OPS_TEST(linear_adds_its_bias),
+        OPS_TEST(a_weight_may_be_a_row),
         OPS_TEST(sizes_that_differ_are_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -221,12 +221,156 @@ static void adamw_steps_as_written(void **state) {
     assert_error(TN_ERR_INVALID_ARGUMENT, "tn_fused_adamw_: step is 0", NULL);
 }
 
+/* ---- scalars in a tensor's place --------------------------------------------------------- */
+
+static void quotients_and_remainders_of_scalars(void **state) {
+    tn_tensor *x = of(TN_I32, TN_SHAPE(4), 7, -7, 0, 100);
+    assert_tensor(tn_floor_divide_scalar(x, tn_int(2)), TN_I32, TN_SHAPE(4), 0, 3, -4, 0, 50);
+    assert_tensor(tn_floor_divide_scalar(x, tn_float(2.5)), TN_F32, TN_SHAPE(4), 0, 2, -3, 0, 40);
+    assert_tensor(tn_floor_divide_scalar(x, tn_int(0)), TN_I32, TN_SHAPE(4), 0, 0, 0, 0, 0);
+    assert_tensor(tn_remainder_scalar(x, tn_int(-4)), TN_I32, TN_SHAPE(4), 0, -1, -3, 0, 0);
+    assert_tensor(tn_remainder_scalar_tensor(tn_int(-5), x), TN_I32, TN_SHAPE(4), 0, 2, -5, 0, 95);
+    assert_tensor(tn_remainder_scalar_tensor(tn_float(7.5), x), TN_F32, TN_SHAPE(4), 0, 0.5, -6.5,
+                  NAN, 7.5);
+    assert_tensor(tn_div_scalar_mode(x, tn_int(2), "trunc"), TN_I32, TN_SHAPE(4), 0, 3, -3, 0, 50);
+    assert_tensor(tn_div_scalar_mode(x, tn_float(2.5), "trunc"), TN_F32, TN_SHAPE(4), 0, 2, -2, 0,
+                  40);
+    assert_tensor(tn_div_scalar_mode(x, tn_int(-2), "floor"), TN_I32, TN_SHAPE(4), 0, -4, 3, 0,
+                  -50);
+    assert_ptr_equal(tn_div_scalar_mode_(x, tn_int(2), "floor"), x);
+    assert_elements(x, TN_SHAPE(4), 3, -4, 0, 50);
+    assert_ptr_equal(tn_div_tensor_mode_(x, of(TN_I32, TN_SHAPE(1), -2), "trunc"), x);
+    assert_elements(x, TN_SHAPE(4), -1, 2, 0, -25);
+    assert_ptr_equal(tn_remainder_scalar_(x, tn_int(10)), x);
+    assert_ptr_equal(tn_floor_divide_scalar_(x, tn_int(2)), x);
+    assert_elements(x, TN_SHAPE(4), 4, 1, 0, 2);
+    assert_fails(tn_floor_divide_scalar_(x, tn_float(2)), TN_ERR_DTYPE, "f32", "i32");
+    assert_fails(tn_div_scalar_mode_(x, tn_float(2), "floor"), TN_ERR_DTYPE, "f32", "i32");
+    assert_fails(tn_div_scalar_mode(x, tn_int(2), "up"), TN_ERR_INVALID_ARGUMENT,
+                 "'trunc', 'floor'");
+    tn_tensor *leaf = requiring_grad(of(TN_F32, TN_SHAPE(2), 2, -3));
+    assert_ok(tn_backward(tn_sum(tn_remainder_scalar_tensor(tn_int(7), leaf))));
+    assert_elements(tn_grad(leaf), TN_SHAPE(2), -3, 3);
+}
+
+static void the_larger_and_smaller_of_scalars(void **state) {
+    tn_tensor *x = requiring_grad(of(TN_F32, TN_SHAPE(4), -1, 2, 3, NAN));
+    assert_elements(tn_minimum_scalar(x, tn_int(2)), TN_SHAPE(4), -1, 2, 2, NAN);
+    tn_tensor *y = tn_maximum_scalar(x, tn_int(2));
+    assert_elements(y, TN_SHAPE(4), 2, 2, 3, NAN);
+    assert_ok(tn_backward(tn_sum(y)));
+    assert_elements(tn_grad(x), TN_SHAPE(4), 0, 0.5, 1, 1);
+    assert_elements(tn_maximum_scalar(tn_detach(x), tn_float(NAN)), TN_SHAPE(4), NAN, NAN, NAN,
+                    NAN);
+    tn_tensor *whole = of(TN_U8, TN_SHAPE(2), 1, 200);
+    assert_tensor(tn_maximum_scalar(whole, tn_float(1.5)), TN_F32, TN_SHAPE(2), 0, 1.5, 200);
+    assert_tensor(tn_minimum_scalar(whole, tn_int(-1)), TN_U8, TN_SHAPE(2), 0, 1, 200); /* 255 */
+}
+
+static void differences_from_scalars_and_tensors(void **state) {
+    tn_tensor *u = of(TN_U8, TN_SHAPE(2), 1, 2);
+    assert_tensor(tn_rsub_scalar(u, tn_int(1), tn_int(2)), TN_U8, TN_SHAPE(2), 0, 255, 253);
+    assert_tensor(tn_rsub_scalar(u, tn_float(1.5)), TN_F32, TN_SHAPE(2), 0, 0.5, -0.5);
+    assert_tensor(tn_rsub_scalar(u, tn_float(1.5), tn_int(2)), TN_F32, TN_SHAPE(2), 0, -0.5, -2.5);
+    assert_tensor(tn_rsub(u, of(TN_F32, TN_SHAPE(2, 1), 1.5, 2), tn_int(2)), TN_F32, TN_SHAPE(2, 2),
+                  0, -0.5, -2.5, 0, -2);
+    assert_fails(tn_rsub_scalar(u, tn_int(1), tn_float(2.5)), TN_ERR_DTYPE, "tn_rsub_scalar",
+                 "floating factor");
+}
+
+static void bits_of_scalars(void **state) {
+    tn_tensor *x = of(TN_I16, TN_SHAPE(2), 5, -1), *truths = of(TN_BOOL, TN_SHAPE(2), 1, 0);
+    assert_tensor(tn_bitwise_or_scalar(x, tn_int(2)), TN_I16, TN_SHAPE(2), 0, 7, -1);
+    assert_tensor(tn_bitwise_xor_scalar(x, tn_int(-1)), TN_I16, TN_SHAPE(2), 0, -6, 0);
+    assert_tensor(tn_bitwise_or_scalar(truths, tn_bool(true)), TN_BOOL, TN_SHAPE(2), 0, 1, 1);
+    assert_tensor(tn_bitwise_xor_scalar(truths, tn_int(2)), TN_I64, TN_SHAPE(2), 0, 3, 2);
+    assert_ptr_equal(tn_bitwise_xor_scalar_(x, tn_int(1)), x);
+    assert_ptr_equal(tn_bitwise_or_scalar_(x, tn_int(8)), x);
+    assert_ptr_equal(tn_bitwise_and_scalar_(x, tn_int(13)), x);
+    assert_elements(x, TN_SHAPE(2), 12, 12);
+    assert_fails(tn_bitwise_or_scalar_(truths, tn_int(2)), TN_ERR_DTYPE, "i64", "bool");
+    assert_fails(tn_bitwise_or_scalar(x, tn_float(1)), TN_ERR_DTYPE, "tn_bitwise_or_scalar", "f32");
+}
+
+/* ---- one bound, decimals ----------------------------------------------------------------- */
+
+static void one_bound_of_clamp(void **state) {
+    tn_tensor *x = requiring_grad(of(TN_F32, TN_SHAPE(4), -1, 0, 1, NAN));
+    tn_tensor *low = tn_clamp_min(x, tn_int(0)), *high = tn_clamp_max(x, tn_int(0));
+    assert_elements(low, TN_SHAPE(4), 0, 0, 1, NAN);
+    assert_elements(high, TN_SHAPE(4), -1, 0, 0, NAN);
+    assert_ok(tn_backward(tn_sum(tn_add(low, high, tn_int(2)))));
+    assert_elements(tn_grad(x), TN_SHAPE(4), 2, 0, 1, 0); /* nothing at the bound */
+    tn_tensor *bound = requiring_grad(of(TN_F32, TN_SHAPE(1), 0));
+    x = requiring_grad(of(TN_F32, TN_SHAPE(3), -1, 0, 1));
+    low = tn_clamp_min_tensor(x, bound);
+    assert_elements(low, TN_SHAPE(3), 0, 0, 1);
+    assert_ok(tn_backward(tn_sum(low)));
+    assert_elements(tn_grad(x), TN_SHAPE(3), 0, 0.5, 1); /* where they meet they share */
+    assert_elements(tn_grad(bound), TN_SHAPE(1), 1.5);
+    assert_elements(tn_clamp_max_tensor(x, bound), TN_SHAPE(3), -1, 0, 0);
+    tn_tensor *y = of(TN_I32, TN_SHAPE(3), -5, 0, 5), *out = tn_zeros(TN_SHAPE(3), TN_I32);
+    assert_ptr_equal(tn_clamp_max_out(y, tn_int(2), out), out);
+    assert_elements(out, TN_SHAPE(3), -5, 0, 2);
+    tn_clamp_min_(tn_clamp_max_(y, tn_int(3)), tn_int(-4));
+    assert_elements(y, TN_SHAPE(3), -4, 0, 3);
+    tn_clamp_min_tensor_(tn_clamp_max_tensor_(y, of(TN_I32, TN_SHAPE(1), 1)),
+                         of(TN_I32, TN_SHAPE(1), -1));
+    assert_elements(y, TN_SHAPE(3), -1, 0, 1);
+}
+
+static void gradients_of_bounds_that_are_tensors(void **state) {
+    tn_tensor *x = requiring_grad(of(TN_F32, TN_SHAPE(5), -1, 0, 0.5, 1, 7));
+    tn_tensor *low = requiring_grad(tn_zeros(TN_SHAPE(5)));
+    tn_tensor *high = requiring_grad(of(TN_F32, TN_SHAPE(5), 1, 1, 1, 1, -2));
+    tn_tensor *y = tn_clamp_tensor(x, low, high);
+    assert_elements(y, TN_SHAPE(5), 0, 0, 0.5, 1, -2);
+    assert_ok(tn_backward(tn_sum(y)));
+    assert_elements(tn_grad(x), TN_SHAPE(5), 0, 0.5, 1, 0.5, 0);
+    assert_elements(tn_grad(low), TN_SHAPE(5), 1, 0.5, 0, 0, 0);
+    assert_elements(tn_grad(high), TN_SHAPE(5), 0, 0, 0, 0.5, 1);
+    tn_tensor *square = tn_mul(x, x); /* saved, and then written */
+    tn_set_requires_grad(high, true);
+    assert_ptr_equal(tn_clamp_tensor_(square, TN_NONE, tn_detach(high)), square);
+    assert_elements(square, TN_SHAPE(5), 1, 0, 0.25, 1, -2);
+    assert_fails(tn_clamp_tensor_(of(TN_I32, TN_SHAPE(1), 1), of(TN_F32, TN_SHAPE(1), 1.5)),
+                 TN_ERR_DTYPE, "f32", "i32");
+}
+
+static void numbers_are_rounded_to_decimals(void **state) {
+    tn_tensor *x = of(TN_F64, TN_SHAPE(5), 1.25, -2.348, 0.005, 12345.678, INFINITY);
+    assert_tensor(tn_round_decimals(x, 1), TN_F64, TN_SHAPE(5), 1e-15, 1.2, -2.3, 0, 12345.7,
+                  INFINITY);
+    assert_tensor(tn_round_decimals(x, 0), TN_F64, TN_SHAPE(5), 0, 1, -2, 0, 12346, INFINITY);
+    assert_tensor(tn_round_decimals(x, -2), TN_F64, TN_SHAPE(5), 0, 0, 0, 0, 12300, INFINITY);
+    /* 654.4 * 100 is 65440; 655.5 * 100 would be infinite in f16 */
+    tn_tensor *half = of(TN_F16, TN_SHAPE(2), 655.5, 0.123);
+    assert_tensor(tn_round_decimals(half, 2), TN_F16, TN_SHAPE(2), 1e-4, 655.5, 0.12);
+    tn_tensor *out = tn_zeros(TN_SHAPE(5), TN_F64);
+    assert_ptr_equal(tn_round_decimals_out(x, 2, out), out);
+    assert_ptr_equal(tn_round_decimals_(x, 2), x);
+    assert_same(x, out);
+    assert_fails(tn_round_decimals(of(TN_I32, TN_SHAPE(1), 15), -1), TN_ERR_DTYPE,
+                 "tn_round_decimals", "i32");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        OPS_TEST(expm1_and_log1p_are_accurate), OPS_TEST(sign_and_rounding_are_exact),
-        OPS_TEST(clamp_takes_either_bound),     OPS_TEST(minimum_passes_nan_on),
-        OPS_TEST(bits_are_turned_over),         OPS_TEST(activations_and_their_slopes),
-        OPS_TEST(sgd_steps_as_written),         OPS_TEST(adamw_steps_as_written),
+        OPS_TEST(expm1_and_log1p_are_accurate),
+        OPS_TEST(sign_and_rounding_are_exact),
+        OPS_TEST(clamp_takes_either_bound),
+        OPS_TEST(minimum_passes_nan_on),
+        OPS_TEST(bits_are_turned_over),
+        OPS_TEST(activations_and_their_slopes),
+        OPS_TEST(quotients_and_remainders_of_scalars),
+        OPS_TEST(the_larger_and_smaller_of_scalars),
+        OPS_TEST(differences_from_scalars_and_tensors),
+        OPS_TEST(bits_of_scalars),
+        OPS_TEST(one_bound_of_clamp),
+        OPS_TEST(gradients_of_bounds_that_are_tensors),
+        OPS_TEST(numbers_are_rounded_to_decimals),
+        OPS_TEST(sgd_steps_as_written),
+        OPS_TEST(adamw_steps_as_written),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -142,6 +142,24 @@ static void normal_numbers_have_their_moments(void **state) {
     assert_shape(tn_randn(TN_SHAPE(0, 2)), 0, 2);
 }
 
+static void like_another_tensor_but_for_what_is_said(void **state) {
+    tn_tensor *whole = tn_zeros(TN_SHAPE(2, 3), TN_I32);
+    tn_device cpu = tn_device_parse("cpu:0");
+    tn_tensor *(*const makers[])(tn_tensor *, tn_dtype, tn_device) = {(tn_rand_like),
+                                                                      (tn_randn_like)};
+    tn_tensor *(*const plain[])(tn_ints, tn_dtype, tn_device) = {(tn_rand), (tn_randn)};
+    for (int i = 0; i < 2; i++) {
+        tn_manual_seed(5);
+        tn_tensor *x = makers[i](whole, TN_F64, cpu);
+        assert_true(tn_device_equal(tn_device_of(x), cpu));
+        tn_manual_seed(5);
+        assert_same(x, plain[i](TN_SHAPE(2, 3), TN_F64, cpu));
+        x = makers[i](tn_ones(TN_SHAPE(2), TN_BF16), TN_DTYPE_NONE, tn_no_device());
+        assert_true(tn_device_equal(tn_device_of(x), dev) && tn_dtype_of(x) == TN_BF16);
+    }
+    assert_fails(tn_rand_like(whole), TN_ERR_DTYPE, "tn_rand_like: i32 is not floating");
+}
+
 static void integers_cover_their_range(void **state) {
     tn_manual_seed(3);
     int seen[7] = {0};
@@ -222,6 +240,7 @@ int main(void) {
         OPS_TEST(uniform_numbers_fill_their_range),
         OPS_TEST(uniform_never_reaches_its_end),
         OPS_TEST(normal_numbers_have_their_moments),
+        OPS_TEST(like_another_tensor_but_for_what_is_said),
         OPS_TEST(integers_cover_their_range),
         OPS_TEST(a_permutation_has_every_number_once),
         OPS_TEST(masks_are_true_as_often_as_asked),

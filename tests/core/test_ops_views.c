@@ -352,6 +352,55 @@ static void how_many_views_there_are_is_told(void **state) {
     assert_error(TN_ERR_INVALID_ARGUMENT, "tn_unbind_count", "self", NULL);
 }
 
+static void several_dimensions_of_one_go(void **state) {
+    tn_tensor *x = counting(TN_F32, TN_SHAPE(1, 3, 1, 1));
+    tn_tensor *y = tn_squeeze_dims(x, TN_SHAPE(0, -1));
+    assert_shape(y, 3, 1);
+    assert_true(tn_shares_storage(x, y));
+    assert_shape(tn_squeeze_dims(x, TN_SHAPE(1, 2)), 1, 3, 1);
+    assert_shape(tn_squeeze_dims(x, TN_SCALAR_SHAPE), 1, 3, 1, 1);
+    assert_int_equal(tn_rank(tn_squeeze_dims(tn_ones(TN_SCALAR_SHAPE), TN_SHAPE(-1))), 0);
+    assert_fails(tn_squeeze_dims(x, TN_SHAPE(0, -4)), TN_ERR_INVALID_ARGUMENT, "tn_squeeze_dims",
+                 "dimension 0 is named twice");
+    assert_fails(tn_squeeze_dims(x, TN_SHAPE(4)), TN_ERR_SHAPE, "tn_squeeze_dims");
+}
+
+static void a_tensor_says_where_to_narrow(void **state) {
+    tn_tensor *x = requiring_grad(counting(TN_F32, TN_SHAPE(5)));
+    tn_tensor *y = tn_narrow_tensor(x, 0, of(TN_I64, TN_SCALAR_SHAPE, -3), 2);
+    assert_elements(y, TN_SHAPE(2), 2, 3);
+    assert_true(tn_shares_storage(x, y));
+    assert_ok(tn_backward(tn_sum(y)));
+    assert_elements(tn_grad(x), TN_SHAPE(5), 0, 0, 1, 1, 0);
+    tn_tensor *here = tn_ones(TN_SCALAR_SHAPE, TN_U8, tn_device_parse("cpu:0"));
+    assert_elements(tn_narrow_tensor(x, -1, here, 1), TN_SHAPE(1), 1);
+    assert_fails(tn_narrow_tensor(x, 0, of(TN_I64, TN_SCALAR_SHAPE, 4), 2),
+                 TN_ERR_INDEX_OUT_OF_RANGE, "2 elements from 4");
+    assert_fails(tn_narrow_tensor(x, 0, of(TN_I64, TN_SHAPE(1), 1), 2), TN_ERR_INVALID_ARGUMENT,
+                 "tn_narrow_tensor: start", "rank 1");
+    assert_fails(tn_narrow_tensor(x, 0, tn_ones(TN_SCALAR_SHAPE, TN_BOOL), 1),
+                 TN_ERR_INVALID_ARGUMENT, "bool");
+}
+
+static void pieces_of_given_sizes(void **state) {
+    tn_tensor *x = requiring_grad(counting(TN_F32, TN_SHAPE(2, 4))), *list[3];
+    assert_int_equal(tn_split_with_sizes_count(x, TN_SHAPE(1, 0, 3), -1), 3);
+    assert_ok(tn_split_with_sizes(x, TN_SHAPE(1, 0, 3), -1, list, 3));
+    assert_elements(list[0], TN_SHAPE(2, 1), 0, 4);
+    assert_shape(list[1], 2, 0);
+    assert_elements(list[2], TN_SHAPE(2, 3), 1, 2, 3, 5, 6, 7);
+    assert_true(tn_shares_storage(x, list[2]));
+    assert_ok(tn_backward(tn_sum(tn_mul(list[2], list[2]))));
+    assert_elements(tn_grad(x), TN_SHAPE(2, 4), 0, 2, 4, 6, 0, 10, 12, 14);
+    assert_int_equal(tn_split_with_sizes_count(tn_ones(TN_SHAPE(0, 2)), TN_SCALAR_SHAPE), 0);
+    assert_int_equal(tn_split_with_sizes_count(x, TN_SHAPE(1, 2), 1), -1);
+    assert_error(TN_ERR_SHAPE, "tn_split_with_sizes: dim 1 of size 4", "[1, 2]", NULL);
+    assert_int_equal(tn_split_with_sizes_count(x, TN_SHAPE(3, -1)), -1);
+    assert_error(TN_ERR_SHAPE, "dim 0 of size 2", "[3, -1]", NULL);
+    assert_int_equal(tn_split_with_sizes_count(x, TN_SHAPE(INT64_MAX, INT64_MAX, 4), 1), -1);
+    assert_error(TN_ERR_SHAPE, "tn_split_with_sizes", NULL);
+}
+
 /* ---- copies and conversions -------------------------------------------------------------- */
 
 static void copy_broadcasts_and_casts(void **state) {
@@ -439,6 +488,9 @@ int main(void) {
         OPS_TEST(as_strided_gradients_find_their_places),
         OPS_TEST(several_views_at_once),
         OPS_TEST(how_many_views_there_are_is_told),
+        OPS_TEST(several_dimensions_of_one_go),
+        OPS_TEST(a_tensor_says_where_to_narrow),
+        OPS_TEST(pieces_of_given_sizes),
         OPS_TEST(copy_broadcasts_and_casts),
         OPS_TEST(conversions_copy_only_what_differs),
         OPS_TEST(tensors_move_between_devices),

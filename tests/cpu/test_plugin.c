@@ -42,7 +42,7 @@ static void properties_are_those_of_one_host_device(void **state) {
     assert_int_equal(cpu.ops->property(cpu.self, 0, TN_PROP_DTYPES, &value), TN_ERR_UNSUPPORTED);
     assert_null(cpu.plugin->extension(cpu.self, "tenon.unknown/1"));
     tn_memory_info info = {.struct_size = sizeof info};
-    assert_ok(cpu.ops->memory->info(cpu.device, &info));
+    assert_ok(cpu.ops->memory->info(cpu.device, TN_SPACE_DEVICE, &info));
     assert_true(info.total_bytes > 0 && info.free_bytes <= info.total_bytes);
 }
 
@@ -57,6 +57,27 @@ static void the_number_of_threads_can_be_set(void **state) {
     assert_ok(threads->set_num_threads(cpu.self, THREADS));
 }
 
+static void requests_that_are_not_known_are_refused(void **state) {
+    const tn_memory_ops *memory = cpu.ops->memory;
+    tn_memory_info info = {.struct_size = sizeof info};
+    tn_allocation a = {.struct_size = sizeof a, .bytes = 8, .alignment = 64, .space = 2};
+    assert_int_equal(memory->alloc(cpu.device, &a), TN_ERR_UNSUPPORTED);
+    assert_non_null(strstr(mini_error(), "memory space 2"));
+    a.space = TN_SPACE_DEVICE;
+    a.flags = 1;
+    assert_int_equal(memory->alloc(cpu.device, &a), TN_ERR_UNSUPPORTED);
+    assert_true(a.memory == 0 && a.host == NULL);
+    assert_int_equal(memory->info(cpu.device, 2, &info), TN_ERR_UNSUPPORTED);
+    a.flags = 0;
+    a.alignment = 4096; /* more than the device's is served */
+    assert_ok(memory->alloc(cpu.device, &a));
+    assert_int_equal(a.memory % 4096, 0);
+    memory->dealloc(cpu.device, a.space, a.memory);
+    tn_cell spaces;
+    assert_ok(cpu.ops->property(cpu.self, 0, TN_PROP_SPACES, &spaces));
+    assert_int_equal(spaces.v.i64, 1 << TN_SPACE_DEVICE | 1 << TN_SPACE_PINNED);
+}
+
 static void memory_is_written_read_copied_and_filled(void **state) {
     const tn_memory_ops *memory = cpu.ops->memory;
     unsigned char data[300], back[300];
@@ -65,14 +86,14 @@ static void memory_is_written_read_copied_and_filled(void **state) {
     for (int32_t space = TN_SPACE_DEVICE; space <= TN_SPACE_PINNED; space++) {
         tn_memory a, b;
         void *host;
-        assert_ok(memory->alloc(cpu.device, space, 300, &a, &host));
+        assert_ok(mini_alloc(cpu.ops->memory, cpu.device, space, 300, &a, &host));
         assert_int_equal(a % 64, 0);
         assert_non_null(host);
-        assert_ok(memory->alloc(cpu.device, space, 300, &b, &host));
-        assert_ok(memory->copy_from_host(cpu.device, NULL, a, 0, data, 300));
+        assert_ok(mini_alloc(cpu.ops->memory, cpu.device, space, 300, &b, &host));
+        assert_ok(memory->copy_from_host(cpu.device, NULL, a, 0, data, 0, 300));
         assert_ok(memory->fill(cpu.device, NULL, b, 0, 7, 300));
         assert_ok(memory->copy(cpu.device, NULL, b, 10, a, 20, 100));
-        assert_ok(memory->copy_to_host(cpu.device, NULL, back, b, 0, 300));
+        assert_ok(memory->copy_to_host(cpu.device, NULL, back, 0, b, 0, 300));
         for (int i = 0; i < 300; i++)
             assert_int_equal(back[i], i >= 10 && i < 110 ? i + 10 : 7);
         memory->dealloc(cpu.device, space, a);
@@ -132,7 +153,7 @@ static void every_set_of_kernels_has_the_same_records(void **state) {
             assert_string_equal(a->op, b->op);
             assert_int_equal(a->flags, b->flags);
             assert_memory_equal(a->dtypes, b->dtypes, sizeof a->dtypes);
-            assert_int_equal(a->workspace != NULL, b->workspace != NULL);
+            assert_int_equal(a->prepare != NULL, b->prepare != NULL);
         }
     }
     mini_option("isa", isa);
@@ -151,7 +172,7 @@ static void failing_allocations_are_reported_and_leave_nothing(void **state) {
     tn_memory memory;
     void *host;
     mini_fail_alloc_after(0);
-    assert_int_equal(cpu.ops->memory->alloc(cpu.device, TN_SPACE_DEVICE, 8, &memory, &host),
+    assert_int_equal(mini_alloc(cpu.ops->memory, cpu.device, TN_SPACE_DEVICE, 8, &memory, &host),
                      TN_ERR_OUT_OF_MEMORY);
     assert_true(memory == 0 && host == NULL);
     assert_int_equal(mini_outstanding(), before);
@@ -348,6 +369,7 @@ int test_plugin(void) {
         TEST(a_host_it_does_not_know_gets_no_plugin),
         TEST(properties_are_those_of_one_host_device),
         TEST(the_number_of_threads_can_be_set),
+        TEST(requests_that_are_not_known_are_refused),
         TEST(memory_is_written_read_copied_and_filled),
         TEST(options_are_checked),
         TEST(every_set_of_kernels_has_the_same_records),

@@ -18,12 +18,15 @@ static void *address(tn_memory memory, uint64_t offset) {
     return (char *)(uintptr_t)memory + offset;
 }
 
-static tn_status memory_alloc(tn_device_impl *d, int32_t space, uint64_t bytes,
-                              tn_memory *out_memory, void **out_host) {
-    *out_host = d->host->alloc(d->host, bytes, 64);
-    *out_memory = (uintptr_t)*out_host;
-    return *out_host ? TN_OK
-                     : d->host->fail(d->host, TN_ERR_OUT_OF_MEMORY, "the host has no more memory");
+static tn_status memory_alloc(tn_device_impl *d, tn_allocation *a) {
+    if (a->space != TN_SPACE_DEVICE || a->flags)
+        return d->host->fail(d->host, TN_ERR_UNSUPPORTED, "a toy has plain memory alone");
+    void *p = d->host->alloc(d->host, a->bytes, a->alignment > 64 ? a->alignment : 64);
+    if (!p)
+        return d->host->fail(d->host, TN_ERR_OUT_OF_MEMORY, "the host has no more memory");
+    a->memory = (uintptr_t)p;
+    a->host = p;
+    return TN_OK;
 }
 
 static void memory_free(tn_device_impl *d, int32_t space, tn_memory memory) {
@@ -31,13 +34,15 @@ static void memory_free(tn_device_impl *d, int32_t space, tn_memory memory) {
 }
 
 static tn_status memory_write(tn_device_impl *d, tn_stream_impl *stream, tn_memory dst,
-                              uint64_t dst_offset, const void *src, uint64_t bytes) {
+                              uint64_t dst_offset, const void *src, tn_memory src_pinned,
+                              uint64_t bytes) {
     memcpy(address(dst, dst_offset), src, bytes);
     return TN_OK;
 }
 
-static tn_status memory_read(tn_device_impl *d, tn_stream_impl *stream, void *dst, tn_memory src,
-                             uint64_t src_offset, uint64_t bytes) {
+static tn_status memory_read(tn_device_impl *d, tn_stream_impl *stream, void *dst,
+                             tn_memory dst_pinned, tn_memory src, uint64_t src_offset,
+                             uint64_t bytes) {
     memcpy(dst, address(src, src_offset), bytes);
     return TN_OK;
 }
@@ -50,8 +55,8 @@ static tn_status memory_copy(tn_device_impl *d, tn_stream_impl *stream, tn_memor
 }
 
 static tn_status memory_fill(tn_device_impl *d, tn_stream_impl *stream, tn_memory dst,
-                             uint64_t dst_offset, uint32_t value, uint64_t bytes) {
-    memset(address(dst, dst_offset), (int)value, bytes);
+                             uint64_t dst_offset, uint8_t value, uint64_t bytes) {
+    memset(address(dst, dst_offset), value, bytes);
     return TN_OK;
 }
 
@@ -107,7 +112,7 @@ static const tn_device_ops device_ops = {
 static const tn_plugin plugin = {
     .struct_size = sizeof(plugin),
     .abi_version = TN_ABI_VERSION,
-    .abi_required = TN_ABI_VERSION,
+    .abi_required = TN_ABI_TARGET,
     .id = "com.example.toy",
     .device_type = "toy",
     .name = "Toy",

@@ -28,7 +28,7 @@ static void use_a_directory(void) {
 
 static void use_nothing_that_works(void) {
     static char list[4096];
-    snprintf(list, sizeof list, "%s:%s:relative.so", zoo("init_fails"), zoo("wrong_hash"));
+    snprintf(list, sizeof list, "%s:%s:relative.so", zoo("init_fails"), zoo("no_dtypes"));
     load_only(list);
 }
 

@@ -3,6 +3,7 @@
 
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
+#include <tenon/ext/native.h>
 #include <tenon/kernels.h>
 
 static mini m;
@@ -119,12 +120,10 @@ static bool is_pocl(void) {
     cl_device_id device;
     cl_platform_id platform;
     char name[64] = "";
-    tn_stream_impl *stream;
-    assert_ok(m.ops->streams->create(m.device, 0, &stream));
-    assert_int_equal(clGetCommandQueueInfo(m.ops->streams->native_handle(stream), CL_QUEUE_DEVICE,
-                                           sizeof device, &device, NULL),
+    const tn_ext_native *native = m.plugin->extension(m.self, TN_EXT_NATIVE);
+    assert_int_equal(clGetCommandQueueInfo(native->stream(m.stream), CL_QUEUE_DEVICE, sizeof device,
+                                           &device, NULL),
                      CL_SUCCESS);
-    m.ops->streams->destroy(stream);
     assert_int_equal(clGetDeviceInfo(device, CL_DEVICE_PLATFORM, sizeof platform, &platform, NULL),
                      CL_SUCCESS);
     assert_int_equal(clGetPlatformInfo(platform, CL_PLATFORM_NAME, sizeof name, name, NULL),
@@ -165,12 +164,12 @@ static void no_memory_of_the_driver_is_told_and_can_be_tried_again(void **state)
     tn_memory memory = 1;
     void *host;
     layer_say("fail=clCreateBuffer:-4@1");
-    assert_int_equal(m.ops->memory->alloc(m.device, TN_SPACE_DEVICE, 4096, &memory, &host),
+    assert_int_equal(mini_alloc(m.ops->memory, m.device, TN_SPACE_DEVICE, 4096, &memory, &host),
                      TN_ERR_OUT_OF_MEMORY);
     assert_int_equal(memory, 0);
     assert_text(mini_error(), "opencl:0 (");
     assert_text(mini_error(), "CL_MEM_OBJECT_ALLOCATION_FAILURE (-4)");
-    assert_ok(m.ops->memory->alloc(m.device, TN_SPACE_DEVICE, 4096, &memory, &host));
+    assert_ok(mini_alloc(m.ops->memory, m.device, TN_SPACE_DEVICE, 4096, &memory, &host));
     m.ops->memory->dealloc(m.device, TN_SPACE_DEVICE, memory);
     assert_true(mini_close(&m));
 }
@@ -184,14 +183,14 @@ static void what_the_device_has_is_counted(void **state) {
     layer_say("small=memory:67108864");
     open_device();
     const tn_memory_ops *memory = m.ops->memory;
-    assert_ok(memory->alloc(m.device, TN_SPACE_DEVICE, 40 * MIB, &first, &host));
-    assert_int_equal(memory->alloc(m.device, TN_SPACE_DEVICE, 40 * MIB, &second, &host),
+    assert_ok(mini_alloc(m.ops->memory, m.device, TN_SPACE_DEVICE, 40 * MIB, &first, &host));
+    assert_int_equal(mini_alloc(m.ops->memory, m.device, TN_SPACE_DEVICE, 40 * MIB, &second, &host),
                      TN_ERR_OUT_OF_MEMORY);
     assert_text(mini_error(), "41943040 bytes are wanted, 41943040 of its 67108864 are taken");
-    assert_ok(memory->info(m.device, &info));
+    assert_ok(memory->info(m.device, TN_SPACE_DEVICE, &info));
     assert_int_equal(info.free_bytes, 24 * MIB);
     memory->dealloc(m.device, TN_SPACE_DEVICE, first);
-    assert_ok(memory->alloc(m.device, TN_SPACE_DEVICE, 40 * MIB, &second, &host));
+    assert_ok(mini_alloc(m.ops->memory, m.device, TN_SPACE_DEVICE, 40 * MIB, &second, &host));
     memory->dealloc(m.device, TN_SPACE_DEVICE, second);
     assert_true(mini_close(&m));
 }
@@ -240,13 +239,13 @@ static void use_lost(tn_memory memory, tn_memory pinned, tn_stream_impl *stream,
     tn_event_impl *late;
     char byte = 0;
     void *host;
-    assert_lost(ops->alloc(m.device, TN_SPACE_DEVICE, 64, &more, &host));
-    assert_lost(ops->alloc(m.device, TN_SPACE_PINNED, 64, &more, &host));
-    assert_lost(ops->copy_from_host(m.device, stream, memory, 0, &byte, 1));
-    assert_lost(ops->copy_to_host(m.device, stream, &byte, memory, 0, 1));
+    assert_lost(mini_alloc(m.ops->memory, m.device, TN_SPACE_DEVICE, 64, &more, &host));
+    assert_lost(mini_alloc(m.ops->memory, m.device, TN_SPACE_PINNED, 64, &more, &host));
+    assert_lost(ops->copy_from_host(m.device, stream, memory, 0, &byte, 0, 1));
+    assert_lost(ops->copy_to_host(m.device, stream, &byte, 0, memory, 0, 1));
     assert_lost(ops->copy(m.device, stream, memory, 0, memory, 8, 1));
     assert_lost(ops->fill(m.device, stream, memory, 0, 0, 1));
-    assert_lost(ops->info(m.device, &info));
+    assert_lost(ops->info(m.device, TN_SPACE_DEVICE, &info));
     assert_lost(launch(memory, stream, 8));
     assert_lost(launch(memory, stream, 7)); /* which was never built */
     assert_lost(m.ops->streams->create(m.device, 0, &another));
@@ -273,11 +272,11 @@ static void lose_device(bool comes_back) {
     void *host;
     open_device();
     assert_ok(rig_work(&m));
-    assert_ok(m.ops->memory->alloc(m.device, TN_SPACE_DEVICE, 64, &memory, &host));
-    assert_ok(m.ops->memory->alloc(m.device, TN_SPACE_PINNED, 64, &pinned, &host));
+    assert_ok(mini_alloc(m.ops->memory, m.device, TN_SPACE_DEVICE, 64, &memory, &host));
+    assert_ok(mini_alloc(m.ops->memory, m.device, TN_SPACE_PINNED, 64, &pinned, &host));
     assert_ok(m.ops->streams->create(m.device, 0, &stream));
     assert_ok(m.ops->events->create(m.device, 0, &event));
-    assert_ok(m.ops->memory->copy_from_host(m.device, stream, memory, 0, &byte, 1));
+    assert_ok(m.ops->memory->copy_from_host(m.device, stream, memory, 0, &byte, 0, 1));
     assert_ok(launch(memory, stream, 8));
     assert_ok(m.ops->events->record(event, stream));
     layer_say("lose=-36");
@@ -295,6 +294,19 @@ static void a_lost_queue_is_a_lost_device(void **state) {
 
 static void a_lost_device_stays_lost(void **state) {
     lose_device(true);
+}
+
+static void a_lost_device_can_be_opened_again(void **state) {
+    open_device();
+    layer_say("lose=-36");
+    assert_lost(mini_synchronize(&m));
+    layer_say("");
+    m.ops->streams->destroy(m.stream);
+    m.ops->close(m.device);
+    assert_ok(m.ops->open(m.self, 0, &m.device));
+    assert_ok(m.ops->streams->create(m.device, 0, &m.stream));
+    assert_ok(rig_work(&m));
+    assert_true(mini_close(&m));
 }
 
 /* Whatever finds it out. */
@@ -315,24 +327,92 @@ static void any_call_may_find_the_device_lost(void **state) {
     }
 }
 
+/* ---- requests ---------------------------------------------------------------------------- */
+
+static void assert_unsupported(tn_status status, const char *part) {
+    assert_int_equal(status, TN_ERR_UNSUPPORTED);
+    assert_text(mini_error(), part);
+}
+
+static void what_is_not_known_is_refused(void **state) {
+    tn_memory_info info = {.struct_size = sizeof info};
+    tn_event_impl *event, *timed;
+    double ns;
+    open_device();
+    tn_allocation a = {.struct_size = sizeof a, .bytes = 8, .alignment = 1, .space = 2};
+    assert_unsupported(m.ops->memory->alloc(m.device, &a), "memory space 2");
+    a.space = TN_SPACE_DEVICE;
+    a.flags = 1;
+    assert_unsupported(m.ops->memory->alloc(m.device, &a), "flags 0x1");
+    a.flags = 0;
+    a.alignment = UINT64_C(1) << 40;
+    assert_unsupported(m.ops->memory->alloc(m.device, &a), "aligned");
+    assert_true(a.memory == 0 && a.host == NULL);
+    assert_unsupported(m.ops->memory->info(m.device, 2, &info), "memory space 2");
+    assert_int_equal(property(TN_PROP_SPACES), 1 << TN_SPACE_DEVICE | 1 << TN_SPACE_PINNED);
+    assert_unsupported(m.ops->events->create(m.device, 6, &event), "flags 0x6");
+    assert_ok(m.ops->events->create(m.device, 0, &event));
+    assert_ok(m.ops->events->create(m.device, TN_EVENT_TIMING, &timed));
+    assert_int_equal(m.ops->events->elapsed(event, timed, &ns), TN_ERR_STATE);
+    m.ops->events->destroy(event);
+    m.ops->events->destroy(timed);
+    assert_true(mini_close(&m));
+}
+
+/* What a program gets to use beside Tenon is of one context, and what it queues is waited for. */
+static void native_objects_are_of_opencl(void **state) {
+    cl_context of_queue, of_memory, context;
+    size_t bytes = 0;
+    tn_memory memory;
+    void *host;
+    char back = 0;
+    open_device();
+    const tn_ext_native *native = m.plugin->extension(m.self, TN_EXT_NATIVE);
+    assert_non_null(native);
+    assert_null(m.plugin->extension(m.self, "tenon.none/1"));
+    assert_string_equal(native->api, "opencl");
+    context = native->context(m.device);
+    cl_command_queue queue = native->stream(m.stream);
+    assert_int_equal(
+        clGetCommandQueueInfo(queue, CL_QUEUE_CONTEXT, sizeof of_queue, &of_queue, NULL),
+        CL_SUCCESS);
+    assert_ok(mini_alloc(m.ops->memory, m.device, TN_SPACE_DEVICE, 1000, &memory, &host));
+    cl_mem mem = (cl_mem)(uintptr_t)native->memory(m.device, memory);
+    assert_int_equal(clGetMemObjectInfo(mem, CL_MEM_CONTEXT, sizeof of_memory, &of_memory, NULL),
+                     CL_SUCCESS);
+    assert_int_equal(clGetMemObjectInfo(mem, CL_MEM_SIZE, sizeof bytes, &bytes, NULL), CL_SUCCESS);
+    assert_true(of_queue == context && of_memory == context && bytes >= 1000);
+
+    assert_ok(mini_synchronize(&m));
+    cl_event gate = clCreateUserEvent(context, NULL);
+    assert_int_equal(clEnqueueFillBuffer(queue, mem, "\7", 1, 0, 1000, 1, &gate, NULL), CL_SUCCESS);
+    assert_int_equal(m.ops->streams->query(m.stream), TN_NOT_READY);
+    clSetUserEventStatus(gate, CL_COMPLETE);
+    clReleaseEvent(gate);
+    assert_ok(m.ops->memory->copy_to_host(m.device, m.stream, &back, 0, memory, 999, 1));
+    assert_int_equal(back, 7);
+    m.ops->memory->dealloc(m.device, TN_SPACE_DEVICE, memory);
+    assert_true(mini_close(&m));
+}
+
 /* ---- every call fails once --------------------------------------------------------------- */
 
 static tn_status use_pinned(void) {
     const tn_memory_ops *ops = m.ops->memory;
     tn_memory pinned, memory;
     void *host, *unused;
-    tn_status status = ops->alloc(m.device, TN_SPACE_PINNED, 4096, &pinned, &host);
+    tn_status status = mini_alloc(m.ops->memory, m.device, TN_SPACE_PINNED, 4096, &pinned, &host);
     if (status != TN_OK)
         return status;
-    status = ops->alloc(m.device, TN_SPACE_DEVICE, 4096, &memory, &unused);
+    status = mini_alloc(m.ops->memory, m.device, TN_SPACE_DEVICE, 4096, &memory, &unused);
     if (status == TN_OK) {
-        status = ops->copy_from_host(m.device, m.stream, memory, 0, host, 4096);
+        status = ops->copy_from_host(m.device, m.stream, memory, 0, host, pinned, 4096);
         if (status == TN_OK)
             status = ops->fill(m.device, m.stream, memory, 7, 1, 99);
         if (status == TN_OK)
             status = ops->copy(m.device, m.stream, memory, 0, memory, 2048, 1024);
         if (status == TN_OK)
-            status = ops->copy_to_host(m.device, m.stream, host, memory, 0, 4096);
+            status = ops->copy_to_host(m.device, m.stream, host, pinned, memory, 0, 4096);
         tn_status end = mini_synchronize(&m);
         if (status == TN_OK)
             status = end;
@@ -425,7 +505,10 @@ int all_tests(void) {
         TEST(what_the_device_has_is_counted),
         TEST(a_lost_queue_is_a_lost_device),
         TEST(a_lost_device_stays_lost),
+        TEST(a_lost_device_can_be_opened_again),
         TEST(any_call_may_find_the_device_lost),
+        TEST(what_is_not_known_is_refused),
+        TEST(native_objects_are_of_opencl),
         TEST(a_call_that_fails_leaves_nothing_behind),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

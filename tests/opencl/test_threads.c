@@ -52,7 +52,7 @@ static tn_status call(const char *op, tn_stream_impl *stream, tn_memory self, tn
 
 static tn_memory allocate(int32_t space, uint64_t bytes, void **out_host) {
     tn_memory memory = 0;
-    m.ops->memory->alloc(m.device, space, bytes, &memory, out_host);
+    mini_alloc(m.ops->memory, m.device, space, bytes, &memory, out_host);
     return memory;
 }
 
@@ -79,7 +79,7 @@ static tn_status give(worker *w, int round) {
     for (int i = 0; i < N; i++)
         numbers[i] = (float)(round + i);
     tn_status status =
-        m.ops->memory->copy_from_host(m.device, w->stream, w->own, 0, numbers, BYTES);
+        m.ops->memory->copy_from_host(m.device, w->stream, w->own, 0, numbers, 0, BYTES);
     if (status == TN_OK && round >= SLOTS)
         status = m.ops->events->wait(w->stream, belt.taken[slot]);
     if (status == TN_OK)
@@ -96,7 +96,7 @@ static tn_status take(worker *w, int round) {
     if (status == TN_OK)
         status = m.ops->events->record(belt.taken[slot], w->stream);
     if (status == TN_OK)
-        status = m.ops->memory->copy_to_host(m.device, w->stream, numbers, w->own, 0, BYTES);
+        status = m.ops->memory->copy_to_host(m.device, w->stream, numbers, 0, w->own, 0, BYTES);
     for (int i = 0; i < N && status == TN_OK; i++)
         w->n_wrong += numbers[i] != 2.0f * (float)(round + i);
     return status;
@@ -186,7 +186,8 @@ static tn_status use_everything(worker *w, int round) {
         return TN_ERR_OUT_OF_MEMORY;
     for (int i = 0; i < N; i++)
         ((float *)host)[i] = (float)(i * round);
-    tn_status status = m.ops->memory->copy_from_host(m.device, w->stream, w->own, 0, host, BYTES);
+    tn_status status =
+        m.ops->memory->copy_from_host(m.device, w->stream, w->own, 0, host, pinned, BYTES);
     if (status == TN_OK)
         status = call(round % 2 ? "add" : "copy", w->stream, w->own, memory);
     if (status == TN_OK)
@@ -194,7 +195,7 @@ static tn_status use_everything(worker *w, int round) {
     if (status == TN_OK)
         status = m.ops->events->record(event, w->stream);
     if (status == TN_OK)
-        status = m.ops->memory->copy_to_host(m.device, w->stream, back, memory, 0, BYTES);
+        status = m.ops->memory->copy_to_host(m.device, w->stream, back, 0, memory, 0, BYTES);
     if (status == TN_OK)
         status = m.ops->events->query(event); /* a read to pageable memory has waited */
     if (status == TN_OK || status == TN_NOT_READY)
@@ -238,11 +239,11 @@ static tn_status copy_everywhere(worker *w, const tn_memory *targets, float numb
     tn_status status = TN_OK;
     for (int i = 0; i < N; i++)
         numbers[i] = number;
-    status = m.ops->memory->copy_from_host(m.device, w->stream, w->own, 0, numbers, BYTES);
+    status = m.ops->memory->copy_from_host(m.device, w->stream, w->own, 0, numbers, 0, BYTES);
     for (int i = 0; i < TARGETS && status == TN_OK; i++)
         status = call("copy", w->stream, w->own, targets[i]);
     for (int i = 0; i < TARGETS && status == TN_OK; i++) {
-        status = m.ops->memory->copy_to_host(m.device, w->stream, back, targets[i], 0, BYTES);
+        status = m.ops->memory->copy_to_host(m.device, w->stream, back, 0, targets[i], 0, BYTES);
         w->n_wrong += status == TN_OK && memcmp(back, numbers, BYTES) != 0;
     }
     return status;
@@ -281,7 +282,7 @@ static void *looker(void *context) {
     worker *w = context;
     tn_memory_info info = {.struct_size = sizeof info};
     for (int i = 0; i < 20 * ROUNDS && w->status == TN_OK; i++) {
-        w->status = m.ops->memory->info(m.device, &info);
+        w->status = m.ops->memory->info(m.device, TN_SPACE_DEVICE, &info);
         w->n_wrong += info.free_bytes > info.total_bytes;
         if (!mini_find(&m, "add", TN_F32, TN_DTYPE_NONE))
             w->status = TN_ERR_NOT_FOUND;

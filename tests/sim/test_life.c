@@ -124,7 +124,7 @@ static void options_are_obeyed_or_refused(void **state) {
     tn_memory_info info = {.struct_size = sizeof info};
     mini_option("memory", "3k");
     assert_true(mini_open(&rig, rig_plugin, 0));
-    assert_ok(rig.ops->memory->info(rig.device, &info));
+    assert_ok(rig.ops->memory->info(rig.device, TN_SPACE_DEVICE, &info));
     assert_int_equal(info.total_bytes, 3072);
     assert_true(mini_close(&rig));
     mini_option("memory", NULL);
@@ -162,8 +162,8 @@ static void closing_with_memory_alive_is_logged_and_frees_it(void **state) {
     void *host;
     assert_true(mini_open(&rig, rig_plugin, 0));
     assert_int_equal(n_reservations(), 1);
-    assert_ok(rig.ops->memory->alloc(rig.device, TN_SPACE_DEVICE, 100, &m, &host));
-    assert_ok(rig.ops->memory->alloc(rig.device, TN_SPACE_PINNED, 100, &m, &host));
+    assert_ok(mini_alloc(rig.ops->memory, rig.device, TN_SPACE_DEVICE, 100, &m, &host));
+    assert_ok(mini_alloc(rig.ops->memory, rig.device, TN_SPACE_PINNED, 100, &m, &host));
     assert_true(mini_close(&rig));
     assert_non_null(strstr(mini_log(), "closed with 0 streams, 0 events and 2 allocations alive"));
 }
@@ -218,11 +218,13 @@ static void live(struct life *life) {
     TWICE(life, life->ops->streams->create(life->device, 0, &life->stream));
     TWICE(life, life->ops->events->create(life->device, 0, &life->event));
     for (int i = 0; i < 70; i++) /* the table grows on the way */
-        TWICE(life, memory->alloc(life->device, TN_SPACE_DEVICE, 3 * 560, &blocks[i], &ignored));
-    TWICE(life, memory->alloc(life->second, TN_SPACE_DEVICE, 560, &there, &ignored));
-    TWICE(life, memory->alloc(life->device, TN_SPACE_PINNED, 560, &pinned, &host));
-    TWICE(life, memory->copy_from_host(life->device, life->stream, blocks[0], 0, bytes, 560));
-    TWICE(life, memory->copy_from_host(life->device, life->stream, blocks[1], 0, host, 560));
+        TWICE(life,
+              mini_alloc(memory, life->device, TN_SPACE_DEVICE, 3 * 560, &blocks[i], &ignored));
+    TWICE(life, mini_alloc(memory, life->second, TN_SPACE_DEVICE, 560, &there, &ignored));
+    TWICE(life, mini_alloc(memory, life->device, TN_SPACE_PINNED, 560, &pinned, &host));
+    TWICE(life, memory->copy_from_host(life->device, life->stream, blocks[0], 0, bytes, 0, 560));
+    TWICE(life,
+          memory->copy_from_host(life->device, life->stream, blocks[1], 0, host, pinned, 560));
     TWICE(life, memory->copy(life->device, life->stream, blocks[2], 0, blocks[1], 0, 560));
     TWICE(life,
           memory->copy_peer(life->device, life->stream, blocks[3], 0, life->second, there, 0, 560));
@@ -246,11 +248,13 @@ static void live(struct life *life) {
                             .n_args = 3,
                             .n_outs = 2,
                             .workspace = blocks[7]};
-            TWICE(life, life->plugin->kernels[k]->workspace(&call, &call.workspace_bytes));
+            tn_plan plan = {.struct_size = sizeof plan};
+            TWICE(life, life->plugin->kernels[k]->prepare(&call, &plan));
+            call.workspace_bytes = plan.workspace_bytes;
             TWICE(life, life->plugin->kernels[k]->run(&call));
         }
-    TWICE(life, memory->copy_to_host(life->device, life->stream, bytes, blocks[6], 0, 560));
-    TWICE(life, memory->copy_to_host(life->device, life->stream, host, blocks[6], 0, 560));
+    TWICE(life, memory->copy_to_host(life->device, life->stream, bytes, 0, blocks[6], 0, 560));
+    TWICE(life, memory->copy_to_host(life->device, life->stream, host, pinned, blocks[6], 0, 560));
     TWICE(life, life->ops->streams->synchronize(life->stream));
     assert_int_equal(((int64_t *)bytes)[69], 69);
     assert_memory_equal(bytes, host, 560);

@@ -119,20 +119,21 @@ static void events_join_two_devices_and_peers_copy(void **state) {
     tn_stream_impl *stream = stream_create(second);
     tn_event_impl *event = event_create(rig.device, 0);
     slow work = slow_create();
-    assert_ok(memory->alloc(second, TN_SPACE_DEVICE, sizeof words, &there, &host));
-    assert_ok(memory->alloc(rig.device, TN_SPACE_DEVICE, sizeof words, &here, &host));
+    assert_ok(mini_alloc(rig.ops->memory, second, TN_SPACE_DEVICE, sizeof words, &there, &host));
+    assert_ok(mini_alloc(rig.ops->memory, rig.device, TN_SPACE_DEVICE, sizeof words, &here, &host));
 
     slow_queue(&work, rig.stream, 25);
     assert_ok(memory->fill(rig.device, rig.stream, here, 0, 3, sizeof words));
     assert_ok(events()->record(event, rig.stream));
     assert_ok(events()->wait(stream, event));
     assert_ok(memory->copy_peer(second, stream, there, 4, rig.device, here, 0, 100));
-    assert_ok(memory->copy_to_host(second, stream, words, there, 0, sizeof words));
+    assert_ok(memory->copy_to_host(second, stream, words, 0, there, 0, sizeof words));
     assert_int_equal(words[1], 0x03030303);
     assert_int_equal(words[25], 0x03030303);
 
     /* Handles, streams and events are their device's. */
-    assert_status(memory->copy_to_host(second, stream, words, here, 0, 4), TN_ERR_INVALID_ARGUMENT);
+    assert_status(memory->copy_to_host(second, stream, words, 0, here, 0, 4),
+                  TN_ERR_INVALID_ARGUMENT);
     assert_message("sim:1");
     assert_status(memory->fill(second, rig.stream, there, 0, 0, 4), TN_ERR_INVALID_ARGUMENT);
     assert_status(events()->record(event, stream), TN_ERR_INVALID_ARGUMENT);
@@ -196,6 +197,35 @@ static void destroying_a_stream_finishes_its_work(void **state) {
     queue_fill(rig.device, other, x, 3);
     streams()->destroy(other);
     assert_true(value_of(x) == 3);
+}
+
+static void events_that_cannot_be_are_refused(void **state) {
+    tn_device_impl *second;
+    tn_stream_impl *stream, *urgent, *patient;
+    tn_event_impl *event;
+    double ns;
+    assert_status(events()->create(rig.device, 2 | TN_EVENT_TIMING, &event), TN_ERR_UNSUPPORTED);
+    assert_null(event);
+    assert_message("flags 0x2");
+    assert_ok(rig.ops->open(rig.self, 1, &second));
+    assert_ok(streams()->create(second, 0, &stream));
+    tn_event_impl *here = event_create(rig.device, TN_EVENT_TIMING);
+    tn_event_impl *there = event_create(second, TN_EVENT_TIMING);
+    assert_ok(events()->record(here, rig.stream));
+    assert_ok(events()->record(there, stream));
+    assert_ok(events()->synchronize(here));
+    assert_ok(events()->synchronize(there));
+    assert_status(events()->elapsed(here, there, &ns), TN_ERR_STATE);
+    assert_message("sim:1");
+    /* Any number is a priority. */
+    assert_ok(streams()->create(rig.device, INT32_MIN, &urgent));
+    assert_ok(streams()->create(rig.device, INT32_MAX, &patient));
+    streams()->destroy(urgent);
+    streams()->destroy(patient);
+    events()->destroy(here);
+    events()->destroy(there);
+    streams()->destroy(stream);
+    rig.ops->close(second);
 }
 
 static void elapsed_measures_the_work_between_two_marks(void **state) {
@@ -305,8 +335,9 @@ static void *use_a_stream(void *argument) {
         tn_memory m, pinned;
         uint64_t bytes = 64 + (uint64_t)(i * 37 % 1000);
         int32_t seen = 0;
-        if (memory->alloc(rig.device, TN_SPACE_DEVICE, bytes, &m, &ignored) != TN_OK ||
-            memory->alloc(rig.device, TN_SPACE_PINNED, 64, &pinned, &host) != TN_OK)
+        if (mini_alloc(rig.ops->memory, rig.device, TN_SPACE_DEVICE, bytes, &m, &ignored) !=
+                TN_OK ||
+            mini_alloc(rig.ops->memory, rig.device, TN_SPACE_PINNED, 64, &pinned, &host) != TN_OK)
             return (void *)1;
         int64_t size = 1, stride = 1;
         tn_tensor_view view = {.struct_size = sizeof view,
@@ -318,7 +349,7 @@ static void *use_a_stream(void *argument) {
                                .strides = &stride};
         const tn_cell args[] = {mini_i64(id * ROUNDS + i)};
         failures += rig_launch("fill", rig.device, stream, 1, args, &view) != TN_OK;
-        failures += memory->copy_to_host(rig.device, stream, host, m, 0, 4) != TN_OK;
+        failures += memory->copy_to_host(rig.device, stream, host, pinned, m, 0, 4) != TN_OK;
         failures += events()->record(event, stream) != TN_OK;
         failures += events()->synchronize(event) != TN_OK;
         memcpy(&seen, host, 4);
@@ -390,6 +421,7 @@ int all_tests(void) {
         TEST(a_wait_keeps_its_mark_when_the_event_moves_on),
         TEST(a_destroyed_event_is_still_waited_for),
         TEST(destroying_a_stream_finishes_its_work),
+        TEST(events_that_cannot_be_are_refused),
         TEST(elapsed_measures_the_work_between_two_marks),
         TEST(an_index_out_of_range_is_told_once),
         TEST(an_error_stays_with_its_stream),

@@ -19,7 +19,7 @@ static const tn_memory_ops *memory(void) {
 static tn_memory allocate(tn_device_impl *device, uint64_t bytes) {
     tn_memory m;
     void *host;
-    assert_ok(memory()->alloc(device, TN_SPACE_DEVICE, bytes, &m, &host));
+    assert_ok(mini_alloc(rig.ops->memory, device, TN_SPACE_DEVICE, bytes, &m, &host));
     return m;
 }
 
@@ -42,6 +42,8 @@ static void bad_values_are_refused_by_name(void **state) {
     static const char *const bad[][3] = {
         {"poison", "2", "0 or 1"},
         {"poison", "on", "0 or 1"},
+        {"pinned", "no", "0 or 1"},
+        {"host_pointers", "2", "0 or 1"},
         {"seed", "-1", "18446744073709551615"},
         {"seed", "18446744073709551616", "18446744073709551615"},
         {"delay", "1000001", "1000000"},
@@ -84,13 +86,13 @@ static void fresh_memory_is_poison_in_every_dtype(void **state) {
     tn_memory pinned;
     open_with("poison", "1");
     tn_memory m = allocate(rig.device, sizeof x);
-    assert_ok(memory()->copy_to_host(rig.device, rig.stream, &x, m, 0, sizeof x));
+    assert_ok(memory()->copy_to_host(rig.device, rig.stream, &x, 0, m, 0, sizeof x));
     for (int i = 0; i < 8; i++)
         assert_true(isnan(x.f64[i]) && isnan(x.f32[2 * i]) && x.i64[i] > INT64_MAX / 2 &&
                     x.i32[i] > INT32_MAX / 2 && x.bytes[i] > 1);
     assert_true((x.u16[0] & 0x7c00) == 0x7c00 && (x.u16[0] & 0x3ff)); /* f16 */
     assert_true((x.u16[0] & 0x7f80) == 0x7f80 && (x.u16[0] & 0x7f));  /* bf16 */
-    assert_ok(memory()->alloc(rig.device, TN_SPACE_PINNED, 16, &pinned, &host));
+    assert_ok(mini_alloc(rig.ops->memory, rig.device, TN_SPACE_PINNED, 16, &pinned, &host));
     assert_memory_equal(host, &x, 16);
     memory()->dealloc(rig.device, TN_SPACE_PINNED, pinned);
     release(rig.device, m);
@@ -101,7 +103,8 @@ static void freed_pinned_memory_faults(void **state) {
     tn_memory pinned;
     char *host;
     assert_true(mini_open(&rig, rig_plugin, 0));
-    assert_ok(memory()->alloc(rig.device, TN_SPACE_PINNED, 10000, &pinned, (void **)&host));
+    assert_ok(
+        mini_alloc(rig.ops->memory, rig.device, TN_SPACE_PINNED, 10000, &pinned, (void **)&host));
     memset(host, 1, 10000);
     memory()->dealloc(rig.device, TN_SPACE_PINNED, pinned);
     pid_t child = fork();
@@ -155,12 +158,12 @@ static void the_nth_call_fails_and_no_other(void **state) {
     mini_option("fail", "alloc:2,write:*,sync:2,kernel:1,run:2");
     assert_true(mini_open(&rig, rig_plugin, 0));
     m = allocate(rig.device, 64);
-    assert_status(memory()->alloc(rig.device, TN_SPACE_DEVICE, 64, &none, &host),
+    assert_status(mini_alloc(rig.ops->memory, rig.device, TN_SPACE_DEVICE, 64, &none, &host),
                   TN_ERR_OUT_OF_MEMORY);
     assert_message("call 2 of alloc fails, as TENON_SIM_FAIL asks");
     release(rig.device, allocate(rig.device, 64));
     for (int i = 0; i < 3; i++)
-        assert_status(memory()->copy_from_host(rig.device, rig.stream, m, 0, bytes, 8),
+        assert_status(memory()->copy_from_host(rig.device, rig.stream, m, 0, bytes, 0, 8),
                       TN_ERR_INTERNAL);
     int64_t stride = 1;
     tn_tensor_view view = {.struct_size = sizeof view,
@@ -173,7 +176,7 @@ static void the_nth_call_fails_and_no_other(void **state) {
     const tn_cell args[] = {mini_f64(1)};
     assert_ok(rig_launch("fill", rig.device, rig.stream, 1, args, &view));
     assert_status(rig_launch("fill", rig.device, rig.stream, 1, args, &view), TN_ERR_INTERNAL);
-    assert_ok(memory()->copy_to_host(rig.device, rig.stream, bytes, m, 0, 8));
+    assert_ok(memory()->copy_to_host(rig.device, rig.stream, bytes, 0, m, 0, 8));
     assert_status(mini_synchronize(&rig), TN_ERR_INTERNAL); /* of the kernel, told late */
     assert_message("kernel 1 of sim:0");
     assert_status(mini_synchronize(&rig), TN_ERR_INTERNAL);
@@ -181,6 +184,38 @@ static void the_nth_call_fails_and_no_other(void **state) {
     assert_ok(mini_synchronize(&rig));
     release(rig.device, m);
     close_without("fail");
+}
+
+/* Also while work is left, and until it is opened again. */
+static void a_lost_device_says_so_before_anything_else(void **state) {
+    tn_stream_impl *other;
+    tn_event_impl *event;
+    tn_memory none;
+    void *host;
+    open_with("lose", "0:4");
+    slow work = slow_create(); /* two commands */
+    assert_ok(rig.ops->streams->create(rig.device, 0, &other));
+    assert_ok(rig.ops->events->create(rig.device, 0, &event));
+    slow_queue(&work, rig.stream, 1);
+    assert_ok(rig.ops->events->record(event, rig.stream));
+    assert_ok(memory()->fill(rig.device, other, work.a->view.memory, 0, 0, 8));
+    assert_status(rig.ops->streams->synchronize(other), TN_ERR_DEVICE_LOST);
+    assert_status(rig.ops->streams->query(rig.stream), TN_ERR_DEVICE_LOST);
+    assert_status(rig.ops->events->query(event), TN_ERR_DEVICE_LOST);
+    assert_status(mini_alloc(memory(), rig.device, 99, 0, &none, &host), TN_ERR_DEVICE_LOST);
+    mini_tensors_free(&rig);
+    rig.ops->events->destroy(event);
+    rig.ops->streams->destroy(other);
+    rig.ops->streams->destroy(rig.stream);
+    rig.ops->close(rig.device);
+
+    assert_ok(rig.ops->open(rig.self, 0, &rig.device));
+    assert_ok(rig.ops->streams->create(rig.device, 0, &rig.stream));
+    tn_memory m = allocate(rig.device, 8);
+    assert_ok(memory()->fill(rig.device, rig.stream, m, 0, 1, 8));
+    assert_ok(mini_synchronize(&rig));
+    release(rig.device, m);
+    close_without("lose");
 }
 
 static void a_lost_device_fails_and_others_go_on(void **state) {
@@ -199,7 +234,7 @@ static void a_lost_device_fails_and_others_go_on(void **state) {
     assert_ok(events->create(rig.device, TN_EVENT_TIMING, &event));
     tn_memory there = allocate(second, 8);
     m = allocate(rig.device, 8);
-    assert_ok(memory()->alloc(rig.device, TN_SPACE_PINNED, 8, &pinned, &host));
+    assert_ok(mini_alloc(rig.ops->memory, rig.device, TN_SPACE_PINNED, 8, &pinned, &host));
     for (int i = 0; i < 2; i++)
         assert_ok(memory()->fill(rig.device, rig.stream, m, 0, 1, 8));
     assert_ok(mini_synchronize(&rig));
@@ -210,15 +245,15 @@ static void a_lost_device_fails_and_others_go_on(void **state) {
     assert_message("sim:0 is lost");
 
     assert_status(rig.ops->streams->query(rig.stream), TN_ERR_DEVICE_LOST);
-    assert_status(memory()->alloc(rig.device, TN_SPACE_DEVICE, 8, &none, &host),
+    assert_status(mini_alloc(rig.ops->memory, rig.device, TN_SPACE_DEVICE, 8, &none, &host),
                   TN_ERR_DEVICE_LOST);
-    assert_status(memory()->copy_from_host(rig.device, rig.stream, m, 0, bytes, 8),
+    assert_status(memory()->copy_from_host(rig.device, rig.stream, m, 0, bytes, 0, 8),
                   TN_ERR_DEVICE_LOST);
-    assert_status(memory()->copy_to_host(rig.device, rig.stream, bytes, m, 0, 8),
+    assert_status(memory()->copy_to_host(rig.device, rig.stream, bytes, 0, m, 0, 8),
                   TN_ERR_DEVICE_LOST);
     assert_status(memory()->copy(rig.device, rig.stream, m, 0, m, 4, 4), TN_ERR_DEVICE_LOST);
     assert_status(memory()->fill(rig.device, rig.stream, m, 0, 0, 8), TN_ERR_DEVICE_LOST);
-    assert_status(memory()->info(rig.device, &info), TN_ERR_DEVICE_LOST);
+    assert_status(memory()->info(rig.device, TN_SPACE_DEVICE, &info), TN_ERR_DEVICE_LOST);
     assert_status(memory()->copy_peer(second, stream, there, 0, rig.device, m, 0, 8),
                   TN_ERR_DEVICE_LOST);
     assert_status(events->query(event), TN_ERR_DEVICE_LOST);
@@ -230,7 +265,7 @@ static void a_lost_device_fails_and_others_go_on(void **state) {
     assert_ok(events->wait(stream, event)); /* the mark was passed all the same */
     for (int i = 0; i < 10; i++)
         assert_ok(memory()->fill(second, stream, there, 0, 7, 8));
-    assert_ok(memory()->copy_to_host(second, stream, bytes, there, 0, 8));
+    assert_ok(memory()->copy_to_host(second, stream, bytes, 0, there, 0, 8));
     assert_int_equal(bytes[7], 7);
     assert_ok(rig.ops->streams->synchronize(stream));
 
@@ -257,7 +292,7 @@ static unsigned char two_streams(bool waits) {
     if (waits)
         assert_ok(rig.ops->events->wait(other, event));
     assert_ok(memory()->copy(rig.device, other, y, 0, x, 0, 1));
-    assert_ok(memory()->copy_to_host(rig.device, other, &seen, y, 0, 1));
+    assert_ok(memory()->copy_to_host(rig.device, other, &seen, 0, y, 0, 1));
     assert_ok(mini_synchronize(&rig));
     rig.ops->events->destroy(event);
     rig.ops->streams->destroy(other);
@@ -289,6 +324,7 @@ int all_tests(void) {
         cmocka_unit_test(memory_freed_under_queued_work_is_an_error_of_the_stream),
         cmocka_unit_test(extents_that_overflow_are_refused),
         cmocka_unit_test(the_nth_call_fails_and_no_other),
+        cmocka_unit_test(a_lost_device_says_so_before_anything_else),
         cmocka_unit_test(a_lost_device_fails_and_others_go_on),
         cmocka_unit_test(a_forgotten_wait_is_caught),
     };

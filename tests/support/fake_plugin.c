@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <tenon/ext/fork.h>
+#include <tenon/ext/native.h>
 #include <tenon/ext/threads.h>
 
 struct tn_instance {
@@ -114,6 +115,8 @@ static tn_status take(tn_device_impl *d, int32_t space, uint64_t bytes, void **o
     tn_status status = refuse(TN_ERR_OUT_OF_MEMORY);
     if (status)
         return status;
+    if (space != TN_SPACE_DEVICE && space != TN_SPACE_PINNED)
+        return self.host->fail(self.host, TN_ERR_UNSUPPORTED, "the fake device has no such memory");
     if (space == TN_SPACE_DEVICE && fake.memory_bytes && d->used_bytes + bytes > fake.memory_bytes)
         return self.host->fail(self.host, TN_ERR_OUT_OF_MEMORY, "the fake device is full");
     uint64_t front = fake.alignment > sizeof(header) ? fake.alignment : 64;
@@ -132,14 +135,15 @@ static tn_status take(tn_device_impl *d, int32_t space, uint64_t bytes, void **o
     return TN_OK;
 }
 
-static tn_status memory_alloc(tn_device_impl *d, int32_t space, uint64_t bytes,
-                              tn_memory *out_memory, void **out_host) {
+static tn_status memory_alloc(tn_device_impl *d, tn_allocation *a) {
     void *p = NULL;
     pthread_mutex_lock(&lock);
-    tn_status status = take(d, space, bytes, &p);
+    tn_status status = take(d, a->space, a->bytes, &p);
     pthread_mutex_unlock(&lock);
-    *out_memory = (tn_memory)(uintptr_t)p;
-    *out_host = p;
+    if (status == TN_OK) {
+        a->memory = (tn_memory)(uintptr_t)p;
+        a->host = p;
+    }
     return status;
 }
 
@@ -176,12 +180,13 @@ static tn_status move(tn_stream_impl *stream, void *dst, const void *src, uint64
 }
 
 static tn_status memory_write(tn_device_impl *d, tn_stream_impl *stream, tn_memory dst,
-                              uint64_t offset, const void *src, uint64_t bytes) {
+                              uint64_t offset, const void *src, tn_memory src_pinned,
+                              uint64_t bytes) {
     return move(stream, plain_at(dst, offset), src, bytes);
 }
 
-static tn_status memory_read(tn_device_impl *d, tn_stream_impl *stream, void *dst, tn_memory src,
-                             uint64_t offset, uint64_t bytes) {
+static tn_status memory_read(tn_device_impl *d, tn_stream_impl *stream, void *dst,
+                             tn_memory dst_pinned, tn_memory src, uint64_t offset, uint64_t bytes) {
     return move(stream, dst, plain_at(src, offset), bytes);
 }
 
@@ -192,18 +197,18 @@ static tn_status memory_copy(tn_device_impl *d, tn_stream_impl *stream, tn_memor
 }
 
 static tn_status memory_fill(tn_device_impl *d, tn_stream_impl *stream, tn_memory dst,
-                             uint64_t offset, uint32_t value, uint64_t bytes) {
+                             uint64_t offset, uint8_t value, uint64_t bytes) {
     pthread_mutex_lock(&lock);
     tn_status status = refuse(TN_ERR_INTERNAL);
     if (!status && bytes)
-        memset(plain_at(dst, offset), (int)value, bytes);
+        memset(plain_at(dst, offset), value, bytes);
     if (!status && stream)
         stream->queued++;
     pthread_mutex_unlock(&lock);
     return status;
 }
 
-static tn_status memory_info(tn_device_impl *d, tn_memory_info *out) {
+static tn_status memory_info(tn_device_impl *d, int32_t space, tn_memory_info *out) {
     pthread_mutex_lock(&lock);
     out->total_bytes = fake.memory_bytes;
     out->free_bytes = fake.memory_bytes ? fake.memory_bytes - d->used_bytes : 0;
@@ -267,16 +272,11 @@ static tn_status stream_synchronize(tn_stream_impl *s) {
     return status;
 }
 
-static void *stream_native(tn_stream_impl *s) {
-    return s;
-}
-
 static const tn_stream_ops stream_ops = {.struct_size = sizeof stream_ops,
                                          .create = stream_create,
                                          .destroy = stream_destroy,
                                          .query = stream_query,
-                                         .synchronize = stream_synchronize,
-                                         .native_handle = stream_native};
+                                         .synchronize = stream_synchronize};
 
 static tn_status event_create(tn_device_impl *d, uint32_t flags, tn_event_impl **out_event) {
     *out_event = NULL;
@@ -380,6 +380,9 @@ static tn_status property(tn_instance *s, uint32_t index, int32_t which, tn_cell
     case TN_PROP_MAX_ALLOCATION:
         *out = (tn_cell){.tag = TN_CELL_I64, .v.i64 = (int64_t)fake.max_allocation};
         return TN_OK;
+    case TN_PROP_SPACES:
+        *out = (tn_cell){.tag = TN_CELL_I64, .v.i64 = 1 << TN_SPACE_DEVICE | 1 << TN_SPACE_PINNED};
+        return TN_OK;
     case TN_PROP_DTYPES:
         *out = (tn_cell){.tag = TN_CELL_I64, .v.i64 = TN_DTYPES_ALL & ~TN_DTYPE_BIT(TN_F64)};
         return TN_OK;
@@ -417,10 +420,29 @@ static void after_fork(tn_instance *s, int32_t in_child) {
 
 static const tn_ext_fork fork_ext = {sizeof fork_ext, before_fork, after_fork};
 
+static void *native_context(tn_device_impl *d) {
+    return d;
+}
+
+static void *native_stream(tn_stream_impl *s) {
+    return s;
+}
+
+static uint64_t native_memory(tn_device_impl *d, tn_memory memory) {
+    return memory;
+}
+
+static const tn_ext_native native_ext = {.struct_size = sizeof native_ext,
+                                         .api = "fake",
+                                         .context = native_context,
+                                         .stream = native_stream,
+                                         .memory = native_memory};
+
 static const void *extension(tn_instance *s, const char *id) {
-    return strcmp(id, TN_EXT_THREADS) == 0 ? (const void *)&threads_ext
-           : strcmp(id, TN_EXT_FORK) == 0  ? &fork_ext
-                                           : NULL;
+    return strcmp(id, TN_EXT_THREADS) == 0  ? (const void *)&threads_ext
+           : strcmp(id, TN_EXT_FORK) == 0   ? &fork_ext
+           : strcmp(id, TN_EXT_NATIVE) == 0 ? (const void *)&native_ext
+                                            : NULL;
 }
 
 static tn_status init(const tn_host *host, const char *path, tn_instance **out_self) {
@@ -433,7 +455,7 @@ static void shutdown_plugin(tn_instance *s) {}
 
 static tn_plugin plugin = {.struct_size = sizeof plugin,
                            .abi_version = TN_ABI_VERSION,
-                           .abi_required = TN_ABI_VERSION,
+                           .abi_required = TN_ABI_TARGET,
                            .id = "org.tenon.fake",
                            .device_type = "fake",
                            .name = "Fake device for tests",

@@ -19,12 +19,15 @@ static inline char *plain_at(tn_memory memory, uint64_t offset) {
     return (char *)(uintptr_t)memory + offset;
 }
 
-static inline tn_status plain_alloc(tn_device_impl *device, int32_t space, uint64_t bytes,
-                                    tn_memory *out_memory, void **out_host) {
-    void *p = plain_host->alloc(plain_host, bytes, 64);
-    *out_memory = (tn_memory)(uintptr_t)p;
-    *out_host = p;
-    return p ? TN_OK : plain_host->fail(plain_host, TN_ERR_OUT_OF_MEMORY, "no host memory");
+static inline tn_status plain_alloc(tn_device_impl *device, tn_allocation *a) {
+    if ((a->space != TN_SPACE_DEVICE && a->space != TN_SPACE_PINNED) || a->flags)
+        return plain_host->fail(plain_host, TN_ERR_UNSUPPORTED, "no such memory");
+    void *p = plain_host->alloc(plain_host, a->bytes, a->alignment > 64 ? a->alignment : 64);
+    if (!p)
+        return plain_host->fail(plain_host, TN_ERR_OUT_OF_MEMORY, "no host memory");
+    a->memory = (tn_memory)(uintptr_t)p;
+    a->host = p;
+    return TN_OK;
 }
 
 static inline void plain_free(tn_device_impl *device, int32_t space, tn_memory memory) {
@@ -32,13 +35,15 @@ static inline void plain_free(tn_device_impl *device, int32_t space, tn_memory m
 }
 
 static inline tn_status plain_write(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
-                                    uint64_t dst_offset, const void *src, uint64_t bytes) {
+                                    uint64_t dst_offset, const void *src, tn_memory src_pinned,
+                                    uint64_t bytes) {
     memcpy(plain_at(dst, dst_offset), src, bytes);
     return TN_OK;
 }
 
 static inline tn_status plain_read(tn_device_impl *device, tn_stream_impl *stream, void *dst,
-                                   tn_memory src, uint64_t src_offset, uint64_t bytes) {
+                                   tn_memory dst_pinned, tn_memory src, uint64_t src_offset,
+                                   uint64_t bytes) {
     memcpy(dst, plain_at(src, src_offset), bytes);
     return TN_OK;
 }
@@ -51,8 +56,8 @@ static inline tn_status plain_copy(tn_device_impl *device, tn_stream_impl *strea
 }
 
 static inline tn_status plain_fill(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
-                                   uint64_t dst_offset, uint32_t value, uint64_t bytes) {
-    memset(plain_at(dst, dst_offset), (int)value, bytes);
+                                   uint64_t dst_offset, uint8_t value, uint64_t bytes) {
+    memset(plain_at(dst, dst_offset), value, bytes);
     return TN_OK;
 }
 

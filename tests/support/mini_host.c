@@ -193,6 +193,17 @@ tn_status mini_synchronize(mini *m) {
     return m->stream ? m->ops->streams->synchronize(m->stream) : TN_OK;
 }
 
+/* ---- memory ------------------------------------------------------------------------------ */
+
+tn_status mini_alloc(const tn_memory_ops *memory, tn_device_impl *device, int32_t space,
+                     uint64_t bytes, tn_memory *out_memory, void **out_host) {
+    tn_allocation a = {.struct_size = sizeof a, .bytes = bytes, .alignment = 1, .space = space};
+    tn_status status = memory->alloc(device, &a);
+    *out_memory = a.memory;
+    *out_host = a.host;
+    return status;
+}
+
 /* ---- tensors ----------------------------------------------------------------------------- */
 
 uint64_t mini_dtype_bytes(tn_dtype dtype) {
@@ -235,7 +246,8 @@ mini_tensor *mini_tensor_create(mini *m, tn_dtype dtype, int32_t rank, const int
     mini_tensor *t = tensor_new(m, dtype, rank, sizes, strides, offset);
     if (!t)
         return NULL;
-    if (m->ops->memory->alloc(m->device, TN_SPACE_DEVICE, t->bytes, &t->view.memory, &t->host)) {
+    if (mini_alloc(m->ops->memory, m->device, TN_SPACE_DEVICE, t->bytes, &t->view.memory,
+                   &t->host)) {
         m->tensors = t->next;
         free(t);
         return NULL;
@@ -255,11 +267,12 @@ mini_tensor *mini_tensor_alias(mini *m, const mini_tensor *base, int32_t rank, c
 }
 
 tn_status mini_tensor_write(mini *m, mini_tensor *t, const void *src) {
-    return m->ops->memory->copy_from_host(m->device, m->stream, t->view.memory, 0, src, t->bytes);
+    return m->ops->memory->copy_from_host(m->device, m->stream, t->view.memory, 0, src, 0,
+                                          t->bytes);
 }
 
 tn_status mini_tensor_read(mini *m, const mini_tensor *t, void *dst) {
-    return m->ops->memory->copy_to_host(m->device, m->stream, dst, t->view.memory, 0, t->bytes);
+    return m->ops->memory->copy_to_host(m->device, m->stream, dst, 0, t->view.memory, 0, t->bytes);
 }
 
 void mini_tensors_free(mini *m) {
@@ -307,14 +320,17 @@ tn_status mini_run(mini *m, const tn_kernel *kernel, uint32_t n_args, const tn_c
         .n_outs = n_outs,
     };
     tn_status status = kernel->supports ? kernel->supports(&call) : TN_OK;
-    if (status == TN_OK && kernel->workspace)
-        status = kernel->workspace(&call, &call.workspace_bytes);
+    tn_plan plan = {.struct_size = sizeof plan};
+    if (status == TN_OK && kernel->prepare)
+        status = kernel->prepare(&call, &plan);
     if (status != TN_OK)
         return status;
     void *ignored;
+    call.workspace_bytes = plan.workspace_bytes;
+    call.cookie = plan.cookie;
     if (call.workspace_bytes > 0)
-        status = m->ops->memory->alloc(m->device, TN_SPACE_DEVICE, call.workspace_bytes,
-                                       &call.workspace, &ignored);
+        status = mini_alloc(m->ops->memory, m->device, TN_SPACE_DEVICE, call.workspace_bytes,
+                            &call.workspace, &ignored);
     if (status == TN_OK && call.workspace)
         status = m->ops->memory->fill(m->device, m->stream, call.workspace, 0, 0xff,
                                       call.workspace_bytes);
@@ -323,6 +339,8 @@ tn_status mini_run(mini *m, const tn_kernel *kernel, uint32_t n_args, const tn_c
         tn_status later = mini_synchronize(m);
         if (status == TN_OK)
             status = later;
+    } else if (kernel->abandon) {
+        kernel->abandon(&call);
     }
     if (call.workspace)
         m->ops->memory->dealloc(m->device, TN_SPACE_DEVICE, call.workspace);

@@ -78,6 +78,12 @@ bool mini_close(mini *m);
 /* Waits for the stream and returns its error; TN_OK on a device without streams. */
 tn_status mini_synchronize(mini *m);
 
+/* ---- memory ------------------------------------------------------------------------------ */
+
+/* Memory of `space`; on failure `*out_memory` is 0. */
+tn_status mini_alloc(const tn_memory_ops *memory, tn_device_impl *device, int32_t space,
+                     uint64_t bytes, tn_memory *out_memory, void **out_host);
+
 /* ---- tensors ----------------------------------------------------------------------------- */
 
 uint64_t mini_dtype_bytes(tn_dtype dtype);
@@ -104,7 +110,7 @@ void mini_tensors_free(mini *m);
  * one open. NULL when there is none, or the device does not support it. */
 const tn_kernel *mini_find(const mini *m, const char *op, tn_dtype t0, tn_dtype t1);
 
-/* Runs a kernel: asks `supports` and `workspace`, calls, waits, and returns the first failure. The
+/* Runs a kernel: asks `supports` and `prepare`, calls, waits, and returns the first failure. The
  * workspace is full of ones, NaN in every floating dtype: a kernel may not count on its content. */
 tn_status mini_run(mini *m, const tn_kernel *kernel, uint32_t n_args, const tn_cell *args,
                    uint32_t n_outs, mini_tensor *const *outs);

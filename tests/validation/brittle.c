@@ -80,15 +80,21 @@ static tn_status common(void) {
 
 /* ---- memory ------------------------------------------------------------------------------ */
 
-static tn_status memory_alloc(tn_device_impl *d, int32_t space, uint64_t bytes,
-                              tn_memory *out_memory, void **out_host) {
+static tn_status memory_alloc(tn_device_impl *d, tn_allocation *a) {
     static _Alignas(64) char shared[4096];
-    char *p =
-        is("overlaps") ? shared + 64 * ++asked : brittle.host->alloc(brittle.host, bytes + 64, 64);
+    if ((a->space != TN_SPACE_DEVICE && a->space != TN_SPACE_PINNED) || a->flags)
+        return fail(TN_ERR_UNSUPPORTED);
+    char *p = is("overlaps") ? shared + 64 * ++asked
+                             : brittle.host->alloc(brittle.host, a->bytes + 64, 256);
     if (!p)
         return fail(TN_ERR_OUT_OF_MEMORY);
-    *out_memory = is("no handle") ? 0 : is("same handle") ? 7 : (tn_memory)(uintptr_t)p;
-    *out_host = is("no host pointer") ? NULL : is("misaligned") ? p + 8 : p;
+    if (is("changes request"))
+        a->struct_size = 8;
+    a->memory = is("no handle") ? 0 : is("same handle") ? 7 : (tn_memory)(uintptr_t)p;
+    a->host = is("no host pointer") ? NULL
+              : is("misaligned")    ? p + 8
+              : is("aligns to 64")  ? p + 64
+                                    : p;
     if (is("no handle") || is("same handle"))
         brittle.host->dealloc(brittle.host, p);
     return TN_OK;
@@ -100,14 +106,17 @@ static void memory_free(tn_device_impl *d, int32_t space, tn_memory memory) {
 }
 
 static tn_status memory_write(tn_device_impl *d, tn_stream_impl *stream, tn_memory dst,
-                              uint64_t offset, const void *src, uint64_t bytes) {
-    plain_write(d, stream, dst, offset, src, bytes);
+                              uint64_t offset, const void *src, tn_memory src_pinned,
+                              uint64_t bytes) {
+    plain_write(d, stream, dst, offset, src, src_pinned, bytes);
     if (is("writes behind"))
         plain_at(dst, offset)[bytes] ^= 1;
     return common();
 }
 
-static tn_status memory_info(tn_device_impl *d, tn_memory_info *out) {
+static tn_status memory_info(tn_device_impl *d, int32_t space, tn_memory_info *out) {
+    if (space != TN_SPACE_DEVICE && space != TN_SPACE_PINNED)
+        return fail(TN_ERR_UNSUPPORTED);
     if (is("changes size"))
         out->struct_size = 8;
     out->total_bytes = 100;
@@ -200,7 +209,9 @@ static uint64_t bytes_of(const tn_tensor_view *v) {
 
 static tn_status run(const tn_call *call) {
     const tn_tensor_view *out = call->outs[0];
-    if (is("declines"))
+    if (is("declines late"))
+        *plain_at(out->memory, out->offset) ^= 1;
+    if (is("declines") || is("declines late"))
         return fail(TN_ERR_UNSUPPORTED);
     memset(plain_at(out->memory, out->offset), 0, bytes_of(out));
     if (is("writes inputs"))
@@ -230,16 +241,23 @@ static tn_status supports(const tn_call *call) {
     return TN_OK;
 }
 
-static tn_status workspace(const tn_call *call, uint64_t *out_bytes) {
-    *out_bytes = is("greedy") ? UINT64_MAX / 2 : 0;
+static tn_status prepare(const tn_call *call, tn_plan *out) {
+    if (is("changes plan"))
+        out->struct_size = 8;
+    out->workspace_bytes = is("greedy") ? UINT64_MAX / 2 : 64;
+    out->cookie = 5;
     return TN_OK;
+}
+
+static void abandon(const tn_call *call) {
+    brittle.n_abandoned++;
 }
 
 #define RECORD(name, mask, bits) \
     { \
         .struct_size = sizeof(tn_kernel), .op = TN_KERNEL_##name, \
         .schema_hash = TN_KERNEL_HASH_##name, .dtypes = {mask}, .flags = bits, .run = run, \
-        .supports = supports, .workspace = workspace \
+        .supports = supports, .prepare = prepare, .abandon = abandon \
     }
 static const tn_kernel neg = RECORD(neg, TN_DTYPE_BIT(TN_F32), TN_KERNEL_IN_PLACE);
 static const tn_kernel add = RECORD(add, TN_DTYPE_BIT(TN_F32), TN_KERNEL_SCALARS);
@@ -269,6 +287,19 @@ static tn_status property(tn_instance *self, uint32_t index, int32_t which, tn_c
     static int64_t changing = 1;
     if (which == TN_PROP_ALIGNMENT) {
         *out = (tn_cell){.tag = TN_CELL_I64, .v.i64 = is("odd alignment") ? 48 : 64};
+        return TN_OK;
+    }
+    if (which == TN_PROP_NAME) {
+        *out = (tn_cell){.tag = TN_CELL_STRING, .v.string = is("no name") ? "" : "brittle"};
+        return TN_OK;
+    }
+    if (which == TN_PROP_SPACES) {
+        int64_t both = 1 << TN_SPACE_DEVICE | 1 << TN_SPACE_PINNED;
+        *out = (tn_cell){.tag = TN_CELL_I64,
+                         .n = is("a list of spaces"),
+                         .v.i64 = is("hides pinned")  ? 1 << TN_SPACE_DEVICE
+                                  : is("third space") ? both | 4
+                                                      : both};
         return TN_OK;
     }
     if (which == TN_PROP_UNIFIED_MEMORY) {

@@ -2,7 +2,8 @@
  *
  * Two devices in host memory, with streams and events when `async` is set before it is registered.
  * Work is done at once; events and streams say so. `fault` names what it does wrong; NULL: nothing.
- * Its one kind of kernel, for `neg`, `add` and `where`, writes zeros. */
+ * Its one kind of kernel, for `neg`, `add` and `where`, writes zeros; `prepare` asks for a workspace of
+ * 64 bytes, with the cookie 5. */
 #ifndef TNI_TESTS_VALIDATION_BRITTLE_H
 #define TNI_TESTS_VALIDATION_BRITTLE_H
 
@@ -14,6 +15,7 @@ typedef struct brittle_settings {
     bool async;
     const tn_host *host; /* what init was given */
     void *kept;          /* what host->alloc gave to a fault that keeps it */
+    int n_abandoned;     /* calls of abandon */
 } brittle_settings;
 extern brittle_settings brittle;
 

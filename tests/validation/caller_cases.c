@@ -43,14 +43,14 @@ static void open_index(void) {
 
 static void write_freed(void) {
     open_all();
-    assert_int_equal(p->devices->memory->copy_from_host(device, stream, memory + 8, 0, eight, 8),
+    assert_int_equal(p->devices->memory->copy_from_host(device, stream, memory + 8, 0, eight, 0, 8),
                      TN_ERR_STATE);
     close_all();
 }
 
 static void write_outside(void) {
     open_all();
-    assert_int_equal(p->devices->memory->copy_from_host(device, stream, memory, 250, eight, 8),
+    assert_int_equal(p->devices->memory->copy_from_host(device, stream, memory, 250, eight, 0, 8),
                      TN_ERR_STATE);
     close_all();
 }
@@ -64,24 +64,116 @@ static void copy_overlapping(void) {
 static void closed_device(void) {
     open_all();
     tn_device_impl *old = device;
-    tn_memory other;
-    void *host;
+    tn_allocation other = request(TN_SPACE_DEVICE, 8);
     const tni_plugin *q = p;
     p->devices->memory->dealloc(device, TN_SPACE_DEVICE, memory);
     p->devices->close(device);
-    assert_int_equal(q->devices->memory->alloc(old, TN_SPACE_DEVICE, 8, &other, &host),
-                     TN_ERR_STATE);
+    assert_int_equal(q->devices->memory->alloc(old, &other), TN_ERR_STATE);
     stop();
 }
 
-static void alloc_nothing(void) {
+static void ask_for(uint64_t bytes, uint64_t alignment, int32_t space, uint32_t flags) {
     open_all();
-    tn_memory other;
-    void *host;
-    p->devices->memory->alloc(device, TN_SPACE_DEVICE, 0, &other, &host);
-    p->devices->memory->dealloc(device, TN_SPACE_DEVICE, other);
+    tn_allocation other = request(space, bytes);
+    other.alignment = alignment;
+    other.flags = flags;
+    if (p->devices->memory->alloc(device, &other) == TN_OK)
+        p->devices->memory->dealloc(device, space, other.memory);
     close_all();
 }
+
+static void alloc_nothing(void) {
+    ask_for(0, 64, TN_SPACE_DEVICE, 0);
+}
+
+static void align_less(void) {
+    ask_for(8, 32, TN_SPACE_DEVICE, 0);
+}
+
+static void align_oddly(void) {
+    ask_for(8, 96, TN_SPACE_DEVICE, 0);
+}
+
+static void alloc_flags(void) {
+    ask_for(8, 64, TN_SPACE_DEVICE, 2);
+}
+
+static void alloc_elsewhere(void) {
+    ask_for(8, 64, 2, 0);
+}
+
+static void info_elsewhere(void) {
+    open_all();
+    tn_memory_info info = {.struct_size = sizeof info};
+    p->devices->memory->info(device, 2, &info);
+    close_all();
+}
+
+/* ---- pinned memory ----------------------------------------------------------------------- */
+
+static tn_allocation pinned;
+
+static tn_status write_from(const void *src, tn_memory from) {
+    return p->devices->memory->copy_from_host(device, stream, memory, 0, src, from, 8);
+}
+
+static tn_status read_to(void *dst, tn_memory to) {
+    return p->devices->memory->copy_to_host(device, stream, dst, to, memory, 0, 8);
+}
+
+static void open_pinned(void) {
+    open_all();
+    pinned = request(TN_SPACE_PINNED, 64);
+    assert_int_equal(p->devices->memory->alloc(device, &pinned), TN_OK);
+}
+
+static void close_pinned(void) {
+    p->devices->memory->dealloc(device, TN_SPACE_PINNED, pinned.memory);
+    close_all();
+}
+
+void transfer_pinned(void) {
+    open_pinned();
+    char *end = (char *)pinned.host + 56;
+    assert_int_equal(write_from(end, pinned.memory), TN_OK);
+    assert_int_equal(read_to(end, pinned.memory), TN_OK);
+    assert_int_equal(write_from(end, 0), TN_OK);
+    assert_int_equal(read_to(end, 0), TN_OK);
+    close_pinned();
+}
+
+#define REFUSED(name, what) \
+    static void name(void) { \
+        open_pinned(); \
+        assert_int_equal(what, TN_ERR_STATE); \
+        close_pinned(); \
+    }
+REFUSED(write_beyond, write_from((char *)pinned.host + 57, pinned.memory))
+REFUSED(write_before, write_from((char *)pinned.host - 1, pinned.memory))
+REFUSED(read_beyond, read_to((char *)pinned.host + 57, pinned.memory))
+REFUSED(write_from_device, write_from((char *)(uintptr_t)memory, memory))
+REFUSED(copy_to_pinned, p->devices->memory->copy(device, stream, pinned.memory, 0, memory, 0, 8))
+REFUSED(copy_pinned, p->devices->memory->copy(device, stream, memory, 0, pinned.memory, 0, 8))
+REFUSED(fill_pinned, p->devices->memory->fill(device, stream, pinned.memory, 0, 0, 8))
+
+static void write_from_anothers(void) {
+    open_all();
+    p->devices->open(p->self, 1, &second);
+    pinned = request(TN_SPACE_PINNED, 64);
+    assert_int_equal(p->devices->memory->alloc(second, &pinned), TN_OK);
+    assert_int_equal(write_from(pinned.host, pinned.memory), TN_ERR_STATE);
+    p->devices->memory->dealloc(second, TN_SPACE_PINNED, pinned.memory);
+    p->devices->close(second);
+    close_all();
+}
+
+static void free_pinned_in_use(void) {
+    open_pinned();
+    write_from(pinned.host, pinned.memory);
+    close_pinned();
+}
+
+/* ---- streams and events ------------------------------------------------------------------ */
 
 static void no_stream(void) {
     open_all();
@@ -109,12 +201,11 @@ static void destroyed_event(void) {
 
 static void foreign_stream(void) {
     open_all();
-    tn_memory other;
-    void *host;
+    tn_allocation other = request(TN_SPACE_DEVICE, 64);
     p->devices->open(p->self, 1, &second);
-    p->devices->memory->alloc(second, TN_SPACE_DEVICE, 64, &other, &host);
-    assert_int_equal(p->devices->memory->fill(second, stream, other, 0, 0, 8), TN_ERR_STATE);
-    p->devices->memory->dealloc(second, TN_SPACE_DEVICE, other);
+    p->devices->memory->alloc(second, &other);
+    assert_int_equal(p->devices->memory->fill(second, stream, other.memory, 0, 0, 8), TN_ERR_STATE);
+    p->devices->memory->dealloc(second, TN_SPACE_DEVICE, other.memory);
     p->devices->close(second);
     close_all();
 }
@@ -187,6 +278,20 @@ const finding_case caller_cases[] = {
     {NULL, copy_overlapping, 0, "memory->copy", "overlap", SYNC, 1},
     {NULL, closed_device, 0, "memory->alloc", "closed", SYNC, 1},
     {NULL, alloc_nothing, 0, "memory->alloc", "0 bytes", SYNC, 1},
+    {NULL, align_less, 0, "memory->alloc", "alignment of 32", SYNC, 1},
+    {NULL, align_oddly, 0, "memory->alloc", "alignment of 96", SYNC, 1},
+    {NULL, alloc_flags, 0, "memory->alloc", "flags 0x2", SYNC, 1},
+    {NULL, alloc_elsewhere, 0, "memory->alloc", "space 2", SYNC, 1},
+    {NULL, info_elsewhere, 0, "memory->info", "space 2", SYNC, 1},
+    {NULL, write_beyond, 0, "memory->copy_from_host", "must be pinned", SYNC, 1},
+    {NULL, write_before, 0, "memory->copy_from_host", "must be pinned", SYNC, 1},
+    {NULL, read_beyond, 0, "memory->copy_to_host", "must be pinned", SYNC, 1},
+    {NULL, write_from_device, 0, "memory->copy_from_host", "must be pinned", SYNC, 1},
+    {NULL, write_from_anothers, 0, "memory->copy_from_host", "must be pinned", SYNC, 1},
+    {NULL, copy_to_pinned, 0, "memory->copy", "or pinned", SYNC, 1},
+    {NULL, copy_pinned, 0, "memory->copy", "or pinned", SYNC, 1},
+    {NULL, fill_pinned, 0, "memory->fill", "or pinned", SYNC, 1},
+    {NULL, free_pinned_in_use, 0, "memory->dealloc", "nobody waited", ASYNC, 1},
     {NULL, no_stream, 0, "memory->fill", "stream is NULL", ASYNC, 1},
     {NULL, destroyed_stream, 0, "streams->query", "destroyed", ASYNC, 1},
     {NULL, destroyed_event, 0, "events->query", "destroyed", ASYNC, 1},

@@ -44,9 +44,15 @@ void stop(void);
 void open_all(void);
 void close_all(void);
 
+/* An allocation to ask for, aligned to 64. */
+tn_allocation request(int32_t space, uint64_t bytes);
+
 /* Actions that several files use. */
 void open_and_close(void);
 void write_twice(void);
 void free_after_wait(void);
+void transfer_pinned(void);
+void run_and_free(void);
+void use_plans(void);
 
 #endif

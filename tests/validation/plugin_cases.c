@@ -29,44 +29,47 @@ static void open_two(void) {
     close_all();
 }
 
-static void alloc_two(void) {
+static void alloc_more(tn_allocation other) {
     open_all();
-    tn_memory other;
-    void *host;
-    p->devices->memory->alloc(device, TN_SPACE_DEVICE, 100, &other, &host);
-    if (other != memory)
-        p->devices->memory->dealloc(device, TN_SPACE_DEVICE, other);
+    p->devices->memory->alloc(device, &other);
+    if (other.memory != memory)
+        p->devices->memory->dealloc(device, other.space, other.memory);
     close_all();
 }
 
+static void alloc_two(void) {
+    alloc_more(request(TN_SPACE_DEVICE, 100));
+}
+
 static void alloc_pinned(void) {
-    open_all();
-    tn_memory other;
-    void *host;
-    p->devices->memory->alloc(device, TN_SPACE_PINNED, 100, &other, &host);
-    p->devices->memory->dealloc(device, TN_SPACE_PINNED, other);
-    close_all();
+    alloc_more(request(TN_SPACE_PINNED, 100));
+}
+
+static void alloc_aligned(void) {
+    tn_allocation other = request(TN_SPACE_DEVICE, 100);
+    other.alignment = 256;
+    alloc_more(other);
 }
 
 static void write_all(void) {
     char bytes[256] = {0};
     open_all();
-    p->devices->memory->copy_from_host(device, stream, memory, 0, bytes, sizeof bytes);
+    p->devices->memory->copy_from_host(device, stream, memory, 0, bytes, 0, sizeof bytes);
     close_all();
 }
 
 void write_twice(void) {
     char bytes[16] = {0};
     open_all();
-    p->devices->memory->copy_from_host(device, stream, memory, 0, bytes, sizeof bytes);
-    p->devices->memory->copy_from_host(device, stream, memory, 0, bytes, sizeof bytes);
+    p->devices->memory->copy_from_host(device, stream, memory, 0, bytes, 0, sizeof bytes);
+    p->devices->memory->copy_from_host(device, stream, memory, 0, bytes, 0, sizeof bytes);
     close_all();
 }
 
 static void ask_info(void) {
     open_all();
     tn_memory_info info = {.struct_size = sizeof info};
-    p->devices->memory->info(device, &info);
+    p->devices->memory->info(device, TN_SPACE_PINNED, &info);
     close_all();
 }
 
@@ -144,13 +147,25 @@ const finding_case plugin_cases[] = {
     {"odd alignment", open_and_close, TNP_PROPERTY_RANGE, "devices->property", "power of two", SYNC,
      1},
     {"wrong tag", open_and_close, TNP_PROPERTY_RANGE, "devices->property", "tag", SYNC, 1},
+    {"no name", open_and_close, TNP_PROPERTY_RANGE, "devices->property", "empty", SYNC, 1},
+    {"third space", open_and_close, TNP_PROPERTY_RANGE, "devices->property", "known spaces", SYNC,
+     1},
+    {"a list of spaces", open_and_close, TNP_PROPERTY_RANGE, "devices->property", "n of the cell",
+     SYNC, 1},
     {"no handle", alloc_two, TNP_ALLOC_HANDLE, "memory->alloc", "handle 0", SYNC, 1},
     {"same handle", alloc_two, TNP_ALLOC_HANDLE, "memory->alloc", "alive already", SYNC, 1},
+    {"same handle", alloc_pinned, TNP_ALLOC_HANDLE, "memory->alloc", "alive already", SYNC, 1},
     {"overlaps", alloc_two, TNP_ALLOC_HANDLE, "memory->alloc", "overlaps", SYNC, 1},
     {"misaligned", open_and_close, TNP_ALLOC_ALIGNMENT, "memory->alloc", "aligned to 64", SYNC, 1},
-    {"no host pointer", open_and_close, TNP_PROPERTY_UNIFIED_MEMORY, "memory->alloc", "UNIFIED_MEMORY",
-     SYNC, 1},
+    {"aligns to 64", alloc_aligned, TNP_ALLOC_ALIGNMENT, "memory->alloc", "aligned to 256", SYNC,
+     1},
+    {"no host pointer", open_and_close, TNP_PROPERTY_UNIFIED_MEMORY, "memory->alloc",
+     "UNIFIED_MEMORY", SYNC, 1},
     {"no host pointer", alloc_pinned, TNP_ALLOC_HOST_POINTER, "memory->alloc", "pinned", SYNC, 1},
+    {"changes request", open_and_close, TNP_HOST_STRUCT_SIZE, "memory->alloc", "struct_size", SYNC,
+     1},
+    {"hides pinned", alloc_pinned, TNP_MEMORY_SPACES, "memory->alloc", "served space 1", SYNC, 1},
+    {"hides pinned", ask_info, TNP_MEMORY_SPACES, "memory->info", "served space 1", SYNC, 1},
     {"changes size", ask_info, TNP_HOST_STRUCT_SIZE, "memory->info", "struct_size", SYNC, 1},
     {"more than all", ask_info, TNP_MEMORY_INFO, "memory->info", "101", SYNC, 1},
     {"silent", write_all, TNP_FAIL_MESSAGE, "memory->copy_from_host", "no message", SYNC, 1},

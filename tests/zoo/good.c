@@ -75,7 +75,7 @@ const tn_plugin *TN_PLUGIN_QUERY(const tn_host *host) {
     plugin = (tn_plugin){
         .struct_size = sizeof plugin,
         .abi_version = TN_ABI_VERSION,
-        .abi_required = TN_ABI_VERSION,
+        .abi_required = TN_ABI_TARGET,
         .id = ZOO_ID,
         .device_type = ZOO_TYPE,
         .name = "an animal of the zoo",

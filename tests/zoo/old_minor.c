@@ -1,4 +1,4 @@
-/* Built against an older minor, which before 1.0 does not fit. */
+/* Built against a minor that is no longer taken. */
 #define ZOO_BREAK \
     plugin.abi_version = TN_ABI_MAKE(0, 8); \
     plugin.abi_required = TN_ABI_MAKE(0, 8);

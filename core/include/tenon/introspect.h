@@ -83,8 +83,7 @@ typedef struct tn_kernel_info {
     const char *kernel; /* "add" */
     const char *origin; /* the plugin's id, or what a program said */
     uint64_t dtypes;    /* mask over the first type variable, TN_DTYPE_BIT */
-    uint32_t flags;     /* TN_KERNEL_* */
-    uint32_t reserved;
+    uint64_t flags;     /* TN_KERNEL_* */
 } tn_kernel_info;
 
 /* The kernels of an operator on every device that is open, in the order of opening. Calls nothing

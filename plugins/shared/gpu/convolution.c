@@ -289,16 +289,16 @@ static tn_status run_input(const tn_call *call) {
     return status;
 }
 
-static tn_status input_workspace(const tn_call *call, uint64_t *out_bytes) {
+static tn_status input_prepare(const tn_call *call, tn_plan *out) {
     input_job j;
     make_input(call, &j);
-    *out_bytes = j.bump;
+    out->workspace_bytes = j.bump;
     for (int64_t r0 = 0; r0 < smaller(j.g.stride[0], j.g.in[0]); r0++)
         for (int64_t r1 = 0; r1 < smaller(j.g.stride[1], j.g.in[1]); r1++) {
             gpu_bump bump = j.bump;
             phase_product(call, &j, r0, r1, &bump);
-            if (bump > *out_bytes)
-                *out_bytes = bump;
+            if (bump > out->workspace_bytes)
+                out->workspace_bytes = bump;
         }
     return TN_OK;
 }
@@ -308,7 +308,7 @@ static tn_status input_workspace(const tn_call *call, uint64_t *out_bytes) {
 static const tn_kernel records[] = {
     GPU_KERNEL(convolution, TN_DTYPES_FLOAT, FLAGS, gpu_gemm_job_run, GPU_GEMM_JOB(forward)),
     GPU_KERNEL(convolution_backward_input, TN_DTYPES_FLOAT, FLAGS, run_input,
-               .workspace = input_workspace),
+               .prepare = input_prepare),
     GPU_KERNEL(convolution_backward_weight, TN_DTYPES_FLOAT, FLAGS, gpu_gemm_job_run,
                GPU_GEMM_JOB(weight)),
 };

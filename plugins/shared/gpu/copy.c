@@ -89,8 +89,7 @@ static tn_status run(const tn_call *call) {
 #define RECORD(from, to) \
     { \
         .struct_size = sizeof(tn_kernel), .op = "copy", .schema_hash = TN_KERNEL_HASH_copy, \
-        .dtypes = {from, to}, \
-        .flags = GPU_FLAGS_STRIDED | TN_KERNEL_DETERMINISTIC | TN_KERNEL_CAPTURE_SAFE, .run = run \
+        .dtypes = {from, to}, .flags = GPU_FLAGS_STRIDED | TN_KERNEL_DETERMINISTIC, .run = run \
     }
 
 static const tn_kernel records[] = {

@@ -77,8 +77,8 @@ typedef struct gpu_gemm_maker {
     void (*make)(const tn_call *call, gpu_gemm_job *out);
 } gpu_gemm_maker;
 
-#define GPU_GEMM_JOB(maker) .workspace = gpu_gemm_job_workspace, .user = (void *)&(maker)
+#define GPU_GEMM_JOB(maker) .prepare = gpu_gemm_job_prepare, .user = (void *)&(maker)
 tn_status gpu_gemm_job_run(const tn_call *call);
-tn_status gpu_gemm_job_workspace(const tn_call *call, uint64_t *out_bytes);
+tn_status gpu_gemm_job_prepare(const tn_call *call, tn_plan *out);
 
 #endif

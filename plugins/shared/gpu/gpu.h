@@ -57,8 +57,7 @@ enum {
 #define GPU_RECORD(op_, dtypes_, flags_, run_, ...) \
     { \
         .struct_size = sizeof(tn_kernel), .op = #op_, .schema_hash = TN_KERNEL_HASH_##op_, \
-        .dtypes = {dtypes_}, .flags = (flags_) | TN_KERNEL_DETERMINISTIC | TN_KERNEL_CAPTURE_SAFE, \
-        .run = run_, __VA_ARGS__ \
+        .dtypes = {dtypes_}, .flags = (flags_) | TN_KERNEL_DETERMINISTIC, .run = run_, __VA_ARGS__ \
     }
 
 /* Two of them: not every device has f64, and a record is taken or left as a whole. */

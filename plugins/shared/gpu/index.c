@@ -284,9 +284,9 @@ static tn_status scatter_add(const tn_call *call) {
     return add(call, &a);
 }
 
-static tn_status scatter_add_workspace(const tn_call *call, uint64_t *out_bytes) {
+static tn_status scatter_add_prepare(const tn_call *call, tn_plan *out) {
     adding a = adding_of(call);
-    *out_bytes = adding_bytes(call, &a);
+    out->workspace_bytes = adding_bytes(call, &a);
     return TN_OK;
 }
 
@@ -295,9 +295,9 @@ static tn_status index_add(const tn_call *call) {
     return add(call, &a);
 }
 
-static tn_status index_add_workspace(const tn_call *call, uint64_t *out_bytes) {
+static tn_status index_add_prepare(const tn_call *call, tn_plan *out) {
     adding a = index_adding_of(call);
-    *out_bytes = adding_bytes(call, &a);
+    out->workspace_bytes = adding_bytes(call, &a);
     return TN_OK;
 }
 
@@ -305,8 +305,8 @@ static const tn_kernel records[] = {
     GPU_KERNEL(gather, TN_DTYPES_ALL, GPU_FLAGS_STRIDED, gather),
     GPU_KERNEL(index_select, TN_DTYPES_ALL, GPU_FLAGS_STRIDED, index_select),
     GPU_KERNEL(scatter_add, TN_DTYPES_ALL, GPU_FLAGS_STRIDED, scatter_add,
-               .workspace = scatter_add_workspace),
+               .prepare = scatter_add_prepare),
     GPU_KERNEL(index_add, TN_DTYPES_NUMBER, GPU_FLAGS_STRIDED, index_add,
-               .workspace = index_add_workspace),
+               .prepare = index_add_prepare),
 };
 GPU_PUBLISH(index, records);

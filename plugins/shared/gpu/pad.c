@@ -42,9 +42,9 @@ tn_status gpu_gemm_job_run(const tn_call *call) {
     return status == TN_OK ? gpu_gemm_run(call, &job.product) : status;
 }
 
-tn_status gpu_gemm_job_workspace(const tn_call *call, uint64_t *out_bytes) {
+tn_status gpu_gemm_job_prepare(const tn_call *call, tn_plan *out) {
     gpu_gemm_job job;
     make(call, &job);
-    *out_bytes = job.bump;
+    out->workspace_bytes = job.bump;
     return TN_OK;
 }

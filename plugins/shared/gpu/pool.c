@@ -125,11 +125,12 @@ static bool by_planes(const tn_call *call) {
            out->sizes[0] * out->sizes[1] >= 2 * (int64_t)traits->compute_units;
 }
 
-static tn_status backward_workspace(const tn_call *call, uint64_t *out_bytes) {
+static tn_status backward_prepare(const tn_call *call, tn_plan *out) {
     const tn_tensor_view *grad = gpu_arg(call, TN_ARG_max_pool2d_backward_grad_output);
     int64_t sides =
         grad->sizes[2] + grad->sizes[3] + call->outs[0]->sizes[2] + call->outs[0]->sizes[3];
-    *out_bytes = by_planes(call) ? 0 : (uint64_t)(8 * grad->sizes[0] * grad->sizes[1] * sides);
+    out->workspace_bytes =
+        by_planes(call) ? 0 : (uint64_t)(8 * grad->sizes[0] * grad->sizes[1] * sides);
     return TN_OK;
 }
 
@@ -234,7 +235,7 @@ static tn_status avg_pool2d_backward(const tn_call *call) {
 static const tn_kernel records[] = {
     GPU_KERNEL(max_pool2d, TN_DTYPES_NUMBER, GPU_FLAGS_STRIDED, max_pool2d),
     GPU_KERNEL(max_pool2d_backward, TN_DTYPES_FLOAT, GPU_FLAGS_STRIDED, max_pool2d_backward,
-               .supports = backward_supports, .workspace = backward_workspace),
+               .supports = backward_supports, .prepare = backward_prepare),
     GPU_KERNEL(avg_pool2d, TN_DTYPES_FLOAT, GPU_FLAGS_STRIDED, avg_pool2d),
     GPU_KERNEL(avg_pool2d_backward, TN_DTYPES_FLOAT, GPU_FLAGS_STRIDED, avg_pool2d_backward),
 };

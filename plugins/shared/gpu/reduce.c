@@ -111,11 +111,11 @@ static uint64_t states_bytes(const layout *l, reduction id) {
     return (uint64_t)(l->p.n_chunks * l->p.n_outputs) * numbers * 8;
 }
 
-static tn_status workspace(const tn_call *call, uint64_t *out_bytes) {
+static tn_status prepare(const tn_call *call, tn_plan *out) {
     const reducer *op = call->user;
     layout l;
     lay_out(call, &l);
-    *out_bytes = l.p.n_chunks > 1 ? states_bytes(&l, op->id) : 0;
+    out->workspace_bytes = l.p.n_chunks > 1 ? states_bytes(&l, op->id) : 0;
     return TN_OK;
 }
 
@@ -187,7 +187,7 @@ OPERATOR(argmax, ARGMAX)
 OPERATOR(argmin, ARGMIN)
 
 #define RECORDS(name_, dtypes_) \
-    GPU_KERNEL(name_, dtypes_, GPU_FLAGS_STRIDED, run, .workspace = workspace, \
+    GPU_KERNEL(name_, dtypes_, GPU_FLAGS_STRIDED, run, .prepare = prepare, \
                .user = (void *)&op_##name_)
 
 static const tn_kernel records[] = {

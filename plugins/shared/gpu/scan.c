@@ -62,10 +62,10 @@ static void lay_out(const tn_call *call, layout *l) {
 }
 
 /* A sum and what it loses, of 8 bytes or less each. */
-static tn_status workspace(const tn_call *call, uint64_t *out_bytes) {
+static tn_status prepare(const tn_call *call, tn_plan *out) {
     layout l;
     lay_out(call, &l);
-    *out_bytes = l.p.n_chunks > 1 ? (uint64_t)(l.p.n_chunks * l.p.n_lines) * 16 : 0;
+    out->workspace_bytes = l.p.n_chunks > 1 ? (uint64_t)(l.p.n_chunks * l.p.n_lines) * 16 : 0;
     return TN_OK;
 }
 
@@ -104,6 +104,6 @@ static tn_status run(const tn_call *call) {
 
 static const tn_kernel records[] = {
     GPU_KERNEL(cumsum, TN_DTYPES_NUMBER, GPU_FLAGS_STRIDED | TN_KERNEL_IN_PLACE, run,
-               .workspace = workspace),
+               .prepare = prepare),
 };
 GPU_PUBLISH(scan, records);

@@ -122,14 +122,14 @@ static tn_status run(const tn_call *call) {
                     NULL);
 }
 
-static tn_status workspace(const tn_call *call, uint64_t *out_bytes) {
+static tn_status prepare(const tn_call *call, tn_plan *out) {
     const tn_tensor_view *in = gpu_arg(call, TN_ARG_sort_self);
     int64_t dim = call->args[TN_ARG_sort_dim].v.i64;
-    *out_bytes = length(in, dim) > SORT_RUN ? gpu_sort_bytes(in, dim) : 0;
+    out->workspace_bytes = length(in, dim) > SORT_RUN ? gpu_sort_bytes(in, dim) : 0;
     return TN_OK;
 }
 
 static const tn_kernel records[] = {
-    GPU_KERNEL(sort, TN_DTYPES_ALL, GPU_FLAGS_STRIDED, run, .workspace = workspace),
+    GPU_KERNEL(sort, TN_DTYPES_ALL, GPU_FLAGS_STRIDED, run, .prepare = prepare),
 };
 GPU_PUBLISH(sort, records);

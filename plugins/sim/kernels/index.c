@@ -111,14 +111,14 @@ SIM_ALL_TYPES(SCATTER_ADD, scatter_add)
 
 #define WRAP_BYTES(t, NAME, stored, value, wrap, ...) [TN_##NAME] = sizeof(wrap),
 
-static tn_status scatter_add_workspace(const tn_call *call, uint64_t *out_bytes) {
+static tn_status scatter_add_prepare(const tn_call *call, tn_plan *out) {
     static const uint8_t bytes[TN_DTYPE_COUNT] = {SIM_ALL_TYPES(WRAP_BYTES, )};
-    *out_bytes = (uint64_t)call->outs[0]->numel * bytes[call->outs[0]->dtype];
+    out->workspace_bytes = (uint64_t)call->outs[0]->numel * bytes[call->outs[0]->dtype];
     return TN_OK;
 }
 
 const sim_kernel sim_kernel_scatter_add = {
-    .record = {SIM_RECORD(scatter_add, TN_DTYPES_ALL), .workspace = scatter_add_workspace},
+    .record = {SIM_RECORD(scatter_add, TN_DTYPES_ALL), .prepare = scatter_add_prepare},
     .signature = "TiLT>T",
     .compute = {SIM_ALL_TYPES(SIM_COMPUTE, scatter_add)},
 };

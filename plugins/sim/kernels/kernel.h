@@ -98,9 +98,9 @@ typedef struct sim_kernel {
 SIM_KERNELS(SIM_KERNEL_DECLARE)
 #undef SIM_KERNEL_DECLARE
 
-/* All kernels repeat bit by bit, only queue work, and index with 64 bits. Most take contiguous
+/* All kernels repeat bit by bit, and index with 64 bits. Most take contiguous
  * tensors and nothing more; the core adapts every other call to that. */
-enum { SIM_FLAGS = TN_KERNEL_DETERMINISTIC | TN_KERNEL_CAPTURE_SAFE | TN_KERNEL_INDEX64 };
+#define SIM_FLAGS (TN_KERNEL_DETERMINISTIC | TN_KERNEL_INDEX64)
 
 /* The head of a record with more flags than those; then the masks of its type variables. */
 #define SIM_RECORD_WITH(name, more_flags, ...) \

@@ -71,15 +71,15 @@ static inline int64_t least(int64_t a, int64_t b) {
 
 SIM_ALL_TYPES(SORT, sort)
 
-static tn_status sort_workspace(const tn_call *call, uint64_t *out_bytes) {
+static tn_status sort_prepare(const tn_call *call, tn_plan *out) {
     const tn_tensor_view *self = call->args[TN_ARG_sort_self].v.view;
     int64_t dim = call->args[TN_ARG_sort_dim].v.i64;
-    *out_bytes = (uint64_t)(self->rank ? self->sizes[dim] : 1) * 3 * sizeof(int64_t);
+    out->workspace_bytes = (uint64_t)(self->rank ? self->sizes[dim] : 1) * 3 * sizeof(int64_t);
     return TN_OK;
 }
 
 const sim_kernel sim_kernel_sort = {
-    .record = {SIM_RECORD(sort, TN_DTYPES_ALL), .workspace = sort_workspace},
+    .record = {SIM_RECORD(sort, TN_DTYPES_ALL), .prepare = sort_prepare},
     .signature = "Tib>TL",
     .compute = {SIM_ALL_TYPES(SIM_COMPUTE, sort)},
 };

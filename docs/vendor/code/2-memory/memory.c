@@ -24,41 +24,42 @@ static bool reserve(tn_device_impl *device, uint64_t bytes) {
     return true;
 }
 
-static tn_status alloc(tn_device_impl *device, int32_t space, uint64_t bytes, tn_memory *out_memory,
-                       void **out_host) {
+static tn_status alloc(tn_device_impl *device, tn_allocation *a) {
     const tn_host *host = device->self->host;
-    const bool counted = space == TN_SPACE_DEVICE;
-    *out_memory = 0;
-    *out_host = NULL;
-    if (counted && !reserve(device, bytes))
+    if (a->space != TN_SPACE_DEVICE || a->flags || a->alignment > NPU_ALIGNMENT)
+        return npu_fail(device->self, TN_ERR_UNSUPPORTED,
+                        "npu:%u has no memory of space %d with flags %#x, aligned to %llu",
+                        device->index, (int)a->space, (unsigned)a->flags,
+                        (unsigned long long)a->alignment);
+    if (!reserve(device, a->bytes))
         return npu_fail(device->self, TN_ERR_OUT_OF_MEMORY,
                         "npu:%u has %u MiB, and not %llu bytes more; use a smaller batch",
-                        device->index, NPU_MEMORY >> 20, (unsigned long long)bytes);
+                        device->index, NPU_MEMORY >> 20, (unsigned long long)a->bytes);
     struct block *block = host->alloc(host, sizeof *block, _Alignof(struct block));
-    void *data = block ? host->alloc(host, bytes, NPU_ALIGNMENT) : NULL;
+    void *data = block ? host->alloc(host, a->bytes, NPU_ALIGNMENT) : NULL;
     if (!data) {
         host->dealloc(host, block);
-        if (counted)
-            atomic_fetch_sub(&device->used_bytes, bytes);
+        atomic_fetch_sub(&device->used_bytes, a->bytes);
         return npu_fail(device->self, TN_ERR_OUT_OF_MEMORY, "no host memory for npu:%u",
                         device->index);
     }
-    *block = (struct block){.data = data, .bytes = bytes};
-    *out_memory = (uintptr_t)block;
-    if (space == TN_SPACE_PINNED)
-        *out_host = data;
+    *block = (struct block){.data = data, .bytes = a->bytes};
+    a->memory = (uintptr_t)block;
+    a->host = NULL; /* only the device reaches it */
     return TN_OK;
 }
 
 static void free_memory(tn_device_impl *device, int32_t space, tn_memory memory) {
     struct block *block = (struct block *)(uintptr_t)memory;
-    if (space == TN_SPACE_DEVICE)
-        atomic_fetch_sub(&device->used_bytes, block->bytes);
+    atomic_fetch_sub(&device->used_bytes, block->bytes);
     device->self->host->dealloc(device->self->host, block->data);
     device->self->host->dealloc(device->self->host, block);
 }
 
-static tn_status info(tn_device_impl *device, tn_memory_info *out) {
+static tn_status info(tn_device_impl *device, int32_t space, tn_memory_info *out) {
+    if (space != TN_SPACE_DEVICE)
+        return npu_fail(device->self, TN_ERR_UNSUPPORTED, "npu:%u has no memory of space %d",
+                        device->index, (int)space);
     if (TN_HAS(out, tn_memory_info, total_bytes))
         out->total_bytes = NPU_MEMORY;
     if (TN_HAS(out, tn_memory_info, free_bytes))
@@ -71,8 +72,8 @@ const tn_memory_ops npu_memory_ops = {
     .struct_size = sizeof npu_memory_ops,
     .alloc = alloc,
     .dealloc = free_memory,
-    .copy_from_host = npu_write,
-    .copy_to_host = npu_read,
+    .copy_from_host = npu_copy_from_host,
+    .copy_to_host = npu_copy_to_host,
     .copy = npu_copy,
     .fill = npu_fill,
     .info = info,

@@ -21,6 +21,7 @@ struct mark {
 
 struct tn_event_impl {
     tn_device_impl *device;
+    uint32_t flags;
     pthread_mutex_t lock; /* guards mark */
     struct mark *mark;    /* NULL before the first record */
 };
@@ -107,11 +108,14 @@ static tn_status run_wait(struct npu_job *job, const char **out_message) {
 
 static tn_status event_create(tn_device_impl *device, uint32_t flags, tn_event_impl **out_event) {
     *out_event = NULL;
+    if (flags & ~TN_EVENT_TIMING)
+        return npu_fail(device->self, TN_ERR_UNSUPPORTED, "npu:%u knows no event flags %#x",
+                        device->index, (unsigned)flags);
     tn_event_impl *event =
         device->self->host->alloc(device->self->host, sizeof *event, _Alignof(tn_event_impl));
     if (!event)
         return npu_fail(device->self, TN_ERR_OUT_OF_MEMORY, "no host memory for an event");
-    *event = (tn_event_impl){.device = device};
+    *event = (tn_event_impl){.device = device, .flags = flags};
     pthread_mutex_init(&event->lock, NULL);
     *out_event = event;
     return TN_OK;
@@ -175,13 +179,14 @@ static tn_status event_synchronize(tn_event_impl *event) {
 static tn_status event_elapsed(tn_event_impl *start, tn_event_impl *end, double *out_ns) {
     struct mark *first = present_mark(start), *last = present_mark(end);
     double from = 0, to = 0;
-    bool passed = first && last && mark_passed(first, &from) && mark_passed(last, &to);
+    bool timed = start->flags & end->flags & TN_EVENT_TIMING;
+    bool passed = timed && first && last && mark_passed(first, &from) && mark_passed(last, &to);
     *out_ns = passed ? to - from : 0;
     mark_drop(first);
     mark_drop(last);
     return passed ? TN_OK
                   : npu_fail(start->device->self, TN_ERR_STATE,
-                             "elapsed: an event was not passed yet; synchronize it first");
+                             "elapsed: an event is not for timing, or was not passed yet");
 }
 
 const tn_event_ops npu_event_ops = {

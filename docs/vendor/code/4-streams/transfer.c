@@ -10,7 +10,7 @@ struct transfer {
     void *to;
     const void *from; /* NULL: set to `value` */
     uint64_t bytes;
-    int value;
+    uint8_t value;
 };
 
 static tn_status run_transfer(struct npu_job *job, const char **out_message) {
@@ -24,8 +24,8 @@ static tn_status run_transfer(struct npu_job *job, const char **out_message) {
     return TN_OK;
 }
 
-/* The host's memory is read or written before this returns, whether it is pinned or not: what was
- * queued earlier is waited for. An error of that stays where it is (TNP-46). */
+/* The host's memory is read or written before this returns: what was queued earlier is waited for.
+ * An error of that stays where it is (TNP-46). */
 static tn_status transfer_now(tn_stream_impl *stream, struct transfer t) {
     t.job.run = run_transfer;
     npu_wait(stream, npu_push(stream, &t.job));
@@ -43,14 +43,16 @@ static tn_status transfer_later(tn_device_impl *device, tn_stream_impl *stream, 
     return TN_OK;
 }
 
-tn_status npu_write(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
-                    uint64_t dst_offset, const void *src, uint64_t bytes) {
+tn_status npu_copy_from_host(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
+                             uint64_t dst_offset, const void *src, tn_memory src_pinned,
+                             uint64_t bytes) {
     return transfer_now(
         stream, (struct transfer){.to = npu_address(dst, dst_offset), .from = src, .bytes = bytes});
 }
 
-tn_status npu_read(tn_device_impl *device, tn_stream_impl *stream, void *dst, tn_memory src,
-                   uint64_t src_offset, uint64_t bytes) {
+tn_status npu_copy_to_host(tn_device_impl *device, tn_stream_impl *stream, void *dst,
+                           tn_memory dst_pinned, tn_memory src, uint64_t src_offset,
+                           uint64_t bytes) {
     return transfer_now(
         stream, (struct transfer){.to = dst, .from = npu_address(src, src_offset), .bytes = bytes});
 }
@@ -64,8 +66,8 @@ tn_status npu_copy(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst
 }
 
 tn_status npu_fill(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
-                   uint64_t dst_offset, uint32_t value, uint64_t bytes) {
+                   uint64_t dst_offset, uint8_t value, uint64_t bytes) {
     return transfer_later(
         device, stream,
-        (struct transfer){.to = npu_address(dst, dst_offset), .bytes = bytes, .value = (int)value});
+        (struct transfer){.to = npu_address(dst, dst_offset), .bytes = bytes, .value = value});
 }

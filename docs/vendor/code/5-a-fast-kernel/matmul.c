@@ -19,10 +19,10 @@ static int64_t n_strips(int64_t n) {
     return (n + COLUMNS - 1) / COLUMNS;
 }
 
-/* tn_kernel.workspace: room for one mat2, packed. */
-static tn_status workspace(const tn_call *call, uint64_t *out_bytes) {
+/* Room for one mat2, packed. */
+static tn_status prepare(const tn_call *call, tn_plan *out) {
     const tn_tensor_view *mat2 = call->args[TN_ARG_bmm_mat2].v.view;
-    *out_bytes = (uint64_t)(mat2->sizes[1] * n_strips(mat2->sizes[2])) * sizeof(row);
+    out->workspace_bytes = (uint64_t)(mat2->sizes[1] * n_strips(mat2->sizes[2])) * sizeof(row);
     return TN_OK;
 }
 
@@ -76,4 +76,4 @@ static void bmm(const struct npu_task *task) {
     }
 }
 
-const tn_kernel npu_kernel_bmm = {NPU_RECORD(bmm, bmm), .workspace = workspace};
+const tn_kernel npu_kernel_bmm = {NPU_RECORD(bmm, bmm), .prepare = prepare};

@@ -197,7 +197,8 @@ static void put_cell(FILE *out, const tc_invocation *call, uint32_t a, const cha
         fputc('}', out);
         break;
     case TN_CELL_INTS:
-        fprintf(out, "{.tag = TN_CELL_INTS, .n = %u, .v.ints = %s}", cell.n, name);
+        fprintf(out, "{.tag = TN_CELL_INTS, .n = %u, .v.ints = %s}", cell.n,
+                cell.n ? name : "NULL");
         break;
     default:
         fprintf(out, "{.tag = TN_CELL_STRING, .v.string = \"%s\"}", cell.v.string);
@@ -260,7 +261,6 @@ static void put_file(reproduction *p, const char *line, uint32_t device) {
     const tc_record *record = p->calls[0].record;
     static const char marker[] = "/* DATA */\n";
     const char *rest = strstr(tc_repro_template, marker);
-    uint32_t flags = 0;
     bool same = strcmp(p->c.class, "same") == 0, refuse = strcmp(p->c.class, "refuse") == 0;
     fprintf(
         out,
@@ -270,16 +270,11 @@ static void put_file(reproduction *p, const char *line, uint32_t device) {
         " */\n#define _GNU_SOURCE\n",
         line, record->schema);
     fwrite(tc_repro_template, 1, (size_t)(rest - tc_repro_template), out);
-    for (int i = 0; i < p->n_calls; i++)
-        flags |= tc_needed_flags(&p->calls[i]);
-    if (same && strcmp(tc_case_get(&p->c, "how"), "again") == 0)
-        flags |= TN_KERNEL_DETERMINISTIC;
-    fprintf(
-        out,
-        "#define OP \"%s\"\nenum { DEVICE = %u, N_ARGS = %u, N_OUTS = %u, N_TYPES = %u, FLAGS = "
-        "%u, ZERO_SIGNED = %d };\nstatic const tn_dtype types[] = {",
-        record->op, device, record->n_args, record->n_outs, record->n_types, flags,
-        record->zero_signed);
+    fprintf(out,
+            "#define OP \"%s\"\nenum { DEVICE = %u, N_ARGS = %u, N_OUTS = %u, N_TYPES = %u, "
+            "ZERO_SIGNED = %d };\nstatic const tn_dtype types[] = {",
+            record->op, device, record->n_args, record->n_outs, record->n_types,
+            record->zero_signed);
     for (uint32_t t = 0; t < record->n_types; t++)
         fprintf(out, "%s%d", t ? ", " : "", (int)p->calls[0].types[t]);
     fputs(record->n_types ? "};\n" : "0};\n", out);
@@ -287,9 +282,9 @@ static void put_file(reproduction *p, const char *line, uint32_t device) {
         put_call(out, &p->calls[i], i);
     fputs("\nstatic const one_call calls[] = {\n", out);
     for (int i = 0; i < p->n_calls; i++)
-        fprintf(out, "    {call%d_args, call%d_outs, %d, %s, %s},\n", i, i,
-                (int)p->calls[i].in_place, refuse && i == 0 ? "TN_ERR_INDEX_OUT_OF_RANGE" : "TN_OK",
-                same ? "false" : "true");
+        fprintf(out, "    {call%d_args, call%d_outs, %d, %llu, %s, %s},\n", i, i,
+                (int)p->calls[i].in_place, (unsigned long long)tc_needed_flags(&p->calls[i]),
+                refuse && i == 0 ? "TN_ERR_INDEX_OUT_OF_RANGE" : "TN_OK", same ? "false" : "true");
     fputs("};\n", out);
     fputs(rest + sizeof marker - 1, out);
 }

@@ -29,6 +29,7 @@ typedef struct one_call {
     const argument *args;
     const tensor *outs;
     int in_place;     /* the argument whose view is the output, or -1 */
+    uint64_t flags;   /* that a record needs to take the call as it is */
     tn_status status; /* what it must end with */
     bool checked; /* the outputs' values are known; else only what differs between calls counts */
 } one_call;
@@ -129,10 +130,11 @@ static void close_device(void) {
     plugin->shutdown(self);
 }
 
-static const tn_kernel *find_kernel(uint32_t flags) {
+/* The next record from *at on whose dtypes and flags fit: they are asked in their order. */
+static const tn_kernel *next_kernel(uint64_t flags, uint64_t *at) {
     uint64_t stored = (uint64_t)property(TN_PROP_DTYPES, (int64_t)TN_DTYPES_ALL);
-    for (uint64_t i = 0; i < plugin->n_kernels; i++) {
-        const tn_kernel *k = plugin->kernels[i];
+    while (*at < plugin->n_kernels) {
+        const tn_kernel *k = plugin->kernels[(*at)++];
         bool fits = strcmp(k->op, OP) == 0 && (k->flags & flags) == flags;
         for (int t = 0; fits && t < N_TYPES; t++)
             fits = (k->dtypes[t] & stored & TN_DTYPE_BIT(types[t])) != 0;
@@ -153,8 +155,16 @@ typedef struct placed {
     unsigned char *after;
 } placed;
 
+static tn_memory allocate(uint64_t bytes) {
+    tn_allocation a = {.struct_size = sizeof a,
+                       .bytes = bytes,
+                       .alignment = (uint64_t)property(TN_PROP_ALIGNMENT, 64),
+                       .space = TN_SPACE_DEVICE};
+    demand(ops->memory->alloc(device, &a) == TN_OK, "alloc");
+    return a.memory;
+}
+
 static void place(placed *p, const tensor *t) {
-    void *unused;
     p->tensor = t;
     p->view = (tn_tensor_view){.struct_size = sizeof p->view,
                                .offset = t->offset,
@@ -163,9 +173,8 @@ static void place(placed *p, const tensor *t) {
                                .rank = t->rank,
                                .sizes = t->sizes,
                                .strides = t->strides};
-    demand(ops->memory->alloc(device, TN_SPACE_DEVICE, t->bytes, &p->view.memory, &unused) == TN_OK,
-           "alloc");
-    demand(ops->memory->copy_from_host(device, stream, p->view.memory, 0, t->image, t->bytes) ==
+    p->view.memory = allocate(t->bytes);
+    demand(ops->memory->copy_from_host(device, stream, p->view.memory, 0, t->image, 0, t->bytes) ==
                TN_OK,
            "write");
 }
@@ -360,7 +369,7 @@ static tn_status run_lent(const tn_kernel *kernel, tn_call call) {
         l.cells[a] = call.args[a];
         if (l.cells[a].tag == TN_CELL_TENSOR)
             l.cells[a].v.view = lend(&l, (int)a, l.cells[a].v.view);
-        if (l.cells[a].tag == TN_CELL_INTS)
+        if (l.cells[a].tag == TN_CELL_INTS && l.cells[a].n > 0)
             l.cells[a].v.ints =
                 memcpy(l.numbers[2 * a], l.cells[a].v.ints, l.cells[a].n * sizeof(int64_t));
     }
@@ -375,8 +384,30 @@ static tn_status run_lent(const tn_kernel *kernel, tn_call call) {
     return status;
 }
 
+/* The first record that takes the call runs it; TN_ERR_UNSUPPORTED of `supports`, `prepare` or `run`
+ * passes one over. */
+static tn_status run_first(uint64_t flags, tn_call *call) {
+    for (uint64_t at = 0;;) {
+        const tn_kernel *kernel = next_kernel(flags, &at);
+        tn_plan plan = {.struct_size = sizeof plan};
+        call->user = kernel->user;
+        if (kernel->supports && kernel->supports(call) == TN_ERR_UNSUPPORTED)
+            continue;
+        tn_status status = kernel->prepare ? kernel->prepare(call, &plan) : TN_OK;
+        if (status == TN_OK) {
+            call->cookie = plan.cookie;
+            call->workspace_bytes = plan.workspace_bytes;
+            if (call->workspace)
+                ops->memory->dealloc(device, TN_SPACE_DEVICE, call->workspace);
+            call->workspace = plan.workspace_bytes ? allocate(plan.workspace_bytes) : 0;
+            status = run_lent(kernel, *call);
+        }
+        if (status != TN_ERR_UNSUPPORTED)
+            return status;
+    }
+}
+
 static int run(const one_call *c) {
-    const tn_kernel *kernel = find_kernel(FLAGS);
     placed args[MOST] = {{0}}, outs[MOST] = {{0}};
     tn_cell cells[MOST];
     const tn_tensor_view *views[MOST];
@@ -397,22 +428,12 @@ static int run(const one_call *c) {
     tn_call call = {.struct_size = sizeof call,
                     .device = device,
                     .stream = stream,
-                    .user = kernel->user,
                     .args = cells,
                     .outs = views,
                     .n_args = N_ARGS,
                     .n_outs = N_OUTS};
-    demand(!kernel->supports || kernel->supports(&call) == TN_OK, "supports");
-    void *unused;
-    if (kernel->workspace) {
-        demand(kernel->workspace(&call, &call.workspace_bytes) == TN_OK, "workspace");
-        if (call.workspace_bytes > 0)
-            demand(ops->memory->alloc(device, TN_SPACE_DEVICE, call.workspace_bytes,
-                                      &call.workspace, &unused) == TN_OK,
-                   "alloc of the workspace");
-    }
     message[0] = '\0';
-    tn_status status = run_lent(kernel, call);
+    tn_status status = run_first(c->flags, &call);
     tn_status later = stream ? ops->streams->synchronize(stream) : TN_OK;
     bool twice = status != TN_OK && later != TN_OK;
     if (status == TN_OK)
@@ -422,7 +443,7 @@ static int run(const one_call *c) {
         if (!p->tensor)
             continue;
         p->after = malloc(p->tensor->bytes);
-        demand(p->after && ops->memory->copy_to_host(device, stream, p->after, p->view.memory, 0,
+        demand(p->after && ops->memory->copy_to_host(device, stream, p->after, 0, p->view.memory, 0,
                                                      p->tensor->bytes) == TN_OK,
                "read");
     }

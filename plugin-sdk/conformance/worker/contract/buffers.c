@@ -73,8 +73,7 @@ bool tc_buffer_create(tc_contract *k, tc_subject *s, int32_t space, uint64_t byt
     }
     snprintf(what, sizeof what, "alloc of %llu bytes", (unsigned long long)bytes);
     tc_host_forget();
-    if (!tc_must(k, TNP_ALLOC_HANDLE,
-                 s->memory->alloc(s->device, space, bytes, &out->memory, &out->host), what))
+    if (!tc_must(k, TNP_ALLOC_HANDLE, tc_alloc(s, space, bytes, &out->memory, &out->host), what))
         return false;
     out->owned->space = space;
     out->owned->memory = out->memory;
@@ -82,7 +81,7 @@ bool tc_buffer_create(tc_contract *k, tc_subject *s, int32_t space, uint64_t byt
         TC_BROKEN(k, TNP_ALLOC_HANDLE, "%s gave the handle 0", what);
     if (space == TN_SPACE_PINNED && !out->host)
         return TC_BROKEN(k, TNP_ALLOC_HOST_POINTER,
-                         "%s in TN_SPACE_PINNED gave no host pointer; set *out_host", what);
+                         "%s in TN_SPACE_PINNED gave no host pointer; set allocation->host", what);
     if (s->host_memory && !out->host)
         TC_BROKEN(k, TNP_PROPERTY_UNIFIED_MEMORY,
                   "%s gave no host pointer, on a device with TN_PROP_UNIFIED_MEMORY", what);
@@ -92,7 +91,7 @@ bool tc_buffer_create(tc_contract *k, tc_subject *s, int32_t space, uint64_t byt
     tn_status status =
         space == TN_SPACE_PINNED
             ? (memcpy(out->host, out->model, bytes), TN_OK)
-            : s->memory->copy_from_host(s->device, s->stream, out->memory, 0, out->model, bytes);
+            : s->memory->copy_from_host(s->device, s->stream, out->memory, 0, out->model, 0, bytes);
     return tc_must(k, TNP_TRANSFER_RANGE, status, "write of a whole allocation") &&
            tc_must(k, TNP_STREAM_SYNCHRONIZE, tc_subject_sync(s), "synchronize");
 }
@@ -106,7 +105,7 @@ bool tc_buffer_fill(tc_contract *k, tc_buffer *b, tn_stream_impl *stream, int va
     tc_subject *s = b->subject;
     memset(b->model, value, b->bytes);
     return tc_must(k, TNP_FILL_VALUE,
-                   s->memory->fill(s->device, stream, b->memory, 0, (uint32_t)value, b->bytes),
+                   s->memory->fill(s->device, stream, b->memory, 0, (uint8_t)value, b->bytes),
                    "fill");
 }
 
@@ -119,7 +118,7 @@ bool tc_buffer_check(tc_contract *k, tc_buffer *b, tn_stream_impl *stream,
     if (b->space == TN_SPACE_PINNED)
         memcpy(now, b->host, b->bytes);
     else if (!tc_must(k, TNP_READ_COMPLETE,
-                      s->memory->copy_to_host(s->device, stream, now, b->memory, 0, b->bytes),
+                      s->memory->copy_to_host(s->device, stream, now, 0, b->memory, 0, b->bytes),
                       "read"))
         return false;
     for (uint64_t i = 0; i < b->bytes; i++)
@@ -184,6 +183,11 @@ bool tc_question_waits(tc_contract *k, tc_work *w, tn_stream_impl *stream, tn_ev
 
 bool tc_has_streams(tc_contract *k) {
     return k->subject->ops->streams || TC_NOT_OFFERED(k, "the device has no streams");
+}
+
+bool tc_has_pinned(tc_contract *k) {
+    return k->subject->spaces >> TN_SPACE_PINNED & 1 ||
+           TC_NOT_OFFERED(k, "the device has no TN_SPACE_PINNED");
 }
 
 bool tc_stream_create(tc_contract *k, tc_subject *s, int32_t priority, tn_stream_impl **out) {

@@ -46,8 +46,9 @@ bool tc_question_waits(tc_contract *k, tc_work *w, tn_stream_impl *stream, tn_ev
 /* Fills all of a buffer behind what `stream` has, and the model with it. */
 bool tc_buffer_fill(tc_contract *k, tc_buffer *b, tn_stream_impl *stream, int value);
 
-/* Does the device have streams? A case that needs them ends where it has none. */
+/* Does the device have streams, and pinned memory? A case that needs them ends where it has none. */
 bool tc_has_streams(tc_contract *k);
+bool tc_has_pinned(tc_contract *k);
 
 /* Streams and events that must come about. */
 bool tc_stream_create(tc_contract *k, tc_subject *s, int32_t priority, tn_stream_impl **out);

@@ -107,15 +107,15 @@ static void events(tc_contract *k) {
     tc_work work;
     tc_buffer pinned;
     tn_event_impl *event;
-    if (!tc_has_streams(k))
+    if (!tc_has_streams(k) || !tc_has_pinned(k))
         return;
     if (set_up(k, &p) && tc_work_create(k, p.a, &work) && tc_event_create(k, p.a, 0, &event) &&
         tc_buffer_create(k, p.a, TN_SPACE_PINNED, 5000, &pinned)) {
         tc_work_queue(k, &work, p.a->stream);
         memcpy(pinned.model, p.on_a.model, pinned.bytes);
         tc_must(k, TNP_TRANSFER_PINNED,
-                p.a->memory->copy_to_host(p.a->device, p.a->stream, pinned.host, p.on_a.memory, 0,
-                                          pinned.bytes),
+                p.a->memory->copy_to_host(p.a->device, p.a->stream, pinned.host, pinned.memory,
+                                          p.on_a.memory, 0, pinned.bytes),
                 "read to pinned memory");
         tc_must(k, TNP_EVENT_RECORD, p.a->ops->events->record(event, p.a->stream), "record");
         tc_must(k, TNP_EVENT_WAIT, p.b.ops->events->wait(p.b.stream, event),
@@ -128,10 +128,46 @@ static void events(tc_contract *k) {
     close_second(&p);
 }
 
+/* Pinned memory of one device is like any other to the next: it is passed without a handle. */
+static void pinned_of_another(tc_contract *k) {
+    enum { BYTES = 40000 };
+    pair p;
+    tc_work work;
+    tc_buffer pinned;
+    if (!tc_has_pinned(k))
+        return;
+    if (set_up(k, &p) && tc_work_create(k, &p.b, &work) &&
+        tc_buffer_create(k, p.a, TN_SPACE_PINNED, BYTES + 3, &pinned)) {
+        unsigned char *host = (unsigned char *)pinned.host + 3;
+        tc_work_queue(k, &work, p.b.stream);
+        memset(host, 0x2d, BYTES);
+        memset(p.on_b.model + 5, 0x2d, BYTES);
+        tc_must(
+            k, TNP_WRITE_CONSUMES_SOURCE,
+            p.b.memory->copy_from_host(p.b.device, p.b.stream, p.on_b.memory, 5, host, 0, BYTES),
+            "write from pinned memory of another device");
+        memset(host, 0xee, BYTES);
+        tc_buffer_check(k, &p.on_b, p.b.stream, TNP_WRITE_CONSUMES_SOURCE,
+                        "memory written from another device's pinned memory, which was changed "
+                        "once the call had returned");
+        tc_work_queue(k, &work, p.b.stream);
+        tc_buffer_fill(k, &p.on_b, p.b.stream, 0x4e);
+        tc_must(k, TNP_READ_COMPLETE,
+                p.b.memory->copy_to_host(p.b.device, p.b.stream, host, 0, p.on_b.memory, 0, BYTES),
+                "read to pinned memory of another device");
+        if (memcmp(host, p.on_b.model, BYTES) != 0)
+            TC_BROKEN(k, TNP_READ_COMPLETE,
+                      "what was read to another device's pinned memory is not there when the call "
+                      "returns");
+    }
+    close_second(&p);
+}
+
 const tc_contract_row tc_device_rows[] = {
     {"device-index", "", TC_SMOKE, index_refused},
     {"device-independent", "", TC_SMOKE, independent},
     {"device-peer", "", TC_SMOKE, peer},
+    {"device-pinned", "", TC_SMOKE, pinned_of_another},
     {"device-events", "", TC_SMOKE, events},
     {0},
 };

@@ -120,14 +120,13 @@ enum { STACK = 1 << 20 };
 
 typedef struct caller {
     tc_subject *s;
-    const tn_kernel *kernel;
-    const tn_call *call;
+    tc_placed placed;
     tn_status status;
 } caller;
 
 static void *call_kernel(void *context) {
     caller *c = context;
-    c->status = c->kernel->run(c->call);
+    c->status = tc_call_placed(&c->placed);
     tn_status later = tc_subject_sync(c->s);
     if (c->status == TN_OK)
         c->status = later;
@@ -136,14 +135,12 @@ static void *call_kernel(void *context) {
 
 static void run_small(tc_contract *k, tc_subject *s, tc_work work) {
     tc_invocation call;
-    tc_placed placed;
     pthread_attr_t attributes;
     pthread_t thread;
-    const tn_kernel *kernel = tc_lifecycle_call(k, s, work, &call);
-    if (!kernel || kernel->workspace)
+    caller c = {.s = s};
+    if (!tc_lifecycle_call(k, s, work, &call))
         return;
-    if (tc_place_call(s, s->stream, kernel, &call, &placed, k->out)) {
-        caller c = {s, kernel, &placed.tn, TN_OK};
+    if (tc_place_call(s, s->stream, &call, &c.placed, k->out)) {
         tc_subject_sync(s);
         pthread_attr_init(&attributes);
         pthread_attr_setstacksize(&attributes, STACK);
@@ -155,12 +152,12 @@ static void run_small(tc_contract *k, tc_subject *s, tc_work work) {
                           "a kernel called from a thread with a stack of %d KiB failed with "
                           "%s",
                           STACK >> 10, tc_tn_status_name(c.status));
-            else if (tc_read_back(&placed, &result, k->out))
+            else if (tc_read_back(&c.placed, &result, k->out))
                 tc_check_outputs(&call, &result, s, k->out);
         }
         pthread_attr_destroy(&attributes);
     }
-    tc_unplace(&placed);
+    tc_unplace(&c.placed);
 }
 
 static void environment_stack(tc_contract *k) {

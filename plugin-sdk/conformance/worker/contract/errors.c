@@ -41,17 +41,17 @@ static bool set_up(tc_contract *k, scene *n) {
         return false;
     for (int i = 0; i < 2 && !n->kernel; i++)
         if (tc_case_parse(lines[i], &n->line, why) && prepare(n, &n->good, 0) &&
-            tc_find_kernel(n->s, &n->good, &n->kernel) != TC_CLAIMED)
+            tc_find_kernel(n->s, &n->good, NULL, &n->kernel) != TC_CLAIMED)
             n->kernel = NULL;
-    if (!n->kernel || n->kernel->workspace)
+    if (!n->kernel)
         return TC_NOT_OFFERED(k, "no kernel that finds a bad index");
     return prepare(n, &n->bad, 1000000) && prepare(n, &n->good, 0) &&
            tc_stream_create(k, n->s, 0, &n->stream);
 }
 
 static bool queue(scene *n, tc_invocation *call, tc_placed *p) {
-    return tc_place_call(n->s, n->stream, n->kernel, call, p, n->k->out) &&
-           tc_must(n->k, TNP_KERNEL_INDEX_RANGE, tc_run_placed(p),
+    return tc_place_call(n->s, n->stream, call, p, n->k->out) &&
+           tc_must(n->k, TNP_KERNEL_INDEX_RANGE, tc_call_placed(p),
                    "run of a call whose index is out of range");
 }
 
@@ -88,7 +88,7 @@ static void once(tc_contract *k) {
         unsigned char byte;
         if (strcmp(tc_contract_word(k, "with"), "read") == 0 && /* does not report it */
             tc_must(k, TNP_READ_NO_EARLIER_ERROR,
-                    n.s->memory->copy_to_host(n.s->device, n.stream, &byte, b.memory, 0, 1),
+                    n.s->memory->copy_to_host(n.s->device, n.stream, &byte, 0, b.memory, 0, 1),
                     "read behind work that failed"))
             tc_buffer_check(k, &b, n.stream, TNP_READ_NO_EARLIER_ERROR,
                             "memory that was read behind an error");

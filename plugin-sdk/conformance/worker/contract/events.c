@@ -266,6 +266,25 @@ static void elapsed_pending(tc_contract *k) {
     }
 }
 
+/* One of the two was made without TN_EVENT_TIMING. */
+static void elapsed_untimed(tc_contract *k) {
+    scene n;
+    tn_event_impl *end = NULL, *plain = NULL;
+    double ns = 0;
+    if (!set_up_clock(k, &n, &end) || !tc_event_create(k, n.s, 0, &plain) ||
+        !record(&n, n.event, n.slow) || !record(&n, plain, n.slow) || !record(&n, end, n.slow) ||
+        !tc_stream_sync(k, n.slow))
+        return;
+    tc_host_forget();
+    tc_must_fail(k, TNP_EVENT_ELAPSED, n.events->elapsed(plain, end, &ns), TN_ERR_STATE,
+                 "elapsed from an event without TN_EVENT_TIMING");
+    tc_host_forget();
+    tc_must_fail(k, TNP_EVENT_ELAPSED, n.events->elapsed(n.event, plain, &ns), TN_ERR_STATE,
+                 "elapsed to an event without TN_EVENT_TIMING");
+    tc_must(k, TNP_EVENT_ELAPSED, n.events->elapsed(n.event, end, &ns),
+            "elapsed of the two that have it");
+}
+
 static void many(tc_contract *k) {
     enum { N = 500 };
     scene n;
@@ -287,8 +306,6 @@ static void many(tc_contract *k) {
                 if (n.events->query(events[i]) != TN_OK)
                     TC_BROKEN(k, TNP_EVENT_QUERY,
                               "query after synchronize of an event is not TN_OK");
-                if (TN_HAS(n.events, tn_event_ops, native_handle) && n.events->native_handle)
-                    n.events->native_handle(events[i]);
                 tc_event_destroy(k, events[i]);
             }
     }
@@ -309,6 +326,7 @@ const tc_contract_row tc_event_rows[] = {
     {"event-wait-at-once", "", TC_SMOKE, wait_at_once},
     {"event-elapsed", "", TC_SMOKE, elapsed},
     {"event-elapsed-pending", "", TC_SMOKE, elapsed_pending},
+    {"event-elapsed-untimed", "", TC_SMOKE, elapsed_untimed},
     {"event-many", "", TC_STANDARD, many},
     {0},
 };

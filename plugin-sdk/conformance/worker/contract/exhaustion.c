@@ -20,7 +20,7 @@ typedef struct hoard {
 static uint64_t total_bytes(const tc_subject *s) {
     tn_memory_info info = {.struct_size = sizeof info};
     if (TN_HAS(s->memory, tn_memory_ops, info) && s->memory->info &&
-        s->memory->info(s->device, &info) == TN_OK && info.total_bytes)
+        s->memory->info(s->device, TN_SPACE_DEVICE, &info) == TN_OK && info.total_bytes)
         return info.total_bytes;
     return s->max_allocation;
 }
@@ -34,7 +34,7 @@ static void take_all(tc_contract *k, const tc_subject *s, uint64_t size, uint64_
         tn_memory *memory = &h->memory[h->n];
         *memory = 0;
         tc_host_forget();
-        tn_status status = s->memory->alloc(s->device, TN_SPACE_DEVICE, size, memory, &host);
+        tn_status status = tc_alloc(s, TN_SPACE_DEVICE, size, memory, &host);
         if (status != TN_OK) {
             h->full = true;
             if (!tc_must_fail(k, TNP_ALLOC_OUT_OF_MEMORY, status, TN_ERR_OUT_OF_MEMORY,
@@ -66,8 +66,7 @@ static void live_when_full(tc_contract *k, tc_subject *s) {
     void *host;
     for (int i = 0; i < 20; i++) {
         tc_host_forget();
-        tn_status status =
-            s->memory->alloc(s->device, TN_SPACE_DEVICE, UINT64_C(1) << 26, &memory, &host);
+        tn_status status = tc_alloc(s, TN_SPACE_DEVICE, UINT64_C(1) << 26, &memory, &host);
         if (status == TN_OK)
             s->memory->dealloc(s->device, TN_SPACE_DEVICE, memory);
         else
@@ -103,7 +102,7 @@ static void check_kept(tc_contract *k, tc_subject *s, tn_memory kept) {
     unsigned char back[KEPT];
     char reason[TC_MESSAGE];
     memset(back, 0, sizeof back);
-    tn_status status = s->memory->copy_to_host(s->device, s->stream, back, kept, 0, KEPT);
+    tn_status status = s->memory->copy_to_host(s->device, s->stream, back, 0, kept, 0, KEPT);
     tn_status later = tc_subject_sync(s);
     if (status == TN_OK)
         status = later;
@@ -160,8 +159,7 @@ static void exhaustion_device(tc_contract *k) {
     }
     if (!tc_lifecycle_open(k, &s, tc_host_table(), TNP_NONE, "before memory runs out"))
         return;
-    if (tc_must(k, TNP_ALLOC_HANDLE, s.memory->alloc(s.device, TN_SPACE_DEVICE, KEPT, &kept, &host),
-                "alloc")) {
+    if (tc_must(k, TNP_ALLOC_HANDLE, tc_alloc(&s, TN_SPACE_DEVICE, KEPT, &kept, &host), "alloc")) {
         tc_must(k, TNP_FILL_VALUE, s.memory->fill(s.device, s.stream, kept, 0, 0x3c, KEPT), "fill");
         tc_must(k, TNP_FILL_VALUE, tc_subject_sync(&s), "synchronize");
         rounds(k, &s, kept, h);
@@ -183,7 +181,7 @@ static uint64_t find_half(tc_contract *k, tc_subject *s) {
         half = s->max_allocation;
     do {
         tc_host_forget();
-        status = s->memory->alloc(s->device, TN_SPACE_DEVICE, half, &memory, &host);
+        status = tc_alloc(s, TN_SPACE_DEVICE, half, &memory, &host);
     } while (status == TN_ERR_OUT_OF_MEMORY && (half /= 2) >= 65536);
     if (!tc_must(k, TNP_ALLOC_HANDLE, status, "alloc of half of memory"))
         return 0;
@@ -195,8 +193,8 @@ static bool fits_again(tc_contract *k, tc_subject *s, uint64_t bytes, const char
     tn_memory memory = 0;
     void *host;
     tc_host_forget();
-    if (!tc_must(k, TNP_FREE_RETURNS_MEMORY,
-                 s->memory->alloc(s->device, TN_SPACE_DEVICE, bytes, &memory, &host), what))
+    if (!tc_must(k, TNP_FREE_RETURNS_MEMORY, tc_alloc(s, TN_SPACE_DEVICE, bytes, &memory, &host),
+                 what))
         return false;
     s->memory->dealloc(s->device, TN_SPACE_DEVICE, memory);
     return true;
@@ -229,9 +227,11 @@ static void exhaustion_huge(tc_contract *k) {
             tn_memory memory = 0;
             void *host = NULL;
             char what[TC_MESSAGE];
+            if (!(s.spaces >> space & 1))
+                continue;
             snprintf(what, sizeof what, "alloc of %llu bytes", (unsigned long long)sizes[i]);
             tc_host_forget();
-            tn_status status = s.memory->alloc(s.device, space, sizes[i], &memory, &host);
+            tn_status status = tc_alloc(&s, space, sizes[i], &memory, &host);
             tc_must_fail(k, TNP_ALLOC_OUT_OF_MEMORY, status, TN_ERR_OUT_OF_MEMORY, what);
             if (status == TN_OK)
                 s.memory->dealloc(s.device, space, memory);

@@ -107,13 +107,11 @@ typedef struct laborer {
 } laborer;
 
 static void prepare(laborer *l, const tc_contract *k, tc_subject *s, atomic_bool *over) {
-    bool said_no = false;
     *l = (laborer){.s = s, .over = over};
     l->k = (tc_contract){.c = k->c, .options = k->options, .out = &l->verdict};
-    const tn_kernel *kernel = tc_lifecycle_call(&l->k, s, TC_WORK_PRODUCT, &l->call);
-    l->multiplies = kernel &&
-                    tc_place_call(s, s->stream, kernel, &l->call, &l->placed, &l->verdict) &&
-                    tc_ready_call(&l->placed, &said_no, &l->verdict) && !said_no;
+    l->multiplies = tc_lifecycle_call(&l->k, s, TC_WORK_PRODUCT, &l->call) &&
+                    tc_place_call(s, s->stream, &l->call, &l->placed, &l->verdict) &&
+                    tc_call_placed(&l->placed) == TN_OK;
     l->multiplies = tc_subject_sync(s) == TN_OK && l->multiplies;
 }
 
@@ -133,9 +131,9 @@ static void transfer(laborer *l) {
     static const char bytes[1000];
     tn_memory memory = 0;
     void *host;
-    tn_status status = s->memory->alloc(s->device, TN_SPACE_DEVICE, sizeof bytes, &memory, &host);
+    tn_status status = tc_alloc(s, TN_SPACE_DEVICE, sizeof bytes, &memory, &host);
     if (status == TN_OK) {
-        status = s->memory->copy_from_host(s->device, s->stream, memory, 0, bytes, sizeof bytes);
+        status = s->memory->copy_from_host(s->device, s->stream, memory, 0, bytes, 0, sizeof bytes);
         tn_status later = tc_subject_sync(s);
         s->memory->dealloc(s->device, TN_SPACE_DEVICE, memory);
         status = status == TN_OK ? later : status;
@@ -146,7 +144,7 @@ static void transfer(laborer *l) {
 static void multiply(laborer *l) {
     if (!l->multiplies)
         return;
-    tn_status status = tc_run_placed(&l->placed);
+    tn_status status = tc_call_placed(&l->placed);
     tn_status later = tc_subject_sync(l->s);
     check(l, status == TN_OK ? later : status, "a kernel");
 }

@@ -105,7 +105,6 @@ static void larger_host(tc_contract *k) {
          "with a host table that is larger than known, with garbage behind");
 }
 
-/* From 1.0 on a newer minor version works; before, it may be refused, and cleanly. */
 static void newer_host(tc_contract *k) {
     tn_host host = *tc_host_table();
     tn_plugin_query_fn query;
@@ -115,7 +114,7 @@ static void newer_host(tc_contract *k) {
     bool accepted = query(&host) != NULL;
     if (accepted)
         live(k, &host, TNP_ENTRY_HOST_VERSIONS, "with a host of the next minor version");
-    else if (TN_ABI_MAJOR > 0)
+    else
         TC_BROKEN(k, TNP_ENTRY_HOST_VERSIONS,
                   "the plugin refuses a host of version %u.%u, which is newer than it needs",
                   host.abi_version >> 16, host.abi_version & 0xffff);

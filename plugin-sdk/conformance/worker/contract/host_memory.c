@@ -108,7 +108,7 @@ static void undo_event(trial *t) {
 static tn_status alloc_in(trial *t, int32_t space) {
     void *host;
     t->memory[0] = 0;
-    return t->s.memory->alloc(t->s.device, space, 100000, &t->memory[0], &host);
+    return tc_alloc(&t->s, space, 100000, &t->memory[0], &host);
 }
 
 static tn_status try_alloc(trial *t) {
@@ -117,6 +117,10 @@ static tn_status try_alloc(trial *t) {
 
 static void undo_alloc(trial *t) {
     t->s.memory->dealloc(t->s.device, TN_SPACE_DEVICE, t->memory[0]);
+}
+
+static bool has_pinned(trial *t) {
+    return t->s.spaces >> TN_SPACE_PINNED & 1;
 }
 
 static tn_status try_pinned(trial *t) {
@@ -133,8 +137,7 @@ static bool prepare_transfer(trial *t) {
     void *host;
     for (int i = 0; i < 2; i++)
         if (!tc_must(t->k, TNP_ALLOC_HANDLE,
-                     t->s.memory->alloc(t->s.device, TN_SPACE_DEVICE, BYTES, &t->memory[i], &host),
-                     "alloc"))
+                     tc_alloc(&t->s, TN_SPACE_DEVICE, BYTES, &t->memory[i], &host), "alloc"))
             return false;
     return true;
 }
@@ -145,13 +148,14 @@ static tn_status try_transfer(trial *t) {
     for (int i = 0; i < BYTES; i++)
         there[i] = (unsigned char)(i * 11);
     memset(back, 0, sizeof back);
-    tn_status status = m->copy_from_host(t->s.device, t->s.stream, t->memory[0], 0, there, BYTES);
+    tn_status status =
+        m->copy_from_host(t->s.device, t->s.stream, t->memory[0], 0, there, 0, BYTES);
     if (status == TN_OK)
         status = m->fill(t->s.device, t->s.stream, t->memory[1], 0, 1, BYTES);
     if (status == TN_OK)
         status = m->copy(t->s.device, t->s.stream, t->memory[1], 0, t->memory[0], 0, BYTES);
     if (status == TN_OK)
-        status = m->copy_to_host(t->s.device, t->s.stream, back, t->memory[1], 0, BYTES);
+        status = m->copy_to_host(t->s.device, t->s.stream, back, 0, t->memory[1], 0, BYTES);
     tn_status later = tc_subject_sync(&t->s);
     if (status == TN_OK)
         status = later;
@@ -176,15 +180,14 @@ static bool prepare_kernel(trial *t) {
         !tc_invocation_parse(c, &t->k->arena, &t->call, why) ||
         !tc_invocation_fill(&t->call, t->call.seed, why))
         return TC_CASE_ERROR(t->k->out, "%s: %s", t->line, c ? why : "no memory");
-    if (tc_find_kernel(&t->s, &t->call, &kernel) != TC_CLAIMED || kernel->workspace)
+    if (tc_find_kernel(&t->s, &t->call, NULL, &kernel) != TC_CLAIMED)
         return false;
-    return tc_place_call(&t->s, t->s.stream, kernel, &t->call, &t->placed, t->k->out) &&
-           tc_subject_sync(&t->s) == TN_OK &&
-           (!kernel->supports || kernel->supports(&t->placed.tn) == TN_OK);
+    return tc_place_call(&t->s, t->s.stream, &t->call, &t->placed, t->k->out) &&
+           tc_subject_sync(&t->s) == TN_OK;
 }
 
 static tn_status try_kernel(trial *t) {
-    tn_status status = tc_run_placed(&t->placed), later = tc_subject_sync(&t->s);
+    tn_status status = tc_call_placed(&t->placed), later = tc_subject_sync(&t->s);
     return status != TN_OK ? status : later;
 }
 
@@ -209,7 +212,7 @@ static const step stages[] = {
     {"stream", TNP_STREAM_CREATE, true, prepare_device, try_stream, undo_stream, nothing},
     {"event", TNP_EVENT_CREATE, true, has_streams, try_event, undo_event, nothing},
     {"alloc", TNP_ALLOC_HANDLE, true, NULL, try_alloc, undo_alloc, nothing},
-    {"pinned", TNP_ALLOC_HANDLE, true, NULL, try_pinned, undo_pinned, nothing},
+    {"pinned", TNP_ALLOC_HANDLE, true, has_pinned, try_pinned, undo_pinned, nothing},
     {"transfer", TNP_TRANSFER_RANGE, true, prepare_transfer, try_transfer, nothing,
      finish_transfer},
     {"kernel", TNP_KERNEL_RESULT, true, prepare_kernel, try_kernel, undo_kernel, finish_kernel},
@@ -304,7 +307,7 @@ static void host_memory_fails(tc_contract *k) {
             continue;
         if (strcmp(name, "kernel") != 0) {
             if (!try_stage(k, &stages[i], NULL) && !tc_failed(k))
-                TC_NOT_OFFERED(k, "the device has no %ss", name);
+                TC_NOT_OFFERED(k, "the device has nothing of stage=%s", name);
             return;
         }
         for (size_t n = 0; n < sizeof lines / sizeof *lines && !tc_failed(k); n++)

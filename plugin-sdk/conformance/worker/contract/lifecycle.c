@@ -139,7 +139,7 @@ const tn_kernel *tc_lifecycle_call(tc_contract *k, tc_subject *s, tc_work work,
             TC_CASE_ERROR(k->out, "%s: %s", calls[work][i], c ? why : "the host has no memory");
             return NULL;
         }
-        if (tc_find_kernel(s, call, &kernel) == TC_CLAIMED)
+        if (tc_find_kernel(s, call, NULL, &kernel) == TC_CLAIMED)
             return kernel;
     }
     return NULL;
@@ -154,8 +154,7 @@ static uint64_t add_bytes(uint64_t sum, const void *bytes, uint64_t n) {
 static void run_call(tc_contract *k, tc_subject *s, tc_work work, tc_verdict *v, uint64_t *sum) {
     tc_invocation call;
     tc_result result;
-    const tn_kernel *kernel = tc_lifecycle_call(k, s, work, &call);
-    if (!kernel || !tc_execute(s, kernel, &call, &result, v) || result.said_no)
+    if (!tc_lifecycle_call(k, s, work, &call) || !tc_execute(s, &call, &result, v))
         return;
     if (!tc_check_success(&call, &result, v))
         return;
@@ -173,17 +172,17 @@ static void transfer(tc_subject *s, tc_verdict *v) {
     for (int i = 0; i < BYTES; i++)
         there[i] = (unsigned char)(i * 7 + 3);
     memset(back, 0, sizeof back);
-    tn_status status = s->memory->alloc(s->device, TN_SPACE_DEVICE, BYTES, &memory, &host);
+    tn_status status = tc_alloc(s, TN_SPACE_DEVICE, BYTES, &memory, &host);
     if (status != TN_OK || !memory) {
         tc_verdict_set(v, TC_FAIL, TNP_ALLOC_HANDLE, "alloc of %d bytes: %s", BYTES,
                        tc_reason(status, reason));
         return;
     }
-    status = s->memory->copy_from_host(s->device, s->stream, memory, 0, there, BYTES);
+    status = s->memory->copy_from_host(s->device, s->stream, memory, 0, there, 0, BYTES);
     if (status == TN_OK)
         status = s->memory->fill(s->device, s->stream, memory, FROM, 0x5a, FILLED);
     if (status == TN_OK)
-        status = s->memory->copy_to_host(s->device, s->stream, back, memory, 0, BYTES);
+        status = s->memory->copy_to_host(s->device, s->stream, back, 0, memory, 0, BYTES);
     tn_status later = tc_subject_sync(s);
     s->memory->dealloc(s->device, TN_SPACE_DEVICE, memory);
     memset(there + FROM, 0x5a, FILLED);

@@ -10,12 +10,14 @@
 #include <pthread.h>
 #include <stdio.h>
 #include <string.h>
+#include <strings.h>
 #include <unistd.h>
 
 /* ---- the file ---------------------------------------------------------------------------- */
 
 typedef struct exports {
     tc_contract *k;
+    const tn_plugin *plugin; /* NULL: the query has failed */
     bool query;
 } exports;
 
@@ -28,15 +30,56 @@ static bool of_the_linker(const char *name) {
     return false;
 }
 
+/* The entry of any major. */
+static bool is_query(const char *name) {
+    static const char stem[] = "tenon_plugin_query_v";
+    const char *digits = name + sizeof stem - 1;
+    return strncmp(name, stem, sizeof stem - 1) == 0 && *digits >= '1' && *digits <= '9' &&
+           strspn(digits, "0123456789") == strlen(digits);
+}
+
+/* Entries of other interfaces by which one object may be found. */
+static bool of_another_interface(const char *name) {
+    static const char *const names[] = {"GetPjrtApi", "CreateEpFactories", "ReleaseEpFactory"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (strcmp(name, names[i]) == 0)
+            return true;
+    return strncmp(name, "PyInit_", 7) == 0 || strncmp(name, "ggml_backend_", 13) == 0;
+}
+
+/* acme_open, ACME_OPEN, acme2open and acmeOpen begin with `acme`; acmeopen may be another's. */
+static bool begins_with(const char *name, const char *prefix, size_t n) {
+    char next = name[strnlen(name, n)];
+    return n > 1 && strncasecmp(name, prefix, n) == 0 &&
+           (next == '_' || (next >= '0' && next <= '9') || (next >= 'A' && next <= 'Z'));
+}
+
+/* The vendor's: a part of the plugin's id behind the first, or its device type. What begins with
+ * Tenon's own prefixes is his only as tenon_<device type>. */
+static bool of_the_vendor(const tn_plugin *p, const char *name) {
+    static const char tenon[] = "tenon_";
+    if (!p)
+        return false;
+    if (strncmp(name, tenon, sizeof tenon - 1) == 0)
+        return begins_with(name + sizeof tenon - 1, p->device_type, strlen(p->device_type));
+    if (strncmp(name, "tn_", 3) == 0 || strncmp(name, "tni_", 4) == 0)
+        return false;
+    for (const char *part = strchr(p->id, '.'); part; part = strchr(part + 1, '.'))
+        if (begins_with(name, part + 1, strcspn(part + 1, ".")))
+            return true;
+    return begins_with(name, p->device_type, strlen(p->device_type));
+}
+
 static void check_symbol(void *context, const char *name, bool defined) {
     exports *e = context;
     if (defined && strcmp(name, TN_PLUGIN_QUERY_NAME) == 0)
         e->query = true;
-    else if (defined && !of_the_linker(name))
+    else if (defined && !of_the_linker(name) && !is_query(name) && !of_another_interface(name) &&
+             !of_the_vendor(e->plugin, name))
         TC_BROKEN(e->k, TNP_ENTRY_ONLY_SYMBOL,
-                  "the object exports %.200s; link it with -fvisibility=hidden and an "
-                  "export list",
-                  name);
+                  "the object exports %.200s; link it with -fvisibility=hidden and an export list, "
+                  "or let what it exports begin with the vendor's prefix, such as %.31s_",
+                  name, e->plugin ? e->plugin->device_type : "acme");
     else if (!defined && (strncmp(name, "tn_", 3) == 0 || strncmp(name, "tni_", 4) == 0 ||
                           strncmp(name, "tenon_", 6) == 0))
         TC_BROKEN(e->k, TNP_ENTRY_SELF_CONTAINED,
@@ -45,7 +88,7 @@ static void check_symbol(void *context, const char *name, bool defined) {
 
 static void load_symbols(tc_contract *k) {
     char why[TC_MESSAGE];
-    exports e = {.k = k};
+    exports e = {.k = k, .plugin = tc_lifecycle_query(k)};
     if (!tc_object_symbols(k->options->plugin, check_symbol, &e, why))
         TC_BROKEN(k, TNP_ENTRY_ONLY_SYMBOL, "%s", why);
     else if (!e.query)

@@ -19,6 +19,8 @@ static void distinct(tc_contract *k) {
     int32_t space = tc_contract_int(k, "pinned") ? TN_SPACE_PINNED : TN_SPACE_DEVICE;
     char what[96];
     int n = 0;
+    if (space == TN_SPACE_PINNED && !tc_has_pinned(k))
+        return;
     while (n < 2 * N && !tc_failed(k) &&
            tc_buffer_create(k, k->subject, space, sizes[(n * 7) % N], &blocks[n]))
         n++;
@@ -81,7 +83,7 @@ static void refuse(tc_contract *k, uint64_t bytes) {
     char what[64];
     snprintf(what, sizeof what, "alloc of %llu bytes", (unsigned long long)bytes);
     tc_host_forget();
-    tn_status status = s->memory->alloc(s->device, TN_SPACE_DEVICE, bytes, &memory, &host);
+    tn_status status = tc_alloc(s, TN_SPACE_DEVICE, bytes, &memory, &host);
     if (status == TN_OK) {
         s->memory->dealloc(s->device, TN_SPACE_DEVICE, memory);
         TC_BROKEN(k, TNP_ALLOC_OUT_OF_MEMORY, "%s succeeded, which no device has", what);
@@ -124,7 +126,7 @@ static void again(tc_contract *k) {
         for (int i = 0; i < BLOCKS; i++) {
             blocks[i] = 0;
             if (!tc_must(k, TNP_FREE_RETURNS_MEMORY,
-                         s->memory->alloc(s->device, TN_SPACE_DEVICE, bytes, &blocks[i], &host),
+                         tc_alloc(s, TN_SPACE_DEVICE, bytes, &blocks[i], &host),
                          "alloc of what was freed before"))
                 break;
         }
@@ -134,13 +136,13 @@ static void again(tc_contract *k) {
         if (t == 1) {
             host_blocks = tc_host_blocks();
             if (informed)
-                s->memory->info(s->device, &first);
+                s->memory->info(s->device, TN_SPACE_DEVICE, &first);
         }
         if (t == times / 2 && informed)
-            s->memory->info(s->device, &middle);
+            s->memory->info(s->device, TN_SPACE_DEVICE, &middle);
     }
     if (informed)
-        s->memory->info(s->device, &last);
+        s->memory->info(s->device, TN_SPACE_DEVICE, &last);
     /* Other programs take and give as well, but hardly in both halves; where memory is the host's
      * they do all the time. */
     if (!tc_failed(k) && informed && first.free_bytes > middle.free_bytes + times * 4 &&
@@ -159,7 +161,8 @@ static void again(tc_contract *k) {
 /* What a caller knows of the struct is all that is written. */
 static void info_short(tc_contract *k) {
     tn_memory_info known = {.struct_size = offsetof(tn_memory_info, free_bytes), .free_bytes = 77};
-    if (!tc_must(k, TNP_MEMORY_INFO, k->subject->memory->info(k->subject->device, &known),
+    if (!tc_must(k, TNP_MEMORY_INFO,
+                 k->subject->memory->info(k->subject->device, TN_SPACE_DEVICE, &known),
                  "info of a caller that knows total_bytes only"))
         return;
     if (known.free_bytes != 77)
@@ -177,7 +180,8 @@ static void info_long(tc_contract *k) {
         tn_memory_info info;
         uint64_t later[4];
     } newer = {.info.struct_size = sizeof newer, .later = {1, 2, 3, 4}};
-    if (!tc_must(k, TNP_MEMORY_INFO, k->subject->memory->info(k->subject->device, &newer.info),
+    if (!tc_must(k, TNP_MEMORY_INFO,
+                 k->subject->memory->info(k->subject->device, TN_SPACE_DEVICE, &newer.info),
                  "info of a caller that knows more members"))
         return;
     if (newer.info.struct_size != sizeof newer)
@@ -204,7 +208,8 @@ static bool look(tc_contract *k, tn_memory_info now[3]) {
             tc_buffer_destroy(&b);
             tc_buffer_destroy(&small);
         }
-        if (!tc_must(k, TNP_MEMORY_INFO, s->memory->info(s->device, &now[i]), "info"))
+        if (!tc_must(k, TNP_MEMORY_INFO, s->memory->info(s->device, TN_SPACE_DEVICE, &now[i]),
+                     "info"))
             break;
         if (now[i].total_bytes && now[i].free_bytes > now[i].total_bytes)
             TC_BROKEN(k, TNP_MEMORY_INFO, "info: %llu bytes are free of %llu",
@@ -265,13 +270,13 @@ static void *work(void *context) {
         tn_memory memory;
         void *host;
         memset(source, (int)tc_below(&r, 256), sizeof source);
-        if (s->memory->alloc(s->device, TN_SPACE_DEVICE, bytes, &memory, &host) != TN_OK) {
+        if (tc_alloc(s, TN_SPACE_DEVICE, bytes, &memory, &host) != TN_OK) {
             snprintf(w->wrong, sizeof w->wrong, "alloc of %llu bytes failed",
                      (unsigned long long)bytes);
             break;
         }
-        if (s->memory->copy_from_host(s->device, s->stream, memory, 0, source, bytes) != TN_OK ||
-            s->memory->copy_to_host(s->device, s->stream, target, memory, 0, bytes) != TN_OK)
+        if (s->memory->copy_from_host(s->device, s->stream, memory, 0, source, 0, bytes) != TN_OK ||
+            s->memory->copy_to_host(s->device, s->stream, target, 0, memory, 0, bytes) != TN_OK)
             snprintf(w->wrong, sizeof w->wrong, "a transfer failed");
         else if (memcmp(source, target, bytes) != 0)
             snprintf(w->wrong, sizeof w->wrong, "other bytes came back than were written");

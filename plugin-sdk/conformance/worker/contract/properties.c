@@ -16,6 +16,7 @@ static const struct property {
     [TN_PROP_DTYPES] = {"TN_PROP_DTYPES", TN_CELL_I64},
     [TN_PROP_UNIFIED_MEMORY] = {"TN_PROP_UNIFIED_MEMORY", TN_CELL_BOOL},
     [TN_PROP_FLUSHES_SUBNORMALS] = {"TN_PROP_FLUSHES_SUBNORMALS", TN_CELL_I64},
+    [TN_PROP_SPACES] = {"TN_PROP_SPACES", TN_CELL_I64},
 };
 enum { N_PROPERTIES = sizeof properties / sizeof *properties, POISON = 0xa7 };
 
@@ -33,7 +34,7 @@ static bool poisoned(const tn_cell *cell) {
 }
 
 /* "" where the value may be, else what is wrong with it. */
-static const char *wrong_value(int32_t property, const tn_cell *cell) {
+static const char *wrong_value(int32_t property, const tn_cell *cell, bool newer) {
     int64_t v = cell->v.i64;
     switch (property) {
     case TN_PROP_NAME:
@@ -45,13 +46,21 @@ static const char *wrong_value(int32_t property, const tn_cell *cell) {
     case TN_PROP_COMPUTE_UNITS:
         return v < 1 ? "a device has one at least" : "";
     case TN_PROP_DTYPES:
-        if ((uint64_t)v & ~TN_DTYPES_ALL)
+        if (!newer && ((uint64_t)v & ~TC_DTYPES_KNOWN))
             return "there are bits of dtypes that do not exist";
         return v ? "" : "a device stores one dtype at least";
     case TN_PROP_UNIFIED_MEMORY:
         return v == 0 || v == 1 ? "" : "a BOOL is 0 or 1";
     case TN_PROP_FLUSHES_SUBNORMALS:
-        return (uint64_t)v & ~TN_DTYPES_FLOAT ? "only floating dtypes have subnormal numbers" : "";
+        return !newer && ((uint64_t)v & ~TN_DTYPES_FLOAT)
+                   ? "only floating dtypes have subnormal numbers"
+                   : "";
+    case TN_PROP_SPACES:
+        if (!(v & 1 << TN_SPACE_DEVICE))
+            return "every device has TN_SPACE_DEVICE";
+        return !newer && (v & ~(int64_t)(1 << TN_SPACE_DEVICE | 1 << TN_SPACE_PINNED))
+                   ? "there are bits of spaces that do not exist"
+                   : "";
     default:
         return "";
     }
@@ -84,9 +93,9 @@ static void check_known(tc_contract *k, const tc_subject *s, uint32_t index, int
     else if (cell.n != 0)
         TC_BROKEN(k, TNP_PROPERTY_RANGE,
                   "device %u: the cell of %s has n = %u; only lists have one", index, name, cell.n);
-    else if (*wrong_value(property, &cell))
+    else if (*wrong_value(property, &cell, tc_is_newer(s->plugin)))
         TC_BROKEN(k, TNP_PROPERTY_RANGE, "device %u: %s is %lld: %s", index, name,
-                  (long long)cell.v.i64, wrong_value(property, &cell));
+                  (long long)cell.v.i64, wrong_value(property, &cell, tc_is_newer(s->plugin)));
     else if (property == TN_PROP_NAME
                  ? !again.v.string || strcmp(cell.v.string, again.v.string) != 0
                  : cell.tag != again.tag || cell.v.i64 != again.v.i64)
@@ -132,7 +141,7 @@ static void stable(tc_contract *k) {
         for (int32_t space = TN_SPACE_DEVICE; space <= TN_SPACE_PINNED; space++) {
             tn_memory memory = 0;
             void *host;
-            if (s->memory->alloc(s->device, space, 4096, &memory, &host) != TN_OK)
+            if (tc_alloc(s, space, 4096, &memory, &host) != TN_OK)
                 continue;
             uint64_t during = tc_properties_sum(s, i);
             s->memory->dealloc(s->device, space, memory);
@@ -168,11 +177,13 @@ static void names(tc_contract *k) {
 }
 
 static void unknown(tc_contract *k) {
-    static const int32_t numbers[] = {-1, INT_MIN, N_PROPERTIES, 8,     9,      16,
-                                      63, 64,      1000,         65536, INT_MAX};
+    static const int32_t numbers[] = {-1, INT_MIN, N_PROPERTIES, 9,     16,
+                                      63, 64,      1000,         65536, TN_PROP_VENDOR - 1};
     for (uint32_t i = 0; i < k->subject->n_devices; i++)
         for (size_t p = 0; p < sizeof numbers / sizeof *numbers; p++) {
             tn_cell cell;
+            if (tc_is_newer(k->subject->plugin) && numbers[p] >= N_PROPERTIES)
+                continue;
             tn_status status = ask(k->subject, i, numbers[p], &cell);
             if (status != TN_ERR_UNSUPPORTED)
                 TC_BROKEN(k, TNP_PROPERTY_UNKNOWN,
@@ -187,6 +198,28 @@ static void unknown(tc_contract *k) {
         }
 }
 
+/* Those of the vendor's own are answered, the same each time, or refused like any other. */
+static void vendors(tc_contract *k) {
+    static const int32_t numbers[] = {TN_PROP_VENDOR, TN_PROP_VENDOR + 1, TN_PROP_VENDOR + 77,
+                                      INT_MAX};
+    for (uint32_t i = 0; i < k->subject->n_devices; i++)
+        for (size_t p = 0; p < sizeof numbers / sizeof *numbers; p++) {
+            tn_cell cell, again;
+            tn_status status = ask(k->subject, i, numbers[p], &cell);
+            if (status == TN_ERR_UNSUPPORTED && !poisoned(&cell))
+                TC_BROKEN(k, TNP_PROPERTY_UNKNOWN,
+                          "device %u: *out_value was written to for property 0x%x, which is "
+                          "refused",
+                          i, (unsigned)numbers[p]);
+            else if ((status != TN_OK && status != TN_ERR_UNSUPPORTED) ||
+                     ask(k->subject, i, numbers[p], &again) != status)
+                TC_BROKEN(k, TNP_PROPERTY_STABLE,
+                          "device %u: property 0x%x, of the vendor's own, is answered with %s, or "
+                          "once and not the other time",
+                          i, (unsigned)numbers[p], tc_tn_status_name(status));
+        }
+}
+
 /* What the properties promise of memory. */
 static void memory(tc_contract *k) {
     tc_subject *s = k->subject;
@@ -194,8 +227,7 @@ static void memory(tc_contract *k) {
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         tn_memory handle = 0;
         void *host = NULL;
-        if (!tc_must(k, TNP_ALLOC_HANDLE,
-                     s->memory->alloc(s->device, TN_SPACE_DEVICE, sizes[i], &handle, &host),
+        if (!tc_must(k, TNP_ALLOC_HANDLE, tc_alloc(s, TN_SPACE_DEVICE, sizes[i], &handle, &host),
                      "alloc"))
             return;
         if (s->host_memory && !host)
@@ -212,7 +244,11 @@ static void memory(tc_contract *k) {
 }
 
 const tc_contract_row tc_property_rows[] = {
-    {"property-values", "", TC_SMOKE, values}, {"property-stable", "", TC_SMOKE, stable},
-    {"property-names", "", TC_SMOKE, names},   {"property-unknown", "", TC_SMOKE, unknown},
-    {"property-memory", "", TC_SMOKE, memory}, {0},
+    {"property-values", "", TC_SMOKE, values},
+    {"property-stable", "", TC_SMOKE, stable},
+    {"property-names", "", TC_SMOKE, names},
+    {"property-unknown", "", TC_SMOKE, unknown},
+    {"property-vendors", "", TC_SMOKE, vendors},
+    {"property-memory", "", TC_SMOKE, memory},
+    {0},
 };

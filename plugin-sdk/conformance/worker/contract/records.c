@@ -1,13 +1,13 @@
 /* Kernel records: each one's fields, overlap between two of one operator, and `supports`. */
 #include "plugin-sdk/conformance/worker/kernel/record.h"
 #include "plugin-sdk/conformance/worker/contract/lifecycle.h"
+#include "plugin-sdk/conformance/worker/contract/reach.h"
 
 #include <stdio.h>
 #include <string.h>
 
-static const uint32_t ALL_FLAGS = TN_KERNEL_STRIDED | TN_KERNEL_BROADCAST | TN_KERNEL_IN_PLACE |
-                                  TN_KERNEL_INDEX64 | TN_KERNEL_SCALARS | TN_KERNEL_DETERMINISTIC |
-                                  TN_KERNEL_CAPTURE_SAFE;
+static const uint64_t ALL_FLAGS = TN_KERNEL_STRIDED | TN_KERNEL_BROADCAST | TN_KERNEL_IN_PLACE |
+                                  TN_KERNEL_INDEX64 | TN_KERNEL_SCALARS | TN_KERNEL_DETERMINISTIC;
 
 static void check_record(tc_contract *k, uint64_t i, const tn_kernel *kernel) {
     const tc_record *record = kernel->op ? tc_record_find(kernel->op) : NULL;
@@ -17,14 +17,13 @@ static void check_record(tc_contract *k, uint64_t i, const tn_kernel *kernel) {
         TC_BROKEN(k, TNP_TABLE_REQUIRED_MEMBERS, "record %llu names no operator", at);
     if (!kernel->run)
         TC_BROKEN(k, TNP_TABLE_REQUIRED_MEMBERS, "record %llu (%s): run is NULL", at, op);
-    if (kernel->reserved != 0)
-        TC_BROKEN(k, TNP_TABLE_RESERVED_ZERO, "record %llu (%s): reserved is %d, and should be 0",
-                  at, op, (int)kernel->reserved);
     if (k->subject->plugin->abi_version <= TN_ABI_VERSION && (kernel->flags & ~ALL_FLAGS))
         TC_BROKEN(k, TNP_TABLE_RESERVED_ZERO,
-                  "record %llu (%s): flags are 0x%x; 0x%x are none of TN_KERNEL_*", at, op,
-                  kernel->flags, kernel->flags & ~ALL_FLAGS);
-    if (!record)
+                  "record %llu (%s): flags are 0x%llx; 0x%llx are none of TN_KERNEL_*", at, op,
+                  (unsigned long long)kernel->flags,
+                  (unsigned long long)(kernel->flags & ~ALL_FLAGS));
+    bool newer = tc_is_newer(k->subject->plugin);
+    if (!record || (newer && kernel->schema_hash != record->hash))
         return; /* the host skips and counts operators that it does not know */
     if (kernel->schema_hash != record->hash)
         TC_BROKEN(k, TNP_RECORD_SCHEMA_HASH,
@@ -43,7 +42,7 @@ static void check_record(tc_contract *k, uint64_t i, const tn_kernel *kernel) {
         else if (t < record->n_types && !mask)
             TC_BROKEN(k, TNP_RECORD_DTYPES, "record %llu (%s): dtypes[%u], of %s, is empty", at, op,
                       t, record->type_names[t]);
-        else if (mask & ~allowed)
+        else if ((mask & ~allowed) && !newer)
             TC_BROKEN(k, TNP_RECORD_DTYPES,
                       "record %llu (%s): dtypes[%u] has 0x%llx, which the operator does not "
                       "take",
@@ -66,27 +65,87 @@ static void each(tc_contract *k) {
                       (unsigned long long)i);
 }
 
-static bool disjoint(const tn_kernel *a, const tn_kernel *b) {
-    for (uint32_t t = 0; t < TN_KERNEL_MAX_TYPES; t++)
-        if ((a->dtypes[t] || b->dtypes[t]) && !(a->dtypes[t] & b->dtypes[t]))
+/* ---- records that no call reaches -------------------------------------------------------- */
+
+/* What the calls that a record takes may need of it, at most. */
+static uint64_t widest(const tn_kernel *kernel, const tc_record *record) {
+    uint64_t flags = TN_KERNEL_STRIDED | TN_KERNEL_INDEX64;
+    if (record->n_args > 0 && record->args[0].kind == TC_ARG_TENSOR)
+        flags |= TN_KERNEL_BROADCAST | TN_KERNEL_IN_PLACE;
+    return kernel->flags & (record->pointwise ? flags | TN_KERNEL_SCALARS : flags);
+}
+
+/* An earlier record that takes the widest call of `kernel` for these dtypes as it is, and has no way
+ * to decline before it runs. */
+static bool is_taken(const tc_subject *s, uint64_t i, const tc_record *record,
+                     const tn_dtype *types, uint64_t *out_by) {
+    const tn_kernel *kernel = s->plugin->kernels[i];
+    uint64_t needed = widest(kernel, record);
+    for (uint64_t j = 0; j < i; j++) {
+        const tn_kernel *earlier = s->plugin->kernels[j];
+        bool takes = strcmp(earlier->op, kernel->op) == 0 && !earlier->supports &&
+                     !earlier->prepare && (earlier->flags & needed) == needed &&
+                     tc_record_counts(s, earlier);
+        for (uint32_t t = 0; t < record->n_types && takes; t++)
+            takes = (earlier->dtypes[t] & TN_DTYPE_BIT(types[t])) != 0;
+        if (takes) {
+            *out_by = j;
             return true;
+        }
+    }
     return false;
 }
 
+/* Is every choice of dtypes taken, from type variable `type` on? */
+static bool is_hidden(const tc_subject *s, uint64_t i, const tc_record *record, uint32_t type,
+                      tn_dtype *types, uint64_t *out_by) {
+    if (type == record->n_types)
+        return is_taken(s, i, record, types, out_by);
+    for (types[type] = 0; types[type] < TN_DTYPE_COUNT; types[type]++)
+        if ((s->plugin->kernels[i]->dtypes[type] & TN_DTYPE_BIT(types[type])) &&
+            !is_hidden(s, i, record, type + 1, types, out_by))
+            return false;
+    return true;
+}
+
 static void pairs(tc_contract *k) {
-    const tn_plugin *p = k->subject->plugin;
-    for (uint64_t i = 0; i < p->n_kernels; i++)
-        for (uint64_t j = 0; j < i; j++) {
-            const tn_kernel *a = p->kernels[j], *b = p->kernels[i];
-            if (a == b)
+    const tc_subject *s = k->subject;
+    const tn_plugin *p = s->plugin;
+    tn_dtype types[TN_KERNEL_MAX_TYPES];
+    uint64_t by = 0;
+    for (uint64_t i = 0; i < p->n_kernels; i++) {
+        const tn_kernel *kernel = p->kernels[i];
+        for (uint64_t j = 0; j < i; j++)
+            if (p->kernels[j] == kernel)
                 TC_BROKEN(k, TNP_RECORD_DISJOINT, "kernels[%llu] and [%llu] are one record (%s)",
-                          (unsigned long long)j, (unsigned long long)i, a->op);
-            else if (strcmp(a->op, b->op) == 0 && a->flags == b->flags && !disjoint(a, b))
-                TC_BROKEN(k, TNP_RECORD_DISJOINT,
-                          "records %llu and %llu of %s have the same flags (0x%x) and share "
-                          "dtypes: the second is never reached",
-                          (unsigned long long)j, (unsigned long long)i, a->op, a->flags);
+                          (unsigned long long)j, (unsigned long long)i, kernel->op);
+        if (tc_record_counts(s, kernel) &&
+            is_hidden(s, i, tc_record_find(kernel->op), 0, types, &by))
+            TC_BROKEN(k, TNP_RECORD_DISJOINT,
+                      "record %llu of %s is never reached: each call that it takes as it is an "
+                      "earlier one takes, such as record %llu; put it before that, or let "
+                      "`accepts` choose between them",
+                      (unsigned long long)i, kernel->op, (unsigned long long)by);
+    }
+}
+
+/* By the calls of the standard set, whose results are checked. One for the sizes of INDEX64 alone is
+ * among those that none reaches. */
+static void reached(tc_contract *k) {
+    const tc_subject *s = k->subject;
+    tc_reached *found = tc_reach_records(k, TC_STANDARD, NULL);
+    uint64_t n = 0, first = 0;
+    for (uint64_t i = s->plugin->n_kernels; found && i-- > 0;)
+        if (!found[i].lines[0] && tc_record_counts(s, s->plugin->kernels[i])) {
+            n++;
+            first = i;
         }
+    if (n)
+        TC_NOT_OFFERED(k,
+                       "%llu records are reached by no call of the suite and were not tested, "
+                       "the first of them record %llu (%s)",
+                       (unsigned long long)n, (unsigned long long)first,
+                       s->plugin->kernels[first]->op);
 }
 
 /* ---- what the device answers ------------------------------------------------------------- */
@@ -96,7 +155,7 @@ static tn_status ask(tc_contract *k, uint64_t i) {
     tn_status status = s->ops->accepts(s->device, s->plugin->kernels[i]);
     if (status != TN_OK && status != TN_ERR_UNSUPPORTED)
         TC_BROKEN(k, TNP_DEVICE_SUPPORTS,
-                  "supports of the device answered %s to record %llu (%s); it is TN_OK or "
+                  "accepts of the device answered %s to record %llu (%s); it is TN_OK or "
                   "TN_ERR_UNSUPPORTED",
                   tc_tn_status_name(status), (unsigned long long)i, s->plugin->kernels[i]->op);
     return status;
@@ -106,7 +165,7 @@ static void supports(tc_contract *k) {
     const tc_subject *s = k->subject;
     uint64_t n = s->plugin->n_kernels;
     if (!s->ops->accepts) {
-        TC_NOT_OFFERED(k, "the device has no supports: it runs every record");
+        TC_NOT_OFFERED(k, "the device has no accepts: it runs every record");
         return;
     }
     tn_status *answers = tc_arena_array(&k->arena, n, sizeof *answers);
@@ -118,14 +177,14 @@ static void supports(tc_contract *k) {
         answers[i] = ask(k, i);
         if (ask(k, i) != answers[i])
             TC_BROKEN(k, TNP_DEVICE_SUPPORTS,
-                      "supports of the device answered differently when asked again for "
+                      "accepts of the device answered differently when asked again for "
                       "record %llu (%s)",
                       (unsigned long long)i, s->plugin->kernels[i]->op);
     }
     for (uint64_t i = n; i-- > 0;)
         if (ask(k, i) != answers[i])
             TC_BROKEN(k, TNP_DEVICE_SUPPORTS,
-                      "supports of the device answered differently in another order for "
+                      "accepts of the device answered differently in another order for "
                       "record %llu (%s)",
                       (unsigned long long)i, s->plugin->kernels[i]->op);
 }
@@ -150,6 +209,7 @@ const tc_contract_row tc_record_rows[] = {
     {"record-tables", "when=first", TC_SMOKE, unchanged},
     {"record-each", "", TC_SMOKE, each},
     {"record-pairs", "", TC_SMOKE, pairs},
+    {"record-reached", "", TC_STANDARD, reached},
     {"record-supports", "", TC_SMOKE, supports},
     {"record-tables", "when=again", TC_SMOKE, unchanged},
     {0},

@@ -1,6 +1,7 @@
 /* Streams: ordering, synchronization, destruction. */
 #include "plugin-sdk/conformance/worker/contract/buffers.h"
 
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -14,7 +15,7 @@ static void check_end(tc_contract *k, const tc_buffer *b, tn_requirement require
     uint64_t from = b->bytes - END_BYTES;
     unsigned char now[END_BYTES];
     if (!tc_must(k, TNP_READ_COMPLETE,
-                 s->memory->copy_to_host(s->device, s->stream, now, b->memory, from, END_BYTES),
+                 s->memory->copy_to_host(s->device, s->stream, now, 0, b->memory, from, END_BYTES),
                  "read"))
         return;
     if (memcmp(now, b->model + from, END_BYTES) != 0)
@@ -128,24 +129,63 @@ static void many(tc_contract *k) {
             memset(b.model + i * 100 + step, i + step, 100 - (size_t)step);
             tc_must(k, TNP_FILL_VALUE,
                     s->memory->fill(s->device, streams[i], b.memory,
-                                    (uint64_t)i * 100 + (uint64_t)step, (uint32_t)(i + step),
+                                    (uint64_t)i * 100 + (uint64_t)step, (uint8_t)(i + step),
                                     100 - (uint64_t)step),
                     "fill");
         }
     for (int i = 0; i < n; i++)
         tc_stream_sync(k, streams[i]);
-    for (int i = 0; i < n; i++) {
-        if (TN_HAS(s->ops->streams, tn_stream_ops, native_handle) && s->ops->streams->native_handle)
-            s->ops->streams->native_handle(streams[i]);
+    for (int i = 0; i < n; i++)
         tc_stream_destroy(k, streams[(i * 7) % n]);
-    }
     if (!tc_failed(k))
         tc_buffer_check(k, &b, s->stream, TNP_STREAM_ORDER,
                         "what many streams wrote, each in its order");
 }
 
+/* Far more and far less urgent than any device knows, and work for each. */
+static void priority(tc_contract *k) {
+    static const int32_t priorities[] = {INT32_MIN, INT32_MAX, -1000, 1000, 11, -11};
+    tc_subject *s = k->subject;
+    tc_buffer b;
+    tn_stream_impl *stream;
+    if (!tc_has_streams(k) || !tc_buffer_create(k, s, TN_SPACE_DEVICE, 5000, &b))
+        return;
+    for (int i = 0; i < 6 && tc_stream_create(k, s, priorities[i], &stream); i++) {
+        tc_buffer_fill(k, &b, stream, 0x50 + i);
+        if (tc_stream_sync(k, stream))
+            tc_buffer_check(k, &b, s->stream, TNP_STREAM_CREATE,
+                            "what a stream of a far priority wrote");
+    }
+}
+
+/* A read to pinned memory is work like any other: `destroy` finishes it. */
+static void destroy_finishes_pinned(tc_contract *k) {
+    tc_subject *s = k->subject;
+    tc_work work;
+    tc_buffer b, pinned;
+    tn_stream_impl *stream;
+    if (!tc_has_streams(k) || !tc_has_pinned(k) || !tc_work_create(k, s, &work) ||
+        !tc_buffer_create(k, s, TN_SPACE_DEVICE, 50000, &b) ||
+        !tc_buffer_create(k, s, TN_SPACE_PINNED, 50000, &pinned))
+        return;
+    for (int i = 0; i < 4 && !tc_failed(k) && tc_stream_create(k, s, 0, &stream); i++) {
+        tc_work_queue(k, &work, stream);
+        tc_buffer_fill(k, &b, stream, 0x30 + i);
+        memcpy(pinned.model, b.model, b.bytes);
+        tc_must(k, TNP_TRANSFER_PINNED,
+                s->memory->copy_to_host(s->device, stream, pinned.host, pinned.memory, b.memory, 0,
+                                        b.bytes),
+                "read to pinned memory");
+        tc_stream_destroy(k, stream);
+        tc_buffer_check(k, &pinned, NULL, TNP_STREAM_DESTROY_FINISHES,
+                        "pinned memory that a stream was reading to when it was destroyed");
+    }
+}
+
 const tc_contract_row tc_stream_rows[] = {
     {"stream-destroy-finishes", "", TC_SMOKE, destroy_finishes},
+    {"stream-destroy-finishes-pinned", "", TC_SMOKE, destroy_finishes_pinned},
+    {"stream-priority", "", TC_SMOKE, priority},
     {"stream-query", "", TC_SMOKE, query},
     {"stream-query-at-once", "", TC_SMOKE, query_at_once},
     {"stream-synchronize", "", TC_SMOKE, synchronize},

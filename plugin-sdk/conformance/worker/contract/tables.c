@@ -7,15 +7,20 @@
 
 /* ---- tables ------------------------------------------------------------------------------ */
 
+/* Has it the tables of this header? Those of a later one, or of an older target, have other sizes. */
+static bool is_of_this(const tn_plugin *p) {
+    return p->abi_version == TN_ABI_VERSION && p->abi_required == TN_ABI_VERSION;
+}
+
 /* Tables that the plugin fills; true where `bytes` of it may be read. */
 static bool check_size(tc_contract *k, const void *table, const char *name, uint64_t known,
-                       uint32_t abi_version) {
+                       bool exactly) {
     uint64_t size;
     if ((uint64_t)table % 8)
         return TC_BROKEN(k, TNP_TABLE_STRUCT_SIZE, "%s lies at %p, which is not aligned to 8 bytes",
                          name, table);
     memcpy(&size, table, sizeof size);
-    if (abi_version == TN_ABI_VERSION && size != known)
+    if (exactly && size != known)
         TC_BROKEN(k, TNP_TABLE_STRUCT_SIZE,
                   "struct_size of %s is %llu; in the header of version %u.%u it is %llu", name,
                   (unsigned long long)size, TN_ABI_MAJOR, TN_ABI_MINOR, (unsigned long long)known);
@@ -58,8 +63,8 @@ static void check_events(tc_contract *k, const tn_event_ops *e) {
     NEED(e, tn_event_ops, synchronize);
 }
 
-static void check_devices(tc_contract *k, const tn_device_ops *d, uint32_t abi) {
-    if (!d || !check_size(k, d, "tn_device_ops", sizeof *d, abi))
+static void check_devices(tc_contract *k, const tn_device_ops *d, bool exactly) {
+    if (!d || !check_size(k, d, "tn_device_ops", sizeof *d, exactly))
         return;
     NEED(d, tn_device_ops, count);
     NEED(d, tn_device_ops, open);
@@ -67,15 +72,15 @@ static void check_devices(tc_contract *k, const tn_device_ops *d, uint32_t abi) 
     NEED(d, tn_device_ops, property);
     NEED(d, tn_device_ops, memory);
     if (TN_HAS(d, tn_device_ops, memory) && d->memory &&
-        check_size(k, d->memory, "tn_memory_ops", sizeof *d->memory, abi))
+        check_size(k, d->memory, "tn_memory_ops", sizeof *d->memory, exactly))
         check_memory(k, d->memory);
     if (!TN_HAS(d, tn_device_ops, streams) || !d->streams)
         return;
-    if (check_size(k, d->streams, "tn_stream_ops", sizeof *d->streams, abi))
+    if (check_size(k, d->streams, "tn_stream_ops", sizeof *d->streams, exactly))
         check_streams(k, d->streams);
     NEED(d, tn_device_ops, events);
     if (TN_HAS(d, tn_device_ops, events) && d->events &&
-        check_size(k, d->events, "tn_event_ops", sizeof *d->events, abi))
+        check_size(k, d->events, "tn_event_ops", sizeof *d->events, exactly))
         check_events(k, d->events);
 }
 
@@ -88,7 +93,7 @@ static void check_kernels(tc_contract *k, const tn_plugin *p) {
         if (!kernel)
             TC_BROKEN(k, TNP_TABLE_REQUIRED_MEMBERS, "kernels[%llu] is NULL",
                       (unsigned long long)i);
-        else if (check_size(k, kernel, "tn_kernel", sizeof *kernel, p->abi_version)) {
+        else if (check_size(k, kernel, "tn_kernel", sizeof *kernel, is_of_this(p))) {
             NEED(kernel, tn_kernel, op);
             NEED(kernel, tn_kernel, run);
         }
@@ -97,7 +102,7 @@ static void check_kernels(tc_contract *k, const tn_plugin *p) {
 
 static void load_tables(tc_contract *k) {
     const tn_plugin *p = tc_lifecycle_query(k);
-    if (!p || !check_size(k, p, "tn_plugin", sizeof *p, p->abi_version))
+    if (!p || !check_size(k, p, "tn_plugin", sizeof *p, is_of_this(p)))
         return;
     if (!TN_HAS(p, tn_plugin, n_kernels)) {
         TC_BROKEN(k, TNP_TABLE_REQUIRED_MEMBERS, "tn_plugin ends before n_kernels");
@@ -106,7 +111,7 @@ static void load_tables(tc_contract *k) {
     NEED(p, tn_plugin, init);
     NEED(p, tn_plugin, shutdown);
     NEED(p, tn_plugin, devices);
-    check_devices(k, p->devices, p->abi_version);
+    check_devices(k, p->devices, is_of_this(p));
     check_kernels(k, p);
 }
 
@@ -182,12 +187,12 @@ static void load_names(tc_contract *k) {
                   p->device_type ? p->device_type : "NULL");
     check_text(k, "name", p->name);
     check_text(k, "version", p->version);
-    if (p->abi_version >> 16 != TN_ABI_MAJOR ||
-        (TN_ABI_MAJOR == 0 && p->abi_version != TN_ABI_VERSION))
-        TC_BROKEN(
-            k, TNP_PLUGIN_ABI_VERSION,
-            "tn_plugin.abi_version is %u.%u; this host has %u.%u; build it against that header",
-            p->abi_version >> 16, p->abi_version & 0xffff, TN_ABI_MAJOR, TN_ABI_MINOR);
+    if (p->abi_version < TN_ABI_OLDEST || p->abi_required > TN_ABI_VERSION)
+        TC_BROKEN(k, TNP_PLUGIN_ABI_VERSION,
+                  "tn_plugin.abi_version is %u.%u; this host has %u.%u and takes %u.%u or later; "
+                  "build it against that header",
+                  p->abi_version >> 16, p->abi_version & 0xffff, TN_ABI_MAJOR, TN_ABI_MINOR,
+                  TN_ABI_OLDEST >> 16, TN_ABI_OLDEST & 0xffff);
     if (p->abi_required > p->abi_version)
         TC_BROKEN(k, TNP_PLUGIN_ABI_VERSION,
                   "tn_plugin.abi_required %u.%u is above abi_version %u.%u", p->abi_required >> 16,

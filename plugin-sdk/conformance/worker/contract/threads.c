@@ -36,7 +36,7 @@ static void *streams_and_events(void *context) {
         tn_event_impl *event;
         CHECK(w, s->ops->streams->create(s->device, 0, &stream), "create of a stream");
         CHECK(w, s->ops->events->create(s->device, 0, &event), "create of an event");
-        CHECK(w, s->memory->fill(s->device, stream, w->buffer->memory, w->first, (uint32_t)i, ROOM),
+        CHECK(w, s->memory->fill(s->device, stream, w->buffer->memory, w->first, (uint8_t)i, ROOM),
               "fill");
         CHECK(w, s->ops->events->record(event, stream), "record");
         CHECK(w, s->ops->events->wait(s->stream, event), "wait");
@@ -56,13 +56,13 @@ static void *transfers(void *context) {
     for (int i = 0; i < ROUNDS; i++) {
         memset(bytes, i + (int)(w->first / ROOM), sizeof bytes);
         CHECK(w,
-              s->memory->copy_from_host(s->device, s->stream, w->buffer->memory, w->first, bytes,
+              s->memory->copy_from_host(s->device, s->stream, w->buffer->memory, w->first, bytes, 0,
                                         ROOM),
               "write");
-        CHECK(
-            w,
-            s->memory->copy_to_host(s->device, s->stream, back, w->buffer->memory, w->first, ROOM),
-            "read");
+        CHECK(w,
+              s->memory->copy_to_host(s->device, s->stream, back, 0, w->buffer->memory, w->first,
+                                      ROOM),
+              "read");
         if (memcmp(bytes, back, ROOM) != 0) {
             snprintf(w->wrong, sizeof w->wrong, "other bytes came back than were written");
             return NULL;

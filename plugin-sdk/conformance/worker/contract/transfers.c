@@ -24,13 +24,13 @@ static bool one(sweep *w, uint64_t offset, uint64_t bytes) {
         for (uint64_t i = 0; i < bytes; i++)
             w->bounce[i + 1] = w->a.model[offset + i] = (unsigned char)tc_next(&w->k->random);
         status = s->memory->copy_from_host(s->device, s->stream, w->a.memory, offset, w->bounce + 1,
-                                           bytes);
+                                           0, bytes);
         memset(w->bounce + 1, 0xee, bytes);
         break;
     case READ:
         memset(w->bounce, 0xee, bytes + 2);
-        status = s->memory->copy_to_host(s->device, s->stream, w->bounce + 1, w->a.memory, offset,
-                                         bytes);
+        status = s->memory->copy_to_host(s->device, s->stream, w->bounce + 1, 0, w->a.memory,
+                                         offset, bytes);
         if (status == TN_OK && memcmp(w->bounce + 1, w->a.model + offset, bytes) != 0)
             TC_BROKEN(w->k, TNP_TRANSFER_RANGE,
                       "read of %llu bytes at %llu: other bytes than are there",
@@ -42,8 +42,7 @@ static bool one(sweep *w, uint64_t offset, uint64_t bytes) {
         break;
     case FILL:
         memset(w->a.model + offset, (int)(bytes & 0xff), bytes);
-        status = s->memory->fill(s->device, s->stream, w->a.memory, offset,
-                                 (uint32_t)bytes | 0xabcdef00u, bytes);
+        status = s->memory->fill(s->device, s->stream, w->a.memory, offset, (uint8_t)bytes, bytes);
         break;
     case COPY:
         memcpy(w->a.model + offset, w->b.model + from, bytes);
@@ -96,7 +95,7 @@ static void pinned(tc_contract *k) {
     enum { PINNED = 4096 };
     tc_subject *s = k->subject;
     tc_buffer a = {0}, p = {0};
-    if (tc_buffer_create(k, s, TN_SPACE_DEVICE, PINNED, &a) &&
+    if (tc_has_pinned(k) && tc_buffer_create(k, s, TN_SPACE_DEVICE, PINNED, &a) &&
         tc_buffer_create(k, s, TN_SPACE_PINNED, PINNED, &p)) {
         unsigned char *host = p.host;
         for (uint64_t at = 0; at < 140 && !tc_failed(k); at += 1 + at / 16) {
@@ -104,7 +103,8 @@ static void pinned(tc_contract *k) {
             memcpy(p.model, host, PINNED);
             memcpy(p.model + at, a.model + 100, bytes);
             tc_must(k, TNP_TRANSFER_RANGE,
-                    s->memory->copy_to_host(s->device, s->stream, host + at, a.memory, 100, bytes),
+                    s->memory->copy_to_host(s->device, s->stream, host + at, p.memory, a.memory,
+                                            100, bytes),
                     "read into pinned memory");
             tc_must(k, TNP_STREAM_SYNCHRONIZE, tc_subject_sync(s), "synchronize");
             if (memcmp(host, p.model, PINNED) != 0)
@@ -112,14 +112,82 @@ static void pinned(tc_contract *k) {
                           "read of %llu bytes to byte %llu of pinned memory wrote elsewhere",
                           (unsigned long long)bytes, (unsigned long long)at);
             memcpy(a.model + 2000, host + at, bytes);
-            tc_must(
-                k, TNP_TRANSFER_RANGE,
-                s->memory->copy_from_host(s->device, s->stream, a.memory, 2000, host + at, bytes),
-                "write from pinned memory");
+            tc_must(k, TNP_TRANSFER_RANGE,
+                    s->memory->copy_from_host(s->device, s->stream, a.memory, 2000, host + at,
+                                              p.memory, bytes),
+                    "write from pinned memory");
             tc_buffer_check(k, &a, s->stream, TNP_TRANSFER_PINNED,
                             "memory written from within pinned memory");
         }
     }
+}
+
+/* Without a handle the call alone decides, wherever the host's end lies: what is in memory that the
+ * device reaches by itself is consumed, or there, when the call returns. Behind long work one that
+ * relies on the address is late. */
+static void pageable(tc_contract *k) {
+    static const uint64_t sizes[] = {64, 5000, 60000};
+    tc_subject *s = k->subject;
+    bool pinned = strcmp(tc_contract_word(k, "memory"), "pinned") == 0;
+    tc_work work;
+    tc_buffer a, h;
+    if ((pinned && !tc_has_pinned(k)) || !tc_work_create(k, s, &work) ||
+        !tc_buffer_create(k, s, TN_SPACE_DEVICE, ROOM, &a) ||
+        !tc_buffer_create(k, s, pinned ? TN_SPACE_PINNED : TN_SPACE_DEVICE, ROOM, &h))
+        return;
+    if (!h.host) {
+        TC_NOT_OFFERED(k, "device memory has no host pointer");
+        return;
+    }
+    for (size_t i = 0; i < 3 && !tc_failed(k); i++) {
+        unsigned char *host = (unsigned char *)h.host + 100 * i;
+        memset(host, 0x11 * (int)(i + 1), sizes[i]);
+        memset(a.model + 50, 0x11 * (int)(i + 1), sizes[i]);
+        tc_work_queue(k, &work, s->stream);
+        tc_must(k, TNP_WRITE_CONSUMES_SOURCE,
+                s->memory->copy_from_host(s->device, s->stream, a.memory, 50, host, 0, sizes[i]),
+                "write");
+        memset(host, 0xee, sizes[i]);
+        tc_buffer_check(k, &a, s->stream, TNP_WRITE_CONSUMES_SOURCE,
+                        "memory written with src_pinned 0, of which the source was changed once "
+                        "the call had returned");
+        tc_work_queue(k, &work, s->stream);
+        tc_buffer_fill(k, &a, s->stream, 0x60 + (int)i);
+        tc_must(k, TNP_READ_COMPLETE,
+                s->memory->copy_to_host(s->device, s->stream, host, 0, a.memory, 7, sizes[i]),
+                "read");
+        if (memcmp(host, a.model + 7, sizes[i]) != 0)
+            TC_BROKEN(k, TNP_READ_COMPLETE,
+                      "read of %llu bytes with dst_pinned 0: they are not there when the call "
+                      "returns",
+                      (unsigned long long)sizes[i]);
+    }
+}
+
+/* No bytes, at either end of an allocation, with and without a handle. */
+static void empty(tc_contract *k) {
+    tc_subject *s = k->subject;
+    const tn_memory_ops *m = s->memory;
+    tc_buffer a, b, p = {0};
+    if (!tc_buffer_create(k, s, TN_SPACE_DEVICE, 1000, &a) ||
+        !tc_buffer_create(k, s, TN_SPACE_DEVICE, 1000, &b) ||
+        ((s->spaces >> TN_SPACE_PINNED & 1) && !tc_buffer_create(k, s, TN_SPACE_PINNED, 64, &p)))
+        return;
+    for (uint64_t at = 0; at <= a.bytes; at += a.bytes) {
+        tn_status all[] = {
+            m->copy_from_host(s->device, s->stream, a.memory, at, a.model, 0, 0),
+            m->copy_from_host(s->device, s->stream, a.memory, at, p.host, p.memory, 0),
+            m->copy_to_host(s->device, s->stream, b.model, 0, a.memory, at, 0),
+            m->copy_to_host(s->device, s->stream, p.host, p.memory, a.memory, at, 0),
+            m->copy(s->device, s->stream, a.memory, at, b.memory, at, 0),
+            m->fill(s->device, s->stream, a.memory, at, 0x77, 0),
+        };
+        for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+            tc_must(k, TNP_TRANSFER_RANGE, all[i], "a transfer of no bytes");
+    }
+    tc_must(k, TNP_STREAM_SYNCHRONIZE, tc_subject_sync(s), "synchronize");
+    tc_buffer_check(k, &a, s->stream, TNP_TRANSFER_RANGE, "memory after transfers of no bytes");
+    tc_buffer_check(k, &b, s->stream, TNP_TRANSFER_RANGE, "memory that no bytes were copied from");
 }
 
 /* Within one allocation, side by side: the ranges touch and do not overlap. */
@@ -140,6 +208,9 @@ static void within(tc_contract *k) {
 
 const tc_contract_row tc_transfer_rows[] = {
     {"transfer-pinned", "", TC_SMOKE, pinned},
+    {"transfer-pageable", "memory=pinned", TC_SMOKE, pageable},
+    {"transfer-pageable", "memory=device", TC_SMOKE, pageable},
+    {"transfer-empty", "", TC_SMOKE, empty},
     {"transfer-sweep", "kind=write", TC_SMOKE, run},
     {"transfer-sweep", "kind=read", TC_SMOKE, run},
     {"transfer-sweep", "kind=fill", TC_SMOKE, run},

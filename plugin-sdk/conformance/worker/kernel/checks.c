@@ -7,28 +7,10 @@
 #include <stdio.h>
 #include <string.h>
 
-const tn_kernel *tc_claimed_kernel(const tc_subject *s, const tc_invocation *call,
-                                   tc_verdict *out) {
-    const tn_kernel *kernel = NULL;
-    tc_claim claim = tc_find_kernel(s, call, &kernel);
-    if (claim == TC_CLAIMED)
-        return kernel;
-    if (claim == TC_NO_FLAG) {
-        uint32_t missing = tc_needed_flags(call) & ~kernel->flags;
-        tc_verdict_set(out, TC_UNSUPPORTED, TNP_NONE, "the kernel does not declare %s",
-                       tc_flag_name(missing & -missing));
-    } else {
-        tc_verdict_set(out, TC_UNSUPPORTED, TNP_NONE, "no kernel for these dtypes");
-    }
-    return NULL;
-}
-
 bool tc_check_success(const tc_invocation *call, const tc_result *result, tc_verdict *out) {
     if (result->run == TN_OK && result->sync == TN_OK)
         return true;
-    bool refused = result->run == TN_ERR_UNSUPPORTED;
-    return tc_verdict_set(out, TC_FAIL, refused ? TNP_SUPPORTED_RUNS : TNP_KERNEL_RESULT,
-                          "%s: %s %s", call->record->op,
+    return tc_verdict_set(out, TC_FAIL, TNP_KERNEL_RESULT, "%s: %s %s", call->record->op,
                           result->run != TN_OK ? "run returned" : "the stream reports",
                           result->message);
 }
@@ -106,18 +88,17 @@ static void check_outputs_untouched(const tc_invocation *call, const tc_result *
     }
 }
 
-bool tc_check_refusal(const tc_invocation *call, const tc_result *result, tc_verdict *out) {
-    if (!result->said_no)
-        return false;
-    if (result->run != TN_ERR_UNSUPPORTED)
-        tc_verdict_set(out, TC_FAIL, TNP_UNSUPPORTED_REFUSED,
-                       "%s: supports says no, and run returned %s", call->record->op,
-                       tc_tn_status_name(result->run));
+bool tc_check_declined(const tc_invocation *call, const tc_result *result, tc_verdict *out) {
+    if (result->sync != TN_OK)
+        return tc_verdict_set(out, TC_FAIL, TNP_SUPPORTED_RUNS,
+                              "%s: run declines the call, and the stream reports %s",
+                              call->record->op, tc_tn_status_name(result->sync));
     tc_check_untouched(call, result, out);
     check_outputs_untouched(call, result, out);
-    if (out->status == TC_PASS)
-        tc_verdict_set(out, TC_UNSUPPORTED, TNP_NONE, "the kernel's supports says no");
-    return true;
+    if (out->status != TC_FAIL)
+        return true;
+    out->requirement = TNP_SUPPORTED_RUNS;
+    return false;
 }
 
 /* ---- results ----------------------------------------------------------------------------- */

@@ -4,15 +4,11 @@
 
 #include "plugin-sdk/conformance/worker/kernel/execute.h"
 
-/* Finds the record, or answers UNSUPPORTED with what is not claimed. */
-const tn_kernel *tc_claimed_kernel(const tc_subject *s, const tc_invocation *call, tc_verdict *out);
-
 /* The call succeeded; otherwise fails `out`. */
 bool tc_check_success(const tc_invocation *call, const tc_result *result, tc_verdict *out);
 
-/* Where `supports` said no: UNSUPPORTED, if `run` refused as well and wrote nothing. True where it
- * said no. */
-bool tc_check_refusal(const tc_invocation *call, const tc_result *result, tc_verdict *out);
+/* `run` declined: it has queued and written nothing, outputs included. */
+bool tc_check_declined(const tc_invocation *call, const tc_result *result, tc_verdict *out);
 
 /* Inputs, holes, guards and the workspace's guards are as they were. */
 void tc_check_untouched(const tc_invocation *call, const tc_result *result, tc_verdict *out);

@@ -1,74 +1,9 @@
 /* See execute.h. */
 #include "plugin-sdk/conformance/worker/kernel/execute.h"
 
-#include <math.h>
-#include <stdio.h>
+#include "plugin-sdk/conformance/worker/kernel/checks.h"
+
 #include <string.h>
-
-/* ---- choosing the record ----------------------------------------------------------------- */
-
-const char *tc_flag_name(uint32_t flag) {
-    return flag == TN_KERNEL_STRIDED     ? "TN_KERNEL_STRIDED"
-           : flag == TN_KERNEL_BROADCAST ? "TN_KERNEL_BROADCAST"
-           : flag == TN_KERNEL_IN_PLACE  ? "TN_KERNEL_IN_PLACE"
-           : flag == TN_KERNEL_INDEX64   ? "TN_KERNEL_INDEX64"
-           : flag == TN_KERNEL_SCALARS   ? "TN_KERNEL_SCALARS"
-                                         : "a flag";
-}
-
-/* Strides of zero aside, does the tensor lie row-major? */
-static bool dense_but_for_zeros(const tc_shape *s) {
-    int64_t stride = 1;
-    for (int32_t d = s->rank - 1; d >= 0; d--) {
-        if (s->sizes[d] == 1 || s->strides[d] == 0)
-            continue;
-        if (s->strides[d] != stride)
-            return false;
-        stride *= s->sizes[d];
-    }
-    return true;
-}
-
-static uint32_t flags_of_shape(const tc_shape *s) {
-    return (tc_has_zero_stride(s) ? TN_KERNEL_BROADCAST : 0) |
-           (dense_but_for_zeros(s) ? 0 : TN_KERNEL_STRIDED) |
-           (s->numel > INT32_MAX || s->extent > INT32_MAX ? TN_KERNEL_INDEX64 : 0);
-}
-
-uint32_t tc_needed_flags(const tc_invocation *call) {
-    uint32_t flags = (call->in_place >= 0 ? TN_KERNEL_IN_PLACE : 0) |
-                     (call->scalar >= 0 ? TN_KERNEL_SCALARS : 0);
-    for (uint32_t a = 0; a < call->record->n_args; a++)
-        if (call->record->args[a].kind == TC_ARG_TENSOR && !call->args[a].none &&
-            call->scalar != (int32_t)a)
-            flags |= flags_of_shape(&call->args[a].tensor.shape);
-    for (uint32_t k = 0; k < call->record->n_outs; k++)
-        flags |= flags_of_shape(&call->outs[k].tensor.shape);
-    return flags;
-}
-
-static bool takes_dtypes(const tc_subject *s, const tc_invocation *call, const tn_kernel *kernel) {
-    for (uint32_t t = 0; t < call->record->n_types; t++)
-        if (!(kernel->dtypes[t] & s->dtypes & TN_DTYPE_BIT(call->types[t])))
-            return false;
-    return true;
-}
-
-tc_claim tc_find_kernel(const tc_subject *s, const tc_invocation *call, const tn_kernel **out) {
-    uint32_t needed = tc_needed_flags(call);
-    tc_claim claim = TC_NO_DTYPE;
-    for (uint64_t i = 0; i < s->plugin->n_kernels; i++) {
-        const tn_kernel *kernel = s->plugin->kernels[i];
-        if (strcmp(kernel->op, call->record->op) != 0 || !takes_dtypes(s, call, kernel) ||
-            (s->ops->accepts && s->ops->accepts(s->device, kernel) != TN_OK))
-            continue;
-        *out = kernel;
-        if ((kernel->flags & needed) == needed)
-            return TC_CLAIMED;
-        claim = TC_NO_FLAG;
-    }
-    return claim;
-}
 
 /* ---- placing ----------------------------------------------------------------------------- */
 
@@ -83,63 +18,15 @@ static bool place_tensor(tc_placed *p, const tc_operand *o, tn_tensor_view *view
     tc_subject *s = p->subject;
     void *host = NULL;
     tn_memory memory = 0;
-    tn_status status = s->memory->alloc(s->device, TN_SPACE_DEVICE, o->bytes, &memory, &host);
+    tn_status status = tc_alloc(s, TN_SPACE_DEVICE, o->bytes, &memory, &host);
     if (status != TN_OK)
         return set_up_failed(verdict, TNP_ALLOC_HANDLE, "alloc for a tensor", status);
     p->memory[p->n_memory++] = memory;
-    status = s->memory->copy_from_host(s->device, p->tn.stream, memory, 0, o->image, o->bytes);
+    status = s->memory->copy_from_host(s->device, p->tn.stream, memory, 0, o->image, 0, o->bytes);
     if (status != TN_OK)
         return set_up_failed(verdict, TNP_TRANSFER_RANGE, "write of a tensor", status);
-    *view = (tn_tensor_view){
-        .struct_size = sizeof *view,
-        .memory = memory,
-        .offset = (uint64_t)o->shape.offset * tc_dtype_bytes(o->dtype),
-        .numel = o->shape.numel,
-        .dtype = o->dtype,
-        .rank = o->shape.rank,
-        .sizes = o->shape.sizes,
-        .strides = o->shape.strides,
-    };
+    *view = tc_operand_view(o, memory);
     return true;
-}
-
-/* A value as a scalar of dtype's category, or, where it is whole, as an integer: the contract
- * leaves that to the host. Zero stays, for integers lack its sign. */
-static tn_cell scalar_cell(tn_dtype dtype, tc_number x) {
-    if (tc_is_float(dtype) && x.f != 0 && truncl(x.f) == x.f && fabsl(x.f) < 0x1p63L)
-        return (tn_cell){.tag = TN_CELL_I64, .v.i64 = (int64_t)x.f};
-    if (tc_is_float(dtype))
-        return (tn_cell){.tag = TN_CELL_F64, .v.f64 = (double)x.f};
-    if (dtype == TN_BOOL)
-        return (tn_cell){.tag = TN_CELL_BOOL, .v.boolean = x.i};
-    return (tn_cell){.tag = TN_CELL_I64, .v.i64 = x.i};
-}
-
-static tn_cell attribute_cell(const tc_invocation *call, const tc_arg *arg, const tc_value *v) {
-    switch (arg->kind) {
-    case TC_ARG_SCALAR:
-        return tc_is_float(call->types[0]) ? (tn_cell){.tag = TN_CELL_F64, .v.f64 = v->f}
-                                           : (tn_cell){.tag = TN_CELL_I64, .v.i64 = v->i};
-    case TC_ARG_INT:
-        return (tn_cell){.tag = TN_CELL_I64, .v.i64 = v->i};
-    case TC_ARG_FLOAT:
-        return (tn_cell){.tag = TN_CELL_F64, .v.f64 = v->f};
-    case TC_ARG_BOOL:
-        return (tn_cell){.tag = TN_CELL_BOOL, .v.boolean = v->boolean};
-    case TC_ARG_INTS:
-        return (tn_cell){.tag = TN_CELL_INTS, .n = (uint32_t)v->n_ints, .v.ints = v->ints};
-    default:
-        return (tn_cell){.tag = TN_CELL_STRING, .v.string = v->string};
-    }
-}
-
-tn_cell tc_value_cell(const tc_invocation *call, uint32_t a) {
-    const tc_arg *arg = &call->record->args[a];
-    const tc_value *v = &call->args[a];
-    if (v->none)
-        return (tn_cell){.tag = TN_CELL_NONE};
-    return arg->kind == TC_ARG_TENSOR ? scalar_cell(v->tensor.dtype, v->tensor.values[0])
-                                      : attribute_cell(call, arg, v);
 }
 
 static bool place_args(tc_placed *p, tc_verdict *verdict) {
@@ -169,56 +56,60 @@ static bool place_outs(tc_placed *p, tc_verdict *verdict) {
     return true;
 }
 
-/* Full of ones (NaN in every floating dtype), between guards of the alignment. */
-static bool place_workspace(tc_placed *p, tc_verdict *verdict) {
-    tc_subject *s = p->subject;
-    uint64_t bytes = 0;
-    if (!p->kernel->workspace)
-        return true;
-    tn_status status = p->kernel->workspace(&p->tn, &bytes);
-    if (status != TN_OK) {
-        char reason[TC_MESSAGE];
-        return tc_verdict_set(verdict, TC_FAIL, TNP_KERNEL_WORKSPACE, "workspace: %s",
-                              tc_reason(status, reason));
+/* Records that have declined without memory decline with it: what the core would hand them is known
+ * before. */
+static bool still_decline(tc_placed *p, tc_verdict *verdict) {
+    const tn_kernel *kernel = NULL;
+    while ((kernel = tc_next_fitting(p->subject, p->call, kernel)) && kernel != p->kernel) {
+        p->tn.user = kernel->user;
+        if (kernel->supports(&p->tn) != TN_ERR_UNSUPPORTED)
+            return tc_verdict_set(verdict, TC_FAIL, TNP_SUPPORTS_ANSWER,
+                                  "supports of %s declines where stream and memory are 0, and not "
+                                  "where they are there; it is about shapes and attributes",
+                                  kernel->op);
     }
-    if (bytes == 0)
-        return true;
-    void *host;
-    p->workspace_room = bytes + 2 * s->alignment;
-    status =
-        s->memory->alloc(s->device, TN_SPACE_DEVICE, p->workspace_room, &p->tn.workspace, &host);
-    if (status != TN_OK)
-        return set_up_failed(verdict, TNP_ALLOC_HANDLE, "alloc of the workspace", status);
-    p->memory[p->n_memory++] = p->tn.workspace;
-    p->tn.workspace_offset = s->alignment;
-    p->tn.workspace_bytes = bytes;
-    status = s->memory->fill(s->device, p->tn.stream, p->tn.workspace, 0, 0xff, p->workspace_room);
-    return status == TN_OK
-               ? true
-               : set_up_failed(verdict, TNP_TRANSFER_RANGE, "fill of the workspace", status);
+    return true;
 }
 
-bool tc_place_call(tc_subject *s, tn_stream_impl *stream, const tn_kernel *kernel,
-                   tc_invocation *call, tc_placed *p, tc_verdict *verdict) {
+bool tc_place_call(tc_subject *s, tn_stream_impl *stream, tc_invocation *call, tc_placed *p,
+                   tc_verdict *verdict) {
     memset(p, 0, sizeof *p);
     p->subject = s;
-    p->kernel = kernel;
     p->call = call;
+    tc_claim claim = tc_find_kernel(s, call, NULL, &p->kernel);
+    if (claim != TC_CLAIMED && claim != TC_NO_SHAPE)
+        return tc_claimed_kernel(s, call, verdict) != NULL;
     p->tn = (tn_call){.struct_size = sizeof p->tn,
                       .device = s->device,
                       .stream = stream,
-                      .user = kernel->user,
                       .args = p->cells,
                       .outs = p->outs,
                       .n_args = call->record->n_args,
                       .n_outs = call->record->n_outs};
-    return place_args(p, verdict) && place_outs(p, verdict);
+    if (!place_args(p, verdict) || !place_outs(p, verdict) || !still_decline(p, verdict))
+        return false;
+    if (claim == TC_NO_SHAPE)
+        return tc_claimed_kernel(s, call, verdict) != NULL;
+    p->tn.user = p->kernel->user;
+    return true;
+}
+
+bool tc_next_record(tc_placed *p) {
+    const tn_kernel *next;
+    if (tc_find_kernel(p->subject, p->call, p->kernel, &next) != TC_CLAIMED)
+        return false;
+    p->kernel = next;
+    p->tn.user = next->user;
+    return true;
 }
 
 void tc_unplace(tc_placed *p) {
     for (uint32_t i = 0; i < p->n_memory; i++)
         p->subject->memory->dealloc(p->subject->device, TN_SPACE_DEVICE, p->memory[i]);
+    if (p->workspace)
+        p->subject->memory->dealloc(p->subject->device, TN_SPACE_DEVICE, p->workspace);
     p->n_memory = 0;
+    p->workspace = 0;
 }
 
 /* ---- afterwards -------------------------------------------------------------------------- */
@@ -232,7 +123,7 @@ static unsigned char *read_image(tc_placed *p, const tn_tensor_view *view, uint6
         return NULL;
     }
     tn_status status =
-        s->memory->copy_to_host(s->device, p->tn.stream, image, view->memory, 0, bytes);
+        s->memory->copy_to_host(s->device, p->tn.stream, image, 0, view->memory, 0, bytes);
     if (status == TN_OK)
         return image;
     set_up_failed(verdict, TNP_TRANSFER_RANGE, "read of a tensor", status);
@@ -240,9 +131,9 @@ static unsigned char *read_image(tc_placed *p, const tn_tensor_view *view, uint6
 }
 
 static bool read_workspace(tc_placed *p, tc_result *out, tc_verdict *verdict) {
-    if (!p->tn.workspace)
+    if (!p->workspace)
         return true;
-    tn_tensor_view view = {.memory = p->tn.workspace};
+    tn_tensor_view view = {.memory = p->workspace};
     const unsigned char *image = read_image(p, &view, p->workspace_room, verdict);
     if (!image)
         return false;
@@ -299,28 +190,129 @@ static void copy_cell(expendable *e, uint32_t a, const tn_cell *cell) {
     if (cell->tag == TN_CELL_TENSOR)
         e->cells[a].v.view = copy_view(e, a, cell->v.view);
     else if (cell->tag == TN_CELL_INTS)
-        e->cells[a].v.ints = memcpy(e->lists[2 * a], cell->v.ints, cell->n * sizeof *cell->v.ints);
+        e->cells[a].v.ints =
+            cell->n ? memcpy(e->lists[2 * a], cell->v.ints, cell->n * sizeof *cell->v.ints) : NULL;
     else if (cell->tag == TN_CELL_STRING && strlen(cell->v.string) < sizeof e->strings[a])
         e->cells[a].v.string = strcpy(e->strings[a], cell->v.string);
 }
 
+/* Copies of all that the call hands over, and afterwards nothing of it: what a plugin keeps of a
+ * call is gone when that returns. */
+static void lend(expendable *e, const tc_placed *p) {
+    e->call = p->tn;
+    e->call.args = e->cells;
+    e->call.outs = e->outs;
+    for (uint32_t a = 0; a < p->tn.n_args; a++)
+        copy_cell(e, a, &p->tn.args[a]);
+    for (uint32_t k = 0; k < p->tn.n_outs; k++)
+        e->outs[k] = copy_view(e, TC_MAX_ARGS + k, p->tn.outs[k]);
+}
+
+static void take_back(expendable *e) {
+    memset(e, 0xa5, sizeof *e);
+    __asm__ volatile("" : : "r"(e) : "memory"); /* the compiler may not leave it out */
+}
+
+/* ---- calling ----------------------------------------------------------------------------- */
+
+/* Full of ones (NaN in every floating dtype), between guards of the alignment. */
+static tn_status new_workspace(tc_placed *p, uint64_t bytes) {
+    tc_subject *s = p->subject;
+    void *host;
+    if (p->workspace)
+        s->memory->dealloc(s->device, TN_SPACE_DEVICE, p->workspace);
+    p->workspace_room = bytes + 2 * s->alignment;
+    tn_status status = tc_alloc(s, TN_SPACE_DEVICE, p->workspace_room, &p->workspace, &host);
+    return status == TN_OK
+               ? s->memory->fill(s->device, p->tn.stream, p->workspace, 0, 0xff, p->workspace_room)
+               : status;
+}
+
+tn_status tc_prepare_placed(tc_placed *p) {
+    expendable e;
+    tn_plan plan = {.struct_size = sizeof plan};
+    p->tn.workspace = p->tn.workspace_offset = p->tn.workspace_bytes = p->tn.cookie = 0;
+    if (!p->kernel->prepare)
+        return TN_OK;
+    lend(&e, p);
+    tn_status status = p->kernel->prepare(&e.call, &plan);
+    take_back(&e);
+    if (status != TN_OK)
+        return status;
+    p->tn.cookie = plan.cookie;
+    if (plan.workspace_bytes == 0)
+        return TN_OK;
+    if (!p->workspace || p->workspace_room < plan.workspace_bytes + 2 * p->subject->alignment)
+        status = new_workspace(p, plan.workspace_bytes);
+    p->tn.workspace = p->workspace;
+    p->tn.workspace_offset = p->subject->alignment;
+    p->tn.workspace_bytes = plan.workspace_bytes;
+    if (status != TN_OK)
+        tc_abandon_placed(p);
+    return status;
+}
+
+void tc_abandon_placed(tc_placed *p) {
+    expendable e;
+    if (!p->kernel->prepare || !p->kernel->abandon)
+        return;
+    lend(&e, p);
+    p->kernel->abandon(&e.call);
+    take_back(&e);
+    p->tn.cookie = 0;
+}
+
 tn_status tc_run_placed(const tc_placed *p) {
     expendable e;
-    e.call = p->tn;
-    e.call.args = e.cells;
-    e.call.outs = e.outs;
-    for (uint32_t a = 0; a < p->tn.n_args; a++)
-        copy_cell(&e, a, &p->tn.args[a]);
-    for (uint32_t k = 0; k < p->tn.n_outs; k++)
-        e.outs[k] = copy_view(&e, TC_MAX_ARGS + k, p->tn.outs[k]);
+    lend(&e, p);
     tn_status status = p->kernel->run(&e.call);
-    memset(&e, 0xa5, sizeof e);
-    __asm__ volatile("" : : "r"(&e) : "memory"); /* the compiler may not leave it out */
+    take_back(&e);
     return status;
+}
+
+tn_status tc_call_placed(tc_placed *p) {
+    tn_status status;
+    do {
+        status = tc_prepare_placed(p);
+        if (status == TN_OK)
+            status = tc_run_placed(p);
+    } while (status == TN_ERR_UNSUPPORTED && tc_next_record(p));
+    return status;
+}
+
+/* `supports`, which took the call without memory, takes it with it. */
+static bool ask_support(tc_placed *p, tc_verdict *verdict) {
+    if (!p->kernel->supports)
+        return true;
+    tn_status answer = p->kernel->supports(&p->tn), again = p->kernel->supports(&p->tn);
+    if (answer == TN_OK && again == TN_OK)
+        return true;
+    if (answer != TN_OK && answer != TN_ERR_UNSUPPORTED)
+        return tc_verdict_set(verdict, TC_FAIL, TNP_SUPPORTS_ANSWER,
+                              "supports answered %s; it is TN_OK or TN_ERR_UNSUPPORTED",
+                              tc_tn_status_name(answer));
+    return tc_verdict_set(verdict, TC_FAIL, TNP_SUPPORTS_ANSWER,
+                          "supports took a call whose memory it was not told, and answered %s and "
+                          "then %s when it was",
+                          tc_tn_status_name(answer), tc_tn_status_name(again));
+}
+
+bool tc_ready_call(tc_placed *p, bool *out_declined, tc_verdict *verdict) {
+    char reason[TC_MESSAGE];
+    *out_declined = false;
+    if (!ask_support(p, verdict))
+        return false;
+    tc_host_forget();
+    tn_status status = tc_prepare_placed(p);
+    *out_declined = status == TN_ERR_UNSUPPORTED;
+    return status == TN_OK || *out_declined ||
+           tc_verdict_set(verdict, TC_FAIL, TNP_KERNEL_WORKSPACE, "prepare, or its workspace: %s",
+                          tc_reason(status, reason));
 }
 
 static void run(tc_placed *p, tc_result *out) {
     tc_host_forget();
+    out->kernel = p->kernel;
     out->run = tc_run_placed(p);
     out->sync = TN_OK;
     if (out->run != TN_OK)
@@ -332,40 +324,31 @@ static void run(tc_placed *p, tc_result *out) {
         tc_reason(later, out->message);
 }
 
-/* Asks `supports`, twice. False with the verdict failed where the answers are none or differ. */
-static bool ask_support(tc_placed *p, bool *said_no, tc_verdict *verdict) {
-    *said_no = false;
-    if (!p->kernel->supports)
+/* Asks one record: true when it took the call, or everything is over. */
+static bool try_record(tc_placed *p, tc_result *out, bool *out_declined, tc_verdict *verdict) {
+    if (!tc_ready_call(p, out_declined, verdict))
+        return false;
+    if (*out_declined)
         return true;
-    tn_status answer = p->kernel->supports(&p->tn), again = p->kernel->supports(&p->tn);
-    *said_no = answer == TN_ERR_UNSUPPORTED;
-    if (answer != TN_OK && answer != TN_ERR_UNSUPPORTED)
-        tc_verdict_set(verdict, TC_FAIL, TNP_SUPPORTS_ANSWER,
-                       "supports answered %s; it is TN_OK or TN_ERR_UNSUPPORTED",
-                       tc_tn_status_name(answer));
-    else if (again != answer)
-        tc_verdict_set(verdict, TC_FAIL, TNP_SUPPORTS_ANSWER,
-                       "supports answered %s and then %s to the same question",
-                       tc_tn_status_name(answer), tc_tn_status_name(again));
-    return verdict->status == TC_PASS;
+    run(p, out);
+    *out_declined = out->run == TN_ERR_UNSUPPORTED;
+    return tc_read_back(p, out, verdict) &&
+           (!*out_declined || tc_check_declined(p->call, out, verdict));
 }
 
-bool tc_ready_call(tc_placed *p, bool *out_said_no, tc_verdict *verdict) {
-    return ask_support(p, out_said_no, verdict) && (*out_said_no || place_workspace(p, verdict));
-}
-
-bool tc_execute(tc_subject *s, const tn_kernel *kernel, tc_invocation *call, tc_result *out,
-                tc_verdict *verdict) {
+bool tc_execute(tc_subject *s, tc_invocation *call, tc_result *out, tc_verdict *verdict) {
     tc_placed p;
+    bool declined = false;
     memset(out, 0, sizeof *out);
-    bool ok = tc_place_call(s, s->stream, kernel, call, &p, verdict) &&
-              tc_ready_call(&p, &out->said_no, verdict);
-    if (ok) {
-        run(&p, out);
-        ok = tc_read_back(&p, out, verdict);
-    }
+    bool ok = tc_place_call(s, s->stream, call, &p, verdict);
+    do
+        ok = ok && try_record(&p, out, &declined, verdict);
+    while (ok && declined && tc_next_record(&p));
     if (!ok)
         tc_subject_sync(s);
     tc_unplace(&p);
+    if (ok && declined)
+        ok = tc_verdict_set(verdict, TC_UNSUPPORTED, TNP_NONE,
+                            "prepare or run of every record declines this call");
     return ok;
 }

@@ -11,16 +11,14 @@
 static void run_call(tc_subject *s, tc_invocation *call, tc_verdict *out) {
     char why[TC_MESSAGE];
     tc_result result;
-    const tn_kernel *kernel = tc_claimed_kernel(s, call, out);
-    if (!kernel)
+    const tn_kernel *kernel;
+    if (tc_find_kernel(s, call, NULL, &kernel) != TC_NO_SHAPE && !tc_claimed_kernel(s, call, out))
         return;
     if (!tc_invocation_fill(call, call->seed ^ 0x5eed, why)) {
         TC_CASE_ERROR(out, "%s", why);
         return;
     }
-    if (!tc_execute(s, kernel, call, &result, out))
-        return;
-    if (tc_check_refusal(call, &result, out))
+    if (!tc_execute(s, call, &result, out))
         return;
     if (!tc_check_success(call, &result, out))
         return;

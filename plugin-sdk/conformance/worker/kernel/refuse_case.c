@@ -74,8 +74,7 @@ static void run_call(const tc_case *c, tc_subject *s, tc_invocation *call, tc_ve
     char why[TC_MESSAGE];
     tc_result result;
     tc_invocation valid;
-    const tn_kernel *kernel = tc_claimed_kernel(s, call, out);
-    if (!kernel)
+    if (!tc_claimed_kernel(s, call, out))
         return;
     if (!tc_invocation_fill(call, call->seed, why) || !spoil(c, call, why) ||
         !tc_invocation_parse(c, call->arena, &valid, why) ||
@@ -83,12 +82,10 @@ static void run_call(const tc_case *c, tc_subject *s, tc_invocation *call, tc_ve
         TC_CASE_ERROR(out, "%s", why);
         return;
     }
-    if (!tc_execute(s, kernel, call, &result, out))
-        return;
-    if (tc_check_refusal(call, &result, out))
+    if (!tc_execute(s, call, &result, out))
         return;
     check_refusal(call, &result, s, out);
-    if (!tc_execute(s, kernel, &valid, &result, out))
+    if (!tc_execute(s, &valid, &result, out))
         return;
     if (result.run != TN_OK || result.sync != TN_OK)
         tc_verdict_set(out, TC_FAIL, TNP_STREAM_ERROR_ONCE,

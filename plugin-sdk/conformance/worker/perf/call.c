@@ -55,7 +55,7 @@ static bool spoil(void *context, tc_verdict *verdict) {
     for (uint32_t k = 0; k < t->whole.record->n_outs && status == TN_OK; k++) {
         const tc_operand *o = &t->whole.outs[k].tensor;
         status = s->memory->copy_from_host(s->device, s->stream, t->placed.out_views[k].memory, 0,
-                                           o->image, o->bytes);
+                                           o->image, 0, o->bytes);
     }
     if (status == TN_OK)
         status = tc_subject_sync(s);
@@ -65,9 +65,14 @@ static bool spoil(void *context, tc_verdict *verdict) {
     return status == TN_OK;
 }
 
+/* With `prepare`, as the core calls it each time; the workspace is there. */
 static tn_status call(void *context) {
     timed_call *t = context;
-    return t->placed.kernel->run(&t->placed.tn);
+    const tn_kernel *kernel = t->placed.kernel;
+    tn_plan plan = {.struct_size = sizeof plan};
+    tn_status status = kernel->prepare ? kernel->prepare(&t->placed.tn, &plan) : TN_OK;
+    t->placed.tn.cookie = plan.cookie;
+    return status == TN_OK ? kernel->run(&t->placed.tn) : status;
 }
 
 static void check(void *context, tc_result *result, tc_verdict *verdict) {
@@ -88,16 +93,19 @@ static bool check_rest(timed_call *t, tc_verdict *verdict) {
     return verdict->status == TC_PASS;
 }
 
-static bool time_placed(timed_call *t, const tn_kernel *kernel, tc_figures *out,
-                        tc_verdict *verdict) {
+static bool time_placed(timed_call *t, tc_figures *out, tc_verdict *verdict) {
     tc_subject *s = t->subject;
     tc_timed what = {t, spoil, call, check};
-    bool said_no = false;
-    bool good = tc_place_call(s, s->stream, kernel, &t->whole, &t->placed, verdict) &&
-                tc_ready_call(&t->placed, &said_no, verdict);
-    if (said_no)
-        tc_verdict_set(verdict, TC_UNSUPPORTED, TNP_NONE, "the kernel's supports says no");
-    good = good && !said_no && tc_time(s, &what, out, verdict) && check_rest(t, verdict);
+    char reason[TC_MESSAGE];
+    bool good = tc_place_call(s, s->stream, &t->whole, &t->placed, verdict);
+    tn_status status = good ? tc_call_placed(&t->placed) : TN_OK; /* finds who takes it */
+    if (status == TN_ERR_UNSUPPORTED)
+        good = tc_verdict_set(verdict, TC_UNSUPPORTED, TNP_NONE,
+                              "prepare or run of every record declines this call");
+    else if (status != TN_OK)
+        good = tc_verdict_set(verdict, TC_FAIL, TNP_KERNEL_RESULT, "%s: %s", t->whole.record->op,
+                              tc_reason(status, reason));
+    good = good && tc_time(s, &what, out, verdict) && check_rest(t, verdict);
     if (!good)
         tc_subject_sync(s);
     tc_unplace(&t->placed);
@@ -108,13 +116,12 @@ bool tc_time_call(tc_subject *s, const tc_case *c, tc_figures *out, tc_verdict *
     char why[TC_MESSAGE];
     tc_arena arena = {NULL}, of_a_run = {NULL};
     timed_call *t = tc_arena_array(&arena, 1, sizeof *t);
-    const tn_kernel *kernel = NULL;
     bool good = t && tc_invocation_parse(c, &arena, &t->whole, why);
     if (!t)
         TC_CASE_ERROR(verdict, "the host has no memory");
     else if (!good)
         TC_CASE_ERROR(verdict, "%s", why);
-    good = good && (kernel = tc_claimed_kernel(s, &t->whole, verdict)) != NULL;
+    good = good && tc_claimed_kernel(s, &t->whole, verdict);
     if (good && !tc_tiled_make(c, &arena, &t->part, &t->whole, why)) {
         TC_CASE_ERROR(verdict, "%s", why);
         good = false;
@@ -124,7 +131,7 @@ bool tc_time_call(tc_subject *s, const tc_case *c, tc_figures *out, tc_verdict *
         t->whole.arena = &of_a_run;
         out->bytes = bytes_moved(&t->whole);
         out->flop = operations(&t->whole);
-        good = time_placed(t, kernel, out, verdict);
+        good = time_placed(t, out, verdict);
         if (good)
             tc_check_conclusive(&t->part, s->flushes, verdict);
     }

@@ -68,9 +68,10 @@ static void check(void *context, tc_result *result, tc_verdict *verdict) {
         tc_verdict_set(verdict, TC_FAIL, TNP_TRANSFER_RANGE, "copy: %s", result->message);
         return;
     }
-    if (!must(verdict,
-              c->s->memory->copy_to_host(c->s->device, c->s->stream, c->host, c->to, 0, c->bytes),
-              "read"))
+    if (!must(
+            verdict,
+            c->s->memory->copy_to_host(c->s->device, c->s->stream, c->host, 0, c->to, 0, c->bytes),
+            "read"))
         return;
     if (c->host[0] != FROM || memcmp(c->host, c->host + 1, c->bytes - 1) != 0)
         tc_verdict_set(verdict, TC_FAIL, TNP_TRANSFER_RANGE,
@@ -87,10 +88,10 @@ static bool measure_copy(tc_subject *s, tn_dtype dtype, tc_figures *out, tc_verd
     if (s->max_allocation && c.bytes > s->max_allocation)
         c.bytes = s->max_allocation;
     for (; status != TN_OK && c.bytes >= LEAST; c.bytes /= 2) {
-        status = s->memory->alloc(s->device, TN_SPACE_DEVICE, c.bytes, &c.from, &host);
+        status = tc_alloc(s, TN_SPACE_DEVICE, c.bytes, &c.from, &host);
         if (status != TN_OK)
             continue;
-        status = s->memory->alloc(s->device, TN_SPACE_DEVICE, c.bytes, &c.to, &host);
+        status = tc_alloc(s, TN_SPACE_DEVICE, c.bytes, &c.to, &host);
         if (status == TN_OK)
             break;
         s->memory->dealloc(s->device, TN_SPACE_DEVICE, c.from);

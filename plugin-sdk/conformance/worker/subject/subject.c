@@ -83,6 +83,7 @@ static bool start(tc_subject *s, const char *path, uint32_t index, const tn_host
     s->max_allocation = (uint64_t)tc_subject_property(s, index, TN_PROP_MAX_ALLOCATION, 0);
     s->dtypes = (uint64_t)tc_subject_property(s, index, TN_PROP_DTYPES, (int64_t)TN_DTYPES_ALL);
     s->flushes = (uint64_t)tc_subject_property(s, index, TN_PROP_FLUSHES_SUBNORMALS, 0);
+    s->spaces = (uint64_t)tc_subject_property(s, index, TN_PROP_SPACES, 1 << TN_SPACE_DEVICE);
     s->host_memory = tc_subject_property(s, index, TN_PROP_UNIFIED_MEMORY, 0) != 0;
     if (!s->ops->streams)
         return true;
@@ -113,6 +114,18 @@ void tc_subject_close(tc_subject *s) {
     s->device = NULL;
     s->self = NULL;
     tc_host_end(s->host);
+}
+
+tn_status tc_alloc(const tc_subject *s, int32_t space, uint64_t bytes, tn_memory *out_memory,
+                   void **out_host) {
+    tn_allocation allocation = {.struct_size = sizeof allocation,
+                                .bytes = bytes,
+                                .alignment = s->alignment,
+                                .space = space};
+    tn_status status = s->memory->alloc(s->device, &allocation);
+    *out_memory = status == TN_OK ? allocation.memory : 0;
+    *out_host = status == TN_OK ? allocation.host : NULL;
+    return status;
 }
 
 tn_status tc_subject_sync(tc_subject *s) {

@@ -21,9 +21,18 @@ typedef struct tc_subject {
     uint64_t dtypes;  /* that the device can store */
     uint64_t flushes; /* whose subnormal numbers it may take for zero */
     uint64_t max_allocation;
+    uint64_t spaces; /* that alloc serves */
     bool host_memory;
     tn_requirement broken; /* the requirement for which it could not be loaded or opened; 0: none */
 } tc_subject;
+
+/* The dtypes that this suite knows. */
+#define TC_DTYPES_KNOWN (TN_DTYPE_BIT(TN_DTYPE_COUNT) - 1)
+
+/* Built against a later version? Then what it has and this suite does not know is no mistake. */
+static inline bool tc_is_newer(const tn_plugin *plugin) {
+    return plugin->abi_version > TN_ABI_VERSION;
+}
 
 /* Loads and queries the shared object: no init. False with `why` and `broken`. */
 bool tc_subject_load(tc_subject *s, const char *path, const tn_host *host, char why[TC_MESSAGE]);
@@ -39,6 +48,10 @@ void tc_subject_close(tc_subject *s);
  * fills `out` (a FAIL, or an ERROR where there is no such device) and returns NULL. */
 tc_subject *tc_subject_shared(const tc_options *options, tc_verdict *out);
 void tc_subject_shared_close(void);
+
+/* Memory of the device's own alignment, without flags; where there is none both outputs are cleared. */
+tn_status tc_alloc(const tc_subject *s, int32_t space, uint64_t bytes, tn_memory *out_memory,
+                   void **out_host);
 
 /* Waits for the stream and returns its error; TN_OK without streams. */
 tn_status tc_subject_sync(tc_subject *s);

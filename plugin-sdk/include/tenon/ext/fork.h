@@ -11,6 +11,10 @@
 
 #include <tenon/plugin.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #define TN_EXT_FORK "tenon.fork/1"
 
 typedef struct tn_ext_fork {
@@ -26,5 +30,11 @@ typedef struct tn_ext_fork {
      * [required] */
     void (*after)(tn_instance *self, int32_t in_child);
 } tn_ext_fork;
+
+TN_LAST_MEMBER(tn_ext_fork, after);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif /* TENON_EXT_FORK_H */

@@ -7,6 +7,10 @@
 
 #include <tenon/plugin.h>
 
+#ifdef __cplusplus
+extern "C" {
+#endif
+
 #define TN_EXT_THREADS "tenon.threads/1"
 
 typedef struct tn_ext_threads {
@@ -19,5 +23,11 @@ typedef struct tn_ext_threads {
     /* How many it uses. [any-thread] [plugin init] [required] */
     uint32_t (*get_num_threads)(tn_instance *self);
 } tn_ext_threads;
+
+TN_LAST_MEMBER(tn_ext_threads, get_num_threads);
+
+#ifdef __cplusplus
+}
+#endif
 
 #endif /* TENON_EXT_THREADS_H */

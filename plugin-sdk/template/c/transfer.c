@@ -1,17 +1,19 @@
 /* transfer.c: bytes to, from and within the device. Without streams (`stream` is NULL) each is
- * complete when it returns. */
+ * complete when it returns, and whether the host's memory is pinned does not matter. */
 #include "internal.h"
 
 #include <string.h>
 
-tn_status yourtype_write(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
-                         uint64_t dst_offset, const void *src, uint64_t bytes) {
+tn_status yourtype_copy_from_host(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
+                                  uint64_t dst_offset, const void *src, tn_memory src_pinned,
+                                  uint64_t bytes) {
     memcpy(yourtype_address(dst, dst_offset), src, bytes);
     return TN_OK;
 }
 
-tn_status yourtype_read(tn_device_impl *device, tn_stream_impl *stream, void *dst, tn_memory src,
-                        uint64_t src_offset, uint64_t bytes) {
+tn_status yourtype_copy_to_host(tn_device_impl *device, tn_stream_impl *stream, void *dst,
+                                tn_memory dst_pinned, tn_memory src, uint64_t src_offset,
+                                uint64_t bytes) {
     memcpy(dst, yourtype_address(src, src_offset), bytes);
     return TN_OK;
 }
@@ -23,7 +25,7 @@ tn_status yourtype_copy(tn_device_impl *device, tn_stream_impl *stream, tn_memor
 }
 
 tn_status yourtype_fill(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
-                        uint64_t dst_offset, uint32_t value, uint64_t bytes) {
-    memset(yourtype_address(dst, dst_offset), (int)value, bytes);
+                        uint64_t dst_offset, uint8_t value, uint64_t bytes) {
+    memset(yourtype_address(dst, dst_offset), value, bytes);
     return TN_OK;
 }

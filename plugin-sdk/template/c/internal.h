@@ -39,14 +39,16 @@ extern const tn_memory_ops yourtype_memory_ops;
 
 /* ---- transfer.c -------------------------------------------------------------------------- */
 
-tn_status yourtype_write(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
-                         uint64_t dst_offset, const void *src, uint64_t bytes);
-tn_status yourtype_read(tn_device_impl *device, tn_stream_impl *stream, void *dst, tn_memory src,
-                        uint64_t src_offset, uint64_t bytes);
+tn_status yourtype_copy_from_host(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
+                                  uint64_t dst_offset, const void *src, tn_memory src_pinned,
+                                  uint64_t bytes);
+tn_status yourtype_copy_to_host(tn_device_impl *device, tn_stream_impl *stream, void *dst,
+                                tn_memory dst_pinned, tn_memory src, uint64_t src_offset,
+                                uint64_t bytes);
 tn_status yourtype_copy(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
                         uint64_t dst_offset, tn_memory src, uint64_t src_offset, uint64_t bytes);
 tn_status yourtype_fill(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
-                        uint64_t dst_offset, uint32_t value, uint64_t bytes);
+                        uint64_t dst_offset, uint8_t value, uint64_t bytes);
 
 /* ---- memory.c ---------------------------------------------------------------------------- */
 

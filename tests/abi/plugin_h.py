@@ -1,4 +1,4 @@
-"""Reads tenon/plugin.h: its structs with their members, and its constants.
+"""Reads tenon/plugin.h and tenon/ext/*.h: their structs with their members, and their constants.
 
 The header is read after the preprocessor, so that members and constants made by macros are seen, and
 every line of a struct must be understood: a new member cannot be overlooked.
@@ -11,8 +11,9 @@ import sys
 
 def preprocessed(header, compiler):
     """The header's own text: what it includes is left out."""
+    include = header.partition("/tenon/")[0]
     text = subprocess.run(
-        [*compiler, "-E", "-std=gnu11", header], check=True, capture_output=True, text=True
+        [*compiler, "-E", "-std=gnu11", "-I", include, header], check=True, capture_output=True, text=True
     ).stdout
     own, lines = False, []
     for line in text.splitlines():
@@ -69,6 +70,17 @@ def structs(text):
         yield name[1], [(member_name(name[1], d), d) for d in declarations(body)]
     if understood != len(re.findall(r"\b(?:struct|union)(?: \w+)? ?\{", text)):
         sys.exit("plugin.h: a struct or union is declared in a form that is not understood")
+
+
+def macros(header):
+    """What is defined as a number or a string: name and value as it is written."""
+    with open(header) as f:
+        text = f.read().replace("\\\n", "")
+        for name, value in re.findall(r"^#define (TN_\w+)[ ]+(\S.*)", text, re.M):
+            if re.match(r'\(?[\d"]|UINT64_C\(|TN_ABI_|\(?TN_DTYPE', value):
+                yield name, value
+            elif value != "tenon_plugin_query_v1" and "__attribute__" not in value:
+                sys.exit(f"{header}: cannot read the value of {name}, '{value}'")
 
 
 def constants(text):

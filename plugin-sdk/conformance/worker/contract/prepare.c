@@ -1,0 +1,222 @@
+/* `prepare` and `abandon` of kernels: what a cookie stands for is given back, by either way, and is
+ * the call's own. */
+#include "plugin-sdk/conformance/worker/contract/reach.h"
+#include "plugin-sdk/conformance/worker/kernel/checks.h"
+
+#include <pthread.h>
+#include <stdio.h>
+#include <string.h>
+
+static bool has_prepare(const tn_kernel *kernel) {
+    return kernel->prepare != NULL;
+}
+
+/* ---- a call of a record ------------------------------------------------------------------ */
+
+typedef struct prepared {
+    tc_case c;
+    tc_invocation call;
+    tc_placed placed;
+} prepared;
+
+/* The line's call, of that record. */
+static bool place(tc_contract *k, const tn_kernel *kernel, const char *line, uint64_t seed,
+                  prepared *p) {
+    char why[TC_MESSAGE];
+    memset(p, 0, sizeof *p);
+    if (!tc_case_parse(line, &p->c, why) || !tc_invocation_parse(&p->c, &k->arena, &p->call, why) ||
+        !tc_invocation_fill(&p->call, p->call.seed + seed, why))
+        return TC_CASE_ERROR(k->out, "%s: %s", line, why);
+    return tc_place_call(k->subject, k->subject->stream, &p->call, &p->placed, k->out) &&
+           p->placed.kernel == kernel && tc_subject_sync(k->subject) == TN_OK;
+}
+
+/* What came out of its last run. */
+static void check(tc_contract *k, prepared *p, tn_requirement requirement, const char *when) {
+    tc_result result = {0};
+    tc_verdict v = {0};
+    if (tc_read_back(&p->placed, &result, &v)) {
+        tc_check_untouched(&p->call, &result, &v);
+        tc_check_outputs(&p->call, &result, k->subject, &v);
+    }
+    if (v.status == TC_FAIL)
+        TC_BROKEN(k, requirement, "%s: %.800s", when, v.message);
+}
+
+/* ---- many times, and what is left of them ------------------------------------------------ */
+
+enum { TIMES = 25, ROUNDS = 4 };
+
+typedef struct turn {
+    const char *name;
+    bool runs; /* else the call is abandoned */
+} turn;
+
+/* False where `prepare` declines. */
+static bool take_turn(tc_contract *k, prepared *p, const turn *t) {
+    const char *op = p->call.record->op;
+    tc_host_forget();
+    tn_status status = tc_prepare_placed(&p->placed);
+    if (status == TN_ERR_UNSUPPORTED)
+        return false;
+    if (!tc_must(k, TNP_KERNEL_WORKSPACE, status, "prepare"))
+        return false;
+    if (!t->runs)
+        tc_abandon_placed(&p->placed);
+    else if (!tc_must(k, TNP_KERNEL_RESULT, tc_run_placed(&p->placed), op) ||
+             !tc_must(k, TNP_KERNEL_RESULT, tc_subject_sync(k->subject), op))
+        return false;
+    return true;
+}
+
+static uint64_t free_bytes(const tc_subject *s) {
+    tn_memory_info info = {.struct_size = sizeof info};
+    bool told = !s->host_memory && TN_HAS(s->memory, tn_memory_ops, info) && s->memory->info &&
+                s->memory->info(s->device, TN_SPACE_DEVICE, &info) == TN_OK;
+    return told ? info.free_bytes : 0;
+}
+
+/* What is kept grows with each round, or not at all. */
+static bool leaves_nothing(tc_contract *k, prepared *p, const turn *t) {
+    int64_t blocks[ROUNDS];
+    uint64_t bytes[ROUNDS];
+    for (int r = 0; r < ROUNDS; r++) {
+        for (int i = 0; i < TIMES; i++)
+            if (!take_turn(k, p, t))
+                return false;
+        blocks[r] = tc_host_blocks();
+        bytes[r] = free_bytes(k->subject);
+    }
+    if (blocks[2] - blocks[1] >= TIMES && blocks[3] - blocks[2] >= TIMES)
+        TC_BROKEN(k, TNP_KERNEL_ABANDON, "%s: %s %d times leaves %lld host blocks out",
+                  p->call.record->op, t->name, TIMES, (long long)(blocks[3] - blocks[2]));
+    if (bytes[1] >= bytes[2] + TIMES && bytes[2] >= bytes[3] + TIMES)
+        TC_BROKEN(k, TNP_KERNEL_ABANDON, "%s: %s %d times leaves %llu bytes fewer free",
+                  p->call.record->op, t->name, TIMES, (unsigned long long)(bytes[2] - bytes[3]));
+    return !tc_failed(k);
+}
+
+static void many_times(tc_contract *k, const tn_kernel *kernel, const tc_reached *reached) {
+    static const turn abandoned = {"prepare and abandon", false}, run = {"prepare and run", true};
+    prepared *p = tc_arena_array(&k->arena, 1, sizeof *p);
+    if (!p)
+        TC_CASE_ERROR(k->out, "the host has no memory for this case");
+    else if (place(k, kernel, reached->lines[0], 0, p)) {
+        if (leaves_nothing(k, p, &abandoned) && leaves_nothing(k, p, &run))
+            check(k, p, TNP_KERNEL_ABANDON, "a call after others were abandoned");
+        tc_subject_sync(k->subject);
+    }
+    if (p)
+        tc_unplace(&p->placed);
+}
+
+/* ---- several threads --------------------------------------------------------------------- */
+
+enum { THREADS = 4, CALLS = 12 };
+
+typedef struct worker {
+    prepared p;
+    pthread_t thread;
+    pthread_barrier_t *barrier;
+    int turn;         /* in which it prepares the last call */
+    tn_status status; /* of the first call that failed */
+} worker;
+
+/* All threads prepare at once before any runs; every third call is abandoned. The last one, whose
+ * result is looked at, they prepare one after the other. */
+static void *work(void *context) {
+    worker *w = context;
+    for (int i = 0; i < CALLS; i++) {
+        tn_status status = TN_OK;
+        for (int now = 0; now < THREADS; now++) {
+            if (now == (i < CALLS - 1 ? 0 : w->turn))
+                status = tc_prepare_placed(&w->p.placed);
+            pthread_barrier_wait(w->barrier);
+        }
+        if (status == TN_OK && i % 3 == 1)
+            tc_abandon_placed(&w->p.placed);
+        else if (status == TN_OK)
+            status = tc_run_placed(&w->p.placed);
+        pthread_barrier_wait(w->barrier);
+        w->status = w->status == TN_OK ? status : w->status;
+    }
+    return NULL;
+}
+
+static void run_threads(worker *w) {
+    pthread_barrier_t barrier;
+    pthread_barrier_init(&barrier, NULL, THREADS);
+    for (int t = 0; t < THREADS; t++) {
+        w[t].barrier = &barrier;
+        if (pthread_create(&w[t].thread, NULL, work, &w[t]) != 0) {
+            fprintf(stderr, "contract/kernel-prepare: a thread cannot be started\n");
+            _Exit(1); /* the others wait at the barrier for ever */
+        }
+    }
+    for (int t = 0; t < THREADS; t++)
+        pthread_join(w[t].thread, NULL);
+    pthread_barrier_destroy(&barrier);
+}
+
+/* Calls of two kinds in turn, so that threads need plans of their own; `first` of them prepares its
+ * last call first. */
+static void at_once(tc_contract *k, const tn_kernel *kernel, const tc_reached *reached, int first) {
+    worker *w = tc_arena_array(&k->arena, THREADS, sizeof *w);
+    bool ok = w != NULL;
+    if (!ok) {
+        TC_CASE_ERROR(k->out, "the host has no memory for this case");
+        return;
+    }
+    memset(w, 0, THREADS * sizeof *w);
+    for (int t = 0; t < THREADS && ok; t++) {
+        const char *line = reached->lines[reached->lines[1] ? t % TC_REACHING : 0];
+        w[t].turn = (t + first) % THREADS;
+        ok = place(k, kernel, line, (uint64_t)t * 100, &w[t].p);
+    }
+    if (ok)
+        run_threads(w);
+    tc_subject_sync(k->subject);
+    for (int t = 0; t < THREADS && ok; t++)
+        if (w[t].status == TN_OK)
+            check(k, &w[t].p, TNP_THREADS_CONCURRENT,
+                  "threads that prepare before any of them runs");
+        else if (w[t].status != TN_ERR_UNSUPPORTED)
+            TC_BROKEN(k, TNP_THREADS_CONCURRENT, "%s: one of %d threads that call at once got %s",
+                      w[t].p.call.record->op, THREADS, tc_tn_status_name(w[t].status));
+    for (int t = 0; t < THREADS; t++)
+        tc_unplace(&w[t].p.placed);
+}
+
+static void threads(tc_contract *k, const tn_kernel *kernel, const tc_reached *reached) {
+    for (int first = 0; first < TC_REACHING && !tc_failed(k); first++)
+        at_once(k, kernel, reached, first);
+}
+
+/* ---- the cases --------------------------------------------------------------------------- */
+
+static void each_record(tc_contract *k, void (*try)(tc_contract *k, const tn_kernel *kernel,
+                                                    const tc_reached *reached)) {
+    const tn_plugin *p = k->subject->plugin;
+    tc_reached *reached = tc_reach_records(k, TC_SMOKE, has_prepare);
+    int n = 0;
+    for (uint64_t i = 0; reached && i < p->n_kernels && !tc_failed(k); i++)
+        if (reached[i].lines[0]) {
+            try(k, p->kernels[i], &reached[i]);
+            n++;
+        }
+    if (n == 0)
+        TC_NOT_OFFERED(k, "no kernel has prepare");
+}
+
+static void prepare(tc_contract *k) {
+    if (strcmp(tc_contract_word(k, "how"), "threads") == 0)
+        each_record(k, threads);
+    else
+        each_record(k, many_times);
+}
+
+const tc_contract_row tc_prepare_rows[] = {
+    {"kernel-prepare", "how=abandon", TC_SMOKE, prepare},
+    {"kernel-prepare", "how=threads", TC_SMOKE, prepare},
+    {0},
+};

@@ -1,0 +1,99 @@
+/* See reach.h. */
+#include "plugin-sdk/conformance/worker/contract/reach.h"
+
+#include "plugin-sdk/conformance/worker/suite.h"
+
+#include <string.h>
+
+typedef struct search {
+    tc_sink sink;
+    tc_contract *k;
+    bool (*wanted)(const tn_kernel *kernel);
+    tc_reached *reached; /* [n_kernels] */
+    tc_arena arena;      /* of one line */
+} search;
+
+bool tc_record_counts(const tc_subject *s, const tn_kernel *kernel) {
+    const tc_record *record = tc_record_find(kernel->op);
+    return record && kernel->schema_hash == record->hash &&
+           (!s->ops->accepts || s->ops->accepts(s->device, kernel) == TN_OK);
+}
+
+static bool is_wanted(const search *w, uint64_t i) {
+    const tn_kernel *kernel = w->k->subject->plugin->kernels[i];
+    return !w->reached[i].lines[TC_REACHING - 1] && (!w->wanted || w->wanted(kernel));
+}
+
+/* Has the line's operator a record that is still looked for? */
+static bool of_interest(const search *w, const char *line) {
+    const tn_plugin *p = w->k->subject->plugin;
+    const char *op = strchr(line, '/') + 1;
+    size_t n = strcspn(op, " ");
+    for (uint64_t i = 0; i < p->n_kernels; i++)
+        if (is_wanted(w, i) && strncmp(p->kernels[i]->op, op, n) == 0 && !p->kernels[i]->op[n])
+            return true;
+    return false;
+}
+
+static bool parse(search *w, const char *line, tc_case *c, tc_invocation *call) {
+    char why[TC_MESSAGE];
+    return tc_case_parse(line, c, why) && tc_invocation_parse(c, &w->arena, call, why);
+}
+
+/* Do the two plan alike: the same sizes, along the same dimensions? */
+static bool alike(search *w, const char *line, const tc_invocation *call) {
+    tc_case c;
+    tc_invocation other;
+    bool same = parse(w, line, &c, &other) &&
+                tc_same_sizes(&other.outs[0].tensor.shape, &call->outs[0].tensor.shape);
+    for (uint32_t a = 0; a < call->record->n_args && same; a++) {
+        const tc_value *x = &call->args[a], *y = &other.args[a];
+        if (call->record->args[a].kind == TC_ARG_INT)
+            same = x->i == y->i;
+        else if (call->record->args[a].kind == TC_ARG_TENSOR && !x->none && !y->none)
+            same = tc_same_sizes(&x->tensor.shape, &y->tensor.shape);
+    }
+    return same;
+}
+
+static void note(search *w, uint64_t i, const char *line, const tc_invocation *call) {
+    tc_reached *r = &w->reached[i];
+    size_t bytes = strlen(line) + 1;
+    if (r->lines[0] && alike(w, r->lines[0], call))
+        return;
+    char *kept = tc_arena_array(&w->k->arena, bytes, 1);
+    if (kept)
+        r->lines[r->lines[0] != NULL] = memcpy(kept, line, bytes);
+}
+
+static void look(tc_sink *sink, const char *line) {
+    search *w = (search *)sink;
+    const tc_subject *s = w->k->subject;
+    const tn_kernel *kernel;
+    tc_case c;
+    tc_invocation call;
+    if (of_interest(w, line) && parse(w, line, &c, &call) &&
+        tc_find_kernel(s, &call, NULL, &kernel) == TC_CLAIMED)
+        for (uint64_t i = 0; i < s->plugin->n_kernels; i++)
+            if (s->plugin->kernels[i] == kernel && is_wanted(w, i))
+                note(w, i, line, &call);
+    tc_arena_finish(&w->arena);
+}
+
+tc_reached *tc_reach_records(tc_contract *k, tc_set set, bool (*wanted)(const tn_kernel *kernel)) {
+    uint64_t n = k->subject->plugin->n_kernels;
+    search w = {.sink = {look}, .k = k, .wanted = wanted};
+    w.reached = tc_arena_array(&k->arena, n + 1, sizeof *w.reached);
+    if (!w.reached) {
+        TC_CASE_ERROR(k->out, "the host has no memory for %llu records", (unsigned long long)n);
+        return NULL;
+    }
+    memset(w.reached, 0, (n + 1) * sizeof *w.reached);
+    tc_class_kernel.list(TC_SMOKE, &w.sink); /* a small part of the work where it does */
+    for (uint64_t i = 0; i < n && set > TC_SMOKE; i++)
+        if (!w.reached[i].lines[0] && is_wanted(&w, i)) {
+            tc_class_kernel.list(set, &w.sink);
+            break;
+        }
+    return w.reached;
+}

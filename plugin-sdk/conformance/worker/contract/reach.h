@@ -1,0 +1,24 @@
+/* Which of the suite's kernel calls reach which records, by the core's choice. */
+#ifndef TNI_PLUGIN_SDK_CONFORMANCE_WORKER_CONTRACT_REACH_H
+#define TNI_PLUGIN_SDK_CONFORMANCE_WORKER_CONTRACT_REACH_H
+
+#include "plugin-sdk/conformance/worker/contract/contract.h"
+#include "plugin-sdk/conformance/worker/kernel/choose.h"
+
+enum { TC_REACHING = 2 };
+
+/* The first lines of kernel/ that reach a record, of different sizes or dimensions; NULL: none. They live as long
+ * as the case. */
+typedef struct tc_reached {
+    const char *lines[TC_REACHING];
+} tc_reached;
+
+/* For each record of the plugin, from the lines of `set`; `wanted` (NULL: all) says of which. Those
+ * are what the core would hand it before any `prepare` or `run` has declined. NULL where the case
+ * has failed. */
+tc_reached *tc_reach_records(tc_contract *k, tc_set set, bool (*wanted)(const tn_kernel *kernel));
+
+/* Does the device run it, and the core know it? */
+bool tc_record_counts(const tc_subject *s, const tn_kernel *kernel);
+
+#endif
