@@ -1,5 +1,6 @@
 /* From init to shutdown, and devices. */
 #include "base/error.h"
+#include "loader/loader.h"
 #include "loader/validation/internal.h"
 
 #include <inttypes.h>

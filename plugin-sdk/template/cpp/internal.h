@@ -50,10 +50,10 @@ void copy_from_host(tn_device_impl *device, tn_stream_impl *stream, tn_memory ds
                     uint64_t dst_offset, const void *src, tn_memory src_pinned, uint64_t bytes);
 void copy_to_host(tn_device_impl *device, tn_stream_impl *stream, void *dst, tn_memory dst_pinned,
                   tn_memory src, uint64_t src_offset, uint64_t bytes);
-void copy(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst, uint64_t dst_offset,
-          tn_memory src, uint64_t src_offset, uint64_t bytes);
-void fill(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst, uint64_t dst_offset,
-          uint8_t value, uint64_t bytes);
+void copy_bytes(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst, uint64_t dst_offset,
+                tn_memory src, uint64_t src_offset, uint64_t bytes);
+void fill_bytes(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst, uint64_t dst_offset,
+                uint8_t value, uint64_t bytes);
 
 /* ---- memory.cpp -------------------------------------------------------------------------- */
 

@@ -52,9 +52,9 @@ constexpr tn_memory_ops memory_ops = [] {
     ops.dealloc = tenon::slot<dealloc>;
     ops.copy_from_host = tenon::slot<copy_from_host>;
     ops.copy_to_host = tenon::slot<copy_to_host>;
-    ops.copy = tenon::slot<copy>;
+    ops.copy = tenon::slot<copy_bytes>;
     ops.copy_peer = tenon::slot<copy_peer>;
-    ops.fill = tenon::slot<fill>;
+    ops.fill = tenon::slot<fill_bytes>;
     ops.info = tenon::slot<info>;
     return ops;
 }();

@@ -16,13 +16,13 @@ void copy_to_host(tn_device_impl *device, tn_stream_impl *stream, void *dst, tn_
     std::memcpy(dst, address(src, src_offset), bytes);
 }
 
-void copy(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst, uint64_t dst_offset,
-          tn_memory src, uint64_t src_offset, uint64_t bytes) {
+void copy_bytes(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst, uint64_t dst_offset,
+                tn_memory src, uint64_t src_offset, uint64_t bytes) {
     std::memcpy(address(dst, dst_offset), address(src, src_offset), bytes);
 }
 
-void fill(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst, uint64_t dst_offset,
-          uint8_t value, uint64_t bytes) {
+void fill_bytes(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst, uint64_t dst_offset,
+                uint8_t value, uint64_t bytes) {
     std::memset(address(dst, dst_offset), value, bytes);
 }
 
