@@ -306,7 +306,7 @@ static bool run_file(run *r, const char *path) {
 static void check_name(const tn_op_info *info, void *user) {
     if (is_named(info->name) || strcmp(info->kind, "custom") == 0)
         return;
-    printf("FAIL %s: no line has it, and none is without it: see samples.py\n", info->name);
+    printf("FAIL %s: no line has it, and none says why: see tests/values/README.md\n", info->name);
     ++*(uint64_t *)user;
 }
 
