@@ -150,7 +150,7 @@ def build_peer(peer, folder):
             and stamp.read_text() == peer.what:
         return program
     say("building the peer's program, a minute or two")
-    include = [f"-I{path}" for path in peer.includes]
+    include = [f"-iquote{HERE.parent}", *(f"-I{path}" for path in peer.includes)]
 
     def compile_one(source):
         out = folder / (source.name + ".o")

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Is every tracked C file formatted as .clang-format says? Version 14 decides; others differ in
+# Is every tracked C or C++ file formatted as .clang-format says? Version 14 decides; others differ in
 # details, so without it the check is skipped (exit code 77).
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -16,5 +16,5 @@ if [[ -z $tool ]]; then
     exit 77
 fi
 
-git ls-files -z '*.c' '*.h' '*.cl' | xargs -0 -r "$tool" --dry-run -Werror
-echo "format: $(git ls-files '*.c' '*.h' '*.cl' | wc -l) files are as .clang-format says"
+git ls-files -z '*.c' '*.h' '*.cl' '*.cpp' '*.hpp' | xargs -0 -r "$tool" --dry-run -Werror
+echo "format: $(git ls-files '*.c' '*.h' '*.cl' '*.cpp' '*.hpp' | wc -l) files are as .clang-format says"

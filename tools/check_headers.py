@@ -4,6 +4,7 @@
 usage: check_headers.py -I FOLDER [-I FOLDER ...]
 
 Looks for tenon/**/*.h in the folders. C11, C17, C23 and C++17 for all; the plugin ABI C99 too.
+tests/plugin_hpp has the like for tenon/plugin.hpp, which is nothing before it is used.
 """
 
 import argparse

@@ -26,7 +26,7 @@ LAYERS = ["plugin-sdk", "base", "dispatcher", "loader", "core"]
 OUTSIDE = ["cli", "samples", "tests", "bench"]
 PUBLIC_ONLY = ["cli", "samples"]
 SHARED = [("plugins", "shared")]
-TEMPLATE = pathlib.Path("plugin-sdk/template")  # a folder for each language
+TEMPLATES = [pathlib.Path("plugin-sdk/template") / language for language in ("c", "cpp")]
 SUITE = pathlib.Path("plugin-sdk/conformance")
 CORE_WORKER = SUITE / "worker" / "core"
 INCLUDE = re.compile(r'^\s*#\s*include\s*([<"])([^>"]+)[>"]')
@@ -45,7 +45,7 @@ def resolve(root, build, source, name, by_angle):
         chapters = sorted((root / "docs/vendor/code").glob("*"))
         candidates = [source.parent / name]
         if not source.is_relative_to("samples"):
-            candidates += [p.relative_to(root) / name for p in chapters] + [TEMPLATE / name]
+            candidates += [p.relative_to(root) / name for p in chapters] + [folder / name for folder in TEMPLATES]
     else:
         candidates = [pathlib.Path(name)]
     for candidate in candidates:

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Checks every C listing of every page: it is what a source says, or it compiles and runs.
+"""Checks every listing of every page in C: it is what a source says, or it compiles and runs.
 
 usage: check_listings.py [--root FOLDER] [--write] [--cc COMPILER... [--flag=FLAG ...]]
 
-What stands between ```c and ``` is one of three. A copy, under a line such as
+What stands between ```c and ``` is one of three, and between ```cpp and ``` one of the first two. A copy, under a line such as
 
     <!-- from code/2-memory/memory.c: alloc free_memory -->
 
@@ -33,7 +33,7 @@ import tempfile
 
 from tree import ROOT, files_of
 
-LISTING = re.compile(r"(?P<before>(?:<!--(?:(?!-->).)*-->\s*)*)^```c(?P<top> top)?\n(?P<text>.*?)^```$"
+LISTING = re.compile(r"(?P<before>(?:<!--(?:(?!-->).)*-->\s*)*)^```(?P<fence>cpp|c)(?P<top> top)?\n(?P<text>.*?)^```$"
                      r"(?P<after>\s*^```text\n(?P<output>.*?)^```$)?", re.S | re.M)
 MARK = re.compile(r"<!-- (from|given|sketch):? *(.*?) *-->", re.S)
 NAMES = {"yourvendor": "acme", "yourtype": "npu", "YOURTYPE": "NPU"}
@@ -77,7 +77,7 @@ int main(int argc, char **argv) {{
 
 class Listing:
     def __init__(self, page, line, match):
-        self.page, self.line, self.text = page, line, match["text"]
+        self.page, self.line, self.text, self.fence = page, line, match["text"], match["fence"]
         self.marks = dict(MARK.findall(match["before"]))
         self.is_top, self.output = bool(match["top"]), match["output"]
         self.is_program = re.search(r"^int main\(", self.text, re.M) is not None
@@ -109,7 +109,7 @@ def is_start(line, name):
         return False
     if line.startswith("#"):
         return re.match(rf"#define {name}\b", line) is not None
-    return re.search(rf"\b{name}(\(| = | \{{|$)", line) is not None
+    return re.search(rf"\b{name}(\(| =( |$)| \{{|$)", line) is not None
 
 
 def end_of(lines, start):
@@ -124,7 +124,7 @@ def end_of(lines, start):
             closing = next((j for j in range(i, len(lines)) if lines[j].startswith("}")), None)
             return closing + 1 if closing else None
         if lines[i].endswith(";"):
-            return i + 1 if "{" in lines[i] else None
+            return i + 1 if "{" in lines[i] or re.search(r" =( |$)", lines[start]) else None
     return None
 
 
@@ -135,8 +135,10 @@ def definition(lines, name):
         if end is None:
             continue
         first = start
-        if start and lines[start - 1].endswith("*/"):
-            first = start - 1
+        if first and lines[first - 1].startswith("template <"):
+            first -= 1
+        if first and lines[first - 1].endswith("*/"):
+            first -= 1
             while not lines[first].startswith("/*"):
                 first -= 1
         return lines[first:end]
@@ -168,7 +170,8 @@ def problems_of_copies(listings, write):
             yield f"{x.place}: {error}"
             continue
         if text != x.text and write:
-            x.page.write_text(x.page.read_text().replace(f"```c\n{x.text}```", f"```c\n{text}```", 1))
+            x.page.write_text(x.page.read_text().replace(f"```{x.fence}\n{x.text}```",
+                                                                f"```{x.fence}\n{text}```", 1))
         elif text != x.text:
             yield f"{x.place}: the listing is not what the source says; run tools/check_listings.py --write"
 
@@ -231,7 +234,9 @@ def main():
         listings = listings_of(root / page, problems)
         n_listings += len(listings)
         problems += problems_of_copies(listings, args.write)
-        to_run = [x for x in listings if x.is_run and (x.is_top or x.text not in seen)]
+        problems += [f"{x.place}: a listing in C++ is a copy of what is built elsewhere" for x in listings
+                     if x.fence == "cpp" and x.is_run]
+        to_run = [x for x in listings if x.is_run and x.fence == "c" and (x.is_top or x.text not in seen)]
         seen |= {x.text for x in to_run}
         if args.cc and to_run:
             with tempfile.TemporaryDirectory() as folder:

@@ -19,6 +19,7 @@ import sys
 
 from tree import C_SUFFIXES, ROOT, files_of, is_project
 
+HEADERS = (".h", ".hpp")
 RELEASED = re.compile(r"tests/abi/plugin-.*\.h")  # as they were released
 
 BANNER = re.compile(r"^\s*/\* -{3,}")
@@ -80,13 +81,13 @@ def problems_of_conventions(path, text):
             yield number, "a product is written a * b; here it looks like a pointer"
         in_macro = in_macro and line.endswith("\\")
     head, public = re.match(r"/\* (\S+?):? ", text), include_path(path)
-    if public and path.suffix == ".h" and (not head or head[1] != str(public)):
+    if public and path.suffix in HEADERS and (not head or head[1] != str(public)):
         yield 1, f"the first comment of a public header begins with '{public}:'"
     if not public and head and pathlib.Path(head[1]).name == path.name:
         yield 1, "the first comment says why the file exists; its name is known"
     guard = GUARD.search(text)
     needs_guard = path.parent.name != "device"  # device code is pasted together
-    if path.suffix == ".h" and (guard[1] != guard_of(path) if guard else needs_guard):
+    if path.suffix in HEADERS and (guard[1] != guard_of(path) if guard else needs_guard):
         where = text.count("\n", 0, guard.start()) + 1 if guard else 1
         yield where, f"the include guard is {guard_of(path)}; --write-guards writes it"
 
@@ -109,7 +110,7 @@ def main():
     problems = []
     for path in files:
         own_conventions = is_project(path)
-        if args.write_guards and path.suffix == ".h" and not own_conventions:
+        if args.write_guards and path.suffix in HEADERS and not own_conventions:
             write_guard(path, root / path)
         text = (root / path).read_text()
         found = [*problems_of_comments(text), *(() if own_conventions else problems_of_conventions(path, text))]

@@ -3,9 +3,10 @@
 
 usage: check_symbols.py [--root FOLDER] BUILD-FOLDER
 
-Looks with nm at the object files of BUILD-FOLDER/compile_commands.json. The prefixes are the table
-of CONTRIBUTING.md; a folder has those of the longest path there, and one that no row covers is
-asked for nothing: what a program calls its functions is no matter to another.
+Looks with nm at the object files of BUILD-FOLDER/compile_commands.json that are of C: C++ has
+namespaces. The prefixes are the table of CONTRIBUTING.md; a folder has those of the longest path
+there, and one that no row covers is asked for nothing: what a program calls its functions is no
+matter to another.
 """
 
 import argparse
@@ -59,7 +60,7 @@ def main():
     sources = {}
     for command in json.loads((build / "compile_commands.json").read_text()):
         source, output = ((build / command[key]).resolve() for key in ("file", "output"))
-        if output.is_file():
+        if output.is_file() and source.suffix != ".cpp":
             # A generated source belongs to the folder that it is generated for.
             sources[str(output)] = source.relative_to(build if source.is_relative_to(build) else root)
     problems, n_symbols = set(), 0

@@ -4,7 +4,7 @@ import pathlib
 import subprocess
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-C_SUFFIXES = {".c", ".h", ".cl", ".inc", ".def"}
+C_SUFFIXES = {".c", ".h", ".cl", ".inc", ".def", ".cpp", ".hpp"}
 # Projects of their own: their includes and conventions are those of a program outside.
 PROJECTS = [pathlib.Path(p) for p in ("samples", "plugin-sdk/template", "docs/vendor/code")]
 

@@ -1,5 +1,5 @@
 /* Large f32 operators of libtorch: ../kernels.c, row by row. */
-#include "peer.h"
+#include "bench/peer/peer.h"
 
 #include <torch/torch.h>
 

@@ -1,5 +1,5 @@
 /* The same work as the programs one folder up, done by libtorch; built and run by compare.py. */
-#include "peer.h"
+#include "bench/peer/peer.h"
 
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>

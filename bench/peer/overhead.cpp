@@ -1,6 +1,6 @@
 /* What a call of libtorch costs when there is nothing to compute: ../overhead.c and ../internals.c,
  * row by row. */
-#include "peer.h"
+#include "bench/peer/peer.h"
 
 #include <ATen/core/LegacyTypeDispatch.h>
 #include <ATen/core/dispatch/Dispatcher.h>
@@ -8,7 +8,7 @@
 #include <torch/library.h>
 #include <torch/torch.h>
 
-/* ---- calls ---------------------------------------------------------------------------------- */
+/* ---- calls ------------------------------------------------------------------------------- */
 
 struct operands {
     at::Tensor a, b;
@@ -82,7 +82,7 @@ static double empty(uint64_t n) {
     return bench_now() - start;
 }
 
-/* ---- the parts of a call -------------------------------------------------------------------- */
+/* ---- the parts of a call ----------------------------------------------------------------- */
 
 static void hop_kernel(const at::Tensor &) {}
 
@@ -137,7 +137,7 @@ static double allocate(uint64_t n) {
     return bench_now() - start;
 }
 
-/* ---- a fresh process: a C++ program; start.py is the Python one ----------------------------- */
+/* ---- a fresh process: a C++ program; start.py is the Python one -------------------------- */
 
 static double first_result(uint32_t) {
     at::Tensor x = at::full({1}, 2.0f);

@@ -1,5 +1,5 @@
 /* The training steps of ../train.c in libtorch: the same networks, loss and optimizer. */
-#include "peer.h"
+#include "bench/peer/peer.h"
 
 #include <torch/torch.h>
 

@@ -174,6 +174,8 @@ static void finish(custom_call *c) {
         if (c->cells[i].tag == TN_CELL_TENSORS)
             tni_free((void *)(uintptr_t)c->cells[i].v.views);
     tni_temps_finish(&c->temps);
+    c->temps.n = 0; /* for the next record's turn */
+    c->temps.before = NULL;
 }
 
 /* ---- the call itself --------------------------------------------------------------------- */

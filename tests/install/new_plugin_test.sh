@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The first hour of a vendor: `tenon new-plugin acme npu` of an installed Tenon, in an empty folder;
-# its project builds with Meson and with CMake, loads, works, and is installed.
+# The first hour of a vendor: `tenon new-plugin acme npu` of an installed Tenon, in an empty folder, in C
+# and in C++; its project builds with Meson and with CMake, loads, works, and is installed.
 # usage: new_plugin_test.sh SOURCE-ROOT BUILD-ROOT PREFIX
 set -euo pipefail
 # shellcheck source=tests/install/installed.sh
@@ -30,6 +30,8 @@ refused 2 "at most 31" acme abcdefghijklmnopqrstuvwxyz_123456
 refused 2 "'meta' is Tenon's own" acme meta
 refused 2 "a folder's name must follow" acme npu --dir
 refused 2 "one word too many" acme npu tpu
+refused 2 "there is no template in 'rust'; --lang takes c or c++" acme npu --lang rust
+refused 2 "c or c++ must follow" acme npu --lang
 refused 1 "cannot make the folder 'no/such'" acme npu --dir no/such
 refused 1 "Not a directory" acme npu --dir /dev/null
 ok "bad names and folders are refused, with the reason"
@@ -68,21 +70,14 @@ ok "without the template it says where it looked"
 
 # ---- the project ---------------------------------------------------------------------------------
 
-"$tenon" new-plugin acme npu >"$work/out"
-expect "cd tenon-npu" "$work/out"
-cd tenon-npu
-! grep -rniE 'your(vendor|type)' . || fail "made-up names of the template are left"
-[[ -f .gitignore ]] || fail "there is no .gitignore"
-ok "the project is written, with its names"
-
-# use_it BUILD: the plugin in BUILD loads, and its device works.
+# use_it BUILD SUFFIX: the plugin in BUILD loads, and its device works.
 use_it() {
     python3 "$source_root/tools/check_exports.py" plugin "$1/libtenon_npu.so"
     TENON_PLUGIN_PATH=$1 TENON_LOG=plugin=info "$tenon" devices >"$work/devices" 2>"$work/log"
     expect "npu:0" "$work/devices"
     expect "acme npu" "$work/devices"
     expect "com.acme.npu" "$work/devices"
-    expect "tn_device_ops.accepts is not written yet: in kernels.c" "$work/log"
+    expect "tn_device_ops.accepts is not written yet: in kernels.$2" "$work/log"
     expect "(TNP-36)" "$work/log"
     TENON_PLUGIN_PATH=$1 "$1/smoke" >"$work/smoke"
     expect "bytes go there and come back" "$work/smoke"
@@ -91,29 +86,48 @@ use_it() {
     expect "levels passed: Load" "$work/conform"
 }
 
-meson setup build -Dwerror=true >"$work/setup" || fail "meson setup: $(cat "$work/setup")"
-meson compile -C build >"$work/compile" || fail "meson compile: $(cat "$work/compile")"
-use_it "$PWD/build"
-meson test -C build >"$work/test" || fail "meson test: $(cat "$work/test")"
-expect "conformance" "$work/test"
-ok "built with Meson: the device is listed, works, and passes level Load"
+# project LANG SUFFIX: it is written, builds in both ways, and works.
+project() {
+    "$tenon" new-plugin acme npu --lang "$1" --dir "$work/vendor/$2" >"$work/out"
+    expect "cd $work/vendor/$2" "$work/out"
+    cd "$work/vendor/$2"
+    ! grep -rnE '[Yy]our(vendor|type|c|languages)|YOUR' . || fail "made-up names of the template are left"
+    [[ -f .gitignore && -f kernels.$2 ]] || fail "$1: there is $(ls -A)"
+    expect "kernels.$2" README.md
+
+    meson setup build -Dwerror=true >"$work/setup" || fail "meson setup: $(cat "$work/setup")"
+    ! grep -i warning "$work/setup" || fail "meson has something to say"
+    meson compile -C build >"$work/compile" || fail "meson compile: $(cat "$work/compile")"
+    use_it "$PWD/build" "$2"
+    meson test -C build >"$work/test" || fail "meson test: $(cat "$work/test")"
+    expect "conformance" "$work/test"
+    ok "$1, built with Meson: the device is listed, works, and passes level Load"
+
+    if command -v cmake >/dev/null; then
+        cmake -B build-cmake -DCMAKE_C_FLAGS=-Werror -DCMAKE_CXX_FLAGS=-Werror >"$work/setup" 2>&1 ||
+            fail "cmake: $(cat "$work/setup")"
+        cmake --build build-cmake >"$work/compile" || fail "cmake --build: $(cat "$work/compile")"
+        use_it "$PWD/build-cmake" "$2"
+        (cd build-cmake && ctest) >"$work/test" || fail "ctest: $(cat "$work/test")"
+        expect "conformance" "$work/test"
+        ok "$1, built with CMake: the device is listed, works, and passes level Load"
+    else
+        echo "skipped: the build with CMake, which is not here"
+    fi
+}
+
+if command -v "${CXX:-c++}" >/dev/null; then
+    project c++ cpp
+else
+    echo "skipped: the project in C++, for which there is no compiler"
+fi
+project c c
 
 # shellcheck disable=SC2046 # words are wanted
 "${CC:-cc}" -o "$work/hello" "$source_root/samples/hello/hello.c" $(pkg-config --cflags --libs tenon)
 TENON_PLUGIN_PATH=$PWD/build TENON_DEVICE=npu:0 TENON_FALLBACK=cpu "$work/hello" >"$work/hello.out"
 expect "sum of squares 91" "$work/hello.out"
 ok "a program runs on it, with the CPU for what is to be written"
-
-if command -v cmake >/dev/null; then
-    cmake -B build-cmake -DCMAKE_C_FLAGS=-Werror >"$work/setup" || fail "cmake: $(cat "$work/setup")"
-    cmake --build build-cmake >"$work/compile" || fail "cmake --build: $(cat "$work/compile")"
-    use_it "$PWD/build-cmake"
-    (cd build-cmake && ctest) >"$work/test" || fail "ctest: $(cat "$work/test")"
-    expect "conformance" "$work/test"
-    ok "built with CMake: the device is listed, works, and passes level Load"
-else
-    echo "skipped: the build with CMake, which is not here"
-fi
 
 # Tenon itself was installed below $work/root; some versions of pkg-config say so in variables.
 [[ $(pkg-config --variable=plugindir tenon-plugin) == "$work"/* ]] || export DESTDIR=$work/root

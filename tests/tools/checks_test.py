@@ -472,6 +472,20 @@ class Listings(Planted):
         self.assertNotIn("other", page)
         self.assertEqual(self.check(page)[0], 0)
 
+    def test_a_listing_in_cpp_is_a_copy(self):
+        self.put("a.cpp", "/* Any. */\ntemplate <class T> T any() {\n    return T();\n}\n\n"
+                          "constexpr int record =\n    any<int>();\n\nint other;\n")
+        page = "<!-- from a.cpp: any record -->\n```cpp\n```\n"
+        self.assertEqual(self.check(page)[0], 1)
+        self.assertEqual(self.check(page, "--write")[0], 0)
+        page = (self.root / "page.md").read_text()
+        self.assertIn("/* Any. */\ntemplate <class T> T any() {\n    return T();\n}\n\n"
+                      "constexpr int record =\n    any<int>();\n```", page)
+        self.assertNotIn("other", page)
+        code, text = self.check("```cpp\nint x;\n```\n")
+        self.assertEqual(code, 1)
+        self.assertIn("page.md:2: a listing in C++ is a copy", text)
+
     def test_a_page_that_differs_is_found(self):
         code, text = self.check(self.PAGE.format("add"))
         self.assertEqual(code, 1)

@@ -27,6 +27,11 @@ template <class Body> void with_type(tn_dtype dtype, Body &&body) {
 
 constexpr uint64_t floats = tenon::dtype_set<float, double>;
 
+/* The first element of a view, of a dtype that must be T's. */
+template <class T> T *data(const tn_tensor_view &view) {
+    return tenon::data<T>(view, address(view.memory, 0));
+}
+
 /* ---- add and fill: contiguous, nothing else ---------------------------------------------- */
 
 /* out = self + alpha * other */
@@ -35,9 +40,9 @@ static void add(const tn_call *call) {
     const tn_tensor_view &other = tenon::arg(call, TN_ARG_add_other).tensor();
     with_type(self.dtype, [&](auto zero) {
         using T = decltype(zero);
-        const T *a = tenon::data<const T>(self), *b = tenon::data<const T>(other);
+        const T *a = data<const T>(self), *b = data<const T>(other);
         const T alpha = tenon::arg(call, TN_ARG_add_alpha).scalar<T>();
-        T *out = tenon::data<T>(*call->outs[0]);
+        T *out = data<T>(*call->outs[0]);
         for (int64_t i = 0; i < self.numel; i++)
             out[i] = a[i] + alpha * b[i];
     });
@@ -50,8 +55,7 @@ static void fill(const tn_call *call) {
     const tn_tensor_view &out = *call->outs[0];
     with_type(out.dtype, [&](auto zero) {
         using T = decltype(zero);
-        std::fill_n(tenon::data<T>(out), out.numel,
-                    tenon::arg(call, TN_ARG_fill_value).scalar<T>());
+        std::fill_n(data<T>(out), out.numel, tenon::arg(call, TN_ARG_fill_value).scalar<T>());
     });
 }
 
@@ -90,8 +94,8 @@ static void copy(const tn_call *call) {
         with_type(out.dtype, [&](auto to_zero) {
             using From = decltype(from_zero);
             using To = decltype(to_zero);
-            const From *in = tenon::data<const From>(self);
-            To *to = tenon::data<To>(out);
+            const From *in = data<const From>(self);
+            To *to = data<To>(out);
             walk i(self), o(out);
             for (int64_t n = 0; n < out.numel; n++, i.next(), o.next())
                 to[o.offset()] = static_cast<To>(in[i.offset()]);
@@ -134,8 +138,8 @@ static void prepare_sum(const tn_call *call, tn_plan *out, tenon::host_ptr<sum_p
 }
 
 static void sum(const tn_call *call, tenon::host_ptr<sum_plan> plan) {
-    const float *self = tenon::data<const float>(tenon::arg(call, TN_ARG_sum_self).tensor());
-    float *out = tenon::data<float>(*call->outs[0]);
+    const float *self = data<const float>(tenon::arg(call, TN_ARG_sum_self).tensor());
+    float *out = data<float>(*call->outs[0]);
     for (int64_t start : plan->starts) {
         double total = 0; /* wider than the elements, as the table of kernels asks */
         for (int64_t offset : plan->within)
