@@ -132,7 +132,7 @@ static tn_status load_table(tni_plugin *p) {
         char context[4200];
         snprintf(context, sizeof context,
                  "%s: " TN_PLUGIN_QUERY_NAME " returned NULL, so it does not work with this Tenon"
-                 " (plugin interface %u.%u); use a plugin built for it",
+                 " (plugin interface %u.%u); use a plugin built for it, or a newer Tenon",
                  where, TN_ABI_MAJOR, TN_ABI_MINOR);
         tni_error_take_plugin(TN_ERR_ABI, context);
         return stop_with_error(p, TNI_PLUGIN_REFUSED);

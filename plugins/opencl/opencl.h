@@ -138,10 +138,11 @@ static inline bool ocl_is_lost(tn_device_impl *device) {
 
 /* Round every call in which a driver starts or compiles. One thread of the process at a time is
  * between the two, so nothing else is waited for there. */
+enum { OCL_VARIABLES = 1 };
 typedef struct ocl_guard {
     bool known[OCL_SIGNALS];
     struct sigaction actions[OCL_SIGNALS];
-    char *variables;
+    char *variables[OCL_VARIABLES]; /* as they were; NULL: not set */
 } ocl_guard;
 
 void ocl_guard_enter(ocl_guard *guard);

@@ -225,8 +225,10 @@ __attribute__((constructor)) static void make_tables(void) {
 }
 
 const tn_plugin *TN_PLUGIN_QUERY(const tn_host *host) {
+#ifndef PAIR_REQUIRES /* that one leaves it to the host to say so */
     if (!TN_HAS(host, tn_host, option) || host->abi_version < plugin->abi_required)
         return NULL;
+#endif
 #ifdef PAIR_RAISED
     pair_seen.n_wrong += TN_HAS(host, tn_host, later) != (host->abi_version >= TN_ABI_VERSION);
 #endif

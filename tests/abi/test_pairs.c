@@ -198,6 +198,8 @@ static void older_plugins_leave_new_flags_alone(void **state) {
     ((type *)before_guard_page(&(type){.struct_size = sizeof(type), __VA_ARGS__}, sizeof(type)))
 
 static void plugins_read_no_further_than_the_host_wrote(void **state) {
+    if (tn_validation_level() > 0)
+        skip(); /* a layer that hands on copies of its own stands between */
     for (size_t i = 0; i < N_PAIRS; i++) {
         const tni_plugin *p = load_pair(pairs[i].file);
         tni_device *d = tni_device_get(tn_device_parse("pair:0"));
@@ -212,14 +214,16 @@ static void plugins_read_no_further_than_the_host_wrote(void **state) {
         tn_cell args[] = {{.tag = TN_CELL_TENSOR, .v.view = view},
                           {.tag = TN_CELL_TENSOR, .v.view = view},
                           {.tag = TN_CELL_F64, .v.f64 = 1}};
-        tn_call *call = GUARDED(tn_call, .device = d->handle, .args = args, .n_args = 3,
-                                .outs = &view, .n_outs = 1);
-        tn_plan *plan = GUARDED(tn_plan, 0);
         const tn_kernel *add = p->table->kernels[0];
+        tn_call *call =
+            GUARDED(tn_call, .device = d->handle, .stream = d->default_stream.handle,
+                    .user = add->user, .args = args, .n_args = 3, .outs = &view, .n_outs = 1);
+        tn_plan *plan = GUARDED(tn_plan, 0);
         assert_int_equal(add->prepare(call, plan), TN_OK);
         call->cookie = plan->cookie;
         call->workspace = a->memory;
         assert_int_equal(add->run(call), TN_OK);
+        assert_int_equal(d->streams->synchronize(d->default_stream.handle), TN_OK);
         assert_true(*(float *)a->host == 6);
         assert_int_equal(seen_by(p)->n_wrong, 0);
         d->memory->dealloc(d->handle, TN_SPACE_DEVICE, a->memory);

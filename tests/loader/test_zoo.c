@@ -23,7 +23,7 @@ static const struct animal {
     {"query_null_silent",
      TNI_PLUGIN_REFUSED,
      TN_ERR_ABI,
-     {"returned NULL", "use a plugin built for"}},
+     {"returned NULL", "use a plugin built for", "a newer Tenon"}},
     {"next_major",
      TNI_PLUGIN_REFUSED,
      TN_ERR_ABI,

@@ -165,8 +165,8 @@ def spread_pointwise(op, base, tame):
     places = [i for i, a in enumerate(op.schema.args) if a.type in ("Scalar", "Scalar?") and i < len(base)]
     for place in places:
         for scalar in SCALARS:
-            if scalar == 0.3 and op.schema.base == "pow":
-                continue  # it is rounded before it is a power
+            if scalar == 0.3 and op.schema.base in ("pow", "floor_divide", "remainder", "div"):
+                continue  # where its rounding decides
             yield base[:place] + [scalar] + base[place + 1:]
             if len(places) == 1 and dtype in ("f32", "bf16", "i64", "u8") and not isinstance(scalar, bool):
                 yield valued(base[:place] + [scalar] + base[place + 1:], [(13,)], "listed" if n == 1 else "strewn")

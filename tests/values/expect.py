@@ -218,7 +218,7 @@ class Evaluator:
         exact = wide(change)
         moved = [wide(self.disturbed(change, k), 1 + DISTURBANCE * (k - 1)) for k in range(3)]
         inputs = [t for t in self.call.tensors if t.is_float]
-        out = [self.gradient(t, *of, tuple(results[0].shape)) for t, *of in zip(inputs, native, exact, most_moved(exact, moved))]
+        out = [self.gradient(t, *of, results[0]) for t, *of in zip(inputs, native, exact, most_moved(exact, moved))]
         self.add_errors(out, lambda: self.differentiated(self.in_f32(), lambda i, r: upstream(i, dtypes[i], r.shape).to(r.dtype)))
         for t, r in zip(inputs, out):
             if t.dtype == "f64" and r.elementwise:  # PyTorch's steps may overflow where others do not
@@ -226,14 +226,17 @@ class Evaluator:
                 r.error = torch.where(r.wide.isinf() & at_the_top, math.inf, r.error)
         return out
 
-    def gradient(self, t, native, exact, scale, shape):
+    def gradient(self, t, native, exact, scale, result):
         if native is None or exact is None:
             native, exact = torch.zeros(t.sizes, dtype=DTYPES[t.dtype]), torch.zeros(t.sizes, dtype=torch.float64)
             scale = exact
-        own = self.pointwise and t.sizes == shape
+        own = self.pointwise and t.sizes == tuple(result.shape)
         if self.pointwise and t.dtype == "f64":  # nothing better is known than the terms
             scale = torch.maximum(scale, largest(t.tensor(), exact.shape, own))
         error = (native.double() - exact).abs()
+        if t.dtype not in ("f16", "bf16") and result.dtype in (torch.float16, torch.bfloat16):
+            # The result was rounded, and may have been saved.
+            error = torch.maximum(error, torch.finfo(result.dtype).eps / 2 * (exact.abs() + scale))
         # What is below the normal numbers came of steps that may have lost their digits there.
         normal = 2.0 ** FORMS[t.dtype][2]
         error = torch.where((exact != 0) & (exact.abs() < normal), torch.maximum(error, torch.tensor(normal)), error)

@@ -186,13 +186,13 @@ static void store(const input *in, void *data, int64_t at, int64_t i, int64_t n)
     if (strncmp(in->kind, "idx", 3) == 0) {
         store_whole(data, dtype, at, (int64_t)(h % strtoull(in->kind + 3, NULL, 10)));
     } else if (strcmp(in->kind, "apart") == 0) {
-        int64_t place = place_in_order(in, i, n);
+        int64_t place = place_in_order(in, i, n), centred = place - n / 2;
         if (dtype == TN_BOOL)
             store_whole(data, dtype, at, place & 1);
         else if (is_float(dtype))
-            store_real(data, dtype, at, (double)(place - n / 2) * 0.25 + 0.125);
+            store_real(data, dtype, at, (double)centred * 0.25 + 0.125);
         else
-            store_whole(data, dtype, at, place - (dtype == TN_U8 ? 0 : n / 2));
+            store_whole(data, dtype, at, dtype == TN_U8 ? place : centred);
     } else if (dtype == TN_BOOL) {
         store_whole(data, dtype, at,
                     is_listed || is_special ? i & 1 : h & (strcmp(in->kind, "zero") != 0));

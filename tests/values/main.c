@@ -108,9 +108,8 @@ static int make_call(run *r, tn_tensor **out) {
         bool is_list = rets[i].tag == TN_CELL_TENSORS;
         tn_tensor **list = is_list ? rets[i].v.pointer : (tn_tensor **)&rets[i].v.pointer;
         for (uint32_t k = 0; k < (is_list ? rets[i].n : 1); k++) {
-            tn_give(list[k]);
-            if (n < MAX_RESULTS)
-                out[n++] = list[k];
+            if (list[k] && n < MAX_RESULTS) /* NULL: none was asked for */
+                out[n++] = tn_give(list[k]);
         }
         if (is_list)
             tn_free_list(&rets[i]);
@@ -307,7 +306,7 @@ static bool run_file(run *r, const char *path) {
 static void check_name(const tn_op_info *info, void *user) {
     if (is_named(info->name) || strcmp(info->kind, "custom") == 0)
         return;
-    printf("FAIL %s: no line has it, and none is without it: see samples.py\n", info->name);
+    printf("FAIL %s: no line has it, and none says why: see tests/values/README.md\n", info->name);
     ++*(uint64_t *)user;
 }
 

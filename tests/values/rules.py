@@ -33,15 +33,14 @@ def wrapped(x, dtype):
 def whole(call, function):
     """function(a, b) for each pair of integers, in the dtype that they promote to."""
     a, b = call.complete()[:2]
-    left = a = a.tensor()
-    b = b.tensor() if isinstance(b, Tensor) else torch.tensor(b)
-    dtype = torch.result_type(a, b) if b.dim() else torch.result_type(a, b.item())
-    is_lossy = call.op.form == "inplace" and not torch.can_cast(dtype, left.dtype)
+    dtype = torch.result_type(*(t.tensor() if isinstance(t, Tensor) else t for t in (a, b)))
+    left, a, b = call.args[0], operand(a), operand(b)
+    is_lossy = call.op.form == "inplace" and not torch.can_cast(dtype, a.dtype)
     if dtype.is_floating_point or dtype == torch.bool or is_lossy:
         return None
     a, b = torch.broadcast_tensors(a.to(dtype), b.to(dtype))
     got = [wrapped(function(x, y), dtype) for x, y in zip(a.flatten().tolist(), b.flatten().tolist())]
-    dtype = left.dtype if call.op.form == "inplace" else dtype
+    dtype = left.tensor().dtype if call.op.form == "inplace" else dtype
     return [torch.tensor(got, dtype=dtype).reshape(a.shape)]
 
 
@@ -69,12 +68,16 @@ def instead(call):
     return whole(call, lambda x, y: y and (x // y if base == "floor_divide" else x % y))
 
 
+def operand(a):
+    return a.tensor() if isinstance(a, Tensor) else torch.tensor(a)
+
+
 def traps(call):
     """Would the most negative integer by -1 end PyTorch's process?"""
     if call.op.functional.base not in ("floor_divide", "remainder", "div") or not whole_only(call):
         return False
     a, b = call.complete()[:2]
-    a, b = a.tensor(), b.tensor() if isinstance(b, Tensor) else torch.tensor(b)
+    a, b = operand(a), operand(b)
     return a.dtype in (torch.int32, torch.int64) and bool((a == torch.iinfo(a.dtype).min).any()) and bool((b == -1).any())
 
 
@@ -122,7 +125,8 @@ NUMBERS = ("sign", "index_add", "mm", "bmm", "matmul", "addmm", "linear", "pow",
 LEFT_OUT = [
     ("refused-of-integers", FLOATING, lambda call, results: whole_only(call)),
     ("refused-of-bool", NUMBERS, gives_bool),
-    ("refused-floating-factor-of-integers", ("clamp", "addmm", "addcmul", "threshold_backward"), lambda call, results:
+    ("refused-of-bool", ("clamp", "clamp_min", "clamp_max"), lambda call, results: call.tensors[0].dtype == "bool"),
+    ("refused-floating-factor-of-integers", ("clamp", "clamp_min", "clamp_max", "addmm", "addcmul", "threshold_backward"), lambda call, results:
      whole_only(call) and has_float(call, "min", "max", "alpha", "beta", "value", "threshold")),
     ("float-to-integer", ("to", "to_copy", "copy"), is_narrowing),
     ("bounds-do-not-wrap", ("threshold_backward",), lambda call, results: whole_only(call) and scalar(call, "threshold") < 0
@@ -191,9 +195,9 @@ def gradient_of_nan_extreme(call, results, gradients):
 def remainder_by_the_smallest(call, results, gradients):
     """Exact, where PyTorch's quotient overflows in f64."""
     r = results[0]
-    if r.dtype != "f64" or any(not isinstance(a, Tensor) for a in call.args[:2]):
+    if r.dtype != "f64":
         return False
-    a, b = torch.broadcast_tensors(*(t.double() for t in tensors(call)[:2]))
+    a, b = torch.broadcast_tensors(*(operand(a).double() for a in call.args[:2]))
     odd = r.native.isnan() & a.isfinite() & (b != 0) & ~b.isnan()
     if not odd.any():
         return False
@@ -225,24 +229,19 @@ def shared_among_infinities(call, results, gradients):
 
 
 def clamp_by_tensors(call, results, gradients):
-    """An element that is not beyond a bound gets the gradient, equal ones included; a bound that is NaN does."""
+    """The gradients of minimum(maximum(self, min), max)."""
     if not gradients or any(not t.is_float for t in call.tensors):
         return False
-    x, low, high = (a.tensor().double() if isinstance(a, Tensor) else None for a in call.complete()[:3])
-    g = upstream(0, results[0].dtype, results[0].native.shape).double()
-    shares, y = [g], x
-    for bound, is_low in ((low, True), (high, False)):
-        if bound is None:
-            continue
-        beyond = ((y < bound) if is_low else (bound < y)) | bound.isnan()
-        shares = [torch.where(beyond, 0, s) for s in shares] + [torch.where(beyond, g, 0)]
-        y = torch.where(beyond, bound, y)
+    x, low, high = (a.tensor().double().requires_grad_() if a else None for a in (call.args + [None, None])[:3])
+    y = x if low is None else torch.maximum(x, low)
+    y = y if high is None else torch.minimum(y, high)
+    leaves = [t for t in (x, low, high) if t is not None]
     changed = False
-    for gradient, share in zip(gradients, shares):
-        share = share.sum_to_size(gradient.wide.shape)
-        changed |= bool(((share - gradient.wide).abs() > 1e-6).any())
-        gradient.wide.copy_(share)
-        gradient.native.copy_(share)
+    start = upstream(0, results[0].dtype, results[0].native.shape).double()
+    for gradient, through in zip(gradients, torch.autograd.grad(y, leaves, start)):
+        changed |= bool(((through - gradient.wide).abs() > 1e-6).any())
+        gradient.wide.copy_(through)
+        gradient.native.copy_(through)
     return changed
 
 
@@ -250,9 +249,9 @@ def clamp_by_tensors(call, results, gradients):
 RULES = {
     "sign": sign_of_nan, "abs": sign_of_nan, "norm.ScalarOpt_dim": sign_of_nan, "any": any_of_u8, "all": any_of_u8,
     "any.dim": any_over_dimensions, "all.dim": any_over_dimensions, "arange.start": arange_of_integers, "max": gradient_of_nan_extreme,
-    "min": gradient_of_nan_extreme, "remainder.Tensor": remainder_by_the_smallest, "pow.Scalar": power_of_infinity,
-    "prod": product_of_the_others, "prod.dim": product_of_the_others, "logsumexp": shared_among_infinities,
-    "clamp.Tensor": clamp_by_tensors,
+    "min": gradient_of_nan_extreme, "remainder.Tensor": remainder_by_the_smallest,
+    "remainder.Scalar": remainder_by_the_smallest, "remainder.Scalar_Tensor": remainder_by_the_smallest, "pow.Scalar": power_of_infinity,
+    "clamp.Tensor": clamp_by_tensors, "prod": product_of_the_others, "prod.dim": product_of_the_others, "logsumexp": shared_among_infinities,
 }
 OF_CALLS = ("integer-division-by-zero", "integer-to-a-negative-power")  # of instead()
 OF_GRADIENTS = ("abs", "norm.ScalarOpt_dim")

@@ -36,6 +36,13 @@ def convolution_gradient(which, grad, input, weight, stride, padding, dilation, 
     return aten.convolution_backward(grad, input, weight, None, stride, padding, dilation, False, [0, 0], groups, mask)[which]
 
 
+def native_layer_norm_backward(grad, x, shape, mean, rstd, weight, bias):
+    """All three gradients, where PyTorch leaves out those of what is left out."""
+    weight = x.new_ones(shape) if weight is None else weight
+    bias = x.new_zeros(shape) if bias is None else bias
+    return aten.native_layer_norm_backward(grad, x, shape, mean, rstd, weight, bias, [True, True, True])
+
+
 def max_pool2d_backward(grad, indices, size):
     planes = torch.zeros(list(size[:-2]) + [size[-2] * size[-1]], dtype=grad.dtype)
     return planes.scatter_add(-1, indices.flatten(-2), grad.flatten(-2)).reshape(size)
@@ -75,6 +82,12 @@ def batch_norm(x, weight, bias, mean, var, training, momentum, eps):
     return F.batch_norm(x, mean, var, weight, bias, training, momentum, eps)
 
 
+def alike(x, other):
+    """A tensor and a scalar in the dtype that they promote to."""
+    dtype = torch.result_type(x, other)
+    return x.to(dtype), torch.full((), other, dtype=dtype)
+
+
 CALLS = {
     "to": lambda x, dtype, device, copy: x.to(dtype or x.dtype, copy=True),
     "to.dtype": lambda x, dtype: x.to(dtype),
@@ -98,15 +111,15 @@ CALLS = {
     "max_pool2d": lambda x, kernel, stride, padding, dilation, ceil:
         F.max_pool2d(x, kernel, stride or None, padding, dilation, ceil),
     "max_pool2d_backward": max_pool2d_backward,
-    "avg_pool2d": lambda x, kernel, stride, padding, ceil, count: F.avg_pool2d(x, kernel, stride or None, padding, ceil, count),
-    "avg_pool2d_backward": lambda g, size, kernel, stride, padding, ceil, count:
-        aten.avg_pool2d_backward(g, g.new_zeros(size), kernel, stride, padding, ceil, count, None),
+    "avg_pool2d": lambda x, kernel, stride, *rest: F.avg_pool2d(x, kernel, stride or None, *rest),
+    "avg_pool2d_backward": lambda g, size, *rest: aten.avg_pool2d_backward(g, g.new_zeros(size), *rest),
     "softmax_forward": lambda x, dim: aten._softmax(x, dim, False),
     "log_softmax_forward": lambda x, dim: aten._log_softmax(x, dim, False),
     "softmax_backward": lambda g, y, dim: aten._softmax_backward_data(g, y, dim, y.dtype),
     "log_softmax_backward": lambda g, y, dim: aten._log_softmax_backward_data(g, y, dim, y.dtype),
     "layer_norm_backward": lambda g, x, mean, rstd, weight, shape:
         aten.native_layer_norm_backward(g, x, shape, mean, rstd, weight, None, [True, False, False])[0],
+    "native_layer_norm_backward": native_layer_norm_backward,
     "native_layer_norm": lambda x, shape, w, b, eps: aten.native_layer_norm(x, shape, w, b, eps),
     "layer_norm": F.layer_norm,
     "batch_norm": batch_norm,
@@ -115,7 +128,7 @@ CALLS = {
         F.cross_entropy(x, t, w, ignore_index=ignore, reduction=reduction, label_smoothing=smoothing),
     "mse_loss": lambda x, t, reduction: F.mse_loss(x, t, reduction=reduction),
     "binary_cross_entropy_with_logits": lambda x, t, *rest: bce(x, t, *rest),
-    "embedding": lambda weight, indices, *rest: F.embedding(indices, weight, *rest),
+    "embedding": aten.embedding,
     "fused_sgd_": in_wide(sgd), "fused_adamw_": in_wide(adamw),
     "norm.ScalarOpt_dim": lambda x, p, dim, keepdim: torch.linalg.vector_norm(
         x, 2 if p is None else p, dim or None, keepdim),
@@ -124,6 +137,8 @@ CALLS = {
     "leaky_relu": lambda x, slope: F.leaky_relu(x, slope),
     "copy_": lambda x, src, non_blocking: x.copy_(src),
     "squeeze": lambda x: x.squeeze(),
+    "maximum.Scalar": lambda x, other: torch.maximum(*alike(x, other)),
+    "minimum.Scalar": lambda x, other: torch.minimum(*alike(x, other)),
     "randint": lambda low, high, size, dtype, device: torch.zeros(size, dtype=dtype or torch.int64),
     "var.dim": lambda x, dim, correction, keepdim: torch.var(x, dim or None, correction=correction, keepdim=keepdim),
     "std.dim": lambda x, dim, correction, keepdim: torch.std(x, dim or None, correction=correction, keepdim=keepdim),

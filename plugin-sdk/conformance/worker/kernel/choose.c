@@ -102,7 +102,7 @@ tn_cell tc_value_cell(const tc_invocation *call, uint32_t a) {
                                       : attribute_cell(call, arg, v);
 }
 
-/* Asked twice: one that wavers is found out when the call is placed. */
+/* Another answer than the two there are is found out when the call is placed, and asked again. */
 static bool declines(const tc_subject *s, const tc_invocation *call, const tn_kernel *kernel) {
     tn_cell cells[TC_MAX_ARGS];
     tn_tensor_view views[TC_MAX_ARGS + TC_MAX_OUTS];
@@ -135,8 +135,7 @@ static bool declines(const tc_subject *s, const tc_invocation *call, const tn_ke
                      .outs = outs,
                      .n_args = n_args,
                      .n_outs = n_outs};
-    return kernel->supports(&asked) == TN_ERR_UNSUPPORTED &&
-           kernel->supports(&asked) == TN_ERR_UNSUPPORTED;
+    return kernel->supports(&asked) == TN_ERR_UNSUPPORTED;
 }
 
 /* ---- the choice -------------------------------------------------------------------------- */
