@@ -73,6 +73,8 @@ static tn_status event_done(tn_event_impl *event) {
 
 static tn_status alloc(tn_device_impl *device, tn_allocation *a) {
     LATER(a, tn_allocation);
+    if (a->space != TN_SPACE_DEVICE)
+        return plain_host->fail(plain_host, TN_ERR_UNSUPPORTED, "no such memory");
     return plain_alloc(device, a);
 }
 

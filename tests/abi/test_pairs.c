@@ -213,7 +213,7 @@ static void plugins_read_no_further_than_the_host_wrote(void **state) {
                           {.tag = TN_CELL_TENSOR, .v.view = view},
                           {.tag = TN_CELL_F64, .v.f64 = 1}};
         tn_call *call = GUARDED(tn_call, .device = d->handle, .args = args, .n_args = 3,
-                                .outs = &view, .n_outs = 1);
+                                .outs = &view, .n_outs = 1, .user = p->table->kernels[0]->user);
         tn_plan *plan = GUARDED(tn_plan, 0);
         const tn_kernel *add = p->table->kernels[0];
         assert_int_equal(add->prepare(call, plan), TN_OK);
