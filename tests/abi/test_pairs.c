@@ -197,32 +197,51 @@ static void older_plugins_leave_new_flags_alone(void **state) {
 #define GUARDED(type, ...) \
     ((type *)before_guard_page(&(type){.struct_size = sizeof(type), __VA_ARGS__}, sizeof(type)))
 
+static tn_allocation *guarded_memory(const tni_device *d) {
+    tn_allocation *a = GUARDED(tn_allocation, .bytes = 64, .alignment = 64);
+    assert_int_equal(d->memory->alloc(d->handle, a), TN_OK);
+    return a;
+}
+
+static tn_tensor_view *guarded_view(const tn_allocation *a) {
+    static const int64_t one = 1;
+    return GUARDED(tn_tensor_view, .memory = a->memory, .numel = 1, .rank = 1, .sizes = &one,
+                   .strides = &one);
+}
+
 static void plugins_read_no_further_than_the_host_wrote(void **state) {
     for (size_t i = 0; i < N_PAIRS; i++) {
         const tni_plugin *p = load_pair(pairs[i].file);
         tni_device *d = tni_device_get(tn_device_parse("pair:0"));
-        tn_allocation *a = GUARDED(tn_allocation, .bytes = 64, .alignment = 64);
-        assert_int_equal(d->memory->alloc(d->handle, a), TN_OK);
-        assert_int_equal(d->memory->info(d->handle, TN_SPACE_DEVICE, GUARDED(tn_memory_info, 0)),
-                         TN_OK);
-        static const int64_t one = 1;
-        const tn_tensor_view *view = GUARDED(tn_tensor_view, .memory = a->memory, .numel = 1,
-                                             .rank = 1, .sizes = &one, .strides = &one);
-        *(float *)a->host = 3;
-        tn_cell args[] = {{.tag = TN_CELL_TENSOR, .v.view = view},
-                          {.tag = TN_CELL_TENSOR, .v.view = view},
-                          {.tag = TN_CELL_F64, .v.f64 = 1}};
-        tn_call *call = GUARDED(tn_call, .device = d->handle, .args = args, .n_args = 3,
-                                .outs = &view, .n_outs = 1, .user = p->table->kernels[0]->user);
-        tn_plan *plan = GUARDED(tn_plan, 0);
+        tn_allocation *in = guarded_memory(d), *out = guarded_memory(d),
+                      *scratch = guarded_memory(d);
+        tn_memory_info *info = GUARDED(tn_memory_info, 0);
+        assert_int_equal(d->memory->info(d->handle, TN_SPACE_DEVICE, info), TN_OK);
+        tn_stream_impl *stream;
+        assert_int_equal(d->streams->create(d->handle, 0, &stream), TN_OK);
+
+        *(float *)in->host = 3;
         const tn_kernel *add = p->table->kernels[0];
+        const tn_tensor_view *outs[] = {guarded_view(out)};
+        tn_cell args[] = {{.tag = TN_CELL_TENSOR, .v.view = guarded_view(in)},
+                          {.tag = TN_CELL_TENSOR, .v.view = guarded_view(in)},
+                          {.tag = TN_CELL_F64, .v.f64 = 1}};
+        tn_call *call = GUARDED(tn_call, .device = d->handle, .stream = stream, .user = add->user,
+                                .args = args, .n_args = 3, .outs = outs, .n_outs = 1);
+        tn_plan *plan = GUARDED(tn_plan, 0);
         assert_int_equal(add->prepare(call, plan), TN_OK);
         call->cookie = plan->cookie;
-        call->workspace = a->memory;
+        call->workspace = scratch->memory;
+        call->workspace_bytes = plan->workspace_bytes;
         assert_int_equal(add->run(call), TN_OK);
-        assert_true(*(float *)a->host == 6);
+        assert_int_equal(d->streams->synchronize(stream), TN_OK);
+        assert_true(*(float *)out->host == 6);
         assert_int_equal(seen_by(p)->n_wrong, 0);
-        d->memory->dealloc(d->handle, TN_SPACE_DEVICE, a->memory);
+
+        d->streams->destroy(stream);
+        d->memory->dealloc(d->handle, TN_SPACE_DEVICE, in->memory);
+        d->memory->dealloc(d->handle, TN_SPACE_DEVICE, out->memory);
+        d->memory->dealloc(d->handle, TN_SPACE_DEVICE, scratch->memory);
         all_fresh(NULL);
     }
 }
