@@ -5,16 +5,12 @@
 #include "tests/loader/loader_test.h"
 
 #include "core/device/device.h"
+#include "tests/abi/pair_plugin.h"
 
 #include <dlfcn.h>
 #include <tenon/kernels.h>
 #include <tenon/ops.h>
 #include <tenon/validation.h>
-
-typedef struct pair_seen {
-    int32_t highest_property, n_wrong;
-    uint64_t n_calls;
-} pair_seen;
 
 /* Where TENON_VALIDATE is set, nothing that one side does not know is held against the other. */
 static int all_fresh(void **state) {
@@ -35,8 +31,8 @@ static const tni_plugin *load_pair(const char *file) {
     return p;
 }
 
-static const pair_seen *seen_by(const tni_plugin *p) {
-    const pair_seen *seen = dlsym(p->handle, "pair_seen");
+static const pair_counts *seen_by(const tni_plugin *p) {
+    const pair_counts *seen = dlsym(p->handle, "pair_seen");
     assert_non_null(seen);
     return seen;
 }
@@ -103,9 +99,10 @@ static void pairs_work(void **state) {
         streams_work(device);
         assert_true(tn_device_has_dtype(device, TN_F32));
         assert_int_equal(tn_device_has_dtype(device, LATER_DTYPE), pair->has_later_dtype);
+        assert_int_equal(tni_device_get(device)->dtypes >> TN_DTYPE_COUNT, 0);
         tn_memory_stats stats = {.struct_size = sizeof stats};
         assert_int_equal(tn_memory_stats_get(device, &stats), TN_OK);
-        const pair_seen *seen = seen_by(p);
+        const pair_counts *seen = seen_by(p);
         assert_int_equal(seen->n_calls, 1);
         assert_int_equal(seen->n_wrong, 0);
         assert_true(seen->highest_property <= TN_PROP_SPACES);
