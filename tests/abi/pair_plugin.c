@@ -6,20 +6,15 @@
  * PAIR_RAISED: TN_ABI_TARGET is the next version, and abi_required the oldest: whatever the next version
  * added is used, where the host has it. PAIR_REQUIRES: no older host will do. */
 #define _GNU_SOURCE
+#include "tests/abi/pair_plugin.h"
 #include "tests/support/host_memory_device.h"
 
 #include <string.h>
 #include <sys/mman.h>
 #include <tenon/kernels.h>
 
-/* What the plugin saw, for the test. */
-typedef struct pair_seen {
-    int32_t highest_property; /* that was asked for */
-    int32_t n_wrong;          /* times that something later was not as it must be */
-    uint64_t n_calls;
-} pair_seen_counts;
-TN_PLUGIN_EXPORT extern pair_seen_counts pair_seen;
-pair_seen_counts pair_seen;
+TN_PLUGIN_EXPORT extern pair_counts pair_seen;
+pair_counts pair_seen;
 
 #ifdef PAIR_RAISED
 /* A struct of the host has what was added where the host is as new as that, and only there. */
@@ -73,6 +68,8 @@ static tn_status event_done(tn_event_impl *event) {
 
 static tn_status alloc(tn_device_impl *device, tn_allocation *a) {
     LATER(a, tn_allocation);
+    if (a->space != TN_SPACE_DEVICE)
+        return plain_host->fail(plain_host, TN_ERR_UNSUPPORTED, "no such memory");
     return plain_alloc(device, a);
 }
 
