@@ -48,7 +48,7 @@ static void alloc(tn_device_impl *device, tn_allocation *a) {
 template <class T> void add(const tn_call *call) {
     const T *self = tenon::data<const T>(tenon::arg(call, 0).tensor());
     T *out = tenon::data<T>(*call->outs[0]);
-    const T alpha = tenon::arg(call, 1).scalar<T>();
+    T alpha = tenon::arg(call, 1).scalar<T>();
     for (std::int64_t i : tenon::arg(call, 2).ints())
         out[i] = static_cast<T>(self[i] + alpha);
     for (std::int64_t size : tenon::sizes(*call->outs[0]))

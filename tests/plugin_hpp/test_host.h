@@ -18,17 +18,18 @@ extern "C" {
 
 struct test_host {
     tn_host table{};
-    int64_t outstanding = 0;  /* blocks that were not given back */
-    int64_t fail_after = -1;  /* so many more allocations succeed; negative: all do */
-    uint64_t alignment = 0;   /* of the last one */
-    tn_status status = TN_OK; /* of the last host->fail */
-    std::string message, log; /* of the last host->fail, and host->log_message */
+    int64_t outstanding = 0;           /* blocks that were not given back */
+    int64_t fail_after = -1;           /* so many more allocations succeed; negative: all do */
+    uint64_t bytes = 0, alignment = 0; /* of the last one */
+    tn_status status = TN_OK;          /* of the last host->fail */
+    std::string message, log;          /* of the last host->fail, and host->log_message */
 
     test_host() {
         table.struct_size = sizeof table;
         table.abi_version = TN_ABI_VERSION;
         table.alloc = [](const tn_host *host, uint64_t bytes, uint64_t alignment) -> void * {
             test_host *h = of(host);
+            h->bytes = bytes;
             h->alignment = alignment;
             if (h->fail_after == 0)
                 return nullptr;

@@ -245,7 +245,7 @@ bool operator==(const host_allocator<T> &a, const host_allocator<U> &b) noexcept
 }
 template <class T, class U>
 bool operator!=(const host_allocator<T> &a, const host_allocator<U> &b) noexcept {
-    return a.host() != b.host();
+    return !(a == b);
 }
 
 /* Ends an object in host memory. */
@@ -263,7 +263,10 @@ template <class T> struct host_delete {
 /* Owns an object in host memory. host_ptr<T>(p, host) takes over what make_host made and release gave. */
 template <class T> using host_ptr = std::unique_ptr<T, host_delete<T>>;
 
-/* A T in host memory, an aggregate too. Throws std::bad_alloc, and what T's constructor throws. */
+/* A T in host memory, an aggregate too, whose last members may be left out. Throws std::bad_alloc, and
+ * what T's constructor throws. */
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wmissing-field-initializers"
 template <class T, class... Args> host_ptr<T> make_host(const tn_host *host, Args &&...args) {
     host_allocator<T> memory(host);
     auto give_back = [&](T *p) { memory.deallocate(p, 1); };
@@ -274,6 +277,7 @@ template <class T, class... Args> host_ptr<T> make_host(const tn_host *host, Arg
         ::new (static_cast<void *>(place.get())) T{std::forward<Args>(args)...};
     return host_ptr<T>(place.release(), host);
 }
+#pragma GCC diagnostic pop
 
 /* Ends what was released from a host_ptr, such as a handle; NULL is allowed. */
 template <class T> void destroy(const tn_host *host, T *object) noexcept {
