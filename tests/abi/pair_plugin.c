@@ -24,7 +24,7 @@ pair_counts pair_seen;
 #define LATER(p, type) (void)(p)
 #endif
 
-/* ---- streams and events: done at once ----------------------------------------------------- */
+/* ---- streams and events: done at once ---------------------------------------------------- */
 
 struct tn_stream_impl {
     char one;
@@ -64,7 +64,7 @@ static tn_status event_done(tn_event_impl *event) {
     return TN_OK;
 }
 
-/* ---- memory and properties ---------------------------------------------------------------- */
+/* ---- memory and properties --------------------------------------------------------------- */
 
 static tn_status alloc(tn_device_impl *device, tn_allocation *a) {
     LATER(a, tn_allocation);
@@ -105,7 +105,7 @@ static tn_status property(tn_instance *self, uint32_t index, int32_t which, tn_c
     }
 }
 
-/* ---- kernels ------------------------------------------------------------------------------ */
+/* ---- kernels ----------------------------------------------------------------------------- */
 
 static float *floats(const tn_tensor_view *view) {
     LATER(view, tn_tensor_view);
@@ -183,7 +183,7 @@ static const tn_kernel records[] = {
 };
 enum { N_RECORDS = sizeof records / sizeof *records };
 
-/* ---- the tables --------------------------------------------------------------------------- */
+/* ---- the tables -------------------------------------------------------------------------- */
 
 static const tn_kernel *kernels[N_RECORDS];
 
