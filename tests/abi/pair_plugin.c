@@ -6,20 +6,15 @@
  * PAIR_RAISED: TN_ABI_TARGET is the next version, and abi_required the oldest: whatever the next version
  * added is used, where the host has it. PAIR_REQUIRES: no older host will do. */
 #define _GNU_SOURCE
+#include "tests/abi/pair_plugin.h"
 #include "tests/support/host_memory_device.h"
 
 #include <string.h>
 #include <sys/mman.h>
 #include <tenon/kernels.h>
 
-/* What the plugin saw, for the test. */
-typedef struct pair_seen {
-    int32_t highest_property; /* that was asked for */
-    int32_t n_wrong;          /* times that something later was not as it must be */
-    uint64_t n_calls;
-} pair_seen_counts;
-TN_PLUGIN_EXPORT extern pair_seen_counts pair_seen;
-pair_seen_counts pair_seen;
+TN_PLUGIN_EXPORT extern pair_counts pair_seen;
+pair_counts pair_seen;
 
 #ifdef PAIR_RAISED
 /* A struct of the host has what was added where the host is as new as that, and only there. */
@@ -29,7 +24,7 @@ pair_seen_counts pair_seen;
 #define LATER(p, type) (void)(p)
 #endif
 
-/* ---- streams and events: done at once ----------------------------------------------------- */
+/* ---- streams and events: done at once ---------------------------------------------------- */
 
 struct tn_stream_impl {
     char one;
@@ -69,10 +64,12 @@ static tn_status event_done(tn_event_impl *event) {
     return TN_OK;
 }
 
-/* ---- memory and properties ---------------------------------------------------------------- */
+/* ---- memory and properties --------------------------------------------------------------- */
 
 static tn_status alloc(tn_device_impl *device, tn_allocation *a) {
     LATER(a, tn_allocation);
+    if (a->space != TN_SPACE_DEVICE)
+        return plain_host->fail(plain_host, TN_ERR_UNSUPPORTED, "no such memory");
     return plain_alloc(device, a);
 }
 
@@ -108,7 +105,7 @@ static tn_status property(tn_instance *self, uint32_t index, int32_t which, tn_c
     }
 }
 
-/* ---- kernels ------------------------------------------------------------------------------ */
+/* ---- kernels ----------------------------------------------------------------------------- */
 
 static float *floats(const tn_tensor_view *view) {
     LATER(view, tn_tensor_view);
@@ -186,7 +183,7 @@ static const tn_kernel records[] = {
 };
 enum { N_RECORDS = sizeof records / sizeof *records };
 
-/* ---- the tables --------------------------------------------------------------------------- */
+/* ---- the tables -------------------------------------------------------------------------- */
 
 static const tn_kernel *kernels[N_RECORDS];
 

@@ -7,9 +7,10 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include "tests/abi/pair_plugin.h"
 #include "tests/support/mini_host.h"
 
-#include <stdio.h>
+#include <dlfcn.h>
 
 static const char *const plugins[] = {
     PAIR_DIR "/libpair_now.so",
@@ -44,6 +45,8 @@ static void add_and_a_property_work(const char *path) {
         assert_int_equal(m.ops->events->synchronize(event), TN_OK);
         m.ops->events->destroy(event);
     }
+    const pair_counts *seen = dlsym(m.object, "pair_seen"); /* of the pair's own plugins */
+    assert_true(!seen || (seen->n_calls == 1 && seen->n_wrong == 0));
     assert_true(mini_close(&m));
 }
 

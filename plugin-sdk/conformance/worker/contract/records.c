@@ -119,7 +119,7 @@ static void pairs(tc_contract *k) {
             if (p->kernels[j] == kernel)
                 TC_BROKEN(k, TNP_RECORD_DISJOINT, "kernels[%llu] and [%llu] are one record (%s)",
                           (unsigned long long)j, (unsigned long long)i, kernel->op);
-        if (tc_record_counts(s, kernel) &&
+        if (tc_record_counts(s, kernel) && (kernel->dtypes[0] & TC_DTYPES_KNOWN) &&
             is_hidden(s, i, tc_record_find(kernel->op), 0, types, &by))
             TC_BROKEN(k, TNP_RECORD_DISJOINT,
                       "record %llu of %s is never reached: each call that it takes as it is an "
