@@ -110,9 +110,12 @@ static tn_call make_call(tni_device *device, tn_stream *stream, const tni_kernel
     };
 }
 
-/* A record that is passed over has given a reason, which is no error of this call. */
+/* A record that is passed over has given a reason, which is no error of this call; a program's own
+ * kernel gives it by tn_fail. */
 static tn_status declined(void) {
     tni_error_plugin(TN_OK, NULL);
+    if (tn_error_status() == TN_ERR_UNSUPPORTED)
+        tn_error_clear();
     return TNI_NOT_SUPPORTED;
 }
 

@@ -84,6 +84,7 @@ typedef struct long_call {
     tn_tensor *dst;                    /* of an in-place or out form */
     tn_tensor *inputs[TNI_MAX_ARGS];   /* by kernel argument; NULL where it is a cell */
     bool operand_scalar[TNI_MAX_ARGS]; /* a cell in a tensor's place */
+    bool begun;                        /* a piece has been run for this record */
     tni_operands operands;
     uint32_t slot[TNI_MAX_ARGS]; /* of each input in operands */
     int32_t rank;
@@ -274,7 +275,16 @@ static tn_status call_piece(void *user) {
     }
     const tn_tensor_view *outs[1] = {&o->views[0]};
     tni_note_kernel(c->choice.kernel);
-    return tni_invoke(c->b.device, c->choice.kernel, c->b.info->call, cells, kt->n_args, outs, 1);
+    tn_status status =
+        tni_invoke(c->b.device, c->choice.kernel, c->b.info->call, cells, kt->n_args, outs, 1);
+    if (status == TNI_NOT_SUPPORTED && c->begun) /* what is written may have been an input */
+        return tni_build_fail(
+            &c->b, TN_ERR_INTERNAL,
+            "the kernel of %s took a part of a large tensor and declined the next; "
+            "TENON_KERNELS_DISABLE leaves it out",
+            c->choice.kernel->origin);
+    c->begun = true;
+    return status;
 }
 
 static void line_up(long_call *c, tn_tensor *out) {
@@ -336,6 +346,7 @@ static tn_status run_on(long_call *c, tn_tensor *out, bool stands_in) {
     }
     if (copied)
         line_up(c, out);
+    c->begun = false;
     return far_ok ? call_piece(c) : tni_operands_in_pieces(&c->operands, call_piece, c);
 }
 

@@ -77,7 +77,7 @@ static tn_status run(const tn_call *call) {
                       c->v.view->offset == call->outs[0]->offset;
     }
     if (m->run_declines)
-        return TN_ERR_UNSUPPORTED;
+        return tn_fail(TN_ERR_UNSUPPORTED, "not this one");
     if (m->run_fails)
         return tn_fail(TN_ERR_IO, "the record has failed");
     if (m->looks_only)
