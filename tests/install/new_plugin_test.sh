@@ -60,6 +60,12 @@ mkdir empty
 rmdir empty
 ok "when writing fails nothing is left"
 
+# One that cannot be read, among those that are copied last.
+mkdir "$installed/share/tenon/template/c/zzz"
+refused 1 "cannot read zzz of the template: Is a directory" acme npu
+rmdir "$installed/share/tenon/template/c/zzz"
+ok "when copying fails nothing is left"
+
 mkdir -p "$work/alone/bin"
 cp "$tenon" "$work/alone/bin"
 if "$work/alone/bin/tenon" new-plugin acme npu >"$work/out" 2>&1; then

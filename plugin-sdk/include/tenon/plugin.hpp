@@ -114,7 +114,7 @@ template <class E> [[noreturn]] void raise(const E &e) {
 template <class Result, class Body, class OnThrow>
 Result guarded(Body &&body, [[maybe_unused]] OnThrow &&on_throw) noexcept {
     using Own = decltype(body());
-    static_assert(std::is_convertible_v<Own, Result> ||
+    static_assert((std::is_convertible_v<Own, Result> && !std::is_same_v<Own, bool>) ||
                       (std::is_void_v<Own> && std::is_same_v<Result, tn_status>),
                   "the function returns what the slot does, or void in the place of a tn_status");
 #if defined(__cpp_exceptions)
