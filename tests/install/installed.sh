@@ -36,6 +36,7 @@ export LD_LIBRARY_PATH=$library
 export PATH=$installed/bin:$PATH
 pkg-config --exists tenon tenon-plugin || fail "pkg-config does not find tenon and tenon-plugin"
 ok "installed, and found by pkg-config"
+test -s "$installed/share/tenon/kernels.json" || fail "share/tenon/kernels.json is not installed"
 env -u LD_LIBRARY_PATH tenon env >/dev/null || fail "tenon does not find libtenon where it was installed with it"
 core=$(find "$installed" -name tenon-conform-core)
 env -u LD_LIBRARY_PATH "$core" list --set smoke >/dev/null || fail "tenon-conform-core does not find libtenon"
