@@ -11,7 +11,7 @@ import sys
 
 def preprocessed(header, compiler):
     """The header's own text: what it includes is left out."""
-    include = header.partition("/tenon/")[0]
+    include = header.rpartition("/tenon/")[0]
     text = subprocess.run(
         [*compiler, "-E", "-std=gnu11", "-I", include, header], check=True, capture_output=True, text=True
     ).stdout
