@@ -52,7 +52,7 @@ int main(void) {
 def generate(output, *rest):
     split = rest.index("--")
     headers, compiler = rest[:split], rest[split + 1:]
-    lines = [MAIN % "".join(f'#include <tenon/{h.partition("/tenon/")[2]}>\n' for h in headers)]
+    lines = [MAIN % "".join(f'#include <tenon/{h.rpartition("/tenon/")[2]}>\n' for h in headers)]
     for header in headers:
         text = preprocessed(header, compiler)
         for name, members in structs(text):
