@@ -162,9 +162,8 @@ static tn_status by_kernel(tni_operands *o, tni_device *device) {
         if ((c.kernel->flags & needed) != needed)
             continue;
         element_call call = {device, c.kernel, o};
-        tn_status status = (c.kernel->flags & TN_KERNEL_INDEX64)
-                               ? call_copy(&call)
-                               : tni_operands_in_pieces(o, call_copy, &call);
+        bool far_ok = (c.kernel->flags & TN_KERNEL_INDEX64) != 0;
+        tn_status status = tni_operands_in_pieces(o, far_ok, call_copy, &call);
         if (status != TNI_NOT_SUPPORTED)
             return status;
     }
@@ -344,9 +343,8 @@ tn_status tni_fill_data(tn_tensor *dst, tn_scalar value) {
         if (!(c.kernel->flags & TN_KERNEL_STRIDED) && !tni_operand_is_contiguous(&o, 0))
             continue;
         call.call.kernel = c.kernel;
-        tn_status status = (c.kernel->flags & TN_KERNEL_INDEX64)
-                               ? call_fill(&call)
-                               : tni_operands_in_pieces(&o, call_fill, &call);
+        bool far_ok = (c.kernel->flags & TN_KERNEL_INDEX64) != 0;
+        tn_status status = tni_operands_in_pieces(&o, far_ok, call_fill, &call);
         if (status != TNI_NOT_SUPPORTED)
             return status;
     }

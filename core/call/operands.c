@@ -111,8 +111,9 @@ bool tni_operands_are_far(const tni_operands *o) {
     return furthest(o) < o->n;
 }
 
-tn_status tni_operands_in_pieces(tni_operands *o, tn_status (*fn)(void *user), void *user) {
-    uint32_t far = furthest(o);
+tn_status tni_operands_in_pieces(tni_operands *o, bool far_ok, tn_status (*fn)(void *user),
+                                 void *user) {
+    uint32_t far = far_ok ? o->n : furthest(o);
     if (TNI_LIKELY(far == o->n))
         return fn(user);
     int32_t longest = 0;
@@ -134,7 +135,7 @@ tn_status tni_operands_in_pieces(tni_operands *o, tn_status (*fn)(void *user), v
             if (part)
                 v->offset += (uint64_t)(half * o->strides[i][longest] * tni_dtype_size(v->dtype));
         }
-        status = tni_operands_in_pieces(o, fn, user);
+        status = tni_operands_in_pieces(o, false, fn, user);
     }
     o->sizes[longest] = whole;
     for (uint32_t i = 0; i < o->n; i++) {

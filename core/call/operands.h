@@ -37,8 +37,9 @@ bool tni_operand_is_contiguous(const tni_operands *o, uint32_t i);
 
 /* Does some operand extend over 2^31 elements or more? */
 bool tni_operands_are_far(const tni_operands *o);
-/* Calls fn on the operands, in pieces that do not; the first status that is not TN_OK ends it, and
- * the operands are as before. */
-tn_status tni_operands_in_pieces(tni_operands *o, tn_status (*fn)(void *user), void *user);
+/* Calls fn on the operands, in pieces that do not unless far_ok; the first status that is not TN_OK
+ * ends it, and the operands are as before. */
+tn_status tni_operands_in_pieces(tni_operands *o, bool far_ok, tn_status (*fn)(void *user),
+                                 void *user);
 
 #endif

@@ -347,7 +347,7 @@ static tn_status run_on(long_call *c, tn_tensor *out, bool stands_in) {
     if (copied)
         line_up(c, out);
     c->begun = false;
-    return far_ok ? call_piece(c) : tni_operands_in_pieces(&c->operands, call_piece, c);
+    return tni_operands_in_pieces(&c->operands, far_ok, call_piece, c);
 }
 
 /* Rounding of what is whole already: a copy. */

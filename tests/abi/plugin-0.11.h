@@ -320,8 +320,8 @@ typedef enum tn_memory_space {
 typedef struct tn_allocation {
     uint64_t struct_size;
     uint64_t bytes;     /* in: at least 1 */
-    uint64_t alignment; /* in: a power of two; more than the device's alignment property, where that
-                           cannot be served: TN_ERR_UNSUPPORTED */
+    uint64_t alignment; /* in: a power of two, the device's alignment property or more; what is more
+                           than can be served: TN_ERR_UNSUPPORTED */
     int32_t space;      /* in: tn_memory_space; one that is not offered: TN_ERR_UNSUPPORTED */
     uint32_t flags;     /* in: none yet; a bit that is not known: TN_ERR_UNSUPPORTED */
     tn_memory memory;   /* out: not 0 */
@@ -525,8 +525,9 @@ typedef struct tn_kernel {
 
     /* Queues the work on call->stream and returns; on a device without streams does the work. An
      * index out of range, found on the device, must not touch memory: it sets the stream's error,
-     * reported as TN_ERR_INDEX_OUT_OF_RANGE by the next query or synchronize. Gets by with 1 MiB of
-     * the calling thread's stack. [any-thread] [device open] [required] */
+     * reported as TN_ERR_INDEX_OUT_OF_RANGE by the next query or synchronize. TN_ERR_UNSUPPORTED, with
+     * nothing queued and nothing written, passes the record over, and needs no message. Gets by with
+     * 1 MiB of the calling thread's stack. [any-thread] [device open] [required] */
     tn_status (*run)(const tn_call *call);
 
     /* Can this kernel take these shapes, strides and attributes? Pure: same question, same answer;

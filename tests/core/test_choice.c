@@ -73,6 +73,8 @@ static tn_status run(const tn_call *call) {
             continue;
         m->strided = !dense(c->v.view);
         m->far = tni_is_far(c->v.view);
+        for (int32_t d = 0; d < c->v.view->rank; d++)
+            m->broadcast = m->broadcast || c->v.view->strides[d] == 0;
         m->in_place = c->v.view->memory == call->outs[0]->memory &&
                       c->v.view->offset == call->outs[0]->offset;
     }
@@ -277,6 +279,21 @@ static void in_place_goes_to_the_record_that_takes_it(void **state) {
     assert_true(records[1].in_place);
 }
 
+/* Nothing can bring a copy into shape but another copy. */
+static void a_broadcast_copy_goes_to_the_record_that_takes_it(void **state) {
+    records[0].record.flags = TN_KERNEL_STRIDED;
+    records[1].record.flags = TN_KERNEL_STRIDED | TN_KERNEL_BROADCAST;
+    for (int i = 0; i < 2; i++) {
+        records[i].record.dtypes[1] = TN_DTYPE_BIT(TN_F32);
+        records[i].run_declines = true;
+    }
+    offer(TN_KERNEL_copy, TN_KERNEL_HASH_copy, 2);
+    tn_tensor *row = of(TN_F32, TN_SHAPE(1, 3), 1, 2, 3);
+    tn_tensor *whole = tn_clone(tn_expand(row, TN_SHAPE(2, 3)));
+    assert_true(records[0].n_run == 0 && records[1].n_run > 0 && records[1].broadcast);
+    assert_tensor(tn_contiguous(whole), TN_F32, TN_SHAPE(2, 3), 0, 1, 2, 3, 1, 2, 3);
+}
+
 static void a_number_goes_to_the_record_that_takes_it(void **state) {
     records[1].record.flags = TN_KERNEL_SCALARS;
     offer(TN_KERNEL_mul, TN_KERNEL_HASH_mul, 2);
@@ -327,6 +344,7 @@ int main(void) {
         CHOICE(run_may_decline),
         CHOICE(a_failure_is_no_declining),
         CHOICE(in_place_goes_to_the_record_that_takes_it),
+        CHOICE(a_broadcast_copy_goes_to_the_record_that_takes_it),
         CHOICE(a_number_goes_to_the_record_that_takes_it),
         CHOICE(a_far_tensor_goes_to_the_record_that_counts_so_far),
     };
