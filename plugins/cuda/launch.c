@@ -1,0 +1,51 @@
+/* Kernels are given their arguments and queued. */
+#include "plugins/cuda/cuda.h"
+
+/* For the message, should it be the last. */
+static void remember(tn_stream_impl *stream, gpu_kernel *k) {
+    uint32_t n = atomic_load_explicit(&stream->n_recent, memory_order_relaxed);
+    atomic_store_explicit(&stream->recent[n % CUDA_RECENT], k, memory_order_relaxed);
+    atomic_store_explicit(&stream->n_recent, n + 1, memory_order_relaxed);
+}
+
+static CUresult enqueue(tn_stream_impl *stream, gpu_kernel *k, const gpu_launch *l) {
+    tn_memory memory[GPU_MAX_MEMORY];
+    void *arguments[GPU_MAX_MEMORY + 2];
+    unsigned n[6];
+    uint32_t n_arguments = 0;
+    for (; n_arguments < l->n_memory; n_arguments++) {
+        memory[n_arguments] = l->memory[n_arguments];
+        arguments[n_arguments] = &memory[n_arguments];
+    }
+    if (l->may_fail)
+        arguments[n_arguments++] = &stream->error_word;
+    arguments[n_arguments] = (void *)(uintptr_t)l->parameters;
+    for (int d = 0; d < 3; d++) {
+        n[d] = l->groups[d] ? (unsigned)l->groups[d] : 1;
+        n[3 + d] = l->local[d] ? (unsigned)l->local[d] : 1;
+    }
+    return CUDA_CALL(stream->device, cuLaunchKernel, k->function, n[0], n[1], n[2], n[3], n[4],
+                     n[5], 0, stream->stream, arguments, NULL);
+}
+
+static tn_status launch(tn_stream_impl *stream, gpu_kernel *k, const gpu_launch *l) {
+    CUresult error;
+    if (cuda_is_lost(stream->device))
+        return cuda_check_lost(stream->device);
+    if (l->may_fail) { /* see take_error in stream.c */
+        pthread_mutex_lock(&stream->lock);
+        error = enqueue(stream, k, l);
+        atomic_store(&stream->may_fail, true);
+        pthread_mutex_unlock(&stream->lock);
+    } else {
+        error = enqueue(stream, k, l);
+    }
+    remember(stream, k);
+    return error == CUDA_SUCCESS ? TN_OK : cuda_fail_stream(stream, error, k->name);
+}
+
+const gpu_driver cuda_gpu_driver = {
+    .build = cuda_kernel_build,
+    .release = cuda_kernel_release,
+    .launch = launch,
+};
