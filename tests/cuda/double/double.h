@@ -13,9 +13,10 @@
  *   seed=7 delay=200us      before each piece of work of a stream, up to so long (ns, us, ms)
  *   kernels=off             launches are checked, kernels are not run
  *   fail=FUNCTION:N:ERROR   its Nth call fails with that number; N+: and all after it
- *   fault=N:ERROR           the Nth kernel or graph launched breaks its context with that number
+ *   fault=N:ERROR           the Nth kernel, or call of a library, to run breaks its context with it
  *   lose=DEVICE:N:ERROR     the device is lost at the Nth call to the driver
  *   report=PATH             at exit: calls, results and what is alive, a line each
+ *   talk=on                 what kernels did wrong, and why modules are refused, on stderr
  *
  * A word that is not understood makes cuInit fail with CUDA_ERROR_INVALID_VALUE and is named on
  * stderr. Functions are called as the driver exports them: "cuMemAlloc_v2". */
