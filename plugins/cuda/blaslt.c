@@ -74,9 +74,8 @@ static tn_status build_plan(void *owner, const int64_t *key, cuda_plan **out) {
 
 /* ---- the library ------------------------------------------------------------------------- */
 
-static const char *const names[] = {
-    "libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so",
-    "/usr/local/cuda/lib64/libcublasLt.so", NULL};
+static const char *const names[] = {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so",
+                                    "/usr/local/cuda/lib64/libcublasLt.so", NULL};
 
 enum { OLDEST = 120000 };
 
@@ -205,13 +204,13 @@ static tn_status run(const tn_call *call) {
     cuda_operands operands;
     m->product(call, &product, &operands); /* as it was in prepare */
     cuda_scope scope = cuda_enter(call->device);
-    if (scope.error != CUDA_SUCCESS) {
-        abandon(call);
-        return cuda_fail_driver(call->device, scope.error, "a product by cuBLASLt");
-    }
-    cublasStatus_t status = product.adds == CUDA_ADDS_BIAS ? multiply_and_add(call, plan, &operands)
-                                                           : multiply(call, plan, &operands);
+    cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
+    if (scope.error == CUDA_SUCCESS)
+        status = product.adds == CUDA_ADDS_BIAS ? multiply_and_add(call, plan, &operands)
+                                                : multiply(call, plan, &operands);
     abandon(call);
+    if (scope.error != CUDA_SUCCESS)
+        return cuda_fail_driver(call->device, scope.error, "a product by cuBLASLt");
     cuda_leave(&scope);
     if (status == CUBLAS_STATUS_SUCCESS)
         return TN_OK;

@@ -37,7 +37,7 @@ static cublasStatus_t describe_operation(const cuda_blaslt_functions *f, bool tf
     const cuda_product *p = &plan->product;
     bool is_f64 = p->dtype == TN_F64;
     TRY(f->cublasLtMatmulDescCreate(&plan->operation,
-                                    is_f64 ? CUBLAS_COMPUTE_64F
+                                    is_f64                       ? CUBLAS_COMPUTE_64F
                                     : p->dtype == TN_F32 && tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32
                                                                  : CUBLAS_COMPUTE_32F,
                                     is_f64 ? CUDA_R_64F : CUDA_R_32F));

@@ -58,6 +58,7 @@ struct tn_instance {
 };
 
 typedef struct cuda_programs cuda_programs;
+typedef struct cuda_recording cuda_recording;
 
 /* Libraries whose kernels come before our own (libraries.h); NULL: not there. */
 typedef struct cuda_blaslt cuda_blaslt;
@@ -77,6 +78,7 @@ struct tn_device_impl {
     int least_priority, greatest_priority; /* numbers: the greatest is the least number */
     cuda_programs *programs;
     cuda_libraries libraries;
+    gpu_kernel *move_error; /* of graphs (capture.c), or NULL */
     atomic_bool lost;
     _Atomic uint64_t peers; /* devices, by index, whose memory is reached from here */
     _Atomic int64_t n_allocations;
@@ -93,8 +95,8 @@ typedef struct cuda_stage {
 struct tn_stream_impl {
     tn_device_impl *device;
     CUstream stream;
-    atomic_bool may_fail; /* something was queued that may set the error word */
-    atomic_bool is_capturing;
+    atomic_bool may_fail;                /* something was queued that may set the error word */
+    _Atomic(cuda_recording *) recording; /* while the stream captures */
     int32_t
         *error_word; /* [4], pinned: code, the dimension's size, and the index in two halves. Its
                             address is the same for the device */
@@ -188,6 +190,9 @@ struct gpu_kernel {
 tn_status cuda_programs_create(tn_device_impl *device);
 void cuda_programs_destroy(tn_device_impl *device);
 
+/* Builds device->move_error, unless it was. [any-thread] */
+tn_status cuda_move_error_build(tn_device_impl *device, const gpu_source *source);
+
 /* gpu_driver.build and .release. */
 tn_status cuda_kernel_build(tn_device_impl *device, const gpu_variant *variant, gpu_kernel **out);
 void cuda_kernel_release(tn_device_impl *device, gpu_kernel *kernel);
@@ -218,6 +223,9 @@ tn_status cuda_fill(tn_device_impl *device, tn_stream_impl *stream, tn_memory ds
 
 extern const tn_stream_ops cuda_stream_ops;
 extern const tn_event_ops cuda_event_ops;
+
+/* What kernels report to; cuMemFreeHost frees it. In the context. */
+CUresult cuda_error_word_create(tn_device_impl *device, int32_t **out);
 
 /* TN_ERR_STATE, with a message, while the stream is recorded; `what` cannot be. */
 tn_status cuda_check_not_capturing(tn_stream_impl *stream, const char *what);

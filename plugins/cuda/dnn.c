@@ -41,8 +41,7 @@ static cudnnStatus_t make_graph(cuda_dnn *d, cuda_dnn_plan *plan) {
  * do. */
 static cudnnStatus_t make_ready(cuda_dnn *d, cuda_dnn_plan *plan) {
     const cuda_convolution *c = &plan->convolution;
-    cudnnStatus_t status =
-        d->handle ? CUDNN_STATUS_SUCCESS : d->functions.cudnnCreate(&d->handle);
+    cudnnStatus_t status = d->handle ? CUDNN_STATUS_SUCCESS : d->functions.cudnnCreate(&d->handle);
     if (status != CUDNN_STATUS_SUCCESS) {
         d->handle = NULL;
         return status;
@@ -132,6 +131,7 @@ cuda_dnn *cuda_dnn_open(tn_device_impl *device) {
         d->add = find_add();
         d->plans.owner = d;
         d->plans.key_words = CUDA_CONVOLUTION_WORDS;
+        d->plans.is_needed_later = true; /* it may own the code */
         d->plans.build = build_plan;
         d->plans.destroy = destroy_plan;
         cuda_plans_init(&d->plans);
@@ -194,9 +194,8 @@ static cuda_dnn_tensor tensor_of(const tn_tensor_view *v) {
 /* [channels] as [1, channels, 1, 1]. */
 static cuda_dnn_tensor bias_of(const tn_tensor_view *v) {
     int64_t n = v->sizes[0];
-    return (cuda_dnn_tensor){.sizes = {1, n, 1, 1},
-                             .strides = {n, 1, 1, 1},
-                             .alignment = alignment_of(v)};
+    return (cuda_dnn_tensor){
+        .sizes = {1, n, 1, 1}, .strides = {n, 1, 1, 1}, .alignment = alignment_of(v)};
 }
 
 static void pair(int64_t to[2], const tn_cell *cell) {
@@ -242,14 +241,6 @@ static tn_status prepare(const tn_call *call, tn_plan *out) {
     return TN_OK;
 }
 
-static cuda_plan *plan_of(const tn_call *call) {
-    return (cuda_plan *)(uintptr_t)call->cookie;
-}
-
-static void abandon(const tn_call *call) {
-    cuda_plans_put(&call->device->libraries.dnn->plans, plan_of(call));
-}
-
 static cudnnStatus_t execute(const tn_call *call, const cuda_dnn_plan *plan,
                              const uint64_t addresses[CUDA_DNN_TENSORS]) {
     cuda_dnn *d = call->device->libraries.dnn;
@@ -287,21 +278,19 @@ static tn_status add_bias(const tn_call *call) {
 
 static tn_status run(const tn_call *call) {
     cuda_dnn *d = call->device->libraries.dnn;
-    const cuda_dnn_plan *plan = (const cuda_dnn_plan *)plan_of(call);
+    const cuda_dnn_plan *plan = (const cuda_dnn_plan *)(uintptr_t)call->cookie;
     cuda_convolution convolution;
     uint64_t addresses[CUDA_DNN_TENSORS];
     convolution_of(call, &convolution, addresses); /* as it was in prepare */
-    bool adds_apart = plan->adds_apart;
+    if (cuda_is_lost(call->device))
+        return cuda_check_lost(call->device);
     cuda_scope scope = cuda_enter(call->device);
-    if (scope.error != CUDA_SUCCESS) {
-        abandon(call);
+    if (scope.error != CUDA_SUCCESS)
         return cuda_fail_driver(call->device, scope.error, "a convolution by cuDNN");
-    }
     cudnnStatus_t status = execute(call, plan, addresses);
-    abandon(call);
     cuda_leave(&scope);
     if (status == CUDNN_STATUS_SUCCESS)
-        return adds_apart ? add_bias(call) : TN_OK;
+        return plan->adds_apart ? add_bias(call) : TN_OK;
     char what[CUDA_MESSAGE / 2];
     snprintf(what, sizeof what, "a convolution by cuDNN: %s",
              d->functions.cudnnGetErrorString(status));
@@ -323,7 +312,7 @@ static const maker forward = {CUDA_FORWARD,
 
 #define RECORD(name, maker_) \
     GPU_RECORD(name, TN_DTYPES_FLOAT & ~GPU_F64, TN_KERNEL_STRIDED, run, .prepare = prepare, \
-               .abandon = abandon, .user = (void *)&(maker_))
+               .user = (void *)&(maker_))
 
 static const tn_kernel records[] = {RECORD(convolution, forward),
                                     RECORD(convolution_backward_input, to_input),

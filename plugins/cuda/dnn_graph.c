@@ -253,14 +253,14 @@ static cudnnStatus_t try_configs(const cuda_dnn_functions *f, cudnnHandle_t hand
     int64_t n = 0, n_made = 0;
     cudnnStatus_t status = CUDNN_STATUS_SUCCESS;
     while (n_made < MAX_ENGINES && status == CUDNN_STATUS_SUCCESS) {
-        status = f->cudnnBackendCreateDescriptor(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR,
-                                                 &configs[n_made]);
+        status =
+            f->cudnnBackendCreateDescriptor(CUDNN_BACKEND_ENGINECFG_DESCRIPTOR, &configs[n_made]);
         n_made += status == CUDNN_STATUS_SUCCESS;
     }
     if (status == CUDNN_STATUS_SUCCESS)
-        status = f->cudnnBackendGetAttribute(heuristic, CUDNN_ATTR_ENGINEHEUR_RESULTS,
-                                             CUDNN_TYPE_BACKEND_DESCRIPTOR, n_made, &n,
-                                             (void *)configs);
+        status =
+            f->cudnnBackendGetAttribute(heuristic, CUDNN_ATTR_ENGINEHEUR_RESULTS,
+                                        CUDNN_TYPE_BACKEND_DESCRIPTOR, n_made, &n, (void *)configs);
     if (status == CUDNN_STATUS_SUCCESS)
         status = CUDNN_STATUS_NOT_SUPPORTED;
     int64_t chosen = -1;

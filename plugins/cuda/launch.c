@@ -1,5 +1,5 @@
 /* Kernels are given their arguments and queued. */
-#include "plugins/cuda/cuda.h"
+#include "plugins/cuda/capture.h"
 
 /* For the message, should it be the last. */
 static void remember(tn_stream_impl *stream, gpu_kernel *k) {
@@ -8,7 +8,9 @@ static void remember(tn_stream_impl *stream, gpu_kernel *k) {
     atomic_store_explicit(&stream->n_recent, n + 1, memory_order_relaxed);
 }
 
-static CUresult enqueue(tn_stream_impl *stream, gpu_kernel *k, const gpu_launch *l) {
+/* `error_word` is for a kernel that may fail. */
+static CUresult enqueue(tn_stream_impl *stream, gpu_kernel *k, const gpu_launch *l,
+                        int32_t *error_word) {
     tn_memory memory[GPU_MAX_MEMORY];
     void *arguments[GPU_MAX_MEMORY + 2];
     unsigned n[6];
@@ -18,7 +20,7 @@ static CUresult enqueue(tn_stream_impl *stream, gpu_kernel *k, const gpu_launch 
         arguments[n_arguments] = &memory[n_arguments];
     }
     if (l->may_fail)
-        arguments[n_arguments++] = &stream->error_word;
+        arguments[n_arguments++] = &error_word;
     arguments[n_arguments] = (void *)(uintptr_t)l->parameters;
     for (int d = 0; d < 3; d++) {
         n[d] = l->groups[d] ? (unsigned)l->groups[d] : 1;
@@ -28,18 +30,23 @@ static CUresult enqueue(tn_stream_impl *stream, gpu_kernel *k, const gpu_launch 
                      n[5], 0, stream->stream, arguments, NULL);
 }
 
+/* One that reports to the stream, or to what is recorded of it. */
+static CUresult enqueue_failing(tn_stream_impl *stream, gpu_kernel *k, const gpu_launch *l) {
+    pthread_mutex_lock(&stream->lock); /* see take_error in stream.c */
+    cuda_recording *r = atomic_load(&stream->recording);
+    CUresult error = enqueue(stream, k, l, r ? r->error_word : stream->error_word);
+    if (r)
+        r->may_fail = true;
+    else
+        atomic_store(&stream->may_fail, true);
+    pthread_mutex_unlock(&stream->lock);
+    return error;
+}
+
 static tn_status launch(tn_stream_impl *stream, gpu_kernel *k, const gpu_launch *l) {
-    CUresult error;
     if (cuda_is_lost(stream->device))
         return cuda_check_lost(stream->device);
-    if (l->may_fail) { /* see take_error in stream.c */
-        pthread_mutex_lock(&stream->lock);
-        error = enqueue(stream, k, l);
-        atomic_store(&stream->may_fail, true);
-        pthread_mutex_unlock(&stream->lock);
-    } else {
-        error = enqueue(stream, k, l);
-    }
+    CUresult error = l->may_fail ? enqueue_failing(stream, k, l) : enqueue(stream, k, l, NULL);
     remember(stream, k);
     return error == CUDA_SUCCESS ? TN_OK : cuda_fail_stream(stream, error, k->name);
 }

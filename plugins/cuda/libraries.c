@@ -36,17 +36,14 @@ const tn_kernel *const *cuda_records(uint64_t *out_n) {
     return records;
 }
 
-static bool is_of(const gpu_family *family, const tn_kernel *kernel) {
-    return kernel >= family->records && kernel < family->records + family->n_records;
-}
-
-bool cuda_libraries_accept(const tn_device_impl *device, const tn_kernel *kernel) {
+tn_status cuda_libraries_accept(tn_device_impl *device, const tn_kernel *kernel) {
 #define ACCEPT(library) \
-    if (is_of(&cuda_family_##library, kernel)) \
-        return device->libraries.library != NULL;
+    if (kernel >= cuda_family_##library.records && \
+        kernel < cuda_family_##library.records + cuda_family_##library.n_records) \
+        return device->libraries.library ? TN_OK : TN_ERR_UNSUPPORTED;
     CUDA_LIBRARIES(ACCEPT)
 #undef ACCEPT
-    return true;
+    return TN_OK;
 }
 
 /* ---- a device's libraries ---------------------------------------------------------------- */
@@ -86,7 +83,7 @@ void cuda_log(const tn_device_impl *device, tn_log_level level, const char *form
 tn_status cuda_library_failed(tn_stream_impl *stream, const char *what) {
     tn_device_impl *device = stream->device;
     CUresult error = CUDA_SUCCESS;
-    if (!atomic_load(&stream->is_capturing)) /* asking would end the capture */
+    if (!atomic_load(&stream->recording)) /* asking would end the capture */
         error = CUDA_CALL(device, cuStreamQuery, stream->stream);
     if (error != CUDA_SUCCESS && error != CUDA_ERROR_NOT_READY)
         return cuda_fail_stream(stream, error, what);

@@ -32,8 +32,8 @@ CUDA_LIBRARIES(CUDA_LIBRARY_DECLARE)
 void cuda_libraries_open(tn_device_impl *device);
 void cuda_libraries_close(tn_device_impl *device);
 
-/* Is `kernel` another's, or of a library that the device has? */
-bool cuda_libraries_accept(const tn_device_impl *device, const tn_kernel *kernel);
+/* tn_device_ops.accepts: all but records of a library that the device does not have. */
+tn_status cuda_libraries_accept(tn_device_impl *device, const tn_kernel *kernel);
 
 /* All records of the plugin, those of libraries first; made at the first call. [any-thread] */
 const tn_kernel *const *cuda_records(uint64_t *out_n);

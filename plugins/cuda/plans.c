@@ -28,7 +28,9 @@ static tn_status build(cuda_plans *plans, const int64_t *key, cuda_plan **out) {
     tn_status status = TN_OK;
     pthread_mutex_lock(&plans->building);
     *out = find(plans, key, &at);
-    if (!*out) {
+    if (!*out && plans->is_needed_later && plans->n_kept == CUDA_PLANS_KEPT)
+        status = TN_ERR_UNSUPPORTED;
+    else if (!*out) {
         status = plans->build(plans->owner, key, out);
         if (status == TN_OK && plans->n_kept < CUDA_PLANS_KEPT) {
             plans->n_kept++;

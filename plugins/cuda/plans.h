@@ -28,6 +28,8 @@ typedef struct cuda_plan {
 typedef struct cuda_plans {
     void *owner;
     size_t key_words;
+    bool is_needed_later; /* queued work needs the plan, so that none serves one call alone: where
+                             there is no room, TN_ERR_UNSUPPORTED */
     /* Makes a plan for `key`; one that is declined is a plan, too. What may go well the next time
      * fails: TN_ERR_UNSUPPORTED and the like. One thread at a time is in it. */
     tn_status (*build)(void *owner, const int64_t *key, cuda_plan **out);

@@ -1,4 +1,5 @@
 /* Who the plugin is: the one exported function, start and end, and the table of tables. */
+#include "plugins/cuda/capture.h"
 #include "plugins/cuda/libraries.h"
 
 #include <string.h>
@@ -52,7 +53,9 @@ static const tn_ext_native native = {
 
 static const void *extension(tn_instance *self, const char *id) {
     (void)self;
-    return strcmp(id, TN_EXT_NATIVE) == 0 ? &native : NULL;
+    if (strcmp(id, TN_EXT_NATIVE) == 0)
+        return &native;
+    return strcmp(id, TN_EXT_CAPTURE) == 0 ? &cuda_capture : NULL;
 }
 
 /* ---- the table --------------------------------------------------------------------------- */

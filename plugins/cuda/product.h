@@ -12,8 +12,8 @@
 typedef struct cuda_matrix {
     int64_t is_transposed; /* it lies as its transpose would */
     int64_t ld;            /* elements from one column, of what lies there, to the next */
-    int64_t step;          /* elements from one matrix of a batch to the next; 0: all are the same */
-    int64_t alignment;     /* bytes: 256, 16 or less */
+    int64_t step;      /* elements from one matrix of a batch to the next; 0: all are the same */
+    int64_t alignment; /* bytes: 256, 16 or less */
 } cuda_matrix;
 
 enum { CUDA_ADDS_NOTHING, CUDA_ADDS_MATRIX, CUDA_ADDS_BIAS };

@@ -17,6 +17,7 @@ typedef struct program {
 } program;
 
 struct cuda_programs {
+    pthread_mutex_t lock; /* guards what follows, and device->move_error */
     program *first;
 };
 
@@ -26,6 +27,7 @@ tn_status cuda_programs_create(tn_device_impl *device) {
     if (!device->programs)
         return TN_ERR_OUT_OF_MEMORY;
     *device->programs = (cuda_programs){0};
+    pthread_mutex_init(&device->programs->lock, NULL);
     return TN_OK;
 }
 
@@ -37,6 +39,8 @@ void cuda_programs_destroy(tn_device_impl *device) {
         (void)CUDA_CALL(device, cuModuleUnload, p->module);
         device->self->host->dealloc(device->self->host, p);
     }
+    device->self->host->dealloc(device->self->host, device->move_error);
+    pthread_mutex_destroy(&device->programs->lock);
     device->self->host->dealloc(device->self->host, device->programs);
 }
 
@@ -158,12 +162,9 @@ static tn_status find_function(tn_device_impl *device, program *p, const char *e
     return error == CUDA_SUCCESS ? TN_OK : cuda_fail_driver(device, error, entry);
 }
 
-tn_status cuda_kernel_build(tn_device_impl *device, const gpu_variant *variant, gpu_kernel **out) {
+static tn_status make_kernel(tn_device_impl *device, const gpu_variant *variant, gpu_kernel **out) {
     program *p = NULL;
-    *out = NULL;
-    tn_status status = cuda_check_lost(device);
-    if (status == TN_OK)
-        status = find_program(device, variant, &p);
+    tn_status status = find_program(device, variant, &p);
     if (status != TN_OK)
         return status;
     size_t n = strlen(variant->entry) + 1;
@@ -173,10 +174,30 @@ tn_status cuda_kernel_build(tn_device_impl *device, const gpu_variant *variant, 
     *k = (gpu_kernel){.options = p->options};
     k->name = memcpy(k + 1, variant->entry, n);
     status = find_function(device, p, variant->entry, &k->function);
-    if (status != TN_OK) {
+    if (status == TN_OK)
+        *out = k;
+    else
         device->self->host->dealloc(device->self->host, k);
+    return status;
+}
+
+tn_status cuda_kernel_build(tn_device_impl *device, const gpu_variant *variant, gpu_kernel **out) {
+    *out = NULL;
+    tn_status status = cuda_check_lost(device);
+    if (status != TN_OK)
         return status;
-    }
-    *out = k;
-    return TN_OK;
+    pthread_mutex_lock(&device->programs->lock);
+    status = make_kernel(device, variant, out);
+    pthread_mutex_unlock(&device->programs->lock);
+    return status;
+}
+
+tn_status cuda_move_error_build(tn_device_impl *device, const gpu_source *source) {
+    gpu_variant variant = {.source = source, .entry = "move_error", .options = ""};
+    tn_status status = TN_OK;
+    pthread_mutex_lock(&device->programs->lock);
+    if (!device->move_error)
+        status = make_kernel(device, &variant, &device->move_error);
+    pthread_mutex_unlock(&device->programs->lock);
+    return status;
 }

@@ -29,15 +29,21 @@ static int clamp(const tn_device_impl *device, int32_t priority) {
                                                 : priority;
 }
 
+CUresult cuda_error_word_create(tn_device_impl *device, int32_t **out) {
+    CUresult error =
+        device->driver->cuMemHostAlloc((void **)out, ERROR_WORDS * sizeof(int32_t),
+                                       CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
+    for (int i = 0; error == CUDA_SUCCESS && i < ERROR_WORDS; i++)
+        (*out)[i] = 0;
+    return error;
+}
+
 static CUresult start(tn_stream_impl *stream, int32_t priority) {
     const cuda_driver *d = stream->device->driver;
     CUresult error = d->cuStreamCreateWithPriority(&stream->stream, CU_STREAM_NON_BLOCKING,
                                                    clamp(stream->device, priority));
     if (error == CUDA_SUCCESS)
-        error = d->cuMemHostAlloc((void **)&stream->error_word, ERROR_WORDS * sizeof(int32_t),
-                                  CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
-    for (int i = 0; error == CUDA_SUCCESS && i < ERROR_WORDS; i++)
-        stream->error_word[i] = 0;
+        error = cuda_error_word_create(stream->device, &stream->error_word);
     if (error != CUDA_SUCCESS)
         release(stream);
     return error;
@@ -81,7 +87,7 @@ static void destroy(tn_stream_impl *stream) {
 }
 
 tn_status cuda_check_not_capturing(tn_stream_impl *stream, const char *what) {
-    return atomic_load_explicit(&stream->is_capturing, memory_order_relaxed)
+    return atomic_load_explicit(&stream->recording, memory_order_relaxed)
                ? cuda_fail(stream->device->self, TN_ERR_STATE,
                            "cuda:%u: %s cannot be captured; do it before the capture or after it",
                            stream->device->index, what)

@@ -150,6 +150,8 @@ tn_status cuda_copy_peer(tn_device_impl *device, tn_stream_impl *stream, tn_memo
     tn_status status = check(device, stream, "copy_peer");
     if (status == TN_OK)
         status = cuda_check_lost(src_device);
+    if (status == TN_OK)
+        status = cuda_check_not_capturing(stream, "a copy between devices");
     if (status != TN_OK || bytes == 0)
         return status;
     enable_peer(device, src_device);
