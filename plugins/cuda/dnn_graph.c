@@ -168,7 +168,7 @@ cudnnStatus_t cuda_dnn_describe(const cuda_dnn_functions *f, cuda_dnn_plan *plan
 
 /* ---- engines ----------------------------------------------------------------------------- */
 
-enum { MAX_ENGINES = 24 };
+enum { MAX_ENGINES = 64 };
 static const int64_t MAX_WORKSPACE = INT64_C(512) << 20;
 
 /* Does an engine with these notes compute as a kernel of ours may? What goes by way of a transform
