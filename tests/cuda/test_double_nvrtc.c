@@ -5,9 +5,10 @@
 #include <nvrtc.h>
 #include <stdio.h>
 
-static const char source[] = "extern \"C\" __global__ void add(unsigned *out, unsigned long long n) {\n"
-                             "    out[blockIdx.x * blockDim.x + threadIdx.x] += n;\n"
-                             "}\n";
+static const char source[] =
+    "extern \"C\" __global__ void add(unsigned *out, unsigned long long n) {\n"
+    "    out[blockIdx.x * blockDim.x + threadIdx.x] += n;\n"
+    "}\n";
 
 /* What is compiled for `option`: the caller frees it. NULL where there is none. */
 static char *compile(const char *option, size_t *out_bytes) {
