@@ -4,9 +4,8 @@
 
 #include "tests/cuda/double_test.h"
 
-/* add(uint32_t *out, uint64_t n): out[i] += n, for each thread i; fake is a word for the stand-in. */
+/* add(uint32_t *out, uint64_t n): out[i] += n, for each thread i. */
 #define ADD_PTX(version, target) \
-    "// fake\n" \
     ".version " version "\n" \
     ".target " target "\n" \
     ".address_size 64\n" \
