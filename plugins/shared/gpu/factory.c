@@ -38,14 +38,18 @@ static tn_status fill(const tn_call *call) {
     gpu_loop_init(&loop, &out, 1, GPU_ALL_DIMS);
     bool strided = !gpu_loop_in_a_row(&loop, 1, 0);
     tn_dtype as = strided ? gpu_moved_as(out->dtype) : widen(out, &p);
-    bool is_int32 = p.numel < INT32_MAX - GPU_GROUP;
+    bool is_int32 = gpu_is_int32(p.numel);
     gpu_launch launch = {.n_memory = 1,
                          .memory = {out->memory},
                          .parameters = &p,
                          .parameter_bytes = strided ? sizeof p : offsetof(fill_params, loop)};
     if (strided)
         memcpy(&p.loop, &loop, sizeof p.loop);
-    gpu_launch_items(&launch, p.numel, GPU_GROUP);
+    if (strided)
+        gpu_launch_items(&launch, p.numel, GPU_GROUP);
+    else
+        gpu_launch_elements(&launch, gpu_device_traits(call->device), p.numel,
+                            16 / gpu_dtype_sizes[as]);
     return gpu_run(call, &launch, key_of(FILL, as, strided, is_int32), &gpu_source_fill,
                    "fill -DT=%s -DSTRIDED=%d -DINDEX=%s", gpu_dtype_names[as], strided,
                    is_int32 ? "i32" : "i64");
