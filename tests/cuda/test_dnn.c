@@ -211,8 +211,6 @@ static void f64_is_left_to_our_own(void **state) {
     rig_open(&m);
     for (direction d = FORWARD; d < DIRECTIONS; d++)
         assert_non_null(mini_find(&m, ops[d], TN_F64, TN_DTYPE_NONE));
-    convolution c = plain;
-    c.dtype = TN_F64;
     const tn_kernel *kernel = mini_find(&m, ops[FORWARD], TN_F64, TN_DTYPE_NONE),
                     *of_library = mini_find(&m, ops[FORWARD], TN_F32, TN_DTYPE_NONE);
     assert_ptr_not_equal(kernel, of_library);
@@ -257,6 +255,8 @@ static void alignments_are_told_apart(void **state) {
         c.offset = offset;
         assert_ok(compute(&m, &c));
         assert_string_equal(cudnn_double_last(), offset % 8 ? "plain" : "tensor cores");
+        c.has_bias = true;
+        assert_ok(compute(&m, &c));
     }
     rig_close(&m);
 }

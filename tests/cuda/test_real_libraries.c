@@ -207,8 +207,8 @@ static void for_a_described_device_engines_are_chosen(void **state) {
     for (int i = 0; i < 3; i++)
         for (int direction = CUDA_FORWARD; direction <= CUDA_TO_WEIGHT; direction++)
             for (int has_bias = 0; has_bias <= (direction == CUDA_FORWARD); has_bias++)
-                for (int is_small = 0; is_small < 2; is_small++) {
-                    int64_t c = is_small ? 1 : 64, o = is_small ? 5 : 64;
+                for (int small = 0; small < 2; small++) { /* and not aligned */
+                    int64_t c = small ? 1 : 64, o = small ? 5 : 64;
                     cuda_dnn_plan plan = {
                         .convolution = {.direction = direction,
                                         .dtype = dtypes[i],
@@ -218,6 +218,8 @@ static void for_a_described_device_engines_are_chosen(void **state) {
                                         .dilation = {1, 1},
                                         .tensors = {dense(32, c, 28, 28), dense(o, c, 3, 3),
                                                     dense(32, o, 28, 28), dense(1, o, 1, 1)}}};
+                    for (int at = 0; at < CUDA_DNN_TENSORS && small; at++)
+                        plan.convolution.tensors[at].alignment = dtypes[i] == TN_F32 ? 4 : 2;
                     assert_int_equal(cuda_dnn_describe(&f, &plan), CUDNN_STATUS_SUCCESS);
                     cudnnStatus_t status = cuda_dnn_choose(&f, NULL, false, &plan);
                     if (status != CUDNN_STATUS_SUCCESS)
