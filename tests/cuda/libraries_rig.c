@@ -4,7 +4,7 @@
 #include <math.h>
 
 const char *rig_plugin, *rig_blaslt, *rig_dnn;
-static const char *driver;
+static const char *driver, *nvrtc;
 static uint64_t mistakes_before;
 
 static uint64_t mistakes(void) {
@@ -15,6 +15,8 @@ int rig_setup(void **state) {
     cublaslt_double_configure("");
     cudnn_double_configure("");
     mini_option("driver", driver);
+    mini_option("nvrtc", nvrtc);
+    mini_option("cache", "off");
     mini_option("cublaslt", rig_blaslt);
     mini_option("cudnn", rig_dnn);
     mini_option("tf32", NULL);
@@ -145,13 +147,15 @@ void rig_compare(mini *m, const rig_tensor *r, const double *expected) {
 }
 
 int main(int argc, char **argv) {
-    if (argc != 5) {
-        print_error("usage: %s PLUGIN.so LIBCUDA.so LIBCUBLASLT.so LIBCUDNN.so\n", argv[0]);
+    if (argc != 6) {
+        print_error("usage: %s PLUGIN.so LIBCUDA.so LIBNVRTC.so LIBCUBLASLT.so LIBCUDNN.so\n",
+                    argv[0]);
         return 2;
     }
     rig_plugin = argv[1];
     driver = argv[2];
-    rig_blaslt = argv[3];
-    rig_dnn = argv[4];
+    nvrtc = argv[3];
+    rig_blaslt = argv[4];
+    rig_dnn = argv[5];
     return all_tests();
 }

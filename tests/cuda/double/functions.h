@@ -7,6 +7,7 @@
 #define DOUBLE_FUNCTIONS(X) \
     X(cuInit) \
     X(cuDriverGetVersion) \
+    X(cuGetExportTable) \
     X(cuGetErrorName) \
     X(cuGetErrorString) \
     X(cuDeviceGetCount) \
