@@ -158,17 +158,6 @@ CUresult CUDAAPI cuDriverGetVersion(int *out) {
     return leave(CUDA_SUCCESS);
 }
 
-/* What NVIDIA's libraries ask each other for, undocumented but for the first word of a table: its bytes.
- * NVRTC uses what comes without a look at the result, and takes a table of nothing as it is. */
-CUresult CUDAAPI cuGetExportTable(const void **out, const CUuuid *id) {
-    static const size_t nothing = sizeof(nothing);
-    CUresult error = enter(CALL_cuGetExportTable, NEEDS_NOTHING, NULL);
-    if (error)
-        return error;
-    *out = &nothing;
-    return leave(CUDA_SUCCESS);
-}
-
 /* Runs at exit, or when the library is closed: no thread of the double outlives it. */
 __attribute__((destructor)) static void end(void) {
     if (atomic_load(&driver.forked))

@@ -7,7 +7,6 @@
 #define DOUBLE_FUNCTIONS(X) \
     X(cuInit) \
     X(cuDriverGetVersion) \
-    X(cuGetExportTable) \
     X(cuGetErrorName) \
     X(cuGetErrorString) \
     X(cuDeviceGetCount) \
