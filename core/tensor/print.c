@@ -160,7 +160,7 @@ static tn_status read_run(const shown *s, int64_t n, int64_t stride, int64_t off
         tn_tensor *part = tni_tensor_view(s->tensor, 1, &run, &one, offset + i * stride);
         if (!part)
             return tn_error_status();
-        tn_status status = tni_tensor_read(part, to + i * item, (uint64_t)(run * item));
+        tn_status status = tni_tensor_read(part, to + i * item, (uint64_t)(run * item), "printing");
         tni_drop(part);
         if (status != TN_OK)
             return status;
