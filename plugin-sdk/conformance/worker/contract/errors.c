@@ -135,6 +135,17 @@ static void elsewhere(tc_contract *k) {
     tc_unplace(&bad);
 }
 
+/* Writes the indices that are within range over those of the call. */
+static bool mend_index(scene *n, const tc_placed *bad) {
+    int32_t a = tc_record_arg(n->good.record, "index");
+    const tc_operand *index = &n->good.args[a].tensor;
+    return tc_must(n->k, TNP_TRANSFER_RANGE,
+                   n->s->memory->copy_from_host(n->s->device, n->stream, bad->arg_views[a].memory,
+                                                0, index->image, 0, index->bytes),
+                   "write of indices") &&
+           tc_stream_sync(n->k, n->stream);
+}
+
 /* Recorded, it is an error of the stream that it is launched on, each time. */
 static void captured(tc_contract *k) {
     scene n;
@@ -166,7 +177,12 @@ static void captured(tc_contract *k) {
         ok = ok && tc_must(k, TNP_CAPTURE_ERRORS, settle(&on, false),
                            "synchronize of another stream than that of a launch that failed");
     }
-    if (ok && queue(&n, &n.good, &good))
+    if (ok && mend_index(&n, &bad) && tc_graph_launch(k, ext, graph, other)) {
+        n.stream = other;
+        tc_must(k, TNP_CAPTURE_ERRORS, settle(&n, false),
+                "a launch whose index is within range again");
+    }
+    if (!tc_failed(k) && queue(&n, &n.good, &good))
         tc_must(k, TNP_CAPTURE_ERRORS, settle(&n, false), "a call after launches that failed");
     if (graph)
         ext->destroy(graph);
