@@ -4,8 +4,8 @@
 
 #include <cuda.h>
 
-/* X(function): by the name that the driver exports, "_v2" included. One that is missing: the driver
- * is too old, and is told so. */
+/* X(function): by the name that the driver exports, "_v2" included. A driver that lacks one is too
+ * old. */
 #define CUDA_DRIVER_FUNCTIONS(X) \
     X(cuInit) \
     X(cuDriverGetVersion) \
@@ -31,12 +31,12 @@
     X(cuMemFree_v2) \
     X(cuMemHostAlloc) \
     X(cuMemFreeHost) \
+    X(cuPointerGetAttribute) \
     X(cuMemcpyHtoDAsync_v2) \
     X(cuMemcpyDtoHAsync_v2) \
     X(cuMemcpyDtoDAsync_v2) \
     X(cuMemcpyPeerAsync) \
     X(cuMemsetD8Async) \
-    X(cuMemsetD32Async) \
     X(cuStreamCreateWithPriority) \
     X(cuStreamDestroy_v2) \
     X(cuStreamQuery) \
@@ -64,6 +64,8 @@
     X(cuGraphExecDestroy) \
     X(cuGraphDestroy)
 
+/* The members bear the names of the functions; cuda.h turns some into those of a later version, here
+ * as where they are called. */
 typedef struct cuda_driver {
     void *library;
 #define CUDA_DRIVER_MEMBER(function) __typeof__(&function) function;

@@ -11,6 +11,7 @@
 #ifndef TNI_PLUGINS_OPENCL_OPENCL_H
 #define TNI_PLUGINS_OPENCL_OPENCL_H
 
+#include "plugins/shared/gpu/cache.h"
 #include "plugins/shared/gpu/driver.h"
 
 #define CL_TARGET_OPENCL_VERSION 120
@@ -24,7 +25,6 @@
 enum {
     OCL_MESSAGE = 600, /* bytes of an error message */
     OCL_NAME = 160,    /* of a device's name */
-    OCL_PATH = 1024,
     OCL_MAX_DEVICES = 64,
     OCL_SIGNALS = 65,
     OCL_STAGE_BYTES = 128 << 10, /* half of what a stream stages small transfers in */
@@ -54,8 +54,7 @@ typedef struct ocl_pinned {
 
 struct tn_instance {
     const tn_host *host;
-    char cache[OCL_PATH]; /* the folder of built programs, or "" */
-    bool cache_is_named;  /* by option `cache` */
+    gpu_cache cache; /* of built programs */
 
     pthread_mutex_t lock; /* guards what follows, until `searched` */
     bool searched;

@@ -1,5 +1,4 @@
 /* Who the plugin is: the one exported function, start and end, and the table of tables. */
-#include "plugins/opencl/cache.h"
 #include "plugins/opencl/opencl.h"
 #include "plugins/shared/gpu/gpu.h"
 
@@ -13,7 +12,7 @@ static tn_status init(const tn_host *host, const char *path, tn_instance **out_s
     if (!self)
         return host->fail(host, TN_ERR_OUT_OF_MEMORY, "no host memory to start the OpenCL plugin");
     *self = (tn_instance){.host = host};
-    ocl_cache_find(self);
+    gpu_cache_init(&self->cache, host, "opencl");
     pthread_mutex_init(&self->lock, NULL);
     *out_self = self;
     return TN_OK;

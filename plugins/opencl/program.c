@@ -1,5 +1,4 @@
 /* Device code, built for a device when a call first needs it. */
-#include "plugins/opencl/cache.h"
 #include "plugins/opencl/program.h"
 
 #include <stdio.h>
@@ -17,12 +16,18 @@ struct ocl_programs {
     ocl_program *first;
 };
 
+/* A driver that keeps programs itself is left to it unless the option names a folder: PoCL, asked for a
+ * program, compiles every kernel in it first, 0.1 s each. */
+static bool are_kept(const tn_device_impl *device) {
+    const gpu_cache *cache = &device->self->cache;
+    return cache->folder[0] && (cache->is_named || !device->found->is_pocl);
+}
+
 tn_status ocl_programs_create(tn_device_impl *device) {
     ocl_programs *p = ocl_host_alloc(device->self, sizeof *p, "the list of programs");
     if (!p)
         return TN_ERR_OUT_OF_MEMORY;
-    *p = (ocl_programs){.reads_header = !device->found->is_pocl,
-                        .are_kept = ocl_cache_serves(device)};
+    *p = (ocl_programs){.reads_header = !device->found->is_pocl, .are_kept = are_kept(device)};
     pthread_mutex_init(&p->lock, NULL);
     device->programs = p;
     return TN_OK;
@@ -132,13 +137,22 @@ static cl_int finish_build(tn_device_impl *device, const ocl_program *p) {
     return error;
 }
 
+/* What a program is kept under. `builder` lives as long as the key. */
+static gpu_cache_key key_of(const tn_device_impl *device, const ocl_program *p,
+                            char builder[6 * OCL_NAME]) {
+    const ocl_found *found = device->found;
+    snprintf(builder, 6 * OCL_NAME, "%s\n%s\n%s", found->platform_name, found->name, found->driver);
+    return (gpu_cache_key){.builder = builder, .options = p->options, .source = p->source->text};
+}
+
 /* From the cache. Whatever is wrong with it, the source is still there. */
 static bool load(tn_device_impl *device, ocl_program *p) {
     double start = now();
     uint64_t bytes = 0;
-    unsigned char *binary = device->programs->are_kept
-                                ? ocl_cache_load(device, p->source->text, p->options, &bytes)
-                                : NULL;
+    char builder[6 * OCL_NAME];
+    gpu_cache_key key = key_of(device, p, builder);
+    unsigned char *binary =
+        device->programs->are_kept ? gpu_cache_load(&device->self->cache, &key, &bytes) : NULL;
     const unsigned char *binaries[] = {binary};
     const size_t sizes[] = {bytes};
     cl_int state = CL_SUCCESS, error = CL_SUCCESS;
@@ -256,6 +270,8 @@ tn_status ocl_kernel_build(tn_device_impl *device, const gpu_variant *variant, g
 
 static void save(tn_device_impl *device, const ocl_program *p) {
     const tn_host *host = device->self->host;
+    char builder[6 * OCL_NAME];
+    gpu_cache_key key = key_of(device, p, builder);
     size_t bytes = 0;
     if (clGetProgramInfo(p->program, CL_PROGRAM_BINARY_SIZES, sizeof bytes, &bytes, NULL) !=
             CL_SUCCESS ||
@@ -264,7 +280,7 @@ static void save(tn_device_impl *device, const ocl_program *p) {
     unsigned char *binary = host->alloc(host, bytes, 64);
     if (binary && clGetProgramInfo(p->program, CL_PROGRAM_BINARIES, sizeof binary, &binary, NULL) ==
                       CL_SUCCESS)
-        ocl_cache_save(device, p->source->text, p->options, binary, bytes);
+        gpu_cache_save(&device->self->cache, &key, binary, bytes);
     host->dealloc(host, binary);
 }
 

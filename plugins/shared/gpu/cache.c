@@ -1,9 +1,9 @@
 /* A file of the cache:
  *
- *     "tenon-opencl 1\n"  bytes of what follows up to the binary, and of the binary, u64 each
- *     platform, device and driver, options, the source's hash: lines
+ *     "tenon-kernel 1\n"  bytes of what follows up to the binary, and of the binary, u64 each
+ *     who built it, options, the source's hash: lines
  *     the binary, and its hash, u64 */
-#include "plugins/opencl/cache.h"
+#include "plugins/shared/gpu/cache.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char MAGIC[16] = "tenon-opencl 1\n";
+static const char MAGIC[16] = "tenon-kernel 1\n";
 
 enum { HEADER = 2048 };
 
@@ -46,45 +46,39 @@ static bool make_folders(char *path) {
         }
 }
 
-void ocl_cache_find(tn_instance *self) {
-    const char *option = self->host->option(self->host, "cache"), *xdg = getenv("XDG_CACHE_HOME"),
+void gpu_cache_init(gpu_cache *cache, const tn_host *host, const char *device_type) {
+    const char *option = host->option(host, "cache"), *xdg = getenv("XDG_CACHE_HOME"),
                *home = getenv("HOME");
     int n = -1;
-    self->cache[0] = '\0';
+    *cache = (gpu_cache){.host = host};
     if (getauxval(AT_SECURE)) /* who started us must not choose the code we run */
         return;
     if (option && *option) {
         if (strcmp(option, "off") != 0 && strcmp(option, "0") != 0)
-            n = snprintf(self->cache, sizeof self->cache, "%s", option);
-        self->cache_is_named = true;
+            n = snprintf(cache->folder, sizeof cache->folder, "%s", option);
+        cache->is_named = true;
     } else if (xdg && *xdg == '/') {
-        n = snprintf(self->cache, sizeof self->cache, "%s/tenon/opencl", xdg);
+        n = snprintf(cache->folder, sizeof cache->folder, "%s/tenon/%s", xdg, device_type);
     } else if (home && *home == '/') {
-        n = snprintf(self->cache, sizeof self->cache, "%s/.cache/tenon/opencl", home);
+        n = snprintf(cache->folder, sizeof cache->folder, "%s/.cache/tenon/%s", home, device_type);
     }
-    if (n < 0 || n >= (int)sizeof self->cache)
-        self->cache[0] = '\0';
-}
-
-bool ocl_cache_serves(const tn_device_impl *device) {
-    const tn_instance *self = device->self;
-    return self->cache[0] && (self->cache_is_named || !device->found->is_pocl);
+    if (n < 0 || n >= (int)sizeof cache->folder)
+        cache->folder[0] = '\0';
 }
 
 /* ---- what a file says -------------------------------------------------------------------- */
 
 /* What identifies a program; 0 where there is no room for it. */
-static uint64_t header_of(const ocl_found *device, const char *source, const char *options,
-                          char out[HEADER]) {
-    int n = snprintf(out, HEADER, "%s\n%s\n%s\n%s\n%016" PRIx64 "\n", device->platform_name,
-                     device->name, device->driver, options, hash(BASIS, source, strlen(source)));
+static uint64_t header_of(const gpu_cache_key *key, char out[HEADER]) {
+    int n = snprintf(out, HEADER, "%s\n%s\n%016" PRIx64 "\n", key->builder, key->options,
+                     hash(BASIS, key->source, strlen(key->source)));
     return n > 0 && n < HEADER ? (uint64_t)n : 0;
 }
 
-static bool path_of(const tn_instance *self, const char *header, uint64_t bytes, char *out,
+static bool path_of(const gpu_cache *cache, const char *header, uint64_t bytes, char *out,
                     size_t room) {
-    int n = snprintf(out, room, "%s/%016" PRIx64, self->cache, hash(BASIS, header, bytes));
-    return n > 0 && n < (int)room;
+    int n = snprintf(out, room, "%s/%016" PRIx64, cache->folder, hash(BASIS, header, bytes));
+    return cache->folder[0] && bytes && n > 0 && n < (int)room;
 }
 
 /* ---- reading ----------------------------------------------------------------------------- */
@@ -131,16 +125,16 @@ static unsigned char *read_entry(const tn_host *host, int fd, const char *expect
     return binary;
 }
 
-unsigned char *ocl_cache_load(const tn_device_impl *device, const char *source, const char *options,
+unsigned char *gpu_cache_load(const gpu_cache *cache, const gpu_cache_key *key,
                               uint64_t *out_bytes) {
-    char path[OCL_PATH + 32], header[HEADER];
-    uint64_t n = header_of(device->found, source, options, header);
-    if (!path_of(device->self, header, n, path, sizeof path))
+    char path[GPU_CACHE_PATH + 32], header[HEADER];
+    uint64_t n = header_of(key, header);
+    if (!path_of(cache, header, n, path, sizeof path))
         return NULL;
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
     if (fd < 0)
         return NULL;
-    unsigned char *binary = read_entry(device->self->host, fd, header, n, out_bytes);
+    unsigned char *binary = read_entry(cache->host, fd, header, n, out_bytes);
     close(fd);
     return binary;
 }
@@ -161,14 +155,13 @@ static bool write_all(int fd, const void *data, uint64_t bytes) {
     return true;
 }
 
-void ocl_cache_save(const tn_device_impl *device, const char *source, const char *options,
-                    const unsigned char *binary, uint64_t bytes) {
-    char path[OCL_PATH + 32], draft[OCL_PATH + 64], header[HEADER];
-    const uint64_t sizes[2] = {header_of(device->found, source, options, header), bytes};
-    if (sizes[0] == 0 || bytes == 0 || bytes > MAX_BINARY ||
-        !path_of(device->self, header, sizes[0], path, sizeof path))
+void gpu_cache_save(const gpu_cache *cache, const gpu_cache_key *key, const unsigned char *binary,
+                    uint64_t bytes) {
+    char path[GPU_CACHE_PATH + 32], draft[GPU_CACHE_PATH + 64], header[HEADER];
+    const uint64_t sizes[2] = {header_of(key, header), bytes};
+    if (bytes == 0 || bytes > MAX_BINARY || !path_of(cache, header, sizes[0], path, sizeof path))
         return;
-    memcpy(draft, device->self->cache, sizeof device->self->cache);
+    memcpy(draft, cache->folder, sizeof cache->folder);
     if (!make_folders(draft))
         return;
     snprintf(draft, sizeof draft, "%s.%ld.tmp", path, (long)getpid());

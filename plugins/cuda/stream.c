@@ -1,0 +1,148 @@
+/* In-order queues: CUstreams that do not wait for the legacy stream. */
+#include "plugins/cuda/cuda.h"
+
+enum { ERROR_WORDS = 4 };
+
+/* In the context. */
+static void release(tn_stream_impl *stream) {
+    const cuda_driver *d = stream->device->driver;
+    for (int i = 0; i < 2; i++) {
+        if (stream->stages[i].last)
+            d->cuEventDestroy_v2(stream->stages[i].last);
+        if (stream->stages[i].data)
+            d->cuMemFreeHost(stream->stages[i].data);
+    }
+    if (stream->error_word)
+        d->cuMemFreeHost(stream->error_word);
+    if (stream->stream)
+        d->cuStreamDestroy_v2(stream->stream);
+}
+
+static void finish(tn_stream_impl *stream) {
+    pthread_mutex_destroy(&stream->lock);
+    stream->device->self->host->dealloc(stream->device->self->host, stream);
+}
+
+static int clamp(const tn_device_impl *device, int32_t priority) {
+    return priority < device->greatest_priority ? device->greatest_priority
+           : priority > device->least_priority  ? device->least_priority
+                                                : priority;
+}
+
+CUresult cuda_error_word_create(tn_device_impl *device, int32_t **out) {
+    CUresult error =
+        device->driver->cuMemHostAlloc((void **)out, ERROR_WORDS * sizeof(int32_t),
+                                       CU_MEMHOSTALLOC_PORTABLE | CU_MEMHOSTALLOC_DEVICEMAP);
+    for (int i = 0; error == CUDA_SUCCESS && i < ERROR_WORDS; i++)
+        (*out)[i] = 0;
+    return error;
+}
+
+static CUresult start(tn_stream_impl *stream, int32_t priority) {
+    const cuda_driver *d = stream->device->driver;
+    CUresult error = d->cuStreamCreateWithPriority(&stream->stream, CU_STREAM_NON_BLOCKING,
+                                                   clamp(stream->device, priority));
+    if (error == CUDA_SUCCESS)
+        error = cuda_error_word_create(stream->device, &stream->error_word);
+    if (error != CUDA_SUCCESS)
+        release(stream);
+    return error;
+}
+
+static tn_status create(tn_device_impl *device, int32_t priority, tn_stream_impl **out_stream) {
+    *out_stream = NULL;
+    tn_status status = cuda_check_lost(device);
+    if (status != TN_OK)
+        return status;
+    tn_stream_impl *stream = cuda_host_alloc(device->self, sizeof *stream, "a stream");
+    if (!stream)
+        return TN_ERR_OUT_OF_MEMORY;
+    *stream = (tn_stream_impl){.device = device};
+    pthread_mutex_init(&stream->lock, NULL);
+    cuda_scope scope = cuda_enter(device);
+    CUresult error = scope.error;
+    if (error == CUDA_SUCCESS) {
+        error = start(stream, priority);
+        cuda_leave(&scope);
+    }
+    if (error != CUDA_SUCCESS) {
+        finish(stream);
+        return cuda_fail_driver(device, error, "creating a stream");
+    }
+    *out_stream = stream;
+    return TN_OK;
+}
+
+static void destroy(tn_stream_impl *stream) {
+    if (!stream)
+        return;
+    cuda_scope scope = cuda_enter(stream->device);
+    if (scope.error == CUDA_SUCCESS) {
+        if (!cuda_is_lost(stream->device))
+            stream->device->driver->cuStreamSynchronize(stream->stream);
+        release(stream);
+        cuda_leave(&scope);
+    }
+    finish(stream);
+}
+
+tn_status cuda_check_not_capturing(tn_stream_impl *stream, const char *what) {
+    return atomic_load_explicit(&stream->recording, memory_order_relaxed)
+               ? cuda_fail(stream->device->self, TN_ERR_STATE,
+                           "cuda:%u: %s cannot be captured; do it before the capture or after it",
+                           stream->device->index, what)
+               : TN_OK;
+}
+
+/* ---- what went wrong --------------------------------------------------------------------- */
+
+/* All work is done: was there an index out of range? Told once. */
+static tn_status take_error(tn_stream_impl *stream) {
+    volatile int32_t *word = stream->error_word;
+    int32_t code, size;
+    int64_t index;
+    if (!atomic_exchange(&stream->may_fail, false))
+        return TN_OK;
+    pthread_mutex_lock(&stream->lock); /* nothing that may fail is queued meanwhile */
+    code = word[0];
+    size = word[1];
+    index = (int64_t)((uint64_t)(uint32_t)word[2] | (uint64_t)(uint32_t)word[3] << 32);
+    word[0] = 0;
+    pthread_mutex_unlock(&stream->lock);
+    return code ? cuda_fail(stream->device->self, TN_ERR_INDEX_OUT_OF_RANGE,
+                            "index %lld is out of range for a dimension of size %d",
+                            (long long)index, size)
+                : TN_OK;
+}
+
+static tn_status query(tn_stream_impl *stream) {
+    tn_status status = cuda_check_lost(stream->device);
+    if (status == TN_OK)
+        status = cuda_check_not_capturing(stream, "a query");
+    if (status != TN_OK)
+        return status;
+    CUresult error = CUDA_CALL(stream->device, cuStreamQuery, stream->stream);
+    if (error == CUDA_ERROR_NOT_READY)
+        return TN_NOT_READY;
+    return error == CUDA_SUCCESS ? take_error(stream)
+                                 : cuda_fail_stream(stream, error, "work of a stream");
+}
+
+static tn_status synchronize(tn_stream_impl *stream) {
+    tn_status status = cuda_check_lost(stream->device);
+    if (status == TN_OK)
+        status = cuda_check_not_capturing(stream, "waiting");
+    if (status != TN_OK)
+        return status;
+    CUresult error = CUDA_CALL(stream->device, cuStreamSynchronize, stream->stream);
+    return error == CUDA_SUCCESS ? take_error(stream)
+                                 : cuda_fail_stream(stream, error, "work of a stream");
+}
+
+const tn_stream_ops cuda_stream_ops = {
+    .struct_size = sizeof cuda_stream_ops,
+    .create = create,
+    .destroy = destroy,
+    .query = query,
+    .synchronize = synchronize,
+};
