@@ -241,8 +241,8 @@ tn_status tni_run_fused_adamw_(const tn_cell *args, tn_cell *rets) {
     }
     double f[3], beta1 = args[5].v.f64, beta2 = args[6].v.f64;
     tni_adamw_factors(args[4].v.f64, beta1, beta2, args[8].v.f64, args[9].v.i64, f);
-    return adamw(&tmp, t, &(adamw_factors){{.now = f[0]}, {.now = f[1]}, {.now = f[2]}}, beta1, beta2, args[7].v.f64,
-                 args[10].v.boolean);
+    return adamw(&tmp, t, &(adamw_factors){{.now = f[0]}, {.now = f[1]}, {.now = f[2]}}, beta1,
+                 beta2, args[7].v.f64, args[10].v.boolean);
 }
 
 /* fused_adamw_from_(self, grad, exp_avg, exp_avg_sq, factors, beta1, beta2, eps, maximize) */
