@@ -2,6 +2,7 @@
 #include "tests/cuda/libraries_rig.h"
 
 #include <math.h>
+#include <tenon/ext/capture.h>
 
 const char *rig_plugin, *rig_blaslt, *rig_dnn;
 static const char *driver, *nvrtc;
@@ -144,6 +145,45 @@ void rig_compare(mini *m, const rig_tensor *r, const double *expected) {
     for (uint64_t i = 0; i < r->t->bytes; i++)
         if (!belongs[i] && ((unsigned char *)bytes)[i] != 0x55)
             fail_msg("byte %llu between the elements was written", (unsigned long long)i);
+}
+
+/* ---- recordings -------------------------------------------------------------------------- */
+
+void rig_replay(mini *m, const tn_kernel *kernel, uint32_t n_args, const tn_cell *args,
+                rig_tensor *out, rig_tensor *changed, double number) {
+    const tn_ext_capture *capture = m->plugin->extension(m->self, TN_EXT_CAPTURE);
+    assert_non_null(capture);
+    const tn_tensor_view *outs[] = {&out->t->view};
+    tn_plan plan = {.struct_size = sizeof plan};
+    tn_call call = {.struct_size = sizeof call,
+                    .device = m->device,
+                    .stream = m->stream,
+                    .user = kernel->user,
+                    .args = args,
+                    .outs = outs,
+                    .n_args = n_args,
+                    .n_outs = 1};
+    tn_graph_impl *graph = NULL;
+    void *ignored;
+    write(m, out);
+    assert_ok(capture->begin(m->stream));
+    assert_ok(kernel->prepare(&call, &plan));
+    call.cookie = plan.cookie;
+    call.workspace_bytes = plan.workspace_bytes;
+    if (plan.workspace_bytes)
+        assert_ok(mini_alloc(m->ops->memory, m->device, TN_SPACE_DEVICE, plan.workspace_bytes,
+                             &call.workspace, &ignored));
+    assert_ok(kernel->run(&call));
+    assert_ok(capture->end(m->stream, &graph));
+    assert_ok(mini_synchronize(m));
+    rig_compare(m, out, out->values);
+    rig_fill(m, changed, number);
+    for (int i = 0; i < 2; i++)
+        assert_ok(capture->launch(graph, m->stream));
+    assert_ok(mini_synchronize(m));
+    capture->destroy(graph);
+    if (call.workspace)
+        m->ops->memory->dealloc(m->device, TN_SPACE_DEVICE, call.workspace);
 }
 
 int main(int argc, char **argv) {

@@ -54,6 +54,11 @@ rig_tensor rig_make(mini *m, tn_dtype dtype, int32_t rank, const int64_t *sizes,
 void rig_fill(mini *m, rig_tensor *t, double value);
 void rig_free(rig_tensor *t);
 
+/* Records one call of `kernel`, which writes `out`, by one that was made before: shows that the
+ * recording did not run, fills `changed` with a number, and runs it twice from the recording. */
+void rig_replay(mini *m, const tn_kernel *kernel, uint32_t n_args, const tn_cell *args,
+                rig_tensor *out, rig_tensor *changed, double number);
+
 /* The tensor holds `expected`; what lies between its elements is as it was. */
 void rig_compare(mini *m, const rig_tensor *t, const double *expected);
 

@@ -354,6 +354,26 @@ static void a_call_that_does_not_follow_is_abandoned(void **state) {
     rig_close(&m);
 }
 
+static void a_product_is_recorded_and_run_again(void **state) {
+    mini m;
+    rig_open(&m);
+    product p = {.dtype = TN_F32, .rows = 3, .depth = 100, .columns = 5, .beta = 1, .alpha = 1};
+    rig_tensor self = row(&m, TN_F32, 3, 5), x = matrix(&m, TN_F32, ROWS, 0, 3, 100, 0, 1),
+               y = matrix(&m, TN_F32, ROWS, 0, 100, 5, 0, 2),
+               out = matrix(&m, TN_F32, ROWS, 0, 3, 5, 0, 3);
+    tn_cell args[] = {mini_view(self.t), mini_view(x.t), mini_view(y.t), mini_f64(1), mini_f64(1)};
+    double expected[15];
+    rig_replay(&m, mini_find(&m, "addmm", TN_F32, TN_DTYPE_NONE), 5, args, &out, &x, 2);
+    assert_int_equal(cublaslt_double_calls("cublasLtMatmul"), 1);
+    expect(&p, self.values, x.values, y.values, expected);
+    rig_compare(&m, &out, expected);
+    rig_free(&self);
+    rig_free(&x);
+    rig_free(&y);
+    rig_free(&out);
+    rig_close(&m);
+}
+
 /* ---- threads ----------------------------------------------------------------------------- */
 
 enum { THREADS = 4, CALLS = 100 };
@@ -547,6 +567,7 @@ int all_tests(void) {
         TEST(what_the_library_cannot_do_is_asked_once),
         TEST(plans_that_find_no_room_serve_one_call),
         TEST(a_call_that_does_not_follow_is_abandoned),
+        TEST(a_product_is_recorded_and_run_again),
         TEST(threads_add_their_own_bias),
         TEST(a_library_that_will_not_do_is_left_out),
         TEST(each_call_may_fail),

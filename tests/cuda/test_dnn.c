@@ -313,6 +313,29 @@ static void a_convolution_that_is_known_is_executed(void **state) {
     rig_close(&m);
 }
 
+static void a_convolution_is_recorded_and_run_again(void **state) {
+    mini m;
+    rig_open(&m);
+    const convolution *c = &plain;
+    int64_t s[3][4];
+    sizes_of(c, s);
+    rig_tensor t[3];
+    for (int i = 0; i < 3; i++)
+        t[i] = tensor(&m, c, s[i], (unsigned)i);
+    tn_cell args[] = {mini_view(t[X].t),       mini_view(t[W].t),        mini_none(),
+                      mini_ints(c->stride, 2), mini_ints(c->padding, 2), mini_ints(c->dilation, 2),
+                      mini_i64(c->groups)};
+    rig_replay(&m, mini_find(&m, ops[FORWARD], TN_F32, TN_DTYPE_NONE), 7, args, &t[Y], &t[X], 3);
+    assert_int_equal(cudnn_double_calls("cudnnBackendExecute"), 1);
+    const double *values[] = {t[X].values, t[W].values, t[Y].values};
+    double expected[RIG_MAX / 16];
+    expect(c, values, NULL, expected);
+    rig_compare(&m, &t[Y], expected);
+    for (int i = 0; i < 3; i++)
+        rig_free(&t[i]);
+    rig_close(&m);
+}
+
 /* Its plans may own code that queued work needs, so that none is made for one call. */
 static void where_there_is_no_room_nothing_is_planned(void **state) {
     enum { SHAPES = 770, KEPT = 768 };
@@ -427,6 +450,7 @@ int all_tests(void) {
         TEST(a_bias_is_part_of_the_graph),
         TEST(a_bias_that_no_engine_adds_is_added_to_f32),
         TEST(a_convolution_that_is_known_is_executed),
+        TEST(a_convolution_is_recorded_and_run_again),
         TEST(where_there_is_no_room_nothing_is_planned),
         TEST(a_library_that_will_not_do_is_left_out),
         TEST(each_call_may_fail),

@@ -195,10 +195,17 @@ static bool describe_device(void) {
 }
 #endif
 
+/* What would be executed has been finalized by the library. */
+static cudnnStatus_t take_pack(cudnnHandle_t handle, cudnnBackendDescriptor_t plan,
+                               cudnnBackendDescriptor_t pack) {
+    return plan && pack ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_BAD_PARAM;
+}
+
 /* Every direction, dtype and layout that the plugin hands over finds an engine of the real library
  * that computes as a kernel is to, a bias in the graph included, and a plan is made of it. */
 static void for_a_described_device_engines_are_chosen(void **state) {
     static const tn_dtype dtypes[] = {TN_F32, TN_F16, TN_BF16};
+    static const uint64_t addresses[] = {256, 512, 1024, 2048};
     real = find_dnn();
     cuda_dnn_functions f = real;
     f.cudnnBackendSetAttribute = set_for_device;
@@ -225,6 +232,9 @@ static void for_a_described_device_engines_are_chosen(void **state) {
                     if (status != CUDNN_STATUS_SUCCESS)
                         fail_msg("dtype %d, direction %d, bias %d, %lld channels: %s", dtypes[i],
                                  direction, has_bias, (long long)c, f.cudnnGetErrorString(status));
+                    f.cudnnBackendExecute = take_pack;
+                    assert_int_equal(cuda_dnn_execute(&f, NULL, &plan, addresses, 0),
+                                     CUDNN_STATUS_SUCCESS);
                     cuda_dnn_forget(&f, &plan);
                 }
     real.cudnnBackendDestroyDescriptor(device);
