@@ -23,7 +23,8 @@ static int64_t row_of(const gpu_loop *loop, int k) {
 static bool is_transposed(gpu_loop *loop, copy_params *p) {
     enum { LEAST = 8 };
     int64_t x = row_of(loop, 0), y = row_of(loop, 1);
-    if (x < 0 || y < 0 || x == y || loop->sizes[x] < LEAST || loop->sizes[y] < LEAST)
+    if (x < 0 || y < 0 || x == y || loop->sizes[x] < LEAST || loop->sizes[y] < LEAST ||
+        p->numel / (LEAST * LEAST) > INT32_MAX)
         return false;
     p->sizes[0] = loop->sizes[x];
     p->sizes[1] = loop->sizes[y];

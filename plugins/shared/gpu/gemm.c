@@ -220,8 +220,7 @@ static tn_status pack(const tn_call *call, const gpu_gemm *p) {
                          .parameters = &params,
                          .parameter_bytes = sizeof params};
     gpu_launch_items(&launch, gpu_ceil_div(k, deep) * (p->panel / wide), is_cpu ? 1 : GPU_GROUP);
-    launch.groups[1] = (uint64_t)gpu_ceil_div(p->n, p->panel);
-    launch.groups[2] = b->batch ? (uint64_t)p->n_batch : 1;
+    launch.groups[0] *= (uint64_t)(gpu_ceil_div(p->n, p->panel) * (b->batch ? p->n_batch : 1));
     return run(call, p, &launch, along_k ? PACK_ALONG_K : PACK, p->c.dtype);
 }
 
@@ -279,7 +278,7 @@ static tn_status combine(const tn_call *call, const gpu_gemm *p, const gemm_para
                          .parameters = whole,
                          .parameter_bytes = sizeof *whole};
     gpu_launch_items(&launch, whole->m * p->n, GPU_GROUP);
-    launch.groups[1] = (uint64_t)p->n_batch;
+    launch.groups[0] *= (uint64_t)p->n_batch;
     return run(call, p, &launch, COMBINE, p->c.dtype);
 }
 
@@ -300,8 +299,8 @@ tn_status gpu_gemm_run(const tn_call *call, const gpu_gemm *p) {
         .memory = {has_parts ? call->workspace : p->c.memory, p->a.memory, call->workspace, s},
         .parameters = has_parts ? &parts : &whole,
         .parameter_bytes = sizeof whole,
-        .groups = {(uint64_t)gpu_ceil_div(whole.m, p->rows), (uint64_t)gpu_ceil_div(p->n, p->panel),
-                   (uint64_t)(p->n_batch * p->parts)},
+        .groups = {(uint64_t)(gpu_ceil_div(whole.m, p->rows) * gpu_ceil_div(p->n, p->panel) *
+                              p->n_batch * p->parts)},
         .local = {side, side},
     };
     status = run(call, p, &launch, GEMM, has_parts ? type : p->c.dtype);

@@ -74,8 +74,8 @@ static void choose_for_gpu(gpu_tiling *t, const gpu_traits *traits, const gpu_li
     } else {
         t->m = lines->in_order ? 1 : power_below(lines->length / GPU_TILING_SHORT, limit / 32);
         t->l = power_below(2 * lines->width - 1, limit / t->m);
-        t->p = 1;
         t->n_teams = lines->n / lines->width * gpu_ceil_div(lines->width, t->l);
+        t->p = power_below(t->n_teams, limit / t->l / t->m);
     }
 }
 

@@ -12,7 +12,8 @@
  *   DEEP, WIDE    rows and columns that a work item packs; of pack_along_k B lies in a row along k
  *   ROWS       rows of a tile
  *   IS_CPU     1: a work item makes a tile of ROWS x (VECTORS x LANES) in registers
- *              0: a group of 16 x 16 makes a tile of ROWS x PANEL by way of local memory
+ *              0: a group of 16 x 16 makes a tile of ROWS x PANEL by way of local memory, of
+ *              which each work item has neighbouring rows and columns in registers
  *   ALONG_K    0 or 1, of groups: A's elements lie in a row along k */
 #include "plugins/shared/gpu/device/gemm.params.h"
 
@@ -61,12 +62,29 @@ DEVICE void finish(GLOBAL stored(R) * c, GLOBAL const stored(R) * s, const gemm_
              (C)value);
 }
 
+/* Work groups are counted along one dimension, of which there may be the most: tiles of rows, then
+ * panels, parts and the batch. */
+typedef struct tile_at {
+    i64 first, panel, part, batch; /* first row */
+} tile_at;
+
+DEVICE tile_at find_tile(const gemm_params *p) {
+    i64 rows = (p->m + ROWS - 1) / ROWS, panels = (p->n + PANEL - 1) / PANEL, i = GROUP_ID(0);
+    tile_at t;
+    t.first = i % rows * ROWS;
+    i /= rows;
+    t.panel = i % panels;
+    i /= panels;
+    t.part = i % p->parts;
+    t.batch = i / p->parts;
+    return t;
+}
+
 #define OPERANDS \
     GLOBAL stored(R) * c, GLOBAL const C *a, GLOBAL const U *b, GLOBAL const stored(R) * s
 
 /* ---- registers --------------------------------------------------------------------------- */
 
-/* Group (tile of rows, panel, batch and part). */
 #if IS_CPU
 
 #ifdef __OPENCL_VERSION__
@@ -77,8 +95,8 @@ typedef lanes(T, LANES) lane;
 
 KERNEL_OF_VECTORS(gemm)(OPERANDS, const gemm_params p_) {
     const gemm_params *const p = &p_;
-    i64 first = (i64)GROUP_ID(0) * ROWS, panel = GROUP_ID(1);
-    i64 batch = (i64)GROUP_ID(2) / p->parts, part = (i64)GROUP_ID(2) % p->parts;
+    const tile_at here = find_tile(p);
+    i64 first = here.first, panel = here.panel, batch = here.batch, part = here.part;
     i64 begin = part * p->part, end = begin + p->part < p->k ? begin + p->part : p->k;
     i64 panels = (p->n + PANEL - 1) / PANEL;
     GLOBAL const U *from =
@@ -143,12 +161,13 @@ KERNEL_OF_VECTORS(gemm)(OPERANDS, const gemm_params p_) {
 #define MINE_N (PANEL / GEMM_SIDE)
 
 KERNEL_OF_GROUP(GEMM_SIDE, GEMM_SIDE, gemm)(OPERANDS, const gemm_params p_) {
-    LOCAL U left[DEPTH][ROWS + 1], right[DEPTH][PANEL];
+    LOCAL ALIGNED(16) U left[DEPTH][ROWS + 4]; /* off the banks of the row before */
+    LOCAL ALIGNED(16) U right[DEPTH][PANEL];
     LOCAL i64 offset[ROWS];
     const gemm_params *const p = &p_;
     int tx = (int)LOCAL_ID(0), ty = (int)LOCAL_ID(1), item = ty * GEMM_SIDE + tx;
-    i64 first = (i64)GROUP_ID(0) * ROWS, panel = GROUP_ID(1);
-    i64 batch = (i64)GROUP_ID(2) / p->parts, part = (i64)GROUP_ID(2) % p->parts;
+    const tile_at here = find_tile(p);
+    i64 first = here.first, panel = here.panel, batch = here.batch, part = here.part;
     i64 begin = part * p->part, end = begin + p->part < p->k ? begin + p->part : p->k;
     i64 panels = (p->n + PANEL - 1) / PANEL;
     GLOBAL const U *from = b + p->b_offset + batch * p->b_batch * panels + panel * p->k * PANEL;
@@ -187,10 +206,10 @@ KERNEL_OF_GROUP(GEMM_SIDE, GEMM_SIDE, gemm)(OPERANDS, const gemm_params p_) {
             U x[MINE_M], y[MINE_N];
 #pragma unroll
             for (int i = 0; i < MINE_M; i++)
-                x[i] = left[d][ty + GEMM_SIDE * i];
+                x[i] = left[d][ty * MINE_M + i];
 #pragma unroll
             for (int j = 0; j < MINE_N; j++)
-                y[j] = right[d][tx + GEMM_SIDE * j];
+                y[j] = right[d][tx * MINE_N + j];
 #pragma unroll
             for (int i = 0; i < MINE_M; i++)
 #pragma unroll
@@ -205,11 +224,11 @@ KERNEL_OF_GROUP(GEMM_SIDE, GEMM_SIDE, gemm)(OPERANDS, const gemm_params p_) {
     }
 #pragma unroll
     for (int i = 0; i < MINE_M; i++) {
-        i64 m = first + ty + GEMM_SIDE * i;
+        i64 m = first + ty * MINE_M + i;
         row r = row_of(p, m);
 #pragma unroll
         for (int j = 0; j < MINE_N; j++) {
-            i64 n = panel * PANEL + tx + GEMM_SIDE * j;
+            i64 n = panel * PANEL + tx * MINE_N + j;
             if (m < p->m && n < p->n)
                 finish(c, s, p, batch, part, r, n, sum[i][j]);
         }
@@ -222,7 +241,8 @@ KERNEL_OF_GROUP(GEMM_SIDE, GEMM_SIDE, gemm)(OPERANDS, const gemm_params p_) {
 /* A work item makes one element. */
 KERNEL(combine)
 (GLOBAL stored(R) * c, GLOBAL const U *sums, GLOBAL const stored(R) * s, const gemm_params p) {
-    i64 i = GLOBAL_ID(0), batch = GROUP_ID(1), each = p.m * p.n;
+    i64 each = p.m * p.n, groups = (each + (i64)LOCAL_SIZE(0) - 1) / (i64)LOCAL_SIZE(0);
+    i64 batch = (i64)GROUP_ID(0) / groups, i = GLOBAL_ID(0) - batch * groups * LOCAL_SIZE(0);
     if (i >= each)
         return;
     sums += p.sums_offset + batch * p.parts * each + i;
@@ -234,12 +254,13 @@ KERNEL(combine)
 
 /* ---- packing ----------------------------------------------------------------------------- */
 
-/* A work item brings DEEP rows and WIDE columns of a panel. */
-/* Item, panel, batch */
+/* A work item brings DEEP rows and WIDE columns of a panel; groups for each panel, then the batch. */
 DEVICE void make_pack(const bool along_k, GLOBAL U *out, GLOBAL const stored(B) * in,
                       const pack_params *p) {
-    i64 item = GLOBAL_ID(0), panel = GROUP_ID(1), batch = GROUP_ID(2);
-    i64 deep = (p->k + DEEP - 1) / DEEP;
+    i64 deep = (p->k + DEEP - 1) / DEEP, panels = (p->n + PANEL - 1) / PANEL,
+        groups = (deep * (PANEL / WIDE) + (i64)LOCAL_SIZE(0) - 1) / (i64)LOCAL_SIZE(0);
+    i64 which = (i64)GROUP_ID(0) / groups, batch = which / panels, panel = which - batch * panels;
+    i64 item = GLOBAL_ID(0) - which * groups * LOCAL_SIZE(0);
     i64 j = along_k ? item / deep * WIDE : item % (PANEL / WIDE) * WIDE,
         k = along_k ? item % deep * DEEP : item / (PANEL / WIDE) * DEEP;
     i64 n = panel * PANEL + j;
@@ -256,7 +277,7 @@ DEVICE void make_pack(const bool along_k, GLOBAL U *out, GLOBAL const stored(B) 
                 (outer - k0 * p->k_sizes[0]) * p->from_k[1] +
                 (k + d - outer * p->k_sizes[1]) * p->from_k[2];
     }
-    out += p->to + ((batch * GROUPS(1) + panel) * p->k + k) * PANEL + j;
+    out += p->to + (which * p->k + k) * PANEL + j;
     if (along_k) {
         for (int w = 0; w < columns; w++)
             for (int d = 0; d < rows; d++)

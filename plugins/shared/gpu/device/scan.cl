@@ -155,11 +155,11 @@ KERNEL(scan_rows)
 /* A work item has W lines side by side, and takes an element of each at a time. */
 KERNEL(scan_columns)
 (GLOBAL stored(T) * out, GLOBAL A *sums, GLOBAL const stored(T) * in, const scan_params p) {
-    int lane = LANE_OF((int)LOCAL_ID(0));
+    int id = (int)LOCAL_ID(0), lane = LANE_OF(id);
     i64 chunk = (i64)GROUP_ID(1), begin = chunk * p.chunk,
         end = begin + p.chunk < p.length ? begin + p.chunk : p.length;
     for (i64 t = 0; t < p.per; t++) {
-        i64 team = (i64)GROUP_ID(0) * p.per + t;
+        i64 team = ((i64)GROUP_ID(0) * p.per + t) * P + TEAM_OF(id);
         if (team >= p.n_teams)
             break;
         place here = place_of(team, p.width, lane);

@@ -48,7 +48,7 @@ typedef u64 wide_i64;
  *   ROWS     1: lanes lie along a line; 0: beside each other, a line each
  *   L        work items along the lanes; powers of two, as are
  *   M        work items that share a line besides
- *   P        teams of a group; 1 for columns
+ *   P        teams of a group
  *   W        lanes of a work item
  *   INDEX    i32 or i64, what counts elements */
 
