@@ -3,7 +3,8 @@
 
 tn_status tni_streams_switch(tni_stream_use *use, tn_stream *stream) {
     tn_stream *before = tni_stream_current(stream->device);
-    if (before == stream)
+    /* A capture has one stream, whichever the forward was on. */
+    if (before == stream || tni_stream_captures(before))
         return TN_OK;
     tn_stream *caller = NULL;
     for (uint32_t i = 0; i < use->n_devices; i++)
@@ -38,6 +39,8 @@ tn_status tni_streams_switch(tni_stream_use *use, tn_stream *stream) {
 
 tn_status tni_streams_hand_over(tni_stream_use *use, tn_stream *from, tn_stream *to,
                                 tn_tensor *grad) {
+    if (tni_stream_captures(tni_stream_current(to->device)))
+        return TN_OK;
     tn_status status = from == to ? TN_OK : tni_stream_wait_stream(to, from);
     /* It was allocated for the one and is read by the other. */
     if (status == TN_OK && from != to && grad->device == to->device)

@@ -8,6 +8,7 @@
 #include "core/call/call.h"
 #include "core/call/counters.h"
 #include "core/call/operands.h"
+#include "core/graph/graph.h"
 
 #include <string.h>
 
@@ -72,6 +73,10 @@ static void store_element(void *data, tn_dtype dtype, int64_t i, tn_scalar v) {
  */
 static void *read_extent(tn_tensor *t, uint64_t *out_begin, uint64_t *out_bytes) {
     uint64_t end;
+    if (tni_capture_check(tni_stream_current(t->device), "a copy through the host",
+                          "the device has no kernel copy for it; make the tensor contiguous, or of "
+                          "the other dtype, before the capture") != TN_OK)
+        return NULL;
     tni_view_extent(&t->view, out_begin, &end);
     *out_bytes = end - *out_begin;
     void *host = tni_alloc(*out_bytes);
@@ -236,13 +241,13 @@ static tn_status transfer(tn_tensor *dst, tn_tensor *src) {
     if (host)
         return tni_tensor_write(dst, host, bytes);
     if (status == TN_OK && (host = host_address(dst, &status)))
-        return tni_tensor_read(src, host, bytes);
+        return tni_tensor_read(src, host, bytes, "tn_copy_");
     if (status != TN_OK)
         return status;
     host = tni_alloc(bytes);
     if (!host)
         return tni_fail_memory("a staging copy on the host");
-    status = tni_tensor_read(src, host, bytes);
+    status = tni_tensor_read(src, host, bytes, "tn_copy_");
     if (status == TN_OK)
         status = tni_tensor_write(dst, host, bytes);
     tni_free(host);

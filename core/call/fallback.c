@@ -8,6 +8,7 @@
 #include "base/log.h"
 #include "core/call/call.h"
 #include "core/call/counters.h"
+#include "core/graph/graph.h"
 
 #include <string.h>
 #include <tenon/fallback.h>
@@ -253,6 +254,10 @@ tn_status tni_fallback(const tn_op *op, tni_device *device, tn_dtype dtype, cons
                         "TENON_FALLBACK=cpu to run such operators on the CPU, or ask the vendor of "
                         "the plugin for the kernel",
                         op->name, device->name, type);
+    if (tni_capturing && tni_capturing->device == device)
+        return tni_capture_refuse("it runs on the CPU for want of a kernel",
+                                  "leave it out of the capture, or ask the vendor of the plugin "
+                                  "for the kernel");
     tn_device cpu = tn_device_parse("cpu:0");
     if (cpu.type == 0)
         return tni_failed();

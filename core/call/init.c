@@ -2,6 +2,7 @@
 #include "core/call/counters.h"
 #include "core/call/call.h"
 #include "core/call/init.h"
+#include "core/graph/graph.h"
 #include "core/ops/operators.h"
 #include "core/profile/profile.h"
 #include "base/fork.h"
@@ -55,7 +56,8 @@ static tn_status register_all(void) {
     if (!tn_handler_register(NULL, TN_KEY_BACKEND, NULL, tni_backend_handler, NULL, origin) ||
         !tn_handler_register(NULL, TN_KEY_INPLACE_OR_VIEW, NULL, tni_inplace_or_view_handler, NULL,
                              origin) ||
-        !tn_handler_register(NULL, TN_KEY_AUTOGRAD, NULL, tni_autograd_handler, NULL, origin))
+        !tn_handler_register(NULL, TN_KEY_AUTOGRAD, NULL, tni_autograd_handler, NULL, origin) ||
+        !tn_handler_register(NULL, TN_KEY_CAPTURE, NULL, tni_capture_handler, NULL, origin))
         return tni_failed();
     return TN_OK;
 }

@@ -30,9 +30,9 @@ static bool begin(tni_choice *c) {
 
 static void widen(tni_choice *c) {
     /* random bits and copies mean their dtype; nothing else does */
-    tn_dtype wide = c->widened || c->op == TNI_KERNEL_copy || c->op == TNI_KERNEL_random_bits
-                        ? TN_DTYPE_NONE
-                        : wider(c->types[0]);
+    bool means_it = c->op == TNI_KERNEL_copy || c->op == TNI_KERNEL_random_bits ||
+                    c->op == TNI_KERNEL_random_bits_from;
+    tn_dtype wide = c->widened || means_it ? TN_DTYPE_NONE : wider(c->types[0]);
     c->widened = true;
     if (wide == TN_DTYPE_NONE)
         return;

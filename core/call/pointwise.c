@@ -107,7 +107,7 @@ static tn_status collect(long_call *c) {
             c->inputs[i] = t;
             if (t->device != b->device && !b->device->is_meta) {
                 /* a 0-dim CPU tensor beside tensors of another device is a scalar */
-                tn_status status = tni_tensor_scalar(t, &b->kargs[i]);
+                tn_status status = tni_tensor_scalar(t, &b->kargs[i], b->info->call);
                 if (status != TN_OK)
                     return status;
                 c->inputs[i] = NULL;

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/fork.h"
 #include "core/device/open.h"
+#include "core/graph/graph.h"
 
 TNI_TLS tn_stream **tni_current_streams;
 TNI_TLS uint32_t tni_n_current_streams;
@@ -107,6 +108,9 @@ tn_status tn_set_current_stream(tn_stream *s) {
                         "tn_set_current_stream: stream is NULL; to go back, set what"
                         " tn_current_stream gave before");
     tni_device *d = s->device;
+    if (tni_capturing && tni_capturing->device == d && s != tni_capturing->stream)
+        return tni_capture_refuse("tn_set_current_stream", "a capture has one stream; choose the "
+                                                           "stream at the replay");
     bool is_default = s == &d->default_stream;
     if (is_default && d->ordinal >= tni_n_current_streams)
         return TN_OK;

@@ -7,6 +7,7 @@
 #include "base/error.h"
 #include "base/log.h"
 #include "core/device/open.h"
+#include "core/graph/graph.h"
 #include "core/memory/allocator.h"
 #include "dispatcher/registry.h"
 
@@ -283,7 +284,9 @@ tn_status tni_device_unusable(tni_device *d) {
 tn_status tni_device_fail(tni_device *d, tn_status status, const char *what) {
     char context[1536];
     snprintf(context, sizeof context, "%s: %s", d->name, what);
-    return tni_error_take_plugin(tni_device_notice(d, status), context);
+    status = tni_error_take_plugin(tni_device_notice(d, status), context);
+    tni_capture_note_failure(d);
+    return status;
 }
 
 /* ---- the end ----------------------------------------------------------------------------- */

@@ -30,6 +30,8 @@ struct tn_stream {
     _Atomic(const char *) trail[TNI_STREAM_TRAIL];
     struct tn_stream *next;  /* in the device's list, by rising id */
     struct tni_pools *pools; /* the allocator's, with its lock; they hold a reference */
+    bool reserved;           /* with the same lock: what is free in its pools is a graph's */
+    _Atomic bool captures;   /* its work is recorded, and does not run (core/graph) */
 };
 
 /* Events of a device that are not in use, for waits that nobody sees. */
@@ -135,6 +137,10 @@ static inline void tni_stream_note(tn_stream *stream, const char *operator_name)
                               memory_order_relaxed);
         atomic_store_explicit(&stream->n_trail, n + 1, memory_order_relaxed);
     }
+}
+
+static inline bool tni_stream_captures(const tn_stream *stream) {
+    return atomic_load_explicit(&stream->captures, memory_order_relaxed);
 }
 
 /* Makes `stream` wait for all work queued on `source` so far (events; the host waits where the two

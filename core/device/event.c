@@ -2,6 +2,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "core/device/open.h"
+#include "core/graph/graph.h"
 
 #include <time.h>
 
@@ -96,6 +97,8 @@ tn_status tn_event_record(tn_event *e, tn_stream *stream) {
                         " on the stream's device",
                         d->name, stream->device->name);
     tn_status status = tni_device_check(d);
+    if (!status)
+        status = tni_capture_check(stream, "tn_event_record", "record events round a replay");
     if (status)
         return status;
     if (e->handle) {
@@ -114,6 +117,8 @@ tn_status tn_event_wait(tn_event *e, tn_stream *stream) {
     if (!e || !stream)
         return fail_null("tn_event_wait", e ? "stream" : "event");
     tn_status status = tni_device_check(stream->device);
+    if (!status)
+        status = tni_capture_check(stream, "tn_event_wait", "wait for events before a replay");
     if (status || !e->handle)
         return status;
     if (!stream->handle || stream->device->plugin != e->device->plugin)

@@ -2,12 +2,17 @@
 #include "base/error.h"
 #include "base/slab.h"
 #include "core/call/init.h"
+#include "core/graph/graph.h"
 #include "core/profile/profile.h"
 #include "core/random/generator.h"
 #include "core/tensor/tensor.h"
 #include "dispatcher/registry.h"
 
 tn_status tn_shutdown(void) {
+    int64_t graphs = tni_graphs_alive();
+    if (graphs > 0)
+        return tni_fail(TN_ERR_STATE, "tn_shutdown: %lld %s alive; give each to tn_graph_destroy",
+                        (long long)graphs, graphs == 1 ? "graph is" : "graphs are");
     int64_t alive = tni_tensors_alive() - tni_tensors_left_behind();
     if (alive > 0) {
         uint64_t held = tn_scope_held();

@@ -2,6 +2,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "core/device/open.h"
+#include "core/graph/graph.h"
 
 #include <stdio.h>
 #include <tenon/ext/native.h>
@@ -187,10 +188,15 @@ static tn_status account(tn_stream *s, tn_status status) {
     return status;
 }
 
+static tn_status check(tn_stream *s, const char *what) {
+    tn_status status = tni_device_check(s->device);
+    return status ? status : tni_capture_check(s, what, "ask or wait after a replay");
+}
+
 tn_status tn_stream_query(tn_stream *s) {
     if (!s)
         return fail_null("tn_stream_query");
-    tn_status status = tni_device_check(s->device);
+    tn_status status = check(s, "tn_stream_query");
     if (status || !s->handle)
         return status;
     tni_error_plugin(TN_OK, NULL);
@@ -200,7 +206,7 @@ tn_status tn_stream_query(tn_stream *s) {
 tn_status tn_stream_synchronize(tn_stream *s) {
     if (!s)
         return fail_null("tn_stream_synchronize");
-    tn_status status = tni_device_check(s->device);
+    tn_status status = check(s, "tn_stream_synchronize");
     if (status || !s->handle)
         return status;
     tni_error_plugin(TN_OK, NULL);
@@ -215,6 +221,8 @@ tn_status tn_stream_synchronize(tn_stream *s) {
 
 static void synchronize_one(tn_stream *s, void *user) {
     tn_status *first = user;
+    if (tni_stream_captures(s)) /* nothing of it runs */
+        return;
     tn_status status = tn_stream_synchronize(s);
     if (!*first)
         *first = status;
@@ -226,6 +234,8 @@ tn_status tn_synchronize(tn_device device) {
         return tn_error_status();
     tn_status status = tni_device_check(d);
     if (!status && d->streams)
+        status = tni_capture_check(tni_stream_current(d), "tn_synchronize", "wait after a replay");
+    if (!status && d->streams)
         tni_device_for_each_stream(d, synchronize_one, &status);
     return status;
 }
@@ -233,13 +243,16 @@ tn_status tn_synchronize(tn_device device) {
 /* ---- waiting ----------------------------------------------------------------------------- */
 
 /* Waits for what `source` has queued so far: `waiting` does, or where it is NULL the host. */
-static tn_status await(tni_device *d, tn_stream_impl *source, tn_stream_impl *waiting) {
-    tn_status status;
+static tn_status await(tni_device *d, tn_stream *source, tn_stream *waiting) {
+    tn_status status = TN_ERR_STATE;
+    if (tni_stream_captures(source) || (waiting && tni_stream_captures(waiting)))
+        return status;
     tn_event_impl *event = tni_event_take(d, &status);
     if (event) {
-        status = d->events->record(event, source);
+        status = d->events->record(event, source->handle);
         if (!status)
-            status = waiting ? d->events->wait(waiting, event) : d->events->synchronize(event);
+            status =
+                waiting ? d->events->wait(waiting->handle, event) : d->events->synchronize(event);
         tni_event_give(d, event);
     }
     tni_error_plugin(TN_OK, NULL);
@@ -250,14 +263,13 @@ bool tni_stream_drain(tn_stream *s) {
     tni_device *d = s->device;
     if (!s->handle || atomic_load(&d->lost))
         return true;
-    tn_status status = await(d, s->handle, NULL);
+    tn_status status = await(d, s, NULL);
     return !tni_device_notice(d, status) || status == TN_ERR_DEVICE_LOST;
 }
 
 bool tni_stream_follow(tn_stream *s, tn_stream *source) {
     tni_device *d = s->device;
-    return !s->handle || atomic_load(&d->lost) ||
-           !tni_device_notice(d, await(d, source->handle, s->handle));
+    return !s->handle || atomic_load(&d->lost) || !tni_device_notice(d, await(d, source, s));
 }
 
 /* The host waits for `source`, whose errors stay with it. */
@@ -267,6 +279,8 @@ static tn_status wait_on_host(tn_stream *source) {
     return tn_stream_synchronize(source);
 }
 
+static const char one_stream[] = "a capture has one stream; let others wait after a replay";
+
 tn_status tni_stream_wait_stream(tn_stream *s, tn_stream *source) {
     if (s == source || !source->handle)
         return TN_OK;
@@ -274,6 +288,10 @@ tn_status tni_stream_wait_stream(tn_stream *s, tn_stream *source) {
     tn_status status = tni_device_check(d);
     if (!status)
         status = tni_device_check(s->device);
+    if (!status)
+        status = tni_capture_check(source, "waiting for a stream", one_stream);
+    if (!status)
+        status = tni_capture_check(s, "waiting for a stream", one_stream);
     if (status)
         return status;
     if (!s->handle || s->device->plugin != d->plugin)

@@ -4,6 +4,7 @@
 #include "base/env.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "core/graph/graph.h"
 #include "core/memory/pool.h"
 
 #include <inttypes.h>
@@ -254,7 +255,10 @@ tni_block *tni_block_alloc_slow(tni_device *d, tn_stream *stream, uint64_t bytes
     /* Without queues all streams are one, and share their blocks. */
     if (!d->streams && stream != &d->default_stream)
         return tni_block_alloc(d, &d->default_stream, bytes);
-    return alloc_on(d->allocator, stream, bytes);
+    tni_block *b = alloc_on(d->allocator, stream, bytes);
+    if (!b)
+        tni_capture_note_failure(d);
+    return b;
 }
 
 void tni_block_free_slow(tni_block *b) {

@@ -160,6 +160,12 @@ static inline __attribute__((always_inline)) void tni_block_free(tni_block *bloc
     tni_block_free_slow(block);
 }
 
+/* What `stream` has of the device is a graph's from now on: free blocks serve requests for the stream
+ * alone, and stay when unused segments are given back. */
+void tni_pools_reserve(struct tni_allocator *allocator, tn_stream *stream);
+/* No more. Blocks of it that are handed out are used by `used` too, as by tni_block_record_stream. */
+void tni_pools_release(struct tni_allocator *allocator, tn_stream *stream, tn_stream *used);
+
 /* The block is used by `stream` too: after its free it waits until that stream has passed the
  * present. */
 tn_status tni_block_record_stream(tni_block *block, tn_stream *stream);

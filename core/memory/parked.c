@@ -18,6 +18,18 @@ static bool uses(const tni_block *b, const tn_stream *stream) {
     return false;
 }
 
+bool tni_block_add_use(tni_block *b, tn_stream *stream) {
+    if (uses(b, stream))
+        return true;
+    tni_use *u = tni_alloc(sizeof *u);
+    if (!u)
+        return false;
+    *u = (tni_use){.next = b->uses, .stream = tn_stream_keep(stream)};
+    b->uses = u;
+    b->size_class = TNI_NO_CLASS;
+    return true;
+}
+
 tn_status tni_block_record_stream(tni_block *b, tn_stream *stream) {
     if (stream == b->stream || !stream->handle)
         return TN_OK;
@@ -26,25 +38,18 @@ tn_status tni_block_record_stream(tni_block *b, tn_stream *stream) {
         return status;
     tni_allocator *a = b->device->allocator;
     tni_allocator_lock(a);
-    if (!uses(b, stream)) {
-        tni_use *u = tni_alloc(sizeof *u);
-        if (u) {
-            *u = (tni_use){.next = b->uses, .stream = tn_stream_keep(stream)};
-            b->uses = u;
-            b->size_class = TNI_NO_CLASS;
-        } else {
-            status = TN_ERR_OUT_OF_MEMORY;
-        }
-    }
+    bool added = tni_block_add_use(b, stream);
     tni_allocator_unlock(a);
-    return status ? tni_fail_memory("a note that a block is used on another stream") : TN_OK;
+    return added ? TN_OK : tni_fail_memory("a note that a block is used on another stream");
 }
 
-/* Marks the present end of the use's stream. An event that could not be had or recorded is tried
- * again when the block is looked at next; until then the block stays parked. */
+/* Marks the present end of the use's stream. An event that could not be had or recorded (the stream
+ * captures) is tried again when the block is looked at next; until then the block stays parked. */
 static bool mark(tni_use *u) {
     tni_device *d = u->stream->device;
     tn_status status;
+    if (tni_stream_captures(u->stream))
+        return false;
     tn_event_impl *event = tni_event_take(d, &status);
     if (event)
         status = d->events->record(event, u->stream->handle);

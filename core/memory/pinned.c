@@ -63,7 +63,7 @@ static void mark_free(mark *m) {
 static void mark_stream(tn_stream *s, void *user) {
     pinned *p = user;
     tni_device *d = s->device;
-    if (!s->handle || atomic_load(&d->lost) || p->unmarked)
+    if (!s->handle || atomic_load(&d->lost) || p->unmarked || tni_stream_captures(s))
         return;
     mark *m = tni_calloc(1, sizeof *m);
     tn_status status;

@@ -290,6 +290,8 @@ static void segment_destroy(tni_allocator *a, tni_segment *s) {
 
 void tni_segments_release(tni_allocator *a) {
     for (tni_pools *p = a->pools; p; p = p->next) {
+        if (p->stream->reserved)
+            continue;
         bool drained = false;
         for (tni_segment *s = a->segments, *next; s; s = next) {
             next = s->next;
@@ -307,13 +309,33 @@ void tni_segments_collect(tni_allocator *a, uint64_t enough) {
     for (uint64_t done = 0; done < enough;) {
         tni_segment *oldest = NULL;
         for (tni_segment *s = a->segments; s; s = s->next)
-            if (is_unused(s) && (!oldest || s->last_used < oldest->last_used))
+            if (is_unused(s) && !s->pool->of->stream->reserved &&
+                (!oldest || s->last_used < oldest->last_used))
                 oldest = s;
         if (!oldest || !tni_stream_drain(oldest->pool->of->stream))
             return;
         done += oldest->bytes;
         segment_destroy(a, oldest);
     }
+}
+
+/* ---- graphs ------------------------------------------------------------------------------ */
+
+void tni_pools_reserve(tni_allocator *a, tn_stream *stream) {
+    tni_allocator_lock(a);
+    stream->reserved = true;
+    tni_allocator_unlock(a);
+}
+
+void tni_pools_release(tni_allocator *a, tn_stream *stream, tn_stream *used) {
+    tni_allocator_lock(a);
+    stream->reserved = false;
+    for (tni_segment *s = a->segments; s; s = s->next)
+        for (tni_block *b = s->pool->of->stream == stream ? s->first : NULL; b; b = b->next)
+            if (atomic_load_explicit(&b->state, memory_order_relaxed) == TNI_BLOCK_LIVE &&
+                !tni_block_add_use(b, used))
+                tni_stream_drain(used);
+    tni_allocator_unlock(a);
 }
 
 /* ---- streams that are gone --------------------------------------------------------------- */

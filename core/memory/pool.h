@@ -139,6 +139,8 @@ tni_cache_sums tni_caches_sum(const tni_allocator *a);
 
 /* ---- parked.c ---------------------------------------------------------------------------- */
 
+/* Notes that the block is used by another stream; false without memory. */
+bool tni_block_add_use(tni_block *block, tn_stream *stream);
 /* Parks a freed block until the streams recorded for it have passed the present. */
 void tni_block_park(tni_allocator *a, tni_block *block);
 /* Puts back what is passed; with `wait` waits for all of it. */

@@ -17,8 +17,9 @@ static const char *state_name(const tni_block *b) {
 static void add_segment(tni_text *t, const tni_segment *s) {
     tni_text_add(t,
                  "    {\"memory\": \"0x%" PRIx64 "\", \"bytes\": %" PRIu64
-                 ", \"pool\": \"%s\", \"stream\": %u, \"blocks\": [",
-                 s->memory, s->bytes, s->pool->small ? "small" : "large", s->pool->of->stream->id);
+                 ", \"pool\": \"%s\", \"stream\": %u, \"graph\": %s, \"blocks\": [",
+                 s->memory, s->bytes, s->pool->small ? "small" : "large", s->pool->of->stream->id,
+                 s->pool->of->stream->reserved ? "true" : "false");
     for (const tni_block *b = s->first; b; b = b->next)
         tni_text_add(
             t, "%s\n      {\"offset\": %" PRIu64 ", \"bytes\": %" PRIu64 ", \"state\": \"%s\"}",

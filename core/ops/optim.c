@@ -1,6 +1,7 @@
 /* Optimizer steps: one fused kernel where the device has it and the tensors are plain, else a few
  * operators in place. Both compute what plugin-sdk/kernels.toml says. */
 
+#include "core/ops/optim.h"
 #include "core/ops/functions.h"
 #include "core/ops/halves.h"
 
@@ -109,6 +110,57 @@ static tn_tensor *signed_grad(tni_temps *list, tn_tensor *grad, bool maximize) {
     return maximize ? tni_own(list, tni_neg(grad)) : grad;
 }
 
+/* A number of the step's: known now, or found in a 0-dim tensor when the work runs. */
+typedef struct factor {
+    double now;
+    tn_tensor *later;
+} factor;
+
+/* t *= f */
+static tn_tensor *scale(tni_temps *temps, tn_tensor *t, factor f) {
+    return tni_own(temps, f.later ? tni_mul_(t, f.later) : tni_mul_scalar_(t, tn_float(f.now)));
+}
+
+static tn_tensor *scaled(tni_temps *temps, tn_tensor *t, factor f) {
+    return tni_own(temps, f.later ? tni_mul(t, f.later) : tni_mul_scalar(t, tn_float(f.now)));
+}
+
+/* Element i of what is read when the work runs. */
+static factor later(tni_temps *temps, tn_tensor *factors, int64_t i) {
+    return (factor){.later = tni_own(temps, tni_tensor_view(factors, 0, NULL, NULL,
+                                                            tni_offset_elements(factors) + i))};
+}
+
+/* `factors` in the dtype that the step is computed in: the parameter's, f32 for a half. */
+static tn_status check_factors(const char *call, const tn_tensor *factors, const tn_tensor *self,
+                               int64_t n) {
+    tn_dtype dtype = self->view.dtype == TN_F64 ? TN_F64 : TN_F32;
+    char text[TNI_SHAPE_TEXT];
+    if (factors->view.dtype == dtype && factors->view.numel == n &&
+        tni_is_contiguous(&factors->view) && factors->device == self->device)
+        return TN_OK;
+    return tni_fail(TN_ERR_SHAPE,
+                    "%s: argument %s is %s of %s on %s; it must be %s of [%lld] on %s", call,
+                    n == 1 ? "lr" : "factors", tn_dtype_name(factors->view.dtype),
+                    tni_shape_text(factors->view.rank, factors->sizes, text), factors->device->name,
+                    tn_dtype_name(dtype), (long long)n, self->device->name);
+}
+
+/* t: self, grad, momentum_buffer; attributes from `args` on: momentum, dampening, weight_decay, nesterov,
+ * maximize */
+static tn_status sgd(tni_temps *temps, tn_tensor *const *t, factor lr, const tn_cell *args) {
+    double momentum = args[0].v.f64, dampening = args[1].v.f64, decay = args[2].v.f64;
+    tn_thread_keys before = without_autograd();
+    computed c = widened(temps, t, 3);
+    tn_tensor *g = signed_grad(temps, c.t[1], args[4].v.boolean);
+    g = tni_own(temps, tni_add(g, c.t[0], tn_float(decay)));
+    tn_tensor *buffer = tni_own(temps, tni_mul_scalar_(c.t[2], tn_float(momentum)));
+    buffer = tni_own(temps, tni_add_(buffer, g, tn_float(1 - dampening)));
+    g = args[3].v.boolean ? tni_own(temps, tni_add(g, buffer, tn_float(momentum))) : buffer;
+    return done(temps, tni_own(temps, tni_add_(c.t[0], scaled(temps, g, lr), tn_int(-1))), &c,
+                before);
+}
+
 /* fused_sgd_(self, grad, momentum_buffer, lr, momentum, dampening, weight_decay, nesterov,
  * maximize) */
 tn_status tni_run_fused_sgd_(const tn_cell *args, tn_cell *rets) {
@@ -119,20 +171,55 @@ tn_status tni_run_fused_sgd_(const tn_cell *args, tn_cell *rets) {
         return status;
     tni_temps tmp = {0};
     status = fused(TNI_KERNEL_fused_sgd, "tn_fused_sgd_", t, 3, args, 9, &tmp);
-    if (status != TN_ERR_UNSUPPORTED) {
-        tni_temps_finish(&tmp);
+    if (status == TN_ERR_UNSUPPORTED)
+        return sgd(&tmp, t, (factor){.now = args[3].v.f64}, &args[4]);
+    tni_temps_finish(&tmp);
+    return status;
+}
+
+/* fused_sgd_from_: the same, lr a tensor */
+tn_status tni_run_fused_sgd_from_(const tn_cell *args, tn_cell *rets) {
+    tn_tensor *t[3] = {tni_arg_tensor(&args[0]), tni_arg_tensor(&args[1]),
+                       tni_arg_tensor(&args[2])},
+              *lr = tni_arg_tensor(&args[3]);
+    tn_status status = check_shapes("tn_fused_sgd_from_", t, 3);
+    if (status == TN_OK)
+        status = check_factors("tn_fused_sgd_from_", lr, t[0], 1);
+    if (status != TN_OK)
         return status;
-    }
-    double lr = args[3].v.f64, momentum = args[4].v.f64, dampening = args[5].v.f64;
-    double decay = args[6].v.f64;
+    tni_temps tmp = {0};
+    return sgd(&tmp, t, later(&tmp, lr, 0), &args[4]);
+}
+
+/* What of a step of AdamW follows from its number and the learning rate. */
+typedef struct adamw_factors {
+    factor shrink, step_size,
+        root; /* 1 - lr * weight_decay, lr / (1 - beta1^step), 1 / (1 - beta2^step) */
+} adamw_factors;
+
+/* t: self, grad, exp_avg, exp_avg_sq */
+static tn_status adamw(tni_temps *temps, tn_tensor *const *t, const adamw_factors *f, double beta1,
+                       double beta2, double eps, bool maximize) {
     tn_thread_keys before = without_autograd();
-    computed c = widened(&tmp, t, 3);
-    tn_tensor *g = signed_grad(&tmp, c.t[1], args[8].v.boolean);
-    g = tni_own(&tmp, tni_add(g, c.t[0], tn_float(decay)));
-    tn_tensor *buffer = tni_own(&tmp, tni_mul_scalar_(c.t[2], tn_float(momentum)));
-    buffer = tni_own(&tmp, tni_add_(buffer, g, tn_float(1 - dampening)));
-    g = args[7].v.boolean ? tni_own(&tmp, tni_add(g, buffer, tn_float(momentum))) : buffer;
-    return done(&tmp, tni_own(&tmp, tni_add_(c.t[0], g, tn_float(-lr))), &c, before);
+    computed c = widened(temps, t, 4);
+    tn_tensor *g = signed_grad(temps, c.t[1], maximize);
+    tn_tensor *m = tni_own(temps, tni_mul_scalar_(c.t[2], tn_float(beta1)));
+    m = tni_own(temps, tni_add_(m, g, tn_float(1 - beta1)));
+    tn_tensor *v = tni_own(temps, tni_mul_scalar_(c.t[3], tn_float(beta2)));
+    v = tni_own(temps, tni_add_(v, tni_own(temps, tni_mul(g, g)), tn_float(1 - beta2)));
+    tn_tensor *root = tni_own(temps, tni_sqrt(scaled(temps, v, f->root)));
+    tn_tensor *ratio =
+        tni_own(temps, tni_div(m, tni_own(temps, tni_add_scalar(root, tn_float(eps), tn_int(1)))));
+    tn_tensor *self = scale(temps, c.t[0], f->shrink);
+    tn_tensor *last = tni_own(temps, tni_add_(self, scale(temps, ratio, f->step_size), tn_int(-1)));
+    return done(temps, last, &c, before);
+}
+
+void tni_adamw_factors(double lr, double beta1, double beta2, double weight_decay, int64_t step,
+                       double out[3]) {
+    out[0] = 1 - lr * weight_decay;
+    out[1] = lr / (1 - pow(beta1, (double)step));
+    out[2] = 1 / (1 - pow(beta2, (double)step));
 }
 
 /* fused_adamw_(self, grad, exp_avg, exp_avg_sq, lr, beta1, beta2, eps, weight_decay, step,
@@ -152,20 +239,23 @@ tn_status tni_run_fused_adamw_(const tn_cell *args, tn_cell *rets) {
         tni_temps_finish(&tmp);
         return status;
     }
-    double lr = args[4].v.f64, beta1 = args[5].v.f64, beta2 = args[6].v.f64, eps = args[7].v.f64;
-    double decay = args[8].v.f64, step = (double)args[9].v.i64;
-    tn_thread_keys before = without_autograd();
-    computed c = widened(&tmp, t, 4);
-    tn_tensor *g = signed_grad(&tmp, c.t[1], args[10].v.boolean);
-    tn_tensor *m = tni_own(&tmp, tni_mul_scalar_(c.t[2], tn_float(beta1)));
-    m = tni_own(&tmp, tni_add_(m, g, tn_float(1 - beta1)));
-    tn_tensor *v = tni_own(&tmp, tni_mul_scalar_(c.t[3], tn_float(beta2)));
-    v = tni_own(&tmp, tni_add_(v, tni_own(&tmp, tni_mul(g, g)), tn_float(1 - beta2)));
-    tn_tensor *root =
-        tni_own(&tmp, tni_sqrt(tni_own(&tmp, tni_div_scalar(v, tn_float(1 - pow(beta2, step))))));
-    tn_tensor *ratio =
-        tni_own(&tmp, tni_div(m, tni_own(&tmp, tni_add_scalar(root, tn_float(eps), tn_int(1)))));
-    tn_tensor *self = tni_own(&tmp, tni_mul_scalar_(c.t[0], tn_float(1 - lr * decay)));
-    return done(&tmp, tni_own(&tmp, tni_add_(self, ratio, tn_float(-lr / (1 - pow(beta1, step))))),
-                &c, before);
+    double f[3], beta1 = args[5].v.f64, beta2 = args[6].v.f64;
+    tni_adamw_factors(args[4].v.f64, beta1, beta2, args[8].v.f64, args[9].v.i64, f);
+    return adamw(&tmp, t, &(adamw_factors){{.now = f[0]}, {.now = f[1]}, {.now = f[2]}}, beta1,
+                 beta2, args[7].v.f64, args[10].v.boolean);
+}
+
+/* fused_adamw_from_(self, grad, exp_avg, exp_avg_sq, factors, beta1, beta2, eps, maximize) */
+tn_status tni_run_fused_adamw_from_(const tn_cell *args, tn_cell *rets) {
+    tn_tensor *t[4] = {tni_arg_tensor(&args[0]), tni_arg_tensor(&args[1]), tni_arg_tensor(&args[2]),
+                       tni_arg_tensor(&args[3])},
+              *factors = tni_arg_tensor(&args[4]);
+    tn_status status = check_shapes("tn_fused_adamw_from_", t, 4);
+    if (status == TN_OK)
+        status = check_factors("tn_fused_adamw_from_", factors, t[0], 3);
+    if (status != TN_OK)
+        return status;
+    tni_temps tmp = {0};
+    adamw_factors f = {later(&tmp, factors, 0), later(&tmp, factors, 1), later(&tmp, factors, 2)};
+    return adamw(&tmp, t, &f, args[5].v.f64, args[6].v.f64, args[7].v.f64, args[8].v.boolean);
 }

@@ -5,13 +5,14 @@
  * numbers differ by the rounding of log, sqrt and cos. Each element uses words of its own, counted
  * by its logical index: neither strides nor threads change what it gets. */
 #include "core/ops/functions.h"
+#include "core/graph/graph.h"
 #include "core/ops/halves.h"
 #include "core/random/generator.h"
 
 #include <math.h>
 
-/* random_bits(size, seed, offset, dtype, device) */
-tn_status tni_infer_random_bits(tni_build *b) {
+/* size and dtype are the arguments 0 and 3 of both. */
+static tn_status infer_words(tni_build *b) {
     tn_ints size = tni_arg_ints(&b->args[0]);
     tn_dtype dtype = tni_arg_dtype(&b->args[3]);
     int64_t numel;
@@ -27,6 +28,42 @@ tn_status tni_infer_random_bits(tni_build *b) {
     return TN_OK;
 }
 
+/* random_bits(size, seed, offset, dtype, device) */
+tn_status tni_infer_random_bits(tni_build *b) {
+    return infer_words(b);
+}
+
+/* random_bits_from(size, state, offset, dtype) */
+tn_status tni_infer_random_bits_from(tni_build *b) {
+    const tn_tensor *state = tni_build_tensor(b, 1);
+    char text[TNI_SHAPE_TEXT];
+    if (state->view.dtype != TN_I64 || state->view.rank != 1 || state->view.numel != 2)
+        return tni_build_fail(
+            b, TN_ERR_SHAPE, "state is %s of %s; it must be i64 of [2]: seed and offset",
+            tn_dtype_name(state->view.dtype), tni_shape_text(state->view.rank, state->sizes, text));
+    return infer_words(b);
+}
+
+/* Captured: the generator's state is read when the work runs, which the kernel must be able to. */
+static tn_tensor *draw_captured(const char *call, tn_ints size, tn_dtype dtype, uint64_t n_words) {
+    int64_t offset;
+    tn_graph *g = tni_capturing;
+    tn_tensor *state = tni_graph_random_state(g, n_words, &offset);
+    tn_dtype types[TN_KERNEL_MAX_TYPES] = {dtype};
+    tni_choice c;
+    tni_choose(&c, g->device, TNI_KERNEL_random_bits_from, types);
+    if (!c.kernel) {
+        tni_fail(TN_ERR_UNSUPPORTED,
+                 "%s: cannot be captured: %s has no kernel random_bits_from, which reads where the "
+                 "generator stands when it runs; draw before each replay, into a tensor that the "
+                 "capture reads",
+                 call, g->device->name);
+        tni_capture_note_failure(g->device);
+        return NULL;
+    }
+    return state ? tni_random_bits_from(size, state, offset, dtype) : NULL;
+}
+
 /* Fresh words for `size`, from the device's generator. */
 static tn_tensor *draw(const char *call, tn_ints size, tn_dtype dtype, tni_device *device) {
     int64_t numel;
@@ -37,8 +74,10 @@ static tn_tensor *draw(const char *call, tn_ints size, tn_dtype dtype, tni_devic
     if (!tni_numel((int32_t)size.n, size.data, 8, &numel))
         return tni_fail_null(TN_ERR_SHAPE, "%s: size %s is negative or too large", call,
                              tni_shape_text((int32_t)size.n, size.data, text));
-    uint64_t seed, offset;
-    tni_generator_take(device, (uint64_t)numel * (dtype == TN_I64 ? 2 : 1), &seed, &offset);
+    uint64_t seed, offset, n_words = (uint64_t)numel * (dtype == TN_I64 ? 2 : 1);
+    if (tni_capturing && tni_capturing->device == device)
+        return draw_captured(call, size, dtype, n_words);
+    tni_generator_take(device, n_words, &seed, &offset);
     return tni_random_bits(size, (int64_t)seed, (int64_t)offset, dtype, device->id);
 }
 

@@ -1,6 +1,7 @@
 /* AdamW (Loshchilov and Hutter, arXiv:1711.05101), in PyTorch's form. */
 #include "core/optim/params.h"
 #include "base/alloc.h"
+#include "core/ops/optim.h"
 
 typedef struct moments {
     tn_tensor *exp_avg, *exp_avg_sq; /* owned; NULL before the first step */
@@ -10,6 +11,8 @@ typedef struct moments {
 struct tn_adamw {
     tni_params params; /* state: moments */
     tn_adamw_options options;
+    _Atomic uint32_t refs;       /* the program's, and of graphs that captured a step */
+    tni_captured_step *captured; /* the one under way, or NULL */
 };
 
 static tn_status check_beta(const char *name, double value) {
@@ -50,6 +53,7 @@ tn_adamw *tn_adamw_create(tn_tensor *const *params, uint64_t n, const tn_adamw_o
     tn_adamw *adamw = tni_calloc(1, sizeof *adamw);
     if (!adamw)
         return tni_fail_memory_null("an optimizer");
+    adamw->refs = 1;
     tn_status status = read_options(&adamw->options, options);
     if (status == TN_OK)
         status = tni_params_init(&adamw->params, "tn_adamw_create", params, n, sizeof(moments));
@@ -65,7 +69,7 @@ static moments *moments_of(const tn_adamw *adamw, uint64_t i) {
 }
 
 void tn_adamw_destroy(tn_adamw *adamw) {
-    if (!adamw)
+    if (!adamw || atomic_fetch_sub(&adamw->refs, 1) != 1)
         return;
     for (uint64_t i = 0; adamw->params.states && i < adamw->params.n; i++) {
         tni_drop(moments_of(adamw, i)->exp_avg);
@@ -75,8 +79,8 @@ void tn_adamw_destroy(tn_adamw *adamw) {
     tni_free(adamw);
 }
 
-static tn_status step_one(const void *options, tn_tensor *param, tn_tensor *grad, void *state) {
-    const tn_adamw_options *o = options;
+static tn_status step_one(void *adamw, tn_tensor *param, tn_tensor *grad, void *state) {
+    const tn_adamw_options *o = &((tn_adamw *)adamw)->options;
     moments *m = state;
     moments next = *m;
     if (!m->exp_avg) {
@@ -98,10 +102,69 @@ static tn_status step_one(const void *options, tn_tensor *param, tn_tensor *grad
     return status;
 }
 
+/* ---- captured ---------------------------------------------------------------------------- */
+
+/* The numbers of the steps that the next launch takes, and what follows from them. */
+static void fill(tni_graph_source *source) {
+    const tni_captured_step *s = (tni_captured_step *)source;
+    const tn_adamw_options *o = &((tn_adamw *)s->optimizer)->options;
+    int64_t known = 0;
+    double factors[3];
+    for (uint64_t i = 0; i < s->n; i++) {
+        int64_t step = ((moments *)s->items[i].state)->step + s->items[i].ahead;
+        if (step != known) /* mostly they are all the same */
+            tni_adamw_factors(o->lr, o->beta1, o->beta2, o->weight_decay, step, factors);
+        known = step;
+        tni_captured_write(&s->items[i], factors, 3);
+    }
+}
+
+static void launched(tni_graph_source *source) {
+    const tni_captured_step *s = (tni_captured_step *)source;
+    for (uint64_t i = 0; i < s->n; i++)
+        ((moments *)s->items[i].state)->step++;
+}
+
+/* The averages are there before any replay, which would make them zero each time. */
+static tn_status make_averages(tn_tensor *param, moments *m) {
+    if (m->exp_avg)
+        return TN_OK;
+    m->exp_avg = tni_captured_zeros(param);
+    m->exp_avg_sq = m->exp_avg ? tni_captured_zeros(param) : NULL;
+    if (m->exp_avg_sq)
+        return TN_OK;
+    tni_drop(m->exp_avg);
+    m->exp_avg = NULL;
+    return tni_failed();
+}
+
+static tn_status capture_one(void *optimizer, tn_tensor *param, tn_tensor *grad, void *state) {
+    tn_adamw *adamw = optimizer;
+    const tn_adamw_options *o = &adamw->options;
+    moments *m = state;
+    tn_status status = make_averages(param, m);
+    tn_tensor *factors =
+        status == TN_OK ? tni_captured_values(adamw->captured, param, state, 3) : NULL;
+    if (!factors)
+        return tni_failed();
+    status = tni_fused_adamw_from_(param, grad, m->exp_avg, m->exp_avg_sq, factors, o->beta1,
+                                   o->beta2, o->eps, o->maximize);
+    tni_drop(factors);
+    return status;
+}
+
+static void drop(void *adamw) {
+    tn_adamw_destroy(adamw);
+}
+
 tn_status tn_adamw_step(tn_adamw *adamw) {
+    static const tni_graph_source source = {.fill = fill, .launched = launched};
     if (!adamw)
         return tni_fail(TN_ERR_INVALID_ARGUMENT, "tn_adamw_step: the optimizer is NULL");
-    return tni_params_step(&adamw->params, step_one, &adamw->options);
+    if (!tni_capturing)
+        return tni_params_step(&adamw->params, step_one, adamw);
+    atomic_fetch_add(&adamw->refs, 1);
+    return tni_params_capture(&adamw->params, capture_one, adamw, drop, &source, &adamw->captured);
 }
 
 tn_status tn_adamw_zero_grad(tn_adamw *adamw) {

@@ -54,16 +54,76 @@ void tni_params_finish(tni_params *p) {
     *p = (tni_params){0};
 }
 
-tn_status tni_params_step(const tni_params *p, tni_step_fn step, const void *options) {
+tn_status tni_params_step(const tni_params *p, tni_step_fn step, void *optimizer) {
     tn_status status = TN_OK;
     bool before = tn_set_grad_enabled(false);
     for (uint64_t i = 0; i < p->n && status == TN_OK; i++) {
         tn_tensor *grad = tn_grad(p->items[i]);
         if (grad)
-            status = step(options, p->items[i], grad, (char *)p->states + i * p->state_bytes);
+            status = step(optimizer, p->items[i], grad, (char *)p->states + i * p->state_bytes);
     }
     tn_set_grad_enabled(before);
     return status;
+}
+
+/* ---- captured ---------------------------------------------------------------------------- */
+
+static void captured_destroy(tni_graph_source *source) {
+    tni_captured_step *s = (tni_captured_step *)source;
+    s->drop(s->optimizer);
+    tni_free(s);
+}
+
+tn_status tni_params_capture(const tni_params *p, tni_step_fn step, void *optimizer,
+                             void (*drop)(void *optimizer), const tni_graph_source *source,
+                             tni_captured_step **place) {
+    tni_captured_step *s = tni_calloc(1, sizeof *s + p->n * sizeof s->items[0]);
+    if (!s) {
+        drop(optimizer);
+        return tni_fail_memory("a captured step of an optimizer");
+    }
+    s->source = *source;
+    s->source.destroy = captured_destroy;
+    s->optimizer = optimizer;
+    s->drop = drop;
+    tni_graph_add_source(tni_capturing, &s->source);
+    *place = s;
+    tn_status status = tni_params_step(p, step, optimizer);
+    *place = NULL;
+    return status;
+}
+
+tn_tensor *tni_captured_values(tni_captured_step *s, const tn_tensor *param, void *state,
+                               int64_t n) {
+    tni_captured_item *item = &s->items[s->n];
+    *item = (tni_captured_item){.state = state, .is_f64 = param->view.dtype == TN_F64, .ahead = 1};
+    for (tni_graph_source *before = s->source.next; before; before = before->next)
+        for (uint64_t i = 0; before->fill == s->source.fill && i < ((tni_captured_step *)before)->n;
+             i++)
+            item->ahead += ((tni_captured_step *)before)->items[i].state == state;
+    tn_tensor *values =
+        tni_graph_values(tni_capturing, item->is_f64 ? TN_F64 : TN_F32, n, &item->host);
+    s->n += values != NULL;
+    return values;
+}
+
+void tni_captured_write(const tni_captured_item *item, const double *values, int64_t n) {
+    for (int64_t i = 0; i < n; i++) {
+        if (item->is_f64)
+            ((double *)item->host)[i] = values[i];
+        else
+            ((float *)item->host)[i] = (float)values[i];
+    }
+}
+
+tn_tensor *tni_captured_zeros(tn_tensor *param) {
+    tni_capture_pause pause;
+    tn_tensor *zeros = NULL;
+    if (tni_capture_leave(&pause) == TN_OK) {
+        zeros = tni_zeros_like(param, TN_DTYPE_NONE, tn_no_device());
+        tni_capture_enter(&pause);
+    }
+    return zeros;
 }
 
 void tni_params_zero_grad(tni_params *p) {

@@ -6,6 +6,8 @@
 struct tn_sgd {
     tni_params params; /* state: the buffer, owned; NULL before a parameter's first step */
     tn_sgd_options options;
+    _Atomic uint32_t refs;       /* the program's, and of graphs that captured a step */
+    tni_captured_step *captured; /* the one under way, or NULL */
 };
 
 static tn_status read_options(tn_sgd_options *out, const tn_sgd_options *given) {
@@ -40,6 +42,7 @@ tn_sgd *tn_sgd_create(tn_tensor *const *params, uint64_t n, const tn_sgd_options
     tn_sgd *sgd = tni_calloc(1, sizeof *sgd);
     if (!sgd)
         return tni_fail_memory_null("an optimizer");
+    sgd->refs = 1;
     tn_status status = read_options(&sgd->options, options);
     if (status == TN_OK)
         status = tni_params_init(&sgd->params, "tn_sgd_create", params, n, sizeof(tn_tensor *));
@@ -55,7 +58,7 @@ static tn_tensor **buffer_of(const tn_sgd *sgd, uint64_t i) {
 }
 
 void tn_sgd_destroy(tn_sgd *sgd) {
-    if (!sgd)
+    if (!sgd || atomic_fetch_sub(&sgd->refs, 1) != 1)
         return;
     for (uint64_t i = 0; sgd->params.states && i < sgd->params.n; i++)
         tni_drop(*buffer_of(sgd, i));
@@ -63,14 +66,18 @@ void tn_sgd_destroy(tn_sgd *sgd) {
     tni_free(sgd);
 }
 
-/* Without momentum there is no state: param -= lr * (grad + weight_decay * param). */
-static tn_status plain_step(const tn_sgd_options *o, tn_tensor *param, tn_tensor *grad) {
+/* Without momentum there is no state: param -= lr * (grad + weight_decay * param). `lr` is a tensor where
+ * the step is captured. */
+static tn_status plain_step(const tn_sgd_options *o, tn_tensor *param, tn_tensor *grad,
+                            tn_tensor *lr) {
     double sign = o->maximize ? 1 : -1;
     tni_temps tmp = {0};
     tn_tensor *direction = grad;
     if (o->weight_decay != 0)
         direction = tni_own(&tmp, tni_add(grad, param, tn_float(-sign * o->weight_decay)));
-    tn_tensor *done = tni_own(&tmp, tni_add_(param, direction, tn_float(sign * o->lr)));
+    if (lr)
+        direction = tni_own(&tmp, tni_mul(direction, lr));
+    tn_tensor *done = tni_own(&tmp, tni_add_(param, direction, tn_float(lr ? sign : sign * o->lr)));
     tni_temps_finish(&tmp);
     return done ? TN_OK : tni_failed();
 }
@@ -91,15 +98,61 @@ static tn_status momentum_step(const tn_sgd_options *o, tn_tensor *param, tn_ten
     return status;
 }
 
-static tn_status step_one(const void *options, tn_tensor *param, tn_tensor *grad, void *buffer) {
-    const tn_sgd_options *o = options;
-    return o->momentum == 0 ? plain_step(o, param, grad) : momentum_step(o, param, grad, buffer);
+static tn_status step_one(void *sgd, tn_tensor *param, tn_tensor *grad, void *buffer) {
+    const tn_sgd_options *o = &((tn_sgd *)sgd)->options;
+    return o->momentum == 0 ? plain_step(o, param, grad, NULL)
+                            : momentum_step(o, param, grad, buffer);
+}
+
+/* ---- captured ---------------------------------------------------------------------------- */
+
+static void fill(tni_graph_source *source) {
+    const tni_captured_step *s = (tni_captured_step *)source;
+    for (uint64_t i = 0; i < s->n; i++)
+        tni_captured_write(&s->items[i], &((tn_sgd *)s->optimizer)->options.lr, 1);
+}
+
+static void launched(tni_graph_source *source) {}
+
+/* The buffer is there before any replay, which would make it zero each time. */
+static tn_status make_buffer(const tn_sgd_options *o, tn_tensor *param, tn_tensor **buffer) {
+    if (*buffer)
+        return TN_OK;
+    if (o->dampening != 0)
+        return tni_capture_refuse("tn_sgd_step", "the first step with dampening differs from those "
+                                                 "after it; take it before the capture");
+    *buffer = tni_captured_zeros(param);
+    return *buffer ? TN_OK : tni_failed();
+}
+
+static tn_status capture_one(void *optimizer, tn_tensor *param, tn_tensor *grad, void *state) {
+    tn_sgd *sgd = optimizer;
+    const tn_sgd_options *o = &sgd->options;
+    tn_tensor **buffer = state;
+    tn_status status = o->momentum == 0 ? TN_OK : make_buffer(o, param, buffer);
+    tn_tensor *lr = status == TN_OK ? tni_captured_values(sgd->captured, param, state, 1) : NULL;
+    if (!lr)
+        return tni_failed();
+    status = o->momentum == 0
+                 ? plain_step(o, param, grad, lr)
+                 : tni_fused_sgd_from_(param, grad, *buffer, lr, o->momentum, o->dampening,
+                                       o->weight_decay, o->nesterov, o->maximize);
+    tni_drop(lr);
+    return status;
+}
+
+static void drop(void *sgd) {
+    tn_sgd_destroy(sgd);
 }
 
 tn_status tn_sgd_step(tn_sgd *sgd) {
+    static const tni_graph_source source = {.fill = fill, .launched = launched};
     if (!sgd)
         return tni_fail(TN_ERR_INVALID_ARGUMENT, "tn_sgd_step: the optimizer is NULL");
-    return tni_params_step(&sgd->params, step_one, &sgd->options);
+    if (!tni_capturing)
+        return tni_params_step(&sgd->params, step_one, sgd);
+    atomic_fetch_add(&sgd->refs, 1);
+    return tni_params_capture(&sgd->params, capture_one, sgd, drop, &source, &sgd->captured);
 }
 
 tn_status tn_sgd_zero_grad(tn_sgd *sgd) {

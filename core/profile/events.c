@@ -55,6 +55,8 @@ static bool can_time(const tni_device *d) {
 
 static tn_event_impl *mark(tni_device *d, tn_stream *stream) {
     tn_event_impl *event = NULL;
+    if (tni_stream_captures(stream))
+        return NULL;
     if (d->events->create(d->handle, TN_EVENT_TIMING, &event) != TN_OK || !event)
         return NULL;
     if (d->events->record(event, stream->handle) == TN_OK)

@@ -1,6 +1,7 @@
 /* Elements in and out of tensors, through the device's write and read. */
 #include "core/tensor/tensor.h"
 #include "base/error.h"
+#include "core/graph/graph.h"
 
 #include <math.h>
 
@@ -25,13 +26,19 @@ tn_status tni_tensor_write(tn_tensor *t, const void *src, uint64_t bytes) {
         return status;
     tni_device *device = t->device;
     tn_stream *stream = tni_stream_current(device);
+    tn_memory pinned = tni_pinned_handle(device, src, bytes);
+    if (!pinned)
+        status = tni_capture_check(stream, "writing from host memory that is not pinned",
+                                   "write before each replay, into a tensor from before the "
+                                   "capture, or use memory of tn_pinned_alloc");
+    if (status != TN_OK)
+        return status;
     status = device->memory->copy_from_host(device->handle, stream->handle, t->view.memory,
-                                            t->view.offset, src,
-                                            tni_pinned_handle(device, src, bytes), bytes);
+                                            t->view.offset, src, pinned, bytes);
     return status == TN_OK ? TN_OK : tni_device_fail(device, status, "write");
 }
 
-tn_status tni_tensor_read(tn_tensor *t, void *dst, uint64_t bytes) {
+tn_status tni_tensor_read(tn_tensor *t, void *dst, uint64_t bytes, const char *call) {
     if (bytes == 0)
         return TN_OK;
     tn_status status = check_range(t, bytes, "read");
@@ -39,6 +46,9 @@ tn_status tni_tensor_read(tn_tensor *t, void *dst, uint64_t bytes) {
         return status;
     tni_device *device = t->device;
     tn_stream *stream = tni_stream_current(device);
+    status = tni_capture_check(stream, call, "nothing has been computed; read after a replay");
+    if (status != TN_OK)
+        return status;
     status = device->memory->copy_to_host(device->handle, stream->handle, dst,
                                           tni_pinned_handle(device, dst, bytes), t->view.memory,
                                           t->view.offset, bytes);
@@ -102,11 +112,11 @@ tn_status tn_to_host(tn_tensor *t, void *out, uint64_t bytes) {
     if (!out)
         return tni_fail(TN_ERR_INVALID_ARGUMENT, "tn_to_host: out is NULL");
     if (t->device->is_meta || tni_is_contiguous(&t->view))
-        return tni_tensor_read(t, out, bytes);
+        return tni_tensor_read(t, out, bytes, "tn_to_host");
     tn_tensor *packed = tni_contiguous_data(t);
     if (!packed)
         return tn_error_status();
-    tn_status status = tni_tensor_read(packed, out, bytes);
+    tn_status status = tni_tensor_read(packed, out, bytes, "tn_to_host");
     tni_drop(packed);
     return status;
 }
@@ -138,7 +148,7 @@ tn_scalar tni_element(const void *data, tn_dtype dtype, int64_t i) {
     }
 }
 
-tn_status tni_tensor_scalar(tn_tensor *t, tn_scalar *out) {
+tn_status tni_tensor_scalar(tn_tensor *t, tn_scalar *out, const char *call) {
     *out = tn_no_scalar();
     if (t->view.numel != 1) {
         char text[TNI_SHAPE_TEXT];
@@ -149,7 +159,7 @@ tn_status tni_tensor_scalar(tn_tensor *t, tn_scalar *out) {
             tni_shape_text(t->view.rank, t->sizes, text), (long long)t->view.numel);
     }
     int64_t element = 0;
-    tn_status status = tni_tensor_read(t, &element, (uint64_t)tni_dtype_size(t->view.dtype));
+    tn_status status = tni_tensor_read(t, &element, (uint64_t)tni_dtype_size(t->view.dtype), call);
     if (status == TN_OK)
         *out = tni_element(&element, t->view.dtype, 0);
     return status;
@@ -162,7 +172,7 @@ tn_status tn_item(tn_tensor *t, double *out) {
     if (!t || t == TN_NONE)
         return tni_no_tensor("tn_item");
     tn_scalar value;
-    tn_status status = tni_tensor_scalar(t, &value);
+    tn_status status = tni_tensor_scalar(t, &value, "tn_item");
     if (status == TN_OK)
         *out = value.tag == TN_CELL_F64 ? value.v.f64 : (double)value.v.i64;
     return status;
@@ -175,7 +185,7 @@ tn_status tn_item_i64(tn_tensor *t, int64_t *out) {
     if (!t || t == TN_NONE)
         return tni_no_tensor("tn_item_i64");
     tn_scalar value;
-    tn_status status = tni_tensor_scalar(t, &value);
+    tn_status status = tni_tensor_scalar(t, &value, "tn_item_i64");
     if (status != TN_OK)
         return status;
     if (value.tag != TN_CELL_F64) {

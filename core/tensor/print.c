@@ -5,6 +5,7 @@
 #include "core/tensor/tensor.h"
 #include "base/alloc.h"
 #include "base/error.h"
+#include "core/graph/graph.h"
 
 #include <math.h>
 #include <stdarg.h>
@@ -160,7 +161,8 @@ static tn_status read_run(const shown *s, int64_t n, int64_t stride, int64_t off
         tn_tensor *part = tni_tensor_view(s->tensor, 1, &run, &one, offset + i * stride);
         if (!part)
             return tn_error_status();
-        tn_status status = tni_tensor_read(part, to + i * item, (uint64_t)(run * item));
+        tn_status status =
+            tni_tensor_read(part, to + i * item, (uint64_t)(run * item), "tn_to_string");
         tni_drop(part);
         if (status != TN_OK)
             return status;
@@ -347,7 +349,9 @@ char *tn_to_string(tn_tensor *t) {
         append(&out, "[]");
     } else {
         shown s = {.tensor = t};
-        if (fetch(&s) != TN_OK) {
+        if (tni_capture_check(tni_stream_current(t->device), "tn_to_string",
+                              "nothing has been computed; print after a replay") != TN_OK ||
+            fetch(&s) != TN_OK) {
             tni_free(s.data);
             tni_free(out.s);
             return NULL;

@@ -240,11 +240,11 @@ bool tni_broadcast(int32_t rank_a, const int64_t *a, int32_t rank_b, const int64
 /* ---- data -------------------------------------------------------------------------------- */
 
 /* Copies bytes between host memory and the storage, from t's first element on. Reading waits for
- * the stream and reports its errors. Writing to a meta tensor does nothing. */
+ * the stream and reports its errors; `call` names who reads, where a capture refuses it. Writing to a meta tensor does nothing. */
 tn_status tni_tensor_write(tn_tensor *t, const void *src, uint64_t bytes);
-tn_status tni_tensor_read(tn_tensor *t, void *dst, uint64_t bytes);
+tn_status tni_tensor_read(tn_tensor *t, void *dst, uint64_t bytes, const char *call);
 /* Value of a one-element tensor as a cell of its kind (synchronises). */
-tn_status tni_tensor_scalar(tn_tensor *t, tn_scalar *out);
+tn_status tni_tensor_scalar(tn_tensor *t, tn_scalar *out, const char *call);
 /* A contiguous copy, and one only where t is not contiguous (else t itself kept); owned, without
  * history. Defined in core/call, which knows how to copy. */
 tn_tensor *tni_copied_data(tn_tensor *t);

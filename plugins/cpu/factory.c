@@ -169,11 +169,11 @@ static void random_range(void *context, int64_t begin, int64_t end, int slot) {
     }
 }
 
-static tn_status random_bits(const tn_call *call) {
+static tn_status random_words(const tn_call *call, uint64_t seed, uint64_t offset) {
     const tn_tensor_view *out = call->outs[0];
     bits b = {
-        .seed = (uint64_t)call->args[TN_ARG_random_bits_seed].v.i64,
-        .offset = (uint64_t)call->args[TN_ARG_random_bits_offset].v.i64,
+        .seed = seed,
+        .offset = offset,
         .out = tnc_data(out),
         .n_words = out->numel * (out->dtype == TN_I64 ? 2 : 1),
     };
@@ -182,10 +182,23 @@ static tn_status random_bits(const tn_call *call) {
     return TN_OK;
 }
 
+static tn_status random_bits(const tn_call *call) {
+    return random_words(call, (uint64_t)call->args[TN_ARG_random_bits_seed].v.i64,
+                        (uint64_t)call->args[TN_ARG_random_bits_offset].v.i64);
+}
+
+static tn_status random_bits_from(const tn_call *call) {
+    const uint64_t *state = tnc_data(call->args[TN_ARG_random_bits_from_state].v.view);
+    return random_words(call, state[0],
+                        state[1] + (uint64_t)call->args[TN_ARG_random_bits_from_offset].v.i64);
+}
+
 static const tn_kernel records[] = {
     TNC_KERNEL(fill, TN_DTYPES_ALL, TNC_FLAGS_STRIDED, fill),
     TNC_KERNEL(arange, TN_DTYPES_NUMBER, TNC_FLAGS_STRIDED, arange),
     TNC_KERNEL(random_bits, TN_DTYPE_BIT(TN_I32) | TN_DTYPE_BIT(TN_I64), TNC_FLAGS_DENSE,
                random_bits),
+    TNC_KERNEL(random_bits_from, TN_DTYPE_BIT(TN_I32) | TN_DTYPE_BIT(TN_I64), TNC_FLAGS_DENSE,
+               random_bits_from),
 };
 TNC_PUBLISH(factory, records);

@@ -161,22 +161,28 @@ static void abandon(const tn_call *call) {
     cuda_plans_put(&call->device->libraries.blaslt->plans, plan_of(call));
 }
 
+/* A number in the type that sums are scaled in. */
+typedef union scalar {
+    float narrow;
+    double wide;
+} scalar;
+
+static scalar scalar_of(const cuda_blaslt_plan *plan, double x) {
+    return plan->product.dtype == TN_F64 ? (scalar){.wide = x} : (scalar){.narrow = (float)x};
+}
+
 /* In the device's context; the bias is the one that the plan's operation names. */
 static cublasStatus_t multiply(const tn_call *call, const cuda_blaslt_plan *plan,
                                const cuda_operands *o) {
-    float alpha = (float)o->alpha, beta = (float)o->beta;
-    bool is_f64 = plan->product.dtype == TN_F64, has_c = plan->product.adds == CUDA_ADDS_MATRIX;
-    const float zero = 0;
-    const double wide_zero = 0;
-    const void *factor = is_f64 ? (const void *)&o->alpha : &alpha,
-               *with = is_f64 ? (const void *)(has_c ? &o->beta : &wide_zero)
-                              : (const void *)(has_c ? &beta : &zero);
-    return call->device->libraries.blaslt->functions.cublasLtMatmul(
-        call->device->libraries.blaslt->handle, plan->operation, factor, (const void *)o->a,
-        plan->a, (const void *)o->b, plan->b, with, (const void *)(has_c ? o->c : o->d), plan->c,
-        (void *)o->d, plan->d, &plan->algorithm,
-        plan->workspace_bytes ? (void *)(call->workspace + call->workspace_offset) : NULL,
-        plan->workspace_bytes, (cudaStream_t)call->stream->stream);
+    const cuda_blaslt *b = call->device->libraries.blaslt;
+    bool has_c = plan->product.adds == CUDA_ADDS_MATRIX;
+    scalar alpha = scalar_of(plan, o->alpha), beta = scalar_of(plan, has_c ? o->beta : 0);
+    uint64_t workspace = plan->workspace_bytes ? call->workspace + call->workspace_offset : 0;
+    return b->functions.cublasLtMatmul(b->handle, plan->operation, &alpha, (const void *)o->a,
+                                       plan->a, (const void *)o->b, plan->b, &beta,
+                                       (const void *)(has_c ? o->c : o->d), plan->c, (void *)o->d,
+                                       plan->d, &plan->algorithm, (void *)workspace,
+                                       plan->workspace_bytes, (cudaStream_t)call->stream->stream);
 }
 
 /* The library looks at the bias's address when it is called, so that one call at a time has it. */
@@ -203,6 +209,10 @@ static tn_status run(const tn_call *call) {
     cuda_product product;
     cuda_operands operands;
     m->product(call, &product, &operands); /* as it was in prepare */
+    if (cuda_is_lost(call->device)) {
+        abandon(call);
+        return cuda_check_lost(call->device);
+    }
     cuda_scope scope = cuda_enter(call->device);
     cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
     if (scope.error == CUDA_SUCCESS)

@@ -56,12 +56,13 @@ static cudnnStatus_t make_tensor(const cuda_dnn_functions *f, cuda_dnn_plan *pla
                                  const cuda_dnn_tensor *t, bool is_inside,
                                  cudnnBackendDescriptor_t *out) {
     cudnnDataType_t type = is_inside ? CUDNN_DATA_FLOAT : type_of(plan->convolution.dtype);
+    int64_t alignment = is_inside ? 16 : t->alignment;
     TRY(make(f, plan, CUDNN_BACKEND_TENSOR_DESCRIPTOR, out));
     SET(*out, TENSOR_DATA_TYPE, DATA_TYPE, 1, &type);
     SET(*out, TENSOR_DIMENSIONS, INT64, 4, t->sizes);
     SET(*out, TENSOR_STRIDES, INT64, 4, t->strides);
     SET(*out, TENSOR_UNIQUE_ID, INT64, 1, &id);
-    SET(*out, TENSOR_BYTE_ALIGNMENT, INT64, 1, &t->alignment);
+    SET(*out, TENSOR_BYTE_ALIGNMENT, INT64, 1, &alignment);
     SET(*out, TENSOR_IS_VIRTUAL, BOOLEAN, 1, &is_inside);
     return f->cudnnBackendFinalize(*out);
 }

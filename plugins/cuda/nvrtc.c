@@ -60,8 +60,6 @@ const cuda_nvrtc *cuda_nvrtc_open(tn_instance *self) {
 
 /* ---- compiling --------------------------------------------------------------------------- */
 
-enum { MAX_OPTIONS = 64 };
-
 /* The architecture to compile for, and whether that is machine code; 0: none fits. Machine code runs
  * on devices of its major version that are not older. */
 static int choose_architecture(const cuda_nvrtc *n, int major, int minor, bool *out_is_code) {
@@ -74,12 +72,15 @@ static int choose_architecture(const cuda_nvrtc *n, int major, int minor, bool *
     return best;
 }
 
-/* Splits `options` at spaces. */
-static int split(char *options, const char **out, int n) {
-    for (char *at = strtok_r(options, " ", &options); at && n < MAX_OPTIONS;
-         at = strtok_r(NULL, " ", &options))
-        out[n++] = at;
-    return n;
+/* The macros of `options`, and `text` behind them. */
+static char *join(tn_instance *self, const char *options, const char *text) {
+    uint64_t bytes = gpu_macros(options, NULL, 0);
+    char *all = cuda_host_alloc(self, bytes + strlen(text), "a program's text");
+    if (!all)
+        return NULL;
+    gpu_macros(options, all, bytes);
+    memcpy(all + bytes - 1, text, strlen(text) + 1);
+    return all;
 }
 
 /* The first line of the log that says what is wrong; all of it goes to the host's log. */
@@ -124,7 +125,7 @@ static nvrtcResult take_image(tn_instance *self, nvrtcProgram program, bool is_c
 tn_status cuda_nvrtc_compile(tn_instance *self, const char *name, const char *text,
                              const char *options, int major, int minor, cuda_image *out) {
     const cuda_nvrtc *n = cuda_nvrtc_open(self);
-    char words[2 * GPU_OPTIONS], architecture[48], line[200] = "";
+    char architecture[48], line[200] = "";
     bool is_code;
     *out = (cuda_image){0};
     if (!n)
@@ -138,19 +139,16 @@ tn_status cuda_nvrtc_compile(tn_instance *self, const char *name, const char *te
     snprintf(architecture, sizeof architecture, "--gpu-architecture=%s_%d",
              is_code ? "sm" : "compute", best);
     /* Contraction only where FMA says so; what rounds correctly by default is said all the same. */
-    const char *list[MAX_OPTIONS] = {architecture,
-                                     "--std=c++17",
-                                     "--fmad=false",
-                                     "--ftz=false",
-                                     "--prec-div=true",
-                                     "--prec-sqrt=true",
-                                     "--device-as-default-execution-space"};
-    snprintf(words, sizeof words, "%s", options);
-    int n_list = split(words, list, 7);
+    const char *const list[] = {architecture,  "--std=c++17",     "--fmad=false",
+                                "--ftz=false", "--prec-div=true", "--prec-sqrt=true"};
+    char *all = join(self, options, text);
+    if (!all)
+        return TN_ERR_OUT_OF_MEMORY;
     nvrtcProgram program = NULL;
-    nvrtcResult result = n->nvrtcCreateProgram(&program, text, name, 0, NULL, NULL);
+    nvrtcResult result = n->nvrtcCreateProgram(&program, all, name, 0, NULL, NULL);
+    self->host->dealloc(self->host, all);
     if (result == NVRTC_SUCCESS)
-        result = n->nvrtcCompileProgram(program, n_list, list);
+        result = n->nvrtcCompileProgram(program, sizeof list / sizeof list[0], list);
     if (result == NVRTC_ERROR_COMPILATION)
         find_error(self, program, line);
     if (result == NVRTC_SUCCESS)

@@ -98,12 +98,18 @@ bool cuda_product_of_bmm(const tn_call *call, cuda_product *out, cuda_operands *
                       call->outs[0], out, out_operands);
 }
 
+/* Would the library take the number, which is not 0, for 0, and not look at what it multiplies? */
+static bool vanishes(const tn_call *call, double x) {
+    return call->outs[0]->dtype != TN_F64 && x != 0 && (float)x == 0;
+}
+
 bool cuda_product_of_addmm(const tn_call *call, cuda_product *out, cuda_operands *out_operands) {
     *out_operands = (cuda_operands){.alpha = number(&call->args[TN_ARG_addmm_alpha]),
                                     .beta = number(&call->args[TN_ARG_addmm_beta])};
     const tn_tensor_view *self =
         out_operands->beta == 0 ? NULL : call->args[TN_ARG_addmm_self].v.view;
-    return out_operands->alpha != 0 &&
+    return out_operands->alpha != 0 && !vanishes(call, out_operands->alpha) &&
+           !vanishes(call, out_operands->beta) &&
            product_of(call->args[TN_ARG_addmm_mat1].v.view, call->args[TN_ARG_addmm_mat2].v.view,
                       self, call->outs[0], out, out_operands);
 }

@@ -35,7 +35,7 @@ static void keep_reason(tn_instance *self, const char *who, const char *why) {
 /* ---- one device -------------------------------------------------------------------------- */
 
 static CUresult describe(const cuda_driver *d, cuda_found *out) {
-    int units = 0, group = 0;
+    int units = 0, group = 0, threads = 0, shared = 0;
     size_t bytes = 0;
     const struct {
         int *out;
@@ -43,7 +43,9 @@ static CUresult describe(const cuda_driver *d, cuda_found *out) {
     } asked[] = {{&out->major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR},
                  {&out->minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR},
                  {&units, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT},
-                 {&group, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK}};
+                 {&group, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK},
+                 {&threads, CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_MULTIPROCESSOR},
+                 {&shared, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK}};
     CUresult error = d->cuDeviceGetName(out->name, sizeof out->name, out->id);
     out->name[sizeof out->name - 1] = '\0';
     for (size_t i = 0; error == CUDA_SUCCESS && i < sizeof asked / sizeof asked[0]; i++)
@@ -54,7 +56,10 @@ static CUresult describe(const cuda_driver *d, cuda_found *out) {
     out->traits = (gpu_traits){.is_cpu = false,
                                .has_f64 = true,
                                .compute_units = units > 0 ? (uint32_t)units : 1,
+                               .unit_items = threads > 0 ? (uint32_t)threads : 0,
                                .max_group = group > 0 ? (uint32_t)group : GPU_GROUP,
+                               .warp = 32,
+                               .local_bytes = shared > GPU_LOCAL ? (uint32_t)shared : GPU_LOCAL,
                                .vector_bytes = 16};
     return error;
 }

@@ -54,12 +54,13 @@ static tn_status open_device(tn_instance *self, uint32_t index, tn_device_impl *
 /* Streams, events and memory were released before; what was forgotten is told. */
 static void close_device(tn_device_impl *device) {
     tn_instance *self = device->self;
-    if (device->n_streams || device->n_events || device->allocations.n) {
+    if (device->n_streams || device->n_events || device->n_graphs || device->allocations.n) {
         char line[SIM_MESSAGE];
-        snprintf(line, sizeof line,
-                 "sim:%u is closed with %u streams, %u events and %llu allocations alive",
-                 device->index, device->n_streams, device->n_events,
-                 (unsigned long long)device->allocations.n);
+        snprintf(
+            line, sizeof line,
+            "sim:%u is closed with %u streams, %u events, %u graphs and %llu allocations alive",
+            device->index, device->n_streams, device->n_events, device->n_graphs,
+            (unsigned long long)device->allocations.n);
         self->host->log_message(self->host, TN_LOG_ERROR, line);
     }
     sim_memory_finish(device);

@@ -126,6 +126,8 @@ static tn_status record(tn_event_impl *event, tn_stream_impl *stream) {
     tn_status status = sim_enter(event->device, SIM_FAULT_record);
     if (status == TN_OK)
         status = sim_stream_check(event->device, stream, "event record");
+    if (status == TN_OK)
+        status = sim_check_capture(stream, "event record");
     if (status != TN_OK)
         return status;
     mark_command *command = sim_host_alloc(self, sizeof *command, "an event record");
@@ -149,6 +151,8 @@ static tn_status record(tn_event_impl *event, tn_stream_impl *stream) {
 static tn_status wait(tn_stream_impl *stream, tn_event_impl *event) {
     tn_instance *self = event->device->self;
     tn_status status = sim_enter(stream->device, SIM_FAULT_wait);
+    if (status == TN_OK)
+        status = sim_check_capture(stream, "event wait");
     if (status != TN_OK)
         return status;
     sim_mark *mark = present_mark(event);

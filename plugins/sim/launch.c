@@ -25,6 +25,7 @@ void sim_task_fail(sim_task *task, tn_status status, const char *format, ...) {
 static tn_status run_task(sim_command *command, char message[SIM_MESSAGE]) {
     sim_task *task = (sim_task *)command;
     task->message = message;
+    task->error = TN_OK;
     tn_status status = sim_kernel_fault(task->device, task->op, message);
     if (status != TN_OK)
         return status;

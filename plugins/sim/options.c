@@ -134,7 +134,7 @@ static const struct {
     {"delay", "DELAY", read_delay, "microseconds from 0 to 1000000"},
     {"fail", "FAIL", read_fail,
      "a list such as alloc:7,write:* of alloc, stream, event, write, read, copy, copy_peer, fill, "
-     "run, record, wait, sync, kernel, each once, with a call from 1 or *"},
+     "run, record, wait, sync, kernel, begin, end, launch, each once, with a call from 1 or *"},
     {"lose", "LOSE", read_lose, "the number of a command (0: never), or device:number"},
 };
 

@@ -21,7 +21,10 @@
     X(record, TN_ERR_INTERNAL) \
     X(wait, TN_ERR_INTERNAL) \
     X(sync, TN_ERR_INTERNAL) \
-    X(kernel, TN_ERR_INTERNAL)
+    X(kernel, TN_ERR_INTERNAL) \
+    X(begin, TN_ERR_INTERNAL) \
+    X(end, TN_ERR_INTERNAL) \
+    X(launch, TN_ERR_INTERNAL)
 
 enum sim_fault {
 #define SIM_FAULT_ENUM(name, status) SIM_FAULT_##name,

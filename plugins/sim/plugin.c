@@ -2,6 +2,10 @@
 #include "plugins/sim/sim.h"
 #include "plugins/sim/kernels/kernel.h"
 
+#include <tenon/ext/capture.h>
+
+#include <string.h>
+
 static tn_status init(const tn_host *host, const char *path, tn_instance **out_self) {
     *out_self = NULL;
     tn_instance *self = host->alloc(host, sizeof *self, _Alignof(tn_instance));
@@ -24,7 +28,7 @@ static void shutdown(tn_instance *self) {
 }
 
 static const void *extension(tn_instance *self, const char *id) {
-    return NULL;
+    return strcmp(id, TN_EXT_CAPTURE) == 0 ? &sim_ext_capture : NULL;
 }
 
 static const tn_kernel *const kernels[] = {

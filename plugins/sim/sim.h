@@ -94,11 +94,11 @@ struct tn_device_impl {
     atomic_ullong n_commands;          /* run so far; counted when the device is to be lost */
     atomic_ullong calls[SIM_N_FAULTS]; /* counted where there is a rule */
 
-    atomic_uint n_streams, n_events; /* still alive, to tell the host of leaks at close */
+    atomic_uint n_streams, n_events, n_graphs; /* still alive, to tell the host of leaks at close */
 };
 
-/* Work in a queue. `run` is called once, on the stream's thread; the stream then frees the command.
- * A status other than TN_OK, with its text in `message`, becomes the stream's error. A command
+/* Work in a queue, or recorded. `run` is called on a stream's thread: once, then the stream frees the
+ * command, or for each launch of the graph that has it. A status other than TN_OK, with its text in `message`, becomes the stream's error. A command
  * whose memory was freed, or whose device is lost, is not run, but for marks: others wait for
  * those. */
 typedef struct sim_command {
@@ -109,6 +109,8 @@ typedef struct sim_command {
     bool is_mark;
 } sim_command;
 
+typedef struct sim_recording sim_recording;
+
 struct tn_stream_impl {
     tn_device_impl *device;
     uint64_t number; /* among the streams of the plugin */
@@ -117,10 +119,11 @@ struct tn_stream_impl {
     pthread_cond_t work;     /* a command was queued, or stop was set */
     pthread_cond_t progress; /* done has grown */
     sim_command *head, **tail;
-    uint64_t queued, done; /* commands so far: queued == done is an idle stream */
-    uint32_t n_waiters;    /* threads waiting for progress */
-    bool idle, stop;       /* the thread sleeps; the thread is to end when nothing is queued */
-    tn_status error;       /* the first since errors were last reported */
+    uint64_t queued, done;    /* commands so far: queued == done is an idle stream */
+    uint32_t n_waiters;       /* threads waiting for progress */
+    bool idle, stop;          /* the thread sleeps; the thread is to end when nothing is queued */
+    sim_recording *recording; /* while it captures */
+    tn_status error;          /* the first since errors were last reported */
     char message[SIM_MESSAGE];
 };
 
@@ -218,8 +221,13 @@ extern const tn_stream_ops sim_stream_ops;
 /* A stream that belongs to `device`, or a failure. */
 tn_status sim_stream_check(tn_device_impl *device, const tn_stream_impl *stream, const char *what);
 
-/* Appends a command, which now belongs to the stream, and returns its place in the queue. */
+/* Appends a command, which now belongs to the stream, and returns its place in the queue; while the
+ * stream captures, to what is recorded. */
 uint64_t sim_stream_push(tn_stream_impl *stream, sim_command *command);
+
+/* Runs a command, unless its device is lost or its memory was freed. */
+tn_status sim_command_run(tn_device_impl *device, sim_command *command, char message[SIM_MESSAGE]);
+void sim_command_free(const tn_instance *self, sim_command *command);
 
 /* Waits until the command at `place` has run. */
 void sim_stream_wait(tn_stream_impl *stream, uint64_t place);
@@ -227,5 +235,14 @@ void sim_stream_wait(tn_stream_impl *stream, uint64_t place);
 /* ---- events (event.c) -------------------------------------------------------------------- */
 
 extern const tn_event_ops sim_event_ops;
+
+/* ---- captures (capture.c) ---------------------------------------------------------------- */
+
+extern const struct tn_ext_capture sim_ext_capture;
+
+/* TN_ERR_STATE, with a message, while the stream captures: for what cannot be recorded. */
+tn_status sim_check_capture(tn_stream_impl *stream, const char *what);
+
+void sim_recording_add(sim_recording *recording, sim_command *command);
 
 #endif

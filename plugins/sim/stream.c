@@ -5,10 +5,32 @@
  * commands run all the same. */
 #include "plugins/sim/sim.h"
 
+#include <tenon/ext/capture.h>
+
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <time.h>
+
+tn_status sim_command_run(tn_device_impl *device, sim_command *command, char message[SIM_MESSAGE]) {
+    const sim_block *freed = sim_uses_freed(&command->uses);
+    if (!sim_count_command(device) && !command->is_mark) {
+        snprintf(message, SIM_MESSAGE, "sim:%u is lost, with work in its queues", device->index);
+        return TN_ERR_DEVICE_LOST;
+    }
+    if (freed) {
+        snprintf(message, SIM_MESSAGE,
+                 "queued work uses handle %#llx of sim:%u, which was freed before the work ran",
+                 (unsigned long long)freed->handle, device->index);
+        return TN_ERR_INVALID_ARGUMENT;
+    }
+    return command->run(command, message);
+}
+
+void sim_command_free(const tn_instance *self, sim_command *command) {
+    sim_uses_drop(&command->uses);
+    self->host->dealloc(self->host, command);
+}
 
 /* Runs one command, outside the lock, and notes that it is done. */
 static void run_command(tn_stream_impl *stream, sim_command *command) {
@@ -16,21 +38,8 @@ static void run_command(tn_stream_impl *stream, sim_command *command) {
     tn_device_impl *device = stream->device;
     if (device->self->options.delay_us)
         sim_schedule_hold(stream, command);
-    tn_status status = TN_OK;
-    const sim_block *freed = sim_uses_freed(&command->uses);
-    if (!sim_count_command(device) && !command->is_mark) {
-        status = TN_ERR_DEVICE_LOST;
-        snprintf(message, sizeof message, "sim:%u is lost, with work in its queues", device->index);
-    } else if (freed) {
-        status = TN_ERR_INVALID_ARGUMENT;
-        snprintf(message, sizeof message,
-                 "queued work uses handle %#llx of sim:%u, which was freed before the work ran",
-                 (unsigned long long)freed->handle, device->index);
-    } else {
-        status = command->run(command, message);
-    }
-    sim_uses_drop(&command->uses);
-    device->self->host->dealloc(device->self->host, command);
+    tn_status status = sim_command_run(device, command, message);
+    sim_command_free(device->self, command);
 
     pthread_mutex_lock(&stream->lock);
     if (status != TN_OK && stream->error == TN_OK) {
@@ -120,6 +129,11 @@ static tn_status create(tn_device_impl *device, int32_t priority, tn_stream_impl
 static void destroy(tn_stream_impl *stream) {
     if (!stream)
         return;
+    if (stream->recording) {
+        stream->device->self->host->log_message(stream->device->self->host, TN_LOG_ERROR,
+                                                "a stream is destroyed while it captures");
+        sim_ext_capture.abandon(stream);
+    }
     pthread_mutex_lock(&stream->lock);
     stream->stop = true;
     pthread_cond_signal(&stream->work);
@@ -147,6 +161,11 @@ tn_status sim_stream_check(tn_device_impl *device, const tn_stream_impl *stream,
 uint64_t sim_stream_push(tn_stream_impl *stream, sim_command *command) {
     command->next = NULL;
     pthread_mutex_lock(&stream->lock);
+    if (stream->recording) {
+        sim_recording_add(stream->recording, command);
+        pthread_mutex_unlock(&stream->lock);
+        return 0;
+    }
     if (stream->device->self->options.delay_us)
         command->ticket = atomic_fetch_add(&stream->device->self->schedule.tickets, 1);
     if (stream->idle && !stream->head)
@@ -188,8 +207,13 @@ static tn_status report_and_unlock(tn_stream_impl *stream) {
 }
 
 static tn_status query(tn_stream_impl *stream) {
-    pthread_mutex_lock(&stream->lock);
     tn_status status = sim_check_lost(stream->device);
+    if (status == TN_OK)
+        status = sim_check_capture(stream, "query of a stream");
+    if (status != TN_OK)
+        return status;
+    pthread_mutex_lock(&stream->lock);
+    status = sim_check_lost(stream->device);
     if (status == TN_OK && stream->done < stream->queued)
         status = TN_NOT_READY;
     if (status != TN_OK) {
@@ -201,6 +225,8 @@ static tn_status query(tn_stream_impl *stream) {
 
 static tn_status synchronize(tn_stream_impl *stream) {
     tn_status status = sim_enter(stream->device, SIM_FAULT_sync);
+    if (status == TN_OK)
+        status = sim_check_capture(stream, "synchronize of a stream");
     if (status != TN_OK)
         return status;
     pthread_mutex_lock(&stream->lock);

@@ -61,6 +61,8 @@ tn_status sim_copy_from_host(tn_device_impl *device, tn_stream_impl *stream, tn_
     char *to;
     transfer *t;
     tn_status status = enter(device, stream, SIM_FAULT_write, what);
+    if (status == TN_OK && !src_pinned)
+        status = sim_check_capture(stream, "copy_from_host of memory that is not pinned");
     if (status == TN_OK)
         status = find_ends(device, what, dst, dst_offset, src, src_pinned, bytes, &uses, &to);
     if (status != TN_OK || bytes == 0) {
@@ -88,6 +90,8 @@ tn_status sim_copy_to_host(tn_device_impl *device, tn_stream_impl *stream, void 
     char *from;
     transfer *t;
     tn_status status = enter(device, stream, SIM_FAULT_read, what);
+    if (status == TN_OK && !dst_pinned)
+        status = sim_check_capture(stream, "copy_to_host of memory that is not pinned");
     if (status == TN_OK)
         status = find_ends(device, what, src, src_offset, dst, dst_pinned, bytes, &uses, &from);
     if (status != TN_OK || bytes == 0) {
@@ -153,6 +157,8 @@ tn_status sim_copy_peer(tn_device_impl *device, tn_stream_impl *stream, tn_memor
     sim_uses uses = {0};
     char *to, *from;
     tn_status status = enter(device, stream, SIM_FAULT_copy_peer, "copy_peer");
+    if (status == TN_OK)
+        status = sim_check_capture(stream, "copy_peer");
     if (status == TN_OK)
         status = sim_check_lost(src_device);
     if (status == TN_OK)

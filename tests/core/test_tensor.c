@@ -69,7 +69,7 @@ static void a_meta_tensor_has_no_memory(void **state) {
     assert_int_equal(t->storage->bytes, (uint64_t)4 << 40);
     float value = 1;
     assert_int_equal(tni_tensor_write(t, &value, 4), TN_OK);
-    assert_int_equal(tni_tensor_read(t, &value, 4), TN_ERR_UNSUPPORTED);
+    assert_int_equal(tni_tensor_read(t, &value, 4, "test"), TN_ERR_UNSUPPORTED);
     assert_error(TN_ERR_UNSUPPORTED, "meta", "no data", NULL);
     assert_null(tn_data(t));
     tn_error_clear();
@@ -262,7 +262,7 @@ static void an_item_is_the_one_element(void **state) {
     assert_int_equal(whole, -2);
     bool yes = true;
     t = tn_from_data(&yes, TN_SCALAR_SHAPE, TN_BOOL, d->id);
-    assert_int_equal(tni_tensor_scalar(t, &scalar), TN_OK);
+    assert_int_equal(tni_tensor_scalar(t, &scalar, "test"), TN_OK);
     assert_int_equal(scalar.tag, TN_CELL_BOOL);
     assert_int_equal(tn_item(t, &value), TN_OK);
     assert_true(value == 1);

@@ -216,4 +216,7 @@ SHAPES = {
 # Not compared at all, and why.
 WITHOUT = {
     "to.device": "its argument is a device, of which there is one in a run",
+    "random_bits_from": "its words are those of random_bits, which tests/core compares",
+    "fused_sgd_from_": "it is fused_sgd_ with a number in memory; tests/core compares the two",
+    "fused_adamw_from_": "it is fused_adamw_ with numbers in memory; tests/core compares the two",
 }

@@ -24,6 +24,7 @@
 #include <tenon/device.h>
 #include <tenon/dispatch.h>
 #include <tenon/fallback.h>
+#include <tenon/graph.h>
 #include <tenon/introspect.h>
 #include <tenon/io.h>
 #include <tenon/ops.h>

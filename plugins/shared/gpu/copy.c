@@ -6,7 +6,7 @@
 
 #include <string.h>
 
-enum { TILE_ROWS = 8 };
+enum { TILE_ROWS = 8 }; /* of a tile's group on a GPU, each COPY_TILE work items */
 
 /* The forms of device/copy.cl. */
 enum { IN_A_ROW, BY_STRIDES, TRANSPOSED };
@@ -42,11 +42,11 @@ static bool is_transposed(gpu_loop *loop, copy_params *p) {
     return true;
 }
 
-/* In a program there are all dtypes of the input. */
+/* In a program for a CPU there are all dtypes of the input; see gpu_pointwise_run. */
 tn_status gpu_copy(const tn_call *call, const tn_tensor_view *out, const tn_tensor_view *in) {
     const tn_tensor_view *views[] = {out, in};
-    bool one_item = gpu_device_traits(call->device)->is_cpu,
-         is_int32 = out->numel < INT32_MAX - GPU_GROUP;
+    const gpu_traits *traits = gpu_device_traits(call->device);
+    bool is_int32 = gpu_is_int32(out->numel);
     tn_dtype from = in->dtype, to = out->dtype;
     if (from == to) /* the bits move */
         from = to = gpu_moved_as(from);
@@ -62,23 +62,28 @@ tn_status gpu_copy(const tn_call *call, const tn_tensor_view *out, const tn_tens
                          .parameter_bytes = form == IN_A_ROW     ? offsetof(copy_params, loop)
                                             : form == BY_STRIDES ? offsetof(copy_params, sizes)
                                                                  : sizeof p};
-    gpu_launch_items(&launch, p.numel, GPU_GROUP);
+    int widest =
+        gpu_dtype_sizes[from] > gpu_dtype_sizes[to] ? gpu_dtype_sizes[from] : gpu_dtype_sizes[to];
+    if (form == IN_A_ROW)
+        gpu_launch_elements(&launch, traits, p.numel, 16 / widest);
+    else
+        gpu_launch_items(&launch, p.numel, GPU_GROUP);
     if (form != IN_A_ROW)
         memcpy(&p.loop, &loop, sizeof p.loop);
     bool tiles = form == TRANSPOSED;
     if (tiles) {
-        launch.groups[0] = (uint64_t)gpu_ceil_div(p.sizes[0], COPY_TILE);
-        launch.groups[1] = (uint64_t)gpu_ceil_div(p.sizes[1], COPY_TILE);
-        launch.groups[2] = (uint64_t)gpu_loop_numel(&loop);
-        launch.local[0] = one_item ? 1 : COPY_TILE;
-        launch.local[1] = one_item ? 1 : TILE_ROWS;
+        launch.groups[0] = (uint64_t)(gpu_ceil_div(p.sizes[0], COPY_TILE) *
+                                      gpu_ceil_div(p.sizes[1], COPY_TILE) * gpu_loop_numel(&loop));
+        launch.local[0] = traits->is_cpu ? 1 : COPY_TILE;
+        launch.local[1] = traits->is_cpu ? 1 : TILE_ROWS;
     }
     uint64_t key = GPU_KEY(GPU_FAMILY_copy, (uint64_t)from << 16 | (uint64_t)to << 8 |
                                                 (uint64_t)form << 1 | is_int32);
     return gpu_run(call, &launch, key, &gpu_source_copy,
-                   "copy_%s -DD=%s -DSTRIDED=%d -DINDEX=%s -DSIDE_X=%d -DSIDE_Y=%d",
+                   "copy_%s -DD=%s -DSTRIDED=%d -DINDEX=%s -DSIDE_X=%d -DSIDE_Y=%d%s%s",
                    gpu_dtype_names[from], gpu_dtype_names[to], form, is_int32 ? "i32" : "i64",
-                   tiles ? (int)launch.local[0] : 1, tiles ? (int)launch.local[1] : 1);
+                   tiles ? (int)launch.local[0] : 1, tiles ? (int)launch.local[1] : 1,
+                   traits->is_cpu ? "" : " -DS=", traits->is_cpu ? "" : gpu_dtype_names[from]);
 }
 
 static tn_status run(const tn_call *call) {

@@ -11,11 +11,13 @@
 #include <tenon/plugin.h>
 
 enum {
-    GPU_MAX_MEMORY = 8,   /* tensors of a launch */
-    GPU_GROUP = 256,      /* work items of a group, as many as every device takes */
-    GPU_LOCAL = 32 << 10, /* bytes of local memory, of which every device has so many */
-    GPU_OPTIONS = 256,    /* bytes of a variant's options */
-    GPU_ARGUMENTS = 1024  /* bytes of a launch's arguments, 8 for each memory and the parameters;
+    GPU_MAX_MEMORY = 8,     /* tensors of a launch */
+    GPU_GROUP = 256,        /* work items of a group, as many as every device takes */
+    GPU_LOCAL = 32 << 10,   /* bytes of local memory, of which every device has so many */
+    GPU_OPTIONS = 256,      /* bytes of a variant's options */
+    GPU_MAX_GROUPS = 65535, /* of a launch along its second and third dimension; 2^31 - 1 along the
+                               first */
+    GPU_ARGUMENTS = 1024    /* bytes of a launch's arguments, 8 for each memory and the parameters;
                              every device takes so many */
 };
 

@@ -1,6 +1,6 @@
 /* The kernels that were built for a device, by key. A table that only grows: it is searched
  * without a lock, as every call does, and written under one. */
-#include "plugins/shared/gpu/launch.h"
+#include "plugins/shared/gpu/gpu.h"
 
 #include <pthread.h>
 #include <stdarg.h>
@@ -79,7 +79,19 @@ tn_status gpu_run(const tn_call *call, const gpu_launch *launch, uint64_t key,
         if (status != TN_OK)
             return status;
     }
+    if (launch->groups[0] > INT32_MAX || launch->groups[1] > GPU_MAX_GROUPS ||
+        launch->groups[2] > GPU_MAX_GROUPS)
+        return device->host->fail(device->host, TN_ERR_UNSUPPORTED,
+                                  "the tensors are too large: no launch has so many work groups");
     return device->driver->launch(call->stream, kernel, launch);
+}
+
+void gpu_launch_elements(gpu_launch *launch, const gpu_traits *traits, int64_t n, int64_t each) {
+    enum { ROUNDS = 4 }; /* of groups, so that none waits long for the last */
+    int64_t most = (int64_t)traits->compute_units * (traits->unit_items / GPU_GROUP) * ROUNDS,
+            groups = gpu_ceil_div(n, GPU_GROUP * (traits->is_cpu ? 1 : each));
+    launch->groups[0] = (uint64_t)(most && groups > most && !traits->is_cpu ? most : groups);
+    launch->local[0] = GPU_GROUP;
 }
 
 uint64_t gpu_macros(const char *options, char *out, uint64_t room) {

@@ -33,11 +33,21 @@ tn_status gpu_run(const tn_call *call, const gpu_launch *launch, uint64_t key,
                   const gpu_source *source, const char *format, ...)
     __attribute__((format(printf, 5, 6)));
 
+/* Elements that indices of 32 bits can count, and a step of all work items more. */
+static inline bool gpu_is_int32(int64_t n) {
+    return n < INT32_MAX / 2;
+}
+
 /* Makes it a launch of `n` work items, and more where they do not fill the last group of `group`.
  */
 static inline void gpu_launch_items(gpu_launch *launch, int64_t n, int64_t group) {
     launch->groups[0] = (uint64_t)((n + group - 1) / group);
     launch->local[0] = (uint64_t)group;
 }
+
+/* Makes it a launch of work items that make `each` elements of `n` at a time and, where there are
+ * more than the device has at once, then those that lie so many further on. Of a CPU's, which make
+ * one each, there is one for each. */
+void gpu_launch_elements(gpu_launch *launch, const gpu_traits *traits, int64_t n, int64_t each);
 
 #endif

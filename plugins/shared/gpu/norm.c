@@ -1,6 +1,7 @@
 /* layer_norm and its gradient: tensors of different ranks become one loop, whose first dimensions
  * are a line. */
 #include "plugins/shared/gpu/device/norm.params.h"
+#include "plugins/shared/gpu/gemm.h"
 #include "plugins/shared/gpu/loop.h"
 #include "plugins/shared/gpu/tiling.h"
 
@@ -60,17 +61,25 @@ static tn_status launch(const tn_call *call, bool backward, const tn_tensor_view
     for (int k = 0; k < NORM_TENSORS; k++)
         p.offsets[k] = gpu_offset(views[k]);
 
-    gpu_lines lines = {
-        .n = out->numel / p.length, .width = 1, .length = p.length, .run = p.length, .run_step = 1};
+    bool unit = gpu_loop_in_a_row(&inner, NORM_MEAN, absent),
+         is_int32 = out->numel < INT32_MAX - GPU_TILING_ROOM;
+    gpu_lines lines = {.n = out->numel / p.length,
+                       .width = 1,
+                       .length = p.length,
+                       .run = p.length,
+                       .run_step = 1,
+                       .pack = gpu_tiling_pack(out->dtype, unit)};
     gpu_tiling team;
     gpu_tiling_choose(&team, traits, &lines, true);
+    int64_t bytes = gpu_dtype_sizes[gpu_computed(out->dtype)],
+            steps = gpu_tiling_steps(&team, traits, p.length, backward ? 2 * bytes : bytes);
     p.n_teams = team.n_teams;
     p.per = team.per;
-    bool unit = gpu_loop_in_a_row(&inner, NORM_MEAN, absent), is_int32 = out->numel < INT32_MAX;
     uint64_t key =
         GPU_KEY(GPU_FAMILY_norm, (uint64_t)out->dtype << 28 | gpu_tiling_key(&team) << 8 |
                                      (uint64_t)backward << 4 | (uint64_t)has_weight << 3 |
-                                     (uint64_t)has_bias << 2 | (uint64_t)unit << 1 | is_int32);
+                                     (uint64_t)has_bias << 2 | (uint64_t)unit << 1 | is_int32 |
+                                     (uint64_t)steps << 32);
     gpu_launch l = {.parameters = &p,
                     .parameter_bytes = sizeof p,
                     .groups = {(uint64_t)team.groups},
@@ -79,9 +88,9 @@ static tn_status launch(const tn_call *call, bool backward, const tn_tensor_view
         if (views[k])
             l.memory[l.n_memory++] = views[k]->memory;
     return gpu_run(call, &l, key, &gpu_source_norm,
-                   "layer_norm -DT=%s -DBACKWARD=%d -DWEIGHT=%d -DBIAS=%d -DUNIT=%d -DINDEX=%s "
-                   "-DL=%d -DM=1 -DP=%d -DW=%d",
-                   gpu_dtype_names[out->dtype], backward, has_weight, has_bias, unit,
+                   "layer_norm -DT=%s -DBACKWARD=%d -DWEIGHT=%d -DBIAS=%d -DUNIT=%d "
+                   "-DSTEPS=%d -DINDEX=%s -DL=%d -DM=1 -DP=%d -DW=%d",
+                   gpu_dtype_names[out->dtype], backward, has_weight, has_bias, unit, (int)steps,
                    is_int32 ? "i32" : "i64", (int)team.l, (int)team.p, (int)team.w);
 }
 

@@ -41,8 +41,53 @@ static bool turns(const gpu_loop *loop, int n) {
     return false;
 }
 
-/* In a program there are all operators of a dtype; where they follow strides, which takes longer to
- * compile, those of so many inputs. */
+/* Elements of a work item, where it is no thread of a CPU: E of device/pointwise.cl. */
+static int64_t elements_of(tn_dtype dtype) {
+    int64_t bytes = gpu_dtype_sizes[dtype];
+    return bytes == 1 ? 8 : 16 / bytes;
+}
+
+/* Is it worth the form by rows, and does that have work groups for all of them? */
+static bool in_rows(const gpu_loop *loop, int64_t numel) {
+    return loop->sizes[0] >= LONG_ROW &&
+           numel / loop->sizes[0] < (int64_t)MAX_GROUPS * GPU_MAX_GROUPS;
+}
+
+/* Work items along a row, a power of two; the others of a group take rows beside it. */
+static int64_t width_of_group(const gpu_loop *loop, int64_t each) {
+    int64_t wide = 16;
+    while (wide < GPU_GROUP && wide * each < loop->sizes[0])
+        wide *= 2;
+    return wide;
+}
+
+typedef struct variant {
+    tn_dtype in, out;
+    int form, scalar;
+    bool is_int32;
+} variant;
+
+/* A CPU's driver needs the longest to read a program: there all operators of a dtype are in one;
+ * where they follow strides, which takes longer to compile, those of so many inputs. A GPU's needs
+ * as long as there are kernels: there each is a program. */
+static tn_status run(const tn_call *call, const gpu_launch *launch, uint64_t key,
+                     const variant *v) {
+    static const char *const suffixes[] = {"", "_s0", "_s1", "_s2", "_s3"};
+    const gpu_pointwise *op = call->user;
+    const char *in = gpu_dtype_names[v->in], *suffix = suffixes[v->scalar + 1],
+               *index = v->is_int32 ? "i32" : "i64";
+    if (gpu_device_traits(call->device)->is_cpu)
+        return gpu_run(call, launch, key, &gpu_source_pointwise,
+                       "op_%s%s -DT=%s -DSTRIDED=%d -DINDEX=%s -DN_IN=%d", op->name, suffix, in,
+                       v->form, index, v->form == IN_A_ROW ? 0 : op->n_in);
+    return gpu_run(call, launch, key, &gpu_source_pointwise,
+                   "op_%s%s -DENTRY=op_%s%s -DDO=DO_%s -DT=%s -DSTRIDED=%d -DINDEX=%s -DN_IN=%d "
+                   "-DN_OUT=%d -DFIRST=%s -DRESULT=%s -DSCALAR=%d",
+                   op->name, suffix, op->name, suffix, op->name, in, v->form, index, op->n_in,
+                   op->n_out, op->bool_in ? "bool" : "own", v->out == v->in ? "own" : "bool",
+                   v->scalar);
+}
+
 tn_status gpu_pointwise_run(const tn_call *call) {
     const gpu_pointwise *op = call->user;
     const tn_tensor_view *views[MAX_TENSORS] = {NULL}, *first = call->outs[0];
@@ -66,10 +111,11 @@ tn_status gpu_pointwise_run(const tn_call *call) {
     gpu_loop loop;
     gpu_loop_init(&loop, views, n, GPU_ALL_DIMS);
     uint32_t absent = scalar < 0 ? 0 : UINT32_C(1) << (op->n_out + scalar);
+    const gpu_traits *traits = gpu_device_traits(call->device);
     int form = gpu_loop_in_a_row(&loop, n, absent) ? IN_A_ROW
-               : loop.sizes[0] >= LONG_ROW         ? BY_ROWS
+               : in_rows(&loop, first->numel)      ? BY_ROWS
                                                    : BY_STRIDES;
-    bool is_int32 = first->numel < INT32_MAX - GPU_GROUP;
+    bool is_int32 = gpu_is_int32(first->numel);
     uint64_t key = GPU_KEY(GPU_FAMILY_pointwise,
                            (uint64_t)op->id << 32 | (uint64_t)in << 16 | (uint64_t)out << 8 |
                                (uint64_t)(scalar + 1) << 4 | (uint64_t)form << 1 | is_int32);
@@ -82,11 +128,17 @@ tn_status gpu_pointwise_run(const tn_call *call) {
     gpu_launch launch = {.n_memory = (uint32_t)n,
                          .parameters = &p,
                          .parameter_bytes = pack(views, n, &loop, form != IN_A_ROW, &p)};
-    gpu_launch_items(&launch, p.numel, GPU_GROUP);
+    int64_t each = traits->is_cpu ? 1 : elements_of(in);
+    gpu_launch_elements(&launch, traits, p.numel, form == IN_A_ROW ? each : 1);
     if (form == BY_ROWS) {
-        int64_t high = turns(&loop, n) ? SIDE : 1, wide = GPU_GROUP / high,
+        int64_t wide = traits->is_cpu ? GPU_GROUP : width_of_group(&loop, each),
+                high = turns(&loop, n)  ? SIDE
+                       : traits->is_cpu ? 1
+                                        : GPU_GROUP / wide,
                 rows = gpu_ceil_div(p.numel / loop.sizes[0], high);
-        launch.groups[0] = (uint64_t)gpu_ceil_div(loop.sizes[0], wide);
+        if (high == SIDE)
+            wide = GPU_GROUP / SIDE;
+        launch.groups[0] = (uint64_t)gpu_ceil_div(loop.sizes[0], wide * each);
         launch.groups[1] = (uint64_t)(rows < MAX_GROUPS ? rows : MAX_GROUPS);
         launch.groups[2] = (uint64_t)gpu_ceil_div(rows, MAX_GROUPS);
         launch.local[0] = (uint64_t)wide;
@@ -94,9 +146,7 @@ tn_status gpu_pointwise_run(const tn_call *call) {
     }
     for (int k = 0; k < n; k++)
         launch.memory[k] = (views[k] ? views[k] : first)->memory;
-    static const char *const suffixes[] = {"", "_s0", "_s1", "_s2", "_s3"};
-    return gpu_run(call, &launch, key, &gpu_source_pointwise,
-                   "op_%s%s -DT=%s -DSTRIDED=%d -DINDEX=%s -DN_IN=%d", op->name,
-                   suffixes[scalar + 1], gpu_dtype_names[in], form, is_int32 ? "i32" : "i64",
-                   form == IN_A_ROW ? 0 : op->n_in);
+    return run(
+        call, &launch, key,
+        &(variant){.in = in, .out = out, .form = form, .scalar = scalar, .is_int32 = is_int32});
 }

@@ -68,7 +68,8 @@ static void lay_out_loops(const tn_call *call, layout *l) {
                        .step = p->steps[0],
                        .length = p->n_reduced,
                        .run = p->run,
-                       .run_step = p->run_step};
+                       .run_step = p->run_step,
+                       .pack = gpu_tiling_pack(in->dtype, p->run_step == 1)};
     bool rows = gpu_tiling_by_rows(&lines);
     gpu_tiling_choose(&l->team, gpu_device_traits(call->device), &lines, rows);
     p->n_teams = l->team.n_teams;
@@ -79,14 +80,14 @@ static void lay_out_loops(const tn_call *call, layout *l) {
 
 /* Chunks of what is reduced, as many as there are work groups missing, and each of some elements
  * for every lane. */
-static void cut(layout *l) {
+static void cut(const gpu_traits *traits, layout *l) {
     enum { CHUNK = 16384, STEPS = 16 }; /* elements of a work item of a CPU; of a GPU */
     reduce_params *p = &l->p;
     const gpu_tiling *t = &l->team;
     int64_t missing = gpu_ceil_div(t->wanted, t->groups),
-            least = t->w == 1 ? STEPS * t->m * (t->rows ? t->l : 1)
-                    : t->rows ? CHUNK
-                              : gpu_ceil_div(CHUNK, smaller(p->width, t->w)),
+            least = !traits->is_cpu ? STEPS * t->m * (t->rows ? t->l * t->w : 1)
+                    : t->rows       ? CHUNK
+                                    : gpu_ceil_div(CHUNK, smaller(p->width, t->w)),
             n = larger(1, smaller(smaller(missing, MAX_CHUNKS), p->n_reduced / least));
     p->chunk = gpu_ceil_div(p->n_reduced, n);
     p->n_chunks = gpu_ceil_div(p->n_reduced, p->chunk);
@@ -94,7 +95,7 @@ static void cut(layout *l) {
 
 static void lay_out(const tn_call *call, layout *l) {
     lay_out_loops(call, l);
-    cut(l);
+    cut(gpu_device_traits(call->device), l);
 }
 
 /* ---- states ------------------------------------------------------------------------------ */

@@ -41,7 +41,8 @@ static void lay_out(const tn_call *call, layout *l) {
                        .length = p->length,
                        .run = p->length,
                        .run_step = p->along[1],
-                       .in_order = true};
+                       .in_order = true,
+                       .pack = gpu_tiling_pack(out->dtype, p->along[0] == 1 && p->along[1] == 1)};
     gpu_tiling *team = &l->team;
     gpu_tiling_choose(team, traits, &lines, gpu_tiling_by_rows(&lines));
     if (team->rows && team->w == 1)

@@ -1,5 +1,6 @@
 /* softmax, log_softmax and their gradients: how their lines are shared out among work items. */
 #include "plugins/shared/gpu/device/softmax.params.h"
+#include "plugins/shared/gpu/gemm.h"
 #include "plugins/shared/gpu/loop.h"
 #include "plugins/shared/gpu/tiling.h"
 
@@ -31,14 +32,21 @@ static tn_status run(const tn_call *call) {
         p.offsets[k] = gpu_offset(views[k]);
         p.along[k] = out->rank ? views[k]->strides[dim] : 0;
     }
+    bool in_rows = true; /* lines lie in a row */
+    for (int k = 0; k < n; k++)
+        in_rows = in_rows && p.along[k] == 1;
     gpu_lines lines = {.n = n_lines,
                        .width = p.width,
                        .step = p.steps[1],
                        .length = p.length,
                        .run = p.length,
-                       .run_step = p.along[1]};
+                       .run_step = p.along[1],
+                       .pack = gpu_tiling_pack(out->dtype, in_rows)};
+    const gpu_traits *traits = gpu_device_traits(call->device);
     gpu_tiling team;
-    gpu_tiling_choose(&team, gpu_device_traits(call->device), &lines, gpu_tiling_by_rows(&lines));
+    gpu_tiling_choose(&team, traits, &lines, gpu_tiling_by_rows(&lines));
+    int64_t bytes = gpu_dtype_sizes[gpu_computed(out->dtype)],
+            steps = gpu_tiling_steps(&team, traits, p.length, op->n_in * bytes);
     p.n_teams = team.n_teams;
     p.per = team.per;
     memcpy(p.lane_step, team.rows ? p.along : p.steps, sizeof p.lane_step);
@@ -46,9 +54,9 @@ static tn_status run(const tn_call *call) {
     for (int k = 0; k < n; k++)
         unit = unit && p.lane_step[k] == 1;
     bool is_int32 = out->numel < INT32_MAX - GPU_TILING_ROOM;
-    uint64_t key = GPU_KEY(GPU_FAMILY_softmax, op->id << 28 | (uint64_t)out->dtype << 24 |
-                                                   gpu_tiling_key(&team) << 4 |
-                                                   (uint64_t)unit << 1 | is_int32);
+    uint64_t key = GPU_KEY(GPU_FAMILY_softmax,
+                           op->id << 28 | (uint64_t)out->dtype << 24 | gpu_tiling_key(&team) << 4 |
+                               (uint64_t)unit << 1 | is_int32 | (uint64_t)steps << 32);
     gpu_launch launch = {.n_memory = (uint32_t)n,
                          .parameters = &p,
                          .parameter_bytes = sizeof p,
@@ -57,9 +65,9 @@ static tn_status run(const tn_call *call) {
     for (int k = 0; k < n; k++)
         launch.memory[k] = views[k]->memory;
     return gpu_run(call, &launch, key, &gpu_source_softmax,
-                   "softmax -DOP=OP_%s -DT=%s -DUNIT=%d -DINDEX=%s " GPU_TILING_OPTIONS, op->name,
-                   gpu_dtype_names[out->dtype], unit, is_int32 ? "i32" : "i64",
-                   GPU_TILING_ARGUMENTS(&team));
+                   "softmax -DOP=OP_%s -DT=%s -DUNIT=%d -DSTEPS=%d -DINDEX=%s " GPU_TILING_OPTIONS,
+                   op->name, gpu_dtype_names[out->dtype], unit, (int)steps,
+                   is_int32 ? "i32" : "i64", GPU_TILING_ARGUMENTS(&team));
 }
 
 #define OPERATOR(name_, id_, n_in_) static const softmax op_##name_ = {#name_, id_, n_in_};

@@ -41,14 +41,35 @@ static void choose_for_cpu(gpu_tiling *t, const gpu_traits *traits, const gpu_li
                     gpu_ceil_div(t->n_teams, 4 * t->wanted));
 }
 
+static int64_t power_above(int64_t n, int64_t limit) {
+    int64_t power = 1;
+    while (power < n && power < limit)
+        power *= 2;
+    return power;
+}
+
+/* Lanes of a run: few, each with several packs, so that little is left to do together; more where
+ * there are too few lines to keep the device busy. */
+static int64_t lanes_of_run(const gpu_traits *traits, const gpu_lines *lines, int64_t w,
+                            int64_t limit) {
+    enum { PACKS = 4, ITEMS = 1024 }; /* of a lane; of a compute unit that does not say */
+    int64_t items = (traits->unit_items ? traits->unit_items : ITEMS) / 2 * traits->compute_units,
+            packs = gpu_ceil_div(lines->run, w), each = PACKS;
+    while (each > 1 && lines->n * gpu_ceil_div(packs, each) < items)
+        each /= 2;
+    return power_above(gpu_ceil_div(packs, each), limit);
+}
+
 static void choose_for_gpu(gpu_tiling *t, const gpu_traits *traits, const gpu_lines *lines) {
     int64_t limit = power_below(traits->max_group, 256);
     t->wanted = 8 * (int64_t)traits->compute_units;
     t->w = t->per = 1;
     if (t->rows) {
-        t->l = power_below(lines->run, limit);
+        t->w = lines->pack;
+        t->l = lanes_of_run(traits, lines, t->w, limit);
         t->m = power_below(lines->length / lines->run, limit / t->l);
         t->p = power_below(lines->n, limit / t->l / t->m);
+        t->p = larger(t->p, traits->warp / (t->l * t->m)); /* no part of a warp */
         t->n_teams = lines->n;
     } else {
         t->m = lines->in_order ? 1 : power_below(lines->length / GPU_TILING_SHORT, limit / 32);
@@ -56,6 +77,18 @@ static void choose_for_gpu(gpu_tiling *t, const gpu_traits *traits, const gpu_li
         t->p = 1;
         t->n_teams = lines->n / lines->width * gpu_ceil_div(lines->width, t->l);
     }
+}
+
+int64_t gpu_tiling_steps(const gpu_tiling *t, const gpu_traits *traits, int64_t length,
+                         int64_t bytes) {
+    enum { KEPT = 64 }; /* bytes of registers */
+    int64_t steps = power_above(gpu_ceil_div(length, t->l * t->w), length);
+    return !traits->is_cpu && t->rows && steps * t->w * bytes <= KEPT ? steps : 0;
+}
+
+int64_t gpu_tiling_pack(tn_dtype dtype, bool unit) {
+    int64_t bytes = gpu_dtype_sizes[dtype];
+    return !unit ? 1 : bytes == 1 ? 8 : 16 / bytes;
 }
 
 void gpu_tiling_choose(gpu_tiling *t, const gpu_traits *traits, const gpu_lines *lines, bool rows) {

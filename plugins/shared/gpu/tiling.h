@@ -17,6 +17,8 @@ typedef struct gpu_lines {
     int64_t length;        /* elements of a line, */
     int64_t run, run_step; /* of which so many are neighbours so far apart */
     bool in_order;         /* m is 1: what is in a line comes in order */
+    int64_t pack;          /* elements that 16 bytes have, where those of a run lie side by side in
+                              all tensors; else 1 */
 } gpu_lines;
 
 typedef struct gpu_tiling {
@@ -33,6 +35,14 @@ bool gpu_tiling_by_rows(const gpu_lines *lines);
 
 void gpu_tiling_choose(gpu_tiling *team, const gpu_traits *traits, const gpu_lines *lines,
                        bool rows);
+
+/* Of a GPU: how many times w elements a work item has of a line, a power of two, where it is few
+ * enough of `bytes` each for registers to keep; else 0. */
+int64_t gpu_tiling_steps(const gpu_tiling *team, const gpu_traits *traits, int64_t length,
+                         int64_t bytes);
+
+/* 16 bytes of a dtype, where `unit`: gpu_lines.pack. */
+int64_t gpu_tiling_pack(tn_dtype dtype, bool unit);
 
 /* What distinguishes a variant, in 20 bits; and its options. */
 uint64_t gpu_tiling_key(const gpu_tiling *team);

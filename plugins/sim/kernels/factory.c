@@ -79,12 +79,19 @@ typedef struct word_stream {
     int used;
 } word_stream;
 
+/* Seed and offset, or a tensor of both and what is added to the second: in the same place. */
 static word_stream words_start(const sim_task *task) {
-    return (word_stream){
-        .key = (uint64_t)task->args[TN_ARG_random_bits_seed].v.i64,
-        .counter = (uint64_t)task->args[TN_ARG_random_bits_offset].v.i64,
-        .used = 4,
-    };
+    const sim_value *seed = &task->args[TN_ARG_random_bits_seed];
+    word_stream words = {.counter = (uint64_t)task->args[TN_ARG_random_bits_offset].v.i64,
+                         .used = 4};
+    if (seed->tag == TN_CELL_TENSOR) {
+        const uint64_t *state = seed->v.tensor->data;
+        words.key = state[0];
+        words.counter += state[1];
+    } else {
+        words.key = (uint64_t)seed->v.i64;
+    }
+    return words;
 }
 
 static uint32_t words_next(word_stream *words) {
@@ -114,5 +121,16 @@ static void random_i64(sim_task *task) {
 const sim_kernel sim_kernel_random_bits = {
     .record = {SIM_RECORD(random_bits, TN_DTYPE_BIT(TN_I32) | TN_DTYPE_BIT(TN_I64))},
     .signature = "ii>T",
+    .compute = {[TN_I32] = random_i32, [TN_I64] = random_i64},
+};
+
+/* The places of random_bits. */
+_Static_assert((int)TN_ARG_random_bits_from_state == (int)TN_ARG_random_bits_seed, "words_start");
+_Static_assert((int)TN_ARG_random_bits_from_offset == (int)TN_ARG_random_bits_offset,
+               "words_start");
+
+const sim_kernel sim_kernel_random_bits_from = {
+    .record = {SIM_RECORD(random_bits_from, TN_DTYPE_BIT(TN_I32) | TN_DTYPE_BIT(TN_I64))},
+    .signature = "Li>T",
     .compute = {[TN_I32] = random_i32, [TN_I64] = random_i64},
 };

@@ -9,13 +9,14 @@
 
 #include <tenon/kernels.h>
 
-/* The kernels: those of the small set, and no other. With these every operator of Tenon runs on a
- * device. */
+/* The kernels: those of the small set, with which every operator of Tenon runs on a device, and the
+ * one that captured work draws random numbers with. */
 #define SIM_KERNELS(X) \
     X(copy) \
     X(fill) \
     X(arange) \
     X(random_bits) \
+    X(random_bits_from) \
     X(add) \
     X(mul) \
     X(div) \

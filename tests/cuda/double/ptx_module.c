@@ -503,11 +503,13 @@ static void read_module(ptx_reader *reader) {
     ptx_link(reader);
 }
 
+/* PTX_ISA=base is for tests of what older processors do. */
 static const ptx_forms *forms_of_processor(void) {
 #ifdef PTX_WIDE
+    const char *isa = getenv("PTX_ISA");
     __builtin_cpu_init();
-    if (__builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") &&
-        __builtin_cpu_supports("bmi2"))
+    if ((!isa || strcmp(isa, "base") != 0) && __builtin_cpu_supports("avx2") &&
+        __builtin_cpu_supports("fma") && __builtin_cpu_supports("bmi2"))
         return &ptx_forms_wide;
 #endif
     return &ptx_forms_base;

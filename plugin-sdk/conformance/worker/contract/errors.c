@@ -1,6 +1,6 @@
 /* Errors of queued work: reported once, by the stream they belong to, while what is behind them
  * runs. The error is an index out of range of gather, or of index_select. */
-#include "plugin-sdk/conformance/worker/contract/buffers.h"
+#include "plugin-sdk/conformance/worker/contract/graphs.h"
 
 #include "plugin-sdk/conformance/worker/kernel/execute.h"
 
@@ -135,6 +135,62 @@ static void elsewhere(tc_contract *k) {
     tc_unplace(&bad);
 }
 
+/* Writes the indices that are within range over those of the call. */
+static bool mend_index(scene *n, const tc_placed *bad) {
+    int32_t a = tc_record_arg(n->good.record, "index");
+    const tc_operand *index = &n->good.args[a].tensor;
+    return tc_must(n->k, TNP_TRANSFER_RANGE,
+                   n->s->memory->copy_from_host(n->s->device, n->stream, bad->arg_views[a].memory,
+                                                0, index->image, 0, index->bytes),
+                   "write of indices") &&
+           tc_stream_sync(n->k, n->stream);
+}
+
+/* Recorded, it is an error of the stream that it is launched on, each time. */
+static void captured(tc_contract *k) {
+    scene n;
+    tc_placed bad = {0}, good = {0};
+    tn_graph_impl *graph = NULL;
+    const tn_ext_capture *ext = tc_capture_extension(k);
+    tn_stream_impl *other = NULL;
+    if (!ext || !set_up(k, &n) || !tc_stream_create(k, n.s, 0, &other) ||
+        !tc_place_call(n.s, n.stream, &n.bad, &bad, k->out) || !tc_stream_sync(k, n.stream) ||
+        !tc_capture_begin(k, ext, n.stream)) {
+        tc_unplace(&bad);
+        return;
+    }
+    bool ok =
+        tc_must(k, TNP_CAPTURE_RECORDS, tc_call_placed(&bad), "run on a stream that captures");
+    if (!ok)
+        ext->abandon(n.stream);
+    ok = ok && tc_capture_end(k, ext, n.stream, &graph) && tc_stream_sync(k, n.stream);
+    for (int i = 0; ok && i < 4; i++) {
+        bool elsewhere = i % 2;
+        scene on = n;
+        on.stream = elsewhere ? other : n.stream;
+        ok = tc_graph_launch(k, ext, graph, on.stream) &&
+             tc_must_fail(k, TNP_CAPTURE_ERRORS, settle(&on, i == 2), TN_ERR_INDEX_OUT_OF_RANGE,
+                          "asking the stream of a launch whose index is out of range") &&
+             tc_must(k, TNP_CAPTURE_ERRORS, settle(&on, false),
+                     "synchronize after the error of a launch was reported");
+        on.stream = elsewhere ? n.stream : other;
+        ok = ok && tc_must(k, TNP_CAPTURE_ERRORS, settle(&on, false),
+                           "synchronize of another stream than that of a launch that failed");
+    }
+    if (ok && mend_index(&n, &bad) && tc_graph_launch(k, ext, graph, other)) {
+        n.stream = other;
+        tc_must(k, TNP_CAPTURE_ERRORS, settle(&n, false),
+                "a launch whose index is within range again");
+    }
+    if (!tc_failed(k) && queue(&n, &n.good, &good))
+        tc_must(k, TNP_CAPTURE_ERRORS, settle(&n, false), "a call after launches that failed");
+    if (graph)
+        ext->destroy(graph);
+    tc_subject_sync(k->subject);
+    tc_unplace(&good);
+    tc_unplace(&bad);
+}
+
 /* What the plugin says of one wrong call. */
 static bool message_of(scene *n, tc_invocation *call, char message[TC_MESSAGE]) {
     tc_placed p = {0};
@@ -198,5 +254,6 @@ const tc_contract_row tc_error_rows[] = {
     {"error-elsewhere", "", TC_SMOKE, elsewhere},
     {"error-two", "", TC_SMOKE, two},
     {"error-messages", "", TC_SMOKE, messages},
+    {"capture-error", "", TC_SMOKE, captured},
     {0},
 };

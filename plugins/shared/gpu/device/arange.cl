@@ -15,7 +15,7 @@ DEVICE void put(GLOBAL stored(T) * out, i64 to, i64 i, i64 start, i64 step) {
 #elif HAS_F64
 
 DEVICE void put(GLOBAL stored(T) * out, i64 to, i64 i, i64 start, i64 step) {
-    store_of_f64(T)(out, to, number(f64)(start) + (f64)i * number(f64)(step));
+    out[to] = narrow_f64_to(T)(number(f64)(start) + (f64)i * number(f64)(step));
 }
 
 #else

@@ -41,11 +41,11 @@ ulong OF_VALUES mul_hi(ulong a, ulong b);
     T OF_VALUES sqrt(T x); \
     T OF_VALUES tanh(T x); \
     T OF_VALUES trunc(T x); \
-    void OVERLOADED vstore_half_rte(T value, size_t i, __global half *p);
+    void OVERLOADED vstore_half_rte(T value, size_t i, half *p);
 
 /* ---- vectors ----------------------------------------------------------------------------- */
 
-float OF_MEMORY vload_half(size_t i, const __global half *p);
+float OF_MEMORY vload_half(size_t i, const half *p);
 
 #define DECLARE_VECTOR(T, n) \
     T##n OF_MEMORY vload##n(size_t i, const __global T *p); \

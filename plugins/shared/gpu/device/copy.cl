@@ -6,14 +6,16 @@
  *              another dimension: tiles are read along the one and written along the other
  *   INDEX      i32 or i64, what counts elements
  *   SIDE_X, SIDE_Y    work items of a tile's group
+ *   S          where one kernel is wanted, the dtype of the input
  *
- * There is copy_S for each dtype S of the input. */
+ * There is copy_S for each dtype S of the input. A work item makes one element; in a row, where it
+ * is no thread of a CPU, as many neighbours as 16 bytes have of the larger dtype. */
 #include "plugins/shared/gpu/device/copy.params.h"
 
-/* A number goes to D; what does not fit an integer gives some integer. */
-#define CONVERT(x) store(D)(out, to, (computed(D))(x))
+/* A number as D is stored; what does not fit an integer gives some integer. */
+#define CONVERT(x) narrow(D)((computed(D))(x))
 #if IS_BOOL(D)
-#define FROM_INT(x) store(D)(out, to, (x) != 0)
+#define FROM_INT(x) ((u8)((x) != 0))
 #define FROM_FLOAT(x) FROM_INT(x)
 #elif IS_INT(D)
 #define FROM_INT(x) CONVERT(x)
@@ -23,35 +25,40 @@
 #define FROM_FLOAT(x) CONVERT(x)
 #endif
 #if IS_FLOAT(D)
-#define FROM_F64(x) store_of_f64(D)(out, to, x)
+#define FROM_F64(x) narrow_f64_to(D)(x)
 #else
 #define FROM_F64(x) FROM_FLOAT(x)
 #endif
 
 #if STRIDED == 2
 
-#define MAKE(S, STORE) \
+#define MAKE(S, FROM) \
     KERNEL_OF_GROUP(SIDE_X, SIDE_Y, copy_##S) \
     (GLOBAL stored(D) * out, GLOBAL const stored(S) * in, const copy_params p) { \
         LOCAL computed(S) tile[COPY_TILE][COPY_TILE + 1]; \
-        i64 x0 = (i64)GROUP_ID(0) * COPY_TILE, y0 = (i64)GROUP_ID(1) * COPY_TILE; \
+        i64 tiles_x = (p.sizes[0] + COPY_TILE - 1) / COPY_TILE, \
+            tiles_y = (p.sizes[1] + COPY_TILE - 1) / COPY_TILE; \
+        INDEX tile_x = (INDEX)GROUP_ID(0), others = tile_x / (INDEX)tiles_x; \
+        tile_x -= others * (INDEX)tiles_x; \
+        INDEX tile_y = others % (INDEX)tiles_y; \
+        others /= (INDEX)tiles_y; \
+        i64 x0 = (i64)tile_x * COPY_TILE, y0 = (i64)tile_y * COPY_TILE; \
         int nx = p.sizes[0] - x0 < COPY_TILE ? (int)(p.sizes[0] - x0) : COPY_TILE, \
             ny = p.sizes[1] - y0 < COPY_TILE ? (int)(p.sizes[1] - y0) : COPY_TILE, \
             first = (int)LOCAL_ID(0), second = (int)LOCAL_ID(1); \
         i64 at[2] = {p.offsets[0], p.offsets[1]}; \
-        WALK(p.loop, 2, INDEX, (INDEX)GROUP_ID(2), at); \
+        WALK(p.loop, 2, INDEX, others, at); \
         for (int x = second; x < nx; x += SIDE_Y) \
             for (int y = first; y < ny; y += SIDE_X) \
                 tile[x][y] = load(S)(in, at[1] + (x0 + x) * p.in_step + y0 + y); \
         BARRIER(); \
         for (int y = second; y < ny; y += SIDE_Y) \
             for (int x = first; x < nx; x += SIDE_X) { \
-                i64 to = at[0] + (y0 + y) * p.out_step + x0 + x; \
-                STORE(tile[x][y]); \
+                out[at[0] + (y0 + y) * p.out_step + x0 + x] = FROM(tile[x][y]); \
             } \
     }
 
-#else
+#elif STRIDED || IS_CPU
 
 #if STRIDED
 #define FIND() WALK(p.loop, 2, INDEX, i, at)
@@ -61,7 +68,7 @@
     at[1] += i
 #endif
 
-#define MAKE(S, STORE) \
+#define MAKE(S, FROM) \
     KERNEL(copy_##S) \
     (GLOBAL stored(D) * out, GLOBAL const stored(S) * in, const copy_params p) { \
         INDEX i = (INDEX)GLOBAL_ID(0); \
@@ -69,12 +76,51 @@
             return; \
         i64 at[2] = {p.offsets[0], p.offsets[1]}; \
         FIND(); \
-        i64 to = at[0]; \
         computed(S) x = load(S)(in, at[1]); \
-        STORE(x); \
+        out[at[0]] = FROM(x); \
     }
+
+#else
+
+#if BYTES(S) > BYTES(D)
+#define E (16 / BYTES(S))
+#else
+#define E (16 / BYTES(D))
+#endif
+MAKE_PACK(D, E)
+#if DTYPE(S) != DTYPE(D)
+MAKE_PACK(S, E)
 #endif
 
+#define MAKE(S, FROM) \
+    KERNEL(copy_##S) \
+    (GLOBAL stored(D) * out, GLOBAL const stored(S) * in, const copy_params p) { \
+        INDEX step = (INDEX)(GROUPS(0) * LOCAL_SIZE(0)) * E; \
+        for (INDEX i = (INDEX)GLOBAL_ID(0) * E; i < p.numel; i += step) { \
+            int count = p.numel - i < E ? (int)(p.numel - i) : E; \
+            computed(S) x[E] = {0}; \
+            LOAD_PACK(S, E, in + p.offsets[1] + i, count, x); \
+            STORE_PACK(D, E, out + p.offsets[0] + i, count, x, FROM); \
+        } \
+    }
+
+#endif
+
+#define FROM_i8 FROM_INT
+#define FROM_i16 FROM_INT
+#define FROM_i32 FROM_INT
+#define FROM_i64 FROM_INT
+#define FROM_u8 FROM_INT
+#define FROM_bool FROM_INT
+#define FROM_f16 FROM_FLOAT
+#define FROM_bf16 FROM_FLOAT
+#define FROM_f32 FROM_FLOAT
+#define FROM_f64 FROM_F64
+
+#ifdef S
+#define MAKE_ONE(...) MAKE(__VA_ARGS__)
+MAKE_ONE(S, CAT(FROM_, S))
+#else
 MAKE(i8, FROM_INT)
 MAKE(i16, FROM_INT)
 MAKE(i32, FROM_INT)
@@ -86,4 +132,5 @@ MAKE(bf16, FROM_FLOAT)
 MAKE(f32, FROM_FLOAT)
 #if HAS_F64
 MAKE(f64, FROM_F64)
+#endif
 #endif

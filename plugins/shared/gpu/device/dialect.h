@@ -9,8 +9,12 @@
  *   local     LOCAL arrays in a kernel. No pointer to them is given to a function: LLVM may move
  *             the array there, and PoCL then has one for all groups
  *   values    i8 .. u64, f32, f64; f16 and bf16 are stored, and computed in f32
- *   dtypes    for a dtype X: stored(X), computed(X), load(X)(p, i), store(X)(p, i, value),
- *             DTYPE(X), IS_FLOAT(X), IS_INT(X), IS_BOOL(X); p is of stored(X) *
+ *   dtypes    for a dtype X: stored(X), computed(X), widen(X)(bits) and narrow(X)(value) between
+ *             them, load(X)(p, i), store(X)(p, i, value), DTYPE(X), BYTES(X), IS_FLOAT(X),
+ *             IS_INT(X), IS_BOOL(X); p is of stored(X) *
+ *   packs     neighbours that are moved together, LOAD_PACK and STORE_PACK
+ *   warps     where WARP is not 0, so many work items that follow each other by LOCAL_ID(0) read
+ *             each other's registers: SHUFFLE and its like. All of them take part
  *
  * IS_CPU is 1 where work items are threads of a CPU or lanes of its vectors. f64 is there where
  * HAS_F64 is 1, and OpenCL's functions are declared in builtins.h where DECLARES_BUILTINS is 1.
@@ -29,6 +33,7 @@
 #define GLOBAL __global
 #define LOCAL __local
 #define RESTRICT restrict
+#define ALIGNED(bytes) __attribute__((aligned(bytes)))
 #define BARRIER() barrier(CLK_LOCAL_MEM_FENCE)
 #define GROUP_ID(d) get_group_id(d)
 #define GROUPS(d) get_num_groups(d)
@@ -48,17 +53,29 @@ typedef float f32;
 
 #define f32_of_bits(x) as_float(x)
 #define bits_of_f32(x) as_uint(x)
-#define load_half(p, i) vload_half((size_t)(i), (GLOBAL const half *)(p))
-#define store_half(p, i, v) vstore_half_rte((v), (size_t)(i), (GLOBAL half *)(p))
 #if HAS_F64
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 typedef double f64;
 #define f64_of_bits(x) as_double(x)
 #define bits_of_f64(x) as_ulong(x)
-#define store_half_of_f64(p, i, v) vstore_half_rte((v), (size_t)(i), (GLOBAL half *)(p))
 #endif
 #if DECLARES_BUILTINS
 #include "plugins/shared/gpu/device/builtins.h"
+#endif
+DEVICE f32 f32_of_half(u16 bits) {
+    return vload_half(0, (const half *)&bits);
+}
+DEVICE u16 half_of_f32(f32 value) {
+    u16 bits;
+    vstore_half_rte(value, 0, (half *)&bits);
+    return bits;
+}
+#if HAS_F64
+DEVICE u16 half_of_f64(f64 value) {
+    u16 bits;
+    vstore_half_rte(value, 0, (half *)&bits);
+    return bits;
+}
 #endif
 #pragma OPENCL FP_CONTRACT OFF /* FMA() where it is meant */
 #define DIVIDE(a, b) ((a) / (b))
@@ -66,6 +83,7 @@ typedef double f64;
 #define FMA(a, b, c) fma(a, b, c)
 #define mul_high_u64(a, b) mul_hi((u64)(a), (u64)(b))
 #define set_if_zero(p, value) atomic_cmpxchg((p), 0, (value))
+#define WARP 0
 
 /* Vectors, for devices whose work items are threads of a CPU: n elements of a type that is computed
  * in, integers as unsigned. CUDA has none and does not need any. */
@@ -96,6 +114,7 @@ typedef double f64;
 #define GLOBAL
 #define LOCAL __shared__
 #define RESTRICT __restrict__
+#define ALIGNED(bytes) __align__(bytes)
 #define BARRIER() __syncthreads()
 #define DIM(v, d) ((d) == 0 ? (v).x : (d) == 1 ? (v).y : (v).z)
 #define GROUP_ID(d) ((u64)DIM(blockIdx, d))
@@ -134,14 +153,17 @@ DEVICE u16 half_of_f64(f64 value) {
     asm("cvt.rn.f16.f64 %0, %1;" : "=h"(bits) : "d"(value));
     return bits;
 }
-#define load_half(p, i) f32_of_half((p)[i])
-#define store_half(p, i, v) ((p)[i] = half_of_f32(v))
-#define store_half_of_f64(p, i, v) ((p)[i] = half_of_f64(v))
 #define DIVIDE(a, b) ((a) / (b))
 #define SQRT(x) sqrt(x)
 #define FMA(a, b, c) fma(a, b, c)
 #define mul_high_u64(a, b) ((u64)__umul64hi(a, b))
 #define set_if_zero(p, value) atomicCAS((p), 0, (value))
+
+#define WARP 32
+/* What `v` is in the work item so many further on; in work item number `from` of the warp. */
+#define SHUFFLE_DOWN(v, n) __shfl_down_sync(0xffffffffu, v, n)
+#define SHUFFLE_UP(v, n) __shfl_up_sync(0xffffffffu, v, n)
+#define SHUFFLE(v, from) __shfl_sync(0xffffffffu, v, from)
 
 #endif
 
@@ -151,10 +173,8 @@ DEVICE u16 half_of_f64(f64 value) {
 #if IS_CPU
 #define ELEMENTARY DEVICE
 #include "plugins/shared/elementary.h"
-#undef load_half
-#undef store_half
-#define load_half(p, i) f32_of_f16((p)[i])
-#define store_half(p, i, v) ((p)[i] = (u16)f16_of_f32(v))
+#define f32_of_half(bits) f32_of_f16(bits)
+#define half_of_f32(value) ((u16)f16_of_f32(value))
 #define EXP_32 em_exp
 #define LOG_32 em_log
 #define TANH_32 em_tanh
@@ -200,7 +220,10 @@ DEVICE u16 half_of_f64(f64 value) {
 #define wrap(X) CAT(wrap_, X)
 #define load(X) CAT(load_, X)
 #define store(X) CAT(store_, X)
+#define widen(X) CAT(widen_, X)
+#define narrow(X) CAT(narrow_, X)
 #define DTYPE(X) CAT(DTYPE_, X)
+#define BYTES(X) CAT(BYTES_, X)
 #define IS_FLOAT(X) (DTYPE(X) < DTYPE_i8)
 #define IS_BOOL(X) (DTYPE(X) == DTYPE_bool)
 #define IS_INT(X) (!IS_FLOAT(X) && !IS_BOOL(X))
@@ -217,79 +240,75 @@ DEVICE u16 half_of_f64(f64 value) {
 #define DTYPE_u8 8
 #define DTYPE_bool 9
 
-/* Stored as they are computed. */
-#define PLAIN(X, type, wrapping) \
+#define BYTES_f32 4
+#define BYTES_f64 8
+#define BYTES_f16 2
+#define BYTES_bf16 2
+#define BYTES_i8 1
+#define BYTES_i16 2
+#define BYTES_i32 4
+#define BYTES_i64 8
+#define BYTES_u8 1
+#define BYTES_bool 1
+
+/* A dtype's types; its widen and narrow are there. */
+#define MAKE_DTYPE(X, type, computing, wrapping) \
     typedef type stored_##X; \
-    typedef type computed_##X; \
+    typedef computing computed_##X; \
     typedef wrapping wrap_##X; \
-    DEVICE type load_##X(GLOBAL const type *p, i64 i) { \
-        return p[i]; \
+    DEVICE computing load_##X(GLOBAL const type *p, i64 i) { \
+        return widen_##X(p[i]); \
     } \
-    DEVICE void store_##X(GLOBAL type *p, i64 i, type value) { \
-        p[i] = value; \
+    DEVICE void store_##X(GLOBAL type *p, i64 i, computing value) { \
+        p[i] = narrow_##X(value); \
     }
-PLAIN(f32, f32, f32)
-PLAIN(i32, i32, u32)
-PLAIN(i64, i64, u64)
+
+/* Stored as they are computed. */
+#define widen_f32(x) (x)
+#define narrow_f32(x) (x)
+#define widen_i32(x) (x)
+#define narrow_i32(x) (x)
+#define widen_i64(x) (x)
+#define narrow_i64(x) (x)
+MAKE_DTYPE(f32, f32, f32, f32)
+MAKE_DTYPE(i32, i32, i32, u32)
+MAKE_DTYPE(i64, i64, i64, u64)
 #if HAS_F64
-PLAIN(f64, f64, f64)
+#define widen_f64(x) (x)
+#define narrow_f64(x) (x)
+MAKE_DTYPE(f64, f64, f64, f64)
 #endif
 
 /* Narrow integers are computed in 32 bits and cut when they are stored. */
-#define NARROW(X, type) \
-    typedef type stored_##X; \
-    typedef i32 computed_##X; \
-    typedef u32 wrap_##X; \
-    DEVICE i32 load_##X(GLOBAL const type *p, i64 i) { \
-        return p[i]; \
-    } \
-    DEVICE void store_##X(GLOBAL type *p, i64 i, i32 value) { \
-        p[i] = (type)value; \
-    }
-NARROW(i8, i8)
-NARROW(i16, i16)
-NARROW(u8, u8)
-
-typedef u8 stored_bool;
-typedef i32 computed_bool;
-typedef u32 wrap_bool;
-DEVICE i32 load_bool(GLOBAL const u8 *p, i64 i) {
-    return p[i] != 0;
-}
-DEVICE void store_bool(GLOBAL u8 *p, i64 i, i32 value) {
-    p[i] = value != 0;
-}
-
-/* Halves are stored as bits, so that a device without arithmetic on them can move them. */
-typedef u16 stored_f16;
-typedef f32 computed_f16;
-typedef f32 wrap_f16;
-DEVICE f32 load_f16(GLOBAL const u16 *p, i64 i) {
-    return load_half(p, i);
-}
-DEVICE void store_f16(GLOBAL u16 *p, i64 i, f32 value) {
-    store_half(p, i, value);
-}
+#define widen_i8(x) ((i32)(x))
+#define narrow_i8(x) ((i8)(x))
+#define widen_i16(x) ((i32)(x))
+#define narrow_i16(x) ((i16)(x))
+#define widen_u8(x) ((i32)(x))
+#define narrow_u8(x) ((u8)(x))
+#define widen_bool(x) ((i32)((x) != 0))
+#define narrow_bool(x) ((u8)((x) != 0))
+MAKE_DTYPE(i8, i8, i32, u32)
+MAKE_DTYPE(i16, i16, i32, u32)
+MAKE_DTYPE(u8, u8, i32, u32)
+MAKE_DTYPE(bool, u8, i32, u32)
 
 /* bf16 is the upper half of f32. Rounds to nearest even; a NaN stays one. */
-typedef u16 stored_bf16;
-typedef f32 computed_bf16;
-typedef f32 wrap_bf16;
-DEVICE f32 bf16_to_f32(u16 bits) {
+DEVICE f32 widen_bf16(u16 bits) {
     return f32_of_bits((u32)bits << 16);
 }
-DEVICE u16 f32_to_bf16(f32 value) {
+DEVICE u16 narrow_bf16(f32 value) {
     u32 bits = bits_of_f32(value);
     if ((bits & 0x7fffffffu) > 0x7f800000u)
         return (u16)(bits >> 16 | 0x40u);
     return (u16)((bits + 0x7fffu + (bits >> 16 & 1u)) >> 16);
 }
-DEVICE f32 load_bf16(GLOBAL const u16 *p, i64 i) {
-    return bf16_to_f32(p[i]);
-}
-DEVICE void store_bf16(GLOBAL u16 *p, i64 i, f32 value) {
-    p[i] = f32_to_bf16(value);
-}
+MAKE_DTYPE(bf16, u16, f32, f32)
+
+/* Halves are stored as bits, so that a device without arithmetic on them can move them. */
+#define widen_f16(bits) f32_of_half(bits)
+#define narrow_f16(value) half_of_f32(value)
+MAKE_DTYPE(f16, u16, f32, f32)
 
 #if HAS_F64
 /* The f32 next to x whose last bit says whether anything was lost, so that it is rounded once. */
@@ -302,13 +321,55 @@ DEVICE f32 odd_f32(f64 x) {
     return f32_of_bits(bits | 1u);
 }
 
-/* f64 to a floating dtype X, rounded once: store_of_f64(X)(p, i, value). */
-#define store_of_f64(X) CAT(store_of_f64_, X)
-#define store_of_f64_f64(p, i, v) store_f64(p, i, v)
-#define store_of_f64_f32(p, i, v) store_f32(p, i, (f32)(v))
-#define store_of_f64_f16(p, i, v) store_half_of_f64(p, i, v)
-#define store_of_f64_bf16(p, i, v) store_bf16(p, i, odd_f32(v))
+/* f64 to a floating dtype X as it is stored, rounded once: narrow_f64_to(X)(value). */
+#define narrow_f64_to(X) CAT(narrow_f64_to_, X)
+#define narrow_f64_to_f64(v) (v)
+#define narrow_f64_to_f32(v) ((f32)(v))
+#define narrow_f64_to_f16(v) half_of_f64(v)
+#define narrow_f64_to_bf16(v) narrow_bf16(odd_f32(v))
 #endif
+
+/* ---- packs ------------------------------------------------------------------------------- */
+
+/* The type of n neighbours of dtype X, and whether that many at `p` can be moved at once. */
+#define MAKE_PACK(X, n) MAKE_PACK_(CAT(pack_, X), stored(X), n, (n)*BYTES(X))
+#define MAKE_PACK_(name, type, n, bytes) \
+    typedef struct ALIGNED(bytes) name { \
+        type e[n]; \
+    } name;
+#define packed(X) CAT(pack_, X)
+#define IS_PACK(X, p) ((u64)(p) % sizeof(packed(X)) == 0)
+
+/* The elements at `p`, or the first `count` of them, widened into x[0] .. x[n - 1]. */
+#define LOAD_PACK(X, n, p, count, x) \
+    do { \
+        GLOBAL const stored(X) *const from_ = (p); \
+        if ((count) == (n) && IS_PACK(X, from_)) { \
+            packed(X) all_ = *(GLOBAL const packed(X) *)from_; \
+            for (int l = 0; l < (n); l++) \
+                (x)[l] = widen(X)(all_.e[l]); \
+        } else { \
+            for (int l = 0; l < (n); l++) \
+                if (l < (count)) \
+                    (x)[l] = widen(X)(from_[l]); \
+        } \
+    } while (0)
+
+/* The same way back; VALUE(x[l]) is what is stored. */
+#define STORE_PACK(X, n, p, count, x, VALUE) \
+    do { \
+        GLOBAL stored(X) *const to_ = (p); \
+        if ((count) == (n) && IS_PACK(X, to_)) { \
+            packed(X) all_; \
+            for (int l = 0; l < (n); l++) \
+                all_.e[l] = VALUE((x)[l]); \
+            *(GLOBAL packed(X) *)to_ = all_; \
+        } else { \
+            for (int l = 0; l < (n); l++) \
+                if (l < (count)) \
+                    to_[l] = VALUE((x)[l]); \
+        } \
+    } while (0)
 
 /* ---- scalars ----------------------------------------------------------------------------- */
 

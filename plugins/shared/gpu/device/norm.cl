@@ -6,6 +6,7 @@
  *   WEIGHT       1: there is a weight
  *   BIAS         1: there is a bias
  *   UNIT         1: the elements of lines lie in a row, in all tensors
+ *   STEPS        as in softmax.cl
  *   INDEX, L, M, P, W    see tiling.h; M is 1 */
 #define ROWS 1
 #include "plugins/shared/gpu/device/norm.params.h"
@@ -25,37 +26,37 @@ DEVICE i64 walk(const norm_params *p, int k, int from, int to, INDEX i) {
     return at;
 }
 
+#if STEPS
+#define BLOCKS(j) \
+    _Pragma("unroll") for (int s = 0; s < STEPS; s++) for (i64 j = (s * L + lane) * W, once_ = 1; \
+                                                           once_; once_ = 0)
+#define KEPT STEPS
+#else
 #define BLOCKS(j) for (i64 j = lane * W; j < length; j += L * W)
+#define KEPT 1
+enum { s = 0 };
+#endif
 #define COUNT(j) (length - j < W ? (int)(length - j) : W)
-#define AT(k, j) (at[k] + (UNIT ? (j) + l : walk(&p, k, 0, (int)p.inner, (INDEX)((j) + l))))
+#if UNIT
+#define GET(x, k, tensor) LOAD_LANES(count, x, tensor, at[k] + j, 1)
+#define PUT(x, k, tensor) STORE_LANES(count, x, tensor, at[k] + j, 1)
+#else
+#define AT(k, j) (at[k] + walk(&p, k, 0, (int)p.inner, (INDEX)((j) + l)))
+#define GET(x, k, tensor) LANES(count, (x)[l] = load(T)(tensor, AT(k, j)))
+#define PUT(x, k, tensor) LANES(count, store(T)(tensor, AT(k, j), (x)[l]))
+#endif
 
 /* a and b, sums of this work item's lanes, become those of the line. */
-#define JOIN_SUMS(other) \
+#define STATES(X) X(A, a) X(A, b) LOST(X(A, lost_a) X(A, lost_b))
+#define MERGE() \
     do { \
-        ADD_WIDE(A, a[0], lost_a[0], parts_a[other]); \
-        lost_a[0] += parts_lost_a[other]; \
-        ADD_WIDE(A, b[0], lost_b[0], parts_b[other]); \
-        lost_b[0] += parts_lost_b[other]; \
-        SHARE_SUMS(); \
-    } while (0)
-#define SHARE_SUMS() \
-    do { \
-        parts_a[id] = a[0]; \
-        parts_b[id] = b[0]; \
-        parts_lost_a[id] = lost_a[0]; \
-        parts_lost_b[id] = lost_b[0]; \
+        ADD_WIDE(A, a[0], lost_a[0], OTHER(a)); \
+        LOST(lost_a[0] += OTHER(lost_a)); \
+        ADD_WIDE(A, b[0], lost_b[0], OTHER(b)); \
+        LOST(lost_b[0] += OTHER(lost_b)); \
     } while (0)
 #if L > 1
-#define JOIN_ITEMS() \
-    do { \
-        SHARE_SUMS(); \
-        JOIN_TEAM(lane, L, 1, JOIN_SUMS); \
-        a[0] = parts_a[id - lane]; \
-        b[0] = parts_b[id - lane]; \
-        lost_a[0] = parts_lost_a[id - lane]; \
-        lost_b[0] = parts_lost_b[id - lane]; \
-        BARRIER(); \
-    } while (0)
+#define JOIN_ITEMS() JOIN_TEAM(STATES, MERGE, lane, L, 1)
 #else
 #define JOIN_ITEMS()
 #endif
@@ -92,8 +93,8 @@ KERNEL(layer_norm)
  GLOBAL stored(T) * means, GLOBAL stored(T) * rstds,
 #endif
  const norm_params p) {
-#if GROUP > 1
-    LOCAL A parts_a[GROUP], parts_b[GROUP], parts_lost_a[GROUP], parts_lost_b[GROUP];
+#if L > 1
+    STATES(DECLARE_PART)
 #endif
     int id = (int)LOCAL_ID(0), lane = LANE_OF(id);
     A n = (A)p.length;
@@ -107,36 +108,36 @@ KERNEL(layer_norm)
             at[k] =
                 p.offsets[k] +
                 (team < p.n_teams ? walk(&p, k, (int)p.inner, (int)p.loop.rank, (INDEX)team) : 0);
-        C x[W], scale[W], other[W];
+        C x[KEPT][W], scale[W];
         A a[W], b[W], lost_a[W], lost_b[W];
         LANES(W, scale[l] = 1);
-        LANES(W, other[l] = 0);
+#if WEIGHT
+#define GET_SCALE() GET(scale, NORM_WEIGHT, weight)
+#else
+#define GET_SCALE()
+#endif
+/* What is kept is read the first time. */
+#if STEPS
+#define GET_AGAIN(x, k, tensor)
+#else
+#define GET_AGAIN(x, k, tensor) GET(x, k, tensor)
+#endif
+
 #if BACKWARD
+#define NORMAL (((A)x[s][l] - mean) * rstd)
+#define GRADIENT ((A)other[s][l] * (A)scale[l])
+        C other[KEPT][W];
         A mean = 0, rstd = 0;
         if (length > 0) {
             mean = load(T)(means, at[NORM_MEAN]);
             rstd = load(T)(rstds, at[NORM_RSTD]);
         }
-#define LOAD(j) \
-    LANES(count, x[l] = load(T)(input, AT(NORM_INPUT, j))); \
-    LANES(count, other[l] = load(T)(grad, AT(NORM_OTHER, j))); \
-    LOAD_SCALE(j)
-#define NORMAL (((A)x[l] - mean) * rstd)
-#define GRADIENT ((A)other[l] * (A)scale[l])
-#else
-#define LOAD(j) LANES(count, x[l] = load(T)(input, AT(NORM_INPUT, j)))
-#endif
-#if WEIGHT
-#define LOAD_SCALE(j) LANES(count, scale[l] = load(T)(weight, AT(NORM_WEIGHT, j)))
-#else
-#define LOAD_SCALE(j)
-#endif
-
-#if BACKWARD
         CLEAR_SUMS();
         BLOCKS(j) {
             int count = COUNT(j);
-            LOAD(j);
+            GET(x[s], NORM_INPUT, input);
+            GET(other[s], NORM_OTHER, grad);
+            GET_SCALE();
             LANES(count, ADD_WIDE(A, a[l], lost_a[l], GRADIENT));
             LANES(count, ADD_WIDE(A, b[l], lost_b[l], GRADIENT * NORMAL));
         }
@@ -144,26 +145,28 @@ KERNEL(layer_norm)
         A mean_gradient = SUM_A / n, slope = SUM_B / n;
         BLOCKS(j) {
             int count = COUNT(j);
-            LOAD(j);
-            LANES(count, x[l] = (C)(rstd * (GRADIENT - mean_gradient - NORMAL * slope)));
-            LANES(count, store(T)(out, AT(NORM_OUT, j), x[l]));
+            GET_AGAIN(x[s], NORM_INPUT, input);
+            GET_AGAIN(other[s], NORM_OTHER, grad);
+            GET_SCALE();
+            LANES(count, x[s][l] = (C)(rstd * (GRADIENT - mean_gradient - NORMAL * slope)));
+            PUT(x[s], NORM_OUT, out);
         }
 #else
         /* The mean first; then the distances from what came out, and how far off that was. */
         CLEAR_SUMS();
         BLOCKS(j) {
             int count = COUNT(j);
-            LOAD(j);
-            LANES(count, ADD_WIDE(A, a[l], lost_a[l], (A)x[l]));
+            GET(x[s], NORM_INPUT, input);
+            LANES(count, ADD_WIDE(A, a[l], lost_a[l], (A)x[s][l]));
         }
         JOIN_SUMS_OF_LINE();
         A near = SUM_A / n;
         CLEAR_SUMS();
         BLOCKS(j) {
             int count = COUNT(j);
-            LOAD(j);
-            LANES(count, ADD_WIDE(A, a[l], lost_a[l], ((A)x[l] - near) * ((A)x[l] - near)));
-            LANES(count, b[l] += (A)x[l] - near);
+            GET_AGAIN(x[s], NORM_INPUT, input);
+            LANES(count, ADD_WIDE(A, a[l], lost_a[l], ((A)x[s][l] - near) * ((A)x[s][l] - near)));
+            LANES(count, b[l] += (A)x[s][l] - near);
         }
         JOIN_SUMS_OF_LINE();
         A off = SUM_B / n, squares = SUM_A / n - off * off, variance = squares < 0 ? 0 : squares,
@@ -172,15 +175,18 @@ KERNEL(layer_norm)
             store(T)(means, at[NORM_MEAN], (C)(near + off));
             store(T)(rstds, at[NORM_RSTD], (C)rstd);
         }
+        C other[W];
+        LANES(W, other[l] = 0);
         BLOCKS(j) {
             int count = COUNT(j);
-            LOAD(j);
-            LOAD_SCALE(j);
+            GET_AGAIN(x[s], NORM_INPUT, input);
+            GET_SCALE();
 #if BIAS
-            LANES(count, other[l] = load(T)(bias, AT(NORM_OTHER, j)));
+            GET(other, NORM_OTHER, bias);
 #endif
-            LANES(count, x[l] = (C)((((A)x[l] - near) - off) * rstd * (A)scale[l] + (A)other[l]));
-            LANES(count, store(T)(out, AT(NORM_OUT, j), x[l]));
+            LANES(count,
+                  x[s][l] = (C)((((A)x[s][l] - near) - off) * rstd * (A)scale[l] + (A)other[l]));
+            PUT(x[s], NORM_OUT, out);
         }
 #endif
     }

@@ -1,14 +1,16 @@
-/* Operators that compute each element from the elements in its place. One work item
- * makes one element.
+/* Operators that compute each element from the elements in its place.
  *
  *   T              the dtype of the inputs
  *   STRIDED        0: all tensors lie in a row; 1: by sizes and strides; 2: the same, work items
  *                  following the innermost dimension and groups the others
  *   INDEX          i32 or i64, what counts elements
  *   N_IN           0: operators of any number of inputs; 1 to 4: of so many
+ *   ENTRY          where one kernel is wanted, its name; then with
+ *                  DO, N_OUT, FIRST, RESULT, SCALAR   what MAKE takes
  *
- * All these operators of the dtype are here: op_add takes tensors, op_add_s1 a number for input 1.
- */
+ * Otherwise all these operators of the dtype are here: op_add takes tensors, op_add_s1 a number for
+ * input 1. A work item makes one element; where it is no thread of a CPU, as many neighbours as 16
+ * bytes have. */
 #include "plugins/shared/gpu/device/pointwise.params.h"
 #include "plugins/shared/gpu/device/pointwise_list.h"
 
@@ -204,34 +206,93 @@ DEVICE C power(C a, C b) {
 
 /* ---- kernels ----------------------------------------------------------------------------- */
 
-/* FIND for n tensors, then AT(k) says where the work item's element lies in tensor k. */
+/* Elements of a work item. */
+#if IS_CPU || STRIDED == 1
+#define E 1
+#elif BYTES(T) == 1
+#define E 8
+#else
+#define E (16 / BYTES(T))
+#endif
+MAKE_PACK(T, E)
+#if !IS_BOOL(T)
+MAKE_PACK(bool, E)
+#endif
 
+/* FIND for n tensors, then `count` elements of tensor k are the work item's, from AT(k) on. */
 #if STRIDED == 2
 #define FIND(n) \
-    INDEX i = (INDEX)GLOBAL_ID(0), \
+    INDEX i = (INDEX)GLOBAL_ID(0) * E, \
           row = (INDEX)(GLOBAL_ID(1) + GROUP_ID(2) * GROUPS(1) * LOCAL_SIZE(1)), \
           size = (INDEX)p.loop.sizes[0]; \
-    i64 at[n] = {0}; \
     if (i >= size || row >= p.numel / size) \
         return; \
+    i64 at[n] = {0}; \
     WALK_FROM(1, p.loop, n, INDEX, row, at); \
     for (int k = 0; k < (n); k++) \
-        at[k] += i * p.loop.strides[k][0];
-#define AT(k) (p.offsets[k] + at[k])
-#elif STRIDED
-#define FIND(n) \
-    INDEX i = (INDEX)GLOBAL_ID(0); \
-    i64 at[n] = {0}; \
-    if (i >= p.numel) \
-        return; \
-    WALK(p.loop, n, INDEX, i, at);
+        at[k] += i * p.loop.strides[k][0]; \
+    COUNT(size);
 #define AT(k) (p.offsets[k] + at[k])
 #else
+#if IS_CPU
 #define FIND(n) \
     INDEX i = (INDEX)GLOBAL_ID(0); \
     if (i >= p.numel) \
-        return;
+        return; \
+    PLACE(n);
+#else
+#define FIND(n) \
+    INDEX step_ = (INDEX)(GROUPS(0) * LOCAL_SIZE(0)) * E; \
+    for (INDEX i = (INDEX)GLOBAL_ID(0) * E; i < p.numel; i += step_) { \
+        COUNT(p.numel); \
+        PLACE(n);
+#define FOUND }
+#endif
+#if STRIDED
+#define PLACE(n) \
+    i64 at[n] = {0}; \
+    WALK(p.loop, n, INDEX, i, at)
+#define AT(k) (p.offsets[k] + at[k])
+#else
+#define PLACE(n)
 #define AT(k) (p.offsets[k] + i)
+#endif
+#endif
+#ifndef FOUND
+#define FOUND
+#endif
+
+#if E == 1
+#define COUNT(end)
+#define GET(X, k, in, x) (x)[0] = load(X)(in, AT(k))
+#define PUT(X, k, out, x) store(X)(out, AT(k), (x)[0])
+#else
+#define COUNT(end) int count = (end)-i < E ? (int)((end)-i) : E
+#if STRIDED
+#define STEP(k) p.loop.strides[k][0]
+#else
+#define STEP(k) 1
+#endif
+#define GET(X, k, in, x) \
+    do { \
+        if (STEP(k) == 1) { \
+            LOAD_PACK(X, E, (in) + AT(k), count, x); \
+        } else { \
+            for (int l = 0; l < E; l++) \
+                if (l < count) \
+                    (x)[l] = load(X)(in, AT(k) + l * STEP(k)); \
+        } \
+    } while (0)
+#define PUT(X, k, out, x) \
+    do { \
+        if (STEP(k) == 1) { \
+            STORE_PACK(X, E, (out) + AT(k), count, x, narrow(X)); \
+        } else { \
+            for (int l = 0; l < E; l++) \
+                if (l < count) \
+                    store(X)(out, AT(k) + l * STEP(k), (x)[l]); \
+        } \
+    } while (0)
 #endif
 
 #define TENSORS_1_1 2
@@ -249,18 +310,34 @@ DEVICE C power(C a, C b) {
 #define OUT_ARGUMENTS_2(X) OUT_ARGUMENTS_1(X) GLOBAL stored(X) * out1,
 #define OUT_ARGUMENTS_3(X) OUT_ARGUMENTS_2(X) GLOBAL stored(X) * out2,
 
-#define INPUT(k, X, n_out, s) (k == s ? number(X)(p.scalar) : load(X)(in##k, AT((n_out) + k)))
-#define INPUTS_1(X, n_out, s) const computed(X) x = INPUT(0, X, n_out, s);
-#define INPUTS_2(X, n_out, s) INPUTS_1(X, n_out, s) const C y = INPUT(1, T, n_out, s);
-#define INPUTS_3(X, n_out, s) INPUTS_2(X, n_out, s) const C z = INPUT(2, T, n_out, s);
-#define INPUTS_4(X, n_out, s) INPUTS_3(X, n_out, s) const C w = INPUT(3, T, n_out, s);
+#define INPUT(k, X, n_out, s, x) \
+    computed(X) x[E] = {0}; \
+    if (k == s) \
+        for (int l = 0; l < E; l++) \
+            x[l] = number(X)(p.scalar); \
+    else \
+        GET(X, (n_out) + k, in##k, x);
+#define INPUTS_1(X, n_out, s) INPUT(0, X, n_out, s, xs)
+#define INPUTS_2(X, n_out, s) INPUTS_1(X, n_out, s) INPUT(1, T, n_out, s, ys)
+#define INPUTS_3(X, n_out, s) INPUTS_2(X, n_out, s) INPUT(2, T, n_out, s, zs)
+#define INPUTS_4(X, n_out, s) INPUTS_3(X, n_out, s) INPUT(3, T, n_out, s, ws)
+#define ELEMENTS_1(X) const computed(X) x = xs[l];
+#define ELEMENTS_2(X) ELEMENTS_1(X) const C y = ys[l];
+#define ELEMENTS_3(X) ELEMENTS_2(X) const C z = zs[l];
+#define ELEMENTS_4(X) ELEMENTS_3(X) const C w = ws[l];
 
 #define RESULTS_1(X) computed(X) r0;
 #define RESULTS_2(X) RESULTS_1(X) computed(X) r1;
 #define RESULTS_3(X) RESULTS_2(X) computed(X) r2;
-#define STORE_1(X) store(X)(out0, AT(0), r0);
-#define STORE_2(X) STORE_1(X) store(X)(out1, AT(1), r1);
-#define STORE_3(X) STORE_2(X) store(X)(out2, AT(2), r2);
+#define KEEP_1 to0[l] = r0;
+#define KEEP_2 KEEP_1 to1[l] = r1;
+#define KEEP_3 KEEP_2 to2[l] = r2;
+#define TO_1(X) computed(X) to0[E];
+#define TO_2(X) TO_1(X) computed(X) to1[E];
+#define TO_3(X) TO_2(X) computed(X) to2[E];
+#define STORE_1(X) PUT(X, 0, out0, to0);
+#define STORE_2(X) STORE_1(X) PUT(X, 1, out1, to1);
+#define STORE_3(X) STORE_2(X) PUT(X, 2, out2, to2);
 
 #define DTYPE_OF_own T
 #define DTYPE_OF_bool bool
@@ -271,9 +348,19 @@ DEVICE C power(C a, C b) {
     (OUT_ARGUMENTS_##n_out(R) IN_ARGUMENTS_##n_in(A) \
          const CAT(pointwise_params_, TENSORS_##n_in##_##n_out) p) { \
         FIND(TENSORS_##n_in##_##n_out) \
-        INPUTS_##n_in(A, n_out, s) RESULTS_##n_out(R) OPERATOR; \
-        STORE_##n_out(R) \
+        INPUTS_##n_in(A, n_out, s) TO_##n_out(R) for (int l = 0; l < E; l++) { \
+            ELEMENTS_##n_in(A) RESULTS_##n_out(R) OPERATOR; \
+            KEEP_##n_out \
+        } \
+        STORE_##n_out(R) FOUND \
     }
+
+#ifdef ENTRY
+
+#define MAKE_ONE(...) MAKE(__VA_ARGS__)
+MAKE_ONE(ENTRY, DO, N_IN, N_OUT, CAT(DTYPE_OF_, FIRST), CAT(DTYPE_OF_, RESULT), SCALAR)
+
+#else
 
 /* The kernels of an operator; the name is pasted before it meets a macro of that name. */
 #define ALL_1(entry, ...) MAKE(entry, __VA_ARGS__, -1)
@@ -324,3 +411,5 @@ DEVICE C power(C a, C b) {
     OF_##n_in(FOR_##dtypes( \
         ALL_##n_in(op_##name, DO_##name, n_in, n_out, DTYPE_OF_##first, DTYPE_OF_##result)))
 POINTWISE(KERNELS)
+
+#endif

@@ -1,12 +1,12 @@
 /* Philox 4x32-10 (J. Salmon et al., "Parallel random numbers: as easy as 1, 2, 3",
  * 2011). One work item makes W blocks of four words; an i64 element is two of them, the low one
- * first, which is how it lies in memory. */
+ * first, which is how it lies in memory. random_bits_from finds key and first block in memory. */
 #include "plugins/shared/gpu/device/random_bits.params.h"
 
-KERNEL(random_bits)(GLOBAL u32 *out, const random_bits_params p) {
-    i64 block = W * (i64)GLOBAL_ID(0), left = p.n_words - 4 * block;
-    u64 counter = (u64)p.first + (u64)block;
-    u32 k0 = (u32)p.seed, k1 = (u32)((u64)p.seed >> 32);
+DEVICE void make_blocks(GLOBAL u32 *out, u64 seed, u64 first, i64 n_words) {
+    i64 block = W * (i64)GLOBAL_ID(0), left = n_words - 4 * block;
+    u64 counter = first + (u64)block;
+    u32 k0 = (u32)seed, k1 = (u32)(seed >> 32);
     u32 c0[W], c1[W], c2[W], c3[W];
     for (int i = 0; i < W; i++) {
         c0[i] = (u32)(counter + (u64)i);
@@ -25,7 +25,7 @@ KERNEL(random_bits)(GLOBAL u32 *out, const random_bits_params p) {
         k0 += 0x9E3779B9u;
         k1 += 0xBB67AE85u;
     }
-    out += p.offset + 4 * block;
+    out += 4 * block;
     if (left >= 4 * W) {
         for (int i = 0; i < W; i++) {
             out[4 * i] = c0[i];
@@ -42,4 +42,13 @@ KERNEL(random_bits)(GLOBAL u32 *out, const random_bits_params p) {
                                         : word == 2 ? c2[i]
                                                     : c3[i];
     }
+}
+
+KERNEL(random_bits)(GLOBAL u32 *out, const random_bits_params p) {
+    make_blocks(out + p.offset, (u64)p.seed, (u64)p.first, p.n_words);
+}
+
+KERNEL(random_bits_from)(GLOBAL u32 *out, GLOBAL const i64 *state, const random_bits_params p) {
+    state += p.seed;
+    make_blocks(out + p.offset, (u64)state[0], (u64)state[1] + (u64)p.first, p.n_words);
 }

@@ -6,8 +6,9 @@
 
 typedef struct random_bits_params {
     i64 n_words;
-    i64 offset;      /* in words */
-    i64 seed, first; /* the key, and the first block */
+    i64 offset; /* in words */
+    i64 seed;   /* the key; of random_bits_from where key and first block lie, in elements */
+    i64 first;  /* the first block, or what is added to it */
 } random_bits_params;
 
 #endif

@@ -111,31 +111,24 @@ DEVICE void join(A *a, B *b, A a2, B b2) {
 #define SWEEPS 1
 #endif
 
-/* The part of local id `other` to this work item's. */
-#define SHARE() \
+/* What a work item has. */
+#define STATES(X) X(A, a) PART_B(X(B, b)) PART_C(X(A, c))
+#define MERGE() \
     do { \
-        parts_a[id] = a[0]; \
-        PART_B(parts_b[id] = b[0]); \
-        PART_C(parts_c[id] = c[0]); \
-    } while (0)
-#define JOIN(other) \
-    do { \
-        PART_B(b[0] = parts_b[id]); \
-        join(&a[0], &b[0], parts_a[other], OTHER_B(other)); \
-        PART_C(c[0] += parts_c[other]); \
-        SHARE(); \
+        join(&a[0], &b[0], OTHER(a), OTHER_B); \
+        PART_C(c[0] += OTHER(c)); \
     } while (0)
 #if HAS_B
-#define PART_B(statement) statement
-#define OTHER_B(other) parts_b[other]
+#define PART_B(...) __VA_ARGS__
+#define OTHER_B OTHER(b)
 #else
-#define PART_B(statement)
-#define OTHER_B(other) 0
+#define PART_B(...)
+#define OTHER_B 0
 #endif
 #if HAS_C
-#define PART_C(statement) statement
+#define PART_C(...) __VA_ARGS__
 #else
-#define PART_C(statement)
+#define PART_C(...)
 #endif
 
 /* States lie by their parts. */
@@ -152,9 +145,7 @@ KERNEL(reduce)
 (GLOBAL stored(R) * out, GLOBAL A *states, GLOBAL i64 *indices, GLOBAL const stored(T) * in,
  const reduce_params p) {
 #if L * M * P > 1
-    LOCAL A parts_a[GROUP];
-    PART_B(LOCAL B parts_b[GROUP]);
-    PART_C(LOCAL A parts_c[GROUP]);
+    STATES(DECLARE_PART)
 #endif
     int id = (int)LOCAL_ID(0), lane = LANE_OF(id), m = SHARE_OF(id);
     i64 begin_chunk = (i64)GROUP_ID(1) * p.chunk,
@@ -192,14 +183,23 @@ KERNEL(reduce)
                 WALK(p.reduced, 1, INDEX, runs, x);
                 n = p.run - i < last - r ? p.run - i : last - r;
 #if ROWS
+#if !HAS_PACKS
                 i64 step = UNIT ? 1 : p.run_step;
+#endif
                 for (i64 j = lane * W; j < n; j += L * W) {
+#if HAS_PACKS
+                    int count = n - j < W ? (int)(n - j) : W;
+                    computed(T) pack[W];
+                    LOAD_LANES(count, pack, in, x[0] + j, 1);
+                    LANES(count, TAKE(l, pack[l], r + j + l));
+#else
                     if (W == 1 || n - j >= W)
                         for (int l = 0; l < W; l++)
                             TAKE(l, load(T)(in, x[0] + (j + l) * step), r + j + l);
                     else
                         for (int l = 0; l < (int)(n - j); l++)
                             TAKE(l, load(T)(in, x[0] + (j + l) * step), r + j + l);
+#endif
                 }
 #else
                 i64 step = UNIT ? 1 : p.steps[0];
@@ -216,12 +216,7 @@ KERNEL(reduce)
                 }
 #endif
 #if GROUP > 1
-            SHARE();
-            JOIN_TEAM(ROWS ? m * L + lane : m, ROWS ? L * M : M, ROWS ? 1 : L, JOIN);
-            a[0] = parts_a[ROWS ? TEAM_OF(id) * L * M : lane];
-            PART_B(b[0] = parts_b[ROWS ? TEAM_OF(id) * L * M : lane]);
-            PART_C(c[0] = parts_c[ROWS ? TEAM_OF(id) * L * M : lane]);
-            BARRIER();
+            JOIN_TEAM(STATES, MERGE, ROWS ? m * L + lane : m, ROWS ? L * M : M, ROWS ? 1 : L);
 #endif
 #if OP == OP_var
             for (int l = 0; l < (ROWS ? 1 : W) && sweep == 0; l++)
@@ -283,19 +278,9 @@ DEVICE void join_var(A *n, A *squares, A *shift, A *more, A n2, A squares2, A sh
     *more += distance * part;
     *n += n2;
 }
-#define SHARE_VAR() \
-    do { \
-        parts_a[id] = squares; \
-        parts_n[id] = n; \
-        parts_shift[id] = shift; \
-        parts_more[id] = more; \
-    } while (0)
-#define JOIN_VAR(other) \
-    do { \
-        join_var(&n, &squares, &shift, &more, parts_n[other], parts_a[other], parts_shift[other], \
-                 parts_more[other]); \
-        SHARE_VAR(); \
-    } while (0)
+#define STATES_OF_VAR(X) X(A, n) X(A, squares) X(A, shift) X(A, more)
+#define MERGE_VAR() \
+    join_var(n, squares, shift, more, OTHER(n), OTHER(squares), OTHER(shift), OTHER(more))
 #endif
 
 KERNEL(merge)
@@ -307,28 +292,24 @@ KERNEL(merge)
     i64 at[2] = {0, p.offsets[1] + (o - outer * p.width) * p.steps[1]};
     WALK(p.kept, 2, i64, outer, at);
     GLOBAL const A *const from = states + p.states[0] + o;
-#if L > 1
-    LOCAL A parts_a[L];
-#endif
 #if OP == OP_var
 #if L > 1
-    LOCAL A parts_n[L], parts_shift[L], parts_more[L];
+    STATES_OF_VAR(DECLARE_PART)
 #endif
-    A n = 0, squares = 0, shift = 0, more = 0;
+    A n[1] = {0}, squares[1] = {0}, shift[1] = {0}, more[1] = {0};
     for (i64 k = begin; k < end; k++) {
         i64 rest = p.n_reduced - k * p.chunk, s = k * p.n_outputs;
-        join_var(&n, &squares, &shift, &more, (A)(rest < p.chunk ? rest : p.chunk), from[s],
+        join_var(n, squares, shift, more, (A)(rest < p.chunk ? rest : p.chunk), from[s],
                  from[N_STATES + s], from[2 * N_STATES + s]);
     }
 #if L > 1
-    SHARE_VAR();
-    JOIN_TEAM(id, L, 1, JOIN_VAR);
+    JOIN_TEAM(STATES_OF_VAR, MERGE_VAR, id, L, 1);
 #endif
     if (id == 0)
-        store(R)(out, at[1], (computed(R))DIVIDE(squares, number_wide(p.divisor)));
+        store(R)(out, at[1], (computed(R))DIVIDE(squares[0], number_wide(p.divisor)));
 #else
 #if L > 1
-    PART_B(LOCAL B parts_b[L]);
+    STATES(DECLARE_PART)
 #endif
     A a[1] = {EMPTY};
     B b[1] = {IS_ARG ? (B)p.n_reduced : (B)0};
@@ -343,10 +324,7 @@ KERNEL(merge)
 #endif
     }
 #if L > 1
-    SHARE();
-    JOIN_TEAM(id, L, 1, JOIN);
-    a[0] = parts_a[0];
-    PART_B(b[0] = parts_b[0]);
+    JOIN_TEAM(STATES, MERGE, id, L, 1);
 #endif
     if (id == 0)
         store(R)(out, at[1], RESULT(a[0], b[0]));

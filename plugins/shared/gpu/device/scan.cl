@@ -47,8 +47,8 @@ DEVICE void keep_sums(GLOBAL A *sums, const scan_params *p, i64 chunk, i64 line,
 /* L work items have a tile of a line, L x W elements, and then the next. */
 KERNEL(scan_rows)
 (GLOBAL stored(T) * out, GLOBAL A *sums, GLOBAL const stored(T) * in, const scan_params p) {
-#if L > 1
-    LOCAL A parts[GROUP], parts_lost[GROUP];
+#if L > 1 && (!BY_WARPS || L > WARP)
+    LOCAL A parts[PARTS], parts_lost[PARTS];
 #endif
     int id = (int)LOCAL_ID(0), lane = LANE_OF(id);
     i64 chunk = (i64)GROUP_ID(1), begin = chunk * p.chunk,
@@ -67,19 +67,54 @@ KERNEL(scan_rows)
         for (i64 tile = begin; tile < end; tile += L * W) {
             i64 j = tile + lane * W;
             int count = !is_there || j >= end ? 0 : end - j < W ? (int)(end - j) : W;
-            LANES(count, x[l] = (A)load(T)(in, AT(1, j)));
+            computed(T) y[W];
+            LOAD_LANES(count, y, in, at[1] + j * p.along[1], UNIT ? 1 : p.lane_step[1]);
+            LANES(count, x[l] = (A)y[l]);
 #if L == 1
-            for (int l = 0; l < count; l++) {
-                ADD_WIDE(A, sum[0], lost[0], x[l]);
-                x[l] = TOTAL(sum[0], lost[0]);
-            }
+            LANES(count, ADD_WIDE(A, sum[0], lost[0], x[l]); x[l] = TOTAL(sum[0], lost[0]));
 #else
             A own = 0, own_lost = 0, to_here[W], lost_here[W];
-            for (int l = 0; l < count; l++) {
-                ADD_WIDE(A, own, own_lost, x[l]);
-                to_here[l] = own;
-                lost_here[l] = own_lost;
+            LANES(count, ADD_WIDE(A, own, own_lost, x[l]); to_here[l] = own;
+                  lost_here[l] = own_lost);
+#if BY_WARPS
+            for (int h = 1; h < (L < WARP ? L : WARP); h *= 2) {
+                A other = SHUFFLE_UP(own, h), other_lost = SHUFFLE_UP(own_lost, h);
+                if (lane % WARP >= h) {
+                    ADD_WIDE(A, own, own_lost, other);
+                    own_lost += other_lost;
+                }
             }
+            A before = SHUFFLE_UP(own, 1), before_lost = SHUFFLE_UP(own_lost, 1);
+#if L > WARP
+            if (id % WARP == WARP - 1) {
+                parts[id / WARP] = own;
+                parts_lost[id / WARP] = own_lost;
+            }
+            BARRIER();
+#else
+            A last = SHUFFLE(own, (id - lane) % WARP + L - 1),
+              last_lost = SHUFFLE(own_lost, (id - lane) % WARP + L - 1);
+#endif
+            for (int w = (id - lane) / WARP; w <= (id - lane + L - 1) / WARP; w++) {
+                if (w == id / WARP) {
+                    own = sum[0];
+                    own_lost = lost[0];
+                }
+#if L > WARP
+                ADD_WIDE(A, sum[0], lost[0], parts[w]);
+                lost[0] += parts_lost[w];
+#else
+                ADD_WIDE(A, sum[0], lost[0], last);
+                lost[0] += last_lost;
+#endif
+            }
+            if (lane % WARP > 0) {
+                ADD_WIDE(A, own, own_lost, before);
+                own_lost += before_lost;
+            }
+            if (L > WARP)
+                BARRIER();
+#else
             parts[id] = own;
             parts_lost[id] = own_lost;
             for (int h = 1; h < L; h *= 2) { /* the sums of up to 2 h work items, ending here */
@@ -99,18 +134,16 @@ KERNEL(scan_rows)
                 ADD_WIDE(A, own, own_lost, parts[id - 1]);
                 own_lost += parts_lost[id - 1];
             }
-            for (int l = 0; l < count; l++) {
-                A hi = own, lo = own_lost;
-                ADD_WIDE(A, hi, lo, to_here[l]);
-                lo += lost_here[l];
-                x[l] = TOTAL(hi, lo);
-            }
             ADD_WIDE(A, sum[0], lost[0], parts[id - lane + L - 1]);
             lost[0] += parts_lost[id - lane + L - 1];
             BARRIER();
 #endif
+            LANES(count, A hi = own; A lo = own_lost; ADD_WIDE(A, hi, lo, to_here[l]);
+                  lo += lost_here[l]; x[l] = TOTAL(hi, lo));
+#endif
+            LANES(count, y[l] = (computed(T))x[l]);
             if (STAGE != 1)
-                LANES(count, STORE(x[l]));
+                STORE_LANES(count, y, out, at[0] + j * p.along[0], UNIT ? 1 : p.lane_step[0]);
         }
         if (STAGE == 1 && lane == 0)
             keep_sums(sums, &p, chunk, line, is_there, sum, lost);

@@ -3,6 +3,8 @@
  *   OP       OP_softmax and so on, below
  *   T        the dtype
  *   UNIT     1: the elements that lanes read and write are neighbours
+ *   STEPS    so many times W elements of a line are all that a work item has, and it keeps them in
+ *            registers; 0: they are read for each sweep
  *   INDEX, ROWS, L, M, P, W    see tiling.h */
 #include "plugins/shared/gpu/device/softmax.params.h"
 #include "plugins/shared/gpu/device/tiling.h"
@@ -24,24 +26,38 @@ typedef wide(T) A;
  */
 #define LINE(l) (ROWS ? 0 : (l))
 #define LINES (ROWS ? 1 : W)
+#if STEPS
+#define BLOCKS(j) \
+    _Pragma("unroll") for (int s = 0; s < STEPS; s++) for (i64 j = (s * L + lane) * W, once_ = 1; \
+                                                           once_; once_ = 0)
+#define KEPT STEPS
+#define COUNT(j) (length - j < W ? (int)(length - j) : W)
+#else
 #define BLOCKS(j) for (i64 j = ROWS ? lane * W : m; j < length; j += ROWS ? L * W : M)
+#define KEPT 1
 #define COUNT(j) (ROWS ? (length - j < W ? (int)(length - j) : W) : here.lanes)
-#define AT(k, j) (at[k] + (j)*p.along[k] + l * (UNIT ? 1 : p.lane_step[k]))
+enum { s = 0 };
+#endif
+#define GET(x, k, tensor) \
+    LOAD_LANES(count, x[s], tensor, at[k] + j * p.along[k], UNIT ? 1 : p.lane_step[k])
+#define PUT(x) STORE_LANES(count, x[s], out, at[0] + j * p.along[0], UNIT ? 1 : p.lane_step[0])
+/* Where they are not kept. */
+#if STEPS
+#define GET_AGAIN(x, k, tensor)
+#else
+#define GET_AGAIN(x, k, tensor) GET(x, k, tensor)
+#endif
 
-#define JOIN_MAX(other) \
+#define STATES_OF_MAX(X) X(C, top)
+#define MERGE_MAX() top[0] = OTHER(top) > top[0] ? OTHER(top) : top[0]
+#define STATES_OF_SUM(X) X(A, sum) LOST(X(A, lost))
+#define MERGE_SUM() \
     do { \
-        top[0] = parts_top[other] > top[0] ? parts_top[other] : top[0]; \
-        parts_top[id] = top[0]; \
-    } while (0)
-#define JOIN_SUM(other) \
-    do { \
-        ADD_WIDE(A, sum[0], lost[0], parts_sum[other]); \
-        lost[0] += parts_lost[other]; \
-        parts_sum[id] = sum[0]; \
-        parts_lost[id] = lost[0]; \
+        ADD_WIDE(A, sum[0], lost[0], OTHER(sum)); \
+        LOST(lost[0] += OTHER(lost)); \
     } while (0)
 #define SPAN (ROWS ? L : M)
-#define FIRST (ROWS ? id - lane : lane)
+#define JOIN(STATES, MERGE) JOIN_TEAM(STATES, MERGE, ROWS ? lane : m, SPAN, ROWS ? 1 : L)
 
 KERNEL(softmax)
 (GLOBAL stored(T) * out, GLOBAL const stored(T) * in,
@@ -51,9 +67,9 @@ KERNEL(softmax)
  const softmax_params p) {
 #if GROUP > 1
 #if !IS_BACKWARD
-    LOCAL C parts_top[GROUP];
+    STATES_OF_MAX(DECLARE_PART)
 #endif
-    LOCAL A parts_sum[GROUP], parts_lost[GROUP];
+    STATES_OF_SUM(DECLARE_PART)
 #endif
     int id = (int)LOCAL_ID(0), lane = LANE_OF(id), m = SHARE_OF(id);
     for (i64 t = 0; t < p.per; t++) {
@@ -67,20 +83,23 @@ KERNEL(softmax)
             at[k] = p.offsets[k] + here.column * p.steps[k];
         WALK(p.others, 3, INDEX, here.outer, at);
 
-        C x[W];
+        C x[KEPT][W];
         A sum[W], lost[W];
         for (int l = 0; l < W; l++)
             sum[l] = lost[l] = 0;
 #if IS_BACKWARD
-        C y[W];
+        C y[KEPT][W];
         BLOCKS(j) {
             int count = COUNT(j);
-            LANES(count, x[l] = load(T)(in, AT(1, j)));
+            GET(x, 1, in);
 #if IS_LOG
-            LANES(count, ADD_WIDE(A, sum[l], lost[l], (A)x[l]));
+#if STEPS
+            GET(y, 2, result);
+#endif
+            LANES(count, ADD_WIDE(A, sum[l], lost[l], (A)x[s][l]));
 #else
-            LANES(count, y[l] = load(T)(result, AT(2, j)));
-            LANES(count, ADD_WIDE(A, sum[l], lost[l], (A)x[l] * (A)y[l]));
+            GET(y, 2, result);
+            LANES(count, ADD_WIDE(A, sum[l], lost[l], (A)x[s][l] * (A)y[s][l]));
 #endif
         }
 #else
@@ -89,8 +108,8 @@ KERNEL(softmax)
             top[l] = (C)f32_of_bits(0xff800000u);
         BLOCKS(j) {
             int count = COUNT(j);
-            LANES(count, x[l] = load(T)(in, AT(1, j)));
-            LANES(count, top[l] = x[l] > top[l] ? x[l] : top[l]);
+            GET(x, 1, in);
+            LANES(count, top[l] = x[s][l] > top[l] ? x[s][l] : top[l]);
         }
 #if ROWS
         for (int h = W / 2; h > 0; h /= 2)
@@ -98,18 +117,20 @@ KERNEL(softmax)
                 top[l] = top[l + h] > top[l] ? top[l + h] : top[l];
 #endif
 #if GROUP > 1
-        parts_top[id] = top[0];
-        JOIN_TEAM(ROWS ? lane : m, SPAN, ROWS ? 1 : L, JOIN_MAX);
-        top[0] = parts_top[FIRST];
+        JOIN(STATES_OF_MAX, MERGE_MAX);
 #endif
         BLOCKS(j) {
             int count = COUNT(j);
-            LANES(count, x[l] = load(T)(in, AT(1, j)));
-            LANES(count, x[l] = EXP(T)(x[l] - top[LINE(l)]));
-#if KEEPS
-            LANES(count, store(T)(out, AT(0, j), x[l]));
+            GET_AGAIN(x, 1, in);
+#if STEPS && IS_LOG
+            LANES(count, ADD_WIDE(A, sum[l], lost[l], (A)EXP(T)(x[s][l] - top[LINE(l)])));
+#else
+            LANES(count, x[s][l] = EXP(T)(x[s][l] - top[LINE(l)]));
+#if KEEPS && !STEPS
+            PUT(x);
 #endif
-            LANES(count, ADD_WIDE(A, sum[l], lost[l], (A)x[l]));
+            LANES(count, ADD_WIDE(A, sum[l], lost[l], (A)x[s][l]));
+#endif
         }
 #endif
 
@@ -121,12 +142,7 @@ KERNEL(softmax)
             }
 #endif
 #if GROUP > 1
-        parts_sum[id] = sum[0];
-        parts_lost[id] = lost[0];
-        JOIN_TEAM(ROWS ? lane : m, SPAN, ROWS ? 1 : L, JOIN_SUM);
-        sum[0] = parts_sum[FIRST];
-        lost[0] = parts_lost[FIRST];
-        BARRIER();
+        JOIN(STATES_OF_SUM, MERGE_SUM);
 #endif
 
         C factor[LINES];
@@ -137,25 +153,26 @@ KERNEL(softmax)
         BLOCKS(j) {
             int count = COUNT(j);
 #if IS_BACKWARD
-            LANES(count, x[l] = load(T)(in, AT(1, j)));
-            LANES(count, y[l] = load(T)(result, AT(2, j)));
+            GET_AGAIN(x, 1, in);
+            GET_AGAIN(y, 2, result);
 #if IS_LOG
-            LANES(count, x[l] = x[l] - EXP(T)(y[l]) * factor[LINE(l)]);
+            LANES(count, x[s][l] = x[s][l] - EXP(T)(y[s][l]) * factor[LINE(l)]);
 #else
-            LANES(count, x[l] = y[l] * (x[l] - factor[LINE(l)]));
+            LANES(count, x[s][l] = y[s][l] * (x[s][l] - factor[LINE(l)]));
 #endif
+#elif IS_LOG
+            GET_AGAIN(x, 1, in);
+            LANES(count, x[s][l] = x[s][l] - top[LINE(l)] - factor[LINE(l)]);
+#elif STEPS
+            LANES(count, x[s][l] = x[s][l] * factor[LINE(l)]);
 #elif KEEPS
-            LANES(count, x[l] = load(T)(out, AT(0, j)));
-            LANES(count, x[l] = x[l] * factor[LINE(l)]);
+            GET(x, 0, out);
+            LANES(count, x[s][l] = x[s][l] * factor[LINE(l)]);
 #else
-            LANES(count, x[l] = load(T)(in, AT(1, j)));
-#if IS_LOG
-            LANES(count, x[l] = x[l] - top[LINE(l)] - factor[LINE(l)]);
-#else
-            LANES(count, x[l] = EXP(T)(x[l] - top[LINE(l)]) * factor[LINE(l)]);
+            GET(x, 1, in);
+            LANES(count, x[s][l] = EXP(T)(x[s][l] - top[LINE(l)]) * factor[LINE(l)]);
 #endif
-#endif
-            LANES(count, store(T)(out, AT(0, j), x[l]));
+            PUT(x);
         }
     }
 }

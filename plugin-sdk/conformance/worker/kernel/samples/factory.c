@@ -1,11 +1,22 @@
-/* Operators without tensor arguments: the output's shape is the line's. */
+/* Operators whose output is made from nothing, or from a state of two numbers: its shape is the line's. */
 #include "plugin-sdk/conformance/worker/kernel/samples/sample.h"
 
 #include <stdio.h>
 
+/* That of the output read_outs takes from the line. */
 static bool shapes(tc_invocation *call, char why[TC_MESSAGE]) {
-    (void)call, (void)why;
-    return true; /* read_outs takes it from the line */
+    const tc_value *state = tc_invocation_arg(call, "state");
+    if (state && (state->tensor.shape.rank != 1 || state->tensor.shape.sizes[0] != 2))
+        return tc_why(why, TC_MESSAGE, "state=[2]");
+    return true;
+}
+
+/* A key of 64 bits, and far enough that an offset carries into the upper half. */
+static bool fill(tc_invocation *call, uint32_t a, tc_random *r) {
+    tc_operand *o = &call->args[a].tensor;
+    o->values[0].i = (int64_t)tc_next(r);
+    o->values[1].i = (int64_t)tc_below(r, UINT64_C(1) << 33);
+    return true;
 }
 
 static int64_t terms(const tc_invocation *call) {
@@ -52,19 +63,26 @@ static void list_arange(const tc_sampler *m) {
 
 static void list_random(const tc_sampler *m) {
     static const int64_t lengths[] = {1, 2, 3, 4, 5, 7, 64, 1001, 5000};
-    static const char *const choices[] = {"seed=0 offset=0", "seed=42 offset=1",
-                                          "seed=987654321012 offset=4294967295",
-                                          "seed=7 offset=1099511627776"};
+    static const char *const fixed[] = {"seed=0 offset=0", "seed=42 offset=1",
+                                        "seed=987654321012 offset=4294967295",
+                                        "seed=7 offset=1099511627776"};
+    static const char *const from[] = {"state=[2] offset=0", "state=[2] offset=1",
+                                       "state=[2] offset=4294967295",
+                                       "state=[2]+3 offset=1099511627776"};
+    bool has_state = tc_record_arg(m->record, "state") >= 0;
+    const char *const *choices = has_state ? from : fixed;
     for (int n = 0; n < TC_LENGTH(lengths); n++)
-        for (int k = 0; k < TC_LENGTH(choices); k++)
+        for (int k = 0; k < TC_LENGTH(fixed); k++)
             emit(m, choices[k], 1, &lengths[n], n % 2 ? TC_LAYOUT_SHIFTED : TC_LAYOUT_DENSE);
-    emit(m, "seed=5 offset=3", 3, TC_SIZES(6, 5, 7), TC_LAYOUT_DENSE);
+    emit(m, has_state ? "state=[2] offset=3" : "seed=5 offset=3", 3, TC_SIZES(6, 5, 7),
+         TC_LAYOUT_DENSE);
 }
 
 static void list_timed(const tc_sampler *m) {
     static const int64_t sizes[] = {1 << 20, 64};
     const char *attrs = tc_record_arg(m->record, "value") >= 0   ? "value=1"
                         : tc_record_arg(m->record, "start") >= 0 ? "start=0 step=1"
+                        : tc_record_arg(m->record, "state") >= 0 ? "state=[2] offset=1"
                                                                  : "seed=42 offset=1";
     for (int k = 0; k < TC_LENGTH(sizes); k++)
         emit(m, attrs, 1, &sizes[k], TC_LAYOUT_DENSE);
@@ -80,4 +98,4 @@ static void list(const tc_sampler *m) {
         list_random(m);
 }
 
-const tc_family tc_family_factory = {"factory", shapes, terms, NULL, list, list_timed};
+const tc_family tc_family_factory = {"factory", shapes, terms, fill, list, list_timed};

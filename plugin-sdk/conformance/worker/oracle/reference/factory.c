@@ -34,9 +34,9 @@ static uint32_t philox_word(uint64_t key, uint64_t word) {
     return c[word % 4];
 }
 
-void tc_reference_random_bits(tc_invocation *call) {
-    uint64_t key = (uint64_t)call->args[TN_ARG_random_bits_seed].i;
-    uint64_t first = 4 * (uint64_t)call->args[TN_ARG_random_bits_offset].i;
+/* From block `offset` on. */
+static void random_bits(tc_invocation *call, uint64_t key, uint64_t offset) {
+    uint64_t first = 4 * offset;
     for (int64_t i = 0; i < call->outs[0].tensor.shape.numel; i++) {
         uint64_t at = (uint64_t)i;
         tc_out(call, 0)[i].i =
@@ -45,4 +45,15 @@ void tc_reference_random_bits(tc_invocation *call) {
                 : (int64_t)(philox_word(key, first + 2 * at) |
                             (uint64_t)philox_word(key, first + 2 * at + 1) << 32);
     }
+}
+
+void tc_reference_random_bits(tc_invocation *call) {
+    random_bits(call, (uint64_t)call->args[TN_ARG_random_bits_seed].i,
+                (uint64_t)call->args[TN_ARG_random_bits_offset].i);
+}
+
+void tc_reference_random_bits_from(tc_invocation *call) {
+    const tc_number *state = call->args[TN_ARG_random_bits_from_state].tensor.values;
+    random_bits(call, (uint64_t)state[0].i,
+                (uint64_t)tc_wrap_add(state[1].i, call->args[TN_ARG_random_bits_from_offset].i));
 }
