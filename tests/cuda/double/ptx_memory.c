@@ -113,25 +113,27 @@ bool ptx_resolve(ptx_block *block, ptx_warp *warp, const ptx_instruction *at, ui
     }
     /* All in one piece, as most are. */
     if (!(all & (bytes - 1))) {
-        unsigned char *base = NULL;
-        size_t stride = 0;
+        const void *memory = NULL;
+        uint64_t begin = 0, stride = 0;
         if ((space == PTX_GLOBAL || space == PTX_GENERIC) && least >= block->last.begin &&
             most < block->last.end && block->last.end - most >= bytes) {
-            base = block->last.host - block->last.begin;
+            memory = block->last.host;
+            begin = block->last.begin;
         } else if (space == PTX_SHARED && most < block->shared_bytes &&
                    block->shared_bytes - most >= bytes) {
-            base = block->shared;
+            memory = block->shared;
         } else if (space == PTX_LOCAL && most < block->function->total_local &&
                    block->function->total_local - most >= bytes) {
-            base = warp->local;
+            memory = warp->local;
             stride = block->local_bytes;
-        } else if (space == PTX_PARAM && at->kind == PTX_LOAD && least == most &&
+        } else if (space == PTX_PARAM && at->kind == PTX_LOAD && PTX_SPACE_OF(least) == PTX_PARAM &&
                    PTX_SPACE_OF(most) == PTX_PARAM &&
                    PTX_OFFSET_OF(most) + bytes <= block->function->parameter_bytes) {
-            base = (unsigned char *)(uintptr_t)block->launch->parameters - PTX_WINDOW(PTX_PARAM);
+            memory = block->launch->parameters;
+            begin = PTX_WINDOW(PTX_PARAM);
         }
-        if (base) {
-            uint64_t from = (uint64_t)(uintptr_t)base + add;
+        if (memory) {
+            uint64_t from = (uint64_t)(uintptr_t)memory - begin + add;
             if (lanes == PTX_ALL)
                 for (uint32_t l = 0; l < PTX_LANES; l++)
                     out[l] = (unsigned char *)(uintptr_t)(from + row[l] + l * stride);
