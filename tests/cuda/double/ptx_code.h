@@ -262,6 +262,14 @@ struct ptx_module {
 
 typedef struct ptx_block ptx_block;
 
+/* A copy that a lane did not yet wait for. */
+typedef struct ptx_copy_ahead {
+    unsigned char *to;
+    const unsigned char *from;
+    uint32_t lane, group;
+    uint8_t bytes, n_read;
+} ptx_copy_ahead;
+
 struct ptx_warp {
     unsigned char *rows[2];   /* registers, constants */
     uint32_t live;            /* lanes that have not exited */
@@ -272,7 +280,9 @@ struct ptx_warp {
     uint32_t mask[PTX_LANES]; /* what lanes in `together` wait for */
     uint32_t index;           /* in the block */
     unsigned char *local;     /* of lane 0; each has block->local_bytes */
-    ptx_block *block;
+    ptx_copy_ahead *copies;
+    uint32_t n_copies, room_copies;
+    uint32_t groups[PTX_LANES]; /* of copies, that a lane has closed */
 };
 
 static inline void *ptx_row(const ptx_warp *warp, ptx_place place) {

@@ -76,7 +76,7 @@ static inline uint64_t to_u64(double x) {
     BINARY(uint32_t, float, float, \
            (uint32_t)pair_of(x, __VA_ARGS__) << 16 | pair_of(y, __VA_ARGS__))
 static inline uint16_t pair_of(float x, int mantissa, bool to_zero, bool relu) {
-    return ptx_narrowed(relu && x < 0 ? 0 : x, mantissa, to_zero);
+    return ptx_narrowed(relu && x <= 0 ? 0 : x, mantissa, to_zero);
 }
 
 #define OF_FLOATS(X) \

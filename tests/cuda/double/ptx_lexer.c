@@ -8,7 +8,7 @@
 #include <string.h>
 
 void ptx_fail(ptx_reader *reader, const char *format, ...) {
-    int n = snprintf(reader->error, reader->room, "line %u: ", reader->line);
+    int n = snprintf(reader->error, reader->room, "line %u: ", reader->begun ? reader->begun : reader->line);
     if (n >= 0 && (size_t)n < reader->room) {
         va_list args;
         va_start(args, format);

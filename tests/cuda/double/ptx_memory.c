@@ -113,25 +113,27 @@ bool ptx_resolve(ptx_block *block, ptx_warp *warp, const ptx_instruction *at, ui
     }
     /* All in one piece, as most are. */
     if (!(all & (bytes - 1))) {
-        unsigned char *base = NULL;
-        size_t stride = 0;
+        const void *memory = NULL;
+        uint64_t begin = 0, stride = 0;
         if ((space == PTX_GLOBAL || space == PTX_GENERIC) && least >= block->last.begin &&
             most < block->last.end && block->last.end - most >= bytes) {
-            base = block->last.host - block->last.begin;
+            memory = block->last.host;
+            begin = block->last.begin;
         } else if (space == PTX_SHARED && most < block->shared_bytes &&
                    block->shared_bytes - most >= bytes) {
-            base = block->shared;
+            memory = block->shared;
         } else if (space == PTX_LOCAL && most < block->function->total_local &&
                    block->function->total_local - most >= bytes) {
-            base = warp->local;
+            memory = warp->local;
             stride = block->local_bytes;
-        } else if (space == PTX_PARAM && at->kind == PTX_LOAD && least == most &&
+        } else if (space == PTX_PARAM && at->kind == PTX_LOAD && PTX_SPACE_OF(least) == PTX_PARAM &&
                    PTX_SPACE_OF(most) == PTX_PARAM &&
                    PTX_OFFSET_OF(most) + bytes <= block->function->parameter_bytes) {
-            base = (unsigned char *)(uintptr_t)block->launch->parameters - PTX_WINDOW(PTX_PARAM);
+            memory = block->launch->parameters;
+            begin = PTX_WINDOW(PTX_PARAM);
         }
-        if (base) {
-            uint64_t from = (uint64_t)(uintptr_t)base + add;
+        if (memory) {
+            uint64_t from = (uint64_t)(uintptr_t)memory - begin + add;
             if (lanes == PTX_ALL)
                 for (uint32_t l = 0; l < PTX_LANES; l++)
                     out[l] = (unsigned char *)(uintptr_t)(from + row[l] + l * stride);
@@ -371,21 +373,58 @@ bool ptx_atomics(ptx_block *block, ptx_warp *warp, const ptx_instruction *at, ui
 
 /* ---- asynchronous copies ----------------------------------------------------------------- */
 
-bool ptx_asynchronous(ptx_block *block, ptx_warp *warp, const ptx_instruction *at, uint32_t lanes) {
-    unsigned char *to[PTX_LANES], *from[PTX_LANES];
-    if (at->what != PTX_ASYNC_COPY)
-        return true;
-    if (!ptx_resolve(block, warp, at, lanes, PTX_SHARED, at->o[8], at->offset, at->bytes, to))
+/* They are made as late as can be, so that what does not wait for them does not see them. */
+static bool copy_ahead(ptx_block *block, ptx_warp *warp, const ptx_instruction *at, uint32_t lane) {
+    unsigned char *to[PTX_LANES], *from[PTX_LANES] = {NULL};
+    uint64_t bytes = at->o[0] != PTX_NOWHERE ? element(warp, at->o[0], 4, lane) : at->bytes;
+    bytes = bytes < at->bytes ? bytes : at->bytes;
+    if (!ptx_resolve(block, warp, at, 1u << lane, PTX_SHARED, at->o[8], at->offset, at->bytes,
+                     to) ||
+        (bytes &&
+         !ptx_resolve(block, warp, at, 1u << lane, PTX_GLOBAL, at->o[9], 0, at->bytes, from)))
         return false;
+    if (warp->n_copies == warp->room_copies) {
+        uint32_t room = warp->room_copies ? 2 * warp->room_copies : 64;
+        ptx_copy_ahead *moved = realloc(warp->copies, room * sizeof *moved);
+        if (!moved)
+            return ptx_fault(block, warp, lane, at, PTX_LAUNCH_FAILED, "no memory on the host");
+        warp->copies = moved;
+        warp->room_copies = room;
+    }
+    warp->copies[warp->n_copies++] = (ptx_copy_ahead){.to = to[lane],
+                                                      .from = from[lane],
+                                                      .lane = lane,
+                                                      .group = warp->groups[lane],
+                                                      .bytes = at->bytes,
+                                                      .n_read = (uint8_t)bytes};
+    return true;
+}
+
+/* Those of the lanes, but for the last so many groups, and the open one. */
+static void wait_for_copies(ptx_warp *warp, uint32_t lanes, bool all, uint64_t but) {
+    uint32_t kept = 0;
+    for (uint32_t k = 0; k < warp->n_copies; k++) {
+        ptx_copy_ahead copy = warp->copies[k];
+        if (lanes >> copy.lane & 1 && (all || copy.group + but < warp->groups[copy.lane])) {
+            memset(copy.to, 0, copy.bytes);
+            if (copy.n_read)
+                memcpy(copy.to, copy.from, copy.n_read);
+        } else {
+            warp->copies[kept++] = copy;
+        }
+    }
+    warp->n_copies = kept;
+}
+
+bool ptx_asynchronous(ptx_block *block, ptx_warp *warp, const ptx_instruction *at, uint32_t lanes) {
+    if (at->what == PTX_ASYNC_WAIT || at->what == PTX_ASYNC_WAIT_ALL)
+        wait_for_copies(warp, lanes, at->what == PTX_ASYNC_WAIT_ALL, (uint64_t)at->offset);
     for (uint32_t left = lanes; left; left &= left - 1) {
         uint32_t l = (uint32_t)__builtin_ctz(left);
-        uint64_t bytes = at->o[0] != PTX_NOWHERE ? element(warp, at->o[0], 4, l) : at->bytes;
-        bytes = bytes < at->bytes ? bytes : at->bytes;
-        if (bytes &&
-            !ptx_resolve(block, warp, at, 1u << l, PTX_GLOBAL, at->o[9], 0, at->bytes, from))
+        if (at->what == PTX_ASYNC_COMMIT)
+            warp->groups[l]++;
+        else if (at->what == PTX_ASYNC_COPY && !copy_ahead(block, warp, at, l))
             return false;
-        memset(to[l], 0, at->bytes);
-        memcpy(to[l], from[l], bytes);
     }
     return true;
 }

@@ -278,6 +278,7 @@ static void read_label(ptx_reader *reader) {
 }
 
 static void read_guarded(ptx_reader *reader) {
+    reader->begun = reader->line;
     reader->guard.place = PTX_NOWHERE;
     reader->guard.negated = false;
     if (ptx_accept(reader, "@")) {
@@ -286,6 +287,7 @@ static void read_guarded(ptx_reader *reader) {
     }
     ptx_read_instruction(reader);
     reader->guard.place = PTX_NOWHERE;
+    reader->begun = 0;
 }
 
 static void read_body(ptx_reader *reader) {

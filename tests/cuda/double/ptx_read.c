@@ -598,7 +598,6 @@ void ptx_read_instruction(ptx_reader *reader) {
     ptx_opcode opcode;
     split(reader, &opcode);
     const char *base = opcode.parts[0];
-    uint32_t line = reader->line;
     uint32_t begin = reader->function->n_code;
     reader->scratch = 0;
     ptx_next(reader);
@@ -615,7 +614,7 @@ void ptx_read_instruction(ptx_reader *reader) {
     else if (!ptx_read_special(reader, &opcode))
         read_listed(reader, &opcode);
     for (uint32_t k = begin; k < reader->function->n_code; k++)
-        reader->function->code[k].line = line;
+        reader->function->code[k].line = reader->begun;
     if (reader->token.kind == PTX_MARK && ptx_is(reader, ";"))
         ptx_next(reader);
     else

@@ -62,6 +62,7 @@ typedef struct ptx_reader {
     const ptx_forms *forms;
     const char *at;
     uint32_t line;
+    uint32_t begun; /* the line of the instruction that is read, or 0 */
     ptx_token token;
     ptx_name *names;
     uint32_t n_names, room_names;

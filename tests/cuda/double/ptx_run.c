@@ -183,9 +183,10 @@ static void begin_block(ptx_block *block) {
         ptx_warp *warp = &block->warps[w];
         uint32_t lanes = block->n_threads - w * PTX_LANES;
         warp->live = lanes >= PTX_LANES ? PTX_ALL : (1u << lanes) - 1;
-        warp->together = warp->barred = warp->favoured = 0;
+        warp->together = warp->barred = warp->favoured = warp->n_copies = 0;
         for (uint32_t l = 0; l < PTX_LANES; l++)
             warp->pc[l] = block->function->begin;
+        memset(warp->groups, 0, sizeof warp->groups);
         for (uint32_t d = 0; d < 3; d++)
             fill(warp, PTX_CTAID_X + d, block->index[d]);
     }
@@ -250,6 +251,8 @@ static bool init_block(ptx_block *block) {
 }
 
 static void finish_block(ptx_block *block) {
+    for (uint32_t w = 0; w < block->n_warps && block->warps; w++)
+        free(block->warps[w].copies);
     free(block->warps);
     free(block->memory);
     free(block->shared);

@@ -265,3 +265,54 @@ uint64_t rig_bits(uint64_t *state) {
         return x;
     }
 }
+
+/* ---- a kernel of one instruction ---------------------------------------------------------- */
+
+void rig_kernel(char *out, size_t room, const char *name, const char *operands) {
+    static const char *const types[9] = {NULL, NULL, "u16", NULL, "u32", NULL, NULL, NULL, "u64"};
+    char lists[256] = "", body[1024] = "", after[1024] = "";
+    bool result = true;
+    int n = 0, arrays = 0;
+    size_t b = 0, a = 0, l = 0;
+    for (const char *at = operands; *at; at++) {
+        if (*at == '/') {
+            result = false;
+            continue;
+        }
+        int bytes = *at == 'p' ? 4 : *at - '0';
+        const char *type = types[bytes];
+        char reg = (char)(*at == 'p' ? 'p' : bytes == 2 ? 'h' : bytes == 4 ? 'r' : 'd');
+        l += (size_t)snprintf(lists + l, sizeof lists - l,
+                              n ? result ? "|%%%c%d" : ", %%%c%d" : "%%%c%d", reg, n);
+        b += (size_t)snprintf(body + b, sizeof body - b,
+                              "ld.param.u64 %%d10, [k_%d];\nadd.s64 %%d10, %%d10, "
+                              "%%d9;\nld.global.%s %%%c%d, [%%d10];\n",
+                              arrays, type, *at == 'p' ? 'r' : reg, n);
+        if (*at == 'p')
+            b += (size_t)snprintf(body + b, sizeof body - b,
+                                  "and.b32 %%r%d, %%r%d, 1;\nsetp.ne.u32 %%p%d, %%r%d, 0;\n", n, n,
+                                  n, n);
+        if (result && *at == 'p')
+            a += (size_t)snprintf(after + a, sizeof after - a, "selp.u32 %%r%d, 1, 0, %%p%d;\n", n,
+                                  n);
+        if (result)
+            a += (size_t)snprintf(after + a, sizeof after - a,
+                                  "ld.param.u64 %%d10, [k_%d];\nadd.s64 %%d10, %%d10, "
+                                  "%%d9;\nst.global.%s [%%d10], %%%c%d;\n",
+                                  arrays, type, *at == 'p' ? 'r' : reg, n);
+        n++;
+        arrays++;
+    }
+    snprintf(
+        out, room,
+        ".version 8.0\n.target sm_90\n.address_size 64\n"
+        ".visible .entry k(.param .u64 k_0, .param .u64 k_1, .param .u64 k_2, .param .u64 k_3, "
+        ".param .u64 k_4,\n"
+        ".param .u64 k_5, .param .u32 odd)\n{\n"
+        ".reg .pred %%p<8>, %%q;\n.reg .b16 %%h<8>;\n.reg .b32 %%r<16>;\n.reg .b64 %%d<16>;\n"
+        "mov.u32 %%r8, %%ctaid.x;\nmov.u32 %%r9, %%ntid.x;\nmov.u32 %%r10, %%tid.x;\n"
+        "mad.lo.u32 %%r8, %%r8, %%r9, %%r10;\nmul.wide.u32 %%d9, %%r8, 8;\n"
+        "%sld.param.u32 %%r11, [odd];\nand.b32 %%r10, %%r10, %%r11;\nsetp.eq.u32 %%q, %%r10, 0;\n"
+        "@%%q %s %s;\n%sret;\n}\n",
+        body, name, lists, after);
+}

@@ -9,59 +9,8 @@
 
 /* ---- the instruction under test ---------------------------------------------------------- */
 
-enum { BLOCKS = 8, THREADS = 256, VALUES = BLOCKS * THREADS };
+enum { BLOCKS = 16, THREADS = 256, VALUES = BLOCKS * THREADS };
 #define BEFORE UINT64_C(0xdeadbeefcafef00d)
-
-/* Operands as in the interpreter's forms: digits are bytes, p a predicate (bit 0 of a value); results
- * first, at most two, then at most four sources. `parts` follow the name where they are. */
-static void write_kernel(char *out, size_t room, const char *name, const char *operands) {
-    static const char *const types[9] = {NULL, NULL, "u16", NULL, "u32", NULL, NULL, NULL, "u64"};
-    char lists[256] = "", body[1024] = "", after[1024] = "";
-    bool result = true;
-    int n = 0, arrays = 0;
-    size_t b = 0, a = 0, l = 0;
-    for (const char *at = operands; *at; at++) {
-        if (*at == '/') {
-            result = false;
-            continue;
-        }
-        int bytes = *at == 'p' ? 4 : *at - '0';
-        const char *type = types[bytes];
-        char reg = (char)(*at == 'p' ? 'p' : bytes == 2 ? 'h' : bytes == 4 ? 'r' : 'd');
-        l += (size_t)snprintf(lists + l, sizeof lists - l,
-                              n ? result ? "|%%%c%d" : ", %%%c%d" : "%%%c%d", reg, n);
-        b += (size_t)snprintf(body + b, sizeof body - b,
-                              "ld.param.u64 %%d10, [k_%d];\nadd.s64 %%d10, %%d10, "
-                              "%%d9;\nld.global.%s %%%c%d, [%%d10];\n",
-                              arrays, type, *at == 'p' ? 'r' : reg, n);
-        if (*at == 'p')
-            b += (size_t)snprintf(body + b, sizeof body - b,
-                                  "and.b32 %%r%d, %%r%d, 1;\nsetp.ne.u32 %%p%d, %%r%d, 0;\n", n, n,
-                                  n, n);
-        if (result && *at == 'p')
-            a += (size_t)snprintf(after + a, sizeof after - a, "selp.u32 %%r%d, 1, 0, %%p%d;\n", n,
-                                  n);
-        if (result)
-            a += (size_t)snprintf(after + a, sizeof after - a,
-                                  "ld.param.u64 %%d10, [k_%d];\nadd.s64 %%d10, %%d10, "
-                                  "%%d9;\nst.global.%s [%%d10], %%%c%d;\n",
-                                  arrays, type, *at == 'p' ? 'r' : reg, n);
-        n++;
-        arrays++;
-    }
-    snprintf(
-        out, room,
-        ".version 8.0\n.target sm_90\n.address_size 64\n"
-        ".visible .entry k(.param .u64 k_0, .param .u64 k_1, .param .u64 k_2, .param .u64 k_3, "
-        ".param .u64 k_4,\n"
-        ".param .u64 k_5, .param .u32 odd)\n{\n"
-        ".reg .pred %%p<8>, %%q;\n.reg .b16 %%h<8>;\n.reg .b32 %%r<16>;\n.reg .b64 %%d<16>;\n"
-        "mov.u32 %%r8, %%ctaid.x;\nmov.u32 %%r9, %%ntid.x;\nmov.u32 %%r10, %%tid.x;\n"
-        "mad.lo.u32 %%r8, %%r8, %%r9, %%r10;\nmul.wide.u32 %%d9, %%r8, 8;\n"
-        "%sld.param.u32 %%r11, [odd];\nand.b32 %%r10, %%r10, %%r11;\nsetp.eq.u32 %%q, %%r10, 0;\n"
-        "@%%q %s %s;\n%sret;\n}\n",
-        body, name, lists, after);
-}
 
 typedef uint64_t reference(uint64_t a, uint64_t b, uint64_t c, uint64_t e);
 typedef struct instruction {
@@ -92,7 +41,7 @@ static bool same(const instruction *t, uint64_t x, uint64_t y, int bytes) {
 
 static void check(const instruction *t) {
     char text[4096];
-    write_kernel(text, sizeof text, t->name, t->operands);
+    rig_kernel(text, sizeof text, t->name, t->operands);
     rig *r = rig_open(text, 1 << 20);
     uint64_t arrays[6];
     uint64_t *host[6];
@@ -448,7 +397,7 @@ static void lop3_has_every_table(void **state) {
     (void)state;
     for (table = 0; table < 256; table += 5) {
         char text[4096], lop3[64];
-        write_kernel(text, sizeof text, "lop3.b32", "4/444");
+        rig_kernel(text, sizeof text, "lop3.b32", "4/444");
         char *end = strstr(strstr(text, "@%q lop3.b32"), ";");
         snprintf(lop3, sizeof lop3, ", 0x%02x", table);
         memmove(end + strlen(lop3), end, strlen(end) + 1);
@@ -536,7 +485,7 @@ static void approximations_are_as_near_as_promised(void **state) {
     };
     for (size_t k = 0; k < sizeof cases / sizeof *cases; k++) {
         char text[4096];
-        write_kernel(text, sizeof text, cases[k].name, "4/4");
+        rig_kernel(text, sizeof text, cases[k].name, "4/4");
         rig *r = rig_open(text, 1 << 20);
         uint64_t to = rig_take(r, VALUES * 8), from = rig_take(r, VALUES * 8);
         uint64_t *out = rig_host(r, to), *in = rig_host(r, from);
