@@ -43,7 +43,7 @@ static tn_status find(tn_instance *self, uint32_t index, const cuda_found **out)
         return cuda_fail(
             self, TN_ERR_DEVICE,
             "there is no cuda:%u, %u devices can be used; `tenon devices` lists them%s%s", index,
-            self->n_found, self->n_found ? "" : ": ", self->n_found ? "" : self->reason);
+            self->n_found, self->reason[0] ? ": " : "", self->reason);
     *out = &self->found[index];
     return TN_OK;
 }
