@@ -129,6 +129,10 @@ tn_status cuda_fail_driver(tn_device_impl *device, CUresult error, const char *w
 /* The same for work of a stream, whose latest launches are named. */
 tn_status cuda_fail_stream(tn_stream_impl *stream, CUresult error, const char *what);
 
+/* The same for work of a stream with another device: only the one is lost whose error it is. */
+tn_status cuda_fail_between(tn_stream_impl *stream, tn_device_impl *other, CUresult error,
+                            const char *what);
+
 /* TN_ERR_DEVICE_LOST, with a message, once the device is lost. */
 tn_status cuda_check_lost(tn_device_impl *device);
 

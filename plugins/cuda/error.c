@@ -121,3 +121,14 @@ tn_status cuda_fail_stream(tn_stream_impl *stream, CUresult error, const char *w
     }
     return fail(stream->device, error, what, recent);
 }
+
+tn_status cuda_fail_between(tn_stream_impl *stream, tn_device_impl *other, CUresult error,
+                            const char *what) {
+    tn_device_impl *device = stream->device;
+    if (device != other && meaning_of(error) == TN_ERR_DEVICE_LOST && !cuda_is_lost(device)) {
+        CUresult own = CUDA_CALL(device, cuStreamQuery, stream->stream);
+        if (own == CUDA_SUCCESS || own == CUDA_ERROR_NOT_READY)
+            return cuda_fail_driver(other, error, what);
+    }
+    return cuda_fail_stream(stream, error, what);
+}

@@ -156,10 +156,10 @@ tn_status cuda_copy_peer(tn_device_impl *device, tn_stream_impl *stream, tn_memo
         return status;
     enable_peer(device, src_device);
     enable_peer(src_device, device);
-    return done(stream,
-                CUDA_CALL(device, cuMemcpyPeerAsync, dst + dst_offset, device->context,
-                          src + src_offset, src_device->context, bytes, stream->stream),
-                "copy_peer");
+    CUresult error = CUDA_CALL(device, cuMemcpyPeerAsync, dst + dst_offset, device->context,
+                               src + src_offset, src_device->context, bytes, stream->stream);
+    return error == CUDA_SUCCESS ? TN_OK
+                                 : cuda_fail_between(stream, src_device, error, "copy_peer");
 }
 
 tn_status cuda_fill(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
