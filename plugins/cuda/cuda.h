@@ -89,7 +89,6 @@ typedef struct cuda_stage {
     char *data; /* pinned */
     uint64_t used;
     CUevent last;
-    bool is_used; /* `last` was recorded */
 } cuda_stage;
 
 struct tn_stream_impl {
