@@ -155,6 +155,7 @@ void cuda_library_close(void *library);
 typedef struct cuda_scope {
     const cuda_driver *driver;
     CUresult error; /* of entering; what follows is not to be called then */
+    CUcontext before;
     bool is_pushed;
 } cuda_scope;
 
