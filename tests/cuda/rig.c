@@ -1,15 +1,15 @@
 /* See rig.h. */
 #include "tests/cuda/rig.h"
 
+#include <dlfcn.h>
 #include <signal.h>
 #include <stdlib.h>
-#include <sys/stat.h>
 #include <tenon/kernels.h>
 #include <unistd.h>
 
-enum { N = 1000, WORDS = 512 };
+enum { SKIPPED = 77, N = 1000, WORDS = 512 };
 
-const char *rig_plugin, *rig_driver, *rig_cache;
+const char *rig_plugin, *rig_driver, *rig_nvrtc, *rig_cache;
 
 static char said[WORDS];
 static uint64_t alive[DOUBLE_KINDS], abandoned[DOUBLE_KINDS];
@@ -181,16 +181,30 @@ tn_status rig_work(mini *m) {
 
 /* ---- the program ------------------------------------------------------------------------- */
 
+static bool has_compiler(const char *path) {
+    int (*version)(int *, int *), major, minor;
+    void *nvrtc = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    if (!nvrtc)
+        return false;
+    *(void **)&version = dlsym(nvrtc, "nvrtcVersion");
+    return version && version(&major, &minor) == 0;
+}
+
 int main(int argc, char **argv) {
     if (argc != 5) {
         print_error("usage: %s PLUGIN DRIVER NVRTC CACHE\n", argv[0]);
         return 2;
     }
+    if (!has_compiler(argv[3])) {
+        printf("skipped: there is no NVRTC; it is a part of the CUDA Toolkit\n");
+        return SKIPPED;
+    }
     rig_plugin = argv[1];
     rig_driver = argv[2];
+    rig_nvrtc = argv[3];
     rig_cache = argv[4];
     mini_option("driver", rig_driver);
-    mini_option("nvrtc", argv[3]);
+    mini_option("nvrtc", rig_nvrtc);
     mini_option("cache", rig_cache);
     mini_option("cublaslt", "off");
     mini_option("cudnn", "off");

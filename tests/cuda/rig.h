@@ -12,8 +12,9 @@
 /* Each test program defines this. */
 int all_tests(void);
 
-/* From the command line: the plugin under test, and the double, which the program is linked with too. */
-extern const char *rig_plugin, *rig_driver;
+/* From the command line: the plugin under test; the doubles of the driver, which the program is linked
+ * with, too, and of NVRTC. */
+extern const char *rig_plugin, *rig_driver, *rig_nvrtc;
 
 /* The cache folder that kernels are built into once, for tests that are not about building. */
 extern const char *rig_cache;
