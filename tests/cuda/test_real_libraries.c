@@ -117,7 +117,8 @@ static cuda_dnn_functions find_dnn(void) {
 }
 
 static cuda_dnn_tensor dense(int64_t n, int64_t c, int64_t h, int64_t w) {
-    return (cuda_dnn_tensor){.sizes = {n, c, h, w}, .strides = {c * h * w, h * w, w, 1}, .alignment = 16};
+    return (cuda_dnn_tensor){
+        .sizes = {n, c, h, w}, .strides = {c * h * w, h * w, w, 1}, .alignment = 16};
 }
 
 static void every_convolution_is_described(void **state) {
