@@ -9,11 +9,8 @@
 
 struct tn_graph_impl {
     tn_device_impl *device;
-    pthread_mutex_t lock; /* guards what follows: an executable graph takes one thread at a time */
-    CUgraphExec executable;
+    CUgraphExec executable; /* the recording's lock guards it: it takes one thread at a time */
     cuda_recording *recording;
-    CUevent last; /* behind the latest launch, and so behind all */
-    bool was_launched;
 };
 
 static const gpu_source move_error = {
@@ -29,26 +26,38 @@ static const gpu_source move_error = {
 /* ---- recordings -------------------------------------------------------------------------- */
 
 /* In the context, as the ones below. */
+static void recording_drop(tn_device_impl *device, cuda_recording *r) {
+    const cuda_driver *d = device->driver;
+    if (!r || atomic_fetch_sub(&r->n_users, 1) > 1)
+        return;
+    if (r->graph)
+        d->cuGraphDestroy(r->graph);
+    if (r->last)
+        d->cuEventDestroy_v2(r->last);
+    if (r->error_word)
+        d->cuMemFreeHost(r->error_word);
+    pthread_mutex_destroy(&r->lock);
+    device->self->host->dealloc(device->self->host, r);
+}
+
 static CUresult recording_create(tn_device_impl *device, cuda_recording **out) {
     cuda_recording *r = *out = cuda_host_alloc(device->self, sizeof *r, "a capture");
     if (!r)
         return CUDA_ERROR_OUT_OF_MEMORY;
     *r = (cuda_recording){.n_users = 1};
+    pthread_mutex_init(&r->lock, NULL);
     CUresult error = cuda_error_word_create(device, &r->error_word);
-    if (error != CUDA_SUCCESS) {
-        device->self->host->dealloc(device->self->host, r);
-        *out = NULL;
-    }
+    if (error == CUDA_SUCCESS)
+        error = device->driver->cuEventCreate(&r->last, CU_EVENT_DISABLE_TIMING);
     return error;
 }
 
-static void recording_drop(tn_device_impl *device, cuda_recording *r) {
-    if (!r || atomic_fetch_sub(&r->n_users, 1) > 1)
-        return;
-    if (r->graph)
-        device->driver->cuGraphDestroy(r->graph);
-    device->driver->cuMemFreeHost(r->error_word);
-    device->self->host->dealloc(device->self->host, r);
+/* Until all launches are over of what was recorded. */
+static CUresult recording_wait(tn_device_impl *device, cuda_recording *r) {
+    pthread_mutex_lock(&r->lock);
+    bool was_launched = r->last_stream != NULL;
+    pthread_mutex_unlock(&r->lock);
+    return was_launched ? device->driver->cuEventSynchronize(r->last) : CUDA_SUCCESS;
 }
 
 /* ---- capturing --------------------------------------------------------------------------- */
@@ -65,35 +74,36 @@ static tn_status begin(tn_stream_impl *stream) {
     CUresult error = scope.error;
     if (error == CUDA_SUCCESS) {
         error = recording_create(device, &r);
+        pthread_mutex_lock(&stream->lock); /* see enqueue_failing in launch.c */
         /* Relaxed: other threads, and this one beside, allocate and load what they need. */
         if (error == CUDA_SUCCESS)
             error = device->driver->cuStreamBeginCapture_v2(stream->stream,
                                                             CU_STREAM_CAPTURE_MODE_RELAXED);
+        if (error == CUDA_SUCCESS)
+            atomic_store(&stream->recording, r);
+        pthread_mutex_unlock(&stream->lock);
         if (error != CUDA_SUCCESS)
             recording_drop(device, r);
         cuda_leave(&scope);
     }
-    if (error != CUDA_SUCCESS)
-        return cuda_fail_stream(stream, error, "beginning a capture");
-    atomic_store(&stream->recording, r);
-    return TN_OK;
+    return error == CUDA_SUCCESS ? TN_OK : cuda_fail_stream(stream, error, "beginning a capture");
 }
 
 /* Takes the recording from the stream, which is an ordinary one from now on. In the context. */
 static CUresult stop(tn_stream_impl *stream, cuda_recording **out) {
+    CUresult error = CUDA_SUCCESS;
+    pthread_mutex_lock(&stream->lock);
     *out = atomic_exchange(&stream->recording, NULL);
-    return *out ? stream->device->driver->cuStreamEndCapture(stream->stream, &(*out)->graph)
-                : CUDA_SUCCESS;
+    if (*out)
+        error = stream->device->driver->cuStreamEndCapture(stream->stream, &(*out)->graph);
+    pthread_mutex_unlock(&stream->lock);
+    return error;
 }
 
 static void graph_release(tn_graph_impl *graph) {
-    const cuda_driver *d = graph->device->driver;
     if (graph->executable)
-        d->cuGraphExecDestroy(graph->executable);
-    if (graph->last)
-        d->cuEventDestroy_v2(graph->last);
+        graph->device->driver->cuGraphExecDestroy(graph->executable);
     recording_drop(graph->device, graph->recording);
-    pthread_mutex_destroy(&graph->lock);
     graph->device->self->host->dealloc(graph->device->self->host, graph);
 }
 
@@ -105,13 +115,10 @@ static tn_status make_graph(tn_device_impl *device, cuda_recording *r, tn_graph_
         return TN_ERR_OUT_OF_MEMORY;
     }
     *graph = (tn_graph_impl){.device = device, .recording = r};
-    pthread_mutex_init(&graph->lock, NULL);
     tn_status status = r->may_fail ? cuda_move_error_build(device, &move_error) : TN_OK;
     if (status == TN_OK) {
         CUresult error =
             device->driver->cuGraphInstantiateWithFlags(&graph->executable, r->graph, 0);
-        if (error == CUDA_SUCCESS)
-            error = device->driver->cuEventCreate(&graph->last, CU_EVENT_DISABLE_TIMING);
         if (error != CUDA_SUCCESS)
             status = cuda_fail_driver(device, error, "making a graph of what was captured");
     }
@@ -127,9 +134,9 @@ static tn_status end(tn_stream_impl *stream, tn_graph_impl **out_graph) {
     cuda_recording *r = NULL;
     *out_graph = NULL;
     cuda_scope scope = cuda_enter(device);
-    if (scope.error != CUDA_SUCCESS)
-        return cuda_fail_driver(device, scope.error, "ending a capture");
     CUresult error = stop(stream, &r);
+    if (scope.error != CUDA_SUCCESS)
+        error = scope.error;
     tn_status status = cuda_check_lost(device);
     if (status == TN_OK && !r)
         status =
@@ -145,11 +152,10 @@ static tn_status end(tn_stream_impl *stream, tn_graph_impl **out_graph) {
     return status;
 }
 
+/* Whatever the driver says, what the host has is given back; so below. */
 static void abandon(tn_stream_impl *stream) {
     cuda_recording *r = NULL;
     cuda_scope scope = cuda_enter(stream->device);
-    if (scope.error != CUDA_SUCCESS)
-        return;
     stop(stream, &r);
     recording_drop(stream->device, r);
     cuda_leave(&scope);
@@ -157,20 +163,29 @@ static void abandon(tn_stream_impl *stream) {
 
 /* ---- graphs ------------------------------------------------------------------------------ */
 
-/* Work queued, so that a failure behind it is one of the stream's. */
+/* One launch behind the other: the next one's kernels find the error word as it was before. */
 static CUresult queue(tn_graph_impl *graph, tn_stream_impl *stream) {
     const cuda_driver *d = graph->device->driver;
     cuda_recording *r = graph->recording;
-    CUresult error = d->cuGraphLaunch(graph->executable, stream->stream);
-    if (error == CUDA_SUCCESS && r->may_fail) {
+    CUresult error = CUDA_SUCCESS;
+    if (r->last_stream && r->last_stream != stream)
+        error = d->cuStreamWaitEvent(stream->stream, r->last, 0);
+    if (error == CUDA_SUCCESS)
+        error = d->cuGraphLaunch(graph->executable, stream->stream);
+    if (error != CUDA_SUCCESS)
+        return error;
+    if (r->may_fail) {
         void *arguments[] = {&r->error_word, &stream->error_word};
         error = d->cuLaunchKernel(graph->device->move_error->function, 1, 1, 1, 1, 1, 1, 0,
                                   stream->stream, arguments, NULL);
         atomic_store(&stream->may_fail, true);
     }
     if (error == CUDA_SUCCESS)
-        error = d->cuEventRecord(graph->last, stream->stream);
-    graph->was_launched |= error == CUDA_SUCCESS;
+        error = d->cuEventRecord(r->last, stream->stream);
+    if (error == CUDA_SUCCESS)
+        r->last_stream = stream;
+    else /* nothing says when it is over */
+        d->cuStreamSynchronize(stream->stream);
     return error;
 }
 
@@ -188,11 +203,11 @@ static tn_status launch(tn_graph_impl *graph, tn_stream_impl *stream) {
     cuda_scope scope = cuda_enter(device);
     CUresult error = scope.error;
     if (error == CUDA_SUCCESS) {
-        pthread_mutex_lock(&graph->lock);
+        pthread_mutex_lock(&graph->recording->lock);
         pthread_mutex_lock(&stream->lock); /* see take_error in stream.c */
         error = queue(graph, stream);
         pthread_mutex_unlock(&stream->lock);
-        pthread_mutex_unlock(&graph->lock);
+        pthread_mutex_unlock(&graph->recording->lock);
         cuda_leave(&scope);
     }
     return error == CUDA_SUCCESS ? TN_OK : cuda_fail_stream(stream, error, "launching a graph");
@@ -202,15 +217,13 @@ static void destroy(tn_graph_impl *graph) {
     if (!graph)
         return;
     cuda_scope scope = cuda_enter(graph->device);
-    if (scope.error != CUDA_SUCCESS)
-        return;
-    if (graph->was_launched && !cuda_is_lost(graph->device))
-        graph->device->driver->cuEventSynchronize(graph->last);
+    if (!cuda_is_lost(graph->device))
+        recording_wait(graph->device, graph->recording);
     graph_release(graph);
     cuda_leave(&scope);
 }
 
-/* What the driver cannot change in place is made anew, once nothing runs it. */
+/* What the driver cannot change in place is made anew. */
 static CUresult replace(tn_graph_impl *graph, CUgraph from) {
     const cuda_driver *d = graph->device->driver;
     CUgraphExecUpdateResultInfo info;
@@ -219,13 +232,8 @@ static CUresult replace(tn_graph_impl *graph, CUgraph from) {
     if (error != CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE)
         return error;
     error = d->cuGraphInstantiateWithFlags(&made, from, 0);
-    if (error == CUDA_SUCCESS && graph->was_launched)
-        error = d->cuEventSynchronize(graph->last);
-    if (error != CUDA_SUCCESS) {
-        if (made)
-            d->cuGraphExecDestroy(made);
+    if (error != CUDA_SUCCESS)
         return error;
-    }
     d->cuGraphExecDestroy(graph->executable);
     graph->executable = made;
     return CUDA_SUCCESS;
@@ -243,10 +251,8 @@ static tn_status update(tn_graph_impl *graph, tn_graph_impl *from) {
     cuda_scope scope = cuda_enter(device);
     CUresult error = scope.error;
     if (error == CUDA_SUCCESS) {
-        pthread_mutex_lock(&graph->lock);
         /* Launches that are queued write to the word of the old recording. */
-        if (graph->was_launched)
-            error = device->driver->cuEventSynchronize(graph->last);
+        error = recording_wait(device, graph->recording);
         if (error == CUDA_SUCCESS)
             error = replace(graph, from->recording->graph);
         if (error == CUDA_SUCCESS) {
@@ -254,7 +260,6 @@ static tn_status update(tn_graph_impl *graph, tn_graph_impl *from) {
             recording_drop(device, graph->recording);
             graph->recording = from->recording;
         }
-        pthread_mutex_unlock(&graph->lock);
         cuda_leave(&scope);
     }
     return error == CUDA_SUCCESS ? TN_OK : cuda_fail_driver(device, error, "updating a graph");

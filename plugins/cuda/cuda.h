@@ -89,7 +89,6 @@ typedef struct cuda_stage {
     char *data; /* pinned */
     uint64_t used;
     CUevent last;
-    bool is_used; /* `last` was recorded */
 } cuda_stage;
 
 struct tn_stream_impl {
@@ -129,6 +128,10 @@ tn_status cuda_fail_driver(tn_device_impl *device, CUresult error, const char *w
 /* The same for work of a stream, whose latest launches are named. */
 tn_status cuda_fail_stream(tn_stream_impl *stream, CUresult error, const char *what);
 
+/* The same for work of a stream with another device: only the one is lost whose error it is. */
+tn_status cuda_fail_between(tn_stream_impl *stream, tn_device_impl *other, CUresult error,
+                            const char *what);
+
 /* TN_ERR_DEVICE_LOST, with a message, once the device is lost. */
 tn_status cuda_check_lost(tn_device_impl *device);
 
@@ -152,6 +155,7 @@ void cuda_library_close(void *library);
 typedef struct cuda_scope {
     const cuda_driver *driver;
     CUresult error; /* of entering; what follows is not to be called then */
+    CUcontext before;
     bool is_pushed;
 } cuda_scope;
 

@@ -7,9 +7,9 @@
 
 cuda_scope cuda_enter(tn_device_impl *device) {
     const cuda_driver *d = device->driver;
-    CUcontext present = NULL;
-    cuda_scope scope = {.driver = d, .error = d->cuCtxGetCurrent(&present)};
-    if (scope.error == CUDA_SUCCESS && present != device->context) {
+    cuda_scope scope = {.driver = d};
+    /* Not knowing what is current, it is pushed. */
+    if (d->cuCtxGetCurrent(&scope.before) != CUDA_SUCCESS || scope.before != device->context) {
         scope.error = d->cuCtxPushCurrent_v2(device->context);
         scope.is_pushed = scope.error == CUDA_SUCCESS;
     }
@@ -18,8 +18,8 @@ cuda_scope cuda_enter(tn_device_impl *device) {
 
 void cuda_leave(const cuda_scope *scope) {
     CUcontext popped;
-    if (scope->is_pushed)
-        scope->driver->cuCtxPopCurrent_v2(&popped);
+    if (scope->is_pushed && scope->driver->cuCtxPopCurrent_v2(&popped) != CUDA_SUCCESS)
+        scope->driver->cuCtxSetCurrent(scope->before);
 }
 
 /* ---- finding ----------------------------------------------------------------------------- */
@@ -43,7 +43,7 @@ static tn_status find(tn_instance *self, uint32_t index, const cuda_found **out)
         return cuda_fail(
             self, TN_ERR_DEVICE,
             "there is no cuda:%u, %u devices can be used; `tenon devices` lists them%s%s", index,
-            self->n_found, self->n_found ? "" : ": ", self->n_found ? "" : self->reason);
+            self->n_found, self->reason[0] ? ": " : "", self->reason);
     *out = &self->found[index];
     return TN_OK;
 }

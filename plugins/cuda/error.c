@@ -24,7 +24,6 @@ static const struct {
     {CUDA_ERROR_INVALID_VALUE, TN_ERR_INVALID_ARGUMENT},
     {CUDA_ERROR_OUT_OF_MEMORY, TN_ERR_OUT_OF_MEMORY},
     {CUDA_ERROR_NO_DEVICE, TN_ERR_NOT_FOUND},
-    {CUDA_ERROR_NOT_READY, TN_NOT_READY},
     {CUDA_ERROR_NOT_SUPPORTED, TN_ERR_UNSUPPORTED},
     {CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, TN_ERR_STATE},
     {CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, TN_ERR_STATE},
@@ -121,4 +120,15 @@ tn_status cuda_fail_stream(tn_stream_impl *stream, CUresult error, const char *w
         log_recent(stream);
     }
     return fail(stream->device, error, what, recent);
+}
+
+tn_status cuda_fail_between(tn_stream_impl *stream, tn_device_impl *other, CUresult error,
+                            const char *what) {
+    tn_device_impl *device = stream->device;
+    if (device != other && meaning_of(error) == TN_ERR_DEVICE_LOST && !cuda_is_lost(device)) {
+        CUresult own = CUDA_CALL(device, cuStreamQuery, stream->stream);
+        if (own == CUDA_SUCCESS || own == CUDA_ERROR_NOT_READY)
+            return cuda_fail_driver(other, error, what);
+    }
+    return cuda_fail_stream(stream, error, what);
 }

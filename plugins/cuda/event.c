@@ -52,11 +52,15 @@ static tn_status record(tn_event_impl *event, tn_stream_impl *stream) {
 static tn_status wait(tn_stream_impl *stream, tn_event_impl *event) {
     tn_status status = cuda_check_lost(stream->device);
     if (status == TN_OK)
+        status = cuda_check_lost(event->device);
+    if (status == TN_OK)
         status = cuda_check_not_capturing(stream, "waiting for an event");
     if (status != TN_OK)
         return status;
     CUresult error = CUDA_CALL(stream->device, cuStreamWaitEvent, stream->stream, event->event, 0);
-    return error == CUDA_SUCCESS ? TN_OK : cuda_fail_stream(stream, error, "waiting for an event");
+    return error == CUDA_SUCCESS
+               ? TN_OK
+               : cuda_fail_between(stream, event->device, error, "waiting for an event");
 }
 
 /* ---- asking ------------------------------------------------------------------------------ */

@@ -10,7 +10,7 @@ enum { OPTIONS = GPU_OPTIONS + 64 };
 /* Device code with options, which several kernels are made of. */
 typedef struct program {
     struct program *next;
-    CUmodule module;
+    CUmodule module, replaced; /* NULL, or from the cache, and of no use for the rest */
     const gpu_source *source;
     char options[OPTIONS];
     bool is_loaded; /* from the cache */
@@ -37,6 +37,8 @@ void cuda_programs_destroy(tn_device_impl *device) {
     for (program *p = device->programs->first, *next; p; p = next) {
         next = p->next;
         (void)CUDA_CALL(device, cuModuleUnload, p->module);
+        if (p->replaced)
+            (void)CUDA_CALL(device, cuModuleUnload, p->replaced);
         device->self->host->dealloc(device->self->host, p);
     }
     device->self->host->dealloc(device->self->host, device->move_error);
@@ -146,7 +148,7 @@ static tn_status find_program(tn_device_impl *device, const gpu_variant *v, prog
 }
 
 /* A program from the cache that lacks the kernel is not what it says: it is built. What was made of
- * it before goes on using the module, which so stays until the driver ends. */
+ * it before goes on using the module. */
 static tn_status find_function(tn_device_impl *device, program *p, const char *entry,
                                CUfunction *out) {
     CUresult error = CUDA_CALL(device, cuModuleGetFunction, out, p->module, entry);
@@ -157,6 +159,7 @@ static tn_status find_function(tn_device_impl *device, program *p, const char *e
             p->module = loaded;
             return status;
         }
+        p->replaced = loaded;
         error = CUDA_CALL(device, cuModuleGetFunction, out, p->module, entry);
     }
     return error == CUDA_SUCCESS ? TN_OK : cuda_fail_driver(device, error, entry);

@@ -77,12 +77,10 @@ static void destroy(tn_stream_impl *stream) {
     if (!stream)
         return;
     cuda_scope scope = cuda_enter(stream->device);
-    if (scope.error == CUDA_SUCCESS) {
-        if (!cuda_is_lost(stream->device))
-            stream->device->driver->cuStreamSynchronize(stream->stream);
-        release(stream);
-        cuda_leave(&scope);
-    }
+    if (!cuda_is_lost(stream->device))
+        stream->device->driver->cuStreamSynchronize(stream->stream);
+    release(stream);
+    cuda_leave(&scope);
     finish(stream);
 }
 
@@ -96,23 +94,21 @@ tn_status cuda_check_not_capturing(tn_stream_impl *stream, const char *what) {
 
 /* ---- what went wrong --------------------------------------------------------------------- */
 
-/* All work is done: was there an index out of range? Told once. */
+/* Was there an index out of range? Told once. The caller locks, and all work is done that may say so. */
 static tn_status take_error(tn_stream_impl *stream) {
     volatile int32_t *word = stream->error_word;
-    int32_t code, size;
-    int64_t index;
-    if (!atomic_exchange(&stream->may_fail, false))
+    atomic_store(&stream->may_fail, false);
+    if (!word[0])
         return TN_OK;
-    pthread_mutex_lock(&stream->lock); /* nothing that may fail is queued meanwhile */
-    code = word[0];
-    size = word[1];
-    index = (int64_t)((uint64_t)(uint32_t)word[2] | (uint64_t)(uint32_t)word[3] << 32);
+    int64_t index = (int64_t)((uint64_t)(uint32_t)word[2] | (uint64_t)(uint32_t)word[3] << 32);
     word[0] = 0;
-    pthread_mutex_unlock(&stream->lock);
-    return code ? cuda_fail(stream->device->self, TN_ERR_INDEX_OUT_OF_RANGE,
-                            "index %lld is out of range for a dimension of size %d",
-                            (long long)index, size)
-                : TN_OK;
+    return cuda_fail(stream->device->self, TN_ERR_INDEX_OUT_OF_RANGE,
+                     "index %lld is out of range for a dimension of size %d", (long long)index,
+                     word[1]);
+}
+
+static tn_status answer(tn_stream_impl *stream, CUresult error) {
+    return error == CUDA_SUCCESS ? TN_OK : cuda_fail_stream(stream, error, "work of a stream");
 }
 
 static tn_status query(tn_stream_impl *stream) {
@@ -121,11 +117,18 @@ static tn_status query(tn_stream_impl *stream) {
         status = cuda_check_not_capturing(stream, "a query");
     if (status != TN_OK)
         return status;
+    bool may_fail = atomic_load(&stream->may_fail);
+    if (may_fail && pthread_mutex_trylock(&stream->lock) != 0)
+        return TN_NOT_READY; /* another thread queues something, or waits */
     CUresult error = CUDA_CALL(stream->device, cuStreamQuery, stream->stream);
+    if (may_fail) {
+        if (error == CUDA_SUCCESS)
+            status = take_error(stream);
+        pthread_mutex_unlock(&stream->lock);
+    }
     if (error == CUDA_ERROR_NOT_READY)
         return TN_NOT_READY;
-    return error == CUDA_SUCCESS ? take_error(stream)
-                                 : cuda_fail_stream(stream, error, "work of a stream");
+    return status == TN_OK ? answer(stream, error) : status;
 }
 
 static tn_status synchronize(tn_stream_impl *stream) {
@@ -135,8 +138,15 @@ static tn_status synchronize(tn_stream_impl *stream) {
     if (status != TN_OK)
         return status;
     CUresult error = CUDA_CALL(stream->device, cuStreamSynchronize, stream->stream);
-    return error == CUDA_SUCCESS ? take_error(stream)
-                                 : cuda_fail_stream(stream, error, "work of a stream");
+    if (error == CUDA_SUCCESS && atomic_load(&stream->may_fail)) {
+        pthread_mutex_lock(&stream->lock);
+        /* For what another thread may have queued meanwhile. */
+        error = CUDA_CALL(stream->device, cuStreamSynchronize, stream->stream);
+        if (error == CUDA_SUCCESS)
+            status = take_error(stream);
+        pthread_mutex_unlock(&stream->lock);
+    }
+    return status == TN_OK ? answer(stream, error) : status;
 }
 
 const tn_stream_ops cuda_stream_ops = {

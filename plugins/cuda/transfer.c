@@ -27,13 +27,16 @@ static CUresult make_room(tn_stream_impl *stream, uint64_t bytes, cuda_stage **o
     cuda_stage *s = &stream->stages[stream->stage];
     CUresult error = CUDA_SUCCESS;
     if (s->used + bytes > CUDA_STAGE_BYTES) {
+        cuda_stage *other = &stream->stages[!stream->stage];
+        if (other->used)
+            error = d->cuEventSynchronize(other->last);
+        if (error != CUDA_SUCCESS)
+            return error;
         stream->stage = !stream->stage;
-        s = &stream->stages[stream->stage];
-        if (s->is_used)
-            error = d->cuEventSynchronize(s->last);
+        s = other;
         s->used = 0;
     }
-    if (error == CUDA_SUCCESS && !s->last)
+    if (!s->last)
         error = d->cuEventCreate(&s->last, CU_EVENT_DISABLE_TIMING);
     if (error == CUDA_SUCCESS && !s->data)
         error = d->cuMemHostAlloc((void **)&s->data, CUDA_STAGE_BYTES, CU_MEMHOSTALLOC_PORTABLE);
@@ -54,18 +57,20 @@ static CUresult write_staged(tn_stream_impl *stream, CUdeviceptr dst, const void
         if (error == CUDA_SUCCESS) {
             s->used += (bytes + 15) / 16 * 16;
             error = d->cuEventRecord(s->last, stream->stream);
-            s->is_used = error == CUDA_SUCCESS;
+            if (error != CUDA_SUCCESS) /* nothing says when it was read */
+                d->cuStreamSynchronize(stream->stream);
         }
     }
     pthread_mutex_unlock(&stream->lock);
     return error;
 }
 
-/* The driver consumes what it knows to be pageable before it returns, and other memory later. */
+/* The driver consumes what it knows to be pageable before it returns, and other memory later. Only of
+ * memory that it does not know it says that the question is wrong. */
 static bool is_read_later(const cuda_driver *d, const void *src) {
     unsigned type = 0;
     return d->cuPointerGetAttribute(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE,
-                                    (CUdeviceptr)(uintptr_t)src) == CUDA_SUCCESS;
+                                    (CUdeviceptr)(uintptr_t)src) != CUDA_ERROR_INVALID_VALUE;
 }
 
 static CUresult write_unpinned(tn_stream_impl *stream, CUdeviceptr dst, const void *src,
@@ -156,10 +161,10 @@ tn_status cuda_copy_peer(tn_device_impl *device, tn_stream_impl *stream, tn_memo
         return status;
     enable_peer(device, src_device);
     enable_peer(src_device, device);
-    return done(stream,
-                CUDA_CALL(device, cuMemcpyPeerAsync, dst + dst_offset, device->context,
-                          src + src_offset, src_device->context, bytes, stream->stream),
-                "copy_peer");
+    CUresult error = CUDA_CALL(device, cuMemcpyPeerAsync, dst + dst_offset, device->context,
+                               src + src_offset, src_device->context, bytes, stream->stream);
+    return error == CUDA_SUCCESS ? TN_OK
+                                 : cuda_fail_between(stream, src_device, error, "copy_peer");
 }
 
 tn_status cuda_fill(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,

@@ -97,6 +97,11 @@ static CUresult stack_push(CUcontext handle) {
     return CUDA_SUCCESS;
 }
 
+CUcontext double_current(int *out_depth) {
+    *out_depth = stack.depth;
+    return stack.depth ? stack.at[stack.depth - 1] : NULL;
+}
+
 /* ---- primary contexts -------------------------------------------------------------------- */
 
 CUresult CUDAAPI cuDevicePrimaryCtxRetain(CUcontext *out, CUdevice ordinal) {

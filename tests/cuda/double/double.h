@@ -69,6 +69,9 @@ uint64_t double_kernels(void);
 /* What the last kernel that failed did, where and in which thread; "" before. */
 const char *double_last_fault(void);
 
+/* The calling thread's current context, and how many it has pushed; no call is counted. */
+CUcontext double_current(int *out_depth);
+
 /* As a device that falls off the bus: work in its streams is dropped, and every call in its contexts
  * returns `error` for ever. */
 void double_lose(CUdevice device, CUresult error);
