@@ -8,7 +8,7 @@
  *   process.c        threads, descriptors, and what a call must leave as it is
  *   slots_plugin.c   init, shutdown, extension, devices
  *   slots_memory.c   allocations and transfers
- *   slots_stream.c   streams and events
+ *   slots_stream.c   streams and events;  slots_capture.c  captures and graphs
  *   slots_kernel.c   kernel calls;  tensor_views.c  the tensors in them
  *   slots_host.c     what the plugin calls of the host
  *
@@ -30,6 +30,7 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <tenon/ext/capture.h>
 #include <tenon/requirements.h>
 
 enum {
@@ -57,9 +58,20 @@ typedef enum tni_record_kind {
     TNI_RECORD_DEVICE,
     TNI_RECORD_STREAM,
     TNI_RECORD_EVENT,
+    TNI_RECORD_GRAPH,
     TNI_RECORD_MEMORY,
     TNI_RECORD_BLOCK /* of host->alloc */
 } tni_record_kind;
+
+/* An allocation that recorded work names. */
+typedef struct tni_named {
+    uint64_t key, serial;
+    int32_t space;
+} tni_named;
+typedef struct tni_names {
+    tni_named *items;
+    size_t n, capacity;
+} tni_names;
 
 typedef struct tni_record {
     struct tni_record *next; /* in its bucket */
@@ -78,6 +90,9 @@ typedef struct tni_record {
     tn_stream_impl *guard_stream; /* the layer's own, for guard zones; NULL without */
     /* streams */
     uint64_t queued, done; /* pieces of work */
+    bool captures;
+    /* streams that capture, and graphs */
+    tni_names names;
     /* events */
     bool marked, timing, seen_done;
     uint32_t recording;  /* records under way */
@@ -117,6 +132,7 @@ typedef struct tni_tables {
     tn_memory_ops memory;
     tn_stream_ops streams;
     tn_event_ops events;
+    tn_ext_capture capture;
 } tni_tables;
 
 struct tni_watch {
@@ -233,6 +249,7 @@ bool tni_live_device(tni_watch *watch, const char *slot, const char *op, tn_devi
 bool tni_live_stream(tni_watch *watch, const char *slot, const char *op, tn_device_impl *device,
                      tn_stream_impl *stream, tni_record *out);
 bool tni_live_event(tni_watch *watch, const char *slot, tn_event_impl *event, tni_record *out);
+bool tni_live_graph(tni_watch *watch, const char *slot, tn_graph_impl *graph, tni_record *out);
 
 /* A call to the device answered `status`, having begun when the device was `was_lost`. */
 void tni_note_loss(tni_watch *watch, tn_device_impl *device, bool was_lost, tn_status status,
@@ -244,9 +261,9 @@ void tni_clock_free(tni_clock *clock);
 /* All points of `from`, added to a clock. */
 void tni_clock_merge(tni_watch *watch, tni_clock *clock, const tni_clock *from);
 
-/* One more piece of work on the stream: where it stands. */
+/* One more piece of work on the stream: where it stands. What a stream records is none: its place is 0. */
 tni_point tni_note_work(tni_watch *watch, tn_stream_impl *stream);
-/* The work there uses `memory`; NULL: none. */
+/* The work there uses `memory`; NULL: none. Recorded, it names it. */
 void tni_note_use(tni_watch *watch, tni_point work, tni_record *memory);
 /* The present end of the stream, with all it waits for, into an empty clock. */
 void tni_mark_stream(tni_watch *watch, const tni_record *stream, tni_clock *out);
@@ -254,6 +271,10 @@ void tni_mark_stream(tni_watch *watch, const tni_record *stream, tni_clock *out)
 void tni_clock_passed(tni_watch *watch, const tni_clock *clock);
 /* The first stream of which the clock names work that is not known to be done; NULL: none. */
 const tni_record *tni_clock_pending(tni_watch *watch, const tni_clock *clock);
+
+/* Adds an allocation to what is named; frees the list. */
+void tni_name(tni_watch *watch, tni_names *names, const tni_record *memory);
+void tni_names_free(tni_names *names);
 
 /* ---- tensors in kernel calls ------------------------------------------------------------- */
 
@@ -299,7 +320,11 @@ extern const tn_device_ops tni_checked_devices;
 extern const tn_memory_ops tni_checked_memory;
 extern const tn_stream_ops tni_checked_streams;
 extern const tn_event_ops tni_checked_events;
+extern const tn_ext_capture tni_checked_capture;
 extern const tn_kernel tni_checked_kernel; /* `user` leads to the tni_watched_kernel */
+
+/* The table that stands for the plugin's tenon.capture/1. */
+const tn_ext_capture *tni_watch_capture(tni_watch *watch, const tn_ext_capture *table);
 
 /* The guard zones that are left of a device that is closed, and the stream for them. */
 void tni_guards_finish(tni_watch *w, tn_device_impl *device);

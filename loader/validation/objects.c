@@ -10,8 +10,8 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-static const char *const kind_names[] = {"host",  "self",   "device", "stream",
-                                         "event", "memory", "block"};
+static const char *const kind_names[] = {"host",  "self",  "device", "stream",
+                                         "event", "graph", "memory", "block"};
 
 enum { BUCKET_BITS = 10, N_BUCKETS = 1 << BUCKET_BITS };
 static tni_record *buckets[N_BUCKETS];
@@ -50,6 +50,7 @@ static void take_out(tni_record *r) {
         at = &(*at)->next;
     *at = r->next;
     tni_clock_free(&r->clock);
+    tni_names_free(&r->names);
     tni_free(r);
 }
 
@@ -74,7 +75,8 @@ void tni_record_remove(tni_watch *w, tni_record *r) {
     w->n_alive[r->kind]--;
     r->gone = true;
     tni_clock_free(&r->clock);
-    if (r->kind > TNI_RECORD_EVENT)
+    tni_names_free(&r->names);
+    if (r->kind > TNI_RECORD_GRAPH)
         take_out(r);
 }
 
@@ -148,6 +150,7 @@ static bool check(tni_watch *w, const char *slot, const char *op, tni_record_kin
         *out = *r;
         out->lost = r->lost || (d && d->lost);
         out->clock = (tni_clock){0};
+        out->names = (tni_names){0};
     }
     pthread_mutex_unlock(&tni_records_lock);
     if (r && (!device || out->device == (uintptr_t)device))
@@ -175,6 +178,10 @@ bool tni_live_stream(tni_watch *w, const char *slot, const char *op, tn_device_i
 
 bool tni_live_event(tni_watch *w, const char *slot, tn_event_impl *event, tni_record *out) {
     return check(w, slot, "", TNI_RECORD_EVENT, event, NULL, out);
+}
+
+bool tni_live_graph(tni_watch *w, const char *slot, tn_graph_impl *graph, tni_record *out) {
+    return check(w, slot, "", TNI_RECORD_GRAPH, graph, NULL, out);
 }
 
 void tni_note_loss(tni_watch *w, tn_device_impl *device, bool was_lost, tn_status status,

@@ -113,7 +113,7 @@ static const void *plugin_extension(tn_instance *self, const char *id) {
     tni_enter(&f, w, "extension", NULL);
     const void *table = w->real.plugin.extension(self, id);
     tni_leave(&f);
-    return table;
+    return table && strcmp(id, TN_EXT_CAPTURE) == 0 ? tni_watch_capture(w, table) : table;
 }
 
 /* ---- devices ----------------------------------------------------------------------------- */
@@ -201,12 +201,12 @@ static void device_close(tn_device_impl *device) {
         tni_record_remove(w, r);
     }
     pthread_mutex_unlock(&tni_records_lock);
-    if (n[TNI_RECORD_STREAM] || n[TNI_RECORD_EVENT] || n[TNI_RECORD_MEMORY])
+    if (n[TNI_RECORD_STREAM] || n[TNI_RECORD_EVENT] || n[TNI_RECORD_GRAPH] || n[TNI_RECORD_MEMORY])
         tni_finding(w, TNI_TENON, slot, "",
-                    "device %u still has %" PRIu64 " streams, %" PRIu64 " events and %" PRIu64
-                    " allocations (%" PRIu64 " bytes)",
-                    d.index, n[TNI_RECORD_STREAM], n[TNI_RECORD_EVENT], n[TNI_RECORD_MEMORY],
-                    bytes);
+                    "device %u still has %" PRIu64 " streams, %" PRIu64 " events, %" PRIu64
+                    " graphs and %" PRIu64 " allocations (%" PRIu64 " bytes)",
+                    d.index, n[TNI_RECORD_STREAM], n[TNI_RECORD_EVENT], n[TNI_RECORD_GRAPH],
+                    n[TNI_RECORD_MEMORY], bytes);
     tni_one_thread_enter(w, slot);
     tni_enter(&f, w, slot, NULL);
     w->real.devices.close(device);

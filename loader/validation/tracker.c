@@ -44,6 +44,13 @@ static void take_table(void *real, void *proxy, const void *checked, size_t size
     take_table(&(w)->real.member, &(w)->proxy.member, &tni_checked_##member, \
                sizeof(w)->real.member, table)
 
+const tn_ext_capture *tni_watch_capture(tni_watch *w, const tn_ext_capture *table) {
+    pthread_mutex_lock(&tni_records_lock);
+    TAKE(w, capture, table);
+    pthread_mutex_unlock(&tni_records_lock);
+    return &w->proxy.capture;
+}
+
 bool tni_watch_begin(const char *where, const tn_host *host, tni_watch **out) {
     int32_t level = tn_validation_level();
     if (level == 0 || *out)

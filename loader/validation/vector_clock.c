@@ -59,12 +59,19 @@ tni_point tni_note_work(tni_watch *w, tn_stream_impl *stream) {
     tni_record *s = stream ? tni_record_find(w, TNI_RECORD_STREAM, (uintptr_t)stream) : NULL;
     if (!s)
         return (tni_point){0};
+    if (s->captures)
+        return (tni_point){s->key, s->serial, 0};
     s->queued++;
     return end_of(s);
 }
 
 void tni_note_use(tni_watch *w, tni_point work, tni_record *memory) {
-    if (work.stream && memory)
+    if (!work.stream || !memory)
+        return;
+    tni_record *s = work.work ? NULL : tni_record_find(w, TNI_RECORD_STREAM, work.stream);
+    if (s)
+        tni_name(w, &s->names, memory);
+    else if (work.work)
         add(w, &memory->clock, work);
 }
 

@@ -1,6 +1,8 @@
 /* Start, end, options, and what happens when the host runs out of memory at any moment. */
 #include "tests/sim/rig.h"
 
+#include <tenon/ext/capture.h>
+
 #include <dirent.h>
 #include <dlfcn.h>
 #include <stdio.h>
@@ -207,6 +209,22 @@ static tn_tensor_view view_of(tn_memory memory, tn_dtype dtype, const int64_t *s
                             .strides = stride};
 }
 
+/* Without memory there is no graph, and the stream is an ordinary one again. */
+static tn_status captured(struct life *life, const tn_ext_capture *ext, tn_memory memory,
+                          tn_graph_impl **out) {
+    TWICE(life, ext->begin(life->stream));
+    TWICE(life, life->ops->memory->fill(life->device, life->stream, memory, 0, 2, 560));
+    return ext->end(life->stream, out);
+}
+
+static void capture(struct life *life, tn_memory memory) {
+    const tn_ext_capture *ext = life->plugin->extension(life->self, TN_EXT_CAPTURE);
+    tn_graph_impl *graph;
+    TWICE(life, captured(life, ext, memory, &graph));
+    TWICE(life, ext->launch(graph, life->stream));
+    ext->destroy(graph);
+}
+
 static void live(struct life *life) {
     const tn_memory_ops *memory = life->ops->memory;
     int64_t size = 70, stride = 1;
@@ -255,6 +273,7 @@ static void live(struct life *life) {
             call.workspace_bytes = plan.workspace_bytes;
             TWICE(life, life->plugin->kernels[k]->run(&call));
         }
+    capture(life, blocks[4]);
     TWICE(life, memory->copy_to_host(life->device, life->stream, bytes, 0, blocks[6], 0, 560));
     TWICE(life, memory->copy_to_host(life->device, life->stream, host, pinned, blocks[6], 0, 560));
     TWICE(life, life->ops->streams->synchronize(life->stream));

@@ -2,6 +2,7 @@
 #include "tests/validation/findings.h"
 
 #include <pthread.h>
+#include <tenon/ext/capture.h>
 
 static const char eight[8];
 
@@ -247,6 +248,67 @@ void free_after_wait(void) {
     close_all();
 }
 
+/* A graph that fills the allocation. */
+static tn_graph_impl *graph;
+
+static const tn_ext_capture *capture_fill(void) {
+    const tn_ext_capture *ext = p->table->extension(p->self, TN_EXT_CAPTURE);
+    assert_null(ext->update);
+    assert_int_equal(ext->begin(stream), TN_OK);
+    assert_int_equal(p->devices->memory->fill(device, stream, memory, 0, 1, 256), TN_OK);
+    assert_int_equal(ext->end(stream, &graph), TN_OK);
+    return ext;
+}
+
+static void launch_destroyed(void) {
+    open_all();
+    const tn_ext_capture *ext = capture_fill();
+    assert_int_equal(ext->launch(graph, stream), TN_OK);
+    p->devices->streams->synchronize(stream);
+    ext->destroy(graph);
+    assert_int_equal(ext->launch(graph, stream), TN_ERR_STATE);
+    close_all();
+}
+
+static void launch_elsewhere(void) {
+    tn_stream_impl *there;
+    open_all();
+    const tn_ext_capture *ext = capture_fill();
+    p->devices->open(p->self, 1, &second);
+    p->devices->streams->create(second, 0, &there);
+    assert_int_equal(ext->launch(graph, there), TN_ERR_STATE);
+    p->devices->streams->destroy(there);
+    p->devices->close(second);
+    ext->destroy(graph);
+    close_all();
+}
+
+static void launch_after_free(void) {
+    open_all();
+    const tn_ext_capture *ext = capture_fill();
+    p->devices->memory->dealloc(device, TN_SPACE_DEVICE, memory);
+    memory = 0;
+    ext->launch(graph, stream);
+    ext->destroy(graph);
+    close_all();
+}
+
+static void free_launched(void) {
+    open_all();
+    const tn_ext_capture *ext = capture_fill();
+    ext->launch(graph, stream);
+    p->devices->memory->dealloc(device, TN_SPACE_DEVICE, memory);
+    memory = 0;
+    ext->destroy(graph);
+    close_all();
+}
+
+static void leave_graph(void) {
+    open_all();
+    capture_fill();
+    close_all();
+}
+
 static void *open_second(void *unused) {
     p->devices->open(p->self, 1, &second);
     return NULL;
@@ -298,6 +360,11 @@ const finding_case caller_cases[] = {
     {NULL, foreign_stream, 0, "memory->fill", "another device", ASYNC, 1},
     {NULL, foreign_record, 0, "events->record", "another device", ASYNC, 1},
     {NULL, free_in_use, 0, "memory->dealloc", "nobody waited", ASYNC, 1},
+    {NULL, launch_destroyed, 0, "capture->launch", "destroyed before", ASYNC, 1},
+    {NULL, launch_elsewhere, 0, "capture->launch", "another device", ASYNC, 1},
+    {NULL, launch_after_free, 0, "capture->launch", "was freed", ASYNC, 1},
+    {NULL, free_launched, 0, "memory->dealloc", "nobody waited", ASYNC, 1},
+    {NULL, leave_graph, 0, "devices->close", "1 graphs", ASYNC, 1},
     {"meets", open_at_once, 0, "devices->open", "one-thread", SYNC, 1},
 };
 const int n_caller_cases = sizeof caller_cases / sizeof *caller_cases;
