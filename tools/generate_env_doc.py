@@ -28,7 +28,7 @@ Variables marked * select code or files. A program with raised privileges (set-u
 capabilities) ignores them, and says so in its log.
 
 A plugin's own options are `TENON_<TYPE>_<OPTION>`: option `threads` of plugins for type `cpu` is
-`TENON_CPU_THREADS`. The plugin's page lists them: [the CPU](cpu.md), [OpenCL](opencl.md),
+`TENON_CPU_THREADS`. The plugin's page lists them: [the CPU](cpu.md), [OpenCL](opencl.md), [CUDA](cuda.md),
 [the simulated chip](sim.md).
 """
 

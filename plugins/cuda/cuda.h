@@ -60,6 +60,14 @@ struct tn_instance {
 typedef struct cuda_programs cuda_programs;
 typedef struct cuda_recording cuda_recording;
 
+/* Libraries whose kernels come before our own (libraries.h); NULL: not there. */
+typedef struct cuda_blaslt cuda_blaslt;
+typedef struct cuda_dnn cuda_dnn;
+typedef struct cuda_libraries {
+    cuda_blaslt *blaslt;
+    cuda_dnn *dnn;
+} cuda_libraries;
+
 struct tn_device_impl {
     gpu_device gpu; /* first: see plugins/shared/gpu/driver.h */
     tn_instance *self;
@@ -69,6 +77,7 @@ struct tn_device_impl {
     CUcontext context;
     int least_priority, greatest_priority; /* numbers: the greatest is the least number */
     cuda_programs *programs;
+    cuda_libraries libraries;
     gpu_kernel *move_error; /* of graphs (capture.c), or NULL */
     atomic_bool lost;
     _Atomic uint64_t peers; /* devices, by index, whose memory is reached from here */

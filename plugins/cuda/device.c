@@ -1,6 +1,5 @@
 /* What each device is like, opening and closing one, and its context on a thread. */
-#include "plugins/cuda/cuda.h"
-#include "plugins/shared/gpu/gpu.h"
+#include "plugins/cuda/libraries.h"
 
 #include <stdio.h>
 
@@ -52,6 +51,7 @@ static tn_status find(tn_instance *self, uint32_t index, const cuda_found **out)
 /* ---- open and close ---------------------------------------------------------------------- */
 
 static void finish(tn_device_impl *device) {
+    cuda_libraries_close(device);
     gpu_device_finish(&device->gpu);
     cuda_programs_destroy(device);
     if (device->context)
@@ -92,6 +92,7 @@ static tn_status open_device(tn_instance *self, uint32_t index, tn_device_impl *
         finish(device);
         return status;
     }
+    cuda_libraries_open(device);
     *out_device = device;
     return TN_OK;
 }
@@ -141,6 +142,7 @@ const tn_device_ops cuda_device_ops = {
     .open = open_device,
     .close = close_device,
     .property = property,
+    .accepts = cuda_libraries_accept,
     .memory = &cuda_memory_ops,
     .streams = &cuda_stream_ops,
     .events = &cuda_event_ops,

@@ -1,6 +1,6 @@
 /* Who the plugin is: the one exported function, start and end, and the table of tables. */
 #include "plugins/cuda/capture.h"
-#include "plugins/shared/gpu/gpu.h"
+#include "plugins/cuda/libraries.h"
 
 #include <string.h>
 #include <tenon/ext/native.h>
@@ -75,7 +75,7 @@ static tn_plugin plugin = {
 };
 
 static void list_kernels(void) {
-    plugin.kernels = gpu_records(&plugin.n_kernels);
+    plugin.kernels = cuda_records(&plugin.n_kernels);
 }
 
 const tn_plugin *TN_PLUGIN_QUERY(const tn_host *host) {

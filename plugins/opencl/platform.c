@@ -155,6 +155,7 @@ static const char *describe(cl_device_id id, ocl_found *out, char room[OCL_NAME]
                                .has_f64 = f64 != 0,
                                .compute_units = a.units ? a.units : 1,
                                .max_group = a.group < UINT32_MAX ? (uint32_t)a.group : UINT32_MAX,
+                               .local_bytes = a.local < UINT32_MAX ? (uint32_t)a.local : UINT32_MAX,
                                .vector_bytes = width >= 16  ? 64
                                                : width >= 8 ? 32
                                                             : 16};

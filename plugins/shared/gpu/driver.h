@@ -25,7 +25,11 @@ typedef struct gpu_traits {
                     than any other */
     bool has_f64;
     uint32_t compute_units;
-    uint32_t max_group;    /* work items, at least GPU_GROUP */
+    uint32_t unit_items; /* work items that a compute unit has at once; 0: nobody knows */
+    uint32_t max_group;  /* work items, at least GPU_GROUP */
+    uint32_t warp;       /* work items, neighbours by LOCAL_ID(0), that read each other's registers:
+                              32, which is WARP in device code; 0: none do */
+    uint32_t local_bytes;  /* of a group's local memory, at least GPU_LOCAL */
     uint32_t vector_bytes; /* of a CPU's vector registers: 16, 32 or 64 */
 } gpu_traits;
 
@@ -83,6 +87,12 @@ tn_status gpu_device_init(gpu_device *device, const tn_host *host, const gpu_dri
 
 /* Releases all kernels; of a device that was not filled in there are none. */
 void gpu_device_finish(gpu_device *device);
+
+/* Options as text to stand before device code: "#define T f32" for "-DT=f32". NVRTC reads a header
+ * of its own with the options in force, and has a `template <typename T>` there; before the text,
+ * macros come after it. Writes what `room` holds, a NUL at its end, and returns the bytes that all
+ * of it takes. */
+uint64_t gpu_macros(const char *options, char *out, uint64_t room);
 
 static inline const gpu_traits *gpu_device_traits(const tn_device_impl *device) {
     return ((const gpu_device *)device)->traits;

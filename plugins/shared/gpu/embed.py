@@ -3,7 +3,7 @@
 
 usage: embed.py OUT.c dialect.h FILE.cl...
 
-`#include "PATH"` stands for the file of that path from the project's root.
+`#include "PATH"` stands for the file of that path from the project's root. gpu_all_sources lists them, NULL last.
 """
 
 import pathlib
@@ -32,4 +32,6 @@ for path in files:
     # PoCL takes longer to find a program in its cache where it sees this word, used or not.
     text = (read(dialect) + read(path)).replace("#include", "# include")
     parts += [f"const gpu_source gpu_source_{path.stem} = {{", f'    "{path.name}",', literal(text) + ",", "};", ""]
+parts += ["const gpu_source *const gpu_all_sources[] = {",
+          *(f"    &gpu_source_{path.stem}," for path in files), "    0,", "};", ""]
 out.write_text("\n".join(parts))

@@ -82,6 +82,19 @@ tn_status gpu_run(const tn_call *call, const gpu_launch *launch, uint64_t key,
     return device->driver->launch(call->stream, kernel, launch);
 }
 
+uint64_t gpu_macros(const char *options, char *out, uint64_t room) {
+    uint64_t n = 0;
+    while (*(options += strspn(options, " "))) {
+        int word = (int)strcspn(options, " "), name = (int)strcspn(options, "= ");
+        const char *value = options + name + (name < word);
+        n += (uint64_t)snprintf(n < room ? out + n : NULL, n < room ? room - n : 0,
+                                "#define %.*s %.*s\n", name - 2, options + 2,
+                                (int)(options + word - value), value);
+        options += word;
+    }
+    return n + 1;
+}
+
 tn_status gpu_device_init(gpu_device *device, const tn_host *host, const gpu_driver *driver,
                           const gpu_traits *traits) {
     *device = (gpu_device){.host = host, .driver = driver, .traits = traits};

@@ -55,8 +55,8 @@ typedef struct ptx_launch {
 
 typedef enum ptx_result {
     PTX_DONE,
-    PTX_ILLEGAL_ADDRESS,    /* outside every allocation, or of shared or local memory */
-    PTX_MISALIGNED_ADDRESS, /* not a multiple of the access's bytes */
+    PTX_ILLEGAL_ADDRESS,     /* outside every allocation, or of shared or local memory */
+    PTX_MISALIGNED_ADDRESS,  /* not a multiple of the access's bytes */
     PTX_ILLEGAL_INSTRUCTION, /* trap, a barrier that can never be passed */
     PTX_LAUNCH_FAILED        /* no host memory */
 } ptx_result;

@@ -88,22 +88,20 @@ typedef double f64;
 #define KERNEL_OF_VECTORS(name) KERNEL_OF_GROUP(1, 1, name)
 #endif
 
-#else /* CUDA: not yet run by a plugin; a test compiles it where nvcc is installed */
-
-#include <cuda_fp16.h>
+#else /* CUDA, as NVRTC takes it: no header of its is included, which would double the time */
 
 #define KERNEL(name) extern "C" __global__ void name
 #define KERNEL_OF_GROUP(x, y, name) extern "C" __global__ void __launch_bounds__((x) * (y)) name
-#define DEVICE static __device__ __forceinline__
+#define DEVICE __device__ __forceinline__
 #define GLOBAL
 #define LOCAL __shared__
 #define RESTRICT __restrict__
 #define BARRIER() __syncthreads()
 #define DIM(v, d) ((d) == 0 ? (v).x : (d) == 1 ? (v).y : (v).z)
-#define GROUP_ID(d) ((size_t)DIM(blockIdx, d))
-#define GROUPS(d) ((size_t)DIM(gridDim, d))
-#define LOCAL_ID(d) ((size_t)DIM(threadIdx, d))
-#define LOCAL_SIZE(d) ((size_t)DIM(blockDim, d))
+#define GROUP_ID(d) ((u64)DIM(blockIdx, d))
+#define GROUPS(d) ((u64)DIM(gridDim, d))
+#define LOCAL_ID(d) ((u64)DIM(threadIdx, d))
+#define LOCAL_SIZE(d) ((u64)DIM(blockDim, d))
 #define GLOBAL_ID(d) (GROUP_ID(d) * LOCAL_SIZE(d) + LOCAL_ID(d))
 
 typedef signed char i8;
@@ -121,9 +119,24 @@ typedef double f64;
 #define bits_of_f32(x) __float_as_uint(x)
 #define f64_of_bits(x) __longlong_as_double((i64)(x))
 #define bits_of_f64(x) ((u64)__double_as_longlong(x))
-#define load_half(p, i) __half2float(((const __half *)(p))[i])
-#define store_half(p, i, v) (void)(((__half *)(p))[i] = __float2half_rn(v))
-#define store_half_of_f64(p, i, v) (void)(((__half *)(p))[i] = __double2half(v))
+DEVICE f32 f32_of_half(u16 bits) {
+    f32 value;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits));
+    return value;
+}
+DEVICE u16 half_of_f32(f32 value) {
+    u16 bits;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(bits) : "f"(value));
+    return bits;
+}
+DEVICE u16 half_of_f64(f64 value) {
+    u16 bits;
+    asm("cvt.rn.f16.f64 %0, %1;" : "=h"(bits) : "d"(value));
+    return bits;
+}
+#define load_half(p, i) f32_of_half((p)[i])
+#define store_half(p, i, v) ((p)[i] = half_of_f32(v))
+#define store_half_of_f64(p, i, v) ((p)[i] = half_of_f64(v))
 #define DIVIDE(a, b) ((a) / (b))
 #define SQRT(x) sqrt(x)
 #define FMA(a, b, c) fma(a, b, c)

@@ -28,7 +28,7 @@ typedef computed(T) C;
 KERNEL(max_pool2d)
 (GLOBAL stored(T) * RESTRICT values, GLOBAL i64 *RESTRICT places,
  GLOBAL const stored(T) * RESTRICT in, const max_pool2d_params p) {
-    INDEX h = (INDEX)p.large[0], w = (INDEX)p.large[1];
+    INDEX w = (INDEX)p.large[1];
     INDEX rest = (INDEX)GLOBAL_ID(0), begin = 0, end = (INDEX)p.small[1];
     if (rest >= p.items)
         return;
@@ -57,8 +57,8 @@ KERNEL(max_pool2d)
         store(T)(values, ox * ALONG(0), best);
         places[ox * ALONG(1)] = place;
     }
-    (void)h;
 #else
+    INDEX h = (INDEX)p.large[0];
     INDEX y0 = oy * (INDEX)p.stride[0] - (INDEX)p.padding[0], dy = (INDEX)p.dilation[0];
     INDEX dx = (INDEX)p.dilation[1];
     for (INDEX ox = begin; ox < end; ox++) {

@@ -138,6 +138,9 @@ DEVICE void join(A *a, B *b, A a2, B b2) {
 #define PART_C(statement)
 #endif
 
+/* States lie by their parts. */
+#define N_STATES (p.n_chunks * p.n_outputs)
+
 /* A result from its state. */
 #if IS_ARG
 #define RESULT(a, b) (b)
@@ -168,16 +171,19 @@ KERNEL(reduce)
                      p.offsets[1] + here.column * p.steps[1]};
         WALK(p.kept, 2, INDEX, here.outer, at);
 
-        A a[W], c[W], shift[ROWS ? 1 : W];
+        A a[W];
         B b[W];
+#if OP == OP_var
+        A c[W], shift[ROWS ? 1 : W];
         for (int l = 0; l < (ROWS ? 1 : W); l++)
             shift[l] = 0;
+#endif
         for (int sweep = 0; sweep < SWEEPS; sweep++) {
             for (int l = 0; l < W; l++) {
                 a[l] = EMPTY;
                 /* So that the first of those equal to EMPTY is found. */
                 b[l] = IS_ARG ? (B)(begin + (ROWS ? lane * W + l : 0)) : (B)0;
-                c[l] = 0;
+                PART_C(c[l] = 0);
             }
             i64 n;
             for (i64 r = begin; r < last; r += n) {
@@ -206,7 +212,7 @@ KERNEL(reduce)
             for (int h = W / 2; h > 0; h /= 2)
                 for (int l = 0; l < h; l++) {
                     join(&a[l], &b[l], a[l + h], b[l + h]);
-                    c[l] += c[l + h];
+                    PART_C(c[l] += c[l + h]);
                 }
 #endif
 #if GROUP > 1
@@ -217,8 +223,10 @@ KERNEL(reduce)
             PART_C(c[0] = parts_c[ROWS ? TEAM_OF(id) * L * M : lane]);
             BARRIER();
 #endif
-            for (int l = 0; l < (ROWS ? 1 : W) && sweep + 1 < SWEEPS; l++)
+#if OP == OP_var
+            for (int l = 0; l < (ROWS ? 1 : W) && sweep == 0; l++)
                 shift[l] = c[l] / (A)n_chunk;
+#endif
         }
 
         if (m > 0 || ROWS * lane > 0 || team >= p.n_teams)
@@ -229,19 +237,18 @@ KERNEL(reduce)
               positive = squares < 0 ? 0 : squares;
 #endif
 #if CHUNKS
-            i64 s = (i64)GROUP_ID(1) * p.n_outputs + here.outer * p.width + here.column + l,
-                n_states = p.n_chunks * p.n_outputs;
+            i64 s = (i64)GROUP_ID(1) * p.n_outputs + here.outer * p.width + here.column + l;
             GLOBAL A *const to = states + p.states[0] + s;
 #if OP == OP_var
             to[0] = positive;
-            to[n_states] = shift[l];
-            to[2 * n_states] = more;
+            to[N_STATES] = shift[l];
+            to[2 * N_STATES] = more;
 #else
             to[0] = a[l];
 #if IS_ARG
             indices[p.states[1] + s] = b[l];
 #elif HAS_B
-            to[n_states] = b[l];
+            to[N_STATES] = b[l];
 #endif
 #endif
 #else
@@ -294,8 +301,8 @@ DEVICE void join_var(A *n, A *squares, A *shift, A *more, A n2, A squares2, A sh
 KERNEL(merge)
 (GLOBAL stored(R) * out, GLOBAL const A *states, GLOBAL const i64 *indices, const reduce_params p) {
     int id = (int)LOCAL_ID(0);
-    i64 o = (i64)GROUP_ID(0), n_states = p.n_chunks * p.n_outputs, share = (p.n_chunks + L - 1) / L,
-        begin = id * share, end = begin + share < p.n_chunks ? begin + share : p.n_chunks;
+    i64 o = (i64)GROUP_ID(0), share = (p.n_chunks + L - 1) / L, begin = id * share,
+        end = begin + share < p.n_chunks ? begin + share : p.n_chunks;
     i64 outer = o / p.width;
     i64 at[2] = {0, p.offsets[1] + (o - outer * p.width) * p.steps[1]};
     WALK(p.kept, 2, i64, outer, at);
@@ -311,7 +318,7 @@ KERNEL(merge)
     for (i64 k = begin; k < end; k++) {
         i64 rest = p.n_reduced - k * p.chunk, s = k * p.n_outputs;
         join_var(&n, &squares, &shift, &more, (A)(rest < p.chunk ? rest : p.chunk), from[s],
-                 from[n_states + s], from[2 * n_states + s]);
+                 from[N_STATES + s], from[2 * N_STATES + s]);
     }
 #if L > 1
     SHARE_VAR();
@@ -330,7 +337,7 @@ KERNEL(merge)
 #if IS_ARG
         join(a, b, from[s], (B)indices[p.states[1] + o + s]);
 #elif HAS_B
-        join(a, b, from[s], from[n_states + s]);
+        join(a, b, from[s], from[N_STATES + s]);
 #else
         join(a, b, from[s], 0);
 #endif

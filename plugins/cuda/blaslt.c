@@ -1,0 +1,231 @@
+/* Products by cuBLASLt: how each is computed is chosen once for its shape, and kept. */
+#include "plugins/cuda/blaslt.h"
+#include "plugins/cuda/libraries.h"
+
+#include <stdio.h>
+#include <string.h>
+
+struct cuda_blaslt {
+    tn_device_impl *device;
+    void *library;
+    cuda_blaslt_functions functions;
+    bool tf32;
+    cublasLtHandle_t handle; /* made with the first plan */
+    cuda_plans plans;
+};
+
+/* ---- plans ------------------------------------------------------------------------------- */
+
+static void destroy_plan(void *owner, cuda_plan *base) {
+    cuda_blaslt *b = owner;
+    cuda_blaslt_plan *plan = (cuda_blaslt_plan *)base;
+    const tn_host *host = b->device->self->host;
+    cuda_blaslt_forget(&b->functions, plan);
+    pthread_mutex_destroy(&plan->lock);
+    host->dealloc(host, plan);
+}
+
+static cublasStatus_t make_ready(cuda_blaslt *b, cuda_blaslt_plan *plan) {
+    const cuda_blaslt_functions *f = &b->functions;
+    cublasStatus_t status = b->handle ? CUBLAS_STATUS_SUCCESS : f->cublasLtCreate(&b->handle);
+    if (status != CUBLAS_STATUS_SUCCESS) {
+        b->handle = NULL;
+        return status;
+    }
+    status = cuda_blaslt_describe(f, b->tf32, plan);
+    return status == CUBLAS_STATUS_SUCCESS ? cuda_blaslt_choose(f, b->handle, plan) : status;
+}
+
+static tn_status build_plan(void *owner, const int64_t *key, cuda_plan **out) {
+    cuda_blaslt *b = owner;
+    cuda_blaslt_plan *plan = cuda_host_alloc(b->device->self, sizeof *plan, "a plan of cuBLASLt");
+    if (!plan)
+        return TN_ERR_OUT_OF_MEMORY;
+    memset(plan, 0, sizeof *plan);
+    memcpy(&plan->product, key, sizeof plan->product);
+    plan->base.key = (const int64_t *)&plan->product;
+    pthread_mutex_init(&plan->lock, NULL);
+    cuda_scope scope = cuda_enter(b->device);
+    if (scope.error != CUDA_SUCCESS) {
+        destroy_plan(b, &plan->base);
+        return cuda_fail_driver(b->device, scope.error, "a product by cuBLASLt");
+    }
+    cublasStatus_t status = make_ready(b, plan);
+    bool is_known = status == CUBLAS_STATUS_SUCCESS || status == CUBLAS_STATUS_NOT_SUPPORTED ||
+                    status == CUBLAS_STATUS_INVALID_VALUE;
+    if (status != CUBLAS_STATUS_SUCCESS) {
+        cuda_blaslt_forget(&b->functions, plan);
+        plan->operation = NULL;
+        plan->a = plan->b = plan->c = plan->d = NULL;
+    }
+    cuda_leave(&scope);
+    if (status != CUBLAS_STATUS_SUCCESS && status != CUBLAS_STATUS_NOT_SUPPORTED)
+        cuda_log(b->device, TN_LOG_WARN,
+                 "cuBLASLt fails to make a product ready (%s); our own kernel takes its place",
+                 b->functions.cublasLtGetStatusName(status));
+    if (is_known) {
+        plan->base.is_declined = status != CUBLAS_STATUS_SUCCESS;
+        *out = &plan->base;
+        return TN_OK;
+    }
+    destroy_plan(b, &plan->base);
+    return TN_ERR_UNSUPPORTED;
+}
+
+/* ---- the library ------------------------------------------------------------------------- */
+
+static const char *const names[] = {"libcublasLt.so.13", "libcublasLt.so.12", "libcublasLt.so",
+                                    "/usr/local/cuda/lib64/libcublasLt.so", NULL};
+
+enum { OLDEST = 120000 };
+
+static bool open_library(cuda_blaslt *b, char *reason, size_t room) {
+    b->library = cuda_library_open(b->device->self, "cublaslt", names, reason, room);
+    if (!b->library)
+        return false;
+    const char *missing = cuda_blaslt_find(b->library, &b->functions);
+    if (missing) {
+        snprintf(reason, room, "it has no %s; version 12 or later is needed", missing);
+        return false;
+    }
+    size_t version = b->functions.cublasLtGetVersion();
+    if (version < OLDEST)
+        snprintf(reason, room, "it is of version %zu; 12 (%d) or later is needed", version, OLDEST);
+    return version >= OLDEST;
+}
+
+cuda_blaslt *cuda_blaslt_open(tn_device_impl *device) {
+    char reason[CUDA_MESSAGE / 2] = "no host memory";
+    cuda_blaslt *b = cuda_host_alloc(device->self, sizeof *b, "cuBLASLt");
+    if (b) {
+        memset(b, 0, sizeof *b);
+        b->device = device;
+        b->tf32 = cuda_tf32_allowed(device->self);
+        b->plans.owner = b;
+        b->plans.key_words = CUDA_PRODUCT_WORDS;
+        b->plans.build = build_plan;
+        b->plans.destroy = destroy_plan;
+        cuda_plans_init(&b->plans);
+        if (open_library(b, reason, sizeof reason))
+            return b;
+    }
+    cuda_log(device, TN_LOG_INFO, "products are our own, without cuBLASLt: %s", reason);
+    cuda_blaslt_close(b);
+    return NULL;
+}
+
+void cuda_blaslt_close(cuda_blaslt *b) {
+    if (!b)
+        return;
+    const tn_host *host = b->device->self->host;
+    cuda_scope scope = cuda_enter(b->device);
+    cuda_plans_finish(&b->plans);
+    if (b->handle)
+        b->functions.cublasLtDestroy(b->handle);
+    if (scope.error == CUDA_SUCCESS)
+        cuda_leave(&scope);
+    cuda_library_close(b->library);
+    host->dealloc(host, b);
+}
+
+/* ---- calls ------------------------------------------------------------------------------- */
+
+typedef bool (*product_fn)(const tn_call *call, cuda_product *out, cuda_operands *out_operands);
+
+/* A record's user: how its calls are products. */
+typedef struct maker {
+    product_fn product;
+} maker;
+
+static tn_status prepare(const tn_call *call, tn_plan *out) {
+    cuda_blaslt *b = call->device->libraries.blaslt;
+    const maker *m = call->user;
+    cuda_product product;
+    cuda_operands operands;
+    cuda_plan *plan;
+    if (!m->product(call, &product, &operands))
+        return TN_ERR_UNSUPPORTED;
+    tn_status status = cuda_plans_get(&b->plans, (const int64_t *)&product, &plan);
+    if (status != TN_OK)
+        return status;
+    out->workspace_bytes = ((cuda_blaslt_plan *)plan)->workspace_bytes;
+    out->cookie = (uint64_t)(uintptr_t)plan;
+    return TN_OK;
+}
+
+static cuda_plan *plan_of(const tn_call *call) {
+    return (cuda_plan *)(uintptr_t)call->cookie;
+}
+
+static void abandon(const tn_call *call) {
+    cuda_plans_put(&call->device->libraries.blaslt->plans, plan_of(call));
+}
+
+/* In the device's context; the bias is the one that the plan's operation names. */
+static cublasStatus_t multiply(const tn_call *call, const cuda_blaslt_plan *plan,
+                               const cuda_operands *o) {
+    float alpha = (float)o->alpha, beta = (float)o->beta;
+    bool is_f64 = plan->product.dtype == TN_F64, has_c = plan->product.adds == CUDA_ADDS_MATRIX;
+    const float zero = 0;
+    const double wide_zero = 0;
+    const void *factor = is_f64 ? (const void *)&o->alpha : &alpha,
+               *with = is_f64 ? (const void *)(has_c ? &o->beta : &wide_zero)
+                              : (const void *)(has_c ? &beta : &zero);
+    return call->device->libraries.blaslt->functions.cublasLtMatmul(
+        call->device->libraries.blaslt->handle, plan->operation, factor, (const void *)o->a,
+        plan->a, (const void *)o->b, plan->b, with, (const void *)(has_c ? o->c : o->d), plan->c,
+        (void *)o->d, plan->d, &plan->algorithm,
+        plan->workspace_bytes ? (void *)(call->workspace + call->workspace_offset) : NULL,
+        plan->workspace_bytes, (cudaStream_t)call->stream->stream);
+}
+
+/* The library looks at the bias's address when it is called, so that one call at a time has it. */
+static cublasStatus_t multiply_and_add(const tn_call *call, cuda_blaslt_plan *plan,
+                                       const cuda_operands *o) {
+    const cuda_blaslt_functions *f = &call->device->libraries.blaslt->functions;
+    cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
+    pthread_mutex_lock(&plan->lock);
+    if (plan->bias != o->c) {
+        status = f->cublasLtMatmulDescSetAttribute(
+            plan->operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &o->c, sizeof o->c);
+        plan->bias = status == CUBLAS_STATUS_SUCCESS ? o->c : 0;
+    }
+    if (status == CUBLAS_STATUS_SUCCESS)
+        status = multiply(call, plan, o);
+    pthread_mutex_unlock(&plan->lock);
+    return status;
+}
+
+static tn_status run(const tn_call *call) {
+    cuda_blaslt *b = call->device->libraries.blaslt;
+    cuda_blaslt_plan *plan = (cuda_blaslt_plan *)plan_of(call);
+    const maker *m = call->user;
+    cuda_product product;
+    cuda_operands operands;
+    m->product(call, &product, &operands); /* as it was in prepare */
+    cuda_scope scope = cuda_enter(call->device);
+    cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
+    if (scope.error == CUDA_SUCCESS)
+        status = product.adds == CUDA_ADDS_BIAS ? multiply_and_add(call, plan, &operands)
+                                                : multiply(call, plan, &operands);
+    abandon(call);
+    if (scope.error != CUDA_SUCCESS)
+        return cuda_fail_driver(call->device, scope.error, "a product by cuBLASLt");
+    cuda_leave(&scope);
+    if (status == CUBLAS_STATUS_SUCCESS)
+        return TN_OK;
+    if (status == CUBLAS_STATUS_NOT_SUPPORTED)
+        return TN_ERR_UNSUPPORTED; /* said before anything is queued */
+    char what[CUDA_MESSAGE / 2];
+    snprintf(what, sizeof what, "cublasLtMatmul: %s", b->functions.cublasLtGetStatusName(status));
+    return cuda_library_failed(call->stream, what);
+}
+
+static const maker bmm = {cuda_product_of_bmm}, addmm = {cuda_product_of_addmm};
+
+#define RECORD(name) \
+    GPU_RECORD(name, TN_DTYPES_FLOAT, GPU_FLAGS_STRIDED, run, .prepare = prepare, \
+               .abandon = abandon, .user = (void *)&(name))
+
+static const tn_kernel records[] = {RECORD(bmm), RECORD(addmm)};
+const gpu_family cuda_family_blaslt = {records, sizeof records / sizeof *records};
