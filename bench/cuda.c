@@ -87,7 +87,7 @@ static int products(void) {
 #define PRODUCT(dtype, name, m, n, k) \
     failed |= run((pair){.what = "gemm-" #dtype "-" #name, \
                          .peer_name = "cuBLASLt", \
-                         .peer = missing ? NULL : bare_gemm_##dtype##_##name, \
+                         .peer = missing ? NULL : BARE_PRODUCT(dtype, name), \
                          .unit = "TFLOP/s", \
                          .amount = 2.0 * (m) * (n) * (k), \
                          .peer_amount = 2.0 * (m) * (n) * (k), \
@@ -106,7 +106,7 @@ static int convolutions(void) {
 #define CONVOLUTION(dtype, name, images, in, side, out, padding) \
     failed |= run((pair){.what = "conv-" #dtype "-" #name, \
                          .peer_name = "cuDNN", \
-                         .peer = missing ? NULL : bare_conv_##dtype##_##name, \
+                         .peer = missing ? NULL : BARE_CONVOLUTION(dtype, name), \
                          .unit = "TFLOP/s", \
                          .amount = FLOP(images, in, side, out, padding), \
                          .peer_amount = FLOP(images, in, side, out, padding), \

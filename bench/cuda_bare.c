@@ -194,6 +194,17 @@ CUdeviceptr bare_randn(const char *dtype, uint64_t elements) {
     return p;
 }
 
+CUdeviceptr bare_workspace(uint64_t bytes) {
+    static CUdeviceptr p;
+    static uint64_t there;
+    if (bytes > there) {
+        if (p)
+            bare.cuMemFree_v2(p);
+        there = bare_ok(bare.cuMemAlloc_v2(&p, bytes), "a workspace") ? bytes : 0;
+    }
+    return there ? p : 0;
+}
+
 double bare_timed(uint64_t n, bool of_host, bool (*once)(void *user), void *user) {
     double took = 0;
     bool ok = enter();

@@ -54,6 +54,10 @@ void *bare_library(const char *variable, const char *const *names);
 /* Memory with random numbers of a dtype of "f32", "f16", "bf16"; 0 when it failed. In the context. */
 CUdeviceptr bare_randn(const char *dtype, uint64_t elements);
 
+/* Memory of so many bytes, the same at each call that does not ask for more; 0 when it failed. In the
+ * context. */
+CUdeviceptr bare_workspace(uint64_t bytes);
+
 /* Around n times `once(user)` on the bare stream: the seconds until the device is done with them, or,
  * `of_host`, until the calls have returned. Negative when it failed. In groups of BENCH_LAUNCHES. */
 double bare_timed(uint64_t n, bool of_host, bool (*once)(void *user), void *user);
@@ -65,17 +69,31 @@ double bare_copy(uint64_t n);
 /* From nothing to a result on the host. */
 bool bare_first_result(void);
 
-/* ---- libraries (cuda_libraries.c) -------------------------------------------------------- */
+/* ---- libraries (cuda_blas.c, cuda_dnn.c) ------------------------------------------------- */
 
-/* NULL, or why there is none. */
+/* bare_no_...: NULL, or why there is none. BARE_...: the row's side. */
+#ifdef CUDA_HAS_BLASLT
 const char *bare_no_blas(void);
-const char *bare_no_dnn(void);
-
-#define BARE_DECLARE_PRODUCT(dtype, name, m, n, k) \
-    double bare_gemm_##dtype##_##name(uint64_t times);
+#define BARE_PRODUCT(dtype, name) bare_gemm_##dtype##_##name
+#define BARE_DECLARE_PRODUCT(dtype, name, m, n, k) double BARE_PRODUCT(dtype, name)(uint64_t times);
 BENCH_PRODUCTS(BARE_DECLARE_PRODUCT)
+#else
+static inline const char *bare_no_blas(void) {
+    return "this build found no cublasLt.h";
+}
+#define BARE_PRODUCT(dtype, name) NULL
+#endif
+#ifdef CUDA_HAS_DNN
+const char *bare_no_dnn(void);
+#define BARE_CONVOLUTION(dtype, name) bare_conv_##dtype##_##name
 #define BARE_DECLARE_CONVOLUTION(dtype, name, images, in, side, out, padding) \
-    double bare_conv_##dtype##_##name(uint64_t times);
+    double BARE_CONVOLUTION(dtype, name)(uint64_t times);
 BENCH_CONVOLUTIONS(BARE_DECLARE_CONVOLUTION)
+#else
+static inline const char *bare_no_dnn(void) {
+    return "this build found no cudnn.h";
+}
+#define BARE_CONVOLUTION(dtype, name) NULL
+#endif
 
 #endif
