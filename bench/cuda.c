@@ -225,6 +225,7 @@ static bool open_device(void) {
 }
 
 int main(int argc, char **argv) {
+    setvbuf(stdout, NULL, _IOLBF, 0); /* in order with what children say */
     setenv("TENON_DEVICE", "cuda:0", 0);
     options.words = argv;
     for (int i = 1; i < argc; i++) {

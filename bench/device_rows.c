@@ -25,14 +25,14 @@ static double host_time(uint64_t n, void (*call)(void)) {
             call();
         took += bench_now() - start;
     }
-    return tn_synchronize(bench_device) == TN_OK ? took : -1;
+    return tn_synchronize(bench_device) == TN_OK && tn_error_status() == TN_OK ? took : -1;
 }
 
 /* Of BENCH_ELEMENTS, and of one; the leaves require a gradient. */
 static tn_tensor *a, *b, *leaf, *one, *one_leaf;
 
 static void make_operands(void) {
-    if (a)
+    if (one_leaf)
         return;
     randn(&a, TN_SHAPE(BENCH_ELEMENTS), TN_F32);
     randn(&b, TN_SHAPE(BENCH_ELEMENTS), TN_F32);
