@@ -51,6 +51,7 @@ typedef struct ptx_launch {
      * the length of a launch. */
     bool (*find)(void *user, uint64_t address, ptx_range *out);
     void *user;
+    uint64_t *out_executed; /* or NULL: steps of the interpreter times lanes */
 } ptx_launch;
 
 typedef enum ptx_result {

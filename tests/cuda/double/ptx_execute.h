@@ -1,0 +1,71 @@
+/* A launch that is under way: the block that runs, its warps, and what went wrong. */
+#ifndef TNI_TESTS_CUDA_DOUBLE_PTX_EXECUTE_H
+#define TNI_TESTS_CUDA_DOUBLE_PTX_EXECUTE_H
+
+#include "tests/cuda/double/ptx_code.h"
+
+enum { PTX_BARRIERS = 16 };
+
+typedef struct ptx_barrier {
+    uint32_t arrived;  /* threads */
+    uint32_t expected; /* 0: all of the block that have not exited */
+    uint32_t true_for; /* threads, of a reduction */
+} ptx_barrier;
+
+struct ptx_block {
+    const ptx_launch *launch;
+    const ptx_module *module;
+    const ptx_function *function;
+    uint32_t index[3];
+    ptx_warp *warps;
+    uint32_t n_warps;
+    uint32_t n_threads, n_live;
+    unsigned char *memory, *shared, *local; /* the first is of the registers */
+    uint32_t shared_bytes, dynamic;         /* and where the dynamic begins */
+    uint32_t local_bytes;                   /* of a thread, with room to the next */
+    size_t register_bytes;                  /* of a warp */
+    ptx_barrier barriers[PTX_BARRIERS];
+    ptx_range *ranges; /* that were found; the last is asked first */
+    uint32_t n_ranges, room_ranges;
+    ptx_range last;
+    uint64_t executed; /* instructions times lanes */
+    ptx_result result;
+    char *error;
+    size_t room;
+};
+
+typedef enum ptx_turn {
+    PTX_TURN_OVER,    /* all lanes have exited */
+    PTX_TURN_WAITS,   /* no lane can go on */
+    PTX_TURN_BROKEN,  /* block->result says how */
+    PTX_TURN_YIELDED, /* it ran for long */
+} ptx_turn;
+
+ptx_turn ptx_warp_run(ptx_block *block, ptx_warp *warp);
+
+/* Writes what happened to a lane, and returns false. */
+bool ptx_fault(ptx_block *block, const ptx_warp *warp, uint32_t lane, const ptx_instruction *at,
+               ptx_result result, const char *format, ...) __attribute__((format(printf, 6, 7)));
+
+/* False: a fault. */
+bool ptx_load(ptx_block *block, ptx_warp *warp, const ptx_instruction *at, uint32_t lanes);
+bool ptx_store(ptx_block *block, ptx_warp *warp, const ptx_instruction *at, uint32_t lanes);
+bool ptx_atomics(ptx_block *block, ptx_warp *warp, const ptx_instruction *at, uint32_t lanes);
+bool ptx_asynchronous(ptx_block *block, ptx_warp *warp, const ptx_instruction *at, uint32_t lanes);
+/* Where the lanes' memory lies on the host, checked. */
+bool ptx_resolve(ptx_block *block, ptx_warp *warp, const ptx_instruction *at, uint32_t lanes,
+                 uint8_t space, ptx_place address, int64_t offset, uint32_t bytes,
+                 unsigned char *out[PTX_LANES]);
+
+/* Lanes arrive where they wait for others of the warp; those that need not wait any longer go on. */
+bool ptx_meet(ptx_block *block, ptx_warp *warp, uint32_t pc, uint32_t lanes);
+/* After a lane exited. */
+void ptx_meet_again(ptx_block *block, ptx_warp *warp);
+
+/* The same for barriers of the block. */
+bool ptx_arrive(ptx_block *block, ptx_warp *warp, uint32_t pc, uint32_t lanes);
+void ptx_arrive_again(ptx_block *block);
+/* No thread can go on: says which wait for what. */
+void ptx_report_deadlock(ptx_block *block);
+
+#endif

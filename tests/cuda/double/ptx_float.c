@@ -1,0 +1,124 @@
+/* Operations of PTX on f32 and f64. They round as the host does at that time: steps around them set it
+ * where PTX asks for another direction than to the nearest. */
+#include "tests/cuda/double/ptx_lanes.h"
+
+#include <fenv.h>
+#include <math.h>
+
+/* ---- what rounds once -------------------------------------------------------------------- */
+
+static inline double canonical_double(double x) {
+    return x;
+}
+
+#define ABS_f32(x) ptx_float(ptx_float_bits(x) & 0x7fffffffu)
+#define ABS_f64(x) ptx_double(ptx_double_bits(x) & INT64_MAX)
+#define NEG_f32(x) ptx_float(ptx_float_bits(x) ^ 0x80000000u)
+#define NEG_f64(x) ptx_double(ptx_double_bits(x) ^ UINT64_C(1) << 63)
+#define SIGN_f32(x) (ptx_float_bits(x) & 0x80000000u)
+#define SIGN_f64(x) (ptx_double_bits(x) & UINT64_C(1) << 63)
+#define JOIN_f32(sign, x) ptx_float((ptx_float_bits(x) & 0x7fffffffu) | SIGN_f32(sign))
+#define JOIN_f64(sign, x) ptx_double((ptx_double_bits(x) & INT64_MAX) | SIGN_f64(sign))
+
+/* A number before NaN, and -0 before +0. */
+#define MIN(t, x, y) \
+    ((x) != (x) ? (y) : (y) != (y) ? (x) : (x) < (y) || ((x) == (y) && SIGN_##t(x)) ? (x) : (y))
+#define MAX(t, x, y) \
+    ((x) != (x) ? (y) : (y) != (y) ? (x) : (x) > (y) || ((x) == (y) && !SIGN_##t(x)) ? (x) : (y))
+#define OR_NAN(x, y, value) ((x) != (x) || (y) != (y) ? (x) + (y) : (value))
+
+#define OF_FLOAT(X, t, T, n, C, FMA, SQRT, LEAST) \
+    X(add_##t, n "/" n n, BINARY(T, T, T, C(x + y))) \
+    X(sub_##t, n "/" n n, BINARY(T, T, T, C(x - y))) \
+    X(mul_##t, n "/" n n, BINARY(T, T, T, C(x *y))) \
+    X(div_##t, n "/" n n, BINARY(T, T, T, C(x / y))) \
+    X(fma_##t, n "/" n n n, TERNARY(T, T, T, T, C(FMA(x, y, z)))) \
+    X(mad_##t, n "/" n n n, TERNARY(T, T, T, T, C(FMA(x, y, z)))) \
+    X(rcp_##t, n "/" n, UNARY(T, T, C(1 / x))) \
+    X(sqrt_##t, n "/" n, UNARY(T, T, C(SQRT(x)))) \
+    X(abs_##t, n "/" n, UNARY(T, T, ABS_##t(x))) \
+    X(neg_##t, n "/" n, UNARY(T, T, NEG_##t(x))) \
+    X(copysign_##t, n "/" n n, BINARY(T, T, T, JOIN_##t(x, y))) \
+    X(min_##t, n "/" n n, BINARY(T, T, T, C(MIN(t, x, y)))) \
+    X(max_##t, n "/" n n, BINARY(T, T, T, C(MAX(t, x, y)))) \
+    X(min_NaN_##t, n "/" n n, BINARY(T, T, T, C(OR_NAN(x, y, MIN(t, x, y))))) \
+    X(max_NaN_##t, n "/" n n, BINARY(T, T, T, C(OR_NAN(x, y, MAX(t, x, y))))) \
+    X(testp_finite_##t, "p/" n, TEST(T, ABS_##t(x) < (T)INFINITY)) \
+    X(testp_infinite_##t, "p/" n, TEST(T, ABS_##t(x) == (T)INFINITY)) \
+    X(testp_number_##t, "p/" n, TEST(T, x == x)) \
+    X(testp_notanumber_##t, "p/" n, TEST(T, x != x)) \
+    X(testp_normal_##t, "p/" n, TEST(T, ABS_##t(x) >= LEAST && ABS_##t(x) < (T)INFINITY)) \
+    X(testp_subnormal_##t, "p/" n, TEST(T, x != 0 && ABS_##t(x) < LEAST))
+
+/* The second six hold for NaN, too. */
+#define OF_COMPARISONS(X, t, T, n) \
+    X(setp_eq_##t, "p/" n n, COMPARE(T, x == y)) \
+    X(setp_ne_##t, "p/" n n, COMPARE(T, x<y || x> y)) \
+    X(setp_lt_##t, "p/" n n, COMPARE(T, x < y)) \
+    X(setp_le_##t, "p/" n n, COMPARE(T, x <= y)) \
+    X(setp_gt_##t, "p/" n n, COMPARE(T, x > y)) \
+    X(setp_ge_##t, "p/" n n, COMPARE(T, x >= y)) \
+    X(setp_equ_##t, "p/" n n, COMPARE(T, !(x < y || x > y))) \
+    X(setp_neu_##t, "p/" n n, COMPARE(T, x != y)) \
+    X(setp_ltu_##t, "p/" n n, COMPARE(T, !(x >= y))) \
+    X(setp_leu_##t, "p/" n n, COMPARE(T, !(x > y))) \
+    X(setp_gtu_##t, "p/" n n, COMPARE(T, !(x <= y))) \
+    X(setp_geu_##t, "p/" n n, COMPARE(T, !(x < y))) \
+    X(setp_num_##t, "p/" n n, COMPARE(T, x == x && y == y)) \
+    X(setp_nan_##t, "p/" n n, COMPARE(T, x != x || y != y))
+
+/* ---- approximations ---------------------------------------------------------------------- */
+
+/* Computed in f64 and rounded: nearer than PTX promises. */
+#define APPROXIMATELY(...) UNARY(float, float, ptx_canonical((float)(__VA_ARGS__)))
+/* Those of f64 have 20 bits, and none in the lower word. */
+#define HIGH_WORD(x) ptx_double(ptx_double_bits(x) & UINT64_C(0xffffffff00000000))
+#define OF_APPROXIMATIONS(X) \
+    X(ex2_approx_f32, "4/4", APPROXIMATELY(exp2((double)x))) \
+    X(lg2_approx_f32, "4/4", APPROXIMATELY(log2((double)x))) \
+    X(sin_approx_f32, "4/4", APPROXIMATELY(sin((double)x))) \
+    X(cos_approx_f32, "4/4", APPROXIMATELY(cos((double)x))) \
+    X(tanh_approx_f32, "4/4", APPROXIMATELY(tanh((double)x))) \
+    X(sqrt_approx_f32, "4/4", APPROXIMATELY(sqrt((double)x))) \
+    X(rsqrt_approx_f32, "4/4", APPROXIMATELY(1 / sqrt((double)x))) \
+    X(rcp_approx_f32, "4/4", UNARY(float, float, ptx_canonical(1 / x))) \
+    X(div_approx_f32, "4/44", BINARY(float, float, float, ptx_canonical(x / y))) \
+    X(div_full_f32, "4/44", BINARY(float, float, float, ptx_canonical(x / y))) \
+    X(rsqrt_approx_f64, "8/8", UNARY(double, double, HIGH_WORD(1 / sqrt(x)))) \
+    X(rcp_approx_f64, "8/8", UNARY(double, double, HIGH_WORD(1 / x)))
+
+/* ---- steps of others --------------------------------------------------------------------- */
+
+static inline float flushed(float x) {
+    return ABS_f32(x) < 0x1p-126f ? ptx_float(SIGN_f32(x)) : x;
+}
+
+/* NaN becomes +0. */
+#define SATURATED(T) UNARY(T, T, x > 0 ? x < 1 ? x : 1 : 0)
+
+#define OF_STEPS(X) \
+    X(flush, "4/4", UNARY(float, float, flushed(x))) \
+    X(flush_f64, "8/8", \
+      UNARY(double, double, ABS_f64(x) < 0x1p-1022 ? ptx_double(SIGN_f64(x)) : x)) \
+    X(saturate_f32, "4/4", SATURATED(float)) \
+    X(saturate_f64, "8/8", SATURATED(double)) \
+    X(relu_f32, "4/4", UNARY(float, float, x > 0 || x != x ? x : 0)) \
+    X(round_rn, "/", fesetround(FE_TONEAREST); (void)lanes) \
+    X(round_rz, "/", fesetround(FE_TOWARDZERO); (void)lanes) \
+    X(round_rm, "/", fesetround(FE_DOWNWARD); (void)lanes) \
+    X(round_rp, "/", fesetround(FE_UPWARD); (void)lanes)
+
+/* ---- all --------------------------------------------------------------------------------- */
+
+#define ALL(X) \
+    OF_FLOAT(X, f32, float, "4", ptx_canonical, __builtin_fmaf, __builtin_sqrtf, 0x1p-126f) \
+    OF_FLOAT(X, f64, double, "8", canonical_double, __builtin_fma, __builtin_sqrt, 0x1p-1022) \
+    OF_COMPARISONS(X, f32, float, "4") \
+    OF_COMPARISONS(X, f64, double, "8") \
+    OF_APPROXIMATIONS(X) \
+    OF_STEPS(X)
+
+ALL(DEFINE_OPERATION)
+
+extern const ptx_form PTX_NAME(ptx_float_forms)[];
+const ptx_form PTX_NAME(ptx_float_forms)[] = {ALL(OPERATION_FORM){0}};
