@@ -3,7 +3,8 @@
  * from the start of a process to its first result. compare.py puts PyTorch beside.
  *
  * usage: cuda [--tiny] [--rounds N] [ROW...]    on the device that TENON_DEVICE names, cuda:0 if
- * none; rows whose name contains one of the words. --tiny is for trying the program. */
+ * none; rows whose name contains one of the words. --tiny is for trying the program.
+ *        cuda --launches N      bare launches, for profilers (cuda_host.py) */
 #define _GNU_SOURCE /* nftw */
 #include "bench/cuda_bare.h"
 #include "bench/pairs.h"
@@ -150,7 +151,8 @@ static bool first_result(void) {
     double value = 0;
     float two = 2;
     tn_tensor *x = tn_from_data(&two, TN_SHAPE(1), TN_F32, tn_default_device());
-    return tn_item(tn_add(x, x), &value) == TN_OK && value == 4;
+    return tn_item(tn_add(x, x), &value) == TN_OK &&
+           (value == 4 || bare_fail("the first result", "2 + 2 is not 4"));
 }
 
 /* The median of so many processes, with what `prepare` does before each. */
@@ -235,6 +237,8 @@ int main(int argc, char **argv) {
             return tell(first_result());
         else if (!strcmp(argv[i], "--first-bare"))
             return tell(bare_first_result());
+        else if (!strcmp(argv[i], "--launches") && i + 1 < argc)
+            return tell(bare_open(0) && bare_launch_add(strtoull(argv[++i], NULL, 10)) >= 0);
         else if (!strcmp(argv[i], "--rounds") && i + 1 < argc)
             options.rounds = atoi(argv[++i]);
         else if (argv[i][0] != '-')
