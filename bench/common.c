@@ -13,6 +13,8 @@ extern char **environ;
 
 enum { MAX_BATCHES = 512, MIN_BATCHES = 3, BATCHES_WANTED = 20 };
 
+bool bench_tiny;
+
 typedef struct result {
     double median, min; /* in the row's unit */
     uint64_t n;         /* how often the work was done in a batch */
@@ -67,17 +69,18 @@ static bool time_row(const bench_row *row, double seconds, result *out) {
     return took >= 0 && summarise(samples, k, out);
 }
 
-/* Starts this program with `--child NAME`: what it says, and the seconds until it said it. */
-static bool run_child(const bench_row *row, const options *o, double *out_value, double *out_took) {
-    int ends[2];
-    char threads[16], self[4096];
+bool bench_spawn(char *const *given, double *out_value, double *out_took) {
+    enum { MAX_OPTIONS = 7 };
+    int ends[2], n = 1;
+    char self[4096], *arguments[MAX_OPTIONS + 2] = {self};
     ssize_t length = readlink("/proc/self/exe", self, sizeof self - 1);
     if (length < 0 || pipe(ends))
         return false;
     self[length] = '\0';
-    snprintf(threads, sizeof threads, "%u", o->n_threads);
-    char *const arguments[] = {
-        self, (char *)"--child", (char *)row->name, (char *)"--threads", threads, NULL};
+    while (n <= MAX_OPTIONS && given[n - 1]) {
+        arguments[n] = given[n - 1];
+        n++;
+    }
     posix_spawn_file_actions_t actions;
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO);
@@ -95,6 +98,19 @@ static bool run_child(const bench_row *row, const options *o, double *out_value,
     if (spawned)
         waitpid(pid, NULL, 0);
     return got > 0 && sscanf(line, "%lf", out_value) == 1 && *out_value >= 0;
+}
+
+/* What the row's child says, and the seconds until it said it. */
+static bool run_child(const bench_row *row, const options *o, double *out_value, double *out_took) {
+    char threads[16];
+    snprintf(threads, sizeof threads, "%u", o->n_threads);
+    char *const arguments[] = {(char *)"--child",
+                               (char *)row->name,
+                               (char *)"--threads",
+                               threads,
+                               bench_tiny ? (char *)"--tiny" : NULL,
+                               NULL};
+    return bench_spawn(arguments, out_value, out_took);
 }
 
 static bool measure_row(const bench_row *row, const options *o, result *out) {
@@ -214,8 +230,9 @@ static int report(const bench_program *p, const options *o, char **names, int n_
         print_json_head(p, o);
         printf(", \"rows\": [\n");
     } else {
-        printf("%s: %s, %u thread%s\n%-20s %12s %12s\n", p->name, p->version(), o->n_threads,
-               o->n_threads == 1 ? "" : "s", "", "median", "min");
+        printf("%s: %s, %u thread%s%s\n%-20s %12s %12s\n", p->name, p->version(), o->n_threads,
+               o->n_threads == 1 ? "" : "s", bench_tiny ? "; tiny: its figures mean nothing" : "",
+               "", "median", "min");
     }
     for (int i = 0; i < p->n_rows; i++) {
         const bench_row *row = &p->rows[i];
@@ -256,7 +273,7 @@ static void *idle(void *unused) {
 
 static int usage(const bench_program *p, int status) {
     fprintf(status ? stderr : stdout,
-            "usage: %s [--json] [--seconds S] [--threads N] [ROW...]\n"
+            "usage: %s [--json] [--seconds S] [--threads N] [--tiny] [ROW...]\n"
             "       %s --times N ROW           does it N times, for profilers\n"
             "       %s --list\n"
             "       %s --serve [--threads N]   answers lines of \"ROW SECONDS\" with JSON\n",
@@ -279,6 +296,8 @@ int bench_main(const bench_program *p, int argc, char **argv) {
             o.serve = true;
         else if (!strcmp(a, "--list"))
             o.list = true;
+        else if (!strcmp(a, "--tiny"))
+            bench_tiny = true;
         else if (!strcmp(a, "--child") && has_value)
             o.child = argv[++i];
         else if (!strcmp(a, "--seconds") && has_value)

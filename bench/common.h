@@ -45,8 +45,15 @@ typedef struct bench_program {
 /* What main of a benchmark returns. */
 int bench_main(const bench_program *program, int argc, char **argv);
 
+/* Work is too small for its figures to mean anything (--tiny): for trying the programs. */
+extern bool bench_tiny;
+
 /* Sorts the samples. */
 double bench_median(double *samples, int n);
+
+/* Starts this program anew with `given` (seven at most, NULL ends them): the number that it prints
+ * first, and the seconds until it did. False when it prints none, or a negative one. */
+bool bench_spawn(char *const *given, double *out_value, double *out_took);
 
 /* Seconds of a clock that only goes forward. */
 static inline double bench_now(void) {

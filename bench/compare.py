@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
 """Tenon and PyTorch side by side: the same work, the same threads, in turns, in one run.
 
-usage: compare.py [--build FOLDER] [--json FILE] [--markdown FILE] [--rounds N] [--seconds S]
-                  [--threads N[,N...]] [--venv FOLDER] [--peer auto|wheel|debian] [ROW...]
+usage: compare.py [--device DEVICE] [--build FOLDER] [--json FILE] [--markdown FILE] [--rounds N]
+                  [--seconds S] [--threads N[,N...]] [--venv FOLDER]
+                  [--peer auto|present|wheel|debian] [--tiny] [ROW...]
 
-Makes a virtual environment with the newest PyTorch of the package index (where none answers, takes
-Debian's libtorch-dev) and says which; builds the peer's program, bench/peer, against its headers and
+DEVICE is cpu:0 or cuda:0, each with its own rows; rows of the other's can be named, too. Takes the
+PyTorch that `python3` has where its device is a GPU; else makes a virtual environment with the newest
+of the package index (where none answers, takes Debian's libtorch-dev), and says which; builds the peer's program, bench/peer, against its headers and
 libraries; then runs each row on one side and on the other, again and again, and prints the medians
-over the rounds and their ratio. Both sides run with every thread variable set alike.
+over the rounds and their ratio. Both sides run with every thread variable set alike. --tiny is for
+trying the programs: its figures mean nothing.
 """
 
 import argparse
@@ -67,6 +70,30 @@ PROGRAMS = {
         "copy-transposed": ("copy of [4096, 4096], transposed", None, ("times", 1)),
     },
 }
+GPU_PROGRAMS = {
+    "device": {
+        "launch-add": ("host time of an add of 256 elements", ("at most", 2.5), ("times", 4)),
+        "launch-recording": ("the same, recording a gradient", None, ("times", 4)),
+        "launch-backward": ("host time of a forward mul and the smallest backward()", None, ("times", 5)),
+        **{f"memory-{name}": (f"{what}, 8192 x 8192 f32", None, ("times", 1)) for name, what in [
+            ("add", "add"), ("relu", "relu"), ("copy", "copy"), ("transpose", "copy of a transpose"),
+            ("sum", "sum of all"), ("sum_rows", "sum of rows"), ("softmax", "softmax of rows"),
+            ("layer_norm", "layer_norm of rows"), ("adamw", "AdamW, fused")]},
+        **{f"gemm-{dtype}-{size}": (f"product, {dtype}, {what}", None, ("times", 1))
+           for dtype in ("f32", "f16", "bf16") for size, what in [
+               ("1024", "1024 cubed"), ("4096", "4096 cubed"), ("skinny", "16 x 4096 by 4096 x 4096")]},
+        **{f"conv-{name}": (f"convolution, {what}", None, ("times", 1)) for name, what in [
+            ("f32-mnist", "f32, [64, 32, 26, 26] to 64"), ("f32-deep", "f32, [32, 128, 28, 28] to 128"),
+            ("f16-deep", "f16, the same"), ("bf16-deep", "bf16, the same")]},
+    },
+    "kernels": {
+        "conv-training": ("conv2d of MNIST and its three gradients, f32", None, ("times", 1)),
+    },
+    "train": {
+        "mlp": ("training step of the MLP, batch 64, eager", None, ("times", 1.5)),
+        "cnn": ("training step of the CNN, batch 64, eager", None, ("times", 1.5)),
+    },
+}
 ONE_THREAD_IS_ENOUGH = {"overhead", "internals"}  # one element has nothing to share out
 # Rows whose peer is a process of Python, and those where Tenon's own row has another name.
 PYTHON_ROWS = {"start", "start-resident"}
@@ -92,11 +119,32 @@ class Peer:
         self.includes, self.libraries, self.standard = includes, libraries, standard
 
 
+def probe(python):
+    """Version and folder of the PyTorch that a Python imports; None where it has none."""
+    code = "import torch, json; print(json.dumps([torch.__version__, torch.__path__[0]]))"
+    found = run([python, "-W", "ignore", "-c", code])
+    return None if found.returncode else json.loads(found.stdout.strip().splitlines()[-1])
+
+
+def peer_of(python, version, folder, what):
+    folder = pathlib.Path(folder)
+    return Peer(f"PyTorch {version}, {what}", version, python,
+                [folder / "include", folder / "include/torch/csrc/api/include"], folder / "lib", "c++20")
+
+
+def present():
+    python = shutil.which("python3")
+    found = python and probe(python)
+    return peer_of(python, *found, "which python3 has") if found else None
+
+
 def wheel(venv):
     python = venv / "bin" / "python"
-    probe = "import torch, json; print(json.dumps([torch.__version__, torch.__path__[0]]))"
-    found = run([python, "-W", "ignore", "-c", probe]) if python.exists() else None
-    if not found or found.returncode:
+    found = probe(python) if python.exists() else None
+    if not found and os.environ.get("TENON_OFFLINE") == "1":
+        say("TENON_OFFLINE=1: no PyTorch is installed")
+        return None
+    if not found:
         say(f"making a virtual environment with the newest PyTorch in {venv}; it is large")
         venv.parent.mkdir(parents=True, exist_ok=True)
         run([sys.executable, "-m", "venv", str(venv)])
@@ -104,19 +152,17 @@ def wheel(venv):
         if installed.returncode:
             say("the package index gave no PyTorch: " + (installed.stderr.strip() or "no reason")[-300:])
             return None
-        found = run([python, "-W", "ignore", "-c", probe])
-        if found.returncode:
-            say("the PyTorch that was installed cannot be imported: " + found.stderr.strip()[-300:])
+        found = probe(python)
+        if not found:
+            say("the PyTorch that was installed cannot be imported")
             return None
-    version, folder = json.loads(found.stdout.strip().splitlines()[-1])
-    folder = pathlib.Path(folder)
-    return Peer(f"PyTorch {version}, the newest of the package index", version, python,
-                [folder / "include", folder / "include/torch/csrc/api/include"], folder / "lib", "c++20")
+    return peer_of(python, *found, "the newest of the package index")
 
 
 def debian():
     header = pathlib.Path("/usr/include/torch/csrc/api/include/torch/version.h")
-    if not header.exists() and shutil.which("apt-get") and os.geteuid() == 0:
+    if not header.exists() and shutil.which("apt-get") and os.geteuid() == 0 \
+            and os.environ.get("TENON_OFFLINE") != "1":
         say("installing Debian's libtorch-dev")
         run(["apt-get", "install", "-y", "-qq", "--no-install-recommends", "libtorch-dev"])
     if not header.exists():
@@ -131,13 +177,28 @@ def debian():
 
 
 def find_peer(options):
-    peer = wheel(options.venv) if options.peer in ("auto", "wheel") else None
-    if not peer and options.peer in ("auto", "debian"):
+    peer = None
+    if options.peer == "present" or (options.peer == "auto" and options.is_gpu):
+        peer = present()
+    if not peer and options.peer in ("auto", "wheel"):
+        peer = wheel(options.venv)
+    if not peer and options.peer in ("auto", "debian") and not options.is_gpu:
         peer = debian()
     if not peer:
-        sys.exit("compare.py: no PyTorch: neither a package index nor Debian's libtorch-dev answered")
+        sys.exit("compare.py: no PyTorch that computes on " + options.device)
     say(f"peer: {peer.what}")
     return peer
+
+
+def cuda_flags(peer):
+    """What compiles and links against libtorch's CUDA; two empty lists where it has none."""
+    if not peer.libraries or not (peer.libraries / "libtorch_cuda.so").exists():
+        return [], []
+    places = [pathlib.Path(os.environ.get("CUDA_HOME", "/usr/local/cuda")) / "include",
+              *peer.libraries.parent.parent.glob("nvidia/*/include")]
+    headers = next((place for place in places if (place / "cuda_runtime_api.h").exists()), None)
+    compiled = ["-DPEER_CUDA=1", "-isystem", str(headers)] if headers else []
+    return compiled, ["-ltorch_cuda", "-lc10_cuda"]
 
 
 def build_peer(peer, folder):
@@ -145,12 +206,14 @@ def build_peer(peer, folder):
     folder.mkdir(parents=True, exist_ok=True)
     program, stamp = folder / "peer", folder / "version"
     sources = [HERE / "common.c", *sorted((HERE / "peer").glob("*.cpp"))]
-    newest = max(p.stat().st_mtime for p in [*sources, HERE / "common.h", HERE / "peer" / "peer.h"])
+    headers = [HERE / "common.h", HERE / "device.h", *(HERE / "peer").glob("*.h")]
+    newest = max(p.stat().st_mtime for p in [*sources, *headers])
     if program.exists() and program.stat().st_mtime > newest and stamp.exists() \
             and stamp.read_text() == peer.what:
         return program
     say("building the peer's program, a minute or two")
-    include = [f"-iquote{HERE.parent}", *(f"-I{path}" for path in peer.includes)]
+    cuda_compiled, cuda_linked = cuda_flags(peer)
+    include = [f"-iquote{HERE.parent}", *(f"-I{path}" for path in peer.includes), *cuda_compiled]
 
     def compile_one(source):
         out = folder / (source.name + ".o")
@@ -165,7 +228,7 @@ def build_peer(peer, folder):
     where = [f"-L{peer.libraries}", f"-Wl,-rpath,{peer.libraries}", "-Wl,--disable-new-dtags",
              "-Wl,--allow-shlib-undefined"] if peer.libraries else []
     done = run(["g++", "-o", str(program), *objects, "-Wl,--no-as-needed", *where, "-ltorch_cpu", "-lc10",
-                "-pthread"])
+                *cuda_linked, "-pthread"])
     if done.returncode:
         sys.exit(f"compare.py: the peer's program does not link:\n{done.stderr[-3000:]}")
     stamp.write_text(peer.what)
@@ -175,17 +238,18 @@ def build_peer(peer, folder):
 # ---- measuring --------------------------------------------------------------------------------------
 
 
-def environment(n_threads):
-    return {**os.environ, **{name: str(n_threads) for name in THREAD_VARIABLES}}
+def environment(options, n_threads):
+    return {**os.environ, "TENON_DEVICE": options.device,
+            **{name: str(n_threads) for name in THREAD_VARIABLES}}
 
 
 class Server:
     """A benchmark program that measures a row whenever it is asked to."""
 
-    def __init__(self, program, n_threads):
+    def __init__(self, program, options, n_threads):
         self.process = subprocess.Popen(
-            [str(program), "--serve", "--threads", str(n_threads)], text=True, stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE, env=environment(n_threads))
+            [str(program), "--serve", "--threads", str(n_threads), *(["--tiny"] if options.tiny else [])],
+            text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment(options, n_threads))
         line = self.process.stdout.readline()
         if not line:
             sys.exit(f"compare.py: {program} did not start")
@@ -205,13 +269,13 @@ class Server:
         self.process.wait()
 
 
-def measure_python(python, row, n_threads):
+def measure_python(python, row, options, n_threads):
     if not python:
         return {"row": row, "error": "no Python with PyTorch"}
     before = time.monotonic()
     process = subprocess.Popen([str(python), "-W", "ignore", str(HERE / "peer" / "start.py")], text=True,
                                stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                               env=environment(n_threads))
+                               env=environment(options, n_threads))
     line = process.stdout.readline()
     took = time.monotonic() - before
     process.wait()
@@ -224,10 +288,10 @@ def measure_python(python, row, n_threads):
 def compare(options, peer, program, n_threads):
     """Rounds over all rows: one side, then the other. Returns a list of results."""
     wanted = {name: [r for r in rows if not options.rows or r in options.rows]
-              for name, rows in PROGRAMS.items()
+              for name, rows in options.programs.items()
               if n_threads == options.threads[0] or name not in ONE_THREAD_IS_ENOUGH}
-    other = Server(program, n_threads)
-    tenon = {name: Server(options.build / "bench" / name, n_threads) for name, rows in wanted.items() if rows}
+    other = Server(program, options, n_threads)
+    tenon = {name: Server(options.build / "bench" / name, options, n_threads) for name, rows in wanted.items() if rows}
     samples, heads = {}, {"tenon": next(iter(tenon.values())).head, "peer": other.head}
     for number in range(options.rounds):
         say(f"{n_threads} threads: round {number + 1} of {options.rounds}")
@@ -236,17 +300,17 @@ def compare(options, peer, program, n_threads):
                 sides = samples.setdefault(row, {"tenon": [], "peer": []})
                 sides["tenon"].append(tenon[name].measure(TENON_ROWS.get(row, row), options.seconds))
                 time.sleep(0.02)  # threads that wait for work by spinning stop
-                sides["peer"].append(measure_python(peer.python, row, n_threads) if row in PYTHON_ROWS
+                sides["peer"].append(measure_python(peer.python, row, options, n_threads) if row in PYTHON_ROWS
                                      else other.measure(row, options.seconds))
                 time.sleep(0.02)
     for server in [other, *tenon.values()]:
         server.close()
-    return [summary(name, row, n_threads, samples[row])
+    return [summary(options.programs, name, row, n_threads, samples[row])
             for name, rows in wanted.items() for row in rows], heads
 
 
-def summary(program, row, n_threads, sides):
-    what, limit, factor = PROGRAMS[program][row]
+def summary(programs, program, row, n_threads, sides):
+    what, limit, factor = programs[program][row]
     out = {"program": program, "row": row, "what": what, "threads": n_threads, "unit": None,
            "limit": limit and limit[1], "factor": factor and factor[1]}
     for side, results in sides.items():
@@ -292,7 +356,7 @@ def machine():
 
 
 def number(value):
-    return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"
+    return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.3g}"
 
 
 def cell(r, side):
@@ -338,15 +402,24 @@ def arguments():
     parser.add_argument("--markdown", type=pathlib.Path)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--seconds", type=float, default=0.3)
+    parser.add_argument("--device", default="cpu:0")
+    parser.add_argument("--tiny", action="store_true")
     parser.add_argument("--threads", type=lambda text: [int(n) for n in text.split(",")])
     parser.add_argument("--venv", type=pathlib.Path)
-    parser.add_argument("--peer", choices=["auto", "wheel", "debian"], default="auto")
+    parser.add_argument("--peer", choices=["auto", "present", "wheel", "debian"], default="auto")
     parser.add_argument("rows", nargs="*")
     options = parser.parse_args()
     options.build = options.build.resolve()
     options.venv = options.venv or options.build / "bench-peer" / "venv"
-    options.threads = options.threads or sorted({os.cpu_count(), 1}, reverse=True)
-    known = {row for rows in PROGRAMS.values() for row in rows}
+    options.is_gpu = not options.device.startswith("cpu")
+    options.programs, others = (GPU_PROGRAMS, PROGRAMS) if options.is_gpu else (PROGRAMS, GPU_PROGRAMS)
+    own = {row for rows in options.programs.values() for row in rows}
+    if set(options.rows) - own:
+        options.programs = {name: {**{row: it for row, it in others.get(name, {}).items() if row not in own},
+                                   **options.programs.get(name, {})} for name in {**others, **options.programs}}
+    options.threads = options.threads or ([os.cpu_count()] if options.is_gpu
+                                          else sorted({os.cpu_count(), 1}, reverse=True))
+    known = {row for rows in options.programs.values() for row in rows}
     for row in options.rows:
         if row not in known:
             parser.error(f"there is no row '{row}'; there are: {', '.join(sorted(known))}")
@@ -365,7 +438,7 @@ def main():
         report.update({side: head["version"] for side, head in heads.items()})
         report["environment"] = heads["peer"]["environment"]
     report["load_after"] = os.getloadavg()[0]
-    text = text_of(report)
+    text = text_of(report) + ("\n\nTiny work: these figures mean nothing." if options.tiny else "")
     print(text)
     if options.json:
         options.json.write_text(json.dumps(report, indent=1, ensure_ascii=False) + "\n")

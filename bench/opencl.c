@@ -6,7 +6,7 @@
  * whose name contains ROW
  */
 #define CL_TARGET_OPENCL_VERSION 120
-#include "bench/common.h"
+#include "bench/pairs.h"
 #include "bench/training.h"
 
 #include <CL/cl.h>
@@ -17,75 +17,48 @@
 #include <clblast_c.h>
 #endif
 
-enum { MAX_ROUNDS = 101 };
-
 static tn_device device, cpu;
 static const char *only = "";
 
-/* ---- pairs ------------------------------------------------------------------------------- */
-
-/* Seconds that one piece of work takes; negative when it failed. */
-typedef double (*timed)(void);
-
-/* `ours` and `peer` in turns; who is first changes from round to round. */
-static int compare(const char *what, const char *peer_name, timed ours, timed peer, int rounds,
-                   const char *target) {
-    double a[MAX_ROUNDS], b[MAX_ROUNDS], ratio[MAX_ROUNDS];
-    if (!strstr(what, only))
-        return 0;
-    if (ours() < 0 || peer() < 0) /* builds programs, touches memory */
-        return 1;
-    for (int i = 0; i < rounds; i++) {
-        if (i % 2)
-            b[i] = peer();
-        a[i] = ours();
-        if (i % 2 == 0)
-            b[i] = peer();
-        if (a[i] < 0 || b[i] < 0)
-            return 1;
-        ratio[i] = a[i] / b[i];
-    }
-    printf("%-28s %10.4f ms  %-20s %10.4f ms   ratio %.3f  (%s)\n", what,
-           1e3 * bench_median(a, rounds), peer_name, 1e3 * bench_median(b, rounds),
-           bench_median(ratio, rounds), target);
-    fflush(stdout);
-    return 0;
+static int compare(pair p, int rounds) {
+    p.unit = "ms";
+    return strstr(p.what, only) ? pair_run(&p, rounds, tn_error_message) : 0;
 }
 
 /* ---- training ---------------------------------------------------------------------------- */
 
 enum { STEPS = 4 };
 
-static double steps(training *t, tn_status (*init)(model *, tn_device), tn_device on) {
+static double steps(training *t, tn_status (*init)(model *, tn_device), tn_device on, uint64_t n) {
     if (!t->optimizer && training_init(t, init, on) != TN_OK)
         return -1;
     if (tn_synchronize(on) != TN_OK)
         return -1;
     double start = bench_now();
-    for (uint64_t i = 0; i < STEPS; i++)
+    for (uint64_t i = 0; i < n; i++)
         if (training_step(t, i) != TN_OK)
             return -1;
-    return tn_synchronize(on) == TN_OK ? (bench_now() - start) / STEPS : -1;
+    return tn_synchronize(on) == TN_OK ? bench_now() - start : -1;
 }
 
-static double mlp_here(void) {
+static double mlp_here(uint64_t n) {
     static training t;
-    return steps(&t, model_mlp_init, device);
+    return steps(&t, model_mlp_init, device, n);
 }
 
-static double mlp_on_cpu(void) {
+static double mlp_on_cpu(uint64_t n) {
     static training t;
-    return steps(&t, model_mlp_init, cpu);
+    return steps(&t, model_mlp_init, cpu, n);
 }
 
-static double cnn_here(void) {
+static double cnn_here(uint64_t n) {
     static training t;
-    return steps(&t, model_cnn_init, device);
+    return steps(&t, model_cnn_init, device, n);
 }
 
-static double cnn_on_cpu(void) {
+static double cnn_on_cpu(uint64_t n) {
     static training t;
-    return steps(&t, model_cnn_init, cpu);
+    return steps(&t, model_cnn_init, cpu, n);
 }
 
 /* ---- OpenCL itself ----------------------------------------------------------------------- */
@@ -112,7 +85,7 @@ static cl_int open_bare(void) {
 enum { CALLS = 2000, ELEMENTS = 256, KEPT = 8 };
 
 /* `n_kept` results live on, so that the next lies elsewhere. */
-static double calls_with(int n_kept) {
+static double calls_with(int n_kept, uint64_t n) {
     static tn_tensor *a, *b, *kept[KEPT];
     TN_SCOPE;
     if (!a) {
@@ -121,8 +94,8 @@ static double calls_with(int n_kept) {
     }
     tn_synchronize(device);
     double start = bench_now();
-    for (int i = 0; i < CALLS; i++) {
-        tn_tensor **place = &kept[n_kept ? i % n_kept : 0], *sum = tn_add(a, b);
+    for (uint64_t i = 0; i < n; i++) {
+        tn_tensor **place = &kept[n_kept ? i % (uint64_t)n_kept : 0], *sum = tn_add(a, b);
         tn_free(n_kept ? *place : sum);
         *place = n_kept ? sum : NULL;
     }
@@ -130,27 +103,27 @@ static double calls_with(int n_kept) {
         tn_free(kept[i]);
         kept[i] = NULL;
     }
-    return tn_synchronize(device) == TN_OK ? (bench_now() - start) / CALLS : -1;
+    return tn_synchronize(device) == TN_OK ? bench_now() - start : -1;
 }
 
-static double calls(void) {
-    return calls_with(0);
+static double calls(uint64_t n) {
+    return calls_with(0, n);
 }
 
-static double calls_elsewhere(void) {
-    return calls_with(KEPT);
+static double calls_elsewhere(uint64_t n) {
+    return calls_with(KEPT, n);
 }
 
-static double bare_calls(void) {
+static double bare_calls(uint64_t n) {
     static cl_kernel kernel;
     static cl_mem memory[3];
     static const char *source =
         "__kernel void add(__global float *c, __global const float *a, __global const float *b,"
-        "                  const uint n) {"
+        "                  const uint size) {"
         "    const uint i = get_global_id(0);"
-        "    if (i < n) c[i] = a[i] + b[i];"
+        "    if (i < size) c[i] = a[i] + b[i];"
         "}";
-    cl_uint n = ELEMENTS;
+    cl_uint size = ELEMENTS;
     size_t global = ELEMENTS, local = 256;
     cl_int error = CL_SUCCESS;
     if (!kernel) {
@@ -165,17 +138,17 @@ static double bare_calls(void) {
     if (error == CL_SUCCESS)
         error = clFinish(bare.queue);
     double start = bench_now();
-    for (int i = 0; i < CALLS && error == CL_SUCCESS; i++) {
+    for (uint64_t i = 0; i < n && error == CL_SUCCESS; i++) {
         for (cl_uint k = 0; k < 3; k++)
             clSetKernelArg(kernel, k, sizeof memory[k], &memory[k]);
-        clSetKernelArg(kernel, 3, sizeof n, &n);
+        clSetKernelArg(kernel, 3, sizeof size, &size);
         error = clEnqueueNDRangeKernel(bare.queue, kernel, 1, NULL, &global, &local, 0, NULL, NULL);
     }
     if (error == CL_SUCCESS)
         error = clFinish(bare.queue);
     if (error != CL_SUCCESS)
         fprintf(stderr, "opencl: bare calls: error %d\n", error);
-    return error == CL_SUCCESS ? (bench_now() - start) / CALLS : -1;
+    return error == CL_SUCCESS ? bench_now() - start : -1;
 }
 
 /* ---- products ---------------------------------------------------------------------------- */
@@ -185,7 +158,7 @@ static struct {
     bool turned; /* the right factor lies with k innermost, as a linear layer's weight does */
 } product;
 
-static double product_here(void) {
+static double product_here(uint64_t n) {
     static int64_t made[3];
     static tn_tensor *a, *b;
     TN_SCOPE;
@@ -199,12 +172,13 @@ static double product_here(void) {
     }
     tn_synchronize(device);
     double start = bench_now();
-    tn_free(tn_matmul(a, b));
+    for (uint64_t i = 0; i < n; i++)
+        tn_free(tn_matmul(a, b));
     return tn_synchronize(device) == TN_OK ? bench_now() - start : -1;
 }
 
 #ifdef HAVE_CLBLAST
-static double product_of_clblast(void) {
+static double product_of_clblast(uint64_t times) {
     static cl_mem memory[3];
     size_t m = (size_t)product.m, n = (size_t)product.n, k = (size_t)product.k;
     const size_t sizes[] = {m * k * 4, k * n * 4, m * n * 4};
@@ -227,10 +201,12 @@ static double product_of_clblast(void) {
     if (error != CL_SUCCESS)
         return -1;
     double start = bench_now();
-    CLBlastStatusCode status = CLBlastSgemm(
-        CLBlastLayoutRowMajor, CLBlastTransposeNo,
-        product.turned ? CLBlastTransposeYes : CLBlastTransposeNo, m, n, k, 1, memory[0], 0, k,
-        memory[1], 0, product.turned ? k : n, 0, memory[2], 0, n, &bare.queue, NULL);
+    CLBlastStatusCode status = CLBlastSuccess;
+    for (uint64_t i = 0; i < times && status == CLBlastSuccess; i++)
+        status = CLBlastSgemm(CLBlastLayoutRowMajor, CLBlastTransposeNo,
+                              product.turned ? CLBlastTransposeYes : CLBlastTransposeNo, m, n, k, 1,
+                              memory[0], 0, k, memory[1], 0, product.turned ? k : n, 0, memory[2],
+                              0, n, &bare.queue, NULL);
     if (status != CLBlastSuccess || clFinish(bare.queue) != CL_SUCCESS) {
         fprintf(stderr, "opencl: CLBlast: error %d\n", (int)status);
         return -1;
@@ -255,8 +231,13 @@ static int products(int rounds) {
         product.n = shapes[i].n;
         product.k = shapes[i].k;
         product.turned = shapes[i].turned;
-        failed |= compare(shapes[i].what, "CLBlast", product_here, product_of_clblast, rounds,
-                          "to reach: 0.5 at most");
+        failed |= compare((pair){.what = shapes[i].what,
+                                 .peer_name = "CLBlast",
+                                 .ours = product_here,
+                                 .peer = product_of_clblast,
+                                 .n = 1,
+                                 .ratio = 0.5},
+                          rounds);
     }
     return failed;
 }
@@ -279,8 +260,8 @@ int main(int argc, char **argv) {
     int rounds = argc > 1 ? atoi(argv[1]) : 11;
     if (argc > 2)
         only = argv[2];
-    if (rounds < 1 || rounds > MAX_ROUNDS) {
-        fprintf(stderr, "usage: opencl [ROUNDS [ROW]], 1 to %d rounds\n", MAX_ROUNDS);
+    if (rounds < 1 || rounds > PAIRS_MAX_ROUNDS) {
+        fprintf(stderr, "usage: opencl [ROUNDS [ROW]], 1 to %d rounds\n", PAIRS_MAX_ROUNDS);
         return 2;
     }
     setenv("TENON_DEVICE", "opencl:0", 0);
@@ -293,14 +274,20 @@ int main(int argc, char **argv) {
         return fail("opening the device");
     tn_free(first);
     printf("%s, in turns with its peers, %d rounds, medians\n", tn_device_product(device), rounds);
-    int failed = compare("a call (add), amortised", "bare OpenCL", calls, bare_calls, rounds,
-                         "to reach: 1.15 at most");
-    failed |= compare("a call, results elsewhere", "bare OpenCL", calls_elsewhere, bare_calls,
-                      rounds, "to reach: 1.15 at most");
+    static const pair of_calls[] = {
+        {"a call (add), amortised", "bare OpenCL", calls, bare_calls, .n = CALLS, .ratio = 1.15},
+        {"a call, results elsewhere", "bare OpenCL", calls_elsewhere, bare_calls, .n = CALLS,
+         .ratio = 1.15},
+    };
+    static const pair of_training[] = {
+        {"training step of the MLP", "cpu plugin", mlp_here, mlp_on_cpu, .n = STEPS, .ratio = 2.5},
+        {"training step of the CNN", "cpu plugin", cnn_here, cnn_on_cpu, .n = STEPS, .ratio = 2.5},
+    };
+    int failed = 0;
+    for (int i = 0; i < 2; i++)
+        failed |= compare(of_calls[i], rounds);
     failed |= products(rounds);
-    failed |= compare("training step of the MLP", "cpu plugin", mlp_here, mlp_on_cpu, rounds,
-                      "to reach: 2.5 at most");
-    failed |= compare("training step of the CNN", "cpu plugin", cnn_here, cnn_on_cpu, rounds,
-                      "to reach: 2.5 at most");
+    for (int i = 0; i < 2; i++)
+        failed |= compare(of_training[i], rounds);
     return failed ? fail("a measurement failed") : 0;
 }

@@ -8,26 +8,28 @@ template <typename Call> static double repeat(uint64_t n, Call call) {
     double start = bench_now();
     for (uint64_t i = 0; i < n; i++)
         call();
+    peer_wait();
     return bench_now() - start;
 }
 
 static double matmul(uint64_t n) {
-    static at::Tensor a = at::randn({1024, 1024}), b = at::randn({1024, 1024});
+    static at::Tensor a = at::randn({1024, 1024}, peer_device()),
+                      b = at::randn({1024, 1024}, peer_device());
     return repeat(n, [] { at::matmul(a, b); });
 }
 
 static at::Tensor image() {
-    static at::Tensor t = at::randn({64, 32, 26, 26});
+    static at::Tensor t = at::randn({64, 32, 26, 26}, peer_device());
     return t;
 }
 
 static at::Tensor weight() {
-    static at::Tensor t = at::randn({64, 32, 3, 3});
+    static at::Tensor t = at::randn({64, 32, 3, 3}, peer_device());
     return t;
 }
 
 static at::Tensor bias() {
-    static at::Tensor t = at::randn({64});
+    static at::Tensor t = at::randn({64}, peer_device());
     return t;
 }
 
@@ -40,7 +42,7 @@ static double conv_training(uint64_t n) {
     static at::Tensor input = image().clone().set_requires_grad(true);
     static at::Tensor w = weight().clone().set_requires_grad(true);
     static at::Tensor b = bias().clone().set_requires_grad(true);
-    static at::Tensor gradient = at::randn({64, 64, 24, 24});
+    static at::Tensor gradient = at::randn({64, 64, 24, 24}, peer_device());
     double start = bench_now();
     for (uint64_t i = 0; i < n; i++) {
         at::conv2d(input, w, b).backward(gradient);
@@ -48,11 +50,12 @@ static double conv_training(uint64_t n) {
         w.mutable_grad().reset();
         b.mutable_grad().reset();
     }
+    peer_wait();
     return bench_now() - start;
 }
 
 static at::Tensor rows_of_1024() {
-    static at::Tensor t = at::randn({4096, 1024});
+    static at::Tensor t = at::randn({4096, 1024}, peer_device());
     return t;
 }
 
@@ -62,13 +65,14 @@ static double softmax(uint64_t n) {
 }
 
 static double layer_norm(uint64_t n) {
-    static at::Tensor scale = at::randn({1024}), shift = at::randn({1024});
+    static at::Tensor scale = at::randn({1024}, peer_device()),
+                      shift = at::randn({1024}, peer_device());
     at::Tensor x = rows_of_1024();
     return repeat(n, [&] { at::layer_norm(x, {1024}, scale, shift); });
 }
 
 static double add(uint64_t n) {
-    static at::Tensor y = at::randn({4096, 1024});
+    static at::Tensor y = at::randn({4096, 1024}, peer_device());
     at::Tensor x = rows_of_1024();
     return repeat(n, [&] { at::add(x, y); });
 }
@@ -79,12 +83,12 @@ static double sum(uint64_t n) {
 }
 
 static double copies(uint64_t n, const at::Tensor &source) {
-    static at::Tensor target = at::randn({4096, 4096});
+    static at::Tensor target = at::randn({4096, 4096}, peer_device());
     return repeat(n, [&] { target.copy_(source); });
 }
 
 static at::Tensor copy_source() {
-    static at::Tensor t = at::randn({4096, 4096});
+    static at::Tensor t = at::randn({4096, 4096}, peer_device());
     return t;
 }
 

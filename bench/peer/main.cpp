@@ -4,18 +4,32 @@
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
 #include <ATen/Version.h>
+#include <torch/cuda.h>
 #include <torch/version.h>
 
+#include <cstdlib>
+#include <cstring>
 #include <string>
 #include <vector>
 
+at::Device peer_device() {
+    const char *name = std::getenv("TENON_DEVICE");
+    return at::Device(name && !std::strncmp(name, "cuda", 4) ? name : "cpu");
+}
+
+void peer_wait() {
+    if (peer_device().is_cuda())
+        torch::cuda::synchronize(peer_device().index());
+}
+
 static bool start(uint32_t n_threads) {
     at::set_num_threads(int(n_threads));
-    return true;
+    return !peer_device().is_cuda() || torch::cuda::is_available();
 }
 
 static const char *error() {
-    return "libtorch threw an exception";
+    return peer_device().is_cuda() && !torch::cuda::is_available() ? "libtorch finds no CUDA device"
+                                                                   : "libtorch threw an exception";
 }
 
 /* "mkl 2024.2, onednn 3.5": what stands behind the kernels, out of longer texts. */
@@ -28,9 +42,10 @@ static std::string first_version(const std::string &text) {
 }
 
 static const char *version() {
-    static std::string text =
-        "libtorch " TORCH_VERSION " (mkl " + first_version(at::get_mkl_version()) + ", onednn " +
-        first_version(at::get_mkldnn_version()) + ", " + at::get_cpu_capability() + ")";
+    static std::string text = "libtorch " TORCH_VERSION " (mkl " +
+                              first_version(at::get_mkl_version()) + ", onednn " +
+                              first_version(at::get_mkldnn_version()) + ", " +
+                              at::get_cpu_capability() + ") on " + peer_device().str();
     return text.c_str();
 }
 
@@ -38,6 +53,7 @@ int main(int argc, char **argv) {
     std::vector<bench_row> rows(overhead_rows, overhead_rows + n_overhead_rows);
     rows.insert(rows.end(), kernel_rows, kernel_rows + n_kernel_rows);
     rows.insert(rows.end(), train_rows, train_rows + n_train_rows);
+    rows.insert(rows.end(), peer_device_rows, peer_device_rows + n_peer_device_rows);
     bench_program program = {};
     program.name = "peer";
     program.subject = "PyTorch";

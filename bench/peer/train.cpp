@@ -1,4 +1,6 @@
 /* The training steps of ../train.c in libtorch: the same networks, loss and optimizer. */
+#include "bench/peer/adamw.h"
+#include "bench/peer/graph.h"
 #include "bench/peer/peer.h"
 
 #include <torch/torch.h>
@@ -13,8 +15,9 @@ using parameters = std::vector<at::Tensor>;
 
 static void add_layer(parameters &p, std::vector<int64_t> shape, int64_t fan_in) {
     double bound = 1 / std::sqrt(double(fan_in));
-    p.push_back(at::empty(shape).uniform_(-bound, bound).set_requires_grad(true));
-    p.push_back(at::empty({shape[0]}).uniform_(-bound, bound).set_requires_grad(true));
+    p.push_back(at::empty(shape, peer_device()).uniform_(-bound, bound).set_requires_grad(true));
+    p.push_back(
+        at::empty({shape[0]}, peer_device()).uniform_(-bound, bound).set_requires_grad(true));
 }
 
 struct mlp {
@@ -55,20 +58,25 @@ struct cnn {
 
 template <typename Network> struct training {
     parameters p = Network::make();
-    torch::optim::AdamW optimizer{p, torch::optim::AdamWOptions(1e-6)};
+    torch::optim::AdamW plain{p, torch::optim::AdamWOptions(1e-6)};
+    peer_adamw fused{p}; /* on a GPU */
     std::vector<at::Tensor> images, labels;
 
     training() {
         for (int i = 0; i < N_BATCHES; i++) {
-            images.push_back(at::randn({BATCH, 1, 28, 28}));
-            labels.push_back(at::randint(10, {BATCH}, at::kLong));
+            images.push_back(at::randn({BATCH, 1, 28, 28}, peer_device()));
+            labels.push_back(
+                at::randint(10, {BATCH}, at::TensorOptions(peer_device()).dtype(at::kLong)));
         }
     }
     void step(uint64_t i) {
         at::Tensor logits = Network::forward(p, images[i % N_BATCHES]);
         at::cross_entropy_loss(logits, labels[i % N_BATCHES]).backward();
-        optimizer.step();
-        optimizer.zero_grad();
+        if (peer_device().is_cuda())
+            fused.step();
+        else
+            plain.step();
+        fused.zero_grad();
     }
 };
 
@@ -77,6 +85,21 @@ template <typename Network> static double steps(uint64_t n) {
     double start = bench_now();
     for (uint64_t i = 0; i < n; i++)
         t.step(i);
+    peer_wait();
+    return bench_now() - start;
+}
+
+/* The step as a CUDA graph. */
+static double replays(uint64_t n) {
+    static training<mlp> t;
+    static peer_graph graph([] { t.step(0); });
+    if (!graph.is_there())
+        return -1;
+    peer_wait();
+    double start = bench_now();
+    for (uint64_t i = 0; i < n; i++)
+        graph.replay();
+    peer_wait();
     return bench_now() - start;
 }
 
@@ -92,6 +115,7 @@ template <typename Network> static double memory(uint32_t n_threads) {
 const bench_row train_rows[] = {
     {"mlp", "training step of the MLP", "ms", steps<mlp>, nullptr, nullptr, false},
     {"cnn", "training step of the CNN", "ms", steps<cnn>, nullptr, nullptr, false},
+    {"mlp-graph", "the MLP's as a CUDA graph", "ms", replays, nullptr, nullptr, false},
     {"mlp-memory", "peak memory of training the MLP", "MiB", nullptr, nullptr, memory<mlp>, false},
     {"cnn-memory", "peak memory of training the CNN", "MiB", nullptr, nullptr, memory<cnn>, false},
 };
