@@ -54,8 +54,6 @@
     X(cuModuleLoadDataEx) \
     X(cuModuleUnload) \
     X(cuModuleGetFunction) \
-    X(cuFuncGetAttribute) \
-    X(cuFuncSetAttribute) \
     X(cuOccupancyMaxActiveBlocksPerMultiprocessor) \
     X(cuLaunchKernel) \
     X(cuGraphInstantiateWithFlags) \
