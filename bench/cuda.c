@@ -4,7 +4,7 @@
  *
  * usage: cuda [--tiny] [--rounds N] [ROW...]    on the device that TENON_DEVICE names, cuda:0 if
  * none; rows whose name contains one of the words. --tiny is for trying the program.
- *        cuda --launches N      bare launches, for profilers (cuda_host.py) */
+ *        cuda --bare ROW N      the bare side N times, for profilers (cuda_host.py) */
 #define _GNU_SOURCE /* nftw */
 #include "bench/cuda_bare.h"
 #include "bench/pairs.h"
@@ -52,17 +52,38 @@ static int run(pair p) {
     return is_wanted(p.what) ? pair_run(&p, options.rounds, why) : 0;
 }
 
-/* The host's part: what a queue takes without waiting. */
+/* The host's part: what a queue takes without waiting. The bare side of recording and of backward is
+ * what they launch. */
+static const pair calls[] = {
+    {.what = "launch-add", .peer_name = "cuLaunchKernel", .peer = bare_launch_add, .limit = 2.5},
+    {.what = "launch-chain", .peer_name = "as many", .peer = bare_launch_chain},
+    {.what = "launch-replay", .peer_name = "cuGraphLaunch", .peer = bare_launch_replay},
+    {.what = "launch-copy", .peer_name = "cuMemcpyDtoD", .peer = bare_launch_copy},
+    {.what = "launch-product", .peer_name = "cuBLASLt", .peer = bare_launch_product},
+    {.what = "launch-recording", .peer_name = "cuLaunchKernel", .peer = bare_launch_add},
+    {.what = "launch-backward", .peer_name = "as many", .peer = bare_launch_backward},
+};
+enum { CALLS = sizeof calls / sizeof calls[0] };
+
 static int launches(void) {
-    enum { N = 4 * BENCH_LAUNCHES };
-    return run((pair){.what = "launch-add",
-                      .peer_name = "cuLaunchKernel",
-                      .peer = bare_launch_add,
-                      .unit = "us",
-                      .n = N,
-                      .limit = 2.5}) |
-           run((pair){.what = "launch-recording", .unit = "us", .n = N}) |
-           run((pair){.what = "launch-backward", .unit = "us", .n = N});
+    int failed = 0;
+    for (int i = 0; i < CALLS; i++) {
+        pair p = calls[i];
+        p.unit = "us";
+        p.n = 4 * BENCH_LAUNCHES;
+        if (p.peer == bare_launch_product && bare_no_blas())
+            p.peer = NULL; /* which is said with the products */
+        failed |= run(p);
+    }
+    return failed;
+}
+
+/* The bare side of a row, so many times; false with why(). */
+static bool run_bare(const char *row, uint64_t n) {
+    for (int i = 0; i < CALLS; i++)
+        if (!strcmp(calls[i].what, row) && calls[i].peer)
+            return bare_open(0) && calls[i].peer(n) >= 0;
+    return bare_fail(row, "there is no such row with a bare side");
 }
 
 static int streamed(void) {
@@ -141,6 +162,7 @@ static double cnn(uint64_t n) {
 
 static int trainings(void) {
     return run((pair){.what = "mlp, a training step", .ours = mlp, .unit = "ms"}) |
+           run((pair){.what = "mlp-graph", .unit = "ms"}) |
            run((pair){.what = "cnn, a training step", .ours = cnn, .unit = "ms"});
 }
 
@@ -237,8 +259,8 @@ int main(int argc, char **argv) {
             return tell(first_result());
         else if (!strcmp(argv[i], "--first-bare"))
             return tell(bare_first_result());
-        else if (!strcmp(argv[i], "--launches") && i + 1 < argc)
-            return tell(bare_open(0) && bare_launch_add(strtoull(argv[++i], NULL, 10)) >= 0);
+        else if (!strcmp(argv[i], "--bare") && i + 2 < argc)
+            return tell(run_bare(argv[i + 1], strtoull(argv[i + 2], NULL, 10)));
         else if (!strcmp(argv[i], "--rounds") && i + 1 < argc)
             options.rounds = atoi(argv[++i]);
         else if (argv[i][0] != '-')
