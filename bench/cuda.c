@@ -1,6 +1,7 @@
 /* The CUDA plugin beside bare CUDA, in one process and in turns: a call beside cuLaunchKernel, kernels
  * beside the rate at which the device copies, products beside cuBLASLt, convolutions beside cuDNN; and
- * from the start of a process to its first result. compare.py puts PyTorch beside.
+ * from the start of a process to its first result. compare.py puts PyTorch beside. On the tests' driver
+ * double everything runs too, and is measured against no target: nothing of it is a GPU's.
  *
  * usage: cuda [--tiny] [--rounds N] [ROW...]    on the device that TENON_DEVICE names, cuda:0 if
  * none; rows whose name contains one of the words. --tiny is for trying the program.
@@ -23,6 +24,7 @@ static struct {
 
 static tn_device device;
 tn_device bench_device; /* of device_rows.c */
+static bool is_double;
 
 static bool is_wanted(const char *name) {
     for (int i = 0; i < options.n_words; i++)
@@ -49,6 +51,8 @@ static pair_side ours(const char *name) {
 
 static int run(pair p) {
     p.ours = p.ours ? p.ours : ours(p.what);
+    if (is_double)
+        p.limit = p.ratio = 0;
     return is_wanted(p.what) ? pair_run(&p, options.rounds, why) : 0;
 }
 
@@ -194,7 +198,7 @@ static int start(const char *what, const char *option, void (*prepare)(void), do
     }
     double median = bench_median(took, TIMES);
     printf("%-34s %10.4g s", what, median);
-    if (limit > 0)
+    if (limit > 0 && !is_double)
         printf("       to reach: %g s at most: %s", limit, median <= limit ? "met" : "missed");
     putchar('\n');
     return 0;
@@ -275,9 +279,12 @@ int main(int argc, char **argv) {
         return 1;
     }
     const char *driver = getenv("TENON_CUDA_DRIVER");
+    is_double = strstr(tn_device_product(device), BARE_DOUBLE);
     printf("%s, driver for CUDA %d.%d%s%s, %d rounds in turns, medians%s\n",
            tn_device_product(device), bare.version / 1000, bare.version % 1000 / 10,
            driver ? " of " : "", driver ? driver : "", options.rounds,
            bench_tiny ? "; tiny: its figures mean nothing" : "");
+    if (is_double)
+        puts("THE DRIVER IS THE TESTS' DOUBLE: no GPU was there, and none of this is a GPU's.");
     return launches() | trainings() | streamed() | products() | convolutions() | starts();
 }

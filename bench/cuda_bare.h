@@ -8,6 +8,10 @@
 
 #include <cuda.h>
 
+/* In the name of a device of the tests' double of the driver (tests/cuda/double), for which figures
+ * are taken to count instructions alone. */
+#define BARE_DOUBLE "driver double"
+
 #define BARE_DRIVER_FUNCTIONS(X) \
     X(cuInit) \
     X(cuDriverGetVersion) \
