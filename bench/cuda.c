@@ -5,7 +5,8 @@
  *
  * usage: cuda [--tiny] [--rounds N] [ROW...]    on the device that TENON_DEVICE names, cuda:0 if
  * none; rows whose name contains one of the words. --tiny is for trying the program.
- *        cuda --bare ROW N      the bare side N times, for profilers (cuda_host.py) */
+ *        cuda [--image FILE] --bare ROW N    the bare side N times, for profilers (cuda_host.py); FILE
+ * keeps its device code */
 #define _GNU_SOURCE /* nftw */
 #include "bench/cuda_bare.h"
 #include "bench/pairs.h"
@@ -265,6 +266,8 @@ int main(int argc, char **argv) {
             return tell(bare_first_result());
         else if (!strcmp(argv[i], "--bare") && i + 2 < argc)
             return tell(run_bare(argv[i + 1], strtoull(argv[i + 2], NULL, 10)));
+        else if (!strcmp(argv[i], "--image") && i + 1 < argc)
+            bare_image = argv[++i];
         else if (!strcmp(argv[i], "--rounds") && i + 1 < argc)
             options.rounds = atoi(argv[++i]);
         else if (argv[i][0] != '-')

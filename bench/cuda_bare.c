@@ -8,6 +8,7 @@
 #include <string.h>
 
 bare_driver bare;
+const char *bare_image;
 static char reason[512];
 
 const char *bare_why(void) {
@@ -128,6 +129,26 @@ static bool find_nvrtc(void) {
     return true;
 }
 
+/* What `bare_image` holds; NULL: nothing. The caller's to free. */
+static char *read_image(void) {
+    FILE *file = bare_image ? fopen(bare_image, "rb") : NULL;
+    long bytes = file && fseek(file, 0, SEEK_END) == 0 ? ftell(file) : 0;
+    char *image = bytes > 0 ? malloc((size_t)bytes) : NULL;
+    if (image && (fseek(file, 0, SEEK_SET) || fread(image, (size_t)bytes, 1, file) != 1)) {
+        free(image);
+        image = NULL;
+    }
+    if (file)
+        fclose(file);
+    return image;
+}
+
+static void write_image(const char *image, size_t bytes) {
+    FILE *file = bare_image ? fopen(bare_image, "wb") : NULL;
+    if (file && (fwrite(image, bytes, 1, file) != 1) | (fclose(file) != 0))
+        remove(bare_image);
+}
+
 /* Machine code, or PTX where NVRTC is older than the device; the caller's to free. */
 static char *compile(void) {
     int known[256], count = 0;
@@ -151,6 +172,8 @@ static char *compile(void) {
     if (!image ||
         (is_known ? nvrtc.nvrtcGetCUBIN : nvrtc.nvrtcGetPTX)(program, image) != NVRTC_SUCCESS)
         bare_fail("NVRTC", "a program did not compile");
+    else
+        write_image(image, bytes);
     return image;
 }
 
@@ -159,7 +182,9 @@ static CUfunction function_of(const char *name) {
     static CUmodule module;
     CUfunction function = NULL;
     if (!module) {
-        char *image = find_nvrtc() ? compile() : NULL;
+        char *image = read_image();
+        if (!image && find_nvrtc())
+            image = compile();
         if (!image ||
             !bare_ok(bare.cuModuleLoadDataEx(&module, image, 0, NULL, NULL), "loading a module"))
             module = NULL;

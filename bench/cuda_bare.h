@@ -48,6 +48,9 @@ typedef struct bare_driver {
 
 extern bare_driver bare;
 
+/* A file that device code is kept in, for processes that are not to wait for NVRTC; NULL: none. */
+extern const char *bare_image;
+
 /* Opens the driver and the device of that number; false with bare_why(). */
 bool bare_open(int index);
 
