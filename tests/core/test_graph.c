@@ -32,8 +32,9 @@ static void test_a_replay_reads_its_inputs_anew(void **state) {
     tn_graph *g;
     assert_ok(tn_graph_capture(dev, add_up, &s, &g));
     assert_true(tn_device_equal(tn_graph_device(g), dev));
-    if (on_sim()) /* which poisons fresh memory */
-        assert_true(isnan(values_of(s.z)[0]));
+    double *before = values_of(s.z);
+    assert_true(isnan(before[0]) || !on_sim()); /* nothing has run: sim poisons fresh memory */
+    free(before);
     assert_ok(tn_graph_replay(g));
     assert_elements(s.z, TN_SHAPE(3), 5, 12, 21);
     for (int i = 2; i < 5; i++) {
