@@ -131,7 +131,7 @@ static cl_int queue(tn_graph_impl *graph, tn_stream_impl *stream, bool *out_begu
         error = clEnqueueBarrierWithWaitList(stream->queue, 1, &graph->last, NULL);
     for (ocl_command *c = graph->recording->first; c && error == CL_SUCCESS; c = c->next) {
         error = c->queue(stream, c);
-        /* Once more where the queue holds nothing of the driver's any more. */
+        /* Once more with an empty queue, which leaves the driver more room. */
         if (error != CL_SUCCESS && *out_begun && clFinish(stream->queue) == CL_SUCCESS)
             error = c->queue(stream, c);
         *out_begun |= error == CL_SUCCESS;
