@@ -88,10 +88,13 @@ static tn_status fail_start(tn_instance *self, CUresult error, const char *what)
     const char *name = NULL, *text = NULL;
     self->driver.cuGetErrorName(error, &name);
     self->driver.cuGetErrorString(error, &text);
-    return cuda_fail(self, TN_ERR_IO,
-                     "the CUDA driver fails at %s: %s (%d): %s; `nvidia-smi` shows whether the "
-                     "driver and the kernel's module fit each other",
-                     what, name ? name : "an unknown error", (int)error, text ? text : "");
+    return cuda_fail(self, TN_ERR_IO, "the CUDA driver fails at %s: %s (%d): %s; %s", what,
+                     name ? name : "an unknown error", (int)error, text ? text : "",
+                     error == CUDA_ERROR_NOT_INITIALIZED
+                         ? "it does not start in a process that was forked from one that used it: "
+                           "fork before, or start the child with exec"
+                         : "`nvidia-smi` shows whether the driver and the kernel's module fit each "
+                           "other");
 }
 
 /* A driver that is too old lacks functions, too: of the two its version says more. */
