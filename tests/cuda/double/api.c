@@ -103,6 +103,7 @@ CUresult enter(function_name function, unsigned needs, context **out) {
     if (atomic_load(&driver.forked))
         return CUDA_ERROR_NOT_INITIALIZED;
     pthread_mutex_lock(&driver.lock);
+    settings_read();
     driver.calls[function]++;
     driver.all_calls++;
     CUresult error = admit(function, needs, out);
@@ -129,7 +130,6 @@ CUresult CUDAAPI cuInit(unsigned flags) {
         return error;
     if (driver.initialised)
         return leave(CUDA_SUCCESS);
-    settings_read();
     if (flags || driver.bad_words)
         return leave(CUDA_ERROR_INVALID_VALUE);
     if (!driver.settings.n_devices)
@@ -153,7 +153,6 @@ CUresult CUDAAPI cuDriverGetVersion(int *out) {
         return error;
     if (!out)
         return leave(CUDA_ERROR_INVALID_VALUE);
-    settings_read();
     *out = driver.settings.version;
     return leave(CUDA_SUCCESS);
 }

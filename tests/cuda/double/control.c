@@ -87,6 +87,7 @@ static bool hear_fault(settings *s, const char *value) {
     if (*value && sscanf(value, "%llu:%d", &at, &error) != 2)
         return false;
     s->fault = (rule){.at = at, .error = (CUresult)error};
+    driver.n_launches = 0;
     return true;
 }
 
