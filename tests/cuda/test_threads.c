@@ -152,7 +152,7 @@ static void take(worker *w, tn_memory memory, float first, float factor) {
 
 /* ---- from device to device --------------------------------------------------------------- */
 
-enum { SLOTS = 3, ROUNDS = 20 };
+enum { SLOTS = 3, ROUNDS = 40 };
 
 /* Slot i, on device 0, holds a round's numbers from `full` on, until `taken`. */
 static struct {

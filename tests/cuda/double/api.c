@@ -45,6 +45,44 @@ void tell_change(void) {
         pthread_cond_broadcast(&driver.changed);
 }
 
+/* ---- ThreadSanitizer --------------------------------------------------------------------- */
+
+#ifdef __has_feature
+#define IS_CHECKED __has_feature(thread_sanitizer)
+#elif defined(__SANITIZE_THREAD__)
+#define IS_CHECKED 1
+#else
+#define IS_CHECKED 0
+#endif
+
+#if IS_CHECKED
+#define TELL(what) \
+    void Annotate##what(const char *file, int line); \
+    Annotate##what(__FILE__, __LINE__)
+#else
+#define TELL(what) (void)0
+#endif
+
+static _Thread_local bool looks_away;
+
+void look_away(void) {
+    if (!driver.settings.is_opaque)
+        return;
+    looks_away = true;
+    TELL(IgnoreSyncBegin);
+    TELL(IgnoreReadsBegin);
+    TELL(IgnoreWritesBegin);
+}
+
+void look_again(void) {
+    if (!looks_away)
+        return;
+    looks_away = false;
+    TELL(IgnoreWritesEnd);
+    TELL(IgnoreReadsEnd);
+    TELL(IgnoreSyncEnd);
+}
+
 /* ---- calls ------------------------------------------------------------------------------- */
 
 bool sticks(CUresult error) {
@@ -104,6 +142,7 @@ CUresult enter(function_name function, unsigned needs, context **out) {
         return CUDA_ERROR_NOT_INITIALIZED;
     pthread_mutex_lock(&driver.lock);
     settings_read();
+    look_away();
     driver.calls[function]++;
     driver.all_calls++;
     CUresult error = admit(function, needs, out);
@@ -114,6 +153,7 @@ CUresult leave(CUresult result) {
     if ((unsigned)result < MAX_RESULTS)
         driver.results[result]++;
     pthread_mutex_unlock(&driver.lock);
+    look_again();
     return result;
 }
 

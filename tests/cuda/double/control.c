@@ -126,6 +126,8 @@ static bool hear(settings *s, const char *word, const char *value) {
         return hear_loss(s, value);
     if (strcmp(word, "kernels") == 0)
         return hear_switch(value, "off", "on", &s->no_kernels);
+    if (strcmp(word, "opaque") == 0)
+        return hear_switch(value, "on", "off", &s->is_opaque);
     if (strcmp(word, "talk") == 0)
         return hear_switch(value, "on", "off", &s->talks);
     if (strcmp(word, "races") == 0)
