@@ -54,11 +54,6 @@ bool ptx_load(ptx_block *block, ptx_warp *warp, const ptx_instruction *at, uint3
 bool ptx_store(ptx_block *block, ptx_warp *warp, const ptx_instruction *at, uint32_t lanes);
 bool ptx_atomics(ptx_block *block, ptx_warp *warp, const ptx_instruction *at, uint32_t lanes);
 bool ptx_asynchronous(ptx_block *block, ptx_warp *warp, const ptx_instruction *at, uint32_t lanes);
-/* Where the lanes' memory lies on the host, checked. */
-bool ptx_resolve(ptx_block *block, ptx_warp *warp, const ptx_instruction *at, uint32_t lanes,
-                 uint8_t space, ptx_place address, int64_t offset, uint32_t bytes,
-                 unsigned char *out[PTX_LANES]);
-
 /* Races over shared memory, if the launch asks for them. Before a lane's access; `changes`: it writes
  * another value than there is. */
 bool ptx_races_init(ptx_block *block);

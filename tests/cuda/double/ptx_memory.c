@@ -99,74 +99,122 @@ static bool refuse(ptx_block *block, const ptx_warp *warp, uint32_t lane, const 
                      verbs[at->kind], bytes, space_name(space), address);
 }
 
-bool ptx_resolve(ptx_block *block, ptx_warp *warp, const ptx_instruction *at, uint32_t lanes,
-                 uint8_t space, ptx_place place, int64_t offset, uint32_t bytes,
-                 unsigned char *out[PTX_LANES]) {
+/* Where lanes' memory lies on the host: `step` bytes apart from `first` on, or each at its own place. */
+typedef struct places {
+    bool even;
+    unsigned char *first;
+    int64_t step;
+    unsigned char *each[PTX_LANES];
+} places;
+
+static unsigned char *place_of(const places *p, uint32_t lane) {
+    return p->even ? p->first + lane * p->step : p->each[lane];
+}
+
+/* Do addresses rise or fall by one step from lane to lane? Not over so much that they wrap. */
+static bool is_even(const uint64_t *row, int64_t *out_step) {
+    uint64_t step = row[1] - row[0], differ = 0;
+    for (uint32_t l = 1; l < PTX_LANES; l++)
+        differ |= (row[l] - row[l - 1]) ^ step;
+    *out_step = (int64_t)step;
+    return !differ && step + (UINT64_C(1) << 50) < UINT64_C(1) << 51;
+}
+
+/* The memory that holds all of [least, most + bytes): what is added to an address there, and to that
+ * for each lane. */
+static bool find_piece(ptx_block *block, const ptx_warp *warp, const ptx_instruction *at,
+                       uint8_t space, uint64_t least, uint64_t most, uint32_t bytes,
+                       uint64_t *out_base, uint64_t *out_stride) {
+    const void *memory = NULL;
+    uint64_t begin = 0, size = 0;
+    *out_stride = 0;
+    if (space == PTX_GLOBAL || space == PTX_GENERIC) {
+        for (uint32_t k = 0;
+             k < block->n_ranges && (least < block->last.begin || most >= block->last.end); k++)
+            if (least >= block->ranges[k].begin && least < block->ranges[k].end)
+                block->last = block->ranges[k];
+        memory = block->last.host;
+        begin = block->last.begin;
+        size = block->last.end - begin;
+    } else if (space == PTX_SHARED) {
+        memory = block->shared;
+        size = block->shared_bytes;
+    } else if (space == PTX_LOCAL) {
+        memory = warp->local;
+        size = block->function->total_local;
+        *out_stride = block->local_bytes;
+    } else if (space == PTX_PARAM && at->kind == PTX_LOAD) {
+        memory = block->launch->parameters;
+        begin = PTX_WINDOW(PTX_PARAM);
+        size = block->function->parameter_bytes;
+    }
+    *out_base = (uint64_t)(uintptr_t)memory - begin;
+    return least >= begin && most >= least && most - begin < size && size - (most - begin) >= bytes;
+}
+
+/* Where the lanes' memory lies, checked. False: a fault. */
+static bool resolve(ptx_block *block, ptx_warp *warp, const ptx_instruction *at, uint32_t lanes,
+                    uint8_t space, ptx_place place, int64_t offset, uint32_t bytes, places *out) {
     const uint64_t *row = ptx_row(warp, place);
-    uint64_t least = UINT64_MAX, most = 0, all = 0;
+    uint64_t least = UINT64_MAX, most = 0, all = 0, base, stride;
     uint64_t add = (uint64_t)offset;
-    for (uint32_t left = lanes; left; left &= left - 1) {
+    out->even = lanes == PTX_ALL && is_even(row, &out->step);
+    if (out->even) {
+        uint64_t first = row[0] + add, last = row[PTX_LANES - 1] + add;
+        least = out->step < 0 ? last : first;
+        most = out->step < 0 ? first : last;
+        all = first | (uint64_t)out->step;
+    }
+    for (uint32_t left = out->even ? 0 : lanes; left; left &= left - 1) {
         uint64_t address = row[__builtin_ctz(left)] + add;
         least = address < least ? address : least;
         most = address > most ? address : most;
         all |= address;
     }
     /* All in one piece, as most are. */
-    if (!(all & (bytes - 1))) {
-        const void *memory = NULL;
-        uint64_t begin = 0, stride = 0;
-        if ((space == PTX_GLOBAL || space == PTX_GENERIC) && least >= block->last.begin &&
-            most < block->last.end && block->last.end - most >= bytes) {
-            memory = block->last.host;
-            begin = block->last.begin;
-        } else if (space == PTX_SHARED && most < block->shared_bytes &&
-                   block->shared_bytes - most >= bytes) {
-            memory = block->shared;
-        } else if (space == PTX_LOCAL && most < block->function->total_local &&
-                   block->function->total_local - most >= bytes) {
-            memory = warp->local;
-            stride = block->local_bytes;
-        } else if (space == PTX_PARAM && at->kind == PTX_LOAD && PTX_SPACE_OF(least) == PTX_PARAM &&
-                   PTX_SPACE_OF(most) == PTX_PARAM &&
-                   PTX_OFFSET_OF(most) + bytes <= block->function->parameter_bytes) {
-            memory = block->launch->parameters;
-            begin = PTX_WINDOW(PTX_PARAM);
+    if (!(all & (bytes - 1)) &&
+        find_piece(block, warp, at, space, least, most, bytes, &base, &stride)) {
+        base += add;
+        out->first = (unsigned char *)(uintptr_t)(base + row[0]);
+        out->step += (int64_t)stride;
+        for (uint32_t left = out->even ? 0 : lanes; left; left &= left - 1) {
+            uint32_t l = (uint32_t)__builtin_ctz(left);
+            out->each[l] = (unsigned char *)(uintptr_t)(base + row[l] + l * stride);
         }
-        if (memory) {
-            uint64_t from = (uint64_t)(uintptr_t)memory - begin + add;
-            if (lanes == PTX_ALL)
-                for (uint32_t l = 0; l < PTX_LANES; l++)
-                    out[l] = (unsigned char *)(uintptr_t)(from + row[l] + l * stride);
-            else
-                for (uint32_t left = lanes; left; left &= left - 1) {
-                    uint32_t l = (uint32_t)__builtin_ctz(left);
-                    out[l] = (unsigned char *)(uintptr_t)(from + row[l] + l * stride);
-                }
-            return true;
-        }
+        return true;
     }
+    out->even = false;
     for (uint32_t left = lanes; left; left &= left - 1) {
         uint32_t l = (uint32_t)__builtin_ctz(left);
         uint64_t room = 0, address = row[l] + add;
-        out[l] = address & (bytes - 1)
-                     ? NULL
-                     : find(block, warp, l, at->kind == PTX_LOAD, space, address, &room);
-        if (!out[l] || room < bytes)
-            return refuse(block, warp, l, at, space, address, bytes, out[l] ? room : 0);
+        out->each[l] = address & (bytes - 1)
+                           ? NULL
+                           : find(block, warp, l, at->kind == PTX_LOAD, space, address, &room);
+        if (!out->each[l] || room < bytes)
+            return refuse(block, warp, l, at, space, address, bytes, out->each[l] ? room : 0);
     }
     return true;
 }
 
 /* ---- loads and stores -------------------------------------------------------------------- */
 
-#define EACH(...) \
-    if (lanes == PTX_ALL) { \
+/* For each lane l, with its memory at `memory`: all, one behind the other or at one place, as compilers
+ * make vectors of; or any. */
+#define EACH(M, ...) \
+    if (p->even && p->step == sizeof(M)) { \
         for (uint32_t l = 0; l < PTX_LANES; l++) { \
+            unsigned char *memory = p->first + skip + l * sizeof(M); \
+            __VA_ARGS__ \
+        } \
+    } else if (p->even) { \
+        unsigned char *memory = p->first + skip; \
+        for (uint32_t l = 0; l < PTX_LANES; l++, memory += p->step) { \
             __VA_ARGS__ \
         } \
     } else { \
         for (uint32_t left = lanes; left; left &= left - 1) { \
             uint32_t l = (uint32_t)__builtin_ctz(left); \
+            unsigned char *memory = p->each[l] + skip; \
             __VA_ARGS__ \
         } \
     }
@@ -175,20 +223,20 @@ bool ptx_resolve(ptx_block *block, ptx_warp *warp, const ptx_instruction *at, ui
 #define LOAD(D, M) \
     { \
         D *d = row; \
-        EACH(M value; memcpy(&value, from[l] + skip, sizeof value); d[l] = (D)value;) \
+        EACH(M, M value; memcpy(&value, memory, sizeof value); d[l] = (D)value;) \
         break; \
     }
 #define STORE(D, M) \
     { \
         const D *d = row; \
-        EACH(M value = (M)d[l]; memcpy(to[l] + skip, &value, sizeof value);) \
+        EACH(M, M value = (M)d[l]; memcpy(memory, &value, sizeof value);) \
         break; \
     }
 /* The case of an element's bytes in memory and in the register, and of extension by the sign. */
 #define CASE(bytes, row, is_signed) ((bytes)*32 + (row)*2 + (is_signed))
 
-static void load_element(void *row, unsigned char *const *from, size_t skip,
-                         const ptx_instruction *at, uint32_t lanes) {
+static void load_element(void *row, const places *p, size_t skip, const ptx_instruction *at,
+                         uint32_t lanes) {
     bool same = at->bytes == at->row;
     switch (CASE(at->bytes, at->row, at->option && !same)) {
     case CASE(1, 2, 0):
@@ -226,8 +274,8 @@ static void load_element(void *row, unsigned char *const *from, size_t skip,
     }
 }
 
-static void store_element(const void *row, unsigned char *const *to, size_t skip,
-                          const ptx_instruction *at, uint32_t lanes) {
+static void store_element(const void *row, const places *p, size_t skip, const ptx_instruction *at,
+                          uint32_t lanes) {
     switch (CASE(at->bytes, at->row, 0)) {
     case CASE(1, 2, 0):
         STORE(uint16_t, uint8_t)
@@ -253,43 +301,45 @@ static void store_element(const void *row, unsigned char *const *to, size_t skip
 }
 
 static void store_watched(ptx_block *block, const ptx_warp *warp, const ptx_instruction *at,
-                          uint32_t lane, unsigned char *const *to) {
+                          uint32_t lane, unsigned char *to) {
     unsigned char value[64];
     uint32_t bytes = (uint32_t)at->bytes * at->count;
     for (uint32_t k = 0; k < at->count; k++)
         memcpy(value + k * at->bytes,
                (const unsigned char *)ptx_row(warp, at->o[k]) + (size_t)lane * at->row, at->bytes);
-    ptx_watch(block, warp, at, lane, to[lane], bytes, memcmp(value, to[lane], bytes) != 0);
-    memcpy(to[lane], value, bytes);
+    ptx_watch(block, warp, at, lane, to, bytes, memcmp(value, to, bytes) != 0);
+    memcpy(to, value, bytes);
 }
 
 bool ptx_load(ptx_block *block, ptx_warp *warp, const ptx_instruction *at, uint32_t lanes) {
-    unsigned char *from[PTX_LANES];
-    if (!ptx_resolve(block, warp, at, lanes, at->space, at->o[8], at->offset,
-                     (uint32_t)at->bytes * at->count, from))
+    places from;
+    if (!resolve(block, warp, at, lanes, at->space, at->o[8], at->offset,
+                 (uint32_t)at->bytes * at->count, &from))
         return false;
     for (uint32_t left = block->races ? lanes : 0; left; left &= left - 1)
-        ptx_watch(block, warp, at, (uint32_t)__builtin_ctz(left), from[__builtin_ctz(left)],
-                  (uint32_t)at->bytes * at->count, false);
+        ptx_watch(block, warp, at, (uint32_t)__builtin_ctz(left),
+                  place_of(&from, (uint32_t)__builtin_ctz(left)), (uint32_t)at->bytes * at->count,
+                  false);
     for (uint32_t k = 0; k < at->count; k++)
         if (at->o[k] != PTX_NOWHERE)
-            load_element(ptx_row(warp, at->o[k]), from, (size_t)k * at->bytes, at, lanes);
+            load_element(ptx_row(warp, at->o[k]), &from, (size_t)k * at->bytes, at, lanes);
     return true;
 }
 
 bool ptx_store(ptx_block *block, ptx_warp *warp, const ptx_instruction *at, uint32_t lanes) {
-    unsigned char *to[PTX_LANES];
-    if (!ptx_resolve(block, warp, at, lanes, at->space, at->o[8], at->offset,
-                     (uint32_t)at->bytes * at->count, to))
+    places to;
+    if (!resolve(block, warp, at, lanes, at->space, at->o[8], at->offset,
+                 (uint32_t)at->bytes * at->count, &to))
         return false;
     /* Lane by lane, as several may write to one place. */
     if (block->races) {
         for (uint32_t left = lanes; left; left &= left - 1)
-            store_watched(block, warp, at, (uint32_t)__builtin_ctz(left), to);
+            store_watched(block, warp, at, (uint32_t)__builtin_ctz(left),
+                          place_of(&to, (uint32_t)__builtin_ctz(left)));
         return true;
     }
     for (uint32_t k = 0; k < at->count; k++)
-        store_element(ptx_row(warp, at->o[k]), to, (size_t)k * at->bytes, at, lanes);
+        store_element(ptx_row(warp, at->o[k]), &to, (size_t)k * at->bytes, at, lanes);
     return true;
 }
 
@@ -353,7 +403,7 @@ static uint64_t changed(const ptx_instruction *at, uint64_t old, uint64_t x, uin
 /* Other threads may run kernels that change the same. */
 #define CHANGE(T) \
     { \
-        T *memory = (T *)(void *)to[l]; \
+        T *memory = (T *)(void *)place_of(&to, l); \
         T old = __atomic_load_n(memory, __ATOMIC_SEQ_CST); \
         T new; \
         do { \
@@ -372,13 +422,13 @@ static uint64_t element(const ptx_warp *warp, ptx_place place, uint32_t bytes, u
 }
 
 bool ptx_atomics(ptx_block *block, ptx_warp *warp, const ptx_instruction *at, uint32_t lanes) {
-    unsigned char *to[PTX_LANES];
-    if (!ptx_resolve(block, warp, at, lanes, at->space, at->o[8], at->offset, at->bytes, to))
+    places to;
+    if (!resolve(block, warp, at, lanes, at->space, at->o[8], at->offset, at->bytes, &to))
         return false;
     for (uint32_t left = lanes; left; left &= left - 1) {
         uint32_t l = (uint32_t)__builtin_ctz(left);
         if (block->races)
-            ptx_watch(block, warp, at, l, to[l], at->bytes, true);
+            ptx_watch(block, warp, at, l, place_of(&to, l), at->bytes, true);
         uint64_t x = element(warp, at->o[1], at->row, l);
         uint64_t y = at->what == PTX_ATOMIC_CAS ? element(warp, at->o[2], at->row, l) : 0;
         switch (at->bytes) {
@@ -397,13 +447,11 @@ bool ptx_atomics(ptx_block *block, ptx_warp *warp, const ptx_instruction *at, ui
 
 /* They are made as late as can be, so that what does not wait for them does not see them. */
 static bool copy_ahead(ptx_block *block, ptx_warp *warp, const ptx_instruction *at, uint32_t lane) {
-    unsigned char *to[PTX_LANES], *from[PTX_LANES] = {NULL};
+    places to, from = {.even = false};
     uint64_t bytes = at->o[0] != PTX_NOWHERE ? element(warp, at->o[0], 4, lane) : at->bytes;
     bytes = bytes < at->bytes ? bytes : at->bytes;
-    if (!ptx_resolve(block, warp, at, 1u << lane, PTX_SHARED, at->o[8], at->offset, at->bytes,
-                     to) ||
-        (bytes &&
-         !ptx_resolve(block, warp, at, 1u << lane, PTX_GLOBAL, at->o[9], 0, at->bytes, from)))
+    if (!resolve(block, warp, at, 1u << lane, PTX_SHARED, at->o[8], at->offset, at->bytes, &to) ||
+        (bytes && !resolve(block, warp, at, 1u << lane, PTX_GLOBAL, at->o[9], 0, at->bytes, &from)))
         return false;
     if (warp->n_copies == warp->room_copies) {
         uint32_t room = warp->room_copies ? 2 * warp->room_copies : 64;
@@ -413,8 +461,8 @@ static bool copy_ahead(ptx_block *block, ptx_warp *warp, const ptx_instruction *
         warp->copies = moved;
         warp->room_copies = room;
     }
-    warp->copies[warp->n_copies++] = (ptx_copy_ahead){.to = to[lane],
-                                                      .from = from[lane],
+    warp->copies[warp->n_copies++] = (ptx_copy_ahead){.to = place_of(&to, lane),
+                                                      .from = bytes ? place_of(&from, lane) : NULL,
                                                       .lane = lane,
                                                       .group = warp->groups[lane],
                                                       .bytes = at->bytes,
