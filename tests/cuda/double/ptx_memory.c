@@ -99,122 +99,146 @@ static bool refuse(ptx_block *block, const ptx_warp *warp, uint32_t lane, const 
                      verbs[at->kind], bytes, space_name(space), address);
 }
 
-/* Where lanes' memory lies on the host: `step` bytes apart from `first` on, or each at its own place. */
+/* Where lanes' memory lies on the host: `step` bytes apart from `first` on, or each where its row says,
+ * which may be the register that the addresses came from. */
 typedef struct places {
     bool even;
-    unsigned char *first;
-    int64_t step;
-    unsigned char *each[PTX_LANES];
+    uint64_t first, step;
+    uint64_t base; /* added to the row's */
+    const uint64_t *row;
+    uint64_t own[PTX_LANES];
 } places;
 
 static unsigned char *place_of(const places *p, uint32_t lane) {
-    return p->even ? p->first + lane * p->step : p->each[lane];
+    uint64_t place = p->even ? p->first + lane * p->step : p->base + p->row[lane];
+    return (unsigned char *)(uintptr_t)place;
+}
+
+/* A piece of memory: its addresses, where it lies, and how far apart those of lanes do. */
+typedef struct piece {
+    uint64_t begin, size, host, stride;
+} piece;
+
+/* The one that a lane's address is in, perhaps. */
+static piece find_piece(ptx_block *block, const ptx_warp *warp, const ptx_instruction *at,
+                        uint8_t space, uint64_t address) {
+    switch (space) {
+    case PTX_GENERIC:
+    case PTX_GLOBAL:
+        for (uint32_t k = 0; k < block->n_ranges &&
+                             address - block->last.begin >= block->last.end - block->last.begin;
+             k++)
+            if (address >= block->ranges[k].begin && address < block->ranges[k].end)
+                block->last = block->ranges[k];
+        return (piece){.begin = block->last.begin,
+                       .size = block->last.end - block->last.begin,
+                       .host = (uintptr_t)block->last.host};
+    case PTX_SHARED:
+        return (piece){.size = block->shared_bytes, .host = (uintptr_t)block->shared};
+    case PTX_LOCAL:
+        return (piece){.size = block->function->total_local,
+                       .host = (uintptr_t)warp->local,
+                       .stride = block->local_bytes};
+    case PTX_PARAM:
+        return (piece){.begin = PTX_WINDOW(PTX_PARAM),
+                       .size = at->kind == PTX_LOAD ? block->function->parameter_bytes : 0,
+                       .host = (uintptr_t)block->launch->parameters};
+    default:
+        return (piece){.size = 0};
+    }
 }
 
 /* Do addresses rise or fall by one step from lane to lane? Not over so much that they wrap. */
-static bool is_even(const uint64_t *row, int64_t *out_step) {
+static bool is_even(const uint64_t *row, uint64_t *out_step) {
     uint64_t step = row[1] - row[0], differ = 0;
     for (uint32_t l = 1; l < PTX_LANES; l++)
         differ |= (row[l] - row[l - 1]) ^ step;
-    *out_step = (int64_t)step;
+    *out_step = step;
     return !differ && step + (UINT64_C(1) << 50) < UINT64_C(1) << 51;
 }
 
-/* The memory that holds all of [least, most + bytes): what is added to an address there, and to that
- * for each lane. */
-static bool find_piece(ptx_block *block, const ptx_warp *warp, const ptx_instruction *at,
-                       uint8_t space, uint64_t least, uint64_t most, uint32_t bytes,
-                       uint64_t *out_base, uint64_t *out_stride) {
-    const void *memory = NULL;
-    uint64_t begin = 0, size = 0;
-    *out_stride = 0;
-    if (space == PTX_GLOBAL || space == PTX_GENERIC) {
-        for (uint32_t k = 0;
-             k < block->n_ranges && (least < block->last.begin || most >= block->last.end); k++)
-            if (least >= block->ranges[k].begin && least < block->ranges[k].end)
-                block->last = block->ranges[k];
-        memory = block->last.host;
-        begin = block->last.begin;
-        size = block->last.end - begin;
-    } else if (space == PTX_SHARED) {
-        memory = block->shared;
-        size = block->shared_bytes;
-    } else if (space == PTX_LOCAL) {
-        memory = warp->local;
-        size = block->function->total_local;
-        *out_stride = block->local_bytes;
-    } else if (space == PTX_PARAM && at->kind == PTX_LOAD) {
-        memory = block->launch->parameters;
-        begin = PTX_WINDOW(PTX_PARAM);
-        size = block->function->parameter_bytes;
+/* Do all lanes' `bytes` lie in the piece, aligned? The upper bit of `wrong` says that one does not. */
+static bool are_inside(const uint64_t *row, uint64_t add, uint32_t lanes, bool even, uint64_t limit,
+                       uint64_t begin, uint32_t bytes) {
+    uint64_t wrong = 0, all = 0;
+    if (even) {
+        uint64_t first = row[0] + add - begin, last = row[PTX_LANES - 1] + add - begin;
+        wrong = first | last | (limit - first) | (limit - last);
+        all = (row[0] + add) | (row[1] + add);
+    } else if (lanes == PTX_ALL) {
+        for (uint32_t l = 0; l < PTX_LANES; l++) {
+            uint64_t offset = row[l] + add - begin;
+            wrong |= offset | (limit - offset);
+            all |= row[l] + add;
+        }
+    } else {
+        for (uint32_t left = lanes; left; left &= left - 1) {
+            uint64_t address = row[__builtin_ctz(left)] + add, offset = address - begin;
+            wrong |= offset | (limit - offset);
+            all |= address;
+        }
     }
-    *out_base = (uint64_t)(uintptr_t)memory - begin;
-    return least >= begin && most >= least && most - begin < size && size - (most - begin) >= bytes;
+    return !(wrong >> 63) && !(all & (bytes - 1));
 }
 
 /* Where the lanes' memory lies, checked. False: a fault. */
 static bool resolve(ptx_block *block, ptx_warp *warp, const ptx_instruction *at, uint32_t lanes,
                     uint8_t space, ptx_place place, int64_t offset, uint32_t bytes, places *out) {
     const uint64_t *row = ptx_row(warp, place);
-    uint64_t least = UINT64_MAX, most = 0, all = 0, base, stride;
     uint64_t add = (uint64_t)offset;
+    piece all = find_piece(block, warp, at, space, row[__builtin_ctz(lanes)] + add);
     out->even = lanes == PTX_ALL && is_even(row, &out->step);
-    if (out->even) {
-        uint64_t first = row[0] + add, last = row[PTX_LANES - 1] + add;
-        least = out->step < 0 ? last : first;
-        most = out->step < 0 ? first : last;
-        all = first | (uint64_t)out->step;
-    }
-    for (uint32_t left = out->even ? 0 : lanes; left; left &= left - 1) {
-        uint64_t address = row[__builtin_ctz(left)] + add;
-        least = address < least ? address : least;
-        most = address > most ? address : most;
-        all |= address;
-    }
+    out->base = all.host - all.begin + add;
+    out->row = row;
     /* All in one piece, as most are. */
-    if (!(all & (bytes - 1)) &&
-        find_piece(block, warp, at, space, least, most, bytes, &base, &stride)) {
-        base += add;
-        out->first = (unsigned char *)(uintptr_t)(base + row[0]);
-        out->step += (int64_t)stride;
-        for (uint32_t left = out->even ? 0 : lanes; left; left &= left - 1) {
-            uint32_t l = (uint32_t)__builtin_ctz(left);
-            out->each[l] = (unsigned char *)(uintptr_t)(base + row[l] + l * stride);
-        }
+    if (all.size >= bytes &&
+        are_inside(row, add, lanes, out->even, all.size - bytes, all.begin, bytes)) {
+        out->first = out->base + row[0];
+        out->step += all.stride;
+        if (out->even || (!all.stride && at->count == 1))
+            return true;
+        for (uint32_t l = 0; l < PTX_LANES; l++)
+            out->own[l] = row[l] + l * all.stride;
+        out->row = out->own;
         return true;
     }
     out->even = false;
+    out->base = 0;
+    out->row = out->own;
     for (uint32_t left = lanes; left; left &= left - 1) {
         uint32_t l = (uint32_t)__builtin_ctz(left);
         uint64_t room = 0, address = row[l] + add;
-        out->each[l] = address & (bytes - 1)
-                           ? NULL
-                           : find(block, warp, l, at->kind == PTX_LOAD, space, address, &room);
-        if (!out->each[l] || room < bytes)
-            return refuse(block, warp, l, at, space, address, bytes, out->each[l] ? room : 0);
+        unsigned char *memory = address & (bytes - 1) ? NULL
+                                                      : find(block, warp, l, at->kind == PTX_LOAD,
+                                                             space, address, &room);
+        if (!memory || room < bytes)
+            return refuse(block, warp, l, at, space, address, bytes, memory ? room : 0);
+        out->own[l] = (uintptr_t)memory;
     }
     return true;
 }
 
 /* ---- loads and stores -------------------------------------------------------------------- */
 
-/* For each lane l, with its memory at `memory`: all, one behind the other or at one place, as compilers
- * make vectors of; or any. */
+/* For each lane l, with its memory at `memory`: one behind the other, as compilers make vectors of, one
+ * step apart, or anywhere. */
 #define EACH(M, ...) \
     if (p->even && p->step == sizeof(M)) { \
         for (uint32_t l = 0; l < PTX_LANES; l++) { \
-            unsigned char *memory = p->first + skip + l * sizeof(M); \
+            unsigned char *memory = (unsigned char *)(uintptr_t)(p->first + skip) + l * sizeof(M); \
             __VA_ARGS__ \
         } \
     } else if (p->even) { \
-        unsigned char *memory = p->first + skip; \
-        for (uint32_t l = 0; l < PTX_LANES; l++, memory += p->step) { \
+        for (uint32_t l = 0; l < PTX_LANES; l++) { \
+            unsigned char *memory = (unsigned char *)(uintptr_t)(p->first + skip + l * p->step); \
             __VA_ARGS__ \
         } \
     } else { \
+        const uint64_t *row_of_places = p->row; \
+        uint64_t base = p->base + skip; \
         for (uint32_t left = lanes; left; left &= left - 1) { \
             uint32_t l = (uint32_t)__builtin_ctz(left); \
-            unsigned char *memory = p->each[l] + skip; \
+            unsigned char *memory = (unsigned char *)(uintptr_t)(base + row_of_places[l]); \
             __VA_ARGS__ \
         } \
     }
