@@ -7,10 +7,10 @@
 
 struct cuda_blaslt {
     tn_device_impl *device;
-    void *library;
-    cuda_blaslt_functions functions;
     bool tf32;
-    cublasLtHandle_t handle; /* made with the first plan */
+    void *library; /* opened, and the handle made, for the first plan */
+    cuda_blaslt_functions functions;
+    cublasLtHandle_t handle;
     cuda_plans plans;
 };
 
@@ -79,7 +79,7 @@ static const char *const names[] = {"libcublasLt.so.13", "libcublasLt.so.12", "l
 
 enum { OLDEST = 120000 };
 
-static bool open_library(cuda_blaslt *b, char *reason, size_t room) {
+static bool find_library(cuda_blaslt *b, char *reason, size_t room) {
     b->library = cuda_library_open(b->device->self, "cublaslt", names, reason, room);
     if (!b->library)
         return false;
@@ -94,27 +94,32 @@ static bool open_library(cuda_blaslt *b, char *reason, size_t room) {
     return version >= OLDEST;
 }
 
-cuda_blaslt *cuda_blaslt_open(tn_device_impl *device) {
-    char reason[CUDA_MESSAGE / 2] = "no host memory";
-    cuda_blaslt *b = cuda_host_alloc(device->self, sizeof *b, "cuBLASLt");
-    if (b) {
-        memset(b, 0, sizeof *b);
-        b->device = device;
-        b->tf32 = cuda_tf32_allowed(device->self);
-        b->plans.owner = b;
-        b->plans.key_words = CUDA_PRODUCT_WORDS;
-        b->plans.build = build_plan;
-        b->plans.destroy = destroy_plan;
-        cuda_plans_init(&b->plans);
-        if (open_library(b, reason, sizeof reason))
-            return b;
-    }
-    cuda_log(device, TN_LOG_INFO, "products are our own, without cuBLASLt: %s", reason);
-    cuda_blaslt_close(b);
-    return NULL;
+static bool open_library(void *owner) {
+    char reason[CUDA_MESSAGE / 2];
+    cuda_blaslt *b = owner;
+    bool ok = find_library(b, reason, sizeof reason);
+    if (!ok)
+        cuda_log(b->device, TN_LOG_INFO, "products are our own, without cuBLASLt: %s", reason);
+    return ok;
 }
 
-void cuda_blaslt_close(cuda_blaslt *b) {
+cuda_blaslt *cuda_blaslt_create(tn_device_impl *device) {
+    cuda_blaslt *b = cuda_host_alloc(device->self, sizeof *b, "products by cuBLASLt");
+    if (!b)
+        return NULL;
+    memset(b, 0, sizeof *b);
+    b->device = device;
+    b->tf32 = cuda_tf32_allowed(device->self);
+    b->plans.owner = b;
+    b->plans.key_words = CUDA_PRODUCT_WORDS;
+    b->plans.open = open_library;
+    b->plans.build = build_plan;
+    b->plans.destroy = destroy_plan;
+    cuda_plans_init(&b->plans);
+    return b;
+}
+
+void cuda_blaslt_destroy(cuda_blaslt *b) {
     if (!b)
         return;
     const tn_host *host = b->device->self->host;

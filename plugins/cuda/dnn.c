@@ -7,9 +7,9 @@
 
 struct cuda_dnn {
     tn_device_impl *device;
-    void *library;
-    cuda_dnn_functions functions;
     bool tf32;
+    void *library; /* opened for the first plan */
+    cuda_dnn_functions functions;
     const tn_kernel *add; /* our own, of f32 */
     cuda_plans plans;
 
@@ -97,7 +97,7 @@ static const char *const names[] = {"libcudnn.so.9", "/usr/local/cuda/lib64/libc
 
 enum { OLDEST = 90000 };
 
-static bool open_library(cuda_dnn *d, char *reason, size_t room) {
+static bool find_library(cuda_dnn *d, char *reason, size_t room) {
     d->library = cuda_library_open(d->device->self, "cudnn", names, reason, room);
     if (!d->library)
         return false;
@@ -121,30 +121,35 @@ static const tn_kernel *find_add(void) {
     return NULL;
 }
 
-cuda_dnn *cuda_dnn_open(tn_device_impl *device) {
-    char reason[CUDA_MESSAGE / 2] = "no host memory";
-    cuda_dnn *d = cuda_host_alloc(device->self, sizeof *d, "cuDNN");
-    if (d) {
-        memset(d, 0, sizeof *d);
-        d->device = device;
-        d->tf32 = cuda_tf32_allowed(device->self);
-        d->add = find_add();
-        d->plans.owner = d;
-        d->plans.key_words = CUDA_CONVOLUTION_WORDS;
-        d->plans.is_needed_later = true; /* it may own the code */
-        d->plans.build = build_plan;
-        d->plans.destroy = destroy_plan;
-        cuda_plans_init(&d->plans);
-        pthread_mutex_init(&d->lock, NULL);
-        if (open_library(d, reason, sizeof reason))
-            return d;
-    }
-    cuda_log(device, TN_LOG_INFO, "convolutions are our own, without cuDNN: %s", reason);
-    cuda_dnn_close(d);
-    return NULL;
+static bool open_library(void *owner) {
+    char reason[CUDA_MESSAGE / 2];
+    cuda_dnn *d = owner;
+    bool ok = find_library(d, reason, sizeof reason);
+    if (!ok)
+        cuda_log(d->device, TN_LOG_INFO, "convolutions are our own, without cuDNN: %s", reason);
+    return ok;
 }
 
-void cuda_dnn_close(cuda_dnn *d) {
+cuda_dnn *cuda_dnn_create(tn_device_impl *device) {
+    cuda_dnn *d = cuda_host_alloc(device->self, sizeof *d, "convolutions by cuDNN");
+    if (!d)
+        return NULL;
+    memset(d, 0, sizeof *d);
+    d->device = device;
+    d->tf32 = cuda_tf32_allowed(device->self);
+    d->add = find_add();
+    d->plans.owner = d;
+    d->plans.key_words = CUDA_CONVOLUTION_WORDS;
+    d->plans.is_needed_later = true; /* it may own the code */
+    d->plans.open = open_library;
+    d->plans.build = build_plan;
+    d->plans.destroy = destroy_plan;
+    cuda_plans_init(&d->plans);
+    pthread_mutex_init(&d->lock, NULL);
+    return d;
+}
+
+void cuda_dnn_destroy(cuda_dnn *d) {
     if (!d)
         return;
     const tn_host *host = d->device->self->host;

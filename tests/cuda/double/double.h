@@ -11,7 +11,7 @@
  *   version=13000           of the driver
  *   peers=0                 devices reach each other's memory (1, the rule) or do not
  *   seed=7 delay=200us      before each piece of work of a stream, up to so long (ns, us, ms)
- *   kernels=off             launches are checked, kernels are not run
+ *   kernels=off             launches are checked, kernels and calls of libraries are not run
  *   fail=FUNCTION:N:ERROR   its Nth call fails with that number; N+: and all after it
  *   fault=N:ERROR           the Nth kernel, or call of a library, to run breaks its context with it
  *   lose=DEVICE:N:ERROR     the device is lost at the Nth call to the driver

@@ -217,7 +217,10 @@ CUresult CUDAAPI cuLaunchHostFunc(CUstream handle, CUhostFn fn, void *argument) 
 static CUresult call_run(work *w, context *c) {
     call_work *k = (call_work *)w;
     CUresult error = told_to_fail();
-    if (error)
+    pthread_mutex_lock(&driver.lock);
+    bool skipped = driver.settings.no_kernels;
+    pthread_mutex_unlock(&driver.lock);
+    if (error || skipped)
         return error;
     in_host_function = true;
     error = k->fn(k->argument);
