@@ -87,6 +87,7 @@ static bool hear_fault(settings *s, const char *value) {
     if (*value && sscanf(value, "%llu:%d", &at, &error) != 2)
         return false;
     s->fault = (rule){.at = at, .error = (CUresult)error};
+    driver.n_launches = 0;
     return true;
 }
 
@@ -131,6 +132,8 @@ static bool hear(settings *s, const char *word, const char *value) {
         return hear_loss(s, value);
     if (strcmp(word, "kernels") == 0)
         return hear_switch(value, "off", "on", &s->no_kernels);
+    if (strcmp(word, "opaque") == 0)
+        return hear_switch(value, "on", "off", &s->is_opaque);
     if (strcmp(word, "talk") == 0)
         return hear_switch(value, "on", "off", &s->talks);
     if (strcmp(word, "races") == 0)

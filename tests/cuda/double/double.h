@@ -13,8 +13,10 @@
  *   seed=7 delay=200us      before each piece of work of a stream, up to so long (ns, us, ms)
  *   kernels=off             launches are checked, kernels and calls of libraries are not run
  *   fail=FUNCTION:N:ERROR   its Nth call fails with that number; N+: and all after it
- *   fault=N:ERROR           the Nth kernel, or call of a library, to run breaks its context with it
+ *   fault=N:ERROR           the Nth kernel from here on, or call of a library, breaks its context with it
  *   lose=DEVICE:N:ERROR     the device is lost at the Nth call to the driver
+ *   opaque=on               ThreadSanitizer sees nothing of the double, as of a driver: what races above it
+ *                           is not hidden by the one lock below
  *   report=PATH             at exit: calls, results and what is alive, a line each
  *   talk=on                 what kernels did wrong, and why modules are refused, on stderr
  *   races=report            shared memory that a block's threads access with no barrier in between:
