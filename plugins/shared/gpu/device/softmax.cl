@@ -85,9 +85,8 @@ KERNEL_OF_GROUP(GROUP, 1, softmax)
         WALK(p.others, 3, INDEX, here.outer, at);
 
         C x[KEPT][W];
-        A sum[SUMS], lost[SUMS];
-        for (int l = 0; l < SUMS; l++)
-            sum[l] = lost[l] = 0;
+        A sum[SUMS] = {0};
+        LOST(A lost[SUMS] = {0});
 #if IS_BACKWARD
         C y[KEPT][W];
         BLOCKS(j) {
@@ -139,7 +138,7 @@ KERNEL_OF_GROUP(GROUP, 1, softmax)
         for (int h = SUMS / 2; h > 0; h /= 2)
             for (int l = 0; l < h; l++) {
                 ADD_WIDE(A, sum[l], lost[l], sum[l + h]);
-                lost[l] += lost[l + h];
+                LOST(lost[l] += lost[l + h]);
             }
 #endif
 #if GROUP > 1
