@@ -215,6 +215,8 @@ static cublasStatus_t multiply_and_add(const tn_call *call, cuda_blaslt_plan *pl
     return status;
 }
 
+static const gpu_kernel matmul = {.name = "cublasLtMatmul", .options = ""};
+
 static tn_status run(const tn_call *call) {
     cuda_blaslt *b = call->device->libraries.blaslt;
     cuda_blaslt_plan *plan = (cuda_blaslt_plan *)plan_of(call);
@@ -232,8 +234,10 @@ static tn_status run(const tn_call *call) {
     if (scope.error != CUDA_SUCCESS)
         return cuda_fail_driver(call->device, scope.error, "a product by cuBLASLt");
     cuda_leave(&scope);
-    if (status == CUBLAS_STATUS_SUCCESS)
+    if (status == CUBLAS_STATUS_SUCCESS) {
+        cuda_remember(call->stream, &matmul);
         return TN_OK;
+    }
     if (status == CUBLAS_STATUS_NOT_SUPPORTED)
         return TN_ERR_UNSUPPORTED; /* said before anything is queued */
     char what[CUDA_MESSAGE / 2];

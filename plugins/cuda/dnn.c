@@ -283,6 +283,8 @@ static tn_status add_bias(const tn_call *call) {
     return add->run(&sum);
 }
 
+static const gpu_kernel by_cudnn = {.name = "a convolution by cuDNN", .options = ""};
+
 static tn_status run(const tn_call *call) {
     cuda_dnn *d = call->device->libraries.dnn;
     const cuda_dnn_plan *plan = (const cuda_dnn_plan *)(uintptr_t)call->cookie;
@@ -293,8 +295,10 @@ static tn_status run(const tn_call *call) {
         return cuda_fail_driver(call->device, scope.error, "a convolution by cuDNN");
     cudnnStatus_t status = execute(call, plan);
     cuda_leave(&scope);
-    if (status == CUDNN_STATUS_SUCCESS)
+    if (status == CUDNN_STATUS_SUCCESS) {
+        cuda_remember(call->stream, &by_cudnn);
         return plan->adds_apart ? add_bias(call) : TN_OK;
+    }
     char what[CUDA_MESSAGE / 2];
     snprintf(what, sizeof what, "a convolution by cuDNN: %s",
              d->functions.cudnnGetErrorString(status));

@@ -124,13 +124,16 @@ static cl_int mark(tn_graph_impl *graph, tn_stream_impl *stream) {
     return error;
 }
 
-/* `*out_begun`: what has failed then has done so half way. */
+/* `*out_begun`: what has failed then has done so half way; what was queued is over. */
 static cl_int queue(tn_graph_impl *graph, tn_stream_impl *stream, bool *out_begun) {
     cl_int error = CL_SUCCESS;
     if (graph->last && graph->queue != stream->queue)
         error = clEnqueueBarrierWithWaitList(stream->queue, 1, &graph->last, NULL);
     for (ocl_command *c = graph->recording->first; c && error == CL_SUCCESS; c = c->next) {
         error = c->queue(stream, c);
+        /* Once more with an empty queue, which leaves the driver more room. */
+        if (error != CL_SUCCESS && *out_begun && clFinish(stream->queue) == CL_SUCCESS)
+            error = c->queue(stream, c);
         *out_begun |= error == CL_SUCCESS;
     }
     return error == CL_SUCCESS && *out_begun ? mark(graph, stream) : error;
