@@ -352,31 +352,29 @@ DEVICE f32 odd_f32(f64 x) {
 /* The elements at `p`, or the first `count` of them, widened into x[0] .. x[n - 1]. */
 #define LOAD_PACK(X, n, p, count, x) \
     do { \
-        GLOBAL const stored(X) *const from_ = (p); \
-        if ((count) == (n) && IS_PACK(X, from_)) { \
-            packed(X) all_ = *(GLOBAL const packed(X) *)from_; \
+        if ((count) == (n) && IS_PACK(X, p)) { \
+            packed(X) all_ = *(GLOBAL const packed(X) *)(p); \
             for (int l = 0; l < (n); l++) \
                 (x)[l] = widen(X)(all_.e[l]); \
         } else { \
             for (int l = 0; l < (n); l++) \
                 if (l < (count)) \
-                    (x)[l] = widen(X)(from_[l]); \
+                    (x)[l] = widen(X)((p)[l]); \
         } \
     } while (0)
 
 /* The same way back; VALUE(x[l]) is what is stored. */
 #define STORE_PACK(X, n, p, count, x, VALUE) \
     do { \
-        GLOBAL stored(X) *const to_ = (p); \
-        if ((count) == (n) && IS_PACK(X, to_)) { \
+        if ((count) == (n) && IS_PACK(X, p)) { \
             packed(X) all_; \
             for (int l = 0; l < (n); l++) \
                 all_.e[l] = VALUE((x)[l]); \
-            *(GLOBAL packed(X) *)to_ = all_; \
+            *(GLOBAL packed(X) *)(p) = all_; \
         } else { \
             for (int l = 0; l < (n); l++) \
                 if (l < (count)) \
-                    to_[l] = VALUE((x)[l]); \
+                    (p)[l] = VALUE((x)[l]); \
         } \
     } while (0)
 

@@ -95,7 +95,7 @@ typedef lanes(T, LANES) lane;
 
 KERNEL_OF_VECTORS(gemm)(OPERANDS, const gemm_params p_) {
     const gemm_params *const p = &p_;
-    const tile_at here = find_tile(p);
+    tile_at here = find_tile(p);
     i64 first = here.first, panel = here.panel, batch = here.batch, part = here.part;
     i64 begin = part * p->part, end = begin + p->part < p->k ? begin + p->part : p->k;
     i64 panels = (p->n + PANEL - 1) / PANEL;
@@ -175,7 +175,7 @@ KERNEL_OF_GROUP(GEMM_SIDE, GEMM_SIDE, gemm)(OPERANDS, const gemm_params p_) {
     LOCAL i64 offset[ROWS], along[DEPTH]; /* of rows; and from there */
     const gemm_params *const p = &p_;
     int tx = (int)LOCAL_ID(0), ty = (int)LOCAL_ID(1), item = ty * GEMM_SIDE + tx;
-    const tile_at here = find_tile(p);
+    tile_at here = find_tile(p);
     i64 first = here.first, panel = here.panel, batch = here.batch, part = here.part;
     i64 begin = part * p->part, end = begin + p->part < p->k ? begin + p->part : p->k;
     i64 panels = (p->n + PANEL - 1) / PANEL;

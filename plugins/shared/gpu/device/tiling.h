@@ -147,7 +147,7 @@ MAKE_PACK(T, W)
             } \
             BARRIER(); \
         } else if ((span) > 1) { \
-            const int from_ = (id - (at)) % WARP; \
+            int from_ = (id - (at)) % WARP; \
             STATES(OF_WARP) \
         } \
     } while (0)
@@ -158,14 +158,14 @@ MAKE_PACK(T, W)
         for (int half_ = (span) / 2; half_ > 0; half_ /= 2) { \
             BARRIER(); \
             if ((at) < half_) { \
-                const int from_ = id + half_ * (step); \
+                int from_ = id + half_ * (step); \
                 STATES(OTHER_PART) \
                 MERGE(); \
                 STATES(TO_PART) \
             } \
         } \
         BARRIER(); \
-        const int from_ = id - (at) * (step); \
+        int from_ = id - (at) * (step); \
         STATES(OF_PART) \
         BARRIER(); \
     } while (0)
