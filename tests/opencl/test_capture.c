@@ -3,6 +3,7 @@
 #include "tests/opencl/rig.h"
 
 #include <pthread.h>
+#include <sched.h>
 #include <tenon/ext/capture.h>
 #include <tenon/kernels.h>
 
@@ -348,6 +349,30 @@ static void an_index_out_of_range_is_the_launching_streams(void **state) {
     tear_down(&s);
 }
 
+static void graphs_stay_on_their_device(void **state) {
+    scene s;
+    tn_device_impl *second;
+    tn_stream_impl *there;
+    set_up(&s);
+    assert_ok(record(&s, &s.graph));
+    assert_ok(s.m.ops->open(s.m.self, 0, &second));
+    assert_ok(s.m.ops->streams->create(second, 0, &there));
+    assert_ok(s.ext->begin(there));
+    assert_ok(s.ext->end(there, &s.second));
+    assert_int_equal(s.ext->launch(s.graph, there), TN_ERR_INVALID_ARGUMENT);
+    assert_text(mini_error(), "a graph of opencl:0 cannot be launched on a stream of opencl:0");
+    assert_int_equal(s.ext->update(s.graph, s.second), TN_ERR_INVALID_ARGUMENT);
+    assert_text(mini_error(), "cannot be updated");
+    s.ext->destroy(s.second);
+    s.second = NULL;
+    s.m.ops->streams->destroy(there);
+    s.m.ops->close(second);
+    assert_ok(s.ext->launch(s.graph, s.m.stream));
+    assert_ok(mini_synchronize(&s.m));
+    check(&s);
+    tear_down(&s);
+}
+
 /* ---- threads ----------------------------------------------------------------------------- */
 
 enum { THREADS = 3, TIMES = 60 };
@@ -419,6 +444,44 @@ static void threads_launch_one_graph(void **state) {
     tear_down(&s);
 }
 
+enum { ADDS = 2000 };
+
+static void *queue_adds(void *context) {
+    worker *w = context;
+    for (int i = 0; i < ADDS && w->status == TN_OK; i++)
+        w->status = add(w->s, w->stream, w->s->out, w->s->in, w->s->out);
+    return NULL;
+}
+
+/* Each call is recorded, or it runs. */
+static void a_thread_queues_while_another_captures(void **state) {
+    scene s;
+    pthread_t thread;
+    float ones[N], counts[N];
+    set_up(&s);
+    worker w = {.s = &s, .stream = s.m.stream};
+    for (int i = 0; i < N; i++)
+        ones[i] = 1;
+    const tn_memory_ops *memory = s.m.ops->memory;
+    assert_ok(memory->copy_from_host(s.m.device, s.m.stream, s.in, 0, ones, 0, BYTES));
+    assert_ok(memory->fill(s.m.device, s.m.stream, s.out, 0, 0, BYTES));
+    assert_int_equal(pthread_create(&thread, NULL, queue_adds, &w), 0);
+    for (int i = 0; i < 200; i++) {
+        assert_ok(s.ext->begin(s.m.stream));
+        sched_yield();
+        assert_ok(s.ext->end(s.m.stream, &s.graph));
+        assert_ok(s.ext->launch(s.graph, s.m.stream));
+        s.ext->destroy(s.graph);
+        s.graph = NULL;
+    }
+    pthread_join(thread, NULL);
+    assert_int_equal(w.status, TN_OK);
+    assert_ok(memory->copy_to_host(s.m.device, s.m.stream, counts, 0, s.out, 0, BYTES));
+    for (int i = 0; i < N; i++)
+        assert_true(counts[i] == ADDS);
+    tear_down(&s);
+}
+
 int all_tests(void) {
     const struct CMUnitTest tests[] = {
         TEST(any_call_may_fail),
@@ -428,7 +491,9 @@ int all_tests(void) {
         TEST(any_allocation_may_fail),
         TEST(calls_between_launches_change_nothing),
         TEST(an_index_out_of_range_is_the_launching_streams),
+        TEST(graphs_stay_on_their_device),
         TEST(threads_launch_one_graph),
+        TEST(a_thread_queues_while_another_captures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
