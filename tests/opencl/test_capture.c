@@ -375,13 +375,31 @@ static void graphs_stay_on_their_device(void **state) {
 
 /* ---- threads ----------------------------------------------------------------------------- */
 
-enum { THREADS = 3, TIMES = 60 };
+enum { THREADS = 3, TIMES = 60, PARTS = 10 };
 
 typedef struct worker {
     scene *s;
     tn_stream_impl *stream;
+    tn_graph_impl *graph;
     tn_status status;
 } worker;
+
+static void fill_with(scene *s, tn_memory memory, float number) {
+    float numbers[N];
+    for (int i = 0; i < N; i++)
+        numbers[i] = number;
+    assert_ok(
+        s->m.ops->memory->copy_from_host(s->m.device, s->m.stream, memory, 0, numbers, 0, BYTES));
+    assert_ok(mini_synchronize(&s->m));
+}
+
+static void check_all(scene *s, tn_memory memory, float number) {
+    float numbers[N];
+    assert_ok(
+        s->m.ops->memory->copy_to_host(s->m.device, s->m.stream, numbers, 0, memory, 0, BYTES));
+    for (int i = 0; i < N; i++)
+        assert_true(numbers[i] == number);
+}
 
 /* Launches the graph of all, and makes and launches one of its own. */
 static void *work(void *context) {
@@ -415,17 +433,12 @@ static void threads_launch_one_graph(void **state) {
     scene s;
     worker workers[THREADS];
     pthread_t threads[THREADS];
-    float ones[N], counts[N];
     set_up(&s);
-    for (int i = 0; i < N; i++)
-        ones[i] = 1;
-    const tn_memory_ops *memory = s.m.ops->memory;
-    assert_ok(memory->copy_from_host(s.m.device, s.m.stream, s.in, 0, ones, 0, BYTES));
-    assert_ok(memory->fill(s.m.device, s.m.stream, s.out, 0, 0, BYTES));
-    assert_ok(mini_synchronize(&s.m));
+    fill_with(&s, s.in, 1);
+    fill_with(&s, s.out, 0);
     assert_ok(s.ext->begin(s.m.stream));
     assert_ok(add(&s, s.m.stream, s.out, s.in, s.negated));
-    assert_ok(memory->copy(s.m.device, s.m.stream, s.out, 0, s.negated, 0, BYTES));
+    assert_ok(s.m.ops->memory->copy(s.m.device, s.m.stream, s.out, 0, s.negated, 0, BYTES));
     assert_ok(s.ext->end(s.m.stream, &s.graph));
     for (int i = 0; i < THREADS; i++) {
         workers[i] = (worker){.s = &s};
@@ -438,9 +451,49 @@ static void threads_launch_one_graph(void **state) {
         assert_ok(s.m.ops->streams->synchronize(workers[i].stream));
         s.m.ops->streams->destroy(workers[i].stream);
     }
-    assert_ok(memory->copy_to_host(s.m.device, s.m.stream, counts, 0, s.out, 0, BYTES));
-    for (int i = 0; i < N; i++)
-        assert_true(counts[i] == THREADS * TIMES);
+    check_all(&s, s.out, THREADS * TIMES);
+    tear_down(&s);
+}
+
+static void *launch_often(void *context) {
+    worker *w = context;
+    for (int i = 0; i < 5 * TIMES && w->status == TN_OK; i++)
+        w->status = w->s->ext->launch(w->graph, w->stream);
+    return NULL;
+}
+
+/* Copies a number to memory that both use, and adds it to a sum of its own. */
+static void record_sum(scene *s, tn_memory number, tn_memory sum, tn_graph_impl **out) {
+    tn_stream_impl *stream = s->m.stream;
+    assert_ok(s->m.ops->memory->fill(s->m.device, stream, sum, 0, 0, BYTES));
+    assert_ok(s->ext->begin(stream));
+    for (int i = 0; i < PARTS; i++) {
+        assert_ok(s->m.ops->memory->copy(s->m.device, stream, s->negated, 0, number, 0, BYTES));
+        assert_ok(add(s, stream, sum, s->negated, sum));
+    }
+    assert_ok(s->ext->end(stream, out));
+}
+
+/* Of two graphs on a stream the one is behind the other, whoever launches them. */
+static void launches_of_two_threads_do_not_mix(void **state) {
+    scene s;
+    pthread_t thread;
+    set_up(&s);
+    tn_memory numbers[2] = {allocate(&s, BYTES), allocate(&s, BYTES)}, sums[2] = {s.in, s.out};
+    for (int i = 0; i < 2; i++)
+        fill_with(&s, numbers[i], (float)(i + 1));
+    record_sum(&s, numbers[0], sums[0], &s.graph);
+    record_sum(&s, numbers[1], sums[1], &s.second);
+    worker workers[] = {{.s = &s, .stream = s.m.stream, .graph = s.graph},
+                        {.s = &s, .stream = s.m.stream, .graph = s.second}};
+    assert_int_equal(pthread_create(&thread, NULL, launch_often, &workers[0]), 0);
+    launch_often(&workers[1]);
+    pthread_join(thread, NULL);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(workers[i].status, TN_OK);
+        check_all(&s, sums[i], (float)(5 * TIMES * PARTS * (i + 1)));
+        s.m.ops->memory->dealloc(s.m.device, TN_SPACE_DEVICE, numbers[i]);
+    }
     tear_down(&s);
 }
 
@@ -457,14 +510,10 @@ static void *queue_adds(void *context) {
 static void a_thread_queues_while_another_captures(void **state) {
     scene s;
     pthread_t thread;
-    float ones[N], counts[N];
     set_up(&s);
     worker w = {.s = &s, .stream = s.m.stream};
-    for (int i = 0; i < N; i++)
-        ones[i] = 1;
-    const tn_memory_ops *memory = s.m.ops->memory;
-    assert_ok(memory->copy_from_host(s.m.device, s.m.stream, s.in, 0, ones, 0, BYTES));
-    assert_ok(memory->fill(s.m.device, s.m.stream, s.out, 0, 0, BYTES));
+    fill_with(&s, s.in, 1);
+    fill_with(&s, s.out, 0);
     assert_int_equal(pthread_create(&thread, NULL, queue_adds, &w), 0);
     for (int i = 0; i < 200; i++) {
         assert_ok(s.ext->begin(s.m.stream));
@@ -476,9 +525,7 @@ static void a_thread_queues_while_another_captures(void **state) {
     }
     pthread_join(thread, NULL);
     assert_int_equal(w.status, TN_OK);
-    assert_ok(memory->copy_to_host(s.m.device, s.m.stream, counts, 0, s.out, 0, BYTES));
-    for (int i = 0; i < N; i++)
-        assert_true(counts[i] == ADDS);
+    check_all(&s, s.out, ADDS);
     tear_down(&s);
 }
 
@@ -493,6 +540,7 @@ int all_tests(void) {
         TEST(an_index_out_of_range_is_the_launching_streams),
         TEST(graphs_stay_on_their_device),
         TEST(threads_launch_one_graph),
+        TEST(launches_of_two_threads_do_not_mix),
         TEST(a_thread_queues_while_another_captures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
