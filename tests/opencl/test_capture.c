@@ -1,166 +1,6 @@
 /* Graphs, which are commands that are queued again: above a driver that fails, without host memory, beside
- * other work, in threads. */
-#include "tests/opencl/rig.h"
-
-#include <pthread.h>
-#include <sched.h>
-#include <tenon/ext/capture.h>
-#include <tenon/kernels.h>
-
-enum { N = 200, BYTES = N * sizeof(float) };
-
-typedef struct scene {
-    mini m; /* with the stream that captures */
-    const tn_ext_capture *ext;
-    tn_stream_impl *other;
-    tn_memory in, negated, index, out, pinned;
-    float *numbers, *results; /* in `pinned` */
-    tn_graph_impl *graph, *second;
-} scene;
-
-/* ---- kernels ----------------------------------------------------------------------------- */
-
-typedef struct view {
-    tn_tensor_view view;
-    int64_t size, stride;
-} view;
-
-static tn_cell make_view(view *v, tn_dtype dtype, tn_memory memory) {
-    v->size = N;
-    v->stride = 1;
-    v->view = (tn_tensor_view){.struct_size = sizeof v->view,
-                               .memory = memory,
-                               .numel = N,
-                               .dtype = dtype,
-                               .rank = 1,
-                               .sizes = &v->size,
-                               .strides = &v->stride};
-    return (tn_cell){.tag = TN_CELL_TENSOR, .v.view = &v->view};
-}
-
-static tn_status run(scene *s, tn_stream_impl *stream, const char *op, const tn_cell *args,
-                     uint32_t n_args, tn_memory out) {
-    const tn_kernel *kernel = mini_find(&s->m, op, TN_F32, TN_DTYPE_NONE);
-    view result;
-    if (!kernel)
-        return TN_ERR_NOT_FOUND;
-    make_view(&result, TN_F32, out);
-    const tn_tensor_view *outs[] = {&result.view};
-    tn_call call = {.struct_size = sizeof call,
-                    .device = s->m.device,
-                    .stream = stream,
-                    .user = kernel->user,
-                    .args = args,
-                    .outs = outs,
-                    .n_args = n_args,
-                    .n_outs = 1};
-    return kernel->run(&call);
-}
-
-static tn_status negate(scene *s, tn_stream_impl *stream, tn_memory in, tn_memory out) {
-    view self;
-    const tn_cell args[] = {make_view(&self, TN_F32, in)};
-    return run(s, stream, "neg", args, 1, out);
-}
-
-static tn_status add(scene *s, tn_stream_impl *stream, tn_memory a, tn_memory b, tn_memory out) {
-    view self, other;
-    const tn_cell args[] = {make_view(&self, TN_F32, a), make_view(&other, TN_F32, b), mini_i64(1)};
-    return run(s, stream, "add", args, 3, out);
-}
-
-static tn_status select_by_index(scene *s, tn_stream_impl *stream) {
-    view self, index;
-    const tn_cell args[] = {
-        [TN_ARG_index_select_self] = make_view(&self, TN_F32, s->negated),
-        [TN_ARG_index_select_dim] = mini_i64(0),
-        [TN_ARG_index_select_index] = make_view(&index, TN_I64, s->index),
-    };
-    return run(s, stream, "index_select", args, 3, s->out);
-}
-
-/* ---- a life ------------------------------------------------------------------------------ */
-
-static tn_memory allocate(scene *s, uint64_t bytes) {
-    tn_memory memory = 0;
-    void *host;
-    assert_ok(mini_alloc(s->m.ops->memory, s->m.device, TN_SPACE_DEVICE, bytes, &memory, &host));
-    return memory;
-}
-
-static void set_index(scene *s, int64_t first) {
-    int64_t index[N];
-    for (int i = 0; i < N; i++)
-        index[i] = i ? N - 1 - i : first;
-    assert_ok(s->m.ops->memory->copy_from_host(s->m.device, s->m.stream, s->index, 0, index, 0,
-                                               sizeof index));
-    assert_ok(mini_synchronize(&s->m));
-}
-
-static void set_up(scene *s) {
-    void *host;
-    *s = (scene){0};
-    if (!mini_open(&s->m, rig_plugin, 0))
-        fail_msg("%s", mini_error());
-    s->ext = s->m.plugin->extension(s->m.self, TN_EXT_CAPTURE);
-    assert_non_null(s->ext);
-    assert_ok(s->m.ops->streams->create(s->m.device, 0, &s->other));
-    s->in = allocate(s, BYTES);
-    s->negated = allocate(s, BYTES);
-    s->index = allocate(s, 2 * BYTES);
-    s->out = allocate(s, BYTES);
-    assert_ok(
-        mini_alloc(s->m.ops->memory, s->m.device, TN_SPACE_PINNED, 2 * BYTES, &s->pinned, &host));
-    s->numbers = host;
-    s->results = s->numbers + N;
-    set_index(s, N - 1);
-    for (int i = 0; i < N; i++)
-        s->numbers[i] = (float)(i + 1);
-    memset(s->results, 0, BYTES);
-}
-
-static void tear_down(scene *s) {
-    const tn_memory memory[] = {s->in, s->negated, s->index, s->out};
-    s->ext->abandon(s->m.stream);
-    s->ext->destroy(s->graph);
-    s->ext->destroy(s->second);
-    s->m.ops->streams->destroy(s->other);
-    for (size_t i = 0; i < sizeof memory / sizeof *memory; i++)
-        s->m.ops->memory->dealloc(s->m.device, TN_SPACE_DEVICE, memory[i]);
-    s->m.ops->memory->dealloc(s->m.device, TN_SPACE_PINNED, s->pinned);
-    assert_true(mini_close(&s->m));
-}
-
-/* Pinned numbers are read, negated, taken by their index, and written behind. */
-static tn_status record(scene *s, tn_graph_impl **out) {
-    const tn_memory_ops *memory = s->m.ops->memory;
-    tn_device_impl *device = s->m.device;
-    tn_stream_impl *stream = s->m.stream;
-    tn_status status = s->ext->begin(stream);
-    if (status != TN_OK)
-        return status;
-    status = memory->copy_from_host(device, stream, s->out, 0, s->numbers, s->pinned, BYTES);
-    if (status == TN_OK)
-        status = memory->copy(device, stream, s->in, 0, s->out, 0, BYTES);
-    if (status == TN_OK)
-        status = negate(s, stream, s->in, s->negated);
-    if (status == TN_OK)
-        status = memory->fill(device, stream, s->out, 1, 0xff, BYTES - 2);
-    if (status == TN_OK)
-        status = select_by_index(s, stream);
-    if (status == TN_OK)
-        status = memory->copy_to_host(device, stream, s->results, s->pinned, s->out, 0, BYTES);
-    if (status == TN_OK)
-        return s->ext->end(stream, out);
-    s->ext->abandon(stream);
-    return status;
-}
-
-static void check(scene *s) {
-    for (int i = 0; i < N; i++)
-        assert_true(s->results[i] == -s->numbers[N - 1 - i]);
-    memset(s->results, 0, BYTES);
-}
+ * other work. */
+#include "tests/opencl/scene.h"
 
 /* All that the extension has. */
 static tn_status use(scene *s) {
@@ -205,13 +45,16 @@ static void use_lost(scene *s) {
 
 /* Nothing is left of it, and the same can be done then. A launch that was begun is brought to its end. */
 static void any_call_may_fail(void **state) {
+    scene s;
     uint64_t at = 0, n_failed = 0;
     bool was_reached;
+    set_up(&s);
+    assert_ok(use(&s)); /* kernels are built */
+    destroy_graphs(&s);
+    int64_t before = layer_alive(NULL);
     do {
-        scene s;
         char words[48];
         const char *which = "";
-        set_up(&s);
         snprintf(words, sizeof words, "fail=*:-6@%llu", (unsigned long long)++at);
         layer_say(words);
         tn_status status = use(&s);
@@ -219,20 +62,21 @@ static void any_call_may_fail(void **state) {
         layer_say("");
         if (status != TN_OK) {
             n_failed++;
-            assert_int_not_equal(status, TN_ERR_DEVICE_LOST);
+            assert_int_equal(status, TN_ERR_OUT_OF_MEMORY);
             assert_text(mini_error(), "opencl:0");
             assert_text(mini_error(), "CL_OUT_OF_HOST_MEMORY");
             destroy_graphs(&s);
             assert_ok(use(&s));
         }
         check(&s);
-        tear_down(&s);
-        if (layer_alive(&which))
-            fail_msg("with '%s' objects are left, of kind %s", words, which);
+        destroy_graphs(&s);
+        if (layer_alive(&which) != before)
+            fail_msg("with '%s' objects are left, maybe of kind %s", words, which);
     } while (was_reached);
     print_message("%llu calls, %llu of them cannot fail unnoticed\n", (unsigned long long)at - 1,
                   (unsigned long long)n_failed);
-    assert_true(at > 60 && n_failed > 10);
+    assert_true(at > 40 && n_failed >= 5);
+    tear_down(&s);
 }
 
 static void a_launch_that_fails_at_once_has_queued_nothing(void **state) {
@@ -373,162 +217,6 @@ static void graphs_stay_on_their_device(void **state) {
     tear_down(&s);
 }
 
-/* ---- threads ----------------------------------------------------------------------------- */
-
-enum { THREADS = 3, TIMES = 60, PARTS = 10 };
-
-typedef struct worker {
-    scene *s;
-    tn_stream_impl *stream;
-    tn_graph_impl *graph;
-    tn_status status;
-} worker;
-
-static void fill_with(scene *s, tn_memory memory, float number) {
-    float numbers[N];
-    for (int i = 0; i < N; i++)
-        numbers[i] = number;
-    assert_ok(
-        s->m.ops->memory->copy_from_host(s->m.device, s->m.stream, memory, 0, numbers, 0, BYTES));
-    assert_ok(mini_synchronize(&s->m));
-}
-
-static void check_all(scene *s, tn_memory memory, float number) {
-    float numbers[N];
-    assert_ok(
-        s->m.ops->memory->copy_to_host(s->m.device, s->m.stream, numbers, 0, memory, 0, BYTES));
-    for (int i = 0; i < N; i++)
-        assert_true(numbers[i] == number);
-}
-
-/* Launches the graph of all, and makes and launches one of its own. */
-static void *work(void *context) {
-    worker *w = context;
-    scene *s = w->s;
-    for (int i = 0; i < TIMES && w->status == TN_OK; i++) {
-        tn_graph_impl *own = NULL;
-        tn_memory memory = 0;
-        void *host;
-        w->status = s->ext->launch(s->graph, w->stream);
-        if (w->status == TN_OK)
-            w->status =
-                mini_alloc(s->m.ops->memory, s->m.device, TN_SPACE_DEVICE, BYTES, &memory, &host);
-        if (w->status == TN_OK)
-            w->status = s->ext->begin(w->stream);
-        if (w->status == TN_OK)
-            w->status = negate(s, w->stream, memory, memory);
-        if (w->status == TN_OK)
-            w->status = s->ext->end(w->stream, &own);
-        if (w->status == TN_OK)
-            w->status = s->ext->launch(own, w->stream);
-        if (own)
-            s->ext->destroy(own);
-        s->m.ops->memory->dealloc(s->m.device, TN_SPACE_DEVICE, memory);
-    }
-    return NULL;
-}
-
-/* A graph counts how often it was launched. */
-static void threads_launch_one_graph(void **state) {
-    scene s;
-    worker workers[THREADS];
-    pthread_t threads[THREADS];
-    set_up(&s);
-    fill_with(&s, s.in, 1);
-    fill_with(&s, s.out, 0);
-    assert_ok(s.ext->begin(s.m.stream));
-    assert_ok(add(&s, s.m.stream, s.out, s.in, s.negated));
-    assert_ok(s.m.ops->memory->copy(s.m.device, s.m.stream, s.out, 0, s.negated, 0, BYTES));
-    assert_ok(s.ext->end(s.m.stream, &s.graph));
-    for (int i = 0; i < THREADS; i++) {
-        workers[i] = (worker){.s = &s};
-        assert_ok(s.m.ops->streams->create(s.m.device, 0, &workers[i].stream));
-        assert_int_equal(pthread_create(&threads[i], NULL, work, &workers[i]), 0);
-    }
-    for (int i = 0; i < THREADS; i++) {
-        pthread_join(threads[i], NULL);
-        assert_int_equal(workers[i].status, TN_OK);
-        assert_ok(s.m.ops->streams->synchronize(workers[i].stream));
-        s.m.ops->streams->destroy(workers[i].stream);
-    }
-    check_all(&s, s.out, THREADS * TIMES);
-    tear_down(&s);
-}
-
-static void *launch_often(void *context) {
-    worker *w = context;
-    for (int i = 0; i < 5 * TIMES && w->status == TN_OK; i++)
-        w->status = w->s->ext->launch(w->graph, w->stream);
-    return NULL;
-}
-
-/* Copies a number to memory that both use, and adds it to a sum of its own. */
-static void record_sum(scene *s, tn_memory number, tn_memory sum, tn_graph_impl **out) {
-    tn_stream_impl *stream = s->m.stream;
-    assert_ok(s->m.ops->memory->fill(s->m.device, stream, sum, 0, 0, BYTES));
-    assert_ok(s->ext->begin(stream));
-    for (int i = 0; i < PARTS; i++) {
-        assert_ok(s->m.ops->memory->copy(s->m.device, stream, s->negated, 0, number, 0, BYTES));
-        assert_ok(add(s, stream, sum, s->negated, sum));
-    }
-    assert_ok(s->ext->end(stream, out));
-}
-
-/* Of two graphs on a stream the one is behind the other, whoever launches them. */
-static void launches_of_two_threads_do_not_mix(void **state) {
-    scene s;
-    pthread_t thread;
-    set_up(&s);
-    tn_memory numbers[2] = {allocate(&s, BYTES), allocate(&s, BYTES)}, sums[2] = {s.in, s.out};
-    for (int i = 0; i < 2; i++)
-        fill_with(&s, numbers[i], (float)(i + 1));
-    record_sum(&s, numbers[0], sums[0], &s.graph);
-    record_sum(&s, numbers[1], sums[1], &s.second);
-    worker workers[] = {{.s = &s, .stream = s.m.stream, .graph = s.graph},
-                        {.s = &s, .stream = s.m.stream, .graph = s.second}};
-    assert_int_equal(pthread_create(&thread, NULL, launch_often, &workers[0]), 0);
-    launch_often(&workers[1]);
-    pthread_join(thread, NULL);
-    for (int i = 0; i < 2; i++) {
-        assert_int_equal(workers[i].status, TN_OK);
-        check_all(&s, sums[i], (float)(5 * TIMES * PARTS * (i + 1)));
-        s.m.ops->memory->dealloc(s.m.device, TN_SPACE_DEVICE, numbers[i]);
-    }
-    tear_down(&s);
-}
-
-enum { ADDS = 2000 };
-
-static void *queue_adds(void *context) {
-    worker *w = context;
-    for (int i = 0; i < ADDS && w->status == TN_OK; i++)
-        w->status = add(w->s, w->stream, w->s->out, w->s->in, w->s->out);
-    return NULL;
-}
-
-/* Each call is recorded, or it runs. */
-static void a_thread_queues_while_another_captures(void **state) {
-    scene s;
-    pthread_t thread;
-    set_up(&s);
-    worker w = {.s = &s, .stream = s.m.stream};
-    fill_with(&s, s.in, 1);
-    fill_with(&s, s.out, 0);
-    assert_int_equal(pthread_create(&thread, NULL, queue_adds, &w), 0);
-    for (int i = 0; i < 200; i++) {
-        assert_ok(s.ext->begin(s.m.stream));
-        sched_yield();
-        assert_ok(s.ext->end(s.m.stream, &s.graph));
-        assert_ok(s.ext->launch(s.graph, s.m.stream));
-        s.ext->destroy(s.graph);
-        s.graph = NULL;
-    }
-    pthread_join(thread, NULL);
-    assert_int_equal(w.status, TN_OK);
-    check_all(&s, s.out, ADDS);
-    tear_down(&s);
-}
-
 int all_tests(void) {
     const struct CMUnitTest tests[] = {
         TEST(any_call_may_fail),
@@ -539,9 +227,6 @@ int all_tests(void) {
         TEST(calls_between_launches_change_nothing),
         TEST(an_index_out_of_range_is_the_launching_streams),
         TEST(graphs_stay_on_their_device),
-        TEST(threads_launch_one_graph),
-        TEST(launches_of_two_threads_do_not_mix),
-        TEST(a_thread_queues_while_another_captures),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
