@@ -36,7 +36,9 @@ static bool open_blas(void) {
     if (!library)
         return false;
     BLAS_FUNCTIONS(FIND)
-    return cublaslt.cublasLtCreate(&cublaslt.handle) == CUBLAS_STATUS_SUCCESS ||
+    return (bare_ok(bare.cuCtxPushCurrent_v2(bare.context), "a context") &&
+            cublaslt.cublasLtCreate(&cublaslt.handle) == CUBLAS_STATUS_SUCCESS &&
+            bare_ok(bare.cuCtxPopCurrent_v2(&(CUcontext){NULL}), "a context")) ||
            bare_fail("cuBLASLt", "it gives no handle");
 }
 

@@ -12,7 +12,7 @@ enum {
     BENCH_TINY_SIDE = 64,
     BENCH_LAUNCHES = 256, /* without waiting; fewer than any driver's queue takes */
     BENCH_CHAIN = 8,      /* launches, each of which needs the one before */
-    BENCH_BACKWARD = 4,   /* launches of the smallest backward pass and its forward one */
+    BENCH_BACKWARD = 3,   /* launches of the smallest backward pass and its forward one */
     BENCH_ELEMENTS = 256, /* of a small tensor */
     BENCH_SMALL = 16      /* rows, columns and depth of a small product */
 };

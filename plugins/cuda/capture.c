@@ -23,6 +23,9 @@ static const gpu_source move_error = {
     "}\n",
 };
 
+/* What is remembered of a launch. */
+static const gpu_kernel whole_graph = {.name = "a graph", .options = ""};
+
 /* ---- recordings -------------------------------------------------------------------------- */
 
 /* In the context, as the ones below. */
@@ -86,7 +89,8 @@ static tn_status begin(tn_stream_impl *stream) {
             recording_drop(device, r);
         cuda_leave(&scope);
     }
-    return error == CUDA_SUCCESS ? TN_OK : cuda_fail_stream(stream, error, "beginning a capture");
+    return error == CUDA_SUCCESS ? TN_OK
+                                 : cuda_fail_driver(stream->device, error, "beginning a capture");
 }
 
 /* Takes the recording from the stream, which is an ordinary one from now on. In the context. */
@@ -174,6 +178,7 @@ static CUresult queue(tn_graph_impl *graph, tn_stream_impl *stream) {
         error = d->cuGraphLaunch(graph->executable, stream->stream);
     if (error != CUDA_SUCCESS)
         return error;
+    cuda_remember(stream, &whole_graph);
     if (r->may_fail) {
         void *arguments[] = {&r->error_word, &stream->error_word};
         error = d->cuLaunchKernel(graph->device->move_error->function, 1, 1, 1, 1, 1, 1, 0,
@@ -210,7 +215,8 @@ static tn_status launch(tn_graph_impl *graph, tn_stream_impl *stream) {
         pthread_mutex_unlock(&graph->recording->lock);
         cuda_leave(&scope);
     }
-    return error == CUDA_SUCCESS ? TN_OK : cuda_fail_stream(stream, error, "launching a graph");
+    return error == CUDA_SUCCESS ? TN_OK
+                                 : cuda_fail_driver(stream->device, error, "launching a graph");
 }
 
 static void destroy(tn_graph_impl *graph) {

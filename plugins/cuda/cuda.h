@@ -80,7 +80,9 @@ struct tn_device_impl {
     cuda_libraries libraries;
     gpu_kernel *move_error; /* of graphs (capture.c), or NULL */
     atomic_bool lost;
-    _Atomic uint64_t peers; /* devices, by index, whose memory is reached from here */
+    pthread_mutex_t streams_lock;
+    tn_stream_impl *streams; /* under the lock: the latest first */
+    _Atomic uint64_t peers;  /* devices, by index, whose memory is reached from here */
     _Atomic int64_t n_allocations;
 };
 
@@ -99,7 +101,8 @@ struct tn_stream_impl {
     int32_t
         *error_word; /* [4], pinned: code, the dimension's size, and the index in two halves. Its
                             address is the same for the device */
-    _Atomic(gpu_kernel *) recent[CUDA_RECENT];
+    tn_stream_impl *previous, *next; /* of the device's */
+    _Atomic(const gpu_kernel *) recent[CUDA_RECENT];
     _Atomic uint32_t n_recent;
 
     pthread_mutex_t lock; /* guards what follows */
@@ -121,12 +124,9 @@ tn_status cuda_fail(const tn_instance *self, tn_status status, const char *forma
     __attribute__((format(printf, 3, 4)));
 
 /* The same for an error of the driver, which is named: "cuda:0 (NAME): what: CUDA_ERROR_...: text".
- * Errors after which nothing works any more make the device lost; once it is, that is what is said.
- */
+ * Errors after which nothing works any more make the device lost, and the latest launches of its
+ * streams are named; once it is, that is what is said. */
 tn_status cuda_fail_driver(tn_device_impl *device, CUresult error, const char *what);
-
-/* The same for work of a stream, whose latest launches are named. */
-tn_status cuda_fail_stream(tn_stream_impl *stream, CUresult error, const char *what);
 
 /* The same for work of a stream with another device: only the one is lost whose error it is. */
 tn_status cuda_fail_between(tn_stream_impl *stream, tn_device_impl *other, CUresult error,
@@ -187,6 +187,7 @@ extern const gpu_driver cuda_gpu_driver;
 
 struct gpu_kernel {
     CUfunction function;
+    unsigned busy;    /* groups of GPU_GROUP that keep the device busy */
     const char *name; /* of the entry */
     const char *options;
 };
@@ -227,6 +228,13 @@ tn_status cuda_fill(tn_device_impl *device, tn_stream_impl *stream, tn_memory ds
 
 extern const tn_stream_ops cuda_stream_ops;
 extern const tn_event_ops cuda_event_ops;
+
+/* What is queued, for the message should it be the last. It lives as long as the device. */
+static inline void cuda_remember(tn_stream_impl *stream, const gpu_kernel *k) {
+    uint32_t n = atomic_load_explicit(&stream->n_recent, memory_order_relaxed);
+    atomic_store_explicit(&stream->recent[n % CUDA_RECENT], k, memory_order_relaxed);
+    atomic_store_explicit(&stream->n_recent, n + 1, memory_order_relaxed);
+}
 
 /* What kernels report to; cuMemFreeHost frees it. In the context. */
 CUresult cuda_error_word_create(tn_device_impl *device, int32_t **out);

@@ -56,6 +56,7 @@ static void finish(tn_device_impl *device) {
     cuda_programs_destroy(device);
     if (device->context)
         device->driver->cuDevicePrimaryCtxRelease_v2(device->found->id);
+    pthread_mutex_destroy(&device->streams_lock);
     device->self->host->dealloc(device->self->host, device);
 }
 
@@ -81,6 +82,7 @@ static tn_status open_device(tn_instance *self, uint32_t index, tn_device_impl *
         return TN_ERR_OUT_OF_MEMORY;
     *device =
         (tn_device_impl){.self = self, .driver = &self->driver, .index = index, .found = found};
+    pthread_mutex_init(&device->streams_lock, NULL);
     CUresult error = start(device);
     if (error != CUDA_SUCCESS)
         status = cuda_fail_driver(device, error, "creating a context");

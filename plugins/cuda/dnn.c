@@ -208,9 +208,8 @@ static void pair(int64_t to[2], const tn_cell *cell) {
     to[1] = cell->v.ints[1];
 }
 
-/* What the call is to cuDNN, and where its tensors are; false: it cannot be said. */
-static bool convolution_of(const tn_call *call, cuda_convolution *out,
-                           uint64_t addresses[CUDA_DNN_TENSORS]) {
+/* What the call is to cuDNN; false: it cannot be said. */
+static bool convolution_of(const tn_call *call, cuda_convolution *out) {
     const maker *m = call->user;
     *out = (cuda_convolution){.direction = m->direction, .dtype = call->outs[0]->dtype};
     pair(out->stride, &call->args[m->stride]);
@@ -218,7 +217,6 @@ static bool convolution_of(const tn_call *call, cuda_convolution *out,
     pair(out->dilation, &call->args[m->stride + 2]);
     for (int i = 0; i < CUDA_DNN_TENSORS; i++) {
         const tn_tensor_view *v = view_of(call, m->tensors[i]);
-        addresses[i] = v ? v->memory + v->offset : 0;
         if (v && i != CUDA_DNN_BIAS)
             out->tensors[i] = tensor_of(v);
         if (v && i == CUDA_DNN_BIAS) {
@@ -234,9 +232,8 @@ static bool convolution_of(const tn_call *call, cuda_convolution *out,
 static tn_status prepare(const tn_call *call, tn_plan *out) {
     cuda_dnn *d = call->device->libraries.dnn;
     cuda_convolution convolution;
-    uint64_t addresses[CUDA_DNN_TENSORS];
     cuda_plan *plan;
-    if (!convolution_of(call, &convolution, addresses))
+    if (!convolution_of(call, &convolution))
         return TN_ERR_UNSUPPORTED;
     tn_status status = cuda_plans_get(&d->plans, (const int64_t *)&convolution, &plan);
     if (status != TN_OK)
@@ -246,9 +243,14 @@ static tn_status prepare(const tn_call *call, tn_plan *out) {
     return TN_OK;
 }
 
-static cudnnStatus_t execute(const tn_call *call, const cuda_dnn_plan *plan,
-                             const uint64_t addresses[CUDA_DNN_TENSORS]) {
+static cudnnStatus_t execute(const tn_call *call, const cuda_dnn_plan *plan) {
     cuda_dnn *d = call->device->libraries.dnn;
+    const maker *m = call->user;
+    uint64_t addresses[CUDA_DNN_TENSORS];
+    for (int i = 0; i < CUDA_DNN_TENSORS; i++) {
+        const tn_tensor_view *v = view_of(call, m->tensors[i]);
+        addresses[i] = v ? v->memory + v->offset : 0;
+    }
     uint64_t workspace = plan->workspace_bytes ? call->workspace + call->workspace_offset : 0;
     pthread_mutex_lock(&d->lock);
     cudnnStatus_t status =
@@ -281,21 +283,22 @@ static tn_status add_bias(const tn_call *call) {
     return add->run(&sum);
 }
 
+static const gpu_kernel by_cudnn = {.name = "a convolution by cuDNN", .options = ""};
+
 static tn_status run(const tn_call *call) {
     cuda_dnn *d = call->device->libraries.dnn;
     const cuda_dnn_plan *plan = (const cuda_dnn_plan *)(uintptr_t)call->cookie;
-    cuda_convolution convolution;
-    uint64_t addresses[CUDA_DNN_TENSORS];
-    convolution_of(call, &convolution, addresses); /* as it was in prepare */
     if (cuda_is_lost(call->device))
         return cuda_check_lost(call->device);
     cuda_scope scope = cuda_enter(call->device);
     if (scope.error != CUDA_SUCCESS)
         return cuda_fail_driver(call->device, scope.error, "a convolution by cuDNN");
-    cudnnStatus_t status = execute(call, plan, addresses);
+    cudnnStatus_t status = execute(call, plan);
     cuda_leave(&scope);
-    if (status == CUDNN_STATUS_SUCCESS)
+    if (status == CUDNN_STATUS_SUCCESS) {
+        cuda_remember(call->stream, &by_cudnn);
         return plan->adds_apart ? add_bias(call) : TN_OK;
+    }
     char what[CUDA_MESSAGE / 2];
     snprintf(what, sizeof what, "a convolution by cuDNN: %s",
              d->functions.cudnnGetErrorString(status));

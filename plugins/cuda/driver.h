@@ -14,7 +14,6 @@
     X(cuDeviceGetCount) \
     X(cuDeviceGet) \
     X(cuDeviceGetName) \
-    X(cuDeviceGetUuid_v2) \
     X(cuDeviceGetAttribute) \
     X(cuDeviceTotalMem_v2) \
     X(cuDeviceCanAccessPeer) \
@@ -44,7 +43,6 @@
     X(cuStreamWaitEvent) \
     X(cuStreamBeginCapture_v2) \
     X(cuStreamEndCapture) \
-    X(cuStreamIsCapturing) \
     X(cuEventCreate) \
     X(cuEventDestroy_v2) \
     X(cuEventRecord) \
@@ -54,8 +52,6 @@
     X(cuModuleLoadDataEx) \
     X(cuModuleUnload) \
     X(cuModuleGetFunction) \
-    X(cuFuncGetAttribute) \
-    X(cuFuncSetAttribute) \
     X(cuOccupancyMaxActiveBlocksPerMultiprocessor) \
     X(cuLaunchKernel) \
     X(cuGraphInstantiateWithFlags) \

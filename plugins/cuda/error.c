@@ -63,8 +63,48 @@ tn_status cuda_check_lost(tn_device_impl *device) {
                : TN_OK;
 }
 
-/* `more` is appended. */
-static tn_status fail(tn_device_impl *device, CUresult error, const char *what, const char *more) {
+/* ---- what was launched last -------------------------------------------------------------- */
+
+/* On the device's `index`th stream that launched something: `most` of it, the latest first, and of the
+ * options of each so many characters. False: there is no such stream. */
+static bool name_launches(tn_device_impl *device, uint32_t index, uint32_t most, int characters,
+                          char *out, size_t room) {
+    size_t at = 0;
+    out[0] = '\0';
+    pthread_mutex_lock(&device->streams_lock);
+    tn_stream_impl *s = device->streams;
+    while (s && (atomic_load(&s->n_recent) == 0 || index-- > 0))
+        s = s->next;
+    uint32_t n = s ? atomic_load(&s->n_recent) : 0;
+    for (uint32_t i = 1; i <= most && i <= n && at < room; i++) {
+        const gpu_kernel *k = atomic_load(&s->recent[(n - i) % CUDA_RECENT]);
+        if (k)
+            at += (size_t)snprintf(out + at, room - at, "%s%s%s%.*s", at ? ", " : "", k->name,
+                                   k->options[0] ? " with " : "", characters, k->options);
+    }
+    pthread_mutex_unlock(&device->streams_lock);
+    return s != NULL;
+}
+
+/* Which stream failed is not known: some of each in `out`, all that is remembered in the log. */
+static void tell_launches(tn_device_impl *device, char *out, size_t room) {
+    char names[CUDA_RECENT * 160], line[sizeof names + 64];
+    size_t at = 0;
+    out[0] = '\0';
+    for (uint32_t i = 0; name_launches(device, i, CUDA_RECENT, 120, names, sizeof names); i++) {
+        snprintf(line, sizeof line, "cuda:%u: launched last on a stream: %s", device->index, names);
+        device->self->host->log_message(device->self->host, TN_LOG_DEBUG, line);
+        name_launches(device, i, 4, 60, names, sizeof names);
+        if (at < room)
+            at += (size_t)snprintf(out + at, room - at, "; %s: %s",
+                                   at ? "on another stream" : "launched last", names);
+    }
+}
+
+/* ---- errors of the driver ---------------------------------------------------------------- */
+
+tn_status cuda_fail_driver(tn_device_impl *device, CUresult error, const char *what) {
+    char launches[CUDA_MESSAGE / 2] = "";
     if (cuda_is_lost(device))
         return cuda_check_lost(device);
     const char *name = NULL, *text = NULL;
@@ -73,53 +113,14 @@ static tn_status fail(tn_device_impl *device, CUresult error, const char *what, 
     if (device->driver->cuGetErrorString(error, &text) != CUDA_SUCCESS || !text)
         text = "the driver does not say what it is";
     tn_status status = meaning_of(error);
-    if (status == TN_ERR_DEVICE_LOST)
-        atomic_store(&device->lost, true);
+    if (status == TN_ERR_DEVICE_LOST && !atomic_exchange(&device->lost, true))
+        tell_launches(device, launches, sizeof launches);
     return cuda_fail(device->self, status, "cuda:%u (%s): %s: %s (%d): %s%s%s", device->index,
-                     device->found->name, what, name, (int)error, text, more,
+                     device->found->name, what, name, (int)error, text,
                      status == TN_ERR_DEVICE_LOST
                          ? "; nothing works on the device any more: end the program"
-                         : "");
-}
-
-tn_status cuda_fail_driver(tn_device_impl *device, CUresult error, const char *what) {
-    return fail(device, error, what, "");
-}
-
-/* The latest first. */
-static void name_recent(tn_stream_impl *stream, char *out, size_t room) {
-    enum { NAMED = 4 };
-    uint32_t n = atomic_load(&stream->n_recent);
-    size_t at = 0;
-    out[0] = '\0';
-    for (uint32_t i = 1; i <= NAMED && i <= n && at < room; i++) {
-        gpu_kernel *k = atomic_load(&stream->recent[(n - i) % CUDA_RECENT]);
-        if (k)
-            at += (size_t)snprintf(out + at, room - at, "%s%s (%.60s)",
-                                   at ? ", " : "; launched last: ", k->name, k->options);
-    }
-}
-
-/* All that the stream remembers, for who reads the log. */
-static void log_recent(tn_stream_impl *stream) {
-    const tn_host *host = stream->device->self->host;
-    uint32_t n = atomic_load(&stream->n_recent);
-    for (uint32_t i = 1; i <= CUDA_RECENT && i <= n; i++) {
-        gpu_kernel *k = atomic_load(&stream->recent[(n - i) % CUDA_RECENT]);
-        char line[CUDA_MESSAGE];
-        snprintf(line, sizeof line, "cuda:%u: %u launches ago: %s %s", stream->device->index, i,
-                 k ? k->name : "?", k ? k->options : "");
-        host->log_message(host, TN_LOG_DEBUG, line);
-    }
-}
-
-tn_status cuda_fail_stream(tn_stream_impl *stream, CUresult error, const char *what) {
-    char recent[CUDA_MESSAGE / 2] = "";
-    if (meaning_of(error) == TN_ERR_DEVICE_LOST && !cuda_is_lost(stream->device)) {
-        name_recent(stream, recent, sizeof recent);
-        log_recent(stream);
-    }
-    return fail(stream->device, error, what, recent);
+                         : "",
+                     launches);
 }
 
 tn_status cuda_fail_between(tn_stream_impl *stream, tn_device_impl *other, CUresult error,
@@ -130,5 +131,5 @@ tn_status cuda_fail_between(tn_stream_impl *stream, tn_device_impl *other, CUres
         if (own == CUDA_SUCCESS || own == CUDA_ERROR_NOT_READY)
             return cuda_fail_driver(other, error, what);
     }
-    return cuda_fail_stream(stream, error, what);
+    return cuda_fail_driver(device, error, what);
 }

@@ -44,7 +44,7 @@ static tn_status record(tn_event_impl *event, tn_stream_impl *stream) {
         return status;
     CUresult error = CUDA_CALL(device, cuEventRecord, event->event, stream->stream);
     if (error != CUDA_SUCCESS)
-        return cuda_fail_stream(stream, error, "recording an event");
+        return cuda_fail_driver(stream->device, error, "recording an event");
     atomic_store(&event->is_recorded, true);
     return TN_OK;
 }

@@ -1,13 +1,6 @@
 /* Kernels are given their arguments and queued. */
 #include "plugins/cuda/capture.h"
 
-/* For the message, should it be the last. */
-static void remember(tn_stream_impl *stream, gpu_kernel *k) {
-    uint32_t n = atomic_load_explicit(&stream->n_recent, memory_order_relaxed);
-    atomic_store_explicit(&stream->recent[n % CUDA_RECENT], k, memory_order_relaxed);
-    atomic_store_explicit(&stream->n_recent, n + 1, memory_order_relaxed);
-}
-
 /* `error_word` is for a kernel that may fail. */
 static CUresult enqueue(tn_stream_impl *stream, gpu_kernel *k, const gpu_launch *l,
                         int32_t *error_word) {
@@ -26,6 +19,8 @@ static CUresult enqueue(tn_stream_impl *stream, gpu_kernel *k, const gpu_launch 
         n[d] = l->groups[d] ? (unsigned)l->groups[d] : 1;
         n[3 + d] = l->local[d] ? (unsigned)l->local[d] : 1;
     }
+    if (l->goes_on && n[0] > k->busy)
+        n[0] = k->busy;
     return CUDA_CALL(stream->device, cuLaunchKernel, k->function, n[0], n[1], n[2], n[3], n[4],
                      n[5], 0, stream->stream, arguments, NULL);
 }
@@ -47,8 +42,8 @@ static tn_status launch(tn_stream_impl *stream, gpu_kernel *k, const gpu_launch 
     if (cuda_is_lost(stream->device))
         return cuda_check_lost(stream->device);
     CUresult error = l->may_fail ? enqueue_failing(stream, k, l) : enqueue(stream, k, l, NULL);
-    remember(stream, k);
-    return error == CUDA_SUCCESS ? TN_OK : cuda_fail_stream(stream, error, k->name);
+    cuda_remember(stream, k);
+    return error == CUDA_SUCCESS ? TN_OK : cuda_fail_driver(stream->device, error, k->name);
 }
 
 const gpu_driver cuda_gpu_driver = {

@@ -78,7 +78,7 @@ tn_status cuda_library_failed(tn_stream_impl *stream, const char *what) {
     if (!atomic_load(&stream->recording)) /* asking would end the capture */
         error = CUDA_CALL(device, cuStreamQuery, stream->stream);
     if (error != CUDA_SUCCESS && error != CUDA_ERROR_NOT_READY)
-        return cuda_fail_stream(stream, error, what);
+        return cuda_fail_driver(stream->device, error, what);
     return cuda_fail(device->self, TN_ERR_INTERNAL, "cuda:%u (%s): %s", device->index,
                      device->found->name, what);
 }

@@ -11,19 +11,6 @@ enum { MIN_CAPABILITY = 75, MIN_DRIVER = 12000 };
 
 static const char *const names[] = {"libcuda.so.1", "libcuda.so", NULL};
 
-static tn_status find_functions(tn_instance *self) {
-    cuda_driver *d = &self->driver;
-#define FIND(function) \
-    *(void **)&d->function = dlsym(d->library, #function); \
-    if (!d->function) \
-        return cuda_fail(self, TN_ERR_NOT_FOUND, \
-                         "the CUDA driver has no %s; 12.0 (525.60) or later is needed", \
-                         #function);
-    CUDA_DRIVER_FUNCTIONS(FIND)
-#undef FIND
-    return TN_OK;
-}
-
 static void keep_reason(tn_instance *self, const char *who, const char *why) {
     size_t n = strlen(self->reason);
     snprintf(self->reason + n, sizeof self->reason - n, "%s%.120s %.200s", n ? "; " : "", who, why);
@@ -101,10 +88,41 @@ static tn_status fail_start(tn_instance *self, CUresult error, const char *what)
     const char *name = NULL, *text = NULL;
     self->driver.cuGetErrorName(error, &name);
     self->driver.cuGetErrorString(error, &text);
-    return cuda_fail(self, TN_ERR_IO,
-                     "the CUDA driver fails at %s: %s (%d): %s; `nvidia-smi` shows whether the "
-                     "driver and the kernel's module fit each other",
-                     what, name ? name : "an unknown error", (int)error, text ? text : "");
+    return cuda_fail(self, TN_ERR_IO, "the CUDA driver fails at %s: %s (%d): %s; %s", what,
+                     name ? name : "an unknown error", (int)error, text ? text : "",
+                     error == CUDA_ERROR_NOT_INITIALIZED
+                         ? "it does not start in a process that was forked from one that used it: "
+                           "fork before, or start the child with exec"
+                         : "`nvidia-smi` shows whether the driver and the kernel's module fit each "
+                           "other");
+}
+
+/* A driver that is too old lacks functions, too: of the two its version says more. */
+static tn_status find_functions(tn_instance *self) {
+    cuda_driver *d = &self->driver;
+    const char *missing = NULL;
+    CUresult error = CUDA_SUCCESS;
+    self->driver_version = MIN_DRIVER;
+#define FIND(function) \
+    *(void **)&d->function = dlsym(d->library, #function); \
+    if (!d->function && !missing) \
+        missing = #function;
+    CUDA_DRIVER_FUNCTIONS(FIND)
+#undef FIND
+    if (d->cuDriverGetVersion)
+        error = d->cuDriverGetVersion(&self->driver_version);
+    if (self->driver_version < MIN_DRIVER)
+        return cuda_fail(self, TN_ERR_UNSUPPORTED,
+                         "the CUDA driver is of version %d.%d, and 12.0 (525.60) or later is "
+                         "needed; update it",
+                         self->driver_version / 1000, self->driver_version % 1000 / 10);
+    if (missing)
+        return cuda_fail(
+            self, TN_ERR_UNSUPPORTED,
+            "the CUDA driver has no %s, as 12.0 (525.60) and later have; update it, or "
+            "install it again",
+            missing);
+    return error == CUDA_SUCCESS ? TN_OK : fail_start(self, error, "cuDriverGetVersion");
 }
 
 static tn_status list_devices(tn_instance *self) {
@@ -114,13 +132,6 @@ static tn_status list_devices(tn_instance *self) {
     if (error != CUDA_SUCCESS && !is_absence(error))
         return fail_start(self, error, "cuInit");
     if (error == CUDA_SUCCESS) {
-        error = d->cuDriverGetVersion(&self->driver_version);
-        if (error != CUDA_SUCCESS)
-            return fail_start(self, error, "cuDriverGetVersion");
-        if (self->driver_version < MIN_DRIVER)
-            return cuda_fail(self, TN_ERR_UNSUPPORTED,
-                             "the CUDA driver is of version %d.%d, and 12.0 or later is needed",
-                             self->driver_version / 1000, self->driver_version % 1000 / 10);
         error = d->cuDeviceGetCount(&n);
         if (error != CUDA_SUCCESS && !is_absence(error))
             return fail_start(self, error, "cuDeviceGetCount");
@@ -148,7 +159,9 @@ static tn_status search(tn_instance *self) {
         self->driver.library = cuda_library_open(self, "driver", names, why, sizeof why);
         if (!self->driver.library) {
             snprintf(self->reason, sizeof self->reason,
-                     "there is no NVIDIA driver, or it cannot be opened: %s", why);
+                     "the NVIDIA driver cannot be used: %s. It is installed apart from the CUDA "
+                     "Toolkit; `nvidia-smi` shows whether it is there",
+                     why);
             return TN_OK;
         }
     }

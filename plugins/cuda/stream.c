@@ -18,6 +18,25 @@ static void release(tn_stream_impl *stream) {
         d->cuStreamDestroy_v2(stream->stream);
 }
 
+static void link_to_device(tn_stream_impl *stream) {
+    tn_device_impl *device = stream->device;
+    pthread_mutex_lock(&device->streams_lock);
+    stream->next = device->streams;
+    if (stream->next)
+        stream->next->previous = stream;
+    device->streams = stream;
+    pthread_mutex_unlock(&device->streams_lock);
+}
+
+static void unlink_from_device(tn_stream_impl *stream) {
+    tn_device_impl *device = stream->device;
+    pthread_mutex_lock(&device->streams_lock);
+    *(stream->previous ? &stream->previous->next : &device->streams) = stream->next;
+    if (stream->next)
+        stream->next->previous = stream->previous;
+    pthread_mutex_unlock(&device->streams_lock);
+}
+
 static void finish(tn_stream_impl *stream) {
     pthread_mutex_destroy(&stream->lock);
     stream->device->self->host->dealloc(stream->device->self->host, stream);
@@ -69,6 +88,7 @@ static tn_status create(tn_device_impl *device, int32_t priority, tn_stream_impl
         finish(stream);
         return cuda_fail_driver(device, error, "creating a stream");
     }
+    link_to_device(stream);
     *out_stream = stream;
     return TN_OK;
 }
@@ -76,6 +96,7 @@ static tn_status create(tn_device_impl *device, int32_t priority, tn_stream_impl
 static void destroy(tn_stream_impl *stream) {
     if (!stream)
         return;
+    unlink_from_device(stream);
     cuda_scope scope = cuda_enter(stream->device);
     if (!cuda_is_lost(stream->device))
         stream->device->driver->cuStreamSynchronize(stream->stream);
@@ -108,7 +129,8 @@ static tn_status take_error(tn_stream_impl *stream) {
 }
 
 static tn_status answer(tn_stream_impl *stream, CUresult error) {
-    return error == CUDA_SUCCESS ? TN_OK : cuda_fail_stream(stream, error, "work of a stream");
+    return error == CUDA_SUCCESS ? TN_OK
+                                 : cuda_fail_driver(stream->device, error, "work of a stream");
 }
 
 static tn_status query(tn_stream_impl *stream) {

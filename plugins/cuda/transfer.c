@@ -16,7 +16,7 @@ static tn_status check(tn_device_impl *device, tn_stream_impl *stream, const cha
 }
 
 static tn_status done(tn_stream_impl *stream, CUresult error, const char *what) {
-    return error == CUDA_SUCCESS ? TN_OK : cuda_fail_stream(stream, error, what);
+    return error == CUDA_SUCCESS ? TN_OK : cuda_fail_driver(stream->device, error, what);
 }
 
 /* ---- staging ----------------------------------------------------------------------------- */

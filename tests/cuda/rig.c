@@ -100,6 +100,17 @@ void rig_open(mini *m) {
         fail_msg("%s", mini_error());
 }
 
+CUcontext rig_context(CUdevice device) {
+    CUcontext context = NULL;
+    assert_int_equal(cuInit(0), CUDA_SUCCESS);
+#if CUDA_VERSION >= 13000
+    assert_int_equal(cuCtxCreate(&context, NULL, 0, device), CUDA_SUCCESS);
+#else
+    assert_int_equal(cuCtxCreate(&context, 0, device), CUDA_SUCCESS);
+#endif
+    return context;
+}
+
 tn_memory rig_alloc(mini *m, uint64_t bytes) {
     tn_memory memory;
     void *host;

@@ -48,6 +48,9 @@ void rig_say(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Opens device 0 with a stream, or fails the test. */
 void rig_open(mini *m);
 
+/* A context of the program's own, which is current from now on. */
+CUcontext rig_context(CUdevice device);
+
 /* Ends the program, with what was said last to the double, when the next of these calls, or rig_rest,
  * does not come within so many seconds. */
 void rig_watch(unsigned seconds);

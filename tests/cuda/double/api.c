@@ -45,6 +45,44 @@ void tell_change(void) {
         pthread_cond_broadcast(&driver.changed);
 }
 
+/* ---- ThreadSanitizer --------------------------------------------------------------------- */
+
+#ifdef __has_feature
+#define IS_CHECKED __has_feature(thread_sanitizer)
+#elif defined(__SANITIZE_THREAD__)
+#define IS_CHECKED 1
+#else
+#define IS_CHECKED 0
+#endif
+
+#if IS_CHECKED
+#define TELL(what) \
+    void Annotate##what(const char *file, int line); \
+    Annotate##what(__FILE__, __LINE__)
+#else
+#define TELL(what) (void)0
+#endif
+
+static _Thread_local bool looks_away;
+
+void look_away(void) {
+    if (!driver.settings.is_opaque)
+        return;
+    looks_away = true;
+    TELL(IgnoreSyncBegin);
+    TELL(IgnoreReadsBegin);
+    TELL(IgnoreWritesBegin);
+}
+
+void look_again(void) {
+    if (!looks_away)
+        return;
+    looks_away = false;
+    TELL(IgnoreWritesEnd);
+    TELL(IgnoreReadsEnd);
+    TELL(IgnoreSyncEnd);
+}
+
 /* ---- calls ------------------------------------------------------------------------------- */
 
 bool sticks(CUresult error) {
@@ -103,6 +141,8 @@ CUresult enter(function_name function, unsigned needs, context **out) {
     if (atomic_load(&driver.forked))
         return CUDA_ERROR_NOT_INITIALIZED;
     pthread_mutex_lock(&driver.lock);
+    settings_read();
+    look_away();
     driver.calls[function]++;
     driver.all_calls++;
     CUresult error = admit(function, needs, out);
@@ -113,6 +153,7 @@ CUresult leave(CUresult result) {
     if ((unsigned)result < MAX_RESULTS)
         driver.results[result]++;
     pthread_mutex_unlock(&driver.lock);
+    look_again();
     return result;
 }
 
@@ -129,7 +170,6 @@ CUresult CUDAAPI cuInit(unsigned flags) {
         return error;
     if (driver.initialised)
         return leave(CUDA_SUCCESS);
-    settings_read();
     if (flags || driver.bad_words)
         return leave(CUDA_ERROR_INVALID_VALUE);
     if (!driver.settings.n_devices)
@@ -153,7 +193,6 @@ CUresult CUDAAPI cuDriverGetVersion(int *out) {
         return error;
     if (!out)
         return leave(CUDA_ERROR_INVALID_VALUE);
-    settings_read();
     *out = driver.settings.version;
     return leave(CUDA_SUCCESS);
 }

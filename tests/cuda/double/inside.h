@@ -67,6 +67,11 @@ CUresult enter(function_name function, unsigned needs, context **out);
 /* Gives the lock back and returns `result`. */
 CUresult leave(CUresult result);
 
+/* Between the two ThreadSanitizer looks away from the calling thread, where that was asked for. With
+ * the lock. */
+void look_away(void);
+void look_again(void);
+
 /* Errors after which a context answers nothing else. */
 bool sticks(CUresult error);
 
@@ -295,7 +300,7 @@ typedef struct rule {
 typedef struct settings {
     int n_devices, major, minor, n_sms, version;
     uint64_t memory, seed, delay; /* bytes, ns */
-    bool no_peers, no_kernels, talks, races;
+    bool no_peers, no_kernels, talks, races, races_fail, is_opaque;
     rule rules[MAX_RULES];
     int n_rules;
     rule fault;

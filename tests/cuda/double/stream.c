@@ -65,6 +65,7 @@ static void item_run(stream *s, item *i) {
 static void *stream_main(void *argument) {
     stream *s = argument;
     pthread_mutex_lock(&driver.lock);
+    look_away();
     for (;;) {
         while (!s->first && !s->closing)
             pthread_cond_wait(&s->arrived, &driver.lock);
@@ -80,6 +81,7 @@ static void *stream_main(void *argument) {
     s->ended = true;
     tell_change();
     pthread_mutex_unlock(&driver.lock);
+    look_again();
     return NULL;
 }
 
