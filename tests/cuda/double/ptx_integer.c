@@ -15,8 +15,8 @@
 #define OF_BOTH(X, t, T, U, n) \
     X(add_##t, n "/" n n, BINARY(T, T, T, (U)x + (U)y)) \
     X(sub_##t, n "/" n n, BINARY(T, T, T, (U)x - (U)y)) \
-    X(mul_lo_##t, n "/" n n, BINARY(T, T, T, (U)x *(U)y)) \
-    X(mad_lo_##t, n "/" n n n, TERNARY(T, T, T, T, (U)x *(U)y + (U)z)) \
+    X(mul_lo_##t, n "/" n n, BINARY(T, T, T, ((U)x * (U)y))) \
+    X(mad_lo_##t, n "/" n n n, TERNARY(T, T, T, T, ((U)x * (U)y) + (U)z)) \
     X(min_##t, n "/" n n, BINARY(T, T, T, MIN(x, y))) \
     X(max_##t, n "/" n n, BINARY(T, T, T, MAX(x, y))) \
     X(sad_##t, n "/" n n n, TERNARY(T, T, T, T, (x < y ? (U)y - (U)x : (U)x - (U)y) + (U)z)) \
@@ -48,7 +48,7 @@
     X(mul_hi_##t, n "/" n n, BINARY(T, T, T, ((W)x * (W)y) >> bits)) \
     X(mad_hi_##t, n "/" n n n, TERNARY(T, T, T, T, (U)(((W)x * (W)y) >> bits) + (U)z))
 #define OF_WIDE(X, t, T, W, UW, n, wide) \
-    X(mul_wide_##t, wide "/" n n, BINARY(W, T, T, (W)x *(W)y)) \
+    X(mul_wide_##t, wide "/" n n, BINARY(W, T, T, ((W)x * (W)y))) \
     X(mad_wide_##t, wide "/" n n wide, TERNARY(W, T, T, W, (UW)((W)x * (W)y) + (UW)z))
 
 #define S24(x) ((int32_t)((x) << 8) >> 8)

@@ -92,13 +92,28 @@ static bool same_name(const char *form, const char *name) {
     return *form == *name;
 }
 
-const ptx_form *ptx_form_of(ptx_reader *reader, const char *name) {
+static const ptx_form *search(const ptx_reader *reader, const char *name) {
     for (size_t k = 0; k < sizeof *reader->forms / sizeof **reader->forms && (*reader->forms)[k];
          k++)
         for (const ptx_form *form = (*reader->forms)[k]; form->name; form++)
             if (same_name(form->name, name))
                 return form;
     return NULL;
+}
+
+/* A text has the same few instructions again and again. */
+const ptx_form *ptx_form_of(ptx_reader *reader, const char *name) {
+    uint32_t hash = 0;
+    for (const char *at = name; *at; at++)
+        hash = hash * 31 + (unsigned char)*at;
+    const ptx_form **found = &reader->found[hash % PTX_FOUND];
+    if (!*found || !same_name((*found)->name, name)) {
+        const ptx_form *form = search(reader, name);
+        if (!form)
+            return NULL;
+        *found = form;
+    }
+    return *found;
 }
 
 ptx_instruction *ptx_emit(ptx_reader *reader, ptx_kind kind) {
@@ -527,8 +542,8 @@ static void read_listed(ptx_reader *reader, ptx_opcode *opcode) {
     bool real = ptx_type_of(last, &number, &bytes) && number >= PTX_FLOAT && number <= PTX_BFLOAT2;
     char name[64];
     joined(opcode, name, sizeof name);
-    /* Where the form itself flushes, it is another than the one that does not. */
-    bool ftz = !ptx_form_of(reader, name) && ptx_take(opcode, "ftz");
+    /* Of f64 those forms that flush are others than those that do not. */
+    bool ftz = !(bytes == 8 && ptx_form_of(reader, name)) && ptx_take(opcode, "ftz");
     bool sat = real && ptx_take(opcode, "sat");
     const char *rounding = real ? take_rounding(opcode) : NULL;
     joined(opcode, name, sizeof name);

@@ -56,7 +56,7 @@ static const char *bits_type(uint32_t bytes) {
 static ptx_place read_value(ptx_reader *reader, const conversion *c) {
     uint32_t bytes;
     uint32_t wanted = c->from_bytes == 1 ? 2 : c->from_bytes;
-    const bool is_register = reader->token.kind == PTX_WORD;
+    bool is_register = reader->token.kind == PTX_WORD;
     ptx_place source = ptx_read_source(reader, is_register ? PTX_ANY : wanted, &bytes);
     if (bytes < c->from_bytes || (!is_integer(c->from) && bytes != c->from_bytes))
         ptx_fail(reader, "a register of %u bits for a source of %u", bytes * 8, c->from_bytes * 8);

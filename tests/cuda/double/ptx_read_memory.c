@@ -112,7 +112,7 @@ static void read_atomic(ptx_reader *reader, ptx_opcode *opcode, bool has_result)
     take_hints(opcode);
     out.space = take_space(opcode);
     size_t k = 0;
-    const size_t n = sizeof operations / sizeof *operations;
+    size_t n = sizeof operations / sizeof *operations;
     while (k < n && !ptx_take(opcode, operations[k].name))
         k++;
     if (k == n || !ptx_take_type(opcode, &number, &bytes) || bytes < 2)

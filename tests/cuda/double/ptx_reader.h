@@ -61,6 +61,8 @@ enum {
     PTX_MOST_DEPTH = 256,
 };
 
+enum { PTX_FOUND = 512 };
+
 /* ---- the reader -------------------------------------------------------------------------- */
 
 typedef struct ptx_reader {
@@ -68,6 +70,7 @@ typedef struct ptx_reader {
     ptx_function *function;
     uint32_t function_index;
     const ptx_forms *forms;
+    const ptx_form *found[PTX_FOUND]; /* lately, by a hash of the name */
     const char *at;
     uint32_t line;
     uint32_t begun;   /* the line of the instruction that is read, or 0 */

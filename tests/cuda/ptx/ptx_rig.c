@@ -266,7 +266,7 @@ uint64_t rig_bits(uint64_t *state) {
     }
 }
 
-/* ---- a kernel of one instruction ---------------------------------------------------------- */
+/* ---- a kernel of one instruction --------------------------------------------------------- */
 
 void rig_kernel(char *out, size_t room, const char *name, const char *operands) {
     static const char *const types[9] = {NULL, NULL, "u16", NULL, "u32", NULL, NULL, NULL, "u64"};

@@ -1,6 +1,6 @@
 /* What tests of the interpreter of PTX share: device memory, launches, and NVRTC where it is. */
-#ifndef TNI_TESTS_CUDA_PTX_RIG_H
-#define TNI_TESTS_CUDA_PTX_RIG_H
+#ifndef TNI_TESTS_CUDA_PTX_PTX_RIG_H
+#define TNI_TESTS_CUDA_PTX_PTX_RIG_H
 
 #include <setjmp.h>
 #include <stdarg.h>

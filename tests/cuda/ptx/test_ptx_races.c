@@ -52,7 +52,7 @@ static void races_are_found(void **state) {
     } expected[] = {
         {1, "thread 0 of block (0, 0, 0) reads byte 4 of shared memory"},     {0, ""},
         {2, "thread 32 of block (0, 0, 0) writes byte 128 of shared memory"}, {0, ""},
-        {2, "thread 0 of block (0, 0, 0) reads byte 128 of shared memory"},    {0, ""},
+        {2, "thread 0 of block (0, 0, 0) reads byte 128 of shared memory"},   {0, ""},
         {1, "thread 1 of block (0, 0, 0) writes byte 0 of shared memory"},    {0, ""},
         {2, "thread 0 of block (0, 0, 0) reads byte 256 of shared memory"},
     };

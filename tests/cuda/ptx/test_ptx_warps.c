@@ -374,7 +374,7 @@ static void addresses_are_checked(void **state) {
     take(r, &b, 64);
     uint64_t behind = (r->bytes - (b - RIG_BASE)) / 4;
     r->used = r->bytes;
-    const uint64_t one = 1;
+    uint64_t one = 1;
     refused(r, rig_run(r, "reads_at", 2, 32, 0, 3, a, b, behind), PTX_ILLEGAL_ADDRESS,
             "thread (5, 0, 0) of block (1, 0, 0)", "reads 4 bytes");
     RIG_RUN(r, "reads_at", 2, 32, a, b, behind - 1);
