@@ -71,10 +71,18 @@ PROGRAMS = {
     },
 }
 GPU_PROGRAMS = {
+    "overhead": {
+        "start": ("process start to first result, caches warm (PyTorch: import torch)", ("at most", 500), None),
+    },
     "device": {
         "launch-add": ("host time of an add of 256 elements", ("at most", 2.5), ("times", 4)),
-        "launch-recording": ("the same, recording a gradient", None, ("times", 4)),
+        "launch-chain": ("host time of a chain of 8 adds", None, ("times", 4)),
+        "launch-replay": ("host time of the chain from a graph (PyTorch: CUDA graph)", None, ("times", 1)),
+        "launch-copy": ("host time of a copy of 256 elements", None, ("times", 4)),
+        "launch-product": ("host time of a product, 16 cubed", None, ("times", 4)),
+        "launch-recording": ("host time of an add, recording a gradient", None, ("times", 4)),
         "launch-backward": ("host time of a forward mul and the smallest backward()", None, ("times", 5)),
+        "mlp-graph": ("training step of the MLP, batch 64, captured (PyTorch: CUDA graph)", None, ("times", 1)),
         **{f"memory-{name}": (f"{what}, 8192 x 8192 f32", None, ("times", 1)) for name, what in [
             ("add", "add"), ("relu", "relu"), ("copy", "copy"), ("transpose", "copy of a transpose"),
             ("sum", "sum of all"), ("sum_rows", "sum of rows"), ("softmax", "softmax of rows"),

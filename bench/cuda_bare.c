@@ -8,6 +8,7 @@
 #include <string.h>
 
 bare_driver bare;
+const char *bare_image;
 static char reason[512];
 
 const char *bare_why(void) {
@@ -128,6 +129,26 @@ static bool find_nvrtc(void) {
     return true;
 }
 
+/* What `bare_image` holds; NULL: nothing. The caller's to free. */
+static char *read_image(void) {
+    FILE *file = bare_image ? fopen(bare_image, "rb") : NULL;
+    long bytes = file && fseek(file, 0, SEEK_END) == 0 ? ftell(file) : 0;
+    char *image = bytes > 0 ? malloc((size_t)bytes) : NULL;
+    if (image && (fseek(file, 0, SEEK_SET) || fread(image, (size_t)bytes, 1, file) != 1)) {
+        free(image);
+        image = NULL;
+    }
+    if (file)
+        fclose(file);
+    return image;
+}
+
+static void write_image(const char *image, size_t bytes) {
+    FILE *file = bare_image ? fopen(bare_image, "wb") : NULL;
+    if (file && (fwrite(image, bytes, 1, file) != 1) | (fclose(file) != 0))
+        remove(bare_image);
+}
+
 /* Machine code, or PTX where NVRTC is older than the device; the caller's to free. */
 static char *compile(void) {
     int known[256], count = 0;
@@ -151,6 +172,8 @@ static char *compile(void) {
     if (!image ||
         (is_known ? nvrtc.nvrtcGetCUBIN : nvrtc.nvrtcGetPTX)(program, image) != NVRTC_SUCCESS)
         bare_fail("NVRTC", "a program did not compile");
+    else
+        write_image(image, bytes);
     return image;
 }
 
@@ -159,7 +182,9 @@ static CUfunction function_of(const char *name) {
     static CUmodule module;
     CUfunction function = NULL;
     if (!module) {
-        char *image = find_nvrtc() ? compile() : NULL;
+        char *image = read_image();
+        if (!image && find_nvrtc())
+            image = compile();
         if (!image ||
             !bare_ok(bare.cuModuleLoadDataEx(&module, image, 0, NULL, NULL), "loading a module"))
             module = NULL;
@@ -205,20 +230,21 @@ CUdeviceptr bare_workspace(uint64_t bytes) {
     return there ? p : 0;
 }
 
-double bare_timed(uint64_t n, bool of_host, bool (*once)(void *user), void *user) {
+double bare_timed(uint64_t n, uint64_t launches, bool (*once)(void *user), void *user) {
+    uint64_t group = launches ? BENCH_LAUNCHES / launches : n;
     double took = 0;
     bool ok = enter();
     if (!ok)
         return -1;
     ok = bare_ok(bare.cuStreamSynchronize(bare.stream), "waiting");
     for (uint64_t done = 0; ok && done < n;) {
-        uint64_t end = of_host && n - done > BENCH_LAUNCHES ? done + BENCH_LAUNCHES : n;
+        uint64_t end = n - done < group ? n : done + group;
         double start = bench_now();
         for (; ok && done < end; done++)
             ok = once(user);
         double called = bench_now();
         ok &= bare_ok(bare.cuStreamSynchronize(bare.stream), "waiting");
-        took += (of_host ? called : bench_now()) - start;
+        took += (launches ? called : bench_now()) - start;
     }
     leave();
     return ok ? took : -1;
@@ -229,18 +255,17 @@ typedef struct sum {
     CUdeviceptr a, b, c;
 } sum;
 
-static bool sum_init(sum *s, uint64_t elements) {
-    if (s->c)
-        return true;
-    bool ok = enter();
-    if (!ok)
-        return false;
-    s->function = function_of("add");
-    s->a = bare_randn("f32", elements);
-    s->b = bare_randn("f32", elements);
-    ok = s->function && s->a && s->b && bare_ok(bare.cuMemAlloc_v2(&s->c, elements * 4), "memory");
-    leave();
-    return ok;
+/* Made when a row first asks; NULL when that failed. */
+static sum *small_sum(void) {
+    static sum s;
+    if (!s.function && enter()) {
+        s.a = bare_randn("f32", BENCH_ELEMENTS);
+        s.b = bare_randn("f32", BENCH_ELEMENTS);
+        s.c = bare_randn("f32", BENCH_ELEMENTS);
+        s.function = s.a && s.b && s.c ? function_of("add") : NULL;
+        leave();
+    }
+    return s.function ? &s : NULL;
 }
 
 static bool launch_add(void *user) {
@@ -253,35 +278,89 @@ static bool launch_add(void *user) {
 }
 
 double bare_launch_add(uint64_t n) {
-    static sum s;
-    return sum_init(&s, BENCH_ELEMENTS) ? bare_timed(n, true, launch_add, &s) : -1;
+    sum *s = small_sum();
+    return s ? bare_timed(n, 1, launch_add, s) : -1;
 }
 
-static bool copy(void *user) {
-    sum *s = user;
-    return bare_ok(bare.cuMemcpyDtoDAsync_v2(s->b, s->a, (size_t)(bench_side() * bench_side()) * 4,
-                                             bare.stream),
-                   "a copy");
+static bool launch_some(sum *s, int launches) {
+    bool ok = true;
+    for (int i = 0; ok && i < launches; i++)
+        ok = launch_add(s);
+    return ok;
+}
+
+static bool launch_chain(void *user) {
+    return launch_some(user, BENCH_CHAIN);
+}
+
+static bool launch_backward(void *user) {
+    return launch_some(user, BENCH_BACKWARD);
+}
+
+double bare_launch_chain(uint64_t n) {
+    sum *s = small_sum();
+    return s ? bare_timed(n, BENCH_CHAIN, launch_chain, s) : -1;
+}
+
+double bare_launch_backward(uint64_t n) {
+    sum *s = small_sum();
+    return s ? bare_timed(n, BENCH_BACKWARD, launch_backward, s) : -1;
+}
+
+static bool replay(void *user) {
+    return bare_ok(bare.cuGraphLaunch(*(CUgraphExec *)user, bare.stream), "a graph's launch");
+}
+
+double bare_launch_replay(uint64_t n) {
+    static CUgraphExec made;
+    sum *s = small_sum();
+    CUgraph graph;
+    if (s && !made && enter()) {
+        if (bare_ok(bare.cuStreamBeginCapture_v2(bare.stream, CU_STREAM_CAPTURE_MODE_RELAXED),
+                    "a capture") &&
+            launch_chain(s) && bare_ok(bare.cuStreamEndCapture(bare.stream, &graph), "a capture"))
+            bare_ok(bare.cuGraphInstantiateWithFlags(&made, graph, 0), "a graph");
+        leave();
+    }
+    return made ? bare_timed(n, BENCH_CHAIN, replay, &made) : -1;
+}
+
+typedef struct transfer {
+    CUdeviceptr from, to;
+    size_t bytes;
+} transfer;
+
+static bool copy_once(void *user) {
+    transfer *t = user;
+    return bare_ok(bare.cuMemcpyDtoDAsync_v2(t->to, t->from, t->bytes, bare.stream), "a copy");
+}
+
+static double copies(transfer *t, uint64_t elements, uint64_t launches, uint64_t n) {
+    t->bytes = elements * 4;
+    if (!t->to && enter()) {
+        t->from = bare_randn("f32", elements);
+        t->to = t->from ? bare_randn("f32", elements) : 0;
+        leave();
+    }
+    return t->to ? bare_timed(n, launches, copy_once, t) : -1;
+}
+
+double bare_launch_copy(uint64_t n) {
+    static transfer t;
+    return copies(&t, BENCH_ELEMENTS, 1, n);
 }
 
 double bare_copy(uint64_t n) {
-    static sum s;
-    if (!s.c && enter()) {
-        s.a = bare_randn("f32", (uint64_t)(bench_side() * bench_side()));
-        s.b = bare_randn("f32", (uint64_t)(bench_side() * bench_side()));
-        s.c = s.b;
-        leave();
-    }
-    return s.a && s.b ? bare_timed(n, false, copy, &s) : -1;
+    static transfer t;
+    return copies(&t, (uint64_t)(bench_side() * bench_side()), 0, n);
 }
 
 bool bare_first_result(void) {
-    sum s = {0};
+    sum *s = bare_open(0) ? small_sum() : NULL;
     float value = 0;
-    if (!bare_open(0) || !sum_init(&s, BENCH_ELEMENTS) ||
-        bare_timed(1, false, launch_add, &s) < 0 || !enter())
+    if (!s || bare_timed(1, 1, launch_add, s) < 0 || !enter())
         return false;
-    bool ok = bare_ok(bare.cuMemcpyDtoHAsync_v2(&value, s.c, 4, bare.stream), "a copy") &&
+    bool ok = bare_ok(bare.cuMemcpyDtoHAsync_v2(&value, s->c, 4, bare.stream), "a copy") &&
               bare_ok(bare.cuStreamSynchronize(bare.stream), "waiting");
     leave();
     return ok;

@@ -8,6 +8,10 @@
 
 #include <cuda.h>
 
+/* In the name of a device of the tests' double of the driver (tests/cuda/double), for which figures
+ * are taken to count instructions alone. */
+#define BARE_DOUBLE "driver double"
+
 #define BARE_DRIVER_FUNCTIONS(X) \
     X(cuInit) \
     X(cuDriverGetVersion) \
@@ -24,6 +28,10 @@
     X(cuMemcpyHtoDAsync_v2) \
     X(cuMemcpyDtoHAsync_v2) \
     X(cuMemcpyDtoDAsync_v2) \
+    X(cuStreamBeginCapture_v2) \
+    X(cuStreamEndCapture) \
+    X(cuGraphInstantiateWithFlags) \
+    X(cuGraphLaunch) \
     X(cuModuleLoadDataEx) \
     X(cuModuleGetFunction) \
     X(cuLaunchKernel)
@@ -39,6 +47,9 @@ typedef struct bare_driver {
 } bare_driver;
 
 extern bare_driver bare;
+
+/* A file that device code is kept in, for processes that are not to wait for NVRTC; NULL: none. */
+extern const char *bare_image;
 
 /* Opens the driver and the device of that number; false with bare_why(). */
 bool bare_open(int index);
@@ -59,11 +70,16 @@ CUdeviceptr bare_randn(const char *dtype, uint64_t elements);
 CUdeviceptr bare_workspace(uint64_t bytes);
 
 /* Around n times `once(user)` on the bare stream: the seconds until the device is done with them, or,
- * `of_host`, until the calls have returned. Negative when it failed. In groups of BENCH_LAUNCHES. */
-double bare_timed(uint64_t n, bool of_host, bool (*once)(void *user), void *user);
+ * where each queues so many `launches`, not 0, until the calls have returned: in groups, as in
+ * device_rows.c. Negative when it failed. */
+double bare_timed(uint64_t n, uint64_t launches, bool (*once)(void *user), void *user);
 
-/* The same as rows of device.c. */
+/* The same as rows of device.c; launch-backward is as many launches. */
 double bare_launch_add(uint64_t n);
+double bare_launch_chain(uint64_t n);
+double bare_launch_replay(uint64_t n);
+double bare_launch_copy(uint64_t n);
+double bare_launch_backward(uint64_t n);
 double bare_copy(uint64_t n);
 
 /* From nothing to a result on the host. */
@@ -74,6 +90,7 @@ bool bare_first_result(void);
 /* bare_no_...: NULL, or why there is none. BARE_...: the row's side. */
 #ifdef CUDA_HAS_BLASLT
 const char *bare_no_blas(void);
+double bare_launch_product(uint64_t n);
 #define BARE_PRODUCT(dtype, name) bare_gemm_##dtype##_##name
 #define BARE_DECLARE_PRODUCT(dtype, name, m, n, k) double BARE_PRODUCT(dtype, name)(uint64_t times);
 BENCH_PRODUCTS(BARE_DECLARE_PRODUCT)
@@ -81,6 +98,7 @@ BENCH_PRODUCTS(BARE_DECLARE_PRODUCT)
 static inline const char *bare_no_blas(void) {
     return "this build found no cublasLt.h";
 }
+#define bare_launch_product NULL
 #define BARE_PRODUCT(dtype, name) NULL
 #endif
 #ifdef CUDA_HAS_DNN

@@ -36,7 +36,9 @@ static bool open_blas(void) {
     if (!library)
         return false;
     BLAS_FUNCTIONS(FIND)
-    return cublaslt.cublasLtCreate(&cublaslt.handle) == CUBLAS_STATUS_SUCCESS ||
+    return (bare_ok(bare.cuCtxPushCurrent_v2(bare.context), "a context") &&
+            cublaslt.cublasLtCreate(&cublaslt.handle) == CUBLAS_STATUS_SUCCESS &&
+            bare_ok(bare.cuCtxPopCurrent_v2(&(CUcontext){NULL}), "a context")) ||
            bare_fail("cuBLASLt", "it gives no handle");
 }
 
@@ -95,12 +97,17 @@ static bool product_once(void *user) {
             bare_fail("cuBLASLt", "a product failed"));
 }
 
+double bare_launch_product(uint64_t n) {
+    static product p = {.dtype = "f32", .m = BENCH_SMALL, .n = BENCH_SMALL, .k = BENCH_SMALL};
+    return bare_no_blas() ? -1 : bare_timed(n, 1, product_once, &p);
+}
+
 #define PRODUCT(dtype_, name, m_, n_, k_) \
     double bare_gemm_##dtype_##_##name(uint64_t times) { \
         static product p = {.dtype = #dtype_}; \
         p.m = bench_size(m_); \
         p.n = bench_size(n_); \
         p.k = bench_size(k_); \
-        return bare_no_blas() ? -1 : bare_timed(times, false, product_once, &p); \
+        return bare_no_blas() ? -1 : bare_timed(times, 0, product_once, &p); \
     }
 BENCH_PRODUCTS(PRODUCT)

@@ -113,6 +113,6 @@ static bool convolution_once(void *user) {
         c.in = (int)bench_size(in_); \
         c.side = (int)bench_size(side_); \
         c.out = (int)bench_size(out_); \
-        return bare_no_dnn() ? -1 : bare_timed(times, false, convolution_once, &c); \
+        return bare_no_dnn() ? -1 : bare_timed(times, 0, convolution_once, &c); \
     }
 BENCH_CONVOLUTIONS(CONVOLUTION)

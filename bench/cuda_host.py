@@ -3,10 +3,11 @@
 
 usage: cuda_host.py [--build FOLDER] [--keep FOLDER] [ROW...]
 
-The driver is the tests' double (tests/cuda/double) with kernels off: launches are checked and counted, and
-nothing is computed. Each row runs twice, for a few calls and for many; the difference, divided by
-the calls between, is what one call takes on the thread that calls. What the double itself takes, and what
-it calls, is taken off and shown apart: a real driver's part is not known here. --keep leaves
+Below Tenon are the tests' doubles (tests/cuda/double) of the driver, of cuBLASLt and of cuDNN, with kernels
+off: calls are checked and counted, and nothing is computed. Each row runs twice, for a few calls and for many;
+the difference, divided by the calls between, is what one call takes on the thread that calls. What the doubles
+take, and what they call, is taken off and shown apart: of a real driver's part nothing is known here. Beside
+stands what the same calls of the driver take in a program that makes them bare. --keep leaves
 callgrind's files, for callgrind_annotate.
 """
 
@@ -22,56 +23,75 @@ import tempfile
 
 FEW, MANY = 256, 1280
 
-# row: (what, program and its options before the count, divisor of the counts: a step is many calls)
+# row: (what, program, divisor of the counts: a step is many calls, whether there is a bare side)
 ROWS = {
-    "bare": ("cuLaunchKernel, called bare", ["cuda", "--launches"], [], 1),
-    "launch-add": ("add of 256 elements", ["device", "--times"], ["launch-add"], 1),
-    "launch-recording": ("the same, recording a gradient", ["device", "--times"], ["launch-recording"], 1),
-    "launch-backward": ("forward mul and the smallest backward()", ["device", "--times"], ["launch-backward"], 1),
-    "mlp": ("training step of the MLP", ["train", "--times"], ["mlp"], 16),
-    "cnn": ("training step of the CNN", ["train", "--times"], ["cnn"], 16),
+    "launch-add": ("add of 256 elements", "device", 1, True),
+    "launch-chain": ("chain of 8 adds", "device", 1, True),
+    "launch-replay": ("the chain from a graph", "device", 1, True),
+    "launch-copy": ("copy of 256 elements", "device", 1, True),
+    "launch-product": ("product of 16 x 16, cuBLASLt", "device", 1, True),
+    "launch-recording": ("add, recording a gradient", "device", 1, True),
+    "launch-backward": ("mul and the smallest backward()", "device", 1, True),
+    "mlp": ("training step of the MLP", "train", 16, False),
+    "cnn": ("training step of the CNN", "train", 16, False),
+    "mlp-graph": ("step of the MLP from a graph", "device", 16, False),
 }
-DOUBLE = "libcuda.so.1"
+PROGRAMS = ("device", "train")
+DRIVER = "libcuda.so.1"
+DOUBLES = {DRIVER, "libcublasLt.so", "libcudnn.so"}
+LAUNCHES = {"cuLaunchKernel", "cuGraphLaunch", "cuMemcpyDtoDAsync_v2", "cuMemsetD8Async", "cublasLtMatmul",
+            "cudnnBackendExecute"}
 
 
 class Counts:
-    """Of one thread: instructions by object file, those in and below the double, and launches."""
+    """Of one thread: instructions by object file, those in and below the doubles, and calls that queue work."""
 
     def __init__(self, path):
         self.own, self.below, self.launches = collections.Counter(), 0, 0
-        here, function, called, callee, is_call = "", "", "", "", False
+        here, called, callee, is_call = "", "", "", False
         for line in path.read_text(errors="replace").splitlines():
             if line.startswith("ob="):
                 here = called = os.path.basename(line[3:])
             elif line.startswith("fn="):
-                function, called = line[3:], here
+                called = here
             elif line.startswith("cob="):
                 called = os.path.basename(line[4:])
             elif line.startswith("cfn="):
                 callee = line[4:]
             elif line.startswith("calls="):
                 is_call = True
-                if called == DOUBLE != here and callee == "cuLaunchKernel":
+                if self.enters(here, called) and callee in LAUNCHES:
                     self.launches += int(line[6:].split()[0])
             elif re.match(r"\d+ \d+$", line):
                 cost = int(line.split()[1])
                 if not is_call:
                     self.own[here] += cost
-                elif called == DOUBLE != here:
+                elif self.enters(here, called):
                     self.below += cost
                 called, is_call = here, False
+
+    @staticmethod
+    def enters(here, called):
+        return called in DOUBLES and here not in DOUBLES
 
     def minus(self, other, n):
         self.own = {name: (cost - other.own.get(name, 0)) / n for name, cost in self.own.items()}
         self.below, self.launches = (self.below - other.below) / n, (self.launches - other.launches) / n
         return self
 
+    def of(self, *starts):
+        return sum(cost for name, cost in self.own.items() if name.startswith(starts))
+
+    def above(self):
+        """All but the doubles, and what they call."""
+        return sum(self.own.values()) - self.below
+
 
 def environment(build, cache):
     double = build / "tests/cuda/double"
-    return {**os.environ, "TENON_DEVICE": "cuda:0", "TENON_CUDA_CACHE": str(cache), "OMP_NUM_THREADS": "1",
-            "TENON_CUDA_DRIVER": str(double / DOUBLE), "TENON_TEST_CUDA": "kernels=off capability=99.0",
-            "TENON_CUDA_CUBLASLT": "off", "TENON_CUDA_CUDNN": "off"}
+    return {**os.environ, "TENON_DEVICE": "cuda:0", "TENON_CUDA_CACHE": str(cache),
+            "TENON_TEST_CUDA": "kernels=off capability=99.0", "TENON_CUDA_DRIVER": str(double / DRIVER),
+            "TENON_CUDA_CUBLASLT": str(double / "libcublasLt.so"), "TENON_CUDA_CUDNN": str(double / "libcudnn.so")}
 
 
 def count(command, variables, out):
@@ -84,31 +104,35 @@ def count(command, variables, out):
     return Counts(main)
 
 
-def measure(row, build, keep, variables):
-    _, before, after, part = ROWS[row]
-
-    def command(n):
-        return [str(build / "bench" / before[0]), *before[1:], str(n), *after]
-
+def difference(command, few, many, keep, variables):
+    """What one of the calls takes that command(n) makes n of."""
     warm = subprocess.run(command(1), text=True, capture_output=True, env=variables)  # builds programs
     if warm.returncode:
-        sys.exit(f"cuda_host.py: {row}: {(warm.stderr or warm.stdout).strip()[-600:]}")
-    few, many = FEW // part, MANY // part
-    base = count(command(few), variables, keep / f"{row}.few")
-    return count(command(many), variables, keep / f"{row}.many").minus(base, many - few)
+        sys.exit(f"cuda_host.py: {' '.join(command(1))}: {(warm.stderr or warm.stdout).strip()[-600:]}")
+    base = count(command(few), variables, f"{keep}.few")
+    return count(command(many), variables, f"{keep}.many").minus(base, many - few)
+
+
+def measure(row, build, keep, variables):
+    """The row in Tenon, and bare, or None."""
+    _, program, part, has_bare = ROWS[row]
+    ours = difference(lambda n: [str(build / "bench" / program), "--times", str(n), row], FEW // part, MANY // part,
+                      keep / row, variables)
+    bare = [str(build / "bench/cuda"), "--image", str(keep / "image"), "--bare", row]
+    return ours, difference(lambda n: [*bare, str(n)], FEW, MANY, keep / f"{row}.bare",
+                            variables) if has_bare else None
 
 
 def table(counts):
-    head = ["what", "launches", "core", "plugin", "C library", "all but the driver", "for each launch", "the double"]
+    head = ["what", "calls that queue", "core", "plugin", "C library", "Tenon, all", "for each that queues", "bare",
+            "the doubles"]
     lines = []
-    for row, c in counts.items():
-        core = sum(cost for name, cost in c.own.items() if name.startswith("libtenon.so"))
-        plugin, double = c.own.get("libtenon_cuda.so", 0), c.own.get(DOUBLE, 0)
-        all_of_it = sum(c.own.values()) - c.below
-        program = sum(cost for name, cost in c.own.items() if name in ("cuda", "device", "train"))
-        lines.append([ROWS[row][0], f"{c.launches:.0f}", f"{core:.0f}", f"{plugin:.0f}",
-                      f"{all_of_it - core - plugin - program:.0f}", f"{all_of_it:.0f}",
-                      f"{all_of_it / c.launches:.0f}" if c.launches else "", f"{c.below:.0f}"])
+    for row, (ours, bare) in counts.items():
+        parts = [ours.of("libtenon.so"), ours.of("libtenon_cuda.so"),
+                 ours.above() - ours.of("libtenon", *PROGRAMS)]
+        lines.append([ROWS[row][0], f"{ours.launches:.3g}", *(f"{part:.0f}" for part in parts), f"{ours.above():.0f}",
+                      f"{ours.above() / ours.launches:.0f}" if ours.launches else "",
+                      f"{bare.above():.0f}" if bare else "", f"{ours.below:.0f}"])
     widths = [max(len(line[i]) for line in [head, *lines]) for i in range(len(head))]
     return "\n".join("| " + " | ".join(cell.ljust(w) for cell, w in zip(line, widths)) + " |"
                      for line in [head, ["-" * w for w in widths], *lines])
@@ -126,7 +150,8 @@ def main():
     build = options.build.resolve()
     for needed, why in ((shutil.which("valgrind"), "valgrind is not there"),
                         ((build / "bench/cuda").exists(), "this build found no headers of CUDA 12 or later"),
-                        ((build / "tests/cuda/double" / DOUBLE).exists(), "this build has no driver double")):
+                        (all((build / "tests/cuda/double" / name).exists() for name in DOUBLES),
+                         "this build has no doubles of driver and libraries")):
         if not needed:
             sys.exit(f"cuda_host.py: {why}")
     with tempfile.TemporaryDirectory() as folder:
@@ -134,7 +159,7 @@ def main():
         keep.mkdir(parents=True, exist_ok=True)
         variables = environment(build, pathlib.Path(folder) / "cache")
         counts = {row: measure(row, build, keep.resolve(), variables) for row in options.rows or ROWS}
-    print("Instructions of one call on the calling thread, by callgrind; the driver is the tests' double.\n")
+    print("Instructions of one call on the thread that calls, by callgrind, on the tests' doubles; no GPU.\n")
     print(table(counts))
 
 

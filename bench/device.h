@@ -10,8 +10,11 @@
 enum {
     BENCH_SIDE = 8192, /* of the square f32 tensors, 256 MiB each */
     BENCH_TINY_SIDE = 64,
-    BENCH_LAUNCHES = 256, /* calls without waiting; fewer than any driver's queue takes */
-    BENCH_ELEMENTS = 256  /* of a small tensor */
+    BENCH_LAUNCHES = 256, /* without waiting; fewer than any driver's queue takes */
+    BENCH_CHAIN = 8,      /* launches, each of which needs the one before */
+    BENCH_BACKWARD = 3,   /* launches of the smallest backward pass and its forward one */
+    BENCH_ELEMENTS = 256, /* of a small tensor */
+    BENCH_SMALL = 16      /* rows, columns and depth of a small product */
 };
 
 static inline int64_t bench_side(void) {

@@ -2,6 +2,7 @@
 #include "bench/device.h"
 
 #include "bench/tenon.h"
+#include "bench/training.h"
 
 /* Kept for the whole run; made when a row first asks. */
 static tn_tensor *randn(tn_tensor **slot, tn_ints shape, tn_dtype dtype) {
@@ -13,11 +14,13 @@ static tn_tensor *randn(tn_tensor **slot, tn_ints shape, tn_dtype dtype) {
 
 /* ---- the host's part of a call ----------------------------------------------------------- */
 
-/* Calls until they return; what they queued is waited for while the clock stands. */
-static double host_time(uint64_t n, void (*call)(void)) {
+/* Calls until they return, each of which queues so many launches; they are waited for while the clock
+ * stands. */
+static double host_time(uint64_t n, uint64_t launches, void (*call)(void)) {
     double took = 0;
-    for (uint64_t done = 0; done < n; done += BENCH_LAUNCHES) {
-        uint64_t end = n - done < BENCH_LAUNCHES ? n : done + BENCH_LAUNCHES;
+    uint64_t group = BENCH_LAUNCHES / launches;
+    for (uint64_t done = 0; done < n; done += group) {
+        uint64_t end = n - done < group ? n : done + group;
         if (tn_synchronize(bench_device) != TN_OK)
             return -1;
         double start = bench_now();
@@ -45,6 +48,17 @@ static void call_add(void) {
     tn_free(tn_add(a, b));
 }
 
+static void call_chain(void) {
+    TN_SCOPE;
+    tn_tensor *x = a;
+    for (int i = 0; i < BENCH_CHAIN; i++)
+        x = tn_add(x, b);
+}
+
+static void call_copy(void) {
+    tn_copy_(a, b);
+}
+
 static void call_add_recording(void) {
     tn_free(tn_add(leaf, b));
 }
@@ -56,19 +70,58 @@ static void call_backward(void) {
     tn_set_grad(one_leaf, NULL);
 }
 
+static tn_tensor *matrix;
+static tn_graph *graph;
+
+static void call_product(void) {
+    tn_free(tn_matmul(matrix, matrix));
+}
+
+static void call_replay(void) {
+    tn_graph_replay(graph);
+}
+
+static tn_status chain(void *unused) {
+    call_chain();
+    return tn_error_status();
+}
+
 static double launch_add(uint64_t n) {
     make_operands();
-    return host_time(n, call_add);
+    return host_time(n, 1, call_add);
+}
+
+static double launch_chain(uint64_t n) {
+    make_operands();
+    return host_time(n, BENCH_CHAIN, call_chain);
+}
+
+static double launch_copy(uint64_t n) {
+    make_operands();
+    return host_time(n, 1, call_copy);
+}
+
+static double launch_product(uint64_t n) {
+    randn(&matrix, TN_SHAPE(BENCH_SMALL, BENCH_SMALL), TN_F32);
+    return host_time(n, 1, call_product);
+}
+
+/* Of the chain. */
+static double launch_replay(uint64_t n) {
+    make_operands();
+    if (!graph && tn_graph_capture(bench_device, chain, NULL, &graph) != TN_OK)
+        return -1;
+    return host_time(n, BENCH_CHAIN, call_replay);
 }
 
 static double launch_recording(uint64_t n) {
     make_operands();
-    return host_time(n, call_add_recording);
+    return host_time(n, 1, call_add_recording);
 }
 
 static double launch_backward(uint64_t n) {
     make_operands();
-    return host_time(n, call_backward);
+    return host_time(n, BENCH_BACKWARD, call_backward);
 }
 
 /* ---- memory ------------------------------------------------------------------------------ */
@@ -180,6 +233,21 @@ BENCH_PRODUCTS(PRODUCT)
     }
 BENCH_CONVOLUTIONS(CONVOLUTION)
 
+/* ---- a training step as a graph ---------------------------------------------------------- */
+
+static tn_status step(void *user) {
+    return training_step(user, 0);
+}
+
+static double mlp_graph(uint64_t n) {
+    static training t;
+    static tn_graph *replayed;
+    if (!replayed && (training_init(&t, model_mlp_init, bench_device) != TN_OK ||
+                      tn_graph_capture(bench_device, step, &t, &replayed) != TN_OK))
+        return -1;
+    TIMED(n, tn_graph_replay(replayed));
+}
+
 /* ---- the table --------------------------------------------------------------------------- */
 
 #define STREAMED_ROW(name, tensors) \
@@ -194,8 +262,14 @@ BENCH_CONVOLUTIONS(CONVOLUTION)
 
 const bench_row device_rows[] = {
     {"launch-add", "add of 256 elements, until the call returns", "us", .run = launch_add},
-    {"launch-recording", "the same, recording a gradient", "us", .run = launch_recording},
+    {"launch-chain", "eight adds, each of the one before", "us", .run = launch_chain},
+    {"launch-replay", "the eight from a graph", "us", .run = launch_replay},
+    {"launch-copy", "copy of 256 elements", "us", .run = launch_copy},
+    {"launch-product", "product of 16 x 16 f32", "us", .run = launch_product},
+    {"launch-recording", "add of 256 elements, recording a gradient", "us",
+     .run = launch_recording},
     {"launch-backward", "mul of one element and its backward(), until they return", "us",
      .run = launch_backward},
+    {"mlp-graph", "training step of the MLP, batch of 64, from a graph", "ms", .run = mlp_graph},
     BENCH_STREAMED(STREAMED_ROW) BENCH_PRODUCTS(PRODUCT_ROW) BENCH_CONVOLUTIONS(CONVOLUTION_ROW)};
 const size_t n_device_rows = sizeof device_rows / sizeof device_rows[0];

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
 """All that a machine with a GPU is needed for, in ten minutes: ./dev gpu.
 
-usage: gpu.py FOLDER [--minutes M]    build, conformance, demo and benchmarks on cuda:0, into FOLDER
-       gpu.py --pack                  make build-gpu/, for a machine that cannot build
+usage: gpu.py FOLDER [--minutes M] [--build FOLDER] [--small]
+                       build, conformance, demo and benchmarks on cuda:0, into FOLDER
+       gpu.py --pack   make build-gpu/, for a machine that cannot build
 
 Needs the CUDA toolkit's headers and a driver, and installs nothing. Each step has its own time, and one
 that fails or hangs does not keep the next from running; conformance has what the others leave.
@@ -12,7 +13,10 @@ and .html. The exit status is 0 where every step did its work, else 1.
 
 It builds into build-gpu/, or, where that was packed, uses it as it is: programs and the libraries that
 they need, built elsewhere for the same kind of processor. git ignores it, and it is small enough to be
-copied along.
+copied along. --build uses another build as it is.
+
+--small does a little in each step, to try this program. Where the driver is the tests' double, that is all
+there is: the summary begins by saying so, and the files are called double-...: nothing in them is a GPU's.
 """
 
 import argparse
@@ -34,8 +38,10 @@ GRACE = 10  # seconds that a step has to end after it was asked to
 REPORTING = 20  # seconds kept for the report of conformance
 LARGEST = 15 << 20  # bytes of a file in FOLDER
 
+DOUBLE = "driver double"  # in the name of a device that is the tests' own
+
 PROGRAMS = ["cli/tenon", CONFORM, "plugin-sdk/conformance/worker/core/tenon-conform-core", "samples/mnist/mnist",
-            "bench/cuda", "bench/device", "bench/train", "bench/kernels", "core/libtenon.so.0",
+            "bench/cuda", "bench/device", "bench/train", "bench/kernels", "bench/overhead", "core/libtenon.so.0",
             *(f"plugins/{name}/libtenon_{name}.so" for name in ("cpu", "sim", "cuda"))]
 OF_EVERY_SYSTEM = re.compile(r"(linux-vdso|ld-linux|libc|libm|libdl|librt|libpthread|libgcc_s|libstdc\+\+)[-.]")
 
@@ -80,21 +86,24 @@ def wheel_libraries():
     return [line for line in output_of(["python3", "-c", code]).splitlines() if line]
 
 
-def environment():
+def environment(build):
     """Of all steps. What the system has goes before what lies in wheels."""
-    places = [os.environ.get("LD_LIBRARY_PATH", ""), str(BUILD / "lib"), "/usr/local/cuda/lib64", *wheel_libraries()]
+    places = [os.environ.get("LD_LIBRARY_PATH", ""), str(build / "lib"), "/usr/local/cuda/lib64", *wheel_libraries()]
     return {**os.environ, "TENON_OFFLINE": "1", "TENON_DEVICE": DEVICE, "PYTHONUNBUFFERED": "1",
             "LD_LIBRARY_PATH": ":".join(place for place in places if place)}
 
 
-def machine():
+def torch_version():
+    return output_of(["python3", "-W", "ignore", "-c", "import torch; print(torch.__version__)"])
+
+
+def machine(build):
     query = "name,driver_version,memory.total,compute_cap,clocks.max.sm,clocks.max.mem,power.limit"
     header = next((p for p in map(pathlib.Path, ["/usr/local/cuda/include/cuda.h", "/usr/include/cuda.h"])
                    if p.exists()), None)
     version = header and re.search(r"#define CUDA_VERSION (\d+)", header.read_text(errors="replace"))
-    torch = output_of(["python3", "-W", "ignore", "-c", "import torch; print(torch.__version__)"])
     cpu = re.search(r"model name\s*:\s*(.*)", pathlib.Path("/proc/cpuinfo").read_text())
-    source = (BUILD / "packed").read_text().strip() + ", packed" if (BUILD / "packed").exists() \
+    source = (build / "packed").read_text().strip() + ", packed" if (build / "packed").exists() \
         else output_of(["git", "describe", "--always", "--dirty"]) or "unknown"
     return [
         "GPU:     " + (output_of(["nvidia-smi", f"--query-gpu={query}", "--format=csv,noheader"]) or
@@ -102,7 +111,6 @@ def machine():
         "toolkit: " + (f"headers of CUDA {int(version[1]) // 1000}.{int(version[1]) % 1000 // 10}" if version
                        else "no headers in /usr/local/cuda/include or /usr/include"),
         f"host:    {cpu[1] if cpu else '?'}, {os.cpu_count()} cores, Linux {os.uname().release}",
-        "PyTorch: " + (torch or "python3 has none"),
         "Tenon:   " + source,
         *([f"driver:  {os.environ['TENON_CUDA_DRIVER']} (TENON_CUDA_DRIVER)"] if "TENON_CUDA_DRIVER" in os.environ
           else []),
@@ -140,60 +148,116 @@ def run_step(command, seconds, out, variables):
 
 
 class Run:
-    def __init__(self, folder, minutes):
+    def __init__(self, folder, minutes, build, small):
         self.folder, self.end = folder, time.monotonic() + 60 * minutes
-        self.variables, self.machine, self.lines, self.failed = environment(), machine(), [], False
-        self.log = folder / "log.txt"
+        self.is_ready = build is not None or (BUILD / "packed").exists()
+        self.build, self.small, self.is_double = build or BUILD, small, False
+        self.variables, self.machine, self.lines, self.failed = environment(self.build), machine(self.build), [], False
 
     def left(self):
         return self.end - time.monotonic()
 
+    def file(self, name):
+        return self.folder / ("double-" + name if self.is_double else name)
+
     def write_summary(self):
-        (self.folder / "summary.txt").write_text("\n".join([*self.machine, "", *self.lines]) + "\n")
+        head = ["THE DRIVER IS THE TESTS' DOUBLE: no GPU was there, and nothing in this folder is a GPU's.", ""] \
+            if self.is_double else []
+        self.file("summary.txt").write_text("\n".join([*head, *self.machine, "", *self.lines]) + "\n")
+
+    def say(self, line):
+        self.lines.append(line)
+        print(line, flush=True)
+        self.write_summary()
 
     def step(self, name, seconds, command, out=None, leaves=()):
         """Runs it in `seconds`, or in what is left."""
         started = time.monotonic()
         seconds = min(seconds, self.left() - 2 * GRACE)
-        status = run_step(command, seconds, out or self.log, self.variables) if seconds > 0 else "no time left"
+        status = run_step(command, seconds, out or self.file("log.txt"), self.variables) if seconds > 0 \
+            else "no time left"
         self.failed |= status != 0
         made = [p.name for p in (out, *leaves) if p and p.exists()]
         said = "done" if status == 0 else f"status {status}" if isinstance(status, int) else status
-        self.lines.append(f"{name:<14} {said:<22} {time.monotonic() - started:6.1f} s  {', '.join(made)}".rstrip())
-        print(self.lines[-1], flush=True)
-        self.write_summary()
+        self.say(f"{name:<14} {said:<22} {time.monotonic() - started:6.1f} s  {', '.join(made)}".rstrip())
+
+    def fail(self, name, why):
+        self.failed = True
+        self.say(f"{name:<14} {why}")
+
+    def find_device(self):
+        """What Tenon calls the device; without one there is nothing to do, and the reason is told."""
+        def ask(*what):
+            done = subprocess.run([self.build / "cli/tenon", *what], text=True, capture_output=True,
+                                  env={**self.variables, "TENON_DEVICE": "cpu:0", "TENON_LOG": "info"}, timeout=60)
+            return done.stdout + done.stderr
+
+        try:
+            listed = ask("devices")
+            device = re.search(rf"^\W*{DEVICE}\s+(.*?)\s\s", listed, re.M)
+            said = listed if device else listed + ask("plugins")
+        except (OSError, subprocess.TimeoutExpired) as error:
+            device, said = None, str(error)
+        self.is_double = bool(device) and DOUBLE in device[1]
+        self.small |= self.is_double
+        with open(self.file("log.txt"), "a", encoding="utf-8") as log:
+            log.write(said)
+        if not device:
+            self.fail("devices", f"no {DEVICE}: log.txt says what was found, and why it is not used")
+        return device and device[1]
 
     def all(self):
-        at, folder = BUILD, self.folder
-        conform = {kind: folder / f"conform.{kind}" for kind in ("jsonl", "md", "html")}
-        if (BUILD / "packed").exists():
-            self.lines.append(f"build          packed in {BUILD.name}/")
-        else:
+        if not self.is_ready:
             self.step("build", 180, [ROOT / "dev", "build", "--into", BUILD.name, "-Dtests=disabled"])
-        self.step("devices", 30, [at / "cli/tenon", "devices"])
-        self.step("bench cuda", 90, [at / "bench/cuda", "--rounds", "5"], folder / "bench-cuda.txt")
-        self.step("demo", 60, [at / "samples/mnist/mnist", "--data", "samples/mnist/data", "--out",
-                               folder / "demo.svg"], leaves=[folder / "demo.svg"])
-        self.step("bench compare", 150, [sys.executable, "bench/compare.py", "--device", DEVICE, "--build", at,
-                                         "--rounds", "3", "--seconds", "0.1"], folder / "bench-compare.txt")
+        if not (self.build / "cli/tenon").exists():
+            self.fail("build", "there is none; `./dev gpu --pack` makes one elsewhere")
+            return
+        device = self.find_device()
+        if device:
+            self.machine.insert(0, "device:  " + device)
+            self.steps()
+            self.shrink()
+
+    def steps(self):
+        at, small, file = self.build, self.small, self.file
+        self.step("bench cuda", 90, [at / "bench/cuda", *(["--tiny", "--rounds", "1"] if small else ["--rounds", "5"])],
+                  file("bench-cuda.txt"))
+        demo = file("demo.svg")
+        self.step("demo", 60, [at / "samples/mnist/mnist", "--data", "samples/mnist/data", "--out", demo,
+                               *(["--quick", "--model", "mlp"] if small else [])], leaves=[demo])
+        self.conform("conform smoke", 60, ["--set", "smoke", *(["--filter", "kernel/add"] if small else [])])
+        torch = "none on a double" if self.is_double else torch_version()
+        self.machine.append("PyTorch: " + (torch or "python3 has none"))
+        if torch and not self.is_double:
+            self.step("bench compare", 150, [sys.executable, "bench/compare.py", "--device", DEVICE, "--build", at,
+                                             *(["--tiny"] if small else []), "--rounds", "3", "--seconds", "0.1"],
+                      file("bench-compare.txt"))
+        logged = file("conform.jsonl")
+        self.conform("conform", max(0, self.left() - REPORTING - 2 * GRACE),
+                     ["--log", logged, *(["--filter", "kernel/add"] if small else [])], [logged])
+        pages = [file("conform.md"), file("conform.html")]
+        self.step("report", REPORTING + GRACE, [at / CONFORM, "report", logged, "--markdown", pages[0], "--html",
+                                                pages[1]], leaves=pages)
+
+    def conform(self, name, seconds, options, leaves=()):
         workers = max(1, min(8, (os.cpu_count() or 1) // 2))
-        self.step("conform", max(0, self.left() - REPORTING - 2 * GRACE),
-                  [at / CONFORM, "run", at / "plugins/cuda/libtenon_cuda.so", "--quiet", "-j", workers, "--log",
-                   conform["jsonl"]], leaves=[conform["jsonl"]])
-        self.step("report", REPORTING + GRACE, [at / CONFORM, "report", conform["jsonl"], "--markdown", conform["md"],
-                                                "--html", conform["html"]], leaves=[conform["md"], conform["html"]])
-        for path in folder.iterdir():
+        self.step(name, seconds, [self.build / CONFORM, "run", self.build / "plugins/cuda/libtenon_cuda.so", "--quiet",
+                                  "-j", workers, *options], leaves=leaves)
+
+    def shrink(self):
+        for path in self.folder.iterdir():
             if path.stat().st_size > LARGEST:
                 with open(path, "rb") as whole, gzip.open(f"{path}.gz", "wb") as smaller:
                     shutil.copyfileobj(whole, smaller)
                 path.unlink()
-        return 1 if self.failed else 0
 
 
 def main():
     parser = argparse.ArgumentParser(usage=__doc__)
     parser.add_argument("folder", nargs="?", type=pathlib.Path)
     parser.add_argument("--minutes", type=float, default=9.5)
+    parser.add_argument("--build", type=pathlib.Path)
+    parser.add_argument("--small", action="store_true")
     parser.add_argument("--pack", action="store_true")
     options = parser.parse_args()
     if options.pack == bool(options.folder):
@@ -203,7 +267,9 @@ def main():
     options.folder.mkdir(parents=True, exist_ok=True)
     if any(options.folder.iterdir()):
         parser.error(f"{options.folder} is not empty")
-    return Run(options.folder.resolve(), options.minutes).all()
+    run = Run(options.folder.resolve(), options.minutes, options.build and options.build.resolve(), options.small)
+    run.all()
+    return 1 if run.failed else 0
 
 
 if __name__ == "__main__":

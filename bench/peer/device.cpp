@@ -1,6 +1,7 @@
 /* The rows of ../device_rows.c in libtorch. */
 #include "bench/device.h"
 #include "bench/peer/adamw.h"
+#include "bench/peer/graph.h"
 #include "bench/peer/peer.h"
 
 #include <torch/torch.h>
@@ -11,10 +12,11 @@ static at::Tensor randn(std::vector<int64_t> shape, at::ScalarType dtype = at::k
 
 /* ---- the host's part of a call ----------------------------------------------------------- */
 
-template <typename Call> static double host_time(uint64_t n, Call call) {
+template <typename Call> static double host_time(uint64_t n, uint64_t launches, Call call) {
     double took = 0;
-    for (uint64_t done = 0; done < n; done += BENCH_LAUNCHES) {
-        uint64_t end = n - done < BENCH_LAUNCHES ? n : done + BENCH_LAUNCHES;
+    uint64_t group = BENCH_LAUNCHES / launches;
+    for (uint64_t done = 0; done < n; done += group) {
+        uint64_t end = n - done < group ? n : done + group;
         peer_wait();
         double start = bench_now();
         for (uint64_t i = done; i < end; i++)
@@ -27,18 +29,44 @@ template <typename Call> static double host_time(uint64_t n, Call call) {
 
 static double launch_add(uint64_t n) {
     static at::Tensor a = randn({BENCH_ELEMENTS}), b = randn({BENCH_ELEMENTS});
-    return host_time(n, [] { at::add(a, b); });
+    return host_time(n, 1, [] { at::add(a, b); });
+}
+
+static void chain() {
+    static at::Tensor a = randn({BENCH_ELEMENTS}), b = randn({BENCH_ELEMENTS});
+    at::Tensor x = a;
+    for (int i = 0; i < BENCH_CHAIN; i++)
+        x = at::add(x, b);
+}
+
+static double launch_chain(uint64_t n) {
+    return host_time(n, BENCH_CHAIN, chain);
+}
+
+static double launch_replay(uint64_t n) {
+    static peer_graph graph(chain);
+    return graph.is_there() ? host_time(n, BENCH_CHAIN, [] { graph.replay(); }) : -1;
+}
+
+static double launch_copy(uint64_t n) {
+    static at::Tensor a = randn({BENCH_ELEMENTS}), b = randn({BENCH_ELEMENTS});
+    return host_time(n, 1, [] { a.copy_(b); });
+}
+
+static double launch_product(uint64_t n) {
+    static at::Tensor a = randn({BENCH_SMALL, BENCH_SMALL});
+    return host_time(n, 1, [] { at::matmul(a, a); });
 }
 
 static double launch_recording(uint64_t n) {
     static at::Tensor leaf = randn({BENCH_ELEMENTS}).set_requires_grad(true),
                       b = randn({BENCH_ELEMENTS});
-    return host_time(n, [] { at::add(leaf, b); });
+    return host_time(n, 1, [] { at::add(leaf, b); });
 }
 
 static double launch_backward(uint64_t n) {
     static at::Tensor leaf = randn({1}).set_requires_grad(true), b = randn({1});
-    return host_time(n, [] {
+    return host_time(n, BENCH_BACKWARD, [] {
         at::mul(leaf, b).backward();
         leaf.mutable_grad().reset();
     });
@@ -148,6 +176,10 @@ BENCH_CONVOLUTIONS(CONVOLUTION)
 
 const bench_row peer_device_rows[] = {
     {"launch-add", "at::add", "us", launch_add, nullptr, nullptr, false},
+    {"launch-chain", "at::add, eight", "us", launch_chain, nullptr, nullptr, false},
+    {"launch-replay", "the eight as a CUDA graph", "us", launch_replay, nullptr, nullptr, false},
+    {"launch-copy", "at::Tensor::copy_", "us", launch_copy, nullptr, nullptr, false},
+    {"launch-product", "at::matmul", "us", launch_product, nullptr, nullptr, false},
     {"launch-recording", "at::add, requires_grad", "us", launch_recording, nullptr, nullptr, false},
     {"launch-backward", "at::mul, backward()", "us", launch_backward, nullptr, nullptr, false},
     BENCH_STREAMED(STREAMED_ROW) BENCH_PRODUCTS(PRODUCT_ROW) BENCH_CONVOLUTIONS(CONVOLUTION_ROW)};

@@ -127,8 +127,10 @@ static tn_tensor *scaled(tni_temps *temps, tn_tensor *t, factor f) {
 
 /* Element i of what is read when the work runs. */
 static factor later(tni_temps *temps, tn_tensor *factors, int64_t i) {
-    return (factor){.later = tni_own(temps, tni_tensor_view(factors, 0, NULL, NULL,
-                                                            tni_offset_elements(factors) + i))};
+    int64_t step = factors->view.rank ? factors->strides[0] : 0;
+    return (factor){.later =
+                        tni_own(temps, tni_tensor_view(factors, 0, NULL, NULL,
+                                                       tni_offset_elements(factors) + i * step))};
 }
 
 /* `factors` in the dtype that the step is computed in: the parameter's, f32 for a half. */
@@ -137,7 +139,7 @@ static tn_status check_factors(const char *call, const tn_tensor *factors, const
     tn_dtype dtype = self->view.dtype == TN_F64 ? TN_F64 : TN_F32;
     char text[TNI_SHAPE_TEXT];
     if (factors->view.dtype == dtype && factors->view.numel == n &&
-        tni_is_contiguous(&factors->view) && factors->device == self->device)
+        (n == 1 || factors->view.rank == 1) && factors->device == self->device)
         return TN_OK;
     return tni_fail(TN_ERR_SHAPE,
                     "%s: argument %s is %s of %s on %s; it must be %s of [%lld] on %s", call,

@@ -93,6 +93,9 @@ typedef struct tni_record {
     bool captures;
     /* streams that capture, and graphs */
     tni_names names;
+    /* graphs */
+    uint32_t calls; /* under way */
+    bool updating;  /* one of these is an update */
     /* events */
     bool marked, timing, seen_done;
     uint32_t recording;  /* records under way */
@@ -103,7 +106,8 @@ typedef struct tni_record {
     uint64_t bytes;
     char *host;
     bool guarded;
-    /* streams: what their work waits for; events: their mark; memory: work that uses it */
+    /* streams: what their work waits for; events: their mark; graphs: the end of the latest launch;
+     * memory: work that uses it */
     tni_clock clock;
 } tni_record;
 
@@ -251,6 +255,10 @@ bool tni_live_stream(tni_watch *watch, const char *slot, const char *op, tn_devi
 bool tni_live_event(tni_watch *watch, const char *slot, tn_event_impl *event, tni_record *out);
 bool tni_live_graph(tni_watch *watch, const char *slot, tn_graph_impl *graph, tni_record *out);
 
+/* What `stream` must not record answered `status`, having begun when the stream was as here. */
+void tni_note_refusal(tni_watch *watch, const tni_record *stream, tn_status status,
+                      const char *slot);
+
 /* A call to the device answered `status`, having begun when the device was `was_lost`. */
 void tni_note_loss(tni_watch *watch, tn_device_impl *device, bool was_lost, tn_status status,
                    const char *slot, const char *op);
@@ -273,7 +281,7 @@ void tni_clock_passed(tni_watch *watch, const tni_clock *clock);
 const tni_record *tni_clock_pending(tni_watch *watch, const tni_clock *clock);
 
 /* Adds an allocation to what is named; frees the list. */
-void tni_name(tni_watch *watch, tni_names *names, const tni_record *memory);
+void tni_name(tni_watch *watch, tni_names *names, tni_named memory);
 void tni_names_free(tni_names *names);
 
 /* ---- tensors in kernel calls ------------------------------------------------------------- */

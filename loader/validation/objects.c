@@ -184,6 +184,19 @@ bool tni_live_graph(tni_watch *w, const char *slot, tn_graph_impl *graph, tni_re
     return check(w, slot, "", TNI_RECORD_GRAPH, graph, NULL, out);
 }
 
+void tni_note_refusal(tni_watch *w, const tni_record *stream, tn_status status, const char *slot) {
+    if (!stream->captures || status == TN_ERR_STATE || status == TN_ERR_DEVICE_LOST)
+        return;
+    pthread_mutex_lock(&tni_records_lock);
+    const tni_record *r = tni_record_find(w, TNI_RECORD_STREAM, stream->key);
+    bool captures = r && r->captures; /* no other thread has ended it meanwhile */
+    pthread_mutex_unlock(&tni_records_lock);
+    if (captures)
+        tni_finding(w, TNP_CAPTURE_REFUSES, slot, "",
+                    "answered %s on a stream that captures; it must be STATE",
+                    tn_status_name(status));
+}
+
 void tni_note_loss(tni_watch *w, tn_device_impl *device, bool was_lost, tn_status status,
                    const char *slot, const char *op) {
     if (was_lost && status != TN_ERR_DEVICE_LOST)

@@ -5,7 +5,6 @@
 #include "loader/validation/internal.h"
 
 #include <inttypes.h>
-#include <string.h>
 
 /* ---- what a capture names ---------------------------------------------------------------- */
 
@@ -15,41 +14,37 @@ void tni_names_free(tni_names *names) {
 }
 
 /* Each once. */
-void tni_name(tni_watch *w, tni_names *names, const tni_record *memory) {
+void tni_name(tni_watch *w, tni_names *names, tni_named memory) {
     for (size_t i = 0; i < names->n; i++)
-        if (names->items[i].key == memory->key && names->items[i].serial == memory->serial)
+        if (names->items[i].key == memory.key && names->items[i].serial == memory.serial)
             return;
     if (names->n == names->capacity &&
         !tni_grow(&names->items, names->n, &names->capacity, sizeof *names->items))
         w->order_lost = true;
     else
-        names->items[names->n++] = (tni_named){memory->key, memory->serial, memory->space};
-}
-
-static tni_record *find_stream(tni_watch *w, const tn_stream_impl *stream) {
-    return tni_record_find(w, TNI_RECORD_STREAM, (uintptr_t)stream);
-}
-
-/* The stream records no more; what it named goes to `out`, or is forgotten. */
-static void stop(tni_watch *w, const tn_stream_impl *stream, tni_names *out) {
-    pthread_mutex_lock(&tni_records_lock);
-    tni_record *s = find_stream(w, stream);
-    if (s) {
-        s->captures = false;
-        if (out)
-            *out = s->names;
-        else
-            tni_names_free(&s->names);
-        s->names = (tni_names){0};
-    }
-    pthread_mutex_unlock(&tni_records_lock);
+        names->items[names->n++] = memory;
 }
 
 static tn_device_impl *device_of(const tni_record *r) {
     return (tn_device_impl *)(uintptr_t)r->device;
 }
 
-/* ---- the slots --------------------------------------------------------------------------- */
+/* The i-th allocation that a graph names; NULL: it was freed. Under the lock, as the next two. */
+static tni_record *named_by(tni_watch *w, const tni_record *graph, size_t i) {
+    const tni_named *m = &graph->names.items[i];
+    tni_record *r = tni_memory_find(w, device_of(graph), m->space, m->key);
+    return r && r->serial == m->serial ? r : NULL;
+}
+
+static tni_record *find_stream(tni_watch *w, const tn_stream_impl *stream) {
+    return tni_record_find(w, TNI_RECORD_STREAM, (uintptr_t)stream);
+}
+
+static tni_record *find_graph(tni_watch *w, const tn_graph_impl *graph) {
+    return tni_record_find(w, TNI_RECORD_GRAPH, (uintptr_t)graph);
+}
+
+/* ---- capturing --------------------------------------------------------------------------- */
 
 static tn_status capture_begin(tn_stream_impl *stream) {
     tni_watch *w = tni_watch_of(TNI_RECORD_STREAM, stream);
@@ -60,16 +55,32 @@ static tn_status capture_begin(tn_stream_impl *stream) {
         return tni_watch_refuse("capture->begin: the stream is not alive");
     tni_enter(&f, w, slot, NULL);
     tn_status status = tni_answer(&f, w->real.capture.begin(stream), TNI_MAY_DECLINE);
-    if (status == TN_OK && s.captures)
-        tni_finding(w, TNP_CAPTURE_REFUSES, slot, "",
-                    "answered TN_OK on a stream that captures already");
+    tni_note_refusal(w, &s, status, slot);
     pthread_mutex_lock(&tni_records_lock);
     tni_record *r = find_stream(w, stream);
+    bool captured = s.captures || (r && r->captures);
     if (r && status == TN_OK)
         r->captures = true;
     pthread_mutex_unlock(&tni_records_lock);
+    if (status == TN_ERR_STATE && !captured)
+        tni_finding(w, TNP_CAPTURE_RECORDS, slot, "",
+                    "answered STATE on a stream that does not capture");
     tni_note_loss(w, device_of(&s), s.lost, status, slot, "");
     return status;
+}
+
+/* The stream records no more; what it named is the caller's. */
+static tni_names stop(tni_watch *w, const tn_stream_impl *stream) {
+    tni_names names = {0};
+    pthread_mutex_lock(&tni_records_lock);
+    tni_record *s = find_stream(w, stream);
+    if (s) {
+        names = s->names;
+        s->names = (tni_names){0};
+        s->captures = false;
+    }
+    pthread_mutex_unlock(&tni_records_lock);
+    return names;
 }
 
 static tn_status capture_end(tn_stream_impl *stream, tn_graph_impl **out) {
@@ -77,31 +88,28 @@ static tn_status capture_end(tn_stream_impl *stream, tn_graph_impl **out) {
     tni_frame f;
     tni_record s;
     const char *slot = "capture->end";
+    *out = NULL;
     if (!tni_live_stream(w, slot, "", NULL, stream, &s))
         return tni_watch_refuse("capture->end: the stream is not alive");
-    tni_names names = {0};
-    stop(w, stream, &names);
+    tni_record like = {.kind = TNI_RECORD_GRAPH, .device = s.device, .names = stop(w, stream)};
     tni_enter(&f, w, slot, NULL);
     tn_status status = tni_answer(&f, w->real.capture.end(stream, out), 0);
+    tni_note_loss(w, device_of(&s), s.lost, status, slot, "");
     if (status == TN_OK && !s.captures)
         tni_finding(w, TNP_CAPTURE_REFUSES, slot, "",
-                    "answered TN_OK on a stream that does not capture");
-    tni_note_loss(w, device_of(&s), s.lost, status, slot, "");
-    tni_record like = {.kind = TNI_RECORD_GRAPH,
-                       .key = status == TN_OK ? (uintptr_t)*out : 0,
-                       .device = s.device,
-                       .names = names};
-    if (status == TN_OK)
+                    "answered OK on a stream that does not capture");
+    if (status != TN_OK && *out)
+        tni_finding(w, TNP_CAPTURE_RECORDS, slot, "", "failed, and *out_graph is not NULL");
+    if (status == TN_OK) {
+        like.key = (uintptr_t)*out;
         status = tni_handle_keep(w, &like, TNP_CAPTURE_RECORDS, slot);
-    else
-        like.key = 0;
-    if (status == TN_OK)
-        return TN_OK;
-    tni_names_free(&names);
-    if (like.key) {
-        w->real.capture.destroy(*out);
-        *out = NULL;
+        if (status == TN_OK)
+            return status;
+        if (*out)
+            w->real.capture.destroy(*out);
     }
+    tni_names_free(&like.names);
+    *out = NULL;
     return status;
 }
 
@@ -111,34 +119,63 @@ static void capture_abandon(tn_stream_impl *stream) {
     tni_record s;
     if (!tni_live_stream(w, "capture->abandon", "", NULL, stream, &s))
         return;
-    stop(w, stream, NULL);
+    tni_names names = stop(w, stream);
+    tni_names_free(&names);
     tni_enter(&f, w, "capture->abandon", NULL);
     w->real.capture.abandon(stream);
     tni_leave(&f);
+}
+
+/* ---- graphs ------------------------------------------------------------------------------ */
+
+/* A call on the graph begins. */
+static void enter_graph(tni_watch *w, const char *slot, const tn_graph_impl *graph, bool updates) {
+    pthread_mutex_lock(&tni_records_lock);
+    tni_record *g = find_graph(w, graph);
+    bool clash = g && (g->updating || (updates && g->calls));
+    if (g) {
+        g->calls++;
+        g->updating |= updates;
+    }
+    pthread_mutex_unlock(&tni_records_lock);
+    if (clash)
+        tni_finding(w, TNI_TENON, slot, "",
+                    "called while another call on the graph goes on, and one of them is an update");
+}
+
+static void leave_graph(tni_watch *w, const tn_graph_impl *graph, bool updates) {
+    pthread_mutex_lock(&tni_records_lock);
+    tni_record *g = find_graph(w, graph);
+    if (g) {
+        g->calls--;
+        g->updating &= !updates;
+    }
+    pthread_mutex_unlock(&tni_records_lock);
 }
 
 /* Memory that a launch names and that was freed: its allocation number, or 0. */
 static uint64_t freed_of(tni_watch *w, const tn_graph_impl *graph) {
     uint64_t freed = 0;
     pthread_mutex_lock(&tni_records_lock);
-    const tni_record *g = tni_record_find(w, TNI_RECORD_GRAPH, (uintptr_t)graph);
-    for (size_t i = 0; g && i < g->names.n && !freed; i++) {
-        const tni_named *m = &g->names.items[i];
-        const tni_record *r = tni_memory_find(w, (void *)(uintptr_t)g->device, m->space, m->key);
-        freed = r && r->serial == m->serial ? 0 : m->serial;
-    }
+    const tni_record *g = find_graph(w, graph);
+    for (size_t i = 0; g && i < g->names.n && !freed; i++)
+        freed = named_by(w, g, i) ? 0 : g->names.items[i].serial;
     pthread_mutex_unlock(&tni_records_lock);
     return freed;
 }
 
+/* It waits for the graph's earlier launches, on whichever streams they are. */
 static void note_launch(tni_watch *w, const tn_graph_impl *graph, tn_stream_impl *stream) {
     pthread_mutex_lock(&tni_records_lock);
-    tni_point work = tni_note_work(w, stream);
-    const tni_record *g = tni_record_find(w, TNI_RECORD_GRAPH, (uintptr_t)graph);
-    for (size_t i = 0; g && i < g->names.n; i++)
-        tni_note_use(w, work,
-                     tni_memory_find(w, (void *)(uintptr_t)g->device, g->names.items[i].space,
-                                     g->names.items[i].key));
+    tni_record *g = find_graph(w, graph), *s = find_stream(w, stream);
+    if (g && s && !s->captures) {
+        tni_clock_merge(w, &s->clock, &g->clock);
+        tni_point work = tni_note_work(w, stream);
+        g->clock.n = 0;
+        tni_mark_stream(w, s, &g->clock);
+        for (size_t i = 0; i < g->names.n; i++)
+            tni_note_use(w, work, named_by(w, g, i));
+    }
     pthread_mutex_unlock(&tni_records_lock);
 }
 
@@ -155,10 +192,13 @@ static tn_status capture_launch(tn_graph_impl *graph, tn_stream_impl *stream) {
     if (freed)
         tni_finding(w, TNI_TENON, slot, "",
                     "the graph names allocation number %" PRIu64 ", which was freed", freed);
+    enter_graph(w, slot, graph, false);
     tni_enter(&f, w, slot, NULL);
     tn_status status = tni_answer(&f, w->real.capture.launch(graph, stream), 0);
+    leave_graph(w, graph, false);
     if (status == TN_OK)
         note_launch(w, graph, stream);
+    tni_note_refusal(w, &s, status, slot);
     tni_note_loss(w, device_of(&s), s.lost, status, slot, "");
     return status;
 }
@@ -167,42 +207,60 @@ static void capture_destroy(tn_graph_impl *graph) {
     tni_watch *w = tni_watch_of(TNI_RECORD_GRAPH, graph);
     tni_frame f;
     tni_record g;
+    tni_clock launches = {0};
     if (!tni_live_graph(w, "capture->destroy", graph, &g))
         return;
+    enter_graph(w, "capture->destroy", graph, false);
     /* Before the call: after it the handle may be another graph's. */
     pthread_mutex_lock(&tni_records_lock);
-    tni_record *r = tni_record_find(w, TNI_RECORD_GRAPH, (uintptr_t)graph);
-    if (r)
+    tni_record *r = find_graph(w, graph);
+    if (r) {
+        launches = r->clock;
+        r->clock = (tni_clock){0};
         tni_record_remove(w, r);
+    }
     pthread_mutex_unlock(&tni_records_lock);
     tni_enter(&f, w, "capture->destroy", NULL);
     w->real.capture.destroy(graph);
     tni_leave(&f);
+    pthread_mutex_lock(&tni_records_lock);
+    tni_clock_passed(w, &launches);
+    tni_clock_free(&launches);
+    pthread_mutex_unlock(&tni_records_lock);
+}
+
+/* Both name the same from now on. */
+static void take_names(tni_watch *w, const tn_graph_impl *graph, const tn_graph_impl *from) {
+    pthread_mutex_lock(&tni_records_lock);
+    tni_record *g = find_graph(w, graph);
+    const tni_record *source = find_graph(w, from);
+    if (g && source && g != source) {
+        g->names.n = 0;
+        for (size_t i = 0; i < source->names.n; i++)
+            tni_name(w, &g->names, source->names.items[i]);
+    }
+    pthread_mutex_unlock(&tni_records_lock);
 }
 
 static tn_status capture_update(tn_graph_impl *graph, tn_graph_impl *from) {
     tni_watch *w = tni_watch_of(TNI_RECORD_GRAPH, graph);
     tni_frame f;
-    tni_record g, h;
+    tni_record g, source;
     const char *slot = "capture->update";
-    if (!tni_live_graph(w, slot, graph, &g) || !tni_live_graph(w, slot, from, &h))
+    if (!tni_live_graph(w, slot, graph, &g) || !tni_live_graph(w, slot, from, &source))
         return tni_watch_refuse("capture->update: a graph is not alive");
-    if (g.device != h.device)
+    if (g.device != source.device)
         tni_finding(w, TNI_TENON, slot, "", "the graphs are of two devices");
+    enter_graph(w, slot, graph, true);
+    if (from != graph)
+        enter_graph(w, slot, from, true);
     tni_enter(&f, w, slot, NULL);
     tn_status status = tni_answer(&f, w->real.capture.update(graph, from), TNI_MAY_DECLINE);
-    pthread_mutex_lock(&tni_records_lock);
-    tni_record *to = tni_record_find(w, TNI_RECORD_GRAPH, (uintptr_t)graph);
-    const tni_record *source = tni_record_find(w, TNI_RECORD_GRAPH, (uintptr_t)from);
-    if (status == TN_OK && to && source && to != source) {
-        to->names.n = 0;
-        for (size_t i = 0; i < source->names.n; i++) {
-            const tni_named *m = &source->names.items[i];
-            tni_name(w, &to->names,
-                     &(tni_record){.key = m->key, .serial = m->serial, .space = m->space});
-        }
-    }
-    pthread_mutex_unlock(&tni_records_lock);
+    leave_graph(w, graph, true);
+    if (from != graph)
+        leave_graph(w, from, true);
+    if (status == TN_OK)
+        take_names(w, graph, from);
     tni_note_loss(w, device_of(&g), g.lost, status, slot, "");
     return status;
 }

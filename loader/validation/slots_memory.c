@@ -281,14 +281,14 @@ static tn_status memory_info(tn_device_impl *device, int32_t space, tn_memory_in
 
 /* ---- transfers --------------------------------------------------------------------------- */
 
-/* The device and the stream of a transfer. */
+/* The device and the stream of a transfer; 0 where that is NULL. */
 static bool check_place(tni_watch *w, const char *slot, tn_device_impl *device,
-                        tn_stream_impl *stream, tni_record *out_device) {
-    tni_record s;
+                        tn_stream_impl *stream, tni_record *out_device, tni_record *out_stream) {
+    *out_stream = (tni_record){0};
     if (!tni_live_device(w, slot, "", device, out_device))
         return false;
     if (stream)
-        return tni_live_stream(w, slot, "", device, stream, &s);
+        return tni_live_stream(w, slot, "", device, stream, out_stream);
     if (w->real.devices.streams)
         tni_finding(w, TNI_TENON, slot, "", "stream is NULL on a device with streams");
     return true;
@@ -337,7 +337,7 @@ static bool check_pinned(tni_watch *w, const char *slot, tn_device_impl *device,
     return inside;
 }
 
-/* Work on the stream that uses this memory, and this pinned memory; 0: none. */
+/* Work that was queued on the stream, or recorded, uses this memory, and this pinned memory; 0: none. */
 static void note_use(tni_watch *w, tn_device_impl *device, tn_stream_impl *stream, tn_memory memory,
                      tn_memory pinned) {
     pthread_mutex_lock(&tni_records_lock);
@@ -352,24 +352,27 @@ static tn_status memory_copy_from_host(tn_device_impl *device, tn_stream_impl *s
                                        tn_memory src_pinned, uint64_t bytes) {
     tni_watch *w = tni_watch_of(TNI_RECORD_DEVICE, device);
     tni_frame f;
-    tni_record d;
+    tni_record d, s;
     const char *slot = "memory->copy_from_host";
-    if (!check_place(w, slot, device, stream, &d) ||
+    if (!check_place(w, slot, device, stream, &d, &s) ||
         !check_range(w, slot, device, dst, dst_offset, bytes) ||
         !check_pinned(w, slot, device, src_pinned, src, bytes))
         return tni_watch_refuse(
             "memory->copy_from_host: device, stream, memory or range is not there");
-    note_use(w, device, stream, dst, src_pinned);
     tni_enter(&f, w, slot, NULL);
     tn_status status = tni_answer(
         &f, w->real.memory.copy_from_host(device, stream, dst, dst_offset, src, src_pinned, bytes),
         0);
+    if (status == TN_OK)
+        note_use(w, device, stream, dst, src_pinned);
+    if (!src_pinned)
+        tni_note_refusal(w, &s, status, slot);
     tni_note_loss(w, device, d.lost, status, slot, "");
     return status;
 }
 
 /* A read into memory that is not named as pinned has waited for all that was queued before. */
-static void stream_passed(tni_watch *w, tn_stream_impl *stream, tni_clock *clock, bool passed) {
+static void stream_passed(tni_watch *w, tni_clock *clock, bool passed) {
     pthread_mutex_lock(&tni_records_lock);
     if (passed)
         tni_clock_passed(w, clock);
@@ -382,25 +385,28 @@ static tn_status memory_copy_to_host(tn_device_impl *device, tn_stream_impl *str
                                      uint64_t bytes) {
     tni_watch *w = tni_watch_of(TNI_RECORD_DEVICE, device);
     tni_frame f;
-    tni_record d;
+    tni_record d, s;
     const char *slot = "memory->copy_to_host";
-    if (!check_place(w, slot, device, stream, &d) ||
+    if (!check_place(w, slot, device, stream, &d, &s) ||
         !check_range(w, slot, device, src, src_offset, bytes) ||
         !check_pinned(w, slot, device, dst_pinned, dst, bytes))
         return tni_watch_refuse(
             "memory->copy_to_host: device, stream, memory or range is not there");
-    note_use(w, device, stream, src, dst_pinned);
     tni_clock clock = {0};
     pthread_mutex_lock(&tni_records_lock);
-    const tni_record *s = tni_record_find(w, TNI_RECORD_STREAM, (uintptr_t)stream);
-    if (s)
-        tni_mark_stream(w, s, &clock);
+    const tni_record *r = tni_record_find(w, TNI_RECORD_STREAM, (uintptr_t)stream);
+    if (r)
+        tni_mark_stream(w, r, &clock);
     pthread_mutex_unlock(&tni_records_lock);
     tni_enter(&f, w, slot, NULL);
     tn_status status = tni_answer(
         &f, w->real.memory.copy_to_host(device, stream, dst, dst_pinned, src, src_offset, bytes),
         0);
-    stream_passed(w, stream, &clock, status == TN_OK && !dst_pinned && bytes > 0);
+    stream_passed(w, &clock, status == TN_OK && !dst_pinned && bytes > 0);
+    if (dst_pinned && status == TN_OK)
+        note_use(w, device, stream, src, dst_pinned);
+    if (!dst_pinned)
+        tni_note_refusal(w, &s, status, slot);
     tni_note_loss(w, device, d.lost, status, slot, "");
     return status;
 }
@@ -410,9 +416,9 @@ static tn_status memory_copy(tn_device_impl *device, tn_stream_impl *stream, tn_
                              uint64_t bytes) {
     tni_watch *w = tni_watch_of(TNI_RECORD_DEVICE, device);
     tni_frame f;
-    tni_record d;
+    tni_record d, s;
     const char *slot = "memory->copy";
-    if (!check_place(w, slot, device, stream, &d) ||
+    if (!check_place(w, slot, device, stream, &d, &s) ||
         !check_range(w, slot, device, dst, dst_offset, bytes) ||
         !check_range(w, slot, device, src, src_offset, bytes))
         return tni_watch_refuse("memory->copy: device, stream, memory or range is not there");
@@ -421,11 +427,13 @@ static tn_status memory_copy(tn_device_impl *device, tn_stream_impl *stream, tn_
                     "%" PRIu64 " bytes from offset %" PRIu64 " to offset %" PRIu64
                     " of one allocation overlap",
                     bytes, src_offset, dst_offset);
-    note_use(w, device, stream, dst, 0);
-    note_use(w, device, stream, src, 0);
     tni_enter(&f, w, slot, NULL);
     tn_status status = tni_answer(
         &f, w->real.memory.copy(device, stream, dst, dst_offset, src, src_offset, bytes), 0);
+    if (status == TN_OK) {
+        note_use(w, device, stream, dst, 0);
+        note_use(w, device, stream, src, 0);
+    }
     tni_note_loss(w, device, d.lost, status, slot, "");
     return status;
 }
@@ -435,21 +443,24 @@ static tn_status memory_copy_peer(tn_device_impl *device, tn_stream_impl *stream
                                   uint64_t src_offset, uint64_t bytes) {
     tni_watch *w = tni_watch_of(TNI_RECORD_DEVICE, device);
     tni_frame f;
-    tni_record d, other;
+    tni_record d, s, other;
     const char *slot = "memory->copy_peer";
-    if (!check_place(w, slot, device, stream, &d) ||
+    if (!check_place(w, slot, device, stream, &d, &s) ||
         !tni_live_device(w, slot, "", src_device, &other) ||
         !check_range(w, slot, device, dst, dst_offset, bytes) ||
         !check_range(w, slot, src_device, src, src_offset, bytes))
         return tni_watch_refuse(
             "memory->copy_peer: a device, stream, memory or range is not there");
-    note_use(w, device, stream, dst, 0);
-    note_use(w, src_device, stream, src, 0);
     tni_enter(&f, w, slot, NULL);
     tn_status status = tni_answer(&f,
                                   w->real.memory.copy_peer(device, stream, dst, dst_offset,
                                                            src_device, src, src_offset, bytes),
                                   TNI_MAY_DECLINE);
+    if (status == TN_OK) {
+        note_use(w, device, stream, dst, 0);
+        note_use(w, src_device, stream, src, 0);
+    }
+    tni_note_refusal(w, &s, status, slot);
     if (status != TN_ERR_UNSUPPORTED)
         tni_note_loss(w, device, d.lost, status, slot, "");
     return status;
@@ -459,15 +470,16 @@ static tn_status memory_fill(tn_device_impl *device, tn_stream_impl *stream, tn_
                              uint64_t dst_offset, uint8_t value, uint64_t bytes) {
     tni_watch *w = tni_watch_of(TNI_RECORD_DEVICE, device);
     tni_frame f;
-    tni_record d;
+    tni_record d, s;
     const char *slot = "memory->fill";
-    if (!check_place(w, slot, device, stream, &d) ||
+    if (!check_place(w, slot, device, stream, &d, &s) ||
         !check_range(w, slot, device, dst, dst_offset, bytes))
         return tni_watch_refuse("memory->fill: device, stream, memory or range is not there");
-    note_use(w, device, stream, dst, 0);
     tni_enter(&f, w, slot, NULL);
     tn_status status =
         tni_answer(&f, w->real.memory.fill(device, stream, dst, dst_offset, value, bytes), 0);
+    if (status == TN_OK)
+        note_use(w, device, stream, dst, 0);
     tni_note_loss(w, device, d.lost, status, slot, "");
     return status;
 }

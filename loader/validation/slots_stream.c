@@ -47,6 +47,9 @@ static void stream_destroy(tn_stream_impl *stream) {
     tni_record s;
     if (!tni_live_stream(w, "streams->destroy", "", NULL, stream, &s))
         return;
+    if (s.captures)
+        tni_finding(w, TNI_TENON, "streams->destroy", "",
+                    "the stream captures; a capture is ended or abandoned before");
     /* Before the call: after it the handle may be another stream's. */
     drop(w, TNI_RECORD_STREAM, stream);
     tni_enter(&f, w, "streams->destroy", NULL);
@@ -130,7 +133,10 @@ static tn_status ask_stream(tn_stream_impl *stream, bool waits) {
     tni_enter(&f, w, slot, NULL);
     tn_status status = waits ? tni_answer(&f, w->real.streams.synchronize(stream), 0)
                              : tni_answer(&f, w->real.streams.query(stream), TNI_MAY_WAIT);
-    settle(w, &clock, status != TN_NOT_READY && status != TN_ERR_DEVICE_LOST);
+    settle(w, &clock,
+           status != TN_NOT_READY && status != TN_ERR_DEVICE_LOST &&
+               !(s.captures && status == TN_ERR_STATE));
+    tni_note_refusal(w, &s, status, slot);
     tni_note_loss(w, device_of(&s), s.lost, status, slot, "");
     return status;
 }
@@ -185,6 +191,7 @@ static tn_status event_record(tn_event_impl *event, tn_stream_impl *stream) {
     tni_enter(&f, w, slot, NULL);
     tn_status status = tni_answer(&f, w->real.events.record(event, stream), 0);
     record_ends(w, event, stream, status);
+    tni_note_refusal(w, &s, status, slot);
     tni_note_loss(w, device_of(&s), s.lost, status, slot, "");
     return status;
 }
@@ -208,6 +215,7 @@ static tn_status event_wait(tn_stream_impl *stream, tn_event_impl *event) {
     }
     tni_clock_free(&mark);
     pthread_mutex_unlock(&tni_records_lock);
+    tni_note_refusal(w, &s, status, slot);
     tni_note_loss(w, device_of(&s), s.lost, status, slot, "");
     return status;
 }

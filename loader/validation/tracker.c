@@ -46,7 +46,8 @@ static void take_table(void *real, void *proxy, const void *checked, size_t size
 
 const tn_ext_capture *tni_watch_capture(tni_watch *w, const tn_ext_capture *table) {
     pthread_mutex_lock(&tni_records_lock);
-    TAKE(w, capture, table);
+    if (!w->real.capture.struct_size) /* other threads may be reading it */
+        TAKE(w, capture, table);
     pthread_mutex_unlock(&tni_records_lock);
     return &w->proxy.capture;
 }

@@ -70,7 +70,7 @@ void tni_note_use(tni_watch *w, tni_point work, tni_record *memory) {
         return;
     tni_record *s = work.work ? NULL : tni_record_find(w, TNI_RECORD_STREAM, work.stream);
     if (s)
-        tni_name(w, &s->names, memory);
+        tni_name(w, &s->names, (tni_named){memory->key, memory->serial, memory->space});
     else if (work.work)
         add(w, &memory->clock, work);
 }

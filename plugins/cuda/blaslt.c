@@ -7,10 +7,10 @@
 
 struct cuda_blaslt {
     tn_device_impl *device;
-    void *library;
-    cuda_blaslt_functions functions;
     bool tf32;
-    cublasLtHandle_t handle; /* made with the first plan */
+    void *library; /* opened, and the handle made, for the first plan */
+    cuda_blaslt_functions functions;
+    cublasLtHandle_t handle;
     cuda_plans plans;
 };
 
@@ -79,7 +79,7 @@ static const char *const names[] = {"libcublasLt.so.13", "libcublasLt.so.12", "l
 
 enum { OLDEST = 120000 };
 
-static bool open_library(cuda_blaslt *b, char *reason, size_t room) {
+static bool find_library(cuda_blaslt *b, char *reason, size_t room) {
     b->library = cuda_library_open(b->device->self, "cublaslt", names, reason, room);
     if (!b->library)
         return false;
@@ -94,27 +94,32 @@ static bool open_library(cuda_blaslt *b, char *reason, size_t room) {
     return version >= OLDEST;
 }
 
-cuda_blaslt *cuda_blaslt_open(tn_device_impl *device) {
-    char reason[CUDA_MESSAGE / 2] = "no host memory";
-    cuda_blaslt *b = cuda_host_alloc(device->self, sizeof *b, "cuBLASLt");
-    if (b) {
-        memset(b, 0, sizeof *b);
-        b->device = device;
-        b->tf32 = cuda_tf32_allowed(device->self);
-        b->plans.owner = b;
-        b->plans.key_words = CUDA_PRODUCT_WORDS;
-        b->plans.build = build_plan;
-        b->plans.destroy = destroy_plan;
-        cuda_plans_init(&b->plans);
-        if (open_library(b, reason, sizeof reason))
-            return b;
-    }
-    cuda_log(device, TN_LOG_INFO, "products are our own, without cuBLASLt: %s", reason);
-    cuda_blaslt_close(b);
-    return NULL;
+static bool open_library(void *owner) {
+    char reason[CUDA_MESSAGE / 2];
+    cuda_blaslt *b = owner;
+    bool ok = find_library(b, reason, sizeof reason);
+    if (!ok)
+        cuda_log(b->device, TN_LOG_INFO, "products are our own, without cuBLASLt: %s", reason);
+    return ok;
 }
 
-void cuda_blaslt_close(cuda_blaslt *b) {
+cuda_blaslt *cuda_blaslt_create(tn_device_impl *device) {
+    cuda_blaslt *b = cuda_host_alloc(device->self, sizeof *b, "products by cuBLASLt");
+    if (!b)
+        return NULL;
+    memset(b, 0, sizeof *b);
+    b->device = device;
+    b->tf32 = cuda_tf32_allowed(device->self);
+    b->plans.owner = b;
+    b->plans.key_words = CUDA_PRODUCT_WORDS;
+    b->plans.open = open_library;
+    b->plans.build = build_plan;
+    b->plans.destroy = destroy_plan;
+    cuda_plans_init(&b->plans);
+    return b;
+}
+
+void cuda_blaslt_destroy(cuda_blaslt *b) {
     if (!b)
         return;
     const tn_host *host = b->device->self->host;
@@ -130,20 +135,22 @@ void cuda_blaslt_close(cuda_blaslt *b) {
 
 /* ---- calls ------------------------------------------------------------------------------- */
 
-typedef bool (*product_fn)(const tn_call *call, cuda_product *out, cuda_operands *out_operands);
-
 /* A record's user: how its calls are products. */
 typedef struct maker {
-    product_fn product;
+    cuda_terms (*terms)(const tn_call *call);
 } maker;
+
+static cuda_terms terms_of(const tn_call *call) {
+    const maker *m = call->user;
+    return m->terms(call);
+}
 
 static tn_status prepare(const tn_call *call, tn_plan *out) {
     cuda_blaslt *b = call->device->libraries.blaslt;
-    const maker *m = call->user;
+    cuda_terms terms = terms_of(call);
     cuda_product product;
-    cuda_operands operands;
     cuda_plan *plan;
-    if (!m->product(call, &product, &operands))
+    if (!cuda_product_of(&terms, &product))
         return TN_ERR_UNSUPPORTED;
     tn_status status = cuda_plans_get(&b->plans, (const int64_t *)&product, &plan);
     if (status != TN_OK)
@@ -171,33 +178,39 @@ static scalar scalar_of(const cuda_blaslt_plan *plan, double x) {
     return plan->product.dtype == TN_F64 ? (scalar){.wide = x} : (scalar){.narrow = (float)x};
 }
 
+static const void *address(const tn_tensor_view *v) {
+    return (const void *)(uintptr_t)(v->memory + v->offset);
+}
+
 /* In the device's context; the bias is the one that the plan's operation names. */
 static cublasStatus_t multiply(const tn_call *call, const cuda_blaslt_plan *plan,
-                               const cuda_operands *o) {
+                               const cuda_terms *t) {
     const cuda_blaslt *b = call->device->libraries.blaslt;
-    bool has_c = plan->product.adds == CUDA_ADDS_MATRIX;
-    scalar alpha = scalar_of(plan, o->alpha), beta = scalar_of(plan, has_c ? o->beta : 0);
+    bool has_c = plan->product.adds == CUDA_ADDS_MATRIX, is_turned = plan->product.is_turned;
+    scalar alpha = scalar_of(plan, t->alpha), beta = scalar_of(plan, has_c ? t->beta : 0);
+    const void *first = address(is_turned ? t->y : t->x),
+               *second = address(is_turned ? t->x : t->y), *d = address(t->out);
     uint64_t workspace = plan->workspace_bytes ? call->workspace + call->workspace_offset : 0;
-    return b->functions.cublasLtMatmul(b->handle, plan->operation, &alpha, (const void *)o->a,
-                                       plan->a, (const void *)o->b, plan->b, &beta,
-                                       (const void *)(has_c ? o->c : o->d), plan->c, (void *)o->d,
-                                       plan->d, &plan->algorithm, (void *)workspace,
+    return b->functions.cublasLtMatmul(b->handle, plan->operation, &alpha, first, plan->a, second,
+                                       plan->b, &beta, has_c ? address(t->s) : d, plan->c,
+                                       (void *)d, plan->d, &plan->algorithm, (void *)workspace,
                                        plan->workspace_bytes, (cudaStream_t)call->stream->stream);
 }
 
 /* The library looks at the bias's address when it is called, so that one call at a time has it. */
 static cublasStatus_t multiply_and_add(const tn_call *call, cuda_blaslt_plan *plan,
-                                       const cuda_operands *o) {
+                                       const cuda_terms *t) {
     const cuda_blaslt_functions *f = &call->device->libraries.blaslt->functions;
     cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
+    uint64_t bias = t->s->memory + t->s->offset;
     pthread_mutex_lock(&plan->lock);
-    if (plan->bias != o->c) {
+    if (plan->bias != bias) {
         status = f->cublasLtMatmulDescSetAttribute(
-            plan->operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &o->c, sizeof o->c);
-        plan->bias = status == CUBLAS_STATUS_SUCCESS ? o->c : 0;
+            plan->operation, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &bias, sizeof bias);
+        plan->bias = status == CUBLAS_STATUS_SUCCESS ? bias : 0;
     }
     if (status == CUBLAS_STATUS_SUCCESS)
-        status = multiply(call, plan, o);
+        status = multiply(call, plan, t);
     pthread_mutex_unlock(&plan->lock);
     return status;
 }
@@ -207,10 +220,7 @@ static const gpu_kernel matmul = {.name = "cublasLtMatmul", .options = ""};
 static tn_status run(const tn_call *call) {
     cuda_blaslt *b = call->device->libraries.blaslt;
     cuda_blaslt_plan *plan = (cuda_blaslt_plan *)plan_of(call);
-    const maker *m = call->user;
-    cuda_product product;
-    cuda_operands operands;
-    m->product(call, &product, &operands); /* as it was in prepare */
+    cuda_terms terms = terms_of(call);
     if (cuda_is_lost(call->device)) {
         abandon(call);
         return cuda_check_lost(call->device);
@@ -218,8 +228,8 @@ static tn_status run(const tn_call *call) {
     cuda_scope scope = cuda_enter(call->device);
     cublasStatus_t status = CUBLAS_STATUS_SUCCESS;
     if (scope.error == CUDA_SUCCESS)
-        status = product.adds == CUDA_ADDS_BIAS ? multiply_and_add(call, plan, &operands)
-                                                : multiply(call, plan, &operands);
+        status = plan->product.adds == CUDA_ADDS_BIAS ? multiply_and_add(call, plan, &terms)
+                                                      : multiply(call, plan, &terms);
     abandon(call);
     if (scope.error != CUDA_SUCCESS)
         return cuda_fail_driver(call->device, scope.error, "a product by cuBLASLt");
@@ -235,7 +245,7 @@ static tn_status run(const tn_call *call) {
     return cuda_library_failed(call->stream, what);
 }
 
-static const maker bmm = {cuda_product_of_bmm}, addmm = {cuda_product_of_addmm};
+static const maker bmm = {cuda_terms_of_bmm}, addmm = {cuda_terms_of_addmm};
 
 #define RECORD(name) \
     GPU_RECORD(name, TN_DTYPES_FLOAT, GPU_FLAGS_STRIDED, run, .prepare = prepare, \

@@ -60,7 +60,7 @@ struct tn_instance {
 typedef struct cuda_programs cuda_programs;
 typedef struct cuda_recording cuda_recording;
 
-/* Libraries whose kernels come before our own (libraries.h); NULL: not there. */
+/* Libraries whose kernels come before our own (libraries.h). */
 typedef struct cuda_blaslt cuda_blaslt;
 typedef struct cuda_dnn cuda_dnn;
 typedef struct cuda_libraries {

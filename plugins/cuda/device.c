@@ -51,7 +51,7 @@ static tn_status find(tn_instance *self, uint32_t index, const cuda_found **out)
 /* ---- open and close ---------------------------------------------------------------------- */
 
 static void finish(tn_device_impl *device) {
-    cuda_libraries_close(device);
+    cuda_libraries_destroy(device);
     gpu_device_finish(&device->gpu);
     cuda_programs_destroy(device);
     if (device->context)
@@ -90,11 +90,12 @@ static tn_status open_device(tn_instance *self, uint32_t index, tn_device_impl *
         status = gpu_device_init(&device->gpu, self->host, &cuda_gpu_driver, &found->traits);
     if (status == TN_OK)
         status = cuda_programs_create(device);
+    if (status == TN_OK)
+        status = cuda_libraries_create(device);
     if (status != TN_OK) {
         finish(device);
         return status;
     }
-    cuda_libraries_open(device);
     *out_device = device;
     return TN_OK;
 }
@@ -144,7 +145,6 @@ const tn_device_ops cuda_device_ops = {
     .open = open_device,
     .close = close_device,
     .property = property,
-    .accepts = cuda_libraries_accept,
     .memory = &cuda_memory_ops,
     .streams = &cuda_stream_ops,
     .events = &cuda_event_ops,

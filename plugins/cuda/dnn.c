@@ -7,9 +7,9 @@
 
 struct cuda_dnn {
     tn_device_impl *device;
-    void *library;
-    cuda_dnn_functions functions;
     bool tf32;
+    void *library; /* opened for the first plan */
+    cuda_dnn_functions functions;
     const tn_kernel *add; /* our own, of f32 */
     cuda_plans plans;
 
@@ -97,7 +97,7 @@ static const char *const names[] = {"libcudnn.so.9", "/usr/local/cuda/lib64/libc
 
 enum { OLDEST = 90000 };
 
-static bool open_library(cuda_dnn *d, char *reason, size_t room) {
+static bool find_library(cuda_dnn *d, char *reason, size_t room) {
     d->library = cuda_library_open(d->device->self, "cudnn", names, reason, room);
     if (!d->library)
         return false;
@@ -121,30 +121,35 @@ static const tn_kernel *find_add(void) {
     return NULL;
 }
 
-cuda_dnn *cuda_dnn_open(tn_device_impl *device) {
-    char reason[CUDA_MESSAGE / 2] = "no host memory";
-    cuda_dnn *d = cuda_host_alloc(device->self, sizeof *d, "cuDNN");
-    if (d) {
-        memset(d, 0, sizeof *d);
-        d->device = device;
-        d->tf32 = cuda_tf32_allowed(device->self);
-        d->add = find_add();
-        d->plans.owner = d;
-        d->plans.key_words = CUDA_CONVOLUTION_WORDS;
-        d->plans.is_needed_later = true; /* it may own the code */
-        d->plans.build = build_plan;
-        d->plans.destroy = destroy_plan;
-        cuda_plans_init(&d->plans);
-        pthread_mutex_init(&d->lock, NULL);
-        if (open_library(d, reason, sizeof reason))
-            return d;
-    }
-    cuda_log(device, TN_LOG_INFO, "convolutions are our own, without cuDNN: %s", reason);
-    cuda_dnn_close(d);
-    return NULL;
+static bool open_library(void *owner) {
+    char reason[CUDA_MESSAGE / 2];
+    cuda_dnn *d = owner;
+    bool ok = find_library(d, reason, sizeof reason);
+    if (!ok)
+        cuda_log(d->device, TN_LOG_INFO, "convolutions are our own, without cuDNN: %s", reason);
+    return ok;
 }
 
-void cuda_dnn_close(cuda_dnn *d) {
+cuda_dnn *cuda_dnn_create(tn_device_impl *device) {
+    cuda_dnn *d = cuda_host_alloc(device->self, sizeof *d, "convolutions by cuDNN");
+    if (!d)
+        return NULL;
+    memset(d, 0, sizeof *d);
+    d->device = device;
+    d->tf32 = cuda_tf32_allowed(device->self);
+    d->add = find_add();
+    d->plans.owner = d;
+    d->plans.key_words = CUDA_CONVOLUTION_WORDS;
+    d->plans.is_needed_later = true; /* it may own the code */
+    d->plans.open = open_library;
+    d->plans.build = build_plan;
+    d->plans.destroy = destroy_plan;
+    cuda_plans_init(&d->plans);
+    pthread_mutex_init(&d->lock, NULL);
+    return d;
+}
+
+void cuda_dnn_destroy(cuda_dnn *d) {
     if (!d)
         return;
     const tn_host *host = d->device->self->host;
@@ -203,9 +208,8 @@ static void pair(int64_t to[2], const tn_cell *cell) {
     to[1] = cell->v.ints[1];
 }
 
-/* What the call is to cuDNN, and where its tensors are; false: it cannot be said. */
-static bool convolution_of(const tn_call *call, cuda_convolution *out,
-                           uint64_t addresses[CUDA_DNN_TENSORS]) {
+/* What the call is to cuDNN; false: it cannot be said. */
+static bool convolution_of(const tn_call *call, cuda_convolution *out) {
     const maker *m = call->user;
     *out = (cuda_convolution){.direction = m->direction, .dtype = call->outs[0]->dtype};
     pair(out->stride, &call->args[m->stride]);
@@ -213,7 +217,6 @@ static bool convolution_of(const tn_call *call, cuda_convolution *out,
     pair(out->dilation, &call->args[m->stride + 2]);
     for (int i = 0; i < CUDA_DNN_TENSORS; i++) {
         const tn_tensor_view *v = view_of(call, m->tensors[i]);
-        addresses[i] = v ? v->memory + v->offset : 0;
         if (v && i != CUDA_DNN_BIAS)
             out->tensors[i] = tensor_of(v);
         if (v && i == CUDA_DNN_BIAS) {
@@ -229,9 +232,8 @@ static bool convolution_of(const tn_call *call, cuda_convolution *out,
 static tn_status prepare(const tn_call *call, tn_plan *out) {
     cuda_dnn *d = call->device->libraries.dnn;
     cuda_convolution convolution;
-    uint64_t addresses[CUDA_DNN_TENSORS];
     cuda_plan *plan;
-    if (!convolution_of(call, &convolution, addresses))
+    if (!convolution_of(call, &convolution))
         return TN_ERR_UNSUPPORTED;
     tn_status status = cuda_plans_get(&d->plans, (const int64_t *)&convolution, &plan);
     if (status != TN_OK)
@@ -241,9 +243,14 @@ static tn_status prepare(const tn_call *call, tn_plan *out) {
     return TN_OK;
 }
 
-static cudnnStatus_t execute(const tn_call *call, const cuda_dnn_plan *plan,
-                             const uint64_t addresses[CUDA_DNN_TENSORS]) {
+static cudnnStatus_t execute(const tn_call *call, const cuda_dnn_plan *plan) {
     cuda_dnn *d = call->device->libraries.dnn;
+    const maker *m = call->user;
+    uint64_t addresses[CUDA_DNN_TENSORS];
+    for (int i = 0; i < CUDA_DNN_TENSORS; i++) {
+        const tn_tensor_view *v = view_of(call, m->tensors[i]);
+        addresses[i] = v ? v->memory + v->offset : 0;
+    }
     uint64_t workspace = plan->workspace_bytes ? call->workspace + call->workspace_offset : 0;
     pthread_mutex_lock(&d->lock);
     cudnnStatus_t status =
@@ -281,15 +288,12 @@ static const gpu_kernel by_cudnn = {.name = "a convolution by cuDNN", .options =
 static tn_status run(const tn_call *call) {
     cuda_dnn *d = call->device->libraries.dnn;
     const cuda_dnn_plan *plan = (const cuda_dnn_plan *)(uintptr_t)call->cookie;
-    cuda_convolution convolution;
-    uint64_t addresses[CUDA_DNN_TENSORS];
-    convolution_of(call, &convolution, addresses); /* as it was in prepare */
     if (cuda_is_lost(call->device))
         return cuda_check_lost(call->device);
     cuda_scope scope = cuda_enter(call->device);
     if (scope.error != CUDA_SUCCESS)
         return cuda_fail_driver(call->device, scope.error, "a convolution by cuDNN");
-    cudnnStatus_t status = execute(call, plan, addresses);
+    cudnnStatus_t status = execute(call, plan);
     cuda_leave(&scope);
     if (status == CUDNN_STATUS_SUCCESS) {
         cuda_remember(call->stream, &by_cudnn);

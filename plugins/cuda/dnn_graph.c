@@ -184,8 +184,8 @@ static bool is_allowed(const cudnnBackendNumericalNote_t *notes, int64_t n, bool
             if (is_exact_f32)
                 return false;
             break;
-        default:
-            break;
+        default: /* of a later version, too */
+            return false;
         }
     return true;
 }

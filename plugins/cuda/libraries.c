@@ -36,30 +36,22 @@ const tn_kernel *const *cuda_records(uint64_t *out_n) {
     return records;
 }
 
-tn_status cuda_libraries_accept(tn_device_impl *device, const tn_kernel *kernel) {
-#define ACCEPT(library) \
-    if (kernel >= cuda_family_##library.records && \
-        kernel < cuda_family_##library.records + cuda_family_##library.n_records) \
-        return device->libraries.library ? TN_OK : TN_ERR_UNSUPPORTED;
-    CUDA_LIBRARIES(ACCEPT)
-#undef ACCEPT
+/* ---- a device's libraries ---------------------------------------------------------------- */
+
+tn_status cuda_libraries_create(tn_device_impl *device) {
+#define CREATE(library) \
+    device->libraries.library = cuda_##library##_create(device); \
+    if (!device->libraries.library) \
+        return TN_ERR_OUT_OF_MEMORY;
+    CUDA_LIBRARIES(CREATE)
+#undef CREATE
     return TN_OK;
 }
 
-/* ---- a device's libraries ---------------------------------------------------------------- */
-
-void cuda_libraries_open(tn_device_impl *device) {
-#define OPEN(library) device->libraries.library = cuda_##library##_open(device);
-    CUDA_LIBRARIES(OPEN)
-#undef OPEN
-}
-
-void cuda_libraries_close(tn_device_impl *device) {
-#define CLOSE(library) \
-    cuda_##library##_close(device->libraries.library); \
-    device->libraries.library = NULL;
-    CUDA_LIBRARIES(CLOSE)
-#undef CLOSE
+void cuda_libraries_destroy(tn_device_impl *device) {
+#define DESTROY(library) cuda_##library##_destroy(device->libraries.library);
+    CUDA_LIBRARIES(DESTROY)
+#undef DESTROY
 }
 
 bool cuda_tf32_allowed(const tn_instance *self) {

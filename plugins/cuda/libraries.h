@@ -1,6 +1,7 @@
 /* Libraries of NVIDIA's whose kernels stand before our own: cuBLASLt for products, cuDNN for
- * convolutions. Each is opened with the device, and may be missing. What a library cannot do, or
- * fails to make ready, is left to the next record. */
+ * convolutions. Each is opened for the first call that it may take, since mapping it takes longer than
+ * all else that a first result needs, and may be missing. What a library cannot do, or fails to make
+ * ready, is left to the next record. */
 #ifndef TNI_PLUGINS_CUDA_LIBRARIES_H
 #define TNI_PLUGINS_CUDA_LIBRARIES_H
 
@@ -21,19 +22,16 @@
 #define CUDA_LIBRARIES(X) CUDA_WITH_BLASLT(X) CUDA_WITH_DNN(X)
 
 #define CUDA_LIBRARY_DECLARE(library) \
-    /* NULL: there is none, and the log says why. */ \
-    cuda_##library *cuda_##library##_open(tn_device_impl *device); \
-    void cuda_##library##_close(cuda_##library *library); \
+    /* NULL: no host memory. Where the library itself is missing the log says why, at the first call. */ \
+    cuda_##library *cuda_##library##_create(tn_device_impl *device); \
+    void cuda_##library##_destroy(cuda_##library *library); \
     extern const gpu_family cuda_family_##library;
 CUDA_LIBRARIES(CUDA_LIBRARY_DECLARE)
 #undef CUDA_LIBRARY_DECLARE
 
-/* Fills in device->libraries; what is missing is no failure. */
-void cuda_libraries_open(tn_device_impl *device);
-void cuda_libraries_close(tn_device_impl *device);
-
-/* tn_device_ops.accepts: all but records of a library that the device does not have. */
-tn_status cuda_libraries_accept(tn_device_impl *device, const tn_kernel *kernel);
+/* Fills in device->libraries. */
+tn_status cuda_libraries_create(tn_device_impl *device);
+void cuda_libraries_destroy(tn_device_impl *device);
 
 /* All records of the plugin, those of libraries first; made at the first call. [any-thread] */
 const tn_kernel *const *cuda_records(uint64_t *out_n);

@@ -23,12 +23,25 @@ static cuda_plan *find(cuda_plans *plans, const int64_t *key, size_t *out_at) {
     }
 }
 
+static bool is_missing(cuda_plans *plans) {
+    return atomic_load_explicit(&plans->is_missing, memory_order_relaxed);
+}
+
+static bool open_once(cuda_plans *plans) {
+    if (!plans->is_open && !is_missing(plans)) {
+        plans->is_open = plans->open(plans->owner);
+        atomic_store_explicit(&plans->is_missing, !plans->is_open, memory_order_relaxed);
+    }
+    return plans->is_open;
+}
+
 static tn_status build(cuda_plans *plans, const int64_t *key, cuda_plan **out) {
     size_t at;
     tn_status status = TN_OK;
     pthread_mutex_lock(&plans->building);
     *out = find(plans, key, &at);
-    if (!*out && plans->is_needed_later && plans->n_kept == CUDA_PLANS_KEPT)
+    if (!*out &&
+        (!open_once(plans) || (plans->is_needed_later && plans->n_kept == CUDA_PLANS_KEPT)))
         status = TN_ERR_UNSUPPORTED;
     else if (!*out) {
         status = plans->build(plans->owner, key, out);
@@ -44,6 +57,9 @@ static tn_status build(cuda_plans *plans, const int64_t *key, cuda_plan **out) {
 
 tn_status cuda_plans_get(cuda_plans *plans, const int64_t *key, cuda_plan **out) {
     size_t at;
+    *out = NULL;
+    if (is_missing(plans))
+        return TN_ERR_UNSUPPORTED;
     *out = find(plans, key, &at);
     tn_status status = *out ? TN_OK : build(plans, key, out);
     if (status == TN_OK && (*out)->is_declined) {

@@ -62,11 +62,18 @@ static bool addend(plane p, double beta, cuda_product *out) {
     return by_columns(p, &out->c);
 }
 
+/* Would the library take the number, which is not 0, for 0, and not look at what it multiplies? */
+static bool vanishes(const cuda_terms *t, double x) {
+    return t->out->dtype != TN_F64 && x != 0 && (float)x == 0;
+}
+
 /* out = x y; or, where the output's rows lie in a row, out^T = y^T x^T. */
-static bool product_of(const tn_tensor_view *x, const tn_tensor_view *y, const tn_tensor_view *s,
-                       const tn_tensor_view *out, cuda_product *p, cuda_operands *o) {
-    plane a = plane_of(x), b = plane_of(y), d = plane_of(out), c = s ? plane_of(s) : d;
-    *p = (cuda_product){.dtype = out->dtype, .batch = out->rank == 3 ? out->sizes[0] : 1};
+bool cuda_product_of(const cuda_terms *t, cuda_product *p) {
+    if (t->alpha == 0 || vanishes(t, t->alpha) || vanishes(t, t->beta))
+        return false;
+    plane a = plane_of(t->x), b = plane_of(t->y), d = plane_of(t->out),
+          c = t->s ? plane_of(t->s) : d;
+    *p = (cuda_product){.dtype = t->out->dtype, .batch = t->out->rank == 3 ? t->out->sizes[0] : 1};
     p->is_turned = by_columns(transpose(d), &p->d);
     if (p->is_turned) {
         plane first = a;
@@ -80,11 +87,7 @@ static bool product_of(const tn_tensor_view *x, const tn_tensor_view *y, const t
     p->m = d.rows;
     p->n = d.columns;
     p->k = a.columns;
-    o->a = a.address;
-    o->b = b.address;
-    o->c = c.address;
-    o->d = d.address;
-    return factor(a, &p->a) && factor(b, &p->b) && (!s || addend(c, o->beta, p)) &&
+    return factor(a, &p->a) && factor(b, &p->b) && (!t->s || addend(c, t->beta, p)) &&
            p->m <= INT32_MAX && p->n <= INT32_MAX && p->k <= INT32_MAX && p->batch <= INT32_MAX;
 }
 
@@ -92,24 +95,19 @@ static double number(const tn_cell *cell) {
     return cell->tag == TN_CELL_F64 ? cell->v.f64 : (double)cell->v.i64;
 }
 
-bool cuda_product_of_bmm(const tn_call *call, cuda_product *out, cuda_operands *out_operands) {
-    *out_operands = (cuda_operands){.alpha = 1};
-    return product_of(call->args[TN_ARG_bmm_self].v.view, call->args[TN_ARG_bmm_mat2].v.view, NULL,
-                      call->outs[0], out, out_operands);
+cuda_terms cuda_terms_of_bmm(const tn_call *call) {
+    return (cuda_terms){.x = call->args[TN_ARG_bmm_self].v.view,
+                        .y = call->args[TN_ARG_bmm_mat2].v.view,
+                        .out = call->outs[0],
+                        .alpha = 1};
 }
 
-/* Would the library take the number, which is not 0, for 0, and not look at what it multiplies? */
-static bool vanishes(const tn_call *call, double x) {
-    return call->outs[0]->dtype != TN_F64 && x != 0 && (float)x == 0;
-}
-
-bool cuda_product_of_addmm(const tn_call *call, cuda_product *out, cuda_operands *out_operands) {
-    *out_operands = (cuda_operands){.alpha = number(&call->args[TN_ARG_addmm_alpha]),
-                                    .beta = number(&call->args[TN_ARG_addmm_beta])};
-    const tn_tensor_view *self =
-        out_operands->beta == 0 ? NULL : call->args[TN_ARG_addmm_self].v.view;
-    return out_operands->alpha != 0 && !vanishes(call, out_operands->alpha) &&
-           !vanishes(call, out_operands->beta) &&
-           product_of(call->args[TN_ARG_addmm_mat1].v.view, call->args[TN_ARG_addmm_mat2].v.view,
-                      self, call->outs[0], out, out_operands);
+cuda_terms cuda_terms_of_addmm(const tn_call *call) {
+    double beta = number(&call->args[TN_ARG_addmm_beta]);
+    return (cuda_terms){.x = call->args[TN_ARG_addmm_mat1].v.view,
+                        .y = call->args[TN_ARG_addmm_mat2].v.view,
+                        .s = beta == 0 ? NULL : call->args[TN_ARG_addmm_self].v.view,
+                        .out = call->outs[0],
+                        .alpha = number(&call->args[TN_ARG_addmm_alpha]),
+                        .beta = beta};
 }

@@ -28,15 +28,17 @@ typedef struct cuda_product {
 
 enum { CUDA_PRODUCT_WORDS = sizeof(cuda_product) / sizeof(int64_t) };
 
-/* Where its matrices are, and its numbers. */
-typedef struct cuda_operands {
-    uint64_t a, b, c, d; /* c is d where nothing is added */
+/* out = alpha x y + beta s */
+typedef struct cuda_terms {
+    const tn_tensor_view *x, *y, *s, *out; /* s may be NULL */
     double alpha, beta;
-} cuda_operands;
+} cuda_terms;
+
+cuda_terms cuda_terms_of_bmm(const tn_call *call);
+cuda_terms cuda_terms_of_addmm(const tn_call *call);
 
 /* False: strides or numbers that cuBLASLt does not have. With an alpha of 0 it would not look at the
  * factors, which may be NaN. */
-bool cuda_product_of_bmm(const tn_call *call, cuda_product *out, cuda_operands *out_operands);
-bool cuda_product_of_addmm(const tn_call *call, cuda_product *out, cuda_operands *out_operands);
+bool cuda_product_of(const cuda_terms *terms, cuda_product *out);
 
 #endif

@@ -56,6 +56,9 @@ static tn_status record(tn_event_impl *event, tn_stream_impl *stream) {
         return ocl_fail(event->device->self, TN_ERR_INVALID_ARGUMENT,
                         "an event of opencl:%u cannot be recorded in a stream of opencl:%u",
                         event->device->index, stream->device->index);
+    status = ocl_check_not_capturing(stream, "an event");
+    if (status != TN_OK)
+        return status;
     /* Flushed, for other queues will wait for it. */
     cl_int error = clEnqueueMarkerWithWaitList(stream->queue, 0, NULL, &mark);
     if (error == CL_SUCCESS) {
@@ -114,6 +117,8 @@ static cl_int bridge_to(tn_stream_impl *stream, cl_event mark, cl_event *out) {
 
 static tn_status wait(tn_stream_impl *stream, tn_event_impl *event) {
     tn_status status = ocl_check_lost(stream->device);
+    if (status == TN_OK)
+        status = ocl_check_not_capturing(stream, "waiting for an event");
     if (status != TN_OK)
         return status;
     cl_command_queue queue;

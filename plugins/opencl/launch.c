@@ -1,4 +1,5 @@
 /* Kernels are given their arguments and queued. */
+#include "plugins/opencl/capture.h"
 #include "plugins/opencl/program.h"
 
 #include <string.h>
@@ -50,20 +51,45 @@ static cl_int enqueue(tn_stream_impl *stream, gpu_kernel *k, const gpu_launch *l
         atomic_store(&stream->may_fail, true);
         pthread_mutex_unlock(&stream->lock);
     }
+    if (error == CL_SUCCESS && k->program->saved == OCL_NOT_LAUNCHED) {
+        k->program->saved = OCL_LAUNCHED;
+        atomic_store(&stream->device->has_unsaved, true);
+    }
     return error;
 }
 
+typedef struct launch_command {
+    ocl_command command;
+    gpu_kernel *kernel;
+    gpu_launch launch;
+    unsigned char parameters[];
+} launch_command;
+
+static cl_int enqueue_command(tn_stream_impl *stream, const ocl_command *command) {
+    const launch_command *c = (const launch_command *)command;
+    return enqueue(stream, c->kernel, &c->launch);
+}
+
+/* NULL was told to the host. */
+static ocl_command *make_command(tn_stream_impl *stream, gpu_kernel *k, const gpu_launch *l) {
+    launch_command *c =
+        ocl_host_alloc(stream->device->self, sizeof *c + l->parameter_bytes, "a captured kernel");
+    if (!c)
+        return NULL;
+    *c = (launch_command){.command.queue = enqueue_command, .kernel = k, .launch = *l};
+    memcpy(c->parameters, l->parameters, l->parameter_bytes);
+    c->launch.parameters = c->parameters;
+    return &c->command;
+}
+
 static tn_status launch(tn_stream_impl *stream, gpu_kernel *k, const gpu_launch *l) {
+    static const char what[] = "launching a kernel";
     tn_device_impl *device = stream->device;
-    cl_int error = ocl_is_lost(device) ? CL_DEVICE_NOT_AVAILABLE : enqueue(stream, k, l);
-    if (error != CL_SUCCESS)
-        return ocl_fail_driver(device, error, "launching a kernel");
-    if (k->program->saved == OCL_NOT_LAUNCHED) {
-        k->program->saved = OCL_LAUNCHED;
-        atomic_store(&device->has_unsaved, true);
-    }
-    ocl_stream_queued(stream);
-    return TN_OK;
+    if (ocl_is_lost(device))
+        return ocl_check_lost(device);
+    if (ocl_is_capturing(stream))
+        return ocl_record(stream, make_command(stream, k, l), what);
+    return ocl_queued(stream, enqueue(stream, k, l), what);
 }
 
 const gpu_driver ocl_driver = {

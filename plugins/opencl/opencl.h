@@ -4,7 +4,7 @@
  * marker that was queued last for it; memory is a cl_mem, whose address serves as the handle, and
  * an offset that only kernels and transfers ever add. platform.c finds the devices, device.c opens
  * one, memory.c, transfer.c, stream.c and event.c fill the tables of tenon/plugin.h, program.c and
- * launch.c that of plugins/shared/gpu/driver.h.
+ * launch.c that of plugins/shared/gpu/driver.h; capture.c records streams.
  *
  * There are no globals but a lock in guard.c: everything hangs on tn_instance. Host memory comes from
  * the host. */
@@ -66,6 +66,7 @@ struct tn_instance {
 };
 
 typedef struct ocl_programs ocl_programs;
+typedef struct ocl_recording ocl_recording;
 
 struct tn_device_impl {
     gpu_device gpu; /* first: see driver.h */
@@ -98,6 +99,7 @@ struct tn_stream_impl {
     atomic_bool is_lent;  /* the program has the queue, and may queue more at any time */
     atomic_bool may_fail; /* something was queued that may set the error word */
     cl_mem error_word;    /* int[4]: code, argument, and the index in two halves */
+    _Atomic(ocl_recording *) recording; /* while the stream captures; set to NULL under the lock */
 
     pthread_mutex_t lock;   /* guards what follows */
     cl_command_queue times; /* of the marks of events that are timed, or NULL */
@@ -189,5 +191,15 @@ extern const tn_event_ops ocl_event_ops;
 static inline void ocl_stream_queued(tn_stream_impl *stream) {
     atomic_store_explicit(&stream->has_work, true, memory_order_release);
 }
+
+/* The same where the driver answered `error` to it. */
+tn_status ocl_queued(tn_stream_impl *stream, cl_int error, const char *what);
+
+static inline bool ocl_is_capturing(tn_stream_impl *stream) {
+    return atomic_load_explicit(&stream->recording, memory_order_relaxed);
+}
+
+/* TN_ERR_STATE, with a message, while the stream captures; `what` cannot be recorded. */
+tn_status ocl_check_not_capturing(tn_stream_impl *stream, const char *what);
 
 #endif

@@ -1,5 +1,5 @@
 /* Who the plugin is: the one exported function, start and end, and the table of tables. */
-#include "plugins/opencl/opencl.h"
+#include "plugins/opencl/capture.h"
 #include "plugins/shared/gpu/gpu.h"
 
 #include <string.h>
@@ -50,7 +50,9 @@ static const tn_ext_native native = {
 
 static const void *extension(tn_instance *self, const char *id) {
     (void)self;
-    return strcmp(id, TN_EXT_NATIVE) == 0 ? &native : NULL;
+    return strcmp(id, TN_EXT_NATIVE) == 0    ? (const void *)&native
+           : strcmp(id, TN_EXT_CAPTURE) == 0 ? &ocl_capture
+                                             : NULL;
 }
 
 /* ---- the table --------------------------------------------------------------------------- */

@@ -57,6 +57,21 @@ static void destroy(tn_stream_impl *stream) {
     finish(stream);
 }
 
+tn_status ocl_queued(tn_stream_impl *stream, cl_int error, const char *what) {
+    if (error != CL_SUCCESS)
+        return ocl_fail_driver(stream->device, error, what);
+    ocl_stream_queued(stream);
+    return TN_OK;
+}
+
+tn_status ocl_check_not_capturing(tn_stream_impl *stream, const char *what) {
+    return ocl_is_capturing(stream)
+               ? ocl_fail(stream->device->self, TN_ERR_STATE,
+                          "opencl:%u: %s cannot be captured; do it before the capture or after it",
+                          stream->device->index, what)
+               : TN_OK;
+}
+
 /* ---- what went wrong --------------------------------------------------------------------- */
 
 /* All work is done: was there an index out of range? Told once. */
@@ -111,6 +126,8 @@ static cl_int find_mark(tn_stream_impl *stream, cl_int *out_state) {
 static tn_status query(tn_stream_impl *stream) {
     cl_int state;
     tn_status status = ocl_check_lost(stream->device);
+    if (status == TN_OK)
+        status = ocl_check_not_capturing(stream, "a query");
     if (status != TN_OK)
         return status;
     cl_int error = find_mark(stream, &state);
@@ -125,6 +142,8 @@ static tn_status query(tn_stream_impl *stream) {
 
 static tn_status synchronize(tn_stream_impl *stream) {
     tn_status status = ocl_check_lost(stream->device);
+    if (status == TN_OK)
+        status = ocl_check_not_capturing(stream, "waiting");
     if (status != TN_OK)
         return status;
     bool had_work = atomic_exchange(&stream->has_work, false);

@@ -3,7 +3,7 @@
  * Pinned memory goes to the driver as it is, without waiting. Other memory must be consumed before
  * the call returns: a little of it is copied to the stream's staging memory, so that the caller
  * need not wait for the queue; more of it waits. */
-#include "plugins/opencl/opencl.h"
+#include "plugins/opencl/capture.h"
 
 #include <string.h>
 
@@ -14,11 +14,54 @@ static tn_status check(tn_device_impl *device, tn_stream_impl *stream, const cha
     return ocl_check_lost(device);
 }
 
-static tn_status done(tn_stream_impl *stream, cl_int error, const char *what) {
-    if (error != CL_SUCCESS)
-        return ocl_fail_driver(stream->device, error, what);
-    ocl_stream_queued(stream);
-    return TN_OK;
+/* ---- what can be recorded ---------------------------------------------------------------- */
+
+typedef struct transfer {
+    ocl_command command;
+    tn_memory dst, src;
+    uint64_t dst_offset, src_offset, bytes;
+    void *host;       /* the host's side */
+    bool waits;       /* until the host's side can be used again */
+    uint8_t value;    /* of a fill */
+    uint32_t pattern; /* bytes of a fill at a time */
+} transfer;
+
+static cl_int enqueue_write(tn_stream_impl *stream, const ocl_command *command) {
+    const transfer *t = (const transfer *)command;
+    return clEnqueueWriteBuffer(stream->queue, ocl_mem(t->dst), t->waits, t->dst_offset, t->bytes,
+                                t->host, 0, NULL, NULL);
+}
+
+static cl_int enqueue_read(tn_stream_impl *stream, const ocl_command *command) {
+    const transfer *t = (const transfer *)command;
+    return clEnqueueReadBuffer(stream->queue, ocl_mem(t->src), t->waits, t->src_offset, t->bytes,
+                               t->host, 0, NULL, NULL);
+}
+
+static cl_int enqueue_copy(tn_stream_impl *stream, const ocl_command *command) {
+    const transfer *t = (const transfer *)command;
+    return clEnqueueCopyBuffer(stream->queue, ocl_mem(t->src), ocl_mem(t->dst), t->src_offset,
+                               t->dst_offset, t->bytes, 0, NULL, NULL);
+}
+
+enum { PATTERN = 16 };
+
+static cl_int enqueue_fill(tn_stream_impl *stream, const ocl_command *command) {
+    const transfer *t = (const transfer *)command;
+    unsigned char pattern[PATTERN];
+    memset(pattern, t->value, sizeof pattern);
+    return clEnqueueFillBuffer(stream->queue, ocl_mem(t->dst), pattern, t->pattern, t->dst_offset,
+                               t->bytes, 0, NULL, NULL);
+}
+
+/* Queues it, or records it. */
+static tn_status submit(tn_stream_impl *stream, const transfer *t, const char *what) {
+    if (!ocl_is_capturing(stream))
+        return ocl_queued(stream, t->command.queue(stream, &t->command), what);
+    transfer *kept = ocl_host_alloc(stream->device->self, sizeof *kept, "a captured transfer");
+    if (kept)
+        *kept = *t;
+    return ocl_record(stream, kept ? &kept->command : NULL, what);
 }
 
 /* ---- staging ----------------------------------------------------------------------------- */
@@ -59,7 +102,7 @@ static tn_status write_staged(tn_stream_impl *stream, tn_memory dst, uint64_t ds
         }
     }
     pthread_mutex_unlock(&stream->lock);
-    return s ? done(stream, error, "copy_from_host") : TN_ERR_OUT_OF_MEMORY;
+    return s ? ocl_queued(stream, error, "copy_from_host") : TN_ERR_OUT_OF_MEMORY;
 }
 
 /* ---- the slots --------------------------------------------------------------------------- */
@@ -68,26 +111,36 @@ tn_status ocl_copy_from_host(tn_device_impl *device, tn_stream_impl *stream, tn_
                              uint64_t dst_offset, const void *src, tn_memory src_pinned,
                              uint64_t bytes) {
     tn_status status = check(device, stream, "copy_from_host");
+    if (status == TN_OK && !src_pinned)
+        status = ocl_check_not_capturing(stream, "a copy from memory that is not pinned");
     if (status != TN_OK || bytes == 0)
         return status;
     if (!src_pinned && bytes <= OCL_STAGE_BYTES / 4)
         return write_staged(stream, dst, dst_offset, src, bytes);
-    return done(stream,
-                clEnqueueWriteBuffer(stream->queue, ocl_mem(dst), src_pinned ? CL_FALSE : CL_TRUE,
-                                     dst_offset, bytes, src, 0, NULL, NULL),
-                "copy_from_host");
+    transfer t = {.command.queue = enqueue_write,
+                  .dst = dst,
+                  .dst_offset = dst_offset,
+                  .bytes = bytes,
+                  .host = (void *)(uintptr_t)src,
+                  .waits = !src_pinned};
+    return submit(stream, &t, "copy_from_host");
 }
 
 tn_status ocl_copy_to_host(tn_device_impl *device, tn_stream_impl *stream, void *dst,
                            tn_memory dst_pinned, tn_memory src, uint64_t src_offset,
                            uint64_t bytes) {
     tn_status status = check(device, stream, "copy_to_host");
+    if (status == TN_OK && !dst_pinned)
+        status = ocl_check_not_capturing(stream, "a copy to memory that is not pinned");
     if (status != TN_OK || bytes == 0)
         return status;
-    return done(stream,
-                clEnqueueReadBuffer(stream->queue, ocl_mem(src), dst_pinned ? CL_FALSE : CL_TRUE,
-                                    src_offset, bytes, dst, 0, NULL, NULL),
-                "copy_to_host");
+    transfer t = {.command.queue = enqueue_read,
+                  .src = src,
+                  .src_offset = src_offset,
+                  .bytes = bytes,
+                  .host = dst,
+                  .waits = !dst_pinned};
+    return submit(stream, &t, "copy_to_host");
 }
 
 tn_status ocl_copy(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
@@ -95,35 +148,41 @@ tn_status ocl_copy(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst
     tn_status status = check(device, stream, "copy");
     if (status != TN_OK || bytes == 0)
         return status;
-    return done(stream,
-                clEnqueueCopyBuffer(stream->queue, ocl_mem(src), ocl_mem(dst), src_offset,
-                                    dst_offset, bytes, 0, NULL, NULL),
-                "copy");
+    transfer t = {.command.queue = enqueue_copy,
+                  .dst = dst,
+                  .src = src,
+                  .dst_offset = dst_offset,
+                  .src_offset = src_offset,
+                  .bytes = bytes};
+    return submit(stream, &t, "copy");
 }
 
 /* Drivers fill with patterns of up to 128 bytes, and by the byte slowly: the longest that begins
  * and ends where the range does, and the rest by the byte. */
 tn_status ocl_fill(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
                    uint64_t dst_offset, uint8_t value, uint64_t bytes) {
-    enum { PATTERN = 16 };
     tn_status status = check(device, stream, "fill");
     if (status != TN_OK || bytes == 0)
         return status;
-    unsigned char pattern[PATTERN];
-    memset(pattern, value, sizeof pattern);
     uint64_t head = (PATTERN - dst_offset % PATTERN) % PATTERN;
     if (head > bytes)
         head = bytes;
     uint64_t middle = (bytes - head) / PATTERN * PATTERN, tail = bytes - head - middle;
     const struct {
-        uint64_t offset, bytes, pattern;
+        uint64_t offset, bytes;
+        uint32_t pattern;
     } parts[] = {{dst_offset, head, 1},
                  {dst_offset + head, middle, PATTERN},
                  {dst_offset + head + middle, tail, 1}};
-    cl_int error = CL_SUCCESS;
-    for (int i = 0; i < 3 && error == CL_SUCCESS; i++)
-        if (parts[i].bytes)
-            error = clEnqueueFillBuffer(stream->queue, ocl_mem(dst), pattern, parts[i].pattern,
-                                        parts[i].offset, parts[i].bytes, 0, NULL, NULL);
-    return done(stream, error, "fill");
+    for (int i = 0; i < 3 && status == TN_OK; i++) {
+        transfer t = {.command.queue = enqueue_fill,
+                      .dst = dst,
+                      .dst_offset = parts[i].offset,
+                      .bytes = parts[i].bytes,
+                      .value = value,
+                      .pattern = parts[i].pattern};
+        if (t.bytes)
+            status = submit(stream, &t, "fill");
+    }
+    return status;
 }

@@ -58,9 +58,9 @@ static void close_device(tn_device_impl *device) {
         char line[SIM_MESSAGE];
         snprintf(
             line, sizeof line,
-            "sim:%u is closed with %u streams, %u events and %llu allocations alive, and %u graphs",
-            device->index, device->n_streams, device->n_events,
-            (unsigned long long)device->allocations.n, device->n_graphs);
+            "sim:%u is closed with %u streams, %u events, %u graphs and %llu allocations alive",
+            device->index, device->n_streams, device->n_events, device->n_graphs,
+            (unsigned long long)device->allocations.n);
         self->host->log_message(self->host, TN_LOG_ERROR, line);
     }
     sim_memory_finish(device);

@@ -1,12 +1,17 @@
-/* Graphs: what is captured and replayed, what changes from replay to replay, what is refused. */
+/* Graphs: what is captured and replayed, what changes from replay to replay, what is refused.
+ * On the chip, or on the device that the command names: the CPU has nothing to capture. */
 #include "tests/core/ops_test.h"
 
 #include <tenon/graph.h>
 #include <pthread.h>
 
-/* On the chip alone: the CPU has nothing to capture. */
+static char device_name[32] = "sim:0";
 #define GRAPH_TEST(name) \
-    cmocka_unit_test_prestate_setup_teardown(name, on_device, leave_device, "sim:0")
+    cmocka_unit_test_prestate_setup_teardown(name, on_device, leave_device, device_name)
+
+static bool on_sim(void) {
+    return strcmp(device_name, "sim:0") == 0;
+}
 
 /* ---- work to capture --------------------------------------------------------------------- */
 
@@ -27,7 +32,9 @@ static void test_a_replay_reads_its_inputs_anew(void **state) {
     tn_graph *g;
     assert_ok(tn_graph_capture(dev, add_up, &s, &g));
     assert_true(tn_device_equal(tn_graph_device(g), dev));
-    assert_true(isnan(values_of(s.z)[0])); /* nothing has run: fresh memory is poisoned */
+    double *before = values_of(s.z);
+    assert_true(isnan(before[0]) || !on_sim()); /* nothing has run: sim poisons fresh memory */
+    free(before);
     assert_ok(tn_graph_replay(g));
     assert_elements(s.z, TN_SHAPE(3), 5, 12, 21);
     for (int i = 2; i < 5; i++) {
@@ -124,15 +131,48 @@ static void run_steps(bool replayed, bool sgd, double losses[STEPS]) {
     tn_sgd_destroy(m.sgd);
 }
 
+/* To the last bit, but for a device whose kernels of optimizers round once where several operators do. */
 static void test_training_by_replay_is_training(void **state) {
+    double tolerance = on_sim() ? 0 : 1e-5;
     for (int sgd = 0; sgd < 2; sgd++) {
         double called[STEPS], replayed[STEPS];
         run_steps(false, sgd, called);
         run_steps(true, sgd, replayed);
         for (int i = 0; i < STEPS; i++)
-            assert_memory_equal(&called[i], &replayed[i], sizeof called[i]);
+            assert_true(fabs(called[i] - replayed[i]) <= tolerance * called[i]);
         assert_true(called[STEPS - 1] + called[STEPS - 2] < called[0] + called[1]);
     }
+}
+
+/* Afterwards the same can be captured and replayed. */
+static void test_any_allocation_may_fail(void **state) {
+    uint64_t n = 1, made, n_failed = 0;
+    do {
+        TN_SCOPE;
+        double loss;
+        tn_graph *g = NULL;
+        mlp m = make_mlp();
+        tn_adamw_options a = tn_adamw_defaults();
+        m.adamw = tn_adamw_create((tn_tensor *[]){m.w1, m.b1, m.w2, m.b2}, 4, &a);
+        next_batch(&m, 0);
+        tni_alloc_fail_at(n);
+        tn_status status = tn_graph_capture(dev, train, &m, &g);
+        if (status == TN_OK)
+            status = tn_graph_replay(g);
+        made = tni_alloc_fail_at(0);
+        if (status != TN_OK) {
+            n_failed++;
+            assert_error(TN_ERR_OUT_OF_MEMORY, "memory", NULL);
+            if (!g)
+                assert_ok(tn_graph_capture(dev, train, &m, &g));
+            assert_ok(tn_graph_replay(g));
+        }
+        assert_ok(tn_item(m.loss, &loss));
+        assert_true(loss > 0 && loss < 20);
+        tn_graph_destroy(g);
+        tn_adamw_destroy(m.adamw);
+    } while (made >= n++);
+    assert_true(n_failed > 100);
 }
 
 /* ---- what cannot be captured ------------------------------------------------------------- */
@@ -223,7 +263,7 @@ static const struct refusal {
     {captures, TN_ERR_STATE, "tn_graph_capture", "one function"},
     {mixes, TN_ERR_DEVICE, "tn_exp", "sim:1"},
     {moves, TN_ERR_STATE, "tn_to_device", "after a replay"},
-    {takes_too_much, TN_ERR_OUT_OF_MEMORY, "sim:0", "split the tensor"},
+    {takes_too_much, TN_ERR_OUT_OF_MEMORY, device_name, "split the tensor"},
     {gives_up, TN_ERR_NOT_FOUND, "tn_graph_capture", "NOT_FOUND"},
 };
 
@@ -394,7 +434,8 @@ static void test_errors_of_a_replay_are_its_streams(void **state) {
         assert_ok(tn_graph_replay(g));
         assert_ok(tn_set_current_stream(first));
         assert_int_equal(tn_stream_synchronize(other), TN_ERR_INDEX_OUT_OF_RANGE);
-        assert_error(TN_ERR_INDEX_OUT_OF_RANGE, "gather", "tn_graph_replay", NULL);
+        assert_error(TN_ERR_INDEX_OUT_OF_RANGE, on_sim() ? "gather" : "index 3 is out of range",
+                     "tn_graph_replay", NULL);
         assert_ok(tn_stream_synchronize(first));
     }
     tn_copy_(a.index, of(TN_I64, TN_SHAPE(2), 1, 1));
@@ -465,10 +506,19 @@ static void test_pinned_memory_is_read_at_each_replay(void **state) {
     tn_pinned_free(pinned);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
+    if (argc > 1) {
+        snprintf(device_name, sizeof device_name, "%s", argv[1]);
+        if (tn_device_parse(device_name).type == 0) {
+            printf("skipped: %s\n", tn_error_message());
+            return 77;
+        }
+        tn_shutdown();
+    }
     const struct CMUnitTest tests[] = {
         GRAPH_TEST(test_a_replay_reads_its_inputs_anew),
         GRAPH_TEST(test_training_by_replay_is_training),
+        GRAPH_TEST(test_any_allocation_may_fail),
         GRAPH_TEST(test_what_cannot_be_captured_says_so),
         GRAPH_TEST(test_a_device_without_queues_cannot_capture),
         GRAPH_TEST(test_memory_is_the_graphs_own),

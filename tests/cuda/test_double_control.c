@@ -70,11 +70,20 @@ static void a_kernel_fails_when_told_to(void **state) {
     assert_answer(cuCtxSynchronize(), CUDA_ERROR_ILLEGAL_INSTRUCTION);
 }
 
+static CUresult set_word(void *argument) {
+    uint32_t *word = double_host_address(*(CUdeviceptr *)argument, sizeof *word, sizeof *word);
+    if (!word)
+        return CUDA_ERROR_ILLEGAL_ADDRESS;
+    *word = 1;
+    return CUDA_SUCCESS;
+}
+
 static void kernels_are_left_out_when_told_to(void **state) {
     add_kernel k = load_add();
     CUdeviceptr out = alloc_words(1, 0);
     assert_true(double_configure("kernels=off"));
     assert_good(launch_add(k, out, 1, 1, NULL));
+    assert_good(double_stream_enqueue(NULL, set_word, &out, sizeof out));
     assert_words(out, 1, 0);
     assert_true(double_configure("kernels=on"));
     assert_good(launch_add(k, out, 1, 1, NULL));

@@ -26,6 +26,7 @@ struct tn_device_impl {
 };
 struct tn_stream_impl {
     tn_device_impl *device;
+    bool captures;
 };
 struct tn_event_impl {
     int queries;
@@ -79,6 +80,11 @@ static tn_status common(void) {
     return TN_OK;
 }
 
+/* What a capture cannot hold. */
+static tn_status check_capture(const tn_stream_impl *stream) {
+    return stream && stream->captures && !is("refuses nothing") ? fail(TN_ERR_STATE) : TN_OK;
+}
+
 /* ---- memory ------------------------------------------------------------------------------ */
 
 static tn_status memory_alloc(tn_device_impl *d, tn_allocation *a) {
@@ -109,10 +115,26 @@ static void memory_free(tn_device_impl *d, int32_t space, tn_memory memory) {
 static tn_status memory_write(tn_device_impl *d, tn_stream_impl *stream, tn_memory dst,
                               uint64_t offset, const void *src, tn_memory src_pinned,
                               uint64_t bytes) {
+    if (!src_pinned && check_capture(stream) != TN_OK)
+        return TN_ERR_STATE;
     plain_write(d, stream, dst, offset, src, src_pinned, bytes);
     if (is("writes behind"))
         plain_at(dst, offset)[bytes] ^= 1;
     return common();
+}
+
+static tn_status memory_read(tn_device_impl *d, tn_stream_impl *stream, void *dst,
+                             tn_memory dst_pinned, tn_memory src, uint64_t offset, uint64_t bytes) {
+    tn_status status = dst_pinned ? TN_OK : check_capture(stream);
+    return status == TN_OK ? plain_read(d, stream, dst, dst_pinned, src, offset, bytes) : status;
+}
+
+static tn_status memory_copy_peer(tn_device_impl *d, tn_stream_impl *stream, tn_memory dst,
+                                  uint64_t dst_offset, tn_device_impl *src_device, tn_memory src,
+                                  uint64_t src_offset, uint64_t bytes) {
+    tn_status status = check_capture(stream);
+    return status == TN_OK ? plain_copy(d, stream, dst, dst_offset, src, src_offset, bytes)
+                           : status;
 }
 
 static tn_status memory_info(tn_device_impl *d, int32_t space, tn_memory_info *out) {
@@ -129,15 +151,16 @@ static const tn_memory_ops memory_ops = {.struct_size = sizeof memory_ops,
                                          .alloc = memory_alloc,
                                          .dealloc = memory_free,
                                          .copy_from_host = memory_write,
-                                         .copy_to_host = plain_read,
+                                         .copy_to_host = memory_read,
                                          .copy = plain_copy,
+                                         .copy_peer = memory_copy_peer,
                                          .fill = plain_fill,
                                          .info = memory_info};
 
 /* ---- streams and events ------------------------------------------------------------------ */
 
 static tn_status stream_create(tn_device_impl *d, int32_t priority, tn_stream_impl **out) {
-    *out = is("no stream") ? NULL : malloc(sizeof **out);
+    *out = is("no stream") ? NULL : calloc(1, sizeof **out);
     if (*out)
         (*out)->device = d;
     return TN_OK;
@@ -148,11 +171,12 @@ static void stream_destroy(tn_stream_impl *stream) {
 }
 
 static tn_status stream_query(tn_stream_impl *stream) {
-    return is("not ready") ? TN_NOT_READY : TN_OK;
+    return is("not ready") ? TN_NOT_READY : check_capture(stream);
 }
 
 static tn_status stream_synchronize(tn_stream_impl *stream) {
-    return common();
+    tn_status status = check_capture(stream);
+    return status == TN_OK ? common() : status;
 }
 
 static const tn_stream_ops stream_ops = {.struct_size = sizeof stream_ops,
@@ -172,11 +196,11 @@ static void event_destroy(tn_event_impl *event) {
 
 static tn_status event_record(tn_event_impl *event, tn_stream_impl *stream) {
     event->queries = 0;
-    return TN_OK;
+    return check_capture(stream);
 }
 
 static tn_status event_wait(tn_stream_impl *stream, tn_event_impl *event) {
-    return TN_OK;
+    return check_capture(stream);
 }
 
 static tn_status event_query(tn_event_impl *event) {
@@ -341,24 +365,49 @@ static struct tn_graph_impl { tn_device_impl *device; } graphs[2];
 static int n_graphs;
 
 static tn_status capture_begin(tn_stream_impl *stream) {
-    return TN_OK;
+    if (is("captures once") && asked++)
+        return fail(TN_ERR_STATE);
+    tn_status status = check_capture(stream);
+    stream->captures = true;
+    return status;
 }
+
 static tn_status capture_end(tn_stream_impl *stream, tn_graph_impl **out) {
-    *out = is("no graph") ? NULL : &graphs[n_graphs++ % 2];
-    return TN_OK;
+    bool captured = stream->captures;
+    stream->captures = false;
+    *out = is("no graph") ? NULL : &graphs[is("same graph") ? 0 : n_graphs++ % 2];
+    if (is("fails with a graph"))
+        return fail(TN_ERR_INTERNAL);
+    if (captured || is("ends nothing"))
+        return TN_OK;
+    *out = NULL;
+    return fail(TN_ERR_STATE);
 }
-static void capture_abandon(tn_stream_impl *stream) {}
+
+static void capture_abandon(tn_stream_impl *stream) {
+    stream->captures = false;
+}
+
 static tn_status capture_launch(tn_graph_impl *graph, tn_stream_impl *stream) {
+    return check_capture(stream);
+}
+
+static void capture_destroy(tn_graph_impl *graph) {}
+
+/* With the fault two calls meet in here. */
+static tn_status capture_update(tn_graph_impl *graph, tn_graph_impl *from) {
+    if (is("updates meet"))
+        pthread_barrier_wait(&meeting);
     return TN_OK;
 }
-static void capture_destroy(tn_graph_impl *graph) {}
 
 static const tn_ext_capture capture_ext = {.struct_size = sizeof capture_ext,
                                            .begin = capture_begin,
                                            .end = capture_end,
                                            .abandon = capture_abandon,
                                            .launch = capture_launch,
-                                           .destroy = capture_destroy};
+                                           .destroy = capture_destroy,
+                                           .update = capture_update};
 
 static const void *extension(tn_instance *self, const char *id) {
     return strcmp(id, TN_EXT_CAPTURE) == 0 ? (const void *)&capture_ext
@@ -395,7 +444,7 @@ static tn_status init(const tn_host *host, const char *path, tn_instance **out_s
     }
     if (is("sets a locale"))
         setlocale(LC_ALL, "C.UTF-8");
-    if (is("meets"))
+    if (is("meets") || is("updates meet"))
         pthread_barrier_init(&meeting, NULL, 2);
     if (is("starts a thread")) {
         sem_init(&stray_ends, 0, 0);

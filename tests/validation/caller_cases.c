@@ -251,13 +251,113 @@ void free_after_wait(void) {
 /* A graph that fills the allocation. */
 static tn_graph_impl *graph;
 
-static const tn_ext_capture *capture_fill(void) {
+static const tn_ext_capture *capture(uint64_t bytes) {
     const tn_ext_capture *ext = p->table->extension(p->self, TN_EXT_CAPTURE);
-    assert_null(ext->update);
     assert_int_equal(ext->begin(stream), TN_OK);
-    assert_int_equal(p->devices->memory->fill(device, stream, memory, 0, 1, 256), TN_OK);
+    assert_int_equal(p->devices->memory->fill(device, stream, memory, 0, 1, bytes), TN_OK);
     assert_int_equal(ext->end(stream, &graph), TN_OK);
     return ext;
+}
+
+static const tn_ext_capture *capture_fill(void) {
+    return capture(256);
+}
+
+/* What holds memory that is freed then is waited for: the host knows when launches are over by those
+ * behind them, and by the end of their graph. */
+void use_graphs(void) {
+    open_all();
+    tn_stream_impl *other;
+    tn_allocation first = request(TN_SPACE_DEVICE, 64);
+    p->devices->streams->create(device, 0, &other);
+    assert_int_equal(p->devices->memory->alloc(device, &first), TN_OK);
+    tn_memory second_one = memory;
+    memory = first.memory;
+    const tn_ext_capture *ext = capture(64);
+    tn_graph_impl *updated = graph;
+    memory = second_one;
+    capture(256);
+    assert_int_equal(ext->launch(updated, other), TN_OK);
+    assert_int_equal(ext->launch(updated, stream), TN_OK);
+    assert_int_equal(p->devices->streams->synchronize(stream), TN_OK);
+    assert_int_equal(ext->update(updated, graph), TN_OK);
+    p->devices->memory->dealloc(device, TN_SPACE_DEVICE, first.memory);
+    assert_int_equal(ext->launch(updated, other), TN_OK);
+    assert_int_equal(ext->launch(graph, stream), TN_OK);
+    ext->destroy(graph);
+    ext->destroy(updated);
+    p->devices->memory->dealloc(device, TN_SPACE_DEVICE, memory);
+    memory = 0;
+    p->devices->streams->destroy(other);
+    close_all();
+}
+
+static void launch_updated(void) {
+    open_all();
+    const tn_ext_capture *ext = capture_fill();
+    tn_graph_impl *updated = graph;
+    tn_allocation other = request(TN_SPACE_DEVICE, 256);
+    tn_memory before = memory;
+    assert_int_equal(p->devices->memory->alloc(device, &other), TN_OK);
+    memory = other.memory;
+    capture_fill();
+    ext->update(updated, graph);
+    ext->destroy(graph);
+    p->devices->memory->dealloc(device, TN_SPACE_DEVICE, memory);
+    memory = before;
+    ext->launch(updated, stream);
+    ext->destroy(updated);
+    close_all();
+}
+
+static void update_elsewhere(void) {
+    open_all();
+    const tn_ext_capture *ext = capture_fill();
+    tn_graph_impl *there;
+    tn_stream_impl *on;
+    p->devices->open(p->self, 1, &second);
+    p->devices->streams->create(second, 0, &on);
+    assert_int_equal(ext->begin(on), TN_OK);
+    assert_int_equal(ext->end(on, &there), TN_OK);
+    ext->update(graph, there);
+    ext->destroy(there);
+    ext->destroy(graph);
+    p->devices->streams->destroy(on);
+    p->devices->close(second);
+    close_all();
+}
+
+static void *update_it(void *from) {
+    const tn_ext_capture *ext = p->table->extension(p->self, TN_EXT_CAPTURE);
+    ext->update(graph, from);
+    return NULL;
+}
+
+/* With the fault the two calls meet inside the plugin. */
+static void update_at_once(void) {
+    pthread_t thread;
+    open_all();
+    const tn_ext_capture *ext = capture_fill();
+    tn_graph_impl *from = graph;
+    capture_fill();
+    assert_int_equal(pthread_create(&thread, NULL, update_it, from), 0);
+    if (!brittle.fault)
+        pthread_join(thread, NULL);
+    ext->update(graph, from);
+    if (brittle.fault)
+        pthread_join(thread, NULL);
+    ext->destroy(from);
+    ext->destroy(graph);
+    close_all();
+}
+
+static void destroy_capturing(void) {
+    open_all();
+    const tn_ext_capture *ext = p->table->extension(p->self, TN_EXT_CAPTURE);
+    assert_int_equal(ext->begin(stream), TN_OK);
+    p->devices->streams->destroy(stream);
+    stream = NULL;
+    close_all();
 }
 
 static void launch_destroyed(void) {
@@ -365,6 +465,10 @@ const finding_case caller_cases[] = {
     {NULL, launch_after_free, 0, "capture->launch", "was freed", ASYNC, 1},
     {NULL, free_launched, 0, "memory->dealloc", "nobody waited", ASYNC, 1},
     {NULL, leave_graph, 0, "devices->close", "1 graphs", ASYNC, 1},
+    {NULL, launch_updated, 0, "capture->launch", "was freed", ASYNC, 1},
+    {NULL, update_elsewhere, 0, "capture->update", "two devices", ASYNC, 1},
+    {NULL, destroy_capturing, 0, "streams->destroy", "captures", ASYNC, 1},
+    {"updates meet", update_at_once, 0, "capture->update", "another call", ASYNC, 1},
     {"meets", open_at_once, 0, "devices->open", "one-thread", SYNC, 1},
 };
 const int n_caller_cases = sizeof caller_cases / sizeof *caller_cases;

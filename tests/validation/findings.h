@@ -54,5 +54,6 @@ void free_after_wait(void);
 void transfer_pinned(void);
 void run_and_free(void);
 void use_plans(void);
+void use_graphs(void);
 
 #endif

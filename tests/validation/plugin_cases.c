@@ -1,6 +1,8 @@
 /* What plugins do wrong, each fault brought out by a call that is right. */
 #include "tests/validation/findings.h"
 
+#include <tenon/ext/capture.h>
+
 static void only_start(void) {
     start();
     stop();
@@ -123,6 +125,73 @@ static void synchronize_it(void) {
     close_all();
 }
 
+/* ---- captures ---------------------------------------------------------------------------- */
+
+static void capture_twice(void) {
+    tn_graph_impl *graphs[2] = {NULL, NULL};
+    open_all();
+    const tn_ext_capture *ext = p->table->extension(p->self, TN_EXT_CAPTURE);
+    for (int i = 0; i < 2; i++) {
+        ext->begin(stream);
+        ext->end(stream, &graphs[i]);
+    }
+    for (int i = 0; i < 2; i++)
+        if (graphs[i] && (i == 0 || graphs[1] != graphs[0]))
+            ext->destroy(graphs[i]);
+    close_all();
+}
+
+static void end_nothing(void) {
+    tn_graph_impl *graph;
+    open_all();
+    const tn_ext_capture *ext = p->table->extension(p->self, TN_EXT_CAPTURE);
+    assert_int_equal(ext->begin(stream), TN_OK);
+    ext->abandon(stream);
+    if (ext->end(stream, &graph) == TN_OK)
+        ext->destroy(graph);
+    close_all();
+}
+
+/* All that a capturing stream refuses. What it names is not used by the graph. */
+static void ask_capturing(void) {
+    char bytes[8] = {0};
+    tn_event_impl *event;
+    tn_graph_impl *empty, *graph;
+    open_all();
+    tn_allocation other = request(TN_SPACE_DEVICE, 8), there = request(TN_SPACE_DEVICE, 8);
+    const tn_memory_ops *m = p->devices->memory;
+    const tn_ext_capture *ext = p->table->extension(p->self, TN_EXT_CAPTURE);
+    p->devices->open(p->self, 1, &second);
+    assert_int_equal(m->alloc(device, &other), TN_OK);
+    assert_int_equal(m->alloc(second, &there), TN_OK);
+    p->devices->events->create(device, 0, &event);
+    ext->begin(stream);
+    ext->end(stream, &empty);
+    ext->begin(stream);
+    m->copy_from_host(device, stream, other.memory, 0, bytes, 0, 8);
+    m->copy_to_host(device, stream, bytes, 0, other.memory, 0, 8);
+    m->copy_peer(device, stream, other.memory, 0, second, there.memory, 0, 8);
+    p->devices->streams->query(stream);
+    p->devices->streams->synchronize(stream);
+    p->devices->events->record(event, stream);
+    p->devices->events->wait(stream, event);
+    ext->begin(stream);
+    ext->launch(empty, stream);
+    assert_int_equal(ext->end(stream, &graph), TN_OK);
+    p->devices->streams->synchronize(stream);
+    m->dealloc(device, TN_SPACE_DEVICE, other.memory);
+    ext->launch(graph, stream);
+    ext->destroy(graph);
+    ext->destroy(empty);
+    p->devices->events->destroy(event);
+    m->dealloc(second, TN_SPACE_DEVICE, there.memory);
+    p->devices->close(second);
+    close_all();
+}
+
+#define REFUSES(slot) \
+    { "refuses nothing", ask_capturing, TNP_CAPTURE_REFUSES, slot, "captures", ASYNC, 1 }
+
 const finding_case plugin_cases[] = {
     {"no self", only_start, TNP_INIT_RESULT, "init", "out_self", SYNC, 1},
     {"fails and keeps", only_start, TNP_INIT_RESULT, "init", "1 blocks", SYNC, 1},
@@ -188,6 +257,23 @@ const finding_case plugin_cases[] = {
     {"undone", query_twice, TNP_EVENT_QUERY, "events->query", "in between", ASYNC, 1},
     {"times nothing", time_unrecorded, TNP_EVENT_ELAPSED, "events->elapsed", "never recorded",
      ASYNC, 1},
+    {"no graph", capture_twice, TNP_CAPTURE_RECORDS, "capture->end", "NULL", ASYNC, 1},
+    {"same graph", capture_twice, TNP_CAPTURE_RECORDS, "capture->end", "still open", ASYNC, 1},
+    {"fails with a graph", capture_twice, TNP_CAPTURE_RECORDS, "capture->end", "not NULL", ASYNC,
+     1},
+    {"captures once", capture_twice, TNP_CAPTURE_RECORDS, "capture->begin", "does not capture",
+     ASYNC, 1},
+    {"ends nothing", end_nothing, TNP_CAPTURE_REFUSES, "capture->end", "does not capture", ASYNC,
+     1},
+    REFUSES("memory->copy_from_host"),
+    REFUSES("memory->copy_to_host"),
+    REFUSES("memory->copy_peer"),
+    REFUSES("streams->query"),
+    REFUSES("streams->synchronize"),
+    REFUSES("events->record"),
+    REFUSES("events->wait"),
+    REFUSES("capture->begin"),
+    REFUSES("capture->launch"),
     {"sets a locale", only_start, TNP_PROCESS_STATE_KEPT, "init", "locale", SYNC, 2},
 };
 const int n_plugin_cases = sizeof plugin_cases / sizeof *plugin_cases;

@@ -12,6 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <tenon/ext/capture.h>
 #include <tenon/plugins.h>
 #include <unistd.h>
 
@@ -163,6 +164,10 @@ static void a_plan_that_is_used_is_no_finding(void **state) {
     expect_right(use_plans, NULL, ASYNC);
 }
 
+static void graphs_in_order_are_no_finding(void **state) {
+    expect_right(use_graphs, NULL, ASYNC);
+}
+
 static void a_repeated_finding_is_counted(void **state) {
     finding_case c = {"silent", write_twice, 16, "memory->copy_from_host", "", SYNC, 1};
     tn_validation_finding f = {.struct_size = sizeof f};
@@ -219,6 +224,9 @@ static void every_slot_is_checked_when_it_is_on(void **state) {
     expect_checked(p->devices->memory, real->memory, sizeof *real->memory);
     expect_checked(p->devices->streams, real->streams, sizeof *real->streams);
     expect_checked(p->devices->events, real->events, sizeof *real->events);
+    expect_checked(p->table->extension(p->self, TN_EXT_CAPTURE),
+                   brittle_query(brittle.host)->extension(NULL, TN_EXT_CAPTURE),
+                   sizeof(tn_ext_capture));
     size_t before = offsetof(tn_host, alloc) - sizeof(uint64_t);
     expect_checked((const char *)brittle.host + before,
                    (const char *)&tni_candidate_of(p)->host + before, sizeof(tn_host) - before);
@@ -299,6 +307,7 @@ int main(void) {
         cmocka_unit_test(a_run_that_declines_is_no_finding),
         cmocka_unit_test(pinned_transfers_are_no_finding),
         cmocka_unit_test(a_plan_that_is_used_is_no_finding),
+        cmocka_unit_test(graphs_in_order_are_no_finding),
         cmocka_unit_test(a_repeated_finding_is_counted),
         cmocka_unit_test(a_finding_is_logged_once_and_summed_up),
         cmocka_unit_test(nothing_stands_between_when_it_is_off),

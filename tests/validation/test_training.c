@@ -5,36 +5,61 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <pthread.h>
+#include <string.h>
 
 #include <tenon/tenon.h>
 #include <tenon/validation.h>
 
-static void step(tn_tensor *w, tn_tensor *b, tn_device device, int seed) {
+typedef struct training {
+    tn_device device;
+    tn_tensor *w, *b, *loss;
+} training;
+
+static tn_status step(void *user) {
+    training *t = user;
     TN_SCOPE;
-    tn_tensor *x = tn_randn(TN_SHAPE(16, 12), TN_F32, device);
-    tn_tensor *hidden = tn_relu(tn_add(tn_matmul(x, w), b));
+    tn_tensor *x = tn_randn(TN_SHAPE(16, 12), TN_F32, t->device);
+    tn_tensor *hidden = tn_relu(tn_add(tn_matmul(x, t->w), t->b));
     tn_tensor *loss = tn_mean(tn_mul(tn_transpose(hidden, 0, 1), tn_transpose(hidden, 0, 1)));
-    assert_int_equal(tn_backward(loss), TN_OK);
-    double value;
-    assert_int_equal(tn_item(loss, &value), TN_OK);
-    assert_true(value >= 0);
+    tn_backward(loss);
     TN_NO_GRAD;
-    tn_sub_(w, tn_grad(w));
-    tn_sub_(b, tn_grad(b));
+    tn_copy_(t->loss, loss);
+    tn_sub_(t->w, tn_grad(t->w));
+    tn_sub_(t->b, tn_grad(t->b));
+    return tn_error_status();
+}
+
+static void look(const training *t) {
+    double value;
+    assert_int_equal(tn_item(t->loss, &value), TN_OK);
+    assert_true(value >= 0);
 }
 
 static void a_training_run_gives_no_finding(void **state) {
     assert_true(tn_validation_level() > 0);
     tn_device device = tn_device_parse(DEVICE);
     assert_string_equal(tn_error_message(), "");
-    tn_tensor *w = tn_keep(tn_randn(TN_SHAPE(12, 5), TN_F32, device));
-    tn_tensor *b = tn_keep(tn_zeros(TN_SHAPE(5), TN_F32, device));
-    tn_set_requires_grad(w, true);
-    tn_set_requires_grad(b, true);
-    for (int i = 0; i < 5; i++)
-        step(w, b, device, i);
-    tn_drop(w);
-    tn_drop(b);
+    training t = {.device = device,
+                  .w = tn_keep(tn_randn(TN_SHAPE(12, 5), TN_F32, device)),
+                  .b = tn_keep(tn_zeros(TN_SHAPE(5), TN_F32, device)),
+                  .loss = tn_keep(tn_zeros(TN_SCALAR_SHAPE, TN_F32, device))};
+    tn_set_requires_grad(t.w, true);
+    tn_set_requires_grad(t.b, true);
+    for (int i = 0; i < 5; i++) {
+        assert_int_equal(step(&t), TN_OK);
+        look(&t);
+    }
+    tn_graph *graph;
+    tn_status captured = tn_graph_capture(device, step, &t, &graph);
+    assert_int_equal(captured, strcmp(DEVICE, "cpu:0") == 0 ? TN_ERR_UNSUPPORTED : TN_OK);
+    for (int i = 0; i < 5 && captured == TN_OK; i++) {
+        assert_int_equal(tn_graph_replay(graph), TN_OK);
+        look(&t);
+    }
+    tn_graph_destroy(graph);
+    tn_drop(t.w);
+    tn_drop(t.b);
+    tn_drop(t.loss);
     tn_scope_close(0);
     assert_int_equal(tn_shutdown(), TN_OK);
     tn_validation_finding f = {.struct_size = sizeof f};

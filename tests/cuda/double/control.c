@@ -130,6 +130,8 @@ static bool hear(settings *s, const char *word, const char *value) {
         return hear_switch(value, "on", "off", &s->is_opaque);
     if (strcmp(word, "talk") == 0)
         return hear_switch(value, "on", "off", &s->talks);
+    if (strcmp(word, "races") == 0)
+        return hear_switch(value, "on", "off", &s->races);
     if (strcmp(word, "report") == 0)
         return (size_t)snprintf(s->report, sizeof(s->report), "%s", value) < sizeof(s->report);
     if (strcmp(word, "devices") == 0)
@@ -250,6 +252,10 @@ uint64_t double_kernels(void) {
     return read_count(&driver.n_kernels);
 }
 
+uint64_t double_races(void) {
+    return read_count(&driver.n_races);
+}
+
 const char *double_last_fault(void) {
     static _Thread_local char copy[MAX_TEXT];
     pthread_mutex_lock(&driver.lock);
@@ -276,8 +282,8 @@ void write_report(void) {
         fprintf(file, "abandoned %s %llu\n", kind_names[k],
                 (unsigned long long)driver.abandoned[k]);
     }
-    fprintf(file, "waits %llu\nkernels %llu\n", (unsigned long long)driver.n_waits,
-            (unsigned long long)driver.n_kernels);
+    fprintf(file, "waits %llu\nkernels %llu\nraces %llu\n", (unsigned long long)driver.n_waits,
+            (unsigned long long)driver.n_kernels, (unsigned long long)driver.n_races);
     fclose(file);
 }
 

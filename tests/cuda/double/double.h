@@ -11,7 +11,7 @@
  *   version=13000           of the driver
  *   peers=0                 devices reach each other's memory (1, the rule) or do not
  *   seed=7 delay=200us      before each piece of work of a stream, up to so long (ns, us, ms)
- *   kernels=off             launches are checked, kernels are not run
+ *   kernels=off             launches are checked, kernels and calls of libraries are not run
  *   fail=FUNCTION:N:ERROR   its Nth call fails with that number; N+: and all after it
  *   fault=N:ERROR           the Nth kernel from here on, or call of a library, breaks its context with it
  *   lose=DEVICE:N:ERROR     the device is lost at the Nth call to the driver
@@ -19,6 +19,11 @@
  *                           is not hidden by the one lock below
  *   report=PATH             at exit: calls, results and what is alive, a line each
  *   talk=on                 what kernels did wrong, and why modules are refused, on stderr
+ *   races=on                shared memory that a block's threads access with no barrier in between:
+ *                           told on stderr, and counted; kernels go on, slower
+ *
+ * Kernels are interpreted, from PTX. Where PTX permits an error, as of ex2.approx, results have errors
+ * of that size: a kernel that needs better ones fails on the double even if all GPUs are better.
  *
  * A word that is not understood makes cuInit fail with CUDA_ERROR_INVALID_VALUE and is named on
  * stderr. Functions are called as the driver exports them: "cuMemAlloc_v2". */
@@ -68,6 +73,8 @@ uint64_t double_results(CUresult result);
 uint64_t double_waits(void);
 /* Kernels that ran to their end. */
 uint64_t double_kernels(void);
+/* Pairs of instructions of one launch that raced for shared memory, since "races=on". */
+uint64_t double_races(void);
 /* What the last kernel that failed did, where and in which thread; "" before. */
 const char *double_last_fault(void);
 

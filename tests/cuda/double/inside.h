@@ -300,7 +300,7 @@ typedef struct rule {
 typedef struct settings {
     int n_devices, major, minor, n_sms, version;
     uint64_t memory, seed, delay; /* bytes, ns */
-    bool no_peers, no_kernels, talks, is_opaque;
+    bool no_peers, no_kernels, talks, races, is_opaque;
     rule rules[MAX_RULES];
     int n_rules;
     rule fault;
@@ -328,7 +328,7 @@ typedef struct driver_state {
     uint64_t n_captures, n_streams;
     uint64_t calls[N_FUNCTIONS], all_calls, results[MAX_RESULTS];
     uint64_t alive[DOUBLE_KINDS + 1], abandoned[DOUBLE_KINDS + 1];
-    uint64_t n_waits, n_kernels, n_launches;
+    uint64_t n_waits, n_kernels, n_launches, n_races;
     char last_fault[MAX_TEXT];
 } driver_state;
 

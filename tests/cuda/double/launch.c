@@ -55,6 +55,13 @@ static bool find(void *user, uint64_t address, ptx_range *out) {
     return reached;
 }
 
+static void tell_race(void *user, const char *what) {
+    pthread_mutex_lock(&driver.lock);
+    driver.n_races++;
+    pthread_mutex_unlock(&driver.lock);
+    fprintf(stderr, "driver double: %s\n", what);
+}
+
 static CUresult kernel_run(work *w, context *c) {
     kernel_work *k = (kernel_work *)w;
     CUresult error = told_to_fail();
@@ -64,12 +71,14 @@ static CUresult kernel_run(work *w, context *c) {
     /* In the context that it was launched in: a graph may be launched in another's stream. */
     context *own = object_find((void *)(uintptr_t)w->fixed, DOUBLE_CONTEXT); // NOLINT
     bool unloaded = !own || k->module->unloaded, skipped = driver.settings.no_kernels;
+    bool races = driver.settings.races;
     pthread_mutex_unlock(&driver.lock);
     if (unloaded)
         return fault(CUDA_ERROR_LAUNCH_FAILED, "a kernel of a module that was unloaded");
     char message[MAX_TEXT] = "";
     ptx_launch launch = k->launch;
     launch.find = find;
+    launch.race = races ? tell_race : NULL;
     launch.user = own;
     ptx_result result = skipped ? PTX_DONE : ptx_run(&launch, message, sizeof(message));
     switch (result) {
@@ -200,7 +209,10 @@ CUresult CUDAAPI cuLaunchHostFunc(CUstream handle, CUhostFn fn, void *argument) 
 static CUresult call_run(work *w, context *c) {
     call_work *k = (call_work *)w;
     CUresult error = told_to_fail();
-    if (error)
+    pthread_mutex_lock(&driver.lock);
+    bool skipped = driver.settings.no_kernels;
+    pthread_mutex_unlock(&driver.lock);
+    if (error || skipped)
         return error;
     in_host_function = true;
     error = k->fn(k->argument);

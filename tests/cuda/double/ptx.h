@@ -50,6 +50,8 @@ typedef struct ptx_launch {
     /* The allocation that `address` is in; false: none. Called seldom: ranges are remembered for
      * the length of a launch. */
     bool (*find)(void *user, uint64_t address, ptx_range *out);
+    /* Told once of each pair of lines that race for shared memory; NULL: it is not looked for them. */
+    void (*race)(void *user, const char *what);
     void *user;
     uint64_t *out_executed; /* or NULL: steps of the interpreter times lanes */
 } ptx_launch;

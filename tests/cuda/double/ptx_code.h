@@ -217,6 +217,7 @@ typedef struct ptx_function {
     ptx_kernel kernel;
     char *name;
     bool is_kernel, is_defined;
+    uint64_t signature;    /* of where parameters lie; 0: not declared yet */
     ptx_instruction *code; /* until it is linked */
     uint32_t n_code, room_code;
     uint32_t begin; /* in the module's code */
@@ -283,6 +284,8 @@ struct ptx_warp {
     ptx_copy_ahead *copies;
     uint32_t n_copies, room_copies;
     uint32_t groups[PTX_LANES]; /* of copies, that a lane has closed */
+    /* Numbers of the last barriers that a lane passed: of the block, and of the warp. */
+    uint64_t barrier[PTX_LANES], meeting[PTX_LANES];
 };
 
 static inline void *ptx_row(const ptx_warp *warp, ptx_place place) {

@@ -28,7 +28,9 @@ struct ptx_block {
     ptx_range *ranges; /* that were found; the last is asked first */
     uint32_t n_ranges, room_ranges;
     ptx_range last;
-    uint64_t executed; /* instructions times lanes */
+    uint64_t executed;       /* instructions times lanes */
+    uint64_t n_barriers;     /* passed so far, by all blocks */
+    struct ptx_races *races; /* NULL: not looked for */
     ptx_result result;
     char *error;
     size_t room;
@@ -56,6 +58,13 @@ bool ptx_asynchronous(ptx_block *block, ptx_warp *warp, const ptx_instruction *a
 bool ptx_resolve(ptx_block *block, ptx_warp *warp, const ptx_instruction *at, uint32_t lanes,
                  uint8_t space, ptx_place address, int64_t offset, uint32_t bytes,
                  unsigned char *out[PTX_LANES]);
+
+/* Races over shared memory, if the launch asks for them. Before a lane's access; `changes`: it writes
+ * another value than there is. */
+bool ptx_races_init(ptx_block *block);
+void ptx_races_finish(ptx_block *block);
+void ptx_watch(ptx_block *block, const ptx_warp *warp, const ptx_instruction *at, uint32_t lane,
+               const unsigned char *memory, uint32_t bytes, bool changes);
 
 /* Lanes arrive where they wait for others of the warp; those that need not wait any longer go on. */
 bool ptx_meet(ptx_block *block, ptx_warp *warp, uint32_t pc, uint32_t lanes);

@@ -3,6 +3,7 @@
 #include "tests/cuda/double/ptx_lanes.h"
 
 #include <fenv.h>
+#include <float.h>
 #include <math.h>
 
 /* ---- what rounds once -------------------------------------------------------------------- */
@@ -69,23 +70,64 @@ static inline double canonical_double(double x) {
 
 /* ---- approximations ---------------------------------------------------------------------- */
 
-/* Computed in f64 and rounded: nearer than PTX promises. */
-#define APPROXIMATELY(...) UNARY(float, float, ptx_canonical((float)(__VA_ARGS__)))
-/* Those of f64 have 20 bits, and none in the lower word. */
-#define HIGH_WORD(x) ptx_double(ptx_double_bits(x) & UINT64_C(0xffffffff00000000))
+/* As far from the exact value as PTX permits, or less, which the operands decide: device code that asks
+ * for more than is promised is not to pass here. 0, infinity and no number are themselves. */
+static inline float approximated(double exact, double bound, uint32_t operands) {
+    float nearest = ptx_canonical((float)exact);
+    if (nearest == 0 || !(fabs(exact) <= FLT_MAX))
+        return nearest;
+    operands = (operands ^ operands >> 16) * 0x7feb352du;
+    operands = (operands ^ operands >> 15) * 0x846ca68bu;
+    float x = (float)(exact + bound * ((int32_t)operands * 0x1p-31));
+    return fabs(x - exact) <= bound ? x : nearest;
+}
+
+/* The place of f32's last bit. */
+static inline double ulp(double x) {
+    double power = ptx_double(ptx_double_bits(x) & UINT64_C(0x7ff0000000000000));
+    return (power < 0x1p-126 ? 0x1p-126 : power) * 0x1p-23;
+}
+
+static inline float quotient(float x, float y) {
+    double exact = (double)x / y;
+    return approximated(exact, 2 * ulp(exact), ptx_float_bits(x) * 31 + ptx_float_bits(y));
+}
+
+/* Divisors above 2^126 give 0, and infinity over them no number. */
+static inline float coarse_quotient(float x, float y) {
+    bool high = ABS_f32(y) > 0x1p126f && ABS_f32(y) < INFINITY;
+    return high ? ptx_canonical(x * 0 * JOIN_f32(y, 1)) : quotient(x, y);
+}
+
+/* In [-2 pi, 2 pi], and in a hundred of them; there is no promise beyond. */
+#define TURNS(x) (ABS_f32(x) <= 6.2831853f ? 0x1.6a09e6p-21 : 0x1.3b2c48p-15)
+/* The lower words of operand and result count for nothing. */
+static inline double high_word(double x) {
+    x = ptx_double(ptx_double_bits(x) & UINT64_C(0xffffffff00000000));
+    return ABS_f64(x) < 0x1p-1022 ? ptx_double(SIGN_f64(x)) : x;
+}
+
+/* What becomes of 0 and of subnormal numbers is in PTX's tables. */
+#define APPROXIMATELY(value, bound) \
+    float *d = ROW(float, 0); \
+    const float *a = ROW(const float, 1); \
+    EACH(float x = a[l]; double e = value; double most = ABS_f32(x) < 0x1p-126f ? 0 : bound; \
+         d[l] = approximated(e, most, ptx_float_bits(x));)
 #define OF_APPROXIMATIONS(X) \
-    X(ex2_approx_f32, "4/4", APPROXIMATELY(exp2((double)x))) \
-    X(lg2_approx_f32, "4/4", APPROXIMATELY(log2((double)x))) \
-    X(sin_approx_f32, "4/4", APPROXIMATELY(sin((double)x))) \
-    X(cos_approx_f32, "4/4", APPROXIMATELY(cos((double)x))) \
-    X(tanh_approx_f32, "4/4", APPROXIMATELY(tanh((double)x))) \
-    X(sqrt_approx_f32, "4/4", APPROXIMATELY(sqrt((double)x))) \
-    X(rsqrt_approx_f32, "4/4", APPROXIMATELY(1 / sqrt((double)x))) \
-    X(rcp_approx_f32, "4/4", UNARY(float, float, ptx_canonical(1 / x))) \
-    X(div_approx_f32, "4/44", BINARY(float, float, float, ptx_canonical(x / y))) \
-    X(div_full_f32, "4/44", BINARY(float, float, float, ptx_canonical(x / y))) \
-    X(rsqrt_approx_f64, "8/8", UNARY(double, double, HIGH_WORD(1 / sqrt(x)))) \
-    X(rcp_approx_f64, "8/8", UNARY(double, double, HIGH_WORD(1 / x)))
+    X(ex2_approx_f32, "4/4", APPROXIMATELY(exp2((double)x), 2 * ulp(e))) \
+    X(lg2_approx_f32, "4/4", \
+      APPROXIMATELY(log2((double)x), (x > 0.5f && x < 2 ? 1 : fabs(e)) * 0x1p-22)) \
+    X(sin_approx_f32, "4/4", APPROXIMATELY(sin((double)x), TURNS(x))) \
+    X(cos_approx_f32, "4/4", APPROXIMATELY(cos((double)x), TURNS(x))) \
+    X(tanh_approx_f32, "4/4", APPROXIMATELY(tanh((double)x), fabs(e) * 0x1p-11)) \
+    X(sqrt_approx_f32, "4/4", APPROXIMATELY(sqrt((double)x), e * 0x1p-23)) \
+    X(rsqrt_approx_f32, "4/4", APPROXIMATELY(1 / sqrt((double)x), e * 0x1.125fbep-23)) \
+    X(rcp_approx_f32, "4/4", APPROXIMATELY(1 / (double)x, ulp(e))) \
+    X(div_approx_f32, "4/44", BINARY(float, float, float, coarse_quotient(x, y))) \
+    X(div_full_f32, "4/44", BINARY(float, float, float, quotient(x, y))) \
+    X(rsqrt_approx_f64, "8/8", UNARY(double, double, 1 / sqrt(x))) \
+    X(rsqrt_approx_ftz_f64, "8/8", UNARY(double, double, high_word(1 / sqrt(high_word(x))))) \
+    X(rcp_approx_ftz_f64, "8/8", UNARY(double, double, high_word(1 / high_word(x))))
 
 /* ---- steps of others --------------------------------------------------------------------- */
 

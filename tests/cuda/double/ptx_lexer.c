@@ -8,13 +8,15 @@
 #include <string.h>
 
 void ptx_fail(ptx_reader *reader, const char *format, ...) {
-    int n = snprintf(reader->error, reader->room, "line %u: ", reader->begun ? reader->begun : reader->line);
-    if (n >= 0 && (size_t)n < reader->room) {
-        va_list args;
-        va_start(args, format);
-        vsnprintf(reader->error + n, reader->room - (size_t)n, format, args);
-        va_end(args);
-    }
+    char what[256];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(what, sizeof what, format, args);
+    va_end(args);
+    bool inside = reader->begun && reader->opcode.length;
+    snprintf(reader->error, reader->room, inside ? "line %u: %s, in '%.*s'" : "line %u: %s",
+             reader->begun ? reader->begun : reader->line, what, (int)reader->opcode.length,
+             reader->opcode.begin);
     longjmp(reader->failed, 1);
 }
 
@@ -34,7 +36,7 @@ void ptx_room(ptx_reader *reader, void *items, uint32_t n, uint32_t *room, size_
 
 static bool in_word(const char *at) {
     return isalnum((unsigned char)*at) || (*at && strchr("_$%.", *at)) ||
-           (at[0] == ':' && at[1] == ':') || (at[0] == ':' && at[-1] == ':');
+           (at[0] == ':' && at[1] == ':');
 }
 
 static void skip_space(ptx_reader *reader) {
@@ -60,7 +62,7 @@ static void read_number(ptx_reader *reader) {
     const char *at = reader->at;
     char *end = NULL;
     token->kind = PTX_NUMBER;
-    if (at[0] == '0' && strchr("fFdD", at[1])) {
+    if (at[0] == '0' && at[1] && strchr("fFdD", at[1])) {
         token->kind = at[1] == 'f' || at[1] == 'F' ? PTX_SINGLE : PTX_REAL;
         token->bits = strtoull(at + 2, &end, 16);
         if (end - at != (token->kind == PTX_SINGLE ? 10 : 18))
@@ -96,7 +98,7 @@ void ptx_next(ptx_reader *reader) {
     if (in_word(reader->at) && *reader->at != ':') {
         token->kind = PTX_WORD;
         while (in_word(reader->at + token->length))
-            token->length++;
+            token->length += reader->at[token->length] == ':' ? 2 : 1;
     } else if (*reader->at == '"') {
         token->kind = PTX_STRING;
         token->length += (uint32_t)strcspn(reader->at + 1, "\"\n");
@@ -190,8 +192,8 @@ uint32_t ptx_register_units(uint32_t bytes) {
 
 ptx_place ptx_add_registers(ptx_reader *reader, uint32_t bytes, uint32_t count) {
     ptx_place place = PTX_FIRST_REGISTER + reader->function->units;
-    if (count > 1000000)
-        ptx_fail(reader, "%u registers are too many", count);
+    if (count > PTX_MOST_UNITS || reader->function->units + 4 * count > PTX_MOST_UNITS)
+        ptx_fail(reader, "%u registers more are too many", count);
     reader->function->units += ptx_register_units(bytes) * count;
     return place;
 }

@@ -69,6 +69,8 @@ static void place(ptx_reader *reader, ptx_function *function) {
     function->total_units = function->base_units + function->units;
     function->base_local = (function->base_local + 63) / 64 * 64;
     function->total_local = function->base_local + function->local_bytes;
+    if (function->total_units > 4 * PTX_MOST_UNITS || function->total_local > 4 * PTX_MOST_BYTES)
+        ptx_fail(reader, "'%s' and what it calls have too much memory", function->name);
     function->begin = module->n_code;
     for (uint32_t k = 0; k < function->n_code; k++)
         relocate(reader, function, &function->code[k]);

@@ -252,11 +252,25 @@ static void store_element(const void *row, unsigned char *const *to, size_t skip
     }
 }
 
+static void store_watched(ptx_block *block, const ptx_warp *warp, const ptx_instruction *at,
+                          uint32_t lane, unsigned char *const *to) {
+    unsigned char value[64];
+    uint32_t bytes = (uint32_t)at->bytes * at->count;
+    for (uint32_t k = 0; k < at->count; k++)
+        memcpy(value + k * at->bytes,
+               (const unsigned char *)ptx_row(warp, at->o[k]) + (size_t)lane * at->row, at->bytes);
+    ptx_watch(block, warp, at, lane, to[lane], bytes, memcmp(value, to[lane], bytes) != 0);
+    memcpy(to[lane], value, bytes);
+}
+
 bool ptx_load(ptx_block *block, ptx_warp *warp, const ptx_instruction *at, uint32_t lanes) {
     unsigned char *from[PTX_LANES];
     if (!ptx_resolve(block, warp, at, lanes, at->space, at->o[8], at->offset,
                      (uint32_t)at->bytes * at->count, from))
         return false;
+    for (uint32_t left = block->races ? lanes : 0; left; left &= left - 1)
+        ptx_watch(block, warp, at, (uint32_t)__builtin_ctz(left), from[__builtin_ctz(left)],
+                  (uint32_t)at->bytes * at->count, false);
     for (uint32_t k = 0; k < at->count; k++)
         if (at->o[k] != PTX_NOWHERE)
             load_element(ptx_row(warp, at->o[k]), from, (size_t)k * at->bytes, at, lanes);
@@ -268,6 +282,12 @@ bool ptx_store(ptx_block *block, ptx_warp *warp, const ptx_instruction *at, uint
     if (!ptx_resolve(block, warp, at, lanes, at->space, at->o[8], at->offset,
                      (uint32_t)at->bytes * at->count, to))
         return false;
+    /* Lane by lane, as several may write to one place. */
+    if (block->races) {
+        for (uint32_t left = lanes; left; left &= left - 1)
+            store_watched(block, warp, at, (uint32_t)__builtin_ctz(left), to);
+        return true;
+    }
     for (uint32_t k = 0; k < at->count; k++)
         store_element(ptx_row(warp, at->o[k]), to, (size_t)k * at->bytes, at, lanes);
     return true;
@@ -357,6 +377,8 @@ bool ptx_atomics(ptx_block *block, ptx_warp *warp, const ptx_instruction *at, ui
         return false;
     for (uint32_t left = lanes; left; left &= left - 1) {
         uint32_t l = (uint32_t)__builtin_ctz(left);
+        if (block->races)
+            ptx_watch(block, warp, at, l, to[l], at->bytes, true);
         uint64_t x = element(warp, at->o[1], at->row, l);
         uint64_t y = at->what == PTX_ATOMIC_CAS ? element(warp, at->o[2], at->row, l) : 0;
         switch (at->bytes) {

@@ -59,7 +59,7 @@ static declaration read_declaration(ptx_reader *reader) {
     }
     if (!d.align)
         d.align = d.element ? d.element : 1;
-    if (d.align & (d.align - 1) || d.align > 4096 || d.bytes > UINT32_MAX / 4)
+    if (d.align & (d.align - 1) || d.align > 4096 || d.bytes > PTX_MOST_BYTES)
         ptx_fail(reader, "'%.*s' has an alignment or a size that is not interpreted",
                  (int)d.name.length, d.name.begin);
     return d;
@@ -131,12 +131,20 @@ static uint64_t read_value(ptx_reader *reader, const declaration *d) {
     return value;
 }
 
+static void enter_braces(ptx_reader *reader) {
+    ptx_expect(reader, "{");
+    if (++reader->depth > PTX_MOST_DEPTH)
+        ptx_fail(reader, "too many braces in each other");
+}
+
 static void read_values(ptx_reader *reader, const declaration *d, uint64_t *at, uint64_t end) {
-    if (ptx_accept(reader, "{")) {
+    if (ptx_is(reader, "{")) {
+        enter_braces(reader);
         do {
             read_values(reader, d, at, end);
         } while (ptx_accept(reader, ","));
         ptx_expect(reader, "}");
+        reader->depth--;
         return;
     }
     uint64_t value = read_value(reader, d);
@@ -155,7 +163,7 @@ static void read_module_variable(ptx_reader *reader) {
     uint64_t end = at + d.bytes;
     if (end > module->room_variables) {
         uint64_t room = aligned(end * 2, 4096);
-        unsigned char *moved = room < UINT32_MAX ? aligned_alloc(4096, room) : NULL;
+        unsigned char *moved = end <= PTX_MOST_BYTES ? aligned_alloc(4096, room) : NULL;
         if (!moved)
             ptx_fail(reader, "no memory");
         memset(moved, 0, room);
@@ -194,7 +202,7 @@ static void read_shared(ptx_reader *reader, bool is_extern) {
 static ptx_parameter place_in_frame(ptx_reader *reader, const declaration *d, uint8_t space) {
     ptx_function *function = reader->function;
     uint64_t at = aligned(function->local_bytes, d->align);
-    if (at + d->bytes > 1u << 26)
+    if (at + d->bytes > PTX_MOST_BYTES)
         ptx_fail(reader, "'%.*s': too much local memory", (int)d->name.length, d->name.begin);
     function->local_bytes = (uint32_t)(at + d->bytes);
     add_variable(reader, d, space, at, PTX_BASE_FRAME);
@@ -279,6 +287,7 @@ static void read_label(ptx_reader *reader) {
 
 static void read_guarded(ptx_reader *reader) {
     reader->begun = reader->line;
+    reader->opcode.length = 0;
     reader->guard.place = PTX_NOWHERE;
     reader->guard.negated = false;
     if (ptx_accept(reader, "@")) {
@@ -292,7 +301,7 @@ static void read_guarded(ptx_reader *reader) {
 
 static void read_body(ptx_reader *reader) {
     uint32_t begin = reader->n_names;
-    ptx_expect(reader, "{");
+    enter_braces(reader);
     while (!ptx_accept(reader, "}")) {
         if (reader->token.kind == PTX_END)
             ptx_fail(reader, "'}' is missing");
@@ -313,6 +322,7 @@ static void read_body(ptx_reader *reader) {
         else
             read_guarded(reader);
     }
+    reader->depth--;
     leave_scope(reader, begin);
 }
 
@@ -326,6 +336,8 @@ static ptx_parameter read_parameter(ptx_reader *reader, bool of_kernel) {
     ptx_parameter parameter;
     if (of_kernel) {
         uint64_t at = aligned(function->parameter_bytes, d.align);
+        if (at + d.bytes > PTX_MOST_PARAMETER_BYTES)
+            ptx_fail(reader, "'%s': too many bytes of parameters", function->name);
         parameter = (ptx_parameter){.offset = (uint32_t)at, .bytes = (uint32_t)d.bytes};
         function->parameter_bytes = (uint32_t)(at + d.bytes);
         add_variable(reader, &d, PTX_PARAM, at, PTX_BASE_NONE);
@@ -334,6 +346,16 @@ static ptx_parameter read_parameter(ptx_reader *reader, bool of_kernel) {
     }
     parameter.name = ptx_copy(reader, &d.name);
     return parameter;
+}
+
+/* Calls that were read before the definition have parameters where the declaration has them. */
+static uint64_t signature_of(const ptx_function *function) {
+    uint64_t signature = function->is_kernel ? 2 : 1;
+    for (uint32_t k = 0; k <= function->n_parameters; k++) {
+        const ptx_parameter *p = k ? &function->parameters[k - 1] : &function->result;
+        signature = (signature * 31 + p->offset) * UINT64_C(0x9e3779b97f4a7c15) + p->bytes;
+    }
+    return signature ? signature : 1;
 }
 
 static void forget_parameters(ptx_function *function) {
@@ -435,6 +457,10 @@ static void read_function(ptx_reader *reader, bool is_kernel) {
             ptx_accept(reader, ",");
         }
     }
+    uint64_t signature = signature_of(function);
+    if (function->signature && function->signature != signature)
+        ptx_fail(reader, "'%s' was declared with other parameters", function->name);
+    function->signature = signature;
     read_function_directives(reader);
     function->back = ptx_add_registers(reader, 4, 1);
     if (!ptx_accept(reader, ";")) {

@@ -12,6 +12,7 @@ static void split(ptx_reader *reader, ptx_opcode *opcode) {
     if (token->kind != PTX_WORD || token->length >= sizeof opcode->text)
         ptx_fail(reader, "an instruction is expected before '%.*s'", (int)token->length,
                  token->begin);
+    reader->opcode = *token;
     memcpy(opcode->text, token->begin, token->length);
     opcode->parts[opcode->n++] = opcode->text;
     for (char *at = opcode->text; *at; at++) {
@@ -338,7 +339,8 @@ static void read_unpack(ptx_reader *reader, uint32_t bytes) {
     ptx_place parts[8];
     if ((n != 2 && n != 4) || bytes / n < 2)
         ptx_fail(reader, "a mov of %u bits into %u parts is not interpreted", bytes * 8, n);
-    read_parts(reader, true, bytes / n, parts);
+    if (read_parts(reader, true, bytes / n, parts) != n)
+        ptx_fail(reader, "these parts are not understood");
     ptx_expect(reader, ",");
     ptx_place source = ptx_read_source(reader, bytes, NULL);
     /* The source may be one of the results only where it is as wide as they are, which it is not. */
@@ -356,7 +358,8 @@ static void read_pack(ptx_reader *reader, ptx_place result, uint32_t bytes) {
     ptx_place parts[8];
     if ((n != 2 && n != 4) || bytes / n < 2)
         ptx_fail(reader, "a mov of %u parts into %u bits is not interpreted", n, bytes * 8);
-    read_parts(reader, false, bytes / n, parts);
+    if (read_parts(reader, false, bytes / n, parts) != n)
+        ptx_fail(reader, "these parts are not understood");
     char name[48];
     snprintf(name, sizeof name, "join.%u.%u", bytes, bytes / n);
     ptx_instruction *out = ptx_emit_form(reader, name);
@@ -483,7 +486,7 @@ static void read_set(ptx_reader *reader, ptx_opcode *opcode) {
     uint32_t bytes = 0;
     /* The result's type stands before the operands'. */
     uint32_t k = opcode->n - 2;
-    if (opcode->n < 4 || !ptx_type_of(opcode->parts[k], &number, &bytes) ||
+    if (opcode->n < 4 || !opcode->parts[k] || !ptx_type_of(opcode->parts[k], &number, &bytes) ||
         (bytes != 4 && bytes != 2))
         ptx_fail(reader, "this set is not interpreted");
     opcode->parts[k] = NULL;
@@ -522,10 +525,12 @@ static void read_listed(ptx_reader *reader, ptx_opcode *opcode) {
     uint32_t bytes = 0;
     const char *last = opcode->parts[opcode->n - 1];
     bool real = ptx_type_of(last, &number, &bytes) && number >= PTX_FLOAT && number <= PTX_BFLOAT2;
-    bool ftz = ptx_take(opcode, "ftz");
+    char name[64];
+    joined(opcode, name, sizeof name);
+    /* Where the form itself flushes, it is another than the one that does not. */
+    bool ftz = !ptx_form_of(reader, name) && ptx_take(opcode, "ftz");
     bool sat = real && ptx_take(opcode, "sat");
     const char *rounding = real ? take_rounding(opcode) : NULL;
-    char name[64];
     joined(opcode, name, sizeof name);
     const ptx_form *form = ptx_form_of(reader, name);
     if (!form || ((ftz || sat || rounding) && (number != PTX_FLOAT || bytes == 2)))

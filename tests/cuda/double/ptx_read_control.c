@@ -69,7 +69,7 @@ static void read_call(ptx_reader *reader, ptx_opcode *opcode) {
         ptx_expect(reader, ",");
     }
     const ptx_name *name = ptx_find(reader, reader->token.begin, reader->token.length);
-    if (!name || name->kind != PTX_FUNCTION)
+    if (!name || name->kind != PTX_FUNCTION || reader->module->functions[name->index]->is_kernel)
         ptx_fail(reader, "a call of '%.*s', which is no function, is not interpreted",
                  (int)reader->token.length, reader->token.begin);
     uint32_t callee = name->index;
@@ -93,9 +93,11 @@ static void read_call(ptx_reader *reader, ptx_opcode *opcode) {
         ptx_token next = reader->token;
         reader->token = result;
         const char *at = reader->at;
+        uint32_t line = reader->line;
         emit_copy(reader, callee, &function->result, true);
         reader->token = next;
         reader->at = at;
+        reader->line = line;
     }
 }
 

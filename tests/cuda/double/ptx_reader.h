@@ -53,6 +53,14 @@ typedef struct ptx_name {
     uint32_t entry; /* of a table, which waits */
 } ptx_name;
 
+/* No real module asks for more: of registers in units, of a variable, parameters and braces. */
+enum {
+    PTX_MOST_UNITS = 1 << 20,
+    PTX_MOST_BYTES = 1 << 26,
+    PTX_MOST_PARAMETER_BYTES = 32764,
+    PTX_MOST_DEPTH = 256,
+};
+
 /* ---- the reader -------------------------------------------------------------------------- */
 
 typedef struct ptx_reader {
@@ -62,11 +70,13 @@ typedef struct ptx_reader {
     const ptx_forms *forms;
     const char *at;
     uint32_t line;
-    uint32_t begun; /* the line of the instruction that is read, or 0 */
+    uint32_t begun;   /* the line of the instruction that is read, or 0 */
+    ptx_token opcode; /* its name with all modifiers, once that is read */
     ptx_token token;
     ptx_name *names;
     uint32_t n_names, room_names;
     uint32_t scratch; /* rows of this instruction that are in use */
+    uint32_t depth;   /* of braces */
     struct {          /* guard of the instruction that is read */
         ptx_place place;
         bool negated;
@@ -76,7 +86,7 @@ typedef struct ptx_reader {
     size_t room;
 } ptx_reader;
 
-/* Leaves the reader: "line N: ...". */
+/* Leaves the reader: "line N: ...", and in which instruction. */
 _Noreturn void ptx_fail(ptx_reader *reader, const char *format, ...)
     __attribute__((format(printf, 2, 3)));
 /* Room for one more item, or leaves. */

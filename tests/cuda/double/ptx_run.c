@@ -40,6 +40,7 @@ bool ptx_fault(ptx_block *block, const ptx_warp *warp, uint32_t lane, const ptx_
 
 static void pass(ptx_block *block, uint32_t index) {
     ptx_barrier *barrier = &block->barriers[index];
+    block->n_barriers++;
     for (uint32_t w = 0; w < block->n_warps; w++) {
         ptx_warp *warp = &block->warps[w];
         for (uint32_t left = warp->barred; left; left &= left - 1) {
@@ -48,6 +49,7 @@ static void pass(ptx_block *block, uint32_t index) {
                 continue;
             const ptx_instruction *at = &block->module->code[warp->pc[l]++];
             warp->barred &= ~(1u << l);
+            warp->barrier[l] = block->n_barriers;
             if (at->what == PTX_BARRIER_POPC) {
                 ((uint32_t *)ptx_row(warp, at->o[0]))[l] = barrier->true_for;
             } else if (at->what != PTX_BARRIER_SYNC) {
@@ -96,6 +98,7 @@ bool ptx_arrive(ptx_block *block, ptx_warp *warp, uint32_t pc, uint32_t lanes) {
         warp->pc[l] = pc;
         if (at->what == PTX_BARRIER_ARRIVE) {
             warp->pc[l]++;
+            warp->barrier[l] = ++block->n_barriers;
             continue;
         }
         for (uint32_t others = warp->barred; at->option && others; others &= others - 1) {
@@ -179,6 +182,7 @@ static void begin_block(ptx_block *block) {
         memset(block->shared, 0xff, block->shared_bytes);
     memset(block->barriers, 0, sizeof block->barriers);
     block->n_live = block->n_threads;
+    block->n_barriers++;
     for (uint32_t w = 0; w < block->n_warps; w++) {
         ptx_warp *warp = &block->warps[w];
         uint32_t lanes = block->n_threads - w * PTX_LANES;
@@ -187,6 +191,8 @@ static void begin_block(ptx_block *block) {
         for (uint32_t l = 0; l < PTX_LANES; l++)
             warp->pc[l] = block->function->begin;
         memset(warp->groups, 0, sizeof warp->groups);
+        for (uint32_t l = 0; l < PTX_LANES; l++)
+            warp->barrier[l] = block->n_barriers;
         for (uint32_t d = 0; d < 3; d++)
             fill(warp, PTX_CTAID_X + d, block->index[d]);
     }
@@ -235,6 +241,8 @@ static bool init_block(ptx_block *block) {
     if (!block->warps || !block->memory || (block->shared_bytes && !block->shared) ||
         (local && !block->local))
         return false;
+    if (!ptx_races_init(block))
+        return false;
     if (local)
         memset(block->local, 0xff, local);
     uintptr_t first = ((uintptr_t)block->memory + PTX_UNIT - 1) / PTX_UNIT * PTX_UNIT;
@@ -258,6 +266,7 @@ static void finish_block(ptx_block *block) {
     free(block->shared);
     free(block->local);
     free(block->ranges);
+    ptx_races_finish(block);
 }
 
 ptx_result ptx_run(const ptx_launch *launch, char *error, size_t room) {

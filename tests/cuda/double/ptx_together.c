@@ -174,8 +174,10 @@ static void exchange(ptx_block *block, ptx_warp *warp, uint32_t lanes) {
         uint32_t l = (uint32_t)__builtin_ctz(left);
         finish(warp, instruction_of(block, warp, l), l, lanes, values, total);
     }
-    for (uint32_t left = lanes; left; left &= left - 1)
+    for (uint32_t left = lanes; left; left &= left - 1) {
         warp->pc[__builtin_ctz(left)]++;
+        warp->meeting[__builtin_ctz(left)] += any->what == PTX_MEET;
+    }
     warp->together &= ~lanes;
 }
 

@@ -357,3 +357,48 @@ KERNEL parts_at_barrier(u32 *out) {
 KERNEL wrong_mask(u32 *out) {
     out[AT] = __shfl_sync(0x0000ffffu, AT, 0);
 }
+
+// ---- races ----------------------------------------------------------------------------------
+
+KERNEL races(u32 *out, u32 which) {
+    __shared__ volatile u32 x[64];
+    __shared__ u32 count;
+    u32 t = threadIdx.x, got = 0;
+    if (which == 0) { // between lanes
+        x[t] = t;
+        got = x[t ^ 1];
+    } else if (which == 1) {
+        x[t] = t;
+        __syncwarp();
+        got = x[t ^ 1];
+    } else if (which == 2) { // between warps
+        x[t] = t;
+        __syncwarp();
+        got = x[t ^ 32];
+    } else if (which == 3) {
+        x[t] = t;
+        __syncthreads();
+        got = x[t ^ 32];
+    } else if (which == 4) { // written after others read
+        got = x[t];
+        __syncthreads();
+        got += x[t ^ 32];
+        x[t] = 5;
+    } else if (which == 5) { // all write the same
+        x[0] = 7;
+        __syncthreads();
+        got = x[0];
+    } else if (which == 6) { // written twice
+        x[0] = t;
+        __syncthreads();
+        got = x[0];
+    } else if (which == 7) {
+        atomicAdd(&count, 1u);
+        __syncthreads();
+        got = count;
+    } else if (which == 8) { // read while others count
+        atomicAdd(&count, 1u);
+        got = *(volatile u32 *)&count;
+    }
+    out[AT] = got;
+}

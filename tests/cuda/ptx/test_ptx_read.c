@@ -34,14 +34,19 @@ static void unknown_instructions_are_refused_by_name(void **state) {
         {"add.rn.s32 %r0, %r1, %r2;", "add.rn.s32"},
         {"add.uncommon.s32 %r0, %r1, %r2;", "add.uncommon.s32"},
         {"setp.almost.s32 %p0, %r1, %r2;", "setp.almost.s32"},
+        {"fma.rn.f16 %h0, %h1, %h2, %h3;", "fma.rn.f16"},
+        {"add.ftz.f16x2 %r0, %r1, %r2;", "add.ftz.f16x2"},
+        {"ex2.approx.ftz.bf16 %h0, %h1;", "ex2.approx.ftz.bf16"},
+        {"tanh.approx.f16 %h0, %h1;", "tanh.approx.f16"},
+        {"rcp.approx.f64 %d0, %d1;", "rcp.approx.f64"},
         {"shfl.bfly.b32 %r0, %r1, %r2, %r3;", "without .sync"},
-        {"ld.global.b128 %r0, [%d0];", "'.b128' of 'ld'"},
-        {"ld.texture.b32 %r0, [%d0];", "'.texture' of 'ld'"},
-        {"atom.global.add.v2.f32 {%r0, %r1}, [%d0], {%r2, %r3};", "'.v2' of 'atom'"},
-        {"atom.global.inc.u64 %d0, [%d1], %d2;", "atom.inc"},
+        {"ld.global.b128 %r0, [%d0];", "ld.global.b128"},
+        {"ld.texture.b32 %r0, [%d0];", "ld.texture.b32"},
+        {"atom.global.add.v2.f32 {%r0, %r1}, [%d0], {%r2, %r3};", "atom.global.add.v2.f32"},
+        {"atom.global.inc.u64 %d0, [%d1], %d2;", "atom.global.inc.u64"},
         {"cvt.s32.f32 %r0, %r1;", "without a direction"},
-        {"cvt.rn.e4m3x2.f32 %h0, %r0, %r1;", "cvt"},
-        {"cp.async.bulk.shared.global [%r0], [%d0], 16;", "cp.async"},
+        {"cvt.rn.e4m3x2.f32 %h0, %r0, %r1;", "cvt.rn.e4m3x2.f32"},
+        {"cp.async.bulk.shared.global [%r0], [%d0], 16;", "cp.async.bulk.shared.global"},
         {"bar.arrive 1;", "without a number of threads"},
         {"call (%r0), %d0, (%r1), prototype;", "no function"},
     };
@@ -155,15 +160,86 @@ static void directives_are_read_or_refused(void **state) {
     rig_close(r);
 }
 
+/* ---- what is no PTX any more ------------------------------------------------------------- */
+
+/* Each would have read or written what is not there, here or when a kernel ran. */
+static void what_would_do_harm_is_refused(void **state) {
+    char text[8192];
+    refuse(":", "line 1: ", "':' is not interpreted");
+    refuse(BEGIN "add.u32 %r0, %r1, 0", "line", "';' is expected");
+    refuse(BEGIN "set.f32.and.f32 %r0, %r1, %r2, %p0;" END, FIRST, "set.f32.and.f32");
+    refuse(BEGIN "mov.b32 {%h0 /*,*/}, %r0;" END, FIRST, "not understood");
+    refuse(BEGIN "mov.b32 %r0, {%h0 /*,*/};" END, FIRST, "not understood");
+    refuse(BEGIN ".reg .b64 %big<999999>;\n.reg .b64 %bigger<999999>;" END,
+           "line 10: ", "too many");
+    refuse(HEAD ".global .b8 x[999999999];\n", "line 4: ", "size");
+    refuse(HEAD ".entry k(.param .b8 a[30000], .param .b8 b[3000])\n{\n}\n",
+           "line 4: ", "too many bytes of parameters");
+    refuse(HEAD ".entry e()\n{\nret;\n}\n.entry k()\n{\ncall e;\nret;\n}\n",
+           "line 10: ", "'e', which is no function");
+    refuse(HEAD ".func f(.param .b8 a[4000])\n;\n.func f(.param .b32 a)\n{\nret;\n}\n",
+           "line 7: ", "declared with other parameters");
+    size_t n = (size_t)snprintf(text, sizeof text, "%s", BEGIN);
+    memset(text + n, '{', 4000);
+    text[n + 4000] = 0;
+    refuse(text, "line", "too many braces");
+}
+
+static void read_and_forget(const char *text) {
+    char error[256];
+    ptx_module_destroy(ptx_module_create(text, error, sizeof error));
+}
+
 /* A text that is cut off anywhere is refused or understood, and no more. */
 static void text_that_ends_early_does_no_harm(void **state) {
     char *whole = rig_file("kernels.ptx");
     size_t length = strlen(whole);
-    for (size_t n = 0; n < length; n += n < 3000 ? 1 : 97) {
-        char *part = calloc(n + 1, 1), error[256];
+    for (size_t n = 0; n < length; n += n < 3000 ? 7 : 397) {
+        char *part = calloc(n + 1, 1);
         assert_non_null(part);
         memcpy(part, whole, n);
-        ptx_module_destroy(ptx_module_create(part, error, sizeof error));
+        read_and_forget(part);
+        free(part);
+    }
+    free(whole);
+}
+
+/* From one character behind a space or a comma to the next: a word or an operand. */
+static size_t word_at(const char *text, size_t length, size_t at, size_t *out_bytes) {
+    while (at < length && !strchr(" \t,;\n", text[at]))
+        at++;
+    at += strspn(text + at, " \t,;\n");
+    *out_bytes = strcspn(text + at, " \t,;\n");
+    return at;
+}
+
+/* One change or a few: another character, a word that is left out, or one in the place of another. */
+static void text_that_was_changed_does_no_harm(void **state) {
+    enum { TEXTS = 1500 };
+    char *whole = rig_file("kernels.ptx");
+    size_t length = strlen(whole);
+    uint64_t seed = 23;
+    for (int t = 0; t < TEXTS; t++) {
+        char *part = calloc(2 * length, 1);
+        assert_non_null(part);
+        memcpy(part, whole, length);
+        size_t n = length;
+        for (uint64_t changes = 1 + rig_bits(&seed) % 4; changes > 0; changes--) {
+            uint64_t how = rig_bits(&seed) % 4;
+            size_t bytes, others, at = word_at(part, n, rig_bits(&seed) % n, &bytes);
+            size_t other = word_at(whole, length, rig_bits(&seed) % length, &others);
+            if (how == 0) {
+                part[rig_bits(&seed) % n] = (char)(1 + rig_bits(&seed) % 127);
+                continue;
+            }
+            others = how == 1 ? 0 : others;
+            if (others > length / 8)
+                continue;
+            memmove(part + at + others, part + at + bytes, n - at - bytes + 1);
+            memcpy(part + at, whole + other, others);
+            n = n + others - bytes;
+        }
+        read_and_forget(part);
         free(part);
     }
     free(whole);
@@ -176,7 +252,9 @@ int main(void) {
         cmocka_unit_test(labels_are_where_braces_let_them_be),
         cmocka_unit_test(functions_are_called_as_they_are_declared),
         cmocka_unit_test(directives_are_read_or_refused),
+        cmocka_unit_test(what_would_do_harm_is_refused),
         cmocka_unit_test(text_that_ends_early_does_no_harm),
+        cmocka_unit_test(text_that_was_changed_does_no_harm),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
