@@ -187,6 +187,7 @@ extern const gpu_driver cuda_gpu_driver;
 
 struct gpu_kernel {
     CUfunction function;
+    unsigned busy;    /* groups of GPU_GROUP that keep the device busy */
     const char *name; /* of the entry */
     const char *options;
 };

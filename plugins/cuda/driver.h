@@ -52,6 +52,7 @@
     X(cuModuleLoadDataEx) \
     X(cuModuleUnload) \
     X(cuModuleGetFunction) \
+    X(cuOccupancyMaxActiveBlocksPerMultiprocessor) \
     X(cuLaunchKernel) \
     X(cuGraphInstantiateWithFlags) \
     X(cuGraphLaunch) \

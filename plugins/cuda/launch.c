@@ -19,6 +19,8 @@ static CUresult enqueue(tn_stream_impl *stream, gpu_kernel *k, const gpu_launch 
         n[d] = l->groups[d] ? (unsigned)l->groups[d] : 1;
         n[3 + d] = l->local[d] ? (unsigned)l->local[d] : 1;
     }
+    if (l->goes_on && n[0] > k->busy)
+        n[0] = k->busy;
     return CUDA_CALL(stream->device, cuLaunchKernel, k->function, n[0], n[1], n[2], n[3], n[4],
                      n[5], 0, stream->stream, arguments, NULL);
 }

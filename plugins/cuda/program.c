@@ -165,6 +165,18 @@ static tn_status find_function(tn_device_impl *device, program *p, const char *e
     return error == CUDA_SUCCESS ? TN_OK : cuda_fail_driver(device, error, entry);
 }
 
+/* A few more than are there at once, so that none waits long for the last. */
+static tn_status count_groups(tn_device_impl *device, gpu_kernel *k) {
+    enum { ROUNDS = 4 };
+    int n = 0;
+    CUresult error = CUDA_CALL(device, cuOccupancyMaxActiveBlocksPerMultiprocessor, &n, k->function,
+                               GPU_GROUP, 0);
+    if (error != CUDA_SUCCESS)
+        return cuda_fail_driver(device, error, k->name);
+    k->busy = (n > 0 ? (unsigned)n : 1) * device->found->traits.compute_units * ROUNDS;
+    return TN_OK;
+}
+
 static tn_status make_kernel(tn_device_impl *device, const gpu_variant *variant, gpu_kernel **out) {
     program *p = NULL;
     tn_status status = find_program(device, variant, &p);
@@ -177,6 +189,8 @@ static tn_status make_kernel(tn_device_impl *device, const gpu_variant *variant,
     *k = (gpu_kernel){.options = p->options};
     k->name = memcpy(k + 1, variant->entry, n);
     status = find_function(device, p, variant->entry, &k->function);
+    if (status == TN_OK)
+        status = count_groups(device, k);
     if (status == TN_OK)
         *out = k;
     else

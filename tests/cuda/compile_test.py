@@ -15,8 +15,9 @@ import nvrtc
 def main(program: str, folder: str, path: str) -> None:
     lines = sorted(line.removeprefix("gpu ") for line in pathlib.Path(path).read_text().splitlines()
                    if line.startswith("gpu ") and line.endswith("-DHAS_F64=1"))
+    _, compiled = nvrtc.compile_all(program, pathlib.Path(folder) / "variants.jsonl", lines)
     wrong = [f"{variant}, {architecture}: {result}\n{nvrtc.complaints(log)}"
-             for (variant, architecture), (result, log) in nvrtc.compile_all(program, pathlib.Path(folder), lines).items()
+             for (variant, architecture), (result, log) in compiled.items()
              if result or nvrtc.complaints(log)]
     print(f"{len(lines)} variants for {len(nvrtc.ARCHITECTURES)} architectures, {len(wrong)} with errors or warnings")
     if wrong or not lines:

@@ -1,5 +1,6 @@
 """Device code compiled for CUDA GPUs, and what the compiler says of it; remembered, since it takes its time."""
 
+import contextlib
 import hashlib
 import json
 import os
@@ -7,7 +8,9 @@ import pathlib
 import re
 import subprocess
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
+from typing import NamedTuple
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 DEVICE = ROOT / "plugins/shared/gpu/device"
@@ -59,45 +62,71 @@ def texts() -> dict[str, str]:
     return {p.name: digest(headers, p.read_text()) for p in DEVICE.glob("*.cl")}
 
 
-def compile_all(program: str, folder: pathlib.Path, variants: list[str], architectures=ARCHITECTURES,
-                n_processes: int = 2) -> dict[tuple[str, str], tuple[int, str]]:
-    """{(variant, architecture): (NVRTC's result, its log)}; a variant is "FILE.cl -DT=f32 ..."."""
-    folder.mkdir(parents=True, exist_ok=True)
-    file = folder / "nvrtc.json"
-    compilers = [Compiler(program) for _ in range(n_processes)]
-    known = json.loads(file.read_text()) if file.exists() else {}
-    hashes = texts()
-    keys = {(v, a): digest(hashes[v.split()[0]], v, a, OPTIONS, compilers[0].version)
-            for v in variants for a in architectures}
-    missing = [task for task, key in keys.items() if key not in known]
+class Memory:
+    """A file of what was found out, a line each, so that a run that is cut short has not run in vain."""
 
-    def work(k: int) -> dict[str, tuple[int, str]]:
-        done = {}
+    def __init__(self, path: pathlib.Path) -> None:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        self.path, self.lock, self.known = path, threading.Lock(), {}
+        for line in path.read_text().splitlines() if path.exists() else []:
+            with contextlib.suppress(ValueError):  # a last line that is cut short
+                key, *found = json.loads(line)
+                self.known[key] = tuple(found)
+        self.file = path.open("a")
+
+    def add(self, key: str, found: tuple[int, str]) -> None:
+        with self.lock:
+            self.known[key] = found
+            self.file.write(f"\n{json.dumps([key, *found])}")
+            self.file.flush()
+
+    def close(self, keys) -> None:
+        """Keeps those of `keys`."""
+        self.file.close()
+        self.path.write_text("\n".join(json.dumps([key, *self.known[key]]) for key in keys))
+
+
+def compile_all(program: str, path: pathlib.Path, variants: list[str], architectures=ARCHITECTURES,
+                n_processes: int = 2) -> tuple[str, dict[tuple[str, str], tuple[int, str]]]:
+    """NVRTC's version, and {(variant, architecture): (its result, its log)}; a variant is "FILE.cl -DT=f32 ...", with
+    macros and more options. What is known is in the file at `path`."""
+    compilers = [Compiler(program) for _ in range(n_processes)]
+    version, memory, hashes = compilers[0].version, Memory(path), texts()
+    keys = {(v, a): digest(hashes[v.split()[0]], v, a, OPTIONS, version) for v in variants for a in architectures}
+    missing = [task for task, key in keys.items() if key not in memory.known]
+
+    def work(k: int) -> None:
         for v, a in missing[k::n_processes]:
-            done[keys[v, a]] = compilers[k].compile(f"- {v} {OPTIONS} --gpu-architecture={a}")
-        return done
+            memory.add(keys[v, a], compilers[k].compile(f"- {v} {OPTIONS} --gpu-architecture={a}"))
 
     with ThreadPoolExecutor(n_processes) as pool:
-        for done in pool.map(work, range(n_processes)):
-            known |= done
+        list(pool.map(work, range(n_processes)))
     for compiler in compilers:
         compiler.close()
-    file.write_text(json.dumps({key: known[key] for key in keys.values()}))
-    return {task: tuple(known[key]) for task, key in keys.items()}
+    memory.close(set(keys.values()))
+    return version, {task: memory.known[key] for task, key in keys.items()}
 
 
 def complaints(log: str) -> str:
     return TOLD.sub("", log).strip()
 
 
-def resources(log: str) -> dict[str, dict[str, int]]:
-    """{kernel: registers, shared memory and spilled bytes}."""
+class Used(NamedTuple):
+    """What a kernel takes: registers of a work item; and bytes."""
+
+    registers: int
+    shared: int
+    spilled: int  # stores and loads
+    stack: int
+
+
+def used(log: str) -> dict[str, Used]:
+    """By the kernels' names."""
     found = {}
     for part in re.split(r"Compiling entry function ", log)[1:]:
-        def number(pattern: str) -> int:
-            match = re.search(pattern, part)
-            return int(match[1]) if match else 0
-        found[part.split("'")[1]] = {"registers": number(r"Used (\d+) registers"),
-                                     "shared": number(r"(\d+) bytes smem"),
-                                     "spilled": number(r"(\d+) bytes spill stores")}
+        def total(*patterns: str) -> int:
+            return sum(int(match[1]) for match in (re.search(p, part) for p in patterns) if match)
+        found[part.split("'")[1]] = Used(total(r"Used (\d+) registers"), total(r"(\d+) bytes smem"),
+                                         total(r"(\d+) bytes spill stores", r"(\d+) bytes spill loads"),
+                                         total(r"(\d+) bytes stack frame"))
     return found

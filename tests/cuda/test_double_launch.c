@@ -254,6 +254,90 @@ static void a_misaligned_address_sticks(void **state) {
     assert_broken(CUDA_ERROR_MISALIGNED_ADDRESS, out, k.module);
 }
 
+/* stray(uint32_t *out, uint32_t at, uint32_t which): each of 64 threads reads at `at` of its own 64
+ * bytes of shared (1) or local memory (2), or 16 bytes of `out` (3); or it writes to shared memory and
+ * reads what thread ^ 32 wrote, without a barrier (4). */
+static const char stray_ptx[] =
+    ".version 8.0\n.target sm_75\n.address_size 64\n"
+    ".visible .entry stray(.param .u64 out, .param .u32 at, .param .u32 which)\n{\n"
+    ".reg .pred %p<4>; .reg .b32 %r<16>; .reg .b64 %d<8>;\n"
+    ".local .align 16 .b8 own[64];\n.shared .align 16 .b8 all[256];\n"
+    "ld.param.u64 %d0, [out];\nld.param.u32 %r0, [at];\n"
+    "ld.param.u32 %r1, [which];\ncvt.u64.u32 %d1, %r0;\n"
+    "setp.eq.u32 %p0, %r1, 1;\nsetp.eq.u32 %p1, %r1, 2;\n"
+    "setp.eq.u32 %p2, %r1, 3;\nsetp.eq.u32 %p3, %r1, 4;\n"
+    "@%p0 ld.shared.u32 %r2, [%r0];\n"
+    "mov.u64 %d2, own;\nadd.u64 %d2, %d2, %d1;\n"
+    "@%p1 ld.local.u32 %r2, [%d2];\n"
+    "add.u64 %d3, %d0, %d1;\n"
+    "@%p2 ld.global.v4.u32 {%r2, %r3, %r4, %r5}, [%d3];\n"
+    "mov.u32 %r6, %tid.x;\nshl.b32 %r7, %r6, 2;\nxor.b32 %r8, %r7, 128;\n"
+    "@%p3 st.shared.u32 [%r7], %r6;\n"
+    "@%p3 ld.shared.u32 %r2, [%r8];\n"
+    "ret;\n}\n";
+
+typedef struct stray_kernel {
+    CUmodule module;
+    CUdeviceptr out;
+} stray_kernel;
+
+static stray_kernel run_stray(uint32_t at, uint32_t which, CUresult expected) {
+    stray_kernel k;
+    CUfunction function;
+    assert_good(cuModuleLoadData(&k.module, stray_ptx));
+    assert_good(cuModuleGetFunction(&function, k.module, "stray"));
+    k.out = alloc_words(16, 0);
+    void *parameters[] = {&k.out, &at, &which};
+    assert_good(cuLaunchKernel(function, 1, 1, 1, 64, 1, 1, 0, NULL, parameters, NULL));
+    assert_answer(cuCtxSynchronize(), expected);
+    return k;
+}
+
+static void forget_stray(stray_kernel k) {
+    assert_good(cuMemFree(k.out));
+    assert_good(cuModuleUnload(k.module));
+}
+
+static void memory_of_all_kinds_has_an_end(void **state) {
+    forget_stray(run_stray(252, 1, CUDA_SUCCESS));
+    forget_stray(run_stray(60, 2, CUDA_SUCCESS));
+    forget_stray(run_stray(48, 3, CUDA_SUCCESS));
+}
+
+static void shared_memory_behind_its_end_sticks(void **state) {
+    stray_kernel k = run_stray(256, 1, CUDA_ERROR_ILLEGAL_ADDRESS);
+    assert_broken(CUDA_ERROR_ILLEGAL_ADDRESS, k.out, k.module);
+}
+
+static void local_memory_behind_its_end_sticks(void **state) {
+    stray_kernel k = run_stray(64, 2, CUDA_ERROR_ILLEGAL_ADDRESS);
+    assert_broken(CUDA_ERROR_ILLEGAL_ADDRESS, k.out, k.module);
+}
+
+static void a_vector_that_ends_behind_memory_sticks(void **state) {
+    stray_kernel k = run_stray(64, 3, CUDA_ERROR_ILLEGAL_ADDRESS);
+    assert_broken(CUDA_ERROR_ILLEGAL_ADDRESS, k.out, k.module);
+}
+
+static void a_misaligned_vector_sticks(void **state) {
+    stray_kernel k = run_stray(8, 3, CUDA_ERROR_MISALIGNED_ADDRESS);
+    assert_broken(CUDA_ERROR_MISALIGNED_ADDRESS, k.out, k.module);
+}
+
+static void races_are_told_on_request(void **state) {
+    uint64_t before = double_races();
+    forget_stray(run_stray(0, 4, CUDA_SUCCESS));
+    assert_int_equal(double_races(), before);
+    assert_true(double_configure("races=report"));
+    forget_stray(run_stray(0, 4, CUDA_SUCCESS));
+    assert_int_equal(double_races(), before + 2);
+    assert_true(double_configure("races=fail"));
+    stray_kernel k = run_stray(0, 4, CUDA_ERROR_LAUNCH_FAILED);
+    assert_true(double_configure("races=off"));
+    assert_non_null(strstr(double_last_fault(), "with no barrier in between"));
+    assert_broken(CUDA_ERROR_LAUNCH_FAILED, k.out, k.module);
+}
+
 static void a_new_context_is_whole_again(void **state) {
     add_kernel k = load_add();
     CUdeviceptr out = alloc_words(N, 0);
@@ -344,6 +428,12 @@ int main(void) {
         DOUBLE_TEST(kernels_use_pinned_memory_in_place),
         BROKEN_TEST(an_illegal_address_sticks),
         BROKEN_TEST(a_misaligned_address_sticks),
+        DOUBLE_TEST(memory_of_all_kinds_has_an_end),
+        BROKEN_TEST(shared_memory_behind_its_end_sticks),
+        BROKEN_TEST(local_memory_behind_its_end_sticks),
+        BROKEN_TEST(a_vector_that_ends_behind_memory_sticks),
+        BROKEN_TEST(a_misaligned_vector_sticks),
+        BROKEN_TEST(races_are_told_on_request),
         DOUBLE_TEST(a_new_context_is_whole_again),
         BROKEN_TEST(another_devices_memory_is_reached_by_permission),
         DOUBLE_TEST(libraries_queue_work_on_streams),

@@ -57,8 +57,9 @@ typedef struct gpu_launch {
     const void *parameters;           /* the last, by value */
     uint64_t parameter_bytes;
     uint64_t groups[3]; /* work groups, 0 is 1 */
-    uint64_t local[3];  /* work items of a group, 0 is 1 */
-    bool may_fail;      /* takes the stream's error word, GLOBAL i32 *, after the memory; see
+    bool goes_on; /* work items go on behind the last: fewer groups, of GPU_GROUP, do as well */
+    uint64_t local[3]; /* work items of a group, 0 is 1 */
+    bool may_fail;     /* takes the stream's error word, GLOBAL i32 *, after the memory; see
                            report_index in device/dialect.h */
 } gpu_launch;
 

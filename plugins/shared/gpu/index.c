@@ -61,10 +61,20 @@ static void init(rows *r, const tn_tensor_view *const *views, int64_t dim, uint3
         p->offsets[k] = gpu_offset(views[k]);
 }
 
+/* Does the row of tensors 1 and 2 lie side by side? */
+static bool is_unit(const index_params *p) {
+    return p->row == 1 || (p->row_strides[1] == 1 && p->row_strides[2] == 1);
+}
+
+/* Is the row's index one? */
+static bool is_same(const index_params *p) {
+    return p->row > 1 && p->row_strides[0] == 0;
+}
+
 /* Takes the innermost dimension out of the loop and cuts it into runs. On a CPU device there are a
- * few for each processor; where elements of a row lie far apart (not `whole_rows`), and elsewhere,
- * each is one. */
-static void cut(const tn_call *call, rows *r, bool whole_rows) {
+ * few for each processor; elsewhere they are of `pack` elements where these move together; where
+ * elements of a row lie far apart (not `whole_rows`), and otherwise, each is one. */
+static void cut(const tn_call *call, rows *r, bool whole_rows, int64_t pack) {
     const gpu_traits *traits = gpu_device_traits(call->device);
     index_params *p = &r->p;
     int64_t numel = gpu_loop_numel(&r->loop);
@@ -75,14 +85,11 @@ static void cut(const tn_call *call, rows *r, bool whole_rows) {
         p->run = share < 16 ? 16 : share;
         if (p->run > p->row)
             p->run = p->row;
+    } else if (!traits->is_cpu && is_same(p) && is_unit(p)) {
+        p->run = pack;
     }
     p->runs = gpu_ceil_div(p->row, p->run);
     p->items = numel / p->row * p->runs;
-}
-
-/* Does the row of tensors 1 and 2 lie side by side? */
-static bool is_unit(const index_params *p) {
-    return p->row == 1 || (p->row_strides[1] == 1 && p->row_strides[2] == 1);
 }
 
 static int64_t group_of(const tn_call *call, const index_params *p) {
@@ -128,7 +135,7 @@ static tn_status launch(const tn_call *call, variant *v, rows *r,
                     .parameter_bytes = sizeof *p,
                     .may_fail = true};
     v->unit = is_unit(p);
-    v->same = p->row > 1 && p->row_strides[0] == 0;
+    v->same = is_same(p);
     v->is_int32 = is_int32(p);
     memcpy(&p->loop, &r->loop, sizeof p->loop);
     gpu_launch_items(&l, p->items, group_of(call, p));
@@ -146,7 +153,7 @@ static tn_status fetch(const tn_call *call, const tn_tensor_view *self, int64_t 
     if (self->rank)
         still.strides[dim] = 0;
     gpu_loop_init(&r.loop, views, 3, GPU_ALL_DIMS);
-    cut(call, &r, true);
+    cut(call, &r, true, 16 / gpu_dtype_sizes[self->dtype]);
     tn_dtype moved = gpu_moved_as(self->dtype);
     variant v = {.which = GATHER, .dtype = moved, .sum = moved, .places = TN_I32};
     return launch(call, &v, &r, views);
@@ -273,7 +280,7 @@ static tn_status add(const tn_call *call, const adding *a) {
         status = add_sorted(call, a, &v, &r, views);
     } else if (status == TN_OK) {
         bool side_by_side = r.loop.rank && r.loop.strides[1][0] == 1 && r.loop.strides[2][0] == 1;
-        cut(call, &r, side_by_side);
+        cut(call, &r, side_by_side, 1);
         status = launch(call, &v, &r, views);
     }
     return status == TN_OK && sum != out ? gpu_copy(call, out, sum) : status;

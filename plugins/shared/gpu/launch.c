@@ -87,11 +87,8 @@ tn_status gpu_run(const tn_call *call, const gpu_launch *launch, uint64_t key,
 }
 
 void gpu_launch_elements(gpu_launch *launch, const gpu_traits *traits, int64_t n, int64_t each) {
-    enum { ROUNDS = 4 }; /* of groups, so that none waits long for the last */
-    int64_t most = (int64_t)traits->compute_units * (traits->unit_items / GPU_GROUP) * ROUNDS,
-            groups = gpu_ceil_div(n, GPU_GROUP * (traits->is_cpu ? 1 : each));
-    launch->groups[0] = (uint64_t)(most && groups > most && !traits->is_cpu ? most : groups);
-    launch->local[0] = GPU_GROUP;
+    gpu_launch_items(launch, gpu_ceil_div(n, traits->is_cpu ? 1 : each), GPU_GROUP);
+    launch->goes_on = !traits->is_cpu;
 }
 
 uint64_t gpu_macros(const char *options, char *out, uint64_t room) {

@@ -45,9 +45,9 @@ static inline void gpu_launch_items(gpu_launch *launch, int64_t n, int64_t group
     launch->local[0] = (uint64_t)group;
 }
 
-/* Makes it a launch of work items that make `each` elements of `n` at a time and, where there are
- * more than the device has at once, then those that lie so many further on. Of a CPU's, which make
- * one each, there is one for each. */
+/* Makes it a launch of work items that make `each` elements of `n` at a time and then, where the
+ * driver chose fewer of them, those that lie so many further on. Of a CPU's, which make one each, there
+ * is one for each. */
 void gpu_launch_elements(gpu_launch *launch, const gpu_traits *traits, int64_t n, int64_t each);
 
 #endif

@@ -129,8 +129,9 @@ tn_status gpu_pointwise_run(const tn_call *call) {
                          .parameters = &p,
                          .parameter_bytes = pack(views, n, &loop, form != IN_A_ROW, &p)};
     int64_t each = traits->is_cpu ? 1 : elements_of(in);
-    gpu_launch_elements(&launch, traits, p.numel, form == IN_A_ROW ? each : 1);
-    if (form == BY_ROWS) {
+    if (form != BY_ROWS) {
+        gpu_launch_elements(&launch, traits, p.numel, form == IN_A_ROW ? each : 1);
+    } else {
         int64_t wide = traits->is_cpu ? GPU_GROUP : width_of_group(&loop, each),
                 high = turns(&loop, n)  ? SIDE
                        : traits->is_cpu ? 1

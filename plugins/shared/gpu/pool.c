@@ -171,7 +171,7 @@ static tn_status max_pool2d_backward(const tn_call *call) {
          2,
          {call->workspace, views[1]->memory},
          n_planes * (p.small[0] + p.small[1]),
-         ROW_GROUP},
+         f.rows ? ROW_GROUP : 64},
         {"boxes", MAX_BOXES, false, 1, {call->workspace}, n_planes * (p.large[0] + p.large[1]), 64},
         {"gradient",
          MAX_GRADIENT,

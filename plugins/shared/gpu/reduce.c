@@ -7,7 +7,7 @@
 #include <string.h>
 
 enum {
-    MAX_CHUNKS = 256,
+    MAX_CHUNKS = 1024,
     MERGERS = 64, /* work items that put chunks together, on a GPU */
 };
 

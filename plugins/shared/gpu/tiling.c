@@ -81,7 +81,7 @@ static void choose_for_gpu(gpu_tiling *t, const gpu_traits *traits, const gpu_li
 
 int64_t gpu_tiling_steps(const gpu_tiling *t, const gpu_traits *traits, int64_t length,
                          int64_t bytes) {
-    enum { KEPT = 64 }; /* bytes of registers */
+    enum { KEPT = 128 }; /* bytes of registers */
     int64_t steps = power_above(gpu_ceil_div(length, t->l * t->w), length);
     return !traits->is_cpu && t->rows && steps * t->w * bytes <= KEPT ? steps : 0;
 }

@@ -108,6 +108,12 @@ static bool hear_switch(const char *value, const char *on, const char *off, bool
     return *out || strcmp(value, off) == 0;
 }
 
+static bool hear_races(const char *value, settings *s) {
+    s->races_fail = strcmp(value, "fail") == 0;
+    s->races = s->races_fail || strcmp(value, "report") == 0;
+    return s->races || strcmp(value, "off") == 0;
+}
+
 static bool hear(settings *s, const char *word, const char *value) {
     static const char *const of_bytes[] = {"", "K", "M", "G", NULL};
     static const uint64_t bytes[] = {1, 1 << 10, 1 << 20, 1 << 30};
@@ -131,7 +137,7 @@ static bool hear(settings *s, const char *word, const char *value) {
     if (strcmp(word, "talk") == 0)
         return hear_switch(value, "on", "off", &s->talks);
     if (strcmp(word, "races") == 0)
-        return hear_switch(value, "on", "off", &s->races);
+        return hear_races(value, s);
     if (strcmp(word, "report") == 0)
         return (size_t)snprintf(s->report, sizeof(s->report), "%s", value) < sizeof(s->report);
     if (strcmp(word, "devices") == 0)

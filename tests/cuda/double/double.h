@@ -19,11 +19,13 @@
  *                           is not hidden by the one lock below
  *   report=PATH             at exit: calls, results and what is alive, a line each
  *   talk=on                 what kernels did wrong, and why modules are refused, on stderr
- *   races=on                shared memory that a block's threads access with no barrier in between:
- *                           told on stderr, and counted; kernels go on, slower
+ *   races=report            shared memory that a block's threads access with no barrier in between:
+ *                           told on stderr, and counted; kernels are slower
+ *   races=fail              the same, and the launch fails with CUDA_ERROR_LAUNCH_FAILED
  *
  * Kernels are interpreted, from PTX. Where PTX permits an error, as of ex2.approx, results have errors
- * of that size: a kernel that needs better ones fails on the double even if all GPUs are better.
+ * of that size (2 to an integer is exact, which NVRTC's own functions rely on): a kernel that needs
+ * better ones fails on the double even if all GPUs are better.
  *
  * A word that is not understood makes cuInit fail with CUDA_ERROR_INVALID_VALUE and is named on
  * stderr. Functions are called as the driver exports them: "cuMemAlloc_v2". */
@@ -73,7 +75,7 @@ uint64_t double_results(CUresult result);
 uint64_t double_waits(void);
 /* Kernels that ran to their end. */
 uint64_t double_kernels(void);
-/* Pairs of instructions of one launch that raced for shared memory, since "races=on". */
+/* Pairs of instructions of one launch that raced for shared memory, since "races=report". */
 uint64_t double_races(void);
 /* What the last kernel that failed did, where and in which thread; "" before. */
 const char *double_last_fault(void);

@@ -300,7 +300,7 @@ typedef struct rule {
 typedef struct settings {
     int n_devices, major, minor, n_sms, version;
     uint64_t memory, seed, delay; /* bytes, ns */
-    bool no_peers, no_kernels, talks, races, is_opaque;
+    bool no_peers, no_kernels, talks, races, races_fail, is_opaque;
     rule rules[MAX_RULES];
     int n_rules;
     rule fault;

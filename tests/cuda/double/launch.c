@@ -55,11 +55,16 @@ static bool find(void *user, uint64_t address, ptx_range *out) {
     return reached;
 }
 
+/* The first race of the launch that runs on this thread. */
+static _Thread_local char raced[MAX_TEXT];
+
 static void tell_race(void *user, const char *what) {
     pthread_mutex_lock(&driver.lock);
     driver.n_races++;
     pthread_mutex_unlock(&driver.lock);
     fprintf(stderr, "driver double: %s\n", what);
+    if (!raced[0])
+        snprintf(raced, sizeof(raced), "%s", what);
 }
 
 static CUresult kernel_run(work *w, context *c) {
@@ -71,7 +76,7 @@ static CUresult kernel_run(work *w, context *c) {
     /* In the context that it was launched in: a graph may be launched in another's stream. */
     context *own = object_find((void *)(uintptr_t)w->fixed, DOUBLE_CONTEXT); // NOLINT
     bool unloaded = !own || k->module->unloaded, skipped = driver.settings.no_kernels;
-    bool races = driver.settings.races;
+    bool races = driver.settings.races, races_fail = driver.settings.races_fail;
     pthread_mutex_unlock(&driver.lock);
     if (unloaded)
         return fault(CUDA_ERROR_LAUNCH_FAILED, "a kernel of a module that was unloaded");
@@ -79,10 +84,13 @@ static CUresult kernel_run(work *w, context *c) {
     ptx_launch launch = k->launch;
     launch.find = find;
     launch.race = races ? tell_race : NULL;
+    raced[0] = '\0';
     launch.user = own;
     ptx_result result = skipped ? PTX_DONE : ptx_run(&launch, message, sizeof(message));
     switch (result) {
     case PTX_DONE:
+        if (races_fail && raced[0])
+            return fault(CUDA_ERROR_LAUNCH_FAILED, raced);
         break;
     case PTX_ILLEGAL_ADDRESS:
         return fault(CUDA_ERROR_ILLEGAL_ADDRESS, message);

@@ -49,16 +49,30 @@ ptx_turn ptx_warp_run(ptx_block *block, ptx_warp *warp);
 bool ptx_fault(ptx_block *block, const ptx_warp *warp, uint32_t lane, const ptx_instruction *at,
                ptx_result result, const char *format, ...) __attribute__((format(printf, 6, 7)));
 
+/* Where lanes' memory lies on the host: `step` bytes apart from `first` on, or each where its row says,
+ * which may be the register that the addresses came from. */
+typedef struct ptx_places {
+    bool even;
+    uint64_t first, step;
+    uint64_t base; /* added to the row's */
+    const uint64_t *row;
+    uint64_t own[PTX_LANES];
+} ptx_places;
+
+static inline unsigned char *ptx_place_of(const ptx_places *p, uint32_t lane) {
+    uint64_t place = p->even ? p->first + lane * p->step : p->base + p->row[lane];
+    return (unsigned char *)(uintptr_t)place;
+}
+
+/* Where the lanes' memory lies, checked. False: a fault. */
+bool ptx_resolve(ptx_block *block, ptx_warp *warp, const ptx_instruction *at, uint32_t lanes,
+                 uint8_t space, ptx_place place, int64_t offset, uint32_t bytes, ptx_places *out);
+
 /* False: a fault. */
 bool ptx_load(ptx_block *block, ptx_warp *warp, const ptx_instruction *at, uint32_t lanes);
 bool ptx_store(ptx_block *block, ptx_warp *warp, const ptx_instruction *at, uint32_t lanes);
 bool ptx_atomics(ptx_block *block, ptx_warp *warp, const ptx_instruction *at, uint32_t lanes);
 bool ptx_asynchronous(ptx_block *block, ptx_warp *warp, const ptx_instruction *at, uint32_t lanes);
-/* Where the lanes' memory lies on the host, checked. */
-bool ptx_resolve(ptx_block *block, ptx_warp *warp, const ptx_instruction *at, uint32_t lanes,
-                 uint8_t space, ptx_place address, int64_t offset, uint32_t bytes,
-                 unsigned char *out[PTX_LANES]);
-
 /* Races over shared memory, if the launch asks for them. Before a lane's access; `changes`: it writes
  * another value than there is. */
 bool ptx_races_init(ptx_block *block);

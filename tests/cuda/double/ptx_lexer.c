@@ -151,6 +151,12 @@ void ptx_skip_line(ptx_reader *reader) {
     ptx_next(reader);
 }
 
+void ptx_enter_braces(ptx_reader *reader) {
+    ptx_expect(reader, "{");
+    if (++reader->depth > PTX_MOST_DEPTH)
+        ptx_fail(reader, "too many braces in each other");
+}
+
 /* ---- names, registers, constants --------------------------------------------------------- */
 
 /* A register of a group: its name ends in a number below `count`. */

@@ -105,6 +105,7 @@ void ptx_expect(ptx_reader *reader, const char *text);
 uint64_t ptx_integer(ptx_reader *reader); /* with a sign */
 char *ptx_copy(ptx_reader *reader, const ptx_token *token);
 void ptx_skip_line(ptx_reader *reader);
+void ptx_enter_braces(ptx_reader *reader); /* who leaves them counts `depth` down */
 
 /* ---- names, registers, constants --------------------------------------------------------- */
 
@@ -115,6 +116,15 @@ ptx_place ptx_add_registers(ptx_reader *reader, uint32_t bytes, uint32_t count);
 uint32_t ptx_register_units(uint32_t bytes);
 ptx_place ptx_constant(ptx_reader *reader, uint64_t bits, uint32_t bytes);
 ptx_place ptx_scratch(ptx_reader *reader);
+
+/* ---- declarations ------------------------------------------------------------------------ */
+
+/* Each from what follows its space on. */
+void ptx_read_registers(ptx_reader *reader);
+void ptx_read_module_variable(ptx_reader *reader);
+void ptx_read_shared(ptx_reader *reader, bool is_extern);
+void ptx_read_in_frame(ptx_reader *reader, uint8_t space);
+ptx_parameter ptx_read_parameter(ptx_reader *reader, bool of_kernel);
 
 /* ---- instructions ------------------------------------------------------------------------ */
 

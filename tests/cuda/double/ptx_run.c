@@ -72,47 +72,62 @@ void ptx_arrive_again(ptx_block *block) {
     }
 }
 
-bool ptx_arrive(ptx_block *block, ptx_warp *warp, uint32_t pc, uint32_t lanes) {
+static bool arrive_at(ptx_block *block, ptx_warp *warp, uint32_t pc, uint32_t lanes, uint32_t index,
+                      uint32_t expected) {
     const ptx_instruction *at = &block->module->code[pc];
+    uint32_t first = (uint32_t)__builtin_ctz(lanes);
+    if (index >= PTX_BARRIERS)
+        return ptx_fault(block, warp, first, at, PTX_ILLEGAL_INSTRUCTION, "barrier %u of %d", index,
+                         PTX_BARRIERS);
+    if (expected % PTX_LANES)
+        return ptx_fault(block, warp, first, at, PTX_ILLEGAL_INSTRUCTION,
+                         "barrier %u of %u threads, which is no multiple of %d", index, expected,
+                         PTX_LANES);
+    ptx_barrier *barrier = &block->barriers[index];
+    if (barrier->arrived && barrier->expected != expected)
+        return ptx_fault(block, warp, first, at, PTX_ILLEGAL_INSTRUCTION,
+                         "barrier %u of %u threads, where others wait for %u (0: all)", index,
+                         expected, barrier->expected);
+    for (uint32_t others = at->option ? warp->barred : 0; others; others &= others - 1) {
+        uint32_t o = (uint32_t)__builtin_ctz(others);
+        const ptx_instruction *its = &block->module->code[warp->pc[o]];
+        if (warp->mask[o] == index && its != at && its->option)
+            return ptx_fault(block, warp, first, at, PTX_ILLEGAL_INSTRUCTION,
+                             "barrier %u, where lane %u of the same warp waits at line %u: all "
+                             "lanes must come to the same one",
+                             index, o, its->line);
+    }
+    barrier->arrived += (uint32_t)__builtin_popcount(lanes);
+    barrier->expected = expected;
+    if (at->o[3] != PTX_NOWHERE)
+        barrier->true_for +=
+            (uint32_t)__builtin_popcount(*(const uint32_t *)ptx_row(warp, at->o[3]) & lanes);
+    bool waits = at->what != PTX_BARRIER_ARRIVE;
+    block->n_barriers += !waits;
     for (uint32_t left = lanes; left; left &= left - 1) {
         uint32_t l = (uint32_t)__builtin_ctz(left);
+        warp->pc[l] = waits ? pc : pc + 1;
+        if (waits)
+            warp->mask[l] = index;
+        else
+            warp->barrier[l] = block->n_barriers;
+    }
+    warp->barred |= waits ? lanes : 0;
+    return true;
+}
+
+bool ptx_arrive(ptx_block *block, ptx_warp *warp, uint32_t pc, uint32_t lanes) {
+    const ptx_instruction *at = &block->module->code[pc];
+    bool same = at->o[1] & PTX_CONSTANT && at->o[2] & PTX_CONSTANT; /* or nowhere */
+    while (lanes) {
+        uint32_t l = (uint32_t)__builtin_ctz(lanes);
         uint32_t index = ((const uint32_t *)ptx_row(warp, at->o[1]))[l];
         uint32_t expected =
             at->o[2] == PTX_NOWHERE ? 0 : ((const uint32_t *)ptx_row(warp, at->o[2]))[l];
-        if (index >= PTX_BARRIERS)
-            return ptx_fault(block, warp, l, at, PTX_ILLEGAL_INSTRUCTION, "barrier %u of %d", index,
-                             PTX_BARRIERS);
-        if (expected % PTX_LANES)
-            return ptx_fault(block, warp, l, at, PTX_ILLEGAL_INSTRUCTION,
-                             "barrier %u of %u threads, which is no multiple of %d", index,
-                             expected, PTX_LANES);
-        ptx_barrier *barrier = &block->barriers[index];
-        if (barrier->arrived && barrier->expected != expected)
-            return ptx_fault(block, warp, l, at, PTX_ILLEGAL_INSTRUCTION,
-                             "barrier %u of %u threads, where others wait for %u (0: all)", index,
-                             expected, barrier->expected);
-        barrier->arrived++;
-        barrier->expected = expected;
-        if (at->o[3] != PTX_NOWHERE)
-            barrier->true_for += *(const uint32_t *)ptx_row(warp, at->o[3]) >> l & 1;
-        warp->pc[l] = pc;
-        if (at->what == PTX_BARRIER_ARRIVE) {
-            warp->pc[l]++;
-            warp->barrier[l] = ++block->n_barriers;
-            continue;
-        }
-        for (uint32_t others = warp->barred; at->option && others; others &= others - 1) {
-            uint32_t o = (uint32_t)__builtin_ctz(others);
-            const ptx_instruction *its = &block->module->code[warp->pc[o]];
-            if (warp->mask[o] == index && its != at && its->option)
-                return ptx_fault(block, warp, l, at, PTX_ILLEGAL_INSTRUCTION,
-                                 "barrier %u, where lane %u of the same warp waits at line %u: all "
-                                 "lanes must come "
-                                 "to the same one",
-                                 index, o, its->line);
-        }
-        warp->mask[l] = index;
-        warp->barred |= 1u << l;
+        uint32_t together = same ? lanes : 1u << l;
+        if (!arrive_at(block, warp, pc, together, index, expected))
+            return false;
+        lanes &= ~together;
     }
     ptx_arrive_again(block);
     return true;

@@ -16,6 +16,9 @@
  *   warps     where WARP is not 0, so many work items that follow each other by LOCAL_ID(0) read
  *             each other's registers: SHUFFLE and its like. All of them take part
  *
+ *   registers AFRESH(X)(x) where x is of type computed(X): what was computed of it before is not kept,
+ *             but computed anew
+ *
  * IS_CPU is 1 where work items are threads of a CPU or lanes of its vectors. f64 is there where
  * HAS_F64 is 1, and OpenCL's functions are declared in builtins.h where DECLARES_BUILTINS is 1.
  * Integers wrap: they are computed in unsigned types (wrap(X)). */
@@ -83,6 +86,8 @@ DEVICE u16 half_of_f64(f64 value) {
 #define FMA(a, b, c) fma(a, b, c)
 #define mul_high_u64(a, b) mul_hi((u64)(a), (u64)(b))
 #define set_if_zero(p, value) atomic_cmpxchg((p), 0, (value))
+#define AFRESH_32(x) (void)0
+#define AFRESH_64(x) (void)0
 #define WARP 0
 
 /* Vectors, for devices whose work items are threads of a CPU: n elements of a type that is computed
@@ -109,7 +114,8 @@ DEVICE u16 half_of_f64(f64 value) {
 #else /* CUDA, as NVRTC takes it: no header of its is included, which would double the time */
 
 #define KERNEL(name) extern "C" __global__ void name
-#define KERNEL_OF_GROUP(x, y, name) extern "C" __global__ void __launch_bounds__((x) * (y)) name
+/* Two such groups shall be there at once. */
+#define KERNEL_OF_GROUP(x, y, name) extern "C" __global__ void __launch_bounds__((x) * (y), 2) name
 #define DEVICE __device__ __forceinline__
 #define GLOBAL
 #define LOCAL __shared__
@@ -158,6 +164,8 @@ DEVICE u16 half_of_f64(f64 value) {
 #define FMA(a, b, c) fma(a, b, c)
 #define mul_high_u64(a, b) ((u64)__umul64hi(a, b))
 #define set_if_zero(p, value) atomicCAS((p), 0, (value))
+#define AFRESH_32(x) asm("" : "+f"(x))
+#define AFRESH_64(x) asm("" : "+d"(x))
 
 #define WARP 32
 /* What `v` is in the work item so many further on; in work item number `from` of the warp. */
@@ -206,6 +214,7 @@ DEVICE u16 half_of_f64(f64 value) {
 #define ERF(X) CAT(ERF_, COMPUTED_BITS(X))
 #define LOG1P(X) CAT(LOG1P_, COMPUTED_BITS(X))
 #define EXPM1(X) CAT(EXPM1_, COMPUTED_BITS(X))
+#define AFRESH(X) CAT(AFRESH_, COMPUTED_BITS(X))
 #define COMPUTED_BITS(X) CAT(COMPUTED_BITS_, X)
 #define COMPUTED_BITS_f32 32
 #define COMPUTED_BITS_f64 64

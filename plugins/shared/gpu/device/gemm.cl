@@ -156,14 +156,23 @@ KERNEL_OF_VECTORS(gemm)(OPERANDS, const gemm_params p_) {
 #else
 
 #define DEPTH 16 /* of what lies in local memory */
+#define E (16 / BYTES(T))
+MAKE_PACK(T, E)
 #define ITEMS (GEMM_SIDE * GEMM_SIDE)
 #define MINE_M (ROWS / GEMM_SIDE)
 #define MINE_N (PANEL / GEMM_SIDE)
 
+/* Where element k of the summed index lies in A, from the row's first on. */
+DEVICE i64 place_along(const gemm_params *p, i64 k) {
+    i64 outer = k / p->k_sizes[1], k0 = outer / p->k_sizes[0];
+    return k0 * p->a_k[0] + (outer - k0 * p->k_sizes[0]) * p->a_k[1] +
+           (k - outer * p->k_sizes[1]) * p->a_k[2];
+}
+
 KERNEL_OF_GROUP(GEMM_SIDE, GEMM_SIDE, gemm)(OPERANDS, const gemm_params p_) {
     LOCAL ALIGNED(16) U left[DEPTH][ROWS + 4]; /* off the banks of the row before */
     LOCAL ALIGNED(16) U right[DEPTH][PANEL];
-    LOCAL i64 offset[ROWS];
+    LOCAL i64 offset[ROWS], along[DEPTH]; /* of rows; and from there */
     const gemm_params *const p = &p_;
     int tx = (int)LOCAL_ID(0), ty = (int)LOCAL_ID(1), item = ty * GEMM_SIDE + tx;
     const tile_at here = find_tile(p);
@@ -181,6 +190,8 @@ KERNEL_OF_GROUP(GEMM_SIDE, GEMM_SIDE, gemm)(OPERANDS, const gemm_params p_) {
         i64 m = first + i < p->m ? first + i : p->m - 1;
         offset[i] = p->a_offset + batch * p->a_batch + place(row_of(p, m), p->a_m);
     }
+    if (item < DEPTH)
+        along[item] = place_along(p, begin + item);
     BARRIER();
     for (i64 k = begin; k < end; k += DEPTH) {
         for (int e = item; e < ROWS * DEPTH; e += ITEMS) {
@@ -189,18 +200,20 @@ KERNEL_OF_GROUP(GEMM_SIDE, GEMM_SIDE, gemm)(OPERANDS, const gemm_params p_) {
 #else
             int d = e / ROWS, i = e % ROWS;
 #endif
-            i64 at = k + d, outer = at / p->k_sizes[1], k0 = outer / p->k_sizes[0];
-            left[d][i] =
-                at < end
-                    ? (U)a[offset[i] + k0 * p->a_k[0] + (outer - k0 * p->k_sizes[0]) * p->a_k[1] +
-                           (at - outer * p->k_sizes[1]) * p->a_k[2]]
-                    : (U)0;
+            left[d][i] = k + d < end ? (U)a[offset[i] + along[d]] : (U)0;
         }
-        for (int e = item; e < PANEL * DEPTH; e += ITEMS) {
+        for (int e = item * E; e < PANEL * DEPTH; e += ITEMS * E) {
             int d = e / PANEL, j = e % PANEL;
-            right[d][j] = k + d < end ? from[(k + d) * PANEL + j] : (U)0;
+            packed(T) y = {{0}};
+            if (k + d < end)
+                y = *(GLOBAL const packed(T) *)(from + (k + d) * PANEL + j);
+#pragma unroll
+            for (int l = 0; l < E; l++)
+                right[d][j + l] = (U)y.e[l];
         }
         BARRIER();
+        if (item < DEPTH)
+            along[item] = place_along(p, k + DEPTH + item);
 #pragma unroll
         for (int d = 0; d < DEPTH; d++) {
             U x[MINE_M], y[MINE_N];

@@ -29,6 +29,27 @@
 
 #ifndef T
 
+#define MOVE_EACH() \
+    for (i64 j = begin; j < end; j++) \
+    out[j * ALONG(1)] = in[j * ALONG(2)]
+#if IS_CPU
+#define MOVE(T, unit) MOVE_EACH()
+#else
+/* Where rows lie side by side, runs are of 16 bytes. */
+MAKE_PACK(i8, 16)
+MAKE_PACK(i16, 8)
+MAKE_PACK(i32, 4)
+MAKE_PACK(i64, 2)
+#define MOVE(T, unit) \
+    do { \
+        if ((unit) && end - begin == 16 / BYTES(T) && IS_PACK(T, in + begin) && \
+            IS_PACK(T, out + begin)) \
+            *(GLOBAL packed(T) *)(out + begin) = *(GLOBAL const packed(T) *)(in + begin); \
+        else \
+            MOVE_EACH(); \
+    } while (0)
+#endif
+
 #define GATHER(T) \
     DEVICE void gather_of_##T(const bool same, const bool unit, GLOBAL const i64 *RESTRICT index, \
                               GLOBAL stored(T) * RESTRICT out, \
@@ -45,8 +66,7 @@
                 return; \
             } \
             in += k * p->stride; \
-            for (i64 j = begin; j < end; j++) \
-                out[j * ALONG(1)] = in[j * ALONG(2)]; \
+            MOVE(T, unit); \
             return; \
         } \
         for (i64 j = begin; j < end; j++) { \

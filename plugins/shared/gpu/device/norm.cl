@@ -62,12 +62,12 @@ enum { s = 0 };
 #endif
 #define CLEAR_SUMS() \
     do { \
-        for (int l = 0; l < W; l++) \
+        for (int l = 0; l < SUMS; l++) \
             a[l] = b[l] = lost_a[l] = lost_b[l] = 0; \
     } while (0)
 #define JOIN_SUMS_OF_LINE() \
     do { \
-        for (int h = W / 2; h > 0; h /= 2) \
+        for (int h = SUMS / 2; h > 0; h /= 2) \
             for (int l = 0; l < h; l++) { \
                 ADD_WIDE(A, a[l], lost_a[l], a[l + h]); \
                 lost_a[l] += lost_a[l + h]; \
@@ -76,10 +76,20 @@ enum { s = 0 };
             } \
         JOIN_ITEMS(); \
     } while (0)
+#define ADD_SUM(a, l, x) ADD_WIDE(A, a[(l) % SUMS], lost_##a[(l) % SUMS], x)
+/* Between sweeps over what is kept: in f64 it would be twice as many registers. */
+#if STEPS
+#define FORGET() \
+    for (int s = 0; s < STEPS; s++) \
+        for (int l = 0; l < W; l++) \
+    AFRESH(T)(x[s][l])
+#else
+#define FORGET()
+#endif
 #define SUM_A TOTAL(a[0], lost_a[0])
 #define SUM_B TOTAL(b[0], lost_b[0])
 
-KERNEL(layer_norm)
+KERNEL_OF_GROUP(GROUP, 1, layer_norm)
 (GLOBAL stored(T) * out, GLOBAL const stored(T) * input,
 #if WEIGHT
  GLOBAL const stored(T) * weight,
@@ -104,12 +114,13 @@ KERNEL(layer_norm)
             break;
         i64 length = team < p.n_teams ? p.length : 0;
         i64 at[6];
+#pragma unroll
         for (int k = 0; k < 6; k++)
             at[k] =
                 p.offsets[k] +
                 (team < p.n_teams ? walk(&p, k, (int)p.inner, (int)p.loop.rank, (INDEX)team) : 0);
         C x[KEPT][W], scale[W];
-        A a[W], b[W], lost_a[W], lost_b[W];
+        A a[SUMS], b[SUMS], lost_a[SUMS], lost_b[SUMS];
         LANES(W, scale[l] = 1);
 #if WEIGHT
 #define GET_SCALE() GET(scale, NORM_WEIGHT, weight)
@@ -138,11 +149,12 @@ KERNEL(layer_norm)
             GET(x[s], NORM_INPUT, input);
             GET(other[s], NORM_OTHER, grad);
             GET_SCALE();
-            LANES(count, ADD_WIDE(A, a[l], lost_a[l], GRADIENT));
-            LANES(count, ADD_WIDE(A, b[l], lost_b[l], GRADIENT * NORMAL));
+            LANES(count, ADD_SUM(a, l, GRADIENT));
+            LANES(count, ADD_SUM(b, l, GRADIENT * NORMAL));
         }
         JOIN_SUMS_OF_LINE();
         A mean_gradient = SUM_A / n, slope = SUM_B / n;
+        FORGET();
         BLOCKS(j) {
             int count = COUNT(j);
             GET_AGAIN(x[s], NORM_INPUT, input);
@@ -157,16 +169,17 @@ KERNEL(layer_norm)
         BLOCKS(j) {
             int count = COUNT(j);
             GET(x[s], NORM_INPUT, input);
-            LANES(count, ADD_WIDE(A, a[l], lost_a[l], (A)x[s][l]));
+            LANES(count, ADD_SUM(a, l, (A)x[s][l]));
         }
         JOIN_SUMS_OF_LINE();
         A near = SUM_A / n;
+        FORGET();
         CLEAR_SUMS();
         BLOCKS(j) {
             int count = COUNT(j);
             GET_AGAIN(x[s], NORM_INPUT, input);
-            LANES(count, ADD_WIDE(A, a[l], lost_a[l], ((A)x[s][l] - near) * ((A)x[s][l] - near)));
-            LANES(count, b[l] += (A)x[s][l] - near);
+            LANES(count, ADD_SUM(a, l, ((A)x[s][l] - near) * ((A)x[s][l] - near)));
+            LANES(count, b[(l) % SUMS] += (A)x[s][l] - near);
         }
         JOIN_SUMS_OF_LINE();
         A off = SUM_B / n, squares = SUM_A / n - off * off, variance = squares < 0 ? 0 : squares,
@@ -177,6 +190,7 @@ KERNEL(layer_norm)
         }
         C other[W];
         LANES(W, other[l] = 0);
+        FORGET();
         BLOCKS(j) {
             int count = COUNT(j);
             GET_AGAIN(x[s], NORM_INPUT, input);

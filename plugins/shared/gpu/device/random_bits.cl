@@ -3,6 +3,10 @@
  * first, which is how it lies in memory. random_bits_from finds key and first block in memory. */
 #include "plugins/shared/gpu/device/random_bits.params.h"
 
+#if !IS_CPU
+MAKE_PACK(i32, 4)
+#endif
+
 DEVICE void make_blocks(GLOBAL u32 *out, u64 seed, u64 first, i64 n_words) {
     i64 block = W * (i64)GLOBAL_ID(0), left = n_words - 4 * block;
     u64 counter = first + (u64)block;
@@ -26,6 +30,11 @@ DEVICE void make_blocks(GLOBAL u32 *out, u64 seed, u64 first, i64 n_words) {
         k1 += 0xBB67AE85u;
     }
     out += 4 * block;
+#if !IS_CPU
+    i32 words[4] = {(i32)c0[0], (i32)c1[0], (i32)c2[0], (i32)c3[0]};
+    int count = left < 4 ? (int)left : 4;
+    STORE_PACK(i32, 4, (GLOBAL i32 *)out, count, words, (i32));
+#else
     if (left >= 4 * W) {
         for (int i = 0; i < W; i++) {
             out[4 * i] = c0[i];
@@ -42,6 +51,7 @@ DEVICE void make_blocks(GLOBAL u32 *out, u64 seed, u64 first, i64 n_words) {
                                         : word == 2 ? c2[i]
                                                     : c3[i];
     }
+#endif
 }
 
 KERNEL(random_bits)(GLOBAL u32 *out, const random_bits_params p) {

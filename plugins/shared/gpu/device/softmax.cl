@@ -56,10 +56,11 @@ enum { s = 0 };
         ADD_WIDE(A, sum[0], lost[0], OTHER(sum)); \
         LOST(lost[0] += OTHER(lost)); \
     } while (0)
+#define ADD_SUM(l, x) ADD_WIDE(A, sum[(l) % SUMS], lost[(l) % SUMS], x)
 #define SPAN (ROWS ? L : M)
 #define JOIN(STATES, MERGE) JOIN_TEAM(STATES, MERGE, ROWS ? lane : m, SPAN, ROWS ? 1 : L)
 
-KERNEL(softmax)
+KERNEL_OF_GROUP(GROUP, 1, softmax)
 (GLOBAL stored(T) * out, GLOBAL const stored(T) * in,
 #if IS_BACKWARD
  GLOBAL const stored(T) * result, /* of the forward operator */
@@ -84,8 +85,8 @@ KERNEL(softmax)
         WALK(p.others, 3, INDEX, here.outer, at);
 
         C x[KEPT][W];
-        A sum[W], lost[W];
-        for (int l = 0; l < W; l++)
+        A sum[SUMS], lost[SUMS];
+        for (int l = 0; l < SUMS; l++)
             sum[l] = lost[l] = 0;
 #if IS_BACKWARD
         C y[KEPT][W];
@@ -96,10 +97,10 @@ KERNEL(softmax)
 #if STEPS
             GET(y, 2, result);
 #endif
-            LANES(count, ADD_WIDE(A, sum[l], lost[l], (A)x[s][l]));
+            LANES(count, ADD_SUM(l, (A)x[s][l]));
 #else
             GET(y, 2, result);
-            LANES(count, ADD_WIDE(A, sum[l], lost[l], (A)x[s][l] * (A)y[s][l]));
+            LANES(count, ADD_SUM(l, (A)x[s][l] * (A)y[s][l]));
 #endif
         }
 #else
@@ -123,19 +124,19 @@ KERNEL(softmax)
             int count = COUNT(j);
             GET_AGAIN(x, 1, in);
 #if STEPS && IS_LOG
-            LANES(count, ADD_WIDE(A, sum[l], lost[l], (A)EXP(T)(x[s][l] - top[LINE(l)])));
+            LANES(count, ADD_SUM(l, (A)EXP(T)(x[s][l] - top[LINE(l)])));
 #else
             LANES(count, x[s][l] = EXP(T)(x[s][l] - top[LINE(l)]));
 #if KEEPS && !STEPS
             PUT(x);
 #endif
-            LANES(count, ADD_WIDE(A, sum[l], lost[l], (A)x[s][l]));
+            LANES(count, ADD_SUM(l, (A)x[s][l]));
 #endif
         }
 #endif
 
 #if ROWS
-        for (int h = W / 2; h > 0; h /= 2)
+        for (int h = SUMS / 2; h > 0; h /= 2)
             for (int l = 0; l < h; l++) {
                 ADD_WIDE(A, sum[l], lost[l], sum[l + h]);
                 lost[l] += lost[l + h];

@@ -78,6 +78,10 @@ typedef u64 wide_i64;
     } while (0)
 #endif
 
+/* How many sums a work item keeps of its lanes, lane l's being number l % SUMS: one for each, which
+ * become vectors; where lanes share a line and registers are few, two. */
+#define SUMS (IS_CPU || !ROWS || W < 2 ? W : 2)
+
 /* The same, x[l] being read from or written to p + at: where the lanes of a GPU's work item lie
  * side by side, at once. */
 #if !IS_CPU && ROWS && UNIT && W > 1
