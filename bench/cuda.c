@@ -5,8 +5,8 @@
  *
  * usage: cuda [--tiny] [--rounds N] [ROW...]    on the device that TENON_DEVICE names, cuda:0 if
  * none; rows whose name contains one of the words. --tiny is for trying the program.
- *        cuda [--image FILE] --bare ROW N    the bare side N times, for profilers (cuda_host.py); FILE
- * keeps its device code */
+ *        cuda [--image FILE] --bare ROW N    the bare side N times, for profilers (cuda_host.py)
+ * FILE keeps its device code. */
 #define _GNU_SOURCE /* nftw */
 #include "bench/cuda_bare.h"
 #include "bench/pairs.h"

@@ -36,16 +36,18 @@ static void recording_drop(tn_device_impl *device, ocl_recording *r) {
 tn_status ocl_record(tn_stream_impl *stream, ocl_command *command, const char *what) {
     if (!command)
         return TN_ERR_OUT_OF_MEMORY;
+    cl_int error = CL_SUCCESS;
     pthread_mutex_lock(&stream->lock);
     ocl_recording *r = atomic_load(&stream->recording);
     if (r) {
         *r->end = command;
         r->end = &command->next;
+    } else {
+        error = command->queue(stream, command);
     }
     pthread_mutex_unlock(&stream->lock);
     if (r)
         return TN_OK;
-    cl_int error = command->queue(stream, command);
     stream->device->self->host->dealloc(stream->device->self->host, command);
     return ocl_queued(stream, error, what);
 }
@@ -152,7 +154,9 @@ static tn_status launch(tn_graph_impl *graph, tn_stream_impl *stream) {
     if (status != TN_OK)
         return status;
     pthread_mutex_lock(&graph->lock);
+    pthread_mutex_lock(&stream->lock);
     cl_int error = queue(graph, stream, &begun);
+    pthread_mutex_unlock(&stream->lock);
     pthread_mutex_unlock(&graph->lock);
     if (error == CL_SUCCESS || !begun)
         return ocl_queued(stream, error, "launching a graph");

@@ -6,7 +6,9 @@
 
 #include <tenon/ext/capture.h>
 
-/* The head of what is queued by one call of the driver, now or at each launch of a graph. */
+/* The head of what is queued by one call of the driver, now or at each launch of a graph. Whoever calls
+ * `queue` locks the stream, so that nobody else's work comes into the middle of a launch; a call that
+ * waits, which is none of a graph's, need not. */
 typedef struct ocl_command {
     struct ocl_command *next;
     cl_int (*queue)(tn_stream_impl *stream, const struct ocl_command *command);

@@ -32,6 +32,7 @@ static cl_int set_arguments(tn_stream_impl *stream, gpu_kernel *k, const gpu_lau
     return error;
 }
 
+/* The caller locks the stream. */
 static cl_int enqueue(tn_stream_impl *stream, gpu_kernel *k, const gpu_launch *l) {
     size_t global[3], local[3];
     for (int d = 0; d < 3; d++) {
@@ -39,18 +40,14 @@ static cl_int enqueue(tn_stream_impl *stream, gpu_kernel *k, const gpu_launch *l
         global[d] = (l->groups[d] ? l->groups[d] : 1) * local[d];
     }
     cl_uint dims = global[2] > 1 ? 3 : global[1] > 1 ? 2 : 1;
-    if (l->may_fail) /* see take_error in stream.c */
-        pthread_mutex_lock(&stream->lock);
     pthread_mutex_lock(&k->lock);
     cl_int error = set_arguments(stream, k, l);
     if (error == CL_SUCCESS)
         error = clEnqueueNDRangeKernel(stream->queue, k->kernel, dims, NULL, global, local, 0, NULL,
                                        NULL);
     pthread_mutex_unlock(&k->lock);
-    if (l->may_fail) {
+    if (l->may_fail)
         atomic_store(&stream->may_fail, true);
-        pthread_mutex_unlock(&stream->lock);
-    }
     if (error == CL_SUCCESS && k->program->saved == OCL_NOT_LAUNCHED) {
         k->program->saved = OCL_LAUNCHED;
         atomic_store(&stream->device->has_unsaved, true);
@@ -89,7 +86,10 @@ static tn_status launch(tn_stream_impl *stream, gpu_kernel *k, const gpu_launch 
         return ocl_check_lost(device);
     if (ocl_is_capturing(stream))
         return ocl_record(stream, make_command(stream, k, l), what);
-    return ocl_queued(stream, enqueue(stream, k, l), what);
+    pthread_mutex_lock(&stream->lock);
+    cl_int error = enqueue(stream, k, l);
+    pthread_mutex_unlock(&stream->lock);
+    return ocl_queued(stream, error, what);
 }
 
 const gpu_driver ocl_driver = {

@@ -56,8 +56,14 @@ static cl_int enqueue_fill(tn_stream_impl *stream, const ocl_command *command) {
 
 /* Queues it, or records it. */
 static tn_status submit(tn_stream_impl *stream, const transfer *t, const char *what) {
-    if (!ocl_is_capturing(stream))
-        return ocl_queued(stream, t->command.queue(stream, &t->command), what);
+    if (!ocl_is_capturing(stream)) {
+        if (!t->waits)
+            pthread_mutex_lock(&stream->lock);
+        cl_int error = t->command.queue(stream, &t->command);
+        if (!t->waits)
+            pthread_mutex_unlock(&stream->lock);
+        return ocl_queued(stream, error, what);
+    }
     transfer *kept = ocl_host_alloc(stream->device->self, sizeof *kept, "a captured transfer");
     if (kept)
         *kept = *t;

@@ -295,7 +295,7 @@ static void a_call_that_fails_means_what_its_error_says(void **state) {
 }
 
 static void a_call_that_fails_for_good_is_told_and_ends(void **state) {
-    fail_with(CUDA_ERROR_LAUNCH_FAILED, true, UINT64_MAX, 9);
+    fail_with(CUDA_ERROR_LAUNCH_FAILED, true, 3, 9);
     fail_with(CUDA_ERROR_UNKNOWN, true, 3, 9);
 }
 

@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <tenon/tenon.h>
@@ -63,11 +64,15 @@ static void a_training_run_gives_no_finding(void **state) {
     tn_scope_close(0);
     assert_int_equal(tn_shutdown(), TN_OK);
     tn_validation_finding f = {.struct_size = sizeof f};
+    uint64_t n = 0;
     for (uint64_t i = 0; i < tn_validation_count(); i++) {
         tn_validation_get(i, &f);
+        if (f.is_warning && strcmp(DEVICE, "opencl:0") == 0)
+            continue; /* threads and files of the driver */
         print_error("TNP-%u %s %s: %s\n", f.requirement, f.slot, f.op, f.text);
+        n++;
     }
-    assert_int_equal(tn_validation_count(), 0);
+    assert_int_equal(n, 0);
 }
 
 static void *nothing(void *context) {
@@ -80,6 +85,10 @@ int main(void) {
     pthread_t thread;
     if (pthread_create(&thread, NULL, nothing, NULL) == 0)
         pthread_join(thread, NULL);
+    if (strcmp(DEVICE, "opencl:0") == 0 && tn_device_parse(DEVICE).type == 0) {
+        printf("skipped: %s\n", tn_error_message());
+        return 77;
+    }
     const struct CMUnitTest tests[] = {cmocka_unit_test(a_training_run_gives_no_finding)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
