@@ -75,7 +75,6 @@ struct tn_device_impl {
     uint32_t index;
     const cuda_found *found;
     CUcontext context;
-    int least_priority, greatest_priority; /* numbers: the greatest is the least number */
     cuda_programs *programs;
     cuda_libraries libraries;
     gpu_kernel *move_error; /* of graphs (capture.c), or NULL */

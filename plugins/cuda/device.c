@@ -60,17 +60,6 @@ static void finish(tn_device_impl *device) {
     device->self->host->dealloc(device->self->host, device);
 }
 
-static CUresult start(tn_device_impl *device) {
-    const cuda_driver *d = device->driver;
-    CUresult error = d->cuDevicePrimaryCtxRetain(&device->context, device->found->id);
-    if (error != CUDA_SUCCESS) {
-        device->context = NULL;
-        return error;
-    }
-    return CUDA_CALL(device, cuCtxGetStreamPriorityRange, &device->least_priority,
-                     &device->greatest_priority);
-}
-
 static tn_status open_device(tn_instance *self, uint32_t index, tn_device_impl **out_device) {
     const cuda_found *found = NULL;
     *out_device = NULL;
@@ -83,9 +72,11 @@ static tn_status open_device(tn_instance *self, uint32_t index, tn_device_impl *
     *device =
         (tn_device_impl){.self = self, .driver = &self->driver, .index = index, .found = found};
     pthread_mutex_init(&device->streams_lock, NULL);
-    CUresult error = start(device);
-    if (error != CUDA_SUCCESS)
+    CUresult error = self->driver.cuDevicePrimaryCtxRetain(&device->context, found->id);
+    if (error != CUDA_SUCCESS) {
+        device->context = NULL;
         status = cuda_fail_driver(device, error, "creating a context");
+    }
     if (status == TN_OK)
         status = gpu_device_init(&device->gpu, self->host, &cuda_gpu_driver, &found->traits);
     if (status == TN_OK)

@@ -23,7 +23,6 @@
     X(cuCtxPopCurrent_v2) \
     X(cuCtxGetCurrent) \
     X(cuCtxSetCurrent) \
-    X(cuCtxGetStreamPriorityRange) \
     X(cuCtxEnablePeerAccess) \
     X(cuMemGetInfo_v2) \
     X(cuMemAlloc_v2) \

@@ -42,12 +42,6 @@ static void finish(tn_stream_impl *stream) {
     stream->device->self->host->dealloc(stream->device->self->host, stream);
 }
 
-static int clamp(const tn_device_impl *device, int32_t priority) {
-    return priority < device->greatest_priority ? device->greatest_priority
-           : priority > device->least_priority  ? device->least_priority
-                                                : priority;
-}
-
 CUresult cuda_error_word_create(tn_device_impl *device, int32_t **out) {
     CUresult error =
         device->driver->cuMemHostAlloc((void **)out, ERROR_WORDS * sizeof(int32_t),
@@ -57,10 +51,11 @@ CUresult cuda_error_word_create(tn_device_impl *device, int32_t **out) {
     return error;
 }
 
+/* The driver has the nearest priority that there is. */
 static CUresult start(tn_stream_impl *stream, int32_t priority) {
     const cuda_driver *d = stream->device->driver;
-    CUresult error = d->cuStreamCreateWithPriority(&stream->stream, CU_STREAM_NON_BLOCKING,
-                                                   clamp(stream->device, priority));
+    CUresult error =
+        d->cuStreamCreateWithPriority(&stream->stream, CU_STREAM_NON_BLOCKING, priority);
     if (error == CUDA_SUCCESS)
         error = cuda_error_word_create(stream->device, &stream->error_word);
     if (error != CUDA_SUCCESS)

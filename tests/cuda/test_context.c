@@ -288,9 +288,9 @@ static void copies_between_devices_go_directly_where_they_can(void **state) {
     open_pair(&p);
     assert_int_equal(cuDeviceCanAccessPeer(&can, 0, 1), CUDA_SUCCESS);
     uint64_t before = double_calls("cuCtxEnablePeerAccess");
-    for (int i = 0; i < 4; i++)
-        assert_ok(p.m.ops->memory->copy_peer(p.devices[i % 2], p.streams[i % 2], p.memory[i % 2], 0,
-                                             p.devices[!(i % 2)], p.memory[!(i % 2)], 0, BYTES));
+    for (int i = 0; i < 2; i++)
+        assert_ok(p.m.ops->memory->copy_peer(p.devices[1], p.streams[1], p.memory[1], 0,
+                                             p.devices[0], p.memory[0], 0, BYTES));
     assert_int_equal(double_calls("cuCtxEnablePeerAccess") - before, can ? 2 : 0);
     for (int i = 0; i < 2; i++)
         assert_ok(p.m.ops->streams->synchronize(p.streams[i]));
