@@ -155,6 +155,7 @@ static void test_any_allocation_may_fail(void **state) {
         tn_adamw_options a = tn_adamw_defaults();
         m.adamw = tn_adamw_create((tn_tensor *[]){m.w1, m.b1, m.w2, m.b2}, 4, &a);
         next_batch(&m, 0);
+        tn_manual_seed(7);
         tni_alloc_fail_at(n);
         tn_status status = tn_graph_capture(dev, train, &m, &g);
         if (status == TN_OK)

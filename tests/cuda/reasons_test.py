@@ -17,7 +17,10 @@ WORKING = {"TENON_CUDA_DRIVER": DRIVER, "TENON_CUDA_NVRTC": NVRTC, "TENON_CUDA_C
 
 
 def run(*words: str, **variables: str) -> str:
-    keep = {k: v for k, v in os.environ.items() if not k.startswith(("TENON_", "CUDA_", "LD_"))}
+    keep = {k: v for k, v in os.environ.items() if not k.startswith(("TENON_", "CUDA_"))}
+    # NVRTC may be there; the double is not to be found by its name.
+    keep["LD_LIBRARY_PATH"] = ":".join(folder for folder in keep.get("LD_LIBRARY_PATH", "").split(":")
+                                       if folder and not (pathlib.Path(folder) / "libcuda.so.1").exists())
     path = ":".join(str(pathlib.Path(PLUGINS) / name) for name in ("cuda", "cpu"))
     result = subprocess.run(words, capture_output=True, text=True, timeout=120,
                             env=keep | {"TENON_PLUGIN_PATH": path} | WORKING | variables)

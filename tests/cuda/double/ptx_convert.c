@@ -6,7 +6,8 @@
 
 /* ---- integers ---------------------------------------------------------------------------- */
 
-/* X(source, S, s): to each width, and saturated to each type. An unsigned source is compared as such. */
+/* X(source, S, s): to each width, and saturated to each type. An unsigned source is compared as such. A
+ * vector of zeros that is rounded down is made -0 by some compilers. */
 #define CLAMP(T, x, least, most) ((x) < (least) ? (T)(least) : (x) > (most) ? (T)(most) : (T)(x))
 typedef __int128 i128;
 #define OF_WIDTHS(X, s, S, n) \
@@ -21,8 +22,8 @@ typedef __int128 i128;
     X(cvt_sat_s32_##s, "4/" n, UNARY(int32_t, S, CLAMP(int32_t, (i128)x, INT32_MIN, INT32_MAX))) \
     X(cvt_sat_u64_##s, "8/" n, UNARY(uint64_t, S, CLAMP(uint64_t, (i128)x, 0, UINT64_MAX))) \
     X(cvt_sat_s64_##s, "8/" n, UNARY(int64_t, S, CLAMP(int64_t, (i128)x, INT64_MIN, INT64_MAX))) \
-    X(cvt_f32_##s, "4/" n, UNARY(float, S, x)) \
-    X(cvt_f64_##s, "8/" n, UNARY(double, S, x)) \
+    X(cvt_f32_##s, "4/" n, UNARY(float, S, x ? (float)x : 0)) \
+    X(cvt_f64_##s, "8/" n, UNARY(double, S, x ? (double)x : 0)) \
     X(cvt_f16_##s, "2/" n, UNARY(uint16_t, S, ptx_to_f16((double)x)))
 
 /* What a register has of a narrower type: the lowest bits, extended to a row of the type's own. */
