@@ -55,10 +55,11 @@ DEVICE C power(C a, C b) {
     return b == 2 ? a * a : pow(a, b);
 }
 
-/* 1 / (1 + exp(-x)): exp of what is negative does not overflow. */
+/* 1 / (1 + exp(-x)): exp of what is negative does not overflow. Rounded as seldom as can be, since a
+ * GPU's exp may be off by two steps of the four that are promised. */
 DEVICE C sigmoid(C x) {
-    C e = EXP(T)(-fabs(x)), s = 1 / (1 + e);
-    return x < 0 ? e * s : x != x ? x : s;
+    C e = EXP(T)(-fabs(x)), s = (x < 0 ? e : (C)1) / (1 + e);
+    return x != x ? x : s;
 }
 /* s (1 - s) without the cancellation of 1 - s. */
 DEVICE C sigmoid_slope(C x) {
