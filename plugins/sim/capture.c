@@ -99,7 +99,7 @@ static void turns_drop(sim_turns *t) {
 static tn_status run_launch(sim_command *command, char message[SIM_MESSAGE]) {
     launch_command *l = (launch_command *)command;
     tn_status status = TN_OK;
-    char later[SIM_MESSAGE];
+    char later[SIM_MESSAGE] = "";
     pthread_mutex_lock(&l->turns->lock);
     while (l->turns->done < l->turn)
         pthread_cond_wait(&l->turns->progress, &l->turns->lock);
