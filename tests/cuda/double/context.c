@@ -52,7 +52,11 @@ static void object_abandon(object *o) {
     }
 }
 
+/* Out of sight first: it waits for its streams, and meanwhile others may retain the device's next one. */
 void context_destroy(context *c) {
+    object_finish(&c->head);
+    if (c->primary)
+        c->device->primary = NULL;
     for (stream *s = c->streams; s; s = s->next)
         if (!s->closing && s != c->legacy)
             driver.abandoned[DOUBLE_STREAM]++;
@@ -70,9 +74,6 @@ void context_destroy(context *c) {
         for (int i = 0; i < MAX_DEVICES; i++)
             if (other->peers[i] == c)
                 other->peers[i] = NULL;
-    if (c->primary)
-        c->device->primary = NULL;
-    object_finish(&c->head);
     free(c);
 }
 
