@@ -17,8 +17,7 @@
 
 typedef struct counter {
     struct counter *next;
-    const char *device_type;
-    uint64_t count;
+    tn_fallback_info info; /* its operator_name is `name`, and device_type stands behind that */
     char name[];
 } counter;
 
@@ -28,31 +27,55 @@ static _Atomic int policy = -1; /* -1: TENON_FALLBACK */
 
 TNI_FORK_LOCK(FALLBACK, lock, tni_fork_as_it_is)
 
-void tni_count_fallback(const char *operator_name, const tni_device *device) {
+static bool is_of(const counter *c, const char *operator_name, const char *type) {
+    return strcmp(c->name, operator_name) == 0 && strcmp(c->info.device_type, type) == 0;
+}
+
+void tni_count_fallback(const char *operator_name, const char *kernel, const tni_device *device,
+                        tn_dtype dtype, tn_dtype to) {
     const char *type = tni_backend_name(device->backend);
     tni_lock_take(&lock);
     counter *c = counters;
-    while (c && (strcmp(c->name, operator_name) != 0 || strcmp(c->device_type, type) != 0))
+    while (c && !(is_of(c, operator_name, type) && c->info.dtype == dtype && c->info.to == to))
         c = c->next;
     if (!c) {
         size_t n = strlen(operator_name) + 1, m = strlen(type) + 1;
         c = tni_calloc(1, sizeof *c + n + m);
         if (c) {
-            memcpy(c->name, operator_name, n);
-            c->device_type = memcpy(c->name + n, type, m);
+            c->info = (tn_fallback_info){.struct_size = sizeof c->info,
+                                         .dtype = dtype,
+                                         .to = to,
+                                         .operator_name = memcpy(c->name, operator_name, n),
+                                         .kernel = kernel,
+                                         .device_type = memcpy(c->name + n, type, m)};
             c->next = counters;
             counters = c;
         }
     }
     if (c)
-        c->count++;
+        c->info.count++;
+    tni_lock_give(&lock);
+}
+
+void tn_fallback_list(void (*fn)(const tn_fallback_info *info, void *user), void *user) {
+    tni_lock_take(&lock);
+    for (counter *c = counters; c; c = c->next)
+        fn(&c->info, user);
     tni_lock_give(&lock);
 }
 
 void tn_fallback_report(void (*fn)(const char *, const char *, uint64_t, void *), void *user) {
     tni_lock_take(&lock);
-    for (counter *c = counters; c; c = c->next)
-        fn(c->name, c->device_type, c->count, user);
+    for (counter *c = counters; c; c = c->next) {
+        const counter *first = counters; /* of its name: that one tells for all dtypes */
+        while (!is_of(first, c->name, c->info.device_type))
+            first = first->next;
+        uint64_t count = 0;
+        for (const counter *k = c; k && first == c; k = k->next)
+            count += is_of(k, c->name, c->info.device_type) ? k->info.count : 0;
+        if (first == c)
+            fn(c->name, c->info.device_type, count, user);
+    }
     tni_lock_give(&lock);
 }
 
@@ -60,7 +83,7 @@ uint64_t tn_fallback_count(void) {
     uint64_t n = 0;
     tni_lock_take(&lock);
     for (counter *c = counters; c; c = c->next)
-        n += c->count;
+        n += c->info.count;
     tni_lock_give(&lock);
     return n;
 }
@@ -263,7 +286,10 @@ tn_status tni_fallback(const tn_op *op, tni_device *device, tn_dtype dtype, cons
         return tni_failed();
     tni_log_line(p == TN_FALLBACK_WARN ? TN_LOG_WARN : TN_LOG_DEBUG, "fallback",
                  "%s of %s on %s runs on the CPU", op->name, type, device->name);
-    tni_count_fallback(op->name, device);
+    const tni_op_info *info = tni_info(op); /* NULL: of a program's own operator */
+    bool has_row = info && info->kernel >= 0;
+    tni_count_fallback(op->name, has_row ? tni_kernel_op_at((uint32_t)info->kernel)->name : "",
+                       device, dtype, TN_DTYPE_NONE);
     staging s = {.cpu = tni_device_get(cpu)};
     tn_thread_keys before = tni_thread_keys;
     tni_thread_keys.excluded |= TNI_KEYS_BELOW_AUTOGRAD;
