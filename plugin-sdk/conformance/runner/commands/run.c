@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "plugin-sdk/conformance/clock.h"
@@ -24,6 +25,8 @@ typedef struct run {
     const char *lister; /* the worker that was named, whose cases are listed; or NULL */
     tc_levels levels;
     tc_expectations expectations;
+    json_t *described;                /* what the worker says of the plugin, or NULL */
+    char silence[TC_VERDICT_MESSAGE]; /* why it says nothing, or what is wrong; "" */
     tc_selection selection;
     size_t n_skipped;
     tc_item *items;
@@ -183,6 +186,18 @@ static bool make_items(run *r) {
     return true;
 }
 
+/* Asks the worker what the plugin is, and settles which entries of the lists are about that. */
+static void describe(run *r) {
+    char described[TC_VERDICT_LINE + 2], today[16];
+    time_t now = time(NULL);
+    struct tm utc;
+    if (tc_worker_pool_describe(&r->options.pool, described, r->silence) &&
+        (r->described = tc_json_parse(described, strlen(described))))
+        snprintf(r->silence, sizeof r->silence, "%.1000s", tc_json_string(r->described, "error"));
+    strftime(today, sizeof today, "%Y-%m-%d", gmtime_r(&now, &utc));
+    tc_expectations_settle(&r->expectations, today, r->described);
+}
+
 static bool write_head(run *r, const char *sha256, int argc, char **argv) {
     const tc_run_options *o = &r->options;
     tc_log_header head = {.plugin = o->pool.plugin,
@@ -194,17 +209,12 @@ static bool write_head(run *r, const char *sha256, int argc, char **argv) {
                           .n_lists = o->lists.n,
                           .n_planned = r->n_items};
     memcpy(head.sha256, sha256, TC_SHA256_HEX);
-    char described[TC_VERDICT_LINE + 2], why[TC_VERDICT_MESSAGE] = "";
-    json_t *said = NULL;
-    if (tc_worker_pool_describe(&r->options.pool, described, why) &&
-        (said = tc_json_parse(described, strlen(described))))
-        snprintf(why, sizeof why, "%.1000s", tc_json_string(said, "error"));
-    head.described = said;
-    head.silence = *why ? why : NULL;
-    if (*why)
-        fprintf(stderr, "%s: %s\n", o->pool.plugin, why);
+    char why[TC_VERDICT_MESSAGE];
+    head.described = r->described;
+    head.silence = *r->silence ? r->silence : NULL;
+    if (*r->silence)
+        fprintf(stderr, "%s: %s\n", o->pool.plugin, r->silence);
     r->log.head = tc_log_header_make(&head);
-    json_decref(said);
     if (!r->log.head)
         return say("no memory for the log");
     if (o->log && !tc_log_open(&r->file, o->log, 0, why))
@@ -224,6 +234,7 @@ static bool prepare(run *r, int argc, char **argv) {
         return say("%.900s: %s", o->pool.plugin, strerror(errno));
     if (!read_selection(r) || !filter(r))
         return false;
+    describe(r);
     if (o->resume && !read_resumed(r, sha256))
         return false;
     if (!make_items(r))
@@ -272,8 +283,15 @@ static bool done(void *context, size_t item, const tc_verdict *found) {
         snprintf(v.message, sizeof v.message,
                  "it passes; take the entry out of the list, or make it narrower: %.800s",
                  entry->where);
-    const tc_result *result =
-        tc_log_add(&r->log, p->line, &v, found->status, entry ? entry->reason : NULL);
+    char expired[2 * TC_MAX_LINE];
+    const char *reason = entry ? entry->reason : NULL;
+    if (!entry && tc_status_is_bad(v.status) &&
+        (entry = tc_expectations_expired(&r->expectations, p->line))) {
+        snprintf(expired, sizeof expired, "%.500s expired on %s and counts no more: %.1000s",
+                 entry->where, entry->until, entry->reason);
+        reason = expired;
+    }
+    const tc_result *result = tc_log_add(&r->log, p->line, &v, found->status, reason);
     if (!result)
         return stop(r, "no memory for results; --filter runs fewer cases");
     if (!tc_log_put_result(&r->file, result, why))
@@ -328,6 +346,7 @@ static bool count_entries(run *r) {
 
 /* Levels that did not pass, and entries that did nothing, in words. */
 static void explain(const run *r) {
+    tc_needs needs = {0};
     size_t i;
     const json_t *level, *entry;
     if (!r->options.quiet)
@@ -335,6 +354,12 @@ static void explain(const run *r) {
                            level) if (strcmp(tc_json_string(level, "state"), "passed") != 0)
             fprintf(stderr, "level %s: %s: %s\n", tc_json_string(level, "name"),
                     tc_json_string(level, "state"), tc_json_string(level, "why"));
+    for (i = 0; i < r->levels.n; i++)
+        if (r->levels.at[i].asked)
+            tc_level_needs(&r->levels, &r->levels.at[i], &r->log, &needs);
+    tc_needs_settle(&needs);
+    tc_needs_print(&needs, stderr);
+    tc_needs_finish(&needs);
     json_array_foreach(json_object_get(r->log.end, "unused"), i, entry)
         fprintf(stderr, "unused entry: %s\n", json_string_value(entry));
 }
@@ -381,6 +406,7 @@ static void finish(run *r) {
     tc_log_close(&r->file);
     tc_log_finish(&r->log);
     tc_expectations_finish(&r->expectations);
+    json_decref(r->described);
     tc_levels_finish(&r->levels);
     tc_selection_finish(&r->selection);
     free(r->items);

@@ -89,6 +89,7 @@ static void put_levels(FILE *out, const tc_log *log) {
                                                : "soft");
         tc_put_xml(out, state);
         fputs("</span><small>", out);
+        tc_put_xml(out, tc_json_string(level, "terms"));
         tc_put_xml(out, tc_json_string(level, "why"));
         fputs("</small></div>", out);
     }
