@@ -139,7 +139,7 @@ bool tc_buffer_check(tc_contract *k, tc_buffer *b, tn_stream_impl *stream,
 
 /* A queue has room for a few hundred commands, so each of them is to take a while, on the fastest of
  * devices too. */
-enum { LEAST_BYTES = 4 << 20, MOST_BYTES = 256 << 20, MOST_FILLS = 400, TRIED = 8 };
+enum { LEAST_BYTES = 4 << 20, MOST_BYTES = 256 << 20, MOST_FILLS = 400, TRIED = 4 };
 static const double WORK_SECONDS = 0.008, FILL_SECONDS = 100e-6;
 
 static bool queue_fills(tc_contract *k, const tc_work *w, tn_stream_impl *stream, uint32_t n) {
@@ -152,7 +152,16 @@ static bool queue_fills(tc_contract *k, const tc_work *w, tn_stream_impl *stream
     return true;
 }
 
-/* Memory of `bytes`, and how long a fill of it takes. */
+static bool time_fills(tc_contract *k, tc_work *w) {
+    double start = tc_now();
+    bool ok = queue_fills(k, w, w->subject->stream, TRIED) &&
+              tc_must(k, TNP_STREAM_SYNCHRONIZE, tc_subject_sync(w->subject), "synchronize");
+    double seconds = (tc_now() - start) / TRIED;
+    w->seconds = w->seconds == 0 || seconds < w->seconds ? seconds : w->seconds;
+    return ok;
+}
+
+/* Memory of `bytes`, and how long a fill of it takes where nothing comes between. */
 static bool try_work(tc_contract *k, tc_work *w, uint64_t bytes) {
     void *host;
     tc_owned *o = own(k, w->subject);
@@ -162,11 +171,8 @@ static bool try_work(tc_contract *k, tc_work *w, uint64_t bytes) {
         return false;
     w->memory = o->memory;
     w->bytes = bytes;
-    double start = tc_now();
-    bool ok = queue_fills(k, w, w->subject->stream, TRIED) &&
-              tc_must(k, TNP_STREAM_SYNCHRONIZE, tc_subject_sync(w->subject), "synchronize");
-    w->seconds = (tc_now() - start) / TRIED;
-    return ok;
+    w->seconds = 0;
+    return time_fills(k, w) && time_fills(k, w) && time_fills(k, w);
 }
 
 bool tc_work_create(tc_contract *k, tc_subject *s, tc_work *out) {

@@ -325,8 +325,9 @@ static void *wait_for_mark(void *context) {
     return NULL;
 }
 
-/* Who waited for the mark goes on when it is passed. */
-static void look_behind(scene *n, tn_event_impl *start, double begun, tc_buffer *copy, witness *w) {
+/* Who waited for the mark goes on when it is passed. Returns the seconds for which it was held. */
+static double look_behind(scene *n, tn_event_impl *start, double begun, tc_buffer *copy,
+                          witness *w) {
     tc_contract *k = n->k;
     double queued = tc_now(), ns = 0;
     bool runs = pthread_create(&w->thread, NULL, wait_for_mark, w) == 0;
@@ -350,8 +351,7 @@ static void look_behind(scene *n, tn_event_impl *start, double begun, tc_buffer 
         (ns < 0.9e9 * waited || ns > 1e9 * (tc_now() - begun) + 1e6))
         TC_BROKEN(k, TNP_EVENT_ELAPSED, "elapsed: %g s between marks of which the host saw %g s",
                   1e-9 * ns, waited);
-    if (waited < 5e-4 * (double)tc_contract_int(k, "milliseconds"))
-        TC_NOT_OFFERED(k, "the device's queue holds work of %g s at most", waited);
+    return waited;
 }
 
 /* Far longer than any watchdog of a driver has patience. */
@@ -363,15 +363,21 @@ static void held(tc_contract *k) {
         !tc_buffer_create(k, n.s, TN_SPACE_DEVICE, n.b.bytes, &copy))
         return;
     witness w = {.n = &n, .mark = n.event};
-    double begun = tc_now();
-    if (record(&n, start, n.slow) &&
-        tc_work_hold(k, &n.work, n.slow, 1e-3 * (double)tc_contract_int(k, "milliseconds")) &&
-        tc_buffer_fill(k, &n.b, n.slow, 0x6d) && record(&n, n.event, n.slow) &&
-        wait(&n, n.other, n.event) &&
-        tc_must(k, TNP_TRANSFER_ORDER,
+    double wanted = 1e-3 * (double)tc_contract_int(k, "milliseconds"), waited = 0;
+    /* Work was measured on a machine that may have been busy, and takes less than it did then. */
+    for (int i = 0; i < 3 && waited < 0.75 * wanted && !tc_failed(k); i++) {
+        double begun = tc_now();
+        if (record(&n, start, n.slow) && tc_work_hold(k, &n.work, n.slow, wanted * (1 << i)) &&
+            tc_buffer_fill(k, &n.b, n.slow, 0x6d + i) && record(&n, n.event, n.slow) &&
+            wait(&n, n.other, n.event) &&
+            tc_must(
+                k, TNP_TRANSFER_ORDER,
                 n.s->memory->copy(n.s->device, n.other, copy.memory, 0, n.b.memory, 0, copy.bytes),
                 "copy"))
-        look_behind(&n, start, begun, &copy, &w);
+            waited = look_behind(&n, start, begun, &copy, &w);
+    }
+    if (waited < 0.75 * wanted && !tc_failed(k))
+        TC_NOT_OFFERED(k, "the device's queue holds work of %g s at most", waited);
 }
 
 static void many(tc_contract *k) {

@@ -78,7 +78,7 @@ static tn_status transfer(scene *n, uint64_t at, uint64_t bytes) {
 }
 
 static bool one(scene *n, uint64_t at, uint64_t bytes) {
-    char what[96];
+    char what[128];
     if (n->s->stream && !tc_work_queue(n->k, &n->work, n->s->stream))
         return false;
     if (n->kind == READ) { /* what the work before has left is what is read */
@@ -89,8 +89,9 @@ static bool one(scene *n, uint64_t at, uint64_t bytes) {
                      "fill"))
             return false;
     }
-    snprintf(what, sizeof what, "memory after a %s of %llu bytes at offset %llu", names[n->kind],
-             (unsigned long long)bytes, (unsigned long long)at);
+    snprintf(what, sizeof what, "memory after a %s of %llu bytes at offset %llu%s", names[n->kind],
+             (unsigned long long)bytes, (unsigned long long)at,
+             n->kind == WRITE && !n->handle ? ", whose source was 0xee when it had returned" : "");
     return tc_must(n->k, TNP_TRANSFER_RANGE, transfer(n, at, bytes), "a transfer") &&
            tc_buffer_check(n->k, &n->a, n->s->stream,
                            n->kind == FILL ? TNP_FILL_VALUE : TNP_TRANSFER_RANGE, what);
