@@ -25,7 +25,7 @@ KNOWN = [
 # And others: the name, the file of plugins/sim, what takes the place of what in it.
 PLANTED = [
     ("call-read-after-return", "launch.c", "        .sizes = copy_ints(rest, view->sizes, (uint64_t)view->rank),",
-     "        .sizes = view->sizes,", 2, 113),
+     "        .sizes = view->sizes,", 2, 115),
     ("stream-is-never-busy", "stream.c", "    if (status == TN_OK && stream->done < stream->queued)",
      "    if (status == TN_OK && stream->done > stream->queued)", 2, 55),
     ("synchronize-does-not-wait", "stream.c", "    wait_for(stream, stream->queued);\n    if ((status", "    if ((status",
