@@ -1,6 +1,7 @@
 /* tenon ops: the operators; tenon ops NAME: who answers each of its calls, and why. */
 #include "cli/cli.h"
 #include "cli/devices.h"
+#include "cli/guard.h"
 #include "cli/output.h"
 
 #include <math.h>
@@ -289,5 +290,5 @@ static int show_one(const options *o) {
 }
 
 int command_ops(const options *o) {
-    return o->arguments[0] ? show_one(o) : list_all(o);
+    return o->arguments[0] ? run_with_plugins(o, show_one, true) : list_all(o);
 }

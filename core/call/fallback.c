@@ -21,81 +21,116 @@ typedef struct counter {
     char name[];
 } counter;
 
-static tni_lock lock = TNI_LOCK_INITIALIZER;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static counter *counters;
 static _Atomic int policy = -1; /* -1: TENON_FALLBACK */
 
-TNI_FORK_LOCK(FALLBACK, lock, tni_fork_as_it_is)
+TNI_FORK_MUTEX(FALLBACK, lock, tni_fork_no_mend)
 
-static bool is_of(const counter *c, const char *operator_name, const char *type) {
-    return strcmp(c->name, operator_name) == 0 && strcmp(c->info.device_type, type) == 0;
+/* A copy of `info`, texts included. */
+static counter *counter_new(const tn_fallback_info *info, counter *next) {
+    size_t n = strlen(info->operator_name) + 1, m = strlen(info->device_type) + 1;
+    counter *c = tni_alloc(sizeof *c + n + m);
+    if (!c)
+        return NULL;
+    *c = (counter){.next = next, .info = *info};
+    c->info.operator_name = memcpy(c->name, info->operator_name, n);
+    c->info.device_type = memcpy(c->name + n, info->device_type, m);
+    return c;
+}
+
+static void free_list(counter *list) {
+    for (counter *next; list; list = next) {
+        next = list->next;
+        tni_free(list);
+    }
+}
+
+static bool is_of(const counter *c, const tn_fallback_info *info) {
+    return strcmp(c->name, info->operator_name) == 0 &&
+           strcmp(c->info.device_type, info->device_type) == 0;
 }
 
 void tni_count_fallback(const char *operator_name, const char *kernel, const tni_device *device,
                         tn_dtype dtype, tn_dtype to) {
-    const char *type = tni_backend_name(device->backend);
-    tni_lock_take(&lock);
+    tn_fallback_info info = {.struct_size = sizeof info,
+                             .dtype = dtype,
+                             .to = to,
+                             .operator_name = operator_name,
+                             .kernel = kernel,
+                             .device_type = tni_backend_name(device->backend),
+                             .count = 1};
+    pthread_mutex_lock(&lock);
     counter *c = counters;
-    while (c && !(is_of(c, operator_name, type) && c->info.dtype == dtype && c->info.to == to))
+    while (c && !(is_of(c, &info) && c->info.dtype == dtype && c->info.to == to))
         c = c->next;
-    if (!c) {
-        size_t n = strlen(operator_name) + 1, m = strlen(type) + 1;
-        c = tni_calloc(1, sizeof *c + n + m);
-        if (c) {
-            c->info = (tn_fallback_info){.struct_size = sizeof c->info,
-                                         .dtype = dtype,
-                                         .to = to,
-                                         .operator_name = memcpy(c->name, operator_name, n),
-                                         .kernel = kernel,
-                                         .device_type = memcpy(c->name + n, type, m)};
-            c->next = counters;
-            counters = c;
-        }
-    }
     if (c)
         c->info.count++;
-    tni_lock_give(&lock);
+    else if ((c = counter_new(&info, counters)))
+        counters = c;
+    pthread_mutex_unlock(&lock);
+}
+
+/* What there is now, for callbacks to be called on without the lock. NULL also with an error. */
+static counter *copy_counters(void) {
+    counter *copies = NULL, *copy = NULL;
+    pthread_mutex_lock(&lock);
+    const counter *c = counters;
+    for (; c && (copy = counter_new(&c->info, copies)); c = c->next)
+        copies = copy;
+    pthread_mutex_unlock(&lock);
+    if (!c)
+        return copies;
+    free_list(copies);
+    tni_fail_memory("the list of fallbacks");
+    return NULL;
 }
 
 void tn_fallback_list(void (*fn)(const tn_fallback_info *info, void *user), void *user) {
-    tni_lock_take(&lock);
-    for (counter *c = counters; c; c = c->next)
+    if (!fn) {
+        tni_fail(TN_ERR_INVALID_ARGUMENT, "tn_fallback_list: fn is NULL");
+        return;
+    }
+    counter *copies = copy_counters();
+    for (const counter *c = copies; c; c = c->next)
         fn(&c->info, user);
-    tni_lock_give(&lock);
+    free_list(copies);
 }
 
 void tn_fallback_report(void (*fn)(const char *, const char *, uint64_t, void *), void *user) {
-    tni_lock_take(&lock);
-    for (counter *c = counters; c; c = c->next) {
-        const counter *first = counters; /* of its name: that one tells for all dtypes */
-        while (!is_of(first, c->name, c->info.device_type))
+    if (!fn) {
+        tni_fail(TN_ERR_INVALID_ARGUMENT, "tn_fallback_report: fn is NULL");
+        return;
+    }
+    counter *copies = copy_counters();
+    for (const counter *c = copies; c; c = c->next) {
+        const counter *first = copies; /* of its name: that one tells for all dtypes */
+        while (!is_of(first, &c->info))
             first = first->next;
         uint64_t count = 0;
         for (const counter *k = c; k && first == c; k = k->next)
-            count += is_of(k, c->name, c->info.device_type) ? k->info.count : 0;
+            count += is_of(k, &c->info) ? k->info.count : 0;
         if (first == c)
             fn(c->name, c->info.device_type, count, user);
     }
-    tni_lock_give(&lock);
+    free_list(copies);
 }
 
 uint64_t tn_fallback_count(void) {
     uint64_t n = 0;
-    tni_lock_take(&lock);
+    pthread_mutex_lock(&lock);
     for (counter *c = counters; c; c = c->next)
         n += c->info.count;
-    tni_lock_give(&lock);
+    pthread_mutex_unlock(&lock);
     return n;
 }
 
 void tn_fallback_reset(void) {
-    tni_lock_take(&lock);
-    for (counter *c = counters, *next; c; c = next) {
-        next = c->next;
-        tni_free(c);
-    }
+    pthread_mutex_lock(&lock);
+    counter *all = counters;
     counters = NULL;
-    tni_lock_give(&lock);
+    pthread_mutex_unlock(&lock);
+    free_list(all);
 }
 
 void tni_counters_finish(void) {
@@ -105,6 +140,10 @@ void tni_counters_finish(void) {
 /* ---- policy ------------------------------------------------------------------------------ */
 
 void tn_fallback_set_policy(tn_fallback_policy p) {
+    if ((uint32_t)p > TN_FALLBACK_CPU) {
+        tni_fail(TN_ERR_INVALID_ARGUMENT, "tn_fallback_set_policy: %d is no policy", (int)p);
+        return;
+    }
     atomic_store(&policy, (int)p);
 }
 
@@ -115,12 +154,7 @@ tn_fallback_policy tn_fallback_get_policy(void) {
     const char *value = tni_env(TNI_ENV_FALLBACK);
     if (strcmp(value, "cpu") == 0)
         return TN_FALLBACK_CPU;
-    if (strcmp(value, "warn") == 0)
-        return TN_FALLBACK_WARN;
-    if (strcmp(value, "error") != 0)
-        tni_log_line(TN_LOG_WARN, "fallback",
-                     "TENON_FALLBACK=%s is not error, warn or cpu; error is used", value);
-    return TN_FALLBACK_ERROR;
+    return strcmp(value, "warn") == 0 ? TN_FALLBACK_WARN : TN_FALLBACK_ERROR;
 }
 
 /* ---- staging ----------------------------------------------------------------------------- */
@@ -284,7 +318,7 @@ tn_status tni_fallback(const tn_op *op, tni_device *device, tn_dtype dtype, cons
     tn_device cpu = tn_device_parse("cpu:0");
     if (cpu.type == 0)
         return tni_failed();
-    tni_log_line(p == TN_FALLBACK_WARN ? TN_LOG_WARN : TN_LOG_DEBUG, "fallback",
+    tni_log_once(p == TN_FALLBACK_WARN ? TN_LOG_WARN : TN_LOG_DEBUG, "fallback",
                  "%s of %s on %s runs on the CPU", op->name, type, device->name);
     const tni_op_info *info = tni_info(op); /* NULL: of a program's own operator */
     bool has_row = info && info->kernel >= 0;

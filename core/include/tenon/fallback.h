@@ -24,8 +24,8 @@ typedef enum tn_fallback_policy {
 TN_API void tn_fallback_set_policy(tn_fallback_policy policy);
 TN_API tn_fallback_policy tn_fallback_get_policy(void);
 
-/* Calls fn for every operator and device type that fell back, with how often; any order.
- * fn runs under a lock: it must not call operators or these functions. */
+/* Calls fn for every operator and device type that fell back, with how often; any order. The strings are
+ * valid during the call; fn may call Tenon. */
 TN_API void tn_fallback_report(void (*fn)(const char *operator_name, const char *device_type,
                                           uint64_t count, void *user),
                                void *user);
@@ -41,7 +41,7 @@ typedef struct tn_fallback_info {
     uint64_t count;
 } tn_fallback_info;
 
-/* The same by kernel and dtype, under the same lock. Texts live as long as the callback. */
+/* The same by kernel and dtype. */
 TN_API void tn_fallback_list(void (*fn)(const tn_fallback_info *info, void *user), void *user);
 /* All of them together. */
 TN_API uint64_t tn_fallback_count(void);
