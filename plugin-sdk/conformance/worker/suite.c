@@ -2,6 +2,7 @@
 #include "plugin-sdk/conformance/worker/suite.h"
 
 #include "plugin-sdk/conformance/json.h"
+#include "plugin-sdk/conformance/worker/kernel/caller.h"
 #include "plugin-sdk/conformance/worker/subject/subject.h"
 
 static const tc_class *const classes[] = {&tc_class_kernel,   &tc_class_same,    &tc_class_refuse,
@@ -34,9 +35,14 @@ static void describe(const tc_options *options, FILE *out) {
     tc_subject_close(&s);
 }
 
+static void finish(void) {
+    tc_caller_end();
+    tc_subject_shared_close();
+}
+
 const tc_suite tc_builtin_suite = {
     .classes = classes,
     .n_classes = sizeof classes / sizeof *classes,
-    .finish = tc_subject_shared_close,
+    .finish = finish,
     .describe = describe,
 };
