@@ -4,6 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "plugin-sdk/conformance/worker/poison.h"
+
 /* ---- what a case has made ---------------------------------------------------------------- */
 
 struct tc_owned {
@@ -123,9 +125,10 @@ bool tc_buffer_check(tc_contract *k, tc_buffer *b, tn_stream_impl *stream,
         return false;
     for (uint64_t i = 0; i < b->bytes; i++)
         if (now[i] != b->model[i])
-            return TC_BROKEN(k, requirement, "%s: byte %llu of %llu should be 0x%02x and is 0x%02x",
-                             what, (unsigned long long)i, (unsigned long long)b->bytes, b->model[i],
-                             now[i]);
+            return TC_BROKEN(k, tc_poison_breaks(now[i], requirement),
+                             "%s: byte %llu of %llu should be 0x%02x and is 0x%02x%s", what,
+                             (unsigned long long)i, (unsigned long long)b->bytes, b->model[i],
+                             now[i], tc_poison_text(now[i]));
     return true;
 }
 

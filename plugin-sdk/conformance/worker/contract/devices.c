@@ -1,6 +1,8 @@
 /* Two devices of a plugin at once: they are independent, and copies between them work. */
 #include "plugin-sdk/conformance/worker/contract/buffers.h"
 
+#include "plugin-sdk/conformance/worker/poison.h"
+
 #include <string.h>
 
 typedef struct pair {
@@ -146,7 +148,7 @@ static void pinned_of_another(tc_contract *k) {
             k, TNP_WRITE_CONSUMES_SOURCE,
             p.b.memory->copy_from_host(p.b.device, p.b.stream, p.on_b.memory, 5, host, 0, BYTES),
             "write from pinned memory of another device");
-        memset(host, 0xee, BYTES);
+        memset(host, TC_POISON_SOURCE, BYTES);
         tc_buffer_check(k, &p.on_b, p.b.stream, TNP_WRITE_CONSUMES_SOURCE,
                         "memory written from another device's pinned memory, which was changed "
                         "once the call had returned");
