@@ -2,6 +2,7 @@
 #include "plugin-sdk/conformance/worker/suite.h"
 
 #include "plugin-sdk/conformance/json.h"
+#include "plugin-sdk/conformance/worker/contract/guard.h"
 #include "plugin-sdk/conformance/worker/subject/subject.h"
 
 static const tc_class *const classes[] = {&tc_class_kernel,   &tc_class_same,    &tc_class_refuse,
@@ -48,5 +49,6 @@ const tc_suite tc_builtin_suite = {
     .classes = classes,
     .n_classes = sizeof classes / sizeof *classes,
     .finish = tc_subject_shared_close,
+    .run = tc_guard_case,
     .describe = describe,
 };

@@ -1,6 +1,8 @@
 /* See execute.h. */
 #include "plugin-sdk/conformance/worker/kernel/execute.h"
 
+#include "plugin-sdk/conformance/worker/subject/watch.h"
+
 #include "plugin-sdk/conformance/worker/kernel/checks.h"
 #include "plugin-sdk/conformance/worker/poison.h"
 
@@ -63,7 +65,7 @@ static bool still_decline(tc_placed *p, tc_verdict *verdict) {
     const tn_kernel *kernel = NULL;
     while ((kernel = tc_next_fitting(p->subject, p->call, kernel)) && kernel != p->kernel) {
         p->tn.user = kernel->user;
-        if (kernel->supports(&p->tn) != TN_ERR_UNSUPPORTED)
+        if (tc_watch_supports(kernel, &p->tn) != TN_ERR_UNSUPPORTED)
             return tc_verdict_set(verdict, TC_FAIL, TNP_SUPPORTS_ANSWER,
                                   "supports of %s declines where stream and memory are 0, and not "
                                   "where they are there; it is about shapes and attributes",
@@ -236,7 +238,7 @@ tn_status tc_prepare_placed(tc_placed *p) {
     if (!p->kernel->prepare)
         return TN_OK;
     lend(&e, p);
-    tn_status status = p->kernel->prepare(&e.call, &plan);
+    tn_status status = tc_watch_prepare(p->kernel, &e.call, &plan);
     take_back(&e);
     if (status != TN_OK)
         return status;
@@ -258,7 +260,7 @@ void tc_abandon_placed(tc_placed *p) {
     if (!p->kernel->prepare || !p->kernel->abandon)
         return;
     lend(&e, p);
-    p->kernel->abandon(&e.call);
+    tc_watch_abandon(p->kernel, &e.call);
     take_back(&e);
     p->tn.cookie = 0;
 }
@@ -266,7 +268,7 @@ void tc_abandon_placed(tc_placed *p) {
 tn_status tc_run_placed(const tc_placed *p) {
     expendable e;
     lend(&e, p);
-    tn_status status = p->kernel->run(&e.call);
+    tn_status status = tc_watch_run(p->kernel, &e.call);
     take_back(&e);
     return status;
 }
@@ -285,7 +287,8 @@ tn_status tc_call_placed(tc_placed *p) {
 static bool ask_support(tc_placed *p, tc_verdict *verdict) {
     if (!p->kernel->supports)
         return true;
-    tn_status answer = p->kernel->supports(&p->tn), again = p->kernel->supports(&p->tn);
+    tn_status answer = tc_watch_supports(p->kernel, &p->tn);
+    tn_status again = tc_watch_supports(p->kernel, &p->tn);
     if (answer == TN_OK && again == TN_OK)
         return true;
     if (answer != TN_OK && answer != TN_ERR_UNSUPPORTED)
