@@ -570,6 +570,11 @@ typedef enum tn_device_property {
     TN_PROP_SPACES = 7,             /* I64: mask, 1 << tn_memory_space, of what alloc serves
                                        [1 << TN_SPACE_DEVICE]; without TN_SPACE_PINNED the core hands
                                        out plain host memory */
+    TN_PROP_DRIVER_VERSION = 8,     /* STRING: of the driver or library that the plugin drives the
+                                       device with, for people, not empty; valid until shutdown of the
+                                       instance [unknown] */
+    TN_PROP_FIRMWARE_VERSION = 9,   /* STRING: of what runs on the device itself; the same
+                                       [unknown] */
     TN_PROP_VENDOR = 0x40000000     /* properties from here on are the vendor's own */
 } tn_device_property;
 

@@ -71,6 +71,8 @@ static error_t take(int key, char *value, struct argp_state *state) {
     case ARGP_KEY_END:
         if (!n->pool.plugin)
             argp_error(state, "the plugin is missing");
+        if (n->pool.n_devices != 1)
+            argp_error(state, "--device: one");
         break;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -112,10 +114,12 @@ static bool select_cases(needs *n) {
     }
     while (n_patterns)
         tc_pattern_destroy(patterns[--n_patterns]);
-    return good && (n->n_items > 0 || say("the level asks nothing of these for every operator"));
+    if (good && n->n_items == 0)
+        say("none of the cases that the level asks to pass is found by --filter");
+    return good;
 }
 
-static bool done(void *context, size_t item, const tc_verdict *v) {
+static bool done(void *context, size_t item, unsigned device, const tc_verdict *v) {
     needs *n = context;
     n->progress.done++;
     return tc_log_add(&n->log, n->items[item].line, v, v->status, NULL) || say("no memory");
@@ -124,6 +128,13 @@ static bool done(void *context, size_t item, const tc_verdict *v) {
 static bool note(void *context, const char *text) {
     tc_progress_clear(&((needs *)context)->progress);
     fprintf(stderr, "note: %s\n", text);
+    return true;
+}
+
+static bool given_up(void *context, size_t first, size_t count, const char *why) {
+    tc_progress_clear(&((needs *)context)->progress);
+    fprintf(stderr, "%zu cases from `%s` on do not run: %s\n", count,
+            ((needs *)context)->items[first].line, why);
     return true;
 }
 
@@ -144,7 +155,7 @@ static bool run_cases(needs *n, bool *out_interrupted) {
     n->pool.signals = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
     if (n->pool.signals < 0)
         return say(strerror(errno));
-    tc_worker_pool_events events = {n, done, note, tick};
+    tc_worker_pool_events events = {n, done, given_up, note, tick};
     tc_progress_init(&n->progress, n->n_items, false);
     tc_worker_pool_end end = tc_worker_pool_run(n->items, n->n_items, &n->pool, &events);
     tc_progress_clear(&n->progress);
@@ -189,7 +200,8 @@ int tc_command_needs(int argc, char **argv) {
                "dtypes that it cannot store; under each the operators that it frees, and those "
                "that lack something else beside it.\v"
                "Exit status: 0 where nothing is missing, 1 where something is, 2 where the command "
-               "is wrong, 3 where the cases could not be run, 130 where it was interrupted.",
+               "is wrong, 3 where the cases could not be run, 4 where a filter finds none, 130 "
+               "where it was interrupted.",
         .children = children,
     };
     static needs n;
@@ -198,9 +210,10 @@ int tc_command_needs(int argc, char **argv) {
     n = (needs){.pool = {.jobs = 1, .timeout = 60}, .level_name = "core"};
     argp_parse(&argp, argc, argv, 0, NULL, &n);
     if (tc_find_workers(&n.pool, "needs") && select_cases(&n))
-        result = !run_cases(&n, &interrupted) ? TC_EXIT_TROUBLE
-                 : interrupted                ? TC_EXIT_INTERRUPTED
-                                              : print(&n);
+        result = n.n_items == 0                 ? TC_EXIT_NOTHING
+                 : !run_cases(&n, &interrupted) ? TC_EXIT_TROUBLE
+                 : interrupted                  ? TC_EXIT_INTERRUPTED
+                                                : print(&n);
     tc_log_finish(&n.log);
     tc_levels_finish(&n.levels);
     tc_selection_finish(&n.selection);
