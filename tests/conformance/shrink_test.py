@@ -53,6 +53,7 @@ class Shrink(unittest.TestCase):
         small = self.shrink("kernel/exp T=f16 self=[2,239] data=special")
         self.assertEqual(small, "kernel/exp T=f32 data=exact only=0 self=[3]")
         self.assertLess(self.run_it(self.compile(), FAULTY).returncode, 0)
+        self.assertIn("types[] = {TN_F32};", (self.dir / "r.c").read_text())
 
     def test_a_hang(self) -> None:
         small = self.shrink("kernel/neg T=f16 self=[1,2,1,1]", "--timeout", 1)
