@@ -23,7 +23,7 @@ static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
 static int take_one_thread(void) {
     int was = 1;
 #ifdef _OPENMP
-    was = omp_get_max_threads();
+    was = tnc_openmp_is_safe() ? omp_get_max_threads() : 1;
     if (was != 1)
         omp_set_num_threads(1);
 #endif

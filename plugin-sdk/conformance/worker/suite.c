@@ -3,6 +3,7 @@
 
 #include "plugin-sdk/conformance/json.h"
 #include "plugin-sdk/conformance/worker/contract/guard.h"
+#include "plugin-sdk/conformance/worker/kernel/caller.h"
 #include "plugin-sdk/conformance/worker/subject/subject.h"
 
 static const tc_class *const classes[] = {&tc_class_kernel,   &tc_class_same,    &tc_class_refuse,
@@ -45,10 +46,15 @@ static void describe(const tc_options *options, FILE *out) {
     tc_subject_close(&s);
 }
 
+static void finish(void) {
+    tc_caller_end();
+    tc_subject_shared_close();
+}
+
 const tc_suite tc_builtin_suite = {
     .classes = classes,
     .n_classes = sizeof classes / sizeof *classes,
-    .finish = tc_subject_shared_close,
+    .finish = finish,
     .run = tc_guard_case,
     .describe = describe,
 };

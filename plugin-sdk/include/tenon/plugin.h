@@ -78,8 +78,8 @@ extern "C" {
 #define TN_ABI_MAKE(major, minor) ((major)*65536u + (minor))
 #define TN_ABI_VERSION TN_ABI_MAKE(TN_ABI_MAJOR, TN_ABI_MINOR)
 
-/* The oldest plugin that a core of this version takes; 1.0 from then on, for good. */
-#define TN_ABI_OLDEST TN_ABI_MAKE(0u, 11u)
+/* The oldest plugin that a core of this version takes: 0.11 before 1.0, and then 1.0 for good. */
+#define TN_ABI_OLDEST TN_ABI_MAKE(TN_ABI_MAJOR, TN_ABI_MAJOR ? 0u : 11u)
 
 /* The oldest Tenon that the plugin is to work with, and what it says in tn_plugin.abi_required: what
  * came later is hidden here, so that a newer header by itself shuts nobody out. To use something
