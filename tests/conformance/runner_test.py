@@ -662,6 +662,7 @@ class Runner(unittest.TestCase):
         self.assertIn("Mock &lt;device&gt;", page)
         self.assertNotIn("<device>", page)
         self.assertNotIn("http", page)
+        self.assertIn("<td>1</td><td>not offered</td><td class=mono>kernel/unsupported T=f16 (1)</td>", page)
         self.assertIn("| fail | **0/1** |  |", (self.dir / "x.md").read_text())
 
     def report(self, *records: bytes) -> subprocess.CompletedProcess:

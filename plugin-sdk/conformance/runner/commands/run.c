@@ -141,7 +141,7 @@ static bool make_items(run *r) {
 static json_t *describe(run *r, unsigned device, char why[TC_VERDICT_MESSAGE]) {
     char text[TC_VERDICT_LINE + 2];
     *why = '\0';
-    json_t *said = tc_worker_pool_describe(&r->options.pool, device, text, why)
+    json_t *said = tc_worker_describe(&r->options.pool, device, text, why)
                        ? tc_json_parse(text, strlen(text))
                        : NULL;
     if (said)

@@ -120,7 +120,7 @@ static void put_figures(const tc_log *log, FILE *out) {
         }
         any = true;
         fputs("| ", out);
-        tc_put_markdown(out, tc_timed_name(r));
+        tc_put_markdown_code(out, tc_timed_name(r));
         tc_figure_texts(&r->figures, texts);
         for (unsigned k = 0; k < TC_N_FIGURES; k++)
             fprintf(out, " | %s", texts[k]);
@@ -178,8 +178,8 @@ static void put_failures(const tc_log *log, FILE *out) {
         fputs("  \n  ", out);
         tc_put_markdown(out, tc_group_subjects(groups.at[i], subjects, sizeof subjects));
         fputs("  \n  ", out);
-        tc_put_markdown(out,
-                        tc_command_text(tc_log_plugin(log, "path"), r->device, r->line, command));
+        tc_put_markdown_code(
+            out, tc_command_text(tc_log_plugin(log, "path"), r->device, r->line, command));
         fputc('\n', out);
     }
     for (size_t i = 0; i < log->n_notes; i++) {
