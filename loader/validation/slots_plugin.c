@@ -102,6 +102,7 @@ static void plugin_shutdown(tn_instance *self) {
                     "%" PRIu64 " blocks of host->alloc were not given back: %" PRIu64
                     " bytes, the largest block %" PRIu64,
                     left.n, left.bytes, left.largest);
+    tni_lending_settle(w);
     tni_process_settle(w);
 }
 
@@ -188,7 +189,7 @@ static void device_close(tn_device_impl *device) {
     const char *slot = "devices->close";
     if (!tni_live_device(w, slot, "", device, &d))
         return;
-    tni_guards_finish(w, device);
+    tni_aside_finish(w, device);
     uint64_t n[TNI_RECORD_BLOCK + 1] = {0}, bytes = 0;
     pthread_mutex_lock(&tni_records_lock);
     for (tni_record *r = tni_record_next(w, NULL), *next; r; r = next) {

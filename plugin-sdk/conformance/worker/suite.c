@@ -2,6 +2,7 @@
 #include "plugin-sdk/conformance/worker/suite.h"
 
 #include "plugin-sdk/conformance/json.h"
+#include "plugin-sdk/conformance/worker/contract/guard.h"
 #include "plugin-sdk/conformance/worker/kernel/caller.h"
 #include "plugin-sdk/conformance/worker/subject/subject.h"
 
@@ -44,5 +45,6 @@ const tc_suite tc_builtin_suite = {
     .classes = classes,
     .n_classes = sizeof classes / sizeof *classes,
     .finish = finish,
+    .run = tc_guard_case,
     .describe = describe,
 };

@@ -32,7 +32,10 @@ void tc_run_line(const tc_suite *suite, const char *line, const tc_options *opti
     for (uint32_t i = 0; i < suite->n_classes; i++)
         if (strcmp(suite->classes[i]->name, c.class) == 0) {
             double start = 1e3 * tc_now();
-            suite->classes[i]->run(&c, options, out);
+            if (suite->run)
+                suite->run(suite->classes[i], &c, options, out);
+            else
+                suite->classes[i]->run(&c, options, out);
             out->milliseconds = 1e3 * tc_now() - start;
             return;
         }

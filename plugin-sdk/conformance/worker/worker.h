@@ -51,6 +51,9 @@ typedef struct tc_suite {
      * "n_devices", "records" (kernels offered). Where it cannot be opened, {"error": "..."}. May be
      * NULL. */
     void (*describe)(const tc_options *options, FILE *out);
+    /* Runs a case of one of the classes; NULL: by the class's `run` alone. */
+    void (*run)(const tc_class *class, const tc_case *c, const tc_options *options,
+                tc_verdict *out);
 } tc_suite;
 
 /* The lines of a set, those of smaller ones included, class by class; a line may come twice. */

@@ -223,6 +223,13 @@ static void vendors(tc_contract *k) {
 /* What the properties promise of memory. */
 static void memory(tc_contract *k) {
     tc_subject *s = k->subject;
+    tn_memory_info info = {.struct_size = sizeof info};
+    if (s->max_allocation && TN_HAS(s->memory, tn_memory_ops, info) && s->memory->info &&
+        s->memory->info(s->device, TN_SPACE_DEVICE, &info) == TN_OK && info.total_bytes &&
+        s->max_allocation > info.total_bytes)
+        TC_BROKEN(k, TNP_PROPERTY_RANGE,
+                  "TN_PROP_MAX_ALLOCATION is %llu, and the device has %llu bytes",
+                  (unsigned long long)s->max_allocation, (unsigned long long)info.total_bytes);
     static const uint64_t sizes[] = {1, 3, 64, 1000, 4096, 100001};
     for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++) {
         tn_memory handle = 0;

@@ -194,9 +194,9 @@ static void empty(tc_contract *k) {
 static void within(tc_contract *k) {
     tc_subject *s = k->subject;
     tc_buffer b;
-    if (!tc_buffer_create(k, s, TN_SPACE_DEVICE, 10000, &b))
+    if (!tc_buffer_create(k, s, TN_SPACE_DEVICE, 5 << 20, &b))
         return;
-    for (uint64_t n = 1; n < 4000 && !tc_failed(k); n = n * 2 + 1) {
+    for (uint64_t n = 1; n < 2500000 && !tc_failed(k); n = n * 2 + 1) {
         bool up = n % 3 == 0;
         uint64_t from = up ? 100 : 100 + n, to = up ? 100 + n : 100;
         memcpy(b.model + to, b.model + from, n);
@@ -206,7 +206,64 @@ static void within(tc_contract *k) {
     tc_buffer_check(k, &b, s->stream, TNP_TRANSFER_RANGE, "memory after copies within it");
 }
 
+/* Far more in small pieces than a driver has room to stage, behind work: the caller's buffer is
+ * another's at once, and staging memory only when it was read. */
+static void staged(tc_contract *k) {
+    enum { ALL = 6 << 20, PIECE = 32 << 10 };
+    tc_subject *s = k->subject;
+    tc_buffer a;
+    tc_work work;
+    unsigned char *piece = tc_arena_array(&k->arena, PIECE, 1);
+    if (!piece || !tc_work_create(k, s, &work) || !tc_buffer_create(k, s, TN_SPACE_DEVICE, ALL, &a))
+        return;
+    if (s->stream && !tc_work_hold(k, &work, s->stream, 0.05))
+        return;
+    for (uint64_t at = 0, bytes; at < ALL && !tc_failed(k); at += bytes) {
+        bytes = 1 + tc_below(&k->random, at % 3 ? PIECE : PIECE / 16);
+        bytes = bytes < ALL - at ? bytes : ALL - at;
+        for (uint64_t i = 0; i < bytes; i++)
+            piece[i] = a.model[at + i] = (unsigned char)(at * 31 + i * 7);
+        tc_must(k, TNP_WRITE_CONSUMES_SOURCE,
+                s->memory->copy_from_host(s->device, s->stream, a.memory, at, piece, 0, bytes),
+                "write of one of many pieces");
+        memset(piece, 0xee, bytes);
+    }
+    tc_buffer_check(k, &a, s->stream, TNP_WRITE_CONSUMES_SOURCE,
+                    "memory written in many pieces behind work");
+}
+
+/* A read into pinned memory and a write from it, one queued behind the other. */
+static void pinned_order(tc_contract *k) {
+    static const uint64_t sizes[] = {1, 16, 100, 4096, 4099, 65537, 1048583};
+    enum { MOST = 1048583 };
+    tc_subject *s = k->subject;
+    const tn_memory_ops *m = s->memory;
+    tc_work work;
+    tc_buffer a, b, p;
+    if (!tc_has_pinned(k) || !tc_work_create(k, s, &work) ||
+        !tc_buffer_create(k, s, TN_SPACE_DEVICE, MOST, &a) ||
+        !tc_buffer_create(k, s, TN_SPACE_DEVICE, MOST, &b) ||
+        !tc_buffer_create(k, s, TN_SPACE_PINNED, MOST, &p))
+        return;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes && !tc_failed(k); i++) {
+        if (s->stream)
+            tc_work_queue(k, &work, s->stream);
+        tc_buffer_fill(k, &a, s->stream, 0x15 + (int)i);
+        tc_must(k, TNP_TRANSFER_PINNED,
+                m->copy_to_host(s->device, s->stream, p.host, p.memory, a.memory, 0, sizes[i]),
+                "read to pinned memory");
+        tc_must(k, TNP_TRANSFER_PINNED,
+                m->copy_from_host(s->device, s->stream, b.memory, 0, p.host, p.memory, sizes[i]),
+                "write from pinned memory behind a read to it");
+        memcpy(b.model, a.model, sizes[i]);
+        tc_buffer_check(k, &b, s->stream, TNP_TRANSFER_PINNED,
+                        "what was read to pinned memory and written from it, in stream order");
+    }
+}
+
 const tc_contract_row tc_transfer_rows[] = {
+    {"transfer-staged", "", TC_SMOKE, staged},
+    {"transfer-pinned-order", "", TC_SMOKE, pinned_order},
     {"transfer-pinned", "", TC_SMOKE, pinned},
     {"transfer-pageable", "memory=pinned", TC_SMOKE, pageable},
     {"transfer-pageable", "memory=device", TC_SMOKE, pageable},

@@ -6,6 +6,7 @@
  * event, so the result is that of the operations one after the other.
  */
 #include "plugin-sdk/conformance/worker/contract/buffers.h"
+#include "plugin-sdk/conformance/worker/subject/watch.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -238,7 +239,7 @@ static bool op_add(workload *w) {
         stream);
     if (!take(w, a, stream) || !take(w, b, stream) || !take(w, c, stream))
         return false;
-    tn_status status = w->add->run(&call);
+    tn_status status = tc_watch_run(w->add, &call);
     memset(views, 0xee, sizeof views);
     memset(cells, 0xee, sizeof cells);
     memset(&call, 0xee, sizeof call);

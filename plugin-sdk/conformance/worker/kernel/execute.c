@@ -2,7 +2,7 @@
 #include "plugin-sdk/conformance/worker/kernel/execute.h"
 
 #include "plugin-sdk/conformance/worker/kernel/checks.h"
-#include "plugin-sdk/process/state.h"
+#include "plugin-sdk/conformance/worker/subject/watch.h"
 
 #include <pthread.h>
 #include <string.h>
@@ -66,7 +66,7 @@ static bool still_decline(tc_placed *p, tc_verdict *verdict) {
     const tn_kernel *kernel = NULL;
     while ((kernel = tc_next_fitting(p->subject, p->call, kernel)) && kernel != p->kernel) {
         p->tn.user = kernel->user;
-        if (kernel->supports(&p->tn) != TN_ERR_UNSUPPORTED)
+        if (tc_watch_supports(kernel, &p->tn) != TN_ERR_UNSUPPORTED)
             return tc_verdict_set(verdict, TC_FAIL, TNP_SUPPORTS_ANSWER,
                                   "supports of %s declines where stream and memory are 0, and not "
                                   "where they are there; it is about shapes and attributes",
@@ -253,7 +253,7 @@ tn_status tc_prepare_placed(tc_placed *p) {
     if (!p->kernel->prepare)
         return TN_OK;
     lend(&e, p);
-    tn_status status = p->kernel->prepare(&e.call, &plan);
+    tn_status status = tc_watch_prepare(p->kernel, &e.call, &plan);
     take_back(&e);
     if (status != TN_OK)
         return status;
@@ -275,7 +275,7 @@ void tc_abandon_placed(tc_placed *p) {
     if (!p->kernel->prepare || !p->kernel->abandon)
         return;
     lend(&e, p);
-    p->kernel->abandon(&e.call);
+    tc_watch_abandon(p->kernel, &e.call);
     take_back(&e);
     p->tn.cookie = 0;
 }
@@ -283,7 +283,7 @@ void tc_abandon_placed(tc_placed *p) {
 tn_status tc_run_placed(const tc_placed *p) {
     expendable e;
     lend(&e, p);
-    tn_status status = p->kernel->run(&e.call);
+    tn_status status = tc_watch_run(p->kernel, &e.call);
     take_back(&e);
     return status;
 }
@@ -302,7 +302,8 @@ tn_status tc_call_placed(tc_placed *p) {
 static bool ask_support(tc_placed *p, tc_verdict *verdict) {
     if (!p->kernel->supports)
         return true;
-    tn_status answer = p->kernel->supports(&p->tn), again = p->kernel->supports(&p->tn);
+    tn_status answer = tc_watch_supports(p->kernel, &p->tn);
+    tn_status again = tc_watch_supports(p->kernel, &p->tn);
     if (answer == TN_OK && again == TN_OK)
         return true;
     if (answer != TN_OK && answer != TN_ERR_UNSUPPORTED)
@@ -344,19 +345,11 @@ static void run(tc_placed *p, tc_result *out) {
 
 /* Asks one record: true when it took the call, or everything is over. */
 static bool try_record(tc_placed *p, tc_result *out, bool *out_declined, tc_verdict *verdict) {
-    char text[TC_MESSAGE];
-    tni_process_state before;
-    tni_process_look(&before);
     if (!tc_ready_call(p, out_declined, verdict))
         return false;
-    if (!*out_declined)
-        run(p, out);
-    if (tni_process_compare(&before, text, sizeof text) != TNI_PROCESS_PARTS)
-        return tc_verdict_set(verdict, TC_FAIL, TNP_PROCESS_STATE_KEPT,
-                              "%s: prepare or run %s; put it back before the call returns",
-                              p->call->record->op, text);
     if (*out_declined)
         return true;
+    run(p, out);
     *out_declined = out->run == TN_ERR_UNSUPPORTED;
     return tc_read_back(p, out, verdict) &&
            (!*out_declined || tc_check_declined(p->call, out, verdict));

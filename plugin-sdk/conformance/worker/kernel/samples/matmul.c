@@ -4,6 +4,20 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Is the product with this factor one that the core asks for? */
+static bool counts(const tc_invocation *call, const tc_value *factor) {
+    switch (call->types[0]) {
+    case TN_F64:
+        return factor->f != 0;
+    case TN_F32:
+    case TN_F16:
+    case TN_BF16:
+        return (float)factor->f != 0;
+    default:
+        return factor->i != 0;
+    }
+}
+
 static bool shapes(tc_invocation *call, char why[TC_MESSAGE]) {
     bool batched = call->record->n_args == 2;
     const tc_shape *a = &call->args[batched ? 0 : 1].tensor.shape,
@@ -19,6 +33,8 @@ static bool shapes(tc_invocation *call, char why[TC_MESSAGE]) {
     call->outs[0].tensor.shape = tc_dense(rank, sizes);
     if (!batched && !tc_same_sizes(&call->args[0].tensor.shape, &call->outs[0].tensor.shape))
         return tc_why(why, TC_MESSAGE, "addmm: self is expanded to [M, N]");
+    if (!batched && !counts(call, &call->args[TN_ARG_addmm_alpha]))
+        return tc_why(why, TC_MESSAGE, "addmm: alpha is not 0");
     return true;
 }
 
@@ -53,7 +69,7 @@ static void operand(tc_line *l, const char *name, bool batched, int64_t batch, i
 }
 
 static const char factors[][20] = {"beta=1 alpha=1", "beta=0 alpha=1", "beta=2 alpha=-3",
-                                   "beta=1 alpha=0", "beta=0.3 alpha=1.7"};
+                                   "beta=1 alpha=-2", "beta=0.3 alpha=1.7"};
 
 /* Of addmm, `bias` is how self lies: dense, expanded from a row, from a column, from one element. */
 static tc_line call_line(const tc_sampler *m, const struct sized *s, int bias, int a, int b,
