@@ -2,6 +2,7 @@
 #include "plugin-sdk/conformance/worker/kernel/execute.h"
 
 #include "plugin-sdk/conformance/worker/kernel/checks.h"
+#include "plugin-sdk/conformance/worker/poison.h"
 #include "plugin-sdk/conformance/worker/subject/watch.h"
 
 #include <pthread.h>
@@ -227,7 +228,7 @@ static void lend(expendable *e, const tc_placed *p) {
 }
 
 static void take_back(expendable *e) {
-    memset(e, 0xa5, sizeof *e);
+    memset(e, TC_POISON_CALL, sizeof *e);
     __asm__ volatile("" : : "r"(e) : "memory"); /* the compiler may not leave it out */
 }
 
