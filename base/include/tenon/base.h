@@ -58,9 +58,9 @@ TN_API tn_status tn_fail(tn_status status, const char *format, ...)
 
 /* ---- log --------------------------------------------------------------------------------- */
 
-/* Where log lines go, from any thread: `subsystem` is "loader" ..., the line has no newline. May fork
- * (tenon/tenon.h) and call Tenon; what the line is from the midst of (a device is opened, memory is
- * allocated) fails with TN_ERR_STATE. Nothing is printed unless TENON_LOG or tn_log_set asks for it. */
+/* Where log lines go, from any thread: `subsystem` is "loader" ..., the line has no newline. May
+ * fork (tenon/tenon.h) and call Tenon; what is under way (a device opens, memory is allocated)
+ * fails with TN_ERR_STATE. Nothing is printed unless TENON_LOG or tn_log_set asks for it. */
 typedef void (*tn_log_fn)(void *user, int32_t level, const char *subsystem, const char *line);
 
 /* Sends lines at `level` or more urgent to `fn` (NULL: standard error). */
