@@ -5,9 +5,13 @@
 #include "base/error.h"
 #include "core/call/init.h"
 #include "core/device/device.h"
+#include "core/memory/pool.h"
 #include "core/ops/operators.h"
 #include "dispatcher/registry.h"
+#include "loader/loader.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <tenon/introspect.h>
 
 /* ---- operators --------------------------------------------------------------------------- */
@@ -262,9 +266,47 @@ void tn_dtype_list(void (*fn)(const tn_dtype_info *info, void *user), void *user
 
 /* ---- environment ------------------------------------------------------------------------- */
 
+typedef struct env_listing {
+    void (*fn)(const tn_env_info *info, void *user);
+    void *user;
+} env_listing;
+
+static void list_other(const tni_other_setting *other, void *user) {
+    const env_listing *l = user;
+    char problem[128] = "";
+    if (other->near)
+        snprintf(problem, sizeof problem, "nothing reads it; did you mean %s?", other->near);
+    else if (!other->is_option)
+        snprintf(problem, sizeof problem,
+                 "Tenon does not read it, and no plugin of that type was found");
+    tn_env_info info = {
+        .struct_size = sizeof info,
+        .name = other->name,
+        .type = other->is_option ? "option" : "",
+        .fallback = "",
+        .value = other->value,
+        .help = other->is_option ? "option of a plugin" : "",
+        .is_set = other->is_option,
+        .is_guarded = true,
+        .allowed = "",
+        .problem = problem,
+    };
+    l->fn(&info, l->user);
+}
+
 void tn_env_list(void (*fn)(const tn_env_info *info, void *user), void *user) {
-    for (int i = 0; has_listener(fn, "tn_env_list") && i < TNI_ENV_COUNT; i++) {
+    if (!has_listener(fn, "tn_env_list"))
+        return;
+    env_listing l = {fn, user};
+    tni_alloc_conf conf;
+    tni_alloc_conf_parse(tni_env(TNI_ENV_ALLOC_CONF), &conf); /* says what is wrong with it */
+    for (int i = 0; i < TNI_ENV_COUNT; i++) {
         const tni_env_entry *entry = &tni_env_table[i];
+        bool wrong = tni_env_is_wrong((tni_env_id)i);
+        char problem[256] = "";
+        if (wrong)
+            snprintf(problem, sizeof problem, "'%.80s' is ignored: it must be %s",
+                     getenv(entry->name), entry->allowed);
         tn_env_info info = {
             .struct_size = sizeof(info),
             .name = entry->name,
@@ -274,7 +316,10 @@ void tn_env_list(void (*fn)(const tn_env_info *info, void *user), void *user) {
             .help = entry->help,
             .is_set = tni_env_is_set((tni_env_id)i),
             .is_guarded = entry->overrides,
+            .allowed = entry->allowed,
+            .problem = problem,
         };
         fn(&info, user);
     }
+    tni_loader_other_settings(list_other, &l);
 }

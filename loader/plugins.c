@@ -12,6 +12,10 @@ tn_status tn_plugin_register(tn_plugin_query_fn query) {
     return tni_loader_register(query, NULL);
 }
 
+tn_status tn_plugin_exclude(const char *path, const char *reason) {
+    return tni_loader_exclude(path, reason);
+}
+
 tn_status tn_plugin_set_option(const char *device_type, const char *name, const char *value) {
     return tni_loader_set_option(device_type, name, value);
 }

@@ -116,12 +116,7 @@ tn_fallback_policy tn_fallback_get_policy(void) {
     const char *value = tni_env(TNI_ENV_FALLBACK);
     if (strcmp(value, "cpu") == 0)
         return TN_FALLBACK_CPU;
-    if (strcmp(value, "warn") == 0)
-        return TN_FALLBACK_WARN;
-    if (strcmp(value, "error") != 0)
-        tni_log_line(TN_LOG_WARN, "fallback",
-                     "TENON_FALLBACK=%s is not error, warn or cpu; error is used", value);
-    return TN_FALLBACK_ERROR;
+    return strcmp(value, "warn") == 0 ? TN_FALLBACK_WARN : TN_FALLBACK_ERROR;
 }
 
 /* ---- staging ----------------------------------------------------------------------------- */
@@ -285,7 +280,7 @@ tn_status tni_fallback(const tn_op *op, tni_device *device, tn_dtype dtype, cons
     tn_device cpu = tn_device_parse("cpu:0");
     if (cpu.type == 0)
         return tni_failed();
-    tni_log_line(p == TN_FALLBACK_WARN ? TN_LOG_WARN : TN_LOG_DEBUG, "fallback",
+    tni_log_once(p == TN_FALLBACK_WARN ? TN_LOG_WARN : TN_LOG_DEBUG, "fallback",
                  "%s of %s on %s runs on the CPU", op->name, type, device->name);
     tni_count_fallback(op->name, device);
     staging s = {.cpu = tni_device_get(cpu)};

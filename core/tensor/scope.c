@@ -70,7 +70,7 @@ void tni_scope_finish(void) {
 }
 
 static void end_of_thread(void) {
-    if (tni_scopes.n && tni_env_i64(TNI_ENV_SCOPE_DEBUG)) {
+    if (tni_scopes.n && strcmp(tni_env(TNI_ENV_SCOPE_DEBUG), "1") == 0) {
         /* The variable asks for the line, so it comes out with the log off, too. */
         char line[160];
         snprintf(line, sizeof line,
