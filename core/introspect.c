@@ -111,8 +111,15 @@ static void describe(const tn_op *op, void (*fn)(const tn_op_info *info, void *u
     fn(&told, user);
 }
 
-static const tn_op *find(const char *name) {
-    return tni_core_init() == TN_OK ? tn_op_find(name) : NULL;
+/* Is there a function to tell it to? */
+static bool has_listener(bool fn, const char *call) {
+    if (!fn)
+        tni_fail(TN_ERR_INVALID_ARGUMENT, "%s: fn is NULL", call);
+    return fn;
+}
+
+static const tn_op *find(const char *name, bool fn, const char *call) {
+    return has_listener(fn, call) && tni_core_init() == TN_OK ? tn_op_find(name) : NULL;
 }
 
 /* The operators, collected under the registry's lock so that callbacks run outside of it. */
@@ -128,9 +135,8 @@ static void collect(const tn_op *op, void *user) {
 }
 
 tn_status tn_op_list(void (*fn)(const tn_op_info *info, void *user), void *user) {
-    tn_status status = tni_core_init();
-    if (status != TN_OK)
-        return status;
+    if (!has_listener(fn, "tn_op_list") || tni_core_init() != TN_OK)
+        return tn_error_status();
     op_array array = {.capacity = tni_op_count()};
     array.ops = tni_calloc(array.capacity ? array.capacity : 1, sizeof(*array.ops));
     if (!array.ops)
@@ -144,7 +150,7 @@ tn_status tn_op_list(void (*fn)(const tn_op_info *info, void *user), void *user)
 
 tn_status tn_op_describe(const char *name, void (*fn)(const tn_op_info *info, void *user),
                          void *user) {
-    const tn_op *op = find(name);
+    const tn_op *op = find(name, fn, "tn_op_describe");
     if (!op)
         return tn_error_status();
     describe(op, fn, user);
@@ -176,7 +182,7 @@ static void collect_handler(const tni_provenance *line, void *user) {
 
 tn_status tn_op_handlers(const char *name, void (*fn)(const tn_op_handler_info *info, void *user),
                          void *user) {
-    const tn_op *op = find(name);
+    const tn_op *op = find(name, fn, "tn_op_handlers");
     if (!op)
         return tn_error_status();
     handler_array array = {.lines = tni_calloc(MAX_HANDLERS, sizeof(*array.lines))};
@@ -205,7 +211,7 @@ static bool is_first_seen(const tni_kernel_row *row, tn_dtype dtype, const tni_k
 
 tn_status tn_op_kernels(const char *name, void (*fn)(const tn_kernel_info *info, void *user),
                         void *user) {
-    const tn_op *op = find(name);
+    const tn_op *op = find(name, fn, "tn_op_kernels");
     if (!op)
         return tn_error_status();
     const tni_kernel_op *kernel_op = kernel_of(op);
@@ -254,7 +260,7 @@ void tn_dtype_list(void (*fn)(const tn_dtype_info *info, void *user), void *user
     static const tn_dtype_info table[] = {TN_DTYPE_MAP(X)};
 #undef X
 #undef KIND
-    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+    for (size_t i = 0; has_listener(fn, "tn_dtype_list") && i < sizeof table / sizeof *table; i++)
         fn(&table[i], user);
 }
 
@@ -289,6 +295,8 @@ static void list_other(const tni_other_setting *other, void *user) {
 }
 
 void tn_env_list(void (*fn)(const tn_env_info *info, void *user), void *user) {
+    if (!has_listener(fn, "tn_env_list"))
+        return;
     env_listing l = {fn, user};
     tni_alloc_conf conf;
     tni_alloc_conf_parse(tni_env(TNI_ENV_ALLOC_CONF), &conf); /* says what is wrong with it */

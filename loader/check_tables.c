@@ -251,6 +251,57 @@ static const tni_kernel_op *usable(const tn_kernel *record) {
                                                                                            : NULL;
 }
 
+static const uint64_t KNOWN_FLAGS = TN_KERNEL_STRIDED | TN_KERNEL_BROADCAST | TN_KERNEL_IN_PLACE |
+                                    TN_KERNEL_INDEX64 | TN_KERNEL_SCALARS | TN_KERNEL_DETERMINISTIC;
+
+/* "f32, f64" */
+static const char *dtype_names(uint64_t mask, char out[128]) {
+    static const char *const names[] = {
+#define X(NAME, value, name, bytes, category) [value] = name,
+        TN_DTYPE_MAP(X)
+#undef X
+    };
+    size_t n = 0;
+    for (int32_t d = 0; d < TN_DTYPE_COUNT; d++)
+        if (mask & TN_DTYPE_BIT(d))
+            n += (size_t)snprintf(out + n, 128 - n, "%s%s", n ? ", " : "", names[d]);
+    return out;
+}
+
+/* One mask for each type variable, of dtypes that it takes. Of an operator that a program has defined
+ * nothing is known but that it has one. */
+static tn_status check_dtypes(const subject *s, const char *field, const tn_kernel *record,
+                              const tni_kernel_op *op) {
+    static const tni_kernel_types any = {.n_types = 1, .dtypes = {TNI_DTYPES_KNOWN}};
+    const tni_kernel_types *types =
+        op->index < TNI_KERNEL_COUNT ? &tni_kernel_types_of[op->index] : &any;
+    for (uint32_t i = 0; i < TN_KERNEL_MAX_TYPES; i++) {
+        uint64_t mask = record->dtypes[i], taken = i < types->n_types ? types->dtypes[i] : 0;
+        char wrong[128], right[128];
+        if ((mask & ~TNI_DTYPES_KNOWN) && !s->newer)
+            return refuse(s,
+                          "%s: dtypes[%u] is %#" PRIx64
+                          ", with bits that are no dtype; build it from TN_DTYPE_BIT(...)",
+                          field, i, mask);
+        if (i < types->n_types && mask == 0)
+            return refuse(s,
+                          "%s: dtypes[%u] is 0, so it would never run; set the mask of dtypes it"
+                          " accepts",
+                          field, i);
+        if (i >= types->n_types && mask && types != &any)
+            return refuse(s,
+                          "%s: dtypes[%u] is set, but the operator has only %u type variable%s;"
+                          " leave it 0",
+                          field, i, types->n_types, types->n_types == 1 ? "" : "s");
+        if (i < types->n_types && (mask & ~taken) && !s->newer)
+            return refuse(s,
+                          "%s: dtypes[%u] has %s, and the operator takes %s there; leave the others"
+                          " out",
+                          field, i, dtype_names(mask & ~taken, wrong), dtype_names(taken, right));
+    }
+    return TN_OK;
+}
+
 static tn_status check_kernel(const subject *s, const tn_kernel *record, uint64_t position) {
     char field[160];
     snprintf(field, sizeof field, "kernels[%" PRIu64 "]", position);
@@ -274,23 +325,20 @@ static tn_status check_kernel(const subject *s, const tn_kernel *record, uint64_
                      s->where, field, record->schema_hash, op->schema, op->hash);
         return TN_OK;
     }
-    if (record->dtypes[0] == 0)
-        return refuse(s,
-                      "%s: dtypes[0] is 0, so it would never run; set the mask of dtypes it"
-                      " accepts",
-                      field);
-    for (uint32_t i = 0; i < TN_KERNEL_MAX_TYPES; i++) {
-        if ((record->dtypes[i] & ~TNI_DTYPES_KNOWN) && !s->newer)
-            return refuse(s,
-                          "%s: dtypes[%u] is %#" PRIx64
-                          ", with bits that are no dtype; build it from TN_DTYPE_BIT(...)",
-                          field, i, record->dtypes[i]);
-        if (i > 0 && record->dtypes[i] && !record->dtypes[i - 1])
-            return refuse(s,
-                          "%s: dtypes[%u] is set, but dtypes[%u] is 0; fill in a mask for each"
-                          " type variable, in order",
-                          field, i, i - 1);
-    }
+    status = check_dtypes(s, field, record, op);
+    if (status)
+        return status;
+    if (op->index == TNI_KERNEL_copy && !(record->flags & TN_KERNEL_STRIDED))
+        return refuse(
+            s,
+            "%s: flags lack TN_KERNEL_STRIDED, and the core brings tensors into shape with"
+            " copy; take any strides, and set it",
+            field);
+    if ((record->flags & ~KNOWN_FLAGS) && !s->newer)
+        tni_log_line(TN_LOG_WARN, "loader",
+                     "%s: %s: flags are %#" PRIx64 ", of which %#" PRIx64
+                     " means nothing; build them from TN_KERNEL_... alone",
+                     s->where, field, record->flags, record->flags & ~KNOWN_FLAGS);
     if (!record->run)
         return refuse(s, "%s: run is NULL, but required; set it, or leave the record out", field);
     return TN_OK;

@@ -1,4 +1,5 @@
 /* tenon/plugins.h, the programs' door to the loader. */
+#include "base/error.h"
 #include "loader/internal.h"
 
 #include <tenon/plugins.h>
@@ -45,6 +46,10 @@ static void list_one(const tni_plugin *p, void *user) {
 }
 
 void tn_plugin_list(bool open, void (*fn)(const tn_plugin_info *info, void *user), void *user) {
+    if (!fn) {
+        tni_fail(TN_ERR_INVALID_ARGUMENT, "tn_plugin_list: fn is NULL");
+        return;
+    }
     if (open)
         tni_loader_open_all();
     listing l = {fn, user};

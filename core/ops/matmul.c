@@ -110,15 +110,18 @@ tn_status tni_infer_addmm(tni_build *b) {
     if (!expanded)
         return tni_failed();
     b->kargs[0] = tni_cell_tensor(expanded);
-    if (mat1->sizes[1] > 0)
+    double alpha = tni_scalar_f64(b->args[4]);
+    bool counts = self->view.dtype == TN_F64 ? alpha != 0 : (float)alpha != 0;
+    if (mat1->sizes[1] > 0 && counts)
         return TN_OK;
-    /* a product over nothing: beta * self */
-    b->has_empty_value = tni_scalar_f64(b->args[3]) == 0;
-    b->empty_value = tn_int(0);
-    b->has_copy_value = !b->has_empty_value;
-    if (b->has_copy_value)
-        b->copy_value = tni_own(&b->temps, tni_scaled(expanded, b->args[3]));
-    return b->has_copy_value && !b->copy_value ? tni_failed() : TN_OK;
+    /* A product over nothing, or one that is left out, so that its NaN comes through on no device, BLAS
+     * or not: beta * self. */
+    b->has_copy_value = true;
+    b->copy_value =
+        tni_own(&b->temps, tni_scalar_f64(b->args[3]) == 0
+                               ? tni_zeros(tn_ints_of(sizes, 2), self->view.dtype, b->device->id)
+                               : tni_scaled(expanded, b->args[3]));
+    return b->copy_value ? TN_OK : tni_failed();
 }
 
 /* self is not read when beta is zero, so that its NaN does not come through. */

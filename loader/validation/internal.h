@@ -5,11 +5,15 @@
  *   frame.c          one call into a plugin: what holds of its answer
  *   objects.c        what is alive, and whose: one table for all plugins
  *   vector_clock.c   which queued work is known to be done
+ *   aside.c          waits, reads and writes of the layer's own
+ *   order.c          whether streams and events keep their order
+ *   lent.c           what is lent to a call, and whether it is touched later
  *   process.c        threads, descriptors, and what a call must leave as it is
  *   slots_plugin.c   init, shutdown, extension, devices
  *   slots_memory.c   allocations and transfers
  *   slots_stream.c   streams and events;  slots_capture.c  captures and graphs
- *   slots_kernel.c   kernel calls;  tensor_views.c  the tensors in them
+ *   slots_kernel.c   kernel calls;  tensor_views.c  the tensors in them;  witness.c  what they leave
+ *                    alone;  twin.c  what their flags promise
  *   slots_host.c     what the plugin calls of the host
  *
  * Each file of slots ends in the tables of the checked forms. There is one form of a slot, whoever's it
@@ -87,9 +91,12 @@ typedef struct tni_record {
     bool lost;
     bool host_memory;
     uint64_t max_allocation, dtypes, spaces;
-    tn_stream_impl *guard_stream; /* the layer's own, for guard zones; NULL without */
+    tn_stream_impl *own_stream; /* the layer's, see aside.c; NULL without */
+    tn_memory hold;             /* what it fills to pass time, or 0 */
+    bool waited;                /* events->wait was called */
     /* streams */
     uint64_t queued, done; /* pieces of work */
+    uint64_t asked;        /* `queued` when the layer last asked for itself */
     bool captures;
     /* streams that capture, and graphs */
     tni_names names;
@@ -303,6 +310,97 @@ bool tni_check_view(const tni_watched_kernel *kernel, const char *slot, const tn
 bool tni_extents_share(const tni_extent *a, const tni_extent *b);
 bool tni_same_view(const tn_tensor_view *a, const tn_tensor_view *b);
 
+/* ---- what the layer does on a device itself, at level 2 ---------------------------------- */
+
+/* The stream for that; NULL on a device without streams, or when none could be had (`*out_ok` is then
+ * false). */
+tn_stream_impl *tni_own_stream(tni_watch *w, tn_device_impl *device, bool *out_ok);
+/* Gives back what the layer has there. */
+void tni_aside_finish(tni_watch *w, tn_device_impl *device);
+/* Waits until all that was queued on the device is done, its errors left where they are; false when that is
+ * not known, as while a stream captures. */
+bool tni_still(tni_watch *w, tn_device_impl *device);
+enum { TNI_A_WHILE = 8 };
+/* Keeps the stream busy, unless it captures, `times` as long as it takes to fill a megabyte. */
+void tni_hold(tni_watch *w, tn_device_impl *device, tn_stream_impl *stream, int times);
+/* Bytes of an allocation that no work uses; `host` is its host pointer, or NULL. */
+bool tni_peek(tni_watch *w, tn_device_impl *device, tn_memory memory, const char *host,
+              uint64_t offset, void *out, uint64_t bytes);
+bool tni_poke(tni_watch *w, tn_device_impl *device, tn_memory memory, uint64_t offset,
+              const void *src, uint64_t bytes);
+
+/* ---- order, at level 2 ------------------------------------------------------------------- */
+
+/* After `stream` of the device was told to wait for the event of record `e`. */
+void tni_watch_wait(tni_watch *w, tn_device_impl *device, tn_stream_impl *stream,
+                    const tni_record *e);
+/* A mark at the end of what was queued on the stream, behind a while of work; NULL: there is none. */
+tn_event_impl *tni_mark_end(tni_watch *w, tn_device_impl *device, tn_stream_impl *stream);
+/* The stream has answered `status` to query, or to synchronize (`waits`): was the mark passed? Destroys it. */
+void tni_judge_mark(tni_watch *w, tn_event_impl *mark, tn_status status, bool waits);
+/* The stream has answered `status`, and nothing was queued since: an error may not come again. */
+void tni_judge_error(tni_watch *w, tn_stream_impl *stream, tn_status status, const char *slot);
+
+/* ---- what is lent to a call, at level 2 -------------------------------------------------- */
+
+typedef struct tni_loan tni_loan;
+
+/* Around the life of a watch of level 2. */
+void tni_lending_begins(void);
+void tni_lending_ends(const tni_watch *watch);
+/* Reports what was touched after it was given back. */
+void tni_lending_settle(const tni_watch *watch);
+
+/* Memory for a copy of what a call is lent, until tni_lend_back: whoever touches it then breaks
+ * `requirement`. NULL, with the loan: below level 2, or nothing could be had; the caller hands over its own. */
+void *tni_lend(const tni_watch *watch, int requirement, const char *slot, const char *op,
+               uint64_t bytes, tni_loan **out);
+void tni_lend_back(tni_loan *loan); /* NULL is fine */
+/* A whole call, with all it points to; the call itself where it cannot be lent. */
+const tn_call *tni_lend_call(const tni_watch *watch, const char *slot, const char *op,
+                             const tn_call *call, tni_loan **out);
+
+/* ---- what a kernel must leave alone, at level 2 ------------------------------------------ */
+
+enum { TNI_MAX_VIEWS = 48 /* of one call; those of a longer list are checked one by one only */ };
+
+/* The tensors of a call, outputs first. */
+typedef struct tni_call_views {
+    tni_extent at[TNI_MAX_VIEWS];
+    uint32_t n, n_outs;
+    bool whole;  /* none had to be left out */
+    bool deadly; /* the call would touch what is not there */
+} tni_call_views;
+
+enum { TNI_NEIGHBOUR_BYTES = 64 /* compared before and behind an output */ };
+
+typedef struct tni_witness {
+    bool on, alone;
+    uint64_t sums[TNI_MAX_VIEWS];
+    struct tni_neighbour {
+        char bytes[TNI_NEIGHBOUR_BYTES];
+        uint32_t n;
+    } sides[TNI_MAX_VIEWS][2]; /* before and behind each output */
+} tni_witness;
+
+/* Before the call, and after it. */
+void tni_witness_begin(const tni_watched_kernel *kernel, const tn_call *call,
+                       const tni_call_views *views, tni_witness *out);
+void tni_witness_end(const tni_watched_kernel *kernel, const tn_call *call,
+                     const tni_call_views *views, const tni_witness *witness, bool declined);
+
+/* The same call on dense tensors: its inputs, and the promise that it shows kept. */
+typedef struct tni_twin {
+    tn_requirement promise; /* TNP_NONE: there is no twin */
+    char *dense[TNI_MAX_VIEWS];
+} tni_twin;
+
+/* Within tni_witness_begin and tni_witness_end, round the call, which answered `status`. */
+void tni_twin_begin(const tni_watched_kernel *kernel, const tn_call *call,
+                    const tni_call_views *views, const tni_witness *witness, tni_twin *out);
+void tni_twin_end(const tni_watched_kernel *kernel, const tn_call *call, const tni_record *device,
+                  const tni_call_views *views, tni_twin *twin, tn_status status);
+
 /* ---- the process ------------------------------------------------------------------------- */
 
 /* What was there before a call. */
@@ -333,8 +431,5 @@ extern const tn_kernel tni_checked_kernel; /* `user` leads to the tni_watched_ke
 
 /* The table that stands for the plugin's tenon.capture/1. */
 const tn_ext_capture *tni_watch_capture(tni_watch *watch, const tn_ext_capture *table);
-
-/* The guard zones that are left of a device that is closed, and the stream for them. */
-void tni_guards_finish(tni_watch *w, tn_device_impl *device);
 
 #endif

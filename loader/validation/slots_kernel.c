@@ -1,7 +1,6 @@
 /* Kernel calls: what the caller hands over, what the plugin answers, and at level 2 whether the
  * kernel leaves alone what it may not write. */
 #include "base/error.h"
-#include "base/hash.h"
 #include "dispatcher/kernel_ops.h"
 #include "loader/validation/internal.h"
 
@@ -9,28 +8,14 @@
 #include <stdio.h>
 #include <string.h>
 
-enum {
-    MAX_VIEWS = 48,       /* of one call; those of a longer list are checked one by one only */
-    MAX_HASHED = 1 << 16, /* bytes of an input that are compared */
-    NEIGHBOUR_BYTES = 64  /* compared before and behind an output */
-};
-
 #define REPORT(k, slot, ...) tni_finding((k)->watch, TNI_TENON, slot, (k)->real.op, __VA_ARGS__)
 
 /* ---- what is handed over ----------------------------------------------------------------- */
 
-/* The tensors of a call, outputs first. */
-typedef struct call_views {
-    tni_extent at[MAX_VIEWS];
-    uint32_t n, n_outs;
-    bool whole;  /* none had to be left out */
-    bool deadly; /* the call would touch what is not there */
-} call_views;
-
 static void add_view(const tni_watched_kernel *k, const tn_call *call, const tn_tensor_view *view,
-                     const char *what, uint32_t i, call_views *views) {
+                     const char *what, uint32_t i, tni_call_views *views) {
     tni_extent spare;
-    bool room = views->n < MAX_VIEWS;
+    bool room = views->n < TNI_MAX_VIEWS;
     tni_extent *e = room ? &views->at[views->n] : &spare;
     *e = (tni_extent){0};
     snprintf(e->name, sizeof e->name, "%s %u", what, i);
@@ -63,7 +48,7 @@ static void check_dtype(const tni_watched_kernel *k, const tn_tensor_view *view,
 
 /* One argument: its tensors, or that a number stands for one. Returns 1 for the latter. */
 static uint32_t check_argument(const tni_watched_kernel *k, const tn_call *call, uint32_t i,
-                               int code, tn_dtype *chosen, call_views *views) {
+                               int code, tn_dtype *chosen, tni_call_views *views) {
     const tn_cell *c = &call->args[i];
     if (c->tag == TN_CELL_TENSOR) {
         add_view(k, call, c->v.view, "argument", i, views);
@@ -84,7 +69,7 @@ static uint32_t check_argument(const tni_watched_kernel *k, const tn_call *call,
            (c->tag == TN_CELL_I64 || c->tag == TN_CELL_F64 || c->tag == TN_CELL_BOOL);
 }
 
-static void check_tensors(const tni_watched_kernel *k, const tn_call *call, call_views *views) {
+static void check_tensors(const tni_watched_kernel *k, const tn_call *call, tni_call_views *views) {
     const tni_kernel_op *op = k->real.op ? tni_kernel_op_find(k->real.op) : NULL;
     const tni_kernel_types *types =
         op && op->index < TNI_KERNEL_COUNT ? &tni_kernel_types_of[op->index] : NULL;
@@ -115,7 +100,7 @@ static void check_tensors(const tni_watched_kernel *k, const tn_call *call, call
     }
 }
 
-static void check_overlap(const tni_watched_kernel *k, call_views *views) {
+static void check_overlap(const tni_watched_kernel *k, tni_call_views *views) {
     for (uint32_t i = 0; i < views->n_outs; i++) {
         for (uint32_t j = i + 1; j < views->n; j++) {
             const tni_extent *out = &views->at[i], *other = &views->at[j];
@@ -131,7 +116,7 @@ static void check_overlap(const tni_watched_kernel *k, call_views *views) {
 }
 
 static void check_workspace(const tni_watched_kernel *k, const tn_call *call,
-                            const tni_record *device, call_views *views) {
+                            const tni_record *device, tni_call_views *views) {
     tni_watch *w = k->watch;
     if (!call->workspace && !call->workspace_bytes)
         return;
@@ -185,7 +170,8 @@ static tni_point note_work(tni_watch *w, tn_stream_impl *stream) {
     return work;
 }
 
-static void note_uses(tni_watch *w, tni_point work, const tn_call *call, const call_views *views) {
+static void note_uses(tni_watch *w, tni_point work, const tn_call *call,
+                      const tni_call_views *views) {
     pthread_mutex_lock(&tni_records_lock);
     for (uint32_t i = 0; i < views->n; i++)
         tni_note_use(w, work,
@@ -215,98 +201,6 @@ static bool take_plan(const tni_watched_kernel *k, const char *slot, const tn_ca
     return true;
 }
 
-/* ---- level 2: what a kernel on a synchronous device with host memory must leave alone ---- */
-
-typedef struct witness {
-    bool on, alone;
-    uint64_t sums[MAX_VIEWS];
-    struct neighbour {
-        char bytes[NEIGHBOUR_BYTES];
-        uint32_t n;
-    } sides[MAX_VIEWS][2]; /* before and behind each output */
-} witness;
-
-static uint64_t sum_of(const tni_extent *e) {
-    return tni_hash(e->host + e->low, e->high - e->low);
-}
-
-/* Can the tensor be compared: readable, small, and an input that is none of the outputs? Of a call that
- * was declined the outputs are compared as well. */
-static bool comparable(const call_views *views, uint32_t i) {
-    const tni_extent *e = &views->at[i];
-    if (!e->host || !e->dense || e->high - e->low > MAX_HASHED)
-        return false;
-    for (uint32_t j = 0; i >= views->n_outs && j < views->n_outs; j++)
-        if (views->at[j].view->memory == e->view->memory && e->low < views->at[j].high &&
-            views->at[j].low < e->high)
-            return false;
-    return true;
-}
-
-/* The range beside output `i` that nothing of the call may write; empty when something may. */
-static void side_of(const tn_call *call, const call_views *views, uint32_t i, int side,
-                    uint64_t *low, uint64_t *high) {
-    const tni_extent *e = &views->at[i];
-    *low = side ? e->high : e->low > NEIGHBOUR_BYTES ? e->low - NEIGHBOUR_BYTES : 0;
-    *high = side ? (e->bytes - e->high < NEIGHBOUR_BYTES ? e->bytes : e->high + NEIGHBOUR_BYTES)
-                 : e->low;
-    for (uint32_t j = 0; j < views->n_outs; j++) {
-        const tni_extent *o = &views->at[j];
-        if (j != i && o->view->memory == e->view->memory && o->low < *high && *low < o->high)
-            *low = *high;
-    }
-    if (call->workspace == e->view->memory && call->workspace_offset < *high &&
-        *low < call->workspace_offset + call->workspace_bytes)
-        *low = *high;
-}
-
-static void watch_memory(const tni_watched_kernel *k, const tn_call *call, const call_views *views,
-                         witness *wit) {
-    tni_watch *w = k->watch;
-    wit->on = w->level >= 2 && !call->stream && views->whole && !views->deadly;
-    wit->alone = atomic_load(&w->caller) != TNI_MANY_CALLERS;
-    for (uint32_t i = 0; wit->on && i < views->n; i++)
-        wit->sums[i] = comparable(views, i) ? sum_of(&views->at[i]) : 0;
-    for (uint32_t i = 0; wit->on && wit->alone && i < views->n_outs; i++) {
-        for (int side = 0; side < 2; side++) {
-            uint64_t low, high;
-            side_of(call, views, i, side, &low, &high);
-            wit->sides[i][side].n = views->at[i].host ? (uint32_t)(high - low) : 0;
-            if (wit->sides[i][side].n)
-                memcpy(wit->sides[i][side].bytes, views->at[i].host + low, high - low);
-        }
-    }
-}
-
-/* Only what no other thread can have written is held against the kernel. */
-static void compare_memory(const tni_watched_kernel *k, const tn_call *call,
-                           const call_views *views, const witness *wit, bool declined) {
-    tni_watch *w = k->watch;
-    for (uint32_t i = declined ? 0 : views->n_outs; wit->on && i < views->n; i++) {
-        if (!comparable(views, i) || wit->sums[i] == sum_of(&views->at[i]))
-            continue;
-        if (i >= views->n_outs)
-            tni_finding(w, TNP_KERNEL_WRITES_OUTPUTS_ONLY, "kernel->run", k->real.op,
-                        "wrote into %s, an input", views->at[i].name);
-        else
-            tni_finding(w, TNP_SUPPORTED_RUNS, "kernel->run", k->real.op,
-                        "wrote into %s and answered TN_ERR_UNSUPPORTED, with which nothing may be"
-                        " written",
-                        views->at[i].name);
-    }
-    bool alone = wit->on && wit->alone && atomic_load(&w->caller) != TNI_MANY_CALLERS;
-    for (uint32_t i = 0; alone && i < views->n_outs; i++) {
-        for (int side = 0; side < 2; side++) {
-            uint64_t low, high;
-            side_of(call, views, i, side, &low, &high);
-            if (wit->sides[i][side].n &&
-                memcmp(wit->sides[i][side].bytes, views->at[i].host + low, high - low) != 0)
-                tni_finding(w, TNP_KERNEL_WRITES_OUTPUTS_ONLY, "kernel->run", k->real.op,
-                            "wrote %s %s", side ? "behind" : "before", views->at[i].name);
-        }
-    }
-}
-
 /* ---- the slots --------------------------------------------------------------------------- */
 
 static tni_watched_kernel *kernel_of(const tn_call *call) {
@@ -320,18 +214,28 @@ static void abandon(const tni_watched_kernel *k, const tn_call *call) {
     tni_leave(&f);
 }
 
-static tn_status run_at_level_2(const tni_watched_kernel *k, const tn_call *call, tni_frame *f,
-                                const call_views *views) {
+static tn_status run_at_level_2(const tni_watched_kernel *k, const tn_call *call,
+                                const tni_record *device, tni_frame *f,
+                                const tni_call_views *views) {
     tni_watch *w = k->watch;
     const char *slot = "kernel->run", *op = k->real.op;
     tni_process_before process;
-    witness wit;
-    watch_memory(k, call, views, &wit);
+    tni_witness witness;
+    tni_loan *loan;
+    tni_twin twin;
+    tni_witness_begin(k, call, views, &witness);
+    tni_twin_begin(k, call, views, &witness, &twin);
+    if (call->stream)
+        tni_hold(w, call->device, call->stream,
+                 TNI_A_WHILE); /* so that what is read later is read later */
+    const tn_call *lent = tni_lend_call(w, slot, op, call, &loan);
     tni_process_begin(w, &process);
     tni_enter(f, w, slot, op);
-    tn_status status = tni_answer(f, k->real.run(call), TNI_MAY_DECLINE);
+    tn_status status = tni_answer(f, k->real.run(lent), TNI_MAY_DECLINE);
     tni_process_end(w, &process, slot, op, 2);
-    compare_memory(k, call, views, &wit, status == TN_ERR_UNSUPPORTED);
+    tni_lend_back(loan);
+    tni_witness_end(k, call, views, &witness, status == TN_ERR_UNSUPPORTED);
+    tni_twin_end(k, call, device, views, &twin, status);
     return status;
 }
 
@@ -349,7 +253,7 @@ static tn_status kernel_run(const tn_call *call) {
                call->workspace_bytes, prepared.plan.workspace_bytes);
     if (!check_place(k, slot, call, &d))
         return tni_watch_refuse("kernel->run: device or stream is not alive");
-    call_views views;
+    tni_call_views views;
     views.n = views.n_outs = 0;
     views.whole = true;
     views.deadly = false;
@@ -366,7 +270,7 @@ static tn_status kernel_run(const tn_call *call) {
     tni_point work = note_work(w, call->stream);
     tn_status status;
     if (w->level >= 2) {
-        status = run_at_level_2(k, &copy, &f, &views);
+        status = run_at_level_2(k, &copy, &d, &f, &views);
     } else {
         tni_enter(&f, w, slot, op);
         status = tni_answer(&f, k->real.run(&copy), TNI_MAY_DECLINE);

@@ -13,32 +13,6 @@ enum { GUARD_BYTE = 0xa5 };
 
 /* ---- guard zones ------------------------------------------------------------------------- */
 
-/* The stream that carries guards on this device; NULL on one without streams, or when none could be
- * had (`*out_ok` is then false). */
-static tn_stream_impl *guard_stream(tni_watch *w, tn_device_impl *device, bool *out_ok) {
-    *out_ok = true;
-    if (!w->real.devices.streams)
-        return NULL;
-    pthread_mutex_lock(&tni_records_lock);
-    tni_record *d = tni_record_find(w, TNI_RECORD_DEVICE, (uintptr_t)device);
-    tn_stream_impl *stream = d ? d->guard_stream : NULL;
-    pthread_mutex_unlock(&tni_records_lock);
-    if (stream)
-        return stream;
-    if (w->real.streams.create(device, 0, &stream) != TN_OK || !stream)
-        return *out_ok = false, NULL;
-    pthread_mutex_lock(&tni_records_lock);
-    d = tni_record_find(w, TNI_RECORD_DEVICE, (uintptr_t)device);
-    tn_stream_impl *other = d ? d->guard_stream : NULL;
-    if (d && !other)
-        d->guard_stream = stream;
-    pthread_mutex_unlock(&tni_records_lock);
-    if (!other)
-        return stream;
-    w->real.streams.destroy(stream); /* another thread was first */
-    return other;
-}
-
 static bool guard_set(tni_watch *w, tn_device_impl *device, tn_memory memory, uint64_t bytes,
                       char *host) {
     if (host) {
@@ -46,7 +20,7 @@ static bool guard_set(tni_watch *w, tn_device_impl *device, tn_memory memory, ui
         return true;
     }
     bool ok;
-    tn_stream_impl *stream = guard_stream(w, device, &ok);
+    tn_stream_impl *stream = tni_own_stream(w, device, &ok);
     if (!ok || w->real.memory.fill(device, stream, memory, bytes, GUARD_BYTE, TNI_GUARD_BYTES))
         return false;
     return !stream || w->real.streams.synchronize(stream) == TN_OK;
@@ -55,15 +29,8 @@ static bool guard_set(tni_watch *w, tn_device_impl *device, tn_memory memory, ui
 static void guard_check(tni_watch *w, tn_device_impl *device, const tni_record *m,
                         const char *slot) {
     unsigned char bytes[TNI_GUARD_BYTES];
-    if (m->host) {
-        memcpy(bytes, m->host + m->bytes, sizeof bytes);
-    } else {
-        bool ok;
-        tn_stream_impl *stream = guard_stream(w, device, &ok);
-        if (!ok ||
-            w->real.memory.copy_to_host(device, stream, bytes, 0, m->key, m->bytes, sizeof bytes))
-            return;
-    }
+    if (!tni_peek(w, device, m->key, m->host, m->bytes, bytes, sizeof bytes))
+        return;
     for (uint64_t i = 0; i < sizeof bytes; i++) {
         if (bytes[i] == GUARD_BYTE)
             continue;
@@ -73,17 +40,6 @@ static void guard_check(tni_watch *w, tn_device_impl *device, const tni_record *
                     m->serial, m->bytes, i, bytes[i]);
         return;
     }
-}
-
-void tni_guards_finish(tni_watch *w, tn_device_impl *device) {
-    pthread_mutex_lock(&tni_records_lock);
-    tni_record *d = tni_record_find(w, TNI_RECORD_DEVICE, (uintptr_t)device);
-    tn_stream_impl *stream = d ? d->guard_stream : NULL;
-    if (d)
-        d->guard_stream = NULL;
-    pthread_mutex_unlock(&tni_records_lock);
-    if (stream)
-        w->real.streams.destroy(stream);
 }
 
 /* ---- allocations ------------------------------------------------------------------------- */
@@ -359,10 +315,17 @@ static tn_status memory_copy_from_host(tn_device_impl *device, tn_stream_impl *s
         !check_pinned(w, slot, device, src_pinned, src, bytes))
         return tni_watch_refuse(
             "memory->copy_from_host: device, stream, memory or range is not there");
+    if (w->level >= 2 && stream && !src_pinned && bytes)
+        tni_hold(w, device, stream, TNI_A_WHILE); /* so that what is read later is read later */
+    tni_loan *loan = NULL;
+    void *lent = src_pinned ? NULL : tni_lend(w, TNP_WRITE_CONSUMES_SOURCE, slot, "", bytes, &loan);
+    if (lent)
+        src = memcpy(lent, src, bytes);
     tni_enter(&f, w, slot, NULL);
     tn_status status = tni_answer(
         &f, w->real.memory.copy_from_host(device, stream, dst, dst_offset, src, src_pinned, bytes),
         0);
+    tni_lend_back(loan);
     if (status == TN_OK)
         note_use(w, device, stream, dst, src_pinned);
     if (!src_pinned)

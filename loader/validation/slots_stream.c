@@ -130,9 +130,14 @@ static tn_status ask_stream(tn_stream_impl *stream, bool waits) {
         return tni_watch_refuse("streams->query or synchronize: the stream is not alive");
     tni_clock clock = {0};
     clock_of(w, TNI_RECORD_STREAM, stream, &clock);
+    tn_event_impl *mark = tni_mark_end(w, device_of(&s), stream);
     tni_enter(&f, w, slot, NULL);
     tn_status status = waits ? tni_answer(&f, w->real.streams.synchronize(stream), 0)
                              : tni_answer(&f, w->real.streams.query(stream), TNI_MAY_WAIT);
+    if (mark)
+        tni_judge_mark(w, mark, status, waits);
+    if (w->level >= 2 && atomic_load(&w->caller) != TNI_MANY_CALLERS && !s.captures)
+        tni_judge_error(w, stream, status, slot);
     settle(w, &clock,
            status != TN_NOT_READY && status != TN_ERR_DEVICE_LOST &&
                !(s.captures && status == TN_ERR_STATE));
@@ -187,6 +192,8 @@ static tn_status event_record(tn_event_impl *event, tn_stream_impl *stream) {
         return tni_watch_refuse("events->record: event or stream is not alive");
     if (e.device != s.device)
         tni_finding(w, TNI_TENON, slot, "", "the stream is of another device than the event");
+    if (w->level >= 2 && !e.timing)
+        tni_hold(w, device_of(&s), stream, TNI_A_WHILE); /* for tni_watch_wait */
     record_begins(w, event);
     tni_enter(&f, w, slot, NULL);
     tn_status status = tni_answer(&f, w->real.events.record(event, stream), 0);
@@ -215,6 +222,8 @@ static tn_status event_wait(tn_stream_impl *stream, tn_event_impl *event) {
     }
     tni_clock_free(&mark);
     pthread_mutex_unlock(&tni_records_lock);
+    if (w->level >= 2 && status == TN_OK && !s.captures)
+        tni_watch_wait(w, device_of(&s), stream, &e);
     tni_note_refusal(w, &s, status, slot);
     tni_note_loss(w, device_of(&s), s.lost, status, slot, "");
     return status;

@@ -66,6 +66,8 @@ bool tni_watch_begin(const char *where, const tn_host *host, tni_watch **out) {
     bool known =
         tni_record_add(w, &(tni_record){.kind = TNI_RECORD_HOST, .key = (uintptr_t)&w->proxy.host});
     pthread_mutex_unlock(&tni_records_lock);
+    if (known && level >= 2)
+        tni_lending_begins();
     if (known)
         *out = w;
     else
@@ -88,6 +90,8 @@ static void free_kernels(tni_watch *w) {
 void tni_watch_end(tni_watch *w) {
     if (!w)
         return;
+    if (w->level >= 2)
+        tni_lending_ends(w);
     tni_records_forget(w);
     free_kernels(w);
     tni_free(w);

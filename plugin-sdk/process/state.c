@@ -1,4 +1,4 @@
-/* Each part of the state: how it is looked at, and the words for a change of it. */
+/* Each part of the state: how it is looked at, the words for a change of it, and how it is put back. */
 #include "plugin-sdk/process/state.h"
 
 #include <fcntl.h>
@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 typedef tni_process_state state;
@@ -43,6 +44,17 @@ static bool compare_floating_point(const state *a, const state *b, char *text, s
            CHANGED("changed the floating-point environment: the rounding mode");
 }
 
+static void restore_floating_point(const state *before) {
+    fesetround(before->floating_point.rounding);
+#if defined(__x86_64__)
+    uint16_t x87 = (uint16_t)before->floating_point.control;
+    __builtin_ia32_ldmxcsr(before->floating_point.mxcsr | (__builtin_ia32_stmxcsr() & 0x3f));
+    __asm__ volatile("fldcw %0" : : "m"(x87));
+#elif defined(__aarch64__)
+    __asm__ volatile("msr fpcr, %0" : : "r"(before->floating_point.control));
+#endif
+}
+
 static void look_signal_mask(state *s) {
     pthread_sigmask(SIG_SETMASK, NULL, &s->signal_mask);
 }
@@ -54,6 +66,10 @@ static bool compare_signal_mask(const state *a, const state *b, char *text, size
     return false;
 }
 
+static void restore_signal_mask(const state *before) {
+    pthread_sigmask(SIG_SETMASK, &before->signal_mask, NULL);
+}
+
 static void look_thread_name(state *s) {
     prctl(PR_GET_NAME, s->thread_name);
 }
@@ -63,11 +79,20 @@ static bool compare_thread_name(const state *a, const state *b, char *text, size
            CHANGED("renamed the calling thread from %s to %s", a->thread_name, b->thread_name);
 }
 
+static void restore_thread_name(const state *before) {
+    prctl(PR_SET_NAME, before->thread_name);
+}
+
 /* ---- of the process ---------------------------------------------------------------------- */
 
 static void look_locale(state *s) {
     const char *name = setlocale(LC_ALL, NULL);
-    snprintf(s->locale.process, sizeof s->locale.process, "%s", name ? name : "");
+    if (!name)
+        name = "";
+    size_t n = strlen(name);
+    n = n < sizeof s->locale.process ? n : sizeof s->locale.process - 1;
+    memcpy(s->locale.process, name, n);
+    s->locale.process[n] = '\0';
     s->locale.thread = uselocale((locale_t)0);
 }
 
@@ -78,6 +103,11 @@ static bool compare_locale(const state *a, const state *b, char *text, size_t si
     return a->locale.thread != b->locale.thread && CHANGED("changed the locale of the thread");
 }
 
+static void restore_locale(const state *before) {
+    setlocale(LC_ALL, before->locale.process);
+    uselocale(before->locale.thread);
+}
+
 static void look_directory(state *s) {
     if (!getcwd(s->directory, sizeof s->directory))
         s->directory[0] = '\0';
@@ -86,6 +116,10 @@ static void look_directory(state *s) {
 static bool compare_directory(const state *a, const state *b, char *text, size_t size) {
     return strcmp(a->directory, b->directory) != 0 &&
            CHANGED("changed the working directory to %.200s", b->directory);
+}
+
+static void restore_directory(const state *before) {
+    (void)!chdir(before->directory);
 }
 
 static const int signals[] = {SIGHUP,  SIGINT,   SIGQUIT, SIGILL,  SIGTRAP, SIGABRT, SIGBUS,
@@ -100,22 +134,23 @@ enum { RESTORER = 0x04000000 };
 
 static void look_signal_actions(state *s) {
     for (int i = 0; i < TNI_N_SIGNALS; i++) {
-        struct sigaction action;
-        if (sigaction(signals[i], NULL, &action) != 0)
-            continue;
-        s->signal_actions[i].handler =
-            action.sa_flags & SA_SIGINFO ? (void *)action.sa_sigaction : (void *)action.sa_handler;
-        s->signal_actions[i].flags = action.sa_flags & ~RESTORER;
+        sigaction(signals[i], NULL, &s->signal_actions[i]);
+        s->signal_actions[i].sa_flags &= ~RESTORER;
     }
 }
 
 static bool compare_signal_actions(const state *a, const state *b, char *text, size_t size) {
     for (int i = 0; i < TNI_N_SIGNALS; i++)
-        if (a->signal_actions[i].handler != b->signal_actions[i].handler ||
-            a->signal_actions[i].flags != b->signal_actions[i].flags)
+        if (a->signal_actions[i].sa_handler != b->signal_actions[i].sa_handler ||
+            a->signal_actions[i].sa_flags != b->signal_actions[i].sa_flags)
             return CHANGED("changed what is done on signal %d (%s)", signals[i],
                            strsignal(signals[i]));
     return false;
+}
+
+static void restore_signal_actions(const state *before) {
+    for (int i = 0; i < TNI_N_SIGNALS; i++)
+        sigaction(signals[i], &before->signal_actions[i], NULL);
 }
 
 /* umask() tells by changing it, and another thread may create a file at that moment. */
@@ -137,6 +172,11 @@ static bool compare_umask(const state *a, const state *b, char *text, size_t siz
     return a->umask != b->umask && CHANGED("changed the umask from %o to %o", a->umask, b->umask);
 }
 
+static void restore_umask(const state *before) {
+    if (before->umask != UINT32_MAX)
+        umask(before->umask);
+}
+
 static void look_environment(state *s) {
     uint64_t sum = 7;
     for (char **e = environ; e && *e; e++)
@@ -150,6 +190,10 @@ static void look_environment(state *s) {
 
 static bool compare_environment(const state *a, const state *b, char *text, size_t size) {
     return a->environment != b->environment && CHANGED("changed the environment variables");
+}
+
+static void restore_environment(const state *before) {
+    (void)before;
 }
 
 static const int limits[] = {RLIMIT_AS,    RLIMIT_CORE,   RLIMIT_DATA,  RLIMIT_FSIZE,
@@ -169,6 +213,11 @@ static bool compare_limits(const state *a, const state *b, char *text, size_t si
     return false;
 }
 
+static void restore_limits(const state *before) {
+    for (int i = 0; i < TNI_N_LIMITS; i++)
+        setrlimit(limits[i], &before->limits[i]);
+}
+
 static void look_timers(state *s) {
     for (int i = 0; i < TNI_N_TIMERS; i++)
         getitimer(i, &s->timers[i]);
@@ -185,6 +234,14 @@ static bool compare_timers(const state *a, const state *b, char *text, size_t si
     return false;
 }
 
+static void restore_timers(const state *before) {
+    state now;
+    look_timers(&now);
+    for (int i = 0; i < TNI_N_TIMERS; i++)
+        if (!runs(&before->timers[i]) && runs(&now.timers[i]))
+            setitimer(i, &before->timers[i], NULL);
+}
+
 static void look_priority(state *s) {
     s->priority = getpriority(PRIO_PROCESS, 0);
 }
@@ -193,22 +250,44 @@ static bool compare_priority(const state *a, const state *b, char *text, size_t 
     return a->priority != b->priority && CHANGED("changed the priority of the process");
 }
 
+static void restore_priority(const state *before) {
+    setpriority(PRIO_PROCESS, 0, before->priority);
+}
+
 /* ---- the list ---------------------------------------------------------------------------- */
 
-void tni_process_look(state *s) {
+#define LOOK(PART, part) look_##part(s);
+#define COMPARE(PART, part) \
+    if (compare_##part(before, &now, text, size)) \
+        return TNI_PROCESS_##PART;
+#define RESTORE(PART, part) restore_##part(before);
+
+void tni_process_look(tni_process_state *s) {
     memset(s, 0, sizeof *s);
-#define X(PART, part) look_##part(s);
-    TNI_PROCESS_MAP(X)
-#undef X
+    TNI_PROCESS_MAP(LOOK)
 }
+
+void tni_process_look_quickly(tni_process_state *s){TNI_PROCESS_QUICK_MAP(LOOK)}
 
 tni_process_part tni_process_compare(const tni_process_state *before, char *text, size_t size) {
     tni_process_state now;
     tni_process_look(&now);
-#define X(PART, part) \
-    if (compare_##part(before, &now, text, size)) \
-        return TNI_PROCESS_##PART;
-    TNI_PROCESS_MAP(X)
-#undef X
+    TNI_PROCESS_MAP(COMPARE)
     return TNI_PROCESS_PARTS;
+}
+
+tni_process_part tni_process_compare_quickly(const tni_process_state *before, char *text,
+                                             size_t size) {
+    tni_process_state now;
+    tni_process_look_quickly(&now);
+    TNI_PROCESS_QUICK_MAP(COMPARE)
+    return TNI_PROCESS_PARTS;
+}
+
+void tni_process_restore(const tni_process_state *before) {
+    TNI_PROCESS_MAP(RESTORE)
+}
+
+void tni_process_restore_quickly(const tni_process_state *before) {
+    TNI_PROCESS_QUICK_MAP(RESTORE)
 }

@@ -15,13 +15,15 @@
 #include <sys/resource.h>
 #include <sys/time.h>
 
-/* X(PART, part): each has its member of the state below, and in state.c look_<part> and
- * compare_<part>. Those of the thread come first. */
-#define TNI_PROCESS_MAP(X) \
+/* X(PART, part): each has its member of the state below, and in state.c look_<part>, compare_<part>
+ * and restore_<part>. Those in TNI_PROCESS_QUICK_MAP are looked at without a call of the system, in
+ * some nanoseconds. */
+#define TNI_PROCESS_QUICK_MAP(X) \
     X(FLOATING_POINT, floating_point) \
+    X(LOCALE, locale)
+#define TNI_PROCESS_SLOW_MAP(X) \
     X(SIGNAL_MASK, signal_mask) \
     X(THREAD_NAME, thread_name) \
-    X(LOCALE, locale) \
     X(DIRECTORY, directory) \
     X(SIGNAL_ACTIONS, signal_actions) \
     X(UMASK, umask) \
@@ -29,6 +31,7 @@
     X(LIMITS, limits) \
     X(TIMERS, timers) \
     X(PRIORITY, priority)
+#define TNI_PROCESS_MAP(X) TNI_PROCESS_QUICK_MAP(X) TNI_PROCESS_SLOW_MAP(X)
 
 typedef enum tni_process_part {
 #define X(PART, part) TNI_PROCESS_##PART,
@@ -52,10 +55,7 @@ typedef struct tni_process_state {
         char process[512];
     } locale;
     char directory[1024];
-    struct {
-        void *handler;
-        int flags;
-    } signal_actions[TNI_N_SIGNALS];
+    struct sigaction signal_actions[TNI_N_SIGNALS];
     uint32_t umask;       /* all ones where the system does not say */
     uint64_t environment; /* a sum of all variables */
     struct rlimit limits[TNI_N_LIMITS];
@@ -68,5 +68,15 @@ void tni_process_look(tni_process_state *s);
 /* Looks again: the first part that is different from `before`, and in `text` what was done to it, as
  * "changed the umask from 22 to 27". TNI_PROCESS_PARTS where all is as it was. */
 tni_process_part tni_process_compare(const tni_process_state *before, char *text, size_t size);
+
+/* The same of the quick parts alone, in a state that has no others. */
+void tni_process_look_quickly(tni_process_state *s);
+tni_process_part tni_process_compare_quickly(const tni_process_state *before, char *text,
+                                             size_t size);
+
+/* Puts back what differs, as far as that can be: environment variables and hard limits stay. Only the
+ * quick parts of a state that was looked at quickly. */
+void tni_process_restore(const tni_process_state *before);
+void tni_process_restore_quickly(const tni_process_state *before);
 
 #endif

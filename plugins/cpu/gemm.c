@@ -98,13 +98,11 @@ void tnc_gemm(tn_dtype dtype, bool ta, bool tb, int64_t m, int64_t n, int64_t k,
               const void *a, int64_t lda, const void *b, int64_t ldb, double beta, void *c,
               int64_t ldc) {
 #ifdef TNC_HAVE_OPENBLAS
-    /* With alpha 0 most of BLAS's kernels leave the product out, and with it the NaN that 0 * NaN
-     * and 0 * infinity are; some do not. */
-    if (dtype == TN_F32 && (float)alpha != 0 && tnc_blas_works()) {
+    if (dtype == TN_F32 && tnc_blas_works()) {
         blas_gemm_f32(ta, tb, m, n, k, (float)alpha, a, lda, b, ldb, (float)beta, c, ldc);
         return;
     }
-    if (dtype == TN_F64 && alpha != 0 && tnc_blas_works()) {
+    if (dtype == TN_F64 && tnc_blas_works()) {
         blas_gemm_f64(ta, tb, m, n, k, alpha, a, lda, b, ldb, beta, c, ldc);
         return;
     }

@@ -69,7 +69,7 @@ static bool vanishes(const cuda_terms *t, double x) {
 
 /* out = x y; or, where the output's rows lie in a row, out^T = y^T x^T. */
 bool cuda_product_of(const cuda_terms *t, cuda_product *p) {
-    if (t->alpha == 0 || vanishes(t, t->alpha) || vanishes(t, t->beta))
+    if (vanishes(t, t->beta))
         return false;
     plane a = plane_of(t->x), b = plane_of(t->y), d = plane_of(t->out),
           c = t->s ? plane_of(t->s) : d;

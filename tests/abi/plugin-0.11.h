@@ -38,6 +38,8 @@
  * Errors: a function that can fail returns a tn_status. Before it returns one that is not TN_OK it
  * should call host->fail with a message that says what went wrong and what the user can do; the
  * host copies the message at once and adds plugin, device and operator. No error object crosses.
+ * What a call gives through a pointer holds on TN_OK alone; after a failure it is as it was, or
+ * cleared.
  * TN_ERR_DEVICE_LOST comes before every other answer: where a device is gone, each call on it that
  * can fail says so, queries with work left and those of events included. A lost device may be
  * closed and opened again.
@@ -332,7 +334,7 @@ typedef struct tn_allocation {
 typedef struct tn_memory_info {
     uint64_t struct_size;
     uint64_t total_bytes; /* 0 when unknown */
-    uint64_t free_bytes;  /* what alloc can still give out, 0 when unknown */
+    uint64_t free_bytes;  /* what alloc can still give out, in the driver's units; 0 when unknown */
 } tn_memory_info;
 
 /* Raw memory of one device. The core caches, splits and reuses allocations; the plugin need not.
@@ -402,7 +404,8 @@ typedef struct tn_stream_ops {
     uint64_t struct_size;
 
     /* A new in-order queue. `priority`: any number, 0 normal, less is more urgent; a hint, brought
-     * into the range that the device has. [any-thread] [device open] [required] */
+     * into the range that the device has. It has room for 512 commands at least; when it is full,
+     * queueing more may wait until there is room again. [any-thread] [device open] [required] */
     tn_status (*create)(tn_device_impl *device, int32_t priority, tn_stream_impl **out_stream);
 
     /* Frees a queue; work still in it is finished first, for which the call may wait. [any-thread]
@@ -453,8 +456,9 @@ typedef struct tn_event_ops {
     tn_status (*synchronize)(tn_event_impl *event);
 
     /* Device time in nanoseconds between the points that two events of one device recorded, both
-     * made with TN_EVENT_TIMING. TN_ERR_STATE when one was made without it, is not complete, or was
-     * never recorded. [any-thread] [device open] [optional] */
+     * made with TN_EVENT_TIMING; negative when `end` was passed first. TN_ERR_STATE when one was made
+     * without it, is not complete, or was never recorded, and for events of two devices.
+     * [any-thread] [device open] [optional] */
     tn_status (*elapsed)(tn_event_impl *start, tn_event_impl *end, double *out_ns);
 } tn_event_ops;
 
@@ -553,7 +557,8 @@ typedef enum tn_device_property {
     TN_PROP_NAME = 0,           /* STRING: the product's name, for people, not empty; valid until
                                        shutdown of the instance */
     TN_PROP_ALIGNMENT = 1,      /* I64: alignment of allocations in bytes, a power of two [64] */
-    TN_PROP_MAX_ALLOCATION = 2, /* I64: the largest single allocation in bytes, 0 = no limit [0] */
+    TN_PROP_MAX_ALLOCATION = 2, /* I64: the largest single allocation in bytes, not more than the
+                                       device has; 0 = no limit but that [0] */
     TN_PROP_COMPUTE_UNITS = 3,  /* I64: cores, multiprocessors, at least 1; for information [1] */
     TN_PROP_DTYPES = 4,         /* I64: mask of dtypes the device can store and copy
                                        [TN_DTYPES_ALL] */
@@ -565,6 +570,11 @@ typedef enum tn_device_property {
     TN_PROP_SPACES = 7,             /* I64: mask, 1 << tn_memory_space, of what alloc serves
                                        [1 << TN_SPACE_DEVICE]; without TN_SPACE_PINNED the core hands
                                        out plain host memory */
+    TN_PROP_DRIVER_VERSION = 8,     /* STRING: of the driver or library that the plugin drives the
+                                       device with, for people, not empty; valid until shutdown of the
+                                       instance [unknown] */
+    TN_PROP_FIRMWARE_VERSION = 9,   /* STRING: of what runs on the device itself; the same
+                                       [unknown] */
     TN_PROP_VENDOR = 0x40000000     /* properties from here on are the vendor's own */
 } tn_device_property;
 

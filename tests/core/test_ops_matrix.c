@@ -94,6 +94,25 @@ static void addmm_broadcasts_and_scales(void **state) {
                  "[3]", "[2, 2]");
 }
 
+/* BLAS may leave such a product out or not; here it is left out on every device. */
+static void addmm_with_alpha_zero_reads_no_product(void **state) {
+    TN_SCOPE;
+    static const tn_dtype dtypes[] = {TN_F32, TN_F64, TN_BF16};
+    for (int i = 0; i < 3; i++) {
+        if (!tn_device_has_dtype(dev, dtypes[i]))
+            continue;
+        tn_tensor *x = of(dtypes[i], TN_SHAPE(2, 2), NAN, INFINITY, -INFINITY, 4),
+                  *row = of(dtypes[i], TN_SHAPE(2), 10, NAN);
+        assert_tensor(tn_addmm(row, x, x, tn_int(2), tn_int(0)), dtypes[i], TN_SHAPE(2, 2), 0, 20,
+                      NAN, 20, NAN);
+        assert_tensor(tn_addmm(row, x, x, tn_int(0), tn_int(0)), dtypes[i], TN_SHAPE(2, 2), 0, 0, 0,
+                      0, 0);
+        double lost = dtypes[i] == TN_F64 ? 0.0 : 1e-60; /* of which f32 makes 0 */
+        assert_tensor(tn_addmm(row, x, x, tn_int(1), tn_float(lost)), dtypes[i], TN_SHAPE(2, 2), 0,
+                      10, NAN, 10, NAN);
+    }
+}
+
 static void matmul_takes_all_ranks(void **state) {
     TN_SCOPE;
     tn_tensor *v = of(TN_F32, TN_SHAPE(2), 1, 2), *m = of(TN_F32, TN_SHAPE(2, 2), 1, 2, 3, 4);
@@ -180,6 +199,7 @@ int main(void) {
         OPS_TEST(batches_are_multiplied_one_by_one),
         OPS_TEST(a_product_over_nothing_is_zero),
         OPS_TEST(addmm_broadcasts_and_scales),
+        OPS_TEST(addmm_with_alpha_zero_reads_no_product),
         OPS_TEST(matmul_takes_all_ranks),
         OPS_TEST(linear_adds_its_bias),
         OPS_TEST(a_weight_may_be_a_row),

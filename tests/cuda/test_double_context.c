@@ -3,7 +3,9 @@
 
 #include <dlfcn.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
 static void nothing_works_before_cuInit(void **state) {
@@ -112,6 +114,51 @@ static void primary_contexts_are_counted(void **state) {
     assert_answer(cuMemAlloc(&at, 1), CUDA_ERROR_CONTEXT_IS_DESTROYED);
     assert_answer(cuDevicePrimaryCtxRelease(1), CUDA_ERROR_INVALID_CONTEXT);
     assert_good(cuCtxPopCurrent(&again));
+}
+
+static void CUDA_CB wait_for_post(void *semaphore) {
+    while (sem_wait(semaphore) != 0) {
+    }
+}
+
+static void *release_device_1(void *out) {
+    *(CUresult *)out = cuDevicePrimaryCtxRelease(1);
+    return NULL;
+}
+
+/* The last release waits for what is queued; who retains meanwhile gets another context. */
+static void a_context_that_ends_is_not_retained(void **state) {
+    CUcontext first, second;
+    CUstream stream;
+    CUdeviceptr at;
+    sem_t go;
+    pthread_t thread;
+    CUresult released;
+    unsigned flags;
+    int active = 1;
+    sem_init(&go, 0, 0);
+    assert_good(cuDevicePrimaryCtxRetain(&first, 1));
+    assert_good(cuCtxPushCurrent(first));
+    assert_good(cuStreamCreate(&stream, CU_STREAM_NON_BLOCKING));
+    assert_good(cuLaunchHostFunc(stream, wait_for_post, &go));
+    assert_good(cuStreamDestroy(stream));
+    assert_int_equal(pthread_create(&thread, NULL, release_device_1, &released), 0);
+    for (int i = 0; i < 5000 && active; i++) {
+        nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL);
+        assert_good(cuDevicePrimaryCtxGetState(1, &flags, &active));
+    }
+    CUresult retained = cuDevicePrimaryCtxRetain(&second, 1);
+    sem_post(&go);
+    pthread_join(thread, NULL);
+    sem_destroy(&go);
+    assert_good(released);
+    assert_good(retained);
+    assert_ptr_not_equal(first, second);
+    assert_good(cuCtxSetCurrent(second));
+    assert_good(cuMemAlloc(&at, 100));
+    assert_good(cuMemFree(at));
+    assert_good(cuCtxPopCurrent(&first));
+    assert_good(cuDevicePrimaryCtxRelease(1));
 }
 
 static void contexts_of_the_callers_own(void **state) {
@@ -251,6 +298,7 @@ int main(void) {
         cmocka_unit_test(contexts_are_a_stack),
         DOUBLE_TEST(contexts_are_current_to_one_thread),
         BROKEN_TEST(primary_contexts_are_counted),
+        DOUBLE_TEST(a_context_that_ends_is_not_retained),
         BROKEN_TEST(contexts_of_the_callers_own),
         DOUBLE_TEST(objects_stay_in_their_context),
         DOUBLE_TEST(handles_are_of_one_kind_and_die),

@@ -298,10 +298,40 @@ static void kernel_dtypes(void **state) {
     assert_refused("kernels[1] 'add'", "dtypes[0] is 0x10000000000", "TN_DTYPE_BIT");
     whole_tables(NULL);
     kernels[1].dtypes[2] = 1;
-    assert_refused("kernels[1] 'add'", "dtypes[2] is set, but dtypes[1] is 0");
+    assert_refused("kernels[1] 'add'", "dtypes[2] is set", "only 1 type variable;", "leave it 0");
     whole_tables(NULL);
-    kernels[1].flags = 0xffffff00u;
+    kernels[1].op = TN_KERNEL_sqrt;
+    kernels[1].schema_hash = TN_KERNEL_HASH_sqrt;
+    kernels[1].dtypes[0] = TN_DTYPE_BIT(TN_F32) | TN_DTYPE_BIT(TN_I32);
+    assert_refused("kernels[1] 'sqrt'", "dtypes[0] has i32", "takes f32, f64, f16, bf16",
+                   "leave the others out");
+    plugin.abi_version = TN_ABI_VERSION + 1; /* in which sqrt may take more */
     accepted(&plugin);
+}
+
+static void become_copy(tn_kernel *kernel) {
+    kernel->op = TN_KERNEL_copy;
+    kernel->schema_hash = TN_KERNEL_HASH_copy;
+    kernel->dtypes[1] = TN_DTYPE_BIT(TN_I32);
+    kernel->flags = TN_KERNEL_STRIDED;
+}
+
+static void a_copy_takes_strides_and_has_two_dtypes(void **state) {
+    become_copy(&kernels[1]);
+    accepted(&plugin);
+    kernels[1].dtypes[1] = 0;
+    assert_refused("kernels[1] 'copy'", "dtypes[1] is 0", "set the mask");
+    become_copy(&kernels[1]);
+    kernels[1].flags = TN_KERNEL_BROADCAST;
+    assert_refused("kernels[1] 'copy'", "TN_KERNEL_STRIDED", "set it");
+}
+
+static void flags_that_mean_nothing_are_warned_of(void **state) {
+    keep_log();
+    kernels[1].flags = UINT64_C(64) | TN_KERNEL_STRIDED;
+    accepted(&plugin);
+    assert_non_null(
+        strstr(log_text(), "kernels[1] 'add': flags are 0x41, of which 0x40 means nothing"));
 }
 
 static tn_status choosy(const tn_call *call) {
@@ -338,8 +368,10 @@ static void a_record_that_is_never_reached_is_warned_of(void **state) {
     kernels[2].dtypes[0] |= TN_DTYPE_BIT(TN_U8);
     assert_false(warned());
     kernels[2].dtypes[0] = kernels[0].dtypes[0];
-    kernels[0].dtypes[1] = TN_DTYPE_BIT(TN_I32); /* told apart by the second type variable */
-    kernels[2].dtypes[1] = TN_DTYPE_BIT(TN_I64);
+    become_copy(&kernels[0]);
+    become_copy(&kernels[2]);
+    assert_true(warned());
+    kernels[2].dtypes[1] = TN_DTYPE_BIT(TN_I64); /* told apart by the second type variable */
     assert_false(warned());
     kernels[0].op = kernels[2].op = "entangle"; /* nothing is known of it */
     kernels[2].dtypes[1] = TN_DTYPE_BIT(TN_I32);
@@ -370,6 +402,8 @@ int main(void) {
         TEST(types_are_lower_case_words),
         TEST(kernel_lists),
         TEST(kernel_dtypes),
+        TEST(a_copy_takes_strides_and_has_two_dtypes),
+        TEST(flags_that_mean_nothing_are_warned_of),
         TEST(a_record_that_is_never_reached_is_warned_of),
         TEST(refusal_without_id_names_the_file_only),
     };

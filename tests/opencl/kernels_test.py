@@ -6,7 +6,7 @@ usage: kernels_test.py CONFORM PLUGIN LAYER CASES DRIVER [--words WORDS] [--filt
 
 DRIVER   oclgrind: every access to memory is checked, and races are looked for: a case that fails and
          a word of Oclgrind are failures.
-         pocl: real values, on a CPU.
+         pocl, installed: real values, on a CPU; on whichever driver there is.
 WORDS    for the layer (layer.h): lie=type:4 for a device that says it is a GPU, hide=fp64 for one
          without f64, with a semicolon between.
 LIST     of variants of device code (variants.py): what is built here must be in it.
@@ -48,6 +48,8 @@ def environment(driver: str, words: str, layer: str, folder: pathlib.Path) -> di
     env |= {"OPENCL_LAYERS": layer, "TENON_TEST_CL": words, "TENON_CACHE": "off"}
     if driver == "pocl":
         return env | {"TENON_OPENCL_PLATFORM": "Portable Computing Language"}
+    if driver == "installed":
+        return env
     library = find_oclgrind()
     if not library:
         skip("Oclgrind is not installed (liboclgrind-rt-icd.so)")
@@ -117,7 +119,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(usage=__doc__)
     for name in ("conform", "plugin", "layer", "cases"):
         parser.add_argument(name)
-    parser.add_argument("driver", choices=["oclgrind", "pocl"])
+    parser.add_argument("driver", choices=["oclgrind", "pocl", "installed"])
     parser.add_argument("--words", default="")
     parser.add_argument("--filter", action="append", default=[])
     parser.add_argument("-j", dest="jobs", default="1")

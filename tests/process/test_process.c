@@ -156,6 +156,47 @@ static void each_part_has_a_change(void **state) {
     }
 }
 
+/* What the quick look sees, and that alone. */
+static bool is_quick(tni_process_part part) {
+    return part == TNI_PROCESS_FLOATING_POINT || part == TNI_PROCESS_LOCALE;
+}
+
+/* Each change made, noticed or not by a quick look, and put back. What a process may not put back of
+ * itself stays. */
+static int put_back(const change *c) {
+    pid_t child = fork();
+    if (child == 0) {
+        tni_process_state before, quick;
+        char text[256];
+        bool stays = c->part == TNI_PROCESS_ENVIRONMENT || c->part == TNI_PROCESS_PRIORITY;
+        tni_process_look(&before);
+        tni_process_look_quickly(&quick);
+        c->make();
+        tni_process_part part = tni_process_compare_quickly(&quick, text, sizeof text);
+        if (part != (is_quick(c->part) ? c->part : TNI_PROCESS_PARTS))
+            _exit(1);
+        tni_process_restore_quickly(&quick);
+        if (tni_process_compare_quickly(&quick, text, sizeof text) != TNI_PROCESS_PARTS)
+            _exit(2);
+        c->make();
+        tni_process_restore(&before);
+        _exit(!stays && tni_process_compare(&before, text, sizeof text) != TNI_PROCESS_PARTS ? 3
+                                                                                             : 0);
+    }
+    int status;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    return WIFEXITED(status) ? WEXITSTATUS(status) : -1;
+}
+
+static void each_change_is_put_back(void **state) {
+    for (int i = 0; i < N_CHANGES; i++) {
+        int answer = put_back(&changes[i]);
+        if (answer != 0)
+            fail_msg("change %d of part %d, '%s': %d", i, (int)changes[i].part, changes[i].words,
+                     answer);
+    }
+}
+
 static void a_directory_that_is_gone_is_no_change(void **state) {
     char gone[] = "/tmp/tenon-process-XXXXXX";
     assert_non_null(mkdtemp(gone));
@@ -212,6 +253,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_change_is_noticed_as_what_it_is),
         cmocka_unit_test(each_part_has_a_change),
+        cmocka_unit_test(each_change_is_put_back),
         cmocka_unit_test(a_directory_that_is_gone_is_no_change),
         cmocka_unit_test(threads_and_descriptors_are_counted),
     };

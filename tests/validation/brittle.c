@@ -42,6 +42,8 @@ static int opened_file = -1;
 static pthread_t stray;
 static sem_t stray_ends;
 static pthread_barrier_t meeting;
+static const tn_call *kept_call; /* what is read later than it may be */
+static const char *kept_src;
 
 static bool is(const char *fault) {
     return brittle.fault && strcmp(brittle.fault, fault) == 0;
@@ -108,6 +110,9 @@ static tn_status memory_alloc(tn_device_impl *d, tn_allocation *a) {
 }
 
 static void memory_free(tn_device_impl *d, int32_t space, tn_memory memory) {
+    asked += (kept_call ? (int)kept_call->n_args : 0) + (kept_src ? *kept_src : 0);
+    kept_call = NULL;
+    kept_src = NULL;
     if (!is("overlaps") && memory != 7)
         brittle.host->dealloc(brittle.host, (void *)(uintptr_t)memory);
 }
@@ -118,6 +123,8 @@ static tn_status memory_write(tn_device_impl *d, tn_stream_impl *stream, tn_memo
     if (!src_pinned && check_capture(stream) != TN_OK)
         return TN_ERR_STATE;
     plain_write(d, stream, dst, offset, src, src_pinned, bytes);
+    if (is("keeps src"))
+        kept_src = src;
     if (is("writes behind"))
         plain_at(dst, offset)[bytes] ^= 1;
     return common();
@@ -243,6 +250,8 @@ static tn_status run(const tn_call *call) {
         *plain_at(call->args[0].v.view->memory, call->args[0].v.view->offset) ^= 1;
     if (is("writes beside"))
         *plain_at(out->memory, out->offset + bytes_of(out)) ^= 1;
+    if (is("keeps the call"))
+        kept_call = call;
     if (is("rounds"))
         fesetround(FE_UPWARD);
     if (is("masks files"))

@@ -249,6 +249,8 @@ const finding_case plugin_cases[] = {
      "only a query", ASYNC, 1},
     {"comes back", write_twice, TNP_DEVICE_LOST_FAILS, "memory->copy_from_host", "lost before",
      SYNC, 1},
+    {"keeps src", write_all, TNP_WRITE_CONSUMES_SOURCE, "memory->copy_from_host", "not pinned",
+     SYNC, 2},
     {"writes behind", write_all, TNP_KERNEL_WRITES_OUTPUTS_ONLY, "memory->dealloc", "behind", SYNC,
      2},
     {"no stream", make_stream, TNP_STREAM_CREATE, "streams->create", "NULL", ASYNC, 1},

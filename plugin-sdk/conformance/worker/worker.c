@@ -2,6 +2,7 @@
 #include "plugin-sdk/conformance/worker/worker.h"
 
 #include "plugin-sdk/conformance/clock.h"
+#include "plugin-sdk/conformance/stack.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -32,7 +33,10 @@ void tc_run_line(const tc_suite *suite, const char *line, const tc_options *opti
     for (uint32_t i = 0; i < suite->n_classes; i++)
         if (strcmp(suite->classes[i]->name, c.class) == 0) {
             double start = 1e3 * tc_now();
-            suite->classes[i]->run(&c, options, out);
+            if (suite->run)
+                suite->run(suite->classes[i], &c, options, out);
+            else
+                suite->classes[i]->run(&c, options, out);
             out->milliseconds = 1e3 * tc_now() - start;
             return;
         }
@@ -174,5 +178,6 @@ int tc_worker_main(int argc, char **argv, const tc_suite *suite) {
     }
     options.plugin = real;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    tc_stack_prepare();
     return describes ? describe(suite, &options) : work(suite, &options);
 }

@@ -29,12 +29,18 @@ bool tc_buffer_check(tc_contract *k, tc_buffer *b, tn_stream_impl *stream,
 
 /* Keeps a stream busy for some milliseconds, with fills of memory of its own. */
 typedef struct tc_work {
-    tc_buffer buffer;
-    uint32_t fills; /* that take long enough, as measured */
+    tc_subject *subject;
+    tn_memory memory;
+    uint64_t bytes;
+    double seconds; /* that one fill takes, as measured */
+    uint32_t fills; /* that take long enough */
 } tc_work;
 
 bool tc_work_create(tc_contract *k, tc_subject *s, tc_work *out);
 bool tc_work_queue(tc_contract *k, tc_work *w, tn_stream_impl *stream);
+
+/* The same for about so many seconds. */
+bool tc_work_hold(tc_contract *k, const tc_work *w, tn_stream_impl *stream, double seconds);
 
 /* Asks some times, each time right behind long work on `stream`, and behind a mark for `event`
  * unless that is NULL: did the answer always come only when the work was done? A question that is

@@ -1,36 +1,81 @@
-/* Two devices of a plugin at once: they are independent, and copies between them work. */
+/* The devices of a plugin at once: they are independent, and copies between any two work. */
 #include "plugin-sdk/conformance/worker/contract/buffers.h"
 
+#include "plugin-sdk/conformance/worker/poison.h"
+
+#include <stdio.h>
 #include <string.h>
 
+enum { MOST = 8, BYTES = 70000 };
+
+/* The plugin's devices, all open at once; the worker's own is among them. */
+typedef struct scene {
+    tc_contract *k;
+    uint32_t n;
+    tc_subject devices[MOST];
+} scene;
+
+/* Two of them, and memory on either. */
 typedef struct pair {
     tc_contract *k;
-    tc_subject *a, b; /* the worker's, and one more */
+    tc_subject *a, *b;
     tc_buffer on_a, on_b;
 } pair;
 
-static bool set_up(tc_contract *k, pair *p) {
-    *p = (pair){.k = k, .a = k->subject, .b = *k->subject};
-    p->b.device = NULL;
-    p->b.stream = NULL;
-    if (p->a->n_devices < 2)
-        return TC_NOT_OFFERED(k, "the plugin has one device");
-    p->b.index = p->a->index ? 0 : 1;
-    if (!tc_must(k, TNP_OPEN_DEVICE, p->b.ops->open(p->b.self, p->b.index, &p->b.device),
-                 "open of a second device"))
+static bool open_another(scene *all, uint32_t index) {
+    tc_contract *k = all->k;
+    tc_subject *s = &all->devices[all->n];
+    *s = *k->subject;
+    if (index == k->subject->index)
+        return ++all->n;
+    s->index = index;
+    s->device = NULL;
+    s->stream = NULL;
+    if (!tc_must(k, TNP_OPEN_DEVICE, s->ops->open(s->self, index, &s->device),
+                 "open of another device"))
         return false;
-    if (!p->b.device)
-        return TC_BROKEN(k, TNP_OPEN_DEVICE, "open of a second device gave NULL");
-    return (!p->b.ops->streams || tc_stream_create(k, &p->b, 0, &p->b.stream)) &&
-           tc_buffer_create(k, p->a, TN_SPACE_DEVICE, 70000, &p->on_a) &&
-           tc_buffer_create(k, &p->b, TN_SPACE_DEVICE, 70000, &p->on_b);
+    if (!s->device)
+        return TC_BROKEN(k, TNP_OPEN_DEVICE, "open of another device gave NULL");
+    all->n++;
+    return !s->ops->streams || tc_stream_create(k, s, 0, &s->stream);
 }
 
-static void close_second(pair *p) {
-    if (!p->b.device)
-        return;
-    tc_release(p->k, p->b.device);
-    p->b.ops->close(p->b.device);
+static bool open_all(tc_contract *k, scene *all) {
+    *all = (scene){.k = k};
+    bool ok = k->subject->n_devices > 1 || TC_NOT_OFFERED(k, "the plugin has one device");
+    for (uint32_t i = 0; ok && i < k->subject->n_devices && i < MOST; i++)
+        ok = open_another(all, i);
+    return ok;
+}
+
+static void close_others(scene *all) {
+    for (uint32_t i = 0; i < all->n; i++) {
+        tc_subject *s = &all->devices[i];
+        if (s->device == all->k->subject->device)
+            continue;
+        tc_release(all->k, s->device);
+        s->ops->close(s->device);
+    }
+    all->n = 0;
+}
+
+/* From each to each. */
+static void each_pair(tc_contract *k, void (*run)(tc_contract *k, pair *p)) {
+    scene all;
+    bool ok = open_all(k, &all);
+    for (uint32_t i = 0; ok && i < all.n; i++)
+        for (uint32_t j = 0; ok && j < all.n; j++) {
+            pair p = {.k = k, .a = &all.devices[i], .b = &all.devices[j]};
+            if (i == j)
+                continue;
+            if (tc_buffer_create(k, p.a, TN_SPACE_DEVICE, BYTES, &p.on_a) &&
+                tc_buffer_create(k, p.b, TN_SPACE_DEVICE, BYTES, &p.on_b))
+                run(k, &p);
+            tc_subject_sync(p.a);
+            tc_subject_sync(p.b);
+            ok = !tc_failed(k);
+        }
+    close_others(&all);
 }
 
 /* Indices that are none: the nearest one, and the largest there is. */
@@ -38,136 +83,199 @@ static void index_refused(tc_contract *k) {
     const tc_subject *s = k->subject;
     const uint32_t indices[] = {s->n_devices, UINT32_MAX};
     for (int i = 0; i < 2; i++) {
-        tn_device_impl *device = NULL;
+        static char poison;
+        tn_device_impl *device = (tn_device_impl *)(void *)&poison;
         tc_host_forget();
         tc_must_fail(k, TNP_OPEN_DEVICE, s->ops->open(s->self, indices[i], &device), TN_ERR_DEVICE,
                      "open of an index that no device has");
-        if (device) {
-            TC_BROKEN(k, TNP_OPEN_DEVICE, "open of index %u of %u devices gave a device",
-                      indices[i], s->n_devices);
-            s->ops->close(device);
-        }
+        if (device)
+            TC_BROKEN(k, TNP_OPEN_DEVICE,
+                      "open of index %u of %u devices %s *out_device, and "
+                      "should make it NULL",
+                      indices[i], s->n_devices, (void *)device == &poison ? "left alone" : "set");
     }
 }
 
+static void beside(tc_contract *k, pair *p) {
+    tc_buffer_fill(k, &p->on_a, p->a->stream, 0x11);
+    tc_buffer_check(k, &p->on_b, p->b->stream, TNP_OPEN_DEVICE, "memory of another device");
+    tc_buffer_check(k, &p->on_a, p->a->stream, TNP_OPEN_DEVICE, "memory of a device beside it");
+}
+
+/* Each works beside the others, and goes on when they are closed. */
 static void independent(tc_contract *k) {
-    pair p;
-    tc_buffer b;
-    if (set_up(k, &p)) {
-        tc_buffer_fill(k, &p.on_a, p.a->stream, 0x11);
-        tc_buffer_check(k, &p.on_b, p.b.stream, TNP_OPEN_DEVICE, "memory of a second device");
-        tc_buffer_check(k, &p.on_a, p.a->stream, TNP_OPEN_DEVICE, "memory of the first device");
-    }
-    close_second(&p);
-    /* The first goes on. */
-    if (!p.b.device || tc_failed(k))
+    tc_buffer before, after;
+    if (k->subject->n_devices > 1 &&
+        !tc_buffer_create(k, k->subject, TN_SPACE_DEVICE, BYTES, &before))
         return;
-    tc_buffer_check(k, &p.on_a, p.a->stream, TNP_OPEN_DEVICE,
-                    "memory of a device after another was closed");
-    if (tc_buffer_create(k, p.a, TN_SPACE_DEVICE, 999, &b))
-        tc_buffer_check(k, &b, p.a->stream, TNP_OPEN_DEVICE,
-                        "new memory of a device after another was closed");
+    each_pair(k, beside);
+    if (tc_failed(k))
+        return;
+    tc_buffer_check(k, &before, k->subject->stream, TNP_OPEN_DEVICE,
+                    "memory of a device after others were closed");
+    if (tc_buffer_create(k, k->subject, TN_SPACE_DEVICE, 999, &after))
+        tc_buffer_check(k, &after, k->subject->stream, TNP_OPEN_DEVICE,
+                        "new memory of a device after others were closed");
 }
 
-static void copy_to_peer(tc_contract *k, pair *p) {
+/* The same number while devices are open, and the same properties. */
+static void counted(tc_contract *k) {
+    scene all;
+    bool ok = k->subject->n_devices < 2 || open_all(k, &all);
+    uint32_t n = UINT32_MAX;
+    if (ok &&
+        tc_must(k, TNP_COUNT_DEVICES, k->subject->ops->count(k->subject->self, &n), "count") &&
+        n != k->subject->n_devices)
+        TC_BROKEN(k, TNP_COUNT_DEVICES, "count said %u, and %u while all of them are open",
+                  k->subject->n_devices, n);
+    if (k->subject->n_devices > 1)
+        close_others(&all);
+}
+
+/* ---- from one to the other --------------------------------------------------------------- */
+
+static bool copy_once(tc_contract *k, pair *p, tc_work *work, uint64_t to, uint64_t from,
+                      uint64_t bytes) {
     const tn_memory_ops *m = p->a->memory;
+    char what[96];
+    /* Behind work of the target's stream: what that writes is overwritten. */
+    if (p->b->stream)
+        tc_work_queue(k, work, p->b->stream);
+    tc_buffer_fill(k, &p->on_b, p->b->stream, 0x77);
+    tn_status status = m->copy_peer(p->b->device, p->b->stream, p->on_b.memory, to, p->a->device,
+                                    p->on_a.memory, from, bytes);
+    if (status == TN_OK)
+        memcpy(p->on_b.model + to, p->on_a.model + from, bytes);
+    else if (status != TN_ERR_UNSUPPORTED)
+        tc_must(k, TNP_COPY_PEER, status, "copy_peer");
+    snprintf(what, sizeof what, "memory after copy_peer of %llu bytes from device %u to %u",
+             (unsigned long long)bytes, p->a->index, p->b->index);
+    return tc_buffer_check(k, &p->on_b, p->b->stream, TNP_COPY_PEER, what) && status == TN_OK;
+}
+
+/* At odd offsets, of the sizes at which drivers change their ways. The core makes the stream wait
+ * for the source. */
+static void copy_to_peer(tc_contract *k, pair *p) {
+    static const uint64_t sizes[] = {0, 1, 1023, 4097, 65537, 262147, 1048577, 4194309};
+    enum { LARGE = (4 << 20) + 64 };
     tc_work work;
-    if (!TN_HAS(m, tn_memory_ops, copy_peer) || !m->copy_peer) {
+    if (!TN_HAS(p->a->memory, tn_memory_ops, copy_peer) || !p->a->memory->copy_peer) {
         TC_NOT_OFFERED(k, "no copy_peer");
         return;
     }
-    tc_must(k, TNP_STREAM_SYNCHRONIZE, tc_subject_sync(p->a), "synchronize");
-    /* Behind work of the target's stream: what that writes is overwritten. */
-    if (p->b.stream && tc_work_create(k, &p->b, &work))
-        tc_work_queue(k, &work, p->b.stream);
-    tc_buffer_fill(k, &p->on_b, p->b.stream, 0x77);
-    tn_status status = m->copy_peer(p->b.device, p->b.stream, p->on_b.memory, 13, p->a->device,
-                                    p->on_a.memory, 7, 65537);
-    if (status == TN_OK)
-        memcpy(p->on_b.model + 13, p->on_a.model + 7, 65537);
-    else if (status != TN_ERR_UNSUPPORTED)
-        tc_must(k, TNP_COPY_PEER, status, "copy_peer");
-    tc_buffer_check(k, &p->on_b, p->b.stream, TNP_COPY_PEER, "memory after copy_peer");
+    tc_buffer_destroy(&p->on_a);
+    tc_buffer_destroy(&p->on_b);
+    if (!tc_work_create(k, p->b, &work) ||
+        !tc_buffer_create(k, p->a, TN_SPACE_DEVICE, LARGE, &p->on_a) ||
+        !tc_buffer_create(k, p->b, TN_SPACE_DEVICE, LARGE, &p->on_b))
+        return;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        if (!copy_once(k, p, &work, 13 + i, 7, sizes[i]))
+            break;
     tc_buffer_check(k, &p->on_a, p->a->stream, TNP_COPY_PEER, "memory that copy_peer read");
+    tc_buffer_destroy(&p->on_a);
+    tc_buffer_destroy(&p->on_b);
 }
 
-/* Host, device, other device, host: at odd offsets. The core makes the stream wait for the source.
- */
 static void peer(tc_contract *k) {
-    pair p;
-    if (set_up(k, &p))
-        copy_to_peer(k, &p);
-    close_second(&p);
+    each_pair(k, copy_to_peer);
 }
 
 /* An event of one device holds a stream of the other: the first device reads into pinned memory
  * late; the second waits for that. */
-static void events(tc_contract *k) {
-    pair p;
+static void wait_for_other(tc_contract *k, pair *p) {
     tc_work work;
     tc_buffer pinned;
     tn_event_impl *event;
-    if (!tc_has_streams(k) || !tc_has_pinned(k))
+    const tn_event_ops *events = p->a->ops->events;
+    if (!tc_work_create(k, p->a, &work) || !tc_event_create(k, p->a, 0, &event) ||
+        !tc_buffer_create(k, p->a, TN_SPACE_PINNED, 5000, &pinned))
         return;
-    if (set_up(k, &p) && tc_work_create(k, p.a, &work) && tc_event_create(k, p.a, 0, &event) &&
-        tc_buffer_create(k, p.a, TN_SPACE_PINNED, 5000, &pinned)) {
-        tc_work_queue(k, &work, p.a->stream);
-        memcpy(pinned.model, p.on_a.model, pinned.bytes);
-        tc_must(k, TNP_TRANSFER_PINNED,
-                p.a->memory->copy_to_host(p.a->device, p.a->stream, pinned.host, pinned.memory,
-                                          p.on_a.memory, 0, pinned.bytes),
-                "read to pinned memory");
-        tc_must(k, TNP_EVENT_RECORD, p.a->ops->events->record(event, p.a->stream), "record");
-        tc_must(k, TNP_EVENT_WAIT, p.b.ops->events->wait(p.b.stream, event),
-                "wait for an event of another device");
-        tc_must(k, TNP_EVENT_WAIT, p.b.ops->streams->synchronize(p.b.stream), "synchronize");
-        tc_buffer_check(k, &pinned, NULL, TNP_EVENT_WAIT,
-                        "what an event of another device was waited for");
-        tc_subject_sync(p.a);
-    }
-    close_second(&p);
+    tc_work_queue(k, &work, p->a->stream);
+    memcpy(pinned.model, p->on_a.model, pinned.bytes);
+    tc_must(k, TNP_TRANSFER_PINNED,
+            p->a->memory->copy_to_host(p->a->device, p->a->stream, pinned.host, pinned.memory,
+                                       p->on_a.memory, 0, pinned.bytes),
+            "read to pinned memory");
+    tc_must(k, TNP_EVENT_RECORD, events->record(event, p->a->stream), "record");
+    tc_must(k, TNP_EVENT_WAIT, events->wait(p->b->stream, event),
+            "wait for an event of another device");
+    tc_must(k, TNP_EVENT_WAIT, p->b->ops->streams->synchronize(p->b->stream), "synchronize");
+    tc_buffer_check(k, &pinned, NULL, TNP_EVENT_WAIT,
+                    "what an event of another device was waited for");
+    tc_subject_sync(p->a);
+}
+
+static void events(tc_contract *k) {
+    if (tc_has_streams(k) && tc_has_pinned(k))
+        each_pair(k, wait_for_other);
+}
+
+/* Their clocks have nothing in common. */
+static void time_between(tc_contract *k, pair *p) {
+    tn_event_impl *start, *end;
+    double ns;
+    if (!tc_event_create(k, p->a, TN_EVENT_TIMING, &start) ||
+        !tc_event_create(k, p->b, TN_EVENT_TIMING, &end) ||
+        !tc_must(k, TNP_EVENT_RECORD, p->a->ops->events->record(start, p->a->stream), "record") ||
+        !tc_must(k, TNP_EVENT_RECORD, p->b->ops->events->record(end, p->b->stream), "record"))
+        return;
+    tc_subject_sync(p->a);
+    tc_subject_sync(p->b);
+    tc_host_forget();
+    tc_must_fail(k, TNP_EVENT_ELAPSED, p->a->ops->events->elapsed(start, end, &ns), TN_ERR_STATE,
+                 "elapsed between events of two devices");
+}
+
+static void elapsed(tc_contract *k) {
+    const tn_event_ops *e = k->subject->ops->events;
+    if (!tc_has_streams(k))
+        return;
+    if (TN_HAS(e, tn_event_ops, elapsed) && e->elapsed)
+        each_pair(k, time_between);
+    else
+        TC_NOT_OFFERED(k, "no elapsed");
 }
 
 /* Pinned memory of one device is like any other to the next: it is passed without a handle. */
-static void pinned_of_another(tc_contract *k) {
-    enum { BYTES = 40000 };
-    pair p;
+static void use_pinned_of_other(tc_contract *k, pair *p) {
+    enum { PART = 40000 };
+    const tn_memory_ops *m = p->b->memory;
     tc_work work;
     tc_buffer pinned;
-    if (!tc_has_pinned(k))
+    if (!tc_work_create(k, p->b, &work) ||
+        !tc_buffer_create(k, p->a, TN_SPACE_PINNED, PART + 3, &pinned))
         return;
-    if (set_up(k, &p) && tc_work_create(k, &p.b, &work) &&
-        tc_buffer_create(k, p.a, TN_SPACE_PINNED, BYTES + 3, &pinned)) {
-        unsigned char *host = (unsigned char *)pinned.host + 3;
-        tc_work_queue(k, &work, p.b.stream);
-        memset(host, 0x2d, BYTES);
-        memset(p.on_b.model + 5, 0x2d, BYTES);
-        tc_must(
-            k, TNP_WRITE_CONSUMES_SOURCE,
-            p.b.memory->copy_from_host(p.b.device, p.b.stream, p.on_b.memory, 5, host, 0, BYTES),
+    unsigned char *host = (unsigned char *)pinned.host + 3;
+    tc_work_queue(k, &work, p->b->stream);
+    memset(host, 0x2d, PART);
+    memset(p->on_b.model + 5, 0x2d, PART);
+    tc_must(k, TNP_WRITE_CONSUMES_SOURCE,
+            m->copy_from_host(p->b->device, p->b->stream, p->on_b.memory, 5, host, 0, PART),
             "write from pinned memory of another device");
-        memset(host, 0xee, BYTES);
-        tc_buffer_check(k, &p.on_b, p.b.stream, TNP_WRITE_CONSUMES_SOURCE,
-                        "memory written from another device's pinned memory, which was changed "
-                        "once the call had returned");
-        tc_work_queue(k, &work, p.b.stream);
-        tc_buffer_fill(k, &p.on_b, p.b.stream, 0x4e);
-        tc_must(k, TNP_READ_COMPLETE,
-                p.b.memory->copy_to_host(p.b.device, p.b.stream, host, 0, p.on_b.memory, 0, BYTES),
-                "read to pinned memory of another device");
-        if (memcmp(host, p.on_b.model, BYTES) != 0)
-            TC_BROKEN(k, TNP_READ_COMPLETE,
-                      "what was read to another device's pinned memory is not there when the call "
-                      "returns");
-    }
-    close_second(&p);
+    memset(host, TC_POISON_SOURCE, PART);
+    tc_buffer_check(k, &p->on_b, p->b->stream, TNP_WRITE_CONSUMES_SOURCE,
+                    "memory written from another device's pinned memory, which was changed once "
+                    "the call had returned");
+    tc_work_queue(k, &work, p->b->stream);
+    tc_buffer_fill(k, &p->on_b, p->b->stream, 0x4e);
+    tc_must(k, TNP_READ_COMPLETE,
+            m->copy_to_host(p->b->device, p->b->stream, host, 0, p->on_b.memory, 0, PART),
+            "read to pinned memory of another device");
+    if (memcmp(host, p->on_b.model, PART) != 0)
+        TC_BROKEN(k, TNP_READ_COMPLETE,
+                  "what was read to another device's pinned memory is not there when the call "
+                  "returns");
+}
+
+static void pinned_of_another(tc_contract *k) {
+    if (tc_has_pinned(k))
+        each_pair(k, use_pinned_of_other);
 }
 
 const tc_contract_row tc_device_rows[] = {
-    {"device-index", "", TC_SMOKE, index_refused},
-    {"device-independent", "", TC_SMOKE, independent},
-    {"device-peer", "", TC_SMOKE, peer},
-    {"device-pinned", "", TC_SMOKE, pinned_of_another},
-    {"device-events", "", TC_SMOKE, events},
-    {0},
+    {"device-index", "", TC_SMOKE, index_refused},      {"device-count", "", TC_SMOKE, counted},
+    {"device-independent", "", TC_SMOKE, independent},  {"device-peer", "", TC_SMOKE, peer},
+    {"device-pinned", "", TC_SMOKE, pinned_of_another}, {"device-events", "", TC_SMOKE, events},
+    {"device-elapsed", "", TC_SMOKE, elapsed},          {0},
 };

@@ -4,9 +4,11 @@
 #include "plugin-sdk/conformance/worker/contract/lifecycle.h"
 #include "plugin-sdk/process/state.h"
 
+#include <locale.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <tenon/ext/threads.h>
@@ -73,22 +75,38 @@ static void environment_unchanged(tc_contract *k) {
     watch(k, &before);
 }
 
+/* A locale that is not the one a process starts in, and writes numbers as that does. */
+static bool set_unusual_locale(void) {
+    return setlocale(LC_ALL, "C.UTF-8") || setlocale(LC_ALL, "C.utf8") ||
+           setlocale(LC_ALL, "en_US.UTF-8") || setlocale(LC_ALL, "POSIX");
+}
+
+static void on_signal(int number) {
+    (void)number;
+}
+
 /* The same where the caller has set things otherwise, so that what a plugin restores is the
  * caller's and not the usual. */
 static void environment_unusual(tc_contract *k) {
-    tni_process_state before;
-    sigset_t mask, was;
+    static const int signals[] = {SIGPIPE, SIGUSR1, SIGUSR2, SIGINT, SIGTERM};
+    tni_process_state usual, before;
+    sigset_t mask;
+    tni_process_look(&usual);
     sigemptyset(&mask);
     sigaddset(&mask, SIGUSR1);
     sigaddset(&mask, SIGWINCH);
-    pthread_sigmask(SIG_BLOCK, &mask, &was);
-    mode_t usual = umask(027);
+    pthread_sigmask(SIG_BLOCK, &mask, NULL);
+    for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
+        sigaction(signals[i], &(struct sigaction){.sa_handler = on_signal}, NULL);
+    umask(027);
+    prctl(PR_SET_NAME, "unusual");
     if (chdir("/") != 0)
         TC_CASE_ERROR(k->out, "the working directory cannot be changed");
+    if (!set_unusual_locale())
+        TC_CASE_ERROR(k->out, "there is no locale but C");
     tni_process_look(&before);
     watch(k, &before);
-    umask(usual);
-    pthread_sigmask(SIG_SETMASK, &was, NULL);
+    tni_process_restore(&usual);
 }
 
 static void environment_output(tc_contract *k) {
@@ -133,7 +151,7 @@ static void *call_kernel(void *context) {
     return NULL;
 }
 
-static void run_small(tc_contract *k, tc_subject *s, tc_work work) {
+static void run_small(tc_contract *k, tc_subject *s, tc_probe work) {
     tc_invocation call;
     pthread_attr_t attributes;
     pthread_t thread;

@@ -109,6 +109,44 @@ static void once(tc_contract *k) {
     tc_unplace(&bad);
 }
 
+/* An error that is known already is told when the work behind it is done, not before: asked while
+ * that runs, so that it takes longer each time until it is seen to. */
+static void behind(tc_contract *k) {
+    scene n;
+    tc_buffer b;
+    tc_work work;
+    tc_placed bad = {0};
+    tn_event_impl *event = NULL;
+    bool seen = false;
+    if (set_up(k, &n) && tc_work_create(k, n.s, &work) && tc_event_create(k, n.s, 0, &event) &&
+        tc_buffer_create(k, n.s, TN_SPACE_DEVICE, 50000, &b))
+        for (int i = 0; i < 6 && !seen && queue(&n, &n.bad, &bad); i++) {
+            const tn_event_ops *events = n.s->ops->events;
+            if (!tc_work_hold(k, &work, n.stream, 0.03 * (1 << i)) ||
+                !tc_buffer_fill(k, &b, n.stream, 0x21 + i) ||
+                !tc_must(k, TNP_EVENT_RECORD, events->record(event, n.stream),
+                         "record behind an error"))
+                break;
+            tn_status status = TN_NOT_READY;
+            double end = tc_now() + 0.01; /* by then the error is known */
+            while (tc_now() < end && status == TN_NOT_READY)
+                status = n.s->ops->streams->query(n.stream);
+            seen = events->query(event) == TN_NOT_READY;
+            if (seen && status != TN_NOT_READY)
+                TC_BROKEN(k, TNP_STREAM_QUERY,
+                          "query of a stream reported an error while work behind it still ran");
+            if (tc_failed(k) || (status == TN_NOT_READY && !reported(&n, true)))
+                break;
+            tc_buffer_check(k, &b, n.s->stream, TNP_STREAM_QUERY,
+                            "what was queued behind an error that query has reported");
+            tc_unplace(&bad);
+            bad = (tc_placed){0};
+        }
+    if (n.stream)
+        (void)n.s->ops->streams->synchronize(n.stream);
+    tc_unplace(&bad);
+}
+
 /* Another stream knows nothing of it, and no event swallows it. */
 static void elsewhere(tc_contract *k) {
     scene n;
@@ -251,6 +289,7 @@ static void messages(tc_contract *k) {
 const tc_contract_row tc_error_rows[] = {
     {"error-once", "by=synchronize with=read", TC_SMOKE, once},
     {"error-once", "by=query with=nothing", TC_SMOKE, once},
+    {"error-behind", "", TC_SMOKE, behind},
     {"error-elsewhere", "", TC_SMOKE, elsewhere},
     {"error-two", "", TC_SMOKE, two},
     {"error-messages", "", TC_SMOKE, messages},

@@ -2,6 +2,7 @@
 #include "plugin-sdk/conformance/worker/contract/buffers.h"
 
 #include <math.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -62,6 +63,8 @@ static void done_means_done(tc_contract *k) {
             if (i % 2) /* behind the mark: not waited for */
                 tc_work_queue(k, &n.work, n.slow);
             tn_status status = TN_NOT_READY;
+            if (strcmp(tc_contract_word(k, "by"), "both") == 0)
+                n.events->query(n.event); /* before it is done: the next may not rely on it */
             if (!by_query)
                 status = n.events->synchronize(n.event);
             for (double end = tc_now() + 30; status == TN_NOT_READY && tc_now() < end;)
@@ -85,6 +88,10 @@ static void wait_holds(tc_contract *k) {
                 break;
             if (strcmp(how, "record") == 0 && !record(&n, n.event, n.other))
                 break;
+            if (strcmp(how, "query") == 0) {
+                n.events->query(n.event);
+                n.s->ops->streams->query(n.other);
+            }
             if (strcmp(how, "destroy") == 0) {
                 tc_event_destroy(k, n.event);
                 if (!tc_event_create(k, n.s, 0, &n.event))
@@ -200,13 +207,28 @@ static void wait_at_once(tc_contract *k) {
 
 /* ---- time -------------------------------------------------------------------------------- */
 
+static bool has_clock(const scene *n) {
+    return TN_HAS(n->events, tn_event_ops, elapsed) && n->events->elapsed;
+}
+
 /* As set_up, with a second event; both have a clock. */
 static bool set_up_clock(tc_contract *k, scene *n, tn_event_impl **out_end) {
     if (!set_up(k, n, TN_EVENT_TIMING) || !tc_event_create(k, n->s, TN_EVENT_TIMING, out_end))
         return false;
-    if (TN_HAS(n->events, tn_event_ops, elapsed) && n->events->elapsed)
-        return true;
-    return TC_NOT_OFFERED(k, "no elapsed");
+    return has_clock(n) || TC_NOT_OFFERED(k, "no elapsed");
+}
+
+/* From one mark to the other, and back: the same with a minus, to a float's precision. */
+static bool measure(scene *n, tn_event_impl *from, tn_event_impl *to, double *out_ns) {
+    double back = NAN;
+    if (!tc_must(n->k, TNP_EVENT_ELAPSED, n->events->elapsed(from, to, out_ns), "elapsed") ||
+        !tc_must(n->k, TNP_EVENT_ELAPSED, n->events->elapsed(to, from, &back),
+                 "elapsed from the later of two marks to the earlier"))
+        return false;
+    return fabs(*out_ns + back) <= 1e-5 * fabs(*out_ns) + 1000 ||
+           TC_BROKEN(n->k, TNP_EVENT_ELAPSED,
+                     "elapsed: %g ns from one mark to the other, and %g ns back, which is negative",
+                     *out_ns, back);
 }
 
 /* Two marks with long work between them: what `elapsed` says, and how long the host saw it take. */
@@ -216,7 +238,7 @@ static bool time_work(scene *n, tn_event_impl *end, double *out_ns, double *out_
         !tc_must(n->k, TNP_EVENT_SYNCHRONIZE, n->events->synchronize(end), "synchronize"))
         return false;
     *out_host = 1e9 * (tc_now() - start);
-    return tc_must(n->k, TNP_EVENT_ELAPSED, n->events->elapsed(n->event, end, out_ns), "elapsed");
+    return measure(n, n->event, end, out_ns);
 }
 
 /* Some times, as the host may be kept from looking: the device's time is never longer than the
@@ -232,6 +254,8 @@ static void elapsed(tc_contract *k) {
     tc_host_forget();
     tc_must_fail(k, TNP_EVENT_ELAPSED, n.events->elapsed(n.event, end, &ns), TN_ERR_STATE,
                  "elapsed of events that were not recorded");
+    if (!isnan(ns) && ns != 0)
+        TC_BROKEN(k, TNP_EVENT_ELAPSED, "elapsed failed, and gave %g ns all the same", ns);
     for (int i = 0; i < 5 && !plausible && !tc_failed(k); i++) {
         if (!time_work(&n, end, &ns, &host))
             break;
@@ -285,29 +309,101 @@ static void elapsed_untimed(tc_contract *k) {
             "elapsed of the two that have it");
 }
 
-static void many(tc_contract *k) {
-    enum { N = 500 };
+/* ---- a mark that is held for long -------------------------------------------------------- */
+
+typedef struct witness {
+    scene *n;
+    tn_event_impl *mark;
+    tn_status status, after;
+    pthread_t thread;
+} witness;
+
+static void *wait_for_mark(void *context) {
+    witness *w = context;
+    w->status = w->n->events->synchronize(w->mark);
+    w->after = w->n->events->query(w->mark);
+    return NULL;
+}
+
+/* Who waited for the mark goes on when it is passed. Returns the seconds for which it was held. */
+static double look_behind(scene *n, tn_event_impl *start, double begun, tc_buffer *copy,
+                          witness *w) {
+    tc_contract *k = n->k;
+    double queued = tc_now(), ns = 0;
+    bool runs = pthread_create(&w->thread, NULL, wait_for_mark, w) == 0;
+    tn_status done = n->s->ops->streams->synchronize(n->other);
+    tn_status mark = n->events->query(n->event);
+    double waited = tc_now() - queued;
+    if (runs)
+        pthread_join(w->thread, NULL);
+    tc_must(k, TNP_STREAM_SYNCHRONIZE, done, "synchronize of a stream that waits for a mark");
+    if (mark == TN_NOT_READY)
+        TC_BROKEN(k, TNP_EVENT_WAIT,
+                  "a stream that waits for a mark went on after %g s, before the mark was passed",
+                  waited);
+    if (runs && (w->status != TN_OK || w->after != TN_OK))
+        TC_BROKEN(k, TNP_EVENT_SYNCHRONIZE,
+                  "synchronize of an event that is held for long returned %s, and query then %s",
+                  tc_tn_status_name(w->status), tc_tn_status_name(w->after));
+    memcpy(copy->model, n->b.model, copy->bytes);
+    tc_buffer_check(k, copy, n->s->stream, TNP_EVENT_WAIT, "what a stream copied behind a mark");
+    if (has_clock(n) && !tc_failed(k) && measure(n, start, n->event, &ns) &&
+        (ns < 0.9e9 * waited || ns > 1e9 * (tc_now() - begun) + 1e6))
+        TC_BROKEN(k, TNP_EVENT_ELAPSED, "elapsed: %g s between marks of which the host saw %g s",
+                  1e-9 * ns, waited);
+    return waited;
+}
+
+/* Far longer than any watchdog of a driver has patience. */
+static void held(tc_contract *k) {
     scene n;
-    tn_event_impl *events[N] = {0};
-    if (set_up(k, &n, 0)) {
-        for (int i = 0; i < N && !tc_failed(k) &&
-                        tc_event_create(k, n.s, i % 2 ? TN_EVENT_TIMING : 0, &events[i]);
-             i++)
-            record(&n, events[i], i % 3 ? n.slow : n.other);
-        /* The latest of so many is an event like any other. */
-        if (!tc_failed(k) && produce(&n, n.slow, 0x33) && record(&n, events[N - 1], n.slow) &&
-            tc_must(k, TNP_EVENT_SYNCHRONIZE, n.events->synchronize(events[N - 1]), "synchronize"))
+    tc_buffer copy;
+    tn_event_impl *start = NULL;
+    if (!set_up(k, &n, TN_EVENT_TIMING) || !tc_event_create(k, n.s, TN_EVENT_TIMING, &start) ||
+        !tc_buffer_create(k, n.s, TN_SPACE_DEVICE, n.b.bytes, &copy))
+        return;
+    witness w = {.n = &n, .mark = n.event};
+    double wanted = 1e-3 * (double)tc_contract_int(k, "milliseconds"), waited = 0;
+    /* Work was measured on a machine that may have been busy, and takes less than it did then. */
+    for (int i = 0; i < 3 && waited < 0.75 * wanted && !tc_failed(k); i++) {
+        double begun = tc_now();
+        if (record(&n, start, n.slow) && tc_work_hold(k, &n.work, n.slow, wanted * (1 << i)) &&
+            tc_buffer_fill(k, &n.b, n.slow, 0x6d + i) && record(&n, n.event, n.slow) &&
+            wait(&n, n.other, n.event) &&
+            tc_must(
+                k, TNP_TRANSFER_ORDER,
+                n.s->memory->copy(n.s->device, n.other, copy.memory, 0, n.b.memory, 0, copy.bytes),
+                "copy"))
+            waited = look_behind(&n, start, begun, &copy, &w);
+    }
+    if (waited < 0.75 * wanted && !tc_failed(k))
+        TC_NOT_OFFERED(k, "the device's queue holds work of %g s at most", waited);
+}
+
+static void many(tc_contract *k) {
+    scene n;
+    int all = (int)tc_contract_int(k, "n"), made = 0;
+    tn_event_impl **events = tc_arena_array(&k->arena, (uint64_t)all, sizeof(tn_event_impl *));
+    if (!events || !set_up(k, &n, 0))
+        return;
+    for (; made < all && !tc_failed(k) &&
+           tc_event_create(k, n.s, made % 2 ? TN_EVENT_TIMING : 0, &events[made]);
+         made++)
+        record(&n, events[made], made % 3 ? n.slow : n.other);
+    /* The latest of so many is an event like any other, and so is the first. */
+    for (int i = 0; i < 2 && !tc_failed(k); i++) {
+        tn_event_impl *event = events[i ? 0 : all - 1];
+        if (produce(&n, n.slow, 0x33 + i) && record(&n, event, n.slow) &&
+            tc_must(k, TNP_EVENT_SYNCHRONIZE, n.events->synchronize(event), "synchronize"))
             tc_buffer_check(k, &n.b, n.other, TNP_EVENT_SYNCHRONIZE,
-                            "what was queued before the last of many events that live together");
-        for (int i = N - 1; i >= 0; i--)
-            if (events[i]) {
-                tc_must(k, TNP_EVENT_SYNCHRONIZE, n.events->synchronize(events[i]),
-                        "synchronize of one of many events");
-                if (n.events->query(events[i]) != TN_OK)
-                    TC_BROKEN(k, TNP_EVENT_QUERY,
-                              "query after synchronize of an event is not TN_OK");
-                tc_event_destroy(k, events[i]);
-            }
+                            "what was queued before one of many events that live together");
+    }
+    while (made-- > 0 && !tc_failed(k)) {
+        tc_must(k, TNP_EVENT_SYNCHRONIZE, n.events->synchronize(events[made]),
+                "synchronize of one of many events");
+        if (n.events->query(events[made]) != TN_OK)
+            TC_BROKEN(k, TNP_EVENT_QUERY, "query after synchronize of an event is not TN_OK");
+        tc_event_destroy(k, events[made]);
     }
 }
 
@@ -315,9 +411,11 @@ const tc_contract_row tc_event_rows[] = {
     {"event-unrecorded", "", TC_SMOKE, unrecorded},
     {"event-done-means-done", "by=query", TC_SMOKE, done_means_done},
     {"event-done-means-done", "by=synchronize", TC_SMOKE, done_means_done},
+    {"event-done-means-done", "by=both", TC_SMOKE, done_means_done},
     {"event-wait-holds", "then=nothing", TC_SMOKE, wait_holds},
     {"event-wait-holds", "then=record", TC_SMOKE, wait_holds},
     {"event-wait-holds", "then=destroy", TC_SMOKE, wait_holds},
+    {"event-wait-holds", "then=query", TC_SMOKE, wait_holds},
     {"event-chain", "", TC_SMOKE, chain},
     {"event-record-again", "", TC_SMOKE, record_again},
     {"event-two-waiters", "", TC_SMOKE, two_waiters},
@@ -327,6 +425,9 @@ const tc_contract_row tc_event_rows[] = {
     {"event-elapsed", "", TC_SMOKE, elapsed},
     {"event-elapsed-pending", "", TC_SMOKE, elapsed_pending},
     {"event-elapsed-untimed", "", TC_SMOKE, elapsed_untimed},
-    {"event-many", "", TC_STANDARD, many},
+    {"event-many", "n=500", TC_SMOKE, many},
+    {"event-many", "n=5000", TC_STANDARD, many},
+    {"event-held", "milliseconds=2000", TC_STANDARD, held},
+    {"event-held", "milliseconds=6000", TC_EXHAUSTIVE, held},
     {0},
 };

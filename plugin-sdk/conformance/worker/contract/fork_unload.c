@@ -1,20 +1,23 @@
-/* Forking while devices are open, and unloading the object after shutdown. */
+/* Forking while devices are open, unloading the object after shutdown, and ending without it. */
+#include "plugin-sdk/conformance/worker/contract/buffers.h"
 #include "plugin-sdk/conformance/worker/contract/lifecycle.h"
 #include "plugin-sdk/conformance/worker/kernel/execute.h"
 
 #include <dlfcn.h>
 #include <errno.h>
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
 #include <tenon/ext/fork.h>
 #include <unistd.h>
 
-/* As the core forks. */
+/* As the core forks; `s` NULL: before anything was loaded. */
 static pid_t announced_fork(const tc_subject *s) {
-    const tn_ext_fork *ext = tc_subject_extension(s, TN_EXT_FORK);
+    const tn_ext_fork *ext = s ? tc_subject_extension(s, TN_EXT_FORK) : NULL;
     fflush(NULL);
     if (ext)
         ext->before(s->self);
@@ -26,7 +29,7 @@ static pid_t announced_fork(const tc_subject *s) {
 
 /* Forks; the failure of what the child does is the case's. */
 static void in_child(tc_contract *k, tc_subject *s, void (*work)(void *context), void *context,
-                     const char *when) {
+                     tn_requirement requirement, const char *when) {
     int ends[2];
     if (pipe(ends) != 0) {
         TC_CASE_ERROR(k->out, "pipe: %s", strerror(errno));
@@ -38,7 +41,7 @@ static void in_child(tc_contract *k, tc_subject *s, void (*work)(void *context),
         work(context);
         if (tc_failed(k))
             (void)!write(ends[1], k->out->message, strlen(k->out->message));
-        _exit(tc_failed(k) ? 1 : 0);
+        _exit(k->out->status == TC_UNSUPPORTED ? 2 : tc_failed(k) ? 1 : 0);
     }
     close(ends[1]);
     char text[TC_VERDICT_MESSAGE] = "";
@@ -49,10 +52,12 @@ static void in_child(tc_contract *k, tc_subject *s, void (*work)(void *context),
         ;
     if (child < 0)
         TC_CASE_ERROR(k->out, "fork: %s", strerror(errno));
+    else if (WIFEXITED(status) && WEXITSTATUS(status) == 2)
+        TC_NOT_OFFERED(k, "%.900s", text);
     else if (got > 0)
-        TC_BROKEN(k, TNP_FORK_SAFE, "%s: %.900s", when, text);
+        TC_BROKEN(k, requirement, "%s: %.900s", when, text);
     else if (status != 0)
-        TC_BROKEN(k, TNP_FORK_SAFE, "the plugin %s %s",
+        TC_BROKEN(k, requirement, "the plugin %s %s",
                   WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM ? "hung" : "crashed", when);
 }
 
@@ -82,7 +87,7 @@ static void life_fork(tc_contract *k) {
         return;
     probe(&context);
     if (!tc_failed(k))
-        in_child(k, &s, probe, &context, "in a forked child");
+        in_child(k, &s, probe, &context, TNP_FORK_SAFE, "in a forked child");
     if (!tc_failed(k))
         tc_lifecycle_probe(k, &s, TC_WORK_WIDE, TNP_FORK_SAFE, "after fork, in the parent", NULL);
     tc_subject_close(&s);
@@ -183,7 +188,7 @@ static void life_fork_busy(tc_contract *k) {
         if (pthread_create(&all[n].thread, NULL, n % 2 ? multiply_on : transfer_on, &all[n]) != 0)
             break;
     for (int i = 0; i < FORKS && !tc_failed(&forking->k); i++)
-        in_child(&forking->k, &s, do_both, forking,
+        in_child(&forking->k, &s, do_both, forking, TNP_FORK_SAFE,
                  "in a child that was forked while other threads called it");
     atomic_store(&over, true);
     for (int i = 0; i < n; i++)
@@ -241,9 +246,105 @@ static void life_unload(tc_contract *k) {
     tc_lifecycle_balanced(k, TNP_HOST_ALLOC_RETURNED, "after dlclose");
 }
 
+/* ---- threads that outlive the object ----------------------------------------------------- */
+
+enum { CALLERS = 3 };
+
+/* A thread that calls the plugin while it is there, and ends when it is gone. */
+typedef struct caller {
+    tc_contract k; /* of its own */
+    tc_verdict verdict;
+    tc_subject *s;
+    sem_t called, gone;
+    pthread_t thread;
+} caller;
+
+static void *call_and_stay(void *context) {
+    caller *c = context;
+    tc_lifecycle_probe(&c->k, c->s, TC_WORK_SMALL, TNP_NONE, "from another thread", NULL);
+    tc_arena_finish(&c->k.arena);
+    sem_post(&c->called);
+    sem_wait(&c->gone);
+    return NULL;
+}
+
+static void unload_under_threads(void *context) {
+    static caller callers[CALLERS];
+    tc_contract *k = context;
+    tc_subject s;
+    int n = 0;
+    if (!tc_lifecycle_open(k, &s, tc_host_table(), TNP_SHUTDOWN_UNLOADABLE, "loaded"))
+        return;
+    if (!(s.plugin->flags & TN_PLUGIN_UNLOADABLE)) {
+        TC_NOT_OFFERED(k, "the plugin has no TN_PLUGIN_UNLOADABLE");
+        return;
+    }
+    for (; n < CALLERS; n++) {
+        caller *c = &callers[n];
+        c->s = &s;
+        c->k = (tc_contract){.c = k->c, .options = k->options, .out = &c->verdict};
+        sem_init(&c->called, 0, 0);
+        sem_init(&c->gone, 0, 0);
+        if (pthread_create(&c->thread, NULL, call_and_stay, c) != 0)
+            break;
+        sem_wait(&c->called); /* one after the other: what is checked here is their end */
+        if (tc_failed(&c->k))
+            TC_BROKEN(k, c->verdict.requirement, "%.900s", c->verdict.message);
+    }
+    tc_subject_close(&s);
+    if (dlclose(s.object) != 0)
+        TC_BROKEN(k, TNP_SHUTDOWN_UNLOADABLE, "dlclose: %s", dlerror());
+    for (int i = 0; i < n; i++) {
+        sem_post(&callers[i].gone);
+        pthread_join(callers[i].thread, NULL);
+    }
+}
+
+static void life_unload_threads(tc_contract *k) {
+    in_child(k, NULL, unload_under_threads, k, TNP_SHUTDOWN_UNLOADABLE,
+             "when a thread that had called it ended after dlclose; take back what is kept for "
+             "threads (keys, destructors) in shutdown");
+}
+
+/* ---- the end without shutdown ------------------------------------------------------------ */
+
+/* Two streams with work that is not done, and a thread in a kernel: exit, as programs end. */
+static void exit_at_work(void *context) {
+    static laborer one;
+    tc_contract *k = context;
+    tc_subject s;
+    atomic_bool over = false;
+    if (!tc_lifecycle_open(k, &s, tc_host_table(), TNP_NONE, "loaded"))
+        return;
+    prepare(&one, k, &s, &over);
+    multiply(&one);
+    tc_subject *was = k->subject;
+    k->subject = &s;
+    tc_work work;
+    tc_buffer b;
+    tn_stream_impl *stream = NULL;
+    if (tc_work_create(k, &s, &work) && tc_buffer_create(k, &s, TN_SPACE_DEVICE, 5000, &b) &&
+        (!s.ops->streams || tc_stream_create(k, &s, 0, &stream))) {
+        tc_work_hold(k, &work, s.stream, 0.3);
+        tc_work_hold(k, &work, stream, 0.3);
+        for (int i = 0; i < 100; i++)
+            tc_buffer_fill(k, &b, stream, i);
+    }
+    k->subject = was;
+    if (!tc_failed(k))
+        exit(0);
+}
+
+static void life_exit(tc_contract *k) {
+    in_child(k, NULL, exit_at_work, k, TNP_EXIT_WITHOUT_SHUTDOWN,
+             "when the process ended without shutdown, with work in its queues");
+}
+
 const tc_contract_row tc_fork_rows[] = {
     {"life-fork", "", TC_STANDARD, life_fork},
     {"life-fork-busy", "", TC_STANDARD, life_fork_busy},
     {"life-unload", "", TC_STANDARD, life_unload},
+    {"life-unload-threads", "", TC_SMOKE, life_unload_threads},
+    {"life-exit", "", TC_SMOKE, life_exit},
     {0},
 };

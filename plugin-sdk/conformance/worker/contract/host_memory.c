@@ -31,11 +31,26 @@ typedef struct step {
 
 /* ---- stages ------------------------------------------------------------------------------ */
 
+/* What an output holds before the call: after one that fails it does still, or is cleared. */
+static char poison;
+#define POISONED(type) ((type *)(void *)&poison)
+
+/* True, and the output cleared, where the call gave something. */
+#define GAVE(t, status, out, what) \
+    ((status) == TN_OK || (gave((t), (out), (what)), (out) = NULL, false))
+
+static void gave(trial *t, const void *out, const char *what) {
+    if (out && out != &poison)
+        TC_BROKEN(t->k, TNP_HOST_ALLOC_FAILURE, "%s failed and gave something all the same", what);
+}
+
 static tn_status try_init(trial *t) {
-    t->s.self = NULL;
+    t->s.self = POISONED(tn_instance);
     t->s.host = tc_host_table();
     tc_host_begin(t->s.host);
     tn_status status = t->s.plugin->init(tc_host_table(), t->k->options->plugin, &t->s.self);
+    if (!GAVE(t, status, t->s.self, "init"))
+        tc_host_end(NULL);
     return status;
 }
 
@@ -52,9 +67,11 @@ static bool prepare_init(trial *t) {
 static tn_status try_open(trial *t) {
     uint32_t n;
     tn_status status = t->s.ops->count(t->s.self, &n);
-    t->s.device = NULL;
-    return status == TN_OK ? t->s.ops->open(t->s.self, t->k->options->device, &t->s.device)
-                           : status;
+    t->s.device = status == TN_OK ? POISONED(tn_device_impl) : NULL;
+    if (status == TN_OK)
+        status = t->s.ops->open(t->s.self, t->k->options->device, &t->s.device);
+    (void)GAVE(t, status, t->s.device, "open");
+    return status;
 }
 
 static void undo_open(trial *t) {
@@ -63,7 +80,10 @@ static void undo_open(trial *t) {
 }
 
 static tn_status try_stream(trial *t) {
-    return t->s.ops->streams->create(t->s.device, 0, &t->s.stream);
+    t->s.stream = POISONED(tn_stream_impl);
+    tn_status status = t->s.ops->streams->create(t->s.device, 0, &t->s.stream);
+    (void)GAVE(t, status, t->s.stream, "create of a stream");
+    return status;
 }
 
 static void undo_stream(trial *t) {
@@ -85,9 +105,9 @@ static bool has_streams(trial *t) {
 
 static tn_status try_event(trial *t) {
     const tn_event_ops *e = t->s.ops->events;
-    t->event = NULL;
+    t->event = POISONED(tn_event_impl);
     tn_status status = e->create(t->s.device, 0, &t->event);
-    if (status != TN_OK)
+    if (!GAVE(t, status, t->event, "create of an event"))
         return status;
     status = e->record(t->event, t->s.stream);
     if (status == TN_OK)
@@ -260,6 +280,17 @@ static bool try_number(tc_contract *k, const step *stage, const char *line, int6
     *out_offered = prepare(&t, stage);
     if (*out_offered) {
         failed = attempt(&t, stage, n);
+        bool charged = failed && stage->opens;
+        for (int i = 0; charged && i < 3;
+             i++) { /* other programs take some too, but not each time */
+            uint64_t before = tc_free_bytes(&t.s);
+            charged = attempt(&t, stage, n) && tc_free_bytes(&t.s) < before;
+        }
+        if (charged)
+            TC_BROKEN(k, TNP_ALLOC_OUT_OF_MEMORY,
+                      "%s: after each failure for want of host memory (allocation %lld) info has "
+                      "less free device memory",
+                      stage->name, (long long)n);
         int64_t blocks = tc_host_blocks();
         if (failed && attempt(&t, stage, n) && tc_host_blocks() > blocks)
             TC_BROKEN(k, TNP_HOST_ALLOC_FAILURE,

@@ -65,7 +65,8 @@ static void init_garbled(tc_contract *k, tc_subject *s, const tn_host *host) {
     snprintf(when, sizeof when, "after init with option %s set to '%s'",
              options.garbled < 0 ? "(none)" : options.names[options.garbled],
              options.garbled < 0 ? "" : options.value);
-    s->self = NULL;
+    static char poison;
+    s->self = (tn_instance *)(void *)&poison;
     s->host = host;
     tc_host_begin(host);
     tc_host_forget();
@@ -78,7 +79,7 @@ static void init_garbled(tc_contract *k, tc_subject *s, const tn_host *host) {
             TC_BROKEN(k, TNP_FAIL_MESSAGE,
                       "%s it failed with %s, without a host->fail of that status and a message",
                       when, tc_tn_status_name(status));
-        if (s->self)
+        if (s->self && (void *)s->self != &poison)
             TC_BROKEN(k, TNP_INIT_RESULT, "%s it failed and left *out_self set", when);
     }
     s->self = NULL;
@@ -142,25 +143,11 @@ static void compare(tc_contract *k, const tc_census *a, const tc_census *b, int6
  * counted: LLVM, on which drivers are built, loses one for each program that it compiles. */
 enum { FIRST = 9, SOME = 5, LOST = 48 };
 
-typedef struct heap_growth {
-    int64_t before, least; /* in SOME lives */
-    int n;
-} heap_growth;
-
-static void watch_heap(heap_growth *g, int64_t life, int64_t heap_bytes) {
-    if (life < FIRST || (life - FIRST) % SOME)
-        return;
-    int64_t growth = heap_bytes - g->before;
-    if (life > FIRST && (g->n++ == 0 || growth < g->least))
-        g->least = growth;
-    g->before = heap_bytes;
-}
-
 /* The first lives may start what belongs to the process: a runtime's threads, its caches. */
 static void life_cycles(tc_contract *k) {
     int64_t times = tc_contract_int(k, "times");
     tc_census start, early = {0}, now;
-    heap_growth heap = {0};
+    tc_growth heap = {0}, space = {0};
     tc_subject s;
     if (!tc_lifecycle_load(k, &s))
         return;
@@ -175,12 +162,17 @@ static void life_cycles(tc_contract *k) {
         tc_lifecycle_balanced(k, TNP_HOST_ALLOC_RETURNED, "after shutdown");
         tc_arena_finish(&k->arena);
         now = tc_census_take(early.threads ? early.threads : start.threads);
-        watch_heap(&heap, i, now.heap_bytes);
+        tc_growth_note(&heap, i, FIRST, SOME, now.heap_bytes);
+        tc_growth_note(&space, i, FIRST, SOME, now.virtual_bytes);
         if (i == 1 || (i < times / 2 && i == FIRST))
             early = now;
     }
     if (!tc_failed(k) && times > 2)
         compare(k, &early, &now, times > 20 ? times - FIRST - 1 : times - 2);
+    if (tc_growth_is_loss(&space, SOME))
+        TC_BROKEN(k, TNP_INIT_AGAIN,
+                  "each life of the plugin leaves %lld bytes of address space mapped",
+                  (long long)(space.least / SOME));
     if (heap.n >= 3 && heap.least >= LOST * SOME)
         TC_BROKEN(k, TNP_INIT_AGAIN, "each life of the plugin leaves %lld bytes of malloc behind",
                   (long long)(heap.least / SOME));

@@ -126,7 +126,7 @@ static const char *const calls[][N_CALLS] = {
         },
 };
 
-const tn_kernel *tc_lifecycle_call(tc_contract *k, tc_subject *s, tc_work work,
+const tn_kernel *tc_lifecycle_call(tc_contract *k, tc_subject *s, tc_probe work,
                                    tc_invocation *call) {
     char why[TC_MESSAGE];
     for (int i = 0; i < N_CALLS && calls[work][i]; i++) {
@@ -151,7 +151,7 @@ static uint64_t add_bytes(uint64_t sum, const void *bytes, uint64_t n) {
     return sum;
 }
 
-static void run_call(tc_contract *k, tc_subject *s, tc_work work, tc_verdict *v, uint64_t *sum) {
+static void run_call(tc_contract *k, tc_subject *s, tc_probe work, tc_verdict *v, uint64_t *sum) {
     tc_invocation call;
     tc_result result;
     if (!tc_lifecycle_call(k, s, work, &call) || !tc_execute(s, &call, &result, v))
@@ -194,7 +194,7 @@ static void transfer(tc_subject *s, tc_verdict *v) {
                        "a small transfer came back with other bytes");
 }
 
-bool tc_lifecycle_probe(tc_contract *k, tc_subject *s, tc_work work, tn_requirement requirement,
+bool tc_lifecycle_probe(tc_contract *k, tc_subject *s, tc_probe work, tn_requirement requirement,
                         const char *when, uint64_t *out_sum) {
     tc_verdict v = {0};
     uint64_t sum = UINT64_C(0xcbf29ce484222325);
@@ -223,15 +223,17 @@ static int64_t lines(const char *path) {
     return n;
 }
 
-static int64_t resident(void) {
-    long long pages = 0, all;
+/* Address space, and what of it is in memory. */
+static void sizes(tc_census *c) {
+    long long all = 0, pages = 0;
     FILE *file = fopen("/proc/self/statm", "re");
     if (!file)
-        return 0;
+        return;
     if (fscanf(file, "%lld %lld", &all, &pages) != 2)
-        pages = 0;
+        all = pages = 0;
     fclose(file);
-    return pages * sysconf(_SC_PAGESIZE);
+    c->virtual_bytes = all * sysconf(_SC_PAGESIZE);
+    c->resident_bytes = pages * sysconf(_SC_PAGESIZE);
 }
 
 tc_census tc_census_take(int64_t threads) {
@@ -244,13 +246,27 @@ tc_census tc_census_take(int64_t threads) {
         tni_census_take(&census);
     }
     struct mallinfo2 heap = mallinfo2();
-    return (tc_census){
+    tc_census taken = {
         .threads = census.n_threads,
         .descriptors = census.n_files,
         .mappings = lines("/proc/self/maps"),
-        .resident_bytes = resident(),
         .heap_bytes = (int64_t)(heap.uordblks + heap.hblkhd),
     };
+    sizes(&taken);
+    return taken;
+}
+
+void tc_growth_note(tc_growth *g, int64_t time, int64_t first, int64_t step, int64_t now) {
+    if (time < first || (time - first) % step)
+        return;
+    int64_t growth = now - g->before;
+    if (time > first && (g->n++ == 0 || growth < g->least))
+        g->least = growth;
+    g->before = now;
+}
+
+bool tc_growth_is_loss(const tc_growth *g, int64_t step) {
+    return g->n >= 3 && g->least >= step * (64 << 10);
 }
 
 bool tc_lifecycle_balanced(tc_contract *k, tn_requirement requirement, const char *when) {

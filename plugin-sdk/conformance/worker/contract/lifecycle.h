@@ -26,21 +26,35 @@ bool tc_lifecycle_open(tc_contract *k, tc_subject *s, const tn_host *host,
 
 /* Which kernel calls: `wide` has so many elements that a device splits the work, `product` is what
  * plugins leave to a library. */
-typedef enum tc_work { TC_WORK_SMALL, TC_WORK_WIDE, TC_WORK_PRODUCT } tc_work;
+typedef enum tc_probe { TC_WORK_SMALL, TC_WORK_WIDE, TC_WORK_PRODUCT } tc_probe;
 
 /* Writes, fills, reads, and runs a kernel whose result is checked. `out_sum` (may be NULL) follows
  * from the bits that came out. A failure is reported with `when`, as `requirement`, or where that is
  * TNP_NONE as the one that was broken. */
-bool tc_lifecycle_probe(tc_contract *k, tc_subject *s, tc_work work, tn_requirement requirement,
+bool tc_lifecycle_probe(tc_contract *k, tc_subject *s, tc_probe work, tn_requirement requirement,
                         const char *when, uint64_t *out_sum);
 
 /* What the process holds. */
 typedef struct tc_census {
-    int64_t threads, descriptors, mappings, resident_bytes, heap_bytes;
+    int64_t threads, descriptors, mappings, virtual_bytes, resident_bytes, heap_bytes;
 } tc_census;
 
 /* Threads that are ending get a moment to be gone: as few as `threads` are waited for. */
 tc_census tc_census_take(int64_t threads);
+
+/* What grows in jumps, as pools of a runtime below the plugin do, and what is lost each time, told
+ * apart: the least growth in any `step` times. */
+typedef struct tc_growth {
+    int64_t before, least;
+    int n;
+} tc_growth;
+
+/* `now` after time number `time`, of which those below `first` do not count. */
+void tc_growth_note(tc_growth *g, int64_t time, int64_t first, int64_t step, int64_t now);
+
+/* Address space that is lost each time, in `step` times: more than a runtime that does so by a
+ * mistake too small to matter. */
+bool tc_growth_is_loss(const tc_growth *g, int64_t step);
 
 /* No host block is out; otherwise fails the case with `when`. */
 bool tc_lifecycle_balanced(tc_contract *k, tn_requirement requirement, const char *when);
@@ -50,7 +64,7 @@ uint64_t tc_tables_sum(const tn_plugin *plugin);
 
 /* The kernel calls of tc_lifecycle_probe: the first line that the plugin claims, placed by the
  * caller. NULL where it claims none. */
-const tn_kernel *tc_lifecycle_call(tc_contract *k, tc_subject *s, tc_work work,
+const tn_kernel *tc_lifecycle_call(tc_contract *k, tc_subject *s, tc_probe work,
                                    tc_invocation *call);
 
 #endif

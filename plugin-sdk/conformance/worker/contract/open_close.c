@@ -7,6 +7,13 @@
 
 enum { MOST = 16 };
 
+/* The same as before, whatever is open. */
+static void check_count(tc_contract *k, tc_subject *s, uint32_t n, const char *when) {
+    uint32_t now;
+    if (tc_lifecycle_count(k, s, &now) && now != n)
+        TC_BROKEN(k, TNP_COUNT_DEVICES, "count said %u, and %u %s", n, now, when);
+}
+
 /* Every device at once; each works while the others are open, and after some were closed. */
 static void life_devices(tc_contract *k) {
     tc_subject s, all[MOST];
@@ -20,6 +27,8 @@ static void life_devices(tc_contract *k) {
                 tc_must(k, TNP_STREAM_CREATE,
                         s.ops->streams->create(all[opened].device, 0, &all[opened].stream),
                         "stream create");
+    if (!tc_failed(k))
+        check_count(k, &s, n, "while devices are open");
     for (uint32_t i = 0; i < opened; i++)
         for (uint32_t j = 0; j < i; j++)
             if (all[i].device == all[j].device)
@@ -49,10 +58,13 @@ static void life_unused(tc_contract *k) {
         for (uint32_t i = 0; i < n && !tc_failed(k); i++) {
             int64_t blocks = 0;
             tc_census early = {0};
+            tc_growth space = {0};
             for (int times = 0; times < 10 && !tc_failed(k); times++) {
                 if (!tc_lifecycle_open_device(k, &s, i, &one))
                     break;
+                check_count(k, &s, n, "while a device is open");
                 s.ops->close(one.device);
+                tc_growth_note(&space, times, 3, 2, tc_census_take(0).virtual_bytes);
                 if (times == 4) {
                     blocks = tc_host_blocks();
                     early = tc_census_take(0);
@@ -70,10 +82,11 @@ static void life_unused(tc_contract *k) {
                           "open and close of device %u leave a descriptor, a mapping or a "
                           "thread behind",
                           i);
-            uint32_t again;
-            if (tc_lifecycle_count(k, &s, &again) && again != n)
-                TC_BROKEN(k, TNP_COUNT_DEVICES, "count said %u, and %u after device %u was opened",
-                          n, again, i);
+            if (tc_growth_is_loss(&space, 2))
+                TC_BROKEN(k, TNP_CLOSE_RETURNS_ALL,
+                          "open and close of device %u leave %lld bytes of address space mapped", i,
+                          (long long)space.least / 2);
+            check_count(k, &s, n, "after a device was opened and closed");
         }
     tc_subject_close(&s);
     tc_lifecycle_balanced(k, TNP_HOST_ALLOC_RETURNED,

@@ -116,15 +116,14 @@ static void event_flags(tc_contract *k) {
         return;
     for (size_t i = 0; i < sizeof flags / sizeof *flags; i++) {
         char what[64];
-        tn_event_impl *event = NULL;
+        static char poison;
+        tn_event_impl *event = (tn_event_impl *)(void *)&poison;
         snprintf(what, sizeof what, "create of an event with flags 0x%x", flags[i]);
         tc_host_forget();
         tc_must_fail(k, TNP_UNKNOWN_REFUSED, s->ops->events->create(s->device, flags[i], &event),
                      TN_ERR_UNSUPPORTED, what);
-        if (event) {
+        if (event && (void *)event != &poison)
             TC_BROKEN(k, TNP_UNKNOWN_REFUSED, "%s: refused, and gave an event", what);
-            s->ops->events->destroy(event);
-        }
     }
 }
 

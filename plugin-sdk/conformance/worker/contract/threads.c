@@ -79,6 +79,7 @@ static void run(tc_contract *k) {
         !tc_buffer_create(k, k->subject, TN_SPACE_DEVICE, THREADS * ROOM, &buffer))
         return;
     int n = 0;
+    tc_host_yield(true);
     for (; n < THREADS; n++) {
         workers[n] = (worker){.s = k->subject, .buffer = &buffer, .first = (uint64_t)n * ROOM};
         if (pthread_create(&workers[n].thread, NULL, streams ? streams_and_events : transfers,
@@ -91,6 +92,7 @@ static void run(tc_contract *k) {
             TC_BROKEN(k, TNP_THREADS_CONCURRENT, "%d threads at once: %s", n, workers[i].wrong);
         memset(buffer.model + workers[i].first, ROUNDS - 1 + (streams ? 0 : i), ROOM);
     }
+    tc_host_yield(false);
     tc_must(k, TNP_THREADS_CONCURRENT, tc_subject_sync(k->subject), "synchronize");
     if (!tc_failed(k))
         tc_buffer_check(k, &buffer, k->subject->stream, TNP_THREADS_CONCURRENT,

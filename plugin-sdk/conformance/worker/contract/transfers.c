@@ -1,6 +1,8 @@
 /* Transfers at every offset and of every length near an edge, against a model. */
 #include "plugin-sdk/conformance/worker/contract/buffers.h"
 
+#include "plugin-sdk/conformance/worker/poison.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -25,17 +27,20 @@ static bool one(sweep *w, uint64_t offset, uint64_t bytes) {
             w->bounce[i + 1] = w->a.model[offset + i] = (unsigned char)tc_next(&w->k->random);
         status = s->memory->copy_from_host(s->device, s->stream, w->a.memory, offset, w->bounce + 1,
                                            0, bytes);
-        memset(w->bounce + 1, 0xee, bytes);
+        memset(w->bounce + 1, TC_POISON_SOURCE, bytes);
         break;
     case READ:
-        memset(w->bounce, 0xee, bytes + 2);
+        memset(w->bounce, TC_POISON_TARGET, bytes + 2);
         status = s->memory->copy_to_host(s->device, s->stream, w->bounce + 1, 0, w->a.memory,
                                          offset, bytes);
-        if (status == TN_OK && memcmp(w->bounce + 1, w->a.model + offset, bytes) != 0)
-            TC_BROKEN(w->k, TNP_TRANSFER_RANGE,
-                      "read of %llu bytes at %llu: other bytes than are there",
-                      (unsigned long long)bytes, (unsigned long long)offset);
-        if (w->bounce[0] != 0xee || w->bounce[bytes + 1] != 0xee)
+        for (uint64_t i = 0; status == TN_OK && i < bytes && !tc_failed(w->k); i++)
+            if (w->bounce[i + 1] != w->a.model[offset + i])
+                TC_BROKEN(w->k, tc_poison_breaks(w->bounce[i + 1], TNP_TRANSFER_RANGE),
+                          "read of %llu bytes at %llu: byte %llu should be 0x%02x and is 0x%02x%s",
+                          (unsigned long long)bytes, (unsigned long long)offset,
+                          (unsigned long long)i, w->a.model[offset + i], w->bounce[i + 1],
+                          tc_poison_text(w->bounce[i + 1]));
+        if (w->bounce[0] != TC_POISON_TARGET || w->bounce[bytes + 1] != TC_POISON_TARGET)
             TC_BROKEN(w->k, TNP_TRANSFER_RANGE,
                       "read of %llu bytes at %llu wrote beside the target",
                       (unsigned long long)bytes, (unsigned long long)offset);
@@ -147,7 +152,7 @@ static void pageable(tc_contract *k) {
         tc_must(k, TNP_WRITE_CONSUMES_SOURCE,
                 s->memory->copy_from_host(s->device, s->stream, a.memory, 50, host, 0, sizes[i]),
                 "write");
-        memset(host, 0xee, sizes[i]);
+        memset(host, TC_POISON_SOURCE, sizes[i]);
         tc_buffer_check(k, &a, s->stream, TNP_WRITE_CONSUMES_SOURCE,
                         "memory written with src_pinned 0, of which the source was changed once "
                         "the call had returned");
@@ -194,9 +199,9 @@ static void empty(tc_contract *k) {
 static void within(tc_contract *k) {
     tc_subject *s = k->subject;
     tc_buffer b;
-    if (!tc_buffer_create(k, s, TN_SPACE_DEVICE, 10000, &b))
+    if (!tc_buffer_create(k, s, TN_SPACE_DEVICE, 5 << 20, &b))
         return;
-    for (uint64_t n = 1; n < 4000 && !tc_failed(k); n = n * 2 + 1) {
+    for (uint64_t n = 1; n < 2500000 && !tc_failed(k); n = n * 2 + 1) {
         bool up = n % 3 == 0;
         uint64_t from = up ? 100 : 100 + n, to = up ? 100 + n : 100;
         memcpy(b.model + to, b.model + from, n);
@@ -206,7 +211,64 @@ static void within(tc_contract *k) {
     tc_buffer_check(k, &b, s->stream, TNP_TRANSFER_RANGE, "memory after copies within it");
 }
 
+/* Far more in small pieces than a driver has room to stage, behind work: the caller's buffer is
+ * another's at once, and staging memory only when it was read. */
+static void staged(tc_contract *k) {
+    enum { ALL = 6 << 20, PIECE = 32 << 10 };
+    tc_subject *s = k->subject;
+    tc_buffer a;
+    tc_work work;
+    unsigned char *piece = tc_arena_array(&k->arena, PIECE, 1);
+    if (!piece || !tc_work_create(k, s, &work) || !tc_buffer_create(k, s, TN_SPACE_DEVICE, ALL, &a))
+        return;
+    if (s->stream && !tc_work_hold(k, &work, s->stream, 0.05))
+        return;
+    for (uint64_t at = 0, bytes; at < ALL && !tc_failed(k); at += bytes) {
+        bytes = 1 + tc_below(&k->random, at % 3 ? PIECE : PIECE / 16);
+        bytes = bytes < ALL - at ? bytes : ALL - at;
+        for (uint64_t i = 0; i < bytes; i++)
+            piece[i] = a.model[at + i] = (unsigned char)(at * 31 + i * 7);
+        tc_must(k, TNP_WRITE_CONSUMES_SOURCE,
+                s->memory->copy_from_host(s->device, s->stream, a.memory, at, piece, 0, bytes),
+                "write of one of many pieces");
+        memset(piece, TC_POISON_SOURCE, bytes);
+    }
+    tc_buffer_check(k, &a, s->stream, TNP_WRITE_CONSUMES_SOURCE,
+                    "memory written in many pieces behind work");
+}
+
+/* A read into pinned memory and a write from it, one queued behind the other. */
+static void pinned_order(tc_contract *k) {
+    static const uint64_t sizes[] = {1, 16, 100, 4096, 4099, 65537, 1048583};
+    enum { MOST = 1048583 };
+    tc_subject *s = k->subject;
+    const tn_memory_ops *m = s->memory;
+    tc_work work;
+    tc_buffer a, b, p;
+    if (!tc_has_pinned(k) || !tc_work_create(k, s, &work) ||
+        !tc_buffer_create(k, s, TN_SPACE_DEVICE, MOST, &a) ||
+        !tc_buffer_create(k, s, TN_SPACE_DEVICE, MOST, &b) ||
+        !tc_buffer_create(k, s, TN_SPACE_PINNED, MOST, &p))
+        return;
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes && !tc_failed(k); i++) {
+        if (s->stream)
+            tc_work_queue(k, &work, s->stream);
+        tc_buffer_fill(k, &a, s->stream, 0x15 + (int)i);
+        tc_must(k, TNP_TRANSFER_PINNED,
+                m->copy_to_host(s->device, s->stream, p.host, p.memory, a.memory, 0, sizes[i]),
+                "read to pinned memory");
+        tc_must(k, TNP_TRANSFER_PINNED,
+                m->copy_from_host(s->device, s->stream, b.memory, 0, p.host, p.memory, sizes[i]),
+                "write from pinned memory behind a read to it");
+        memcpy(b.model, a.model, sizes[i]);
+        tc_buffer_check(k, &b, s->stream, TNP_TRANSFER_PINNED,
+                        "what was read to pinned memory and written from it, in stream order");
+    }
+}
+
 const tc_contract_row tc_transfer_rows[] = {
+    {"transfer-staged", "", TC_SMOKE, staged},
+    {"transfer-pinned-order", "", TC_SMOKE, pinned_order},
     {"transfer-pinned", "", TC_SMOKE, pinned},
     {"transfer-pageable", "memory=pinned", TC_SMOKE, pageable},
     {"transfer-pageable", "memory=device", TC_SMOKE, pageable},

@@ -1,6 +1,8 @@
 /* See choose.h. */
 #include "plugin-sdk/conformance/worker/kernel/choose.h"
 
+#include "plugin-sdk/conformance/worker/subject/watch.h"
+
 #include <math.h>
 #include <string.h>
 
@@ -135,7 +137,7 @@ static bool declines(const tc_subject *s, const tc_invocation *call, const tn_ke
                      .outs = outs,
                      .n_args = n_args,
                      .n_outs = n_outs};
-    return kernel->supports(&asked) == TN_ERR_UNSUPPORTED;
+    return tc_watch_supports(kernel, &asked) == TN_ERR_UNSUPPORTED;
 }
 
 /* ---- the choice -------------------------------------------------------------------------- */

@@ -1,14 +1,18 @@
 /* See host.h. */
 #include "plugin-sdk/conformance/worker/subject/host.h"
 
+#include "plugin-sdk/conformance/worker/poison.h"
+
 #include <ctype.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <time.h>
 #include <unistd.h>
 
 /* ---- state ------------------------------------------------------------------------------- */
@@ -21,14 +25,13 @@ static _Thread_local tn_status message_status;
 static char type[32];
 static const tn_host *_Atomic lives[2]; /* the tables of those that are under way */
 static atomic_int_fast64_t blocks, bytes_out, allocations, allocs_left = -1;
-static atomic_bool failed;
+static atomic_bool failed, yields;
 
 static pthread_mutex_t misuse_lock = PTHREAD_MUTEX_INITIALIZER;
 static tn_requirement misuse_requirement;
 static char misuse_text[MESSAGE];
 
-__attribute__((format(printf, 2, 3))) static void misuse(tn_requirement requirement,
-                                                         const char *format, ...) {
+void tc_host_blame(tn_requirement requirement, const char *format, ...) {
     pthread_mutex_lock(&misuse_lock);
     if (!misuse_requirement) {
         va_list args;
@@ -44,8 +47,9 @@ __attribute__((format(printf, 2, 3))) static void misuse(tn_requirement requirem
 static void check_host(const char *what, const tn_host *host) {
     const tn_host *one = atomic_load(&lives[0]), *other = atomic_load(&lives[1]);
     if ((one || other) && (!host || (host != one && host != other)))
-        misuse(TNP_HOST_ARGUMENT, "host->%s: the first argument is %p, and init was given %p", what,
-               (const void *)host, (const void *)(one ? one : other));
+        tc_host_blame(TNP_HOST_ARGUMENT,
+                      "host->%s: the first argument is %p, and init was given %p", what,
+                      (const void *)host, (const void *)(one ? one : other));
 }
 
 /* ---- memory: each block has a head, so that a wrong free is seen ------------------------- */
@@ -64,12 +68,29 @@ static head *head_of(void *p) {
     return (head *)p - 1;
 }
 
+/* Now and then for longer than others need to come as far. */
+static void let_others_run(void) {
+    static atomic_uint turn;
+    if (!atomic_load_explicit(&yields, memory_order_relaxed))
+        return;
+    if (atomic_fetch_add(&turn, 1) % 8 == 0)
+        nanosleep(&(struct timespec){.tv_nsec = 50000}, NULL);
+    else
+        sched_yield();
+}
+
+void tc_host_yield(bool wanted) {
+    atomic_store(&yields, wanted);
+}
+
 static void *host_alloc(const tn_host *host, uint64_t bytes, uint64_t alignment) {
     check_host("alloc", host);
+    let_others_run();
     atomic_fetch_add(&allocations, 1);
     if (alignment == 0 || (alignment & (alignment - 1))) {
-        misuse(TNP_HOST_ALLOC_RETURNED, "host->alloc: an alignment of %llu is no power of two",
-               (unsigned long long)alignment);
+        tc_host_blame(TNP_HOST_ALLOC_RETURNED,
+                      "host->alloc: an alignment of %llu is no power of two",
+                      (unsigned long long)alignment);
         alignment = 16;
     }
     if (atomic_load(&allocs_left) >= 0 && atomic_fetch_sub(&allocs_left, 1) == 0) {
@@ -99,24 +120,26 @@ static void host_dealloc(const tn_host *host, void *p) {
     check_host("dealloc", host);
     if (!p)
         return;
+    let_others_run();
     head *h = head_of(p);
     if (h->magic != LIVE) {
-        misuse(TNP_HOST_ALLOC_RETURNED, "host->dealloc(%p): %s", p,
-               h->magic == FREED ? "this block was given back before"
-                                 : "host->alloc never returned it");
+        tc_host_blame(TNP_HOST_ALLOC_RETURNED, "host->dealloc(%p): %s", p,
+                      h->magic == FREED ? "this block was given back before"
+                                        : "host->alloc never returned it");
         return;
     }
     if (h->host != host)
-        misuse(TNP_HOST_ARGUMENT, "host->dealloc(%p): the block is of host %p, not of %p", p,
-               (const void *)h->host, (const void *)host);
+        tc_host_blame(TNP_HOST_ARGUMENT, "host->dealloc(%p): the block is of host %p, not of %p", p,
+                      (const void *)h->host, (const void *)host);
     if (memcmp((char *)p + h->bytes, &TAIL, sizeof TAIL) != 0)
-        misuse(TNP_HOST_ALLOC_RETURNED, "the %llu bytes behind %p from host->alloc were written to",
-               (unsigned long long)sizeof TAIL, p);
+        tc_host_blame(TNP_HOST_ALLOC_RETURNED,
+                      "the %llu bytes behind %p from host->alloc were written to",
+                      (unsigned long long)sizeof TAIL, p);
     h->magic = FREED;
     atomic_fetch_sub(&blocks, 1);
     atomic_fetch_sub(&bytes_out, (int64_t)h->bytes);
     void *start = h->start;
-    memset(p, 0xdd, h->bytes);
+    memset(p, TC_POISON_FREED, h->bytes);
     free(start);
 }
 
@@ -146,18 +169,18 @@ bool tc_host_failed(void) {
 static void host_log_message(const tn_host *host, int32_t level, const char *text) {
     check_host("log_message", host);
     if (level < TN_LOG_ERROR || level > TN_LOG_TRACE)
-        misuse(TNP_HOST_ARGUMENT, "host->log_message: %d is no level", (int)level);
+        tc_host_blame(TNP_HOST_ARGUMENT, "host->log_message: %d is no level", (int)level);
     if (!text)
-        misuse(TNP_HOST_ARGUMENT, "host->log_message: the text is NULL");
+        tc_host_blame(TNP_HOST_ARGUMENT, "host->log_message: the text is NULL");
     fprintf(stderr, "plugin: %s\n", text ? text : "");
 }
 
 static tn_status host_fail(const tn_host *host, tn_status status, const char *text) {
     check_host("fail", host);
     if (status <= TN_OK || status >= TN_STATUS_COUNT)
-        misuse(TNP_STATUS_CODES, "host->fail: %d is no status of a failure", (int)status);
+        tc_host_blame(TNP_STATUS_CODES, "host->fail: %d is no status of a failure", (int)status);
     if (!text || !*text)
-        misuse(TNP_FAIL_MESSAGE, "host->fail: without a message");
+        tc_host_blame(TNP_FAIL_MESSAGE, "host->fail: without a message");
     snprintf(message, sizeof message, "%s", text ? text : "");
     message_status = status;
     return status;
@@ -166,11 +189,11 @@ static tn_status host_fail(const tn_host *host, tn_status status, const char *te
 static const char *host_option(const tn_host *host, const char *name) {
     check_host("option", host);
     if (!name || !*name) {
-        misuse(TNP_HOST_OPTION, "host->option: without a name");
+        tc_host_blame(TNP_HOST_OPTION, "host->option: without a name");
         return NULL;
     }
     if (!atomic_load(&lives[0]) && !atomic_load(&lives[1]))
-        misuse(TNP_HOST_OPTION, "host->option(\"%s\") outside init to shutdown", name);
+        tc_host_blame(TNP_HOST_OPTION, "host->option(\"%s\") outside init to shutdown", name);
     char variable[128];
     snprintf(variable, sizeof variable, "TENON_%s_%s", type, name);
     for (char *c = variable; *c; c++)

@@ -42,10 +42,17 @@ int64_t tc_host_allocations(void);
 void tc_host_fail_after(int64_t n);
 bool tc_host_failed(void);
 
+/* Whether alloc and dealloc let other threads run first, as if they had to wait for a lock: what a
+ * plugin does round them without a lock of its own meets what its other threads do. */
+void tc_host_yield(bool wanted);
+
 /* ---- what the plugin did wrong ----------------------------------------------------------- */
 
-/* The first misuse of the table since tc_host_clear, with its requirement; false: none. */
+/* The first misuse of the table since tc_host_clear, or what a call was blamed for, with its
+ * requirement; false: none. */
 bool tc_host_misuse(tn_requirement *out_requirement, const char **out_text);
+void tc_host_blame(tn_requirement requirement, const char *format, ...)
+    __attribute__((format(printf, 2, 3)));
 void tc_host_clear(void);
 
 /* Before `init`, and after `shutdown`: between the two, functions must be given `host`, or that of

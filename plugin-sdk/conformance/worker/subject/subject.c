@@ -1,6 +1,8 @@
 /* See subject.h. */
 #include "plugin-sdk/conformance/worker/subject/subject.h"
 
+#include "plugin-sdk/conformance/worker/subject/watch.h"
+
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
@@ -23,8 +25,11 @@ char *tc_reason(tn_status status, char out[TC_MESSAGE]) {
 }
 
 bool tc_subject_load(tc_subject *s, const char *path, const tn_host *host, char why[TC_MESSAGE]) {
+    tc_watch w;
     memset(s, 0, sizeof *s);
+    tc_watch_begin(&w);
     s->object = dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    tc_watch_end(&w, "dlopen");
     if (!s->object)
         return WRONG(TNP_ENTRY_SELF_CONTAINED, "dlopen: %.200s", dlerror());
     tn_plugin_query_fn query;
@@ -37,7 +42,7 @@ bool tc_subject_load(tc_subject *s, const char *path, const tn_host *host, char 
     if (!TN_HAS(s->plugin, tn_plugin, n_kernels) || !s->plugin->init || !s->plugin->shutdown ||
         !s->plugin->devices || !s->plugin->devices->memory || !s->plugin->device_type)
         return WRONG(TNP_TABLE_REQUIRED_MEMBERS, "the plugin's table lacks what is required");
-    s->ops = s->plugin->devices;
+    s->ops = tc_watch_devices(s->plugin->devices);
     s->memory = s->ops->memory;
     tc_host_set_type(s->plugin->device_type);
     return true;
@@ -65,7 +70,10 @@ static bool start(tc_subject *s, const char *path, uint32_t index, const tn_host
     tc_host_forget();
     tc_host_begin(host);
     s->host = host;
+    tc_watch w;
+    tc_watch_begin(&w);
     tn_status status = s->plugin->init(host, path, &s->self);
+    tc_watch_end(&w, "init");
     if (status != TN_OK || !s->self)
         return WRONG(TNP_INIT_RESULT, "init: %.200s", tc_reason(status, reason));
     status = s->ops->count(s->self, &s->n_devices);
@@ -108,8 +116,12 @@ void tc_subject_close(tc_subject *s) {
         s->ops->streams->destroy(s->stream);
     if (s->device)
         s->ops->close(s->device);
-    if (s->self)
+    if (s->self) {
+        tc_watch w;
+        tc_watch_begin(&w);
         s->plugin->shutdown(s->self);
+        tc_watch_end(&w, "shutdown");
+    }
     s->stream = NULL;
     s->device = NULL;
     s->self = NULL;
@@ -128,6 +140,13 @@ tn_status tc_alloc(const tc_subject *s, int32_t space, uint64_t bytes, tn_memory
     return status;
 }
 
+uint64_t tc_free_bytes(const tc_subject *s) {
+    tn_memory_info info = {.struct_size = sizeof info};
+    bool known = !s->host_memory && TN_HAS(s->memory, tn_memory_ops, info) && s->memory->info &&
+                 s->memory->info(s->device, TN_SPACE_DEVICE, &info) == TN_OK;
+    return known && info.free_bytes ? info.free_bytes : UINT64_MAX;
+}
+
 tn_status tc_subject_sync(tc_subject *s) {
     return s->stream ? s->ops->streams->synchronize(s->stream) : TN_OK;
 }
@@ -143,7 +162,7 @@ tc_subject *tc_subject_shared(const tc_options *options, tc_verdict *out) {
         return &shared;
     if (!tc_subject_open(&shared, options->plugin, options->device, tc_host_table(), why)) {
         tc_verdict_set(out, shared.broken ? TC_FAIL : TC_ERROR, shared.broken,
-                       "the device cannot be opened: %s", why);
+                       TC_CANNOT_OPEN ": %s", why);
         return NULL;
     }
     shared_open = true;

@@ -53,6 +53,10 @@ void tc_subject_shared_close(void);
 tn_status tc_alloc(const tc_subject *s, int32_t space, uint64_t bytes, tn_memory *out_memory,
                    void **out_host);
 
+/* What `info` says is free of device memory; the largest number where it does not say, or where the
+ * memory is the host's, of which everybody takes all the time. */
+uint64_t tc_free_bytes(const tc_subject *s);
+
 /* Waits for the stream and returns its error; TN_OK without streams. */
 tn_status tc_subject_sync(tc_subject *s);
 

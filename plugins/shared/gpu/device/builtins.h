@@ -36,7 +36,6 @@ ulong OF_VALUES mul_hi(ulong a, ulong b);
     T OF_VALUES log1p(T x); \
     T OF_VALUES pow(T x, T y); \
     T OF_VALUES rint(T x); \
-    T OF_VALUES rsqrt(T x); \
     T OF_VALUES sin(T x); \
     T OF_VALUES sqrt(T x); \
     T OF_VALUES tanh(T x); \

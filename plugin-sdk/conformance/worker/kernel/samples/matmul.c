@@ -4,6 +4,20 @@
 #include <stdio.h>
 #include <string.h>
 
+/* Is the product with this factor one that the core asks for? */
+static bool counts(const tc_invocation *call, const tc_value *factor) {
+    switch (call->types[0]) {
+    case TN_F64:
+        return factor->f != 0;
+    case TN_F32:
+    case TN_F16:
+    case TN_BF16:
+        return (float)factor->f != 0;
+    default:
+        return factor->i != 0;
+    }
+}
+
 static bool shapes(tc_invocation *call, char why[TC_MESSAGE]) {
     bool batched = call->record->n_args == 2;
     const tc_shape *a = &call->args[batched ? 0 : 1].tensor.shape,
@@ -19,6 +33,8 @@ static bool shapes(tc_invocation *call, char why[TC_MESSAGE]) {
     call->outs[0].tensor.shape = tc_dense(rank, sizes);
     if (!batched && !tc_same_sizes(&call->args[0].tensor.shape, &call->outs[0].tensor.shape))
         return tc_why(why, TC_MESSAGE, "addmm: self is expanded to [M, N]");
+    if (!batched && !counts(call, &call->args[TN_ARG_addmm_alpha]))
+        return tc_why(why, TC_MESSAGE, "addmm: alpha is not 0");
     return true;
 }
 
@@ -53,7 +69,7 @@ static void operand(tc_line *l, const char *name, bool batched, int64_t batch, i
 }
 
 static const char factors[][20] = {"beta=1 alpha=1", "beta=0 alpha=1", "beta=2 alpha=-3",
-                                   "beta=1 alpha=0", "beta=0.3 alpha=1.7"};
+                                   "beta=1 alpha=-2", "beta=0.3 alpha=1.7"};
 
 /* Of addmm, `bias` is how self lies: dense, expanded from a row, from a column, from one element. */
 static tc_line call_line(const tc_sampler *m, const struct sized *s, int bias, int a, int b,
@@ -95,13 +111,20 @@ static void list_timed(const tc_sampler *m) {
 
 static void list(const tc_sampler *m) {
     bool batched = m->record->n_args == 2;
-    static const struct sized large[] = {{1, 140, 150, 160}, {9, 40, 70, 50}, {1, 3, 700, 500},
-                                         {1, 1030, 9, 5},    {1, 5, 9, 1030}, {1, 4, 4100, 3},
-                                         {300, 3, 4, 5}};
+    static const struct sized large[] = {
+        {1, 140, 150, 160}, {9, 40, 70, 50}, {1, 3, 700, 500}, {1, 1030, 9, 5},  {1, 5, 9, 1030},
+        {1, 4, 4100, 3},    {300, 3, 4, 5},  {65541, 2, 3, 1}, {1, 65541, 2, 3}, {1, 2, 3, 65541}};
+    static const struct sized split = {2, 131, 40, 133}, deep = {1, 2, 5003, 3};
     for (int k = 0; tc_has_large(m) && k < TC_LENGTH(large); k++)
-        tc_emit(m, call_line(m, &large[k], k % 4, 0, 4 * (k % 2), 0, 0));
-    if (m->set != TC_SMOKE)
+        if (batched || large[k].batch == 1)
+            tc_emit(m, call_line(m, &large[k], k % 4, 0, 4 * (k % 2), 0, 0));
+    if (m->set != TC_SMOKE) {
+        tc_line back = call_line(m, &deep, 0, 0, 0, 0, 0);
+        tc_line_add(&back, "data=carry");
+        tc_emit(m, back);
+        tc_emit(m, call_line(m, &split, 0, 0, 0, 0, 0));
         list_ones(m);
+    }
     for (int k = 0; k < (m->set == TC_SMOKE ? 2 : TC_LENGTH(sized)); k++) {
         tc_line l = call_line(m, &sized[k], k % 4, 0, 0, 0, 0);
         if ((k % 3 == 0 && sized[k].m > 1) || k == 10)

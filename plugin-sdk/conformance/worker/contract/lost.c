@@ -1,0 +1,239 @@
+/* A device that is lost, where the plugin can be told to lose one: by an option `lose`, whose value
+ * "D:N" makes device D lost at its Nth command. A plugin offers it by asking for it in `init`.
+ */
+#include "plugin-sdk/conformance/worker/contract/buffers.h"
+#include "plugin-sdk/conformance/worker/contract/lifecycle.h"
+#include "plugin-sdk/conformance/worker/kernel/execute.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { BYTES = 4096, COMMANDS = 200, MOST = 20000 };
+
+static struct {
+    char value[32];
+    bool asked;
+} lose;
+
+static const char *option(const tn_host *host, const char *name) {
+    if (!name || strcmp(name, "lose") != 0)
+        return tc_host_table()->option(host, name);
+    lose.asked = true;
+    return lose.value;
+}
+
+/* Two devices of which the first will be lost, and what was made on it before. */
+typedef struct scene {
+    tc_contract *k;
+    tn_host host;
+    tc_subject s, other; /* no device: there is one only */
+    tn_memory memory, pinned;
+    void *pinned_host;
+    tn_stream_impl *stream, *waiting;
+    tn_event_impl *event, *start;
+    tc_invocation call;
+    tc_placed placed;
+    bool has_kernel;
+} scene;
+
+static bool make_things(scene *n) {
+    tc_contract *k = n->k;
+    tc_subject *s = &n->s;
+    void *host;
+    n->has_kernel = tc_lifecycle_call(k, s, TC_WORK_SMALL, &n->call) &&
+                    tc_place_call(s, s->stream, &n->call, &n->placed, k->out);
+    return tc_must(k, TNP_ALLOC_HANDLE, tc_alloc(s, TN_SPACE_DEVICE, BYTES, &n->memory, &host),
+                   "alloc") &&
+           (!(s->spaces >> TN_SPACE_PINNED & 1) ||
+            tc_must(k, TNP_ALLOC_HANDLE,
+                    tc_alloc(s, TN_SPACE_PINNED, BYTES, &n->pinned, &n->pinned_host), "alloc")) &&
+           tc_must(k, TNP_STREAM_CREATE, s->ops->streams->create(s->device, 0, &n->stream),
+                   "create of a stream") &&
+           tc_must(k, TNP_EVENT_CREATE,
+                   s->ops->events->create(s->device, TN_EVENT_TIMING, &n->event),
+                   "create of an event") &&
+           tc_must(k, TNP_EVENT_CREATE,
+                   s->ops->events->create(s->device, TN_EVENT_TIMING, &n->start),
+                   "create of an event") &&
+           tc_must(k, TNP_EVENT_RECORD, s->ops->events->record(n->start, n->stream), "record");
+}
+
+static bool set_up(tc_contract *k, scene *n) {
+    memset(n, 0, sizeof *n);
+    n->k = k;
+    n->host = *tc_host_table();
+    n->host.option = option;
+    lose.asked = false;
+    snprintf(lose.value, sizeof lose.value, "%u:%d", k->options->device, COMMANDS);
+    if (!tc_lifecycle_open(k, &n->s, &n->host, TNP_NONE, "with the option lose"))
+        return false;
+    if (!lose.asked)
+        return TC_NOT_OFFERED(k, "init asks for no option `lose`, by which a device could be lost");
+    if (!n->s.ops->streams)
+        return TC_NOT_OFFERED(k, "the device has no streams");
+    n->other = n->s;
+    n->other.device = NULL;
+    n->other.stream = NULL;
+    uint32_t index = n->s.index ? 0 : 1;
+    return (n->s.n_devices < 2 ||
+            (tc_lifecycle_open_device(k, &n->s, index, &n->other) &&
+             tc_must(k, TNP_STREAM_CREATE,
+                     n->other.ops->streams->create(n->other.device, 0, &n->other.stream),
+                     "create of a stream"))) &&
+           make_things(n);
+}
+
+/* All of it is given back, on a lost device too, and that device opened again. */
+static void finish(scene *n) {
+    tc_subject *s = &n->s;
+    if (!s->device)
+        return;
+    tc_unplace(&n->placed);
+    if (n->memory)
+        s->memory->dealloc(s->device, TN_SPACE_DEVICE, n->memory);
+    if (n->pinned)
+        s->memory->dealloc(s->device, TN_SPACE_PINNED, n->pinned);
+    if (n->event)
+        s->ops->events->destroy(n->event);
+    if (n->start)
+        s->ops->events->destroy(n->start);
+    if (n->stream)
+        s->ops->streams->destroy(n->stream);
+    if (n->other.stream)
+        s->ops->streams->destroy(n->other.stream);
+    if (n->other.device)
+        s->ops->close(n->other.device);
+}
+
+/* Queues commands until one is answered with the loss. */
+static bool lose_it(scene *n) {
+    const tc_subject *s = &n->s;
+    tn_status status = TN_OK;
+    for (int i = 0; i < MOST && status == TN_OK; i++) {
+        status = s->memory->fill(s->device, n->stream, n->memory, 0, (uint8_t)i, BYTES);
+        if (status == TN_OK && i % 64 == 63)
+            status = s->ops->streams->synchronize(n->stream);
+    }
+    return status == TN_ERR_DEVICE_LOST ||
+           TC_BROKEN(n->k, TNP_DEVICE_LOST_FAILS,
+                     "option lose=%s: after %d commands the device is not lost (%s)", lose.value,
+                     MOST, tc_tn_status_name(status));
+}
+
+#define LOST(n, call, what) \
+    do { \
+        tc_host_forget(); \
+        tn_status status_ = (call); \
+        tc_must_fail((n)->k, TNP_DEVICE_LOST_FAILS, status_, TN_ERR_DEVICE_LOST, \
+                     what " on a lost device"); \
+    } while (0)
+
+static void call_everything(scene *n) {
+    tc_subject *s = &n->s;
+    const tn_memory_ops *m = s->memory;
+    const tn_event_ops *events = s->ops->events;
+    unsigned char bytes[64] = {0};
+    tn_memory memory;
+    tn_stream_impl *stream = NULL;
+    tn_event_impl *event = NULL;
+    void *host;
+    double ns;
+    LOST(n, tc_alloc(s, TN_SPACE_DEVICE, 100, &memory, &host), "alloc");
+    LOST(n, m->copy_from_host(s->device, n->stream, n->memory, 0, bytes, 0, 64), "copy_from_host");
+    LOST(n, m->copy_to_host(s->device, n->stream, bytes, 0, n->memory, 0, 64), "copy_to_host");
+    LOST(n, m->copy(s->device, n->stream, n->memory, 0, n->memory, 1000, 64), "copy");
+    LOST(n, m->fill(s->device, n->stream, n->memory, 0, 1, 64), "fill");
+    if (n->pinned) {
+        LOST(n,
+             m->copy_from_host(s->device, n->stream, n->memory, 0, n->pinned_host, n->pinned, 64),
+             "copy_from_host of pinned memory");
+        LOST(n, m->copy_to_host(s->device, n->stream, n->pinned_host, n->pinned, n->memory, 0, 64),
+             "copy_to_host of pinned memory");
+    }
+    LOST(n, s->ops->streams->create(s->device, 0, &stream), "create of a stream");
+    LOST(n, s->ops->streams->query(n->stream), "query of a stream");
+    LOST(n, s->ops->streams->synchronize(n->stream), "synchronize of a stream");
+    LOST(n, events->create(s->device, 0, &event), "create of an event");
+    LOST(n, events->record(n->event, n->stream), "record of an event");
+    LOST(n, events->wait(n->stream, n->start), "wait for an event");
+    LOST(n, events->query(n->event), "query of an event");
+    LOST(n, events->query(n->start), "query of an event that was passed before");
+    LOST(n, events->synchronize(n->start), "synchronize of an event");
+    if (TN_HAS(events, tn_event_ops, elapsed) && events->elapsed)
+        LOST(n, events->elapsed(n->start, n->start, &ns), "elapsed");
+    if (n->has_kernel)
+        LOST(n, tc_call_placed(&n->placed), "run of a kernel");
+}
+
+/* Others go on, and the device comes back when it is closed and opened again. */
+static void look_after(scene *n) {
+    tc_contract *k = n->k;
+    if (n->other.device && !tc_failed(k))
+        tc_lifecycle_probe(k, &n->other, TC_WORK_SMALL, TNP_DEVICE_LOST_FAILS,
+                           "on a device beside one that was lost", NULL);
+    finish(n);
+    if (tc_failed(k) || !n->s.device) {
+        tc_subject_close(&n->s);
+        return;
+    }
+    tc_subject again;
+    n->s.ops->streams->destroy(n->s.stream);
+    n->s.ops->close(n->s.device);
+    n->s.stream = NULL;
+    n->s.device = NULL;
+    if (tc_lifecycle_open_device(k, &n->s, n->s.index, &again)) {
+        if (tc_must(k, TNP_DEVICE_LOST_RELEASE,
+                    again.ops->streams->create(again.device, 0, &again.stream),
+                    "create of a stream on a device that was lost, closed and opened again")) {
+            tc_lifecycle_probe(k, &again, TC_WORK_SMALL, TNP_DEVICE_LOST_RELEASE,
+                               "on a device that was lost, closed and opened again", NULL);
+            again.ops->streams->destroy(again.stream);
+        }
+        again.ops->close(again.device);
+    }
+    tc_subject_close(&n->s);
+    tc_lifecycle_balanced(k, TNP_DEVICE_LOST_RELEASE, "after a device was lost, and shutdown");
+}
+
+/* Each call, and each again. */
+static void lost_calls(tc_contract *k) {
+    static scene n;
+    if (set_up(k, &n) && lose_it(&n)) {
+        call_everything(&n);
+        call_everything(&n);
+    }
+    look_after(&n);
+}
+
+/* Lost with work in its queues: who asks or waits is told, and does not wait for ever. */
+static void lost_at_work(tc_contract *k) {
+    static scene n;
+    if (set_up(k, &n)) {
+        const tc_subject *s = &n.s;
+        const tn_event_ops *events = s->ops->events;
+        tn_status status = TN_OK;
+        for (int i = 0; i < 2 * COMMANDS && status == TN_OK; i++)
+            status = s->memory->fill(s->device, n.stream, n.memory, 0, (uint8_t)i, BYTES);
+        if (status == TN_OK)
+            status = events->record(n.event, n.stream);
+        if (status == TN_OK)
+            status = events->wait(s->stream, n.event);
+        if (status == TN_OK || status == TN_ERR_DEVICE_LOST) {
+            LOST(&n, s->ops->streams->synchronize(s->stream),
+                 "synchronize of a stream that waits for work");
+            LOST(&n, events->synchronize(n.event), "synchronize of an event behind work");
+            LOST(&n, events->query(n.event), "query of an event behind work");
+            LOST(&n, s->ops->streams->query(n.stream), "query of a stream with work");
+            LOST(&n, s->ops->streams->synchronize(n.stream), "synchronize of a stream with work");
+        } else {
+            tc_must(k, TNP_DEVICE_LOST_FAILS, status, "a call while the device is lost");
+        }
+    }
+    look_after(&n);
+}
+
+const tc_contract_row tc_lost_rows[] = {
+    {"lost-calls", "", TC_SMOKE, lost_calls},
+    {"lost-at-work", "", TC_SMOKE, lost_at_work},
+    {0},
+};

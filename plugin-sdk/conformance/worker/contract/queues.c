@@ -1,0 +1,132 @@
+/* What a queue has room for: hundreds of commands behind a mark without a wait of the caller, and
+ * thousands in their order, however long the caller waits. */
+#include "plugin-sdk/conformance/worker/contract/buffers.h"
+#include "plugin-sdk/conformance/worker/contract/lifecycle.h"
+#include "plugin-sdk/conformance/worker/kernel/execute.h"
+
+#include <stdio.h>
+#include <string.h>
+
+enum { ROOM = 512, DEEP = 5000, STEP = 8, SPAN = 64 };
+
+typedef struct scene {
+    tc_contract *k;
+    tc_subject *s;
+    tc_work work;
+    tc_buffer b, pinned;
+    tn_stream_impl *slow, *queue;
+    tn_event_impl *mark;
+    const char *what;
+    tc_invocation call; /* of what=kernel */
+    tc_placed placed;
+} scene;
+
+static bool set_up(tc_contract *k, scene *n) {
+    *n = (scene){.k = k, .s = k->subject, .what = tc_contract_word(k, "what")};
+    bool pinned = strcmp(n->what, "read") == 0 || strcmp(n->what, "write") == 0;
+    uint64_t bytes = DEEP * STEP + SPAN;
+    return tc_has_streams(k) && (!pinned || tc_has_pinned(k)) &&
+           tc_work_create(k, n->s, &n->work) &&
+           tc_buffer_create(k, n->s, TN_SPACE_DEVICE, bytes, &n->b) &&
+           (!pinned || tc_buffer_create(k, n->s, TN_SPACE_PINNED, bytes, &n->pinned)) &&
+           tc_stream_create(k, n->s, 0, &n->slow) && tc_stream_create(k, n->s, 0, &n->queue) &&
+           tc_event_create(k, n->s, 0, &n->mark);
+}
+
+static bool set_up_kernel(scene *n) {
+    if (!tc_lifecycle_call(n->k, n->s, TC_WORK_SMALL, &n->call))
+        return TC_NOT_OFFERED(n->k, "no kernel to queue");
+    return tc_place_call(n->s, n->queue, &n->call, &n->placed, n->k->out);
+}
+
+/* Command i of many: each writes over a part of what the one before has written. */
+static tn_status queue_one(scene *n, int i) {
+    const tn_memory_ops *m = n->s->memory;
+    uint64_t at = (uint64_t)i * STEP;
+    if (strcmp(n->what, "kernel") == 0)
+        return tc_call_placed(&n->placed);
+    if (strcmp(n->what, "copy") == 0) { /* what it copies the one before has made */
+        memcpy(n->b.model + at + STEP, n->b.model + at, STEP);
+        return m->copy(n->s->device, n->queue, n->b.memory, at + STEP, n->b.memory, at, STEP);
+    }
+    if (strcmp(n->what, "write") == 0) {
+        memcpy(n->b.model + at, n->pinned.model + at, SPAN);
+        return m->copy_from_host(n->s->device, n->queue, n->b.memory, at,
+                                 (char *)n->pinned.host + at, n->pinned.memory, SPAN);
+    }
+    if (strcmp(n->what, "read") == 0) {
+        memcpy(n->pinned.model + at, n->b.model + at, SPAN);
+        return m->copy_to_host(n->s->device, n->queue, (char *)n->pinned.host + at,
+                               n->pinned.memory, n->b.memory, at, SPAN);
+    }
+    memset(n->b.model + at, i & 0xff, SPAN);
+    return m->fill(n->s->device, n->queue, n->b.memory, at, (uint8_t)i, SPAN);
+}
+
+/* So many commands behind a mark that takes `seconds`; what the caller needed to queue them, and
+ * whether the mark was still held then. */
+static bool queue_behind(scene *n, int count, double seconds, double *out_took, bool *out_held) {
+    const tn_event_ops *events = n->s->ops->events;
+    if (!tc_work_hold(n->k, &n->work, n->slow, seconds) ||
+        !tc_must(n->k, TNP_EVENT_RECORD, events->record(n->mark, n->slow), "record"))
+        return false;
+    double start = tc_now();
+    if (!tc_must(n->k, TNP_EVENT_WAIT, events->wait(n->queue, n->mark), "wait"))
+        return false;
+    for (int i = 0; i < count; i++)
+        if (!tc_must(n->k, TNP_STREAM_ROOM, queue_one(n, i), "one of many commands behind a mark"))
+            return false;
+    *out_took = tc_now() - start;
+    *out_held = events->query(n->mark) == TN_NOT_READY;
+    return tc_stream_sync(n->k, n->queue);
+}
+
+static void check(scene *n, tn_requirement requirement, const char *what) {
+    tc_buffer_check(n->k, &n->b, n->s->stream, requirement, what);
+    if (n->pinned.bytes && !tc_failed(n->k))
+        tc_buffer_check(n->k, &n->pinned, NULL, requirement, what);
+}
+
+/* One that always takes as long as the mark is held waits for it. A host that is kept off its core
+ * does so, too, but not each time. */
+static void room(tc_contract *k) {
+    scene n;
+    double took = 0, seconds = 0;
+    bool held = false;
+    if (!set_up(k, &n) || (strcmp(n.what, "kernel") == 0 && !set_up_kernel(&n)) ||
+        !queue_behind(&n, ROOM, 0, &took, &held)) {
+        tc_unplace(&n.placed);
+        return;
+    }
+    held = false;
+    for (int i = 0; i < 4 && !held; i++) {
+        seconds = (4 * took > 0.03 ? 4 * took : 0.03) * (1 << i);
+        double now;
+        if (!queue_behind(&n, ROOM, seconds, &now, &held))
+            break;
+    }
+    if (!held && !tc_failed(k))
+        TC_BROKEN(k, TNP_STREAM_ROOM,
+                  "%d commands (%s) behind a mark keep the caller until it is passed; without it "
+                  "they take %g s to queue; a queue has room for them",
+                  ROOM, n.what, took);
+    if (!tc_failed(k))
+        check(&n, TNP_STREAM_ROOM, "what hundreds of commands behind a mark wrote");
+    tc_unplace(&n.placed);
+}
+
+static void deep(tc_contract *k) {
+    scene n;
+    double took;
+    bool held;
+    if (set_up(k, &n) && queue_behind(&n, DEEP - 1, 0.1, &took, &held))
+        check(&n, TNP_STREAM_ORDER, "what thousands of commands behind a mark wrote, in order");
+}
+
+const tc_contract_row tc_queue_rows[] = {
+    {"queue-room", "what=fill", TC_SMOKE, room},    {"queue-room", "what=copy", TC_SMOKE, room},
+    {"queue-room", "what=write", TC_SMOKE, room},   {"queue-room", "what=read", TC_SMOKE, room},
+    {"queue-room", "what=kernel", TC_SMOKE, room},  {"queue-deep", "what=fill", TC_STANDARD, deep},
+    {"queue-deep", "what=copy", TC_STANDARD, deep}, {"queue-deep", "what=write", TC_STANDARD, deep},
+    {"queue-deep", "what=read", TC_STANDARD, deep}, {0},
+};
