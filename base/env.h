@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 typedef enum tni_env_id {
-#define X(NAME, type, fallback, overrides, help) TNI_ENV_##NAME,
+#define X(NAME, type, fallback, overrides, allowed, help) TNI_ENV_##NAME,
 #include "base/env.def"
 #undef X
     TNI_ENV_COUNT
@@ -17,21 +17,25 @@ typedef struct tni_env_entry {
     const char *type;
     const char *fallback;
     bool overrides;
+    const char *allowed;
     const char *help;
 } tni_env_entry;
 
 extern const tni_env_entry tni_env_table[TNI_ENV_COUNT];
 
-/* The value, or the default when the variable is unset or empty, or ignored because the program
+/* The value, or the default when the variable is unset or empty, wrong, or ignored because the program
  * runs with raised privileges (the log says so once). Read anew at each call; valid until setenv.
  */
 const char *tni_env(tni_env_id id);
 
-/* The same as a number; a value that is none gives the default and one warning in the log. */
+/* The same as a number, for variables whose type is one. */
 int64_t tni_env_i64(tni_env_id id);
 
 /* Set in the environment, and not ignored? */
 bool tni_env_is_set(tni_env_id id);
+
+/* Set to what is not allowed? */
+bool tni_env_is_wrong(tni_env_id id);
 
 /* Does one of the comma-separated globs that it holds match `name`? */
 bool tni_env_lists(tni_env_id id, const char *name);

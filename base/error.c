@@ -1,6 +1,7 @@
 /* The standing error of each thread, and the names of statuses. */
 #include "base/alloc.h"
 #include "base/error.h"
+#include "base/text.h"
 #include "base/thread.h"
 
 #include <stdarg.h>
@@ -68,8 +69,10 @@ tn_status tn_fail(tn_status status, const char *format, ...) {
     va_copy(again, args);
     int n = vsnprintf(NULL, 0, format, args);
     char *message = n < 0 ? NULL : tni_alloc((size_t)n + 1);
-    if (message)
+    if (message) {
         vsnprintf(message, (size_t)n + 1, format, again);
+        tni_text_make_printable(message); /* parts may be a plugin's, or a path */
+    }
     va_end(again);
     va_end(args);
     return stand(status, message);
@@ -121,6 +124,8 @@ tn_status tni_error_plugin(tn_status status, const char *message) {
         exit_registered = tni_thread_at_exit(free_thread_state);
     tni_free(plugin_message);
     plugin_message = message ? tni_strdup(message) : NULL;
+    if (plugin_message)
+        tni_text_make_printable(plugin_message);
     return status;
 }
 

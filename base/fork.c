@@ -12,6 +12,17 @@ static struct timespec until;                                /* the end of patie
 
 enum { FORK_NOT_HAD, FORK_TAKEN, FORK_MINE };
 
+tn_status tni_lock_enter(tni_lock *l, const char *doing) {
+    if (tni_lock_is_mine(l))
+        return tni_fail(
+            TN_ERR_STATE,
+            "called from a log function, or another callback, that runs while %s; do that"
+            " afterwards",
+            doing);
+    tni_lock_take(l);
+    return TN_OK;
+}
+
 void tni_fork_take(tni_lock *l) {
     if (tni_lock_is_mine(l)) {
         l->fork = FORK_MINE;

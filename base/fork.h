@@ -22,6 +22,7 @@
 #ifndef TNI_BASE_FORK_H
 #define TNI_BASE_FORK_H
 
+#include "base/error.h"
 #include "base/thread.h"
 
 #include <pthread.h>
@@ -103,6 +104,10 @@ static inline void tni_lock_give(tni_lock *l) {
     atomic_store_explicit(&l->holder, NULL, memory_order_relaxed);
     pthread_mutex_unlock(&l->mutex);
 }
+
+/* Takes it for a call that a program may make from a log function, or another callback, that runs under
+ * this very lock: TN_ERR_STATE then, instead of a wait for itself. `doing` is what goes on under it. */
+tn_status tni_lock_enter(tni_lock *lock, const char *doing);
 
 /* For `before`: takes it, unless it is the caller's already or is not to be had. */
 void tni_fork_take(tni_lock *lock);

@@ -1,21 +1,24 @@
 /* TENON_LOG is a level, or a list such as "warn,loader=debug,dispatch"; a subsystem alone logs all
- * it has. The last match counts. */
+ * it has. It stands behind the default, and the last match counts. */
 #include "base/alloc.h"
 #include "base/env.h"
 #include "base/fork.h"
+#include "base/hash.h"
 #include "base/log.h"
+#include "base/text.h"
 
 #include <pthread.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 static const char *const level_names[] = {"error", "warn", "info", "debug", "trace"};
 
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 static _Atomic int highest = -1; /* no subsystem logs above this level */
-static char *rules;              /* copy of TENON_LOG; written once */
+static char *rules;              /* the default and TENON_LOG; written once */
 
 /* The function and its user pointer change together: readers take the lock. */
 static pthread_mutex_t sink_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -32,13 +35,30 @@ static int parse_level(const char *s, size_t n) {
     return -1;
 }
 
+static bool is_level(const char *s, size_t n) {
+    return parse_level(s, n) >= 0 || (n == 3 && memcmp(s, "off", 3) == 0);
+}
+
+/* Of every tni_log_line. */
+#define SUBSYSTEMS "device, dispatch, env, fallback, loader, memory, plugin, scope, validation"
+
+static bool is_subsystem(const char *s, size_t n) {
+    for (const char *p = SUBSYSTEMS; *p; p += strspn(p, ", ")) {
+        size_t word = strcspn(p, ", ");
+        if (word == n && memcmp(p, s, n) == 0)
+            return true;
+        p += word;
+    }
+    return false;
+}
+
 /* The level that the rules give `subsystem`; with NULL the highest they give any. */
 static int level_of(const char *subsystem) {
     int level = -1;
     for (const char *p = rules; p && *p;) {
         size_t n = strcspn(p, ",");
         const char *eq = memchr(p, '=', n);
-        if (!eq && parse_level(p, n) < 0 && !(n == 3 && memcmp(p, "off", 3) == 0)) {
+        if (!eq && !is_level(p, n)) {
             if (!subsystem || (strlen(subsystem) == n && memcmp(subsystem, p, n) == 0))
                 level = TN_LOG_TRACE;
         } else if (!eq) {
@@ -58,11 +78,26 @@ static int level_of(const char *subsystem) {
     return level;
 }
 
+/* Not by tni_env, which may have something to log. */
 static void read_rules(void) {
-    /* Who asks for checks wants to see what they find. */
-    bool checked = !tni_env_is_set(TNI_ENV_LOG) && strcmp(tni_env(TNI_ENV_VALIDATE), "0") != 0;
-    rules = tni_strdup(checked ? "validation=warn" : tni_env(TNI_ENV_LOG));
+    const char *asked = getenv(tni_env_table[TNI_ENV_LOG].name);
+    rules = tni_format("%s,%s", tni_env_table[TNI_ENV_LOG].fallback, asked ? asked : "");
     atomic_store(&highest, level_of(NULL));
+}
+
+void tni_log_check(void) {
+    const char *p = tni_env(TNI_ENV_LOG);
+    for (size_t n; *p; p += n + (p[n] == ',')) {
+        n = strcspn(p, ",");
+        const char *eq = memchr(p, '=', n);
+        size_t name = eq ? (size_t)(eq - p) : n;
+        bool alone = !eq && is_level(p, n);
+        if (n == 0 || alone || (is_subsystem(p, name) && (!eq || is_level(eq + 1, n - name - 1))))
+            continue;
+        tni_log_once(TN_LOG_WARN, "env",
+                     "TENON_LOG: '%.*s' is ignored: it must be %s; subsystems are " SUBSYSTEMS,
+                     (int)n, p, tni_env_table[TNI_ENV_LOG].allowed);
+    }
 }
 
 bool tni_log_on(int32_t level, const char *subsystem) {
@@ -75,14 +110,21 @@ bool tni_log_on(int32_t level, const char *subsystem) {
     return level <= (limit >= 0 ? limit : level_of(subsystem));
 }
 
-void tni_log_line(int32_t level, const char *subsystem, const char *format, ...) {
-    if (!tni_log_on(level, subsystem))
-        return;
-    char line[1024];
-    va_list args;
-    va_start(args, format);
-    vsnprintf(line, sizeof line, format, args);
-    va_end(args);
+/* Later lines of a message are indented: none looks like a line of the log. */
+static void print_line(int32_t level, const char *subsystem, const char *line) {
+    char text[2048];
+    size_t n = 0;
+    for (; *line && n < sizeof text - 8; line++) {
+        text[n++] = *line;
+        if (*line == '\n')
+            n += (size_t)sprintf(text + n, "    ");
+    }
+    text[n] = '\0';
+    fprintf(stderr, "tenon %s %s: %s\n", level_names[level], subsystem, text);
+}
+
+static void deliver(int32_t level, const char *subsystem, char *line) {
+    tni_text_make_printable(line);
     pthread_mutex_lock(&sink_lock);
     tn_log_fn fn = sink;
     void *user = sink_user;
@@ -90,7 +132,47 @@ void tni_log_line(int32_t level, const char *subsystem, const char *format, ...)
     if (fn)
         fn(user, level, subsystem, line);
     else
-        fprintf(stderr, "tenon %s %s: %s\n", level_names[level], subsystem, line);
+        print_line(level, subsystem, line);
+}
+
+/* When there is no more room, lines are said again. */
+static bool said_before(const char *line) {
+    static _Atomic uint64_t said[512]; /* hashes */
+    uint64_t hash = tni_hash(line, strlen(line)) | 1;
+    for (size_t i = 0; i < sizeof said / sizeof *said; i++) {
+        uint64_t there = 0;
+        if (atomic_compare_exchange_strong(&said[i], &there, hash))
+            return false;
+        if (there == hash)
+            return true;
+    }
+    return false;
+}
+
+static void write_line(bool rarely, int32_t level, const char *subsystem, const char *format,
+                       va_list args) {
+    char line[1024];
+    vsnprintf(line, sizeof line, format, args);
+    if (!rarely || !said_before(line))
+        deliver(level, subsystem, line);
+}
+
+void tni_log_line(int32_t level, const char *subsystem, const char *format, ...) {
+    if (!tni_log_on(level, subsystem))
+        return;
+    va_list args;
+    va_start(args, format);
+    write_line(false, level, subsystem, format, args);
+    va_end(args);
+}
+
+void tni_log_once(int32_t level, const char *subsystem, const char *format, ...) {
+    if (!tni_log_on(level, subsystem))
+        return;
+    va_list args;
+    va_start(args, format);
+    write_line(true, level, subsystem, format, args);
+    va_end(args);
 }
 
 void tn_log_set(int32_t level, tn_log_fn fn, void *user) {

@@ -1,4 +1,5 @@
-/* The log: levels and subsystems, off unless TENON_LOG or tn_log_set asks. */
+/* The log: levels and subsystems. Unless TENON_LOG or tn_log_set asks for more it has what is wrong with
+ * the environment, and what validation finds. */
 #ifndef TNI_BASE_LOG_H
 #define TNI_BASE_LOG_H
 
@@ -10,5 +11,12 @@ bool tni_log_on(int32_t level, const char *subsystem);
 
 void tni_log_line(int32_t level, const char *subsystem, const char *format, ...)
     __attribute__((format(printf, 3, 4)));
+
+/* The same, but nothing for a line that was logged before. */
+void tni_log_once(int32_t level, const char *subsystem, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Says what of TENON_LOG is not understood. */
+void tni_log_check(void);
 
 #endif

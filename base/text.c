@@ -4,6 +4,9 @@
 
 #include <stdarg.h>
 #include <stdio.h>
+#include <string.h>
+
+enum { MAX_WORD = 64 };
 
 void tni_text_add(tni_text *t, const char *format, ...) {
     for (int attempt = 0; attempt < 2 && !t->failed; attempt++) {
@@ -50,4 +53,41 @@ void tni_text_add_json(tni_text *t, const char *s) {
             tni_text_add(t, "\\ufffd");
     }
     tni_text_add(t, "\"");
+}
+
+void tni_text_make_printable(char *s) {
+    for (int n; *s; s += n) {
+        const unsigned char *at = (unsigned char *)s;
+        n = utf8_length(at);
+        bool control = (*at < 0x20 && *at != '\n' && *at != '\t') || *at == 0x7f ||
+                       (*at == 0xc2 && at[1] < 0xa0);
+        if (n == 0 || control) {
+            n = n ? n : 1;
+            memset(s, '?', (size_t)n);
+        }
+    }
+}
+
+/* Levenshtein's distance, by rows. */
+static size_t distance(const char *a, const char *b, size_t n_b) {
+    size_t row[MAX_WORD + 1];
+    for (size_t j = 0; j <= n_b; j++)
+        row[j] = j;
+    for (; *a; a++) {
+        size_t diagonal = row[0]++;
+        for (size_t j = 1; j <= n_b; j++) {
+            size_t changed = diagonal + (*a != b[j - 1]);
+            diagonal = row[j];
+            size_t shorter = row[j] < row[j - 1] ? row[j] + 1 : row[j - 1] + 1;
+            row[j] = changed < shorter ? changed : shorter;
+        }
+    }
+    return row[n_b];
+}
+
+bool tni_text_is_near(const char *s, const char *word) {
+    size_t n = strlen(word);
+    if (n == 0 || n > MAX_WORD)
+        return false;
+    return (strncmp(s, word, n) == 0 && s[n] == '_') || distance(s, word, n) <= (n < 5 ? 1 : 2);
 }

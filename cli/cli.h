@@ -11,6 +11,7 @@ enum { MAX_ARGUMENTS = 2 };
 typedef struct options {
     bool json;
     const char *dir, *lang;               /* of --dir and --lang, or NULL */
+    int timeout;                          /* of --timeout, in seconds, or 0 */
     const char *arguments[MAX_ARGUMENTS]; /* the command's, NULL after the last */
 } options;
 
@@ -23,6 +24,9 @@ int command_new_plugin(const options *o);
 
 /* Prints the standing error after "tenon: " on standard error, forgets it, returns EXIT_FAILED. */
 int report_failure(void);
+
+/* `code`, or EXIT_FAILED after a word where standard output cannot be written. */
+int check_output(int code);
 
 /* "f32 f64 i64" for a mask of dtypes, into `out` of `size` bytes; returns out. */
 char *dtypes_text(unsigned long long mask, char *out, unsigned size);

@@ -1,6 +1,7 @@
 /* tenon devices: every device that can be used, and which one is the default. */
 #include "cli/cli.h"
 #include "cli/devices.h"
+#include "cli/guard.h"
 #include "cli/output.h"
 
 #include <stdio.h>
@@ -85,7 +86,7 @@ static void list_device(const char *name, tn_device device, const char *plugin, 
                                              "usable", opened, "reason", text(failure)));
 }
 
-int command_devices(const options *o) {
+static int list_devices(const options *o) {
     static const column columns[] = {{.heading = " ", .key = "default", .yes = "*", .no = " "},
                                      {.heading = "DEVICE", .key = "device"},
                                      {.heading = "PRODUCT", .key = "product"},
@@ -116,4 +117,8 @@ int command_devices(const options *o) {
     if (l.n_usable == 0)
         fprintf(stderr, "tenon: no device can be used; `tenon plugins` says why\n");
     return l.n_usable > 0 ? EXIT_OK : EXIT_FAILED;
+}
+
+int command_devices(const options *o) {
+    return run_with_plugins(o, list_devices, true);
 }

@@ -1,6 +1,6 @@
 /* tenon ops: the operators; tenon ops NAME: who answers each of its calls, and why. */
 #include "cli/cli.h"
-#include "cli/devices.h"
+#include "cli/guard.h"
 #include "cli/output.h"
 
 #include <math.h>
@@ -226,15 +226,12 @@ static int not_found(const search *s) {
     return EXIT_FAILED;
 }
 
-static void nothing(const char *name, tn_device device, const char *plugin, void *user) {}
-
 static int show_one(const options *o) {
     search s = {.wanted = o->arguments[0]};
     if (tn_op_list(match, &s) != TN_OK)
         return report_failure();
     if (s.n_matches == 0)
         return not_found(&s);
-    for_each_device(nothing, NULL); /* kernels are known of open devices */
 
     json_t *ops = json_array(), *op;
     tn_status status = TN_OK;
@@ -254,5 +251,5 @@ static int show_one(const options *o) {
 }
 
 int command_ops(const options *o) {
-    return o->arguments[0] ? show_one(o) : list_all(o);
+    return o->arguments[0] ? run_with_plugins(o, show_one, true) : list_all(o);
 }

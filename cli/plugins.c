@@ -1,5 +1,6 @@
 /* tenon plugins: every candidate, what became of it, and why. */
 #include "cli/cli.h"
+#include "cli/guard.h"
 #include "cli/output.h"
 
 #include <stdio.h>
@@ -24,7 +25,7 @@ static void list(const tn_plugin_info *info, void *user) {
                   "reason", text(info->reason), "note", text(note)));
 }
 
-int command_plugins(const options *o) {
+static int list_plugins(const options *o) {
     static const column columns[] = {
         {.heading = "STATE", .key = "state"},
         {.heading = "TYPE", .key = "device_type"},
@@ -47,4 +48,8 @@ int command_plugins(const options *o) {
         fprintf(stderr, "tenon: no plugin was found; TENON_PLUGIN_PATH names directories with "
                         "libtenon_<type>*.so\n");
     return any ? EXIT_OK : EXIT_FAILED;
+}
+
+int command_plugins(const options *o) {
+    return run_with_plugins(o, list_plugins, false);
 }

@@ -5,9 +5,13 @@
 #include "base/error.h"
 #include "core/call/init.h"
 #include "core/device/device.h"
+#include "core/memory/pool.h"
 #include "core/ops/operators.h"
 #include "dispatcher/registry.h"
+#include "loader/loader.h"
 
+#include <stdio.h>
+#include <stdlib.h>
 #include <tenon/introspect.h>
 
 /* ---- operators --------------------------------------------------------------------------- */
@@ -107,8 +111,15 @@ static void describe(const tn_op *op, void (*fn)(const tn_op_info *info, void *u
     fn(&told, user);
 }
 
-static const tn_op *find(const char *name) {
-    return tni_core_init() == TN_OK ? tn_op_find(name) : NULL;
+/* Is there a function to tell it to? */
+static bool has_listener(bool fn, const char *call) {
+    if (!fn)
+        tni_fail(TN_ERR_INVALID_ARGUMENT, "%s: fn is NULL", call);
+    return fn;
+}
+
+static const tn_op *find(const char *name, bool fn, const char *call) {
+    return has_listener(fn, call) && tni_core_init() == TN_OK ? tn_op_find(name) : NULL;
 }
 
 /* The operators, collected under the registry's lock so that callbacks run outside of it. */
@@ -124,9 +135,8 @@ static void collect(const tn_op *op, void *user) {
 }
 
 tn_status tn_op_list(void (*fn)(const tn_op_info *info, void *user), void *user) {
-    tn_status status = tni_core_init();
-    if (status != TN_OK)
-        return status;
+    if (!has_listener(fn, "tn_op_list") || tni_core_init() != TN_OK)
+        return tn_error_status();
     op_array array = {.capacity = tni_op_count()};
     array.ops = tni_calloc(array.capacity ? array.capacity : 1, sizeof(*array.ops));
     if (!array.ops)
@@ -140,7 +150,7 @@ tn_status tn_op_list(void (*fn)(const tn_op_info *info, void *user), void *user)
 
 tn_status tn_op_describe(const char *name, void (*fn)(const tn_op_info *info, void *user),
                          void *user) {
-    const tn_op *op = find(name);
+    const tn_op *op = find(name, fn, "tn_op_describe");
     if (!op)
         return tn_error_status();
     describe(op, fn, user);
@@ -172,7 +182,7 @@ static void collect_handler(const tni_provenance *line, void *user) {
 
 tn_status tn_op_handlers(const char *name, void (*fn)(const tn_op_handler_info *info, void *user),
                          void *user) {
-    const tn_op *op = find(name);
+    const tn_op *op = find(name, fn, "tn_op_handlers");
     if (!op)
         return tn_error_status();
     handler_array array = {.lines = tni_calloc(MAX_HANDLERS, sizeof(*array.lines))};
@@ -201,7 +211,7 @@ static bool is_first_seen(const tni_kernel_row *row, tn_dtype dtype, const tni_k
 
 tn_status tn_op_kernels(const char *name, void (*fn)(const tn_kernel_info *info, void *user),
                         void *user) {
-    const tn_op *op = find(name);
+    const tn_op *op = find(name, fn, "tn_op_kernels");
     if (!op)
         return tn_error_status();
     const tni_kernel_op *kernel_op = kernel_of(op);
@@ -250,15 +260,53 @@ void tn_dtype_list(void (*fn)(const tn_dtype_info *info, void *user), void *user
     static const tn_dtype_info table[] = {TN_DTYPE_MAP(X)};
 #undef X
 #undef KIND
-    for (size_t i = 0; i < sizeof table / sizeof *table; i++)
+    for (size_t i = 0; has_listener(fn, "tn_dtype_list") && i < sizeof table / sizeof *table; i++)
         fn(&table[i], user);
 }
 
 /* ---- environment ------------------------------------------------------------------------- */
 
+typedef struct env_listing {
+    void (*fn)(const tn_env_info *info, void *user);
+    void *user;
+} env_listing;
+
+static void list_other(const tni_other_setting *other, void *user) {
+    const env_listing *l = user;
+    char problem[128] = "";
+    if (other->near)
+        snprintf(problem, sizeof problem, "nothing reads it; did you mean %s?", other->near);
+    else if (!other->is_option)
+        snprintf(problem, sizeof problem,
+                 "Tenon does not read it, and no plugin of that type was found");
+    tn_env_info info = {
+        .struct_size = sizeof info,
+        .name = other->name,
+        .type = other->is_option ? "option" : "",
+        .fallback = "",
+        .value = other->value,
+        .help = other->is_option ? "option of a plugin" : "",
+        .is_set = other->is_option,
+        .is_guarded = true,
+        .allowed = "",
+        .problem = problem,
+    };
+    l->fn(&info, l->user);
+}
+
 void tn_env_list(void (*fn)(const tn_env_info *info, void *user), void *user) {
+    if (!has_listener(fn, "tn_env_list"))
+        return;
+    env_listing l = {fn, user};
+    tni_alloc_conf conf;
+    tni_alloc_conf_parse(tni_env(TNI_ENV_ALLOC_CONF), &conf); /* says what is wrong with it */
     for (int i = 0; i < TNI_ENV_COUNT; i++) {
         const tni_env_entry *entry = &tni_env_table[i];
+        bool wrong = tni_env_is_wrong((tni_env_id)i);
+        char problem[256] = "";
+        if (wrong)
+            snprintf(problem, sizeof problem, "'%.80s' is ignored: it must be %s",
+                     getenv(entry->name), entry->allowed);
         tn_env_info info = {
             .struct_size = sizeof(info),
             .name = entry->name,
@@ -268,7 +316,10 @@ void tn_env_list(void (*fn)(const tn_env_info *info, void *user), void *user) {
             .help = entry->help,
             .is_set = tni_env_is_set((tni_env_id)i),
             .is_guarded = entry->overrides,
+            .allowed = entry->allowed,
+            .problem = problem,
         };
         fn(&info, user);
     }
+    tni_loader_other_settings(list_other, &l);
 }

@@ -88,6 +88,11 @@ tn_status tn_op_call(const tn_op *op, const tn_cell *args, uint32_t n_args, tn_c
 }
 
 tn_status tn_op_redispatch(const tn_op *op, tn_keyset keys, const tn_cell *args, tn_cell *rets) {
+    if (TNI_UNLIKELY(!op || (!args && op->schema->n_args) || (!rets && op->schema->n_rets)))
+        return tn_fail(TN_ERR_INVALID_ARGUMENT, "tn_op_redispatch: the %s NULL",
+                       !op     ? "operator is"
+                       : !args ? "arguments are"
+                               : "returns are");
     return tni_dispatch(op, keys, args, rets);
 }
 

@@ -194,12 +194,19 @@ const tn_op *tn_op_find(const char *name) {
     return o ? &o->op : NULL;
 }
 
+/* False with an error. */
+static bool is_operator(const tn_op *op, const char *call) {
+    if (!op)
+        tn_fail(TN_ERR_INVALID_ARGUMENT, "%s: the operator is NULL", call);
+    return op != NULL;
+}
+
 const char *tn_op_name(const tn_op *op) {
-    return op->name;
+    return is_operator(op, "tn_op_name") ? op->name : "";
 }
 
 const char *tn_op_schema(const tn_op *op) {
-    return op->schema->text;
+    return is_operator(op, "tn_op_schema") ? op->schema->text : "";
 }
 
 const char *tni_op_origin(const tn_op *op) {
@@ -207,11 +214,11 @@ const char *tni_op_origin(const tn_op *op) {
 }
 
 uint32_t tn_op_n_args(const tn_op *op) {
-    return op->schema->n_args;
+    return is_operator(op, "tn_op_n_args") ? op->schema->n_args : 0;
 }
 
 uint32_t tn_op_n_rets(const tn_op *op) {
-    return op->schema->n_rets;
+    return is_operator(op, "tn_op_n_rets") ? op->schema->n_rets : 0;
 }
 
 void tni_op_for_each(void (*fn)(const tn_op *op, void *user), void *user) {

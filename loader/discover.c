@@ -4,6 +4,7 @@
 #include "base/env.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "loader/internal.h"
 
 #include <dirent.h>
@@ -55,6 +56,7 @@ static void candidate_free(tni_candidate *candidate) {
     tni_free(candidate->plugin.path);
     tni_free(candidate->plugin.reason);
     tni_free(candidate->plugin.key);
+    tni_host_forget(candidate);
     tni_free(candidate);
 }
 
@@ -85,10 +87,16 @@ tn_status tni_candidate_stop(tni_plugin *plugin, tni_plugin_state state, tn_stat
     if (!reason)
         return TN_ERR_OUT_OF_MEMORY;
     tni_free(plugin->reason);
+    tni_text_make_printable(reason);
     plugin->reason = reason;
     plugin->status = status;
     plugin->state = state;
-    tni_log_line(state == TNI_PLUGIN_DISABLED ? TN_LOG_INFO : TN_LOG_WARN, "loader", "%s", reason);
+    bool named = tni_candidate_of(plugin)->source == TNI_FROM_PLUGINS;
+    if (named && state == TNI_PLUGIN_REFUSED)
+        tni_log_once(TN_LOG_WARN, "env", "TENON_PLUGINS: %s", reason);
+    else
+        tni_log_line(state == TNI_PLUGIN_DISABLED ? TN_LOG_INFO : TN_LOG_WARN, "loader", "%s",
+                     reason);
     return TN_OK;
 }
 
@@ -319,8 +327,10 @@ static tn_status add_problem(tni_place *place, char *problem) {
     if (!problem)
         return TN_ERR_OUT_OF_MEMORY;
     place->problem = problem;
-    tni_log_line(place->expected ? TN_LOG_WARN : TN_LOG_DEBUG, "loader", "%s: %s (%s)", place->name,
-                 problem, place->from);
+    if (place->expected)
+        tni_log_once(TN_LOG_WARN, "env", "%s: '%s': %s", place->from, place->name, problem);
+    else
+        tni_log_line(TN_LOG_DEBUG, "loader", "%s: %s (%s)", place->name, problem, place->from);
     return TN_OK;
 }
 

@@ -88,9 +88,7 @@ static tn_status host_fail(const tn_host *host, tn_status status, const char *me
     return tni_error_plugin(status, message);
 }
 
-/* TENON_<TYPE>_<NAME> in capitals, other characters as _; false when it is too long, or one of
- * Tenon's own variables (type `plugin`, option `path`). */
-static bool option_variable(char *out, size_t size, const char *type, const char *name) {
+bool tni_option_variable(char *out, size_t size, const char *type, const char *name) {
     int n = snprintf(out, size, "TENON_%s_%s", type, name);
     if (n < 0 || (size_t)n >= size)
         return false;
@@ -131,17 +129,49 @@ static option *add_option(const char *type, const char *name, const char *value)
     return o;
 }
 
+/* Under the lock. Without memory one is forgotten, and at worst told to be none of the plugin's. */
+static void note_asked(tni_candidate *candidate, const char *name) {
+    for (const tni_asked *a = candidate->asked; a; a = a->next)
+        if (strcmp(a->name, name) == 0)
+            return;
+    tni_asked *a = tni_alloc(sizeof *a + strlen(name) + 1);
+    if (!a)
+        return;
+    strcpy(a->name, name);
+    a->next = candidate->asked;
+    candidate->asked = a;
+}
+
+const tni_asked *tni_host_asked(const tni_plugin *plugin) {
+    tni_lock_take(&lock);
+    const tni_asked *asked = tni_candidate_of(plugin)->asked;
+    tni_lock_give(&lock);
+    return asked;
+}
+
+void tni_host_forget(tni_candidate *candidate) {
+    tni_lock_take(&lock);
+    tni_asked *asked = candidate->asked;
+    candidate->asked = NULL;
+    tni_lock_give(&lock);
+    for (tni_asked *next; asked; asked = next) {
+        next = asked->next;
+        tni_free(asked);
+    }
+}
+
 static const char *host_option(const tn_host *host, const char *name) {
     const tni_plugin *plugin = plugin_of(host);
     if (!name || !plugin->table)
         return NULL;
     const char *type = plugin->table->device_type;
     tni_lock_take(&lock);
+    note_asked(tni_candidate_of(plugin), name);
     option *o = plugin->key ? find_option(plugin->key, name) : NULL;
     if (!o)
         o = find_option(type, name);
     char variable[256];
-    if (!o && option_variable(variable, sizeof variable, type, name)) {
+    if (!o && tni_option_variable(variable, sizeof variable, type, name)) {
         /* Copied: the environment may change, and the plugin may keep the string. */
         const char *value = tni_env_raw(variable);
         if (value && (o = add_option(type, name, value)))

@@ -5,6 +5,7 @@
  *   object.c         from a file to its query function
  *   check_tables.c   are the tables right
  *   host.c           what a plugin calls, and its options
+ *   settings.c       what is wrong with the environment
  *   missing.c        the words when a device type cannot be had
  *   lifecycle.c      candidates: found, loaded, started, shut down
  *   plugins.c        what programs call
@@ -28,6 +29,12 @@ typedef enum tni_source {
     TNI_FROM_DIRECTORY, /* one of the directories */
 } tni_source;
 
+/* The name of an option that a plugin has asked for. */
+typedef struct tni_asked {
+    struct tni_asked *next;
+    char name[];
+} tni_asked;
+
 /* A plugin with what only the loader needs of it. */
 typedef struct tni_candidate {
     tni_plugin plugin; /* the first member: the loader hands out pointers to it */
@@ -38,7 +45,8 @@ typedef struct tni_candidate {
     uint32_t started;        /* which start this was, from 1: shutdown goes backwards */
     struct tni_watch *watch; /* of the validation layer; NULL when TENON_VALIDATE was off */
     tn_host host;            /* what the plugin calls, unless it is watched */
-    struct tni_candidate *next_running; /* host.c */
+    struct tni_candidate *next_running; /* host.c, as the next */
+    tni_asked *asked;
 } tni_candidate;
 
 static inline tni_candidate *tni_candidate_of(const tni_plugin *plugin) {
@@ -123,6 +131,23 @@ void tni_host_started(tni_candidate *candidate);
 void tni_host_stopped(tni_candidate *candidate);
 /* Forgets all options. */
 void tni_host_finish(void);
+
+/* The options that the plugin asked for so far; good until tni_host_forget. */
+const tni_asked *tni_host_asked(const tni_plugin *plugin);
+void tni_host_forget(tni_candidate *candidate);
+/* TENON_<TYPE>_<NAME> in capitals, other characters as _; false when it is too long, or one of
+ * Tenon's own variables (type `plugin`, option `path`). */
+bool tni_option_variable(char *out, size_t size, const char *type, const char *name);
+
+/* ---- settings ---------------------------------------------------------------------------- */
+
+/* Calls fn for each variable of the environment that looks like Tenon's and is not in its table. */
+void tni_settings_others(const tni_catalog *catalog,
+                         void (*fn)(const tni_other_setting *other, void *user), void *user);
+/* Says what values of Tenon's variables are not allowed, and what names are nearly those of one. */
+void tni_settings_check(const tni_catalog *catalog);
+/* Says what options of a plugin that has started are set and not its. */
+void tni_settings_check_options(const tni_plugin *plugin);
 
 /* ---- reports ----------------------------------------------------------------------------- */
 

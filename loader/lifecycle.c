@@ -111,14 +111,17 @@ static tn_status check_id(const tni_plugin *plugin, const tn_plugin *table, cons
     return TN_OK;
 }
 
-static void warn_of_name(const tni_plugin *p) {
-    const char *type = p->table->device_type;
-    if (p->path && tni_candidate_of(p)->source == TNI_FROM_DIRECTORY &&
-        !tni_name_serves(p->path, type))
-        tni_log_line(TN_LOG_WARN, "loader",
-                     "%s provides '%s', but is not found when that is asked for; name it"
-                     " libtenon_%s*.so",
-                     p->path, type, type);
+/* A file that was found by its name is for the type that this says, and takes no other one's. Who
+ * names the file, as in TENON_PLUGINS, may call it what he likes. */
+static tn_status check_name(const tni_plugin *p, const tn_plugin *table) {
+    const char *type = table->device_type;
+    if (!p->path || tni_candidate_of(p)->source != TNI_FROM_DIRECTORY ||
+        tni_name_serves(p->path, type))
+        return TN_OK;
+    return tni_fail(TN_ERR_NOT_FOUND,
+                    "%s (%s): it provides '%s', which its name does not say; name it"
+                    " libtenon_%s*.so, or name the file in TENON_PLUGINS",
+                    p->path, table->id, type, type);
 }
 
 /* What is left to do once the query function is known. */
@@ -144,6 +147,8 @@ static tn_status load_table(tni_plugin *p) {
     if (status)
         return stop_with_error(p, status == TN_ERR_NOT_FOUND ? TNI_PLUGIN_DISABLED
                                                              : TNI_PLUGIN_REFUSED);
+    if (check_name(p, table))
+        return stop_with_error(p, TNI_PLUGIN_REFUSED);
     table = tni_watch_tables(tni_candidate_of(p)->watch, table);
     char *key = table ? make_key(p, table) : NULL;
     if (!key)
@@ -156,7 +161,6 @@ static tn_status load_table(tni_plugin *p) {
     tni_log_line(TN_LOG_INFO, "loader",
                  "%s: %s %s provides '%s' with %u kernels (%u more are unknown)", where, table->id,
                  table->version, p->key, p->n_kernels, p->n_unknown);
-    warn_of_name(p);
     return TN_OK;
 }
 
@@ -245,7 +249,9 @@ static tn_status start(tni_plugin *p) {
         p->self = self;
         tni_host_started(tni_candidate_of(p));
         status = start_devices(p);
-        if (p->state != TNI_PLUGIN_READY)
+        if (p->state == TNI_PLUGIN_READY)
+            tni_settings_check_options(p);
+        else
             stop(p);
     }
     tni_error_plugin(TN_OK, NULL);
@@ -259,6 +265,8 @@ static tn_status scan(void) {
         return TN_OK;
     tn_status status = tni_discover(&catalog);
     scanned = !status;
+    if (scanned)
+        tni_settings_check(&catalog);
     return status;
 }
 
@@ -516,6 +524,17 @@ void tni_loader_for_each(void (*fn)(const tni_plugin *plugin, void *user), void 
     tni_lock_give(&lock);
 }
 
+void tni_loader_other_settings(void (*fn)(const tni_other_setting *other, void *user), void *user) {
+    tni_saved_error saved;
+    if (enter(&saved))
+        return;
+    scan();
+    tn_error_clear();
+    tni_error_restore(&saved);
+    tni_settings_others(&catalog, fn, user);
+    tni_lock_give(&lock);
+}
+
 /* ---- plugins that the program brings ----------------------------------------------------- */
 
 /* Loads a candidate and says what came of it. */
@@ -568,6 +587,26 @@ tn_status tni_loader_register(tn_plugin_query_fn query, const tni_plugin **out) 
         return status;
     }
     return load_named(&saved, c, out);
+}
+
+tn_status tni_loader_exclude(const char *path, const char *reason) {
+    if (!path || !reason)
+        return tni_fail(TN_ERR_INVALID_ARGUMENT,
+                        "tn_plugin_exclude: path and reason must be strings");
+    tni_saved_error saved;
+    if (enter(&saved))
+        return TN_ERR_STATE;
+    tni_plugin *p = catalog.first;
+    while (p && !(p->state == TNI_PLUGIN_FOUND && p->path && strcmp(p->path, path) == 0))
+        p = p->next;
+    tn_status status = p ? tni_candidate_stop(p, TNI_PLUGIN_FAILED, TN_ERR_DEVICE,
+                                              tni_format("%s: %s", path, reason))
+                         : TN_ERR_NOT_FOUND;
+    leave(&saved);
+    if (status == TN_ERR_NOT_FOUND)
+        return tni_fail(status, "tn_plugin_exclude: %s is no plugin that was found and not opened",
+                        path);
+    return status ? tni_fail_memory("the list of plugins") : TN_OK;
 }
 
 /* ---- the end ----------------------------------------------------------------------------- */

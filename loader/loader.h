@@ -8,7 +8,8 @@
  * searched); TENON_PLUGIN_PATH; the directory `tenon/plugins` beside libtenon (in a build tree:
  * what the build set); the system's plugin directory. Directories are read sorted; relative paths
  * in variables are refused. For type `npu` only files named libtenon_npu*.so are opened, and those
- * of TENON_PLUGINS whose names tell nothing.
+ * of TENON_PLUGINS whose names tell nothing. A file of a directory that provides another type than its
+ * name says is refused.
  *
  * Every function may be called from any thread. One lock is held while a plugin's query, init,
  * count and shutdown run: they may use the host table, but a call of theirs into the loader fails
@@ -81,8 +82,21 @@ void tni_loader_open_all(void);
 tn_status tni_loader_load(const char *path, const tni_plugin **out);
 tn_status tni_loader_register(tn_plugin_query_fn query, const tni_plugin **out);
 
+/* Makes a candidate that was not opened FAILED, for a reason that the program knows. */
+tn_status tni_loader_exclude(const char *path, const char *reason);
+
 /* Every candidate in search order. Under the loader's lock: fn must not call the loader. */
 void tni_loader_for_each(void (*fn)(const tni_plugin *plugin, void *user), void *user);
+
+/* A variable of the environment that begins as Tenon's do, and is none of them. */
+typedef struct tni_other_setting {
+    const char *name, *value; /* "TENON_SIM_MEMORY" */
+    bool is_option;           /* of a plugin that was found */
+    const char *near;         /* a variable that may be meant, or NULL */
+} tni_other_setting;
+
+/* Every such one; good during the callback, which runs under the loader's lock as that of for_each. */
+void tni_loader_other_settings(void (*fn)(const tni_other_setting *other, void *user), void *user);
 
 /* Sets option `name` for plugins of `type`, before they are loaded; wins over the environment. */
 tn_status tni_loader_set_option(const char *type, const char *name, const char *value);

@@ -1,8 +1,9 @@
 /* From a file to its query function: dlopen, and what its failures mean.
  *
  * The ELF header is read first. dlopen maps a file that was cut short without complaint, and the
- * process dies of SIGBUS when the missing part is touched; and "wrong machine" said here is clearer
- * than what dlerror makes of it.
+ * process dies of SIGBUS when the missing part is touched; it believes what it finds where a file was
+ * never written to its end and holds zeros (SIGSEGV); and "wrong machine" said here is clearer than
+ * what dlerror makes of it.
  */
 #include "base/error.h"
 #include "base/log.h"
@@ -66,8 +67,76 @@ static tn_status not_an_object(const char *path) {
                     path);
 }
 
+static tn_status holds_zeros(const char *path, const char *what) {
+    return tni_fail(TN_ERR_IO,
+                    "%s: the file holds zeros where its %s should be, as after a copy or a power"
+                    " failure that left it unwritten; copy or build it again",
+                    path, what);
+}
+
+static bool is_zero(const void *bytes, size_t n) {
+    const char *at = bytes;
+    return n == 0 || (at[0] == 0 && memcmp(at, at + 1, n - 1) == 0);
+}
+
+/* The table of sections stands at the end of most files; its last entry is never empty. */
+static tn_status check_sections(const char *path, int fd, const Elf64_Ehdr *head) {
+    Elf64_Shdr last;
+    if (!head->e_shoff || head->e_shnum < 2 || head->e_shentsize != sizeof last)
+        return TN_OK;
+    off_t at = (off_t)(head->e_shoff + (head->e_shnum - 1u) * sizeof last);
+    bool there = pread(fd, &last, sizeof last, at) == sizeof last;
+    return there && is_zero(&last, sizeof last) ? holds_zeros(path, "table of sections") : TN_OK;
+}
+
+/* What an address within the object is in the file; false where that is nothing. */
+static bool in_file(int fd, const Elf64_Ehdr *head, uint64_t address, uint64_t *out_at) {
+    for (unsigned i = 0; i < head->e_phnum; i++) {
+        Elf64_Phdr part;
+        if (pread(fd, &part, sizeof part, (off_t)(head->e_phoff + i * sizeof part)) != sizeof part)
+            return false;
+        if (part.p_type == PT_LOAD && address >= part.p_vaddr &&
+            address - part.p_vaddr < part.p_filesz) {
+            *out_at = part.p_offset + (address - part.p_vaddr);
+            return true;
+        }
+    }
+    return false;
+}
+
+/* Does the second entry of the table at `address` hold zeros? The first always does. */
+static bool is_empty(int fd, const Elf64_Ehdr *head, uint64_t address, size_t entry) {
+    Elf64_Sym second;
+    uint64_t at;
+    return in_file(fd, head, address, &at) &&
+           pread(fd, &second, entry, (off_t)(at + entry)) == (ssize_t)entry &&
+           is_zero(&second, entry);
+}
+
+/* What dlopen reads: the dynamic section, and the symbols and names that it leads to. */
+static tn_status check_dynamic(const char *path, int fd, const Elf64_Ehdr *head,
+                               const Elf64_Phdr *part) {
+    uint64_t names = 0, symbols = 0;
+    for (uint64_t at = 0; at + sizeof(Elf64_Dyn) <= part->p_filesz; at += sizeof(Elf64_Dyn)) {
+        Elf64_Dyn entry;
+        if (pread(fd, &entry, sizeof entry, (off_t)(part->p_offset + at)) != sizeof entry ||
+            entry.d_tag == DT_NULL)
+            break;
+        if (entry.d_tag == DT_STRTAB)
+            names = entry.d_un.d_ptr;
+        if (entry.d_tag == DT_SYMTAB)
+            symbols = entry.d_un.d_ptr;
+    }
+    if (!names || !symbols)
+        return holds_zeros(path, "dynamic section");
+    if (is_empty(fd, head, names, 1) || is_empty(fd, head, symbols, sizeof(Elf64_Sym)))
+        return holds_zeros(path, "table of symbols");
+    return TN_OK;
+}
+
 static tn_status check_parts(const char *path, int fd, uint64_t size, const Elf64_Ehdr *head) {
     uint64_t needed = head->e_phoff + (uint64_t)head->e_phnum * sizeof(Elf64_Phdr);
+    Elf64_Phdr dynamic = {0};
     if (head->e_phoff > size || needed > size)
         return truncated(path, size, needed);
     if (head->e_shoff) {
@@ -81,8 +150,13 @@ static tn_status check_parts(const char *path, int fd, uint64_t size, const Elf6
             return truncated(path, size, needed);
         if (part.p_type == PT_LOAD && part.p_offset + part.p_filesz > needed)
             needed = part.p_offset + part.p_filesz;
+        if (part.p_type == PT_DYNAMIC)
+            dynamic = part;
     }
-    return needed > size ? truncated(path, size, needed) : TN_OK;
+    if (needed > size)
+        return truncated(path, size, needed);
+    tn_status status = check_sections(path, fd, head);
+    return !status && dynamic.p_type ? check_dynamic(path, fd, head, &dynamic) : status;
 }
 
 static tn_status check_file(const char *path, int fd) {

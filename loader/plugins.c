@@ -1,4 +1,5 @@
 /* tenon/plugins.h, the programs' door to the loader. */
+#include "base/error.h"
 #include "loader/internal.h"
 
 #include <tenon/plugins.h>
@@ -9,6 +10,10 @@ tn_status tn_plugin_load(const char *path) {
 
 tn_status tn_plugin_register(tn_plugin_query_fn query) {
     return tni_loader_register(query, NULL);
+}
+
+tn_status tn_plugin_exclude(const char *path, const char *reason) {
+    return tni_loader_exclude(path, reason);
 }
 
 tn_status tn_plugin_set_option(const char *device_type, const char *name, const char *value) {
@@ -41,6 +46,10 @@ static void list_one(const tni_plugin *p, void *user) {
 }
 
 void tn_plugin_list(bool open, void (*fn)(const tn_plugin_info *info, void *user), void *user) {
+    if (!fn) {
+        tni_fail(TN_ERR_INVALID_ARGUMENT, "tn_plugin_list: fn is NULL");
+        return;
+    }
     if (open)
         tni_loader_open_all();
     listing l = {fn, user};

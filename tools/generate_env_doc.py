@@ -10,7 +10,7 @@ import pathlib
 import re
 import sys
 
-ENTRY = re.compile(r'^X\((\w+), "([^"]*)", "([^"]*)", ([01]), "((?:[^"\\]|\\.)*)"\)$')
+ENTRY = re.compile(r'^X\((\w+), "([^"]*)", "([^"]*)", ([01]), "([^"]*)", "((?:[^"\\]|\\.)*)"\)$')
 
 HEAD = """\
 # Environment variables
@@ -18,6 +18,10 @@ HEAD = """\
 <!-- Made by tools/generate_env_doc.py from base/env.def. -->
 
 Every environment variable that Tenon reads. `tenon env` prints them with their current values.
+
+What is wrong is said once, on standard error, unless `TENON_LOG=off` or the program takes the log: a value that
+is not allowed, and then the default is used; a folder or file that cannot be; a name that is nearly one of
+these; an option that a plugin does not have.
 
 | variable | type | default | meaning |
 | --- | --- | --- | --- |
@@ -40,11 +44,11 @@ def page(definitions):
             continue
         match = ENTRY.match(line)
         if not match:
-            sys.exit(f"env.def:{number}: not of the form X(NAME, \"type\", \"default\", 0|1, \"help\")")
-        name, kind, default, overrides, text = match.groups()
+            sys.exit(f"env.def:{number}: not of the form X(NAME, \"type\", \"default\", 0|1, \"allowed\", \"help\")")
+        name, kind, default, overrides, allowed, text = match.groups()
         star = " *" if overrides == "1" else ""
         shown = f"`{default}`" if default else ""
-        text = text.replace("|", "\\|")
+        text = (f"{text} ({allowed})" if allowed else text).replace("|", "\\|")
         rows.append(f"| `TENON_{name}`{star} | {kind} | {shown} | {text} |\n")
     return HEAD + "".join(rows) + TAIL
 

@@ -127,12 +127,15 @@ tn_status tn_gradients(tn_tensor *const *tensors, tn_tensor *const *grads, uint6
                        tn_tensor *const *inputs, uint64_t n_inputs, bool retain_graph,
                        bool create_graph, bool allow_unused, tn_tensor **out_grads) {
     roots r = {.n = 0, .edges = r.few_edges, .grads = r.few_grads};
+    if (n_inputs == 0 || !inputs || !out_grads)
+        return tni_fail(TN_ERR_INVALID_ARGUMENT, "tn_gradients: %s",
+                        n_inputs == 0 ? "there are no inputs"
+                        : inputs      ? "out_grads is NULL"
+                                      : "inputs is NULL");
     for (uint64_t i = 0; i < n_inputs; i++)
         out_grads[i] = NULL;
     tni_capture *captures = tni_calloc(n_inputs, sizeof *captures);
     tn_status status = captures ? TN_OK : tni_fail_memory("the captures of tn_gradients");
-    if (status == TN_OK && n_inputs == 0)
-        status = tni_fail(TN_ERR_INVALID_ARGUMENT, "tn_gradients: there are no inputs");
     if (status == TN_OK)
         status = captures_init(captures, inputs, n_inputs);
     if (status == TN_OK)

@@ -166,7 +166,7 @@ static tn_status arrive_at(run *r, const tni_slot *slot) {
     tni_hook **hooks = &node->hooks;
     if (node->type == &tni_accumulate_type)
         hooks = &tni_accumulator_leaf(node)->autograd->hooks;
-    if (TNI_UNLIKELY(*hooks != NULL)) {
+    if (TNI_UNLIKELY(tni_hooks_any(hooks))) {
         for (uint32_t i = 0; i < node->n_outputs; i++) {
             tn_status status = grads[i] ? tni_hooks_run(hooks, i, &grads[i], r->create) : TN_OK;
             if (status != TN_OK)
@@ -259,7 +259,7 @@ static tn_status run_node(run *r, uint32_t index) {
     }
     if (!outs)
         return status;
-    if (status == TN_OK && any && TNI_UNLIKELY(node->hooks != NULL))
+    if (status == TN_OK && any && TNI_UNLIKELY(tni_hooks_any(&node->hooks)))
         status = tni_hooks_run_node(node, outs, r->create);
     for (uint32_t e = 0; e < node->n_edges; e++) {
         const tni_edge *edge = &node->edges[e];
@@ -282,16 +282,19 @@ static tn_status name_failure(const run *r, tn_status status, bool stood, tni_sa
     char *message =
         r->failed ? tni_format("%s, in backward: %s", r->failed->type->name, tn_error_message())
                   : tni_strdup(tn_error_message());
-    const char *operator_name = tn_error_operator();
-    if (!message && !stood)
+    char *operator_name = tni_strdup(tn_error_operator());
+    if (!message && !stood) {
+        tni_free(operator_name);
         return status; /* no memory for more words */
+    }
     tn_error_clear();
     if (stood)
         tni_error_restore(saved);
     tni_fail(status, "%s",
              message ? message : "backward failed, and there is no memory to say how");
-    if (*operator_name)
+    if (operator_name && *operator_name)
         tni_error_operator(operator_name);
+    tni_free(operator_name);
     tni_free(message);
     return status;
 }

@@ -26,6 +26,11 @@ tn_status tni_accumulate(tn_tensor *leaf, tn_tensor *grad, bool create_graph);
 
 typedef struct tni_hook tni_hook;
 
+/* Has the list a hook? Asked without the lock, as nearly all have none. */
+static inline bool tni_hooks_any(tni_hook *const *list) {
+    return __atomic_load_n(list, __ATOMIC_RELAXED) != NULL;
+}
+
 /* Frees a list with its node or leaf. */
 void tni_hooks_destroy(tni_hook **list);
 

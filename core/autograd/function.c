@@ -37,6 +37,8 @@ static void node_finish(tni_node *node) {
 tn_status tn_function_save(tn_function_context *c, tn_tensor *const *tensors, uint64_t n) {
     if (!c || c->node)
         return tni_fail(TN_ERR_STATE, "tn_function_save: tensors are saved in forward");
+    if (!tensors && n > 0)
+        return tni_fail(TN_ERR_INVALID_ARGUMENT, "tn_function_save: tensors is NULL");
     for (uint64_t i = 0; i < n; i++) {
         if (c->n_to_save >= UINT16_MAX)
             return tni_fail(TN_ERR_UNSUPPORTED, "%s: more than %d saved tensors", c->function->name,
@@ -67,7 +69,7 @@ bool tn_function_needs_grad(const tn_function_context *c, uint64_t i) {
 static tn_status call_backward(tni_node *node, tn_tensor *const *grads, tn_tensor **out) {
     tn_function_context *c = node->extra;
     tn_thread_keys before = tni_keys_callback(tni_grad_mode());
-    tn_scope scope = tn_scope_open();
+    tni_callback_scope scope = tni_scope_enter();
     tn_status status =
         c->function->backward(c, grads, node->n_outputs, out, node->n_edges, c->user);
     if (status != TN_OK && tn_error_status() == TN_OK)
@@ -75,7 +77,7 @@ static tn_status call_backward(tni_node *node, tn_tensor *const *grads, tn_tenso
     /* What it filled in belongs to the scope. */
     for (uint32_t i = 0; i < node->n_edges; i++)
         out[i] = status == TN_OK && out[i] && out[i] != TN_NONE ? tni_keep(out[i]) : NULL;
-    tn_scope_close(scope);
+    tni_scope_leave(scope);
     tni_thread_keys = before;
     return status;
 }
@@ -165,6 +167,12 @@ tn_status tn_function_apply(const tn_function *function, void *user, tn_tensor *
         return tni_fail(TN_ERR_INVALID_ARGUMENT,
                         "tn_function_apply: a function needs a name, forward and backward");
     }
+    if ((n_inputs && !inputs) || (n_outputs && !outputs)) {
+        if (function->destroy)
+            function->destroy(user);
+        return tni_fail(TN_ERR_INVALID_ARGUMENT, "%s: the array of %s is NULL", function->name,
+                        n_inputs && !inputs ? "inputs" : "outputs");
+    }
     tn_function_context *c = context_new(function, user, inputs, n_inputs);
     if (!c) {
         if (function->destroy)
@@ -188,13 +196,13 @@ tn_status tn_function_apply(const tn_function *function, void *user, tn_tensor *
         records = records || c->needs[i];
     }
     tn_thread_keys before = tni_keys_callback(false);
-    tn_scope scope = tn_scope_open();
+    tni_callback_scope scope = tni_scope_enter();
     tn_status status = function->forward(c, inputs, n_inputs, outputs, n_outputs, user);
     if (status != TN_OK && tn_error_status() == TN_OK)
         tni_fail(status, "%s: forward failed without a message", function->name);
     if (status == TN_OK)
         status = take_outputs(c, inputs, n_inputs, outputs, n_outputs);
-    tn_scope_close(scope);
+    tni_scope_leave(scope);
     tni_thread_keys = before;
     bool owned = status == TN_OK;
     if (records && owned)

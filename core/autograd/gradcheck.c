@@ -396,13 +396,29 @@ static check check_of(const char *name, tn_check_fn fn, void *user, tn_tensor *c
     return c;
 }
 
+static tn_status refuse_missing(const char *name, tn_check_fn fn, tn_tensor *const *inputs,
+                                uint64_t n_inputs) {
+    if (!fn)
+        return tni_fail(TN_ERR_INVALID_ARGUMENT, "%s: there is no function to check", name);
+    if (!inputs || n_inputs == 0)
+        return tni_fail(TN_ERR_INVALID_ARGUMENT, "%s: there are no inputs", name);
+    for (uint64_t i = 0; i < n_inputs; i++)
+        if (!inputs[i])
+            return tn_error_status() != TN_OK
+                       ? tn_error_status()
+                       : tni_fail(TN_ERR_INVALID_ARGUMENT, "%s: input %llu is NULL", name,
+                                  (unsigned long long)i);
+    return TN_OK;
+}
+
 tn_status tn_gradcheck(tn_check_fn fn, void *user, tn_tensor *const *inputs, uint64_t n_inputs,
                        const tn_gradcheck_options *options) {
-    if (!fn)
-        return tni_fail(TN_ERR_INVALID_ARGUMENT, "tn_gradcheck: there is no function to check");
+    tn_status status = refuse_missing("tn_gradcheck", fn, inputs, n_inputs);
+    if (status != TN_OK)
+        return status;
     bool before = tn_set_grad_enabled(true);
     check c = check_of("tn_gradcheck", fn, user, inputs, n_inputs, options);
-    tn_status status = run_check(&c);
+    status = run_check(&c);
     tn_set_grad_enabled(before);
     return status;
 }
@@ -494,11 +510,12 @@ static tn_status check_second(check *first, const tn_gradcheck_options *options)
 
 tn_status tn_gradgradcheck(tn_check_fn fn, void *user, tn_tensor *const *inputs, uint64_t n_inputs,
                            const tn_gradcheck_options *options) {
-    if (!fn)
-        return tni_fail(TN_ERR_INVALID_ARGUMENT, "tn_gradgradcheck: there is no function to check");
+    tn_status status = refuse_missing("tn_gradgradcheck", fn, inputs, n_inputs);
+    if (status != TN_OK)
+        return status;
     bool before = tn_set_grad_enabled(true);
     check first = check_of("tn_gradgradcheck", fn, user, inputs, n_inputs, options);
-    tn_status status = check_second(&first, options);
+    status = check_second(&first, options);
     tn_set_grad_enabled(before);
     return status;
 }

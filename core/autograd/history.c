@@ -19,7 +19,7 @@ void tni_autograd_destroy(tn_tensor *t) {
     tni_autograd *a = t->autograd;
     if (TNI_UNLIKELY(a->retains_grad))
         tni_retain_hook_remove(t);
-    if (TNI_UNLIKELY(a->hooks != NULL))
+    if (TNI_UNLIKELY(tni_hooks_any(&a->hooks)))
         tni_hooks_destroy(&a->hooks);
     t->autograd = NULL;
     tni_drop(a->grad);

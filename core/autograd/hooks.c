@@ -33,8 +33,13 @@ static void hook_drop(tni_hook *h) {
         tni_free(h);
 }
 
+/* Every write of a link is atomic: the first of a list is read without the lock. */
+static void point(tni_hook **link, tni_hook *h) {
+    __atomic_store_n(link, h, __ATOMIC_RELAXED);
+}
+
 static void unlink_locked(tni_hook *h) {
-    *h->link = h->next;
+    point(h->link, h->next);
     if (h->next)
         h->next->link = h->link;
     h->link = NULL;
@@ -61,7 +66,7 @@ static void drop_registration(tn_registration *registration) {
 }
 
 void tni_hooks_destroy(tni_hook **list) {
-    while (__atomic_load_n(list, __ATOMIC_RELAXED)) {
+    while (tni_hooks_any(list)) {
         pthread_mutex_lock(&hooks_lock);
         tni_hook *h = *list;
         if (h)
@@ -77,7 +82,7 @@ static void append(tni_hook **list, tni_hook *h) {
     pthread_mutex_lock(&hooks_lock);
     while (*list)
         list = &(*list)->next;
-    *list = h;
+    point(list, h);
     h->link = list;
     pthread_mutex_unlock(&hooks_lock);
 }
@@ -96,11 +101,12 @@ static tni_hook *hook_new(hook_kind kind, uint32_t refs) {
 
 tn_registration *tn_register_hook(tn_tensor *t, tn_grad_hook on_grad, void *user,
                                   void (*destroy)(void *user)) {
-    if (!t)
+    if (tni_not_tensor(t)) {
+        tni_no_tensor("tn_register_hook");
         return NULL;
-    if (t == TN_NONE || !on_grad)
-        return tni_fail_null(TN_ERR_INVALID_ARGUMENT,
-                             "tn_register_hook: a tensor and a function are needed");
+    }
+    if (!on_grad)
+        return tni_fail_null(TN_ERR_INVALID_ARGUMENT, "tn_register_hook: the function is NULL");
     if (!tni_requires_grad(t))
         return tni_fail_null(TN_ERR_STATE,
                              "tn_register_hook: the tensor requires no gradient, so the hook would "
@@ -119,11 +125,13 @@ tn_registration *tn_register_hook(tn_tensor *t, tn_grad_hook on_grad, void *user
 
 tn_registration *tn_register_node_hook(tn_tensor *t, tn_node_hook on_node, void *user,
                                        void (*destroy)(void *user)) {
-    if (!t)
+    if (tni_not_tensor(t)) {
+        tni_no_tensor("tn_register_node_hook");
         return NULL;
-    if (t == TN_NONE || !on_node)
+    }
+    if (!on_node)
         return tni_fail_null(TN_ERR_INVALID_ARGUMENT,
-                             "tn_register_node_hook: a tensor and a function are needed");
+                             "tn_register_node_hook: the function is NULL");
     if (!tni_requires_grad(t) || !t->autograd->node)
         return tni_fail_null(TN_ERR_STATE,
                              "tn_register_node_hook: no recorded operator made the tensor; hang a "
@@ -270,9 +278,9 @@ tn_status tni_hooks_run(tni_hook **list, uint32_t output, tn_tensor **grad, bool
     if (n) {
         tn_thread_keys before = tni_keys_callback(create_graph);
         for (uint32_t i = 0; i < n && status == TN_OK; i++) {
-            tn_scope scope = tn_scope_open();
+            tni_callback_scope scope = tni_scope_enter();
             status = call_grad_hook(taken[i], grad);
-            tn_scope_close(scope);
+            tni_scope_leave(scope);
         }
         tni_thread_keys = before;
     }
@@ -305,7 +313,7 @@ tn_status tni_hooks_run_node(tni_node *node, tn_tensor **grads, bool create_grap
     tn_status status = n && !owned ? tni_fail_memory("the gradients of a hook") : TN_OK;
     tn_thread_keys before = tni_keys_callback(create_graph);
     for (uint32_t i = 0; i < n && status == TN_OK; i++) {
-        tn_scope scope = tn_scope_open();
+        tni_callback_scope scope = tni_scope_enter();
         for (uint32_t k = 0; k < node->n_edges; k++)
             owned[k] = grads[k];
         status = taken[i]->on_node(grads, node->n_edges, taken[i]->user);
@@ -319,7 +327,7 @@ tn_status tni_hooks_run_node(tni_node *node, tn_tensor **grads, bool create_grap
                 grads[k] = NULL;
             tni_drop(owned[k]);
         }
-        tn_scope_close(scope);
+        tni_scope_leave(scope);
     }
     tni_thread_keys = before;
     tni_free(owned);

@@ -12,10 +12,10 @@ static bool has_node(const tn_tensor *t) {
 }
 
 tn_tensor *tn_set_requires_grad(tn_tensor *t, bool requires_grad) {
-    if (!t)
+    if (!usable(t)) {
+        tni_no_tensor("tn_set_requires_grad");
         return NULL;
-    if (t == TN_NONE)
-        return tni_fail_null(TN_ERR_INVALID_ARGUMENT, "tn_set_requires_grad: TN_NONE is no tensor");
+    }
     if (has_node(t)) {
         if (requires_grad)
             return t;
@@ -60,12 +60,11 @@ tn_tensor *tn_grad(const tn_tensor *t) {
 }
 
 tn_status tn_set_grad(tn_tensor *t, tn_tensor *grad) {
-    if (!t)
-        return tni_failed();
-    if (t == TN_NONE || grad == t)
-        return tni_fail(TN_ERR_INVALID_ARGUMENT, "tn_set_grad: %s",
-                        t == TN_NONE ? "TN_NONE is no tensor"
-                                     : "a tensor cannot be its own gradient");
+    if (!usable(t))
+        return tni_no_tensor("tn_set_grad");
+    if (grad == t)
+        return tni_fail(TN_ERR_INVALID_ARGUMENT,
+                        "tn_set_grad: a tensor cannot be its own gradient");
     if (grad == TN_NONE)
         grad = NULL;
     if (grad) {
@@ -95,9 +94,9 @@ tn_status tn_set_grad(tn_tensor *t, tn_tensor *grad) {
 }
 
 tn_status tn_retain_grad(tn_tensor *t) {
-    if (!t)
-        return tni_failed();
-    if (t == TN_NONE || !tni_requires_grad(t))
+    if (!usable(t))
+        return tni_no_tensor("tn_retain_grad");
+    if (!tni_requires_grad(t))
         return tni_fail(TN_ERR_STATE, "tn_retain_grad: the tensor requires no gradient; see "
                                       "tn_set_requires_grad");
     tni_autograd *a = t->autograd;

@@ -74,7 +74,7 @@ void tni_node_release(tni_node *node) {
 }
 
 static void destroy_one(tni_node *node) {
-    if (TNI_UNLIKELY(node->hooks != NULL))
+    if (TNI_UNLIKELY(tni_hooks_any(&node->hooks)))
         tni_hooks_destroy(&node->hooks);
     tni_node_release(node);
     if (node->type->finish)

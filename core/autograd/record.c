@@ -56,6 +56,24 @@ static tn_status check_written(const tn_op *op, const tn_cell *args, uint32_t ma
     return status;
 }
 
+/* A call of which nobody wants a gradient may still write a part of a tensor that has one, through a
+ * view that autograd does not follow. */
+static tn_status pass_by(const tn_op *op, tn_keyset below, const tn_cell *args, tn_cell *rets) {
+    for (uint32_t mask = written_args(op); mask; mask &= mask - 1) {
+        uint32_t n;
+        tn_tensor *const *list = tni_arg_tensors(&args[__builtin_ctz(mask)], &n);
+        for (uint32_t j = 0; j < n; j++) {
+            tn_tensor *base = list[j] ? tni_base(list[j]) : NULL;
+            if (!base || !tni_requires_grad(base))
+                continue;
+            tn_status status = check_written(op, args, mask & -mask);
+            if (status != TN_OK)
+                return status;
+        }
+    }
+    return tni_dispatch(op, below, args, rets);
+}
+
 static void drop_rets(const tn_op *op, tn_cell *rets) {
     for (uint32_t i = 0; i < op->schema->n_rets; i++) {
         uint32_t n;
@@ -99,7 +117,7 @@ static tn_status record_failing(const tn_op *op, tn_keyset below, const tn_cell 
                                 tn_cell *rets) {
     uint32_t n_edges = count_wanting(op, args);
     if (n_edges == 0)
-        return tni_dispatch(op, below, args, rets);
+        return pass_by(op, below, args, rets);
     uint32_t written = written_args(op);
     tn_status status = check_written(op, args, written);
     if (status == TN_OK)
@@ -156,7 +174,7 @@ tn_status tni_autograd_decomposed(const tn_op *op, tn_keyset keys, const tn_cell
     const tni_op_info *info = tni_info(op);
     tn_keyset below = tn_keyset_below(keys, TN_KEY_AUTOGRAD);
     if (count_wanting(op, args) == 0)
-        return tni_dispatch(op, below, args, rets);
+        return pass_by(op, below, args, rets);
     tn_cell histories[TNI_MAX_RETS] = {{0}};
     tn_status status = TNI_NOT_SUPPORTED;
     /* Recording must not change the bits. A form that writes its argument would have written what the
@@ -408,7 +426,7 @@ tn_status tni_autograd_handler(const tn_op *op, tn_keyset keys, const tn_cell *a
     const tni_derivative *d = info ? info->derivative : NULL;
     tn_keyset below = tn_keyset_below(keys, TN_KEY_AUTOGRAD);
     if (TNI_UNLIKELY(!d))
-        return info && info->not_differentiable ? tni_dispatch(op, below, args, rets)
+        return info && info->not_differentiable ? pass_by(op, below, args, rets)
                                                 : record_failing(op, below, args, rets);
     uint32_t wanted = 0;
     uint32_t n_edges = n_edges_of(d, args);
@@ -418,7 +436,7 @@ tn_status tni_autograd_handler(const tn_op *op, tn_keyset keys, const tn_cell *a
             wanted |= d->is_list ? ~0u : 1u << i;
     }
     if (!wanted)
-        return tni_dispatch(op, below, args, rets);
+        return pass_by(op, below, args, rets);
     call c = {.op = op, .info = info, .d = d, .args = args, .wanted = wanted};
     if (TNI_LIKELY(info->form == TNI_FORM_FUNCTIONAL))
         return record_fresh(&c, below, rets);

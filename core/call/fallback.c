@@ -22,57 +22,77 @@ typedef struct counter {
     char name[];
 } counter;
 
-static tni_lock lock = TNI_LOCK_INITIALIZER;
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static counter *counters;
 static _Atomic int policy = -1; /* -1: TENON_FALLBACK */
 
-TNI_FORK_LOCK(FALLBACK, lock, tni_fork_as_it_is)
+TNI_FORK_MUTEX(FALLBACK, lock, tni_fork_no_mend)
+
+static counter *counter_new(const char *name, const char *device_type, uint64_t count,
+                            counter *next) {
+    size_t n = strlen(name) + 1, m = strlen(device_type) + 1;
+    counter *c = tni_alloc(sizeof *c + n + m);
+    if (!c)
+        return NULL;
+    *c = (counter){.next = next, .count = count};
+    memcpy(c->name, name, n);
+    c->device_type = memcpy(c->name + n, device_type, m);
+    return c;
+}
+
+static void free_list(counter *list) {
+    for (counter *next; list; list = next) {
+        next = list->next;
+        tni_free(list);
+    }
+}
 
 void tni_count_fallback(const char *operator_name, const tni_device *device) {
     const char *type = tni_backend_name(device->backend);
-    tni_lock_take(&lock);
+    pthread_mutex_lock(&lock);
     counter *c = counters;
     while (c && (strcmp(c->name, operator_name) != 0 || strcmp(c->device_type, type) != 0))
         c = c->next;
-    if (!c) {
-        size_t n = strlen(operator_name) + 1, m = strlen(type) + 1;
-        c = tni_calloc(1, sizeof *c + n + m);
-        if (c) {
-            memcpy(c->name, operator_name, n);
-            c->device_type = memcpy(c->name + n, type, m);
-            c->next = counters;
-            counters = c;
-        }
-    }
     if (c)
         c->count++;
-    tni_lock_give(&lock);
+    else if ((c = counter_new(operator_name, type, 1, counters)))
+        counters = c;
+    pthread_mutex_unlock(&lock);
 }
 
 void tn_fallback_report(void (*fn)(const char *, const char *, uint64_t, void *), void *user) {
-    tni_lock_take(&lock);
-    for (counter *c = counters; c; c = c->next)
-        fn(c->name, c->device_type, c->count, user);
-    tni_lock_give(&lock);
+    if (!fn) {
+        tni_fail(TN_ERR_INVALID_ARGUMENT, "tn_fallback_report: fn is NULL");
+        return;
+    }
+    counter *copies = NULL, *copy = NULL;
+    pthread_mutex_lock(&lock);
+    const counter *c = counters;
+    for (; c && (copy = counter_new(c->name, c->device_type, c->count, copies)); c = c->next)
+        copies = copy;
+    pthread_mutex_unlock(&lock);
+    if (c)
+        tni_fail_memory("the list of fallbacks");
+    for (copy = c ? NULL : copies; copy; copy = copy->next)
+        fn(copy->name, copy->device_type, copy->count, user);
+    free_list(copies);
 }
 
 uint64_t tn_fallback_count(void) {
     uint64_t n = 0;
-    tni_lock_take(&lock);
+    pthread_mutex_lock(&lock);
     for (counter *c = counters; c; c = c->next)
         n += c->count;
-    tni_lock_give(&lock);
+    pthread_mutex_unlock(&lock);
     return n;
 }
 
 void tn_fallback_reset(void) {
-    tni_lock_take(&lock);
-    for (counter *c = counters, *next; c; c = next) {
-        next = c->next;
-        tni_free(c);
-    }
+    pthread_mutex_lock(&lock);
+    counter *all = counters;
     counters = NULL;
-    tni_lock_give(&lock);
+    pthread_mutex_unlock(&lock);
+    free_list(all);
 }
 
 void tni_counters_finish(void) {
@@ -82,6 +102,10 @@ void tni_counters_finish(void) {
 /* ---- policy ------------------------------------------------------------------------------ */
 
 void tn_fallback_set_policy(tn_fallback_policy p) {
+    if ((uint32_t)p > TN_FALLBACK_CPU) {
+        tni_fail(TN_ERR_INVALID_ARGUMENT, "tn_fallback_set_policy: %d is no policy", (int)p);
+        return;
+    }
     atomic_store(&policy, (int)p);
 }
 
@@ -92,12 +116,7 @@ tn_fallback_policy tn_fallback_get_policy(void) {
     const char *value = tni_env(TNI_ENV_FALLBACK);
     if (strcmp(value, "cpu") == 0)
         return TN_FALLBACK_CPU;
-    if (strcmp(value, "warn") == 0)
-        return TN_FALLBACK_WARN;
-    if (strcmp(value, "error") != 0)
-        tni_log_line(TN_LOG_WARN, "fallback",
-                     "TENON_FALLBACK=%s is not error, warn or cpu; error is used", value);
-    return TN_FALLBACK_ERROR;
+    return strcmp(value, "warn") == 0 ? TN_FALLBACK_WARN : TN_FALLBACK_ERROR;
 }
 
 /* ---- staging ----------------------------------------------------------------------------- */
@@ -261,7 +280,7 @@ tn_status tni_fallback(const tn_op *op, tni_device *device, tn_dtype dtype, cons
     tn_device cpu = tn_device_parse("cpu:0");
     if (cpu.type == 0)
         return tni_failed();
-    tni_log_line(p == TN_FALLBACK_WARN ? TN_LOG_WARN : TN_LOG_DEBUG, "fallback",
+    tni_log_once(p == TN_FALLBACK_WARN ? TN_LOG_WARN : TN_LOG_DEBUG, "fallback",
                  "%s of %s on %s runs on the CPU", op->name, type, device->name);
     tni_count_fallback(op->name, device);
     staging s = {.cpu = tni_device_get(cpu)};

@@ -13,6 +13,46 @@ void tni_refuse(const tn_tensor *t, const char *call, const char *argument) {
                  call, argument);
 }
 
+void tni_refuse_ints(tn_ints v, const char *call, const char *argument) {
+    if (v.n < 0)
+        tni_fail(TN_ERR_SHAPE,
+                 "%s: %s is left out; give a list, TN_SCALAR_SHAPE (the shape of rank 0) for an"
+                 " empty one",
+                 call, argument);
+    else
+        tni_fail(TN_ERR_INVALID_ARGUMENT, "%s: argument '%s' is a list of %lld%s", call, argument,
+                 (long long)v.n, v.data ? ", which is more than there can be" : " at NULL");
+}
+
+void tni_refuse_dtype(tn_dtype dtype, const char *call, const char *argument) {
+    tni_fail(TN_ERR_DTYPE, "%s: argument '%s': %d is no dtype", call, argument, (int)dtype);
+}
+
+void tni_refuse_device(tn_device device, const char *call, const char *argument) {
+    tni_fail(TN_ERR_DEVICE,
+             "%s: argument '%s': {%d, %d} is no device; make one with tn_device_parse or"
+             " tn_default_device",
+             call, argument, device.type, device.index);
+}
+
+void tni_refuse_scalar(tn_scalar s, const char *call, const char *argument) {
+    if (s.tag == TN_CELL_NONE)
+        tni_fail(TN_ERR_INVALID_ARGUMENT, "%s: argument '%s' cannot be left out", call, argument);
+    else
+        tni_fail(TN_ERR_INVALID_ARGUMENT,
+                 "%s: argument '%s' is a cell of tag %u; make a number with tn_int, tn_float or"
+                 " tn_bool",
+                 call, argument, s.tag);
+}
+
+void tni_refuse_str(const char *s, const char *call, const char *argument) {
+    tni_fail(TN_ERR_INVALID_ARGUMENT, "%s: argument '%s' is NULL", call, argument);
+}
+
+tn_status tni_refuse_out(const char *call, const char *argument) {
+    return tni_fail(TN_ERR_INVALID_ARGUMENT, "%s: %s is NULL", call, argument);
+}
+
 bool tni_list_ok(tn_tensor *const *list, uint64_t n, const char *call, const char *argument) {
     if (!list && n > 0) {
         tni_fail(TN_ERR_INVALID_ARGUMENT, "%s: argument '%s' is NULL", call, argument);
@@ -102,7 +142,7 @@ tn_status tni_public_status(tn_status status, tn_tensor **results, uint64_t n, c
 }
 
 tn_tensor *tn_give(tn_tensor *owned) {
-    return owned ? tni_scope_push(owned) : NULL;
+    return tni_not_tensor(owned) ? owned : tni_scope_push(owned);
 }
 
 void tn_free_list(tn_cell *result) {

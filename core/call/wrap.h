@@ -4,8 +4,52 @@
 
 #include "core/call/cells.h"
 
+/* ---- what a cell can hold given and is not left out ------------------------------------- */
+
+static inline bool tni_given_tensor(const tn_tensor *t) {
+    return !tni_not_tensor(t);
+}
+static inline bool tni_ok_tensor(const tn_tensor *t) {
+    return t != NULL;
+}
+static inline bool tni_ok_ints(tn_ints v) {
+    return v.n <= 0 || (v.data && v.n <= INT32_MAX);
+}
+static inline bool tni_given_ints(tn_ints v) {
+    return v.n >= 0 && tni_ok_ints(v);
+}
+static inline bool tni_given_dtype(tn_dtype dtype) {
+    return (uint32_t)dtype < TN_DTYPE_COUNT;
+}
+static inline bool tni_ok_dtype(tn_dtype dtype) {
+    return tni_given_dtype(dtype) || dtype == TN_DTYPE_NONE;
+}
+static inline bool tni_given_device(tn_device d) {
+    return d.type > 0 && d.type <= TNI_MAX_BACKENDS && d.index >= 0;
+}
+static inline bool tni_ok_device(tn_device d) {
+    return tni_given_device(d) || (d.type == 0 && d.index == 0);
+}
+static inline bool tni_given_scalar(tn_scalar s) {
+    return s.tag == TN_CELL_I64 || s.tag == TN_CELL_F64 || s.tag == TN_CELL_BOOL;
+}
+static inline bool tni_ok_scalar(tn_scalar s) {
+    return tni_given_scalar(s) || s.tag == TN_CELL_NONE;
+}
+static inline bool tni_given_str(const char *s) {
+    return s != NULL;
+}
+
+/* ---- what is said of the rest ----------------------------------------------------------- */
+
 /* Sets an error for TN_NONE; a NULL has its error already. */
 void tni_refuse(const tn_tensor *t, const char *call, const char *argument);
+void tni_refuse_ints(tn_ints v, const char *call, const char *argument);
+void tni_refuse_dtype(tn_dtype dtype, const char *call, const char *argument);
+void tni_refuse_device(tn_device device, const char *call, const char *argument);
+void tni_refuse_scalar(tn_scalar s, const char *call, const char *argument);
+void tni_refuse_str(const char *s, const char *call, const char *argument);
+tn_status tni_refuse_out(const char *call, const char *argument);
 /* No element NULL, the pointer there; sets an error where one is needed. */
 bool tni_list_ok(tn_tensor *const *list, uint64_t n, const char *call, const char *argument);
 /* Moves a Tensor[] result into the caller's array, whose length must fit. */

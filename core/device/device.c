@@ -197,7 +197,8 @@ static device_type *type_named(const char *name, int32_t *out_id) {
     device_type *type = atomic_load_explicit(&types[backend + 1], memory_order_acquire);
     if (type)
         return type;
-    tni_lock_take(&tni_devices_lock);
+    if (tni_devices_enter())
+        return NULL;
     type = atomic_load_explicit(&types[backend + 1], memory_order_acquire);
     if (!type) {
         type = tni_calloc(1, sizeof *type + n * sizeof type->devices[0]);
@@ -242,7 +243,8 @@ static tni_device *get_slow(tn_device id) {
         return tni_fail_null(TN_ERR_DEVICE, "%s:%d: there %s %u %s of type %s", key, id.index,
                              type->n_devices == 1 ? "is" : "are", type->n_devices,
                              type->n_devices == 1 ? "device" : "devices", key);
-    tni_lock_take(&tni_devices_lock);
+    if (tni_devices_enter())
+        return NULL;
     tni_device *d = open_locked(type, id);
     tni_lock_give(&tni_devices_lock);
     return d;

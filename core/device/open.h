@@ -21,6 +21,9 @@ const char *tni_device_type_reason(int32_t type);
 /* Held while a device is opened, while types are added, and while programs add and take back
  * kernels. */
 extern tni_lock tni_devices_lock;
+static inline tn_status tni_devices_enter(void) {
+    return tni_lock_enter(&tni_devices_lock, "a device is opened or closed");
+}
 
 /* Gives a device that is being opened what programs registered for its type (program_kernels.c). */
 tn_status tni_program_kernels_attach(tni_device *device);

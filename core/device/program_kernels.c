@@ -48,8 +48,11 @@ tni_program_kernel *tni_program_kernel_add(const char *device_type, const tni_ke
     k->op = op;
     k->record = *record;
     k->outputs = outputs;
-    tn_status status = TN_OK;
-    tni_lock_take(&tni_devices_lock);
+    tn_status status = tni_devices_enter();
+    if (status != TN_OK) {
+        tni_free(k);
+        return NULL;
+    }
     tni_device *d;
     for (uint32_t i = 0; status == TN_OK && (d = tni_device_at(i)); i++)
         status = give(k, d);
@@ -68,13 +71,16 @@ tni_program_kernel *tni_program_kernel_add(const char *device_type, const tni_ke
 }
 
 void tni_program_kernel_remove(tni_program_kernel *k) {
-    tni_lock_take(&tni_devices_lock);
+    bool inside = tni_lock_is_mine(&tni_devices_lock); /* in a log function: the list is whole */
+    if (!inside)
+        tni_lock_take(&tni_devices_lock);
     tni_program_kernel **link = &first;
     while (*link != k)
         link = &(*link)->next;
     *link = k->next;
     take_back(k);
-    tni_lock_give(&tni_devices_lock);
+    if (!inside)
+        tni_lock_give(&tni_devices_lock);
     tni_free(k);
 }
 

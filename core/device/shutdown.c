@@ -2,6 +2,7 @@
 #include "base/error.h"
 #include "base/slab.h"
 #include "core/call/init.h"
+#include "core/device/open.h"
 #include "core/graph/graph.h"
 #include "core/profile/profile.h"
 #include "core/random/generator.h"
@@ -9,6 +10,9 @@
 #include "dispatcher/registry.h"
 
 tn_status tn_shutdown(void) {
+    if (tni_devices_enter())
+        return tn_error_status();
+    tni_lock_give(&tni_devices_lock);
     int64_t graphs = tni_graphs_alive();
     if (graphs > 0)
         return tni_fail(TN_ERR_STATE, "tn_shutdown: %lld %s alive; give each to tn_graph_destroy",

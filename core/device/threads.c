@@ -12,8 +12,7 @@ static _Atomic uint32_t chosen; /* by tn_set_num_threads; 0: not yet */
 
 /* What TENON_NUM_THREADS says, 0 for nothing. */
 static uint32_t from_environment(void) {
-    int64_t n = tni_env_i64(TNI_ENV_NUM_THREADS);
-    return n > 0 && n <= INT32_MAX ? (uint32_t)n : 0;
+    return (uint32_t)tni_env_i64(TNI_ENV_NUM_THREADS);
 }
 
 static tn_status tell(const tni_device *d, uint32_t n) {

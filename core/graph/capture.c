@@ -69,7 +69,7 @@ static bool grow(tni_graph_storages *s) {
 static tn_status keep(tn_graph *g, tn_tensor *t) {
     tn_storage *storage = t->storage;
     tni_graph_storages *s = &g->storages;
-    if (storage->block && storage->block->stream == g->stream)
+    if (storage->block && tni_block_stream(storage->block) == g->stream)
         return TN_OK;
     if (2 * s->n >= s->capacity && !grow(s))
         return tni_fail_memory("the tensors that a graph names");

@@ -16,7 +16,22 @@ void tni_allocator_lock(tni_allocator *a) {
     tni_lock_take(&a->lock);
 }
 
+tn_status tni_allocator_enter(tni_allocator *a) {
+    return tni_lock_enter(&a->lock, "device memory is allocated or freed");
+}
+
+static void put_back(tni_allocator *a, tni_block *b) {
+    if (b->uses)
+        tni_block_park(a, b);
+    else
+        tni_pool_put(b);
+}
+
 void tni_allocator_unlock(tni_allocator *a) {
+    for (tni_block *b; (b = a->late);) {
+        a->late = b->link;
+        put_back(a, b);
+    }
     tni_lock_give(&a->lock);
 }
 
@@ -204,7 +219,7 @@ static tni_block *find(tni_allocator *a, tni_pool *pool, uint64_t requested, uin
 /* Marks the block as handed out. */
 static void hand_out(tni_allocator *a, tni_block *b, uint64_t requested) {
     uint64_t size_class = (b->bytes >> a->shift) - 1;
-    bool may_cache = b->stream == &a->device->default_stream && size_class < TNI_SIZE_CLASSES &&
+    bool may_cache = b->segment->pool->of == a->pools && size_class < TNI_SIZE_CLASSES &&
                      b->bytes <= TNI_CACHE_BLOCK_BYTES;
     b->size_class = may_cache ? (uint32_t)size_class : TNI_NO_CLASS;
     b->requested = requested;
@@ -229,7 +244,8 @@ static tni_block *alloc_on(tni_allocator *a, tn_stream *stream, uint64_t request
             " split the tensor",
             a->device->name, tni_bytes_text(requested, asked), tni_bytes_text(max, most));
     }
-    tni_allocator_lock(a);
+    if (tni_allocator_enter(a))
+        return NULL;
     tni_pools *pools = tni_pools_of(a, stream);
     tni_block *b = NULL;
     if (!pools)
@@ -265,17 +281,20 @@ void tni_block_free_slow(tni_block *b) {
     tni_allocator *a = b->device->allocator;
     if (atomic_load_explicit(&b->device->forked, memory_order_relaxed))
         return; /* the lock may be held by a thread of the parent */
-    tni_allocator_lock(a);
+    bool inside = tni_lock_is_mine(&a->lock);
+    if (!inside)
+        tni_allocator_lock(a);
     a->live_bytes -= b->bytes;
     a->live_requested -= b->requested;
     a->n_frees++;
-    if (b->uses) {
-        tni_block_park(a, b);
-    } else {
-        tni_block_cache *c = tni_block_caches[b->ordinal];
-        if (c && atomic_load_explicit(&c->held_bytes, memory_order_relaxed) >= TNI_CACHE_BYTES)
-            tni_cache_drain(a, c, false);
-        tni_pool_put(b);
+    if (inside) {
+        b->link = a->late;
+        a->late = b;
+        return;
     }
+    tni_block_cache *c = b->uses ? NULL : tni_block_caches[b->ordinal];
+    if (c && atomic_load_explicit(&c->held_bytes, memory_order_relaxed) >= TNI_CACHE_BYTES)
+        tni_cache_drain(a, c, false);
+    put_back(a, b);
     tni_allocator_unlock(a);
 }

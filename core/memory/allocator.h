@@ -25,11 +25,10 @@ typedef enum tni_block_state {
 /* A piece of device memory. The first members are what tensors read; the rest is the allocator's.
  */
 typedef struct tni_block {
-    tn_memory memory;  /* the segment's handle */
-    uint64_t offset;   /* into it, in bytes; a multiple of the device's alignment */
-    uint64_t bytes;    /* rounded */
-    void *host;        /* address of the block where the host may read and write it, else NULL */
-    tn_stream *stream; /* the stream it belongs to; alive as long as the block */
+    tn_memory memory; /* the segment's handle */
+    uint64_t offset;  /* into it, in bytes; a multiple of the device's alignment */
+    uint64_t bytes;   /* rounded */
+    void *host;       /* address of the block where the host may read and write it, else NULL */
     tni_device *device;
     uint64_t requested;
     struct tni_segment *segment;
@@ -166,6 +165,8 @@ void tni_pools_reserve(struct tni_allocator *allocator, tn_stream *stream);
 /* No more. Blocks of it that are handed out are used by `used` too, as by tni_block_record_stream. */
 void tni_pools_release(struct tni_allocator *allocator, tn_stream *stream, tn_stream *used);
 
+/* The stream that it belongs to. What is live when that stream is gone belongs to the next. */
+tn_stream *tni_block_stream(const tni_block *block);
 /* The block is used by `stream` too: after its free it waits until that stream has passed the
  * present. */
 tn_status tni_block_record_stream(tni_block *block, tn_stream *stream);

@@ -105,7 +105,7 @@ static void warn_unknown(const char *key) {
         strcat(known, i ? ", " : "");
         strcat(known, settings[i].key);
     }
-    tni_log_line(TN_LOG_WARN, "memory", "TENON_ALLOC_CONF: '%s' is no setting; there are: %s", key,
+    tni_log_once(TN_LOG_WARN, "env", "TENON_ALLOC_CONF: '%s' is no setting; there are: %s", key,
                  known);
 }
 
@@ -118,7 +118,7 @@ static void parse_one(char *text, tni_alloc_conf *out) {
         if (strcmp(text, settings[i].key) != 0)
             continue;
         if (!apply(out, &settings[i], value))
-            tni_log_line(TN_LOG_WARN, "memory", "TENON_ALLOC_CONF: %s is '%s'; it must be %s", text,
+            tni_log_once(TN_LOG_WARN, "env", "TENON_ALLOC_CONF: %s is '%s'; it must be %s", text,
                          value, settings[i].expected);
         return;
     }
@@ -131,8 +131,7 @@ void tni_alloc_conf_parse(const char *text, tni_alloc_conf *out) {
         size_t n = strcspn(text, ",");
         char one[128];
         if (n >= sizeof one)
-            tni_log_line(TN_LOG_WARN, "memory", "TENON_ALLOC_CONF: '%.*s' is too long", (int)n,
-                         text);
+            tni_log_once(TN_LOG_WARN, "env", "TENON_ALLOC_CONF: '%.*s' is too long", (int)n, text);
         else if (n > 0)
             parse_one(strncpy(memset(one, 0, sizeof one), text, n), out);
         text += n + (text[n] == ',');

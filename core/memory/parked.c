@@ -30,15 +30,31 @@ bool tni_block_add_use(tni_block *b, tn_stream *stream) {
     return true;
 }
 
+static tn_stream *stream_of(const tni_block *b) {
+    return b->segment->pool->of->stream;
+}
+
+tn_stream *tni_block_stream(const tni_block *b) {
+    tni_allocator *a = b->device->allocator;
+    bool inside = tni_lock_is_mine(&a->lock);
+    if (!inside)
+        tni_allocator_lock(a);
+    tn_stream *stream = stream_of(b);
+    if (!inside)
+        tni_allocator_unlock(a);
+    return stream;
+}
+
 tn_status tni_block_record_stream(tni_block *b, tn_stream *stream) {
-    if (stream == b->stream || !stream->handle)
+    if (!stream->handle)
         return TN_OK;
     tn_status status = tni_device_check(stream->device);
+    tni_allocator *a = b->device->allocator;
+    if (!status)
+        status = tni_allocator_enter(a);
     if (status)
         return status;
-    tni_allocator *a = b->device->allocator;
-    tni_allocator_lock(a);
-    bool added = tni_block_add_use(b, stream);
+    bool added = stream == stream_of(b) || tni_block_add_use(b, stream);
     tni_allocator_unlock(a);
     return added ? TN_OK : tni_fail_memory("a note that a block is used on another stream");
 }

@@ -25,6 +25,7 @@ static uint64_t priority(const tni_block *b) {
 }
 
 static void tree_insert(tni_block **at, tni_block *b) {
+    b->segment->n_free++;
     while (*at && priority(*at) >= priority(b))
         at = before(b, *at) ? &(*at)->link : &(*at)->right;
     tni_block *t = *at, **low = &b->link, **high = &b->right;
@@ -44,6 +45,7 @@ static void tree_insert(tni_block **at, tni_block *b) {
 }
 
 static void tree_remove(tni_block **at, tni_block *b) {
+    b->segment->n_free--;
     while (*at != b)
         at = before(b, *at) ? &(*at)->link : &(*at)->right;
     tni_block *low = b->link, *high = b->right;
@@ -250,7 +252,6 @@ tni_segment_result tni_segment_create(tni_allocator *a, tni_pool *pool, uint64_t
         .memory = s->memory,
         .bytes = bytes,
         .host = s->host,
-        .stream = pool->of->stream,
         .device = d,
         .segment = s,
         .state = TNI_BLOCK_FREE,
@@ -346,31 +347,40 @@ static bool is_orphan(const tni_pools *p) {
            atomic_load_explicit(&p->stream->refs, memory_order_acquire) == 1;
 }
 
+/* What is live in it goes to the new pool when it is freed. */
 static void move_segment(tni_segment *s, tni_pools *to) {
-    tree_remove(&s->pool->free, s->first);
-    s->pool->of->n_segments--;
-    s->pool = s->pool->small ? &to->small : &to->large;
+    tni_pool *from = s->pool;
+    s->pool = from->small ? &to->small : &to->large;
     to->n_segments++;
-    s->first->stream = to->stream;
-    tree_insert(&s->pool->free, s->first);
+    uint32_t left = s->n_free;
+    for (tni_block *b = s->first; b && left > 0; b = b->next) {
+        if (!is_free(b))
+            continue;
+        tree_remove(&from->free, b);
+        tree_insert(&s->pool->free, b);
+        left--;
+    }
 }
 
 void tni_pools_adopt(tni_allocator *a, tni_pools *to) {
+    bool any = false;
+    for (tni_pools *p = a->pools->next; p; p = p->next) {
+        p->given_up =
+            p != to && is_orphan(p) && (!p->n_segments || tni_stream_follow(to->stream, p->stream));
+        any = any || p->given_up;
+    }
+    if (!any)
+        return;
+    for (tni_segment *s = a->segments; s; s = s->next)
+        if (s->pool->of->given_up)
+            move_segment(s, to);
     for (tni_pools **at = &a->pools->next, *p; (p = *at);) {
-        if (p == to || !is_orphan(p) ||
-            (p->n_segments && !tni_stream_follow(to->stream, p->stream))) {
+        if (p->given_up) {
+            *at = p->next;
+            pools_free(p);
+        } else {
             at = &p->next;
-            continue;
         }
-        for (tni_segment *s = a->segments; s; s = s->next)
-            if (s->pool->of == p && is_unused(s))
-                move_segment(s, to);
-        if (p->n_segments) {
-            at = &p->next;
-            continue;
-        }
-        *at = p->next;
-        pools_free(p);
     }
 }
 

@@ -41,6 +41,7 @@ typedef struct tni_pools {
     struct tni_pools *next;
     tn_stream *stream; /* kept, unless it is the default stream */
     uint32_t n_segments;
+    bool given_up; /* of a stream that is gone: its segments go to another one's pools */
     tni_pool small, large;
 } tni_pools;
 
@@ -52,6 +53,7 @@ typedef struct tni_segment {
     void *host;
     uint64_t bytes;
     uint64_t serial;
+    uint32_t n_free;    /* blocks in the pool's tree */
     uint64_t last_used; /* the allocator's clock when a block of it was last handed out */
 } tni_segment;
 
@@ -65,6 +67,7 @@ typedef struct tni_allocator {
     tni_pools *pools; /* first the default stream's */
     tni_segment *segments, *last_segment;
     tni_block *parked; /* by `link` */
+    tni_block *late;   /* by `link`: freed in a log function that ran under the lock */
     tni_block_cache *caches;
     bool caches_torn;    /* fork could not keep threads out of them */
     uint64_t clock;      /* counts requests that reached the pools */
@@ -81,6 +84,8 @@ typedef struct tni_allocator {
 
 void tni_allocator_lock(tni_allocator *a);
 void tni_allocator_unlock(tni_allocator *a);
+/* The lock for what a program asks. TN_ERR_STATE in a log function that runs under it. */
+tn_status tni_allocator_enter(tni_allocator *a);
 
 /* Brings everything that is free together, waiting for streams, and gives the device all that it
  * can have (allocator.c). */
@@ -108,8 +113,8 @@ tni_segment_result tni_segment_create(tni_allocator *a, tni_pool *pool, uint64_t
 void tni_segments_release(tni_allocator *a);
 /* The same, least recently used first, until `enough` bytes were given back. */
 void tni_segments_collect(tni_allocator *a, uint64_t enough);
-/* Lets a stream have what belongs to streams that nobody can use any more. Its later work waits for
- * theirs. */
+/* Lets a stream have what belongs to streams that nobody can use any more: segments whole, with the
+ * blocks of them that are live. Its later work waits for theirs. */
 void tni_pools_adopt(tni_allocator *a, tni_pools *to);
 /* Gives every segment back, whatever its blocks' state, or with `forget` only frees what the host
  * keeps of it; drops the pools' streams. No work is queued. */

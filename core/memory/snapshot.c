@@ -52,7 +52,8 @@ char *tn_memory_snapshot(tn_device device) {
     if (!a)
         return tni_fail_null(TN_ERR_UNSUPPORTED, "%s: this device has no memory", d->name);
     tni_text t = {0};
-    tni_allocator_lock(a);
+    if (tni_allocator_enter(a))
+        return NULL;
     add_all(&t, a);
     tni_allocator_unlock(a);
     if (!t.failed)

@@ -74,10 +74,9 @@ tn_status tn_memory_stats_get(tn_device device, tn_memory_stats *out) {
                         "tn_memory_stats_get: out is NULL or its struct_size is not set; set it to"
                         " sizeof(tn_memory_stats)");
     tni_allocator *a = allocator_of(device);
-    if (!a)
+    if (!a || tni_allocator_enter(a))
         return tn_error_status();
     tn_memory_stats s = {0};
-    tni_allocator_lock(a);
     read_stats(a, &s);
     tni_allocator_unlock(a);
     s.struct_size = out->struct_size;
@@ -87,9 +86,8 @@ tn_status tn_memory_stats_get(tn_device device, tn_memory_stats *out) {
 
 tn_status tn_memory_reset_peaks(tn_device device) {
     tni_allocator *a = allocator_of(device);
-    if (!a)
+    if (!a || tni_allocator_enter(a))
         return tn_error_status();
-    tni_allocator_lock(a);
     a->allocated_peak = a->active_peak = 0;
     a->reserved_peak = a->reserved_bytes;
     tni_peaks_update(a);
@@ -99,9 +97,8 @@ tn_status tn_memory_reset_peaks(tn_device device) {
 
 tn_status tn_empty_cache(tn_device device) {
     tni_allocator *a = allocator_of(device);
-    if (!a)
+    if (!a || tni_allocator_enter(a))
         return tn_error_status();
-    tni_allocator_lock(a);
     tni_cache_release(a);
     tni_allocator_unlock(a);
     tni_pinned_release(a->device);
@@ -110,9 +107,8 @@ tn_status tn_empty_cache(tn_device device) {
 
 tn_status tn_memory_set_limit(tn_device device, uint64_t bytes) {
     tni_allocator *a = allocator_of(device);
-    if (!a)
+    if (!a || tni_allocator_enter(a))
         return tn_error_status();
-    tni_allocator_lock(a);
     a->conf.limit = bytes;
     if (bytes && a->reserved_bytes > bytes)
         tni_cache_release(a);

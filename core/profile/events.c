@@ -18,8 +18,8 @@ static tni_lock lock = TNI_LOCK_INITIALIZER;
 static tni_event *chunks[MAX_CHUNKS];     /* an event stays where it is */
 static uint64_t n_events, n_lost, n_read; /* the first n_read have no event of a driver left */
 static uint32_t n_threads;
-static struct timespec started;
-static uint32_t generation; /* of tn_profile_start, so that threads are numbered anew */
+static _Atomic int64_t started_ns; /* of the host's clock; read without the lock */
+static uint32_t generation;        /* of tn_profile_start, so that threads are numbered anew */
 
 /* The point on a device's clock that start_ns of the host corresponds to. */
 static struct {
@@ -37,11 +37,29 @@ static void mend(bool whole) {
 
 TNI_FORK_LOCK(PROFILE_EVENTS, lock, mend)
 
-/* Nanoseconds since tn_profile_start. */
-static int64_t now_ns(void) {
+static int64_t host_clock_ns(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
-    return (int64_t)(now.tv_sec - started.tv_sec) * 1000000000 + now.tv_nsec - started.tv_nsec;
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/* Nanoseconds since tn_profile_start. */
+static int64_t now_ns(void) {
+    return host_clock_ns() - atomic_load_explicit(&started_ns, memory_order_relaxed);
+}
+
+/* A driver that is asked for times may log, and the log function call operators: the thread has the lock
+ * then, and what it guards is whole. */
+static bool take(void) {
+    bool taken = !tni_lock_is_mine(&lock);
+    if (taken)
+        tni_lock_take(&lock);
+    return taken;
+}
+
+static void give(bool taken) {
+    if (taken)
+        tni_lock_give(&lock);
 }
 
 /* ---- a driver's events ------------------------------------------------------------------- */
@@ -120,12 +138,12 @@ void tni_event_begin(tni_event *e, tni_device *device) {
     tn_stream *stream = device && !device->is_meta ? tni_stream_current(device) : NULL;
     s->stream = stream ? stream->id : 0;
     if (can_time(device)) {
-        tni_lock_take(&lock);
+        bool taken = take();
         if (!origins[device->ordinal].mark) {
             origins[device->ordinal].mark = mark(device, stream);
             origins[device->ordinal].host_ns = now_ns();
         }
-        tni_lock_give(&lock);
+        give(taken);
         e->begin = mark(device, stream);
     }
     s->bytes = allocated(device);
@@ -138,7 +156,7 @@ void tni_event_end(tni_event *e) {
     s->bytes = allocated(e->device) - s->bytes;
     if (e->begin)
         e->end = mark(e->device, tni_stream_current(e->device));
-    tni_lock_take(&lock);
+    bool taken = take();
     if (thread_generation != generation) {
         thread_generation = generation;
         thread = n_threads++;
@@ -159,7 +177,7 @@ void tni_event_end(tni_event *e) {
         if (e->end)
             unmark(e->device, &e->end);
     }
-    tni_lock_give(&lock);
+    give(taken);
 }
 
 /* ---- the public side --------------------------------------------------------------------- */
@@ -177,14 +195,18 @@ void tni_profile_clear(void) {
     n_events = n_lost = n_read = 0;
     n_threads = 0;
     generation++;
-    clock_gettime(CLOCK_MONOTONIC, &started);
+    atomic_store_explicit(&started_ns, host_clock_ns(), memory_order_relaxed);
     tni_lock_give(&lock);
 }
 
 tn_status tn_profile_start(void) {
     if (tn_profile_is_on())
         return tni_fail(TN_ERR_STATE, "tn_profile_start: profiling is on already; stop it first");
-    tn_status status = tni_core_init();
+    tn_status status = tni_lock_enter(&lock, "a profile's times are read");
+    if (status != TN_OK)
+        return status;
+    tni_lock_give(&lock);
+    status = tni_core_init();
     if (status != TN_OK)
         return status;
     tni_profile_clear();
@@ -195,9 +217,9 @@ tn_status tn_profile_stop(void) {
     if (!tn_profile_is_on())
         return TN_OK;
     tn_status status = tni_profile_switch(false);
-    tni_lock_take(&lock);
+    bool taken = take();
     read_all_but(0);
-    tni_lock_give(&lock);
+    give(taken);
     return status;
 }
 
@@ -205,12 +227,25 @@ tn_status tn_profile_events(void (*fn)(const tn_profile_event *event, void *user
                             uint64_t *out_lost) {
     if (!fn)
         return tni_fail(TN_ERR_INVALID_ARGUMENT, "tn_profile_events: fn is NULL");
-    tni_lock_take(&lock);
+    bool taken = take();
     read_all_but(0);
-    for (uint64_t i = 0; i < n_events; i++)
-        fn(&event_at(i)->shown, user);
+    uint64_t n = n_events;
+    uint32_t of = generation;
     if (out_lost)
         *out_lost = n_lost;
-    tni_lock_give(&lock);
-    return TN_OK;
+    give(taken);
+    /* fn is called with a copy and without the lock. It may call operators, whose events are not among
+     * these, or begin anew, which ends the list. */
+    for (uint64_t i = 0;; i++) {
+        taken = take();
+        bool there = of == generation && i < n && i < n_events;
+        tni_event event;
+        if (there)
+            event = *event_at(i);
+        give(taken);
+        if (!there)
+            return TN_OK;
+        event.shown.args = event.args;
+        fn(&event.shown, user);
+    }
 }

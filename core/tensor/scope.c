@@ -22,6 +22,7 @@ typedef struct mark {
 static TNI_TLS struct {
     mark *items;
     size_t n, capacity;
+    size_t floor; /* those below belong to who called the callback that runs */
     uint32_t serial;
     bool known; /* the thread's end closes the root scope */
 } marks;
@@ -69,7 +70,7 @@ void tni_scope_finish(void) {
 }
 
 static void end_of_thread(void) {
-    if (tni_scopes.n && tni_env_i64(TNI_ENV_SCOPE_DEBUG)) {
+    if (tni_scopes.n && strcmp(tni_env(TNI_ENV_SCOPE_DEBUG), "1") == 0) {
         /* The variable asks for the line, so it comes out with the log off, too. */
         char line[160];
         snprintf(line, sizeof line,
@@ -135,8 +136,34 @@ tn_scope tn_scope_open(void) {
     return TNI_UNLIKELY(marks.n == marks.capacity) ? open_slow() : open_mark();
 }
 
+/* A callback names a scope that was open when it was called, and in which the caller may have what it
+ * works on. */
+static void refuse_outer(tn_scope scope) {
+    uint64_t depth = scope & UINT32_MAX;
+    uint64_t at = depth ? depth - 1 : 0;
+    if (scope == 0 || (at < marks.n && marks.items[at].serial == scope >> 32))
+        tni_fail(TN_ERR_STATE,
+                 "tn_scope_close: the scope was opened outside of the hook or function that"
+                 " runs; whoever opened it closes it");
+}
+
+tni_callback_scope tni_scope_enter(void) {
+    tni_callback_scope before = {tn_scope_open(), marks.floor};
+    marks.floor = marks.n;
+    return before;
+}
+
+void tni_scope_leave(tni_callback_scope before) {
+    marks.floor = before.floor;
+    tn_scope_close(before.scope);
+}
+
 /* The root scope, or the outermost of a thread whose results are its own. */
 static __attribute__((noinline)) void close_outermost(tn_scope scope) {
+    if (marks.floor > 0) {
+        refuse_outer(scope);
+        return;
+    }
     if (scope != 0 && (!owned.on || marks.n == 0 || marks.items[0].serial != scope >> 32))
         return;
     marks.n = 0;
@@ -146,7 +173,7 @@ static __attribute__((noinline)) void close_outermost(tn_scope scope) {
 
 void tn_scope_close(tn_scope scope) {
     uint64_t depth = scope & UINT32_MAX;
-    if (depth == 0) {
+    if (depth <= marks.floor) {
         close_outermost(scope);
         return;
     }

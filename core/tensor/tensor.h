@@ -135,6 +135,14 @@ extern TNI_TLS tni_scope_stack tni_scopes;
 tn_tensor *tni_scope_push_slow(tn_tensor *t);
 /* Makes room for one tensor, so that the next push succeeds; false with an error. */
 bool tni_scope_reserve(void);
+/* A scope round a program's function that the library calls in the middle of its work (hooks, custom
+ * functions), and its end, whatever the function left open. Scopes from before cannot be closed in it. */
+typedef struct tni_callback_scope {
+    tn_scope scope;
+    size_t floor;
+} tni_callback_scope;
+tni_callback_scope tni_scope_enter(void);
+void tni_scope_leave(tni_callback_scope before);
 /* Closes the root scope and frees the stacks; at the end of a thread and in tn_shutdown. */
 void tni_scope_finish(void);
 static inline tn_tensor *tni_scope_push(tn_tensor *t) {

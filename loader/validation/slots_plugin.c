@@ -227,9 +227,16 @@ static bool same_value(const tn_cell *a, const tn_cell *b) {
 }
 
 static uint32_t tag_of(int32_t property) {
-    return property == TN_PROP_NAME             ? TN_CELL_STRING
-           : property == TN_PROP_UNIFIED_MEMORY ? TN_CELL_BOOL
-                                                : TN_CELL_I64;
+    switch (property) {
+    case TN_PROP_NAME:
+    case TN_PROP_DRIVER_VERSION:
+    case TN_PROP_FIRMWARE_VERSION:
+        return TN_CELL_STRING;
+    case TN_PROP_UNIFIED_MEMORY:
+        return TN_CELL_BOOL;
+    default:
+        return TN_CELL_I64;
+    }
 }
 
 /* What is wrong with a value; NULL when it is right. A newer plugin may have bits that are not known. */
@@ -241,6 +248,8 @@ static const char *why_wrong(int32_t property, const tn_cell *value, bool newer)
         return "n of the cell is not 0";
     switch (property) {
     case TN_PROP_NAME:
+    case TN_PROP_DRIVER_VERSION:
+    case TN_PROP_FIRMWARE_VERSION:
         return value->v.string && *value->v.string ? NULL : "the string is NULL or empty";
     case TN_PROP_ALIGNMENT:
         return n > 0 && (n & (n - 1)) == 0 ? NULL : "it is no power of two";
@@ -292,7 +301,7 @@ static tn_status device_property(tn_instance *self, uint32_t index, int32_t prop
                     "answered TN_ERR_UNSUPPORTED to property %d and set *out_value", property);
     if (status != TN_OK)
         return status;
-    const char *wrong = property >= 0 && property <= TN_PROP_SPACES
+    const char *wrong = property >= 0 && property <= TN_PROP_FIRMWARE_VERSION
                             ? why_wrong(property, &first, tni_is_newer(w))
                             : NULL;
     if (wrong)

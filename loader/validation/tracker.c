@@ -9,8 +9,7 @@
 #include <tenon/validation.h>
 
 int32_t tn_validation_level(void) {
-    int64_t level = tni_env_i64(TNI_ENV_VALIDATE);
-    return level <= 0 ? 0 : level == 1 ? 1 : 2;
+    return *tni_env(TNI_ENV_VALIDATE) - '0';
 }
 
 /* ---- begin and end ----------------------------------------------------------------------- */

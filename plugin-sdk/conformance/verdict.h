@@ -34,6 +34,9 @@ typedef enum tc_status {
         TC_N_STATUSES
 } tc_status;
 
+/* How the message of a case begins that met no open device. */
+#define TC_CANNOT_OPEN "the device cannot be opened"
+
 enum { TC_VERDICT_MESSAGE = 1024, TC_VERDICT_LINE = 8192 };
 
 /* What a device can do at most; measured, as all figures are (perf/). */

@@ -4,6 +4,7 @@
 
 #include <pthread.h>
 #include <sched.h>
+#include <stdio.h>
 #ifdef _OPENMP
 #include <omp.h>
 #endif
@@ -22,7 +23,7 @@ static pthread_mutex_t gate = PTHREAD_MUTEX_INITIALIZER;
 static int take_one_thread(void) {
     int was = 1;
 #ifdef _OPENMP
-    was = omp_get_max_threads();
+    was = tnc_openmp_is_safe() ? omp_get_max_threads() : 1;
     if (was != 1)
         omp_set_num_threads(1);
 #endif
@@ -43,9 +44,12 @@ static void give_threads_back(int was) {
  */
 enum { OPENBLAS_PTHREADS = 1 };
 static int n_users, blas_threads; /* under the gate */
+static char version[160];         /* written by the first user */
 
 void tnc_blas_start(void) {
     pthread_mutex_lock(&gate);
+    if (!*version)
+        snprintf(version, sizeof version, "%s", openblas_get_config());
     if (n_users++ == 0 && openblas_get_parallel() == OPENBLAS_PTHREADS) {
         blas_threads = openblas_get_num_threads();
         openblas_set_num_threads(1);
@@ -61,10 +65,18 @@ void tnc_blas_stop(void) {
     }
     pthread_mutex_unlock(&gate);
 }
+
+const char *tnc_blas_version(void) {
+    return version;
+}
 #else
 void tnc_blas_start(void) {}
 
 void tnc_blas_stop(void) {}
+
+const char *tnc_blas_version(void) {
+    return "";
+}
 #endif
 
 /* ---- forks ------------------------------------------------------------------------------- */

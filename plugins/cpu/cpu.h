@@ -39,6 +39,9 @@ extern const tn_device_ops tnc_device_ops;
 
 /* `option` is the value of option `threads` or NULL. */
 tn_status tnc_threads_start(tn_instance *self, const char *option);
+/* May OpenMP be called? Not by one that would run code of a set-uid program's caller: then there is one
+ * thread. */
+bool tnc_openmp_is_safe(void);
 
 /* Ends the workers that OpenMP keeps for the calling thread, unless another self may use them. */
 void tnc_threads_stop(void);

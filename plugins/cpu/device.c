@@ -1,6 +1,7 @@
 /* The device: one, synchronous, whose memory is host memory. The shortest complete tn_device_ops.
  */
 #include "plugins/cpu/cpu.h"
+#include "plugins/cpu/gemm.h"
 
 #include <string.h>
 #include <unistd.h>
@@ -136,6 +137,11 @@ static tn_status device_property(tn_instance *self, uint32_t index, int32_t prop
     case TN_PROP_SPACES:
         *out_value =
             (tn_cell){.tag = TN_CELL_I64, .v.i64 = 1 << TN_SPACE_DEVICE | 1 << TN_SPACE_PINNED};
+        return TN_OK;
+    case TN_PROP_DRIVER_VERSION: /* the library that multiplies matrices */
+        if (!*tnc_blas_version())
+            return TN_ERR_UNSUPPORTED;
+        *out_value = (tn_cell){.tag = TN_CELL_STRING, .v.string = tnc_blas_version()};
         return TN_OK;
     default: /* the documented default holds */
         return TN_ERR_UNSUPPORTED;

@@ -48,6 +48,8 @@ void tnc_blas_leave(tnc_blas_visit visit);
 /* False in a child of a fork that nobody announced while threads were between the two. */
 bool tnc_blas_works(void);
 
+/* Of the library, with the processor it has chosen its kernels for; "" without one. */
+const char *tnc_blas_version(void);
 void tnc_blas_start(void);
 void tnc_blas_stop(void);
 

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
+#include <sys/auxv.h>
 #ifdef _OPENMP
 #include <omp.h>
 #endif
@@ -24,10 +25,20 @@ static void watch_fork(void) {
     pthread_atfork(NULL, NULL, after_fork_in_child);
 }
 
+/* libomp, which clang links, loads what OMP_TOOL_LIBRARIES names when it is first called, in a set-uid
+ * program too; libgomp loads nothing. */
+bool tnc_openmp_is_safe(void) {
+#if defined(_OPENMP) && defined(__clang__)
+    return !getauxval(AT_SECURE);
+#else
+    return true;
+#endif
+}
+
 /* What OMP_NUM_THREADS says, else the number of available cores. */
 static uint32_t default_threads(void) {
 #ifdef _OPENMP
-    return (uint32_t)omp_get_max_threads();
+    return tnc_openmp_is_safe() ? (uint32_t)omp_get_max_threads() : 1;
 #else
     return 1;
 #endif
@@ -59,12 +70,13 @@ void tnc_threads_stop(void) {
     if (atomic_fetch_sub(&n_selfs, 1) != 1)
         return;
 #ifdef _OPENMP
-    if (!atomic_load(&forked))
+    if (!atomic_load(&forked) && tnc_openmp_is_safe())
         omp_pause_resource_all(omp_pause_soft);
 #endif
 }
 
 void tnc_set_threads(tn_instance *self, uint32_t n) {
+    n = tnc_openmp_is_safe() ? n : 1;
     atomic_store(&self->n_threads, n < 1 ? 1 : n > TNC_MAX_SLOTS ? TNC_MAX_SLOTS : n);
 }
 

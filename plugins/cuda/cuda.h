@@ -47,7 +47,8 @@ struct tn_instance {
     pthread_mutex_t lock; /* guards what follows, until `searched` */
     bool searched;
     tn_status search_status;
-    int driver_version; /* 12040: 12.4 */
+    int driver_version;   /* 12040: 12.4 */
+    char driver_text[24]; /* the same, as people write it */
     cuda_driver driver;
     uint32_t n_found;
     cuda_found found[CUDA_MAX_DEVICES];

@@ -125,6 +125,9 @@ static tn_status property(tn_instance *self, uint32_t index, int32_t name, tn_ce
         *out_value =
             (tn_cell){.tag = TN_CELL_I64, .v.i64 = 1 << TN_SPACE_DEVICE | 1 << TN_SPACE_PINNED};
         return TN_OK;
+    case TN_PROP_DRIVER_VERSION:
+        *out_value = (tn_cell){.tag = TN_CELL_STRING, .v.string = self->driver_text};
+        return TN_OK;
     default: /* no fail(): "the default holds" is an answer */
         return TN_ERR_UNSUPPORTED;
     }

@@ -2,6 +2,7 @@
 #include "plugins/cuda/nvrtc.h"
 
 #include "plugins/cuda/cuda.h"
+#include "plugins/shared/gpu/signals.h"
 
 #include <dlfcn.h>
 #include <stdio.h>
@@ -145,6 +146,7 @@ tn_status cuda_nvrtc_compile(tn_instance *self, const char *name, const char *te
     if (!all)
         return TN_ERR_OUT_OF_MEMORY;
     nvrtcProgram program = NULL;
+    gpu_signals_keep();
     nvrtcResult result = n->nvrtcCreateProgram(&program, all, name, 0, NULL, NULL);
     self->host->dealloc(self->host, all);
     if (result == NVRTC_SUCCESS)
@@ -155,6 +157,7 @@ tn_status cuda_nvrtc_compile(tn_instance *self, const char *name, const char *te
         result = take_image(self, program, is_code, out);
     if (program)
         n->nvrtcDestroyProgram(&program);
+    gpu_signals_restore();
     if (result == NVRTC_SUCCESS)
         return TN_OK;
     return cuda_fail(

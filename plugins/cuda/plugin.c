@@ -5,6 +5,13 @@
 #include <string.h>
 #include <tenon/ext/native.h>
 
+/* Those that are read later are asked for now, so that the host knows that they are ours. */
+static void name_options(const tn_host *host) {
+    static const char *const names[] = {"driver", "nvrtc", "cublaslt", "cudnn", "tf32"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        host->option(host, names[i]);
+}
+
 static tn_status init(const tn_host *host, const char *path, tn_instance **out_self) {
     (void)path;
     *out_self = NULL;
@@ -13,6 +20,7 @@ static tn_status init(const tn_host *host, const char *path, tn_instance **out_s
         return host->fail(host, TN_ERR_OUT_OF_MEMORY, "no host memory to start the CUDA plugin");
     *self = (tn_instance){.host = host};
     gpu_cache_init(&self->cache, host, "cuda");
+    name_options(host);
     pthread_mutex_init(&self->lock, NULL);
     pthread_mutex_init(&self->nvrtc_lock, NULL);
     *out_self = self;

@@ -1,5 +1,6 @@
 /* Device code, built for a device when a call first needs it, and kept on disk. */
 #include "plugins/cuda/cuda.h"
+#include "plugins/shared/gpu/signals.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -80,7 +81,11 @@ static CUresult load_image(tn_device_impl *device, const cuda_image *image, prog
     CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
     void *values[] = {log, (void *)(uintptr_t)256};
     log[0] = '\0';
-    return CUDA_CALL(device, cuModuleLoadDataEx, &p->module, image->data, 2, options, values);
+    gpu_signals_keep(); /* the driver compiles, too */
+    CUresult error =
+        CUDA_CALL(device, cuModuleLoadDataEx, &p->module, image->data, 2, options, values);
+    gpu_signals_restore();
+    return error;
 }
 
 /* From the cache. Whatever is wrong with it, the source is still there. */

@@ -111,6 +111,8 @@ static tn_status find_functions(tn_instance *self) {
 #undef FIND
     if (d->cuDriverGetVersion)
         error = d->cuDriverGetVersion(&self->driver_version);
+    snprintf(self->driver_text, sizeof self->driver_text, "CUDA %d.%d", self->driver_version / 1000,
+             self->driver_version % 1000 / 10);
     if (self->driver_version < MIN_DRIVER)
         return cuda_fail(self, TN_ERR_UNSUPPORTED,
                          "the CUDA driver is of version %d.%d, and 12.0 (525.60) or later is "

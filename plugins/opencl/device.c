@@ -137,6 +137,11 @@ static tn_status property(tn_instance *self, uint32_t index, int32_t name, tn_ce
                                    ? 0
                                    : (int64_t)(TN_DTYPE_BIT(TN_F32) | TN_DTYPE_BIT(TN_BF16))};
         return TN_OK;
+    case TN_PROP_DRIVER_VERSION:
+        if (!*found->driver)
+            return TN_ERR_UNSUPPORTED;
+        *out_value = (tn_cell){.tag = TN_CELL_STRING, .v.string = found->driver};
+        return TN_OK;
     default: /* no fail(): "the default holds" is an answer */
         return TN_ERR_UNSUPPORTED;
     }

@@ -1,13 +1,12 @@
-/* What drivers change of the process, put back. LLVM, in most of them, takes over the signals that end
- * a process as soon as it first compiles; PoCL sets a variable for the library that tells it of
- * processors. Both belong to the program.
+/* What drivers change of the process, put back: signals, and a variable that PoCL sets for the library
+ * that tells it of processors. Both belong to the program.
  *
  * Only what drivers are known to change is looked at: of anything else that is different afterwards it
  * could not be told whether another thread of the program has just set it.
  */
 #include "plugins/opencl/opencl.h"
+#include "plugins/shared/gpu/signals.h"
 
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,8 +20,7 @@ static pthread_mutex_t one_call = PTHREAD_MUTEX_INITIALIZER;
 
 void ocl_guard_enter(ocl_guard *guard) {
     pthread_mutex_lock(&one_call);
-    for (int s = 1; s < OCL_SIGNALS; s++)
-        guard->known[s] = sigaction(s, NULL, &guard->actions[s]) == 0;
+    gpu_signals_keep();
     for (int i = 0; i < OCL_VARIABLES; i++) {
         const char *value = getenv(variables[i]);
         guard->variables[i] = value ? strdup(value) : NULL; /* without memory it will be removed */
@@ -30,9 +28,7 @@ void ocl_guard_enter(ocl_guard *guard) {
 }
 
 void ocl_guard_leave(ocl_guard *guard) {
-    for (int s = 1; s < OCL_SIGNALS; s++)
-        if (guard->known[s])
-            sigaction(s, &guard->actions[s], NULL);
+    gpu_signals_restore();
     for (int i = 0; i < OCL_VARIABLES; i++) {
         const char *now = getenv(variables[i]), *before = guard->variables[i];
         if (now && !before)

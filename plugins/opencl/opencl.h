@@ -17,7 +17,6 @@
 #define CL_TARGET_OPENCL_VERSION 120
 #include <CL/cl.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <tenon/plugin.h>
@@ -26,7 +25,6 @@ enum {
     OCL_MESSAGE = 600, /* bytes of an error message */
     OCL_NAME = 160,    /* of a device's name */
     OCL_MAX_DEVICES = 64,
-    OCL_SIGNALS = 65,
     OCL_STAGE_BYTES = 128 << 10, /* half of what a stream stages small transfers in */
 };
 
@@ -141,8 +139,6 @@ static inline bool ocl_is_lost(tn_device_impl *device) {
  * between the two, so nothing else is waited for there. */
 enum { OCL_VARIABLES = 1 };
 typedef struct ocl_guard {
-    bool known[OCL_SIGNALS];
-    struct sigaction actions[OCL_SIGNALS];
     char *variables[OCL_VARIABLES]; /* as they were; NULL: not set */
 } ocl_guard;
 

@@ -91,6 +91,12 @@ static tn_status property(tn_instance *self, uint32_t index, int32_t name, tn_ce
         if (sim_has_space(self, TN_SPACE_PINNED))
             out_value->v.i64 |= 1 << TN_SPACE_PINNED;
         return TN_OK;
+    case TN_PROP_DRIVER_VERSION:
+        *out_value = (tn_cell){.tag = TN_CELL_STRING, .v.string = SIM_VERSION};
+        return TN_OK;
+    case TN_PROP_FIRMWARE_VERSION:
+        *out_value = (tn_cell){.tag = TN_CELL_STRING, .v.string = "simulated"};
+        return TN_OK;
     default: /* no fail(): "the default holds" is an answer */
         return TN_ERR_UNSUPPORTED;
     }

@@ -21,6 +21,8 @@
 #include <stdatomic.h>
 #include <stdbool.h>
 
+#define SIM_VERSION "0.9.0"
+
 enum {
     SIM_ALIGNMENT = 256, /* of every allocation; also the gap that is left between two handles */
     SIM_MAX_RANK = 64,

@@ -78,8 +78,8 @@ extern "C" {
 #define TN_ABI_MAKE(major, minor) ((major)*65536u + (minor))
 #define TN_ABI_VERSION TN_ABI_MAKE(TN_ABI_MAJOR, TN_ABI_MINOR)
 
-/* The oldest plugin that a core of this version takes; 1.0 from then on, for good. */
-#define TN_ABI_OLDEST TN_ABI_MAKE(0u, 11u)
+/* The oldest plugin that a core of this version takes: 0.11 before 1.0, and then 1.0 for good. */
+#define TN_ABI_OLDEST TN_ABI_MAKE(TN_ABI_MAJOR, TN_ABI_MAJOR ? 0u : 11u)
 
 /* The oldest Tenon that the plugin is to work with, and what it says in tn_plugin.abi_required: what
  * came later is hidden here, so that a newer header by itself shuts nobody out. To use something
@@ -570,6 +570,11 @@ typedef enum tn_device_property {
     TN_PROP_SPACES = 7,             /* I64: mask, 1 << tn_memory_space, of what alloc serves
                                        [1 << TN_SPACE_DEVICE]; without TN_SPACE_PINNED the core hands
                                        out plain host memory */
+    TN_PROP_DRIVER_VERSION = 8,     /* STRING: of the driver or library that the plugin drives the
+                                       device with, for people, not empty; valid until shutdown of the
+                                       instance [unknown] */
+    TN_PROP_FIRMWARE_VERSION = 9,   /* STRING: of what runs on the device itself; the same
+                                       [unknown] */
     TN_PROP_VENDOR = 0x40000000     /* properties from here on are the vendor's own */
 } tn_device_property;
 

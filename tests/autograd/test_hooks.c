@@ -1,6 +1,9 @@
 /* Hooks: what they see, what they change, when they go. */
 #include "tests/autograd/autograd_test.h"
 
+#include <pthread.h>
+#include <stdatomic.h>
+
 typedef struct seen {
     int calls, destroyed;
     double value;
@@ -124,6 +127,7 @@ static void hooks_need_something_to_hang_on(void **state) {
     assert_null(tn_register_node_hook(x, NULL, NULL, NULL));
     assert_error(TN_ERR_INVALID_ARGUMENT, "function");
     assert_null(tn_register_hook(NULL, stop, NULL, NULL));
+    assert_error(TN_ERR_INVALID_ARGUMENT, "tn_register_hook", "NULL");
 }
 
 static tn_status drop_second(tn_tensor **grads, uint64_t n, void *user) {
@@ -213,6 +217,101 @@ static void many_hooks(void **state) {
         tn_registration_drop(r[(i * 7) % 20]);
 }
 
+/* What an operator in a hook fails with says which operator it was, also behind the node's name. */
+static tn_tensor *add_what_does_not_fit(tn_tensor *grad, void *user) {
+    return tn_add(grad, VALUES(TN_SHAPE(3), 1, 2, 3));
+}
+
+static void the_operator_that_failed_in_a_hook_is_named(void **state) {
+    tn_tensor *x = LEAF(TN_SHAPE(2), 3, 4);
+    tn_tensor *y = tn_mul(x, x);
+    tn_registration *r = tn_register_hook(y, add_what_does_not_fit, NULL, NULL);
+    assert_int_equal(tn_backward(tn_sum(y)), TN_ERR_SHAPE);
+    assert_string_equal(tn_error_operator(), "add.Tensor");
+    assert_error(TN_ERR_SHAPE, "MulBackward, in backward: ");
+    tn_registration_drop(r);
+}
+
+/* ---- scopes of others -------------------------------------------------------------------- */
+
+static tn_scope outer;
+
+static tn_tensor *close_all(tn_tensor *grad, void *user) {
+    {
+        TN_SCOPE; /* its own may be closed */
+        tn_mul(grad, grad);
+    }
+    tn_scope_close(*(tn_scope *)user);
+    assert_error(TN_ERR_STATE, "opened outside");
+    return tn_mul(grad, grad);
+}
+
+static tn_status close_all_forward(tn_function_context *c, tn_tensor *const *inputs,
+                                   uint64_t n_inputs, tn_tensor **outputs, uint64_t n_outputs,
+                                   void *user) {
+    tn_scope_close(0);
+    assert_error(TN_ERR_STATE, "opened outside");
+    outputs[0] = tn_mul(inputs[0], inputs[0]);
+    return TN_OK;
+}
+
+static tn_status close_all_backward(tn_function_context *c, tn_tensor *const *grads,
+                                    uint64_t n_grads, tn_tensor **out, uint64_t n, void *user) {
+    tn_scope_close(outer);
+    assert_error(TN_ERR_STATE, "opened outside");
+    out[0] = tn_mul(grads[0], grads[0]);
+    return TN_OK;
+}
+
+static void a_callback_cannot_close_the_scopes_of_its_caller(void **state) {
+    static const tn_function square = {"SquareBackward", close_all_forward, close_all_backward,
+                                       NULL};
+    tn_scope root = 0;
+    outer = tn_scope_open();
+    tn_tensor *x = LEAF(TN_SHAPE(2), 3, 4), *y = tn_mul(x, x), *z;
+    assert_ok(tn_function_apply(&square, NULL, &y, 1, &z, 1));
+    tn_registration *a = tn_register_hook(y, close_all, &root, NULL);
+    tn_registration *b = tn_register_hook(z, close_all, &outer, NULL);
+    uint64_t held = tn_scope_held();
+    assert_ok(tn_backward(tn_sum(z)));
+    assert_int_equal(tn_scope_held(), held + 1); /* the sum */
+    assert_values(z, 81, 256);
+    assert_values(tn_grad(x), 6, 8);
+    tn_registration_drop(a);
+    tn_registration_drop(b);
+    tn_scope_close(outer);
+    assert_int_equal(tn_scope_held(), 0);
+}
+
+/* ---- threads ----------------------------------------------------------------------------- */
+
+static tn_tensor *of_all;
+static atomic_bool enough;
+
+static tn_tensor *same(tn_tensor *grad, void *user) {
+    return grad;
+}
+
+static void *hang_up_and_take_off(void *user) {
+    while (!atomic_load(&enough))
+        tn_registration_drop(tn_register_hook(of_all, same, NULL, NULL));
+    return NULL;
+}
+
+static void hooks_come_and_go_while_backward_runs(void **state) {
+    of_all = LEAF(TN_SHAPE(1), 3);
+    pthread_t thread;
+    atomic_store(&enough, false);
+    assert_int_equal(pthread_create(&thread, NULL, hang_up_and_take_off, NULL), 0);
+    for (int i = 0; i < 500; i++) {
+        TN_SCOPE;
+        assert_ok(tn_backward(tn_mul(of_all, of_all)));
+    }
+    atomic_store(&enough, true);
+    pthread_join(thread, NULL);
+    assert_values(tn_grad(of_all), 3000);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(a_hook_sees_the_complete_gradient),
@@ -226,6 +325,9 @@ int main(void) {
         TEST(backward_may_be_called_in_a_hook),
         TEST(a_hook_may_take_itself_off),
         TEST(many_hooks),
+        TEST(the_operator_that_failed_in_a_hook_is_named),
+        TEST(a_callback_cannot_close_the_scopes_of_its_caller),
+        TEST(hooks_come_and_go_while_backward_runs),
     };
     return cmocka_run_group_tests_name("hooks", tests, NULL, NULL);
 }

@@ -164,6 +164,34 @@ static void views_made_without_recording_are_refused(void **state) {
     assert_error(TN_ERR_STATE, "recording was off");
 }
 
+/* Nothing in the call requires a gradient, but what the view is a part of does. */
+static void untracked_writes_to_a_tracked_base_are_refused(void **state) {
+    tn_tensor *x = LEAF(TN_SHAPE(2), 1, 2), *y = tn_clone(x), *plain = VALUES(TN_SHAPE(2), 5, 6);
+    tn_tensor *v, *late = tn_select(plain, 0, 0);
+    {
+        TN_NO_GRAD;
+        v = tn_slice(y, 0, 0, 1);
+    }
+    assert_null(tn_mul_scalar_(v, tn_float(3)));
+    assert_error(TN_ERR_STATE, "tn_mul_scalar_", "recording was off");
+    assert_null(tn_zero_(v));
+    assert_error(TN_ERR_STATE, "recording was off");
+    assert_null(tn_uniform_(v));
+    assert_error(TN_ERR_STATE, "recording was off");
+    assert_values(y, 1, 2);
+    tn_set_requires_grad(plain, true);
+    assert_null(tn_mul_scalar_(late, tn_float(3)));
+    assert_error(TN_ERR_STATE, "a view of a leaf that requires a gradient");
+    {
+        TN_NO_GRAD;
+        assert_ptr_equal(tn_mul_scalar_(late, tn_float(3)), late);
+        assert_ptr_equal(tn_mul_scalar_(v, tn_float(1)), v);
+    }
+    assert_values(plain, 15, 6);
+    tn_tensor *free_of_it = tn_select(VALUES(TN_SHAPE(2), 1, 2), 0, 0);
+    assert_ptr_equal(tn_mul_scalar_(free_of_it, tn_float(3)), free_of_it);
+}
+
 static void expanded_memory_is_refused(void **state) {
     tn_tensor *x = LEAF(TN_SHAPE(1), 2), *y = tn_expand(tn_clone(x), TN_SHAPE(3));
     assert_null(tn_mul_(y, y));
@@ -244,6 +272,7 @@ int main(void) {
         TEST(views_without_a_base_history_stay_plain),
         TEST(views_of_several_outputs_are_refused),
         TEST(views_made_without_recording_are_refused),
+        TEST(untracked_writes_to_a_tracked_base_are_refused),
         TEST(expanded_memory_is_refused),
         TEST(out_forms_do_not_record),
         TEST(writes_through_detach_are_found),

@@ -1,17 +1,19 @@
 #!/usr/bin/env python3
 """Tests the `tenon` command: what it prints, as table and as JSON, and its exit codes.
 
-usage: cli_test.py TENON
+usage: cli_test.py TENON FOLDER, which has the plugins of evil.c
 """
 
 import json
 import os
+import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
 import unittest
 
-TENON = sys.argv[1]
+TENON, EVIL = sys.argv[1], pathlib.Path(sys.argv[2])
 
 
 def run(*args, **environment):
@@ -142,6 +144,134 @@ class Hostile(unittest.TestCase):
             for byte in (b"\x1b", b"\xc2\x9b"):
                 self.assertNotIn(byte, result.stdout + result.stderr)
         self.assertIn(b"?[31m", self.output("plugins").stdout)
+
+
+class Evil(unittest.TestCase):
+    """No plugin keeps the commands from telling of the others."""
+
+    def ask(self, hows, *args, good_code=0, **environment):
+        """The rows, by id or file name, and what was said besides."""
+        with tempfile.TemporaryDirectory() as folder:
+            for how in hows:
+                shutil.copy(EVIL / f"libtenon_evil_{how}.so", folder)
+            path = os.pathsep.join(filter(None, [folder, os.environ.get("TENON_PLUGIN_PATH")]))
+            result = run(*args, "--json", TENON_PLUGIN_PATH=path, **environment)
+        self.assertEqual(result.returncode, good_code, result.stderr)
+        rows = json.loads(result.stdout)
+        return {pathlib.Path(row.get("path", row.get("device"))).name: row for row in rows}, result.stderr
+
+    def test_one_that_ends_the_process_is_listed_with_how(self):
+        for how, words in {"abort": "ended by signal 6 (Aborted); printed last: evil: ?[31mnothing works",
+                           "exit": "it was loaded and started, it ended the process, with exit code 0",
+                           "init": "it ended the process, with exit code 3"}.items():
+            rows, _ = self.ask([how], "plugins")
+            evil = rows[f"libtenon_evil_{how}.so"]
+            self.assertEqual(evil["state"], "failed")
+            self.assertIn(words, evil["reason"])
+            self.assertEqual(rows["libtenon_cpu.so"]["state"], "ready")
+
+    def test_one_that_does_not_come_back_is_stopped(self):
+        rows, _ = self.ask(["hang"], "plugins", "--timeout", "2")
+        self.assertIn("it did not come back within 2 s, and was stopped; --timeout gives it longer",
+                      rows["libtenon_evil_hang.so"]["reason"])
+        self.assertEqual(rows["libtenon_cpu.so"]["state"], "ready")
+
+    def test_a_device_that_ends_the_process_does_not_hide_the_others(self):
+        rows, said = self.ask(["open", "abort", "exit"], "devices")
+        self.assertTrue(rows["cpu:0"]["usable"])
+        self.assertNotIn("evil:0", rows)
+        rows, _ = self.ask(["open"], "plugins")
+        self.assertEqual(rows["libtenon_evil_open.so"]["state"], "ready")
+        _, said = self.ask(["open"], "devices", TENON_DEVICE="evil:0")
+        self.assertIn("as its devices were opened, it was ended by signal 9 (Killed)", said)
+
+    def test_operators_are_told_beside_one(self):
+        with tempfile.TemporaryDirectory() as folder:
+            shutil.copy(EVIL / "libtenon_evil_exit.so", folder)
+            path = os.pathsep.join(filter(None, [folder, os.environ.get("TENON_PLUGIN_PATH")]))
+            self.assertIn("cpu:0", run("ops", "add.Tensor", TENON_PLUGIN_PATH=path).stdout)
+
+    def test_an_end_that_goes_wrong_is_told(self):
+        rows, said = self.ask(["last"], "plugins", good_code=1)
+        self.assertEqual(rows["libtenon_evil_last.so"]["state"], "ready")
+        self.assertIn("do not come to an end in one process: it was ended by signal 6", said)
+
+    def test_texts_of_plugins_are_data(self):
+        rows, said = self.ask(["text"], "plugins", TENON_LOG="plugin=warn")
+        evil = rows["libtenon_evil_text.so"]
+        self.assertIn("init failed: ?[2J? is gone", evil["reason"])
+        self.assertIn("one?]0;title?\n    tenon error loader: forged ?\n", said)
+        for byte in "\x1b\x07":
+            self.assertNotIn(byte, said)
+
+    def test_seconds_are_a_number(self):
+        for wrong in ("0", "x", "-1", "1s"):
+            result = run("plugins", "--timeout", wrong)
+            self.assertEqual(result.returncode, 2)
+            self.assertIn("a number of seconds, from 1 to 9999, must follow '--timeout'", result.stderr)
+
+
+class Settings(unittest.TestCase):
+    """What is wrong in the environment is said once, with what is right, and does not hold."""
+
+    def said(self, *args, **environment):
+        result = run(*(args or ("devices",)), **environment)
+        lines = [line for line in result.stderr.splitlines() if line.startswith("tenon warn env: ")]
+        self.assertEqual(len(lines), len(set(lines)), "something is said twice")
+        return "\n".join(lines)
+
+    def test_nothing_is_said_of_what_is_right(self):
+        self.assertEqual(self.said(TENON_VALIDATE="1", TENON_LOG="warn,loader=info,dispatch", TENON_SEED="-3",
+                                   TENON_FALLBACK="cpu", TENON_NUM_THREADS="2", TENON_SCOPE_DEBUG="1",
+                                   TENON_CPU_THREADS="1", TENON_ALLOC_CONF="limit_mb:100,magazines:off",
+                                   TENON_DEVICE="cpu:0", TENON_ACME_THREADS="9"), "")
+
+    def test_values_that_are_not_allowed(self):
+        for name, value, words in [
+                ("VALIDATE", "on", "TENON_VALIDATE=on is ignored, and 0 used: it must be 0, 1 or 2"),
+                ("VALIDATE", "9", "it must be 0, 1 or 2"),
+                ("VALIDATE", "or", "it must be 0, 1 or 2"),
+                ("FALLBACK", "gpu", "it must be error, warn or cpu"),
+                ("SCOPE_DEBUG", "yes", "it must be 0 or 1"),
+                ("NUM_THREADS", "-1", "it must be a number from 0"),
+                ("SEED", "1x", "it must be a whole number"),
+                ("LOG", "verbose", "'verbose' is ignored: it must be off, error"),
+                ("LOG", "warn,loder=info", "'loder=info' is ignored"),
+                ("LOG", "loader=much", "'loader=much' is ignored"),
+                ("ALLOC_CONF", "limit_mb:x", "limit_mb is 'x'; it must be a number of MiB"),
+                ("ALLOC_CONF", "limt_mb:1", "'limt_mb' is no setting; there are"),
+                ("PLUGIN_PATH", "plugins", "TENON_PLUGIN_PATH: 'plugins': a relative path is refused"),
+                ("PLUGIN_PATH", "/no/such", "'/no/such': no such directory"),
+                ("PLUGINS", "/no/such.so", "TENON_PLUGINS: /no/such.so: no such file")]:
+            with self.subTest(name=name, value=value):
+                self.assertIn(words, self.said(**{"TENON_" + name: value}))
+
+    def test_names_that_are_nearly_right(self):
+        for name, near in [("DEVCE", "DEVICE"), ("DEVICES", "DEVICE"), ("PLUGINPATH", "PLUGIN_PATH"),
+                           ("LOGS", "LOG"), ("LOG_LEVEL", "LOG"), ("VALIDATES", "VALIDATE")]:
+            with self.subTest(name=name):
+                self.assertIn(f"TENON_{name} is set, but nothing reads it; did you mean TENON_{near}?",
+                              self.said(**{"TENON_" + name: "1"}))
+
+    def test_options_that_a_plugin_does_not_have(self):
+        said = self.said(TENON_CPU_THRAEDS="2", TENON_CPU_BOGUS="1")
+        self.assertIn("TENON_CPU_THRAEDS is set, but org.tenon.cpu has no such option; did you mean threads; it has:",
+                      said)
+        self.assertIn("TENON_CPU_BOGUS is set, but org.tenon.cpu has no such option; it has: ", said)
+
+    def test_it_can_be_switched_off(self):
+        self.assertEqual(self.said(TENON_LOG="off", TENON_VALIDATE="on", TENON_DEVCE="cpu:0"), "")
+
+    def test_env_shows_what_holds(self):
+        rows = {row["name"]: row for row in json.loads(run("env", "--json", TENON_VALIDATE="yes", TENON_FALLBACK="cpu",
+                                                           TENON_DEVCE="x", TENON_CPU_THREADS="3",
+                                                           TENON_NOWHERE_X="1").stdout)}
+        self.assertEqual((rows["TENON_VALIDATE"]["value"], rows["TENON_VALIDATE"]["from"]), ("0", "ignored"))
+        self.assertIn("'yes' is ignored: it must be 0, 1 or 2", rows["TENON_VALIDATE"]["note"])
+        self.assertEqual((rows["TENON_FALLBACK"]["value"], rows["TENON_FALLBACK"]["from"]), ("cpu", "set"))
+        self.assertIn("did you mean TENON_DEVICE?", rows["TENON_DEVCE"]["note"])
+        self.assertEqual((rows["TENON_CPU_THREADS"]["value"], rows["TENON_CPU_THREADS"]["from"]), ("3", "set"))
+        self.assertIn("no plugin of that type was found", rows["TENON_NOWHERE_X"]["note"])
 
 
 class Failures(unittest.TestCase):

@@ -3,10 +3,12 @@
  * is a file below the folder MOCK_DIR.
  */
 #include <fcntl.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -64,8 +66,35 @@ static void die_later(void) {
     raise(SIGSEGV);
 }
 
+static void *listen(void *context) {
+    prctl(PR_SET_NAME, "listens");
+    for (;;)
+        nanosleep(&(struct timespec){.tv_sec = 1000}, NULL);
+    return context;
+}
+
+static void *do_not_listen(void *context) {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, NULL);
+    prctl(PR_SET_NAME, "deaf");
+    for (;;)
+        nanosleep(&(struct timespec){.tv_sec = 1000}, NULL);
+    return context;
+}
+
+static void hang_with_threads(void) {
+    pthread_t threads[2];
+    pthread_create(&threads[0], NULL, listen, NULL);
+    pthread_create(&threads[1], NULL, do_not_listen, NULL);
+    for (;;)
+        pause();
+}
+
 static void run(const tc_case *c, const tc_options *options, tc_verdict *out) {
     const char *s = c->subject;
+    if (getenv("MOCK_ALL_CRASH"))
+        abort();
     if (strcmp(s, "fail") == 0) {
         tc_verdict_set(out, TC_FAIL, 12, "self[3]: expected 1, got 2 <\"&'>");
         out->measured = true;
@@ -88,6 +117,21 @@ static void run(const tc_case *c, const tc_options *options, tc_verdict *out) {
     } else if (strcmp(s, "hang") == 0) {
         for (;;)
             pause();
+    } else if (strcmp(s, "hangthreads") == 0) {
+        hang_with_threads();
+    } else if (strcmp(s, "closed") == 0) {
+        tc_verdict_set(out, TC_FAIL, 0, TC_CANNOT_OPEN ": it is asleep");
+    } else if (strcmp(s, "longcrash") == 0) {
+        puts("the first words");
+        for (int i = 0; i < 5000; i++)
+            printf("line %d\n", i);
+        puts("the last words");
+        fflush(stdout);
+        abort();
+    } else if (strcmp(s, "race") == 0) {
+        fputs("chatter\n==================\nWARNING: ThreadSanitizer: data race (pid=1)\n"
+              "  Write of size 4 at 0x1 by main thread:\n",
+              stderr);
     } else if (strcmp(s, "stubborn") == 0) {
         /* Hangs with a child, which says who it is so that a test can see that it is gone. */
         pid_t pid = fork();
@@ -199,8 +243,12 @@ static void list(tc_set set, tc_sink *sink) {
 static void describe(const tc_options *options, FILE *out) {
     if (getenv("MOCK_MUTE"))
         abort();
-    fprintf(out,
-            "{\"id\":\"mock\",\"version\":\"1.2\",\"device\":\"Mock <device>\",\"n_devices\":1}");
+    const char *devices = getenv("MOCK_DEVICES");
+    fprintf(
+        out,
+        "{\"id\":\"mock\",\"version\":\"1.2\",\"device\":\"Mock <device>\",\"firmware\":\"fw %u\","
+        "\"n_devices\":%s}",
+        options->device, devices ? devices : "1");
 }
 
 #define CLASS(name) static const tc_class name##_class = {#name, NULL, run, false};

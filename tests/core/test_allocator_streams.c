@@ -17,7 +17,7 @@ static void test_a_freed_block_is_reused_at_once_on_its_stream(void **state) {
         assert_int_equal(b->memory, memory);
         assert_int_equal(b->offset, offset);
         tni_block *other = tni_block_alloc(d, s, bytes);
-        assert_ptr_equal(other->stream, s);
+        assert_ptr_equal(tni_block_stream(other), s);
         assert_true(other->memory != memory);
         tni_block_free(b);
         tni_block *third = tni_block_alloc(d, s, bytes);
@@ -191,8 +191,8 @@ static void test_a_dropped_streams_memory_is_used_again(void **state) {
         tn_stream *s = tn_stream_create(d->id, 0);
         tni_block *b = tni_block_alloc(d, s, 3 * MIB), *small = tni_block_alloc(d, s, 10);
         tn_stream_drop(s);
-        assert_ptr_equal(b->stream, s); /* alive as long as its block */
-        assert_int_equal(b->stream->device->ordinal, d->ordinal);
+        assert_ptr_equal(tni_block_stream(b), s); /* alive as long as its block */
+        assert_int_equal(s->device->ordinal, d->ordinal);
         tni_block_free(b);
         tni_block_free(small);
         tni_block *mine = take(d, 3 * MIB);
@@ -203,6 +203,91 @@ static void test_a_dropped_streams_memory_is_used_again(void **state) {
     tn_empty_cache(d->id);
     assert_int_equal(fake_count().n_streams, 1);
     assert_int_equal(fake_count().live_bytes, 0);
+}
+
+/* Small results that outlive the streams which made them: one segment holds them all, and once a stream
+ * has handed over what it had, nobody asks for it again. */
+static void test_what_outlives_dropped_streams_costs_nothing(void **state) {
+    enum { N = 300 };
+    fake.async = true;
+    tni_device *d = open_fake();
+    tni_block *kept[N], *more[N];
+    for (int i = 0; i < N; i++) {
+        tn_stream *s = tn_stream_create(d->id, 0);
+        kept[i] = tni_block_alloc(d, s, 40);
+        assert_non_null(kept[i]);
+        tn_stream_drop(s);
+    }
+    check_pools(d);
+    assert_int_equal(n_segments(d), 1);
+    assert_int_equal(fake_count().n_streams, 2);
+    more[0] = take(d, 40);
+    uint64_t n_waits = fake_count().n_waits;
+    for (int i = 1; i < N; i++)
+        more[i] = take(d, 40);
+    assert_int_equal(fake_count().n_waits, n_waits);
+    assert_int_equal(n_segments(d), 1);
+    assert_int_equal(fake_count().n_streams, 1);
+    for (int i = 0; i < N; i++) {
+        assert_ptr_equal(tni_block_stream(kept[i]), &d->default_stream);
+        tni_block_free(kept[i]);
+        tni_block_free(more[i]);
+    }
+    check_pools(d);
+    tn_empty_cache(d->id);
+    assert_int_equal(fake_count().live_bytes, 0);
+}
+
+/* What is live when its stream goes is used again after the work that the stream had. */
+static void test_an_adopted_block_waits_for_its_streams_work(void **state) {
+    fake.async = true;
+    tni_device *d = open_fake();
+    tn_stream *s = tn_stream_create(d->id, 0);
+    tni_block *b = tni_block_alloc(d, s, 40);
+    tn_memory memory = b->memory;
+    uint64_t offset = b->offset, n_waits = fake_count().n_waits;
+    tn_stream_drop(s);
+    tni_block *first = take(d, 40);
+    assert_int_equal(fake_count().n_waits, n_waits + 1);
+    assert_int_equal(first->memory, memory);
+    assert_int_not_equal(first->offset, offset);
+    tni_block_free(b);
+    tni_block *second = take(d, 40);
+    assert_true(second->memory == memory && second->offset == offset);
+    tni_block_free(first);
+    tni_block_free(second);
+}
+
+/* ---- log functions ----------------------------------------------------------------------- */
+
+static tni_device *logged;
+static tni_block *of_before;
+static int n_lines;
+
+static void use_memory_at_line(void *user, int32_t level, const char *subsystem, const char *line) {
+    if (n_lines++ || strcmp(subsystem, "memory") != 0)
+        return;
+    assert_null(tni_block_alloc(logged, &logged->default_stream, 4 * MIB));
+    assert_error(TN_ERR_STATE, "log function", "device memory is allocated", NULL);
+    tn_memory_stats stats = {.struct_size = sizeof stats};
+    assert_int_equal(tn_memory_stats_get(logged->id, &stats), TN_ERR_STATE);
+    assert_int_equal(tn_empty_cache(logged->id), TN_ERR_STATE);
+    tn_error_clear();
+    tni_block_free(of_before);
+}
+
+static void test_a_log_function_may_free_and_is_told_that_it_may_not_allocate(void **state) {
+    logged = open_fake();
+    of_before = take(logged, 4 * MIB);
+    n_lines = 0;
+    tn_log_set(TN_LOG_DEBUG, use_memory_at_line, NULL);
+    tni_block *b = take(logged, 40 * MIB);
+    tn_log_set(-1, NULL, NULL);
+    assert_true(n_lines > 0);
+    assert_int_equal(stats_of(logged).allocated_bytes, b->bytes);
+    tni_block_free(b);
+    check_pools(logged);
+    assert_int_equal(tn_empty_cache(logged->id), TN_OK);
 }
 
 int main(void) {
@@ -216,6 +301,9 @@ int main(void) {
         TEST(test_the_simulated_chip_keeps_recorded_blocks),
         TEST(test_memory_is_given_back_after_the_work_on_it),
         TEST(test_a_dropped_streams_memory_is_used_again),
+        TEST(test_what_outlives_dropped_streams_costs_nothing),
+        TEST(test_an_adopted_block_waits_for_its_streams_work),
+        TEST(test_a_log_function_may_free_and_is_told_that_it_may_not_allocate),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -442,6 +442,34 @@ static void test_the_simulated_chip_opens(void **state) {
     assert_int_equal(tn_device_count("sim"), 2);
 }
 
+/* A log function that asks for devices while one is opened is told so, and the opening goes on. */
+static int n_told;
+
+static void ask_for_devices(void *user, int32_t level, const char *subsystem, const char *line) {
+    if (!strstr(line, "fake:1 is open"))
+        return;
+    n_told++;
+    assert_int_equal(tn_device_parse("fake:2").type, 0);
+    assert_error(TN_ERR_STATE, "log function", "a device is opened", NULL);
+    assert_int_equal(tn_shutdown(), TN_ERR_STATE);
+    tn_error_clear();
+    assert_int_equal(tn_device_parse("fake:0").index, 0); /* is open */
+    assert_int_equal(tn_error_status(), TN_OK);
+}
+
+static void test_a_log_function_may_ask_for_devices(void **state) {
+    fake.n_devices = 3;
+    open_fake();
+    n_told = 0;
+    tn_log_set(TN_LOG_INFO, ask_for_devices, NULL);
+    tn_device d = tn_device_parse("fake:1");
+    tn_log_set(-1, NULL, NULL);
+    assert_int_equal(d.index, 1);
+    assert_int_equal(n_told, 1);
+    assert_int_equal(tn_error_status(), TN_OK);
+    assert_int_equal(tn_device_parse("fake:2").index, 2);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         TEST(test_a_device_is_opened_by_its_name),
@@ -470,6 +498,7 @@ int main(void) {
         TEST(test_a_thread_may_outlive_a_shutdown),
         TEST(test_a_thread_may_go_on_after_a_shutdown),
         TEST(test_the_simulated_chip_opens),
+        TEST(test_a_log_function_may_ask_for_devices),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -190,12 +190,65 @@ static void calls_without_memory_are_counted(void **state) {
     assert_int_equal(f.n + (int)lost, 1);
 }
 
+/* A callback that calls operators, whose events come after those that are listed. */
+static void call_operators(const tn_profile_event *e, void *user) {
+    found *f = user;
+    note(e, f);
+    assert_non_null(tn_neg(counting(TN_F32, TN_SHAPE(3))));
+    uint64_t lost;
+    found inner = {.op = "neg"};
+    assert_ok(tn_profile_events(note, &inner, &lost));
+    assert_int_equal(inner.n, f->n_all);
+}
+
+static void begin_anew(const tn_profile_event *e, void *user) {
+    found *f = user;
+    note(e, f);
+    assert_ok(tn_profile_stop());
+    assert_ok(tn_profile_start());
+}
+
+static void a_callback_may_call_tenon(void **state) {
+    tn_tensor *x = counting(TN_F32, TN_SHAPE(3));
+    assert_ok(tn_profile_start());
+    for (int i = 0; i < 3; i++)
+        assert_non_null(tn_add(x, x));
+    found f = {.op = "add.Tensor"};
+    assert_ok(tn_profile_events(call_operators, &f, NULL));
+    assert_int_equal(f.n, 3);
+    f.n_all = 0;
+    assert_ok(tn_profile_events(begin_anew, &f, NULL));
+    assert_int_equal(f.n_all, 1);
+    assert_ok(tn_profile_stop());
+}
+
+static void *start_and_stop(void *user) {
+    for (int i = 0; i < 50; i++) {
+        tn_profile_start();
+        tn_profile_stop();
+    }
+    tn_error_clear();
+    return NULL;
+}
+
+static void starting_while_others_are_timed(void **state) {
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, start_and_stop, NULL), 0);
+    for (int i = 0; i < 300; i++) {
+        TN_SCOPE;
+        assert_non_null(tn_neg(counting(TN_F32, TN_SHAPE(3))));
+    }
+    pthread_join(thread, NULL);
+    assert_ok(tn_profile_stop());
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        OPS_TEST(an_event_says_what_ran), OPS_TEST(how_it_ran_is_told),
-        OPS_TEST(starting_again_forgets), OPS_TEST(long_lists_of_arguments_are_cut),
-        OPS_TEST(threads_record_at_once), OPS_TEST(the_table_adds_up),
-        OPS_TEST(the_trace_is_json),      OPS_TEST(calls_without_memory_are_counted),
+        OPS_TEST(an_event_says_what_ran),    OPS_TEST(how_it_ran_is_told),
+        OPS_TEST(starting_again_forgets),    OPS_TEST(long_lists_of_arguments_are_cut),
+        OPS_TEST(threads_record_at_once),    OPS_TEST(the_table_adds_up),
+        OPS_TEST(the_trace_is_json),         OPS_TEST(calls_without_memory_are_counted),
+        OPS_TEST(a_callback_may_call_tenon), OPS_TEST(starting_while_others_are_timed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -3,6 +3,8 @@
 #define _GNU_SOURCE /* memmem */
 #include "tests/loader/loader_test.h"
 
+#include <elf.h>
+
 enum { MAX_WORDS = 6 };
 
 static const struct animal {
@@ -19,7 +21,7 @@ static const struct animal {
     {"query_null",
      TNI_PLUGIN_REFUSED,
      TN_ERR_ABI,
-     {"tenon_plugin_query_v1 returned NULL", "0.11", "wants a host with rotor support"}},
+     {"tenon_plugin_query_v1 returned NULL", ABI_NOW, "wants a host with rotor support"}},
     {"query_null_silent",
      TNI_PLUGIN_REFUSED,
      TN_ERR_ABI,
@@ -31,11 +33,11 @@ static const struct animal {
     {"old_minor",
      TNI_PLUGIN_REFUSED,
      TN_ERR_ABI,
-     {"abi_version is 0.8", "takes 0.11 or later", "rebuild it against"}},
+     {"abi_version is 0.8", "takes " ABI_NOW " or later", "rebuild it against"}},
     {"requires_newer",
      TNI_PLUGIN_REFUSED,
      TN_ERR_ABI,
-     {"abi_required 0.12", "this Tenon has 0.11", "update Tenon"}},
+     {"abi_required " ABI_NEXT, "this Tenon has " ABI_NOW, "update Tenon"}},
     {"size_zero",
      TNI_PLUGIN_REFUSED,
      TN_ERR_ABI,
@@ -243,6 +245,55 @@ static void truncated_file_is_refused_wherever_it_is_cut(void **state) {
     }
 }
 
+/* A power failure leaves the size that a file was to have, and zeros for what was not written. */
+static void file_that_ends_in_zeros_is_refused(void **state) {
+    enum { N_TAILS = 25 };
+    const char *dir = temp_dir();
+    long whole = size_of(zoo("good"));
+    for (int i = 0; i < N_TAILS; i++) {
+        long from = 64 + (whole - 128) * i / (N_TAILS - 1);
+        char name[64];
+        snprintf(name, sizeof name, "libtenon_zoo_tail_%d.so", i);
+        const char *path = copy_file(zoo("good"), in_dir(dir, name));
+        assert_int_equal(truncate(path, from), 0);
+        assert_int_equal(truncate(path, whole), 0);
+        assert_int_equal(tn_plugin_load(path), TN_ERR_IO);
+        assert_error(TN_ERR_IO, path, "holds zeros where its", "copy or build it again");
+    }
+}
+
+/* The same of one that a linker or strip left without a table of sections. */
+static void zeros_are_seen_without_a_table_of_sections(void **state) {
+    const char *dir = temp_dir(), *source = copy_file(zoo("good"), in_dir(dir, "whole.so"));
+    FILE *f = fopen(source, "r+b");
+    assert_non_null(f);
+    Elf64_Ehdr head;
+    Elf64_Phdr part, dynamic = {0};
+    assert_int_equal(fread(&head, sizeof head, 1, f), 1);
+    assert_int_equal(fseek(f, (long)head.e_phoff, SEEK_SET), 0);
+    for (int i = 0; i < head.e_phnum; i++) {
+        assert_int_equal(fread(&part, sizeof part, 1, f), 1);
+        if (part.p_type == PT_DYNAMIC)
+            dynamic = part;
+    }
+    head.e_shoff = head.e_shnum = head.e_shstrndx = 0;
+    rewind(f);
+    assert_int_equal(fwrite(&head, sizeof head, 1, f), 1);
+    assert_int_equal(fclose(f), 0);
+    assert_int_equal(tn_plugin_load(source), TN_OK);
+
+    long whole = size_of(source), tails[] = {(long)dynamic.p_offset, 4096};
+    for (int i = 0; i < 2; i++) {
+        const char *path =
+            copy_file(source, in_dir(dir, i ? "libtenon_zoo_1.so" : "libtenon_zoo_0.so"));
+        assert_int_equal(truncate(path, tails[i]), 0);
+        assert_int_equal(truncate(path, whole), 0);
+        assert_int_equal(tn_plugin_load(path), TN_ERR_IO);
+        assert_error(TN_ERR_IO, path, "holds zeros where its dynamic section",
+                     "copy or build it again");
+    }
+}
+
 static void file_that_is_no_object_is_refused(void **state) {
     const char *dir = temp_dir();
     const char *text = in_dir(dir, "libtenon_zoo_text.so");
@@ -325,6 +376,10 @@ int main(void) {
         cmocka_unit_test_setup_teardown(duplicate_id_is_refused_with_both_paths, fresh_loader,
                                         fresh_loader),
         cmocka_unit_test_setup_teardown(truncated_file_is_refused_wherever_it_is_cut, fresh_loader,
+                                        fresh_loader),
+        cmocka_unit_test_setup_teardown(file_that_ends_in_zeros_is_refused, fresh_loader,
+                                        fresh_loader),
+        cmocka_unit_test_setup_teardown(zeros_are_seen_without_a_table_of_sections, fresh_loader,
                                         fresh_loader),
         cmocka_unit_test_setup_teardown(file_that_is_no_object_is_refused, fresh_loader,
                                         fresh_loader),

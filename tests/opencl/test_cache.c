@@ -169,6 +169,32 @@ static void a_link_is_not_followed(void **state) {
     unlink(elsewhere);
 }
 
+/* Opened as a file is, it waits for somebody who writes. */
+static void a_fifo_keeps_nobody_waiting(void **state) {
+    assert_ok(live(""));
+    assert_int_equal(n_entries(folder), 1);
+    assert_int_equal(unlink(entry), 0);
+    assert_int_equal(mkfifo(entry, 0600), 0);
+    alarm(60);
+    assert_replaced();
+    alarm(0);
+}
+
+static void a_folder_that_others_may_write_to_is_not_used(void **state) {
+    assert_ok(live(""));
+    assert_int_equal(chmod(folder, 0777), 0);
+    assert_builds();
+    assert_text(mini_log(), "belongs to somebody else, or everyone may write to it");
+    assert_int_equal(chmod(folder, 0700), 0);
+    assert_ok(live(NO_BUILDING));
+    if (geteuid() != 0)
+        return;
+    assert_int_equal(chown(folder, 12345, 0), 0);
+    assert_builds();
+    assert_int_equal(chown(folder, 0, 0), 0);
+    assert_ok(live(NO_BUILDING));
+}
+
 /* Under a file, where no folder can be made, whoever asks. */
 static void without_a_folder_programs_are_built(void **state) {
     char below[PATH + 80];
@@ -250,6 +276,8 @@ int all_tests(void) {
         CACHE_TEST(a_flipped_bit_is_found),
         CACHE_TEST(a_file_that_others_may_write_is_not_believed),
         CACHE_TEST(a_link_is_not_followed),
+        CACHE_TEST(a_fifo_keeps_nobody_waiting),
+        CACHE_TEST(a_folder_that_others_may_write_to_is_not_used),
         CACHE_TEST(without_a_folder_programs_are_built),
         CACHE_TEST(off_is_no_cache),
         CACHE_TEST(programs_are_kept_once),

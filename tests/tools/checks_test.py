@@ -311,10 +311,11 @@ class Slots(Planted):
 
 
 class Exports(Planted):
-    def build(self, source):
+    def build(self, source, versions=""):
         path = self.put("x.c", source)
         library = self.root / "libx.so"
-        subprocess.run(["cc", "-shared", "-fPIC", "-o", library, path], check=True)
+        flag = [f"-Wl,--version-script={self.put('x.map', versions)}"] if versions else []
+        subprocess.run(["cc", "-shared", "-fPIC", "-o", library, path, *flag], check=True)
         return library
 
     def test_a_plugin_with_its_entry_alone_passes(self):
@@ -337,10 +338,28 @@ class Exports(Planted):
         self.assertIn("needs tn_add", text)
 
     def test_the_library_exports_one_prefix(self):
-        self.assertEqual(run("check_exports.py", "library", self.build("int tn_a;"))[0], 0)
-        code, text = run("check_exports.py", "library", self.build("int tn_a, tni_b;"))
+        versions = "TENON_1 { global: tn_*; };"
+        self.assertEqual(run("check_exports.py", "library", self.build("int tn_a;", versions))[0], 0)
+        code, text = run("check_exports.py", "library", self.build("int tn_a, tni_b;", versions))
         self.assertEqual(code, 1)
         self.assertIn("exports tni_b", text)
+
+    def test_its_symbols_have_versions(self):
+        code, text = run("check_exports.py", "library", self.build("int tn_a;"))
+        self.assertEqual(code, 1)
+        self.assertIn("tn_a has no version", text)
+
+    def test_what_was_released_stays(self):
+        library = self.build("int tn_a, tn_b;", "TENON_1 { global: tn_a; tn_b; local: *; };")
+        released = self.put("released.txt", run("check_exports.py", "list", library)[1])
+        self.assertEqual(released.read_text().split("\n")[:2], ["tn_a TENON_1", "tn_b TENON_1"])
+        self.assertEqual(run("check_exports.py", "library", library, released)[0], 0)
+        for source, versions, gone in [
+                ("int tn_a, tn_c;", "TENON_1 { global: tn_a; tn_c; local: *; };", "tn_b@TENON_1"),
+                ("int tn_a, tn_b;", "TENON_2 { global: tn_a; tn_b; local: *; };", "tn_a@TENON_1")]:
+            code, text = run("check_exports.py", "library", self.build(source, versions), released)
+            self.assertEqual(code, 1)
+            self.assertIn(f"{gone} was released, and is gone", text)
 
 
 class Headers(Planted):
@@ -366,11 +385,11 @@ class Headers(Planted):
 
 class EnvironmentPage(Planted):
     def test_an_old_page_is_found(self):
-        table = self.put("env.def", 'X(A, "flag", "0", 1, "help")\n')
+        table = self.put("env.def", 'X(A, "flag", "0", 1, "0 or 1", "help")\n')
         page = self.root / "page.md"
         self.assertEqual(run("generate_env_doc.py", table, page)[0], 0)
         self.assertEqual(run("generate_env_doc.py", "--check", table, page)[0], 0)
-        table.write_text('X(A, "flag", "1", 1, "help")\n')
+        table.write_text('X(A, "flag", "1", 1, "0 or 1", "help")\n')
         self.assertEqual(run("generate_env_doc.py", "--check", table, page)[0], 1)
 
 

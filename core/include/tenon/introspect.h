@@ -115,9 +115,12 @@ typedef struct tn_env_info {
     const char *help;     /* one line */
     bool is_set;          /* in the environment, and not ignored */
     bool is_guarded;      /* ignored where the program runs with raised privileges */
+    const char *allowed;  /* "0, 1 or 2"; "" where that takes more words */
+    const char *problem;  /* "", or why what is set does not hold */
 } tn_env_info;
 
-/* Every environment variable that Tenon reads. */
+/* Every environment variable that Tenon reads; then those that are set and begin as its do: options of
+ * plugins, whose type is "option", and what nothing reads, whose type is "". */
 TN_API void tn_env_list(void (*fn)(const tn_env_info *info, void *user), void *user);
 
 #ifdef __cplusplus

@@ -32,8 +32,9 @@ typedef enum tn_profile_how {
 
 typedef struct tn_profile_event {
     uint64_t struct_size;
-    const char *op;     /* "add.Tensor"; valid until the events are cleared */
-    const char *args;   /* "f32[64, 784], f32[784, 128]": the tensors, in order */
+    const char *op; /* "add.Tensor"; valid until the events are cleared */
+    const char
+        *args; /* "f32[64, 784], f32[784, 128]": the tensors, in order; valid during the call */
     const char *device; /* "npu:0"; "" when no tensor says */
     const char *kernel; /* whose kernel: the plugin's id, or what a program said; "" without */
     int64_t start_ns;   /* host clock, from tn_profile_start */
@@ -56,8 +57,8 @@ TN_API tn_status tn_profile_start(void);
 TN_API tn_status tn_profile_stop(void);
 TN_API bool tn_profile_is_on(void);
 
-/* The events so far, in the order in which the calls ended; `fn` must not call operators. Those
- * that there was no memory for are missing, and counted in *out_lost (may be NULL). */
+/* The events so far, in the order in which the calls ended; `fn` may call Tenon. Those that there was
+ * no memory for are missing, and counted in *out_lost (may be NULL). */
 TN_API tn_status tn_profile_events(void (*fn)(const tn_profile_event *event, void *user),
                                    void *user, uint64_t *out_lost);
 /* As a Chrome trace (JSON), with a lane for each thread and each stream. TN_ERR_IO when the file cannot

@@ -126,7 +126,8 @@ TN_API tn_tensor *tn_escape(tn_tensor *t);
 
 /* A scope is a watermark on the thread's stack of temporaries; closing one closes all above it. A
  * thread has a root scope, closed when the thread ends or by tn_scope_close(0). Opening never
- * fails: without memory for the mark, the parent scope takes what the new one would have held. */
+ * fails: without memory for the mark, the parent scope takes what the new one would have held. In a
+ * hook or a custom function a scope that was open before stays open: closing it is TN_ERR_STATE. */
 typedef uint64_t tn_scope;
 TN_API tn_scope tn_scope_open(void);
 TN_API void tn_scope_close(tn_scope scope);

@@ -121,17 +121,17 @@ def cell_of(arg):
 
 
 def checked_cells(op, call, bad):
-    """Lines: tensors that are there, or `call` returns `bad`; then the cells, args."""
+    """Lines: arguments that can be put into cells, or `call` returns `bad`; then the cells, args."""
     lines = []
     for arg in op.schema.args:
-        if arg.kind == "tensor":
-            floor = "tni_not_tensor" if arg.type == "Tensor" else "!"
-            lines.append(f"    if (TNI_UNLIKELY({floor}({arg.name})))")
-            lines.append(f"        return {bad};" if arg.type != "Tensor" else
-                         f"        return tni_refuse({arg.name}, \"{call}\", \"{arg.name}\"), {bad};")
-        elif arg.kind == "tensors":
+        given = not arg.type.endswith("?") and not arg.has_default
+        if arg.kind == "tensors":
             lines.append(f"    if (!tni_list_ok({arg.name}, n_{arg.name}, \"{call}\", \"{arg.name}\"))")
             lines.append(f"        return {bad};")
+        elif arg.kind in ("tensor", "ints", "dtype", "device", "scalar") or arg.kind == "str" and given:
+            refuse = "tni_refuse" + ("" if arg.kind == "tensor" else f"_{arg.kind}")
+            lines.append(f"    if (TNI_UNLIKELY(!tni_{'given' if given else 'ok'}_{arg.kind}({arg.name})))")
+            lines.append(f"        return {refuse}({arg.name}, \"{call}\", \"{arg.name}\"), {bad};")
     if not any(a.kind in ("tensor", "tensors") for a in op.schema.args):
         lines.append(f"    if (tni_core_init() != TN_OK)\n        return {bad};")
     cells = ", ".join(cell_of(a) for a in op.schema.args)
@@ -181,8 +181,10 @@ def public_wrapper(op):
     elif op.n_outs == 0:
         lines.append(f"    return tni_public_status({call}, NULL, 0, {label});")
     elif op.returns_list:
+        lines.append(f"    if (!outs && n_outs)\n        return tni_refuse_out(\"tn_{op.c_name}\", \"outs\");")
         lines.append(f"    return tni_public_status({call}, outs, n_outs, {label});")
     else:
+        lines += [f"    if (!{n})\n        return tni_refuse_out(\"tn_{op.c_name}\", \"{n}\");" for n in names[-op.n_outs:]]
         lines.append(f"    tn_tensor *results[{op.n_outs}] = {{NULL}};")
         results = [f"&results[{i}]" for i in range(op.n_outs)]
         inner = f"tni_{op.c_name}({', '.join(names[:-op.n_outs] + results)})"

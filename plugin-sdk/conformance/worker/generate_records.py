@@ -14,7 +14,8 @@ A kernel's `check` field:
   fill       values without which a case would not show much: "far" (far from zero), "product" (factors
              whose product stays finite), "largest", "smallest" (integers whose extreme is any number)
   attributes choices for the arguments that are no tensors, as a case's line has them; those with a point
-             are for floating dtypes alone
+             are for floating dtypes alone, those with more digits than f64 has for i64
+  alike      more of these, with which all elements come out alike
   adds       false: elements are picked or ordered, and nothing is added up that could cancel
   batch      false: the indices of the first dimension are not calls of their own
   slices     true: an index picks what is at it of all other dimensions
@@ -36,7 +37,7 @@ FILLS = ("far", "product", "largest", "smallest")
 TIMED = ("floats", "integers", "sizes", "huge")
 ARG_KINDS = {"Tensor": "TENSOR", "Scalar": "SCALAR", "int": "INT", "float": "FLOAT", "bool": "BOOL",
              "int[]": "INTS", "str": "STRING"}
-FIELDS = {"family", "ulps", "zero", "extremes", "range", "fill", "attributes", "adds", "batch", "slices", "rank",
+FIELDS = {"family", "ulps", "zero", "extremes", "range", "fill", "attributes", "alike", "adds", "batch", "slices", "rank",
           "constant", "axes", "timed"}
 
 
@@ -93,8 +94,9 @@ def record(kernel, check):
              "     .type_names = {" + ", ".join(f'"{v}"' for v, _, _ in kernel.types) + "},",
              f"     .dtypes = TN_KERNEL_DTYPES_{name}, .arg_types = TN_KERNEL_ARG_TYPES_{name},",
              f"     .out_types = TN_KERNEL_OUT_TYPES_{name},"]
-    if "attributes" in check:
-        lines.append("     .attributes = {" + ", ".join(f'"{text}"' for text in check["attributes"]) + "},")
+    for field in ("attributes", "alike"):
+        if field in check:
+            lines.append(f"     .{field} = {{" + ", ".join(f'"{text}"' for text in check[field]) + "},")
     if "axes" in check:
         lines.append("     .axes = {" + ", ".join(axis_of(kernel, axis) for axis in check["axes"]) + "},")
     lines.append("     .args = {")

@@ -2,6 +2,7 @@
 #include "plugin-sdk/conformance/worker/worker.h"
 
 #include "plugin-sdk/conformance/clock.h"
+#include "plugin-sdk/conformance/stack.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -177,5 +178,6 @@ int tc_worker_main(int argc, char **argv, const tc_suite *suite) {
     }
     options.plugin = real;
     prctl(PR_SET_PDEATHSIG, SIGKILL);
+    tc_stack_prepare();
     return describes ? describe(suite, &options) : work(suite, &options);
 }

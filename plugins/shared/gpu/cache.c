@@ -46,6 +46,34 @@ static bool make_folders(char *path) {
         }
 }
 
+/* Who else may write there could put other programs into it. -1 when it is not to be used. */
+static int open_folder(const char *path) {
+    struct stat s;
+    int fd = open(path, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    if (fd >= 0 && (fstat(fd, &s) != 0 || s.st_uid != geteuid() || (s.st_mode & S_IWOTH))) {
+        close(fd);
+        errno = EPERM;
+        fd = -1;
+    }
+    return fd;
+}
+
+/* One that is not there yet will be ours. */
+static void check_folder(gpu_cache *cache) {
+    char line[GPU_CACHE_PATH + 160];
+    int fd = open_folder(cache->folder);
+    if (fd >= 0)
+        close(fd);
+    if (fd >= 0 || errno != EPERM)
+        return;
+    snprintf(line, sizeof line,
+             "built programs are not kept: the folder %s belongs to somebody else, or everyone may "
+             "write to it; option `cache` names another",
+             cache->folder);
+    cache->host->log_message(cache->host, TN_LOG_WARN, line);
+    cache->folder[0] = '\0';
+}
+
 void gpu_cache_init(gpu_cache *cache, const tn_host *host, const char *device_type) {
     const char *option = host->option(host, "cache"), *xdg = getenv("XDG_CACHE_HOME"),
                *home = getenv("HOME");
@@ -64,6 +92,8 @@ void gpu_cache_init(gpu_cache *cache, const tn_host *host, const char *device_ty
     }
     if (n < 0 || n >= (int)sizeof cache->folder)
         cache->folder[0] = '\0';
+    if (cache->folder[0])
+        check_folder(cache);
 }
 
 /* ---- what a file says -------------------------------------------------------------------- */
@@ -75,10 +105,11 @@ static uint64_t header_of(const gpu_cache_key *key, char out[HEADER]) {
     return n > 0 && n < HEADER ? (uint64_t)n : 0;
 }
 
-static bool path_of(const gpu_cache *cache, const char *header, uint64_t bytes, char *out,
-                    size_t room) {
-    int n = snprintf(out, room, "%s/%016" PRIx64, cache->folder, hash(BASIS, header, bytes));
-    return cache->folder[0] && bytes && n > 0 && n < (int)room;
+enum { NAME = 40 };
+
+static bool name_of(const gpu_cache *cache, const char *header, uint64_t bytes, char out[NAME]) {
+    snprintf(out, NAME, "%016" PRIx64, hash(BASIS, header, bytes));
+    return cache->folder[0] && bytes;
 }
 
 /* ---- reading ----------------------------------------------------------------------------- */
@@ -127,11 +158,16 @@ static unsigned char *read_entry(const tn_host *host, int fd, const char *expect
 
 unsigned char *gpu_cache_load(const gpu_cache *cache, const gpu_cache_key *key,
                               uint64_t *out_bytes) {
-    char path[GPU_CACHE_PATH + 32], header[HEADER];
+    char name[NAME], header[HEADER];
     uint64_t n = header_of(key, header);
-    if (!path_of(cache, header, n, path, sizeof path))
+    if (!name_of(cache, header, n, name))
         return NULL;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
+    int folder = open_folder(cache->folder);
+    if (folder < 0)
+        return NULL;
+    /* NONBLOCK: in the place of the file may be a FIFO, in which nobody writes */
+    int fd = openat(folder, name, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+    close(folder);
     if (fd < 0)
         return NULL;
     unsigned char *binary = read_entry(cache->host, fd, header, n, out_bytes);
@@ -155,24 +191,31 @@ static bool write_all(int fd, const void *data, uint64_t bytes) {
     return true;
 }
 
+static bool write_entry(int fd, const char *header, const uint64_t sizes[2],
+                        const unsigned char *binary) {
+    uint64_t sum = hash(BASIS, binary, sizes[1]);
+    return write_all(fd, MAGIC, sizeof MAGIC) && write_all(fd, sizes, 2 * sizeof sizes[0]) &&
+           write_all(fd, header, sizes[0]) && write_all(fd, binary, sizes[1]) &&
+           write_all(fd, &sum, sizeof sum);
+}
+
 void gpu_cache_save(const gpu_cache *cache, const gpu_cache_key *key, const unsigned char *binary,
                     uint64_t bytes) {
-    char path[GPU_CACHE_PATH + 32], draft[GPU_CACHE_PATH + 64], header[HEADER];
+    char path[GPU_CACHE_PATH], name[NAME], draft[2 * NAME], header[HEADER];
     const uint64_t sizes[2] = {header_of(key, header), bytes};
-    if (bytes == 0 || bytes > MAX_BINARY || !path_of(cache, header, sizes[0], path, sizeof path))
+    if (bytes == 0 || bytes > MAX_BINARY || !name_of(cache, header, sizes[0], name))
         return;
-    memcpy(draft, cache->folder, sizeof cache->folder);
-    if (!make_folders(draft))
+    memcpy(path, cache->folder, sizeof path);
+    int folder = make_folders(path) ? open_folder(path) : -1;
+    if (folder < 0)
         return;
-    snprintf(draft, sizeof draft, "%s.%ld.tmp", path, (long)getpid());
-    int fd = open(draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (fd < 0)
-        return;
-    uint64_t sum = hash(BASIS, binary, bytes);
-    bool good = write_all(fd, MAGIC, sizeof MAGIC) && write_all(fd, sizes, sizeof sizes) &&
-                write_all(fd, header, sizes[0]) && write_all(fd, binary, bytes) &&
-                write_all(fd, &sum, sizeof sum);
-    good = close(fd) == 0 && good;
-    if (!good || rename(draft, path) != 0)
-        unlink(draft);
+    snprintf(draft, sizeof draft, "%s.%ld.tmp", name, (long)getpid());
+    int fd = openat(folder, draft, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (fd >= 0) {
+        bool good = write_entry(fd, header, sizes, binary);
+        good = close(fd) == 0 && good;
+        if (!good || renameat(folder, draft, folder, name) != 0)
+            unlinkat(folder, draft, 0);
+    }
+    close(folder);
 }

@@ -5,7 +5,8 @@
  * (what the plugin says of its device, options, source) and the hash of what it holds; one that does
  * not say exactly what is expected is as good as absent, and never handed to a driver. It is written
  * under another name and moved into place, so that processes do not see each other's halves.
- * Whatever fails, programs are built. */
+ * A folder of somebody else, or one that everyone may write to, is not used. Whatever fails, programs are
+ * built. */
 #ifndef TNI_PLUGINS_SHARED_GPU_CACHE_H
 #define TNI_PLUGINS_SHARED_GPU_CACHE_H
 

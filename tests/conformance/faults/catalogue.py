@@ -15,7 +15,7 @@ import pathlib
 import re
 import tomllib
 
-GROUPS = ("numerics", "layout", "memory", "synchronisation", "capture", "contract")
+GROUPS = ("numerics", "reach", "layout", "memory", "synchronisation", "capture", "contract")
 KEYS = {"name", "base", "why", "edits", "expect"}
 
 

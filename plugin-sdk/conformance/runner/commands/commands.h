@@ -8,6 +8,7 @@ enum {
     TC_EXIT_BAD,     /* something is not as it should be */
     TC_EXIT_USAGE,   /* asked wrongly */
     TC_EXIT_TROUBLE, /* could not do its work */
+    TC_EXIT_NOTHING, /* no case is what was asked for */
     TC_EXIT_INTERRUPTED = 130
 };
 

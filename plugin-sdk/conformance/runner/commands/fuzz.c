@@ -1,9 +1,10 @@
-/* tenon-conform fuzz: random cases, one after another, and what they find. */
+/* tenon-conform fuzz: random cases, in one or several workers, and what they find. */
 #include "plugin-sdk/conformance/runner/commands/commands.h"
 
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,12 +15,13 @@
 #include "plugin-sdk/conformance/worker/kernel/mutate.h"
 #include "plugin-sdk/conformance/runner/report/escape.h"
 #include "plugin-sdk/conformance/runner/run/child.h"
+#include "plugin-sdk/conformance/runner/run/kind.h"
 #include "plugin-sdk/conformance/runner/run/selection.h"
 #include "plugin-sdk/conformance/runner/run/schedule.h"
 #include "plugin-sdk/conformance/runner/shrink/reduce.h"
 #include "plugin-sdk/conformance/runner/commands/worker_options.h"
 
-enum { MOST_FINDINGS = 500, SHRINK_SECONDS = 20 };
+enum { MOST_FINDINGS = 500, MOST_JOBS = 64, SHRINK_SECONDS = 20 };
 
 typedef struct finding {
     char kind[TC_MESSAGE + TC_DRAFT_NAME];
@@ -30,18 +32,29 @@ typedef struct fuzz {
     double seconds;
     int64_t seed;
     const char *corpus; /* a folder, or NULL */
-    tc_trial trial;
     tc_selection selection;
+    double until;
+    pthread_mutex_t lock; /* of what follows, and of stdout and the corpus */
     finding *findings;
     size_t n_findings, n_new, n_cases;
     bool trouble;
 } fuzz;
 
+/* One worker, and the thread that gives it lines. */
+typedef struct searcher {
+    fuzz *f;
+    pthread_t thread;
+    tc_trial trial;
+    tc_reducer reducer;
+    tc_random random;
+} searcher;
+
 enum { SECONDS = 512, SEED, CORPUS };
 
 static const struct argp_option options[] = {
     {"seconds", SECONDS, "N", 0, "how long; must be given", 0},
-    {"seed", SEED, "N", 0, "the same cases in the same order", 0},
+    {"seed", SEED, "N", 0, "the same cases in the same order, for each of as many workers", 0},
+    {"jobs", 'j', "N", 0, "workers at once (1; one for each device)", 0},
     {"corpus", CORPUS, "DIR", 0, "where findings are kept, and run again first", 0},
     {0},
 };
@@ -61,6 +74,9 @@ static error_t take(int key, char *value, struct argp_state *state) {
     case CORPUS:
         f->corpus = value;
         break;
+    case 'j':
+        f->pool.jobs = tc_option_whole(state, "--jobs", value, 1, MOST_JOBS);
+        break;
     case ARGP_KEY_ARG:
         if (f->pool.plugin)
             argp_error(state, "one word too many: %s", value);
@@ -69,6 +85,11 @@ static error_t take(int key, char *value, struct argp_state *state) {
     case ARGP_KEY_END:
         if (!f->pool.plugin || f->seconds < 1)
             argp_error(state, "%s is missing", f->pool.plugin ? "--seconds N" : "the plugin");
+        if (f->pool.n_devices == 0)
+            argp_error(state,
+                       "--device: indices; `tenon-conform run` finds out how many there are");
+        if (f->pool.jobs == 0)
+            f->pool.jobs = f->pool.n_devices;
         break;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -81,7 +102,7 @@ static const struct argp argp = {
     .options = options,
     .parser = take,
     .args_doc = "PLUGIN.so",
-    .doc = "Runs random cases, one after another, and shrinks what fails. --timeout is 10.\v"
+    .doc = "Runs random cases and shrinks what fails. --timeout is 10.\v"
            "Exit status: 0; 1 where something was found, 2 where the command is wrong, 3 where the "
            "search could not do its work.",
     .children = children,
@@ -89,18 +110,24 @@ static const struct argp argp = {
 
 /* ---- findings ---------------------------------------------------------------------------- */
 
-static void keep(fuzz *f, const char *line, const tc_verdict *v) {
+static char *kind_of(const char *line, const tc_verdict *v, char out[TC_MESSAGE]) {
+    return tc_kind(line, v->status, v->requirement, v->message, out);
+}
+
+/* With the lock. */
+static void keep(searcher *s, const char *line, const tc_verdict *v) {
+    fuzz *f = s->f;
     char path[PATH_MAX], kind[TC_MESSAGE];
     f->n_new++;
     char command[TC_COMMAND];
     printf("%s: %s\n    %s\n", tc_status_name(v->status), v->message,
-           tc_command_text(f->pool.plugin, line, command));
+           tc_command_text(f->pool.plugin, s->trial.device, line, command));
     fflush(stdout);
     if (!f->corpus)
         return;
     snprintf(path, sizeof path, "%s/findings.txt", f->corpus);
     FILE *out = fopen(path, "a");
-    bool good = out && fprintf(out, "%s # %s\n", line, tc_trial_kind(v, kind)) > 0;
+    bool good = out && fprintf(out, "%s # %s\n", line, kind_of(line, v, kind)) > 0;
     if (out && fclose(out) != 0)
         good = false;
     if (!good) {
@@ -109,12 +136,12 @@ static void keep(fuzz *f, const char *line, const tc_verdict *v) {
     }
 }
 
-/* Counts a failure; false where one of its kind was found before. */
+/* Counts a failure; false where one of its kind was found before. With the lock. */
 static bool is_first(fuzz *f, const char *line, const tc_verdict *v) {
     char kind[TC_MESSAGE];
     finding found;
     snprintf(found.kind, sizeof found.kind, "%.*s %s", (int)strcspn(line, " "), line,
-             tc_trial_kind(v, kind));
+             kind_of(line, v, kind));
     for (size_t i = 0; i < f->n_findings; i++)
         if (strcmp(f->findings[i].kind, found.kind) == 0)
             return false;
@@ -123,16 +150,20 @@ static bool is_first(fuzz *f, const char *line, const tc_verdict *v) {
 }
 
 /* One line; `known`: it comes from the corpus. */
-static void run_line(fuzz *f, const char *line, double until, bool known) {
+static void run_line(searcher *s, const char *line, bool known) {
+    fuzz *f = s->f;
     char why[TC_MESSAGE];
     tc_verdict first, v;
-    static tc_reducer r;
+    tc_reducer *r = &s->reducer;
+    tc_trial_run(&s->trial, line, &first);
+    pthread_mutex_lock(&f->lock);
     f->n_cases++;
-    tc_trial_run(&f->trial, line, &first);
+    pthread_mutex_unlock(&f->lock);
     if (!tc_trial_failed(&first))
         return;
-    tc_trial_run_alone(&f->trial, line, &v);
-    if (!tc_trial_same(&first, &v)) { /* it takes what ran before, or comes and goes */
+    tc_trial_run_alone(&s->trial, line, &v);
+    bool same = tc_trial_same(line, &first, &v);
+    if (!same) { /* it takes what ran before, or comes and goes */
         if (tc_trial_failed(&v))
             first = v;
         else
@@ -140,20 +171,23 @@ static void run_line(fuzz *f, const char *line, double until, bool known) {
         size_t n = strlen(first.message);
         snprintf(first.message + n, sizeof first.message - n, "; in a fresh process: %s",
                  tc_status_name(v.status));
-        if (is_first(f, line, &first) && !known)
-            keep(f, line, &first);
-        return;
     }
-    if (!is_first(f, line, &v) || known)
+    pthread_mutex_lock(&f->lock);
+    bool wanted = is_first(f, line, same ? &v : &first) && !known;
+    if (wanted && !same)
+        keep(s, line, &first);
+    pthread_mutex_unlock(&f->lock);
+    if (!wanted || !same || !tc_reduce_init(r, &s->trial, line, &v, why))
         return;
-    if (tc_reduce_init(&r, &f->trial, line, &v, why)) {
-        r.until = tc_now() + SHRINK_SECONDS < until ? tc_now() + SHRINK_SECONDS : until;
-        tc_reduce(&r);
-        keep(f, r.line, &r.verdict);
-    }
+    r->until = tc_now() + SHRINK_SECONDS < f->until ? tc_now() + SHRINK_SECONDS : f->until;
+    tc_reduce(r);
+    pthread_mutex_lock(&f->lock);
+    keep(s, r->line, &r->verdict);
+    pthread_mutex_unlock(&f->lock);
 }
 
-static void replay(fuzz *f, double until) {
+static void replay(searcher *s) {
+    fuzz *f = s->f;
     char path[PATH_MAX], line[TC_MAX_LINE + TC_MESSAGE];
     if (!f->corpus)
         return;
@@ -167,7 +201,7 @@ static void replay(fuzz *f, double until) {
     while (in && fgets(line, sizeof line, in) && f->n_findings < MOST_FINDINGS) {
         line[strcspn(line, "#\n")] = '\0';
         if (strlen(line) > 0 && strlen(line) < TC_MAX_LINE)
-            run_line(f, line, until, true);
+            run_line(s, line, true);
     }
     if (in)
         fclose(in);
@@ -175,45 +209,76 @@ static void replay(fuzz *f, double until) {
 
 /* ---- random lines ------------------------------------------------------------------------ */
 
-static void search(fuzz *f, double until) {
-    tc_random r = {(uint64_t)f->seed};
+static bool goes_on(fuzz *f) {
+    pthread_mutex_lock(&f->lock);
+    bool on = tc_now() < f->until && f->n_findings < MOST_FINDINGS && !f->trouble;
+    pthread_mutex_unlock(&f->lock);
+    return on;
+}
+
+/* A worker's thread. The worker ends with it: it dies with the thread that started it. */
+static void *search(void *context) {
+    searcher *s = context;
+    const tc_selection *selection = &s->f->selection;
     char line[TC_MAX_LINE], why[TC_MESSAGE];
     tc_draft d;
-    while (tc_now() < until && f->n_findings < MOST_FINDINGS && !f->trouble) {
-        const tc_candidate *p = &f->selection.at[tc_below(&r, f->selection.n)];
+    while (goes_on(s->f)) {
+        const tc_candidate *p = &selection->at[tc_below(&s->random, selection->n)];
         const tc_schedule *schedule = tc_schedule_get(p->schedule);
         if (schedule->fresh || schedule->core || schedule->alone ||
-            !tc_draft_read(p->line, &d, why) || !tc_mutate(&d, &r) || !tc_draft_line(&d, line))
+            !tc_draft_read(p->line, &d, why) || !tc_mutate(&d, &s->random) ||
+            !tc_draft_line(&d, line))
             continue;
-        run_line(f, line, until, false);
+        run_line(s, line, false);
     }
+    tc_trial_finish(&s->trial);
+    return NULL;
+}
+
+/* The first searcher is this thread's. */
+static void search_all(fuzz *f, searcher *searchers) {
+    unsigned n = 1;
+    for (unsigned i = 0; i < f->pool.jobs; i++) {
+        searcher *s = &searchers[i];
+        s->f = f;
+        s->random = (tc_random){(uint64_t)f->seed + i * 0x9e3779b97f4a7c15u};
+        tc_trial_init(&s->trial, &f->pool, f->pool.devices[i % f->pool.n_devices]);
+    }
+    replay(&searchers[0]);
+    while (n < f->pool.jobs &&
+           pthread_create(&searchers[n].thread, NULL, search, &searchers[n]) == 0)
+        n++;
+    if (n < f->pool.jobs)
+        fprintf(stderr, "tenon-conform fuzz: %u threads; there are no more\n", n);
+    search(&searchers[0]);
+    while (--n > 0)
+        pthread_join(searchers[n].thread, NULL);
 }
 
 int tc_command_fuzz(int argc, char **argv) {
     char why[TC_VERDICT_MESSAGE];
-    fuzz f = {.pool = {.timeout = 10, .jobs = 1}, .seed = time(NULL)};
+    fuzz f = {.pool = {.timeout = 10}, .seed = time(NULL), .lock = PTHREAD_MUTEX_INITIALIZER};
     int result = TC_EXIT_TROUBLE;
     argp_parse(&argp, argc, argv, 0, NULL, &f);
     if (!tc_find_workers(&f.pool, "fuzz"))
         return TC_EXIT_USAGE;
-    f.findings = calloc(MOST_FINDINGS + 1, sizeof *f.findings);
-    if (!f.findings ||
+    f.findings = calloc(MOST_FINDINGS + MOST_JOBS, sizeof *f.findings);
+    searcher *searchers = calloc(f.pool.jobs, sizeof *searchers);
+    if (!f.findings || !searchers ||
         !tc_selection_add_sets(&f.selection, TC_SET_BIT(TC_STANDARD), NULL, NULL, why)) {
         fputs("tenon-conform fuzz: no cases to begin with\n", stderr);
     } else {
         tc_prepare_for_children();
-        tc_trial_init(&f.trial, &f.pool);
         tc_selection_settle(&f.selection);
         printf("seed %" PRId64 "\n", f.seed);
-        double until = tc_now() + f.seconds;
-        replay(&f, until);
-        search(&f, until);
-        tc_trial_finish(&f.trial);
+        f.until = tc_now() + f.seconds;
+        search_all(&f, searchers);
         printf("fuzz: %zu cases, %zu findings (new: %zu)\n", f.n_cases, f.n_findings, f.n_new);
         result = f.trouble || fflush(stdout) != 0 ? TC_EXIT_TROUBLE
                  : f.n_findings                   ? TC_EXIT_BAD
                                                   : TC_EXIT_GOOD;
     }
+    free(searchers);
     free(f.findings);
     tc_selection_finish(&f.selection);
     return result;

@@ -6,13 +6,14 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "plugin-sdk/conformance/runner/run/overview.h"
 #include "plugin-sdk/conformance/runner/run/selection.h"
 #include "plugin-sdk/conformance/runner/commands/worker_options.h"
 
 enum { SET = 256, FILTER, WORKER, CORE_WORKER, MOST = 64 };
 
 typedef struct list_options {
-    tc_sets sets;
+    tc_sets sets; /* 0: none was named */
     const char *worker, *core_worker;
     tc_pattern *filters[MOST];
     size_t n_filters;
@@ -53,18 +54,53 @@ static error_t take(int key, char *value, struct argp_state *state) {
     return 0;
 }
 
+static int print_lines(const list_options *o, const tc_selection *selection) {
+    size_t counts[MOST] = {0};
+    int result = TC_EXIT_GOOD;
+    for (size_t i = 0; i < selection->n; i++) {
+        bool found = o->n_filters == 0;
+        for (size_t k = 0; k < o->n_filters; k++) {
+            bool finds = tc_pattern_finds(o->filters[k], selection->at[i].line);
+            counts[k] += finds;
+            found |= finds;
+        }
+        if (found)
+            puts(selection->at[i].line);
+    }
+    for (size_t k = 0; k < o->n_filters; k++)
+        if (counts[k] == 0) {
+            tc_overview_missing(selection, o->filters[k]->text, stderr);
+            result = TC_EXIT_NOTHING;
+        }
+    return result;
+}
+
+static void explain(const tc_selection *selection) {
+    printf("The standard set has %zu cases; `tenon-conform list --set standard` prints them:\n",
+           selection->n);
+    tc_overview_put(selection, stdout);
+    fputs("Other sets are smoke, exhaustive and perf. Some of a set:\n"
+          "    tenon-conform list --filter 'kernel/add T=f32'\n"
+          "    tenon-conform list --set smoke --filter contract\n",
+          stdout);
+}
+
 int tc_command_list(int argc, char **argv) {
     static const struct argp argp = {
         .options = options,
         .parser = take,
-        .doc = "Prints the lines of a set of cases.\v"
-               "Exit status: 0; 2 where the command is wrong, 3 where the lines cannot be listed.",
+        .doc =
+            "Prints the lines of a set of cases; without --set and --filter, how many there are.\v"
+            "Exit status: 0; 2 where the command is wrong, 3 where the lines cannot be listed, 4 "
+            "where a filter finds none.",
     };
-    list_options o = {.sets = TC_SET_BIT(TC_STANDARD), .core_worker = tc_find_core_worker()};
+    list_options o = {.core_worker = tc_find_core_worker()};
     char why[TC_VERDICT_MESSAGE];
     int result = TC_EXIT_GOOD;
     argp_parse(&argp, argc, argv, 0, NULL, &o);
     tc_selection selection = {0};
+    bool named = o.sets || o.n_filters;
+    o.sets = o.sets ? o.sets : TC_SET_BIT(TC_STANDARD);
     if (!tc_selection_add_sets(&selection, o.sets, o.worker, o.core_worker, why)) {
         fprintf(stderr, "tenon-conform list: %s\n", why);
         result = TC_EXIT_TROUBLE;
@@ -72,13 +108,10 @@ int tc_command_list(int argc, char **argv) {
     if (result == TC_EXIT_GOOD) {
         tc_selection_settle(&selection);
         tc_selection_order(&selection);
-        for (size_t i = 0; i < selection.n; i++) {
-            bool found = o.n_filters == 0;
-            for (size_t k = 0; k < o.n_filters && !found; k++)
-                found = tc_pattern_finds(o.filters[k], selection.at[i].line);
-            if (found)
-                puts(selection.at[i].line);
-        }
+        if (named)
+            result = print_lines(&o, &selection);
+        else
+            explain(&selection);
         if (fflush(stdout) != 0 || ferror(stdout)) {
             fprintf(stderr, "tenon-conform list: stdout: %s\n", strerror(errno));
             result = TC_EXIT_TROUBLE;

@@ -1,12 +1,27 @@
 /* See run_options.h. */
 #include "plugin-sdk/conformance/runner/commands/run_options.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "plugin-sdk/conformance/runner/commands/commands.h"
 
-enum { FILTER = 512, CASES, LISTS, LEVEL, RERUNS, STOP, LOG, RESUME, QUIET, SET };
+enum {
+    FILTER = 512,
+    CASES,
+    LISTS,
+    LEVEL,
+    SHARD,
+    RERUNS,
+    STOP,
+    GIVE_UP,
+    LOG,
+    RESUME,
+    OUTPUT,
+    QUIET,
+    SET
+};
 
 static const struct argp_option options[] = {
     {"set", SET, "SET", 0, "smoke, standard (as a rule), exhaustive or perf; standard+perf is both",
@@ -19,11 +34,16 @@ static const struct argp_option options[] = {
      "run only what this level asks, of the set that it takes, and succeed only if it passes; "
      "repeatable",
      1},
-    {"jobs", 'j', "N", 0, "workers at once (1)", 2},
+    {"shard", SHARD, "I/N", 0, "the I-th of N parts of that, to run elsewhere; see report", 1},
+    {"jobs", 'j', "N", 0, "workers at once (1; one for each device)", 2},
     {"reruns", RERUNS, "N", 0, "fresh processes in which a failure is run again (2)", 2},
     {"stop-after-failures", STOP, "N", 0, "then stop", 2},
+    {"give-up-after", GIVE_UP, "N", 0,
+     "equal crashes in a row, time-outs a quarter of that, end their class (20; 0: never)", 2},
     {"log", LOG, "FILE", 0, "write a log", 3},
     {"resume", RESUME, "FILE", 0, "go on with a log", 3},
+    {"output", OUTPUT, "FILE", 0,
+     "where all that workers print in cases that fail is added, and stacks (LOG.output)", 3},
     {"quiet", QUIET, NULL, 0, "print the last line and failures only", 3},
     {0},
 };
@@ -62,6 +82,19 @@ static error_t take(int key, char *value, struct argp_state *state) {
     case STOP:
         o->stop_after = tc_option_whole(state, "--stop-after-failures", value, 1, 1000000000);
         break;
+    case GIVE_UP:
+        o->pool.give_up = tc_option_whole(state, "--give-up-after", value, 0, 1000000000);
+        break;
+    case SHARD: {
+        int n = 0;
+        if (sscanf(value, "%u/%u%n", &o->shard, &o->n_shards, &n) != 2 || value[n] ||
+            o->shard < 1 || o->shard > o->n_shards || o->n_shards > 10000)
+            argp_error(state, "--shard: I/N, as 1/4 to 4/4, not '%s'", value);
+        break;
+    }
+    case OUTPUT:
+        o->pool.output = value;
+        break;
     case LOG:
         o->log = value;
         break;
@@ -79,7 +112,7 @@ static error_t take(int key, char *value, struct argp_state *state) {
         break;
     case ARGP_KEY_INIT:
         state->child_inputs[0] = &o->pool;
-        state->child_inputs[1] = o->reports;
+        state->child_inputs[1] = &o->reports;
         break;
     case ARGP_KEY_END:
         if (!o->pool.plugin)
@@ -100,13 +133,13 @@ void tc_run_options_read(int argc, char **argv, tc_run_options *out) {
         .options = options,
         .parser = take,
         .args_doc = "PLUGIN.so ['CASE LINE']...",
-        .doc = "Runs cases on a plugin's device, each in a worker process.\v"
+        .doc = "Runs cases on a plugin's devices, in worker processes.\v"
                "--timeout is 60; training takes 20 times that. "
                "Exit status: 0 where nothing is wrong and the levels that were asked for passed, 1 "
                "where something is wrong, 2 where the command is, 3 where the run could not do its "
-               "work, 130 where it was interrupted.",
+               "work, 4 where no case is what was asked for, 130 where it was interrupted.",
         .children = children,
     };
-    *out = (tc_run_options){.pool = {.jobs = 1, .reruns = 2, .timeout = 60}};
+    *out = (tc_run_options){.pool = {.jobs = 0, .reruns = 2, .timeout = 60, .give_up = 20}};
     argp_parse(&argp, argc, argv, ARGP_IN_ORDER, NULL, out);
 }

@@ -16,11 +16,12 @@ typedef struct tc_words {
 
 typedef struct tc_run_options {
     tc_worker_pool_options pool;
-    size_t stop_after; /* 0: never */
-    tc_sets sets;      /* 0: what the levels take, or standard */
+    size_t stop_after;        /* 0: never */
+    unsigned shard, n_shards; /* shard is 1 to n_shards; 0 of 0: all of it */
+    tc_sets sets;             /* 0: what the levels take, or standard */
     const char *log, *resume;
     tc_words filters, cases, case_files, lists, levels;
-    const char *reports[TC_N_REPORTS]; /* NULL: not wanted */
+    tc_report_options reports;
     bool quiet;
 } tc_run_options;
 

@@ -47,6 +47,8 @@ static error_t take(int key, char *value, struct argp_state *state) {
     case ARGP_KEY_END:
         if (!o->line)
             argp_error(state, "the plugin or the case is missing");
+        if (o->pool.n_devices != 1)
+            argp_error(state, "--device: one");
         break;
     default:
         return ARGP_ERR_UNKNOWN;
@@ -84,7 +86,7 @@ static int write_file(const shrink_options *o, const char *line) {
     if (!good)
         snprintf(why, sizeof why, "%s", strerror(errno));
     else
-        good = tc_repro_write(out, line, o->pool.device, why);
+        good = tc_repro_write(out, line, o->pool.devices[0], why);
     if (out && fclose(out) != 0 && good) {
         snprintf(why, sizeof why, "%s", strerror(errno));
         good = false;
@@ -122,7 +124,7 @@ static int shrink(const shrink_options *o, tc_trial *trial) {
     char command[TC_COMMAND];
     printf("%zu of %zu changes kept\n%s: %s\n    %s\n", r.n_kept, r.n_tried,
            tc_status_name(r.verdict.status), r.verdict.message,
-           tc_command_text(o->pool.plugin, r.line, command));
+           tc_command_text(o->pool.plugin, o->pool.devices[0], r.line, command));
     return write_file(o, r.line);
 }
 
@@ -133,7 +135,7 @@ int tc_command_shrink(int argc, char **argv) {
         return TC_EXIT_USAGE;
     tc_trial trial;
     tc_prepare_for_children();
-    tc_trial_init(&trial, &o.pool);
+    tc_trial_init(&trial, &o.pool, o.pool.devices[0]);
     int result = shrink(&o, &trial);
     tc_trial_finish(&trial);
     if (fflush(stdout) != 0 || ferror(stdout))

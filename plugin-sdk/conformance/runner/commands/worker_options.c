@@ -27,11 +27,32 @@ unsigned tc_option_whole(const struct argp_state *state, const char *name, const
     return (unsigned)number;
 }
 
+/* "1", "0,2,3" or "all". */
+static void read_devices(struct argp_state *state, tc_worker_pool_options *o, const char *value) {
+    char text[512], *rest = NULL;
+    o->n_devices = 0;
+    if (strcmp(value, "all") == 0)
+        return;
+    if (strlen(value) >= sizeof text)
+        argp_error(state, "--device: too many");
+    strcpy(text, value);
+    for (char *word = strtok_r(text, ",", &rest); word; word = strtok_r(NULL, ",", &rest)) {
+        if (o->n_devices == TC_MOST_DEVICES)
+            argp_error(state, "--device: at most %d", TC_MOST_DEVICES);
+        o->devices[o->n_devices++] = tc_option_whole(state, "--device", word, 0, 1000000000);
+    }
+    if (o->n_devices == 0)
+        argp_error(state, "--device: an index, several with commas between, or all");
+}
+
 static error_t take(int key, char *value, struct argp_state *state) {
     tc_worker_pool_options *o = state->input;
     switch (key) {
+    case ARGP_KEY_INIT:
+        o->n_devices = 1;
+        return 0;
     case DEVICE:
-        o->device = tc_option_whole(state, "--device", value, 0, 1000000000);
+        read_devices(state, o, value);
         return 0;
     case TIMEOUT:
         o->timeout = tc_option_number(state, "--timeout", value, 0.01, 1e6);
@@ -48,7 +69,8 @@ static error_t take(int key, char *value, struct argp_state *state) {
 }
 
 static const struct argp_option options[] = {
-    {"device", DEVICE, "N", 0, "index among the plugin's devices (0)", 0},
+    {"device", DEVICE, "N[,N...]", 0,
+     "index among the plugin's devices (0); several, or all: workers are spread over them", 0},
     {"timeout", TIMEOUT, "SECONDS", 0, "what a case may take", 0},
     {"worker", WORKER, "PROGRAM", 0, "a worker to use in place of the built-in one", 0},
     {"core-worker", CORE_WORKER, "PROGRAM", 0, "where tenon-conform-core is", 0},
@@ -56,6 +78,13 @@ static const struct argp_option options[] = {
 };
 
 const struct argp tc_worker_argp = {.options = options, .parser = take};
+
+const char *tc_devices_text(const tc_worker_pool_options *o, char out[512]) {
+    size_t n = 0;
+    for (unsigned i = 0; i < o->n_devices && n < 512; i++)
+        n += (size_t)snprintf(out + n, 512 - n, "%s%u", i ? "," : "", o->devices[i]);
+    return out;
+}
 
 /* This program, which is the first worker. */
 static const char *find_own(void) {

@@ -17,6 +17,9 @@ double tc_option_number(const struct argp_state *state, const char *name, const 
 unsigned tc_option_whole(const struct argp_state *state, const char *name, const char *value,
                          unsigned least, unsigned most);
 
+/* The indices, with commas between. Returns out. */
+const char *tc_devices_text(const tc_worker_pool_options *options, char out[512]);
+
 /* Replaces the plugin's path by its real path, and finds the programs that were not named. False
  * where that cannot be done; it was said on stderr, in the command's name. Once for a process. */
 bool tc_find_workers(tc_worker_pool_options *options, const char *command);

@@ -66,13 +66,15 @@ void tc_put_shell(FILE *out, const char *word) {
         put_quoted(out, word);
 }
 
-char *tc_command_text(const char *plugin, const char *line, char out[TC_COMMAND]) {
+char *tc_command_text(const char *plugin, unsigned device, const char *line, char out[TC_COMMAND]) {
     FILE *text = fmemopen(out, TC_COMMAND, "w");
     out[0] = '\0';
     if (!text)
         return out;
     fputs("tenon-conform run ", text);
     tc_put_shell(text, plugin);
+    if (device)
+        fprintf(text, " --device %u", device);
     fputc(' ', text);
     put_quoted(text, line);
     fclose(text);

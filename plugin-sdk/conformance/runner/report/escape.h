@@ -17,8 +17,8 @@ void tc_put_markdown(FILE *out, const char *text);
 /* A word as a shell reads it, in quotes where it needs them. */
 void tc_put_shell(FILE *out, const char *word);
 
-/* The command that runs a case again, the same way. Returns out. */
+/* The command that runs a case again on a device, the same way. Returns out. */
 enum { TC_COMMAND = 4 * (PATH_MAX + TC_MAX_LINE) + 32 };
-char *tc_command_text(const char *plugin, const char *line, char out[TC_COMMAND]);
+char *tc_command_text(const char *plugin, unsigned device, const char *line, char out[TC_COMMAND]);
 
 #endif

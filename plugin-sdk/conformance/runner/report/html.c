@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plugin-sdk/conformance/runner/run/groups.h"
 #include "plugin-sdk/conformance/runner/run/summary.h"
 #include "plugin-sdk/conformance/runner/report/escape.h"
 #include "plugin-sdk/conformance/runner/report/figures.h"
@@ -232,6 +233,49 @@ static bool is_told(const tc_result *r) {
     return r->status != TC_PASS && r->status != TC_UNSUPPORTED;
 }
 
+/* One case with its message, and the command that repeats it. */
+static void put_case(FILE *out, const tc_log *log, const tc_result *r) {
+    char command[TC_COMMAND];
+    fprintf(out, "<p><b class=%s>%s</b>", tc_status_is_bad(r->status) ? "bad" : "soft",
+            tc_status_name(r->status));
+    if (r->requirement)
+        fprintf(out, " <span class=soft>TNP-%u %s</span>", r->requirement,
+                tc_requirement_name(r->requirement));
+    fputs(" ", out);
+    tc_put_xml(out, r->message);
+    fputs("</p>", out);
+    if (r->reason) {
+        fputs("<p class=soft>listed: ", out);
+        tc_put_xml(out, r->reason);
+        fputs("</p>", out);
+    }
+    fputs("<code>", out);
+    tc_put_xml(out, tc_command_text(tc_log_plugin(log, "path"), r->device, r->line, command));
+    fputs("</code>", out);
+}
+
+/* Equal ones are one entry: the first, and how many of what. */
+static void put_groups(FILE *out, const tc_log *log) {
+    tc_groups groups;
+    char subjects[1024];
+    if (!tc_groups_make(&groups, log, is_told)) {
+        fputs("<p class=bad>No memory for the failures.</p>", out);
+        return;
+    }
+    for (size_t i = 0; i < groups.n; i++) {
+        const tc_result *r = &log->results[groups.at[i]->first];
+        fprintf(out, "<div class=case data-s=%s>", tc_status_name(r->status));
+        if (groups.at[i]->n > 1) {
+            fprintf(out, "<p><b>%zu equal</b>: ", groups.at[i]->n);
+            tc_put_xml(out, tc_group_subjects(groups.at[i], subjects, sizeof subjects));
+            fputs("; the first:</p>", out);
+        }
+        put_case(out, log, r);
+        fputs("</div>\n", out);
+    }
+    tc_groups_finish(&groups);
+}
+
 static void put_failures(FILE *out, const tc_log *log) {
     size_t counts[TC_N_STATUSES], n = 0;
     tc_summary_count(log, counts);
@@ -248,28 +292,7 @@ static void put_failures(FILE *out, const tc_log *log) {
             fprintf(out, "<option value=%s>%s (%zu)</option>", tc_status_name((tc_status)i),
                     tc_status_name((tc_status)i), counts[i]);
     fputs("</select></div><p class=soft id=n></p>\n", out);
-    for (size_t i = 0; i < log->n_results; i++) {
-        const tc_result *r = &log->results[i];
-        if (!is_told(r))
-            continue;
-        fprintf(out, "<div class=case data-s=%s><p><b class=%s>%s</b>", tc_status_name(r->status),
-                tc_status_is_bad(r->status) ? "bad" : "soft", tc_status_name(r->status));
-        if (r->requirement)
-            fprintf(out, " <span class=soft>TNP-%u %s</span>", r->requirement,
-                    tc_requirement_name(r->requirement));
-        fputs(" ", out);
-        tc_put_xml(out, r->message);
-        fputs("</p>", out);
-        if (r->reason) {
-            fputs("<p class=soft>listed: ", out);
-            tc_put_xml(out, r->reason);
-            fputs("</p>", out);
-        }
-        char command[TC_COMMAND];
-        fputs("<code>", out);
-        tc_put_xml(out, tc_command_text(tc_log_plugin(log, "path"), r->line, command));
-        fputs("</code></div>\n", out);
-    }
+    put_groups(out, log);
     for (size_t i = 0; i < log->n_notes; i++) {
         fputs("<div class=case data-s=note><p><b class=bad>note</b> ", out);
         tc_put_xml(out, log->notes[i]);
@@ -277,7 +300,8 @@ static void put_failures(FILE *out, const tc_log *log) {
     }
 }
 
-void tc_report_html(const tc_log *log, FILE *out) {
+void tc_report_html(const tc_log *log, const tc_report_options *options, FILE *out) {
+    (void)options;
     char words[512];
     size_t counts[TC_N_STATUSES];
     const char *device = tc_log_device(log);
@@ -303,7 +327,10 @@ void tc_report_html(const tc_log *log, FILE *out) {
     put_member(out, "SHA-256", plugin, "sha256");
     put_member(out, "id", plugin, "id");
     put_member(out, "version", plugin, "version");
+    put_member(out, "driver", plugin, "driver");
+    put_member(out, "firmware", plugin, "firmware");
     put_member(out, "suite", log->head, "suite");
+    put_member(out, "shard", log->head, "shard");
     put_member(out, "set", log->head, "set");
     put_member(out, "time", log->head, "time");
     put_member(out, "kernel", host, "kernel");

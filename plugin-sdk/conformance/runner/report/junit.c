@@ -36,13 +36,15 @@ static void put_case(FILE *out, const tc_result *r, int n_class) {
     fputs("\"/></testcase>\n", out);
 }
 
-static void put_suite(const tc_log *log, FILE *out, const char *class, size_t n_class) {
+static void put_suite(const tc_log *log, const tc_report_options *options, FILE *out,
+                      const char *class, size_t n_class) {
     size_t n = 0, n_failures = 0, n_errors = 0, n_skipped = 0;
     double ms = 0;
     for (int pass = 0; pass < 2; pass++) {
         for (size_t i = 0; i < log->n_results; i++) {
             const tc_result *r = &log->results[i];
-            if (strcspn(r->line, "/ ") != n_class || memcmp(r->line, class, n_class) != 0)
+            if (strcspn(r->line, "/ ") != n_class || memcmp(r->line, class, n_class) != 0 ||
+                !tc_report_has(options, r))
                 continue;
             if (pass == 1) {
                 put_case(out, r, (int)n_class);
@@ -68,7 +70,7 @@ static void put_suite(const tc_log *log, FILE *out, const char *class, size_t n_
     fputs("  </testsuite>\n", out);
 }
 
-void tc_report_junit(const tc_log *log, FILE *out) {
+void tc_report_junit(const tc_log *log, const tc_report_options *options, FILE *out) {
     fputs("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<testsuites name=\"tenon-conform ", out);
     tc_put_xml(out, tc_log_device(log));
     fputs("\">\n", out);
@@ -80,7 +82,7 @@ void tc_report_junit(const tc_log *log, FILE *out) {
             seen = strcspn(log->results[k].line, "/ ") == n &&
                    memcmp(log->results[k].line, line, n) == 0;
         if (!seen)
-            put_suite(log, out, line, n);
+            put_suite(log, options, out, line, n);
     }
     /* What no case can be blamed for still fails the run. */
     if (log->n_notes) {

@@ -1,6 +1,9 @@
 /* Markdown: what a README or an issue can hold. See report.h. */
 #include "plugin-sdk/conformance/runner/report/report.h"
 
+#include <string.h>
+
+#include "plugin-sdk/conformance/runner/run/groups.h"
 #include "plugin-sdk/conformance/runner/run/summary.h"
 #include "plugin-sdk/conformance/runner/report/escape.h"
 #include "plugin-sdk/conformance/runner/report/figures.h"
@@ -73,7 +76,8 @@ static void put_figures(const tc_log *log, FILE *out) {
             fputs(" |\n", out);
         }
         any = true;
-        fprintf(out, "| `%s`", tc_timed_name(r));
+        fputs("| ", out);
+        tc_put_markdown(out, tc_timed_name(r));
         tc_figure_texts(&r->figures, texts);
         for (unsigned k = 0; k < TC_N_FIGURES; k++)
             fprintf(out, " | %s", texts[k]);
@@ -102,7 +106,68 @@ static void put_command(const tc_log *log, FILE *out) {
     fputs("\n\n", out);
 }
 
-void tc_report_markdown(const tc_log *log, FILE *out) {
+static void put_fact(FILE *out, const char *title, const char *text) {
+    if (!*text)
+        return;
+    fputs(title, out);
+    tc_put_markdown(out, text);
+}
+
+static bool is_bad(const tc_result *r) {
+    return tc_status_is_bad(r->status);
+}
+
+static bool is_unsupported(const tc_result *r) {
+    return r->status == TC_UNSUPPORTED;
+}
+
+/* Equal failures together, with the first lines of each. */
+static void put_failures(const tc_log *log, FILE *out) {
+    tc_groups groups;
+    char text[TC_GROUP_TEXT], subjects[1024], command[TC_COMMAND];
+    if (!tc_groups_make(&groups, log, is_bad))
+        return;
+    fputs(groups.n + log->n_notes ? "## Failures\n\n" : "", out);
+    for (size_t i = 0; i < groups.n; i++) {
+        const tc_result *r = &log->results[groups.at[i]->first];
+        fprintf(out, "* %zu x ", groups.at[i]->n);
+        tc_put_markdown(out, tc_group_text(r, text));
+        fputs("  \n  ", out);
+        tc_put_markdown(out, tc_group_subjects(groups.at[i], subjects, sizeof subjects));
+        fputs("  \n  ", out);
+        tc_put_markdown(out,
+                        tc_command_text(tc_log_plugin(log, "path"), r->device, r->line, command));
+        fputc('\n', out);
+    }
+    for (size_t i = 0; i < log->n_notes; i++) {
+        fputs("* note: ", out);
+        tc_put_markdown(out, log->notes[i]);
+        fputc('\n', out);
+    }
+    tc_groups_finish(&groups);
+}
+
+/* What the plugin does not claim, by reason. */
+static void put_unsupported(const tc_log *log, FILE *out) {
+    tc_groups groups;
+    char text[TC_GROUP_TEXT], subjects[1024];
+    if (!tc_groups_make(&groups, log, is_unsupported) || groups.n == 0)
+        return;
+    fputs("## Unsupported\n\n| cases | reason | of |\n| ---: | --- | --- |\n", out);
+    for (size_t i = 0; i < groups.n; i++) {
+        fprintf(out, "| %zu | ", groups.at[i]->n);
+        tc_group_text(&log->results[groups.at[i]->first], text);
+        tc_put_markdown(out, strncmp(text, "unsupported: ", 13) == 0 ? text + 13 : text);
+        fputs(" | ", out);
+        tc_put_markdown(out, tc_group_subjects(groups.at[i], subjects, sizeof subjects));
+        fputs(" |\n", out);
+    }
+    fputc('\n', out);
+    tc_groups_finish(&groups);
+}
+
+void tc_report_markdown(const tc_log *log, const tc_report_options *options, FILE *out) {
+    (void)options;
     char words[512];
     size_t counts[TC_N_STATUSES];
     fputs("# ", out);
@@ -111,27 +176,15 @@ void tc_report_markdown(const tc_log *log, FILE *out) {
     fputs("\n\n", out);
     put_command(log, out);
     fprintf(out, "%s\n\n", tc_summary_counts(counts, 0, words, sizeof words));
-    fprintf(out, "Plugin SHA-256 `%s`", tc_log_plugin(log, "sha256"));
-    fputs(", suite ", out);
-    tc_put_markdown(out, tc_json_string(log->head, "suite"));
+    put_fact(out, "Plugin SHA-256 ", tc_log_plugin(log, "sha256"));
+    put_fact(out, ", version ", tc_log_plugin(log, "version"));
+    put_fact(out, ", driver ", tc_log_plugin(log, "driver"));
+    put_fact(out, ", firmware ", tc_log_plugin(log, "firmware"));
+    put_fact(out, ", suite ", tc_json_string(log->head, "suite"));
     fputs(log->end ? ".\n\n" : "; the run did not come to its end.\n\n", out);
     put_levels(log, out);
     put_matrix(log, out);
     put_figures(log, out);
-    bool any = false;
-    for (size_t i = 0; i < log->n_results; i++) {
-        const tc_result *r = &log->results[i];
-        if (!tc_status_is_bad(r->status))
-            continue;
-        fputs(any ? "" : "## Failures\n\n", out);
-        any = true;
-        fprintf(out, "* %s: `%s`  \n  ", tc_status_name(r->status), r->line);
-        tc_put_markdown(out, r->message);
-        fputc('\n', out);
-    }
-    for (size_t i = 0; i < log->n_notes; i++) {
-        fputs("* note: ", out);
-        tc_put_markdown(out, log->notes[i]);
-        fputc('\n', out);
-    }
+    put_unsupported(log, out);
+    put_failures(log, out);
 }

@@ -13,18 +13,25 @@ static void put_text(FILE *out, const char *text) {
     }
 }
 
-void tc_report_tap(const tc_log *log, FILE *out) {
-    fprintf(out, "TAP version 14\n1..%zu\n", log->n_results + log->n_notes);
+void tc_report_tap(const tc_log *log, const tc_report_options *options, FILE *out) {
+    size_t n = log->n_notes, number = 0;
+    for (size_t i = 0; i < log->n_results; i++)
+        n += tc_report_has(options, &log->results[i]);
+    fprintf(out, "TAP version 14\n1..%zu\n", n);
     for (size_t i = 0; i < log->n_results; i++) {
         const tc_result *r = &log->results[i];
         bool expected = r->status == TC_XFAIL || r->status == TC_WAIVED;
-        fprintf(out, "%sok %zu - ", tc_status_is_bad(r->status) || expected ? "not " : "", i + 1);
+        if (!tc_report_has(options, r))
+            continue;
+        fprintf(out, "%sok %zu - ", tc_status_is_bad(r->status) || expected ? "not " : "",
+                ++number);
         put_text(out, r->line);
         if (expected) {
             fputs(" # TODO ", out);
             put_text(out, r->reason ? r->reason : tc_status_name(r->status));
         } else if (r->status == TC_UNSUPPORTED) {
-            fputs(" # SKIP unsupported", out);
+            fputs(*r->message ? " # SKIP unsupported: " : " # SKIP unsupported", out);
+            put_text(out, r->message);
         }
         fputc('\n', out);
         if (tc_status_is_bad(r->status)) {
@@ -37,7 +44,7 @@ void tc_report_tap(const tc_log *log, FILE *out) {
         }
     }
     for (size_t i = 0; i < log->n_notes; i++) {
-        fprintf(out, "not ok %zu - ", log->n_results + i + 1);
+        fprintf(out, "not ok %zu - ", ++number);
         put_text(out, log->notes[i]);
         fputc('\n', out);
     }

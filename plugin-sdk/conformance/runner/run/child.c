@@ -1,7 +1,6 @@
 /* See child.h. */
 #include "plugin-sdk/conformance/runner/run/child.h"
 
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
@@ -171,43 +170,10 @@ void tc_child_drain(tc_child *child) {
             close_fd(&child->output);
             return;
         }
-        size_t from = n > TC_TAIL ? (size_t)n - TC_TAIL : 0;
-        child->n_output += from;
-        for (size_t k = from; k < (size_t)n; k++)
-            child->tail[child->n_output++ % TC_TAIL] = block[k];
+        tc_output_add(&child->printed, block, (size_t)n);
         if ((size_t)n < sizeof block)
             return;
     }
-}
-
-void tc_child_forget_output(tc_child *child) {
-    child->n_output = 0;
-}
-
-char *tc_child_tail(const tc_child *child, char out[TC_TAIL + 64]) {
-    /* What separates lines takes three letters; the end is what counts, so it is filled backwards.
-     */
-    char *at = out + TC_TAIL + 63;
-    *at = '\0';
-    size_t from = child->n_output > TC_TAIL ? child->n_output - TC_TAIL : 0;
-    size_t i = child->n_output;
-    for (; i > from && at - out > 8; i--) {
-        char c = child->tail[(i - 1) % TC_TAIL];
-        if (c == '\n') {
-            if (*at) {
-                at -= 3;
-                memcpy(at, " | ", 3);
-            }
-        } else {
-            *--at = isprint((unsigned char)c) ? c : '?';
-        }
-    }
-    if (i > 0) {
-        at -= 3;
-        memcpy(at, "...", 3);
-    }
-    memmove(out, at, strlen(at) + 1);
-    return out;
 }
 
 bool tc_child_ended(tc_child *child, int *out_status) {

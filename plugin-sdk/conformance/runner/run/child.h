@@ -1,7 +1,7 @@
 /* One process of a worker program, and what comes out of it.
  *
- * It has a process group of its own, so that what it starts ends with it; its stdout and stderr are
- * read and forgotten but for the end, which is shown with a failure.
+ * It has a process group of its own, so that what it starts ends with it; of its stdout and stderr
+ * head and end are kept, which are shown with a failure.
  */
 #ifndef TNI_PLUGIN_SDK_CONFORMANCE_RUNNER_RUN_CHILD_H
 #define TNI_PLUGIN_SDK_CONFORMANCE_RUNNER_RUN_CHILD_H
@@ -12,16 +12,14 @@
 
 #include "plugin-sdk/conformance/case.h"
 #include "plugin-sdk/conformance/verdict.h"
-
-enum { TC_TAIL = 512 };
+#include "plugin-sdk/conformance/runner/run/output.h"
 
 typedef struct tc_child {
     pid_t pid; /* 0: not running */
     int in, verdicts, output;
     char line[TC_VERDICT_LINE + 2]; /* what came on the descriptor for verdicts */
     size_t n_line;
-    char tail[TC_TAIL]; /* a ring: byte i of the output is at i % TC_TAIL */
-    size_t n_output;
+    tc_output printed; /* on stdout and stderr */
 } tc_child;
 
 typedef enum tc_read {
@@ -49,9 +47,6 @@ tc_read tc_child_read(tc_child *child);
 
 /* Takes what has been printed. */
 void tc_child_drain(tc_child *child);
-void tc_child_forget_output(tc_child *child);
-/* The last of what was printed, printable, " | " for newlines. Returns out. */
-char *tc_child_tail(const tc_child *child, char out[TC_TAIL + 64]);
 
 /* Whether it has ended of itself by now, with what waitpid says. */
 bool tc_child_ended(tc_child *child, int *out_status);

@@ -23,6 +23,7 @@ void tc_log_finish(tc_log *log) {
     free(log->notes);
     json_decref(log->head);
     json_decref(log->end);
+    json_decref(log->given_up);
     memset(log, 0, sizeof *log);
 }
 
@@ -70,6 +71,14 @@ bool tc_log_add_note(tc_log *log, const char *text) {
     return true;
 }
 
+bool tc_log_add_given_up(tc_log *log, const char *class, size_t cases, const char *why) {
+    if (!log->given_up)
+        log->given_up = json_array();
+    return json_array_append_new(log->given_up,
+                                 json_pack("{s:s, s:I, s:o}", "class", class, "cases",
+                                           (json_int_t)cases, "why", tc_json_text(why))) == 0;
+}
+
 /* ---- reading ----------------------------------------------------------------------------- */
 
 /* One record of a log; false where it is none, or *no_memory. */
@@ -94,7 +103,12 @@ static bool take(tc_log *log, json_t *record, bool *no_memory) {
         if (!tc_status_find(tc_json_string(record, "found"), &found))
             found = v.status;
         const char *reason = json_string_value(json_object_get(record, "reason"));
-        kept = tc_log_add(log, line, &v, found, reason) != NULL;
+        tc_result *r = tc_log_add(log, line, &v, found, reason);
+        double device = tc_log_first_device(log);
+        tc_json_number(record, "device", &device);
+        kept = r != NULL;
+        if (r)
+            r->device = device >= 0 && device < 1e9 ? (unsigned)device : 0;
     }
     *no_memory = !kept;
     return kept;
@@ -147,6 +161,12 @@ const char *tc_log_device(const tc_log *log) {
     return slash ? slash + 1 : path;
 }
 
+unsigned tc_log_first_device(const tc_log *log) {
+    double device = 0;
+    tc_json_number(log->head, "device", &device);
+    return device >= 0 && device < 1e9 ? (unsigned)device : 0;
+}
+
 const json_t *tc_log_levels(const tc_log *log) {
     return json_object_get(log->end, "levels");
 }
@@ -154,7 +174,7 @@ const json_t *tc_log_levels(const tc_log *log) {
 /* ---- writing ----------------------------------------------------------------------------- */
 
 bool tc_log_open(tc_log_file *file, const char *path, off_t whole, char why[TC_VERDICT_MESSAGE]) {
-    *file = (tc_log_file){.path = path, .good = whole};
+    *file = (tc_log_file){.path = path, .good = whole, .names_devices = file->names_devices};
     file->fd = open(path, O_WRONLY | O_APPEND | O_CLOEXEC | (whole ? 0 : O_CREAT), 0666);
     struct stat stat;
     if (file->fd < 0 || fstat(file->fd, &stat) != 0 || (whole && ftruncate(file->fd, whole) != 0)) {
@@ -220,14 +240,17 @@ bool tc_log_put_result(tc_log_file *file, const tc_result *r, char why[TC_VERDIC
                     .milliseconds = r->milliseconds,
                     .figures = r->figures};
     snprintf(v.message, sizeof v.message, "%s", r->message);
-    char json[TC_VERDICT_LINE], reason[TC_VERDICT_MESSAGE] = "";
+    char json[TC_VERDICT_LINE], reason[TC_VERDICT_MESSAGE] = "", device[32] = "";
     char record[2 * TC_VERDICT_LINE];
     tc_verdict_write(&v, r->line, json);
     json[strlen(json) - 1] = '\0'; /* its closing brace; more members follow */
     if (r->reason)
         tc_json_quote(r->reason, reason, sizeof reason);
-    int n = snprintf(record, sizeof record, "{\"record\":\"case\",%s,\"found\":\"%s\"%s%s}\n",
-                     json + 1, tc_status_name(r->found), r->reason ? ",\"reason\":" : "", reason);
+    if (file->names_devices)
+        snprintf(device, sizeof device, ",\"device\":%u", r->device);
+    int n = snprintf(record, sizeof record, "{\"record\":\"case\",%s,\"found\":\"%s\"%s%s%s}\n",
+                     json + 1, tc_status_name(r->found), device, r->reason ? ",\"reason\":" : "",
+                     reason);
     return put_line(file, record, (size_t)n, why);
 }
 

@@ -23,6 +23,7 @@ typedef struct tc_result {
     tc_status status;
     tc_status found; /* before the lists were asked */
     uint32_t requirement;
+    unsigned device; /* that it ran on */
     bool measured;
     double share, bias, milliseconds;
     int64_t worst;
@@ -36,8 +37,9 @@ typedef struct tc_log {
     size_t n_results, room_results;
     char **notes;
     size_t n_notes;
-    off_t whole;    /* bytes up to the last whole record */
-    bool truncated; /* something stood behind them */
+    json_t *given_up; /* classes that were: array of objects with class, cases, why; or NULL */
+    off_t whole;      /* bytes up to the last whole record */
+    bool truncated;   /* something stood behind them */
 } tc_log;
 
 void tc_log_finish(tc_log *log);
@@ -46,6 +48,8 @@ void tc_log_finish(tc_log *log);
 tc_result *tc_log_add(tc_log *log, const char *line, const tc_verdict *v, tc_status found,
                       const char *reason);
 bool tc_log_add_note(tc_log *log, const char *text);
+/* A class of which `cases` will not run. */
+bool tc_log_add_given_up(tc_log *log, const char *class, size_t cases, const char *why);
 
 /* False with `why` where the file cannot be read or does not begin as a log does. */
 bool tc_log_read(const char *path, tc_log *out, char why[TC_VERDICT_MESSAGE]);
@@ -54,6 +58,8 @@ bool tc_log_read(const char *path, tc_log *out, char why[TC_VERDICT_MESSAGE]);
 const char *tc_log_plugin(const tc_log *log, const char *member);
 /* What to call the device: its name, else the plugin's file. */
 const char *tc_log_device(const tc_log *log);
+/* The device of the head, the first where the run was on several. */
+unsigned tc_log_first_device(const tc_log *log);
 /* What the end says of levels: an array of objects with name, state and why; NULL without an end. */
 const json_t *tc_log_levels(const tc_log *log);
 
@@ -61,7 +67,8 @@ const json_t *tc_log_levels(const tc_log *log);
 
 typedef struct tc_log_file {
     const char *path;
-    int fd; /* -1: nothing is written */
+    int fd;             /* -1: nothing is written */
+    bool names_devices; /* each result has the device that it ran on */
     off_t good;
 } tc_log_file;
 

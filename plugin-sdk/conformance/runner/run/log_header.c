@@ -22,8 +22,8 @@ static void find_cpu(char out[256], const char *machine) {
 
 /* The plugin's file, and what the worker says of it. */
 static json_t *make_plugin(const tc_log_header *h) {
-    static const char *const members[] = {"id",     "version",   "type",    "name",
-                                          "device", "n_devices", "records", "error"};
+    static const char *const members[] = {"id",     "version",  "type",      "name",    "device",
+                                          "driver", "firmware", "n_devices", "records", "error"};
     json_t *plugin = json_pack("{s:o, s:s}", "path", tc_json_text(h->plugin), "sha256", h->sha256);
     for (size_t i = 0; i < sizeof members / sizeof *members; i++) {
         json_t *value = json_object_get(h->described, members[i]);
@@ -59,9 +59,17 @@ json_t *tc_log_header_make(const tc_log_header *h) {
         json_array_append_new(
             lists, json_pack("{s:o, s:s}", "path", tc_json_text(h->lists[i]), "sha256", sum));
     }
-    return json_pack("{s:s, s:i, s:s, s:s, s:o, s:I, s:s, s:o, s:o, s:o, s:I}", "record", "head",
-                     "log", 1, "suite", TENON_VERSION, "time", date, "plugin", make_plugin(h),
-                     "device", (json_int_t)h->device, "set", tc_sets_name(h->sets, sets), "host",
-                     make_host(), "options", options, "lists", lists, "planned",
-                     (json_int_t)h->n_planned);
+    char shard[32] = "";
+    if (h->n_shards)
+        snprintf(shard, sizeof shard, "%u/%u", h->shard, h->n_shards);
+    json_t *head = json_pack("{s:s, s:i, s:s, s:s, s:o, s:I, s:s, s:o, s:o, s:o, s:I, s:b}",
+                             "record", "head", "log", 1, "suite", TENON_VERSION, "time", date,
+                             "plugin", make_plugin(h), "device", (json_int_t)h->device, "set",
+                             tc_sets_name(h->sets, sets), "host", make_host(), "options", options,
+                             "lists", lists, "planned", (json_int_t)h->n_planned, "part", h->part);
+    if (head && *shard)
+        json_object_set_new(head, "shard", json_string(shard));
+    if (head && h->devices)
+        json_object_set(head, "devices", h->devices);
+    return head;
 }

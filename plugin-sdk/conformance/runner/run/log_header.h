@@ -12,8 +12,11 @@ typedef struct tc_log_header {
     char sha256[TC_SHA256_HEX];
     const json_t *described; /* what the worker says of it, or NULL */
     const char *silence;     /* why it says nothing */
-    unsigned device;
+    json_t *devices;         /* what is known of each, where there are several; or NULL */
+    unsigned device;         /* the first */
     tc_sets sets;
+    bool part; /* of the sets or levels: cases were named, or filters */
+    unsigned shard, n_shards;
     char **options; /* the words of the command */
     int n_options;
     const char *const *lists; /* paths */

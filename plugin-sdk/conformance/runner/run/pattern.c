@@ -6,6 +6,17 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <tenon/kernels.h>
+
+static const struct {
+    const char *name;
+    bool small;
+} kernels[] = {
+#define KERNEL(name, hash, small, kind, schema) {#name, small},
+    TN_KERNEL_TABLE(KERNEL)
+#undef KERNEL
+};
+
 /* Writes a word as fnmatch takes it: brackets are a shape's, and mean themselves. Returns one past
  * its zero. */
 static char *escape(char *to, const char *word) {
@@ -14,6 +25,23 @@ static char *escape(char *to, const char *word) {
             *to++ = '\\';
     *to = '\0';
     return to + 1;
+}
+
+/* The first word: a class alone stands for all of its cases, a group for the names that are in it.
+ * False where it has a group that there is none of. */
+static bool read_subject(tc_pattern *p, char *word, size_t room) {
+    size_t n = strlen(word);
+    char *group = strchr(word, '@');
+    if (group) {
+        p->small = strcmp(group, "@small") == 0;
+        p->kernels = p->small || strcmp(group, "@all") == 0;
+        strcpy(group, "*");
+        return p->kernels && strchr(word, '/');
+    }
+    bool class = strcspn(word, "/*?=") == n;
+    if ((class || word[n - 1] == '/') && n + 2 < room)
+        strcat(word, class ? "/*" : "*");
+    return true;
 }
 
 static bool read_words(tc_pattern *p, const char *text, char why[TC_MESSAGE]) {
@@ -26,6 +54,12 @@ static bool read_words(tc_pattern *p, const char *text, char why[TC_MESSAGE]) {
             return tc_why(why, TC_MESSAGE, "%.100s: words after the first are name=value", word);
         if (p->n_params == TC_MAX_PARAMS)
             return tc_why(why, TC_MESSAGE, "more than %d parameters", TC_MAX_PARAMS);
+        char first[TC_MAX_LINE];
+        if (!p->subject) {
+            word = strcpy(first, word);
+            if (!read_subject(p, first, sizeof first))
+                return tc_why(why, TC_MESSAGE, "a group is CLASS/@small or CLASS/@all");
+        }
         *(p->subject ? &p->params[p->n_params++] : &p->subject) = to;
         to = escape(to, word);
     }
@@ -90,10 +124,20 @@ static bool has_param(const char *line, const char *form) {
     return false;
 }
 
+/* Whether the line's subject is of the pattern's group. */
+static bool is_kernel(const tc_pattern *p, const char *line) {
+    const char *slash = strchr(line, '/');
+    size_t n = slash ? strcspn(slash + 1, " ") : 0;
+    for (size_t i = 0; slash && i < sizeof kernels / sizeof *kernels; i++)
+        if (strncmp(kernels[i].name, slash + 1, n) == 0 && kernels[i].name[n] == '\0')
+            return !p->small || kernels[i].small;
+    return false;
+}
+
 bool tc_pattern_finds(const tc_pattern *p, const char *line) {
     if (!p->subject)
         return regexec(&p->regex, line, 0, NULL, 0) == 0;
-    bool found = is_word(p->subject, line);
+    bool found = is_word(p->subject, line) && (!p->kernels || is_kernel(p, line));
     for (uint32_t i = 0; i < p->n_params && found; i++)
         found = has_param(line, p->params[i]);
     return found;

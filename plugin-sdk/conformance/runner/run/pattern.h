@@ -3,6 +3,8 @@
  *     kernel/add                 every case of it
  *     kernel/?* T=f32            every kernel's cases in f32; * is any letters, ? is any one
  *     kernel/add T=f* self=[3,4]
+ *     kernel                     every case of the class, as kernel/ and kernel/?* are
+ *     kernel/@small T=f32        of the kernels of the small set; @all: of all of TN_KERNEL_TABLE
  *     /^kernel.*alpha=2/         a POSIX extended regular expression on the canonical line
  *
  * The first word is for class/subject; each further one asks for a parameter, the rest of a line's
@@ -19,6 +21,7 @@ typedef struct tc_pattern {
     char text[TC_MAX_LINE];      /* as it was written, one blank between words */
     char words[2 * TC_MAX_LINE]; /* each as fnmatch takes it, ended by a zero */
     const char *subject;         /* for class/subject; NULL: the regular expression */
+    bool kernels, small; /* what stands for @all or @small is a kernel's name, a small one's */
     const char *params[TC_MAX_PARAMS];
     uint32_t n_params;
     regex_t regex;

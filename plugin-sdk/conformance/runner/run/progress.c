@@ -31,7 +31,7 @@ static char *duration(double seconds, char out[32]) {
 }
 
 void tc_progress_tick(tc_progress *p) {
-    double now = tc_now(), every = p->terminal ? 0.1 : 30;
+    double now = tc_now(), every = p->terminal ? 0.1 : 10;
     if (p->quiet || now - p->shown < every)
         return;
     p->shown = now;

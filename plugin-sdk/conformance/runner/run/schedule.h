@@ -4,17 +4,18 @@
 
 #include <stdbool.h>
 
-/* X(class, core, fresh, alone, heap, patience). core: needs the worker that is linked with
- * libtenon. fresh: a process of its own. alone: nothing else runs beside it; such cases come last.
- * heap: looks at what malloc has given out. patience: times the time limit. */
+/* In the order in which they run: what the others rest on first, so that a cause is told before
+ * what follows from it. X(class, core, fresh, alone, heap, patience). core: needs the worker that
+ * is linked with libtenon. fresh: a process of its own. alone: nothing else runs beside it. heap:
+ * looks at what malloc has given out. patience: times the time limit. */
 #define TC_SCHEDULES(X) \
+    X("process", false, true, true, true, 2) \
+    X("contract", false, false, false, false, 1) \
     X("kernel", false, false, false, false, 1) \
     X("same", false, false, false, false, 1) \
     X("refuse", false, false, false, false, 1) \
-    X("contract", false, false, false, false, 1) \
     X("operator", true, false, false, false, 1) \
     X("gradient", true, false, false, false, 2) \
-    X("process", false, true, true, true, 2) \
     X("train", true, true, true, false, 20) \
     X("perf", false, false, true, false, 2)
 
@@ -24,10 +25,12 @@ typedef struct tc_schedule {
     int patience;
 } tc_schedule;
 
-enum { TC_UNKNOWN_SCHEDULE = 0 };
+#define TC_SCHEDULE_ONE(class, core, fresh, alone, heap, patience) +1
+enum { TC_UNKNOWN_SCHEDULE = 0, TC_N_SCHEDULES = 1 TC_SCHEDULES(TC_SCHEDULE_ONE) };
+#undef TC_SCHEDULE_ONE
 
-/* Schedules in the order in which they run. A line of no known class has TC_UNKNOWN_SCHEDULE, and goes to
- * the first worker, which answers that it knows no such class. */
+/* A line of no known class has TC_UNKNOWN_SCHEDULE, comes first, and goes to the first worker, which
+ * answers that it knows no such class. */
 unsigned tc_schedule_of(const char *line);
 const tc_schedule *tc_schedule_get(unsigned schedule);
 

@@ -4,6 +4,8 @@
 #include <stdarg.h>
 #include <string.h>
 
+#include "plugin-sdk/conformance/runner/run/schedule.h"
+
 bool tc_status_is_bad(tc_status status) {
     switch (status) {
     case TC_PASS:
@@ -54,16 +56,53 @@ char *tc_summary_counts(const size_t *counts, size_t n_skipped, char *out, size_
     return out;
 }
 
+/* Whether a level that was asked for is this one, or includes it. */
+static bool is_asked(const tc_levels *levels, unsigned index) {
+    bool asked = levels->at[index].asked;
+    for (unsigned i = index + 1; !asked && i < levels->n; i++)
+        for (unsigned k = 0; !asked && k < levels->at[i].n_includes; k++)
+            asked = levels->at[i].includes[k] == index && is_asked(levels, i);
+    return asked;
+}
+
+/* What was given up of a level; NULL: nothing. */
+static const json_t *find_given_up(const tc_summary *s, const tc_level *level) {
+    size_t i;
+    const json_t *entry;
+    if (!s->log->given_up)
+        return NULL;
+    for (size_t k = 0; k < s->selection->n; k++)
+        s->selection->at[k].asked = false;
+    tc_level_ask(s->levels, level, s->selection);
+    json_array_foreach(s->log->given_up, i, entry) {
+        unsigned schedule = tc_schedule_of(tc_json_string(entry, "class"));
+        for (size_t k = 0; k < s->selection->n; k++) {
+            const tc_candidate *p = &s->selection->at[k];
+            if (p->asked && !p->ran && p->schedule == schedule)
+                return entry;
+        }
+    }
+    return NULL;
+}
+
 /* What each level comes to, as the end has it; titles of those that passed in `passed`. */
-static json_t *make_levels(const tc_log *log, const tc_selection *selection,
-                           const tc_levels *levels, tc_sets sets, bool interrupted,
-                           char passed[512], bool *good) {
+static json_t *make_levels(const tc_summary *s, char passed[512], bool *good) {
     json_t *made = json_array();
-    for (unsigned i = 0; i < levels->n; i++) {
+    for (unsigned i = 0; i < s->levels->n && !s->shard; i++) {
         char why[TC_VERDICT_MESSAGE];
-        const tc_level *level = &levels->at[i];
-        tc_level_state state = tc_level_judge(levels, level, sets, selection, log, why);
-        if (state == TC_LEVEL_PASSED && interrupted) {
+        const tc_level *level = &s->levels->at[i];
+        if (!s->whole && !is_asked(s->levels, i))
+            continue;
+        tc_level_state state = tc_level_judge(s->levels, level, s->sets, s->selection, s->log, why);
+        const json_t *given_up = state == TC_LEVEL_PASSED ? NULL : find_given_up(s, level);
+        if (given_up) {
+            double cases = 0;
+            tc_json_number(given_up, "cases", &cases);
+            state = TC_LEVEL_FAILED;
+            snprintf(why, sizeof why, "%s/ was given up, %.0f cases did not run: %.700s",
+                     tc_json_string(given_up, "class"), cases, tc_json_string(given_up, "why"));
+        }
+        if (state == TC_LEVEL_PASSED && s->interrupted) {
             state = TC_LEVEL_NOT_RUN;
             snprintf(why, sizeof why, "the run was interrupted");
         }
@@ -93,26 +132,39 @@ static json_t *make_unused(const tc_expectations *expectations) {
     return made;
 }
 
-json_t *tc_summary_make(const tc_log *log, const tc_selection *selection,
-                        const tc_expectations *expectations, const tc_levels *levels, tc_sets sets,
-                        size_t n_skipped, bool interrupted, double seconds, bool *out_good) {
-    size_t counts[TC_N_STATUSES];
-    bool good = !interrupted && log->n_notes == 0;
+json_t *tc_summary_make(const tc_summary *s, bool *out_good) {
+    size_t counts[TC_N_STATUSES], i;
+    const json_t *given_up;
+    bool good = !s->interrupted && s->log->n_notes == 0;
     char passed[512] = "", words[512], summary[1536];
     json_t *numbers = json_object();
-    tc_summary_count(log, counts);
-    for (unsigned i = 0; i < TC_N_STATUSES; i++) {
+    tc_summary_count(s->log, counts);
+    for (i = 0; i < TC_N_STATUSES; i++) {
         json_object_set_new(numbers, tc_status_name((tc_status)i),
                             json_integer((json_int_t)counts[i]));
         good = good && !(counts[i] && tc_status_is_bad((tc_status)i));
     }
-    json_object_set_new(numbers, "skipped", json_integer((json_int_t)n_skipped));
-    json_t *made_levels = make_levels(log, selection, levels, sets, interrupted, passed, &good);
-    json_t *unused = interrupted ? json_array() : make_unused(expectations);
+    json_object_set_new(numbers, "skipped", json_integer((json_int_t)s->n_skipped));
+    json_t *levels = make_levels(s, passed, &good);
+    json_t *unused = s->interrupted ? json_array() : make_unused(s->expectations);
+    bool judged = json_array_size(levels) > 0;
     *out_good = good && json_array_size(unused) == 0;
-    snprintf(summary, sizeof summary, "%.400s: levels passed: %s; %s", tc_log_device(log),
-             *passed ? passed : "none", tc_summary_counts(counts, n_skipped, words, sizeof words));
-    return json_pack("{s:s, s:o, s:o, s:o, s:b, s:f, s:b, s:o}", "record", "end", "counts", numbers,
-                     "levels", made_levels, "unused", unused, "interrupted", interrupted, "seconds",
-                     seconds, "good", *out_good, "summary", tc_json_text(summary));
+    snprintf(summary, sizeof summary, "%.400s: %s%s%s%s", tc_log_device(s->log),
+             judged ? "levels passed: " : "", !judged || *passed ? passed : "none",
+             judged ? "; " : "", tc_summary_counts(counts, s->n_skipped, words, sizeof words));
+    double n_given_up = 0;
+    json_array_foreach(s->log->given_up, i, given_up) {
+        double cases = 0;
+        tc_json_number(given_up, "cases", &cases);
+        n_given_up += cases;
+    }
+    if (n_given_up > 0)
+        append(summary, sizeof summary, ", %.0f given up", n_given_up);
+    json_t *end =
+        json_pack("{s:s, s:o, s:o, s:o, s:b, s:f, s:b, s:o}", "record", "end", "counts", numbers,
+                  "levels", levels, "unused", unused, "interrupted", s->interrupted, "seconds",
+                  s->seconds, "good", *out_good, "summary", tc_json_text(summary));
+    if (end && s->log->given_up)
+        json_object_set(end, "given_up", s->log->given_up);
+    return end;
 }

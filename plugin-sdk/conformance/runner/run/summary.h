@@ -19,8 +19,19 @@ char *tc_summary_counts(const size_t *counts, size_t n_skipped, char *out, size_
 
 /* The end record; NULL: no memory. `*out_good`: nothing bad, nothing unused,
  * and the levels that were asked for passed. */
-json_t *tc_summary_make(const tc_log *log, const tc_selection *selection,
-                        const tc_expectations *expectations, const tc_levels *levels, tc_sets sets,
-                        size_t n_skipped, bool interrupted, double seconds, bool *out_good);
+typedef struct tc_summary {
+    tc_log *log;
+    tc_selection *selection; /* `asked` of its candidates is changed */
+    const tc_expectations *expectations;
+    const tc_levels *levels;
+    tc_sets sets;
+    bool whole; /* all of the sets ran: each level is judged, else those that were asked for */
+    bool shard; /* no level can be judged */
+    bool interrupted;
+    size_t n_skipped;
+    double seconds;
+} tc_summary;
+
+json_t *tc_summary_make(const tc_summary *summary, bool *out_good);
 
 #endif

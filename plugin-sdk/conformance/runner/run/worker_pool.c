@@ -13,7 +13,10 @@
 
 #include "plugin-sdk/conformance/clock.h"
 #include "plugin-sdk/conformance/runner/run/child.h"
+#include "plugin-sdk/conformance/runner/run/give_up.h"
+#include "plugin-sdk/conformance/runner/run/hang.h"
 #include "plugin-sdk/conformance/runner/run/json_record.h"
+#include "plugin-sdk/conformance/runner/run/output_file.h"
 #include "plugin-sdk/conformance/runner/run/schedule.h"
 
 enum {
@@ -28,8 +31,9 @@ typedef enum phase { FIRST, RERUN, COMBINED } phase;
 /* One worker and the case it is there for. */
 typedef struct slot {
     tc_child child;
-    bool core;
-    bool closing; /* its stdin was closed, it is coming to its end */
+    unsigned device;
+    bool core, fresh; /* what it was started for */
+    bool closing;     /* its stdin was closed, it is coming to its end */
     double deadline;
     size_t history[HISTORY]; /* what ran in this process, the last at (n_history - 1) % HISTORY */
     size_t n_history;
@@ -52,14 +56,17 @@ typedef struct pool {
     slot *slots;
     unsigned n_slots;
     size_t n_confirmed;
+    tc_give_up give_up;
+    tc_output_file output;
     bool stopped, interrupted;
 } pool;
 
 static bool start_program(const tc_worker_pool_options *o, tc_child *child,
-                          const tc_schedule *schedule, const char *command, char why[TC_MESSAGE]) {
+                          const tc_schedule *schedule, const char *command, unsigned index,
+                          char why[TC_MESSAGE]) {
     bool core = schedule->core;
     char device[16];
-    snprintf(device, sizeof device, "%u", o->device);
+    snprintf(device, sizeof device, "%u", index);
     const char *argv[] = {core ? o->core_worker : o->worker,
                           command,
                           "--plugin",
@@ -81,12 +88,12 @@ static void add_to_message(tc_verdict *v, const char *text) {
 }
 
 static void note(pool *p, const slot *s, const char *what, const char *how) {
-    char text[2 * TC_MAX_LINE], tail[TC_TAIL + 64];
+    char text[2 * TC_MAX_LINE + TC_EXCERPT], printed[TC_EXCERPT];
     const char *last =
         s->n_history ? p->items[s->history[(s->n_history - 1) % HISTORY]].line : "no case";
-    tc_child_tail(&s->child, tail);
+    tc_output_excerpt(&s->child.printed, printed);
     snprintf(text, sizeof text, "a worker %s: %s; its last case was `%s`%s%s", what, how, last,
-             *tail ? "; printed: " : "", tail);
+             *printed ? "; printed: " : "", printed);
     if (!p->events->note(p->events->context, text))
         p->stopped = true;
 }
@@ -113,7 +120,7 @@ static size_t current(const slot *s) {
 
 static void send(pool *p, slot *s) {
     const tc_item *item = &p->items[current(s)];
-    tc_child_forget_output(&s->child);
+    tc_output_clear(&s->child.printed);
     s->deadline = tc_now() + p->options->timeout * tc_schedule_get(item->schedule)->patience;
     tc_child_send(&s->child, item->line); /* nobody there: the verdict's end shows it */
 }
@@ -121,7 +128,7 @@ static void send(pool *p, slot *s) {
 /* Begins an attempt once the slot has the process it needs. */
 static void begin(pool *p, slot *s) {
     const tc_schedule *schedule = tc_schedule_get(p->items[s->item].schedule);
-    bool fresh = schedule->fresh || s->phase != FIRST || s->core != schedule->core ||
+    bool fresh = schedule->fresh || s->fresh || s->phase != FIRST || s->core != schedule->core ||
                  s->n_history >= CASES_PER_WORKER;
     if (s->child.pid && fresh && s->n_history) {
         retire(s, p->options->timeout);
@@ -132,6 +139,7 @@ static void begin(pool *p, slot *s) {
     if (!s->child.pid) {
         char why[TC_MESSAGE];
         s->core = schedule->core;
+        s->fresh = schedule->fresh;
         s->n_history = 0;
         tc_verdict v = {.status = TC_ERROR};
         if (schedule->core && !p->options->core_worker)
@@ -139,7 +147,7 @@ static void begin(pool *p, slot *s) {
                      "%s/ needs the program tenon-conform-core, which was not found; install Tenon "
                      "itself, or name it: --core-worker PATH or TENON_CONFORM_CORE=PATH",
                      schedule->class);
-        else if (!start_program(p->options, &s->child, schedule, "work", why))
+        else if (!start_program(p->options, &s->child, schedule, "work", s->device, why))
             snprintf(v.message, sizeof v.message, "the worker: %s", why);
         if (!s->child.pid) {
             s->phase = FIRST;
@@ -157,12 +165,25 @@ static void attempt(pool *p, slot *s, phase next, size_t n_prefix) {
     begin(p, s);
 }
 
+/* The items that are left of a class, which come next, will not run. */
+static void give_up(pool *p, unsigned schedule, const char *why) {
+    size_t first = p->next;
+    while (p->next < p->n && p->items[p->next].schedule == schedule)
+        p->next++;
+    if (p->next > first && !p->events->given_up(p->events->context, first, p->next - first, why))
+        p->stopped = true;
+}
+
 static void finish(pool *p, slot *s, tc_verdict *v) {
+    const tc_item *item = &p->items[s->item];
+    char why[TC_VERDICT_MESSAGE];
     s->busy = false;
     if (is_bad(v))
         p->n_confirmed++;
-    if (!p->events->done(p->events->context, s->item, v))
+    if (!p->events->done(p->events->context, s->item, s->device, v))
         p->stopped = true;
+    if (!p->stopped && tc_give_up_see(&p->give_up, item->schedule, item->line, v, why))
+        give_up(p, item->schedule, why);
 }
 
 static void finish_flaky(pool *p, slot *s) {
@@ -193,7 +214,8 @@ static void conclude(pool *p, slot *s, const tc_verdict *v) {
     switch (s->phase) {
     case FIRST:
         s->first = *v;
-        if (!is_bad(v) || p->options->reruns == 0 || p->n_confirmed >= RERUN_FAILURES) {
+        if (!is_bad(v) || p->options->reruns == 0 || p->n_confirmed >= RERUN_FAILURES ||
+            tc_give_up_knows(&p->give_up, p->items[s->item].schedule, p->items[s->item].line, v)) {
             finish(p, s, &s->first);
             return;
         }
@@ -229,7 +251,7 @@ static void conclude(pool *p, slot *s, const tc_verdict *v) {
 
 /* The case at hand has an outcome. */
 static void outcome(pool *p, slot *s, tc_verdict *v) {
-    char tail[TC_TAIL + 64];
+    char excerpt[TC_EXCERPT];
     s->history[s->n_history++ % HISTORY] = current(s);
     if (s->at < s->n_prefix) {
         s->at++;
@@ -238,14 +260,12 @@ static void outcome(pool *p, slot *s, tc_verdict *v) {
             return;
         }
         memset(v, 0, sizeof *v); /* the way there failed otherwise: nothing was shown */
-    } else if (v->status != TC_PASS && v->status != TC_UNSUPPORTED) {
+    } else if (v->status != TC_PASS && v->status != TC_UNSUPPORTED && v->status != TC_TIMEOUT) {
         tc_child_drain(&s->child);
-        tc_child_tail(&s->child, tail);
-        if (*tail) {
-            add_to_message(v, "printed: ");
-            size_t n = strlen(v->message);
-            snprintf(v->message + n, sizeof v->message - n, "%s", tail);
-        }
+        bool keep =
+            s->phase == FIRST && (v->status == TC_CRASH || tc_output_is_long(&s->child.printed));
+        tc_output_tell(&p->output, &s->child.printed, p->items[current(s)].line,
+                       tc_output_excerpt(&s->child.printed, excerpt), keep, v);
     }
     conclude(p, s, v);
 }
@@ -290,8 +310,14 @@ static void answered(pool *p, slot *s) {
         nonsense(p, s, "a verdict for another case");
     else if (v.status > TC_ERROR)
         nonsense(p, s, "a status that is not a worker's to give");
-    else
+    else {
+        tc_child_drain(&s->child);
+        if (!is_bad(&v) && tc_output_is_reported(&s->child.printed)) {
+            v.status = TC_FAIL;
+            snprintf(v.message, sizeof v.message, "a sanitizer has reported something");
+        }
         outcome(p, s, &v);
+    }
 }
 
 /* A worker that was asked to end has; what comes after needs a new one. */
@@ -357,9 +383,16 @@ static void overdue(pool *p, slot *s) {
             begin(p, s);
         return;
     }
+    char excerpt[TC_EXCERPT], stack[TC_HANG] = "";
+    tc_child_drain(&s->child);
+    tc_output_excerpt(&s->child.printed, excerpt);
+    bool first = s->phase == FIRST;
+    if (first)
+        tc_hang_look(&s->child, stack);
     stop_child(s);
-    snprintf(v.message, sizeof v.message, "no answer within %g s, killed; --timeout gives more",
-             limit);
+    snprintf(v.message, sizeof v.message, "no answer within %g s, killed; --timeout gives more%s%s",
+             limit, *stack ? "; it was in " : "", stack);
+    tc_output_tell(&p->output, &s->child.printed, p->items[current(s)].line, excerpt, first, &v);
     outcome(p, s, &v);
 }
 
@@ -383,6 +416,8 @@ static void hand_out(pool *p) {
     bool more = p->next < p->n && !p->stopped;
     bool alone = more && tc_schedule_get(p->items[p->next].schedule)->alone;
     bool other = false;
+    if (p->slots[0].busy && tc_schedule_get(p->items[p->slots[0].item].schedule)->alone)
+        return; /* it is still */
     for (unsigned i = 0; i < p->n_slots; i++) {
         slot *s = &p->slots[i];
         if (!s->busy && s->child.pid && !s->closing && (!more || (alone && i > 0)))
@@ -450,7 +485,12 @@ static void wait_and_look(pool *p, struct pollfd *fds) {
 tc_worker_pool_end tc_worker_pool_run(const tc_item *items, size_t n,
                                       const tc_worker_pool_options *options,
                                       const tc_worker_pool_events *events) {
-    pool p = {.items = items, .n = n, .options = options, .events = events};
+    pool p = {.items = items,
+              .n = n,
+              .options = options,
+              .events = events,
+              .give_up.limit = options->give_up,
+              .output.path = options->output};
     p.n_slots = options->jobs < 1 ? 1 : options->jobs > MOST_WORKERS ? MOST_WORKERS : options->jobs;
     p.slots = calloc(p.n_slots, sizeof *p.slots);
     struct pollfd *fds = calloc(2 * p.n_slots + 1, sizeof *fds);
@@ -458,8 +498,10 @@ tc_worker_pool_end tc_worker_pool_run(const tc_item *items, size_t n,
         events->note(events->context, "no memory for the workers; -j takes fewer");
         p.stopped = true;
     } else {
-        for (unsigned i = 0; i < p.n_slots; i++)
+        for (unsigned i = 0; i < p.n_slots; i++) {
             p.slots[i].child.in = p.slots[i].child.verdicts = p.slots[i].child.output = -1;
+            p.slots[i].device = options->devices[i % options->n_devices];
+        }
         for (;;) {
             hand_out(&p);
             if (p.interrupted || p.stopped || !(n_busy(&p) || any_child(&p)))
@@ -471,6 +513,7 @@ tc_worker_pool_end tc_worker_pool_run(const tc_item *items, size_t n,
         for (unsigned i = 0; i < p.n_slots; i++)
             stop_child(&p.slots[i]);
     }
+    tc_output_close(&p.output);
     free(fds);
     free(p.slots);
     return p.interrupted ? TC_WORKER_POOL_INTERRUPTED
@@ -478,11 +521,12 @@ tc_worker_pool_end tc_worker_pool_run(const tc_item *items, size_t n,
                          : TC_WORKER_POOL_DONE;
 }
 
-bool tc_worker_pool_describe(const tc_worker_pool_options *options, char out[TC_VERDICT_LINE + 2],
-                             char why[TC_VERDICT_MESSAGE]) {
+bool tc_worker_pool_describe(const tc_worker_pool_options *options, unsigned device,
+                             char out[TC_VERDICT_LINE + 2], char why[TC_VERDICT_MESSAGE]) {
     tc_child child;
     char reason[TC_MESSAGE];
-    if (!start_program(options, &child, tc_schedule_get(TC_UNKNOWN_SCHEDULE), "describe", reason))
+    if (!start_program(options, &child, tc_schedule_get(TC_UNKNOWN_SCHEDULE), "describe", device,
+                       reason))
         return tc_why(why, TC_VERDICT_MESSAGE, "%s", reason);
     double deadline = tc_now() + options->timeout;
     bool found = false, ended = false;
@@ -502,10 +546,10 @@ bool tc_worker_pool_describe(const tc_worker_pool_options *options, char out[TC_
     if (found) {
         memcpy(out, child.line, strlen(child.line) + 1);
     } else {
-        char tail[TC_TAIL + 64], words[TC_MESSAGE];
+        char printed[TC_EXCERPT], words[TC_MESSAGE];
         snprintf(why, TC_VERDICT_MESSAGE, "the worker, asked what the plugin is, %s%s%s",
                  ended ? tc_child_words(status, words) : "did not answer in time",
-                 *tc_child_tail(&child, tail) ? "; printed: " : "", tail);
+                 *tc_output_excerpt(&child.printed, printed) ? "; printed: " : "", printed);
     }
     tc_child_stop(&child);
     return found;

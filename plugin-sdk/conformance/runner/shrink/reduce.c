@@ -30,11 +30,11 @@ static bool try(tc_reducer *r, const tc_draft *d) {
     r->n_tried++;
     bool fresh = r->trial->child.pid == 0;
     tc_trial_run(r->trial, line, &v);
-    if (!tc_trial_same(&v, &r->wanted))
+    if (!tc_trial_same(line, &v, &r->wanted))
         return false;
     if (!fresh) {
         tc_trial_run_alone(r->trial, line, &v);
-        if (!tc_trial_same(&v, &r->wanted))
+        if (!tc_trial_same(line, &v, &r->wanted))
             return false;
     }
     r->n_kept++;

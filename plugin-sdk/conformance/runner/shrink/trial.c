@@ -1,18 +1,19 @@
 /* See trial.h. */
 #include "plugin-sdk/conformance/runner/shrink/trial.h"
 
-#include <ctype.h>
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "plugin-sdk/conformance/runner/run/json_record.h"
 #include "plugin-sdk/conformance/clock.h"
+#include "plugin-sdk/conformance/runner/run/kind.h"
 #include "plugin-sdk/conformance/runner/run/schedule.h"
 
-void tc_trial_init(tc_trial *t, const tc_worker_pool_options *options) {
+void tc_trial_init(tc_trial *t, const tc_worker_pool_options *options, unsigned device) {
     memset(t, 0, sizeof *t);
     t->options = options;
+    t->device = device;
     t->child.in = t->child.verdicts = t->child.output = -1;
 }
 
@@ -28,7 +29,7 @@ static bool start(tc_trial *t, const tc_schedule *schedule, tc_verdict *out) {
         tc_trial_finish(t);
     if (t->child.pid)
         return true;
-    snprintf(device, sizeof device, "%u", t->options->device);
+    snprintf(device, sizeof device, "%u", t->device);
     const char *argv[] = {program,    "work", "--plugin", t->options->plugin,
                           "--device", device, NULL};
     t->core = schedule->core;
@@ -74,7 +75,7 @@ void tc_trial_run(tc_trial *t, const char *line, tc_verdict *out) {
     const tc_schedule *schedule = tc_schedule_get(tc_schedule_of(line));
     if (!start(t, schedule, out))
         return;
-    tc_child_forget_output(&t->child);
+    tc_output_clear(&t->child.printed);
     tc_child_send(&t->child, line); /* nobody there: the verdicts' end shows it */
     wait_for(t, tc_now() + t->options->timeout * schedule->patience, out);
     t->n++;
@@ -91,27 +92,8 @@ bool tc_trial_failed(const tc_verdict *v) {
     return v->status == TC_FAIL || v->status == TC_CRASH || v->status == TC_TIMEOUT;
 }
 
-char *tc_trial_kind(const tc_verdict *v, char out[TC_MESSAGE]) {
-    enum { WORDS = 8 };
-    int n = snprintf(out, TC_MESSAGE, "%s TNP-%u", tc_status_name(v->status), v->requirement);
-    int depth = 0, n_words = 0;
-    for (const char *p = v->message; *p && n_words < WORDS && n < TC_MESSAGE - 64;) {
-        size_t length = strcspn(p, " ()[]");
-        bool word = length > 0 && length < 40 && depth == 0;
-        for (size_t i = 0; i < length; i++)
-            word &= isalpha((unsigned char)p[i]) || strchr("_:,.-", p[i]) != NULL;
-        if (word) {
-            n += snprintf(out + n, TC_MESSAGE - (size_t)n, " %.*s", (int)length, p);
-            n_words++;
-        }
-        p += length;
-        depth += *p == '(' || *p == '[' ? 1 : *p == ')' || *p == ']' ? -1 : 0;
-        p += *p != '\0';
-    }
-    return out;
-}
-
-bool tc_trial_same(const tc_verdict *a, const tc_verdict *b) {
+bool tc_trial_same(const char *line, const tc_verdict *a, const tc_verdict *b) {
     char x[TC_MESSAGE], y[TC_MESSAGE];
-    return a->status == b->status && strcmp(tc_trial_kind(a, x), tc_trial_kind(b, y)) == 0;
+    return strcmp(tc_kind(line, a->status, a->requirement, a->message, x),
+                  tc_kind(line, b->status, b->requirement, b->message, y)) == 0;
 }

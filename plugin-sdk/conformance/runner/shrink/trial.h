@@ -8,12 +8,13 @@
 
 typedef struct tc_trial {
     const tc_worker_pool_options *options;
+    unsigned device;
     tc_child child;
     bool core;
     size_t n; /* cases that the child has run */
 } tc_trial;
 
-void tc_trial_init(tc_trial *t, const tc_worker_pool_options *options);
+void tc_trial_init(tc_trial *t, const tc_worker_pool_options *options, unsigned device);
 void tc_trial_finish(tc_trial *t);
 
 /* Runs a line; a worker that died or hung is a verdict too. The worker is kept for the next line
@@ -25,9 +26,7 @@ void tc_trial_run_alone(tc_trial *t, const char *line, tc_verdict *out);
 /* FAIL, CRASH or TIMEOUT. */
 bool tc_trial_failed(const tc_verdict *v);
 
-/* What a failure is about: status, requirement and the first words of the message, without numbers
- * and what stands in parentheses. Returns out. */
-char *tc_trial_kind(const tc_verdict *v, char out[TC_MESSAGE]);
-bool tc_trial_same(const tc_verdict *a, const tc_verdict *b);
+/* Whether two verdicts on a line, or on what it was made from, are the same failure (run/kind.h). */
+bool tc_trial_same(const char *line, const tc_verdict *a, const tc_verdict *b);
 
 #endif

@@ -5,6 +5,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "plugin-sdk/conformance/worker/poison.h"
+
 /* ---- what a case has made ---------------------------------------------------------------- */
 
 struct tc_owned {
@@ -129,8 +131,10 @@ bool tc_buffer_check(tc_contract *k, tc_buffer *b, tn_stream_impl *stream,
     while (i < b->bytes && now[i] == b->model[i])
         i++;
     if (i < b->bytes)
-        TC_BROKEN(k, requirement, "%s: byte %llu of %llu should be 0x%02x and is 0x%02x", what,
-                  (unsigned long long)i, (unsigned long long)b->bytes, b->model[i], now[i]);
+        TC_BROKEN(k, tc_poison_breaks(now[i], requirement),
+                  "%s: byte %llu of %llu should be 0x%02x and is 0x%02x%s", what,
+                  (unsigned long long)i, (unsigned long long)b->bytes, b->model[i], now[i],
+                  tc_poison_text(now[i]));
     free(now);
     return read && i == b->bytes;
 }

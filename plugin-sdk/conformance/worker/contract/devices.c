@@ -1,6 +1,8 @@
 /* The devices of a plugin at once: they are independent, and copies between any two work. */
 #include "plugin-sdk/conformance/worker/contract/buffers.h"
 
+#include "plugin-sdk/conformance/worker/poison.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -251,7 +253,7 @@ static void use_pinned_of_other(tc_contract *k, pair *p) {
     tc_must(k, TNP_WRITE_CONSUMES_SOURCE,
             m->copy_from_host(p->b->device, p->b->stream, p->on_b.memory, 5, host, 0, PART),
             "write from pinned memory of another device");
-    memset(host, 0xee, PART);
+    memset(host, TC_POISON_SOURCE, PART);
     tc_buffer_check(k, &p->on_b, p->b->stream, TNP_WRITE_CONSUMES_SOURCE,
                     "memory written from another device's pinned memory, which was changed once "
                     "the call had returned");

@@ -17,6 +17,8 @@ static const struct property {
     [TN_PROP_UNIFIED_MEMORY] = {"TN_PROP_UNIFIED_MEMORY", TN_CELL_BOOL},
     [TN_PROP_FLUSHES_SUBNORMALS] = {"TN_PROP_FLUSHES_SUBNORMALS", TN_CELL_I64},
     [TN_PROP_SPACES] = {"TN_PROP_SPACES", TN_CELL_I64},
+    [TN_PROP_DRIVER_VERSION] = {"TN_PROP_DRIVER_VERSION", TN_CELL_STRING},
+    [TN_PROP_FIRMWARE_VERSION] = {"TN_PROP_FIRMWARE_VERSION", TN_CELL_STRING},
 };
 enum { N_PROPERTIES = sizeof properties / sizeof *properties, POISON = 0xa7 };
 
@@ -38,7 +40,9 @@ static const char *wrong_value(int32_t property, const tn_cell *cell, bool newer
     int64_t v = cell->v.i64;
     switch (property) {
     case TN_PROP_NAME:
-        return !cell->v.string || !*cell->v.string ? "the name is empty" : "";
+    case TN_PROP_DRIVER_VERSION:
+    case TN_PROP_FIRMWARE_VERSION:
+        return !cell->v.string || !*cell->v.string ? "the string is NULL or empty" : "";
     case TN_PROP_ALIGNMENT:
         return v < 1 || (v & (v - 1)) ? "it is no power of two" : "";
     case TN_PROP_MAX_ALLOCATION:
@@ -96,7 +100,7 @@ static void check_known(tc_contract *k, const tc_subject *s, uint32_t index, int
     else if (*wrong_value(property, &cell, tc_is_newer(s->plugin)))
         TC_BROKEN(k, TNP_PROPERTY_RANGE, "device %u: %s is %lld: %s", index, name,
                   (long long)cell.v.i64, wrong_value(property, &cell, tc_is_newer(s->plugin)));
-    else if (property == TN_PROP_NAME
+    else if (cell.tag == TN_CELL_STRING
                  ? !again.v.string || strcmp(cell.v.string, again.v.string) != 0
                  : cell.tag != again.tag || cell.v.i64 != again.v.i64)
         TC_BROKEN(k, TNP_PROPERTY_STABLE, "device %u: %s changed from one call to the next", index,
@@ -177,7 +181,7 @@ static void names(tc_contract *k) {
 }
 
 static void unknown(tc_contract *k) {
-    static const int32_t numbers[] = {-1, INT_MIN, N_PROPERTIES, 9,     16,
+    static const int32_t numbers[] = {-1, INT_MIN, N_PROPERTIES, 11,    16,
                                       63, 64,      1000,         65536, TN_PROP_VENDOR - 1};
     for (uint32_t i = 0; i < k->subject->n_devices; i++)
         for (size_t p = 0; p < sizeof numbers / sizeof *numbers; p++) {

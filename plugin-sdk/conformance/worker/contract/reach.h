@@ -18,6 +18,9 @@ typedef struct tc_reached {
  * has failed. */
 tc_reached *tc_reach_records(tc_contract *k, tc_set set, bool (*wanted)(const tn_kernel *kernel));
 
+/* The case record-queues. */
+void tc_record_queues(tc_contract *k);
+
 /* Does the device run it, and the core know it? */
 bool tc_record_counts(const tc_subject *s, const tn_kernel *kernel);
 

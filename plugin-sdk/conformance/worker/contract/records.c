@@ -211,6 +211,7 @@ const tc_contract_row tc_record_rows[] = {
     {"record-pairs", "", TC_SMOKE, pairs},
     {"record-reached", "", TC_STANDARD, reached},
     {"record-supports", "", TC_SMOKE, supports},
+    {"record-queues", "", TC_STANDARD, tc_record_queues},
     {"record-tables", "when=again", TC_SMOKE, unchanged},
     {0},
 };

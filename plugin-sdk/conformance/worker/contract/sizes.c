@@ -3,6 +3,8 @@
  * for shows, and all of both allocations is compared after it. */
 #include "plugin-sdk/conformance/worker/contract/buffers.h"
 
+#include "plugin-sdk/conformance/worker/poison.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -36,13 +38,13 @@ static tn_status write(scene *n, uint64_t at, uint64_t bytes) {
     tn_status status = n->s->memory->copy_from_host(n->s->device, n->s->stream, n->a.memory, at,
                                                     source, n->handle, bytes);
     if (!n->handle)
-        memset(source, 0xee, bytes); /* it was consumed */
+        memset(source, TC_POISON_SOURCE, bytes); /* it was consumed */
     return status;
 }
 
 static tn_status read(scene *n, uint64_t at, uint64_t bytes) {
     unsigned char *target = n->host + BESIDE;
-    memset(n->host, 0xee, bytes + 2 * BESIDE);
+    memset(n->host, TC_POISON_TARGET, bytes + 2 * BESIDE);
     tn_status status = n->s->memory->copy_to_host(n->s->device, n->s->stream, target, n->handle,
                                                   n->a.memory, at, bytes);
     if (status == TN_OK && n->handle)
@@ -53,7 +55,7 @@ static tn_status read(scene *n, uint64_t at, uint64_t bytes) {
         TC_BROKEN(n->k, TNP_READ_COMPLETE, "read of %llu bytes at %llu: other bytes than are there",
                   (unsigned long long)bytes, (unsigned long long)at);
     for (uint64_t i = 0; i < BESIDE; i++)
-        if (n->host[i] != 0xee || target[bytes + i] != 0xee)
+        if (n->host[i] != TC_POISON_TARGET || target[bytes + i] != TC_POISON_TARGET)
             TC_BROKEN(n->k, TNP_TRANSFER_RANGE,
                       "read of %llu bytes at %llu wrote beside the target",
                       (unsigned long long)bytes, (unsigned long long)at);
@@ -89,9 +91,8 @@ static bool one(scene *n, uint64_t at, uint64_t bytes) {
                      "fill"))
             return false;
     }
-    snprintf(what, sizeof what, "memory after a %s of %llu bytes at offset %llu%s", names[n->kind],
-             (unsigned long long)bytes, (unsigned long long)at,
-             n->kind == WRITE && !n->handle ? ", whose source was 0xee when it had returned" : "");
+    snprintf(what, sizeof what, "memory after a %s of %llu bytes at offset %llu", names[n->kind],
+             (unsigned long long)bytes, (unsigned long long)at);
     return tc_must(n->k, TNP_TRANSFER_RANGE, transfer(n, at, bytes), "a transfer") &&
            tc_buffer_check(n->k, &n->a, n->s->stream,
                            n->kind == FILL ? TNP_FILL_VALUE : TNP_TRANSFER_RANGE, what);

@@ -1,6 +1,8 @@
 /* Transfers at every offset and of every length near an edge, against a model. */
 #include "plugin-sdk/conformance/worker/contract/buffers.h"
 
+#include "plugin-sdk/conformance/worker/poison.h"
+
 #include <stdio.h>
 #include <string.h>
 
@@ -25,17 +27,20 @@ static bool one(sweep *w, uint64_t offset, uint64_t bytes) {
             w->bounce[i + 1] = w->a.model[offset + i] = (unsigned char)tc_next(&w->k->random);
         status = s->memory->copy_from_host(s->device, s->stream, w->a.memory, offset, w->bounce + 1,
                                            0, bytes);
-        memset(w->bounce + 1, 0xee, bytes);
+        memset(w->bounce + 1, TC_POISON_SOURCE, bytes);
         break;
     case READ:
-        memset(w->bounce, 0xee, bytes + 2);
+        memset(w->bounce, TC_POISON_TARGET, bytes + 2);
         status = s->memory->copy_to_host(s->device, s->stream, w->bounce + 1, 0, w->a.memory,
                                          offset, bytes);
-        if (status == TN_OK && memcmp(w->bounce + 1, w->a.model + offset, bytes) != 0)
-            TC_BROKEN(w->k, TNP_TRANSFER_RANGE,
-                      "read of %llu bytes at %llu: other bytes than are there",
-                      (unsigned long long)bytes, (unsigned long long)offset);
-        if (w->bounce[0] != 0xee || w->bounce[bytes + 1] != 0xee)
+        for (uint64_t i = 0; status == TN_OK && i < bytes && !tc_failed(w->k); i++)
+            if (w->bounce[i + 1] != w->a.model[offset + i])
+                TC_BROKEN(w->k, tc_poison_breaks(w->bounce[i + 1], TNP_TRANSFER_RANGE),
+                          "read of %llu bytes at %llu: byte %llu should be 0x%02x and is 0x%02x%s",
+                          (unsigned long long)bytes, (unsigned long long)offset,
+                          (unsigned long long)i, w->a.model[offset + i], w->bounce[i + 1],
+                          tc_poison_text(w->bounce[i + 1]));
+        if (w->bounce[0] != TC_POISON_TARGET || w->bounce[bytes + 1] != TC_POISON_TARGET)
             TC_BROKEN(w->k, TNP_TRANSFER_RANGE,
                       "read of %llu bytes at %llu wrote beside the target",
                       (unsigned long long)bytes, (unsigned long long)offset);
@@ -147,7 +152,7 @@ static void pageable(tc_contract *k) {
         tc_must(k, TNP_WRITE_CONSUMES_SOURCE,
                 s->memory->copy_from_host(s->device, s->stream, a.memory, 50, host, 0, sizes[i]),
                 "write");
-        memset(host, 0xee, sizes[i]);
+        memset(host, TC_POISON_SOURCE, sizes[i]);
         tc_buffer_check(k, &a, s->stream, TNP_WRITE_CONSUMES_SOURCE,
                         "memory written with src_pinned 0, of which the source was changed once "
                         "the call had returned");
@@ -226,7 +231,7 @@ static void staged(tc_contract *k) {
         tc_must(k, TNP_WRITE_CONSUMES_SOURCE,
                 s->memory->copy_from_host(s->device, s->stream, a.memory, at, piece, 0, bytes),
                 "write of one of many pieces");
-        memset(piece, 0xee, bytes);
+        memset(piece, TC_POISON_SOURCE, bytes);
     }
     tc_buffer_check(k, &a, s->stream, TNP_WRITE_CONSUMES_SOURCE,
                     "memory written in many pieces behind work");

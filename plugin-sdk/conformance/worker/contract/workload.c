@@ -8,6 +8,8 @@
 #include "plugin-sdk/conformance/worker/contract/buffers.h"
 #include "plugin-sdk/conformance/worker/subject/watch.h"
 
+#include "plugin-sdk/conformance/worker/poison.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <tenon/kernels.h>
@@ -92,7 +94,7 @@ static bool op_write(workload *w) {
               w->s->memory->copy_from_host(w->s->device, w->streams[stream], to->memory, offset,
                                            source, 0, bytes)))
         return false;
-    memset(source, 0xee, sizeof source); /* it was consumed */
+    memset(source, TC_POISON_SOURCE, sizeof source); /* it was consumed */
     return true;
 }
 
@@ -103,7 +105,7 @@ static bool op_read(workload *w) {
     uint64_t offset, bytes;
     range(w, from, &offset, &bytes);
     bytes = bytes < 4096 ? bytes : 4096;
-    memset(target, 0xee, sizeof target);
+    memset(target, TC_POISON_TARGET, sizeof target);
     DID(w, "read of %llu bytes from buffer %d at %llu on stream %d", (unsigned long long)bytes, b,
         (unsigned long long)offset, stream);
     if (!take(w, b, stream) ||
@@ -111,15 +113,15 @@ static bool op_read(workload *w) {
               w->s->memory->copy_to_host(w->s->device, w->streams[stream], target + 1, 0,
                                          from->memory, offset, bytes)))
         return false;
-    if (target[0] != 0xee || target[bytes + 1] != 0xee)
+    if (target[0] != TC_POISON_TARGET || target[bytes + 1] != TC_POISON_TARGET)
         TC_BROKEN(w->k, TNP_TRANSFER_RANGE, "operation %d, %s: bytes round the target were written",
                   w->op, w->what);
     for (uint64_t i = 0; i < bytes; i++)
         if (target[i + 1] != from->model[offset + i])
-            return TC_BROKEN(w->k, TNP_STREAM_ORDER,
-                             "operation %d, %s: byte %llu should be 0x%02x and is 0x%02x", w->op,
-                             w->what, (unsigned long long)i, from->model[offset + i],
-                             target[i + 1]);
+            return TC_BROKEN(w->k, tc_poison_breaks(target[i + 1], TNP_STREAM_ORDER),
+                             "operation %d, %s: byte %llu should be 0x%02x and is 0x%02x%s", w->op,
+                             w->what, (unsigned long long)i, from->model[offset + i], target[i + 1],
+                             tc_poison_text(target[i + 1]));
     return true;
 }
 
@@ -240,9 +242,9 @@ static bool op_add(workload *w) {
     if (!take(w, a, stream) || !take(w, b, stream) || !take(w, c, stream))
         return false;
     tn_status status = tc_watch_run(w->add, &call);
-    memset(views, 0xee, sizeof views);
-    memset(cells, 0xee, sizeof cells);
-    memset(&call, 0xee, sizeof call);
+    memset(views, TC_POISON_CALL, sizeof views);
+    memset(cells, TC_POISON_CALL, sizeof cells);
+    memset(&call, TC_POISON_CALL, sizeof call);
     outs[0] = NULL;
     n = -1, one = -1;
     if (status == TN_ERR_UNSUPPORTED) {

@@ -83,7 +83,7 @@ static bool set_up(const tc_options *options, subject_facts *facts, tc_verdict *
     }
     tn_error_clear();
     if (strcmp(facts->state, "ready") != 0) {
-        tc_verdict_set(out, TC_FAIL, TNP_NONE, "the plugin is %s: %s",
+        tc_verdict_set(out, TC_FAIL, TNP_NONE, TC_CANNOT_OPEN ": the plugin is %s: %s",
                        facts->state[0] ? facts->state : "not found", facts->reason);
         tn_shutdown();
         return false;
@@ -125,7 +125,7 @@ const tc_device_pair *tc_device_pair_open(const tc_options *options, tc_mode mod
     state.open = true;
     state.pair.subject = tn_device_parse(state.pair.name);
     if (!state.pair.subject.type) {
-        tc_verdict_set(out, TC_FAIL, TNP_NONE, "%s does not open: %s", state.pair.name,
+        tc_verdict_set(out, TC_FAIL, TNP_NONE, TC_CANNOT_OPEN ": %s: %s", state.pair.name,
                        tn_error_message());
         tc_device_pair_close();
         return NULL;

@@ -37,6 +37,11 @@ tc_real tc_largest(tn_dtype dtype) {
     return ldexpl(2 - ldexpl(1, 1 - tc_digits(dtype)), 1 - lowest_exponent(dtype));
 }
 
+int tc_exponents(tn_dtype dtype, int *out_lowest) {
+    *out_lowest = lowest_exponent(dtype) + 1 - tc_digits(dtype);
+    return 2 - lowest_exponent(dtype) - *out_lowest;
+}
+
 tc_real tc_spacing(tn_dtype dtype, tc_real x) {
     int exponent = lowest_exponent(dtype) + 1; /* as frexp counts */
     if (isinf(x) || fabsl(x) > tc_largest(dtype))
@@ -70,7 +75,7 @@ static tc_real decode16(uint16_t h, int digits) {
     int exponent = (h & 0x7fff) >> digits;
     tc_real fraction = h & ((1 << digits) - 1), sign = h & 0x8000 ? -1 : 1;
     if (exponent == top)
-        return fraction != 0 ? NAN : sign * (tc_real)INFINITY;
+        return fraction != 0 ? copysignl(NAN, sign) : sign * (tc_real)INFINITY;
     if (exponent == 0)
         return sign * ldexpl(fraction, 1 - bias - digits);
     return sign * ldexpl(fraction + (1 << digits), exponent - bias - digits);
@@ -83,7 +88,7 @@ static uint16_t encode16(tc_real x, int digits) {
     uint16_t infinity = (uint16_t)((2 * (1 - lowest) + 1) << digits);
     uint16_t sign = signbit(x) ? 0x8000 : 0;
     if (isnan(x))
-        return (uint16_t)(infinity | 1 << (digits - 1)); /* a quiet one */
+        return sign | infinity | (uint16_t)(1 << (digits - 1)); /* a quiet one */
     if (isinf(x))
         return sign | infinity;
     if (x == 0)

@@ -35,6 +35,9 @@ tc_real tc_spacing(tn_dtype dtype, tc_real x);
  * others. */
 tc_real tc_unit(tn_dtype dtype);
 
+/* How many exponents its numbers have, the subnormal ones included, and the lowest of them. */
+int tc_exponents(tn_dtype dtype, int *out_lowest);
+
 /* Largest and smallest integer of an integer dtype; 1 and 0 for bool. */
 int64_t tc_int_max(tn_dtype dtype);
 int64_t tc_int_min(tn_dtype dtype);

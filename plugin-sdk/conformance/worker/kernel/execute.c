@@ -4,8 +4,13 @@
 #include "plugin-sdk/conformance/worker/subject/watch.h"
 
 #include "plugin-sdk/conformance/worker/kernel/checks.h"
+#include "plugin-sdk/conformance/worker/poison.h"
+#include "plugin-sdk/process/state.h"
 
+#include <pthread.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
 
 /* ---- placing ----------------------------------------------------------------------------- */
 
@@ -179,11 +184,26 @@ typedef struct expendable {
     char strings[TC_MAX_ARGS][32];
 } expendable;
 
+static void *no_access;
+
+static void map_no_access(void) {
+    void *page =
+        mmap(NULL, (size_t)sysconf(_SC_PAGESIZE), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    no_access = page == MAP_FAILED ? NULL : page;
+}
+
+/* Behind its end a list has what is no size; one of none cannot be read. */
+static const int64_t *copy_list(expendable *e, uint32_t at, const int64_t *values, int32_t n) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, map_no_access);
+    memset(e->lists[at], 0xa5, sizeof e->lists[at]);
+    return n ? memcpy(e->lists[at], values, (size_t)n * sizeof *values) : no_access;
+}
+
 static const tn_tensor_view *copy_view(expendable *e, uint32_t at, const tn_tensor_view *view) {
-    size_t bytes = (size_t)view->rank * sizeof *view->sizes;
     e->views[at] = *view;
-    e->views[at].sizes = memcpy(e->lists[2 * at], view->sizes, bytes);
-    e->views[at].strides = memcpy(e->lists[2 * at + 1], view->strides, bytes);
+    e->views[at].sizes = copy_list(e, 2 * at, view->sizes, view->rank);
+    e->views[at].strides = copy_list(e, 2 * at + 1, view->strides, view->rank);
     return &e->views[at];
 }
 
@@ -192,8 +212,7 @@ static void copy_cell(expendable *e, uint32_t a, const tn_cell *cell) {
     if (cell->tag == TN_CELL_TENSOR)
         e->cells[a].v.view = copy_view(e, a, cell->v.view);
     else if (cell->tag == TN_CELL_INTS)
-        e->cells[a].v.ints =
-            cell->n ? memcpy(e->lists[2 * a], cell->v.ints, cell->n * sizeof *cell->v.ints) : NULL;
+        e->cells[a].v.ints = cell->n ? copy_list(e, 2 * a, cell->v.ints, (int32_t)cell->n) : NULL;
     else if (cell->tag == TN_CELL_STRING && strlen(cell->v.string) < sizeof e->strings[a])
         e->cells[a].v.string = strcpy(e->strings[a], cell->v.string);
 }
@@ -211,7 +230,7 @@ static void lend(expendable *e, const tc_placed *p) {
 }
 
 static void take_back(expendable *e) {
-    memset(e, 0xa5, sizeof *e);
+    memset(e, TC_POISON_CALL, sizeof *e);
     __asm__ volatile("" : : "r"(e) : "memory"); /* the compiler may not leave it out */
 }
 
@@ -329,11 +348,19 @@ static void run(tc_placed *p, tc_result *out) {
 
 /* Asks one record: true when it took the call, or everything is over. */
 static bool try_record(tc_placed *p, tc_result *out, bool *out_declined, tc_verdict *verdict) {
+    char text[TC_MESSAGE];
+    tni_process_state before;
+    tni_process_look(&before);
     if (!tc_ready_call(p, out_declined, verdict))
         return false;
+    if (!*out_declined)
+        run(p, out);
+    if (tni_process_compare(&before, text, sizeof text) != TNI_PROCESS_PARTS)
+        return tc_verdict_set(verdict, TC_FAIL, TNP_PROCESS_STATE_KEPT,
+                              "%s: prepare or run %s; put it back before the call returns",
+                              p->call->record->op, text);
     if (*out_declined)
         return true;
-    run(p, out);
     *out_declined = out->run == TN_ERR_UNSUPPORTED;
     return tc_read_back(p, out, verdict) &&
            (!*out_declined || tc_check_declined(p->call, out, verdict));

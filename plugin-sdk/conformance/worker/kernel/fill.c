@@ -8,7 +8,7 @@
 
 /* ---- special values ---------------------------------------------------------------------- */
 
-enum { N_SPECIAL = 17, N_MILD = 8 };
+enum { N_SPECIAL = 18, N_MILD = 9 };
 
 /* The k-th special value; the first N_MILD are no extremes. */
 static tc_number special(tn_dtype dtype, uint64_t k) {
@@ -22,6 +22,7 @@ static tc_number special(tn_dtype dtype, uint64_t k) {
         INFINITY,
         2.5L,
         -INFINITY,
+        copysignl(NAN, -1), /* as x86 makes them */
         tiny,
         -tiny,
         normal,
@@ -109,6 +110,27 @@ static tc_number even(tn_dtype dtype, const tc_arg *arg, tc_random *r) {
     return (tc_number){tc_uniform(r, arg->low, arg->high), i};
 }
 
+/* The sums of a line are far beyond what a half counts by ones when half of it is done, and near 0
+ * at the end; all of it is exact in f32. `i` is row-major in a tensor with lines of n. */
+static tc_number carry(tn_dtype dtype, bool turns, int64_t i, int64_t n, tc_random *r) {
+    int64_t x = tc_integer(r, 1, 3);
+    bool back = turns && i % n >= n / 2 && (tc_is_float(dtype) || tc_int_min(dtype) < 0);
+    return (tc_number){(tc_real)(back ? -x : x), back ? -x : x};
+}
+
+/* One of all exponents, in order, with either sign; where integers are, every other one is halfway
+ * between two. The second argument's are near the first's half of the time, to meet them. */
+static tc_real stratum(tn_dtype dtype, uint32_t a, uint64_t i, tc_random *r) {
+    int lowest, n = tc_exponents(dtype, &lowest);
+    if (a > 0)
+        i = tc_below(r, 2) ? i + tc_below(r, 9) : tc_next(r) >> 8;
+    int exponent = lowest + (int)(i / 2 % (uint64_t)n);
+    tc_real x = ldexpl(tc_uniform(r, 1, 2), exponent);
+    if (i / 2 / (uint64_t)n % 2 && exponent >= -1 && exponent < tc_digits(dtype) - 1)
+        x = floorl(x) + 0.5L;
+    return i % 2 ? -x : x;
+}
+
 /* Evenly over the exponents, from 2^-20 of the range's end to its end. */
 static tc_number wide(tn_dtype dtype, const tc_arg *arg, tc_random *r) {
     tc_real end = fmax(fabs(arg->low), fabs(arg->high));
@@ -118,6 +140,13 @@ static tc_number wide(tn_dtype dtype, const tc_arg *arg, tc_random *r) {
     f = f < arg->low ? arg->low : f > arg->high ? arg->high : f;
     int64_t span = tc_int_max(dtype) >> tc_below(r, 8 * tc_dtype_bytes(dtype) - 1);
     return (tc_number){f, tc_integer(r, tc_int_min(dtype) ? -span : 0, span)};
+}
+
+/* A whole number that needs every digit of the dtype; it arrives as an integer (execute.c). */
+static tc_number whole(tn_dtype dtype, tc_random *r) {
+    int64_t end = tc_is_float(dtype) ? (int64_t)1 << tc_digits(dtype) : tc_int_max(dtype);
+    int64_t x = tc_integer(r, end / 2, end - 1) | 1;
+    return (tc_number){(tc_real)x, x};
 }
 
 /* A factor before the sum may take an extreme out of range that the sum would bring back. */
@@ -139,8 +168,14 @@ static tc_number element(const tc_invocation *call, uint32_t a, int64_t i, int64
         return tc_load(o->dtype, &i, 0); /* little-endian: the low bytes come first */
     case TC_DATA_EXACT:
         return exact(o->dtype, arg, terms, r);
-    case TC_DATA_WIDE:
+    case TC_DATA_CARRY: /* of two factors, the first that is summed over */
+        return carry(o->dtype, a == 0 || strcmp(arg->name, "mat1") == 0, i, terms, r);
+    case TC_DATA_EXPONENTS:
+        if (tc_is_float(o->dtype) && call->record->pointwise && extremes(call))
+            return (tc_number){stratum(o->dtype, a, (uint64_t)i, r), 0};
         return wide(o->dtype, arg, r);
+    case TC_DATA_WIDE: /* the first is what others are compared with */
+        return i == 0 && !tc_is_float(o->dtype) ? whole(o->dtype, r) : wide(o->dtype, arg, r);
     case TC_DATA_BIASED: /* 0.1 is in no dtype exactly */
         return (tc_number){(arg->low + arg->high) / 2 +
                                (arg->high - arg->low) * (0.1L + tc_uniform(r, 0, 1e-3L)),
@@ -190,10 +225,25 @@ static void meet(tc_invocation *call, uint32_t a, tc_random *r) {
             o->values[i] = a == 1 ? call->args[0].tensor.values[i] : (tc_number){0, 0};
 }
 
+/* What an attribute is compared with: itself, and its neighbours among integers; these also where the
+ * numbers of other data are all far below it. */
+static void approach(tc_invocation *call, uint32_t a) {
+    tc_operand *o = &call->args[a].tensor;
+    int64_t at = 5;
+    for (uint32_t k = 0; k < call->record->n_args; k++) {
+        const tc_value *v = &call->args[k];
+        if (call->record->args[k].kind != TC_ARG_SCALAR || v->none || o->dtype == TN_BOOL ||
+            (call->data != TC_DATA_SPECIAL && (tc_is_float(o->dtype) || fabs(v->f) < 0x1p53)))
+            continue;
+        for (int64_t off = -1; off <= 1 && at < o->shape.numel; off++, at += 7)
+            o->values[at] = (tc_number){(tc_real)v->f, (int64_t)((uint64_t)v->i + (uint64_t)off)};
+    }
+}
+
 /* Where elements are added up, one NaN spoils a whole output: a few are placed among ordinary ones.
  */
 static void place_specials(tc_operand *o, tc_random *r) {
-    static const tc_real floats[] = {NAN, INFINITY, -INFINITY, -0.0L, 0x1p-126L};
+    const tc_real floats[] = {NAN, copysignl(NAN, -1), INFINITY, -INFINITY, -0.0L, 0x1p-126L};
     const int64_t ints[] = {tc_int_min(o->dtype), tc_int_max(o->dtype), tc_int_min(o->dtype) + 1};
     int64_t n = 1 + o->shape.numel / 64 < 3 ? 1 + o->shape.numel / 64 : 3;
     for (int64_t k = 0; k < n; k++) {
@@ -201,13 +251,6 @@ static void place_specials(tc_operand *o, tc_random *r) {
         o->values[at] = (tc_number){floats[tc_below(r, sizeof floats / sizeof *floats)],
                                     ints[tc_below(r, sizeof ints / sizeof *ints)]};
     }
-}
-
-/* A whole number that needs every digit of the dtype; it arrives as an integer (execute.c). */
-static tc_number whole(tn_dtype dtype, tc_random *r) {
-    int64_t end = (int64_t)1 << tc_digits(dtype);
-    int64_t x = tc_integer(r, end / 2, end - 1) | 1;
-    return (tc_number){(tc_real)x, x};
 }
 
 static void fill_arg(tc_invocation *call, uint32_t a, tc_random *r) {
@@ -220,10 +263,12 @@ static void fill_arg(tc_invocation *call, uint32_t a, tc_random *r) {
             cancel(o, r);
         if (call->data == TC_DATA_SPECIAL && !call->record->pointwise && o->dtype != TN_BOOL)
             place_specials(o, r);
+        if (call->record->pointwise)
+            approach(call, a);
         meet(call, a, r);
     }
     if (call->scalar == (int32_t)a) {
-        if (call->data == TC_DATA_WIDE && tc_is_float(o->dtype) && tc_is_arithmetic(call->record))
+        if (call->data == TC_DATA_WIDE && o->dtype != TN_BOOL && tc_is_arithmetic(call->record))
             o->values[0] = whole(o->dtype, r);
         for (int64_t i = 1; i < o->shape.numel; i++)
             o->values[i] = o->values[0];
@@ -311,7 +356,7 @@ static void keep_only(tc_invocation *call) {
 }
 
 static bool fill_first(tc_invocation *call, uint64_t surroundings, char why[TC_MESSAGE]) {
-    call->whole = call->data == TC_DATA_EXACT && stays_whole(call);
+    call->whole = (call->data == TC_DATA_EXACT || call->data == TC_DATA_CARRY) && stays_whole(call);
     if (!create_operands(call, surroundings))
         return tc_why(why, TC_MESSAGE, "the host has no memory for a case of this size");
     fill_args(call, 0);

@@ -10,8 +10,8 @@
 
 #define WRONG(...) tc_why(why, TC_MESSAGE, __VA_ARGS__)
 
-static const char *const data_names[TC_N_DATA] = {"exact",  "random",  "wide", "cancel",
-                                                  "biased", "special", "every"};
+static const char *const data_names[TC_N_DATA] = {
+    "exact", "random", "wide", "cancel", "biased", "special", "carry", "exponents", "every"};
 
 const char *tc_data_name(tc_data data) {
     return data_names[data];
@@ -27,7 +27,8 @@ static bool read_data(const tc_case *c, tc_data *out, char why[TC_MESSAGE]) {
             *out = (tc_data)k;
             return true;
         }
-    return WRONG("data=%s: exact, random, wide, cancel, biased, special or every", text);
+    return WRONG("data=%s: exact, random, wide, cancel, biased, special, carry, exponents or every",
+                 text);
 }
 
 static bool read_types(const tc_case *c, tc_invocation *call, char why[TC_MESSAGE]) {

@@ -1,8 +1,9 @@
 /* kernel/OP: one kernel call, checked in full. */
 #include "plugin-sdk/conformance/worker/suite.h"
 
-#include "plugin-sdk/conformance/worker/kernel/mutate.h"
+#include "plugin-sdk/conformance/worker/kernel/caller.h"
 #include "plugin-sdk/conformance/worker/kernel/checks.h"
+#include "plugin-sdk/conformance/worker/kernel/mutate.h"
 #include "plugin-sdk/conformance/worker/kernel/samples/sample.h"
 
 #include <stdio.h>
@@ -27,7 +28,7 @@ static void run_call(tc_subject *s, tc_invocation *call, tc_verdict *out) {
     tc_check_host(out);
 }
 
-static void run(const tc_case *c, const tc_options *options, tc_verdict *out) {
+static void run_here(const tc_case *c, const tc_options *options, tc_verdict *out) {
     char why[TC_MESSAGE];
     tc_arena arena = {NULL};
     tc_invocation call;
@@ -41,39 +42,80 @@ static void run(const tc_case *c, const tc_options *options, tc_verdict *out) {
     tc_arena_finish(&arena);
 }
 
-/* Passes a family's lines on, and adds to them. A few of the first dense ones are computed in place
- * once more, where that can be (the pointwise family has such lines of its own). And some become
- * random neighbours of themselves: sizes, ranks and strides that nobody thought of. */
-enum { LOOKED_AT = 15, IN_PLACE = 3, RANDOM = 10 };
+static void run(const tc_case *c, const tc_options *options, tc_verdict *out) {
+    if (tc_subject_shared(options, out))
+        tc_run_on_small_stack(run_here, c, options, out);
+}
+
+/* Passes a family's lines on, and adds to them. The first dense ones are computed once more with an
+ * offset of its own for each tensor, and a few in place, where that can be (the pointwise family has
+ * such lines of its own). And some become random neighbours of themselves: sizes, ranks and strides
+ * that nobody thought of. */
+enum { LOOKED_AT = 15, APART = 2, IN_PLACE = 3, RANDOM = 10 };
 
 typedef struct forms {
     tc_sink sink;
     tc_sink *to;
     const tc_record *record;
     bool few; /* so many as there are below; else of every line that has such */
-    int lines, in_place, neighbours;
+    int lines, apart, in_place, neighbours;
 } forms;
 
-static bool is_case(const char *line) {
+/* The call that a line describes, in `arena`; false where it describes none. */
+static bool parse(const char *line, tc_case *c, tc_arena *arena, tc_invocation *out) {
     char why[TC_MESSAGE];
-    tc_arena arena = {NULL};
-    tc_invocation call;
-    tc_case c;
-    bool good = tc_case_parse(line, &c, why) && tc_invocation_parse(&c, &arena, &call, why);
-    tc_arena_finish(&arena);
-    return good;
+    return tc_case_parse(line, c, why) && tc_invocation_parse(c, arena, out, why);
 }
 
 static void add_in_place(forms *f, const char *line) {
     char text[TC_MAX_LINE];
+    tc_arena arena = {NULL};
+    tc_case c;
+    tc_invocation call;
     for (uint32_t a = 0; a < f->record->n_args && !(f->few && f->in_place >= IN_PLACE); a++)
         if (f->record->args[a].kind == TC_ARG_TENSOR &&
             snprintf(text, sizeof text, "%s in-place=%s", line, f->record->args[a].name) <
                 (int)sizeof text &&
-            is_case(text)) {
+            parse(text, &c, &arena, &call)) {
             f->to->line(f->to, text);
             f->in_place++;
         }
+    tc_arena_finish(&arena);
+}
+
+static void add_apart(forms *f, const char *line) {
+    static const int64_t offsets[] = {1, 2, 5, 9, 14, 20};
+    char text[TC_MAX_LINE], why[TC_MESSAGE], name[8] = "out";
+    tc_arena arena = {NULL};
+    tc_draft d;
+    tc_case c;
+    tc_invocation call;
+    tc_shape s;
+    uint32_t n = 0;
+    bool good = tc_draft_read(line, &d, why) && parse(line, &c, &arena, &call);
+    for (uint32_t a = 0; good && a < f->record->n_args; a++) {
+        int at = tc_draft_find(&d, f->record->args[a].name);
+        if (f->record->args[a].kind != TC_ARG_TENSOR || call.args[a].none ||
+            !tc_draft_shape(&d, at, &s))
+            continue;
+        s.offset = offsets[n++];
+        s.placed = true;
+        tc_draft_put_shape(&d, at, &s);
+    }
+    for (uint32_t k = 0; good && k < f->record->n_outs; k++) {
+        if (f->record->n_outs > 1)
+            snprintf(name, sizeof name, "out%u", k);
+        s = call.outs[k].tensor.shape;
+        s.offset = 3 + 4 * (int64_t)k;
+        s.placed = true;
+        tc_draft_set(&d, name, "[]");
+        tc_draft_put_shape(&d, tc_draft_find(&d, name), &s);
+    }
+    if (good && tc_draft_line(&d, text)) {
+        f->to->line(f->to, text);
+        f->apart++;
+    }
+    tc_arena_finish(&arena);
 }
 
 /* Enough elements that a wrong one shows; and but for pointwise operators no line of one element,
@@ -114,7 +156,9 @@ static void pass_on(tc_sink *sink, const char *line) {
     tc_random random = {tc_hash(line)};
     if (tc_below(&random, 8) == 0 && !(f->few && f->neighbours >= RANDOM))
         add_neighbour(f, line, random);
-    bool dense = strchr(line, '/') == strrchr(line, '/');
+    bool dense = strchr(line, '/') == strrchr(line, '/') && !strchr(line, '+');
+    if (dense && f->apart < APART)
+        add_apart(f, line);
     if (!f->record->pointwise && dense && !(f->few && f->lines++ >= LOOKED_AT))
         add_in_place(f, line);
 }

@@ -41,7 +41,7 @@ enum { TC_TIMED_FLOATS = 1, TC_TIMED_INTEGERS = 2, TC_TIMED_SIZES = 4, TC_TIMED_
 
 /* A dimension along which a call falls apart into calls of their own: for each argument and output
  * which of its dimensions that is, counted from 1; 0: each of the calls needs all of it. */
-enum { TC_AXIS_OUT = TC_MAX_ARGS, TC_MAX_AXES = 3, TC_MAX_ATTRIBUTES = 6 };
+enum { TC_AXIS_OUT = TC_MAX_ARGS, TC_MAX_AXES = 3, TC_MAX_ATTRIBUTES = 12 };
 
 typedef struct tc_axis {
     uint8_t along[TC_MAX_ARGS + TC_MAX_OUTS];
@@ -95,7 +95,8 @@ struct tc_record {
     uint64_t dtypes[TN_KERNEL_MAX_TYPES];                  /* what each type variable is of */
     int8_t arg_types[TC_MAX_ARGS], out_types[TC_MAX_OUTS]; /* coded as in tenon/kernels.h */
     const char *attributes[TC_MAX_ATTRIBUTES];             /* "alpha=2"; NULL behind the last */
-    tc_axis axes[TC_MAX_AXES];                             /* none: along[TC_AXIS_OUT] is 0 */
+    const char *alike[TC_MAX_ATTRIBUTES]; /* the same, with which elements come out alike */
+    tc_axis axes[TC_MAX_AXES];            /* none: along[TC_AXIS_OUT] is 0 */
     tc_arg args[TC_MAX_ARGS];
 };
 

@@ -3,6 +3,7 @@
  */
 #include "plugin-sdk/conformance/worker/suite.h"
 
+#include "plugin-sdk/conformance/worker/kernel/caller.h"
 #include "plugin-sdk/conformance/worker/kernel/checks.h"
 #include "plugin-sdk/conformance/worker/kernel/samples/sample.h"
 
@@ -95,7 +96,7 @@ static void run_call(const tc_case *c, tc_subject *s, tc_invocation *call, tc_ve
         tc_check_outputs(&valid, &result, s, out);
 }
 
-static void run(const tc_case *c, const tc_options *options, tc_verdict *out) {
+static void run_here(const tc_case *c, const tc_options *options, tc_verdict *out) {
     char why[TC_MESSAGE];
     tc_arena arena = {NULL};
     tc_invocation call;
@@ -110,6 +111,11 @@ static void run(const tc_case *c, const tc_options *options, tc_verdict *out) {
     tc_arena_finish(&arena);
 }
 
+static void run(const tc_case *c, const tc_options *options, tc_verdict *out) {
+    if (tc_subject_shared(options, out))
+        tc_run_on_small_stack(run_here, c, options, out);
+}
+
 /* ---- lines ------------------------------------------------------------------------------- */
 
 typedef struct relay {
@@ -118,6 +124,15 @@ typedef struct relay {
     tc_arena arena;
     uint64_t n;
 } relay;
+
+static void emit(relay *r, const char *line, int64_t bad, int64_t at) {
+    char text[TC_MAX_LINE];
+    snprintf(text, sizeof text, "refuse%.900s bad=%" PRId64 " at=%" PRId64, strchr(line, '/'), bad,
+             at);
+    r->to->line(r->to, text);
+}
+
+#define COUNT(array) (sizeof(array) / sizeof *(array))
 
 static void choose(tc_sink *sink, const char *line) {
     relay *r = (relay *)sink;
@@ -131,11 +146,13 @@ static void choose(tc_sink *sink, const char *line) {
     int64_t n = places(&call), last = call.args[index_arg(call.record)].tensor.shape.numel - 1;
     const int64_t bad[] = {n, -1, n + 1000, INT64_MAX, INT64_MIN, -n, (int64_t)1 << 32};
     const int64_t at[] = {last, 0, last / 2};
+    /* Where blocks, lanes and words of flags begin and end. */
+    static const int64_t edges[] = {31, 32, 63, 64, 255, 256, 511, 512, 1023, 1024, 4095, 65535};
     uint64_t k = r->n++;
-    char text[TC_MAX_LINE];
-    snprintf(text, sizeof text, "refuse%.900s bad=%" PRId64 " at=%" PRId64, strchr(line, '/'),
-             bad[k % (sizeof bad / sizeof *bad)], at[k % (sizeof at / sizeof *at)]);
-    r->to->line(r->to, text);
+    emit(r, line, bad[k % COUNT(bad)], at[k % COUNT(at)]);
+    for (size_t i = 0; last >= 512 && i < COUNT(edges); i++)
+        if (edges[i] < last && (last < 5000 || edges[i] > 4000)) /* long ones take long */
+            emit(r, line, bad[i % 2], edges[i]);
 }
 
 static void list(tc_set set, tc_sink *sink) {

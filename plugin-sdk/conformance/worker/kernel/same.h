@@ -13,6 +13,17 @@ typedef struct tc_comparison {
     tc_verdict *out;
 } tc_comparison;
 
+/* Makes the line's call once more, with other bytes round the tensors; it must succeed. */
+bool tc_same_call(tc_comparison *m, tc_invocation *call, tc_result *result, uint64_t surroundings);
+
+/* Compares output k of two calls; `first` is where b's part of a begins. */
+void tc_check_same(tc_arena *arena, const tc_invocation *a, const tc_result *ra, int64_t first,
+                   const tc_invocation *b, const tc_result *rb, uint32_t k,
+                   tn_requirement requirement, const char *difference, tc_verdict *out);
+
+/* On one and on three host threads. */
+void tc_same_host_threads(tc_comparison *m);
+
 /* Several threads on one stream, and several streams: many calls at the same time. */
 void tc_same_threads(tc_comparison *m);
 void tc_same_streams(tc_comparison *m);

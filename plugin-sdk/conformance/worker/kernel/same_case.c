@@ -9,11 +9,11 @@
  *     host-threads   on one and on three host threads, where the plugin has tenon.threads/1
  */
 #include "plugin-sdk/conformance/worker/suite.h"
+#include "plugin-sdk/conformance/worker/kernel/caller.h"
 #include "plugin-sdk/conformance/worker/kernel/same.h"
 
 #include <stdio.h>
 #include <string.h>
-#include <tenon/ext/threads.h>
 
 /* ---- running and comparing --------------------------------------------------------------- */
 
@@ -51,10 +51,9 @@ static bool same_bits(const tc_operand *a, const void *a_bytes, int64_t first, c
     return true;
 }
 
-/* Compares output k of two calls; `first` is where b's part of a begins. */
-static void check_same(tc_arena *arena, const tc_invocation *a, const tc_result *ra, int64_t first,
-                       const tc_invocation *b, const tc_result *rb, uint32_t k,
-                       tn_requirement requirement, const char *difference, tc_verdict *out) {
+void tc_check_same(tc_arena *arena, const tc_invocation *a, const tc_result *ra, int64_t first,
+                   const tc_invocation *b, const tc_result *rb, uint32_t k,
+                   tn_requirement requirement, const char *difference, tc_verdict *out) {
     const tc_operand *x = &a->outs[k].tensor, *y = &b->outs[k].tensor;
     const void *p = elements(arena, x, ra->outs[k]), *q = elements(arena, y, rb->outs[k]);
     int64_t at;
@@ -87,6 +86,11 @@ static bool parse(tc_comparison *m, tc_invocation *call) {
     return TC_CASE_ERROR(m->out, "%s", why);
 }
 
+bool tc_same_call(tc_comparison *m, tc_invocation *call, tc_result *result, uint64_t surroundings) {
+    return parse(m, call) && fill(m, call, surroundings) &&
+           run_call(m->subject, call, result, m->out);
+}
+
 static void as_dense(tc_comparison *m) {
     tc_invocation dense;
     tc_result laid_out, plain;
@@ -113,9 +117,9 @@ static void as_dense(tc_comparison *m) {
                                      ? TNP_KERNEL_BROADCAST
                                      : TNP_KERNEL_STRIDED;
     for (uint32_t k = 0; k < dense.record->n_outs; k++)
-        check_same(m->arena, &m->call, &laid_out, 0, &dense, &plain, k, requirement,
-                   "between tensors as the line has them and dense ones of the same values",
-                   m->out);
+        tc_check_same(m->arena, &m->call, &laid_out, 0, &dense, &plain, k, requirement,
+                      "between tensors as the line has them and dense ones of the same values",
+                      m->out);
 }
 
 static void again(tc_comparison *m) {
@@ -128,12 +132,11 @@ static void again(tc_comparison *m) {
         return;
     }
     for (int i = 0; i < TIMES; i++)
-        if (!parse(m, &calls[i]) || !fill(m, &calls[i], m->call.seed + 1000 * (uint64_t)i) ||
-            !run_call(m->subject, &calls[i], &results[i], m->out))
+        if (!tc_same_call(m, &calls[i], &results[i], m->call.seed + 1000 * (uint64_t)i))
             return;
     for (int i = 1; i < TIMES; i++)
         for (uint32_t k = 0; k < m->call.record->n_outs; k++)
-            check_same(
+            tc_check_same(
                 m->arena, &calls[0], &results[0], 0, &calls[i], &results[i], k,
                 TNP_KERNEL_DETERMINISTIC,
                 "from one run to the next, with other bytes round the tensors and in the outputs",
@@ -220,40 +223,10 @@ static void slices(tc_comparison *m) {
         if (!cut(m, at, &slice) || !run_call(m->subject, &slice, &part, m->out))
             return;
         for (uint32_t k = 0; k < slice.record->n_outs; k++)
-            check_same(m->arena, &m->call, &whole, at * slice.outs[k].tensor.shape.numel, &slice,
-                       &part, k, TNP_KERNEL_RESULT, "between the whole batch and a slice of it",
-                       m->out);
+            tc_check_same(m->arena, &m->call, &whole, at * slice.outs[k].tensor.shape.numel, &slice,
+                          &part, k, TNP_KERNEL_RESULT, "between the whole batch and a slice of it",
+                          m->out);
     }
-}
-
-/* ---- host threads ------------------------------------------------------------------------ */
-
-static void host_threads(tc_comparison *m) {
-    static const uint32_t counts[] = {1, 3};
-    tc_invocation calls[2];
-    tc_result results[2];
-    tn_instance *self = m->subject->self;
-    const tn_ext_threads *threads = tc_subject_extension(m->subject, TN_EXT_THREADS);
-    if (!threads || !(m->kernel->flags & TN_KERNEL_DETERMINISTIC)) {
-        tc_verdict_set(m->out, TC_UNSUPPORTED, TNP_NONE,
-                       "no tenon.threads/1, or not deterministic");
-        return;
-    }
-    uint32_t before = threads->get_num_threads(self);
-    bool ok = true;
-    for (int i = 0; i < 2 && ok; i++) {
-        if (threads->set_num_threads(self, counts[i]) != TN_OK ||
-            threads->get_num_threads(self) != counts[i])
-            tc_verdict_set(m->out, TC_FAIL, TNP_THREADS_LIMIT,
-                           "%u threads were set, and get_num_threads says %u", counts[i],
-                           threads->get_num_threads(self));
-        ok = parse(m, &calls[i]) && fill(m, &calls[i], m->call.seed + (uint64_t)i) &&
-             run_call(m->subject, &calls[i], &results[i], m->out);
-    }
-    threads->set_num_threads(self, before);
-    for (uint32_t k = 0; ok && k < m->call.record->n_outs; k++)
-        check_same(m->arena, &calls[0], &results[0], 0, &calls[1], &results[1], k,
-                   TNP_KERNEL_DETERMINISTIC, "between one host thread and three", m->out);
 }
 
 /* ---- the class --------------------------------------------------------------------------- */
@@ -263,7 +236,7 @@ static const struct way {
     void (*run)(tc_comparison *m);
 } ways[] = {{"dense", as_dense},          {"again", again},
             {"slices", slices},           {"threads", tc_same_threads},
-            {"streams", tc_same_streams}, {"host-threads", host_threads}};
+            {"streams", tc_same_streams}, {"host-threads", tc_same_host_threads}};
 
 static const struct way *find_way(const char *name) {
     for (size_t i = 0; name && i < sizeof ways / sizeof *ways; i++)
@@ -272,7 +245,7 @@ static const struct way *find_way(const char *name) {
     return NULL;
 }
 
-static void run(const tc_case *c, const tc_options *options, tc_verdict *out) {
+static void run_here(const tc_case *c, const tc_options *options, tc_verdict *out) {
     char why[TC_MESSAGE];
     tc_arena arena = {NULL};
     tc_comparison m = {.c = c, .arena = &arena, .out = out};
@@ -288,6 +261,11 @@ static void run(const tc_case *c, const tc_options *options, tc_verdict *out) {
         way->run(&m);
     tc_check_host(out);
     tc_arena_finish(&arena);
+}
+
+static void run(const tc_case *c, const tc_options *options, tc_verdict *out) {
+    if (tc_subject_shared(options, out))
+        tc_run_on_small_stack(run_here, c, options, out);
 }
 
 /* ---- lines: those of kernel/, where a way makes sense ------------------------------------ */

@@ -1,6 +1,8 @@
 /* See host.h. */
 #include "plugin-sdk/conformance/worker/subject/host.h"
 
+#include "plugin-sdk/conformance/worker/poison.h"
+
 #include <ctype.h>
 #include <pthread.h>
 #include <sched.h>
@@ -137,7 +139,7 @@ static void host_dealloc(const tn_host *host, void *p) {
     atomic_fetch_sub(&blocks, 1);
     atomic_fetch_sub(&bytes_out, (int64_t)h->bytes);
     void *start = h->start;
-    memset(p, 0xdd, h->bytes);
+    memset(p, TC_POISON_FREED, h->bytes);
     free(start);
 }
 

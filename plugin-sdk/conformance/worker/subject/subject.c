@@ -162,7 +162,7 @@ tc_subject *tc_subject_shared(const tc_options *options, tc_verdict *out) {
         return &shared;
     if (!tc_subject_open(&shared, options->plugin, options->device, tc_host_table(), why)) {
         tc_verdict_set(out, shared.broken ? TC_FAIL : TC_ERROR, shared.broken,
-                       "the device cannot be opened: %s", why);
+                       TC_CANNOT_OPEN ": %s", why);
         return NULL;
     }
     shared_open = true;

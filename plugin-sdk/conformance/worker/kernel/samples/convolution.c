@@ -152,7 +152,14 @@ static void list(const tc_sampler *m) {
         {3, 16, 24, 24, 24, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 1},
         {40, 1, 14, 14, 32, {3, 3}, {1, 1}, {0, 0}, {1, 1}, 1},
         {2, 32, 30, 31, 32, {3, 3}, {2, 1}, {1, 1}, {1, 1}, 32},
+        {65541, 1, 1, 2, 1, {1, 1}, {1, 1}, {0, 0}, {1, 1}, 1},
+        {1, 65541, 1, 2, 65541, {1, 1}, {1, 1}, {0, 0}, {1, 1}, 65541},
+        {1, 1, 65541, 2, 1, {1, 1}, {1, 1}, {0, 0}, {1, 1}, 1},
     };
+    /* As many products as are worth several threads. */
+    static const struct geometry split = {5, 8, 20, 21, 12, {3, 3}, {1, 1}, {1, 1}, {1, 1}, 1};
+    if (m->set != TC_SMOKE)
+        tc_emit(m, call_line(m, &split, true, NULL, TC_LAYOUT_DENSE));
     for (int k = 0; tc_has_large(m) && k < TC_LENGTH(large); k++)
         tc_emit(m, call_line(m, &large[k], k % 2, NULL, TC_LAYOUT_DENSE));
     for (int k = 0; k < (m->set == TC_SMOKE ? 2 : TC_LENGTH(geometries)); k++) {

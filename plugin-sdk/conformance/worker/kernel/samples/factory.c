@@ -48,17 +48,26 @@ static void list_fill(const tc_sampler *m) {
             snprintf(value, sizeof value, "value=%s", floating ? floats[k] : ints[k]);
             emit(m, value, 2, TC_SIZES(7, 9), (tc_layout)layout);
         }
+    for (int32_t rank = 0; m->set != TC_SMOKE && rank <= TC_MAX_RANK; rank++)
+        emit(m, "value=1", rank, TC_SIZES(2, 1, 3, 2, 1, 2, 2, 1, 2, 1, 3, 2), TC_LAYOUT_PADDED);
     emit(m, "value=1", 1, TC_SIZES(70001), TC_LAYOUT_DENSE); /* more than 16 bits count */
 }
 
 static void list_arange(const tc_sampler *m) {
     static const char *const floats[] = {"start=0 step=1", "start=-3.5 step=0.25",
                                          "start=0.1 step=0.3", "start=5 step=-1"};
-    static const char *const ints[] = {"start=0 step=1", "start=-5 step=3", "start=100 step=-7"};
+    /* The last two are of i64: more digits than f64 has. */
+    static const char *const ints[] = {"start=0 step=1", "start=-5 step=3", "start=100 step=-7",
+                                       "start=9007199254740993 step=2",
+                                       "start=-4611686018427387905 step=9007199254740995"};
     bool floating = tc_is_float(m->types[0]);
-    for (int k = 0; k < (floating ? TC_LENGTH(floats) : TC_LENGTH(ints)); k++)
+    int n = floating ? TC_LENGTH(floats) : TC_LENGTH(ints) - (m->types[0] == TN_I64 ? 0 : 2);
+    for (int k = 0; k < n; k++)
         for (int layout = 0; layout < TC_N_OUT_LAYOUTS; layout++)
             emit(m, floating ? floats[k] : ints[k], 1, TC_SIZES(101), (tc_layout)layout);
+    if (tc_dtype_bytes(m->types[0]) > 1) /* more than the others count */
+        emit(m, "start=-7 step=1", 1, TC_SIZES(tc_dtype_bytes(m->types[0]) > 2 ? 70001 : 30001),
+             TC_LAYOUT_DENSE);
 }
 
 static void list_random(const tc_sampler *m) {
@@ -74,6 +83,8 @@ static void list_random(const tc_sampler *m) {
     for (int n = 0; n < TC_LENGTH(lengths); n++)
         for (int k = 0; k < TC_LENGTH(fixed); k++)
             emit(m, choices[k], 1, &lengths[n], n % 2 ? TC_LAYOUT_SHIFTED : TC_LAYOUT_DENSE);
+    if (m->set != TC_SMOKE) /* more blocks of four words than 16 bits count */
+        emit(m, choices[2], 1, TC_SIZES(300007), TC_LAYOUT_DENSE);
     emit(m, has_state ? "state=[2] offset=3" : "seed=5 offset=3", 3, TC_SIZES(6, 5, 7),
          TC_LAYOUT_DENSE);
 }

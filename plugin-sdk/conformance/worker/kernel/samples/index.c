@@ -58,7 +58,8 @@ static bool fill(tc_invocation *call, uint32_t a, tc_random *r) {
 
 static const struct sized {
     int32_t rank;
-    int64_t self[4], index[4], src[4]; /* index of gather and scatter_add; src at least that */
+    /* index of gather and scatter_add; src at least that */
+    int64_t self[TC_MAX_RANK], index[TC_MAX_RANK], src[TC_MAX_RANK];
     int dim;
 } sized[] = {
     {2, {6, 9}, {4, 7}, {5, 8}, 0},
@@ -77,7 +78,7 @@ enum { N_LAID_OUT = 3 };
 
 static tc_line call_line(const tc_sampler *m, const struct sized *s, const char *odd,
                          tc_layout layout, const char *alpha) {
-    int64_t source[4];
+    int64_t source[TC_MAX_RANK];
     memcpy(source, s->self, sizeof source);
     source[s->dim] = s->index[s->dim];
     tc_line l = tc_line_start(m);
@@ -109,7 +110,7 @@ static void list_layouts(const tc_sampler *m, const struct sized *s) {
                 tc_emit(m, call_line(m, s, m->record->args[a].name, (tc_layout)layout, "1"));
         if (layout >= TC_N_OUT_LAYOUTS)
             continue;
-        int64_t sizes[4];
+        int64_t sizes[TC_MAX_RANK];
         memcpy(sizes, s->self, sizeof sizes);
         if (!m->record->adds && !m->record->slices)
             memcpy(sizes, s->index, sizeof sizes);
@@ -135,8 +136,19 @@ static void list(const tc_sampler *m) {
                                          {1, {70001}, {90000}, {90000}, 0},
                                          {2, {65541, 2}, {65539, 2}, {65539, 2}, 0},
                                          {2, {65541, 3}, {65541, 2}, {65541, 2}, 1}};
+    static const struct sized split = {2, {300, 133}, {303, 133}, {303, 133}, 0};
+    struct sized ranks = {0, {2, 3, 2, 2, 3, 2, 3, 1, 2, 1, 2, 2}, {0}, {0}, 0};
     for (int k = 0; tc_has_large(m) && k < TC_LENGTH(large); k++)
         tc_emit(m, call_line(m, &large[k], NULL, TC_LAYOUT_DENSE, "1"));
+    if (m->set != TC_SMOKE)
+        tc_emit(m, call_line(m, &split, NULL, TC_LAYOUT_DENSE, "1"));
+    while (tc_has_large(m) && ranks.rank++ < TC_MAX_RANK) {
+        memcpy(ranks.index, ranks.self, sizeof ranks.index);
+        ranks.dim = ranks.rank / 2;
+        ranks.index[ranks.dim] += 2;
+        memcpy(ranks.src, ranks.index, sizeof ranks.src);
+        tc_emit(m, call_line(m, &ranks, NULL, TC_LAYOUT_REVERSED, "1"));
+    }
     for (int k = 0; k < (m->set == TC_SMOKE ? 2 : TC_LENGTH(sized)); k++) {
         tc_line l = call_line(m, &sized[k], NULL, TC_LAYOUT_DENSE, "1");
         if (k % 3 == 0)
@@ -147,8 +159,11 @@ static void list(const tc_sampler *m) {
             continue;
         if (k < N_LAID_OUT || k == TC_LENGTH(sized) - 1)
             list_layouts(m, &sized[k]);
-        if (tc_record_arg(m->record, "alpha") >= 0)
-            tc_emit(m, call_line(m, &sized[k], NULL, TC_LAYOUT_DENSE, "-2"));
+        if (tc_record_arg(m->record, "alpha") >= 0) {
+            bool digits = m->types[0] == TN_I64; /* more than f64 has */
+            tc_emit(m, call_line(m, &sized[k], NULL, TC_LAYOUT_DENSE,
+                                 digits && k % 2 ? "9007199254740993" : "-2"));
+        }
     }
 }
 

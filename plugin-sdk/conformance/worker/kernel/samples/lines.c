@@ -22,7 +22,7 @@ int64_t tc_lines_terms(const tc_invocation *call) {
 
 static const struct sized {
     int32_t rank;
-    int64_t sizes[5];
+    int64_t sizes[TC_MAX_RANK];
     int dim;
 } sized[] = {
     {2, {6, 9}, 1},       {2, {6, 9}, 0},          {3, {3, 4, 5}, 1},       {1, {1}, 0},
@@ -73,10 +73,14 @@ void tc_lines_list_timed(const tc_sampler *m) {
         tc_emit(m, call_line(m, &classes, -1, TC_LAYOUT_DENSE, false));
 }
 
-void tc_lines_list(const tc_sampler *m) {
+/* Many lines, long ones, all ranks; and in every dtype so much that the work is split. */
+static void list_large(const tc_sampler *m) {
     static const struct sized large[] = {
-        {2, {400, 300}, 1}, {2, {300, 400}, 0}, {1, {70001}, 0},      {2, {3, 5003}, 1},
-        {2, {5003, 3}, 0},  {2, {65541, 2}, 1}, {3, {2, 20011, 2}, 1}};
+        {2, {400, 300}, 1}, {2, {300, 400}, 0}, {1, {70001}, 0},       {2, {3, 5003}, 1},
+        {2, {5003, 3}, 0},  {2, {65541, 2}, 1}, {3, {2, 20011, 2}, 1}, {2, {2, 65541}, 0},
+    };
+    static const struct sized split = {2, {303, 133}, 1}, lines = {2, {3, 5003}, 1};
+    struct sized ranks = {0, {2, 3, 2, 2, 3, 2, 3, 1, 2, 1, 2, 2}, 0};
     for (int k = 0; tc_has_large(m) && k < TC_LENGTH(large); k++)
         /* One softmax of so many has no digit left. */
         if (large[k].rank > 1 || m->record->ulps == 0)
@@ -86,10 +90,31 @@ void tc_lines_list(const tc_sampler *m) {
         tc_line_out(&l, m, 0, large[3].rank, large[3].sizes, TC_LAYOUT_STEPPED);
         tc_emit(m, l);
     }
+    tc_emit(m, call_line(m, &split, -1, TC_LAYOUT_DENSE, true));
+    for (int descending = 0; descending < (orders(m->record) ? 2 : 1); descending++) {
+        tc_line l = call_line(m, &lines, -1, TC_LAYOUT_DENSE, descending), special = l;
+        tc_line_add(&l, m->record->ulps == 0 && !orders(m->record) ? "data=carry" : "data=exact");
+        tc_line_add(&special, "data=special");
+        if (m->record->ulps == 0)
+            tc_emit(m, l);
+        if (orders(m->record))
+            tc_emit(m, special);
+    }
+    for (; tc_has_large(m) && ranks.rank++ < TC_MAX_RANK;) {
+        ranks.dim = ranks.rank / 2;
+        tc_emit(m, call_line(m, &ranks, -1, TC_LAYOUT_REVERSED, ranks.rank % 2));
+    }
+}
+
+void tc_lines_list(const tc_sampler *m) {
+    if (m->set != TC_SMOKE)
+        list_large(m);
     for (int k = 0; k < (m->set == TC_SMOKE ? 2 : TC_LENGTH(sized)); k++) {
         for (int descending = 0; descending < (orders(m->record) ? 2 : 1); descending++) {
             tc_line l = call_line(m, &sized[k], -1, TC_LAYOUT_DENSE, descending);
-            if (k % 3 == 0 && sized[k].sizes[sized[k].rank - 1] < 100) /* one NaN spoils a line */
+            /* One NaN spoils a line, where it is not put in its order. */
+            if (orders(m->record) ? k % 2 == 0
+                                  : k % 3 == 0 && sized[k].sizes[sized[k].rank - 1] < 100)
                 tc_emit_data(m, &l, 0);
             else
                 tc_emit(m, l);

@@ -111,13 +111,20 @@ static void list_timed(const tc_sampler *m) {
 
 static void list(const tc_sampler *m) {
     bool batched = m->record->n_args == 2;
-    static const struct sized large[] = {{1, 140, 150, 160}, {9, 40, 70, 50}, {1, 3, 700, 500},
-                                         {1, 1030, 9, 5},    {1, 5, 9, 1030}, {1, 4, 4100, 3},
-                                         {300, 3, 4, 5}};
+    static const struct sized large[] = {
+        {1, 140, 150, 160}, {9, 40, 70, 50}, {1, 3, 700, 500}, {1, 1030, 9, 5},  {1, 5, 9, 1030},
+        {1, 4, 4100, 3},    {300, 3, 4, 5},  {65541, 2, 3, 1}, {1, 65541, 2, 3}, {1, 2, 3, 65541}};
+    static const struct sized split = {2, 131, 40, 133}, deep = {1, 2, 5003, 3};
     for (int k = 0; tc_has_large(m) && k < TC_LENGTH(large); k++)
-        tc_emit(m, call_line(m, &large[k], k % 4, 0, 4 * (k % 2), 0, 0));
-    if (m->set != TC_SMOKE)
+        if (batched || large[k].batch == 1)
+            tc_emit(m, call_line(m, &large[k], k % 4, 0, 4 * (k % 2), 0, 0));
+    if (m->set != TC_SMOKE) {
+        tc_line back = call_line(m, &deep, 0, 0, 0, 0, 0);
+        tc_line_add(&back, "data=carry");
+        tc_emit(m, back);
+        tc_emit(m, call_line(m, &split, 0, 0, 0, 0, 0));
         list_ones(m);
+    }
     for (int k = 0; k < (m->set == TC_SMOKE ? 2 : TC_LENGTH(sized)); k++) {
         tc_line l = call_line(m, &sized[k], k % 4, 0, 0, 0, 0);
         if ((k % 3 == 0 && sized[k].m > 1) || k == 10)

@@ -44,7 +44,7 @@ static int64_t terms(const tc_invocation *call) {
 
 static const struct sized {
     int32_t rank;
-    int64_t sizes[4];
+    int64_t sizes[TC_MAX_RANK];
     int n_dims;
 } sized[] = {
     {2, {5, 9}, 1},       {3, {2, 3, 5}, 2}, {3, {4, 3, 8}, 1}, {2, {3, 64}, 1},
@@ -54,7 +54,7 @@ static const struct sized {
 
 static tc_line call_line(const tc_sampler *m, const struct sized *s, int with, const char *odd,
                          tc_layout layout) {
-    int64_t ones[4];
+    int64_t ones[TC_MAX_RANK];
     memcpy(ones, s->sizes, sizeof ones);
     for (int32_t d = s->rank - s->n_dims; d < s->rank; d++)
         ones[d] = 1;
@@ -88,8 +88,16 @@ static void list_timed(const tc_sampler *m) {
 static void list(const tc_sampler *m) {
     static const struct sized large[] = {
         {2, {600, 200}, 1}, {3, {70, 40, 30}, 2}, {2, {3, 5003}, 1}, {2, {65541, 2}, 1}};
+    static const struct sized split = {2, {303, 133}, 1};
+    struct sized ranks = {0, {2, 3, 2, 2, 3, 2, 3, 1, 2, 1, 2, 2}, 0};
     for (int k = 0; tc_has_large(m) && k < TC_LENGTH(large); k++)
         tc_emit(m, call_line(m, &large[k], 3, NULL, TC_LAYOUT_DENSE));
+    if (m->set != TC_SMOKE)
+        tc_emit(m, call_line(m, &split, 3, NULL, TC_LAYOUT_DENSE));
+    while (tc_has_large(m) && ranks.rank++ < TC_MAX_RANK) {
+        ranks.n_dims = (ranks.rank + 1) / 2;
+        tc_emit(m, call_line(m, &ranks, 3, NULL, TC_LAYOUT_REVERSED));
+    }
     for (int k = 0; k < (m->set == TC_SMOKE ? 2 : TC_LENGTH(sized)); k++) {
         /* Pairs that cancel have no mean; one NaN spoils a row, so that there must be several. */
         uint32_t without = TC_DATA_BIT(TC_DATA_CANCEL) |

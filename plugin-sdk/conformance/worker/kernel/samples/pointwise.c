@@ -26,6 +26,16 @@ static int64_t terms(const tc_invocation *call) {
 
 /* ---- attributes -------------------------------------------------------------------------- */
 
+/* Those with a point are for floating dtypes, those with more digits than f64 has for i64. */
+static bool suits(const char *text, tn_dtype dtype) {
+    size_t digits = 0, most = 0;
+    for (const char *p = text; *p; p++) {
+        digits = *p >= '0' && *p <= '9' ? digits + 1 : 0;
+        most = digits > most ? digits : most;
+    }
+    return (tc_is_float(dtype) || !strchr(text, '.')) && (dtype == TN_I64 || most <= 15);
+}
+
 /* The k-th choice; "" for the first of an operator without attributes; NULL behind the last. */
 static const char *choice(const tc_record *record, const tn_dtype *types, int k) {
     const char *const *choices = record->attributes;
@@ -33,8 +43,7 @@ static const char *choice(const tc_record *record, const tn_dtype *types, int k)
         return k == 0 ? "" : NULL;
     if (k >= TC_MAX_ATTRIBUTES || !choices[k])
         return NULL;
-    return tc_is_float(types[0]) || !strchr(choices[k], '.') ? choices[k]
-                                                             : choice(record, types, k + 1);
+    return suits(choices[k], types[0]) ? choices[k] : choice(record, types, k + 1);
 }
 
 /* ---- lines ------------------------------------------------------------------------------- */
@@ -73,13 +82,44 @@ static const struct sized {
     {12, {1, 2, 1, 2, 1, 2, 1, 2, 1, 2, 1, 2}},
 };
 
+/* So few elements that they may be alike. */
+static void list_alike(const tc_sampler *m) {
+    for (int k = 0; k < TC_MAX_ATTRIBUTES && m->record->alike[k]; k++) {
+        tc_line l = call_line(m, m->record->alike[k], 1, TC_SIZES(5), -1, TC_LAYOUT_DENSE);
+        if (suits(m->record->alike[k], m->types[0]))
+            tc_emit_data(m, &l, 0);
+    }
+}
+
 static void list_data(const tc_sampler *m) {
-    static const int64_t n[] = {293}; /* more than every pair of special values, and a prime */
+    static const int64_t n[] = {331}; /* more than every pair of special values, and a prime */
     for (int k = 0; choice(m->record, m->types, k); k++) {
         tc_line l = call_line(m, choice(m->record, m->types, k), 1, n, -1, TC_LAYOUT_DENSE);
         tc_emit_data(m, &l, 0);
         if (m->set == TC_SMOKE)
             return;
+    }
+}
+
+static uint32_t n_tensors(const tc_record *record) {
+    uint32_t n = 0;
+    for (uint32_t a = 0; a < record->n_args; a++)
+        n += record->args[a].kind == TC_ARG_TENSOR;
+    return n;
+}
+
+/* All exponents, and the neighbours of each for functions of one number; where there are not so many
+ * numbers, list_every has them all. */
+static void list_exponents(const tc_sampler *m) {
+    bool one = n_tensors(m->record) == 1, function = one && m->record->n_types == 1;
+    int64_t n = m->set == TC_EXHAUSTIVE ? 262147 : function ? 16411 : 4099;
+    if (!tc_is_float(m->types[0]) || !m->record->extremes ||
+        (one && tc_dtype_bytes(m->types[0]) <= 2))
+        return;
+    for (int k = 0; k < 2 && choice(m->record, m->types, k); k++) {
+        tc_line l = call_line(m, choice(m->record, m->types, k), 1, &n, -1, TC_LAYOUT_DENSE);
+        tc_line_add(&l, "data=exponents");
+        tc_emit(m, l);
     }
 }
 
@@ -130,7 +170,7 @@ static void list_crossed(const tc_sampler *m, const char *attrs) {
 
 /* In place, and with a scalar for a tensor, where the dtypes let it be. */
 static void list_forms(const tc_sampler *m, const char *attrs) {
-    static const int64_t sizes[] = {6, 7};
+    static const int64_t sizes[] = {9, 7};
     for (uint32_t a = 0; a < m->record->n_args; a++) {
         const tc_arg *arg = &m->record->args[a];
         if (arg->kind != TC_ARG_TENSOR)
@@ -150,8 +190,10 @@ static void list_forms(const tc_sampler *m, const char *attrs) {
         tc_line_add(&l, "scalar=%s", arg->name);
         if (m->record->n_args > 1)
             tc_emit(m, l);
-        tc_line_add(&l, "data=wide"); /* one that arrives as an integer */
-        if (m->record->n_args > 1 && tc_is_arithmetic(m->record) && tc_is_float(m->types[0]))
+        tc_line_add(&l, "data=wide"); /* one that arrives as an integer, with all its digits */
+        bool any =
+            tc_is_arithmetic(m->record) || m->record->out_types[0] == TN_KERNEL_FIXED(TN_BOOL);
+        if (m->record->n_args > 1 && any && m->types[0] != TN_BOOL)
             tc_emit(m, l);
     }
 }
@@ -192,12 +234,20 @@ static void list(const tc_sampler *m) {
     }
     for (int k = 0; k < TC_LENGTH(sized); k++)
         tc_emit(m, call_line(m, attrs, sized[k].rank, sized[k].sizes, -1, TC_LAYOUT_DENSE));
+    list_alike(m);
+    list_exponents(m);
+    tc_emit(m, call_line(m, attrs, 1, TC_SIZES(tc_split(m)), -1, TC_LAYOUT_DENSE));
     if (tc_has_large(m)) {
-        tc_emit(m, call_line(m, attrs, 1, TC_SIZES(100003), -1, TC_LAYOUT_DENSE));
         tc_emit(m, call_line(m, attrs, 2, TC_SIZES(257, 515), -1, TC_LAYOUT_PADDED));
         tc_emit(m, call_line(m, attrs, 2, TC_SIZES(300, 290), 0, TC_LAYOUT_REVERSED));
         /* More rows than a grid of a GPU has blocks in its second dimension. */
         tc_emit(m, call_line(m, attrs, 2, TC_SIZES(65541, 2), -1, TC_LAYOUT_STEPPED));
+        /* And rows long enough to be taken one by one: how they are dealt out is the same for all. */
+        if ((m->record->timed & TC_TIMED_SIZES) || m->set == TC_EXHAUSTIVE)
+            tc_emit(m, call_line(m, attrs, 2, TC_SIZES(33000, 64), -1, TC_LAYOUT_PADDED));
+        for (int32_t rank = 0; rank <= TC_MAX_RANK; rank++) /* none of them joins another */
+            tc_emit(m, call_line(m, attrs, rank, TC_SIZES(2, 1, 3, 2, 1, 2, 2, 1, 2, 1, 3, 2), -1,
+                                 TC_LAYOUT_REVERSED));
     }
     /* Conversions take another way than copies, also when they are split among threads. */
     if (m->record->n_types == 2 && m->types[0] == TN_F32 &&

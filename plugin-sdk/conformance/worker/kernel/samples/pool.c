@@ -1,6 +1,7 @@
 /* Pooling in two dimensions and its derivatives. */
 #include "plugin-sdk/conformance/worker/kernel/samples/sample.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -56,8 +57,38 @@ static int64_t terms(const tc_invocation *call) {
     return k < 0 ? 16 : call->args[k].ints[0] * call->args[k].ints[1];
 }
 
+/* Of windows that do not meet, or hardly, every other has a special value, each in the place behind that
+ * of the one before. */
+static bool fill_windows(tc_invocation *call, uint32_t a, tc_random *r) {
+    const tc_real values[] = {NAN, INFINITY, copysignl(NAN, -1), -INFINITY};
+    tc_value *v = call->args;
+    const tc_shape *x = &v[a].tensor.shape, *y = &call->outs[0].tensor.shape;
+    const int64_t *kernel = tc_invocation_arg(call, "kernel_size")->ints,
+                  *stride = tc_invocation_arg(call, "stride")->ints,
+                  *padding = tc_invocation_arg(call, "padding")->ints;
+    const tc_value *dilation = tc_invocation_arg(call, "dilation");
+    for (int64_t i = 0; i < x->numel; i++)
+        v[a].tensor.values[i].f =
+            tc_uniform(r, call->record->args[a].low, call->record->args[a].high);
+    int64_t meet = ((kernel[0] - 1) / stride[0] + 1) * ((kernel[1] - 1) / stride[1] + 1);
+    for (int64_t at = 0, n = 0; at < y->numel; at += 2 * meet + 1, n++) {
+        int64_t plane = at / (y->sizes[2] * y->sizes[3]), k = n % (kernel[0] * kernel[1]);
+        int64_t h = at / y->sizes[3] % y->sizes[2] * stride[0] - padding[0] +
+                    k / kernel[1] * (dilation ? dilation->ints[0] : 1);
+        int64_t w = at % y->sizes[3] * stride[1] - padding[1] +
+                    k % kernel[1] * (dilation ? dilation->ints[1] : 1);
+        if (h >= 0 && w >= 0 && h < x->sizes[2] && w < x->sizes[3])
+            v[a].tensor.values[(plane * x->sizes[2] + h) * x->sizes[3] + w].f =
+                values[n / (kernel[0] * kernel[1]) % 4];
+    }
+    return true;
+}
+
 /* Places within an image's plane. */
 static bool fill(tc_invocation *call, uint32_t a, tc_random *r) {
+    if (call->data == TC_DATA_SPECIAL && strcmp(call->record->args[a].name, "self") == 0 &&
+        tc_is_float(call->args[a].tensor.dtype))
+        return fill_windows(call, a, r);
     if (strcmp(call->record->args[a].name, "indices") != 0)
         return false;
     const int64_t *in = tc_invocation_arg(call, "input_size")->ints;
@@ -126,10 +157,20 @@ static void list_timed(const tc_sampler *m) {
 }
 
 static void list(const tc_sampler *m) {
-    static const struct geometry large = {4,      9,      60,     61,    {3, 2},
-                                          {2, 2}, {1, 1}, {1, 1}, false, true};
-    if (tc_has_large(m))
-        tc_emit(m, call_line(m, &large, NULL, TC_LAYOUT_DENSE, TC_LAYOUT_DENSE));
+    static const struct geometry large[] = {
+        {65541, 1, 2, 2, {2, 2}, {2, 2}, {0, 0}, {1, 1}, false, true},
+        {1, 65541, 2, 2, {2, 2}, {2, 2}, {0, 0}, {1, 1}, false, true},
+        {1, 1, 65541, 2, {1, 2}, {1, 2}, {0, 0}, {1, 1}, false, true},
+    };
+    /* So many planes that several threads have some, in every dtype. Halves may be converted for them,
+     * and where threads share what is for one of them it takes a while until they meet. */
+    bool half = tc_is_float(m->types[0]) && tc_dtype_bytes(m->types[0]) == 2;
+    const struct geometry split = {half ? 8 : 4, half ? 16 : 9, 60,     61,    {3, 2},
+                                   {2, 2},       {1, 1},        {1, 1}, false, true};
+    if (m->set != TC_SMOKE)
+        tc_emit(m, call_line(m, &split, NULL, TC_LAYOUT_DENSE, TC_LAYOUT_DENSE));
+    for (int k = 0; tc_has_large(m) && k < TC_LENGTH(large); k++)
+        tc_emit(m, call_line(m, &large[k], NULL, TC_LAYOUT_DENSE, TC_LAYOUT_DENSE));
     for (int k = 0; k < (m->set == TC_SMOKE ? 2 : TC_LENGTH(geometries)); k++) {
         const struct geometry *g = &geometries[k];
         tc_line l = call_line(m, g, NULL, TC_LAYOUT_DENSE, TC_LAYOUT_DENSE);

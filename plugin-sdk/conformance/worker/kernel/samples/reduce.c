@@ -58,6 +58,7 @@ static bool fill(tc_invocation *call, uint32_t arg, tc_random *r) {
     tc_operand *o = &call->args[arg].tensor;
     tc_record_fill kind = call->record->fill;
     bool prod = kind == TC_FILL_PRODUCT, largest = kind == TC_FILL_LARGEST;
+    bool meet = call->data == TC_DATA_EXACT && tc_dtype_bytes(o->dtype) > 1;
     if (kind == TC_FILL_USUAL ||
         (tc_is_float(o->dtype) &&
          (call->data == TC_DATA_SPECIAL || (!prod && call->data != TC_DATA_EXACT))))
@@ -68,9 +69,10 @@ static bool fill(tc_invocation *call, uint32_t arg, tc_random *r) {
             o->values[i].i = (tc_below(r, (uint64_t)n) == 0) == largest;
         else if (prod)
             o->values[i] = factor(o->dtype, call->data, n, r);
-        else if (tc_is_float(o->dtype)) /* many equals */
-            o->values[i].f = (tc_real)tc_integer(r, -99, 99);
-        else
+        else if (tc_is_float(o->dtype) || meet) { /* a few equals, anywhere */
+            int64_t span = n > 600 ? n / 6 : 99, x = tc_integer(r, -span, span);
+            o->values[i] = (tc_number){(tc_real)x, x};
+        } else
             o->values[i] = contender(o->dtype, n, largest, r);
     }
     return true;
@@ -78,9 +80,9 @@ static bool fill(tc_invocation *call, uint32_t arg, tc_random *r) {
 
 static const struct sized {
     int32_t rank;
-    int64_t sizes[8];
+    int64_t sizes[TC_MAX_RANK];
     int32_t n_dims;
-    int64_t dims[4];
+    int64_t dims[7];
 } sized[] = {
     {2, {6, 9}, 1, {1}},
     {2, {6, 9}, 1, {0}},
@@ -117,7 +119,8 @@ static bool is_laid_out(int k) {
     return k < N_LAID_OUT || k == TC_LENGTH(sized) - 1;
 }
 
-static tc_line call_line(const tc_sampler *m, const struct sized *s, tc_layout in, tc_layout out) {
+static tc_line corrected_line(const tc_sampler *m, const struct sized *s, const char *correction,
+                              tc_layout in, tc_layout out) {
     tc_line l = tc_line_start(m);
     tc_line_tensor(&l, "self", s->rank, s->sizes, in);
     if (m->record->args[1].kind == TC_ARG_INT)
@@ -125,8 +128,8 @@ static tc_line call_line(const tc_sampler *m, const struct sized *s, tc_layout i
     else
         tc_line_ints(&l, "dim", s->n_dims, s->dims);
     if (corrects(m->record))
-        tc_line_add(&l, "correction=%d", s->rank % 2);
-    int64_t sizes[8];
+        tc_line_add(&l, "correction=%s", correction);
+    int64_t sizes[TC_MAX_RANK];
     memcpy(sizes, s->sizes, sizeof sizes);
     for (int32_t k = 0; k < s->n_dims; k++)
         sizes[s->dims[k]] = 1;
@@ -135,11 +138,63 @@ static tc_line call_line(const tc_sampler *m, const struct sized *s, tc_layout i
     return l;
 }
 
+static tc_line call_line(const tc_sampler *m, const struct sized *s, tc_layout in, tc_layout out) {
+    return corrected_line(m, s, s->rank % 2 ? "1" : "0", in, out);
+}
+
 static void list_timed(const tc_sampler *m) {
     static const struct sized timed[] = {
         {2, {4096, 1024}, 1, {1}}, {2, {4096, 1024}, 1, {0}}, {2, {64, 10}, 1, {1}}};
     for (int k = 0; k < (tc_has_large(m) ? TC_LENGTH(timed) : 1); k++)
         tc_emit(m, call_line(m, &timed[k], TC_LAYOUT_DENSE, TC_LAYOUT_DENSE));
+}
+
+/* Many lines either way, a few long ones, all ranks with every other dimension reduced. */
+static void list_large(const tc_sampler *m) {
+    static const struct sized large[] = {
+        {2, {700, 150}, 1, {0}}, {2, {600, 170}, 1, {1}}, {3, {40, 50, 60}, 2, {0, 2}},
+        {2, {65541, 3}, 1, {1}}, {2, {3, 65541}, 1, {0}}, {3, {2, 65541, 2}, 2, {0, 2}},
+    };
+    static const struct sized many = {2, {3, 40000}, 1, {1}}, carried = {2, {3, 10007}, 1, {1}};
+    struct sized ranks = {0, {3, 2, 2, 3, 2, 2, 3, 1, 2, 1, 2, 2}, 0, {0}};
+    bool one = m->record->args[1].kind == TC_ARG_INT;
+    tc_line l = call_line(m, &many, TC_LAYOUT_DENSE, TC_LAYOUT_DENSE);
+    if (tc_has_large(m))
+        tc_emit(m, l);
+    tc_line_add(&l, "data=exact"); /* equals in parts that are joined */
+    tc_emit(m, l);
+    if (m->record->adds) {
+        tc_line back = call_line(m, &carried, TC_LAYOUT_DENSE, TC_LAYOUT_DENSE);
+        tc_line_add(&back, "data=carry");
+        if (!corrects(m->record))
+            tc_emit(m, back);
+    }
+    for (int k = 0; tc_has_large(m) && k < TC_LENGTH(large); k++)
+        if (!one || large[k].n_dims == 1)
+            tc_emit(m, call_line(m, &large[k], TC_LAYOUT_DENSE, TC_LAYOUT_DENSE));
+    while (tc_has_large(m) && ranks.rank++ < TC_MAX_RANK) {
+        ranks.dims[ranks.n_dims] = ranks.rank - 1;
+        ranks.n_dims += ranks.rank % 2;
+        if (one)
+            ranks.n_dims = 1, ranks.dims[0] = ranks.rank / 2;
+        tc_emit(m, call_line(m, &ranks, TC_LAYOUT_REVERSED, TC_LAYOUT_DENSE));
+    }
+}
+
+/* Divisors that are no whole number, 0, and would be less; one element has no distance from the mean,
+ * so that 0 / 0 is for certain. */
+static void list_corrections(const tc_sampler *m) {
+    static const struct {
+        struct sized size;
+        const char *correction;
+    } odd[] = {
+        {{2, {6, 9}, 1, {1}}, "2.5"},  {{2, {5, 9}, 1, {1}}, "8.5"}, {{2, {5, 9}, 1, {1}}, "9"},
+        {{2, {5, 9}, 1, {1}}, "11.5"}, {{2, {5, 1}, 1, {1}}, "1"},   {{2, {5, 1}, 1, {1}}, "0"},
+        {{2, {1, 5}, 1, {0}}, "2"},
+    };
+    for (int k = 0; corrects(m->record) && k < TC_LENGTH(odd); k++)
+        tc_emit(m, corrected_line(m, &odd[k].size, odd[k].correction, TC_LAYOUT_DENSE,
+                                  TC_LAYOUT_DENSE));
 }
 
 static void list(const tc_sampler *m) {
@@ -164,21 +219,17 @@ static void list(const tc_sampler *m) {
                 tc_emit(m, call_line(m, &sized[k], TC_LAYOUT_DENSE, (tc_layout)layout));
         }
     }
-    static const struct sized large[] = {
-        {2, {700, 150}, 1, {0}}, {2, {600, 170}, 1, {1}}, {3, {40, 50, 60}, 2, {0, 2}}};
-    for (int k = 0; tc_has_large(m) && k < TC_LENGTH(large); k++)
-        if (!one || large[k].n_dims == 1)
-            tc_emit(m, call_line(m, &large[k], TC_LAYOUT_DENSE, TC_LAYOUT_DENSE));
     if (m->set == TC_SMOKE)
         return;
+    list_large(m);
+    list_corrections(m);
     /* Long lines: what is lost with each addition adds up. */
-    static const struct sized longest = {1, {300000}, 1, {0}}, many = {2, {3, 40000}, 1, {1}};
-    tc_line l = call_line(m, &longest, TC_LAYOUT_DENSE, TC_LAYOUT_DENSE);
+    static const struct sized longest = {1, {300000}, 1, {0}}, endless = {1, {10000019}, 1, {0}};
+    bool most = m->set == TC_EXHAUSTIVE && tc_has_large(m);
+    tc_line l = call_line(m, most ? &endless : &longest, TC_LAYOUT_DENSE, TC_LAYOUT_DENSE);
     tc_line_add(&l, "data=biased");
     if (m->record->adds)
         tc_emit(m, l);
-    if (tc_has_large(m))
-        tc_emit(m, call_line(m, &many, TC_LAYOUT_DENSE, TC_LAYOUT_DENSE));
 }
 
 const tc_family tc_family_reduce = {"reduce", shapes, terms, fill, list, list_timed};

@@ -140,6 +140,10 @@ bool tc_has_large(const tc_sampler *m) {
     return true;
 }
 
+int64_t tc_split(const tc_sampler *m) {
+    return tc_has_large(m) ? 100003 : 40009;
+}
+
 bool tc_is_timed(const tc_sampler *m) {
     const tc_record *record = m->record;
     uint64_t others = TN_DTYPES_FLOAT & ~(uint64_t)TN_DTYPE_BIT(TN_F32);

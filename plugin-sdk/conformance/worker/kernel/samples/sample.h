@@ -48,6 +48,10 @@ void tc_emit_data(const tc_sampler *m, const tc_line *l, uint32_t without);
  * operator takes it, else its first dtype? They take long. */
 bool tc_has_large(const tc_sampler *m);
 
+/* Elements of cheap work of which a device makes more than one part. Each dtype has loops of its own,
+ * so that each is tried with so many. */
+int64_t tc_split(const tc_sampler *m);
+
 /* Does the set perf have calls of these dtypes? Of the dtypes of tc_has_large it has every
  * operator, of the other floating ones and i64 a few. */
 bool tc_is_timed(const tc_sampler *m);

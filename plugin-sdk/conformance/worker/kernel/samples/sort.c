@@ -1,6 +1,8 @@
 /* Sorting along a dimension, with indices. */
 #include "plugin-sdk/conformance/worker/kernel/samples/lines.h"
 
+#include <math.h>
+
 /* Values that meet, without which sorting does not show whether it is stable. */
 static void few_values(tc_operand *o, tc_random *r) {
     for (int64_t i = 0; i < o->shape.numel; i++) {
@@ -10,11 +12,22 @@ static void few_values(tc_operand *o, tc_random *r) {
     }
 }
 
+/* Zeros and NaNs of both signs, each several times: all zeros are equal, and all NaNs. */
+static void few_specials(tc_operand *o, tc_random *r) {
+    const tc_real values[] = {0,        -0.0L,     NAN,       copysignl(NAN, -1), 1,
+                              INFINITY, -INFINITY, -0x1p-14L, 0x1p-14L,           -1};
+    for (int64_t i = 0; i < o->shape.numel; i++)
+        o->values[i].f = values[tc_below(r, sizeof values / sizeof *values)];
+}
+
 static bool fill(tc_invocation *call, uint32_t arg, tc_random *r) {
-    if (call->data != TC_DATA_EXACT)
-        return false;
-    few_values(&call->args[arg].tensor, r);
-    return true;
+    tc_operand *o = &call->args[arg].tensor;
+    bool special = call->data == TC_DATA_SPECIAL && tc_is_float(o->dtype);
+    if (special)
+        few_specials(o, r);
+    else if (call->data == TC_DATA_EXACT)
+        few_values(o, r);
+    return special || call->data == TC_DATA_EXACT;
 }
 
 const tc_family tc_family_sort = {"sort", tc_lines_shapes, tc_lines_terms,

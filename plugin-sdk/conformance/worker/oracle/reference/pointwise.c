@@ -189,8 +189,8 @@ POINTWISE(floor_divide) {
         q -= 1;
     p->r[0].f = b == 0 ? a / b : q == 0 ? copysignl(0, a / b) : isnan(q) ? q : nearbyintl(q);
     p->r[0].i = floor_quotient(i, j);
-    if (fabsl(q) > 1 / u) /* not every whole number is one of the dtype's */
-        p->error[0] = tc_ulps(p->call, 1, q);
+    if (fabsl(q) > 0.25L / u) /* a - rest is rounded, and then the quotient */
+        p->error[0] = fmaxl(1, tc_ulps(p->call, 1, q));
 }
 
 POINTWISE(remainder) {
@@ -223,6 +223,8 @@ POINTWISE(clamp) {
         y = floating ? (tc_number){low->f, 0} : (tc_number){0, low->i};
     if (!high->none && (floating ? y.f > high->f : y.i > high->i))
         y = floating ? (tc_number){high->f, 0} : (tc_number){0, high->i};
+    if (floating && ((!low->none && isnan(low->f)) || (!high->none && isnan(high->f))))
+        y.f = NAN;
     p->r[0] = y;
 }
 
@@ -251,6 +253,8 @@ FLOATING(sigmoid, sigmoid(a))
 POINTWISE(silu) {
     NAMES;
     p->r[0].f = a * sigmoid(a);
+    if (isfinite(a)) /* of a sigmoid that is subnormal */
+        p->rounding[0] = fabsl(a) * tc_spacing(p->call->types[0] == TN_F64 ? TN_F64 : TN_F32, 0);
     if (isinf(a) && a < 0)
         p->error[0] = INFINITY; /* infinity times zero, or the limit */
 }

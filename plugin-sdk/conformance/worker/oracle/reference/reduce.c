@@ -120,8 +120,9 @@ void tc_reference_var(tc_invocation *call) {
         tc_real value = square[at] / divisor;
         e->tensor.values[at].f = value;
         if (!isfinite(value)) {
-            e->error[at] =
-                divisor == 0 && square[at] < 1e-12L ? INFINITY : 0; /* 0 / 0 or rest / 0 */
+            e->error[at] = n > 1 && divisor == 0 && square[at] < 1e-12L
+                               ? INFINITY
+                               : 0; /* 0 / 0 or rest / 0; one element leaves no rest */
             continue;
         }
         tc_real off = steps * u * fabsl(mean[at]);

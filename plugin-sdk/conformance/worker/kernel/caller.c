@@ -1,0 +1,125 @@
+/* See caller.h. The stack is larger than what may be used of it: so too much is told, with how much it
+ * was, and does not end the process. What has been touched is told by which of its pages there are. */
+#include "plugin-sdk/conformance/worker/kernel/caller.h"
+
+#include <pthread.h>
+#include <stdint.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || \
+    __has_feature(memory_sanitizer)
+#define INSTRUMENTED 1
+#endif
+#endif
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define INSTRUMENTED 1
+#endif
+
+/* ALLOWED is for kernels, OWN for the C library's part of a stack and the suite's frames. */
+enum { STACK = 16 << 20, ALLOWED = 1 << 20, OWN = 128 << 10 };
+
+static struct caller {
+    bool alive;
+    pthread_t thread;
+    char *stack; /* its lowest byte */
+    pthread_mutex_t lock;
+    pthread_cond_t changed;
+    tc_run *run; /* NULL: nothing to do */
+    const tc_case *c;
+    const tc_options *options;
+    tc_verdict *out;
+    bool ends;
+} caller = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+
+static void *serve(void *unused) {
+    (void)unused;
+    pthread_mutex_lock(&caller.lock);
+    while (!caller.ends) {
+        if (!caller.run) {
+            pthread_cond_wait(&caller.changed, &caller.lock);
+            continue;
+        }
+        pthread_mutex_unlock(&caller.lock);
+        caller.run(caller.c, caller.options, caller.out);
+        pthread_mutex_lock(&caller.lock);
+        caller.run = NULL;
+        pthread_cond_broadcast(&caller.changed);
+    }
+    pthread_mutex_unlock(&caller.lock);
+    return NULL;
+}
+
+static bool start(void) {
+    pthread_attr_t attributes;
+    if (caller.alive)
+        return true;
+    caller.stack = mmap(NULL, STACK, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_STACK, -1, 0);
+    if (caller.stack == MAP_FAILED)
+        return false;
+    madvise(caller.stack, STACK, MADV_NOHUGEPAGE); /* which would bring what nobody touched */
+    pthread_attr_init(&attributes);
+    pthread_attr_setstack(&attributes, caller.stack, STACK);
+    caller.ends = false;
+    caller.alive = pthread_create(&caller.thread, &attributes, serve, NULL) == 0;
+    pthread_attr_destroy(&attributes);
+    if (!caller.alive)
+        munmap(caller.stack, STACK);
+    return caller.alive;
+}
+
+/* Bytes from the stack's end down to the lowest page that was touched, beyond what is allowed; 0: none
+ * was. */
+static uint64_t too_deep(void) {
+#ifdef INSTRUMENTED
+    return 0; /* frames are larger than the plugin's own */
+#else
+    uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), room = STACK - ALLOWED - OWN;
+    static unsigned char touched[STACK / 4096];
+    if (mincore(caller.stack, room, touched) != 0)
+        return 0;
+    for (uint64_t i = 0; i < room / page; i++)
+        if (touched[i] & 1) {
+            madvise(caller.stack, room, MADV_DONTNEED);
+            return STACK - i * page;
+        }
+    return 0;
+#endif
+}
+
+void tc_run_on_small_stack(tc_run *run, const tc_case *c, const tc_options *options,
+                           tc_verdict *out) {
+    if (!start()) {
+        run(c, options, out);
+        return;
+    }
+    pthread_mutex_lock(&caller.lock);
+    caller.c = c;
+    caller.options = options;
+    caller.out = out;
+    caller.run = run;
+    pthread_cond_broadcast(&caller.changed);
+    while (caller.run)
+        pthread_cond_wait(&caller.changed, &caller.lock);
+    pthread_mutex_unlock(&caller.lock);
+    uint64_t used = too_deep();
+    if (used)
+        tc_verdict_set(out, TC_FAIL, TNP_KERNEL_STACK,
+                       "%s: the call used %llu KiB of the calling thread's stack; a kernel gets by "
+                       "with %d KiB",
+                       c->subject, (unsigned long long)(used - OWN) >> 10, ALLOWED >> 10);
+}
+
+void tc_caller_end(void) {
+    if (!caller.alive)
+        return;
+    pthread_mutex_lock(&caller.lock);
+    caller.ends = true;
+    pthread_cond_broadcast(&caller.changed);
+    pthread_mutex_unlock(&caller.lock);
+    pthread_join(caller.thread, NULL);
+    munmap(caller.stack, STACK);
+    caller.alive = false;
+}

@@ -1,0 +1,165 @@
+/* same/ how=host-threads: results on one and on three threads, and how many threads really worked.
+ *
+ * The scheduler says of each thread how long it ran. A call is made often enough that one which is only
+ * woken has run for next to nothing. */
+#include "plugin-sdk/conformance/worker/kernel/same.h"
+
+#include <dirent.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/syscall.h>
+#include <tenon/ext/threads.h>
+#include <time.h>
+#include <unistd.h>
+
+enum { MOST_THREADS = 512, ROUNDS = 4, WORK_NS = 500000, MOST_CALLS = 50, TRIES = 3 };
+
+typedef struct ran {
+    int n;
+    struct {
+        int tid;
+        uint64_t ns;
+    } at[MOST_THREADS];
+} ran;
+
+/* False where the system does not say. The calling thread's own time comes from its clock: the
+ * scheduler's lags behind while it runs. */
+static bool look(ran *out) {
+    DIR *tasks = opendir("/proc/self/task");
+    out->n = 0;
+    for (struct dirent *d; tasks && (d = readdir(tasks));) {
+        char path[64];
+        struct timespec own;
+        int tid = atoi(d->d_name);
+        if (tid <= 0 || out->n == MOST_THREADS)
+            continue;
+        snprintf(path, sizeof path, "/proc/self/task/%d/schedstat", tid);
+        FILE *file = fopen(path, "re");
+        uint64_t ns = 0;
+        bool known = file && fscanf(file, "%" SCNu64, &ns) == 1;
+        if (file)
+            fclose(file);
+        if (tid == (int)syscall(SYS_gettid) && clock_gettime(CLOCK_THREAD_CPUTIME_ID, &own) == 0)
+            ns = (uint64_t)own.tv_sec * 1000000000u + (uint64_t)own.tv_nsec;
+        if (known) {
+            out->at[out->n].tid = tid;
+            out->at[out->n++].ns = ns;
+        }
+    }
+    if (tasks)
+        closedir(tasks);
+    return out->n > 0;
+}
+
+static uint64_t since(const ran *before, const ran *now, int i) {
+    for (int k = 0; k < before->n; k++)
+        if (before->at[k].tid == now->at[i].tid)
+            return now->at[i].ns - before->at[k].ns;
+    return now->at[i].ns;
+}
+
+/* Threads that ran for a fifth of the busiest one's time, and more. */
+static uint32_t busy(const ran *before, const ran *now) {
+    uint64_t most = 0;
+    uint32_t n = 0;
+    for (int i = 0; i < now->n; i++)
+        most = since(before, now, i) > most ? since(before, now, i) : most;
+    for (int i = 0; i < now->n; i++)
+        n += since(before, now, i) > most / 5;
+    return n;
+}
+
+static uint64_t now_ns(void) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
+}
+
+/* Waits until what other threads had begun before is over: some wait for more work without sleeping. */
+static void let_others_end(ran *looks) {
+    const struct timespec moment = {.tv_nsec = 1000000};
+    bool ran_on = true;
+    for (int i = 0; i < 200 && ran_on && look(&looks[0]); i++) {
+        nanosleep(&moment, NULL);
+        look(&looks[1]);
+        ran_on = false;
+        for (int k = 0; k < looks[1].n; k++)
+            ran_on |= looks[1].at[k].tid != (int)syscall(SYS_gettid) &&
+                      since(&looks[0], &looks[1], k) > 0;
+    }
+}
+
+/* The call again and again, for a while: threads that share what they should not meet now and then. */
+static void call_often(tc_comparison *m, tc_placed *p, const tc_result *first) {
+    uint64_t end = now_ns() + WORK_NS;
+    for (int i = 0; i < MOST_CALLS && now_ns() < end && tc_call_placed(p) == TN_OK; i++)
+        tc_subject_sync(m->subject);
+    tc_result again = {0};
+    for (uint32_t k = 0; tc_read_outs(p, &again, m->out) && k < p->call->record->n_outs; k++)
+        tc_check_same(m->arena, p->call, first, 0, p->call, &again, k, TNP_KERNEL_DETERMINISTIC,
+                      "from one call on several host threads to another", m->out);
+}
+
+/* How many threads these calls keep busy; 0 where nobody can say. */
+static uint32_t count(tc_comparison *m, tc_invocation *call, const tc_result *first) {
+    tc_placed p;
+    ran *looks = tc_arena_array(m->arena, 2, sizeof *looks);
+    uint32_t n = 0;
+    if (!looks)
+        return 0;
+    let_others_end(looks);
+    if (tc_place_call(m->subject, m->subject->stream, call, &p, m->out) &&
+        tc_subject_sync(m->subject) == TN_OK && look(&looks[0])) {
+        for (int i = 0; i < ROUNDS && m->out->status == TC_PASS; i++)
+            call_often(m, &p, first);
+        if (look(&looks[1]))
+            n = busy(&looks[0], &looks[1]);
+    }
+    tc_unplace(&p);
+    return n;
+}
+
+/* On a device with streams others than those of kernels may be busy: their queues, and the caller. */
+static void check_threads(tc_comparison *m, tc_invocation *call, const tc_result *first,
+                          uint32_t limit) {
+    uint32_t least = UINT32_MAX;
+    for (int i = 0; i < TRIES && least > limit && !m->subject->stream && call->in_place < 0; i++) {
+        uint32_t n = count(m, call, first);
+        least = n < least ? n : least;
+    }
+    if (least != UINT32_MAX && least > limit)
+        tc_verdict_set(m->out, TC_FAIL, TNP_THREADS_LIMIT,
+                       "%s: %u threads were busy with it where set_num_threads had said %u",
+                       call->record->op, least, limit);
+}
+
+void tc_same_host_threads(tc_comparison *m) {
+    static const uint32_t counts[] = {1, 3};
+    tc_invocation calls[2];
+    tc_result results[2];
+    tn_instance *self = m->subject->self;
+    const tn_ext_threads *threads = tc_subject_extension(m->subject, TN_EXT_THREADS);
+    if (!threads || !(m->kernel->flags & TN_KERNEL_DETERMINISTIC)) {
+        tc_verdict_set(m->out, TC_UNSUPPORTED, TNP_NONE,
+                       "no tenon.threads/1, or not deterministic");
+        return;
+    }
+    uint32_t before = threads->get_num_threads(self);
+    bool ok = true;
+    for (int i = 0; i < 2 && ok; i++) {
+        if (threads->set_num_threads(self, counts[i]) != TN_OK ||
+            threads->get_num_threads(self) != counts[i])
+            tc_verdict_set(m->out, TC_FAIL, TNP_THREADS_LIMIT,
+                           "%u threads were set, and get_num_threads says %u", counts[i],
+                           threads->get_num_threads(self));
+        ok = tc_same_call(m, &calls[i], &results[i], m->call.seed + (uint64_t)i);
+        if (ok)
+            check_threads(m, &calls[i], &results[i], counts[i]);
+    }
+    threads->set_num_threads(self, before);
+    for (uint32_t k = 0; ok && k < m->call.record->n_outs; k++)
+        tc_check_same(m->arena, &calls[0], &results[0], 0, &calls[1], &results[1], k,
+                      TNP_KERNEL_DETERMINISTIC, "between one host thread and three", m->out);
+}

@@ -1,0 +1,600 @@
+/* Calls every function of the public headers with every argument wrong in turn, in processes that may die, and
+ * says which call was the end of one.
+ *
+ *   misuse [FUNCTION...]
+ *
+ * Each process has an alarm and little device memory. A line for each call that crashed, hung, or failed
+ * without saying why. */
+#define _GNU_SOURCE
+#include "tests/misuse/misuse.h"
+
+#include <signal.h>
+#include <stdio.h>
+#include <sys/mman.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { SECONDS = 60, MAX_FAILURES = 200, MEMORY = 64 << 20 };
+
+/* ---- where we are ------------------------------------------------------------------------ */
+
+/* In memory that parent and children share. */
+static struct {
+    unsigned function, call;           /* of the function; 0: all is good */
+    unsigned n_calls, n_good, n_taken; /* good calls, and those that succeeded */
+    unsigned n_failures;
+} * progress;
+
+static place place_of(const called *f, unsigned call) {
+    place p = {f, -1, 0};
+    if (call == 0)
+        return p;
+    call--;
+    for (unsigned i = 0; i < f->n_parameters; i++) {
+        if (call < f->parameters[i].n_values)
+            return (place){f, (int)i, call};
+        call -= f->parameters[i].n_values;
+    }
+    return (place){f, -2, 0}; /* past the last */
+}
+
+static void say(const place *at, const char *what) {
+    if (at->argument < 0)
+        fprintf(stderr, "%s: %s\n", at->function->name, what);
+    else
+        fprintf(stderr, "%s, %s = %s: %s\n", at->function->name,
+                at->function->parameters[at->argument].name,
+                at->function->parameters[at->argument].values[at->value], what);
+}
+
+static void fault(const place *at, const char *what) {
+    say(at, what);
+    progress->n_failures++;
+}
+
+/* ---- what came of a call ----------------------------------------------------------------- */
+
+static void judge(const place *at, bool failed) {
+    if (failed && tn_error_status() == TN_OK)
+        fault(at, "failed without an error");
+    else if (tn_error_status() != TN_OK && !*tn_error_message())
+        fault(at, "failed without a message");
+    if (at->argument == -1) {
+        progress->n_good++;
+        progress->n_taken += !failed;
+        if (failed && getenv("MISUSE_SHOW"))
+            say(at, tn_error_message());
+    }
+}
+
+void gave_status(const place *at, tn_status status) {
+    if (status < 0 || status >= TN_STATUS_COUNT)
+        fault(at, "gave a number that is no status");
+    if (status == TN_ERR_INTERNAL)
+        fault(at, tn_error_message());
+    judge(at, status != TN_OK && status != TN_NOT_READY);
+}
+
+void gave_pointer(const place *at, const volatile void *result, bool may_be_null) {
+    if (!result && tn_error_status() == TN_ERR_INTERNAL)
+        fault(at, tn_error_message());
+    judge(at, !result && !(may_be_null && tn_error_status() == TN_OK));
+}
+
+void came_back(const place *at) {
+    judge(at, tn_error_status() != TN_OK);
+}
+
+/* ---- processes --------------------------------------------------------------------------- */
+
+static void prepare(void) {
+    alarm(SECONDS);
+    if (!freopen("/dev/null", "w", stdout)) /* for tn_print */
+        _exit(1);
+    const tn_device devices[] = {cpu(), sim()};
+    for (int i = 0; i < 2; i++)
+        tn_memory_set_limit(devices[i], MEMORY);
+}
+
+static tn_function_context *context;
+static const place *inside;
+
+static tn_status call_inside(tn_function_context *c, tn_tensor *const *inputs, uint64_t n_inputs,
+                             tn_tensor **outputs, uint64_t n_outputs, void *user) {
+    context = c;
+    inside->function->call(inside);
+    context = NULL;
+    outputs[0] = inputs[0];
+    return TN_OK;
+}
+
+static tn_status no_backward(tn_function_context *c, tn_tensor *const *output_grads,
+                             uint64_t n_outputs, tn_tensor **grads, uint64_t n_inputs, void *user) {
+    return TN_OK;
+}
+
+static void call_in_forward(const place *at) {
+    static const tn_function apply = {"MisuseBackward", call_inside, no_backward, NULL};
+    tn_tensor *input = plain(), *output;
+    inside = at;
+    tn_function_apply(&apply, NULL, &input, 1, &output, 1);
+}
+
+/* Goes on from where `progress` is; a function that is no operator ends the process. */
+static void child(void) {
+    prepare();
+    while (progress->function < n_functions) {
+        const called *f = &functions[progress->function];
+        place at = place_of(f, progress->call);
+        if (at.argument == -2) {
+            progress->function++;
+            progress->call = 0;
+            if (!f->is_operator || progress->function == n_functions ||
+                !functions[progress->function].is_operator)
+                _exit(0);
+            continue;
+        }
+        tn_error_clear();
+        if (f->in_forward)
+            call_in_forward(&at);
+        else
+            f->call(&at);
+        tn_error_clear();
+        tn_scope_close(0);
+        progress->n_calls++;
+        progress->call++;
+    }
+    _exit(0);
+}
+
+static bool is_wanted(const char *name, char **names, int n) {
+    for (int i = 0; i < n; i++)
+        if (strcmp(names[i], name) == 0)
+            return true;
+    return n == 0;
+}
+
+int main(int argc, char **argv) {
+    progress =
+        mmap(NULL, sizeof *progress, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    if (progress == MAP_FAILED)
+        return 1;
+    while (progress->function < n_functions && progress->n_failures < MAX_FAILURES) {
+        const called *f = &functions[progress->function];
+        if (!is_wanted(f->name, argv + 1, argc - 1)) {
+            progress->function++;
+            continue;
+        }
+        fflush(NULL);
+        pid_t pid = fork();
+        if (pid == 0)
+            child();
+        int status = 0;
+        if (pid < 0 || waitpid(pid, &status, 0) != pid)
+            return 1;
+        if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+            continue;
+        f = &functions[progress->function];
+        place at = place_of(f, progress->call);
+        char what[64];
+        if (WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM)
+            snprintf(what, sizeof what, "hung");
+        else if (WIFSIGNALED(status))
+            snprintf(what, sizeof what, "crashed with signal %d", WTERMSIG(status));
+        else
+            snprintf(what, sizeof what, "ended the process with %d", WEXITSTATUS(status));
+        fault(&at, what);
+        progress->call++;
+    }
+    printf("%u functions, %u calls; %u of %u good calls succeed; %u failures\n", n_functions,
+           progress->n_calls, progress->n_taken, progress->n_good, progress->n_failures);
+    return progress->n_failures > 0;
+}
+
+/* ---- good values ------------------------------------------------------------------------- */
+
+tn_function_context *good_context(void) {
+    return context;
+}
+
+tn_device cpu(void) {
+    return tn_device_parse("cpu:0");
+}
+
+tn_device sim(void) {
+    tn_device device = tn_device_parse("sim:0");
+    return device.type ? device : cpu();
+}
+
+const char *sim_path(void) {
+    return getenv("MISUSE_PLUGIN");
+}
+
+const char *idx_path(void) {
+    return getenv("MISUSE_IDX");
+}
+
+static int64_t count_of(tn_ints shape) {
+    int64_t n = 1;
+    for (int64_t i = 0; i < shape.n; i++)
+        n *= shape.data[i];
+    return n;
+}
+
+tn_tensor *sample(fill how, int64_t limit, tn_ints shape) {
+    enum { MOST = 4096 };
+    static float reals[MOST];
+    static int64_t whole[MOST];
+    static uint8_t flags[MOST];
+    int64_t n = count_of(shape);
+    for (int64_t i = 0; i < n && i < MOST; i++) {
+        float apart = 0.1f * (float)((i * 7 + 3) % (n + (n % 7 == 0)) - n / 2) + 0.03f;
+        reals[i] = how == FILL_POSITIVE || how == FILL_AWAY ? 0.5f + 0.1f * (float)(i % 15) : apart;
+        whole[i] = limit ? i % limit : 0;
+        flags[i] = i % 3 == 0;
+    }
+    const void *data = how == FILL_MASK ? (void *)flags : how == FILL_INDEX ? (void *)whole : reals;
+    return n > MOST ? NULL
+                    : tn_from_data(data, shape,
+                                   how == FILL_MASK    ? TN_BOOL
+                                   : how == FILL_INDEX ? TN_I64
+                                                       : TN_F32,
+                                   cpu());
+}
+
+tn_tensor *of_shape(tn_ints shape) {
+    return sample(FILL_ANY, 0, shape);
+}
+
+tn_tensor *huge(void) {
+    return tn_expand(tn_ones(TN_SHAPE(2, 1), TN_F32, tn_device_parse("meta")),
+                     TN_SHAPE(2, INT64_C(1) << 60));
+}
+
+tn_tensor *of_dtype(tn_dtype dtype, tn_device device) {
+    return tn_ones(TN_SHAPE(2, 3), dtype, device);
+}
+
+tn_tensor *plain(void) {
+    return of_shape(TN_SHAPE(2, 3));
+}
+
+tn_tensor *number(void) {
+    return of_shape(TN_SCALAR_SHAPE);
+}
+
+tn_tensor *leaf(void) {
+    return tn_set_requires_grad(plain(), true);
+}
+
+/* The scope is emptied behind each call, so the leaf of the last one may be gone. */
+tn_tensor *shared_leaf(void) {
+    static tn_tensor *t;
+    static unsigned of = UINT32_MAX;
+    if (of != progress->n_calls)
+        t = leaf();
+    of = progress->n_calls;
+    return t;
+}
+
+tn_tensor *made_by_operator(void) {
+    return tn_mul(leaf(), plain());
+}
+
+tn_tensor *loss(void) {
+    return tn_sum(made_by_operator());
+}
+
+tn_tensor *check_input(void) {
+    return tn_set_requires_grad(tn_to_dtype(plain(), TN_F64), true);
+}
+
+tn_status check_fn(tn_tensor *const *inputs, uint64_t n_inputs, tn_tensor **outputs,
+                   uint64_t *n_outputs, void *user) {
+    outputs[0] = tn_mul(inputs[0], inputs[0]);
+    *n_outputs = 1;
+    return outputs[0] ? TN_OK : tn_error_status();
+}
+
+tn_tensor *const *list_of(tn_tensor *t) {
+    static tn_tensor *lists[4][N_MANY];
+    static unsigned next;
+    tn_tensor **list = lists[next++ % 4];
+    for (int i = 0; i < N_MANY; i++)
+        list[i] = t;
+    return list;
+}
+
+tn_tensor *const *list_with(tn_tensor *t) {
+    tn_tensor **list = (tn_tensor **)list_of(plain());
+    list[1] = t;
+    return list;
+}
+
+tn_event *recorded_event(void) {
+    tn_event *event = tn_event_create(cpu(), true);
+    tn_event_record(event, tn_current_stream(cpu()));
+    return event;
+}
+
+tn_tensor *good_tensor(void) {
+    return plain();
+}
+
+tn_tensor *const *good_tensors(void) {
+    return list_of(plain());
+}
+
+tn_tensor **good_outs(void) {
+    static tn_tensor *outs[8][N_MANY];
+    static unsigned next;
+    return outs[next++ % 8];
+}
+
+int64_t good_i64(void) {
+    return 0;
+}
+
+uint64_t good_u64(void) {
+    return 0;
+}
+
+uint64_t good_length(void) {
+    return 1;
+}
+
+int32_t good_i32(void) {
+    return 0;
+}
+
+uint32_t good_u32(void) {
+    return 1;
+}
+
+double good_f64(void) {
+    return 0.5;
+}
+
+bool good_flag(void) {
+    return false;
+}
+
+tn_dtype good_dtype(void) {
+    return TN_F32;
+}
+
+tn_scope good_scope(void) {
+    return tn_scope_open();
+}
+
+tn_device good_device(void) {
+    return cpu();
+}
+
+tn_ints good_ints(void) {
+    return tn_ints_of(numbers(1), 2);
+}
+
+tn_scalar good_scalar(void) {
+    return tn_float(1.5);
+}
+
+tn_keyset good_keyset(void) {
+    return (tn_keyset){UINT64_C(1) << (cpu().type - 1), TN_KEY_BIT(TN_KEY_BACKEND), 0};
+}
+
+tn_thread_keys good_thread_keys(void) {
+    return tn_thread_keys_get();
+}
+
+const char *good_text(void) {
+    return "add.Tensor";
+}
+
+char *good_buffer(void) {
+    return tn_to_string(plain());
+}
+
+/* Of 64 bytes and more. */
+void *good_address(void) {
+    static _Alignas(64) char memory[4096];
+    return memory;
+}
+
+tn_stream *good_stream(void) {
+    return tn_stream_create(cpu(), 0);
+}
+
+tn_event *good_event(void) {
+    return tn_event_create(cpu(), true);
+}
+
+tn_storage *good_storage(void) {
+    return tn_storage_of(plain());
+}
+
+static tn_status add_one(void *t) {
+    return tn_add_(t, t) ? TN_OK : tn_error_status();
+}
+
+tn_graph *good_graph(void) {
+    tn_graph *graph = NULL;
+    tn_graph_capture(sim(), add_one, tn_keep(of_dtype(TN_F32, sim())), &graph);
+    return graph;
+}
+
+tn_sgd *good_sgd(void) {
+    tn_tensor *param = leaf();
+    return tn_sgd_create(&param, 1, NULL);
+}
+
+tn_adamw *good_adamw(void) {
+    tn_tensor *param = leaf();
+    return tn_adamw_create(&param, 1, NULL);
+}
+
+static tn_tensor *pass(tn_tensor *grad, void *user) {
+    return grad;
+}
+
+tn_registration *good_registration(void) {
+    return tn_register_hook(tn_keep(leaf()), pass, NULL, NULL);
+}
+
+const tn_op *good_op(void) {
+    return tn_op_find("add.Tensor");
+}
+
+const tn_cell *cells_with(tn_cell second) {
+    static tn_cell cells[N_MANY];
+    cells[0] = (tn_cell){.tag = TN_CELL_TENSOR, .v.pointer = plain()};
+    cells[1] = second;
+    cells[2] = tn_int(1);
+    return cells;
+}
+
+const tn_cell *good_cells(void) {
+    return cells_with((tn_cell){.tag = TN_CELL_TENSOR, .v.pointer = plain()});
+}
+
+tn_cell *good_result_cells(void) {
+    static tn_cell cells[N_MANY];
+    memset(cells, 0, sizeof cells);
+    return cells;
+}
+
+void *good_out(void) {
+    static uint64_t outs[8];
+    static unsigned next;
+    return &outs[next++ % 8];
+}
+
+DLManagedTensorVersioned *good_dlpack(void) {
+    DLManagedTensorVersioned *managed = NULL;
+    tn_to_dlpack(plain(), 0, &managed);
+    return managed;
+}
+
+DLManagedTensor *good_dlpack_legacy(void) {
+    DLManagedTensor *managed = NULL;
+    tn_to_dlpack_legacy(plain(), &managed);
+    return managed;
+}
+
+static tn_status copy_forward(tn_function_context *c, tn_tensor *const *inputs, uint64_t n_inputs,
+                              tn_tensor **outputs, uint64_t n_outputs, void *user) {
+    outputs[0] = n_inputs ? tn_clone(inputs[0]) : plain();
+    return outputs[0] ? TN_OK : tn_error_status();
+}
+
+const tn_function *good_function(void) {
+    return function_without(-1);
+}
+
+static tn_status kernel_run(const tn_call *call) {
+    return TN_ERR_UNSUPPORTED;
+}
+
+const tn_kernel *good_kernel(void) {
+    return kernel_without(-1);
+}
+
+/* ---- wrong values ------------------------------------------------------------------------ */
+
+const int64_t *numbers(int64_t value) {
+    static int64_t all[8][100];
+    static unsigned next;
+    int64_t *some = all[next++ % 8];
+    for (int i = 0; i < 100; i++)
+        some[i] = value;
+    return some;
+}
+
+const char *long_text(void) {
+    static char text[70000];
+    memset(text, 'x', sizeof text - 1);
+    return text;
+}
+
+DLManagedTensorVersioned *dlpack_with(int what) {
+    static int64_t negative[] = {-1, -1};
+    DLManagedTensorVersioned *m = good_dlpack();
+    DLTensor *t = &m->dl_tensor;
+    m->deleter = NULL; /* what is changed here is not the deleter's to free */
+    switch (what) {
+    case 0:
+        m->version.major = 2;
+        break;
+    case 1:
+        t->shape = NULL;
+        break;
+    case 2:
+        t->ndim = -1;
+        break;
+    case 3:
+        t->ndim = 99;
+        break;
+    case 4:
+        t->dtype.lanes = 3;
+        break;
+    case 5:
+        t->dtype = (DLDataType){77, 3, 1};
+        break;
+    case 6:
+        t->device.device_type = 99;
+        break;
+    case 7:
+        t->data = NULL;
+        break;
+    case 8:
+        t->shape = negative;
+        break;
+    case 9:
+        t->strides = negative;
+        break;
+    default:
+        t->byte_offset = UINT64_MAX - 3;
+    }
+    return m;
+}
+
+const tn_function *function_without(int member) {
+    static tn_function f;
+    f = (tn_function){member == 0 ? NULL : "MisuseBackward", member == 1 ? NULL : copy_forward,
+                      member == 2 ? NULL : no_backward, NULL};
+    return &f;
+}
+
+const tn_kernel *kernel_without(int member) {
+    static tn_kernel k;
+    k = (tn_kernel){.struct_size = member == 2 ? 0 : sizeof k,
+                    .op = member == 0   ? NULL
+                          : member == 3 ? "misuse::nosuch"
+                                        : TN_KERNEL_add,
+                    .schema_hash = member == 4 ? 1 : TN_KERNEL_HASH_add,
+                    .dtypes = {TN_DTYPE_BIT(TN_F32)},
+                    .run = member == 1 ? NULL : kernel_run};
+    return &k;
+}
+
+void *sized(void *good, uint64_t bytes) {
+    memcpy(good, &bytes, sizeof bytes);
+    return good;
+}
+
+#define CHOOSE(name, value) \
+    if (i-- == 0) \
+        return (value);
+#define NAME(name, value) name,
+#define DEFINE(kind, type) \
+    type wrong_##kind(unsigned i) { \
+        WRONG_##kind(CHOOSE) abort(); \
+    } \
+    const char *const names_##kind[] = {WRONG_##kind(NAME)};
+MISUSE_KINDS(DEFINE)
+
+void *wrong_sized(void *good, unsigned i) {
+    WRONG_sized(CHOOSE) abort();
+}
+const char *const names_sized[] = {WRONG_sized(NAME)}, *const names_callback[] = {
+                                                           WRONG_callback(NAME)};
