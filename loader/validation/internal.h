@@ -385,7 +385,7 @@ typedef struct tni_witness {
 
 /* Before the call, and after it. */
 void tni_witness_begin(const tni_watched_kernel *kernel, const tn_call *call,
-                       const tni_call_views *views, tni_witness *out);
+                       const tni_call_views *views, tni_witness *witness);
 void tni_witness_end(const tni_watched_kernel *kernel, const tn_call *call,
                      const tni_call_views *views, const tni_witness *witness, bool declined);
 
