@@ -1,5 +1,6 @@
 /* tenon ops: the operators; tenon ops NAME: who answers each of its calls, and why. */
 #include "cli/cli.h"
+#include "cli/devices.h"
 #include "cli/guard.h"
 #include "cli/output.h"
 
@@ -125,14 +126,35 @@ static void add_kernel(const tn_kernel_info *line, void *user) {
                                           "flags", takes, "origin", text(line->origin)));
 }
 
+/* The open devices that have no kernel among these. */
+static json_t *find_without(const json_t *devices, const json_t *kernels) {
+    json_t *without = json_array(), *device, *kernel;
+    size_t i, k;
+    json_array_foreach(devices, i, device) {
+        bool found = false;
+        json_array_foreach(kernels, k, kernel) found |=
+            json_equal(json_object_get(kernel, "device"), device);
+        if (!found)
+            json_array_append(without, device);
+    }
+    return without;
+}
+
+typedef struct described {
+    json_t *devices, *ops;
+} described;
+
 /* Adds an operator, with its handlers and kernels. */
 static void describe(const tn_op_info *info, void *user) {
+    const described *d = user;
     json_t *op = make_op(info), *handlers = json_array(), *kernels = json_array();
     (void)tn_op_handlers(info->name, add_handler, handlers);
     (void)tn_op_kernels(info->name, add_kernel, kernels);
     json_object_set_new(op, "handlers", handlers);
     json_object_set_new(op, "kernels", kernels);
-    json_array_append_new(user, op);
+    json_object_set_new(op, "without",
+                        *info->kernel ? find_without(d->devices, kernels) : json_array());
+    json_array_append_new(d->ops, op);
 }
 
 static const char *gradient_text(const char *gradient) {
@@ -185,6 +207,15 @@ static void show(const json_t *op) {
     else
         printf("  no device has the kernel '%s'%s\n", kernel,
                has_decomposition ? "; the decomposition runs" : "");
+    const json_t *device;
+    size_t i;
+    json_array_foreach(json_object_get(op, "without"), i, device)
+        printf("  %s has none: %s\n", json_string_value(device),
+               has_decomposition ? "the decomposition runs" : "TENON_FALLBACK decides");
+    if (json_array_size(json_object_get(op, "without")) > 0 && strcmp(form, "functional") == 0)
+        printf("  `tenon-conform needs PLUGIN.so --filter 'operator/%.*s'` says what a device "
+               "lacks for it\n",
+               (int)strcspn(schema, "("), schema);
 }
 
 /* ---- finding it -------------------------------------------------------------------------- */
@@ -226,17 +257,24 @@ static int not_found(const search *s) {
     return EXIT_FAILED;
 }
 
+static void note_device(const char *name, tn_device device, const char *plugin, void *user) {
+    if (device.type)
+        json_array_append_new(user, text(name));
+}
+
 static int show_one(const options *o) {
     search s = {.wanted = o->arguments[0]};
     if (tn_op_list(match, &s) != TN_OK)
         return report_failure();
     if (s.n_matches == 0)
         return not_found(&s);
+    described d = {json_array(), json_array()};
+    for_each_device(note_device, d.devices); /* kernels are known of open devices */
 
-    json_t *ops = json_array(), *op;
+    json_t *ops = d.ops, *op;
     tn_status status = TN_OK;
     for (int i = 0; i < s.n_matches && status == TN_OK; i++)
-        status = tn_op_describe(s.matches[i], describe, ops);
+        status = tn_op_describe(s.matches[i], describe, &d);
     size_t i;
     if (status == TN_OK && o->json)
         print_json(ops);
@@ -247,6 +285,7 @@ static int show_one(const options *o) {
         show(op);
     }
     json_decref(ops);
+    json_decref(d.devices);
     return status == TN_OK ? EXIT_OK : report_failure();
 }
 

@@ -23,7 +23,7 @@ CLASSES = {
 }
 SCALAR, NO_TENSOR = 100, 101  # as in kernels.h
 ARG_TYPES = ("Tensor", "Tensor?", "Tensor[]", "int", "int[]", "float", "bool", "Scalar", "Scalar?", "str")
-FIELDS = {"schema", "kind", "types", "dtypes", "fixed", "small", "check", "doc"}
+FIELDS = {"schema", "kind", "types", "dtypes", "fixed", "small", "core", "check", "doc"}
 
 
 def fnv1a(text):
@@ -60,12 +60,20 @@ class Kernel:
         self.symbol = self.name.replace(".", "_")
         self.kind, self.doc = entry.get("kind", "pointwise"), entry["doc"]
         self.small = entry.get("small", False)
+        self.core = entry.get("core", "").split()
+        check = entry.get("check", {})
+        self.ulps = check.get("ulps", 0)
+        self.adds = self.kind in ("general", "reduction") and check.get("adds", True)
         self.signs_zero = entry.get("check", {}).get("zero") == "signed"
         self.has_extremes = entry.get("check", {}).get("extremes", True)
         if self.kind not in KINDS:
             self.fail(f"kind '{self.kind}' is not one of {KINDS}")
         self.parse_schema()
         self.resolve_types(entry)
+        for dtypes in self.core: # "f32", of copy "f32>i64"
+            if not self.small or any(dtype not in DTYPES for dtype in dtypes.split(">")) \
+                    or len(dtypes.split(">")) != len(self.types):
+                self.fail(f"core: '{dtypes}'")
         self.hash = fnv1a(self.meaning())
 
     def fail(self, why):
@@ -125,10 +133,22 @@ HEAD = """\
  *   TN_KERNEL_ARG_TYPES_add, TN_KERNEL_OUT_TYPES_add
  *                        initializers: what dtype each argument and output has. The position of
  *                        its type variable in tn_kernel.dtypes, or a TN_KERNEL_... code
- *   TN_KERNEL_DTYPES_add an initializer: the mask of dtypes that each type variable ranges over
+ *   TN_KERNEL_DTYPES_add an initializer: the mask of dtypes that each type variable ranges over.
+ *                        A record claims some of them, and none beside (TNP-67)
  * TN_KERNEL_TABLE(X) calls X(name, hash, small, kind, schema) for each of them; `small` is 1 for the
  * small set, with which every operator of Tenon runs on a device by decomposition. Type variables
- * are listed in the order of tn_kernel.dtypes.
+ * are listed in the order of tn_kernel.dtypes, each with its dtypes and the tensors that have it.
+ *
+ * `core` is what the conformance level Core needs of a kernel of the small set, where the device has
+ * no kernels for the operators that are composed of it: every operator in f32, i64 and bool, the
+ * dtypes that each device must have. `tenon-conform needs PLUGIN.so` says what of it a device lacks.
+ * Other dtypes are the device's to have or not. Where it has no kernel, halves are computed in f32
+ * and small integers in i64, so that pairs of `copy` are enough.
+ *
+ * `error` is how far a floating result may be off beyond one rounding to its dtype. An ulp is one of
+ * the dtype of arithmetic: f32 for f16, bf16 and f32, f64 for f64. `sums` may be added up in any
+ * order in that dtype, never in a narrower one: of n terms they may be off by 32 + log2(n) roundings of
+ * the sum of their magnitudes, sums of products by n. Integers and bool are exact.
  */
 #ifndef TENON_KERNELS_H
 #define TENON_KERNELS_H
@@ -181,18 +201,32 @@ def to_json(kernels):
         "small": k.small,
         "args": [{"name": name, "kind": kind, "type": type_code(k, kind, name)} for kind, name in k.args],
         "outs": [{"name": name, "type": type_code(k, "Tensor", name)} for name in k.outs],
-        "dtypes": [[d for i, d in enumerate(DTYPES) if mask >> i & 1] for _, _, mask in k.types],
+        "core": k.core,
+        "ulps": k.ulps,
+        "dtypes": [names_of(mask) for _, _, mask in k.types],
         "doc": k.doc,
     } for k in kernels]
     return json.dumps({"kernels": entries}, indent=1) + "\n"
 
 
+def names_of(mask):
+    return [d for i, d in enumerate(DTYPES) if mask >> i & 1]
+
+
+def error_of(kernel):
+    """How far a result may be off, where it is more than one rounding."""
+    words = [f"{kernel.ulps} ulps"] if kernel.ulps else []
+    words += ["sums"] if kernel.adds and kernel.types[0][2] & 0xf else []
+    return f"\nerror: {', '.join(words)}" if words else ""
+
+
 def to_header(kernels):
     out = [HEAD]
     for k in kernels:
-        types = "; ".join(f"{v}: {', '.join(names)}" for v, names, _ in k.types)
+        types = "".join(f"\n{v} ({' '.join(names_of(mask))}): {', '.join(names)}" for v, names, mask in k.types)
         fixed = "".join(f"; {name}: {dtype}" for name, dtype in k.fixed.items())
-        text = f"{k.schema}\n{k.kind}{', small set' if k.small else ''}; {types}{fixed}"
+        core = f"\ncore: {', '.join(c.replace('>', ' to ') for c in k.core)}" if k.core else ""
+        text = f"{k.schema}\n{k.kind}{', small set' if k.small else ''}{types}{fixed}{core}{error_of(k)}"
         lines = [line for part in text.split("\n") + [k.doc]
                  for line in textwrap.wrap(part, 94, subsequent_indent="  ")]
         out.append("/* " + "\n * ".join(lines) + " */\n")

@@ -126,7 +126,7 @@ static tn_status host_copy(tn_tensor *dst, tn_tensor *src) {
             dst->device->handle, stream->handle, dst->view.memory, begin[0], host[0], 0, bytes[0]);
         if (status != TN_OK)
             tni_device_fail(dst->device, status, "writing a copy through the host");
-        tni_count_fallback("copy", dst->device);
+        tni_count_fallback("copy", "copy", dst->device, src->view.dtype, dst->view.dtype);
     }
     tni_free(host[0]);
     tni_free(host[1]);

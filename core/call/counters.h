@@ -4,9 +4,10 @@
 
 #include "core/device/device.h"
 
-/* Counts one; `operator_name` is copied at first sight. Never fails: without memory it is not
- * counted. */
-void tni_count_fallback(const char *operator_name, const tni_device *device);
+/* Counts one; what the arguments are, tn_fallback_info says. `operator_name` is copied at first
+ * sight, `kernel` lasts. Never fails: without memory it is not counted. */
+void tni_count_fallback(const char *operator_name, const char *kernel, const tni_device *device,
+                        tn_dtype dtype, tn_dtype to);
 void tni_counters_finish(void);
 
 #endif

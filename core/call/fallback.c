@@ -17,8 +17,7 @@
 
 typedef struct counter {
     struct counter *next;
-    const char *device_type;
-    uint64_t count;
+    tn_fallback_info info; /* its operator_name is `name`, and device_type stands behind that */
     char name[];
 } counter;
 
@@ -28,15 +27,15 @@ static _Atomic int policy = -1; /* -1: TENON_FALLBACK */
 
 TNI_FORK_MUTEX(FALLBACK, lock, tni_fork_no_mend)
 
-static counter *counter_new(const char *name, const char *device_type, uint64_t count,
-                            counter *next) {
-    size_t n = strlen(name) + 1, m = strlen(device_type) + 1;
+/* A copy of `info`, texts included. */
+static counter *counter_new(const tn_fallback_info *info, counter *next) {
+    size_t n = strlen(info->operator_name) + 1, m = strlen(info->device_type) + 1;
     counter *c = tni_alloc(sizeof *c + n + m);
     if (!c)
         return NULL;
-    *c = (counter){.next = next, .count = count};
-    memcpy(c->name, name, n);
-    c->device_type = memcpy(c->name + n, device_type, m);
+    *c = (counter){.next = next, .info = *info};
+    c->info.operator_name = memcpy(c->name, info->operator_name, n);
+    c->info.device_type = memcpy(c->name + n, info->device_type, m);
     return c;
 }
 
@@ -47,17 +46,55 @@ static void free_list(counter *list) {
     }
 }
 
-void tni_count_fallback(const char *operator_name, const tni_device *device) {
-    const char *type = tni_backend_name(device->backend);
+static bool is_of(const counter *c, const tn_fallback_info *info) {
+    return strcmp(c->name, info->operator_name) == 0 &&
+           strcmp(c->info.device_type, info->device_type) == 0;
+}
+
+void tni_count_fallback(const char *operator_name, const char *kernel, const tni_device *device,
+                        tn_dtype dtype, tn_dtype to) {
+    tn_fallback_info info = {.struct_size = sizeof info,
+                             .dtype = dtype,
+                             .to = to,
+                             .operator_name = operator_name,
+                             .kernel = kernel,
+                             .device_type = tni_backend_name(device->backend),
+                             .count = 1};
     pthread_mutex_lock(&lock);
     counter *c = counters;
-    while (c && (strcmp(c->name, operator_name) != 0 || strcmp(c->device_type, type) != 0))
+    while (c && !(is_of(c, &info) && c->info.dtype == dtype && c->info.to == to))
         c = c->next;
     if (c)
-        c->count++;
-    else if ((c = counter_new(operator_name, type, 1, counters)))
+        c->info.count++;
+    else if ((c = counter_new(&info, counters)))
         counters = c;
     pthread_mutex_unlock(&lock);
+}
+
+/* What there is now, for callbacks to be called on without the lock. NULL also with an error. */
+static counter *copy_counters(void) {
+    counter *copies = NULL, *copy = NULL;
+    pthread_mutex_lock(&lock);
+    const counter *c = counters;
+    for (; c && (copy = counter_new(&c->info, copies)); c = c->next)
+        copies = copy;
+    pthread_mutex_unlock(&lock);
+    if (!c)
+        return copies;
+    free_list(copies);
+    tni_fail_memory("the list of fallbacks");
+    return NULL;
+}
+
+void tn_fallback_list(void (*fn)(const tn_fallback_info *info, void *user), void *user) {
+    if (!fn) {
+        tni_fail(TN_ERR_INVALID_ARGUMENT, "tn_fallback_list: fn is NULL");
+        return;
+    }
+    counter *copies = copy_counters();
+    for (const counter *c = copies; c; c = c->next)
+        fn(&c->info, user);
+    free_list(copies);
 }
 
 void tn_fallback_report(void (*fn)(const char *, const char *, uint64_t, void *), void *user) {
@@ -65,16 +102,17 @@ void tn_fallback_report(void (*fn)(const char *, const char *, uint64_t, void *)
         tni_fail(TN_ERR_INVALID_ARGUMENT, "tn_fallback_report: fn is NULL");
         return;
     }
-    counter *copies = NULL, *copy = NULL;
-    pthread_mutex_lock(&lock);
-    const counter *c = counters;
-    for (; c && (copy = counter_new(c->name, c->device_type, c->count, copies)); c = c->next)
-        copies = copy;
-    pthread_mutex_unlock(&lock);
-    if (c)
-        tni_fail_memory("the list of fallbacks");
-    for (copy = c ? NULL : copies; copy; copy = copy->next)
-        fn(copy->name, copy->device_type, copy->count, user);
+    counter *copies = copy_counters();
+    for (const counter *c = copies; c; c = c->next) {
+        const counter *first = copies; /* of its name: that one tells for all dtypes */
+        while (!is_of(first, &c->info))
+            first = first->next;
+        uint64_t count = 0;
+        for (const counter *k = c; k && first == c; k = k->next)
+            count += is_of(k, &c->info) ? k->info.count : 0;
+        if (first == c)
+            fn(c->name, c->info.device_type, count, user);
+    }
     free_list(copies);
 }
 
@@ -82,7 +120,7 @@ uint64_t tn_fallback_count(void) {
     uint64_t n = 0;
     pthread_mutex_lock(&lock);
     for (counter *c = counters; c; c = c->next)
-        n += c->count;
+        n += c->info.count;
     pthread_mutex_unlock(&lock);
     return n;
 }
@@ -282,7 +320,10 @@ tn_status tni_fallback(const tn_op *op, tni_device *device, tn_dtype dtype, cons
         return tni_failed();
     tni_log_once(p == TN_FALLBACK_WARN ? TN_LOG_WARN : TN_LOG_DEBUG, "fallback",
                  "%s of %s on %s runs on the CPU", op->name, type, device->name);
-    tni_count_fallback(op->name, device);
+    const tni_op_info *info = tni_info(op); /* NULL: of a program's own operator */
+    bool has_row = info && info->kernel >= 0;
+    tni_count_fallback(op->name, has_row ? tni_kernel_op_at((uint32_t)info->kernel)->name : "",
+                       device, dtype, TN_DTYPE_NONE);
     staging s = {.cpu = tni_device_get(cpu)};
     tn_thread_keys before = tni_thread_keys;
     tni_thread_keys.excluded |= TNI_KEYS_BELOW_AUTOGRAD;

@@ -44,6 +44,17 @@ tn_status tni_infer_random_bits_from(tni_build *b) {
     return infer_words(b);
 }
 
+/* For a device without the kernel: the state is read here, which waits for the device. */
+tn_status tni_run_random_bits_from(const tn_cell *args, tn_cell *rets) {
+    tn_tensor *state = tni_arg_tensor(&args[1]);
+    int64_t value[2];
+    if (tn_to_host(state, value, sizeof value) != TN_OK)
+        return tni_failed();
+    int64_t offset = (int64_t)((uint64_t)value[1] + (uint64_t)args[2].v.i64);
+    return tni_return(rets, tni_random_bits(tni_arg_ints(&args[0]), value[0], offset,
+                                            tni_arg_dtype(&args[3]), state->device->id));
+}
+
 /* Captured: the generator's state is read when the work runs, which the kernel must be able to. */
 static tn_tensor *draw_captured(const char *call, tn_ints size, tn_dtype dtype, uint64_t n_words) {
     int64_t offset;

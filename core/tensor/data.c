@@ -99,7 +99,9 @@ tn_tensor *tn_from_data(const void *data, tn_ints shape, tn_dtype dtype, tn_devi
 tn_status tn_to_host(tn_tensor *t, void *out, uint64_t bytes) {
     if (!t || t == TN_NONE)
         return tni_no_tensor("tn_to_host");
-    uint64_t needed = (uint64_t)(t->view.numel * tni_dtype_size(t->view.dtype));
+    uint64_t needed, item = (uint64_t)tni_dtype_size(t->view.dtype);
+    if (__builtin_mul_overflow((uint64_t)t->view.numel, item, &needed))
+        needed = UINT64_MAX; /* expanded to more than there can be */
     if (bytes != needed) {
         char text[TNI_SHAPE_TEXT];
         return tni_fail(TN_ERR_INVALID_ARGUMENT,

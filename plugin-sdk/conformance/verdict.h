@@ -39,6 +39,13 @@ typedef enum tc_status {
 
 enum { TC_VERDICT_MESSAGE = 1024, TC_VERDICT_LINE = 8192 };
 
+/* How the message of an `unsupported` begins where all that the device lacks for the case is known:
+ * kernels with the dtype, pairs of `copy`, dtypes that cannot be stored; then a semicolon and why.
+ *
+ *     lacks amax bool, copy f32 i64, dtype f64; UNSUPPORTED: ...
+ */
+#define TC_LACKS "lacks "
+
 /* What a device can do at most; measured, as all figures are (perf/). */
 #define TC_CEILING_MAP(X) \
     X(NONE, "none") \

@@ -111,6 +111,12 @@ class Json(unittest.TestCase):
         self.assertTrue(any(h["key"] == "Autograd" for h in op["handlers"]))
         self.assertTrue(any(k["device"] == "cpu:0" for k in op["kernels"]))
 
+    def test_an_op_tells_which_devices_have_no_kernel(self):
+        (op,) = self.parsed("ops", "abs.out")
+        devices = {d["name"] for d in self.parsed("devices")}
+        self.assertEqual(set(op["without"]), devices - {k["device"] for k in op["kernels"]})
+        self.assertEqual(self.parsed("ops", "permute")[0]["without"], [])
+
     def test_env(self):
         names = [entry["name"] for entry in self.parsed("env")]
         self.assertIn("TENON_DEVICE", names)

@@ -61,5 +61,20 @@ def test_matrix(folder):
     check(code == 1 and last == "kill matrix: 0 of 1 defects killed, 0 false alarms", f"{code}:\n{output}")
 
 
-for test in (test_catalogue_fits, test_stale_is_refused, test_matrix):
+def test_lifetimes_are_named(folder):
+    """What was used after its time is told as that: by its requirement, and what the odd byte is."""
+    suite = pathlib.Path(folder) / "plugin-sdk/conformance/runner/tenon-conform"
+    for name, line, said in (
+            ("write-not-consumed-before-return", "contract/transfer-sweep kind=write", "TNP-43: memory after a write of"),
+            ("read-returns-early", "contract/transfer-sweep kind=read", "TNP-44: read of"),
+    ):
+        code, output = run("build.py", "--build", folder, name)
+        check(code == 0, f"{name} is not built:\n{output}")
+        done = subprocess.run([suite, "run", output.split()[-1], "--reruns", "0", line], capture_output=True, text=True)
+        check(done.returncode == 1 and said in done.stderr, f"{name} gave {done.returncode} and:\n{done.stderr}")
+        if "TNP-43" in said:
+            check("0xee is what this suite writes over the source" in done.stderr, done.stderr)
+
+
+for test in (test_catalogue_fits, test_stale_is_refused, test_lifetimes_are_named, test_matrix):
     test(sys.argv[1])

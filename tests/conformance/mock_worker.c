@@ -102,6 +102,19 @@ static void run(const tc_case *c, const tc_options *options, tc_verdict *out) {
         out->worst = 3;
     } else if (strcmp(s, "unsupported") == 0) {
         tc_verdict_set(out, TC_UNSUPPORTED, 0, "not offered");
+    } else if (strncmp(s, "lacks.", 6) == 0) {
+        /* items=amax.bool:copy.f32.i64 */
+        char items[128] = "";
+        const char *given = tc_case_get(c, "items");
+        for (size_t n = 0; given && *given && n + 3 < sizeof items; given++) {
+            n += (size_t)snprintf(items + n, 3, "%s",
+                                  *given == ':'   ? ", "
+                                  : *given == '.' ? " "
+                                                  : "");
+            if (*given != ':' && *given != '.')
+                items[n++] = *given;
+        }
+        tc_verdict_set(out, TC_UNSUPPORTED, 0, TC_LACKS "%s; UNSUPPORTED: no kernel", items);
     } else if (strcmp(s, "inconclusive") == 0) {
         tc_verdict_set(out, TC_INCONCLUSIVE, 0, "all outputs are zero");
     } else if (strcmp(s, "segv") == 0) {
@@ -264,7 +277,8 @@ static const tc_class kernel_class = {.name = "kernel", .list = list, .run = run
 static const tc_class *const classes[] = {&kernel_class,   &same_class,    &refuse_class,
                                           &contract_class, &process_class, &operator_class,
                                           &gradient_class, &train_class,   &perf_class};
-static const tc_suite suite = {classes, sizeof classes / sizeof *classes, NULL, describe};
+static const tc_suite suite = {
+    .classes = classes, .n_classes = sizeof classes / sizeof *classes, .describe = describe};
 
 int main(int argc, char **argv) {
     return tc_worker_main(argc - 1, argv + 1, &suite);

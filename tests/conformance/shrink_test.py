@@ -53,6 +53,7 @@ class Shrink(unittest.TestCase):
         small = self.shrink("kernel/exp T=f16 self=[2,239] data=special")
         self.assertEqual(small, "kernel/exp T=f32 data=exact only=0 self=[3]")
         self.assertLess(self.run_it(self.compile(), FAULTY).returncode, 0)
+        self.assertIn("types[] = {TN_F32};", (self.dir / "r.c").read_text())
 
     def test_a_hang(self) -> None:
         small = self.shrink("kernel/neg T=f16 self=[1,2,1,1]", "--timeout", 1)
@@ -91,16 +92,16 @@ class Shrink(unittest.TestCase):
         self.assertRegex(again.stdout, r"fuzz: \d+ cases, [1-9]\d* findings")
 
     def test_fuzz_finds_nothing_on_a_good_device_and_much_on_a_bad_one(self) -> None:
-        for seed in (2, 5, 11, 1234567):
-            good = self.run_it(CONFORM, "fuzz", GOOD, "--seed", seed, "--seconds", 3, "-j2")
+        for seed in (2, 11, 1234567):
+            good = self.run_it(CONFORM, "fuzz", GOOD, "--seed", seed, "--seconds", 2, "-j2")
             self.assertEqual(good.returncode, 0, good.stdout + good.stderr)
             self.assertRegex(good.stdout, r"fuzz: [1-9]\d* cases, 0 findings \(new: 0\)\n$")
-            bad = self.run_it(CONFORM, "fuzz", FAULTY, "--seed", seed, "--seconds", 12, "-j2", "--timeout", 1)
+            bad = self.run_it(CONFORM, "fuzz", FAULTY, "--seed", seed, "--seconds", 8, "-j2", "--timeout", 1)
             self.assertEqual(bad.returncode, 1, bad.stdout + bad.stderr)
             self.assertRegex(bad.stdout, r"tenon-conform run \S+ 'kernel/|tenon-conform run \S+ 'same/")
 
     def test_the_same_seed_gives_the_same_cases(self) -> None:
-        outputs = [self.run_it(CONFORM, "fuzz", FAULTY, "--seed", 3, "--seconds", 8, "--timeout", 1).stdout for _ in range(2)]
+        outputs = [self.run_it(CONFORM, "fuzz", FAULTY, "--seed", 3, "--seconds", 6, "--timeout", 1).stdout for _ in range(2)]
         first = [re.findall(r"tenon-conform run \S+ '(.*)'", out)[:1] for out in outputs]
         self.assertEqual(first[0], first[1])
 

@@ -49,10 +49,12 @@ static void expectations_change_statuses(void **state) {
     tc_expectations expectations = {0};
     char why[TC_VERDICT_MESSAGE];
     const tc_expectation *entry;
-    assert_true(tc_expectations_read_text(&expectations, "name",
-                                          "# comment\n\nskip a/slow # takes an hour\n"
-                                          "xfail a/x* T=f16 # flushes\nwaive a/w # accepted",
-                                          why));
+    assert_true(
+        tc_expectations_read_text(&expectations, "name",
+                                  "# comment\n\nskip a/slow # takes an hour\n"
+                                  "xfail a/x* T=f16 # flushes\n"
+                                  "waive a/w [ticket=X owner=me until=2030-01-31] # accepted",
+                                  why));
     assert_int_equal(expectations.n, 3);
     assert_non_null(tc_expectations_skip(&expectations, "a/slow T=f32"));
     assert_null(tc_expectations_skip(&expectations, "a/x T=f16"));
@@ -137,8 +139,61 @@ static void a_level_needs_a_pass_of_each_and_no_failure(void **state) {
     ran(&w, "b/x T=f32", TC_PASS);
     assert_int_equal(judged(&w, "two", TC_STANDARD), TC_LEVEL_PASSED);
     assert_int_equal(judged(&w, "two", TC_SMOKE), TC_LEVEL_NOT_RUN);
-    ran(&w, "a/waived", TC_WAIVED);
+    ran(&w, "a/known", TC_XFAIL);
     assert_int_equal(judged(&w, "two", TC_STANDARD), TC_LEVEL_FAILED);
+    finish(&w);
+}
+
+static void a_waived_failure_is_counted(void **state) {
+    world w = {0};
+    add_level(&w, "one", "version 1\nset smoke\nrequire a/*\nclean a/*\nclean b/*\n");
+    add_level(&w, "two", "version 1\nincludes one\nevery c/* in f32\n");
+    ran(&w, "a/p", TC_PASS);
+    ran(&w, "b/x", TC_WAIVED);
+    ran(&w, "c/x T=f32", TC_WAIVED);
+    ran(&w, "d/x", TC_WAIVED);
+    assert_int_equal(judged(&w, "two", TC_STANDARD), TC_LEVEL_PASSED);
+    assert_int_equal(tc_level_waived(&w.levels, tc_levels_find(&w.levels, "one"), &w.log), 1);
+    assert_int_equal(tc_level_waived(&w.levels, tc_levels_find(&w.levels, "two"), &w.log), 2);
+    finish(&w);
+}
+
+static void every_case_of_a_dtype_is_to_pass(void **state) {
+    static const char *const lines[] = {"c/x T=f16", "c/x T=f32 how=decomposed",
+                                        "c/x T=f32 invalid=size", "d/x T=f32"};
+    world w = {0};
+    char why[TC_VERDICT_MESSAGE];
+    add_level(&w, "one", "version 1\nevery c/* in f32 i64\n");
+    const tc_level *level = tc_levels_find(&w.levels, "one");
+    assert_int_equal(judged(&w, "one", TC_STANDARD), TC_LEVEL_NOT_RUN);
+    ran(&w, "c/y T=f32", TC_PASS);
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
+        ran(&w, lines[i], TC_UNSUPPORTED);
+    assert_int_equal(judged(&w, "one", TC_STANDARD), TC_LEVEL_PASSED);
+    assert_int_equal(tc_level_dtypes(level), TN_DTYPE_BIT(TN_F32) | TN_DTYPE_BIT(TN_I64));
+    ran(&w, "c/x T=bf16", TC_PASS);
+    assert_int_equal(tc_level_also(level, &w.selection, &w.log), TN_DTYPE_BIT(TN_BF16));
+    assert_true(tc_selection_add(&w.selection, "c/later T=bf16", true, why));
+    assert_int_equal(tc_level_also(level, &w.selection, &w.log), 0);
+    assert_int_equal(judged(&w, "one", TC_STANDARD), TC_LEVEL_PASSED);
+    assert_true(tc_selection_add(&w.selection, "c/later T=i64", true, why));
+    assert_int_equal(judged(&w, "one", TC_STANDARD), TC_LEVEL_NOT_RUN);
+    ran(&w, "c/x T=i64 layout=strided", TC_UNSUPPORTED);
+    assert_int_equal(judged(&w, "one", TC_STANDARD), TC_LEVEL_FAILED);
+    finish(&w);
+}
+
+static void all_that_is_required_is_told_at_once(void **state) {
+    world w = {0};
+    char why[TC_VERDICT_MESSAGE];
+    add_level(&w, "one", "version 1\nrequire a/x\nrequire a/y\nrequire a/z\n");
+    ran(&w, "a/x", TC_UNSUPPORTED);
+    ran(&w, "a/y", TC_PASS);
+    ran(&w, "a/z", TC_UNSUPPORTED);
+    assert_int_equal(tc_level_judge(&w.levels, &w.levels.at[0], TC_SET_BIT(TC_STANDARD),
+                                    &w.selection, &w.log, why),
+                     TC_LEVEL_FAILED);
+    assert_string_equal(why, "none of the cases of `a/x` passed; nor of `a/z`");
     finish(&w);
 }
 
@@ -213,6 +268,7 @@ static void wrong_levels_are_refused(void **state) {
                                         "version 1\nrequire\n",
                                         "version 1\nrequire kernel/@big\n",
                                         "version 1\nset huge\nrequire a/b\n",
+                                        "version 1\nevery a/b in f99\n",
                                         "version 1\nallow a/b\n"};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
         world w = {0};
@@ -242,6 +298,9 @@ int main(void) {
         cmocka_unit_test(expectations_change_statuses),
         cmocka_unit_test(wrong_entries_name_their_line),
         cmocka_unit_test(a_level_needs_a_pass_of_each_and_no_failure),
+        cmocka_unit_test(a_waived_failure_is_counted),
+        cmocka_unit_test(every_case_of_a_dtype_is_to_pass),
+        cmocka_unit_test(all_that_is_required_is_told_at_once),
         cmocka_unit_test(a_level_of_which_a_part_ran_is_not_run),
         cmocka_unit_test(groups_ask_for_each_operator),
         cmocka_unit_test(sets_add_up),

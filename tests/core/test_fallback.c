@@ -61,6 +61,39 @@ static void results_are_the_cpu_s_and_counted(void **state) {
     assert_true(tn_fallback_count() >= 2);
 }
 
+typedef struct missing {
+    const char *kernel;
+    tn_dtype dtype, to;
+    uint64_t n;
+} missing;
+
+static void add_missing(const tn_fallback_info *info, void *user) {
+    missing *m = user;
+    assert_int_equal(info->struct_size, sizeof *info);
+    if (strcmp(info->kernel, m->kernel) == 0 && info->dtype == m->dtype && info->to == m->to)
+        m->n += info->count;
+}
+
+static uint64_t times_missing(const char *kernel, tn_dtype dtype, tn_dtype to) {
+    missing m = {.kernel = kernel, .dtype = dtype, .to = to};
+    tn_fallback_list(add_missing, &m);
+    return m.n;
+}
+
+static void what_was_missing_is_told_by_kernel_and_dtype(void **state) {
+    tn_tensor *x = of(TN_F32, TN_SHAPE(2), 1, 2), *i = of(TN_I64, TN_SHAPE(2), 1, 2);
+    tn_fallback_reset();
+    assert_non_null(tn_add(x, x));
+    assert_non_null(tn_add(i, i));
+    assert_non_null(tn_add_(i, i));
+    assert_non_null(tn_to_dtype(x, TN_I64));
+    assert_int_equal(times_missing("add", TN_F32, TN_DTYPE_NONE), 1);
+    assert_int_equal(times_missing("add", TN_I64, TN_DTYPE_NONE), 2);
+    assert_int_equal(times_missing("copy", TN_F32, TN_I64), 1);
+    assert_int_equal(times("add.Tensor"), 2); /* of both dtypes in one line */
+    assert_int_equal(tn_fallback_count(), 4);
+}
+
 static char warned[512];
 static void keep_line(void *user, int32_t level, const char *subsystem, const char *line) {
     if (level == TN_LOG_WARN && strcmp(subsystem, "fallback") == 0)
@@ -151,6 +184,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         FAKE_TEST(without_leave_a_call_is_refused),
         FAKE_TEST(results_are_the_cpu_s_and_counted),
+        FAKE_TEST(what_was_missing_is_told_by_kernel_and_dtype),
         FAKE_TEST(a_warning_names_the_call),
         FAKE_TEST(what_is_written_comes_back),
         FAKE_TEST(arguments_that_share_memory_still_do),

@@ -146,7 +146,7 @@ TENON_DEVICE=npu@com.acme.npu:0 "$tenon" devices >"$work/devices"
 grep -q '^\*  npu' "$work/devices" || fail "the plugin cannot be picked by its id: $(cat "$work/devices")"
 ok "installed, it is found without being named, and picked by its id"
 
-[[ -f $installed/share/doc/tenon/vendor/requirements.md ]] || fail "the vendor's pages are not installed"
+[[ -f $installed/share/doc/tenon/docs/vendor/requirements.md ]] || fail "the vendor's pages are not installed"
 ok "the pages that the project names are there"
 
 echo "$n_checks passed, 0 failed"

@@ -29,6 +29,20 @@ TN_API tn_fallback_policy tn_fallback_get_policy(void);
 TN_API void tn_fallback_report(void (*fn)(const char *operator_name, const char *device_type,
                                           uint64_t count, void *user),
                                void *user);
+
+/* What was missing, and how often. */
+typedef struct tn_fallback_info {
+    uint32_t struct_size;
+    tn_dtype dtype;            /* that the kernel is missing for; of a copy what it reads */
+    tn_dtype to;               /* of a copy that went through the host what it writes; else NONE */
+    const char *operator_name; /* "bitwise_or.Tensor" */
+    const char *kernel;        /* "bitwise_or"; "" for an operator that a program defined */
+    const char *device_type;
+    uint64_t count;
+} tn_fallback_info;
+
+/* The same by kernel and dtype. */
+TN_API void tn_fallback_list(void (*fn)(const tn_fallback_info *info, void *user), void *user);
 /* All of them together. */
 TN_API uint64_t tn_fallback_count(void);
 TN_API void tn_fallback_reset(void);

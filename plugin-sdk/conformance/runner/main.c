@@ -18,6 +18,7 @@ static const struct {
     {"run", "tenon-conform run", tc_command_run,
      "run cases on a plugin's device: tenon-conform run PLUGIN.so"},
     {"list", "tenon-conform list", tc_command_list, "print the cases of a set"},
+    {"needs", "tenon-conform needs", tc_command_needs, "list what a device lacks for a level"},
     {"report", "tenon-conform report", tc_command_report,
      "make JUnit, TAP, HTML or Markdown of a log"},
     {"diff", "tenon-conform diff", tc_command_diff, "show what changed between two logs"},

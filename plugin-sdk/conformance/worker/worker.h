@@ -48,8 +48,8 @@ typedef struct tc_suite {
     void (*finish)(void); /* when stdin ends: close what cases left open; may be NULL */
     /* Opens the plugin and writes what it says of itself as one JSON object on one line, with what
      * is known of: "id", "version", "type", "name" (the plugin's), "device" (the device's name),
-     * "driver", "firmware" (their versions), "n_devices", "records" (kernels offered). Where it cannot be opened, {"error": "..."}. May be
-     * NULL. */
+     * "driver", "firmware" (their versions), "n_devices", "records" (kernels offered). Where it
+     * cannot be opened, {"error": "..."}. May be NULL. */
     void (*describe)(const tc_options *options, FILE *out);
     /* Runs a case of one of the classes; NULL: by the class's `run` alone. */
     void (*run)(const tc_class *class, const tc_case *c, const tc_options *options,

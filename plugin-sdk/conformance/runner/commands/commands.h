@@ -13,6 +13,7 @@ enum {
 };
 
 int tc_command_list(int argc, char **argv);
+int tc_command_needs(int argc, char **argv);
 int tc_command_run(int argc, char **argv);
 int tc_command_report(int argc, char **argv);
 int tc_command_diff(int argc, char **argv);

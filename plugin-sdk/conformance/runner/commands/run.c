@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/signalfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "plugin-sdk/conformance/clock.h"
@@ -28,6 +29,8 @@ typedef struct run {
     const char *lister; /* the worker that was named, whose cases are listed; or NULL */
     tc_levels levels;
     tc_expectations expectations;
+    json_t *described;                /* what the worker says of the plugin, or NULL */
+    char silence[TC_VERDICT_MESSAGE]; /* why it says nothing, or what is wrong; "" */
     tc_selection selection;
     size_t n_skipped;
     tc_item *items;
@@ -138,7 +141,7 @@ static bool make_items(run *r) {
 static json_t *describe(run *r, unsigned device, char why[TC_VERDICT_MESSAGE]) {
     char text[TC_VERDICT_LINE + 2];
     *why = '\0';
-    json_t *said = tc_worker_pool_describe(&r->options.pool, device, text, why)
+    json_t *said = tc_worker_describe(&r->options.pool, device, text, why)
                        ? tc_json_parse(text, strlen(text))
                        : NULL;
     if (said)
@@ -182,6 +185,16 @@ static json_t *describe_all(run *r, json_t *first) {
     return devices;
 }
 
+/* Settles which entries of the lists are about this plugin, on its first device, and today. */
+static void settle_entries(run *r) {
+    char today[16];
+    time_t now = time(NULL);
+    struct tm utc;
+    strftime(today, sizeof today, "%Y-%m-%d", gmtime_r(&now, &utc));
+    r->described = describe(r, r->options.pool.devices[0], r->silence);
+    tc_expectations_settle(&r->expectations, today, r->described);
+}
+
 static bool is_part(const tc_run_options *o) {
     return o->filters.n + o->cases.n + o->case_files.n > 0;
 }
@@ -201,13 +214,11 @@ static bool write_head(run *r, const char *sha256, int argc, char **argv) {
                           .n_planned = r->n_items};
     memcpy(head.sha256, sha256, TC_SHA256_HEX);
     char why[TC_VERDICT_MESSAGE];
-    json_t *said = describe(r, o->pool.devices[0], why);
-    head.described = said;
-    head.silence = *why ? why : NULL;
-    head.devices = o->pool.n_devices > 1 ? describe_all(r, said) : NULL;
+    head.described = r->described;
+    head.silence = *r->silence ? r->silence : NULL;
+    head.devices = o->pool.n_devices > 1 ? describe_all(r, r->described) : NULL;
     r->log.head = tc_log_header_make(&head);
     json_decref(head.devices);
-    json_decref(said);
     if (!r->log.head)
         return tc_run_say("no memory for the log");
     if (o->log && !tc_log_open(&r->file, o->log, 0, why))
@@ -240,6 +251,7 @@ static bool prepare(run *r, int argc, char **argv) {
         return tc_run_say("%.900s: %s", o->pool.plugin, strerror(errno));
     if (!tc_run_select(&r->options, r->lister, &r->levels, &r->selection))
         return false;
+    settle_entries(r);
     if (o->resume && !read_resumed(r, sha256))
         return false;
     if (!make_items(r))
@@ -322,8 +334,15 @@ static bool done(void *context, size_t item, unsigned device, const tc_verdict *
         snprintf(v.message, sizeof v.message,
                  "it passes; take the entry out of the list, or make it narrower: %.800s",
                  entry->where);
-    tc_result *result =
-        tc_log_add(&r->log, p->line, &v, found->status, entry ? entry->reason : NULL);
+    char expired[2 * TC_MAX_LINE];
+    const char *reason = entry ? entry->reason : NULL;
+    if (!entry && tc_status_is_bad(v.status) &&
+        (entry = tc_expectations_expired(&r->expectations, p->line))) {
+        snprintf(expired, sizeof expired, "%.500s expired on %s and counts no more: %.1000s",
+                 entry->where, entry->until, entry->reason);
+        reason = expired;
+    }
+    tc_result *result = tc_log_add(&r->log, p->line, &v, found->status, reason);
     if (!result)
         return stop(r, "no memory for results; --filter runs fewer cases");
     result->device = device;
@@ -380,6 +399,7 @@ static bool count_entries(run *r) {
 
 /* Levels that did not pass, and entries that did nothing, in words. */
 static void explain(const run *r) {
+    tc_needs needs = {0};
     size_t i;
     const json_t *level, *entry;
     if (!r->options.quiet)
@@ -387,6 +407,12 @@ static void explain(const run *r) {
                            level) if (strcmp(tc_json_string(level, "state"), "passed") != 0)
             fprintf(stderr, "level %s: %s: %s\n", tc_json_string(level, "name"),
                     tc_json_string(level, "state"), tc_json_string(level, "why"));
+    for (i = 0; i < r->levels.n; i++)
+        if (r->levels.at[i].asked)
+            tc_level_needs(&r->levels, &r->levels.at[i], &r->log, &needs);
+    tc_needs_settle(&needs);
+    tc_needs_print(&needs, stderr);
+    tc_needs_finish(&needs);
     json_array_foreach(json_object_get(r->log.end, "unused"), i, entry)
         fprintf(stderr, "unused entry: %s\n", json_string_value(entry));
 }
@@ -445,6 +471,7 @@ static void finish(run *r) {
     tc_groups_finish(&r->groups);
     tc_log_finish(&r->log);
     tc_expectations_finish(&r->expectations);
+    json_decref(r->described);
     tc_levels_finish(&r->levels);
     tc_selection_finish(&r->selection);
     free(r->items);

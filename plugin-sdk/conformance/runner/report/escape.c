@@ -47,6 +47,16 @@ void tc_put_markdown(FILE *out, const char *text) {
     }
 }
 
+void tc_put_markdown_code(FILE *out, const char *text) {
+    bool plain = true;
+    for (const char *p = text; *p; p++)
+        plain = plain && isprint((unsigned char)*p) && !strchr("`|<&\\", *p);
+    if (plain)
+        fprintf(out, "`%s`", text);
+    else
+        tc_put_markdown(out, text);
+}
+
 /* Between quotes that a shell takes nothing in for its own; a quote ends them, is escaped, and
  * begins them again. */
 static void put_quoted(FILE *out, const char *word) {

@@ -14,6 +14,9 @@ void tc_put_xml(FILE *out, const char *text);
 /* In a Markdown table or list: on one line, with no meaning to Markdown or HTML. */
 void tc_put_markdown(FILE *out, const char *text);
 
+/* The same as code, where it has nothing that would end that. */
+void tc_put_markdown_code(FILE *out, const char *text);
+
 /* A word as a shell reads it, in quotes where it needs them. */
 void tc_put_shell(FILE *out, const char *word);
 

@@ -90,6 +90,7 @@ static void put_levels(FILE *out, const tc_log *log) {
                                                : "soft");
         tc_put_xml(out, state);
         fputs("</span><small>", out);
+        tc_put_xml(out, tc_json_string(level, "terms"));
         tc_put_xml(out, tc_json_string(level, "why"));
         fputs("</small></div>", out);
     }
@@ -276,6 +277,28 @@ static void put_groups(FILE *out, const tc_log *log) {
     tc_groups_finish(&groups);
 }
 
+static bool is_unsupported(const tc_result *r) {
+    return r->status == TC_UNSUPPORTED;
+}
+
+/* What the plugin does not claim, by reason. */
+static void put_unsupported(FILE *out, const tc_log *log) {
+    tc_groups groups;
+    char subjects[1024];
+    if (!tc_groups_make(&groups, log, is_unsupported) || groups.n == 0)
+        return;
+    fputs("<h2>Unsupported</h2><div class=scroll><table class=n>", out);
+    for (size_t i = 0; i < groups.n; i++) {
+        fprintf(out, "<tr><td>%zu</td><td>", groups.at[i]->n);
+        tc_put_xml(out, log->results[groups.at[i]->first].message);
+        fputs("</td><td class=mono>", out);
+        tc_put_xml(out, tc_group_subjects(groups.at[i], subjects, sizeof subjects));
+        fputs("</td></tr>\n", out);
+    }
+    fputs("</table></div>", out);
+    tc_groups_finish(&groups);
+}
+
 static void put_failures(FILE *out, const tc_log *log) {
     size_t counts[TC_N_STATUSES], n = 0;
     tc_summary_count(log, counts);
@@ -320,6 +343,7 @@ void tc_report_html(const tc_log *log, const tc_report_options *options, FILE *o
     put_figures(out, log);
     put_worst(out, log);
     put_slowest(out, log);
+    put_unsupported(out, log);
     fputs("<h2>What ran</h2><div class=scroll><table>", out);
     const json_t *plugin = json_object_get(log->head, "plugin");
     const json_t *host = json_object_get(log->head, "host");

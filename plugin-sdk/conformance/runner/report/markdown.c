@@ -16,15 +16,58 @@ static void put_levels(const tc_log *log, FILE *out) {
         return;
     fputs("| level | state | why not |\n| --- | --- | --- |\n", out);
     json_array_foreach(tc_log_levels(log), i, level) {
-        static const char *const members[] = {"name", "state", "why"};
+        static const char *const members[] = {"name", "state", "terms", "why"};
+        static const char *const before[] = {"| ", " | ", ": ", " | "};
         for (size_t k = 0; k < sizeof members / sizeof *members; k++) {
-            fputs("| ", out);
-            tc_put_markdown(out, tc_json_string(level, members[k]));
-            fputc(' ', out);
+            const char *text = tc_json_string(level, members[k]);
+            fputs(k == 2 && !*text ? "" : before[k], out);
+            tc_put_markdown(out, text);
         }
-        fputs("|\n", out);
+        fputs(" |\n", out);
     }
     fputc('\n', out);
+}
+
+static void put_words(FILE *out, const char *before, const json_t *words) {
+    size_t i;
+    const json_t *word;
+    json_array_foreach(words, i, word) {
+        fputs(i ? ", " : before, out);
+        tc_put_markdown(out, json_is_string(word) ? json_string_value(word) : "?");
+    }
+}
+
+/* What the device lacks for the levels, and what each thing frees. */
+static void put_needs(const tc_log *log, FILE *out) {
+    size_t i;
+    const json_t *need;
+    json_array_foreach(json_object_get(log->end, "needs"), i, need) {
+        const char *item = tc_json_string(need, "item");
+        fputs(i ? "* **" : "## What is missing\n\n* **", out);
+        tc_put_markdown(out, *item ? item : "another reason");
+        fputs("**", out);
+        put_words(out, ": frees ", json_object_get(need, "frees"));
+        put_words(out, "; with others ", json_object_get(need, "with_others"));
+        fputc('\n', out);
+    }
+    if (i)
+        fputc('\n', out);
+}
+
+/* What failed and is accepted, and why. */
+static void put_waived(const tc_log *log, FILE *out) {
+    bool any = false;
+    for (size_t i = 0; i < log->n_results; i++) {
+        const tc_result *r = &log->results[i];
+        if (r->status != TC_WAIVED)
+            continue;
+        fprintf(out, "%s* `%s`  \n  ", any ? "" : "## Waived\n\n", r->line);
+        tc_put_markdown(out, r->reason ? r->reason : "");
+        fputc('\n', out);
+        any = true;
+    }
+    if (any)
+        fputc('\n', out);
 }
 
 static void put_matrix(const tc_log *log, FILE *out) {
@@ -77,7 +120,7 @@ static void put_figures(const tc_log *log, FILE *out) {
         }
         any = true;
         fputs("| ", out);
-        tc_put_markdown(out, tc_timed_name(r));
+        tc_put_markdown_code(out, tc_timed_name(r));
         tc_figure_texts(&r->figures, texts);
         for (unsigned k = 0; k < TC_N_FIGURES; k++)
             fprintf(out, " | %s", texts[k]);
@@ -135,8 +178,8 @@ static void put_failures(const tc_log *log, FILE *out) {
         fputs("  \n  ", out);
         tc_put_markdown(out, tc_group_subjects(groups.at[i], subjects, sizeof subjects));
         fputs("  \n  ", out);
-        tc_put_markdown(out,
-                        tc_command_text(tc_log_plugin(log, "path"), r->device, r->line, command));
+        tc_put_markdown_code(
+            out, tc_command_text(tc_log_plugin(log, "path"), r->device, r->line, command));
         fputc('\n', out);
     }
     for (size_t i = 0; i < log->n_notes; i++) {
@@ -183,6 +226,8 @@ void tc_report_markdown(const tc_log *log, const tc_report_options *options, FIL
     put_fact(out, ", suite ", tc_json_string(log->head, "suite"));
     fputs(log->end ? ".\n\n" : "; the run did not come to its end.\n\n", out);
     put_levels(log, out);
+    put_needs(log, out);
+    put_waived(log, out);
     put_matrix(log, out);
     put_figures(log, out);
     put_unsupported(log, out);

@@ -56,7 +56,27 @@ static bool demand(tc_level *level, tc_demand_kind kind, const char *text, char 
     tc_pattern *pattern = tc_pattern_create(text, why);
     if (!pattern)
         return false;
-    level->demands[level->n_demands++] = (tc_demand){kind, pattern, NULL};
+    level->demands[level->n_demands++] = (tc_demand){kind, pattern, NULL, 0};
+    return true;
+}
+
+/* "operator/?* in f32 i64". */
+static bool every(tc_level *level, char *text, char why[TC_MESSAGE]) {
+    uint64_t dtypes = 0;
+    char *in = strstr(text, " in "), *rest = NULL;
+    if (in) {
+        *in = '\0';
+        for (char *word = strtok_r(in + 4, " \t", &rest); word;
+             word = strtok_r(NULL, " \t", &rest)) {
+            tn_dtype dtype;
+            if (!tc_read_dtype(word, &dtype, why))
+                return false;
+            dtypes |= TN_DTYPE_BIT(dtype);
+        }
+    }
+    if (!demand(level, TC_EVERY, text, why))
+        return false;
+    level->demands[level->n_demands - 1].dtypes = dtypes;
     return true;
 }
 
@@ -91,6 +111,8 @@ static bool clause(tc_levels *levels, tc_level *level, char *text, char why[TC_M
         return tc_why(why, TC_MESSAGE, "%.64s: something is missing behind it", text);
     if (strcmp(text, "require") == 0)
         return require(level, rest, why);
+    if (strcmp(text, "every") == 0)
+        return every(level, rest, why);
     if (strcmp(text, "clean") == 0)
         return demand(level, TC_CLEAN, rest, why);
     if (strcmp(text, "version") == 0) {
@@ -118,7 +140,8 @@ static bool clause(tc_levels *levels, tc_level *level, char *text, char why[TC_M
         }
         return tc_why(why, TC_MESSAGE, "includes %.64s: no level before it has that name", rest);
     }
-    return tc_why(why, TC_MESSAGE, "%.64s: version, title, set, includes, require or clean", text);
+    return tc_why(why, TC_MESSAGE, "%.64s: version, title, set, includes, require, every or clean",
+                  text);
 }
 
 bool tc_levels_add(tc_levels *levels, const char *name, const char *text,
@@ -148,7 +171,7 @@ bool tc_levels_add(tc_levels *levels, const char *name, const char *text,
     }
     bool asks = level.n_includes > 0; /* nothing asked would be passed by nothing */
     for (size_t i = 0; i < level.n_demands; i++)
-        asks |= level.demands[i].kind == TC_REQUIRE;
+        asks |= level.demands[i].kind != TC_CLEAN;
     if (good && !asks) {
         snprintf(reason, sizeof reason, "it requires nothing");
         good = false;
@@ -186,6 +209,73 @@ static const tc_pattern *pattern_of(const tc_demand *d, const tc_selection *sele
     return d->fallback && !in_set(d->pattern, selection) ? d->fallback : d->pattern;
 }
 
+/* The bit of a line's T=; 0 where it has none. */
+static uint64_t dtype_of(const char *line) {
+    const char *at = strstr(line, " T=");
+    char word[16], why[TC_MESSAGE];
+    tn_dtype dtype;
+    if (!at)
+        return 0;
+    snprintf(word, sizeof word, "%.*s", (int)strcspn(at + 3, " "), at + 3);
+    return tc_read_dtype(word, &dtype, why) ? TN_DTYPE_BIT(dtype) : 0;
+}
+
+/* Is it a case of which an `every` speaks, whatever its dtype? */
+static bool is_one_of_every(const tc_demand *d, const char *line) {
+    return d->kind == TC_EVERY && !strstr(line, " how=") && !strstr(line, " invalid=") &&
+           tc_pattern_finds(d->pattern, line);
+}
+
+/* Does the demand speak of the line? `pattern` is pattern_of it. */
+static bool is_meant(const tc_demand *d, const tc_pattern *pattern, const char *line) {
+    return d->kind == TC_EVERY
+               ? is_one_of_every(d, line) && (!d->dtypes || (d->dtypes & dtype_of(line)))
+               : tc_pattern_finds(pattern, line);
+}
+
+static bool is_missing(const tc_demand *d, const tc_result *r) {
+    return d->kind == TC_EVERY && r->status != TC_PASS && r->status != TC_WAIVED &&
+           is_meant(d, d->pattern, r->line);
+}
+
+static bool collect_needs(const tc_demand *d, const tc_log *log, tc_needs *needs) {
+    bool good = true;
+    for (size_t i = 0; i < log->n_results && good; i++)
+        good = !is_missing(d, &log->results[i]) || tc_needs_add(needs, &log->results[i]);
+    return good;
+}
+
+bool tc_level_wants(const tc_levels *levels, const tc_level *level, const char *line) {
+    for (unsigned i = 0; i < level->n_includes; i++)
+        if (tc_level_wants(levels, &levels->at[level->includes[i]], line))
+            return true;
+    for (size_t k = 0; k < level->n_demands; k++)
+        if (level->demands[k].kind == TC_EVERY &&
+            is_meant(&level->demands[k], level->demands[k].pattern, line))
+            return true;
+    return false;
+}
+
+bool tc_level_needs(const tc_levels *levels, const tc_level *level, const tc_log *log,
+                    tc_needs *needs) {
+    bool good = true;
+    for (unsigned i = 0; i < level->n_includes && good; i++)
+        good = tc_level_needs(levels, &levels->at[level->includes[i]], log, needs);
+    for (size_t k = 0; k < level->n_demands && good; k++)
+        good = collect_needs(&level->demands[k], log, needs);
+    return good;
+}
+
+static void explain_missing(const tc_demand *d, const tc_log *log, char why[TC_VERDICT_MESSAGE]) {
+    tc_needs needs = {0};
+    snprintf(why, TC_VERDICT_MESSAGE, "no memory for what is missing");
+    if (collect_needs(d, log, &needs)) {
+        tc_needs_settle(&needs);
+        tc_needs_text(&needs, why);
+    }
+    tc_needs_finish(&needs);
+}
+
 /* A demand's own state. */
 static tc_level_state judge_demand(const tc_demand *d, const tc_selection *selection,
                                    const tc_log *log, char why[TC_VERDICT_MESSAGE]) {
@@ -193,29 +283,42 @@ static tc_level_state judge_demand(const tc_demand *d, const tc_selection *selec
     size_t n_passed = 0, n_ran = 0;
     for (size_t i = 0; i < log->n_results; i++) {
         const tc_result *r = &log->results[i];
-        if (!tc_pattern_finds(pattern, r->line))
+        bool accepted = r->status == TC_PASS || r->status == TC_WAIVED;
+        if (!is_meant(d, pattern, r->line))
             continue;
         n_ran++;
-        n_passed += r->status == TC_PASS;
-        if (d->kind == TC_CLEAN && r->status != TC_PASS && r->status != TC_UNSUPPORTED) {
+        n_passed += accepted;
+        if (d->kind == TC_CLEAN && !accepted && r->status != TC_UNSUPPORTED) {
             snprintf(why, TC_VERDICT_MESSAGE, "%s: `%s`", tc_status_name(r->status), r->line);
             return TC_LEVEL_FAILED;
         }
+    }
+    if (d->kind == TC_EVERY && n_passed < n_ran) {
+        explain_missing(d, log, why);
+        return TC_LEVEL_FAILED;
     }
     if (d->kind == TC_REQUIRE && n_passed > 0)
         return TC_LEVEL_PASSED;
     for (size_t i = 0; i < selection->n; i++)
         if (selection->at[i].in_set && !selection->at[i].ran &&
-            tc_pattern_finds(pattern, selection->at[i].line)) {
+            is_meant(d, pattern, selection->at[i].line)) {
             snprintf(why, TC_VERDICT_MESSAGE, "not run: `%s`", selection->at[i].line);
             return TC_LEVEL_NOT_RUN;
         }
-    if (d->kind == TC_CLEAN)
+    if (d->kind == TC_CLEAN || (d->kind == TC_EVERY && n_ran > 0))
         return TC_LEVEL_PASSED;
     snprintf(why, TC_VERDICT_MESSAGE,
              n_ran ? "none of the cases of `%.900s` passed" : "nothing ran of `%.900s`",
              pattern->text);
     return n_ran ? TC_LEVEL_FAILED : TC_LEVEL_NOT_RUN;
+}
+
+/* All that is required and did not pass stands in one line. */
+static void add_required(const tc_demand *d, const tc_selection *selection,
+                         char why[TC_VERDICT_MESSAGE]) {
+    size_t n = strlen(why);
+    snprintf(why + n, TC_VERDICT_MESSAGE - n, "%s`%s`",
+             strstr(why, "; nor of ") ? ", " : "; nor of ", pattern_of(d, selection)->text);
 }
 
 tc_level_state tc_level_judge(const tc_levels *levels, const tc_level *level, tc_sets sets,
@@ -233,10 +336,17 @@ tc_level_state tc_level_judge(const tc_levels *levels, const tc_level *level, tc
             snprintf(why, TC_VERDICT_MESSAGE, "%s: %.900s", other->title, reason);
         }
     }
-    for (size_t i = 0; i < level->n_demands && state != TC_LEVEL_FAILED; i++) {
-        tc_level_state s = judge_demand(&level->demands[i], selection, log, reason);
-        if (s == TC_LEVEL_FAILED || (s == TC_LEVEL_NOT_RUN && state == TC_LEVEL_PASSED)) {
+    tc_demand_kind failed = TC_CLEAN; /* what kind of demand failed first */
+    for (size_t i = 0; i < level->n_demands; i++) {
+        const tc_demand *d = &level->demands[i];
+        if (state == TC_LEVEL_FAILED && (failed != TC_REQUIRE || d->kind != TC_REQUIRE))
+            continue;
+        tc_level_state s = judge_demand(d, selection, log, reason);
+        if (s == TC_LEVEL_FAILED && state == TC_LEVEL_FAILED) {
+            add_required(d, selection, why);
+        } else if (s == TC_LEVEL_FAILED || (s == TC_LEVEL_NOT_RUN && state == TC_LEVEL_PASSED)) {
             state = s;
+            failed = d->kind;
             snprintf(why, TC_VERDICT_MESSAGE, "%s", reason);
         }
     }
@@ -245,6 +355,49 @@ tc_level_state tc_level_judge(const tc_levels *levels, const tc_level *level, tc
         return TC_LEVEL_NOT_RUN;
     }
     return state;
+}
+
+/* ---- what a level is worth --------------------------------------------------------------- */
+
+static bool speaks_of(const tc_levels *levels, const tc_level *level, const char *line) {
+    for (unsigned i = 0; i < level->n_includes; i++)
+        if (speaks_of(levels, &levels->at[level->includes[i]], line))
+            return true;
+    for (size_t k = 0; k < level->n_demands; k++)
+        if (is_meant(&level->demands[k], level->demands[k].pattern, line))
+            return true;
+    return false;
+}
+
+size_t tc_level_waived(const tc_levels *levels, const tc_level *level, const tc_log *log) {
+    size_t n = 0;
+    for (size_t i = 0; i < log->n_results; i++)
+        n += log->results[i].status == TC_WAIVED && speaks_of(levels, level, log->results[i].line);
+    return n;
+}
+
+uint64_t tc_level_dtypes(const tc_level *level) {
+    uint64_t dtypes = 0;
+    for (size_t k = 0; k < level->n_demands; k++)
+        dtypes |= level->demands[k].dtypes;
+    return dtypes;
+}
+
+uint64_t tc_level_also(const tc_level *level, const tc_selection *selection, const tc_log *log) {
+    uint64_t passed = 0, not = 0;
+    for (size_t k = 0; k < level->n_demands; k++) {
+        const tc_demand *d = &level->demands[k];
+        for (size_t i = 0; d->dtypes && i < selection->n; i++)
+            if (selection->at[i].in_set && !selection->at[i].ran &&
+                is_one_of_every(d, selection->at[i].line))
+                not |= dtype_of(selection->at[i].line);
+        for (size_t i = 0; d->dtypes && i < log->n_results; i++) {
+            const tc_result *r = &log->results[i];
+            if (is_one_of_every(d, r->line))
+                *(r->status == TC_PASS ? &passed : &not ) |= dtype_of(r->line);
+        }
+    }
+    return passed & ~not &~tc_level_dtypes(level);
 }
 
 /* ---- what is asked ----------------------------------------------------------------------- */
@@ -260,9 +413,10 @@ void tc_level_ask(const tc_levels *levels, const tc_level *level, tc_selection *
     for (unsigned i = 0; i < level->n_includes; i++)
         tc_level_ask(levels, &levels->at[level->includes[i]], selection);
     for (size_t k = 0; k < level->n_demands; k++) {
-        const tc_pattern *pattern = pattern_of(&level->demands[k], selection);
+        const tc_demand *d = &level->demands[k];
+        const tc_pattern *pattern = pattern_of(d, selection);
         for (size_t i = 0; i < selection->n; i++)
             selection->at[i].asked =
-                selection->at[i].asked || tc_pattern_finds(pattern, selection->at[i].line);
+                selection->at[i].asked || is_meant(d, pattern, selection->at[i].line);
     }
 }

@@ -56,6 +56,28 @@ char *tc_summary_counts(const size_t *counts, size_t n_skipped, char *out, size_
     return out;
 }
 
+static void append_dtypes(char *out, size_t room, const char *before, uint64_t dtypes) {
+#define NAME(NAME, value, name, size, category) name,
+    static const char *const names[] = {TN_DTYPE_MAP(NAME)};
+#undef NAME
+    for (tn_dtype d = 0; d < TN_DTYPE_COUNT; d++)
+        if (dtypes & TN_DTYPE_BIT(d)) {
+            append(out, room, "%s%s", before, names[d]);
+            before = " ";
+        }
+}
+
+/* "f32 i64 bool; also f16; 1 waived", of a level that passed; "" where there is nothing to say. */
+static void find_terms(const tc_levels *levels, const tc_level *level,
+                       const tc_selection *selection, const tc_log *log, char out[256]) {
+    size_t n_waived = tc_level_waived(levels, level, log);
+    out[0] = '\0';
+    append_dtypes(out, 256, "", tc_level_dtypes(level));
+    append_dtypes(out, 256, "; also ", tc_level_also(level, selection, log));
+    if (n_waived)
+        append(out, 256, "%s%zu waived", *out ? "; " : "", n_waived);
+}
+
 /* Whether a level that was asked for is this one, or includes it. */
 static bool is_asked(const tc_levels *levels, unsigned index) {
     bool asked = levels->at[index].asked;
@@ -89,7 +111,7 @@ static const json_t *find_given_up(const tc_summary *s, const tc_level *level) {
 static json_t *make_levels(const tc_summary *s, char passed[512], bool *good) {
     json_t *made = json_array();
     for (unsigned i = 0; i < s->levels->n && !s->shard; i++) {
-        char why[TC_VERDICT_MESSAGE];
+        char why[TC_VERDICT_MESSAGE], terms[256] = "";
         const tc_level *level = &s->levels->at[i];
         if (!s->whole && !is_asked(s->levels, i))
             continue;
@@ -106,15 +128,30 @@ static json_t *make_levels(const tc_summary *s, char passed[512], bool *good) {
             state = TC_LEVEL_NOT_RUN;
             snprintf(why, sizeof why, "the run was interrupted");
         }
-        if (state == TC_LEVEL_PASSED)
-            append(passed, 512, "%s%s", *passed ? ", " : "", level->title);
-        else if (level->asked)
+        if (state == TC_LEVEL_PASSED) {
+            find_terms(s->levels, level, s->selection, s->log, terms);
+            append(passed, 512, "%s%s%s%s%s", *passed ? ", " : "", level->title, *terms ? " (" : "",
+                   terms, *terms ? ")" : "");
+        } else if (level->asked)
             *good = false;
-        json_array_append_new(made,
-                              json_pack("{s:o, s:i, s:s, s:o}", "name", tc_json_text(level->title),
-                                        "version", (int)level->version, "state",
-                                        tc_level_state_name(state), "why", tc_json_text(why)));
+        json_array_append_new(
+            made, json_pack("{s:o, s:i, s:s, s:s, s:o}", "name", tc_json_text(level->title),
+                            "version", (int)level->version, "state", tc_level_state_name(state),
+                            "terms", terms, "why", tc_json_text(why)));
     }
+    return made;
+}
+
+/* What is missing for the levels that are judged. */
+static json_t *make_needs(const tc_summary *s) {
+    tc_needs needs = {0};
+    for (unsigned i = 0; i < s->levels->n && !s->shard; i++)
+        if (s->whole || s->levels->at[i].asked)
+            tc_level_needs(s->levels, &s->levels->at[i], s->log,
+                           &needs); /* as far as memory goes */
+    tc_needs_settle(&needs);
+    json_t *made = tc_needs_json(&needs);
+    tc_needs_finish(&needs);
     return made;
 }
 
@@ -160,10 +197,10 @@ json_t *tc_summary_make(const tc_summary *s, bool *out_good) {
     }
     if (n_given_up > 0)
         append(summary, sizeof summary, ", %.0f given up", n_given_up);
-    json_t *end =
-        json_pack("{s:s, s:o, s:o, s:o, s:b, s:f, s:b, s:o}", "record", "end", "counts", numbers,
-                  "levels", levels, "unused", unused, "interrupted", s->interrupted, "seconds",
-                  s->seconds, "good", *out_good, "summary", tc_json_text(summary));
+    json_t *end = json_pack("{s:s, s:o, s:o, s:o, s:o, s:b, s:f, s:b, s:o}", "record", "end",
+                            "counts", numbers, "levels", levels, "needs", make_needs(s), "unused",
+                            unused, "interrupted", s->interrupted, "seconds", s->seconds, "good",
+                            *out_good, "summary", tc_json_text(summary));
     if (end && s->log->given_up)
         json_object_set(end, "given_up", s->log->given_up);
     return end;

@@ -18,6 +18,7 @@
 #include "plugin-sdk/conformance/runner/run/json_record.h"
 #include "plugin-sdk/conformance/runner/run/output_file.h"
 #include "plugin-sdk/conformance/runner/run/schedule.h"
+#include "plugin-sdk/conformance/runner/run/worker_program.h"
 
 enum {
     HISTORY = 256,           /* cases that are remembered to have gone before */
@@ -60,22 +61,6 @@ typedef struct pool {
     tc_output_file output;
     bool stopped, interrupted;
 } pool;
-
-static bool start_program(const tc_worker_pool_options *o, tc_child *child,
-                          const tc_schedule *schedule, const char *command, unsigned index,
-                          char why[TC_MESSAGE]) {
-    bool core = schedule->core;
-    char device[16];
-    snprintf(device, sizeof device, "%u", index);
-    const char *argv[] = {core ? o->core_worker : o->worker,
-                          command,
-                          "--plugin",
-                          o->plugin,
-                          "--device",
-                          device,
-                          NULL};
-    return tc_child_start(child, (char *const *)argv, schedule->heap, why);
-}
 
 /* What deserves a second look; a worker's own ERROR does not. */
 static bool is_bad(const tc_verdict *v) {
@@ -141,15 +126,9 @@ static void begin(pool *p, slot *s) {
         s->core = schedule->core;
         s->fresh = schedule->fresh;
         s->n_history = 0;
-        tc_verdict v = {.status = TC_ERROR};
-        if (schedule->core && !p->options->core_worker)
-            snprintf(v.message, sizeof v.message,
-                     "%s/ needs the program tenon-conform-core, which was not found; install Tenon "
-                     "itself, or name it: --core-worker PATH or TENON_CONFORM_CORE=PATH",
-                     schedule->class);
-        else if (!start_program(p->options, &s->child, schedule, "work", s->device, why))
+        if (!tc_worker_start(p->options, &s->child, schedule, "work", s->device, why)) {
+            tc_verdict v = {.status = TC_ERROR};
             snprintf(v.message, sizeof v.message, "the worker: %s", why);
-        if (!s->child.pid) {
             s->phase = FIRST;
             conclude(p, s, &v);
             return;
@@ -519,38 +498,4 @@ tc_worker_pool_end tc_worker_pool_run(const tc_item *items, size_t n,
     return p.interrupted ? TC_WORKER_POOL_INTERRUPTED
            : p.stopped   ? TC_WORKER_POOL_STOPPED
                          : TC_WORKER_POOL_DONE;
-}
-
-bool tc_worker_pool_describe(const tc_worker_pool_options *options, unsigned device,
-                             char out[TC_VERDICT_LINE + 2], char why[TC_VERDICT_MESSAGE]) {
-    tc_child child;
-    char reason[TC_MESSAGE];
-    if (!start_program(options, &child, tc_schedule_get(TC_UNKNOWN_SCHEDULE), "describe", device,
-                       reason))
-        return tc_why(why, TC_VERDICT_MESSAGE, "%s", reason);
-    double deadline = tc_now() + options->timeout;
-    bool found = false, ended = false;
-    int status = 0;
-    while (!found && !ended && tc_now() < deadline) {
-        struct pollfd fds[] = {{.fd = child.verdicts, .events = POLLIN},
-                               {.fd = child.output, .events = POLLIN}};
-        poll(fds, 2, 50);
-        tc_child_drain(&child);
-        tc_read got = tc_child_read(&child);
-        found = got == TC_READ_LINE;
-        ended = got == TC_READ_GARBAGE || (got != TC_READ_LINE && tc_child_ended(&child, &status));
-    }
-    /* The last words may have been written between the two looks. */
-    found = found || tc_child_read(&child) == TC_READ_LINE;
-    tc_child_drain(&child);
-    if (found) {
-        memcpy(out, child.line, strlen(child.line) + 1);
-    } else {
-        char printed[TC_EXCERPT], words[TC_MESSAGE];
-        snprintf(why, TC_VERDICT_MESSAGE, "the worker, asked what the plugin is, %s%s%s",
-                 ended ? tc_child_words(status, words) : "did not answer in time",
-                 *tc_output_excerpt(&child.printed, printed) ? "; printed: " : "", printed);
-    }
-    tc_child_stop(&child);
-    return found;
 }

@@ -1,8 +1,10 @@
 /* See repro.h. The program's unchanging part is repro_template.c. */
 #include "plugin-sdk/conformance/runner/shrink/repro.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "plugin-sdk/conformance/worker/kernel/execute.h"
@@ -124,10 +126,19 @@ static void put_image(FILE *out, const char *name, const tc_operand *o) {
     fputs("\n};\n", out);
 }
 
+/* "TN_BF16". Returns out. */
+static const char *constant_of(tn_dtype dtype, char out[16]) {
+    size_t n = (size_t)snprintf(out, 16, "TN_%s", tc_dtype_name(dtype));
+    for (size_t i = 0; i < n && i < 15; i++)
+        out[i] = (char)toupper((unsigned char)out[i]);
+    return out;
+}
+
 /* "{...}" of a tensor whose arrays have the name. */
 static void put_tensor(FILE *out, const char *name, const char *word, const tc_operand *o,
                        bool output) {
-    fprintf(out, "{\"%s\", %d, %d, ", word, (int)o->dtype, (int)o->shape.rank);
+    char dtype[16];
+    fprintf(out, "{\"%s\", %s, %d, ", word, constant_of(o->dtype, dtype), (int)o->shape.rank);
     put_ints(out, o->shape.rank, o->shape.sizes);
     fputs(", ", out);
     put_ints(out, o->shape.rank, o->shape.strides);
@@ -275,8 +286,9 @@ static void put_file(reproduction *p, const char *line, uint32_t device) {
             "ZERO_SIGNED = %d };\nstatic const tn_dtype types[] = {",
             record->op, device, record->n_args, record->n_outs, record->n_types,
             record->zero_signed);
+    char dtype[16];
     for (uint32_t t = 0; t < record->n_types; t++)
-        fprintf(out, "%s%d", t ? ", " : "", (int)p->calls[0].types[t]);
+        fprintf(out, "%s%s", t ? ", " : "", constant_of(p->calls[0].types[t], dtype));
     fputs(record->n_types ? "};\n" : "0};\n", out);
     for (int i = 0; i < p->n_calls; i++)
         put_call(out, &p->calls[i], i);

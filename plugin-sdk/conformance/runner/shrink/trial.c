@@ -9,6 +9,7 @@
 #include "plugin-sdk/conformance/clock.h"
 #include "plugin-sdk/conformance/runner/run/kind.h"
 #include "plugin-sdk/conformance/runner/run/schedule.h"
+#include "plugin-sdk/conformance/runner/run/worker_program.h"
 
 void tc_trial_init(tc_trial *t, const tc_worker_pool_options *options, unsigned device) {
     memset(t, 0, sizeof *t);
@@ -23,18 +24,14 @@ void tc_trial_finish(tc_trial *t) {
 }
 
 static bool start(tc_trial *t, const tc_schedule *schedule, tc_verdict *out) {
-    char device[16], why[TC_MESSAGE] = "tenon-conform-core was not found (--core-worker PATH)";
-    const char *program = schedule->core ? t->options->core_worker : t->options->worker;
+    char why[TC_MESSAGE];
     if (t->child.pid && (t->core != schedule->core || schedule->fresh))
         tc_trial_finish(t);
     if (t->child.pid)
         return true;
-    snprintf(device, sizeof device, "%u", t->device);
-    const char *argv[] = {program,    "work", "--plugin", t->options->plugin,
-                          "--device", device, NULL};
     t->core = schedule->core;
     t->n = 0;
-    if (program && tc_child_start(&t->child, (char *const *)argv, schedule->heap, why))
+    if (tc_worker_start(t->options, &t->child, schedule, "work", t->device, why))
         return true;
     *out = (tc_verdict){.status = TC_ERROR};
     snprintf(out->message, sizeof out->message, "%s", why);

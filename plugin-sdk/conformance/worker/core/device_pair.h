@@ -24,7 +24,8 @@ typedef struct tc_device_pair {
 /* The open pair, or NULL with `out` filled: a FAIL where the subject does not come up, an ERROR
  * where the reference does not. No tensor may be alive. */
 const tc_device_pair *tc_device_pair_open(const tc_options *options, tc_mode mode, tc_verdict *out);
-/* Adds two numbers on the subject; false where that fails or is wrong. */
+/* Adds two numbers on the subject, or moves them there and back where it has no add; false where that
+ * fails or is wrong. */
 bool tc_device_pair_is_usable(const tc_device_pair *pair);
 void tc_device_pair_close(void);
 

@@ -8,6 +8,8 @@
 #include "plugin-sdk/conformance/worker/core/classes.h"
 #include "plugin-sdk/conformance/worker/core/outcome.h"
 #include "plugin-sdk/conformance/worker/core/device_pair.h"
+#include "plugin-sdk/conformance/worker/core/lacks.h"
+#include "plugin-sdk/conformance/worker/core/refuse.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -154,6 +156,14 @@ static bool read_grad(tn_tensor *t, tn_device cpu, double *out, int64_t n) {
                             (uint64_t)n * sizeof *out) == TN_OK;
 }
 
+/* Why a derivative was not to be had: something is missing, or wrong. */
+static void judge_failure(const tc_operator *op, const tc_device_pair *pair, tc_verdict *out) {
+    tc_outcome failure = {.status = tn_error_status()};
+    snprintf(failure.message, sizeof failure.message, "%s", tn_error_message());
+    tc_verdict_set(out, tc_is_clean_lack(&failure, pair->name) ? TC_UNSUPPORTED : TC_FAIL, TNP_NONE,
+                   "%s(%s): %s", op->name, op->text, failure.message);
+}
+
 static void compare_with_cpu(const tc_operator *op, tc_sample *s, function *f, int64_t order,
                              const tc_device_pair *pair, tc_verdict *out) {
     tn_tensor *a[TC_MAX_TENSORS], *b[TC_MAX_TENSORS], *ga[TC_MAX_TENSORS] = {0},
@@ -164,7 +174,7 @@ static void compare_with_cpu(const tc_operator *op, tc_sample *s, function *f, i
         return;
     }
     if (!make_inputs(f, op, pair->subject, TC_PLACE_CASE, a, &n) || !derive(f, a, n, order, ga)) {
-        tc_verdict_set(out, TC_FAIL, TNP_NONE, "%s", tn_error_message());
+        judge_failure(op, pair, out);
         return;
     }
     for (uint64_t i = 0; i < n; i++) {
@@ -220,13 +230,31 @@ static void run_sample(const tc_operator *op, tc_sample *s, int64_t order,
         make_inputs(&f, op, pair->subject, TC_PLACE_CASE, inputs, &n)
             ? (order == 2 ? tn_gradgradcheck : tn_gradcheck)(apply, &f, inputs, n, NULL)
             : tn_error_status();
-    if (status == TN_OK)
-        return;
-    tc_outcome failure = {.status = status};
-    snprintf(failure.message, sizeof failure.message, "%s", tn_error_message());
-    bool lacks = status == TN_ERR_UNSUPPORTED && strstr(failure.message, pair->name);
-    tc_verdict_set(out, lacks ? TC_UNSUPPORTED : TC_FAIL, TNP_NONE, "%s(%s): %s", op->name,
-                   op->text, failure.message);
+    if (status != TN_OK)
+        judge_failure(op, pair, out);
+}
+
+/* In f64 where the device has all it takes for that, else in f32. */
+static void run_widest(const tc_operator *op, const tc_sample *blank, tc_sample *s, int64_t order,
+                       const tc_device_pair *pair, tc_verdict *out) {
+    char lacks[TC_LACKS_TEXT];
+    for (tn_dtype dtype = TN_F64;; dtype = TN_F32) {
+        if (dtype == TN_F64 && !tn_device_has_dtype(pair->subject, TN_F64))
+            continue;
+        *s = *blank;
+        s->dtype = dtype;
+        *out = (tc_verdict){.status = TC_PASS};
+        tn_fallback_reset();
+        tn_error_clear();
+        run_sample(op, s, order, pair, out);
+        tn_error_clear();
+        tc_sample_finish(s);
+        if (out->status == TC_PASS && tn_fallback_count() > 0)
+            tc_verdict_set(out, TC_UNSUPPORTED, TNP_NONE, "%s; it went through the host",
+                           tc_lacks_text(pair, 0, lacks));
+        if (out->status != TC_UNSUPPORTED || dtype == TN_F32)
+            return;
+    }
 }
 
 static void run_case(const tc_case *c, const tc_options *options, tc_verdict *out) {
@@ -245,27 +273,18 @@ static void run_case(const tc_case *c, const tc_options *options, tc_verdict *ou
         return;
     }
     const tc_device_pair *pair = tc_device_pair_open(options, TC_MODE_NATIVE, out);
-    tc_sample *s = pair ? calloc(1, sizeof *s) : NULL;
     if (!pair)
         return;
-    if (!s) {
+    tc_sample *samples = calloc(2, sizeof *samples);
+    if (!samples) {
         TC_CASE_ERROR(out, "no memory");
         return;
     }
-    *s = (tc_sample){.dtype = tn_device_has_dtype(pair->subject, TN_F64) ? TN_F64 : TN_F32,
-                     .layout = layout,
-                     .scale = 1,
-                     .state = c->seed};
-    uint64_t fallbacks = tn_fallback_count();
-    tn_error_clear();
-    run_sample(op, s, order, pair, out);
-    tn_error_clear();
-    if (tn_fallback_count() != fallbacks)
-        tc_verdict_set(out, TC_FAIL, TNP_NONE, "%s: ran on the CPU", op->name);
+    samples[0] = (tc_sample){.layout = layout, .scale = 1, .state = c->seed};
+    run_widest(op, &samples[0], &samples[1], order, pair, out);
     if (out->status == TC_FAIL && !tc_device_pair_is_usable(pair))
         tc_verdict_set(out, TC_FAIL, TNP_NONE, "the device does not add afterwards");
-    tc_sample_finish(s);
-    free(s);
+    free(samples);
 }
 
 const tc_class tc_gradient_class = {.name = "gradient", .list = list, .run = run_case};

@@ -54,13 +54,26 @@ void tc_operator_call_shapes(const tc_operator_call *p, tc_outcome *out) {
     tn_error_clear();
 }
 
+/* Where all tensors of a sample are masks or indices, no case's dtype changes it: it is one of the
+ * dtype of the first, or, without tensors, of the result. */
+static bool is_of(const tc_operator_call *p, const tc_outcome *shapes) {
+    tc_sample s = {.dtype = p->dtype, .scale = 1};
+    p->op->make(&s);
+    for (uint32_t i = 0; i < s.n_inputs; i++)
+        if (s.inputs[i].fill != FILL_MASK && s.inputs[i].fill != FILL_INDEX)
+            return true;
+    if (s.n_inputs > 0)
+        return s.inputs[0].dtype == p->dtype;
+    return p->op->dtype_arg >= 0 || shapes->n == 0 || shapes->results[0].dtype == p->dtype;
+}
+
 static bool is_taken(const tc_operator_call *p) {
-    tc_outcome o;
-    if (p->op->flags & TC_DATA)
-        return true;
-    tc_operator_call_shapes(p, &o);
+    tc_outcome o = {.status = TN_OK};
+    if (!(p->op->flags & TC_DATA))
+        tc_operator_call_shapes(p, &o);
+    bool taken = o.status == TN_OK && is_of(p, &o);
     tc_outcome_finish(&o);
-    return o.status == TN_OK;
+    return taken;
 }
 
 static void emit(const tc_operator_call *p, tc_sink *sink) {
@@ -113,15 +126,15 @@ static void list_invalid(const tc_operator_call *base, tc_sink *sink) {
     }
 }
 
-/* The lines of one sample and dtype. */
-static void list_calls(const tc_operator *op, tn_dtype dtype, tc_set set, bool decomposes,
+/* The lines of one sample and dtype; false where there are none. */
+static bool list_calls(const tc_operator *op, tn_dtype dtype, tc_set set, bool decomposes,
                        tc_sink *sink) {
     tc_operator_call p = {.op = op, .dtype = dtype, .scale = 1};
     if (!is_taken(&p))
-        return;
+        return false;
     emit(&p, sink);
     if (set == TC_SMOKE)
-        return;
+        return true;
     bool first = op->index == 0, all = set == TC_EXHAUSTIVE;
     for (int l = 1; l < TC_N_LAYOUTS; l++) {
         p.layout = (tc_layout)l;
@@ -164,23 +177,25 @@ static void list_calls(const tc_operator *op, tn_dtype dtype, tc_set set, bool d
     bool is_public = !(op->flags & (TC_DERIVATIVE | TC_DATA));
     if (dtype == TN_F32 && is_public && (first || all))
         list_invalid(&p, sink);
+    return true;
+}
+
+/* f32; i64 too where the operator is about integers; bool where it takes neither. */
+static bool is_smoke(const tc_operator *op, tn_dtype dtype, bool taken) {
+    return op->index == 0 &&
+           (dtype == TN_F32 ||
+            (dtype == TN_I64 && (op->tolerance == TC_TOLERANCE_EXACT || !taken)) ||
+            (dtype == TN_BOOL && !taken));
 }
 
 void tc_operator_list(tc_set set, tc_sink *sink) {
     for (uint32_t i = 0; i < tc_n_operators; i++) {
         const tc_operator *op = &tc_operators[i];
-        bool decomposes = false;
-        if (set == TC_SMOKE && op->index > 0)
-            continue;
+        bool decomposes = false, taken = false;
         tn_op_describe(op->name, note_decomposition, &decomposes);
-        for (int d = 0; d < N_DTYPES; d++) {
-            /* A smoke test takes f32, and i64 where the operator is about integers. */
-            if (set == TC_SMOKE && dtypes[d] != TN_F32 && dtypes[d] != TN_I64)
-                continue;
-            if (set == TC_SMOKE && dtypes[d] == TN_I64 && op->tolerance != TC_TOLERANCE_EXACT)
-                continue;
-            list_calls(op, dtypes[d], set, decomposes, sink);
-        }
+        for (int d = 0; d < N_DTYPES; d++)
+            if (set != TC_SMOKE || is_smoke(op, dtypes[d], taken))
+                taken |= list_calls(op, dtypes[d], set, decomposes, sink);
     }
 }
 

@@ -4,6 +4,7 @@
  * integers) with the same values. operator_call.c has which lines there are. */
 #include "plugin-sdk/conformance/worker/core/classes.h"
 #include "plugin-sdk/conformance/worker/core/device_pair.h"
+#include "plugin-sdk/conformance/worker/core/lacks.h"
 #include "plugin-sdk/conformance/worker/core/operator_call.h"
 
 #include <stdlib.h>
@@ -156,10 +157,44 @@ static bool is_done_in_steps(const run *r) {
     return !tc_has_kernel(p->op->name, r->pair->name, dtype);
 }
 
+/* The dtypes of tensors that go into the call and come out of it. */
+static uint64_t dtypes_of(const run *r) {
+    uint64_t mask = 0;
+    for (uint32_t i = 0; i < r->sample.n_inputs; i++)
+        mask |= TN_DTYPE_BIT(r->sample.inputs[i].dtype);
+    for (uint32_t i = 0; r->has_shape && i < r->shape.n; i++)
+        mask |= TN_DTYPE_BIT(r->shape.results[i].dtype);
+    return mask;
+}
+
+/* All that the call lacks, by one more with the CPU standing in. */
+static const char *find_lacks(run *r, char text[TC_LACKS_TEXT]) {
+    tc_verdict so_far = *r->out;
+    tc_outcome again;
+    tc_lacks_begin();
+    call_subject(r, TC_PLACE_CASE, &again);
+    tc_lacks_end();
+    tc_outcome_finish(&again);
+    *r->out = so_far;
+    return tc_lacks_text(r->pair, dtypes_of(r), text);
+}
+
 static void check_failure(run *r, const tc_outcome *o) {
+    char lacks[TC_LACKS_TEXT] = "";
     bool clean = tc_is_clean_lack(o, r->pair->name);
-    tc_verdict_set(r->out, clean ? TC_UNSUPPORTED : TC_FAIL, TNP_NONE, "%s: %s",
-                   tn_status_name(o->status), o->message);
+    if (clean)
+        find_lacks(r, lacks);
+    tc_verdict_set(r->out, clean ? TC_UNSUPPORTED : TC_FAIL, TNP_NONE, "%s%s%s: %.300s", lacks,
+                   *lacks ? "; " : "", tn_status_name(o->status), o->message);
+}
+
+/* The result is right, but the host had a part in it. */
+static void check_copies(run *r) {
+    char lacks[TC_LACKS_TEXT];
+    if (tn_fallback_count() == 0 || r->out->status != TC_PASS)
+        return;
+    tc_verdict_set(r->out, TC_UNSUPPORTED, TNP_NONE, "%s; it went through the host",
+                   tc_lacks_text(r->pair, 0, lacks));
 }
 
 static void check_refusal(run *r) {
@@ -243,11 +278,10 @@ static void run_call(run *r, const tc_options *options) {
     }
     if (!p->invalid && !make_reference(r))
         return;
-    uint64_t fallbacks = tn_fallback_count();
+    tn_fallback_reset();
     call_subject(r, TC_PLACE_CASE, &r->got);
     check(r);
-    if (tn_fallback_count() != fallbacks)
-        tc_verdict_set(r->out, TC_FAIL, TNP_NONE, "%s: ran on the CPU", p->op->name);
+    check_copies(r);
     if ((r->got.status || r->out->status == TC_FAIL) && !tc_device_pair_is_usable(r->pair)) {
         r->out->status = TC_PASS; /* this is worse than what was found before */
         tc_verdict_set(r->out, TC_FAIL, TNP_NONE, "the device does not add after this failed: %s",

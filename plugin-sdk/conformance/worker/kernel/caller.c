@@ -3,8 +3,11 @@
 #include "plugin-sdk/conformance/worker/kernel/caller.h"
 
 #include <pthread.h>
+#include <signal.h>
 #include <stdint.h>
+#include <string.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #if defined(__has_feature)
@@ -33,8 +36,34 @@ static struct caller {
     bool ends;
 } caller = {.lock = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
 
+/* What is this thread's own; the rest is the process's, at which others look. */
+typedef struct own_state {
+    sigset_t mask;
+    char name[16];
+} own_state;
+
+static void look(own_state *s) {
+    memset(s, 0, sizeof *s);
+    pthread_sigmask(SIG_SETMASK, NULL, &s->mask);
+    prctl(PR_GET_NAME, s->name);
+}
+
+static void check_thread(const own_state *before) {
+    own_state now;
+    look(&now);
+    if (memcmp(before, &now, sizeof now) == 0)
+        return;
+    pthread_sigmask(SIG_SETMASK, &before->mask, NULL);
+    prctl(PR_SET_NAME, before->name);
+    tc_verdict_set(caller.out, TC_FAIL, TNP_PROCESS_STATE_KEPT,
+                   "%s: a call changed the calling thread's %s; put it back before it returns",
+                   caller.c->subject, strcmp(before->name, now.name) ? "name" : "signal mask");
+}
+
 static void *serve(void *unused) {
+    own_state mine;
     (void)unused;
+    look(&mine);
     pthread_mutex_lock(&caller.lock);
     while (!caller.ends) {
         if (!caller.run) {
@@ -43,6 +72,7 @@ static void *serve(void *unused) {
         }
         pthread_mutex_unlock(&caller.lock);
         caller.run(caller.c, caller.options, caller.out);
+        check_thread(&mine);
         pthread_mutex_lock(&caller.lock);
         caller.run = NULL;
         pthread_cond_broadcast(&caller.changed);

@@ -79,7 +79,7 @@ static uint64_t now_ns(void) {
 
 /* Waits until what other threads had begun before is over: some wait for more work without sleeping. */
 static void let_others_end(ran *looks) {
-    const struct timespec moment = {.tv_nsec = 1000000};
+    struct timespec moment = {.tv_nsec = 1000000};
     bool ran_on = true;
     for (int i = 0; i < 200 && ran_on && look(&looks[0]); i++) {
         nanosleep(&moment, NULL);

@@ -165,8 +165,8 @@ static void list(const tc_sampler *m) {
     /* So many planes that several threads have some, in every dtype. Halves may be converted for them,
      * and where threads share what is for one of them it takes a while until they meet. */
     bool half = tc_is_float(m->types[0]) && tc_dtype_bytes(m->types[0]) == 2;
-    const struct geometry split = {half ? 8 : 4, half ? 16 : 9, 60,     61,    {3, 2},
-                                   {2, 2},       {1, 1},        {1, 1}, false, true};
+    struct geometry split = {half ? 8 : 4, half ? 16 : 9, 60,     61,    {3, 2},
+                             {2, 2},       {1, 1},        {1, 1}, false, true};
     if (m->set != TC_SMOKE)
         tc_emit(m, call_line(m, &split, NULL, TC_LAYOUT_DENSE, TC_LAYOUT_DENSE));
     for (int k = 0; tc_has_large(m) && k < TC_LENGTH(large); k++)

@@ -129,14 +129,19 @@ void tc_emit_data(const tc_sampler *m, const tc_line *l, uint32_t without) {
     }
 }
 
+/* A dtype that every device has, where the kernel takes one. */
+static tn_dtype usual_dtype(uint64_t mask) {
+    return mask & TN_DTYPE_BIT(TN_F32)   ? TN_F32
+           : mask & TN_DTYPE_BIT(TN_I64) ? TN_I64
+                                         : (tn_dtype)__builtin_ctzll(mask);
+}
+
 bool tc_has_large(const tc_sampler *m) {
     if (m->set == TC_SMOKE)
         return false;
-    for (uint32_t t = 0; t < m->record->n_types; t++) {
-        tn_dtype first = (tn_dtype)__builtin_ctzll(m->record->dtypes[t]); /* f32 is bit 0 */
-        if (m->types[t] != first)
+    for (uint32_t t = 0; t < m->record->n_types; t++)
+        if (m->types[t] != usual_dtype(m->record->dtypes[t]))
             return false;
-    }
     return true;
 }
 

@@ -45,7 +45,7 @@ void tc_emit(const tc_sampler *m, tc_line l);
 void tc_emit_data(const tc_sampler *m, const tc_line *l, uint32_t without);
 
 /* Is this the choice of dtypes for which a set has calls so large that work is split: f32 where the
- * operator takes it, else its first dtype? They take long. */
+ * operator takes it, else i64, which every device has, too? They take long. */
 bool tc_has_large(const tc_sampler *m);
 
 /* Elements of cheap work of which a device makes more than one part. Each dtype has loops of its own,

@@ -1,0 +1,121 @@
+/* A device with fewer kernels than the one it is made of, for the tests of what a level asks: it
+ * opens the plugin that LESSER_OF names and leaves records out. LESSER says which stay:
+ *
+ *     native  what a chip of f32, bf16 and i32 has: kernels in these; `copy` between these, and
+ *             i64 and bool, in which indices and conditions lie; nothing is stored in another dtype
+ *     f32     kernels in f32, and `copy` from f32 to f32
+ *     none    no kernel at all
+ *
+ * LESSER_ALSO adds to that, as `tenon-conform needs` prints it, an item a line: "amax bool",
+ * "copy f32 -> i64", "tensors of f64".
+ */
+#include <dlfcn.h>
+#include <pthread.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <tenon/plugin.h>
+
+enum { MOST = 4096 };
+
+#define NATIVE (TN_DTYPE_BIT(TN_F32) | TN_DTYPE_BIT(TN_BF16) | TN_DTYPE_BIT(TN_I32))
+
+static const tn_plugin *whole;
+static tn_plugin lesser;
+static tn_device_ops devices;
+static tn_kernel kernels[MOST];
+static const tn_kernel *list[MOST];
+static uint64_t stored; /* dtypes */
+
+static tn_status property(tn_instance *self, uint32_t index, int32_t which, tn_cell *out_value) {
+    if (which != TN_PROP_DTYPES)
+        return whole->devices->property(self, index, which, out_value);
+    *out_value = (tn_cell){.tag = TN_CELL_I64, .v.i64 = (int64_t)stored};
+    return TN_OK;
+}
+
+static const char *const names[] = {
+#define NAME(NAME, value, name, bytes, category) name,
+    TN_DTYPE_MAP(NAME)
+#undef NAME
+};
+
+/* Is it a line of LESSER_ALSO? */
+static bool is_added(const char *format, ...) {
+    const char *also = getenv("LESSER_ALSO");
+    char item[128];
+    va_list args;
+    va_start(args, format);
+    size_t n = (size_t)vsnprintf(item, sizeof item, format, args);
+    va_end(args);
+    for (const char *at = also ? also : ""; *at; at += strcspn(at, "\n"), at += *at == '\n')
+        if (strcspn(at, "\n") == n && memcmp(at, item, n) == 0)
+            return true;
+    return false;
+}
+
+static void keep(const tn_kernel *record, uint64_t from, uint64_t to) {
+    if (!(record->dtypes[0] & from) || lesser.n_kernels == MOST)
+        return;
+    tn_kernel *kernel = &kernels[lesser.n_kernels];
+    memcpy(kernel, record, sizeof *kernel);
+    kernel->dtypes[0] &= from;
+    kernel->dtypes[1] &= to;
+    list[lesser.n_kernels++] = kernel;
+}
+
+static void leave_out(const char *variant) {
+    bool native = strcmp(variant, "native") == 0, none = strcmp(variant, "none") == 0;
+    uint64_t computed = none ? 0 : native ? NATIVE : TN_DTYPE_BIT(TN_F32);
+    uint64_t moved = native ? NATIVE | TN_DTYPE_BIT(TN_I64) | TN_DTYPE_BIT(TN_BOOL) : computed;
+    stored = native ? moved : TN_DTYPES_ALL;
+    for (tn_dtype d = 0; d < TN_DTYPE_COUNT; d++)
+        stored |= is_added("tensors of %s", names[d]) ? TN_DTYPE_BIT(d) : 0;
+    for (uint64_t i = 0; i < whole->n_kernels; i++) {
+        const tn_kernel *record = whole->kernels[i];
+        bool is_copy = strcmp(record->op, "copy") == 0;
+        for (tn_dtype d = 0; d < TN_DTYPE_COUNT; d++) {
+            uint64_t bit = TN_DTYPE_BIT(d), to = moved & bit ? moved : 0;
+            for (tn_dtype e = 0; is_copy && e < TN_DTYPE_COUNT; e++)
+                to |= is_added("copy %s -> %s", names[d], names[e]) ? TN_DTYPE_BIT(e) : 0;
+            if (is_copy && to)
+                keep(record, bit, to);
+            if (!is_copy && ((computed & bit) || is_added("%s %s", record->op, names[d])))
+                keep(record, bit, UINT64_MAX);
+        }
+    }
+}
+
+static tn_plugin_query_fn query;
+static pthread_once_t once = PTHREAD_ONCE_INIT;
+
+/* Before anybody asks: a query allocates nothing. */
+__attribute__((constructor)) static void open_whole(void) {
+    const char *path = getenv("LESSER_OF");
+    void *object = path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+    if (object)
+        *(void **)&query = dlsym(object, TN_PLUGIN_QUERY_NAME);
+}
+
+static void make(void) {
+    const char *variant = getenv("LESSER");
+    memcpy(&lesser, whole, sizeof lesser);
+    devices = *whole->devices;
+    devices.property = property;
+    lesser.n_kernels = 0;
+    leave_out(variant ? variant : "none");
+    lesser.devices = &devices;
+    lesser.kernels = list;
+}
+
+TN_PLUGIN_EXPORT const tn_plugin *TN_PLUGIN_QUERY(const tn_host *host) {
+    const tn_plugin *plugin = query ? query(host) : NULL;
+    if (!plugin)
+        return NULL;
+    whole = plugin;
+    pthread_once(&once, make);
+    return &lesser;
+}
