@@ -1,4 +1,5 @@
 /* See guard.h. */
+#define _GNU_SOURCE /* pipe2 */
 #include "cli/guard.h"
 #include "cli/devices.h"
 
