@@ -162,7 +162,10 @@ class Runner(unittest.TestCase):
             self.run_it("--log", self.log, jobs, "--core-worker", MOCK, *lines)
             starts = {line: float(v["message"].split()[0]) for line, v in self.cases().items()}
             classes = [line.split("/")[0] for line in sorted(starts, key=starts.get)]
-            self.assertEqual(classes, sorted(classes, key=order.index), jobs)
+            if jobs == "-j1":
+                self.assertEqual(classes, sorted(classes, key=order.index))
+            else:  # handed out in order; which of two workers begins first is theirs
+                self.assertEqual(classes[:3] + classes[-6:], ["process"] * 3 + ["train"] * 3 + ["perf"] * 3)
         result = self.run_it("--stop-after-failures", 1, "kernel/fail", "contract/fail", "process/fail", "train/fail")
         self.assertIn("process/fail", result.stderr)
         self.assertNotIn("kernel/fail", result.stderr)

@@ -41,7 +41,7 @@ class Page(unittest.TestCase):
     def test_each_entry_of_the_list_is_of_use(self) -> None:
         entries = block("skip ")
         filters = [word for entry in entries.splitlines()
-                   for word in ("--filter", entry.split(None, 1)[1].split("#")[0].strip())]
+                   for word in ("--filter", re.split(r"#| \[", entry.split(None, 1)[1])[0].strip())]
         with tempfile.NamedTemporaryFile("w", suffix=".txt") as file:
             file.write(entries)
             file.flush()
