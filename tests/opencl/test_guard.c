@@ -8,6 +8,7 @@
 #include <cmocka.h>
 
 #include <semaphore.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
