@@ -169,7 +169,8 @@ DEVICE C power(C a, C b) {
 #define DO_exp r0 = EXP(T)(x)
 #define DO_log r0 = LOG(T)(x)
 #define DO_sqrt r0 = SQRT(x)
-#define DO_rsqrt r0 = DIVIDE((C)1, SQRT(x)) /* a driver's rsqrt may differ from one kernel to the next */
+#define DO_rsqrt \
+    r0 = DIVIDE((C)1, SQRT(x)) /* a driver's rsqrt may differ from one kernel to the next */
 #define DO_reciprocal r0 = DIVIDE((C)1, x)
 #define DO_sin r0 = sin(x)
 #define DO_cos r0 = cos(x)
