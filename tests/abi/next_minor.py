@@ -18,7 +18,7 @@ VALUES = ("tn_tensor_view", "tn_allocation", "tn_memory_info", "tn_call", "tn_pl
 # What stands before the first value, and the value that is added there.
 ENUMERATORS = {
     "typedef enum tn_memory_space {": "TN_SPACE_LATER = 2,",
-    "typedef enum tn_device_property {": "TN_PROP_LATER = 8,",
+    "typedef enum tn_device_property {": "TN_PROP_LATER = 10,",
     "enum tn_cell_tag {": "TN_CELL_LATER = 9,",
     "enum {\n    TN_EVENT_TIMING": "TN_EVENT_LATER = 2u,",
     "enum {\n    TN_PLUGIN_FORK_SAFE": "TN_PLUGIN_LATER = 4u,",
@@ -92,6 +92,9 @@ def kernels_h(source):
     h = Header(source)
     old = h.match(rf"#define TN_KERNEL_HASH_{REHASHED} UINT64_C\((\w+)\)")[1]
     h.text = h.text.replace(old, f"{int(old, 16) ^ 1:#018x}")
+    # The new dtype is one that these operators take.
+    h.text = re.sub(r"(#define TN_KERNEL_DTYPES_(?:add|mul) \{)(0x[0-9a-f]+)",
+                    lambda m: f"{m[1]}{int(m[2], 16) | 1 << 10:#x}", h.text)
     h.replace("#define TN_KERNEL_TABLE(X) \\\n", """#define TN_KERNEL_entangle "entangle"
 #define TN_KERNEL_HASH_entangle UINT64_C(0x1)
 enum { TN_ARG_entangle_self = 0 };
