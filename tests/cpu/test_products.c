@@ -79,7 +79,7 @@ static const int64_t shapes[][3] = {{5, 6, 7},    {21, 34, 45}, {3, 300, 20},
                                     {1, 90, 100}, {90, 1, 100}, {3, 4, 2100}};
 
 static void products(tn_dtype dtype, const int64_t *mnk, int way_a, int way_b) {
-    const double factors[] = {0, -0.0, 1, -1.5};
+    const double betas[] = {0, -0.0, 1, -1.5}, alphas[] = {1, -1.5, 0.25}; /* never 0 */
     operand s = matrix(dtype, mnk[0], mnk[1], DENSE);
     operand a = matrix(dtype, mnk[0], mnk[2], way_a), b = matrix(dtype, mnk[2], mnk[1], way_b);
     spoil(&s, 2, NAN);
@@ -90,9 +90,9 @@ static void products(tn_dtype dtype, const int64_t *mnk, int way_a, int way_b) {
     store(&s, dtype);
     store(&a, dtype);
     store(&b, dtype);
-    for (int i = 0; i < LENGTH(factors); i++)
-        for (int j = 0; j < LENGTH(factors); j++)
-            check(dtype, mnk, &s, &a, &b, factors[i], factors[j]);
+    for (int i = 0; i < LENGTH(betas); i++)
+        for (int j = 0; j < LENGTH(alphas); j++)
+            check(dtype, mnk, &s, &a, &b, betas[i], alphas[j]);
     test_end(NULL);
 }
 

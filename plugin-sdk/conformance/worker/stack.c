@@ -24,9 +24,9 @@ static void backtrace_symbols_fd(void *const *frames, int n, int fd) {
 enum { MOST_FRAMES = 64, OWN_FRAMES = 2 }; /* the handler and what called it are left out */
 
 static char *put_text(char *to, const char *text) {
-    size_t n = strlen(text);
-    memcpy(to, text, n);
-    return to + n;
+    while (*text)
+        *to++ = *text++;
+    return to;
 }
 
 static char *put_number(char *to, unsigned long number) {

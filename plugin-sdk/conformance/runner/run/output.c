@@ -90,10 +90,8 @@ char *tc_output_excerpt(const tc_output *o, char out[TC_EXCERPT]) {
     size_t start = report < o->n ? report : 0;
     size_t head = reach(o, start, HEAD_SHOWN), tail = reach_back(o, o->n, TAIL_SHOWN);
     char *at = put(o, start, tail <= head ? o->n : head, out);
-    if (tail > head) {
-        memcpy(at, " ... ", 5);
-        put(o, tail, o->n, at + 5);
-    }
+    if (tail > head)
+        put(o, tail, o->n, stpcpy(at, " ... "));
     return out;
 }
 

@@ -39,7 +39,10 @@ static void behind_work(tc_contract *k, tc_work *work, queued *calls, uint64_t n
         if (!calls[i].ready)
             continue;
         busy = busy && streams->query(stream) == TN_NOT_READY;
-        if (!busy && (!tc_work_queue(k, work, stream) || !tc_work_queue(k, work, stream)))
+        bool ok = true;
+        for (int j = 0; j < 2 && !busy && ok; j++)
+            ok = tc_work_queue(k, work, stream);
+        if (!ok)
             break;
         if (!tc_must(k, TNP_KERNEL_RESULT, tc_call_placed(&calls[i].placed),
                      calls[i].call.record->op))

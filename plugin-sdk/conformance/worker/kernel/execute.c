@@ -185,9 +185,10 @@ typedef struct expendable {
 static void *no_access;
 
 static void map_no_access(void) {
-    void *page =
+    no_access =
         mmap(NULL, (size_t)sysconf(_SC_PAGESIZE), PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    no_access = page == MAP_FAILED ? NULL : page;
+    if (no_access == MAP_FAILED)
+        no_access = NULL;
 }
 
 /* Behind its end a list has what is no size; one of none cannot be read. */
