@@ -91,9 +91,9 @@ static bool start(void) {
         return false;
     madvise(caller.stack, STACK, MADV_NOHUGEPAGE); /* which would bring what nobody touched */
     pthread_attr_init(&attributes);
-    pthread_attr_setstack(&attributes, caller.stack, STACK);
     caller.ends = false;
-    caller.alive = pthread_create(&caller.thread, &attributes, serve, NULL) == 0;
+    caller.alive = pthread_attr_setstack(&attributes, caller.stack, STACK) == 0 &&
+                   pthread_create(&caller.thread, &attributes, serve, NULL) == 0;
     pthread_attr_destroy(&attributes);
     if (!caller.alive)
         munmap(caller.stack, STACK);
