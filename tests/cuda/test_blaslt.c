@@ -239,20 +239,12 @@ static void with_beta_0_self_is_not_read(void **state) {
     rig_close(&m);
 }
 
-/* The library would not look at factors that may be NaN. */
-static void numbers_that_are_0_to_the_library_are_declined(void **state) {
+/* The library would not look at self, which may be NaN. */
+static void a_beta_that_is_0_to_the_library_is_declined(void **state) {
     mini m;
     rig_open(&m);
-    static const double numbers[][2] = {{1, 0}, {1, -0.0}, {1, 1e-60}, {1e-60, 1}};
-    for (int i = 0; i < 4; i++) {
-        product p = {.dtype = TN_F32,
-                     .rows = 3,
-                     .depth = 4,
-                     .columns = 5,
-                     .beta = numbers[i][0],
-                     .alpha = numbers[i][1]};
-        assert_int_equal(compute(&m, &p, NULL), TN_ERR_UNSUPPORTED);
-    }
+    product p = {.dtype = TN_F32, .rows = 3, .depth = 4, .columns = 5, .beta = 1e-60, .alpha = 1};
+    assert_int_equal(compute(&m, &p, NULL), TN_ERR_UNSUPPORTED);
     rig_close(&m);
 }
 
@@ -575,7 +567,7 @@ int all_tests(void) {
         TEST(a_row_is_added_as_a_bias),
         TEST(rows_that_are_no_bias_are_declined),
         TEST(with_beta_0_self_is_not_read),
-        TEST(numbers_that_are_0_to_the_library_are_declined),
+        TEST(a_beta_that_is_0_to_the_library_is_declined),
         TEST(long_sums_are_split_in_a_fixed_order),
         TEST(tf32_is_used_where_it_is_allowed),
         TEST(a_product_that_is_known_is_one_call),
