@@ -205,7 +205,7 @@ static void test_a_dropped_streams_memory_is_used_again(void **state) {
     assert_int_equal(fake_count().live_bytes, 0);
 }
 
-/* Small results that outlive the streams which made them: one segment holds them all, and once a stream
+/* Small results that outlive the streams which made them: they share segments, and once a stream
  * has handed over what it had, nobody asks for it again. */
 static void test_what_outlives_dropped_streams_costs_nothing(void **state) {
     enum { N = 300 };
@@ -219,14 +219,14 @@ static void test_what_outlives_dropped_streams_costs_nothing(void **state) {
         tn_stream_drop(s);
     }
     check_pools(d);
-    assert_int_equal(n_segments(d), 1);
+    assert_true(n_segments(d) <= N / 10);
     assert_int_equal(fake_count().n_streams, 2);
     more[0] = take(d, 40);
     uint64_t n_waits = fake_count().n_waits;
     for (int i = 1; i < N; i++)
         more[i] = take(d, 40);
     assert_int_equal(fake_count().n_waits, n_waits);
-    assert_int_equal(n_segments(d), 1);
+    assert_true(n_segments(d) <= N / 10);
     assert_int_equal(fake_count().n_streams, 1);
     for (int i = 0; i < N; i++) {
         assert_ptr_equal(tni_block_stream(kept[i]), &d->default_stream);
