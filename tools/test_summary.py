@@ -4,7 +4,8 @@
 usage: test_summary.py [--some] BUILD...      (plain, asan, tsan, hard; --some: of all tests only
                                               those that were asked for)
 
-Reads Meson's logs, and its lists of the tests that there are. A cmocka program counts with each of
+Reads Meson's logs, and its lists of the tests that there are. Failed tests are told again with the end
+of what they printed: often only the end of a run's output is kept. A cmocka program counts with each of
 its test functions, any other test as one. A test that did not run though nothing says that it need
 not is a failure; `may_skip` among its suites says that some machines cannot run it.
 """
@@ -25,6 +26,7 @@ BUILDS = ["plain", "asan", "tsan", "hard"]
 
 # What the setups in meson.build leave out.
 ONCE = {"slow", "source", "install", "conform"}
+TOLD_LINES = 20
 LEFT_OUT = {"asan": ONCE | {"not_asan"}, "tsan": ONCE | {"not_tsan"}, "hard": ONCE}
 
 
@@ -45,6 +47,7 @@ class Build:
         self.cmocka = [0, 0, 0]  # passed, failed, skipped: functions of cmocka programs
         self.plain = [0, 0, 0]   # the same of other tests
         self.meson = {}
+        self.failed = []         # their records
         self.did_not_run = {}    # reason: names
         self.missing = {}        # the same of what should have run
         folder = pathlib.Path("build" if name == "plain" else f"build-{name}")
@@ -61,6 +64,8 @@ class Build:
     def count(self, record):
         result = record["result"]
         self.meson[result] = self.meson.get(result, 0) + 1
+        if result not in GOOD and result != "SKIP":
+            self.failed.append(record)
         text = record.get("stdout", "") + record.get("stderr", "")
         functions = [sum(map(int, p.findall(text)))
                      for p in (CMOCKA_PASSED, CMOCKA_FAILED, CMOCKA_SKIPPED)]
@@ -115,6 +120,15 @@ def print_build(build):
     print(f"{build.name:6} meson   " + ", ".join(f"{k}: {v}" for k, v in sorted(build.meson.items())))
 
 
+def print_failed(build):
+    """The failed tests, each with the end of what it printed."""
+    for record in build.failed:
+        print(f"  {build.name:6} {record['name']} ({record['result']}, {record['duration']:.1f} s):")
+        text = (record.get("stdout", "") + record.get("stderr", "")).rstrip().splitlines()
+        for line in text[-TOLD_LINES:]:
+            print(f"         | {line}")
+
+
 def print_reasons(build, reasons, most=math.inf):
     for reason, names in reasons.items():
         listed = ", ".join(names) if len(names) <= most else f"{len(names)} tests"
@@ -136,6 +150,11 @@ def main():
         print_reasons(build, build.did_not_run, most=12)
     if absent:
         print(f"  {', '.join(absent)}, fuzzing: not asked for")
+
+    if any(build.failed for build in builds):
+        print("FAILED:")
+    for build in builds:
+        print_failed(build)
 
     missing = any(build.missing for build in builds)
     if missing:

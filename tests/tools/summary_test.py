@@ -22,7 +22,8 @@ def told(suites, name):
 
 def record(suites, name, result="OK", stdout=""):
     prefix = f"tenon:{'+'.join(suites)}" if suites else "tenon"
-    return {"name": f"{prefix} / {name}", "result": result, "stdout": stdout}
+    return {"name": f"{prefix} / {name}", "result": result, "stdout": stdout,
+            "duration": 1.5}
 
 
 class Summary(unittest.TestCase):
@@ -103,9 +104,12 @@ class Summary(unittest.TestCase):
         self.assertIn("  asan   everything: build-asan/meson-info/intro-tests.json is not there", text)
 
     def test_one_that_fails(self):
-        self.put("plain", [told([], "a"), told([], "b")], [record([], "a"), record([], "b", "FAIL")])
+        self.put("plain", [told([], "a"), told([], "b")], [record([], "a"), record([], "b", "FAIL", "far\n" * 99 + "the end\n")])
         code, text = self.run_summary("plain")
         self.assertEqual(code, 1)
+        self.assertIn("FAILED:\n  plain  tenon / b (FAIL, 1.5 s):\n", text)
+        self.assertIn("         | the end\n", text)
+        self.assertEqual(text.count("| far"), 19)
         self.assertIn("1 passed, 1 failed, 0 skipped", text)
 
 
