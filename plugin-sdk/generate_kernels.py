@@ -123,6 +123,12 @@ def load(path):
     return kernels
 
 
+def load_rules(path):
+    """What holds for all of them, a paragraph each."""
+    with open(path, "rb") as f:
+        return [" ".join(rule.split()) for rule in tomllib.load(f)["rules"]]
+
+
 HEAD = """\
 /* tenon/kernels.h: the kernel operators a plugin can implement. Generated from kernels.toml.
  *
@@ -149,6 +155,9 @@ HEAD = """\
  * the dtype of arithmetic: f32 for f16, bf16 and f32, f64 for f64. `sums` may be added up in any
  * order in that dtype, never in a narrower one: of n terms they may be off by 32 + log2(n) roundings of
  * the sum of their magnitudes, sums of products by n. Integers and bool are exact.
+ *
+ * Rules that hold for all of them
+RULES
  */
 #ifndef TENON_KERNELS_H
 #define TENON_KERNELS_H
@@ -191,7 +200,7 @@ def initializer(name, values):
     return " \\\n".join(lines) + "\n"
 
 
-def to_json(kernels):
+def to_json(kernels, rules):
     """`type` is what TN_KERNEL_ARG_TYPES_... has, `dtypes` one list for each type variable."""
     entries = [{
         "name": k.name,
@@ -206,7 +215,7 @@ def to_json(kernels):
         "dtypes": [names_of(mask) for _, _, mask in k.types],
         "doc": k.doc,
     } for k in kernels]
-    return json.dumps({"kernels": entries}, indent=1) + "\n"
+    return json.dumps({"rules": rules, "kernels": entries}, indent=1) + "\n"
 
 
 def names_of(mask):
@@ -220,13 +229,19 @@ def error_of(kernel):
     return f"\nerror: {', '.join(words)}" if words else ""
 
 
-def to_header(kernels):
-    out = [HEAD]
+def zero_of(kernel):
+    return "\nzeros: their sign counts" if kernel.signs_zero else ""
+
+
+def to_header(kernels, rules):
+    lines = [line for rule in rules
+             for line in textwrap.wrap(rule, 96, initial_indent=" *   - ", subsequent_indent=" *     ")]
+    out = [HEAD.replace("RULES", "\n".join(lines))]
     for k in kernels:
         types = "".join(f"\n{v} ({' '.join(names_of(mask))}): {', '.join(names)}" for v, names, mask in k.types)
         fixed = "".join(f"; {name}: {dtype}" for name, dtype in k.fixed.items())
         core = f"\ncore: {', '.join(c.replace('>', ' to ') for c in k.core)}" if k.core else ""
-        text = f"{k.schema}\n{k.kind}{', small set' if k.small else ''}{types}{fixed}{core}{error_of(k)}"
+        text = f"{k.schema}\n{k.kind}{', small set' if k.small else ''}{types}{fixed}{core}{error_of(k)}{zero_of(k)}"
         lines = [line for part in text.split("\n") + [k.doc]
                  for line in textwrap.wrap(part, 94, subsequent_indent="  ")]
         out.append("/* " + "\n * ".join(lines) + " */\n")
@@ -252,4 +267,4 @@ if __name__ == "__main__":
     if len(sys.argv) != 3:
         sys.exit(__doc__)
     table, output = sys.argv[1:]
-    write(output, (to_json if output.endswith(".json") else to_header)(load(table)))
+    write(output, (to_json if output.endswith(".json") else to_header)(load(table), load_rules(table)))

@@ -6,6 +6,7 @@
 #include "base/alloc.h"
 #include "base/error.h"
 #include "base/log.h"
+#include "base/text.h"
 #include "core/device/open.h"
 #include "core/graph/graph.h"
 #include "core/memory/allocator.h"
@@ -44,9 +45,9 @@ static tn_status read_properties(tni_device *d) {
     const tni_plugin *p = d->plugin;
     uint32_t index = (uint32_t)d->id.index;
     tn_cell no_name = {.tag = TN_CELL_STRING, .v.string = ""};
-    d->product = property(p, index, TN_PROP_NAME, no_name).v.string;
-    if (!d->product)
-        d->product = "";
+    const char *product = property(p, index, TN_PROP_NAME, no_name).v.string;
+    snprintf(d->product, sizeof d->product, "%s", product ? product : "");
+    tni_text_make_printable(d->product);
     int64_t alignment = integer_property(p, index, TN_PROP_ALIGNMENT, 64);
     int64_t max_allocation = integer_property(p, index, TN_PROP_MAX_ALLOCATION, 0);
     if (alignment < 1 || (alignment & (alignment - 1)) || alignment > INT64_C(1) << 30)
@@ -140,7 +141,6 @@ static tn_status make_device(const device_type *type, tn_device id, tni_device *
     d->is_cpu = plugin && strcmp(plugin->key, "cpu") == 0;
     d->dtypes = TN_DTYPES_ALL;
     d->alignment = 64;
-    d->product = "";
     snprintf(d->name, sizeof d->name, "%s:%d", plugin ? plugin->key : "meta", id.index);
     pthread_mutex_init(&d->lock, NULL);
     tn_status status = plugin ? open_parts(d) : tni_streams_init(d);

@@ -39,11 +39,11 @@ def test_catalogue_fits(folder):
     faults = catalogue.load()
     check(len(faults) >= 80, f"{len(faults)} faults, should be 80 at least")
     for fault in faults:
-        fault.apply(lambda file, base=fault.base: (build.ROOT / "plugins" / base / file).read_text())
+        fault.apply(lambda file, base=fault.base: build.path_of(base, file).read_text())
 
 
 def test_stale_is_refused(folder):
-    for text, said in ((STALE, "found 0 times"), (TWICE, "times in plugins/sim/plugin.c, should be once")):
+    for text, said in ((STALE, "found 0 times"), (TWICE, "times in plugin.c of sim, should be once")):
         with tempfile.TemporaryDirectory() as place:
             (pathlib.Path(place) / "contract.toml").write_text(text)
             code, output = run("build.py", "--build", folder, "--catalogue", place)

@@ -145,6 +145,18 @@ static void test_a_device_is_opened_once_by_many_threads(void **state) {
     assert_int_equal(fake_count().n_devices, 1);
 }
 
+static void test_product_is_printable(void **state) {
+    char long_name[400];
+    memset(long_name, 'x', sizeof long_name - 1);
+    long_name[sizeof long_name - 1] = '\0';
+    fake.n_devices = 2;
+    fake.product = "Fast\033[31m\xff chip";
+    open_fake();
+    assert_string_equal(tn_device_product(tn_device_parse("fake:0")), "Fast?[31m? chip");
+    fake.product = long_name;
+    assert_int_equal(strlen(tn_device_product(tn_device_parse("fake:1"))), 255);
+}
+
 static void test_meta_has_no_memory(void **state) {
     tn_device id = tn_device_parse("meta");
     tni_device *d = tni_device_get(id);
@@ -480,6 +492,7 @@ int main(void) {
         TEST(test_opening_that_fails_can_be_tried_again),
         TEST(test_opening_survives_each_failing_host_allocation),
         TEST(test_a_device_is_opened_once_by_many_threads),
+        TEST(test_product_is_printable),
         TEST(test_meta_has_no_memory),
         TEST(test_the_default_device_comes_from_the_environment),
         TEST(test_a_bad_TENON_DEVICE_is_named_in_the_error),

@@ -39,7 +39,7 @@
  * should call host->fail with a message that says what went wrong and what the user can do; the
  * host copies the message at once and adds plugin, device and operator. No error object crosses.
  * What a call gives through a pointer holds on TN_OK alone; after a failure it is as it was, or
- * cleared.
+ * cleared. A call that failed has taken nothing: no memory, handle or charge is left of it.
  * TN_ERR_DEVICE_LOST comes before every other answer: where a device is gone, each call on it that
  * can fail says so, queries with work left and those of events included. A lost device may be
  * closed and opened again.
@@ -281,9 +281,9 @@ typedef struct tn_host {
     uint32_t abi_version; /* TN_ABI_VERSION of the core */
     uint32_t reserved;    /* 0 */
 
-    /* Host memory, `alignment` a power of two; NULL when there is none. Plugins are asked to take
-     * all host memory here, so that failing allocations can be tested. [any-thread] [loaded]
-     * [required] */
+    /* Host memory, `alignment` a power of two; NULL when there is none. Take it here, so that
+     * failing allocations can be tested; what libraries take for themselves is theirs. [any-thread]
+     * [loaded] [required] */
     void *(*alloc)(const struct tn_host *host, uint64_t bytes, uint64_t alignment);
 
     /* Gives back what alloc returned; NULL is allowed. [any-thread] [loaded] [required] */
@@ -352,16 +352,16 @@ typedef struct tn_memory_ops {
      * TN_ERR_OUT_OF_MEMORY and no side effect. [any-thread] [device open] [required] */
     tn_status (*alloc)(tn_device_impl *device, tn_allocation *allocation);
 
-    /* Frees an allocation of `space`, with what the plugin keeps for it on the host. The core has
-     * made sure that no queued work uses it. On a lost device it releases host resources and does
-     * nothing else. [any-thread] [device open] [required] */
+    /* Frees an allocation, never 0, that alloc gave in `space`, with what the plugin keeps for it
+     * on the host. The core has made sure that no queued work uses it. On a lost device it releases
+     * host resources and does nothing else. [any-thread] [device open] [required] */
     void (*dealloc)(tn_device_impl *device, int32_t space, tn_memory memory);
 
     /* Host to device, in stream order. With `src_pinned` 0, `src` is consumed before the call
      * returns, whatever memory it is. Else [src, src + bytes) lies in `src_pinned`, an allocation of
      * TN_SPACE_PINNED of this device: it is read in stream order, and stays untouched until the
-     * stream has passed. No bytes: nothing happens, here and in all that follows. [any-thread]
-     * [device open] [required] */
+     * stream has passed. No bytes: TN_OK and nothing happens, and the offset may be the end of the
+     * allocation; here and in all that follows. [any-thread] [device open] [required] */
     tn_status (*copy_from_host)(tn_device_impl *device, tn_stream_impl *stream, tn_memory dst,
                                 uint64_t dst_offset, const void *src, tn_memory src_pinned,
                                 uint64_t bytes);
@@ -413,9 +413,10 @@ typedef struct tn_stream_ops {
     void (*destroy)(tn_stream_impl *stream);
 
     /* TN_OK: all work is done; TN_NOT_READY: not yet, also when an error is known already; else the
-     * first error of work queued since the last query or synchronize that reported one. An error is
-     * reported once, and by nothing but these two; work behind it still runs. Never blocks.
-     * [any-thread] [device open] [required] */
+     * first error of work queued since the last query or synchronize that reported one, with the
+     * message of that one; of several the others are dropped. An error is reported once, and by
+     * nothing but these two; work behind it still runs. Never blocks. [any-thread] [device open]
+     * [required] */
     tn_status (*query)(tn_stream_impl *stream);
 
     /* Waits until all work queued so far is done; reports errors as query does. [any-thread]
@@ -439,8 +440,8 @@ typedef struct tn_event_ops {
     void (*destroy)(tn_event_impl *event);
 
     /* Records the present end of `stream`, which is of the event's device; what was recorded before
-     * is forgotten. The event is complete when the work before that point is done. [any-thread]
-     * [device open] [required] */
+     * is forgotten. The event is complete when the work before that point is done. Of two threads
+     * that record it at once either is the last. [any-thread] [device open] [required] */
     tn_status (*record)(tn_event_impl *event, tn_stream_impl *stream);
 
     /* Makes work queued on `stream` from now on wait for what the event recorded last; the stream
@@ -529,9 +530,10 @@ typedef struct tn_kernel {
 
     /* Queues the work on call->stream and returns; on a device without streams does the work. An
      * index out of range, found on the device, must not touch memory: it sets the stream's error,
-     * reported as TN_ERR_INDEX_OUT_OF_RANGE by the next query or synchronize. TN_ERR_UNSUPPORTED, with
-     * nothing queued and nothing written, passes the record over, and needs no message. Gets by with
-     * 1 MiB of the calling thread's stack. [any-thread] [device open] [required] */
+     * reported as TN_ERR_INDEX_OUT_OF_RANGE by the next query or synchronize. TN_ERR_UNSUPPORTED,
+     * with nothing queued and nothing written, passes the record over, and needs no message. Stays
+     * within workspace_bytes. Gets by with 1 MiB of the calling thread's stack. [any-thread]
+     * [device open] [required] */
     tn_status (*run)(const tn_call *call);
 
     /* Can this kernel take these shapes, strides and attributes? Pure: same question, same answer;
@@ -595,9 +597,9 @@ typedef struct tn_device_ops {
      * [device open] [required] */
     void (*close)(tn_device_impl *device);
 
-    /* A tn_device_property of device `index`, open or not. TN_ERR_UNSUPPORTED: the default, given in
-     * brackets above, holds, and *out_value is left alone. Another thread may be in count or open.
-     * [any-thread] [plugin init] [required] */
+    /* A tn_device_property of device `index`, which is below the count, open or not.
+     * TN_ERR_UNSUPPORTED: the default, given in brackets above, holds, and *out_value is left alone.
+     * Another thread may be in count or open. [any-thread] [plugin init] [required] */
     tn_status (*property)(tn_instance *self, uint32_t index, int32_t property, tn_cell *out_value);
 
     /* Does this device run `kernel`? Devices of one plugin may differ (f64, f16, memory). Asked

@@ -3,7 +3,7 @@
 
 usage: build.py [--build BUILD] [-j N] [NAME...]
 
-Each fault is applied to a copy of its plugin's folder. What was compiled from a changed file is compiled again, as
+Each fault is applied to a copy of its plugin's folder and of plugins/shared. What was compiled from a changed file is compiled again, as
 compile_commands.json says, and linked as ninja says with the base's other objects to
 BUILD/faults/NAME/libtenon_BASE.so. Of the CPU plugin's instruction sets only the one that this machine selects gets
 the fault. A device is kept while its sources and commands are the same. The base must have been built.
@@ -22,7 +22,9 @@ import sys
 import catalogue
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-SOURCES = (".c", ".h", ".inc")
+PLUGINS = ROOT / "plugins"
+SOURCES = (".c", ".h", ".inc", ".cl", ".py")
+DEVICE_CODE = "device_code.c" # what plugins/shared/gpu/embed.py makes of plugins/shared/gpu/device
 
 
 def selected_isa():
@@ -36,12 +38,16 @@ def selected_isa():
     return "avx2" if {"avx2", "fma", "bmi2"} <= flags else "base"
 
 
+def path_of(base, file):
+    """Of a file as a fault names it."""
+    return PLUGINS / (file if file.startswith("shared/") else f"{base}/{file}")
+
+
 class Base:
     """A plugin as it was built: its sources, how each object is compiled, how all are linked."""
 
     def __init__(self, build, name):
         self.build, self.name = build, name
-        self.folder = ROOT / "plugins" / name
         self.library = f"plugins/{name}/libtenon_{name}.so"
         entries = json.loads((build / "compile_commands.json").read_text())
         self.objects = {e["output"]: e for e in entries if e["output"].startswith(f"plugins/{name}/")}
@@ -50,43 +56,51 @@ class Base:
         self.isa = next((i for i in candidates if any(f"_{i}.a.p/" in o for o in self.objects)), "base")
         commands = self.ninja("commands", self.library).splitlines()
         self.link = shlex.split(commands[-1])
+        self.embed = next((shlex.split(c) for c in commands if "embed.py" in c), None)
         self.depends = self.read_depends()
         digest = hashlib.sha256()
-        for path in sorted(self.folder.rglob("*")):
-            if path.suffix in SOURCES:
-                digest.update(path.read_bytes())
+        for path in self.sources():
+            digest.update(path.read_bytes())
         headers = [h for root in (ROOT, build) for h in sorted((root / "plugin-sdk" / "include").rglob("*.h"))]
         for path in headers + [ROOT / "plugins" / "plugin.map"]:
             digest.update(path.read_bytes())
         digest.update("\n".join(commands).encode())
         self.digest = digest.hexdigest()
 
+    def sources(self):
+        return sorted(path for folder in (self.name, "shared") for path in (PLUGINS / folder).rglob("*")
+                      if path.suffix in SOURCES)
+
     def ninja(self, tool, *targets):
         return subprocess.run(["ninja", "-C", self.build, "-t", tool, *targets], check=True, capture_output=True,
                               text=True).stdout
 
     def read_depends(self):
-        """{object: files of the plugin's folder that it was compiled from}"""
+        """{object: files of plugins/ that it was made from}"""
         depends, current = {}, None
         for line in self.ninja("deps", *self.objects).splitlines():
             if line.startswith(" "):
                 path = (self.build / line.strip()).resolve()
-                if path.is_relative_to(self.folder):
-                    depends[current].add(str(path.relative_to(self.folder)))
+                if path.is_relative_to(PLUGINS):
+                    depends[current].add(path)
             elif ": #deps" in line:
                 current = line.split(":")[0]
                 depends[current] = set()
+        for name in self.objects:
+            if DEVICE_CODE in name:
+                depends[name] |= {PLUGINS / "shared/elementary.h", *(PLUGINS / "shared/gpu/device").iterdir()}
         return depends
 
     def text(self, file):
-        path = self.folder / file
+        path = path_of(self.name, file)
         if not path.is_file():
-            raise catalogue.Stale(f"plugins/{self.name} has no file {file}")
+            raise catalogue.Stale(f"there is no file {path.relative_to(ROOT)}")
         return path.read_text()
 
     def affected(self, files):
         """The objects that are made from any of `files`, of one instruction set."""
-        found = [o for o in sorted(self.objects) if self.depends.get(o, set()) & set(files)]
+        paths = {path_of(self.name, file) for file in files}
+        found = [o for o in sorted(self.objects) if self.depends.get(o, set()) & paths]
         return [o for o in found if ".a.p/" not in o or f"_{self.isa}.a.p/" in o]
 
 
@@ -105,25 +119,31 @@ def build_fault(base, fault):
     if library.exists() and key_file.exists() and key_file.read_text() == key:
         return library
     shutil.rmtree(folder, ignore_errors=True)
-    source = folder / "src" / "plugins" / base.name
-    for path in base.folder.rglob("*"):
-        if path.suffix in SOURCES:
-            to = source / path.relative_to(base.folder)
-            to.parent.mkdir(parents=True, exist_ok=True)
-            to.write_text(changed.get(str(path.relative_to(base.folder)), path.read_text()))
+    source = folder / "src"
+    texts = {path_of(base.name, file): text for file, text in changed.items()}
+    for path in base.sources():
+        to = source / path.relative_to(ROOT)
+        to.parent.mkdir(parents=True, exist_ok=True)
+        to.write_text(texts.get(path, path.read_text()))
 
     replaced = {}
     for name in base.affected(changed):
         entry = base.objects[name]
-        file = (base.build / entry["file"]).resolve().relative_to(base.folder)
         out = folder / name.replace("/", "_")
         replaced[name] = str(out)
+        if DEVICE_CODE in name:
+            file = folder / DEVICE_CODE
+            python, embed, _, *inputs = base.embed
+            inside = [source / (base.build / i).resolve().relative_to(ROOT) for i in (embed, *inputs)]
+            run([python, inside[0], file, *inside[1:]], base.build)
+        else:
+            file = source / (base.build / entry["file"]).resolve().relative_to(ROOT)
         command = shlex.split(entry["command"])
         # A fault leaves variables unused, so warnings are of no use; and it is built often and run little.
         # Before the project's own root, from which includes are named.
         first = next(i for i, a in enumerate(command) if a.startswith("-iquote"))
-        command.insert(first, f"-iquote{folder / 'src'}")
-        command = [str(source / file) if a == entry["file"] else str(out) if a == name else a for a in command]
+        command.insert(first, f"-iquote{source}")
+        command = [str(file) if a == entry["file"] else str(out) if a == name else a for a in command]
         command = [a.replace(name, str(out)) if a.endswith(".o.d") else a for a in command] + ["-w", "-O1"]
         run(command, base.build)
     if not replaced:

@@ -3,9 +3,9 @@
 A fault is a change to one of the project's own plugins that makes a faulty device of it:
 
     name     of letters, digits and dashes; also the name of its folder in build/faults
-    base     the plugin that is changed: cpu or sim
+    base     the plugin that is changed: cpu, sim or opencl
     why      what real silicon or a real driver does to have this defect
-    edits    the changes: a file of plugins/BASE, a text that occurs in it once, and what takes its place
+    edits    the changes: a file of plugins/BASE (shared/...: of plugins/shared), a text that occurs in it once, and what takes its place
     expect   the patterns of cases that it is tried on first
 
 Its group is the name of its file.
@@ -16,6 +16,7 @@ import re
 import tomllib
 
 GROUPS = ("numerics", "reach", "layout", "memory", "synchronisation", "capture", "contract")
+BASES = ("cpu", "sim", "opencl")
 KEYS = {"name", "base", "why", "edits", "expect"}
 
 
@@ -28,8 +29,8 @@ class Fault:
         name = entry.get("name", "?")
         if set(entry) != KEYS:
             raise Stale(f"{group}.toml: {name}: has the keys {sorted(entry)}, should have {sorted(KEYS)}")
-        if not re.fullmatch(r"[a-z0-9-]+", name) or entry["base"] not in ("cpu", "sim"):
-            raise Stale(f"{group}.toml: {name}: the name must be of [a-z0-9-], the base cpu or sim")
+        if not re.fullmatch(r"[a-z0-9-]+", name) or entry["base"] not in BASES:
+            raise Stale(f"{group}.toml: {name}: the name must be of [a-z0-9-], the base one of {', '.join(BASES)}")
         for edit in entry["edits"]:
             if set(edit) != {"file", "find", "replace"} or edit["find"] == edit["replace"]:
                 raise Stale(f"{group}.toml: {name}: an edit is a file, what to find, and another text for it")
@@ -46,7 +47,7 @@ class Fault:
             text = changed[file] if file in changed else text_of(file)
             n = text.count(edit["find"])
             if n != 1:
-                raise Stale(f"{self.group}.toml: {self.name}: found {n} times in plugins/{self.base}/{file}, should "
+                raise Stale(f"{self.group}.toml: {self.name}: found {n} times in {file} of {self.base}, should "
                             f"be once; the source has changed, so the fault must:\n{edit['find']}")
             changed[file] = text.replace(edit["find"], edit["replace"])
         return changed

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <inttypes.h>
 #include <limits.h>
+#include <math.h>
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -29,7 +30,8 @@ typedef struct finding {
 
 typedef struct fuzz {
     tc_worker_pool_options pool;
-    double seconds;
+    double seconds;    /* 0: no limit */
+    size_t most_cases; /* 0: no limit */
     int64_t seed;
     const char *corpus; /* a folder, or NULL */
     tc_selection selection;
@@ -49,10 +51,11 @@ typedef struct searcher {
     tc_random random;
 } searcher;
 
-enum { SECONDS = 512, SEED, CORPUS };
+enum { SECONDS = 512, CASES, SEED, CORPUS };
 
 static const struct argp_option options[] = {
-    {"seconds", SECONDS, "N", 0, "how long; must be given", 0},
+    {"seconds", SECONDS, "N", 0, "how long; this or --cases must be given", 0},
+    {"cases", CASES, "N", 0, "how many; as many wherever it runs, however slow it is", 0},
     {"seed", SEED, "N", 0, "the same cases in the same order, for each of as many workers", 0},
     {"jobs", 'j', "N", 0, "workers at once (1; one for each device)", 0},
     {"corpus", CORPUS, "DIR", 0, "where findings are kept, and run again first", 0},
@@ -67,6 +70,9 @@ static error_t take(int key, char *value, struct argp_state *state) {
         break;
     case SECONDS:
         f->seconds = tc_option_whole(state, "--seconds", value, 1, 1000000000);
+        break;
+    case CASES:
+        f->most_cases = (size_t)tc_option_whole(state, "--cases", value, 1, 1000000000);
         break;
     case SEED:
         f->seed = tc_option_whole(state, "--seed", value, 0, 1000000000);
@@ -83,8 +89,9 @@ static error_t take(int key, char *value, struct argp_state *state) {
         f->pool.plugin = value;
         break;
     case ARGP_KEY_END:
-        if (!f->pool.plugin || f->seconds < 1)
-            argp_error(state, "%s is missing", f->pool.plugin ? "--seconds N" : "the plugin");
+        if (!f->pool.plugin || (f->seconds < 1 && f->most_cases < 1))
+            argp_error(state, "%s is missing",
+                       f->pool.plugin ? "--seconds N or --cases N" : "the plugin");
         if (f->pool.n_devices == 0)
             argp_error(state,
                        "--device: indices; `tenon-conform run` finds out how many there are");
@@ -211,7 +218,8 @@ static void replay(searcher *s) {
 
 static bool goes_on(fuzz *f) {
     pthread_mutex_lock(&f->lock);
-    bool on = tc_now() < f->until && f->n_findings < MOST_FINDINGS && !f->trouble;
+    bool on = tc_now() < f->until && f->n_findings < MOST_FINDINGS && !f->trouble &&
+              (!f->most_cases || f->n_cases < f->most_cases);
     pthread_mutex_unlock(&f->lock);
     return on;
 }
@@ -271,7 +279,7 @@ int tc_command_fuzz(int argc, char **argv) {
         tc_prepare_for_children();
         tc_selection_settle(&f.selection);
         printf("seed %" PRId64 "\n", f.seed);
-        f.until = tc_now() + f.seconds;
+        f.until = f.seconds > 0 ? tc_now() + f.seconds : INFINITY;
         search_all(&f, searchers);
         printf("fuzz: %zu cases, %zu findings (new: %zu)\n", f.n_cases, f.n_findings, f.n_new);
         result = f.trouble || fflush(stdout) != 0 ? TC_EXIT_TROUBLE

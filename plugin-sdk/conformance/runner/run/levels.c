@@ -302,7 +302,7 @@ static tc_level_state judge_demand(const tc_demand *d, const tc_selection *selec
     for (size_t i = 0; i < selection->n; i++)
         if (selection->at[i].in_set && !selection->at[i].ran &&
             is_meant(d, pattern, selection->at[i].line)) {
-            snprintf(why, TC_VERDICT_MESSAGE, "not run: `%s`", selection->at[i].line);
+            snprintf(why, TC_VERDICT_MESSAGE, "`%s` did not run", selection->at[i].line);
             return TC_LEVEL_NOT_RUN;
         }
     if (d->kind == TC_CLEAN || (d->kind == TC_EVERY && n_ran > 0))

@@ -36,8 +36,9 @@ typedef struct tn_graph_impl tn_graph_impl;
 typedef struct tn_ext_capture {
     uint64_t struct_size;
 
-    /* `stream` captures from now on. TN_ERR_UNSUPPORTED: this device cannot; TN_ERR_STATE: the stream
-     * does already. [any-thread] [device open] [required] */
+    /* `stream` captures from now on; an error of work queued before stays to be reported after it.
+     * TN_ERR_UNSUPPORTED: this device cannot; TN_ERR_STATE: the stream does already. [any-thread]
+     * [device open] [required] */
     tn_status (*begin)(tn_stream_impl *stream);
 
     /* Ends the capture of `stream`, which is an ordinary stream again, whatever is answered. The
@@ -50,22 +51,22 @@ typedef struct tn_ext_capture {
      * [required] */
     void (*abandon)(tn_stream_impl *stream);
 
-    /* Queues one run of the recorded work, in the order in which it was recorded, on a stream of the
-     * graph's device, behind what is queued there, and behind earlier launches of this graph, also
-     * those on other streams. Returns without waiting for either. What goes wrong in the work is an
-     * error of `stream`, as if it had been queued there just now: an index out of range, too. On
-     * failure nothing was queued. [any-thread] [device open] [required] */
+    /* Queues one run of the recorded work, in the order in which it was recorded, on a stream of
+     * the graph's device, behind what is queued there, and behind earlier launches of this graph,
+     * also those on other streams. Returns without waiting for either. What goes wrong in the work
+     * is an error of `stream`, as if it had been queued there just now: an index out of range, too.
+     * On failure nothing was queued. [any-thread] [device open] [required] */
     tn_status (*launch)(tn_graph_impl *graph, tn_stream_impl *stream);
 
     /* Frees a graph; launches still queued are finished first, for which the call may wait.
      * [any-thread] [device open] [required] */
     void (*destroy)(tn_graph_impl *graph);
 
-    /* From the next launch on `graph` does what `from`, of the same device, does; cheaper than to
-     * make `from` ready to be launched. `from` is as it was, and may be destroyed. Queued launches
-     * run what they were launched with. TN_ERR_UNSUPPORTED: they differ by more than the driver can
-     * change; `graph` is as it was. No thread launches, updates or destroys either at the same time.
-     * [any-thread] [device open] [optional] */
+    /* From the next launch on `graph` does what `from`, another one of the same device, does;
+     * cheaper than to make `from` ready to be launched. `from` is as it was, and may be destroyed.
+     * Queued launches run what they were launched with. TN_ERR_UNSUPPORTED: they differ by more
+     * than the driver can change; `graph` is as it was. No thread launches, updates or destroys
+     * either at the same time. [any-thread] [device open] [optional] */
     tn_status (*update)(tn_graph_impl *graph, tn_graph_impl *from);
 } tn_ext_capture;
 

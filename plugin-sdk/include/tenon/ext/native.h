@@ -2,8 +2,9 @@
  * program may want to use beside Tenon (its own kernels, another library on the same queue).
  *
  * What is returned belongs to the plugin and is not retained for the caller: a context lives as long
- * as the device is open, a stream as the stream, an address as the allocation. Work that the caller
- * puts on a native stream is in order with Tenon's. */
+ * as the device is open, a stream as the stream, an address as the allocation, and is the same each
+ * time. Work that the caller puts on a native stream is in order with Tenon's and counts as the
+ * stream's: synchronize waits for it, and so does an event recorded behind it. */
 #ifndef TENON_EXT_NATIVE_H
 #define TENON_EXT_NATIVE_H
 
