@@ -150,12 +150,14 @@ void tni_event_begin(tni_event *e, tni_device *device) {
     s->start_ns = now_ns();
 }
 
-void tni_event_end(tni_event *e) {
+void tni_event_end(tni_event *e, bool work) {
     tn_profile_event *s = &e->shown;
     s->host_ns = now_ns() - s->start_ns;
     s->bytes = allocated(e->device) - s->bytes;
-    if (e->begin)
+    if (e->begin && work)
         e->end = mark(e->device, tni_stream_current(e->device));
+    else if (e->begin)
+        unmark(e->device, &e->begin);
     bool taken = take();
     if (thread_generation != generation) {
         thread_generation = generation;

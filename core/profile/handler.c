@@ -15,6 +15,8 @@
 
 TNI_TLS tni_run_note tni_noted;
 static TNI_TLS uint32_t depth;
+static TNI_TLS uint64_t n_ended; /* calls of this thread */
+static TNI_TLS bool worked;      /* has any within the call under way done more than make a view? */
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static tn_registration *registration;
@@ -77,14 +79,20 @@ static tn_status handler(const tn_op *op, tn_keyset keys, const tn_cell *args, t
         tni_event_begin(&event, tni_call_place(op, args));
     }
     tni_note(expected(op));
+    bool outer_worked = worked;
+    uint64_t n_before = n_ended;
+    worked = false;
     depth++;
     tn_status status = tni_dispatch(op, tn_keyset_below(keys, TN_KEY_PROFILE), args, rets);
     depth--;
+    bool work = tni_noted.how != TN_PROFILE_VIEW && (worked || n_ended == n_before);
+    n_ended++;
+    worked = outer_worked || work;
     if (record) {
         event.shown.status = status;
         event.shown.how = tni_noted.how;
         event.shown.kernel = tni_noted.kernel ? tni_noted.kernel->origin : "";
-        tni_event_end(&event);
+        tni_event_end(&event, work);
     }
     if (log)
         log_exit(op, status);

@@ -47,8 +47,8 @@ typedef struct tni_event {
 
 /* Starts a call's event: clocks, and the device's. */
 void tni_event_begin(tni_event *e, tni_device *device);
-/* Ends it and keeps a copy. */
-void tni_event_end(tni_event *e);
+/* Ends it and keeps a copy. Without `work` the device has no time to tell of. */
+void tni_event_end(tni_event *e, bool work);
 
 /* ---- describe.c -------------------------------------------------------------------------- */
 

@@ -134,6 +134,7 @@ enum { MAX_DEPTH = 64 };
 typedef struct table {
     line *lines;
     size_t n, capacity;
+    line total;                        /* of calls that no other call made */
     int64_t within[64][MAX_DEPTH + 2]; /* [thread][depth]: of calls that ended, not yet counted */
     bool failed;
 } table;
@@ -153,11 +154,23 @@ static line *line_of(table *t, const tn_profile_event *e) {
     return l;
 }
 
+static void add_total(line *total, const tn_profile_event *e) {
+    total->calls++;
+    if (e->depth > 0)
+        return;
+    total->host_ns += e->host_ns;
+    if (e->device_ns >= 0)
+        total->device_ns = (total->device_ns < 0 ? 0 : total->device_ns) + e->device_ns;
+    if (e->bytes > 0)
+        total->bytes += e->bytes;
+}
+
 static void table_event(const tn_profile_event *e, void *user) {
     table *t = user;
     line *l = line_of(t, e);
     if (!l)
         return;
+    add_total(&t->total, e);
     int64_t *within = t->within[e->thread % 64];
     uint32_t depth = e->depth < MAX_DEPTH ? e->depth : MAX_DEPTH;
     l->calls++;
@@ -176,7 +189,7 @@ static int by_self(const void *a, const void *b) {
     return (x->self_ns < y->self_ns) - (x->self_ns > y->self_ns);
 }
 
-static void write_row(FILE *f, const line *l, int64_t total) {
+static void write_row(FILE *f, const line *l, const char *how, int64_t total) {
     char device_us[32] = "-";
     if (l->device_ns >= 0)
         snprintf(device_us, sizeof device_us, "%" PRId64, l->device_ns / 1000);
@@ -184,8 +197,8 @@ static void write_row(FILE *f, const line *l, int64_t total) {
     fprintf(f,
             "%-34s %-10s %-14s %8" PRIu64 " %11" PRId64 " %11" PRId64 " %5" PRId64 ".%" PRId64
             "%% %11s %10" PRId64 "\n",
-            l->op, l->device, tni_how_name(l->how), l->calls, l->host_ns / 1000, l->self_ns / 1000,
-            permille / 10, permille % 10, device_us, l->bytes / 1024);
+            l->op, l->device, how, l->calls, l->host_ns / 1000, l->self_ns / 1000, permille / 10,
+            permille % 10, device_us, l->bytes / 1024);
 }
 
 char *tn_profile_table(void) {
@@ -195,16 +208,17 @@ char *tn_profile_table(void) {
     FILE *f = t ? open_memstream(&text, &size) : NULL;
     uint64_t lost = 0;
     if (f) {
+        t->total = (line){.op = "all", .device = "", .device_ns = -1};
         tn_profile_events(table_event, t, &lost);
-        int64_t total = 0;
         for (size_t i = 0; i < t->n; i++)
-            total += t->lines[i].self_ns;
+            t->total.self_ns += t->lines[i].self_ns;
         if (t->n)
             qsort(t->lines, t->n, sizeof *t->lines, by_self);
         fprintf(f, "%-34s %-10s %-14s %8s %11s %11s %7s %11s %10s\n", "operator", "device", "by",
                 "calls", "host us", "self us", "self", "device us", "KiB");
         for (size_t i = 0; i < t->n; i++)
-            write_row(f, &t->lines[i], total);
+            write_row(f, &t->lines[i], tni_how_name(t->lines[i].how), t->total.self_ns);
+        write_row(f, &t->total, "", t->total.self_ns);
         if (lost)
             fprintf(f, "%" PRIu64 " more calls are missing: there was no memory for them\n", lost);
         bool whole = !ferror(f) && !t->failed;

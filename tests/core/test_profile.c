@@ -65,6 +65,7 @@ static void how_it_ran_is_told(void **state) {
     assert_ok(tn_profile_start());
     assert_non_null(tn_silu(x)); /* a kernel on the one, a decomposition on the other */
     assert_non_null(tn_transpose(x, 0, 1));
+    assert_non_null(tn_t(x));
     assert_non_null(tn_linear(x, x));
     assert_null(tn_add(x, tn_ones(TN_SHAPE(7))));
     tn_error_clear();
@@ -80,6 +81,9 @@ static void how_it_ran_is_told(void **state) {
         assert_string_equal(silu.last.kernel, "");
     }
     assert_int_equal(find("transpose").last.how, TN_PROFILE_VIEW);
+    assert_int_equal(find("transpose").last.device_ns, -1);
+    assert_int_equal(find("t").last.device_ns, -1); /* made of views alone */
+    assert_true(on_cpu() || find("linear").last.device_ns > 0);
     assert_int_equal(find("linear").last.how, TN_PROFILE_COMPOSITE);
     assert_int_equal(find("add.Tensor").last.status, TN_ERR_SHAPE);
 }
@@ -149,6 +153,12 @@ static void the_table_adds_up(void **state) {
     assert_string_equal(how, on_cpu() ? "kernel" : "decomposition");
     assert_int_equal(calls, 5);
     assert_true(self <= host);
+    long long n_all, all_host, all_self;
+    line = strstr(table, "\nall ");
+    assert_non_null(line);
+    assert_int_equal(sscanf(line, " all %lld %lld %lld", &n_all, &all_host, &all_self), 3);
+    assert_int_equal(n_all, find("silu").n_all);
+    assert_true(llabs(all_host - all_self) <= 1); /* the same, cut to microseconds */
     tn_string_free(table);
 }
 

@@ -11,7 +11,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 build, *doubles = (pathlib.Path(argument).resolve() for argument in sys.argv[1:])
@@ -72,13 +71,11 @@ def what_hangs_is_stopped(folder):
     program = fake / "bench/cuda"
     program.write_text(f"#!/bin/sh\necho $$ >{folder}/pid\nexec sleep 1000\n")
     program.chmod(0o755)
-    started = time.monotonic()
     status, files = run_gpu(folder, at=fake, minutes="0.4")
     lines = files["double-summary.txt"].splitlines()
     assert status == 1
     assert "out of time" in next(line for line in lines if line.startswith("bench cuda")), lines
     assert "no time left" in next(line for line in lines if line.startswith("conform  ")), lines
-    assert time.monotonic() - started < 60
     assert not pathlib.Path("/proc", (folder / "pid").read_text().strip()).exists()
 
 

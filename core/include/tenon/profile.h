@@ -40,7 +40,8 @@ typedef struct tn_profile_event {
     int64_t start_ns;   /* host clock, from tn_profile_start */
     int64_t host_ns;    /* until the call returned */
     int64_t device_ns;  /* between the stream's events round the call; -1: not measured, as on a
-                           device without streams, whose work is done when the call returns */
+                           device without streams, whose work is done when the call returns, and
+                           of calls that only make views */
     int64_t device_start_ns; /* on the scale of start_ns; -1: not measured */
     int64_t bytes;           /* allocated on the device by the call, less what it freed */
     uint32_t stream;         /* 0: the device's default stream */
@@ -64,8 +65,9 @@ TN_API tn_status tn_profile_events(void (*fn)(const tn_profile_event *event, voi
 /* As a Chrome trace (JSON), with a lane for each thread and each stream. TN_ERR_IO when the file cannot
  * be written. */
 TN_API tn_status tn_profile_write_trace(const char *path);
-/* One line for each operator and way of running it, the longest first; free with tn_string_free.
- * NULL with an error. */
+/* One line for each operator and way of running it, the longest first, and one for all: its calls are
+ * all calls, its times and bytes those of calls that no other call made. Free with tn_string_free. NULL
+ * with an error. */
 TN_API char *tn_profile_table(void);
 
 #ifdef __cplusplus
