@@ -191,14 +191,19 @@ static void captured(tc_contract *k) {
     tn_graph_impl *graph = NULL;
     const tn_ext_capture *ext = tc_capture_extension(k);
     tn_stream_impl *other = NULL;
+    tc_buffer b = {0};
     if (!ext || !set_up(k, &n) || !tc_stream_create(k, n.s, 0, &other) ||
+        !tc_buffer_create(k, n.s, TN_SPACE_DEVICE, 3000, &b) ||
         !tc_place_call(n.s, n.stream, &n.bad, &bad, k->out) || !tc_stream_sync(k, n.stream) ||
         !tc_capture_begin(k, ext, n.stream)) {
         tc_unplace(&bad);
         return;
     }
     bool ok =
-        tc_must(k, TNP_CAPTURE_RECORDS, tc_call_placed(&bad), "run on a stream that captures");
+        tc_must(k, TNP_CAPTURE_RECORDS, tc_call_placed(&bad), "run on a stream that captures") &&
+        tc_must(k, TNP_CAPTURE_RECORDS,
+                n.s->memory->fill(n.s->device, n.stream, b.memory, 0, 0x5a, b.bytes),
+                "fill on a stream that captures");
     if (!ok)
         ext->abandon(n.stream);
     ok = ok && tc_capture_end(k, ext, n.stream, &graph) && tc_stream_sync(k, n.stream);
@@ -206,11 +211,14 @@ static void captured(tc_contract *k) {
         bool elsewhere = i % 2;
         scene on = n;
         on.stream = elsewhere ? other : n.stream;
-        ok = tc_graph_launch(k, ext, graph, on.stream) &&
+        ok = tc_buffer_fill(k, &b, on.stream, i) && tc_graph_launch(k, ext, graph, on.stream) &&
              tc_must_fail(k, TNP_CAPTURE_ERRORS, settle(&on, i == 2), TN_ERR_INDEX_OUT_OF_RANGE,
                           "asking the stream of a launch whose index is out of range") &&
              tc_must(k, TNP_CAPTURE_ERRORS, settle(&on, false),
                      "synchronize after the error of a launch was reported");
+        memset(b.model, 0x5a, b.bytes);
+        ok = ok && tc_buffer_check(k, &b, on.stream, TNP_CAPTURE_ERRORS,
+                                   "what a graph does behind work that failed");
         on.stream = elsewhere ? n.stream : other;
         ok = ok && tc_must(k, TNP_CAPTURE_ERRORS, settle(&on, false),
                            "synchronize of another stream than that of a launch that failed");

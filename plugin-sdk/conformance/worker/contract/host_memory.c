@@ -6,6 +6,7 @@
 
 #include <stdio.h>
 #include <string.h>
+#include <tenon/ext/capture.h>
 
 typedef struct trial {
     tc_contract *k;
@@ -222,6 +223,49 @@ static void finish_kernel(trial *t) {
     tc_unplace(&t->placed);
 }
 
+static const tn_ext_capture *capture(const trial *t) {
+    return tc_subject_extension(&t->s, TN_EXT_CAPTURE);
+}
+
+static bool prepare_capture(trial *t) {
+    const tn_ext_capture *ext = t->s.stream ? capture(t) : NULL;
+    if (!ext || ext->begin(t->s.stream) != TN_OK)
+        return false;
+    ext->abandon(t->s.stream);
+    return prepare_transfer(t);
+}
+
+/* From begin to a launch; whatever fails, the stream is an ordinary one afterwards. */
+static tn_status try_capture(trial *t) {
+    const tn_ext_capture *ext = capture(t);
+    tn_graph_impl *graph = POISONED(tn_graph_impl);
+    unsigned char back[BYTES] = {0};
+    tn_status status = ext->begin(t->s.stream);
+    if (status != TN_OK)
+        return status;
+    status = t->s.memory->fill(t->s.device, t->s.stream, t->memory[0], 0, 7, BYTES);
+    if (status != TN_OK) {
+        ext->abandon(t->s.stream);
+        return status;
+    }
+    status = ext->end(t->s.stream, &graph);
+    if (GAVE(t, status, graph, "end of a capture")) {
+        status = ext->launch(graph, t->s.stream);
+        tc_must(t->k, TNP_HOST_ALLOC_FAILURE, tc_subject_sync(&t->s),
+                "synchronize behind a launch");
+        ext->destroy(graph);
+    } else
+        tc_must(t->k, TNP_CAPTURE_RECORDS, tc_subject_sync(&t->s),
+                "synchronize after the end of a capture failed");
+    if (status == TN_OK)
+        status =
+            t->s.memory->copy_to_host(t->s.device, t->s.stream, back, 0, t->memory[0], 0, BYTES);
+    if (status == TN_OK && (back[0] != 7 || back[BYTES - 1] != 7))
+        TC_BROKEN(t->k, TNP_HOST_ALLOC_FAILURE,
+                  "a launch succeeded while the host had no memory, and did nothing");
+    return status;
+}
+
 static void nothing(trial *t) {
     (void)t;
 }
@@ -235,6 +279,7 @@ static const step stages[] = {
     {"pinned", TNP_ALLOC_HANDLE, true, has_pinned, try_pinned, undo_pinned, nothing},
     {"transfer", TNP_TRANSFER_RANGE, true, prepare_transfer, try_transfer, nothing,
      finish_transfer},
+    {"capture", TNP_CAPTURE_REPLAYS, true, prepare_capture, try_capture, nothing, finish_transfer},
     {"kernel", TNP_KERNEL_RESULT, true, prepare_kernel, try_kernel, undo_kernel, finish_kernel},
 };
 
@@ -356,6 +401,7 @@ const tc_contract_row tc_host_memory_rows[] = {
     {"host-memory-fails", "stage=alloc", TC_SMOKE, host_memory_fails},
     {"host-memory-fails", "stage=pinned", TC_STANDARD, host_memory_fails},
     {"host-memory-fails", "stage=transfer", TC_STANDARD, host_memory_fails},
+    {"host-memory-fails", "stage=capture", TC_STANDARD, host_memory_fails},
     {"host-memory-fails", "stage=kernel", TC_STANDARD, host_memory_fails},
     {0},
 };

@@ -321,7 +321,7 @@ static void *work(void *context) {
     return NULL;
 }
 
-static void threads(tc_contract *k) {
+static void run_workers(tc_contract *k, bool at_once) {
     enum { THREADS = 6 };
     worker workers[THREADS] = {0};
     int n = 0;
@@ -330,19 +330,69 @@ static void threads(tc_contract *k) {
         workers[n] = (worker){.subject = k->subject, .seed = tc_next(&k->random)};
         if (pthread_create(&workers[n].thread, NULL, work, &workers[n]) != 0)
             break;
+        if (!at_once)
+            pthread_join(workers[n].thread, NULL);
     }
-    for (int i = 0; i < n; i++)
+    for (int i = 0; at_once && i < n; i++)
         pthread_join(workers[i].thread, NULL);
     tc_host_yield(false);
     for (int i = 0; i < n; i++)
         if (*workers[i].wrong)
-            TC_BROKEN(k, TNP_THREADS_CONCURRENT,
-                      "%d threads allocate, write, read and free at once: %s", n, workers[i].wrong);
+            TC_BROKEN(k, TNP_THREADS_CONCURRENT, "%d threads allocate, write, read and free %s: %s",
+                      n, at_once ? "at once" : "in turn", workers[i].wrong);
     tc_must(k, TNP_THREADS_CONCURRENT, tc_subject_sync(k->subject), "synchronize");
+}
+
+static void threads(tc_contract *k) {
+    run_workers(k, true);
+}
+
+static bool free_bytes(tc_contract *k, uint64_t *out) {
+    const tc_subject *s = k->subject;
+    tn_memory_info now = {.struct_size = sizeof now};
+    bool told =
+        tc_must(k, TNP_MEMORY_INFO, s->memory->info(s->device, TN_SPACE_DEVICE, &now), "info");
+    *out = now.free_bytes;
+    return told;
+}
+
+/* What is free before threads take and give back, and after it. */
+static bool leaves(tc_contract *k, bool at_once, uint64_t *before, uint64_t *after) {
+    if (!free_bytes(k, before))
+        return false;
+    run_workers(k, at_once);
+    return !tc_failed(k) && free_bytes(k, after);
+}
+
+/* What is free after threads gave back all that they had taken is what was free before. Where one after
+ * the other leaves it changed, others have a part in it, and nothing can be said. */
+static void account(tc_contract *k) {
+    const tc_subject *s = k->subject;
+    uint64_t before = 0, after = 1;
+    if (!TN_HAS(s->memory, tn_memory_ops, info) || !s->memory->info || s->host_memory) {
+        TC_NOT_OFFERED(k, "no info of memory that is the device's alone");
+        return;
+    }
+    for (int i = 0; i < 5 && before != after; i++)
+        if (!leaves(k, false, &before, &after))
+            return;
+    bool known = before == after, kept = false;
+    for (int i = 0; i < 3 && known && !kept; i++) {
+        if (!leaves(k, true, &before, &after))
+            return;
+        kept = before == after;
+    }
+    if (known && !kept)
+        TC_BROKEN(
+            k, TNP_MEMORY_INFO,
+            "info: %llu bytes are free after threads gave back at once all that they had taken; "
+            "before there were %llu",
+            (unsigned long long)after, (unsigned long long)before);
 }
 
 const tc_contract_row tc_memory_rows[] = {
     {"memory-threads", "", TC_SMOKE, threads},
+    {"memory-account", "", TC_SMOKE, account},
     {"memory-distinct", "pinned=0", TC_SMOKE, distinct},
     {"memory-distinct", "pinned=1", TC_SMOKE, distinct},
     {"memory-many", "n=1100", TC_SMOKE, many},

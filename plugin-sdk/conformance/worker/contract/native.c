@@ -3,6 +3,30 @@
 
 #include <tenon/ext/native.h>
 
+/* All that a stream may keep a queue of its own for: work, marks with times and without, waiting, and
+ * transfers. */
+static bool use(tc_contract *k, tc_buffer *b, tn_stream_impl *stream, int value) {
+    const tn_event_ops *ops = k->subject->ops->events;
+    tc_subject *s = k->subject;
+    unsigned char bytes[16] = {0};
+    for (uint32_t flags = 0; flags <= TN_EVENT_TIMING; flags++) {
+        tn_event_impl *event;
+        if (!tc_buffer_fill(k, b, stream, value) || !tc_event_create(k, s, flags, &event) ||
+            !tc_must(k, TNP_NATIVE_OBJECTS, ops->record(event, stream), "record") ||
+            !tc_must(k, TNP_NATIVE_OBJECTS, ops->wait(stream, event), "wait") ||
+            !tc_must(k, TNP_NATIVE_OBJECTS, ops->synchronize(event), "synchronize of an event"))
+            return false;
+        tc_event_destroy(k, event);
+    }
+    return tc_must(k, TNP_NATIVE_OBJECTS,
+                   s->memory->copy_to_host(s->device, stream, bytes, 0, b->memory, 0, sizeof bytes),
+                   "copy_to_host") &&
+           tc_must(
+               k, TNP_NATIVE_OBJECTS,
+               s->memory->copy_from_host(s->device, stream, b->memory, 0, bytes, 0, sizeof bytes),
+               "copy_from_host");
+}
+
 static void objects(tc_contract *k) {
     tc_subject *s = k->subject;
     const tn_ext_native *native = tc_subject_extension(s, TN_EXT_NATIVE);
@@ -29,11 +53,12 @@ static void objects(tc_contract *k) {
         TC_BROKEN(k, TNP_NATIVE_OBJECTS, "the name of an allocation is 0, or another each time");
     for (int i = 0; s->ops->streams && i < 2 && tc_stream_create(k, s, 0, &streams[i]); i++) {
         void *queue = native->stream(streams[i]);
-        if (!tc_buffer_fill(k, &b, streams[i], 0x21 + i))
+        if (!use(k, &b, streams[i], 0x21 + i))
             return;
         if (!queue || native->stream(streams[i]) != queue)
             TC_BROKEN(k, TNP_NATIVE_OBJECTS,
-                      "the queue of a stream is NULL, or another once there was work");
+                      "the queue of a stream is NULL, or another once there was work "
+                      "and a mark with its time");
         if (tc_stream_sync(k, streams[i]))
             tc_buffer_check(k, &b, s->stream, TNP_NATIVE_OBJECTS,
                             "memory that tenon.native/1 was asked for");

@@ -14,7 +14,8 @@ typedef struct tenant {
     tc_verdict verdict;
     tn_host host;
     tc_subject s;
-    uint64_t sum; /* of what its first work came to */
+    uint64_t sum;      /* of what its first work came to */
+    int64_t n_options; /* how many it was asked for */
     pthread_t thread;
     bool runs;
 } tenant;
@@ -22,7 +23,19 @@ typedef struct tenant {
 static bool move_in(tenant *t, const tc_contract *k, const char *when) {
     t->k = (tc_contract){.c = k->c, .options = k->options, .out = &t->verdict};
     t->host = *tc_host_table();
-    return tc_lifecycle_open(&t->k, &t->s, &t->host, TNP_INIT_TWICE, when);
+    int64_t asked = tc_host_options_asked();
+    bool is_open = tc_lifecycle_open(&t->k, &t->s, &t->host, TNP_INIT_TWICE, when);
+    t->n_options = tc_host_options_asked() - asked;
+    return is_open;
+}
+
+/* Options are a host's own, so each is asked for them. */
+static void check_asked(tenant *t, int64_t n_first) {
+    if (t->n_options < n_first)
+        TC_BROKEN(&t->k, TNP_INIT_TWICE,
+                  "the first host was asked for %lld options, another one for %lld: what one has "
+                  "set does not hold for others",
+                  (long long)n_first, (long long)t->n_options);
 }
 
 /* Does what was done before, to the same bits. */
@@ -78,6 +91,7 @@ static void two_hosts(tc_contract *k) {
         if (!tc_failed(&a.k) && move_in(&b, k, "while another host's self lives")) {
             if (a.s.self == b.s.self)
                 TC_BROKEN(k, TNP_INIT_TWICE, "init gave out the same self twice");
+            check_asked(&b, a.n_options);
             set_threads(&a, &b);
             work(&b, "beside another host");
             work(&a, "after another host had started the plugin, too");
@@ -86,6 +100,7 @@ static void two_hosts(tc_contract *k) {
             work(&a, "after another host had shut the plugin down");
             if (!tc_failed(&a.k) && !tc_failed(&b.k) &&
                 move_in(&b, k, "for a host that comes again")) {
+                check_asked(&b, a.n_options);
                 tc_subject_close(&a.s);
                 work(&b, "after the first host had shut the plugin down");
                 tc_subject_close(&b.s);

@@ -137,7 +137,25 @@ tc_number tc_load(tn_dtype dtype, const void *data, int64_t i) {
     return n;
 }
 
+/* A NaN with these bits of its significand, by which it need not be a quiet one. */
+static void store_nan(tn_dtype dtype, void *data, int64_t i, bool negative, uint64_t significand) {
+    int digits = tc_digits(dtype) - 1, width = 8 * (int)tc_dtype_bytes(dtype);
+    uint64_t bits = ((UINT64_C(1) << (width - 1 - digits)) - 1) << digits |
+                    (uint64_t)negative << (width - 1) | significand;
+    if (dtype == TN_F64)
+        ((uint64_t *)data)[i] = bits;
+    else if (dtype == TN_F32)
+        ((uint32_t *)data)[i] = (uint32_t)bits;
+    else
+        ((uint16_t *)data)[i] = (uint16_t)bits;
+}
+
 void tc_store(tn_dtype dtype, void *data, int64_t i, tc_number x) {
+    uint64_t significand = (uint64_t)x.i & ((UINT64_C(1) << (tc_digits(dtype) - 1)) - 1);
+    if (tc_is_float(dtype) && isnan(x.f) && significand) {
+        store_nan(dtype, data, i, signbit(x.f), significand);
+        return;
+    }
     switch (dtype) {
     case TN_F32:
         ((float *)data)[i] = (float)x.f;

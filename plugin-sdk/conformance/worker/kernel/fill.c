@@ -41,16 +41,22 @@ static tc_number special(tn_dtype dtype, uint64_t k) {
 
 /* The k-th number that shows how a conversion to `dtype` rounds: ties, and what is next to them, at
  * the largest number, around 1 and below the normal ones. */
-enum { N_ROUNDING = 12 };
+enum { N_ROUNDING = 14 };
 
-static tc_real rounding(tn_dtype dtype, uint64_t k) {
+static tc_number rounding(tn_dtype dtype, uint64_t k) {
     tc_real largest = tc_largest(dtype), tiny = tc_spacing(dtype, 0);
     tc_real step = tc_spacing(dtype, largest), one = tc_spacing(dtype, 1);
     const tc_real values[N_ROUNDING / 2] = {
-        largest + step / 2, largest + 0.49L * step, 1 + one / 2, 1 + 1.5L * one, 1.5L * tiny,
+        largest + step / 2,
+        largest + 0.49L * step,
+        1 + one / 2,
+        1 + 1.5L * one,
+        1.5L * tiny,
         tiny / 2,
+        NAN,
     };
-    return k % 2 ? -values[k / 2] : values[k / 2];
+    tc_real x = k % 2 ? -values[k / 2] : values[k / 2];
+    return (tc_number){x, isnan(x)}; /* a NaN that is none when only its upper bits are taken */
 }
 
 /* The same for integers, as far as `from` has them: a tie of `to`, and one or a single last bit to
@@ -186,9 +192,8 @@ static tc_number element(const tc_invocation *call, uint32_t a, int64_t i, int64
             return (tc_number){0, rounding_int(o->dtype, call->outs[0].tensor.dtype,
                                                (uint64_t)(i / 8 * 4 + i % 8 - 4))};
         if (converts(call) && (uint64_t)i % (N_SPECIAL + N_ROUNDING) >= N_SPECIAL)
-            return (tc_number){rounding(call->outs[0].tensor.dtype,
-                                        (uint64_t)i % (N_SPECIAL + N_ROUNDING) - N_SPECIAL),
-                               0};
+            return rounding(call->outs[0].tensor.dtype,
+                            (uint64_t)i % (N_SPECIAL + N_ROUNDING) - N_SPECIAL);
         if (call->record->pointwise) {
             uint64_t n = extremes(call) || !tc_is_float(o->dtype) ? N_SPECIAL : N_MILD;
             return special(o->dtype, (a == 0   ? (uint64_t)i

@@ -77,18 +77,32 @@ static uint64_t now_ns(void) {
     return (uint64_t)t.tv_sec * 1000000000u + (uint64_t)t.tv_nsec;
 }
 
-/* Waits until what other threads had begun before is over: some wait for more work without sleeping. */
-static void let_others_end(ran *looks) {
-    struct timespec moment = {.tv_nsec = 1000000};
-    bool ran_on = true;
-    for (int i = 0; i < 200 && ran_on && look(&looks[0]); i++) {
-        nanosleep(&moment, NULL);
-        look(&looks[1]);
-        ran_on = false;
-        for (int k = 0; k < looks[1].n; k++)
-            ran_on |= looks[1].at[k].tid != (int)syscall(SYS_gettid) &&
-                      since(&looks[0], &looks[1], k) > 0;
+/* Does any other thread run, or would it if it got a processor? */
+static bool others_run(void) {
+    DIR *tasks = opendir("/proc/self/task");
+    bool run = false;
+    for (struct dirent *d; tasks && (d = readdir(tasks));) {
+        char path[64], text[128] = "";
+        int tid = atoi(d->d_name);
+        snprintf(path, sizeof path, "/proc/self/task/%d/stat", tid);
+        FILE *file = tid > 0 && tid != (int)syscall(SYS_gettid) ? fopen(path, "re") : NULL;
+        if (file) {
+            const char *name_end = fgets(text, sizeof text, file) ? strrchr(text, ')') : NULL;
+            run |= name_end && strncmp(name_end, ") R", 3) == 0;
+            fclose(file);
+        }
     }
+    if (tasks)
+        closedir(tasks);
+    return run;
+}
+
+/* Waits until what other threads had begun before is over: some wait for more work without sleeping,
+ * and on a machine with much else to do that takes long. */
+static void let_others_end(void) {
+    struct timespec moment = {.tv_nsec = 1000000};
+    for (int i = 0; i < 2000 && others_run(); i++)
+        nanosleep(&moment, NULL);
 }
 
 /* The call again and again, for a while: threads that share what they should not meet now and then. */
@@ -109,7 +123,7 @@ static uint32_t count(tc_comparison *m, tc_invocation *call, const tc_result *fi
     uint32_t n = 0;
     if (!looks)
         return 0;
-    let_others_end(looks);
+    let_others_end();
     if (tc_place_call(m->subject, m->subject->stream, call, &p, m->out) &&
         tc_subject_sync(m->subject) == TN_OK && look(&looks[0])) {
         for (int i = 0; i < ROUNDS && m->out->status == TC_PASS; i++)
@@ -135,6 +149,27 @@ static void check_threads(tc_comparison *m, tc_invocation *call, const tc_result
                        call->record->op, least, limit);
 }
 
+/* A call prepared while `then` threads are allowed and run while `now` are: what it has prepared must
+ * do. */
+static void check_prepared_before(tc_comparison *m, const tn_ext_threads *threads,
+                                  tc_invocation *call, const tc_result *first, uint32_t then,
+                                  uint32_t now) {
+    tc_placed p;
+    tc_result result = {0};
+    threads->set_num_threads(m->subject->self, then);
+    bool ok = tc_place_call(m->subject, m->subject->stream, call, &p, m->out) &&
+              tc_prepare_placed(&p) == TN_OK;
+    threads->set_num_threads(m->subject->self, now);
+    if (ok && tc_run_placed(&p) == TN_OK && tc_subject_sync(m->subject) == TN_OK &&
+        tc_read_back(&p, &result, m->out)) {
+        tc_check_untouched(call, &result, m->out);
+        for (uint32_t k = 0; k < call->record->n_outs; k++)
+            tc_check_same(m->arena, call, first, 0, call, &result, k, TNP_KERNEL_DETERMINISTIC,
+                          "from a call to one that was prepared for other host threads", m->out);
+    }
+    tc_unplace(&p);
+}
+
 void tc_same_host_threads(tc_comparison *m) {
     static const uint32_t counts[] = {1, 3};
     tc_invocation calls[2];
@@ -157,6 +192,10 @@ void tc_same_host_threads(tc_comparison *m) {
         ok = tc_same_call(m, &calls[i], &results[i], m->call.seed + (uint64_t)i);
         if (ok)
             check_threads(m, &calls[i], &results[i], counts[i]);
+    }
+    if (ok && m->kernel->prepare && m->out->status == TC_PASS) {
+        check_prepared_before(m, threads, &calls[0], &results[0], 1, 3);
+        check_prepared_before(m, threads, &calls[0], &results[0], 3, 1);
     }
     threads->set_num_threads(self, before);
     for (uint32_t k = 0; ok && k < m->call.record->n_outs; k++)

@@ -24,7 +24,7 @@ static _Thread_local tn_status message_status;
 
 static char type[32];
 static const tn_host *_Atomic lives[2]; /* the tables of those that are under way */
-static atomic_int_fast64_t blocks, bytes_out, allocations, allocs_left = -1;
+static atomic_int_fast64_t blocks, bytes_out, allocations, options_asked, allocs_left = -1;
 static atomic_bool failed, yields;
 
 static pthread_mutex_t misuse_lock = PTHREAD_MUTEX_INITIALIZER;
@@ -186,6 +186,10 @@ static tn_status host_fail(const tn_host *host, tn_status status, const char *te
     return status;
 }
 
+int64_t tc_host_options_asked(void) {
+    return atomic_load(&options_asked);
+}
+
 static const char *host_option(const tn_host *host, const char *name) {
     check_host("option", host);
     if (!name || !*name) {
@@ -194,6 +198,7 @@ static const char *host_option(const tn_host *host, const char *name) {
     }
     if (!atomic_load(&lives[0]) && !atomic_load(&lives[1]))
         tc_host_blame(TNP_HOST_OPTION, "host->option(\"%s\") outside init to shutdown", name);
+    atomic_fetch_add(&options_asked, 1);
     char variable[128];
     snprintf(variable, sizeof variable, "TENON_%s_%s", type, name);
     for (char *c = variable; *c; c++)

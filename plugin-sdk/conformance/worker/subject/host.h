@@ -46,6 +46,9 @@ bool tc_host_failed(void);
  * plugin does round them without a lock of its own meets what its other threads do. */
 void tc_host_yield(bool wanted);
 
+/* How often option was called with a name. */
+int64_t tc_host_options_asked(void);
+
 /* ---- what the plugin did wrong ----------------------------------------------------------- */
 
 /* The first misuse of the table since tc_host_clear, or what a call was blamed for, with its

@@ -53,19 +53,29 @@ static tc_number contender(tn_dtype dtype, int64_t n, bool largest, tc_random *r
     return (tc_number){0, largest ? tc_int_min(dtype) + x : tc_int_max(dtype) - x};
 }
 
+/* Of a line of n about two, wherever: the first NaN is to be told from the others. */
+static tc_real rare(int64_t n, tc_random *r) {
+    uint64_t k = tc_below(r, (uint64_t)n + 3);
+    return k < 2    ? copysignl(NAN, k ? 1 : -1)
+           : k == 2 ? copysignl(INFINITY, tc_below(r, 2) ? 1 : -1)
+                    : (tc_real)tc_integer(r, -99, 99);
+}
+
 /* What other data would give the same result for all lines. */
 static bool fill(tc_invocation *call, uint32_t arg, tc_random *r) {
     tc_operand *o = &call->args[arg].tensor;
     tc_record_fill kind = call->record->fill;
     bool prod = kind == TC_FILL_PRODUCT, largest = kind == TC_FILL_LARGEST;
     bool meet = call->data == TC_DATA_EXACT && tc_dtype_bytes(o->dtype) > 1;
-    if (kind == TC_FILL_USUAL ||
-        (tc_is_float(o->dtype) &&
-         (call->data == TC_DATA_SPECIAL || (!prod && call->data != TC_DATA_EXACT))))
+    bool special = call->data == TC_DATA_SPECIAL && tc_is_float(o->dtype);
+    if (kind == TC_FILL_USUAL || (special && prod) ||
+        (tc_is_float(o->dtype) && !special && !prod && call->data != TC_DATA_EXACT))
         return false;
     int64_t n = o->shape.numel / call->outs[0].tensor.shape.numel;
     for (int64_t i = 0; i < o->shape.numel; i++) {
-        if (o->dtype == TN_BOOL)
+        if (special)
+            o->values[i].f = rare(n, r);
+        else if (o->dtype == TN_BOOL)
             o->values[i].i = (tc_below(r, (uint64_t)n) == 0) == largest;
         else if (prod)
             o->values[i] = factor(o->dtype, call->data, n, r);
