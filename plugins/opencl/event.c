@@ -19,36 +19,36 @@ static tn_status create(tn_device_impl *device, uint32_t flags, tn_event_impl **
     return TN_OK;
 }
 
+static void release(cl_event mark) {
+    if (mark)
+        clReleaseEvent(mark);
+}
+
 static void destroy(tn_event_impl *event) {
     if (!event)
         return;
-    if (event->mark)
-        clReleaseEvent(event->mark);
+    release(event->mark);
+    release(event->timed);
     pthread_mutex_destroy(&event->lock);
     event->device->self->host->dealloc(event->device->self->host, event);
 }
 
-/* Queues that keep times are slower at everything. Only this one, of markers, does: `mark` becomes
- * one that follows it there. */
-static cl_int follow_with_time(tn_stream_impl *stream, cl_event *mark) {
+/* Queues that keep times are slower at everything. Only this one, of markers, does: `*out_timed`
+ * follows `mark` there. */
+static cl_int follow_with_time(tn_stream_impl *stream, cl_event mark, cl_event *out_timed) {
     cl_int error = CL_SUCCESS;
-    cl_event timed;
     pthread_mutex_lock(&stream->lock);
     if (!stream->times)
         stream->times = clCreateCommandQueue(stream->device->context, stream->device->found->id,
                                              CL_QUEUE_PROFILING_ENABLE, &error);
     if (error == CL_SUCCESS)
-        error = clEnqueueMarkerWithWaitList(stream->times, 1, mark, &timed);
+        error = clEnqueueMarkerWithWaitList(stream->times, 1, &mark, out_timed);
     pthread_mutex_unlock(&stream->lock);
-    if (error != CL_SUCCESS)
-        return error;
-    clReleaseEvent(*mark);
-    *mark = timed;
-    return clFlush(stream->times);
+    return error == CL_SUCCESS ? clFlush(stream->times) : error;
 }
 
 static tn_status record(tn_event_impl *event, tn_stream_impl *stream) {
-    cl_event mark;
+    cl_event mark, timed = NULL;
     tn_status status = ocl_check_lost(event->device);
     if (status != TN_OK)
         return status;
@@ -64,20 +64,23 @@ static tn_status record(tn_event_impl *event, tn_stream_impl *stream) {
     if (error == CL_SUCCESS) {
         error = clFlush(stream->queue);
         if (error == CL_SUCCESS && (event->flags & TN_EVENT_TIMING))
-            error = follow_with_time(stream, &mark);
-        if (error != CL_SUCCESS)
+            error = follow_with_time(stream, mark, &timed);
+        if (error != CL_SUCCESS) {
+            release(timed);
             clReleaseEvent(mark);
+        }
     }
     if (error != CL_SUCCESS)
         return ocl_fail_driver(event->device, error, "recording an event");
     ocl_stream_queued(stream);
     pthread_mutex_lock(&event->lock);
-    cl_event before = event->mark;
+    cl_event before = event->mark, timed_before = event->timed;
     event->mark = mark;
+    event->timed = timed;
     event->queue = stream->queue;
     pthread_mutex_unlock(&event->lock);
-    if (before)
-        clReleaseEvent(before);
+    release(before);
+    release(timed_before);
     return TN_OK;
 }
 
@@ -175,17 +178,26 @@ static tn_status synchronize(tn_event_impl *event) {
                                : ocl_fail_driver(event->device, error, "waiting for an event");
 }
 
-/* When the mark was passed; 0 where it was not. */
+/* When the mark was passed; 0 where it was not. Who knows that it was, by the stream it is in, may ask
+ * before the driver has come to the one that follows with the time. */
 static cl_int passed_at(tn_event_impl *event, cl_ulong *out) {
-    cl_command_queue queue;
     cl_int state = CL_QUEUED, error = CL_SUCCESS;
     *out = 0;
-    cl_event mark = present_mark(event, &queue);
+    pthread_mutex_lock(&event->lock);
+    cl_event mark = event->mark, timed = event->timed;
+    if (mark) {
+        clRetainEvent(mark);
+        clRetainEvent(timed);
+    }
+    pthread_mutex_unlock(&event->lock);
     if (!mark)
         return CL_SUCCESS;
     error = clGetEventInfo(mark, CL_EVENT_COMMAND_EXECUTION_STATUS, sizeof state, &state, NULL);
     if (error == CL_SUCCESS && state == CL_COMPLETE)
-        error = clGetEventProfilingInfo(mark, CL_PROFILING_COMMAND_END, sizeof *out, out, NULL);
+        error = clWaitForEvents(1, &timed);
+    if (error == CL_SUCCESS && state == CL_COMPLETE)
+        error = clGetEventProfilingInfo(timed, CL_PROFILING_COMMAND_END, sizeof *out, out, NULL);
+    clReleaseEvent(timed);
     clReleaseEvent(mark);
     return error;
 }

@@ -111,6 +111,7 @@ struct tn_event_impl {
     uint32_t flags;
     pthread_mutex_t lock; /* guards what follows */
     cl_event mark;        /* NULL before the first record */
+    cl_event timed;       /* follows it and has the time; NULL without TN_EVENT_TIMING */
     cl_command_queue queue;
 };
 

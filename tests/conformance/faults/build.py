@@ -51,6 +51,8 @@ class Base:
         self.library = f"plugins/{name}/libtenon_{name}.so"
         entries = json.loads((build / "compile_commands.json").read_text())
         self.objects = {e["output"]: e for e in entries if e["output"].startswith(f"plugins/{name}/")}
+        if not self.objects:
+            raise catalogue.Stale(f"plugins/{name} is not built in {build}")
         order = ("avx512", "avx2", "base")
         candidates = order[order.index(selected_isa()):]
         self.isa = next((i for i in candidates if any(f"_{i}.a.p/" in o for o in self.objects)), "base")

@@ -290,6 +290,24 @@ static void elapsed_pending(tc_contract *k) {
     }
 }
 
+/* As soon as the stream is done its marks are passed, and their time is known. */
+static void elapsed_at_once(tc_contract *k) {
+    scene n;
+    tn_event_impl *end = NULL;
+    double ns = 0;
+    if (!set_up_clock(k, &n, &end))
+        return;
+    for (int i = 0; i < 300 && !tc_failed(k) && record(&n, n.event, n.slow) &&
+                    record(&n, end, n.slow) && tc_stream_sync(k, n.slow);
+         i++) {
+        tc_host_forget();
+        tc_must(k, TNP_EVENT_ELAPSED, n.events->elapsed(n.event, end, &ns),
+                "elapsed of events of a stream that is done");
+        tc_must(k, TNP_EVENT_ELAPSED, n.events->query(end),
+                "query of an event of a stream that is done");
+    }
+}
+
 /* One of the two was made without TN_EVENT_TIMING. */
 static void elapsed_untimed(tc_contract *k) {
     scene n;
@@ -424,6 +442,7 @@ const tc_contract_row tc_event_rows[] = {
     {"event-wait-at-once", "", TC_SMOKE, wait_at_once},
     {"event-elapsed", "", TC_SMOKE, elapsed},
     {"event-elapsed-pending", "", TC_SMOKE, elapsed_pending},
+    {"event-elapsed-at-once", "", TC_SMOKE, elapsed_at_once},
     {"event-elapsed-untimed", "", TC_SMOKE, elapsed_untimed},
     {"event-many", "n=500", TC_SMOKE, many},
     {"event-many", "n=5000", TC_STANDARD, many},
