@@ -57,10 +57,10 @@ typedef struct tni_device {
     uint64_t spaces;         /* mask of tn_memory_space it serves */
     bool host_memory;        /* device memory is host memory */
     bool is_meta;
-    bool is_cpu;       /* type "cpu": its 0-dim tensors mix with any device */
-    _Atomic bool lost; /* every later call fails */
-    char name[64];     /* "npu@com.acme:0" */
-    char product[256]; /* printable, whatever the plugin has said */
+    bool is_cpu;                    /* type "cpu": its 0-dim tensors mix with any device */
+    _Atomic bool lost;              /* every later call fails */
+    char name[64];                  /* "npu@com.acme:0" */
+    char product[256];              /* printable, whatever the plugin has said */
     const struct tn_ext_fork *fork; /* NULL: the plugin need not be told */
     _Atomic bool forked;            /* opened by the parent of this process; `lost` is set too */
     pthread_mutex_t lock;           /* guards what follows */
