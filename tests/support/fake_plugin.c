@@ -372,7 +372,8 @@ static void device_close(tn_device_impl *d) {
 static tn_status property(tn_instance *s, uint32_t index, int32_t which, tn_cell *out) {
     switch (which) {
     case TN_PROP_NAME:
-        *out = (tn_cell){.tag = TN_CELL_STRING, .v.string = fake.product ? fake.product : "Fake device"};
+        *out = (tn_cell){.tag = TN_CELL_STRING,
+                         .v.string = fake.product ? fake.product : "Fake device"};
         return TN_OK;
     case TN_PROP_ALIGNMENT:
         *out = (tn_cell){.tag = TN_CELL_I64, .v.i64 = (int64_t)fake.alignment};

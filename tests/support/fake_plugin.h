@@ -26,7 +26,7 @@ typedef struct fake_settings {
     bool fork_safe;     /* before the plugin is registered */
     uint64_t alignment; /* 64 */
     uint64_t max_allocation;
-    const char *product; /* NULL: "Fake device" */
+    const char *product;   /* NULL: "Fake device" */
     uint64_t memory_bytes; /* of each device; 0: no limit. At any time. */
     tn_status open_fails;  /* a status other than TN_OK: open fails with it */
     int32_t threads;       /* what tenon.threads/1 was told; 0: nothing yet */
