@@ -46,7 +46,7 @@ def findings(program: pathlib.Path, plugin: pathlib.Path, base: str, level: int,
     env = {k: v for k, v in os.environ.items() if not k.startswith("TENON_")}
     files = [str(plugin)] + ([str(folder / "plugins/cpu/libtenon_cpu.so")] if base != "cpu" else [])
     # With a delay before each command what is read late is read after the call, also where this program is kept waiting.
-    env |= {"TENON_PLUGINS": ":".join(files), "TENON_VALIDATE": str(level), "TENON_LOG": "off", "TENON_SIM_DELAY": "3000"}
+    env |= {"TENON_PLUGINS": ":".join(files), "TENON_VALIDATE": str(level), "TENON_LOG": "off", "TENON_SIM_DELAY": "500"}
     done = subprocess.run([program, f"{base}:0"], env=env, capture_output=True, text=True, timeout=120)
     if done.returncode:
         return f"the program ended with {done.returncode}: {done.stderr[-500:]}\n{done.stdout}"
