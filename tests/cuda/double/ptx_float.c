@@ -113,8 +113,9 @@ static inline double high_word(double x) {
     const float *a = ROW(const float, 1); \
     EACH(float x = a[l]; double e = value; double most = ABS_f32(x) < 0x1p-126f ? 0 : bound; \
          d[l] = approximated(e, most, ptx_float_bits(x));)
-/* NVRTC's own tanh() of f64 takes 2 to the power of an integer for exact, which no table promises. */
-#define OF_POWER(x, e) (rintf(x) == x ? 0 : 2 * ulp(e))
+/* NVRTC's own tanh() of f64 takes 2 to the power of an integer for exact, which no table promises. What
+ * lies so little below 1 that f64 rounds it to 1 has the last bit of what is below. */
+#define OF_POWER(x, e) (rintf(x) == x ? 0 : 2 * ulp(x < 0 ? nextafter(e, 0) : e))
 #define OF_APPROXIMATIONS(X) \
     X(ex2_approx_f32, "4/4", APPROXIMATELY(exp2((double)x), OF_POWER(x, e))) \
     X(lg2_approx_f32, "4/4", \
