@@ -216,9 +216,9 @@ typedef uint64_t tn_memory;
 /* ---- values ------------------------------------------------------------------------------ */
 
 /* A tensor as a kernel sees it. Sizes and strides count elements, offset counts bytes. Strides are
- * never negative; a stride of zero (broadcast) reaches only kernels that declare it. The stride of
- * a dimension of one element means nothing and may be any number. Rank 0 is one element; pointwise
- * kernels see rank 1 at least. Every element lies inside the allocation. */
+ * never negative; a stride of zero (broadcast) reaches only kernels that declare it, in inputs. The
+ * stride of a dimension of one element means nothing and may be any number. Rank 0 is one element;
+ * kernels.h says who sees it. Every element lies inside the allocation. */
 typedef struct tn_tensor_view {
     uint64_t struct_size;
     tn_memory memory;

@@ -14,7 +14,8 @@
  *   as ever    alloc, dealloc and info; events recorded before; prepare, supports and abandon of
  *              kernels; everything on another stream. Work queued before `begin` runs on
  * A kernel that cannot be recorded answers TN_ERR_UNSUPPORTED in `run`, which passes its record over.
- * When any other call on the stream fails, what was recorded is of no use and the host abandons it.
+ * What was recorded stays good, here and after what is refused. When any other call on the stream
+ * fails, what was recorded is of no use and the host abandons it.
  *
  * A graph belongs to its device and to no stream. It keeps what its kernels need of the plugin (programs,
  * plans, parameters); memory that it names, the workspace of its kernels included, is the host's to
