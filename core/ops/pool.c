@@ -13,6 +13,24 @@
 
 /* ---- geometry ---------------------------------------------------------------------------- */
 
+/* A window that begins in the padding may step over all of a short input. The first place at which it
+ * could meet one is its start modulo the dilation, so there are at most as many to look at. */
+static tn_status check_seen(const tni_window *w, const char *call) {
+    for (int i = 0; i < 2; i++)
+        for (int64_t o = 0; o < w->out[i] && o < w->dilation[i]; o++) {
+            int64_t before = w->padding[i] - o * w->stride[i];
+            if (before <= 0)
+                break;
+            if (w->dilation[i] - 1 - (before - 1) % w->dilation[i] >= w->in[i])
+                return tni_fail(TN_ERR_INVALID_ARGUMENT,
+                                "%s: a window of dilation %lld that begins %lld before the input "
+                                "steps over all %lld of it; take less padding or dilation",
+                                call, (long long)w->dilation[i], (long long)before,
+                                (long long)w->in[i]);
+        }
+    return TN_OK;
+}
+
 /* The planes of [N, C, H, W] or [C, H, W], and the windows that kernel_size, stride and padding
  * describe; dilation NULL: 1. */
 static tn_status pool_init(tni_window *w, const char *call, tn_ints sizes, const tn_cell *options,
@@ -42,7 +60,7 @@ static tn_status pool_init(tni_window *w, const char *call, tn_ints sizes, const
                             "that a window could lie in the padding alone",
                             call, (long long)w->padding[i], (long long)reach);
     }
-    return tni_window_finish(w, ceil_mode, call) ? TN_OK : tni_failed();
+    return tni_window_finish(w, ceil_mode, call) ? check_seen(w, call) : tni_failed();
 }
 
 /* divisor_override, which kernels do not know. */

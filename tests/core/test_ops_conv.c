@@ -271,6 +271,12 @@ static void max_pool_takes_a_single_image(void **state) {
     assert_tensor(tn_grad(leaf), TN_F32, TN_SHAPE(1, 2, 4), 0, 0, 1, 0, 0, 0, 0, 2, 0);
     assert_fails(tn_max_pool2d(x, TN_SHAPE(2), TN_SHAPE(2), TN_SHAPE(2)), TN_ERR_INVALID_ARGUMENT,
                  "padding 2", "reach of 2");
+    /* taps at -1 and 2 of a side of 2, which its neighbours would meet; a side of 3 has both windows */
+    assert_fails(tn_max_pool2d(x, TN_SHAPE(2), TN_SHAPE(1), TN_SHAPE(1), TN_SHAPE(3)),
+                 TN_ERR_INVALID_ARGUMENT, "dilation 3", "begins 1 before", "all 2 of it");
+    assert_tensor(tn_max_pool2d(counting(TN_F32, TN_SHAPE(1, 3, 3)), TN_SHAPE(2), TN_SHAPE(1),
+                                TN_SHAPE(1), TN_SHAPE(3)),
+                  TN_F32, TN_SHAPE(1, 2, 2), 0, 8, 6, 2, 0);
     assert_fails(tn_max_pool2d(x, TN_SHAPE(3)), TN_ERR_SHAPE, "3 x 3", "2 x 4", "does not fit");
     assert_fails(tn_max_pool2d(tn_select(x, 0, 0), TN_SHAPE(2)), TN_ERR_SHAPE, "[2, 4]");
     assert_int_equal(

@@ -55,7 +55,7 @@ enum { SECONDS = 512, CASES, SEED, CORPUS };
 
 static const struct argp_option options[] = {
     {"seconds", SECONDS, "N", 0, "how long; this or --cases must be given", 0},
-    {"cases", CASES, "N", 0, "how many; as many wherever it runs, however slow it is", 0},
+    {"cases", CASES, "N", 0, "how many, however slow it is; each worker ends the one it is at", 0},
     {"seed", SEED, "N", 0, "the same cases in the same order, for each of as many workers", 0},
     {"jobs", 'j', "N", 0, "workers at once (1; one for each device)", 0},
     {"corpus", CORPUS, "DIR", 0, "where findings are kept, and run again first", 0},

@@ -69,13 +69,6 @@ static bool take_turn(tc_contract *k, prepared *p, const turn *t) {
     return true;
 }
 
-static uint64_t free_bytes(const tc_subject *s) {
-    tn_memory_info info = {.struct_size = sizeof info};
-    bool told = !s->host_memory && TN_HAS(s->memory, tn_memory_ops, info) && s->memory->info &&
-                s->memory->info(s->device, TN_SPACE_DEVICE, &info) == TN_OK;
-    return told ? info.free_bytes : 0;
-}
-
 /* What is kept grows with each round, or not at all. */
 static bool leaves_nothing(tc_contract *k, prepared *p, const turn *t) {
     int64_t blocks[ROUNDS];
@@ -85,12 +78,13 @@ static bool leaves_nothing(tc_contract *k, prepared *p, const turn *t) {
             if (!take_turn(k, p, t))
                 return false;
         blocks[r] = tc_host_blocks();
-        bytes[r] = free_bytes(k->subject);
+        bytes[r] = tc_free_bytes(k->subject);
     }
     if (blocks[2] - blocks[1] >= TIMES && blocks[3] - blocks[2] >= TIMES)
         TC_BROKEN(k, TNP_KERNEL_ABANDON, "%s: %s %d times leaves %lld host blocks out",
                   p->call.record->op, t->name, TIMES, (long long)(blocks[3] - blocks[2]));
-    if (bytes[1] >= bytes[2] + TIMES && bytes[2] >= bytes[3] + TIMES)
+    if (bytes[1] > bytes[2] && bytes[1] - bytes[2] >= TIMES && bytes[2] > bytes[3] &&
+        bytes[2] - bytes[3] >= TIMES)
         TC_BROKEN(k, TNP_KERNEL_ABANDON, "%s: %s %d times leaves %llu bytes fewer free",
                   p->call.record->op, t->name, TIMES, (unsigned long long)(bytes[2] - bytes[3]));
     return !tc_failed(k);

@@ -160,8 +160,11 @@ static void check_prepared_before(tc_comparison *m, const tn_ext_threads *thread
     bool ok = tc_place_call(m->subject, m->subject->stream, call, &p, m->out) &&
               tc_prepare_placed(&p) == TN_OK;
     threads->set_num_threads(m->subject->self, now);
-    if (ok && tc_run_placed(&p) == TN_OK && tc_subject_sync(m->subject) == TN_OK &&
-        tc_read_back(&p, &result, m->out)) {
+    if (ok && (tc_run_placed(&p) != TN_OK || tc_subject_sync(m->subject) != TN_OK))
+        tc_verdict_set(m->out, TC_FAIL, TNP_KERNEL_RESULT,
+                       "%s: prepared for %u host threads and run with %u it fails: %s",
+                       call->record->op, then, now, tc_host_message());
+    else if (ok && tc_read_back(&p, &result, m->out)) {
         tc_check_untouched(call, &result, m->out);
         for (uint32_t k = 0; k < call->record->n_outs; k++)
             tc_check_same(m->arena, call, first, 0, call, &result, k, TNP_KERNEL_DETERMINISTIC,

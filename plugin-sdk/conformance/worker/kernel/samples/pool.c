@@ -15,6 +15,18 @@ static int64_t windows(int64_t n, int64_t kernel, int64_t stride, int64_t paddin
     return ceil && (count - 1) * stride >= n + padding ? count - 1 : count;
 }
 
+/* Does every window have an element? One that begins in the padding may step over a short input. */
+static bool all_meet(int64_t n, int64_t count, int64_t stride, int64_t padding, int64_t dilation) {
+    for (int64_t k = 0; k < count && k * stride < padding; k++) {
+        int64_t at = k * stride - padding;
+        while (at < 0)
+            at += dilation;
+        if (at >= n)
+            return false;
+    }
+    return true;
+}
+
 static bool wrong(char why[TC_MESSAGE]) {
     return tc_why(why, TC_MESSAGE, "the sizes of a pooling do not fit each other");
 }
@@ -41,8 +53,11 @@ static bool shapes(tc_invocation *call, char why[TC_MESSAGE]) {
     for (int d = 0; d < 2; d++) {
         if (stride->ints[d] < 1 || kernel->ints[d] < 1 || 2 * padding->ints[d] > kernel->ints[d])
             return wrong(why);
-        out[2 + d] = windows(in[2 + d], kernel->ints[d], stride->ints[d], padding->ints[d],
-                             dilation ? dilation->ints[d] : 1, ceil);
+        int64_t step = dilation ? dilation->ints[d] : 1;
+        out[2 + d] =
+            windows(in[2 + d], kernel->ints[d], stride->ints[d], padding->ints[d], step, ceil);
+        if (!all_meet(in[2 + d], out[2 + d], stride->ints[d], padding->ints[d], step))
+            return wrong(why);
     }
     tc_shape y = tc_dense(4, out);
     if (y.numel == 0 || (size && !tc_same_sizes(first, &y)))
